@@ -1,0 +1,1 @@
+# DPDK port plugin

@@ -1,0 +1,1 @@
+# liburnic.so: every room, with only the public interface exported.

@@ -1,0 +1,37 @@
+// The Internet checksum (RFC 1071) as a running sum.
+//
+// A `sum` is an unfolded one's-complement sum of the 16-bit big-endian words of the bytes added
+// so far, kept in 32 or 64 bits; `fold` reduces it to the 16 bits that go on the wire after
+// complementing. Sums of consecutive pieces may be added when every piece but the last has an
+// even length.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.h"
+
+namespace urnic {
+
+// One's-complement sum of `bytes` (big-endian words; an odd last byte is padded with zero on the
+// right), already reduced below 2^32. Fastest kernel this CPU has; thread safe.
+std::uint32_t inet_sum(ByteView bytes);
+
+// The same value by plain code, for tests and for CPUs without vectors.
+std::uint32_t inet_sum_portable(ByteView bytes);
+
+// Reduce to 16 bits (not complemented).
+constexpr std::uint16_t inet_fold(std::uint64_t sum) {
+  sum = (sum & 0xffffffffULL) + (sum >> 32);
+  sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<std::uint16_t>(sum);
+}
+
+// The checksum field's value for a sum over everything with that field taken as zero.
+constexpr std::uint16_t inet_checksum(std::uint64_t sum) {
+  return static_cast<std::uint16_t>(~inet_fold(sum));
+}
+
+}  // namespace urnic

@@ -1,0 +1,100 @@
+// A port opened by name, with RAII around the C table. The calls inline to one indirect call per
+// burst.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "port/port_abi.h"
+
+namespace urnic::port {
+
+using Frame = urnic_frame;
+using Info = urnic_port_info;
+using Stats = urnic_port_stats;
+
+inline constexpr unsigned kBurst = 32;
+
+// A frame's bytes as one number.
+inline std::uint32_t frame_len(const Frame& f) { return f.len[0] + f.len[1]; }
+
+class Port {
+ public:
+  // `spec` is "kind:key=value,..." (E-34), e.g. "memif:socket=/run/user/1000/u.sock,role=server".
+  // Kinds: mem, memif, tap, dgram, dpdk (shared object). The error is one line for the user.
+  static Outcome<Port, std::string> open(std::string_view spec);
+  // Wrap a port made elsewhere (memory pairs, fault and capture wrappers).
+  Port(const urnic_port_ops* ops, urnic_port* p) : ops_(ops), p_(p) {}
+  Port() = default;
+  ~Port() { reset(); }
+  Port(Port&& o) noexcept : ops_(o.ops_), p_(o.p_) { o.p_ = nullptr; }
+  Port& operator=(Port&& o) noexcept {
+    if (this != &o) {
+      reset();
+      ops_ = o.ops_;
+      p_ = o.p_;
+      o.p_ = nullptr;
+    }
+    return *this;
+  }
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  explicit operator bool() const { return p_ != nullptr; }
+  const char* kind() const { return ops_->kind; }
+  Info info() const {
+    Info i{};
+    ops_->info(p_, &i);
+    return i;
+  }
+  Stats stats() const {
+    Stats s{};
+    ops_->stats(p_, &s);
+    return s;
+  }
+  unsigned rx_burst(unsigned q, Frame* f, unsigned n) { return ops_->rx_burst(p_, q, f, n); }
+  void rx_release(unsigned q, const Frame* f, unsigned n) { ops_->rx_release(p_, q, f, n); }
+  unsigned tx_reserve(unsigned q, std::uint32_t len, Frame* f, unsigned n) {
+    return ops_->tx_reserve(p_, q, len, f, n);
+  }
+  void tx_commit(unsigned q, Frame* f, unsigned n) { ops_->tx_commit(p_, q, f, n); }
+  unsigned wait_fds(unsigned q, int* fds, unsigned max) { return ops_->wait_fds(p_, q, fds, max); }
+  bool arm(unsigned q) { return ops_->arm(p_, q) != 0; }
+  void disarm(unsigned q) { ops_->disarm(p_, q); }
+
+ private:
+  void reset() {
+    if (p_ != nullptr) ops_->close(p_);
+    p_ = nullptr;
+  }
+  const urnic_port_ops* ops_ = nullptr;
+  urnic_port* p_ = nullptr;
+};
+
+// "key=value,key=value" with the errors a user can act on. Unknown and repeated keys are refused
+// by `finish`.
+class Args {
+ public:
+  explicit Args(std::string_view text);
+  // Value of `key`, or `otherwise` when absent; marks the key as known.
+  std::string str(std::string_view key, std::string_view otherwise = "");
+  bool has(std::string_view key) const;
+  // Whole number in [lo, hi]; a bad value is remembered and reported by `finish`.
+  std::uint64_t num(std::string_view key, std::uint64_t otherwise, std::uint64_t lo,
+                    std::uint64_t hi);
+  // Empty when all was well; else one line naming the first offending key.
+  std::string finish() const;
+
+ private:
+  struct Item {
+    std::string key, value;
+    bool used = false;
+  };
+  std::vector<Item> items_;
+  std::string error_;
+};
+
+}  // namespace urnic::port
