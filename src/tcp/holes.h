@@ -1,0 +1,75 @@
+// Which octets beyond RCV.NXT have been received: a sorted list of holes, each followed by a
+// received block (specification 9.2, Fig 12). Knows no bytes; stores none.
+//
+//   RCV.NXT                                                        highest received
+//      |  hole 0  | block 0 |   hole 1   | block 1 | ... | hole n-1 | block n-1 |
+//
+// Invariants: hole 0 begins at RCV.NXT; every hole and every block has at least one octet; blocks
+// are disjoint and in order. insert() leaves the state unchanged when it refuses.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/stream_offset.h"
+
+namespace urnic::tcp {
+
+enum class HoleChange : std::uint8_t {
+  None,          // nothing (no range)
+  InOrder,       // RCV.NXT advanced; no hole closed (hole 0, if any, shrank from the left)
+  ClosedLowest,  // the range filled hole 0: RCV.NXT jumped behind block 0; hole `index` == 0 is gone,
+                 // the old hole 1 is now hole 0
+  NewLast,       // new hole `index` with its block, beyond all received data
+  ExtendedRight, // block `index` grew on its right (the hole after it, if any, shrank)
+  FilledRight,   // the right end of hole `index` was filled: block `index` grew on its left
+  Split,         // hole `index` split: a new hole `index` with a new block, the old one is now
+                 // `index + 1` and keeps its identity
+  ClosedInner,   // hole `index` > 0 filled: blocks index-1 and index merged, hole `index` is gone
+};
+
+struct HoleEvent {
+  HoleChange change = HoleChange::None;
+  std::uint32_t index = 0;
+};
+
+struct Hole {
+  StreamOffset begin;      // first missing octet
+  StreamOffset block;      // first octet of the block behind it
+  StreamOffset block_end;  // one past that block
+};
+
+class HoleList {
+ public:
+  // At most `limit` holes; 0 = unlimited.
+  void set_limit(std::uint32_t limit) { limit_ = limit; }
+  std::uint32_t limit() const { return limit_; }
+
+  StreamOffset rcv_nxt() const { return rcv_nxt_; }
+  std::size_t size() const { return holes_.size(); }
+  const Hole& operator[](std::size_t i) const { return holes_[i]; }
+  // One past the highest octet received (RCV.NXT when there is no hole).
+  StreamOffset highest() const { return holes_.empty() ? rcv_nxt_ : holes_.back().block_end; }
+
+  // Is any octet of [begin, end) missing / is every one missing?
+  bool any_new(StreamOffset begin, StreamOffset end) const;
+  bool all_new(StreamOffset begin, StreamOffset end) const;
+  // Would insert([begin, end)) need one hole more than the limit? (Range entirely new.)
+  bool exceeds_limit(StreamOffset begin, StreamOffset end) const;
+  // Right edge of a block equal to `at`, or RCV.NXT itself: a known frame end while FAST
+  // (Case A predicate of section 2, Q-8).
+  bool is_received_edge(StreamOffset at) const;
+
+  // Record [begin, end): not empty, entirely new (all_new) and within the limit.
+  HoleEvent insert(StreamOffset begin, StreamOffset end);
+  // Forget all blocks (downgrade). RCV.NXT stays.
+  void forget();
+  void reset(StreamOffset rcv_nxt);
+
+ private:
+  std::vector<Hole> holes_;
+  StreamOffset rcv_nxt_;
+  std::uint32_t limit_ = 256;
+};
+
+}  // namespace urnic::tcp

@@ -1,0 +1,72 @@
+// A TCP segment as plain values (RFC 9293, 3.1; options of 7323 and 2018), its parser and emitter.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "tcp/seq.h"
+
+namespace urnic::tcp {
+
+inline constexpr std::size_t kHeaderMin = 20;
+inline constexpr std::size_t kHeaderMax = 60;
+
+enum Flag : std::uint16_t {
+  kFin = 0x01,
+  kSyn = 0x02,
+  kRst = 0x04,
+  kPsh = 0x08,
+  kAck = 0x10,
+  kUrg = 0x20,
+  kEce = 0x40,
+  kCwr = 0x80,
+};
+
+struct SackBlock {
+  Seq begin, end;
+  constexpr bool operator==(const SackBlock&) const = default;
+};
+
+// Options that were present. Absent ones keep their `has_` flag false.
+struct Options {
+  bool has_mss = false, has_wscale = false, sack_permitted = false, has_ts = false;
+  std::uint16_t mss = 0;
+  std::uint8_t wscale = 0;
+  std::uint8_t sack_count = 0;
+  std::uint32_t tsval = 0, tsecr = 0;
+  std::array<SackBlock, 4> sack{};
+};
+
+struct Segment {
+  std::uint16_t src_port = 0, dst_port = 0;
+  Seq seq, ack;
+  std::uint16_t flags = 0;
+  std::uint16_t window = 0;  // as on the wire, not scaled
+  std::uint16_t urgent = 0;
+  std::uint8_t ecn = 0;  // the two ECN bits of the IP header (RFC 3168)
+  Options opts;
+  ByteView payload;
+
+  bool has(Flag f) const { return (flags & f) != 0; }
+  // Sequence space taken: payload, SYN and FIN.
+  std::uint32_t seq_len() const {
+    return static_cast<std::uint32_t>(payload.size()) + (has(kSyn) ? 1u : 0u) + (has(kFin) ? 1u : 0u);
+  }
+};
+
+enum class ParseError : std::uint8_t { TooShort, BadDataOffset, BadOption };
+
+// Header and options from `header` (which holds at least the whole TCP header; may hold more).
+// `payload` is left empty: the caller sets it, since it may lie elsewhere. On success
+// `*header_len` is the data offset in octets. Malformed options end option parsing as RFC 9293
+// 3.1 allows (the segment is kept); only a bad data offset or a short header is an error.
+Outcome<Segment, ParseError> parse_segment(ByteView header, std::size_t* header_len);
+
+// Writes header and options (padded to 4) to `dst` (>= kHeaderMax) with the checksum field zero;
+// returns the header length. Option order: mss, sackOK, TS, nop, wscale on SYN; nop nop TS, then
+// nop nop SACK otherwise.
+std::size_t emit_header(const Segment& seg, std::uint8_t* dst);
+
+}  // namespace urnic::tcp
