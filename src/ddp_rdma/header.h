@@ -1,0 +1,57 @@
+// DDP and RDMAP headers of one segment (RFC 5041, 4; RFC 5040, 4) as plain values.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "ddp_rdma/violation.h"
+
+namespace urnic::ddp {
+
+enum class Opcode : std::uint8_t {
+  Write = 0, ReadRequest = 1, ReadResponse = 2, Send = 3, SendInv = 4, SendSe = 5, SendSeInv = 6,
+  Terminate = 7
+};
+
+inline constexpr std::uint32_t kTaggedHeader = 14;
+inline constexpr std::uint32_t kUntaggedHeader = 18;
+inline constexpr std::uint32_t kReadRequestHeader = 46;  // untagged header + 28
+inline constexpr std::uint32_t kMaxHeader = 46;
+inline constexpr std::uint32_t kQnSend = 0, kQnReadRequest = 1, kQnTerminate = 2;
+
+struct ReadRequest {
+  std::uint32_t sink_stag = 0;
+  std::uint64_t sink_to = 0;
+  std::uint32_t size = 0;
+  std::uint32_t source_stag = 0;
+  std::uint64_t source_to = 0;
+};
+
+struct SegmentHeader {
+  Opcode op = Opcode::Write;
+  bool last = false;
+  // tagged
+  std::uint32_t stag = 0;
+  std::uint64_t to = 0;
+  // untagged
+  std::uint32_t inv_stag = 0;
+  std::uint32_t qn = 0, msn = 0, mo = 0;
+  ReadRequest read;  // ReadRequest only
+
+  bool tagged() const { return op == Opcode::Write || op == Opcode::ReadResponse; }
+};
+
+struct ParsedSegment {
+  SegmentHeader header;
+  ByteView payload;  // behind all headers; for Terminate: the Terminate header and what follows
+};
+
+// Checks everything that can be seen in the header alone: lengths, DV, RV, opcode against T and QN,
+// exact size of a Read Request. Violations are rows of the one table (E-36).
+Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu);
+
+// Writes the header to `dst` (kMaxHeader octets); returns its length (14, 18 or 46).
+std::uint32_t emit_header(const SegmentHeader&, std::uint8_t* dst);
+
+}  // namespace urnic::ddp

@@ -1,0 +1,22 @@
+// Builds one FPDU straight into the port's buffer: length field, DDP header, payload gathered from
+// registered memory, pad, CRC; copy, CRC32C and Internet checksum in one pass (D5, E-20).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+
+namespace urnic::mpa {
+
+struct Built {
+  std::uint32_t len = 0;  // octets written: fpdu_size(header + payload)
+  std::uint32_t sum = 0;  // unfolded Internet sum of those octets (they start at an even offset)
+};
+
+// `header` is the DDP/RDMAP header; `payload` its pieces in order, whose lengths add up so that
+// header + payload <= kMaxUlpdu. With `crc` false the CRC field is zero. `dst` has room for the
+// FPDU. Pieces may have any length and alignment; each is read exactly once.
+Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> payload, bool crc);
+
+}  // namespace urnic::mpa
