@@ -1,0 +1,43 @@
+// ConnectionContext 42: what InLogic keeps of a connection (specification 1.4, Fig 2B).
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+#include "tcp/seq.h"
+
+namespace urnic::fastpath {
+
+enum class ConnectionType : std::uint8_t { Fast, Slow };
+
+// Which decision procedure a connection runs (D6, E-3). Markers policies come with their own
+// variants of Fig 3; without markers Figs 9 and 10 are the legal ones.
+enum class InLogicVariant : std::uint8_t { Fig9, Fig10 };
+
+struct ContextConfig {
+  ConnectionType initiated_as = ConnectionType::Fast;
+  InLogicVariant variant = InLogicVariant::Fig9;
+  std::uint32_t max_recovery_attempts = 32;  // MaxRecoveryAttemptsNum 296; >= 1 without markers (E-3)
+  std::uint32_t max_same_segment = 4;        // E-8; 0 = off
+  std::uint32_t upgrade_after = 64;          // E-9: N in-order aligned segments
+  bool immediate_dup_ack = true;             // section 7
+  bool crc = true;                           // without CRC: SLOW for ever (E-2)
+  bool place_out_of_order = true;            // E-12: place | store
+};
+
+struct ConnectionContext {
+  ContextConfig config;
+  ConnectionType type = ConnectionType::Fast;  // ConnectionType 62
+  bool startup = true;                         // E-1: before full operation; InLogic is not asked
+  std::uint32_t recovery_attempts = 0;         // RecoveryAttemptsNum 292
+  tcp::Seq last_recovery_sn;                   // LastRecoverySN 294
+  // E-8: refusals in a row of the segment at RCV.NXT.
+  tcp::Seq same_sn;
+  std::uint32_t same_count = 0;
+  // E-9: current N, aligned in-order segments seen while SLOW, and when the connection became FAST.
+  std::uint32_t upgrade_needed = 64;
+  std::uint32_t aligned_seen = 0;
+  Instant fast_since;
+};
+
+}  // namespace urnic::fastpath

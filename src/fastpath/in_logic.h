@@ -1,0 +1,68 @@
+// InLogic 32: the decision about one segment that TCP found acceptable (Figs 9 and 10 with the
+// limited recovery of Figs 4A/4B, the upgrade of Fig 6). decide() is pure; apply() commits its
+// effect to the context (D2).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "fastpath/connection_context.h"
+#include "fastpath/validation_unit.h"
+#include "tcp/seq.h"
+#include "tcp/tcb.h"
+
+namespace urnic::fastpath {
+
+enum class Outcome : std::uint8_t {
+  Fast,       // S7/S159: cut through: admit, place, commit
+  Store,      // S3/S153 on a SLOW connection: reassembly buffer, ack
+  Downgrade,  // S3/S153/4A.S105 on a FAST connection: forget the holes, become SLOW, store, ack
+  Drop,       // S9/S156: not taken, not acknowledged (a duplicate ACK by section 7)
+};
+
+// Why: one row per reason, counted and shown (D10).
+enum class Reason : std::uint8_t {
+  Slow,               // T1: SLOW connection
+  Aligned,            // Fig 9 case 1 / case 4 all valid: T3, T7
+  CrcFirst,           // case 2: F0 == P or several frames, first invalid
+  CrcLater,           // case 4: a middle or last frame invalid
+  TooLong,            // case 3: first frame too long
+  TooLongLast,        // case 4: last frame too long
+  Seam,               // partly new and the seam is not on a frame boundary
+  OutOfOrderStore,    // E-12 "store": out of order on a connection that must not place there
+  RecoveryExhausted,  // 4A.S103: the limit is reached
+  SameSegment,        // E-8: the segment at RCV.NXT was refused max_same_segment times in a row
+  Upgrade,            // Fig 6: S35, this segment goes fast
+  kCount
+};
+std::string_view reason_name(Reason);
+
+struct SegmentFacts {
+  tcp::Arrival arrival = tcp::Arrival::InOrder;  // InOrder, OutOfOrder or Overlap
+  tcp::Seq sn;                    // sequence number of the first payload octet (4.3)
+  bool seam_on_boundary = false;  // Overlap: the new part is whole frames of this segment
+  bool reassembly_empty = true;   // Fig 6 S31: nothing stored, no partial frame pending
+  const Validation* validation = nullptr;
+  Instant now;
+};
+
+struct Verdict {
+  Outcome outcome = Outcome::Drop;
+  Reason reason = Reason::Slow;     // the row met
+  Reason error = Reason::Aligned;   // for Downgrade by a limit: the error that met the limit
+  bool upgraded = false;            // Fig 6 S35: the context becomes FAST with this segment
+  bool reset_recovery = false;      // 4B.S106 / S158
+  bool counts = false;              // 4A.S102 / S156: one more recovery attempt
+};
+
+// Pure. Never called during start-up, for segments without payload, or with a bad TCP checksum.
+Verdict decide(const ConnectionContext&, const SegmentFacts&);
+
+// Commit a verdict: counters, type, upgrade bookkeeping.
+void apply(ConnectionContext&, const Verdict&, const SegmentFacts&);
+
+// A segment that InLogic sent to FAST was refused later by admit (empty receive queue, or a
+// violation out of order): not a recovery attempt. Keeps apply() honest: call
+// apply() only when the segment is really taken, dropped or stored as decided.
+
+}  // namespace urnic::fastpath

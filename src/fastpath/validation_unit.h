@@ -1,0 +1,33 @@
+// Validation unit 44: checksum and MPA CRC in one pass over the payload (D4, 8.2, R-68..R-70).
+// Assumes of every segment that it begins with an FPDU; whether that was so is InLogic's question.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace urnic::fastpath {
+
+enum class FrameStatus : std::uint8_t { Valid, Invalid, TooLong };
+
+struct FrameResult {
+  std::uint32_t offset = 0;  // of the FPDU in the payload
+  std::uint32_t length = 0;  // whole FPDU; for TooLong what the length field asks for
+  FrameStatus status = FrameStatus::Valid;
+};
+
+// Results of one segment. Reused from segment to segment so that nothing is allocated.
+struct Validation {
+  std::uint32_t sum = 0;             // unfolded Internet sum of the payload, all of it
+  std::vector<FrameResult> frames;   // in order; the walk ends at the first Invalid or TooLong
+  bool all_valid = false;            // every frame Valid and the last ends at the payload's end
+
+  // CRCValidationPassed of Fig 10.
+  bool passed() const { return all_valid; }
+};
+
+// Checksum the whole payload and walk its potential FPDUs. The payload must not be empty.
+void validate(ByteView payload, Validation& out);
+
+}  // namespace urnic::fastpath

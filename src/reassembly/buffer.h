@@ -1,0 +1,75 @@
+// Reassembly buffer 34 of one SLOW connection (and of start-up): payload octets by stream offset,
+// in order or not, in chunks from a pool that all connections of an engine share (E-11).
+//
+// Guarantee: every connection may always store in-order octets up to one maximal FPDU plus one MSS
+// beyond its read position; beyond that it depends on the pool. Out-of-order octets are refused
+// first. An empty buffer owns no memory. Knows no holes: which octets are present is the caller's
+// (tcp::HoleList) knowledge; R-51: octets never stored are never handed out - readable() is bounded
+// by what the caller declares in order.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/stream_offset.h"
+
+namespace urnic::reassembly {
+
+// Shared by all connections of an engine; owned by it.
+class Pool {
+ public:
+  static constexpr std::uint32_t kChunk = 16384;
+  // `total_limit`: octets all buffers together may hold beyond each one's guarantee.
+  explicit Pool(std::uint64_t total_limit);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  std::uint8_t* take(bool guaranteed);  // nullptr when exhausted and not guaranteed
+  void give(std::uint8_t* chunk);
+  std::uint64_t in_use() const;  // octets
+
+ private:
+  friend class Buffer;
+  std::uint64_t limit_, used_ = 0;
+  std::vector<std::uint8_t*> free_;
+};
+
+class Buffer {
+ public:
+  // At most `capacity` octets beyond the read position are ever stored.
+  Buffer(Pool* pool, std::uint32_t capacity);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  // Empty the buffer and set the read position.
+  void reset(StreamOffset at);
+  // Can [begin, begin+len) be stored now? `in_order`: begin is the end of the in-order octets.
+  bool can_store(StreamOffset begin, std::uint32_t len, bool in_order) const;
+  // Store octets at `begin` >= read position. False (state unchanged) if can_store was false.
+  bool store(StreamOffset begin, ByteView bytes, bool in_order);
+
+  StreamOffset read_position() const { return read_; }
+  // Contiguous view of at most `max` octets at the read position + skip, below `in_order_end`. May
+  // end early at a chunk edge.
+  ByteView view(std::uint64_t skip, std::uint32_t max, StreamOffset in_order_end) const;
+  // Copy [read+skip, +len) to dst; the caller knows it is all there.
+  void copy(std::uint64_t skip, std::uint32_t len, std::uint8_t* dst) const;
+  // Octets below `to` are done with; chunks go back to the pool.
+  void consume(StreamOffset to);
+  // Octets that may still be stored, for the receive window.
+  std::uint64_t room(StreamOffset in_order_end) const;
+  // No octet stored beyond the read position (in order or not).
+  bool empty() const { return high_ <= read_; }
+
+ private:
+  Pool* pool_;
+  std::uint32_t capacity_;
+  StreamOffset base_, read_, high_;  // base_: offset of chunk 0's first octet
+  std::deque<std::uint8_t*> chunks_;
+};
+
+}  // namespace urnic::reassembly

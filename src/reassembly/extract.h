@@ -1,0 +1,36 @@
+// Whole FPDUs out of the in-order octets of a reassembly buffer, across segment and chunk edges
+// (the SLOW path of OutLogic; RFC 5044 4.3: any segmentation).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/stream_offset.h"
+#include "reassembly/buffer.h"
+
+namespace urnic::reassembly {
+
+enum class Extracted : std::uint8_t {
+  NeedMore,  // no whole FPDU yet
+  Fpdu,      // `ulpdu` is one, CRC good (or not checked)
+  BadCrc,
+};
+
+class Extractor {
+ public:
+  explicit Extractor(bool crc = true) : crc_(crc) {}
+  void set_crc(bool crc) { crc_ = crc; }
+
+  // The next FPDU at the buffer's read position, using only octets below `in_order_end`. On Fpdu,
+  // `*ulpdu` is valid until the next call and the FPDU's octets have NOT been consumed: the caller
+  // places and delivers, then calls buffer.consume(read_position + *fpdu_len).
+  Extracted next(const Buffer& buffer, StreamOffset in_order_end, ByteView* ulpdu,
+                 std::uint32_t* fpdu_len);
+
+ private:
+  bool crc_;
+  std::vector<std::uint8_t> scratch_;  // for FPDUs that straddle chunks; released when large and idle
+};
+
+}  // namespace urnic::reassembly
