@@ -1,0 +1,74 @@
+// Errors are values: a code in RFC and verbs vocabulary, and one line for a person.
+#pragma once
+
+#include <cassert>
+#include <optional>
+#include <string>
+#include <utility>
+
+#if defined(__GNUC__)
+#define URNIC_API __attribute__((visibility("default")))
+#else
+#define URNIC_API
+#endif
+
+namespace urnic {
+
+enum class Errc {
+  invalid_argument,  // a value is out of range or not understood
+  permission,        // a right is missing (TAP, namespaces, raw sockets, files)
+  unavailable,       // a port, device or plugin cannot be had
+  in_use,            // address, socket path or object is taken
+  no_memory,         // a table, queue or pool is full
+  unreachable,       // no route, no neighbour, link down
+  refused,           // RST to our SYN
+  rejected,          // MPA Reply with R=1 (private data is available)
+  timed_out,
+  reset,             // RST, TCP time-out or Terminate on an established connection
+  protocol,          // the peer broke MPA, DDP or RDMAP
+  closed,            // the object has been closed or its engine has stopped
+  would_block,
+  wrong_state,       // the call does not fit the object's state
+  io,                // an operating system call failed
+  unsupported,
+};
+
+struct Error {
+  Errc code = Errc::io;
+  std::string message;  // one line: what is wrong and what to do
+};
+
+// Either a value or an Error. Not thread safe by itself, like any value.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}
+  Result(Error e) : error_(std::move(e)) {}
+  bool ok() const { return value_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  T& value() { return assert(ok()), *value_; }
+  const T& value() const { return assert(ok()), *value_; }
+  T& operator*() { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const Error& error() const { return assert(!ok()), error_; }
+
+ private:
+  std::optional<T> value_;
+  Error error_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error e) : error_(std::move(e)) {}
+  bool ok() const { return !error_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  const Error& error() const { return assert(!ok()), *error_; }
+
+ private:
+  std::optional<Error> error_;
+};
+
+}  // namespace urnic

@@ -1,0 +1,7 @@
+// Everything a program needs to do RDMA with urnic.
+#pragma once
+
+#include "urnic/config.h"
+#include "urnic/stats.h"
+#include "urnic/status.h"
+#include "urnic/verbs.h"

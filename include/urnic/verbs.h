@@ -1,0 +1,348 @@
+// RDMA verbs as C++ objects: device, protection domain, memory region, completion queue, queue
+// pair. The transport below is iWARP (RFC 5040, 5041, 5044) over urnic's own TCP.
+//
+// Lifetime: every object is a movable handle; it keeps what it depends on alive (a QueuePair its
+// completion queues, its protection domain, its device). Destroying a QueuePair aborts its
+// connection if it still has one (RST); call disconnect() for an orderly end.
+//
+// Threads: all calls are thread safe as verbs promise, also on the same object. Progress: a
+// thread that polls a CompletionQueue drives the engine itself; when nobody polls, the device's
+// background thread does (setting `progress`, D8).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "urnic/config.h"
+#include "urnic/stats.h"
+#include "urnic/status.h"
+
+namespace urnic {
+
+namespace detail {
+struct DeviceImpl;
+struct PdImpl;
+struct MrImpl;
+struct CqImpl;
+struct QpImpl;
+struct ListenerImpl;
+struct RequestImpl;
+struct EventQueueImpl;
+}  // namespace detail
+
+// Access rights of a memory region; local read is always there.
+enum Access : std::uint32_t {
+  access_local_write = 1,
+  access_remote_write = 2,  // needs access_local_write
+  access_remote_read = 4,
+  access_zero_based = 8,    // tagged offsets count from 0 instead of the virtual address
+};
+
+// ---- memory -----------------------------------------------------------------------------------
+
+class URNIC_API ProtectionDomain {
+ public:
+  ProtectionDomain() = default;
+  explicit operator bool() const { return impl_ != nullptr; }
+
+ private:
+  friend class Device;
+  explicit ProtectionDomain(std::shared_ptr<detail::PdImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::PdImpl> impl_;
+};
+
+// A registered range of the caller's memory. The memory must stay mapped until deregister() or
+// destruction returns; the engine does not touch it afterwards (E-25).
+class URNIC_API MemoryRegion {
+ public:
+  MemoryRegion() = default;
+  MemoryRegion(MemoryRegion&&) noexcept = default;
+  MemoryRegion& operator=(MemoryRegion&&) noexcept;
+  ~MemoryRegion();
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  void* address() const;
+  std::size_t length() const;
+  // Key for local scatter/gather elements, and for remote access (one STag for both, as on every
+  // iWARP device).
+  std::uint32_t lkey() const;
+  std::uint32_t rkey() const { return lkey(); }
+  // What a peer puts into Sge-like "remote address" of a Write or Read: the virtual address, or 0 for
+  // a zero-based region.
+  std::uint64_t remote_address() const;
+  void deregister();
+
+ private:
+  friend class Device;
+  explicit MemoryRegion(std::shared_ptr<detail::MrImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::MrImpl> impl_;
+};
+
+// ---- work requests and completions ------------------------------------------------------------
+
+// A piece of local memory: [address, address+length) inside the region named by lkey.
+struct Sge {
+  std::uint64_t address = 0;
+  std::uint32_t length = 0;
+  std::uint32_t lkey = 0;
+};
+
+enum class Opcode : std::uint8_t {
+  send, send_with_invalidate, write, read, local_invalidate,
+  receive,  // completions only
+};
+
+enum SendFlags : std::uint32_t {
+  send_signaled = 1,
+  send_solicited = 2,
+  send_inline = 4,  // payload (<= QpOptions::max_inline) is copied at posting; lkeys are ignored
+  send_fence = 8,   // starts after all earlier reads have completed
+};
+
+struct SendRequest {
+  std::uint64_t wr_id = 0;
+  Opcode opcode = Opcode::send;
+  std::uint32_t flags = send_signaled;
+  std::span<const Sge> sges;        // borrowed for the call
+  std::uint64_t remote_address = 0; // write, read
+  std::uint32_t rkey = 0;           // write, read
+  std::uint32_t invalidate_rkey = 0;// send_with_invalidate (the peer's), local_invalidate (ours)
+};
+
+struct ReceiveRequest {
+  std::uint64_t wr_id = 0;
+  std::span<const Sge> sges;
+};
+
+enum class WcStatus : std::uint8_t {
+  success, flushed, local_length, local_protection, remote_access, remote_operation,
+  remote_invalid_request, fatal_transport,
+};
+// e.g. "work request flushed: the connection ended".
+URNIC_API const char* to_string(WcStatus);
+
+struct Completion {
+  std::uint64_t wr_id = 0;
+  WcStatus status = WcStatus::success;
+  Opcode opcode = Opcode::send;
+  std::uint32_t byte_len = 0;         // receive and read: octets placed
+  bool invalidated = false;           // receive: the peer invalidated `invalidated_rkey`
+  std::uint32_t invalidated_rkey = 0;
+  std::uint32_t qp_number = 0;
+};
+
+class URNIC_API CompletionQueue {
+ public:
+  CompletionQueue() = default;
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  // Up to out.size() completions, oldest first; 0 when there are none. Drives the engine when no
+  // other thread does. Negative: -1 the queue has overrun (it was too small; completions are lost
+  // and every QP on it is in error).
+  int poll(std::span<Completion> out);
+  // Request one event on fd() for the next completion (or the next solicited one or error). As in
+  // verbs: arm, then poll once more, then sleep.
+  void arm(bool solicited_only = false);
+  // Event descriptor: readable after an event; reading it (8 octets, an eventfd) clears it. Owned
+  // by the queue.
+  int fd() const;
+  // arm + sleep until a completion may be there or `timeout_ms` passed (-1: for ever). False on
+  // time-out.
+  bool wait(int timeout_ms);
+  std::uint32_t depth() const;
+
+ private:
+  friend class Device;
+  friend class QueuePair;
+  explicit CompletionQueue(std::shared_ptr<detail::CqImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::CqImpl> impl_;
+};
+
+// ---- connections --------------------------------------------------------------------------------
+
+enum class ConnectionType : std::uint8_t { fast, slow };  // ConnectionType 62
+
+// Attributes of one connection, chosen by the local consumer at set-up; anything left alone comes
+// from the Config.
+struct ConnectionOptions {
+  std::optional<ConnectionType> type;                     // initiated FAST or SLOW
+  std::optional<std::uint32_t> max_recovery_attempts;
+  std::optional<bool> crc;
+  std::optional<std::uint16_t> ird, ord;                  // reads served / outstanding
+  std::span<const std::uint8_t> private_data;             // <= 508 octets (512 on MPA revision 1)
+  int timeout_ms = 10000;                                 // SYN to established
+};
+
+enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
+
+enum class EventKind : std::uint8_t {
+  connect_request,  // on a Listener: `request` is filled
+  established,      // on a QueuePair: RTS; private_data of the Reply (active side)
+  connect_failed,   // `error`; Errc::rejected carries the peer's private data
+  disconnected,     // orderly: FIN both ways or from the peer
+  failed,           // RST, time-out, Terminate: `error`
+};
+
+class QueuePair;
+class URNIC_API ConnectRequest {
+ public:
+  ConnectRequest() = default;
+  explicit operator bool() const { return impl_ != nullptr; }
+  std::string peer() const;  // "10.1.0.2:49152"
+  std::string local() const;
+  std::span<const std::uint8_t> private_data() const;  // valid while this object lives
+  std::uint16_t ird() const;  // what the peer can serve / wants outstanding, after matching
+  std::uint16_t ord() const;
+  // Take the connection on `qp` (state init or reset). Asynchronous: `established` or
+  // `connect_failed` follows on the queue pair.
+  Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
+  // MPA Reply with R=1. Dropping the object without answering does the same.
+  void reject(std::span<const std::uint8_t> private_data = {});
+
+ private:
+  friend class EventQueue;
+  std::shared_ptr<detail::RequestImpl> impl_;
+};
+
+struct Event {
+  EventKind kind = EventKind::failed;
+  void* context = nullptr;       // of the QueuePair or Listener it belongs to
+  ConnectRequest request;
+  Error error;
+  std::string private_data;      // octets
+};
+
+// Where connection events arrive. One may serve many queue pairs and listeners.
+class URNIC_API EventQueue {
+ public:
+  EventQueue() = default;
+  explicit operator bool() const { return impl_ != nullptr; }
+  // Next event, or false. Drives the engine when no other thread does.
+  bool poll(Event* out);
+  // poll, sleeping up to timeout_ms (-1: for ever).
+  bool wait(Event* out, int timeout_ms);
+  int fd() const;  // readable while events are queued (level)
+
+ private:
+  friend class Device;
+  explicit EventQueue(std::shared_ptr<detail::EventQueueImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::EventQueueImpl> impl_;
+};
+
+struct QpOptions {
+  CompletionQueue send_cq, receive_cq;  // may be the same
+  EventQueue events;                    // optional: without it, use the blocking calls
+  void* context = nullptr;
+  std::uint32_t max_send = 128, max_receive = 128;  // work requests outstanding
+  std::uint32_t max_send_sge = 4, max_receive_sge = 4;
+  std::uint32_t max_inline = 256;
+  bool signal_all = false;              // every send request completes visibly
+};
+
+class URNIC_API QueuePair {
+ public:
+  QueuePair() = default;
+  QueuePair(QueuePair&&) noexcept = default;
+  QueuePair& operator=(QueuePair&&) noexcept;
+  ~QueuePair();
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  std::uint32_t number() const;
+  QpState state() const;
+
+  // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
+  // flushed in error). post_send tries to transmit before it returns. Errors: no_memory (queue
+  // full), invalid_argument (too many SGEs, inline too long), wrong_state.
+  Result<void> post_send(const SendRequest& request);
+  // Several at once: one doorbell. Returns how many were taken; `*why` says why not all.
+  std::size_t post_send(std::span<const SendRequest> requests, Error* why = nullptr);
+  Result<void> post_receive(const ReceiveRequest& request);
+
+  // Connect to "address:port" and wait until established or failed. Asynchronous form: with
+  // QpOptions::events, connect_start returns at once and an Event follows.
+  Result<void> connect(std::string_view address, const ConnectionOptions& options = {});
+  Result<void> connect_start(std::string_view address, const ConnectionOptions& options = {});
+  // Private data of the peer's Reply (active side).
+  std::string peer_private_data() const;
+
+  // Orderly end (FIN) once everything posted has been sent; work outstanding afterwards is flushed.
+  void disconnect();
+  // RST now.
+  void abort();
+
+  // Current type and everything counted about this connection (D10).
+  ConnectionStats stats() const;
+
+ private:
+  friend class Device;
+  friend class ConnectRequest;
+  explicit QueuePair(std::shared_ptr<detail::QpImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::QpImpl> impl_;
+};
+
+class URNIC_API Listener {
+ public:
+  Listener() = default;
+  Listener(Listener&&) noexcept = default;
+  Listener& operator=(Listener&&) noexcept;
+  ~Listener();
+  explicit operator bool() const { return impl_ != nullptr; }
+  std::uint16_t port() const;
+  // Wait for the next request (only for listeners made without an EventQueue of the caller's).
+  Result<ConnectRequest> next(int timeout_ms);
+
+ private:
+  friend class Device;
+  explicit Listener(std::shared_ptr<detail::ListenerImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::ListenerImpl> impl_;
+};
+
+// ---- device -------------------------------------------------------------------------------------
+
+struct DeviceInfo {
+  std::string port;       // "memif:socket=..."
+  std::string mac;
+  std::string addresses;  // "10.77.0.1/24 fe80::.../64"
+  std::uint32_t mtu = 0;  // IP MTU in octets
+  bool link_up = false;
+  std::string kernel;     // validation kernel in use
+};
+
+class URNIC_API Device {
+ public:
+  Device() = default;
+  // Opens the port named by the configuration and starts an engine on it. Touches neither the
+  // caller's CPU affinity, signals, syslog ident nor standard output.
+  static Result<Device> open(const Config& config);
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  DeviceInfo info() const;
+  // True once frames can flow (memif: the peer is there). timeout_ms -1: for ever.
+  bool wait_link(int timeout_ms);
+
+  Result<ProtectionDomain> alloc_pd();
+  // Registers [address, address+length); rights as Access. The memory is the caller's.
+  Result<MemoryRegion> register_memory(const ProtectionDomain&, void* address, std::size_t length,
+                                       std::uint32_t access);
+  Result<CompletionQueue> create_cq(std::uint32_t depth);
+  Result<EventQueue> create_event_queue();
+  Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);
+  // Listen on a TCP port of all own addresses; 0 chooses one. `events` as for QpOptions.
+  Result<Listener> listen(std::uint16_t port, int backlog = 128, const EventQueue& events = {},
+                          void* context = nullptr);
+
+  // Run the engine once from this thread (what CompletionQueue::poll does): for programs that poll
+  // memory instead of a completion queue. Returns true if there was something to do.
+  bool progress();
+  EngineStats stats() const;
+
+ private:
+  std::shared_ptr<detail::DeviceImpl> impl_;
+};
+
+}  // namespace urnic
