@@ -1,0 +1,49 @@
+// Completion queue 240: a bounded ring of CQEs shared by any number of send and receive queues
+// (specification 1.6). Thread safe; the spinlock is uncontended in the usual case (E-28).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/spinlock.h"
+#include "ddp_rdma/work.h"
+
+namespace urnic::verbs {
+
+struct Cqe {
+  ddp::Completion completion;
+  std::uint32_t qp_number = 0;
+};
+
+class CompletionQueue {
+ public:
+  explicit CompletionQueue(std::uint32_t depth);
+
+  // What the pusher must do: wake a sleeper, or not.
+  enum class Notify : std::uint8_t { No, Yes };
+  // Append. When the ring is full the queue overruns: the CQE is lost, which is fatal for the queue.
+  Notify push(const Cqe& cqe);
+  // Up to out.size() CQEs, oldest first. -1 after an overrun once the ring is drained.
+  int poll(std::span<Cqe> out);
+  // Ask for one notification at the next CQE (or the next solicited or failed one).
+  void arm(bool solicited_only);
+  // Is there something to poll? A hint, without the lock.
+  bool looks_empty() const {
+    return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_acquire);
+  }
+  std::uint32_t depth() const { return mask_ + 1; }
+  bool overrun() const { return overrun_.load(std::memory_order_relaxed); }
+
+ private:
+  enum class Armed : std::uint8_t { No, Solicited, Any };
+  Spinlock lock_;
+  std::uint32_t mask_;
+  std::atomic<std::uint32_t> head_{0}, tail_{0};  // free running
+  std::atomic<bool> overrun_{false};
+  Armed armed_ = Armed::No;
+  std::unique_ptr<Cqe[]> ring_;
+};
+
+}  // namespace urnic::verbs

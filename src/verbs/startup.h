@@ -1,0 +1,69 @@
+// MPA start-up of one connection as a state machine over bytes (RFC 5044 7.1, RFC 6581; E-1, E-2,
+// E-35). Owns no timer and no socket: the engine feeds in-order octets and sends what it is told
+// to. Lives on the heap only while a connection starts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/bytes.h"
+#include "ddp_rdma/violation.h"
+#include "mpa/startup.h"
+
+namespace urnic::verbs {
+
+class Startup {
+ public:
+  enum class Phase : std::uint8_t {
+    SendRequest,   // active: TCP is being opened
+    WaitReply,     // active
+    WaitRequest,   // passive
+    WaitConsumer,  // passive: a request waits for accept or reject
+    Done,
+    Failed,
+  };
+  enum class What : std::uint8_t {
+    NeedMore,         // not a whole frame yet
+    Request,          // passive: a valid Request: ask the consumer
+    Established,      // active: full operation from the octet after `consumed`
+    Rejected,         // active: R=1; private data in reply()
+    RetryRevision1,   // active: the peer speaks revision 1 only: reconnect (E-35)
+    Fail,             // `violation` says which Terminate (or MpaStartup: close without one)
+  };
+  struct Step {
+    What what = What::NeedMore;
+    std::uint32_t consumed = 0;  // octets of the fed bytes that were the frame
+    ddp::Violation violation = ddp::Violation::None;
+    mpa::Refusal refusal = mpa::Refusal::None;
+  };
+
+  static Startup active(const mpa::StartupOptions&, ByteView private_data);
+  static Startup passive(const mpa::StartupOptions&);
+
+  // Active: the Request's octets, to be sent as soon as TCP is established.
+  std::vector<std::uint8_t> request_bytes();
+  // All in-order octets not consumed yet.
+  Step feed(ByteView bytes);
+  // Passive, in WaitConsumer: the Reply's octets; agreement() holds from then on. Refused with
+  // *refusal set (and an R=1 reply returned) when the Request cannot be met.
+  std::vector<std::uint8_t> accept(const mpa::StartupOptions&, ByteView private_data,
+                                   mpa::Refusal* refusal);
+  std::vector<std::uint8_t> reject(ByteView private_data);
+
+  Phase phase() const { return phase_; }
+  bool is_active() const { return active_; }
+  const mpa::StartupFrame& request() const { return request_; }
+  const mpa::StartupFrame& reply() const { return reply_; }
+  const mpa::Agreement& agreement() const { return agreement_; }
+  // What the passive side would agree to now, for the consumer to look at (IRD/ORD).
+  mpa::Agreement preview(const mpa::StartupOptions&) const;
+
+ private:
+  bool active_ = false;
+  Phase phase_ = Phase::Failed;
+  mpa::StartupOptions options_;
+  mpa::StartupFrame request_, reply_;
+  mpa::Agreement agreement_;
+};
+
+}  // namespace urnic::verbs
