@@ -1,0 +1,69 @@
+// The kernels for AVX2: as SSE4.2, with the checksum on wider registers.
+#include <algorithm>
+#include <cstring>
+
+#include "base/crc32c_math.h"
+#include "base/fused_kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+namespace urnic {
+namespace {
+
+#define URNIC_TARGET __attribute__((target("avx2,sse4.2,pclmul")))
+#define URNIC_VEC static inline __attribute__((always_inline)) URNIC_TARGET
+#define URNIC_FOLD_LANE 0
+
+struct Vec {
+  static constexpr std::size_t kBytes = 32;
+  using Reg = __m256i;
+  // Sums of the 32-bit words and of their upper halves; the lower halves follow from both.
+  struct Acc {
+    __m256i all;
+    __m256i high;
+  };
+  URNIC_VEC Reg load(const std::uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  URNIC_VEC void store(std::uint8_t* p, Reg v) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
+  }
+  // The first n / 8 quadwords.
+  URNIC_VEC __m256i mask(std::size_t n) {
+    const __m256i count = _mm256_set1_epi64x(static_cast<long long>(n / 8));
+    return _mm256_cmpgt_epi64(count, _mm256_setr_epi64x(0, 1, 2, 3));
+  }
+  URNIC_VEC Reg load_part(const std::uint8_t* p, std::size_t n) {
+    return _mm256_maskload_epi64(reinterpret_cast<const long long*>(p), mask(n));
+  }
+  URNIC_VEC void store_part(std::uint8_t* p, Reg v, std::size_t n) {
+    _mm256_maskstore_epi64(reinterpret_cast<long long*>(p), mask(n), v);
+  }
+  URNIC_VEC void opaque(Reg& v) { asm volatile("" : "+x"(v)); }
+  URNIC_VEC Acc zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  URNIC_VEC void add(Acc& a, Reg v) {
+    a.all = _mm256_add_epi32(a.all, v);
+    a.high = _mm256_add_epi32(a.high, _mm256_srli_epi32(v, 16));
+  }
+  URNIC_VEC std::uint64_t total(const Acc& a) {
+    const __m256i low = _mm256_sub_epi32(a.all, _mm256_slli_epi32(a.high, 16));
+    const __m256i half = _mm256_set1_epi64x(0xffffffff);
+    const __m256i s = _mm256_add_epi64(
+        _mm256_add_epi64(_mm256_and_si256(low, half), _mm256_srli_epi64(low, 32)),
+        _mm256_add_epi64(_mm256_and_si256(a.high, half), _mm256_srli_epi64(a.high, 32)));
+    const __m128i t = _mm_add_epi64(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
+    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(t)) +
+           static_cast<std::uint64_t>(_mm_extract_epi64(t, 1));
+  }
+};
+
+#include "base/fused_threeway.inc"
+
+}  // namespace
+
+const FusedKernelSet kFusedAvx2 = {"avx2+pclmul", crc_sum,  copy_crc_sum,
+                                   crc_only,      copy_sum, sum_only};
+
+}  // namespace urnic
+#endif

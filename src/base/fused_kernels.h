@@ -1,0 +1,52 @@
+// The kernels behind fused.h and crc32c.h, one set per instruction set. Only for base/ itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/fused.h"
+#include "base/inet_checksum.h"
+
+namespace urnic {
+
+struct FusedKernelSet {
+  std::string_view name;
+  FusedSums (*crc_sum)(ByteView, std::uint32_t);
+  FusedSums (*copy_crc_sum)(std::uint8_t*, ByteView, std::uint32_t);
+  std::uint32_t (*crc)(std::uint32_t, ByteView);       // running CRC alone
+  std::uint32_t (*copy_sum)(std::uint8_t*, ByteView);  // copy and checksum alone
+  std::uint32_t (*sum)(ByteView);                      // checksum alone
+};
+
+// Call only those cpu_features() allows.
+extern const FusedKernelSet kFusedPortable;
+extern const FusedKernelSet kFusedSse42;
+extern const FusedKernelSet kFusedAvx2;
+extern const FusedKernelSet kFusedAvx512;
+extern const FusedKernelSet kFusedVpclmul;
+
+// The fastest set of this CPU.
+const FusedKernelSet& fused_best();
+
+namespace fused_detail {
+
+// The 16-bit result of a sum of little-endian words, turned into that of big-endian words
+// (RFC 1071, 2(B): the sum is the same but for the byte order).
+constexpr std::uint32_t to_network_sum(std::uint64_t little_endian_sum) {
+  return __builtin_bswap16(inet_fold(little_endian_sum));
+}
+
+// Keeps the compiler from reading the source of a copy a second time in place of what was copied:
+// memory shared with a peer may have changed in between (E-20).
+inline void copied() {
+  asm volatile("" ::: "memory");
+}
+
+// Addition that keeps a one's-complement sum in 64 bits.
+constexpr std::uint64_t add_words(std::uint64_t sum, std::uint64_t words) {
+  return sum + (words & 0xffffffffu) + (words >> 32);
+}
+
+}  // namespace fused_detail
+}  // namespace urnic

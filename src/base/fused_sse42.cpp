@@ -1,0 +1,63 @@
+// The kernels for SSE4.2 with PCLMULQDQ (every x86-64 server since 2010).
+#include <algorithm>
+#include <cstring>
+
+#include "base/crc32c_math.h"
+#include "base/fused_kernels.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+namespace urnic {
+namespace {
+
+#define URNIC_TARGET __attribute__((target("sse4.2,pclmul")))
+#define URNIC_VEC static inline __attribute__((always_inline)) URNIC_TARGET
+#define URNIC_FOLD_LANE 0
+
+struct Vec {
+  static constexpr std::size_t kBytes = 16;
+  using Reg = __m128i;
+  // Sums of the 32-bit words and of their upper halves; the lower halves follow from both.
+  struct Acc {
+    __m128i all;
+    __m128i high;
+  };
+  URNIC_VEC Reg load(const std::uint8_t* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
+  URNIC_VEC void store(std::uint8_t* p, Reg v) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
+  }
+  URNIC_VEC Reg load_part(const std::uint8_t* p, std::size_t) {  // always 8 bytes
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  }
+  URNIC_VEC void store_part(std::uint8_t* p, Reg v, std::size_t) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), v);
+  }
+  URNIC_VEC void opaque(Reg& v) { asm volatile("" : "+x"(v)); }
+  URNIC_VEC Acc zero() { return {_mm_setzero_si128(), _mm_setzero_si128()}; }
+  URNIC_VEC void add(Acc& a, Reg v) {
+    a.all = _mm_add_epi32(a.all, v);
+    a.high = _mm_add_epi32(a.high, _mm_srli_epi32(v, 16));
+  }
+  URNIC_VEC std::uint64_t total(const Acc& a) {
+    const __m128i low = _mm_sub_epi32(a.all, _mm_slli_epi32(a.high, 16));
+    const __m128i half = _mm_set1_epi64x(0xffffffff);
+    const __m128i s =
+        _mm_add_epi64(_mm_add_epi64(_mm_and_si128(low, half), _mm_srli_epi64(low, 32)),
+                      _mm_add_epi64(_mm_and_si128(a.high, half), _mm_srli_epi64(a.high, 32)));
+    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(s)) +
+           static_cast<std::uint64_t>(_mm_extract_epi64(s, 1));
+  }
+};
+
+#include "base/fused_threeway.inc"
+
+}  // namespace
+
+const FusedKernelSet kFusedSse42 = {"sse4.2+pclmul", crc_sum,  copy_crc_sum,
+                                    crc_only,        copy_sum, sum_only};
+
+}  // namespace urnic
+#endif
