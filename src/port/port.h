@@ -19,7 +19,9 @@ using Stats = urnic_port_stats;
 inline constexpr unsigned kBurst = 32;
 
 // A frame's bytes as one number.
-inline std::uint32_t frame_len(const Frame& f) { return f.len[0] + f.len[1]; }
+inline std::uint32_t frame_len(const Frame& f) {
+  return f.len[0] + f.len[1];
+}
 
 class Port {
  public:
@@ -85,7 +87,10 @@ class Args {
   // Whole number in [lo, hi]; a bad value is remembered and reported by `finish`.
   std::uint64_t num(std::string_view key, std::uint64_t otherwise, std::uint64_t lo,
                     std::uint64_t hi);
-  // Empty when all was well; else one line naming the first offending key.
+  // on/yes/1/true or off/no/0/false; anything else is reported by `finish`.
+  bool on_off(std::string_view key, bool otherwise);
+  // Empty when all was well; else one line naming the first offending key. Ask for every key
+  // first.
   std::string finish() const;
 
  private:
@@ -94,6 +99,7 @@ class Args {
     bool used = false;
   };
   std::vector<Item> items_;
+  std::vector<std::string> known_;
   std::string error_;
 };
 

@@ -1,0 +1,10 @@
+// The port kinds compiled into the library.
+#pragma once
+
+#include "port/port_abi.h"
+
+namespace urnic::port {
+
+extern const urnic_port_ops kMemoryPortOps;
+
+}  // namespace urnic::port
