@@ -1,0 +1,138 @@
+#include "ddp_rdma/header.h"
+
+#include <limits>
+
+namespace urnic::ddp {
+namespace {
+
+// Byte 0, DDP control (RFC 5041, 4.1): T, L, four reserved bits that are never checked, DV.
+constexpr std::uint8_t kT = 0x80;
+constexpr std::uint8_t kL = 0x40;
+constexpr std::uint8_t kDvMask = 0x03;
+constexpr std::uint8_t kDv = 0x01;
+// Byte 1, RDMAP control (RFC 5040, 4.1): RV, two reserved bits that are never checked, opcode.
+constexpr std::uint8_t kRvMask = 0xc0;
+constexpr std::uint8_t kRv = 0x40;
+constexpr std::uint8_t kOpcodeMask = 0x0f;
+
+constexpr std::uint8_t kHighestOpcode = static_cast<std::uint8_t>(Opcode::Terminate);
+
+constexpr bool invalidates(Opcode op) {
+  return op == Opcode::SendInv || op == Opcode::SendSeInv;
+}
+
+constexpr std::uint32_t queue_of(Opcode op) {
+  if (op == Opcode::ReadRequest) return kQnReadRequest;
+  if (op == Opcode::Terminate) return kQnTerminate;
+  return kQnSend;
+}
+
+// RV and opcode, and whether the opcode belongs to this kind of buffer and queue (RFC 5040, 4.3).
+Violation check_rdmap(std::uint8_t control, bool tagged, std::uint32_t qn) {
+  if ((control & kRvMask) != kRv) return Violation::RdmapVersion;
+  if ((control & kOpcodeMask) > kHighestOpcode) return Violation::UnexpectedOpcode;
+  const auto op = static_cast<Opcode>(control & kOpcodeMask);
+  const bool wants_tagged = op == Opcode::Write || op == Opcode::ReadResponse;
+  if (wants_tagged != tagged) return Violation::UnexpectedOpcode;
+  if (!tagged && queue_of(op) != qn) return Violation::UnexpectedOpcode;
+  return Violation::None;
+}
+
+Outcome<ParsedSegment, Violation> parse_tagged(ByteView ulpdu) {
+  if (ulpdu.size() < kTaggedHeader) return fail(Violation::StreamCatastrophic);
+  const std::uint8_t* p = ulpdu.data();
+  const Violation v = check_rdmap(p[1], true, 0);
+  if (v != Violation::None) return fail(v);
+  ParsedSegment s;
+  s.header.op = static_cast<Opcode>(p[1] & kOpcodeMask);
+  s.header.last = (p[0] & kL) != 0;
+  s.header.stag = load_be32(p + 2);
+  s.header.to = load_be64(p + 6);
+  s.payload = ulpdu.subspan(kTaggedHeader);
+  return s;
+}
+
+// Queues 1 and 2 have buffers of one message that fits any MULPDU (>= 128): a message that does
+// not begin and end in its one segment has a wrong offset or is longer than its buffer.
+Violation check_single(const SegmentHeader& h) {
+  if (h.mo != 0) return Violation::UntaggedMo;
+  if (!h.last) return Violation::UntaggedTooLong;
+  return Violation::None;
+}
+
+Violation parse_read_request(ByteView ulpdu, SegmentHeader& h) {
+  const Violation v = check_single(h);
+  if (v != Violation::None) return v;
+  if (ulpdu.size() > kReadRequestHeader) return Violation::UntaggedTooLong;
+  if (ulpdu.size() < kReadRequestHeader) return Violation::StreamCatastrophic;
+  const std::uint8_t* p = ulpdu.data() + kUntaggedHeader;
+  h.read.sink_stag = load_be32(p);
+  h.read.sink_to = load_be64(p + 4);
+  h.read.size = load_be32(p + 12);
+  h.read.source_stag = load_be32(p + 16);
+  h.read.source_to = load_be64(p + 20);
+  return Violation::None;
+}
+
+// The checks go layer by layer: all of DDP's before RDMAP's (RFC 5041, 7; RFC 5040, 7).
+Outcome<ParsedSegment, Violation> parse_untagged(ByteView ulpdu) {
+  if (ulpdu.size() < kUntaggedHeader) return fail(Violation::StreamCatastrophic);
+  const std::uint8_t* p = ulpdu.data();
+  ParsedSegment s;
+  SegmentHeader& h = s.header;
+  h.qn = load_be32(p + 6);
+  if (h.qn > kQnTerminate) return fail(Violation::UntaggedQn);
+  Violation v = check_rdmap(p[1], false, h.qn);
+  if (v != Violation::None) return fail(v);
+  h.op = static_cast<Opcode>(p[1] & kOpcodeMask);
+  h.last = (p[0] & kL) != 0;
+  if (invalidates(h.op)) h.inv_stag = load_be32(p + 2);
+  h.msn = load_be32(p + 10);
+  h.mo = load_be32(p + 14);
+  s.payload = ulpdu.subspan(kUntaggedHeader);
+  if (h.op == Opcode::ReadRequest) {
+    v = parse_read_request(ulpdu, h);
+    s.payload = {};
+  } else if (h.op == Opcode::Terminate) {
+    v = check_single(h);
+  } else if (s.payload.size() > std::numeric_limits<std::uint32_t>::max() - h.mo) {
+    v = Violation::UntaggedTooLong;  // a message has fewer than 2^32 octets (RFC 5041, 5.1)
+  }
+  if (v != Violation::None) return fail(v);
+  return s;
+}
+
+}  // namespace
+
+Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu) {
+  if (ulpdu.size() < 2) return fail(Violation::StreamCatastrophic);
+  const bool tagged = (ulpdu[0] & kT) != 0;
+  // Before any length: another DDP version may have another header.
+  if ((ulpdu[0] & kDvMask) != kDv) {
+    return fail(tagged ? Violation::TaggedVersion : Violation::UntaggedVersion);
+  }
+  return tagged ? parse_tagged(ulpdu) : parse_untagged(ulpdu);
+}
+
+std::uint32_t emit_header(const SegmentHeader& h, std::uint8_t* dst) {
+  dst[0] = static_cast<std::uint8_t>((h.tagged() ? kT : 0) | (h.last ? kL : 0) | kDv);
+  dst[1] = static_cast<std::uint8_t>(kRv | static_cast<std::uint8_t>(h.op));
+  if (h.tagged()) {
+    store_be32(dst + 2, h.stag);
+    store_be64(dst + 6, h.to);
+    return kTaggedHeader;
+  }
+  store_be32(dst + 2, invalidates(h.op) ? h.inv_stag : 0);
+  store_be32(dst + 6, h.qn);
+  store_be32(dst + 10, h.msn);
+  store_be32(dst + 14, h.mo);
+  if (h.op != Opcode::ReadRequest) return kUntaggedHeader;
+  store_be32(dst + 18, h.read.sink_stag);
+  store_be64(dst + 22, h.read.sink_to);
+  store_be32(dst + 30, h.read.size);
+  store_be32(dst + 34, h.read.source_stag);
+  store_be64(dst + 38, h.read.source_to);
+  return kReadRequestHeader;
+}
+
+}  // namespace urnic::ddp
