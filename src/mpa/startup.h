@@ -16,6 +16,11 @@ inline constexpr std::uint32_t kMaxPrivateData = 512;          // PD_Length
 inline constexpr std::uint32_t kEnhancedWord = 4;
 inline constexpr std::uint16_t kNoNegotiation = 0x3fff;        // IRD/ORD "do not negotiate"
 
+// What is left of PD_Length for the ULP.
+constexpr std::uint32_t max_private_data(bool enhanced) {
+  return enhanced ? kMaxPrivateData - kEnhancedWord : kMaxPrivateData;
+}
+
 // Ready-to-receive kinds (RFC 6581, 9.2).
 enum Rtr : std::uint8_t { kRtrNone = 0, kRtrSend = 1, kRtrWrite = 2, kRtrRead = 4 };
 
@@ -39,7 +44,7 @@ struct StartupFrame {
 enum class StartupError : std::uint8_t {
   BadKey,          // not MPA, or Request where a Reply belongs (initiator/initiator collision)
   BadRevision,
-  BadPrivateData,  // PD_Length over 512, or too short for the enhanced word
+  BadPrivateData,  // PD_Length over 512, too short for the enhanced word, or not the data's length
 };
 
 // How many octets the frame at the start of `bytes` has: nullopt while more are needed to tell.
@@ -47,7 +52,8 @@ enum class StartupError : std::uint8_t {
 Outcome<std::optional<std::uint32_t>, StartupError> frame_length(ByteView bytes, bool expect_reply);
 // Parse a complete frame (frame_length octets).
 Outcome<StartupFrame, StartupError> parse_frame(ByteView frame, bool expect_reply);
-// Writes the frame; `dst` has kFrameHeader + kMaxPrivateData octets. Returns its length.
+// Writes the frame; `dst` has kFrameHeader + kMaxPrivateData octets. Returns its length. Private data
+// beyond max_private_data() is cut off (here and in make_*); whoever takes it from a ULP refuses it.
 std::uint32_t emit_frame(const StartupFrame&, std::uint8_t* dst);
 
 // What the local consumer wants of a connection.
@@ -75,8 +81,8 @@ enum class Refusal : std::uint8_t {
   None,
   Rejected,          // R=1 from the peer's ULP
   MarkersWanted,     // the peer requires markers, which this build does not send yet
-  CrcRefused,        // CRC is required here and the peer's Reply has C=0
-  NotEnhanced,       // enhanced Request answered without
+  CrcRefused,        // never returned: either C turns the CRC on for both ends (RFC 5044, 7.1)
+  NotEnhanced,       // enhanced Request answered without, or another revision than asked for
   NoMatchingRtr,     // Terminate 2/0/7
   InsufficientIrd,   // Terminate 2/0/6
 };
@@ -88,6 +94,7 @@ struct Answer {
   StartupFrame reply;
   Agreement agreement;
   Refusal refusal = Refusal::None;
+  bool send_reply = true;  // false: close TCP without a Reply (a revision we were told not to speak)
 };
 Answer answer_request(const StartupFrame& request, const StartupOptions&, ByteView private_data);
 StartupFrame make_reject(const StartupFrame& request, ByteView private_data);
