@@ -17,7 +17,9 @@ std::uint32_t crc32c(ByteView bytes);
 // Running form: start with kCrc32cInit, feed pieces of any length, finish with crc32c_finish.
 inline constexpr std::uint32_t kCrc32cInit = 0xffffffffu;
 std::uint32_t crc32c_update(std::uint32_t state, ByteView bytes);
-constexpr std::uint32_t crc32c_finish(std::uint32_t state) { return ~state; }
+constexpr std::uint32_t crc32c_finish(std::uint32_t state) {
+  return ~state;
+}
 
 // Table-driven reference; the other implementations are tested against it.
 std::uint32_t crc32c_update_portable(std::uint32_t state, ByteView bytes);
