@@ -27,7 +27,7 @@ constexpr std::uint32_t queue_of(Opcode op) {
   return kQnSend;
 }
 
-// RV and opcode, and whether the opcode belongs to this kind of buffer and queue (RFC 5040, 4.3).
+// RV and opcode, and whether the opcode belongs to this kind of buffer and queue (RFC 5040, 4.1).
 Violation check_rdmap(std::uint8_t control, bool tagged, std::uint32_t qn) {
   if ((control & kRvMask) != kRv) return Violation::RdmapVersion;
   if ((control & kOpcodeMask) > kHighestOpcode) return Violation::UnexpectedOpcode;
@@ -96,7 +96,7 @@ Outcome<ParsedSegment, Violation> parse_untagged(ByteView ulpdu) {
   } else if (h.op == Opcode::Terminate) {
     v = check_single(h);
   } else if (s.payload.size() > std::numeric_limits<std::uint32_t>::max() - h.mo) {
-    v = Violation::UntaggedTooLong;  // a message has fewer than 2^32 octets (RFC 5041, 5.1)
+    v = Violation::UntaggedTooLong;  // a message has fewer than 2^32 octets (RFC 5041, 5.2)
   }
   if (v != Violation::None) return fail(v);
   return s;

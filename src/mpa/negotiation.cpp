@@ -1,0 +1,172 @@
+// The negotiation over MPA Request and Reply (startup.h): pure functions of two frames and options.
+#include <algorithm>
+#include <cstring>
+
+#include "mpa/startup.h"
+
+namespace urnic::mpa {
+namespace {
+
+constexpr std::uint8_t kNewestRevision = 2;
+
+// A depth as it can be said on the wire: within the local limit, and not the value that means
+// "do not negotiate".
+std::uint16_t depth(std::uint16_t wanted, std::uint16_t limit) {
+  return std::min({wanted, limit, static_cast<std::uint16_t>(kNoNegotiation - 1)});
+}
+
+std::uint16_t offered(std::uint16_t wanted, std::uint16_t limit) {
+  return wanted == kNoNegotiation ? kNoNegotiation : depth(wanted, limit);
+}
+
+void set_private(StartupFrame& frame, ByteView data) {
+  const std::size_t n = std::min<std::size_t>(data.size(), max_private_data(frame.enhanced));
+  if (n != 0) std::memcpy(frame.private_data.data(), data.data(), n);
+  frame.private_len = static_cast<std::uint16_t>(n);
+}
+
+// One kind out of those both can do. Write first: it takes no read slot on either side.
+std::uint8_t choose_rtr(std::uint8_t common, bool read_possible) {
+  if ((common & kRtrWrite) != 0) return kRtrWrite;
+  if ((common & kRtrRead) != 0 && read_possible) return kRtrRead;
+  if ((common & kRtrSend) != 0) return kRtrSend;
+  return kRtrNone;
+}
+
+StartupFrame reply_to(const StartupFrame& request) {
+  StartupFrame reply;
+  reply.reply = true;
+  reply.crc = request.crc;
+  reply.revision = request.revision;
+  reply.enhanced = request.enhanced;
+  reply.peer_to_peer = request.enhanced && request.peer_to_peer;
+  return reply;
+}
+
+}  // namespace
+
+StartupFrame make_request(const StartupOptions& o, ByteView private_data) {
+  StartupFrame f;
+  f.markers = o.markers;
+  f.crc = o.crc;
+  f.revision = std::min(o.revision, kNewestRevision);
+  f.enhanced = f.revision >= 2;
+  if (f.enhanced) {
+    // A says an RTR will come, so there must be a kind of it to offer.
+    f.peer_to_peer = o.peer_to_peer && o.rtr != kRtrNone;
+    f.rtr = f.peer_to_peer ? o.rtr : std::uint8_t{kRtrNone};
+    f.ird = offered(o.ird, o.max_ird);
+    f.ord = offered(o.ord, o.max_ord);
+    // The RTR Read is a Read like any other and needs a slot (RFC 6581, 9.2).
+    if ((f.rtr & kRtrRead) != 0 && f.ord == 0) f.ord = 1;
+  }
+  set_private(f, private_data);
+  return f;
+}
+
+Answer answer_request(const StartupFrame& request, const StartupOptions& o, ByteView private_data) {
+  Answer answer;
+  if (request.markers) {
+    answer.reply = make_reject(request, {});
+    answer.refusal = Refusal::MarkersWanted;
+    return answer;
+  }
+  if (request.revision > o.revision) {
+    // RFC 5044 7.1: an unknown revision is answered by closing, and RFC 6581 10 has the initiator
+    // try again with revision 1.
+    answer.reply = make_reject(request, {});
+    answer.refusal = Refusal::NotEnhanced;
+    answer.send_reply = false;
+    return answer;
+  }
+
+  StartupFrame& reply = answer.reply;
+  Agreement& a = answer.agreement;
+  reply = reply_to(request);
+  reply.markers = o.markers;
+  reply.crc = a.crc = request.crc || o.crc;
+  a.revision = request.revision;
+  a.enhanced = request.enhanced;
+  a.ird = depth(o.ird, o.max_ird);
+  a.ord = depth(o.ord, o.max_ord);
+
+  if (!request.enhanced) {
+    // Chelsio parts begin with a zero-length Read even on revision 1: there must be a slot.
+    if (o.max_ird != 0) a.ird = std::max<std::uint16_t>(a.ird, 1);
+    set_private(reply, private_data);
+    return answer;
+  }
+
+  if (reply.peer_to_peer) {
+    const std::uint8_t common = request.rtr & o.rtr;
+    a.rtr = choose_rtr(common, o.max_ird != 0);
+    // A=1 demands a kind in the Reply even when none matches (RFC 6581, 9.2): the initiator ends
+    // it.
+    if (a.rtr == kRtrNone) a.rtr = kRtrWrite;
+    reply.rtr = a.rtr;
+  }
+  if (a.rtr == kRtrRead) a.ird = std::max<std::uint16_t>(a.ird, 1);
+  // Room for all the Reads the initiator wants, as far as the limit goes.
+  if (request.ord == kNoNegotiation) {
+    reply.ird = kNoNegotiation;
+  } else {
+    a.ird = std::max(a.ird, depth(request.ord, o.max_ird));
+    reply.ird = a.ird;
+  }
+  // Responder ORD <= initiator IRD is a MUST.
+  if (request.ird == kNoNegotiation) {
+    reply.ord = kNoNegotiation;
+  } else {
+    a.ord = std::min(a.ord, request.ird);
+    reply.ord = a.ord;
+  }
+  set_private(reply, private_data);
+  return answer;
+}
+
+StartupFrame make_reject(const StartupFrame& request, ByteView private_data) {
+  StartupFrame reply = reply_to(request);
+  reply.reject = true;
+  // Some initiators check A and the RTR bits before R: give them a Reply they can read.
+  if (reply.peer_to_peer) {
+    reply.rtr = choose_rtr(request.rtr, true);
+    if (reply.rtr == kRtrNone) reply.rtr = kRtrWrite;
+  }
+  set_private(reply, private_data);
+  return reply;
+}
+
+Outcome<Agreement, Refusal> read_reply(const StartupFrame& request, const StartupFrame& reply,
+                                       const StartupOptions& o) {
+  if (reply.reject) return fail(Refusal::Rejected);
+  if (reply.markers) return fail(Refusal::MarkersWanted);
+  if (reply.revision != request.revision || reply.enhanced != request.enhanced) {
+    return fail(Refusal::NotEnhanced);
+  }
+  Agreement a;
+  // Either C turns it on for both (RFC 5044, 7.1).
+  a.crc = request.crc || reply.crc;
+  a.revision = request.revision;
+  a.enhanced = request.enhanced;
+  a.ird = depth(o.ird, o.max_ird);
+  a.ord = depth(o.ord, o.max_ord);
+  if (!a.enhanced) return a;
+
+  if (reply.ord != kNoNegotiation) {
+    if (reply.ord > std::max(a.ird, o.max_ird)) return fail(Refusal::InsufficientIrd);
+    a.ird = std::max(a.ird, reply.ord);
+  }
+  // What was asked for, which an RTR Read may have raised, cut to what the responder can hold.
+  if (request.ord != kNoNegotiation) a.ord = request.ord;
+  if (reply.ird != kNoNegotiation) a.ord = std::min(a.ord, reply.ird);
+
+  if (request.peer_to_peer) {
+    // A Read RTR towards a responder without room for one Read would overrun its IRD.
+    const std::uint8_t common = reply.peer_to_peer ? request.rtr & reply.rtr : kRtrNone;
+    a.rtr = choose_rtr(common, a.ord != 0);
+    if (a.rtr == kRtrNone) return fail(Refusal::NoMatchingRtr);
+  }
+  return a;
+}
+
+}  // namespace urnic::mpa
