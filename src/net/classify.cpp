@@ -1,0 +1,138 @@
+#include "net/classify.h"
+
+#include <algorithm>
+
+#include "net/arp.h"
+#include "net/ethernet.h"
+#include "net/icmp.h"
+#include "net/ipv4.h"
+#include "net/ipv6.h"
+
+namespace urnic::net {
+namespace {
+
+constexpr std::size_t kTcpHeader = 20;
+
+void refuse(Classified& c, DropReason why) {
+  c.kind = FrameKind::Drop;
+  c.reason = why;
+}
+
+// What the protocol number and the destination make of a well-formed datagram. `in_head` is how
+// many octets of layer 4 can be looked at.
+void settle_kind(Classified& c, std::size_t in_head) {
+  const bool group = c.dst.is_multicast() || c.dst.is_broadcast();
+  if (c.protocol == kProtoTcp) {
+    // RFC 9293, 3.10.7.2 and RFC 1122, 4.2.3.10: no connection with a group.
+    if (group) return refuse(c, DropReason::Destination);
+    if (c.src.is_any()) return refuse(c, DropReason::Source);
+    if (c.l4_len < kTcpHeader || in_head < kTcpHeader) return refuse(c, DropReason::L4Short);
+    c.kind = FrameKind::Tcp;
+    return;
+  }
+  if (c.protocol == (c.v6 ? kProtoIcmpv6 : kProtoIcmp)) {
+    if (c.l4_len < kIcmpHeader) return refuse(c, DropReason::L4Short);
+    c.kind = c.v6 ? FrameKind::Icmp6 : FrameKind::Icmp;
+    return;
+  }
+  if (group) return refuse(c, DropReason::Destination);
+  c.kind = FrameKind::Other;
+}
+
+void look_at_ipv4(Classified& c, ByteView ip, std::size_t whole) {
+  if (ip.size() < kIpv4Header) return refuse(c, DropReason::Short);
+  const std::uint8_t* p = ip.data();
+  if (p[0] >> 4 != 4) return refuse(c, DropReason::IpVersion);
+  const std::size_t header_len = std::size_t{p[0] & 0x0fu} * 4;
+  const std::size_t total = load_be16(p + 2);
+  if (header_len < kIpv4Header || header_len > total) return refuse(c, DropReason::IpHeader);
+  if (total > whole || header_len > ip.size()) return refuse(c, DropReason::Short);
+  if (!ipv4_checksum_ok(p, header_len)) return refuse(c, DropReason::IpChecksum);
+  if ((load_be16(p + 6) & (kIpv4MoreFragments | kIpv4OffsetMask)) != 0) {
+    return refuse(c, DropReason::Fragment);
+  }
+  c.ecn = p[1] & 3;
+  c.ttl = p[8];
+  c.protocol = p[9];
+  c.src = IpAddress::v4(load_be32(p + 12));
+  c.dst = IpAddress::v4(load_be32(p + 16));
+  if (c.src.is_multicast() || c.src.is_broadcast()) return refuse(c, DropReason::Source);
+  c.l4_offset = static_cast<std::uint16_t>(c.l3_offset + header_len);
+  c.l4_len = static_cast<std::uint32_t>(total - header_len);
+  c.pseudo_sum = pseudo_sum_v4(p + 12, c.protocol, c.l4_len);
+  settle_kind(c, ip.size() - header_len);
+}
+
+void look_at_ipv6(Classified& c, ByteView ip, std::size_t whole) {
+  c.v6 = true;
+  if (ip.size() < kIpv6Header) return refuse(c, DropReason::Short);
+  const std::uint8_t* p = ip.data();
+  if (p[0] >> 4 != 6) return refuse(c, DropReason::IpVersion);
+  const std::size_t total = kIpv6Header + load_be16(p + 4);
+  if (total > whole) return refuse(c, DropReason::Short);
+  c.ecn = (p[1] >> 4) & 3;
+  c.ttl = p[7];
+  c.src = load_ipv6(p + 8);
+  c.dst = load_ipv6(p + 24);
+  // Extension headers are looked for inside the datagram only, not in padding behind it.
+  const ByteView inside = ip.first(std::min(ip.size(), total));
+  const Ipv6Chain chain = walk_ipv6(inside, p[6]);
+  if (chain.problem != DropReason::None) return refuse(c, chain.problem);
+  c.protocol = chain.protocol;
+  if (c.src.is_multicast()) return refuse(c, DropReason::Source);
+  c.l4_offset = static_cast<std::uint16_t>(c.l3_offset + chain.offset);
+  c.l4_len = static_cast<std::uint32_t>(total - chain.offset);
+  c.pseudo_sum = pseudo_sum_v6(p + 8, c.protocol, c.l4_len);
+  settle_kind(c, inside.size() - chain.offset);
+}
+
+}  // namespace
+
+Classified classify(ByteView head, std::uint32_t total_len) {
+  Classified c;
+  const auto eth = parse_ethernet(head);
+  if (!eth || total_len < head.size()) {
+    refuse(c, DropReason::Short);
+    return c;
+  }
+  c.dst_mac = eth->header.dst;
+  c.src_mac = eth->header.src;
+  c.vlan = eth->header.vlan;
+  c.l3_offset = static_cast<std::uint16_t>(eth->payload_offset);
+  const ByteView l3 = head.subspan(eth->payload_offset);
+  const std::size_t whole = total_len - eth->payload_offset;
+  switch (eth->header.ether_type) {
+    case kEtherTypeIpv4:
+      look_at_ipv4(c, l3, whole);
+      break;
+    case kEtherTypeIpv6:
+      look_at_ipv6(c, l3, whole);
+      break;
+    case kEtherTypeArp:
+      if (l3.size() < kArpPacket) {
+        refuse(c, DropReason::Short);
+      } else {
+        c.kind = FrameKind::Arp;
+      }
+      break;
+    default:
+      refuse(c, DropReason::EtherType);
+  }
+  return c;
+}
+
+Classified classify_datagram(ByteView head, std::uint32_t total_len) {
+  Classified c;
+  if (head.empty() || total_len < head.size()) {
+    refuse(c, DropReason::Short);
+  } else if (head[0] >> 4 == 4) {
+    look_at_ipv4(c, head, total_len);
+  } else if (head[0] >> 4 == 6) {
+    look_at_ipv6(c, head, total_len);
+  } else {
+    refuse(c, DropReason::IpVersion);
+  }
+  return c;
+}
+
+}  // namespace urnic::net

@@ -1,0 +1,232 @@
+// One attachment to a network: own addresses, routes, neighbours, ARP, neighbour discovery, ICMP.
+// Everything between an Ethernet frame and a TCP segment that is not in the hot path.
+//
+// A function of (state, input, now): frames to send collect in a bounded queue that the engine
+// empties with next_output; what TCP must know collects as events. Not thread safe: one thread at
+// a time (the one that owns the engine).
+//
+// Receiving: the engine classifies every frame, keeps kind Tcp for itself (asking accepts()), and
+// hands all others to input(). Sending: resolve() gives the MAC for a HeaderTemplate; when it says
+// Pending, the sender waits for NeighbourUsable or NeighbourFailed of that next hop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/ip_address.h"
+#include "base/rng.h"
+#include "base/time.h"
+#include "net/arp.h"
+#include "net/classify.h"
+#include "net/counters.h"
+#include "net/frame_queue.h"
+#include "net/icmp.h"
+#include "net/ndp.h"
+#include "net/neighbour_cache.h"
+#include "net/route_table.h"
+#include "net/token_bucket.h"
+
+namespace urnic::net {
+
+// Duplicate-address detection: constants of RFC 5227 1.1 and RFC 4862 5.1. quick() is for links
+// whose every party answers within milliseconds (the RFCs leave that to the link).
+struct DadTiming {
+  Duration probe_wait = Duration::s(1);  // random delay before the first probe, 0..this
+  unsigned probes = 3;                   // ARP probes; neighbour discovery sends one
+  Duration probe_min = Duration::s(1);
+  Duration probe_max = Duration::s(2);
+  Duration announce_wait = Duration::s(2);  // after the last ARP probe
+  Duration retransmit = Duration::s(1);     // after the solicitation (RetransTimer)
+
+  static constexpr DadTiming quick() {
+    return {Duration::ms(10), 3, Duration::ms(20), Duration::ms(40), Duration::ms(50),
+            Duration::ms(100)};
+  }
+};
+
+struct InterfaceConfig {
+  // All zero: derived from the first address (mac_from_ip).
+  MacAddress mac;
+  // Own addresses with the length of the on-link prefix around them, e.g. 10.0.0.1/24.
+  std::vector<IpPrefix> addresses;
+  // Also have fe80::/64 with the interface identifier of the MAC.
+  bool link_local = true;
+  std::vector<Route> routes;
+  std::uint16_t vlan = 0;    // 1..4094; 0 untagged
+  std::uint32_t mtu = 1500;  // IP octets per frame, 576..65535; version 6 needs 1280
+  bool duplicate_detection = false;
+  DadTiming dad;
+  NeighbourTiming neighbour;
+  std::size_t neighbour_limit = 4096;
+  std::uint32_t icmp_per_second = 100, icmp_burst = 50;  // echo replies
+  std::size_t output_bytes = 64 * 1024;  // frames waiting to be sent; at least two of MTU size
+  std::uint64_t seed = 1;                // of the random delays
+};
+
+// Empty when the configuration can be used, else one line that says what is wrong with it.
+std::string check(const InterfaceConfig& c);
+
+struct Resolution {
+  enum class Kind : std::uint8_t {
+    Mac,          // send to `mac`
+    Pending,      // asked; an event about `next_hop` will follow (while the link is up)
+    Unreachable,  // no route, not a unicast destination, or the next hop does not answer
+    Loopback,     // an address of our own: feed the frame back
+  };
+  Kind kind = Kind::Unreachable;
+  MacAddress mac;
+  IpAddress next_hop;
+};
+
+struct Event {
+  enum class Kind : std::uint8_t {
+    NeighbourUsable,     // `address` (a next hop) is at `mac`: new, or moved
+    NeighbourFailed,     // `address` does not answer
+    NeighbourForgotten,  // resolve again before the next use of `address`
+    Recheck,             // events were lost or the link came up: resolve every next hop again
+    Icmp,                // see `icmp`: TCP judges (E-18)
+    AddressUsable,       // own `address` passed duplicate detection
+    AddressDuplicate,    // own `address` is taken by `mac`: not used until the next link-up
+    AddressConflict,     // `mac` claims our usable `address`; we defended it
+  };
+  Kind kind = Kind::Recheck;
+  IpAddress address;
+  MacAddress mac;
+  IcmpError icmp;
+};
+
+enum class AddressState : std::uint8_t { Tentative, Usable, Duplicate };
+
+struct OwnAddress {
+  IpPrefix prefix;
+  AddressState state = AddressState::Tentative;
+  // Probes and announcements still to be sent, and when.
+  unsigned probes_left = 0, announcements_left = 0;
+  Instant due = Instant::never();
+  Instant defended = Instant::from_ns(std::numeric_limits<std::int64_t>::min() / 2);
+};
+
+class Interface {
+ public:
+  // `config` must pass check(). The link is down until link_up; addresses that need no duplicate
+  // detection are usable at once.
+  explicit Interface(InterfaceConfig config);
+
+  // ---- what it is -----------------------------------------------------------------------------
+  const MacAddress& mac() const { return mac_; }
+  std::uint32_t mtu() const { return config_.mtu; }
+  std::uint16_t vlan() const { return config_.vlan; }
+  const std::vector<OwnAddress>& addresses() const { return addresses_; }
+  const RouteTable& routes() const { return routes_; }
+  const Counters& counters() const { return counters_; }
+  Counters& counters() { return counters_; }
+  const NeighbourCache& neighbours() const { return cache_; }
+  // Usable own address.
+  bool is_own(const IpAddress& a) const {
+    for (const OwnAddress& own : addresses_) {
+      if (own.prefix.address == a) return own.state == AddressState::Usable;
+    }
+    return false;
+  }
+
+  // ---- receiving ------------------------------------------------------------------------------
+  // The frame is for this host: MAC, VLAN and destination address are ours. For kind Tcp.
+  bool accepts(const Classified& c) const {
+    return c.dst_mac == mac_ && c.vlan == config_.vlan && is_own(c.dst);
+  }
+  // Any frame but kind Tcp. `frame` is the whole frame (contiguous, not changing during the call);
+  // of frames offered in part only, messages that end beyond it are dropped. Never fails.
+  void input(const Classified& c, ByteView frame, Instant now);
+
+  // ---- sending --------------------------------------------------------------------------------
+  Resolution resolve(const IpAddress& dst, Instant now);
+  // Own address to send from (RFC 6724, reduced to what one interface needs); nullopt when there
+  // is none usable of that version.
+  std::optional<IpAddress> choose_source(const IpAddress& dst) const;
+  // TCP saw forward progress (or a time-out) on a connection through `next_hop`.
+  void confirm(const IpAddress& next_hop, Instant now);
+  void doubt(const IpAddress& next_hop, Instant now);
+
+  // Octets of the next frame to send; 0 when there is none.
+  std::size_t output_size() const { return output_.front_size(); }
+  // Moves the next frame to `dst`; returns its length, 0 when there is none or dst is too small.
+  std::size_t next_output(MutBytes dst) { return output_.pop(dst); }
+
+  // ---- time and link --------------------------------------------------------------------------
+  Instant next_deadline() const;
+  // Everything due up to `now`, in deadline order.
+  void run_timers(Instant now);
+  // The link (or, memif, another peer) came up: announces own addresses or probes for them first.
+  void link_up(Instant now);
+  void link_down();
+  bool is_up() const { return up_; }
+
+  // ---- events ---------------------------------------------------------------------------------
+  bool has_events() const { return !events_.empty(); }
+  // Moves all events, oldest first, into `out` (its old contents are dropped).
+  void take_events(std::vector<Event>& out) {
+    out.clear();
+    out.swap(events_);
+  }
+
+ private:
+  static constexpr std::size_t kEventLimit = 1024;
+
+  // interface.cpp
+  OwnAddress* own_entry(const IpAddress& a);
+  void push_event(Event e);
+  void drain_cache();
+  void run_address(OwnAddress& own);
+  MutBytes new_frame(const MacAddress& to, std::uint16_t ether_type, std::size_t l3_len);
+  MutBytes new_datagram(const MacAddress& to, const IpAddress& src, const IpAddress& dst,
+                        std::uint8_t protocol, std::uint8_t ttl, std::size_t l4_len);
+  void conflict(OwnAddress& own, const MacAddress& with, Instant now);
+  void make_usable(OwnAddress& own);
+  void duplicate(OwnAddress& own, const MacAddress& with);
+  bool on_link(const IpAddress& a) const;
+  void learned(NeighbourCache::Learned what);
+
+  // interface_arp.cpp
+  void input_arp(const Classified& c, ByteView frame, Instant now);
+  void send_arp(std::uint16_t operation, const IpAddress& sender, const MacAddress& to,
+                const MacAddress& target_mac, const IpAddress& target);
+
+  // interface_icmp.cpp
+  void input_icmp(const Classified& c, ByteView frame, Instant now);
+  void input_icmp6(const Classified& c, ByteView frame, Instant now);
+  void input_error(const Classified& c, ByteView message);
+  void reply_echo(const Classified& c, ByteView message, Instant now);
+
+  // interface_nd.cpp
+  void input_nd(const Classified& c, ByteView message, Instant now);
+  void input_solicitation(const Classified& c, const NdMessage& m, Instant now);
+  void input_advertisement(const Classified& c, const NdMessage& m, Instant now);
+  void input_mld_query(const Classified& c, ByteView message, Instant now);
+  void send_nd(const NdMessage& m, const IpAddress& src, const IpAddress& dst,
+               const MacAddress& to);
+  void announce_nd(const IpAddress& own);
+  void send_mld_report();
+  bool has_v6() const;
+
+  InterfaceConfig config_;
+  MacAddress mac_;
+  std::vector<OwnAddress> addresses_;
+  RouteTable routes_;
+  NeighbourCache cache_;
+  FrameQueue output_;
+  TokenBucket icmp_limit_;
+  Rng rng_;
+  Counters counters_;
+  std::vector<Event> events_;
+  bool up_ = false;
+  Instant mld_due_ = Instant::never();
+  unsigned mld_left_ = 0;
+};
+
+}  // namespace urnic::net

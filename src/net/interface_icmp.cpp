@@ -1,0 +1,109 @@
+// ICMP and ICMPv6 of an interface: echo replies and errors about our own segments.
+#include <cstring>
+
+#include "net/interface.h"
+#include "net/ipv4.h"
+#include "net/ipv6.h"
+
+namespace urnic::net {
+namespace {
+
+// The whole message, or empty when the frame was offered only in part.
+ByteView message_of(const Classified& c, ByteView frame) {
+  if (frame.size() < c.l4_offset || frame.size() - c.l4_offset < c.l4_len) return {};
+  return frame.subspan(c.l4_offset, c.l4_len);
+}
+
+std::uint32_t reply_pseudo(const IpAddress& src, const IpAddress& dst, std::size_t len) {
+  std::uint8_t both[32];
+  std::memcpy(both, src.bytes().data(), 16);
+  std::memcpy(both + 16, dst.bytes().data(), 16);
+  return pseudo_sum_v6(both, kProtoIcmpv6, static_cast<std::uint32_t>(len));
+}
+
+}  // namespace
+
+void Interface::input_icmp(const Classified& c, ByteView frame, Instant now) {
+  const ByteView m = message_of(c, frame);
+  if (m.empty()) return counters_.drop(DropReason::Short);
+  // No answers to groups (RFC 1122, 3.2.2.6 allows it): they would multiply.
+  if (c.dst_mac != mac_ || !is_own(c.dst)) return counters_.drop(DropReason::NotForUs);
+  ++counters_.icmp_rx;
+  if (!icmp_checksum_ok(m, 0)) {
+    ++counters_.icmp_bad;
+    return;
+  }
+  if (m[0] == kIcmpEchoRequest && m[1] == 0) return reply_echo(c, m, now);
+  input_error(c, m);
+}
+
+void Interface::input_icmp6(const Classified& c, ByteView frame, Instant now) {
+  const ByteView m = message_of(c, frame);
+  if (m.empty()) return counters_.drop(DropReason::Short);
+  if (!icmp_checksum_ok(m, c.pseudo_sum)) {
+    ++counters_.icmp_bad;
+    return;
+  }
+  switch (m[0]) {
+    case kIcmp6NeighbourSolicitation:
+    case kIcmp6NeighbourAdvertisement:
+      return input_nd(c, m, now);
+    case kIcmp6RouterAdvertisement:
+      ++counters_.router_advertisements_ignored;  // addresses and routes are configured
+      return;
+    case kIcmp6Redirect:
+      ++counters_.redirects_ignored;
+      return;
+    case kIcmp6MldQuery:
+      return input_mld_query(c, m, now);
+    default:
+      break;
+  }
+  // RFC 4443, 4.2: an echo request to a group deserves an answer; errors go to one host only.
+  const bool group = c.dst.is_multicast();
+  if (group && m[0] != kIcmp6EchoRequest) {
+    ++counters_.multicast_ignored;
+    return;
+  }
+  if (!group && (c.dst_mac != mac_ || !is_own(c.dst))) return counters_.drop(DropReason::NotForUs);
+  ++counters_.icmp_rx;
+  if (m[0] == kIcmp6EchoRequest && m[1] == 0) return reply_echo(c, m, now);
+  input_error(c, m);
+}
+
+void Interface::reply_echo(const Classified& c, ByteView message, Instant now) {
+  ++counters_.echo_requests;
+  const auto src = c.dst.is_multicast() ? choose_source(c.src) : c.dst;
+  if (!src || c.src.is_any() || c.src.is_loopback()) return;
+  if (!icmp_limit_.take(now)) {
+    ++counters_.echo_rate_limited;
+    return;
+  }
+  // Back to the MAC it came from: right for neighbours and for routers, and it needs no state that
+  // a flood could fill.
+  const std::uint8_t protocol = c.v6 ? kProtoIcmpv6 : kProtoIcmp;
+  const MutBytes out = new_datagram(c.src_mac, *src, c.src, protocol, 64, message.size());
+  if (out.empty()) return;
+  std::memcpy(out.data(), message.data(), message.size());
+  out[0] = c.v6 ? kIcmp6EchoReply : kIcmpEchoReply;
+  set_icmp_checksum(out, c.v6 ? reply_pseudo(*src, c.src, out.size()) : 0);
+  ++counters_.echo_replies;
+}
+
+void Interface::input_error(const Classified& c, ByteView message) {
+  const auto error = parse_icmp_error(message, c.v6);
+  // An error goes to whoever sent the packet it quotes.
+  if (!error || error->local.ip != c.dst) {
+    ++counters_.icmp_errors_unusable;
+    return;
+  }
+  ++counters_.icmp_errors;
+  Event e;
+  e.kind = Event::Kind::Icmp;
+  e.address = c.src;
+  e.mac = c.src_mac;
+  e.icmp = *error;
+  push_event(std::move(e));
+}
+
+}  // namespace urnic::net

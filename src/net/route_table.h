@@ -1,0 +1,49 @@
+// Where a destination is: on the link, behind a gateway, or nowhere. Longest prefix wins (E-30).
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/ip_address.h"
+
+namespace urnic::net {
+
+struct Route {
+  IpPrefix destination;              // 0.0.0.0/0 or ::/0 is the default route
+  std::optional<IpAddress> gateway;  // none: on-link
+  constexpr bool operator==(const Route&) const = default;
+};
+
+class RouteTable {
+ public:
+  // A route for a destination already present replaces it.
+  void add(Route r) {
+    r.destination.address = r.destination.network();
+    const auto same = std::find_if(routes_.begin(), routes_.end(), [&](const Route& have) {
+      return have.destination == r.destination;
+    });
+    if (same != routes_.end()) {
+      *same = r;
+      return;
+    }
+    const auto at = std::find_if(routes_.begin(), routes_.end(), [&](const Route& have) {
+      return have.destination.length < r.destination.length;
+    });
+    routes_.insert(at, r);
+  }
+  // nullptr: unreachable. The pointer is valid until the next add.
+  const Route* lookup(const IpAddress& dst) const {
+    for (const Route& r : routes_) {  // longest prefixes first
+      if (r.destination.contains(dst)) return &r;
+    }
+    return nullptr;
+  }
+  // Longest prefixes first.
+  const std::vector<Route>& all() const { return routes_; }
+
+ private:
+  std::vector<Route> routes_;
+};
+
+}  // namespace urnic::net

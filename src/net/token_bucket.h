@@ -1,0 +1,32 @@
+// A rate limit driven by "now": bursts up to `burst`, `per_second` on average.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace urnic::net {
+
+class TokenBucket {
+ public:
+  // Rates in events; both >= 1.
+  TokenBucket(std::uint32_t per_second, std::uint32_t burst)
+      : cost_(Duration::s(1) / static_cast<std::int64_t>(std::max(per_second, 1u))),
+        depth_(cost_ * static_cast<std::int64_t>(std::max(burst, 1u))) {}
+
+  // True when one more event may happen at `now`. A `now` before an earlier one gains nothing.
+  bool take(Instant now) {
+    // Kept as "the time at which the bucket is full again": one number, no fractions.
+    const Instant full = std::max(full_at_, now);
+    if (full - now > depth_ - cost_) return false;
+    full_at_ = full + cost_;
+    return true;
+  }
+
+ private:
+  Duration cost_, depth_;
+  Instant full_at_;
+};
+
+}  // namespace urnic::net
