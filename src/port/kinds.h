@@ -6,5 +6,6 @@
 namespace urnic::port {
 
 extern const urnic_port_ops kMemoryPortOps;
+extern const urnic_port_ops kMemifPortOps;
 
 }  // namespace urnic::port

@@ -11,7 +11,7 @@
 namespace urnic::port {
 namespace {
 
-constexpr std::array<const urnic_port_ops*, 1> kBuiltIn = {&kMemoryPortOps};
+constexpr std::array<const urnic_port_ops*, 2> kBuiltIn = {&kMemoryPortOps, &kMemifPortOps};
 
 std::string kind_names() {
   std::string all;

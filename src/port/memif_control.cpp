@@ -1,0 +1,258 @@
+#include "port/memif_control.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace urnic::port::memif {
+namespace {
+
+// Handshakes a server carries on at once; one more pushes out the oldest, so that clients that
+// connect and stay silent cannot lock others out.
+constexpr std::size_t kMaxShaking = 8;
+// A client retries after 100 ms, and ever later up to once a second (E-39).
+constexpr std::uint64_t kFirstRetryMs = 100;
+constexpr std::uint64_t kSlowestRetryMs = 1000;
+constexpr std::uint64_t kAnswerMs = 2000;
+// Messages taken from one socket per run: a peer that floods cannot hold the engine.
+constexpr unsigned kMessagesPerRun = 64;
+
+Message make(MessageType t) {
+  Message m;
+  m.set_type(t);
+  return m;
+}
+
+Message goodbye(const std::string& reason) {
+  Message m = make(MessageType::kDisconnect);
+  m.set_text(disconnect::kReason, kReasonSize, reason);
+  return m;
+}
+
+// What a peer wrote, made fit for a message to a person.
+std::string printable(std::string s) {
+  for (char& c : s) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return s;
+}
+
+}  // namespace
+
+std::uint64_t monotonic_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 +
+         static_cast<std::uint64_t>(t.tv_nsec) / 1000000;
+}
+
+Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
+  std::unique_ptr<Control> c(new Control(std::move(config)));
+  c->epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  if (!c->epoll_) return fail(std::string("no epoll descriptor: ") + std::strerror(errno));
+
+  if (c->config_.role != Role::kServer) {
+    ConnectAttempt a = connect_to(c->config_.address);
+    if (a.result == ConnectResult::kRefused) {
+      return fail("cannot connect to " + c->config_.address.name() + ": " + std::strerror(a.error));
+    }
+    const bool somebody = a.result == ConnectResult::kConnected || a.result == ConnectResult::kBusy;
+    if (c->config_.role == Role::kClient || somebody) {
+      c->side_ = Side::kClient;
+      a.fd.reset();
+      c->try_connect();
+      return c;
+    }
+  }
+  auto listener = Listener::open(c->config_.address);
+  if (!listener.ok()) {
+    // role=auto: somebody else may have become the server since we looked.
+    if (c->config_.role == Role::kAuto &&
+        connect_to(c->config_.address).result == ConnectResult::kConnected) {
+      c->side_ = Side::kClient;
+      c->try_connect();
+      return c;
+    }
+    return fail(listener.error());
+  }
+  c->side_ = Side::kServer;
+  c->listener_.emplace(std::move(listener.value()));
+  c->watch(c->listener_->fd());
+  return c;
+}
+
+void Control::watch(int fd) {
+  epoll_event e{};
+  e.events = EPOLLIN;
+  e.data.fd = fd;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &e);
+}
+
+std::uint64_t Control::deadline_ms() const {
+  if (side_ != Side::kClient || peer_ != nullptr) return 0;
+  return shaking_.empty() ? next_try_ms_ : shaking_[0]->give_up_ms;
+}
+
+unsigned Control::run() {
+  calls_ = 0;
+  check_fault();
+  std::array<epoll_event, 16> events;
+  const int n = epoll_wait(epoll_.get(), events.data(), events.size(), 0);
+  ++calls_;
+  const auto readable = [&](int fd) {
+    return std::any_of(events.begin(), events.begin() + std::max(n, 0),
+                       [&](const epoll_event& e) { return e.data.fd == fd; });
+  };
+  // The connected peer first: when it has gone, its successor may come in the same run.
+  if (peer_ != nullptr && readable(peer_->socket.get()) && read_from(*peer_) == Verdict::kDrop) {
+    connected_ended();
+  }
+  for (std::size_t i = 0; i < shaking_.size();) {
+    Peer& p = *shaking_[i];
+    const Verdict v = readable(p.socket.get()) ? read_from(p) : Verdict::kGoOn;
+    if (v == Verdict::kGoOn) {
+      ++i;
+      continue;
+    }
+    if (v == Verdict::kUp) {
+      peer_ = std::move(shaking_[i]);
+      link_ = peer_->link;
+      retry_delay_ms_ = 0;
+      reason_.clear();
+    } else {
+      drop(p);
+    }
+    shaking_.erase(shaking_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (v == Verdict::kDrop && side_ == Side::kClient) retry_later();
+  }
+  if (listener_ && readable(listener_->fd())) accept_peers();
+  if (side_ == Side::kClient && peer_ == nullptr) try_connect();
+  return calls_;
+}
+
+void Control::check_fault() {
+  if (link_ == nullptr) return;
+  const char* fault = link_->fault.load(std::memory_order_acquire);
+  if (fault == nullptr) return;
+  refuse(*peer_, fault);
+  connected_ended();
+}
+
+void Control::accept_peers() {
+  for (unsigned i = 0; i < kMaxShaking; ++i) {
+    ++calls_;
+    auto peer = std::make_unique<Peer>();
+    peer->socket = listener_->accept();
+    if (!peer->socket) return;
+    // An abstract address has no file whose permissions could guard it.
+    if (config_.address.abstract() && config_.secret.empty() && !same_user(peer->socket.get())) {
+      refuse(*peer, "Other user");
+      continue;
+    }
+    Message m = make(MessageType::kHello);
+    m.set_text(hello::kName, kNameSize, "urnic");
+    m.set_u16(hello::kMinVersion, kVersion);
+    m.set_u16(hello::kMaxVersion, kVersion);
+    m.set_u16(hello::kMaxRegion, kMaxRegions - 1);
+    // The highest ring index, not the count.
+    m.set_u16(hello::kMaxM2s, static_cast<std::uint16_t>(config_.queues - 1));
+    m.set_u16(hello::kMaxS2m, static_cast<std::uint16_t>(config_.queues - 1));
+    m.set_u8(hello::kMaxLog2, kMaxLog2Ring);
+    ++calls_;
+    if (!send_message(peer->socket.get(), m)) continue;
+    if (shaking_.size() == kMaxShaking) {
+      drop(*shaking_.front());
+      shaking_.erase(shaking_.begin());
+    }
+    watch(peer->socket.get());
+    shaking_.push_back(std::move(peer));
+  }
+}
+
+void Control::retry_later() {
+  retry_delay_ms_ = std::clamp(retry_delay_ms_ * 2, kFirstRetryMs, kSlowestRetryMs);
+  next_try_ms_ = monotonic_ms() + retry_delay_ms_;
+}
+
+void Control::try_connect() {
+  const std::uint64_t now = monotonic_ms();
+  if (!shaking_.empty()) {
+    if (now < shaking_[0]->give_up_ms) return;
+    reason_ = "the server does not answer";
+    drop(*shaking_[0]);
+    shaking_.clear();
+    retry_later();
+    return;
+  }
+  if (now < next_try_ms_) return;
+  ++calls_;
+  ConnectAttempt a = connect_to(config_.address);
+  if (a.result != ConnectResult::kConnected) {
+    reason_ = "no server at " + config_.address.name();
+    retry_later();
+    return;
+  }
+  auto peer = std::make_unique<Peer>();
+  peer->socket = std::move(a.fd);
+  peer->give_up_ms = now + kAnswerMs;
+  watch(peer->socket.get());
+  shaking_.push_back(std::move(peer));
+}
+
+Control::Verdict Control::read_from(Peer& peer) {
+  for (unsigned i = 0; i < kMessagesPerRun; ++i) {
+    Message m;
+    Fd fd;
+    ++calls_;
+    switch (receive_message(peer.socket.get(), &m, &fd)) {
+      case Received::kNothing:
+        return Verdict::kGoOn;
+      case Received::kEnd:
+        reason_ = "the peer closed the connection";
+        return Verdict::kDrop;
+      case Received::kMalformed:
+        return refuse(peer, "Invalid message");
+      case Received::kMessage:
+        break;
+    }
+    if (m.type() == MessageType::kDisconnect) {
+      reason_ = "the peer disconnected: " + printable(m.text(disconnect::kReason, kReasonSize));
+      return Verdict::kDrop;
+    }
+    const Verdict v =
+        side_ == Side::kServer ? take_as_server(peer, m, std::move(fd)) : take_as_client(peer, m);
+    if (v != Verdict::kGoOn) return v;
+  }
+  return Verdict::kGoOn;
+}
+
+Control::Verdict Control::refuse(Peer& peer, const std::string& reason) {
+  reason_ = "refused the peer: " + reason;
+  ++calls_;
+  send_message(peer.socket.get(), goodbye(reason));
+  return Verdict::kDrop;
+}
+
+void Control::drop(Peer& peer) {
+  if (peer.socket) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, peer.socket.get(), nullptr);
+  peer.socket.reset();
+}
+
+void Control::connected_ended() {
+  drop(*peer_);
+  peer_.reset();
+  link_.reset();
+  if (side_ == Side::kClient) retry_later();
+}
+
+void Control::shut_down() {
+  if (peer_ != nullptr) send_message(peer_->socket.get(), goodbye("Closed"));
+  for (auto& p : shaking_) send_message(p->socket.get(), goodbye("Closed"));
+  if (listener_) listener_->remove_file();
+}
+
+}  // namespace urnic::port::memif

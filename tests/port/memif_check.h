@@ -1,0 +1,96 @@
+// Helpers for the memif tests: sockets in a folder of their own, pairs of ports, child processes
+// whose death can be arranged.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "port/port.h"
+#include "port/port_check.h"
+
+namespace urnic::port::check {
+
+// A folder that goes away with the test.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/urnic-port-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+inline Port must_open(const std::string& spec) {
+  auto p = Port::open(spec);
+  EXPECT_TRUE(p.ok()) << spec << ": " << (p.ok() ? "" : p.error());
+  return p.ok() ? std::move(p.value()) : Port();
+}
+
+// One turn of an engine that has nothing to do. Frames that come are thrown away.
+inline void idle_turn(Port& p, unsigned q = 0) {
+  Frame f[kBurst];
+  const unsigned n = p.rx_burst(q, f, kBurst);
+  p.rx_release(q, f, n);
+}
+
+// Turns both until `done`, at most `ms`.
+inline bool turn_until(const std::function<bool()>& done, std::initializer_list<Port*> ports,
+                       unsigned ms = 5000) {
+  const std::uint64_t end = monotonic_ms() + ms;
+  while (!done()) {
+    if (monotonic_ms() > end) return false;
+    for (Port* p : ports) {
+      if (*p) idle_turn(*p);
+    }
+  }
+  return true;
+}
+
+inline bool link_both(Port& a, Port& b) {
+  return turn_until([&] { return a.info().link_up == 1 && b.info().link_up == 1; }, {&a, &b});
+}
+
+// A child process; killed and reaped when this goes.
+class Child {
+ public:
+  // Runs `body` in a fork and exits with its result. The child must not touch ports opened before.
+  explicit Child(const std::function<int()>& body) {
+    pid_ = fork();
+    if (pid_ == 0) _exit(body());
+  }
+  ~Child() { kill_now(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void kill_now() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  // The exit status, or -1 when it was killed or died of a signal.
+  int wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+}  // namespace urnic::port::check

@@ -1,0 +1,580 @@
+#include "port/memif_port.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <thread>
+
+#include "port/memif_check.h"
+
+namespace urnic::port {
+namespace {
+
+using check::Child;
+using check::Folder;
+using check::link_both;
+using check::must_open;
+using check::receive_one;
+using check::send_one;
+using check::turn_until;
+using ::testing::HasSubstr;
+
+struct Both {
+  explicit Both(const std::string& more = "", const std::string& server_more = "") {
+    const std::string at = "memif:socket=" + folder.file("m.sock");
+    server = must_open(at + ",role=server" + more + server_more);
+    client = must_open(at + ",role=client" + more);
+  }
+  bool link() { return link_both(server, client); }
+  Folder folder;
+  Port server, client;
+};
+
+std::string error_of(const std::string& spec) {
+  auto p = Port::open(spec);
+  return p.ok() ? "(opened)" : p.error();
+}
+
+TEST(MemifPort, BothRolesCarryFramesOfEverySize) {
+  for (std::uint32_t mtu : {1500u, 4096u, 9000u, 65521u}) {
+    Both b(",mtu=" + std::to_string(mtu));
+    ASSERT_TRUE(b.link());
+    EXPECT_EQ(b.server.info().max_frame, mtu + 14);
+    EXPECT_EQ(b.server.info().server_side, 1);
+    EXPECT_EQ(b.client.info().server_side, 0);
+    for (std::uint32_t len = 60; len <= mtu + 14; len = len < mtu + 13 ? (len * 5 / 4) : len + 1) {
+      len = std::min(len, mtu + 14);
+      const auto sent = check::pattern(len, len);
+      ASSERT_TRUE(send_one(b.client, 0, sent));
+      ASSERT_EQ(receive_one(b.server, 0), sent) << len;
+      ASSERT_TRUE(send_one(b.server, 0, sent));
+      ASSERT_EQ(receive_one(b.client, 0), sent) << len;
+    }
+    EXPECT_EQ(b.server.stats().rx_bad, 0u);
+  }
+}
+
+TEST(MemifPort, FramesAreSentAndReceivedInPlace) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  Frame tx, rx;
+  ASSERT_EQ(b.client.tx_reserve(0, 100, &tx, 1), 1u);
+  std::memset(tx.data[0], 0x5a, 100);
+  b.client.tx_commit(0, &tx, 1);
+  ASSERT_EQ(b.server.rx_burst(0, &rx, 1), 1u);
+  // Two mappings of the same memory: what the sender writes after sending, the receiver sees.
+  tx.data[0][0] = 0x77;
+  EXPECT_EQ(rx.data[0][0], 0x77);
+  b.server.rx_release(0, &rx, 1);
+}
+
+TEST(MemifPort, AStreamOfFramesBetweenThreadsIsWholeAndInOrder) {
+  for (const char* more : {",mtu=1500", ",mtu=9000,rsize=5", ",mtu=65521,rsize=4"}) {
+    Both b(more);
+    ASSERT_TRUE(b.link());
+    const std::uint32_t len = b.server.info().max_frame;
+    const std::uint32_t count = 60'000'000 / (len + 1000);
+    bool sent = false;
+    std::thread sender([&] { sent = check::send_numbered(b.client, 0, count, len); });
+    EXPECT_EQ(check::receive_numbered(b.server, 0, count, len), "") << more;
+    sender.join();
+    EXPECT_TRUE(sent);
+    std::thread back([&] { sent = check::send_numbered(b.server, 0, count, len); });
+    EXPECT_EQ(check::receive_numbered(b.client, 0, count, len), "") << more;
+    back.join();
+  }
+}
+
+TEST(MemifPort, QueuesAreIndependent) {
+  Both b(",queues=3");
+  ASSERT_TRUE(b.link());
+  EXPECT_EQ(b.server.info().queues, 3u);
+  std::vector<std::thread> threads;
+  std::array<std::string, 3> result{"?", "?", "?"};
+  for (unsigned q = 0; q < 3; ++q) {
+    threads.emplace_back([&, q] { check::send_numbered(b.client, q, 20000, 60 + q); });
+    threads.emplace_back(
+        [&, q] { result[q] = check::receive_numbered(b.server, q, 20000, 60 + q); });
+  }
+  for (auto& t : threads) t.join();
+  for (const auto& r : result) EXPECT_EQ(r, "");
+}
+
+TEST(MemifPort, TheSmallerNumberOfQueuesIsUsed) {
+  Folder f;
+  Port server = must_open("memif:socket=" + f.file("s") + ",role=server,queues=2");
+  Port client = must_open("memif:socket=" + f.file("s") + ",role=client,queues=4");
+  ASSERT_TRUE(link_both(server, client));
+  EXPECT_EQ(server.info().queues, 2u);
+  EXPECT_EQ(client.info().queues, 2u);
+}
+
+TEST(MemifPort, FramesGivenBackLeaveNoGapInEitherRole) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  for (auto [from, to] : {std::pair{&b.client, &b.server}, std::pair{&b.server, &b.client}}) {
+    for (unsigned round = 0; round < 300; ++round) {  // more than once around the ring
+      Frame f[5];
+      ASSERT_EQ(from->tx_reserve(0, 64, f, 5), 5u);
+      for (unsigned i = 0; i < 5; ++i) {
+        std::memset(f[i].data[0], static_cast<int>(i), 64);
+        if (i == 0 || i == 3) f[i].len[0] = 0;
+      }
+      from->tx_commit(0, f, 2);
+      from->tx_commit(0, f + 2, 3);
+      for (std::uint8_t want : {1, 2, 4}) {
+        ASSERT_EQ(receive_one(*to, 0), check::Bytes(64, want));
+      }
+    }
+  }
+}
+
+TEST(MemifPort, PayloadInASecondSpanIsAppended) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  for (auto [from, to] : {std::pair{&b.client, &b.server}, std::pair{&b.server, &b.client}}) {
+    Frame f;
+    ASSERT_EQ(from->tx_reserve(0, 54, &f, 1), 1u);
+    std::memset(f.data[0], 1, 54);
+    check::Bytes payload(1400, 2);
+    f.data[1] = payload.data();
+    f.len[1] = 1400;
+    from->tx_commit(0, &f, 1);
+    check::Bytes want(54, 1);
+    want.insert(want.end(), 1400, 2);
+    EXPECT_EQ(receive_one(*to, 0), want);
+  }
+}
+
+// The client's buffers hold 1500-byte frames only; the server sends 9000-byte frames in pieces, and
+// the client, who receives them, puts them together.
+TEST(MemifPort, FramesLargerThanThePeersBuffersGoInPieces) {
+  Folder f;
+  Port server = must_open("memif:socket=" + f.file("s") + ",role=server,mtu=9000");
+  Port client = must_open("memif:socket=" + f.file("s") + ",role=client,mtu=1500");
+  ASSERT_TRUE(link_both(server, client));
+  ASSERT_TRUE(send_one(server, 0, check::pattern(1514, 1)));
+  EXPECT_EQ(receive_one(client, 0), check::pattern(1514, 1));
+  // Larger than the receiver's largest frame: refused and counted, and the next one passes.
+  ASSERT_TRUE(send_one(server, 0, check::pattern(9014, 2)));
+  ASSERT_TRUE(send_one(server, 0, check::pattern(700, 3)));
+  EXPECT_EQ(receive_one(client, 0), check::pattern(700, 3));
+  EXPECT_EQ(client.stats().rx_bad, 1u);
+  EXPECT_EQ(client.info().link_up, 1);
+}
+
+TEST(MemifPort, AFullRingGivesLessAndRecovers) {
+  Both b(",rsize=3");
+  ASSERT_TRUE(b.link());
+  for (auto [from, to] : {std::pair{&b.client, &b.server}, std::pair{&b.server, &b.client}}) {
+    check::idle_turn(*from);
+    check::idle_turn(*to);
+    Frame f[16];
+    ASSERT_EQ(from->tx_reserve(0, 64, f, 16), 8u);
+    from->tx_commit(0, f, 8);
+    EXPECT_EQ(from->tx_reserve(0, 64, f, 1), 0u);
+    ASSERT_EQ(to->rx_burst(0, f, 3), 3u);
+    Frame g;
+    EXPECT_EQ(from->tx_reserve(0, 64, &g, 1), 0u) << "borrowed frames are not to be overwritten";
+    to->rx_release(0, f, 3);
+    EXPECT_EQ(from->tx_reserve(0, 64, f, 16), 3u);
+    from->tx_commit(0, f, 0);
+    check::idle_turn(*to);
+  }
+}
+
+// ---- sleeping ----
+
+TEST(MemifPort, ASleeperIsWokenByAFrame) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  check::idle_turn(b.server);
+  for (auto [from, to] : {std::pair{&b.client, &b.server}, std::pair{&b.server, &b.client}}) {
+    for (int round = 0; round < 3; ++round) {
+      while (to->arm(0)) check::idle_turn(*to);
+      int fd = -1;
+      ASSERT_EQ(to->wait_fds(0, &fd, 1), 1u);
+      pollfd p{fd, POLLIN, 0};
+      ASSERT_EQ(poll(&p, 1, 0), 0);
+      ASSERT_TRUE(send_one(*from, 0, check::pattern(64, 1)));
+      ASSERT_EQ(poll(&p, 1, 0), 1);
+      to->disarm(0);
+      EXPECT_TRUE(to->arm(0)) << "the frame is there";
+      EXPECT_EQ(receive_one(*to, 0), check::pattern(64, 1));
+    }
+    EXPECT_GE(to->stats().wakeups, 3u);
+  }
+}
+
+TEST(MemifPort, APollingReceiverCostsTheSenderNoSystemCall) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  ASSERT_TRUE(send_one(b.client, 0, check::pattern(64, 0)));
+  receive_one(b.server, 0);
+  const auto before = b.client.stats().syscalls;
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(send_one(b.client, 0, check::pattern(64, 1)));
+    receive_one(b.server, 0);
+  }
+  EXPECT_EQ(b.client.stats().syscalls, before);
+}
+
+TEST(MemifPort, ASenderWithoutRoomIsWokenByTheReceiver) {
+  Both b(",rsize=4");
+  ASSERT_TRUE(b.link());
+  Frame f[32];
+  ASSERT_EQ(b.client.tx_reserve(0, 64, f, 32), 16u);
+  b.client.tx_commit(0, f, 16);
+  ASSERT_EQ(b.client.tx_reserve(0, 64, f, 32), 0u);
+  while (b.client.arm(0)) check::idle_turn(b.client);
+  const unsigned n = b.server.rx_burst(0, f, 32);
+  ASSERT_EQ(n, 16u);
+  b.server.rx_release(0, f, n);
+  int fd = -1;
+  b.client.wait_fds(0, &fd, 1);
+  pollfd p{fd, POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 0), 1);
+  b.client.disarm(0);
+}
+
+TEST(MemifPort, IdleMeansNoWakeups) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  rusage before{}, after{};
+  getrusage(RUSAGE_THREAD, &before);
+  const std::uint64_t end = check::monotonic_ms() + 1500;
+  while (check::monotonic_ms() < end) {
+    check::idle_turn(b.server);
+    check::sleep_on(b.server, 0, 1500);
+  }
+  getrusage(RUSAGE_THREAD, &after);
+  // E-39 allows 20 in 10 s; a connected pair needs none besides the end of the wait.
+  EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, 3);
+}
+
+TEST(MemifPort, AClientWithoutServerWakesSeldom) {
+  Folder f;
+  Port client = must_open("memif:socket=" + f.file("none") + ",role=client");
+  rusage before{}, after{};
+  getrusage(RUSAGE_THREAD, &before);
+  const std::uint64_t end = check::monotonic_ms() + 3000;
+  while (check::monotonic_ms() < end) {
+    check::idle_turn(client);
+    check::sleep_on(client, 0, 3000);
+  }
+  getrusage(RUSAGE_THREAD, &after);
+  EXPECT_LE(after.ru_nvcsw - before.ru_nvcsw, 8);  // 0.1, 0.3, 0.7, 1.5, 2.5 s and the end
+}
+
+TEST(MemifPort, ASleepingClientConnectsWhenTheServerComes) {
+  Folder f;
+  const std::string at = "memif:socket=" + f.file("s");
+  Child server([&] {
+    usleep(300'000);
+    auto s = Port::open(at + ",role=server");
+    if (!s.ok()) return 1;
+    return turn_until([&] { return s->stats().rx_frames != 0; }, {&*s}) ? 0 : 2;
+  });
+  Port client = must_open(at + ",role=client");
+  const std::uint64_t end = check::monotonic_ms() + 5000;
+  while (client.info().link_up == 0 && check::monotonic_ms() < end) {
+    check::idle_turn(client);
+    check::sleep_on(client, 0, 5000);
+  }
+  ASSERT_EQ(client.info().link_up, 1);
+  check::idle_turn(client);
+  ASSERT_TRUE(send_one(client, 0, check::pattern(64, 1)));
+  EXPECT_EQ(server.wait(), 0);
+}
+
+TEST(MemifPort, TwoProcessesThatSleepLoseNothing) {
+  Folder f;
+  const std::string at = "memif:socket=" + f.file("s") + ",rsize=4";
+  Child peer([&] {
+    auto p = Port::open(at + ",role=client");
+    if (!p.ok()) return 1;
+    if (!check::send_numbered(*p, 0, 50000, 200)) return 2;
+    return check::receive_numbered(*p, 0, 50000, 200).empty() ? 0 : 3;
+  });
+  Port server = must_open(at + ",role=server");
+  EXPECT_EQ(check::receive_numbered(server, 0, 50000, 200), "");
+  EXPECT_TRUE(check::send_numbered(server, 0, 50000, 200));
+  EXPECT_EQ(peer.wait(), 0);
+}
+
+// ---- addresses ----
+
+TEST(MemifPort, AbstractSocketsWork) {
+  const std::string at = "memif:socket=@urnic-test-" + std::to_string(getpid());
+  Port server = must_open(at + ",role=server");
+  EXPECT_THAT(error_of(at + ",role=server"), HasSubstr("another server"));
+  Port client = must_open(at + ",role=client");
+  ASSERT_TRUE(link_both(server, client));
+  ASSERT_TRUE(send_one(client, 0, check::pattern(64, 1)));
+  EXPECT_EQ(receive_one(server, 0), check::pattern(64, 1));
+}
+
+TEST(MemifPort, ALiveServerIsNotReplaced) {
+  Folder f;
+  const std::string at = "memif:socket=" + f.file("s");
+  Port server = must_open(at + ",role=server");
+  EXPECT_THAT(error_of(at + ",role=server"), HasSubstr("another server is listening"));
+  Port client = must_open(at + ",role=client");
+  EXPECT_TRUE(link_both(server, client));
+}
+
+TEST(MemifPort, ADeadServersSocketIsReplaced) {
+  Folder f;
+  const std::string at = "memif:socket=" + f.file("s") + ",role=server";
+  {
+    Child server([&] {
+      auto p = Port::open(at);
+      if (!p.ok()) return 1;
+      for (;;) pause();
+    });
+    for (int i = 0; i < 200 && access(f.file("s").c_str(), F_OK) != 0; ++i) usleep(10'000);
+    ASSERT_EQ(access(f.file("s").c_str(), F_OK), 0);
+    server.kill_now();
+  }
+  ASSERT_EQ(access(f.file("s").c_str(), F_OK), 0) << "the file stays behind";
+  Port server = must_open(at);
+  EXPECT_TRUE(server);
+  server = Port();
+  EXPECT_NE(access(f.file("s").c_str(), F_OK), 0) << "an orderly end removes it";
+  EXPECT_NE(access((f.file("s") + ".lock").c_str(), F_OK), 0);
+}
+
+TEST(MemifPort, AFileThatIsNoSocketIsLeftAlone) {
+  Folder f;
+  FILE* file = fopen(f.file("s").c_str(), "w");
+  fputs("precious", file);
+  fclose(file);
+  EXPECT_THAT(error_of("memif:socket=" + f.file("s") + ",role=server"),
+              HasSubstr("exists and is not a socket"));
+  EXPECT_EQ(std::filesystem::file_size(f.file("s")), 8u);
+}
+
+TEST(MemifPort, AutoTakesTheRoleThatIsFree) {
+  Folder f;
+  const std::string at = "memif:socket=" + f.file("s");
+  Port first = must_open(at);
+  Port second = must_open(at + ",role=auto");
+  EXPECT_EQ(first.info().server_side, 1);
+  EXPECT_EQ(second.info().server_side, 0);
+  EXPECT_TRUE(link_both(first, second));
+}
+
+TEST(MemifPort, ManyServersStartedAtOnceLeaveExactlyOne) {
+  Folder f;
+  const std::string at = "memif:socket=" + f.file("s") + ",role=server";
+  for (int round = 0; round < 5; ++round) {
+    std::vector<std::unique_ptr<Child>> children;
+    for (int i = 0; i < 6; ++i) {
+      children.push_back(std::make_unique<Child>([&] {
+        auto p = Port::open(at);
+        if (!p.ok()) return p.error().find("another server") != std::string::npos ? 10 : 20;
+        usleep(400'000);  // longer than the others need to try
+        return 0;
+      }));
+    }
+    int won = 0, told = 0;
+    for (auto& c : children) {
+      const int r = c->wait();
+      won += r == 0;
+      told += r == 10;
+    }
+    EXPECT_EQ(won, 1);
+    EXPECT_EQ(told, 5);
+  }
+}
+
+TEST(MemifPort, WrongKeysAreExplained) {
+  EXPECT_THAT(error_of("memif:"), HasSubstr("socket="));
+  EXPECT_THAT(error_of("memif:socket=/tmp/x,role=master"), HasSubstr("server, client or auto"));
+  EXPECT_THAT(error_of("memif:socket=/tmp/x,mtu=9000,bsize=2048"), HasSubstr("at least 9018"));
+  EXPECT_THAT(error_of("memif:socket=/tmp/x,rsize=20"), HasSubstr("3 to 14"));
+  EXPECT_THAT(error_of("memif:socket=/tmp/x,queues=200,rsize=14,bsize=65600"), HasSubstr("4 GiB"));
+  EXPECT_THAT(error_of("memif:socket=/tmp/x,secret=1234567890123456789012345"), HasSubstr("24"));
+  EXPECT_THAT(error_of("memif:socket=/tmp/" + std::string(120, 'x')), HasSubstr("107"));
+  EXPECT_THAT(error_of("memif:role=server,socket=/nonexistent/folder/s"),
+              HasSubstr("No such file"));
+}
+
+TEST(MemifPort, TheSecretMustMatch) {
+  struct {
+    const char *server, *client;
+    bool links;
+  } const cases[] = {{",secret=abc", ",secret=abc", true},
+                     {",secret=123456789012345678901234", ",secret=123456789012345678901234", true},
+                     {",secret=abc", ",secret=abd", false},
+                     {",secret=abc", ",secret=abcd", false},
+                     {",secret=abc", "", false},
+                     {"", ",secret=abc", true}};
+  for (const auto& c : cases) {
+    Folder f;
+    Port server = must_open("memif:role=server,socket=" + f.file("s") + c.server);
+    Port client = must_open("memif:role=client,socket=" + f.file("s") + c.client);
+    EXPECT_EQ(turn_until([&] { return client.info().link_up && server.info().link_up; },
+                         {&server, &client}, c.links ? 5000 : 400),
+              c.links)
+        << c.server << " " << c.client;
+  }
+}
+
+TEST(MemifPort, AnotherIdIsRefused) {
+  Folder f;
+  Port server = must_open("memif:role=server,id=3,socket=" + f.file("s"));
+  Port wrong = must_open("memif:role=client,id=4,socket=" + f.file("s"));
+  EXPECT_FALSE(turn_until([&] { return wrong.info().link_up == 1; }, {&server, &wrong}, 300));
+  Port right = must_open("memif:role=client,id=3,socket=" + f.file("s"));
+  EXPECT_TRUE(link_both(server, right));
+}
+
+TEST(MemifPort, ASecondClientWaitsItsTurn) {
+  Folder f;
+  const std::string at = "memif:socket=" + f.file("s");
+  Port server = must_open(at + ",role=server");
+  Port first = must_open(at + ",role=client");
+  ASSERT_TRUE(link_both(server, first));
+  Port second = must_open(at + ",role=client");
+  EXPECT_FALSE(
+      turn_until([&] { return second.info().link_up == 1; }, {&server, &first, &second}, 300));
+  EXPECT_EQ(first.info().link_up, 1);
+  first = Port();
+  EXPECT_TRUE(turn_until([&] { return second.info().link_up == 1; }, {&server, &second}));
+}
+
+// ---- the peer goes ----
+
+TEST(MemifPort, WhatWasSentBeforeTheEndIsStillReceived) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  check::idle_turn(b.server);
+  for (std::uint32_t i = 0; i < 10; ++i) ASSERT_TRUE(send_one(b.client, 0, check::pattern(99, i)));
+  b.client = Port();
+  for (std::uint32_t i = 0; i < 10; ++i) EXPECT_EQ(receive_one(b.server, 0), check::pattern(99, i));
+  EXPECT_TRUE(turn_until([&] { return b.server.info().link_up == 0; }, {&b.server}));
+}
+
+TEST(MemifPort, BorrowedFramesOutliveThePeer) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  ASSERT_TRUE(send_one(b.client, 0, check::pattern(500, 7)));
+  Frame f;
+  ASSERT_TRUE(turn_until([&] { return b.server.rx_burst(0, &f, 1) == 1; }, {}));
+  b.client = Port();
+  Frame none;
+  for (int i = 0; i < 5000; ++i) b.server.tx_reserve(0, 64, &none, 1);
+  EXPECT_EQ(check::joined(f), check::pattern(500, 7));
+  b.server.rx_release(0, &f, 1);
+  EXPECT_TRUE(turn_until([&] { return b.server.info().link_up == 0; }, {&b.server}));
+  EXPECT_EQ(b.server.tx_reserve(0, 64, &none, 1), 0u);
+}
+
+TEST(MemifPort, ASleeperIsWokenWhenThePeerGoes) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  while (b.server.arm(0)) check::idle_turn(b.server);
+  int fd = -1;
+  b.server.wait_fds(0, &fd, 1);
+  pollfd p{fd, POLLIN, 0};
+  ASSERT_EQ(poll(&p, 1, 0), 0);
+  b.client = Port();
+  EXPECT_EQ(poll(&p, 1, 1000), 1);
+  b.server.disarm(0);
+  check::idle_turn(b.server);
+  EXPECT_EQ(b.server.info().link_up, 0);
+}
+
+TEST(MemifPort, TheLinkComesBackAndTheEpochRises) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  const std::string at = "memif:socket=" + b.folder.file("m.sock");
+  const auto epoch = b.client.info().link_epoch;
+  b.server = Port();
+  ASSERT_TRUE(turn_until([&] { return b.client.info().link_up == 0; }, {&b.client}));
+  b.server = must_open(at + ",role=server");
+  ASSERT_TRUE(b.link());
+  EXPECT_EQ(b.client.info().link_epoch, epoch + 1);
+  ASSERT_TRUE(send_one(b.client, 0, check::pattern(64, 5)));
+  EXPECT_EQ(receive_one(b.server, 0), check::pattern(64, 5));
+}
+
+TEST(MemifPort, AForkedChildThatClosesItsCopyHarmsNobody) {
+  Both b;
+  ASSERT_TRUE(b.link());
+  Child child([&] {
+    b.server = Port();
+    b.client = Port();
+    return 0;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  for (int i = 0; i < 5000; ++i) check::idle_turn(b.server);
+  EXPECT_EQ(b.server.info().link_up, 1);
+  EXPECT_EQ(access(b.folder.file("m.sock").c_str(), F_OK), 0);
+  ASSERT_TRUE(send_one(b.client, 0, check::pattern(64, 5)));
+  EXPECT_EQ(receive_one(b.server, 0), check::pattern(64, 5));
+}
+
+// Frames in both directions at once, until told to stop or the peer is gone.
+void exchange(Port& p, std::uint64_t ms) {
+  const std::uint64_t end = check::monotonic_ms() + ms;
+  std::uint32_t x = 1;
+  for (std::uint32_t i = 0; check::monotonic_ms() < end; ++i) {
+    Frame f[kBurst];
+    unsigned n = p.rx_burst(0, f, kBurst);
+    p.rx_release(0, f, n);
+    x = x * 1664525 + 1013904223;
+    n = p.tx_reserve(0, 60 + (x >> 20) % 1400, f, 1 + (x >> 27));
+    for (unsigned k = 0; k < n; ++k) std::memset(f[k].data[0], static_cast<int>(k), f[k].len[0]);
+    p.tx_commit(0, f, n);
+    if (x % 7 == 0) check::sleep_on(p, 0, 1);
+  }
+}
+
+void survive_killed_peers(const char* own_role, const char* peer_role) {
+  const auto seed = static_cast<unsigned>(check::monotonic_ms());
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  srand(seed);
+  Folder f;
+  const std::string at = "memif:socket=" + f.file("s");
+  std::unique_ptr<Child> peer;
+  const auto start_peer = [&] {
+    peer = std::make_unique<Child>([&] {
+      auto p = Port::open(at + peer_role);
+      if (!p.ok()) return 1;
+      exchange(*p, 60'000);
+      return 0;
+    });
+  };
+  start_peer();  // before our port exists: the child inherits nothing of it
+  Port own;
+  std::uint64_t moved = 0;
+  for (int round = 0; round < 24; ++round) {
+    if (round != 0) start_peer();
+    if (!own) own = must_open(at + own_role);
+    ASSERT_TRUE(turn_until([&] { return own.info().link_up == 1; }, {&own})) << round;
+    const auto before = own.stats();
+    exchange(own, static_cast<std::uint64_t>(rand() % 25));
+    peer->kill_now();
+    exchange(own, 20);
+    const auto after = own.stats();
+    moved += after.rx_frames - before.rx_frames;
+    ASSERT_TRUE(turn_until([&] { return own.info().link_up == 0; }, {&own})) << round;
+    EXPECT_EQ(after.rx_bad, 0u);
+  }
+  EXPECT_GT(moved, 0u);
+  EXPECT_EQ(own.info().link_epoch, 24u);
+}
+
+TEST(MemifPort, AServerSurvivesClientsKilledUnderLoad) {
+  survive_killed_peers(",role=server", ",role=client");
+}
+TEST(MemifPort, AClientSurvivesServersKilledUnderLoad) {
+  survive_killed_peers(",role=client", ",role=server");
+}
+
+}  // namespace
+}  // namespace urnic::port
