@@ -2,26 +2,32 @@
 // in order or not, in chunks from a pool that all connections of an engine share (E-11).
 //
 // Guarantee: every connection may always store in-order octets up to one maximal FPDU plus one MSS
-// beyond its read position; beyond that it depends on the pool. Out-of-order octets are refused
-// first. An empty buffer owns no memory. Knows no holes: which octets are present is the caller's
-// (tcp::HoleList) knowledge; R-51: octets never stored are never handed out - readable() is bounded
-// by what the caller declares in order.
+// (kGuarantee) beyond its read position; beyond that it depends on the pool. Out-of-order octets
+// are refused first. An empty buffer owns no chunk. Knows no holes: which octets are present is the
+// caller's (tcp::HoleList) knowledge; R-51: octets never stored are never handed out - readable()
+// is bounded by what the caller declares in order.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/stream_offset.h"
+#include "mpa/fpdu.h"
 
 namespace urnic::reassembly {
 
-// Shared by all connections of an engine; owned by it.
+// One maximal FPDU plus the largest segment TCP can carry: with less, an FPDU could be left waiting
+// for its own tail.
+inline constexpr std::uint32_t kGuarantee = mpa::fpdu_size(mpa::kMaxUlpdu) + 65535;
+
+// Shared by all connections of an engine; owned by it. Must outlive its buffers. One thread at a
+// time.
 class Pool {
  public:
   static constexpr std::uint32_t kChunk = 16384;
-  // `total_limit`: octets all buffers together may hold beyond each one's guarantee.
+  // `total_limit`: octets all buffers together may hold beyond each one's guarantee. Chunks taken
+  // under the guarantee count as well, so out-of-order data is what gives way under pressure.
   explicit Pool(std::uint64_t total_limit);
   ~Pool();
   Pool(const Pool&) = delete;
@@ -29,17 +35,20 @@ class Pool {
 
   std::uint8_t* take(bool guaranteed);  // nullptr when exhausted and not guaranteed
   void give(std::uint8_t* chunk);
-  std::uint64_t in_use() const;  // octets
+  std::uint64_t in_use() const;     // octets
+  std::uint64_t available() const;  // octets that may be taken without the guarantee
 
  private:
-  friend class Buffer;
+  // Chunks kept for the next taker: the in-order SLOW path takes and gives one per segment.
+  static constexpr std::size_t kKeep = 64;
   std::uint64_t limit_, used_ = 0;
   std::vector<std::uint8_t*> free_;
 };
 
 class Buffer {
  public:
-  // At most `capacity` octets beyond the read position are ever stored.
+  // At most `capacity` octets beyond the read position are ever stored (never less than
+  // kGuarantee).
   Buffer(Pool* pool, std::uint32_t capacity);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -66,10 +75,17 @@ class Buffer {
   bool empty() const { return high_ <= read_; }
 
  private:
+  std::size_t chunk_of(StreamOffset at) const { return (at - base_) / Pool::kChunk; }
+  bool absent(std::size_t chunk) const {
+    return chunk >= chunks_.size() || chunks_[chunk] == nullptr;
+  }
+  void release_all();
+
   Pool* pool_;
   std::uint32_t capacity_;
   StreamOffset base_, read_, high_;  // base_: offset of chunk 0's first octet
-  std::deque<std::uint8_t*> chunks_;
+  // Chunk i holds [base_ + i * kChunk, + kChunk); null where nothing has been stored yet.
+  std::vector<std::uint8_t*> chunks_;
 };
 
 }  // namespace urnic::reassembly

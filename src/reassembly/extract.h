@@ -30,7 +30,8 @@ class Extractor {
 
  private:
   bool crc_;
-  std::vector<std::uint8_t> scratch_;  // for FPDUs that straddle chunks; released when large and idle
+  std::vector<std::uint8_t>
+      scratch_;  // for FPDUs that straddle chunks; released when large and idle
 };
 
 }  // namespace urnic::reassembly

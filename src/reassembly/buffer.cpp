@@ -1,0 +1,164 @@
+#include "reassembly/buffer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <new>
+
+namespace urnic::reassembly {
+
+Pool::Pool(std::uint64_t total_limit) : limit_(total_limit) {
+  free_.reserve(kKeep);
+}
+
+Pool::~Pool() {
+  assert(used_ == 0 && "a buffer outlives its pool");
+  for (std::uint8_t* chunk : free_) delete[] chunk;
+}
+
+std::uint8_t* Pool::take(bool guaranteed) {
+  if (!guaranteed && available() < kChunk) return nullptr;
+  std::uint8_t* chunk = nullptr;
+  if (!free_.empty()) {
+    chunk = free_.back();  // the one given back last is the one still in the cache
+    free_.pop_back();
+  } else {
+    chunk = new (std::nothrow) std::uint8_t[kChunk];
+  }
+  if (chunk != nullptr) used_ += kChunk;
+  return chunk;
+}
+
+void Pool::give(std::uint8_t* chunk) {
+  assert(used_ >= kChunk);
+  used_ -= kChunk;
+  if (free_.size() < kKeep) {
+    free_.push_back(chunk);
+  } else {
+    delete[] chunk;
+  }
+}
+
+std::uint64_t Pool::in_use() const {
+  return used_;
+}
+
+std::uint64_t Pool::available() const {
+  return used_ < limit_ ? limit_ - used_ : 0;
+}
+
+Buffer::Buffer(Pool* pool, std::uint32_t capacity)
+    : pool_(pool), capacity_(std::max(capacity, kGuarantee)) {}
+
+Buffer::~Buffer() {
+  release_all();
+}
+
+void Buffer::release_all() {
+  for (std::uint8_t* chunk : chunks_) {
+    if (chunk != nullptr) pool_->give(chunk);
+  }
+  chunks_.clear();
+}
+
+void Buffer::reset(StreamOffset at) {
+  release_all();
+  // A connection that goes FAST and stays there should not keep an index sized by its worst moment.
+  if (chunks_.capacity() > 8) std::vector<std::uint8_t*>().swap(chunks_);
+  base_ = read_ = high_ = at;
+}
+
+bool Buffer::can_store(StreamOffset begin, std::uint32_t len, bool in_order) const {
+  if (begin < read_ || begin - read_ > capacity_) return false;
+  const std::uint64_t end = begin - read_ + len;
+  if (end > capacity_) return false;
+  if (len == 0 || (in_order && end <= kGuarantee)) return true;
+  std::uint64_t missing = 0;
+  const std::size_t last = chunk_of(begin + (len - 1));
+  for (std::size_t i = chunk_of(begin); i <= last; ++i) missing += absent(i) ? 1 : 0;
+  return missing * Pool::kChunk <= pool_->available();
+}
+
+bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
+  if (bytes.size() > capacity_) return false;
+  const auto len = static_cast<std::uint32_t>(bytes.size());
+  if (!can_store(begin, len, in_order)) return false;
+  if (len == 0) return true;
+  const std::size_t first = chunk_of(begin), last = chunk_of(begin + (len - 1));
+  if (last >= chunks_.size()) chunks_.resize(last + 1, nullptr);
+  for (std::size_t i = first; i <= last; ++i) {
+    if (chunks_[i] != nullptr) continue;
+    // can_store has decided; from here the pool may only fail for want of memory.
+    chunks_[i] = pool_->take(true);
+    if (chunks_[i] == nullptr) {
+      if (empty()) release_all();
+      return false;
+    }
+  }
+  std::uint64_t at = begin - base_;
+  for (const std::uint8_t* p = bytes.data(); p != bytes.data() + len;) {
+    const std::uint64_t in_chunk = at % Pool::kChunk;
+    const auto n = std::min<std::uint64_t>(Pool::kChunk - in_chunk,
+                                           static_cast<std::uint64_t>(bytes.data() + len - p));
+    std::memcpy(chunks_[at / Pool::kChunk] + in_chunk, p, n);
+    p += n;
+    at += n;
+  }
+  high_ = std::max(high_, begin + len);
+  return true;
+}
+
+ByteView Buffer::view(std::uint64_t skip, std::uint32_t max, StreamOffset in_order_end) const {
+  const StreamOffset at = read_ + skip;
+  // neither beyond what the caller calls in order nor beyond what was ever stored.
+  const StreamOffset end = std::min({at + max, in_order_end, high_});
+  if (at >= end) return {};
+  const std::size_t chunk = chunk_of(at);
+  if (absent(chunk)) return {};
+  const std::uint64_t in_chunk = (at - base_) % Pool::kChunk;
+  return {chunks_[chunk] + in_chunk, std::min<std::uint64_t>(end - at, Pool::kChunk - in_chunk)};
+}
+
+void Buffer::copy(std::uint64_t skip, std::uint32_t len, std::uint8_t* dst) const {
+  while (len != 0) {
+    const ByteView piece = view(skip, len, high_);
+    if (piece.empty()) {
+      // A caller that asks for octets it never stored must not get another connection's.
+      assert(false && "copy beyond what was stored");
+      std::memset(dst, 0, len);
+      return;
+    }
+    std::memcpy(dst, piece.data(), piece.size());
+    dst += piece.size();
+    skip += piece.size();
+    len -= static_cast<std::uint32_t>(piece.size());
+  }
+}
+
+void Buffer::consume(StreamOffset to) {
+  if (to <= read_) return;
+  read_ = to;
+  if (empty()) {
+    release_all();
+    base_ = high_ = read_;
+    return;
+  }
+  // Whole chunks below the read position.
+  const std::size_t done = std::min<std::size_t>(chunk_of(read_), chunks_.size());
+  if (done == 0) return;
+  for (std::size_t i = 0; i < done; ++i) {
+    if (chunks_[i] != nullptr) pool_->give(chunks_[i]);
+  }
+  chunks_.erase(chunks_.begin(), chunks_.begin() + static_cast<std::ptrdiff_t>(done));
+  base_ += done * std::uint64_t{Pool::kChunk};
+}
+
+std::uint64_t Buffer::room(StreamOffset in_order_end) const {
+  const std::uint64_t held = in_order_end > read_ ? in_order_end - read_ : 0;
+  const std::uint64_t by_capacity = capacity_ > held ? capacity_ - held : 0;
+  const std::uint64_t by_guarantee = kGuarantee > held ? kGuarantee - held : 0;
+  const std::uint64_t beyond = high_ > in_order_end ? high_ - in_order_end : 0;
+  return std::min(by_capacity, std::max(by_guarantee, beyond + pool_->available()));
+}
+
+}  // namespace urnic::reassembly

@@ -1,0 +1,192 @@
+#include "reassembly/extract.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/rng.h"
+#include "mpa/fpdu.h"
+#include "tests/fastpath/fpdu_maker.h"
+
+namespace urnic::reassembly {
+namespace {
+
+using testing::append;
+using testing::make_fpdu;
+using testing::Octets;
+using testing::random_octets;
+
+StreamOffset at(std::uint64_t v) {
+  return StreamOffset(v);
+}
+
+struct Receiver {
+  explicit Receiver(std::uint64_t start = 0, bool crc = true) : extractor(crc), end(start) {
+    buffer.reset(at(start));
+  }
+  // One in-order segment; returns what the extractor said last.
+  Extracted feed(ByteView segment) {
+    EXPECT_TRUE(buffer.store(at(end), segment, true));
+    end += segment.size();
+    return drain();
+  }
+  Extracted drain() {
+    for (;;) {
+      ByteView ulpdu;
+      std::uint32_t len = 0;
+      const Extracted e = extractor.next(buffer, at(end), &ulpdu, &len);
+      if (e != Extracted::Fpdu) return e;
+      out.emplace_back(ulpdu.begin(), ulpdu.end());
+      EXPECT_EQ(len, mpa::fpdu_size(static_cast<std::uint32_t>(ulpdu.size())));
+      buffer.consume(buffer.read_position() + len);
+    }
+  }
+  Pool pool{64u << 20};
+  Buffer buffer{&pool, 1u << 20};
+  Extractor extractor;
+  std::uint64_t end;
+  std::vector<Octets> out;
+};
+
+struct Stream {
+  Octets bytes;
+  std::vector<Octets> ulpdus;
+  void add(Octets ulpdu, bool crc = true) {
+    append(bytes, make_fpdu(ulpdu, crc));
+    ulpdus.push_back(std::move(ulpdu));
+  }
+};
+
+TEST(Extract, OneFpduPerSegmentIsReadInPlace) {
+  Rng rng(1);
+  Receiver r;
+  Stream s;
+  s.add(random_octets(rng, 1442));
+  EXPECT_EQ(r.feed(s.bytes), Extracted::NeedMore);
+  EXPECT_EQ(r.out, s.ulpdus);
+  EXPECT_TRUE(r.buffer.empty());
+}
+
+TEST(Extract, R28_OneOctetSegments) {
+  Rng rng(2);
+  Receiver r;
+  Stream s;
+  for (const std::size_t n : {0u, 1u, 2u, 3u, 14u, 15u, 100u, 1442u}) s.add(random_octets(rng, n));
+  for (const std::uint8_t byte : s.bytes) EXPECT_EQ(r.feed({&byte, 1}), Extracted::NeedMore);
+  EXPECT_EQ(r.out, s.ulpdus);
+}
+
+TEST(Extract, LargestFpduSpansFiveChunks) {
+  Rng rng(3);
+  for (const std::size_t n : {65533u, 65534u, 65535u}) {
+    Receiver r;
+    Stream s;
+    s.add(random_octets(rng, n));
+    for (std::size_t pos = 0; pos < s.bytes.size(); pos += 1460) {
+      r.feed(ByteView(s.bytes).subspan(pos, std::min<std::size_t>(1460, s.bytes.size() - pos)));
+    }
+    EXPECT_EQ(r.out, s.ulpdus);
+    EXPECT_EQ(r.pool.in_use(), 0u);
+  }
+}
+
+TEST(Extract, R29_AWrongCrcIsReportedAndNothingIsHandedOut) {
+  Rng rng(4);
+  Stream s;
+  s.add(random_octets(rng, 500));
+  for (std::size_t i = 0; i < s.bytes.size(); ++i) {
+    if (i < 2) continue;  // another length asks for other octets, see below
+    Receiver r;
+    Octets bad = s.bytes;
+    bad[i] ^= static_cast<std::uint8_t>(1u << rng.below(8));
+    EXPECT_EQ(r.feed(bad), Extracted::BadCrc) << "octet " << i;
+    EXPECT_TRUE(r.out.empty());
+  }
+}
+
+TEST(Extract, R30_ACorruptedLengthEndsInABadCrc) {
+  Rng rng(5);
+  Stream s;
+  for (int i = 0; i < 200; ++i) s.add(random_octets(rng, 500));
+  Octets bad = s.bytes;
+  bad[0] ^= 0x80;  // far too long
+  Receiver r;
+  Extracted last = Extracted::NeedMore;
+  for (std::size_t pos = 0; pos < bad.size() && last == Extracted::NeedMore; pos += 1000) {
+    last = r.feed(ByteView(bad).subspan(pos, std::min<std::size_t>(1000, bad.size() - pos)));
+  }
+  EXPECT_EQ(last, Extracted::BadCrc);
+  EXPECT_TRUE(r.out.empty());
+}
+
+TEST(Extract, PadOctetsAreIgnoredButCovered) {
+  Rng rng(6);
+  const Octets ulpdu = random_octets(rng, 15);  // 3 octets of pad
+  Octets f(2 + 15);
+  store_be16(f.data(), 15);
+  std::copy(ulpdu.begin(), ulpdu.end(), f.begin() + 2);
+  while (f.size() % 4 != 0) f.push_back(0xee);
+  std::uint8_t field[4];
+  store_le32(field, crc32c(f));
+  append(f, field);
+  Receiver r;
+  r.feed(f);
+  ASSERT_EQ(r.out.size(), 1u);
+  EXPECT_EQ(r.out[0], ulpdu);
+}
+
+TEST(Extract, E2_WithoutCrcTheFieldIsSkippedUnread) {
+  Rng rng(7);
+  Receiver r(0, false);
+  Stream s;
+  s.add(random_octets(rng, 333), false);
+  s.add(random_octets(rng, 20), false);
+  r.feed(s.bytes);
+  EXPECT_EQ(r.out, s.ulpdus);
+}
+
+TEST(Extract, R51_OctetsBeyondTheInOrderEndAreNotUsed) {
+  Rng rng(8);
+  Stream s;
+  s.add(random_octets(rng, 1000));
+  Receiver r;
+  // The tail is there, the middle is not.
+  const ByteView v(s.bytes);
+  ASSERT_TRUE(r.buffer.store(at(0), v.first(400), true));
+  ASSERT_TRUE(r.buffer.store(at(600), v.subspan(600), false));
+  r.end = 400;
+  EXPECT_EQ(r.drain(), Extracted::NeedMore);
+  EXPECT_TRUE(r.out.empty());
+  ASSERT_TRUE(r.buffer.store(at(400), v.subspan(400, 200), true));
+  r.end = s.bytes.size();
+  r.drain();
+  EXPECT_EQ(r.out, s.ulpdus);
+}
+
+class ExtractCuts : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(ExtractCuts, R28_AnyCutOfTheStreamGivesTheSameUlpdus) {
+  SCOPED_TRACE(::testing::Message() << "seed " << GetParam());
+  Rng rng(GetParam());
+  Stream s;
+  while (s.bytes.size() < 300000) {
+    s.add(random_octets(rng, rng.chance(0.05) ? rng.below(65536) : rng.below(3000)));
+  }
+  const std::uint64_t start = rng.below(1u << 20);
+  Receiver r(start);
+  const std::uint64_t largest = 1 + rng.below(rng.chance(0.5) ? 100 : 20000);
+  for (std::size_t pos = 0; pos < s.bytes.size();) {
+    const std::size_t n = std::min<std::size_t>(1 + rng.below(largest), s.bytes.size() - pos);
+    ASSERT_EQ(r.feed(ByteView(s.bytes).subspan(pos, n)), Extracted::NeedMore);
+    pos += n;
+  }
+  EXPECT_EQ(r.out, s.ulpdus);
+  EXPECT_TRUE(r.buffer.empty());
+  EXPECT_EQ(r.pool.in_use(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ExtractCuts, ::testing::Range<std::uint64_t>(1, 17));
+
+}  // namespace
+}  // namespace urnic::reassembly
