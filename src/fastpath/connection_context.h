@@ -17,27 +17,35 @@ enum class InLogicVariant : std::uint8_t { Fig9, Fig10 };
 struct ContextConfig {
   ConnectionType initiated_as = ConnectionType::Fast;
   InLogicVariant variant = InLogicVariant::Fig9;
-  std::uint32_t max_recovery_attempts = 32;  // MaxRecoveryAttemptsNum 296; >= 1 without markers (E-3)
-  std::uint32_t max_same_segment = 4;        // E-8; 0 = off
-  std::uint32_t upgrade_after = 64;          // E-9: N in-order aligned segments
-  bool immediate_dup_ack = true;             // section 7
-  bool crc = true;                           // without CRC: SLOW for ever (E-2)
-  bool place_out_of_order = true;            // E-12: place | store
+  // MaxRecoveryAttemptsNum 296: exactly so many drops, the next error downgrades. >= 1
+  // without markers (E-3); 0 behaves as "first error downgrades".
+  std::uint32_t max_recovery_attempts = 32;
+  std::uint32_t max_same_segment = 4;  // E-8; 0 = off
+  std::uint32_t upgrade_after = 64;    // E-9: N in-order aligned segments; 0 counts as 1
+  bool immediate_dup_ack = true;       // section 7
+  bool crc = true;                     // without CRC: SLOW for ever (E-2)
+  bool place_out_of_order = true;      // E-12: place | store
 };
+
+// The most in-order aligned segments an upgrade ever waits for (E-9).
+inline constexpr std::uint32_t kMaxUpgradeAfter = 1u << 16;
 
 struct ConnectionContext {
   ContextConfig config;
   ConnectionType type = ConnectionType::Fast;  // ConnectionType 62
   bool startup = true;                         // E-1: before full operation; InLogic is not asked
   std::uint32_t recovery_attempts = 0;         // RecoveryAttemptsNum 292
-  tcp::Seq last_recovery_sn;                   // LastRecoverySN 294
+  // LastRecoverySN 294. Meaningless while recovery_attempts is 0.
+  tcp::Seq last_recovery_sn;
   // E-8: refusals in a row of the segment at RCV.NXT.
   tcp::Seq same_sn;
   std::uint32_t same_count = 0;
-  // E-9: current N, aligned in-order segments seen while SLOW, and when the connection became FAST.
+  // E-9: current N, aligned in-order segments in a row seen while SLOW, when the connection became
+  // FAST, and whether it has been downgraded before.
   std::uint32_t upgrade_needed = 64;
   std::uint32_t aligned_seen = 0;
   Instant fast_since;
+  bool was_downgraded = false;
 };
 
 }  // namespace urnic::fastpath

@@ -11,8 +11,10 @@
 
 namespace urnic::fastpath {
 
+// For `urnic stat`. A split also opens a hole, a merge also closes one; holes forgotten by a
+// downgrade are neither.
 struct HoleTally {
-  std::uint64_t opened = 0, closed = 0, split = 0, merged = 0;  // for `urnic stat`
+  std::uint64_t opened = 0, closed = 0, split = 0, merged = 0;
 };
 
 class HoleCounters {

@@ -28,7 +28,7 @@ enum class Reason : std::uint8_t {
   CrcLater,           // case 4: a middle or last frame invalid
   TooLong,            // case 3: first frame too long
   TooLongLast,        // case 4: last frame too long
-  Seam,               // partly new and the seam is not on a frame boundary
+  Seam,               // Q-11, E-12: partly new and the seam is not on a frame boundary
   OutOfOrderStore,    // E-12 "store": out of order on a connection that must not place there
   RecoveryExhausted,  // 4A.S103: the limit is reached
   SameSegment,        // E-8: the segment at RCV.NXT was refused max_same_segment times in a row
@@ -39,7 +39,9 @@ std::string_view reason_name(Reason);
 
 struct SegmentFacts {
   tcp::Arrival arrival = tcp::Arrival::InOrder;  // InOrder, OutOfOrder or Overlap
-  tcp::Seq sn;                    // sequence number of the first payload octet (4.3)
+  tcp::Seq sn;                                   // sequence number of the first payload octet (4.3)
+  // The segment begins at RCV.NXT. Implied by InOrder; an Overlap may begin there as well.
+  bool at_rcv_nxt = false;
   bool seam_on_boundary = false;  // Overlap: the new part is whole frames of this segment
   bool reassembly_empty = true;   // Fig 6 S31: nothing stored, no partial frame pending
   const Validation* validation = nullptr;
@@ -48,21 +50,23 @@ struct SegmentFacts {
 
 struct Verdict {
   Outcome outcome = Outcome::Drop;
-  Reason reason = Reason::Slow;     // the row met
-  Reason error = Reason::Aligned;   // for Downgrade by a limit: the error that met the limit
-  bool upgraded = false;            // Fig 6 S35: the context becomes FAST with this segment
-  bool reset_recovery = false;      // 4B.S106 / S158
-  bool counts = false;              // 4A.S102 / S156: one more recovery attempt
+  Reason reason = Reason::Slow;    // the row met
+  Reason error = Reason::Aligned;  // for Downgrade by a limit: the error that met the limit
+  bool upgraded = false;           // Fig 6 S35: the context becomes FAST with this segment
+  bool reset_recovery = false;     // 4B.S106 / S158
+  bool counts = false;             // 4A.S102 / S156: one more recovery attempt
+  bool aligned = false;            // E-9: SLOW, in order and aligned: one more towards the upgrade
 };
 
 // Pure. Never called during start-up, for segments without payload, or with a bad TCP checksum.
+// facts.validation is not null. Reasons are for the counters; what a row does never depends on
+// them.
 Verdict decide(const ConnectionContext&, const SegmentFacts&);
 
-// Commit a verdict: counters, type, upgrade bookkeeping.
+// Commit a verdict: counters, type, upgrade bookkeeping. Call it only when the segment is really
+// taken, dropped or stored as decided: one that InLogic sent to FAST and admit refused (empty
+// receive queue, violation out of order) is no recovery attempt and leaves the context alone (Q-27,
+//
 void apply(ConnectionContext&, const Verdict&, const SegmentFacts&);
-
-// A segment that InLogic sent to FAST was refused later by admit (empty receive queue, or a
-// violation out of order): not a recovery attempt. Keeps apply() honest: call
-// apply() only when the segment is really taken, dropped or stored as decided.
 
 }  // namespace urnic::fastpath

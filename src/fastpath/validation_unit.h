@@ -19,15 +19,16 @@ struct FrameResult {
 
 // Results of one segment. Reused from segment to segment so that nothing is allocated.
 struct Validation {
-  std::uint32_t sum = 0;             // unfolded Internet sum of the payload, all of it
-  std::vector<FrameResult> frames;   // in order; the walk ends at the first Invalid or TooLong
-  bool all_valid = false;            // every frame Valid and the last ends at the payload's end
+  std::uint32_t sum = 0;            // unfolded Internet sum of the payload, all of it
+  std::vector<FrameResult> frames;  // in order; the walk ends at the first Invalid or TooLong
+  bool all_valid = false;           // every frame Valid and the last ends at the payload's end
 
   // CRCValidationPassed of Fig 10.
   bool passed() const { return all_valid; }
 };
 
-// Checksum the whole payload and walk its potential FPDUs. The payload must not be empty.
+// Checksum the whole payload and walk its potential FPDUs. The payload must not be empty. Needs no
+// connection context (E4, S202). Any number of threads, each with its own `out`.
 void validate(ByteView payload, Validation& out);
 
 }  // namespace urnic::fastpath

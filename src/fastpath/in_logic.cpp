@@ -1,0 +1,200 @@
+#include "fastpath/in_logic.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+namespace urnic::fastpath {
+namespace {
+
+// 4B and E-8 ask whether the segment begins at RCV.NXT, not whether TCP found it free of overlap.
+bool in_order(const SegmentFacts& f) {
+  return f.arrival == tcp::Arrival::InOrder || f.at_rcv_nxt;
+}
+
+// The error that decides: the first in order (S11-S13, R-24). Only for a failed validation.
+Reason error_row(const Validation& v) {
+  assert(!v.frames.empty());
+  const bool first = v.frames.size() == 1;
+  if (v.frames.back().status == FrameStatus::TooLong) {
+    return first ? Reason::TooLong : Reason::TooLongLast;
+  }
+  return first ? Reason::CrcFirst : Reason::CrcLater;
+}
+
+// 4B.S105: does an in-order segment sent after everything that caused the recovery end it?
+bool ends_recovery(const ConnectionContext& c, const SegmentFacts& f) {
+  return c.recovery_attempts != 0 && in_order(f) && f.sn > c.last_recovery_sn;
+}
+
+Verdict downgrade(Reason why, Reason error) {
+  Verdict v;
+  v.outcome = Outcome::Downgrade;
+  v.reason = why;
+  v.error = error;
+  return v;
+}
+
+// Figs 4A and 10 (S155/S156) with E-8: one more drop, or the limit is met.
+Verdict erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason error) {
+  Verdict v;
+  // 4B may run before 4A.S102: an error beyond the last recovery begins a new one. Fig 10
+  // has its reset (S157) only on the branch of segments that passed.
+  v.reset_recovery = c.config.variant == InLogicVariant::Fig9 && ends_recovery(c, f);
+  const std::uint32_t attempts = v.reset_recovery ? 0 : c.recovery_attempts;
+  // Counting first and testing '>' (4A) and testing '>=' first (S155, Q-6) are the same: exactly
+  // MaxRecoveryAttemptsNum drops.
+  if (attempts >= c.config.max_recovery_attempts) {
+    return downgrade(Reason::RecoveryExhausted, error);
+  }
+  if (c.config.max_same_segment != 0 && in_order(f) && c.same_sn == f.sn &&
+      c.same_count >= c.config.max_same_segment) {
+    return downgrade(Reason::SameSegment, error);
+  }
+  v.outcome = Outcome::Drop;
+  v.reason = error;
+  v.counts = true;
+  return v;
+}
+
+// S7 / S159.
+Verdict cut_through(const ConnectionContext& c, const SegmentFacts& f) {
+  Verdict v;
+  v.outcome = Outcome::Fast;
+  v.reason = Reason::Aligned;
+  v.reset_recovery = ends_recovery(c, f);  // 4B.S106, S158
+  return v;
+}
+
+// All frames are valid, but some of the octets were received before.
+Verdict overlapping(const ConnectionContext& c, const SegmentFacts& f) {
+  if (f.seam_on_boundary) return cut_through(c, f);
+  // RCV.NXT is a frame boundary (I-1), so a chain of valid frames from there is the truth; a block
+  // whose edge it does not meet was placed from octets that only looked like frames (E-12).
+  // Dropping cannot mend that.
+  if (f.at_rcv_nxt) return downgrade(Reason::Seam, Reason::Seam);
+  return erroneous(c, f, Reason::Seam);
+}
+
+Verdict decide_fast(const ConnectionContext& c, const SegmentFacts& f) {
+  const Validation& val = *f.validation;
+  // Fig 9 cases 2 and 3 and the failing half of case 4; S154 NO of Fig 10, which sees only the bit.
+  // Without markers S10 is not there to ask: Case A or not, the segment is dropped.
+  if (!val.passed()) return erroneous(c, f, error_row(val));
+  if (f.arrival == tcp::Arrival::Overlap) return overlapping(c, f);
+  if (f.arrival == tcp::Arrival::OutOfOrder && !c.config.place_out_of_order) {
+    // E-12 `store`: nothing is wrong with the segment, so it is no recovery attempt.
+    Verdict v;
+    v.outcome = Outcome::Drop;
+    v.reason = Reason::OutOfOrderStore;
+    return v;
+  }
+  return cut_through(c, f);
+}
+
+Verdict decide_slow(const ConnectionContext& c, const SegmentFacts& f) {
+  Verdict v;
+  v.outcome = Outcome::Store;
+  v.reason = Reason::Slow;
+  if (c.config.initiated_as != ConnectionType::Fast || !c.config.crc) return v;  // S34; E-2
+  v.aligned = f.arrival == tcp::Arrival::InOrder && f.validation->passed();      // S33
+  const std::uint32_t needed = std::max<std::uint32_t>(c.upgrade_needed, 1);
+  if (v.aligned && f.reassembly_empty && c.aligned_seen + 1 >= needed) {  // S31
+    v.outcome = Outcome::Fast;  // S35: this segment goes on at S4 as FAST
+    v.reason = Reason::Upgrade;
+    v.upgraded = true;
+  }
+  return v;
+}
+
+void leave_recovery(ConnectionContext& c) {
+  c.recovery_attempts = 0;
+  c.same_count = 0;
+}
+
+void note_drop(ConnectionContext& c, const SegmentFacts& f) {
+  // A stale LastRecoverySN takes no part in a new recovery.
+  c.last_recovery_sn = c.recovery_attempts == 0 ? f.sn : tcp::seq_max(c.last_recovery_sn, f.sn);
+  ++c.recovery_attempts;
+  if (!in_order(f)) return;
+  if (c.same_sn != f.sn) c.same_count = 0;
+  c.same_sn = f.sn;
+  ++c.same_count;
+}
+
+// E-9: N as configured after the first downgrade; each later one doubles what is left of it after
+// halving it once per minute spent FAST.
+void note_downgrade(ConnectionContext& c, Instant now) {
+  const std::uint32_t least =
+      std::clamp<std::uint32_t>(c.config.upgrade_after, 1, kMaxUpgradeAfter);
+  if (!c.was_downgraded) {
+    c.upgrade_needed = least;
+  } else {
+    constexpr std::int64_t kMinute = 60'000'000'000;
+    const std::int64_t minutes =
+        std::clamp<std::int64_t>((now - c.fast_since).count_ns() / kMinute, 0, 31);
+    const std::uint32_t rested = std::max(least, c.upgrade_needed >> minutes);
+    c.upgrade_needed = std::min(2 * rested, kMaxUpgradeAfter);
+  }
+  c.was_downgraded = true;
+  c.type = ConnectionType::Slow;
+  c.aligned_seen = 0;
+  leave_recovery(c);
+}
+
+void note_upgrade(ConnectionContext& c, Instant now) {
+  c.type = ConnectionType::Fast;
+  c.fast_since = now;
+  c.aligned_seen = 0;
+  leave_recovery(c);
+}
+
+// E-9: in a row. What says nothing about alignment (a valid segment out of order) neither counts
+// nor breaks the row; a segment that is not aligned does, wherever it lies.
+void note_stored(ConnectionContext& c, const Verdict& v, const SegmentFacts& f) {
+  if (v.aligned) {
+    if (c.aligned_seen < kMaxUpgradeAfter) ++c.aligned_seen;
+  } else if (!f.validation->passed()) {
+    c.aligned_seen = 0;
+  }
+}
+
+}  // namespace
+
+std::string_view reason_name(Reason reason) {
+  static constexpr std::array<std::string_view, static_cast<std::size_t>(Reason::kCount)> kNames = {
+      "slow",          "aligned", "crc-first",          "crc-later",          "too-long",
+      "too-long-last", "seam",    "out-of-order-store", "recovery-exhausted", "same-segment",
+      "upgrade",
+  };
+  const auto i = static_cast<std::size_t>(reason);
+  return i < kNames.size() ? kNames[i] : "?";
+}
+
+Verdict decide(const ConnectionContext& context, const SegmentFacts& facts) {
+  assert(facts.validation != nullptr && !facts.validation->frames.empty());
+  return context.type == ConnectionType::Slow ? decide_slow(context, facts)  // S2, S152
+                                              : decide_fast(context, facts);
+}
+
+void apply(ConnectionContext& c, const Verdict& verdict, const SegmentFacts& facts) {
+  switch (verdict.outcome) {
+    case Outcome::Fast:
+      if (verdict.upgraded) note_upgrade(c, facts.now);
+      if (verdict.reset_recovery) leave_recovery(c);
+      if (in_order(facts)) c.same_count = 0;  // RCV.NXT moves on
+      break;
+    case Outcome::Store:
+      note_stored(c, verdict, facts);
+      break;
+    case Outcome::Downgrade:
+      note_downgrade(c, facts.now);
+      break;
+    case Outcome::Drop:
+      if (verdict.reset_recovery) leave_recovery(c);
+      if (verdict.counts) note_drop(c, facts);
+      break;
+  }
+}
+
+}  // namespace urnic::fastpath

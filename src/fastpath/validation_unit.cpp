@@ -1,0 +1,60 @@
+#include "fastpath/validation_unit.h"
+
+#include "base/crc32c.h"
+#include "base/fused.h"
+#include "base/inet_checksum.h"
+#include "mpa/fpdu.h"
+
+namespace urnic::fastpath {
+namespace {
+
+constexpr std::uint32_t kSmallestFpdu = mpa::fpdu_size(0);
+
+// Running CRC32C state after a message and its own CRC, least significant octet first: the same
+// number for every message. Comparing with it lets checksum and CRC run over the whole FPDU at
+// once.
+constexpr std::uint32_t kCrcResidue = 0xb798b438u;
+
+// What the length field of the octets left asks for; the smallest frame when there is not even one.
+std::uint32_t asked_for(const std::uint8_t* p, std::size_t left) {
+  return left < mpa::kLengthField ? kSmallestFpdu : mpa::fpdu_size(load_be16(p));
+}
+
+}  // namespace
+
+void validate(ByteView payload, Validation& out) {
+  out.frames.clear();
+  const std::uint8_t* const begin = payload.data();
+  const std::size_t total = payload.size();
+  std::size_t at = 0;
+  std::uint64_t sum = 0;
+  bool good = true;
+  // Every FPDU is a whole number of words, so each begins at an even offset and sums may be added.
+  while (at < total) {
+    const std::uint8_t* const p = begin + at;
+    const std::size_t left = total - at;
+    // Read once: the payload may lie in memory the peer can still write (E-19).
+    const std::uint32_t size = asked_for(p, left);
+    if (size > left) {  // also R-70: what is left cannot hold any frame
+      out.frames.push_back({static_cast<std::uint32_t>(at), size, FrameStatus::TooLong});
+      good = false;
+      break;
+    }
+    const FusedSums s = fused_crc_sum({p, size}, kCrc32cInit);
+    sum += s.sum;
+    good = s.crc == kCrcResidue;
+    out.frames.push_back(
+        {static_cast<std::uint32_t>(at), size, good ? FrameStatus::Valid : FrameStatus::Invalid});
+    at += size;
+    if (!good) break;
+  }
+  // InLogic stops at the first error, TCP does not: its checksum covers the rest as well.
+  if (at < total) sum += inet_sum(payload.subspan(at));
+  // 2^32 = 1 modulo 0xffff: folding once keeps the sum's value and its 32 bits.
+  sum = (sum & 0xffffffffu) + (sum >> 32);
+  sum = (sum & 0xffffffffu) + (sum >> 32);
+  out.sum = static_cast<std::uint32_t>(sum);
+  out.all_valid = good && !out.frames.empty();
+}
+
+}  // namespace urnic::fastpath
