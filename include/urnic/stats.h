@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "urnic/status.h"
@@ -56,5 +57,15 @@ struct EngineStats {
   ConnectionStats ended;
   std::vector<ConnectionStats> connections;
 };
+
+// One JSON document with every counter under its name here; what `urnic stat --json` prints and the
+// stat socket of a process sends.
+URNIC_API std::string stats_to_json(const EngineStats&);
+// The other way round. Members that are missing are 0 or empty, unknown ones are ignored, so that
+// two versions can talk. Errors: not JSON, or a member of another type.
+URNIC_API Result<EngineStats> stats_from_json(std::string_view text);
+// Folder of this user's stat sockets, <pid>.sock or <pid>-<n>.sock each: $XDG_RUNTIME_DIR/urnic, else
+// /tmp/urnic-<uid>.
+URNIC_API std::string stats_directory();
 
 }  // namespace urnic

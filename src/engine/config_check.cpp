@@ -1,0 +1,126 @@
+// What the settings must be together: the legal combinations of framing policy and InLogic variant
+// (E-3), addresses and gateways, identity.
+#include <string>
+#include <vector>
+
+#include "base/ip_address.h"
+#include "urnic/config.h"
+
+namespace urnic {
+namespace {
+
+struct Combination {
+  const char* framing;
+  const char* in_logic;
+  const char* condition;  // what else must hold, or why it is refused
+  bool built;             // part of this version
+};
+
+// Fig 3 finds frames by markers; Figs 9 and 10 do without. Every policy that is not built is named
+// here so that the refusal can say why.
+constexpr Combination kLegal[] = {
+    {"no-markers", "fig9", "max_recovery_attempts >= 1", true},
+    {"no-markers", "fig10", "max_recovery_attempts >= 1", true},
+    {"markers", "fig3", "not in this version", false},
+    {"absolute-markers", "fig3", "not in this version; private extension, both ends urnic", false},
+    {"modified-length", "fig3", "not in this version; private extension, both ends urnic", false},
+};
+
+Error bad(std::string message) {
+  return {Errc::invalid_argument, std::move(message)};
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> out;
+  std::size_t from = 0;
+  while (from < text.size()) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    out.push_back(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return out;
+}
+
+Result<void> check_framing(const Config& c) {
+  const std::string framing = c.get("framing"), in_logic = c.get("in_logic");
+  for (const Combination& legal : kLegal) {
+    if (framing != legal.framing || in_logic != legal.in_logic) continue;
+    if (!legal.built) {
+      return bad("framing = " + framing + " with in_logic = " + in_logic + ": " + legal.condition +
+                 "; use framing = no-markers");
+    }
+    if (c.get_int("max_recovery_attempts") < 1) {
+      return bad(
+          "max_recovery_attempts = 0 is only possible with markers: without them one corrupted "
+          "segment would be refused for ever (E-3); use at least 1");
+    }
+    return {};
+  }
+  return bad("framing = " + framing + " does not go with in_logic = " + in_logic +
+             " (fig9 and fig10 are for no-markers, fig3 for the other policies); see `urnic config "
+             "--matrix`");
+}
+
+Result<void> check_addresses(const Config& c) {
+  std::vector<IpPrefix> own;
+  if (const std::string text = c.get("address"); text != "auto") {
+    for (const std::string& item : split(text)) {
+      const IpPrefix p = *IpPrefix::parse(item);
+      for (const IpPrefix& other : own) {
+        if (other.address == p.address) return bad("address = " + text + ": named twice");
+      }
+      own.push_back(p);
+    }
+  } else {
+    own = {*IpPrefix::parse("10.77.0.1/24"), *IpPrefix::parse("fd77::1/64")};
+  }
+  for (const std::string& item : split(c.get("gateway"))) {
+    const IpAddress gateway = *IpAddress::parse(item);
+    bool reachable = gateway.is_v6() && gateway.is_link_local();
+    for (const IpPrefix& p : own) {
+      if (p.address == gateway) return bad("gateway = " + item + ": that is an own address");
+      reachable = reachable || p.contains(gateway);
+    }
+    if (!reachable) {
+      return bad("gateway = " + item + ": not in a network of address = " + c.get("address"));
+    }
+  }
+  for (const IpPrefix& p : own) {
+    if (p.address.is_v6() && c.get("mtu") != "auto" && c.get_int("mtu") < 1280) {
+      return bad("mtu = " + c.get("mtu") + ": IPv6 needs at least 1280 (RFC 8200)" +
+                 (c.get("address") == "auto" ? "; give IPv4 addresses alone with address =" : ""));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> Config::check() const {
+  if (auto ok = check_framing(*this); !ok) return ok;
+  if (auto ok = check_addresses(*this); !ok) return ok;
+  if (get("identity") != "iwarp") {
+    return Error{
+        Errc::unsupported,
+        "identity = ib-like is not available: not everything such programs rely on is there "
+        "yet (D12); use iwarp"};
+  }
+  if (!get("log_file").empty() && get("log") == "off") {
+    return bad("log_file is set but log = off; set log to error, warn, info or debug");
+  }
+  return {};
+}
+
+std::vector<std::string> Config::matrix() {
+  std::vector<std::string> out;
+  for (const Combination& c : kLegal) {
+    std::string line = c.framing;
+    line.resize(18, ' ');
+    line += c.in_logic;
+    line.resize(26, ' ');
+    out.push_back(line + (c.built ? "yes, with " : "no: ") + c.condition);
+  }
+  return out;
+}
+
+}  // namespace urnic

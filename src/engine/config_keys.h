@@ -1,0 +1,45 @@
+// The table of settings: every key of the configuration once, with its default, its one line of
+// help and how its text is checked. The order is that of `urnic config`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace urnic::config {
+
+enum class Kind : std::uint8_t {
+  Text,       // anything without control characters
+  Number,     // lo..hi; "auto" as well where `choices` says so
+  Size,       // octets in lo..hi, with K, M, G (powers of 1024) behind the number
+  Switch,     // on | off (yes/no, true/false, 1/0 are understood)
+  Choice,     // one of `choices`
+  Set,        // some of `choices`, separated by commas
+  Addresses,  // "auto", or address/prefix,...
+  Gateway,    // empty, or one address of each family
+  Mac,        // "auto", or a unicast MAC address
+  Port,       // kind:key=value,...
+};
+
+struct Key {
+  const char* name;
+  Kind kind;
+  const char* standard;  // default as text; nullptr: computed by default_text()
+  const char* help;
+  const char* choices = "";  // "a|b|c"
+  std::int64_t lo = 0, hi = 0;
+};
+
+std::span<const Key> keys();
+// Position in keys(), or -1.
+int find_key(std::string_view name);
+// The known key most like `name`.
+std::string nearest_key(std::string_view name);
+std::string default_text(const Key& key);
+// `text` in its one normal form ("on", plain decimal numbers, no blanks), or what is wrong with it.
+Outcome<std::string, std::string> normalise(const Key& key, std::string_view text);
+
+}  // namespace urnic::config

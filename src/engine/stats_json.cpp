@@ -1,0 +1,182 @@
+#include "engine/stats_json.h"
+
+#include <type_traits>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/stat_server.h"
+
+namespace urnic {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// One list of members for both directions: `f(name, member)`. S is the struct, const or not.
+template <class S, class F>
+void connection_members(S& s, F&& f) {
+  f("qp_number", s.qp_number);
+  f("local", s.local);
+  f("peer", s.peer);
+  f("state", s.state);
+  f("fast", s.fast);
+  f("slow_reason", s.slow_reason);
+  f("crc", s.crc);
+  f("downgrades", s.downgrades);
+  f("upgrades", s.upgrades);
+  f("recovery_attempts", s.recovery_attempts);
+  f("immediate_dup_acks", s.immediate_dup_acks);
+  f("bytes_fast", s.bytes_fast);
+  f("bytes_slow", s.bytes_slow);
+  f("bytes_copied", s.bytes_copied);
+  f("payload_placed", s.payload_placed);
+  f("holes_opened", s.holes_opened);
+  f("holes_closed", s.holes_closed);
+  f("empty_rq_drops", s.empty_rq_drops);
+  f("writes_sent", s.writes_sent);
+  f("sends_sent", s.sends_sent);
+  f("reads_sent", s.reads_sent);
+  f("read_responses_sent", s.read_responses_sent);
+  f("write_bytes_sent", s.write_bytes_sent);
+  f("send_bytes_sent", s.send_bytes_sent);
+  f("read_response_bytes_sent", s.read_response_bytes_sent);
+  f("write_bytes_received", s.write_bytes_received);
+  f("send_bytes_received", s.send_bytes_received);
+  f("read_response_bytes_received", s.read_response_bytes_received);
+  f("sends_received", s.sends_received);
+  f("read_requests_received", s.read_requests_received);
+  f("terminates_sent", s.terminates_sent);
+  f("terminates_received", s.terminates_received);
+  f("segments_in", s.segments_in);
+  f("segments_out", s.segments_out);
+  f("retransmits", s.retransmits);
+  f("rto_expirations", s.rto_expirations);
+  f("dup_acks_in", s.dup_acks_in);
+  f("dup_acks_out", s.dup_acks_out);
+  f("cwnd", s.cwnd);
+  f("ssthresh", s.ssthresh);
+  f("srtt_us", s.srtt_us);
+  f("rto_us", s.rto_us);
+  f("mss", s.mss);
+}
+
+template <class S, class F>
+void engine_members(S& s, F&& f) {
+  f("name", s.name);
+  f("pid", s.pid);
+  f("port", s.port);
+  f("mac", s.mac);
+  f("addresses", s.addresses);
+  f("uptime_ms", s.uptime_ms);
+  f("link_up", s.link_up);
+  f("rx_frames", s.rx_frames);
+  f("rx_bytes", s.rx_bytes);
+  f("tx_frames", s.tx_frames);
+  f("tx_bytes", s.tx_bytes);
+  f("rx_bad_port", s.rx_bad_port);
+  f("rx_bad_ip", s.rx_bad_ip);
+  f("rx_bad_tcp_checksum", s.rx_bad_tcp_checksum);
+  f("rx_fragments", s.rx_fragments);
+  f("rx_no_connection", s.rx_no_connection);
+  f("rx_tcp_dropped", s.rx_tcp_dropped);
+  f("tx_full", s.tx_full);
+  f("polls", s.polls);
+  f("sleeps", s.sleeps);
+  f("wakeups", s.wakeups);
+  f("connections_opened", s.connections_opened);
+  f("connections_closed", s.connections_closed);
+  f("connections_failed", s.connections_failed);
+  f("reassembly_bytes", s.reassembly_bytes);
+  f("regions", s.regions);
+}
+
+// The rows of InLogic's table appear under their labels.
+Json to_json(const ConnectionStats& s) {
+  Json j;
+  connection_members(s, [&](const char* name, const auto& member) { j[name] = member; });
+  Json& reasons = j["reasons"] = Json::object();
+  for (std::size_t i = 0; i < kReasonCount; ++i) reasons[reason_label(i)] = s.reasons[i];
+  return j;
+}
+
+// Reads members into place; remembers the first that has another type.
+class Reader {
+ public:
+  explicit Reader(const Json& object) : object_(object) {}
+
+  template <class T>
+  void operator()(const char* name, T& member) {
+    const auto it = object_.find(name);
+    if (it == object_.end()) return;
+    bool fits = false;
+    if constexpr (std::is_same_v<T, std::string>) {
+      fits = it->is_string();
+    } else if constexpr (std::is_same_v<T, bool>) {
+      fits = it->is_boolean();
+    } else {
+      fits = it->is_number_unsigned();
+    }
+    if (fits) {
+      member = it->template get<T>();
+    } else if (wrong_.empty()) {
+      wrong_ = name;
+    }
+  }
+  const std::string& wrong() const { return wrong_; }
+
+ private:
+  const Json& object_;
+  std::string wrong_;
+};
+
+std::string read_connection(const Json& j, ConnectionStats* out) {
+  if (!j.is_object()) return "connection";
+  Reader reader(j);
+  connection_members(*out, reader);
+  if (const auto it = j.find("reasons"); it != j.end()) {
+    if (!it->is_object()) return "reasons";
+    Reader rows(*it);
+    for (std::size_t i = 0; i < kReasonCount; ++i) rows(reason_label(i), out->reasons[i]);
+    if (!rows.wrong().empty()) return rows.wrong();
+  }
+  return reader.wrong();
+}
+
+}  // namespace
+
+std::string stats_to_json(const EngineStats& s) {
+  Json j;
+  engine_members(s, [&](const char* name, const auto& member) { j[name] = member; });
+  Json& connections = j["connections"] = Json::array();
+  for (const ConnectionStats& c : s.connections) connections.push_back(to_json(c));
+  j["ended"] = to_json(s.ended);
+  return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<EngineStats> stats_from_json(std::string_view text) {
+  const Json j = Json::parse(text, nullptr, false);
+  if (!j.is_object()) return Error{Errc::protocol, "the answer is not the counters of an engine"};
+  EngineStats s;
+  Reader reader(j);
+  engine_members(s, reader);
+  std::string wrong = reader.wrong();
+  if (const auto it = j.find("ended"); it != j.end() && wrong.empty()) {
+    wrong = read_connection(*it, &s.ended);
+  }
+  if (const auto it = j.find("connections"); it != j.end() && wrong.empty()) {
+    if (!it->is_array()) wrong = "connections";
+    for (std::size_t i = 0; wrong.empty() && i < it->size(); ++i) {
+      s.connections.emplace_back();
+      wrong = read_connection((*it)[i], &s.connections.back());
+    }
+  }
+  if (!wrong.empty()) {
+    return Error{Errc::protocol, "the counter '" + wrong + "' is not of the expected type"};
+  }
+  return s;
+}
+
+std::string stats_directory() {
+  return engine::stat_directory();
+}
+
+}  // namespace urnic
