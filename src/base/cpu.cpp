@@ -13,7 +13,8 @@ CpuFeatures detect() {
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
              __builtin_cpu_supports("bmi2");
   f.vpclmulqdq =
-      f.avx512 && __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("vpclmulqdq");
+      f.avx512 && __builtin_cpu_supports("avx512vbmi2") &&
+                 __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("vpclmulqdq");
 #endif
   return f;
 }

@@ -1,6 +1,7 @@
 // The kernels behind fused.h and crc32c.h, one set per instruction set. Only for base/ itself.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -32,15 +33,31 @@ const FusedKernelSet& fused_best();
 namespace fused_detail {
 
 // The 16-bit result of a sum of little-endian words, turned into that of big-endian words
-// (RFC 1071, 2(B): the sum is the same but for the byte order).
+// (RFC 1071, 2(B): the sum is the same but for the byte order). Adding a number to itself with its
+// halves exchanged leaves the one's-complement sum of the halves in the upper one.
 constexpr std::uint32_t to_network_sum(std::uint64_t little_endian_sum) {
-  return __builtin_bswap16(inet_fold(little_endian_sum));
+  const auto s32 =
+      static_cast<std::uint32_t>((little_endian_sum + std::rotl(little_endian_sum, 32)) >> 32);
+  const auto s16 = static_cast<std::uint16_t>((s32 + std::rotl(s32, 16)) >> 16);
+  return __builtin_bswap16(s16);
+}
+
+// The two halves as one register instead of two to be put together.
+constexpr FusedSums make_sums(std::uint32_t crc, std::uint32_t sum) {
+  return std::bit_cast<FusedSums>(crc | static_cast<std::uint64_t>(sum) << 32);
 }
 
 // Keeps the compiler from reading the source of a copy a second time in place of what was copied:
 // memory shared with a peer may have changed in between (E-20).
 inline void copied() {
   asm volatile("" ::: "memory");
+}
+
+// A sum of 64-bit words with its carries in the upper half, the carries brought home.
+constexpr std::uint64_t from_wide(unsigned __int128 sum) {
+  const auto carries = static_cast<std::uint64_t>(sum >> 64);
+  const std::uint64_t low = static_cast<std::uint64_t>(sum) + carries;
+  return low + (low < carries ? 1 : 0);
 }
 
 // Addition that keeps a one's-complement sum in 64 bits.

@@ -18,9 +18,9 @@
 namespace urnic {
 namespace {
 
-#define URNIC_TARGET                                                                \
-  __attribute__((                                                                   \
-      target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,vpclmulqdq,avx2,bmi2," \
+#define URNIC_TARGET                                                                           \
+  __attribute__((                                                                              \
+      target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,avx512vnni,vpclmulqdq,avx2,bmi2," \
              "sse4.2,pclmul")))
 #define URNIC_FUSED static inline __attribute__((always_inline)) URNIC_TARGET
 
@@ -44,34 +44,39 @@ constexpr auto kToEnd = [] {
   return t;
 }();
 
-// See fused_avx512.cpp; 65536 additions before the 32-bit lanes could overflow.
+// Sums of the bytes at even and at odd places, one multiply-add each; two of either, used in turn,
+// because a multiply-add waits several cycles for the one before. The lanes hold 17 and 16 bits
+// after kMaxRun bytes, so that everything may be added up in 32.
 struct Sum {
-  __m512i all;
-  __m512i high;
+  __m512i even[2];
+  __m512i odd[2];
 };
+URNIC_FUSED Sum zero_sum() {
+  const __m512i zero = _mm512_setzero_si512();
+  return {{zero, zero}, {zero, zero}};
+}
+template <int kTurn>
 URNIC_FUSED void add(Sum& s, __m512i v) {
-  s.all = _mm512_add_epi32(s.all, v);
-  s.high = _mm512_add_epi32(s.high, _mm512_srli_epi32(v, 16));
+  s.even[kTurn] = _mm512_dpbusd_epi32(s.even[kTurn], v, _mm512_set1_epi16(0x0001));
+  s.odd[kTurn] = _mm512_dpbusd_epi32(s.odd[kTurn], v, _mm512_set1_epi16(0x0100));
 }
-URNIC_FUSED std::uint64_t total(const Sum& s) {
-  const __m512i low = _mm512_sub_epi32(s.all, _mm512_slli_epi32(s.high, 16));
-  const __m512i half = _mm512_set1_epi64(0xffffffff);
-  const __m512i t = _mm512_add_epi64(
-      _mm512_add_epi64(_mm512_and_si512(low, half), _mm512_srli_epi64(low, 32)),
-      _mm512_add_epi64(_mm512_and_si512(s.high, half), _mm512_srli_epi64(s.high, 32)));
-  return static_cast<std::uint64_t>(_mm512_reduce_add_epi64(t));
+// Of little-endian words.
+URNIC_FUSED std::uint32_t total(const Sum& s) {
+  const __m512i even = _mm512_add_epi32(s.even[0], s.even[1]);
+  const __m512i odd = _mm512_add_epi32(s.odd[0], s.odd[1]);
+  const __m512i all = _mm512_add_epi32(even, _mm512_slli_epi32(odd, 8));
+  return static_cast<std::uint32_t>(_mm512_reduce_add_epi32(all));
 }
-inline constexpr std::size_t kMaxRun = std::size_t{1} << 19;
 
 // Load a block, copy it and add it to the sum as asked. Opaque when copied: one read only (E-20).
-template <bool kCopy, bool kSum>
+template <bool kCopy, bool kSum, int kTurn>
 URNIC_FUSED __m512i take(const std::uint8_t* p, std::uint8_t* dst, Sum& sum) {
   __m512i v = _mm512_loadu_si512(p);
   if constexpr (kCopy) {
     asm volatile("" : "+v"(v));
     _mm512_storeu_si512(dst, v);
   }
-  if constexpr (kSum) add(sum, v);
+  if constexpr (kSum) add<kTurn>(sum, v);
   return v;
 }
 
@@ -92,86 +97,171 @@ URNIC_FUSED std::uint32_t reduce(__m512i x) {
       _mm_crc32_u64(c, static_cast<std::uint64_t>(_mm_extract_epi64(z, 1))));
 }
 
-// The blocks' ends: a value already folded, and up to three blocks still to be read behind it.
-template <bool kCopy, bool kSum>
-URNIC_FUSED __m512i fold_rest(__m512i acc, const std::uint8_t* p, std::uint8_t* dst,
-                              std::size_t rest, Sum& sum) {
-  for (std::size_t i = 0; i < rest; ++i) {
-    const __m512i v = take<kCopy, kSum>(p + 64 * i, dst + 64 * i, sum);
-    acc = to_end(v, rest - 1 - i, acc);
-    if (i + 1 == rest) acc = _mm512_mask_xor_epi64(acc, 0xc0, acc, v);
-  }
-  return acc;
+// What a run has read so far: the position, what is left, and the sum.
+struct Cursor {
+  const std::uint8_t* p;
+  std::uint8_t* dst;
+  Sum sum;
+};
+template <bool kCopy, bool kSum, int kTurn>
+URNIC_FUSED __m512i next_block(Cursor& at) {
+  const __m512i v = take<kCopy, kSum, kTurn>(at.p, at.dst, at.sum);
+  at.p += 64;
+  at.dst += 64;
+  return v;
 }
+
+// The first two blocks: `first` bytes with zeros in front, the running CRC over the first four
+// bytes, of which a first block shorter than that leaves some to the second.
+template <bool kCopy, bool kSum>
+URNIC_FUSED void begin(Cursor& at, std::size_t first, std::uint32_t crc, __m512i x[2]) {
+  const __mmask64 front = ~std::uint64_t{0} >> (64 - first);
+  const __mmask64 back = ~std::uint64_t{0} << (64 - first);
+  // Only these bytes are loaded: those behind them are loaded with their own block.
+  __m512i head = _mm512_maskz_loadu_epi8(front, at.p);
+  if constexpr (kCopy) {
+    asm volatile("" : "+v"(head));
+    _mm512_mask_storeu_epi8(at.dst, front, head);
+  }
+  head = _mm512_maskz_expand_epi8(back, head);
+  if constexpr (kSum) add<0>(at.sum, head);
+  at.p += first;
+  at.dst += first;
+  const __m512i state = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc)));
+  x[0] = _mm512_xor_si512(head, _mm512_maskz_expand_epi8(back, state));
+  const std::uint32_t left = first < 4 ? crc >> (8 * first) : 0;
+  x[1] = _mm512_xor_si512(next_block<kCopy, kSum, 1>(at),
+                          _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(left))));
+}
+
+// `kBlocks` blocks already loaded or folded, and `rest` more to be read behind them, as one number
+// of 128 bits in the place of the very last lane; its CRC.
+template <bool kCopy, bool kSum, std::size_t kBlocks>
+URNIC_FUSED std::uint32_t finish(Cursor& at, const __m512i (&x)[kBlocks], std::size_t rest) {
+  __m512i acc[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    acc[i % 2] = to_end(x[i], kBlocks - 1 - i + rest, acc[i % 2]);
+  }
+  __m512i last = x[kBlocks - 1];
+  for (; rest != 0; --rest) {
+    last = next_block<kCopy, kSum, 0>(at);
+    acc[0] = to_end(last, rest - 1, acc[0]);
+  }
+  acc[0] = _mm512_mask_xor_epi64(acc[0], 0xc0, acc[0], last);
+  return reduce(_mm512_xor_si512(acc[0], acc[1]));
+}
+
+// The next 256 bytes folded onto four blocks.
+template <bool kCopy, bool kSum>
+URNIC_FUSED void fold_four(Cursor& at, __m512i (&x)[4]) {
+  constexpr auto kBy2048 = crc32c_math::fold_by(2048);
+  const __m512i k = _mm512_broadcast_i32x4(
+      _mm_set_epi64x(static_cast<long long>(kBy2048.hi), static_cast<long long>(kBy2048.lo)));
+  x[0] = fold(x[0], k, next_block<kCopy, kSum, 0>(at));
+  x[1] = fold(x[1], k, next_block<kCopy, kSum, 1>(at));
+  x[2] = fold(x[2], k, next_block<kCopy, kSum, 0>(at));
+  x[3] = fold(x[3], k, next_block<kCopy, kSum, 1>(at));
+}
+
+// Three streams for the crc32 instruction behind the folded part, k words of 8 bytes each.
+struct Streams {
+  const std::uint8_t* p[3];
+  std::uint8_t* dst[3];
+  std::uint64_t crc[3];
+};
+URNIC_FUSED Streams start_streams(const std::uint8_t* p, std::uint8_t* dst, std::size_t k) {
+  return {{p, p + 8 * k, p + 16 * k}, {dst, dst + 8 * k, dst + 16 * k}, {0, 0, 0}};
+}
+inline constexpr std::size_t kStep = 4;  // words of each stream per 256 folded bytes
+template <bool kCopy, bool kSum, int kStream>
+URNIC_FUSED void add_stream(Streams& s, Sum& sum) {
+  if constexpr (kCopy || kSum) {
+    __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(s.p[kStream]));
+    if constexpr (kCopy) {
+      asm volatile("" : "+v"(v));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(s.dst[kStream]), v);
+    }
+    if constexpr (kSum) add<kStream % 2>(sum, _mm512_zextsi256_si512(v));
+  }
+}
+template <bool kCopy, bool kSum>
+URNIC_FUSED void step_streams(Streams& s, Sum& sum) {
+  add_stream<kCopy, kSum, 0>(s, sum);
+  add_stream<kCopy, kSum, 1>(s, sum);
+  add_stream<kCopy, kSum, 2>(s, sum);
+#pragma GCC unroll 4
+  for (std::size_t w = 0; w < kStep; ++w) {
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; ++i) {
+      std::uint64_t v;
+      std::memcpy(&v, (kCopy ? s.dst[i] : s.p[i]) + 8 * w, 8);
+      s.crc[i] = _mm_crc32_u64(s.crc[i], v);
+    }
+  }
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; ++i) {
+    s.p[i] += 8 * kStep;
+    s.dst[i] += 8 * kStep;
+  }
+}
+
+inline constexpr std::size_t kMaxSteps = 32;
+constexpr auto kShift = crc32c_math::word_shift_table<3 * kStep * kMaxSteps + 1>();
+
+// State `crc` moved forward over `words` words of zeros, still to be reduced by
+// _mm_crc32_u64(0, ...).
+URNIC_FUSED std::uint64_t shifted(std::uint64_t crc, std::size_t words) {
+  return static_cast<std::uint64_t>(_mm_cvtsi128_si64(
+      _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(crc)),
+                           _mm_cvtsi32_si128(static_cast<int>(kShift[words])), 0)));
+}
+
+// Bytes of one step of the folded part together with its share of the streams, and what the folded
+// part needs before its first step.
+inline constexpr std::size_t kStepBytes = 256 + 3 * 8 * kStep;
+inline constexpr std::size_t kStartBytes = 3 * 64 + 1;
+inline constexpr std::size_t kStreamsFrom = 700;
+inline constexpr std::size_t kMaxRun = kMaxSteps * kStepBytes;  // even
 
 // 65..kMaxRun bytes.
 template <bool kCopy, bool kSum>
 URNIC_FUSED void run(const std::uint8_t* p, std::uint8_t* dst, std::size_t n, std::uint32_t& crc,
                      std::uint64_t& sum_out) {
-  Sum sum = {_mm512_setzero_si512(), _mm512_setzero_si512()};
-  const std::size_t first = (n - 1) % 64 + 1;  // bytes of the first block
-  const __mmask64 front = ~std::uint64_t{0} >> (64 - first);
-  const __mmask64 back = ~std::uint64_t{0} << (64 - first);
-
-  // Only the bytes of the first block are loaded: the others are loaded with their own block.
-  __m512i head = _mm512_maskz_loadu_epi8(front, p);
-  if constexpr (kCopy) {
-    asm volatile("" : "+v"(head));
-    _mm512_mask_storeu_epi8(dst, front, head);
-  }
-  head = _mm512_maskz_expand_epi8(back, head);
-  if constexpr (kSum) add(sum, head);
-  const __m512i state = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc)));
-  head = _mm512_xor_si512(head, _mm512_maskz_expand_epi8(back, state));
-  p += first;
-  dst += first;
-
-  // A first block of less than four bytes leaves part of the state to the second.
-  const std::uint32_t left = first < 4 ? crc >> (8 * first) : 0;
-  __m512i second = take<kCopy, kSum>(p, dst, sum);
-  second =
-      _mm512_xor_si512(second, _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(left))));
-  p += 64;
-  dst += 64;
-
-  std::size_t blocks = (n - first) / 64 - 1;  // still to be read
-  __m512i acc;
+  Cursor at = {p, dst, zero_sum()};
+  const std::size_t steps = n >= kStreamsFrom ? (n - kStartBytes) / kStepBytes : 0;
+  const std::size_t k = kStep * steps;
+  const std::size_t folded = n - 24 * k;
+  const std::size_t first = (folded - 1) % 64 + 1;  // bytes of the first block
+  std::size_t blocks = (folded - first) / 64 - 1;   // to be read after the first two
+  __m512i x[4];
+  begin<kCopy, kSum>(at, first, crc, x);
   if (blocks < 2) {
-    acc = to_end(head, 1 + blocks, _mm512_setzero_si512());
-    acc = to_end(second, blocks, acc);
-    if (blocks == 0) acc = _mm512_mask_xor_epi64(acc, 0xc0, acc, second);
+    const __m512i two[2] = {x[0], x[1]};
+    crc = finish<kCopy, kSum>(at, two, blocks);
   } else {
-    // Four blocks side by side, each folded over the 256 bytes to its successor.
-    constexpr auto kBy2048 = crc32c_math::fold_by(2048);
-    const __m512i k = _mm512_broadcast_i32x4(
-        _mm_set_epi64x(static_cast<long long>(kBy2048.hi), static_cast<long long>(kBy2048.lo)));
-    __m512i x[4] = {head, second, take<kCopy, kSum>(p, dst, sum),
-                    take<kCopy, kSum>(p + 64, dst + 64, sum)};
-    p += 128;
-    dst += 128;
+    x[2] = next_block<kCopy, kSum, 0>(at);
+    x[3] = next_block<kCopy, kSum, 1>(at);
     blocks -= 2;
-    for (; blocks >= 4; blocks -= 4) {
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        x[i] = fold(x[i], k, take<kCopy, kSum>(p + 64 * i, dst + 64 * i, sum));
-      }
-      p += 256;
-      dst += 256;
+    Streams s = start_streams(p + folded, dst + folded, k);
+    for (std::size_t i = 0; i < steps; ++i) {
+      step_streams<kCopy, kSum>(s, at.sum);
+      fold_four<kCopy, kSum>(at, x);
     }
-    acc = to_end(x[0], 3 + blocks, _mm512_setzero_si512());
-    acc = to_end(x[1], 2 + blocks, acc);
-    __m512i acc2 = to_end(x[2], 1 + blocks, _mm512_setzero_si512());
-    acc2 = to_end(x[3], blocks, acc2);
-    if (blocks == 0) acc2 = _mm512_mask_xor_epi64(acc2, 0xc0, acc2, x[3]);
-    acc = _mm512_xor_si512(acc, acc2);
+    blocks -= 4 * steps;
+    for (; blocks >= 4; blocks -= 4) fold_four<kCopy, kSum>(at, x);
+    crc = finish<kCopy, kSum>(at, x, blocks);
+    if (steps != 0) {
+      const std::uint64_t joined =
+          shifted(crc, 3 * k) ^ shifted(s.crc[0], 2 * k) ^ shifted(s.crc[1], k);
+      crc = static_cast<std::uint32_t>(s.crc[2] ^ _mm_crc32_u64(0, joined));
+    }
   }
-  acc = fold_rest<kCopy, kSum>(acc, p, dst, blocks, sum);
-  crc = reduce(acc);
   if constexpr (kSum) {
     // After an odd number of filling zeros every byte stands in the other half of its word
-    // (RFC 1071, 2(B)).
-    const std::uint16_t folded = inet_fold(total(sum));
-    sum_out += (first % 2 != 0) ? __builtin_bswap16(folded) : folded;
+    // (RFC 1071, 2(B)); the streams begin where the folded part ends, so this holds for them too.
+    const std::uint32_t sum = fused_detail::to_network_sum(total(at.sum));
+    sum_out += (first % 2 != 0) ? __builtin_bswap16(static_cast<std::uint16_t>(sum)) : sum;
   }
 }
 
@@ -186,16 +276,18 @@ URNIC_FUSED T take_scalar(const std::uint8_t* p, std::uint8_t* dst) {
   return v;
 }
 
-// Up to 64 bytes: the crc32 instruction is done before a fold would be reduced.
+// Short inputs, where the crc32 instruction is done before a fold would be reduced. Returns the sum
+// of little-endian words.
 template <bool kCopy, bool kSum>
-URNIC_FUSED void small(const std::uint8_t* p, std::uint8_t* dst, std::size_t n, std::uint32_t& crc,
-                       std::uint64_t& sum) {
+URNIC_FUSED std::uint64_t small(const std::uint8_t* p, std::uint8_t* dst, std::size_t n,
+                                std::uint32_t& crc) {
   std::uint64_t c = crc;
+  unsigned __int128 sum = 0;  // of 64-bit words, the carries in the upper half
   std::size_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const auto v = take_scalar<kCopy, std::uint64_t>(p + i, dst + i);
     c = _mm_crc32_u64(c, v);
-    if constexpr (kSum) sum = fused_detail::add_words(sum, v);
+    if constexpr (kSum) sum += v;
   }
   auto s = static_cast<std::uint32_t>(c);
   if ((n & 4) != 0) {
@@ -216,22 +308,37 @@ URNIC_FUSED void small(const std::uint8_t* p, std::uint8_t* dst, std::size_t n, 
     if constexpr (kSum) sum += v;
   }
   crc = s;
+  return kSum ? fused_detail::from_wide(sum) : 0;
 }
 
+inline constexpr std::size_t kSmall = 128;
+
+// Out of line, so that short inputs do not pay for its many registers.
 template <bool kCopy, bool kSum>
-URNIC_TARGET FusedSums run_all(std::uint8_t* dst, ByteView bytes, std::uint32_t crc) {
-  const std::uint8_t* p = bytes.data();
-  std::size_t n = bytes.size();
+URNIC_TARGET __attribute__((noinline)) FusedSums run_long(const std::uint8_t* p, std::uint8_t* dst,
+                                                          std::size_t n, std::uint32_t crc) {
   std::uint64_t sum = 0;
-  while (n > 64) {
+  while (n > kSmall) {
     const std::size_t now = std::min(n, kMaxRun);
     run<kCopy, kSum>(p, dst, now, crc, sum);
     p += now;
     dst += now;
     n -= now;
   }
-  small<kCopy, kSum>(p, dst, n, crc, sum);
-  return {crc, kSum ? fused_detail::to_network_sum(sum) : 0};
+  if (n != 0) {
+    const std::uint64_t last = small<kCopy, kSum>(p, dst, n, crc);
+    sum += kSum ? fused_detail::to_network_sum(last) : 0;
+  }
+  return fused_detail::make_sums(crc, kSum ? inet_fold(sum) : 0);
+}
+
+template <bool kCopy, bool kSum>
+URNIC_FUSED FusedSums run_all(std::uint8_t* dst, ByteView bytes, std::uint32_t crc) {
+  if (bytes.size() > kSmall) {
+    return run_long<kCopy, kSum>(bytes.data(), dst, bytes.size(), crc);
+  }
+  const std::uint64_t sum = small<kCopy, kSum>(bytes.data(), dst, bytes.size(), crc);
+  return fused_detail::make_sums(crc, kSum ? fused_detail::to_network_sum(sum) : 0);
 }
 
 // Without a copy the destination runs along with the source and is never written.

@@ -57,6 +57,8 @@ class Instant {
   std::int64_t v_ = 0;
 };
 
-constexpr Instant earlier(Instant a, Instant b) { return a < b ? a : b; }
+constexpr Instant earlier(Instant a, Instant b) {
+  return a < b ? a : b;
+}
 
 }  // namespace urnic

@@ -1,0 +1,44 @@
+// Timing and statistics shared by the micro benchmarks. A result is always the ratio of two loops
+// measured in turns within one run, so that a change of clock speed or a noisy neighbour hits both.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace urnic::bench {
+
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline double median(std::vector<double> v) {
+  if (v.empty()) return 0;
+  std::sort(v.begin(), v.end());
+  const std::size_t mid = v.size() / 2;
+  return v.size() % 2 != 0 ? v[mid] : (v[mid - 1] + v[mid]) / 2;
+}
+
+// The optimiser must assume that `value` is used.
+template <class T>
+inline void keep(const T& value) {
+  asm volatile("" : : "r,m"(value) : "memory");
+}
+
+// Bytes per second of `pass`, which processes `bytes` per call, over about `seconds`.
+template <class Pass>
+double rate(Pass&& pass, std::size_t bytes, double seconds) {
+  std::uint64_t passes = 0;
+  const double start = seconds_now();
+  double now = start;
+  do {
+    for (int i = 0; i < 16; ++i) pass();
+    passes += 16;
+    now = seconds_now();
+  } while (now - start < seconds);
+  return static_cast<double>(passes) * static_cast<double>(bytes) / (now - start);
+}
+
+}  // namespace urnic::bench
