@@ -81,11 +81,13 @@ constexpr std::array<Entry, kRows> kTable{{
         "RFC 5040 7.2: an opcode above 7 (the extensions of RFC 7306 were not negotiated), a "
         "tagged opcode in an untagged segment or the reverse, or an opcode on another's queue"),
     row(ReadQueueFull, 0, 2, 0x07, Copy::Ddp, "more Read Requests than IRD",
-        "choice: no RFC names a code for exceeding IRD. The fault ends this stream and no other: "
-        "0/2/07, as in siw"),
+        "choice: no RFC names a code for exceeding IRD. RFC 5040's catastrophic error of this "
+        "stream "
+        "alone is the nearest, as in siw"),
     row(InvalidateUnknown, 0, 2, 0x09, Copy::Ddp, "invalidate: unknown STag",
-        "choice: see the protection twin; an STag that names nothing protects nothing, so the "
-        "operation is at fault, as in siw"),
+        "choice: the operation twin of RFC 5040 4.8, for an STag that names nothing: no region was "
+        "in danger, the operation asked for cannot be done; as in siw"),
+
     row(StreamCatastrophic, 0, 2, 0x07, Copy::Ddp, "malformed segment",
         "choice: no RFC names a code for a ULPDU shorter than its own header; the stream cannot "
         "be followed any further"),
