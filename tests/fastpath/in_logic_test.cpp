@@ -1,0 +1,571 @@
+#include "fastpath/in_logic.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace urnic::fastpath {
+namespace {
+
+using tcp::Arrival;
+using tcp::Seq;
+
+Validation results(std::initializer_list<FrameStatus> statuses) {
+  Validation v;
+  std::uint32_t at = 0;
+  v.all_valid = true;
+  for (const FrameStatus s : statuses) {
+    v.frames.push_back({at, 100, s});
+    at += 100;
+    v.all_valid = v.all_valid && s == FrameStatus::Valid;
+  }
+  return v;
+}
+
+constexpr auto kValid = FrameStatus::Valid;
+constexpr auto kInvalid = FrameStatus::Invalid;
+constexpr auto kTooLong = FrameStatus::TooLong;
+
+// One connection and the segments that come in on it; each step decides and applies.
+struct Connection {
+  explicit Connection(InLogicVariant variant = InLogicVariant::Fig9, std::uint32_t max = 3) {
+    c.config.variant = variant;
+    c.config.max_recovery_attempts = max;
+    c.config.max_same_segment = 0;  // R-31 is asked without E-8
+    c.config.upgrade_after = 1;
+    c.upgrade_needed = 1;
+    c.startup = false;
+  }
+  Verdict arrive(std::uint32_t sn, Arrival arrival, const Validation& v) {
+    SegmentFacts f = facts;
+    f.arrival = arrival;
+    f.sn = Seq(sn);
+    f.validation = &v;
+    const ConnectionContext before = c;
+    const Verdict verdict = decide(c, f);
+    // decide() is pure: the same question has the same answer.
+    const Verdict again = decide(before, f);
+    EXPECT_EQ(verdict.outcome, again.outcome);
+    EXPECT_EQ(verdict.reason, again.reason);
+    apply(c, verdict, f);
+    return verdict;
+  }
+  Verdict good(std::uint32_t sn, Arrival a = Arrival::InOrder) {
+    return arrive(sn, a, results({kValid}));
+  }
+  Verdict bad(std::uint32_t sn, Arrival a = Arrival::InOrder) {
+    return arrive(sn, a, results({kInvalid}));
+  }
+  bool fast() const { return c.type == ConnectionType::Fast; }
+
+  ConnectionContext c;
+  SegmentFacts facts;
+};
+
+class BothVariants : public ::testing::TestWithParam<InLogicVariant> {
+ protected:
+  Connection connection(std::uint32_t max = 3) { return Connection(GetParam(), max); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Fig, BothVariants,
+                         ::testing::Values(InLogicVariant::Fig9, InLogicVariant::Fig10),
+                         [](const auto& which) {
+                           return which.param == InLogicVariant::Fig9 ? "9" : "10";
+                         });
+
+// ---- Figs 9 and 10, row by row -----------------------------------------------------------------
+
+struct Row {
+  std::initializer_list<FrameStatus> statuses;
+  Outcome outcome;
+  Reason reason;
+};
+
+TEST_P(BothVariants, R81_TheFourResultsLeadToFastPathOrDropNeverToADowngrade) {
+  const Row rows[] = {
+      {{kValid}, Outcome::Fast, Reason::Aligned},                     // case 1
+      {{kInvalid}, Outcome::Drop, Reason::CrcFirst},                  // case 2
+      {{kTooLong}, Outcome::Drop, Reason::TooLong},                   // case 3
+      {{kValid, kValid, kValid}, Outcome::Fast, Reason::Aligned},     // case 4
+      {{kValid, kInvalid}, Outcome::Drop, Reason::CrcLater},          // case 4, middle
+      {{kValid, kValid, kInvalid}, Outcome::Drop, Reason::CrcLater},  // case 4, last
+      {{kValid, kTooLong}, Outcome::Drop, Reason::TooLongLast},       // case 4, not whole
+      {{kValid, kValid, kValid, kTooLong}, Outcome::Drop, Reason::TooLongLast},
+  };
+  for (const Row& row : rows) {
+    for (const Arrival arrival : {Arrival::InOrder, Arrival::OutOfOrder}) {
+      Connection k = connection();
+      const Verdict v = k.arrive(1000, arrival, results(row.statuses));
+      EXPECT_EQ(v.outcome, row.outcome) << reason_name(row.reason);
+      EXPECT_EQ(v.reason, row.reason) << reason_name(v.reason);
+      EXPECT_EQ(v.counts, row.outcome == Outcome::Drop);
+      EXPECT_TRUE(k.fast());
+      EXPECT_EQ(k.c.recovery_attempts, row.outcome == Outcome::Drop ? 1u : 0u);
+    }
+  }
+}
+
+TEST_P(BothVariants, R82_CaseAAndCaseBAreDroppedAlikeUntilTheLimit) {
+  for (const Arrival arrival : {Arrival::InOrder, Arrival::OutOfOrder}) {  // Case A, Case B
+    Connection k = connection(3);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(k.bad(500, arrival).outcome, Outcome::Drop);
+      EXPECT_TRUE(k.fast());
+    }
+    EXPECT_EQ(k.bad(500, arrival).outcome, Outcome::Downgrade);
+    EXPECT_FALSE(k.fast());
+  }
+}
+
+TEST_P(BothVariants, R83_R84_PersistentMisalignmentEndsSlowAfterExactlyMaxDrops) {
+  for (const auto& statuses :
+       {results({kTooLong}), results({kInvalid}), results({kValid, kTooLong})}) {
+    for (const std::uint32_t max : {1u, 2u, 3u, 32u, 1000u}) {
+      Connection k = connection(max);
+      std::uint32_t drops = 0;
+      Verdict v;
+      while ((v = k.arrive(77, Arrival::InOrder, statuses)).outcome == Outcome::Drop) ++drops;
+      EXPECT_EQ(drops, max);
+      EXPECT_EQ(v.outcome, Outcome::Downgrade);
+      EXPECT_EQ(v.reason, Reason::RecoveryExhausted);
+      EXPECT_FALSE(v.counts);
+      EXPECT_FALSE(k.fast());
+      EXPECT_EQ(k.c.recovery_attempts, 0u) << "the mode exists only on FAST";
+    }
+  }
+}
+
+TEST(InLogic, TheErrorThatMetTheLimitIsKept) {
+  Connection k(InLogicVariant::Fig9, 1);
+  k.bad(10);
+  const Verdict v = k.arrive(10, Arrival::InOrder, results({kValid, kTooLong}));
+  EXPECT_EQ(v.reason, Reason::RecoveryExhausted);
+  EXPECT_EQ(v.error, Reason::TooLongLast);
+}
+
+TEST_P(BothVariants, R11_R84_TheSlowCheckComesFirst) {
+  Connection k = connection();
+  k.c.type = ConnectionType::Slow;
+  k.c.config.initiated_as = ConnectionType::Slow;
+  for (const auto& v : {results({kValid}), results({kInvalid}), results({kValid, kTooLong})}) {
+    for (const Arrival a : {Arrival::InOrder, Arrival::OutOfOrder, Arrival::Overlap}) {
+      const Verdict verdict = k.arrive(9, a, v);
+      EXPECT_EQ(verdict.outcome, Outcome::Store);
+      EXPECT_EQ(verdict.reason, Reason::Slow);
+      EXPECT_FALSE(verdict.counts);
+      EXPECT_FALSE(k.fast());
+    }
+  }
+}
+
+TEST_P(BothVariants, R86_OutOfOrderTakesTheFastPathWithoutMarkers) {
+  Connection k = connection();
+  EXPECT_EQ(k.good(5000, Arrival::OutOfOrder).outcome, Outcome::Fast);
+}
+
+TEST_P(BothVariants, R26_AGoodRetransmissionIsTakenFast) {
+  Connection k = connection();
+  EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
+  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  EXPECT_TRUE(k.fast());
+}
+
+// ---- limited retransmission attempts, Figs 4A and 4B
+// -----------------------------------------------
+
+TEST_P(BothVariants, R31_WorkedExample) {
+  Connection k = connection(3);
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
+    EXPECT_EQ(k.c.recovery_attempts, i);
+  }
+  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  EXPECT_EQ(k.c.recovery_attempts, 3u) << "the good retransmission itself does not reset";
+  EXPECT_EQ(k.good(200).outcome, Outcome::Fast);
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+  EXPECT_TRUE(k.fast());
+}
+
+TEST_P(BothVariants, R32_MaxZeroDowngradesAtTheFirstError) {
+  Connection k = connection(0);
+  EXPECT_EQ(k.good(1).outcome, Outcome::Fast);
+  EXPECT_EQ(k.bad(2).outcome, Outcome::Downgrade);
+}
+
+TEST_P(BothVariants, R33_EveryKindOfErrorCounts) {
+  Connection k = connection(3);
+  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kTooLong})).outcome, Outcome::Drop);
+  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kInvalid})).outcome, Outcome::Drop);
+  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kValid, kTooLong})).outcome, Outcome::Drop);
+  EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kValid, kInvalid})).outcome, Outcome::Downgrade);
+}
+
+TEST_P(BothVariants, R34_LastRecoverySnIsTheLargestOfTheRecovery) {
+  Connection k = connection(10);
+  k.bad(500, Arrival::OutOfOrder);
+  k.bad(300);
+  EXPECT_EQ(k.c.last_recovery_sn, Seq(500));
+  k.good(300);
+  EXPECT_EQ(k.good(400).reset_recovery, false);
+  EXPECT_EQ(k.good(500).reset_recovery, false);
+  EXPECT_EQ(k.c.recovery_attempts, 2u);
+  EXPECT_EQ(k.good(600).reset_recovery, true);
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+}
+
+TEST_P(BothVariants, R35_R36_R37_OnlyAnInOrderSegmentBeyondTheRecoveryResets) {
+  Connection k = connection(10);
+  k.bad(300);
+  k.good(900, Arrival::OutOfOrder);
+  EXPECT_EQ(k.c.recovery_attempts, 1u) << "R-37: out of order proves nothing";
+  k.good(300);
+  EXPECT_EQ(k.c.recovery_attempts, 1u) << "R-36: equal does not reset";
+  k.good(400);
+  EXPECT_EQ(k.c.recovery_attempts, 0u) << "R-35";
+}
+
+TEST_P(BothVariants, R35_AnOverlapThatBeginsAtRcvNxtIsInOrderForTheReset) {
+  Connection k = connection(10);
+  k.bad(300);
+  k.good(300);
+  k.facts.at_rcv_nxt = true;
+  k.facts.seam_on_boundary = true;
+  EXPECT_EQ(k.good(400, Arrival::Overlap).outcome, Outcome::Fast);
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+}
+
+TEST_P(BothVariants, R38_TheRulesHoldAcrossTheWrap) {
+  Connection k = connection(10);
+  k.bad(0xffffff00u);
+  k.bad(0x00000100u, Arrival::OutOfOrder);
+  EXPECT_EQ(k.c.last_recovery_sn, Seq(0x100));
+  k.bad(0xffffff80u, Arrival::OutOfOrder);
+  EXPECT_EQ(k.c.last_recovery_sn, Seq(0x100)) << "smaller, though the number is larger";
+  k.good(0xffffff00u);
+  k.good(0xffffff80u);
+  k.good(0x00000000u);
+  k.good(0x00000100u);
+  EXPECT_EQ(k.c.recovery_attempts, 3u);
+  k.good(0x00000180u);
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+}
+
+TEST_P(BothVariants, R39_RepairedCorruptionNeverDowngradesHoweverOften) {
+  Connection k = connection(1);
+  std::uint32_t sn = 0xfffe0000u;
+  for (int i = 0; i < 10000; ++i) {
+    ASSERT_EQ(k.bad(sn).outcome, Outcome::Drop) << i;
+    ASSERT_EQ(k.good(sn).outcome, Outcome::Fast);
+    ASSERT_EQ(k.good(sn + 1460).outcome, Outcome::Fast);
+    ASSERT_EQ(k.c.recovery_attempts, 0u);
+    sn += 2 * 1460;
+  }
+  EXPECT_TRUE(k.fast());
+}
+
+TEST_P(BothVariants, R40_AStaleLastRecoverySnTakesNoPart) {
+  Connection k = connection(10);
+  k.bad(100);
+  k.good(100);
+  k.good(200);
+  ASSERT_EQ(k.c.recovery_attempts, 0u);
+  // More than 2^31 octets later the old number would compare as larger.
+  const std::uint32_t later = 100 + 0x80000010u;
+  k.bad(later);
+  EXPECT_EQ(k.c.last_recovery_sn, Seq(later));
+  k.good(later);
+  k.good(later + 100);
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+}
+
+TEST(InLogic, R41_AnErrorInOrderBeyondTheRecoveryBeginsANewOne) {
+  Connection k(InLogicVariant::Fig9, 3);
+  k.bad(100);
+  k.bad(100);
+  k.bad(100);
+  k.good(100);
+  const Verdict v = k.bad(200);
+  EXPECT_EQ(v.outcome, Outcome::Drop);
+  EXPECT_TRUE(v.reset_recovery);
+  EXPECT_EQ(k.c.recovery_attempts, 1u);
+  EXPECT_EQ(k.c.last_recovery_sn, Seq(200));
+}
+
+TEST(InLogic, R85_Fig10ResetsOnlyOnSegmentsThatPassed) {
+  Connection k(InLogicVariant::Fig10, 3);
+  k.bad(100);
+  k.bad(100);
+  k.good(100);
+  EXPECT_FALSE(k.bad(200).reset_recovery);
+  EXPECT_EQ(k.c.recovery_attempts, 3u) << "S157 lies on the YES branch of S154";
+  k.good(200);
+  k.good(300);
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+}
+
+// ---- E-8
+// -----------------------------------------------------------------------------------------
+
+TEST_P(BothVariants, E8_TheSegmentAtRcvNxtIsRefusedSoManyTimesThenStored) {
+  Connection k = connection(32);
+  k.c.config.max_same_segment = 4;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
+  const Verdict v = k.bad(100);
+  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  EXPECT_EQ(v.reason, Reason::SameSegment);
+  EXPECT_EQ(v.error, Reason::CrcFirst);
+  EXPECT_FALSE(k.fast());
+  EXPECT_EQ(k.c.same_count, 0u);
+}
+
+TEST_P(BothVariants, E8_RefusalsOutOfOrderAreNotCountedAndDoNotBreakTheRow) {
+  Connection k = connection(32);
+  k.c.config.max_same_segment = 4;
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(k.bad(900, Arrival::OutOfOrder).outcome, Outcome::Drop);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
+    EXPECT_EQ(k.bad(900, Arrival::OutOfOrder).outcome, Outcome::Drop);
+    EXPECT_EQ(k.good(500, Arrival::OutOfOrder).outcome, Outcome::Fast);
+  }
+  EXPECT_EQ(k.bad(100).reason, Reason::SameSegment);
+}
+
+TEST_P(BothVariants, E8_AcceptanceBreaksTheRow) {
+  Connection k = connection(1000);
+  k.c.config.max_same_segment = 4;
+  for (std::uint32_t sn = 100; sn < 2000; sn += 100) {
+    for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(sn).outcome, Outcome::Drop);
+    ASSERT_EQ(k.good(sn).outcome, Outcome::Fast);
+    ASSERT_EQ(k.c.same_count, 0u);
+  }
+}
+
+TEST_P(BothVariants, E8_AnOverlapAtRcvNxtCountsToo) {
+  Connection k = connection(32);
+  k.c.config.max_same_segment = 4;
+  k.facts.at_rcv_nxt = true;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(k.bad(100, Arrival::Overlap).outcome, Outcome::Drop);
+  EXPECT_EQ(k.bad(100, Arrival::Overlap).reason, Reason::SameSegment);
+}
+
+TEST_P(BothVariants, E8_OffLeavesOnlyTheRecoveryLimit) {
+  Connection k = connection(32);
+  for (int i = 0; i < 32; ++i) ASSERT_EQ(k.bad(100).outcome, Outcome::Drop);
+  EXPECT_EQ(k.bad(100).reason, Reason::RecoveryExhausted);
+}
+
+// ---- Q-11, E-12
+// ----------------------------------------------------------------------------------
+
+TEST_P(BothVariants, Q11_PartlyNewWithTheSeamOnAFrameBoundaryIsTakenFast) {
+  Connection k = connection();
+  k.facts.seam_on_boundary = true;
+  EXPECT_EQ(k.arrive(100, Arrival::Overlap, results({kValid, kValid})).outcome, Outcome::Fast);
+}
+
+TEST_P(BothVariants, Q11_AnyOtherSeamIsARecoveryAttempt) {
+  Connection k = connection(2);
+  for (int i = 0; i < 2; ++i) {
+    const Verdict v = k.good(100, Arrival::Overlap);
+    EXPECT_EQ(v.outcome, Outcome::Drop);
+    EXPECT_EQ(v.reason, Reason::Seam);
+    EXPECT_TRUE(v.counts);
+  }
+  const Verdict v = k.good(100, Arrival::Overlap);
+  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  EXPECT_EQ(v.error, Reason::Seam);
+}
+
+TEST_P(BothVariants, Q11_AnErrorInAnOverlapIsTheErrorsRow) {
+  Connection k = connection();
+  k.facts.seam_on_boundary = true;
+  EXPECT_EQ(k.bad(100, Arrival::Overlap).reason, Reason::CrcFirst);
+}
+
+TEST_P(BothVariants, E12_AChainOfFramesFromRcvNxtThatMissesABlocksEdgeDowngradesAtOnce) {
+  Connection k = connection(32);
+  k.facts.at_rcv_nxt = true;
+  const Verdict v = k.arrive(100, Arrival::Overlap, results({kValid, kValid}));
+  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  EXPECT_EQ(v.reason, Reason::Seam);
+  EXPECT_FALSE(k.fast());
+}
+
+TEST_P(BothVariants, E12_StoreModePlacesNothingOutOfOrderAndCountsNothing) {
+  Connection k = connection(2);
+  k.c.config.place_out_of_order = false;
+  for (int i = 0; i < 100; ++i) {
+    const Verdict v = k.good(500, Arrival::OutOfOrder);
+    ASSERT_EQ(v.outcome, Outcome::Drop);
+    ASSERT_EQ(v.reason, Reason::OutOfOrderStore);
+    ASSERT_FALSE(v.counts);
+  }
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+  // An error is an error in either mode.
+  EXPECT_EQ(k.bad(500, Arrival::OutOfOrder).reason, Reason::CrcFirst);
+  EXPECT_EQ(k.c.recovery_attempts, 1u);
+}
+
+// ---- upgrade, Fig 6
+// ------------------------------------------------------------------------------
+
+struct Slow : Connection {
+  Slow() {
+    c.type = ConnectionType::Slow;
+    c.was_downgraded = true;
+  }
+};
+
+TEST(InLogicUpgrade, R55_AllThreeConditionsMakeTheTriggeringSegmentFast) {
+  Slow k;
+  k.facts.now = Instant::from_ns(1234);
+  const Verdict v = k.good(100);
+  EXPECT_EQ(v.outcome, Outcome::Fast);
+  EXPECT_EQ(v.reason, Reason::Upgrade);
+  EXPECT_TRUE(v.upgraded);
+  EXPECT_TRUE(k.fast());
+  EXPECT_EQ(k.c.fast_since, Instant::from_ns(1234));
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+}
+
+TEST(InLogicUpgrade, R52_NotWhileTheReassemblyBufferHoldsData) {
+  Slow k;
+  k.facts.reassembly_empty = false;
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(k.good(100).outcome, Outcome::Store);
+  k.facts.reassembly_empty = true;
+  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+}
+
+TEST(InLogicUpgrade, R53_NotOnAMisalignedOrInvalidSegment) {
+  for (const auto& v : {results({kInvalid}), results({kTooLong}), results({kValid, kInvalid}),
+                        results({kValid, kTooLong})}) {
+    Slow k;
+    EXPECT_EQ(k.arrive(100, Arrival::InOrder, v).outcome, Outcome::Store);
+    EXPECT_FALSE(k.fast());
+  }
+}
+
+TEST(InLogicUpgrade, R53_NotOnASegmentThatIsNotInOrder) {
+  Slow k;
+  EXPECT_EQ(k.good(100, Arrival::OutOfOrder).outcome, Outcome::Store);
+  k.facts.seam_on_boundary = true;
+  EXPECT_EQ(k.good(100, Arrival::Overlap).outcome, Outcome::Store);
+}
+
+TEST(InLogicUpgrade, R54_NeverOfAConnectionInitiatedSlow) {
+  Slow k;
+  k.c.config.initiated_as = ConnectionType::Slow;
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+}
+
+TEST(InLogicUpgrade, E2_NeverWithoutCrc) {
+  Slow k;
+  k.c.config.crc = false;
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+}
+
+TEST(InLogicUpgrade, R55_AVerdictThatIsNotAppliedChangesNothing) {
+  Slow k;
+  SegmentFacts f;
+  const Validation v = results({kValid});
+  f.validation = &v;
+  EXPECT_TRUE(decide(k.c, f).upgraded);
+  EXPECT_FALSE(k.fast());
+  EXPECT_TRUE(decide(k.c, f).upgraded);
+}
+
+TEST(InLogicUpgrade, E9_NAlignedSegmentsInARow) {
+  Slow k;
+  k.c.upgrade_needed = 64;
+  for (int i = 0; i < 63; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+}
+
+TEST(InLogicUpgrade, E9_AMisalignedSegmentBreaksTheRowAValidOneOutOfOrderDoesNot) {
+  Slow k;
+  k.c.upgrade_needed = 10;
+  for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  k.good(900, Arrival::OutOfOrder);
+  EXPECT_EQ(k.c.aligned_seen, 9u);
+  k.bad(900, Arrival::OutOfOrder);
+  EXPECT_EQ(k.c.aligned_seen, 0u);
+  for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  k.bad(100);
+  for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+}
+
+TEST(InLogicUpgrade, E9_AlignedSegmentsCountWhileTheBufferIsBusyButTheLastMustFindItEmpty) {
+  Slow k;
+  k.c.upgrade_needed = 3;
+  k.facts.reassembly_empty = false;
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
+  k.facts.reassembly_empty = true;
+  EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
+}
+
+// Drives a FAST connection into SLOW; returns how many aligned segments it then takes to come back.
+std::uint32_t segments_to_upgrade(Connection& k, Instant downgraded_at) {
+  k.facts.now = downgraded_at;
+  while (k.fast()) k.bad(1);
+  std::uint32_t n = 0;
+  while (!k.fast()) {
+    k.good(1);
+    ++n;
+  }
+  return n;
+}
+
+TEST(InLogicUpgrade, E9_NDoublesAtEachLaterDowngradeUpToTheLimit) {
+  Connection k;
+  k.c.config.upgrade_after = 64;
+  const Instant t = Instant::from_ns(0);
+  std::uint32_t expected = 64;
+  for (int i = 0; i < 14; ++i) {
+    EXPECT_EQ(segments_to_upgrade(k, t), expected) << i;
+    expected = std::min(2 * expected, 65536u);
+  }
+  EXPECT_EQ(expected, 65536u);
+}
+
+TEST(InLogicUpgrade, E9_NIsHalvedPerMinuteSpentFast) {
+  Connection k;
+  k.c.config.upgrade_after = 64;
+  Instant t = Instant::from_ns(0);
+  for (const std::uint32_t n : {64u, 128u, 256u, 512u}) EXPECT_EQ(segments_to_upgrade(k, t), n);
+  t = t + Duration::s(2 * 60 + 59);  // 512 -> 128, doubled
+  EXPECT_EQ(segments_to_upgrade(k, t), 256u);
+  t = t + Duration::s(100 * 60 * 60);  // never below what is configured
+  EXPECT_EQ(segments_to_upgrade(k, t), 128u);
+}
+
+TEST(InLogicUpgrade, R56_FastSlowFastSlowWithNOne) {
+  Connection k;
+  k.c.config.upgrade_after = 1;
+  EXPECT_EQ(segments_to_upgrade(k, Instant::from_ns(0)), 1u);
+  EXPECT_EQ(k.c.recovery_attempts, 0u) << "an upgraded connection starts fresh";
+  EXPECT_EQ(segments_to_upgrade(k, Instant::from_ns(0)), 2u);
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+  EXPECT_TRUE(k.fast());
+  // And the limit is whole again.
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(k.bad(9).outcome, Outcome::Drop);
+  EXPECT_EQ(k.bad(9).outcome, Outcome::Downgrade);
+}
+
+TEST(InLogic, EveryReasonHasItsOwnName) {
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Reason::kCount); ++i) {
+    const std::string_view n = reason_name(static_cast<Reason>(i));
+    EXPECT_NE(n, "?");
+    EXPECT_EQ(n.data()[n.size()], '\0') << "names serve as C strings";
+    names.insert(n);
+  }
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(Reason::kCount));
+}
+
+}  // namespace
+}  // namespace urnic::fastpath
