@@ -311,7 +311,7 @@ URNIC_FUSED std::uint64_t small(const std::uint8_t* p, std::uint8_t* dst, std::s
   return kSum ? fused_detail::from_wide(sum) : 0;
 }
 
-inline constexpr std::size_t kSmall = 128;
+inline constexpr std::size_t kSmall = 160;
 
 // Out of line, so that short inputs do not pay for its many registers.
 template <bool kCopy, bool kSum>
