@@ -65,6 +65,8 @@ class HoleList {
   // Forget all blocks (downgrade). RCV.NXT stays.
   void forget();
   void reset(StreamOffset rcv_nxt);
+  // Give memory back when there is no hole.
+  void trim();
 
  private:
   std::vector<Hole> holes_;
