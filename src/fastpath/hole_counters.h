@@ -26,6 +26,8 @@ class HoleCounters {
                                ddp::MessageCounts* own);
   // Downgrade: all counts are discarded.
   void discard();
+  // Give memory back when there is no hole.
+  void trim();
 
   std::size_t size() const { return holes_.size(); }
   const ddp::MessageCounts& operator[](std::size_t i) const { return holes_[i]; }

@@ -4,19 +4,15 @@
 #include "mpa/fpdu.h"
 
 namespace urnic::reassembly {
-namespace {
-
-// Scratch up to this size is kept between FPDUs; more is given back when the buffer has run dry.
-constexpr std::size_t kScratchKept = 4096;
-
-}  // namespace
 
 Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteView* ulpdu,
                           std::uint32_t* fpdu_len) {
   const std::uint64_t have =
       in_order_end > buffer.read_position() ? in_order_end - buffer.read_position() : 0;
   if (have < mpa::kLengthField) {
-    if (have == 0 && scratch_.capacity() > kScratchKept) std::vector<std::uint8_t>().swap(scratch_);
+    // Run dry: an idle connection keeps no scratch. A stream that straddles chunks does so once per
+    // chunk and is not dry in between.
+    if (have == 0 && scratch_.capacity() != 0) std::vector<std::uint8_t>().swap(scratch_);
     return Extracted::NeedMore;
   }
   std::uint8_t field[mpa::kLengthField];

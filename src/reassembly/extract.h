@@ -31,7 +31,7 @@ class Extractor {
  private:
   bool crc_;
   std::vector<std::uint8_t>
-      scratch_;  // for FPDUs that straddle chunks; released when large and idle
+      scratch_;  // for FPDUs that straddle chunks; none while the buffer is dry
 };
 
 }  // namespace urnic::reassembly
