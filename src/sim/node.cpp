@@ -1,0 +1,57 @@
+#include "sim/node.h"
+
+namespace urnic::sim {
+
+Node::Node(engine::Options options, port::Port port, Instant now)
+    : port_(std::move(port)), send_cq_(1u << 16), receive_cq_(1u << 16) {
+  engine_ = std::make_unique<engine::Engine>(options, &port_, 0, this, now);
+  pd = engine_->alloc_pd();
+}
+
+Node::~Node() { engine_.reset(); }
+
+verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_depth,
+                                std::uint32_t sges) {
+  ddp::StreamConfig config;
+  config.pd = pd;
+  config.max_send_wr = send_depth;
+  config.max_recv_wr = receive_depth;
+  config.max_send_sge = config.max_recv_sge = sges;
+  return engine_->create_qp(config, &send_cq_, &receive_cq_);
+}
+
+std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access) {
+  return engine_->memory().register_memory(pd, base, length, access);
+}
+
+ddp::Sender::Post Node::post_send(verbs::QueuePair& qp, const ddp::SendWr& wr, Instant now) {
+  const auto result = qp.stream.sender.post(wr);
+  if (result == ddp::Sender::Post::Ok) {
+    if (verbs::flushes_posts(qp.state)) {
+      engine_->flush_posted(qp);
+    } else {
+      engine_->doorbell(qp, now);
+    }
+  }
+  return result;
+}
+
+bool Node::post_receive(verbs::QueuePair& qp, const ddp::RecvWr& wr, Instant now) {
+  if (qp.stream.rq.post(wr) != ddp::ReceiveQueue::Post::Ok) return false;
+  if (verbs::flushes_posts(qp.state)) {
+    engine_->flush_posted(qp);
+  } else {
+    engine_->receive_posted(qp, now);
+  }
+  return true;
+}
+
+void Node::drain_completions() {
+  verbs::Cqe batch[64];
+  for (int n; (n = send_cq_.poll(batch)) > 0;) send_done.insert(send_done.end(), batch, batch + n);
+  for (int n; (n = receive_cq_.poll(batch)) > 0;) {
+    receive_done.insert(receive_done.end(), batch, batch + n);
+  }
+}
+
+}  // namespace urnic::sim

@@ -1,0 +1,46 @@
+// One simulated host: an engine on a port, driven by a virtual clock, and what its consumer saw.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "port/port.h"
+
+namespace urnic::sim {
+
+class Node : public engine::Hooks {
+ public:
+  // Takes the port. `address` such as "10.0.0.1/24".
+  Node(engine::Options options, port::Port port, Instant now);
+  ~Node() override;
+
+  void on_cm_event(engine::CmEvent event) override { events.push_back(std::move(event)); }
+  void on_completion(verbs::CompletionQueue*) override {}
+
+  engine::Engine& engine() { return *engine_; }
+  const engine::Engine& engine() const { return *engine_; }
+  port::Port& port() { return port_; }
+
+  // A queue pair on this node's two completion queues.
+  verbs::QueuePair* make_qp(std::uint32_t send_depth = 256, std::uint32_t receive_depth = 256,
+                            std::uint32_t sges = 4);
+  std::uint32_t register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access);
+
+  ddp::Sender::Post post_send(verbs::QueuePair& qp, const ddp::SendWr& wr, Instant now);
+  bool post_receive(verbs::QueuePair& qp, const ddp::RecvWr& wr, Instant now);
+  // Completions since the last call, send side and receive side, appended to the histories.
+  void drain_completions();
+
+  std::deque<engine::CmEvent> events;
+  std::vector<verbs::Cqe> send_done, receive_done;
+  ddp::PdId pd = 0;
+
+ private:
+  port::Port port_;
+  verbs::CompletionQueue send_cq_, receive_cq_;
+  std::unique_ptr<engine::Engine> engine_;
+};
+
+}  // namespace urnic::sim

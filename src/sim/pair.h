@@ -1,0 +1,59 @@
+// Two nodes joined by a wire in virtual time. Everything repeats from its seed: same options, same
+// seed, same frames byte for byte.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/time.h"
+#include "sim/node.h"
+
+namespace urnic::sim {
+
+struct PairOptions {
+  std::uint64_t seed = 1;
+  std::uint32_t mtu = 1500;
+  engine::Options left, right;      // addresses and seeds are filled in
+  std::string faults_left, faults_right;  // fault plans of what each node sends; empty: clean
+  std::string capture;              // pcapng of the left node's port; empty: none
+};
+
+class Pair {
+ public:
+  explicit Pair(const PairOptions& options);
+  ~Pair();
+
+  Node& left() { return *left_; }
+  Node& right() { return *right_; }
+  Instant now() const { return now_; }
+
+  // Advance virtual time until `done` or for `limit`. True if done. Between events time jumps to
+  // the next deadline of either node or of the wire.
+  bool run_until(const std::function<bool()>& done, Duration limit);
+  // Advance by `d`, whatever happens.
+  void run_for(Duration d);
+
+  // Change what the wire does to frames the left (right) node sends.
+  void set_faults_left(const std::string& plan);
+  void set_faults_right(const std::string& plan);
+
+  // Bring up one connection: left connects, right accepts. Both queue pairs are established when
+  // this returns true.
+  bool connect(verbs::QueuePair& left, verbs::QueuePair& right,
+               const std::function<void(engine::ConnectParams&)>& adjust_left = {},
+               const std::function<void(engine::ConnectParams&)>& adjust_right = {},
+               const std::string& address = "10.0.0.2:7000");
+
+  struct Wire;  // the fault wrappers, see pair.cpp
+  Wire& wire() { return *wire_; }
+
+ private:
+  bool step();
+  Instant next_deadline() const;
+  std::unique_ptr<Wire> wire_;
+  std::unique_ptr<Node> left_, right_;
+  Instant now_ = Instant::from_ns(1000000000);
+};
+
+}  // namespace urnic::sim

@@ -1,0 +1,249 @@
+// First transfers between two engines in virtual time: start-up, Write, Send, Read, close.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "base/rng.h"
+#include "sim/pair.h"
+
+namespace urnic::sim {
+namespace {
+
+using ddp::Sge;
+using ddp::WrOp;
+
+constexpr std::uint8_t kAll = ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kRemoteRead;
+
+struct Buffer {
+  Buffer(Node& node, std::size_t n, std::uint64_t seed = 0) : bytes(n) {
+    if (seed != 0) {
+      Rng rng(seed);
+      for (auto& b : bytes) b = static_cast<std::uint8_t>(rng.next());
+    }
+    stag = node.register_memory(bytes.data(), bytes.size(), kAll);
+  }
+  Sge sge(std::size_t offset, std::size_t length) const {
+    return {reinterpret_cast<std::uint64_t>(bytes.data()) + offset,
+            static_cast<std::uint32_t>(length), stag};
+  }
+  std::uint64_t to(std::size_t offset = 0) const {
+    return reinterpret_cast<std::uint64_t>(bytes.data()) + offset;
+  }
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t stag;
+};
+
+struct Transfer : ::testing::Test {
+  PairOptions options;
+  std::unique_ptr<Pair> pair;
+  verbs::QueuePair *left = nullptr, *right = nullptr;
+
+  void up() {
+    pair = std::make_unique<Pair>(options);
+    left = pair->left().make_qp();
+    right = pair->right().make_qp();
+    ASSERT_TRUE(pair->connect(*left, *right));
+  }
+  bool done(std::size_t left_sends, std::size_t right_receives, Duration limit = Duration::s(20)) {
+    return pair->run_until(
+        [&] {
+          pair->left().drain_completions();
+          pair->right().drain_completions();
+          return pair->left().send_done.size() >= left_sends &&
+                 pair->right().receive_done.size() >= right_receives;
+        },
+        limit);
+  }
+};
+
+TEST_F(Transfer, ConnectionIsFastOnBothSidesAfterStartup_R1) {
+  up();
+  EXPECT_EQ(left->state, verbs::QpState::Rts);
+  EXPECT_EQ(right->state, verbs::QpState::Rts);
+  pair->run_for(Duration::ms(100));
+  EXPECT_TRUE(pair->left().engine().qp_stats(*left).fast);
+  EXPECT_TRUE(pair->right().engine().qp_stats(*right).fast);
+}
+
+TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer_R2) {
+  up();
+  Buffer src(pair->left(), 1 << 20, 7), dst(pair->right(), 1 << 20);
+  for (std::size_t i = 0; i < 16; ++i) {
+    const Sge sge = src.sge(i * 65536, 65536);
+    ddp::SendWr wr;
+    wr.wr_id = i;
+    wr.op = WrOp::Write;
+    wr.flags = ddp::kSignaled;
+    wr.sges = {&sge, 1};
+    wr.remote_to = dst.to(i * 65536);
+    wr.remote_stag = dst.stag;
+    ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+  }
+  ASSERT_TRUE(done(16, 0));
+  EXPECT_EQ(src.bytes, dst.bytes);
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(pair->left().send_done[i].completion.wr_id, i);
+    EXPECT_EQ(pair->left().send_done[i].completion.status, ddp::Status::Success);
+  }
+  const ConnectionStats s = pair->right().engine().qp_stats(*right);
+  EXPECT_EQ(s.write_bytes_received, 1u << 20);
+  EXPECT_EQ(s.bytes_slow, 0u);
+  EXPECT_EQ(s.bytes_copied, s.payload_placed);  // one copy per payload octet
+  EXPECT_EQ(s.downgrades, 0u);
+}
+
+TEST_F(Transfer, SendsCompleteInOrderWithTheirLengths_R109) {
+  up();
+  Buffer src(pair->left(), 100000, 3), dst(pair->right(), 100000);
+  std::vector<std::size_t> lengths = {0, 1, 3, 100, 1440, 1441, 5000, 20000};
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const Sge sge = dst.sge(at, 20000 > 100000 - at ? 100000 - at : 20000);
+    ASSERT_TRUE(pair->right().post_receive(*right, {100 + i, {&sge, 1}}, pair->now()));
+    at += lengths[i];
+  }
+  at = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const Sge sge = src.sge(at, lengths[i]);
+    ddp::SendWr wr;
+    wr.wr_id = i;
+    wr.flags = ddp::kSignaled;
+    wr.sges = {&sge, 1};
+    ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+    at += lengths[i];
+  }
+  ASSERT_TRUE(done(lengths.size(), lengths.size()));
+  EXPECT_EQ(std::memcmp(src.bytes.data(), dst.bytes.data(), at), 0);
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto& c = pair->right().receive_done[i].completion;
+    EXPECT_EQ(c.wr_id, 100 + i);
+    EXPECT_EQ(c.byte_len, lengths[i]);
+  }
+}
+
+TEST_F(Transfer, ReadBringsRemoteBytesWithoutRemoteWriteOnTheSink_E16) {
+  up();
+  Buffer remote(pair->right(), 300000, 11), local(pair->left(), 300000);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Sge sge = local.sge(i * 100000, 100000);
+    ddp::SendWr wr;
+    wr.wr_id = i;
+    wr.op = WrOp::Read;
+    wr.flags = ddp::kSignaled;
+    wr.sges = {&sge, 1};
+    wr.remote_to = remote.to(i * 100000);
+    wr.remote_stag = remote.stag;
+    ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+  }
+  ASSERT_TRUE(done(3, 0));
+  EXPECT_EQ(remote.bytes, local.bytes);
+  EXPECT_EQ(pair->left().engine().qp_stats(*left).read_response_bytes_received, 300000u);
+}
+
+TEST_F(Transfer, WriteToAnUnknownStagTerminatesWith_1_1_0) {
+  up();
+  Buffer src(pair->left(), 100, 1);
+  const Sge sge = src.sge(0, 100);
+  ddp::SendWr wr;
+  wr.op = WrOp::Write;
+  wr.flags = ddp::kSignaled;
+  wr.sges = {&sge, 1};
+  wr.remote_stag = 0x00beef01;
+  ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+  pair->run_for(Duration::s(1));
+  EXPECT_EQ(pair->right().engine().qp_stats(*right).terminates_sent, 1u);
+  const auto& events = pair->left().events;
+  ASSERT_FALSE(events.empty());
+  bool told = false;
+  for (const auto& e : events) {
+    told |= e.message.find("layer 1 type 1 code 0") != std::string::npos;
+  }
+  EXPECT_TRUE(told);
+  EXPECT_EQ(left->state, verbs::QpState::Error);
+}
+
+TEST_F(Transfer, OrderlyCloseEndsBothSidesWithoutReset) {
+  up();
+  pair->left().engine().disconnect(*left, pair->now());
+  pair->run_for(Duration::s(2));
+  const auto last = [](Node& n) { return n.events.back().kind; };
+  EXPECT_EQ(last(pair->left()), engine::CmEvent::Kind::Disconnected);
+  EXPECT_EQ(last(pair->right()), engine::CmEvent::Kind::Disconnected);
+  EXPECT_EQ(left->state, verbs::QpState::Error);
+}
+
+TEST_F(Transfer, ConnectToAPortNobodyListensOnIsRefused) {
+  options.seed = 9;
+  pair = std::make_unique<Pair>(options);
+  left = pair->left().make_qp();
+  const auto to = SocketAddress::parse("10.0.0.2:4444");
+  ASSERT_TRUE(pair->left()
+                  .engine()
+                  .connect(*left, *to, pair->left().engine().default_params(), pair->now())
+                  .ok());
+  ASSERT_TRUE(pair->run_until([&] { return !pair->left().events.empty(); }, Duration::s(5)));
+  EXPECT_EQ(pair->left().events.front().kind, engine::CmEvent::Kind::ConnectFailed);
+  EXPECT_EQ(pair->left().events.front().code, Errc::refused);
+}
+
+TEST_F(Transfer, RejectCarriesPrivateDataToTheConnector) {
+  pair = std::make_unique<Pair>(options);
+  left = pair->left().make_qp();
+  Error error;
+  ASSERT_NE(pair->right().engine().listen(5000, 4, &error), nullptr);
+  ASSERT_TRUE(pair->left()
+                  .engine()
+                  .connect(*left, *SocketAddress::parse("10.0.0.2:5000"),
+                           pair->left().engine().default_params(), pair->now())
+                  .ok());
+  ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
+  const std::uint8_t why[] = {'n', 'o'};
+  pair->right().engine().reject(pair->right().events.front().connection, why, pair->now());
+  ASSERT_TRUE(pair->run_until([&] { return !pair->left().events.empty(); }, Duration::s(5)));
+  EXPECT_EQ(pair->left().events.front().code, Errc::rejected);
+  EXPECT_EQ(pair->left().events.front().private_data, "no");
+}
+
+TEST_F(Transfer, SlowConnectionDeliversTheSameBytesThroughTheReassemblyBuffer_R3) {
+  options.left.context.initiated_as = options.right.context.initiated_as =
+      fastpath::ConnectionType::Slow;
+  up();
+  Buffer src(pair->left(), 1 << 20, 7), dst(pair->right(), 1 << 20);
+  const Sge sge = src.sge(0, 1 << 20);
+  ddp::SendWr wr;
+  wr.op = WrOp::Write;
+  wr.flags = ddp::kSignaled;
+  wr.sges = {&sge, 1};
+  wr.remote_to = dst.to();
+  wr.remote_stag = dst.stag;
+  ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+  ASSERT_TRUE(done(1, 0));
+  EXPECT_EQ(src.bytes, dst.bytes);
+  const ConnectionStats s = pair->right().engine().qp_stats(*right);
+  EXPECT_FALSE(s.fast);
+  EXPECT_EQ(s.bytes_fast, 0u);
+  EXPECT_GT(s.bytes_copied, 2 * s.payload_placed);  // two copies and the headers
+}
+
+TEST_F(Transfer, JumboFramesAndIPv6Work) {
+  options.mtu = 9000;
+  pair = std::make_unique<Pair>(options);
+  left = pair->left().make_qp();
+  right = pair->right().make_qp();
+  ASSERT_TRUE(pair->connect(*left, *right, {}, {}, "[fd00::2]:7000"));
+  Buffer src(pair->left(), 1 << 20, 5), dst(pair->right(), 1 << 20);
+  const Sge sge = src.sge(0, 1 << 20);
+  ddp::SendWr wr;
+  wr.op = WrOp::Write;
+  wr.flags = ddp::kSignaled;
+  wr.sges = {&sge, 1};
+  wr.remote_to = dst.to();
+  wr.remote_stag = dst.stag;
+  ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+  ASSERT_TRUE(done(1, 0));
+  EXPECT_EQ(src.bytes, dst.bytes);
+}
+
+}  // namespace
+}  // namespace urnic::sim

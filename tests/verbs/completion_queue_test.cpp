@@ -1,0 +1,86 @@
+#include "verbs/completion_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace urnic::verbs {
+namespace {
+
+Cqe cqe(std::uint64_t id, bool solicited = false, ddp::Status status = ddp::Status::Success) {
+  Cqe c;
+  c.completion.wr_id = id;
+  c.completion.solicited = solicited;
+  c.completion.status = status;
+  return c;
+}
+
+TEST(CompletionQueue, PollsInOrderOfPush) {
+  CompletionQueue cq(8);
+  for (std::uint64_t i = 0; i < 8; ++i) cq.push(cqe(i));
+  Cqe out[16];
+  ASSERT_EQ(cq.poll(out), 8);
+  for (std::uint64_t i = 0; i < 8; ++i) EXPECT_EQ(out[i].completion.wr_id, i);
+  EXPECT_EQ(cq.poll(out), 0);
+}
+
+TEST(CompletionQueue, OverrunIsReportedAfterWhatFitted) {
+  CompletionQueue cq(2);
+  cq.push(cqe(1));
+  cq.push(cqe(2));
+  EXPECT_FALSE(cq.overrun());
+  cq.push(cqe(3));
+  EXPECT_TRUE(cq.overrun());
+  Cqe out[4];
+  EXPECT_EQ(cq.poll(out), 2);
+  EXPECT_EQ(cq.poll(out), -1);
+}
+
+TEST(CompletionQueue, NotifiesOncePerArm) {
+  CompletionQueue cq(8);
+  EXPECT_EQ(cq.push(cqe(1)), CompletionQueue::Notify::No);
+  cq.arm(false);
+  EXPECT_EQ(cq.push(cqe(2)), CompletionQueue::Notify::Yes);
+  EXPECT_EQ(cq.push(cqe(3)), CompletionQueue::Notify::No);
+}
+
+TEST(CompletionQueue, SolicitedArmWaitsForSolicitedOrError) {
+  CompletionQueue cq(8);
+  cq.arm(true);
+  EXPECT_EQ(cq.push(cqe(1)), CompletionQueue::Notify::No);
+  EXPECT_EQ(cq.push(cqe(2, true)), CompletionQueue::Notify::Yes);
+  cq.arm(true);
+  EXPECT_EQ(cq.push(cqe(3, false, ddp::Status::Flushed)), CompletionQueue::Notify::Yes);
+  cq.arm(false);
+  cq.arm(true);  // the stronger request stays
+  EXPECT_EQ(cq.push(cqe(4)), CompletionQueue::Notify::Yes);
+}
+
+TEST(CompletionQueue, ConcurrentPollersSeeEveryCqeOnce_R110) {
+  CompletionQueue cq(1024);
+  constexpr std::uint64_t kTotal = 200000;
+  std::vector<std::uint8_t> seen(kTotal, 0);
+  std::atomic<std::uint64_t> polled{0};
+  const auto poller = [&] {
+    Cqe out[16];
+    while (polled.load() < kTotal) {
+      const int n = cq.poll(out);
+      for (int i = 0; i < n; ++i) ++seen[out[i].completion.wr_id];
+      if (n > 0) polled += static_cast<std::uint64_t>(n);
+      if (n == 0) std::this_thread::yield();
+    }
+  };
+  std::thread a(poller), b(poller);
+  for (std::uint64_t i = 0; i < kTotal; ++i) {
+    while (i - polled.load() >= 1000) std::this_thread::yield();
+    cq.push(cqe(i));
+  }
+  a.join();
+  b.join();
+  EXPECT_FALSE(cq.overrun());
+  for (std::uint64_t i = 0; i < kTotal; ++i) ASSERT_EQ(seen[i], 1) << i;
+}
+
+}  // namespace
+}  // namespace urnic::verbs
