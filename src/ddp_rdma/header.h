@@ -10,7 +10,13 @@
 namespace urnic::ddp {
 
 enum class Opcode : std::uint8_t {
-  Write = 0, ReadRequest = 1, ReadResponse = 2, Send = 3, SendInv = 4, SendSe = 5, SendSeInv = 6,
+  Write = 0,
+  ReadRequest = 1,
+  ReadResponse = 2,
+  Send = 3,
+  SendInv = 4,
+  SendSe = 5,
+  SendSeInv = 6,
   Terminate = 7
 };
 

@@ -28,12 +28,12 @@ enum class Violation : std::uint8_t {
   ReadAccess,
   ReadStagNotAssociated,
   ReadToWrap,
-  WriteAccess,           // Write to a region without remote write: see the table for the choice
-  InvalidateOther,       // STag cannot be invalidated (other PD/QP)
+  WriteAccess,      // Write to a region without remote write: see the table for the choice
+  InvalidateOther,  // STag cannot be invalidated (other PD/QP)
   // RDMAP remote operation (0/2/x)
   RdmapVersion,
   UnexpectedOpcode,
-  ReadQueueFull,         // more Read Requests than IRD
+  ReadQueueFull,  // more Read Requests than IRD
   InvalidateUnknown,
   StreamCatastrophic,
   // local
@@ -51,8 +51,8 @@ enum class Violation : std::uint8_t {
 
 struct ViolationRow {
   std::uint8_t layer, etype, code;
-  bool with_ddp;    // M and D: DDP segment length and header are copied
-  bool with_rdmap;  // R as well: the Read Request header
+  bool with_ddp;          // M and D: DDP segment length and header are copied
+  bool with_rdmap;        // R as well: the Read Request header
   std::string_view name;  // for people
   std::string_view why;   // the rule, and the choice where RFCs leave one
 };

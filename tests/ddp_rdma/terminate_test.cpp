@@ -105,6 +105,10 @@ TEST(Terminate, SiwsPackingIsRecognised) {
            Case{"f3070000", 15, 3, 7, false},  // neither is
            Case{"21020000", 1, 2, 2, true},
            Case{"12020000", 1, 2, 2, false},
+           // Flags where the RFC has them outweigh everything else, reserved bits beside them too.
+           Case{"02028000", 0, 2, 2, false},
+           Case{"11000100", 1, 1, 0, true},
+           Case{"1200c300", 1, 2, 0, false},
        }) {
     const TerminateInfo t = parse_terminate(test::from_hex(c.body));
     EXPECT_EQ(t.layer, c.layer) << c.body;
