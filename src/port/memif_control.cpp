@@ -60,24 +60,21 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
     if (a.result == ConnectResult::kRefused) {
       return fail("cannot connect to " + c->config_.address.name() + ": " + std::strerror(a.error));
     }
-    const bool somebody = a.result == ConnectResult::kConnected || a.result == ConnectResult::kBusy;
-    if (c->config_.role == Role::kClient || somebody) {
+    if (c->config_.role == Role::kClient || a.result != ConnectResult::kNobody) {
       c->side_ = Side::kClient;
-      a.fd.reset();
-      c->try_connect();
+      c->begin(std::move(a));
       return c;
     }
   }
   auto listener = Listener::open(c->config_.address);
   if (!listener.ok()) {
     // role=auto: somebody else may have become the server since we looked.
-    if (c->config_.role == Role::kAuto &&
-        connect_to(c->config_.address).result == ConnectResult::kConnected) {
-      c->side_ = Side::kClient;
-      c->try_connect();
-      return c;
-    }
-    return fail(listener.error());
+    ConnectAttempt a;
+    if (c->config_.role == Role::kAuto) a = connect_to(c->config_.address);
+    if (a.result != ConnectResult::kConnected) return fail(listener.error());
+    c->side_ = Side::kClient;
+    c->begin(std::move(a));
+    return c;
   }
   c->side_ = Side::kServer;
   c->listener_.emplace(std::move(listener.value()));
@@ -190,7 +187,10 @@ void Control::try_connect() {
   }
   if (now < next_try_ms_) return;
   ++calls_;
-  ConnectAttempt a = connect_to(config_.address);
+  begin(connect_to(config_.address));
+}
+
+void Control::begin(ConnectAttempt a) {
   if (a.result != ConnectResult::kConnected) {
     reason_ = "no server at " + config_.address.name();
     retry_later();
@@ -198,7 +198,7 @@ void Control::try_connect() {
   }
   auto peer = std::make_unique<Peer>();
   peer->socket = std::move(a.fd);
-  peer->give_up_ms = now + kAnswerMs;
+  peer->give_up_ms = monotonic_ms() + kAnswerMs;
   watch(peer->socket.get());
   shaking_.push_back(std::move(peer));
 }

@@ -70,6 +70,7 @@ class Control {
   void watch(int fd);
   void accept_peers();
   void try_connect();
+  void begin(ConnectAttempt a);
   Verdict read_from(Peer& peer);
   Verdict take_as_server(Peer& peer, const Message& m, Fd fd);
   Verdict take_as_client(Peer& peer, const Message& m);

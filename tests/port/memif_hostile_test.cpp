@@ -1,0 +1,677 @@
+// A peer that lies: in the handshake, in shared memory, at every moment. The port must refuse it
+// with a reason and live on (E-19).
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "base/rng.h"
+#include "port/memif_check.h"
+#include "port/memif_link.h"
+#include "port/memif_port.h"
+#include "port/memif_socket.h"
+
+namespace urnic::port {
+namespace {
+
+using namespace memif;  // NOLINT: the test speaks the protocol itself
+using check::Folder;
+using check::must_open;
+using check::turn_until;
+using ::testing::HasSubstr;
+
+Message message(MessageType t) {
+  Message m;
+  m.set_type(t);
+  return m;
+}
+
+// A client made by hand, every field of which can be wrong.
+class RawClient {
+ public:
+  struct Lies {
+    std::uint16_t version = kVersion;
+    std::uint8_t mode = 0;
+    int seals = F_SEAL_SHRINK;
+    std::uint64_t real_size = 0, stated_size = 0;  // 0: what is needed
+    std::uint16_t region_index = 0;
+    bool send_region_fd = true;
+    std::uint16_t ring_region = 0;
+    std::uint32_t ring_offset = 0;  // added to the true one
+    std::uint8_t log2 = 4;
+    std::uint16_t ring_index = 0;
+    std::uint32_t cookie = kCookie;
+    std::function<int()> event = [] { return eventfd(0, EFD_NONBLOCK); };
+    bool skip_init = false;
+    bool skip_m2s = false;
+  };
+  static constexpr std::size_t kBuffers = 4096;  // offset of the first buffer
+  static constexpr std::uint32_t kBufferSize = 2048;
+
+  RawClient(const std::string& path, Port& server) : server_(server) {
+    auto a = Address::parse(path);
+    socket_ = connect_to(a.value()).fd;
+  }
+  ~RawClient() {
+    if (base != nullptr) munmap(base, mapped_);
+  }
+
+  // The DISCONNECT reason, or empty when the handshake went through.
+  std::string shake(const Lies& lies) {
+    Message m;
+    if (std::string wrong = expect(MessageType::kHello, &m); !wrong.empty()) return wrong;
+    if (!lies.skip_init) {
+      m = message(MessageType::kInit);
+      m.set_u16(init::kVersionAt, lies.version);
+      m.set_u8(init::kMode, lies.mode);
+      m.set_text(init::kName, kNameSize, "raw");
+      if (std::string wrong = ask(m, MessageType::kAck); !wrong.empty()) return wrong;
+    }
+    if (std::string wrong = offer_region(lies); !wrong.empty()) return wrong;
+    for (int direction = 0; direction < (lies.skip_m2s ? 1 : 2); ++direction) {
+      m = message(MessageType::kAddRing);
+      m.set_u16(add_ring::kFlags, direction == 0 ? add_ring::kFlagS2m : 0);
+      m.set_u16(add_ring::kIndex, lies.ring_index);
+      m.set_u16(add_ring::kRegion, lies.ring_region);
+      m.set_u32(add_ring::kOffset, static_cast<std::uint32_t>(direction) * 1024 + lies.ring_offset);
+      m.set_u8(add_ring::kLog2, lies.log2);
+      m.fd = lies.event();
+      events_[direction].reset(m.fd);
+      if (std::string wrong = ask(m, MessageType::kAck); !wrong.empty()) return wrong;
+    }
+    return ask(message(MessageType::kConnect), MessageType::kConnected);
+  }
+
+  // The next message of that type; else what came instead.
+  std::string expect(MessageType type, Message* m) {
+    Fd fd;
+    for (int i = 0; i < 20000; ++i) {
+      check::idle_turn(server_);
+      switch (receive_message(socket_.get(), m, &fd)) {
+        case Received::kNothing:
+          continue;
+        case Received::kMessage:
+          if (m->type() == type) return "";
+          if (m->type() == MessageType::kDisconnect) {
+            return m->text(disconnect::kReason, kReasonSize);
+          }
+          return "another message";
+        default:
+          return "closed";
+      }
+    }
+    return "no answer";
+  }
+  std::string ask(const Message& m, MessageType answer) {
+    if (!send_message(socket_.get(), m)) return "cannot send";
+    Message reply;
+    return expect(answer, &reply);
+  }
+  std::string reason() {
+    Message m;
+    return expect(MessageType::kNone, &m);
+  }
+  std::uint8_t* ring(bool s2m) const { return base + (s2m ? 0 : 1024); }
+  void set_index(bool s2m, std::size_t at, std::uint16_t v) const {
+    ring::u16(ring(s2m), at).store(v, std::memory_order_release);
+  }
+  int socket() const { return socket_.get(); }
+
+  std::uint8_t* base = nullptr;
+  Fd memory;
+
+ private:
+  std::string offer_region(const Lies& lies) {
+    const std::uint64_t need = kBuffers + 32 * kBufferSize;
+    const std::uint64_t real = lies.real_size != 0 ? lies.real_size : need;
+    memory.reset(memfd_create("raw", MFD_ALLOW_SEALING));
+    EXPECT_EQ(ftruncate(memory.get(), static_cast<off_t>(real)), 0);
+    mapped_ = real;
+    base = static_cast<std::uint8_t*>(
+        mmap(nullptr, real, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0));
+    if (lies.seals != 0) {
+      EXPECT_EQ(fcntl(memory.get(), F_ADD_SEALS, lies.seals), 0);
+    }
+    for (bool s2m : {true, false}) {
+      if (real < need) break;
+      store_le32(ring(s2m) + ring::kCookieAt, lies.cookie);
+      for (std::uint32_t i = 0; i < 16; ++i) {
+        const auto index = i + (s2m ? 0 : 16);
+        Descriptor{0, 0, kBufferSize, static_cast<std::uint32_t>(kBuffers) + index * kBufferSize}
+            .store(ring(s2m), i);
+      }
+    }
+    Message m = message(MessageType::kAddRegion);
+    m.set_u16(add_region::kIndex, lies.region_index);
+    m.set_u64(add_region::kSize, lies.stated_size != 0 ? lies.stated_size : real);
+    m.fd = lies.send_region_fd ? memory.get() : -1;
+    return ask(m, MessageType::kAck);
+  }
+
+  Port& server_;
+  Fd socket_, events_[2];
+  std::size_t mapped_ = 0;
+};
+
+struct Lab {
+  Lab() { server = must_open("memif:role=server,socket=" + folder.file("s")); }
+  std::unique_ptr<RawClient> client() {
+    return std::make_unique<RawClient>(folder.file("s"), server);
+  }
+  // A client that has passed the handshake; the server has taken it up.
+  std::unique_ptr<RawClient> linked() {
+    auto c = client();
+    EXPECT_EQ(c->shake({}), "");
+    EXPECT_TRUE(turn_until([&] { return server.info().link_up == 1; }, {&server}));
+    check::idle_turn(server);
+    return c;
+  }
+  // The port still serves an honest client.
+  void expect_alive() {
+    EXPECT_TRUE(turn_until([&] { return server.info().link_up == 0; }, {&server}));
+    Port honest = must_open("memif:role=client,socket=" + folder.file("s"));
+    ASSERT_TRUE(check::link_both(server, honest));
+    ASSERT_TRUE(check::send_one(honest, 0, check::pattern(777, 1)));
+    EXPECT_EQ(check::receive_one(server, 0), check::pattern(777, 1));
+  }
+  Folder folder;
+  Port server;
+};
+
+TEST(MemifHostile, AnHonestRawClientPasses) {
+  Lab lab;
+  auto c = lab.linked();
+  std::memset(c->base + RawClient::kBuffers, 0x42, 300);
+  Descriptor{0, 0, 300, RawClient::kBuffers}.store(c->ring(true), 0);
+  c->set_index(true, ring::kHead, 1);
+  EXPECT_EQ(check::receive_one(lab.server, 0), check::Bytes(300, 0x42));
+  // The server uses the client's buffers, and says how much it wrote.
+  c->set_index(false, ring::kHead, 16);
+  ASSERT_TRUE(check::send_one(lab.server, 0, check::pattern(200, 9)));
+  EXPECT_EQ(ring::u16(c->ring(false), ring::kTail).load(), 1);
+  EXPECT_EQ(Descriptor::load(c->ring(false), 0).length, 200u);
+  const std::uint8_t* at = c->base + RawClient::kBuffers + 16 * RawClient::kBufferSize;
+  EXPECT_EQ(check::Bytes(at, at + 200), check::pattern(200, 9));
+}
+
+TEST(MemifHostile, LiesInTheHandshakeAreRefusedWithAReason) {
+  struct Case {
+    const char* reason;
+    std::function<void(RawClient::Lies&)> lie;
+  };
+  const std::vector<Case> cases = {
+      {"Incompatible memif version", [](auto& l) { l.version = 0x0100; }},
+      {"Only ethernet", [](auto& l) { l.mode = 1; }},
+      {"Unexpected message", [](auto& l) { l.skip_init = true; }},
+      {"sealed with F_SEAL_SHRINK", [](auto& l) { l.seals = 0; }},
+      {"sealed with F_SEAL_SHRINK", [](auto& l) { l.seals = F_SEAL_GROW; }},
+      {"smaller than stated", [](auto& l) { l.stated_size = 1 << 24; }},
+      {"Invalid region size", [](auto& l) { l.stated_size = std::uint64_t{1} << 40; }},
+      {"Invalid region index", [](auto& l) { l.region_index = 1; }},
+      {"Missing region fd", [](auto& l) { l.send_region_fd = false; }},
+      {"cannot be mapped", [](auto& l) { l.seals = F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE; }},
+      {"Invalid ring region", [](auto& l) { l.ring_region = 1; }},
+      {"Invalid ring region", [](auto& l) { l.ring_region = 0xffff; }},
+      {"Ring outside", [](auto& l) { l.ring_offset = 1 << 20; }},
+      {"Ring outside", [](auto& l) { l.ring_offset = 0xfffff000; }},
+      {"Invalid ring offset", [](auto& l) { l.ring_offset = 1; }},
+      {"Invalid ring size", [](auto& l) { l.log2 = 15; }},
+      {"Invalid ring size", [](auto& l) { l.log2 = 255; }},
+      {"Ring outside", [](auto& l) { l.log2 = 14; }},
+      {"Invalid ring index", [](auto& l) { l.ring_index = 1; }},
+      {"Wrong ring cookie", [](auto& l) { l.cookie = 0x12345678; }},
+      {"Missing interrupt fd", [](auto& l) { l.event = [] { return -1; }; }},
+      {"not an eventfd", [](auto& l) { l.event = [] { return open("/dev/zero", O_RDWR); }; }},
+      {"No rings", [](auto& l) { l.skip_m2s = true; }},
+  };
+  Lab lab;
+  for (const Case& one : cases) {
+    RawClient::Lies lies;
+    one.lie(lies);
+    EXPECT_THAT(lab.client()->shake(lies), HasSubstr(one.reason));
+    EXPECT_EQ(lab.server.info().link_up, 0) << one.reason;
+  }
+  lab.expect_alive();
+}
+
+TEST(MemifHostile, ARegionThatIsNoMemoryFileIsRefused) {
+  for (const char* file : {"/dev/zero", "/proc/self/exe", "/dev/null", "/tmp"}) {
+    auto r = Region::adopt(Fd(open(file, O_RDONLY | O_CLOEXEC)), 4096);
+    EXPECT_FALSE(r.ok()) << file;
+  }
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  Fd other(pipes[1]);
+  EXPECT_FALSE(Region::adopt(Fd(pipes[0]), 4096).ok());
+}
+
+TEST(MemifHostile, AnAcceptedRegionCannotBeTruncated) {
+  Lab lab;
+  auto c = lab.linked();
+  EXPECT_NE(ftruncate(c->memory.get(), 0), 0);
+  // Nor can the server cut the memory a urnic client offers.
+  auto own = Region::create(8192);
+  ASSERT_TRUE(own.ok());
+  EXPECT_NE(ftruncate(own->fd(), 0), 0);
+  EXPECT_NE(fcntl(own->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+}
+
+TEST(MemifHostile, BadDescriptorsEndTheConnectionWithAReason) {
+  struct Case {
+    const char* reason;
+    Descriptor d;
+  };
+  const Case cases[] = {
+      {"names no region", {0, 1, 100, 4096}},
+      {"names no region", {0, 0xffff, 100, 4096}},
+      {"outside its region", {0, 0, 0xffffffff, 4096}},
+      {"outside its region", {0, 0, 100, 0xffffffff}},
+      {"outside its region", {0, 0, 4096, 4096 + 32 * 2048 - 100}},
+      {"outside its region", {0, 0, 0x80000000, 0x80000000}},
+      {"without end", {1, 0, 100, 4096}},
+  };
+  for (const Case& one : cases) {
+    Lab lab;
+    auto c = lab.linked();
+    one.d.store(c->ring(true), 0);
+    c->set_index(true, ring::kHead, 1);
+    Frame f[4];
+    EXPECT_EQ(lab.server.rx_burst(0, f, 4), 0u);
+    EXPECT_EQ(lab.server.stats().rx_bad, 1u);
+    EXPECT_THAT(c->reason(), HasSubstr(one.reason));
+    lab.expect_alive();
+  }
+}
+
+TEST(MemifHostile, FramesBeforeABadDescriptorAreDelivered) {
+  Lab lab;
+  auto c = lab.linked();
+  Descriptor{0, 0, 64, RawClient::kBuffers}.store(c->ring(true), 0);
+  Descriptor{0, 7, 64, RawClient::kBuffers}.store(c->ring(true), 1);
+  c->set_index(true, ring::kHead, 2);
+  Frame f[4];
+  ASSERT_EQ(lab.server.rx_burst(0, f, 4), 1u);
+  EXPECT_EQ(f[0].len[0], 64u);
+  lab.server.rx_release(0, f, 1);
+  lab.expect_alive();
+}
+
+TEST(MemifHostile, EmptyAndOversizedFramesAreSkippedAndCounted) {
+  Lab lab;
+  auto c = lab.linked();
+  Descriptor{0, 0, 0, RawClient::kBuffers}.store(c->ring(true), 0);
+  Descriptor{0, 0, 20000, RawClient::kBuffers}.store(c->ring(true), 1);
+  Descriptor{0, 0, 64, RawClient::kBuffers}.store(c->ring(true), 2);
+  c->set_index(true, ring::kHead, 3);
+  Frame f[4];
+  ASSERT_EQ(lab.server.rx_burst(0, f, 4), 1u);
+  EXPECT_EQ(f[0].len[0], 64u);
+  lab.server.rx_release(0, f, 1);
+  EXPECT_EQ(lab.server.stats().rx_bad, 2u);
+  EXPECT_EQ(ring::u16(c->ring(true), ring::kTail).load(), 3);
+  EXPECT_EQ(lab.server.info().link_up, 1);
+}
+
+TEST(MemifHostile, BogusIndexesEndTheConnection) {
+  for (std::uint16_t head : {17, 1000, 0x8000, 0xffff}) {
+    Lab lab;
+    auto c = lab.linked();
+    c->set_index(true, ring::kHead, head);
+    Frame f[4];
+    EXPECT_EQ(lab.server.rx_burst(0, f, 4), 0u);
+    EXPECT_THAT(c->reason(), HasSubstr("index out of range"));
+    lab.expect_alive();
+  }
+  for (std::uint16_t head : {17, 1000, 0xffff}) {
+    Lab lab;
+    auto c = lab.linked();
+    c->set_index(false, ring::kHead, head);
+    Frame f[4];
+    EXPECT_EQ(lab.server.tx_reserve(0, 64, f, 4), 0u);
+    EXPECT_THAT(c->reason(), HasSubstr("index out of range"));
+    lab.expect_alive();
+  }
+}
+
+TEST(MemifHostile, BadTransmitBuffersEndTheConnection) {
+  for (const Descriptor& d : {Descriptor{0, 9, 2048, 4096}, Descriptor{0, 0, 2048, 0xfffff000},
+                              Descriptor{0, 0, 0, 4096}}) {
+    Lab lab;
+    auto c = lab.linked();
+    d.store(c->ring(false), 0);
+    c->set_index(false, ring::kHead, 16);
+    Frame f[4];
+    EXPECT_EQ(lab.server.tx_reserve(0, 64, f, 4), 0u);
+    EXPECT_THAT(c->reason(), HasSubstr("Descriptor"));
+    lab.expect_alive();
+  }
+}
+
+TEST(MemifHostile, ChainsAreJoinedAndTheirLengthIsBounded) {
+  Lab lab;
+  auto c = lab.linked();
+  // Three pieces make one frame.
+  check::Bytes want;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const auto part = check::pattern(400 + i, i);
+    std::memcpy(c->base + RawClient::kBuffers + i * 2048, part.data(), part.size());
+    Descriptor{static_cast<std::uint16_t>(i < 2), 0, 400 + i,
+               static_cast<std::uint32_t>(RawClient::kBuffers) + i * 2048}
+        .store(c->ring(true), i);
+    want.insert(want.end(), part.begin(), part.end());
+  }
+  c->set_index(true, ring::kHead, 3);
+  EXPECT_EQ(check::receive_one(lab.server, 0), want);
+  EXPECT_EQ(ring::u16(c->ring(true), ring::kTail).load(), 3);
+  // A chain longer than the largest frame is skipped whole.
+  for (std::uint32_t i = 3; i < 6; ++i) {
+    Descriptor{static_cast<std::uint16_t>(i < 5), 0, 1000, RawClient::kBuffers}.store(c->ring(true),
+                                                                                      i);
+  }
+  c->set_index(true, ring::kHead, 6);
+  Frame f;
+  EXPECT_EQ(lab.server.rx_burst(0, &f, 1), 0u);
+  EXPECT_EQ(lab.server.stats().rx_bad, 1u);
+  EXPECT_EQ(lab.server.info().link_up, 1);
+  // A full ring of descriptors that all say "more".
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    Descriptor{1, 0, 10, RawClient::kBuffers}.store(c->ring(true), i);
+  }
+  c->set_index(true, ring::kHead, 6 + 16);
+  EXPECT_EQ(lab.server.rx_burst(0, &f, 1), 0u);
+  EXPECT_THAT(c->reason(), HasSubstr("without end"));
+  lab.expect_alive();
+}
+
+// The peer's buffers are small and unequal: frames are cut to fit; when its buffers shrink under
+// the sender, frames are lost and counted, nothing worse.
+TEST(MemifHostile, BuffersThatShrinkOnlyLoseFrames) {
+  Lab lab;
+  auto c = lab.linked();
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    Descriptor{0, 0, 600, static_cast<std::uint32_t>(RawClient::kBuffers) + i * 2048}.store(
+        c->ring(false), i);
+  }
+  c->set_index(false, ring::kHead, 16);
+  ASSERT_TRUE(check::send_one(lab.server, 0, check::pattern(1500, 1)));
+  EXPECT_EQ(ring::u16(c->ring(false), ring::kTail).load(), 3);
+  check::Bytes got;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const Descriptor d = Descriptor::load(c->ring(false), i);
+    EXPECT_EQ(d.flags, i < 2 ? 1 : 0);
+    got.insert(got.end(), c->base + d.offset, c->base + d.offset + d.length);
+  }
+  EXPECT_EQ(got, check::pattern(1500, 1));
+  Frame f[8];
+  const unsigned n = lab.server.tx_reserve(0, 1500, f, 8);
+  ASSERT_GT(n, 0u);
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    Descriptor{0, 0, 1, RawClient::kBuffers}.store(c->ring(false), i);
+  }
+  lab.server.tx_commit(0, f, n);
+  EXPECT_EQ(lab.server.stats().tx_dropped, n);
+}
+
+TEST(MemifHostile, FloodsAndRubbishOnTheSocketAreSurvived) {
+  Lab lab;
+  const std::uint64_t seed = 20240607;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Rng rng(seed);
+  for (int round = 0; round < 200; ++round) {
+    auto c = lab.client();
+    for (int i = 0; i < 10; ++i) {
+      Message m;
+      for (auto& b : m.bytes) b = static_cast<std::uint8_t>(rng.next());
+      m.set_u16(0, static_cast<std::uint16_t>(rng.below(11)));
+      Fd fd;
+      if (rng.chance(0.5)) fd.reset(eventfd(0, EFD_NONBLOCK));
+      m.fd = fd.get();
+      // Also messages of other sizes.
+      if (rng.chance(0.2)) {
+        send(c->socket(), m.bytes.data(), rng.below(128), MSG_NOSIGNAL | MSG_DONTWAIT);
+      } else {
+        send_message(c->socket(), m);
+      }
+    }
+    check::idle_turn(lab.server);
+  }
+  lab.expect_alive();
+}
+
+TEST(MemifHostile, SilentClientsDoNotLockOthersOut) {
+  Lab lab;
+  std::vector<std::unique_ptr<RawClient>> silent;
+  for (int i = 0; i < 50; ++i) {
+    silent.push_back(lab.client());
+    for (int k = 0; k < 50; ++k) check::idle_turn(lab.server);
+  }
+  lab.expect_alive();
+}
+
+TEST(MemifHostile, ABlockingEventfdWithAFullCounterHangsNobody) {
+  Lab lab;
+  auto c = lab.client();
+  int event = -1;
+  RawClient::Lies lies;
+  lies.event = [&event] { return event = eventfd(0, EFD_NONBLOCK); };
+  ASSERT_EQ(c->shake(lies), "");  // `event` is the M2S one, added last
+  check::idle_turn(lab.server);
+  const std::uint64_t full = 0xfffffffffffffffe;
+  ASSERT_EQ(write(event, &full, sizeof full), static_cast<ssize_t>(sizeof full));
+  fcntl(event, F_SETFL, 0);
+  c->set_index(false, ring::kHead, 16);
+  c->set_index(false, ring::kFlags, 0);
+  ASSERT_TRUE(check::send_one(lab.server, 0, check::pattern(64, 1)));  // would hang
+}
+
+// Rubbish everywhere in shared memory, from another thread, while the port works on it.
+TEST(MemifHostile, RandomRubbishInSharedMemoryIsSurvived) {
+  const std::uint64_t seed = 777;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Rng rng(seed);
+  Lab lab;
+  std::uint64_t bad = 0;
+  for (int round = 0; round < 60; ++round) {
+    auto c = lab.linked();
+    std::atomic<bool> stop{false};
+    std::thread vandal([&, s = rng.next()] {
+      Rng r(s);
+      while (!stop.load(std::memory_order_relaxed)) {
+        // Plausible indexes with arbitrary descriptors go deepest into the code.
+        const bool s2m = r.chance(0.5);
+        Descriptor d;
+        d.flags = static_cast<std::uint16_t>(r.below(2));
+        d.region = static_cast<std::uint16_t>(r.chance(0.02) ? r.next() : 0);
+        d.length = static_cast<std::uint32_t>(r.chance(0.02) ? r.next() : r.below(2048));
+        d.offset = static_cast<std::uint32_t>(r.chance(0.02) ? r.next() : r.below(69632));
+        d.store(c->ring(s2m), r.below(16));
+        if (r.chance(0.3)) {
+          auto at = s2m || r.chance(0.5) ? ring::kHead : ring::kTail;
+          auto index = ring::u16(c->ring(s2m), at);
+          index.store(static_cast<std::uint16_t>(
+              r.chance(0.01) ? r.next() : index.load(std::memory_order_relaxed) + r.below(3)));
+        }
+        if (r.chance(0.05)) ring::u16(c->ring(s2m), ring::kFlags).store(r.below(2) != 0);
+      }
+    });
+    const std::uint64_t end = check::monotonic_ms() + 20;
+    while (check::monotonic_ms() < end) {
+      Frame f[8];
+      const unsigned n = lab.server.rx_burst(0, f, 8);
+      std::uint32_t sum = 0;
+      for (unsigned k = 0; k < n; ++k) {
+        ASSERT_LE(f[k].len[0], 1518u);
+        for (std::uint32_t b = 0; b < f[k].len[0]; ++b) sum += f[k].data[0][b];
+      }
+      asm volatile("" ::"r"(sum));
+      lab.server.rx_release(0, f, n);
+      const unsigned t = lab.server.tx_reserve(0, 1514, f, 4);
+      for (unsigned k = 0; k < t; ++k) std::memset(f[k].data[0], 1, 1514);
+      lab.server.tx_commit(0, f, t);
+    }
+    stop = true;
+    vandal.join();
+    bad = lab.server.stats().rx_bad;
+    c.reset();
+    ASSERT_TRUE(turn_until([&] { return lab.server.info().link_up == 0; }, {&lab.server}));
+  }
+  EXPECT_GT(bad, 0u) << "the vandal did no harm; the test proves nothing";
+  lab.expect_alive();
+}
+
+// ---- a server that lies to our client ----
+
+class RawServer {
+ public:
+  explicit RawServer(const std::string& path) {
+    auto l = Listener::open(Address::parse(path).value());
+    listener_.emplace(std::move(l.value()));
+  }
+  bool accept(Port& client) {
+    return turn_until([&] { return static_cast<bool>(socket = listener_->accept()); }, {&client});
+  }
+  // Plays the server up to and including CONNECTED; maps the client's region.
+  bool serve(Port& client, std::uint16_t min_version = kVersion) {
+    if (!accept(client)) return false;
+    Message m = message(MessageType::kHello);
+    m.set_u16(hello::kMinVersion, min_version);
+    m.set_u16(hello::kMaxVersion, min_version);
+    m.set_u8(hello::kMaxLog2, 14);
+    send_message(socket.get(), m);
+    for (;;) {
+      Message in;
+      Fd fd;
+      if (!turn_until(
+              [&] {
+                return (got_ = receive_message(socket.get(), &in, &fd)) != Received::kNothing;
+              },
+              {&client}, 2000) ||
+          got_ != Received::kMessage) {
+        return false;
+      }
+      if (in.type() == MessageType::kDisconnect) {
+        reason = in.text(disconnect::kReason, kReasonSize);
+        return false;
+      }
+      if (in.type() == MessageType::kAddRegion) {
+        size = in.u64(add_region::kSize);
+        base = static_cast<std::uint8_t*>(
+            mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
+      }
+      if (in.type() == MessageType::kAddRing) {
+        const bool s2m = in.u16(add_ring::kFlags) != 0;
+        (s2m ? s2m_ring : m2s_ring) = base + in.u32(add_ring::kOffset);
+      }
+      if (in.type() == MessageType::kConnect) {
+        send_message(socket.get(), message(MessageType::kConnected));
+        return turn_until([&] { return client.info().link_up == 1; }, {&client});
+      }
+      send_message(socket.get(), message(MessageType::kAck));
+    }
+  }
+  ~RawServer() {
+    if (base != nullptr) munmap(base, size);
+    listener_->remove_file();
+  }
+
+  Fd socket;
+  std::uint8_t *base = nullptr, *s2m_ring = nullptr, *m2s_ring = nullptr;
+  std::size_t size = 0;
+  std::string reason;
+
+ private:
+  Received got_ = Received::kNothing;
+  std::optional<Listener> listener_;
+};
+
+TEST(MemifHostile, AClientRefusesAServerOfAnotherVersion) {
+  Folder f;
+  RawServer server(f.file("s"));
+  Port client = must_open("memif:role=client,socket=" + f.file("s"));
+  EXPECT_FALSE(server.serve(client, 0x0300));
+  EXPECT_THAT(server.reason, HasSubstr("Incompatible"));
+}
+
+TEST(MemifHostile, AClientBelievesNoDescriptorOfTheServer) {
+  struct Case {
+    const char* what;
+    std::function<void(RawServer&)> lie;
+    bool ends;
+  };
+  const std::vector<Case> cases = {
+      {"length beyond the buffer",
+       [](RawServer& s) {
+         Descriptor{0, 0, 0xffffff, 0}.store(s.m2s_ring, 0);
+         ring::u16(s.m2s_ring, ring::kTail).store(1);
+       },
+       true},
+      {"index beyond the buffers given",
+       [](RawServer& s) { ring::u16(s.m2s_ring, ring::kTail).store(300); }, true},
+      {"chain without end",
+       [](RawServer& s) {
+         for (unsigned i = 0; i < 256; ++i) Descriptor{1, 0, 10, 0}.store(s.m2s_ring, i);
+         ring::u16(s.m2s_ring, ring::kTail).store(256);
+       },
+       true},
+      // Region and offset are ours to know: what the server wrote there does not matter.
+      {"region and offset changed",
+       [](RawServer& s) {
+         Descriptor{0, 0xffff, 64, 0xffffffff}.store(s.m2s_ring, 0);
+         ring::u16(s.m2s_ring, ring::kTail).store(1);
+       },
+       false},
+  };
+  for (const Case& one : cases) {
+    Folder f;
+    RawServer server(f.file("s"));
+    Port client = must_open("memif:role=client,socket=" + f.file("s"));
+    ASSERT_TRUE(server.serve(client)) << one.what;
+    check::idle_turn(client);
+    one.lie(server);
+    Frame frames[8];
+    const unsigned n = client.rx_burst(0, frames, 8);
+    client.rx_release(0, frames, n);
+    EXPECT_EQ(n, one.ends ? 0u : 1u) << one.what;
+    EXPECT_EQ(client.stats().rx_bad, one.ends ? 1u : 0u) << one.what;
+    check::idle_turn(client);
+    EXPECT_EQ(client.info().link_up, one.ends ? 0 : 1) << one.what;
+  }
+}
+
+TEST(MemifHostile, AClientRefusesABogusTailWhenSending) {
+  Folder f;
+  RawServer server(f.file("s"));
+  Port client = must_open("memif:role=client,socket=" + f.file("s"));
+  ASSERT_TRUE(server.serve(client));
+  check::idle_turn(client);
+  ring::u16(server.s2m_ring, ring::kTail).store(5);  // more taken than was sent
+  Frame frame;
+  EXPECT_EQ(client.tx_reserve(0, 64, &frame, 1), 0u);
+  check::idle_turn(client);
+  EXPECT_EQ(client.info().link_up, 0);
+}
+
+TEST(MemifHostile, AServerThatNeverAnswersIsGivenUp) {
+  Folder f;
+  Listener silent = std::move(Listener::open(Address::parse(f.file("s")).value()).value());
+  Port client = must_open("memif:role=client,socket=" + f.file("s"));
+  Fd first;
+  ASSERT_TRUE(turn_until([&] { return static_cast<bool>(first = silent.accept()); }, {&client}));
+  Message m;
+  Fd fd;
+  // After two seconds the client hangs up and tries again.
+  EXPECT_TRUE(turn_until([&] { return receive_message(first.get(), &m, &fd) == Received::kEnd; },
+                         {&client}, 4000));
+  Fd second;
+  EXPECT_TRUE(
+      turn_until([&] { return static_cast<bool>(second = silent.accept()); }, {&client}, 2000));
+}
+
+}  // namespace
+}  // namespace urnic::port
