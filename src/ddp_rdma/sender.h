@@ -2,12 +2,15 @@
 // FPDU lies where in the stream until it is acknowledged, and rebuilds or copies it for
 // retransmission (D5, E-20..E-25). To TCP it is a byte source.
 //
+//   available()              is there anything to cut, and about how much
 //   cut(begin, limit, ...)   how many octets the segment at `begin` shall have: whole FPDUs
 //   fill(begin, len, dst)    writes them (copy + CRC + checksum in one pass), returns the sum
 //   acked(una, sink)         forget, and complete work requests in posting order
 //
 // Messages are never interleaved: a started message is finished before another begins (siw kills
 // connections otherwise). Read Responses and the send queue take turns by message.
+//
+// Owned by one engine; every call, post() included, happens under its ownership.
 #pragma once
 
 #include <cstdint>
@@ -15,55 +18,241 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/ring.h"
 #include "base/stream_offset.h"
+#include "ddp_rdma/kept_bytes.h"
+#include "ddp_rdma/ledger.h"
 #include "ddp_rdma/memory.h"
 #include "ddp_rdma/read_queue.h"
+#include "ddp_rdma/send_queue.h"
 #include "ddp_rdma/work.h"
 
 namespace urnic::ddp {
 
-struct SenderConfig;  // sender_state.h
+struct SenderConfig {
+  StreamId stream = 0;
+  PdId pd = 0;
+  std::uint32_t max_send_wr = 128;
+  std::uint32_t max_send_sge = 4;
+  std::uint32_t max_inline = 256;
+  std::uint32_t keep_below = 256;  // messages up to this are kept for retransmission (E-22)
+  // Begin a message in the room a segment has left also when it does not fit whole: fewer segments,
+  // more FPDUs (RFC 5044, 5.1 allows both).
+  bool pack_partial = false;
+};
+
+// Messages begun, and their payload.
+struct SenderCounters {
+  std::uint64_t writes = 0, sends = 0, reads = 0, read_responses = 0;
+  std::uint64_t write_bytes = 0, send_bytes = 0, read_response_bytes = 0;
+};
 
 class Sender {
  public:
-  enum class Post : std::uint8_t { Ok, Full, TooManySges, TooLong, InlineTooLong, BadOp };
+  using Post = ddp::Post;
+
+  // `memory` and `inbound_reads` must outlive the sender. `first_msn` is 1 on the wire.
+  Sender(const SenderConfig&, MemoryTable* memory, ReadQueue* inbound_reads,
+         std::uint32_t first_msn = 1);
+  ~Sender();
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+
+  // ---- what to send ----
+
   // Queue a work request; `wr.sges` is copied. Inline payload is copied now. Local keys are checked
   // when the request is processed: an error completes it with LocalProtection and ends the stream.
-  Post post(const SendWr& wr);
+  Post post(const SendWr& wr) { return sq_.post(wr); }
 
   // Bytes that are not FPDUs (MPA Request/Reply) or a ready ULPDU (Terminate, RTR): kept copies.
+  // They go before every message that has not begun; after stop() also before the rest of a
+  // message, which is then abandoned.
   void queue_raw(ByteView bytes);
   void queue_ulpdu(ByteView ulpdu);
+  // MSN for a Read Request that is queued as a ULPDU (RTR). Its zero-length response completes no
+  // work request.
+  std::uint32_t take_rtr_read_msn();
 
+  // Negotiated number of Reads that may be outstanding.
+  void set_ord(std::uint16_t ord) { ord_ = ord; }
   // Full operation begins: CRC on or off; FPDUs may now be cut.
   void start(bool crc);
   // No new messages any more (a Terminate was queued, or the stream is closing).
-  void stop();
+  void stop() { stopped_ = true; }
+  // A start-up that failed is tried again on a new TCP connection: what queue_raw and queue_ulpdu
+  // were given is dropped and the stream begins at offset 0. Work requests stay.
+  void forget_startup();
 
   // End of what may be asked for now, as an estimate for TCP (never too small by a whole segment;
-  // equal to the next octet when nothing can be sent).
-  StreamOffset available() const;
-  bool idle() const;  // nothing queued, nothing unacknowledged, no read outstanding
+  // equal to the next octet when nothing can be sent). Executes local invalidations that are due.
+  StreamOffset available();
+  bool idle() const;     // nothing queued, nothing unacknowledged, no read outstanding or owed
+  bool drained() const;  // everything queued has been cut and no read is outstanding
+
+  // ---- the byte source ----
 
   struct Cut {
     std::uint32_t len = 0;
     bool push = false;  // the last message ends here and nothing follows: PSH (E-7)
   };
-  // Octets of the segment at `begin` (the next new octet, or one sent before): as many whole FPDUs as
-  // fit `limit`; a single FPDU is sized by mulpdu(emss). With must_cut, a part of one FPDU when
-  // none fits. 0: nothing can be sent now.
+  // Octets of the segment at `begin` (the next new octet, or one sent before): as many whole FPDUs
+  // as fit `limit`; a single FPDU is sized by mulpdu(emss). With must_cut, a part of one FPDU when
+  // none fits. 0: nothing can be sent now; failed() may then say why.
   Cut cut(StreamOffset begin, std::uint32_t limit, std::uint32_t emss, bool must_cut);
   // Writes octets [begin, begin+len), which a cut returned (now or earlier). Returns the unfolded
   // Internet sum. False in `*ok` when a source region has vanished: the stream must end.
   std::uint32_t fill(StreamOffset begin, std::uint32_t len, std::uint8_t* dst, bool* ok);
 
-  // All octets below `una` are acknowledged.
+  // All octets below `una` are acknowledged. Also reports what fill() completed (E-23): may be
+  // called with an `una` that has not moved.
   template <class Sink>
-  void acked(StreamOffset una, Sink&& on_completion);
-  // `n` oldest outstanding Reads are complete.
+  void acked(StreamOffset una, Sink&& on_completion) {
+    forget_below(una);
+    report(on_completion);
+  }
+
+  // ---- reads ----
+
+  // `n` oldest outstanding Reads are complete. False when they are not: fewer outstanding,
+  // or a response whose end was never placed; the first ones may then have been completed.
   template <class Sink>
-  void reads_done(std::uint32_t n, Sink&& on_completion);
+  bool reads_done(std::uint32_t n, Sink&& on_completion) {
+    const bool ok = finish_reads(n);
+    report(on_completion);
+    return ok;
+  }
+  // Walks the outstanding Reads, oldest first, for admission.
+  struct ReadCursor {
+    std::uint32_t left = 0, rtr = 0, seq = 0;
+  };
+  ReadCursor outstanding_reads() const { return {outstanding_, rtr_reads_, first_read_}; }
+  // False at the end. `*sink` is 0 for an RTR read.
+  bool next_read(ReadCursor* cursor, std::uint32_t* sink, std::uint32_t* size) const;
+
+  // ---- the end ----
+
+  // A work request or read response could not be sent for a local reason (or one the peer's request
+  // has): nothing new is cut any more, and the stream must end with this violation.
+  bool failed() const { return failure_ != Violation::None; }
+  Violation failure() const { return failure_; }
+  // Header of the Read Request at fault for the Terminate, advanced to the point reached (RFC 5040,
+  // 4.8); empty when the failure is not about one. Valid until the next call that yields one.
+  ByteView failure_header() const;
+
+  // E-25: nothing will read `stag`'s memory afterwards. Copies what is unacknowledged; open reads
+  // into it and messages not wholly cut will fail.
+  void detach_region(std::uint32_t stag);
+
+  // Ends everything: outstanding work requests complete in posting order with Flushed, the one at
+  // fault (this sender's own failure, or the oldest if `first` is a remote or transport error) with
+  // its own status. After stop() unacknowledged FPDUs are copied and may still be retransmitted;
+  // otherwise they are forgotten. No consumer memory is read afterwards. May be called again for
+  // requests posted later.
+  template <class Sink>
+  void flush(Status first, Sink&& on_completion) {
+    report(on_completion);
+    begin_flush(first);
+    Completion c;
+    while (flush_one(&c)) on_completion(static_cast<const Completion&>(c));
+  }
+  // As constructed; work requests vanish without completion.
+  void reset(std::uint32_t first_msn = 1);
+
+  const SenderCounters& counters() const { return counters_; }
+  // Octets of FPDUs that are held as copies, chunk by chunk (tests, statistics).
+  std::uint32_t kept_chunks() const { return kept_.chunks(); }
+  std::uint32_t ledger_size() const { return ledger_.size(); }
+
+ private:
+  enum class Current : std::uint8_t { None, Request, Response };
+  struct Control {
+    std::uint8_t* block;
+    std::uint32_t len;
+    bool raw;
+  };
+
+  template <class Sink>
+  void report(Sink&& on_completion) {
+    Completion c;
+    while (next_completion(&c)) on_completion(static_cast<const Completion&>(c));
+  }
+
+  // sender.cpp: choosing and cutting
+  bool ready();
+  bool can_begin_request();
+  Current choose();
+  bool begin_request(std::uint32_t seq);
+  void begin_response();
+  bool fit(std::uint32_t header, std::uint32_t remaining, std::uint32_t room, bool first,
+           bool fresh, bool must_cut, std::uint32_t* payload) const;
+  std::uint32_t append(std::uint32_t room, bool first, bool must_cut);
+  std::uint32_t append_control(std::uint32_t room, bool first, bool must_cut);
+  std::uint32_t append_read(std::uint32_t seq, std::uint32_t room, bool first, bool must_cut);
+  std::uint32_t append_payload(std::uint32_t payload);
+  void append_ulpdu(ByteView ulpdu);
+  Cut recut(StreamOffset begin, std::uint32_t limit, bool must_cut);
+  bool holds(StreamOffset begin) const;
+  void fail_request(std::uint32_t seq, Status status);
+  void set_emss(std::uint32_t emss);
+  std::uint64_t wire_size(std::uint64_t payload, bool tagged) const;
+  std::uint64_t wire_of(const SendWqe& w) const;
+  void count_new();
+  void uncount_request(std::uint32_t seq);
+
+  // sender_fill.cpp: bytes
+  bool build(const Record& r, std::uint8_t* dst, std::uint32_t* sum);
+  bool gather(const Record& r, ByteView* pieces, std::uint32_t* count);
+  bool capture(Record& r, std::uint32_t* sum);
+  void note_filled(Record& r);
+
+  // sender_end.cpp: acknowledgement, completion, the end
+  void forget_below(StreamOffset una);
+  void count_uses(std::uint32_t seq);
+  void uncount_uses(std::uint32_t seq);
+  void finish(std::uint32_t seq);
+  bool finish_reads(std::uint32_t n);
+  bool next_completion(Completion* c);
+  void begin_flush(Status first);
+  bool flush_one(Completion* c);
+  void settle_ledger();
+  void drop_ledger();
+  void drop_control();
+  void release_request(std::uint32_t seq);
+
+  MemoryTable* memory_;
+  ReadQueue* inbound_;
+  SendQueue sq_;
+  Ledger ledger_;
+  KeptBytes kept_;
+  std::vector<Control> control_;
+  StreamOffset end_;   // one past the last record
+  StreamOffset sent_;  // one past the highest octet ever filled
+  PdId pd_;
+  StreamId stream_;
+  std::uint32_t keep_below_;
+  std::uint32_t emss_ = 0;
+  std::uint32_t tagged_max_ = 0, untagged_max_ = 0;  // payload of one FPDU by emss_
+  std::uint32_t send_msn_, read_msn_;
+  // Reads in flight: RTR reads first, then a list through SendWqe::next_read.
+  std::uint32_t outstanding_ = 0, rtr_reads_ = 0;
+  std::uint32_t first_read_ = 0, last_read_ = 0;
+  std::uint16_t ord_ = 0;
+  // The message being cut: sequence number or MSN, and how far.
+  Current current_ = Current::None;
+  bool pack_partial_;
+  bool started_ = false, crc_ = true, stopped_ = false;
+  bool ended_ = false;            // no message begins or goes on
+  bool prefer_response_ = false;  // turns between the send queue and responses
+  Violation failure_ = Violation::None;
+  Status failed_status_ = Status::Success;
+  bool has_culprit_ = false;
+  Status culprit_status_ = Status::Flushed;
+  std::uint32_t current_id_ = 0, current_offset_ = 0;
+  std::uint32_t failed_seq_ = 0, culprit_seq_ = 0;
+  // Estimates of octets in the stream for what has not begun: requests up to seen_, responses up to
+  // response_seen_.
+  std::uint32_t seen_ = 0, response_seen_;
+  std::uint64_t queued_wire_ = 0, response_wire_ = 0;
+  SenderCounters counters_;
 };
 
 }  // namespace urnic::ddp

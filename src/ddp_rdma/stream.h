@@ -2,18 +2,19 @@
 // as D2 asks: admit (pure) for every FPDU of a segment, then place all, then - after tcp::commit -
 // deliver by counts. Sending is a byte source for TCP output (sender.h).
 //
-// Owned by one engine; no locks. Receive and send queues may be posted to under a lock the caller
-// holds (verbs).
+// Owned by one engine; every call, posting included, happens under its ownership.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "base/bytes.h"
+#include "ddp_rdma/header.h"
 #include "ddp_rdma/memory.h"
-#include "ddp_rdma/receive_queue.h"
 #include "ddp_rdma/read_queue.h"
+#include "ddp_rdma/receive_queue.h"
 #include "ddp_rdma/sender.h"
+#include "ddp_rdma/terminate.h"
 #include "ddp_rdma/work.h"
 
 namespace urnic::ddp {
@@ -24,11 +25,21 @@ struct StreamConfig {
   std::uint32_t max_send_wr = 128, max_recv_wr = 128;
   std::uint32_t max_send_sge = 4, max_recv_sge = 4;
   std::uint32_t max_inline = 256;
-  std::uint32_t keep_below = 256;  // payloads up to this are kept for retransmission (E-22)
+  std::uint32_t keep_below = 256;  // messages up to this are kept for retransmission (E-22)
+  bool pack_partial = false;       // SenderConfig
+};
+
+// What the peer's Terminate said.
+struct TerminateRecord {
+  TerminateInfo info;
 };
 
 struct Stream {
-  Stream(const StreamConfig&, MemoryTable*);
+  // `memory` must outlive the stream. `first_msn` is 1 on the wire; anything else is for tests of
+  // the wrap (E-14).
+  Stream(const StreamConfig&, MemoryTable* memory, std::uint32_t first_msn = 1);
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
   StreamConfig config;
   MemoryTable* memory;
@@ -37,13 +48,23 @@ struct Stream {
   Sender sender;
 
   // In-order delivery position of the untagged queues: MSN of the next message to be delivered.
-  std::uint32_t next_send_msn = 1;
-  std::uint32_t next_read_msn = 1;
+  std::uint32_t next_send_msn() const { return rq.head(); }
+  std::uint32_t next_read_msn() const { return inbound_reads.next(); }
+
   bool terminate_received = false;
   TerminateRecord terminate;  // valid when terminate_received
 
-  // Negotiated limits, set when the MPA start-up is done.
+  // In-order position inside the Send being received: `send_mo` octets of message `mo_msn` have
+  // come in order. Not kept for messages up to `mo_unchecked`, parts of which came out of order.
+  std::uint32_t mo_msn;
+  std::uint32_t send_mo = 0;
+  std::uint32_t mo_unchecked;
+
+  // Negotiated limits, set when the MPA start-up is done: Reads the peer may have outstanding here,
+  // and we there.
   void set_limits(std::uint16_t ird, std::uint16_t ord);
+  // As constructed, for a new connection: work requests vanish without completion.
+  void reset();
 };
 
 // ---- admit: check everything, change nothing --------------------------------------------------
@@ -57,12 +78,18 @@ enum class Admit : std::uint8_t {
 struct Admission {
   Admit what = Admit::Violate;
   Violation violation = Violation::None;
+  bool in_order = false;
   ParsedSegment segment;
   std::uint8_t* direct = nullptr;  // destination when it is one contiguous piece, else nullptr
 };
 
 // Asks for the FPDUs of one TCP segment (or of the SLOW stream), in order. Pure with respect to the
-// stream: what earlier FPDUs of the same segment would change is remembered here.
+// stream: what earlier FPDUs of the same segment would change is remembered here. After anything
+// but Place nothing more of the segment may be asked.
+//
+// An in-order segment is held to the letter: MSNs exactly the next ones, the offsets of a Send and
+// of a Read Response contiguous, Read Responses in the order of the requests. Out of order only
+// what cannot raise a false alarm is checked, and the rest when it is delivered.
 class Admitter {
  public:
   // `in_order`: the segment begins at RCV.NXT, so MSNs must be exactly the next ones (R-n, 3.3).
@@ -70,9 +97,19 @@ class Admitter {
   Admission next(ByteView ulpdu);
 
  private:
+  void admit_write(Admission& a) const;
+  void admit_send(Admission& a);
+  void admit_read_request(Admission& a);
+  void admit_read_response(Admission& a);
+  Violation check_response_order(const SegmentHeader& h, std::uint32_t len);
+
   const Stream* s_;
   bool in_order_;
-  std::uint32_t send_msn_, read_msn_, responses_;
+  bool response_begun_ = false;  // an earlier FPDU of this segment is part of the oldest read
+  std::uint32_t send_msn_, read_msn_;
+  std::uint32_t send_mo_;  // expected of the next Send segment
+  std::uint32_t response_progress_ = 0;
+  Sender::ReadCursor reads_;  // oldest read whose response has not ended here
 };
 
 // ---- place: write to memory, queue entries; may be repeated (idempotent, section 5) -------------
@@ -80,7 +117,8 @@ class Admitter {
 // Copies the payload; for the last segment of a Send notes the completion in its WQE 516R (method
 // 1, 9.4); for a Read Request fills its Read Queue entry without a doorbell (9.3). The last 64
 // octets of a payload are stored after the rest (E-13). Returns the messages that end here.
-MessageCounts place(Stream&, const Admission&);
+// `a.what` must be Place, and nothing may have been posted, delivered or deregistered since.
+MessageCounts place(Stream&, const Admission& a);
 
 // ---- deliver: in order only -----------------------------------------------------------------
 
@@ -88,15 +126,24 @@ MessageCounts place(Stream&, const Admission&);
 // appending completions to `out` (in the order they are to be seen). A violation found
 // only now (an STag that cannot be invalidated, a bad read source, counts that do not match) is
 // returned; nothing later may be delivered then. `*offending` receives the ULPDU header to copy
-// into the Terminate, when there is one.
+// into the Terminate, empty when there is none; it is valid until the next call of deliver or
+// Sender::failure_header on any stream of the device.
 template <class Sink>
-Violation deliver(Stream&, const MessageCounts& counts, Sink&& on_completion);
+Violation deliver(Stream&, const MessageCounts& counts, Sink&& on_completion,
+                  ByteView* offending = nullptr);
 
 // ---- end ------------------------------------------------------------------------------------
 
-// Every outstanding WR completes with `first` (the one at fault, if any, `culprit`) or Flushed.
+// Every outstanding WR completes with Flushed, in posting order, except the one at fault: a send
+// request that failed locally has its own status; with RemoteAccess, RemoteOperation,
+// RemoteInvalidRequest or FatalTransport as `first` the oldest send request gets it; with
+// LocalLength, or LocalProtection when no send request failed, the oldest receive. May be called
+// again for what is posted later.
 template <class Sink>
 void flush(Stream&, Status first, Sink&& on_completion);
+
+// The `first` of a stream that we end for `v`.
+Status flush_status(Violation v);
 
 }  // namespace urnic::ddp
 

@@ -10,6 +10,9 @@
 
 namespace urnic::ddp {
 
+inline constexpr std::uint32_t kMaxSges = 32;           // of one work request
+inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // octets; DDP would allow 2^32 - 1
+
 enum class WrOp : std::uint8_t { Send, SendInv, Write, Read, LocalInv };
 enum WrFlag : std::uint8_t {
   kSignaled = 1,   // wants a completion
@@ -35,21 +38,21 @@ struct RecvWr {
 
 enum class Status : std::uint8_t {
   Success,
-  Flushed,            // the stream ended first
-  LocalLength,        // longer than a message or the queue's SGE limit allows
-  LocalProtection,    // lkey, PD, bounds or rights of a local SGE
-  RemoteAccess,       // the peer's Terminate said protection
-  RemoteOperation,    // the peer's Terminate said anything else
+  Flushed,          // the stream ended first
+  LocalLength,      // longer than a message or the queue's SGE limit allows
+  LocalProtection,  // lkey, PD, bounds or rights of a local SGE
+  RemoteAccess,     // the peer's Terminate said protection
+  RemoteOperation,  // the peer's Terminate said anything else
   RemoteInvalidRequest,
-  FatalTransport,     // TCP lost
+  FatalTransport,  // TCP lost
 };
 
 struct Completion {
   std::uint64_t wr_id = 0;
   Status status = Status::Success;
   bool receive = false;
-  WrOp op = WrOp::Send;         // send side
-  bool with_invalidate = false; // receive side: inv_stag is meaningful
+  WrOp op = WrOp::Send;          // send side
+  bool with_invalidate = false;  // receive side: inv_stag is meaningful
   bool solicited = false;
   std::uint32_t byte_len = 0;
   std::uint32_t inv_stag = 0;

@@ -1,0 +1,189 @@
+// Admission: every check that can be made before a segment is taken, without changing anything (D2,
+// E-5).
+#include "ddp_rdma/serial.h"
+#include "ddp_rdma/stream.h"
+
+namespace urnic::ddp {
+namespace {
+
+// A Write of the common form, told by its two control octets (reserved bits are not looked at).
+bool is_write(ByteView ulpdu) {
+  return ulpdu.size() >= kTaggedHeader && (ulpdu[0] & 0x83) == 0x81 && (ulpdu[1] & 0xcf) == 0x40;
+}
+
+// The one contiguous destination of [mo, mo + len) in a receive's SGEs, if it is one. False when an
+// SGE that is needed may not be written.
+bool resolve_receive(const Stream& s, std::uint32_t msn, std::uint64_t mo, std::uint32_t len,
+                     std::uint8_t** direct) {
+  std::uint64_t skip = mo;
+  std::uint32_t left = len;
+  for (const Sge& sge : s.rq.sges(msn)) {
+    if (skip >= sge.length) {
+      skip -= sge.length;
+      continue;
+    }
+    const auto memory = resolve_sge(*s.memory, sge, s.config.pd, true);
+    if (memory.data() == nullptr) return false;
+    const auto n = static_cast<std::uint32_t>(sge.length - skip);
+    if (n >= left) {
+      if (left == len) *direct = memory.data() + skip;
+      return true;
+    }
+    left -= n;
+    skip = 0;
+  }
+  return left == 0;
+}
+
+void violate(Admission& a, Violation v) {
+  a.what = Admit::Violate;
+  a.violation = v;
+}
+
+}  // namespace
+
+Admitter::Admitter(const Stream& stream, bool in_order)
+    : s_(&stream),
+      in_order_(in_order),
+      send_msn_(stream.next_send_msn()),
+      read_msn_(stream.next_read_msn()),
+      send_mo_(stream.mo_msn == stream.next_send_msn() ? stream.send_mo : 0),
+      reads_(stream.sender.outstanding_reads()) {}
+
+Admission Admitter::next(ByteView ulpdu) {
+  Admission a;
+  a.in_order = in_order_;
+  if (is_write(ulpdu)) {  // the hot case: straight to its fields
+    SegmentHeader& h = a.segment.header;
+    h.op = Opcode::Write;
+    h.last = (ulpdu[0] & 0x40) != 0;
+    h.stag = load_be32(ulpdu.data() + 2);
+    h.to = load_be64(ulpdu.data() + 6);
+    a.segment.payload = ulpdu.subspan(kTaggedHeader);
+    admit_write(a);
+    return a;
+  }
+  const auto parsed = parse_segment(ulpdu);
+  if (!parsed) {
+    violate(a, parsed.error());
+    return a;
+  }
+  a.segment = *parsed;
+  switch (a.segment.header.op) {
+    case Opcode::Write:
+      admit_write(a);
+      break;
+    case Opcode::ReadResponse:
+      admit_read_response(a);
+      break;
+    case Opcode::ReadRequest:
+      admit_read_request(a);
+      break;
+    case Opcode::Terminate:
+      a.what = Admit::Place;
+      break;  // there is always room for one
+    default:
+      admit_send(a);
+      break;
+  }
+  return a;
+}
+
+void Admitter::admit_write(Admission& a) const {
+  const SegmentHeader& h = a.segment.header;
+  a.what = Admit::Place;
+  if (a.segment.payload.empty()) return;  // STag and TO are not looked at (RFC 5041, 5.1)
+  a.violation = check_write(*s_->memory, h.stag, h.to, a.segment.payload.size(), s_->config.pd,
+                            s_->config.id);
+  if (a.violation != Violation::None) {
+    a.what = Admit::Violate;
+    return;
+  }
+  const Region* r = s_->memory->find(h.stag);
+  a.direct = r->base + (h.to - r->to);
+}
+
+void Admitter::admit_send(Admission& a) {
+  const SegmentHeader& h = a.segment.header;
+  const auto len = static_cast<std::uint32_t>(a.segment.payload.size());
+  if (in_order_) {
+    if (h.msn != send_msn_) return violate(a, Violation::UntaggedMsnRange);
+  } else if (msn_distance(h.msn, s_->next_send_msn()) < 0) {
+    return violate(a, Violation::UntaggedMsnRange);
+  }
+  if (!s_->rq.has(h.msn)) {  // the WQE of that MSN is not posted (yet)
+    a.what = Admit::NoReceive;
+    return;
+  }
+  const ReceiveWqe& w = s_->rq.wqe(h.msn);
+  if (h.mo > w.capacity) return violate(a, Violation::UntaggedMo);
+  if (len > w.capacity - h.mo) return violate(a, Violation::UntaggedTooLong);
+  // Contiguity is known only of messages no part of which came out of order.
+  if (in_order_ && h.mo != send_mo_ && msn_distance(h.msn, s_->mo_unchecked) > 0) {
+    return violate(a, Violation::UntaggedMo);
+  }
+  if (len != 0 && !resolve_receive(*s_, h.msn, h.mo, len, &a.direct)) {
+    return violate(a, Violation::LocalCatastrophic);  // the consumer's own memory is not there
+  }
+  a.what = Admit::Place;
+  if (h.last) {
+    ++send_msn_;
+    send_mo_ = 0;
+  } else {
+    send_mo_ = h.mo + len;
+  }
+}
+
+void Admitter::admit_read_request(Admission& a) {
+  const SegmentHeader& h = a.segment.header;
+  if (in_order_) {
+    if (h.msn != read_msn_) return violate(a, Violation::UntaggedMsnRange);
+    ++read_msn_;
+  } else if (msn_distance(h.msn, s_->next_read_msn()) < 0) {
+    return violate(a, Violation::UntaggedMsnRange);
+  }
+  if (!s_->inbound_reads.has_room(h.msn)) return violate(a, Violation::ReadQueueFull);
+  a.what = Admit::Place;
+}
+
+// In order, a response must be that of the oldest read, follow what came of it before, and end
+// where the read ends.
+Violation Admitter::check_response_order(const SegmentHeader& h, std::uint32_t len) {
+  Sender::ReadCursor after = reads_;
+  std::uint32_t sink = 0, size = 0;
+  if (!s_->sender.next_read(&after, &sink, &size)) return Violation::UnexpectedOpcode;
+  if (len != 0 && h.stag != sink) return Violation::TaggedInvalidStag;
+  const Region* r = s_->memory->find(sink);
+  const bool known = r != nullptr && !r->out_of_order;
+  const std::uint32_t progress = response_begun_ ? response_progress_ : known ? r->progress : 0;
+  if (known && len != 0 && h.to != progress) return Violation::TaggedBounds;
+  if (h.last) {
+    if ((known || size == 0) && progress + len != size) return Violation::TaggedBounds;
+    reads_ = after;
+    response_begun_ = false;
+  } else {
+    response_begun_ = true;
+    response_progress_ = progress + len;
+  }
+  return Violation::None;
+}
+
+void Admitter::admit_read_response(Admission& a) {
+  const SegmentHeader& h = a.segment.header;
+  const auto len = static_cast<std::uint32_t>(a.segment.payload.size());
+  Violation v = Violation::None;
+  const Region* r = nullptr;
+  if (len != 0) {
+    v = check_read_response(*s_->memory, h.stag, h.to, len, s_->config.id);
+    if (v != Violation::None) return violate(a, v);
+    r = s_->memory->find(h.stag);
+    // The message is as long as the request asked for (RFC 5040, 5.2.2: sink MAY check).
+    if (h.last && h.to + len != r->length) return violate(a, Violation::TaggedBounds);
+  }
+  if (in_order_) v = check_response_order(h, len);
+  if (v != Violation::None) return violate(a, v);
+  a.what = Admit::Place;
+  if (r != nullptr && r->base != nullptr) a.direct = r->base + h.to;
+}
+
+}  // namespace urnic::ddp

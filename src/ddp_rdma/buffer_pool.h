@@ -1,0 +1,38 @@
+// Scratch memory of the streams of one device: blocks of a power of two, given back when a stream
+// is idle so that an idle connection owns none (P7), and cached here so that a busy one allocates
+// nothing (D3). Owned by one engine; not thread safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace urnic::ddp {
+
+class BufferPool {
+ public:
+  static constexpr unsigned kMinShift = 12;  // 4 KiB
+  static constexpr unsigned kMaxShift = 26;  // 64 MiB
+
+  // `cache_limit`: octets kept for reuse; what is given back beyond it goes to the system.
+  explicit BufferPool(std::size_t cache_limit = 32u << 20) : cache_limit_(cache_limit) {}
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  // 1 << shift octets, aligned to 64; contents undefined.
+  std::uint8_t* take(unsigned shift);
+  void give(std::uint8_t* block, unsigned shift);
+
+  std::size_t in_use() const { return in_use_; }  // octets taken and not given back
+  std::size_t cached() const { return cached_; }
+
+ private:
+  std::array<std::vector<std::uint8_t*>, kMaxShift - kMinShift + 1> free_;
+  std::size_t cache_limit_;
+  std::size_t cached_ = 0;
+  std::size_t in_use_ = 0;
+};
+
+}  // namespace urnic::ddp

@@ -1,0 +1,99 @@
+// Delivery (9.3, 9.4): what placed messages mean once everything before them has come.
+#include "ddp_rdma/stream.h"
+
+namespace urnic::ddp::detail {
+namespace {
+
+bool invalidates(Opcode op) {
+  return op == Opcode::SendInv || op == Opcode::SendSeInv;
+}
+bool solicited(Opcode op) {
+  return op == Opcode::SendSe || op == Opcode::SendSeInv;
+}
+
+ByteView header_bytes(Stream& s, const SegmentHeader& h) {
+  return {s.memory->header_scratch(), emit_header(h, s.memory->header_scratch())};
+}
+
+}  // namespace
+
+Violation deliver_send(Stream& s, Completion* c, ByteView* offending) {
+  const std::uint32_t msn = s.rq.head();
+  // Out of order a peer may have ended one message twice and another never.
+  if (s.rq.posted() == 0 || !s.rq.wqe(msn).ended) return Violation::UntaggedMsnRange;
+  const ReceiveWqe& w = s.rq.wqe(msn);
+  if (invalidates(w.op)) {
+    const auto result = s.memory->invalidate(w.inv_stag, s.config.pd, s.config.id);
+    if (result != MemoryTable::Invalidate::Ok) {
+      SegmentHeader h;
+      h.op = w.op;
+      h.last = true;
+      h.inv_stag = w.inv_stag;
+      h.qn = kQnSend;
+      h.msn = msn;
+      h.mo = w.last_mo;
+      *offending = header_bytes(s, h);
+      return result == MemoryTable::Invalidate::Other ? Violation::InvalidateOther
+                                                      : Violation::InvalidateUnknown;
+    }
+    c->with_invalidate = true;
+    c->inv_stag = w.inv_stag;
+  }
+  c->wr_id = w.wr_id;
+  c->receive = true;
+  c->solicited = solicited(w.op);
+  c->byte_len = w.byte_len;
+  s.rq.pop();
+  return Violation::None;
+}
+
+Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending) {
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const std::uint32_t msn = s.inbound_reads.next();
+    const ReadRequest* q = s.inbound_reads.to_deliver();
+    if (q == nullptr) return Violation::UntaggedMsnRange;
+    if (q->size != 0) {  // zero-length: the source is not looked at (RFC 5040, 5.2.1)
+      const Violation v = check_read_source(*s.memory, q->source_stag, q->source_to, q->size,
+                                            s.config.pd, s.config.id);
+      if (v != Violation::None) {
+        SegmentHeader h;
+        h.op = Opcode::ReadRequest;
+        h.last = true;
+        h.qn = kQnReadRequest;
+        h.msn = msn;
+        h.read = *q;
+        *offending = header_bytes(s, h);
+        return v;
+      }
+    }
+    s.inbound_reads.announce();
+  }
+  return Violation::None;
+}
+
+void deliver_terminate(Stream& s) {
+  s.terminate_received = true;
+}
+
+bool flush_receive(Stream& s, Status* first, Completion* c) {
+  if (s.rq.posted() == 0) return false;
+  const std::uint32_t msn = s.rq.head();
+  *c = Completion{};
+  c->wr_id = s.rq.wqe(msn).wr_id;
+  c->receive = true;
+  c->status = Status::Flushed;
+  if (*first == Status::LocalLength) {
+    c->status = Status::LocalLength;
+  } else if (*first == Status::LocalProtection) {
+    for (const Sge& sge : s.rq.sges(msn)) {
+      if (resolve_sge(*s.memory, sge, s.config.pd, true).data() == nullptr) {
+        c->status = Status::LocalProtection;
+      }
+    }
+  }
+  *first = Status::Flushed;  // only the oldest is at fault
+  s.rq.pop();
+  return true;
+}
+
+}  // namespace urnic::ddp::detail

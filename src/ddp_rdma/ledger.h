@@ -1,0 +1,78 @@
+// The ledger: which FPDU lies where in the outgoing stream, from the moment it is cut until it is
+// acknowledged (D5). A ring of small records in stream order; memory is the pool's and is given
+// back when the ring is empty.
+#pragma once
+
+#include <cstdint>
+
+#include "base/stream_offset.h"
+#include "ddp_rdma/buffer_pool.h"
+
+namespace urnic::ddp {
+
+enum class RecordKind : std::uint8_t {
+  Raw,       // octets that are not FPDUs (MPA frames); always kept
+  Control,   // a ready ULPDU, or a Read Request; always kept
+  Message,   // part of a Send or Write: rebuilt from its WQE, unless kept
+  Response,  // part of a Read Response: kept when first built (E-22)
+};
+
+enum RecordFlag : std::uint8_t {
+  kRecordLast = 1,    // the message ends here
+  kRecordFilled = 2,  // has been handed to TCP at least once
+  kRecordOnAck = 4,   // its WQE is done when this is acknowledged
+};
+
+struct Record {
+  std::uint32_t begin = 0;    // low half of the stream offset of its first octet
+  std::uint32_t wire = 0;     // octets in the stream
+  std::uint32_t owner = 0;    // Message: sequence number of the WQE. Response: MSN of the request
+  std::uint32_t offset = 0;   // of the payload in the message
+  std::uint32_t payload = 0;  // octets of it
+  RecordKind kind = RecordKind::Raw;
+  std::uint8_t flags = 0;
+  std::uint8_t* kept = nullptr;  // copy of the whole, in KeptBytes
+};
+static_assert(sizeof(Record) == 32);
+
+class Ledger {
+ public:
+  explicit Ledger(BufferPool* pool) : pool_(pool) {}
+  ~Ledger() { release(); }
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  bool empty() const { return head_ == tail_; }
+  std::uint32_t size() const { return tail_ - head_; }
+  // 0 is the oldest.
+  Record& operator[](std::uint32_t i) { return records_[(head_ + i) & mask_]; }
+  Record& front() { return records_[head_ & mask_]; }
+  const Record& front() const { return records_[head_ & mask_]; }
+  Record& back() { return records_[(tail_ - 1) & mask_]; }
+
+  Record& push(const Record& record) {
+    if (records_ == nullptr || size() > mask_) grow();
+    Record& r = records_[tail_++ & mask_];
+    r = record;
+    return r;
+  }
+  void pop() {
+    ++head_;
+    if (empty()) release();
+  }
+
+  // Position of the record that holds octet `at`, which must lie within the ledger.
+  std::uint32_t find(std::uint32_t at);
+
+ private:
+  void grow();
+  void release();
+
+  BufferPool* pool_;
+  Record* records_ = nullptr;
+  std::uint32_t mask_ = 0;
+  std::uint32_t head_ = 0, tail_ = 0;
+  std::uint32_t hint_ = 0;  // absolute position of the record found last
+};
+
+}  // namespace urnic::ddp

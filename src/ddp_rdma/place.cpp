@@ -1,0 +1,159 @@
+// Placement (9.1): payload to its destination, Read Requests to their entries. Everything here may
+// be repeated with the same result, since a downgrade forgets what was placed out of order.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "ddp_rdma/serial.h"
+#include "ddp_rdma/stream.h"
+
+namespace urnic::ddp {
+namespace {
+
+constexpr std::size_t kTail = 64;
+
+// Programs poll the last octet of a message: the last 64 octets are stored after the rest, and of
+// those the last ones (up to eight) in one store after the others (E-13). On a machine that orders
+// stores a compiler barrier is enough; elsewhere the fence is real.
+void store_barrier() {
+  std::atomic_thread_fence(std::memory_order_release);
+}
+
+void copy_small(std::uint8_t* dst, const std::uint8_t* src, std::size_t n) {
+  if (n > 8) {
+    std::memcpy(dst, src, n - 8);
+    store_barrier();
+    std::memcpy(dst + n - 8, src + n - 8, 8);
+  } else if (n == 8) {
+    std::memcpy(dst, src, 8);
+  } else if (n >= 4) {
+    std::memcpy(dst, src, 4);
+    store_barrier();
+    std::memcpy(dst + n - 4, src + n - 4, 4);
+  } else {
+    for (std::size_t i = 0; i < n; ++i) {
+      dst[i] = src[i];
+      store_barrier();
+    }
+  }
+}
+
+void copy_payload(std::uint8_t* dst, const std::uint8_t* src, std::size_t n) {
+  if (n > kTail) {
+    std::memcpy(dst, src, n - kTail);
+    store_barrier();
+    dst += n - kTail;
+    src += n - kTail;
+    std::memcpy(dst, src, kTail - 8);
+    store_barrier();
+    std::memcpy(dst + kTail - 8, src + kTail - 8, 8);
+    return;
+  }
+  copy_small(dst, src, n);
+}
+
+// Writes `payload` from `skip` octets on into `count` pieces. A piece's memory is asked for only
+// when an octet goes there.
+template <class Length, class Memory>
+void scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& length,
+             Memory&& memory) {
+  for (std::size_t i = 0; i < count && !payload.empty(); ++i) {
+    if (skip >= length(i)) {
+      skip -= length(i);
+      continue;
+    }
+    const std::span<std::uint8_t> piece = memory(i);
+    if (piece.size() <= skip) return;  // was admitted, so this does not happen
+    const std::size_t n = std::min<std::size_t>(payload.size(), piece.size() - skip);
+    copy_payload(piece.data() + skip, payload.data(), n);
+    payload = payload.subspan(n);
+    skip = 0;
+  }
+}
+
+MessageCounts place_send(Stream& s, const Admission& a) {
+  const SegmentHeader& h = a.segment.header;
+  const ByteView payload = a.segment.payload;
+  if (a.direct != nullptr) {
+    copy_payload(a.direct, payload.data(), payload.size());
+  } else if (!payload.empty()) {
+    const auto sges = s.rq.sges(h.msn);
+    scatter(
+        payload, h.mo, sges.size(), [&](std::size_t i) { return sges[i].length; },
+        [&](std::size_t i) { return resolve_sge(*s.memory, sges[i], s.config.pd, true); });
+  }
+  const auto len = static_cast<std::uint32_t>(payload.size());
+  if (a.in_order) {
+    s.mo_msn = h.last ? h.msn + 1 : h.msn;
+    s.send_mo = h.last ? 0 : h.mo + len;
+  } else if (msn_distance(h.msn, s.mo_unchecked) > 0) {
+    s.mo_unchecked = h.msn;
+  }
+  MessageCounts counts;
+  if (h.last) {
+    ReceiveWqe& w = s.rq.wqe(h.msn);
+    w.byte_len = h.mo + len;
+    w.last_mo = h.mo;
+    w.inv_stag = h.inv_stag;
+    w.op = h.op;
+    w.ended = true;
+    counts.sends = 1;
+  }
+  return counts;
+}
+
+MessageCounts place_read_response(Stream& s, const Admission& a) {
+  const SegmentHeader& h = a.segment.header;
+  const ByteView payload = a.segment.payload;
+  MessageCounts counts;
+  counts.read_responses = h.last ? 1 : 0;
+  Region* r = s.memory->find_mutable(h.stag);
+  const bool sink = r != nullptr && r->kind == Region::Kind::ReadSink && r->stream == s.config.id;
+  if (!sink) return counts;  // zero-length: its STag means nothing
+  if (a.direct != nullptr) {
+    copy_payload(a.direct, payload.data(), payload.size());
+  } else if (!payload.empty()) {
+    const auto& pieces = *r->pieces;
+    scatter(
+        payload, h.to, pieces.size(), [&](std::size_t i) { return pieces[i].size(); },
+        [&](std::size_t i) { return pieces[i]; });
+  }
+  if (!a.in_order) {
+    r->out_of_order = true;
+  } else if (!payload.empty()) {
+    r->progress = static_cast<std::uint32_t>(h.to + payload.size());
+  }
+  if (h.last) r->ended = true;
+  return counts;
+}
+
+}  // namespace
+
+MessageCounts place(Stream& s, const Admission& a) {
+  const SegmentHeader& h = a.segment.header;
+  switch (h.op) {
+    case Opcode::Write:
+      if (a.direct != nullptr) {
+        copy_payload(a.direct, a.segment.payload.data(), a.segment.payload.size());
+      }
+      return {};
+    case Opcode::ReadResponse:
+      return place_read_response(s, a);
+    case Opcode::ReadRequest: {
+      s.inbound_reads.place(h.msn, h.read);
+      MessageCounts counts;
+      counts.read_requests = 1;
+      return counts;
+    }
+    case Opcode::Terminate: {  // recorded now, acted on when delivered
+      s.terminate.info = parse_terminate(a.segment.payload);
+      MessageCounts counts;
+      counts.terminates = 1;
+      return counts;
+    }
+    default:
+      return place_send(s, a);
+  }
+}
+
+}  // namespace urnic::ddp

@@ -1,0 +1,67 @@
+#include "ddp_rdma/read_queue.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace urnic::ddp {
+namespace {
+
+unsigned shift_for(std::size_t octets) {
+  return std::max<unsigned>(BufferPool::kMinShift,
+                            static_cast<unsigned>(std::bit_width(octets - 1)));
+}
+
+}  // namespace
+
+ReadQueue::ReadQueue(BufferPool* pool, std::uint32_t first_msn)
+    : pool_(pool), oldest_(first_msn), response_(first_msn), ready_end_(first_msn) {}
+
+ReadQueue::~ReadQueue() {
+  release();
+}
+
+void ReadQueue::set_limit(std::uint16_t ird) {
+  if (!empty()) return;
+  limit_ = ird;
+  mask_ = std::bit_ceil(std::max<std::uint32_t>(ird, 1)) - 1;
+}
+
+void ReadQueue::reset(std::uint32_t first_msn) {
+  release();
+  oldest_ = response_ = ready_end_ = first_msn;
+}
+
+void ReadQueue::release() {
+  if (entries_ == nullptr) return;
+  pool_->give(reinterpret_cast<std::uint8_t*>(entries_),
+              shift_for((std::size_t{mask_} + 1) * sizeof(Entry)));
+  entries_ = nullptr;
+  live_ = 0;
+}
+
+void ReadQueue::place(std::uint32_t msn, const ReadRequest& request) {
+  if (entries_ == nullptr) {
+    const std::size_t count = std::size_t{mask_} + 1;
+    entries_ = reinterpret_cast<Entry*>(pool_->take(shift_for(count * sizeof(Entry))));
+    for (std::size_t i = 0; i < count; ++i) ::new (entries_ + i) Entry{{}, false};
+  }
+  Entry& e = entry(msn);
+  if (!e.placed) ++live_;
+  e.request = request;
+  e.placed = true;
+}
+
+const ReadRequest* ReadQueue::to_deliver() const {
+  if (entries_ == nullptr || ready_end_ - oldest_ >= limit_) return nullptr;
+  const Entry& e = entry(ready_end_);
+  return e.placed ? &e.request : nullptr;
+}
+
+void ReadQueue::finish_oldest() {
+  entry(oldest_).placed = false;
+  ++oldest_;
+  if (--live_ == 0) release();
+}
+
+}  // namespace urnic::ddp

@@ -1,0 +1,70 @@
+// Read Queue 214: inbound Read Requests, circular by MSN (Fig 11, R-89..R-92). A request is placed
+// into the entry its MSN names, in any order; the doorbell makes entries ready strictly in order;
+// an entry is free again when the last octet of its response has been acknowledged.
+//
+//   oldest            next_response           ready_end            oldest + limit
+//      | being sent, or sent | ready, waiting     | placed or empty       |
+#pragma once
+
+#include <cstdint>
+
+#include "ddp_rdma/buffer_pool.h"
+#include "ddp_rdma/header.h"
+
+namespace urnic::ddp {
+
+class ReadQueue {
+ public:
+  struct Entry {
+    ReadRequest request;
+    bool placed;
+  };
+
+  // `pool` lends the entries while there are any.
+  explicit ReadQueue(BufferPool* pool, std::uint32_t first_msn = 1);
+  ~ReadQueue();
+  ReadQueue(const ReadQueue&) = delete;
+  ReadQueue& operator=(const ReadQueue&) = delete;
+
+  // Negotiated IRD; only while empty.
+  void set_limit(std::uint16_t ird);
+  std::uint16_t limit() const { return limit_; }
+  void reset(std::uint32_t first_msn = 1);
+
+  std::uint32_t oldest() const { return oldest_; }           // oldest unfinished
+  std::uint32_t next() const { return ready_end_; }          // next to be delivered
+  std::uint32_t next_response() const { return response_; }  // next to be answered
+  std::uint32_t ready() const { return ready_end_ - response_; }
+  bool empty() const { return entries_ == nullptr; }
+
+  // Is there an entry for `msn`, [next(), oldest() + limit)?
+  bool has_room(std::uint32_t msn) const {
+    return msn - oldest_ < limit_ && msn - oldest_ >= ready_end_ - oldest_;
+  }
+
+  // Write the request into its entry (has_room(msn)); may be repeated.
+  void place(std::uint32_t msn, const ReadRequest& request);
+  // The entry to be delivered next, nullptr when it was never placed.
+  const ReadRequest* to_deliver() const;
+  // Doorbell for that one.
+  void announce() { ++ready_end_; }
+  // The request a response is being built for: [oldest, ready_end).
+  const ReadRequest& request(std::uint32_t msn) const { return entry(msn).request; }
+  // The response to next_response() has been started.
+  void start_response() { ++response_; }
+  // The oldest response is acknowledged.
+  void finish_oldest();
+
+ private:
+  Entry& entry(std::uint32_t msn) const { return entries_[msn & mask_]; }
+  void release();
+
+  BufferPool* pool_;
+  Entry* entries_ = nullptr;
+  std::uint32_t mask_ = 0;
+  std::uint16_t limit_ = 0;
+  std::uint16_t live_ = 0;  // placed and not finished
+  std::uint32_t oldest_, response_, ready_end_;
+};
+
+}  // namespace urnic::ddp

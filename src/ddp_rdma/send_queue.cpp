@@ -1,0 +1,75 @@
+#include "ddp_rdma/send_queue.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+namespace urnic::ddp {
+namespace {
+
+constexpr std::uint32_t kLine = 64;
+
+std::uint32_t stride_for(std::uint32_t max_sge, std::uint32_t max_inline) {
+  const std::uint32_t tail = std::max<std::uint32_t>(max_sge * sizeof(Sge), max_inline);
+  return (static_cast<std::uint32_t>(sizeof(SendWqe)) + tail + kLine - 1) & ~(kLine - 1);
+}
+
+bool known(WrOp op) {
+  return op <= WrOp::LocalInv;
+}
+bool carries_inline(WrOp op) {
+  return op == WrOp::Send || op == WrOp::SendInv || op == WrOp::Write;
+}
+
+}  // namespace
+
+SendQueue::SendQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t max_inline)
+    : max_wr_(std::min(max_wr, 1u << 24)),
+      max_inline_(std::min(max_inline, 1u << 16)),
+      mask_(std::bit_ceil(std::max(max_wr_, 1u)) - 1),
+      stride_(stride_for(std::min(max_sge, kMaxSges), max_inline_)),
+      max_sge_(static_cast<std::uint8_t>(std::min(max_sge, kMaxSges))) {}
+
+Post SendQueue::post(const SendWr& wr) {
+  if (!known(wr.op)) return Post::BadOp;
+  const bool inlined = (wr.flags & kInline) != 0;
+  if (inlined && !carries_inline(wr.op)) return Post::BadOp;
+  const std::span<const Sge> sges = wr.op == WrOp::LocalInv ? std::span<const Sge>() : wr.sges;
+  if (sges.size() > max_sge_) return Post::TooManySges;
+  std::uint64_t length = 0;
+  for (const Sge& sge : sges) length += sge.length;
+  if (inlined && length > max_inline_) return Post::InlineTooLong;
+  if (length > kMaxMessage) return Post::TooLong;
+  if (tail_ - head_ >= max_wr_) return Post::Full;
+  if (!slots_) {
+    const std::size_t octets = (std::size_t{mask_} + 1) * stride_;
+    slots_.reset(static_cast<std::byte*>(::operator new (octets, std::align_val_t{kLine})));
+  }
+  std::byte* at = slot(tail_);
+  auto* w = ::new (at) SendWqe;
+  w->wr_id = wr.wr_id;
+  w->remote_to = wr.remote_to;
+  w->stag = wr.op == WrOp::Write || wr.op == WrOp::Read ? wr.remote_stag : wr.inv_stag;
+  w->length = static_cast<std::uint32_t>(length);
+  w->op = wr.op;
+  w->flags = wr.flags;
+  std::byte* payload = at + sizeof(SendWqe);
+  if (inlined) {
+    for (const Sge& sge : sges) {
+      if (sge.length == 0) continue;
+      std::memcpy(payload, reinterpret_cast<const void*>(sge.addr), sge.length);
+      payload += sge.length;
+    }
+  } else {
+    w->num_sge = static_cast<std::uint8_t>(sges.size());
+    for (const Sge& sge : sges) {
+      ::new (payload) Sge(sge);
+      payload += sizeof(Sge);
+    }
+  }
+  ++tail_;
+  return Post::Ok;
+}
+
+}  // namespace urnic::ddp

@@ -1,0 +1,150 @@
+// Bytes of the outgoing stream: FPDUs built from registered memory in one pass, copies kept where
+// rebuilding could change octets the peer may already hold (E-20..E-22).
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/fused.h"
+#include "base/inet_checksum.h"
+#include "ddp_rdma/sender.h"
+#include "mpa/builder.h"
+
+namespace urnic::ddp {
+namespace {
+
+Opcode opcode_of(const SendWqe& w) {
+  const bool solicited = (w.flags & kSolicited) != 0;
+  switch (w.op) {
+    case WrOp::Write:
+      return Opcode::Write;
+    case WrOp::SendInv:
+      return solicited ? Opcode::SendSeInv : Opcode::SendInv;
+    default:
+      return solicited ? Opcode::SendSe : Opcode::Send;
+  }
+}
+
+}  // namespace
+
+// The memory of a Message record, piece by piece. Regions are looked up anew each time: one that
+// was deregistered without detach_region is noticed, one that was only invalidated still holds our
+// data.
+bool Sender::gather(const Record& r, ByteView* pieces, std::uint32_t* count) {
+  const SendWqe& w = sq_.wqe(r.owner);
+  *count = 0;
+  if (r.payload == 0) return true;
+  if ((w.flags & kInline) != 0) {
+    pieces[(*count)++] = sq_.inline_payload(r.owner).subspan(r.offset, r.payload);
+    return true;
+  }
+  std::uint32_t skip = r.offset, left = r.payload;
+  for (const Sge& sge : sq_.sges(r.owner)) {
+    if (skip >= sge.length) {
+      skip -= sge.length;
+      continue;
+    }
+    const Region* region = memory_->find_registered(sge.lkey);
+    if (region == nullptr) return false;
+    const std::uint64_t offset = sge.addr - region->to;
+    if (offset > region->length || sge.length > region->length - offset) return false;
+    const std::uint32_t n = std::min(left, sge.length - skip);
+    pieces[(*count)++] = {region->base + offset + skip, n};
+    left -= n;
+    if (left == 0) return true;
+    skip = 0;
+  }
+  return false;
+}
+
+bool Sender::build(const Record& r, std::uint8_t* dst, std::uint32_t* sum) {
+  SegmentHeader h;
+  std::array<ByteView, kMaxSges> pieces;
+  std::uint32_t count = 0;
+  h.last = (r.flags & kRecordLast) != 0;
+  if (r.kind == RecordKind::Message) {
+    const SendWqe& w = sq_.wqe(r.owner);
+    if (!gather(r, pieces.data(), &count)) return false;
+    h.op = opcode_of(w);
+    if (w.op == WrOp::Write) {
+      h.stag = w.stag;
+      h.to = w.remote_to + r.offset;
+    } else {
+      h.inv_stag = w.stag;
+      h.qn = kQnSend;
+      h.msn = w.msn;
+      h.mo = r.offset;
+    }
+  } else {
+    const ReadRequest& q = inbound_->request(r.owner);
+    h.op = Opcode::ReadResponse;
+    h.stag = q.sink_stag;
+    h.to = q.sink_to + r.offset;
+    if (r.payload != 0) {
+      const std::uint64_t at = q.source_to + r.offset;
+      const Violation v = check_read_source(*memory_, q.source_stag, at, r.payload, pd_, stream_);
+      if (v != Violation::None) return false;
+      const Region* region = memory_->find(q.source_stag);
+      pieces[count++] = {region->base + (at - region->to), r.payload};
+    }
+  }
+  std::uint8_t header[kMaxHeader];
+  const std::uint32_t header_len = emit_header(h, header);
+  *sum = mpa::build_fpdu(dst, {header, header_len}, {pieces.data(), count}, crc_).sum;
+  return true;
+}
+
+// The record's octets become a copy; `*sum` is that of all of them.
+bool Sender::capture(Record& r, std::uint32_t* sum) {
+  std::uint8_t* block = kept_.allocate(r.wire);
+  if (!build(r, block, sum)) {
+    kept_.free(block);
+    return false;
+  }
+  r.kept = block;
+  return true;
+}
+
+// First time in TCP's hands: a request that is kept is done once all of it is (E-23).
+void Sender::note_filled(Record& r) {
+  if ((r.flags & kRecordFilled) != 0) return;
+  r.flags |= kRecordFilled;
+  if (r.kind != RecordKind::Message) return;
+  SendWqe& w = sq_.wqe(r.owner);
+  if (w.kept && --w.unfilled == 0 && w.whole) finish(r.owner);
+}
+
+std::uint32_t Sender::fill(StreamOffset begin, std::uint32_t len, std::uint8_t* dst, bool* ok) {
+  *ok = false;
+  if (len == 0 || !holds(begin) || end_ - begin < len) return 0;
+  std::uint32_t i = ledger_.find(static_cast<std::uint32_t>(begin.value()));
+  std::uint32_t skip = static_cast<std::uint32_t>(begin.value()) - ledger_[i].begin;
+  std::uint64_t total = 0;
+  for (std::uint32_t at = 0; at < len; skip = 0, ++i) {
+    Record& r = ledger_[i];
+    const std::uint32_t n = std::min(len - at, r.wire - skip);
+    const bool whole = n == r.wire;
+    std::uint32_t sum = 0;
+    if (r.kept != nullptr) {
+      sum = fused_copy_sum(dst + at, {r.kept + skip, n});
+    } else if (whole && r.kind == RecordKind::Message && !sq_.wqe(r.owner).kept) {
+      if (!build(r, dst + at, &sum)) return 0;
+    } else {
+      if (!capture(r, &sum)) return 0;
+      if (whole) {
+        std::memcpy(dst + at, r.kept, n);
+      } else {
+        sum = fused_copy_sum(dst + at, {r.kept + skip, n});
+      }
+    }
+    note_filled(r);
+    // A piece that begins at an odd offset adds with its octets swapped (RFC 1071, 2 (B)).
+    total += (at & 1) != 0 ? __builtin_bswap16(inet_fold(sum)) : sum;
+    at += n;
+  }
+  sent_ = std::max(sent_, begin + len);
+  *ok = true;
+  total = (total & 0xffffffffu) + (total >> 32);
+  return static_cast<std::uint32_t>((total & 0xffffffffu) + (total >> 32));
+}
+
+}  // namespace urnic::ddp
