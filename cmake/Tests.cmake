@@ -1,1 +1,14 @@
-# whole-tree tests
+# Tests of the tree as a whole: what no compiler checks.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+function(urnic_tree_test name)
+  add_test(NAME tree.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  # 77: the tool it needs is missing; the reason is printed.
+  set_tests_properties(tree.${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS tree)
+endfunction()
+
+urnic_tree_test(includes ${Python3_EXECUTABLE} tools/check-includes)
+urnic_tree_test(includes-catches-breach ${Python3_EXECUTABLE} tests/tools/check_includes_test.py)
+urnic_tree_test(words ${Python3_EXECUTABLE} tools/check-words)
+urnic_tree_test(words-catches-breach ${Python3_EXECUTABLE} tests/tools/check_words_test.py)
+urnic_tree_test(format tools/check-format)

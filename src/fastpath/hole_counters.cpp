@@ -66,4 +66,8 @@ void HoleCounters::discard() {
   holes_.clear();
 }
 
+void HoleCounters::trim() {
+  if (holes_.empty()) std::vector<ddp::MessageCounts>().swap(holes_);
+}
+
 }  // namespace urnic::fastpath

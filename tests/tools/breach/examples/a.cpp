@@ -1,0 +1,3 @@
+#include <cstdio>
+#include <urnic/verbs.h>
+#include "engine/engine.h"  // breach: examples include only

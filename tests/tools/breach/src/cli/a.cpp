@@ -1,0 +1,2 @@
+#include "tcp/tcb.h"  // breach: cli must not include tcp
+#include <iostream>

@@ -1,0 +1,2 @@
+#include "fastpath/in_logic.h"  // breach: ddp_rdma must not include fastpath
+#include <urnic/verbs.h>        // breach: ddp_rdma must not include public

@@ -1,0 +1,1 @@
+// breach: gossip is not a room

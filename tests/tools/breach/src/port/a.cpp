@@ -1,0 +1,2 @@
+#include "tcp/segment.h"  // breach: port must not include tcp
+#include <unistd.h>

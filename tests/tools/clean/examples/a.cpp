@@ -1,0 +1,2 @@
+#include <iostream>
+#include <urnic/verbs.h>

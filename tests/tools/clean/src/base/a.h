@@ -1,0 +1,3 @@
+#include <thread>
+#include <immintrin.h>
+inline void pause() { std::this_thread::yield(); }
