@@ -30,7 +30,8 @@ class URNIC_API Config {
   // All defaults.
   Config();
 
-  // Defaults, then the file (`path`; empty: $URNIC_CONFIG, else $XDG_CONFIG_HOME/urnic/urnic.toml or
+  // Defaults, then the file (`path`; empty: $URNIC_CONFIG, else $XDG_CONFIG_HOME/urnic/urnic.toml
+  // or
   // ~/.config/urnic/urnic.toml if present), then the URNIC_* environment.
   // Errors name file, line and key.
   static Result<Config> load(std::string_view path = {});

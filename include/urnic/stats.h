@@ -17,10 +17,10 @@ URNIC_API const char* reason_label(std::size_t index);
 
 struct ConnectionStats {
   std::uint32_t qp_number = 0;
-  std::string local, peer;       // "address:port"
-  std::string state;             // TCP state, or "startup"
-  bool fast = false;             // ConnectionType 62 now
-  std::string slow_reason;       // why it is SLOW, empty when FAST
+  std::string local, peer;  // "address:port"
+  std::string state;        // TCP state, or "startup"
+  bool fast = false;        // ConnectionType 62 now
+  std::string slow_reason;  // why it is SLOW, empty when FAST
   bool crc = true;
   // FAST / SLOW
   std::uint64_t downgrades = 0, upgrades = 0, recovery_attempts = 0, immediate_dup_acks = 0;
@@ -32,8 +32,7 @@ struct ConnectionStats {
   // messages
   std::uint64_t writes_sent = 0, sends_sent = 0, reads_sent = 0, read_responses_sent = 0;
   std::uint64_t write_bytes_sent = 0, send_bytes_sent = 0, read_response_bytes_sent = 0;
-  std::uint64_t write_bytes_received = 0, send_bytes_received = 0,
-                read_response_bytes_received = 0;
+  std::uint64_t write_bytes_received = 0, send_bytes_received = 0, read_response_bytes_received = 0;
   std::uint64_t sends_received = 0, read_requests_received = 0, terminates_sent = 0,
                 terminates_received = 0;
   // TCP
@@ -64,8 +63,8 @@ URNIC_API std::string stats_to_json(const EngineStats&);
 // The other way round. Members that are missing are 0 or empty, unknown ones are ignored, so that
 // two versions can talk. Errors: not JSON, or a member of another type.
 URNIC_API Result<EngineStats> stats_from_json(std::string_view text);
-// Folder of this user's stat sockets, <pid>.sock or <pid>-<n>.sock each: $XDG_RUNTIME_DIR/urnic, else
-// /tmp/urnic-<uid>.
+// Folder of this user's stat sockets, <pid>.sock or <pid>-<n>.sock each: $XDG_RUNTIME_DIR/urnic,
+// else /tmp/urnic-<uid>.
 URNIC_API std::string stats_directory();
 
 }  // namespace urnic

@@ -24,12 +24,12 @@ enum class Errc {
   refused,           // RST to our SYN
   rejected,          // MPA Reply with R=1 (private data is available)
   timed_out,
-  reset,             // RST, TCP time-out or Terminate on an established connection
-  protocol,          // the peer broke MPA, DDP or RDMAP
-  closed,            // the object has been closed or its engine has stopped
+  reset,     // RST, TCP time-out or Terminate on an established connection
+  protocol,  // the peer broke MPA, DDP or RDMAP
+  closed,    // the object has been closed or its engine has stopped
   would_block,
-  wrong_state,       // the call does not fit the object's state
-  io,                // an operating system call failed
+  wrong_state,  // the call does not fit the object's state
+  io,           // an operating system call failed
   unsupported,
 };
 

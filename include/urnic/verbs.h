@@ -40,7 +40,7 @@ enum Access : std::uint32_t {
   access_local_write = 1,
   access_remote_write = 2,  // needs access_local_write
   access_remote_read = 4,
-  access_zero_based = 8,    // tagged offsets count from 0 instead of the virtual address
+  access_zero_based = 8,  // tagged offsets count from 0 instead of the virtual address
 };
 
 // ---- memory -----------------------------------------------------------------------------------
@@ -72,8 +72,8 @@ class URNIC_API MemoryRegion {
   // iWARP device).
   std::uint32_t lkey() const;
   std::uint32_t rkey() const { return lkey(); }
-  // What a peer puts into Sge-like "remote address" of a Write or Read: the virtual address, or 0 for
-  // a zero-based region.
+  // What a peer puts into Sge-like "remote address" of a Write or Read: the virtual address, or 0
+  // for a zero-based region.
   std::uint64_t remote_address() const;
   void deregister();
 
@@ -93,7 +93,11 @@ struct Sge {
 };
 
 enum class Opcode : std::uint8_t {
-  send, send_with_invalidate, write, read, local_invalidate,
+  send,
+  send_with_invalidate,
+  write,
+  read,
+  local_invalidate,
   receive,  // completions only
 };
 
@@ -108,10 +112,10 @@ struct SendRequest {
   std::uint64_t wr_id = 0;
   Opcode opcode = Opcode::send;
   std::uint32_t flags = send_signaled;
-  std::span<const Sge> sges;        // borrowed for the call
-  std::uint64_t remote_address = 0; // write, read
-  std::uint32_t rkey = 0;           // write, read
-  std::uint32_t invalidate_rkey = 0;// send_with_invalidate (the peer's), local_invalidate (ours)
+  std::span<const Sge> sges;          // borrowed for the call
+  std::uint64_t remote_address = 0;   // write, read
+  std::uint32_t rkey = 0;             // write, read
+  std::uint32_t invalidate_rkey = 0;  // send_with_invalidate (the peer's), local_invalidate (ours)
 };
 
 struct ReceiveRequest {
@@ -120,8 +124,14 @@ struct ReceiveRequest {
 };
 
 enum class WcStatus : std::uint8_t {
-  success, flushed, local_length, local_protection, remote_access, remote_operation,
-  remote_invalid_request, fatal_transport,
+  success,
+  flushed,
+  local_length,
+  local_protection,
+  remote_access,
+  remote_operation,
+  remote_invalid_request,
+  fatal_transport,
 };
 // e.g. "work request flushed: the connection ended".
 URNIC_API const char* to_string(WcStatus);
@@ -130,8 +140,8 @@ struct Completion {
   std::uint64_t wr_id = 0;
   WcStatus status = WcStatus::success;
   Opcode opcode = Opcode::send;
-  std::uint32_t byte_len = 0;         // receive and read: octets placed
-  bool invalidated = false;           // receive: the peer invalidated `invalidated_rkey`
+  std::uint32_t byte_len = 0;  // receive and read: octets placed
+  bool invalidated = false;    // receive: the peer invalidated `invalidated_rkey`
   std::uint32_t invalidated_rkey = 0;
   std::uint32_t qp_number = 0;
 };
@@ -170,12 +180,12 @@ enum class ConnectionType : std::uint8_t { fast, slow };  // ConnectionType 62 (
 // Attributes of one connection, chosen by the local consumer at set-up; anything left alone comes
 // from the Config.
 struct ConnectionOptions {
-  std::optional<ConnectionType> type;                     // initiated FAST or SLOW
-  std::optional<std::uint32_t> max_recovery_attempts;
+  std::optional<ConnectionType> type;                  // initiated FAST or SLOW
+  std::optional<std::uint32_t> max_recovery_attempts;
   std::optional<bool> crc;
-  std::optional<std::uint16_t> ird, ord;                  // reads served / outstanding
-  std::span<const std::uint8_t> private_data;             // <= 508 octets (512 on MPA revision 1)
-  int timeout_ms = 10000;                                 // SYN to established
+  std::optional<std::uint16_t> ird, ord;       // reads served / outstanding
+  std::span<const std::uint8_t> private_data;  // <= 508 octets (512 on MPA revision 1)
+  int timeout_ms = 10000;                      // SYN to established
 };
 
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
@@ -205,16 +215,16 @@ class URNIC_API ConnectRequest {
   void reject(std::span<const std::uint8_t> private_data = {});
 
  private:
-  friend class EventQueue;
+  friend struct detail::DeviceImpl;
   std::shared_ptr<detail::RequestImpl> impl_;
 };
 
 struct Event {
   EventKind kind = EventKind::failed;
-  void* context = nullptr;       // of the QueuePair or Listener it belongs to
+  void* context = nullptr;  // of the QueuePair or Listener it belongs to
   ConnectRequest request;
   Error error;
-  std::string private_data;      // octets
+  std::string private_data;  // octets
 };
 
 // Where connection events arrive. One may serve many queue pairs and listeners.
@@ -230,6 +240,7 @@ class URNIC_API EventQueue {
 
  private:
   friend class Device;
+  friend class Listener;
   explicit EventQueue(std::shared_ptr<detail::EventQueueImpl> i) : impl_(std::move(i)) {}
   std::shared_ptr<detail::EventQueueImpl> impl_;
 };
@@ -241,7 +252,7 @@ struct QpOptions {
   std::uint32_t max_send = 128, max_receive = 128;  // work requests outstanding
   std::uint32_t max_send_sge = 4, max_receive_sge = 4;
   std::uint32_t max_inline = 256;
-  bool signal_all = false;              // every send request completes visibly
+  bool signal_all = false;  // every send request completes visibly
 };
 
 class URNIC_API QueuePair {
@@ -305,12 +316,12 @@ class URNIC_API Listener {
 // ---- device -------------------------------------------------------------------------------------
 
 struct DeviceInfo {
-  std::string port;       // "memif:socket=..."
+  std::string port;  // "memif:socket=..."
   std::string mac;
   std::string addresses;  // "10.77.0.1/24 fe80::.../64"
   std::uint32_t mtu = 0;  // IP MTU in octets
   bool link_up = false;
-  std::string kernel;     // validation kernel in use
+  std::string kernel;  // validation kernel in use
 };
 
 class URNIC_API Device {

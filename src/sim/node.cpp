@@ -2,13 +2,15 @@
 
 namespace urnic::sim {
 
-Node::Node(engine::Options options, port::Port port, Instant now)
+Node::Node(engine::Options options, port::Port port)
     : port_(std::move(port)), send_cq_(1u << 16), receive_cq_(1u << 16) {
-  engine_ = std::make_unique<engine::Engine>(options, &port_, 0, this, now);
+  engine_ = std::make_unique<engine::Engine>(options, &port_, 0, this);
   pd = engine_->alloc_pd();
 }
 
-Node::~Node() { engine_.reset(); }
+Node::~Node() {
+  engine_.reset();
+}
 
 verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_depth,
                                 std::uint32_t sges) {

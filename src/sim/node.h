@@ -13,7 +13,7 @@ namespace urnic::sim {
 class Node : public engine::Hooks {
  public:
   // Takes the port. `address` such as "10.0.0.1/24".
-  Node(engine::Options options, port::Port port, Instant now);
+  Node(engine::Options options, port::Port port);
   ~Node() override;
 
   void on_cm_event(engine::CmEvent event) override { events.push_back(std::move(event)); }

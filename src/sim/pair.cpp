@@ -18,8 +18,8 @@ Pair::Pair(const PairOptions& options) : wire_(std::make_unique<Wire>()) {
   left.mtu = right.mtu = options.mtu;
   left.seed = options.seed * 2 + 1;
   right.seed = options.seed * 2 + 2;
-  left_ = std::make_unique<Node>(left, std::move(a), now_);
-  right_ = std::make_unique<Node>(right, std::move(b), now_);
+  left_ = std::make_unique<Node>(left, std::move(a));
+  right_ = std::make_unique<Node>(right, std::move(b));
 }
 
 Pair::~Pair() = default;

@@ -14,9 +14,9 @@ namespace urnic::sim {
 struct PairOptions {
   std::uint64_t seed = 1;
   std::uint32_t mtu = 1500;
-  engine::Options left, right;      // addresses and seeds are filled in
+  engine::Options left, right;            // addresses and seeds are filled in
   std::string faults_left, faults_right;  // fault plans of what each node sends; empty: clean
-  std::string capture;              // pcapng of the left node's port; empty: none
+  std::string capture;                    // pcapng of the left node's port; empty: none
 };
 
 class Pair {

@@ -33,7 +33,8 @@ int CompletionQueue::poll(std::span<Cqe> out) {
   const std::lock_guard guard(lock_);
   std::uint32_t head = head_.load(std::memory_order_relaxed);
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
-  const std::uint32_t n = std::min<std::uint32_t>(tail - head, static_cast<std::uint32_t>(out.size()));
+  const std::uint32_t n =
+      std::min<std::uint32_t>(tail - head, static_cast<std::uint32_t>(out.size()));
   for (std::uint32_t i = 0; i < n; ++i) out[i] = ring_[head++ & mask_];
   head_.store(head, std::memory_order_release);
   return static_cast<int>(n);

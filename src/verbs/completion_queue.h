@@ -23,7 +23,8 @@ class CompletionQueue {
 
   // What the pusher must do: wake a sleeper, or not.
   enum class Notify : std::uint8_t { No, Yes };
-  // Append. When the ring is full the queue overruns: the CQE is lost, which is fatal for the queue.
+  // Append. When the ring is full the queue overruns: the CQE is lost, which is fatal for the
+  // queue.
   Notify push(const Cqe& cqe);
   // Up to out.size() CQEs, oldest first. -1 after an overrun once the ring is drained.
   int poll(std::span<Cqe> out);

@@ -25,7 +25,7 @@ QpTransition qp_next(QpState s, QpEvent e) {
       return s == QpState::Error ? to(QpState::Error) : to(QpState::Error, true);
     case QpEvent::ModifyReset:
       return s == QpState::Error || s == QpState::Reset || s == QpState::Init ? to(QpState::Reset)
-                                                                             : illegal;
+                                                                              : illegal;
   }
   return illegal;
 }
@@ -34,24 +34,36 @@ StreamState stream_state(QpState s) {
   switch (s) {
     case QpState::Reset:
     case QpState::Init:
-    case QpState::Rtr: return StreamState::Idle;
-    case QpState::Rts: return StreamState::Rts;
-    case QpState::Sqd: return StreamState::Closing;
-    case QpState::Sqe: return StreamState::Terminate;
-    case QpState::Error: return StreamState::Error;
+    case QpState::Rtr:
+      return StreamState::Idle;
+    case QpState::Rts:
+      return StreamState::Rts;
+    case QpState::Sqd:
+      return StreamState::Closing;
+    case QpState::Sqe:
+      return StreamState::Terminate;
+    case QpState::Error:
+      return StreamState::Error;
   }
   return StreamState::Error;
 }
 
 std::string_view name(QpState s) {
   switch (s) {
-    case QpState::Reset: return "RESET";
-    case QpState::Init: return "INIT";
-    case QpState::Rtr: return "RTR";
-    case QpState::Rts: return "RTS";
-    case QpState::Sqd: return "SQD";
-    case QpState::Sqe: return "SQE";
-    case QpState::Error: return "ERROR";
+    case QpState::Reset:
+      return "RESET";
+    case QpState::Init:
+      return "INIT";
+    case QpState::Rtr:
+      return "RTR";
+    case QpState::Rts:
+      return "RTS";
+    case QpState::Sqd:
+      return "SQD";
+    case QpState::Sqe:
+      return "SQE";
+    case QpState::Error:
+      return "ERROR";
   }
   return "?";
 }

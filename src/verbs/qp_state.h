@@ -20,16 +20,16 @@ enum class QpState : std::uint8_t { Reset, Init, Rtr, Rts, Sqd, Sqe, Error };
 enum class StreamState : std::uint8_t { Idle, Rts, Closing, Terminate, Error };
 
 enum class QpEvent : std::uint8_t {
-  ModifyInit,        // consumer: Reset -> Init
-  StartConnection,   // connect or accept begun
-  StreamBound,       // MPA start-up done
-  CloseRequested,    // consumer's orderly close, or the peer's FIN with nothing outstanding
-  LocalViolation,    // we send a Terminate
+  ModifyInit,       // consumer: Reset -> Init
+  StartConnection,  // connect or accept begun
+  StreamBound,      // MPA start-up done
+  CloseRequested,   // consumer's orderly close, or the peer's FIN with nothing outstanding
+  LocalViolation,   // we send a Terminate
   TerminateReceived,
-  StreamLost,        // RST, time-out, FIN in the middle of a message, abort
-  StreamClosed,      // both FINs done, or the Terminate has been delivered and TCP closed
+  StreamLost,    // RST, time-out, FIN in the middle of a message, abort
+  StreamClosed,  // both FINs done, or the Terminate has been delivered and TCP closed
   ModifyError,
-  ModifyReset,       // from Error (or Reset): everything forgotten
+  ModifyReset,  // from Error (or Reset): everything forgotten
 };
 
 struct QpTransition {
@@ -44,9 +44,15 @@ StreamState stream_state(QpState);
 std::string_view name(QpState);
 
 // May work be posted? Receives from Init on; sends are taken from Rts on (flushed in error states).
-constexpr bool may_post_receive(QpState s) { return s != QpState::Reset; }
-constexpr bool may_post_send(QpState s) { return s >= QpState::Rts; }
+constexpr bool may_post_receive(QpState s) {
+  return s != QpState::Reset;
+}
+constexpr bool may_post_send(QpState s) {
+  return s >= QpState::Rts;
+}
 // Posts complete as flushed at once.
-constexpr bool flushes_posts(QpState s) { return s == QpState::Sqe || s == QpState::Error; }
+constexpr bool flushes_posts(QpState s) {
+  return s == QpState::Sqe || s == QpState::Error;
+}
 
 }  // namespace urnic::verbs

@@ -11,9 +11,12 @@ std::vector<std::uint8_t> to_bytes(const mpa::StartupFrame& frame) {
 
 ddp::Violation violation_of(mpa::Refusal r) {
   switch (r) {
-    case mpa::Refusal::NoMatchingRtr: return ddp::Violation::MpaNoRtr;
-    case mpa::Refusal::InsufficientIrd: return ddp::Violation::MpaInsufficientIrd;
-    default: return ddp::Violation::MpaStartup;
+    case mpa::Refusal::NoMatchingRtr:
+      return ddp::Violation::MpaNoRtr;
+    case mpa::Refusal::InsufficientIrd:
+      return ddp::Violation::MpaInsufficientIrd;
+    default:
+      return ddp::Violation::MpaStartup;
   }
 }
 
@@ -91,6 +94,7 @@ std::vector<std::uint8_t> Startup::accept(const mpa::StartupOptions& options, By
   reply_ = answer.reply;
   agreement_ = answer.agreement;
   phase_ = answer.refusal == mpa::Refusal::None ? Phase::Done : Phase::Failed;
+  if (!answer.send_reply) return {};  // a revision the consumer does not want: just close
   return to_bytes(reply_);
 }
 

@@ -23,12 +23,12 @@ class Startup {
     Failed,
   };
   enum class What : std::uint8_t {
-    NeedMore,         // not a whole frame yet
-    Request,          // passive: a valid Request: ask the consumer
-    Established,      // active: full operation from the octet after `consumed`
-    Rejected,         // active: R=1; private data in reply()
-    RetryRevision1,   // active: the peer speaks revision 1 only: reconnect (E-35)
-    Fail,             // `violation` says which Terminate (or MpaStartup: close without one)
+    NeedMore,        // not a whole frame yet
+    Request,         // passive: a valid Request: ask the consumer
+    Established,     // active: full operation from the octet after `consumed`
+    Rejected,        // active: R=1; private data in reply()
+    RetryRevision1,  // active: the peer speaks revision 1 only: reconnect (E-35)
+    Fail,            // `violation` says which Terminate (or MpaStartup: close without one)
   };
   struct Step {
     What what = What::NeedMore;
@@ -45,13 +45,14 @@ class Startup {
   // All in-order octets not consumed yet.
   Step feed(ByteView bytes);
   // Passive, in WaitConsumer: the Reply's octets; agreement() holds from then on. Refused with
-  // *refusal set (and an R=1 reply returned) when the Request cannot be met.
+  // *refusal set (and an R=1 reply, or nothing to be sent at all) when the Request cannot be met.
   std::vector<std::uint8_t> accept(const mpa::StartupOptions&, ByteView private_data,
                                    mpa::Refusal* refusal);
   std::vector<std::uint8_t> reject(ByteView private_data);
 
   Phase phase() const { return phase_; }
   bool is_active() const { return active_; }
+  const mpa::StartupOptions& options() const { return options_; }
   const mpa::StartupFrame& request() const { return request_; }
   const mpa::StartupFrame& reply() const { return reply_; }
   const mpa::Agreement& agreement() const { return agreement_; }

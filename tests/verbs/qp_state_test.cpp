@@ -5,7 +5,7 @@
 namespace urnic::verbs {
 namespace {
 
-constexpr QpState kStates[] = {QpState::Reset, QpState::Init, QpState::Rtr, QpState::Rts,
+constexpr QpState kStates[] = {QpState::Reset, QpState::Init, QpState::Rtr,  QpState::Rts,
                                QpState::Sqd,   QpState::Sqe,  QpState::Error};
 
 TEST(QpState, TheWayUpIsInitRtrRts) {

@@ -8,7 +8,9 @@ namespace {
 
 using What = Startup::What;
 
-std::vector<std::uint8_t> bytes(const char* s) { return {s, s + std::char_traits<char>::length(s)}; }
+std::vector<std::uint8_t> bytes(const char* s) {
+  return {s, s + std::char_traits<char>::length(s)};
+}
 
 TEST(Startup, TwoEndsAgreeOnRevision2WithCrcAndRtr) {
   mpa::StartupOptions options;
@@ -17,7 +19,8 @@ TEST(Startup, TwoEndsAgreeOnRevision2WithCrcAndRtr) {
   Startup::Step step = b.feed(request);
   ASSERT_EQ(step.what, What::Request);
   EXPECT_EQ(step.consumed, request.size());
-  EXPECT_EQ(std::string(b.request().private_view().begin(), b.request().private_view().end()), "hello");
+  EXPECT_EQ(std::string(b.request().private_view().begin(), b.request().private_view().end()),
+            "hello");
   mpa::Refusal refusal;
   const auto reply = b.accept(options, bytes("hi"), &refusal);
   ASSERT_EQ(refusal, mpa::Refusal::None);

@@ -1,0 +1,103 @@
+// One connection: everything between the wire and the queue pair, ordered by how often the receive
+// path touches it. Owned by the engine; QPs refer to it by handle.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ip_address.h"
+#include "base/time.h"
+#include "ddp_rdma/stream.h"
+#include "fastpath/connection_context.h"
+#include "fastpath/hole_counters.h"
+#include "fastpath/in_logic.h"
+#include "net/header_template.h"
+#include "reassembly/buffer.h"
+#include "reassembly/extract.h"
+#include "tcp/tcb_state.h"
+#include "urnic/stats.h"
+#include "verbs/queue_pair.h"
+#include "verbs/startup.h"
+
+namespace urnic::engine {
+
+// Slot index in the low 24 bits, generation above; 0 is no connection.
+using ConnectionId = std::uint32_t;
+
+struct FlowKey {
+  IpAddress local, remote;
+  std::uint16_t local_port = 0, remote_port = 0;
+  bool operator==(const FlowKey&) const = default;
+};
+
+// What is counted per connection and is not counted in a room below (D10).
+struct ConnectionCounters {
+  std::uint64_t downgrades = 0, upgrades = 0, recovery_attempts = 0, immediate_dup_acks = 0;
+  std::array<std::uint64_t, kReasonCount> reasons{};
+  std::uint64_t bytes_fast = 0, bytes_slow = 0, bytes_copied = 0, payload_placed = 0;
+  std::uint64_t empty_rq_drops = 0;
+  std::uint64_t terminates_sent = 0, terminates_received = 0;
+  std::uint64_t segments_in = 0, segments_out = 0, dup_acks_out = 0;
+  std::uint64_t write_bytes_in = 0, send_bytes_in = 0, read_response_bytes_in = 0;
+  std::uint64_t sends_in = 0, read_requests_in = 0;
+};
+
+// Where a connection is in its life as the engine sees it; TCP's and the QP's own states are
+// theirs.
+enum class Stage : std::uint8_t {
+  Opening,     // TCP handshake
+  Startup,     // MPA Request/Reply
+  Full,        // full operation
+  Closing,     // orderly: our FIN follows the last octet
+  Terminated,  // a Terminate was sent or received; what still arrives is discarded
+  Lingering,   // no QP any more: TCP finishes alone
+};
+
+struct Listener;
+
+struct Connection {
+  Connection(reassembly::Pool* pool, std::uint32_t buffer_capacity)
+      : buffer(pool, buffer_capacity) {}
+
+  // ---- receive path
+  tcp::Tcb tcb;
+  fastpath::ConnectionContext context;
+  fastpath::HoleCounters hole_counters;
+  verbs::QueuePair* qp = nullptr;
+  ddp::Stream* stream = nullptr;  // the QP's, or `own_stream` while there is no QP
+  Stage stage = Stage::Opening;
+  bool touched = false;  // got segments in this burst
+  bool in_tx_queue = false;
+  bool starved = false;          // a Send was dropped for want of a receive (E-17)
+  bool first_fpdu_seen = false;  // the responder may send from then on (RFC 5044 7.1.3)
+  bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
+  bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
+  bool fin_received = false;
+  bool fin_queued = false;
+  bool retry_revision1 = false;
+  ConnectionCounters counters;
+
+  // ---- send path
+  net::HeaderTemplate header;
+  bool routed = false;    // header is complete: the next hop is known
+  bool loopback = false;  // the peer is an own address
+  std::uint16_t ip_id = 0;
+
+  // ---- the rest
+  ConnectionId id = 0;
+  FlowKey key;
+  IpAddress next_hop;
+  Instant confirm_next_hop;                   // not more than once a second
+  Instant timer_at = Instant::never();        // earliest entry of this connection in the timer heap
+  Instant stage_deadline = Instant::never();  // start-up and closing are guarded by time (E-35)
+  reassembly::Buffer buffer;
+  reassembly::Extractor extractor;
+  std::unique_ptr<verbs::Startup> startup;
+  std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
+  Listener* listener = nullptr;             // passive, until the consumer has answered
+  std::string failure;                      // why it ended, one line for the user
+};
+
+}  // namespace urnic::engine

@@ -1,0 +1,278 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+
+namespace urnic::engine {
+namespace {
+
+// Ethernet header with one VLAN tag.
+constexpr std::uint32_t kLinkHeader = 18;
+
+std::uint32_t usable_mtu(const Options& options, const port::Info& info) {
+  const std::uint32_t carried = info.max_frame > kLinkHeader ? info.max_frame - kLinkHeader : 0;
+  const std::uint32_t wanted = options.mtu != 0 ? options.mtu : std::min(carried, 9000u);
+  return std::min(wanted, carried);
+}
+
+net::InterfaceConfig interface_config(const Options& options, const port::Info& info,
+                                      std::uint32_t mtu) {
+  net::InterfaceConfig c;
+  c.mtu = mtu;
+  c.vlan = static_cast<std::uint16_t>(options.vlan);
+  c.duplicate_detection = options.duplicate_address_detection;
+  c.dad = net::DadTiming::quick();
+  c.seed = options.seed;
+  std::vector<std::string> addresses = options.addresses;
+  if (addresses.empty()) {  // the default pair: the listening side of a memif is .1 (E-34)
+    const char* last = info.server_side != 0 ? "1" : "2";
+    addresses = {std::string("10.77.0.") + last + "/24", std::string("fd77::") + last + "/64"};
+  }
+  for (const std::string& text : addresses) {
+    if (const auto a = IpPrefix::parse(text)) c.addresses.push_back(*a);
+  }
+  if (const auto mac = MacAddress::parse(options.mac)) {
+    c.mac = *mac;
+  } else {  // all zero when the port has none: then it derives from the first address
+    c.mac = MacAddress::from_bytes(info.mac);
+  }
+  if (const auto gw = IpAddress::parse(options.gateway)) {
+    c.routes.push_back({{gw->is_v6() ? IpAddress::any_v6() : IpAddress::any_v4(), 0}, *gw});
+  }
+  return c;
+}
+
+}  // namespace
+
+Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks)
+    : options_(options),
+      port_(port),
+      queue_(queue),
+      hooks_(hooks),
+      rng_(options.seed),
+      isn_key_{rng_.next(), rng_.next()},
+      mtu_(usable_mtu(options, port->info())),
+      interface_(interface_config(options, port->info(), mtu_)),
+      pool_(options.reassembly_pool),
+      tx_(port, queue, mtu_ + kLinkHeader),
+      flows_(FlowKeyHash{{rng_.next(), rng_.next()}}) {
+  // The MSS option tells what fits the MTU of IPv4; IPv6 connections announce 20 octets less.
+  options_.tcp.mss = static_cast<std::uint16_t>(std::min(mtu_, 65535u) - 40);
+  if (options_.rto_auto) {
+    const std::string_view kind = port->kind();
+    if (kind == "memif" || kind == "mem") options_.tcp.rto_min = Duration::ms(5);
+  }
+  if (options_.out_of_order == Options::OutOfOrder::Auto) {
+    // E-12: trusted on wires between processes, not on networks with unknown middleboxes.
+    const std::string_view kind = port->kind();
+    options_.context.place_out_of_order = kind == "memif" || kind == "mem" || kind == "dgram";
+  } else {
+    options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
+  }
+  admissions_.reserve(64);
+}
+
+Engine::~Engine() {
+  tx_.flush();
+}
+
+bool Engine::poll(Instant now) {
+  ++counters_.polls;
+  const port::Info info = port_->info();
+  if (info.link_epoch != link_epoch_) {
+    link_epoch_ = info.link_epoch;
+    interface_.link_up(now);
+  } else if (info.link_up == 0 && interface_.is_up()) {
+    interface_.link_down();
+  }
+  bool any = receive_burst(now);
+  if (!loop_.empty()) {
+    loop_frames(now);
+    any = true;
+  }
+  end_of_burst(now);
+  run_timers(now);
+  if (interface_.has_events()) {
+    interface_.take_events(network_events_);
+    for (const net::Event& e : network_events_) on_network_event(e, now);
+    any = true;
+  }
+  if (!tx_queue_.empty() || interface_.output_size() != 0) any |= transmit_round(now);
+  tx_.flush();
+  graveyard_.clear();
+  return any;
+}
+
+Instant Engine::next_deadline() const {
+  if (!loop_.empty() || interface_.has_events()) return Instant();
+  return earlier(timers_.earliest(), interface_.next_deadline());
+}
+
+// ---- time
+// -------------------------------------------------------------------------------------------
+
+void Engine::arm_timer(Connection& c) {
+  const Instant at = earlier(tcp::next_deadline(c.tcb), c.stage_deadline);
+  if (at < c.timer_at) {
+    timers_.push(at, c.id);
+    c.timer_at = at;
+  }
+}
+
+void Engine::run_timers(Instant now) {
+  interface_.run_timers(now);
+  TimerHeap::Entry entry;
+  while (timers_.pop_due(now, &entry)) {
+    Connection* c = find(entry.id);
+    if (c == nullptr || c->timer_at != entry.at) continue;
+    c->timer_at = Instant::never();
+    on_connection_timer(*c, now);
+    if (c->id == entry.id) arm_timer(*c);
+  }
+}
+
+void Engine::on_connection_timer(Connection& c, Instant now) {
+  if (tcp::next_deadline(c.tcb) <= now) {
+    tcp::on_deadline(c.tcb, now);
+    enqueue_tx(c);
+    if (c.tcb.state == tcp::State::Closed) {
+      on_closed(c, now);
+      return;
+    }
+  }
+  if (c.stage_deadline > now) return;
+  c.stage_deadline = Instant::never();
+  switch (c.stage) {
+    case Stage::Opening:
+      lose(c, Errc::timed_out, "no answer from the peer: connecting timed out", now);
+      return;
+    case Stage::Startup:
+    case Stage::Full:  // the RTR never came
+      lose(c, Errc::timed_out, "the peer did not finish the MPA start-up in time", now);
+      return;
+    case Stage::Closing:
+      lose(c, Errc::timed_out, "the peer did not close its side in time", now);
+      return;
+    case Stage::Terminated:
+      lose(c, Errc::reset, c.failure, now);
+      return;
+    case Stage::Lingering:
+      tcp::abort(c.tcb, now);
+      lose(c, Errc::timed_out, "", now);
+      return;
+  }
+}
+
+// ---- news from the network
+// -----------------------------------------------------------------------------
+
+// Every connection through `next_hop` (all of them when null) looks for its way again.
+void Engine::reroute(const IpAddress* next_hop, bool failed, Instant now) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Connection* c = slots_[i].get();
+    if (c == nullptr || c->id == 0 || c->loopback) continue;
+    if (next_hop != nullptr && c->next_hop != *next_hop) continue;
+    c->routed = false;
+    if (failed && c->stage == Stage::Opening) {
+      lose(*c, Errc::unreachable, "no answer to address resolution for " + next_hop->to_string(),
+           now);
+      continue;
+    }
+    enqueue_tx(*c);
+  }
+}
+
+void Engine::on_network_event(const net::Event& e, Instant now) {
+  using Kind = net::Event::Kind;
+  switch (e.kind) {
+    case Kind::NeighbourUsable:
+    case Kind::NeighbourForgotten:
+      reroute(&e.address, false, now);
+      return;
+    case Kind::NeighbourFailed:
+      reroute(&e.address, true, now);
+      return;
+    case Kind::Recheck:
+      reroute(nullptr, false, now);
+      return;
+    case Kind::Icmp:
+      on_icmp_error(e.icmp, now);
+      return;
+    case Kind::AddressUsable:
+    case Kind::AddressDuplicate:
+    case Kind::AddressConflict:
+      return;  // counted by the interface, shown by `urnic stat`
+  }
+}
+
+void Engine::on_icmp_error(const net::IcmpError& e, Instant now) {
+  const std::uint32_t* slot = flows_.find({e.local.ip, e.remote.ip, e.local.port, e.remote.port});
+  if (slot == nullptr) return;
+  Connection& c = *slots_[*slot];
+  if (e.kind == net::IcmpError::Kind::PacketTooBig) {
+    tcp::packet_too_big(c.tcb, e.mtu, tcp::Seq(e.seq), now);  // E-18
+  } else if (e.kind == net::IcmpError::Kind::Unreachable) {
+    tcp::unreachable(c.tcb, e.hard, tcp::Seq(e.seq), now);
+    if (c.tcb.state == tcp::State::Closed) {
+      on_closed(c, now);
+      return;
+    }
+  }
+  enqueue_tx(c);
+}
+
+bool Engine::route_quietly(Connection& c, Instant now) {
+  const net::Resolution r = interface_.resolve(c.key.remote, now);
+  if (r.kind != net::Resolution::Kind::Mac) return false;
+  c.header = make_header(r.mac, c.key.local, c.key.remote);
+  c.routed = true;
+  return true;
+}
+
+// ---- queue pairs and memory
+// -------------------------------------------------------------------------------
+
+verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
+                                    verbs::CompletionQueue* receive) {
+  config.id = ++last_qp_;
+  qps_.push_back(std::make_unique<verbs::QueuePair>(config, &memory_, send, receive));
+  qps_.back()->state = verbs::QpState::Init;
+  return qps_.back().get();
+}
+
+void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
+  if (Connection* c = find(qp->connection)) {
+    last_stats_[qp->number()] = connection_stats(*c);
+    c->qp = nullptr;
+    lose(*c, Errc::closed, "the queue pair was destroyed", now);
+    transmit_round(now);
+    graveyard_.clear();
+  }
+  last_stats_.erase(qp->number());
+  std::erase_if(qps_, [&](const auto& q) { return q.get() == qp; });
+}
+
+bool Engine::deregister(std::uint32_t stag) {
+  if (memory_.find(stag) == nullptr && memory_.at_index(stag) == nullptr) return false;
+  for (const auto& qp : qps_) qp->stream.sender.detach_region(stag);  // E-25
+  return memory_.deregister(stag);
+}
+
+void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {
+  Connection* c = find(qp.connection);
+  if (c == nullptr || !c->starved) return;
+  c->starved = false;
+  if (!options_.rq_nudge) return;
+  // E-17: three duplicate ACKs make a sender without SACK retransmit now instead of after its RTO.
+  for (int i = 0; i < 3; ++i) emit_ack(*c, now);
+  tx_.flush();
+}
+
+ConnectParams Engine::default_params() const {
+  ConnectParams p;
+  p.context = options_.context;
+  p.mpa = options_.mpa;
+  p.timeout = options_.startup_timeout;
+  return p;
+}
+
+}  // namespace urnic::engine

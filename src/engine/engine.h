@@ -1,0 +1,254 @@
+// The engine: drives one queue of one port and everything above it. A function of (state, frames,
+// now): it reads no clock and starts no thread; driver.h does (D1, D8). All calls need ownership
+// of the engine (one thread at a time).
+//
+//   receive  rx_path.cpp    burst -> check -> take_ack -> validate -> InLogic -> place -> commit
+//   send     tx_path.cpp    plan -> cut -> fill -> header
+//   control  lifecycle.cpp  listen, connect, accept, close;  control.cpp  ARP/ND/ICMP
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/flow_hash.h"
+#include "base/hash_map.h"
+#include "base/ring.h"
+#include "base/rng.h"
+#include "base/siphash.h"
+#include "engine/connection.h"
+#include "engine/events.h"
+#include "engine/options.h"
+#include "engine/timer_heap.h"
+#include "engine/tx_batch.h"
+#include "fastpath/validation_unit.h"
+#include "net/classify.h"
+#include "net/interface.h"
+#include "port/port.h"
+#include "tcp/listen.h"
+
+namespace urnic::engine {
+
+struct Listener {
+  std::uint16_t port = 0;
+  int backlog = 128;
+  int pending = 0;  // connections between SYN and the consumer's answer
+  bool closed = false;
+  void* owner = nullptr;
+};
+
+// What the consumer asked for on one connection, merged with the options of the device.
+struct ConnectParams {
+  fastpath::ContextConfig context;
+  mpa::StartupOptions mpa;
+  std::vector<std::uint8_t> private_data;
+  Duration timeout = Duration::s(10);
+};
+
+struct EngineCounters {
+  std::uint64_t rx_frames = 0, rx_bytes = 0, rx_bad_ip = 0, rx_bad_tcp_checksum = 0,
+                rx_no_connection = 0, rx_tcp_dropped = 0, tx_full = 0, rst_sent = 0;
+  std::uint64_t polls = 0, connections_opened = 0, connections_closed = 0, connections_failed = 0;
+};
+
+// Keyed: a peer chooses addresses and ports.
+struct FlowKeyHash {
+  SipKey key;
+  std::uint64_t operator()(const FlowKey& k) const {
+    return keyed_flow_hash(key, k.local, k.local_port, k.remote, k.remote_port);
+  }
+};
+
+class Engine {
+ public:
+  // `queue` of `port`; the port outlives the engine.
+  Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // ---- driving
+  // One burst in, timers, one round of transmission. True if anything was done.
+  bool poll(Instant now);
+  // Transmit for one queue pair right after posting (the doorbell).
+  void doorbell(verbs::QueuePair& qp, Instant now);
+  // When poll must be called even if nothing arrives.
+  Instant next_deadline() const;
+  // Something could not be sent because the port was full.
+  bool tx_blocked() const { return tx_.full() || !tx_queue_.empty(); }
+
+  // ---- memory, queue pairs
+  ddp::MemoryTable& memory() { return memory_; }
+  // Deregistration in the presence of unacknowledged data (E-25). False if unknown.
+  bool deregister(std::uint32_t stag);
+  ddp::PdId alloc_pd() { return ++last_pd_; }
+  verbs::QueuePair* create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
+                              verbs::CompletionQueue* receive);
+  // Aborts the connection if there is one; completions not yet polled stay in their queues.
+  void destroy_qp(verbs::QueuePair* qp, Instant now);
+  // A receive was posted: a connection that dropped a Send for want of one may go on (E-17).
+  void receive_posted(verbs::QueuePair& qp, Instant now);
+  // Work posted in an error state completes as flushed.
+  void flush_posted(verbs::QueuePair& qp);
+
+  // ---- connections
+  // nullptr and *error when the port is taken. `port` 0 chooses one.
+  Listener* listen(std::uint16_t port, int backlog, Error* error);
+  void close_listener(Listener* listener, Instant now);
+  Result<void> connect(verbs::QueuePair& qp, const SocketAddress& to, const ConnectParams&,
+                       Instant now);
+  // Answer a ConnectRequest event. `connection` may have ended meanwhile: Errc::closed.
+  Result<void> accept(ConnectionId connection, verbs::QueuePair& qp, const ConnectParams&,
+                      Instant now);
+  void reject(ConnectionId connection, ByteView private_data, Instant now);
+  struct RequestInfo {
+    FlowKey key;
+    std::vector<std::uint8_t> private_data;
+    std::uint16_t ird = 0, ord = 0;
+  };
+  bool request_info(ConnectionId connection, RequestInfo* out) const;
+  void disconnect(verbs::QueuePair& qp, Instant now);
+  void abort(verbs::QueuePair& qp, Instant now);
+
+  // ---- looking
+  const Options& options() const { return options_; }
+  ConnectParams default_params() const;
+  const EngineCounters& counters() const { return counters_; }
+  const net::Interface& interface() const { return interface_; }
+  Connection* find(ConnectionId id);
+  const Connection* find(ConnectionId id) const;
+  ConnectionStats connection_stats(const Connection&) const;
+  ConnectionStats qp_stats(const verbs::QueuePair&) const;
+  void fill_stats(EngineStats* out) const;
+  std::size_t connection_count() const { return live_; }
+  std::uint64_t reassembly_in_use() const { return pool_.in_use(); }
+  std::uint32_t mtu() const { return mtu_; }
+  // "10.77.0.1/24 fd77::1/64"
+  std::string addresses_text() const;
+
+ private:
+  struct Staged {
+    net::Classified net;
+    tcp::Segment seg;
+    Connection* connection = nullptr;
+    std::uint32_t header_sum = 0;  // pseudo header and TCP header
+    bool verify = true;
+    bool usable = false;
+    std::uint8_t header[net::kHeadSpan];
+  };
+
+  // rx_path.cpp
+  bool receive_burst(Instant now);
+  void stage_frame(const port::Frame& frame, Staged* s, Instant now);
+  void input_control(const port::Frame& frame, const net::Classified& c, Instant now);
+  void process(Staged& s, Instant now);
+  void process_connection(Connection& c, Staged& s, Instant now);
+  void take_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+  void in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+  enum class FastResult : std::uint8_t { Taken, NoReceive, Refused };
+  FastResult cut_through(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+  FastResult cut_through_run(Connection& c, const Staged& s, std::size_t first, std::size_t last,
+                             const tcp::Check& check, Instant now);
+  void store(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+  void drain_reassembly(Connection& c, Instant now);
+  void commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
+                    const ddp::MessageCounts& counts, Instant now);
+  void deliver(Connection& c, const ddp::MessageCounts& counts, Instant now);
+  void ulp_drop(Connection& c, const tcp::Check& check, Instant now);
+  void act_on_ack(Connection& c, tcp::AckNeed need, Instant now);
+  void discard_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+  void note_placed(Connection& c, const ddp::Admission& a);
+  void first_fpdu(Connection& c, Instant now);
+  void end_of_burst(Instant now);
+  void update_receive_room(Connection& c, Instant now);
+
+  // tx_path.cpp
+  bool transmit_round(Instant now);
+  // True when the connection still has something to send (budget or port exhausted).
+  bool transmit(Connection& c, Instant now, unsigned budget);
+  bool send_segment(Connection& c, const tcp::SendPlan& plan, Instant now);
+  void fail_sender(Connection& c, Instant now);
+  void emit_ack(Connection& c, Instant now);
+  void send_rst(const Staged& s, Instant now);
+  void enqueue_tx(Connection& c);
+  // What became of finding the next hop: a header, an event to come, or the loss of the connection.
+  bool route(Connection& c, Instant now);
+  net::HeaderTemplate make_header(const MacAddress& to, const IpAddress& from,
+                                  const IpAddress& dst) const;
+  void send_control_frames(Instant now);
+  void loop_frames(Instant now);
+  void finish_tx();
+
+  // lifecycle.cpp
+  Connection* new_connection(const FlowKey& key, Instant now);
+  void free_connection(Connection& c);
+  void on_unmatched(Staged& s, Instant now);
+  void on_tcp_established(Connection& c, Instant now);
+  void run_startup(Connection& c, Instant now);
+  void full_operation(Connection& c, const mpa::Agreement& agreement, Instant now);
+  void raise_terminate(Connection& c, ddp::Violation v, ByteView offending, Instant now);
+  void on_terminate_received(Connection& c, Instant now);
+  void on_fin(Connection& c, Instant now);
+  void on_closed(Connection& c, Instant now);
+  void try_finish_close(Connection& c, Instant now);
+  void lose(Connection& c, Errc code, std::string why, Instant now);
+  void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
+  void flush_qp(verbs::QueuePair& qp, ddp::Status first);
+  void retry_as_revision1(Connection& c, Instant now);
+  void post_completion(verbs::QueuePair& qp, const ddp::Completion& completion);
+  void run_timers(Instant now);
+  void arm_timer(Connection& c);
+  void add_to_ended(const ConnectionStats& s);
+  bool route_quietly(Connection& c, Instant now);
+  void on_connection_timer(Connection& c, Instant now);
+  void on_network_event(const net::Event& e, Instant now);
+  void on_icmp_error(const net::IcmpError& e, Instant now);
+  void reroute(const IpAddress* next_hop, bool failed, Instant now);
+  std::uint16_t choose_port(const IpAddress& local, const SocketAddress& to);
+  Result<void> choose_path(const SocketAddress& to, FlowKey* key, Instant now);
+
+  Options options_;
+  port::Port* port_;
+  unsigned queue_;
+  Hooks* hooks_;
+  Rng rng_;
+  SipKey isn_key_;
+  std::uint32_t mtu_;
+  net::Interface interface_;
+  reassembly::Pool pool_;
+  ddp::MemoryTable memory_;
+  tcp::ChallengeLimiter challenge_;
+  TxBatch tx_;
+  EngineCounters counters_;
+  ConnectionStats ended_;  // totals of connections that are gone
+
+  HashMap<FlowKey, std::uint32_t, FlowKeyHash> flows_;  // -> slot
+  std::vector<std::unique_ptr<Connection>> slots_;
+  std::vector<std::uint16_t> generations_;
+  std::vector<std::uint32_t> free_slots_;
+  std::size_t live_ = 0;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<verbs::QueuePair>> qps_;
+  std::uint32_t last_qp_ = 0, last_pd_ = 0;
+  TimerHeap timers_;
+  Ring<std::uint32_t> tx_queue_;                // slots with something to send
+  std::vector<std::uint32_t> touched_;          // slots with segments in this burst
+  std::deque<std::vector<std::uint8_t>> loop_;  // frames to own addresses (E-30)
+  fastpath::Validation validation_;
+  std::vector<ddp::Admission> admissions_;
+  Staged staged_[port::kBurst];
+  port::Frame rx_frames_[port::kBurst];
+  std::vector<std::unique_ptr<Connection>>
+      graveyard_;  // freed in this poll; memory goes at its end
+  std::unordered_map<std::uint32_t, ConnectionStats>
+      last_stats_;  // of QPs whose connection has ended
+  std::uint32_t link_epoch_ = 0;
+  std::vector<std::uint8_t> control_frame_;
+  std::vector<net::Event> network_events_;
+};
+
+}  // namespace urnic::engine

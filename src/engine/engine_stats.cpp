@@ -1,0 +1,185 @@
+// Counters of the engine and its connections as the plain values of the public header (D10).
+#include "ddp_rdma/violation.h"
+#include "engine/engine.h"
+#include "fastpath/in_logic.h"
+
+namespace urnic {
+
+const char* reason_label(std::size_t index) {
+  static_assert(kReasonCount == static_cast<std::size_t>(fastpath::Reason::kCount));
+  if (index >= kReasonCount) return "?";
+  return fastpath::reason_name(static_cast<fastpath::Reason>(index)).data();
+}
+
+namespace engine {
+namespace {
+
+std::string endpoint(const IpAddress& ip, std::uint16_t port) {
+  return SocketAddress{ip, port}.to_string();
+}
+
+const char* state_name(const Connection& c) {
+  switch (c.stage) {
+    case Stage::Opening:
+      return "opening";
+    case Stage::Startup:
+      return "startup";
+    case Stage::Full:
+      return "established";
+    case Stage::Closing:
+      return "closing";
+    case Stage::Terminated:
+      return "terminated";
+    case Stage::Lingering:
+      return "lingering";
+  }
+  return "?";
+}
+
+}  // namespace
+
+ConnectionStats Engine::connection_stats(const Connection& c) const {
+  ConnectionStats s;
+  s.qp_number = c.qp != nullptr ? c.qp->number() : 0;
+  s.local = endpoint(c.key.local, c.key.local_port);
+  s.peer = endpoint(c.key.remote, c.key.remote_port);
+  s.state = state_name(c);
+  s.fast = c.context.type == fastpath::ConnectionType::Fast && c.stage >= Stage::Full;
+  s.crc = c.context.config.crc;
+  if (!s.fast) {
+    s.slow_reason = c.stage < Stage::Full   ? "start-up"
+                    : !c.context.config.crc ? "no CRC"
+                    : c.context.config.initiated_as == fastpath::ConnectionType::Slow
+                        ? "initiated SLOW"
+                    : c.residue ? "start-up residue"
+                                : "downgraded";
+  }
+  const ConnectionCounters& n = c.counters;
+  s.downgrades = n.downgrades;
+  s.upgrades = n.upgrades;
+  s.recovery_attempts = n.recovery_attempts;
+  s.immediate_dup_acks = n.immediate_dup_acks;
+  s.reasons = n.reasons;
+  s.bytes_fast = n.bytes_fast;
+  s.bytes_slow = n.bytes_slow;
+  s.bytes_copied = n.bytes_copied;
+  s.payload_placed = n.payload_placed;
+  s.holes_opened = c.hole_counters.tally().opened;
+  s.holes_closed = c.hole_counters.tally().closed;
+  s.empty_rq_drops = n.empty_rq_drops;
+  s.write_bytes_received = n.write_bytes_in;
+  s.send_bytes_received = n.send_bytes_in;
+  s.read_response_bytes_received = n.read_response_bytes_in;
+  s.sends_received = n.sends_in;
+  s.read_requests_received = n.read_requests_in;
+  s.terminates_sent = n.terminates_sent;
+  s.terminates_received = n.terminates_received;
+  s.segments_in = n.segments_in;
+  s.segments_out = n.segments_out;
+  s.dup_acks_out = n.dup_acks_out;
+  if (c.stream != nullptr) {
+    const ddp::SenderCounters& out = c.stream->sender.counters();
+    s.writes_sent = out.writes;
+    s.sends_sent = out.sends;
+    s.reads_sent = out.reads;
+    s.read_responses_sent = out.read_responses;
+    s.write_bytes_sent = out.write_bytes;
+    s.send_bytes_sent = out.send_bytes;
+    s.read_response_bytes_sent = out.read_response_bytes;
+  }
+  const tcp::Snapshot t = tcp::snapshot(c.tcb);
+  s.retransmits = t.retransmits;
+  s.rto_expirations = t.rto_expirations;
+  s.dup_acks_in = t.dup_acks_in;
+  s.cwnd = t.cwnd;
+  s.ssthresh = t.ssthresh;
+  s.srtt_us = static_cast<std::uint32_t>(t.srtt.count_us());
+  s.rto_us = static_cast<std::uint32_t>(t.rto.count_us());
+  s.mss = t.send_mss;
+  return s;
+}
+
+ConnectionStats Engine::qp_stats(const verbs::QueuePair& qp) const {
+  if (const Connection* c = find(qp.connection)) return connection_stats(*c);
+  if (const auto it = last_stats_.find(qp.number()); it != last_stats_.end()) return it->second;
+  ConnectionStats s;
+  s.qp_number = qp.number();
+  s.state = verbs::name(qp.state);
+  return s;
+}
+
+void Engine::add_to_ended(const ConnectionStats& s) {
+  ConnectionStats& e = ended_;
+  e.downgrades += s.downgrades;
+  e.upgrades += s.upgrades;
+  e.recovery_attempts += s.recovery_attempts;
+  e.immediate_dup_acks += s.immediate_dup_acks;
+  for (std::size_t i = 0; i < kReasonCount; ++i) e.reasons[i] += s.reasons[i];
+  e.bytes_fast += s.bytes_fast;
+  e.bytes_slow += s.bytes_slow;
+  e.bytes_copied += s.bytes_copied;
+  e.payload_placed += s.payload_placed;
+  e.holes_opened += s.holes_opened;
+  e.holes_closed += s.holes_closed;
+  e.empty_rq_drops += s.empty_rq_drops;
+  e.writes_sent += s.writes_sent;
+  e.sends_sent += s.sends_sent;
+  e.reads_sent += s.reads_sent;
+  e.read_responses_sent += s.read_responses_sent;
+  e.write_bytes_sent += s.write_bytes_sent;
+  e.send_bytes_sent += s.send_bytes_sent;
+  e.read_response_bytes_sent += s.read_response_bytes_sent;
+  e.write_bytes_received += s.write_bytes_received;
+  e.send_bytes_received += s.send_bytes_received;
+  e.read_response_bytes_received += s.read_response_bytes_received;
+  e.sends_received += s.sends_received;
+  e.read_requests_received += s.read_requests_received;
+  e.terminates_sent += s.terminates_sent;
+  e.terminates_received += s.terminates_received;
+  e.segments_in += s.segments_in;
+  e.segments_out += s.segments_out;
+  e.retransmits += s.retransmits;
+  e.rto_expirations += s.rto_expirations;
+  e.dup_acks_in += s.dup_acks_in;
+  e.dup_acks_out += s.dup_acks_out;
+}
+
+std::string Engine::addresses_text() const {
+  std::string out;
+  for (const net::OwnAddress& a : interface_.addresses()) {
+    if (!out.empty()) out += ' ';
+    out += a.prefix.to_string();
+    if (a.state == net::AddressState::Tentative) out += " (tentative)";
+    if (a.state == net::AddressState::Duplicate) out += " (duplicate)";
+  }
+  return out;
+}
+
+void Engine::fill_stats(EngineStats* out) const {
+  out->rx_frames = counters_.rx_frames;
+  out->rx_bytes = counters_.rx_bytes;
+  out->tx_frames = tx_.frames_sent();
+  out->tx_bytes = tx_.octets_sent();
+  const port::Stats p = port_->stats();
+  out->rx_bad_port = p.rx_bad;
+  out->rx_bad_ip = counters_.rx_bad_ip;
+  out->rx_bad_tcp_checksum = counters_.rx_bad_tcp_checksum;
+  out->rx_fragments = interface_.counters().dropped_by(net::DropReason::Fragment);
+  out->rx_no_connection = counters_.rx_no_connection;
+  out->rx_tcp_dropped = counters_.rx_tcp_dropped;
+  out->tx_full = counters_.tx_full;
+  out->polls = counters_.polls;
+  out->connections_opened = counters_.connections_opened;
+  out->connections_closed = counters_.connections_closed;
+  out->connections_failed = counters_.connections_failed;
+  out->reassembly_bytes = pool_.in_use();
+  out->regions = memory_.in_use();
+  out->ended = ended_;
+  out->connections.clear();
+  for (const auto& slot : slots_) {
+    if (slot != nullptr && slot->id != 0) out->connections.push_back(connection_stats(*slot));
+  }
+}
+
+}  // namespace engine
+}  // namespace urnic

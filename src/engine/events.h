@@ -1,0 +1,42 @@
+// What the engine tells the layer above about connections and completion queues. All hooks are
+// called while the engine is owned, and may only note things down (queue an event, write an
+// eventfd); they never call back into the engine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "urnic/status.h"
+#include "verbs/completion_queue.h"
+#include "verbs/queue_pair.h"
+
+namespace urnic::engine {
+
+struct Listener;
+
+struct CmEvent {
+  enum class Kind : std::uint8_t {
+    ConnectRequest,
+    Established,
+    ConnectFailed,
+    Disconnected,
+    Failed
+  };
+  Kind kind = Kind::Failed;
+  verbs::QueuePair* qp = nullptr;  // not for ConnectRequest
+  Listener* listener = nullptr;    // ConnectRequest
+  std::uint32_t connection = 0;    // ConnectRequest: the handle to accept or reject
+  Errc code = Errc::io;            // ConnectFailed, Failed
+  std::string message;
+  std::string private_data;  // octets
+};
+
+class Hooks {
+ public:
+  virtual ~Hooks() = default;
+  virtual void on_cm_event(CmEvent event) = 0;
+  // `cq` was armed and has something now.
+  virtual void on_completion(verbs::CompletionQueue* cq) = 0;
+};
+
+}  // namespace urnic::engine

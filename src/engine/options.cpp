@@ -1,0 +1,91 @@
+#include "engine/options.h"
+
+#include <sys/random.h>
+
+#include <sstream>
+
+namespace urnic::engine {
+namespace {
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string item; std::getline(in, item, ',');) {
+    const auto b = item.find_first_not_of(" \t"), e = item.find_last_not_of(" \t");
+    if (b != std::string::npos) out.push_back(item.substr(b, e - b + 1));
+  }
+  return out;
+}
+
+std::uint8_t rtr_kinds(const std::string& text) {
+  std::uint8_t kinds = 0;
+  for (const std::string& k : split(text)) {
+    if (k == "write") kinds |= mpa::kRtrWrite;
+    if (k == "read") kinds |= mpa::kRtrRead;
+  }
+  return kinds;
+}
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) seed = 0;
+  return seed;
+}
+
+}  // namespace
+
+Options options_from(const Config& c, std::string_view port_kind) {
+  Options o;
+  const auto text = [&](const char* name) {
+    const std::string v = c.get(name);
+    return v == "auto" ? std::string() : v;
+  };
+  const auto number = [&](const char* name) { return static_cast<std::uint32_t>(c.get_int(name)); };
+  o.addresses = split(text("address"));
+  o.gateway = text("gateway");
+  o.mac = text("mac");
+  o.vlan = number("vlan");
+  o.mtu = text("mtu").empty() ? 0 : number("mtu");
+
+  o.tcp.sack = c.get_bool("sack");
+  o.tcp.timestamps = c.get_bool("timestamps");
+  o.tcp.window_scaling = c.get_bool("window_scaling");
+  o.tcp.receive_buffer = number("receive_window");
+  o.tcp.hole_limit = number("hole_limit");
+  o.tcp.count_plain_dupacks = c.get_bool("count_plain_dupacks");
+  const std::string ack = c.get("ack_policy");
+  o.tcp.ack_policy = ack == "every-second" ? tcp::AckPolicy::EverySecond
+                     : ack == "immediate"  ? tcp::AckPolicy::Immediate
+                                           : tcp::AckPolicy::PerBurst;
+  o.rto_auto = text("rto_min_ms").empty();
+  if (!o.rto_auto) o.tcp.rto_min = Duration::ms(c.get_int("rto_min_ms"));
+  o.tcp.time_wait = Duration::ms(c.get_int("time_wait_ms"));
+
+  o.context.initiated_as = c.get("connection_type") == "slow" ? fastpath::ConnectionType::Slow
+                                                              : fastpath::ConnectionType::Fast;
+  o.context.variant = c.get("in_logic") == "fig10" ? fastpath::InLogicVariant::Fig10
+                                                   : fastpath::InLogicVariant::Fig9;
+  o.context.max_recovery_attempts = number("max_recovery_attempts");
+  o.context.max_same_segment = number("max_same_segment");
+  o.context.upgrade_after = number("upgrade_after");
+  o.context.immediate_dup_ack = c.get_bool("immediate_dup_ack");
+  const std::string ooo = c.get("ooo_without_markers");
+  o.out_of_order = ooo == "place"   ? Options::OutOfOrder::Place
+                   : ooo == "store" ? Options::OutOfOrder::Store
+                                    : Options::OutOfOrder::Auto;
+
+  o.mpa.crc = c.get_bool("crc");
+  o.context.crc = o.mpa.crc;
+  o.mpa.revision = static_cast<std::uint8_t>(number("mpa_revision"));
+  o.mpa.peer_to_peer = c.get_bool("peer_to_peer");
+  o.mpa.rtr = rtr_kinds(c.get("rtr"));
+  o.mpa.ird = static_cast<std::uint16_t>(number("ird"));
+  o.mpa.ord = static_cast<std::uint16_t>(number("ord"));
+  o.rq_nudge = c.get_bool("rq_nudge");
+  o.reassembly_pool = static_cast<std::uint64_t>(c.get_int("reassembly_pool")) << 20;
+  o.duplicate_address_detection = port_kind == "tap" || port_kind == "dpdk";
+  o.seed = random_seed();
+  return o;
+}
+
+}  // namespace urnic::engine

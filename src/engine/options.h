@@ -1,0 +1,39 @@
+// The Config as plain values, read once when a device opens.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ip_address.h"
+#include "base/time.h"
+#include "fastpath/connection_context.h"
+#include "mpa/startup.h"
+#include "tcp/config.h"
+#include "urnic/config.h"
+
+namespace urnic::engine {
+
+struct Options {
+  std::vector<std::string> addresses;  // "10.77.0.1/24"; empty: the default pair by port side
+  std::string gateway;
+  std::string mac;  // empty: derived from the first address
+  std::uint32_t vlan = 0;
+  std::uint32_t mtu = 0;  // IP MTU; 0: what the port can carry, at most 9000
+  tcp::Config tcp;
+  bool rto_auto = true;  // rto_min by kind of port
+  fastpath::ContextConfig context;
+  enum class OutOfOrder : std::uint8_t { Auto, Place, Store } out_of_order = OutOfOrder::Auto;
+  mpa::StartupOptions mpa;
+  bool rq_nudge = true;  // E-17
+  std::uint64_t reassembly_pool = 64u << 20;
+  Duration startup_timeout = Duration::s(10);
+  Duration linger_timeout = Duration::s(10);
+  bool duplicate_address_detection = false;
+  std::uint64_t seed = 1;  // of every key and choice the engine makes
+};
+
+// Settings of `config` as Options. Assumes config.check() has passed.
+Options options_from(const Config& config, std::string_view port_kind);
+
+}  // namespace urnic::engine

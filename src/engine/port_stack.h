@@ -1,0 +1,12 @@
+// The port a configuration names, inside the wrappers it asks for: faults (E-37), then capture on
+// the outside of them, so that a capture shows what the engine really saw.
+#pragma once
+
+#include "port/port.h"
+#include "urnic/config.h"
+
+namespace urnic::engine {
+
+Result<port::Port> open_port_stack(const Config& config);
+
+}  // namespace urnic::engine

@@ -1,0 +1,541 @@
+// The receive path, in the order of the picture in docs/architecture.md: burst, TCP check, ACK
+// side, validation, InLogic, admit, place, commit, deliver. Each step is a function of its own
+// (D2).
+#include <algorithm>
+#include <cstring>
+
+#include "base/inet_checksum.h"
+#include "engine/engine.h"
+#include "mpa/fpdu.h"
+
+namespace urnic::engine {
+namespace {
+
+constexpr std::size_t kHeaderCopy = net::kHeadSpan;
+
+// The next run of octets in [begin, end) that has not been received. False when there is none.
+bool next_missing(const tcp::HoleList& holes, StreamOffset begin, StreamOffset end,
+                  StreamOffset* from, StreamOffset* to) {
+  begin = std::max(begin, holes.rcv_nxt());
+  for (std::size_t i = 0; i < holes.size() && begin < end; ++i) {
+    const tcp::Hole& h = holes[i];
+    if (begin < h.block) {
+      *from = begin;
+      *to = std::min(end, h.block);
+      return true;
+    }
+    begin = std::max(begin, h.block_end);
+  }
+  *from = begin;
+  *to = end;
+  return begin < end;
+}
+
+}  // namespace
+
+bool Engine::receive_burst(Instant now) {
+  const unsigned n = port_->rx_burst(queue_, rx_frames_, port::kBurst);
+  if (n == 0) return false;
+  // Parse the whole burst first and fetch the contexts it needs, then work (D3).
+  for (unsigned i = 0; i < n; ++i) stage_frame(rx_frames_[i], &staged_[i], now);
+  for (unsigned i = 0; i < n; ++i) {
+    if (staged_[i].usable) process(staged_[i], now);
+  }
+  port_->rx_release(queue_, rx_frames_, n);
+  counters_.rx_frames += n;
+  return true;
+}
+
+void Engine::stage_frame(const port::Frame& frame, Staged* s, Instant now) {
+  s->usable = false;
+  s->connection = nullptr;
+  counters_.rx_bytes += port::frame_len(frame);
+  // Headers are copied out before they are believed: the frame may lie in memory a peer can
+  // still write (E-19).
+  const std::size_t copied = std::min<std::size_t>(frame.len[0], kHeaderCopy);
+  std::memcpy(s->header, frame.data[0], copied);
+  s->net = net::classify({s->header, copied}, port::frame_len(frame));
+  if (s->net.kind != net::FrameKind::Tcp) {
+    if (s->net.kind == net::FrameKind::Drop) {
+      interface_.counters().drop(s->net.reason);
+    } else {
+      input_control(frame, s->net, now);
+    }
+    return;
+  }
+  if (!interface_.accepts(s->net)) {
+    interface_.counters().drop(net::DropReason::NotForUs);
+    return;
+  }
+  std::size_t tcp_header = 0;
+  const std::size_t l4 = s->net.l4_offset;
+  if (l4 >= copied) return;
+  auto seg = tcp::parse_segment({s->header + l4, std::min<std::size_t>(copied - l4, s->net.l4_len)},
+                                &tcp_header);
+  if (!seg) {
+    ++counters_.rx_bad_ip;
+    return;
+  }
+  s->seg = *seg;
+  s->seg.ecn = s->net.ecn;
+  // The payload is contiguous: behind the headers in span 0, or span 1 (port_abi.h).
+  const std::size_t length = s->net.l4_len - tcp_header;
+  if (frame.len[1] == 0) {
+    s->seg.payload = {frame.data[0] + l4 + tcp_header, length};
+  } else {
+    if (l4 + tcp_header != frame.len[0] || length > frame.len[1]) return;
+    s->seg.payload = {frame.data[1], length};
+  }
+  s->verify = frame.csum == URNIC_CSUM_UNKNOWN;
+  if (s->verify) {
+    s->header_sum = s->net.pseudo_sum + inet_sum({s->header + l4, tcp_header});
+  }
+  const FlowKey key{s->net.dst, s->net.src, s->seg.dst_port, s->seg.src_port};
+  if (const std::uint32_t* slot = flows_.find(key)) {
+    s->connection = slots_[*slot].get();
+    __builtin_prefetch(s->connection);
+    __builtin_prefetch(reinterpret_cast<const char*>(s->connection) + 64);
+  }
+  s->usable = true;
+}
+
+// ARP, ND, ICMP: rare, so the whole frame is copied out of memory a peer may write (E-19).
+void Engine::input_control(const port::Frame& frame, const net::Classified& c, Instant now) {
+  control_frame_.resize(port::frame_len(frame));
+  std::memcpy(control_frame_.data(), frame.data[0], frame.len[0]);
+  if (frame.len[1] != 0) {
+    std::memcpy(control_frame_.data() + frame.len[0], frame.data[1], frame.len[1]);
+  }
+  interface_.input(c, control_frame_, now);
+}
+
+void Engine::process(Staged& s, Instant now) {
+  Connection* c = s.connection;
+  // An earlier frame of the burst may have ended the connection.
+  if (c != nullptr && c->id == 0) c = s.connection = nullptr;
+  // Checksum and CRC from one pass, before the connection type is looked at. A connection
+  // that can never leave SLOW has its CRC checked at extraction, once.
+  std::uint32_t payload_sum = 0;
+  if (!s.seg.payload.empty()) {
+    const bool may_go_fast = c != nullptr && c->stage >= Stage::Full &&
+                             c->stage <= Stage::Closing && c->context.config.crc &&
+                             (c->context.type == fastpath::ConnectionType::Fast ||
+                              c->context.config.initiated_as == fastpath::ConnectionType::Fast);
+    if (may_go_fast) {
+      fastpath::validate(s.seg.payload, validation_);
+      payload_sum = validation_.sum;
+    } else if (s.verify) {
+      payload_sum = inet_sum(s.seg.payload);
+    }
+  }
+  if (s.verify && inet_checksum(static_cast<std::uint64_t>(s.header_sum) + payload_sum) != 0) {
+    ++counters_.rx_bad_tcp_checksum;  // TCP's own discard: no ACK, no trace
+    return;
+  }
+  if (c == nullptr) {
+    // A context prepared earlier in this burst (SYN then data) is found here.
+    const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
+    if (const std::uint32_t* slot = flows_.find(key)) {
+      s.connection = slots_[*slot].get();
+      return process(s, now);
+    }
+    on_unmatched(s, now);
+    return;
+  }
+  process_connection(*c, s, now);
+}
+
+void Engine::process_connection(Connection& c, Staged& s, Instant now) {
+  ++c.counters.segments_in;
+  const tcp::Check check = tcp::check(c.tcb, s.seg, now);
+  switch (check.action) {
+    case tcp::Action::Discard:
+      ++counters_.rx_tcp_dropped;
+      return;
+    case tcp::Action::Ack:
+      emit_ack(c, now);
+      return;
+    case tcp::Action::ChallengeAck:
+      if (challenge_.allow(now)) emit_ack(c, now);
+      return;
+    case tcp::Action::Rst:
+      send_rst(s, now);
+      return;
+    case tcp::Action::Reset:
+      lose(c, c.stage == Stage::Opening ? Errc::refused : Errc::reset,
+           c.stage == Stage::Opening
+               ? "connection refused by the peer (nobody listens on that port)"
+               : "connection reset by the peer",
+           now);
+      return;
+    case tcp::Action::Process:
+      break;
+  }
+  const ConnectionId id = c.id;
+  const tcp::AckResult ack = tcp::take_ack(c.tcb, s.seg, check, now);
+  if (!c.touched) {
+    c.touched = true;
+    touched_.push_back(id & 0xffffff);
+  }
+  if (ack.established) on_tcp_established(c, now);
+  if (ack.una_advanced && c.stream != nullptr) {
+    c.stream->sender.acked(ack.una, [&](const ddp::Completion& done) {
+      if (c.qp != nullptr) post_completion(*c.qp, done);
+    });
+    if (now >=
+        c.confirm_next_hop) {  // forward progress: the neighbour is reachable (RFC 4861 7.3.1)
+      c.confirm_next_hop = now + Duration::s(1);
+      interface_.confirm(c.next_hop, now);
+    }
+  }
+  if (check.arrival != tcp::Arrival::None) take_payload(c, s, check, now);
+  if (c.id == id && (ack.closed || c.tcb.state == tcp::State::Closed)) on_closed(c, now);
+}
+
+void Engine::take_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
+  const bool taken = check.arrival == tcp::Arrival::InOrder ||
+                     check.arrival == tcp::Arrival::OutOfOrder ||
+                     check.arrival == tcp::Arrival::Overlap;
+  // Whatever draws an ACK of its own comes after what was owed (E-7, R-63).
+  const bool own_ack = check.arrival != tcp::Arrival::InOrder || c.tcb.rcv.holes.size() != 0;
+  if (own_ack && tcp::ack_owed(c.tcb)) emit_ack(c, now);
+  if (!taken) {
+    ++counters_.rx_tcp_dropped;
+    act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+    return;
+  }
+  if (s.seg.payload.empty()) {  // a FIN alone
+    if (check.arrival == tcp::Arrival::InOrder && check.fin) {
+      commit_range(c, check.begin, check.begin, true, false, {}, now);
+    } else {
+      act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+    }
+    return;
+  }
+  switch (c.stage) {
+    case Stage::Opening:
+    case Stage::Startup:  // E-1: MPA frames are not FPDUs; InLogic is not asked
+      store(c, s, check, now);
+      if (c.id != 0 && c.stage == Stage::Startup) run_startup(c, now);
+      break;
+    case Stage::Full:
+    case Stage::Closing:
+      in_logic(c, s, check, now);
+      break;
+    case Stage::Terminated:
+    case Stage::Lingering:
+      discard_payload(c, s, check, now);
+      break;
+  }
+}
+
+void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
+  using fastpath::Outcome;
+  fastpath::SegmentFacts facts;
+  facts.arrival = check.arrival;
+  facts.sn = s.seg.seq;
+  facts.at_rcv_nxt = check.begin == c.tcb.rcv.holes.rcv_nxt();
+  facts.reassembly_empty = c.buffer.empty() && !c.residue;
+  facts.validation = &validation_;
+  facts.now = now;
+  if (check.arrival == tcp::Arrival::Overlap && validation_.all_valid) {
+    facts.seam_on_boundary = true;
+    for (const fastpath::FrameResult& f : validation_.frames) {
+      const StreamOffset b = check.begin + f.offset, e = b + f.length;
+      if (c.tcb.rcv.holes.any_new(b, e) && !c.tcb.rcv.holes.all_new(b, e))
+        facts.seam_on_boundary = false;
+    }
+  }
+  const bool can_be_fast =
+      c.context.config.crc && c.context.config.initiated_as == fastpath::ConnectionType::Fast;
+  if (!can_be_fast) {  // permanently SLOW: nothing to decide (T1)
+    ++c.counters.reasons[static_cast<std::size_t>(fastpath::Reason::Slow)];
+    store(c, s, check, now);
+    return;
+  }
+  const fastpath::Verdict verdict = fastpath::decide(c.context, facts);
+  ++c.counters.reasons[static_cast<std::size_t>(verdict.reason)];
+  switch (verdict.outcome) {
+    case Outcome::Fast:
+      switch (cut_through(c, s, check, now)) {
+        case FastResult::Taken:
+          fastpath::apply(c.context, verdict, facts);
+          if (verdict.upgraded) ++c.counters.upgrades;
+          break;
+        case FastResult::NoReceive:  // section 10, R-113..R-115: not a recovery attempt
+          ++c.counters.empty_rq_drops;
+          c.starved = true;
+          ulp_drop(c, check, now);
+          break;
+        case FastResult::Refused:  // a violation out of order waits until it is in order (E-6)
+          ulp_drop(c, check, now);
+          break;
+      }
+      break;
+    case Outcome::Drop:
+      fastpath::apply(c.context, verdict, facts);
+      if (verdict.counts) ++c.counters.recovery_attempts;
+      ulp_drop(c, check, now);
+      break;
+    case Outcome::Downgrade:  // Fig 5: holes first, then the segment
+      fastpath::apply(c.context, verdict, facts);
+      ++c.counters.downgrades;
+      tcp::forget_out_of_order(c.tcb);
+      c.hole_counters.discard();
+      c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+      store(c, s, check, now);
+      break;
+    case Outcome::Store:
+      fastpath::apply(c.context, verdict, facts);
+      store(c, s, check, now);
+      break;
+  }
+}
+
+Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp::Check& check,
+                                       Instant now) {
+  const std::size_t n = validation_.frames.size();
+  if (check.arrival != tcp::Arrival::Overlap) return cut_through_run(c, s, 0, n, check, now);
+  // Only the new frames, run by run.
+  FastResult result = FastResult::Refused;
+  for (std::size_t i = 0; i < n;) {
+    const auto is_new = [&](std::size_t k) {
+      const StreamOffset b = check.begin + validation_.frames[k].offset;
+      return c.tcb.rcv.holes.any_new(b, b + validation_.frames[k].length);
+    };
+    if (!is_new(i)) {
+      ++i;
+      continue;
+    }
+    std::size_t last = i + 1;
+    while (last < n && is_new(last)) ++last;
+    const FastResult r = cut_through_run(c, s, i, last, check, now);
+    if (r != FastResult::Taken) return result == FastResult::Taken ? result : r;
+    if (c.id == 0 || c.stage == Stage::Terminated) return r;
+    result = r;
+    i = last;
+  }
+  return result;
+}
+
+// Admit every FPDU, then place all, then commit, then deliver (E-5).
+Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::size_t first,
+                                           std::size_t last, const tcp::Check& check, Instant now) {
+  const ByteView payload = s.seg.payload;
+  const auto& frames = validation_.frames;
+  const StreamOffset begin = check.begin + frames[first].offset;
+  StreamOffset end = check.begin + frames[last - 1].offset + frames[last - 1].length;
+  const bool in_order = begin == c.tcb.rcv.holes.rcv_nxt();
+  // With one hole too many the range is TCP's to refuse; check() saw only the whole segment.
+  if (c.tcb.rcv.holes.exceeds_limit(begin, end)) return FastResult::Refused;
+
+  ddp::Admitter admitter(*c.stream, in_order);
+  admissions_.clear();
+  ddp::Violation violation = ddp::Violation::None;
+  ByteView offending;
+  for (std::size_t i = first; i < last; ++i) {
+    const std::uint8_t* fpdu = payload.data() + frames[i].offset;
+    const std::uint32_t ulpdu = load_be16(fpdu);
+    // The length was believed by the validation unit; memory shared with a peer may have changed.
+    if (mpa::fpdu_size(ulpdu) != frames[i].length) return FastResult::Refused;
+    ddp::Admission a = admitter.next({fpdu + mpa::kLengthField, ulpdu});
+    if (a.what == ddp::Admit::NoReceive) return FastResult::NoReceive;
+    if (a.what == ddp::Admit::Violate) {
+      if (!in_order) return FastResult::Refused;
+      violation = a.violation;
+      offending = {fpdu + mpa::kLengthField, ulpdu};
+      end = check.begin + frames[i].offset;  // what came before it is good and is delivered
+      break;
+    }
+    admissions_.push_back(a);
+  }
+  ddp::MessageCounts counts;
+  for (const ddp::Admission& a : admissions_) {
+    counts += ddp::place(*c.stream, a);
+    note_placed(c, a);
+  }
+  const std::uint64_t octets = end - begin;
+  c.counters.bytes_fast += octets;
+  const bool whole = violation == ddp::Violation::None && last == frames.size();
+  const ConnectionId id = c.id;
+  if (octets != 0) {
+    commit_range(c, begin, end, whole && check.fin, whole && s.seg.has(tcp::kPsh), counts, now);
+  }
+  if (c.id != id) return FastResult::Taken;
+  if (!admissions_.empty()) first_fpdu(c, now);
+  if (violation != ddp::Violation::None && c.stage != Stage::Terminated) {
+    raise_terminate(c, violation, offending, now);
+  }
+  return FastResult::Taken;
+}
+
+void Engine::note_placed(Connection& c, const ddp::Admission& a) {
+  const std::uint64_t n = a.segment.payload.size();
+  c.counters.bytes_copied += n;
+  switch (a.segment.header.op) {
+    case ddp::Opcode::Write:
+      c.counters.write_bytes_in += n;
+      break;
+    case ddp::Opcode::ReadResponse:
+      c.counters.read_response_bytes_in += n;
+      break;
+    case ddp::Opcode::Send:
+    case ddp::Opcode::SendInv:
+    case ddp::Opcode::SendSe:
+    case ddp::Opcode::SendSeInv:
+      c.counters.send_bytes_in += n;
+      break;
+    case ddp::Opcode::ReadRequest:
+    case ddp::Opcode::Terminate:
+      return;
+  }
+  c.counters.payload_placed += n;
+}
+
+// SLOW: into the reassembly buffer, TCP regards it as received (S3).
+void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
+  const bool slow_data = c.stage != Stage::Opening && c.stage != Stage::Startup;
+  StreamOffset at = check.new_begin, from, to;
+  bool stored = false;
+  const ConnectionId id = c.id;
+  while (next_missing(c.tcb.rcv.holes, at, check.new_end, &from, &to)) {
+    const bool in_order = from == c.tcb.rcv.holes.rcv_nxt();
+    const ByteView bytes = s.seg.payload.subspan(from - check.begin, to - from);
+    if (c.tcb.rcv.holes.exceeds_limit(from, to) || !c.buffer.store(from, bytes, in_order)) {
+      // Out-of-order data is refused first when memory is short (E-11).
+      if (!stored) act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+      break;
+    }
+    stored = true;
+    c.counters.bytes_copied += bytes.size();
+    if (slow_data) c.counters.bytes_slow += bytes.size();
+    commit_range(c, from, to, check.fin && to == check.end, s.seg.has(tcp::kPsh) && to == check.end,
+                 {}, now);
+    if (c.id != id) return;
+    at = to;
+  }
+  if (slow_data) drain_reassembly(c, now);
+}
+
+// Whole FPDUs out of the in-order octets, placed and delivered one by one.
+void Engine::drain_reassembly(Connection& c, Instant now) {
+  const ConnectionId id = c.id;
+  while (c.id == id && c.stage != Stage::Terminated) {
+    ByteView ulpdu;
+    std::uint32_t length = 0;
+    const auto got = c.extractor.next(c.buffer, c.tcb.rcv.holes.rcv_nxt(), &ulpdu, &length);
+    if (got == reassembly::Extracted::NeedMore) break;
+    if (got ==
+        reassembly::Extracted::BadCrc) {  // already acknowledged: TCP cannot repair it
+      raise_terminate(c, ddp::Violation::MpaCrc, {}, now);
+      break;
+    }
+    const ddp::Admission a = ddp::Admitter(*c.stream, true).next(ulpdu);
+    if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
+      raise_terminate(c, ddp::Violation::UntaggedNoBuffer, ulpdu, now);
+      break;
+    }
+    if (a.what == ddp::Admit::Violate) {
+      raise_terminate(c, a.violation, ulpdu, now);
+      break;
+    }
+    const ddp::MessageCounts counts = ddp::place(*c.stream, a);
+    note_placed(c, a);
+    c.buffer.consume(c.buffer.read_position() + length);
+    deliver(c, counts, now);
+    if (c.id == id) first_fpdu(c, now);
+  }
+  if (c.id != id) return;
+  if (c.stage == Stage::Terminated) {
+    c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+    return;
+  }
+  if (c.residue && c.buffer.empty()) {  // E-1: start-up residue is gone, as initiated from here on
+    c.residue = false;
+    c.context.type = c.context.config.initiated_as;
+  }
+  update_receive_room(c, now);
+}
+
+// TCP takes the range; what may be delivered now is (9.2, R-100).
+void Engine::commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
+                          const ddp::MessageCounts& counts, Instant now) {
+  const tcp::Receipt receipt = tcp::commit(c.tcb, begin, end, fin, psh, now);
+  const ConnectionId id = c.id;
+  if (begin < end) {
+    ddp::MessageCounts own;
+    const ddp::MessageCounts behind = c.hole_counters.on_commit(receipt.holes, counts, &own);
+    if (own.any()) deliver(c, own, now);
+    if (c.id == id && behind.any() && c.stage != Stage::Terminated) deliver(c, behind, now);
+  }
+  if (c.id != id) return;
+  act_on_ack(c, receipt.ack, now);
+  if (receipt.fin) on_fin(c, now);
+}
+
+void Engine::deliver(Connection& c, const ddp::MessageCounts& counts, Instant now) {
+  if (c.qp == nullptr || !counts.any()) return;
+  c.counters.sends_in += counts.sends;
+  c.counters.read_requests_in += counts.read_requests;
+  ByteView offending;
+  const ddp::Violation v = ddp::deliver(
+      *c.stream, counts, [&](const ddp::Completion& done) { post_completion(*c.qp, done); },
+      &offending);
+  if (counts.terminates != 0 && c.stream->terminate_received) {
+    on_terminate_received(c, now);
+    return;
+  }
+  if (v != ddp::Violation::None) raise_terminate(c, v, offending, now);
+  if (counts.read_requests != 0) enqueue_tx(c);
+}
+
+void Engine::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
+  if (tcp::ack_owed(c.tcb)) emit_ack(c, now);
+  const tcp::AckNeed need =
+      tcp::refuse(c.tcb, check, true, c.context.config.immediate_dup_ack, now);
+  if (need == tcp::AckNeed::Now) ++c.counters.immediate_dup_acks;
+  act_on_ack(c, need, now);
+}
+
+void Engine::act_on_ack(Connection& c, tcp::AckNeed need, Instant now) {
+  if (need != tcp::AckNeed::Now) return;  // Owed: at the end of the burst
+  ++c.counters.dup_acks_out;
+  emit_ack(c, now);
+}
+
+// After a Terminate the stream is dead, but its TCP is not: acknowledge and forget.
+void Engine::discard_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
+  StreamOffset at = check.new_begin, from, to;
+  const ConnectionId id = c.id;
+  while (next_missing(c.tcb.rcv.holes, at, check.new_end, &from, &to)) {
+    if (from != c.tcb.rcv.holes.rcv_nxt()) {
+      act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+      return;
+    }
+    commit_range(c, from, to, check.fin && to == check.end, s.seg.has(tcp::kPsh), {}, now);
+    if (c.id != id) return;
+    at = to;
+  }
+}
+
+void Engine::update_receive_room(Connection& c, Instant now) {
+  const std::uint64_t room = c.context.type == fastpath::ConnectionType::Fast
+                                 ? options_.tcp.receive_buffer
+                                 : c.buffer.room(c.tcb.rcv.holes.rcv_nxt());
+  if (tcp::set_receive_room(c.tcb, room, now)) emit_ack(c, now);
+}
+
+void Engine::end_of_burst(Instant now) {
+  for (const std::uint32_t slot : touched_) {
+    Connection* c = slots_[slot].get();
+    if (c == nullptr || !c->touched) continue;
+    c->touched = false;
+    if (c->id == 0) continue;
+    tcp::end_of_burst(c->tcb, now);
+    enqueue_tx(*c);
+    arm_timer(*c);
+  }
+  touched_.clear();
+}
+
+}  // namespace urnic::engine

@@ -1,0 +1,56 @@
+// Transmit buffers of the port, taken and committed in bursts: one call each way per burst (D3).
+#pragma once
+
+#include <cstdint>
+
+#include "port/port.h"
+
+namespace urnic::engine {
+
+class TxBatch {
+ public:
+  TxBatch(port::Port* port, unsigned queue, std::uint32_t frame_size)
+      : port_(port), queue_(queue), size_(frame_size) {}
+
+  // A buffer of frame_size octets, or nullptr when the port is full. The caller sets len[0] and
+  // calls keep(); a frame not kept is handed out again.
+  port::Frame* next() {
+    if (used_ < reserved_) return &frames_[used_];
+    flush();
+    reserved_ = port_->tx_reserve(queue_, size_, frames_, port::kBurst);
+    if (reserved_ == 0) {
+      full_ = true;
+      return nullptr;
+    }
+    return &frames_[0];
+  }
+  void keep() {
+    octets_ += port::frame_len(frames_[used_]);
+    ++frames_sent_;
+    ++used_;
+  }
+
+  // Send what has been kept and give the rest back.
+  void flush() {
+    if (reserved_ == 0) return;
+    for (unsigned i = used_; i < reserved_; ++i) frames_[i].len[0] = frames_[i].len[1] = 0;
+    port_->tx_commit(queue_, frames_, reserved_);
+    reserved_ = used_ = 0;
+  }
+
+  bool full() const { return full_; }
+  void clear_full() { full_ = false; }
+  std::uint64_t frames_sent() const { return frames_sent_; }
+  std::uint64_t octets_sent() const { return octets_; }
+
+ private:
+  port::Port* port_;
+  unsigned queue_;
+  std::uint32_t size_;
+  unsigned reserved_ = 0, used_ = 0;
+  bool full_ = false;
+  std::uint64_t frames_sent_ = 0, octets_ = 0;
+  port::Frame frames_[port::kBurst];
+};
+
+}  // namespace urnic::engine
