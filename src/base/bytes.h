@@ -38,6 +38,11 @@ inline std::uint32_t load_le32(const std::uint8_t* p) {
   std::memcpy(&v, p, 4);
   return v;
 }
+inline std::uint64_t load_le64(const std::uint8_t* p) {
+  std::uint64_t v;
+  std::memcpy(&v, p, 8);
+  return v;
+}
 inline void store_be16(std::uint8_t* p, std::uint16_t v) {
   v = __builtin_bswap16(v);
   std::memcpy(p, &v, 2);

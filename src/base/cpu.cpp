@@ -12,8 +12,7 @@ CpuFeatures detect() {
   f.avx512 = f.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
              __builtin_cpu_supports("bmi2");
-  f.vpclmulqdq =
-      f.avx512 && __builtin_cpu_supports("avx512vbmi2") &&
+  f.vpclmulqdq = f.avx512 && __builtin_cpu_supports("avx512vbmi2") &&
                  __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("vpclmulqdq");
 #endif
   return f;

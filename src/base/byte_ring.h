@@ -1,0 +1,124 @@
+// A bounded first-in first-out buffer of bytes addressed by absolute stream offset: the send buffer
+// of a byte stream, from which unacknowledged octets may be read again and again.
+//
+//   begin()                                   end()
+//      |  held, readable by offset              |  room()
+//
+// begin() <= end() <= begin() + capacity(). Memory grows with what is held, by doubling up to the
+// capacity, and is given back when the ring is empty and release_memory() is called. Appending
+// accepts less than offered when full (or when memory runs out), never more. Not thread safe.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace urnic {
+
+// Bytes that are one piece of a stream but up to two pieces of memory; `second` is empty unless
+// `first` is not.
+struct TwoViews {
+  ByteView first;
+  ByteView second;
+  std::size_t size() const { return first.size() + second.size(); }
+};
+
+class ByteRing {
+ public:
+  // `capacity` is exact: the most that is ever held. `start`: offset of the first byte.
+  explicit ByteRing(std::size_t capacity, std::uint64_t start = 0)
+      : capacity_(capacity), begin_(start), end_(start) {}
+  ByteRing(ByteRing&&) noexcept = default;
+  ByteRing& operator=(ByteRing&&) noexcept = default;
+
+  std::uint64_t begin() const { return begin_; }
+  std::uint64_t end() const { return end_; }
+  std::size_t size() const { return static_cast<std::size_t>(end_ - begin_); }
+  bool empty() const { return begin_ == end_; }
+  std::size_t capacity() const { return capacity_; }
+  std::size_t room() const { return size() < capacity_ ? capacity_ - size() : 0; }
+  std::size_t memory() const { return allocated_; }
+
+  // What is held stays, even if it is more; then there is no room until enough is released.
+  void set_capacity(std::size_t capacity) { capacity_ = capacity; }
+
+  // As many of the first bytes as fit; returns how many.
+  std::size_t append(ByteView bytes) {
+    std::size_t n = std::min(bytes.size(), room());
+    if (size() + n > allocated_ && !grow(size() + n)) n = allocated_ - size();
+    if (n == 0) return 0;
+    const std::size_t at = static_cast<std::size_t>(end_) & (allocated_ - 1);
+    const std::size_t until_wrap = std::min(n, allocated_ - at);
+    std::memcpy(data_.get() + at, bytes.data(), until_wrap);
+    if (n > until_wrap) std::memcpy(data_.get(), bytes.data() + until_wrap, n - until_wrap);
+    end_ += n;
+    return n;
+  }
+
+  // The bytes [offset, offset + length), cut to what is held. Valid until the next append or
+  // release.
+  TwoViews view(std::uint64_t offset, std::size_t length) const {
+    if (offset < begin_ || offset >= end_ || length == 0) return {};
+    length = static_cast<std::size_t>(std::min<std::uint64_t>(length, end_ - offset));
+    const std::size_t at = static_cast<std::size_t>(offset) & (allocated_ - 1);
+    const std::size_t until_wrap = std::min(length, allocated_ - at);
+    return {{data_.get() + at, until_wrap}, {data_.get(), length - until_wrap}};
+  }
+  // The same into `dst`; returns how many bytes.
+  std::size_t copy(std::uint64_t offset, MutBytes dst) const {
+    const TwoViews v = view(offset, dst.size());
+    if (!v.first.empty()) std::memcpy(dst.data(), v.first.data(), v.first.size());
+    if (!v.second.empty()) {
+      std::memcpy(dst.data() + v.first.size(), v.second.data(), v.second.size());
+    }
+    return v.size();
+  }
+
+  // Bytes below `offset` are done with. An offset outside [begin, end] is taken as the nearer end.
+  void release_to(std::uint64_t offset) { begin_ = std::clamp(offset, begin_, end_); }
+  // Forget everything and go on at `start`; keeps the memory.
+  void reset(std::uint64_t start) { begin_ = end_ = start; }
+  // Give the memory back if nothing is held.
+  void release_memory() {
+    if (!empty()) return;
+    data_.reset();
+    allocated_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kFirst = 2048;
+
+  // A power of two of at least `need` bytes; an offset has its place by a mask, so what is held
+  // moves to where it belongs under the new one. False when there is no memory.
+  bool grow(std::size_t need) {
+    const std::size_t allocate = std::bit_ceil(std::max(need, kFirst));
+    std::unique_ptr<std::uint8_t[]> data(new (std::nothrow) std::uint8_t[allocate]);
+    if (data == nullptr) return false;
+    for (std::uint64_t offset = begin_; offset < end_;) {
+      const std::size_t from = static_cast<std::size_t>(offset) & (allocated_ - 1);
+      const std::size_t to = static_cast<std::size_t>(offset) & (allocate - 1);
+      const auto n = static_cast<std::size_t>(
+          std::min<std::uint64_t>({end_ - offset, allocated_ - from, allocate - to}));
+      std::memcpy(data.get() + to, data_.get() + from, n);
+      offset += n;
+    }
+    data_ = std::move(data);
+    allocated_ = allocate;
+    return true;
+  }
+
+  std::unique_ptr<std::uint8_t[]> data_;
+  std::size_t allocated_ = 0;  // 0 or a power of two
+  std::size_t capacity_;
+  std::uint64_t begin_;
+  std::uint64_t end_;
+};
+
+}  // namespace urnic
