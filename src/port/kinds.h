@@ -7,5 +7,6 @@ namespace urnic::port {
 
 extern const urnic_port_ops kMemoryPortOps;
 extern const urnic_port_ops kMemifPortOps;
+extern const urnic_port_ops kTapPortOps;
 
 }  // namespace urnic::port

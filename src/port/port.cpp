@@ -11,7 +11,8 @@
 namespace urnic::port {
 namespace {
 
-constexpr std::array<const urnic_port_ops*, 2> kBuiltIn = {&kMemoryPortOps, &kMemifPortOps};
+constexpr std::array<const urnic_port_ops*, 3> kBuiltIn = {&kMemoryPortOps, &kMemifPortOps,
+                                                           &kTapPortOps};
 
 std::string kind_names() {
   std::string all;

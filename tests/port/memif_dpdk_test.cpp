@@ -53,7 +53,8 @@ class Testpmd {
     execlp("dpdk-testpmd", "dpdk-testpmd", "--lcores=0,1@0-1", "--no-huge", "-m", "256", "--no-pci",
            "--no-shconf", "--no-telemetry", prefix.c_str(), dev.c_str(), "--", "--forward-mode=io",
            "--port-topology=loop", "--auto-start", "--nb-cores=1", "--total-num-mbufs=2048",
-           mbufs.c_str(), rxq.c_str(), txq.c_str(), "--no-mlockall", "--no-flush-rx", static_cast<char*>(nullptr));
+           mbufs.c_str(), rxq.c_str(), txq.c_str(), "--no-mlockall", "--no-flush-rx",
+           static_cast<char*>(nullptr));
     _exit(127);
   }
   ~Testpmd() {

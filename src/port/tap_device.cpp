@@ -1,0 +1,154 @@
+#include "port/tap_device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "port/vnet_header.h"
+
+namespace urnic::port {
+namespace {
+
+std::string because(int error) {
+  return std::string(": ") + std::strerror(error);
+}
+
+constexpr const char* kRights =
+    "; it takes CAP_NET_ADMIN, or a persistent interface made for this user (ip tuntap add <name> "
+    "mode tap user <user> vnet_hdr), or running inside 'unshare -Urn'";
+
+ifreq request(const std::string& name) {
+  ifreq r{};
+  std::memcpy(r.ifr_name, name.data(), name.size());
+  return r;
+}
+
+Fd any_socket() {
+  return Fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
+Outcome<Fd, std::string> create(const TapOptions& o, std::string* name) {
+  if (o.name.size() >= IFNAMSIZ) {
+    return fail("name=" + o.name + " is longer than the " + std::to_string(IFNAMSIZ - 1) +
+                " letters an interface name may have");
+  }
+  Fd fd(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) {
+    return fail("cannot open /dev/net/tun" + because(errno) +
+                (errno == ENOENT ? "; the tun driver is not there (modprobe tun; in a container "
+                                   "pass --device /dev/net/tun)"
+                                 : kRights));
+  }
+  ifreq r = request(o.name.empty() ? "urnic%d" : o.name);
+  r.ifr_flags = static_cast<short>(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR);
+  if (ioctl(fd.get(), TUNSETIFF, &r) != 0) {
+    const std::string what = "cannot create the interface " + o.name;
+    switch (errno) {
+      case EPERM:
+        return fail(what + because(errno) + kRights);
+      case EBUSY:
+        return fail(what + ": another program has it open");
+      case EINVAL:
+        return fail(what +
+                    ": one of that name exists and is no TAP interface (or a multi-queue "
+                    "one); choose another name=");
+      default:
+        return fail(what + because(errno));
+    }
+  }
+  r.ifr_name[IFNAMSIZ - 1] = '\0';
+  *name = r.ifr_name;
+  return fd;
+}
+
+// A descriptor made by somebody else: it must be what we expect to read.
+std::string adopt(TapDevice* d) {
+  ifreq r{};
+  if (ioctl(d->fd.get(), TUNGETIFF, &r) != 0) return "it is no TAP descriptor" + because(errno);
+  if ((r.ifr_flags & IFF_TAP) == 0) return "it is a TUN (IP) descriptor; a TAP is needed";
+  if ((r.ifr_flags & IFF_NO_PI) == 0) return "it was opened without IFF_NO_PI";
+  r.ifr_name[IFNAMSIZ - 1] = '\0';
+  d->name = r.ifr_name;
+  d->has_header = (r.ifr_flags & IFF_VNET_HDR) != 0;
+  const int flags = fcntl(d->fd.get(), F_GETFL);
+  if (fcntl(d->fd.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
+      fcntl(d->fd.get(), F_SETFD, FD_CLOEXEC) != 0) {
+    return "it cannot be set up" + because(errno);
+  }
+  return "";
+}
+
+std::string set_offload(const TapDevice& d, bool on) {
+  if (!d.has_header) return "";
+  int size = VnetHeader::kSize;
+  if (ioctl(d.fd.get(), TUNSETVNETHDRSZ, &size) != 0) {
+    return "cannot set the virtio-net header size" + because(errno);
+  }
+  const unsigned long features = on ? TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 : 0;
+  if (ioctl(d.fd.get(), TUNSETOFFLOAD, features) != 0) {
+    return "cannot set offloads" + because(errno) + "; try offload=off";
+  }
+  return "";
+}
+
+std::string configure(TapDevice* d, std::uint32_t mtu) {
+  const Fd s = any_socket();
+  ifreq r = request(d->name);
+  if (!s || ioctl(s.get(), SIOCGIFMTU, &r) != 0) return "cannot read its MTU" + because(errno);
+  d->mtu = static_cast<std::uint32_t>(r.ifr_mtu);
+  const std::string by_hand = "; do it as root: ip link set " + d->name + " up mtu ";
+  if (mtu != 0 && mtu != d->mtu) {
+    r = request(d->name);
+    r.ifr_mtu = static_cast<int>(mtu);
+    if (ioctl(s.get(), SIOCSIFMTU, &r) != 0) {
+      return "cannot set mtu " + std::to_string(mtu) + " on " + d->name + because(errno) + by_hand +
+             std::to_string(mtu);
+    }
+    d->mtu = mtu;
+  }
+  r = request(d->name);
+  if (ioctl(s.get(), SIOCGIFFLAGS, &r) != 0) return "cannot read its state" + because(errno);
+  if ((r.ifr_flags & IFF_UP) != 0) return "";
+  r.ifr_flags = static_cast<short>(r.ifr_flags | IFF_UP);
+  if (ioctl(s.get(), SIOCSIFFLAGS, &r) != 0) {
+    return "cannot bring " + d->name + " up" + because(errno) + by_hand + std::to_string(d->mtu);
+  }
+  return "";
+}
+
+}  // namespace
+
+Outcome<TapDevice, std::string> open_tap(const TapOptions& o) {
+  TapDevice d;
+  if (o.fd >= 0) {
+    d.fd.reset(o.fd);
+    if (std::string wrong = adopt(&d); !wrong.empty()) {
+      d.fd.release();  // not ours after all
+      return fail("fd=" + std::to_string(o.fd) + ": " + wrong);
+    }
+    if (o.mtu != 0) d.mtu = o.mtu;
+  } else {
+    auto fd = create(o, &d.name);
+    if (!fd.ok()) return fail(fd.error());
+    d.fd = std::move(fd.value());
+    if (std::string wrong = configure(&d, o.mtu); !wrong.empty()) return fail(wrong);
+  }
+  if (std::string wrong = set_offload(d, o.offload); !wrong.empty()) {
+    if (o.fd >= 0) d.fd.release();
+    return fail(wrong);
+  }
+  return d;
+}
+
+bool tap_is_up(const TapDevice& device) {
+  const Fd s = any_socket();
+  ifreq r = request(device.name);
+  return !s || ioctl(s.get(), SIOCGIFFLAGS, &r) != 0 || (r.ifr_flags & IFF_UP) != 0;
+}
+
+}  // namespace urnic::port

@@ -1,0 +1,69 @@
+// The TAP port: the other end is this machine's kernel. Super-segments are split and joined here
+// (E-33), so that one system call moves up to 64 KiB. Keys and rights: docs/ports.md.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "port/counters.h"
+#include "port/port.h"
+#include "port/super_segment.h"
+#include "port/tap_device.h"
+
+namespace urnic::port {
+
+class TapPort {
+ public:
+  static Outcome<std::unique_ptr<TapPort>, std::string> make(Args& args);
+
+  void info(urnic_port_info* i) const;
+  void stats(urnic_port_stats* s) const;
+  unsigned rx_burst(unsigned q, urnic_frame* frames, unsigned n);
+  void rx_release(unsigned q, const urnic_frame* frames, unsigned n);
+  unsigned tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frames, unsigned n);
+  void tx_commit(unsigned q, urnic_frame* frames, unsigned n);
+  unsigned wait_fds(unsigned q, int* fds, unsigned max);
+  int arm(unsigned q);
+  void disarm(unsigned q);
+
+ private:
+  static constexpr std::size_t kMost = 64;  // frames per burst, each way
+  // Ethernet with tags and 64 KiB of IP: what one read may bring.
+  static constexpr std::size_t kReadSize = VnetHeader::kSize + 14 + 8 + 65536;
+  static constexpr std::size_t kReadStep = (kReadSize + 63) / 64 * 64;
+  // Small enough to stay in the cache. Reads follow one another in it; a super-segment that is
+  // being cut when a burst ends keeps its place, and always leaves room for another on one side.
+  static constexpr std::size_t kArena = 200 * 1024;
+
+  explicit TapPort(TapDevice device);
+  enum class Read : std::uint8_t { kFrame, kSuper, kSkip, kNothing };
+  Read read_one(urnic_frame* f);
+  void write_run(const urnic_frame* const* frames, unsigned n);
+  void write_all(const iovec* iov, unsigned n, std::size_t bytes, unsigned frames);
+  void make_room();
+
+  TapDevice device_;
+  std::uint32_t max_frame_;
+  QueueCounters counters_;
+  // Receive. What the last burst returned is borrowed, and so is what is still being cut.
+  std::unique_ptr<std::uint8_t[]> rx_memory_, rx_headers_;
+  std::size_t next_read_ = 0, read_limit_ = kArena;  // where the next read may go
+  std::size_t super_begin_ = 0, super_end_ = 0;      // what is being cut
+  Splitter splitter_;
+  bool splitting_ = false;
+  bool slept_ = false;
+  bool gone_ = false;  // the interface was deleted under us
+  // Transmit.
+  std::unique_ptr<std::uint8_t[]> tx_memory_;
+  std::size_t tx_stride_;
+  unsigned promised_ = 0;
+  Joiner joiner_;
+  bool up_ = true;
+  std::uint32_t epoch_ = 1, quiet_calls_ = 0;
+};
+
+}  // namespace urnic::port
