@@ -16,35 +16,41 @@ enum class CongestionControl : std::uint8_t { NewReno };
 enum class EcnMode : std::uint8_t { Off, Accept, Request };
 
 struct Config {
-  std::uint16_t mss = 1460;            // what we announce: MTU - IP header - 20
-  std::uint16_t mss_clamp = 0;         // 0: none; upper bound on what we send per segment
+  std::uint16_t mss = 1460;     // what we announce: MTU - IP header - 20
+  std::uint16_t mss_clamp = 0;  // 0: none; upper bound on what we send per segment
   bool sack = true;
   bool timestamps = true;
   bool window_scaling = true;
-  std::uint8_t window_shift = 7;       // our own shift when scaling (0..14)
+  std::uint8_t window_shift = 7;            // our own shift when scaling (0..14)
   std::uint32_t receive_buffer = 4u << 20;  // largest window we ever offer, octets
-  std::uint32_t initial_window = 0;    // octets; 0: RFC 6928 (10 segments)
+  std::uint32_t initial_window = 0;         // octets; 0: RFC 6928 (10 segments)
   Duration rto_initial = Duration::s(1);
   Duration rto_min = Duration::ms(200);
   Duration rto_max = Duration::s(60);
   std::uint8_t syn_retries = 6;
   std::uint8_t data_retries = 15;
-  Duration user_timeout = Duration::zero();   // 0: off
-  Duration keepalive = Duration::zero();      // idle time before the first probe; 0: off
+  Duration user_timeout = Duration::zero();  // 0: off
+  Duration keepalive = Duration::zero();     // idle time before the first probe; 0: off
   Duration keepalive_interval = Duration::s(75);
   std::uint8_t keepalive_probes = 9;
   Duration delayed_ack = Duration::ms(40);
   AckPolicy ack_policy = AckPolicy::EverySecond;
-  std::uint8_t quick_acks = 16;        // segments acknowledged at once after opening (EverySecond)
+  std::uint8_t quick_acks = 16;  // segments acknowledged at once after opening (EverySecond)
   bool nagle = false;
   bool limited_transmit = true;
-  bool restart_after_idle = true;      // RFC 5681 4.1
-  bool count_plain_dupacks = false;    // E-26
-  std::uint32_t hole_limit = 256;      // 0: unlimited (byte streams)
+  bool restart_after_idle = true;    // RFC 5681 4.1
+  bool count_plain_dupacks = false;  // E-26
+  std::uint32_t hole_limit = 256;    // 0: unlimited (byte streams)
   Duration time_wait = Duration::s(60);
   CongestionControl congestion = CongestionControl::NewReno;
   EcnMode ecn = EcnMode::Off;
-  std::uint32_t ts_offset = 0;         // added to the timestamp clock (1 ms per tick)
+  std::uint32_t ts_offset = 0;  // added to the timestamp clock (1 ms per tick)
+  bool dsack = true;            // report duplicates (RFC 2883), when SACK is agreed
+  std::uint8_t ip_header = 20;  // 40 for IPv6; turns a path MTU into an MSS, and picks the
+                                // default MSS of a peer that announces none (536, 1220)
+  // Slow start opens cwnd by at most this many segments per ACK (the L of RFC 3465). A peer that
+  // acknowledges whole bursts (AckPolicy::PerBurst) wants as many as its bursts have.
+  std::uint8_t slow_start_segments = 2;
 };
 
 }  // namespace urnic::tcp

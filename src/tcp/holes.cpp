@@ -48,6 +48,11 @@ bool HoleList::is_received_edge(StreamOffset at) const {
   return it != holes_.end() && it->block_end == at;
 }
 
+std::size_t HoleList::block_at(StreamOffset at) const {
+  const std::size_t k = first_ending_after(holes_, at);
+  return k < holes_.size() && holes_[k].block <= at ? k : holes_.size();
+}
+
 HoleEvent HoleList::insert(StreamOffset begin, StreamOffset end) {
   if (begin >= end) return {};
   if (holes_.empty() && begin == rcv_nxt_) [[likely]] {

@@ -16,16 +16,16 @@
 namespace urnic::tcp {
 
 enum class HoleChange : std::uint8_t {
-  None,          // nothing (no range)
-  InOrder,       // RCV.NXT advanced; no hole closed (hole 0, if any, shrank from the left)
-  ClosedLowest,  // the range filled hole 0: RCV.NXT jumped behind block 0; hole `index` == 0 is gone,
-                 // the old hole 1 is now hole 0
-  NewLast,       // new hole `index` with its block, beyond all received data
-  ExtendedRight, // block `index` grew on its right (the hole after it, if any, shrank)
-  FilledRight,   // the right end of hole `index` was filled: block `index` grew on its left
-  Split,         // hole `index` split: a new hole `index` with a new block, the old one is now
-                 // `index + 1` and keeps its identity
-  ClosedInner,   // hole `index` > 0 filled: blocks index-1 and index merged, hole `index` is gone
+  None,           // nothing (no range)
+  InOrder,        // RCV.NXT advanced; no hole closed (hole 0, if any, shrank from the left)
+  ClosedLowest,   // the range filled hole 0: RCV.NXT jumped behind block 0; hole `index` == 0 is
+                  // gone, the old hole 1 is now hole 0
+  NewLast,        // new hole `index` with its block, beyond all received data
+  ExtendedRight,  // block `index` grew on its right (the hole after it, if any, shrank)
+  FilledRight,    // the right end of hole `index` was filled: block `index` grew on its left
+  Split,          // hole `index` split: a new hole `index` with a new block, the old one is now
+                  // `index + 1` and keeps its identity
+  ClosedInner,    // hole `index` > 0 filled: blocks index-1 and index merged, hole `index` is gone
 };
 
 struct HoleEvent {
@@ -59,6 +59,9 @@ class HoleList {
   // Right edge of a block equal to `at`, or RCV.NXT itself: a known frame end while FAST
   // (Case A predicate of section 2, Q-8).
   bool is_received_edge(StreamOffset at) const;
+
+  // Index of the hole whose block holds the octet `at`; size() when no block does.
+  std::size_t block_at(StreamOffset at) const;
 
   // Record [begin, end): not empty, entirely new (all_new) and within the limit.
   HoleEvent insert(StreamOffset begin, StreamOffset end);

@@ -52,7 +52,8 @@ struct Segment {
   bool has(Flag f) const { return (flags & f) != 0; }
   // Sequence space taken: payload, SYN and FIN.
   std::uint32_t seq_len() const {
-    return static_cast<std::uint32_t>(payload.size()) + (has(kSyn) ? 1u : 0u) + (has(kFin) ? 1u : 0u);
+    return static_cast<std::uint32_t>(payload.size()) + (has(kSyn) ? 1u : 0u) +
+           (has(kFin) ? 1u : 0u);
   }
 };
 

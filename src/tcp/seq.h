@@ -27,6 +27,8 @@ class Seq {
   std::uint32_t v_ = 0;
 };
 
-constexpr Seq seq_max(Seq a, Seq b) { return a < b ? b : a; }
+constexpr Seq seq_max(Seq a, Seq b) {
+  return a < b ? b : a;
+}
 
 }  // namespace urnic::tcp

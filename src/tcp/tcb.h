@@ -5,13 +5,14 @@
 // and asks what to send:
 //
 //   receive:  Check c = check(tcb, seg, now);           pure
-//             AckResult a = take_ack(tcb, seg, c, now);  ACK side, for every acceptable segment (E-4)
+//             AckResult a = take_ack(tcb, seg, c, now);  ACK side, for every acceptable segment
+//             (E-4)
 //             ... the layer above decides ...
 //             Receipt r = commit(tcb, begin, end, fin, now)   data taken; or
 //             refuse(tcb, ...)                                receive side unchanged (E-4, I-5)
 //             if (r.ack == AckNeed::Now) { emit plan_ack(...) at once }
-//   send:     while ((p = plan_send(tcb, avail, now)).kind != None) { cut, write header, sent(...) }
-//   time:     next_deadline(tcb), on_deadline(tcb, now)
+//   send:     while ((p = plan_send(tcb, avail, now)).kind != None) { cut, write header, sent(...)
+//   } time:     next_deadline(tcb), on_deadline(tcb, now)
 //
 // All payload positions are StreamOffsets: octets since the octet after the SYN, per direction.
 #pragma once
@@ -28,7 +29,16 @@
 namespace urnic::tcp {
 
 enum class State : std::uint8_t {
-  Closed, SynSent, SynReceived, Established, FinWait1, FinWait2, CloseWait, Closing, LastAck, TimeWait
+  Closed,
+  SynSent,
+  SynReceived,
+  Established,
+  FinWait1,
+  FinWait2,
+  CloseWait,
+  Closing,
+  LastAck,
+  TimeWait
 };
 
 // Why a connection ended, kept until read. None while alive or after an orderly close.
@@ -62,9 +72,9 @@ enum class Arrival : std::uint8_t {
 };
 
 enum class Action : std::uint8_t {
-  Process,       // go on: take_ack, then the payload by `arrival`
-  Discard,       // drop without an answer
-  Ack,           // not acceptable or a duplicate SYN in order, answer with an ACK (RFC 9293 3.10.7.4)
+  Process,  // go on: take_ack, then the payload by `arrival`
+  Discard,  // drop without an answer
+  Ack,      // not acceptable or a duplicate SYN in order, answer with an ACK (RFC 9293 3.10.7.4)
   ChallengeAck,  // RFC 5961; subject to the rate limit kept in the stack or engine
   Rst,           // answer with RST (unsynchronised state, bad ACK)
   Reset,         // a valid RST came in: the connection is gone
@@ -73,9 +83,9 @@ enum class Action : std::uint8_t {
 struct Check {
   Action action = Action::Discard;
   Arrival arrival = Arrival::None;
-  StreamOffset begin, end;  // payload, before trimming
+  StreamOffset begin, end;          // payload, before trimming
   StreamOffset new_begin, new_end;  // the part inside the window and not below RCV.NXT
-  bool fin = false;         // FIN lies inside the window, right behind `end`
+  bool fin = false;                 // FIN lies inside the window, right behind `end`
   bool ack_acceptable = false;
 };
 
@@ -83,12 +93,16 @@ struct Check {
 Check check(const Tcb&, const Segment&, Instant now);
 
 struct AckResult {
-  bool established = false;    // SynSent/SynReceived -> Established happened here
+  bool established = false;  // SynSent/SynReceived -> Established happened here
   bool una_advanced = false;
-  bool send_unblocked = false; // plan_send may have something now
-  bool closed = false;         // LastAck/Closing... finished: the state is Closed or TimeWait
-  StreamOffset una;            // all octets below are acknowledged cumulatively
+  bool send_unblocked = false;  // plan_send may have something now
+  bool closed = false;          // LastAck/Closing... finished: the state is Closed or TimeWait
+  StreamOffset una;             // all octets below are acknowledged cumulatively
 };
+// A valid RST came in (Action::Reset): state Closed, with a reason unless the close was under way.
+// Nothing is sent.
+void take_reset(Tcb&, Instant now);
+
 // ACK number, window, SACK blocks, RTT, TS.Recent, ECN; state changes caused by the ACK or a
 // SYN-ACK. Must be called for every segment whose action is Process (E-4).
 AckResult take_ack(Tcb&, const Segment&, const Check&, Instant now);
@@ -100,9 +114,9 @@ enum class AckNeed : std::uint8_t {
 };
 
 struct Receipt {
-  HoleEvent holes;     // what happened to the hole list, see holes.h
+  HoleEvent holes;  // what happened to the hole list, see holes.h
   StreamOffset rcv_nxt;
-  bool fin = false;    // the FIN has been taken: end of stream
+  bool fin = false;  // the FIN has been taken: end of stream
   AckNeed ack = AckNeed::None;
 };
 // Take [begin, end) as received (and FIN behind it when `fin` and it is in order). The range must
@@ -111,8 +125,8 @@ struct Receipt {
 Receipt commit(Tcb&, StreamOffset begin, StreamOffset end, bool fin, bool psh, Instant now);
 
 // The segment is not taken: no RCV.NXT move, no hole, no SACK block, FIN not taken (E-4, I-5).
-// Returns the ACK that TCP itself owes for it: Duplicate, Overlap-all-old, Window and HoleLimit draw
-// an ordinary duplicate ACK; a drop by the layer above (ulp = true) draws one only if
+// Returns the ACK that TCP itself owes for it: Duplicate, Overlap-all-old, Window and HoleLimit
+// draw an ordinary duplicate ACK; a drop by the layer above (ulp = true) draws one only if
 // `immediate_dup_ack` (R-57..R-65).
 AckNeed refuse(Tcb&, const Check&, bool ulp, bool immediate_dup_ack, Instant now);
 
@@ -131,11 +145,11 @@ enum class Send : std::uint8_t { None, Syn, SynAck, Data, Retransmit, Probe, Ack
 
 struct SendPlan {
   Send kind = Send::None;
-  StreamOffset begin;         // first payload octet
-  std::uint32_t limit = 0;    // at most this many payload octets (MSS, windows, SWS, Nagle applied)
-  std::uint32_t header = 0;   // TCP header length with options this segment will have
-  bool must_cut = false;      // window or MSS cannot hold a whole unit: cutting an FPDU is allowed
-  bool fin = false;           // FIN goes with the last octet if all of [begin, source end) fits
+  StreamOffset begin;        // first payload octet
+  std::uint32_t limit = 0;   // at most this many payload octets (MSS, windows, SWS, Nagle applied)
+  std::uint32_t header = 0;  // TCP header length with options this segment will have
+  bool must_cut = false;     // window or MSS cannot hold a whole unit: cutting an FPDU is allowed
+  bool fin = false;          // FIN goes with the last octet if all of [begin, source end) fits
 };
 
 // What the source holds: octets up to `end` may be asked for; `more` = the layer above will add to
@@ -145,8 +159,8 @@ struct SourceView {
   bool more = false;
 };
 
-// The next segment to send now, or None. Order: RST, SYN, retransmissions, new data (with an owed ACK
-// riding along), FIN, probes, an owed ACK that is due. Does not change what is in flight; call
+// The next segment to send now, or None. Order: RST, SYN, retransmissions, new data (with an owed
+// ACK riding along), FIN, probes, an owed ACK that is due. Does not change what is in flight; call
 // sent() for that. A Retransmit plan has the original boundaries (E-24): begin and limit equal a
 // segment sent before, unless the MSS has shrunk.
 SendPlan plan_send(Tcb&, const SourceView&, Instant now);

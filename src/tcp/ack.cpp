@@ -1,0 +1,156 @@
+// The acknowledgement side of a segment (RFC 9293 3.10.7.4, fifth): what it says about our data,
+// our window and our round trip. Runs for every acceptable segment, whatever becomes of its payload
+// (E-4).
+#include <algorithm>
+
+#include "tcp/tcb_state.h"
+
+namespace urnic::tcp {
+namespace {
+
+// Returns true when the segment changed what may be sent.
+bool take_window(Tcb& t, const Segment& s, std::int32_t acked) {
+  if (!(t.snd.wl1 < s.seq || (t.snd.wl1 == s.seq && t.snd.wl2 <= s.ack))) return false;
+  t.snd.wl1 = s.seq;
+  t.snd.wl2 = s.ack;
+  t.snd.wnd = std::uint32_t{s.window} << t.snd.wscale;
+  t.snd.max_wnd = std::max(t.snd.max_wnd, t.snd.wnd);
+  // The FIN is not an octet of the stream; an edge one too far behind it means nothing.
+  const StreamOffset edge = t.snd.una + static_cast<std::uint32_t>(acked) + t.snd.wnd;
+  const bool more = edge > t.snd.edge;
+  t.snd.edge = edge;
+  return more;
+}
+
+// SND.UNA moves by `acked` > 0 of sequence space. Returns what left the scoreboard.
+Scoreboard::Popped advance(Tcb& t, std::uint32_t acked) {
+  StreamOffset una = t.snd.una + acked;
+  if (una > t.snd.nxt) {
+    if (t.snd.fin_sent) {
+      t.snd.fin_acked = true;
+      una = t.snd.nxt;
+    } else {
+      // The octet of a window probe: the peer took it.
+      t.snd.probe_out = false;
+      t.snd.nxt = una;
+    }
+  }
+  t.snd.una = una;
+  return t.sent_segments.pop(una, t.snd.fin_acked);
+}
+
+void take_sample(Tcb& t, const Segment& s, const Scoreboard::Popped& popped, Instant now) {
+  if (popped.has_sample) {
+    rtt_sample(t.rtt, t.config, now - popped.sent_at);
+  } else if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
+    // Only retransmitted data was acknowledged; the echoed timestamp tells which transmission it
+    // was (RFC 7323 4). A tick is the least it can resolve.
+    const auto ticks = static_cast<std::int32_t>(ts_clock(t, now) - s.opts.tsecr);
+    if (ticks >= 0) rtt_sample(t.rtt, t.config, Duration::ms(std::max(ticks, 1)));
+  }
+}
+
+void take_ecn(Tcb& t, const Segment& s) {
+  if (s.has(kCwr)) t.rcv.ece = false;
+  if (s.ecn == 3) t.rcv.ece = true;  // RFC 3168 6.1.3
+  if (s.has(kEce)) loss_on_ecn_echo(t);
+}
+
+// States that were waiting for the ACK of our FIN.
+void after_fin_acked(Tcb& t, AckResult* r, Instant now) {
+  switch (t.state) {
+    case State::FinWait1:
+      t.state = State::FinWait2;
+      break;
+    case State::Closing:
+      enter_time_wait(t, now);
+      r->closed = true;
+      break;
+    case State::LastAck:
+      enter_closed(t, CloseReason::None);
+      r->closed = true;
+      break;
+    default:
+      break;
+  }
+}
+
+void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, Instant now) {
+  const bool had_fin = t.snd.fin_acked;
+  const Scoreboard::Popped popped = advance(t, acked);
+  r->una_advanced = true;
+  take_sample(t, s, popped, now);
+  const bool second_partial =
+      t.loss.state == Recovery::Recovery && !t.sack_on && t.loss.partial_seen;
+  SackNews news;
+  if (t.sack_on) {
+    // A cumulative ACK that stops at SACKed data: the peer has thrown it away (E-27).
+    if (!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked)) {
+      loss_on_reneging(t);
+    }
+    if (s.opts.sack_count != 0) news = loss_take_sack(t, s);
+  }
+  loss_on_progress(t, acked, news, now);
+  t.timers.retries = 0;
+  if (flight(t) == 0) {
+    t.timers.retransmit = t.timers.stalled_since = Instant::never();  // RFC 6298 5.2
+    if (t.sent_segments.capacity() > 8) t.timers.trim = now + Duration::s(1);
+  } else {
+    t.timers.stalled_since = now;
+    // RFC 6298 5.3; without SACK only the first partial ACK restarts it (RFC 6582 3.2 step 5).
+    if (!second_partial) t.timers.retransmit = now + t.rtt.rto;
+  }
+  if (t.snd.fin_acked && !had_fin) after_fin_acked(t, r, now);
+}
+
+// RFC 5681 2: nothing in it but the same ACK and the same window, with data outstanding.
+bool is_plain_duplicate(const Tcb& t, const Segment& s, std::uint32_t wnd_before) {
+  return flight(t) != 0 && s.seq_len() == 0 && t.snd.wnd == wnd_before &&
+         (std::uint32_t{s.window} << t.snd.wscale) == wnd_before;
+}
+
+}  // namespace
+
+void take_timestamp(Tcb& t, const Segment& s, Instant now) {
+  if (!t.ts_on || !s.opts.has_ts || s.seq > t.rcv.last_ack_sent) return;
+  t.rcv.ts_recent = s.opts.tsval;
+  t.rcv.ts_recent_at = now;
+}
+
+AckResult take_ack(Tcb& t, const Segment& s, const Check& c, Instant now) {
+  AckResult r;
+  if (!synchronized(t.state)) [[unlikely]] {
+    take_handshake(t, s, &r, now);
+    r.una = t.snd.una;
+    if (!synchronized(t.state)) return r;
+  }
+  take_timestamp(t, s, now);
+  t.timers.last_received = now;
+  t.timers.keepalive_sent = 0;
+  if (t.ecn_on) take_ecn(t, s);
+  r.una = t.snd.una;
+  if (!c.ack_acceptable) return r;
+  const std::int32_t acked = s.ack - snd_una_seq(t);
+  if (acked < 0) return r;  // old, and so is what it says about the window
+
+  const std::uint32_t wnd_before = t.snd.wnd;
+  if (take_window(t, s, acked)) r.send_unblocked = true;
+  if (acked > 0) {
+    on_progress(t, s, static_cast<std::uint32_t>(acked), &r, now);
+    r.send_unblocked = true;
+  } else {
+    // A peer that answers window probes is alive, however long it keeps the window shut (RFC 9293
+    // 3.8.6.1).
+    if (t.snd.edge <= t.snd.nxt) t.timers.retries = 0;
+    if (flight(t) != 0 && (s.payload.empty() || s.opts.sack_count != 0)) {
+      SackNews news;
+      if (t.sack_on && s.opts.sack_count != 0) news = loss_take_sack(t, s);
+      loss_on_same_ack(t, is_plain_duplicate(t, s, wnd_before), news, now);
+      r.send_unblocked = true;
+    }
+  }
+  r.una = t.snd.una;
+  return r;
+}
+
+}  // namespace urnic::tcp

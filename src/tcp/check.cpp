@@ -1,0 +1,194 @@
+// Is a segment acceptable, and what is its payload to what was received before? Pure: the order of
+// tests is that of RFC 9293 3.10.7.3 (SYN-SENT) and 3.10.7.4 (other states), with RFC 5961 for RST,
+// SYN and ACK and RFC 7323 5 for timestamps.
+#include <algorithm>
+
+#include "tcp/tcb_state.h"
+
+namespace urnic::tcp {
+namespace {
+
+// TS.Recent is no proof any more once the peer's clock may have wrapped half way (RFC 7323 5.5).
+constexpr Duration kTsRecentLife = Duration::s(24 * 86400);
+
+Check answer(Action a) {
+  Check c;
+  c.action = a;
+  return c;
+}
+
+// What an unacceptable segment draws. RFC 9293 wants an ACK; without a limit two confused ends
+// could answer each other's empty ACKs for ever, so empty ones share the challenge budget (RFC 5961
+// 7), except the one shape that keep-alives and window probes have.
+Check unacceptable(const Segment& s, std::int32_t distance) {
+  if (s.has(kRst)) return answer(Action::Discard);
+  return answer(s.seq_len() == 0 && distance != -1 ? Action::ChallengeAck : Action::Ack);
+}
+
+bool paws_rejects(const Tcb& t, const Segment& s, Instant now) {
+  return static_cast<std::int32_t>(s.opts.tsval - t.rcv.ts_recent) < 0 &&
+         now - t.rcv.ts_recent_at < kTsRecentLife;
+}
+
+// The payload in SYN-SENT, where nothing was received before; also the data of a SYN-ACK.
+void classify_first(const Tcb& t, const Segment& s, Check* c) {
+  const std::uint64_t len = s.payload.size();
+  c->begin = c->new_begin = StreamOffset(0);
+  c->end = StreamOffset(len);
+  c->new_end = std::min(c->end, t.rcv.adv);
+  c->fin = s.has(kFin) && c->end <= t.rcv.adv;
+  if (len == 0) {
+    c->arrival = c->fin ? Arrival::InOrder : Arrival::None;
+  } else if (c->new_end == c->new_begin) {
+    c->arrival = Arrival::Window;
+  } else {
+    c->arrival = c->new_end == c->end ? Arrival::InOrder : Arrival::Overlap;
+  }
+}
+
+Check check_syn_sent(const Tcb& t, const Segment& s) {
+  bool acceptable = false;
+  if (s.has(kAck)) {
+    acceptable = s.ack > t.snd.iss && s.ack <= snd_nxt_seq(t);
+    if (!acceptable) return answer(s.has(kRst) ? Action::Discard : Action::Rst);
+  }
+  if (s.has(kRst)) return answer(acceptable ? Action::Reset : Action::Discard);
+  if (!s.has(kSyn)) return answer(Action::Discard);
+  Check c = answer(Action::Process);
+  c.ack_acceptable = acceptable;
+  classify_first(t, s, &c);
+  return c;
+}
+
+// `distance`: of the first payload octet from RCV.NXT.
+void classify(const Tcb& t, const Segment& s, std::int64_t distance, Check* c) {
+  const HoleList& holes = t.rcv.holes;
+  const StreamOffset nxt = holes.rcv_nxt();
+  const std::uint64_t len = s.payload.size();
+  c->begin = c->end = c->new_begin = c->new_end = nxt;
+  if (len == 0 && !s.has(kFin)) return;
+  if (t.rcv.fin_taken) {  // nothing can follow the end of the stream (RFC 9293 3.10.7.4, seventh)
+    c->arrival = Arrival::Duplicate;
+    return;
+  }
+  c->begin = StreamOffset(nxt.value() + static_cast<std::uint64_t>(distance));
+  c->end = c->begin + len;
+  const StreamOffset edge = t.rcv.fin_known ? std::min(t.rcv.adv, t.rcv.fin_at) : t.rcv.adv;
+  c->new_begin = std::min(std::max(c->begin, nxt), c->end);
+  c->new_end = std::max(c->new_begin, std::min(c->end, edge));
+  // A FIN needs no room; one that contradicts what is known is not believed.
+  c->fin = s.has(kFin) && c->end >= nxt && c->end <= t.rcv.adv &&
+           (t.rcv.fin_known ? c->end == t.rcv.fin_at : c->end >= holes.highest());
+  if (len == 0) {
+    c->arrival = !c->fin || c->begin < nxt ? Arrival::Duplicate
+                 : c->begin == nxt         ? Arrival::InOrder
+                                           : Arrival::OutOfOrder;
+    return;
+  }
+  if (c->end <= nxt) {
+    c->arrival = Arrival::Duplicate;
+  } else if (c->begin >= t.rcv.adv) {
+    c->arrival = Arrival::Window;
+  } else if (c->begin == nxt && c->new_end == c->end &&
+             (holes.size() == 0 || c->end <= holes[0].block)) {
+    c->arrival = Arrival::InOrder;
+  } else if (!holes.any_new(c->new_begin, c->new_end)) {
+    c->arrival = Arrival::Duplicate;
+  } else if (c->begin > nxt && holes.all_new(c->new_begin, c->new_end)) {
+    c->arrival = holes.exceeds_limit(c->new_begin, c->new_end) ? Arrival::HoleLimit
+                 : c->new_end == c->end                        ? Arrival::OutOfOrder
+                                                               : Arrival::Overlap;
+  } else {
+    c->arrival = Arrival::Overlap;
+  }
+}
+
+// First and fourth test of RFC 9293 3.10.7.4. Where the segment lies relative to RCV.NXT and the
+// window; a FIN may stand right behind the window.
+bool in_window(std::int64_t distance, std::uint32_t len, std::int64_t window, bool bare_fin) {
+  if (len == 0) return distance == 0 || (distance > 0 && distance < window);
+  if (distance == 0) return true;  // with a closed window: valid ACKs and probes (3.10.7.4, first)
+  if (bare_fin && distance == window) return true;
+  return distance < window && distance + len > 0;
+}
+
+Check check_synchronized(const Tcb& t, const Segment& s, Instant now) {
+  const std::int32_t distance = s.seq - rcv_nxt_seq(t);
+  if (t.ts_on && !s.has(kRst)) {
+    if (!s.opts.has_ts) {
+      if (!s.has(kSyn)) return answer(Action::Discard);  // RFC 7323 3.2
+    } else if (paws_rejects(t, s, now)) {
+      return unacceptable(s, distance);  // R1 of RFC 7323 5.3
+    }
+  }
+  std::int64_t at = distance;
+  if (t.state == State::SynReceived && s.has(kSyn) && !s.has(kRst) && s.seq == t.rcv.irs) {
+    // The peer's SYN once more. With an ACK of ours it ends a simultaneous open (RFC 9293 3.5,
+    // figure 8); without one our SYN-ACK was lost and plan_ack() repeats it.
+    if (!s.has(kAck)) return answer(Action::Ack);
+    at = 0 - static_cast<std::int64_t>(t.rcv.holes.rcv_nxt().value());
+  } else {
+    const auto window = static_cast<std::int64_t>(
+        t.rcv.adv > t.rcv.holes.rcv_nxt() ? t.rcv.adv - t.rcv.holes.rcv_nxt() : 0);
+    const bool bare_fin = s.payload.empty() && s.has(kFin) && !s.has(kSyn);
+    if (!in_window(distance, s.seq_len(), window, bare_fin)) return unacceptable(s, distance);
+    if (s.has(kRst)) {  // RFC 5961 3.2
+      return answer(distance == 0 ? Action::Reset : Action::ChallengeAck);
+    }
+    if (s.has(kSyn)) return answer(Action::ChallengeAck);  // RFC 5961 4.2
+    // Octets from before the stream began: no honest peer has them.
+    const auto nxt = static_cast<std::int64_t>(t.rcv.holes.rcv_nxt().value());
+    if (nxt + at + (t.rcv.fin_taken ? 1 : 0) < 0) return answer(Action::Discard);
+  }
+  if (!s.has(kAck)) return answer(Action::Discard);
+
+  const std::int32_t acked = s.ack - snd_una_seq(t);
+  Check c = answer(Action::Process);
+  if (t.state == State::SynReceived) {
+    if (acked <= 0 || s.ack > snd_nxt_seq(t)) return answer(Action::Rst);
+  } else {
+    // RFC 5961 5.2: [SND.UNA - MAX.SND.WND, SND.NXT].
+    const std::int64_t highest = std::int64_t{flight(t)} + (t.snd.probe_out ? 1 : 0);
+    if (acked > highest || acked < -static_cast<std::int64_t>(t.snd.max_wnd)) {
+      return answer(Action::ChallengeAck);
+    }
+  }
+  c.ack_acceptable = true;
+  classify(t, s, at, &c);
+  return c;
+}
+
+// Header prediction: an established connection without holes, the next segment in order, nothing
+// but ACK and PSH. False: anything else, to be looked at properly.
+inline bool check_predicted(const Tcb& t, const Segment& s, Check* c) {
+  if (t.state != State::Established || (s.flags & ~kPsh) != kAck) return false;
+  if (t.rcv.holes.size() != 0 || t.rcv.fin_known || t.rst_due) return false;
+  const StreamOffset nxt = t.rcv.holes.rcv_nxt();
+  if (s.seq != rcv_seq(t, nxt)) return false;
+  if (t.ts_on &&
+      (!s.opts.has_ts || static_cast<std::int32_t>(s.opts.tsval - t.rcv.ts_recent) < 0)) {
+    return false;
+  }
+  const StreamOffset end = nxt + s.payload.size();
+  if (end > t.rcv.adv) return false;
+  if (static_cast<std::uint32_t>(s.ack - snd_una_seq(t)) > flight(t)) return false;
+  c->action = Action::Process;
+  c->arrival = s.payload.empty() ? Arrival::None : Arrival::InOrder;
+  c->begin = c->new_begin = nxt;
+  c->end = c->new_end = end;
+  c->ack_acceptable = true;
+  return true;
+}
+
+}  // namespace
+
+Check check(const Tcb& t, const Segment& s, Instant now) {
+  Check c;
+  if (check_predicted(t, s, &c)) [[likely]]
+    return c;
+  if (t.state == State::Closed || t.rst_due) return answer(Action::Discard);
+  if (t.state == State::SynSent) return check_syn_sent(t, s);
+  return check_synchronized(t, s, now);
+}
+
+}  // namespace urnic::tcp

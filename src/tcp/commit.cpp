@@ -1,0 +1,179 @@
+// The receive side: octets taken or refused, the FIN, what ACK that needs, and the window we offer.
+#include <algorithm>
+
+#include "tcp/tcb_state.h"
+
+namespace urnic::tcp {
+namespace {
+
+// `at` lies in the block that changed last: SACK reports it first (RFC 2018 4).
+void note_recent(ReceiveState& r, StreamOffset at) {
+  const std::size_t block = r.holes.block_at(at);
+  std::array<StreamOffset, 4> kept{};
+  std::uint8_t n = 0;
+  kept[n++] = at;
+  for (std::uint8_t i = 0; i < r.recent_count && n < kept.size(); ++i) {
+    const std::size_t b = r.holes.block_at(r.recent[i]);
+    if (b != r.holes.size() && b != block) kept[n++] = r.recent[i];
+  }
+  r.recent = kept;
+  r.recent_count = n;
+}
+
+void take_fin(Tcb& t, Instant now) {
+  t.rcv.fin_taken = true;
+  switch (t.state) {
+    case State::SynReceived:
+    case State::Established:
+      t.state = State::CloseWait;
+      break;
+    case State::FinWait1:
+      t.state = State::Closing;
+      break;
+    case State::FinWait2:
+      enter_time_wait(t, now);
+      break;
+    default:
+      break;
+  }
+}
+
+// In-order data without holes: when is its ACK due?
+AckNeed pace_ack(Tcb& t, std::uint32_t len, Instant now) {
+  ReceiveState& r = t.rcv;
+  r.ack_owed = true;
+  r.unacked += len;
+  switch (t.config.ack_policy) {
+    case AckPolicy::PerBurst:
+      return AckNeed::Owed;
+    case AckPolicy::Immediate:
+      r.ack_due = true;
+      return AckNeed::Now;
+    case AckPolicy::EverySecond:
+      break;
+  }
+  if (r.quick_acks != 0) {
+    --r.quick_acks;
+    r.ack_due = true;
+    return AckNeed::Now;
+  }
+  // RFC 9293 3.8.6.3: at least every second full-sized segment, and within the delay.
+  if (r.unacked >= 2u * r.largest) {
+    r.ack_due = true;
+    return AckNeed::Now;
+  }
+  if (t.timers.delayed_ack.is_never()) t.timers.delayed_ack = now + t.config.delayed_ack;
+  return AckNeed::Owed;
+}
+
+AckNeed ack_now(Tcb& t) {
+  t.rcv.ack_owed = t.rcv.ack_due = true;
+  return AckNeed::Now;
+}
+
+}  // namespace
+
+Receipt commit(Tcb& t, StreamOffset begin, StreamOffset end, bool fin, bool psh, Instant now) {
+  (void)psh;  // E-7 acknowledges every burst at its end, pushed or not
+  ReceiveState& r = t.rcv;
+  Receipt out;
+  const bool had_holes = r.holes.size() != 0;
+  if (begin < end) {
+    out.holes = r.holes.insert(begin, end);
+    if (out.holes.change != HoleChange::None) {
+      const auto len = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - begin, 0xffff));
+      r.largest = std::max(r.largest,
+                           static_cast<std::uint16_t>(std::min<std::uint32_t>(len, t.config.mss)));
+    }
+  }
+  if (fin && !r.fin_taken) {
+    r.fin_known = true;
+    r.fin_at = end;
+  }
+  if (r.fin_known && !r.fin_taken && r.holes.rcv_nxt() == r.fin_at) {
+    take_fin(t, now);
+    out.fin = true;
+  }
+  out.rcv_nxt = r.holes.rcv_nxt();
+  if (had_holes || r.holes.size() != 0) {
+    // Out of order, or it filled a gap in whole or in part (RFC 5681 4.2).
+    switch (out.holes.change) {
+      case HoleChange::None:
+      case HoleChange::InOrder:
+      case HoleChange::ClosedLowest:
+        break;
+      default:
+        note_recent(r, begin);
+        break;
+    }
+    out.ack = ack_now(t);
+  } else if (fin || begin >= end) {
+    out.ack = ack_now(t);
+  } else {
+    out.ack = pace_ack(t, static_cast<std::uint32_t>(end - begin), now);
+  }
+  return out;
+}
+
+AckNeed refuse(Tcb& t, const Check& c, bool ulp, bool immediate_dup_ack, Instant now) {
+  (void)now;
+  if (c.arrival == Arrival::None) return AckNeed::None;
+  if (ulp) return immediate_dup_ack ? ack_now(t) : AckNeed::None;
+  if (c.arrival == Arrival::Duplicate && t.sack_on && t.config.dsack && c.begin < c.end) {
+    t.rcv.has_dsack = true;
+    t.rcv.dsack = {rcv_seq(t, c.begin), rcv_seq(t, c.end)};
+  }
+  return ack_now(t);
+}
+
+void forget_out_of_order(Tcb& t) {
+  t.rcv.holes.forget();
+  t.rcv.recent_count = 0;
+  t.rcv.has_dsack = false;
+  if (!t.rcv.fin_taken) t.rcv.fin_known = false;
+}
+
+WindowNow window_now(const Tcb& t) {
+  const ReceiveState& r = t.rcv;
+  const StreamOffset nxt = r.holes.rcv_nxt();
+  if (!synchronized(t.state)) [[unlikely]] {
+    // A SYN's window is not scaled (RFC 7323 2.2).
+    const std::uint64_t room =
+        std::min<std::uint64_t>({r.offer - nxt, t.config.receive_buffer, 0xffff});
+    return {static_cast<std::uint16_t>(room), nxt + room};
+  }
+  const std::uint64_t cap =
+      std::min<std::uint64_t>(t.config.receive_buffer, std::uint64_t{0xffff} << r.wscale);
+  StreamOffset edge = std::min(r.offer, nxt + cap);
+  // Receiver's SWS avoidance (RFC 9293 3.8.6.2.2): the edge moves by a segment or half the buffer,
+  // or stays; it never moves back.
+  const std::uint64_t step = std::min<std::uint64_t>(t.config.receive_buffer / 2, t.config.mss);
+  if (edge < r.adv + step) edge = std::min(std::max(r.adv, nxt), nxt + cap);
+  std::uint64_t units = edge > nxt ? (edge - nxt) >> r.wscale : 0;
+  // Rounding down must not take back what was promised, if there is room to round up.
+  const std::uint64_t up = (units + 1) << r.wscale;
+  if (nxt + (units << r.wscale) < r.adv && nxt + up <= r.offer) ++units;
+  units = std::min<std::uint64_t>(units, 0xffff);
+  return {static_cast<std::uint16_t>(units), nxt + (units << r.wscale)};
+}
+
+bool set_receive_room(Tcb& t, std::uint64_t octets, Instant now) {
+  (void)now;
+  ReceiveState& r = t.rcv;
+  const StreamOffset nxt = r.holes.rcv_nxt();
+  // Room beyond any window is "no limit"; the bound keeps the sum from wrapping.
+  r.offer = nxt + std::min<std::uint64_t>(octets, std::uint64_t{1} << 62);
+  if (!synchronized(t.state) || r.fin_taken || t.rst_due) return false;
+  const StreamOffset edge = window_now(t).edge;
+  if (edge <= r.adv) return false;
+  // Tell at once when the window was as good as shut, or opens by half the buffer; the ACKs that
+  // data draws anyhow tell the rest.
+  const std::uint64_t before = r.adv > nxt ? r.adv - nxt : 0;
+  const bool was_shut =
+      before < std::min<std::uint64_t>(t.config.receive_buffer / 2, 2u * t.config.mss);
+  if (!was_shut && edge - r.adv < t.config.receive_buffer / 2) return false;
+  ack_now(t);
+  return true;
+}
+
+}  // namespace urnic::tcp

@@ -1,0 +1,92 @@
+#include "tcp/congestion.h"
+
+#include <algorithm>
+
+namespace urnic::tcp {
+namespace {
+
+// No window of TCP is larger (RFC 7323 2.3).
+constexpr std::uint32_t kMaxWindow = 1u << 30;
+
+void grow(Congestion& c, std::uint32_t octets) {
+  c.cwnd = std::min(c.cwnd + octets, kMaxWindow);
+}
+
+}  // namespace
+
+std::uint32_t initial_window(const Config& cfg, std::uint32_t smss) {
+  if (cfg.initial_window != 0) return std::max(cfg.initial_window, smss);
+  return std::min(10 * smss, std::max(2 * smss, 14600u));
+}
+
+void cc_open(Congestion& c, const Config& cfg, std::uint32_t smss, bool syn_lost) {
+  c = Congestion{};
+  c.algorithm = cfg.congestion;
+  c.smss = smss;
+  c.cwnd = syn_lost ? smss : initial_window(cfg, smss);
+}
+
+void cc_sent(Congestion& c, StreamOffset una, StreamOffset nxt) {
+  const auto flight = static_cast<std::uint32_t>(nxt - una);
+  if (una >= c.used_until || flight > c.used) {
+    c.used = flight;
+    c.used_until = nxt;
+  }
+}
+
+void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets) {
+  if (c.cwnd < c.ssthresh) {
+    // Slow start. A window used by half still grows: bursts of an application that waits for
+    // answers would otherwise never find out what the path carries.
+    if (c.cwnd / 2 > c.used) return;
+    const std::uint32_t most = std::max<std::uint32_t>(cfg.slow_start_segments, 1) * c.smss;
+    // Up to the threshold, not beyond it by more than the one segment that any ACK may add.
+    grow(c, std::min({octets, most, std::max(c.ssthresh - c.cwnd, c.smss)}));
+    return;
+  }
+  if (c.cwnd > c.used + c.smss) return;
+  // Congestion avoidance by counting octets (RFC 5681 3.1): a segment per window.
+  c.counted += octets;
+  if (c.counted >= c.cwnd) {
+    c.counted -= c.cwnd;
+    if (c.counted > c.cwnd) c.counted = 0;  // at most one segment per round trip
+    grow(c, c.smss);
+  }
+}
+
+void cc_reduce(Congestion& c, std::uint32_t flight) {
+  c.ssthresh = std::max(flight / 2, 2 * c.smss);  // RFC 5681 (4)
+  c.counted = 0;
+}
+
+void cc_enter_recovery(Congestion& c, bool sack) {
+  c.cwnd = c.ssthresh + (sack ? 0 : 3 * c.smss);
+}
+
+void cc_inflate(Congestion& c) {
+  grow(c, c.smss);
+}
+
+void cc_partial_ack(Congestion& c, std::uint32_t octets) {
+  c.cwnd -= std::min(octets, c.cwnd);
+  if (octets >= c.smss) grow(c, c.smss);
+  c.cwnd = std::max(c.cwnd, c.smss);
+}
+
+void cc_exit_recovery(Congestion& c, bool sack, std::uint32_t flight) {
+  // RFC 6582 3.2 step 3 (1): no burst of what the ACK released at once.
+  c.cwnd = sack ? c.ssthresh : std::min(c.ssthresh, std::max(flight, c.smss) + c.smss);
+  c.counted = 0;
+}
+
+void cc_timeout(Congestion& c) {
+  c.cwnd = c.smss;
+  c.counted = 0;
+}
+
+void cc_restart(Congestion& c, const Config& cfg) {
+  c.cwnd = std::min(c.cwnd, initial_window(cfg, c.smss));
+  c.counted = 0;
+}
+
+}  // namespace urnic::tcp

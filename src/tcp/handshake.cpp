@@ -1,0 +1,229 @@
+// Opening, closing, aborting (RFC 9293 3.5, 3.6, 3.10.1, 3.10.4, 3.10.5) and the ends of a
+// connection.
+#include <algorithm>
+
+#include "tcp/tcb_state.h"
+
+namespace urnic::tcp {
+namespace {
+
+// RFC 9293 3.7.1: what a peer takes that announces nothing.
+std::uint16_t default_mss(const Config& c) {
+  return c.ip_header >= 40 ? 1220 : 536;
+}
+
+// Below this, options would leave no room for payload; no IP path has so small an MTU (RFC 791 asks
+// for 68).
+constexpr std::uint16_t kLeastMss = 48;
+
+void open_common(Tcb& t, const Config& config, Seq iss) {
+  t = Tcb{};
+  t.config = config;
+  t.config.window_shift = std::min<std::uint8_t>(config.window_shift, 14);
+  t.config.mss = std::max(config.mss, kLeastMss);
+  t.snd.iss = iss;
+  t.snd.mss = default_mss(config);
+  t.rcv.holes.set_limit(config.hole_limit);
+  t.rcv.offer = StreamOffset(config.receive_buffer);
+  t.rcv.quick_acks = config.quick_acks;
+  rtt_open(t.rtt, t.config);
+  t.syn_due = true;
+}
+
+// What both SYNs agree on. Options of our own SYN are those the configuration has on.
+void negotiate(Tcb& t, const Options& peer) {
+  t.snd.peer_mss = peer.has_mss ? peer.mss : 0;
+  std::uint16_t mss = peer.has_mss ? peer.mss : default_mss(t.config);
+  mss = std::min(mss, t.config.mss);
+  if (t.config.mss_clamp != 0) mss = std::min(mss, t.config.mss_clamp);
+  t.snd.mss = std::max(mss, kLeastMss);
+  t.sack_on = t.config.sack && peer.sack_permitted;
+  t.ts_on = t.config.timestamps && peer.has_ts;
+  if (t.config.window_scaling && peer.has_wscale) {
+    t.rcv.wscale = t.config.window_shift;
+    t.snd.wscale = peer.wscale;
+  }
+}
+
+// The peer's SYN, in whichever state it came.
+void take_syn(Tcb& t, const Segment& syn, Instant now) {
+  t.rcv.irs = syn.seq;
+  t.rcv.last_ack_sent = rcv_nxt_seq(t);
+  negotiate(t, syn.opts);
+  if (t.ts_on) {
+    t.rcv.ts_recent = syn.opts.tsval;
+    t.rcv.ts_recent_at = now;
+  }
+  // The window of a SYN is never scaled (RFC 7323 2.2).
+  t.snd.wnd = t.snd.max_wnd = syn.window;
+  t.snd.edge = t.snd.una + syn.window;
+  t.snd.wl1 = syn.seq;
+  t.snd.wl2 = syn.has(kAck) ? syn.ack : t.snd.iss;
+}
+
+void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
+  const bool syn_lost = t.syn_sent > 1;
+  t.state = State::Established;
+  t.syn_acked = 1;
+  t.syn_due = false;
+  t.timers.retransmit = t.timers.stalled_since = Instant::never();
+  t.timers.retries = 0;
+  if (!syn_lost) {
+    rtt_sample(t.rtt, t.config, now - t.timers.last_sent);
+  } else {
+    if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
+      const auto ticks = static_cast<std::int32_t>(ts_clock(t, now) - s.opts.tsecr);
+      if (ticks >= 0) rtt_sample(t.rtt, t.config, Duration::ms(std::max(ticks, 1)));
+    }
+    rtt_after_syn_loss(t.rtt, t.config);
+  }
+  cc_open(t.cc, t.config, emss(t), syn_lost);
+  // The first data is no restart after idleness.
+  t.timers.last_sent = now;
+  arm_keepalive(t, now);
+  r->established = r->send_unblocked = true;
+}
+
+}  // namespace
+
+void open_active(Tcb& t, const Config& config, Seq iss, Instant now) {
+  (void)now;
+  open_common(t, config, iss);
+  t.state = State::SynSent;
+  t.ecn_on = config.ecn == EcnMode::Request;
+}
+
+void open_passive(Tcb& t, const Config& config, Seq iss, const Segment& syn, Instant now) {
+  open_common(t, config, iss);
+  t.state = State::SynReceived;
+  t.passive = true;
+  take_syn(t, syn, now);
+  // RFC 3168 6.1.1: an ECN-setup SYN has both.
+  t.ecn_on = config.ecn != EcnMode::Off && syn.has(kEce) && syn.has(kCwr);
+}
+
+void take_handshake(Tcb& t, const Segment& s, AckResult* r, Instant now) {
+  if (t.state == State::SynSent) {
+    take_syn(t, s, now);
+    t.ecn_on = t.ecn_on && s.has(kEce) && !s.has(kCwr);  // an ECN-setup SYN-ACK has ECE alone
+    if (s.has(kAck)) {
+      established(t, s, r, now);
+      t.rcv.ack_owed = t.rcv.ack_due = true;
+      return;
+    }
+    // Simultaneous open: both SYNs crossed (RFC 9293 3.5, figure 8).
+    t.state = State::SynReceived;
+    t.syn_due = true;
+    t.ecn_on = false;
+    r->send_unblocked = true;
+    return;
+  }
+  // SynReceived; check() has seen to it that the ACK is for our SYN.
+  if (s.has(kSyn)) t.rcv.ack_owed = t.rcv.ack_due = true;
+  take_timestamp(t, s, now);
+  established(t, s, r, now);
+  if (!s.has(kSyn)) {
+    t.snd.wnd = std::uint32_t{s.window} << t.snd.wscale;
+    t.snd.max_wnd = std::max(t.snd.max_wnd, t.snd.wnd);
+    t.snd.edge = t.snd.una + t.snd.wnd;
+    t.snd.wl1 = s.seq;
+    t.snd.wl2 = s.ack;
+  }
+}
+
+void shutdown_send(Tcb& t, Instant now) {
+  (void)now;
+  t.snd.fin_wanted = true;
+}
+
+void abort(Tcb& t, Instant now, CloseReason why) {
+  (void)now;
+  if (t.state == State::Closed || t.rst_due) return;
+  switch (t.state) {
+    case State::SynReceived:
+    case State::Established:
+    case State::FinWait1:
+    case State::FinWait2:
+    case State::CloseWait: {
+      // The RST carries SND.NXT and RCV.NXT, so that they outlive everything else.
+      const State state = t.state;
+      enter_closed(t, why);
+      t.state = state;
+      t.rst_due = true;
+      return;
+    }
+    default:
+      enter_closed(t, why);
+      return;
+  }
+}
+
+void take_reset(Tcb& t, Instant now) {
+  (void)now;
+  switch (t.state) {
+    case State::SynSent:
+      enter_closed(t, CloseReason::Refused);
+      return;
+    case State::SynReceived:
+      enter_closed(t, t.passive ? CloseReason::Reset : CloseReason::Refused);
+      return;
+    case State::Closing:
+    case State::LastAck:
+    case State::TimeWait:
+    case State::Closed:
+      enter_closed(t, CloseReason::None);
+      return;
+    default:
+      enter_closed(t, CloseReason::Reset);
+      return;
+  }
+}
+
+void enter_closed(Tcb& t, CloseReason why) {
+  if (t.state != State::Closed) t.close_reason = why;
+  t.state = State::Closed;
+  t.syn_due = t.probe_due = t.keepalive_due = t.rst_due = false;
+  t.rcv.ack_owed = t.rcv.ack_due = false;
+  const Instant received = t.timers.last_received;
+  t.timers = Timers{};
+  t.timers.last_received = received;
+  t.sent_segments.clear();
+  t.rcv.holes.forget();
+}
+
+void enter_time_wait(Tcb& t, Instant now) {
+  t.state = State::TimeWait;
+  t.timers.retransmit = t.timers.persist = t.timers.keepalive = Instant::never();
+  t.timers.time_wait = now + t.config.time_wait;
+  t.sent_segments.clear();
+}
+
+bool packet_too_big(Tcb& t, std::uint32_t mtu, Seq quoted, Instant now) {
+  (void)now;
+  // E-18 and RFC 5927 4: whoever cannot tell what is in flight is not on the path.
+  const std::int32_t at = quoted - snd_una_seq(t);
+  const std::uint32_t span = static_cast<std::uint32_t>(snd_nxt_seq(t) - snd_una_seq(t));
+  if (!synchronized(t.state) || at < 0 || static_cast<std::uint32_t>(at) >= span) return false;
+  const std::uint32_t headers = t.config.ip_header + std::uint32_t{kHeaderMin};
+  const std::uint32_t mss = mtu > headers + kLeastMss ? mtu - headers : kLeastMss;
+  if (mss >= t.snd.mss) return false;
+  t.snd.mss = static_cast<std::uint16_t>(mss);
+  // cwnd counts octets; a segment of it is smaller from here on.
+  t.cc.smss = emss(t);
+  loss_on_smaller_mss(t);
+  return true;
+}
+
+void unreachable(Tcb& t, bool hard, Seq quoted, Instant now) {
+  (void)now;
+  const std::int32_t at = quoted - snd_una_seq(t);
+  const std::int32_t span = snd_nxt_seq(t) - snd_una_seq(t);
+  if (t.state == State::Closed || t.rst_due || at < 0 || (at >= span && at != 0)) return;
+  if (hard && !synchronized(t.state) && t.syn_sent != 0) {
+    enter_closed(t, CloseReason::Unreachable);
+    return;
+  }
+  t.soft_error = true;  // RFC 5461: keep trying; it is the reason if that fails
+}
+
+}  // namespace urnic::tcp

@@ -1,0 +1,141 @@
+// The TCP header of a planned segment, checksum included. Written straight into the frame; the sum
+// is taken from the values on their way, not by a second look at the bytes.
+#include <algorithm>
+
+#include "base/inet_checksum.h"
+#include "tcp/tcb_state.h"
+
+namespace urnic::tcp {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(std::uint8_t* p) : p_(p) {}
+  void word(std::uint32_t v) {
+    store_be32(p_, v);
+    p_ += 4;
+    sum_ += v;
+  }
+  std::uint64_t sum() const { return sum_; }
+
+ private:
+  std::uint8_t* p_;
+  std::uint64_t sum_ = 0;
+};
+
+std::uint16_t flags_of(const Tcb& t, const SendPlan& p, std::uint32_t len, bool psh) {
+  std::uint16_t flags = kAck;
+  if (psh && len != 0) flags |= kPsh;
+  if (p.fin && len == p.limit) flags |= kFin;
+  if (t.ecn_on) {
+    if (t.rcv.ece) flags |= kEce;
+    if (t.cwr_due && p.kind == Send::Data) flags |= kCwr;
+  }
+  return flags;
+}
+
+std::uint8_t collect_blocks(const Tcb& t, std::size_t room, SackBlock* out) {
+  const ReceiveState& r = t.rcv;
+  const HoleList& holes = r.holes;
+  std::uint8_t n = 0;
+  if (r.has_dsack && n < room) out[n++] = r.dsack;
+  const std::uint8_t first = n;
+  const auto add = [&](const Hole& h) {
+    SackBlock b{rcv_seq(t, h.block), rcv_seq(t, h.block_end)};
+    if (r.fin_known && h.block_end == r.fin_at) b.end = b.end + 1;  // a FIN that came ahead
+    for (std::uint8_t i = first; i < n; ++i) {
+      if (out[i] == b) return;
+    }
+    out[n++] = b;
+  };
+  for (std::uint8_t i = 0; i < r.recent_count && n < room; ++i) {
+    const std::size_t k = holes.block_at(r.recent[i]);
+    if (k != holes.size()) add(holes[k]);
+  }
+  for (std::size_t k = 0; k < holes.size() && n < room; ++k) add(holes[k]);
+  return n;
+}
+
+// The rare shapes: SYN and RST, through the plain emitter.
+void write_special(const Tcb& t, const SendPlan& p, Segment* s, std::uint64_t sum, Instant now,
+                   std::uint8_t* dst) {
+  if (p.kind == Send::Rst) {
+    s->seq = snd_nxt_seq(t);
+    s->ack = rcv_nxt_seq(t);
+    s->flags = kRst | kAck;
+  } else {
+    const bool answer = p.kind == Send::SynAck;
+    s->seq = t.snd.iss;
+    s->flags = kSyn;
+    s->window = window_now(t).field;
+    s->opts.has_mss = true;
+    s->opts.mss = t.config.mss;
+    s->opts.has_ts = answer ? t.ts_on : t.config.timestamps;
+    s->opts.sack_permitted = answer ? t.sack_on : t.config.sack;
+    s->opts.has_wscale =
+        t.config.window_scaling && (!answer || t.rcv.wscale != 0 || t.snd.wscale != 0);
+    s->opts.wscale = t.config.window_shift;
+    s->opts.tsval = ts_clock(t, now);
+    if (answer) {
+      s->ack = rcv_nxt_seq(t);
+      s->flags |= kAck;
+      s->opts.tsecr = t.rcv.ts_recent;
+      if (t.ecn_on) s->flags |= kEce;
+    } else if (t.ecn_on) {
+      s->flags |= kEce | kCwr;
+    }
+  }
+  const std::size_t n = emit_header(*s, dst);
+  store_be16(dst + 16, inet_checksum(sum + n + inet_sum({dst, n})));
+}
+
+}  // namespace
+
+void write_header(const Tcb& t, const SendPlan& p, std::uint32_t len, bool psh,
+                  std::uint16_t src_port, std::uint16_t dst_port, std::uint32_t pseudo_sum,
+                  std::uint32_t payload_sum, Instant now, std::uint8_t* dst, std::uint8_t* ect) {
+  *ect = 0;
+  if (p.kind == Send::Syn || p.kind == Send::SynAck || p.kind == Send::Rst) [[unlikely]] {
+    Segment s;
+    s.src_port = src_port;
+    s.dst_port = dst_port;
+    write_special(t, p, &s, pseudo_sum, now, dst);
+    return;
+  }
+  // RFC 3168 6.1.4-6.1.6: new data only.
+  if (t.ecn_on && p.kind == Send::Data && len != 0) *ect = 2;
+  Seq seq = snd_seq(t, p.begin);
+  // Behind the FIN for whatever carries nothing; one octet before what the peer expects, so that a
+  // keep-alive draws an ACK (RFC 9293 3.8.4).
+  if (p.kind == Send::Ack && t.snd.fin_sent) seq = seq + 1;
+  if (p.kind == Send::Probe && p.limit == 0) seq = seq + (t.snd.fin_sent ? 1 : 0) - 1;
+  Writer w(dst);
+  w.word(std::uint32_t{src_port} << 16 | dst_port);
+  w.word(seq.value());
+  w.word(rcv_nxt_seq(t).value());
+  w.word((p.header / 4) << 28 | std::uint32_t{flags_of(t, p, len, psh)} << 16 |
+         window_now(t).field);
+  w.word(0);  // checksum, urgent pointer
+  std::uint32_t used = kHeaderMin;
+  if (t.ts_on) {
+    w.word(0x0101080a);
+    w.word(ts_clock(t, now));
+    w.word(t.rcv.ts_recent);
+    used += 12;
+  }
+  if (p.header > used) [[unlikely]] {
+    SackBlock blocks[4];
+    const std::uint8_t n = collect_blocks(t, (p.header - used - 4) / 8, blocks);
+    w.word(0x01010500u | (2u + 8u * n));
+    for (std::uint8_t i = 0; i < n; ++i) {
+      w.word(blocks[i].begin.value());
+      w.word(blocks[i].end.value());
+    }
+    // A block less than planned (two duplicates of one): the rest is end-of-options.
+    for (used += 4 + 8u * n; used < p.header; used += 4) w.word(0);
+  }
+  const std::uint64_t sum = w.sum() + pseudo_sum + payload_sum + p.header + len;
+  store_be16(dst + 16, inet_checksum(sum));
+}
+
+}  // namespace urnic::tcp

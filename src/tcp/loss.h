@@ -1,0 +1,75 @@
+// Loss detection and recovery: duplicate ACKs and fast recovery without SACK (RFC 5681 3.2, 6582,
+// 3042), the SACK-based rules (RFC 6675), the retransmission timeout's part (RFC 6298 5.4-5.6) and
+// peers that renege (RFC 2018 8, E-27). Decides what is lost and goes again; how much may be sent
+// is congestion.h's. Called by ack.cpp, timers.cpp and output.cpp only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/stream_offset.h"
+#include "base/time.h"
+#include "tcp/segment.h"
+
+namespace urnic::tcp {
+
+struct Tcb;
+
+enum class Recovery : std::uint8_t {
+  Open,      // nothing suspicious
+  Disorder,  // duplicate ACKs or SACKed data, not enough to act upon
+  Cwr,       // cwnd was reduced for a congestion mark, until what was in flight is acknowledged
+  Recovery,  // fast recovery
+  Loss,      // after a retransmission timeout, until what was in flight is acknowledged
+};
+
+struct LossState {
+  Recovery state = Recovery::Open;
+  std::uint8_t dup_acks = 0;  // in a row, saturating
+  bool has_recover = false;   // `recover` is meaningful
+  bool force = false;         // the next retransmission leaves whatever cwnd says
+  bool partial_seen = false;  // a partial ACK came in this recovery (RFC 6582 3.2 step 5)
+  bool has_rescue = false;    // `rescue` is meaningful
+  bool any_sacked = false;    // `highest_sacked` is meaningful
+  StreamOffset recover;       // RecoveryPoint: one past the highest octet sent when loss was found
+  StreamOffset highest_sacked;  // one past the highest SACKed octet
+  StreamOffset lost_edge;       // below it every entry has been judged by IsLost()
+  StreamOffset high_rxt;        // HighRxt: entries below it have had their turn
+  StreamOffset rescue;          // RescueRxt
+  // The blocks of the latest ACK: what they cover is marked already.
+  std::array<SackBlock, 4> seen{};
+  std::uint8_t seen_count = 0;
+};
+
+struct SackNews {
+  std::uint32_t fresh = 0;  // octets newly SACKed
+  bool duplicate = false;   // a D-SACK block was there (RFC 2883)
+};
+
+// Take the segment's SACK blocks into the scoreboard. After SND.UNA was moved.
+SackNews loss_take_sack(Tcb&, const Segment&);
+// SND.UNA advanced by `octets` of sequence space.
+void loss_on_progress(Tcb&, std::uint32_t octets, const SackNews&, Instant now);
+// An ACK with the same number. `plain`: it is a duplicate by RFC 5681 2.
+void loss_on_same_ack(Tcb&, bool plain, const SackNews&, Instant now);
+// The retransmission timer expired. `first`: for the first time on this data.
+void loss_on_timeout(Tcb&, bool first);
+// The peer forgot what it had SACKed: the entry at SND.UNA is marked so.
+void loss_on_reneging(Tcb&);
+// A congestion mark came back (RFC 3168 6.1.2).
+void loss_on_ecn_echo(Tcb&);
+// The path MTU shrank: what does not fit any more goes again, cut.
+void loss_on_smaller_mss(Tcb&);
+
+// Octets thought to be in the network (RFC 6675 pipe).
+std::uint32_t loss_pipe(const Tcb&);
+// Octets beyond cwnd that limited transmit allows (RFC 3042).
+std::uint32_t loss_limited_transmit(const Tcb&);
+// NextSeg (RFC 6675 4), split at the point where new data is preferred: rule 1 before it, rules 3
+// and 4 after it. Index into the scoreboard, or its size when there is none.
+std::size_t loss_next_lost(Tcb&);
+std::size_t loss_next_unsure(Tcb&);
+// Entry `i` left again, its first `len` octets.
+void loss_retransmitted(Tcb&, std::size_t i, std::uint32_t len, Instant now);
+
+}  // namespace urnic::tcp

@@ -1,0 +1,296 @@
+// What to send next: the order is RST, SYN, retransmissions, new data, FIN, probes, an owed ACK. A
+// plan promises nothing; sent() records what really left.
+#include <algorithm>
+
+#include "tcp/tcb_state.h"
+
+namespace urnic::tcp {
+namespace {
+
+constexpr std::uint32_t kTimestamps = 12;
+
+std::uint32_t plain_header(const Tcb& t) {
+  return static_cast<std::uint32_t>(kHeaderMin) + (t.ts_on ? kTimestamps : 0);
+}
+
+// SACK blocks there are to report, and the header octets `n` of them take.
+std::uint32_t sack_blocks(const Tcb& t) {
+  if (!t.sack_on) return 0;
+  const auto holes = static_cast<std::uint32_t>(t.rcv.holes.size());
+  return std::min(holes + (t.rcv.has_dsack ? 1u : 0u), t.ts_on ? 3u : 4u);
+}
+std::uint32_t sack_octets(std::uint32_t n) {
+  return n == 0 ? 0 : 4 + 8 * n;
+}
+
+SendPlan plan(Send kind, StreamOffset begin, std::uint32_t limit, std::uint32_t header) {
+  SendPlan p;
+  p.kind = kind;
+  p.begin = begin;
+  p.limit = limit;
+  p.header = header;
+  return p;
+}
+
+SendPlan plan_syn(const Tcb& t) {
+  // Room for every option a SYN of ours may have: mss 4, sackOK and padding 4, TS 10, wscale 4.
+  std::uint32_t header = kHeaderMin + 4;
+  const bool answer = t.state == State::SynReceived;
+  const bool ts = answer ? t.ts_on : t.config.timestamps;
+  const bool sack = answer ? t.sack_on : t.config.sack;
+  const bool wscale =
+      t.config.window_scaling && (!answer || t.rcv.wscale != 0 || t.snd.wscale != 0);
+  if (ts) {
+    header += kTimestamps;
+  } else if (sack) {
+    header += 4;
+  }
+  if (wscale) header += 4;
+  return plan(answer ? Send::SynAck : Send::Syn, StreamOffset(0), 0, header);
+}
+
+// May a segment of `len` octets be added to the network? With nothing in it, always.
+bool cwnd_admits(const Tcb& t, std::uint32_t len) {
+  const std::uint32_t pipe = loss_pipe(t);
+  if (pipe == 0) return true;
+  return std::uint64_t{pipe} + len <= std::uint64_t{t.cc.cwnd} + loss_limited_transmit(t);
+}
+
+bool plan_retransmission(const Tcb& t, std::size_t i, SendPlan* out) {
+  const Scoreboard& b = t.sent_segments;
+  if (i >= b.size()) return false;
+  const SentSegment& s = b[i];
+  const std::uint32_t full = emss(t);
+  const std::uint32_t len = std::min(s.len, full);
+  if (!t.loss.force && !cwnd_admits(t, std::min(len, t.cc.smss))) return false;
+  // A window that was taken back is probed with the oldest segment only.
+  if (i != 0 && s.begin + len > t.snd.edge) return false;
+  *out = plan(s.len == 0 ? Send::Fin : Send::Retransmit, s.begin, len, plain_header(t));
+  out->must_cut = s.len > full;
+  out->fin = s.is(SentSegment::kFin) && len == s.len;
+  return true;
+}
+
+Duration persist_interval(const Tcb& t) {
+  Duration d = t.rtt.rto;
+  for (std::uint8_t i = 0; i < t.timers.persist_backoff && d < t.config.rto_max; ++i) d = d * 2;
+  return std::min(d, t.config.rto_max);
+}
+
+// Something waits for a window that is too small for it, and nothing is in flight whose ACK would
+// open it: the persist timer takes over (RFC 9293 3.8.6.1), which is also the override timer of the
+// sender's SWS avoidance (3.8.6.2.1).
+SendPlan plan_blocked(Tcb& t, std::uint32_t usable, Instant now) {
+  if (t.probe_due) {
+    SendPlan p = plan(usable != 0 ? Send::Data : Send::Probe, t.snd.nxt, usable != 0 ? usable : 1,
+                      plain_header(t));
+    p.must_cut = true;
+    return p;
+  }
+  if (t.timers.persist.is_never()) {
+    t.timers.persist = now + persist_interval(t);
+    if (t.timers.stalled_since.is_never()) t.timers.stalled_since = now;
+  }
+  return {};
+}
+
+bool plan_data(Tcb& t, const SourceView& source, Instant now, SendPlan* out) {
+  if (source.end <= t.snd.nxt || t.snd.fin_sent) return false;
+  if (t.state != State::Established && t.state != State::CloseWait) return false;
+  const std::uint32_t full = emss(t);
+  const std::uint64_t have = source.end - t.snd.nxt;
+  const auto want = static_cast<std::uint32_t>(std::min<std::uint64_t>(have, full));
+  const std::uint32_t in_flight = flight(t);
+  if (want < full && !t.snd.fin_wanted) {
+    if (source.more) return false;
+    if (t.config.nagle && in_flight != 0) return false;  // RFC 9293 3.7.4
+  }
+  if (in_flight == 0 && t.config.restart_after_idle && now - t.timers.last_sent > t.rtt.rto) {
+    cc_restart(t.cc, t.config);
+    t.timers.last_sent = now;
+  }
+  if (!cwnd_admits(t, want)) return false;
+  const std::uint64_t window = t.snd.edge > t.snd.nxt ? t.snd.edge - t.snd.nxt : 0;
+  if (window < want) {
+    if (in_flight != 0) return false;
+    const auto usable = static_cast<std::uint32_t>(window);
+    // Half of the largest window ever seen is as good as it gets (3.8.6.2.1, rule 3).
+    if (usable == 0 || std::uint64_t{usable} * 2 < t.snd.max_wnd) {
+      *out = plan_blocked(t, usable, now);
+      return out->kind != Send::None;
+    }
+    *out = plan(Send::Data, t.snd.nxt, usable, plain_header(t));
+    out->must_cut = true;
+    return true;
+  }
+  *out = plan(Send::Data, t.snd.nxt, want, plain_header(t));
+  out->fin = t.snd.fin_wanted && want == have;
+  // SACK blocks ride along where the segment leaves room anyhow (E-24).
+  if (const std::uint32_t blocks = sack_blocks(t); blocks != 0 && full - want >= sack_octets(1)) {
+    out->header += sack_octets(std::min(blocks, (full - want - 4) / 8));
+  }
+  return true;
+}
+
+bool fin_is_next(const Tcb& t, const SourceView& source) {
+  return t.snd.fin_wanted && !t.snd.fin_sent && source.end <= t.snd.nxt &&
+         (t.state == State::Established || t.state == State::CloseWait);
+}
+
+void ack_sent(Tcb& t, const SendPlan& p) {
+  ReceiveState& r = t.rcv;
+  const WindowNow w = window_now(t);
+  if (w.edge > r.adv) r.adv = w.edge;
+  r.ack_owed = r.ack_due = false;
+  r.unacked = 0;
+  r.last_ack_sent = rcv_nxt_seq(t);
+  t.timers.delayed_ack = Instant::never();
+  if (r.has_dsack && p.header > plain_header(t)) r.has_dsack = false;
+}
+
+void fin_sent(Tcb& t) {
+  t.snd.fin_sent = true;
+  t.state = t.state == State::CloseWait ? State::LastAck : State::FinWait1;
+}
+
+void arm_retransmit(Tcb& t, Instant now) {
+  if (t.timers.retransmit.is_never()) t.timers.retransmit = now + t.rtt.rto;  // RFC 6298 5.1
+  if (t.timers.stalled_since.is_never()) t.timers.stalled_since = now;
+}
+
+void new_data_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
+  const bool fin = p.fin && len == p.limit;
+  if (len == 0 && !fin) return;
+  t.sent_segments.push(t.snd.nxt, len, fin, now);
+  t.snd.nxt += len;
+  if (len != 0) t.snd.probe_out = false;
+  if (fin) fin_sent(t);
+  t.probe_due = t.cwr_due = false;
+  t.timers.persist = t.timers.trim = Instant::never();
+  t.timers.persist_backoff = 0;
+  t.timers.last_sent = now;
+  arm_retransmit(t, now);
+  cc_sent(t.cc, t.snd.una, t.snd.nxt);
+}
+
+void again_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
+  const std::size_t i = t.sent_segments.index_after(p.begin);
+  if (i >= t.sent_segments.size() || t.sent_segments[i].begin != p.begin) return;
+  if (len == 0 && t.sent_segments[i].len != 0) return;
+  loss_retransmitted(t, i, std::min(len, t.sent_segments[i].len), now);
+  t.timers.last_sent = now;
+  // The oldest octets went out anew: their time begins anew.
+  if (i == 0) t.timers.retransmit = now + t.rtt.rto;
+  arm_retransmit(t, now);
+}
+
+void probe_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
+  if (p.limit == 0) {
+    t.keepalive_due = false;
+    return;
+  }
+  if (len == 0) return;
+  t.probe_due = false;
+  t.snd.probe_out = true;
+  t.timers.last_sent = now;
+  if (t.timers.persist_backoff < 255) ++t.timers.persist_backoff;
+  t.timers.persist = now + persist_interval(t);
+}
+
+void syn_was_sent(Tcb& t, Instant now) {
+  t.syn_due = false;
+  if (t.syn_sent < 255) ++t.syn_sent;
+  t.timers.retransmit = now + t.rtt.rto;
+  t.timers.last_sent = now;
+  if (t.timers.stalled_since.is_never()) t.timers.stalled_since = now;
+}
+
+}  // namespace
+
+std::uint32_t emss(const Tcb& t) {
+  return t.snd.mss - (t.ts_on ? kTimestamps : 0);
+}
+
+SendPlan plan_ack(const Tcb& t) {
+  if (t.rst_due || t.state == State::Closed || t.state == State::SynSent) return {};
+  // Before the connection is established, the peer's SYN again means that the SYN-ACK was lost.
+  if (t.state == State::SynReceived) return plan_syn(t);
+  return plan(Send::Ack, t.snd.nxt, 0, plain_header(t) + sack_octets(sack_blocks(t)));
+}
+
+bool ack_owed(const Tcb& t) {
+  return t.rcv.ack_owed || t.rcv.ack_due;
+}
+
+void end_of_burst(Tcb& t, Instant now) {
+  (void)now;
+  if (t.rcv.ack_owed && t.config.ack_policy == AckPolicy::PerBurst) t.rcv.ack_due = true;
+}
+
+SendPlan plan_send(Tcb& t, const SourceView& source, Instant now) {
+  if (t.rst_due) [[unlikely]]
+    return plan(Send::Rst, t.snd.nxt, 0, kHeaderMin);
+  if (!synchronized(t.state)) [[unlikely]]
+    return t.syn_due ? plan_syn(t) : SendPlan{};
+  SendPlan p;
+  if (t.loss.state != Recovery::Open) [[unlikely]] {
+    if (const std::size_t i = loss_next_lost(t); i < t.sent_segments.size()) {
+      if (plan_retransmission(t, i, &p)) return p;
+      return t.rcv.ack_due ? plan_ack(t) : p;  // new data does not overtake what is missing
+    }
+  }
+  if (plan_data(t, source, now, &p)) return p;
+  if (t.loss.state == Recovery::Recovery) [[unlikely]] {
+    if (plan_retransmission(t, loss_next_unsure(t), &p)) return p;
+  }
+  if (fin_is_next(t, source)) [[unlikely]] {
+    p = plan(Send::Fin, t.snd.nxt, 0, plain_header(t));
+    p.fin = true;
+    return p;
+  }
+  if (t.keepalive_due) [[unlikely]]
+    return plan(Send::Probe, t.snd.nxt, 0, plain_header(t));
+  return t.rcv.ack_due ? plan_ack(t) : SendPlan{};
+}
+
+void sent(Tcb& t, const SendPlan& p, std::uint32_t len, bool psh, Instant now) {
+  (void)psh;
+  switch (p.kind) {
+    case Send::None:
+      return;
+    case Send::Rst:
+      t.rst_due = false;
+      t.state = State::Closed;
+      return;
+    case Send::Syn:
+      syn_was_sent(t, now);
+      t.rcv.adv = std::max(t.rcv.adv, window_now(t).edge);
+      return;
+    case Send::SynAck:
+      syn_was_sent(t, now);
+      break;
+    case Send::Data:
+      new_data_sent(t, p, len, now);
+      break;
+    case Send::Fin:
+      if (t.snd.fin_sent) {
+        again_sent(t, p, 0, now);
+      } else {
+        new_data_sent(t, p, 0, now);
+      }
+      break;
+    case Send::Retransmit:
+      again_sent(t, p, len, now);
+      break;
+    case Send::Probe:
+      probe_sent(t, p, len, now);
+      break;
+    case Send::Ack:
+      // A segment that draws an ACK in TIME-WAIT is the peer's FIN once more (RFC 9293 3.10.7.4).
+      if (t.state == State::TimeWait) t.timers.time_wait = now + t.config.time_wait;
+      break;
+  }
+  ack_sent(t, p);
+}
+
+}  // namespace urnic::tcp

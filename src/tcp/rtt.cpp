@@ -1,0 +1,48 @@
+#include "tcp/rtt.h"
+
+#include <algorithm>
+
+namespace urnic::tcp {
+namespace {
+
+// G of RFC 6298: deadlines are kept to the nanosecond, drivers visit them to the millisecond.
+constexpr Duration kGranularity = Duration::ms(1);
+
+Duration bounded(Duration rto, const Config& c) {
+  return std::min(std::max(rto, c.rto_min), c.rto_max);
+}
+
+}  // namespace
+
+void rtt_open(Rtt& r, const Config& c) {
+  r = Rtt{};
+  r.rto = std::min(c.rto_initial, c.rto_max);
+}
+
+void rtt_sample(Rtt& r, const Config& c, Duration sample) {
+  if (sample < Duration::zero()) return;
+  if (!r.measured) {
+    r.srtt = sample;
+    r.rttvar = sample / 2;
+    r.measured = true;
+  } else {
+    const Duration error = r.srtt > sample ? r.srtt - sample : sample - r.srtt;
+    r.rttvar = r.rttvar - r.rttvar / 4 + error / 4;
+    r.srtt = r.srtt - r.srtt / 8 + sample / 8;
+  }
+  r.rto = bounded(r.srtt + std::max(kGranularity, r.rttvar * 4), c);
+  r.backoff = 0;
+}
+
+void rtt_back_off(Rtt& r, const Config& c) {
+  r.rto = std::min(r.rto * 2, c.rto_max);
+  if (r.backoff < 255) ++r.backoff;
+}
+
+void rtt_after_syn_loss(Rtt& r, const Config& c) {
+  if (r.measured) return;
+  r.rto = std::min(Duration::s(3), c.rto_max);
+  r.backoff = 0;
+}
+
+}  // namespace urnic::tcp

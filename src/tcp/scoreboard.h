@@ -1,0 +1,87 @@
+// What was sent and is not acknowledged: one entry per segment, in order, with what SACK and the
+// loss rules say about it (RFC 6675, 2). Entries keep the boundaries the data was first sent with,
+// so that retransmissions repeat them (E-24). Owns memory only to grow; see trim().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/ring.h"
+#include "base/stream_offset.h"
+#include "base/time.h"
+
+namespace urnic::tcp {
+
+struct SentSegment {
+  enum Flag : std::uint8_t {
+    kSacked = 1,
+    kLost = 2,           // presumed lost; not cleared by retransmitting it
+    kRetransmitted = 4,  // a retransmission of it is thought to be in flight
+    kEverAgain = 8,      // retransmitted at least once: no RTT sample (Karn, RFC 6298 3)
+    kFin = 16,
+  };
+  StreamOffset begin;
+  Instant sent_at;  // latest transmission
+  std::uint32_t len = 0;
+  std::uint8_t flags = 0;
+
+  bool is(Flag f) const { return (flags & f) != 0; }
+  StreamOffset end() const { return begin + len; }
+  // Sequence space: the FIN counts.
+  std::uint32_t space() const { return len + (is(kFin) ? 1u : 0u); }
+};
+
+class Scoreboard {
+ public:
+  // What one cumulative ACK took away.
+  struct Popped {
+    std::uint32_t octets = 0;  // sequence space that was not SACKed before
+    bool has_sample = false;   // `sent_at` is that of the oldest segment fit for an RTT sample
+    Instant sent_at;
+  };
+
+  bool empty() const { return segs_.empty(); }
+  std::size_t size() const { return segs_.size(); }
+  const SentSegment& operator[](std::size_t i) const { return segs_[i]; }
+  const SentSegment& front() const { return segs_.front(); }
+
+  // Octets of sequence space by mark. `todo`: lost and neither SACKed nor retransmitted since.
+  std::uint32_t sacked() const { return sacked_; }
+  std::uint32_t lost() const { return lost_; }
+  std::uint32_t retransmitted() const { return retransmitted_; }
+  std::uint32_t todo() const { return todo_; }
+
+  // First entry that ends beyond `at` (a FIN lies beyond its data); size() when none.
+  std::size_t index_after(StreamOffset at) const;
+
+  void push(StreamOffset begin, std::uint32_t len, bool fin, Instant now);
+  // Everything below `una` is acknowledged, and the FIN when `fin`.
+  Popped pop(StreamOffset una, bool fin);
+
+  // Marks what [begin, end) covers in whole; `fin` tells that the range reaches over the FIN too.
+  // Returns the octets newly SACKed.
+  std::uint32_t sack(StreamOffset begin, StreamOffset end, bool fin);
+  void mark_lost(std::size_t i);
+  // The first `len` octets of entry i go out again; the rest, if any, becomes an entry of its own.
+  void mark_retransmitted(std::size_t i, std::uint32_t len, Instant now);
+  // Entry i is lost anew: its retransmission too (NewReno partial ACK).
+  void mark_lost_again(std::size_t i);
+  // The peer forgot what it SACKed (RFC 2018, 8): SACKed entries become lost ones.
+  void renege();
+  // All is lost, nothing SACKed nor retransmitted (RFC 6298 5.4, RFC 2018 8).
+  void all_lost();
+
+  void clear();
+  // Give memory back as far as it is not in use.
+  void trim() { segs_.shrink_to_fit(); }
+  std::size_t capacity() const { return segs_.capacity(); }
+
+ private:
+  void uncount(const SentSegment& s);
+  void count(const SentSegment& s);
+
+  Ring<SentSegment> segs_;
+  std::uint32_t sacked_ = 0, lost_ = 0, retransmitted_ = 0, todo_ = 0;
+};
+
+}  // namespace urnic::tcp
