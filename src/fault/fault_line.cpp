@@ -1,0 +1,280 @@
+#include "fault/fault_line.h"
+
+#include <algorithm>
+
+namespace urnic::fault {
+namespace {
+
+constexpr std::size_t kSpareLimit = 1024;
+// CRC32C finds every burst of up to 32 bits, so a corrupted FPDU is always found out.
+constexpr std::uint64_t kCorruptOctets = 4;
+
+Rng rng_for(const FaultPlan& plan, Direction direction, std::uint16_t queue) {
+  return Rng(plan.seed * 0x9e3779b97f4a7c15ULL + queue * 2u +
+             (direction == Direction::Tx ? 1u : 0u));
+}
+
+}  // namespace
+
+FaultLine::FaultLine(const FaultPlan& plan, Direction direction, std::uint16_t queue, FaultLog* log)
+    : direction_(direction),
+      queue_(queue),
+      log_(log),
+      rng_(rng_for(plan, direction, queue)),
+      resegmenter_(rng_) {
+  set_plan(plan);
+}
+
+void FaultLine::set_plan(const FaultPlan& plan) {
+  plan_ = plan;
+  idle_ = plan.idle();
+  rng_ = rng_for(plan, direction_, queue_);
+  resegmenter_.reseed(Rng(rng_.next()));
+  ordinal_ = 0;
+  burst_left_ = 0;
+}
+
+// ---- entering -------------------------------------------------------------------------------
+
+Frame FaultLine::blank(std::size_t length) {
+  Frame f;
+  if (!spare_.empty()) {
+    f = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  f.bytes.resize(length);
+  f.csum = URNIC_CSUM_UNKNOWN;
+  return f;
+}
+
+Frame FaultLine::new_frame(ByteView head, ByteView tail, std::uint8_t csum) {
+  Frame f = blank(head.size() + tail.size());
+  std::copy(tail.begin(), tail.end(), std::copy(head.begin(), head.end(), f.bytes.begin()));
+  f.csum = csum;
+  return f;
+}
+
+void FaultLine::recycle(Frame f) {
+  if (spare_.size() < kSpareLimit) spare_.push_back(std::move(f));
+}
+
+bool FaultLine::is_eligible(const Frame& f, const TcpView* v) {
+  if (v != nullptr && guard_.spares(f, *v, plan_)) {
+    ++counters_.spared;
+    return false;
+  }
+  if (!plan_.tcp_only) return true;
+  return v != nullptr && v->payload_len > plan_.payload_only;
+}
+
+bool FaultLine::asked_for(FaultKind kind) const {
+  return std::find(plan_.at.begin(), plan_.at.end(), FaultPlan::At{kind, ordinal_}) !=
+         plan_.at.end();
+}
+
+void FaultLine::note(FaultKind kind, std::size_t length, const TcpView* v, Instant now,
+                     std::uint32_t at) {
+  ++counters_.injected[static_cast<std::size_t>(kind)];
+  if (log_ == nullptr) return;
+  FaultRecord r;
+  r.time = now;
+  r.kind = kind;
+  r.direction = direction_;
+  r.tcp = v != nullptr;
+  r.queue = queue_;
+  r.seq = v != nullptr ? v->seq : 0;
+  r.payload = v != nullptr ? v->payload_len : 0;
+  r.length = static_cast<std::uint32_t>(length);
+  r.at = at;
+  log_->add(r);
+}
+
+bool FaultLine::lose(const Frame& f, const TcpView* v, Instant now) {
+  bool lost = burst_left_ != 0;
+  if (lost) {
+    --burst_left_;
+  } else if (hit(FaultKind::Loss, plan_.loss)) {
+    lost = true;
+    burst_left_ = plan_.loss_burst - 1;
+  }
+  if (lost) note(FaultKind::Loss, f.bytes.size(), v, now);
+  return lost;
+}
+
+void FaultLine::corrupt(Frame& f, const TcpView& v, Instant now) {
+  const std::uint64_t n = rng_.between(1, std::min<std::uint64_t>(kCorruptOctets, v.payload_len));
+  const auto at =
+      static_cast<std::uint32_t>(v.payload_offset() + rng_.below(v.payload_len - n + 1));
+  const std::vector<std::uint8_t> was(f.bytes.begin() + at,
+                                      f.bytes.begin() + at + static_cast<std::ptrdiff_t>(n));
+  for (std::uint64_t i = 0; i < n; ++i) {
+    f.bytes[at + i] = static_cast<std::uint8_t>(f.bytes[at + i] ^ rng_.between(1, 255));
+  }
+  patch_tcp_checksum(f, v, at, was);
+  note(FaultKind::Corrupt, f.bytes.size(), &v, now, at);
+}
+
+void FaultLine::break_checksum(Frame& f, const TcpView& v, Instant now) {
+  if (!tcp_checksum_ok(f, v)) return;  // is broken already; another change might mend it
+  if (f.csum == URNIC_CSUM_PARTIAL) finish_tcp_frame(f, v, v.payload_len);
+  f.csum = URNIC_CSUM_UNKNOWN;
+  // One bit changes the sum by a power of two, which is never a multiple of 0xffff. Without
+  // payload it is a bit of the checksum itself.
+  const std::uint32_t at =
+      v.payload_len != 0
+          ? v.payload_offset() + static_cast<std::uint32_t>(rng_.below(v.payload_len))
+          : v.net.l4_offset + 16u + static_cast<std::uint32_t>(rng_.below(2));
+  f.bytes[at] = static_cast<std::uint8_t>(f.bytes[at] ^ (1u << rng_.below(8)));
+  note(FaultKind::BadSum, f.bytes.size(), &v, now, at);
+}
+
+void FaultLine::push(ByteView head, ByteView tail, std::uint8_t csum, Instant now) {
+  ++counters_.frames;
+  Frame f = new_frame(head, tail, csum);
+  if (idle_) {
+    enqueue(std::move(f), now, Duration(), true);
+    return;
+  }
+  const auto view = parse_tcp_frame(f);
+  const TcpView* v = view ? &*view : nullptr;
+  if (v != nullptr) {
+    mtu_seen_ = std::max(mtu_seen_, v->overhead() - v->net.l3_offset + v->payload_len);
+  }
+  const bool eligible = is_eligible(f, v);
+  if (eligible) {
+    ++counters_.eligible;
+    ++ordinal_;
+    if (lose(f, v, now)) return recycle(std::move(f));
+    if (v != nullptr && v->payload_len != 0 && hit(FaultKind::Corrupt, plan_.corrupt)) {
+      corrupt(f, *v, now);
+    } else if (v != nullptr && hit(FaultKind::BadSum, plan_.bad_checksum)) {
+      break_checksum(f, *v, now);
+    }
+    duplicate_next_ = duplicate_next_ || asked_for(FaultKind::Duplicate);
+    reorder_next_ = reorder_next_ || asked_for(FaultKind::Reorder);
+  }
+  Resegmenter::Rule rule;
+  rule.probability = plan_.resegment;
+  rule.cut_now = eligible && asked_for(FaultKind::Cut);
+  rule.touch = eligible && (plan_.resegment != 0 || rule.cut_now);
+  rule.mtu = plan_.mtu != 0 ? plan_.mtu : mtu_seen_;
+  rule.hold = plan_.hold;
+  const ResegmentStats before = resegmenter_.stats();
+  const std::size_t length = f.bytes.size();
+  out_.clear();
+  resegmenter_.push(std::move(f), v, rule, now, out_);
+  if (resegmenter_.stats().cut != before.cut) note(FaultKind::Cut, length, v, now);
+  if (resegmenter_.stats().joined != before.joined) note(FaultKind::Join, length, v, now);
+  pass_on(eligible, now);
+}
+
+void FaultLine::pass_on(bool eligible, Instant now) {
+  for (Frame& f : out_) {
+    const bool twice = eligible && (duplicate_next_ || rng_.chance(plan_.duplicate));
+    const bool late = eligible && (reorder_next_ || rng_.chance(plan_.reorder));
+    if (eligible) duplicate_next_ = reorder_next_ = false;
+    if (twice || late) {
+      const auto view = parse_tcp_frame(f);
+      const TcpView* v = view ? &*view : nullptr;
+      if (twice) note(FaultKind::Duplicate, f.bytes.size(), v, now);
+      if (late) note(FaultKind::Reorder, f.bytes.size(), v, now);
+    }
+    if (twice) enqueue(new_frame(f.bytes, {}, f.csum), now, Duration(), true);
+    if (!late) {
+      enqueue(std::move(f), now, Duration(), true);
+    } else if (plan_.reorder_frames == 0) {
+      enqueue(std::move(f), now, plan_.reorder_delay, false);
+    } else {
+      reordered_.push_back({std::move(f), plan_.reorder_frames, now + plan_.hold});
+    }
+  }
+  out_.clear();
+}
+
+// ---- waiting and leaving ----------------------------------------------------------------------
+
+// Another frame has gone into the line: those set aside have been overtaken once more.
+void FaultLine::overtaken(Instant now) {
+  for (Reordered& r : reordered_) {
+    if (r.others_left != 0) --r.others_left;
+  }
+  while (!reordered_.empty() &&
+         (reordered_.front().others_left == 0 || reordered_.front().until <= now)) {
+    Frame f = std::move(reordered_.front().frame);
+    reordered_.pop_front();
+    enqueue(std::move(f), now, Duration(), false);
+  }
+}
+
+void FaultLine::enqueue(Frame f, Instant now, Duration extra, bool in_order) {
+  move_due(now);
+  if (waiting_.size() + ready_.size() >= plan_.limit) {
+    const auto view = idle_ ? std::nullopt : parse_tcp_frame(f);
+    note(FaultKind::Overflow, f.bytes.size(), view ? &*view : nullptr, now);
+    return recycle(std::move(f));
+  }
+  std::int64_t at = now.ns();
+  if (plan_.rate_bps != 0) {
+    const auto bits = static_cast<unsigned __int128>(f.bytes.size()) * 8;
+    line_free_ =
+        std::max(line_free_, at) + static_cast<std::int64_t>(bits * 1000000000u / plan_.rate_bps);
+    at = line_free_;
+  }
+  at += (plan_.delay + extra).count_ns();
+  if (plan_.jitter > Duration()) {
+    at += static_cast<std::int64_t>(
+        rng_.below(static_cast<std::uint64_t>(plan_.jitter.count_ns()) + 1));
+  }
+  if (in_order) {
+    at = std::max(at, last_release_);
+    last_release_ = at;
+  }
+  if (at <= now.ns() && waiting_.empty()) {
+    ready_.push_back(std::move(f));
+  } else {
+    waiting_.emplace(std::pair(at, arrivals_++), std::move(f));
+  }
+  if (in_order) overtaken(now);
+}
+
+void FaultLine::move_due(Instant now) {
+  while (!waiting_.empty() && waiting_.begin()->first.first <= now.ns()) {
+    ready_.push_back(std::move(waiting_.begin()->second));
+    waiting_.erase(waiting_.begin());
+  }
+}
+
+std::size_t FaultLine::ready(Instant now) {
+  if (resegmenter_.held() != 0) {
+    out_.clear();
+    resegmenter_.flush(now, out_);
+    pass_on(true, now);
+  }
+  while (!reordered_.empty() && reordered_.front().until <= now) {
+    Frame f = std::move(reordered_.front().frame);
+    reordered_.pop_front();
+    enqueue(std::move(f), now, Duration(), false);
+  }
+  move_due(now);
+  return ready_.size();
+}
+
+Frame FaultLine::pop() {
+  Frame f = std::move(ready_.front());
+  ready_.pop_front();
+  ++counters_.delivered;
+  return f;
+}
+
+Instant FaultLine::next_release() const {
+  Instant at = resegmenter_.next_deadline();
+  if (!reordered_.empty()) at = earlier(at, reordered_.front().until);
+  if (!waiting_.empty()) at = earlier(at, Instant::from_ns(waiting_.begin()->first.first));
+  return at;
+}
+
+std::size_t FaultLine::backlog() const {
+  return ready_.size() + waiting_.size() + reordered_.size() + resegmenter_.held();
+}
+
+}  // namespace urnic::fault

@@ -1,0 +1,111 @@
+// One direction of a faulty wire: frames in, frames out, later or fewer or other ones. A function
+// of (plan, frames, now): the same seed does the same to the same frames.
+//
+// Order of the stages, so that counters can be read exactly: what is eligible; loss; corruption;
+// re-segmentation (a cut segment that was corrupted stays corrupted in one piece); duplication;
+// reordering; delay, rate and the queue limit.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/rng.h"
+#include "base/time.h"
+#include "fault/fault_log.h"
+#include "fault/flow_guard.h"
+#include "fault/plan.h"
+#include "fault/resegmenter.h"
+#include "fault/tcp_frame.h"
+
+namespace urnic::fault {
+
+class FaultLine {
+ public:
+  // `stream` tells lines with the same seed apart (direction and queue). `log` may be null.
+  FaultLine(const FaultPlan& plan, Direction direction, std::uint16_t queue, FaultLog* log);
+
+  // A new plan for the frames to come; those inside keep their release times. Restarts the seed
+  // and the count of `at=`.
+  void set_plan(const FaultPlan& plan);
+  const FaultPlan& plan() const { return plan_; }
+
+  // A frame in two spans (the second may be empty) enters at `now`. `now` never goes backwards.
+  void push(ByteView head, ByteView tail, std::uint8_t csum, Instant now);
+  // Does what time demands (releases, ends of holding) and says how many frames can leave at `now`.
+  std::size_t ready(Instant now);
+  // The next frame to leave, after ready() said that there is one.
+  const Frame& front() const { return ready_.front(); }
+  Frame pop();
+  // A frame of `length` octets of no particular content, out of memory given back.
+  Frame blank(std::size_t length);
+  // Gives memory back for reuse.
+  void recycle(Frame f);
+
+  // When ready() should be asked again; never() when nothing is inside but what is ready.
+  Instant next_release() const;
+  // Frames inside, ready ones included.
+  std::size_t backlog() const;
+  // Nothing inside, nothing to do: frames may bypass the line.
+  bool transparent() const { return idle_ && backlog() == 0; }
+  // A frame that bypassed it.
+  void count_bypassed(std::uint64_t frames) {
+    counters_.frames += frames;
+    counters_.delivered += frames;
+  }
+  const FaultCounters& counters() const { return counters_; }
+
+ private:
+  struct Reordered {
+    Frame frame;
+    std::uint32_t others_left = 0;
+    Instant until;
+  };
+
+  bool is_eligible(const Frame& f, const TcpView* v);
+  // The plan wants `kind` for the current eligible frame: by its number or by chance.
+  bool asked_for(FaultKind kind) const;
+  bool hit(FaultKind kind, double probability) {
+    return asked_for(kind) || rng_.chance(probability);
+  }
+  bool lose(const Frame& f, const TcpView* v, Instant now);
+  void corrupt(Frame& f, const TcpView& v, Instant now);
+  void break_checksum(Frame& f, const TcpView& v, Instant now);
+  // Duplication and reordering of what the re-segmentation put into out_.
+  void pass_on(bool eligible, Instant now);
+  void enqueue(Frame f, Instant now, Duration extra, bool in_order);
+  void overtaken(Instant now);
+  void move_due(Instant now);
+  Frame new_frame(ByteView head, ByteView tail, std::uint8_t csum);
+  void note(FaultKind kind, std::size_t length, const TcpView* v, Instant now,
+            std::uint32_t at = 0);
+
+  FaultPlan plan_;
+  Direction direction_;
+  std::uint16_t queue_;
+  FaultLog* log_;
+  bool idle_ = true;
+  Rng rng_;
+  FlowGuard guard_;
+  Resegmenter resegmenter_;
+  FaultCounters counters_;
+  std::uint64_t ordinal_ = 0;     // eligible frames since the plan took force
+  std::uint32_t burst_left_ = 0;  // of a loss burst
+  std::uint32_t mtu_seen_ = 0;
+  // Decided where a frame enters, wanted behind the re-segmentation.
+  bool duplicate_next_ = false, reorder_next_ = false;
+  std::deque<Reordered> reordered_;
+  // Waiting for their time, by it; the number keeps equal times in order of arrival.
+  std::map<std::pair<std::int64_t, std::uint64_t>, Frame> waiting_;
+  std::uint64_t arrivals_ = 0;
+  std::int64_t line_free_ = 0;     // when the rate-limited line has sent what it has
+  std::int64_t last_release_ = 0;  // jitter keeps the order
+  std::deque<Frame> ready_;
+  std::vector<Frame> spare_;
+  std::vector<Frame> out_;  // scratch
+};
+
+}  // namespace urnic::fault

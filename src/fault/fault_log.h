@@ -1,0 +1,75 @@
+// What a faulty line did, so that a test can compare it with what the engine says it saw.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "base/time.h"
+#include "fault/plan.h"
+
+namespace urnic::fault {
+
+enum class Direction : std::uint8_t { Rx, Tx };
+
+struct FaultCounters {
+  std::uint64_t frames = 0;    // came in
+  std::uint64_t eligible = 0;  // of these, the plan could touch
+  std::uint64_t spared = 0;    // protected by after= or skip_handshake
+  std::uint64_t delivered = 0;
+  // By kind. Cut counts segments cut, Join pairs joined; the others count frames.
+  std::array<std::uint64_t, static_cast<std::size_t>(FaultKind::Count)> injected{};
+
+  std::uint64_t of(FaultKind k) const { return injected[static_cast<std::size_t>(k)]; }
+  FaultCounters& operator+=(const FaultCounters& o) {
+    frames += o.frames;
+    eligible += o.eligible;
+    spared += o.spared;
+    delivered += o.delivered;
+    for (std::size_t i = 0; i < injected.size(); ++i) injected[i] += o.injected[i];
+    return *this;
+  }
+};
+
+struct FaultRecord {
+  Instant time;
+  FaultKind kind = FaultKind::Loss;
+  Direction direction = Direction::Rx;
+  bool tcp = false;
+  std::uint16_t queue = 0;
+  std::uint32_t seq = 0;      // TCP sequence number of the segment, 0 when it is none
+  std::uint32_t payload = 0;  // its payload octets
+  std::uint32_t length = 0;   // of the frame
+  std::uint32_t at = 0;       // Corrupt and BadSum: offset of the first changed octet in the frame
+};
+
+// The last `capacity` records, shared by all lines of a wrapper. Thread safe.
+class FaultLog {
+ public:
+  explicit FaultLog(std::size_t capacity, std::function<void(const FaultRecord&)> watch = {})
+      : capacity_(capacity), watch_(std::move(watch)) {}
+
+  void add(const FaultRecord& r) {
+    std::lock_guard hold(lock_);
+    if (watch_) watch_(r);
+    if (capacity_ == 0) return;
+    if (records_.size() == capacity_) records_.pop_front();
+    records_.push_back(r);
+  }
+  // Oldest first.
+  std::vector<FaultRecord> records() const {
+    std::lock_guard hold(lock_);
+    return {records_.begin(), records_.end()};
+  }
+
+ private:
+  const std::size_t capacity_;
+  const std::function<void(const FaultRecord&)> watch_;  // called with the lock held
+  mutable std::mutex lock_;
+  std::deque<FaultRecord> records_;
+};
+
+}  // namespace urnic::fault

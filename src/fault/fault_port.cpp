@@ -1,0 +1,302 @@
+#include "fault/fault_port.h"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "fault/fault_line.h"
+#include "port/adapter.h"
+#include "port/fd.h"
+
+namespace urnic::fault {
+namespace {
+
+constexpr unsigned kBatch = port::kBurst;
+// Frames due that the inner port has no room for; beyond it the sender is held back as well.
+constexpr std::size_t kTxPressure = 256;
+
+// Both directions of one queue. The lock is taken once per burst.
+struct Lane {
+  Lane(const FaultOptions& o, std::uint16_t queue, FaultLog* log)
+      : rx(o.rx, Direction::Rx, queue, log), tx(o.tx, Direction::Tx, queue, log) {}
+
+  std::mutex lock;
+  FaultLine rx, tx;
+  std::vector<Frame> lent;      // with the user, until rx_release
+  std::vector<Frame> reserved;  // with the user, until tx_commit
+  bool rx_bypass = false, tx_bypass = false;
+  port::Fd timer;
+};
+
+}  // namespace
+
+class FaultLanes {
+ public:
+  FaultLanes(const FaultOptions& o, unsigned queues)
+      : log(o.log_capacity, o.watch), plans_{o.rx, o.tx} {
+    FaultLog* to = o.log_capacity != 0 || o.watch ? &log : nullptr;
+    for (unsigned q = 0; q < std::max(queues, 1u); ++q) {
+      lanes.emplace_back(std::make_unique<Lane>(o, static_cast<std::uint16_t>(q), to));
+    }
+  }
+
+  void set_plan(Direction d, const FaultPlan& plan) {
+    std::lock_guard hold(plans_lock_);
+    plans_[static_cast<std::size_t>(d)] = plan;
+    for (auto& lane : lanes) {
+      std::lock_guard lane_hold(lane->lock);
+      line(*lane, d).set_plan(plan);
+    }
+  }
+  FaultPlan plan(Direction d) {
+    std::lock_guard hold(plans_lock_);
+    return plans_[static_cast<std::size_t>(d)];
+  }
+  static FaultLine& line(Lane& lane, Direction d) { return d == Direction::Rx ? lane.rx : lane.tx; }
+
+  FaultLog log;
+  std::vector<std::unique_ptr<Lane>> lanes;
+
+ private:
+  std::mutex plans_lock_;
+  FaultPlan plans_[2];
+};
+
+namespace {
+
+class FaultPort {
+ public:
+  FaultPort(port::Port inner, WireClock clock, std::shared_ptr<FaultLanes> lanes)
+      : inner_(std::move(inner)), clock_(clock), lanes_(std::move(lanes)) {}
+  static Outcome<std::unique_ptr<FaultPort>, std::string> make(port::Args&) {
+    return fail(std::string("fault is a wrapper around another port and is not opened by name"));
+  }
+
+  void info(urnic_port_info* i) const {
+    *i = inner_.info();
+    i->queues = std::min(i->queues, static_cast<std::uint32_t>(lanes_->lanes.size()));
+  }
+  void stats(urnic_port_stats* s) const { *s = inner_.stats(); }
+  unsigned rx_burst(unsigned q, urnic_frame* frames, unsigned n);
+  void rx_release(unsigned q, const urnic_frame* frames, unsigned n);
+  unsigned tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frames, unsigned n);
+  void tx_commit(unsigned q, urnic_frame* frames, unsigned n);
+  unsigned wait_fds(unsigned q, int* fds, unsigned max);
+  int arm(unsigned q);
+  void disarm(unsigned q);
+
+ private:
+  Lane& lane(unsigned q) { return *lanes_->lanes[q]; }
+  void send_due(Lane& l, unsigned q, Instant now);
+
+  port::Port inner_;
+  WireClock clock_;
+  std::shared_ptr<FaultLanes> lanes_;
+};
+
+unsigned FaultPort::rx_burst(unsigned q, urnic_frame* frames, unsigned n) {
+  Lane& l = lane(q);
+  std::lock_guard hold(l.lock);
+  const Instant now = clock_.now();
+  send_due(l, q, now);
+  l.rx_bypass = l.rx.transparent();
+  if (l.rx_bypass) {
+    const unsigned got = inner_.rx_burst(q, frames, n);
+    l.rx.count_bypassed(got);
+    return got;
+  }
+  // Ask the inner port only while there is too little to give: its own ring then pushes back, and
+  // a slow user is no reason for the line to overflow.
+  while (l.rx.ready(now) < n) {
+    std::array<urnic_frame, kBatch> in;
+    const unsigned got = inner_.rx_burst(q, in.data(), kBatch);
+    for (unsigned i = 0; i < got; ++i) {
+      const urnic_frame& f = in[i];
+      l.rx.push({f.data[0], f.len[0]}, {f.data[1], f.len[1]}, f.csum, now);
+    }
+    inner_.rx_release(q, in.data(), got);
+    if (got < kBatch) break;
+  }
+  const auto give = static_cast<unsigned>(std::min<std::size_t>(l.rx.ready(now), n));
+  for (unsigned i = 0; i < give; ++i) {
+    Frame& f = l.lent.emplace_back(l.rx.pop());
+    frames[i] = {};
+    frames[i].data[0] = f.bytes.data();
+    frames[i].len[0] = static_cast<std::uint32_t>(f.bytes.size());
+    frames[i].csum = f.csum;
+    frames[i].arrival_ns = static_cast<std::uint64_t>(now.ns());
+  }
+  return give;
+}
+
+void FaultPort::rx_release(unsigned q, const urnic_frame* frames, unsigned n) {
+  Lane& l = lane(q);
+  std::lock_guard hold(l.lock);
+  if (l.rx_bypass) return inner_.rx_release(q, frames, n);
+  for (Frame& f : l.lent) l.rx.recycle(std::move(f));
+  l.lent.clear();
+}
+
+unsigned FaultPort::tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frames, unsigned n) {
+  Lane& l = lane(q);
+  std::lock_guard hold(l.lock);
+  const Instant now = clock_.now();
+  send_due(l, q, now);
+  l.tx_bypass = l.tx.transparent();
+  if (l.tx_bypass) return inner_.tx_reserve(q, len, frames, n);
+  l.reserved.clear();
+  const port::Info i = inner_.info();
+  if (len > i.max_frame || i.link_up == 0 || l.tx.ready(now) > kTxPressure) return 0;
+  const unsigned give = std::min(n, kBatch);
+  for (unsigned k = 0; k < give; ++k) {
+    Frame& f = l.reserved.emplace_back(l.tx.blank(len));
+    frames[k] = {};
+    frames[k].data[0] = f.bytes.data();
+    frames[k].len[0] = len;
+    frames[k].cookie = k;
+  }
+  return give;
+}
+
+void FaultPort::tx_commit(unsigned q, urnic_frame* frames, unsigned n) {
+  Lane& l = lane(q);
+  std::lock_guard hold(l.lock);
+  if (l.tx_bypass) {
+    const auto sent =
+        std::count_if(frames, frames + n, [](const auto& f) { return f.len[0] != 0; });
+    l.tx.count_bypassed(static_cast<std::uint64_t>(sent));
+    return inner_.tx_commit(q, frames, n);
+  }
+  const Instant now = clock_.now();
+  for (unsigned k = 0; k < n; ++k) {
+    const urnic_frame& f = frames[k];
+    if (f.len[0] == 0) continue;
+    l.tx.push({f.data[0], f.len[0]}, {f.data[1], f.len[1]}, f.csum, now);
+  }
+  for (Frame& f : l.reserved) l.tx.recycle(std::move(f));
+  l.reserved.clear();
+  send_due(l, q, now);
+}
+
+// What is due leaves through the inner port, as far as that has room.
+void FaultPort::send_due(Lane& l, unsigned q, Instant now) {
+  std::size_t due = l.tx.ready(now);
+  while (due != 0) {
+    // One length for a whole reservation: take it frame by frame unless they are alike.
+    const std::size_t len = l.tx.front().bytes.size();
+    urnic_frame out;
+    if (inner_.tx_reserve(q, static_cast<std::uint32_t>(len), &out, 1) == 0) {
+      // Larger than the port can ever send (joined beyond its frame size): it would block the rest.
+      if (len <= inner_.info().max_frame) return;
+      l.tx.recycle(l.tx.pop());
+      --due;
+      continue;
+    }
+    Frame f = l.tx.pop();
+    std::memcpy(out.data[0], f.bytes.data(), len);
+    out.len[0] = static_cast<std::uint32_t>(len);
+    out.len[1] = 0;
+    inner_.tx_commit(q, &out, 1);
+    l.tx.recycle(std::move(f));
+    --due;
+  }
+}
+
+unsigned FaultPort::wait_fds(unsigned q, int* fds, unsigned max) {
+  unsigned n = inner_.wait_fds(q, fds, max);
+  if (!clock_.real || n >= max) return n;
+  Lane& l = lane(q);
+  std::lock_guard hold(l.lock);
+  if (!l.timer) l.timer.reset(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (l.timer) fds[n++] = l.timer.get();
+  return n;
+}
+
+int FaultPort::arm(unsigned q) {
+  Lane& l = lane(q);
+  std::lock_guard hold(l.lock);
+  const Instant now = clock_.now();
+  send_due(l, q, now);
+  if (l.rx.ready(now) != 0) return 1;
+  const Instant next = earlier(l.rx.next_release(), l.tx.next_release());
+  if (!next.is_never()) {
+    if (next <= now) return 1;
+    if (clock_.real) {
+      if (!l.timer) return 1;  // nobody could wake us: stay awake
+      const std::int64_t ns = (next - now).count_ns();
+      itimerspec when{};
+      when.it_value.tv_sec = ns / 1000000000;
+      when.it_value.tv_nsec = ns % 1000000000;
+      timerfd_settime(l.timer.get(), 0, &when, nullptr);
+    }
+  }
+  return inner_.arm(q) ? 1 : 0;
+}
+
+void FaultPort::disarm(unsigned q) {
+  Lane& l = lane(q);
+  std::lock_guard hold(l.lock);
+  if (l.timer) {
+    const itimerspec off{};
+    timerfd_settime(l.timer.get(), 0, &off, nullptr);  // also clears an expiry not yet read
+  }
+  inner_.disarm(q);
+}
+
+constinit const urnic_port_ops kFaultPortOps = port::Adapter<FaultPort>::table("fault");
+
+}  // namespace
+
+void FaultControl::set_plan(Direction d, const FaultPlan& plan) {
+  lanes_->set_plan(d, plan);
+}
+FaultPlan FaultControl::plan(Direction d) const {
+  return lanes_->plan(d);
+}
+
+FaultCounters FaultControl::counters(Direction d) const {
+  FaultCounters sum;
+  for (auto& lane : lanes_->lanes) {
+    std::lock_guard hold(lane->lock);
+    sum += FaultLanes::line(*lane, d).counters();
+  }
+  return sum;
+}
+
+std::vector<FaultRecord> FaultControl::records() const {
+  return lanes_->log.records();
+}
+
+Instant FaultControl::next_release() const {
+  Instant next = Instant::never();
+  for (auto& lane : lanes_->lanes) {
+    std::lock_guard hold(lane->lock);
+    next = earlier(next, earlier(lane->rx.next_release(), lane->tx.next_release()));
+  }
+  return next;
+}
+
+std::size_t FaultControl::backlog() const {
+  std::size_t sum = 0;
+  for (auto& lane : lanes_->lanes) {
+    std::lock_guard hold(lane->lock);
+    sum += lane->rx.backlog() + lane->tx.backlog();
+  }
+  return sum;
+}
+
+FaultyPort wrap_faults(port::Port inner, FaultOptions options) {
+  const unsigned queues = inner.info().queues;
+  auto lanes = std::make_shared<FaultLanes>(options, queues);
+  auto* wrapped = new FaultPort(std::move(inner), options.clock, lanes);
+  return {port::Port(&kFaultPortOps, port::as_handle(wrapped)),
+          std::make_shared<FaultControl>(std::move(lanes))};
+}
+
+}  // namespace urnic::fault

@@ -1,0 +1,52 @@
+#include "fault/flow_guard.h"
+
+#include <algorithm>
+
+#include "mpa/startup.h"
+
+namespace urnic::fault {
+namespace {
+
+constexpr std::uint64_t kLongestHandshake = mpa::kFrameHeader + mpa::kMaxPrivateData;
+
+// Octets of the MPA start-up frame at the beginning of `payload`; 0 when it is something else.
+// A frame cut so short that its length does not show is taken for the longest.
+std::uint64_t handshake_length(ByteView payload) {
+  for (const bool reply : {false, true}) {
+    const auto len = mpa::frame_length(payload, reply);
+    if (!len.ok()) continue;
+    return len.value().value_or(static_cast<std::uint32_t>(kLongestHandshake));
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool FlowGuard::spares(const Frame& f, const TcpView& v, const FaultPlan& plan) {
+  if (plan.after == 0 && !plan.skip_handshake) {
+    if (!flows_.empty()) flows_.clear();
+    return false;
+  }
+  const FlowKey key{v.src(f), v.dst(f)};
+  if (v.has(tcp::kSyn)) {
+    if (flows_.size() >= kLimit) flows_.erase(flows_.begin());
+    flows_[key] = {v.seq + 1, plan.skip_handshake ? kUnknown : 0};
+    return true;
+  }
+  const auto it = flows_.find(key);
+  if (it == flows_.end()) return false;
+  Flow& flow = it->second;
+  const std::uint32_t offset = v.seq - flow.start;
+  if (flow.handshake == kUnknown && offset == 0 && v.payload_len != 0) {
+    flow.handshake = handshake_length(ByteView(f.bytes).subspan(v.payload_offset(), v.payload_len));
+  }
+  const std::uint64_t known = flow.handshake == kUnknown ? kLongestHandshake : flow.handshake;
+  if (offset < std::max(known, plan.after)) return true;
+  // A keep-alive or a retransmission from before the start would look like 4 GiB ahead.
+  if (offset > 0x7fffffff) return true;
+  // Past the guarded part; forgetting the stream also frees its place.
+  flows_.erase(it);
+  return false;
+}
+
+}  // namespace urnic::fault

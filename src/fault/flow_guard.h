@@ -1,0 +1,32 @@
+// Which segments of a TCP stream a fault plan spares: the beginning of it, so that a connection
+// comes to life before the faults begin.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "fault/plan.h"
+#include "fault/tcp_frame.h"
+
+namespace urnic::fault {
+
+using FlowKey = std::pair<SocketAddress, SocketAddress>;
+
+class FlowGuard {
+ public:
+  // True when the plan leaves this segment alone. Streams whose SYN was not seen are not spared.
+  bool spares(const Frame& f, const TcpView& v, const FaultPlan& plan);
+  std::size_t size() const { return flows_.size(); }
+
+ private:
+  static constexpr std::size_t kLimit = 65536;
+  static constexpr std::uint64_t kUnknown = ~0ull;
+  struct Flow {
+    std::uint32_t start = 0;             // sequence number of the first octet
+    std::uint64_t handshake = kUnknown;  // octets of MPA Request or Reply
+  };
+  std::map<FlowKey, Flow> flows_;
+};
+
+}  // namespace urnic::fault

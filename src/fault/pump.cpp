@@ -1,0 +1,180 @@
+#include "fault/pump.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "fault/tcp_frame.h"
+
+namespace urnic::fault {
+namespace {
+
+constexpr unsigned kBatch = port::kBurst;
+constexpr unsigned kBurstsPerTurn = 4;
+constexpr unsigned kSpins = 200;  // empty turns before sleeping
+constexpr unsigned kFdsPerQueue = 16;
+
+Frame copy(const urnic_frame& f) {
+  Frame out;
+  out.bytes.resize(port::frame_len(f));
+  std::memcpy(out.bytes.data(), f.data[0], f.len[0]);
+  if (f.len[1] != 0) std::memcpy(out.bytes.data() + f.len[0], f.data[1], f.len[1]);
+  out.csum = f.csum;
+  return out;
+}
+
+}  // namespace
+
+Pump::Pump(port::Port& a, port::Port& b)
+    : queues_(std::max(1u, std::min(a.info().queues, b.info().queues))) {
+  a_to_b_.from = b_to_a_.to = &a;
+  a_to_b_.to = b_to_a_.from = &b;
+  a_to_b_.late.resize(queues_);
+  b_to_a_.late.resize(queues_);
+}
+
+// One received frame becomes one to send, or several, or none.
+void Pump::take(Way& w, unsigned q, const urnic_frame& f, std::uint32_t max_frame) {
+  std::vector<Frame>& late = w.late[q];
+  const std::uint32_t length = port::frame_len(f);
+  if (length <= max_frame && f.csum != URNIC_CSUM_PARTIAL) {
+    late.push_back(copy(f));
+    return;
+  }
+  Frame whole = copy(f);
+  const auto v = parse_tcp_frame(whole);
+  if (length <= max_frame) {
+    // The kernel left the checksum to "the hardware"; that is us, for the next port may be a wire.
+    if (v) finish_tcp_frame(whole, *v, v->payload_len);
+    late.push_back(std::move(whole));
+    return;
+  }
+  if (!v || v->payload_len == 0 || v->overhead() >= max_frame || !tcp_checksum_ok(whole, *v)) {
+    ++w.stats.too_long;
+    return;
+  }
+  ++w.stats.split;
+  for (Frame& piece : split(whole, *v, max_frame - v->overhead())) late.push_back(std::move(piece));
+}
+
+// True when nothing is left over.
+bool Pump::send_late(Way& w, unsigned q) {
+  std::vector<Frame>& late = w.late[q];
+  std::size_t sent = 0;
+  while (sent < late.size()) {
+    // One reservation serves frames of different lengths: as long as the longest.
+    const auto n = static_cast<unsigned>(std::min<std::size_t>(kBatch, late.size() - sent));
+    std::size_t longest = 0;
+    for (unsigned i = 0; i < n; ++i) longest = std::max(longest, late[sent + i].bytes.size());
+    std::array<urnic_frame, kBatch> out;
+    const unsigned got = w.to->tx_reserve(q, static_cast<std::uint32_t>(longest), out.data(), n);
+    for (unsigned i = 0; i < got; ++i) {
+      const Frame& f = late[sent + i];
+      std::memcpy(out[i].data[0], f.bytes.data(), f.bytes.size());
+      out[i].len[0] = static_cast<std::uint32_t>(f.bytes.size());
+      out[i].len[1] = 0;
+      ++w.stats.frames;
+      w.stats.bytes += f.bytes.size();
+    }
+    if (got != 0) w.to->tx_commit(q, out.data(), got);
+    sent += got;
+    if (got < n) break;
+  }
+  late.erase(late.begin(), late.begin() + static_cast<std::ptrdiff_t>(sent));
+  if (late.empty()) return true;
+  const port::Info to = w.to->info();
+  if (to.link_up == 0) {
+    // A wire with nobody at its end loses what is put on it.
+    w.stats.no_link += late.size();
+    late.clear();
+  } else {
+    const auto unfit = [&](const Frame& f) { return f.bytes.size() > to.max_frame; };
+    w.stats.too_long += std::erase_if(late, unfit);  // the link came back with smaller frames
+  }
+  return late.empty();
+}
+
+bool Pump::forward(Way& w, unsigned q) {
+  bool busy = false;
+  for (unsigned turn = 0; turn < kBurstsPerTurn; ++turn) {
+    if (!w.late[q].empty() && !send_late(w, q)) return busy;
+    std::array<urnic_frame, kBatch> in;
+    const unsigned got = w.from->rx_burst(q, in.data(), kBatch);
+    const std::uint32_t max_frame = got != 0 ? w.to->info().max_frame : 0;
+    for (unsigned i = 0; i < got; ++i) take(w, q, in[i], max_frame);
+    w.from->rx_release(q, in.data(), got);
+    busy = busy || got != 0;
+    if (got != 0) send_late(w, q);
+    if (got < kBatch) break;
+  }
+  return busy;
+}
+
+bool Pump::run_once() {
+  bool busy = false;
+  for (unsigned q = 0; q < queues_; ++q) {
+    busy = forward(a_to_b_, q) || busy;
+    busy = forward(b_to_a_, q) || busy;
+  }
+  return busy;
+}
+
+// Until something happens. False when a port has nothing to be woken by.
+bool Pump::sleep(int wake_fd, Duration max_sleep) {
+  // A direction that is held back waits for room at its far end. What its near end has received
+  // cannot move until then and is no reason to stay awake, so that port is left out; should both
+  // be stuck, a look every millisecond has to do.
+  const auto stuck = [](const Way& w) {
+    return std::any_of(w.late.begin(), w.late.end(), [](const auto& l) { return !l.empty(); });
+  };
+  const bool stuck_a = stuck(a_to_b_), stuck_b = stuck(b_to_a_);
+  std::int64_t ms = max_sleep <= Duration() ? -1 : std::max<std::int64_t>(max_sleep.count_ms(), 1);
+  const auto at_most = [&](std::int64_t limit) { ms = ms < 0 ? limit : std::min(ms, limit); };
+  std::vector<port::Port*> ports;
+  if (!stuck_a || stuck_b) ports.push_back(a_to_b_.from);
+  if (!stuck_b || stuck_a) ports.push_back(b_to_a_.from);
+  if (stuck_a && stuck_b) {
+    ports.clear();
+    at_most(1);
+  } else if (stuck_a || stuck_b) {
+    at_most(100);  // the port left out may lose its link meanwhile
+  }
+
+  std::vector<pollfd> fds;
+  bool work = false, can_sleep = true;
+  for (port::Port* p : ports) {
+    for (unsigned q = 0; q < queues_; ++q) {
+      int some[kFdsPerQueue];
+      const unsigned n = p->wait_fds(q, some, kFdsPerQueue);
+      if (n == 0) can_sleep = false;
+      for (unsigned i = 0; i < n; ++i) fds.push_back({some[i], POLLIN, 0});
+      work = p->arm(q) || work;
+    }
+  }
+  if (!work && can_sleep) {
+    if (wake_fd >= 0) fds.push_back({wake_fd, POLLIN, 0});
+    ::poll(fds.data(), fds.size(), static_cast<int>(std::min<std::int64_t>(ms, 3600 * 1000)));
+  }
+  for (port::Port* p : ports) {
+    for (unsigned q = 0; q < queues_; ++q) p->disarm(q);
+  }
+  return can_sleep;
+}
+
+bool Pump::run(const std::atomic<bool>& stop, int wake_fd, Duration max_sleep) {
+  unsigned idle = 0;
+  while (!stop.load(std::memory_order_relaxed)) {
+    if (run_once()) {
+      idle = 0;
+      continue;
+    }
+    if (++idle < kSpins) continue;
+    if (!sleep(wake_fd, max_sleep)) return false;
+    idle = 0;
+  }
+  return true;
+}
+
+}  // namespace urnic::fault

@@ -1,0 +1,59 @@
+// The middlebox that cuts and joins: payload of a stream leaves it in the same order with the same
+// octets, but with other segment boundaries, so that FPDUs no longer meet segments (spec section 2;
+// E-37).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/time.h"
+#include "fault/flow_guard.h"
+#include "fault/tcp_frame.h"
+
+namespace urnic::fault {
+
+struct ResegmentStats {
+  std::uint64_t cut = 0, joined = 0;
+};
+
+class Resegmenter {
+ public:
+  explicit Resegmenter(Rng rng) : rng_(rng) {}
+
+  // `f` with view `v` (nullptr: not TCP) comes in; what leaves is appended to `out`. With `touch`
+  // it may be cut, joined, or held for its successor until now + hold. `cut_now` cuts it whatever
+  // the probability. Segments with a wrong checksum pass untouched, lest it be repaired.
+  struct Rule {
+    double probability = 0;
+    bool touch = false, cut_now = false;
+    std::uint32_t mtu = 1500;  // of what joining makes
+    Duration hold;
+  };
+  void push(Frame f, const TcpView* v, const Rule& rule, Instant now, std::vector<Frame>& out);
+  // What has waited long enough leaves.
+  void flush(Instant now, std::vector<Frame>& out);
+  void flush_all(std::vector<Frame>& out) { flush(Instant::never(), out); }
+  Instant next_deadline() const;
+
+  void reseed(Rng rng) { rng_ = rng; }
+  std::size_t held() const { return held_.size(); }
+  const ResegmentStats& stats() const { return stats_; }
+
+ private:
+  static constexpr std::size_t kHeldLimit = 256;
+  struct Held {
+    Frame frame;
+    Instant until;
+  };
+  void recut(Frame f, bool joined, const Rule& rule, const FlowKey& key, Instant now,
+             std::vector<Frame>& out);
+  void hold(Frame f, const FlowKey& key, const Rule& rule, Instant now, std::vector<Frame>& out);
+
+  Rng rng_;
+  std::map<FlowKey, Held> held_;
+  ResegmentStats stats_;
+};
+
+}  // namespace urnic::fault

@@ -1,0 +1,74 @@
+// A TCP segment inside an Ethernet frame, for middleboxes: where its parts are, and how to change
+// them so that lengths and checksums stay right.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+#include "net/classify.h"
+#include "port/port_abi.h"
+#include "tcp/segment.h"
+
+namespace urnic::fault {
+
+// A frame that the line owns.
+struct Frame {
+  std::vector<std::uint8_t> bytes;
+  std::uint8_t csum = URNIC_CSUM_UNKNOWN;
+};
+
+// Offsets into a frame; the frame is given again to every function that reads or writes.
+struct TcpView {
+  net::Classified net;
+  std::uint32_t seq = 0, ack = 0;
+  std::uint8_t flags = 0;
+  std::uint32_t header_len = 0;  // TCP header with options
+  std::uint32_t payload_len = 0;
+
+  std::uint32_t payload_offset() const { return net.l4_offset + header_len; }
+  bool has(tcp::Flag f) const { return (flags & f) != 0; }
+  // Octets in front of the payload.
+  std::uint32_t overhead() const { return payload_offset(); }
+  SocketAddress src(const Frame& f) const {
+    return {net.src, load_be16(f.bytes.data() + net.l4_offset)};
+  }
+  SocketAddress dst(const Frame& f) const {
+    return {net.dst, load_be16(f.bytes.data() + net.l4_offset + 2)};
+  }
+};
+
+// nullopt when the frame is no well-formed TCP segment (or is a fragment, or is cut short).
+std::optional<TcpView> parse_tcp_frame(const Frame& f);
+
+// The TCP checksum is right, or known to be by the frame's state.
+bool tcp_checksum_ok(const Frame& f, const TcpView& v);
+// Length fields, IPv4 header and TCP checksum of a frame whose payload is `payload_len` long now;
+// anything behind it (Ethernet padding) is cut off. The state becomes "unknown": the field is real.
+void finish_tcp_frame(Frame& f, const TcpView& v, std::uint32_t payload_len);
+// After payload octets changed from `was` to what they are now: the checksum changes in the same
+// way (RFC 1624), so that a right one stays right and a wrong one wrong. `at` is the offset in the
+// frame, both ranges have the same length.
+void patch_tcp_checksum(Frame& f, const TcpView& v, std::uint32_t at, ByteView was);
+
+// A segment of its own with octets [from, from + len) of the payload of `f`: FIN and PSH only on
+// the last piece, CWR only on the first (RFC 3168, 6.1.2).
+Frame piece_of(const Frame& f, const TcpView& v, std::uint32_t from, std::uint32_t len);
+// `f` in pieces with at most `max_payload` octets each.
+std::vector<Frame> split(const Frame& f, const TcpView& v, std::uint32_t max_payload);
+
+// One segment out of two of which `b` begins where `a` ends: header of `b` (its ACK, window and
+// options are the newer ones), sequence number of `a`, flags of both. Longer than any MTU perhaps:
+// the caller splits it.
+Frame join(const Frame& a, const TcpView& va, const Frame& b, const TcpView& vb);
+// What join needs: same flow, in sequence, nothing but data, no FIN on the first, together within
+// one IP datagram.
+bool can_join(const Frame& a, const TcpView& va, const Frame& b, const TcpView& vb);
+
+// The payload, and only the payload, may be cut and joined.
+inline bool plain_data(const TcpView& v) {
+  return v.payload_len != 0 && !v.has(tcp::kSyn) && !v.has(tcp::kRst) && !v.has(tcp::kUrg);
+}
+
+}  // namespace urnic::fault
