@@ -39,7 +39,8 @@ struct ConnectionCounters {
   std::uint64_t bytes_fast = 0, bytes_slow = 0, bytes_copied = 0, payload_placed = 0;
   std::uint64_t empty_rq_drops = 0;
   std::uint64_t terminates_sent = 0, terminates_received = 0;
-  std::uint64_t segments_in = 0, segments_out = 0, dup_acks_out = 0;
+  std::uint64_t segments_in = 0, segments_out = 0, dup_acks_out = 0, dup_acks_in = 0;
+  std::uint64_t retransmits = 0, rto_expirations = 0;
   std::uint64_t write_bytes_in = 0, send_bytes_in = 0, read_response_bytes_in = 0;
   std::uint64_t sends_in = 0, read_requests_in = 0;
 };

@@ -77,14 +77,8 @@ Engine::~Engine() {
 
 bool Engine::poll(Instant now) {
   ++counters_.polls;
-  const port::Info info = port_->info();
-  if (info.link_epoch != link_epoch_) {
-    link_epoch_ = info.link_epoch;
-    interface_.link_up(now);
-  } else if (info.link_up == 0 && interface_.is_up()) {
-    interface_.link_down();
-  }
   bool any = receive_burst(now);
+  if (!any || (counters_.polls & 63) == 0) look_at_link(now);
   if (!loop_.empty()) {
     loop_frames(now);
     any = true;
@@ -100,6 +94,17 @@ bool Engine::poll(Instant now) {
   tx_.flush();
   graveyard_.clear();
   return any;
+}
+
+// The port tells when its link came or went (memif: a peer, or another one).
+void Engine::look_at_link(Instant now) {
+  const port::Info info = port_->info();
+  if (info.link_epoch != link_epoch_) {
+    link_epoch_ = info.link_epoch;
+    interface_.link_up(now);
+  } else if (info.link_up == 0 && interface_.is_up()) {
+    interface_.link_down();
+  }
 }
 
 Instant Engine::next_deadline() const {
@@ -132,6 +137,7 @@ void Engine::run_timers(Instant now) {
 
 void Engine::on_connection_timer(Connection& c, Instant now) {
   if (tcp::next_deadline(c.tcb) <= now) {
+    if (c.tcb.timers.retransmit <= now) ++c.counters.rto_expirations;
     tcp::on_deadline(c.tcb, now);
     enqueue_tx(c);
     if (c.tcb.state == tcp::State::Closed) {

@@ -201,6 +201,7 @@ class Engine {
   void retry_as_revision1(Connection& c, Instant now);
   void post_completion(verbs::QueuePair& qp, const ddp::Completion& completion);
   void run_timers(Instant now);
+  void look_at_link(Instant now);
   void arm_timer(Connection& c);
   void add_to_ended(const ConnectionStats& s);
   bool route_quietly(Connection& c, Instant now);

@@ -87,15 +87,14 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
     s.send_bytes_sent = out.send_bytes;
     s.read_response_bytes_sent = out.read_response_bytes;
   }
-  const tcp::Snapshot t = tcp::snapshot(c.tcb);
-  s.retransmits = t.retransmits;
-  s.rto_expirations = t.rto_expirations;
-  s.dup_acks_in = t.dup_acks_in;
-  s.cwnd = t.cwnd;
-  s.ssthresh = t.ssthresh;
-  s.srtt_us = static_cast<std::uint32_t>(t.srtt.count_us());
-  s.rto_us = static_cast<std::uint32_t>(t.rto.count_us());
-  s.mss = t.send_mss;
+  s.retransmits = n.retransmits;
+  s.rto_expirations = n.rto_expirations;
+  s.dup_acks_in = n.dup_acks_in;
+  s.cwnd = c.tcb.cc.cwnd;
+  s.ssthresh = c.tcb.cc.ssthresh;
+  s.srtt_us = static_cast<std::uint32_t>(c.tcb.rtt.srtt.count_us());
+  s.rto_us = static_cast<std::uint32_t>(c.tcb.rtt.rto.count_us());
+  s.mss = c.tcb.snd.mss;
   return s;
 }
 

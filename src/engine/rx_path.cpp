@@ -162,6 +162,7 @@ void Engine::process_connection(Connection& c, Staged& s, Instant now) {
       send_rst(s, now);
       return;
     case tcp::Action::Reset:
+      tcp::take_reset(c.tcb, now);
       lose(c, c.stage == Stage::Opening ? Errc::refused : Errc::reset,
            c.stage == Stage::Opening
                ? "connection refused by the peer (nobody listens on that port)"

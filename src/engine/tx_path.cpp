@@ -129,6 +129,7 @@ bool Engine::send_segment(Connection& c, const tcp::SendPlan& plan, Instant now)
   c.header.emit(frame, plan.header + length, c.ip_id++, ecn);
   tcp::sent(c.tcb, plan, length, push, now);
   ++c.counters.segments_out;
+  if (plan.kind == tcp::Send::Retransmit) ++c.counters.retransmits;
   if (c.loopback) {
     loop_.back().resize(total);
   } else {

@@ -1,0 +1,117 @@
+// The protocol-free pipeline of P4: what a wire of memif can carry when one process only copies with
+// CRC into frames and the other only checks the CRC and copies out. Prints Gb/s of payload.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "base/fused.h"
+#include "bench/e2e/pin.h"
+#include "port/port.h"
+
+using namespace urnic;
+using namespace urnic::bench;
+
+namespace {
+
+constexpr std::uint32_t kHeaders = 14 + 20 + 20 + 16;  // Ethernet, IPv4, TCP, MPA and DDP
+constexpr std::size_t kMemory = 1u << 20;              // each end's buffer, walked round and round
+
+port::Port open_end(const std::string& socket, const char* role, std::uint32_t mtu) {
+  auto p = port::Port::open("memif:socket=" + socket + ",role=" + role +
+                            ",mtu=" + std::to_string(mtu));
+  if (!p) {
+    std::fprintf(stderr, "pipeline: %s\n", p.error().c_str());
+    std::exit(1);
+  }
+  return std::move(*p);
+}
+
+void send_side(port::Port port, std::uint32_t payload, const double until) {
+  std::vector<std::uint8_t> memory(kMemory, 0x5a);
+  port::Frame frames[port::kBurst];
+  std::size_t at = 0;
+  while (seconds() < until) {
+    if (port.info().link_up == 0) {
+      port.rx_burst(0, frames, port::kBurst);
+      continue;
+    }
+    const unsigned n = port.tx_reserve(0, kHeaders + payload + 4, frames, port::kBurst);
+    for (unsigned i = 0; i < n; ++i) {
+      std::uint8_t* p = frames[i].data[0];
+      std::memset(p, 0, kHeaders);
+      if (at + payload > kMemory) at = 0;
+      const FusedSums s = fused_copy_crc_sum(p + kHeaders, {memory.data() + at, payload}, kCrc32cInit);
+      store_le32(p + kHeaders + payload, crc32c_finish(s.crc));
+      at += payload;
+      frames[i].len[0] = kHeaders + payload + 4;
+      frames[i].len[1] = 0;
+    }
+    if (n != 0) port.tx_commit(0, frames, n);
+    const unsigned back = port.rx_burst(0, frames, port::kBurst);
+    if (back != 0) port.rx_release(0, frames, back);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: bench_pipeline MTU SECONDS\n");
+    return 2;
+  }
+  const auto mtu = static_cast<std::uint32_t>(std::atoi(argv[1]));
+  const double length = std::atof(argv[2]);
+  if (mtu < 576 || mtu > 65000 || length <= 0) return 2;
+  const std::uint32_t payload = mtu - 20 - 20 - 20;
+  char directory[] = "/tmp/urnic-pipeline-XXXXXX";
+  if (mkdtemp(directory) == nullptr) return 1;
+  const std::string socket = std::string(directory) + "/wire.sock";
+  port::Port server = open_end(socket, "server", mtu);
+  const double until = seconds() + length + 0.5;
+  const pid_t child = fork();
+  if (child == 0) {
+    pin_to(1);
+    send_side(open_end(socket, "client", mtu), payload, until);
+    _exit(0);
+  }
+  pin_to(0);
+  std::vector<std::uint8_t> memory(kMemory);
+  port::Frame frames[port::kBurst];
+  std::uint64_t octets = 0, bad = 0;
+  std::size_t at = 0;
+  double from = 0, now = 0;
+  for (;;) {
+    const unsigned n = server.rx_burst(0, frames, port::kBurst);
+    for (unsigned i = 0; i < n; ++i) {
+      const std::uint8_t* p = frames[i].data[0] + kHeaders;
+      const FusedSums s = fused_crc_sum({p, payload}, kCrc32cInit);
+      if (crc32c_finish(s.crc) != load_le32(p + payload)) ++bad;
+      if (at + payload > kMemory) at = 0;
+      std::memcpy(memory.data() + at, p, payload);
+      at += payload;
+    }
+    if (n != 0) server.rx_release(0, frames, n);
+    now = seconds();
+    if (from == 0 && n != 0) from = now;
+    octets += std::uint64_t{n} * payload;
+    if (from != 0 && now - from > length) break;
+    if (now > until + 5) break;
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  unlink(socket.c_str());
+  rmdir(directory);
+  if (bad != 0 || octets == 0) {
+    std::fprintf(stderr, "pipeline: %llu bad frames, %llu octets\n",
+                 static_cast<unsigned long long>(bad), static_cast<unsigned long long>(octets));
+    return 1;
+  }
+  std::printf("%.3f\n", static_cast<double>(octets) * 8e-9 / (now - from));
+  return 0;
+}

@@ -1,0 +1,79 @@
+// The other side of P5: an 8-octet ping-pong over kernel TCP on loopback, both ends pinned, spinning on
+// non-blocking receive, TCP_NODELAY. Prints the half round trip in microseconds: p50 and p99.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "bench/e2e/pin.h"
+
+using namespace urnic::bench;
+
+namespace {
+
+bool exchange(int fd, bool read_it) {
+  char b[8] = {};
+  std::size_t done = 0;
+  while (done < sizeof b) {
+    const ssize_t n = read_it ? recv(fd, b + done, sizeof b - done, MSG_DONTWAIT)
+                              : send(fd, b + done, sizeof b - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0) done += static_cast<std::size_t>(n);
+    if (n == 0 || (n < 0 && errno != EAGAIN)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rounds = argc == 2 ? std::atoi(argv[1]) : 0;
+  if (rounds < 100) {
+    std::fprintf(stderr, "usage: bench_tcp_pingpong ROUNDS (at least 100)\n");
+    return 2;
+  }
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t len = sizeof a;
+  if (bind(listener, reinterpret_cast<sockaddr*>(&a), sizeof a) != 0 || listen(listener, 1) != 0 ||
+      getsockname(listener, reinterpret_cast<sockaddr*>(&a), &len) != 0) {
+    std::perror("tcp_pingpong");
+    return 1;
+  }
+  const int one = 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    pin_to(1);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(fd, reinterpret_cast<sockaddr*>(&a), sizeof a) != 0) _exit(1);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    while (exchange(fd, true) && exchange(fd, false)) {
+    }
+    _exit(0);
+  }
+  pin_to(0);
+  const int fd = accept(listener, nullptr, nullptr);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  std::vector<double> half;
+  half.reserve(static_cast<std::size_t>(rounds));
+  for (int i = -rounds / 10; i < rounds; ++i) {
+    const double from = seconds();
+    if (!exchange(fd, false) || !exchange(fd, true)) return 1;
+    if (i >= 0) half.push_back((seconds() - from) * 0.5e6);
+  }
+  close(fd);
+  waitpid(child, nullptr, 0);
+  std::sort(half.begin(), half.end());
+  std::printf("%.3f %.3f\n", half[half.size() / 2], half[half.size() * 99 / 100]);
+  return 0;
+}

@@ -1,0 +1,242 @@
+#include "bench/receive/replay.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/crc32c.h"
+#include "base/inet_checksum.h"
+#include "ddp_rdma/header.h"
+#include "mpa/builder.h"
+#include "mpa/fpdu.h"
+#include "net/header_template.h"
+#include "tcp/segment.h"
+
+namespace urnic::bench {
+namespace {
+
+double seconds() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+[[noreturn]] void die(const char* what) {
+  std::fprintf(stderr, "bench: %s\n", what);
+  std::exit(1);
+}
+
+}  // namespace
+
+double median(std::vector<double>& v) {
+  std::sort(v.begin(), v.end());
+  return v.size() % 2 != 0 ? v[v.size() / 2] : (v[v.size() / 2 - 1] + v[v.size() / 2]) / 2;
+}
+
+void FrameSet::patch(std::size_t i, std::uint32_t seq) {
+  std::uint8_t* tcp = frame(i) + tcp_offset;
+  store_be32(tcp + 4, seq);
+  store_be16(tcp + 16,
+             inet_checksum(std::uint64_t{items[i].partial} + (seq >> 16) + (seq & 0xffff)));
+}
+
+// A port that receives the next frames of a set and swallows what is sent.
+struct ReplayPort {
+  FrameSet* set = nullptr;
+  std::uint32_t seq = 0;
+  std::size_t next = 0;
+  std::uint64_t left = 0;  // frames still to be handed out
+  std::vector<std::uint8_t> sink = std::vector<std::uint8_t>(64 * 65536);
+
+  static ReplayPort* of(urnic_port* p) { return reinterpret_cast<ReplayPort*>(p); }
+  static const urnic_port_ops* ops();
+};
+
+const urnic_port_ops* ReplayPort::ops() {
+  static const urnic_port_ops table = [] {
+    urnic_port_ops o{};
+    o.abi_version = URNIC_PORT_ABI_VERSION;
+    o.size = sizeof o;
+    o.kind = "mem";
+    o.close = [](urnic_port*) {};
+    o.info = [](urnic_port*, urnic_port_info* i) {
+      *i = {};
+      i->link_up = 1;
+      i->queues = 1;
+      i->max_frame = 65535;
+      i->link_epoch = 1;
+    };
+    o.stats = [](urnic_port*, urnic_port_stats* s) { *s = {}; };
+    o.rx_burst = [](urnic_port* p, unsigned, urnic_frame* f, unsigned n) -> unsigned {
+      ReplayPort& r = *of(p);
+      unsigned i = 0;
+      for (; i < n && r.left != 0; ++i, --r.left) {
+        r.set->patch(r.next, r.seq);
+        const FrameSet::Item& item = r.set->items[r.next];
+        f[i] = {};
+        f[i].data[0] = r.set->frame(r.next);
+        f[i].len[0] = item.length;
+        r.seq += item.payload;
+        if (++r.next == r.set->items.size()) r.next = 0;
+      }
+      return i;
+    };
+    o.rx_release = [](urnic_port*, unsigned, const urnic_frame*, unsigned) {};
+    o.tx_reserve = [](urnic_port* p, unsigned, std::uint32_t, urnic_frame* f, unsigned n) {
+      for (unsigned i = 0; i < n; ++i) {
+        f[i] = {};
+        f[i].data[0] = of(p)->sink.data() + i * 65536;
+      }
+      return n;
+    };
+    o.tx_commit = [](urnic_port*, unsigned, urnic_frame*, unsigned) {};
+    o.wait_fds = [](urnic_port*, unsigned, int*, unsigned) { return 0u; };
+    o.arm = [](urnic_port*, unsigned) { return 1; };
+    o.disarm = [](urnic_port*, unsigned) {};
+    return o;
+  }();
+  return &table;
+}
+
+Receiver::Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast) : fast_(fast) {
+  sim::PairOptions o;
+  o.mtu = mtu;
+  o.left.tcp.timestamps = o.right.tcp.timestamps = false;
+  if (!fast) o.right.context.initiated_as = fastpath::ConnectionType::Slow;
+  pair_ = std::make_unique<sim::Pair>(o);
+  sender_ = pair_->left().make_qp();
+  receiver_ = pair_->right().make_qp();
+  if (!pair_->connect(*sender_, *receiver_)) die("the connection did not come up");
+  pair_->run_for(Duration::ms(500));
+  region_.resize(working_set);
+  reassembly_.resize(1u << 18);
+  stag_ = pair_->right().register_memory(region_.data(), region_.size(),
+                                         ddp::kLocalWrite | ddp::kRemoteWrite);
+  prepare(mtu, working_set);
+  replay_ = std::make_unique<ReplayPort>();
+  replay_->set = &frames_;
+  const engine::Connection* c = pair_->right().engine().find(receiver_->connection);
+  replay_->seq = tcp::rcv_nxt_seq(c->tcb).value();
+  pair_->right().port() = port::Port(ReplayPort::ops(), reinterpret_cast<urnic_port*>(replay_.get()));
+  now_ = pair_->now();
+}
+
+Receiver::~Receiver() = default;
+
+void Receiver::prepare(std::uint32_t mtu, std::uint64_t working_set) {
+  const engine::Connection* c = pair_->right().engine().find(receiver_->connection);
+  net::HeaderTemplateConfig h;
+  h.src_mac = pair_->left().engine().interface().mac();
+  h.dst_mac = pair_->right().engine().interface().mac();
+  h.src = c->key.remote;
+  h.dst = c->key.local;
+  const net::HeaderTemplate ip(h);
+  const std::uint32_t mss = mtu - 40;
+  const std::uint32_t ulp = mpa::mulpdu(mss) - ddp::kTaggedHeader;
+  const std::uint32_t fpdu = mpa::fpdu_size(ulp + ddp::kTaggedHeader);
+  frames_.tcp_offset = static_cast<std::uint32_t>(ip.size());
+  frames_.payload_offset = frames_.tcp_offset + 20;
+  frames_.ulp_octets = ulp;
+  const std::uint32_t length = frames_.payload_offset + fpdu;
+  const std::uint32_t stride = (length + 63) & ~63u;
+  const std::size_t count = std::max<std::uint64_t>(working_set / stride, 33);
+  frames_.block.resize(count * stride);
+  Rng rng(42);
+  std::vector<std::uint8_t> payload(ulp);
+  std::uint64_t to = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (auto& b : payload) b = static_cast<std::uint8_t>(rng.next());
+    std::uint8_t* frame = frames_.block.data() + i * stride;
+    if (to + ulp > region_.size()) to = 0;
+    ddp::SegmentHeader header;
+    header.op = ddp::Opcode::Write;
+    header.last = true;
+    header.stag = stag_;
+    header.to = reinterpret_cast<std::uint64_t>(region_.data()) + to;
+    std::uint8_t head[ddp::kMaxHeader];
+    const std::uint32_t head_len = ddp::emit_header(header, head);
+    const ByteView pieces[] = {payload};
+    mpa::build_fpdu(frame + frames_.payload_offset, {head, head_len}, pieces, true);
+    tcp::Segment seg;
+    seg.src_port = c->key.remote_port;
+    seg.dst_port = c->key.local_port;
+    seg.seq = tcp::Seq(0);
+    seg.ack = tcp::snd_nxt_seq(c->tcb);
+    seg.flags = tcp::kAck;
+    seg.window = 0x8000;
+    tcp::emit_header(seg, frame + frames_.tcp_offset);
+    ip.emit(frame, 20 + fpdu, 0, 0);
+    FrameSet::Item item;
+    item.offset = static_cast<std::uint32_t>(i * stride);
+    item.length = length;
+    item.payload = fpdu;
+    item.to = to;
+    item.partial = inet_fold(std::uint64_t{ip.pseudo_sum(20 + fpdu)} +
+                             inet_sum({frame + frames_.tcp_offset, 20 + fpdu}));
+    frames_.items.push_back(item);
+    to += ulp;
+  }
+}
+
+double Receiver::run_engine(std::uint64_t octets, std::uint64_t* placed) {
+  engine::Engine& e = pair_->right().engine();
+  const std::uint64_t before = e.qp_stats(*receiver_).payload_placed;
+  replay_->left = octets / frames_.ulp_octets + 1;
+  const double from = seconds();
+  while (replay_->left != 0) {
+    e.poll(now_);
+    now_ = now_ + Duration::us(1);
+  }
+  const double took = seconds() - from;
+  *placed = e.qp_stats(*receiver_).payload_placed - before;
+  return took;
+}
+
+double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed) {
+  std::uint64_t frames = octets / frames_.ulp_octets + 1;
+  *placed = frames * frames_.ulp_octets;
+  std::uint32_t seq = 1, good = 0;
+  std::size_t slow_at = 0;
+  const double from = seconds();
+  while (frames != 0) {
+    // Bursts as the engine gets them: patch, then work.
+    const std::size_t burst = std::min<std::uint64_t>(frames, port::kBurst);
+    const std::size_t first = next_ideal_;
+    std::size_t i = first;
+    for (std::size_t k = 0; k < burst; ++k) {
+      frames_.patch(i, seq);
+      seq += frames_.items[i].payload;
+      if (++i == frames_.items.size()) i = 0;
+    }
+    i = first;
+    for (std::size_t k = 0; k < burst; ++k) {
+      const FrameSet::Item& item = frames_.items[i];
+      const std::uint8_t* frame = frames_.frame(i);
+      good += inet_sum({frame + frames_.tcp_offset, 20 + item.payload}) != 0;
+      const std::uint8_t* fpdu = frame + frames_.payload_offset;
+      if (!fast_) {
+        if (slow_at + item.payload > reassembly_.size()) slow_at = 0;
+        std::memcpy(reassembly_.data() + slow_at, fpdu, item.payload);
+        fpdu = reassembly_.data() + slow_at;
+        slow_at += item.payload;
+      }
+      const std::uint32_t crc = crc32c_update_isal(
+          kCrc32cInit, {fpdu, item.payload - mpa::kCrcField});
+      good += crc32c_finish(crc) == load_le32(fpdu + item.payload - mpa::kCrcField);
+      std::memcpy(region_.data() + item.to, fpdu + 2 + ddp::kTaggedHeader, frames_.ulp_octets);
+      if (++i == frames_.items.size()) i = 0;
+    }
+    next_ideal_ = i;
+    frames -= burst;
+  }
+  const double took = seconds() - from;
+  if (good == 0) die("the ideal loop saw no good frame");
+  return took;
+}
+
+ConnectionStats Receiver::stats() { return pair_->right().engine().qp_stats(*receiver_); }
+
+}  // namespace urnic::bench

@@ -1,0 +1,65 @@
+// Feeds one engine with prepared frames as fast as it takes them: RDMA Writes to a registered
+// region, one FPDU per segment. The same frames, patched in the same way, serve the ideal loops.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/pair.h"
+
+namespace urnic::bench {
+
+// Frames in one block of memory. Sequence number and checksum are patched when a frame is used, so
+// that a set can be sent over and over.
+class FrameSet {
+ public:
+  struct Item {
+    std::uint32_t offset;   // of the frame in the block
+    std::uint32_t length;   // whole frame
+    std::uint32_t partial;  // checksum over everything but sequence number and checksum field
+    std::uint32_t payload;  // TCP payload (one FPDU)
+    std::uint64_t to;       // where the ULP payload goes: octets from the region's start
+  };
+  std::uint8_t* frame(std::size_t i) { return block.data() + items[i].offset; }
+  // Make frame `i` the segment at `seq`.
+  void patch(std::size_t i, std::uint32_t seq);
+
+  std::vector<std::uint8_t> block;
+  std::vector<Item> items;
+  std::uint32_t tcp_offset = 0, payload_offset = 0;  // in every frame
+  std::uint32_t ulp_octets = 0;                      // ULP payload per frame
+};
+
+// A receiving engine with an established connection, and frames for it.
+class Receiver {
+ public:
+  // `working_set`: octets of all frames together; the destination region is as large.
+  Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast);
+  ~Receiver();
+
+  // Feed about `octets` of ULP payload; returns seconds.
+  double run_engine(std::uint64_t octets, std::uint64_t* placed);
+  // The same frames through patch, checksum, CRC and copies without any protocol: one copy (FAST)
+  // or two (SLOW: into a reassembly buffer, CRC there, out of it).
+  double run_ideal(std::uint64_t octets, std::uint64_t* placed);
+
+  ConnectionStats stats();
+
+ private:
+  void prepare(std::uint32_t mtu, std::uint64_t working_set);
+  bool fast_;
+  std::unique_ptr<sim::Pair> pair_;
+  verbs::QueuePair *sender_ = nullptr, *receiver_ = nullptr;
+  FrameSet frames_;
+  std::vector<std::uint8_t> region_, reassembly_;
+  std::uint32_t stag_ = 0;
+  std::unique_ptr<struct ReplayPort> replay_;
+  Instant now_;
+  std::size_t next_ideal_ = 0;
+};
+
+// Median of `v`; sorts it.
+double median(std::vector<double>& v);
+
+}  // namespace urnic::bench
