@@ -343,6 +343,17 @@ TEST_P(BothVariants, E8_AcceptanceBreaksTheRow) {
   }
 }
 
+TEST_P(BothVariants, E8_TheRowIsOfOneSegmentWhereverRcvNxtHasMovedFrom) {
+  Connection k = connection(1000);
+  k.c.config.max_same_segment = 4;
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(100).outcome, Outcome::Drop);
+  // RCV.NXT moves on by a segment that begins below it.
+  k.facts.seam_on_boundary = true;
+  ASSERT_EQ(k.good(50, Arrival::Overlap).outcome, Outcome::Fast);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(200).outcome, Outcome::Drop) << i;
+  EXPECT_EQ(k.bad(200).reason, Reason::SameSegment);
+}
+
 TEST_P(BothVariants, E8_AnOverlapAtRcvNxtCountsToo) {
   Connection k = connection(32);
   k.c.config.max_same_segment = 4;
