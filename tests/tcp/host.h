@@ -62,6 +62,8 @@ class Host {
   // The layer above refuses what this says (a CRC error, say).
   std::function<bool(const Segment&)> ulp_drops;
   bool immediate_dup_ack = true;
+  // ... and what makes it forget all out-of-order data, before the segment itself is looked at.
+  std::function<bool(const Segment&)> forgets;
   unsigned resets = 0, establishments = 0;
 
   void connect(Instant now) {
@@ -183,6 +185,10 @@ class Host {
   }
 
   void matched(const Segment& s, Instant now) {
+    if (forgets && forgets(s)) {
+      forget_out_of_order(tcb);
+      stored_.clear();
+    }
     const Check c = check(tcb, s, now);
     switch (c.action) {
       case Action::Discard:

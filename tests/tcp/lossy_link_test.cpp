@@ -2,6 +2,7 @@
 // ends see the end of the stream, and nothing hangs. A failure prints the seed.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <queue>
 #include <string>
 
@@ -106,7 +107,7 @@ void transfer(std::uint64_t seed, Link link, const std::function<void(Simulation
   b.listening = true;
   a.connect(sim.now);
   a.write(octets, sim.now);
-  sim.run(Duration::ms(50));
+  for (int i = 0; i < 10000 && !synchronized(b.tcb.state); ++i) sim.run(Duration::ms(50));
   b.write(octets / 3, sim.now);
   a.shutdown(sim.now);
   b.shutdown(sim.now);
@@ -164,6 +165,32 @@ TEST(LossyLink, SeedsOfEveryKindOfTrouble) {
           }
         },
         rng.between(1, 120000));
+    if (HasFatalFailure()) return;
+  }
+}
+
+// E-27: a receiver that forgets what it SACKed (a downgrade) and refuses what the layer above does
+// not like (a CRC error). The sender survives both, with and without SACK.
+TEST(LossyLink, RenegingAndRefusingReceivers_E27) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed * 31);
+    Link link;
+    link.loss = 0.03;
+    link.reorder = 0.2;
+    auto dice = std::make_shared<Rng>(seed);
+    transfer(seed, link,
+             [&](Simulation& sim) {
+               for (Host& h : sim.host) {
+                 h.config.sack = rng.chance(0.8);
+                 h.config.data_retries = 60;
+                 h.config.syn_retries = 30;
+                 h.config.rto_max = Duration::s(5);
+                 h.immediate_dup_ack = rng.chance(0.5);
+                 h.ulp_drops = [dice](const Segment&) { return dice->chance(0.03); };
+                 h.forgets = [dice](const Segment&) { return dice->chance(0.03); };
+               }
+             },
+             60000);
     if (HasFatalFailure()) return;
   }
 }
