@@ -1,5 +1,5 @@
-// The protocol-free pipeline of P4: what a wire of memif can carry when one process only copies with
-// CRC into frames and the other only checks the CRC and copies out. Prints Gb/s of payload.
+// The protocol-free pipeline of P4: what a wire of memif can carry when one process only copies
+// with CRC into frames and the other only checks the CRC and copies out. Prints Gb/s of payload.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,8 +23,8 @@ constexpr std::uint32_t kHeaders = 14 + 20 + 20 + 16;  // Ethernet, IPv4, TCP, M
 constexpr std::size_t kMemory = 1u << 20;              // each end's buffer, walked round and round
 
 port::Port open_end(const std::string& socket, const char* role, std::uint32_t mtu) {
-  auto p = port::Port::open("memif:socket=" + socket + ",role=" + role +
-                            ",mtu=" + std::to_string(mtu));
+  auto p =
+      port::Port::open("memif:socket=" + socket + ",role=" + role + ",mtu=" + std::to_string(mtu));
   if (!p) {
     std::fprintf(stderr, "pipeline: %s\n", p.error().c_str());
     std::exit(1);
@@ -46,7 +46,8 @@ void send_side(port::Port port, std::uint32_t payload, const double until) {
       std::uint8_t* p = frames[i].data[0];
       std::memset(p, 0, kHeaders);
       if (at + payload > kMemory) at = 0;
-      const FusedSums s = fused_copy_crc_sum(p + kHeaders, {memory.data() + at, payload}, kCrc32cInit);
+      const FusedSums s =
+          fused_copy_crc_sum(p + kHeaders, {memory.data() + at, payload}, kCrc32cInit);
       store_le32(p + kHeaders + payload, crc32c_finish(s.crc));
       at += payload;
       frames[i].len[0] = kHeaders + payload + 4;

@@ -1,5 +1,6 @@
-// The other side of P5: an 8-octet ping-pong over kernel TCP on loopback, both ends pinned, spinning on
-// non-blocking receive, TCP_NODELAY. Prints the half round trip in microseconds: p50 and p99.
+// The other side of P5: an 8-octet ping-pong over kernel TCP on loopback, both ends pinned,
+// spinning on non-blocking receive, TCP_NODELAY. Prints the half round trip in microseconds: p50
+// and p99.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -28,7 +28,8 @@ Rates measure(std::uint32_t mtu, std::uint64_t working_set, bool fast, int reps)
     double t = receiver.run_engine(octets, &placed);
     if (placed < octets) {
       std::fprintf(stderr, "bench: only %llu of %llu octets were placed\n",
-                   static_cast<unsigned long long>(placed), static_cast<unsigned long long>(octets));
+                   static_cast<unsigned long long>(placed),
+                   static_cast<unsigned long long>(octets));
       std::exit(1);
     }
     if (i >= 0) engine.push_back(static_cast<double>(placed) / t * 1e-9);
@@ -72,7 +73,8 @@ int main(int argc, char** argv) {
         const double ratio = r.engine / r.ideal;
         std::printf("%-6u %-10s %12.2f %12.2f %8.3f\n", mtu, set == kSmall ? "128 KiB" : "256 MiB",
                     r.engine, r.ideal, ratio);
-        (mtu == 1500 ? worst1500 : worst9000) = std::min(mtu == 1500 ? worst1500 : worst9000, ratio);
+        (mtu == 1500 ? worst1500 : worst9000) =
+            std::min(mtu == 1500 ? worst1500 : worst9000, ratio);
       }
     }
     verdict("P2", worst1500, 0.75);

@@ -120,7 +120,8 @@ Receiver::Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast) : fa
   replay_->set = &frames_;
   const engine::Connection* c = pair_->right().engine().find(receiver_->connection);
   replay_->seq = tcp::rcv_nxt_seq(c->tcb).value();
-  pair_->right().port() = port::Port(ReplayPort::ops(), reinterpret_cast<urnic_port*>(replay_.get()));
+  pair_->right().port() =
+      port::Port(ReplayPort::ops(), reinterpret_cast<urnic_port*>(replay_.get()));
   now_ = pair_->now();
 }
 
@@ -223,8 +224,8 @@ double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed) {
         fpdu = reassembly_.data() + slow_at;
         slow_at += item.payload;
       }
-      const std::uint32_t crc = crc32c_update_isal(
-          kCrc32cInit, {fpdu, item.payload - mpa::kCrcField});
+      const std::uint32_t crc =
+          crc32c_update_isal(kCrc32cInit, {fpdu, item.payload - mpa::kCrcField});
       good += crc32c_finish(crc) == load_le32(fpdu + item.payload - mpa::kCrcField);
       std::memcpy(region_.data() + item.to, fpdu + 2 + ddp::kTaggedHeader, frames_.ulp_octets);
       if (++i == frames_.items.size()) i = 0;
@@ -237,6 +238,8 @@ double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed) {
   return took;
 }
 
-ConnectionStats Receiver::stats() { return pair_->right().engine().qp_stats(*receiver_); }
+ConnectionStats Receiver::stats() {
+  return pair_->right().engine().qp_stats(*receiver_);
+}
 
 }  // namespace urnic::bench

@@ -55,8 +55,6 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       pool_(options.reassembly_pool),
       tx_(port, queue, mtu_ + kLinkHeader),
       flows_(FlowKeyHash{{rng_.next(), rng_.next()}}) {
-  // The MSS option tells what fits the MTU of IPv4; IPv6 connections announce 20 octets less.
-  options_.tcp.mss = static_cast<std::uint16_t>(std::min(mtu_, 65535u) - 40);
   if (options_.rto_auto) {
     const std::string_view kind = port->kind();
     if (kind == "memif" || kind == "mem") options_.tcp.rto_min = Duration::ms(5);

@@ -186,6 +186,7 @@ class Engine {
   // lifecycle.cpp
   Connection* new_connection(const FlowKey& key, Instant now);
   void free_connection(Connection& c);
+  tcp::Config tcp_config(const FlowKey& key) const;
   void on_unmatched(Staged& s, Instant now);
   void on_tcp_established(Connection& c, Instant now);
   void run_startup(Connection& c, Instant now);

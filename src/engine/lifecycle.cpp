@@ -61,6 +61,13 @@ Connection* Engine::new_connection(const FlowKey& key, Instant now) {
   return c;
 }
 
+// The MSS option tells what fits the MTU less the fixed IP and TCP headers (RFC 6691).
+tcp::Config Engine::tcp_config(const FlowKey& key) const {
+  tcp::Config config = options_.tcp;
+  config.mss = static_cast<std::uint16_t>(std::min(mtu_, 65535u) - (key.local.is_v6() ? 60 : 40));
+  return config;
+}
+
 void Engine::free_connection(Connection& c) {
   const std::uint32_t slot = c.id & kSlotMask;
   add_to_ended(connection_stats(c));
@@ -116,7 +123,7 @@ void Engine::on_unmatched(Staged& s, Instant now) {
   c->context.config = options_.context;
   c->startup = std::make_unique<verbs::Startup>(verbs::Startup::passive(options_.mpa));
   c->stage_deadline = now + options_.startup_timeout;
-  tcp::open_passive(c->tcb, options_.tcp,
+  tcp::open_passive(c->tcb, tcp_config(key),
                     tcp::initial_sequence(isn_key_, {key.local, key.local_port},
                                           {key.remote, key.remote_port}, now),
                     s.seg, now);
@@ -282,7 +289,7 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
   c->startup =
       std::make_unique<verbs::Startup>(verbs::Startup::active(params.mpa, params.private_data));
   c->stage_deadline = now + params.timeout;
-  tcp::open_active(c->tcb, options_.tcp,
+  tcp::open_active(c->tcb, tcp_config(key),
                    tcp::initial_sequence(isn_key_, {key.local, key.local_port},
                                          {key.remote, key.remote_port}, now),
                    now);
@@ -527,6 +534,9 @@ void Engine::on_fin(Connection& c, Instant now) {
   switch (c.stage) {
     case Stage::Opening:
     case Stage::Startup:
+      // The frame and the FIN may have come in one segment (a rejecting peer closes at once).
+      if (c.stage == Stage::Startup) run_startup(c, now);
+      if (c.id == 0 || c.stage != Stage::Startup) return;
       // E-35: a peer that knows only revision 1 closes without a Reply.
       if (c.startup != nullptr && c.startup->is_active() && c.startup->options().revision == 2 &&
           c.startup->phase() == verbs::Startup::Phase::WaitReply) {

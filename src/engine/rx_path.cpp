@@ -190,7 +190,10 @@ void Engine::process_connection(Connection& c, Staged& s, Instant now) {
     }
   }
   if (check.arrival != tcp::Arrival::None) take_payload(c, s, check, now);
-  if (c.id == id && (ack.closed || c.tcb.state == tcp::State::Closed)) on_closed(c, now);
+  // TIME-WAIT is TCP's affair alone: for the queue pair the connection is over.
+  const bool over = ack.closed || c.tcb.state == tcp::State::Closed ||
+                    (c.tcb.state == tcp::State::TimeWait && c.qp != nullptr);
+  if (c.id == id && over) on_closed(c, now);
 }
 
 void Engine::take_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
@@ -367,6 +370,8 @@ Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::
   if (violation != ddp::Violation::None && c.stage != Stage::Terminated) {
     raise_terminate(c, violation, offending, now);
   }
+  // A dead stream's octets are acknowledged and forgotten, so that both sides can close at once.
+  if (c.id == id && c.stage == Stage::Terminated) discard_payload(c, s, check, now);
   return FastResult::Taken;
 }
 
@@ -408,8 +413,10 @@ void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Inst
       break;
     }
     stored = true;
-    c.counters.bytes_copied += bytes.size();
-    if (slow_data) c.counters.bytes_slow += bytes.size();
+    if (slow_data) {
+      c.counters.bytes_copied += bytes.size();
+      c.counters.bytes_slow += bytes.size();
+    }
     commit_range(c, from, to, check.fin && to == check.end, s.seg.has(tcp::kPsh) && to == check.end,
                  {}, now);
     if (c.id != id) return;
@@ -532,6 +539,9 @@ void Engine::end_of_burst(Instant now) {
     if (c == nullptr || !c->touched) continue;
     c->touched = false;
     if (c->id == 0) continue;
+    if (c->stage != Stage::Startup && c->context.type == fastpath::ConnectionType::Fast) {
+      tcp::set_receive_room(c->tcb, options_.tcp.receive_buffer, now);
+    }
     tcp::end_of_burst(c->tcb, now);
     enqueue_tx(*c);
     arm_timer(*c);
