@@ -39,10 +39,14 @@ Outcome<Fd, std::string> create(const TapOptions& o, std::string* name) {
   }
   Fd fd(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!fd) {
-    return fail("cannot open /dev/net/tun" + because(errno) +
-                (errno == ENOENT ? "; the tun driver is not there (modprobe tun; in a container "
-                                   "pass --device /dev/net/tun)"
-                                 : kRights));
+    const char* help = "";
+    if (errno == ENOENT || errno == ENODEV) {
+      help =
+          "; the tun driver is not there (modprobe tun; a container needs --device /dev/net/tun)";
+    } else if (errno == EACCES || errno == EPERM) {
+      help = "; this user may not open it (usual is mode 0666: chmod 0666 /dev/net/tun as root)";
+    }
+    return fail("cannot open /dev/net/tun" + because(errno) + help);
   }
   ifreq r = request(o.name.empty() ? "urnic%d" : o.name);
   r.ifr_flags = static_cast<short>(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR);
