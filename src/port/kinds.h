@@ -8,5 +8,6 @@ namespace urnic::port {
 extern const urnic_port_ops kMemoryPortOps;
 extern const urnic_port_ops kMemifPortOps;
 extern const urnic_port_ops kTapPortOps;
+extern const urnic_port_ops kDgramPortOps;
 
 }  // namespace urnic::port

@@ -56,7 +56,7 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
   if (!c->epoll_) return fail(std::string("no epoll descriptor: ") + std::strerror(errno));
 
   if (c->config_.role != Role::kServer) {
-    ConnectAttempt a = connect_to(c->config_.address);
+    ConnectAttempt a = connect_to(c->config_.address, SOCK_SEQPACKET);
     if (a.result == ConnectResult::kRefused) {
       return fail("cannot connect to " + c->config_.address.name() + ": " + std::strerror(a.error));
     }
@@ -66,11 +66,13 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
       return c;
     }
   }
-  auto listener = Listener::open(c->config_.address);
+  auto listener = BoundSocket::open(c->config_.address, SOCK_SEQPACKET,
+                                    "another server is listening on " + c->config_.address.name() +
+                                        "; use another socket= or role=client to join it");
   if (!listener.ok()) {
     // role=auto: somebody else may have become the server since we looked.
     ConnectAttempt a;
-    if (c->config_.role == Role::kAuto) a = connect_to(c->config_.address);
+    if (c->config_.role == Role::kAuto) a = connect_to(c->config_.address, SOCK_SEQPACKET);
     if (a.result != ConnectResult::kConnected) return fail(listener.error());
     c->side_ = Side::kClient;
     c->begin(std::move(a));
@@ -143,7 +145,7 @@ void Control::accept_peers() {
   for (unsigned i = 0; i < kMaxShaking; ++i) {
     ++calls_;
     auto peer = std::make_unique<Peer>();
-    peer->socket = listener_->accept();
+    peer->socket.reset(accept4(listener_->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!peer->socket) return;
     // An abstract address has no file whose permissions could guard it.
     if (config_.address.abstract() && config_.secret.empty() && !same_user(peer->socket.get())) {
@@ -187,7 +189,7 @@ void Control::try_connect() {
   }
   if (now < next_try_ms_) return;
   ++calls_;
-  begin(connect_to(config_.address));
+  begin(connect_to(config_.address, SOCK_SEQPACKET));
 }
 
 void Control::begin(ConnectAttempt a) {

@@ -14,13 +14,14 @@
 #include "port/fd.h"
 #include "port/memif_link.h"
 #include "port/memif_socket.h"
+#include "port/unix_address.h"
 
 namespace urnic::port::memif {
 
 enum class Role : std::uint8_t { kServer, kClient, kAuto };
 
 struct Config {
-  Address address;
+  UnixAddress address;
   Role role = Role::kAuto;
   std::uint32_t id = 0;
   std::uint32_t max_frame = 1514;
@@ -89,7 +90,7 @@ class Control {
   Config config_;
   Side side_ = Side::kServer;
   Fd epoll_;
-  std::optional<Listener> listener_;
+  std::optional<BoundSocket> listener_;
   std::vector<std::unique_ptr<Peer>> shaking_;  // server: handshakes under way; client: at most one
   std::unique_ptr<Peer> peer_;                  // the one connected
   std::shared_ptr<Link> link_;

@@ -84,7 +84,7 @@ Outcome<memif::Config, std::string> read_config(Args& args) {
   if (memif::layout_bytes({c.queues, c.log2_ring, c.buffer_size}) >> 32 != 0) {
     return fail(std::string("queues, rsize and bsize together need more than 4 GiB"));
   }
-  auto address = memif::Address::parse(socket);
+  auto address = UnixAddress::parse(socket, "socket");
   if (!address.ok()) return fail(address.error());
   c.address = address.value();
   return c;

@@ -11,8 +11,8 @@
 namespace urnic::port {
 namespace {
 
-constexpr std::array<const urnic_port_ops*, 3> kBuiltIn = {&kMemoryPortOps, &kMemifPortOps,
-                                                           &kTapPortOps};
+constexpr std::array<const urnic_port_ops*, 4> kBuiltIn = {&kMemoryPortOps, &kMemifPortOps,
+                                                           &kTapPortOps, &kDgramPortOps};
 
 std::string kind_names() {
   std::string all;

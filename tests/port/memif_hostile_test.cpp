@@ -55,8 +55,8 @@ class RawClient {
   static constexpr std::uint32_t kBufferSize = 2048;
 
   RawClient(const std::string& path, Port& server) : server_(server) {
-    auto a = Address::parse(path);
-    socket_ = connect_to(a.value()).fd;
+    auto a = UnixAddress::parse(path, "socket");
+    socket_ = connect_to(a.value(), SOCK_SEQPACKET).fd;
   }
   ~RawClient() {
     if (base != nullptr) munmap(base, mapped_);
@@ -527,14 +527,21 @@ TEST(MemifHostile, RandomRubbishInSharedMemoryIsSurvived) {
 
 // ---- a server that lies to our client ----
 
+auto listen_at(const std::string& path) {
+  return BoundSocket::open(UnixAddress::parse(path, "socket").value(), SOCK_SEQPACKET, "taken");
+}
+Fd accept_at(const BoundSocket& s) {
+  return Fd(accept4(s.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
 class RawServer {
  public:
   explicit RawServer(const std::string& path) {
-    auto l = Listener::open(Address::parse(path).value());
+    auto l = listen_at(path);
     listener_.emplace(std::move(l.value()));
   }
   bool accept(Port& client) {
-    return turn_until([&] { return static_cast<bool>(socket = listener_->accept()); }, {&client});
+    return turn_until([&] { return static_cast<bool>(socket = accept_at(*listener_)); }, {&client});
   }
   // Plays the server up to and including CONNECTED; maps the client's region.
   bool serve(Port& client, std::uint16_t min_version = kVersion) {
@@ -587,7 +594,7 @@ class RawServer {
 
  private:
   Received got_ = Received::kNothing;
-  std::optional<Listener> listener_;
+  std::optional<BoundSocket> listener_;
 };
 
 TEST(MemifHostile, AClientRefusesAServerOfAnotherVersion) {
@@ -659,10 +666,10 @@ TEST(MemifHostile, AClientRefusesABogusTailWhenSending) {
 
 TEST(MemifHostile, AServerThatNeverAnswersIsGivenUp) {
   Folder f;
-  Listener silent = std::move(Listener::open(Address::parse(f.file("s")).value()).value());
+  BoundSocket silent = std::move(listen_at(f.file("s")).value());
   Port client = must_open("memif:role=client,socket=" + f.file("s"));
   Fd first;
-  ASSERT_TRUE(turn_until([&] { return static_cast<bool>(first = silent.accept()); }, {&client}));
+  ASSERT_TRUE(turn_until([&] { return static_cast<bool>(first = accept_at(silent)); }, {&client}));
   Message m;
   Fd fd;
   // After two seconds the client hangs up and tries again.
@@ -670,7 +677,7 @@ TEST(MemifHostile, AServerThatNeverAnswersIsGivenUp) {
                          {&client}, 4000));
   Fd second;
   EXPECT_TRUE(
-      turn_until([&] { return static_cast<bool>(second = silent.accept()); }, {&client}, 2000));
+      turn_until([&] { return static_cast<bool>(second = accept_at(silent)); }, {&client}, 2000));
 }
 
 }  // namespace

@@ -1,0 +1,266 @@
+#include "port/dgram_port.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "port/adapter.h"
+#include "port/kinds.h"
+
+namespace urnic::port {
+namespace {
+
+constexpr std::uint32_t kEthernetHeader = 14;
+constexpr std::uint32_t kVlanTag = 4;
+// The peer's queue holds few datagrams (net.unix.max_dgram_qlen) and nobody tells us when it has
+// room again.
+constexpr std::uint32_t kRoomFirstUs = 100;
+constexpr std::uint32_t kRoomMostUs = 10000;
+// Looking for a peer that is not there: ever later, up to once a second (E-39).
+constexpr std::uint64_t kFirstLookMs = 100;
+constexpr std::uint64_t kSlowestLookMs = 1000;
+constexpr std::uint32_t kLookEvery = 1024;  // receive calls, to keep the clock out of most of them
+
+std::uint64_t now_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000 +
+         static_cast<std::uint64_t>(t.tv_nsec) / 1000000;
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<DgramPort>, std::string> DgramPort::make(Args& args) {
+  const std::string path = args.str("path");
+  const std::string peer = args.str("peer");
+  const std::uint64_t mtu = args.num("mtu", 1500, 68, 65535 - kEthernetHeader);
+  if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
+  auto own = UnixAddress::parse(path, "path");
+  if (!own.ok()) return fail(own.error());
+  auto theirs = UnixAddress::parse(peer, "peer");
+  if (!theirs.ok()) return fail(theirs.error());
+  if (path == peer) return fail(std::string("path= and peer= must differ"));
+  auto socket = BoundSocket::open(own.value(), SOCK_DGRAM,
+                                  "another program receives at " + path + "; use another path=");
+  if (!socket.ok()) return fail(socket.error());
+  Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!timer) return fail(std::string("no timer: ") + std::strerror(errno));
+  return std::unique_ptr<DgramPort>(
+      new DgramPort(std::move(socket.value()), std::move(timer), theirs.value(),
+                    static_cast<std::uint32_t>(mtu) + kEthernetHeader));
+}
+
+DgramPort::DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, std::uint32_t max_frame)
+    : socket_(std::move(socket)),
+      timer_(std::move(timer)),
+      peer_(std::move(peer)),
+      max_frame_(max_frame),
+      stride_((((max_frame + kVlanTag + 63) / 64) | 1) * std::size_t{64}),
+      owner_(getpid()),
+      rx_memory_(new std::uint8_t[kSlots * stride_]),
+      tx_memory_(new std::uint8_t[kSlots * stride_]) {
+  const int size = 1 << 20;  // a hint; what is allowed depends on the system
+  setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  look_for_peer();
+}
+
+DgramPort::~DgramPort() {
+  if (getpid() == owner_) socket_.remove_file();
+}
+
+void DgramPort::info(urnic_port_info* i) const {
+  *i = {};
+  i->link_up = peer_there_ ? 1 : 0;
+  i->max_frame = max_frame_;
+  i->queues = 1;
+  i->link_epoch = epoch_;
+}
+
+void DgramPort::stats(urnic_port_stats* s) const {
+  *s = {};
+  counters_.add_to(s);
+}
+
+void DgramPort::peer_seen(bool there) {
+  if (there == peer_there_) return;
+  peer_there_ = there;
+  if (there) {
+    ++epoch_;
+    look_delay_ms_ = 0;
+    return;
+  }
+  counters_.tx_dropped.add(committed_ - sent_);
+  sent_ = committed_;
+  next_look_ms_ = now_ms() + kFirstLookMs;
+  look_delay_ms_ = kFirstLookMs;
+}
+
+// Whether somebody receives at the peer's address, without sending anything.
+void DgramPort::look_for_peer() {
+  const std::uint64_t now = now_ms();
+  if (peer_there_ || now < next_look_ms_) return;
+  counters_.syscalls.add(3);
+  const ConnectResult r = connect_to(peer_, SOCK_DGRAM).result;
+  look_delay_ms_ = std::clamp(look_delay_ms_ * 2, kFirstLookMs, kSlowestLookMs);
+  next_look_ms_ = now + look_delay_ms_;
+  peer_seen(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
+}
+
+// ---- receive ----
+
+unsigned DgramPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
+  if (sent_ != committed_) flush();
+  if (!peer_there_ && ++calls_ % kLookEvery == 0) look_for_peer();
+  n = std::min(n, kSlots);
+  std::array<mmsghdr, kSlots> messages{};
+  std::array<iovec, kSlots> parts;
+  for (unsigned i = 0; i < n; ++i) {
+    parts[i] = {rx_memory_.get() + i * stride_, max_frame_ + kVlanTag};
+    messages[i].msg_hdr.msg_iov = &parts[i];
+    messages[i].msg_hdr.msg_iovlen = 1;
+  }
+  counters_.syscalls.add();
+  const int came = recvmmsg(socket_.fd(), messages.data(), n, MSG_DONTWAIT, nullptr);
+  if (came <= 0) return 0;
+  if (slept_) counters_.wakeups.add();
+  slept_ = false;
+  peer_seen(true);
+  unsigned got = 0;
+  std::uint64_t bytes = 0;
+  for (unsigned i = 0; i < static_cast<unsigned>(came); ++i) {
+    const bool cut = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
+    if (cut || messages[i].msg_len < kEthernetHeader) {
+      counters_.rx_bad.add();
+      continue;
+    }
+    urnic_frame& f = frames[got++];
+    f = {};
+    f.data[0] = static_cast<std::uint8_t*>(parts[i].iov_base);
+    f.len[0] = messages[i].msg_len;
+    bytes += messages[i].msg_len;
+  }
+  counters_.rx_frames.add(got);
+  counters_.rx_bytes.add(bytes);
+  return got;
+}
+
+// The buffers are free again with the next burst.
+void DgramPort::rx_release(unsigned, const urnic_frame*, unsigned) {}
+
+// ---- transmit ----
+
+unsigned DgramPort::tx_reserve(unsigned, std::uint32_t len, urnic_frame* frames, unsigned n) {
+  if (sent_ != committed_) flush();
+  reserved_ = committed_;
+  unsigned got = 0;
+  if (len <= max_frame_) {
+    got = static_cast<unsigned>(std::min<std::uint64_t>(n, kSlots - (committed_ - sent_)));
+  }
+  for (unsigned i = 0; i < got; ++i) {
+    frames[i] = {};
+    frames[i].data[0] = tx_slot(reserved_++);
+    frames[i].len[0] = len;
+  }
+  if (got < n) counters_.tx_full.add();
+  return got;
+}
+
+void DgramPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
+  for (unsigned i = 0; i < n && committed_ != reserved_; ++i) {
+    const urnic_frame& f = frames[i];
+    if (f.len[0] == 0) continue;  // given back; the frames behind it move up
+    const std::uint64_t total = std::uint64_t{f.len[0]} + f.len[1];
+    if (total > max_frame_) {
+      counters_.tx_dropped.add();
+      continue;
+    }
+    std::uint8_t* to = tx_slot(committed_);
+    if (to != f.data[0]) std::memcpy(to, f.data[0], f.len[0]);
+    if (f.len[1] != 0) std::memcpy(to + f.len[0], f.data[1], f.len[1]);
+    lengths_[committed_++ & (kSlots - 1)] = static_cast<std::uint32_t>(total);
+  }
+  flush();
+}
+
+void DgramPort::flush() {
+  while (sent_ != committed_) {
+    std::array<mmsghdr, kSlots> messages{};
+    std::array<iovec, kSlots> parts;
+    const unsigned n = static_cast<unsigned>(committed_ - sent_);
+    for (unsigned i = 0; i < n; ++i) {
+      parts[i] = {tx_slot(sent_ + i), lengths_[(sent_ + i) & (kSlots - 1)]};
+      messages[i].msg_hdr.msg_iov = &parts[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+      // Not connected: a connected peer that restarts would leave us cut off until we send.
+      messages[i].msg_hdr.msg_name = const_cast<sockaddr*>(peer_.get());
+      messages[i].msg_hdr.msg_namelen = peer_.size();
+    }
+    counters_.syscalls.add();
+    const int done = sendmmsg(socket_.fd(), messages.data(), n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (done > 0) {
+      for (int i = 0; i < done; ++i)
+        counters_.tx_bytes.add(parts[static_cast<unsigned>(i)].iov_len);
+      counters_.tx_frames.add(static_cast<unsigned>(done));
+      sent_ += static_cast<unsigned>(done);
+      room_wait_us_ = 0;
+      peer_seen(true);
+      continue;
+    }
+    if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return;  // later
+    if (errno == EMSGSIZE) {                                            // just this one
+      counters_.tx_dropped.add();
+      ++sent_;
+      continue;
+    }
+    // ENOENT, ECONNREFUSED: nobody there. EPERM, EACCES: not for us. The rest is lost with it.
+    counters_.tx_dropped.add(committed_ - sent_);
+    sent_ = committed_;
+    peer_seen(false);
+  }
+}
+
+// ---- sleeping ----
+
+void DgramPort::set_timer(std::uint64_t us) {
+  itimerspec t{};
+  t.it_value.tv_sec = static_cast<time_t>(us / 1000000);
+  t.it_value.tv_nsec = static_cast<long>(us % 1000000) * 1000;
+  counters_.syscalls.add();
+  timerfd_settime(timer_.get(), 0, &t, nullptr);
+  timer_set_ = us != 0;
+}
+
+unsigned DgramPort::wait_fds(unsigned, int* fds, unsigned max) {
+  const int all[] = {socket_.fd(), timer_.get()};
+  const unsigned n = std::min(max, 2u);
+  std::copy_n(all, n, fds);
+  return n;
+}
+
+int DgramPort::arm(unsigned) {
+  if (sent_ != committed_) {
+    room_wait_us_ = std::clamp(room_wait_us_ * 2, kRoomFirstUs, kRoomMostUs);
+    set_timer(room_wait_us_);
+  } else if (!peer_there_) {
+    const std::uint64_t now = now_ms();
+    set_timer(next_look_ms_ > now ? (next_look_ms_ - now) * 1000 : 1);
+  }
+  slept_ = true;
+  return 0;
+}
+
+void DgramPort::disarm(unsigned) {
+  if (!timer_set_) return;
+  set_timer(0);  // also clears a timer that has fired
+  if (!peer_there_) look_for_peer();
+}
+
+constinit const urnic_port_ops kDgramPortOps = Adapter<DgramPort>::table("dgram");
+
+}  // namespace urnic::port

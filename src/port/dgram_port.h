@@ -1,0 +1,64 @@
+// The datagram port: one unix datagram is one Ethernet frame, as QEMU's "-netdev dgram" has it.
+// Keys: docs/ports.md.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "port/counters.h"
+#include "port/port.h"
+#include "port/unix_address.h"
+
+namespace urnic::port {
+
+class DgramPort {
+ public:
+  static Outcome<std::unique_ptr<DgramPort>, std::string> make(Args& args);
+  ~DgramPort();
+
+  void info(urnic_port_info* i) const;
+  void stats(urnic_port_stats* s) const;
+  unsigned rx_burst(unsigned q, urnic_frame* frames, unsigned n);
+  void rx_release(unsigned q, const urnic_frame* frames, unsigned n);
+  unsigned tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frames, unsigned n);
+  void tx_commit(unsigned q, urnic_frame* frames, unsigned n);
+  unsigned wait_fds(unsigned q, int* fds, unsigned max);
+  int arm(unsigned q);
+  void disarm(unsigned q);
+
+ private:
+  static constexpr unsigned kSlots = 64;  // frames per burst, each way; a power of two
+
+  DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, std::uint32_t max_frame);
+  std::uint8_t* tx_slot(std::uint64_t position) {
+    return tx_memory_.get() + (position & (kSlots - 1)) * stride_;
+  }
+  void flush();
+  void peer_seen(bool there);
+  void look_for_peer();
+  void set_timer(std::uint64_t us);
+
+  BoundSocket socket_;
+  Fd timer_;
+  UnixAddress peer_;
+  std::uint32_t max_frame_;
+  std::size_t stride_;
+  pid_t owner_;
+  std::unique_ptr<std::uint8_t[]> rx_memory_, tx_memory_;
+  // Transmit: a ring of buffers. Frames the peer's queue had no room for wait in [sent_,
+  // committed_).
+  std::uint64_t sent_ = 0, committed_ = 0, reserved_ = 0;
+  std::uint32_t lengths_[kSlots] = {};
+  bool peer_there_ = false;
+  std::uint32_t epoch_ = 0;
+  std::uint64_t next_look_ms_ = 0, look_delay_ms_ = 0;
+  std::uint32_t room_wait_us_ = 0;
+  std::uint32_t calls_ = 0;
+  bool timer_set_ = false, slept_ = false;
+  QueueCounters counters_;
+};
+
+}  // namespace urnic::port
