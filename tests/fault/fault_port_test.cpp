@@ -1,0 +1,270 @@
+#include "fault/fault_port.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <time.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+
+#include "port/memory_port.h"
+#include "tcp_frames.h"
+
+namespace urnic::fault {
+namespace {
+
+using namespace urnic::test;
+
+std::uint64_t monotonic(void*) {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+FaultPlan plan(const char* text) {
+  return *FaultPlan::parse(text);
+}
+
+// A faulty port `a` joined to a plain port `b`, under a clock that the test moves.
+struct FaultPortTest : ::testing::Test {
+  void open(const char* rx, const char* tx, port::MemoryPairOptions options = {}) {
+    auto [inner, other] = port::make_memory_pair(options);
+    b = std::move(other);
+    FaultOptions o;
+    o.rx = plan(rx);
+    o.tx = plan(tx);
+    o.clock = {[](void* p) { return *static_cast<std::uint64_t*>(p); }, &now_ns, false};
+    auto made = wrap_faults(std::move(inner), o);
+    a = std::move(made.port);
+    control = made.control;
+  }
+  static bool send(port::Port& p, const Bytes& bytes, bool two_spans = false) {
+    port::Frame f;
+    if (p.tx_reserve(0, static_cast<std::uint32_t>(bytes.size()), &f, 1) != 1) return false;
+    const std::size_t head = two_spans ? 54 : bytes.size();
+    std::memcpy(f.data[0], bytes.data(), head);
+    f.len[0] = static_cast<std::uint32_t>(head);
+    f.data[1] = const_cast<std::uint8_t*>(bytes.data()) + head;
+    f.len[1] = static_cast<std::uint32_t>(bytes.size() - head);
+    p.tx_commit(0, &f, 1);
+    return true;
+  }
+  static std::vector<Bytes> receive(port::Port& p) {
+    std::vector<Bytes> out;
+    std::array<port::Frame, 8> f;
+    while (const unsigned n = p.rx_burst(0, f.data(), 8)) {
+      for (unsigned i = 0; i < n; ++i) {
+        Bytes bytes(f[i].data[0], f[i].data[0] + f[i].len[0]);
+        bytes.insert(bytes.end(), f[i].data[1], f[i].data[1] + f[i].len[1]);
+        out.push_back(std::move(bytes));
+      }
+      p.rx_release(0, f.data(), n);
+    }
+    p.rx_release(0, f.data(), 0);
+    return out;
+  }
+  static Bytes segment(std::uint32_t i) { return tcp_frame({.seq = 1 + 100 * i, .payload = 100}); }
+
+  std::uint64_t now_ns = 1000;
+  port::Port a, b;
+  std::shared_ptr<FaultControl> control;
+};
+
+TEST_F(FaultPortTest, IdlePlansPassEverything) {
+  open("", "");
+  EXPECT_STREQ(a.kind(), "fault");
+  EXPECT_EQ(a.info().max_frame, b.info().max_frame);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    EXPECT_TRUE(send(a, segment(i)));
+    EXPECT_TRUE(send(b, segment(i)));
+  }
+  EXPECT_EQ(receive(a).size(), 100u);
+  EXPECT_EQ(receive(b).size(), 100u);
+  EXPECT_EQ(control->counters(Direction::Rx).delivered, 100u);
+  EXPECT_EQ(control->counters(Direction::Tx).delivered, 100u);
+  EXPECT_EQ(a.stats().rx_frames, 100u);
+}
+
+TEST_F(FaultPortTest, EachDirectionHasItsOwnPlan_E37) {
+  open("at=loss:2", "at=dup:3");
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    send(a, segment(i), i % 2 == 0);
+    send(b, segment(i));
+  }
+  EXPECT_EQ(receive(a), (std::vector<Bytes>{segment(0), segment(2), segment(3)}));
+  EXPECT_EQ(receive(b),
+            (std::vector<Bytes>{segment(0), segment(1), segment(2), segment(2), segment(3)}));
+  EXPECT_EQ(control->counters(Direction::Rx).of(FaultKind::Loss), 1u);
+  EXPECT_EQ(control->counters(Direction::Tx).of(FaultKind::Duplicate), 1u);
+  const auto records = control->records();
+  ASSERT_EQ(records.size(), 2u);
+}
+
+TEST_F(FaultPortTest, FramesGivenBackAreNotSent) {
+  open("", "at=loss:9");
+  port::Frame f[3];
+  ASSERT_EQ(a.tx_reserve(0, 1000, f, 3), 3u);
+  const Bytes bytes = segment(0);
+  for (port::Frame& one : f) {
+    std::memcpy(one.data[0], bytes.data(), bytes.size());
+    one.len[0] = static_cast<std::uint32_t>(bytes.size());
+  }
+  f[1].len[0] = 0;
+  a.tx_commit(0, f, 3);
+  EXPECT_EQ(receive(b).size(), 2u);
+}
+
+TEST_F(FaultPortTest, DelaysFollowTheGivenClock) {
+  open("delay=1ms", "delay=2ms");
+  send(a, segment(0));
+  send(b, segment(1));
+  EXPECT_TRUE(receive(a).empty());
+  EXPECT_EQ(control->next_release(), Instant::from_ns(1001000));
+  EXPECT_EQ(control->backlog(), 2u);
+  EXPECT_FALSE(a.arm(0));  // nothing to do yet; the owner of a virtual clock asks next_release
+  a.disarm(0);
+  now_ns = 1001000;
+  EXPECT_EQ(receive(a), std::vector<Bytes>{segment(1)});
+  EXPECT_TRUE(receive(b).empty());
+  now_ns = 2001000;
+  receive(a);  // any call moves what is due
+  EXPECT_EQ(receive(b), std::vector<Bytes>{segment(0)});
+  EXPECT_TRUE(control->next_release().is_never());
+}
+
+TEST_F(FaultPortTest, PhasesCanBeChangedWithFramesInsideAndOutside) {
+  open("", "");
+  send(b, segment(0));
+  port::Frame f;
+  ASSERT_EQ(a.rx_burst(0, &f, 1), 1u);  // lent by the inner port
+  port::Frame t;
+  ASSERT_EQ(a.tx_reserve(0, 200, &t, 1), 1u);  // reserved at the inner port
+  control->set_plan(Direction::Rx, plan("delay=1ms"));
+  control->set_plan(Direction::Tx, plan("loss=1"));
+  a.rx_release(0, &f, 1);
+  const Bytes bytes = segment(7);
+  std::memcpy(t.data[0], bytes.data(), bytes.size());
+  t.len[0] = static_cast<std::uint32_t>(bytes.size());
+  a.tx_commit(0, &t, 1);
+  EXPECT_EQ(receive(b), std::vector<Bytes>{bytes});
+  EXPECT_EQ(control->plan(Direction::Tx).loss, 1);
+  send(a, bytes);
+  EXPECT_TRUE(receive(b).empty());
+  send(b, segment(1));
+  EXPECT_TRUE(receive(a).empty());
+  control->set_plan(Direction::Rx, {});
+  send(b, segment(2));
+  EXPECT_TRUE(receive(a).empty());  // does not overtake the delayed one
+  now_ns += 1000000;
+  EXPECT_EQ(receive(a), (std::vector<Bytes>{segment(1), segment(2)}));
+  send(b, segment(3));
+  EXPECT_EQ(receive(a), std::vector<Bytes>{segment(3)});
+}
+
+TEST_F(FaultPortTest, AFullInnerPortPushesBack) {
+  open("", "at=loss:100000", {.max_frame = 2000, .ring = 4});
+  std::uint32_t sent = 0;
+  while (sent < 5000 && send(a, segment(sent))) ++sent;
+  EXPECT_GT(sent, 4u);
+  EXPECT_LT(sent, 500u);
+  std::vector<Bytes> all;
+  for (int turn = 0; turn < 1000 && all.size() < sent; ++turn) {
+    for (Bytes& x : receive(b)) all.push_back(std::move(x));
+    receive(a);
+  }
+  ASSERT_EQ(all.size(), sent);
+  for (std::uint32_t i = 0; i < sent; ++i) EXPECT_EQ(all[i], segment(i));
+}
+
+TEST_F(FaultPortTest, ASlowUserDoesNotMakeTheLineOverflow) {
+  open("dup=0.001,limit=50", "");
+  for (std::uint32_t i = 0; i < 1000; ++i) ASSERT_TRUE(send(b, segment(i)));
+  std::size_t got = 0;
+  port::Frame f;
+  while (a.rx_burst(0, &f, 1) == 1) {
+    a.rx_release(0, &f, 1);
+    ++got;
+  }
+  EXPECT_EQ(control->counters(Direction::Rx).of(FaultKind::Overflow), 0u);
+  EXPECT_GE(got, 1000u);
+}
+
+TEST_F(FaultPortTest, QueuesAreSeparate) {
+  open("at=loss:1", "", {.max_frame = 2000, .ring = 16, .queues = 2});
+  EXPECT_EQ(a.info().queues, 2u);
+  for (unsigned q = 0; q < 2; ++q) {
+    port::Frame f;
+    ASSERT_EQ(b.tx_reserve(q, 60, &f, 1), 1u);
+    b.tx_commit(q, &f, 1);
+    EXPECT_EQ(a.rx_burst(q, &f, 1), 0u);
+    a.rx_release(q, &f, 0);
+  }
+  EXPECT_EQ(control->counters(Direction::Rx).of(FaultKind::Loss), 2u);
+}
+
+TEST_F(FaultPortTest, WatcherSeesEveryRecord) {
+  auto [inner, other] = port::make_memory_pair();
+  std::vector<FaultRecord> seen;
+  FaultOptions o;
+  o.rx = plan("corrupt=1");
+  o.clock = {[](void* p) { return *static_cast<std::uint64_t*>(p); }, &now_ns, false};
+  o.log_capacity = 2;
+  o.watch = [&](const FaultRecord& r) { seen.push_back(r); };
+  auto made = wrap_faults(std::move(inner), o);
+  for (std::uint32_t i = 0; i < 5; ++i) send(other, segment(i));
+  EXPECT_EQ(receive(made.port).size(), 5u);
+  ASSERT_EQ(seen.size(), 5u);
+  EXPECT_EQ(seen[3].seq, 301u);
+  EXPECT_EQ(seen[3].kind, FaultKind::Corrupt);
+  EXPECT_EQ(made.control->records().size(), 2u);  // bounded
+}
+
+// With a real clock a sleeper is woken when a delayed frame is due.
+TEST_F(FaultPortTest, SleepersAreWokenForDelayedFrames) {
+  auto [inner, other] = port::make_memory_pair();
+  FaultOptions o;
+  o.rx = plan("delay=30ms");
+  o.clock = {monotonic, nullptr, true};
+  auto made = wrap_faults(std::move(inner), o);
+  send(other, segment(0));
+  EXPECT_TRUE(receive(made.port).empty());
+  int fds[4];
+  const unsigned n = made.port.wait_fds(0, fds, 4);
+  ASSERT_EQ(n, 2u);
+  ASSERT_FALSE(made.port.arm(0));
+  pollfd p[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
+  const std::uint64_t before = monotonic(nullptr);
+  ASSERT_EQ(poll(p, 2, 5000), 1);
+  EXPECT_GE(monotonic(nullptr) - before, 20000000u);
+  made.port.disarm(0);
+  EXPECT_EQ(poll(p, 2, 0), 0);  // disarm clears
+  EXPECT_EQ(receive(made.port).size(), 1u);
+}
+
+// Counters may be read and plans set from another thread (for the thread sanitizer).
+TEST_F(FaultPortTest, ControlIsThreadSafe) {
+  open("loss=0.1", "");
+  std::thread watcher([&] {
+    for (int i = 0; i < 300; ++i) {
+      control->set_plan(Direction::Rx, plan(i % 2 == 0 ? "loss=0.2" : ""));
+      control->counters(Direction::Rx);
+      control->records();
+      control->next_release();
+      std::this_thread::yield();
+    }
+  });
+  std::size_t got = 0;
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    send(b, segment(i % 50));
+    if (i % 8 == 0) got += receive(a).size();
+  }
+  watcher.join();
+  got += receive(a).size();
+  const auto c = control->counters(Direction::Rx);
+  EXPECT_EQ(c.frames, 5000u);
+  EXPECT_EQ(got + c.of(FaultKind::Loss), 5000u);
+}
+
+}  // namespace
+}  // namespace urnic::fault

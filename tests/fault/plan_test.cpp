@@ -1,0 +1,129 @@
+#include "fault/plan.h"
+
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+
+namespace urnic::fault {
+namespace {
+
+TEST(FaultPlan, ReadsEveryKey_E37) {
+  const auto p = FaultPlan::parse(
+      "loss=0.01:4, reorder=0.02:3,corrupt=0.001,badsum=0.002,reseg=0.3,dup=0.004,delay=2ms,"
+      "jitter=1.5us,rate=500mbit,limit=7,hold=3ms,mtu=9000,payload_only=64,after=64k,"
+      "skip_handshake,at=loss:17+corrupt:3,seed=7");
+  ASSERT_TRUE(p.ok()) << p.error();
+  EXPECT_EQ(p->loss, 0.01);
+  EXPECT_EQ(p->loss_burst, 4u);
+  EXPECT_EQ(p->reorder, 0.02);
+  EXPECT_EQ(p->reorder_frames, 3u);
+  EXPECT_EQ(p->corrupt, 0.001);
+  EXPECT_EQ(p->bad_checksum, 0.002);
+  EXPECT_EQ(p->resegment, 0.3);
+  EXPECT_EQ(p->duplicate, 0.004);
+  EXPECT_EQ(p->delay, Duration::ms(2));
+  EXPECT_EQ(p->jitter, Duration::ns(1500));
+  EXPECT_EQ(p->rate_bps, 500000000u);
+  EXPECT_EQ(p->limit, 7u);
+  EXPECT_EQ(p->hold, Duration::ms(3));
+  EXPECT_EQ(p->mtu, 9000u);
+  EXPECT_TRUE(p->tcp_only);
+  EXPECT_EQ(p->payload_only, 64u);
+  EXPECT_EQ(p->after, 65536u);
+  EXPECT_TRUE(p->skip_handshake);
+  ASSERT_EQ(p->at.size(), 2u);
+  EXPECT_EQ(p->at[1], (FaultPlan::At{FaultKind::Corrupt, 3}));
+  EXPECT_EQ(p->seed, 7u);
+  EXPECT_FALSE(p->idle());
+}
+
+TEST(FaultPlan, ReorderTakesFramesOrATime) {
+  EXPECT_EQ(FaultPlan::parse("reorder=0.5:5ms")->reorder_frames, 0u);
+  EXPECT_EQ(FaultPlan::parse("reorder=0.5:5ms")->reorder_delay, Duration::ms(5));
+  EXPECT_EQ(FaultPlan::parse("reorder=0.5")->reorder_frames, 3u);
+}
+
+TEST(FaultPlan, NothingIsIdle) {
+  EXPECT_TRUE(FaultPlan::parse("")->idle());
+  EXPECT_TRUE(FaultPlan::parse("seed=3,mtu=1500,after=3")->idle());
+  for (const char* busy : {"loss=0.1", "dup=1", "reorder=1", "corrupt=1", "badsum=1", "reseg=1",
+                           "delay=1us", "jitter=1us", "rate=1gbit", "at=dup:1"}) {
+    EXPECT_FALSE(FaultPlan::parse(busy)->idle()) << busy;
+  }
+}
+
+TEST(FaultPlan, ErrorsNameTheItemAndWhatWasExpected) {
+  const auto error = [](const char* text) {
+    const auto p = FaultPlan::parse(text);
+    return p.ok() ? std::string() : p.error();
+  };
+  EXPECT_EQ(error("loss=2"), "fault plan: loss=2: expected a probability from 0 to 1");
+  EXPECT_NE(error("lost=0.1").find("unknown key 'lost'"), std::string::npos);
+  EXPECT_NE(error("loss=0.1,loss=0.2").find("twice"), std::string::npos);
+  for (const char* bad : {"loss",
+                          "loss=",
+                          "loss=x",
+                          "loss=-0.1",
+                          "loss=nan",
+                          "loss=0.1:0",
+                          "loss=0.1x",
+                          "reorder=0.1:",
+                          "reorder=0.1:0",
+                          "reorder=0.1:x",
+                          "delay=5",
+                          "delay=-1ms",
+                          "delay=2h",
+                          "delay=9999s",
+                          "rate=500",
+                          "rate=1bit",
+                          "limit=0",
+                          "mtu=100",
+                          "mtu=70000",
+                          "after=x",
+                          "skip_handshake=maybe",
+                          "at=loss",
+                          "at=loss:0",
+                          "at=join:1",
+                          "at=bogus:1",
+                          "seed=-1",
+                          "seed=1.5",
+                          "=1"}) {
+    EXPECT_NE(error(bad), "") << bad;
+    EXPECT_EQ(error(bad).find('\n'), std::string::npos) << bad;
+  }
+}
+
+TEST(FaultPlan, TextParsesBackToThePlan) {
+  for (const char* text :
+       {"", "loss=0.25:2", "reorder=0.5:5ms", "reorder=0.01:9,hold=250us",
+        "dup=0.1,corrupt=1e-3,badsum=0.5,reseg=1,delay=1s,jitter=3ns,rate=1.5gbit,limit=5",
+        "payload_only=0", "mtu=576,after=1m,skip_handshake=on,at=cut:4+badsum:9,seed=99"}) {
+    const auto p = FaultPlan::parse(text);
+    ASSERT_TRUE(p.ok()) << p.error();
+    const auto again = FaultPlan::parse(p->to_string());
+    ASSERT_TRUE(again.ok()) << p->to_string() << ": " << again.error();
+    EXPECT_EQ(*again, *p) << p->to_string();
+  }
+}
+
+TEST(FaultPlan, HostileTextIsRefusedOrRead) {
+  constexpr std::uint64_t kSeed = 4;
+  SCOPED_TRACE(kSeed);
+  Rng rng(kSeed);
+  constexpr char kAlphabet[] = "loss=dup,reorder:at+0123456789.msnkbit-e ";
+  for (int i = 0; i < 50000; ++i) {
+    std::string text;
+    for (std::uint64_t n = rng.below(40); n != 0; --n) {
+      text += kAlphabet[rng.below(sizeof kAlphabet - 1)];
+    }
+    const auto p = FaultPlan::parse(text);
+    if (p.ok()) {
+      const auto again = FaultPlan::parse(p->to_string());
+      ASSERT_TRUE(again.ok()) << text << " -> " << p->to_string();
+      ASSERT_EQ(*again, *p) << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace urnic::fault
