@@ -5,11 +5,14 @@
 namespace urnic::engine {
 namespace {
 
-// Ethernet header with one VLAN tag.
-constexpr std::uint32_t kLinkHeader = 18;
+// Ethernet header, with a tag when our frames have one.
+std::uint32_t link_header(const Options& options) {
+  return options.vlan != 0 ? 18 : 14;
+}
 
 std::uint32_t usable_mtu(const Options& options, const port::Info& info) {
-  const std::uint32_t carried = info.max_frame > kLinkHeader ? info.max_frame - kLinkHeader : 0;
+  const std::uint32_t header = link_header(options);
+  const std::uint32_t carried = info.max_frame > header ? info.max_frame - header : 0;
   const std::uint32_t wanted = options.mtu != 0 ? options.mtu : std::min(carried, 9000u);
   return std::min(wanted, carried);
 }
@@ -53,7 +56,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       mtu_(usable_mtu(options, port->info())),
       interface_(interface_config(options, port->info(), mtu_)),
       pool_(options.reassembly_pool),
-      tx_(port, queue, mtu_ + kLinkHeader),
+      tx_(port, queue, mtu_ + link_header(options)),
       flows_(FlowKeyHash{{rng_.next(), rng_.next()}}) {
   if (options_.rto_auto) {
     const std::string_view kind = port->kind();

@@ -31,6 +31,12 @@ struct Options {
   Duration linger_timeout = Duration::s(10);
   bool duplicate_address_detection = false;
   std::uint64_t seed = 1;  // of every key and choice the engine makes
+
+  // Deliberate defects, one rule each, so that tests can show that they would notice. Never set by a
+  // configuration.
+  struct Defects {
+    bool keep_holes_at_downgrade = false;  // Fig 5 without its hole clearing
+  } defects;
 };
 
 // Settings of `config` as Options. Assumes config.check() has passed.

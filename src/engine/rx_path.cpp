@@ -284,8 +284,10 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
     case Outcome::Downgrade:  // Fig 5: holes first, then the segment
       fastpath::apply(c.context, verdict, facts);
       ++c.counters.downgrades;
-      tcp::forget_out_of_order(c.tcb);
-      c.hole_counters.discard();
+      if (!options_.defects.keep_holes_at_downgrade) {
+        tcp::forget_out_of_order(c.tcb);
+        c.hole_counters.discard();
+      }
       c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
       store(c, s, check, now);
       break;

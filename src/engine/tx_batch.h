@@ -38,6 +38,7 @@ class TxBatch {
     reserved_ = used_ = 0;
   }
 
+  std::uint32_t frame_size() const { return size_; }
   bool full() const { return full_; }
   void clear_full() { full_ = false; }
   std::uint64_t frames_sent() const { return frames_sent_; }

@@ -214,7 +214,7 @@ void Engine::send_control_frames(Instant now) {
   while (interface_.output_size() != 0) {
     port::Frame* slot = tx_.next();
     if (slot == nullptr) return;
-    const std::size_t n = interface_.next_output({slot->data[0], mtu_ + 18});
+    const std::size_t n = interface_.next_output({slot->data[0], tx_.frame_size()});
     if (n == 0) return;
     slot->len[0] = static_cast<std::uint32_t>(n);
     slot->len[1] = 0;

@@ -6,9 +6,18 @@
 
 namespace urnic::sim {
 
-struct Pair::Wire {};
+fault::FaultyPort Pair::faulty(port::Port inner, const std::string& plan, std::uint64_t seed) {
+  fault::FaultOptions options;
+  if (const auto p = fault::FaultPlan::parse(plan)) options.tx = *p;
+  if (plan.find("seed=") == std::string::npos) options.tx.seed = seed;
+  options.clock.now_ns = [](void* context) {
+    return static_cast<std::uint64_t>(static_cast<Pair*>(context)->now_.ns());
+  };
+  options.clock.context = this;
+  return fault::wrap_faults(std::move(inner), std::move(options));
+}
 
-Pair::Pair(const PairOptions& options) : wire_(std::make_unique<Wire>()) {
+Pair::Pair(const PairOptions& options) : seed_(options.seed) {
   port::MemoryPairOptions ports;
   ports.max_frame = options.mtu + 18;
   auto [a, b] = port::make_memory_pair(ports);
@@ -18,11 +27,61 @@ Pair::Pair(const PairOptions& options) : wire_(std::make_unique<Wire>()) {
   left.mtu = right.mtu = options.mtu;
   left.seed = options.seed * 2 + 1;
   right.seed = options.seed * 2 + 2;
-  left_ = std::make_unique<Node>(left, std::move(a));
-  right_ = std::make_unique<Node>(right, std::move(b));
+  fault::FaultyPort one = faulty(std::move(a), options.faults_left, options.seed * 2 + 3);
+  fault::FaultyPort two = faulty(std::move(b), options.faults_right, options.seed * 2 + 4);
+  left_wire_ = one.control;
+  right_wire_ = two.control;
+  if (!options.capture.empty()) {
+    // What the left engine sends, before the wire treats it, and what it receives.
+    if (auto file = fault::CaptureFile::create(options.capture)) {
+      capture_ = *file;
+      fault::WireClock clock;
+      clock.now_ns = [](void* context) {
+        return static_cast<std::uint64_t>(static_cast<Pair*>(context)->now_.ns());
+      };
+      clock.context = this;
+      one.port = fault::wrap_capture(std::move(one.port), capture_, "left", clock);
+    }
+  }
+  left_ = std::make_unique<Node>(left, std::move(one.port));
+  right_ = std::make_unique<Node>(right, std::move(two.port));
 }
 
 Pair::~Pair() = default;
+
+void Pair::set_faults_left(const std::string& plan) {
+  auto p = fault::FaultPlan::parse(plan);
+  if (!p) return;
+  if (plan.find("seed=") == std::string::npos) p->seed = seed_ * 2 + 3;
+  left_wire_->set_plan(fault::Direction::Tx, *p);
+}
+
+void Pair::set_faults_right(const std::string& plan) {
+  auto p = fault::FaultPlan::parse(plan);
+  if (!p) return;
+  if (plan.find("seed=") == std::string::npos) p->seed = seed_ * 2 + 4;
+  right_wire_->set_plan(fault::Direction::Tx, *p);
+}
+
+fault::FaultCounters Pair::injected_left() const {
+  return left_wire_->counters(fault::Direction::Tx);
+}
+fault::FaultCounters Pair::injected_right() const {
+  return right_wire_->counters(fault::Direction::Tx);
+}
+
+std::vector<fault::FaultRecord> Pair::fault_log() const {
+  std::vector<fault::FaultRecord> out = left_wire_->records();
+  const auto more = right_wire_->records();
+  out.insert(out.end(), more.begin(), more.end());
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.time < b.time; });
+  return out;
+}
+
+void Pair::close_capture() {
+  if (capture_) capture_->flush();
+}
 
 bool Pair::step() {
   const bool a = left_->engine().poll(now_);
@@ -31,7 +90,8 @@ bool Pair::step() {
 }
 
 Instant Pair::next_deadline() const {
-  return earlier(left_->engine().next_deadline(), right_->engine().next_deadline());
+  const Instant wires = earlier(left_wire_->next_release(), right_wire_->next_release());
+  return earlier(wires, earlier(left_->engine().next_deadline(), right_->engine().next_deadline()));
 }
 
 bool Pair::run_until(const std::function<bool()>& done, Duration limit) {

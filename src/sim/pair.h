@@ -7,6 +7,8 @@
 #include <string>
 
 #include "base/time.h"
+#include "fault/capture_port.h"
+#include "fault/fault_port.h"
 #include "sim/node.h"
 
 namespace urnic::sim {
@@ -45,15 +47,24 @@ class Pair {
                const std::function<void(engine::ConnectParams&)>& adjust_right = {},
                const std::string& address = "10.0.0.2:7000");
 
-  struct Wire;  // the fault wrappers, see pair.cpp
-  Wire& wire() { return *wire_; }
+  // What the wire did to frames the left (right) node sent.
+  fault::FaultCounters injected_left() const;
+  fault::FaultCounters injected_right() const;
+  // Every fault so far, oldest first.
+  std::vector<fault::FaultRecord> fault_log() const;
+  // Ends the capture, if any, so that the file is complete.
+  void close_capture();
 
  private:
   bool step();
   Instant next_deadline() const;
-  std::unique_ptr<Wire> wire_;
+  fault::FaultyPort faulty(port::Port inner, const std::string& plan, std::uint64_t seed);
+
+  Instant now_ = Instant::from_ns(1000000000);  // the clock of engines and wires
+  std::uint64_t seed_;
+  std::shared_ptr<fault::CaptureFile> capture_;
+  std::shared_ptr<fault::FaultControl> left_wire_, right_wire_;
   std::unique_ptr<Node> left_, right_;
-  Instant now_ = Instant::from_ns(1000000000);
 };
 
 }  // namespace urnic::sim
