@@ -28,10 +28,10 @@ inline bool write_file(const char* path, const std::string& text) {
 }
 
 // Empty when this process now is in a network namespace of its own, with the right to change it.
-inline std::string enter_network_namespace() {
+inline std::string enter_network_namespace(bool as_root) {
   const auto uid = getuid(), gid = getgid();
   std::string why;
-  if (unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) {
+  if (!as_root && unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) {
     write_file("/proc/self/setgroups", "deny");
     if (write_file("/proc/self/uid_map", "0 " + std::to_string(uid) + " 1") &&
         write_file("/proc/self/gid_map", "0 " + std::to_string(gid) + " 1")) {
@@ -65,25 +65,17 @@ inline bool interface_up(const char* name, const char* address = nullptr) {
   return ok;
 }
 
-struct NamespaceResult {
-  bool skipped = false;
-  std::string text;  // why skipped, or what failed; empty: all was well
-};
-
-// Runs `body` in a child in its own network namespace. It returns what went wrong, if anything.
-inline NamespaceResult in_network_namespace(const std::function<std::string()>& body) {
+// Runs `body` in a child; what it returns, or how it died, lands in `result`.
+inline void in_child(const std::function<std::string()>& body, std::string* result) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return {false, "no pipe"};
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    *result = "no pipe";
+    return;
+  }
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
-    std::string out = enter_network_namespace();
-    if (!out.empty()) {
-      out = "S" + out;
-    } else {
-      interface_up("lo");
-      out = "R" + body();
-    }
+    const std::string out = "." + body();
     if (write(ends[1], out.data(), out.size()) < 0) _exit(1);
     _exit(0);
   }
@@ -97,10 +89,31 @@ inline NamespaceResult in_network_namespace(const std::function<std::string()>& 
   int status = 0;
   waitpid(child, &status, 0);
   if (WIFSIGNALED(status)) {
-    return {false, "the child died of signal " + std::to_string(WTERMSIG(status))};
+    *result = "the child died of signal " + std::to_string(WTERMSIG(status));
+  } else {
+    *result = out.empty() ? "the child ended without a word" : out.substr(1);
   }
-  if (out.empty()) return {false, "the child ended without a word"};
-  return {out[0] == 'S', out.substr(1)};
+}
+
+struct NamespaceResult {
+  bool skipped = false;
+  std::string text;  // why skipped, or what failed; empty: all was well
+};
+
+// Runs `body` in a child in its own network namespace. It returns what went wrong, if anything.
+inline NamespaceResult in_network_namespace(const std::function<std::string()>& body,
+                                            bool as_root = false) {
+  std::string out;
+  in_child(
+      [&]() -> std::string {
+        const std::string wrong = enter_network_namespace(as_root);
+        if (!wrong.empty()) return "S" + wrong;
+        interface_up("lo");
+        return "R" + body();
+      },
+      &out);
+  if (!out.empty() && (out[0] == 'S' || out[0] == 'R')) return {out[0] == 'S', out.substr(1)};
+  return {false, out};
 }
 
 #define RUN_IN_NETWORK_NAMESPACE(body)                                                  \

@@ -1,0 +1,305 @@
+// The DPDK port, loaded as its users load it. EAL runs once per process, so every test has a child
+// of its own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "port/memif_check.h"
+#include "port/netns_check.h"
+#include "port/port_check.h"
+
+namespace urnic::port {
+namespace {
+
+using check::Bytes;
+using ::testing::HasSubstr;
+
+#define RETURN_UNLESS(condition) \
+  if (!(condition)) return std::string(#condition) + " failed at line " + std::to_string(__LINE__)
+
+// Only a plugin that was not built is a reason to skip; one that does not load or start is a fault.
+#define NEEDS_PLUGIN()                                                                  \
+  {                                                                                     \
+    std::string why_;                                                                   \
+    check::in_child(                                                                    \
+        []() -> std::string {                                                           \
+          auto p_ = Port::open("dpdk:vdev=net_null0");                                  \
+          return p_.ok() ? "" : p_.error();                                             \
+        },                                                                              \
+        &why_);                                                                         \
+    if (why_.find("was not found") != std::string::npos) {                              \
+      GTEST_SKIP() << "the DPDK port was not built (libdpdk-dev is missing): " << why_; \
+    }                                                                                   \
+    ASSERT_EQ(why_, "");                                                                \
+  }                                                                                     \
+  static_assert(true)
+
+void expect_in_child(const std::function<std::string()>& body) {
+  std::string result;
+  check::in_child(body, &result);
+  EXPECT_EQ(result, "");
+}
+
+TEST(DpdkPort, ARingCarriesFramesOfEverySize) {
+  NEEDS_PLUGIN();
+  expect_in_child([]() -> std::string {
+    auto p = Port::open("dpdk:vdev=net_ring0,mtu=9000");
+    if (!p.ok()) return p.error();
+    RETURN_UNLESS(p->info().link_up == 1);
+    RETURN_UNLESS(p->info().max_frame == 9014);
+    for (std::uint32_t len = 60; len <= 9014; len += 113) {
+      RETURN_UNLESS(check::send_one(*p, 0, check::pattern(len, len)));
+      RETURN_UNLESS(check::receive_one(*p, 0) == check::pattern(len, len));
+    }
+    // Foreign payload, and frames given back in the middle.
+    Frame f[4];
+    RETURN_UNLESS(p->tx_reserve(0, 54, f, 4) == 4);
+    Bytes payload(1000, 7);
+    for (int i = 0; i < 4; ++i) std::memset(f[i].data[0], i, 54);
+    f[1].len[0] = 0;
+    f[2].data[1] = payload.data();
+    f[2].len[1] = 1000;
+    p->tx_commit(0, f, 2);
+    p->tx_commit(0, f + 2, 2);
+    RETURN_UNLESS(check::receive_one(*p, 0) == Bytes(54, 0));
+    Bytes want(54, 2);
+    want.insert(want.end(), 1000, 7);
+    RETURN_UNLESS(check::receive_one(*p, 0) == want);
+    RETURN_UNLESS(check::receive_one(*p, 0) == Bytes(54, 3));
+    return "";
+  });
+}
+
+TEST(DpdkPort, NothingLeaksOverManyFramesAndReopenings) {
+  NEEDS_PLUGIN();
+  expect_in_child([]() -> std::string {
+    for (int round = 0; round < 5; ++round) {
+      auto p = Port::open("dpdk:vdev=net_ring0");
+      if (!p.ok()) return p.error();
+      auto other = Port::open("dpdk:vdev=net_ring1");
+      if (!other.ok()) return other.error();
+      auto again = Port::open("dpdk:vdev=net_ring0");
+      RETURN_UNLESS(!again.ok() && again.error().find("in use") != std::string::npos);
+      // Far more frames than there are buffers.
+      for (std::uint32_t i = 0; i < 20000; ++i) {
+        Frame f[8];
+        const unsigned n = p->tx_reserve(0, 64, f, 8);
+        RETURN_UNLESS(n == 8);
+        if (i % 3 == 0) continue;  // reserved and never committed
+        for (auto& one : f) store_be32(one.data[0], i);
+        p->tx_commit(0, f, i % 5);
+        const unsigned got = p->rx_burst(0, f, 8);
+        RETURN_UNLESS(got == i % 5);
+        p->rx_release(0, f, got);
+      }
+    }
+    return "";
+  });
+}
+
+TEST(DpdkPort, TheHostProcessIsLeftAlone) {
+  NEEDS_PLUGIN();
+  expect_in_child([]() -> std::string {
+    // Nothing may be printed: both streams go to a pipe that must stay empty.
+    int out[2];
+    RETURN_UNLESS(pipe(out) == 0);
+    fflush(nullptr);
+    dup2(out[1], 1);
+    dup2(out[1], 2);
+    cpu_set_t before, after;
+    sched_getaffinity(0, sizeof before, &before);
+    CPU_CLR(1, &before);  // this thread is pinned by its owner
+    sched_setaffinity(0, sizeof before, &before);
+    sigset_t mask, now;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR2);
+    sigprocmask(SIG_SETMASK, &mask, nullptr);
+    struct sigaction actions[NSIG], action;
+    for (int s = 1; s < NSIG; ++s) sigaction(s, nullptr, &actions[s]);
+    const std::string cwd = std::filesystem::current_path();
+
+    auto p = Port::open("dpdk:vdev=net_ring0");
+    if (!p.ok()) return p.error();
+    check::send_one(*p, 0, check::pattern(64, 1));
+    auto wrong = Port::open("dpdk:vdev=net_af_packet0,iface=doesnotexist");
+    RETURN_UNLESS(!wrong.ok());
+
+    sched_getaffinity(0, sizeof after, &after);
+    RETURN_UNLESS(CPU_EQUAL(&before, &after));
+    sigprocmask(SIG_SETMASK, nullptr, &now);
+    for (int s = 1; s < NSIG; ++s) RETURN_UNLESS(sigismember(&mask, s) == sigismember(&now, s));
+    for (int s = 1; s < NSIG; ++s) {
+      if (sigaction(s, nullptr, &action) != 0) continue;
+      RETURN_UNLESS(action.sa_handler == actions[s].sa_handler);
+    }
+    RETURN_UNLESS(std::filesystem::current_path() == cwd);
+    fflush(nullptr);
+    pollfd readable{out[0], POLLIN, 0};
+    if (poll(&readable, 1, 0) != 0) {
+      char text[300] = {};
+      if (read(out[0], text, sizeof text - 1) < 0) return "?";
+      return std::string("printed: ") + text;
+    }
+    // EAL's threads take no signals: what is sent to the process waits for the one that blocked it.
+    kill(getpid(), SIGUSR2);
+    timespec wait{1, 0};
+    RETURN_UNLESS(sigtimedwait(&mask, nullptr, &wait) == SIGUSR2);
+    return "";
+  });
+}
+
+TEST(DpdkPort, AfterForkItIsRefusedWithOneLine) {
+  NEEDS_PLUGIN();
+  expect_in_child([]() -> std::string {
+    auto p = Port::open("dpdk:vdev=net_ring0");
+    if (!p.ok()) return p.error();
+    std::string said;
+    check::in_child(
+        [&]() -> std::string {
+          auto q = Port::open("dpdk:vdev=net_ring1");
+          *p = Port();  // must not disturb the parent's device
+          return q.ok() ? "opened" : q.error();
+        },
+        &said);
+    RETURN_UNLESS(said.find("forked") != std::string::npos);
+    RETURN_UNLESS(said.find('\n') == std::string::npos);
+    RETURN_UNLESS(check::send_one(*p, 0, check::pattern(64, 1)));
+    RETURN_UNLESS(check::receive_one(*p, 0) == check::pattern(64, 1));
+    return "";
+  });
+}
+
+TEST(DpdkPort, ErrorsAreOneClearLine) {
+  NEEDS_PLUGIN();
+  expect_in_child([]() -> std::string {
+    const auto error = [](const std::string& spec) {
+      auto p = Port::open(spec);
+      return p.ok() ? "(opened)" : p.error();
+    };
+    const std::pair<const char*, const char*> cases[] = {
+        {"dpdk:", "vdev=<driver>"},
+        {"dpdk:vdev=net_ring0,pci=0000:00:01.0", "vdev=<driver>"},
+        {"dpdk:vdev=net_nosuchdriver0", "cannot attach"},
+        {"dpdk:vdev=net_af_packet0,iface=doesnotexist", "cannot attach"},
+        {"dpdk:vdev=net_ring7,queues=40", "queues=40"},
+        {"dpdk:vdef=x", "unknown key 'vdef'"}};
+    for (const auto& [spec, want] : cases) {
+      const std::string e = error(spec);
+      if (e.find(want) == std::string::npos || e.find('\n') != std::string::npos) {
+        return std::string(spec) + ": " + e;
+      }
+    }
+    // Started without PCI, it cannot be had later.
+    RETURN_UNLESS(error("dpdk:pci=0000:00:01.0").find("first") != std::string::npos);
+    return "";
+  });
+}
+
+TEST(DpdkPort, ADeviceWithoutDescriptorsIsPolledEverLessOften) {
+  NEEDS_PLUGIN();
+  expect_in_child([]() -> std::string {
+    auto p = Port::open("dpdk:vdev=net_ring0");
+    if (!p.ok()) return p.error();
+    rusage before{}, after{};
+    getrusage(RUSAGE_THREAD, &before);
+    const std::uint64_t end = check::monotonic_ms() + 2000;
+    while (check::monotonic_ms() < end) {
+      check::idle_turn(*p);
+      check::sleep_on(*p, 0, 2000);
+    }
+    getrusage(RUSAGE_THREAD, &after);
+    RETURN_UNLESS(after.ru_nvcsw - before.ru_nvcsw < 24);  // 50 us doubled up to a second
+    return "";
+  });
+}
+
+// ---- the kernel's interfaces ----
+
+std::string make_veth() {
+  RETURN_UNLESS(system("ip link add va type veth peer name vb && ip link set va up && "
+                       "ip link set vb up") == 0);
+  return "";
+}
+
+std::string two_devices(const std::string& driver) {
+  if (std::string wrong = make_veth(); !wrong.empty()) return wrong;
+  auto a = Port::open("dpdk:vdev=" + driver + "0,iface=va");
+  if (!a.ok()) return a.error();
+  auto b = Port::open("dpdk:vdev=" + driver + "1,iface=vb");
+  if (!b.ok()) return b.error();
+  RETURN_UNLESS(b->info().mac[0] % 2 == 0);
+  // The kernel sends frames of its own on a new interface; ours carry an unused type.
+  const auto ours = [](std::uint32_t len, std::uint32_t seed) {
+    Bytes bytes = check::pattern(len, seed);
+    bytes[0] &= 0xfe;
+    store_be16(&bytes[12], 0x88b5);
+    return bytes;
+  };
+  const auto next = [](Port& p, int ms) {
+    const std::uint64_t end = check::monotonic_ms() + static_cast<std::uint64_t>(ms);
+    do {
+      const Bytes bytes = check::receive_one(p, 0, 0);
+      if (bytes.size() > 14 && load_be16(&bytes[12]) == 0x88b5) return bytes;
+      if (bytes.empty()) check::sleep_on(p, 0, 20);
+    } while (check::monotonic_ms() < end);
+    return Bytes();
+  };
+  for (std::uint32_t len : {60u, 100u, 1000u, 1514u}) {
+    for (std::uint32_t i = 0; i < 200; ++i) {
+      RETURN_UNLESS(check::send_one(*a, 0, ours(len, i)));
+      if (next(*b, 1000) != ours(len, i)) {
+        return "frame " + std::to_string(i) + " of " + std::to_string(len) + " a->b";
+      }
+      RETURN_UNLESS(check::send_one(*b, 0, ours(len, i + 1)));
+      if (next(*a, 1000) != ours(len, i + 1)) {
+        return "frame " + std::to_string(i) + " of " + std::to_string(len) + " b->a";
+      }
+    }
+  }
+  // Sleeping: a frame wakes at once, not at the end of a poll interval.
+  while (!next(*b, 0).empty()) {
+  }
+  int fds[4];
+  RETURN_UNLESS(b->wait_fds(0, fds, 4) == 2);
+  std::uint64_t slow = 0;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    if (!b->arm(0)) {
+      std::thread later([&] {
+        usleep(2000);
+        check::send_one(*a, 0, ours(64, i));
+      });
+      pollfd p[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
+      slow += poll(p, 2, 500) == 0;
+      later.join();
+    }
+    b->disarm(0);
+    if (next(*b, 1000) != ours(64, i)) return "no frame after sleep " + std::to_string(i);
+  }
+  RETURN_UNLESS(slow == 0);
+  return "";
+}
+
+TEST(DpdkPort, AfPacketOnVeth) {
+  NEEDS_PLUGIN();
+  RUN_IN_NETWORK_NAMESPACE([] { return two_devices("net_af_packet"); });
+}
+
+TEST(DpdkPort, AfXdpOnVeth) {
+  NEEDS_PLUGIN();
+  if (geteuid() != 0) GTEST_SKIP() << "AF_XDP takes root (BPF)";
+  const auto result =
+      check::in_network_namespace([] { return two_devices("net_af_xdp"); }, /*as_root=*/true);
+  if (result.skipped || result.text.find("cannot attach") != std::string::npos) {
+    GTEST_SKIP() << "AF_XDP does not work here: " << result.text;
+  }
+  EXPECT_EQ(result.text, "");
+}
+
+}  // namespace
+}  // namespace urnic::port
