@@ -122,7 +122,8 @@ AckResult take_ack(Tcb& t, const Segment& s, const Check& c, Instant now) {
   if (!synchronized(t.state)) [[unlikely]] {
     take_handshake(t, s, &r, now);
     r.una = t.snd.una;
-    if (!synchronized(t.state)) return r;
+    // The rest of a SYN has been taken already, and its window is not scaled.
+    if (!synchronized(t.state) || s.has(kSyn)) return r;
   }
   take_timestamp(t, s, now);
   t.timers.last_received = now;

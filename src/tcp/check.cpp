@@ -131,7 +131,12 @@ Check check_synchronized(const Tcb& t, const Segment& s, Instant now) {
     const auto window = static_cast<std::int64_t>(
         t.rcv.adv > t.rcv.holes.rcv_nxt() ? t.rcv.adv - t.rcv.holes.rcv_nxt() : 0);
     const bool bare_fin = s.payload.empty() && s.has(kFin) && !s.has(kSyn);
-    if (!in_window(distance, s.seq_len(), window, bare_fin)) return unacceptable(s, distance);
+    if (!in_window(distance, s.seq_len(), window, bare_fin)) {
+      // What was received before goes on as a duplicate: its ACK may be news, and a D-SACK can tell
+      // of it. Everything else is refused here.
+      const bool old = distance < 0 && s.seq_len() != 0 && !s.has(kSyn) && !s.has(kRst);
+      if (!old) return unacceptable(s, distance);
+    }
     if (s.has(kRst)) {  // RFC 5961 3.2
       return answer(distance == 0 ? Action::Reset : Action::ChallengeAck);
     }

@@ -246,7 +246,9 @@ class Host {
       at = std::max(at, h.block_end);
     }
     if (at < c.new_end) runs.emplace_back(at, c.new_end);
-    for (const auto& [b, e] : runs) take(b, e, c.fin && e == c.end, s, c, now);
+    bool now_needed = false;
+    for (const auto& [b, e] : runs) now_needed |= store(b, e, c.fin && e == c.end, s, c, now);
+    if (now_needed) emit(plan_ack(tcb), now);
   }
 
   void take(StreamOffset b, StreamOffset e, bool fin, const Segment& s, const Check& c,
@@ -262,9 +264,8 @@ class Host {
     }
     if (r.fin) end_of_stream = true;
     if (auto_read) read = delivered;
-    // The first ACK may leave with the window as it is; the room is known a moment later.
     const bool update = set_receive_room(tcb, room(), now);
-    if (r.ack == AckNeed::Now || update) emit(plan_ack(tcb), now);
+    return r.ack == AckNeed::Now || update;
   }
 
   std::map<std::uint64_t, std::uint8_t> stored_;

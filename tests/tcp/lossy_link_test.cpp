@@ -178,19 +178,20 @@ TEST(LossyLink, RenegingAndRefusingReceivers_E27) {
     link.loss = 0.03;
     link.reorder = 0.2;
     auto dice = std::make_shared<Rng>(seed);
-    transfer(seed, link,
-             [&](Simulation& sim) {
-               for (Host& h : sim.host) {
-                 h.config.sack = rng.chance(0.8);
-                 h.config.data_retries = 60;
-                 h.config.syn_retries = 30;
-                 h.config.rto_max = Duration::s(5);
-                 h.immediate_dup_ack = rng.chance(0.5);
-                 h.ulp_drops = [dice](const Segment&) { return dice->chance(0.03); };
-                 h.forgets = [dice](const Segment&) { return dice->chance(0.03); };
-               }
-             },
-             60000);
+    transfer(
+        seed, link,
+        [&](Simulation& sim) {
+          for (Host& h : sim.host) {
+            h.config.sack = rng.chance(0.8);
+            h.config.data_retries = 60;
+            h.config.syn_retries = 30;
+            h.config.rto_max = Duration::s(5);
+            h.immediate_dup_ack = rng.chance(0.5);
+            h.ulp_drops = [dice](const Segment&) { return dice->chance(0.03); };
+            h.forgets = [dice](const Segment&) { return dice->chance(0.03); };
+          }
+        },
+        60000);
     if (HasFatalFailure()) return;
   }
 }
