@@ -253,6 +253,12 @@ class Host {
 
   void take(StreamOffset b, StreamOffset e, bool fin, const Segment& s, const Check& c,
             Instant now) {
+    if (store(b, e, fin, s, c, now)) emit(plan_ack(tcb), now);
+  }
+
+  // True when an ACK is needed at once.
+  bool store(StreamOffset b, StreamOffset e, bool fin, const Segment& s, const Check& c,
+             Instant now) {
     for (StreamOffset o = b; o < e; o += 1) stored_[o.value()] = s.payload[o - c.begin];
     const Receipt r = commit(tcb, b, e, fin, s.has(kPsh), now);
     EXPECT_EQ(r.rcv_nxt, tcb.rcv.holes.rcv_nxt());
