@@ -1,0 +1,317 @@
+// Completion (E-23), deregistration (E-25), the end of a sender, and memory in use.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "ddp_rdma/allocations.h"
+#include "ddp_rdma/sender_fixture.h"
+
+namespace urnic::ddp::test {
+namespace {
+
+class Ending : public SenderFixture {
+ protected:
+  std::uint32_t uses(std::uint32_t stag) { return end.memory.at_index(stag)->uses; }
+};
+
+TEST_F(Ending, KeptRequestsCompleteWhenHandedToTcp_E23) {
+  ASSERT_EQ(post(WrOp::Write, 100, 1), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 10, 2, kSignaled | kInline), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 0, 3), Sender::Post::Ok);
+  report();
+  EXPECT_TRUE(end.completions.empty());
+  go();
+  report();
+  EXPECT_EQ(ids(), (Ids{1, 2, 3}));
+}
+
+TEST_F(Ending, OthersCompleteWhenAcknowledgedAndAllInPostingOrder_E23) {
+  ASSERT_EQ(post(WrOp::Write, 3000, 1), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10, 2), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 257, 3), Sender::Post::Ok);
+  while (go() != 0) {
+  }
+  ack(wire.log.size() - 290);
+  EXPECT_EQ(ids(), (Ids{1, 2}));
+  ack(wire.log.size() - 1);
+  EXPECT_EQ(ids(), (Ids{1, 2})) << "not before its last octet";
+  ack();
+  EXPECT_EQ(ids(), (Ids{1, 2, 3}));
+  EXPECT_EQ(end.completions[0].byte_len, 3000u);
+}
+
+TEST_F(Ending, UnsignaledRequestsCompleteSilentlyAndFreeTheirSlots) {
+  for (int round = 0; round < 10; ++round) {
+    for (std::uint64_t i = 0; i < 64; ++i) {
+      ASSERT_EQ(post(WrOp::Write, 64, i, i == 63 ? kSignaled : 0), Sender::Post::Ok);
+    }
+    EXPECT_EQ(post(WrOp::Write, 64), Sender::Post::Full);
+    while (go() != 0) {
+    }
+    report();
+  }
+  EXPECT_EQ(end.completions.size(), 10u);
+}
+
+TEST_F(Ending, UsesAreCountedWhileUnacknowledged_E25) {
+  ASSERT_EQ(post(WrOp::Write, 3000), Sender::Post::Ok);
+  EXPECT_EQ(uses(key), 0u) << "queued requests fail when reached; they need no count";
+  go();
+  EXPECT_EQ(uses(key), 1u);
+  ASSERT_EQ(post(WrOp::Read, 10), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10), Sender::Post::Ok);
+  while (go() != 0) {
+  }
+  EXPECT_EQ(uses(key), 2u) << "kept ones do not count";
+  ack();
+  EXPECT_EQ(uses(key), 1u);
+  answer_read();
+  EXPECT_EQ(uses(key), 0u);
+}
+
+class Detaching : public Ending {
+ protected:
+  Detaching() {
+    own.assign(8192, 0x42);
+    stag = end.add(own, kLocalWrite | kRemoteRead);
+  }
+  Sender::Post post_own(WrOp op, std::uint32_t len, std::uint64_t id) {
+    const Sge sge{End::address(own.data()), len, stag};
+    SendWr wr;
+    wr.wr_id = id;
+    wr.op = op;
+    wr.flags = kSignaled;
+    wr.sges = {&sge, 1};
+    return s.post(wr);
+  }
+  // Deregisters as the verbs do; the memory is gone afterwards.
+  void deregister() {
+    s.detach_region(stag);
+    EXPECT_EQ(uses(stag), 0u);
+    ASSERT_TRUE(end.memory.deregister(stag));
+    std::vector<std::uint8_t>().swap(own);
+  }
+  std::vector<std::uint8_t> own;
+  std::uint32_t stag = 0;
+};
+
+TEST_F(Detaching, UnacknowledgedFpdusAreCopiedFirst_E25) {
+  ASSERT_EQ(post_own(WrOp::Write, 4000, 1), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 4000, 2), Sender::Post::Ok);
+  while (go() != 0) {
+  }
+  ack(1460);
+  deregister();
+  for (std::uint64_t at = 1460; at < wire.log.size();) at += again(at, 1460);  // compares
+  ack();
+  EXPECT_EQ(ids(), (Ids{1, 2}));
+  EXPECT_EQ(s.kept_chunks(), 0u);
+}
+
+TEST_F(Detaching, MessageNotWhollyCutFails) {
+  ASSERT_EQ(post_own(WrOp::Write, 4000, 1), Sender::Post::Ok);
+  go();
+  deregister();
+  EXPECT_EQ(again(0, 1460), 1460u);
+  EXPECT_EQ(go(), 0u);
+  EXPECT_TRUE(s.failed());
+  s.flush(Status::Flushed, end.sink());
+  ASSERT_EQ(end.completions.size(), 1u);
+  EXPECT_EQ(end.completions[0].status, Status::LocalProtection);
+}
+
+TEST_F(Detaching, QueuedRequestFailsWhenReached) {
+  ASSERT_EQ(post(WrOp::Write, 100, 1), Sender::Post::Ok);
+  ASSERT_EQ(post_own(WrOp::Write, 100, 2), Sender::Post::Ok);
+  deregister();
+  EXPECT_EQ(go(), 120u);
+  EXPECT_TRUE(s.failed());
+  s.flush(Status::Flushed, end.sink());
+  ASSERT_EQ(end.completions.size(), 2u);
+  EXPECT_EQ(end.completions[0].status, Status::Success);
+  EXPECT_EQ(end.completions[1].status, Status::LocalProtection);
+}
+
+TEST_F(Detaching, ResponseIntoGoneMemoryIsRefused) {
+  ASSERT_EQ(post_own(WrOp::Read, 100, 1), Sender::Post::Ok);
+  go();
+  auto c = s.outstanding_reads();
+  std::uint32_t sink = 0, size = 0;
+  ASSERT_TRUE(s.next_read(&c, &sink, &size));
+  deregister();
+  const Octets u = response_segment(sink, 0, Octets(100));
+  const Admission a = Admitter(end.stream, true).next(u);
+  EXPECT_EQ(a.what, Admit::Violate);
+  EXPECT_EQ(a.violation, Violation::TaggedInvalidStag);
+  flush(end.stream, Status::Flushed, end.sink());
+  EXPECT_EQ(end.memory.in_use(), 1u) << "its sink is released";
+}
+
+TEST_F(Detaching, ResponseFromGoneMemoryIsStillRetransmitted) {
+  const Octets u = read_request(1, 1000, stag, End::address(own.data()));
+  const Admission a = Admitter(end.stream, true).next(u);
+  ASSERT_EQ(deliver(end.stream, place(end.stream, a), end.sink()), Violation::None);
+  const std::uint32_t n = go();
+  deregister();
+  EXPECT_EQ(again(0, n), n);
+}
+
+TEST_F(Ending, FlushAfterStopCopiesWhatMayBeSentAgain) {
+  ASSERT_EQ(post(WrOp::Write, 4000, 1), Sender::Post::Ok);
+  request_read(2000);
+  go();
+  go();
+  s.stop();
+  s.queue_ulpdu(terminate_segment(Violation::MpaCrc));
+  s.flush(Status::Flushed, end.sink());
+  EXPECT_EQ(ids(), Ids{1});
+  EXPECT_EQ(uses(key), 0u);
+  std::fill(source.begin(), source.end(), 0);  // the consumer has its memory back
+  while (go() != 0) {
+  }
+  EXPECT_EQ(fpdus().back().header.op, Opcode::Terminate);
+  // What is posted now is flushed again and disturbs nothing.
+  ASSERT_EQ(post(WrOp::Write, 4000, 2), Sender::Post::Ok);
+  s.flush(Status::Flushed, end.sink());
+  for (std::uint64_t at = 0; at < wire.log.size();) at += again(at, 1460);
+  ack();
+  EXPECT_EQ(ids(), (Ids{1, 2}));
+  EXPECT_EQ(s.ledger_size(), 0u);
+  EXPECT_EQ(s.kept_chunks(), 0u);
+}
+
+TEST_F(Ending, FlushOfALostConnectionForgetsEverything) {
+  ASSERT_EQ(post(WrOp::Write, 4000, 1), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10, 2), Sender::Post::Ok);
+  request_read(2000);
+  go();
+  s.queue_raw(Octets(10));
+  s.flush(Status::FatalTransport, end.sink());
+  ASSERT_EQ(end.completions.size(), 2u);
+  EXPECT_EQ(end.completions[0].status, Status::FatalTransport);
+  EXPECT_EQ(end.completions[1].status, Status::Flushed);
+  EXPECT_EQ(end.memory.pool().in_use(), 0u);
+  EXPECT_EQ(uses(key), 0u);
+  EXPECT_EQ(s.cut(StreamOffset(0), 1460, kEmss, false).len, 0u);
+}
+
+TEST_F(Ending, CompletedRequestsAreReportedBeforeTheFlushedOnes) {
+  ASSERT_EQ(post(WrOp::Write, 10, 1), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 3000, 2), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10, 3), Sender::Post::Ok);
+  while (go() != 0) {
+  }
+  s.flush(Status::Flushed, end.sink());
+  ASSERT_EQ(ids(), (Ids{1, 2, 3}));
+  EXPECT_EQ(end.completions[0].status, Status::Success);
+  EXPECT_EQ(end.completions[1].status, Status::Flushed);
+  EXPECT_EQ(end.completions[2].status, Status::Flushed) << "nothing completes behind an error";
+}
+
+TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
+  MemoryTable memory;
+  std::vector<std::uint8_t> bytes(5000);
+  const std::uint32_t stag =
+      memory.register_memory(kPd, bytes.data(), bytes.size(), kLocalWrite | kZeroBased);
+  {
+    Stream stream(config(), &memory);
+    stream.set_limits(2, 2);
+    stream.sender.queue_raw(Octets(10));
+    stream.sender.start(true);
+    for (const WrOp op : {WrOp::Read, WrOp::Write, WrOp::Send}) {
+      const Sge sge{0, 3000, stag};
+      SendWr wr;
+      wr.op = op;
+      wr.sges = {&sge, 1};
+      ASSERT_EQ(stream.sender.post(wr), Sender::Post::Ok);
+    }
+    Octets out(1460);
+    std::uint64_t at = 0;
+    for (int i = 0; i < 4; ++i) {
+      const auto cut = stream.sender.cut(StreamOffset(at), 1460, 1460, false);
+      bool ok;
+      stream.sender.fill(StreamOffset(at), cut.len, out.data(), &ok);
+      at += cut.len;
+    }
+    stream.sender.queue_ulpdu(Octets(20));
+    EXPECT_GT(memory.at_index(stag)->uses, 0u);
+  }
+  EXPECT_EQ(memory.in_use(), 1u);
+  EXPECT_EQ(memory.at_index(stag)->uses, 0u);
+  EXPECT_EQ(memory.pool().in_use(), 0u);
+}
+
+// D3: nothing is allocated once a busy stream has what it needs.
+TEST_F(Ending, SteadyStateAllocatesNothing_D3) {
+  Octets out(9000);
+  std::uint64_t at = 0, una = 0, completions = 0;
+  const auto sink = [&](const Completion&) { ++completions; };
+  const Octets request = read_request(1, 3000, key, this->at(0));
+  std::array<Octets, 3> inbound;
+  const auto round = [&](int i) {
+    for (int k = 0; k < 12; ++k) {
+      post(WrOp::Write, 8u << (k % 6), 0, k % 4 == 0 ? kSignaled : 0);
+      post(WrOp::Send, 5000, 0, 0);
+    }
+    post(WrOp::Read, 100, 1);
+    // An inbound Read Request and later the response to ours, without helpers that allocate.
+    SegmentHeader h;
+    h.op = Opcode::ReadRequest;
+    h.last = true;
+    h.qn = kQnReadRequest;
+    h.msn = end.stream.next_read_msn();
+    h.read = {1, 0, 3000, key, this->at(0)};
+    std::uint8_t u[200] = {};
+    std::uint32_t n = emit_header(h, u);
+    Admission a = Admitter(end.stream, true).next({u, n});
+    EXPECT_EQ(a.what, Admit::Place);
+    EXPECT_EQ(deliver(end.stream, place(end.stream, a), sink), Violation::None);
+    const std::uint32_t emss = i % 2 == 0 ? 1460 : 8960;
+    for (;;) {
+      const std::uint64_t to = s.available().value();
+      if (to == at) break;
+      const auto cut =
+          s.cut(StreamOffset(at),
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(emss, to - at)), emss, false);
+      if (cut.len == 0) break;
+      bool ok = false;
+      s.fill(StreamOffset(at), cut.len, out.data(), &ok);
+      EXPECT_TRUE(ok);
+      at += cut.len;
+    }
+    auto cursor = s.outstanding_reads();
+    std::uint32_t stag = 0, size = 0;
+    if (s.next_read(&cursor, &stag, &size)) {
+      h = {};
+      h.op = Opcode::ReadResponse;
+      h.last = true;
+      h.stag = stag;
+      n = emit_header(h, u);
+      a = Admitter(end.stream, true).next({u, n + 100});
+      EXPECT_EQ(a.what, Admit::Place);
+      EXPECT_EQ(deliver(end.stream, place(end.stream, a), sink), Violation::None);
+    }
+    una = i % 8 == 7 ? at : una + (at - una) / 2;
+    s.acked(StreamOffset(una), sink);
+  };
+  for (int i = 0; i < 64; ++i) round(i);
+  const std::uint64_t before = allocations();
+  for (int i = 0; i < 256; ++i) round(i);
+  EXPECT_EQ(allocations(), before);
+  EXPECT_GT(completions, 1000u);
+}
+
+// P7: an idle connection, the consumer's queues apart.
+TEST_F(Ending, IdleStreamIsSmall_P7) {
+  EXPECT_LE(sizeof(Stream), 700u);
+  const std::uint64_t before = allocations();
+  std::vector<std::unique_ptr<Stream>> streams(100);
+  const std::uint64_t with_vector = allocations();
+  MemoryTable memory;
+  for (auto& p : streams) p = std::make_unique<Stream>(config(), &memory);
+  EXPECT_EQ(allocations() - with_vector, 100u) << "nothing but the streams themselves";
+  EXPECT_GT(with_vector, before);
+}
+
+}  // namespace
+}  // namespace urnic::ddp::test

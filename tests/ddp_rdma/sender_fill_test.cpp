@@ -1,0 +1,170 @@
+// Bytes of the sender: what is rebuilt from memory, what is a copy (E-20..E-22).
+#include <gtest/gtest.h>
+
+#include "ddp_rdma/sender_fixture.h"
+
+namespace urnic::ddp::test {
+namespace {
+
+class Filling : public SenderFixture {
+ protected:
+  // Octets of [begin, begin+len) sent again, not compared with the first time.
+  Octets resend(std::uint64_t begin, std::uint32_t len) {
+    Octets out(len);
+    bool ok = false;
+    const std::uint32_t sum = s.fill(StreamOffset(begin), len, out.data(), &ok);
+    EXPECT_TRUE(ok);
+    EXPECT_EQ(inet_fold(sum), inet_fold(inet_sum(out)));
+    return out;
+  }
+  Octets sent(std::uint64_t begin, std::uint64_t len) {
+    return {wire.log.begin() + static_cast<std::ptrdiff_t>(begin),
+            wire.log.begin() + static_cast<std::ptrdiff_t>(begin + len)};
+  }
+};
+
+TEST_F(Filling, LargeWritesAreRebuiltFromMemoryWithoutACopy_E21) {
+  ASSERT_EQ(post(WrOp::Write, 1440), Sender::Post::Ok);
+  ASSERT_EQ(go(), 1460u);
+  EXPECT_EQ(s.kept_chunks(), 0u);
+  EXPECT_EQ(resend(0, 1460), sent(0, 1460));
+  source[100] ^= 0xff;  // a consumer that breaks the rules sees his change, with a good CRC
+  const Octets changed = resend(0, 1460);
+  EXPECT_NE(changed, sent(0, 1460));
+  EXPECT_EQ(mpa::crc_of(changed), crc32c(ByteView(changed).first(1456)));
+  EXPECT_EQ(s.kept_chunks(), 0u);
+}
+
+TEST_F(Filling, SmallAndInlinePayloadIsACopy_E22) {
+  ASSERT_EQ(post(WrOp::Write, 256), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 200, 0, kInline), Sender::Post::Ok);
+  std::fill(source.begin(), source.begin() + 100, 1);  // Writes are read when sent, inline is not
+  const std::uint32_t n = go();
+  std::fill(source.begin(), source.end(), 0);
+  EXPECT_EQ(resend(0, n), sent(0, n));
+  EXPECT_EQ(fpdus()[0].payload[0], 1);
+  EXPECT_NE(fpdus()[1].payload[0], 1);
+}
+
+TEST_F(Filling, ReadResponsesAreCopies_E22) {
+  request_read(3000, 500);
+  const std::uint32_t a = go(), b = go();
+  EXPECT_EQ(Octets(fpdus()[0].payload.begin(), fpdus()[0].payload.end()),
+            Octets(source.begin() + 500, source.begin() + 500 + 1440));
+  std::fill(source.begin(), source.end(), 0);
+  EXPECT_EQ(resend(0, a), sent(0, a));
+  EXPECT_EQ(resend(a, b), sent(a, b));
+}
+
+TEST_F(Filling, PartlyAcknowledgedOrRecutFpduBecomesACopyFirst_E22) {
+  ASSERT_EQ(post(WrOp::Write, 1440), Sender::Post::Ok);
+  ASSERT_EQ(go(), 1460u);
+  ack(700);
+  const auto cut = s.cut(StreamOffset(700), 400, kEmss, false);
+  EXPECT_EQ(cut.len, 400u);
+  EXPECT_EQ(resend(700, 400), sent(700, 400));
+  EXPECT_EQ(s.kept_chunks(), 1u);
+  std::fill(source.begin(), source.end(), 0);  // from now on memory does not matter
+  EXPECT_EQ(resend(1100, 360), sent(1100, 360));
+  EXPECT_EQ(resend(701, 33), sent(701, 33));
+  ack();
+  EXPECT_EQ(s.kept_chunks(), 0u);
+}
+
+TEST_F(Filling, CutFpduIsOneMomentOfItsSource) {
+  ASSERT_EQ(post(WrOp::Write, 1440), Sender::Post::Ok);
+  EXPECT_EQ(go(100, true), 100u);
+  std::fill(source.begin(), source.end(), 0);  // between the two parts
+  EXPECT_EQ(go(), 1360u);
+  EXPECT_EQ(fpdus().size(), 1u) << "the CRC is that of all its octets";
+}
+
+TEST_F(Filling, RetransmissionKeepsTheOriginalBoundaries_E24) {
+  for (const std::uint32_t len : {1000u, 300u, 40u, 1440u, 5u}) {
+    ASSERT_EQ(post(WrOp::Write, len), Sender::Post::Ok);
+  }
+  while (go() != 0) {
+  }
+  std::uint64_t at = 0;
+  for (const std::uint64_t edge : wire.edges) {
+    const auto len = static_cast<std::uint32_t>(edge - at);
+    EXPECT_EQ(s.cut(StreamOffset(at), len, kEmss, false).len, len);
+    // With more room whole FPDUs, never a part of one.
+    const auto more = s.cut(StreamOffset(at), len + 10, kEmss, false).len;
+    EXPECT_EQ(more, len);
+    at = edge;
+  }
+  EXPECT_EQ(s.cut(StreamOffset(0), 700, 700, false).len, 700u) << "the MSS has shrunk";
+}
+
+TEST_F(Filling, WithoutCrcTheFieldIsZero) {
+  End plain(config());
+  plain.stream.sender.start(false);
+  Wire w;
+  std::vector<std::uint8_t> bytes(3000, 7);
+  const std::uint32_t stag = plain.add(bytes, 0);
+  const Sge sge{End::address(bytes.data()), 3000, stag};
+  SendWr wr;
+  wr.sges = {&sge, 1};
+  ASSERT_EQ(plain.stream.sender.post(wr), Sender::Post::Ok);
+  while (send_new(plain, w, 1460, 1460) != 0) {
+  }
+  EXPECT_EQ(load_be32(w.log.data() + 1456), 0u);
+}
+
+TEST_F(Filling, PiecesOfAnyLengthAndAlignment) {
+  Rng rng(8);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Sge> sges;
+    Octets want;
+    for (int k = 0; k < 4; ++k) {
+      const auto len = static_cast<std::uint32_t>(rng.below(rng.chance(0.5) ? 5 : 1500));
+      const std::uint64_t offset = rng.below(10000);
+      sges.push_back({at(offset), len, key});
+      want.insert(want.end(), source.begin() + static_cast<std::ptrdiff_t>(offset),
+                  source.begin() + static_cast<std::ptrdiff_t>(offset + len));
+    }
+    SendWr wr;
+    wr.sges = sges;
+    ASSERT_EQ(s.post(wr), Sender::Post::Ok);
+    const std::size_t from = wire.log.size();
+    while (go() != 0) {
+    }
+    Octets got;
+    for (const auto& f : fpdus(from)) got.insert(got.end(), f.payload.begin(), f.payload.end());
+    ASSERT_EQ(got, want);
+    if (rng.chance(0.5))
+      again(from, static_cast<std::uint32_t>(rng.between(1, wire.log.size() - from)));
+    ack();
+  }
+}
+
+TEST_F(Filling, RegionThatVanishedIsNoticed) {
+  std::vector<std::uint8_t> bytes(2000);
+  const std::uint32_t stag = end.add(bytes, 0);
+  const Sge sge{End::address(bytes.data()), 1000, stag};
+  SendWr wr;
+  wr.sges = {&sge, 1};
+  ASSERT_EQ(s.post(wr), Sender::Post::Ok);
+  const std::uint32_t n = go();
+  ASSERT_TRUE(end.memory.deregister(stag));  // without detach_region
+  Octets out(n);
+  bool ok = true;
+  s.fill(StreamOffset(0), n, out.data(), &ok);
+  EXPECT_FALSE(ok);
+}
+
+TEST_F(Filling, InvalidatedRegionCanStillBeRetransmitted) {
+  std::vector<std::uint8_t> bytes(2000, 9);
+  const std::uint32_t stag = end.add(bytes, kRemoteRead);
+  const Sge sge{End::address(bytes.data()), 1000, stag};
+  SendWr wr;
+  wr.sges = {&sge, 1};
+  ASSERT_EQ(s.post(wr), Sender::Post::Ok);
+  const std::uint32_t n = go();
+  ASSERT_EQ(end.memory.invalidate(stag, kPd, 2), MemoryTable::Invalidate::Ok);
+  EXPECT_EQ(resend(0, n), sent(0, n));
+}
+
+}  // namespace
+}  // namespace urnic::ddp::test
