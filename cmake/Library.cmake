@@ -1,1 +1,58 @@
-# liburnic.so: every room, with only the public interface exported.
+# liburnic.so: every room, with only the public interface exported; its installation with headers,
+# CMake package (find_package(urnic), target urnic::urnic) and pkg-config file (urnic).
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port fault verbs engine)
+
+file(WRITE ${CMAKE_BINARY_DIR}/liburnic_version.cpp
+     "namespace urnic { __attribute__((visibility(\"default\"))) extern const char kVersion[] = "
+     "\"${PROJECT_VERSION}\"; }\n")
+add_library(urnic_shared SHARED ${CMAKE_BINARY_DIR}/liburnic_version.cpp)
+set_target_properties(urnic_shared PROPERTIES
+  OUTPUT_NAME urnic EXPORT_NAME urnic
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/urnic.map)
+target_include_directories(urnic_shared PUBLIC
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(urnic_shared INTERFACE cxx_std_20)
+foreach(room ${URNIC_ROOMS})
+  get_target_property(type urnic_${room} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    target_link_libraries(urnic_shared PRIVATE
+      $<BUILD_INTERFACE:-Wl,--whole-archive> $<BUILD_INTERFACE:$<TARGET_FILE:urnic_${room}>>
+      $<BUILD_INTERFACE:-Wl,--no-whole-archive>)
+    add_dependencies(urnic_shared urnic_${room})
+    set_property(TARGET urnic_shared APPEND PROPERTY LINK_DEPENDS $<TARGET_FILE:urnic_${room}>)
+  endif()
+endforeach()
+# What the rooms need from outside.
+target_link_libraries(urnic_shared PRIVATE
+  $<BUILD_INTERFACE:PkgConfig::ISAL> $<BUILD_INTERFACE:spdlog::spdlog>
+  $<BUILD_INTERFACE:Threads::Threads> ${CMAKE_DL_LIBS})
+target_link_options(urnic_shared PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/urnic.map)
+if(NOT URNIC_SANITIZE)
+  target_link_options(urnic_shared PRIVATE -Wl,--no-undefined)
+endif()
+
+install(TARGETS urnic_shared EXPORT urnicTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/urnic DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+install(EXPORT urnicTargets NAMESPACE urnic:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic)
+configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/urnicConfig.cmake.in
+  ${CMAKE_BINARY_DIR}/urnicConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/urnicConfigVersion.cmake
+  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/urnicConfig.cmake ${CMAKE_BINARY_DIR}/urnicConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic)
+
+foreach(dir LIBDIR INCLUDEDIR)
+  if(IS_ABSOLUTE ${CMAKE_INSTALL_${dir}})
+    set(URNIC_PC_${dir} ${CMAKE_INSTALL_${dir}})
+  else()
+    set(URNIC_PC_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
+  endif()
+endforeach()
+configure_file(${CMAKE_SOURCE_DIR}/cmake/urnic.pc.in ${CMAKE_BINARY_DIR}/urnic.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/urnic.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

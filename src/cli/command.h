@@ -1,0 +1,48 @@
+// The subcommands of `urnic` and what they have in common on the command line.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "urnic/config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace urnic::cli {
+
+// Every setting of the configuration as an option of a command: --max-recovery-attempts 3.
+class SettingsOptions {
+ public:
+  void add_to(CLI::App* app);
+  // File, environment, then the options given; checked as a whole.
+  Result<Config> load() const;
+
+ private:
+  std::string file_;
+  std::map<std::string, std::string> given_;
+};
+
+// Each adds its subcommand to `app`; the returned function runs it and gives the exit code.
+class Command {
+ public:
+  virtual ~Command() = default;
+  virtual int run() = 0;
+  CLI::App* app = nullptr;
+};
+
+std::unique_ptr<Command> make_target_command(CLI::App* app);
+std::unique_ptr<Command> make_put_command(CLI::App* app);
+std::unique_ptr<Command> make_get_command(CLI::App* app);
+std::unique_ptr<Command> make_ls_command(CLI::App* app);
+std::unique_ptr<Command> make_perf_command(CLI::App* app);
+std::unique_ptr<Command> make_stat_command(CLI::App* app);
+std::unique_ptr<Command> make_config_command(CLI::App* app);
+std::unique_ptr<Command> make_wire_command(CLI::App* app);
+
+// The whole program.
+int run_cli(int argc, const char* const* argv);
+
+}  // namespace urnic::cli

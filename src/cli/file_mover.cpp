@@ -1,0 +1,185 @@
+#include "cli/file_mover.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace urnic::cli {
+namespace {
+
+constexpr std::uint32_t kHashPiece = 64 << 10;
+
+}  // namespace
+
+void HashLine::push(std::uint32_t slot, const std::uint8_t* data, std::uint32_t length) {
+  line_.push_back({slot, data, length});
+}
+
+std::optional<std::uint32_t> HashLine::step(bool* worked) {
+  if (line_.empty()) return std::nullopt;
+  *worked = true;
+  Item& item = line_.front();
+  const std::uint32_t n = std::min(item.left, kHashPiece);
+  hash_.add({item.data, n});
+  item.data += n;
+  item.left -= n;
+  if (item.left != 0) return std::nullopt;
+  const std::uint32_t slot = item.slot;
+  line_.pop_front();
+  return slot;
+}
+
+// ---- source
+
+FileSource::FileSource(FileQueue* queue, std::uint64_t tag_base, Window window, FileDescriptor fd,
+                       std::uint64_t size, std::string what)
+    : queue_(queue),
+      tag_base_(tag_base),
+      window_(window),
+      fd_(std::move(fd)),
+      size_(size),
+      what_(std::move(what)),
+      states_(window.slots) {}
+
+FileSource::FileSource(Window window, std::vector<std::uint8_t> content)
+    : window_(window), memory_(std::move(content)), size_(memory_.size()), states_(window.slots) {}
+
+bool FileSource::step() {
+  bool worked = false;
+  while (!error_ && read_to_ < size_ && states_[next_read_].state == Slot::Free) {
+    const std::uint32_t slot = next_read_;
+    const auto n =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(window_.chunk, size_ - read_to_));
+    states_[slot].chunk = {slot, n, read_to_};
+    states_[slot].state = Slot::Reading;
+    read_to_ += n;
+    next_read_ = (slot + 1) % window_.slots;
+    ++in_flight_;
+    worked = true;
+    if (queue_ != nullptr) {
+      queue_->read(fd_.get(), window_.slot(slot), n, states_[slot].chunk.offset, tag_base_ + slot);
+    } else {
+      std::memcpy(window_.slot(slot), memory_.data() + states_[slot].chunk.offset, n);
+      file_done(slot, n);
+    }
+  }
+  if (const auto hashed = hash_.step(&worked)) states_[*hashed].hashing = false;
+  return worked;
+}
+
+void FileSource::file_done(std::uint32_t slot, std::int64_t result) {
+  --in_flight_;
+  State& s = states_[slot];
+  if (error_) return;
+  if (result < 0) {
+    error_ = file_error(static_cast<int>(-result), what_);
+  } else if (static_cast<std::uint64_t>(result) < s.chunk.length) {
+    error_ = FileError{Status::Truncated, what_ + ": became shorter while it was read"};
+  } else {
+    s.state = Slot::Ready;
+  }
+}
+
+std::optional<ChunkRef> FileSource::next_ready() {
+  State& s = states_[next_send_];
+  if (error_ || s.state != Slot::Ready || s.hashing) return std::nullopt;
+  s.state = Slot::Lent;
+  s.hashing = true;
+  hash_.push(next_send_, window_.slot(next_send_), s.chunk.length);
+  next_send_ = (next_send_ + 1) % window_.slots;
+  sent_ += s.chunk.length;
+  return s.chunk;
+}
+
+bool FileSource::slot_free(std::uint32_t slot) {
+  if (slot >= states_.size() || states_[slot].state != Slot::Lent) return false;
+  State& s = states_[slot];
+  taken_ += s.chunk.length;
+  // The hash reads the slot as well. It is at most a window behind, so it is simply caught up.
+  bool worked = false;
+  while (s.hashing) {
+    if (const auto hashed = hash_.step(&worked)) states_[*hashed].hashing = false;
+  }
+  s.state = Slot::Free;
+  return true;
+}
+
+bool FileSource::finished() const {
+  return !error_ && taken_ == size_ && sent_ == size_ && hash_.idle();
+}
+
+// ---- sink
+
+FileSink::FileSink(FileQueue* queue, std::uint64_t tag_base, Window window, int fd,
+                   std::uint64_t size, std::string what)
+    : queue_(queue),
+      tag_base_(tag_base),
+      window_(window),
+      fd_(fd),
+      size_(size),
+      what_(std::move(what)),
+      states_(window.slots) {}
+
+FileSink::FileSink(Window window, std::uint64_t size)
+    : window_(window), memory_(size), size_(size), states_(window.slots) {}
+
+bool FileSink::announce(const ChunkRef& c) {
+  if (c.slot != next_slot_ || c.offset != announced_ || states_[c.slot].used) return false;
+  if (c.length != std::min<std::uint64_t>(window_.chunk, size_ - announced_) || c.length == 0) {
+    return false;
+  }
+  states_[c.slot] = {true, false, false, c};
+  announced_ += c.length;
+  next_slot_ = (c.slot + 1) % window_.slots;
+  return true;
+}
+
+void FileSink::arrived(std::uint32_t slot) {
+  State& s = states_[slot];
+  if (error_) return;
+  s.writing = s.hashing = true;
+  hash_.push(slot, window_.slot(slot), s.chunk.length);
+  ++in_flight_;
+  if (queue_ != nullptr) {
+    queue_->write(fd_, window_.slot(slot), s.chunk.length, s.chunk.offset, tag_base_ + slot);
+  } else {
+    std::memcpy(memory_.data() + s.chunk.offset, window_.slot(slot), s.chunk.length);
+    file_done(slot, s.chunk.length);
+  }
+}
+
+bool FileSink::step() {
+  bool worked = false;
+  if (const auto hashed = hash_.step(&worked)) {
+    states_[*hashed].hashing = false;
+    release_if_done(*hashed);
+  }
+  return worked;
+}
+
+void FileSink::file_done(std::uint32_t slot, std::int64_t result) {
+  --in_flight_;
+  if (error_) return;
+  if (result < 0) {
+    error_ = file_error(static_cast<int>(-result), what_);
+    return;
+  }
+  states_[slot].writing = false;
+  release_if_done(slot);
+}
+
+void FileSink::release_if_done(std::uint32_t slot) {
+  State& s = states_[slot];
+  if (!s.used || s.writing || s.hashing) return;
+  s.used = false;
+  freed_octets_ += s.chunk.length;
+  freed_.push_back(slot);
+}
+
+std::optional<std::uint32_t> FileSink::next_freed() {
+  if (freed_.empty()) return std::nullopt;
+  const std::uint32_t slot = freed_.front();
+  freed_.pop_front();
+  return slot;
+}
+
+}  // namespace urnic::cli

@@ -1,0 +1,234 @@
+#include "cli/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace urnic::cli {
+namespace {
+
+constexpr unsigned kMaxDepth = 16;  // of a listing
+
+// The folder a name lies in, and its last component.
+Outcome<FileDescriptor, FileError> walk(int folder, const std::string& name, std::string* leaf) {
+  FileDescriptor at(openat(folder, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC));
+  if (!at) return fail(file_error(errno, name));
+  std::size_t from = 0;
+  for (;;) {
+    const std::size_t slash = name.find('/', from);
+    if (slash == std::string::npos) break;
+    const std::string part = name.substr(from, slash - from);
+    // O_NOFOLLOW: a link might lead out of the folder.
+    FileDescriptor next(
+        openat(at.get(), part.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
+    if (!next) return fail(file_error(errno == ENOTDIR ? ENOENT : errno, name.substr(0, slash)));
+    at = std::move(next);
+    from = slash + 1;
+  }
+  *leaf = name.substr(from);
+  return at;
+}
+
+std::string random_name() {
+  std::uint64_t r = 0;
+  if (getrandom(&r, sizeof r, 0) != static_cast<ssize_t>(sizeof r)) {
+    r = static_cast<std::uint64_t>(getpid());
+  }
+  static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz234567";
+  std::string out(kTemporaryPrefix);
+  for (int i = 0; i < 12; ++i, r >>= 5) out += kLetters[r & 31];
+  return out + ".part";
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+FileError file_error(int e, std::string_view what) {
+  Status s = Status::InputOutput;
+  switch (e) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+      s = Status::NotFound;
+      break;
+    case EACCES:
+    case EPERM:
+      s = Status::Permission;
+      break;
+    case EROFS:
+      s = Status::ReadOnly;
+      break;
+    case ENOSPC:
+    case EDQUOT:
+      s = Status::NoSpace;
+      break;
+    case EFBIG:
+      s = Status::TooLarge;
+      break;
+    case EISDIR:
+      s = Status::NotAFile;
+      break;
+    default:
+      break;
+  }
+  return {s, std::string(what) + ": " +
+                 (e == ELOOP ? "symbolic links are not followed" : std::strerror(e))};
+}
+
+Outcome<OpenedFile, FileError> open_for_reading(int folder, const std::string& name) {
+  std::string leaf;
+  auto directory = walk(folder, name, &leaf);
+  if (!directory.ok()) return fail(directory.error());
+  OpenedFile f;
+  f.fd = FileDescriptor(
+      openat(directory->get(), leaf.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!f.fd) return fail(file_error(errno, name));
+  struct stat st {};
+  if (fstat(f.fd.get(), &st) != 0) return fail(file_error(errno, name));
+  if (!S_ISREG(st.st_mode)) {
+    return fail(FileError{Status::NotAFile, name + ": not a regular file"});
+  }
+  f.size = static_cast<std::uint64_t>(st.st_size);
+  f.permissions = st.st_mode & 0777;
+  return f;
+}
+
+Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::string& name,
+                                                      std::uint64_t size,
+                                                      std::uint32_t permissions) {
+  IncomingFile f;
+  f.shown_ = name;
+  if (size > static_cast<std::uint64_t>(INT64_MAX)) return fail(file_error(EFBIG, name));
+  auto directory = walk(folder, name, &f.leaf_);
+  if (!directory.ok()) return fail(directory.error());
+  f.directory_ = std::move(*directory);
+  struct stat st {};
+  if (fstatat(f.directory_.get(), f.leaf_.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISDIR(st.st_mode)) {
+    return fail(file_error(EISDIR, name));
+  }
+  const mode_t mode = static_cast<mode_t>(permissions & 0777);
+  if (access("/proc/self/fd", X_OK) == 0) {  // commit() names it through there
+    f.fd_ = FileDescriptor(openat(f.directory_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+  }
+  if (!f.fd_) {
+    f.temporary_ = random_name();
+    f.fd_ = FileDescriptor(openat(f.directory_.get(), f.temporary_.c_str(),
+                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!f.fd_) {
+      const int why = errno;
+      f.temporary_.clear();
+      return fail(file_error(why, name));
+    }
+  }
+  // A full disk is better found now than at the end. File systems that cannot reserve say so.
+  if (size != 0 && fallocate(f.fd_.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size)) != 0 &&
+      (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
+    return fail(file_error(errno, name));
+  }
+  return f;
+}
+
+IncomingFile& IncomingFile::operator=(IncomingFile&& o) noexcept {
+  std::swap(directory_, o.directory_);
+  std::swap(fd_, o.fd_);
+  std::swap(leaf_, o.leaf_);
+  std::swap(temporary_, o.temporary_);
+  std::swap(shown_, o.shown_);
+  return *this;
+}
+
+Outcome<bool, FileError> IncomingFile::commit(std::uint64_t size, bool durable) {
+  const auto failed = [&] {
+    const int why = errno;
+    discard();
+    return fail(file_error(why, shown_));
+  };
+  // Cuts off what was reserved beyond the end.
+  if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return failed();
+  if (durable && fsync(fd_.get()) != 0) return failed();
+  if (temporary_.empty()) {
+    // linkat cannot replace a file, rename cannot name an unnamed one: both in turn.
+    const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
+    const std::string name = random_name();
+    if (linkat(AT_FDCWD, self.c_str(), directory_.get(), name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      return failed();
+    }
+    temporary_ = name;
+  }
+  if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), leaf_.c_str()) != 0) {
+    return failed();
+  }
+  temporary_.clear();
+  const bool synced = !durable || fsync(directory_.get()) == 0;
+  const int why = errno;
+  discard();
+  if (!synced) return fail(file_error(why, shown_));
+  return true;
+}
+
+void IncomingFile::discard() {
+  if (!temporary_.empty()) unlinkat(directory_.get(), temporary_.c_str(), 0);
+  temporary_.clear();
+  fd_ = FileDescriptor();
+  directory_ = FileDescriptor();
+}
+
+Outcome<FileDescriptor, FileError> open_folder(const std::string& path) {
+  const std::string& shown = path.empty() ? "." : path;
+  FileDescriptor fd(open(shown.c_str(), O_DIRECTORY | O_RDONLY | O_CLOEXEC));
+  if (!fd) {
+    const int why = errno;
+    return fail(FileError{file_error(why, shown).status, shown + ": " + std::strerror(why)});
+  }
+  return fd;
+}
+
+namespace {
+
+void list_into(int folder, const std::string& prefix, unsigned depth, std::size_t limit,
+               std::vector<ListEntry>* out) {
+  const int fd = openat(folder, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+  DIR* dir = fd < 0 ? nullptr : fdopendir(fd);
+  if (dir == nullptr) {
+    if (fd >= 0) close(fd);
+    return;
+  }
+  while (out->size() < limit) {
+    const dirent* e = readdir(dir);
+    if (e == nullptr) break;
+    const std::string name = e->d_name;
+    struct stat st {};
+    if (!check_name(prefix + name).empty()) continue;
+    if (fstatat(fd, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(st.st_mode)) {
+      out->push_back({prefix + name, static_cast<std::uint64_t>(st.st_size), st.st_mtime});
+    } else if (S_ISDIR(st.st_mode) && depth < kMaxDepth) {
+      const FileDescriptor below(
+          openat(fd, name.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
+      if (below) list_into(below.get(), prefix + name + "/", depth + 1, limit, out);
+    }
+  }
+  closedir(dir);
+}
+
+}  // namespace
+
+std::vector<ListEntry> list_folder(int folder, std::size_t limit) {
+  std::vector<ListEntry> out;
+  list_into(folder, "", 0, limit, &out);
+  std::sort(out.begin(), out.end(),
+            [](const ListEntry& a, const ListEntry& b) { return a.name < b.name; });
+  return out;
+}
+
+}  // namespace urnic::cli

@@ -1,0 +1,81 @@
+// The exported folder of a target and files that appear in it only once they are complete (E-38).
+// Names are followed component by component without symbolic links, so that none leaves the folder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/storage_message.h"
+
+namespace urnic::cli {
+
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(FileDescriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& o) noexcept {
+    std::swap(fd_, o.fd_);
+    return *this;
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor();
+  explicit operator bool() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+// What went wrong with a file, for the other end and for a person.
+struct FileError {
+  Status status = Status::InputOutput;
+  std::string text;  // "file: No space left on device"
+};
+FileError file_error(int errno_value, std::string_view what);
+
+struct OpenedFile {
+  FileDescriptor fd;
+  std::uint64_t size = 0;
+  std::uint32_t permissions = 0;
+};
+
+// A regular file for reading. Never blocks on a pipe or device put in its place.
+Outcome<OpenedFile, FileError> open_for_reading(int folder, const std::string& name);
+
+// A file being written: without a name where the file system can do that, else under a temporary
+// one beside its final place. Gone without a trace unless commit() succeeds.
+class IncomingFile {
+ public:
+  // `name` (checked by check_name) below the folder; reserves `size` octets where the file system
+  // can.
+  static Outcome<IncomingFile, FileError> create(int folder, const std::string& name,
+                                                 std::uint64_t size, std::uint32_t permissions);
+  IncomingFile() = default;
+  IncomingFile(IncomingFile&& o) noexcept { *this = std::move(o); }
+  IncomingFile& operator=(IncomingFile&& o) noexcept;
+  ~IncomingFile() { discard(); }
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+
+  int fd() const { return fd_.get(); }
+  // Give it its name, in place of any file that had it. `durable`: on the disk before this returns.
+  // The file is closed either way.
+  Outcome<bool, FileError> commit(std::uint64_t size, bool durable);
+  void discard();
+
+ private:
+  FileDescriptor directory_, fd_;
+  std::string leaf_, temporary_;  // temporary_ empty: the file has no name yet
+  std::string shown_;             // the name as the user said it
+};
+
+// Opens the folder of `path`; "" of a plain name is the current one.
+Outcome<FileDescriptor, FileError> open_folder(const std::string& path);
+// Regular files below the folder, by name, at most `limit`; sub-folders are walked.
+std::vector<ListEntry> list_folder(int folder, std::size_t limit);
+
+}  // namespace urnic::cli

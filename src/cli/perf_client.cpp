@@ -1,0 +1,264 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/perf_run.h"
+
+namespace urnic::cli {
+
+Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
+                                                        const std::string& endpoint,
+                                                        std::uint32_t connections,
+                                                        std::uint64_t buffer) {
+  auto client = std::make_unique<PerfClient>();
+  client->config_ = config;
+  client->endpoint_ = endpoint;
+  PerfSession& s = client->s_;
+  auto device = Device::open(config);
+  if (!device) return device.error();
+  s.device = std::move(*device);
+  const double until = now_seconds() + 10;
+  while (!s.device.wait_link(100)) {
+    if (stop_requested()) return Error{Errc::closed, "stopped"};
+    if (now_seconds() > until) {
+      return Error{Errc::unreachable, "nobody is at the other end of " + config.get("port") +
+                                          " (is the server running on this port?)"};
+    }
+  }
+  auto pd = s.device.alloc_pd();
+  if (!pd) return pd.error();
+  s.pd = std::move(*pd);
+  auto cq = s.device.create_cq(connections * (3 * kPerfMaxDepth + 256));
+  if (!cq) return cq.error();
+  s.cq = std::move(*cq);
+  auto events = s.device.create_event_queue();
+  if (!events) return events.error();
+  s.events = std::move(*events);
+  s.layout = {connections, buffer};
+  auto memory = RdmaBuffer::make(s.device, s.pd, s.layout.size(),
+                                 access_local_write | access_remote_write | access_remote_read);
+  if (!memory) return memory.error();
+  s.memory = std::move(*memory);
+  auto control = PerfControl::make(s.device, s.pd, s.events, nullptr);
+  if (!control) return control.error();
+  s.control = std::move(*control);
+  if (auto ok = client->connect_one(s.control->qp(), {true, 0, 0}); !ok) return ok.error();
+
+  PerfMessage hello;
+  hello.kind = PerfKind::Hello;
+  hello.connections = connections;
+  hello.buffer = buffer;
+  hello.rkey = s.memory.region().rkey();
+  hello.address = s.memory.region().remote_address();
+  if (auto ok = s.control->send(hello); !ok) return ok.error();
+  auto welcome = client->await(PerfKind::Welcome, [] {});
+  if (!welcome) return welcome.error();
+  s.remote_address = welcome->address;
+  s.remote_rkey = welcome->rkey;
+  for (std::uint32_t i = 0; i < connections; ++i) {
+    auto qp = s.make_qp(nullptr);
+    if (!qp) return qp.error();
+    s.qps.push_back(std::move(*qp));
+    if (auto ok = client->connect_one(s.qps.back(), {false, welcome->session, i}); !ok) {
+      return ok.error();
+    }
+  }
+  return client;
+}
+
+Result<void> PerfClient::connect_one(QueuePair& qp, const PerfGreeting& greeting) {
+  const auto private_data = encode(greeting);
+  ConnectionOptions options;
+  options.private_data = private_data;
+  if (auto ok = qp.connect_start(endpoint_, options); !ok) return ok;
+  Event e;
+  while (!s_.events.wait(&e, 100)) {
+    if (stop_requested()) return Error{Errc::closed, "stopped"};
+  }
+  if (e.kind == EventKind::established) return {};
+  std::string why = e.error.message;
+  if (e.error.code == Errc::rejected && !e.private_data.empty()) {
+    why = "the server refuses: ";
+    for (const char c : e.private_data) why += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+  }
+  return Error{e.error.code, endpoint_ + ": " + why};
+}
+
+Error PerfClient::failed() const {
+  return {Errc::reset, endpoint_ + ": " + s_.failure};
+}
+
+Result<PerfMessage> PerfClient::await(PerfKind kind, const std::function<void()>& meanwhile) {
+  const double began = now_seconds();
+  Idle idle(config_.get_int("spin_us"));
+  double next_check = 0;
+  for (;;) {
+    auto m = s_.control->receive();
+    if (!m) {
+      s_.alive(now_seconds());  // the event has the better line
+      return Error{m.error().code,
+                   endpoint_ + ": " + (s_.failure.empty() ? m.error().message : s_.failure)};
+    }
+    if (*m) {
+      if ((*m)->kind == kind) return std::move(**m);
+      return Error{Errc::protocol, endpoint_ + ": the server sent a message that does not belong"};
+    }
+    meanwhile();
+    if (const double now = now_seconds(); now >= next_check) {
+      next_check = now + 0.1;
+      if (!s_.alive(began)) return failed();
+    }
+    if (idle.ripe()) s_.control->wait(1);
+  }
+}
+
+void PerfClient::dispatch(BandwidthSender* sender, SendReceiver* receiver) {
+  std::array<Completion, 64> batch;
+  const int n = s_.cq.poll(batch);
+  for (int i = 0; i < n; ++i) {
+    const Completion& c = batch[static_cast<std::size_t>(i)];
+    if (c.status != WcStatus::success) {
+      if (s_.failure.empty()) s_.alive(now_seconds());
+      if (s_.failure.empty()) s_.failure = to_string(c.status);
+      return;
+    }
+    if (static_cast<PerfTag>(c.wr_id >> 56) == PerfTag::Sender) {
+      sender->on_completion(c);
+    } else if (receiver != nullptr) {
+      receiver->on_completion(c);
+    }
+  }
+}
+
+Result<PerfResult> PerfClient::measure(const PerfRun& run) {
+  return run.test == PerfTest::Latency ? latency(run) : bandwidth(run);
+}
+
+Result<PerfResult> PerfClient::bandwidth(const PerfRun& run) {
+  for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
+    std::fill_n(s_.memory.data() + s_.layout.credit(i), 64, std::uint8_t{0});
+    const bool source = run.op != PerfOp::Read;
+    if (source) {
+      fill_pattern(run.seed, 0, {s_.data(i), s_.layout.buffer});
+    } else {
+      std::fill_n(s_.data(i), s_.layout.buffer, std::uint8_t{0});
+    }
+  }
+  BandwidthSender sender(&s_, run);
+  // In both directions the server sends too: it writes where we do not write from, which for Write
+  // and Read is the same place with the same octets.
+  SendReceiver receiver(&s_, run);
+  const bool receiving = run.op == PerfOp::Send && run.bidirectional;
+  PerfMessage m;
+  m.kind = PerfKind::Run;
+  m.run = run;
+  if (auto ok = s_.control->send(m); !ok) return ok.error();
+  auto ready = await(PerfKind::Ready, [] {});
+  if (!ready) return ready.error();
+  if (receiving) {
+    if (auto ok = receiver.start(); !ok) return ok.error();
+  }
+  double last_progress = now_seconds(), next_check = 0;
+  while (!sender.finished()) {
+    const std::uint64_t before = sender.messages();
+    sender.step();
+    dispatch(&sender, receiving ? &receiver : nullptr);
+    const double now = now_seconds();
+    if (sender.messages() != before) last_progress = now;
+    if (now >= next_check) {
+      next_check = now + 0.1;
+      s_.alive(last_progress);
+    }
+    if (!s_.failure.empty()) return failed();
+  }
+  m.kind = PerfKind::Done;
+  m.messages = sender.messages();
+  if (auto ok = s_.control->send(m); !ok) return ok.error();
+  auto report =
+      await(PerfKind::Report, [&] { dispatch(&sender, receiving ? &receiver : nullptr); });
+  if (!report) return report.error();
+
+  PerfResult r;
+  r.run = run;
+  r.seconds = sender.seconds();
+  r.messages = sender.messages();
+  r.message_rate = static_cast<double>(r.messages) / std::max(r.seconds, 1e-9);
+  r.peak_rate = sender.peak_rate();
+  r.errors = report->errors + receiver.errors();
+  if (run.bidirectional) {
+    const double seconds = static_cast<double>(report->nanoseconds) / 1e9;
+    const double rate = static_cast<double>(report->messages) / std::max(seconds, 1e-9);
+    r.messages += report->messages;
+    r.message_rate += rate;
+    r.peak_rate += rate * run.size;
+  }
+  r.average_rate = r.message_rate * run.size;
+  r.peak_rate = std::max(r.peak_rate, r.average_rate);
+  if (run.verify && run.op == PerfOp::Read) {
+    const std::uint64_t slots = perf_slots(run, s_.layout.buffer);
+    const std::uint64_t each = sender.messages() / s_.layout.connections;
+    for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
+      for (std::uint64_t k = 0; k < std::min(slots, each); ++k) {
+        const std::uint64_t at = k * perf_stride(run);
+        if (!matches_pattern(run.seed, at, {s_.data(i) + at, run.size})) ++r.errors;
+      }
+    }
+  }
+  PerfMessage here;
+  s_.add_stats(&here);
+  const bool we_receive = run.op == PerfOp::Read;
+  const PerfMessage& receiver_side = we_receive ? here : *report;
+  r.bytes_fast = receiver_side.bytes_fast;
+  r.bytes_slow = receiver_side.bytes_slow;
+  r.downgrades = receiver_side.downgrades;
+  r.upgrades = receiver_side.upgrades;
+  r.recoveries = receiver_side.recoveries;
+  r.retransmits = we_receive ? report->retransmits : here.retransmits;
+  return r;
+}
+
+Result<PerfResult> PerfClient::latency(const PerfRun& run) {
+  LatencyLoop loop(&s_, run, true);
+  if (auto ok = loop.prepare(); !ok) return ok.error();
+  PerfMessage m;
+  m.kind = PerfKind::Run;
+  m.run = run;
+  if (auto ok = s_.control->send(m); !ok) return ok.error();
+  auto ready = await(PerfKind::Ready, [] {});
+  if (!ready) return ready.error();
+  if (!loop.run()) return failed();
+  m.kind = PerfKind::Done;
+  m.messages = loop.messages();
+  if (auto ok = s_.control->send(m); !ok) return ok.error();
+  auto report = await(PerfKind::Report, [] {});
+  if (!report) return report.error();
+  PerfResult r;
+  r.run = run;
+  r.messages = loop.messages();
+  r.seconds = loop.seconds();
+  r.message_rate = static_cast<double>(r.messages) / std::max(r.seconds, 1e-9);
+  r.latency = summarise(&loop.samples());
+  PerfMessage here;
+  s_.add_stats(&here);
+  r.bytes_fast = here.bytes_fast;
+  r.bytes_slow = here.bytes_slow;
+  r.downgrades = here.downgrades;
+  r.upgrades = here.upgrades;
+  r.recoveries = here.recoveries;
+  r.retransmits = here.retransmits;
+  return r;
+}
+
+void PerfClient::disconnect() {
+  for (QueuePair& qp : s_.qps) qp.disconnect();
+  s_.control->qp().disconnect();
+  std::size_t gone = 0;
+  const double until = now_seconds() + 1;
+  Event e;
+  while (gone < s_.qps.size() + 1 && now_seconds() < until) {
+    if (s_.events.wait(&e, 50)) ++gone;
+  }
+}
+
+}  // namespace urnic::cli

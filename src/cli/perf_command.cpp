@@ -1,0 +1,339 @@
+// urnic perf: bandwidth, message rate and latency, in the manner of perftest.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/ip_address.h"
+#include "cli/command.h"
+#include "cli/perf_run.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace urnic::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kLeastBuffer = 4 << 20;
+constexpr std::uint64_t kMostBuffer = std::uint64_t{2} << 30;
+// With -a the large sizes would take minutes at 5000 messages each.
+constexpr std::uint64_t kMostOctetsAll = std::uint64_t{1} << 30;
+
+class PerfCommand : public Command {
+ public:
+  explicit PerfCommand(CLI::App* parent) {
+    app = parent->add_subcommand("perf", "measure bandwidth, message rate and latency");
+    app->footer("Without SERVER this is the server; it ends after one client unless --forever.");
+    app->add_option("SERVER", server_, "ADDRESS[:PORT] of the server")->type_name("");
+    app->add_option("--op", op_, "write, read or send")
+        ->check(CLI::IsMember({"write", "read", "send"}))
+        ->type_name("[write]");
+    app->add_option("--test", test_, "bw (bandwidth and message rate) or lat (ping-pong)")
+        ->check(CLI::IsMember({"bw", "lat"}))
+        ->type_name("[bw]");
+    app->add_option("-s,--size", size_, "octets of a message [bw 64K, lat 2]")->type_name("SIZE");
+    app->add_flag("-a,--all", all_, "sizes 2 to 8M, powers of two");
+    app->add_option("-n,--iters", iterations_, "messages of each connection [bw 5000, lat 1000]")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 38))
+        ->type_name("N");
+    app->add_option("-D,--duration", duration_, "measure for so long instead of -n")
+        ->type_name("TIME");
+    app->add_option("-t,--depth", depth_, "work requests outstanding on a connection")
+        ->check(CLI::Range(1u, kPerfMaxDepth))
+        ->type_name("[128]");
+    app->add_option("-q,--qps", connections_, "connections")
+        ->check(CLI::Range(1, 1024))
+        ->type_name("[1]");
+    app->add_option("-Q,--cq-mod", cq_moderation_, "one completion for so many messages")
+        ->check(CLI::Range(1u, kPerfMaxDepth))
+        ->type_name("[64]");
+    app->add_option("-l,--post-list", post_list_, "messages posted with one doorbell")
+        ->check(CLI::Range(1u, kPerfMaxDepth))
+        ->type_name("[1]");
+    app->add_option("-I,--inline", inline_, "post messages up to this size inline [bw 0, lat 220]")
+        ->check(CLI::Range(0u, kPerfMaxInline))
+        ->type_name("SIZE");
+    app->add_option("--warm-up", warm_up_, "lat: messages before the clock starts")
+        ->check(CLI::Range(0u, 1'000'000u))
+        ->type_name("[100]");
+    app->add_flag("-b,--bidirectional", bidirectional_, "bw: both ends send");
+    app->add_flag("--verify", verify_, "bw: compare the data that arrived");
+    app->add_option("-p,--service", service_, "TCP port")
+        ->check(CLI::Range(1, 65535))
+        ->type_name("[18516]");
+    app->add_flag("--report-gbits,--report_gbits", gigabits_, "Gb/sec instead of MB/sec (2^20)");
+    app->add_flag("--json", json_, "print the results as JSON");
+    app->add_flag("--forever", forever_, "server: serve one client after the other");
+    app->add_option("--memory", memory_, "server: most memory for a client")->type_name("[1G]");
+    app->add_option("--cpu", cpu_, "run on this CPU only")->type_name("N");
+    settings_.add_to(app);
+  }
+
+  int run() override {
+    auto config = settings_.load();
+    if (!config) return usage(config.error().message);
+    if (cpu_ >= 0) {
+      if (auto ok = pin_to_cpu(cpu_); !ok) return usage(ok.error().message);
+    }
+    return server_.empty() ? serve(*config) : measure(*config);
+  }
+
+ private:
+  static int usage(const std::string& message) {
+    complain("perf", message);
+    return kExitUsage;
+  }
+  static int failed(const std::string& message) {
+    complain("perf", message);
+    return kExitFailed;
+  }
+
+  int serve(const Config& config) {
+    for (const char* option :
+         {"--op", "--test", "--size", "--all", "--iters", "--duration", "--depth", "--qps",
+          "--cq-mod", "--post-list", "--inline", "--warm-up", "--bidirectional", "--verify"}) {
+      if (app->count(option) != 0) {
+        return usage(std::string(option) + " is for the client; the server takes what it asks for");
+      }
+    }
+    const auto memory = parse_size(memory_);
+    if (!memory || *memory < kLeastBuffer) {
+      return usage("--memory " + memory_ + ": expected at least 4M");
+    }
+    auto server = PerfServer::open(config, static_cast<std::uint16_t>(service_), *memory);
+    if (!server) return failed(server.error().message);
+    if (!json_) {
+      const DeviceInfo info = (*server)->info();
+      std::printf("waiting for a client on %s, addresses %s, TCP port %d\n", info.port.c_str(),
+                  info.addresses.c_str(), service_);
+      std::fflush(stdout);
+    }
+    for (;;) {
+      bool served = false;
+      auto ok = (*server)->serve_one(&served);
+      if (stop_requested()) return kExitOk;
+      if (!ok) {
+        if (!forever_) return failed(ok.error().message);
+        complain("perf", ok.error().message);
+      } else if (!forever_ && served) {
+        return kExitOk;
+      }
+    }
+  }
+
+  // What to measure, from the options; an empty error means fine.
+  std::string plan(std::vector<PerfRun>* runs) const {
+    PerfRun r;
+    r.op = op_ == "read" ? PerfOp::Read : op_ == "send" ? PerfOp::Send : PerfOp::Write;
+    r.test = test_ == "lat" ? PerfTest::Latency : PerfTest::Bandwidth;
+    const bool latency = r.test == PerfTest::Latency;
+    r.bidirectional = bidirectional_;
+    r.verify = verify_;
+    if (latency && (bidirectional_ || verify_ || connections_ != 1)) {
+      return "-b, -q and --verify are for --test bw";
+    }
+    if (bidirectional_ && verify_) {
+      return "--verify goes without -b: both ends would hold the same data before it arrives";
+    }
+    r.depth = r.op == PerfOp::Read && app->count("--depth") == 0 ? 16 : depth_;
+    r.cq_moderation = cq_moderation_;
+    r.post_list = std::min(post_list_, r.depth);
+    r.inline_size = app->count("--inline") != 0 ? inline_ : latency ? 220 : 0;
+    r.warm_up = latency ? warm_up_ : 0;
+    if (!duration_.empty()) {
+      if (app->count("--iters") != 0) return "-n and -D exclude each other";
+      const auto ms = parse_duration_ms(duration_);
+      if (!ms || *ms < 10 || *ms > 86'400'000) {
+        return "--duration " + duration_ + ": expected a time like 10s";
+      }
+      r.duration_ms = static_cast<std::uint32_t>(*ms);
+      r.iterations = 0;
+    } else {
+      r.iterations = iterations_ != 0 ? iterations_ : latency ? 1000 : 5000;
+    }
+    if (all_) {
+      if (!size_.empty()) return "-s and -a exclude each other";
+      for (std::uint32_t size = 2; size <= (8u << 20); size *= 2) {
+        r.size = size;
+        PerfRun one = r;
+        if (iterations_ == 0 && one.iterations != 0) {
+          one.iterations = std::clamp<std::uint64_t>(kMostOctetsAll / size, 100, one.iterations);
+        }
+        runs->push_back(one);
+      }
+      return {};
+    }
+    const auto size =
+        size_.empty() ? std::optional<std::uint64_t>(latency ? 2 : 65536) : parse_size(size_);
+    if (!size || *size == 0 || *size > (std::uint64_t{1} << 30)) {
+      return "--size " + size_ + ": expected 1 to 1G";
+    }
+    r.size = static_cast<std::uint32_t>(*size);
+    runs->push_back(r);
+    return {};
+  }
+
+  int measure(const Config& config) {
+    std::vector<PerfRun> runs;
+    if (forever_) return usage("--forever is for the server");
+    if (const std::string wrong = plan(&runs); !wrong.empty()) return usage(wrong);
+    std::optional<SocketAddress> to = SocketAddress::parse(server_);
+    if (!to) {
+      std::string_view bare = server_;
+      if (bare.size() > 2 && bare.front() == '[' && bare.back() == ']') {
+        bare = bare.substr(1, bare.size() - 2);
+      }
+      if (const auto ip = IpAddress::parse(bare)) {
+        to = SocketAddress{*ip, static_cast<std::uint16_t>(service_)};
+      }
+    }
+    if (!to) return usage("'" + server_ + "' is not an address; write 10.77.0.1[:18516]");
+    std::uint64_t buffer = kLeastBuffer;
+    for (const PerfRun& r : runs) {
+      const std::uint64_t stride = perf_stride(r);
+      // Receives of Sends that are verified must not share a place.
+      const std::uint64_t places =
+          r.op == PerfOp::Send && r.verify ? std::max(2u * r.depth, 64u) : 2u;
+      buffer = std::max(buffer, places * stride);
+    }
+    if (buffer * connections_ > kMostBuffer) {
+      return usage(
+          "the messages under way need more than 2 GiB; use smaller ones, fewer "
+          "connections or a smaller --depth");
+    }
+    auto client = PerfClient::connect(config, to->to_string(), connections_, buffer);
+    if (!client) return failed(client.error().message);
+    if (!json_) print_head(config, (*client)->info(), runs.front());
+    Json results = Json::array();
+    PerfResult last;
+    std::uint64_t errors = 0;
+    for (const PerfRun& run : runs) {
+      auto result = (*client)->measure(run);
+      if (!result) return failed(result.error().message);
+      last = *result;
+      errors += last.errors;
+      if (json_) {
+        results.push_back(to_json(last));
+      } else {
+        std::printf("%s\n", perf_line(last, gigabits_).c_str());
+        std::fflush(stdout);
+      }
+    }
+    (*client)->disconnect();
+    if (json_) {
+      print_json(config, (*client)->info(), results);
+    } else {
+      print_rule();
+      std::printf(" %s\n", perf_receiver_line(last).c_str());
+      if (verify_) {
+        std::printf(" data: %s\n",
+                    errors == 0 ? "verified" : (format_count(errors) + " messages differ").c_str());
+      }
+    }
+    if (errors != 0) return failed(format_count(errors) + " messages arrived with other data");
+    return kExitOk;
+  }
+
+  static void print_rule() { std::printf("%s\n", std::string(95, '-').c_str()); }
+
+  void print_head(const Config& config, const DeviceInfo& info, const PerfRun& r) const {
+    const bool latency = r.test == PerfTest::Latency;
+    const char* name = r.op == PerfOp::Write  ? "RDMA_Write"
+                       : r.op == PerfOp::Read ? "RDMA_Read"
+                                              : "Send";
+    print_rule();
+    std::printf("                    %s %s%s Test\n", name, bidirectional_ ? "Bidirectional " : "",
+                latency ? "Latency" : "BW");
+    std::vector<std::pair<std::string, std::string>> lines = {
+        {"Port", info.port},
+        {"Addresses", info.addresses},
+        {"MTU", std::to_string(info.mtu) + " [B]"},
+        {"Transport", "iWARP, initiated " +
+                          std::string(config.get("connection_type") == "slow" ? "SLOW" : "FAST") +
+                          ", CRC " + config.get("crc") + ", framing " + config.get("framing")},
+        {"Kernel", info.kernel},
+        {"Connections", std::to_string(connections_)}};
+    if (!latency) {
+      lines.push_back({"TX depth", std::to_string(r.depth)});
+      lines.push_back({"CQ moderation", std::to_string(r.cq_moderation)});
+      lines.push_back({"Post list", std::to_string(r.post_list)});
+    }
+    lines.push_back({"Max inline", std::to_string(r.inline_size) + " [B]"});
+    std::fputs(key_values(lines, 1).c_str(), stdout);
+    print_rule();
+    std::printf("%s\n", perf_heading(r.test, gigabits_).c_str());
+    std::fflush(stdout);
+  }
+
+  Json to_json(const PerfResult& r) const {
+    Json j;
+    j["bytes"] = r.run.size;
+    j["iterations"] = r.messages;
+    j["seconds"] = r.seconds;
+    if (r.run.test == PerfTest::Latency) {
+      const LatencySummary& l = r.latency;
+      j["t_min_us"] = l.min;
+      j["t_max_us"] = l.max;
+      j["t_typical_us"] = l.typical;
+      j["t_avg_us"] = l.average;
+      j["t_stdev_us"] = l.deviation;
+      j["p50_us"] = l.p50;
+      j["p90_us"] = l.p90;
+      j["p99_us"] = l.p99;
+      j["p99_9_us"] = l.p999;
+    } else {
+      j["bw_peak_bytes_per_second"] = r.peak_rate;
+      j["bw_average_bytes_per_second"] = r.average_rate;
+      j["bw_average_mib_per_second"] = r.average_rate / (1 << 20);
+      j["bw_average_gbit_per_second"] = r.average_rate * 8 / 1e9;
+      j["message_rate_per_second"] = r.message_rate;
+      if (r.run.verify) j["messages_that_differ"] = r.errors;
+    }
+    j["receiver"] = {{"bytes_fast", r.bytes_fast},
+                     {"bytes_slow", r.bytes_slow},
+                     {"downgrades", r.downgrades},
+                     {"upgrades", r.upgrades},
+                     {"recovery_attempts", r.recoveries}};
+    j["retransmits"] = r.retransmits;
+    return j;
+  }
+
+  void print_json(const Config& config, const DeviceInfo& info, const Json& results) const {
+    Json j;
+    j["op"] = op_;
+    j["test"] = test_;
+    j["bidirectional"] = bidirectional_;
+    j["port"] = info.port;
+    j["mtu"] = info.mtu;
+    j["kernel"] = info.kernel;
+    j["connections"] = connections_;
+    j["depth"] = depth_;
+    j["cq_moderation"] = cq_moderation_;
+    j["post_list"] = post_list_;
+    j["connection_type"] = config.get("connection_type");
+    j["crc"] = config.get_bool("crc");
+    j["framing"] = config.get("framing");
+    j["results"] = results;
+    std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  }
+
+  SettingsOptions settings_;
+  std::string server_, op_ = "write", test_ = "bw", size_, duration_, memory_ = "1G";
+  bool all_ = false, bidirectional_ = false, verify_ = false, gigabits_ = false, json_ = false,
+       forever_ = false;
+  std::uint64_t iterations_ = 0;
+  std::uint32_t depth_ = 128, connections_ = 1, cq_moderation_ = 64, post_list_ = 1, inline_ = 0,
+                warm_up_ = 100;
+  int service_ = kPerfPort, cpu_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_perf_command(CLI::App* app) {
+  return std::make_unique<PerfCommand>(app);
+}
+
+}  // namespace urnic::cli

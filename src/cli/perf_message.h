@@ -1,0 +1,77 @@
+// Control messages of `urnic perf`: fixed layout, big-endian, one in one Send, over a connection of
+// their own beside those that are measured.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace urnic::cli {
+
+inline constexpr std::uint16_t kPerfPort = 18516;
+inline constexpr std::uint8_t kPerfVersion = 1;
+inline constexpr std::size_t kPerfMessage = 256;
+
+enum class PerfKind : std::uint8_t {
+  Hello = 1,  // client: connections and memory it wants
+  Welcome,    // server: session and memory
+  Run,        // client: one measurement
+  Ready,      // server: begin
+  Done,       // client: all of ours is sent
+  Report,     // server: what arrived, and what it sent itself
+  Error,      // either: `text`, then the connection ends
+};
+enum class PerfOp : std::uint8_t { Write = 0, Read, Send };
+enum class PerfTest : std::uint8_t { Bandwidth = 0, Latency };
+
+// One measurement.
+struct PerfRun {
+  PerfOp op = PerfOp::Write;
+  PerfTest test = PerfTest::Bandwidth;
+  bool bidirectional = false, verify = false;
+  std::uint32_t size = 65536;
+  std::uint64_t iterations = 5000;  // of each connection; 0: by duration
+  std::uint32_t duration_ms = 0;
+  std::uint32_t depth = 128;          // work requests outstanding on each connection
+  std::uint32_t cq_moderation = 100;  // one completion for so many
+  std::uint32_t post_list = 1;        // work requests for one doorbell
+  std::uint32_t inline_size = 0;      // messages up to this size are posted inline
+  std::uint32_t warm_up = 0;          // messages before the clock starts (latency)
+  std::uint64_t seed = 1;
+  bool operator==(const PerfRun&) const = default;
+};
+
+struct PerfMessage {
+  PerfKind kind = PerfKind::Hello;
+  // Hello, Welcome
+  std::uint32_t connections = 1, session = 0, rkey = 0;
+  std::uint64_t buffer = 0;  // octets of data area for each connection
+  std::uint64_t address = 0;
+  PerfRun run;  // Run
+  // Done, Report
+  std::uint64_t messages = 0, nanoseconds = 0, errors = 0;
+  std::uint64_t bytes_fast = 0, bytes_slow = 0, downgrades = 0, upgrades = 0, recoveries = 0,
+                retransmits = 0;
+  std::string text;  // Error, up to 160 octets
+  bool operator==(const PerfMessage&) const = default;
+};
+
+// Exactly kPerfMessage octets.
+void encode(const PerfMessage& m, std::span<std::uint8_t, kPerfMessage> out);
+Outcome<PerfMessage, std::string> decode_perf(std::span<const std::uint8_t> bytes);
+
+// Private data of a connect request: control connection or the data
+// connection `index` of `session`.
+struct PerfGreeting {
+  bool control = true;
+  std::uint32_t session = 0, index = 0;
+};
+std::array<std::uint8_t, 16> encode(const PerfGreeting& g);
+Outcome<PerfGreeting, std::string> decode_greeting(std::span<const std::uint8_t> bytes);
+
+const char* name_of(PerfOp op);
+
+}  // namespace urnic::cli

@@ -1,0 +1,316 @@
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/perf_run.h"
+
+namespace urnic::cli {
+namespace {
+
+std::span<const std::uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PerfServer>> PerfServer::open(const Config& config, std::uint16_t tcp_port,
+                                                     std::uint64_t memory_limit) {
+  auto server = std::make_unique<PerfServer>();
+  server->config_ = config;
+  server->memory_limit_ = memory_limit;
+  PerfSession& s = server->s_;
+  auto device = Device::open(config);
+  if (!device) return device.error();
+  s.device = std::move(*device);
+  auto pd = s.device.alloc_pd();
+  if (!pd) return pd.error();
+  s.pd = std::move(*pd);
+  auto events = s.device.create_event_queue();
+  if (!events) return events.error();
+  s.events = std::move(*events);
+  auto listener = s.device.listen(tcp_port, 64, s.events);
+  if (!listener) return listener.error();
+  server->listener_ = std::move(*listener);
+  return server;
+}
+
+void PerfServer::forget_client() {
+  s_.qps.clear();
+  s_.control.reset();
+  s_.memory = RdmaBuffer();
+  s_.cq = CompletionQueue();
+  s_.failure.clear();
+  Event e;
+  while (s_.events.poll(&e)) {  // of connections that are no more
+    e = {};
+  }
+}
+
+// Waits for a client; other callers are told off.
+Result<void> PerfServer::accept_control(std::string* peer) {
+  for (;;) {
+    Event e;
+    if (!s_.events.wait(&e, 0)) {
+      pollfd fds[2] = {{s_.events.fd(), POLLIN, 0}, {stop_fd(), POLLIN, 0}};
+      if (stop_requested()) return Error{Errc::closed, "stopped"};
+      // wait(1) gives the engine to its thread; then sleep for as long as it takes.
+      if (!s_.events.wait(&e, 1)) {
+        ::poll(fds, 2, -1);
+        continue;
+      }
+    }
+    if (e.kind != EventKind::connect_request) continue;
+    auto greeting = decode_greeting(e.request.private_data());
+    std::string refusal = greeting.ok() ? "" : greeting.error();
+    if (greeting.ok() && !greeting->control) refusal = "this session is over";
+    if (!refusal.empty()) {
+      e.request.reject(bytes_of(refusal));
+      continue;
+    }
+    auto control = PerfControl::make(s_.device, s_.pd, s_.events, this);
+    if (!control) {
+      e.request.reject(bytes_of(control.error().message));
+      continue;
+    }
+    *peer = e.request.peer();
+    if (auto ok = e.request.accept((*control)->qp()); !ok) continue;
+    s_.control = std::move(*control);
+    return {};
+  }
+}
+
+Result<void> PerfServer::accept_data(const PerfMessage& hello) {
+  PerfMessage welcome;
+  welcome.kind = PerfKind::Welcome;
+  welcome.session = ++session_;
+  s_.layout = {hello.connections, hello.buffer};
+  const auto refuse = [&](const std::string& why) {
+    PerfMessage m;
+    m.kind = PerfKind::Error;
+    m.text = why;
+    if (s_.control->send(m)) s_.control->wait(200);
+    return Error{Errc::invalid_argument, why};
+  };
+  if (hello.connections == 0 || hello.connections > 1024 || hello.buffer > memory_limit_ ||
+      s_.layout.size() > memory_limit_) {
+    return refuse("the measurement wants more connections or memory than the server allows");
+  }
+  auto cq = s_.device.create_cq(hello.connections * (3 * kPerfMaxDepth + 256));
+  if (!cq) return refuse(cq.error().message);
+  s_.cq = std::move(*cq);
+  auto memory = RdmaBuffer::make(s_.device, s_.pd, s_.layout.size(),
+                                 access_local_write | access_remote_write | access_remote_read);
+  if (!memory) return refuse(memory.error().message);
+  s_.memory = std::move(*memory);
+  s_.remote_address = hello.address;
+  s_.remote_rkey = hello.rkey;
+  welcome.rkey = s_.memory.region().rkey();
+  welcome.address = s_.memory.region().remote_address();
+  welcome.connections = hello.connections;
+  welcome.buffer = hello.buffer;
+  if (auto ok = s_.control->send(welcome); !ok) return ok;
+
+  std::uint32_t established = 0;
+  const double until = now_seconds() + 20;
+  while (established < hello.connections) {
+    Event e;
+    if (!s_.events.wait(&e, 100)) {
+      if (stop_requested()) return Error{Errc::closed, "stopped"};
+      if (now_seconds() > until) return Error{Errc::timed_out, "the client does not connect"};
+      continue;
+    }
+    if (e.kind == EventKind::established) {
+      if (e.context != this) ++established;
+      continue;
+    }
+    if (e.kind != EventKind::connect_request) {
+      return Error{Errc::reset, "the client has gone"};
+    }
+    auto greeting = decode_greeting(e.request.private_data());
+    if (!greeting.ok() || greeting->control || greeting->session != session_ ||
+        greeting->index != s_.qps.size()) {
+      e.request.reject(bytes_of("the server is busy with another client"));
+      continue;
+    }
+    auto qp = s_.make_qp(nullptr);
+    if (!qp) {
+      e.request.reject(bytes_of(qp.error().message));
+      return qp.error();
+    }
+    s_.qps.push_back(std::move(*qp));
+    if (auto ok = e.request.accept(s_.qps.back()); !ok) return ok;
+  }
+  return {};
+}
+
+Result<void> PerfServer::serve_one(bool* served) {
+  std::string peer;
+  *served = false;
+  if (auto ok = accept_control(&peer); !ok) return ok;
+  *served = true;
+  Idle idle(config_.get_int("spin_us"));
+  bool greeted = false;
+  const auto failed = [&](Error why) -> Result<void> {
+    s_.alive(now_seconds());  // the event has the better line
+    if (!s_.failure.empty()) why.message = s_.failure;
+    why.message = "client " + peer + ": " + why.message;
+    forget_client();
+    return why;
+  };
+  double last_sign = now_seconds(), next_check = 0;
+  for (;;) {
+    auto m = s_.control->receive();
+    if (!m) {
+      // The client's orderly end.
+      Event e;
+      bool orderly = false;
+      while (s_.events.wait(&e, 50)) {
+        orderly = orderly || e.kind == EventKind::disconnected;
+        e = {};
+      }
+      if (!orderly) return failed(m.error());
+      forget_client();
+      return {};
+    }
+    if (*m) {
+      last_sign = now_seconds();
+      idle.reset();
+      if ((*m)->kind == PerfKind::Hello && !greeted) {
+        if (auto ok = accept_data(**m); !ok) return failed(ok.error());
+        greeted = true;
+      } else if ((*m)->kind == PerfKind::Run && greeted) {
+        if (auto ok = run_one((*m)->run); !ok) return failed(ok.error());
+        last_sign = now_seconds();
+      } else {
+        return failed({Errc::protocol, "a message that does not belong"});
+      }
+      continue;
+    }
+    if (const double now = now_seconds(); now >= next_check) {
+      next_check = now + 0.1;
+      Event e;
+      bool gone = false;
+      while (s_.events.poll(&e)) {
+        gone = gone || e.kind == EventKind::disconnected;
+        if (e.kind == EventKind::failed) s_.failure = e.error.message;
+        if (e.kind == EventKind::connect_request) {
+          e.request.reject(bytes_of("the server is busy with another client"));
+        }
+        e = {};
+      }
+      if (gone && s_.failure.empty()) {
+        forget_client();
+        return {};
+      }
+      if (!s_.alive(last_sign)) return failed({Errc::reset, s_.failure});
+    }
+    if (idle.ripe()) s_.control->wait(20);
+  }
+}
+
+Result<void> PerfServer::run_one(const PerfRun& run) {
+  if (run.size > s_.layout.buffer || run.depth > kPerfMaxDepth ||
+      (run.test == PerfTest::Latency && 2 * std::uint64_t{perf_stride(run)} > s_.layout.buffer)) {
+    return Error{Errc::invalid_argument, "the measurement does not fit its memory"};
+  }
+  PerfMessage report;
+  auto ok = run.test == PerfTest::Latency ? run_latency(run) : run_bandwidth(run, &report);
+  if (!ok) return ok;
+  report.kind = PerfKind::Report;
+  s_.add_stats(&report);
+  return s_.control->send(report);
+}
+
+Result<void> PerfServer::run_latency(const PerfRun& run) {
+  LatencyLoop loop(&s_, run, false);
+  if (auto ok = loop.prepare(); !ok) return ok;
+  PerfMessage ready;
+  ready.kind = PerfKind::Ready;
+  if (auto ok = s_.control->send(ready); !ok) return ok;
+  if (!loop.run()) return Error{Errc::reset, s_.failure};
+  return {};
+}
+
+Result<void> PerfServer::run_bandwidth(const PerfRun& run, PerfMessage* report) {
+  for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
+    std::fill_n(s_.memory.data() + s_.layout.credit(i), 64, std::uint8_t{0});
+    // Sources hold the pattern, sinks nothing; in both directions each end is both.
+    if (run.op == PerfOp::Read || run.bidirectional) {
+      fill_pattern(run.seed, 0, {s_.data(i), s_.layout.buffer});
+    } else {
+      std::fill_n(s_.data(i), s_.layout.buffer, std::uint8_t{0});
+    }
+  }
+  SendReceiver receiver(&s_, run);
+  BandwidthSender sender(&s_, run);
+  PerfMessage ready;
+  ready.kind = PerfKind::Ready;
+  if (auto ok = s_.control->send(ready); !ok) return ok;
+  if (run.op == PerfOp::Send) {
+    if (auto ok = receiver.start(); !ok) return ok;
+  }
+  std::optional<std::uint64_t> announced;
+  double last_progress = now_seconds(), next_check = 0;
+  std::array<Completion, 64> batch;
+  Idle idle(config_.get_int("spin_us"));
+  for (;;) {
+    bool worked = run.bidirectional && sender.step();
+    const int n = s_.cq.poll(batch);
+    for (int i = 0; i < n; ++i) {
+      const Completion& c = batch[static_cast<std::size_t>(i)];
+      worked = true;
+      if (c.status != WcStatus::success) {
+        s_.alive(now_seconds());
+        return Error{Errc::reset, s_.failure.empty() ? to_string(c.status) : s_.failure};
+      }
+      if (static_cast<PerfTag>(c.wr_id >> 56) == PerfTag::Sender) {
+        sender.on_completion(c);
+      } else {
+        receiver.on_completion(c);
+      }
+    }
+    if (!receiver.failure().empty()) return Error{Errc::io, receiver.failure()};
+    auto m = s_.control->receive();
+    if (!m) return m.error();
+    if (*m) {
+      if ((*m)->kind != PerfKind::Done)
+        return Error{Errc::protocol, "a message that does not belong"};
+      announced = (*m)->messages;
+      worked = true;
+    }
+    const bool all_in = announced && (run.op != PerfOp::Send || receiver.messages() >= *announced);
+    if (all_in && (!run.bidirectional || sender.finished())) break;
+    const double now = now_seconds();
+    if (worked) {
+      last_progress = now;
+      idle.reset();
+    }
+    if (now >= next_check) {
+      next_check = now + 0.1;
+      // One-sided operations pass without us: then the client's patience counts.
+      if (!s_.alive(run.op == PerfOp::Send || announced ? last_progress : now)) {
+        return Error{Errc::reset, s_.failure};
+      }
+    }
+    if (!worked && !run.bidirectional && run.op != PerfOp::Send && idle.ripe()) {
+      s_.device.progress();
+    }
+  }
+  report->messages = run.bidirectional ? sender.messages() : receiver.messages();
+  report->nanoseconds = static_cast<std::uint64_t>(std::max(sender.seconds(), 0.0) * 1e9);
+  report->errors = receiver.errors();
+  if (run.verify && run.op == PerfOp::Write) {
+    const std::uint64_t slots = perf_slots(run, s_.layout.buffer);
+    const std::uint64_t each = *announced / s_.layout.connections;
+    for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
+      for (std::uint64_t k = 0; k < std::min(slots, each); ++k) {
+        const std::uint64_t at = k * perf_stride(run);
+        if (!matches_pattern(run.seed, at, {s_.data(i) + at, run.size})) ++report->errors;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace urnic::cli

@@ -1,0 +1,108 @@
+#include "cli/perf_session.h"
+
+namespace urnic::cli {
+namespace {
+
+constexpr double kPatience = 30;  // seconds without progress
+
+}  // namespace
+
+Result<std::unique_ptr<PerfControl>> PerfControl::make(Device& device, const ProtectionDomain& pd,
+                                                       const EventQueue& events, void* context) {
+  auto control = std::make_unique<PerfControl>();
+  auto cq = device.create_cq(4 * kBuffers);
+  if (!cq) return cq.error();
+  control->cq_ = std::move(*cq);
+  auto buffer = RdmaBuffer::make(device, pd, 2 * kBuffers * kPerfMessage, access_local_write);
+  if (!buffer) return buffer.error();
+  control->buffer_ = std::move(*buffer);
+  QpOptions options;
+  options.send_cq = options.receive_cq = control->cq_;
+  options.events = events;
+  options.context = context;
+  options.max_send = options.max_receive = kBuffers;
+  auto qp = device.create_qp(pd, options);
+  if (!qp) return qp.error();
+  control->qp_ = std::move(*qp);
+  for (std::uint32_t i = 0; i < kBuffers; ++i) {
+    if (auto ok = control->post_receive(i); !ok) return ok.error();
+  }
+  return control;
+}
+
+Result<void> PerfControl::post_receive(std::uint32_t index) {
+  const Sge sge = buffer_.sge(index * kPerfMessage, kPerfMessage);
+  return qp_.post_receive({index, {&sge, 1}});
+}
+
+Result<void> PerfControl::send(const PerfMessage& m) {
+  const std::size_t at = (kBuffers + next_send_++ % kBuffers) * kPerfMessage;
+  encode(m, std::span<std::uint8_t, kPerfMessage>(buffer_.data() + at, kPerfMessage));
+  const Sge sge = buffer_.sge(at, kPerfMessage);
+  SendRequest request;
+  request.wr_id = kBuffers;
+  request.sges = {&sge, 1};
+  return qp_.post_send(request);
+}
+
+Result<std::optional<PerfMessage>> PerfControl::receive() {
+  Completion c;
+  while (cq_.poll({&c, 1}) == 1) {
+    if (c.status != WcStatus::success) {
+      return Error{Errc::reset, "the other end is gone"};
+    }
+    if (c.wr_id >= kBuffers) continue;
+    const auto index = static_cast<std::uint32_t>(c.wr_id);
+    auto m = decode_perf({buffer_.data() + index * kPerfMessage, c.byte_len});
+    if (!m.ok()) return Error{Errc::protocol, m.error()};
+    if (auto ok = post_receive(index); !ok) return ok.error();
+    if (m->kind == PerfKind::Error) return Error{Errc::rejected, "the other end: " + m->text};
+    return std::optional<PerfMessage>(std::move(*m));
+  }
+  return std::optional<PerfMessage>();
+}
+
+bool PerfSession::alive(double last_progress) {
+  Event e;
+  while (failure.empty() && events.poll(&e)) {
+    if (e.kind == EventKind::disconnected) failure = "the other end has ended the connection";
+    if (e.kind == EventKind::failed) failure = e.error.message;
+    if (e.kind == EventKind::connect_request) {
+      const std::string busy = "the server is busy with another client";
+      e.request.reject({reinterpret_cast<const std::uint8_t*>(busy.data()), busy.size()});
+    }
+    e = {};
+  }
+  if (failure.empty() && stop_requested()) failure = "stopped";
+  if (failure.empty() && !device.info().link_up) failure = "the other end of the wire is gone";
+  if (failure.empty() && now_seconds() - last_progress > kPatience) {
+    failure = "nothing has moved for " + std::to_string(static_cast<int>(kPatience)) + " s";
+  }
+  return failure.empty();
+}
+
+Result<QueuePair> PerfSession::make_qp(void* context) {
+  QpOptions options;
+  options.send_cq = options.receive_cq = cq;
+  options.events = events;
+  options.context = context;
+  options.max_send = kPerfMaxDepth + 64;
+  options.max_receive = 2 * kPerfMaxDepth;
+  options.max_send_sge = options.max_receive_sge = 1;
+  options.max_inline = kPerfMaxInline;
+  return device.create_qp(pd, options);
+}
+
+void PerfSession::add_stats(PerfMessage* m) {
+  for (const QueuePair& qp : qps) {
+    const ConnectionStats s = qp.stats();
+    m->bytes_fast += s.bytes_fast;
+    m->bytes_slow += s.bytes_slow;
+    m->downgrades += s.downgrades;
+    m->upgrades += s.upgrades;
+    m->recoveries += s.recovery_attempts;
+    m->retransmits += s.retransmits;
+  }
+}
+
+}  // namespace urnic::cli

@@ -1,0 +1,80 @@
+#include "cli/runtime.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+namespace urnic::cli {
+namespace {
+
+std::atomic<bool> stop_flag{false};
+int stop_event = -1;
+
+void on_signal(int) {
+  const int keep = errno;
+  stop_flag = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(stop_event, &one, sizeof one);
+  errno = keep;
+}
+
+}  // namespace
+
+void complain(const std::string& command, const std::string& message) {
+  std::string line = command.empty() ? "urnic: " : "urnic " + command + ": ";
+  for (const char c : message) line += c == '\n' ? ' ' : c;
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+void install_stop_signals() {
+  if (stop_event < 0) stop_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second time it ends us at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+bool stop_requested() {
+  return stop_flag.load(std::memory_order_relaxed);
+}
+
+int stop_fd() {
+  return stop_event;
+}
+
+double now_seconds() {
+  const auto t = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(t).count();
+}
+
+bool Idle::ripe() {
+  const auto now = std::chrono::steady_clock::now();
+  if (since_ == std::chrono::steady_clock::time_point{}) since_ = now;
+  return now - since_ >= spin_;
+}
+
+Result<void> pin_to_cpu(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (cpu < 0 || cpu >= CPU_SETSIZE) return Error{Errc::invalid_argument, "no such CPU"};
+  CPU_SET(static_cast<unsigned>(cpu), &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0) {
+    return Error{Errc::invalid_argument,
+                 "cannot run on CPU " + std::to_string(cpu) + ": " +
+                     (errno == EINVAL ? "this process may not use it" : std::strerror(errno))};
+  }
+  return {};
+}
+
+}  // namespace urnic::cli

@@ -1,0 +1,48 @@
+// What every command shares: exit codes, one-line errors, stopping by signal, sleeping when there
+// is nothing to do.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "urnic/verbs.h"
+
+namespace urnic::cli {
+
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailed = 1,  // it was tried and did not work
+  kExitUsage = 2,   // the arguments or the configuration are wrong; nothing was tried
+};
+
+// Prints "urnic <command>: <message>" as one line to standard error.
+void complain(const std::string& command, const std::string& message);
+
+// SIGINT, SIGTERM and SIGHUP ask the running command to stop; SIGPIPE is ignored.
+void install_stop_signals();
+bool stop_requested();
+// Readable once a stop was requested.
+int stop_fd();
+
+// Seconds of a clock that does not jump.
+double now_seconds();
+
+// Decides when a polling loop may sleep. Used as: if (work) idle.reset(); else if (idle.ripe())
+// sleep.
+class Idle {
+ public:
+  explicit Idle(std::int64_t spin_us) : spin_(spin_us) {}
+  void reset() { since_ = {}; }
+  // Nothing was done; true once that has been so for the spinning time.
+  bool ripe();
+
+ private:
+  std::chrono::microseconds spin_;
+  std::chrono::steady_clock::time_point since_{};
+};
+
+// Run the calling thread (and those it starts) on one CPU. The error is one line.
+Result<void> pin_to_cpu(int cpu);
+
+}  // namespace urnic::cli

@@ -1,0 +1,105 @@
+// urnic stat: the counters of running urnic processes.
+#include <poll.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/runtime.h"
+#include "cli/stat_client.h"
+#include "cli/units.h"
+
+namespace urnic::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class StatCommand : public Command {
+ public:
+  explicit StatCommand(CLI::App* parent) {
+    app = parent->add_subcommand("stat", "show the counters of running urnic processes");
+    app->add_option("PID", pid_, "only this process")->type_name("");
+    auto* json = app->add_flag("--json", json_, "an array with one object for each engine");
+    auto* prometheus = app->add_flag("--prometheus", prometheus_, "the Prometheus text format");
+    json->excludes(prometheus);
+    app->add_option("--watch", watch_, "print again every so often, until stopped")
+        ->type_name("TIME")
+        ->expected(0, 1)
+        ->default_str("1s");
+  }
+
+  int run() override {
+    std::uint64_t interval = 0;
+    if (app->count("--watch") != 0) {
+      const auto parsed = parse_duration_ms(watch_.empty() ? "1s" : watch_);
+      if (!parsed || *parsed < 10) {
+        complain("stat", "--watch " + watch_ + ": expected a time of at least 10ms");
+        return kExitUsage;
+      }
+      interval = *parsed;
+    }
+    for (;;) {
+      const int code = once();
+      if (interval == 0 || code != kExitOk) return code;
+      pollfd p{stop_fd(), POLLIN, 0};
+      if (::poll(&p, 1, static_cast<int>(interval)) > 0) return kExitOk;
+      if (!json_ && !prometheus_) std::printf("\n");
+    }
+  }
+
+ private:
+  int once() {
+    std::vector<std::string> texts;
+    std::vector<EngineStats> engines;
+    std::string why =
+        pid_ != 0 ? "process " + std::to_string(pid_) + " is not a urnic process of this user"
+                  : "no urnic process of this user is running";
+    for (const StatSocket& socket : find_stat_sockets(stats_directory(), pid_)) {
+      auto text = read_stat_socket(socket.path);
+      if (!text) {
+        why = text.error().message;
+        continue;
+      }
+      auto stats = stats_from_json(*text);
+      if (!stats) {
+        why = socket.path + ": " + stats.error().message;
+        continue;
+      }
+      texts.push_back(std::move(*text));
+      engines.push_back(std::move(*stats));
+    }
+    if (engines.empty()) {
+      complain("stat", why + " (sockets in " + stats_directory() + ")");
+      return kExitFailed;
+    }
+    if (json_) {
+      Json all = Json::array();
+      for (const std::string& text : texts) all.push_back(Json::parse(text, nullptr, false));
+      std::printf("%s\n", all.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    } else if (prometheus_) {
+      std::fputs(stat_prometheus(engines).c_str(), stdout);
+    } else {
+      for (std::size_t i = 0; i < engines.size(); ++i) {
+        std::printf("%s%s", i == 0 ? "" : "\n", stat_table(engines[i]).c_str());
+      }
+    }
+    std::fflush(stdout);
+    return kExitOk;
+  }
+
+  std::uint64_t pid_ = 0;
+  bool json_ = false, prometheus_ = false;
+  std::string watch_ = "1s";
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_stat_command(CLI::App* app) {
+  return std::make_unique<StatCommand>(app);
+}
+
+}  // namespace urnic::cli

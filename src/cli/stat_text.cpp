@@ -1,0 +1,226 @@
+// The counters of an engine as text: for people, and for Prometheus.
+#include <cstdio>
+#include <functional>
+
+#include "cli/stat_client.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace urnic::cli {
+namespace {
+
+std::string size_of(std::uint64_t octets) {
+  return format_size(static_cast<double>(octets));
+}
+
+std::string ratio(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "-";
+  return format_fixed(static_cast<double>(part) / static_cast<double>(whole), 2);
+}
+
+// The counters that sum over connections.
+struct Member {
+  const char* name;
+  const char* help;
+  std::uint64_t ConnectionStats::*field;
+};
+constexpr Member kMembers[] = {
+    {"downgrades", "FAST to SLOW", &ConnectionStats::downgrades},
+    {"upgrades", "SLOW to FAST", &ConnectionStats::upgrades},
+    {"recovery_attempts", "segments refused in recovery", &ConnectionStats::recovery_attempts},
+    {"immediate_dup_acks", "duplicate ACKs for refused segments",
+     &ConnectionStats::immediate_dup_acks},
+    {"bytes_fast", "stream octets accepted on the FAST path", &ConnectionStats::bytes_fast},
+    {"bytes_slow", "stream octets accepted on the SLOW path", &ConnectionStats::bytes_slow},
+    {"bytes_copied", "octets copied for receiving", &ConnectionStats::bytes_copied},
+    {"payload_placed", "ULP octets placed", &ConnectionStats::payload_placed},
+    {"holes_opened", "TCP holes opened", &ConnectionStats::holes_opened},
+    {"holes_closed", "TCP holes closed", &ConnectionStats::holes_closed},
+    {"empty_rq_drops", "Sends dropped for want of a receive", &ConnectionStats::empty_rq_drops},
+    {"writes_sent", "RDMA Writes", &ConnectionStats::writes_sent},
+    {"sends_sent", "Sends", &ConnectionStats::sends_sent},
+    {"reads_sent", "RDMA Reads asked for", &ConnectionStats::reads_sent},
+    {"read_responses_sent", "RDMA Reads served", &ConnectionStats::read_responses_sent},
+    {"write_bytes_sent", "octets written", &ConnectionStats::write_bytes_sent},
+    {"send_bytes_sent", "octets sent", &ConnectionStats::send_bytes_sent},
+    {"read_response_bytes_sent", "octets read by the peer",
+     &ConnectionStats::read_response_bytes_sent},
+    {"write_bytes_received", "octets written by the peer", &ConnectionStats::write_bytes_received},
+    {"send_bytes_received", "octets received in Sends", &ConnectionStats::send_bytes_received},
+    {"read_response_bytes_received", "octets read", &ConnectionStats::read_response_bytes_received},
+    {"sends_received", "Sends received", &ConnectionStats::sends_received},
+    {"read_requests_received", "Read Requests received", &ConnectionStats::read_requests_received},
+    {"terminates_sent", "Terminates sent", &ConnectionStats::terminates_sent},
+    {"terminates_received", "Terminates received", &ConnectionStats::terminates_received},
+    {"segments_in", "TCP segments received", &ConnectionStats::segments_in},
+    {"segments_out", "TCP segments sent", &ConnectionStats::segments_out},
+    {"retransmits", "segments sent again", &ConnectionStats::retransmits},
+    {"rto_expirations", "retransmission time-outs", &ConnectionStats::rto_expirations},
+    {"dup_acks_in", "duplicate ACKs received", &ConnectionStats::dup_acks_in},
+    {"dup_acks_out", "duplicate ACKs sent", &ConnectionStats::dup_acks_out},
+};
+
+ConnectionStats total_of(const EngineStats& s) {
+  ConnectionStats t = s.ended;
+  for (const ConnectionStats& c : s.connections) {
+    for (const Member& m : kMembers) t.*m.field += c.*m.field;
+    for (std::size_t i = 0; i < kReasonCount; ++i) t.reasons[i] += c.reasons[i];
+  }
+  return t;
+}
+
+std::string connections_text(const EngineStats& s) {
+  using Align = Table::Align;
+  Table table({{"connection", Align::Left},
+               {"state", Align::Left},
+               {"now", Align::Left},
+               {"FAST", Align::Right},
+               {"down", Align::Right},
+               {"up", Align::Right},
+               {"recov", Align::Right},
+               {"retrans", Align::Right},
+               {"received", Align::Right},
+               {"sent", Align::Right},
+               {"srtt", Align::Right},
+               {"cwnd", Align::Right}});
+  for (const ConnectionStats& c : s.connections) {
+    const std::uint64_t sent = c.write_bytes_sent + c.send_bytes_sent + c.read_response_bytes_sent;
+    table.add({c.local + " - " + c.peer, c.state, c.fast ? "FAST" : "SLOW: " + c.slow_reason,
+               format_share(c.bytes_fast, c.bytes_fast + c.bytes_slow),
+               std::to_string(c.downgrades), std::to_string(c.upgrades),
+               std::to_string(c.recovery_attempts), std::to_string(c.retransmits),
+               size_of(c.payload_placed), size_of(sent), std::to_string(c.srtt_us) + " us",
+               size_of(c.cwnd)});
+  }
+  return table.empty() ? "  no connection is open\n" : table.text(2);
+}
+
+std::string reasons_text(const ConnectionStats& t) {
+  std::string out;
+  for (std::size_t i = 0; i < kReasonCount; ++i) {
+    if (t.reasons[i] == 0) continue;
+    out +=
+        (out.empty() ? "" : ", ") + std::string(reason_label(i)) + " " + format_count(t.reasons[i]);
+  }
+  return out.empty() ? "-" : out;
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string stat_table(const EngineStats& s) {
+  const ConnectionStats t = total_of(s);
+  const std::uint64_t accepted = t.bytes_fast + t.bytes_slow;
+  std::string out = s.name + " (process " + std::to_string(s.pid) + ", up " +
+                    format_seconds(static_cast<double>(s.uptime_ms) / 1000) + ")\n";
+  out += key_values(
+      {{"port", s.port + (s.link_up ? ", link up" : ", no link")},
+       {"addresses", s.addresses + ", MAC " + s.mac},
+       {"frames in", format_count(s.rx_frames) + " (" + size_of(s.rx_bytes) + "); bad: port " +
+                         format_count(s.rx_bad_port) + ", IP " + format_count(s.rx_bad_ip) +
+                         ", TCP checksum " + format_count(s.rx_bad_tcp_checksum) + ", fragments " +
+                         format_count(s.rx_fragments) + ", no connection " +
+                         format_count(s.rx_no_connection) + ", not acceptable " +
+                         format_count(s.rx_tcp_dropped)},
+       {"frames out", format_count(s.tx_frames) + " (" + size_of(s.tx_bytes) + "); port full " +
+                          format_count(s.tx_full)},
+       {"connections", format_count(s.connections_opened) + " opened, " +
+                           format_count(s.connections_closed) + " closed, " +
+                           format_count(s.connections_failed) + " failed"},
+       {"received", format_share(t.bytes_fast, accepted) + " of " + size_of(accepted) +
+                        " on the FAST path; " + ratio(t.bytes_copied, t.payload_placed) +
+                        " copies per payload octet"},
+       {"FAST/SLOW", format_count(t.downgrades) + " downgrades, " + format_count(t.upgrades) +
+                         " upgrades, " + format_count(t.recovery_attempts) +
+                         " recovery attempts, " + format_count(t.immediate_dup_acks) +
+                         " immediate duplicate ACKs"},
+       {"InLogic", reasons_text(t)},
+       {"holes", format_count(t.holes_opened) + " opened, " + format_count(t.holes_closed) +
+                     " closed; empty receive queue " + format_count(t.empty_rq_drops)},
+       {"sent again", format_count(t.retransmits) + " segments, " +
+                          format_count(t.rto_expirations) + " time-outs"},
+       {"memory",
+        size_of(s.reassembly_bytes) + " in reassembly, " + format_count(s.regions) + " regions"},
+       {"engine", format_count(s.polls) + " polls, " + format_count(s.sleeps) + " sleeps, " +
+                      format_count(s.wakeups) + " wake-ups"}},
+      2);
+  return out + connections_text(s);
+}
+
+std::string stat_prometheus(const std::vector<EngineStats>& engines) {
+  std::string out;
+  const auto metric = [&](const std::string& name, const char* type, const std::string& help,
+                          const std::function<void(const EngineStats&, const std::string&)>& each) {
+    out += "# HELP urnic_" + name + " " + help + "\n# TYPE urnic_" + name + " " + type + "\n";
+    for (const EngineStats& s : engines) {
+      each(s, "pid=\"" + std::to_string(s.pid) + "\",name=\"" + escaped(s.name) + "\",port=\"" +
+                  escaped(s.port) + "\"");
+    }
+  };
+  const auto one = [&](const std::string& name, const char* type, const std::string& help,
+                       std::uint64_t EngineStats::*field) {
+    metric(name, type, help, [&](const EngineStats& s, const std::string& labels) {
+      out += "urnic_" + name + "{" + labels + "} " + std::to_string(s.*field) + "\n";
+    });
+  };
+  metric("link_up", "gauge", "frames can flow",
+         [&](const EngineStats& s, const std::string& labels) {
+           out += "urnic_link_up{" + labels + "} " + (s.link_up ? "1" : "0") + "\n";
+         });
+  one("rx_frames_total", "counter", "frames received", &EngineStats::rx_frames);
+  one("rx_bytes_total", "counter", "octets received", &EngineStats::rx_bytes);
+  one("tx_frames_total", "counter", "frames sent", &EngineStats::tx_frames);
+  one("tx_bytes_total", "counter", "octets sent", &EngineStats::tx_bytes);
+  one("rx_bad_tcp_checksum_total", "counter", "segments with a wrong TCP checksum",
+      &EngineStats::rx_bad_tcp_checksum);
+  one("rx_bad_port_total", "counter", "frames the port refused", &EngineStats::rx_bad_port);
+  one("rx_bad_ip_total", "counter", "bad IP headers", &EngineStats::rx_bad_ip);
+  one("connections_opened_total", "counter", "connections opened",
+      &EngineStats::connections_opened);
+  one("connections_closed_total", "counter", "connections closed",
+      &EngineStats::connections_closed);
+  one("connections_failed_total", "counter", "connections failed",
+      &EngineStats::connections_failed);
+  one("reassembly_bytes", "gauge", "octets held for reassembly", &EngineStats::reassembly_bytes);
+  one("regions", "gauge", "memory regions", &EngineStats::regions);
+  one("polls_total", "counter", "polls of the engine", &EngineStats::polls);
+  one("sleeps_total", "counter", "times the engine slept", &EngineStats::sleeps);
+  for (const Member& m : kMembers) {
+    metric(std::string(m.name) + "_total", "counter", m.help,
+           [&](const EngineStats& s, const std::string& labels) {
+             out += "urnic_" + std::string(m.name) + "_total{" + labels + "} " +
+                    std::to_string(total_of(s).*m.field) + "\n";
+           });
+  }
+  metric("inlogic_total", "counter", "decisions of InLogic by reason",
+         [&](const EngineStats& s, const std::string& labels) {
+           const ConnectionStats t = total_of(s);
+           for (std::size_t i = 0; i < kReasonCount; ++i) {
+             out += "urnic_inlogic_total{" + labels + ",reason=\"" + escaped(reason_label(i)) +
+                    "\"} " + std::to_string(t.reasons[i]) + "\n";
+           }
+         });
+  metric("connections", "gauge", "open connections by type",
+         [&](const EngineStats& s, const std::string& labels) {
+           std::uint64_t fast = 0;
+           for (const ConnectionStats& c : s.connections) fast += c.fast ? 1 : 0;
+           out += "urnic_connections{" + labels + ",type=\"fast\"} " + std::to_string(fast) + "\n";
+           out += "urnic_connections{" + labels + ",type=\"slow\"} " +
+                  std::to_string(s.connections.size() - fast) + "\n";
+         });
+  return out;
+}
+
+}  // namespace urnic::cli

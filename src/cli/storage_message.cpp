@@ -1,0 +1,338 @@
+#include "cli/storage_message.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/ip_address.h"
+
+namespace urnic::cli {
+namespace {
+
+// Header of every message:
+//   0 magic(4)  4 version(1)  5 kind(1)  6 length of the whole(2)  8 transfer(4)  12 status(4)
+constexpr std::size_t kHeader = 16;
+constexpr std::size_t kOpenBody = 24, kResultBody = 64, kAbortBody = 8;
+
+// Octets of the body before any text.
+constexpr std::size_t body_size(MessageKind kind) {
+  switch (kind) {
+    case MessageKind::Hello:
+      return 16;
+    case MessageKind::Welcome:
+      return 32;
+    case MessageKind::Open:
+      return kOpenBody;
+    case MessageKind::Opened:
+      return 16;
+    case MessageKind::Chunk:
+      return 16;
+    case MessageKind::Taken:
+      return 8;
+    case MessageKind::Commit:
+      return 40;
+    case MessageKind::Result:
+      return 8 + 32 + kResultBody;
+    case MessageKind::Abort:
+      return kAbortBody;
+  }
+  return 0;
+}
+
+constexpr std::size_t max_text(MessageKind kind) {
+  if (kind == MessageKind::Open) return kMaxName;
+  return kind == MessageKind::Result || kind == MessageKind::Abort ? kMaxText : 0;
+}
+
+static_assert(kHeader + kOpenBody + kMaxName <= kMaxMessage);
+static_assert(kHeader + 8 + 32 + kResultBody + kMaxText <= kMaxMessage);
+
+std::string printable(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return out;
+}
+
+bool is_kind(std::uint8_t k) {
+  return k >= static_cast<std::uint8_t>(MessageKind::Hello) &&
+         k <= static_cast<std::uint8_t>(MessageKind::Abort);
+}
+
+}  // namespace
+
+const char* describe(Status s) {
+  switch (s) {
+    case Status::Ok:
+      return "done";
+    case Status::BadRequest:
+      return "the request does not follow the protocol";
+    case Status::BadName:
+      return "the name cannot be used";
+    case Status::NotFound:
+      return "no such file or folder on the target";
+    case Status::NotAFile:
+      return "not a regular file on the target";
+    case Status::Permission:
+      return "the target may not access the file";
+    case Status::ReadOnly:
+      return "the target exports its folder read-only";
+    case Status::NoSpace:
+      return "the disk of the target is full";
+    case Status::TooLarge:
+      return "the file is larger than the target's file system allows";
+    case Status::InputOutput:
+      return "the target's disk failed";
+    case Status::Truncated:
+      return "the file became shorter while it was read";
+    case Status::Checksum:
+      return "the SHA-256 of what arrived differs";
+    case Status::Aborted:
+      return "given up";
+    case Status::Busy:
+      return "the target has no memory for another client";
+    case Status::kCount:
+      break;
+  }
+  return "unknown status";
+}
+
+std::size_t encode(const Message& m, std::span<std::uint8_t> out) {
+  const std::size_t body = body_size(m.kind);
+  const std::size_t text = std::min(m.text.size(), max_text(m.kind));
+  const std::size_t length = kHeader + body + text;
+  std::uint8_t* p = out.data();
+  std::memset(p, 0, length);
+  store_be32(p, kStorageMagic);
+  p[4] = kStorageVersion;
+  p[5] = static_cast<std::uint8_t>(m.kind);
+  store_be16(p + 6, static_cast<std::uint16_t>(length));
+  store_be32(p + 8, m.transfer);
+  store_be32(p + 12, static_cast<std::uint32_t>(m.status));
+  std::uint8_t* b = p + kHeader;
+  switch (m.kind) {
+    case MessageKind::Hello:
+      store_be32(b, m.slots);
+      store_be32(b + 4, m.chunk);
+      break;
+    case MessageKind::Welcome:
+      store_be32(b, m.slots);
+      store_be32(b + 4, m.chunk);
+      store_be32(b + 8, m.rkey);
+      store_be32(b + 12, m.read_only ? 1 : 0);
+      store_be64(b + 16, m.address);
+      break;
+    case MessageKind::Open:
+      b[0] = static_cast<std::uint8_t>(m.mode);
+      store_be16(b + 2, static_cast<std::uint16_t>(text));
+      store_be32(b + 4, m.permissions);
+      store_be64(b + 8, m.size);
+      break;
+    case MessageKind::Opened:
+      store_be64(b, m.size);
+      store_be32(b + 8, m.permissions);
+      break;
+    case MessageKind::Chunk:
+      store_be32(b, m.slot);
+      store_be32(b + 4, m.length);
+      store_be64(b + 8, m.offset);
+      break;
+    case MessageKind::Taken:
+      store_be32(b, m.slot);
+      break;
+    case MessageKind::Commit:
+      store_be64(b, m.size);
+      std::copy(m.sha256.begin(), m.sha256.end(), b + 8);
+      break;
+    case MessageKind::Result:
+      store_be64(b, m.size);
+      std::copy(m.sha256.begin(), m.sha256.end(), b + 8);
+      store_be64(b + 40, m.bytes_fast);
+      store_be64(b + 48, m.bytes_slow);
+      store_be64(b + 56, m.downgrades);
+      store_be64(b + 64, m.upgrades);
+      store_be64(b + 72, m.recoveries);
+      store_be16(b + 80, static_cast<std::uint16_t>(text));
+      break;
+    case MessageKind::Abort:
+      store_be16(b, static_cast<std::uint16_t>(text));
+      break;
+  }
+  std::memcpy(b + body, m.text.data(), text);
+  return length;
+}
+
+Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
+  using Bad = std::string;
+  if (bytes.size() < kHeader) return fail(Bad("a control message is too short"));
+  const std::uint8_t* p = bytes.data();
+  if (load_be32(p) != kStorageMagic) return fail(Bad("a control message is not one of ours"));
+  if (p[4] != kStorageVersion) {
+    return fail("a control message has version " + std::to_string(p[4]) + ", not " +
+                std::to_string(kStorageVersion));
+  }
+  const std::uint32_t status = load_be32(p + 12);
+  if (!is_kind(p[5])) return fail("a control message has kind " + std::to_string(p[5]));
+  if (load_be16(p + 6) != bytes.size() || status >= static_cast<std::uint32_t>(Status::kCount)) {
+    return fail(Bad("a control message is malformed"));
+  }
+  Message m;
+  m.kind = static_cast<MessageKind>(p[5]);
+  m.status = static_cast<Status>(status);
+  m.transfer = load_be32(p + 8);
+  const std::size_t body = body_size(m.kind);
+  if (bytes.size() < kHeader + body) return fail(Bad("a control message is too short"));
+  const std::uint8_t* b = p + kHeader;
+  std::size_t text = 0;
+  switch (m.kind) {
+    case MessageKind::Hello:
+      m.slots = load_be32(b);
+      m.chunk = load_be32(b + 4);
+      break;
+    case MessageKind::Welcome:
+      m.slots = load_be32(b);
+      m.chunk = load_be32(b + 4);
+      m.rkey = load_be32(b + 8);
+      m.read_only = (load_be32(b + 12) & 1) != 0;
+      m.address = load_be64(b + 16);
+      break;
+    case MessageKind::Open:
+      if (b[0] < 1 || b[0] > 3) return fail(Bad("a control message opens in an unknown mode"));
+      m.mode = static_cast<OpenMode>(b[0]);
+      text = load_be16(b + 2);
+      m.permissions = load_be32(b + 4) & 0777;
+      m.size = load_be64(b + 8);
+      break;
+    case MessageKind::Opened:
+      m.size = load_be64(b);
+      m.permissions = load_be32(b + 8) & 0777;
+      break;
+    case MessageKind::Chunk:
+      m.slot = load_be32(b);
+      m.length = load_be32(b + 4);
+      m.offset = load_be64(b + 8);
+      break;
+    case MessageKind::Taken:
+      m.slot = load_be32(b);
+      break;
+    case MessageKind::Commit:
+      m.size = load_be64(b);
+      std::copy(b + 8, b + 40, m.sha256.begin());
+      break;
+    case MessageKind::Result:
+      m.size = load_be64(b);
+      std::copy(b + 8, b + 40, m.sha256.begin());
+      m.bytes_fast = load_be64(b + 40);
+      m.bytes_slow = load_be64(b + 48);
+      m.downgrades = load_be64(b + 56);
+      m.upgrades = load_be64(b + 64);
+      m.recoveries = load_be64(b + 72);
+      text = load_be16(b + 80);
+      break;
+    case MessageKind::Abort:
+      text = load_be16(b);
+      break;
+  }
+  if (text > max_text(m.kind) || bytes.size() != kHeader + body + text) {
+    return fail(Bad("a control message is malformed"));
+  }
+  m.text.assign(reinterpret_cast<const char*>(b + body), text);
+  if (m.kind != MessageKind::Open) m.text = printable(m.text);  // it goes to a terminal
+  return m;
+}
+
+std::array<std::uint8_t, 8> storage_greeting() {
+  std::array<std::uint8_t, 8> g{};
+  store_be32(g.data(), kStorageMagic);
+  g[4] = kStorageVersion;
+  return g;
+}
+
+std::string check_greeting(std::span<const std::uint8_t> d) {
+  if (d.size() < 8 || load_be32(d.data()) != kStorageMagic) {
+    return "this is urnic target; the other end is not urnic put, get or ls";
+  }
+  if (d[4] != kStorageVersion) {
+    return "this target speaks version " + std::to_string(kStorageVersion) +
+           " of the storage protocol, the other end version " + std::to_string(d[4]);
+  }
+  return {};
+}
+
+// Each entry: size(8) modified(8) name length(2) name
+std::vector<std::uint8_t> encode_listing(const std::vector<ListEntry>& entries) {
+  std::vector<std::uint8_t> out;
+  for (const ListEntry& e : entries) {
+    const std::size_t at = out.size(), name = std::min<std::size_t>(e.name.size(), 65535);
+    out.resize(at + 18 + name);
+    store_be64(&out[at], e.size);
+    store_be64(&out[at + 8], static_cast<std::uint64_t>(e.modified));
+    store_be16(&out[at + 16], static_cast<std::uint16_t>(name));
+    std::memcpy(&out[at] + 18, e.name.data(), name);
+  }
+  return out;
+}
+
+Outcome<std::vector<ListEntry>, std::string> decode_listing(std::span<const std::uint8_t> bytes) {
+  std::vector<ListEntry> out;
+  while (!bytes.empty()) {
+    if (bytes.size() < 18) return fail(std::string("the listing is cut off"));
+    ListEntry e;
+    e.size = load_be64(bytes.data());
+    e.modified = static_cast<std::int64_t>(load_be64(bytes.data() + 8));
+    const std::size_t name = load_be16(bytes.data() + 16);
+    if (bytes.size() < 18 + name) return fail(std::string("the listing is cut off"));
+    e.name = printable({reinterpret_cast<const char*>(bytes.data() + 18), name});
+    bytes = bytes.subspan(18 + name);
+    out.push_back(std::move(e));
+  }
+  return out;
+}
+
+std::string check_name(std::string_view name) {
+  if (name.empty()) return "the name is empty";
+  if (name.size() > kMaxName) return "the name is longer than " + std::to_string(kMaxName);
+  for (const char c : name) {
+    const auto u = static_cast<unsigned char>(c);
+    if (u < 0x20 || u == 0x7f) return "the name has a control character in it";
+  }
+  while (true) {
+    const std::size_t slash = name.find('/');
+    const std::string_view part = name.substr(0, slash);
+    if (part.empty()) return "the name begins or ends with a slash, or has two in a row";
+    if (part == "." || part == "..") return "the name has '.' or '..' as a component";
+    if (part.size() > 255) return "a component of the name is longer than 255";
+    if (part.starts_with(kTemporaryPrefix)) {
+      return "names that begin with '" + std::string(kTemporaryPrefix) + "' are reserved";
+    }
+    if (slash == std::string_view::npos) return {};
+    name.remove_prefix(slash + 1);
+  }
+}
+
+Outcome<StorageAddress, std::string> parse_storage_address(std::string_view text) {
+  StorageAddress out;
+  const std::size_t slash = text.find('/');
+  const std::string_view endpoint = text.substr(0, slash);
+  if (slash != std::string_view::npos) out.name = text.substr(slash + 1);
+  std::optional<SocketAddress> to = SocketAddress::parse(endpoint);
+  if (!to) {
+    std::string_view bare = endpoint;
+    if (bare.size() > 2 && bare.front() == '[' && bare.back() == ']') {
+      bare = bare.substr(1, bare.size() - 2);
+    }
+    if (const auto ip = IpAddress::parse(bare)) to = SocketAddress{*ip, kStoragePort};
+  }
+  if (!to || to->port == 0) {
+    return fail("'" + std::string(text) +
+                "' is not a target; write ADDRESS[:PORT][/NAME], e.g. 10.77.0.1/file or "
+                "[fd77::1]:18515/file");
+  }
+  out.endpoint = to->to_string();
+  return out;
+}
+
+}  // namespace urnic::cli

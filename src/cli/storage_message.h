@@ -1,0 +1,119 @@
+// Control messages between `urnic put/get/ls` and `urnic target` (E-38): fixed layout, versioned,
+// big-endian, one message in one RDMA Send. docs/cli.md has the layouts and the order of messages.
+//
+// The data itself moves by RDMA through the target's window: `slots` pieces of `chunk` octets.
+// Chunk k of a file lies in slot k mod slots.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/sha256.h"
+
+namespace urnic::cli {
+
+inline constexpr std::uint16_t kStoragePort = 18515;
+inline constexpr std::uint32_t kStorageMagic = 0x55524e53;  // "URNS"
+inline constexpr std::uint8_t kStorageVersion = 1;
+inline constexpr std::size_t kMaxMessage = 1536;
+inline constexpr std::size_t kMaxName = 1024;
+inline constexpr std::size_t kMaxText = 512;
+
+enum class MessageKind : std::uint8_t {
+  Hello = 1,  // initiator: window wanted
+  Welcome,    // target: window given
+  Open,       // initiator: put, get or list
+  Opened,     // target: go ahead
+  Chunk,      // the side that fills slots: this slot holds the next piece
+  Taken,      // the other side: the slot may be filled again
+  Commit,     // the filling side: that was all, and its SHA-256
+  Result,     // target: how it ended (put: after the rename)
+  Abort,      // initiator: gives the open file up
+};
+
+enum class OpenMode : std::uint8_t { Put = 1, Get, List };
+
+enum class Status : std::uint8_t {
+  Ok,
+  BadRequest,  // message out of order or malformed
+  BadName,     // would leave the folder, or is no name
+  NotFound,
+  NotAFile,
+  Permission,
+  ReadOnly,
+  NoSpace,
+  TooLarge,
+  InputOutput,
+  Truncated,  // the file became shorter while it was read
+  Checksum,
+  Aborted,
+  Busy,  // no window left
+  kCount
+};
+// "no such file on the target", ...
+const char* describe(Status);
+
+// Every field of every kind; encode() takes those of its kind, decode() fills them.
+struct Message {
+  MessageKind kind = MessageKind::Hello;
+  Status status = Status::Ok;          // Result, Abort
+  std::uint32_t transfer = 0;          // chosen by the initiator; 0 for Hello and Welcome
+  std::uint32_t slots = 0, chunk = 0;  // Hello (wanted), Welcome (given)
+  std::uint32_t rkey = 0;              // Welcome
+  std::uint64_t address = 0;           // Welcome: of the window
+  bool read_only = false;              // Welcome
+  OpenMode mode = OpenMode::Put;       // Open
+  std::uint32_t permissions = 0;       // Open (put), Opened (get): lowest nine mode bits
+  std::uint64_t size = 0;              // Open (put), Opened, Commit, Result: octets of the file
+  std::uint32_t slot = 0, length = 0;  // Chunk; Taken has the slot
+  std::uint64_t offset = 0;            // Chunk: place in the file
+  Digest sha256{};                     // Commit, Result
+  // Result: what the target's receive side has counted on this connection so far.
+  std::uint64_t bytes_fast = 0, bytes_slow = 0;
+  std::uint64_t downgrades = 0, upgrades = 0, recoveries = 0;
+  std::string text;  // Open: name; Result, Abort: one line for a person
+};
+
+// Octets written to `out`, which has room for kMaxMessage. A text longer than its limit is cut.
+std::size_t encode(const Message& message, std::span<std::uint8_t> out);
+// The error is one line.
+Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes);
+
+// Private data of the connect request: magic and version, so that both ends learn of a mismatch
+// before anything is set up.
+std::array<std::uint8_t, 8> storage_greeting();
+// Empty when it is one of ours; else why not.
+std::string check_greeting(std::span<const std::uint8_t> private_data);
+
+// ---- listing: what an Open in mode List gives, as the content of a file
+
+struct ListEntry {
+  std::string name;
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;  // seconds since 1970
+  bool operator==(const ListEntry&) const = default;
+};
+std::vector<std::uint8_t> encode_listing(const std::vector<ListEntry>& entries);
+Outcome<std::vector<ListEntry>, std::string> decode_listing(std::span<const std::uint8_t> bytes);
+
+// ---- names
+
+// A name inside an exported folder: components separated by single slashes, none of them "." or
+// "..", no control characters, not one of our temporary names. Empty when fine; else why not.
+std::string check_name(std::string_view name);
+inline constexpr std::string_view kTemporaryPrefix = ".urnic-";
+
+// "host:port", "host:port/name", port optional: "10.77.0.1", "[fd77::1]:7/a/b". The error is one
+// line.
+struct StorageAddress {
+  std::string endpoint;  // "10.77.0.1:18515"
+  std::string name;      // without the leading slash; may be empty
+};
+Outcome<StorageAddress, std::string> parse_storage_address(std::string_view text);
+
+}  // namespace urnic::cli

@@ -1,0 +1,152 @@
+// urnic target: exports a folder.
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/target_server.h"
+#include "cli/units.h"
+
+namespace urnic::cli {
+namespace {
+
+class TargetCommand : public Command {
+ public:
+  explicit TargetCommand(CLI::App* parent) {
+    app = parent->add_subcommand("target", "export a folder to urnic put, get and ls");
+    app->add_option("--export", folder_, "folder to export")->required()->type_name("DIR");
+    app->add_flag("--read-only", read_only_, "refuse put");
+    app->add_flag("--sync", sync_, "a file is on the disk before it gets its name");
+    app->add_option("-p,--service", service_, "TCP port to listen on")
+        ->check(CLI::Range(1, 65535))
+        ->type_name("[18515]");
+    app->add_option("--also-port", more_ports_,
+                    "serve this port as well (a memif has one peer; may be given several times)")
+        ->type_name("PORT");
+    app->add_option("--max-clients", max_clients_, "clients at once on one port")
+        ->check(CLI::Range(1, 4096))
+        ->type_name("[64]");
+    app->add_option("--memory", memory_, "for the windows of all clients of one port")
+        ->type_name("[128M]");
+    app->add_option("--chunk", chunk_, "largest chunk given to a client")->type_name("[1M]");
+    app->add_option("--client-timeout", timeout_,
+                    "drop a client that makes no progress with its file for so long")
+        ->type_name("[60s]");
+    app->add_flag("--once", once_, "end when the first client has gone");
+    app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
+    app->add_option("--cpu", cpu_, "run on this CPU only")->type_name("N");
+    app->add_flag("--no-uring", no_uring_, "files by pread and pwrite instead of io_uring");
+    settings_.add_to(app);
+  }
+
+  int run() override {
+    const auto usage = [](const std::string& message) {
+      complain("target", message);
+      return static_cast<int>(kExitUsage);
+    };
+    auto config = settings_.load();
+    if (!config) return usage(config.error().message);
+    TargetServer::Options o;
+    const auto memory = parse_size(memory_), chunk = parse_size(chunk_);
+    if (!memory || *memory < (64 << 10))
+      return usage("--memory " + memory_ + ": expected at least 64K");
+    if (!chunk || *chunk < 4096 || *chunk > (64 << 20)) {
+      return usage("--chunk " + chunk_ + ": expected 4K to 64M");
+    }
+    const auto timeout = parse_duration_ms(timeout_);
+    if (!timeout || *timeout == 0) {
+      return usage("--client-timeout " + timeout_ + ": expected a time like 60s");
+    }
+    if (cpu_ >= 0) {
+      if (auto ok = pin_to_cpu(cpu_); !ok) return usage(ok.error().message);
+    }
+    auto folder = open_folder(folder_);
+    if (!folder.ok()) {
+      complain("target", folder.error().text);
+      return kExitFailed;
+    }
+    o.session.folder = folder->get();
+    o.session.read_only = read_only_;
+    o.session.durable = sync_;
+    o.session.chunk = static_cast<std::uint32_t>(*chunk);
+    o.session.slots = Channel::kMaxSlots;
+    o.session.stall_limit = static_cast<double>(*timeout) / 1000;
+    o.tcp_port = static_cast<std::uint16_t>(service_);
+    o.memory = *memory;
+    o.max_clients = max_clients_;
+    o.use_uring = !no_uring_;
+    o.once = once_;
+    o.verbose = !quiet_;
+    return serve(*config, o);
+  }
+
+ private:
+  int serve(const Config& first, const TargetServer::Options& options) {
+    std::vector<Config> configs{first};
+    for (const std::string& port : more_ports_) {
+      configs.push_back(first);
+      if (auto ok = configs.back().set("port", port); !ok) {
+        complain("target", "--also-port: " + ok.error().message);
+        return kExitUsage;
+      }
+    }
+    std::vector<std::unique_ptr<TargetServer>> servers;
+    for (const Config& config : configs) {
+      auto server = TargetServer::open(config, options);
+      if (!server) {
+        complain("target", server.error().message);
+        return kExitFailed;
+      }
+      servers.push_back(std::move(*server));
+      if (!quiet_) {
+        const DeviceInfo info = servers.back()->info();
+        std::printf("serving %s on %s, addresses %s, TCP port %u, files by %s\n", folder_.c_str(),
+                    info.port.c_str(), info.addresses.c_str(), servers.back()->tcp_port(),
+                    servers.back()->file_backend().c_str());
+        std::fflush(stdout);
+      }
+    }
+    std::vector<std::thread> threads;
+    for (std::size_t i = 1; i < servers.size(); ++i) {
+      threads.emplace_back([server = servers[i].get()] { server->run(); });
+    }
+    servers.front()->run();
+    for (std::thread& t : threads) t.join();
+    if (!quiet_) {
+      TargetTotals sum;
+      for (const auto& server : servers) {
+        const TargetTotals t = server->totals();
+        sum.files_in += t.files_in;
+        sum.files_out += t.files_out;
+        sum.bytes_in += t.bytes_in;
+        sum.bytes_out += t.bytes_out;
+        sum.failed += t.failed;
+      }
+      std::printf("received %s files (%s), sent %s (%s), %s failed\n",
+                  format_count(sum.files_in).c_str(),
+                  format_size(static_cast<double>(sum.bytes_in)).c_str(),
+                  format_count(sum.files_out).c_str(),
+                  format_size(static_cast<double>(sum.bytes_out)).c_str(),
+                  format_count(sum.failed).c_str());
+    }
+    return kExitOk;
+  }
+
+  SettingsOptions settings_;
+  std::string folder_, memory_ = "128M", chunk_ = "1M", timeout_ = "60s";
+  std::vector<std::string> more_ports_;
+  bool read_only_ = false, sync_ = false, once_ = false, quiet_ = false, no_uring_ = false;
+  int service_ = kStoragePort, cpu_ = -1;
+  unsigned max_clients_ = 64;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_target_command(CLI::App* app) {
+  return std::make_unique<TargetCommand>(app);
+}
+
+}  // namespace urnic::cli

@@ -1,0 +1,211 @@
+#include "cli/target_server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+namespace urnic::cli {
+namespace {
+
+constexpr double kCheckEvery = 0.25;
+// The other end of the wire is gone this long: so are the clients behind it.
+constexpr double kLinkDownLimit = 1.0;
+constexpr std::size_t kBatch = 32;
+
+std::span<const std::uint8_t> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+TargetServer::TargetServer(const Config& config, const Options& options)
+    : config_(config), options_(options), files_(64, options.use_uring), budget_(options.memory) {}
+
+Result<std::unique_ptr<TargetServer>> TargetServer::open(const Config& config,
+                                                         const Options& options) {
+  std::unique_ptr<TargetServer> server(new TargetServer(config, options));
+  if (auto ok = server->start(); !ok) return ok.error();
+  return server;
+}
+
+Result<void> TargetServer::start() {
+  auto device = Device::open(config_);
+  if (!device) return device.error();
+  device_ = std::move(*device);
+  auto pd = device_.alloc_pd();
+  if (!pd) return pd.error();
+  pd_ = std::move(*pd);
+  auto cq = device_.create_cq((options_.max_clients + 1) * Channel::kCompletions);
+  if (!cq) return cq.error();
+  cq_ = std::move(*cq);
+  auto events = device_.create_event_queue();
+  if (!events) return events.error();
+  events_ = std::move(*events);
+  auto listener = device_.listen(options_.tcp_port, 64, events_);
+  if (!listener) return listener.error();
+  listener_ = std::move(*listener);
+  return {};
+}
+
+TargetServer::~TargetServer() {
+  // Nothing may point into the windows when they go.
+  for (auto& [id, session] : sessions_) {
+    session->channel().qp().abort();
+    session->on_end();
+  }
+  FileQueue::Done done;
+  const double until = now_seconds() + 10;
+  while (files_.outstanding() != 0 && now_seconds() < until) {
+    if (!files_.poll(&done)) {
+      usleep(1000);
+      continue;
+    }
+    const auto it = sessions_.find(static_cast<std::uint32_t>(done.tag >> 32));
+    if (it != sessions_.end()) {
+      it->second->on_file(static_cast<std::uint32_t>(done.tag), done.result, now_seconds());
+    }
+  }
+  by_qp_.clear();
+  sessions_.clear();
+}
+
+void TargetServer::say(const std::string& line) {
+  if (!options_.verbose) return;
+  std::fprintf(stdout, "%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+TargetSession* TargetServer::find(void* context) {
+  const auto id = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(context));
+  const auto it = sessions_.find(id);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
+void TargetServer::on_request(ConnectRequest& request) {
+  std::string refusal = check_greeting(request.private_data());
+  const std::uint64_t least = std::uint64_t{4096};
+  if (refusal.empty() && (sessions_.size() >= options_.max_clients || budget_ < least)) {
+    refusal = describe(Status::Busy);
+  }
+  if (!refusal.empty()) {
+    say("refused " + request.peer() + ": " + refusal);
+    return request.reject(bytes_of(refusal));
+  }
+  const std::uint32_t id = ++last_id_;
+  auto channel = Channel::make(device_, pd_, cq_, events_,
+                               reinterpret_cast<void*>(static_cast<std::uintptr_t>(id)));
+  if (!channel) return request.reject(bytes_of(channel.error().message));
+  const auto greeting = storage_greeting();
+  ConnectionOptions accept;
+  accept.private_data = greeting;
+  if (auto ok = request.accept((*channel)->qp(), accept); !ok) {
+    return say("cannot accept " + request.peer() + ": " + ok.error().message);
+  }
+  const std::uint32_t qp = (*channel)->qp().number();
+  auto session =
+      std::make_unique<TargetSession>(id, &device_, pd_, &files_, &options_.session, &totals_,
+                                      &budget_, std::move(*channel), request.peer());
+  by_qp_[qp] = session.get();
+  sessions_[id] = std::move(session);
+  say("client " + request.peer() + " connected");
+}
+
+void TargetServer::on_event(Event& e) {
+  if (e.kind == EventKind::connect_request) return on_request(e.request);
+  TargetSession* session = find(e.context);
+  if (session == nullptr || e.kind == EventKind::established) return;
+  if (e.kind != EventKind::disconnected && !session->gone()) {
+    say("client " + session->peer() + ": " + e.error.message);
+  }
+  session->on_end();
+}
+
+bool TargetServer::step() {
+  bool worked = false;
+  const double now = now_seconds();
+  std::array<Completion, kBatch> batch;
+  const int n = cq_.poll(batch);
+  for (int i = 0; i < n; ++i) {
+    worked = true;
+    const Completion& c = batch[static_cast<std::size_t>(i)];
+    if (const auto it = by_qp_.find(c.qp_number); it != by_qp_.end()) {
+      it->second->on_completion(c, now);
+    }
+  }
+  Event event;
+  while (events_.poll(&event)) {
+    worked = true;
+    on_event(event);
+    event = {};
+  }
+  FileQueue::Done done;
+  while (files_.poll(&done)) {
+    worked = true;
+    const auto it = sessions_.find(static_cast<std::uint32_t>(done.tag >> 32));
+    if (it != sessions_.end()) {
+      it->second->on_file(static_cast<std::uint32_t>(done.tag), done.result, now);
+    }
+  }
+  for (auto& [id, session] : sessions_) worked = session->step(now) || worked;
+  if (now >= next_check_) {
+    next_check_ = now + kCheckEvery;
+    if (!sessions_.empty() && !device_.info().link_up) {
+      if (link_down_since_ == 0) link_down_since_ = now;
+    } else {
+      link_down_since_ = 0;
+    }
+    for (auto& [id, session] : sessions_) {
+      session->check_time(now);
+      if (link_down_since_ != 0 && now - link_down_since_ > kLinkDownLimit) {
+        session->channel().qp().abort();
+        session->on_end();
+      }
+    }
+  }
+  reap();
+  return worked;
+}
+
+void TargetServer::reap() {
+  for (auto it = sessions_.begin(); it != sessions_.end();) {
+    if (!it->second->gone()) {
+      ++it;
+      continue;
+    }
+    say("client " + it->second->peer() + " gone");
+    by_qp_.erase(it->second->channel().qp().number());
+    it = sessions_.erase(it);
+    ++clients_served_;
+  }
+}
+
+// First hand the engine over to its thread, then sleep on everything that may happen.
+void TargetServer::sleep() {
+  if (cq_.wait(1)) return;
+  files_.clear_event();
+  pollfd fds[4] = {{cq_.fd(), POLLIN, 0},
+                   {events_.fd(), POLLIN, 0},
+                   {stop_fd(), POLLIN, 0},
+                   {files_.event_fd(), POLLIN, 0}};
+  cq_.arm();
+  if (step()) return;  // arm, look once more, sleep
+  ::poll(fds, files_.event_fd() < 0 ? 3 : 4, sessions_.empty() ? -1 : 250);
+}
+
+void TargetServer::run() {
+  Idle idle(config_.get_int("spin_us"));
+  while (!stop_requested() && !(options_.once && clients_served_ != 0 && sessions_.empty())) {
+    if (step()) {
+      idle.reset();
+    } else if (idle.ripe()) {
+      sleep();
+      idle.reset();
+    }
+  }
+}
+
+}  // namespace urnic::cli

@@ -1,0 +1,67 @@
+// Serves a folder on one device: accepts initiators and drives their sessions from one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cli/file_queue.h"
+#include "cli/runtime.h"
+#include "cli/target_session.h"
+#include "urnic/urnic.h"
+
+namespace urnic::cli {
+
+class TargetServer {
+ public:
+  struct Options {
+    TargetOptions session;
+    std::uint16_t tcp_port = kStoragePort;
+    std::uint64_t memory = 128 << 20;  // for the windows of all clients
+    unsigned max_clients = 64;
+    bool use_uring = true;
+    bool once = false;     // end when the first client has gone
+    bool verbose = false;  // a line for each client and file
+  };
+  static Result<std::unique_ptr<TargetServer>> open(const Config& config, const Options& options);
+  ~TargetServer();
+
+  // Until stop_requested(), or with `once` until the first client has gone.
+  void run();
+  DeviceInfo info() const { return device_.info(); }
+  const std::string& file_backend() const { return files_.backend(); }
+  TargetTotals totals() const { return totals_; }
+  std::uint16_t tcp_port() const { return listener_.port(); }
+  unsigned clients_served() const { return clients_served_; }
+
+ private:
+  TargetServer(const Config& config, const Options& options);
+  Result<void> start();
+  bool step();
+  void on_event(Event& e);
+  void on_request(ConnectRequest& request);
+  void sleep();
+  void reap();
+  TargetSession* find(void* context);
+  void say(const std::string& line);
+
+  Config config_;
+  Options options_;
+  FileQueue files_;
+  std::uint64_t budget_;
+  TargetTotals totals_;
+  Device device_;
+  ProtectionDomain pd_;
+  CompletionQueue cq_;
+  EventQueue events_;
+  Listener listener_;
+  std::map<std::uint32_t, std::unique_ptr<TargetSession>> sessions_;  // by id
+  std::map<std::uint32_t, TargetSession*> by_qp_;
+  std::uint32_t last_id_ = 0;
+  unsigned clients_served_ = 0;
+  double next_check_ = 0;
+  double link_down_since_ = 0;
+};
+
+}  // namespace urnic::cli

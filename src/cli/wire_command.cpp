@@ -1,0 +1,308 @@
+// urnic wire: two ports as the ends of one wire that can be faulty and can be captured.
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/runtime.h"
+#include "cli/units.h"
+#include "cli/wire_phases.h"
+#include "fault/capture_port.h"
+#include "fault/fault_port.h"
+#include "fault/pump.h"
+#include "port/port.h"
+
+namespace urnic::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using fault::Direction;
+using fault::FaultKind;
+
+std::atomic<unsigned> skips{0};  // SIGUSR1: on to the next phase
+
+std::uint64_t clock_ns(clockid_t id) {
+  timespec t{};
+  clock_gettime(id, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+std::uint64_t monotonic_ns(void*) {
+  return clock_ns(CLOCK_MONOTONIC);
+}
+
+// What the wire did to frames of one way.
+Json to_json(const fault::FaultCounters& c) {
+  Json j;
+  j["frames"] = c.frames;
+  j["eligible"] = c.eligible;
+  j["delivered"] = c.delivered;
+  Json& injected = j["injected"] = Json::object();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(FaultKind::Count); ++i) {
+    injected[std::string(fault_kind_name(static_cast<FaultKind>(i)))] = c.injected[i];
+  }
+  return j;
+}
+
+fault::FaultCounters difference(const fault::FaultCounters& now, const fault::FaultCounters& then) {
+  fault::FaultCounters d;
+  d.frames = now.frames - then.frames;
+  d.eligible = now.eligible - then.eligible;
+  d.spared = now.spared - then.spared;
+  d.delivered = now.delivered - then.delivered;
+  for (std::size_t i = 0; i < d.injected.size(); ++i) {
+    d.injected[i] = now.injected[i] - then.injected[i];
+  }
+  return d;
+}
+
+class WireCommand : public Command {
+ public:
+  explicit WireCommand(CLI::App* parent) {
+    app = parent->add_subcommand("wire", "join two ports by a wire, faulty or captured if wanted");
+    app->footer(
+        "PLAN: loss=P[:FRAMES] dup=P reorder=P[:FRAMES|:TIME] corrupt=P badsum=P reseg=P "
+        "delay=TIME\n"
+        "jitter=TIME rate=N[k|m|g]bit limit=FRAMES payload_only=OCTETS skip_handshake=on seed=N,\n"
+        "separated by commas. corrupt changes payload and repairs the TCP checksum; badsum breaks "
+        "the\n"
+        "checksum; reseg cuts and joins TCP segments.\n"
+        "PHASES: PLAN@LIMIT; PLAN@LIMIT; ... with LIMIT a size (64M of frames) or a time (5s); "
+        "clean is\n"
+        "a plan. They begin with the first frame. SIGUSR1 goes on to the next phase.");
+    app->add_option("--a", a_, "port of one end")->required()->type_name("PORT");
+    app->add_option("--b", b_, "port of the other end")->required()->type_name("PORT");
+    auto* faults =
+        app->add_option("--faults", faults_, "what happens to frames")->type_name("PLAN");
+    app->add_option("--phases", phases_text_, "one plan after the other")
+        ->type_name("PHASES")
+        ->excludes(faults);
+    app->add_option("--direction", direction_, "frames concerned: both, a-to-b or b-to-a")
+        ->check(CLI::IsMember({"both", "a-to-b", "b-to-a"}))
+        ->type_name("[both]");
+    app->add_option("--log", log_, "write what was injected, by phase, to this JSON file")
+        ->type_name("FILE");
+    app->add_option("--capture", capture_, "write all frames of both ends to this pcapng file")
+        ->type_name("FILE");
+    app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
+    app->add_option("--cpu", cpu_, "run on this CPU only")->type_name("N");
+  }
+
+  int run() override {
+    std::string text = !phases_text_.empty() ? phases_text_ : !faults_.empty() ? faults_ : "clean";
+    auto phases = parse_phases(text);
+    if (!phases.ok()) return fail_with(kExitUsage, phases.error());
+    if (phases_text_.empty() &&
+        (phases->size() != 1 || phases->front().text.find('@') != std::string::npos)) {
+      return fail_with(kExitUsage, "--faults takes one plan without a limit; use --phases");
+    }
+    phases_ = std::move(*phases);
+    if (cpu_ >= 0) {
+      if (auto ok = pin_to_cpu(cpu_); !ok) return fail_with(kExitUsage, ok.error().message);
+    }
+    if (const int code = open_ports(); code != kExitOk) return code;
+    signal(SIGUSR1, [](int) { skips.fetch_add(1); });
+    forward();
+    if (!write_log()) return fail_with(kExitFailed, log_ + ": " + std::strerror(errno));
+    if (capture_file_ != nullptr) {
+      capture_file_->flush();
+      if (const std::string wrong = capture_file_->error(); !wrong.empty()) {
+        return fail_with(kExitFailed, "the capture ended early: " + wrong);
+      }
+    }
+    return code_;
+  }
+
+ private:
+  struct Passed {
+    std::string text;
+    fault::FaultCounters a_to_b, b_to_a;
+    double seconds = 0;
+  };
+
+  static int fail_with(int code, const std::string& message) {
+    complain("wire", message);
+    return code;
+  }
+
+  int open_ports() {
+    const fault::WireClock clock{monotonic_ns, nullptr, true};
+    if (!capture_.empty()) {
+      auto file = fault::CaptureFile::create(capture_);
+      if (!file.ok()) return fail_with(kExitFailed, file.error());
+      capture_file_ = *file;
+    }
+    const auto wall =
+        static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+    for (End* end : {&end_a_, &end_b_}) {
+      const std::string& spec = end == &end_a_ ? a_ : b_;
+      auto port = port::Port::open(spec);
+      if (!port.ok()) return fail_with(kExitFailed, spec + ": " + port.error());
+      // The capture sits next to the real port: it shows what is on that stretch of the wire.
+      port::Port inner = std::move(*port);
+      if (capture_file_ != nullptr) {
+        inner = fault::wrap_capture(std::move(inner), capture_file_, end == &end_a_ ? "a" : "b",
+                                    clock, wall);
+      }
+      fault::FaultOptions options;
+      options.clock = clock;
+      options.log_capacity = 0;
+      auto faulty = fault::wrap_faults(std::move(inner), options);
+      end->port = std::move(faulty.port);
+      end->control = std::move(faulty.control);
+    }
+    if (!quiet_) {
+      std::printf("joining %s and %s\n", a_.c_str(), b_.c_str());
+      std::fflush(stdout);
+    }
+    return kExitOk;
+  }
+
+  // Octets that came in at both ends.
+  std::uint64_t octets() const {
+    return end_a_.port.stats().rx_bytes + end_b_.port.stats().rx_bytes;
+  }
+
+  void set_plan(const fault::FaultPlan& plan) {
+    const fault::FaultPlan none;
+    end_a_.control->set_plan(Direction::Rx, direction_ != "b-to-a" ? plan : none);
+    end_b_.control->set_plan(Direction::Rx, direction_ != "a-to-b" ? plan : none);
+  }
+
+  void note_phase(const WirePhase& phase, double seconds) {
+    Passed p;
+    p.text = phase.text;
+    p.seconds = seconds;
+    const auto a = end_a_.control->counters(Direction::Rx),
+               b = end_b_.control->counters(Direction::Rx);
+    p.a_to_b = difference(a, before_a_);
+    p.b_to_a = difference(b, before_b_);
+    before_a_ = a;
+    before_b_ = b;
+    passed_.push_back(std::move(p));
+  }
+
+  void forward() {
+    fault::Pump pump(end_a_.port, end_b_.port);
+    std::atomic<bool> stop{false};
+    std::size_t at = 0;
+    set_plan(phases_[at].plan);
+    std::atomic<bool> ended{false};
+    std::thread thread([&] {
+      if (!pump.run(stop, stop_fd(), Duration::ms(100)) && !stop) code_ = kExitFailed;
+      ended = true;
+    });
+    std::uint64_t phase_octets = octets();
+    double phase_began = 0;
+    unsigned skipped = skips.load();
+    while (!stop_requested() && !ended) {
+      usleep(5000);
+      const double now = now_seconds();
+      if (phase_began == 0 && octets() != 0) phase_began = now;  // the first frame
+      const WirePhase& phase = phases_[at];
+      const bool over = (phase.octets != 0 && octets() - phase_octets >= phase.octets) ||
+                        (phase.milliseconds != 0 && phase_began != 0 &&
+                         (now - phase_began) * 1000 >= static_cast<double>(phase.milliseconds)) ||
+                        skips.load() != skipped;
+      if (!over || at + 1 == phases_.size()) continue;
+      skipped = skips.load();
+      note_phase(phase, phase_began == 0 ? 0 : now - phase_began);
+      set_plan(phases_[++at].plan);
+      phase_octets = octets();
+      phase_began = now;
+      if (!quiet_) {
+        std::printf("phase %zu: %s\n", at + 1, phases_[at].text.c_str());
+        std::fflush(stdout);
+      }
+      write_log();
+    }
+    stop = true;
+    thread.join();
+    if (ended && code_ != kExitOk) complain("wire", "a port cannot be slept on");
+    note_phase(phases_[at], phase_began == 0 ? 0 : now_seconds() - phase_began);
+    a_to_b_ = pump.a_to_b();
+    b_to_a_ = pump.b_to_a();
+    if (!quiet_) {
+      std::printf("forwarded %s frames (%s) from a to b, %s (%s) from b to a\n",
+                  format_count(a_to_b_.frames).c_str(),
+                  format_size(static_cast<double>(a_to_b_.bytes)).c_str(),
+                  format_count(b_to_a_.frames).c_str(),
+                  format_size(static_cast<double>(b_to_a_.bytes)).c_str());
+    }
+  }
+
+  // By a temporary file, so that readers never see half of it.
+  bool write_log() {
+    if (log_.empty()) return true;
+    Json j;
+    j["a"] = a_;
+    j["b"] = b_;
+    j["complete"] = stop_requested();
+    fault::FaultCounters a, b;
+    Json& phases = j["phases"] = Json::array();
+    for (const Passed& p : passed_) {
+      a += p.a_to_b;
+      b += p.b_to_a;
+      phases.push_back({{"plan", p.text},
+                        {"seconds", p.seconds},
+                        {"a_to_b", to_json(p.a_to_b)},
+                        {"b_to_a", to_json(p.b_to_a)}});
+    }
+    j["total"] = {{"a_to_b", to_json(a)}, {"b_to_a", to_json(b)}};
+    const auto forwarded = [](const fault::PumpStats& s) {
+      return Json{{"frames", s.frames},
+                  {"bytes", s.bytes},
+                  {"split", s.split},
+                  {"too_long", s.too_long},
+                  {"no_link", s.no_link}};
+    };
+    j["forwarded"] = {{"a_to_b", forwarded(a_to_b_)}, {"b_to_a", forwarded(b_to_a_)}};
+    const std::string temporary = log_ + ".part";
+    std::FILE* f = std::fopen(temporary.c_str(), "we");
+    if (f == nullptr) return false;
+    const std::string text = j.dump(1) + "\n";
+    const bool written = std::fwrite(text.data(), 1, text.size(), f) == text.size();
+    if (std::fclose(f) != 0 || !written || std::rename(temporary.c_str(), log_.c_str()) != 0) {
+      const int why = errno;
+      unlink(temporary.c_str());
+      errno = why;
+      return false;
+    }
+    return true;
+  }
+
+  struct End {
+    port::Port port;
+    std::shared_ptr<fault::FaultControl> control;
+  };
+  std::string a_, b_, faults_, phases_text_, direction_ = "both", log_, capture_;
+  bool quiet_ = false;
+  int cpu_ = -1;
+  std::atomic<int> code_{kExitOk};
+  std::vector<WirePhase> phases_;
+  std::vector<Passed> passed_;
+  fault::FaultCounters before_a_, before_b_;
+  fault::PumpStats a_to_b_, b_to_a_;
+  std::shared_ptr<fault::CaptureFile> capture_file_;
+  End end_a_, end_b_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_wire_command(CLI::App* app) {
+  return std::make_unique<WireCommand>(app);
+}
+
+}  // namespace urnic::cli

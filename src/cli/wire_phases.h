@@ -1,0 +1,26 @@
+// The fault plans of `urnic wire` one after the other: "corrupt=0.001@64M; loss=0.01@5s; clean".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "fault/plan.h"
+
+namespace urnic::cli {
+
+struct WirePhase {
+  std::string text;  // as given
+  fault::FaultPlan plan;
+  std::uint64_t octets =
+      0;  // ends after so many octets of frames, both directions; 0: not by octets
+  std::uint64_t milliseconds = 0;  // ends after so long; 0: not by time
+};
+
+// Phases separated by ';'. Each is "clean" or a fault plan, then '@' and a size (K, M, G) or a time
+// (ms, s, min); the last one may go without. The error is one line.
+Outcome<std::vector<WirePhase>, std::string> parse_phases(std::string_view text);
+
+}  // namespace urnic::cli
