@@ -48,7 +48,8 @@ class [[nodiscard]] Result {
   explicit operator bool() const { return ok(); }
   T& value() { return assert(ok()), *value_; }
   const T& value() const { return assert(ok()), *value_; }
-  T& operator*() { return value(); }
+  T& operator*() & { return value(); }
+  T&& operator*() && { return std::move(value()); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
   const Error& error() const { return assert(!ok()), error_; }

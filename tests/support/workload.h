@@ -48,7 +48,8 @@ class Workload {
             post_receives(s);
             post_sends(s);
           }
-          return ended() || (complete(sides_[0]) && complete(sides_[1]));
+          // A small Write completes when TCP has it (E-23): wait until it has arrived as well.
+          return ended() || (complete(sides_[0]) && complete(sides_[1]) && idle());
         },
         options_.limit);
     if (!done) return "deadlock: " + progress();
@@ -194,6 +195,9 @@ class Workload {
     }
   }
 
+  bool idle() const {
+    return sides_[0].qp->stream.sender.idle() && sides_[1].qp->stream.sender.idle();
+  }
   void collect(Side& s) { s.node->drain_completions(); }
   bool complete(const Side& s) const {
     return s.node->send_done.size() >= s.plan.size() &&
@@ -232,7 +236,25 @@ class Workload {
     return bad.str();
   }
   std::string check_memory(const Side& s) const {
-    return s.sink == s.expected ? "" : "tagged bytes differ; ";
+    std::ostringstream bad;
+    for (std::size_t i = 0; i < s.sink.size(); ++i) {
+      if (s.sink[i] == s.expected[i]) continue;
+      std::size_t n = 0;
+      while (i + n < s.sink.size() && s.sink[i + n] != s.expected[i + n]) ++n;
+      bad << (&s == &sides_[0] ? "left" : "right") << " tagged bytes differ: " << n << " from " << i
+          << " on; ";
+      for (const Side& from : sides_) {
+        for (const Message& m : from.plan) {
+          const bool here = (m.op == ddp::WrOp::Read) == (&from == &s);
+          if (m.op != ddp::WrOp::Send && here && m.to <= i && i < m.to + m.length) {
+            bad << (m.op == ddp::WrOp::Read ? "Read" : "Write") << " of " << m.length << " at "
+                << m.to << "; ";
+          }
+        }
+      }
+      break;
+    }
+    return bad.str();
   }
 
   sim::Pair& pair_;
