@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -244,8 +243,8 @@ void expect_result(const Receiver& r, const Script& s) {
   for (std::size_t i = 0; i < s.sends.size(); ++i) {
     EXPECT_EQ(r.completions[i].wr_id, i) << "R-109: in MSN order";
     EXPECT_EQ(r.completions[i].byte_len, s.sends[i].size());
-    EXPECT_EQ(std::memcmp(r.receives.data() + i * kReceive, s.sends[i].data(), s.sends[i].size()),
-              0);
+    const auto at = r.receives.begin() + static_cast<std::ptrdiff_t>(i * kReceive);
+    EXPECT_TRUE(std::equal(s.sends[i].begin(), s.sends[i].end(), at));
   }
 }
 
