@@ -1,0 +1,111 @@
+// What the test peers share: command line, a device, and connections whose every wait has an end.
+//
+// A peer speaks the protocol of an unmodified program (rping, perftest) over urnic's public
+// interface, so that the program itself can run at the other end of the wire. Whatever goes wrong
+// is one line on standard error and exit status 1; a peer that is done prints its counters as one
+// line of JSON.
+#pragma once
+
+#include <urnic/urnic.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace urnic::interop {
+
+// Prints "program: what" and ends the process with status 1.
+[[noreturn]] void die(const std::string& what);
+
+struct Command {
+  Config config;            // defaults, then every -o name=value
+  bool client = false;      // -c ADDRESS
+  std::string address;      // of the server, without port
+  std::uint16_t port = 0;   // -p
+  std::uint32_t count = 1;  // -C or -n
+  std::uint32_t size = 64;  // -S or -s
+  int timeout_s = 60;       // -t: for the whole run
+};
+
+// Options as in Command; `defaults` gives what was not said. Unknown ones end the process.
+Command parse_command(int argc, char** argv, Command defaults);
+
+// Registered memory of the peer's own.
+class Buffer {
+ public:
+  Buffer(Device& device, const ProtectionDomain& pd, std::size_t length, std::uint32_t access);
+  std::uint8_t* data() { return bytes_.data(); }
+  std::span<std::uint8_t> bytes() { return bytes_; }
+  std::uint64_t remote_address() const { return region_.remote_address(); }
+  std::uint32_t rkey() const { return region_.rkey(); }
+  Sge sge(std::size_t offset, std::size_t length) const;
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  MemoryRegion region_;  // behind bytes_: deregistered before they go
+};
+
+// A device with one protection domain, and the time by which everything must be over.
+class Host {
+ public:
+  explicit Host(const Command& command);
+  Device& device() { return device_; }
+  const ProtectionDomain& pd() const { return pd_; }
+  // Milliseconds left; ends the process, naming what was waited for, when there are none.
+  int left(const char* what) const;
+  // Lets FINs and their ACKs out: waits until no connection is left, two seconds at most.
+  void settle();
+
+ private:
+  Device device_;
+  ProtectionDomain pd_;
+  std::chrono::steady_clock::time_point until_;
+};
+
+// One queue pair with its queues; every wait ends at the host's deadline.
+class Connection {
+ public:
+  explicit Connection(Host& host);
+
+  // False when the peer refused the connection (RST to the SYN); other failures end the process.
+  bool connect(const std::string& address);
+  // Takes a connection request and waits until it is established.
+  void accept(ConnectRequest& request);
+
+  void post_receive(const Sge& sge);
+  // The next receive completion; empty when the connection has ended instead.
+  std::optional<Completion> receive();
+  void post(const SendRequest& request);
+  // The next completion of the send queue; a failed one ends the process.
+  Completion complete();
+  // post + complete.
+  void run(const SendRequest& request);
+
+  // Orderly end from this side, or wait for the peer's. Both insist on FIN, not RST.
+  void close();
+  void await_close();
+
+  QueuePair& qp() { return qp_; }
+  ConnectionStats stats() const { return qp_.stats(); }
+
+ private:
+  Event next_event(const char* what);
+  Host& host_;
+  CompletionQueue sends_, receives_;
+  EventQueue events_;
+  QueuePair qp_;  // last: it goes first
+};
+
+// One line of JSON: the role, what the peer says of itself, and the counters of a connection.
+void report(const std::string& peer, const std::string& own_members, const ConnectionStats& stats);
+
+void put_be32(std::uint8_t* at, std::uint32_t value);
+void put_be64(std::uint8_t* at, std::uint64_t value);
+std::uint32_t get_be32(const std::uint8_t* at);
+std::uint64_t get_be64(const std::uint8_t* at);
+
+}  // namespace urnic::interop

@@ -1,0 +1,301 @@
+// Both ends of what `ib_write_bw -R` of perftest 4.5 (protocol version 6.06) speaks, over urnic.
+//
+// Two connections to one port. On the first ("control") the sides exchange pairs of Sends of equal
+// length, the client's first:
+//
+//   version          16 octets of text, NUL-padded
+//   page size         4 octets, big endian      the larger one counts for both
+//   cache line        4 octets, big endian      likewise
+//   MTU               2 octets of text          an ibv_mtu enumerator
+//   destination      56 octets (Destination)    all zero: before the data connection is made
+//   destination      56 octets                  all zero: after it was made
+//   destination      56 octets, three times     own keys; the third is only a meeting point;
+//                                               the client sends the data behind it, and the
+//                                               fourth time it says that it has posted everything
+//   result            5 times 8 octets, big endian: size, iterations, then peak and average MB/s
+//                    and messages per second (10^6) as doubles
+//   destination      56 octets                  good-bye
+//
+// The second connection carries the RDMA Writes, client to server, all to one address when the size
+// is above half a page. The last "destination" may overtake data, since it travels on a connection
+// of its own: our server says good-bye only when all octets have been placed.
+#include <bit>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "peer.h"
+
+namespace urnic::interop {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kDestination = 56, kVersion = 16, kPage = 4096;
+constexpr std::uint32_t kCacheLine = 64, kDepth = 128;
+constexpr char kOurVersion[kVersion] = "6.06";
+constexpr int kConnectTries = 50;  // perftest listens anew for the data connection: be patient
+
+// Layout of perftest's own structure on a 64-bit machine, fields big endian.
+struct Destination {
+  std::uint32_t lid = 0, out_reads = 0, qpn = 0, psn = 0, rkey = 0;
+  std::uint64_t address = 0;
+
+  void write(std::uint8_t* out) const {
+    std::memset(out, 0, kDestination);  // gid, shared receive queue and gid index stay 0
+    put_be32(out + 0, lid);
+    put_be32(out + 4, out_reads);
+    put_be32(out + 8, qpn);
+    put_be32(out + 12, psn);
+    put_be32(out + 16, rkey);
+    put_be64(out + 24, address);
+  }
+  static Destination read(const std::uint8_t* in) {
+    return {get_be32(in),      get_be32(in + 4),  get_be32(in + 8),
+            get_be32(in + 12), get_be32(in + 16), get_be64(in + 24)};
+  }
+};
+
+struct Result {
+  std::uint64_t size = 0, iterations = 0;
+  double peak = 0, average = 0, rate = 0;
+};
+
+// The control connection.
+class Control {
+ public:
+  Control(Host& host, bool client)
+      : connection_(host),
+        client_(client),
+        out_(host.device(), host.pd(), kDestination, 0),
+        in_(host.device(), host.pd(), kDestination, access_local_write) {
+    connection_.post_receive(in_.sge(0, kDestination));
+  }
+  Connection& connection() { return connection_; }
+
+  // One pair of Sends: ours is `out`, and `out` becomes the peer's.
+  void exchange(std::span<std::uint8_t> message) {
+    if (client_) send(message);
+    const auto completion = connection_.receive();
+    if (!completion) die("the peer ended the control connection");
+    if (completion->byte_len != message.size()) {
+      die("a message of " + std::to_string(completion->byte_len) + " octets instead of " +
+          std::to_string(message.size()));
+    }
+    const std::vector<std::uint8_t> theirs(in_.data(), in_.data() + message.size());
+    connection_.post_receive(in_.sge(0, kDestination));
+    if (!client_) send(message);
+    std::copy(theirs.begin(), theirs.end(), message.begin());
+  }
+  Destination exchange(const Destination& ours) {
+    std::uint8_t message[kDestination];
+    ours.write(message);
+    exchange(message);
+    return Destination::read(message);
+  }
+  std::uint32_t exchange(std::uint32_t ours) {
+    std::uint8_t message[4];
+    put_be32(message, ours);
+    exchange(message);
+    return get_be32(message);
+  }
+  Result exchange(const Result& ours) {
+    std::uint64_t values[] = {ours.size, ours.iterations, std::bit_cast<std::uint64_t>(ours.peak),
+                              std::bit_cast<std::uint64_t>(ours.average),
+                              std::bit_cast<std::uint64_t>(ours.rate)};
+    for (std::uint64_t& v : values) {
+      std::uint8_t message[8];
+      put_be64(message, v);
+      exchange(message);
+      v = get_be64(message);
+    }
+    return {values[0], values[1], std::bit_cast<double>(values[2]),
+            std::bit_cast<double>(values[3]), std::bit_cast<double>(values[4])};
+  }
+
+  // What is said before the data connection is made.
+  void greet() {
+    std::uint8_t version[kVersion];
+    std::memcpy(version, kOurVersion, kVersion);
+    exchange(version);
+    version[kVersion - 1] = 0;
+    if (std::atof(reinterpret_cast<const char*>(version)) < 5.70) {
+      die("the peer speaks a perftest protocol before 5.70");
+    }
+    if (const std::uint32_t page = exchange(std::uint32_t{kPage}); page > kPage) {
+      die("the peer's pages have " + std::to_string(page) + " octets");
+    }
+    exchange(kCacheLine);
+    std::uint8_t mtu[2] = {'3', 0};  // IBV_MTU_1024
+    exchange(mtu);
+  }
+
+ private:
+  void send(std::span<const std::uint8_t> message) {
+    std::copy(message.begin(), message.end(), out_.data());
+    const Sge sge = out_.sge(0, message.size());
+    SendRequest request;
+    request.sges = {&sge, 1};
+    connection_.run(request);
+  }
+
+  Connection connection_;
+  bool client_;
+  Buffer out_, in_;
+};
+
+// Room for one message, or for the window of a page over which small ones wander.
+std::size_t window(std::uint32_t size) {
+  return std::max<std::size_t>(size, kPage);
+}
+
+std::uint64_t fnv1a(std::span<const std::uint8_t> bytes) {
+  std::uint64_t h = 0xcbf29ce484222325;
+  for (const std::uint8_t b : bytes) h = (h ^ b) * 0x100000001b3;
+  return h;
+}
+
+Result measure(const Command& command, Clock::duration took) {
+  Result r{command.size, command.count, 0, 0, 0};
+  const double s = std::chrono::duration<double>(took).count();
+  r.average = static_cast<double>(r.size) * static_cast<double>(r.iterations) / s / (1 << 20);
+  r.rate = static_cast<double>(r.iterations) / s / 1e6;
+  r.peak = r.average;
+  return r;
+}
+
+void finish(Host& host, const char* role, const Result& result, std::uint64_t hash,
+            Connection& control, const ConnectionStats& stats) {
+  host.settle();
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "\"size\": %llu, \"iterations\": %llu, \"mb_per_s\": %.2f, \"fnv1a\": \"%016llx\", "
+                "\"control_retransmits\": %llu",
+                static_cast<unsigned long long>(result.size),
+                static_cast<unsigned long long>(result.iterations), result.average,
+                static_cast<unsigned long long>(hash),
+                static_cast<unsigned long long>(control.stats().retransmits));
+  report(role, text, stats);
+}
+
+void run_client(Host& host, const Command& command) {
+  const std::string to = command.address + ":" + std::to_string(command.port);
+  Control control(host, true);
+  if (!control.connection().connect(to)) die("connect: refused");
+  control.greet();
+  control.exchange(Destination{});
+
+  // The server begins to listen for the data connection at about the time its answer arrives here.
+  auto data = std::make_unique<Connection>(host);
+  int refused = 0;
+  while (!data->connect(to)) {
+    if (++refused == kConnectTries) die("connect: refused");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    data = std::make_unique<Connection>(host);
+  }
+  Buffer buffer(host.device(), host.pd(), window(command.size), access_local_write);
+  for (std::size_t i = 0; i < buffer.bytes().size(); ++i) {
+    buffer.data()[i] = static_cast<std::uint8_t>(i * 131 + (i >> 8));
+  }
+  control.exchange(Destination{});
+  Destination mine;
+  mine.qpn = data->qp().number();
+  mine.psn = 0x123456;
+  mine.rkey = buffer.rkey();
+  mine.address = buffer.remote_address();
+  const Destination theirs = control.exchange(mine);
+  control.exchange(mine);
+  control.exchange(mine);
+
+  const Sge sge = buffer.sge(0, command.size);
+  SendRequest write;
+  write.opcode = Opcode::write;
+  write.sges = {&sge, 1};
+  write.remote_address = theirs.address;
+  write.rkey = theirs.rkey;
+  const auto start = Clock::now();
+  std::uint32_t posted = 0;
+  for (std::uint32_t done = 0; done < command.count; ++done) {
+    for (; posted < command.count && posted - done < kDepth; ++posted) data->post(write);
+    data->complete();
+  }
+  const Result result = measure(command, Clock::now() - start);
+  control.exchange(mine);
+  control.exchange(result);
+  control.exchange(mine);
+  const ConnectionStats stats = data->stats();
+  data->close();
+  control.connection().close();
+  finish(host, "perftest client", result, fnv1a(buffer.bytes().first(command.size)),
+         control.connection(), stats);
+}
+
+void run_server(Host& host, const Command& command) {
+  auto listener = host.device().listen(command.port);
+  if (!listener) die("listen: " + listener.error().message);
+  std::printf("listening %u\n", unsigned{listener->port()});
+  std::fflush(stdout);
+  const auto next = [&] {
+    auto request = listener->next(host.left("a client"));
+    if (!request) die("listen: " + request.error().message);
+    return std::move(*request);
+  };
+  Control control(host, false);
+  {
+    ConnectRequest request = next();
+    control.connection().accept(request);
+  }
+  control.greet();
+  control.exchange(Destination{});
+  Connection data(host);
+  {
+    ConnectRequest request = next();
+    data.accept(request);
+  }
+  control.exchange(Destination{});
+  Buffer buffer(host.device(), host.pd(), window(command.size),
+                access_local_write | access_remote_write);
+  Destination mine;
+  mine.qpn = data.qp().number();
+  mine.psn = 0x654321;
+  mine.rkey = buffer.rkey();
+  mine.address = buffer.remote_address();
+  control.exchange(mine);
+  control.exchange(mine);
+  control.exchange(mine);
+  control.exchange(mine);  // the client has sent everything
+  const Result result = control.exchange(Result{});
+  if (result.size != command.size || result.iterations != command.count) {
+    die("the client says it sent " + std::to_string(result.iterations) + " messages of " +
+        std::to_string(result.size) + " octets");
+  }
+  const std::uint64_t expected = result.size * result.iterations;
+  while (data.stats().write_bytes_received < expected) {
+    host.left("the data");
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const ConnectionStats stats = data.stats();
+  if (stats.write_bytes_received != expected) die("more octets written than the client says");
+  control.exchange(mine);
+  data.await_close();
+  control.connection().await_close();
+  finish(host, "perftest server", result, fnv1a(buffer.bytes().first(command.size)),
+         control.connection(), stats);
+}
+
+}  // namespace
+}  // namespace urnic::interop
+
+int main(int argc, char** argv) {
+  using namespace urnic::interop;
+  Command defaults;
+  defaults.port = 18515;
+  defaults.count = 200;
+  defaults.size = 65536;
+  const Command command = parse_command(argc, argv, defaults);
+  if (command.size <= kPage / 2) die("-s expects more than 2048: all messages to one address");
+  Host host(command);
+  command.client ? run_client(host, command) : run_server(host, command);
+  return 0;
+}

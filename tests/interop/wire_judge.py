@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""wire_judge.py FILE... - what tshark makes of captures of iWARP connections.
+
+A capture passes when tshark calls nothing malformed, every checksum and every MPA CRC is good, both
+sides agreed on CRC, every octet of both directions belongs to a start-up frame or to an FPDU, nothing
+was retransmitted, and every connection ended with FIN from both sides. A RST is accepted only as the
+answer to a SYN. Prints one line per file; exit 1 if one did not pass.
+"""
+import collections
+import re
+import subprocess
+import sys
+
+# What tshark 4.0 needs to be told: these dissectors guess wrongly at the content of iWARP Sends.
+OPTIONS = ["--disable-protocol", "nvme-tcp", "--disable-protocol", "rpcordma",
+           "--disable-protocol", "smb_direct", "-o", "tcp.reassemble_out_of_order:TRUE",
+           "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-n"]
+FIELDS = ["frame.number", "tcp.stream", "ip.src", "tcp.seq", "tcp.len", "tcp.flags",
+          "iwarp_mpa.req", "iwarp_mpa.rep", "iwarp_mpa.pdlength", "iwarp_mpa.crc_flag",
+          "iwarp_mpa.ulpdulength", "iwarp_mpa.crc_check", "iwarp_rdma.opcode",
+          "tcp.analysis.retransmission", "tcp.analysis.lost_segment", "tcp.analysis.out_of_order",
+          "tcp.analysis.duplicate_ack", "tcp.analysis.zero_window", "ip.checksum.status",
+          "tcp.checksum.status", "_ws.expert.severity", "_ws.expert.message", "_ws.malformed"]
+FIN, SYN, RST = 1, 2, 4
+WARNING = 0x00600000  # tshark's expert severities: notes are below
+STARTUP_HEADER = 20   # MPA Request and Reply before the private data
+
+OPCODES = {0: "write", 1: "read request", 2: "read response", 3: "send", 4: "send invalidate",
+           5: "send solicited", 6: "send invalidate solicited", 7: "terminate"}
+
+
+class Judgement:
+    """What one capture holds, and what is wrong with it."""
+
+    def __init__(self):
+        self.frames = self.fpdus = self.good = self.bad = 0
+        self.opcodes = collections.Counter()        # name -> FPDUs
+        self.segments = collections.Counter()       # source address -> TCP segments
+        self.retransmits = collections.Counter()    # source address -> segments
+        self.duplicate_acks = collections.Counter()
+        self.refused = 0                            # SYNs answered by RST
+        self.connections = 0                        # that reached the MPA Reply
+        self.wrong = []
+
+    def line(self):
+        kinds = ", ".join(f"{n} {name}" for name, n in sorted(self.opcodes.items()))
+        return (f"{self.frames} frames, {self.connections} connections, {self.good} of {self.fpdus} "
+                f"FPDUs with good CRC ({kinds})")
+
+
+class Direction:
+    """One direction of one connection."""
+
+    def __init__(self):
+        self.syn = self.fin = self.startup = False
+        self.end = 0         # relative sequence number behind the last octet
+        self.accounted = 0   # octets in start-up frames and FPDUs
+
+
+def tshark(arguments, path):
+    done = subprocess.run(["tshark", "-r", path] + OPTIONS + arguments, capture_output=True,
+                          text=True, errors="replace", check=False)
+    if done.returncode:
+        raise RuntimeError(f"tshark cannot read {path}: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout
+
+
+def fpdu_octets(ulpdu_length):
+    return (2 + ulpdu_length + 3) // 4 * 4 + 4
+
+
+def judge(path, retransmits_allowed=0):
+    out = Judgement()
+    streams = collections.defaultdict(lambda: collections.defaultdict(Direction))
+    arguments = ["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=;"]
+    for name in FIELDS:
+        arguments += ["-e", name]
+    # Stop the expert text of one field from looking like the next: tabs do not occur in it.
+    for text in tshark(arguments, path).splitlines():
+        row = dict(zip(FIELDS, text.split("\t")))
+        out.frames += 1
+        where = f"frame {row['frame.number']}"
+        if row["_ws.malformed"]:
+            out.wrong.append(f"{where}: malformed")
+        for severity, message in zip(row["_ws.expert.severity"].split(";"),
+                                     row["_ws.expert.message"].split(";")):
+            if severity and int(severity, 0) >= WARNING and "RST" not in message:
+                out.wrong.append(f"{where}: {message}")
+        for layer in ("ip", "tcp"):
+            if "0" in row[f"{layer}.checksum.status"].split(";"):
+                out.wrong.append(f"{where}: bad {layer} checksum")
+        if row["tcp.stream"]:
+            look_at_segment(out, streams[row["tcp.stream"]], row, where)
+    for number, stream in streams.items():
+        look_at_end(out, number, stream)
+    decoded = tshark(["-O", "iwarp_mpa"], path)
+    out.good = len(re.findall(r"\(Good CRC32\)", decoded))
+    for bad in re.findall(r"CRC check: .*\(Bad CRC32.*\)", decoded):
+        out.bad += 1
+        out.wrong.append(bad)
+    if out.good + out.bad != out.fpdus:
+        out.wrong.append(f"only {out.good} of {out.fpdus} FPDUs have a CRC that is checked")
+    if not out.connections:
+        out.wrong.append("no MPA start-up in this capture")
+    total = sum(out.retransmits.values())
+    if total > retransmits_allowed:
+        out.wrong.append(f"{total} segments retransmitted: {dict(out.retransmits)}")
+    return out
+
+
+def look_at_segment(out, stream, row, where):
+    source, flags = row["ip.src"], int(row["tcp.flags"], 16)
+    length, sequence = int(row["tcp.len"]), int(row["tcp.seq"])
+    side = stream[source]
+    out.segments[source] += 1
+    if row["tcp.analysis.duplicate_ack"]:
+        out.duplicate_acks[source] += 1
+    for trouble in ("lost_segment", "out_of_order", "zero_window"):
+        if row[f"tcp.analysis.{trouble}"]:
+            out.wrong.append(f"{where}: {trouble.replace('_', ' ')} from {source}")
+    if row["tcp.analysis.retransmission"]:
+        out.retransmits[source] += 1
+        return
+    side.syn |= bool(flags & SYN)
+    side.fin |= bool(flags & FIN)
+    if length:
+        side.end = max(side.end, sequence + length)
+    if flags & RST:
+        if any(other.startup for other in stream.values()) or side.syn:
+            out.wrong.append(f"{where}: RST from {source}")
+        else:
+            out.refused += 1
+            stream["refused"].syn = True
+    startup = row["iwarp_mpa.req"] or row["iwarp_mpa.rep"]
+    if startup:
+        side.startup = True
+        side.accounted += STARTUP_HEADER + int(row["iwarp_mpa.pdlength"].split(";")[0])
+        out.connections += bool(row["iwarp_mpa.rep"])
+        # tshark prints booleans as 1 and 0, or True and False.
+        if row["iwarp_mpa.rep"] and row["iwarp_mpa.crc_flag"] not in ("1", "True"):
+            out.wrong.append(f"{where}: the MPA Reply turns CRC off")
+    for ulpdu_length in filter(None, row["iwarp_mpa.ulpdulength"].split(";")):
+        side.accounted += fpdu_octets(int(ulpdu_length))
+        out.fpdus += 1
+    for opcode in filter(None, row["iwarp_rdma.opcode"].split(";")):
+        out.opcodes[OPCODES.get(int(opcode, 16), f"opcode {opcode}")] += 1
+    if "0x07" in row["iwarp_rdma.opcode"].split(";"):
+        out.wrong.append(f"{where}: Terminate from {source}")
+
+
+def look_at_end(out, number, stream):
+    if "refused" in stream:
+        return
+    for source, side in stream.items():
+        if not side.startup:
+            out.wrong.append(f"connection {number}: no MPA start-up frame from {source}")
+        if not side.fin:
+            out.wrong.append(f"connection {number}: no FIN from {source}")
+        octets = max(side.end - 1, 0)  # the SYN takes number 0
+        if octets != side.accounted and not out.retransmits:
+            out.wrong.append(f"connection {number}: {octets} octets from {source}, of which "
+                             f"{side.accounted} in start-up frames and FPDUs")
+
+
+def tagged_bytes(path, source, opcode="0x00"):
+    """The memory image that the tagged FPDUs of one kind from `source` paint, lowest offset first."""
+    image = {}
+    fields = ["ip.src", "iwarp_rdma.opcode", "iwarp_ddp.tagged_offset", "data.data"]
+    arguments = ["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=;",
+                 "-Y", f"ip.src == {source} && iwarp_ddp.tagged_flag == 1"]
+    for name in fields:
+        arguments += ["-e", name]
+    for text in tshark(arguments, path).splitlines():
+        _, opcodes, offsets, data = text.split("\t")
+        kinds = opcodes.split(";")
+        if kinds.count(opcode) != len(kinds):
+            raise RuntimeError(f"{path}: FPDUs of several kinds in one segment")
+        for offset, octets in zip(offsets.split(";"), data.split(";")):
+            image[int(offset, 16)] = bytes.fromhex(octets)
+    return b"".join(image[offset] for offset in sorted(image))
+
+
+def main():
+    failed = False
+    for path in sys.argv[1:]:
+        result = judge(path)
+        print(f"{path}: {result.line()}")
+        for what in result.wrong[:20]:
+            print(f"  {what}")
+        failed |= bool(result.wrong)
+    return 1 if failed or len(sys.argv) < 2 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
