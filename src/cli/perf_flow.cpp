@@ -155,7 +155,7 @@ bool BandwidthSender::step() {
 void BandwidthSender::note_rate(double now) {
   const std::uint64_t enough =
       std::max<std::uint64_t>(expected_ / 16, std::uint64_t{run_.depth} * lanes_.size());
-  if (completed_ - mark_count_ < enough || now - mark_time_ < 0.0005) return;
+  if (completed_ - mark_count_ < enough || now - mark_time_ < 0.005) return;
   const double rate =
       static_cast<double>(completed_ - mark_count_) * run_.size / (now - mark_time_);
   peak_ = std::max(peak_, rate);

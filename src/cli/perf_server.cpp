@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "cli/perf_run.h"
 
@@ -40,25 +41,28 @@ void PerfServer::forget_client() {
   s_.control.reset();
   s_.memory = RdmaBuffer();
   s_.cq = CompletionQueue();
-  s_.failure.clear();
   Event e;
   while (s_.events.poll(&e)) {  // of connections that are no more
+    s_.on_event(e);
     e = {};
   }
+  s_.failure.clear();
+  s_.ended = false;
 }
 
 // Waits for a client; other callers are told off.
 Result<void> PerfServer::accept_control(std::string* peer) {
   for (;;) {
     Event e;
-    if (!s_.events.wait(&e, 0)) {
-      pollfd fds[2] = {{s_.events.fd(), POLLIN, 0}, {stop_fd(), POLLIN, 0}};
+    if (s_.waiting) {
+      e.kind = EventKind::connect_request;
+      e.request = std::exchange(s_.waiting, {});
+    } else if (!s_.events.wait(&e, 1)) {
+      // wait() has given the engine to its thread; now sleep for as long as it takes.
       if (stop_requested()) return Error{Errc::closed, "stopped"};
-      // wait(1) gives the engine to its thread; then sleep for as long as it takes.
-      if (!s_.events.wait(&e, 1)) {
-        ::poll(fds, 2, -1);
-        continue;
-      }
+      pollfd fds[2] = {{s_.events.fd(), POLLIN, 0}, {stop_fd(), POLLIN, 0}};
+      ::poll(fds, 2, -1);
+      continue;
     }
     if (e.kind != EventKind::connect_request) continue;
     auto greeting = decode_greeting(e.request.private_data());
@@ -125,12 +129,13 @@ Result<void> PerfServer::accept_data(const PerfMessage& hello) {
       continue;
     }
     if (e.kind != EventKind::connect_request) {
+      s_.on_event(e);
       return Error{Errc::reset, "the client has gone"};
     }
     auto greeting = decode_greeting(e.request.private_data());
     if (!greeting.ok() || greeting->control || greeting->session != session_ ||
         greeting->index != s_.qps.size()) {
-      e.request.reject(bytes_of("the server is busy with another client"));
+      s_.on_event(e);
       continue;
     }
     auto qp = s_.make_qp(nullptr);
@@ -164,12 +169,11 @@ Result<void> PerfServer::serve_one(bool* served) {
     if (!m) {
       // The client's orderly end.
       Event e;
-      bool orderly = false;
-      while (s_.events.wait(&e, 50)) {
-        orderly = orderly || e.kind == EventKind::disconnected;
+      while (!s_.ended && s_.failure.empty() && s_.events.wait(&e, 100)) {
+        s_.on_event(e);
         e = {};
       }
-      if (!orderly) return failed(m.error());
+      if (!s_.ended) return failed(m.error());
       forget_client();
       return {};
     }
@@ -189,21 +193,12 @@ Result<void> PerfServer::serve_one(bool* served) {
     }
     if (const double now = now_seconds(); now >= next_check) {
       next_check = now + 0.1;
-      Event e;
-      bool gone = false;
-      while (s_.events.poll(&e)) {
-        gone = gone || e.kind == EventKind::disconnected;
-        if (e.kind == EventKind::failed) s_.failure = e.error.message;
-        if (e.kind == EventKind::connect_request) {
-          e.request.reject(bytes_of("the server is busy with another client"));
-        }
-        e = {};
-      }
-      if (gone && s_.failure.empty()) {
+      const bool well = s_.alive(last_sign);
+      if (s_.ended) {
         forget_client();
         return {};
       }
-      if (!s_.alive(last_sign)) return failed({Errc::reset, s_.failure});
+      if (!well) return failed({Errc::reset, s_.failure});
     }
     if (idle.ripe()) s_.control->wait(20);
   }

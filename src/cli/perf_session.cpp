@@ -4,6 +4,12 @@ namespace urnic::cli {
 namespace {
 
 constexpr double kPatience = 30;  // seconds without progress
+constexpr double kWaiting = 2;    // seconds the next client is kept waiting
+
+void reject_busy(ConnectRequest& request) {
+  const std::string busy = "the server is busy with another client";
+  request.reject({reinterpret_cast<const std::uint8_t*>(busy.data()), busy.size()});
+}
 
 }  // namespace
 
@@ -62,20 +68,38 @@ Result<std::optional<PerfMessage>> PerfControl::receive() {
   return std::optional<PerfMessage>();
 }
 
+void PerfSession::on_event(Event& e) {
+  switch (e.kind) {
+    case EventKind::established:
+      return;
+    case EventKind::disconnected:
+      ended = true;
+      return;
+    case EventKind::connect_request:
+      if (waiting) return reject_busy(e.request);
+      waiting = std::move(e.request);
+      waiting_since = now_seconds();
+      return;
+    default:
+      if (failure.empty()) failure = e.error.message;
+  }
+}
+
 bool PerfSession::alive(double last_progress) {
+  const double now = now_seconds();
   Event e;
-  while (failure.empty() && events.poll(&e)) {
-    if (e.kind == EventKind::disconnected) failure = "the other end has ended the connection";
-    if (e.kind == EventKind::failed) failure = e.error.message;
-    if (e.kind == EventKind::connect_request) {
-      const std::string busy = "the server is busy with another client";
-      e.request.reject({reinterpret_cast<const std::uint8_t*>(busy.data()), busy.size()});
-    }
+  while (events.poll(&e)) {
+    on_event(e);
     e = {};
   }
+  if (waiting && now - waiting_since > kWaiting) {
+    reject_busy(waiting);
+    waiting = {};
+  }
+  if (failure.empty() && ended) failure = "the other end has ended the connection";
   if (failure.empty() && stop_requested()) failure = "stopped";
   if (failure.empty() && !device.info().link_up) failure = "the other end of the wire is gone";
-  if (failure.empty() && now_seconds() - last_progress > kPatience) {
+  if (failure.empty() && now - last_progress > kPatience) {
     failure = "nothing has moved for " + std::to_string(static_cast<int>(kPatience)) + " s";
   }
   return failure.empty();

@@ -60,10 +60,16 @@ struct PerfSession {
   std::unique_ptr<PerfControl> control;
   std::vector<QueuePair> qps;
   std::string failure;
+  bool ended = false;  // a connection ended in good order
+  // The next client of a server, while this one is here: it is kept waiting for a moment, since
+  // this one may be about to go.
+  ConnectRequest waiting;
+  double waiting_since = 0;
 
   std::uint8_t* data(std::uint32_t connection) const {
     return memory.data() + layout.data(connection);
   }
+  void on_event(Event& e);
   // Looks at connection events, at the user's wish to stop, and at the time since `last_progress`
   // (seconds). False: failure says why.
   bool alive(double last_progress);
