@@ -123,6 +123,9 @@ std::string initialise(const EalOptions& o) {
     const Unharmed guard;
     result = rte_eal_init(count, e.argv.data());
   }
+  // Made even without shared configuration, and never removed by EAL. Stays if there is something
+  // in it (telemetry's socket, when the user asked for it).
+  if (const char* folder = rte_eal_get_runtime_dir(); folder != nullptr) rmdir(folder);
   if (result >= 0) return "";
   // A clash with another EAL comes back without any error number.
   std::string why = last_complaint();
