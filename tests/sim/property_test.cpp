@@ -94,7 +94,13 @@ std::string run_seed(std::uint64_t seed, bool broken, Totals* totals) {
   sim::Pair pair(o);
   auto* left = pair.left().make_qp(64, 64);
   auto* right = pair.right().make_qp(64, 64);
-  if (!pair.connect(*left, *right)) return "the connection did not come up";
+  if (!pair.connect(*left, *right)) {
+    // On a connection initiated SLOW even a corrupted ready-to-receive message ends it.
+    const bool slow = o.left.context.initiated_as == fastpath::ConnectionType::Slow ||
+                      o.right.context.initiated_as == fastpath::ConnectionType::Slow;
+    ++totals->terminated;
+    return corrupting && slow ? "" : "the connection did not come up";
+  }
   WorkloadOptions w;
   w.seed = seed;
   w.messages = rng.between(10, 50);
