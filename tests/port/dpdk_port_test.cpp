@@ -14,6 +14,7 @@
 #include "port/memif_check.h"
 #include "port/netns_check.h"
 #include "port/port_check.h"
+#include "port/unix_address.h"
 
 namespace urnic::port {
 namespace {
@@ -222,6 +223,35 @@ TEST(DpdkPort, ADeviceWithoutDescriptorsIsPolledEverLessOften) {
     }
     getrusage(RUSAGE_THREAD, &after);
     RETURN_UNLESS(after.ru_nvcsw - before.ru_nvcsw < 24);  // 50 us doubled up to a second
+    return "";
+  });
+}
+
+TEST(DpdkPort, TelemetryShowsItsCountersWhenAskedFor) {
+  NEEDS_PLUGIN();
+  expect_in_child([]() -> std::string {
+    auto p = Port::open("dpdk:vdev=net_ring0,eal=--telemetry");
+    if (!p.ok()) return p.error();
+    for (std::uint32_t i = 0; i < 3; ++i) check::send_one(*p, 0, check::pattern(64, i));
+    const char* user = getenv("XDG_RUNTIME_DIR");
+    const std::string base = geteuid() == 0 ? "/var/run" : user != nullptr ? user : "/tmp";
+    const std::string folder = base + "/dpdk/urnic-" + std::to_string(getpid());
+    const auto at = UnixAddress::parse(folder + "/dpdk_telemetry.v2", "telemetry");
+    const Fd s = connect_to(at.value(), SOCK_SEQPACKET).fd;
+    RETURN_UNLESS(s);
+    std::string answer;
+    for (const char* ask : {"", "/urnic/ports"}) {  // it greets first
+      if (*ask != 0) RETURN_UNLESS(send(s.get(), ask, strlen(ask), 0) > 0);
+      pollfd ready{s.get(), POLLIN, 0};
+      char text[4096] = {};
+      RETURN_UNLESS(poll(&ready, 1, 2000) == 1 && recv(s.get(), text, sizeof text - 1, 0) > 0);
+      answer = text;
+    }
+    std::filesystem::remove_all(folder);
+    if (answer.find("\"net_ring0\"") == std::string::npos ||
+        answer.find("\"tx_frames\":3") == std::string::npos) {
+      return answer;
+    }
     return "";
   });
 }

@@ -15,6 +15,7 @@
 #include "port/counters.h"
 #include "port/dpdk/device.h"
 #include "port/dpdk/eal.h"
+#include "port/dpdk/telemetry.h"
 #include "port/fd.h"
 
 namespace urnic::port::dpdk {
@@ -125,12 +126,16 @@ Outcome<std::unique_ptr<DpdkPort>, std::string> DpdkPort::make(Args& args) {
     if (!p->queues_[q].timer) return fail(std::string("no timer: ") + std::strerror(errno));
   }
   p->look_at_link();
+  show(p->device_.name, p.get(), [](const void* port, urnic_port_stats* counters) {
+    static_cast<const DpdkPort*>(port)->stats(counters);
+  });
   return p;
 }
 
 DpdkPort::~DpdkPort() {
   // In a forked child the device is the parent's.
   if (!eal_is_ours()) return;
+  hide(this);
   for (unsigned q = 0; q < device_.queues; ++q) {
     Queue& me = queues_[q];
     rte_pktmbuf_free_bulk(me.borrowed.data(), me.borrowed_count);

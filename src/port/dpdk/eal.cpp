@@ -61,9 +61,11 @@ std::string lcores_of_caller() {
 }
 
 std::vector<std::string> arguments(const EalOptions& o) {
-  std::vector<std::string> a = {"urnic", "--no-telemetry", "--no-shconf",
+  std::vector<std::string> a = {"urnic", "--no-shconf",
                                 "--file-prefix=urnic-" + std::to_string(getpid())};
   if (std::string lcores = lcores_of_caller(); !lcores.empty()) a.push_back(lcores);
+  // For EAL --telemetry does not undo --no-telemetry.
+  if (o.extra.find("--telemetry") == std::string::npos) a.push_back("--no-telemetry");
   if (!o.pci) a.push_back("--no-pci");
   if (o.huge_pages) {
     a.push_back("--in-memory");
