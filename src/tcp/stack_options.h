@@ -1,0 +1,82 @@
+// Options of the byte-stream stack, by number and by name (tcp-library item 9). All values are
+// integers; times are in microseconds. An option or value that is not known is refused.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "tcp/config.h"
+
+namespace urnic::tcp {
+
+enum class Option : std::uint8_t {
+  // Read when the connection is opened:
+  Sack,           // 0, 1
+  Timestamps,     // 0, 1
+  WindowScaling,  // 0, 1
+  WindowShift,    // 0..14
+  Mtu,            // IP octets, 128..65535; the MSS follows
+  MssClamp,       // 0 none; upper bound on what we send per segment
+  InitialWindow,  // octets; 0: RFC 6928
+  RtoInitial,
+  Ecn,                // 0 off, 1 accept, 2 request
+  CongestionControl,  // 0 NewReno
+  SlowStartSegments,  // 1..255 (L of RFC 3465)
+  QuickAcks,          // segments acknowledged at once after opening
+  // Changeable at any time:
+  ReceiveBuffer,  // octets, exact; the window cannot exceed 65535 << shift
+  SendBuffer,     // octets, exact
+  RtoMin,
+  RtoMax,
+  SynRetries,
+  DataRetries,
+  UserTimeout,  // 0 off
+  Keepalive,    // idle time before the first probe; 0 off
+  KeepaliveInterval,
+  KeepaliveProbes,
+  DelayedAck,
+  AckPolicy,          // 0 per burst, 1 every second segment, 2 immediate
+  Nagle,              // 0, 1
+  LimitedTransmit,    // 0, 1
+  Dsack,              // 0, 1
+  RestartAfterIdle,   // 0, 1
+  CountPlainDupacks,  // 0, 1 (E-26)
+  HoleLimit,          // 0 unlimited
+  TimeWait,
+  FinWait2,       // how long a closed endpoint waits for the peer's FIN; 0 for ever
+  OrphanTimeout,  // how long a closed endpoint goes without progress; 0 for ever
+  Linger,         // -1: close() finishes the stream; 0: close() resets it
+  Tos,            // 0..255, the ECN bits are ours
+  PshRule,        // 0 end of burst: the send buffer is empty; 1 end of every write
+  SynBacklog,     // listener: half-open connections at once
+};
+
+enum class PshRule : std::uint8_t { EndOfBurst, EndOfWrite };
+
+// What an endpoint is configured with; accepted ones inherit their listener's.
+struct EndpointOptions {
+  Config tcp;
+  std::uint32_t mtu = 1500;
+  std::uint32_t send_buffer = 1u << 20;
+  Duration fin_wait_2 = Duration::s(60);
+  Duration orphan_timeout = Duration::s(120);
+  std::int32_t linger = -1;
+  std::uint8_t tos = 0;
+  PshRule psh_rule = PshRule::EndOfBurst;
+  std::uint32_t syn_backlog = 256;
+
+  // A byte stream stores what comes out of order and needs no limit on holes (E-10).
+  EndpointOptions() { tcp.hole_limit = 0; }
+};
+
+// False for a value out of range; nothing is changed then.
+bool set_option(EndpointOptions&, Option, std::int64_t value);
+std::int64_t get_option(const EndpointOptions&, Option);
+// May it be changed on an open connection?
+bool changeable_when_open(Option);
+// "sack", "window-shift", ...
+std::optional<Option> option_from_name(std::string_view name);
+std::string_view option_name(Option);
+
+}  // namespace urnic::tcp

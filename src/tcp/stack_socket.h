@@ -1,0 +1,73 @@
+// One endpoint of the byte-stream stack, whatever it has become. Private to stack*.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "base/byte_ring.h"
+#include "base/byte_store.h"
+#include "base/ring.h"
+#include "tcp/stack.h"
+#include "tcp/tcb_state.h"
+
+namespace urnic::tcp {
+
+struct Stack::Socket {
+  enum class Kind : std::uint8_t { Fresh, Listener, Stream };
+
+  Socket(ChunkPool* pool, const EndpointOptions& o)
+      : options(o), tx(o.send_buffer), rx(pool, o.tcp.receive_buffer) {}
+
+  std::uint32_t slot = 0, generation = 0;
+  Kind kind = Kind::Fresh;
+  bool has_handle = true;
+  bool orphan = false;  // closed by its owner; finishes alone
+  bool dead = false;    // TCP is done: no longer demultiplexed to
+  bool was_connected = false;
+  bool write_closed = false, read_closed = false;
+  bool more = false;          // the writer has announced more
+  bool touched = false;       // got segments in this burst
+  bool reported = false;      // is in changed_
+  Status error = Status::Ok;  // pending
+  std::uint32_t changes = 0;  // to report
+  EndpointOptions options;
+  SocketAddress local, remote;
+
+  Tcb tcb;
+  ByteRing tx;                     // written, not acknowledged
+  ByteStore rx;                    // received, not read; out-of-order octets too
+  Ring<std::uint64_t> write_ends;  // offsets behind which PSH goes (PshRule::EndOfWrite)
+  std::uint64_t retransmissions = 0;
+  Instant timer_at = Instant::never();
+  Instant orphan_deadline = Instant::never();  // in FIN-WAIT-2
+
+  // A passive connection before accept().
+  bool pending = false;
+  std::uint32_t parent_slot = 0, parent_generation = 0;
+
+  // A listener.
+  unsigned backlog = 0;
+  std::uint32_t half_open = 0;
+  Ring<std::uint32_t> ready;  // slots, oldest first
+
+  std::uint64_t unread() const { return tcb.rcv.holes.rcv_nxt().value() - rx.base(); }
+  std::uint64_t receive_room() const {
+    return rx.capacity() > unread() ? rx.capacity() - unread() : 0;
+  }
+  bool open() const { return kind == Kind::Stream && !dead; }
+};
+
+// Brackets every public call: time first, then the call, then what it caused.
+class Stack::Entry {
+ public:
+  Entry(Stack& stack, Instant now);
+  ~Entry();
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+  Instant now() const { return now_; }
+
+ private:
+  Stack& stack_;
+  Instant now_;
+};
+
+}  // namespace urnic::tcp
