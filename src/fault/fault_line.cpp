@@ -1,6 +1,7 @@
 #include "fault/fault_line.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace urnic::fault {
 namespace {
@@ -28,6 +29,14 @@ FaultLine::FaultLine(const FaultPlan& plan, Direction direction, std::uint16_t q
 void FaultLine::set_plan(const FaultPlan& plan) {
   plan_ = plan;
   idle_ = plan.idle();
+  const bool only_loss_and_corruption =
+      std::all_of(plan.at.begin(), plan.at.end(), [](const FaultPlan::At& at) {
+        return at.kind == FaultKind::Loss || at.kind == FaultKind::Corrupt ||
+               at.kind == FaultKind::BadSum;
+      });
+  in_place_ = only_loss_and_corruption && plan.duplicate == 0 && plan.reorder == 0 &&
+              plan.resegment == 0 && plan.delay == Duration() && plan.jitter == Duration() &&
+              plan.rate_bps == 0;
   rng_ = rng_for(plan, direction_, queue_);
   resegmenter_.reseed(Rng(rng_.next()));
   ordinal_ = 0;
@@ -58,8 +67,8 @@ void FaultLine::recycle(Frame f) {
   if (spare_.size() < kSpareLimit) spare_.push_back(std::move(f));
 }
 
-bool FaultLine::is_eligible(const Frame& f, const TcpView* v) {
-  if (v != nullptr && guard_.spares(f, *v, plan_)) {
+bool FaultLine::is_eligible(const TcpView* v, ByteView payload) {
+  if (v != nullptr && guard_.spares(*v, payload, plan_)) {
     ++counters_.spared;
     return false;
   }
@@ -89,7 +98,7 @@ void FaultLine::note(FaultKind kind, std::size_t length, const TcpView* v, Insta
   log_->add(r);
 }
 
-bool FaultLine::lose(const Frame& f, const TcpView* v, Instant now) {
+bool FaultLine::lose(std::size_t length, const TcpView* v, Instant now) {
   bool lost = burst_left_ != 0;
   if (lost) {
     --burst_left_;
@@ -97,8 +106,54 @@ bool FaultLine::lose(const Frame& f, const TcpView* v, Instant now) {
     lost = true;
     burst_left_ = plan_.loss_burst - 1;
   }
-  if (lost) note(FaultKind::Loss, f.bytes.size(), v, now);
+  if (lost) note(FaultKind::Loss, length, v, now);
   return lost;
+}
+
+FaultLine::Decision FaultLine::decide(const TcpView* v, ByteView payload, std::size_t length,
+                                      Instant now) {
+  Decision d;
+  if (v != nullptr) {
+    mtu_seen_ = std::max(mtu_seen_, v->overhead() - v->net.l3_offset + v->payload_len);
+  }
+  d.eligible = is_eligible(v, payload);
+  if (!d.eligible) return d;
+  ++counters_.eligible;
+  ++ordinal_;
+  d.lost = lose(length, v, now);
+  if (d.lost || v == nullptr) return d;
+  d.corrupt = v->payload_len != 0 && hit(FaultKind::Corrupt, plan_.corrupt);
+  d.bad_checksum = !d.corrupt && hit(FaultKind::BadSum, plan_.bad_checksum);
+  return d;
+}
+
+FaultLine::Verdict FaultLine::inspect(const urnic_frame& f, Instant now, Frame* changed) {
+  ++counters_.frames;
+  // Headers are copied before they are believed: the memory may be a peer's (E-19).
+  std::uint8_t head[net::kHeadSpan];
+  const std::size_t n = std::min<std::size_t>(f.len[0], sizeof head);
+  std::memcpy(head, f.data[0], n);
+  const std::uint32_t length = port::frame_len(f);
+  const auto view = parse_tcp_frame({head, n}, length);
+  const TcpView* v = view ? &*view : nullptr;
+  ByteView payload;
+  if (v != nullptr && v->payload_offset() < f.len[0]) {
+    payload = ByteView(f.data[0], f.len[0]).subspan(v->payload_offset());
+  } else if (v != nullptr) {
+    payload = {f.data[1], f.len[1]};
+  }
+  const Decision d = decide(v, payload, length, now);
+  if (d.lost) return Verdict::Lost;
+  ++counters_.delivered;
+  if (!d.corrupt && !d.bad_checksum) return Verdict::Pass;
+  *changed = new_frame({f.data[0], f.len[0]}, {f.data[1], f.len[1]}, f.csum);
+  std::memcpy(changed->bytes.data(), head, n);  // as inspected, whatever is there by now
+  if (d.corrupt) {
+    corrupt(*changed, *v, now);
+  } else {
+    break_checksum(*changed, *v, now);
+  }
+  return Verdict::Change;
 }
 
 void FaultLine::corrupt(Frame& f, const TcpView& v, Instant now) {
@@ -137,26 +192,20 @@ void FaultLine::push(ByteView head, ByteView tail, std::uint8_t csum, Instant no
   }
   const auto view = parse_tcp_frame(f);
   const TcpView* v = view ? &*view : nullptr;
-  if (v != nullptr) {
-    mtu_seen_ = std::max(mtu_seen_, v->overhead() - v->net.l3_offset + v->payload_len);
-  }
-  const bool eligible = is_eligible(f, v);
-  if (eligible) {
-    ++counters_.eligible;
-    ++ordinal_;
-    if (lose(f, v, now)) return recycle(std::move(f));
-    if (v != nullptr && v->payload_len != 0 && hit(FaultKind::Corrupt, plan_.corrupt)) {
-      corrupt(f, *v, now);
-    } else if (v != nullptr && hit(FaultKind::BadSum, plan_.bad_checksum)) {
-      break_checksum(f, *v, now);
-    }
+  const ByteView payload =
+      v != nullptr ? ByteView(f.bytes).subspan(v->payload_offset()) : ByteView();
+  const Decision d = decide(v, payload, f.bytes.size(), now);
+  if (d.lost) return recycle(std::move(f));
+  if (d.corrupt) corrupt(f, *v, now);
+  if (d.bad_checksum) break_checksum(f, *v, now);
+  if (d.eligible) {
     duplicate_next_ = duplicate_next_ || asked_for(FaultKind::Duplicate);
     reorder_next_ = reorder_next_ || asked_for(FaultKind::Reorder);
   }
   Resegmenter::Rule rule;
   rule.probability = plan_.resegment;
-  rule.cut_now = eligible && asked_for(FaultKind::Cut);
-  rule.touch = eligible && (plan_.resegment != 0 || rule.cut_now);
+  rule.cut_now = d.eligible && asked_for(FaultKind::Cut);
+  rule.touch = d.eligible && (plan_.resegment != 0 || rule.cut_now);
   rule.mtu = plan_.mtu != 0 ? plan_.mtu : mtu_seen_;
   rule.hold = plan_.hold;
   const ResegmentStats before = resegmenter_.stats();
@@ -165,13 +214,13 @@ void FaultLine::push(ByteView head, ByteView tail, std::uint8_t csum, Instant no
   resegmenter_.push(std::move(f), v, rule, now, out_);
   if (resegmenter_.stats().cut != before.cut) note(FaultKind::Cut, length, v, now);
   if (resegmenter_.stats().joined != before.joined) note(FaultKind::Join, length, v, now);
-  pass_on(eligible, now);
+  pass_on(d.eligible, now);
 }
 
 void FaultLine::pass_on(bool eligible, Instant now) {
   for (Frame& f : out_) {
-    const bool twice = eligible && (duplicate_next_ || rng_.chance(plan_.duplicate));
-    const bool late = eligible && (reorder_next_ || rng_.chance(plan_.reorder));
+    const bool twice = eligible && (duplicate_next_ || chance(plan_.duplicate));
+    const bool late = eligible && (reorder_next_ || chance(plan_.reorder));
     if (eligible) duplicate_next_ = reorder_next_ = false;
     if (twice || late) {
       const auto view = parse_tcp_frame(f);

@@ -20,6 +20,7 @@
 #include "fault/plan.h"
 #include "fault/resegmenter.h"
 #include "fault/tcp_frame.h"
+#include "port/port.h"
 
 namespace urnic::fault {
 
@@ -32,6 +33,16 @@ class FaultLine {
   // and the count of `at=`.
   void set_plan(const FaultPlan& plan);
   const FaultPlan& plan() const { return plan_; }
+
+  // Faults that need neither memory nor time (loss and corruption alone): frames may stay where
+  // they are, and inspect() says what becomes of each. Not while frames are inside.
+  bool in_place() const { return in_place_ && backlog() == 0; }
+  enum class Verdict : std::uint8_t {
+    Pass,    // as it is
+    Lost,    // not at all
+    Change,  // `*changed` instead
+  };
+  Verdict inspect(const urnic_frame& f, Instant now, Frame* changed);
 
   // A frame in two spans (the second may be empty) enters at `now`. `now` never goes backwards.
   void push(ByteView head, ByteView tail, std::uint8_t csum, Instant now);
@@ -65,13 +76,17 @@ class FaultLine {
     Instant until;
   };
 
-  bool is_eligible(const Frame& f, const TcpView* v);
+  // The first stages. `payload` is what can be seen of the payload.
+  struct Decision {
+    bool eligible = false, lost = false, corrupt = false, bad_checksum = false;
+  };
+  Decision decide(const TcpView* v, ByteView payload, std::size_t length, Instant now);
+  bool is_eligible(const TcpView* v, ByteView payload);
   // The plan wants `kind` for the current eligible frame: by its number or by chance.
   bool asked_for(FaultKind kind) const;
-  bool hit(FaultKind kind, double probability) {
-    return asked_for(kind) || rng_.chance(probability);
-  }
-  bool lose(const Frame& f, const TcpView* v, Instant now);
+  bool chance(double p) { return p > 0 && rng_.chance(p); }
+  bool hit(FaultKind kind, double p) { return asked_for(kind) || chance(p); }
+  bool lose(std::size_t length, const TcpView* v, Instant now);
   void corrupt(Frame& f, const TcpView& v, Instant now);
   void break_checksum(Frame& f, const TcpView& v, Instant now);
   // Duplication and reordering of what the re-segmentation put into out_.
@@ -87,7 +102,7 @@ class FaultLine {
   Direction direction_;
   std::uint16_t queue_;
   FaultLog* log_;
-  bool idle_ = true;
+  bool idle_ = true, in_place_ = false;
   Rng rng_;
   FlowGuard guard_;
   Resegmenter resegmenter_;

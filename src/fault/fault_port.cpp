@@ -28,9 +28,12 @@ struct Lane {
 
   std::mutex lock;
   FaultLine rx, tx;
-  std::vector<Frame> lent;      // with the user, until rx_release
-  std::vector<Frame> reserved;  // with the user, until tx_commit
-  bool rx_bypass = false, tx_bypass = false;
+  // How the frames that the user has now came to it.
+  enum class Mode : std::uint8_t { Bypass, InPlace, Line };
+  Mode rx_mode = Mode::Bypass, tx_mode = Mode::Bypass;
+  std::vector<Frame> lent;            // with the user, until rx_release
+  std::vector<urnic_frame> borrowed;  // from the inner port meanwhile (InPlace)
+  std::vector<Frame> reserved;        // with the user, until tx_commit
   port::Fd timer;
 };
 
@@ -93,6 +96,13 @@ class FaultPort {
 
  private:
   Lane& lane(unsigned q) { return *lanes_->lanes[q]; }
+  static Lane::Mode mode_of(const FaultLine& line) {
+    if (line.transparent()) return Lane::Mode::Bypass;
+    return line.in_place() ? Lane::Mode::InPlace : Lane::Mode::Line;
+  }
+  unsigned receive_in_place(Lane& l, unsigned q, urnic_frame* frames, unsigned n, Instant now);
+  unsigned receive_from_line(Lane& l, unsigned q, urnic_frame* frames, unsigned n, Instant now);
+  void commit_in_place(Lane& l, unsigned q, urnic_frame* frames, unsigned n, Instant now);
   void send_due(Lane& l, unsigned q, Instant now);
 
   port::Port inner_;
@@ -105,12 +115,52 @@ unsigned FaultPort::rx_burst(unsigned q, urnic_frame* frames, unsigned n) {
   std::lock_guard hold(l.lock);
   const Instant now = clock_.now();
   send_due(l, q, now);
-  l.rx_bypass = l.rx.transparent();
-  if (l.rx_bypass) {
-    const unsigned got = inner_.rx_burst(q, frames, n);
-    l.rx.count_bypassed(got);
-    return got;
+  l.rx_mode = mode_of(l.rx);
+  switch (l.rx_mode) {
+    case Lane::Mode::Bypass: {
+      const unsigned got = inner_.rx_burst(q, frames, n);
+      l.rx.count_bypassed(got);
+      return got;
+    }
+    case Lane::Mode::InPlace:
+      return receive_in_place(l, q, frames, n, now);
+    case Lane::Mode::Line:
+      break;
   }
+  return receive_from_line(l, q, frames, n, now);
+}
+
+// Frames stay in the inner port's memory; lost ones are left out, changed ones are copies.
+unsigned FaultPort::receive_in_place(Lane& l, unsigned q, urnic_frame* frames, unsigned n,
+                                     Instant now) {
+  for (;;) {
+    l.borrowed.resize(n);
+    const unsigned got = inner_.rx_burst(q, l.borrowed.data(), n);
+    l.borrowed.resize(got);
+    unsigned give = 0;
+    for (const urnic_frame& f : l.borrowed) {
+      Frame changed;
+      const FaultLine::Verdict verdict = l.rx.inspect(f, now, &changed);
+      if (verdict == FaultLine::Verdict::Lost) continue;
+      frames[give] = f;
+      if (verdict == FaultLine::Verdict::Change) {
+        Frame& own = l.lent.emplace_back(std::move(changed));
+        frames[give].data[0] = own.bytes.data();
+        frames[give].len[0] = static_cast<std::uint32_t>(own.bytes.size());
+        frames[give].len[1] = 0;
+        frames[give].csum = own.csum;
+      }
+      ++give;
+    }
+    // None left of a burst: the user has nothing to give back, and there may be more.
+    if (give != 0 || got == 0) return give;
+    inner_.rx_release(q, l.borrowed.data(), got);
+    l.borrowed.clear();
+  }
+}
+
+unsigned FaultPort::receive_from_line(Lane& l, unsigned q, urnic_frame* frames, unsigned n,
+                                      Instant now) {
   // Ask the inner port only while there is too little to give: its own ring then pushes back, and
   // a slow user is no reason for the line to overflow.
   while (l.rx.ready(now) < n) {
@@ -138,9 +188,13 @@ unsigned FaultPort::rx_burst(unsigned q, urnic_frame* frames, unsigned n) {
 void FaultPort::rx_release(unsigned q, const urnic_frame* frames, unsigned n) {
   Lane& l = lane(q);
   std::lock_guard hold(l.lock);
-  if (l.rx_bypass) return inner_.rx_release(q, frames, n);
+  if (l.rx_mode == Lane::Mode::Bypass) return inner_.rx_release(q, frames, n);
   for (Frame& f : l.lent) l.rx.recycle(std::move(f));
   l.lent.clear();
+  if (!l.borrowed.empty()) {
+    inner_.rx_release(q, l.borrowed.data(), static_cast<unsigned>(l.borrowed.size()));
+    l.borrowed.clear();
+  }
 }
 
 unsigned FaultPort::tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frames, unsigned n) {
@@ -148,8 +202,8 @@ unsigned FaultPort::tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frame
   std::lock_guard hold(l.lock);
   const Instant now = clock_.now();
   send_due(l, q, now);
-  l.tx_bypass = l.tx.transparent();
-  if (l.tx_bypass) return inner_.tx_reserve(q, len, frames, n);
+  l.tx_mode = mode_of(l.tx);
+  if (l.tx_mode != Lane::Mode::Line) return inner_.tx_reserve(q, len, frames, n);
   l.reserved.clear();
   const port::Info i = inner_.info();
   if (len > i.max_frame || i.link_up == 0 || l.tx.ready(now) > kTxPressure) return 0;
@@ -167,13 +221,19 @@ unsigned FaultPort::tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frame
 void FaultPort::tx_commit(unsigned q, urnic_frame* frames, unsigned n) {
   Lane& l = lane(q);
   std::lock_guard hold(l.lock);
-  if (l.tx_bypass) {
-    const auto sent =
-        std::count_if(frames, frames + n, [](const auto& f) { return f.len[0] != 0; });
-    l.tx.count_bypassed(static_cast<std::uint64_t>(sent));
-    return inner_.tx_commit(q, frames, n);
-  }
   const Instant now = clock_.now();
+  switch (l.tx_mode) {
+    case Lane::Mode::Bypass: {
+      const auto sent =
+          std::count_if(frames, frames + n, [](const auto& f) { return f.len[0] != 0; });
+      l.tx.count_bypassed(static_cast<std::uint64_t>(sent));
+      return inner_.tx_commit(q, frames, n);
+    }
+    case Lane::Mode::InPlace:
+      return commit_in_place(l, q, frames, n, now);
+    case Lane::Mode::Line:
+      break;
+  }
   for (unsigned k = 0; k < n; ++k) {
     const urnic_frame& f = frames[k];
     if (f.len[0] == 0) continue;
@@ -182,6 +242,28 @@ void FaultPort::tx_commit(unsigned q, urnic_frame* frames, unsigned n) {
   for (Frame& f : l.reserved) l.tx.recycle(std::move(f));
   l.reserved.clear();
   send_due(l, q, now);
+}
+
+// Frames lie in the inner port's buffers: lost ones are given back unsent, changed ones rewritten.
+// The second span is somebody else's memory and is replaced by the copy.
+void FaultPort::commit_in_place(Lane& l, unsigned q, urnic_frame* frames, unsigned n, Instant now) {
+  for (unsigned k = 0; k < n; ++k) {
+    urnic_frame& f = frames[k];
+    if (f.len[0] == 0) continue;
+    Frame changed;
+    const FaultLine::Verdict verdict = l.tx.inspect(f, now, &changed);
+    if (verdict == FaultLine::Verdict::Lost) f.len[0] = f.len[1] = 0;
+    if (verdict != FaultLine::Verdict::Change) continue;
+    const auto total = static_cast<std::uint32_t>(changed.bytes.size());
+    f.len[0] = std::min(f.len[0], total);
+    f.len[1] = total - f.len[0];
+    std::memcpy(f.data[0], changed.bytes.data(), f.len[0]);
+    Frame& own = l.reserved.emplace_back(std::move(changed));
+    f.data[1] = own.bytes.data() + f.len[0];
+  }
+  inner_.tx_commit(q, frames, n);
+  for (Frame& f : l.reserved) l.tx.recycle(std::move(f));
+  l.reserved.clear();
 }
 
 // What is due leaves through the inner port, as far as that has room.

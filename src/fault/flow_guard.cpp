@@ -22,12 +22,12 @@ std::uint64_t handshake_length(ByteView payload) {
 
 }  // namespace
 
-bool FlowGuard::spares(const Frame& f, const TcpView& v, const FaultPlan& plan) {
+bool FlowGuard::spares(const TcpView& v, ByteView payload, const FaultPlan& plan) {
   if (plan.after == 0 && !plan.skip_handshake) {
     if (!flows_.empty()) flows_.clear();
     return false;
   }
-  const FlowKey key{v.src(f), v.dst(f)};
+  const FlowKey key{v.src(), v.dst()};
   if (v.has(tcp::kSyn)) {
     if (flows_.size() >= kLimit) flows_.erase(flows_.begin());
     flows_[key] = {v.seq + 1, plan.skip_handshake ? kUnknown : 0};
@@ -38,7 +38,8 @@ bool FlowGuard::spares(const Frame& f, const TcpView& v, const FaultPlan& plan) 
   Flow& flow = it->second;
   const std::uint32_t offset = v.seq - flow.start;
   if (flow.handshake == kUnknown && offset == 0 && v.payload_len != 0) {
-    flow.handshake = handshake_length(ByteView(f.bytes).subspan(v.payload_offset(), v.payload_len));
+    flow.handshake =
+        handshake_length(payload.first(std::min<std::size_t>(payload.size(), v.payload_len)));
   }
   const std::uint64_t known = flow.handshake == kUnknown ? kLongestHandshake : flow.handshake;
   if (offset < std::max(known, plan.after)) return true;

@@ -15,8 +15,9 @@ using FlowKey = std::pair<SocketAddress, SocketAddress>;
 
 class FlowGuard {
  public:
-  // True when the plan leaves this segment alone. Streams whose SYN was not seen are not spared.
-  bool spares(const Frame& f, const TcpView& v, const FaultPlan& plan);
+  // True when the plan leaves this segment alone. `payload` is what can be seen of its payload.
+  // Streams whose SYN was not seen are not spared.
+  bool spares(const TcpView& v, ByteView payload, const FaultPlan& plan);
   std::size_t size() const { return flows_.size(); }
 
  private:

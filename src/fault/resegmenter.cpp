@@ -20,7 +20,7 @@ void Resegmenter::push(Frame f, const TcpView* v, const Rule& rule, Instant now,
     out.push_back(std::move(f));
     return;
   }
-  const FlowKey key{v->src(f), v->dst(f)};
+  const FlowKey key{v->src(), v->dst()};
   const bool touch = rule.touch && plain_data(*v) && tcp_checksum_ok(f, *v);
   const auto it = held_.find(key);
   bool joined = false;
@@ -28,7 +28,7 @@ void Resegmenter::push(Frame f, const TcpView* v, const Rule& rule, Instant now,
     Frame before = std::move(it->second.frame);
     held_.erase(it);
     const auto vb = parse_tcp_frame(before);
-    joined = touch && vb && can_join(before, *vb, f, *v);
+    joined = touch && vb && can_join(*vb, *v);
     if (joined) {
       f = join(before, *vb, f, *v);
       ++stats_.joined;

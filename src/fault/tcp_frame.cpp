@@ -31,11 +31,13 @@ void set_ce(Frame& f, const TcpView& v) {
 
 }  // namespace
 
-std::optional<TcpView> parse_tcp_frame(const Frame& f) {
+std::optional<TcpView> parse_tcp_frame(ByteView head, std::uint32_t total_len) {
   TcpView v;
-  v.net = net::classify(f.bytes, static_cast<std::uint32_t>(f.bytes.size()));
+  v.net = net::classify(head, total_len);
   if (v.net.kind != net::FrameKind::Tcp) return std::nullopt;
-  const std::uint8_t* t = f.bytes.data() + v.net.l4_offset;
+  const std::uint8_t* t = head.data() + v.net.l4_offset;
+  v.src_port = load_be16(t);
+  v.dst_port = load_be16(t + 2);
   v.header_len = std::uint32_t{t[12]} / 16 * 4;
   if (v.header_len < tcp::kHeaderMin || v.header_len > v.net.l4_len) return std::nullopt;
   v.payload_len = v.net.l4_len - v.header_len;
@@ -130,14 +132,14 @@ Frame join(const Frame& a, const TcpView& va, const Frame& b, const TcpView& vb)
   return out;
 }
 
-bool can_join(const Frame& a, const TcpView& va, const Frame& b, const TcpView& vb) {
-  if (!plain_data(va) || !plain_data(vb) || va.has(tcp::kFin)) return false;
-  if (vb.seq != va.seq + va.payload_len || va.net.v6 != vb.net.v6) return false;
-  if (va.net.vlan != vb.net.vlan || !(va.src(a) == vb.src(b)) || !(va.dst(a) == vb.dst(b))) {
+bool can_join(const TcpView& a, const TcpView& b) {
+  if (!plain_data(a) || !plain_data(b) || a.has(tcp::kFin)) return false;
+  if (b.seq != a.seq + a.payload_len || a.net.v6 != b.net.v6 || a.net.vlan != b.net.vlan) {
     return false;
   }
-  const std::uint32_t l3 = vb.overhead() - vb.net.l3_offset;
-  return l3 + va.payload_len + vb.payload_len <= kIpMax;
+  if (a.src() != b.src() || a.dst() != b.dst()) return false;
+  const std::uint32_t l3 = b.overhead() - b.net.l3_offset;
+  return l3 + a.payload_len + b.payload_len <= kIpMax;
 }
 
 }  // namespace urnic::fault

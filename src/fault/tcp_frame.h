@@ -22,6 +22,7 @@ struct Frame {
 // Offsets into a frame; the frame is given again to every function that reads or writes.
 struct TcpView {
   net::Classified net;
+  std::uint16_t src_port = 0, dst_port = 0;
   std::uint32_t seq = 0, ack = 0;
   std::uint8_t flags = 0;
   std::uint32_t header_len = 0;  // TCP header with options
@@ -31,16 +32,16 @@ struct TcpView {
   bool has(tcp::Flag f) const { return (flags & f) != 0; }
   // Octets in front of the payload.
   std::uint32_t overhead() const { return payload_offset(); }
-  SocketAddress src(const Frame& f) const {
-    return {net.src, load_be16(f.bytes.data() + net.l4_offset)};
-  }
-  SocketAddress dst(const Frame& f) const {
-    return {net.dst, load_be16(f.bytes.data() + net.l4_offset + 2)};
-  }
+  SocketAddress src() const { return {net.src, src_port}; }
+  SocketAddress dst() const { return {net.dst, dst_port}; }
 };
 
-// nullopt when the frame is no well-formed TCP segment (or is a fragment, or is cut short).
-std::optional<TcpView> parse_tcp_frame(const Frame& f);
+// nullopt when the frame is no well-formed TCP segment (or is a fragment, or is cut short). The
+// first form needs only the beginning of the frame, with all its headers.
+std::optional<TcpView> parse_tcp_frame(ByteView head, std::uint32_t total_len);
+inline std::optional<TcpView> parse_tcp_frame(const Frame& f) {
+  return parse_tcp_frame(f.bytes, static_cast<std::uint32_t>(f.bytes.size()));
+}
 
 // The TCP checksum is right, or known to be by the frame's state.
 bool tcp_checksum_ok(const Frame& f, const TcpView& v);
@@ -64,7 +65,7 @@ std::vector<Frame> split(const Frame& f, const TcpView& v, std::uint32_t max_pay
 Frame join(const Frame& a, const TcpView& va, const Frame& b, const TcpView& vb);
 // What join needs: same flow, in sequence, nothing but data, no FIN on the first, together within
 // one IP datagram.
-bool can_join(const Frame& a, const TcpView& va, const Frame& b, const TcpView& vb);
+bool can_join(const TcpView& a, const TcpView& b);
 
 // The payload, and only the payload, may be cut and joined.
 inline bool plain_data(const TcpView& v) {

@@ -363,6 +363,57 @@ TEST(FaultLine, PlansChangeWhileFramesFlow) {
   EXPECT_TRUE(l.line.transparent());
 }
 
+// Working in place is only a shortcut: same frames, same seed, same faults.
+TEST(FaultLine, InPlaceDoesTheSameAsThroughTheLine) {
+  const char* text = "loss=0.1:2,corrupt=0.2,badsum=0.2,at=corrupt:5,skip_handshake,seed=6";
+  Line through(text), in_place(text);
+  EXPECT_TRUE(in_place.line.in_place());
+  for (const char* other : {"dup=0.1", "reorder=0.1", "reseg=0.1", "delay=1us", "jitter=1us",
+                            "rate=1gbit", "at=dup:1", "at=cut:1", "at=reorder:1"}) {
+    EXPECT_FALSE(Line(other).line.in_place()) << other;
+  }
+  Rng rng(6);
+  std::uint32_t seq = 100;
+  for (int i = 0; i < 3000; ++i) {
+    const std::size_t size = rng.below(200);
+    Bytes b = tcp_frame({.seq = seq, .payload = size, .v6 = i % 3 == 0, .tsval = 1});
+    if (i == 0) b = tcp_frame({.seq = seq - 1, .flags = tcp::kSyn, .v6 = true});
+    if (rng.chance(0.05)) b = random_bytes(rng, rng.between(1, 100));
+    seq += static_cast<std::uint32_t>(size);
+    through.push(b, at(i));
+    const auto expected = through.take(at(i));
+
+    urnic_frame f{};
+    const std::size_t cut =
+        rng.chance(0.5) ? b.size() : std::min<std::size_t>(b.size(), i % 3 == 0 ? 86 : 66);
+    const Bytes first(b.begin(), b.begin() + static_cast<std::ptrdiff_t>(cut));
+    const Bytes second(b.begin() + static_cast<std::ptrdiff_t>(cut), b.end());
+    f.data[0] = const_cast<std::uint8_t*>(first.data());
+    f.len[0] = static_cast<std::uint32_t>(first.size());
+    f.data[1] = const_cast<std::uint8_t*>(second.data());
+    f.len[1] = static_cast<std::uint32_t>(second.size());
+    Frame changed;
+    switch (in_place.line.inspect(f, at(i), &changed)) {
+      case FaultLine::Verdict::Lost:
+        ASSERT_TRUE(expected.empty());
+        break;
+      case FaultLine::Verdict::Pass:
+        ASSERT_EQ(expected.size(), 1u);
+        ASSERT_EQ(expected[0].bytes, b);
+        break;
+      case FaultLine::Verdict::Change:
+        ASSERT_EQ(expected.size(), 1u);
+        ASSERT_EQ(expected[0].bytes, changed.bytes);
+        ASSERT_NE(changed.bytes, b);
+        break;
+    }
+  }
+  EXPECT_EQ(through.line.counters().injected, in_place.line.counters().injected);
+  EXPECT_EQ(through.line.counters().delivered, in_place.line.counters().delivered);
+  EXPECT_EQ(through.line.counters().spared, in_place.line.counters().spared);
+  EXPECT_GT(in_place.count(FaultKind::Corrupt), 100u);
+}
+
 TEST(FaultLine, EveryFrameIsAccountedFor) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(seed);

@@ -101,6 +101,39 @@ TEST_F(FaultPortTest, EachDirectionHasItsOwnPlan_E37) {
   ASSERT_EQ(records.size(), 2u);
 }
 
+TEST_F(FaultPortTest, CorruptionOnSendLeavesTheSendersMemoryAlone) {
+  open("", "corrupt=1");
+  Bytes bytes = segment(0);
+  const Bytes before = bytes;
+  ASSERT_TRUE(send(a, bytes, true));  // payload is in the second span
+  EXPECT_EQ(bytes, before);
+  const auto got = receive(b);
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_NE(got[0], before);
+  const Frame f = frame_of(got[0]);
+  EXPECT_TRUE(tcp_checksum_ok(f, view(f)));
+}
+
+TEST_F(FaultPortTest, ABurstThatIsLostWholeDoesNotHideTheNext) {
+  open("loss=0:40,at=loss:1", "");
+  for (std::uint32_t i = 0; i < 50; ++i) ASSERT_TRUE(send(b, segment(i)));
+  port::Frame f[8];
+  ASSERT_EQ(a.rx_burst(0, f, 8), 8u);  // the first after 40 lost ones
+  EXPECT_EQ(load_be32(f[0].data[0] + 38), 1 + 100 * 40u);
+  a.rx_release(0, f, 8);
+  EXPECT_EQ(receive(a).size(), 2u);
+  EXPECT_EQ(control->counters(Direction::Rx).of(FaultKind::Loss), 40u);
+}
+
+TEST_F(FaultPortTest, LossOnSendGivesBuffersBack) {
+  open("", "loss=1", {.max_frame = 2000, .ring = 4});
+  for (std::uint32_t i = 0; i < 100; ++i) ASSERT_TRUE(send(a, segment(i)));
+  EXPECT_TRUE(receive(b).empty());
+  control->set_plan(Direction::Tx, {});
+  ASSERT_TRUE(send(a, segment(7)));
+  EXPECT_EQ(receive(b), std::vector<Bytes>{segment(7)});
+}
+
 TEST_F(FaultPortTest, FramesGivenBackAreNotSent) {
   open("", "at=loss:9");
   port::Frame f[3];
@@ -163,7 +196,7 @@ TEST_F(FaultPortTest, PhasesCanBeChangedWithFramesInsideAndOutside) {
 }
 
 TEST_F(FaultPortTest, AFullInnerPortPushesBack) {
-  open("", "at=loss:100000", {.max_frame = 2000, .ring = 4});
+  open("", "at=dup:100000", {.max_frame = 2000, .ring = 4});
   std::uint32_t sent = 0;
   while (sent < 5000 && send(a, segment(sent))) ++sent;
   EXPECT_GT(sent, 4u);

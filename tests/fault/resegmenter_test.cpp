@@ -189,7 +189,7 @@ TEST(Resegmenter, FlowsDoNotMix) {
   r.flush_all(out);
   for (const Frame& f : out) {
     const auto v = view(f);
-    auto& seq = next.try_emplace(v.src(f).port, 1u).first->second;
+    auto& seq = next.try_emplace(v.src().port, 1u).first->second;
     ASSERT_EQ(v.seq, seq);
     expect_sound(f);
     seq += v.payload_len;
