@@ -197,20 +197,24 @@ Sender::Current Sender::choose() {
   return response && !ended_ ? Current::Response : Current::None;
 }
 
+// May all of a request's payload be read?
+bool Sender::may_read(std::uint32_t seq) const {
+  if ((sq_.wqe(seq).flags & kInline) != 0) return true;
+  for (const Sge& sge : sq_.sges(seq)) {
+    if (resolve_sge(*memory_, sge, pd_, false).data() == nullptr) return false;
+  }
+  return true;
+}
+
 bool Sender::begin_request(std::uint32_t seq) {
   SendWqe& w = sq_.wqe(seq);
-  const bool inlined = (w.flags & kInline) != 0;
-  if (!inlined) {
-    for (const Sge& sge : sq_.sges(seq)) {
-      if (resolve_sge(*memory_, sge, pd_, false).data() == nullptr) {
-        fail_request(seq, Status::LocalProtection);
-        return false;
-      }
-    }
+  if (!may_read(seq)) {
+    fail_request(seq, Status::LocalProtection);
+    return false;
   }
   uncount_request(seq);
   sq_.start();
-  w.kept = inlined || w.length <= keep_below_;
+  w.kept = (w.flags & kInline) != 0 || w.length <= keep_below_;
   if (!w.kept) count_uses(seq);
   if (w.op == WrOp::Write) {
     ++counters_.writes;
@@ -308,7 +312,8 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
   bool last;
   if (current_ == Current::Request) {
     SendWqe& w = sq_.wqe(current_id_);
-    if (w.broken) {
+    // Regions of a kept message are not counted (E-25): they may have gone since it began.
+    if (w.broken || (w.kept && current_offset_ != 0 && !may_read(current_id_))) {
       fail_request(current_id_, Status::LocalProtection);
       return 0;
     }

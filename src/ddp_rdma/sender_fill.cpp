@@ -1,7 +1,6 @@
 // Bytes of the outgoing stream: FPDUs built from registered memory in one pass, copies kept where
 // rebuilding could change octets the peer may already hold (E-20..E-22).
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "base/fused.h"
@@ -23,6 +22,12 @@ Opcode opcode_of(const SendWqe& w) {
       return solicited ? Opcode::SendSe : Opcode::Send;
   }
 }
+
+// Room for the pieces of one FPDU, not cleared: this is made for every FPDU there is.
+union Pieces {
+  Pieces() {}
+  ByteView at[kMaxSges];
+};
 
 }  // namespace
 
@@ -58,12 +63,12 @@ bool Sender::gather(const Record& r, ByteView* pieces, std::uint32_t* count) {
 
 bool Sender::build(const Record& r, std::uint8_t* dst, std::uint32_t* sum) {
   SegmentHeader h;
-  std::array<ByteView, kMaxSges> pieces;
+  Pieces pieces;
   std::uint32_t count = 0;
   h.last = (r.flags & kRecordLast) != 0;
   if (r.kind == RecordKind::Message) {
     const SendWqe& w = sq_.wqe(r.owner);
-    if (!gather(r, pieces.data(), &count)) return false;
+    if (!gather(r, pieces.at, &count)) return false;
     h.op = opcode_of(w);
     if (w.op == WrOp::Write) {
       h.stag = w.stag;
@@ -84,12 +89,12 @@ bool Sender::build(const Record& r, std::uint8_t* dst, std::uint32_t* sum) {
       const Violation v = check_read_source(*memory_, q.source_stag, at, r.payload, pd_, stream_);
       if (v != Violation::None) return false;
       const Region* region = memory_->find(q.source_stag);
-      pieces[count++] = {region->base + (at - region->to), r.payload};
+      pieces.at[count++] = {region->base + (at - region->to), r.payload};
     }
   }
   std::uint8_t header[kMaxHeader];
   const std::uint32_t header_len = emit_header(h, header);
-  *sum = mpa::build_fpdu(dst, {header, header_len}, {pieces.data(), count}, crc_).sum;
+  *sum = mpa::build_fpdu(dst, {header, header_len}, {pieces.at, count}, crc_).sum;
   return true;
 }
 

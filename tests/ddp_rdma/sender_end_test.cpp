@@ -120,6 +120,26 @@ TEST_F(Detaching, MessageNotWhollyCutFails) {
   EXPECT_EQ(end.completions[0].status, Status::LocalProtection);
 }
 
+TEST_F(Detaching, WithoutUsesDeregistrationNeedsNoDetaching) {
+  StreamConfig c = config();
+  c.keep_below = 10000;  // kept messages are not counted
+  End other(c);
+  other.stream.sender.start(true);
+  const std::uint32_t mine = other.add(own, 0);
+  const Sge sge{End::address(own.data()), 4000, mine};
+  SendWr wr;
+  wr.sges = {&sge, 1};
+  ASSERT_EQ(other.stream.sender.post(wr), Sender::Post::Ok);
+  Wire w;
+  EXPECT_EQ(send_new(other, w, kEmss, kEmss), kEmss);
+  EXPECT_EQ(other.memory.at_index(mine)->uses, 0u);
+  ASSERT_TRUE(other.memory.deregister(mine));
+  std::vector<std::uint8_t>().swap(own);
+  EXPECT_EQ(send_segment(other, w, 0, kEmss, kEmss), kEmss);
+  EXPECT_EQ(send_new(other, w, kEmss, kEmss), 0u);
+  EXPECT_TRUE(other.stream.sender.failed());
+}
+
 TEST_F(Detaching, QueuedRequestFailsWhenReached) {
   ASSERT_EQ(post(WrOp::Write, 100, 1), Sender::Post::Ok);
   ASSERT_EQ(post_own(WrOp::Write, 100, 2), Sender::Post::Ok);

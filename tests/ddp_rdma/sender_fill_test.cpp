@@ -139,6 +139,47 @@ TEST_F(Filling, PiecesOfAnyLengthAndAlignment) {
   }
 }
 
+TEST_F(Filling, StreamsLongerThanFourGigabytes) {
+  StreamConfig c = config();
+  c.max_send_wr = 16;
+  End far(c);
+  far.stream.sender.start(false);
+  std::vector<std::uint8_t> bytes(1 << 20, 0x3c);
+  const std::uint32_t stag = far.add(bytes, 0);
+  std::vector<Sge> sges(4, {End::address(bytes.data()), 1 << 20, stag});
+  SendWr wr;
+  wr.op = WrOp::Write;
+  wr.sges = sges;
+  constexpr std::uint32_t kBig = 65495;
+  Octets first(kBig), second(kBig);
+  std::uint64_t at = 0, una = 0;
+  bool crossed = false;
+  while (at < (1ull << 32) + 10000000) {
+    far.stream.sender.post(wr);
+    const auto cut = far.stream.sender.cut(StreamOffset(at), kBig, kBig, false);
+    ASSERT_NE(cut.len, 0u);
+    bool ok = false;
+    far.stream.sender.fill(StreamOffset(at), cut.len, first.data(), &ok);
+    ASSERT_TRUE(ok);
+    at += cut.len;
+    if (at >> 32 != una >> 32) {  // in flight across the edge
+      ASSERT_EQ(far.stream.sender.cut(StreamOffset(at - cut.len), cut.len, kBig, false).len,
+                cut.len);
+      far.stream.sender.fill(StreamOffset(at - cut.len), cut.len, second.data(), &ok);
+      ASSERT_TRUE(ok);
+      ASSERT_EQ(first, second);
+      crossed = true;
+    }
+    if (at - una > 20000000) {
+      una += 10000000;
+      far.stream.sender.acked(StreamOffset(una), far.sink());
+    }
+  }
+  EXPECT_TRUE(crossed);
+  far.stream.sender.acked(StreamOffset(at), far.sink());
+  EXPECT_EQ(far.stream.sender.ledger_size(), 0u);
+}
+
 TEST_F(Filling, RegionThatVanishedIsNoticed) {
   std::vector<std::uint8_t> bytes(2000);
   const std::uint32_t stag = end.add(bytes, 0);

@@ -449,33 +449,33 @@ void run_seeds(std::uint64_t from, int count, const Options& o) {
 }
 
 TEST(Stream, InOrderExchangeGivesWhatWasAsked) {
-  run_seeds(1000, 40, {});
+  run_seeds(1000, 25, {});
 }
 
 TEST(Stream, SegmentsCutAnywhereGiveTheSame) {
   Options o;
   o.must_cut = true;
-  run_seeds(2000, 40, o);
+  run_seeds(2000, 25, o);
 }
 
 TEST(Stream, OutOfOrderSegmentsGiveTheSame_R102_R99_R101) {
   Options o;
   o.out_of_order = true;
-  run_seeds(3000, 60, o);
+  run_seeds(3000, 40, o);
 }
 
 TEST(Stream, OutOfOrderAndCutGiveTheSame) {
   Options o;
   o.out_of_order = true;
   o.must_cut = true;
-  run_seeds(4000, 40, o);
+  run_seeds(4000, 25, o);
 }
 
 TEST(Stream, MessageNumbersWrap_E14) {
   Options o;
   o.first_msn = 0xFFFFFFF0;
   o.out_of_order = true;
-  run_seeds(5000, 40, o);
+  run_seeds(5000, 25, o);
 }
 
 TEST(Stream, SmallMessagesManyPerSegment) {
