@@ -138,8 +138,9 @@ class Sender {
   // 4.8); empty when the failure is not about one. Valid until the next call that yields one.
   ByteView failure_header() const;
 
-  // E-25: nothing will read or write `stag`'s memory afterwards. Copies what is unacknowledged; open
-  // reads into it and messages not wholly cut will fail. Unnecessary while the region's `uses` is 0.
+  // E-25: nothing will read or write `stag`'s memory afterwards. Copies what is unacknowledged;
+  // open reads into it and messages not wholly cut will fail. Unnecessary while the region's `uses`
+  // is 0.
   void detach_region(std::uint32_t stag);
 
   // Ends everything: outstanding work requests complete in posting order with Flushed, the one at
