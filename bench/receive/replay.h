@@ -38,13 +38,16 @@ class Receiver {
   Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast);
   ~Receiver();
 
-  // Feed about `octets` of ULP payload; returns seconds.
+  // Feed about `octets` of ULP payload; returns the seconds this thread worked. Both loops go on
+  // where they stopped, half the working set apart, so that neither finds what the other has just
+  // brought into the cache.
   double run_engine(std::uint64_t octets, std::uint64_t* placed);
   // The same frames through patch, checksum, CRC and copies without any protocol: one copy (FAST)
   // or two (SLOW: into a reassembly buffer, CRC there, out of it).
   double run_ideal(std::uint64_t octets, std::uint64_t* placed);
 
   ConnectionStats stats();
+  std::uint32_t frame_payload() const { return frames_.ulp_octets; }
 
  private:
   void prepare(std::uint32_t mtu, std::uint64_t working_set);
@@ -58,8 +61,5 @@ class Receiver {
   Instant now_;
   std::size_t next_ideal_ = 0;
 };
-
-// Median of `v`; sorts it.
-double median(std::vector<double>& v);
 
 }  // namespace urnic::bench
