@@ -1,14 +1,9 @@
 #include "fault/capture_port.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "fault/machine.h"
 #include "fault/pcapng.h"
 #include "port/adapter.h"
 
@@ -24,20 +19,9 @@ CaptureFile::CaptureFile(std::string path, port::Fd fd, const CaptureOptions& op
 
 Outcome<std::shared_ptr<CaptureFile>, std::string> CaptureFile::create(
     const std::string& path, const CaptureOptions& options) {
-  // Non-blocking, so that a FIFO without a reader is refused below instead of hanging here.
-  port::Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
-  if (!fd) return fail("capture file " + path + ": " + std::strerror(errno));
-  struct stat st {};
-  if (::fstat(fd.get(), &st) != 0)
-    return fail("capture file " + path + ": " + std::strerror(errno));
-  // A pipe could block the engine, and kill the process when its reader goes.
-  if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) {
-    return fail("capture file " + path + ": is not a regular file");
-  }
-  if (S_ISREG(st.st_mode) && ::ftruncate(fd.get(), 0) != 0) {
-    return fail("capture file " + path + ": " + std::strerror(errno));
-  }
-  std::shared_ptr<CaptureFile> file(new CaptureFile(path, std::move(fd), options));
+  auto fd = machine::create_file(path);
+  if (!fd.ok()) return fail("capture file " + path + ": " + fd.error());
+  std::shared_ptr<CaptureFile> file(new CaptureFile(path, std::move(*fd), options));
   file->flush();  // a full disk or a forbidden size shows at once
   if (std::string e = file->error(); !e.empty()) return fail(e);
   return file;
@@ -75,14 +59,9 @@ void CaptureFile::add(std::uint32_t interface_id, Direction direction, std::uint
 }
 
 void CaptureFile::write_out() {
-  std::size_t done = 0;
-  while (error_.empty() && done < buffer_.size()) {
-    const ssize_t n = ::write(fd_.get(), buffer_.data() + done, buffer_.size() - done);
-    if (n > 0) {
-      done += static_cast<std::size_t>(n);
-    } else if (n == 0 || errno != EINTR) {
-      error_ = "capture file " + path_ + ": " + (n == 0 ? "cannot write" : std::strerror(errno));
-    }
+  if (error_.empty()) {
+    const std::string why = machine::write_all(fd_, buffer_);
+    if (!why.empty()) error_ = "capture file " + path_ + ": " + why;
   }
   buffer_.clear();
 }

@@ -1,16 +1,13 @@
 #include "fault/fault_port.h"
 
-#include <sys/timerfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <deque>
 #include <mutex>
 #include <utility>
 
 #include "fault/fault_line.h"
+#include "fault/machine.h"
 #include "port/adapter.h"
 #include "port/fd.h"
 
@@ -295,7 +292,7 @@ unsigned FaultPort::wait_fds(unsigned q, int* fds, unsigned max) {
   if (!clock_.real || n >= max) return n;
   Lane& l = lane(q);
   std::lock_guard hold(l.lock);
-  if (!l.timer) l.timer.reset(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!l.timer) l.timer = machine::make_timer();
   if (l.timer) fds[n++] = l.timer.get();
   return n;
 }
@@ -311,11 +308,7 @@ int FaultPort::arm(unsigned q) {
     if (next <= now) return 1;
     if (clock_.real) {
       if (!l.timer) return 1;  // nobody could wake us: stay awake
-      const std::int64_t ns = (next - now).count_ns();
-      itimerspec when{};
-      when.it_value.tv_sec = ns / 1000000000;
-      when.it_value.tv_nsec = ns % 1000000000;
-      timerfd_settime(l.timer.get(), 0, &when, nullptr);
+      machine::set_timer(l.timer, next - now);
     }
   }
   return inner_.arm(q) ? 1 : 0;
@@ -324,10 +317,7 @@ int FaultPort::arm(unsigned q) {
 void FaultPort::disarm(unsigned q) {
   Lane& l = lane(q);
   std::lock_guard hold(l.lock);
-  if (l.timer) {
-    const itimerspec off{};
-    timerfd_settime(l.timer.get(), 0, &off, nullptr);  // also clears an expiry not yet read
-  }
+  if (l.timer) machine::set_timer(l.timer, Duration());
   inner_.disarm(q);
 }
 

@@ -1,11 +1,10 @@
 #include "fault/pump.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "fault/machine.h"
 #include "fault/tcp_frame.h"
 
 namespace urnic::fault {
@@ -142,20 +141,20 @@ bool Pump::sleep(int wake_fd, Duration max_sleep) {
     at_most(100);  // the port left out may lose its link meanwhile
   }
 
-  std::vector<pollfd> fds;
+  std::vector<int> fds;
   bool work = false, can_sleep = true;
   for (port::Port* p : ports) {
     for (unsigned q = 0; q < queues_; ++q) {
       int some[kFdsPerQueue];
       const unsigned n = p->wait_fds(q, some, kFdsPerQueue);
       if (n == 0) can_sleep = false;
-      for (unsigned i = 0; i < n; ++i) fds.push_back({some[i], POLLIN, 0});
+      fds.insert(fds.end(), some, some + n);
       work = p->arm(q) || work;
     }
   }
   if (!work && can_sleep) {
-    if (wake_fd >= 0) fds.push_back({wake_fd, POLLIN, 0});
-    ::poll(fds.data(), fds.size(), static_cast<int>(std::min<std::int64_t>(ms, 3600 * 1000)));
+    if (wake_fd >= 0) fds.push_back(wake_fd);
+    machine::wait_readable(fds, ms);
   }
   for (port::Port* p : ports) {
     for (unsigned q = 0; q < queues_; ++q) p->disarm(q);
