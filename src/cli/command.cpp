@@ -28,6 +28,7 @@ std::string dashed(std::string name) {
 }  // namespace
 
 void SettingsOptions::add_to(CLI::App* app) {
+  command_ = app->get_name();
   app->add_option("--config", file_, "TOML file with settings instead of the usual one")
       ->group(kSettingsGroup)
       ->type_name("FILE");
@@ -47,6 +48,10 @@ Result<Config> SettingsOptions::load() const {
     if (auto ok = config->set(name, value); !ok) {
       return Error{ok.error().code, "--" + dashed(name) + ": " + ok.error().message};
     }
+  }
+  for (const Setting& s : config->settings()) {
+    if (s.name != "name" || s.origin != Origin::standard || command_ == "config") continue;
+    if (auto ok = config->set("name", "urnic " + command_); !ok) return ok.error();
   }
   if (auto ok = config->check(); !ok) return ok.error();
   return config;

@@ -17,11 +17,12 @@ namespace urnic::cli {
 class SettingsOptions {
  public:
   void add_to(CLI::App* app);
-  // File, environment, then the options given; checked as a whole.
+  // File, environment, then the options given; checked as a whole. A process that nobody named is
+  // called after its command.
   Result<Config> load() const;
 
  private:
-  std::string file_;
+  std::string command_, file_;
   std::map<std::string, std::string> given_;
 };
 

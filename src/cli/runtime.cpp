@@ -13,7 +13,7 @@
 namespace urnic::cli {
 namespace {
 
-std::atomic<bool> stop_flag{false};
+std::atomic<bool> stop_flag{false}, finish_flag{false};
 int stop_event = -1;
 
 void on_signal(int) {
@@ -43,6 +43,18 @@ void install_stop_signals() {
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGHUP, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);
+}
+
+void install_finish_signal() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { finish_flag = true; };
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
+bool finish_requested() {
+  return finish_flag.load(std::memory_order_relaxed);
 }
 
 bool stop_requested() {

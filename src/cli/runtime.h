@@ -25,6 +25,10 @@ bool stop_requested();
 // Readable once a stop was requested.
 int stop_fd();
 
+// SIGUSR1 asks a command that repeats something to end after what it is doing.
+void install_finish_signal();
+bool finish_requested();
+
 // Seconds of a clock that does not jump.
 double now_seconds();
 

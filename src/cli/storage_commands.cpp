@@ -115,7 +115,8 @@ struct Sum {
 };
 
 void print_result(const char* verb, const std::string& from, const std::string& to, const Sum& sum,
-                  const std::string& backend, bool json) {
+                  Initiator& client, bool json) {
+  const std::string& backend = client.file_backend();
   const Transfer& t = sum.last;
   const double rate = sum.seconds > 0 ? static_cast<double>(sum.octets) / sum.seconds : 0;
   if (json) {
@@ -134,6 +135,7 @@ void print_result(const char* verb, const std::string& from, const std::string& 
                      {"downgrades", t.downgrades},
                      {"upgrades", t.upgrades},
                      {"recovery_attempts", t.recoveries}};
+    j["engine"] = Json::parse(stats_to_json(client.device().stats()), nullptr, false);
     std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
@@ -160,7 +162,8 @@ struct RepeatOptions {
     app->add_option("--repeat", times, "do it so many times over the one connection")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
         ->type_name("[1]");
-    app->add_option("--for", for_time, "repeat until so long has passed")->type_name("TIME");
+    app->add_option("--for", for_time, "repeat until so long has passed, or until SIGUSR1")
+        ->type_name("TIME");
     app->add_option("--bar", bar, "progress bar: auto (on a terminal), always or never")
         ->check(CLI::IsMember({"auto", "always", "never"}))
         ->type_name("[auto]");
@@ -177,6 +180,7 @@ Result<Sum> repeat(const RepeatOptions& o, const std::string& label, bool json,
   std::uint64_t duration = 0;
   if (!o.for_time.empty()) duration = parse_duration_ms(o.for_time).value_or(0);
   const double until = now_seconds() + static_cast<double>(duration) / 1000;
+  install_finish_signal();
   Sum sum;
   do {
     ProgressBar bar(label, json ? ProgressBar::When::Never : o.when());
@@ -184,7 +188,7 @@ Result<Sum> repeat(const RepeatOptions& o, const std::string& label, bool json,
     if (!t) return t.error();
     bar.keep();
     sum.add(*t);
-  } while (duration != 0 ? now_seconds() < until : sum.files < o.times);
+  } while (!finish_requested() && (duration != 0 ? now_seconds() < until : sum.files < o.times));
   return sum;
 }
 
@@ -224,8 +228,7 @@ class PutCommand : public Command {
       return client->put(file_, name, progress);
     });
     if (!sum) return failed("put", sum.error().message);
-    print_result("put", file_, to.endpoint + "/" + name, *sum, client->file_backend(),
-                 options_.json);
+    print_result("put", file_, to.endpoint + "/" + name, *sum, *client, options_.json);
     client->disconnect();
     return kExitOk;
   }
@@ -268,8 +271,7 @@ class GetCommand : public Command {
       return client->get(from.name, path, progress);
     });
     if (!sum) return failed("get", sum.error().message);
-    print_result("get", from.endpoint + "/" + from.name, path, *sum, client->file_backend(),
-                 options_.json);
+    print_result("get", from.endpoint + "/" + from.name, path, *sum, *client, options_.json);
     client->disconnect();
     return kExitOk;
   }

@@ -22,7 +22,7 @@ Outcome<std::vector<WirePhase>, std::string> parse_phases(std::string_view text)
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     if (item.empty()) continue;
     if (open_end) {
-      return fail("phase '" + out.back().text + "' never ends: give it @SIZE or @TIME");
+      return fail("phase '" + out.back().text + "' never ends: give it @SIZE, @TIME or @signal");
     }
     WirePhase phase;
     phase.text = item;
@@ -37,12 +37,17 @@ Outcome<std::vector<WirePhase>, std::string> parse_phases(std::string_view text)
       open_end = true;
     } else {
       const std::string_view until = trimmed(item.substr(at + 1));
+      if (until == "signal") {
+        phase.until_signal = true;
+        out.push_back(std::move(phase));
+        continue;
+      }
       const bool is_time = !until.empty() && (until.back() == 's' || until.back() == 'n' ||
                                               until.back() == 'm' || until.back() == 'h');
       const auto limit = is_time ? parse_duration_ms(until) : parse_size(until);
       if (!limit || *limit == 0) {
         return fail("phase '" + phase.text + "': '" + std::string(until) +
-                    "' is neither a size like 64M nor a time like 5s");
+                    "' is not a size like 64M, a time like 5s, or signal");
       }
       (is_time ? phase.milliseconds : phase.octets) = *limit;
     }

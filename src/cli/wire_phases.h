@@ -17,10 +17,11 @@ struct WirePhase {
   std::uint64_t octets =
       0;  // ends after so many octets of frames, both directions; 0: not by octets
   std::uint64_t milliseconds = 0;  // ends after so long; 0: not by time
+  bool until_signal = false;       // ends with SIGUSR1 alone
 };
 
-// Phases separated by ';'. Each is "clean" or a fault plan, then '@' and a size (K, M, G) or a time
-// (ms, s, min); the last one may go without. The error is one line.
+// Phases separated by ';'. Each is "clean" or a fault plan, then '@' and a size (K, M, G), a time
+// (ms, s, min) or "signal"; the last one may go without. The error is one line.
 Outcome<std::vector<WirePhase>, std::string> parse_phases(std::string_view text);
 
 }  // namespace urnic::cli
