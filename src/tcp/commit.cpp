@@ -171,7 +171,7 @@ bool set_receive_room(Tcb& t, std::uint64_t octets, Instant now) {
   const std::uint64_t before = r.adv > nxt ? r.adv - nxt : 0;
   const bool was_shut =
       before < std::min<std::uint64_t>(t.config.receive_buffer / 2, 2u * t.config.mss);
-  if (!was_shut && edge - r.adv < t.config.receive_buffer / 2) return false;
+  if (!was_shut && (ack_owed(t) || edge - r.adv < t.config.receive_buffer / 2)) return false;
   ack_now(t);
   return true;
 }
