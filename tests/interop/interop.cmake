@@ -9,6 +9,9 @@ foreach(peer rping_peer perftest_peer)
   target_link_libraries(interop_${peer} PRIVATE $<IF:$<TARGET_EXISTS:urnic_shared>,urnic_shared,urnic_engine>)
 endforeach()
 
+add_test(NAME interop.judge COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/wire_judge_test.py)
+set_tests_properties(interop.judge PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS interop)
+
 add_test(NAME interop.siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
          --rping-peer $<TARGET_FILE:interop_rping_peer>
          --perftest-peer $<TARGET_FILE:interop_perftest_peer>)

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""The judge of captures must be able to say no: good captures of the kernel's own iWARP, and copies
+with one thing wrong each. Exit 77 without tshark."""
+import os
+import shutil
+import struct
+import sys
+import tempfile
+import unittest
+
+import wire_judge
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CAPTURES = os.path.join(HERE, "..", "golden", "captures")
+GOOD = os.path.join(CAPTURES, "siw-siw-rping-crc-both.pcap")
+HEADERS = 14 + 20 + 32  # Ethernet, IPv4, TCP with timestamps: the payload of every segment follows
+
+
+def records(path):
+    """Frames of a little-endian pcap file with their record headers."""
+    with open(path, "rb") as f:
+        data = f.read()
+    assert data[:4] == b"\xd4\xc3\xb2\xa1"
+    out, at = [data[:24]], 24
+    while at < len(data):
+        length, = struct.unpack_from("<I", data, at + 8)
+        out.append(bytearray(data[at:at + 16 + length]))
+        at += 16 + length
+    return out
+
+
+class Judge(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="urnic-judge-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def wrong(self, frames):
+        path = os.path.join(self.folder, "x.pcap")
+        with open(path, "wb") as f:
+            f.write(b"".join(frames))
+        return "\n".join(wire_judge.judge(path).wrong)
+
+    def data_frames(self, frames):
+        return [i for i, f in enumerate(frames) if i and len(f) > 16 + HEADERS + 40]
+
+    def test_good_capture_passes(self):
+        verdict = wire_judge.judge(GOOD)
+        self.assertEqual(verdict.wrong, [])
+        self.assertEqual((verdict.good, verdict.fpdus, verdict.connections), (14, 14, 1))
+
+    def test_flipped_bit_is_a_bad_crc_and_a_bad_checksum(self):
+        frames = records(GOOD)
+        frames[self.data_frames(frames)[0]][16 + HEADERS + 30] ^= 1
+        wrong = self.wrong(frames)
+        self.assertIn("Bad CRC32", wrong)
+        self.assertIn("bad tcp checksum", wrong)
+
+    def test_missing_segment_is_noticed(self):
+        frames = records(GOOD)
+        del frames[self.data_frames(frames)[1]]
+        self.assertIn("not in the capture", self.wrong(frames))
+
+    def test_segment_sent_twice_at_once_has_no_cause(self):
+        frames = records(GOOD)
+        at = self.data_frames(frames)[0]
+        frames.insert(at + 1, frames[at])
+        self.assertIn("without cause", self.wrong(frames))
+
+    def test_connection_cut_off_has_no_fin(self):
+        frames = records(GOOD)
+        self.assertIn("no FIN", self.wrong(frames[:-4]))
+
+    def test_connection_without_crc_does_not_pass(self):
+        wrong = wire_judge.judge(os.path.join(CAPTURES, "siw-siw-rping-default-C3-S64.pcap")).wrong
+        self.assertTrue(any("turns CRC off" in w for w in wrong))
+
+    def test_terminate_and_reset_do_not_pass(self):
+        wrong = wire_judge.judge(os.path.join(CAPTURES, "siw-terminate-no-recv-buffer.pcap")).wrong
+        self.assertTrue(any("Terminate" in w for w in wrong))
+        self.assertTrue(any("RST" in w for w in wrong))
+
+    def test_capture_without_iwarp_does_not_pass(self):
+        self.assertIn("no MPA start-up", self.wrong(records(GOOD)[:4]))
+
+    def test_tagged_bytes_are_the_memory_they_paint(self):
+        path = os.path.join(CAPTURES, "siw-siw-ib_write_bw-default-16K-n8.pcap")
+        self.assertEqual(len(wire_judge.tagged_bytes(path, "10.77.0.2")), 16384)
+
+
+if __name__ == "__main__":
+    if not shutil.which("tshark"):
+        print("skipped: tshark is not installed")
+        sys.exit(77)
+    unittest.main()
