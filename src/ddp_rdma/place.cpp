@@ -84,7 +84,7 @@ MessageCounts place_send(Stream& s, const Admission& a) {
   }
   const auto len = static_cast<std::uint32_t>(payload.size());
   if (a.in_order) {
-    s.mo_msn = h.last ? h.msn + 1 : h.msn;
+    s.mo_msn = h.msn;
     s.send_mo = h.last ? 0 : h.mo + len;
   } else if (msn_distance(h.msn, s.mo_unchecked) > 0) {
     s.mo_unchecked = h.msn;

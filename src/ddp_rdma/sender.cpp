@@ -255,12 +255,10 @@ bool Sender::fit(std::uint32_t header, std::uint32_t remaining, std::uint32_t ro
                  bool fresh, bool must_cut, std::uint32_t* payload) const {
   const std::uint32_t most = header == kTaggedHeader ? tagged_max_ : untagged_max_;
   *payload = std::min(remaining, most);
-  if (mpa::fpdu_size(header + *payload) <= room) {
-    // Behind other FPDUs a message begins only if it fits whole: cutting it here would cost one
-    // more FPDU and save nothing.
-    return first || !fresh || *payload == remaining || pack_partial_;
-  }
-  // A smaller MULPDU is allowed down to 128 (RFC 5044, 5.1) and keeps the alignment.
+  if (mpa::fpdu_size(header + *payload) <= room) return true;
+  // Behind other FPDUs a message begins only with an FPDU of full size or whole: a shorter one
+  // would cost one more FPDU and save nothing, unless pack_partial asks for it. A smaller MULPDU is
+  // allowed down to 128 (RFC 5044, 5.1) and keeps the alignment.
   const bool shrink = first ? must_cut : fresh && pack_partial_;
   if (shrink && room >= mpa::fpdu_size(mpa::kMinMulpdu)) {
     *payload = std::min(remaining, mpa::mulpdu(room) - header);

@@ -170,6 +170,8 @@ TEST_F(Admitting, ReadResponseBelongsToTheOldestRead) {
   EXPECT_EQ(refused(response_segment(a, 0, Octets(101))), Violation::TaggedBounds);
   EXPECT_EQ(admit(response_segment(b, 0, Octets(100)), false).what, Admit::Place)
       << "out of order any open read";
+  EXPECT_EQ(refused(response_segment(b, 0, Octets(50)), false), Violation::TaggedBounds)
+      << "but as long as that read";
   const Octets first = response_segment(a, 0, Octets(40), false),
                second = response_segment(a, 40, Octets(60)),
                third = response_segment(b, 0, Octets(100)), more = response_segment(b, 0, {});

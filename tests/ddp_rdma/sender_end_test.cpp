@@ -25,6 +25,39 @@ TEST_F(Ending, KeptRequestsCompleteWhenHandedToTcp_E23) {
   EXPECT_EQ(ids(), (Ids{1, 2, 3}));
 }
 
+TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedOver_E23) {
+  StreamConfig c = config();
+  c.keep_below = 10000;
+  End other(c);
+  other.stream.sender.start(true);
+  const std::uint32_t mine = other.add(source, 0);
+  const Sge sge{at(0), 4000, mine};
+  SendWr wr;
+  wr.flags = kSignaled;
+  wr.sges = {&sge, 1};
+  ASSERT_EQ(other.stream.sender.post(wr), Sender::Post::Ok);
+  std::uint64_t end_of_cuts = 0;
+  std::vector<std::uint32_t> cuts;
+  while (const auto cut =
+             other.stream.sender.cut(StreamOffset(end_of_cuts), kEmss, kEmss, false).len) {
+    cuts.push_back(cut);
+    end_of_cuts += cut;
+  }
+  ASSERT_EQ(cuts.size(), 3u);
+  std::uint64_t from = 0;
+  Octets out(kEmss);
+  for (const std::uint32_t n : cuts) {
+    other.stream.sender.acked(StreamOffset(0), other.sink());
+    EXPECT_TRUE(other.completions.empty());
+    bool ok = false;
+    other.stream.sender.fill(StreamOffset(from), n, out.data(), &ok);
+    EXPECT_TRUE(ok);
+    from += n;
+  }
+  other.stream.sender.acked(StreamOffset(0), other.sink());
+  EXPECT_EQ(other.completions.size(), 1u);
+}
+
 TEST_F(Ending, OthersCompleteWhenAcknowledgedAndAllInPostingOrder_E23) {
   ASSERT_EQ(post(WrOp::Write, 3000, 1), Sender::Post::Ok);
   ASSERT_EQ(post(WrOp::Write, 10, 2), Sender::Post::Ok);

@@ -71,6 +71,20 @@ TEST_F(Filling, PartlyAcknowledgedOrRecutFpduBecomesACopyFirst_E22) {
   EXPECT_EQ(s.kept_chunks(), 0u);
 }
 
+TEST_F(Filling, AnyRangeOfWhatWasCutCanBeWritten) {
+  for (const std::uint32_t len : {700u, 10u, 333u}) {
+    ASSERT_EQ(post(WrOp::Write, len), Sender::Post::Ok);
+  }
+  while (go() != 0) {
+  }
+  Rng rng(3);
+  for (int i = 0; i < 300; ++i) {
+    const std::uint64_t begin = rng.below(wire.log.size());
+    const auto len = static_cast<std::uint32_t>(rng.between(1, wire.log.size() - begin));
+    ASSERT_EQ(resend(begin, len), sent(begin, len)) << begin << " +" << len;
+  }
+}
+
 TEST_F(Filling, CutFpduIsOneMomentOfItsSource) {
   ASSERT_EQ(post(WrOp::Write, 1440), Sender::Post::Ok);
   EXPECT_EQ(go(100, true), 100u);
