@@ -61,6 +61,12 @@ class Ledger {
     if (empty()) release();
   }
 
+  // The newest leaves again.
+  void pop_back() {
+    --tail_;
+    if (empty()) release();
+  }
+
   // Position of the record that holds octet `at`, which must lie within the ledger.
   std::uint32_t find(std::uint32_t at);
 

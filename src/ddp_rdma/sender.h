@@ -99,7 +99,8 @@ class Sender {
   // none fits. 0: nothing can be sent now; failed() may then say why.
   Cut cut(StreamOffset begin, std::uint32_t limit, std::uint32_t emss, bool must_cut);
   // Writes octets [begin, begin+len), which a cut returned (now or earlier). Returns the unfolded
-  // Internet sum. False in `*ok` when a source region has vanished: the stream must end.
+  // Internet sum. False in `*ok` when a source region has vanished: the stream must end. If those
+  // octets were never sent, failed() says why and a Terminate may still be queued and cut.
   std::uint32_t fill(StreamOffset begin, std::uint32_t len, std::uint8_t* dst, bool* ok);
 
   // All octets below `una` are acknowledged. Also reports what fill() completed (E-23): may be
@@ -205,6 +206,7 @@ class Sender {
   bool gather(const Record& r, ByteView* pieces, std::uint32_t* count);
   bool capture(Record& r, std::uint32_t* sum);
   void note_filled(Record& r);
+  void take_back(std::uint32_t i);
 
   // sender_end.cpp: acknowledgement, completion, the end
   void forget_below(StreamOffset una);

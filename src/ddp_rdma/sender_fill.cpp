@@ -118,6 +118,30 @@ void Sender::note_filled(Record& r) {
   if (w.kept && --w.unfilled == 0 && w.whole) finish(r.owner);
 }
 
+// Record `i` cannot be built: its source is gone. If it was never sent, it and all behind it leave
+// the stream, so that a Terminate can follow what was.
+void Sender::take_back(std::uint32_t i) {
+  const Record r = ledger_[i];
+  const std::uint32_t behind = static_cast<std::uint32_t>(end_.value()) - r.begin;
+  if (end_ - behind < sent_) return;
+  if (!failed()) {
+    if (r.kind == RecordKind::Response) {
+      failure_ = Violation::ReadInvalidStag;
+      current_ = Current::Response;
+      current_id_ = r.owner;
+      current_offset_ = r.offset;
+      ended_ = true;
+    } else {
+      fail_request(r.owner, Status::LocalProtection);
+    }
+  }
+  while (ledger_.size() > i) {
+    if (ledger_.back().kept != nullptr) kept_.free(ledger_.back().kept);
+    ledger_.pop_back();
+  }
+  end_ = end_ - behind;
+}
+
 std::uint32_t Sender::fill(StreamOffset begin, std::uint32_t len, std::uint8_t* dst, bool* ok) {
   *ok = false;
   if (len == 0 || !holds(begin) || end_ - begin < len) return 0;
@@ -132,9 +156,15 @@ std::uint32_t Sender::fill(StreamOffset begin, std::uint32_t len, std::uint8_t* 
     if (r.kept != nullptr) {
       sum = fused_copy_sum(dst + at, {r.kept + skip, n});
     } else if (whole && r.kind == RecordKind::Message && !sq_.wqe(r.owner).kept) {
-      if (!build(r, dst + at, &sum)) return 0;
+      if (!build(r, dst + at, &sum)) {
+        take_back(i);
+        return 0;
+      }
     } else {
-      if (!capture(r, &sum)) return 0;
+      if (!capture(r, &sum)) {
+        take_back(i);
+        return 0;
+      }
       if (whole) {
         std::memcpy(dst + at, r.kept, n);
       } else {

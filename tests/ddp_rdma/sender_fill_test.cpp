@@ -209,6 +209,55 @@ TEST_F(Filling, RegionThatVanishedIsNoticed) {
   EXPECT_FALSE(ok);
 }
 
+TEST_F(Filling, UnsentFpduWhoseSourceIsGoneLeavesTheStreamToTheTerminate) {
+  std::vector<std::uint8_t> bytes(2000);
+  for (int round = 0; round < 2; ++round) {
+    End other(config());
+    Wire w;
+    other.stream.set_limits(4, 4);
+    other.stream.sender.start(true);
+    const std::uint32_t mine = other.add(source, 0);
+    const std::uint32_t gone = other.add(bytes, kRemoteRead);
+    SendWr wr;
+    const Sge good{at(0), 100, mine}, bad{End::address(bytes.data()), 1000, gone};
+    wr.sges = {&good, 1};
+    ASSERT_EQ(other.stream.sender.post(wr), Sender::Post::Ok);
+    if (round == 0) {
+      wr.sges = {&bad, 1};
+      ASSERT_EQ(other.stream.sender.post(wr), Sender::Post::Ok);
+    } else {
+      const Octets u = read_request(1, 1000, gone, End::address(bytes.data()));
+      const Admission a = Admitter(other.stream, true).next(u);
+      ASSERT_EQ(deliver(other.stream, place(other.stream, a), other.sink()), Violation::None);
+    }
+    Sender& sender = other.stream.sender;
+    const auto cut = sender.cut(StreamOffset(0), kEmss, kEmss, false);
+    ASSERT_GT(cut.len, 1000u) << "both FPDUs";
+    ASSERT_TRUE(other.memory.deregister(gone));
+    Octets out(cut.len);
+    bool ok = true;
+    sender.fill(StreamOffset(0), cut.len, out.data(), &ok);
+    EXPECT_FALSE(ok);
+    EXPECT_TRUE(sender.failed());
+    EXPECT_EQ(sender.failure_header().size(), round == 0 ? 0u : 46u);
+    const Octets t = terminate_segment(sender.failure());
+    sender.stop();
+    sender.queue_ulpdu(t);
+    flush(other.stream, flush_status(sender.failure()), other.sink());
+    while (send_new(other, w, kEmss, kEmss) != 0) {
+    }
+    ByteView u;
+    std::uint32_t size = 0;
+    ASSERT_TRUE(fpdu_at(w, 0, &u, &size));
+    EXPECT_EQ(u.size(), 118u);
+    ASSERT_TRUE(fpdu_at(w, size, &u, &size));
+    EXPECT_EQ(Octets(u.begin(), u.end()), t);
+    sender.acked(StreamOffset(w.log.size()), other.sink());
+    EXPECT_EQ(sender.kept_chunks(), 0u);
+    EXPECT_EQ(sender.ledger_size(), 0u);
+  }
+}
+
 TEST_F(Filling, InvalidatedRegionCanStillBeRetransmitted) {
   std::vector<std::uint8_t> bytes(2000, 9);
   const std::uint32_t stag = end.add(bytes, kRemoteRead);
