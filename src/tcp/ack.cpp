@@ -19,6 +19,9 @@ bool take_window(Tcb& t, const Segment& s, std::int32_t acked) {
   const StreamOffset edge = t.snd.una + static_cast<std::uint32_t>(acked) + t.snd.wnd;
   const bool more = edge > t.snd.edge;
   t.snd.edge = edge;
+  // A peer that answers window probes is alive, however long it keeps the window shut (RFC 9293
+  // 3.8.6.1).
+  if (edge <= t.snd.nxt) t.timers.retries = 0;
   return more;
 }
 
@@ -117,41 +120,53 @@ void take_timestamp(Tcb& t, const Segment& s, Instant now) {
   t.rcv.ts_recent_at = now;
 }
 
-AckResult take_ack(Tcb& t, const Segment& s, const Check& c, Instant now) {
+namespace {
+
+// The rest of take_ack, for a segment that says something about our data or comes in an unusual
+// state.
+AckResult take_news(Tcb& t, const Segment& s, std::int32_t acked, Instant now) {
   AckResult r;
+  const std::uint32_t wnd_before = t.snd.wnd;
+  r.send_unblocked = take_window(t, s, acked);
+  if (acked > 0) {
+    on_progress(t, s, static_cast<std::uint32_t>(acked), &r, now);
+    r.send_unblocked = true;
+  } else if (flight(t) != 0 && (s.payload.empty() || s.opts.sack_count != 0)) {
+    SackNews news;
+    if (t.sack_on && s.opts.sack_count != 0) news = loss_take_sack(t, s);
+    loss_on_same_ack(t, is_plain_duplicate(t, s, wnd_before), news, now);
+    r.send_unblocked = true;
+  }
+  r.una = t.snd.una;
+  return r;
+}
+
+}  // namespace
+
+AckResult take_ack(Tcb& t, const Segment& s, const Check& c, Instant now) {
   if (!synchronized(t.state)) [[unlikely]] {
+    AckResult r;
     take_handshake(t, s, &r, now);
-    r.una = t.snd.una;
     // The rest of a SYN has been taken already, and its window is not scaled.
-    if (!synchronized(t.state) || s.has(kSyn)) return r;
+    if (synchronized(t.state) && !s.has(kSyn)) {
+      const AckResult more = take_ack(t, s, c, now);
+      r.send_unblocked |= more.send_unblocked;
+    }
+    r.una = t.snd.una;
+    return r;
   }
   take_timestamp(t, s, now);
   t.timers.last_received = now;
   t.timers.keepalive_sent = 0;
   if (t.ecn_on) take_ecn(t, s);
-  r.una = t.snd.una;
-  if (!c.ack_acceptable) return r;
   const std::int32_t acked = s.ack - snd_una_seq(t);
-  if (acked < 0) return r;  // old, and so is what it says about the window
-
-  const std::uint32_t wnd_before = t.snd.wnd;
-  if (take_window(t, s, acked)) r.send_unblocked = true;
-  if (acked > 0) {
-    on_progress(t, s, static_cast<std::uint32_t>(acked), &r, now);
-    r.send_unblocked = true;
-  } else {
-    // A peer that answers window probes is alive, however long it keeps the window shut (RFC 9293
-    // 3.8.6.1).
-    if (t.snd.edge <= t.snd.nxt) t.timers.retries = 0;
-    if (flight(t) != 0 && (s.payload.empty() || s.opts.sack_count != 0)) {
-      SackNews news;
-      if (t.sack_on && s.opts.sack_count != 0) news = loss_take_sack(t, s);
-      loss_on_same_ack(t, is_plain_duplicate(t, s, wnd_before), news, now);
-      r.send_unblocked = true;
-    }
+  // What is old says nothing about the window either.
+  if (!c.ack_acceptable || acked < 0) return {.una = t.snd.una};
+  if (acked == 0 && !s.payload.empty() && s.opts.sack_count == 0) {
+    const bool more = take_window(t, s, 0);
+    return {.send_unblocked = more, .una = t.snd.una};
   }
-  r.una = t.snd.una;
-  return r;
+  return take_news(t, s, acked, now);
 }
 
 }  // namespace urnic::tcp

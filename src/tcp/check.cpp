@@ -187,13 +187,22 @@ inline bool check_predicted(const Tcb& t, const Segment& s, Check* c) {
 
 }  // namespace
 
-Check check(const Tcb& t, const Segment& s, Instant now) {
-  Check c;
-  if (check_predicted(t, s, &c)) [[likely]]
-    return c;
+namespace {
+
+Check check_general(const Tcb& t, const Segment& s, Instant now) {
   if (t.state == State::Closed || t.rst_due) return answer(Action::Discard);
   if (t.state == State::SynSent) return check_syn_sent(t, s);
   return check_synchronized(t, s, now);
+}
+
+}  // namespace
+
+Check check(const Tcb& t, const Segment& s, Instant now) {
+  // One variable, so that it is built where the caller wants it.
+  Check c;
+  if (!check_predicted(t, s, &c)) [[unlikely]]
+    c = check_general(t, s, now);
+  return c;
 }
 
 }  // namespace urnic::tcp

@@ -236,6 +236,7 @@ void loss_on_smaller_mss(Tcb& t) {
 
 std::uint32_t loss_pipe(const Tcb& t) {
   const Scoreboard& b = t.sent_segments;
+  if (t.loss.state == Recovery::Open) return flight(t);
   std::uint32_t pipe = flight(t) - b.lost() + b.retransmitted();
   // Below the threshold SACKed data makes room for new data only as limited transmit (RFC 6675 5
   // (3)).

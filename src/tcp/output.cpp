@@ -51,6 +51,10 @@ SendPlan plan_syn(const Tcb& t) {
 
 // May a segment of `len` octets be added to the network? With nothing in it, always.
 bool cwnd_admits(const Tcb& t, std::uint32_t len) {
+  if (t.loss.state == Recovery::Open) [[likely]] {
+    const std::uint32_t in_flight = flight(t);
+    return in_flight == 0 || std::uint64_t{in_flight} + len <= t.cc.cwnd;
+  }
   const std::uint32_t pipe = loss_pipe(t);
   if (pipe == 0) return true;
   return std::uint64_t{pipe} + len <= std::uint64_t{t.cc.cwnd} + loss_limited_transmit(t);
@@ -94,40 +98,52 @@ SendPlan plan_blocked(Tcb& t, std::uint32_t usable, Instant now) {
   return {};
 }
 
+void fill_data(const Tcb& t, std::uint32_t limit, bool must_cut, bool fin, SendPlan* out) {
+  out->kind = Send::Data;
+  out->begin = t.snd.nxt;
+  out->limit = limit;
+  out->header = plain_header(t);
+  out->must_cut = must_cut;
+  out->fin = fin;
+}
+
+// The window is too small for what should go. True when something goes all the same.
+bool plan_into_small_window(Tcb& t, std::uint32_t usable, Instant now, SendPlan* out) {
+  if (flight(t) != 0) return false;
+  // Half of the largest window ever seen is as good as it gets (RFC 9293 3.8.6.2.1, rule 3).
+  if (usable == 0 || std::uint64_t{usable} * 2 < t.snd.max_wnd) {
+    *out = plan_blocked(t, usable, now);
+    return out->kind != Send::None;
+  }
+  fill_data(t, usable, true, false, out);
+  return true;
+}
+
 bool plan_data(Tcb& t, const SourceView& source, Instant now, SendPlan* out) {
   if (source.end <= t.snd.nxt || t.snd.fin_sent) return false;
   if (t.state != State::Established && t.state != State::CloseWait) return false;
   const std::uint32_t full = emss(t);
   const std::uint64_t have = source.end - t.snd.nxt;
   const auto want = static_cast<std::uint32_t>(std::min<std::uint64_t>(have, full));
-  const std::uint32_t in_flight = flight(t);
+  const bool idle = t.sent_segments.empty();
   if (want < full && !t.snd.fin_wanted) {
     if (source.more) return false;
-    if (t.config.nagle && in_flight != 0) return false;  // RFC 9293 3.7.4
+    if (t.config.nagle && !idle) return false;  // RFC 9293 3.7.4
   }
-  if (in_flight == 0 && t.config.restart_after_idle && now - t.timers.last_sent > t.rtt.rto) {
+  if (idle && t.config.restart_after_idle && now - t.timers.last_sent > t.rtt.rto) [[unlikely]] {
     cc_restart(t.cc, t.config);
     t.timers.last_sent = now;
   }
   if (!cwnd_admits(t, want)) return false;
   const std::uint64_t window = t.snd.edge > t.snd.nxt ? t.snd.edge - t.snd.nxt : 0;
-  if (window < want) {
-    if (in_flight != 0) return false;
-    const auto usable = static_cast<std::uint32_t>(window);
-    // Half of the largest window ever seen is as good as it gets (3.8.6.2.1, rule 3).
-    if (usable == 0 || std::uint64_t{usable} * 2 < t.snd.max_wnd) {
-      *out = plan_blocked(t, usable, now);
-      return out->kind != Send::None;
-    }
-    *out = plan(Send::Data, t.snd.nxt, usable, plain_header(t));
-    out->must_cut = true;
-    return true;
+  if (window < want) [[unlikely]] {
+    return plan_into_small_window(t, static_cast<std::uint32_t>(window), now, out);
   }
-  *out = plan(Send::Data, t.snd.nxt, want, plain_header(t));
-  out->fin = t.snd.fin_wanted && want == have;
+  fill_data(t, want, false, t.snd.fin_wanted && want == have, out);
   // SACK blocks ride along where the segment leaves room anyhow (E-24).
-  if (const std::uint32_t blocks = sack_blocks(t); blocks != 0 && full - want >= sack_octets(1)) {
-    out->header += sack_octets(std::min(blocks, (full - want - 4) / 8));
+  if (t.sack_on && full - want >= sack_octets(1)) {
+    const std::uint32_t blocks = sack_blocks(t);
+    if (blocks != 0) out->header += sack_octets(std::min(blocks, (full - want - 4) / 8));
   }
   return true;
 }
@@ -227,30 +243,40 @@ void end_of_burst(Tcb& t, Instant now) {
   if (t.rcv.ack_owed && t.config.ack_policy == AckPolicy::PerBurst) t.rcv.ack_due = true;
 }
 
-SendPlan plan_send(Tcb& t, const SourceView& source, Instant now) {
-  if (t.rst_due) [[unlikely]]
-    return plan(Send::Rst, t.snd.nxt, 0, kHeaderMin);
-  if (!synchronized(t.state)) [[unlikely]]
-    return t.syn_due ? plan_syn(t) : SendPlan{};
+namespace {
+
+// Everything but new data on an undisturbed connection.
+SendPlan plan_other(Tcb& t, const SourceView& source, Instant now) {
   SendPlan p;
-  if (t.loss.state != Recovery::Open) [[unlikely]] {
+  if (t.rst_due) return plan(Send::Rst, t.snd.nxt, 0, kHeaderMin);
+  if (!synchronized(t.state)) return t.syn_due ? plan_syn(t) : p;
+  if (t.loss.state != Recovery::Open) {
     if (const std::size_t i = loss_next_lost(t); i < t.sent_segments.size()) {
       if (plan_retransmission(t, i, &p)) return p;
       return t.rcv.ack_due ? plan_ack(t) : p;  // new data does not overtake what is missing
     }
+    if (plan_data(t, source, now, &p)) return p;
+    if (t.loss.state == Recovery::Recovery && plan_retransmission(t, loss_next_unsure(t), &p)) {
+      return p;
+    }
   }
-  if (plan_data(t, source, now, &p)) return p;
-  if (t.loss.state == Recovery::Recovery) [[unlikely]] {
-    if (plan_retransmission(t, loss_next_unsure(t), &p)) return p;
-  }
-  if (fin_is_next(t, source)) [[unlikely]] {
+  if (fin_is_next(t, source)) {
     p = plan(Send::Fin, t.snd.nxt, 0, plain_header(t));
     p.fin = true;
     return p;
   }
-  if (t.keepalive_due) [[unlikely]]
-    return plan(Send::Probe, t.snd.nxt, 0, plain_header(t));
-  return t.rcv.ack_due ? plan_ack(t) : SendPlan{};
+  if (t.keepalive_due) return plan(Send::Probe, t.snd.nxt, 0, plain_header(t));
+  return t.rcv.ack_due ? plan_ack(t) : p;
+}
+
+}  // namespace
+
+SendPlan plan_send(Tcb& t, const SourceView& source, Instant now) {
+  // One variable, so that it is built where the caller wants it.
+  SendPlan p;
+  const bool undisturbed = t.loss.state == Recovery::Open && !t.rst_due;
+  if (!undisturbed || !plan_data(t, source, now, &p)) p = plan_other(t, source, now);
+  return p;
 }
 
 void sent(Tcb& t, const SendPlan& p, std::uint32_t len, bool psh, Instant now) {

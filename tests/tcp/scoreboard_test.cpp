@@ -1,0 +1,198 @@
+#include "tcp/scoreboard.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+
+namespace urnic::tcp {
+namespace {
+
+StreamOffset at(std::uint64_t v) {
+  return StreamOffset(v);
+}
+Instant when(std::int64_t ms) {
+  return Instant::from_ns(ms * 1000000);
+}
+
+// Five segments of 100 octets, sent at 1..5 ms, and a FIN.
+Scoreboard five(bool fin = false) {
+  Scoreboard b;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    b.push(at(i * 100), 100, fin && i == 4, when(i + 1));
+  }
+  return b;
+}
+
+TEST(Scoreboard, CumulativeAckTakesWholeSegmentsAndCutsOne) {
+  Scoreboard b = five();
+  const auto p = b.pop(at(250), false);
+  EXPECT_EQ(p.octets, 250u);
+  EXPECT_TRUE(p.has_sample);
+  EXPECT_EQ(p.sent_at, when(1));
+  ASSERT_EQ(b.size(), 3u);
+  EXPECT_EQ(b.front().begin, at(250));
+  EXPECT_EQ(b.front().len, 50u);
+  EXPECT_EQ(b.pop(at(250), false).octets, 0u);
+}
+
+TEST(Scoreboard, TheFinIsAcknowledgedApart) {
+  Scoreboard b = five(true);
+  EXPECT_EQ(b.pop(at(500), false).octets, 500u);
+  ASSERT_EQ(b.size(), 1u);
+  EXPECT_EQ(b.front().len, 0u);
+  EXPECT_EQ(b.front().space(), 1u);
+  EXPECT_EQ(b.pop(at(500), true).octets, 1u);
+  EXPECT_TRUE(b.empty());
+}
+
+TEST(Scoreboard, SackMarksWholeSegmentsOnly) {
+  Scoreboard b = five(true);
+  EXPECT_EQ(b.sack(at(150), at(350), false), 100u);
+  EXPECT_TRUE(b[2].is(SentSegment::kSacked));
+  EXPECT_EQ(b.sack(at(200), at(400), false), 100u);
+  EXPECT_EQ(b.sack(at(400), at(500), false), 0u) << "the FIN is not covered";
+  EXPECT_EQ(b.sack(at(400), at(500), true), 101u);
+  EXPECT_EQ(b.sacked(), 301u);
+}
+
+TEST(Scoreboard, SackedSegmentsGiveNoSample_RFC6298) {
+  Scoreboard b = five();
+  b.sack(at(0), at(100), false);
+  b.mark_lost(1);
+  b.mark_retransmitted(1, 100, when(9));
+  const auto p = b.pop(at(300), false);
+  EXPECT_EQ(p.octets, 200u) << "what was SACKed had been counted before";
+  EXPECT_EQ(p.sent_at, when(3));
+  EXPECT_FALSE(five().pop(at(0), false).has_sample);
+}
+
+TEST(Scoreboard, LostRetransmittedSackedReneged) {
+  Scoreboard b = five();
+  b.mark_lost(0);
+  b.mark_lost(0);
+  EXPECT_EQ(b.lost(), 100u);
+  EXPECT_EQ(b.todo(), 100u);
+  b.mark_retransmitted(0, 100, when(7));
+  EXPECT_EQ(b.todo(), 0u);
+  EXPECT_EQ(b.retransmitted(), 100u);
+  b.mark_lost_again(0);
+  EXPECT_EQ(b.todo(), 100u);
+  EXPECT_EQ(b.retransmitted(), 0u);
+  EXPECT_EQ(b.sack(at(0), at(100), false), 100u);
+  EXPECT_EQ(b.lost(), 0u);
+  b.mark_lost(0);
+  EXPECT_EQ(b.lost(), 0u) << "SACKed is not lost";
+  b.renege();
+  EXPECT_EQ(b.sacked(), 0u);
+  EXPECT_EQ(b.todo(), 100u);
+  b.all_lost();
+  EXPECT_EQ(b.todo(), 500u);
+}
+
+TEST(Scoreboard, RetransmissionMayCut_E24) {
+  Scoreboard b = five(true);
+  b.mark_lost(4);
+  b.mark_lost(1);
+  b.mark_retransmitted(1, 60, when(8));
+  ASSERT_EQ(b.size(), 6u);
+  EXPECT_EQ(b[1].len, 60u);
+  EXPECT_EQ(b[2].begin, at(160));
+  EXPECT_EQ(b[2].len, 40u);
+  EXPECT_TRUE(b[2].is(SentSegment::kLost));
+  EXPECT_FALSE(b[2].is(SentSegment::kRetransmitted));
+  EXPECT_EQ(b[3].begin, at(200));
+  EXPECT_EQ(b.todo(), 40u + 101);
+  b.mark_retransmitted(5, 10, when(9));
+  EXPECT_FALSE(b[5].is(SentSegment::kFin)) << "the FIN stays with the tail";
+  EXPECT_TRUE(b[6].is(SentSegment::kFin));
+}
+
+TEST(Scoreboard, IndexOfAnOffset) {
+  const Scoreboard b = five(true);
+  EXPECT_EQ(b.index_after(at(0)), 0u);
+  EXPECT_EQ(b.index_after(at(99)), 0u);
+  EXPECT_EQ(b.index_after(at(100)), 1u);
+  EXPECT_EQ(b.index_after(at(500)), 4u) << "the FIN";
+  EXPECT_EQ(b.index_after(at(501)), 5u);
+}
+
+TEST(Scoreboard, GivesMemoryBack) {
+  Scoreboard b;
+  EXPECT_EQ(b.capacity(), 0u);
+  for (std::uint32_t i = 0; i < 1000; ++i) b.push(at(i), 1, false, when(1));
+  b.pop(at(1000), false);
+  EXPECT_GE(b.capacity(), 1000u);
+  b.trim();
+  EXPECT_EQ(b.capacity(), 0u);
+}
+
+// The counters against a recount, after any sequence of operations.
+TEST(Scoreboard, CountersNeverDrift) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    Scoreboard b;
+    std::uint64_t una = 0, nxt = 0;
+    for (int i = 0; i < 500; ++i) {
+      const std::size_t k = b.empty() ? 0 : rng.below(b.size());
+      switch (rng.below(8)) {
+        case 0:
+        case 1: {
+          const auto len = static_cast<std::uint32_t>(rng.between(1, 100));
+          b.push(at(nxt), len, false, when(i));
+          nxt += len;
+          break;
+        }
+        case 2:
+          una = rng.between(una, una + (nxt - una) / 4);
+          b.pop(at(una), false);
+          break;
+        case 3: {
+          const std::uint64_t from = rng.between(una, nxt);
+          b.sack(at(from), at(rng.between(from, nxt)), false);
+          break;
+        }
+        case 4:
+          if (!b.empty()) b.mark_lost(k);
+          break;
+        case 5:
+          if (!b.empty() && !b[k].is(SentSegment::kSacked)) {
+            b.mark_retransmitted(k, static_cast<std::uint32_t>(rng.between(1, b[k].len)), when(i));
+          }
+          break;
+        case 6:
+          if (!b.empty()) b.mark_lost_again(k);
+          break;
+        default:
+          if (rng.chance(0.1)) b.all_lost();
+          if (rng.chance(0.1)) b.renege();
+      }
+      std::uint64_t sacked = 0, lost = 0, again = 0, todo = 0, end = una;
+      for (std::size_t n = 0; n < b.size(); ++n) {
+        const SentSegment& s = b[n];
+        ASSERT_EQ(s.begin.value(), end);
+        end = s.end().value();
+        const bool l = s.is(SentSegment::kLost), r = s.is(SentSegment::kRetransmitted);
+        if (s.is(SentSegment::kSacked)) {
+          sacked += s.len;
+          ASSERT_FALSE(l || r);
+          continue;
+        }
+        lost += l ? s.len : 0;
+        again += r ? s.len : 0;
+        todo += l && !r ? s.len : 0;
+      }
+      ASSERT_EQ(end, nxt);
+      ASSERT_EQ(b.sacked(), sacked);
+      ASSERT_EQ(b.lost(), lost);
+      ASSERT_EQ(b.retransmitted(), again);
+      ASSERT_EQ(b.todo(), todo);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace urnic::tcp
