@@ -18,3 +18,16 @@ add_test(NAME interop.siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR
 # 77: QEMU or tshark is missing, or the guest cannot be built here; the reason is printed.
 set_tests_properties(interop.siw PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS interop
                      RUN_SERIAL ON)
+
+# The byte-stream TCP (src/tcp/stack.h) and a device against the kernel's TCP, over a TAP interface in a
+# network namespace of the test's own.
+add_executable(interop_tap_stream ${CMAKE_CURRENT_LIST_DIR}/tap_stream.cpp
+               ${CMAKE_CURRENT_LIST_DIR}/stream_session.cpp)
+target_include_directories(interop_tap_stream PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+target_link_libraries(interop_tap_stream PRIVATE urnic_engine)
+
+add_test(NAME interop.tap COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/tap_test
+         --tap-stream $<TARGET_FILE:interop_tap_stream> --urnic $<TARGET_FILE:urnic>)
+# 77: no network namespace or TAP to be had here; the reason is printed.
+set_tests_properties(interop.tap PROPERTIES TIMEOUT 240 SKIP_RETURN_CODE 77 LABELS interop
+                     RUN_SERIAL ON)

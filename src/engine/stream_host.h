@@ -1,0 +1,109 @@
+// The byte-stream TCP on a wire: one tcp::Stack and one net::Interface on one port. For programs
+// that want bytes and no RDMA; what is said on the wire is said by those two.
+//
+// A function of (state, frames, now) but for wait(), the one place that sleeps. One thread at a
+// time.
+//
+//   StreamHost host({.interface = {.addresses = {*IpPrefix::parse("10.0.0.2/24")}}},
+//   std::move(port)); Endpoint e = host.stack().open(); host.connect(e,
+//   *SocketAddress::parse("10.0.0.1:7"), monotonic_now()); for (;;) {
+//     while (host.poll(monotonic_now())) use(host.stack());
+//     host.wait(Instant::never());
+//   }
+//
+// Frames go out in poll() only: call it after writing.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/ring.h"
+#include "engine/tx_batch.h"
+#include "net/interface.h"
+#include "port/port.h"
+#include "tcp/stack.h"
+
+namespace urnic::engine {
+
+struct StreamHostConfig {
+  // Must pass net::check(). A zero MAC becomes the port's, if it has one. An MTU above what the
+  // port carries becomes that.
+  net::InterfaceConfig interface;
+  // Of the stack; its addresses are the interface's usable ones, its MTU the interface's.
+  tcp::StackConfig stack;
+  // Datagrams that wait for an ARP or ND answer, or for room in the port, each; the newest are
+  // dropped beyond (TCP sends again).
+  std::size_t waiting_limit = 1024;
+};
+
+struct StreamHostCounters {
+  std::uint64_t frames_in = 0, frames_out = 0;
+  std::uint64_t not_for_us = 0;    // TCP to other addresses
+  std::uint64_t bad_checksum = 0;  // TCP
+  std::uint64_t unreachable = 0;   // datagrams without a way to their destination
+  std::uint64_t overflow = 0;      // datagrams beyond the waiting limit
+};
+
+class StreamHost {
+ public:
+  StreamHost(StreamHostConfig config, port::Port port, unsigned queue = 0);
+  ~StreamHost();
+  StreamHost(const StreamHost&) = delete;
+  StreamHost& operator=(const StreamHost&) = delete;
+
+  tcp::Stack& stack() { return stack_; }
+  net::Interface& interface() { return interface_; }
+  port::Port& port() { return port_; }
+  const StreamHostCounters& counters() const { return counters_; }
+
+  // As Stack::connect(), from the source address the interface chooses unless one is bound.
+  tcp::Status connect(tcp::Endpoint, const SocketAddress& remote, Instant now);
+
+  // One burst in, timers, everything out that the port takes. False when there was nothing to do.
+  bool poll(Instant now);
+  // Earliest timer; never() when none runs.
+  Instant next_deadline() const;
+
+  // Sleeps until a frame, a timer, `until`, or one of `more` (its revents are set). Returns at once
+  // when the port has work already. Monotonic clock.
+  void wait(Instant until, std::span<pollfd> more = {});
+
+ private:
+  struct Held {
+    IpAddress next_hop;
+    std::vector<std::uint8_t> datagram;
+  };
+
+  bool receive_burst(Instant now);
+  void take_frame(const port::Frame& f, Instant now);
+  void look_at_link(Instant now);
+  void take_events(Instant now);
+  void add_usable_addresses();
+  void send(ByteView datagram, Instant now);
+  bool send_frame(ByteView datagram, const MacAddress& to);
+  void hold(Ring<Held>& queue, const IpAddress& next_hop, ByteView datagram);
+  void release_waiting(const IpAddress* next_hop, Instant now);
+  bool send_control();
+  bool send_all(Instant now);
+
+  StreamHostConfig config_;
+  port::Port port_;
+  unsigned queue_;
+  net::Interface interface_;
+  tcp::Stack stack_;
+  TxBatch tx_;
+  StreamHostCounters counters_;
+  Ring<Held> unresolved_;            // for a next hop that is being asked for
+  Ring<Held> unsent_;                // for room in the port
+  Ring<Held> loop_;                  // to ourselves
+  std::vector<std::uint8_t> frame_;  // the one being looked at
+  std::vector<net::Event> events_;
+  std::vector<IpAddress> known_;  // own addresses the stack has
+  std::uint32_t link_epoch_ = 0;
+};
+
+}  // namespace urnic::engine
