@@ -3,6 +3,7 @@
 // SYN and ACK and RFC 7323 5 for timestamps.
 #include <algorithm>
 
+#include "tcp/predict.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -161,38 +162,6 @@ Check check_synchronized(const Tcb& t, const Segment& s, Instant now) {
   c.ack_acceptable = true;
   classify(t, s, at, &c);
   return c;
-}
-
-// Header prediction: an established connection without holes, the next segment in order, nothing
-// but ACK and PSH. False: anything else, to be looked at properly.
-inline bool check_predicted(const Tcb& t, const Segment& s, Check* c) {
-  if (t.state != State::Established || (s.flags & ~kPsh) != kAck) return false;
-  if (t.rcv.holes.size() != 0 || t.rcv.fin_known || t.rst_due) return false;
-  const StreamOffset nxt = t.rcv.holes.rcv_nxt();
-  if (s.seq != rcv_seq(t, nxt)) return false;
-  if (t.ts_on &&
-      (!s.opts.has_ts || static_cast<std::int32_t>(s.opts.tsval - t.rcv.ts_recent) < 0)) {
-    return false;
-  }
-  const StreamOffset end = nxt + s.payload.size();
-  if (end > t.rcv.adv) return false;
-  if (static_cast<std::uint32_t>(s.ack - snd_una_seq(t)) > flight(t)) return false;
-  c->action = Action::Process;
-  c->arrival = s.payload.empty() ? Arrival::None : Arrival::InOrder;
-  c->begin = c->new_begin = nxt;
-  c->end = c->new_end = end;
-  c->ack_acceptable = true;
-  return true;
-}
-
-}  // namespace
-
-namespace {
-
-Check check_general(const Tcb& t, const Segment& s, Instant now) {
-  if (t.state == State::Closed || t.rst_due) return answer(Action::Discard);
-  if (t.state == State::SynSent) return check_syn_sent(t, s);
-  return check_synchronized(t, s, now);
 }
 
 }  // namespace

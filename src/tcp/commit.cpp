@@ -80,11 +80,14 @@ Receipt commit(Tcb& t, StreamOffset begin, StreamOffset end, bool fin, bool psh,
   const bool had_holes = r.holes.size() != 0;
   if (begin < end) {
     out.holes = r.holes.insert(begin, end);
-    if (out.holes.change != HoleChange::None) {
-      const auto len = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - begin, 0xffff));
-      r.largest = std::max(r.largest,
-                           static_cast<std::uint16_t>(std::min<std::uint32_t>(len, t.config.mss)));
+    if (out.holes.change == HoleChange::None) {
+      // Not new, or one hole too many: check() would have said so. Nothing is taken.
+      out.rcv_nxt = r.holes.rcv_nxt();
+      out.ack = ack_now(t);
+      return out;
     }
+    const std::uint64_t seen = std::min<std::uint64_t>(end - begin, t.config.mss);
+    r.largest = std::max(r.largest, static_cast<std::uint16_t>(seen));
   }
   if (fin && !r.fin_taken) {
     r.fin_known = true;

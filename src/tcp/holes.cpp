@@ -12,6 +12,9 @@ std::size_t first_ending_after(const std::vector<Hole>& holes, StreamOffset at) 
   return static_cast<std::size_t>(it - holes.begin());
 }
 
+// Room a list without holes may keep; a burst of loss must not cost an idle connection memory.
+constexpr std::size_t kKeptHoles = 16;
+
 HoleEvent event(HoleChange change, std::size_t index) {
   return {change, static_cast<std::uint32_t>(index)};
 }
@@ -77,6 +80,7 @@ HoleEvent HoleList::insert(StreamOffset begin, StreamOffset end) {
     if (k == 0) {
       rcv_nxt_ = h.block_end;
       holes_.erase(here);
+      if (holes_.empty() && holes_.capacity() > kKeptHoles) trim();
       return event(HoleChange::ClosedLowest, 0);
     }
     holes_[k - 1].block_end = h.block_end;

@@ -63,6 +63,12 @@ class HoleList {
   // Index of the hole whose block holds the octet `at`; size() when no block does.
   std::size_t block_at(StreamOffset at) const;
 
+  // insert() of a range in order while there is no hole; false, and nothing done, otherwise.
+  bool advance(StreamOffset begin, StreamOffset end) {
+    if (!holes_.empty() || begin != rcv_nxt_ || begin >= end) return false;
+    rcv_nxt_ = end;
+    return true;
+  }
   // Record [begin, end): not empty, entirely new (all_new) and within the limit.
   HoleEvent insert(StreamOffset begin, StreamOffset end);
   // Forget all blocks (downgrade). RCV.NXT stays.

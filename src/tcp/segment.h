@@ -65,6 +65,39 @@ enum class ParseError : std::uint8_t { TooShort, BadDataOffset, BadOption };
 // 3.1 allows (the segment is kept); only a bad data offset or a short header is an error.
 Outcome<Segment, ParseError> parse_segment(ByteView header, std::size_t* header_len);
 
+// parse_segment() for a header without options or with "nop nop timestamps" alone, in line and in
+// place: `s->payload` and `s->ecn` are left as they are. False, with `s` in any state, for every
+// other header.
+inline bool parse_plain_segment(ByteView header, Segment* s, std::size_t* header_len) {
+  if (header.size() < kHeaderMin) return false;
+  const std::uint8_t* p = header.data();
+  constexpr std::size_t kWithTimestamps = kHeaderMin + 12;
+  constexpr std::uint32_t kNopNopTimestamps = 0x0101080a;
+  const std::size_t offset = std::size_t{p[12]} >> 4 << 2;
+  Options& o = s->opts;
+  if (offset == kHeaderMin) {
+    o.has_ts = false;
+  } else if (offset == kWithTimestamps && header.size() >= offset &&
+             load_be32(p + kHeaderMin) == kNopNopTimestamps) {
+    o.has_ts = true;
+    o.tsval = load_be32(p + kHeaderMin + 4);
+    o.tsecr = load_be32(p + kHeaderMin + 8);
+  } else {
+    return false;
+  }
+  o.has_mss = o.has_wscale = o.sack_permitted = false;
+  o.sack_count = 0;
+  s->src_port = load_be16(p);
+  s->dst_port = load_be16(p + 2);
+  s->seq = Seq(load_be32(p + 4));
+  s->ack = Seq(load_be32(p + 8));
+  s->flags = p[13];
+  s->window = load_be16(p + 14);
+  s->urgent = load_be16(p + 18);
+  *header_len = offset;
+  return true;
+}
+
 // Writes header and options (padded to 4) to `dst` (>= kHeaderMax) with the checksum field zero;
 // returns the header length. Option order: mss, sackOK, TS, nop, wscale on SYN; nop nop TS, then
 // nop nop SACK otherwise.
