@@ -2,16 +2,20 @@
 // measured in turns within one run, so that a change of clock speed or a noisy neighbour hits both.
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace urnic::bench {
 
+// Time this thread has run: what other processes take away on a shared machine is not ours.
 inline double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
 inline double median(std::vector<double> v) {

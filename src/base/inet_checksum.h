@@ -20,6 +20,19 @@ std::uint32_t inet_sum(ByteView bytes);
 // The same value by plain code, for tests and for CPUs without vectors.
 std::uint32_t inet_sum_portable(ByteView bytes);
 
+// The same for a header of `n` octets, a multiple of four, in line: a call to the vector kernel
+// would cost more than the sum. Folded to 16 bits.
+inline std::uint32_t inet_sum_words(const std::uint8_t* p, std::size_t n) {
+  // Which end of a word comes first does not matter to the sum but for the order of its two octets
+  // (RFC 1071, 2 (B)).
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < n; i += 4) sum += load_le32(p + i);
+  sum = (sum & 0xffffffff) + (sum >> 32);
+  sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return __builtin_bswap16(static_cast<std::uint16_t>((sum & 0xffff) + (sum >> 16)));
+}
+
 // Reduce to 16 bits (not complemented).
 constexpr std::uint16_t inet_fold(std::uint64_t sum) {
   sum = (sum & 0xffffffffULL) + (sum >> 32);

@@ -164,6 +164,12 @@ Check check_synchronized(const Tcb& t, const Segment& s, Instant now) {
   return c;
 }
 
+Check check_general(const Tcb& t, const Segment& s, Instant now) {
+  if (t.state == State::Closed || t.rst_due) return answer(Action::Discard);
+  if (t.state == State::SynSent) return check_syn_sent(t, s);
+  return check_synchronized(t, s, now);
+}
+
 }  // namespace
 
 Check check(const Tcb& t, const Segment& s, Instant now) {

@@ -1,0 +1,104 @@
+// What classify() would say about one more frame of a flow it has seen, at the cost of a masked
+// comparison: the part of a bulk transfer where one frame looks like the last one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/inet_checksum.h"
+#include "net/classify.h"
+#include "net/ethernet.h"
+#include "net/ipv4.h"
+#include "net/ipv6.h"
+
+namespace urnic::net {
+
+class FlowMatch {
+ public:
+  // Octets of the frame's beginning that are compared: tagged Ethernet, IPv6 and the ports fit.
+  static constexpr std::size_t kSpan = 64;
+
+  struct Match {
+    std::uint32_t l4_offset, l4_len;  // as in Classified
+    std::uint32_t pseudo_sum;
+    std::uint8_t ecn;
+  };
+
+  // Takes the flow of a frame that classify() called Tcp; `head` has kSpan octets, those behind the
+  // frame's end may be anything. Frames with IP options or extension headers are not taken: false.
+  bool learn(const std::uint8_t* head, const Classified& c) {
+    forget();
+    const std::size_t ip_len = c.v6 ? kIpv6Header : kIpv4Header;
+    if (c.kind != FrameKind::Tcp || c.l4_offset != c.l3_offset + ip_len) return false;
+    std::array<std::uint8_t, kSpan> mask{};
+    // Addresses and EtherType, then the ports; what lies between is judged by field.
+    std::memset(mask.data(), 0xff, c.l3_offset);
+    if (c.l3_offset != kEthernetHeader) mask[kEthernetHeader] = 0x0f;  // of the tag the VLAN only
+    std::uint8_t* ip = mask.data() + c.l3_offset;
+    if (c.v6) {
+      ip[0] = 0xf0;  // version
+      std::memset(ip + 6, 0xff, 1);
+      std::memset(ip + 8, 0xff, 32);
+    } else {
+      ip[0] = 0xff;  // version and header length
+      ip[6] = 0x3f;  // no fragment: more-fragments and offset zero
+      ip[7] = 0xff;
+      ip[9] = 0xff;
+      std::memset(ip + 12, 0xff, 8);
+    }
+    std::memset(ip + ip_len, 0xff, 4);
+    std::memcpy(mask_.data(), mask.data(), kSpan);
+    std::memcpy(want_.data(), head, kSpan);
+    for (std::size_t i = 0; i < want_.size(); ++i) want_[i] &= mask_[i];
+    l3_offset_ = c.l3_offset;
+    l4_offset_ = c.l4_offset;
+    v6_ = c.v6;
+    pseudo_ = c.v6 ? pseudo_sum_v6(head + l3_offset_ + 8, kProtoTcp, 0)
+                   : pseudo_sum_v4(head + l3_offset_ + 12, kProtoTcp, 0);
+    return true;
+  }
+  void forget() { l4_offset_ = 0; }
+  bool known() const { return l4_offset_ != 0; }
+
+  // Whether the frame is of that flow and classify() would call it Tcp. `head` as for learn(),
+  // `in_head` how many octets of it are the frame's, `total_len` the length of the frame.
+  bool match(const std::uint8_t* head, std::size_t in_head, std::uint32_t total_len,
+             Match* out) const {
+    std::array<std::uint64_t, kWords> h;
+    std::memcpy(h.data(), head, kSpan);
+    std::uint64_t differs = 0;
+    for (std::size_t i = 0; i < kWords; ++i) differs |= (h[i] & mask_[i]) ^ want_[i];
+    if (differs != 0 || l4_offset_ == 0 || in_head < l4_offset_ + kTcpHeader) return false;
+    const std::uint8_t* ip = head + l3_offset_;
+    const std::uint32_t room = total_len - l3_offset_;
+    if (v6_) {
+      out->l4_len = load_be16(ip + 4);
+      if (out->l4_len + kIpv6Header > room) return false;
+      out->ecn = (ip[1] >> 4) & 3;
+    } else {
+      const std::uint32_t total = load_be16(ip + 2);
+      if (total > room || total < kIpv4Header) return false;
+      if (inet_fold(inet_sum_words(ip, kIpv4Header)) != 0xffff) return false;
+      out->l4_len = total - static_cast<std::uint32_t>(kIpv4Header);
+      out->ecn = ip[1] & 3;
+    }
+    if (out->l4_len < kTcpHeader) return false;
+    out->l4_offset = l4_offset_;
+    out->pseudo_sum = pseudo_ + out->l4_len;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kWords = kSpan / 8;
+  static constexpr std::uint32_t kTcpHeader = 20;
+
+  std::array<std::uint64_t, kWords> want_{}, mask_{};
+  std::uint32_t l3_offset_ = 0, l4_offset_ = 0;  // the latter 0: nothing known
+  std::uint32_t pseudo_ = 0;
+  bool v6_ = false;
+};
+
+}  // namespace urnic::net
