@@ -276,6 +276,7 @@ bool StreamHost::send_control() {
 // --------------------------------------------------------------------------------------
 
 void StreamHost::wait(Instant until, std::span<pollfd> more) {
+  send_all(monotonic_now());  // what the caller has written since poll()
   if (port_.arm(queue_)) {
     port_.disarm(queue_);
     return;

@@ -11,7 +11,7 @@
 //     host.wait(Instant::never());
 //   }
 //
-// Frames go out in poll() only: call it after writing.
+// Frames go out in poll() and at the start of wait().
 #pragma once
 
 #include <poll.h>
@@ -68,8 +68,8 @@ class StreamHost {
   // Earliest timer; never() when none runs.
   Instant next_deadline() const;
 
-  // Sleeps until a frame, a timer, `until`, or one of `more` (its revents are set). Returns at once
-  // when the port has work already. Monotonic clock.
+  // Sends what there is, then sleeps until a frame, a timer, `until`, or one of `more` (its revents
+  // are set). Returns at once when the port has work already. Monotonic clock.
   void wait(Instant until, std::span<pollfd> more = {});
 
  private:
