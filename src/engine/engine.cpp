@@ -138,7 +138,10 @@ void Engine::run_timers(Instant now) {
 
 void Engine::on_connection_timer(Connection& c, Instant now) {
   if (tcp::next_deadline(c.tcb) <= now) {
-    if (c.tcb.timers.retransmit <= now) ++c.counters.rto_expirations;
+    if (c.tcb.timers.retransmit <= now) {
+      ++c.counters.rto_expirations;
+      interface_.doubt(c.next_hop, now);  // perhaps the neighbour has moved
+    }
     tcp::on_deadline(c.tcb, now);
     enqueue_tx(c);
     if (c.tcb.state == tcp::State::Closed) {

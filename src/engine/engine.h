@@ -27,6 +27,7 @@
 #include "engine/tx_batch.h"
 #include "fastpath/validation_unit.h"
 #include "net/classify.h"
+#include "net/flow_match.h"
 #include "net/interface.h"
 #include "port/port.h"
 #include "tcp/listen.h"
@@ -131,19 +132,32 @@ class Engine {
   std::string addresses_text() const;
 
  private:
+  // A received frame between parsing and work.
   struct Staged {
-    net::Classified net;
     tcp::Segment seg;
     Connection* connection = nullptr;
     std::uint32_t header_sum = 0;  // pseudo header and TCP header
     bool verify = true;
     bool usable = false;
-    std::uint8_t header[net::kHeadSpan];
+    bool classified = false;         // `net` says what the frame is
+    std::uint16_t head_octets = 0;   // of the frame in `header`
+    std::uint32_t frame_octets = 0;  // of the whole frame
+    net::Classified net;
+    alignas(64) std::uint8_t header[net::kHeadSpan];
+  };
+  // The flow of the last frame that had a connection: the next one is probably of it too.
+  struct Recent {
+    net::FlowMatch match;
+    Connection* connection = nullptr;
   };
 
   // rx_path.cpp
   bool receive_burst(Instant now);
   void stage_frame(const port::Frame& frame, Staged* s, Instant now);
+  void stage_unknown(const port::Frame& frame, Staged* s, Instant now);
+  static bool finish_staging(const port::Frame& frame, std::size_t l4, std::size_t l4_len,
+                             std::size_t tcp_header, std::uint32_t pseudo_sum, Staged* s);
+  static void classify_staged(Staged& s);
   void input_control(const port::Frame& frame, const net::Classified& c, Instant now);
   void process(Staged& s, Instant now);
   void process_connection(Connection& c, Staged& s, Instant now);
@@ -181,7 +195,7 @@ class Engine {
                                   const IpAddress& dst) const;
   void send_control_frames(Instant now);
   void loop_frames(Instant now);
-  void finish_tx();
+  void finish_tx(Instant now);
 
   // lifecycle.cpp
   Connection* new_connection(const FlowKey& key, Instant now);
@@ -199,6 +213,7 @@ class Engine {
   void lose(Connection& c, Errc code, std::string why, Instant now);
   void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
   void flush_qp(verbs::QueuePair& qp, ddp::Status first);
+  bool refuses_revision2(const Connection& c) const;
   void retry_as_revision1(Connection& c, Instant now);
   void post_completion(verbs::QueuePair& qp, const ddp::Completion& completion);
   void run_timers(Instant now);
@@ -243,6 +258,7 @@ class Engine {
   fastpath::Validation validation_;
   std::vector<ddp::Admission> admissions_;
   Staged staged_[port::kBurst];
+  Recent recent_;
   port::Frame rx_frames_[port::kBurst];
   std::vector<std::unique_ptr<Connection>>
       graveyard_;  // freed in this poll; memory goes at its end

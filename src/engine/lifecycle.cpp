@@ -73,6 +73,7 @@ void Engine::free_connection(Connection& c) {
   add_to_ended(connection_stats(c));
   if (c.listener != nullptr) --c.listener->pending;
   flows_.erase(c.key);
+  if (recent_.connection == &c) recent_.connection = nullptr;
   c.id = 0;
   // Later frames of the same burst may still point here; the memory goes at the end of poll.
   graveyard_.push_back(std::move(slots_[slot]));
@@ -425,6 +426,12 @@ void Engine::first_fpdu(Connection& c, Instant now) {
   (void)now;
 }
 
+// The peer ended the connection while we waited for the Reply to an enhanced Request.
+bool Engine::refuses_revision2(const Connection& c) const {
+  return c.startup != nullptr && c.startup->is_active() && c.startup->options().revision == 2 &&
+         c.startup->phase() == verbs::Startup::Phase::WaitReply;
+}
+
 // E-35: once more as RFC 5044 alone, on a new TCP connection.
 void Engine::retry_as_revision1(Connection& c, Instant now) {
   verbs::QueuePair* qp = c.qp;
@@ -538,8 +545,7 @@ void Engine::on_fin(Connection& c, Instant now) {
       if (c.stage == Stage::Startup) run_startup(c, now);
       if (c.id == 0 || c.stage != Stage::Startup) return;
       // E-35: a peer that knows only revision 1 closes without a Reply.
-      if (c.startup != nullptr && c.startup->is_active() && c.startup->options().revision == 2 &&
-          c.startup->phase() == verbs::Startup::Phase::WaitReply) {
+      if (refuses_revision2(c)) {
         retry_as_revision1(c, now);
         return;
       }

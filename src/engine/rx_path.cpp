@@ -7,11 +7,22 @@
 #include "base/inet_checksum.h"
 #include "engine/engine.h"
 #include "mpa/fpdu.h"
+#include "tcp/predict.h"
 
 namespace urnic::engine {
 namespace {
 
 constexpr std::size_t kHeaderCopy = net::kHeadSpan;
+// Holds tagged Ethernet, IPv6 and TCP with timestamps; a copy of constant length is a few moves.
+constexpr std::size_t kShortHead = 96;
+static_assert(kShortHead >= net::FlowMatch::kSpan && kShortHead <= kHeaderCopy);
+
+// What the validation unit will read next comes while it works on the frame before.
+inline void prefetch(ByteView payload) {
+  constexpr std::size_t kLine = 64, kMost = 24 * kLine;
+  const std::size_t n = std::min(payload.size(), kMost);
+  for (std::size_t i = 0; i < n; i += kLine) __builtin_prefetch(payload.data() + i);
+}
 
 // The next run of octets in [begin, end) that has not been received. False when there is none.
 bool next_missing(const tcp::HoleList& holes, StreamOffset begin, StreamOffset end,
@@ -39,6 +50,7 @@ bool Engine::receive_burst(Instant now) {
   // Parse the whole burst first and fetch the contexts it needs, then work (D3).
   for (unsigned i = 0; i < n; ++i) stage_frame(rx_frames_[i], &staged_[i], now);
   for (unsigned i = 0; i < n; ++i) {
+    if (i + 1 < n) prefetch(staged_[i + 1].seg.payload);
     if (staged_[i].usable) process(staged_[i], now);
   }
   port_->rx_release(queue_, rx_frames_, n);
@@ -46,15 +58,41 @@ bool Engine::receive_burst(Instant now) {
   return true;
 }
 
+// Headers are copied out before they are believed: the frame may lie in memory a peer can still
+// write (E-19).
 void Engine::stage_frame(const port::Frame& frame, Staged* s, Instant now) {
   s->usable = false;
+  s->frame_octets = port::frame_len(frame);
+  counters_.rx_bytes += s->frame_octets;
+  if (frame.len[0] >= kShortHead) [[likely]] {
+    std::memcpy(s->header, frame.data[0], kShortHead);
+    s->head_octets = kShortHead;
+  } else {
+    std::memcpy(s->header, frame.data[0], frame.len[0]);
+    s->head_octets = static_cast<std::uint16_t>(frame.len[0]);
+  }
+  net::FlowMatch::Match m;
+  std::size_t tcp_header = 0;
+  if (recent_.connection != nullptr &&
+      recent_.match.match(s->header, s->head_octets, s->frame_octets, &m) &&
+      tcp::parse_plain_segment(
+          {s->header + m.l4_offset, std::min<std::size_t>(s->head_octets - m.l4_offset, m.l4_len)},
+          &s->seg, &tcp_header)) [[likely]] {
+    s->classified = false;
+    s->connection = recent_.connection;
+    s->seg.ecn = m.ecn;
+    s->usable = finish_staging(frame, m.l4_offset, m.l4_len, tcp_header, m.pseudo_sum, s);
+    return;
+  }
+  stage_unknown(frame, s, now);
+}
+
+// A frame that does not look like the last one.
+void Engine::stage_unknown(const port::Frame& frame, Staged* s, Instant now) {
   s->connection = nullptr;
-  counters_.rx_bytes += port::frame_len(frame);
-  // Headers are copied out before they are believed: the frame may lie in memory a peer can
-  // still write (E-19).
-  const std::size_t copied = std::min<std::size_t>(frame.len[0], kHeaderCopy);
-  std::memcpy(s->header, frame.data[0], copied);
-  s->net = net::classify({s->header, copied}, port::frame_len(frame));
+  s->head_octets = static_cast<std::uint16_t>(std::min<std::size_t>(frame.len[0], kHeaderCopy));
+  std::memcpy(s->header, frame.data[0], s->head_octets);
+  classify_staged(*s);
   if (s->net.kind != net::FrameKind::Tcp) {
     if (s->net.kind == net::FrameKind::Drop) {
       interface_.counters().drop(s->net.reason);
@@ -67,36 +105,46 @@ void Engine::stage_frame(const port::Frame& frame, Staged* s, Instant now) {
     interface_.counters().drop(net::DropReason::NotForUs);
     return;
   }
-  std::size_t tcp_header = 0;
   const std::size_t l4 = s->net.l4_offset;
-  if (l4 >= copied) return;
-  auto seg = tcp::parse_segment({s->header + l4, std::min<std::size_t>(copied - l4, s->net.l4_len)},
-                                &tcp_header);
+  if (l4 >= s->head_octets) return;
+  std::size_t tcp_header = 0;
+  auto seg = tcp::parse_segment(
+      {s->header + l4, std::min<std::size_t>(s->head_octets - l4, s->net.l4_len)}, &tcp_header);
   if (!seg) {
     ++counters_.rx_bad_ip;
     return;
   }
   s->seg = *seg;
   s->seg.ecn = s->net.ecn;
-  // The payload is contiguous: behind the headers in span 0, or span 1 (port_abi.h).
-  const std::size_t length = s->net.l4_len - tcp_header;
-  if (frame.len[1] == 0) {
-    s->seg.payload = {frame.data[0] + l4 + tcp_header, length};
-  } else {
-    if (l4 + tcp_header != frame.len[0] || length > frame.len[1]) return;
-    s->seg.payload = {frame.data[1], length};
-  }
-  s->verify = frame.csum == URNIC_CSUM_UNKNOWN;
-  if (s->verify) {
-    s->header_sum = s->net.pseudo_sum + inet_sum({s->header + l4, tcp_header});
-  }
+  s->usable = finish_staging(frame, l4, s->net.l4_len, tcp_header, s->net.pseudo_sum, s);
+  if (!s->usable) return;
   const FlowKey key{s->net.dst, s->net.src, s->seg.dst_port, s->seg.src_port};
   if (const std::uint32_t* slot = flows_.find(key)) {
     s->connection = slots_[*slot].get();
     __builtin_prefetch(s->connection);
     __builtin_prefetch(reinterpret_cast<const char*>(s->connection) + 64);
+    recent_.connection = recent_.match.learn(s->header, s->net) ? s->connection : nullptr;
   }
-  s->usable = true;
+}
+
+// The payload is contiguous: behind the headers in span 0, or span 1 (port_abi.h).
+bool Engine::finish_staging(const port::Frame& frame, std::size_t l4, std::size_t l4_len,
+                            std::size_t tcp_header, std::uint32_t pseudo_sum, Staged* s) {
+  const std::size_t length = l4_len - tcp_header;
+  if (frame.len[1] == 0) [[likely]] {
+    s->seg.payload = {frame.data[0] + l4 + tcp_header, length};
+  } else {
+    if (l4 + tcp_header != frame.len[0] || length > frame.len[1]) return false;
+    s->seg.payload = {frame.data[1], length};
+  }
+  s->verify = frame.csum == URNIC_CSUM_UNKNOWN;
+  if (s->verify) s->header_sum = pseudo_sum + inet_sum_words(s->header + l4, tcp_header);
+  return true;
+}
+
+void Engine::classify_staged(Staged& s) {
+  s.net = net::classify({s.header, s.head_octets}, s.frame_octets);
+  s.classified = true;
 }
 
 // ARP, ND, ICMP: rare, so the whole frame is copied out of memory a peer may write (E-19).
@@ -133,6 +181,7 @@ void Engine::process(Staged& s, Instant now) {
     return;
   }
   if (c == nullptr) {
+    if (!s.classified) classify_staged(s);
     // A context prepared earlier in this burst (SYN then data) is found here.
     const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
     if (const std::uint32_t* slot = flows_.find(key)) {
@@ -147,7 +196,10 @@ void Engine::process(Staged& s, Instant now) {
 
 void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   ++c.counters.segments_in;
-  const tcp::Check check = tcp::check(c.tcb, s.seg, now);
+  tcp::Check check;
+  const bool predicted = tcp::check_predicted(c.tcb, s.seg, &check);
+  if (!predicted) [[unlikely]]
+    check = tcp::check(c.tcb, s.seg, now);
   switch (check.action) {
     case tcp::Action::Discard:
       ++counters_.rx_tcp_dropped;
@@ -159,10 +211,16 @@ void Engine::process_connection(Connection& c, Staged& s, Instant now) {
       if (challenge_.allow(now)) emit_ack(c, now);
       return;
     case tcp::Action::Rst:
+      if (!s.classified) classify_staged(s);
       send_rst(s, now);
       return;
     case tcp::Action::Reset:
       tcp::take_reset(c.tcb, now);
+      if (refuses_revision2(c)) {  // E-35: some peers reset instead of closing
+        retry_as_revision1(c, now);
+        on_closed(c, now);
+        return;
+      }
       lose(c, c.stage == Stage::Opening ? Errc::refused : Errc::reset,
            c.stage == Stage::Opening
                ? "connection refused by the peer (nobody listens on that port)"
@@ -173,7 +231,10 @@ void Engine::process_connection(Connection& c, Staged& s, Instant now) {
       break;
   }
   const ConnectionId id = c.id;
-  const tcp::AckResult ack = tcp::take_ack(c.tcb, s.seg, check, now);
+  tcp::AckResult ack;
+  if (!predicted || !tcp::take_ack_predicted(c.tcb, s.seg, now)) {
+    ack = tcp::take_ack(c.tcb, s.seg, check, now);
+  }
   if (!c.touched) {
     c.touched = true;
     touched_.push_back(id & 0xffffff);
@@ -344,16 +405,17 @@ Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::
     const std::uint32_t ulpdu = load_be16(fpdu);
     // The length was believed by the validation unit; memory shared with a peer may have changed.
     if (mpa::fpdu_size(ulpdu) != frames[i].length) return FastResult::Refused;
-    ddp::Admission a = admitter.next({fpdu + mpa::kLengthField, ulpdu});
+    ddp::Admission& a = admissions_.emplace_back();
+    admitter.next({fpdu + mpa::kLengthField, ulpdu}, &a);
     if (a.what == ddp::Admit::NoReceive) return FastResult::NoReceive;
     if (a.what == ddp::Admit::Violate) {
       if (!in_order) return FastResult::Refused;
       violation = a.violation;
       offending = {fpdu + mpa::kLengthField, ulpdu};
       end = check.begin + frames[i].offset;  // what came before it is good and is delivered
+      admissions_.pop_back();
       break;
     }
-    admissions_.push_back(a);
   }
   ddp::MessageCounts counts;
   for (const ddp::Admission& a : admissions_) {
@@ -470,6 +532,11 @@ void Engine::drain_reassembly(Connection& c, Instant now) {
 // TCP takes the range; what may be delivered now is (9.2, R-100).
 void Engine::commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
                           const ddp::MessageCounts& counts, Instant now) {
+  // In order with nothing missing: its ACK is owed, and what it ends is delivered.
+  if (!fin && tcp::commit_predicted(c.tcb, begin, end)) [[likely]] {
+    if (counts.any()) deliver(c, counts, now);
+    return;
+  }
   const tcp::Receipt receipt = tcp::commit(c.tcb, begin, end, fin, psh, now);
   const ConnectionId id = c.id;
   if (begin < end) {

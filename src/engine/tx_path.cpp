@@ -38,11 +38,12 @@ bool Engine::transmit_round(Instant now) {
     if (more) enqueue_tx(*c);
     arm_timer(*c);
   }
-  finish_tx();
+  finish_tx(now);
   return any;
 }
 
-void Engine::finish_tx() {
+void Engine::finish_tx(Instant now) {
+  send_control_frames(now);  // looking for a next hop may just have asked for an ARP or ND request
   if (tx_.full()) ++counters_.tx_full;
   tx_.flush();
 }
@@ -57,7 +58,7 @@ void Engine::doorbell(verbs::QueuePair& qp, Instant now) {
     if (more) enqueue_tx(*c);
     arm_timer(*c);
   }
-  finish_tx();
+  finish_tx(now);
 }
 
 bool Engine::transmit(Connection& c, Instant now, unsigned budget) {

@@ -1,0 +1,218 @@
+// Breadth: every combination of what two ends may agree on at set-up moves data both ways, and
+// every set-up that cannot work ends with its reason. One run each in virtual time.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <tuple>
+
+#include "sim/pair.h"
+#include "tests/support/workload.h"
+
+namespace urnic::sim {
+namespace {
+
+using Kind = engine::CmEvent::Kind;
+
+// revision, RTR kinds offered and taken, CRC, type of the left, type of the right, IPv6, MTU
+using Setting = std::tuple<int, int, bool, bool, bool, bool, std::uint32_t>;
+
+class Matrix : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(Matrix, DataMovesBothWaysAndTheConnectionClosesInOrder) {
+  const auto [revision, rtr, crc, left_fast, right_fast, v6, mtu] = GetParam();
+  PairOptions o;
+  o.mtu = mtu;
+  for (engine::Options* e : {&o.left, &o.right}) {
+    e->mpa.revision = static_cast<std::uint8_t>(revision);
+    e->mpa.rtr = static_cast<std::uint8_t>(rtr);
+    e->mpa.peer_to_peer = rtr != mpa::kRtrNone;
+    e->mpa.crc = crc;
+  }
+  o.left.context.initiated_as =
+      left_fast ? fastpath::ConnectionType::Fast : fastpath::ConnectionType::Slow;
+  o.right.context.initiated_as =
+      right_fast ? fastpath::ConnectionType::Fast : fastpath::ConnectionType::Slow;
+  Pair pair(o);
+  auto* left = pair.left().make_qp(64, 64);
+  auto* right = pair.right().make_qp(64, 64);
+  ASSERT_TRUE(pair.connect(*left, *right, {}, {}, v6 ? "[fd00::2]:7000" : "10.0.0.2:7000"));
+  test::WorkloadOptions w;
+  w.messages = 12;
+  test::Workload work(pair, *left, *right, w);
+  EXPECT_EQ(work.run(), "");
+  const ConnectionStats a = pair.left().engine().qp_stats(*left);
+  const ConnectionStats b = pair.right().engine().qp_stats(*right);
+  EXPECT_EQ(a.crc, crc);
+  EXPECT_EQ(a.fast, crc && left_fast) << a.slow_reason;  // E-2: without CRC SLOW for ever
+  EXPECT_EQ(b.fast, crc && right_fast) << b.slow_reason;
+  EXPECT_EQ(a.downgrades + b.downgrades, 0u);
+  EXPECT_EQ(a.retransmits + b.retransmits, 0u);  // a clean wire gives no cause
+  pair.left().engine().disconnect(*left, pair.now());
+  pair.run_for(Duration::s(100));
+  EXPECT_EQ(pair.left().events.back().kind, Kind::Disconnected);
+  EXPECT_EQ(pair.right().events.back().kind, Kind::Disconnected);
+  EXPECT_EQ(pair.left().engine().connection_count() + pair.right().engine().connection_count(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Matrix,
+    ::testing::Combine(::testing::Values(1, 2),
+                       ::testing::Values(int{mpa::kRtrNone}, int{mpa::kRtrWrite},
+                                         int{mpa::kRtrRead}, mpa::kRtrWrite | mpa::kRtrRead),
+                       ::testing::Bool(), ::testing::Bool(), ::testing::Bool(), ::testing::Bool(),
+                       ::testing::Values(1500u, 9000u)));
+
+// A host that is only a TCP and what the test tells it to say: an MPA peer with manners of its own.
+struct Setup : ::testing::Test {
+  PairOptions o;
+  std::unique_ptr<Pair> pair;
+  verbs::QueuePair *left = nullptr, *right = nullptr;
+
+  void make() {
+    pair = std::make_unique<Pair>(o);
+    left = pair->left().make_qp();
+    right = pair->right().make_qp();
+  }
+  bool start(Duration timeout = Duration::s(10)) {
+    engine::ConnectParams p = pair->left().engine().default_params();
+    p.timeout = timeout;
+    return pair->left()
+        .engine()
+        .connect(*left, *SocketAddress::parse("10.0.0.2:7000"), p, pair->now())
+        .ok();
+  }
+  bool left_hears(Kind kind, Duration limit = Duration::s(30)) {
+    return pair->run_until(
+        [&] { return !pair->left().events.empty() && pair->left().events.back().kind == kind; },
+        limit);
+  }
+};
+
+TEST_F(Setup, RevisionTwoAgainstAResponderThatKnowsOnlyOneFallsBack_E35) {
+  o.right.mpa.revision = 1;
+  make();
+  ASSERT_TRUE(pair->connect(*left, *right));
+  test::Workload work(*pair, *left, *right, {.seed = 3, .messages = 6});
+  EXPECT_EQ(work.run(), "");
+}
+
+TEST_F(Setup, NoSharedRtrKindIsAnsweredByTerminate_2_0_7) {
+  o.left.mpa.rtr = mpa::kRtrRead;
+  o.right.mpa.rtr = mpa::kRtrWrite;
+  make();
+  Error e;
+  ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+  ASSERT_TRUE(start());
+  ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
+  (void)pair->right().engine().accept(pair->right().events.front().connection, *right,
+                                      pair->right().engine().default_params(), pair->now());
+  // Either side may find it first; both must end, and the initiator must not be established.
+  pair->run_for(Duration::s(30));
+  EXPECT_NE(left->state, verbs::QpState::Rts);
+  for (const auto& event : pair->left().events) EXPECT_NE(event.kind, Kind::Established);
+}
+
+TEST_F(Setup, ConsumerThatNeverAnswersMakesTheConnectorTimeOut) {
+  make();
+  Error e;
+  ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+  ASSERT_TRUE(start(Duration::s(3)));
+  ASSERT_TRUE(left_hears(Kind::ConnectFailed));
+  EXPECT_EQ(pair->left().events.back().code, Errc::timed_out);
+}
+
+TEST_F(Setup, SilentNetworkTimesOutWithTheReason) {
+  o.faults_left = "loss=1";
+  make();
+  ASSERT_TRUE(start(Duration::s(5)));
+  ASSERT_TRUE(left_hears(Kind::ConnectFailed));
+  const auto& event = pair->left().events.back();
+  EXPECT_TRUE(event.code == Errc::timed_out || event.code == Errc::unreachable) << event.message;
+  EXPECT_FALSE(event.message.empty());
+}
+
+TEST_F(Setup, AcceptAfterThePeerHasGivenUpSaysClosed) {
+  make();
+  Error e;
+  ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+  ASSERT_TRUE(start());
+  ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
+  pair->left().engine().abort(*left, pair->now());
+  pair->run_for(Duration::s(1));
+  const auto result =
+      pair->right().engine().accept(pair->right().events.front().connection, *right,
+                                    pair->right().engine().default_params(), pair->now());
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, Errc::closed);
+  EXPECT_EQ(right->state, verbs::QpState::Init);
+}
+
+TEST_F(Setup, StartupSurvivesAnyReSegmentation_E1) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    o.seed = seed;
+    o.faults_left = o.faults_right = "reseg=1";
+    make();
+    ASSERT_TRUE(pair->connect(*left, *right)) << seed;
+  }
+}
+
+TEST_F(Setup, PrivateDataOf508OctetsTravelsBothWays) {
+  make();
+  std::vector<std::uint8_t> data(508);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint8_t>(i);
+  const auto give = [&](engine::ConnectParams& p) { p.private_data = data; };
+  ASSERT_TRUE(pair->connect(*left, *right, give, give));
+  std::string got;
+  for (const auto& event : pair->left().events) {
+    if (event.kind == Kind::Established) got = event.private_data;
+  }
+  ASSERT_EQ(got.size(), data.size());
+  EXPECT_EQ(std::memcmp(got.data(), data.data(), data.size()), 0);
+}
+
+TEST_F(Setup, BacklogLimitsPendingConnections) {
+  make();
+  Error e;
+  ASSERT_NE(pair->right().engine().listen(7000, 2, &e), nullptr);
+  std::vector<verbs::QueuePair*> qps;
+  for (int i = 0; i < 5; ++i) {
+    qps.push_back(pair->left().make_qp());
+    ASSERT_TRUE(pair->left()
+                    .engine()
+                    .connect(*qps.back(), *SocketAddress::parse("10.0.0.2:7000"),
+                             pair->left().engine().default_params(), pair->now())
+                    .ok());
+  }
+  pair->run_for(Duration::ms(500));
+  EXPECT_EQ(pair->right().events.size(), 2u);
+}
+
+TEST_F(Setup, OwnAddressesLoopBackInsideTheProcess_E30) {
+  make();
+  Error e;
+  ASSERT_NE(pair->left().engine().listen(7100, 4, &e), nullptr);
+  auto* other = pair->left().make_qp();
+  ASSERT_TRUE(pair->left()
+                  .engine()
+                  .connect(*left, *SocketAddress::parse("10.0.0.1:7100"),
+                           pair->left().engine().default_params(), pair->now())
+                  .ok());
+  bool accepted = false;
+  ASSERT_TRUE(pair->run_until(
+      [&] {
+        for (const auto& event : pair->left().events) {
+          if (event.kind != Kind::ConnectRequest || accepted) continue;
+          accepted = pair->left()
+                         .engine()
+                         .accept(event.connection, *other, pair->left().engine().default_params(),
+                                 pair->now())
+                         .ok();
+        }
+        return left->state == verbs::QpState::Rts && other->state == verbs::QpState::Rts;
+      },
+      Duration::s(5)));
+  EXPECT_EQ(pair->right().engine().counters().connections_opened, 0u);
+}
+
+}  // namespace
+}  // namespace urnic::sim
