@@ -50,8 +50,8 @@ Admitter::Admitter(const Stream& stream, bool in_order)
       send_mo_(stream.mo_msn == stream.next_send_msn() ? stream.send_mo : 0),
       reads_(stream.sender.outstanding_reads()) {}
 
-Admission Admitter::next(ByteView ulpdu) {
-  Admission a;
+void Admitter::next(ByteView ulpdu, Admission* out) {
+  Admission& a = *out;
   a.in_order = in_order_;
   if (is_write(ulpdu)) {  // the hot case: straight to its fields
     SegmentHeader& h = a.segment.header;
@@ -61,12 +61,12 @@ Admission Admitter::next(ByteView ulpdu) {
     h.to = load_be64(ulpdu.data() + 6);
     a.segment.payload = ulpdu.subspan(kTaggedHeader);
     admit_write(a);
-    return a;
+    return;
   }
   const auto parsed = parse_segment(ulpdu);
   if (!parsed) {
     violate(a, parsed.error());
-    return a;
+    return;
   }
   a.segment = *parsed;
   switch (a.segment.header.op) {
@@ -86,7 +86,6 @@ Admission Admitter::next(ByteView ulpdu) {
       admit_send(a);
       break;
   }
-  return a;
 }
 
 void Admitter::admit_write(Admission& a) const {

@@ -94,7 +94,13 @@ class Admitter {
  public:
   // `in_order`: the segment begins at RCV.NXT, so MSNs must be exactly the next ones (R-n, 3.3).
   Admitter(const Stream& stream, bool in_order);
-  Admission next(ByteView ulpdu);
+  // Into `*a`, which is as constructed.
+  void next(ByteView ulpdu, Admission* a);
+  Admission next(ByteView ulpdu) {
+    Admission a;
+    next(ulpdu, &a);
+    return a;
+  }
 
  private:
   void admit_write(Admission& a) const;

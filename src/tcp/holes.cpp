@@ -36,8 +36,7 @@ bool HoleList::all_new(StreamOffset begin, StreamOffset end) const {
   return k == holes_.size() || end <= holes_[k].block;
 }
 
-bool HoleList::exceeds_limit(StreamOffset begin, StreamOffset end) const {
-  if (limit_ == 0 || holes_.size() < limit_) return false;
+bool HoleList::needs_hole(StreamOffset begin, StreamOffset end) const {
   if (begin == highest()) return false;
   const std::size_t k = first_ending_after(holes_, begin);
   if (k == holes_.size()) return true;                      // a new last hole

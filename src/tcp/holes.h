@@ -55,7 +55,9 @@ class HoleList {
   bool any_new(StreamOffset begin, StreamOffset end) const;
   bool all_new(StreamOffset begin, StreamOffset end) const;
   // Would insert([begin, end)) need one hole more than the limit? (Range entirely new.)
-  bool exceeds_limit(StreamOffset begin, StreamOffset end) const;
+  bool exceeds_limit(StreamOffset begin, StreamOffset end) const {
+    return limit_ != 0 && holes_.size() >= limit_ && needs_hole(begin, end);
+  }
   // Right edge of a block equal to `at`, or RCV.NXT itself: a known frame end while FAST
   // (Case A predicate of section 2, Q-8).
   bool is_received_edge(StreamOffset at) const;
@@ -78,6 +80,8 @@ class HoleList {
   void trim();
 
  private:
+  bool needs_hole(StreamOffset begin, StreamOffset end) const;
+
   std::vector<Hole> holes_;
   StreamOffset rcv_nxt_;
   std::uint32_t limit_ = 256;
