@@ -203,8 +203,9 @@ void Stack::run(Instant at) {
 // ----------------------------------------------------------------------------------------
 
 void Stack::note(Socket& s, std::uint32_t changes) {
+  if (on_change_ == nullptr) return;
   s.changes |= changes;
-  if (s.reported || on_change_ == nullptr) return;
+  if (s.reported) return;
   s.reported = true;
   changed_.push_back(static_cast<std::uint64_t>(handle(s)));
 }
