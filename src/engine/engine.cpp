@@ -60,7 +60,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       flows_(FlowKeyHash{{rng_.next(), rng_.next()}}) {
   if (options_.rto_auto) {
     const std::string_view kind = port->kind();
-    if (kind == "memif" || kind == "mem") options_.tcp.rto_min = Duration::ms(5);
+    if (kind == "memif" || kind == "mem") options_.tcp.rto_min = Duration::ms(20);
   }
   if (options_.out_of_order == Options::OutOfOrder::Auto) {
     // E-12: trusted on wires between processes, not on networks with unknown middleboxes.

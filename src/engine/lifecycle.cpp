@@ -65,6 +65,9 @@ Connection* Engine::new_connection(const FlowKey& key, Instant now) {
 tcp::Config Engine::tcp_config(const FlowKey& key) const {
   tcp::Config config = options_.tcp;
   config.mss = static_cast<std::uint16_t>(std::min(mtu_, 65535u) - (key.local.is_v6() ? 60 : 40));
+  config.ip_header = key.local.is_v6() ? 40 : 20;
+  // A peer that acknowledges once per burst (E-7) shall not slow the start down (RFC 3465, 2.3).
+  config.slow_start_segments = 32;
   return config;
 }
 

@@ -265,6 +265,11 @@ void Engine::take_payload(Connection& c, const Staged& s, const tcp::Check& chec
   const bool own_ack = check.arrival != tcp::Arrival::InOrder || c.tcb.rcv.holes.size() != 0;
   if (own_ack && tcp::ack_owed(c.tcb)) emit_ack(c, now);
   if (!taken) {
+    if (check.arrival == tcp::Arrival::Duplicate && check.fin && !c.tcb.rcv.fin_taken &&
+        check.end == c.tcb.rcv.holes.rcv_nxt()) {  // all of it but the FIN came before
+      commit_range(c, check.end, check.end, true, false, {}, now);
+      return;
+    }
     ++counters_.rx_tcp_dropped;
     act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     return;
