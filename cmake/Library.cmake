@@ -47,6 +47,14 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/urnicConfigVersion.cmake
 install(FILES ${CMAKE_BINARY_DIR}/urnicConfig.cmake ${CMAKE_BINARY_DIR}/urnicConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic)
 
+# Relative to where the file lies, so that an installation can be moved (cmake --install --prefix).
+file(RELATIVE_PATH to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+  set(URNIC_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+else()
+  string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
+  set(URNIC_PC_PREFIX "\${pcfiledir}/${to_prefix}")
+endif()
 foreach(dir LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE ${CMAKE_INSTALL_${dir}})
     set(URNIC_PC_${dir} ${CMAKE_INSTALL_${dir}})

@@ -60,6 +60,7 @@ Result<void> PerfServer::accept_control(std::string* peer) {
     } else if (!s_.events.wait(&e, 1)) {
       // wait() has given the engine to its thread; now sleep for as long as it takes.
       if (stop_requested()) return Error{Errc::closed, "stopped"};
+      if (config_.get("progress") == "poll") continue;  // nobody else would drive
       pollfd fds[2] = {{s_.events.fd(), POLLIN, 0}, {stop_fd(), POLLIN, 0}};
       ::poll(fds, 2, -1);
       continue;

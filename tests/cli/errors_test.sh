@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# What goes wrong is one clear line and a non-zero exit, and leaves nothing half-written.
+. "$(dirname "$0")/lib.sh"
+port=memif:socket=$work/m.sock,mtu=9000
+cd "$work"
+octets 3000000 >f
+
+# ---- arguments and configuration: exit 2, nothing tried
+refused 2 "FILE is required" "$urnic" put
+refused 2 "is not a target" "$urnic" put f nonsense --port "$port"
+refused 2 "names no file" "$urnic" get 10.77.0.1 --port "$port"
+refused 2 "--chunk" "$urnic" put f 10.77.0.1 --chunk 1K --port "$port"
+refused 2 "--slots" "$urnic" put f 10.77.0.1 --slots 33 --port "$port"
+refused 2 "576 to 65521" "$urnic" put f 10.77.0.1 --mtu 5 --port "$port"
+refused 2 "max_recovery_attempts" "$urnic" put f 10.77.0.1 --max-recovery-attempts 0 --port "$port"
+refused 2 "framing" "$urnic" target --export . --framing markers --port "$port"
+refused 2 "identity" "$urnic" target --export . --identity ib-like --port "$port"
+refused 2 "no-such-option" "$urnic" perf --no-such-option
+refused 2 "is for the client" "$urnic" perf --size 64 --port "$port"
+refused 2 "exclude each other" "$urnic" perf 10.77.0.1 -n 5 -D 5s --port "$port"
+refused 2 "never ends" "$urnic" wire --a "$port" --b "$port" --phases "clean; clean"
+refused 2 "required" "$urnic" wire --a "$port"
+refused 2 "ubcommand" "$urnic"
+echo 'mtu = "x"' >bad.toml
+refused 2 "bad.toml:1" "$urnic" put f 10.77.0.1 --config bad.toml
+URNIC_CONFIG=bad.toml refused 2 "bad.toml:1" "$urnic" config
+URNIC_MTTU=1500 refused 2 "nearest known one is URNIC_MTU" "$urnic" config
+
+# ---- files and ports: exit 1
+refused 1 "No such file" "$urnic" put none 10.77.0.1 --port "$port"
+refused 1 "No such file" "$urnic" target --export none --port "$port"
+refused 1 "Not a directory" "$urnic" target --export f --port "$port"
+refused 1 "kinds:" "$urnic" target --export . --port nonsense:x=1
+refused 1 "no-such-dir" "$urnic" target --export . --port "memif:socket=$work/no-such-dir/x.sock"
+refused 1 "nobody is at the other end" "$urnic" put f 10.77.0.1 --connect-timeout 1s \
+  --port "memif:socket=$work/nobody.sock"
+refused 1 "not a urnic process" "$urnic" stat 1
+
+# ---- a target that is there
+target_on "$port"
+target=$last
+put() { "$urnic" put "$@" --port "$port"; }
+get() { "$urnic" get "$@" --port "$port"; }
+refused 1 "not a regular file" put . 10.77.0.1/x
+refused 1 "'..'" put f 10.77.0.1/../x
+refused 1 "'..'" get 10.77.0.1/../f x
+refused 1 "slash" get 10.77.0.1//etc/passwd x
+refused 1 "No such file" get 10.77.0.1/none x
+refused 1 "No such file" put f 10.77.0.1/none/x
+mkdir export/d
+refused 1 "Is a directory" put f 10.77.0.1/d
+refused 1 "not a regular file" get 10.77.0.1/d x
+ln -s ../f export/link
+refused 1 "symbolic links" get 10.77.0.1/link x
+[ -e x ] && fail "a failed get left a file"
+cp f export/f
+refused 1 "No such file" get 10.77.0.1/f none/x
+# Who is there, but not at that port; nobody has that address.
+refused 1 "refused" put f 10.77.0.1:9/x
+refused 1 "10.77.0.99" put f 10.77.0.99/x --connect-timeout 2s
+# The other end speaks something else.
+start perf "$urnic" perf --port "memif:socket=$work/perf.sock"
+until_true 10 grep -q waiting perf.log
+refused 1 "the target refuses: this is urnic perf" "$urnic" put f 10.77.0.1:18516/x --port "memif:socket=$work/perf.sock"
+refused 1 "the server refuses: this is urnic target" "$urnic" perf 10.77.0.1:18515 --port "$port"
+
+# A file that is cut while it is read.
+"$urnic" put big 10.77.0.1/cut --port "$port" >cut.log 2>&1 && fail "put of a file that is not there"
+octets 400000000 >big
+"$urnic" put big 10.77.0.1/cut --port "$port" --chunk 4K --slots 2 >cut.log 2>&1 &
+pid=$!
+sleep 0.3
+: >big
+wait $pid
+[ $? = 1 ] || fail "truncated: $(cat cut.log)"
+grep -q "became shorter" cut.log || fail "truncated: $(cat cut.log)"
+[ -e export/cut ] && fail "half a file was left"
+
+# A client that is killed; the target goes on.
+octets 400000000 >big
+"$urnic" put big 10.77.0.1/killed --port "$port" --chunk 4K --slots 2 >/dev/null 2>&1 &
+pid=$!
+sleep 0.5
+kill -9 $pid
+wait $pid 2>/dev/null
+sleep 1.6
+[ -z "$(ls -A export | grep -e killed -e '^\.urnic')" ] || fail "the killed client left something"
+ok "the target serves the next client" put f 10.77.0.1/after
+# A client that is asked to stop.
+"$urnic" put big 10.77.0.1/stopped --port "$port" --chunk 4K --slots 2 >stop.log 2>&1 &
+pid=$!
+sleep 0.5
+kill -TERM $pid
+wait $pid
+[ $? = 1 ] || fail "stopped: exit"
+grep -q stopped stop.log || fail "stopped: $(cat stop.log)"
+[ -e export/stopped ] && fail "the stopped client left a file"
+
+# The target is killed under put and under get.
+for what in put get; do
+  target_pid=$target
+  cp big export/big
+  if [ $what = put ]; then
+    "$urnic" put big 10.77.0.1/x --port "$port" --chunk 4K --slots 2 >killed.log 2>&1 &
+  else
+    "$urnic" get 10.77.0.1/big got --port "$port" --chunk 4K --slots 2 >killed.log 2>&1 &
+  fi
+  pid=$!
+  sleep 0.5
+  kill -9 "$target_pid"
+  began=$SECONDS
+  wait $pid
+  [ $? = 1 ] || fail "$what with a killed target: exit; $(cat killed.log)"
+  [ "$(wc -l <killed.log)" = 1 ] || fail "$what with a killed target: $(cat killed.log)"
+  [ $((SECONDS - began)) -le 6 ] || fail "$what noticed the dead target after $((SECONDS - began)) s"
+  echo "ok: $(cat killed.log)"
+  [ -e got ] && fail "get left half a file"
+  wait "$target_pid" 2>/dev/null
+  target_on "$port"
+  target=$last
+done
+
+# Read-only, and a second target on the same port.
+stop_process "$target"
+target_on "$port" --read-only
+refused 1 "read-only" put f 10.77.0.1/x
+ok "get from a read-only target" get 10.77.0.1/f back
+cmp -s f back || fail "get from a read-only target differs"
+done_testing

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The two examples, against each other. $2 is the folder with the programs.
+. "$(dirname "$0")/lib.sh"
+programs=$(readlink -f "$2")
+start server "$programs/example_server"
+until_true 10 grep -q listening "$work/server.log" || fail "server: $(cat "$work/server.log")"
+"$programs/example_client" 10.77.0.1:18517 "a text of its own" >"$work/client.log" 2>&1 || fail "client: $(cat "$work/client.log")"
+grep -q "wrote 17 octets by RDMA Write, read them back by RDMA Read: the same" "$work/client.log" || fail "$(cat "$work/client.log")"
+wait "$last" || fail "server: exit"
+grep -q "wrote: a text of its own$" "$work/server.log" || fail "$(cat "$work/server.log")"
+for f in server client; do
+  [ "$(wc -l <"$here/../../examples/$f.cpp")" -lt 100 ] || fail "examples/$f.cpp has 100 lines or more"
+done
+done_testing

@@ -1,0 +1,197 @@
+#include "cli/file_mover.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <random>
+
+namespace urnic::cli {
+namespace {
+
+std::vector<std::uint8_t> random_octets(std::size_t n, unsigned seed) {
+  std::mt19937 rng(seed);
+  std::vector<std::uint8_t> out(n);
+  for (auto& b : out) b = static_cast<std::uint8_t>(rng());
+  return out;
+}
+
+Digest digest_of(const std::vector<std::uint8_t>& bytes) {
+  Sha256 h;
+  h.add(bytes);
+  return h.finish();
+}
+
+struct TemporaryFile {
+  TemporaryFile() {
+    char name[] = "/tmp/urnic-mover-XXXXXX";
+    fd = mkstemp(name);
+    unlink(name);
+  }
+  ~TemporaryFile() { close(fd); }
+  std::vector<std::uint8_t> content() const {
+    std::vector<std::uint8_t> out(static_cast<std::size_t>(lseek(fd, 0, SEEK_END)));
+    EXPECT_EQ(pread(fd, out.data(), out.size(), 0), static_cast<ssize_t>(out.size()));
+    return out;
+  }
+  int fd;
+};
+
+// A file through two windows, the wire in between being a memcpy. Answers are delayed at random.
+void move(std::size_t size, std::uint32_t slots, std::uint32_t chunk, bool uring, unsigned seed) {
+  SCOPED_TRACE("size " + std::to_string(size) + " slots " + std::to_string(slots) + " chunk " +
+               std::to_string(chunk) + " seed " + std::to_string(seed));
+  const auto data = random_octets(size, seed);
+  TemporaryFile in, out;
+  ASSERT_EQ(pwrite(in.fd, data.data(), data.size(), 0), static_cast<ssize_t>(size));
+  std::vector<std::uint8_t> here(std::size_t{slots} * chunk), there(here.size());
+  FileQueue files(4, uring);
+  FileSource source(&files, 0, {here.data(), slots, chunk}, FileDescriptor(dup(in.fd)), size, "in");
+  FileSink sink(&files, 1000, {there.data(), slots, chunk}, out.fd, size, "out");
+  std::mt19937 rng(seed);
+  std::vector<std::uint32_t> answers;
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!(source.finished() && sink.finished())) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "no progress";
+    source.step();
+    sink.step();
+    FileQueue::Done done;
+    while (files.poll(&done)) {
+      ASSERT_GE(done.result, 0);
+      if (done.tag < 1000) {
+        source.file_done(static_cast<std::uint32_t>(done.tag), done.result);
+      } else {
+        sink.file_done(static_cast<std::uint32_t>(done.tag - 1000), done.result);
+      }
+    }
+    while (const auto c = source.next_ready()) {
+      ASSERT_TRUE(sink.announce(*c));
+      std::memcpy(there.data() + std::size_t{c->slot} * chunk,
+                  here.data() + std::size_t{c->slot} * chunk, c->length);
+      sink.arrived(c->slot);
+    }
+    while (const auto slot = sink.next_freed()) answers.push_back(*slot);
+    while (!answers.empty() && rng() % 3 != 0) {
+      ASSERT_TRUE(source.slot_free(answers.front()));
+      answers.erase(answers.begin());
+    }
+  }
+  EXPECT_EQ(out.content(), data);
+  EXPECT_EQ(source.digest(), digest_of(data));
+  EXPECT_EQ(sink.digest(), digest_of(data));
+}
+
+TEST(FileMover, AnySizeThroughAnyWindow) {
+  for (const bool uring : {true, false}) {
+    for (const std::size_t size : {0u, 1u, 4095u, 4096u, 4097u, 65536u, 1'000'003u}) {
+      move(size, 1, 4096, uring, 1);
+      move(size, 3, 4096, uring, 2);
+      move(size, 16, 70'000, uring, 3);
+    }
+  }
+}
+
+TEST(FileMover, RandomWindows) {
+  const unsigned seed = std::random_device{}();
+  std::mt19937 rng(seed);
+  for (int i = 0; i < 30; ++i) {
+    move(rng() % 300'000, 1 + rng() % 32, 4096 + rng() % 20'000, rng() % 2 != 0,
+         seed + static_cast<unsigned>(i));
+  }
+}
+
+TEST(FileSource, AFileThatBecameShorterIsAnError) {
+  TemporaryFile in;
+  ASSERT_EQ(ftruncate(in.fd, 10'000), 0);
+  std::vector<std::uint8_t> window(4 * 4096);
+  FileQueue files(4, false);
+  FileSource source(&files, 0, {window.data(), 4, 4096}, FileDescriptor(dup(in.fd)), 20'000, "in");
+  source.step();
+  FileQueue::Done done;
+  while (files.poll(&done)) source.file_done(static_cast<std::uint32_t>(done.tag), done.result);
+  ASSERT_TRUE(source.error().has_value());
+  EXPECT_EQ(source.error()->status, Status::Truncated);
+  EXPECT_FALSE(source.next_ready().has_value()) << "nothing of it goes out any more";
+  EXPECT_EQ(source.in_flight(), 0u);
+}
+
+TEST(FileSource, SlotsNotLentCannotBeGivenBack) {
+  std::vector<std::uint8_t> window(2 * 4096);
+  FileSource source({window.data(), 2, 4096}, std::vector<std::uint8_t>(5000, 1));
+  EXPECT_FALSE(source.slot_free(0));
+  EXPECT_FALSE(source.slot_free(2));
+  source.step();
+  EXPECT_FALSE(source.slot_free(0)) << "read, but not sent";
+  ASSERT_TRUE(source.next_ready().has_value());
+  EXPECT_TRUE(source.slot_free(0));
+  EXPECT_FALSE(source.slot_free(0)) << "twice";
+}
+
+TEST(FileSink, OnlyTheNextChunkInItsSlotIsTaken) {
+  std::vector<std::uint8_t> window(4 * 4096);
+  const Window w{window.data(), 4, 4096};
+  EXPECT_FALSE(FileSink(w, 10'000).announce({1, 4096, 0})) << "slot";
+  EXPECT_FALSE(FileSink(w, 10'000).announce({0, 4096, 4096})) << "offset";
+  EXPECT_FALSE(FileSink(w, 10'000).announce({0, 4095, 0})) << "length";
+  EXPECT_FALSE(FileSink(w, 10'000).announce({0, 0, 0})) << "length";
+  EXPECT_FALSE(FileSink(w, 0).announce({0, 1, 0})) << "beyond the end";
+  FileSink sink(w, 5 * 4096);
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_TRUE(sink.announce({i, 4096, i * 4096u}));
+  EXPECT_FALSE(sink.announce({0, 4096, 4 * 4096u})) << "the slot is still in use";
+  EXPECT_FALSE(sink.complete());
+}
+
+TEST(FileSink, AFailedWriteIsAnErrorAndFreesNothing) {
+  std::vector<std::uint8_t> window(2 * 4096);
+  FileQueue files(4, false);
+  FileSink sink(&files, 0, {window.data(), 2, 4096}, -1, 4096, "out");
+  ASSERT_TRUE(sink.announce({0, 4096, 0}));
+  sink.arrived(0);
+  FileQueue::Done done;
+  ASSERT_TRUE(files.poll(&done));
+  EXPECT_LT(done.result, 0);
+  sink.file_done(0, done.result);
+  while (sink.step()) {
+  }
+  EXPECT_TRUE(sink.error().has_value());
+  EXPECT_FALSE(sink.next_freed().has_value());
+  EXPECT_FALSE(sink.finished());
+}
+
+TEST(FileQueue, FallsBackAndSaysSo) {
+  EXPECT_NE(FileQueue(4, false).backend().find("pread/pwrite"), std::string::npos);
+  FileQueue files(4, true);
+  EXPECT_FALSE(files.backend().empty());
+}
+
+TEST(FileQueue, MoreOperationsThanItsDepthAllComplete) {
+  for (const bool uring : {true, false}) {
+    TemporaryFile f;
+    const auto data = random_octets(100 * 512, 5);
+    std::vector<std::uint8_t> back(data.size());
+    FileQueue files(4, uring);
+    for (unsigned i = 0; i < 100; ++i) files.write(f.fd, &data[i * 512], 512, i * 512, i);
+    unsigned seen = 0;
+    FileQueue::Done done;
+    while (seen < 100) {
+      if (!files.poll(&done)) continue;
+      EXPECT_EQ(done.result, 512);
+      ++seen;
+    }
+    files.read(f.fd, back.data(), static_cast<std::uint32_t>(back.size()), 0, 7);
+    files.read(f.fd, back.data(), 100, back.size() - 40, 8);  // over the end: what there is
+    while (files.outstanding() != 0) {
+      if (!files.poll(&done)) continue;
+      EXPECT_EQ(done.result, done.tag == 7 ? static_cast<std::int64_t>(back.size()) : 40);
+    }
+    std::fill(back.begin(), back.end(), 0);
+    ASSERT_EQ(pread(f.fd, back.data(), back.size(), 0), static_cast<ssize_t>(back.size()));
+    EXPECT_EQ(back, data);
+  }
+}
+
+}  // namespace
+}  // namespace urnic::cli

@@ -1,0 +1,146 @@
+#include "cli/folder.h"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+
+namespace urnic::cli {
+namespace {
+
+class FolderTest : public testing::Test {
+ protected:
+  FolderTest() {
+    char name[] = "/tmp/urnic-folder-XXXXXX";
+    base_ = mkdtemp(name);
+    root_ = base_ + "/export";
+    mkdir(root_.c_str(), 0755);
+    fd_ = std::move(*open_folder(root_));
+    write(base_ + "/secret", "secret");
+  }
+  ~FolderTest() override { [[maybe_unused]] const int r = system(("rm -rf " + base_).c_str()); }
+
+  static void write(const std::string& path, const std::string& text) {
+    std::ofstream(path) << text;
+  }
+  static std::string read(const std::string& path) {
+    std::ostringstream out;
+    out << std::ifstream(path).rdbuf();
+    return out.str();
+  }
+  std::size_t entries() const {  // in the exported folder, hidden ones included
+    std::size_t n = 0;
+    for (const auto& e : {root_}) {
+      FILE* p = popen(("ls -A " + e + " | wc -l").c_str(), "r");
+      if (p != nullptr && fscanf(p, "%zu", &n) != 1) n = 999;
+      if (p != nullptr) pclose(p);
+    }
+    return n;
+  }
+  Outcome<IncomingFile, FileError> create(const std::string& name, std::uint64_t size = 3) {
+    return IncomingFile::create(fd_.get(), name, size, 0640);
+  }
+
+  std::string base_, root_;
+  FileDescriptor fd_;
+};
+
+TEST_F(FolderTest, ReadsRegularFilesOnly) {
+  write(root_ + "/a", "hello");
+  mkdir((root_ + "/d").c_str(), 0755);
+  write(root_ + "/d/b", "x");
+  mkfifo((root_ + "/pipe").c_str(), 0600);
+  auto a = open_for_reading(fd_.get(), "a");
+  ASSERT_TRUE(a.ok());
+  EXPECT_EQ(a->size, 5u);
+  EXPECT_TRUE(open_for_reading(fd_.get(), "d/b").ok());
+  EXPECT_EQ(open_for_reading(fd_.get(), "d").error().status, Status::NotAFile);
+  EXPECT_EQ(open_for_reading(fd_.get(), "pipe").error().status, Status::NotAFile);
+  EXPECT_EQ(open_for_reading(fd_.get(), "none").error().status, Status::NotFound);
+  EXPECT_EQ(open_for_reading(fd_.get(), "none/b").error().status, Status::NotFound);
+  EXPECT_EQ(open_for_reading(fd_.get(), "a/b").error().status, Status::NotFound);
+}
+
+TEST_F(FolderTest, E38LinksDoNotLeadOutOfTheFolder) {
+  ASSERT_EQ(symlink("../secret", (root_ + "/link").c_str()), 0);
+  ASSERT_EQ(symlink("..", (root_ + "/up").c_str()), 0);
+  EXPECT_FALSE(open_for_reading(fd_.get(), "link").ok());
+  EXPECT_FALSE(open_for_reading(fd_.get(), "up/secret").ok());
+  EXPECT_FALSE(create("up/evil").ok());
+  // A put on a name that is a link replaces the link, not what it points to.
+  auto f = create("link");
+  ASSERT_TRUE(f.ok()) << f.error().text;
+  ASSERT_EQ(pwrite(f->fd(), "new", 3, 0), 3);
+  ASSERT_TRUE(f->commit(3, false).ok());
+  EXPECT_EQ(read(base_ + "/secret"), "secret");
+  EXPECT_EQ(read(root_ + "/link"), "new");
+}
+
+TEST_F(FolderTest, E38AFileAppearsOnlyComplete) {
+  {
+    auto f = create("x");
+    ASSERT_TRUE(f.ok());
+    ASSERT_EQ(pwrite(f->fd(), "abc", 3, 0), 3);
+    EXPECT_NE(access((root_ + "/x").c_str(), F_OK), 0);
+    ASSERT_TRUE(f->commit(3, true).ok());
+  }
+  EXPECT_EQ(read(root_ + "/x"), "abc");
+  struct stat st {};
+  ASSERT_EQ(stat((root_ + "/x").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0640u);
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(FolderTest, E38NothingStaysOfAFileGivenUp) {
+  write(root_ + "/x", "old");
+  {
+    auto f = create("x", 1 << 20);
+    ASSERT_TRUE(f.ok());
+    ASSERT_EQ(pwrite(f->fd(), "abc", 3, 0), 3);
+  }
+  EXPECT_EQ(read(root_ + "/x"), "old");
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(FolderTest, CommitReplacesAndCutsOffWhatWasReserved) {
+  write(root_ + "/x", "a longer old content");
+  auto f = create("x", 1 << 20);
+  ASSERT_TRUE(f.ok());
+  ASSERT_EQ(pwrite(f->fd(), "abc", 3, 0), 3);
+  ASSERT_TRUE(f->commit(3, false).ok());
+  EXPECT_EQ(read(root_ + "/x"), "abc");
+}
+
+TEST_F(FolderTest, RefusalsSayWhy) {
+  mkdir((root_ + "/d").c_str(), 0755);
+  EXPECT_EQ(create("d").error().status, Status::NotAFile);
+  EXPECT_EQ(create("none/x").error().status, Status::NotFound);
+  EXPECT_EQ(create("x", std::uint64_t{1} << 63).error().status, Status::TooLarge);
+  EXPECT_EQ(file_error(ENOSPC, "x").status, Status::NoSpace);
+  EXPECT_EQ(file_error(EACCES, "x").status, Status::Permission);
+  EXPECT_EQ(file_error(EIO, "x").text, "x: Input/output error");
+  EXPECT_FALSE(open_folder(base_ + "/none").ok());
+  EXPECT_FALSE(open_folder(base_ + "/secret").ok());
+}
+
+TEST_F(FolderTest, ListWalksFoldersAndHidesTemporaries) {
+  mkdir((root_ + "/d").c_str(), 0755);
+  write(root_ + "/z", "12");
+  write(root_ + "/d/b", "1");
+  write(root_ + "/.urnic-abc.part", "half");
+  ASSERT_EQ(symlink("../secret", (root_ + "/link").c_str()), 0);
+  const auto list = list_folder(fd_.get(), 100);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].name, "d/b");
+  EXPECT_EQ(list[1].name, "z");
+  EXPECT_EQ(list[1].size, 2u);
+  EXPECT_EQ(list_folder(fd_.get(), 1).size(), 1u);
+}
+
+}  // namespace
+}  // namespace urnic::cli

@@ -1,0 +1,86 @@
+# Shared by the tests of whole commands. Usage: . lib.sh; every test gets the program as $1.
+# Its sockets and files live in $work, which goes away with it, as do the processes it started.
+set -u
+urnic=$(readlink -f "$1")
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# Short, since the path of a unix socket has 107 characters at most.
+work=$(mktemp -d /tmp/urnic-test-XXXXXX)
+export XDG_RUNTIME_DIR=$work URNIC_CONFIG=/dev/null
+unset URNIC_PORT
+pids=()
+failures=0
+
+finish() {
+  local pid
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
+  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
+  rm -rf "$work"
+}
+trap finish EXIT
+
+fail() {
+  echo "FAILED: $*" >&2
+  failures=$((failures + 1))
+}
+done_testing() {
+  [ "$failures" = 0 ] || exit 1
+  echo "all passed"
+}
+# ok TEXT COMMAND...: the command must succeed.
+ok() {
+  local text=$1
+  shift
+  if "$@" >"$work/out" 2>"$work/err"; then echo "ok: $text"; else
+    fail "$text (exit $?): $(cat "$work/err" "$work/out")"
+  fi
+}
+# refused CODE TEXT COMMAND...: must end with CODE and one line on standard error that has TEXT.
+refused() {
+  local code=$1 text=$2 got=0
+  shift 2
+  "$@" >"$work/out" 2>"$work/err" || got=$?
+  if [ "$got" != "$code" ]; then
+    fail "$*: exit $got instead of $code: $(cat "$work/err")"
+  elif [ "$(wc -l <"$work/err")" != 1 ]; then
+    fail "$*: not one line: $(cat "$work/err")"
+  elif ! grep -qF -- "$text" "$work/err"; then
+    fail "$*: '$text' is not in: $(cat "$work/err")"
+  else
+    echo "ok: $(cat "$work/err")"
+  fi
+}
+# until_true SECONDS COMMAND...
+until_true() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || return 1
+    sleep 0.05
+  done
+}
+# start NAME COMMAND...: in the background; its output is in $work/NAME.log, its id in $last.
+start() {
+  local name=$1
+  shift
+  "$@" >"$work/$name.log" 2>&1 &
+  last=$!
+  pids+=("$last")
+}
+# target_on PORT OPTIONS...: a target that exports $work/export; returns when it serves.
+target_on() {
+  local port=$1
+  shift
+  mkdir -p "$work/export"
+  : >"$work/target.log"
+  start target "$urnic" target --export "$work/export" --port "$port" "$@"
+  until_true 10 grep -q serving "$work/target.log" || fail "no target: $(cat "$work/target.log")"
+}
+# stop_process PID
+stop_process() {
+  kill "$1" 2>/dev/null
+  wait "$1" 2>/dev/null
+}
+# octets N: so many random ones
+octets() { head -c "$1" /dev/urandom; }
+# json FILE EXPRESSION: a Python expression over the document `j`
+json() { python3 -c 'import json,sys; j=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }

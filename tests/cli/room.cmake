@@ -1,0 +1,20 @@
+# Whole commands: each script gets the program, and runs in a folder of its own.
+function(urnic_command_test name timeout)
+  add_test(NAME cli.${name}
+           COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/${name}_test.sh $<TARGET_FILE:urnic> ${ARGN})
+  set_tests_properties(cli.${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77 LABELS cli)
+endfunction()
+
+urnic_command_test(put_get 300)
+urnic_command_test(errors 300)
+urnic_command_test(full_disk 60)
+urnic_command_test(memory 300)
+urnic_command_test(perf 300)
+urnic_command_test(stat_config 60)
+urnic_command_test(wire 300)
+urnic_command_test(example 60 ${CMAKE_BINARY_DIR}/examples)
+if(NOT URNIC_SANITIZE)
+  urnic_command_test(install 300 ${CMAKE_BINARY_DIR})
+endif()
+add_test(NAME cli.demo COMMAND ${CMAKE_SOURCE_DIR}/tools/demo $<TARGET_FILE:urnic>)
+set_tests_properties(cli.demo PROPERTIES TIMEOUT 300 LABELS cli)

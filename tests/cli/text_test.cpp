@@ -1,0 +1,98 @@
+// Text for people: sizes, times, tables, the progress bar, SHA-256 as hex.
+#include <gtest/gtest.h>
+
+#include "cli/progress_bar.h"
+#include "cli/sha256.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace urnic::cli {
+namespace {
+
+TEST(Units, Sizes) {
+  EXPECT_EQ(parse_size("0"), 0u);
+  EXPECT_EQ(parse_size("4096"), 4096u);
+  EXPECT_EQ(parse_size("64K"), 65536u);
+  EXPECT_EQ(parse_size("64kB"), 65536u);
+  EXPECT_EQ(parse_size("2MiB"), 2u << 20);
+  EXPECT_EQ(parse_size("16777215T"), (std::uint64_t{1} << 40) * 16777215);
+  for (const char* bad :
+       {"", "K", "-1", "1.5M", "1Q", "1Kx", "16777216T", "99999999999999999999"}) {
+    EXPECT_FALSE(parse_size(bad).has_value()) << bad;
+  }
+}
+
+TEST(Units, Durations) {
+  EXPECT_EQ(parse_duration_ms("250ms"), 250u);
+  EXPECT_EQ(parse_duration_ms("1.5"), 1500u);
+  EXPECT_EQ(parse_duration_ms("5s"), 5000u);
+  EXPECT_EQ(parse_duration_ms("2m"), 120'000u);
+  EXPECT_EQ(parse_duration_ms("1h"), 3'600'000u);
+  for (const char* bad : {"", "s", "-1s", "1x", "nan", "inf", "1e300s"}) {
+    EXPECT_FALSE(parse_duration_ms(bad).has_value()) << bad;
+  }
+}
+
+TEST(Units, SharesNeverRoundToWhatTheyAreNot) {
+  EXPECT_EQ(format_share(0, 0), "-");
+  EXPECT_EQ(format_share(10, 10), "100 %");
+  EXPECT_EQ(format_share(0, 10), "0 %");
+  EXPECT_EQ(format_share(999'999'999, 1'000'000'000), "99.99 %");
+  EXPECT_EQ(format_share(1, 1'000'000'000), "0.01 %");
+  EXPECT_EQ(format_share(1, 3), "33.33 %");
+}
+
+TEST(Units, NumbersForPeople) {
+  EXPECT_EQ(format_size(312), "312 B");
+  EXPECT_EQ(format_size(1.5 * (1 << 30)), "1.50 GiB");
+  EXPECT_EQ(format_rate(237.4 * (1 << 20)), "237 MiB/s");
+  EXPECT_EQ(format_seconds(0.5), "0.50 s");
+  EXPECT_EQ(format_seconds(185), "3 min 05 s");
+  EXPECT_EQ(format_seconds(7500), "2 h 05 min");
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(1000), "1 000");
+  EXPECT_EQ(format_count(1234567), "1 234 567");
+}
+
+TEST(Table, ColumnsAlignAndLinesHaveNoTail) {
+  Table t({{"name", Table::Align::Left}, {"n", Table::Align::Right}, {"", Table::Align::Left}});
+  t.add({"\xc3\xa4", "1", "x"});
+  t.add({"longer", "1000"});
+  EXPECT_EQ(t.text(), "name       n\n\xc3\xa4          1  x\nlonger  1000\n");
+}
+
+TEST(Table, KeyValuesAndWrapping) {
+  EXPECT_EQ(key_values({{"a", "1"}, {"long", "2"}}, 1), " a     1\n long  2\n");
+  EXPECT_EQ(wrapped("one two three four", 2, 9), "one two\n  three\n  four");
+  EXPECT_EQ(wrapped("", 2, 9), "");
+}
+
+TEST(ProgressBar, FitsItsWidthAndEndsFull) {
+  for (unsigned width : {20u, 40u, 80u, 200u}) {
+    for (std::uint64_t done : {0u, 1u, 50u, 99u, 100u}) {
+      const std::string line =
+          ProgressBar::line("a-rather-long-name-of-a-file.tar", done, 100, 2.5, width);
+      if (width >= 80) {
+        EXPECT_LE(line.size(), width) << line;
+      }
+    }
+  }
+  EXPECT_NE(ProgressBar::line("f", 100, 100, 1, 80)
+                .find("[########################################]  100 %"),
+            std::string::npos);
+  EXPECT_NE(ProgressBar::line("f", 0, 0, 0, 80).find("100 %"), std::string::npos)
+      << "an empty file";
+}
+
+TEST(Sha256, KnownAnswersOfFips180) {
+  Sha256 h;
+  EXPECT_EQ(to_hex(h.finish()), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  const std::uint8_t abc[] = {'a', 'b', 'c'};
+  h.add({abc, 1});
+  h.add({abc + 1, 2});
+  EXPECT_EQ(to_hex(h.finish()), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+}  // namespace
+}  // namespace urnic::cli
