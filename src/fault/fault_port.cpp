@@ -363,7 +363,7 @@ std::size_t FaultControl::backlog() const {
   return sum;
 }
 
-FaultyPort wrap_faults(port::Port inner, FaultOptions options) {
+FaultyPort wrap_faults(port::Port inner, const FaultOptions& options) {
   const unsigned queues = inner.info().queues;
   auto lanes = std::make_shared<FaultLanes>(options, queues);
   auto* wrapped = new FaultPort(std::move(inner), options.clock, lanes);

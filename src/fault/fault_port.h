@@ -57,6 +57,6 @@ struct FaultyPort {
 };
 
 // `inner` must be open. The returned port owns it.
-FaultyPort wrap_faults(port::Port inner, FaultOptions options);
+FaultyPort wrap_faults(port::Port inner, const FaultOptions& options);
 
 }  // namespace urnic::fault
