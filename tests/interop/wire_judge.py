@@ -22,14 +22,17 @@ FIELDS = ["frame.number", "frame.time_relative", "tcp.stream", "ip.src", "tcp.se
           "iwarp_mpa.ulpdulength", "iwarp_mpa.crc_check", "iwarp_rdma.opcode",
           "tcp.analysis.retransmission", "tcp.analysis.lost_segment", "tcp.analysis.out_of_order",
           "tcp.analysis.duplicate_ack", "ip.checksum.status", "tcp.checksum.status",
-          "tcp.checksum",  "_ws.expert.severity", "_ws.expert.message", "_ws.malformed"]
+          "tcp.checksum", "_ws.expert.severity", "_ws.expert.message", "_ws.malformed"]
 FIN, SYN, RST = 1, 2, 4
 WARNING = 0x00600000  # tshark's expert severities: notes are below
 # Warnings about TCP that are looked at one by one here, or (a full window) are no fault.
 TCP_WARNINGS = re.compile("RST|out-of-order|retransmission|zero window|completely full|D-SACK",
                           re.I)
-LEAST_TIMEOUT = 0.19       # seconds; 200 ms in both stacks
-LEAST_TAIL_PROBE = 0.005  # Linux sends the end of a burst again after two round trips (RFC 8985)
+LEAST_TIMEOUT = 0.19  # seconds; 200 ms in both stacks
+# Linux sends the end of a burst again after two round trips (RFC 8985), milliseconds by its clock;
+# on a busy host we may take both copies, or send the acknowledgement, at any distance. So few of its
+# retransmissions need no cause that can be seen here.
+FEW_PROBES, FEW_PROBES_SHARE = 2, 0.01
 STARTUP_HEADER = 20   # MPA Request and Reply before the private data
 
 OPCODES = {0: "write", 1: "read request", 2: "read response", 3: "send", 4: "send invalidate",
@@ -45,6 +48,7 @@ class Judgement:
         self.segments = collections.Counter()       # source address -> TCP segments
         self.retransmits = collections.Counter()    # source address -> segments, whatever the cause
         self.duplicate_acks = collections.Counter()
+        self.probes = 0                             # Linux's, without a cause to be seen here
         self.refused = 0                            # SYNs answered by RST
         self.connections = 0                        # that reached the MPA Reply
         self.wrong = []
@@ -117,6 +121,8 @@ def judge(path, linux=""):
         out.wrong.append(bad)
     if out.good + out.bad != out.fpdus:
         out.wrong.append(f"only {out.good} of {out.fpdus} FPDUs have a CRC that is checked")
+    if out.probes > max(FEW_PROBES, FEW_PROBES_SHARE * out.segments[linux]):
+        out.wrong.append(f"{out.probes} segments retransmitted by {linux} without cause")
     if not out.connections:
         out.wrong.append("no MPA start-up in this capture")
     return out
@@ -140,9 +146,11 @@ def look_at_segment(out, stream, row, where, linux):
         side.sent[sequence] = now
     if row["tcp.analysis.retransmission"] or row["tcp.analysis.out_of_order"]:
         out.retransmits[source] += 1
-        silence = LEAST_TAIL_PROBE if source == linux else LEAST_TIMEOUT
-        if before is None or (now - before < silence and side.trouble < before):
-            out.wrong.append(f"{where}: retransmitted by {source} without cause")
+        if before is None or (now - before < LEAST_TIMEOUT and side.trouble < before):
+            if source == linux:
+                out.probes += 1
+            else:
+                out.wrong.append(f"{where}: retransmitted by {source} without cause")
         side.trouble = now
         return
     side.syn |= bool(flags & SYN)
