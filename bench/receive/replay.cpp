@@ -101,6 +101,8 @@ Receiver::Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast) : fa
   sim::PairOptions o;
   o.mtu = mtu;
   o.left.tcp.timestamps = o.right.tcp.timestamps = false;
+  // As a device is configured when nothing is said (E-7).
+  o.left.tcp.ack_policy = o.right.tcp.ack_policy = tcp::AckPolicy::PerBurst;
   if (!fast) o.right.context.initiated_as = fastpath::ConnectionType::Slow;
   pair_ = std::make_unique<sim::Pair>(o);
   sender_ = pair_->left().make_qp();

@@ -26,7 +26,11 @@ inline std::uint32_t inet_sum_words(const std::uint8_t* p, std::size_t n) {
   // Which end of a word comes first does not matter to the sum but for the order of its two octets
   // (RFC 1071, 2 (B)).
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < n; i += 4) sum += load_le32(p + i);
+  for (; n >= 8; n -= 8, p += 8) {
+    const std::uint64_t pair = load_le64(p);
+    sum += (pair & 0xffffffff) + (pair >> 32);
+  }
+  if (n != 0) sum += load_le32(p);
   sum = (sum & 0xffffffff) + (sum >> 32);
   sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
   sum = (sum & 0xffff) + (sum >> 16);

@@ -53,6 +53,8 @@ Admitter::Admitter(const Stream& stream, bool in_order)
 void Admitter::next(ByteView ulpdu, Admission* out) {
   Admission& a = *out;
   a.in_order = in_order_;
+  a.violation = Violation::None;
+  a.direct = nullptr;
   if (is_write(ulpdu)) {  // the hot case: straight to its fields
     SegmentHeader& h = a.segment.header;
     h.op = Opcode::Write;
@@ -90,16 +92,16 @@ void Admitter::next(ByteView ulpdu, Admission* out) {
 
 void Admitter::admit_write(Admission& a) const {
   const SegmentHeader& h = a.segment.header;
+  const std::uint64_t len = a.segment.payload.size();
   a.what = Admit::Place;
-  if (a.segment.payload.empty()) return;  // STag and TO are not looked at (RFC 5041, 5.1)
-  a.violation = check_write(*s_->memory, h.stag, h.to, a.segment.payload.size(), s_->config.pd,
-                            s_->config.id);
-  if (a.violation != Violation::None) {
-    a.what = Admit::Violate;
-    return;
-  }
+  if (len == 0) return;  // STag and TO are not looked at (RFC 5041, 5.1)
   const Region* r = s_->memory->find(h.stag);
-  a.direct = r->base + (h.to - r->to);
+  if (r == nullptr || !r->may_write(s_->config.pd, h.to, len)) [[unlikely]] {
+    return violate(a, check_write(*s_->memory, h.stag, h.to, len, s_->config.pd, s_->config.id));
+  }
+  const std::uint64_t offset = h.to - r->to;
+  a.direct = r->base + offset;
+  a.behind = r->length - offset - len;
 }
 
 void Admitter::admit_send(Admission& a) {

@@ -55,6 +55,13 @@ struct Region {
   bool ended = false;         // ReadSink: the last segment of the response has been placed
   // ReadSink of several pieces: them, in order. Kept with the index for reuse.
   std::unique_ptr<std::vector<std::span<std::uint8_t>>> pieces;
+
+  // Whether check_write() would find nothing wrong with [at, at + len), len > 0.
+  bool may_write(PdId of, std::uint64_t at, std::uint64_t len) const {
+    const std::uint64_t offset = at - to;
+    return kind == Kind::Memory && pd == of && (access & kRemoteWrite) != 0 && at >= to &&
+           offset <= length && len <= length - offset;
+  }
 };
 static_assert(sizeof(Region) <= 64);
 

@@ -81,6 +81,7 @@ struct Admission {
   bool in_order = false;
   ParsedSegment segment;
   std::uint8_t* direct = nullptr;  // destination when it is one contiguous piece, else nullptr
+  std::uint64_t behind = 0;        // Write: octets of the region behind that destination
 };
 
 // Asks for the FPDUs of one TCP segment (or of the SLOW stream), in order. Pure with respect to the
@@ -94,7 +95,7 @@ class Admitter {
  public:
   // `in_order`: the segment begins at RCV.NXT, so MSNs must be exactly the next ones (R-n, 3.3).
   Admitter(const Stream& stream, bool in_order);
-  // Into `*a`, which is as constructed.
+  // Into `*a`, whatever was in it. Of the header only the fields of its opcode are set.
   void next(ByteView ulpdu, Admission* a);
   Admission next(ByteView ulpdu) {
     Admission a;
@@ -125,6 +126,8 @@ class Admitter {
 // octets of a payload are stored after the rest (E-13). Returns the messages that end here.
 // `a.what` must be Place, and nothing may have been posted, delivered or deregistered since.
 MessageCounts place(Stream&, const Admission& a);
+// The same, adding to `*counts`.
+void place(Stream&, const Admission& a, MessageCounts* counts);
 
 // ---- deliver: in order only -----------------------------------------------------------------
 

@@ -153,7 +153,9 @@ class Engine {
 
   // rx_path.cpp
   bool receive_burst(Instant now);
+  static void copy_head(const port::Frame& frame, Staged* s);
   void stage_frame(const port::Frame& frame, Staged* s, Instant now);
+  void receive_one(const port::Frame& frame, Instant now);
   void stage_unknown(const port::Frame& frame, Staged* s, Instant now);
   static bool finish_staging(const port::Frame& frame, std::size_t l4, std::size_t l4_len,
                              std::size_t tcp_header, std::uint32_t pseudo_sum, Staged* s);
@@ -164,6 +166,7 @@ class Engine {
   void take_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   void in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   enum class FastResult : std::uint8_t { Taken, NoReceive, Refused };
+  void not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now);
   FastResult cut_through(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   FastResult cut_through_run(Connection& c, const Staged& s, std::size_t first, std::size_t last,
                              const tcp::Check& check, Instant now);
@@ -256,7 +259,7 @@ class Engine {
   std::vector<std::uint32_t> touched_;          // slots with segments in this burst
   std::deque<std::vector<std::uint8_t>> loop_;  // frames to own addresses (E-30)
   fastpath::Validation validation_;
-  std::vector<ddp::Admission> admissions_;
+  std::vector<ddp::Admission> admissions_;  // of the segment at hand, used over and over
   Staged staged_[port::kBurst];
   Recent recent_;
   port::Frame rx_frames_[port::kBurst];

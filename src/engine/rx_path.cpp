@@ -17,13 +17,6 @@ constexpr std::size_t kHeaderCopy = net::kHeadSpan;
 constexpr std::size_t kShortHead = 96;
 static_assert(kShortHead >= net::FlowMatch::kSpan && kShortHead <= kHeaderCopy);
 
-// What the validation unit will read next comes while it works on the frame before.
-inline void prefetch(ByteView payload) {
-  constexpr std::size_t kLine = 64, kMost = 24 * kLine;
-  const std::size_t n = std::min(payload.size(), kMost);
-  for (std::size_t i = 0; i < n; i += kLine) __builtin_prefetch(payload.data() + i);
-}
-
 // The next run of octets in [begin, end) that has not been received. False when there is none.
 bool next_missing(const tcp::HoleList& holes, StreamOffset begin, StreamOffset end,
                   StreamOffset* from, StreamOffset* to) {
@@ -47,10 +40,12 @@ bool next_missing(const tcp::HoleList& holes, StreamOffset begin, StreamOffset e
 bool Engine::receive_burst(Instant now) {
   const unsigned n = port_->rx_burst(queue_, rx_frames_, port::kBurst);
   if (n == 0) return false;
-  // Parse the whole burst first and fetch the contexts it needs, then work (D3).
+  // Copy every head first, then parse them all and fetch the contexts they need, then work (D3):
+  // the lines of one frame come while those of the others do, and nothing is read back right after
+  // it was written.
+  for (unsigned i = 0; i < n; ++i) copy_head(rx_frames_[i], &staged_[i]);
   for (unsigned i = 0; i < n; ++i) stage_frame(rx_frames_[i], &staged_[i], now);
   for (unsigned i = 0; i < n; ++i) {
-    if (i + 1 < n) prefetch(staged_[i + 1].seg.payload);
     if (staged_[i].usable) process(staged_[i], now);
   }
   port_->rx_release(queue_, rx_frames_, n);
@@ -60,10 +55,8 @@ bool Engine::receive_burst(Instant now) {
 
 // Headers are copied out before they are believed: the frame may lie in memory a peer can still
 // write (E-19).
-void Engine::stage_frame(const port::Frame& frame, Staged* s, Instant now) {
-  s->usable = false;
+inline void Engine::copy_head(const port::Frame& frame, Staged* s) {
   s->frame_octets = port::frame_len(frame);
-  counters_.rx_bytes += s->frame_octets;
   if (frame.len[0] >= kShortHead) [[likely]] {
     std::memcpy(s->header, frame.data[0], kShortHead);
     s->head_octets = kShortHead;
@@ -71,6 +64,12 @@ void Engine::stage_frame(const port::Frame& frame, Staged* s, Instant now) {
     std::memcpy(s->header, frame.data[0], frame.len[0]);
     s->head_octets = static_cast<std::uint16_t>(frame.len[0]);
   }
+}
+
+// `s` has the head.
+inline void Engine::stage_frame(const port::Frame& frame, Staged* s, Instant now) {
+  s->usable = false;
+  counters_.rx_bytes += s->frame_octets;
   net::FlowMatch::Match m;
   std::size_t tcp_header = 0;
   if (recent_.connection != nullptr &&
@@ -85,6 +84,13 @@ void Engine::stage_frame(const port::Frame& frame, Staged* s, Instant now) {
     return;
   }
   stage_unknown(frame, s, now);
+}
+
+void Engine::receive_one(const port::Frame& frame, Instant now) {
+  Staged& s = staged_[0];
+  copy_head(frame, &s);
+  stage_frame(frame, &s, now);
+  if (s.usable) process(s, now);
 }
 
 // A frame that does not look like the last one.
@@ -128,8 +134,8 @@ void Engine::stage_unknown(const port::Frame& frame, Staged* s, Instant now) {
 }
 
 // The payload is contiguous: behind the headers in span 0, or span 1 (port_abi.h).
-bool Engine::finish_staging(const port::Frame& frame, std::size_t l4, std::size_t l4_len,
-                            std::size_t tcp_header, std::uint32_t pseudo_sum, Staged* s) {
+inline bool Engine::finish_staging(const port::Frame& frame, std::size_t l4, std::size_t l4_len,
+                                   std::size_t tcp_header, std::uint32_t pseudo_sum, Staged* s) {
   const std::size_t length = l4_len - tcp_header;
   if (frame.len[1] == 0) [[likely]] {
     s->seg.payload = {frame.data[0] + l4 + tcp_header, length};
@@ -194,7 +200,7 @@ void Engine::process(Staged& s, Instant now) {
   process_connection(*c, s, now);
 }
 
-void Engine::process_connection(Connection& c, Staged& s, Instant now) {
+inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   ++c.counters.segments_in;
   tcp::Check check;
   const bool predicted = tcp::check_predicted(c.tcb, s.seg, &check);
@@ -257,7 +263,8 @@ void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   if (c.id == id && over) on_closed(c, now);
 }
 
-void Engine::take_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
+inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Check& check,
+                                 Instant now) {
   const bool taken = check.arrival == tcp::Arrival::InOrder ||
                      check.arrival == tcp::Arrival::OutOfOrder ||
                      check.arrival == tcp::Arrival::Overlap;
@@ -299,8 +306,17 @@ void Engine::take_payload(Connection& c, const Staged& s, const tcp::Check& chec
   }
 }
 
-void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
+inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
   using fastpath::Outcome;
+  using fastpath::Reason;
+  const bool can_be_fast =
+      c.context.config.crc && c.context.config.initiated_as == fastpath::ConnectionType::Fast;
+  if (can_be_fast && fastpath::plainly_fast(c.context, check.arrival, validation_)) [[likely]] {
+    ++c.counters.reasons[static_cast<std::size_t>(Reason::Aligned)];
+    const FastResult result = cut_through_run(c, s, 0, validation_.frames.size(), check, now);
+    if (result != FastResult::Taken) not_taken(c, result, check, now);
+    return;
+  }
   fastpath::SegmentFacts facts;
   facts.arrival = check.arrival;
   facts.sn = s.seg.seq;
@@ -316,10 +332,8 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
         facts.seam_on_boundary = false;
     }
   }
-  const bool can_be_fast =
-      c.context.config.crc && c.context.config.initiated_as == fastpath::ConnectionType::Fast;
   if (!can_be_fast) {  // permanently SLOW: nothing to decide (T1)
-    ++c.counters.reasons[static_cast<std::size_t>(fastpath::Reason::Slow)];
+    ++c.counters.reasons[static_cast<std::size_t>(Reason::Slow)];
     store(c, s, check, now);
     return;
   }
@@ -327,20 +341,12 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
   ++c.counters.reasons[static_cast<std::size_t>(verdict.reason)];
   switch (verdict.outcome) {
     case Outcome::Fast:
-      switch (cut_through(c, s, check, now)) {
-        case FastResult::Taken:
-          fastpath::apply(c.context, verdict, facts);
-          if (verdict.upgraded) ++c.counters.upgrades;
-          break;
-        case FastResult::NoReceive:  // section 10, R-113..R-115: not a recovery attempt
-          ++c.counters.empty_rq_drops;
-          c.starved = true;
-          ulp_drop(c, check, now);
-          break;
-        case FastResult::Refused:  // a violation out of order waits until it is in order (E-6)
-          ulp_drop(c, check, now);
-          break;
+      if (const FastResult r = cut_through(c, s, check, now); r != FastResult::Taken) {
+        not_taken(c, r, check, now);
+        break;
       }
+      fastpath::apply(c.context, verdict, facts);
+      if (verdict.upgraded) ++c.counters.upgrades;
       break;
     case Outcome::Drop:
       fastpath::apply(c.context, verdict, facts);
@@ -362,6 +368,15 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
       store(c, s, check, now);
       break;
   }
+}
+
+// The segment was decided FAST, but what it carries cannot be taken now.
+void Engine::not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
+  if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
+    ++c.counters.empty_rq_drops;
+    c.starved = true;
+  }
+  ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
 }
 
 Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp::Check& check,
@@ -391,8 +406,9 @@ Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp
 }
 
 // Admit every FPDU, then place all, then commit, then deliver (E-5).
-Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::size_t first,
-                                           std::size_t last, const tcp::Check& check, Instant now) {
+inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::size_t first,
+                                                  std::size_t last, const tcp::Check& check,
+                                                  Instant now) {
   const ByteView payload = s.seg.payload;
   const auto& frames = validation_.frames;
   const StreamOffset begin = check.begin + frames[first].offset;
@@ -402,7 +418,8 @@ Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::
   if (c.tcb.rcv.holes.exceeds_limit(begin, end)) return FastResult::Refused;
 
   ddp::Admitter admitter(*c.stream, in_order);
-  admissions_.clear();
+  if (admissions_.size() < last - first) admissions_.resize(last - first);  // rare: it only grows
+  std::size_t admitted = 0;
   ddp::Violation violation = ddp::Violation::None;
   ByteView offending;
   for (std::size_t i = first; i < last; ++i) {
@@ -410,22 +427,23 @@ Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::
     const std::uint32_t ulpdu = load_be16(fpdu);
     // The length was believed by the validation unit; memory shared with a peer may have changed.
     if (mpa::fpdu_size(ulpdu) != frames[i].length) return FastResult::Refused;
-    ddp::Admission& a = admissions_.emplace_back();
+    ddp::Admission& a = admissions_[admitted];
     admitter.next({fpdu + mpa::kLengthField, ulpdu}, &a);
-    if (a.what == ddp::Admit::NoReceive) return FastResult::NoReceive;
-    if (a.what == ddp::Admit::Violate) {
-      if (!in_order) return FastResult::Refused;
-      violation = a.violation;
-      offending = {fpdu + mpa::kLengthField, ulpdu};
-      end = check.begin + frames[i].offset;  // what came before it is good and is delivered
-      admissions_.pop_back();
-      break;
+    if (a.what == ddp::Admit::Place) [[likely]] {
+      ++admitted;
+      continue;
     }
+    if (a.what == ddp::Admit::NoReceive) return FastResult::NoReceive;
+    if (!in_order) return FastResult::Refused;
+    violation = a.violation;
+    offending = {fpdu + mpa::kLengthField, ulpdu};
+    end = check.begin + frames[i].offset;  // what came before it is good and is delivered
+    break;
   }
   ddp::MessageCounts counts;
-  for (const ddp::Admission& a : admissions_) {
-    counts += ddp::place(*c.stream, a);
-    note_placed(c, a);
+  for (std::size_t i = 0; i < admitted; ++i) {
+    ddp::place(*c.stream, admissions_[i], &counts);
+    note_placed(c, admissions_[i]);
   }
   const std::uint64_t octets = end - begin;
   c.counters.bytes_fast += octets;
@@ -435,7 +453,7 @@ Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::
     commit_range(c, begin, end, whole && check.fin, whole && s.seg.has(tcp::kPsh), counts, now);
   }
   if (c.id != id) return FastResult::Taken;
-  if (!admissions_.empty()) first_fpdu(c, now);
+  if (admitted != 0 && !c.first_fpdu_seen) first_fpdu(c, now);
   if (violation != ddp::Violation::None && c.stage != Stage::Terminated) {
     raise_terminate(c, violation, offending, now);
   }
@@ -444,13 +462,17 @@ Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::
   return FastResult::Taken;
 }
 
-void Engine::note_placed(Connection& c, const ddp::Admission& a) {
+inline void Engine::note_placed(Connection& c, const ddp::Admission& a) {
   const std::uint64_t n = a.segment.payload.size();
   c.counters.bytes_copied += n;
+  if (a.segment.header.op == ddp::Opcode::Write) [[likely]] {
+    c.counters.write_bytes_in += n;
+    c.counters.payload_placed += n;
+    return;
+  }
   switch (a.segment.header.op) {
     case ddp::Opcode::Write:
-      c.counters.write_bytes_in += n;
-      break;
+      return;
     case ddp::Opcode::ReadResponse:
       c.counters.read_response_bytes_in += n;
       break;

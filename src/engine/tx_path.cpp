@@ -232,9 +232,7 @@ void Engine::loop_frames(Instant now) {
     frame.data[0] = const_cast<std::uint8_t*>(bytes.data());
     frame.len[0] = static_cast<std::uint32_t>(bytes.size());
     frame.csum = URNIC_CSUM_GOOD;
-    Staged& s = staged_[0];
-    stage_frame(frame, &s, now);
-    if (s.usable) process(s, now);
+    receive_one(frame, now);
   }
 }
 

@@ -171,13 +171,13 @@ std::string_view reason_name(Reason reason) {
   return i < kNames.size() ? kNames[i] : "?";
 }
 
-Verdict decide_by_table(const ConnectionContext& context, const SegmentFacts& facts) {
+Verdict decide(const ConnectionContext& context, const SegmentFacts& facts) {
   assert(facts.validation != nullptr && !facts.validation->frames.empty());
   return context.type == ConnectionType::Slow ? decide_slow(context, facts)  // S2, S152
                                               : decide_fast(context, facts);
 }
 
-void apply_by_table(ConnectionContext& c, const Verdict& verdict, const SegmentFacts& facts) {
+void apply(ConnectionContext& c, const Verdict& verdict, const SegmentFacts& facts) {
   switch (verdict.outcome) {
     case Outcome::Fast:
       if (verdict.upgraded) note_upgrade(c, facts.now);

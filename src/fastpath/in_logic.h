@@ -58,34 +58,23 @@ struct Verdict {
   bool aligned = false;            // E-9: SLOW, in order and aligned: one more towards the upgrade
 };
 
-// The whole table, and what it commits. Callers use decide() and apply() below.
-Verdict decide_by_table(const ConnectionContext&, const SegmentFacts&);
-void apply_by_table(ConnectionContext&, const Verdict&, const SegmentFacts&);
-
 // Pure. Never called during start-up, for segments without payload, or with a bad TCP checksum.
 // facts.validation is not null. Reasons are for the counters; what a row does never depends on
 // them.
-inline Verdict decide(const ConnectionContext& c, const SegmentFacts& f) {
-  // Nearly every segment: T3 and T7 of Fig 9, S159 of Fig 10, with no recovery to end.
-  if (c.type == ConnectionType::Fast && f.arrival == tcp::Arrival::InOrder &&
-      f.validation->passed() && c.recovery_attempts == 0) [[likely]] {
-    Verdict v;
-    v.outcome = Outcome::Fast;
-    v.reason = Reason::Aligned;
-    return v;
-  }
-  return decide_by_table(c, f);
-}
+Verdict decide(const ConnectionContext&, const SegmentFacts&);
 
 // Commit a verdict: counters, type, upgrade bookkeeping. Call it only when the segment is really
 // taken, dropped or stored as decided: one that InLogic sent to FAST and admit refused (empty
 // receive queue, violation out of order) is no recovery attempt and leaves the context alone (Q-27,
 //
-inline void apply(ConnectionContext& c, const Verdict& v, const SegmentFacts& f) {
-  if (v.outcome == Outcome::Fast && !v.upgraded && !v.reset_recovery && c.same_count == 0)
-      [[likely]]
-    return;
-  apply_by_table(c, v, f);
+void apply(ConnectionContext&, const Verdict&, const SegmentFacts&);
+
+// Nearly every segment: decide() would answer Fast by row Aligned (T3, T7; S159) and apply() would
+// change nothing, so neither needs to be called. `arrival` and `validation` as in SegmentFacts.
+inline bool plainly_fast(const ConnectionContext& c, tcp::Arrival arrival,
+                         const Validation& validation) {
+  return c.type == ConnectionType::Fast && arrival == tcp::Arrival::InOrder &&
+         validation.passed() && c.recovery_attempts == 0 && c.same_count == 0;
 }
 
 }  // namespace urnic::fastpath

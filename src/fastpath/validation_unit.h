@@ -11,9 +11,9 @@ namespace urnic::fastpath {
 
 enum class FrameStatus : std::uint8_t { Valid, Invalid, TooLong };
 
-struct FrameResult {
-  std::uint32_t offset = 0;  // of the FPDU in the payload
-  std::uint32_t length = 0;  // whole FPDU; for TooLong what the length field asks for
+struct alignas(16) FrameResult {  // so that counting them is a shift
+  std::uint32_t offset = 0;       // of the FPDU in the payload
+  std::uint32_t length = 0;       // whole FPDU; for TooLong what the length field asks for
   FrameStatus status = FrameStatus::Valid;
 };
 

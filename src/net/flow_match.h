@@ -70,6 +70,7 @@ class FlowMatch {
     std::array<std::uint64_t, kWords> h;
     std::memcpy(h.data(), head, kSpan);
     std::uint64_t differs = 0;
+#pragma GCC unroll 8
     for (std::size_t i = 0; i < kWords; ++i) differs |= (h[i] & mask_[i]) ^ want_[i];
     if (differs != 0 || l4_offset_ == 0 || in_head < l4_offset_ + kTcpHeader) return false;
     const std::uint8_t* ip = head + l3_offset_;
