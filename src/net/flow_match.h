@@ -63,8 +63,9 @@ class FlowMatch {
   void forget() { l4_offset_ = 0; }
   bool known() const { return l4_offset_ != 0; }
 
-  // Whether the frame is of that flow and classify() would call it Tcp. `head` as for learn(),
-  // `in_head` how many octets of it are the frame's, `total_len` the length of the frame.
+  // Whether the frame is of that flow and classify() would call it Tcp. `head` as for learn();
+  // `in_head` octets of the frame, perhaps more than kSpan, can be looked at from there, and the
+  // TCP header must be among them; `total_len` is the length of the frame.
   bool match(const std::uint8_t* head, std::size_t in_head, std::uint32_t total_len,
              Match* out) const {
     std::array<std::uint64_t, kWords> h;
