@@ -12,3 +12,5 @@ urnic_tree_test(includes-catches-breach ${Python3_EXECUTABLE} tests/tools/check_
 urnic_tree_test(words ${Python3_EXECUTABLE} tools/check-words)
 urnic_tree_test(words-catches-breach ${Python3_EXECUTABLE} tests/tools/check_words_test.py)
 urnic_tree_test(format tools/check-format)
+urnic_tree_test(conformance-catches-breach ${Python3_EXECUTABLE} tests/tools/conformance_test.py)
+urnic_tree_test(mutants-catches-breach ${Python3_EXECUTABLE} tests/tools/mutants_test.py)

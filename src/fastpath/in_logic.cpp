@@ -4,11 +4,14 @@
 #include <array>
 #include <cassert>
 
+#include "base/mutant.h"
+
 namespace urnic::fastpath {
 namespace {
 
 // 4B and E-8 ask whether the segment begins at RCV.NXT, not whether TCP found it free of overlap.
 bool in_order(const SegmentFacts& f) {
+  if (mutant(Mutant::NoOp)) return f.at_rcv_nxt || f.arrival == tcp::Arrival::InOrder;
   return f.arrival == tcp::Arrival::InOrder || f.at_rcv_nxt;
 }
 
@@ -24,7 +27,11 @@ Reason error_row(const Validation& v) {
 
 // 4B.S105: does an in-order segment sent after everything that caused the recovery end it?
 bool ends_recovery(const ConnectionContext& c, const SegmentFacts& f) {
-  return c.recovery_attempts != 0 && in_order(f) && f.sn > c.last_recovery_sn;
+  if (mutant(Mutant::RecoveryNeverEnds)) return false;
+  if (mutant(Mutant::ResetAtEqualSn) && f.sn == c.last_recovery_sn) return true;
+  if (mutant(Mutant::ResetWithoutWrap)) return f.sn.value() > c.last_recovery_sn.value();
+  return c.recovery_attempts != 0 && (in_order(f) || mutant(Mutant::ResetOutOfOrder)) &&
+         f.sn > c.last_recovery_sn;
 }
 
 Verdict downgrade(Reason why, Reason error) {
@@ -40,20 +47,28 @@ Verdict erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason erro
   Verdict v;
   // 4B may run before 4A.S102: an error beyond the last recovery begins a new one. Fig 10
   // has its reset (S157) only on the branch of segments that passed.
-  v.reset_recovery = c.config.variant == InLogicVariant::Fig9 && ends_recovery(c, f);
+  v.reset_recovery = c.config.variant == InLogicVariant::Fig9 && ends_recovery(c, f) &&
+                     !mutant(Mutant::ErrorNeverResets);
   const std::uint32_t attempts = v.reset_recovery ? 0 : c.recovery_attempts;
   // Counting first and testing '>' (4A) and testing '>=' first (S155, Q-6) are the same: exactly
   // MaxRecoveryAttemptsNum drops.
-  if (attempts >= c.config.max_recovery_attempts) {
+  const std::uint32_t allowed =
+      c.config.max_recovery_attempts + mutant(Mutant::OneDropMore) - mutant(Mutant::OneDropLess) +
+      (mutant(Mutant::Fig10OffByOne) && c.config.variant == InLogicVariant::Fig10);
+  if (mutant(Mutant::TooLongDowngrades) && error == Reason::TooLong) return downgrade(error, error);
+  if (mutant(Mutant::UncertainDowngrades) && error == Reason::CrcFirst && !in_order(f)) {
+    return downgrade(error, error);
+  }
+  if (attempts >= allowed && !(mutant(Mutant::ZeroIsNoLimit) && allowed == 0)) {
     return downgrade(Reason::RecoveryExhausted, error);
   }
   if (c.config.max_same_segment != 0 && in_order(f) && c.same_sn == f.sn &&
-      c.same_count >= c.config.max_same_segment) {
+      c.same_count >= c.config.max_same_segment && !mutant(Mutant::SameSegmentForEver)) {
     return downgrade(Reason::SameSegment, error);
   }
   v.outcome = Outcome::Drop;
   v.reason = error;
-  v.counts = true;
+  v.counts = !(mutant(Mutant::LaterErrorsDoNotCount) && error == Reason::TooLongLast);
   return v;
 }
 
@@ -72,7 +87,9 @@ Verdict overlapping(const ConnectionContext& c, const SegmentFacts& f) {
   // RCV.NXT is a frame boundary (I-1), so a chain of valid frames from there is the truth; a block
   // whose edge it does not meet was placed from octets that only looked like frames (E-12).
   // Dropping cannot mend that.
-  if (f.at_rcv_nxt) return downgrade(Reason::Seam, Reason::Seam);
+  if (f.at_rcv_nxt && !mutant(Mutant::FalseBlockStays)) {
+    return downgrade(Reason::Seam, Reason::Seam);
+  }
   return erroneous(c, f, Reason::Seam);
 }
 
@@ -82,7 +99,8 @@ Verdict decide_fast(const ConnectionContext& c, const SegmentFacts& f) {
   // Without markers S10 is not there to ask: Case A or not, the segment is dropped.
   if (!val.passed()) return erroneous(c, f, error_row(val));
   if (f.arrival == tcp::Arrival::Overlap) return overlapping(c, f);
-  if (f.arrival == tcp::Arrival::OutOfOrder && !c.config.place_out_of_order) {
+  if (f.arrival == tcp::Arrival::OutOfOrder &&
+      (mutant(Mutant::NothingOutOfOrder) || !c.config.place_out_of_order)) {
     // E-12 `store`: nothing is wrong with the segment, so it is no recovery attempt.
     Verdict v;
     v.outcome = Outcome::Drop;
@@ -96,10 +114,16 @@ Verdict decide_slow(const ConnectionContext& c, const SegmentFacts& f) {
   Verdict v;
   v.outcome = Outcome::Store;
   v.reason = Reason::Slow;
-  if (c.config.initiated_as != ConnectionType::Fast || !c.config.crc) return v;  // S34; E-2
-  v.aligned = f.arrival == tcp::Arrival::InOrder && f.validation->passed();      // S33
+  if (c.config.initiated_as != ConnectionType::Fast && !mutant(Mutant::UpgradeInitiatedSlow)) {
+    return v;  // S34
+  }
+  if (!c.config.crc && !mutant(Mutant::UpgradeWithoutCrc)) return v;  // E-2
+  v.aligned = f.arrival == tcp::Arrival::InOrder &&
+              (f.validation->passed() || mutant(Mutant::UpgradeMisaligned));  // S33
   const std::uint32_t needed = std::max<std::uint32_t>(c.upgrade_needed, 1);
-  if (v.aligned && f.reassembly_empty && c.aligned_seen + 1 >= needed) {  // S31
+  if (mutant(Mutant::NoUpgrade)) return v;
+  if (v.aligned && (f.reassembly_empty || mutant(Mutant::UpgradeOverData)) &&  // S31
+      c.aligned_seen + 1 >= (mutant(Mutant::UpgradeAtFirst) ? 1 : needed)) {
     v.outcome = Outcome::Fast;  // S35: this segment goes on at S4 as FAST
     v.reason = Reason::Upgrade;
     v.upgraded = true;
@@ -114,7 +138,13 @@ void leave_recovery(ConnectionContext& c) {
 
 void note_drop(ConnectionContext& c, const SegmentFacts& f) {
   // A stale LastRecoverySN takes no part in a new recovery.
-  c.last_recovery_sn = c.recovery_attempts == 0 ? f.sn : tcp::seq_max(c.last_recovery_sn, f.sn);
+  if (mutant(Mutant::OneErrorCountsOnce) && c.recovery_attempts != 0 &&
+      c.last_recovery_sn == f.sn) {
+    return;
+  }
+  const bool first = c.recovery_attempts == 0 && !mutant(Mutant::StaleSnTakesPart);
+  c.last_recovery_sn =
+      first || mutant(Mutant::LatestSnNotLargest) ? f.sn : tcp::seq_max(c.last_recovery_sn, f.sn);
   ++c.recovery_attempts;
   if (!in_order(f)) return;
   if (c.same_sn != f.sn) c.same_count = 0;
@@ -134,19 +164,19 @@ void note_downgrade(ConnectionContext& c, Instant now) {
     const std::int64_t minutes =
         std::clamp<std::int64_t>((now - c.fast_since).count_ns() / kMinute, 0, 31);
     const std::uint32_t rested = std::max(least, c.upgrade_needed >> minutes);
-    c.upgrade_needed = std::min(2 * rested, kMaxUpgradeAfter);
+    c.upgrade_needed = std::min((mutant(Mutant::NoDoubling) ? 1 : 2) * rested, kMaxUpgradeAfter);
   }
   c.was_downgraded = true;
   c.type = ConnectionType::Slow;
   c.aligned_seen = 0;
-  leave_recovery(c);
+  if (!mutant(Mutant::CountSurvivesDowngrade)) leave_recovery(c);
 }
 
 void note_upgrade(ConnectionContext& c, Instant now) {
   c.type = ConnectionType::Fast;
   c.fast_since = now;
   c.aligned_seen = 0;
-  leave_recovery(c);
+  if (!mutant(Mutant::CountSurvivesDowngrade)) leave_recovery(c);
 }
 
 // E-9: in a row. What says nothing about alignment (a valid segment out of order) neither counts
@@ -173,8 +203,9 @@ std::string_view reason_name(Reason reason) {
 
 Verdict decide(const ConnectionContext& context, const SegmentFacts& facts) {
   assert(facts.validation != nullptr && !facts.validation->frames.empty());
-  return context.type == ConnectionType::Slow ? decide_slow(context, facts)  // S2, S152
-                                              : decide_fast(context, facts);
+  const bool slow = context.type == ConnectionType::Slow && !mutant(Mutant::SlowTreatedAsFast);
+  return slow ? decide_slow(context, facts)  // S2, S152
+              : decide_fast(context, facts);
 }
 
 void apply(ConnectionContext& c, const Verdict& verdict, const SegmentFacts& facts) {

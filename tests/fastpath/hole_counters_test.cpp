@@ -56,6 +56,7 @@ struct Receive {
 // ---- the table of section 9.2, row by row
 // --------------------------------------------------------
 
+// proves: H-1
 TEST(HoleCounters, InOrderWithoutHolesIsDeliveredAtOnce) {
   Receive r;
   const auto d = r.commit(0, 100, 2);
@@ -65,6 +66,7 @@ TEST(HoleCounters, InOrderWithoutHolesIsDeliveredAtOnce) {
   r.expect_counts({});
 }
 
+// proves: H-1
 TEST(HoleCounters, InOrderThatLeavesTheHoleOpenLeavesItsCountsAlone) {
   Receive r;
   r.commit(200, 300, 5);
@@ -75,6 +77,7 @@ TEST(HoleCounters, InOrderThatLeavesTheHoleOpenLeavesItsCountsAlone) {
   r.expect_counts({5});
 }
 
+// proves: H-2
 TEST(HoleCounters, R100_ClosingTheLowestHoleGivesTheSegmentsOwnFirstThenTheHoles) {
   Receive r;
   r.commit(100, 200, 5);
@@ -88,6 +91,7 @@ TEST(HoleCounters, R100_ClosingTheLowestHoleGivesTheSegmentsOwnFirstThenTheHoles
   r.expect_counts({});
 }
 
+// proves: H-3
 TEST(HoleCounters, BeyondAllReceivedOpensAHoleWithTheSegmentsCounts) {
   Receive r;
   const auto a = r.commit(100, 200, 3);
@@ -98,6 +102,7 @@ TEST(HoleCounters, BeyondAllReceivedOpensAHoleWithTheSegmentsCounts) {
   EXPECT_EQ(r.counters.tally().opened, 2u);
 }
 
+// proves: H-4
 TEST(HoleCounters, R98_ExtendingABlockOnItsRightAddsToItsHole) {
   Receive r;
   r.commit(100, 200, 3);
@@ -108,6 +113,7 @@ TEST(HoleCounters, R98_ExtendingABlockOnItsRightAddsToItsHole) {
   r.expect_counts({4, 5});
 }
 
+// proves: H-5
 TEST(HoleCounters, R98_FillingTheRightEndOfAHoleAddsToThatHole) {
   Receive r;
   r.commit(100, 200, 3);
@@ -118,6 +124,7 @@ TEST(HoleCounters, R98_FillingTheRightEndOfAHoleAddsToThatHole) {
   r.expect_counts({13, 14});
 }
 
+// proves: H-6
 TEST(HoleCounters, R98_ASplitKeepsWhatWasCountedWithTheUpperPart) {
   Receive r;
   r.commit(500, 600, 4);
@@ -129,6 +136,7 @@ TEST(HoleCounters, R98_ASplitKeepsWhatWasCountedWithTheUpperPart) {
   EXPECT_EQ(r.counters.tally().opened, 3u);
 }
 
+// proves: H-7
 TEST(HoleCounters, R97_ClosingAHoleThatIsNotTheLowestDeliversNothingAndMergesDownwards) {
   Receive r;
   r.commit(100, 200, 1);
@@ -143,6 +151,7 @@ TEST(HoleCounters, R97_ClosingAHoleThatIsNotTheLowestDeliversNothingAndMergesDow
   EXPECT_EQ(r.commit(0, 100, 0).behind.sends, 1011u);
 }
 
+// proves: H-10
 TEST(HoleCounters, R48_DowngradeDiscardsAllCounts) {
   Receive r;
   r.commit(100, 200, 1);

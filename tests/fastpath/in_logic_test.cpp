@@ -120,6 +120,7 @@ TEST_P(BothVariants, R82_CaseAAndCaseBAreDroppedAlikeUntilTheLimit) {
   }
 }
 
+// proves: L-1, R-31, R-85
 TEST_P(BothVariants, R83_R84_PersistentMisalignmentEndsSlowAfterExactlyMaxDrops) {
   for (const auto& statuses :
        {results({kTooLong}), results({kInvalid}), results({kValid, kTooLong})}) {
@@ -176,6 +177,7 @@ TEST_P(BothVariants, R26_AGoodRetransmissionIsTakenFast) {
 // ---- limited retransmission attempts, Figs 4A and 4B
 // -----------------------------------------------
 
+// proves: L-1, L-2, L-6
 TEST_P(BothVariants, R31_WorkedExample) {
   Connection k = connection(3);
   for (std::uint32_t i = 1; i <= 3; ++i) {
@@ -189,6 +191,7 @@ TEST_P(BothVariants, R31_WorkedExample) {
   EXPECT_TRUE(k.fast());
 }
 
+// proves: L-7
 TEST_P(BothVariants, R32_MaxZeroDowngradesAtTheFirstError) {
   Connection k = connection(0);
   EXPECT_EQ(k.good(1).outcome, Outcome::Fast);
@@ -203,6 +206,7 @@ TEST_P(BothVariants, R33_EveryKindOfErrorCounts) {
   EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kValid, kInvalid})).outcome, Outcome::Downgrade);
 }
 
+// proves: L-3
 TEST_P(BothVariants, R34_LastRecoverySnIsTheLargestOfTheRecovery) {
   Connection k = connection(10);
   k.bad(500, Arrival::OutOfOrder);
@@ -216,6 +220,7 @@ TEST_P(BothVariants, R34_LastRecoverySnIsTheLargestOfTheRecovery) {
   EXPECT_EQ(k.c.recovery_attempts, 0u);
 }
 
+// proves: L-2, L-9
 TEST_P(BothVariants, R35_R36_R37_OnlyAnInOrderSegmentBeyondTheRecoveryResets) {
   Connection k = connection(10);
   k.bad(300);
@@ -266,6 +271,7 @@ TEST_P(BothVariants, R39_RepairedCorruptionNeverDowngradesHoweverOften) {
   EXPECT_TRUE(k.fast());
 }
 
+// proves: L-4
 TEST_P(BothVariants, R40_AStaleLastRecoverySnTakesNoPart) {
   Connection k = connection(10);
   k.bad(100);
@@ -281,6 +287,7 @@ TEST_P(BothVariants, R40_AStaleLastRecoverySnTakesNoPart) {
   EXPECT_EQ(k.c.recovery_attempts, 0u);
 }
 
+// proves: L-5
 TEST(InLogic, R41_AnErrorInOrderBeyondTheRecoveryBeginsANewOne) {
   Connection k(InLogicVariant::Fig9, 3);
   k.bad(100);
@@ -554,6 +561,7 @@ TEST(InLogicUpgrade, E9_NIsHalvedPerMinuteSpentFast) {
   EXPECT_EQ(segments_to_upgrade(k, t), 128u);
 }
 
+// proves: L-8
 TEST(InLogicUpgrade, R56_FastSlowFastSlowWithNOne) {
   Connection k;
   k.c.config.upgrade_after = 1;

@@ -56,6 +56,7 @@ TEST(ValidationUnit, R10_SeveralFpdusInOneSegmentInOrder) {
   expect_sum(v, p);
 }
 
+// proves: R-68
 TEST(ValidationUnit, R69_TheWalkEndsAtTheFirstInvalidFrame) {
   Rng rng(3);
   for (std::size_t bad = 0; bad < 4; ++bad) {
@@ -76,6 +77,7 @@ TEST(ValidationUnit, R69_TheWalkEndsAtTheFirstInvalidFrame) {
   }
 }
 
+// proves: R-84
 TEST(ValidationUnit, R69_AFrameThatRunsPastThePayloadIsTooLong) {
   Rng rng(4);
   Octets p = random_fpdu(rng, 50);

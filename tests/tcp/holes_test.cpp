@@ -49,6 +49,7 @@ struct Row {
   const char* after;
 };
 
+// proves: H-1 to H-7
 TEST(HoleList, EveryRowOfTheBookkeepingTable_R98) {
   const Row rows[] = {
       {"in order, hole 0 shrinks",
@@ -114,6 +115,7 @@ TEST(HoleList, InOrderWithoutHoles) {
   EXPECT_EQ(l.highest(), at(20));
 }
 
+// proves: H-8, H-9
 TEST(HoleList, RefusesWhatIsNotNewAndKeepsItsState) {
   const std::uint64_t bad[][2] = {{50, 100},  {50, 150},  {100, 201}, {200, 250}, {210, 220},
                                   {240, 260}, {299, 301}, {100, 500}, {300, 300}, {445, 460}};
@@ -124,6 +126,7 @@ TEST(HoleList, RefusesWhatIsNotNewAndKeepsItsState) {
   }
 }
 
+// proves: H-11
 TEST(HoleList, LimitRefusesNewHolesOnly_R96) {
   HoleList l = three();
   l.set_limit(3);
@@ -156,6 +159,7 @@ TEST(HoleList, ReceivedEdges_Q8) {
   }
 }
 
+// proves: R-45, H-10
 TEST(HoleList, ForgetKeepsRcvNxt_R44) {
   HoleList l = three();
   l.forget();
