@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
+
+#include "cli/runtime.h"
 
 namespace urnic::cli {
 namespace {
@@ -42,6 +45,24 @@ RdmaBuffer& RdmaBuffer::operator=(RdmaBuffer&& o) noexcept {
 RdmaBuffer::~RdmaBuffer() {
   region_ = MemoryRegion();  // first: the engine may still read it
   if (memory_ != nullptr) munmap(memory_, length_);
+}
+
+Result<void> wait_ready(Device& device, const std::string& port, const std::string& whom,
+                        int timeout_ms) {
+  const double until = now_seconds() + timeout_ms / 1000.0;
+  // In short waits, so that a signal ends this too.
+  while (!device.wait_link(100)) {
+    if (stop_requested()) return Error{Errc::closed, "stopped"};
+    if (now_seconds() > until) {
+      return Error{Errc::unreachable, "nobody is at the other end of " + port + " (is " + whom +
+                                          " running on this port?)"};
+    }
+  }
+  while (device.info().addresses.find("tentative") != std::string::npos && now_seconds() < until) {
+    if (stop_requested()) return Error{Errc::closed, "stopped"};
+    usleep(20'000);
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Channel>> Channel::make(Device& device, const ProtectionDomain& pd,

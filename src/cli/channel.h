@@ -34,6 +34,11 @@ class RdmaBuffer {
   MemoryRegion region_;
 };
 
+// Waits until frames can flow and own addresses may be used (duplicate-address detection takes a
+// second on some ports). `whom` is asked for in the error: "the target".
+Result<void> wait_ready(Device& device, const std::string& port, const std::string& whom,
+                        int timeout_ms);
+
 class Channel {
  public:
   static constexpr std::uint32_t kMaxSlots = 32;

@@ -73,14 +73,9 @@ Result<void> Initiator::start(const std::string& endpoint) {
   auto device = Device::open(config_);
   if (!device) return device.error();
   device_ = std::move(*device);
-  // In short waits, so that a signal ends this too.
-  const double until = now_seconds() + options_.connect_timeout_ms / 1000.0;
-  while (!device_.wait_link(100)) {
-    if (stop_requested()) return Error{Errc::closed, "stopped"};
-    if (now_seconds() > until) {
-      return Error{Errc::unreachable, "nobody is at the other end of " + config_.get("port") +
-                                          " (is the target running on this port?)"};
-    }
+  if (auto ok = wait_ready(device_, config_.get("port"), "the target", options_.connect_timeout_ms);
+      !ok) {
+    return ok;
   }
   auto pd = device_.alloc_pd();
   if (!pd) return pd.error();

@@ -18,13 +18,8 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
   auto device = Device::open(config);
   if (!device) return device.error();
   s.device = std::move(*device);
-  const double until = now_seconds() + 10;
-  while (!s.device.wait_link(100)) {
-    if (stop_requested()) return Error{Errc::closed, "stopped"};
-    if (now_seconds() > until) {
-      return Error{Errc::unreachable, "nobody is at the other end of " + config.get("port") +
-                                          " (is the server running on this port?)"};
-    }
+  if (auto ok = wait_ready(s.device, config.get("port"), "the server", 10'000); !ok) {
+    return ok.error();
   }
   auto pd = s.device.alloc_pd();
   if (!pd) return pd.error();

@@ -69,7 +69,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
   } else {
     options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
   }
-  admissions_.reserve(64);
+  admissions_.resize(64);
 }
 
 Engine::~Engine() {

@@ -162,6 +162,7 @@ class Engine {
   static void classify_staged(Staged& s);
   void input_control(const port::Frame& frame, const net::Classified& c, Instant now);
   void process(Staged& s, Instant now);
+  static bool wants_validation(const Connection& c);
   void process_connection(Connection& c, Staged& s, Instant now);
   void take_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   void in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
@@ -181,6 +182,7 @@ class Engine {
   void note_placed(Connection& c, const ddp::Admission& a);
   void first_fpdu(Connection& c, Instant now);
   void end_of_burst(Instant now);
+  std::uint64_t receive_room(const Connection& c) const;
   void update_receive_room(Connection& c, Instant now);
 
   // tx_path.cpp
@@ -258,7 +260,8 @@ class Engine {
   Ring<std::uint32_t> tx_queue_;                // slots with something to send
   std::vector<std::uint32_t> touched_;          // slots with segments in this burst
   std::deque<std::vector<std::uint8_t>> loop_;  // frames to own addresses (E-30)
-  fastpath::Validation validation_;
+  fastpath::Validation validation_;             // of the segment at hand, if `validated_`
+  bool validated_ = false;
   std::vector<ddp::Admission> admissions_;  // of the segment at hand, used over and over
   Staged staged_[port::kBurst];
   Recent recent_;

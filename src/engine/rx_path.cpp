@@ -2,6 +2,7 @@
 // side, validation, InLogic, admit, place, commit, deliver. Each step is a function of its own
 // (D2).
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "base/inet_checksum.h"
@@ -163,21 +164,26 @@ void Engine::input_control(const port::Frame& frame, const net::Classified& c, I
   interface_.input(c, control_frame_, now);
 }
 
+// A connection that can never leave SLOW has its CRC checked once: here while nothing waits in the
+// reassembly buffer, so that a segment is likely to begin with an FPDU, at extraction otherwise.
+inline bool Engine::wants_validation(const Connection& c) {
+  return c.stage >= Stage::Full && c.stage <= Stage::Closing && c.context.config.crc &&
+         (c.context.type == fastpath::ConnectionType::Fast ||
+          c.context.config.initiated_as == fastpath::ConnectionType::Fast || c.buffer.empty());
+}
+
 void Engine::process(Staged& s, Instant now) {
   Connection* c = s.connection;
   // An earlier frame of the burst may have ended the connection.
   if (c != nullptr && c->id == 0) c = s.connection = nullptr;
-  // Checksum and CRC from one pass, before the connection type is looked at. A connection
-  // that can never leave SLOW has its CRC checked at extraction, once.
+  // Checksum and CRC from one pass, before the connection type is looked at.
   std::uint32_t payload_sum = 0;
+  validated_ = false;
   if (!s.seg.payload.empty()) {
-    const bool may_go_fast = c != nullptr && c->stage >= Stage::Full &&
-                             c->stage <= Stage::Closing && c->context.config.crc &&
-                             (c->context.type == fastpath::ConnectionType::Fast ||
-                              c->context.config.initiated_as == fastpath::ConnectionType::Fast);
-    if (may_go_fast) {
+    if (c != nullptr && wants_validation(*c)) {
       fastpath::validate(s.seg.payload, validation_);
       payload_sum = validation_.sum;
+      validated_ = true;
     } else if (s.verify) {
       payload_sum = inet_sum(s.seg.payload);
     }
@@ -489,13 +495,18 @@ inline void Engine::note_placed(Connection& c, const ddp::Admission& a) {
   c.counters.payload_placed += n;
 }
 
-// SLOW: into the reassembly buffer, TCP regards it as received (S3).
+// SLOW: into the reassembly buffer, TCP regards it as received (S3). What the validation unit has
+// found good is not checked again when it is extracted.
 void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
   const bool slow_data = c.stage != Stage::Opening && c.stage != Stage::Startup;
   StreamOffset at = check.new_begin, from, to;
   bool stored = false;
+  if (validated_ && check.arrival == tcp::Arrival::InOrder && c.buffer.empty() &&
+      c.buffer.read_position() == check.begin) {
+    c.extractor.checked(check.begin + validation_.valid_octets());
+  }
   const ConnectionId id = c.id;
-  while (next_missing(c.tcb.rcv.holes, at, check.new_end, &from, &to)) {
+  while (at < check.new_end && next_missing(c.tcb.rcv.holes, at, check.new_end, &from, &to)) {
     const bool in_order = from == c.tcb.rcv.holes.rcv_nxt();
     const ByteView bytes = s.seg.payload.subspan(from - check.begin, to - from);
     if (c.tcb.rcv.holes.exceeds_limit(from, to) || !c.buffer.store(from, bytes, in_order)) {
@@ -514,12 +525,19 @@ void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Inst
     at = to;
   }
   if (slow_data) drain_reassembly(c, now);
+  c.extractor.checked(StreamOffset(0));
 }
 
 // Whole FPDUs out of the in-order octets, placed and delivered one by one.
 void Engine::drain_reassembly(Connection& c, Instant now) {
   const ConnectionId id = c.id;
   while (c.id == id && c.stage != Stage::Terminated) {
+    if (c.buffer.empty()) {
+      // what TCP calls received is stored here or has been read.
+      assert(c.buffer.read_position() == c.tcb.rcv.holes.rcv_nxt());
+      c.extractor.run_dry();
+      break;
+    }
     ByteView ulpdu;
     std::uint32_t length = 0;
     const auto got = c.extractor.next(c.buffer, c.tcb.rcv.holes.rcv_nxt(), &ulpdu, &length);
@@ -529,7 +547,8 @@ void Engine::drain_reassembly(Connection& c, Instant now) {
       raise_terminate(c, ddp::Violation::MpaCrc, {}, now);
       break;
     }
-    const ddp::Admission a = ddp::Admitter(*c.stream, true).next(ulpdu);
+    ddp::Admission& a = admissions_[0];
+    ddp::Admitter(*c.stream, true).next(ulpdu, &a);
     if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
       raise_terminate(c, ddp::Violation::UntaggedNoBuffer, ulpdu, now);
       break;
@@ -538,11 +557,12 @@ void Engine::drain_reassembly(Connection& c, Instant now) {
       raise_terminate(c, a.violation, ulpdu, now);
       break;
     }
-    const ddp::MessageCounts counts = ddp::place(*c.stream, a);
+    ddp::MessageCounts counts;
+    ddp::place(*c.stream, a, &counts);
     note_placed(c, a);
     c.buffer.consume(c.buffer.read_position() + length);
-    deliver(c, counts, now);
-    if (c.id == id) first_fpdu(c, now);
+    if (counts.any()) deliver(c, counts, now);
+    if (c.id == id && !c.first_fpdu_seen) first_fpdu(c, now);
   }
   if (c.id != id) return;
   if (c.stage == Stage::Terminated) {
@@ -553,7 +573,6 @@ void Engine::drain_reassembly(Connection& c, Instant now) {
     c.residue = false;
     c.context.type = c.context.config.initiated_as;
   }
-  update_receive_room(c, now);
 }
 
 // TCP takes the range; what may be delivered now is (9.2, R-100).
@@ -622,11 +641,14 @@ void Engine::discard_payload(Connection& c, const Staged& s, const tcp::Check& c
   }
 }
 
+std::uint64_t Engine::receive_room(const Connection& c) const {
+  return c.context.type == fastpath::ConnectionType::Fast
+             ? options_.tcp.receive_buffer
+             : c.buffer.room(c.tcb.rcv.holes.rcv_nxt());
+}
+
 void Engine::update_receive_room(Connection& c, Instant now) {
-  const std::uint64_t room = c.context.type == fastpath::ConnectionType::Fast
-                                 ? options_.tcp.receive_buffer
-                                 : c.buffer.room(c.tcb.rcv.holes.rcv_nxt());
-  if (tcp::set_receive_room(c.tcb, room, now)) emit_ack(c, now);
+  if (tcp::set_receive_room(c.tcb, receive_room(c), now)) emit_ack(c, now);
 }
 
 void Engine::end_of_burst(Instant now) {
@@ -635,9 +657,8 @@ void Engine::end_of_burst(Instant now) {
     if (c == nullptr || !c->touched) continue;
     c->touched = false;
     if (c->id == 0) continue;
-    if (c->stage != Stage::Startup && c->context.type == fastpath::ConnectionType::Fast) {
-      tcp::set_receive_room(c->tcb, options_.tcp.receive_buffer, now);
-    }
+    // An ACK that this makes due leaves with what is sent now.
+    if (c->stage != Stage::Startup) tcp::set_receive_room(c->tcb, receive_room(*c), now);
     tcp::end_of_burst(c->tcb, now);
     enqueue_tx(*c);
     arm_timer(*c);

@@ -25,6 +25,12 @@ struct Validation {
 
   // CRCValidationPassed of Fig 10.
   bool passed() const { return all_valid; }
+  // Octets up to the first frame that is not Valid.
+  std::uint32_t valid_octets() const {
+    if (frames.empty()) return 0;
+    const FrameResult& last = frames.back();
+    return last.offset + (last.status == FrameStatus::Valid ? last.length : 0);
+  }
 };
 
 // Checksum the whole payload and walk its potential FPDUs. The payload must not be empty. Needs no

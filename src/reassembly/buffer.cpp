@@ -82,6 +82,16 @@ bool Buffer::can_store(StreamOffset begin, std::uint32_t len, bool in_order) con
 bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
   if (bytes.size() > capacity_) return false;
   const auto len = static_cast<std::uint32_t>(bytes.size());
+  // A stream that is read as fast as it comes: the next octets into an empty buffer. One chunk is
+  // within the guarantee.
+  if (in_order && chunks_.empty() && begin == base_ && begin == read_ && len - 1 < Pool::kChunk) {
+    std::uint8_t* chunk = pool_->take(true);
+    if (chunk == nullptr) return false;
+    chunks_.push_back(chunk);
+    std::memcpy(chunk, bytes.data(), len);
+    high_ = begin + len;
+    return true;
+  }
   if (!can_store(begin, len, in_order)) return false;
   if (len == 0) return true;
   const std::size_t first = chunk_of(begin), last = chunk_of(begin + (len - 1));

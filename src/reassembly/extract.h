@@ -27,9 +27,19 @@ class Extractor {
   // places and delivers, then calls buffer.consume(read_position + *fpdu_len).
   Extracted next(const Buffer& buffer, StreamOffset in_order_end, ByteView* ulpdu,
                  std::uint32_t* fpdu_len);
+  // The FPDUs between the read position and `to` have been found good before they were stored:
+  // their CRC is not computed once more. Forgotten with StreamOffset(0); the caller forgets when it
+  // has read what it stored, since what lies there may be stored anew.
+  void checked(StreamOffset to) { checked_to_ = to; }
+  // The buffer is empty: an idle connection keeps no scratch. (A stream that straddles chunks does
+  // so once per chunk and is not dry in between.)
+  void run_dry() {
+    if (scratch_.capacity() != 0) std::vector<std::uint8_t>().swap(scratch_);
+  }
 
  private:
   bool crc_;
+  StreamOffset checked_to_;
   std::vector<std::uint8_t>
       scratch_;  // for FPDUs that straddle chunks; none while the buffer is dry
 };

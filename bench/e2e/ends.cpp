@@ -1,0 +1,132 @@
+#include "bench/e2e/ends.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace urnic::bench {
+namespace {
+
+constexpr std::uint16_t kPort = 18519;
+constexpr std::uint32_t kDepth = 256;
+
+[[noreturn]] void die(const char* what, const std::string& why) {
+  std::fprintf(stderr, "bench: %s: %s\n", what, why.c_str());
+  std::_Exit(1);
+}
+
+template <class T>
+T need(Result<T> r, const char* what) {
+  if (!r.ok()) die(what, r.error().message);
+  return std::move(*r);
+}
+void need(const Result<void>& r, const char* what) {
+  if (!r.ok()) die(what, r.error().message);
+}
+
+// The environment and configuration files have no say in a measurement.
+End open_end(const EndOptions& o, const char* role, std::span<std::uint8_t> memory) {
+  Config config;
+  const std::string mtu = std::to_string(o.mtu);
+  need(config.set("port", "memif:socket=" + o.socket + ",role=" + role + ",mtu=" + mtu), "port");
+  need(config.set("mtu", mtu), "mtu");
+  need(config.set("progress", o.progress), "progress");
+  need(config.set("connection_type", o.fast ? "fast" : "slow"), "connection_type");
+  need(config.set("stat", "off"), "stat");
+  End e;
+  e.device = need(Device::open(config), "device");
+  e.pd = need(e.device.alloc_pd(), "protection domain");
+  e.cq = need(e.device.create_cq(2 * kDepth), "completion queue");
+  e.region = need(e.device.register_memory(e.pd, memory.data(), memory.size(),
+                                           access_local_write | access_remote_write),
+                  "memory");
+  QpOptions q;
+  q.send_cq = q.receive_cq = e.cq;
+  q.max_send = kDepth;
+  e.qp = need(e.device.create_qp(e.pd, q), "queue pair");
+  return e;
+}
+
+Offer offer_of(const End& e) {
+  return {e.region.remote_address(), e.region.length(), e.region.rkey()};
+}
+
+Offer read_offer(const void* data, std::size_t length) {
+  Offer o;
+  if (length < sizeof o) die("peer", "sent no offer");
+  std::memcpy(&o, data, sizeof o);
+  return o;
+}
+
+std::span<const std::uint8_t> bytes_of(const Offer& o) {
+  return {reinterpret_cast<const std::uint8_t*>(&o), sizeof o};
+}
+
+}  // namespace
+
+void End::write(std::uint64_t wr_id, std::uint64_t offset, std::uint32_t length, std::uint64_t to,
+                std::uint32_t flags) {
+  const Sge sge{reinterpret_cast<std::uint64_t>(region.address()) + offset, length, region.lkey()};
+  SendRequest r;
+  r.wr_id = wr_id;
+  r.opcode = Opcode::write;
+  r.flags = flags;
+  r.sges = {&sge, 1};
+  r.remote_address = peer.address + to;
+  r.rkey = peer.rkey;
+  need(qp.post_send(r), "post");
+}
+
+End open_server(const EndOptions& options, std::span<std::uint8_t> memory) {
+  End e = open_end(options, "server", memory);
+  Listener listener = need(e.device.listen(kPort), "listen");
+  ConnectRequest request = need(listener.next(20000), "connection request");
+  const auto pd = request.private_data();
+  e.peer = read_offer(pd.data(), pd.size());
+  const Offer ours = offer_of(e);
+  ConnectionOptions c;
+  c.private_data = bytes_of(ours);
+  need(request.accept(e.qp, c), "accept");
+  return e;
+}
+
+End open_client(const EndOptions& options, std::span<std::uint8_t> memory) {
+  End e = open_end(options, "client", memory);
+  if (!e.device.wait_link(10000)) die("link", "nobody is at the other end");
+  const Offer ours = offer_of(e);
+  ConnectionOptions c;
+  c.private_data = bytes_of(ours);
+  need(e.qp.connect("10.77.0.1:" + std::to_string(kPort), c), "connect");
+  const std::string pd = e.qp.peer_private_data();
+  e.peer = read_offer(pd.data(), pd.size());
+  return e;
+}
+
+SocketDirectory::SocketDirectory() {
+  char name[] = "/tmp/urnic-bench-XXXXXX";
+  if (mkdtemp(name) == nullptr) die("directory", std::strerror(errno));
+  directory_ = name;
+  socket_ = directory_ + "/wire.sock";
+}
+
+SocketDirectory::~SocketDirectory() {
+  unlink(socket_.c_str());
+  rmdir(directory_.c_str());
+}
+
+void fill_pattern(std::span<std::uint8_t> memory) {
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    memory[i] = static_cast<std::uint8_t>(i * 2654435761u >> 24);
+  }
+}
+
+bool has_pattern(std::span<const std::uint8_t> memory) {
+  std::vector<std::uint8_t> want(memory.size());
+  fill_pattern(want);
+  return std::memcmp(want.data(), memory.data(), memory.size()) == 0;
+}
+
+}  // namespace urnic::bench

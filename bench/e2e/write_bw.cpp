@@ -1,0 +1,135 @@
+// P4: RDMA Writes over one connection between two processes on a core each, own TCP over memif, CRC
+// on. Prints Gb/s of payload, acknowledged by the peer; the receiver compares what it got.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "bench/e2e/ends.h"
+#include "bench/e2e/pin.h"
+
+using namespace urnic;
+using namespace urnic::bench;
+
+namespace {
+
+struct Options {
+  EndOptions end;
+  double seconds = 2;
+  std::uint32_t size = 65536;
+  std::uint32_t depth = 16;
+  std::uint32_t window = 1 << 20;  // octets of memory at each end, walked round and round
+  bool json = false;
+};
+
+// Behind the window: set by the sender's last Write.
+constexpr std::size_t kFlag = 64;
+
+int receive_side(const Options& o) {
+  std::vector<std::uint8_t> memory(o.window + kFlag);
+  End e = open_server(o.end, memory);
+  volatile std::uint8_t* const done = &memory[o.window];
+  for (std::uint64_t spins = 0; *done == 0; ++spins) {
+    e.device.progress();
+    if ((spins & 0xfffff) == 0xfffff && e.qp.state() == QpState::error) return 1;
+  }
+  const bool right = has_pattern({memory.data(), o.window});
+  if (!right) std::fprintf(stderr, "write_bw: the memory does not hold what was written\n");
+  // The acknowledgement of the last Write has to leave.
+  const double until = seconds() + 0.2;
+  while (seconds() < until) e.device.progress();
+  return right ? 0 : 1;
+}
+
+int send_side(const Options& o) {
+  std::vector<std::uint8_t> memory(o.window + kFlag);
+  fill_pattern({memory.data(), o.window});
+  memory[o.window] = 1;
+  End e = open_client(o.end, memory);
+  const std::uint64_t slots = o.window / o.size;
+  std::uint64_t posted = 0, done = 0, counted = 0;
+  double from = 0, now = seconds();
+  const double warm = now + 0.2;
+  std::vector<Completion> got(o.depth);
+  const auto poll = [&] {
+    const int n = e.cq.poll(got);
+    for (int i = 0; i < n; ++i) {
+      if (got[static_cast<std::size_t>(i)].status == WcStatus::success) continue;
+      std::fprintf(stderr, "write_bw: %s\n", to_string(got[static_cast<std::size_t>(i)].status));
+      std::_Exit(1);
+    }
+    done += static_cast<std::uint64_t>(n);
+    return n;
+  };
+  for (;;) {
+    while (posted - done < o.depth) {
+      const std::uint64_t at = posted % slots * o.size;
+      e.write(posted, at, o.size, at, send_signaled);
+      ++posted;
+    }
+    if (poll() == 0) continue;
+    now = seconds();
+    if (from == 0 && now > warm) {
+      from = now;
+      counted = done;
+    }
+    if (from != 0 && now - from > o.seconds) break;
+  }
+  counted = done - counted;
+  const double took = now - from;
+  while (done < posted) poll();
+  e.write(posted++, o.window, 1, o.window, send_signaled);
+  while (done < posted) poll();
+  const double rate = static_cast<double>(counted) * o.size * 8e-9 / took;
+  const ConnectionStats s = e.qp.stats();
+  if (o.json) {
+    std::printf("%s\n", nlohmann::json({{"gbits", rate},
+                                        {"messages", counted},
+                                        {"seconds", took},
+                                        {"retransmits", s.retransmits},
+                                        {"segments_out", s.segments_out},
+                                        {"segments_in", s.segments_in}})
+                            .dump()
+                            .c_str());
+  } else {
+    std::printf("%.3f\n", rate);
+  }
+  std::fflush(stdout);
+  e.qp.disconnect();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app{"P4: RDMA Write bandwidth over memif"};
+  app.add_option("--mtu", o.end.mtu, "IP MTU")->check(CLI::Range(576, 65000));
+  app.add_option("--seconds", o.seconds, "length of the measurement")
+      ->check(CLI::Range(0.05, 3600.));
+  app.add_option("--size", o.size, "octets of a Write")->check(CLI::Range(1, 1 << 24));
+  app.add_option("--depth", o.depth, "Writes outstanding")->check(CLI::Range(1, 256));
+  app.add_option("--window", o.window, "octets of memory at each end")
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--progress", o.end.progress, "who drives the engines: poll or auto");
+  app.add_flag("--json", o.json, "one JSON object instead of one number");
+  CLI11_PARSE(app, argc, argv);
+  o.window = std::max(o.window / o.size, 1u) * o.size;
+  const SocketDirectory directory;
+  o.end.socket = directory.socket();
+  const pid_t child = fork();
+  if (child < 0) return 1;
+  if (child == 0) {
+    pin_to(1);
+    std::_Exit(receive_side(o));
+  }
+  pin_to(0);
+  const int ours = send_side(o);
+  int theirs = 0;
+  waitpid(child, &theirs, 0);
+  return ours != 0 || theirs != 0 ? 1 : 0;
+}
