@@ -16,9 +16,10 @@ ReceiveQueue::ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uin
 
 ReceiveQueue::Post ReceiveQueue::post(const RecvWr& wr) {
   if (wr.sges.size() > max_sge_) return Post::TooManySges;
-  if (posted() >= max_wr_) return Post::Full;
+  const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+  if (tail - head_.load(std::memory_order_acquire) >= max_wr_) return Post::Full;
   if (!slots_) slots_.reset(new std::byte[(std::size_t{mask_} + 1) * stride_]);
-  std::byte* at = slot(tail_);
+  std::byte* at = slot(tail);
   auto* w = ::new (at) ReceiveWqe;
   w->wr_id = wr.wr_id;
   w->num_sge = static_cast<std::uint8_t>(wr.sges.size());
@@ -27,7 +28,7 @@ ReceiveQueue::Post ReceiveQueue::post(const RecvWr& wr) {
     ::new (out++) Sge(sge);
     w->capacity += sge.length;
   }
-  ++tail_;
+  tail_.store(tail + 1);
   return Post::Ok;
 }
 

@@ -2,9 +2,11 @@
 // use it (9.1, R-88). The ring is a power of two and the queue's limit is checked apart, so that
 // the index survives the wrap of the MSN (E-14).
 //
-// Posting and everything else happen under the engine's ownership.
+// Two parties: one thread at a time posts (the lock is the caller's, E-28), and the engine does
+// everything else under its ownership; neither waits for the other.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,14 +40,14 @@ class ReceiveQueue {
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
 
   // `wr.sges` is copied. Local keys are checked when a Send arrives. Owns no memory before the
-  // first post.
+  // first post. Safe beside everything but reset().
   Post post(const RecvWr& wr);
 
   std::uint32_t max_sge() const { return max_sge_; }
-  std::uint32_t posted() const { return tail_ - head_; }  // WQEs not yet delivered into
+  std::uint32_t posted() const { return tail_.load() - head(); }  // WQEs not yet delivered into
   // MSN of the oldest WQE: the next Send to be delivered.
-  std::uint32_t head() const { return head_; }
-  bool has(std::uint32_t msn) const { return msn - head_ < posted(); }
+  std::uint32_t head() const { return head_.load(std::memory_order_relaxed); }
+  bool has(std::uint32_t msn) const { return msn - head() < posted(); }
 
   // The WQE of `msn`; has(msn) must hold.
   ReceiveWqe& wqe(std::uint32_t msn) { return *reinterpret_cast<ReceiveWqe*>(slot(msn)); }
@@ -56,9 +58,12 @@ class ReceiveQueue {
     return {reinterpret_cast<const Sge*>(slot(msn) + sizeof(ReceiveWqe)), wqe(msn).num_sge};
   }
   // The oldest WQE is done; posted() > 0.
-  void pop() { ++head_; }
+  void pop() { head_.store(head() + 1, std::memory_order_release); }
   // Forget everything posted and begin again at `first_msn`.
-  void reset(std::uint32_t first_msn = 1) { head_ = tail_ = first_msn; }
+  void reset(std::uint32_t first_msn = 1) {
+    head_ = first_msn;
+    tail_ = first_msn;
+  }
 
  private:
   std::byte* slot(std::uint32_t msn) const {
@@ -68,7 +73,10 @@ class ReceiveQueue {
   std::unique_ptr<std::byte[]> slots_;
   std::uint32_t max_wr_, max_sge_;
   std::uint32_t mask_, stride_;
-  std::uint32_t head_, tail_;  // MSNs
+  // MSNs. tail_ is stored and loaded sequentially consistent: who posts looks afterwards whether
+  // the engine missed the receive, and the engine says so before it looks again
+  // (QueuePair::starved).
+  std::atomic<std::uint32_t> head_, tail_;
 };
 
 }  // namespace urnic::ddp

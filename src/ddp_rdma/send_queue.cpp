@@ -41,12 +41,13 @@ Post SendQueue::post(const SendWr& wr) {
   for (const Sge& sge : sges) length += sge.length;
   if (inlined && length > max_inline_) return Post::InlineTooLong;
   if (length > kMaxMessage) return Post::TooLong;
-  if (tail_ - head_ >= max_wr_) return Post::Full;
+  const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+  if (tail - head_.load(std::memory_order_acquire) >= max_wr_) return Post::Full;
   if (!slots_) {
     const std::size_t octets = (std::size_t{mask_} + 1) * stride_;
     slots_.reset(static_cast<std::byte*>(::operator new (octets, std::align_val_t{kLine})));
   }
-  std::byte* at = slot(tail_);
+  std::byte* at = slot(tail);
   auto* w = ::new (at) SendWqe;
   w->wr_id = wr.wr_id;
   w->remote_to = wr.remote_to;
@@ -68,7 +69,7 @@ Post SendQueue::post(const SendWr& wr) {
       payload += sizeof(Sge);
     }
   }
-  ++tail_;
+  tail_.store(tail + 1, std::memory_order_release);
   return Post::Ok;
 }
 

@@ -5,10 +5,12 @@
 //   head                       started                    tail
 //     | being sent or answered    | posted, not yet begun   |
 //
-// Owns no memory before the first post. Posting and everything else happen under the engine's
-// ownership.
+// Owns no memory before the first post. Two parties: one thread at a time posts (the lock is the
+// caller's, E-28), and the engine does everything else under its ownership; neither waits for the
+// other. A WQE belongs to the engine from the store of tail_ to that of head_.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -46,13 +48,14 @@ class SendQueue {
   SendQueue(const SendQueue&) = delete;
   SendQueue& operator=(const SendQueue&) = delete;
 
+  // Safe beside everything else.
   Post post(const SendWr& wr);
 
-  std::uint32_t head() const { return head_; }
+  std::uint32_t head() const { return head_.load(std::memory_order_relaxed); }
   std::uint32_t started() const { return started_; }
-  std::uint32_t tail() const { return tail_; }
-  bool empty() const { return head_ == tail_; }
-  bool all_started() const { return started_ == tail_; }
+  std::uint32_t tail() const { return tail_.load(std::memory_order_acquire); }
+  bool empty() const { return head() == tail(); }
+  bool all_started() const { return started_ == tail(); }
 
   SendWqe& wqe(std::uint32_t seq) { return *reinterpret_cast<SendWqe*>(slot(seq)); }
   const SendWqe& wqe(std::uint32_t seq) const {
@@ -66,9 +69,12 @@ class SendQueue {
     return {reinterpret_cast<const std::uint8_t*>(slot(seq) + sizeof(SendWqe)), wqe(seq).length};
   }
 
-  void start() { ++started_; }  // started() begins
-  void pop() { ++head_; }       // head() has been reported
-  void clear() { head_ = started_ = tail_; }
+  void start() { ++started_; }                                        // started() begins
+  void pop() { head_.store(head() + 1, std::memory_order_release); }  // head() has been reported
+  void clear() {
+    started_ = tail();
+    head_.store(started_, std::memory_order_release);
+  }
 
  private:
   std::byte* slot(std::uint32_t seq) const {
@@ -81,7 +87,8 @@ class SendQueue {
   std::unique_ptr<std::byte, Free> slots_;
   std::uint32_t max_wr_, max_inline_;
   std::uint32_t mask_, stride_;
-  std::uint32_t head_ = 0, started_ = 0, tail_ = 0;
+  std::atomic<std::uint32_t> head_{0}, tail_{0};
+  std::uint32_t started_ = 0;
   std::uint8_t max_sge_;
 };
 

@@ -10,7 +10,7 @@
 // Messages are never interleaved: a started message is finished before another begins (siw kills
 // connections otherwise). Read Responses and the send queue take turns by message.
 //
-// Owned by one engine; every call, post() included, happens under its ownership.
+// Owned by one engine; every call but post() happens under its ownership.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +61,7 @@ class Sender {
 
   // Queue a work request; `wr.sges` is copied. Inline payload is copied now. Local keys are checked
   // when the request is processed: an error completes it with LocalProtection and ends the stream.
+  // One thread at a time, beside any other call (E-28).
   Post post(const SendWr& wr) { return sq_.post(wr); }
 
   // Bytes that are not FPDUs (MPA Request/Reply) or a ready ULPDU (Terminate, RTR): kept copies.

@@ -261,7 +261,7 @@ void Sender::reset(std::uint32_t first_msn) {
   crc_ = true;
   failure_ = Violation::None;
   failed_status_ = Status::Success;
-  seen_ = sq_.tail();
+  seen_ = sq_.started();
   queued_wire_ = response_wire_ = 0;
 }
 

@@ -2,7 +2,7 @@
 // as D2 asks: admit (pure) for every FPDU of a segment, then place all, then - after tcp::commit -
 // deliver by counts. Sending is a byte source for TCP output (sender.h).
 //
-// Owned by one engine; every call, posting included, happens under its ownership.
+// Owned by one engine; every call but posting happens under its ownership.
 #pragma once
 
 #include <cstdint>

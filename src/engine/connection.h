@@ -68,10 +68,10 @@ struct Connection {
   fastpath::HoleCounters hole_counters;
   verbs::QueuePair* qp = nullptr;
   ddp::Stream* stream = nullptr;  // the QP's, or `own_stream` while there is no QP
+  std::uint32_t starved_msn = 0;  // of the Send last dropped for want of a receive (E-17)
   Stage stage = Stage::Opening;
   bool touched = false;  // got segments in this burst
   bool in_tx_queue = false;
-  bool starved = false;          // a Send was dropped for want of a receive (E-17)
   bool first_fpdu_seen = false;  // the responder may send from then on (RFC 5044 7.1.3)
   bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
   bool rtr_pending = false;  // passive: `established` is reported when the RTR has come

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/spinlock.h"
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "engine/event_queue.h"
@@ -54,7 +55,8 @@ struct QpImpl {
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
   bool signal_all = false;
-  verbs::QueuePair* qp = nullptr;  // the engine's; under ownership
+  verbs::QueuePair* qp = nullptr;    // the engine's; queue_pair.h says what needs ownership
+  Spinlock send_lock, receive_lock;  // among threads that post
   // Outcome of the current connect or accept, for the blocking calls.
   std::mutex mutex;
   enum class Outcome : std::uint8_t { None, Pending, Established, Failed } outcome = Outcome::None;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kNapMs = 2;  // how often the thread looks whether the application still polls
 constexpr unsigned kMaxFds = 16;
+constexpr Duration kServicePeriod = Duration::ms(50);  // of the watched descriptor, when polled
 
 }  // namespace
 
@@ -54,7 +55,7 @@ bool Driver::app_poll() {
   if (options_.progress == Progress::Thread) return false;
   app_polls_.fetch_add(1, std::memory_order_relaxed);
   if (handed_over_.load(std::memory_order_relaxed)) handed_over_ = false;
-  if (!lock_.try_lock()) return false;
+  if (!ownership_.try_take()) return false;
   bool disarmed = false;
   if (armed_) {  // the thread sleeps; from now on this thread polls
     port_->disarm(queue_);
@@ -63,14 +64,15 @@ bool Driver::app_poll() {
   }
   const Instant now = monotonic_now();
   const bool any = engine_->poll(now);
-  next_deadline_.store(engine_->next_deadline().ns(), std::memory_order_relaxed);
-  lock_.unlock();
+  give_up();
   // The sleeper no longer has a descriptor that would wake it: it must look again by itself.
   if (disarmed) wake();
-  if (options_.progress == Progress::Poll && watch_fd_ >= 0 &&
-      now - last_service_ > Duration::ms(50)) {
-    last_service_ = now;
-    service_watched();
+  if (options_.progress == Progress::Poll && watch_fd_ >= 0) {
+    std::int64_t due = next_service_.load(std::memory_order_relaxed);
+    if (now.ns() >= due &&
+        next_service_.compare_exchange_strong(due, (now + kServicePeriod).ns())) {
+      service_watched();
+    }
   }
   return any;
 }
@@ -91,21 +93,56 @@ void Driver::drain_wake() {
   [[maybe_unused]] const auto n = ::read(wake_fd_, &v, sizeof v);
 }
 
-void Driver::wake_if_late() {
-  if (options_.progress == Progress::Poll) return;
-  if (!sleeping_.load()) return;
-  std::int64_t next;
-  {
-    const std::lock_guard guard(lock_);
-    next = engine_->tx_blocked() ? 0 : engine_->next_deadline().ns();
+void Driver::ring(verbs::QueuePair& qp) {
+  if (ownership_.try_take()) {
+    engine_->attend(qp, monotonic_now());
+    leave();
+    return;
   }
-  if (next < sleep_deadline_.load()) wake();
+  if (!qp.rung.exchange(true)) doorbells_.push(&qp);
+  ownership_.rang();
+  if (ownership_.try_take()) {  // the owner may have gone without seeing it
+    answer_doorbells();
+    leave();
+  }
+}
+
+void Driver::answer_doorbells() {
+  ownership_.answer();
+  const Instant now = monotonic_now();
+  while (verbs::QueuePair* qp = doorbells_.pop()) {
+    qp->rung.exchange(false);  // first: what is posted from now on rings again
+    engine_->attend(*qp, now);
+  }
+}
+
+// The thread sleeps past a deadline that what was done as owner has set.
+bool Driver::sleeps_too_long() const {
+  if (!sleeping_.load(std::memory_order_relaxed)) return false;
+  const std::int64_t next = engine_->tx_blocked() ? 0 : engine_->next_deadline().ns();
+  return next < sleep_deadline_.load(std::memory_order_relaxed);
+}
+
+// End of an ownership that may have given the engine something to do later.
+void Driver::leave() {
+  const bool late = sleeps_too_long();
+  give_up();
+  if (late) wake();
+}
+
+// End of an ownership after which this thread looks at the engine's deadlines itself.
+void Driver::give_up() {
+  while (ownership_.give_up() && ownership_.try_take()) {
+    answer_doorbells();
+    if (sleeps_too_long()) wake();
+  }
 }
 
 void Driver::service_watched() {
-  if (watch_fd_ < 0) return;
+  if (watch_fd_ < 0 || serving_.test_and_set()) return;
   pollfd p{watch_fd_, POLLIN, 0};
   if (::poll(&p, 1, 0) > 0 && service_) service_();
+  serving_.clear();
 }
 
 int Driver::poll_descriptors(int timeout_ms, bool with_port) {
@@ -121,7 +158,7 @@ int Driver::poll_descriptors(int timeout_ms, bool with_port) {
   const int r = ::poll(fds, n, timeout_ms);
   if (r > 0) {
     if (fds[0].revents != 0) drain_wake();
-    if (watch_fd_ >= 0 && fds[1].revents != 0 && service_) service_();
+    if (watch_fd_ >= 0 && fds[1].revents != 0) service_watched();
   }
   return r;
 }
@@ -150,13 +187,11 @@ void Driver::drive() {
   };
   Instant idle_since = monotonic_now(), last_look = idle_since;
   while (!stop_ && !application_polls()) {
-    bool any;
-    Instant now;
-    {
-      const std::lock_guard guard(lock_);
-      now = monotonic_now();
-      any = engine_->poll(now);
-    }
+    if (ownership_.wanted()) std::this_thread::yield();
+    ownership_.take();
+    const Instant now = monotonic_now();
+    const bool any = engine_->poll(now);
+    give_up();
     if (now - last_look > Duration::ms(20)) {
       last_look = now;
       service_watched();
@@ -177,17 +212,17 @@ void Driver::drive() {
 // Arm the port and sleep. False when there was work already.
 bool Driver::sleep_until_work() {
   std::int64_t deadline;
-  {
-    const std::lock_guard guard(lock_);
-    if (port_->arm(queue_)) {
-      port_->disarm(queue_);
-      return false;
-    }
-    armed_ = true;
-    deadline = engine_->next_deadline().ns();
-    sleep_deadline_ = deadline;
-    sleeping_ = true;
+  ownership_.take();
+  if (port_->arm(queue_)) {
+    port_->disarm(queue_);
+    give_up();
+    return false;
   }
+  armed_ = true;
+  deadline = engine_->next_deadline().ns();
+  sleep_deadline_ = deadline;
+  sleeping_ = true;
+  give_up();
   int timeout = -1;
   if (deadline != Instant::never().ns()) {
     const std::int64_t left = deadline - monotonic_now().ns();
@@ -196,12 +231,13 @@ bool Driver::sleep_until_work() {
   }
   sleeps_.fetch_add(1, std::memory_order_relaxed);
   poll_descriptors(timeout, true);
+  ownership_.take();
   sleeping_ = false;
-  const std::lock_guard guard(lock_);
   if (armed_) {
     port_->disarm(queue_);
     armed_ = false;
   }
+  give_up();
   return true;
 }
 

@@ -1,18 +1,19 @@
 // Drives an engine in real time (D8): the one place where the engine meets a clock and a thread.
 //
-// Ownership: whoever holds the lock drives. A polling application drives from its own thread
-// (app_poll); a background thread takes over when it stops, spins briefly and then sleeps on the
-// port's descriptors and the next timer. An idle engine uses no CPU (E-39).
+// Whoever has the ownership drives. A polling application drives from its own thread (app_poll); a
+// background thread takes over when it stops, spins briefly and then sleeps on the port's
+// descriptors and the next timer. An idle engine uses no CPU (E-39). Posting never waits: it
+// transmits inline when the engine is free, and otherwise leaves a doorbell (ring).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
 
-#include "base/spinlock.h"
+#include "base/mpsc_queue.h"
 #include "engine/engine.h"
+#include "engine/ownership.h"
 
 namespace urnic::engine {
 
@@ -43,8 +44,20 @@ class Driver {
   // Run `f(now)` as owner; waits for the current burst of another thread.
   template <class F>
   auto own(F&& f) {
-    WakeAfter wake{this};
-    const std::lock_guard guard(lock_);
+    const Owner owner(this);
+    return f(monotonic_now());
+  }
+  // Work was posted to `qp`: done now if the engine is free, else by its owner before anybody could
+  // sleep. Never waits. Any thread.
+  void ring(verbs::QueuePair& qp);
+  // Own, as above, when no doorbell of `qp` is left: it may go afterwards.
+  template <class F>
+  auto own_last(verbs::QueuePair& qp, F&& f) {
+    const Owner owner(this);
+    while (qp.rung.load()) {
+      answer_doorbells();  // not found at once only while another thread is ringing
+      if (qp.rung.load()) std::this_thread::yield();
+    }
     return f(monotonic_now());
   }
   // What CompletionQueue::poll does when it found nothing: one burst, unless another thread drives.
@@ -55,17 +68,24 @@ class Driver {
   bool has_thread() const { return options_.progress != Progress::Poll; }
 
  private:
-  // After an operation: the sleeping thread must know of an earlier deadline.
-  struct WakeAfter {
-    Driver* d;
-    ~WakeAfter() { d->wake_if_late(); }
+  class Owner {
+   public:
+    explicit Owner(Driver* d) : d_(d) { d_->ownership_.take(); }
+    ~Owner() { d_->leave(); }
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+
+   private:
+    Driver* d_;
   };
+  void leave();
+  void give_up();
+  void answer_doorbells();
   void run();
-  void nap();
   void drive();
   bool sleep_until_work();
   void wake();
-  void wake_if_late();
+  bool sleeps_too_long() const;
   void drain_wake();
   void service_watched();
   int poll_descriptors(int timeout_ms, bool with_port);
@@ -74,7 +94,8 @@ class Driver {
   Engine* engine_;
   port::Port* port_;
   unsigned queue_;
-  Spinlock lock_;
+  Ownership ownership_;
+  MpscQueue<verbs::QueuePair> doorbells_;
   int wake_fd_ = -1;
   int watch_fd_ = -1;
   std::function<void()> service_;
@@ -84,10 +105,10 @@ class Driver {
   std::atomic<bool> handed_over_{false};
   std::atomic<bool> sleeping_{false};
   std::atomic<std::int64_t> sleep_deadline_{0};
-  std::atomic<std::int64_t> next_deadline_{0};
   std::atomic<std::uint64_t> sleeps_{0};
-  Instant last_service_;
-  bool armed_ = false;  // under lock_
+  std::atomic<std::int64_t> next_service_{0};
+  std::atomic_flag serving_;
+  bool armed_ = false;  // under ownership
 };
 
 }  // namespace urnic::engine

@@ -267,11 +267,16 @@ bool Engine::deregister(std::uint32_t stag) {
   return memory_.deregister(stag);
 }
 
+void Engine::attend(verbs::QueuePair& qp, Instant now) {
+  flush_posted(qp);
+  receive_posted(qp, now);
+  doorbell(qp, now);
+}
+
 void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {
+  if (!qp.starved.exchange(false) || !options_.rq_nudge) return;
   Connection* c = find(qp.connection);
-  if (c == nullptr || !c->starved) return;
-  c->starved = false;
-  if (!options_.rq_nudge) return;
+  if (c == nullptr) return;
   // E-17: three duplicate ACKs make a sender without SACK retransmit now instead of after its RTO.
   for (int i = 0; i < 3; ++i) emit_ack(*c, now);
   tx_.flush();

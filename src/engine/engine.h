@@ -77,6 +77,8 @@ class Engine {
   bool poll(Instant now);
   // Transmit for one queue pair right after posting (the doorbell).
   void doorbell(verbs::QueuePair& qp, Instant now);
+  // All that posting to `qp` may have left to do: transmit, flush, E-17.
+  void attend(verbs::QueuePair& qp, Instant now);
   // When poll must be called even if nothing arrives.
   Instant next_deadline() const;
   // Something could not be sent because the port was full.

@@ -380,7 +380,11 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
 void Engine::not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
   if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
     ++c.counters.empty_rq_drops;
-    c.starved = true;
+    // E-17; perhaps the receive was posted just before we said that it is missing.
+    if (c.qp != nullptr) {
+      c.qp->starved = true;
+      if (c.qp->stream.rq.has(c.starved_msn)) receive_posted(*c.qp, now);
+    }
   }
   ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
 }
@@ -439,7 +443,10 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
       ++admitted;
       continue;
     }
-    if (a.what == ddp::Admit::NoReceive) return FastResult::NoReceive;
+    if (a.what == ddp::Admit::NoReceive) {
+      c.starved_msn = a.segment.header.msn;
+      return FastResult::NoReceive;
+    }
     if (!in_order) return FastResult::Refused;
     violation = a.violation;
     offending = {fpdu + mpa::kLengthField, ulpdu};

@@ -13,7 +13,7 @@ MrImpl::~MrImpl() {
 
 QpImpl::~QpImpl() {
   if (qp == nullptr) return;
-  device->driver->own([&](Instant now) {
+  device->driver->own_last(*qp, [&](Instant now) {
     qp->owner = nullptr;
     device->engine->destroy_qp(qp, now);
     return 0;
@@ -197,19 +197,39 @@ std::uint32_t QueuePair::number() const {
 }
 
 QpState QueuePair::state() const {
-  return impl_->device->driver->own(
-      [&](Instant) { return static_cast<QpState>(impl_->qp->state); });
+  return static_cast<QpState>(impl_->qp->state.load());
 }
 
+namespace {
+
+Error refusal(ddp::Post result) {
+  using Post = ddp::Post;
+  switch (result) {
+    case Post::Full:
+      return {Errc::no_memory, "the send queue is full"};
+    case Post::TooManySges:
+      return {Errc::invalid_argument, "too many scatter/gather elements"};
+    case Post::InlineTooLong:
+      return {Errc::invalid_argument, "inline data longer than max_inline"};
+    case Post::TooLong:
+      return {Errc::invalid_argument, "message of 4 GiB or more"};
+    default:
+      return {Errc::invalid_argument, "malformed send request"};
+  }
+}
+
+}  // namespace
+
 std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* why) {
+  verbs::QueuePair& qp = *impl_->qp;
   std::size_t taken = 0;
-  const auto refuse = [&](Errc code, const char* text) {
-    if (why != nullptr) *why = {code, text};
+  const auto refuse = [&](Error error) {
+    if (why != nullptr) *why = std::move(error);
   };
-  impl_->device->driver->own([&](Instant now) {
-    verbs::QueuePair& qp = *impl_->qp;
+  {
+    const std::lock_guard guard(impl_->send_lock);
     if (!verbs::may_post_send(qp.state)) {
-      refuse(Errc::wrong_state, "the queue pair is not connected");
+      refuse({Errc::wrong_state, "the queue pair is not connected"});
       return 0;
     }
     for (const SendRequest& r : requests) {
@@ -222,41 +242,18 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       wr.remote_stag = r.rkey;
       wr.inv_stag = r.invalidate_rkey;
       if (r.opcode > Opcode::local_invalidate) {
-        refuse(Errc::invalid_argument, "not an opcode of a send request");
+        refuse({Errc::invalid_argument, "not an opcode of a send request"});
         break;
       }
       const auto result = qp.stream.sender.post(wr);
-      if (result != ddp::Sender::Post::Ok) {
-        using Post = ddp::Sender::Post;
-        switch (result) {
-          case Post::Full:
-            refuse(Errc::no_memory, "the send queue is full");
-            break;
-          case Post::TooManySges:
-            refuse(Errc::invalid_argument, "too many scatter/gather elements");
-            break;
-          case Post::InlineTooLong:
-            refuse(Errc::invalid_argument, "inline data longer than max_inline");
-            break;
-          case Post::TooLong:
-            refuse(Errc::invalid_argument, "message of 4 GiB or more");
-            break;
-          default:
-            refuse(Errc::invalid_argument, "malformed send request");
-            break;
-        }
+      if (result != ddp::Post::Ok) {
+        refuse(refusal(result));
         break;
       }
       ++taken;
     }
-    if (taken == 0) return 0;
-    if (verbs::flushes_posts(qp.state)) {
-      impl_->device->engine->flush_posted(qp);
-    } else {
-      impl_->device->engine->doorbell(qp, now);
-    }
-    return 0;
-  });
+  }
+  if (taken != 0) impl_->device->driver->ring(qp);
   return taken;
 }
 
@@ -267,8 +264,9 @@ Result<void> QueuePair::post_send(const SendRequest& request) {
 }
 
 Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
-  return impl_->device->driver->own([&](Instant now) -> Result<void> {
-    verbs::QueuePair& qp = *impl_->qp;
+  verbs::QueuePair& qp = *impl_->qp;
+  {
+    const std::lock_guard guard(impl_->receive_lock);
     if (!verbs::may_post_receive(qp.state)) {
       return Error{Errc::wrong_state, "the queue pair is in state reset"};
     }
@@ -282,13 +280,11 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
       default:
         return Error{Errc::invalid_argument, "too many scatter/gather elements"};
     }
-    if (verbs::flushes_posts(qp.state)) {
-      impl_->device->engine->flush_posted(qp);
-    } else {
-      impl_->device->engine->receive_posted(qp, now);
-    }
-    return {};
-  });
+  }
+  // A receive is silent unless the engine waits for it (E-17) or flushes. It sets either of these
+  // before it looks at the queue, and we look at them after the post.
+  if (qp.starved || verbs::flushes_posts(qp.state)) impl_->device->driver->ring(qp);
+  return {};
 }
 
 Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {
