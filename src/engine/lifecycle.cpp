@@ -339,6 +339,8 @@ void Engine::run_startup(Connection& c, Instant now) {
       const std::string private_data(reinterpret_cast<const char*>(pd.data()), pd.size());
       verbs::QueuePair* qp = c.qp;
       c.stage_deadline = Instant::never();
+      // First: who hears of it may post at once, from another thread (E-28).
+      qp->state = verbs::qp_next(qp->state, verbs::QpEvent::StreamBound).next;
       hooks_->on_cm_event(
           {.kind = CmEvent::Kind::Established, .qp = qp, .private_data = private_data});
       full_operation(c, agreement, now);

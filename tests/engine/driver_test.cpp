@@ -7,6 +7,8 @@
 #include <chrono>
 #include <future>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "port/memory_port.h"
 #include "urnic/config.h"
@@ -151,6 +153,46 @@ TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway_E28) {
   for (int n; (n = polled()) > 0;) got += n;
   EXPECT_FALSE(cq.overrun());
   EXPECT_EQ(got, kThreads * kPosts);
+}
+
+// Whoever hears that a connection is established may post at once, while the engine is still in the
+// call that told.
+TEST(Events, EstablishedIsToldWhenWorkMayBePosted_E28) {
+  struct Watch : NoHooks {
+    void on_cm_event(CmEvent e) override {
+      if (e.kind == CmEvent::Kind::ConnectRequest) request = e.connection;
+      if (e.kind == CmEvent::Kind::Established) told.push_back(e.qp->state);
+    }
+    std::uint32_t request = 0;
+    std::vector<verbs::QpState> told;
+  };
+  Watch left_hooks, right_hooks;
+  auto [a, b] = port::make_memory_pair();
+  Config c;
+  ASSERT_TRUE(c.set("address", "10.77.0.1/24").ok());
+  Engine left(options_from(c, "mem"), &a, 0, &left_hooks);
+  ASSERT_TRUE(c.set("address", "10.77.0.2/24").ok());
+  Engine right(options_from(c, "mem"), &b, 0, &right_hooks);
+  verbs::CompletionQueue cq(16);
+  verbs::QueuePair* here = left.create_qp({}, &cq, &cq);
+  verbs::QueuePair* there = right.create_qp({}, &cq, &cq);
+  Instant now = Instant::from_ns(1'000'000'000);
+  Error error;
+  ASSERT_NE(left.listen(7, 1, &error), nullptr);
+  const auto to = SocketAddress::parse("10.77.0.1:7");
+  ASSERT_TRUE(right.connect(*there, *to, right.default_params(), now).ok());
+  for (int i = 0; i < 1000 && (left_hooks.told.empty() || right_hooks.told.empty()); ++i) {
+    now = now + Duration::ms(1);
+    left.poll(now);
+    right.poll(now);
+    if (left_hooks.request != 0) {
+      ASSERT_TRUE(
+          left.accept(std::exchange(left_hooks.request, 0), *here, left.default_params(), now)
+              .ok());
+    }
+  }
+  EXPECT_EQ(left_hooks.told, std::vector{verbs::QpState::Rts});
+  EXPECT_EQ(right_hooks.told, std::vector{verbs::QpState::Rts});
 }
 
 }  // namespace
