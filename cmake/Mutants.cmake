@@ -26,3 +26,12 @@ target_link_libraries(test_mutants PRIVATE urnic_sim GTest::gmock GTest::gtest)
 add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(proof.mutants PROPERTIES TIMEOUT 1500 LABELS proof)
+
+# Behind the rooms, whose results it reads.
+add_test(NAME proof.conformance
+         COMMAND ${Python3_EXECUTABLE} tools/conformance --check --results ${CMAKE_BINARY_DIR}/results
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+get_property(every_test DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTY TESTS)
+list(FILTER every_test INCLUDE REGEX "^room\\.")
+set_tests_properties(proof.conformance PROPERTIES TIMEOUT 120 LABELS proof
+                     DEPENDS "${every_test};room.cli")

@@ -1,4 +1,5 @@
 // Delivery (9.3, 9.4): what placed messages mean once everything before them has come.
+#include "base/mutant.h"
 #include "ddp_rdma/stream.h"
 
 namespace urnic::ddp::detail {
@@ -43,11 +44,12 @@ Violation deliver_send(Stream& s, Completion* c, ByteView* offending) {
   c->receive = true;
   c->solicited = solicited(w.op);
   c->byte_len = w.byte_len;
-  s.rq.pop();
+  if (!mutant(Mutant::ReceiveUsedTwice)) s.rq.pop();
   return Violation::None;
 }
 
 Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending) {
+  if (mutant(Mutant::OneRequestPerDoorbell)) n = 1;
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::uint32_t msn = s.inbound_reads.next();
     const ReadRequest* q = s.inbound_reads.to_deliver();

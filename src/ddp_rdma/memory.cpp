@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.h"
+
 namespace urnic::ddp {
 namespace {
 
@@ -138,7 +140,10 @@ Violation check_write(const MemoryTable& table, std::uint32_t stag, std::uint64_
 Violation check_read_response(const MemoryTable& table, std::uint32_t stag, std::uint64_t to,
                               std::uint64_t len, StreamId stream) {
   const Region* r = table.find(stag);
-  if (r == nullptr || r->kind != Region::Kind::ReadSink) return Violation::TaggedInvalidStag;
+  if (r == nullptr) return Violation::TaggedInvalidStag;
+  if (r->kind != Region::Kind::ReadSink && !mutant(Mutant::ResponseAnywhere)) {
+    return Violation::TaggedInvalidStag;
+  }
   if (r->stream != stream) return Violation::TaggedStagNotAssociated;
   return check_range(*r, to, len, Violation::TaggedToWrap, Violation::TaggedBounds);
 }

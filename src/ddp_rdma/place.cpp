@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/mutant.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
 
@@ -93,10 +94,10 @@ void scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& l
 MessageCounts place_send(Stream& s, const Admission& a) {
   const SegmentHeader& h = a.segment.header;
   const ByteView payload = a.segment.payload;
-  if (a.direct != nullptr) {
+  if (a.direct != nullptr && !mutant(Mutant::OldestReceiveTaken)) {
     copy_payload(a.direct, payload.data(), payload.size());
   } else if (!payload.empty()) {
-    const auto sges = s.rq.sges(h.msn);
+    const auto sges = s.rq.sges(mutant(Mutant::OldestReceiveTaken) ? s.rq.head() : h.msn);
     scatter(
         payload, h.mo, sges.size(), [&](std::size_t i) { return sges[i].length; },
         [&](std::size_t i) { return resolve_sge(*s.memory, sges[i], s.config.pd, true); });
@@ -176,6 +177,7 @@ MessageCounts place(Stream& s, const Admission& a) {
 void place(Stream& s, const Admission& a, MessageCounts* counts) {
   if (a.segment.header.op == Opcode::Write) [[likely]] {  // ends no message anybody hears of
     place_write(a);
+    if (mutant(Mutant::WriteReports)) ++counts->sends;
     return;
   }
   *counts += place(s, a);

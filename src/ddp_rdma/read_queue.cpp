@@ -4,6 +4,8 @@
 #include <bit>
 #include <new>
 
+#include "base/mutant.h"
+
 namespace urnic::ddp {
 namespace {
 
@@ -46,8 +48,9 @@ void ReadQueue::place(std::uint32_t msn, const ReadRequest& request) {
     entries_ = reinterpret_cast<Entry*>(pool_->take(shift_for(count * sizeof(Entry))));
     for (std::size_t i = 0; i < count; ++i) ::new (entries_ + i) Entry{{}, false};
   }
-  Entry& e = entry(msn);
+  Entry& e = entry(mutant(Mutant::ReadsByArrival) ? oldest_ + live_ : msn);
   if (!e.placed) ++live_;
+  if (mutant(Mutant::DoorbellAtPlacement)) ready_end_ = msn + 1;
   e.request = request;
   e.placed = true;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/mutant.h"
 #include "mpa/builder.h"
 #include "mpa/fpdu.h"
 
@@ -214,7 +215,8 @@ bool Sender::begin_request(std::uint32_t seq) {
   }
   uncount_request(seq);
   sq_.start();
-  w.kept = (w.flags & kInline) != 0 || w.length <= keep_below_;
+  w.kept =
+      (w.flags & kInline) != 0 || (w.length <= keep_below_ && !mutant(Mutant::SmallPayloadNotKept));
   if (!w.kept) count_uses(seq);
   if (w.op == WrOp::Write) {
     ++counters_.writes;

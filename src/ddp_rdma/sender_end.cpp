@@ -1,4 +1,5 @@
 // Acknowledgement, completion in posting order, deregistration, and the end of a sender.
+#include "base/mutant.h"
 #include "ddp_rdma/sender.h"
 
 namespace urnic::ddp {
@@ -102,6 +103,7 @@ void Sender::finish(std::uint32_t seq) {
 }
 
 bool Sender::finish_reads(std::uint32_t n) {
+  if (mutant(Mutant::OneReadPerHole)) n = 1;
   for (; n != 0; --n) {
     if (outstanding_ == 0) return false;
     if (rtr_reads_ != 0) {
@@ -126,7 +128,7 @@ bool Sender::finish_reads(std::uint32_t n) {
 bool Sender::next_completion(Completion* c) {
   while (sq_.head() != sq_.started()) {
     const SendWqe& w = sq_.wqe(sq_.head());
-    if (!w.done) return false;
+    if (!w.done && !(mutant(Mutant::SendPassesRead) && w.op == WrOp::Read)) return false;
     const bool wanted = (w.flags & kSignaled) != 0;
     if (wanted) {
       *c = Completion{};

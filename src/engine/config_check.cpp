@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/ip_address.h"
+#include "base/mutant.h"
 #include "urnic/config.h"
 
 namespace urnic {
@@ -49,7 +50,7 @@ Result<void> check_framing(const Config& c) {
       return bad("framing = " + framing + " with in_logic = " + in_logic + ": " + legal.condition +
                  "; use framing = no-markers");
     }
-    if (c.get_int("max_recovery_attempts") < 1) {
+    if (c.get_int("max_recovery_attempts") < 1 && !mutant(Mutant::ZeroAttemptsAllowed)) {
       return bad(
           "max_recovery_attempts = 0 is only possible with markers: without them one corrupted "
           "segment would be refused for ever (E-3); use at least 1");

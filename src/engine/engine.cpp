@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.h"
+
 namespace urnic::engine {
 namespace {
 
@@ -276,7 +278,7 @@ void Engine::attend(verbs::QueuePair& qp, Instant now) {
 void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {
   if (!qp.starved.exchange(false) || !options_.rq_nudge) return;
   Connection* c = find(qp.connection);
-  if (c == nullptr) return;
+  if (c == nullptr || mutant(Mutant::NoNudge)) return;
   // E-17: three duplicate ACKs make a sender without SACK retransmit now instead of after its RTO.
   for (int i = 0; i < 3; ++i) emit_ack(*c, now);
   tx_.flush();

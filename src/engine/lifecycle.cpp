@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/mutant.h"
 #include "ddp_rdma/terminate.h"
 #include "engine/engine.h"
 #include "tcp/isn.h"
@@ -110,6 +111,7 @@ void Engine::on_unmatched(Staged& s, Instant now) {
     case tcp::ListenAction::Discard:
       return;
     case tcp::ListenAction::Rst:
+      ++counters_.rx_no_connection;
       send_rst(s, now);
       return;
     case tcp::ListenAction::Accept:
@@ -203,6 +205,12 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
   c->qp = &qp;
   c->stream = &qp.stream;
   c->context.config = params.context;
+  if (mutant(Mutant::TypeOfTheDevice)) {
+    c->context.config.initiated_as = options_.context.initiated_as;
+  }
+  if (mutant(Mutant::LimitOfTheDevice)) {
+    c->context.config.max_recovery_attempts = options_.context.max_recovery_attempts;
+  }
   c->stream->sender.queue_raw(reply);
   const mpa::Agreement agreement = c->startup->agreement();
   c->rtr_pending = agreement.rtr != mpa::kRtrNone;

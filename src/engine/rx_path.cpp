@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/inet_checksum.h"
+#include "base/mutant.h"
 #include "engine/engine.h"
 #include "mpa/fpdu.h"
 #include "tcp/predict.h"
@@ -127,7 +128,7 @@ void Engine::stage_unknown(const port::Frame& frame, Staged* s, Instant now) {
   if (!s->usable) return;
   const FlowKey key{s->net.dst, s->net.src, s->seg.dst_port, s->seg.src_port};
   if (const std::uint32_t* slot = flows_.find(key)) {
-    s->connection = slots_[*slot].get();
+    s->connection = slots_[mutant(Mutant::FirstContextTaken) ? 0 : *slot].get();
     __builtin_prefetch(s->connection);
     __builtin_prefetch(reinterpret_cast<const char*>(s->connection) + 64);
     recent_.connection = recent_.match.learn(s->header, s->net) ? s->connection : nullptr;
@@ -190,9 +191,18 @@ void Engine::process(Staged& s, Instant now) {
   }
   if (s.verify && inet_checksum(static_cast<std::uint64_t>(s.header_sum) + payload_sum) != 0) {
     ++counters_.rx_bad_tcp_checksum;  // TCP's own discard: no ACK, no trace
+    if (mutant(Mutant::BadChecksumDrawsAck) && c != nullptr) emit_ack(*c, now);
     return;
   }
   if (c == nullptr) {
+    if (mutant(Mutant::UnknownJudgedByCrc) && !s.seg.payload.empty()) {
+      fastpath::validate(s.seg.payload, validation_);
+      if (!validation_.passed()) return;
+    }
+    if (mutant(Mutant::AnyContextTaken) && recent_.connection != nullptr) {
+      s.connection = recent_.connection;
+      return process(s, now);
+    }
     if (!s.classified) classify_staged(s);
     // A context prepared earlier in this burst (SYN then data) is found here.
     const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
@@ -245,7 +255,10 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   const ConnectionId id = c.id;
   tcp::AckResult ack;
   if (!predicted || !tcp::take_ack_predicted(c.tcb, s.seg, now)) {
-    ack = tcp::take_ack(c.tcb, s.seg, check, now);
+    if (!mutant(Mutant::AckOfDropIgnored) || c.stage != Stage::Full || s.seg.payload.empty() ||
+        validation_.passed()) {
+      ack = tcp::take_ack(c.tcb, s.seg, check, now);
+    }
   }
   if (!c.touched) {
     c.touched = true;
@@ -263,6 +276,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
     }
   }
   if (check.arrival != tcp::Arrival::None) take_payload(c, s, check, now);
+  if (mutant(Mutant::AckPerSegment) && c.id == id && tcp::ack_owed(c.tcb)) emit_ack(c, now);
   // TIME-WAIT is TCP's affair alone: for the queue pair the connection is over.
   const bool over = ack.closed || c.tcb.state == tcp::State::Closed ||
                     (c.tcb.state == tcp::State::TimeWait && c.qp != nullptr);
@@ -284,6 +298,14 @@ inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Chec
       return;
     }
     ++counters_.rx_tcp_dropped;
+    if (mutant(Mutant::DuplicatePlaced) && validation_.passed()) {
+      ddp::MessageCounts ends;
+      for (const fastpath::FrameResult& f : validation_.frames) {
+        const ByteView fpdu = s.seg.payload.subspan(f.offset, f.length);
+        ddp::place(*c.stream, ddp::Admitter(*c.stream, false).next(mpa::ulpdu_of(fpdu)), &ends);
+      }
+    }
+    if (mutant(Mutant::HoleLimitIsUlpDrop)) return ulp_drop(c, check, now);
     act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     return;
   }
@@ -298,6 +320,10 @@ inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Chec
   switch (c.stage) {
     case Stage::Opening:
     case Stage::Startup:  // E-1: MPA frames are not FPDUs; InLogic is not asked
+      if (mutant(Mutant::AskedAtStartup)) {
+        fastpath::validate(s.seg.payload, validation_);
+        return in_logic(c, s, check, now);
+      }
       store(c, s, check, now);
       if (c.id != 0 && c.stage == Stage::Startup) run_startup(c, now);
       break;
@@ -317,7 +343,8 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
   using fastpath::Reason;
   const bool can_be_fast =
       c.context.config.crc && c.context.config.initiated_as == fastpath::ConnectionType::Fast;
-  if (can_be_fast && fastpath::plainly_fast(c.context, check.arrival, validation_)) [[likely]] {
+  if (can_be_fast && !mutant(Mutant::AlignedIsStored) &&
+      fastpath::plainly_fast(c.context, check.arrival, validation_)) [[likely]] {
     ++c.counters.reasons[static_cast<std::size_t>(Reason::Aligned)];
     const FastResult result = cut_through_run(c, s, 0, validation_.frames.size(), check, now);
     if (result != FastResult::Taken) not_taken(c, result, check, now);
@@ -347,6 +374,11 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
   ++c.counters.reasons[static_cast<std::size_t>(verdict.reason)];
   switch (verdict.outcome) {
     case Outcome::Fast:
+      if (mutant(Mutant::AlignedIsStored)) {
+        c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+        store(c, s, check, now);
+        break;
+      }
       if (const FastResult r = cut_through(c, s, check, now); r != FastResult::Taken) {
         not_taken(c, r, check, now);
         break;
@@ -357,20 +389,35 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
     case Outcome::Drop:
       fastpath::apply(c.context, verdict, facts);
       if (verdict.counts) ++c.counters.recovery_attempts;
+      if (mutant(Mutant::GoodPrefixTaken) && validation_.frames.size() > 1) {
+        cut_through_run(c, s, 0, validation_.frames.size() - 1, check, now);
+      }
+      if (facts.at_rcv_nxt ? mutant(Mutant::DropIsAcknowledged) : mutant(Mutant::DropIsSacked)) {
+        commit_range(c, check.new_begin, check.new_end, false, false, {}, now);
+      }
       ulp_drop(c, check, now);
       break;
     case Outcome::Downgrade:  // Fig 5: holes first, then the segment
       fastpath::apply(c.context, verdict, facts);
       ++c.counters.downgrades;
-      if (!options_.defects.keep_holes_at_downgrade) {
+      if (mutant(Mutant::HolesClearedLate)) {
+        c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+        store(c, s, check, now);
+      }
+      if (!options_.defects.keep_holes_at_downgrade && !mutant(Mutant::HolesSurviveDowngrade)) {
         tcp::forget_out_of_order(c.tcb);
         c.hole_counters.discard();
       }
+      if (mutant(Mutant::DowngradeSendsDuplicateAck)) emit_ack(c, now);
       c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
       store(c, s, check, now);
       break;
     case Outcome::Store:
       fastpath::apply(c.context, verdict, facts);
+      if (mutant(Mutant::SlowIsCutThrough) && verdict.aligned && facts.reassembly_empty) {
+        cut_through(c, s, check, now);
+        break;
+      }
       store(c, s, check, now);
       break;
   }
@@ -380,6 +427,10 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
 void Engine::not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
   if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
     ++c.counters.empty_rq_drops;
+    if (mutant(Mutant::EmptyQueueCounts)) ++c.context.recovery_attempts;
+    if (mutant(Mutant::EmptyQueueTerminates)) {
+      return raise_terminate(c, ddp::Violation::UntaggedNoBuffer, {}, now);
+    }
     // E-17; perhaps the receive was posted just before we said that it is missing.
     if (c.qp != nullptr) {
       c.qp->starved = true;
@@ -398,7 +449,8 @@ Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp
   for (std::size_t i = 0; i < n;) {
     const auto is_new = [&](std::size_t k) {
       const StreamOffset b = check.begin + validation_.frames[k].offset;
-      return c.tcb.rcv.holes.any_new(b, b + validation_.frames[k].length);
+      return c.tcb.rcv.holes.any_new(b, b + validation_.frames[k].length) ||
+             mutant(Mutant::OverlapPlacedWhole);
     };
     if (!is_new(i)) {
       ++i;
@@ -441,13 +493,15 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
     admitter.next({fpdu + mpa::kLengthField, ulpdu}, &a);
     if (a.what == ddp::Admit::Place) [[likely]] {
       ++admitted;
+      ddp::MessageCounts early;
+      if (mutant(Mutant::PlacedAsAdmitted)) ddp::place(*c.stream, a, &early);
       continue;
     }
     if (a.what == ddp::Admit::NoReceive) {
       c.starved_msn = a.segment.header.msn;
       return FastResult::NoReceive;
     }
-    if (!in_order) return FastResult::Refused;
+    if (!in_order && !mutant(Mutant::ViolationAtOnce)) return FastResult::Refused;
     violation = a.violation;
     offending = {fpdu + mpa::kLengthField, ulpdu};
     end = check.begin + frames[i].offset;  // what came before it is good and is delivered
@@ -556,6 +610,7 @@ void Engine::drain_reassembly(Connection& c, Instant now) {
     }
     ddp::Admission& a = admissions_[0];
     ddp::Admitter(*c.stream, true).next(ulpdu, &a);
+    if (mutant(Mutant::SlowWaitsForReceive) && a.what == ddp::Admit::NoReceive) break;
     if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
       raise_terminate(c, ddp::Violation::UntaggedNoBuffer, ulpdu, now);
       break;
@@ -595,6 +650,7 @@ void Engine::commit_range(Connection& c, StreamOffset begin, StreamOffset end, b
   if (begin < end) {
     ddp::MessageCounts own;
     const ddp::MessageCounts behind = c.hole_counters.on_commit(receipt.holes, counts, &own);
+    if (mutant(Mutant::DeliveredOutOfOrder)) own = counts;
     if (own.any()) deliver(c, own, now);
     if (c.id == id && behind.any() && c.stage != Stage::Terminated) deliver(c, behind, now);
   }
@@ -605,6 +661,11 @@ void Engine::commit_range(Connection& c, StreamOffset begin, StreamOffset end, b
 
 void Engine::deliver(Connection& c, const ddp::MessageCounts& counts, Instant now) {
   if (c.qp == nullptr || !counts.any()) return;
+  if (mutant(Mutant::HoleHoldsTheQueue)) {
+    for (const auto& other : slots_) {
+      if (other != nullptr && other->tcb.rcv.holes.size() != 0) return;
+    }
+  }
   c.counters.sends_in += counts.sends;
   c.counters.read_requests_in += counts.read_requests;
   ByteView offending;
@@ -620,7 +681,7 @@ void Engine::deliver(Connection& c, const ddp::MessageCounts& counts, Instant no
 }
 
 void Engine::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
-  if (tcp::ack_owed(c.tcb)) emit_ack(c, now);
+  if (tcp::ack_owed(c.tcb) && !mutant(Mutant::OwedAckNotFlushed)) emit_ack(c, now);
   const tcp::AckNeed need =
       tcp::refuse(c.tcb, check, true, c.context.config.immediate_dup_ack, now);
   if (need == tcp::AckNeed::Now) ++c.counters.immediate_dup_acks;

@@ -41,10 +41,12 @@ ddp::MessageCounts HoleCounters::on_commit(const tcp::HoleEvent& event,
     // The segment is now part of the block behind hole i, whichever end it was joined to.
     case HoleChange::ExtendedRight:
       assert(i < holes_.size());
+      if (mutant(Mutant::MemoryPerMessage)) holes_.reserve(holes_[i].sends);
       holes_[mutant(Mutant::ExtensionToNextHole) && i + 1 < holes_.size() ? i + 1 : i] += segment;
       break;
     case HoleChange::FilledRight:
       assert(i < holes_.size());
+      if (mutant(Mutant::FillUncounted)) break;
       holes_[mutant(Mutant::FillToHoleBelow) && i > 0 ? i - 1 : i] += segment;
       break;
 

@@ -59,7 +59,8 @@ Verdict erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason erro
   if (mutant(Mutant::UncertainDowngrades) && error == Reason::CrcFirst && !in_order(f)) {
     return downgrade(error, error);
   }
-  if (attempts >= allowed && !(mutant(Mutant::ZeroIsNoLimit) && allowed == 0)) {
+  if (attempts >= allowed && !mutant(Mutant::LimitNeverMet) &&
+      !(mutant(Mutant::ZeroIsNoLimit) && allowed == 0)) {
     return downgrade(Reason::RecoveryExhausted, error);
   }
   if (c.config.max_same_segment != 0 && in_order(f) && c.same_sn == f.sn &&
@@ -78,6 +79,7 @@ Verdict cut_through(const ConnectionContext& c, const SegmentFacts& f) {
   v.outcome = Outcome::Fast;
   v.reason = Reason::Aligned;
   v.reset_recovery = ends_recovery(c, f);  // 4B.S106, S158
+  if (mutant(Mutant::RepairRefused) && c.recovery_attempts != 0) v.outcome = Outcome::Drop;
   return v;
 }
 

@@ -1,6 +1,7 @@
 #include "reassembly/extract.h"
 
 #include "base/crc32c.h"
+#include "base/mutant.h"
 #include "mpa/fpdu.h"
 
 namespace urnic::reassembly {
@@ -18,7 +19,9 @@ Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteV
   std::uint8_t field[mpa::kLengthField];
   if (fpdu.size() < mpa::kLengthField) buffer.copy(0, mpa::kLengthField, field);
   const std::uint32_t length = load_be16(fpdu.size() < mpa::kLengthField ? field : fpdu.data());
-  const std::uint32_t size = mpa::fpdu_size(length);
+  const std::uint32_t size = mutant(Mutant::PaddingForgotten)
+                                 ? mpa::kLengthField + length + mpa::kCrcField
+                                 : mpa::fpdu_size(length);
   // With `have` known this costs nothing per segment, however finely the stream is cut.
   if (have < size) return Extracted::NeedMore;
 
@@ -30,7 +33,8 @@ Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteV
     fpdu = ByteView(scratch_.data(), size);
   }
   *fpdu_len = size;
-  const bool to_check = crc_ && buffer.read_position() + size > checked_to_;
+  const bool to_check =
+      crc_ && buffer.read_position() + size > checked_to_ && !mutant(Mutant::SlowCrcNotLookedAt);
   if (to_check && crc32c(fpdu.first(size - mpa::kCrcField)) != mpa::crc_of(fpdu)) {
     return Extracted::BadCrc;
   }

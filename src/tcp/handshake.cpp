@@ -2,6 +2,7 @@
 // connection.
 #include <algorithm>
 
+#include "base/mutant.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -203,7 +204,8 @@ bool packet_too_big(Tcb& t, std::uint32_t mtu, Seq quoted, Instant now) {
   // E-18 and RFC 5927 4: whoever cannot tell what is in flight is not on the path.
   const std::int32_t at = quoted - snd_una_seq(t);
   const std::uint32_t span = static_cast<std::uint32_t>(snd_nxt_seq(t) - snd_una_seq(t));
-  if (!synchronized(t.state) || at < 0 || static_cast<std::uint32_t>(at) >= span) return false;
+  const bool in_flight = at >= 0 && static_cast<std::uint32_t>(at) < span;
+  if (!synchronized(t.state) || !(in_flight || mutant(Mutant::AnyIcmpBelieved))) return false;
   const std::uint32_t headers = t.config.ip_header + std::uint32_t{kHeaderMin};
   const std::uint32_t mss = mtu > headers + kLeastMss ? mtu - headers : kLeastMss;
   if (mss >= t.snd.mss) return false;

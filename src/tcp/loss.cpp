@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/mutant.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -161,8 +162,9 @@ void loss_on_progress(Tcb& t, std::uint32_t octets, const SackNews& news, Instan
 void loss_on_same_ack(Tcb& t, bool plain, const SackNews& news, Instant) {
   LossState& l = t.loss;
   // RFC 6675 2: with SACK, an ACK without news is none; E-26 lets it count all the same.
-  const bool counts =
-      t.sack_on ? news.fresh != 0 || (t.config.count_plain_dupacks && plain) : plain;
+  const bool counts = t.sack_on && !mutant(Mutant::PlainDuplicatesCount)
+                          ? news.fresh != 0 || (t.config.count_plain_dupacks && plain)
+                          : plain;
   if (!counts) return;
   if (l.state == Recovery::Recovery) {
     if (t.sack_on) {

@@ -25,6 +25,7 @@ class HashMapOf : public testing::Test {};
 using Hashes = testing::Types<GoodHash, BadHash>;
 TYPED_TEST_SUITE(HashMapOf, Hashes);
 
+// proves
 TYPED_TEST(HashMapOf, BehavesLikeUnorderedMapUnderRandomOperations) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

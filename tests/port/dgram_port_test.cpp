@@ -154,6 +154,7 @@ TEST(DgramPort, ThePeerComesAndGoes) {
   }
 }
 
+// proves: E-32
 TEST(DgramPort, ASleeperIsWokenByAFrameAndIdleCostsLittle) {
   Both w;
   ASSERT_FALSE(w.b.arm(0));

@@ -262,6 +262,7 @@ TEST(MemifHostile, AnAcceptedRegionCannotBeTruncated) {
   EXPECT_NE(fcntl(own->fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
 }
 
+// proves: E-19
 TEST(MemifHostile, BadDescriptorsEndTheConnectionWithAReason) {
   struct Case {
     const char* reason;
@@ -471,6 +472,7 @@ TEST(MemifHostile, ABlockingEventfdWithAFullCounterHangsNobody) {
 }
 
 // Rubbish everywhere in shared memory, from another thread, while the port works on it.
+// proves: E-19
 TEST(MemifHostile, RandomRubbishInSharedMemoryIsSurvived) {
   const std::uint64_t seed = 777;
   SCOPED_TRACE("seed " + std::to_string(seed));

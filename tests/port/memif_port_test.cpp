@@ -187,6 +187,7 @@ TEST(MemifPort, AFullRingGivesLessAndRecovers) {
 
 // ---- sleeping ----
 
+// proves: E-32
 TEST(MemifPort, ASleeperIsWokenByAFrame) {
   Both b;
   ASSERT_TRUE(b.link());
@@ -458,6 +459,7 @@ TEST(MemifPort, WhatWasSentBeforeTheEndIsStillReceived) {
   EXPECT_TRUE(turn_until([&] { return b.server.info().link_up == 0; }, {&b.server}));
 }
 
+// proves: E-32
 TEST(MemifPort, BorrowedFramesOutliveThePeer) {
   Both b;
   ASSERT_TRUE(b.link());

@@ -123,6 +123,7 @@ TEST(MemoryPort, NoDescriptorUntilSomebodySleeps) {
   b.disarm(0);
 }
 
+// proves: E-32
 TEST(MemoryPort, ASleeperIsWokenByAFrameAndByRoom) {
   auto [a, b] = make_memory_pair({.max_frame = 1514, .ring = 4});
   int fd = -1;

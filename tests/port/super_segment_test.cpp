@@ -116,6 +116,7 @@ Bytes super(Make m, std::uint32_t payload) {
 }
 
 // Cutting gives exactly the frames a sender without offload would have made.
+// proves: E-33
 TEST(SuperSegment, IsCutIntoTheFramesTheSenderWouldHaveSent) {
   for (const bool ipv6 : {false, true}) {
     for (const bool vlan : {false, true}) {
@@ -224,6 +225,7 @@ std::vector<Bytes> stream(Make m, unsigned count) {
 
 using V = std::vector<unsigned>;
 
+// proves: E-33
 TEST(Joiner, AStreamBecomesOneSegmentWhichCutAgainIsTheSame) {
   for (const bool ipv6 : {false, true}) {
     for (const std::uint32_t span : {0u, 0u + 14 + 40 + 32, 600u}) {

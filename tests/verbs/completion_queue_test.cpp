@@ -57,6 +57,7 @@ TEST(CompletionQueue, SolicitedArmWaitsForSolicitedOrError) {
   EXPECT_EQ(cq.push(cqe(4)), CompletionQueue::Notify::Yes);
 }
 
+// proves: E-28
 TEST(CompletionQueue, ConcurrentPollersSeeEveryCqeOnce_R110) {
   CompletionQueue cq(1024);
   constexpr std::uint64_t kTotal = 200000;

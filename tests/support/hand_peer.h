@@ -1,0 +1,321 @@
+// One end of a connection played by hand against a whole engine in virtual time: any octets at any
+// place of the stream go in, in bursts of the test's choice, and what the engine sends comes out
+// segment by segment. The engine listens; the hand connects, agrees by MPA revision 1, and never
+// retransmits, acknowledges or closes unless told to.
+//
+// Positions are offsets in the stream of FPDUs: 0 is the first octet after the start-up frame.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/inet_checksum.h"
+#include "mpa/startup.h"
+#include "net/arp.h"
+#include "net/classify.h"
+#include "net/header_template.h"
+#include "port/memory_port.h"
+#include "sim/node.h"
+#include "tcp/segment.h"
+#include "tests/ddp_rdma/segments.h"
+#include "tests/fastpath/fpdu_maker.h"
+
+namespace urnic::test {
+
+using testing::make_fpdu;
+using testing::Octets;
+
+// A TCP segment that the engine sent.
+struct Answer {
+  tcp::Segment seg;  // its payload is `payload`
+  Octets payload;
+  std::uint64_t ack = 0;  // the hand's octets below are acknowledged
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> sack;
+  bool pure_ack() const { return payload.empty() && seg.flags == tcp::kAck; }
+};
+
+// A TCP segment for the engine.
+struct Cut {
+  std::uint64_t at = 0;
+  Octets bytes;
+  bool bad_checksum = false;
+  std::uint16_t flags = tcp::kAck;
+  std::uint16_t source_port = 0;  // 0: the connection's
+};
+
+class HandPeer {
+ public:
+  engine::Options options;       // change before up()
+  engine::ConnectParams params;  // what the consumer accepts with; set by `adjust` of up()
+  std::uint32_t iss = 1000;
+  bool sack = true;
+  Octets region;  // registered with every right
+
+  HandPeer() : region(1 << 16, 0) {
+    options.addresses = {"10.0.0.2/24"};
+    options.mtu = 1500;
+    options.out_of_order = engine::Options::OutOfOrder::Place;
+    options.tcp.ack_policy = tcp::AckPolicy::PerBurst;
+    options.tcp.timestamps = false;
+    options.seed = 5;
+  }
+
+  // Up to full operation. False (with a failure) when that does not work.
+  template <class Adjust>
+  bool up(Adjust&& adjust) {
+    auto [a, b] = port::make_memory_pair();
+    port_ = std::move(b);
+    node_ = std::make_unique<sim::Node>(options, std::move(a));
+    qp = node_->make_qp(64, 64);
+    stag = node_->register_memory(region.data(), region.size(),
+                                  ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kRemoteRead);
+    Error error;
+    if (node_->engine().listen(7000, 4, &error) == nullptr) return fail("listen");
+    params = node_->engine().default_params();
+    adjust(params);
+    send_arp(net::kArpRequest, {});
+    run();
+    if (engine_mac_ == MacAddress{}) return fail("the engine does not answer ARP");
+    net::HeaderTemplateConfig c;
+    c.src_mac = kMac;
+    c.dst_mac = engine_mac_;
+    c.src = IpAddress::v4(10, 0, 0, 1);
+    c.dst = IpAddress::v4(10, 0, 0, 2);
+    ip_ = net::HeaderTemplate(c);
+    return handshake();
+  }
+  bool up() {
+    return up([](engine::ConnectParams&) {});
+  }
+
+  // ---- what goes in
+  // One burst. What the engine sends until it is idle again.
+  std::vector<Answer> burst(const std::vector<Cut>& cuts) {
+    for (const Cut& c : cuts) put(c);
+    return run();
+  }
+  std::vector<Answer> send(std::uint64_t at, Octets bytes) {
+    return burst({{at, std::move(bytes)}});
+  }
+  // Acknowledge all the engine has sent.
+  std::vector<Answer> acknowledge(std::uint64_t at) { return burst({{at, {}}}); }
+  // Let time pass, timers included.
+  std::vector<Answer> pass(Duration d) {
+    const Instant until = now + d;
+    std::vector<Answer> all = run();
+    while (node_->engine().next_deadline() <= until) {
+      now = std::max(now + Duration::ns(1), node_->engine().next_deadline());
+      for (Answer& a : run()) all.push_back(std::move(a));
+    }
+    now = std::max(now, until);
+    return all;
+  }
+
+  // ---- FPDUs
+  std::uint64_t to(std::uint64_t offset) const {
+    return reinterpret_cast<std::uintptr_t>(region.data()) + offset;
+  }
+  Octets write(std::uint64_t offset, const Octets& payload, bool last = true) const {
+    return make_fpdu(ddp::test::write_segment(stag, to(offset), payload, last));
+  }
+  static Octets send_message(std::uint32_t msn, const Octets& payload, std::uint32_t mo = 0,
+                             bool last = true) {
+    return make_fpdu(ddp::test::send_segment_of(msn, mo, payload, last));
+  }
+  Octets read_request(std::uint32_t msn, std::uint32_t size, std::uint64_t offset) const {
+    return make_fpdu(ddp::test::read_request(msn, size, stag, to(offset)));
+  }
+  // A receive of `length` octets at `offset` of the region.
+  bool post_receive(std::uint64_t id, std::uint64_t offset, std::uint32_t length) {
+    const ddp::Sge sge{to(offset), length, stag};
+    return node_->post_receive(*qp, {id, {&sge, 1}}, now);
+  }
+  // Octets of the region.
+  Octets at(std::uint64_t offset, std::size_t length) const {
+    const auto from = region.begin() + static_cast<std::ptrdiff_t>(offset);
+    return {from, from + static_cast<std::ptrdiff_t>(length)};
+  }
+  bool untouched() const {
+    return std::all_of(region.begin(), region.end(), [](std::uint8_t b) { return b == 0; });
+  }
+
+  // ---- what is seen of the engine
+  sim::Node& node() { return *node_; }
+  ConnectionStats stats() const { return node_->engine().qp_stats(*qp); }
+  engine::Connection* connection() { return node_->engine().find(qp->connection); }
+  bool fast() { return connection()->context.type == fastpath::ConnectionType::Fast; }
+  std::size_t holes() { return connection()->tcb.rcv.holes.size(); }
+  // Everything below is received.
+  std::uint64_t rcv_nxt() { return connection()->tcb.rcv.holes.rcv_nxt().value() - start_; }
+  std::vector<verbs::Cqe>& receives() {
+    node_->drain_completions();
+    return node_->receive_done;
+  }
+  std::vector<verbs::Cqe>& sends() {
+    node_->drain_completions();
+    return node_->send_done;
+  }
+
+  Instant now = Instant::from_ns(1000000000);
+  verbs::QueuePair* qp = nullptr;
+  std::uint32_t stag = 0;
+
+ private:
+  static constexpr MacAddress kMac{{2, 0, 0, 0, 0, 9}};
+  static constexpr std::uint16_t kPort = 40000;
+
+  static bool fail(const char* what) {
+    ADD_FAILURE() << "hand peer: " << what;
+    return false;
+  }
+
+  bool handshake() {
+    tcp::Segment syn;
+    syn.flags = tcp::kSyn;
+    syn.seq = tcp::Seq(iss);
+    syn.opts.has_mss = true;
+    syn.opts.mss = 1460;
+    syn.opts.sack_permitted = sack;
+    emit(syn, {}, false);
+    auto got = run();
+    if (got.size() != 1 || !got[0].seg.has(tcp::kSyn)) return fail("no SYN-ACK");
+    mpa::StartupOptions o;
+    o.revision = 1;
+    o.peer_to_peer = false;
+    std::uint8_t frame[mpa::kFrameHeader + mpa::kMaxPrivateData];
+    start_ = mpa::emit_frame(mpa::make_request(o, {}), frame);
+    first_ = iss + 1 + static_cast<std::uint32_t>(start_);
+    tcp::Segment request;
+    request.flags = tcp::kAck | tcp::kPsh;
+    request.seq = tcp::Seq(iss + 1);
+    emit(request, {frame, static_cast<std::size_t>(start_)}, false);
+    run();
+    if (node_->events.empty()) return fail("no connect request");
+    const auto id = node_->events.front().connection;
+    node_->events.pop_front();
+    if (!node_->engine().accept(id, *qp, params, now)) return fail("accept");
+    got = run();
+    if (got.empty() || got.back().payload.size() < mpa::kFrameHeader) return fail("no Reply");
+    acknowledge(0);
+    return true;
+  }
+
+  void put(const Cut& c) {
+    tcp::Segment s;
+    s.flags = c.flags;
+    s.seq = tcp::Seq(first_ + static_cast<std::uint32_t>(c.at));
+    s.src_port = c.source_port;
+    emit(s, c.bytes, c.bad_checksum);
+  }
+
+  void emit(tcp::Segment s, ByteView payload, bool bad) {
+    if (s.src_port == 0) s.src_port = kPort;
+    s.dst_port = 7000;
+    s.ack = tcp::Seq(s.has(tcp::kSyn) ? 0 : engine_next_);
+    s.window = 60000;
+    Octets f(ip_.size() + tcp::kHeaderMax + payload.size());
+    std::uint8_t* t = f.data() + ip_.size();
+    const std::size_t header = tcp::emit_header(s, t);
+    std::copy(payload.begin(), payload.end(), t + header);
+    const auto len = static_cast<std::uint32_t>(header + payload.size());
+    f.resize(ip_.size() + len);
+    ip_.emit(f.data(), len, 1, 0);
+    store_be16(t + 16, static_cast<std::uint16_t>(
+                           inet_checksum(std::uint64_t{ip_.pseudo_sum(len)} + inet_sum({t, len})) ^
+                           (bad ? 0x5555 : 0)));
+    transmit(f);
+  }
+
+  void send_arp(std::uint16_t operation, const MacAddress& to_mac) {
+    Octets f(net::kEthernetHeader + net::kArpPacket);
+    const MacAddress everybody{{255, 255, 255, 255, 255, 255}};
+    net::emit_ethernet(
+        {operation == net::kArpReply ? to_mac : everybody, kMac, 0, net::kEtherTypeArp}, f.data());
+    net::ArpPacket p;
+    p.operation = operation;
+    p.sender_mac = kMac;
+    p.sender_ip = IpAddress::v4(10, 0, 0, 1);
+    p.target_mac = to_mac;
+    p.target_ip = IpAddress::v4(10, 0, 0, 2);
+    net::emit_arp(p, f.data() + net::kEthernetHeader);
+    transmit(f);
+  }
+
+  void transmit(const Octets& bytes) {
+    port::Frame f{};
+    ASSERT_EQ(port_.tx_reserve(0, static_cast<std::uint32_t>(bytes.size()), &f, 1), 1u);
+    std::memcpy(f.data[0], bytes.data(), bytes.size());
+    f.len[0] = static_cast<std::uint32_t>(bytes.size());
+    f.len[1] = 0;
+    port_.tx_commit(0, &f, 1);
+  }
+
+  std::vector<Answer> run() {
+    std::vector<Answer> out;
+    for (int i = 0; i < 1000; ++i) {
+      const bool worked = node_->engine().poll(now);
+      now = now + Duration::us(1);
+      if (!collect(&out) && !worked) break;
+    }
+    return out;
+  }
+
+  bool collect(std::vector<Answer>* out) {
+    port::Frame frames[port::kBurst];
+    const unsigned n = port_.rx_burst(0, frames, port::kBurst);
+    std::vector<Octets> copies;
+    for (unsigned i = 0; i < n; ++i) {
+      Octets f(frames[i].data[0], frames[i].data[0] + frames[i].len[0]);
+      f.insert(f.end(), frames[i].data[1], frames[i].data[1] + frames[i].len[1]);
+      copies.push_back(std::move(f));
+    }
+    port_.rx_release(0, frames, n);
+    for (const Octets& f : copies) take(f, out);
+    return n != 0;
+  }
+
+  void take(const Octets& f, std::vector<Answer>* out) {
+    const auto c = net::classify(f, static_cast<std::uint32_t>(f.size()));
+    if (c.kind == net::FrameKind::Arp) {
+      const auto arp = net::parse_arp(ByteView(f).subspan(c.l3_offset));
+      if (!arp) return;
+      engine_mac_ = arp->sender_mac;
+      if (arp->operation == net::kArpRequest) send_arp(net::kArpReply, arp->sender_mac);
+      return;
+    }
+    if (c.kind != net::FrameKind::Tcp) return;
+    const ByteView l4 = ByteView(f).subspan(c.l4_offset, c.l4_len);
+    std::size_t header = 0;
+    const auto seg = tcp::parse_segment(l4, &header);
+    ASSERT_TRUE(seg.ok());
+    Answer a;
+    a.seg = *seg;
+    a.payload.assign(l4.begin() + static_cast<std::ptrdiff_t>(header), l4.end());
+    a.seg.payload = a.payload;
+    a.ack = offset(a.seg.ack);
+    for (unsigned i = 0; i < a.seg.opts.sack_count; ++i) {
+      a.sack.emplace_back(offset(a.seg.opts.sack[i].begin), offset(a.seg.opts.sack[i].end));
+    }
+    const std::uint32_t end = a.seg.seq.value() + a.seg.seq_len();
+    if (a.seg.dst_port == kPort && (engine_next_ == 0 || tcp::Seq(end) > tcp::Seq(engine_next_))) {
+      engine_next_ = end;
+    }
+    out->push_back(std::move(a));
+  }
+
+  std::uint64_t offset(tcp::Seq s) const { return static_cast<std::uint32_t>(s.value() - first_); }
+
+  port::Port port_;
+  std::unique_ptr<sim::Node> node_;
+  MacAddress engine_mac_;
+  net::HeaderTemplate ip_;
+  std::uint64_t start_ = 0;        // octets of the start-up frame
+  std::uint32_t first_ = 0;        // sequence number of offset 0
+  std::uint32_t engine_next_ = 0;  // next octet expected of the engine
+};
+
+}  // namespace urnic::test
