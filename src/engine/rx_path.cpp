@@ -37,6 +37,22 @@ bool next_missing(const tcp::HoleList& holes, StreamOffset begin, StreamOffset e
   return begin < end;
 }
 
+// The hazard of Fig 5, for those who leave its rule out on purpose: where TCP believes to have what
+// was placed while FAST, the reassembly buffer holds something else.
+void put_garbage_behind_holes(Connection& c) {
+  constexpr std::uint8_t kGarbage = 0xdb;
+  std::uint8_t garbage[1024];
+  std::memset(garbage, kGarbage, sizeof garbage);
+  const tcp::HoleList& holes = c.tcb.rcv.holes;
+  for (std::size_t i = 0; i < holes.size(); ++i) {
+    for (StreamOffset at = holes[i].block; at < holes[i].block_end;) {
+      const std::uint64_t n = std::min<std::uint64_t>(sizeof garbage, holes[i].block_end - at);
+      if (!c.buffer.store(at, {garbage, n}, false)) return;
+      at += n;
+    }
+  }
+}
+
 }  // namespace
 
 bool Engine::receive_burst(Instant now) {
@@ -410,6 +426,7 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
       }
       if (mutant(Mutant::DowngradeSendsDuplicateAck)) emit_ack(c, now);
       c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+      if (options_.defects.keep_holes_at_downgrade) put_garbage_behind_holes(c);
       store(c, s, check, now);
       break;
     case Outcome::Store:

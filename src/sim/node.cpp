@@ -2,8 +2,8 @@
 
 namespace urnic::sim {
 
-Node::Node(engine::Options options, port::Port port)
-    : port_(std::move(port)), send_cq_(1u << 16), receive_cq_(1u << 16) {
+Node::Node(engine::Options options, port::Port port, std::uint32_t completions)
+    : port_(std::move(port)), send_cq_(completions), receive_cq_(completions) {
   engine_ = std::make_unique<engine::Engine>(options, &port_, 0, this);
   pd = engine_->alloc_pd();
 }

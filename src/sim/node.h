@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/engine.h"
@@ -12,8 +13,8 @@ namespace urnic::sim {
 
 class Node : public engine::Hooks {
  public:
-  // Takes the port. `address` such as "10.0.0.1/24".
-  Node(engine::Options options, port::Port port);
+  // Takes the port. `completions`: depth of each completion queue.
+  Node(engine::Options options, port::Port port, std::uint32_t completions = 1u << 16);
   ~Node() override;
 
   void on_cm_event(engine::CmEvent event) override { events.push_back(std::move(event)); }
@@ -32,6 +33,9 @@ class Node : public engine::Hooks {
   bool post_receive(verbs::QueuePair& qp, const ddp::RecvWr& wr, Instant now);
   // Completions since the last call, send side and receive side, appended to the histories.
   void drain_completions();
+  // For consumers that keep no history: up to out.size() completions, as CompletionQueue::poll.
+  int poll_send(std::span<verbs::Cqe> out) { return send_cq_.poll(out); }
+  int poll_receive(std::span<verbs::Cqe> out) { return receive_cq_.poll(out); }
 
   std::deque<engine::CmEvent> events;
   std::vector<verbs::Cqe> send_done, receive_done;

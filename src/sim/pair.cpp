@@ -43,8 +43,12 @@ Pair::Pair(const PairOptions& options) : seed_(options.seed) {
       one.port = fault::wrap_capture(std::move(one.port), capture_, "left", clock);
     }
   }
-  left_ = std::make_unique<Node>(left, std::move(one.port));
-  right_ = std::make_unique<Node>(right, std::move(two.port));
+  RoutedPort from_left = wrap_router(std::move(one.port));
+  RoutedPort from_right = wrap_router(std::move(two.port));
+  left_router_ = from_left.control;
+  right_router_ = from_right.control;
+  left_ = std::make_unique<Node>(left, std::move(from_left.port), options.completions);
+  right_ = std::make_unique<Node>(right, std::move(from_right.port), options.completions);
 }
 
 Pair::~Pair() = default;
@@ -61,6 +65,10 @@ void Pair::set_faults_right(const std::string& plan) {
   if (!p) return;
   if (plan.find("seed=") == std::string::npos) p->seed = seed_ * 2 + 4;
   right_wire_->set_plan(fault::Direction::Tx, *p);
+}
+
+void Pair::set_path_mtu(std::uint32_t octets) {
+  left_router_->path_mtu = right_router_->path_mtu = octets;
 }
 
 fault::FaultCounters Pair::injected_left() const {
@@ -86,17 +94,21 @@ void Pair::close_capture() {
 bool Pair::step() {
   const bool a = left_->engine().poll(now_);
   const bool b = right_->engine().poll(now_);
-  return a || b;
+  // The right engine's poll may have brought frames out of its line that the left one has not seen;
+  // without a further look they would lie there until the next deadline of somebody.
+  return a || b || left_->engine().poll(now_);
 }
 
 Instant Pair::next_deadline() const {
   const Instant wires = earlier(left_wire_->next_release(), right_wire_->next_release());
-  return earlier(wires, earlier(left_->engine().next_deadline(), right_->engine().next_deadline()));
+  const Instant nodes = earlier(left_->engine().next_deadline(), right_->engine().next_deadline());
+  return earlier(wake_, earlier(wires, nodes));
 }
 
 bool Pair::run_until(const std::function<bool()>& done, Duration limit) {
   const Instant until = now_ + limit;
   for (;;) {
+    if (wake_ <= now_) wake_ = Instant::never();
     if (done()) return true;
     if (step()) {
       // Work takes time: a frame is a microsecond away from its answer.

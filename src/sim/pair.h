@@ -10,6 +10,7 @@
 #include "fault/capture_port.h"
 #include "fault/fault_port.h"
 #include "sim/node.h"
+#include "sim/router.h"
 
 namespace urnic::sim {
 
@@ -19,6 +20,7 @@ struct PairOptions {
   engine::Options left, right;            // addresses and seeds are filled in
   std::string faults_left, faults_right;  // fault plans of what each node sends; empty: clean
   std::string capture;                    // pcapng of the left node's port; empty: none
+  std::uint32_t completions = 1u << 16;   // depth of each completion queue
 };
 
 class Pair {
@@ -35,10 +37,18 @@ class Pair {
   bool run_until(const std::function<bool()>& done, Duration limit);
   // Advance by `d`, whatever happens.
   void run_for(Duration d);
+  // run_until does not jump over `at`; forgotten once it is reached.
+  void wake_at(Instant at) { wake_ = earlier(wake_, at); }
 
   // Change what the wire does to frames the left (right) node sends.
   void set_faults_left(const std::string& plan);
   void set_faults_right(const std::string& plan);
+
+  // A router in the middle that takes IP datagrams of at most so many octets, and tells those who
+  // send larger ones; 0: there is none.
+  void set_path_mtu(std::uint32_t octets);
+  // Datagrams that were too large for it, both ways.
+  std::uint64_t router_dropped() const { return left_router_->dropped + right_router_->dropped; }
 
   // Bring up one connection: left connects, right accepts. Both queue pairs are established when
   // this returns true.
@@ -61,9 +71,11 @@ class Pair {
   fault::FaultyPort faulty(port::Port inner, const std::string& plan, std::uint64_t seed);
 
   Instant now_ = Instant::from_ns(1000000000);  // the clock of engines and wires
+  Instant wake_ = Instant::never();
   std::uint64_t seed_;
   std::shared_ptr<fault::CaptureFile> capture_;
   std::shared_ptr<fault::FaultControl> left_wire_, right_wire_;
+  std::shared_ptr<RouterControl> left_router_, right_router_;
   std::unique_ptr<Node> left_, right_;
 };
 

@@ -9,6 +9,8 @@ lib=$(dirname "$(find "$root" -name liburnic.so)")
 [ -e "$lib/liburnic.so" ] || fail "no liburnic.so"
 [ -e "$root/include/urnic/urnic.h" ] || fail "no headers"
 ok "installed urnic runs" "$root/bin/urnic" --version
+ok "installed scenarios run" "$root/bin/urnic" sim empty-receive-queue
+[ -x "$root/share/urnic/plot-sim" ] || fail "no plot-sim"
 # Only the public interface leaves the library.
 nm -D --defined-only "$lib/liburnic.so" | c++filt | awk '{$1=$2=""; print substr($0,3)}' >"$work/symbols"
 grep -q '^urnic::Device::open' "$work/symbols" || fail "Device::open is not exported"

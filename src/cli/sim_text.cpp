@@ -1,0 +1,210 @@
+#include "cli/sim_text.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace urnic::cli {
+namespace {
+
+using sim::RunResult;
+using sim::VariantResult;
+
+constexpr unsigned kWidth = 96;
+constexpr std::size_t kMostLines = 40;  // of a timeline
+
+// 1234567 ns -> "1.235 ms"
+std::string milliseconds(std::int64_t ns) {
+  const std::int64_t us = (ns + 500) / 1000;
+  char text[48];
+  std::snprintf(text, sizeof text, "%lld.%03lld ms", static_cast<long long>(us / 1000),
+                static_cast<long long>(us % 1000));
+  return text;
+}
+
+std::string megabits(std::uint64_t bps) {
+  const std::uint64_t tenths = (bps + 50000) / 100000;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " Mbit/s";
+}
+
+// "12" or "3..12" over all runs.
+template <class F>
+std::string range(const VariantResult& v, F&& get) {
+  std::uint64_t lo = ~std::uint64_t{0}, hi = 0;
+  for (const RunResult& r : v.runs) {
+    lo = std::min<std::uint64_t>(lo, get(r));
+    hi = std::max<std::uint64_t>(hi, get(r));
+  }
+  return lo == hi ? format_count(lo) : format_count(lo) + ".." + format_count(hi);
+}
+
+template <class T, class F, class G>
+std::string ranged_text(const VariantResult& v, F&& get, G&& text, T) {
+  T lo = get(v.runs.front()), hi = lo;
+  for (const RunResult& r : v.runs) {
+    lo = std::min(lo, get(r));
+    hi = std::max(hi, get(r));
+  }
+  return lo == hi ? text(lo) : text(lo) + " .. " + text(hi);
+}
+
+std::string ends(const VariantResult& v) {
+  std::vector<std::pair<std::string, unsigned>> counts;
+  for (const RunResult& r : v.runs) {
+    auto it =
+        std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == r.end; });
+    if (it == counts.end()) {
+      counts.emplace_back(r.end, 1);
+    } else {
+      ++it->second;
+    }
+  }
+  std::string out;
+  for (const auto& [end, n] : counts) {
+    if (!out.empty()) out += "; ";
+    out += v.runs.size() == 1 ? end : std::to_string(n) + " " + end;
+  }
+  return out;
+}
+
+std::string repairs(const VariantResult& v) {
+  std::vector<std::int64_t> all;
+  for (const RunResult& r : v.runs) {
+    for (const Duration d : r.repairs) all.push_back(d.count_ns());
+  }
+  if (all.empty()) return "-";
+  std::sort(all.begin(), all.end());
+  const auto rank = [&](std::size_t percent) {
+    return all[std::min(all.size() - 1, all.size() * percent / 100)];
+  };
+  return milliseconds(rank(50)) + " / " + milliseconds(rank(90)) + " / " + milliseconds(all.back());
+}
+
+Table side_by_side(const std::vector<VariantResult>& results) {
+  std::vector<std::pair<std::string, Table::Align>> columns{{"", Table::Align::Left}};
+  for (const VariantResult& v : results) {
+    columns.emplace_back(v.name.empty() ? "result" : v.name, Table::Align::Left);
+  }
+  Table table(std::move(columns));
+  const auto row = [&](const char* name, auto&& cell) {
+    std::vector<std::string> cells{name};
+    bool anything = false;
+    for (const VariantResult& v : results) {
+      cells.push_back(cell(v));
+      anything = anything || (cells.back() != "0" && cells.back() != "-");
+    }
+    if (anything) table.add(std::move(cells));
+  };
+  const auto count = [&](const char* name, auto&& get) {
+    row(name, [&](const VariantResult& v) { return range(v, get); });
+  };
+  row("end", ends);
+  if (results.front().runs.size() != 1) {
+    row("runs", [](const VariantResult& v) { return std::to_string(v.runs.size()); });
+  }
+  row("virtual time", [](const VariantResult& v) {
+    return ranged_text(
+        v, [](const RunResult& r) { return r.took.count_ns(); }, milliseconds, std::int64_t{});
+  });
+  row("goodput", [](const VariantResult& v) {
+    return ranged_text(
+        v, [](const RunResult& r) { return r.goodput(); }, megabits, std::uint64_t{});
+  });
+  count("messages delivered", [](const RunResult& r) { return r.messages; });
+  count("octets delivered", [](const RunResult& r) { return r.octets; });
+  count("octets wrong", [](const RunResult& r) { return r.wrong_octets; });
+  row("FAST at the end", [](const VariantResult& v) {
+    const auto fast = std::count_if(v.runs.begin(), v.runs.end(),
+                                    [](const RunResult& r) { return r.receiver.fast; });
+    const auto all = static_cast<std::ptrdiff_t>(v.runs.size());
+    if (fast == all) return std::string("yes");
+    return fast == 0 ? std::string("no") : std::to_string(fast) + " of " + std::to_string(all);
+  });
+  count("octets by FAST", [](const RunResult& r) { return r.receiver.bytes_fast; });
+  count("octets by SLOW", [](const RunResult& r) { return r.receiver.bytes_slow; });
+  count("octets copied", [](const RunResult& r) { return r.receiver.bytes_copied; });
+  count("downgrades", [](const RunResult& r) { return r.receiver.downgrades; });
+  count("upgrades", [](const RunResult& r) { return r.receiver.upgrades; });
+  count("recovery attempts", [](const RunResult& r) { return r.receiver.recovery_attempts; });
+  row("repair p50 / p90 / most", repairs);
+  count("drops, no receive posted", [](const RunResult& r) { return r.receiver.empty_rq_drops; });
+  count("immediate dup ACKs", [](const RunResult& r) { return r.receiver.immediate_dup_acks; });
+  count("dup ACKs sent", [](const RunResult& r) { return r.receiver.dup_acks_out; });
+  count("retransmissions", [](const RunResult& r) { return r.sender.retransmits; });
+  count("time-outs", [](const RunResult& r) { return r.sender.rto_expirations; });
+  count("most holes open", [](const RunResult& r) { return r.most_holes; });
+  count("most messages behind holes", [](const RunResult& r) { return r.most_pending; });
+  count("most octets of hole state", [](const RunResult& r) { return r.most_hole_state; });
+  count("most reassembly octets", [](const RunResult& r) { return r.most_reassembly; });
+  for (std::size_t k = 0; k < static_cast<std::size_t>(fault::FaultKind::Count); ++k) {
+    const std::string name =
+        "wire: " + std::string(fault_kind_name(static_cast<fault::FaultKind>(k)));
+    count(name.c_str(),
+          [&](const RunResult& r) { return r.to_right.injected[k] + r.to_left.injected[k]; });
+  }
+  count("router: too large", [](const RunResult& r) { return r.router_dropped; });
+  return table;
+}
+
+// Like events in a row become one line.
+std::string timeline(const RunResult& r) {
+  struct Line {
+    Duration first, last;
+    std::string what;
+    std::uint64_t times = 0, count = 0;
+  };
+  std::vector<Line> lines;
+  for (const sim::Event& e : r.events) {
+    const std::string what = std::string(e.what) + (e.note.empty() ? "" : " (" + e.note + ")");
+    if (!lines.empty() && lines.back().what == what) {
+      lines.back().last = e.at;
+      ++lines.back().times;
+      lines.back().count += e.count;
+      continue;
+    }
+    lines.push_back({e.at, e.at, what, 1, e.count});
+  }
+  Table table({{"", Table::Align::Right}, {"", Table::Align::Left}});
+  const auto add = [&](const Line& l) {
+    std::string what = l.what;
+    if (l.times > 1) {
+      what += ", " + std::to_string(l.times) + " times until " + milliseconds(l.last.count_ns());
+    } else if (l.count > 1) {
+      what += ", " + std::to_string(l.count);
+    }
+    table.add({milliseconds(l.first.count_ns()), what});
+  };
+  const std::size_t head = lines.size() > kMostLines ? kMostLines - 2 : lines.size();
+  for (std::size_t i = 0; i < head; ++i) add(lines[i]);
+  if (lines.size() > head) {
+    const std::uint64_t more = lines.size() - head - 1 + r.events_left_out;
+    table.add({"", "... " + format_count(more) + " more (--json has all)"});
+    add(lines.back());
+  }
+  return table.text(2);
+}
+
+}  // namespace
+
+std::string sim_text(const sim::Scenario& scenario, const std::vector<VariantResult>& results) {
+  std::string out = scenario.name + ": " + scenario.title + "\n";
+  std::string about = scenario.about;
+  std::replace(about.begin(), about.end(), '\n', ' ');
+  while (!about.empty() && about.back() == ' ') about.pop_back();
+  if (!about.empty()) out += "\n  " + wrapped(about, 2, kWidth) + "\n";
+  if (!scenario.rules.empty()) {
+    std::string rules;
+    for (const std::string& r : scenario.rules) rules += (rules.empty() ? "" : ", ") + r;
+    out += "  shows " + wrapped(rules, 8, kWidth) + "\n";
+  }
+  out += "\n" + side_by_side(results).text(2);
+  for (const VariantResult& v : results) {
+    out += "\n  " + (v.name.empty() ? std::string("timeline") : "timeline: " + v.name) +
+           (v.runs.size() > 1 ? " (first run)" : "") + "\n" + timeline(v.runs.front());
+  }
+  return out;
+}
+
+}  // namespace urnic::cli

@@ -1,0 +1,147 @@
+#include <nlohmann/json.hpp>
+
+#include "sim/experiment.h"
+
+namespace urnic::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using fault::FaultKind;
+
+Json wire_json(const fault::FaultCounters& c) {
+  Json j;
+  j["frames"] = c.frames;
+  j["delivered"] = c.delivered;
+  for (std::size_t i = 0; i < c.injected.size(); ++i) {
+    j[std::string(fault_kind_name(static_cast<FaultKind>(i)))] = c.injected[i];
+  }
+  return j;
+}
+
+Json receiver_json(const ConnectionStats& s) {
+  Json j;
+  j["fast"] = s.fast;
+  j["slow_reason"] = s.slow_reason;
+  j["downgrades"] = s.downgrades;
+  j["upgrades"] = s.upgrades;
+  j["recovery_attempts"] = s.recovery_attempts;
+  j["immediate_dup_acks"] = s.immediate_dup_acks;
+  Json& reasons = j["reasons"] = Json::object();
+  for (std::size_t i = 0; i < kReasonCount; ++i) reasons[reason_label(i)] = s.reasons[i];
+  j["bytes_fast"] = s.bytes_fast;
+  j["bytes_slow"] = s.bytes_slow;
+  j["bytes_copied"] = s.bytes_copied;
+  j["payload_placed"] = s.payload_placed;
+  j["holes_opened"] = s.holes_opened;
+  j["holes_closed"] = s.holes_closed;
+  j["empty_rq_drops"] = s.empty_rq_drops;
+  j["terminates_sent"] = s.terminates_sent;
+  j["segments_in"] = s.segments_in;
+  j["dup_acks_out"] = s.dup_acks_out;
+  return j;
+}
+
+Json sender_json(const ConnectionStats& s) {
+  Json j;
+  j["segments_out"] = s.segments_out;
+  j["retransmits"] = s.retransmits;
+  j["rto_expirations"] = s.rto_expirations;
+  j["dup_acks_in"] = s.dup_acks_in;
+  j["srtt_us"] = s.srtt_us;
+  j["mss"] = s.mss;
+  return j;
+}
+
+Json run_json(const RunResult& r) {
+  Json j;
+  j["seed"] = r.seed;
+  j["complete"] = r.complete;
+  j["end"] = r.end;
+  j["took_ns"] = r.took.count_ns();
+  j["messages"] = r.messages;
+  j["octets"] = r.octets;
+  j["goodput_bps"] = r.goodput();
+  j["failed"] = r.failed;
+  j["wrong_octets"] = r.wrong_octets;
+  j["most_holes"] = r.most_holes;
+  j["most_pending"] = r.most_pending;
+  j["most_hole_state"] = r.most_hole_state;
+  j["most_reassembly"] = r.most_reassembly;
+  j["sender"] = sender_json(r.sender);
+  j["receiver"] = receiver_json(r.receiver);
+  j["to_right"] = wire_json(r.to_right);
+  j["to_left"] = wire_json(r.to_left);
+  j["router_dropped"] = r.router_dropped;
+  Json& repairs = j["repairs_ns"] = Json::array();
+  for (const Duration d : r.repairs) repairs.push_back(d.count_ns());
+  return j;
+}
+
+Json events_json(const RunResult& r) {
+  Json list = Json::array();
+  for (const Event& e : r.events) {
+    list.push_back(Json::array({e.at.count_ns(), std::string(e.what), e.note, e.count}));
+  }
+  return list;
+}
+
+Json series_json(const RunResult& r) {
+  Json columns = Json::object();
+  for (std::size_t k = 0; k < kColumns; ++k) {
+    Json column = Json::array();
+    for (const Sample& s : r.samples) column.push_back(s[k]);
+    columns[std::string(column_name(k))] = std::move(column);
+  }
+  return columns;
+}
+
+// A document with some members on a line of their own: readable, and differences stay small.
+void member(std::string* out, const std::string& indent, std::string_view name, const Json& value,
+            bool last) {
+  *out += indent + Json(std::string(name)).dump() + ": " + value.dump() + (last ? "\n" : ",\n");
+}
+
+void list(std::string* out, const std::string& indent, std::string_view name, const Json& values,
+          bool last) {
+  *out += indent + Json(std::string(name)).dump() + ": [";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    *out += (i == 0 ? "\n" : ",\n") + indent + " " + values[i].dump();
+  }
+  *out += (values.empty() ? "]" : "\n" + indent + "]") + std::string(last ? "\n" : ",\n");
+}
+
+}  // namespace
+
+std::string to_json(const Scenario& scenario, const std::vector<VariantResult>& results) {
+  std::string out = "{\n";
+  member(&out, " ", "scenario", scenario.name, false);
+  member(&out, " ", "title", scenario.title, false);
+  member(&out, " ", "about", scenario.about, false);
+  member(&out, " ", "rules", scenario.rules, false);
+  member(&out, " ", "plot", scenario.plot, false);
+  member(&out, " ", "seed", scenario.seed, false);
+  member(&out, " ", "work", std::string(op_name(scenario.variants.front().work.op)), false);
+  out += " \"variants\": [\n";
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const VariantResult& v = results[i];
+    out += "  {\n";
+    member(&out, "   ", "name", v.name, false);
+    Json runs = Json::array();
+    for (const RunResult& r : v.runs) runs.push_back(run_json(r));
+    list(&out, "   ", "runs", runs, false);
+    list(&out, "   ", "events", events_json(v.runs.front()), false);
+    member(&out, "   ", "events_left_out", v.runs.front().events_left_out, false);
+    out += "   \"series\": {\n";
+    const Json series = series_json(v.runs.front());
+    std::size_t k = 0;
+    for (const auto& [name, column] : series.items()) {
+      member(&out, "    ", name, column, ++k == series.size());
+    }
+    out += "   }\n";
+    out += i + 1 == results.size() ? "  }\n" : "  },\n";
+  }
+  out += " ]\n}\n";
+  return out;
+}
+
+}  // namespace urnic::sim

@@ -1,0 +1,193 @@
+#include "sim/observer.h"
+
+#include <algorithm>
+
+namespace urnic::sim {
+namespace {
+
+constexpr std::size_t kMostSamples = 200;
+constexpr std::size_t kMostEvents = 300;
+
+constexpr std::string_view kColumnNames[] = {"t_ns",        "fast",       "attempts",  "holes",
+                                             "in_order",    "placed",     "delivered", "pending",
+                                             "hole_state",  "reassembly", "copied",    "dup_acks",
+                                             "retransmits", "cwnd",       "flight"};
+static_assert(std::size(kColumnNames) == kColumns);
+
+using fastpath::Reason;
+constexpr Reason kDropReasons[] = {Reason::CrcFirst, Reason::CrcLater, Reason::TooLong,
+                                   Reason::TooLongLast, Reason::OutOfOrderStore};
+
+std::uint64_t pending_messages(const engine::Connection& c) {
+  std::uint64_t n = 0;
+  for (std::size_t i = 0; i < c.hole_counters.size(); ++i) {
+    const ddp::MessageCounts& m = c.hole_counters[i];
+    n += m.sends + m.read_responses + m.read_requests;
+  }
+  return n;
+}
+
+}  // namespace
+
+std::string_view column_name(std::size_t column) {
+  return column < kColumns ? kColumnNames[column] : "?";
+}
+
+Observer::Observer(Pair& pair, Node& sender_node, verbs::QueuePair& sender, Node& receiver_node,
+                   verbs::QueuePair& receiver, const Traffic& traffic, bool series)
+    : pair_(pair),
+      sender_node_(sender_node),
+      receiver_node_(receiver_node),
+      sender_(sender),
+      receiver_(receiver),
+      traffic_(traffic),
+      series_(series),
+      began_(pair.now()),
+      next_sample_(pair.now()) {
+  if (const auto* c = receiver_node_.engine().find(receiver_.connection)) {
+    receiver_was_ = c->counters;
+    fast_was_ = c->context.type == fastpath::ConnectionType::Fast;
+  }
+  if (const auto* c = sender_node_.engine().find(sender_.connection)) {
+    sender_was_ = c->counters;
+    mss_was_ = c->tcb.snd.mss;
+  }
+}
+
+void Observer::note(std::string_view what, std::string text, std::uint64_t count) {
+  if (!series_) return;
+  if (events.size() == kMostEvents) {
+    ++events_left_out;
+    return;
+  }
+  events.push_back({pair_.now() - began_, what, std::move(text), count});
+}
+
+void Observer::look() {
+  const Instant now = pair_.now();
+  if (const auto* c = sender_node_.engine().find(sender_.connection)) look_at_sender(*c);
+  if (const auto* c = receiver_node_.engine().find(receiver_.connection)) {
+    look_at_receiver(*c, now);
+  }
+  row_[kDelivered] = static_cast<std::int64_t>(traffic_.delivered());
+  if (series_ && now >= next_sample_) sample(now);
+}
+
+void Observer::look_at_verdicts(const engine::Connection& c) {
+  const auto& is = c.counters;
+  const auto& was = receiver_was_;
+  const auto fresh = [&](Reason r) {
+    const auto i = static_cast<std::size_t>(r);
+    return is.reasons[i] - was.reasons[i];
+  };
+  for (const Reason r : kDropReasons) {
+    if (const auto n = fresh(r)) {
+      // The error that meets the limit is counted by the limit's reason, so these are all drops.
+      note("drop", std::string(fastpath::reason_name(r)), n);
+    }
+  }
+  if (const auto n = is.empty_rq_drops - was.empty_rq_drops) note("drop", "no receive posted", n);
+  if (is.downgrades != was.downgrades) {
+    std::string why;
+    for (const Reason r : {Reason::RecoveryExhausted, Reason::SameSegment, Reason::Seam}) {
+      if (fresh(r) != 0) why = fastpath::reason_name(r);
+    }
+    note("downgrade", why);
+  }
+  if (is.upgrades != was.upgrades) note("upgrade", "");
+  if (is.terminates_sent != was.terminates_sent) note("terminate sent", c.failure);
+}
+
+void Observer::look_at_receiver(const engine::Connection& c, Instant now) {
+  look_at_verdicts(c);
+  const bool fast = c.context.type == fastpath::ConnectionType::Fast;
+  const std::uint64_t holes = c.tcb.rcv.holes.size();
+  if (holes != holes_was_) note(holes > holes_was_ ? "hole opens" : "hole closes", "", holes);
+  look_for_repairs(c, now);
+  const std::uint64_t pending = pending_messages(c);
+  const std::uint64_t state = holes * (sizeof(tcp::Hole) + sizeof(ddp::MessageCounts));
+  const std::uint64_t reassembly = receiver_node_.engine().reassembly_in_use();
+  most_holes = std::max(most_holes, holes);
+  most_pending = std::max(most_pending, pending);
+  most_hole_state = std::max(most_hole_state, state);
+  most_reassembly = std::max(most_reassembly, reassembly);
+  const auto put = [&](Column k, std::uint64_t v) { row_[k] = static_cast<std::int64_t>(v); };
+  put(kFast, fast ? 1 : 0);
+  put(kAttempts, c.context.recovery_attempts);
+  most_attempts_ = std::max(most_attempts_, row_[kAttempts]);
+  put(kHoles, holes);
+  put(kInOrder, c.tcb.rcv.holes.rcv_nxt().value());
+  put(kPlaced, c.counters.payload_placed);
+  put(kPending, pending);
+  put(kHoleState, state);
+  put(kReassembly, reassembly);
+  put(kCopied, c.counters.bytes_copied);
+  put(kDupAcks, c.counters.dup_acks_out);
+  receiver_was_ = c.counters;
+  fast_was_ = fast;
+  holes_was_ = holes;
+}
+
+void Observer::look_at_sender(const engine::Connection& c) {
+  const auto& is = c.counters;
+  if (const auto n = is.retransmits - sender_was_.retransmits) note("retransmission", "", n);
+  if (const auto n = is.rto_expirations - sender_was_.rto_expirations) note("time-out", "", n);
+  if (c.tcb.snd.mss != mss_was_) {
+    note("segment size", std::to_string(mss_was_) + " to " + std::to_string(c.tcb.snd.mss));
+  }
+  row_[kRetransmits] = static_cast<std::int64_t>(is.retransmits);
+  row_[kCwnd] = c.tcb.cc.cwnd;
+  row_[kFlight] = tcp::flight(c.tcb);
+  sender_was_ = is;
+  mss_was_ = c.tcb.snd.mss;
+}
+
+// A segment was dropped by a decision of the ULP: from then until RCV.NXT has passed it.
+void Observer::look_for_repairs(const engine::Connection& c, Instant now) {
+  const bool attempt = c.counters.recovery_attempts != receiver_was_.recovery_attempts;
+  const StreamOffset next = c.tcb.rcv.holes.rcv_nxt();
+  if (attempt && c.context.recovery_attempts != 0) {
+    // LastRecoverySN 294 is that segment's, unless a later one is being repaired as well.
+    const tcp::Seq sn = c.context.last_recovery_sn;
+    const std::int32_t ahead = sn - tcp::rcv_seq(c.tcb, next);
+    const StreamOffset at = next + static_cast<std::uint32_t>(std::max(ahead, 0));
+    const bool known =
+        std::any_of(dropped_.begin(), dropped_.end(), [&](const Dropped& d) { return d.at == at; });
+    if (!known && ahead >= 0) dropped_.push_back({at, now});
+  }
+  for (auto it = dropped_.begin(); it != dropped_.end();) {
+    if (it->at < next) {
+      repairs.push_back(now - it->since);
+      it = dropped_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+void Observer::sample(Instant now) {
+  row_[kTime] = (now - began_).count_ns();
+  samples.push_back(row_);
+  // Attempts come and go between two samples: the most since the last one is what counts.
+  samples.back()[kAttempts] = std::max(row_[kAttempts], most_attempts_);
+  most_attempts_ = 0;
+  if (samples.size() > kMostSamples) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < samples.size(); i += 2) {
+      Sample s = samples[i];
+      if (i + 1 < samples.size()) s[kAttempts] = std::max(s[kAttempts], samples[i + 1][kAttempts]);
+      samples[kept++] = s;
+    }
+    samples.resize(kept);
+    interval_ = interval_ * 2;
+  }
+  while (next_sample_ <= now) next_sample_ = next_sample_ + interval_;
+}
+
+void Observer::finish() {
+  if (!series_) return;
+  row_[kTime] = (pair_.now() - began_).count_ns();
+  samples.push_back(row_);
+}
+
+}  // namespace urnic::sim

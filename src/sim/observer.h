@@ -1,0 +1,96 @@
+// Looks at both engines after every step of the simulation and writes down what changed: a list of
+// events, a series of samples, and the time each dropped segment took to be repaired. Only reads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/connection.h"
+#include "sim/pair.h"
+#include "sim/traffic.h"
+
+namespace urnic::sim {
+
+struct Event {
+  Duration at;  // since both ends were established
+  std::string_view what;
+  std::string note;
+  std::uint64_t count = 1;
+};
+
+// One row of the timeline. Everything is of the connection's end that takes the data, except what
+// says "sender".
+enum Column : std::uint8_t {
+  kTime,         // ns since both ends were established
+  kFast,         // 1: ConnectionType 62 is FAST
+  kAttempts,     // RecoveryAttemptsNum 292, the most since the last sample
+  kHoles,        // open TCP holes
+  kInOrder,      // octets of the stream below RCV.NXT
+  kPlaced,       // ULP octets placed
+  kDelivered,    // messages delivered to the consumer
+  kPending,      // messages complete behind holes (counters 300, 302, 306)
+  kHoleState,    // octets of state kept for holes
+  kReassembly,   // octets of reassembly memory in use
+  kCopied,       // octets copied for receiving
+  kDupAcks,      // duplicate ACKs sent
+  kRetransmits,  // segments sent again by the sender
+  kCwnd,         // sender, octets
+  kFlight,       // sender, octets
+  kColumns
+};
+std::string_view column_name(std::size_t column);
+using Sample = std::array<std::int64_t, kColumns>;
+
+class Observer {
+ public:
+  // `sender` and `receiver` of the data. Samples and events only with `series`.
+  Observer(Pair& pair, Node& sender_node, verbs::QueuePair& sender, Node& receiver_node,
+           verbs::QueuePair& receiver, const Traffic& traffic, bool series);
+
+  // After every step.
+  void look();
+  void note(std::string_view what, std::string text, std::uint64_t count = 1);
+  // The last sample.
+  void finish();
+
+  std::vector<Event> events;
+  std::uint64_t events_left_out = 0;
+  std::vector<Sample> samples;
+  std::vector<Duration> repairs;  // of dropped segments, in the order of repair
+  std::uint64_t most_holes = 0, most_pending = 0, most_hole_state = 0, most_reassembly = 0;
+
+ private:
+  struct Dropped {
+    StreamOffset at;  // of the segment's first octet
+    Instant since;
+  };
+  void look_at_receiver(const engine::Connection& c, Instant now);
+  void look_at_verdicts(const engine::Connection& c);
+  void look_at_sender(const engine::Connection& c);
+  void look_for_repairs(const engine::Connection& c, Instant now);
+  void sample(Instant now);
+
+  Pair& pair_;
+  Node &sender_node_, &receiver_node_;
+  verbs::QueuePair &sender_, &receiver_;
+  const Traffic& traffic_;
+  const bool series_;
+  const Instant began_;
+  // As last seen.
+  Sample row_{};
+  engine::ConnectionCounters receiver_was_, sender_was_;
+  bool fast_was_ = true;
+  std::uint64_t holes_was_ = 0;
+  std::uint16_t mss_was_ = 0;
+  std::int64_t most_attempts_ = 0;  // since the last sample
+  std::vector<Dropped> dropped_;
+  // Samples are taken every `interval_`; when there are too many, every other one goes.
+  Duration interval_ = Duration::us(1);
+  Instant next_sample_;
+};
+
+}  // namespace urnic::sim

@@ -1,0 +1,27 @@
+// A router whose next link is narrower than ours: what a node sends and is too large for it is
+// dropped, and the node is told by ICMP "fragmentation needed" (RFC 1191). Sits between an engine
+// and its port; IPv4 without VLAN tags, which is what the simulator uses.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "port/port.h"
+
+namespace urnic::sim {
+
+struct RouterControl {
+  std::uint32_t path_mtu = 0;  // IP octets; 0: everything passes
+  std::uint64_t dropped = 0;   // datagrams that were too large
+};
+
+struct RoutedPort {
+  port::Port port;
+  std::shared_ptr<RouterControl> control;  // may outlive the port
+};
+
+// `inner` must be open. The returned port owns it.
+RoutedPort wrap_router(port::Port inner);
+
+}  // namespace urnic::sim

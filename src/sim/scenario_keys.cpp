@@ -1,0 +1,287 @@
+#include "sim/scenario_keys.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "fault/plan.h"
+
+namespace urnic::sim {
+
+const char* read_whole(const Value& v, std::uint64_t lo, std::uint64_t hi, std::uint64_t* to,
+                       const char* expected) {
+  std::uint64_t n = 0;
+  const char* end = v.text.data() + v.text.size();
+  const auto [at, ec] = std::from_chars(v.text.data(), end, n);
+  const bool right_type = v.type == ValueType::Whole || v.type == ValueType::Given;
+  if (!right_type || v.text.empty() || ec != std::errc() || at != end || n < lo || n > hi) {
+    return expected;
+  }
+  *to = n;
+  return nullptr;
+}
+
+const char* read_time(const Value& v, Duration* to) {
+  constexpr const char* kExpected = "a time up to one hour, like \"2ms\" (ns, us, ms, s)";
+  if (v.type != ValueType::Text && v.type != ValueType::Given) return kExpected;
+  if (v.text.empty() || v.text.find(',') != std::string::npos) return kExpected;
+  const auto plan = fault::FaultPlan::parse("delay=" + v.text);
+  if (!plan) return kExpected;
+  *to = plan->delay;
+  return nullptr;
+}
+
+const char* read_text(const Value& v, std::string* to) {
+  if (v.type != ValueType::Text && v.type != ValueType::Given) return "a string";
+  *to = v.text;
+  return nullptr;
+}
+
+namespace {
+
+// ---- values by type: what was expected, or nullptr --------------------------------------------
+
+template <class T>
+const char* whole32(const Value& v, std::uint64_t lo, std::uint64_t hi, T* to,
+                    const char* expected) {
+  std::uint64_t n = 0;
+  if (const char* wrong = read_whole(v, lo, hi, &n, expected)) return wrong;
+  *to = static_cast<T>(n);
+  return nullptr;
+}
+
+const char* flag(const Value& v, bool* to) {
+  const bool yes = v.text == "true", no = v.text == "false";
+  if ((v.type != ValueType::Flag && v.type != ValueType::Given) || yes == no) {
+    return "true or false";
+  }
+  *to = yes;
+  return nullptr;
+}
+
+template <class T>
+struct Named {
+  const char* name;
+  T value;
+};
+template <class T, std::size_t N>
+const char* choice(const Value& v, const Named<T> (&names)[N], T* to, const char* expected) {
+  if (v.type != ValueType::Text && v.type != ValueType::Given) return expected;
+  for (const Named<T>& n : names) {
+    if (v.text != n.name) continue;
+    *to = n.value;
+    return nullptr;
+  }
+  return expected;
+}
+
+std::vector<std::string> items_of(const Value& v) {
+  if (v.type == ValueType::List) return v.items;
+  std::vector<std::string> out;
+  std::string_view rest = v.text;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    out.emplace_back(one);
+  }
+  return out;
+}
+
+const char* sizes(const Value& v, std::vector<std::uint32_t>* to) {
+  constexpr const char* kExpected = "octets from 0 to 16777216, one number or a list of them";
+  if (v.type != ValueType::Whole && v.type != ValueType::List && v.type != ValueType::Given) {
+    return kExpected;
+  }
+  std::vector<std::uint32_t> out;
+  for (const std::string& item : items_of(v)) {
+    std::uint32_t n = 0;
+    Value one;
+    one.type = ValueType::Given;
+    one.text = item;
+    if (whole32(one, 0, 16u << 20, &n, kExpected) != nullptr) return kExpected;
+    out.push_back(n);
+  }
+  if (out.empty()) return kExpected;
+  *to = std::move(out);
+  return nullptr;
+}
+
+// ---- the keys ---------------------------------------------------------------------------------
+
+using engine::Options;
+using OutOfOrder = Options::OutOfOrder;
+using fastpath::ConnectionType;
+using fastpath::InLogicVariant;
+
+constexpr SceneKey kSceneKeys[] = {
+    {"title", "one line", [](Scenario& s, const Value& v) { return read_text(v, &s.title); }},
+    {"about", "what to look at",
+     [](Scenario& s, const Value& v) { return read_text(v, &s.about); }},
+    {"rules", "items of the specification that can be seen, a list",
+     [](Scenario& s, const Value& v) -> const char* {
+       if (v.type != ValueType::List && v.type != ValueType::Given) return "a list of strings";
+       s.rules = items_of(v);
+       return nullptr;
+     }},
+    {"seed", "of all that is left to chance",
+     [](Scenario& s, const Value& v) {
+       return read_whole(v, 0, ~std::uint64_t{0} / 4, &s.seed, "a whole number");
+     }},
+    {"runs", "of each variant, each with the next seed; all are counted, the first is shown",
+     [](Scenario& s, const Value& v) { return whole32(v, 1, 10000, &s.runs, "1 to 10000"); }},
+    {"limit", "virtual time after which a run is ended",
+     [](Scenario& s, const Value& v) { return read_time(v, &s.limit); }},
+    {"plot", "picture: timeline, recovery, memory, copies, delivery, bars",
+     [](Scenario& s, const Value& v) -> const char* {
+       constexpr Named<const char*> kKinds[] = {{"timeline", "timeline"}, {"recovery", "recovery"},
+                                                {"memory", "memory"},     {"copies", "copies"},
+                                                {"delivery", "delivery"}, {"bars", "bars"}};
+       const char* kind = nullptr;
+       if (const char* wrong =
+               choice(v, kKinds, &kind, "timeline, recovery, memory, copies, delivery or bars")) {
+         return wrong;
+       }
+       s.plot = kind;
+       return nullptr;
+     }},
+};
+
+constexpr SetupKey kSetupKeys[] = {
+    {"name", "of the variant", [](Setup& s, const Value& v) { return read_text(v, &s.name); }},
+    {"mtu", "IP MTU of both nodes",
+     [](Setup& s, const Value& v) {
+       return whole32(v, 576, 9000, &s.mtu, "octets from 576 to 9000");
+     }},
+    {"work.op", "write, send or read; the left node asks",
+     [](Setup& s, const Value& v) {
+       constexpr Named<Op> kOps[] = {{"write", Op::Write}, {"send", Op::Send}, {"read", Op::Read}};
+       return choice(v, kOps, &s.work.op, "write, send or read");
+     }},
+    {"work.size", "octets of a message, or a list of sizes taken in turn",
+     [](Setup& s, const Value& v) { return sizes(v, &s.work.sizes); }},
+    {"work.count", "messages",
+     [](Setup& s, const Value& v) {
+       return whole32(v, 1, 10000000, &s.work.count, "1 to 10000000");
+     }},
+    {"work.depth", "work requests outstanding",
+     [](Setup& s, const Value& v) { return whole32(v, 1, 200000, &s.work.depth, "1 to 200000"); }},
+    {"work.gap", "least time from one posting to the next",
+     [](Setup& s, const Value& v) { return read_time(v, &s.work.gap); }},
+    {"work.receives", "receives kept posted at the right node",
+     [](Setup& s, const Value& v) {
+       return whole32(v, 1, 200000, &s.work.receives, "1 to 200000");
+     }},
+    {"work.receives_begin", "no receive is posted before",
+     [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_begin); }},
+};
+
+constexpr NodeKey kNodeKeys[] = {
+    {"type", "initiated as: fast or slow (ConnectionType 62)",
+     [](Options& o, const Value& v) {
+       constexpr Named<ConnectionType> kTypes[] = {{"fast", ConnectionType::Fast},
+                                                   {"slow", ConnectionType::Slow}};
+       return choice(v, kTypes, &o.context.initiated_as, "fast or slow");
+     }},
+    {"in_logic", "fig9 or fig10",
+     [](Options& o, const Value& v) {
+       constexpr Named<InLogicVariant> kVariants[] = {{"fig9", InLogicVariant::Fig9},
+                                                      {"fig10", InLogicVariant::Fig10}};
+       return choice(v, kVariants, &o.context.variant, "fig9 or fig10");
+     }},
+    {"max_recovery_attempts", "MaxRecoveryAttemptsNum 296; 0: the first error downgrades",
+     [](Options& o, const Value& v) {
+       return whole32(v, 0, 1000000, &o.context.max_recovery_attempts, "0 to 1000000");
+     }},
+    {"max_same_segment", "refusals in a row of the segment at RCV.NXT (E-8); 0: off",
+     [](Options& o, const Value& v) {
+       return whole32(v, 0, 1000000, &o.context.max_same_segment, "0 to 1000000");
+     }},
+    {"upgrade_after", "aligned segments in a row before an upgrade (E-9)",
+     [](Options& o, const Value& v) {
+       return whole32(v, 1, fastpath::kMaxUpgradeAfter, &o.context.upgrade_after, "1 to 65536");
+     }},
+    {"immediate_dup_ack", "section 7: a duplicate ACK with every drop",
+     [](Options& o, const Value& v) { return flag(v, &o.context.immediate_dup_ack); }},
+    {"out_of_order", "place or store (E-12)",
+     [](Options& o, const Value& v) {
+       constexpr Named<OutOfOrder> kWays[] = {{"place", OutOfOrder::Place},
+                                              {"store", OutOfOrder::Store}};
+       return choice(v, kWays, &o.out_of_order, "place or store");
+     }},
+    {"rq_nudge", "duplicate ACKs when a receive is posted at last (E-17)",
+     [](Options& o, const Value& v) { return flag(v, &o.rq_nudge); }},
+    {"hole_limit", "TCP holes at most (R-96)",
+     [](Options& o, const Value& v) {
+       return whole32(v, 1, 100000, &o.tcp.hole_limit, "1 to 100000");
+     }},
+    {"sender", "loss recovery: newreno (no SACK), sack, or sack-counts-plain (E-26)",
+     [](Options& o, const Value& v) -> const char* {
+       constexpr Named<int> kSenders[] = {{"newreno", 0}, {"sack", 1}, {"sack-counts-plain", 2}};
+       int which = 0;
+       if (const char* wrong = choice(v, kSenders, &which, "newreno, sack or sack-counts-plain")) {
+         return wrong;
+       }
+       o.tcp.sack = which != 0;
+       o.tcp.count_plain_dupacks = which == 2;
+       return nullptr;
+     }},
+    {"sack", "offer SACK", [](Options& o, const Value& v) { return flag(v, &o.tcp.sack); }},
+    {"timestamps", "offer timestamps",
+     [](Options& o, const Value& v) { return flag(v, &o.tcp.timestamps); }},
+    {"ack_policy", "burst, second or every (E-7)",
+     [](Options& o, const Value& v) {
+       constexpr Named<tcp::AckPolicy> kPolicies[] = {{"burst", tcp::AckPolicy::PerBurst},
+                                                      {"second", tcp::AckPolicy::EverySecond},
+                                                      {"every", tcp::AckPolicy::Immediate}};
+       return choice(v, kPolicies, &o.tcp.ack_policy, "burst, second or every");
+     }},
+    {"initial_window", "octets; 0: RFC 6928",
+     [](Options& o, const Value& v) {
+       return whole32(v, 0, 64u << 20, &o.tcp.initial_window, "0 to 67108864");
+     }},
+    {"receive_window", "largest window offered, octets",
+     [](Options& o, const Value& v) {
+       return whole32(v, 65536, 64u << 20, &o.tcp.receive_buffer, "65536 to 67108864");
+     }},
+    {"rto_min", "least retransmission timeout",
+     [](Options& o, const Value& v) { return read_time(v, &o.tcp.rto_min); }},
+    {"rto_max", "largest retransmission timeout",
+     [](Options& o, const Value& v) { return read_time(v, &o.tcp.rto_max); }},
+    {"keep_holes_at_downgrade", "the defect of Fig 5, on purpose: holes are not cleared",
+     [](Options& o, const Value& v) { return flag(v, &o.defects.keep_holes_at_downgrade); }},
+};
+
+constexpr WireKey kWireKeys[] = {
+    {"rate", "rate", "of the line, like \"1gbit\""},
+    {"delay", "delay", "of every frame"},
+    {"jitter", "jitter", "up to this much more delay; order is kept"},
+    {"queue", "limit", "frames waiting in the line; more are lost"},
+    {"loss", "loss", "probability, or \"P:FRAMES\" for losses in a row"},
+    {"dup", "dup", "probability"},
+    {"reorder", "reorder", "probability, \"P:FRAMES\" or \"P:TIME\""},
+    {"corrupt", "corrupt", "probability; the TCP checksum is mended, only the MPA CRC can tell"},
+    {"badsum", "badsum", "probability; the TCP checksum is wrong"},
+    {"reseg", "reseg", "probability that a segment is cut or joined"},
+    {"hold", "hold", "longest wait for a frame to reorder with or join to"},
+    {"payload_only", "payload_only", "touch only TCP segments with more payload than this"},
+    {"at", "at",
+     "exact faults, \"KIND:N+KIND:N\" or a list (empty: none): loss dup reorder corrupt badsum "
+     "cut"},
+};
+
+}  // namespace
+
+std::span<const SceneKey> scene_keys() {
+  return kSceneKeys;
+}
+std::span<const SetupKey> setup_keys() {
+  return kSetupKeys;
+}
+std::span<const NodeKey> node_keys() {
+  return kNodeKeys;
+}
+std::span<const WireKey> wire_keys() {
+  return kWireKeys;
+}
+
+}  // namespace urnic::sim

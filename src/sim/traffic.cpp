@@ -1,0 +1,145 @@
+#include "sim/traffic.h"
+
+#include <algorithm>
+
+#include "base/rng.h"
+
+namespace urnic::sim {
+
+Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const WorkPlan& plan,
+                 Instant begin, std::uint64_t seed)
+    : pair_(pair), left_(left), right_(right), plan_(plan), begin_(begin), next_post_(begin) {
+  slots_ = std::min(plan.depth, plan.count);
+  largest_ = *std::max_element(plan.sizes.begin(), plan.sizes.end());
+  Rng rng(seed * 77 + 5);
+  source_.resize(largest_ * slots_);
+  for (auto& octet : source_) octet = static_cast<std::uint8_t>(rng.next());
+  Node& from = plan_.into_left() ? pair.right() : pair.left();
+  Node& to = plan_.into_left() ? pair.left() : pair.right();
+  source_stag_ =
+      from.register_memory(source_.data(), source_.size(), ddp::kRemoteRead | ddp::kZeroBased);
+  if (plan_.op == Op::Send) {
+    receive_.resize(largest_ * std::min(plan.receives, plan.count));
+    receive_stag_ =
+        to.register_memory(receive_.data(), receive_.size(), ddp::kLocalWrite | ddp::kZeroBased);
+  } else {
+    sink_.assign(source_.size(), 0);
+    sink_stag_ = to.register_memory(sink_.data(), sink_.size(),
+                                    ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kZeroBased);
+  }
+}
+
+void Traffic::step() {
+  take_completions();
+  look_for_the_end();
+  if (!failure_.empty()) return;
+  post_receives(pair_.now());
+  post_work(pair_.now());
+}
+
+void Traffic::take_completions() {
+  verbs::Cqe batch[64];
+  for (int n; (n = pair_.left().poll_send(batch)) > 0;) {
+    for (int i = 0; i < n; ++i) {
+      if (batch[i].completion.status != ddp::Status::Success) {
+        ++failed_;
+        continue;
+      }
+      if (plan_.op != Op::Send) delivered_octets_ += size_of(completed_);
+      ++completed_;
+    }
+  }
+  for (int n; (n = pair_.right().poll_receive(batch)) > 0;) {
+    for (int i = 0; i < n; ++i) check_receive(batch[i].completion);
+  }
+}
+
+void Traffic::check_receive(const ddp::Completion& c) {
+  if (c.status != ddp::Status::Success) return;  // flushed: the stream is over
+  const std::uint64_t message = received_++;
+  const std::uint64_t length = size_of(message);
+  delivered_octets_ += length;
+  const std::uint64_t receives = std::min(plan_.receives, plan_.count);
+  const std::uint8_t* got = receive_.data() + (c.wr_id % receives) * largest_;
+  const std::uint8_t* sent = source_.data() + slot_of(message) * largest_;
+  if (c.wr_id != message || c.byte_len != length) {
+    wrong_ += length;
+    return;
+  }
+  for (std::uint64_t i = 0; i < length; ++i) wrong_ += got[i] != sent[i] ? 1 : 0;
+}
+
+void Traffic::look_for_the_end() {
+  for (Node* node : {&pair_.left(), &pair_.right()}) {
+    for (const engine::CmEvent& e : node->events) {
+      const bool over =
+          e.kind == engine::CmEvent::Kind::Failed || e.kind == engine::CmEvent::Kind::Disconnected;
+      if (over && failure_.empty()) {
+        failure_ = std::string(node == &pair_.left() ? "left: " : "right: ") + e.message;
+      }
+    }
+  }
+}
+
+void Traffic::post_receives(Instant now) {
+  if (plan_.op != Op::Send) return;
+  if (now < begin_ + plan_.receives_begin) {
+    pair_.wake_at(begin_ + plan_.receives_begin);
+    return;
+  }
+  const std::uint64_t receives = std::min(plan_.receives, plan_.count);
+  while (receives_posted_ < plan_.count && receives_posted_ - received_ < receives) {
+    const ddp::Sge sge{(receives_posted_ % receives) * largest_,
+                       static_cast<std::uint32_t>(largest_), receive_stag_};
+    if (!pair_.right().post_receive(right_, {receives_posted_, {&sge, 1}}, now)) return;
+    ++receives_posted_;
+  }
+}
+
+void Traffic::post_work(Instant now) {
+  while (posted_ < plan_.count && posted_ - completed_ < plan_.depth) {
+    if (now < next_post_) {
+      pair_.wake_at(next_post_);
+      return;
+    }
+    const std::uint64_t at = slot_of(posted_) * largest_;
+    ddp::Sge sge;
+    sge.addr = at;
+    sge.length = size_of(posted_);
+    sge.lkey = plan_.op == Op::Read ? sink_stag_ : source_stag_;
+    ddp::SendWr wr;
+    wr.wr_id = posted_;
+    wr.flags = ddp::kSignaled;
+    wr.sges = {&sge, 1};
+    wr.op = plan_.op == Op::Write  ? ddp::WrOp::Write
+            : plan_.op == Op::Read ? ddp::WrOp::Read
+                                   : ddp::WrOp::Send;
+    if (plan_.op != Op::Send) {
+      wr.remote_to = at;
+      wr.remote_stag = plan_.op == Op::Write ? sink_stag_ : source_stag_;
+    }
+    if (pair_.left().post_send(left_, wr, now) != ddp::Sender::Post::Ok) return;
+    ++posted_;
+    next_post_ = now + plan_.gap;
+  }
+}
+
+bool Traffic::complete() const {
+  return delivered() == plan_.count && completed_ == plan_.count && left_.stream.sender.idle() &&
+         right_.stream.sender.idle();
+}
+
+void Traffic::check_memory() {
+  if (plan_.op == Op::Send) return;
+  for (std::uint64_t slot = 0; slot < slots_; ++slot) {
+    std::uint64_t length = 0;  // of the longest message that has gone through this slot
+    const std::uint64_t rounds = plan_.sizes.size();
+    for (std::uint64_t m = slot, n = 0; m < completed_ && n < rounds; m += slots_, ++n) {
+      length = std::max<std::uint64_t>(length, size_of(m));
+    }
+    const std::uint64_t at = slot * largest_;
+    for (std::uint64_t i = at; i < at + length; ++i) wrong_ += sink_[i] != source_[i] ? 1 : 0;
+  }
+}
+
+}  // namespace urnic::sim

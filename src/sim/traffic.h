@@ -1,0 +1,64 @@
+// The work of one run: the left node posts Writes, Sends or Reads as its plan allows, the right
+// node posts receives; what arrives is compared with what was sent.
+//
+// Memory is registered zero-based, so that no frame depends on where the process has its memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/pair.h"
+#include "sim/scenario.h"
+
+namespace urnic::sim {
+
+class Traffic {
+ public:
+  // `begin`: when the times of the plan count from.
+  Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const WorkPlan& plan,
+          Instant begin, std::uint64_t seed);
+
+  // Take completions, post what may be posted.
+  void step();
+  // Everything is complete and acknowledged.
+  bool complete() const;
+  // Why the stream ended early; empty while it stands.
+  const std::string& failure() const { return failure_; }
+
+  std::uint64_t posted() const { return posted_; }
+  // Messages whose work is done for whoever gets the data: receives completed for Sends, else work
+  // requests completed.
+  std::uint64_t delivered() const { return plan_.op == Op::Send ? received_ : completed_; }
+  std::uint64_t delivered_octets() const { return delivered_octets_; }
+  std::uint64_t completed() const { return completed_; }
+  std::uint64_t failed() const { return failed_; }
+  // Octets that are not what was sent: of Sends as they complete, of the rest by check_memory().
+  std::uint64_t wrong_octets() const { return wrong_; }
+  void check_memory();
+
+ private:
+  std::uint32_t size_of(std::uint64_t message) const {
+    return plan_.sizes[message % plan_.sizes.size()];
+  }
+  std::uint64_t slot_of(std::uint64_t message) const { return message % slots_; }
+  void take_completions();
+  void look_for_the_end();
+  void post_receives(Instant now);
+  void post_work(Instant now);
+  void check_receive(const ddp::Completion& c);
+
+  Pair& pair_;
+  verbs::QueuePair &left_, &right_;
+  WorkPlan plan_;
+  Instant begin_, next_post_;
+  std::uint64_t slots_, largest_;
+  // Message i lies in slot i mod slots_ of the source and goes to that of the sink.
+  std::vector<std::uint8_t> source_, sink_, receive_;
+  std::uint32_t source_stag_ = 0, sink_stag_ = 0, receive_stag_ = 0;
+  std::uint64_t posted_ = 0, completed_ = 0, received_ = 0, receives_posted_ = 0;
+  std::uint64_t delivered_octets_ = 0, wrong_ = 0, failed_ = 0;
+  std::string failure_;
+};
+
+}  // namespace urnic::sim
