@@ -117,11 +117,23 @@ TEST(Scenarios, DuplicateAckAtOnceSparesANewRenoSenderTimeouts_R57_R66) {
 // R-43 against.
 TEST(Scenarios, LimitedRecoveryKeepsTheConnectionThatAnImmediateDowngradeLoses_R43_R29) {
   const auto runs = first_runs("limited-recovery");
-  EXPECT_TRUE(runs[0].complete && runs[0].receiver.fast);
-  EXPECT_EQ(runs[0].receiver.downgrades, 0u);
-  EXPECT_EQ(runs[0].receiver.recovery_attempts, runs[0].to_right.of(fault::FaultKind::Corrupt));
-  EXPECT_FALSE(runs[1].complete);
-  EXPECT_EQ(count(runs[1], "terminate sent"), 1u);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(runs[i].complete && runs[i].receiver.fast);
+    EXPECT_EQ(runs[i].receiver.downgrades, 0u);
+    EXPECT_EQ(runs[i].receiver.recovery_attempts, runs[i].to_right.of(fault::FaultKind::Corrupt));
+    EXPECT_GT(runs[i].receiver.recovery_attempts, 3u);  // repaired ones do not add up
+  }
+  EXPECT_FALSE(runs[2].complete);
+  EXPECT_EQ(count(runs[2], "terminate sent"), 1u);
+}
+
+TEST(Scenarios, OnlyWhatTcpFoundValidIsAnsweredAtOnce_R57_R64) {
+  const auto runs = first_runs("which-drops");
+  EXPECT_GT(runs[0].to_right.of(fault::FaultKind::Loss), 0u);
+  EXPECT_EQ(runs[0].receiver.immediate_dup_acks, 0u);
+  EXPECT_GT(runs[1].to_right.of(fault::FaultKind::BadSum), 0u);
+  EXPECT_EQ(runs[1].receiver.immediate_dup_acks, 0u);
+  EXPECT_EQ(runs[2].receiver.immediate_dup_acks, runs[2].to_right.of(fault::FaultKind::Corrupt));
 }
 
 TEST(Scenarios, MisalignmentEndsSlowAfterExactlyTheLimit_R83) {
