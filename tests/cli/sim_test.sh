@@ -26,7 +26,7 @@ cmp -s one.json "$here/../../docs/mechanisms/data/limited-recovery.json" ||
 ok "another seed" "$urnic" sim limited-recovery --seed 9 --json
 cmp -s out one.json && fail "--seed changes nothing"
 ok "--set" "$urnic" sim limited-recovery --set wire.to_right.corrupt=0 --set work.count=3 --json
-[ "$(json out '[v["runs"][0]["receiver"]["recovery_attempts"] for v in j["variants"]]')" = "[0, 0]" ] ||
+[ "$(json out '[v["runs"][0]["receiver"]["recovery_attempts"] for v in j["variants"]]')" = "[0, 0, 0]" ] ||
   fail "--set did not take the corruption away"
 [ "$(json out 'j["variants"][1]["runs"][0]["messages"]')" = 3 ] || fail "--set work.count"
 
