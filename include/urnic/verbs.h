@@ -182,6 +182,9 @@ enum class ConnectionType : std::uint8_t { fast, slow };  // ConnectionType 62 (
 struct ConnectionOptions {
   std::optional<ConnectionType> type;                  // initiated FAST or SLOW
   std::optional<std::uint32_t> max_recovery_attempts;
+  // Fail with Errc::unsupported instead of a connection that is SLOW from the start and stays so:
+  // over the kernel's TCP (reason "no-segments"), without CRC, or when asked to be.
+  bool require_fast = false;
   std::optional<bool> crc;
   std::optional<std::uint16_t> ird, ord;       // reads served / outstanding
   std::span<const std::uint8_t> private_data;  // <= 508 octets (512 on MPA revision 1)
@@ -319,7 +322,7 @@ struct DeviceInfo {
   std::string port;  // "memif:socket=..."
   std::string mac;
   std::string addresses;  // "10.77.0.1/24 fe80::.../64"
-  std::uint32_t mtu = 0;  // IP MTU in octets
+  std::uint32_t mtu = 0;  // IP MTU in octets; 0: the kernel's TCP, which has its own
   bool link_up = false;
   std::string kernel;  // validation kernel in use
 };

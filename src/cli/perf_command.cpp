@@ -250,9 +250,11 @@ class PerfCommand : public Command {
     std::vector<std::pair<std::string, std::string>> lines = {
         {"Port", info.port},
         {"Addresses", info.addresses},
-        {"MTU", std::to_string(info.mtu) + " [B]"},
+        {"MTU", info.mtu == 0 ? "the kernel's" : std::to_string(info.mtu) + " [B]"},
         {"Transport", "iWARP, initiated " +
-                          std::string(config.get("connection_type") == "slow" ? "SLOW" : "FAST") +
+                          std::string(config.get("connection_type") == "slow" ? "SLOW"
+                                      : info.mtu == 0                         ? "SLOW (no-segments)"
+                                                                              : "FAST") +
                           ", CRC " + config.get("crc") + ", framing " + config.get("framing")},
         {"Kernel", info.kernel},
         {"Connections", std::to_string(connections_)}};

@@ -13,12 +13,14 @@
 // Owned by one engine; every call but post() happens under its ownership.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/stream_offset.h"
+#include "ddp_rdma/header.h"
 #include "ddp_rdma/kept_bytes.h"
 #include "ddp_rdma/ledger.h"
 #include "ddp_rdma/memory.h"
@@ -44,6 +46,15 @@ struct SenderConfig {
 struct SenderCounters {
   std::uint64_t writes = 0, sends = 0, reads = 0, read_responses = 0;
   std::uint64_t write_bytes = 0, send_bytes = 0, read_response_bytes = 0;
+};
+
+// One FPDU without CRC as it lies: head and tail in here, the payload in registered memory.
+struct FpduView {
+  static constexpr std::uint32_t kMaxPieces = kMaxSges;
+  std::array<std::uint8_t, 2 + kMaxHeader> head;
+  std::array<std::uint8_t, 8> tail;  // pad and the zero of the CRC field
+  std::array<ByteView, kMaxPieces> pieces;
+  std::uint32_t head_octets = 0, tail_octets = 0, count = 0;
 };
 
 class Sender {
@@ -103,6 +114,15 @@ class Sender {
   // Internet sum. False in `*ok` when a source region has vanished: the stream must end. If those
   // octets were never sent, failed() says why and a Terminate may still be queued and cut.
   std::uint32_t fill(StreamOffset begin, std::uint32_t len, std::uint8_t* dst, bool* ok);
+
+  // Octets [begin, begin+len), which a cut returned, without copying them: only when they are (the
+  // rest of) one FPDU without CRC of at least `worth` octets of payload that is not kept. They
+  // begin
+  // `*skip` octets behind the start of `*out`, whose views hold until the next call of any kind.
+  // For a TCP that copies them at once and asks no second time; with a CRC a source that changes
+  // under the copy would go unnoticed (E-20). Counts as filled.
+  bool view(StreamOffset begin, std::uint32_t len, std::uint32_t worth, FpduView* out,
+            std::uint32_t* skip);
 
   // All octets below `una` are acknowledged. Also reports what fill() completed (E-23): may be
   // called with an `una` that has not moved.
@@ -203,6 +223,7 @@ class Sender {
   void uncount_request(std::uint32_t seq);
 
   // sender_fill.cpp: bytes
+  bool describe(const Record& r, SegmentHeader* h, ByteView* pieces, std::uint32_t* count);
   bool build(const Record& r, std::uint8_t* dst, std::uint32_t* sum);
   bool gather(const Record& r, ByteView* pieces, std::uint32_t* count);
   bool capture(Record& r, std::uint32_t* sum);

@@ -7,6 +7,7 @@
 #include "base/inet_checksum.h"
 #include "ddp_rdma/sender.h"
 #include "mpa/builder.h"
+#include "mpa/fpdu.h"
 
 namespace urnic::ddp {
 namespace {
@@ -61,14 +62,15 @@ bool Sender::gather(const Record& r, ByteView* pieces, std::uint32_t* count) {
   return false;
 }
 
-bool Sender::build(const Record& r, std::uint8_t* dst, std::uint32_t* sum) {
-  SegmentHeader h;
-  Pieces pieces;
-  std::uint32_t count = 0;
+// Header and payload of a Message or Response record.
+inline bool Sender::describe(const Record& r, SegmentHeader* header, ByteView* pieces,
+                             std::uint32_t* count) {
+  SegmentHeader& h = *header;
+  *count = 0;
   h.last = (r.flags & kRecordLast) != 0;
   if (r.kind == RecordKind::Message) {
     const SendWqe& w = sq_.wqe(r.owner);
-    if (!gather(r, pieces.at, &count)) return false;
+    if (!gather(r, pieces, count)) return false;
     h.op = opcode_of(w);
     if (w.op == WrOp::Write) {
       h.stag = w.stag;
@@ -89,9 +91,17 @@ bool Sender::build(const Record& r, std::uint8_t* dst, std::uint32_t* sum) {
       const Violation v = check_read_source(*memory_, q.source_stag, at, r.payload, pd_, stream_);
       if (v != Violation::None) return false;
       const Region* region = memory_->find(q.source_stag);
-      pieces.at[count++] = {region->base + (at - region->to), r.payload};
+      pieces[(*count)++] = {region->base + (at - region->to), r.payload};
     }
   }
+  return true;
+}
+
+bool Sender::build(const Record& r, std::uint8_t* dst, std::uint32_t* sum) {
+  SegmentHeader h;
+  Pieces pieces;
+  std::uint32_t count = 0;
+  if (!describe(r, &h, pieces.at, &count)) return false;
   std::uint8_t header[kMaxHeader];
   const std::uint32_t header_len = emit_header(h, header);
   *sum = mpa::build_fpdu(dst, {header, header_len}, {pieces.at, count}, crc_).sum;
@@ -140,6 +150,29 @@ void Sender::take_back(std::uint32_t i) {
     ledger_.pop_back();
   }
   end_ = end_ - behind;
+}
+
+bool Sender::view(StreamOffset begin, std::uint32_t len, std::uint32_t worth, FpduView* out,
+                  std::uint32_t* skip) {
+  if (crc_ || len < worth || !holds(begin)) return false;
+  Record& r = ledger_[ledger_.find(static_cast<std::uint32_t>(begin.value()))];
+  const std::uint32_t at = static_cast<std::uint32_t>(begin.value()) - r.begin;
+  const bool in_place =
+      r.kept == nullptr && r.payload >= worth && r.wire - at == len &&
+      (r.kind == RecordKind::Response || (r.kind == RecordKind::Message && !sq_.wqe(r.owner).kept));
+  if (!in_place) return false;
+  SegmentHeader h;
+  if (!describe(r, &h, out->pieces.data(), &out->count)) return false;
+  const std::uint32_t header = emit_header(h, out->head.data() + mpa::kLengthField);
+  const std::uint32_t ulpdu = header + r.payload;
+  store_be16(out->head.data(), static_cast<std::uint16_t>(ulpdu));
+  out->head_octets = mpa::kLengthField + header;
+  out->tail.fill(0);
+  out->tail_octets = mpa::pad_of(ulpdu) + mpa::kCrcField;
+  *skip = at;
+  note_filled(r);
+  sent_ = std::max(sent_, begin + len);
+  return true;
 }
 
 std::uint32_t Sender::fill(StreamOffset begin, std::uint32_t len, std::uint8_t* dst, bool* ok) {

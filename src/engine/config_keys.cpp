@@ -18,7 +18,7 @@ namespace {
 // clang-format off
 constexpr Key kKeys[] = {
   {"name", Kind::Text, nullptr, "what `urnic stat` calls this process (default: the program's name)"},
-  {"port", Kind::Port, nullptr, "the wire, as kind:key=value,... (memif, tap, dgram, dpdk, mem); see docs/ports.md"},
+  {"port", Kind::Port, nullptr, "the wire, as kind:key=value,... (memif, tap, dgram, dpdk, mem), or tcp: the kernel's; see docs/ports.md"},
   {"address", Kind::Addresses, "auto", "own addresses with prefix, separated by commas; auto: 10.77.0.1/24,fd77::1/64 on the listening side of the port, 10.77.0.2/24,fd77::2/64 on the other"},
   {"gateway", Kind::Gateway, "", "default gateways, at most one for each family; empty: none"},
   {"mac", Kind::Mac, "auto", "MAC address; auto: the port's, else derived from the first address"},
@@ -203,6 +203,7 @@ Outcome<std::string, std::string> mac(std::string_view text) {
 
 Outcome<std::string, std::string> port(std::string_view text) {
   const std::size_t colon = text.find(':');
+  if (text == "tcp") return std::string(text);  // the one kind that needs no more than its name
   if (colon == 0 || colon == std::string_view::npos) {
     return fail(
         std::string("expected kind:key=value,..., e.g. memif:socket=/run/user/1000/u.sock"));

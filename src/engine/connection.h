@@ -10,6 +10,7 @@
 #include "base/ip_address.h"
 #include "base/time.h"
 #include "ddp_rdma/stream.h"
+#include "engine/stream_link.h"
 #include "fastpath/connection_context.h"
 #include "fastpath/hole_counters.h"
 #include "fastpath/in_logic.h"
@@ -85,6 +86,9 @@ struct Connection {
   bool routed = false;    // header is complete: the next hop is known
   bool loopback = false;  // the peer is an own address
   std::uint16_t ip_id = 0;
+
+  // ---- over the kernel's TCP: instead of `tcb`, `buffer` and all that belongs to frames
+  std::unique_ptr<StreamLink> link;
 
   // ---- the rest
   ConnectionId id = 0;

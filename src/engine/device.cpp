@@ -4,6 +4,7 @@
 #include "base/fused.h"
 #include "engine/device_impl.h"
 #include "engine/port_stack.h"
+#include "engine/stream_port.h"
 
 namespace urnic {
 namespace detail {
@@ -23,10 +24,11 @@ bool EventQueueImpl::pop(Event* out) {
   return true;
 }
 
-DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p)
+DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
+                       std::shared_ptr<engine::StreamTransport> stream)
     : config(c), port_spec(std::move(spec)), port(std::move(p)), opened(engine::monotonic_now()) {
-  engine =
-      std::make_unique<engine::Engine>(engine::options_from(config, port.kind()), &port, 0, this);
+  engine = std::make_unique<engine::Engine>(engine::options_from(config, port.kind()), &port, 0,
+                                            this, std::move(stream));
   engine::DriverOptions d;
   const std::string progress = config.get("progress");
   d.progress = progress == "poll"     ? engine::Progress::Poll
@@ -122,10 +124,22 @@ EngineStats DeviceImpl::stats() {
 
 Result<Device> Device::open(const Config& config) {
   if (auto ok = config.check(); !ok) return ok.error();
-  auto port = engine::open_port_stack(config);
-  if (!port) return port.error();
+  const std::string spec = config.get("port");
+  std::shared_ptr<engine::StreamTransport> stream;
+  port::Port port;
+  if (engine::names_stream_transport(spec)) {
+    auto opened = engine::open_stream_transport(config);
+    if (!opened) return opened.error();
+    stream = std::move(*opened);
+    port = engine::make_stream_port(stream);
+  } else {
+    auto opened = engine::open_port_stack(config);
+    if (!opened) return opened.error();
+    port = std::move(*opened);
+  }
   Device device;
-  device.impl_ = std::make_shared<detail::DeviceImpl>(config, config.get("port"), std::move(*port));
+  device.impl_ =
+      std::make_shared<detail::DeviceImpl>(config, spec, std::move(port), std::move(stream));
   device.impl_->driver->start();
   return device;
 }

@@ -84,7 +84,9 @@ struct RequestImpl {
 };
 
 struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
-  DeviceImpl(const Config& config, std::string port_spec, port::Port p);
+  // `stream` when the port is the kernel's TCP.
+  DeviceImpl(const Config& config, std::string port_spec, port::Port p,
+             std::shared_ptr<engine::StreamTransport> stream);
   ~DeviceImpl() override;
 
   void on_cm_event(engine::CmEvent event) override;

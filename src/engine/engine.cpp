@@ -22,6 +22,10 @@ std::uint32_t usable_mtu(const Options& options, const port::Info& info) {
 net::InterfaceConfig interface_config(const Options& options, const port::Info& info,
                                       std::uint32_t mtu) {
   net::InterfaceConfig c;
+  if (info.max_frame == 0) {  // the kernel's TCP: nothing of ours has an address, nor a frame
+    c.mac = MacAddress{{2, 0, 0, 0, 0, 1}};
+    return c;
+  }
   c.mtu = mtu;
   c.vlan = static_cast<std::uint16_t>(options.vlan);
   c.duplicate_detection = options.duplicate_address_detection;
@@ -48,8 +52,10 @@ net::InterfaceConfig interface_config(const Options& options, const port::Info& 
 
 }  // namespace
 
-Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks)
+Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks,
+               std::shared_ptr<StreamTransport> stream)
     : options_(options),
+      stream_(std::move(stream)),
       port_(port),
       queue_(queue),
       hooks_(hooks),
@@ -80,7 +86,7 @@ Engine::~Engine() {
 
 bool Engine::poll(Instant now) {
   ++counters_.polls;
-  bool any = receive_burst(now);
+  bool any = stream_ != nullptr ? poll_sockets(now) : receive_burst(now);
   if (!any || (counters_.polls & 63) == 0) look_at_link(now);
   if (!loop_.empty()) {
     loop_frames(now);
@@ -112,6 +118,10 @@ void Engine::look_at_link(Instant now) {
 
 Instant Engine::next_deadline() const {
   if (!loop_.empty() || interface_.has_events()) return Instant();
+  if (stream_ != nullptr) {
+    if (!stream_->readable.empty() || can_accept()) return Instant();
+    return earlier(timers_.earliest(), stream_->accept_again);
+  }
   return earlier(timers_.earliest(), interface_.next_deadline());
 }
 
@@ -168,7 +178,7 @@ void Engine::on_connection_timer(Connection& c, Instant now) {
       lose(c, Errc::reset, c.failure, now);
       return;
     case Stage::Lingering:
-      tcp::abort(c.tcb, now);
+      abort_transport(c, now);
       lose(c, Errc::timed_out, "", now);
       return;
   }

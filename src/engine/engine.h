@@ -1,15 +1,18 @@
 // The engine: drives one queue of one port and everything above it. A function of (state, frames,
 // now): it reads no clock and starts no thread; driver.h does (D1, D8). All calls need ownership
-// of the engine (one thread at a time).
+// of the engine (one thread at a time). Instead of frames it may be given the kernel's TCP (D7):
+// then every connection has a StreamLink, and stream_path.cpp stands where rx_path and tx_path do.
 //
 //   receive  rx_path.cpp    burst -> check -> take_ack -> validate -> InLogic -> place -> commit
 //   send     tx_path.cpp    plan -> cut -> fill -> header
+//   sockets  stream_path.cpp  readiness -> octets -> FPDUs; pieces -> kernel
 //   control  lifecycle.cpp  listen, connect, accept, close;  control.cpp  ARP/ND/ICMP
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -40,6 +43,10 @@ struct Listener {
   int pending = 0;  // connections between SYN and the consumer's answer
   bool closed = false;
   void* owner = nullptr;
+  // Over the kernel's TCP:
+  stream::Socket socket;
+  bool acceptable = false;  // connections wait in the kernel, as far as we know
+  bool paused = false;      // for want of descriptors
 };
 
 // What the consumer asked for on one connection, merged with the options of the device.
@@ -66,8 +73,10 @@ struct FlowKeyHash {
 
 class Engine {
  public:
-  // `queue` of `port`; the port outlives the engine.
-  Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks);
+  // `queue` of `port`; the port outlives the engine. With `stream` connections go over the kernel's
+  // TCP, and `port` (stream_port.h) is only what the driver sleeps on.
+  Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks,
+         std::shared_ptr<StreamTransport> stream = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -83,6 +92,7 @@ class Engine {
   Instant next_deadline() const;
   // Something could not be sent because the port was full.
   bool tx_blocked() const { return tx_.full() || !tx_queue_.empty(); }
+  bool over_kernel_tcp() const { return stream_ != nullptr; }
 
   // ---- memory, queue pairs
   ddp::MemoryTable& memory() { return memory_; }
@@ -175,6 +185,7 @@ class Engine {
                              const tcp::Check& check, Instant now);
   void store(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   void drain_reassembly(Connection& c, Instant now);
+  bool take_fpdu(Connection& c, ByteView ulpdu, Instant now);
   void commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
                     const ddp::MessageCounts& counts, Instant now);
   void deliver(Connection& c, const ddp::MessageCounts& counts, Instant now);
@@ -204,7 +215,38 @@ class Engine {
   void loop_frames(Instant now);
   void finish_tx(Instant now);
 
+  // stream_path.cpp
+  static StreamOffset sent_end(const Connection& c);
+  static bool has_undelivered(const Connection& c);
+  static bool transport_closed(const Connection& c);
+  static void drop_undelivered(Connection& c);
+  void finish_sending(Connection& c, Instant now);
+  void abort_transport(Connection& c, Instant now);
+  Result<std::unique_ptr<StreamLink>> open_link(const SocketAddress& to, FlowKey* key);
+  int adopt_link(Connection& c, std::unique_ptr<StreamLink> link);
+  Listener* listen_stream(std::uint16_t port, int backlog, Error* error);
+  void accept_waiting(Listener& l, Instant now);
+  void turn_away(Listener& l, int error, Instant now);
+  void close_listening(Listener& l);
+  bool can_accept() const;
+  bool poll_sockets(Instant now);
+  void take_readiness(const stream::Poller::Ready& ready, Instant now);
+  void enqueue_read(Connection& c);
+  static bool is_held_back(const Connection& c);
+  void receive_stream(Connection& c, Instant now);
+  void take_octets(Connection& c, Instant now);
+  void drain_stream(Connection& c, Instant now);
+  void end_of_stream(Connection& c, const stream::Moved& got, Instant now);
+  bool transmit_stream(Connection& c, Instant now);
+  bool send_burst(Connection& c, Instant now);
+  bool build_burst(Connection& c);
+  void keep_rest(StreamLink& l, std::size_t taken);
+  void finish_link(Connection& c, Instant now);
+
   // lifecycle.cpp
+  void begin_passive(Connection& c, Listener& listener, Instant now);
+  ByteView startup_octets(Connection& c, std::span<std::uint8_t> scratch) const;
+  void consume_octets(Connection& c, std::uint32_t n);
   Connection* new_connection(const FlowKey& key, Instant now);
   void free_connection(Connection& c);
   tcp::Config tcp_config(const FlowKey& key) const;
@@ -236,6 +278,7 @@ class Engine {
   Result<void> choose_path(const SocketAddress& to, FlowKey* key, Instant now);
 
   Options options_;
+  std::shared_ptr<StreamTransport> stream_;
   port::Port* port_;
   unsigned queue_;
   Hooks* hooks_;

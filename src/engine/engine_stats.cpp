@@ -48,6 +48,7 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
   s.crc = c.context.config.crc;
   if (!s.fast) {
     s.slow_reason = c.stage < Stage::Full   ? "start-up"
+                    : c.link != nullptr     ? "no-segments"
                     : !c.context.config.crc ? "no CRC"
                     : c.context.config.initiated_as == fastpath::ConnectionType::Slow
                         ? "initiated SLOW"
@@ -95,6 +96,15 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
   s.srtt_us = static_cast<std::uint32_t>(c.tcb.rtt.srtt.count_us());
   s.rto_us = static_cast<std::uint32_t>(c.tcb.rtt.rto.count_us());
   s.mss = c.tcb.snd.mss;
+  if (c.link != nullptr) {
+    const stream::PathInfo p = c.link->socket.info();
+    s.cwnd = p.cwnd;
+    s.ssthresh = p.ssthresh;
+    s.srtt_us = p.srtt_us;
+    s.rto_us = p.rto_us;
+    s.mss = p.mss;
+    s.retransmits = p.retransmits;
+  }
   return s;
 }
 
@@ -144,6 +154,9 @@ void Engine::add_to_ended(const ConnectionStats& s) {
 }
 
 std::string Engine::addresses_text() const {
+  if (stream_ != nullptr) {
+    return stream_->options.bind.is_any() ? "this host's" : stream_->options.bind.to_string();
+  }
   std::string out;
   for (const net::OwnAddress& a : interface_.addresses()) {
     if (!out.empty()) out += ' ';
@@ -160,6 +173,10 @@ void Engine::fill_stats(EngineStats* out) const {
   out->tx_frames = tx_.frames_sent();
   out->tx_bytes = tx_.octets_sent();
   const port::Stats p = port_->stats();
+  if (stream_ != nullptr) {
+    out->rx_bytes = p.rx_bytes;
+    out->tx_bytes = p.tx_bytes;
+  }
   out->rx_bad_port = p.rx_bad;
   out->rx_bad_ip = counters_.rx_bad_ip;
   out->rx_bad_tcp_checksum = counters_.rx_bad_tcp_checksum;

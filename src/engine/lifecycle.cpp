@@ -124,11 +124,7 @@ void Engine::on_unmatched(Staged& s, Instant now) {
   const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
   Connection* c = new_connection(key, now);
   if (c == nullptr) return;
-  c->listener = listener;
-  ++listener->pending;
-  c->context.config = options_.context;
-  c->startup = std::make_unique<verbs::Startup>(verbs::Startup::passive(options_.mpa));
-  c->stage_deadline = now + options_.startup_timeout;
+  begin_passive(*c, *listener, now);
   tcp::open_passive(c->tcb, tcp_config(key),
                     tcp::initial_sequence(isn_key_, {key.local, key.local_port},
                                           {key.remote, key.remote_port}, now),
@@ -137,7 +133,16 @@ void Engine::on_unmatched(Staged& s, Instant now) {
   arm_timer(*c);
 }
 
+void Engine::begin_passive(Connection& c, Listener& listener, Instant now) {
+  c.listener = &listener;
+  ++listener.pending;
+  c.context.config = options_.context;
+  c.startup = std::make_unique<verbs::Startup>(verbs::Startup::passive(options_.mpa));
+  c.stage_deadline = now + options_.startup_timeout;
+}
+
 Listener* Engine::listen(std::uint16_t port, int backlog, Error* error) {
+  if (stream_ != nullptr) return listen_stream(port, backlog, error);
   const auto taken = [&](std::uint16_t p) {
     return std::any_of(listeners_.begin(), listeners_.end(),
                        [&](const auto& l) { return l->port == p && !l->closed; });
@@ -165,6 +170,7 @@ void Engine::close_listener(Listener* listener, Instant now) {
       lose(*slot, Errc::closed, "the listener was closed", now);
     }
   }
+  if (stream_ != nullptr) close_listening(*listener);
   std::erase_if(listeners_, [&](const auto& l) { return l.get() == listener; });
   transmit_round(now);
 }
@@ -195,7 +201,7 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
     c->stream->sender.queue_raw(reply);
     c->stage = Stage::Lingering;
     c->stage_deadline = now + options_.linger_timeout;
-    tcp::shutdown_send(c->tcb, now);
+    finish_sending(*c, now);
     enqueue_tx(*c);
     transmit_round(now);
     return Error{Errc::rejected, "the peer's MPA request cannot be met (it requires markers)"};
@@ -239,7 +245,7 @@ void Engine::reject(ConnectionId connection, ByteView private_data, Instant now)
   c->startup.reset();
   c->stage = Stage::Lingering;
   c->stage_deadline = now + options_.linger_timeout;
-  tcp::shutdown_send(c->tcb, now);
+  finish_sending(*c, now);
   enqueue_tx(*c);
   transmit_round(now);
 }
@@ -290,7 +296,14 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
     return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
   }
   FlowKey key;
-  if (auto path = choose_path(to, &key, now); !path) return path;
+  std::unique_ptr<StreamLink> link;
+  if (stream_ != nullptr) {
+    auto opened = open_link(to, &key);
+    if (!opened) return opened.error();
+    link = std::move(*opened);
+  } else if (auto path = choose_path(to, &key, now); !path) {
+    return path;
+  }
   Connection* c = new_connection(key, now);
   if (c == nullptr) return Error{Errc::no_memory, "the connection table is full"};
   qp.state = next.next;
@@ -301,6 +314,11 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
   c->startup =
       std::make_unique<verbs::Startup>(verbs::Startup::active(params.mpa, params.private_data));
   c->stage_deadline = now + params.timeout;
+  if (link != nullptr) {
+    adopt_link(*c, std::move(link));
+    arm_timer(*c);
+    return {};
+  }
   tcp::open_active(c->tcb, tcp_config(key),
                    tcp::initial_sequence(isn_key_, {key.local, key.local_port},
                                          {key.remote, key.remote_port}, now),
@@ -316,7 +334,7 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
 
 void Engine::on_tcp_established(Connection& c, Instant now) {
   c.stage = Stage::Startup;
-  c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+  drop_undelivered(c);
   update_receive_room(c, now);
   if (c.startup != nullptr && c.startup->is_active()) {
     c.stream->sender.queue_raw(c.startup->request_bytes());
@@ -324,15 +342,33 @@ void Engine::on_tcp_established(Connection& c, Instant now) {
   }
 }
 
+// What has come in order and not been consumed, as far as a start-up frame may reach.
+ByteView Engine::startup_octets(Connection& c, std::span<std::uint8_t> scratch) const {
+  if (c.link != nullptr) {
+    const ByteView there = c.link->inbox.octets();
+    return there.first(std::min(there.size(), scratch.size()));
+  }
+  const std::uint64_t there = c.tcb.rcv.holes.rcv_nxt() - c.buffer.read_position();
+  const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(there, scratch.size()));
+  if (n != 0) c.buffer.copy(0, n, scratch.data());
+  return scratch.first(n);
+}
+
+void Engine::consume_octets(Connection& c, std::uint32_t n) {
+  if (c.link != nullptr) {
+    c.link->inbox.consume(n);
+  } else {
+    c.buffer.consume(c.buffer.read_position() + n);
+  }
+}
+
 void Engine::run_startup(Connection& c, Instant now) {
   if (c.startup == nullptr) return;
-  std::uint8_t bytes[mpa::kFrameHeader + mpa::kMaxPrivateData];
-  const std::uint64_t there = c.tcb.rcv.holes.rcv_nxt() - c.buffer.read_position();
-  const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(there, sizeof bytes));
-  if (n == 0) return;
-  c.buffer.copy(0, n, bytes);
-  const verbs::Startup::Step step = c.startup->feed({bytes, n});
-  c.buffer.consume(c.buffer.read_position() + step.consumed);
+  std::uint8_t scratch[mpa::kFrameHeader + mpa::kMaxPrivateData];
+  const ByteView there = startup_octets(c, scratch);
+  if (there.empty()) return;
+  const verbs::Startup::Step step = c.startup->feed(there);
+  consume_octets(c, step.consumed);
   switch (step.what) {
     case verbs::Startup::What::NeedMore:
       return;
@@ -365,7 +401,7 @@ void Engine::run_startup(Connection& c, Instant now) {
       verbs::QueuePair* qp = c.qp;
       c.qp = nullptr;
       c.stream = nullptr;
-      tcp::abort(c.tcb, now);
+      abort_transport(c, now);
       qp->connection = 0;
       qp->state = verbs::QpState::Error;
       flush_qp(*qp, ddp::Status::Flushed);
@@ -404,6 +440,7 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
   c.context.startup = false;
   c.context.upgrade_needed = c.context.config.upgrade_after;
   c.context.fast_since = now;
+  if (c.link != nullptr) c.context.config.initiated_as = fastpath::ConnectionType::Slow;  // E-31
   c.extractor.set_crc(agreement.crc);
   c.stream->set_limits(agreement.ird, agreement.ord);
   const bool fast =
@@ -421,7 +458,11 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
     }
   }
   update_receive_room(c, now);
-  if (!c.buffer.empty()) drain_reassembly(c, now);
+  if (c.link != nullptr) {
+    drain_stream(c, now);
+  } else if (!c.buffer.empty()) {
+    drain_reassembly(c, now);
+  }
 }
 
 // The responder has received a valid FPDU: it may send (RFC 5044 7.1.3), and a peer-to-peer
@@ -461,7 +502,7 @@ void Engine::retry_as_revision1(Connection& c, Instant now) {
   c.startup.reset();
   c.stage = Stage::Lingering;
   c.stage_deadline = now + options_.linger_timeout;
-  tcp::abort(c.tcb, now);
+  abort_transport(c, now);
   enqueue_tx(c);
   qp->connection = 0;
   qp->state = verbs::QpState::Init;
@@ -495,7 +536,7 @@ void Engine::raise_terminate(Connection& c, ddp::Violation v, ByteView offending
   if (v == ddp::Violation::LocalCatastrophic) c.failure = "a local error ended the stream";
   c.stage = Stage::Terminated;
   c.stage_deadline = now + options_.linger_timeout;
-  c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+  drop_undelivered(c);
   c.qp->state = verbs::qp_next(c.qp->state, verbs::QpEvent::LocalViolation).next;
   flush_qp(*c.qp, ddp::flush_status(v));
   hooks_->on_cm_event(
@@ -543,9 +584,9 @@ void Engine::disconnect(verbs::QueuePair& qp, Instant now) {
 void Engine::try_finish_close(Connection& c, Instant now) {
   if (c.fin_queued || c.stream == nullptr) return;
   if (c.stage == Stage::Closing && !c.stream->sender.drained()) return;
-  if (c.stage == Stage::Terminated && c.stream->sender.available() > c.tcb.snd.nxt) return;
+  if (c.stage == Stage::Terminated && c.stream->sender.available() > sent_end(c)) return;
   c.fin_queued = true;
-  tcp::shutdown_send(c.tcb, now);
+  finish_sending(c, now);
   enqueue_tx(c);
 }
 
@@ -566,7 +607,7 @@ void Engine::on_fin(Connection& c, Instant now) {
       return;
     case Stage::Full: {
       // 5.1: with nothing outstanding an orderly end, else an abnormal one.
-      const bool partial = !c.buffer.empty();
+      const bool partial = has_undelivered(c);
       if (!c.stream->sender.idle() || partial) {
         lose(c, Errc::reset, "the peer closed the connection with work outstanding", now);
         return;
@@ -584,7 +625,7 @@ void Engine::on_fin(Connection& c, Instant now) {
     case Stage::Lingering:
       if (!c.fin_queued) {
         c.fin_queued = true;
-        tcp::shutdown_send(c.tcb, now);
+        finish_sending(c, now);
       }
       enqueue_tx(c);
       return;
@@ -624,7 +665,7 @@ void Engine::on_closed(Connection& c, Instant now) {
       return;
     }
   }
-  if (c.tcb.state == tcp::State::Closed) {
+  if (transport_closed(c)) {
     free_connection(c);
   } else {
     c.stage = Stage::Lingering;
@@ -638,7 +679,7 @@ void Engine::lose(Connection& c, Errc code, std::string why, Instant now) {
   ++counters_.connections_failed;
   const bool was_established =
       c.stage != Stage::Opening && c.stage != Stage::Startup && !c.rtr_pending;
-  tcp::abort(c.tcb, now);
+  abort_transport(c, now);
   if (c.qp != nullptr) {
     detach_qp(c, was_established ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed, code,
               std::move(why));
@@ -648,6 +689,10 @@ void Engine::lose(Connection& c, Errc code, std::string why, Instant now) {
   c.startup.reset();
   c.stream = nullptr;
   c.stage = Stage::Lingering;
+  if (c.link != nullptr) {
+    free_connection(c);
+    return;
+  }
   if (c.tcb.state == tcp::State::Closed) {
     const tcp::SendPlan plan = tcp::plan_send(c.tcb, {}, now);
     if (plan.kind == tcp::Send::Rst && (c.routed || route_quietly(c, now)))

@@ -625,23 +625,9 @@ void Engine::drain_reassembly(Connection& c, Instant now) {
       raise_terminate(c, ddp::Violation::MpaCrc, {}, now);
       break;
     }
-    ddp::Admission& a = admissions_[0];
-    ddp::Admitter(*c.stream, true).next(ulpdu, &a);
-    if (mutant(Mutant::SlowWaitsForReceive) && a.what == ddp::Admit::NoReceive) break;
-    if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
-      raise_terminate(c, ddp::Violation::UntaggedNoBuffer, ulpdu, now);
-      break;
-    }
-    if (a.what == ddp::Admit::Violate) {
-      raise_terminate(c, a.violation, ulpdu, now);
-      break;
-    }
-    ddp::MessageCounts counts;
-    ddp::place(*c.stream, a, &counts);
-    note_placed(c, a);
-    c.buffer.consume(c.buffer.read_position() + length);
-    if (counts.any()) deliver(c, counts, now);
-    if (c.id == id && !c.first_fpdu_seen) first_fpdu(c, now);
+    const StreamOffset behind = c.buffer.read_position() + length;
+    if (!take_fpdu(c, ulpdu, now)) break;
+    c.buffer.consume(behind);
   }
   if (c.id != id) return;
   if (c.stage == Stage::Terminated) {
@@ -652,6 +638,28 @@ void Engine::drain_reassembly(Connection& c, Instant now) {
     c.residue = false;
     c.context.type = c.context.config.initiated_as;
   }
+}
+
+// One FPDU of the in-order stream: placed and delivered. False when that was the end.
+bool Engine::take_fpdu(Connection& c, ByteView ulpdu, Instant now) {
+  const ConnectionId id = c.id;
+  ddp::Admission& a = admissions_[0];
+  ddp::Admitter(*c.stream, true).next(ulpdu, &a);
+  if (mutant(Mutant::SlowWaitsForReceive) && a.what == ddp::Admit::NoReceive) return false;
+  if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
+    raise_terminate(c, ddp::Violation::UntaggedNoBuffer, ulpdu, now);
+    return false;
+  }
+  if (a.what == ddp::Admit::Violate) {
+    raise_terminate(c, a.violation, ulpdu, now);
+    return false;
+  }
+  ddp::MessageCounts counts;
+  ddp::place(*c.stream, a, &counts);
+  note_placed(c, a);
+  if (counts.any()) deliver(c, counts, now);
+  if (c.id == id && !c.first_fpdu_seen) first_fpdu(c, now);
+  return c.id == id && c.stage != Stage::Terminated;
 }
 
 // TCP takes the range; what may be delivered now is (9.2, R-100).
@@ -733,6 +741,7 @@ std::uint64_t Engine::receive_room(const Connection& c) const {
 }
 
 void Engine::update_receive_room(Connection& c, Instant now) {
+  if (c.link != nullptr) return;  // the kernel's window
   if (tcp::set_receive_room(c.tcb, receive_room(c), now)) emit_ack(c, now);
 }
 

@@ -62,6 +62,7 @@ void Engine::doorbell(verbs::QueuePair& qp, Instant now) {
 }
 
 bool Engine::transmit(Connection& c, Instant now, unsigned budget) {
+  if (c.link != nullptr) return transmit_stream(c, now);
   if (!c.routed && !route(c, now)) return false;
   const ConnectionId id = c.id;
   bool more = false;

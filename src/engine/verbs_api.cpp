@@ -77,7 +77,19 @@ engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOp
   return p;
 }
 
-std::optional<Error> check_options(const ConnectionOptions& o) {
+std::optional<Error> check_options(const engine::Engine& engine, const ConnectionOptions& o) {
+  if (o.require_fast) {  // E-31
+    const engine::ConnectParams p = params_of(engine, o);
+    const char* why = engine.over_kernel_tcp() ? "the kernel's TCP shows no segments (no-segments)"
+                      : p.context.initiated_as == fastpath::ConnectionType::Slow
+                          ? "its type is slow"
+                      : !p.mpa.crc ? "its CRC may be off"
+                                   : nullptr;
+    if (why != nullptr) {
+      return Error{Errc::unsupported,
+                   std::string("require_fast: this connection cannot be FAST: ") + why};
+    }
+  }
   if (o.private_data.size() > mpa::kMaxPrivateData - mpa::kEnhancedWord) {
     return Error{Errc::invalid_argument, "private data is limited to 508 octets"};
   }
@@ -293,7 +305,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
                                              "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
   }
-  if (auto bad = check_options(options)) return *bad;
+  if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
   {
     const std::lock_guard guard(impl_->mutex);
     impl_->outcome = detail::QpImpl::Outcome::Pending;
@@ -368,7 +380,7 @@ std::uint16_t ConnectRequest::ord() const {
 }
 
 Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
-  if (auto bad = check_options(options)) return *bad;
+  if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
   if (impl_->answered.exchange(true)) {
     return Error{Errc::wrong_state, "the connection request has been answered already"};
   }

@@ -6,6 +6,28 @@
 
 namespace urnic::reassembly {
 
+namespace {
+
+// `fpdu` is whole, its length field says `length`.
+Extracted judge(ByteView fpdu, std::uint32_t length, bool crc, ByteView* ulpdu) {
+  if (crc && crc32c(fpdu.first(fpdu.size() - mpa::kCrcField)) != mpa::crc_of(fpdu)) {
+    return Extracted::BadCrc;
+  }
+  *ulpdu = fpdu.subspan(mpa::kLengthField, length);
+  return Extracted::Fpdu;
+}
+
+}  // namespace
+
+Extracted next_fpdu(ByteView octets, bool crc, ByteView* ulpdu, std::uint32_t* fpdu_len) {
+  if (octets.size() < mpa::kLengthField) return Extracted::NeedMore;
+  const std::uint32_t length = load_be16(octets.data());
+  const std::uint32_t size = mpa::fpdu_size(length);
+  if (octets.size() < size) return Extracted::NeedMore;
+  *fpdu_len = size;
+  return judge(octets.first(size), length, crc, ulpdu);
+}
+
 Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteView* ulpdu,
                           std::uint32_t* fpdu_len) {
   const std::uint64_t have =
@@ -35,11 +57,7 @@ Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteV
   *fpdu_len = size;
   const bool to_check =
       crc_ && buffer.read_position() + size > checked_to_ && !mutant(Mutant::SlowCrcNotLookedAt);
-  if (to_check && crc32c(fpdu.first(size - mpa::kCrcField)) != mpa::crc_of(fpdu)) {
-    return Extracted::BadCrc;
-  }
-  *ulpdu = fpdu.subspan(mpa::kLengthField, length);
-  return Extracted::Fpdu;
+  return judge(fpdu, length, to_check, ulpdu);
 }
 
 }  // namespace urnic::reassembly

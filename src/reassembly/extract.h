@@ -17,6 +17,10 @@ enum class Extracted : std::uint8_t {
   BadCrc,
 };
 
+// The FPDU at the start of contiguous octets. On Fpdu and BadCrc `*fpdu_len` is set, on Fpdu
+// `*ulpdu` lies within `octets`.
+Extracted next_fpdu(ByteView octets, bool crc, ByteView* ulpdu, std::uint32_t* fpdu_len);
+
 class Extractor {
  public:
   explicit Extractor(bool crc = true) : crc_(crc) {}

@@ -1,0 +1,76 @@
+// The other transport below a queue pair (D7): a TCP connection of the kernel, as the engine keeps
+// it, and what all such connections of an engine share.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/ip_address.h"
+#include "base/ring.h"
+#include "base/stream_offset.h"
+#include "base/time.h"
+#include "ddp_rdma/sender.h"
+#include "stream/inbox.h"
+#include "stream/poller.h"
+#include "stream/socket.h"
+
+namespace urnic::engine {
+
+// Of one connection.
+struct StreamLink {
+  StreamLink(stream::Socket s, stream::InboxPool* pool) : socket(std::move(s)), inbox(pool) {}
+
+  stream::Socket socket;
+  stream::Inbox inbox;
+  StreamOffset sent;  // octets in the kernel's hands
+  // The rest of a segment of which the kernel has taken a part. It is not built a second time: the
+  // part that is gone carries, or will carry, a CRC of these very octets (E-20).
+  std::vector<std::uint8_t> rest;
+  std::size_t rest_at = 0;
+  std::uint32_t mss = 0;
+  unsigned mss_uses = 0;  // how often it may be used before the kernel is asked again
+  bool aligned = true;  // one record for each segment (E-31); there is none on the way to ourselves
+  bool readable = false, writable = false;
+  bool queued = false;    // among those to be read from
+  bool ending = false;    // the peer's FIN or an error waits behind the octets
+  bool ended = false;     // the peer's FIN has come
+  bool finish = false;    // our FIN follows the last octet
+  bool finished = false;  // it has been given to the kernel
+  int send_error = 0;     // sending failed; what the peer has said before is read first
+};
+
+// How `tcp:...` was opened.
+struct StreamOptions {
+  IpAddress bind;     // connect from and listen at; unspecified: any
+  bool align = true;  // E-31
+};
+
+// Pieces of a burst of segments on their way to the kernel.
+struct StreamBatch {
+  static constexpr std::size_t kOctets = 256 * 1024;  // of one burst, and of built segments in it
+  static constexpr std::size_t kPieces = 256, kRecords = 64, kViews = 32;
+  std::vector<std::uint8_t> built;  // segments that had to be copied (CRC, small messages)
+  std::array<ddp::FpduView, kViews> views;
+  std::array<iovec, kPieces> pieces;
+  std::array<std::uint32_t, kRecords> record_pieces, record_octets;
+  std::size_t built_octets = 0, piece_count = 0, record_count = 0, view_count = 0, octets = 0;
+  void clear() { built_octets = piece_count = record_count = view_count = octets = 0; }
+};
+
+// Of an engine.
+struct StreamTransport {
+  StreamOptions options;
+  std::unique_ptr<stream::Poller> poller;
+  stream::InboxPool pool;
+  Ring<std::uint32_t> readable;  // connections with octets left in the kernel
+  StreamBatch batch;
+  stream::Socket spare;  // given up for a moment when descriptors run out
+  Instant accept_again = Instant::never();
+  std::uint64_t octets_in = 0, octets_out = 0, reads = 0, writes = 0, turned_away = 0;
+};
+
+}  // namespace urnic::engine
