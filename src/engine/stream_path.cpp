@@ -80,7 +80,7 @@ End end_of(int e, bool opening) {
     case EHOSTDOWN:
       return {Errc::unreachable, "the peer is unreachable"};
     default:
-      return {opening ? Errc::refused : Errc::reset, "connection reset by the peer"};
+      return {Errc::reset, "connection reset by the peer"};
   }
 }
 

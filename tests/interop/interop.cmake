@@ -31,3 +31,14 @@ add_test(NAME interop.tap COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR
 # 77: no network namespace or TAP to be had here; the reason is printed.
 set_tests_properties(interop.tap PROPERTIES TIMEOUT 240 SKIP_RETURN_CODE 77 LABELS interop
                      RUN_SERIAL ON)
+
+# urnic over the kernel's TCP (port = tcp) against urnic over its own, and against siw.
+add_test(NAME interop.tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/tcp_test
+         --urnic $<TARGET_FILE:urnic>)
+set_tests_properties(interop.tcp PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS interop
+                     RUN_SERIAL ON)
+add_test(NAME interop.siw-tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
+         --kernel-tcp --rping-peer $<TARGET_FILE:interop_rping_peer>
+         --perftest-peer $<TARGET_FILE:interop_perftest_peer>)
+set_tests_properties(interop.siw-tcp PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS interop
+                     RUN_SERIAL ON)
