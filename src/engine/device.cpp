@@ -1,8 +1,6 @@
 // The public device: opens the port, owns engine and driver, and carries events to the consumer.
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "base/fused.h"
 #include "engine/device_impl.h"
 #include "engine/port_stack.h"
@@ -165,16 +163,7 @@ bool Device::wait_link(int timeout_ms) {
       timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
   for (;;) {
     progress();
-    // With an address that is still being probed for (RFC 5227, RFC 4862) nothing could be sent.
-    const bool ready = impl_->driver->own([&](Instant) {
-      const auto& own = impl_->engine->interface().addresses();
-      return impl_->port.info().link_up != 0 &&
-             (impl_->engine->over_kernel_tcp() ||
-              std::none_of(own.begin(), own.end(), [](const net::OwnAddress& a) {
-                return a.state == net::AddressState::Tentative;
-              }));
-    });
-    if (ready) return true;
+    if (info().link_up) return true;
     if (engine::monotonic_now() >= until) return false;
     impl_->driver->hand_over();
     usleep(2000);
