@@ -270,5 +270,80 @@ TEST_F(Filling, InvalidatedRegionCanStillBeRetransmitted) {
   EXPECT_EQ(resend(0, n), sent(0, n));
 }
 
+// ---- views instead of bytes
+// -----------------------------------------------------------------------
+
+class Viewing : public Filling {
+ protected:
+  static constexpr std::uint32_t kLarge = 65536;
+  Viewing() { s.start(false); }
+  // The octets a view names, behind the first `skip` of them.
+  static Octets octets(const FpduView& v, std::uint32_t skip) {
+    Octets out(v.head.begin(), v.head.begin() + v.head_octets);
+    for (std::uint32_t i = 0; i < v.count; ++i) {
+      out.insert(out.end(), v.pieces[i].begin(), v.pieces[i].end());
+    }
+    out.insert(out.end(), v.tail.begin(), v.tail.begin() + v.tail_octets);
+    out.erase(out.begin(), out.begin() + skip);
+    return out;
+  }
+  Sender::Cut cut(std::uint64_t begin) { return s.cut(StreamOffset(begin), kLarge, kLarge, false); }
+  bool view(std::uint64_t begin, std::uint32_t len) {
+    return s.view(StreamOffset(begin), len, 4096, &seen, &skip);
+  }
+  FpduView seen;
+  std::uint32_t skip = 0;
+};
+
+TEST_F(Viewing, AreWhatFillWritesWithoutACopy) {
+  for (const std::uint32_t n : {4096u, 5001u, 30002u, 60003u}) {
+    ASSERT_EQ(post(WrOp::Write, n, n), Sender::Post::Ok);
+    const std::uint64_t begin = wire.log.size();
+    const std::uint32_t len = cut(begin).len;
+    ASSERT_TRUE(view(begin, len));
+    EXPECT_EQ(skip, 0u);
+    const Octets viewed = octets(seen, skip);
+    EXPECT_EQ(viewed, resend(begin, len));
+    EXPECT_EQ(seen.pieces[0].data(), source.data());  // where it lies
+    // The rest of it, when the kernel took a part.
+    ASSERT_TRUE(view(begin + 1000, len - 1000));
+    EXPECT_EQ(octets(seen, skip), Octets(viewed.begin() + 1000, viewed.end()));
+    EXPECT_EQ(s.kept_chunks(), 0u);
+    wire.log.insert(wire.log.end(), viewed.begin(), viewed.end());
+  }
+  ack();
+  EXPECT_EQ(ids(), (Ids{4096, 5001, 30002, 60003}));
+}
+
+TEST_F(Viewing, AreNotGivenWithACrcNorOfWhatIsKeptNorOfMany_E20_E22) {
+  ASSERT_EQ(post(WrOp::Write, 200), Sender::Post::Ok);
+  const std::uint32_t small = cut(0).len;
+  EXPECT_FALSE(view(0, small));
+  wire.log.resize(small);
+  ASSERT_EQ(post(WrOp::Write, 5000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 5000), Sender::Post::Ok);
+  const std::uint32_t two = cut(small).len;
+  EXPECT_FALSE(view(small, two));
+  s.start(true);
+  EXPECT_FALSE(view(small, two / 2));
+}
+
+TEST_F(Viewing, OfARegionThatHasGoneAreNotGiven_E25) {
+  ASSERT_EQ(post(WrOp::Write, 9000), Sender::Post::Ok);
+  const std::uint32_t len = cut(0).len;
+  s.detach_region(key);
+  EXPECT_FALSE(view(0, len));  // a copy now
+  const Octets copied = resend(0, len);
+  std::fill(source.begin(), source.end(), 0);
+  EXPECT_EQ(resend(0, len), copied);
+}
+
+TEST_F(Viewing, ReadResponsesAsWell) {
+  request_read(8000, 500);
+  const std::uint32_t len = cut(0).len;
+  ASSERT_TRUE(view(0, len));
+  EXPECT_EQ(octets(seen, 0), resend(0, len));
+}
+
 }  // namespace
 }  // namespace urnic::ddp::test

@@ -188,5 +188,26 @@ TEST_P(ExtractCuts, R28_AnyCutOfTheStreamGivesTheSameUlpdus) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ExtractCuts, ::testing::Range<std::uint64_t>(1, 17));
 
+TEST(NextFpdu, OfContiguousOctetsIsFoundWhereItLies) {
+  for (const bool crc : {true, false}) {
+    for (const std::uint32_t n : {0u, 1u, 14u, 1000u, 65535u}) {
+      const Octets fpdu = make_fpdu(Octets(n, 0x5a), crc);
+      Octets bytes = fpdu;
+      append(bytes, Octets(7, 1));  // what follows is not looked at
+      ByteView ulpdu;
+      std::uint32_t size = 0;
+      ASSERT_EQ(next_fpdu(bytes, crc, &ulpdu, &size), Extracted::Fpdu) << n;
+      EXPECT_EQ(size, fpdu.size());
+      EXPECT_EQ(ulpdu.size(), n);
+      EXPECT_EQ(ulpdu.data(), bytes.data() + mpa::kLengthField);
+      for (const std::size_t part : {std::size_t{0}, std::size_t{1}, fpdu.size() - 1}) {
+        EXPECT_EQ(next_fpdu(ByteView(bytes).first(part), crc, &ulpdu, &size), Extracted::NeedMore);
+      }
+      bytes[fpdu.size() - 1] ^= 1;
+      EXPECT_EQ(next_fpdu(bytes, crc, &ulpdu, &size), crc ? Extracted::BadCrc : Extracted::Fpdu);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace urnic::reassembly

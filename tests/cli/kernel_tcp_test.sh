@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The tools over the kernel's TCP: loopback, no rights, no namespace.
+. "$(dirname "$0")/lib.sh"
+cd "$work"
+port=$((20000 + $$ % 20000))
+octets 5000000 >f
+
+target_on tcp --service "$port"
+ok "put over the kernel's TCP" "$urnic" put f "127.0.0.1:$port" --port tcp
+ok "get it back" "$urnic" get "127.0.0.1:$port/f" b --port tcp
+cmp -s f b || fail "what came back differs"
+rm -f b
+ok "the same from another address of this machine, without CRC" \
+  "$urnic" get "127.0.0.1:$port/f" b --port tcp:bind=127.0.0.2 --crc off
+cmp -s f b || fail "what came back differs"
+if [ -e /proc/net/if_inet6 ]; then
+  rm -f b
+  ok "and over IPv6" "$urnic" get "[::1]:$port/f" b --port tcp
+  cmp -s f b || fail "what came back differs"
+fi
+
+# A connection that is open shows what it is.
+octets 60000000 >large
+start put "$urnic" put large "127.0.0.1:$port" --port tcp --for 10s --name mover
+shows() { "$urnic" stat --json >stat.json && grep -q no-segments stat.json; }
+until_true 10 shows || fail "urnic stat does not tell why the connection is SLOW: $(cat stat.json)"
+
+refused 1 "is taken by another program" "$urnic" target --export export --service "$port" --port tcp
+refused 1 "connection refused by the peer" "$urnic" get 127.0.0.1:1/f b --port tcp
+refused 1 "of the other version of IP" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=::1
+refused 1 "bind=somewhere: not an address" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=somewhere
+refused 1 "unknown key 'mtu'" "$urnic" get 127.0.0.1:1/f b --port tcp:mtu=9000
+refused 1 "capture needs a port that carries frames" \
+  "$urnic" get 127.0.0.1:1/f b --port tcp --capture x.pcapng
+
+# The target dies in the middle: one line, at once.
+kill -9 "${pids[0]}"
+until_true 10 sh -c "! kill -0 $last 2>/dev/null" || fail "put goes on without its target"
+[ "$(wc -l <put.log)" -le 2 ] || fail "more than its line: $(cat put.log)"
+grep -qE "reset|closed|lost|gone|ended|peer" put.log || fail "no reason: $(cat put.log)"
+done_testing
