@@ -460,6 +460,7 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
   update_receive_room(c, now);
   if (c.link != nullptr) {
     drain_stream(c, now);
+    if (c.link != nullptr && c.link->readable) enqueue_read(c);  // held back until now
   } else if (!c.buffer.empty()) {
     drain_reassembly(c, now);
   }

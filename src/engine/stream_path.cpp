@@ -213,7 +213,10 @@ void Engine::accept_waiting(Listener& l, Instant now) {
     }
     const SocketAddress local = socket->local(), remote = socket->remote();
     Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port}, now);
-    if (c == nullptr) return;
+    if (c == nullptr) {
+      l.acceptable = false;  // 2^24 connections
+      return;
+    }
     begin_passive(*c, l, now);
     if (const int e =
             adopt_link(*c, std::make_unique<StreamLink>(std::move(*socket), &stream_->pool));

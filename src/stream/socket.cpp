@@ -207,7 +207,10 @@ void Socket::finish() const {
 void Socket::reset() {
   if (!is_open()) return;
   const linger now{1, 0};
-  [[maybe_unused]] const int r = setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  [[maybe_unused]] int r = setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  // Closing is not enough where a forked child still has the descriptor.
+  const sockaddr nobody{AF_UNSPEC, {}};
+  r = ::connect(fd_, &nobody, sizeof nobody);
   close();
 }
 

@@ -19,6 +19,7 @@
 #include <tuple>
 #include <vector>
 
+#include "mpa/builder.h"
 #include "mpa/fpdu.h"
 #include "mpa/startup.h"
 #include "urnic/urnic.h"
@@ -462,6 +463,32 @@ TEST_F(BareTest, FinInTheMiddleOfAnFpduIsNot) {
   const Event e = s.ending();
   EXPECT_EQ(e.kind, EventKind::failed);
   EXPECT_EQ(e.error.code, Errc::reset) << e.error.message;
+}
+
+// FPDUs before the consumer has answered: taken in part, the rest waits in the kernel, and all of
+// it counts once the connection is accepted.
+TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard_E1) {
+  Bare peer(listener.port());
+  peer.request();
+  constexpr std::size_t kWrites = 50000;
+  std::vector<std::uint8_t> all;
+  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset mean nothing
+  std::uint8_t fpdu[32];
+  const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
+  for (std::size_t i = 0; i < kWrites; ++i) all.insert(all.end(), fpdu, fpdu + n);
+  std::thread sending([&] {
+    peer.send(all);
+    shutdown(peer.fd, SHUT_WR);
+  });
+  auto request = listener.next(5000);
+  ASSERT_TRUE(request.ok());
+  usleep(100000);
+  EXPECT_LT(server.stats().rx_bytes, 400000u);  // of a million
+  End s(server);
+  EXPECT_TRUE(request->accept(s.qp).ok());
+  EXPECT_EQ(s.ending().kind, EventKind::disconnected);
+  EXPECT_EQ(s.qp.stats().bytes_slow, all.size());
+  sending.join();
 }
 
 TEST_F(BareTest, ABadCrcIsAnsweredByTerminateAndFin) {

@@ -178,6 +178,18 @@ TEST(Socket, FinIsTheEndAndResetIsAnError) {
   EXPECT_EQ(m.error, ECONNRESET);
 }
 
+TEST(Socket, ResetReachesThePeerThoughAnotherDescriptorIsOpen) {
+  Joined j;
+  join(kLoopback4, &j);
+  if (HasFatalFailure()) return;
+  const int other = dup(j.a.fd());  // as in a forked child
+  j.a.reset();
+  ASSERT_TRUE(wait_for(j.b, POLLIN));
+  std::uint8_t in[4];
+  EXPECT_EQ(j.b.receive(in).error, ECONNRESET);
+  close(other);
+}
+
 TEST(Socket, WithoutDescriptorsOpeningFailsWithTheReason) {
   auto l = Socket::listen({kLoopback4, 0}, 8);
   ASSERT_TRUE(l.ok());
