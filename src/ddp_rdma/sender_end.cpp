@@ -244,6 +244,7 @@ void Sender::forget_startup() {
   drop_ledger();
   drop_control();
   end_ = sent_ = StreamOffset();
+  set_framing({});
   started_ = false;
   outstanding_ -= rtr_reads_;
   read_msn_ -= rtr_reads_;
@@ -263,6 +264,7 @@ void Sender::reset(std::uint32_t first_msn) {
   crc_ = true;
   failure_ = Violation::None;
   failed_status_ = Status::Success;
+  set_framing({});
   seen_ = sq_.started();
   queued_wire_ = response_wire_ = 0;
 }
