@@ -12,7 +12,7 @@
 namespace urnic {
 
 // Why InLogic decided as it did; one counter each (docs/fast-slow.md has the table).
-inline constexpr std::size_t kReasonCount = 11;
+inline constexpr std::size_t kReasonCount = 14;
 URNIC_API const char* reason_label(std::size_t index);
 
 struct ConnectionStats {
