@@ -22,6 +22,7 @@ struct ConnectionStats {
   bool fast = false;        // ConnectionType 62 now
   std::string slow_reason;  // why it is SLOW, empty when FAST
   bool crc = true;
+  std::string framing, framing_sent;  // policy of what is received and of what is sent (D6)
   // FAST / SLOW
   std::uint64_t downgrades = 0, upgrades = 0, recovery_attempts = 0, immediate_dup_acks = 0;
   std::array<std::uint64_t, kReasonCount> reasons{};
