@@ -256,6 +256,7 @@ void Sender::reset(std::uint32_t first_msn) {
   drop_control();
   for (std::uint32_t seq = sq_.head(); seq != sq_.started(); ++seq) release_request(seq);
   sq_.clear();
+  set_framing({});
   end_ = sent_ = StreamOffset();
   send_msn_ = read_msn_ = response_seen_ = first_msn;
   outstanding_ = rtr_reads_ = 0;
@@ -264,7 +265,6 @@ void Sender::reset(std::uint32_t first_msn) {
   crc_ = true;
   failure_ = Violation::None;
   failed_status_ = Status::Success;
-  set_framing({});
   seen_ = sq_.started();
   queued_wire_ = response_wire_ = 0;
 }
