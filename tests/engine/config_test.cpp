@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/options.h"
+
 namespace urnic {
 namespace {
 
