@@ -112,7 +112,7 @@ TEST_P(FramingMatrix, DataMovesBothWaysOnThePathItShould_R2_R3_R80) {
   }
   if (crc && *faults == 0) {
     EXPECT_EQ(b.bytes_slow, 0u);
-    if (left_fast) EXPECT_EQ(a.bytes_slow, 0u);
+    EXPECT_EQ(a.bytes_slow == 0, left_fast);
     EXPECT_EQ(a.downgrades + b.downgrades, 0u);
     EXPECT_EQ(b.retransmits, 0u);
   }
