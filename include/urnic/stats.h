@@ -12,7 +12,7 @@
 namespace urnic {
 
 // Why InLogic decided as it did; one counter each (docs/fast-slow.md has the table).
-inline constexpr std::size_t kReasonCount = 11;
+inline constexpr std::size_t kReasonCount = 14;
 URNIC_API const char* reason_label(std::size_t index);
 
 struct ConnectionStats {
@@ -22,6 +22,7 @@ struct ConnectionStats {
   bool fast = false;        // ConnectionType 62 now
   std::string slow_reason;  // why it is SLOW, empty when FAST
   bool crc = true;
+  std::string framing, framing_sent;  // policy of what is received and of what is sent (D6)
   // FAST / SLOW
   std::uint64_t downgrades = 0, upgrades = 0, recovery_attempts = 0, immediate_dup_acks = 0;
   std::array<std::uint64_t, kReasonCount> reasons{};

@@ -82,22 +82,37 @@ bool Sender::drained() const {
 void Sender::set_emss(std::uint32_t emss) {
   if (emss == emss_) return;
   emss_ = emss;
-  const std::uint32_t ulpdu = mpa::mulpdu(emss);
+  recount();
+}
+
+void Sender::set_framing(const mpa::Framing& framing) {
+  framing_ = framing;
+  recount();
+}
+
+// The size of an FPDU has changed: estimates made with another one are made again.
+void Sender::recount() {
+  const std::uint32_t ulpdu = mpa::framed_mulpdu(framing_.policy, emss_);
   tagged_max_ = ulpdu - kTaggedHeader;
   untagged_max_ = ulpdu - kUntaggedHeader;
-  // The estimates were made with another size: count again.
   seen_ = sq_.started();
   response_seen_ = inbound_->next_response();
   queued_wire_ = response_wire_ = 0;
 }
 
+// Octets of an FPDU wherever it will begin: with markers, as many as it can have.
+std::uint64_t Sender::estimate(std::uint32_t ulpdu) const {
+  const std::uint32_t base = mpa::fpdu_size(ulpdu);
+  return framing_.marked() ? base + mpa::kMarker * (base / mpa::kMarkerData + 1) : base;
+}
+
 std::uint64_t Sender::wire_size(std::uint64_t payload, bool tagged) const {
   const std::uint32_t header = header_of(tagged);
   const std::uint32_t most = tagged ? tagged_max_ : untagged_max_;
-  if (payload <= most) return mpa::fpdu_size(header + static_cast<std::uint32_t>(payload));
+  if (payload <= most) return estimate(header + static_cast<std::uint32_t>(payload));
   const std::uint64_t whole = payload / most;
   const auto rest = static_cast<std::uint32_t>(payload % most);
-  return whole * mpa::fpdu_size(header + most) + (rest != 0 ? mpa::fpdu_size(header + rest) : 0);
+  return whole * estimate(header + most) + (rest != 0 ? estimate(header + rest) : 0);
 }
 
 std::uint64_t Sender::wire_of(const SendWqe& w) const {
@@ -105,7 +120,7 @@ std::uint64_t Sender::wire_of(const SendWqe& w) const {
     case WrOp::LocalInv:
       return 0;
     case WrOp::Read:
-      return mpa::fpdu_size(kReadRequestHeader);
+      return estimate(kReadRequestHeader);
     default:
       return wire_size(w.length, w.op == WrOp::Write);
   }
@@ -131,7 +146,7 @@ StreamOffset Sender::available() {
   if (!ready()) return end_;
   count_new();
   std::uint64_t n = 0;
-  for (const Control& c : control_) n += c.raw ? c.len : mpa::fpdu_size(c.len);
+  for (const Control& c : control_) n += c.raw ? c.len : estimate(c.len);
   if (current_ == Current::Request) {
     const SendWqe& w = sq_.wqe(current_id_);
     n += wire_size(w.length - current_offset_, w.op == WrOp::Write);
@@ -257,13 +272,13 @@ bool Sender::fit(std::uint32_t header, std::uint32_t remaining, std::uint32_t ro
                  bool fresh, bool must_cut, std::uint32_t* payload) const {
   const std::uint32_t most = header == kTaggedHeader ? tagged_max_ : untagged_max_;
   *payload = std::min(remaining, most);
-  if (mpa::fpdu_size(header + *payload) <= room) return true;
+  if (fpdu_here(header + *payload) <= room) return true;
   // Behind other FPDUs a message begins only with an FPDU of full size or whole: a shorter one
   // would cost one more FPDU and save nothing, unless pack_partial asks for it. A smaller MULPDU is
   // allowed down to 128 (RFC 5044, 5.1) and keeps the alignment.
   const bool shrink = first ? must_cut : fresh && pack_partial_;
-  if (shrink && room >= mpa::fpdu_size(mpa::kMinMulpdu)) {
-    *payload = std::min(remaining, mpa::mulpdu(room) - header);
+  if (shrink && room >= estimate(mpa::kMinMulpdu)) {
+    *payload = std::min(remaining, mpa::framed_mulpdu(framing_.policy, room) - header);
     return true;
   }
   return first && must_cut;
@@ -319,7 +334,7 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
     }
     last = current_offset_ + payload == w.length;
     r.kind = RecordKind::Message;
-    r.wire = mpa::fpdu_size(header_of(w.op == WrOp::Write) + payload);
+    r.wire = fpdu_here(header_of(w.op == WrOp::Write) + payload);
     w.whole = last;
     if (w.kept) {
       ++w.unfilled;
@@ -338,7 +353,7 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
       }
     }
     r.kind = RecordKind::Response;
-    r.wire = mpa::fpdu_size(kTaggedHeader + payload);
+    r.wire = fpdu_here(kTaggedHeader + payload);
   }
   current_offset_ += payload;
   if (last) {
@@ -353,7 +368,7 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
 
 std::uint32_t Sender::append_read(std::uint32_t seq, std::uint32_t room, bool first,
                                   bool must_cut) {
-  if (mpa::fpdu_size(kReadRequestHeader) > room && !(first && must_cut)) return 0;
+  if (fpdu_here(kReadRequestHeader) > room && !(first && must_cut)) return 0;
   SendWqe& w = sq_.wqe(seq);
   std::array<std::span<std::uint8_t>, kMaxSges> pieces;
   std::size_t count = 0;
@@ -399,11 +414,11 @@ void Sender::append_ulpdu(ByteView ulpdu) {
   const auto len = static_cast<std::uint32_t>(ulpdu.size());
   Record r;
   r.begin = static_cast<std::uint32_t>(end_.value());
-  r.wire = mpa::fpdu_size(len);
+  r.wire = fpdu_here(len);
   r.kind = RecordKind::Control;
   r.flags = kRecordLast;
   r.kept = kept_.allocate(r.wire);
-  mpa::build_fpdu(r.kept, ulpdu, {}, crc_);
+  mpa::build_framed(r.kept, framing_.policy, framing_.pos(r.begin), ulpdu, {}, crc_);
   ledger_.push(r);
   end_ += r.wire;
 }
@@ -422,7 +437,7 @@ std::uint32_t Sender::append_control(std::uint32_t room, bool first, bool must_c
     end_ += r.wire;
   } else {
     if (!started_) return 0;
-    if (mpa::fpdu_size(c.len) > room && !(first && must_cut)) return 0;
+    if (fpdu_here(c.len) > room && !(first && must_cut)) return 0;
     if (stopped_) {  // the Terminate: nothing follows it, a message in progress stays unfinished
       current_ = Current::None;
       ended_ = true;

@@ -27,6 +27,7 @@
 #include "ddp_rdma/read_queue.h"
 #include "ddp_rdma/send_queue.h"
 #include "ddp_rdma/work.h"
+#include "mpa/framing.h"
 
 namespace urnic::ddp {
 
@@ -86,6 +87,9 @@ class Sender {
 
   // Negotiated number of Reads that may be outstanding.
   void set_ord(std::uint16_t ord) { ord_ = ord; }
+  // How FPDUs shall look; before the first one is cut.
+  void set_framing(const mpa::Framing& framing);
+  mpa::Policy policy() const { return framing_.policy; }
   // Full operation begins: CRC on or off; FPDUs may now be cut.
   void start(bool crc);
   // No new messages any more (a Terminate was queued, or the stream is closing).
@@ -217,6 +221,13 @@ class Sender {
   bool holds(StreamOffset begin) const;
   void fail_request(std::uint32_t seq, Status status);
   void set_emss(std::uint32_t emss);
+  void recount();
+  // Octets of an FPDU cut at end_.
+  std::uint32_t fpdu_here(std::uint32_t ulpdu) const {
+    return framing_.marked() ? mpa::marked_size(framing_.pos(end_.value()), ulpdu)
+                             : mpa::fpdu_size(ulpdu);
+  }
+  std::uint64_t estimate(std::uint32_t ulpdu) const;
   std::uint64_t wire_size(std::uint64_t payload, bool tagged) const;
   std::uint64_t wire_of(const SendWqe& w) const;
   void count_new();
@@ -255,6 +266,7 @@ class Sender {
   PdId pd_;
   StreamId stream_;
   std::uint32_t keep_below_;
+  mpa::Framing framing_;
   std::uint32_t emss_ = 0;
   std::uint32_t tagged_max_ = 0, untagged_max_ = 0;  // payload of one FPDU by emss_
   std::uint32_t send_msn_, read_msn_;

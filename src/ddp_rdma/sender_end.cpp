@@ -244,6 +244,7 @@ void Sender::forget_startup() {
   drop_ledger();
   drop_control();
   end_ = sent_ = StreamOffset();
+  set_framing({});
   started_ = false;
   outstanding_ -= rtr_reads_;
   read_msn_ -= rtr_reads_;
@@ -255,6 +256,7 @@ void Sender::reset(std::uint32_t first_msn) {
   drop_control();
   for (std::uint32_t seq = sq_.head(); seq != sq_.started(); ++seq) release_request(seq);
   sq_.clear();
+  set_framing({});
   end_ = sent_ = StreamOffset();
   send_msn_ = read_msn_ = response_seen_ = first_msn;
   outstanding_ = rtr_reads_ = 0;

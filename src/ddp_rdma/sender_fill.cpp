@@ -104,7 +104,13 @@ bool Sender::build(const Record& r, std::uint8_t* dst, std::uint32_t* sum) {
   if (!describe(r, &h, pieces.at, &count)) return false;
   std::uint8_t header[kMaxHeader];
   const std::uint32_t header_len = emit_header(h, header);
-  *sum = mpa::build_fpdu(dst, {header, header_len}, {pieces.at, count}, crc_).sum;
+  if (framing_.marked()) {
+    *sum = mpa::build_framed(dst, framing_.policy, framing_.pos(r.begin), {header, header_len},
+                             {pieces.at, count}, crc_)
+               .sum;
+  } else {
+    *sum = mpa::build_fpdu(dst, {header, header_len}, {pieces.at, count}, crc_).sum;
+  }
   return true;
 }
 

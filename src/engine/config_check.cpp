@@ -13,18 +13,17 @@ namespace {
 struct Combination {
   const char* framing;
   const char* in_logic;
-  const char* condition;  // what else must hold, or why it is refused
-  bool built;             // part of this version
+  int least_attempts;     // of max_recovery_attempts
+  const char* condition;  // for `urnic config --matrix`
 };
 
-// Fig 3 finds frames by markers; Figs 9 and 10 do without. Every policy that is not built is named
-// here so that the refusal can say why.
+// Fig 3 finds frames by markers; Figs 9 and 10 do without (E-3).
 constexpr Combination kLegal[] = {
-    {"no-markers", "fig9", "max_recovery_attempts >= 1", true},
-    {"no-markers", "fig10", "max_recovery_attempts >= 1", true},
-    {"markers", "fig3", "not in this version", false},
-    {"absolute-markers", "fig3", "not in this version; private extension, both ends urnic", false},
-    {"modified-length", "fig3", "not in this version; private extension, both ends urnic", false},
+    {"no-markers", "fig9", 1, "max_recovery_attempts >= 1"},
+    {"no-markers", "fig10", 1, "max_recovery_attempts >= 1"},
+    {"markers", "fig3", 0, "max_recovery_attempts >= 0; 0 is Fig 3 alone"},
+    {"absolute-markers", "fig3", 0, "max_recovery_attempts >= 0; both ends urnic and set alike"},
+    {"modified-length", "fig3", 0, "max_recovery_attempts >= 0; both ends urnic and set alike"},
 };
 
 Error bad(std::string message) {
@@ -45,12 +44,9 @@ std::vector<std::string> split(const std::string& text) {
 Result<void> check_framing(const Config& c) {
   const std::string framing = c.get("framing"), in_logic = c.get("in_logic");
   for (const Combination& legal : kLegal) {
-    if (framing != legal.framing || in_logic != legal.in_logic) continue;
-    if (!legal.built) {
-      return bad("framing = " + framing + " with in_logic = " + in_logic + ": " + legal.condition +
-                 "; use framing = no-markers");
-    }
-    if (c.get_int("max_recovery_attempts") < 1 && !mutant(Mutant::ZeroAttemptsAllowed)) {
+    if (framing != legal.framing || (in_logic != "auto" && in_logic != legal.in_logic)) continue;
+    if (c.get_int("max_recovery_attempts") < legal.least_attempts &&
+        !mutant(Mutant::ZeroAttemptsAllowed)) {
       return bad(
           "max_recovery_attempts = 0 is only possible with markers: without them one corrupted "
           "segment would be refused for ever (E-3); use at least 1");
@@ -124,7 +120,7 @@ std::vector<std::string> Config::matrix() {
     line.resize(18, ' ');
     line += c.in_logic;
     line.resize(26, ' ');
-    out.push_back(line + (c.built ? "yes, with " : "no: ") + c.condition);
+    out.push_back(line + "yes, with " + c.condition);
   }
   return out;
 }

@@ -25,7 +25,7 @@ constexpr Key kKeys[] = {
   {"vlan", Kind::Number, "0", "VLAN tag on every frame; 0: none", "", 0, 4094},
   {"mtu", Kind::Number, "auto", "IP MTU in octets; auto: what the port carries, at most 9000", "auto", 576, 65521},
   {"connection_type", Kind::Choice, "fast", "connections are initiated FAST or SLOW (R-1)", "fast|slow"},
-  {"in_logic", Kind::Choice, "fig9", "decision procedure of InLogic; see `urnic config --matrix`", "fig9|fig10|fig3"},
+  {"in_logic", Kind::Choice, "auto", "decision procedure of InLogic; auto: fig9 without markers, fig3 with; see `urnic config --matrix`", "auto|fig9|fig10|fig3"},
   {"framing", Kind::Choice, "no-markers", "framing policy; see `urnic config --matrix`", "no-markers|markers|absolute-markers|modified-length"},
   {"max_recovery_attempts", Kind::Number, "32", "drops in one recovery before a FAST connection is downgraded (R-42)", "", 0, 1'000'000},
   {"max_same_segment", Kind::Number, "4", "downgrade when the segment at RCV.NXT was refused this often in a row; 0: never", "", 0, 1'000'000},

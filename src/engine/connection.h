@@ -14,6 +14,7 @@
 #include "fastpath/connection_context.h"
 #include "fastpath/hole_counters.h"
 #include "fastpath/in_logic.h"
+#include "mpa/framing.h"
 #include "net/header_template.h"
 #include "reassembly/buffer.h"
 #include "reassembly/extract.h"
@@ -66,6 +67,7 @@ struct Connection {
   // ---- receive path
   tcp::Tcb tcb;
   fastpath::ConnectionContext context;
+  mpa::Framing framing;  // of what we receive; the grid begins at StartNum 248
   fastpath::HoleCounters hole_counters;
   verbs::QueuePair* qp = nullptr;
   ddp::Stream* stream = nullptr;  // the QP's, or `own_stream` while there is no QP

@@ -211,6 +211,14 @@ class Engine {
   std::uint64_t receive_room(const Connection& c) const;
   void update_receive_room(Connection& c, Instant now);
 
+  // rx_markers.cpp: streams with markers, out of the way of those without
+  void validate_framed(const Connection& c, const Staged& s);
+  void judge_markers(const Connection& c, const Staged& s);
+  fastpath::HeaderCase header_case(const Connection& c, const Staged& s,
+                                   const tcp::Check& check) const;
+  bool strip_markers(Connection& c, const Staged& s, const fastpath::FrameResult& frame,
+                     ByteView* ulpdu);
+
   // tx_path.cpp
   bool transmit_round(Instant now);
   // True when the connection still has something to send (budget or port exhausted).
@@ -266,6 +274,7 @@ class Engine {
   void on_unmatched(Staged& s, Instant now);
   void on_tcp_established(Connection& c, Instant now);
   void run_startup(Connection& c, Instant now);
+  static void set_send_framing(Connection& c, mpa::Policy policy);
   void full_operation(Connection& c, const mpa::Agreement& agreement, Instant now);
   void raise_terminate(Connection& c, ddp::Violation v, ByteView offending, Instant now);
   void on_terminate_received(Connection& c, Instant now);
@@ -325,6 +334,8 @@ class Engine {
   std::deque<std::vector<std::uint8_t>> loop_;  // frames to own addresses (E-30)
   fastpath::Validation validation_;             // of the segment at hand, if `validated_`
   bool validated_ = false;
+  // Internal data buffer 38 of streams with markers: ULPDUs of the segment at hand, in one piece.
+  std::vector<std::uint8_t> internal_;
   std::vector<ddp::Admission> admissions_;  // of the segment at hand, used over and over
   Staged staged_[port::kBurst];
   Recent recent_;

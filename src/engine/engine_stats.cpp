@@ -69,6 +69,9 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
   s.state = state_name(c);
   s.fast = c.context.type == fastpath::ConnectionType::Fast && c.stage >= Stage::Full;
   s.crc = c.context.config.crc;
+  s.framing = mpa::policy_name(c.framing.policy);
+  s.framing_sent =
+      mpa::policy_name(c.stream != nullptr ? c.stream->sender.policy() : mpa::Policy::NoMarkers);
   if (!s.fast) {
     s.slow_reason = c.stage < Stage::Full   ? "start-up"
                     : c.link != nullptr     ? "no-segments"

@@ -30,6 +30,17 @@ std::uint32_t build_rtr(std::uint8_t kind, ddp::Stream& stream, std::uint8_t* ul
   return ddp::emit_header(h, ulpdu);
 }
 
+// Why two framing policies do not come together, for the end that runs `own`.
+std::string describe(mpa::Refusal refusal, mpa::Policy own, const mpa::PolicyToken& peer) {
+  const std::string ours(mpa::policy_name(own));
+  if (refusal == mpa::Refusal::PolicyDiffers) {
+    return "the peer runs framing = " + std::string(mpa::policy_name(peer.policy)) +
+           ", this end framing = " + ours + ": both must be set alike";
+  }
+  return "the peer does not know or not offer framing = " + ours +
+         ", which both ends must be set to (urnic only)";
+}
+
 std::string describe(const ddp::TerminateInfo& t) {
   return "the peer sent Terminate layer " + std::to_string(t.layer) + " type " +
          std::to_string(t.etype) + " code " + std::to_string(t.code);
@@ -196,6 +207,7 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
     return Error{Errc::rejected, "the peer's MPA revision is not accepted here (mpa_revision)"};
   }
   if (refusal != mpa::Refusal::None) {
+    const std::string why = describe(refusal, params.mpa.policy, c->startup->request().token);
     c->own_stream = std::make_unique<ddp::Stream>(ddp::StreamConfig{}, &memory_);
     c->stream = c->own_stream.get();
     c->stream->sender.queue_raw(reply);
@@ -204,7 +216,7 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
     finish_sending(*c, now);
     enqueue_tx(*c);
     transmit_round(now);
-    return Error{Errc::rejected, "the peer's MPA request cannot be met (it requires markers)"};
+    return Error{Errc::rejected, why};
   }
   qp.state = next.next;
   qp.connection = c->id;
@@ -336,6 +348,9 @@ void Engine::on_tcp_established(Connection& c, Instant now) {
   c.stage = Stage::Startup;
   drop_undelivered(c);
   update_receive_room(c, now);
+  if (c.startup != nullptr) {
+    c.startup->set_first_sns(c.tcb.snd.iss.value() + 1, c.tcb.rcv.irs.value() + 1);
+  }
   if (c.startup != nullptr && c.startup->is_active()) {
     c.stream->sender.queue_raw(c.startup->request_bytes());
     enqueue_tx(c);
@@ -396,7 +411,10 @@ void Engine::run_startup(Connection& c, Instant now) {
       CmEvent e{.kind = CmEvent::Kind::ConnectFailed,
                 .qp = c.qp,
                 .code = Errc::rejected,
-                .message = "the peer rejected the connection",
+                .message = step.refusal == mpa::Refusal::PolicyDiffers
+                               ? describe(step.refusal, c.startup->options().policy,
+                                          c.startup->reply().token)
+                               : "the peer rejected the connection",
                 .private_data = std::string(reinterpret_cast<const char*>(pd.data()), pd.size())};
       verbs::QueuePair* qp = c.qp;
       c.qp = nullptr;
@@ -417,11 +435,12 @@ void Engine::run_startup(Connection& c, Instant now) {
     case verbs::Startup::What::Fail:
       if (step.violation == ddp::Violation::MpaStartup) {
         lose(c, Errc::protocol,
-             step.refusal == mpa::Refusal::MarkersWanted
-                 ? "the peer requires MPA markers, which this connection does not send"
+             step.refusal == mpa::Refusal::PolicyUnknown
+                 ? describe(step.refusal, c.startup->options().policy, {})
                  : "the peer's MPA start-up frame is malformed or of an unknown revision",
              now);
       } else {  // an FPDU is possible: say why by Terminate (RFC 6581 9.x)
+        set_send_framing(c, c.startup->send_policy());
         c.stream->sender.start(true);
         raise_terminate(c, step.violation, {}, now);
       }
@@ -429,10 +448,20 @@ void Engine::run_startup(Connection& c, Instant now) {
   }
 }
 
+// How our FPDUs look; they begin behind our start-up frame.
+void Engine::set_send_framing(Connection& c, mpa::Policy policy) {
+  c.stream->sender.set_framing(
+      mpa::make_framing(policy, c.tcb.snd.iss.value() + 1, c.startup->sent_octets()));
+}
+
 // From here on only FPDUs travel (StartNum known). Octets glued behind the start-up frame are
 // taken as SLOW until they are parsed (E-1).
 void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Instant now) {
   const bool active = c.startup->is_active();
+  set_send_framing(c, agreement.send);
+  c.framing = mpa::make_framing(agreement.receive, c.tcb.rcv.irs.value() + 1,
+                                c.buffer.read_position().value());
+  c.extractor.set_framing(c.framing);
   c.startup.reset();
   c.stage = Stage::Full;
   c.qp->state = verbs::qp_next(c.qp->state, verbs::QpEvent::StreamBound).next;

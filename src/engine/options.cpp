@@ -26,6 +26,12 @@ std::uint8_t rtr_kinds(const std::string& text) {
   return kinds;
 }
 
+// auto: what the framing policy allows, and Fig 9 where there is a choice (E-35).
+fastpath::InLogicVariant variant_of(const std::string& text, mpa::Policy policy) {
+  if (mpa::has_markers(policy)) return fastpath::InLogicVariant::Fig3;
+  return text == "fig10" ? fastpath::InLogicVariant::Fig10 : fastpath::InLogicVariant::Fig9;
+}
+
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) seed = 0;
@@ -63,8 +69,8 @@ Options options_from(const Config& c, std::string_view port_kind) {
 
   o.context.initiated_as = c.get("connection_type") == "slow" ? fastpath::ConnectionType::Slow
                                                               : fastpath::ConnectionType::Fast;
-  o.context.variant = c.get("in_logic") == "fig10" ? fastpath::InLogicVariant::Fig10
-                                                   : fastpath::InLogicVariant::Fig9;
+  o.mpa.policy = mpa::policy_by_name(c.get("framing")).value_or(mpa::Policy::NoMarkers);
+  o.context.variant = variant_of(c.get("in_logic"), o.mpa.policy);
   o.context.max_recovery_attempts = number("max_recovery_attempts");
   o.context.max_same_segment = number("max_same_segment");
   o.context.upgrade_after = number("upgrade_after");

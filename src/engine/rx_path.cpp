@@ -211,7 +211,11 @@ void Engine::process(Staged& s, Instant now) {
   validated_ = false;
   if (!s.seg.payload.empty()) {
     if (c != nullptr && wants_validation(*c)) {
-      fastpath::validate(s.seg.payload, validation_);
+      if (c->framing.marked()) [[unlikely]] {
+        validate_framed(*c, s);
+      } else {
+        fastpath::validate(s.seg.payload, validation_);
+      }
       payload_sum = validation_.sum;
       validated_ = true;
     } else if (s.verify) {
@@ -373,6 +377,8 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
   using fastpath::Reason;
   const bool can_be_fast =
       c.context.config.crc && c.context.config.initiated_as == fastpath::ConnectionType::Fast;
+  if (can_be_fast && c.framing.marked()) [[unlikely]]
+    judge_markers(c, s);
   if (can_be_fast && !mutant(Mutant::AlignedIsStored) &&
       fastpath::plainly_fast(c.context, check.arrival, validation_)) [[likely]] {
     ++c.counters.reasons[static_cast<std::size_t>(Reason::Aligned)];
@@ -386,6 +392,10 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
   facts.at_rcv_nxt = check.begin == c.tcb.rcv.holes.rcv_nxt();
   facts.reassembly_empty = c.buffer.empty() && !c.residue;
   facts.validation = &validation_;
+  facts.payload = static_cast<std::uint32_t>(s.seg.payload.size());
+  if (can_be_fast && c.framing.marked() && !validation_.passed()) {
+    facts.header = header_case(c, s, check);
+  }
   facts.now = now;
   if (check.arrival == tcp::Arrival::Overlap && validation_.all_valid) {
     facts.seam_on_boundary = true;
@@ -527,11 +537,17 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
   ByteView offending;
   for (std::size_t i = first; i < last; ++i) {
     const std::uint8_t* fpdu = payload.data() + frames[i].offset;
-    const std::uint32_t ulpdu = load_be16(fpdu);
-    // The length was believed by the validation unit; memory shared with a peer may have changed.
-    if (mpa::fpdu_size(ulpdu) != frames[i].length) return FastResult::Refused;
+    ByteView ulpdu;
+    if (c.framing.marked()) [[unlikely]] {
+      if (!strip_markers(c, s, frames[i], &ulpdu)) return FastResult::Refused;
+    } else {
+      const std::uint32_t length = load_be16(fpdu);
+      // The length was believed by the validation unit; memory shared with a peer may have changed.
+      if (mpa::fpdu_size(length) != frames[i].length) return FastResult::Refused;
+      ulpdu = {fpdu + mpa::kLengthField, length};
+    }
     ddp::Admission& a = admissions_[admitted];
-    admitter.next({fpdu + mpa::kLengthField, ulpdu}, &a);
+    admitter.next(ulpdu, &a);
     if (a.what == ddp::Admit::Place) [[likely]] {
       ++admitted;
       ddp::MessageCounts early;
@@ -550,7 +566,7 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
     }
     if (!in_order && !mutant(Mutant::ViolationAtOnce)) return FastResult::Refused;
     violation = a.violation;
-    offending = {fpdu + mpa::kLengthField, ulpdu};
+    offending = ulpdu;
     end = check.begin + frames[i].offset;  // what came before it is good and is delivered
     break;
   }
@@ -660,6 +676,10 @@ std::uint64_t Engine::drain_reassembly(Connection& c, std::uint64_t budget, Inst
     if (got ==
         reassembly::Extracted::BadCrc) {  // already acknowledged: TCP cannot repair it
       raise_terminate(c, ddp::Violation::MpaCrc, {}, now);
+      break;
+    }
+    if (got == reassembly::Extracted::BadMarker) {  // RFC 5044, 8
+      raise_terminate(c, ddp::Violation::MpaMarker, {}, now);
       break;
     }
     const StreamOffset behind = c.buffer.read_position() + length;

@@ -21,6 +21,8 @@ void connection_members(S& s, F&& f) {
   f("fast", s.fast);
   f("slow_reason", s.slow_reason);
   f("crc", s.crc);
+  f("framing", s.framing);
+  f("framing_sent", s.framing_sent);
   f("downgrades", s.downgrades);
   f("upgrades", s.upgrades);
   f("recovery_attempts", s.recovery_attempts);

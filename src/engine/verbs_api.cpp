@@ -98,10 +98,14 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
                    std::string("require_fast: this connection cannot be FAST: ") + why};
     }
   }
-  if (o.private_data.size() > mpa::kMaxPrivateData - mpa::kEnhancedWord) {
-    return Error{Errc::invalid_argument, "private data is limited to 508 octets"};
+  const mpa::Policy policy = engine.options().mpa.policy;
+  const std::uint32_t room = mpa::max_private_data(true, policy);
+  if (o.private_data.size() > room) {
+    return Error{Errc::invalid_argument,
+                 "private data is limited to " + std::to_string(room) + " octets"};
   }
-  if (o.max_recovery_attempts && *o.max_recovery_attempts == 0) {  // E-3
+  if (o.max_recovery_attempts && *o.max_recovery_attempts == 0 &&
+      !mpa::has_markers(policy)) {  // E-3
     return Error{Errc::invalid_argument,
                  "max_recovery_attempts must be at least 1 without markers"};
   }

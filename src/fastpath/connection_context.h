@@ -10,15 +10,15 @@ namespace urnic::fastpath {
 
 enum class ConnectionType : std::uint8_t { Fast, Slow };
 
-// Which decision procedure a connection runs (D6, E-3). Markers policies come with their own
-// variants of Fig 3; without markers Figs 9 and 10 are the legal ones.
-enum class InLogicVariant : std::uint8_t { Fig9, Fig10 };
+// Which decision procedure a connection runs (D6, E-3): Fig 3 on streams with markers, Figs 9 and
+// 10 without.
+enum class InLogicVariant : std::uint8_t { Fig9, Fig10, Fig3 };
 
 struct ContextConfig {
   ConnectionType initiated_as = ConnectionType::Fast;
   InLogicVariant variant = InLogicVariant::Fig9;
   // MaxRecoveryAttemptsNum 296: exactly so many drops, the next error downgrades. >= 1
-  // without markers (E-3); 0 behaves as "first error downgrades".
+  // without markers (E-3); 0 is Fig 3 alone: the first error downgrades.
   std::uint32_t max_recovery_attempts = 32;
   std::uint32_t max_same_segment = 4;  // E-8; 0 = off
   std::uint32_t upgrade_after = 64;    // E-9: N in-order aligned segments; 0 counts as 1

@@ -47,7 +47,7 @@ Verdict erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason erro
   Verdict v;
   // 4B may run before 4A.S102: an error beyond the last recovery begins a new one. Fig 10
   // has its reset (S157) only on the branch of segments that passed.
-  v.reset_recovery = c.config.variant == InLogicVariant::Fig9 && ends_recovery(c, f) &&
+  v.reset_recovery = c.config.variant != InLogicVariant::Fig10 && ends_recovery(c, f) &&
                      !mutant(Mutant::ErrorNeverResets);
   const std::uint32_t attempts = v.reset_recovery ? 0 : c.recovery_attempts;
   // Counting first and testing '>' (4A) and testing '>=' first (S155, Q-6) are the same: exactly
@@ -61,7 +61,9 @@ Verdict erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason erro
   }
   if (attempts >= allowed && !mutant(Mutant::LimitNeverMet) &&
       !(mutant(Mutant::ZeroIsNoLimit) && allowed == 0)) {
-    return downgrade(Reason::RecoveryExhausted, error);
+    // Without section 4 there is no recovery to exhaust.
+    return downgrade(c.config.max_recovery_attempts == 0 ? error : Reason::RecoveryExhausted,
+                     error);
   }
   if (c.config.max_same_segment != 0 && in_order(f) && c.same_sn == f.sn &&
       c.same_count >= c.config.max_same_segment && !mutant(Mutant::SameSegmentForEver)) {
@@ -95,7 +97,42 @@ Verdict overlapping(const ConnectionContext& c, const SegmentFacts& f) {
   return erroneous(c, f, Reason::Seam);
 }
 
+// The counter's name for a row of Fig 3 that drops or downgrades.
+Reason row_reason(Row row, HeaderCase header, const Validation& v) {
+  if (v.frames.back().status == FrameStatus::BadMarker) return Reason::MarkerElsewhere;
+  if ((row == Row::T4 || row == Row::T8) && header == HeaderCase::A) return Reason::CrcCaseA;
+  if ((row == Row::T5 || row == Row::T8) && header == HeaderCase::B) return Reason::CrcCaseB;
+  return error_row(v);
+}
+
+// S9 for certain corruption: no deadlock can come of it and a downgrade would not help, so it is no
+// recovery attempt. 4B looks at every in-order segment all the same.
+Verdict corrupted(const ConnectionContext& c, const SegmentFacts& f, Reason why) {
+  Verdict v;
+  v.outcome = Outcome::Drop;
+  v.reason = why;
+  v.reset_recovery = ends_recovery(c, f);
+  return v;
+}
+
+// Fig 3 on a FAST connection (S4 to S13), with section 4 in the rows marked with a diamond.
+Verdict decide_fig3(const ConnectionContext& c, const SegmentFacts& f) {
+  const Validation& val = *f.validation;
+  const Row row = fig3_row(false, f.payload, val, f.header);
+  Verdict v;
+  if (row == Row::T3 || row == Row::T7) {  // S7
+    v = f.arrival == tcp::Arrival::Overlap ? overlapping(c, f) : cut_through(c, f);
+  } else if (certain(row, f.header)) {  // S9
+    v = corrupted(c, f, row_reason(row, f.header, val));
+  } else {  // S3, or 4A.S102 before it
+    v = erroneous(c, f, row_reason(row, f.header, val));
+  }
+  v.row = row;
+  return v;
+}
+
 Verdict decide_fast(const ConnectionContext& c, const SegmentFacts& f) {
+  if (c.config.variant == InLogicVariant::Fig3) return decide_fig3(c, f);
   const Validation& val = *f.validation;
   // Fig 9 cases 2 and 3 and the failing half of case 4; S154 NO of Fig 10, which sees only the bit.
   // Without markers S10 is not there to ask: Case A or not, the segment is dropped.
@@ -116,6 +153,7 @@ Verdict decide_slow(const ConnectionContext& c, const SegmentFacts& f) {
   Verdict v;
   v.outcome = Outcome::Store;
   v.reason = Reason::Slow;
+  if (c.config.variant == InLogicVariant::Fig3) v.row = Row::T1;
   if (c.config.initiated_as != ConnectionType::Fast && !mutant(Mutant::UpgradeInitiatedSlow)) {
     return v;  // S34
   }
@@ -195,9 +233,9 @@ void note_stored(ConnectionContext& c, const Verdict& v, const SegmentFacts& f) 
 
 std::string_view reason_name(Reason reason) {
   static constexpr std::array<std::string_view, static_cast<std::size_t>(Reason::kCount)> kNames = {
-      "slow",          "aligned", "crc-first",          "crc-later",          "too-long",
-      "too-long-last", "seam",    "out-of-order-store", "recovery-exhausted", "same-segment",
-      "upgrade",
+      "slow",          "aligned",    "crc-first",          "crc-later",          "too-long",
+      "too-long-last", "seam",       "out-of-order-store", "recovery-exhausted", "same-segment",
+      "upgrade",       "crc-case-a", "crc-case-b",         "marker-elsewhere",
   };
   const auto i = static_cast<std::size_t>(reason);
   return i < kNames.size() ? kNames[i] : "?";

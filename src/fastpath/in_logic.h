@@ -1,4 +1,4 @@
-// InLogic 32: the decision about one segment that TCP found acceptable (Figs 9 and 10 with the
+// InLogic 32: the decision about one segment that TCP found acceptable (Figs 3, 9 and 10 with the
 // limited recovery of Figs 4A/4B, the upgrade of Fig 6). decide() is pure; apply() commits its
 // effect to the context (D2).
 #pragma once
@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "fastpath/connection_context.h"
+#include "fastpath/fig3.h"
 #include "fastpath/validation_unit.h"
 #include "tcp/seq.h"
 #include "tcp/tcb.h"
@@ -24,15 +25,18 @@ enum class Outcome : std::uint8_t {
 enum class Reason : std::uint8_t {
   Slow,               // T1: SLOW connection
   Aligned,            // Fig 9 case 1 / case 4 all valid: T3, T7
-  CrcFirst,           // case 2: F0 == P or several frames, first invalid
-  CrcLater,           // case 4: a middle or last frame invalid
-  TooLong,            // case 3: first frame too long
-  TooLongLast,        // case 4: last frame too long
+  CrcFirst,           // case 2: F0 == P or several frames, first invalid; T6, T8 in Cases C, D, E
+  CrcLater,           // case 4: a middle or last frame invalid: T9
+  TooLong,            // case 3: first frame too long: T2
+  TooLongLast,        // case 4: last frame too long: T10
   Seam,               // Q-11, E-12: partly new and the seam is not on a frame boundary
   OutOfOrderStore,    // E-12 "store": out of order on a connection that must not place there
   RecoveryExhausted,  // 4A.S103: the limit is reached
   SameSegment,        // E-8: the segment at RCV.NXT was refused max_same_segment times in a row
   Upgrade,            // Fig 6: S35, this segment goes fast
+  CrcCaseA,           // Fig 3: first invalid where a validated frame ends: T4, T8
+  CrcCaseB,           // Fig 3: first invalid, and a marker points at its start: T5, T8
+  MarkerElsewhere,    // Fig 3: CRC right, but a marker says that this is no frame: T6
   kCount
 };
 std::string_view reason_name(Reason);
@@ -45,6 +49,9 @@ struct SegmentFacts {
   bool seam_on_boundary = false;  // Overlap: the new part is whole frames of this segment
   bool reassembly_empty = true;   // Fig 6 S31: nothing stored, no partial frame pending
   const Validation* validation = nullptr;
+  std::uint32_t payload = 0;  // octets of the segment (Fig 3: P)
+  // Fig 3, asked only where the first frame failed.
+  HeaderCase header = HeaderCase::E;
   Instant now;
 };
 
@@ -52,6 +59,7 @@ struct Verdict {
   Outcome outcome = Outcome::Drop;
   Reason reason = Reason::Slow;    // the row met
   Reason error = Reason::Aligned;  // for Downgrade by a limit: the error that met the limit
+  Row row = Row::None;             // of Fig 3, where that decided
   bool upgraded = false;           // Fig 6 S35: the context becomes FAST with this segment
   bool reset_recovery = false;     // 4B.S106 / S158
   bool counts = false;             // 4A.S102 / S156: one more recovery attempt

@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::uint32_t kSmallestFpdu = mpa::fpdu_size(0);
 
-// Running CRC32C state after a message and its own CRC, least significant octet first: the same
-// number for every message. Comparing with it lets checksum and CRC run over the whole FPDU at
-// once.
-constexpr std::uint32_t kCrcResidue = 0xb798b438u;
-
 // What the length field of the octets left asks for; the smallest frame when there is not even one.
 std::uint32_t asked_for(const std::uint8_t* p, std::size_t left) {
   return left < mpa::kLengthField ? kSmallestFpdu : mpa::fpdu_size(load_be16(p));

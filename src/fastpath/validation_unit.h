@@ -6,10 +6,16 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "mpa/framing.h"
 
 namespace urnic::fastpath {
 
-enum class FrameStatus : std::uint8_t { Valid, Invalid, TooLong };
+enum class FrameStatus : std::uint8_t {
+  Valid,
+  Invalid,    // fits, CRC differs
+  TooLong,    // ends beyond the payload
+  BadMarker,  // CRC right, but the marker grid says that this is no frame (check_markers)
+};
 
 struct alignas(16) FrameResult {  // so that counting them is a shift
   std::uint32_t offset = 0;       // of the FPDU in the payload
@@ -36,5 +42,22 @@ struct Validation {
 // Checksum the whole payload and walk its potential FPDUs. The payload must not be empty. Needs no
 // connection context (E4, S202). Any number of threads, each with its own `out`.
 void validate(ByteView payload, Validation& out);
+
+// Running CRC32C state after a message and its own CRC, least significant octet first: the same
+// number for every message. Comparing with it lets checksum and CRC run over the whole FPDU at
+// once.
+inline constexpr std::uint32_t kCrcResidue = 0xb798b438u;
+
+// E1 and E2: `pos` is where the payload begins in the marker grid. For E1 that takes StartNum from
+// the connection context; for E2 it is the sequence number itself.
+void validate_marked(ByteView payload, std::uint32_t pos, Validation& out);
+
+// E3: boundaries from the modified length alone, no context.
+void validate_modified(ByteView payload, Validation& out);
+
+// Holds the frames found Valid to the grid, once the context is at hand: a frame is one only if it
+// begins at a multiple of four and its markers point at its length field (RFC 5044, 8). The first
+// that does not becomes BadMarker and the last of the list. Reads no octet but lengths and markers.
+void check_markers(mpa::Policy policy, ByteView payload, std::uint32_t pos, Validation& v);
 
 }  // namespace urnic::fastpath

@@ -12,6 +12,12 @@
 namespace urnic::mpa {
 namespace {
 
+std::size_t total_of(ByteView header, std::span<const ByteView> payload) {
+  std::size_t n = header.size();
+  for (const ByteView& piece : payload) n += piece.size();
+  return n;
+}
+
 // The FPDU as it grows: where the next octet goes, the running CRC, and the Internet sum of all
 // octets so far. A piece that starts at an odd offset has its sum byte-swapped (RFC 1071, 2 (B)).
 class Writer {
@@ -52,8 +58,10 @@ class Writer {
     // 2^32 = 1 modulo 2^16 - 1: folding the carries in keeps the one's-complement sum.
     std::uint64_t s = (sum_ & 0xffffffffu) + (sum_ >> 32);
     s = (s & 0xffffffffu) + (s >> 32);
-    return {static_cast<std::uint32_t>(at_ - begin_), static_cast<std::uint32_t>(s)};
+    return {written(), static_cast<std::uint32_t>(s)};
   }
+
+  std::uint32_t written() const { return static_cast<std::uint32_t>(at_ - begin_); }
 
  private:
   bool odd() const { return ((at_ - begin_) & 1) != 0; }
@@ -65,11 +73,50 @@ class Writer {
   std::uint64_t sum_ = 0;
 };
 
+// A Writer that puts a marker wherever the grid has one.
+class MarkedWriter {
+ public:
+  MarkedWriter(std::uint8_t* dst, std::uint32_t pos, bool crc) : w_(dst, crc), pos_(pos) {
+    marker_if_due();
+    field_ = w_.written();
+  }
+
+  void add(ByteView piece) {
+    while (!piece.empty()) {
+      const std::size_t n = std::min<std::size_t>(piece.size(), to_marker(pos_ + w_.written()));
+      w_.add(piece.first(n));
+      piece = piece.subspan(n);
+      // Also behind the last octet: only the CRC may follow a marker there, and it always does.
+      marker_if_due();
+    }
+  }
+  // Pad (which ends where a marker may begin) and CRC field.
+  Built finish(std::uint32_t pad) {
+    static constexpr std::uint8_t kZeros[3] = {};
+    add(ByteView(kZeros, pad));
+    w_.finish(0);
+    return w_.built();
+  }
+
+ private:
+  // The distance is back to the length field; a leading marker stands before it and says 0.
+  void marker_if_due() {
+    const std::uint32_t at = w_.written();
+    if (to_marker(pos_ + at) != 0) return;
+    std::uint8_t marker[kMarker];
+    store_be32(marker, at - field_);
+    w_.add(ByteView(marker, kMarker));
+  }
+
+  Writer w_;
+  std::uint32_t pos_;
+  std::uint32_t field_ = 0;
+};
+
 }  // namespace
 
 Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> payload, bool crc) {
-  std::size_t ulpdu = header.size();
-  for (const ByteView& piece : payload) ulpdu += piece.size();
+  const std::size_t ulpdu = total_of(header, payload);
   if (ulpdu > kMaxUlpdu) return {};  // cannot be said in the length field
 
   // Length field and header go through one local block: every octet is summed as it is written,
@@ -85,6 +132,25 @@ Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> p
   for (const ByteView& piece : payload) w.add(piece);
   w.finish(pad_of(static_cast<std::uint32_t>(ulpdu)));
   return w.built();
+}
+
+Built build_framed(std::uint8_t* dst, Policy policy, std::uint32_t pos, ByteView header,
+                   std::span<const ByteView> payload, bool crc) {
+  if (!has_markers(policy)) return build_fpdu(dst, header, payload, crc);
+  const std::size_t total = total_of(header, payload);
+  if (total > kMaxUlpdu) return {};
+  const auto ulpdu = static_cast<std::uint32_t>(total);
+  const std::uint32_t frame = marked_size(pos, ulpdu) - (leading_marker(pos) ? kMarker : 0);
+  if (frame > kMaxModifiedFrame) return {};
+
+  std::uint8_t field[kLengthField];
+  store_be16(field, policy == Policy::ModifiedLength ? modified_length(frame, pad_of(ulpdu))
+                                                     : static_cast<std::uint16_t>(ulpdu));
+  MarkedWriter w(dst, pos, crc);
+  w.add(ByteView(field, kLengthField));
+  w.add(header);
+  for (const ByteView& piece : payload) w.add(piece);
+  return w.finish(pad_of(ulpdu));
 }
 
 }  // namespace urnic::mpa

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "mpa/framing.h"
 
 namespace urnic::mpa {
 
@@ -18,5 +19,12 @@ struct Built {
 // header + payload <= kMaxUlpdu. With `crc` false the CRC field is zero. `dst` has room for the
 // FPDU. Pieces may have any length and alignment; each is read exactly once.
 Built build_fpdu(std::uint8_t* dst, ByteView header, std::span<const ByteView> payload, bool crc);
+
+// The same as it must look at `pos` under `policy`: markers put in as the octets are copied, the
+// length field as the policy says it. With NoMarkers it is build_fpdu. `dst` has framed_size()
+// octets. Nothing is written (len 0) when the FPDU could not be said: longer than kMaxUlpdu, or
+// with markers longer than kMaxModifiedFrame, beyond which no marker could point back.
+Built build_framed(std::uint8_t* dst, Policy policy, std::uint32_t pos, ByteView header,
+                   std::span<const ByteView> payload, bool crc);
 
 }  // namespace urnic::mpa

@@ -25,16 +25,6 @@ std::uint32_t run(std::uint64_t pos, std::uint32_t at, std::uint32_t end) {
   return std::min(to_marker(pos + at), end - at);
 }
 
-bool pointers_right(ByteView fpdu, std::uint64_t pos) {
-  const std::uint32_t field = length_field_at(pos);
-  // A leading marker stands before the length field and says 0.
-  for (std::size_t at = to_marker(pos); at < fpdu.size(); at += kMarkerSpacing) {
-    const std::uint32_t want = at == 0 ? 0 : static_cast<std::uint32_t>(at) - field;
-    if ((parse_marker(fpdu.data() + at).fpdu_pointer & ~3u) != want) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<std::uint32_t> marked_fpdu_length(ByteView bytes, std::uint64_t pos) {
@@ -72,24 +62,38 @@ std::uint32_t insert_markers(ByteView fpdu, std::uint64_t pos, bool crc, std::ui
   return total;
 }
 
+bool pointers_right(ByteView fpdu, std::uint64_t pos) {
+  const std::uint32_t field = length_field_at(pos);
+  // A leading marker stands before the length field and says 0.
+  for (std::size_t at = to_marker(pos); at < fpdu.size(); at += kMarkerSpacing) {
+    const std::uint32_t want = at == 0 ? 0 : static_cast<std::uint32_t>(at) - field;
+    if ((parse_marker(fpdu.data() + at).fpdu_pointer & ~3u) != want) return false;
+  }
+  return true;
+}
+
 MarkedFpdu check_marked(ByteView fpdu, std::uint64_t pos, bool crc) {
   if (!is_whole(fpdu, pos)) return MarkedFpdu::Incomplete;
   if (crc && crc32c(fpdu.first(fpdu.size() - kCrcField)) != crc_of(fpdu)) return MarkedFpdu::BadCrc;
   return pointers_right(fpdu, pos) ? MarkedFpdu::Good : MarkedFpdu::BadMarker;
 }
 
+void copy_unmarked(ByteView fpdu, std::uint64_t pos, std::uint32_t at, std::uint32_t n,
+                   std::uint8_t* dst) {
+  for (std::uint32_t done = 0; done < n;) {
+    if (to_marker(pos + at) == 0) at += kMarker;
+    const std::uint32_t piece = run(pos, at, at + (n - done));
+    std::memmove(dst + done, fpdu.data() + at, piece);
+    done += piece;
+    at += piece;
+  }
+}
+
 std::optional<std::uint32_t> extract_marked(ByteView fpdu, std::uint64_t pos, std::uint8_t* dst) {
   if (!is_whole(fpdu, pos)) return std::nullopt;
-  std::uint32_t at = length_field_at(pos);
+  const std::uint32_t at = length_field_at(pos);
   const std::uint32_t ulpdu = load_be16(fpdu.data() + at);
-  at += kLengthField;
-  for (std::uint32_t done = 0; done < ulpdu;) {
-    if (to_marker(pos + at) == 0) at += kMarker;
-    const std::uint32_t n = run(pos, at, at + (ulpdu - done));
-    std::memmove(dst + done, fpdu.data() + at, n);
-    done += n;
-    at += n;
-  }
+  copy_unmarked(fpdu, pos, at + kLengthField, ulpdu, dst);
   return ulpdu;
 }
 

@@ -77,6 +77,14 @@ enum class MarkedFpdu : std::uint8_t {
 // Checks a whole FPDU as received. Without `crc` the CRC field is not looked at.
 MarkedFpdu check_marked(ByteView fpdu, std::uint64_t pos, bool crc);
 
+// Does every marker of a whole FPDU at `pos` point at its length field (a leading one say 0)?
+bool pointers_right(ByteView fpdu, std::uint64_t pos);
+
+// `n` octets of an FPDU at `pos` from octet `at` on, markers passed over, to `dst` (which may be
+// the FPDU itself). They are all there.
+void copy_unmarked(ByteView fpdu, std::uint64_t pos, std::uint32_t at, std::uint32_t n,
+                   std::uint8_t* dst);
+
 // The ULPDU of a whole FPDU as received, markers taken out, to `dst` (as many octets as the length
 // field says; `dst` may be `fpdu` itself). Returns the octets, nullopt where check_marked says
 // Incomplete.

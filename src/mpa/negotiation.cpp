@@ -20,7 +20,11 @@ std::uint16_t offered(std::uint16_t wanted, std::uint16_t limit) {
 }
 
 void set_private(StartupFrame& frame, ByteView data) {
-  const std::size_t n = std::min<std::size_t>(data.size(), max_private_data(frame.enhanced));
+  // Both extensions leave the same room.
+  const Policy policy =
+      frame.token.kind != PolicyToken::Kind::None ? Policy::AbsoluteMarkers : Policy::NoMarkers;
+  const std::size_t n =
+      std::min<std::size_t>(data.size(), max_private_data(frame.enhanced, policy));
   if (n != 0) std::memcpy(frame.private_data.data(), data.data(), n);
   frame.private_len = static_cast<std::uint16_t>(n);
 }
@@ -31,6 +35,15 @@ std::uint8_t choose_rtr(std::uint8_t common, bool read_possible) {
   if ((common & kRtrRead) != 0 && read_possible) return kRtrRead;
   if ((common & kRtrSend) != 0) return kRtrSend;
   return kRtrNone;
+}
+
+// Why a Request cannot be met under the responder's policy. E2 and E3 must be offered by the very
+// same token; the others need none, since M speaks for itself.
+Refusal judge_offer(const PolicyToken& token, Policy own) {
+  const bool offered = token.kind == PolicyToken::Kind::Offer;
+  if (!is_extension(own)) return offered ? Refusal::PolicyDiffers : Refusal::None;
+  if (!offered) return Refusal::PolicyUnknown;
+  return token.policy == own ? Refusal::None : Refusal::PolicyDiffers;
 }
 
 StartupFrame reply_to(const StartupFrame& request) {
@@ -45,9 +58,15 @@ StartupFrame reply_to(const StartupFrame& request) {
 
 }  // namespace
 
+Policy send_policy(const StartupOptions& o, const StartupFrame& frame) {
+  if (is_extension(o.policy)) return o.policy;
+  return frame.markers ? Policy::Markers : Policy::NoMarkers;  // the receiver decides
+}
+
 StartupFrame make_request(const StartupOptions& o, ByteView private_data) {
   StartupFrame f;
-  f.markers = o.markers;
+  f.markers = has_markers(o.policy);
+  if (is_extension(o.policy)) f.token = {PolicyToken::Kind::Offer, o.policy, 0};
   f.crc = o.crc;
   f.revision = std::min(o.revision, kNewestRevision);
   f.enhanced = f.revision >= 2;
@@ -66,11 +85,6 @@ StartupFrame make_request(const StartupOptions& o, ByteView private_data) {
 
 Answer answer_request(const StartupFrame& request, const StartupOptions& o, ByteView private_data) {
   Answer answer;
-  if (request.markers) {
-    answer.reply = make_reject(request, {});
-    answer.refusal = Refusal::MarkersWanted;
-    return answer;
-  }
   if (request.revision > o.revision) {
     // RFC 5044 7.1: an unknown revision is answered by closing, and RFC 6581 10 has the initiator
     // try again with revision 1.
@@ -79,11 +93,20 @@ Answer answer_request(const StartupFrame& request, const StartupOptions& o, Byte
     answer.send_reply = false;
     return answer;
   }
+  answer.refusal = judge_offer(request.token, o.policy);
+  if (answer.refusal != Refusal::None) {
+    answer.reply = make_reject(request, {});
+    answer.reply.token = {PolicyToken::Kind::Refuse, o.policy, 0};
+    return answer;
+  }
 
   StartupFrame& reply = answer.reply;
   Agreement& a = answer.agreement;
   reply = reply_to(request);
-  reply.markers = o.markers;
+  reply.markers = has_markers(o.policy);
+  if (is_extension(o.policy)) reply.token = {PolicyToken::Kind::Accept, o.policy, 0};
+  a.receive = o.policy;
+  a.send = send_policy(o, request);
   reply.crc = a.crc = request.crc || o.crc;
   a.revision = request.revision;
   a.enhanced = request.enhanced;
@@ -138,12 +161,21 @@ StartupFrame make_reject(const StartupFrame& request, ByteView private_data) {
 
 Outcome<Agreement, Refusal> read_reply(const StartupFrame& request, const StartupFrame& reply,
                                        const StartupOptions& o) {
-  if (reply.reject) return fail(Refusal::Rejected);
-  if (reply.markers) return fail(Refusal::MarkersWanted);
+  if (reply.reject) {
+    return fail(reply.token.kind == PolicyToken::Kind::Refuse ? Refusal::PolicyDiffers
+                                                              : Refusal::Rejected);
+  }
   if (reply.revision != request.revision || reply.enhanced != request.enhanced) {
     return fail(Refusal::NotEnhanced);
   }
+  // An echo of the offer is not an answer to it (D6).
+  if (is_extension(o.policy) &&
+      (reply.token.kind != PolicyToken::Kind::Accept || reply.token.policy != o.policy)) {
+    return fail(Refusal::PolicyUnknown);
+  }
   Agreement a;
+  a.receive = o.policy;
+  a.send = send_policy(o, reply);
   // Either C turns it on for both (RFC 5044, 7.1).
   a.crc = request.crc || reply.crc;
   a.revision = request.revision;

@@ -23,6 +23,77 @@ constexpr std::uint16_t kDepth = 0x3fff;
 
 constexpr std::uint8_t kNewestRevision = 2;
 
+constexpr std::string_view kTokenKey = "urnicMPA";
+constexpr std::uint32_t kTokenKindAt = 8, kTokenPolicyAt = 9, kTokenFillerAt = 10,
+                        kTokenZeroAt = 11;
+constexpr std::uint8_t kOffer = 'O', kAccept = 'A', kRefuse = 'R';
+
+std::uint8_t kind_octet(PolicyToken::Kind kind) {
+  switch (kind) {
+    case PolicyToken::Kind::Offer:
+      return kOffer;
+    case PolicyToken::Kind::Accept:
+      return kAccept;
+    default:
+      return kRefuse;
+  }
+}
+
+// The token at the start of private data; Kind::None when these octets are the ULP's own. All of it
+// must be right: nothing of a ULP is taken for a token by half.
+PolicyToken parse_token(ByteView data) {
+  PolicyToken t;
+  if (data.size() < kTokenLength ||
+      std::memcmp(data.data(), kTokenKey.data(), kTokenKey.size()) != 0 ||
+      data[kTokenPolicyAt] > static_cast<std::uint8_t>(Policy::ModifiedLength) ||
+      data[kTokenFillerAt] > kMaxFiller || data[kTokenZeroAt] != 0 ||
+      data.size() < kTokenLength + data[kTokenFillerAt]) {
+    return t;
+  }
+  for (const std::uint8_t octet : data.last(data[kTokenFillerAt])) {
+    if (octet != 0) return t;
+  }
+  switch (data[kTokenKindAt]) {
+    case kOffer:
+      t.kind = PolicyToken::Kind::Offer;
+      break;
+    case kAccept:
+      t.kind = PolicyToken::Kind::Accept;
+      break;
+    case kRefuse:
+      t.kind = PolicyToken::Kind::Refuse;
+      break;
+    default:
+      return t;
+  }
+  t.policy = static_cast<Policy>(data[kTokenPolicyAt]);
+  t.filler = data[kTokenFillerAt];
+  return t;
+}
+
+void emit_token(const PolicyToken& t, std::uint8_t* dst) {
+  std::memcpy(dst, kTokenKey.data(), kTokenKey.size());
+  dst[kTokenKindAt] = kind_octet(t.kind);
+  dst[kTokenPolicyAt] = static_cast<std::uint8_t>(t.policy);
+  dst[kTokenFillerAt] = t.filler;
+  dst[kTokenZeroAt] = 0;
+}
+
+bool has_token(const StartupFrame& f) {
+  return f.token.kind != PolicyToken::Kind::None;
+}
+
+bool is_emitted_enhanced(const StartupFrame& f) {
+  return f.enhanced && f.revision >= 2;
+}
+
+// Octets of ULP private data that go into the frame.
+std::uint32_t emitted_private(const StartupFrame& f) {
+  std::uint32_t room = max_private_data(is_emitted_enhanced(f));
+  if (has_token(f)) room -= kTokenLength + kMaxFiller;
+  return std::min<std::uint32_t>(f.private_len, room);
+}
+
 // Revision 0 is that of parts older than RFC 5044; siw takes and answers it, and so does urnic.
 bool is_enhanced(std::uint8_t flags, std::uint8_t revision) {
   return revision >= 2 && (flags & kS) != 0;
@@ -79,13 +150,28 @@ Outcome<StartupFrame, StartupError> parse_frame(ByteView bytes, bool expect_repl
     }
     data = data.subspan(kEnhancedWord);
   }
+  f.token = parse_token(data);
+  if (has_token(f)) {
+    data = data.subspan(kTokenLength, data.size() - kTokenLength - f.token.filler);
+  }
   f.private_len = static_cast<std::uint16_t>(data.size());
   if (!data.empty()) std::memcpy(f.private_data.data(), data.data(), data.size());
   return f;
 }
 
+std::uint32_t emitted_length(const StartupFrame& f) {
+  return kFrameHeader + (is_emitted_enhanced(f) ? kEnhancedWord : 0) +
+         (has_token(f) ? kTokenLength + f.token.filler : 0) + emitted_private(f);
+}
+
+void set_filler(StartupFrame& f, std::uint32_t sn) {
+  f.token.filler = 0;
+  if (!has_token(f) || f.token.policy != Policy::AbsoluteMarkers) return;
+  f.token.filler = static_cast<std::uint8_t>(correcting_factor(sn + emitted_length(f)));
+}
+
 std::uint32_t emit_frame(const StartupFrame& f, std::uint8_t* dst) {
-  const bool enhanced = f.enhanced && f.revision >= 2;
+  const bool enhanced = is_emitted_enhanced(f);
   std::memcpy(dst, (f.reply ? kReplyKey : kRequestKey).data(), kKeyLength);
   // Reserved bits are sent 0 whatever was received (siw reads one of them as its private GSO
   // offer).
@@ -104,10 +190,19 @@ std::uint32_t emit_frame(const StartupFrame& f, std::uint8_t* dst) {
     store_be16(dst + at + 2, ord);
     at += kEnhancedWord;
   }
-  const std::uint32_t n = std::min<std::uint32_t>(f.private_len, max_private_data(enhanced));
+  if (has_token(f)) {
+    emit_token(f.token, dst + at);
+    at += kTokenLength;
+  }
+  const std::uint32_t n = emitted_private(f);
   std::memcpy(dst + at, f.private_data.data(), n);
-  store_be16(dst + kPrivateLengthAt, static_cast<std::uint16_t>(at - kFrameHeader + n));
-  return at + n;
+  at += n;
+  if (has_token(f)) {
+    std::memset(dst + at, 0, f.token.filler);
+    at += f.token.filler;
+  }
+  store_be16(dst + kPrivateLengthAt, static_cast<std::uint16_t>(at - kFrameHeader));
+  return at;
 }
 
 }  // namespace urnic::mpa

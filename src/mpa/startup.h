@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "mpa/framing.h"
 
 namespace urnic::mpa {
 
@@ -16,9 +17,31 @@ inline constexpr std::uint32_t kMaxPrivateData = 512;  // PD_Length
 inline constexpr std::uint32_t kEnhancedWord = 4;
 inline constexpr std::uint16_t kNoNegotiation = 0x3fff;  // IRD/ORD "do not negotiate"
 
-// What is left of PD_Length for the ULP.
-constexpr std::uint32_t max_private_data(bool enhanced) {
-  return enhanced ? kMaxPrivateData - kEnhancedWord : kMaxPrivateData;
+// The framing policies E2 and E3 are agreed on by a token before the private data of the ULP (D6).
+// No MPA flag would do: some peers echo reserved bits. The token of a Reply differs from that of
+// the Request, so that an echo is no answer.
+//
+//   8 "urnicMPA" | 1 kind 'O', 'A', 'R' | 1 policy 0..3 | 1 filler 0..3 | 1 zero
+struct PolicyToken {
+  enum class Kind : std::uint8_t {
+    None,
+    Offer,   // Request: this policy both ways, or no connection
+    Accept,  // Reply: agreed
+    Refuse,  // Reply with R=1: `policy` is what this end runs
+  };
+  Kind kind = Kind::None;
+  Policy policy = Policy::NoMarkers;
+  // Zero octets behind the private data, inside PD_Length: the correcting factor 150 of E2.
+  std::uint8_t filler = 0;
+  bool operator==(const PolicyToken&) const = default;
+};
+inline constexpr std::uint32_t kTokenLength = 12;
+inline constexpr std::uint32_t kMaxFiller = 3;
+
+// What is left of PD_Length for the ULP on a connection of this policy.
+constexpr std::uint32_t max_private_data(bool enhanced, Policy policy = Policy::NoMarkers) {
+  return kMaxPrivateData - (enhanced ? kEnhancedWord : 0) -
+         (is_extension(policy) ? kTokenLength + kMaxFiller : 0);
 }
 
 // Ready-to-receive kinds (RFC 6581, 9.2).
@@ -35,7 +58,8 @@ struct StartupFrame {
   bool peer_to_peer = false;    // A
   std::uint8_t rtr = kRtrNone;  // B, C, D
   std::uint16_t ird = 0, ord = 0;
-  std::uint16_t private_len = 0;  // ULP private data, the enhanced word not counted
+  PolicyToken token;
+  std::uint16_t private_len = 0;  // ULP private data; enhanced word, token and filler not counted
   std::array<std::uint8_t, kMaxPrivateData> private_data{};
 
   ByteView private_view() const { return {private_data.data(), private_len}; }
@@ -56,11 +80,17 @@ Outcome<StartupFrame, StartupError> parse_frame(ByteView frame, bool expect_repl
 // data beyond max_private_data() is cut off (here and in make_*); whoever takes it from a ULP
 // refuses it.
 std::uint32_t emit_frame(const StartupFrame&, std::uint8_t* dst);
+// Octets emit_frame() writes.
+std::uint32_t emitted_length(const StartupFrame&);
+// Sets the filler of a frame whose first octet has sequence number `sn`, so that what follows it
+// begins at a multiple of four. Only frames with a token of E2 have any.
+void set_filler(StartupFrame&, std::uint32_t sn);
 
 // What the local consumer wants of a connection.
 struct StartupOptions {
-  bool crc = true;            // false only when set so explicitly (E-2)
-  bool markers = false;       // require markers in what we receive (next version)
+  bool crc = true;  // false only when set so explicitly (E-2)
+  // Of what we receive; of what we send the peer decides, but for E2 and E3, which go both ways.
+  Policy policy = Policy::NoMarkers;
   std::uint8_t revision = 2;  // 2 = enhanced; 1 = RFC 5044 alone
   bool peer_to_peer = true;
   std::uint8_t rtr = kRtrWrite | kRtrRead;  // offered by the initiator / taken by the responder
@@ -71,7 +101,7 @@ struct StartupOptions {
 // What both ends have agreed on.
 struct Agreement {
   bool crc = true;
-  bool send_markers = false;  // the peer asked for markers in what we send
+  Policy send = Policy::NoMarkers, receive = Policy::NoMarkers;
   std::uint8_t revision = 2;
   bool enhanced = true;
   std::uint8_t rtr = kRtrNone;  // the one kind the initiator sends as its first FPDU
@@ -81,15 +111,17 @@ struct Agreement {
 enum class Refusal : std::uint8_t {
   None,
   Rejected,         // R=1 from the peer's ULP
-  MarkersWanted,    // the peer requires markers, which this build does not send yet
+  PolicyDiffers,    // the peer runs another framing policy; its token says which
+  PolicyUnknown,    // the peer does not know, or did not offer, the extension this end requires
   NotEnhanced,      // enhanced Request answered without, or another revision than asked for
   NoMatchingRtr,    // Terminate 2/0/7
   InsufficientIrd,  // Terminate 2/0/6
 };
 
 StartupFrame make_request(const StartupOptions&, ByteView private_data);
-// The responder's Reply to `request` and what it then means for us. A Request with M=1 is answered
-// with R=1 until marker connections exist.
+// How what we send must look to a peer that sent `frame`.
+Policy send_policy(const StartupOptions&, const StartupFrame& frame);
+// The responder's Reply to `request` and what it then means for us.
 struct Answer {
   StartupFrame reply;
   Agreement agreement;

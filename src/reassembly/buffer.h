@@ -13,13 +13,13 @@
 
 #include "base/bytes.h"
 #include "base/stream_offset.h"
-#include "mpa/fpdu.h"
+#include "mpa/framing.h"
 
 namespace urnic::reassembly {
 
-// One maximal FPDU plus the largest segment TCP can carry: with less, an FPDU could be left waiting
-// for its own tail.
-inline constexpr std::uint32_t kGuarantee = mpa::fpdu_size(mpa::kMaxUlpdu) + 65535;
+// One maximal FPDU (with markers) plus the largest segment TCP can carry: with less, an FPDU could
+// be left waiting for its own tail.
+inline constexpr std::uint32_t kGuarantee = mpa::marked_size(0, mpa::kMaxUlpdu) + 65535;
 
 // Shared by all connections of an engine; owned by it. Must outlive its buffers. One thread at a
 // time.

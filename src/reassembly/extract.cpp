@@ -1,5 +1,7 @@
 #include "reassembly/extract.h"
 
+#include <algorithm>
+
 #include "base/crc32c.h"
 #include "base/mutant.h"
 #include "mpa/fpdu.h"
@@ -36,6 +38,8 @@ Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteV
     if (have == 0) run_dry();
     return Extracted::NeedMore;
   }
+  if (framing_.marked()) [[unlikely]]
+    return next_framed(buffer, have, in_order_end, ulpdu, fpdu_len);
   // Nearly always the whole FPDU lies in one piece.
   ByteView fpdu = buffer.view(0, kGuarantee, in_order_end);
   std::uint8_t field[mpa::kLengthField];
@@ -58,6 +62,40 @@ Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteV
   const bool to_check =
       crc_ && buffer.read_position() + size > checked_to_ && !mutant(Mutant::SlowCrcNotLookedAt);
   return judge(fpdu, length, to_check, ulpdu);
+}
+
+// The same by a policy with markers. The ULPDU is always in the scratch: markers split it.
+Extracted Extractor::next_framed(const Buffer& buffer, std::uint64_t have,
+                                 StreamOffset in_order_end, ByteView* ulpdu,
+                                 std::uint32_t* fpdu_len) {
+  const std::uint32_t pos = framing_.pos(buffer.read_position().value());
+  std::uint8_t head[mpa::kMarker + mpa::kLengthField];
+  const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(have, sizeof head));
+  buffer.copy(0, n, head);
+  const auto shape = mpa::frame_shape(framing_.policy, {head, n}, pos);
+  if (!shape) return Extracted::NeedMore;
+  *fpdu_len = shape->size;
+  if (!shape->possible) return Extracted::BadCrc;
+  if (have < shape->size) return Extracted::NeedMore;
+
+  if (scratch_.size() < shape->size) scratch_.resize(shape->size);
+  ByteView fpdu = buffer.view(0, shape->size, in_order_end);
+  if (fpdu.size() < shape->size) {
+    buffer.copy(0, shape->size, scratch_.data());
+    fpdu = ByteView(scratch_).first(shape->size);
+  }
+  switch (mpa::check_framed(framing_.policy, fpdu, pos, crc_)) {
+    case mpa::MarkedFpdu::Good:
+      break;
+    case mpa::MarkedFpdu::BadMarker:
+      return Extracted::BadMarker;
+    case mpa::MarkedFpdu::Incomplete:
+    case mpa::MarkedFpdu::BadCrc:
+      return Extracted::BadCrc;
+  }
+  const auto stripped = mpa::strip_framed(framing_.policy, fpdu, pos, scratch_.data());
+  *ulpdu = ByteView(scratch_).first(stripped.value_or(0));
+  return Extracted::Fpdu;
 }
 
 }  // namespace urnic::reassembly

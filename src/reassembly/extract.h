@@ -7,14 +7,16 @@
 
 #include "base/bytes.h"
 #include "base/stream_offset.h"
+#include "mpa/framing.h"
 #include "reassembly/buffer.h"
 
 namespace urnic::reassembly {
 
 enum class Extracted : std::uint8_t {
-  NeedMore,  // no whole FPDU yet
-  Fpdu,      // `ulpdu` is one, CRC good (or not checked)
-  BadCrc,
+  NeedMore,   // no whole FPDU yet
+  Fpdu,       // `ulpdu` is one, CRC good (or not checked)
+  BadCrc,     // R-29; also a length no frame can have (E3)
+  BadMarker,  // CRC good, but a marker does not point at the length field
 };
 
 // The FPDU at the start of contiguous octets. On Fpdu and BadCrc `*fpdu_len` is set, on Fpdu
@@ -25,6 +27,7 @@ class Extractor {
  public:
   explicit Extractor(bool crc = true) : crc_(crc) {}
   void set_crc(bool crc) { crc_ = crc; }
+  void set_framing(const mpa::Framing& framing) { framing_ = framing; }
 
   // The next FPDU at the buffer's read position, using only octets below `in_order_end`. On Fpdu,
   // `*ulpdu` is valid until the next call and the FPDU's octets have NOT been consumed: the caller
@@ -32,8 +35,8 @@ class Extractor {
   Extracted next(const Buffer& buffer, StreamOffset in_order_end, ByteView* ulpdu,
                  std::uint32_t* fpdu_len);
   // The FPDUs between the read position and `to` have been found good before they were stored:
-  // their CRC is not computed once more. Forgotten with StreamOffset(0); the caller forgets when it
-  // has read what it stored, since what lies there may be stored anew.
+  // their CRC is not computed once more (with markers it is). Forgotten with StreamOffset(0); the
+  // caller forgets when it has read what it stored, since what lies there may be stored anew.
   void checked(StreamOffset to) { checked_to_ = to; }
   // The buffer is empty: an idle connection keeps no scratch. (A stream that straddles chunks does
   // so once per chunk and is not dry in between.)
@@ -42,10 +45,14 @@ class Extractor {
   }
 
  private:
+  Extracted next_framed(const Buffer& buffer, std::uint64_t have, StreamOffset in_order_end,
+                        ByteView* ulpdu, std::uint32_t* fpdu_len);
+
   bool crc_;
   StreamOffset checked_to_;
-  std::vector<std::uint8_t>
-      scratch_;  // for FPDUs that straddle chunks; none while the buffer is dry
+  mpa::Framing framing_;
+  // For FPDUs that straddle chunks, and ULPDUs without their markers; none while the buffer is dry.
+  std::vector<std::uint8_t> scratch_;
 };
 
 }  // namespace urnic::reassembly

@@ -3,12 +3,6 @@
 namespace urnic::verbs {
 namespace {
 
-std::vector<std::uint8_t> to_bytes(const mpa::StartupFrame& frame) {
-  std::vector<std::uint8_t> out(mpa::kFrameHeader + mpa::kMaxPrivateData);
-  out.resize(mpa::emit_frame(frame, out.data()));
-  return out;
-}
-
 ddp::Violation violation_of(mpa::Refusal r) {
   switch (r) {
     case mpa::Refusal::NoMatchingRtr:
@@ -38,9 +32,25 @@ Startup Startup::passive(const mpa::StartupOptions& options) {
   return s;
 }
 
+std::vector<std::uint8_t> Startup::emit(mpa::StartupFrame& frame) {
+  mpa::set_filler(frame, own_first_sn_);
+  std::vector<std::uint8_t> out(mpa::kFrameHeader + mpa::kMaxPrivateData);
+  out.resize(mpa::emit_frame(frame, out.data()));
+  sent_octets_ = static_cast<std::uint32_t>(out.size());
+  return out;
+}
+
+// E2: a frame that leaves the stream between two words would have markers split by FPDUs.
+bool Startup::ends_at_a_word(const mpa::StartupFrame& frame, std::uint32_t length) const {
+  using Kind = mpa::PolicyToken::Kind;
+  const bool counts = frame.token.policy == mpa::Policy::AbsoluteMarkers &&
+                      (frame.token.kind == Kind::Offer || frame.token.kind == Kind::Accept);
+  return !counts || mpa::correcting_factor(peer_first_sn_ + length) == 0;
+}
+
 std::vector<std::uint8_t> Startup::request_bytes() {
   phase_ = Phase::WaitReply;
-  return to_bytes(request_);
+  return emit(request_);
 }
 
 Startup::Step Startup::feed(ByteView bytes) {
@@ -57,6 +67,7 @@ Startup::Step Startup::feed(ByteView bytes) {
   if (!length->has_value() || bytes.size() < **length) return step;
   const auto frame = mpa::parse_frame(bytes.first(**length), active_);
   if (!frame) return fail(ddp::Violation::MpaStartup);
+  if (!ends_at_a_word(*frame, **length)) return fail(ddp::Violation::MpaStartup);
   step.consumed = **length;
   if (!active_) {
     request_ = *frame;
@@ -68,7 +79,7 @@ Startup::Step Startup::feed(ByteView bytes) {
   if (reply_.reject) {
     phase_ = Phase::Failed;
     step.what = What::Rejected;
-    step.refusal = mpa::Refusal::Rejected;
+    step.refusal = mpa::read_reply(request_, reply_, options_).error();
     return step;
   }
   const auto agreed = mpa::read_reply(request_, reply_, options_);
@@ -93,15 +104,16 @@ std::vector<std::uint8_t> Startup::accept(const mpa::StartupOptions& options, By
   *refusal = answer.refusal;
   reply_ = answer.reply;
   agreement_ = answer.agreement;
+  options_ = options;
   phase_ = answer.refusal == mpa::Refusal::None ? Phase::Done : Phase::Failed;
   if (!answer.send_reply) return {};  // a revision the consumer does not want: just close
-  return to_bytes(reply_);
+  return emit(reply_);
 }
 
 std::vector<std::uint8_t> Startup::reject(ByteView private_data) {
   reply_ = mpa::make_reject(request_, private_data);
   phase_ = Phase::Failed;
-  return to_bytes(reply_);
+  return emit(reply_);
 }
 
 mpa::Agreement Startup::preview(const mpa::StartupOptions& options) const {

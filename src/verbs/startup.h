@@ -40,6 +40,12 @@ class Startup {
   static Startup active(const mpa::StartupOptions&, ByteView private_data);
   static Startup passive(const mpa::StartupOptions&);
 
+  // Sequence numbers of the first octet behind the SYN each way, known once TCP is established:
+  // what E2 aligns its start by. Before the first frame either way.
+  void set_first_sns(std::uint32_t own, std::uint32_t peer) {
+    own_first_sn_ = own;
+    peer_first_sn_ = peer;
+  }
   // Active: the Request's octets, to be sent as soon as TCP is established.
   std::vector<std::uint8_t> request_bytes();
   // All in-order octets not consumed yet.
@@ -56,15 +62,25 @@ class Startup {
   const mpa::StartupFrame& request() const { return request_; }
   const mpa::StartupFrame& reply() const { return reply_; }
   const mpa::Agreement& agreement() const { return agreement_; }
+  // Octets of the frame this end has sent: where its own full operation begins.
+  std::uint32_t sent_octets() const { return sent_octets_; }
+  // How what is sent next must look, also when the start-up has failed behind the peer's frame.
+  mpa::Policy send_policy() const {
+    return mpa::send_policy(options_, active_ ? reply_ : request_);
+  }
   // What the passive side would agree to now, for the consumer to look at (IRD/ORD).
   mpa::Agreement preview(const mpa::StartupOptions&) const;
 
  private:
+  std::vector<std::uint8_t> emit(mpa::StartupFrame& frame);
+  bool ends_at_a_word(const mpa::StartupFrame& frame, std::uint32_t length) const;
+
   bool active_ = false;
   Phase phase_ = Phase::Failed;
   mpa::StartupOptions options_;
   mpa::StartupFrame request_, reply_;
   mpa::Agreement agreement_;
+  std::uint32_t own_first_sn_ = 0, peer_first_sn_ = 0, sent_octets_ = 0;
 };
 
 }  // namespace urnic::verbs

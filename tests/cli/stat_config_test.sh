@@ -36,6 +36,7 @@ URNIC_HOLE_LIMIT=5 "$urnic" config --config c.toml --mtu 1500 --json >c.json || 
 diff <("$urnic" config --config c.toml --json | grep value) <("$urnic" config --config again.toml --json | grep value) ||
   fail "--toml is not read back"
 "$urnic" config --matrix | grep -q "no-markers *fig9 *yes" || fail matrix
+"$urnic" config --matrix | grep -q "modified-length *fig3 *yes" || fail matrix
 for command in target put get ls perf stat config wire; do
   "$urnic" $command --help | grep -q "^Usage: urnic $command" || fail "$command --help"
 done

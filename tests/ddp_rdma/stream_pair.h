@@ -18,6 +18,7 @@
 #include "base/rng.h"
 #include "ddp_rdma/stream.h"
 #include "mpa/fpdu.h"
+#include "mpa/framing.h"
 
 namespace urnic::ddp::test {
 
@@ -29,6 +30,8 @@ struct Wire {
   std::uint64_t una = 0;             // acknowledged
   std::uint64_t position = 0;        // received in order
   std::map<std::uint64_t, std::pair<std::uint64_t, MessageCounts>> placed;  // out of order
+  mpa::Framing framing;
+  std::deque<std::vector<std::uint8_t>> stripped;  // ULPDUs without their markers
 
   // The highest ACK that came with octets below `end`.
   std::uint64_t ack_with(std::uint64_t end) const {
@@ -109,8 +112,24 @@ inline std::uint32_t send_new(End& from, Wire& wire, std::uint32_t limit, std::u
 
 // The FPDU at `at` of the wire, if all of it has been sent. False when its CRC is bad: `at` is not
 // the begin of one.
-inline bool fpdu_at(const Wire& wire, std::uint64_t at, ByteView* ulpdu, std::uint32_t* size) {
+inline bool fpdu_at(Wire& wire, std::uint64_t at, ByteView* ulpdu, std::uint32_t* size) {
+  *size = 0;
   if (wire.log.size() < at + 2) return false;
+  if (wire.framing.marked()) {
+    const mpa::Policy policy = wire.framing.policy;
+    const std::uint32_t pos = wire.framing.pos(at);
+    const auto shape = mpa::frame_shape(policy, ByteView(wire.log).subspan(at), pos);
+    if (!shape) return false;
+    *size = shape->size;
+    if (wire.log.size() < at + *size) return false;
+    const ByteView fpdu(wire.log.data() + at, *size);
+    if (mpa::check_framed(policy, fpdu, pos, true) != mpa::MarkedFpdu::Good) return false;
+    wire.stripped.emplace_back(*size);
+    if (wire.stripped.size() > 1000) wire.stripped.pop_front();
+    const auto n = mpa::strip_framed(policy, fpdu, pos, wire.stripped.back().data());
+    *ulpdu = ByteView(wire.stripped.back()).first(n.value_or(0));
+    return n.has_value();
+  }
   *size = mpa::fpdu_size(load_be16(wire.log.data() + at));
   if (wire.log.size() < at + *size) return false;
   const ByteView fpdu(wire.log.data() + at, *size);
@@ -129,7 +148,7 @@ inline Took take_in_order(End& to, Wire& wire, std::uint64_t end, Violation* vio
   std::uint32_t size = 0;
   while (at < end) {
     const bool good = fpdu_at(wire, at, &ulpdu, &size);
-    if (wire.log.size() < at + 2 || at + size > end) break;
+    if (wire.log.size() < at + 2 || size == 0 || at + size > end) break;
     EXPECT_TRUE(good) << "bad CRC at " << at;
     if (!good) break;
     const Admission a = admitter.next(ulpdu);

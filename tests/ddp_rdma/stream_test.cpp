@@ -18,6 +18,7 @@ struct Options {
   bool invalidations = true;
   int messages = 300;
   std::uint32_t max_len = 9000;
+  mpa::Policy policy = mpa::Policy::NoMarkers;
 };
 
 class Exchange {
@@ -45,6 +46,9 @@ class Exchange {
       p.landing_key = p.end.add(p.landing, kLocalWrite);
       p.receives_key = p.end.add(p.receives, kLocalWrite);
       p.end.stream.set_limits(kIrd, kOrd);
+      // Any place of the grid will do: the first FPDU lies at offset 0.
+      p.out.framing = {o.policy, static_cast<std::uint32_t>(rng_.below(1u << 30)) * 4};
+      p.end.stream.sender.set_framing(p.out.framing);
       p.end.stream.sender.start(true);
     }
   }
@@ -446,6 +450,27 @@ void run_seeds(std::uint64_t from, int count, const Options& o) {
   EXPECT_GT(repeated, 100u);
   EXPECT_EQ(placed_early > 100, o.out_of_order);
   EXPECT_EQ(most, kOrd) << "the limit on Reads was never met";
+}
+
+// E-20..E-24 under markers: what is rebuilt or cut anew is what was sent first, marker for marker.
+class StreamPolicies : public ::testing::TestWithParam<mpa::Policy> {};
+INSTANTIATE_TEST_SUITE_P(Framing, StreamPolicies,
+                         ::testing::Values(mpa::Policy::Markers, mpa::Policy::AbsoluteMarkers,
+                                           mpa::Policy::ModifiedLength),
+                         [](const auto& p) {
+                           std::string name(mpa::policy_name(p.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST_P(StreamPolicies, RebuiltAndRecutSegmentsAreThoseSentFirst_R86_R102) {
+  for (const bool cut : {false, true}) {
+    Options o;
+    o.policy = GetParam();
+    o.out_of_order = true;
+    o.must_cut = cut;
+    run_seeds(7000, 25, o);
+  }
 }
 
 TEST(Stream, InOrderExchangeGivesWhatWasAsked) {

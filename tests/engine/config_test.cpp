@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/options.h"
+
 namespace urnic {
 namespace {
 
@@ -64,7 +66,7 @@ Setting setting(const Config& c, const std::string& name) {
 TEST_F(ConfigTest, DefaultsAreThoseOfE35AndConsistent) {
   const Config c;
   EXPECT_EQ(c.get("framing"), "no-markers");
-  EXPECT_EQ(c.get("in_logic"), "fig9");
+  EXPECT_EQ(c.get("in_logic"), "auto");
   EXPECT_EQ(c.get_int("max_recovery_attempts"), 32);
   EXPECT_EQ(c.get_int("max_same_segment"), 4);
   EXPECT_EQ(c.get_int("upgrade_after"), 64);
@@ -240,16 +242,42 @@ TEST_F(ConfigTest, E3NoMarkersNeedsARecoveryAttempt) {
 
 TEST_F(ConfigTest, E3OnlyLegalCombinationsOfFramingAndInLogic) {
   for (const char* framing : {"no-markers", "markers", "absolute-markers", "modified-length"}) {
-    for (const char* logic : {"fig3", "fig9", "fig10"}) {
+    for (const char* logic : {"auto", "fig3", "fig9", "fig10"}) {
       Config c;
       ASSERT_TRUE(c.set("framing", framing).ok());
       ASSERT_TRUE(c.set("in_logic", logic).ok());
-      const bool legal = std::string(framing) == "no-markers" && std::string(logic) != "fig3";
+      const bool marked = std::string(framing) != "no-markers";
+      const bool legal = std::string(logic) == "auto" || marked == (std::string(logic) == "fig3");
       EXPECT_EQ(c.check().ok(), legal) << framing << " " << logic;
+      // Fig 3 alone is max_recovery_attempts = 0; Figs 9 and 10 need section 4.
+      ASSERT_TRUE(c.set("max_recovery_attempts", "0").ok());
+      EXPECT_EQ(c.check().ok(), legal && marked) << framing << " " << logic;
     }
   }
   EXPECT_EQ(Config::matrix().size(), 5u);
   EXPECT_THAT(Config::matrix(), testing::Each(HasSubstr("fig")));
+}
+
+TEST_F(ConfigTest, E3FramingAndInLogicBecomeOptions) {
+  const auto options = [](const char* framing, const char* logic) {
+    Config c;
+    EXPECT_TRUE(c.set("framing", framing).ok());
+    EXPECT_TRUE(c.set("in_logic", logic).ok());
+    EXPECT_TRUE(c.check().ok());
+    return engine::options_from(c, "mem");
+  };
+  using fastpath::InLogicVariant;
+  EXPECT_EQ(options("no-markers", "auto").context.variant, InLogicVariant::Fig9);
+  EXPECT_EQ(options("no-markers", "fig10").context.variant, InLogicVariant::Fig10);
+  for (const auto policy :
+       {mpa::Policy::Markers, mpa::Policy::AbsoluteMarkers, mpa::Policy::ModifiedLength}) {
+    const std::string name(mpa::policy_name(policy));
+    for (const char* logic : {"auto", "fig3"}) {
+      const engine::Options o = options(name.c_str(), logic);
+      EXPECT_EQ(o.context.variant, InLogicVariant::Fig3);
+      EXPECT_EQ(o.mpa.policy, policy);
+    }
+  }
 }
 
 TEST_F(ConfigTest, TheWholeMustFit) {

@@ -62,6 +62,72 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Bool(), ::testing::Bool(), ::testing::Bool(), ::testing::Bool(),
                        ::testing::Values(1500u, 9000u)));
 
+// ---- framing policies (D6) by InLogic variant, type, CRC and faults
+
+// policy of the left and of the right, variant without markers, limit, CRC, left FAST, faults
+using FramingSetting = std::tuple<mpa::Policy, mpa::Policy, fastpath::InLogicVariant, std::uint32_t,
+                                  bool, bool, const char*>;
+
+void set_framing(engine::Options* o, mpa::Policy policy, fastpath::InLogicVariant plain,
+                 std::uint32_t attempts) {
+  o->mpa.policy = policy;
+  o->context.variant = mpa::has_markers(policy) ? fastpath::InLogicVariant::Fig3 : plain;
+  // Fig 3 alone is legal with markers only (E-3).
+  o->context.max_recovery_attempts = mpa::has_markers(policy) ? attempts : std::max(attempts, 1u);
+}
+
+class FramingMatrix : public ::testing::TestWithParam<FramingSetting> {};
+
+TEST_P(FramingMatrix, DataMovesBothWaysOnThePathItShould_R2_R3_R80) {
+  const auto [policy_left, policy_right, variant, attempts, crc, left_fast, faults] = GetParam();
+  if (policy_left != policy_right &&
+      (mpa::is_extension(policy_left) || mpa::is_extension(policy_right))) {
+    GTEST_SKIP() << "does not connect: FramingSetup has it";
+  }
+  PairOptions o;
+  o.seed = 11;
+  o.faults_left = o.faults_right = faults;
+  set_framing(&o.left, policy_left, variant, attempts);
+  set_framing(&o.right, policy_right, variant, attempts);
+  o.left.mpa.crc = o.right.mpa.crc = crc;
+  o.left.context.initiated_as =
+      left_fast ? fastpath::ConnectionType::Fast : fastpath::ConnectionType::Slow;
+  o.left.context.upgrade_after = o.right.context.upgrade_after = 8;
+  Pair pair(o);
+  auto* left = pair.left().make_qp(64, 64);
+  auto* right = pair.right().make_qp(64, 64);
+  ASSERT_TRUE(pair.connect(*left, *right));
+  test::Workload work(pair, *left, *right, {.seed = 9, .messages = 25});
+  EXPECT_EQ(work.run(), "");
+  EXPECT_FALSE(work.ended()) << work.failures();
+  const ConnectionStats a = pair.left().engine().qp_stats(*left);
+  const ConnectionStats b = pair.right().engine().qp_stats(*right);
+  EXPECT_EQ(a.framing, mpa::policy_name(policy_left));
+  EXPECT_EQ(a.framing_sent, mpa::policy_name(policy_right)) << "the receiver decides";
+  EXPECT_EQ(b.framing, mpa::policy_name(policy_right));
+  EXPECT_EQ(b.framing_sent, mpa::policy_name(policy_left));
+  if (!crc || !left_fast) {
+    EXPECT_EQ(a.bytes_fast, 0u);
+    EXPECT_FALSE(a.fast);
+  }
+  if (crc && *faults == 0) {
+    EXPECT_EQ(b.bytes_slow, 0u);
+    EXPECT_EQ(a.bytes_slow == 0, left_fast);
+    EXPECT_EQ(a.downgrades + b.downgrades, 0u);
+    EXPECT_EQ(b.retransmits, 0u);
+  }
+}
+
+constexpr mpa::Policy kPolicies[] = {mpa::Policy::NoMarkers, mpa::Policy::Markers,
+                                     mpa::Policy::AbsoluteMarkers, mpa::Policy::ModifiedLength};
+INSTANTIATE_TEST_SUITE_P(
+    Policies, FramingMatrix,
+    ::testing::Combine(::testing::ValuesIn(kPolicies), ::testing::ValuesIn(kPolicies),
+                       ::testing::Values(fastpath::InLogicVariant::Fig9,
+                                         fastpath::InLogicVariant::Fig10),
+                       ::testing::Values(0u, 32u), ::testing::Bool(), ::testing::Bool(),
+                       ::testing::Values("", "loss=0.02,reorder=0.05:3,dup=0.02,reseg=0.1")));
+
 // A host that is only a TCP and what the test tells it to say: an MPA peer with manners of its own.
 struct Setup : ::testing::Test {
   PairOptions o;
@@ -212,6 +278,76 @@ TEST_F(Setup, OwnAddressesLoopBackInsideTheProcess_E30) {
       },
       Duration::s(5)));
   EXPECT_EQ(pair->right().engine().counters().connections_opened, 0u);
+}
+
+// ---- policies that do not meet (D6)
+
+TEST_F(Setup, D6_PoliciesThatDoNotMeetAreRefusedWithTheReasonAtBothEnds) {
+  for (const mpa::Policy a : kPolicies) {
+    for (const mpa::Policy b : kPolicies) {
+      if (a == b || (!mpa::is_extension(a) && !mpa::is_extension(b))) continue;
+      SCOPED_TRACE(std::string(mpa::policy_name(a)) + " to " + std::string(mpa::policy_name(b)));
+      set_framing(&o.left, a, fastpath::InLogicVariant::Fig9, 32);
+      set_framing(&o.right, b, fastpath::InLogicVariant::Fig9, 32);
+      make();
+      Error e;
+      ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+      ASSERT_TRUE(start());
+      ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
+      const auto refused =
+          pair->right().engine().accept(pair->right().events.front().connection, *right,
+                                        pair->right().engine().default_params(), pair->now());
+      ASSERT_FALSE(refused.ok());
+      EXPECT_EQ(refused.error().code, Errc::rejected);
+      EXPECT_NE(refused.error().message.find(mpa::policy_name(b)), std::string::npos)
+          << refused.error().message;
+      EXPECT_EQ(right->state, verbs::QpState::Init) << "it may answer another request";
+      ASSERT_TRUE(left_hears(Kind::ConnectFailed));
+      const auto& event = pair->left().events.back();
+      EXPECT_EQ(event.code, Errc::rejected);
+      for (const mpa::Policy p : {a, b}) {
+        EXPECT_NE(event.message.find("framing = " + std::string(mpa::policy_name(p))),
+                  std::string::npos)
+            << event.message;
+      }
+      EXPECT_TRUE(event.private_data.empty());
+    }
+  }
+}
+
+TEST_F(Setup, R77_AbsoluteMarkersWorkForEveryInitialSequenceNumber) {
+  std::uint32_t residues = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    o.seed = seed;
+    set_framing(&o.left, mpa::Policy::AbsoluteMarkers, fastpath::InLogicVariant::Fig9, 32);
+    o.right = o.left;
+    make();
+    ASSERT_TRUE(pair->connect(*left, *right)) << seed;
+    const auto& a = pair->left().engine().find(left->connection)->tcb;
+    residues |= 1u << (a.snd.iss.value() % 4) | 16u << (a.rcv.irs.value() % 4);
+    test::Workload work(*pair, *left, *right, {.seed = seed, .messages = 5});
+    ASSERT_EQ(work.run(), "") << seed;
+    EXPECT_EQ(pair->left().engine().qp_stats(*left).bytes_slow, 0u);
+  }
+  EXPECT_EQ(residues, 0xffu) << "every residue each way was met";
+}
+
+TEST_F(Setup, PrivateDataTravelsBesideTheToken_D6) {
+  for (const mpa::Policy policy : {mpa::Policy::AbsoluteMarkers, mpa::Policy::ModifiedLength}) {
+    set_framing(&o.left, policy, fastpath::InLogicVariant::Fig9, 32);
+    o.right = o.left;
+    make();
+    std::vector<std::uint8_t> data(mpa::max_private_data(true, policy));
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::uint8_t>(i);
+    const auto give = [&](engine::ConnectParams& p) { p.private_data = data; };
+    ASSERT_TRUE(pair->connect(*left, *right, give, give));
+    std::string got;
+    for (const auto& event : pair->left().events) {
+      if (event.kind == Kind::Established) got = event.private_data;
+    }
+    ASSERT_EQ(got.size(), data.size());
+    EXPECT_EQ(std::memcmp(got.data(), data.data(), data.size()), 0);
+  }
 }
 
 }  // namespace

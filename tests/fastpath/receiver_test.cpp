@@ -323,7 +323,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, ReceiverNetwork, ::testing::Range<std::uint64_t>
 TEST(ReceiverNetworkRows, EveryRowOfTheDecisionIsReached) {
   Rows rows{};
   for (std::uint64_t seed = 1; seed <= 300; ++seed) run_network(seed, &rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  // The last three are Fig 3's, for streams with markers: fig3_test.cpp.
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Reason::CrcCaseA); ++i) {
     EXPECT_GT(rows[i], 0u) << fastpath::reason_name(static_cast<Reason>(i));
     RecordProperty(std::string(fastpath::reason_name(static_cast<Reason>(i))),
                    std::to_string(rows[i]));

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/rng.h"
+#include "mpa/builder.h"
 #include "mpa/fpdu.h"
+#include "mpa/framing.h"
 #include "tests/fastpath/fpdu_maker.h"
 
 namespace urnic::reassembly {
@@ -38,7 +42,9 @@ struct Receiver {
       const Extracted e = extractor.next(buffer, at(end), &ulpdu, &len);
       if (e != Extracted::Fpdu) return e;
       out.emplace_back(ulpdu.begin(), ulpdu.end());
-      EXPECT_EQ(len, mpa::fpdu_size(static_cast<std::uint32_t>(ulpdu.size())));
+      if (!marked) {
+        EXPECT_EQ(len, mpa::fpdu_size(static_cast<std::uint32_t>(ulpdu.size())));
+      }
       buffer.consume(buffer.read_position() + len);
     }
   }
@@ -46,6 +52,7 @@ struct Receiver {
   Buffer buffer{&pool, 1u << 20};
   Extractor extractor;
   std::uint64_t end;
+  bool marked = false;
   std::vector<Octets> out;
 };
 
@@ -207,6 +214,90 @@ TEST(NextFpdu, OfContiguousOctetsIsFoundWhereItLies) {
       EXPECT_EQ(next_fpdu(bytes, crc, &ulpdu, &size), crc ? Extracted::BadCrc : Extracted::Fpdu);
     }
   }
+}
+
+// ---- policies with markers
+
+class ExtractPolicies : public ::testing::TestWithParam<mpa::Policy> {
+ protected:
+  // ULPDUs of random lengths as they lie in a stream whose first FPDU is at `start`.
+  void build(Rng& rng, int count, std::uint64_t start) {
+    framing = mpa::make_framing(GetParam(), static_cast<std::uint32_t>(rng.next()) & ~3u, start);
+    for (int i = 0; i < count; ++i) {
+      ulpdus.push_back(random_octets(rng, rng.below(i % 7 == 0 ? 9000 : 700)));
+      const std::uint32_t pos = framing.pos(start + bytes.size());
+      Octets f(mpa::framed_size(GetParam(), pos, static_cast<std::uint32_t>(ulpdus.back().size())));
+      ASSERT_EQ(mpa::build_framed(f.data(), GetParam(), pos, ulpdus.back(), {}, true).len,
+                f.size());
+      append(bytes, f);
+    }
+  }
+  void prepare(Receiver& r) {
+    r.extractor.set_framing(framing);
+    r.marked = true;
+  }
+  mpa::Framing framing;
+  std::vector<Octets> ulpdus;
+  Octets bytes;
+};
+
+INSTANTIATE_TEST_SUITE_P(Framing, ExtractPolicies,
+                         ::testing::Values(mpa::Policy::Markers, mpa::Policy::AbsoluteMarkers,
+                                           mpa::Policy::ModifiedLength),
+                         [](const auto& p) {
+                           std::string name(mpa::policy_name(p.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST_P(ExtractPolicies, R28_AnyCutGivesTheUlpdusWithoutTheirMarkers) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    ulpdus.clear();
+    bytes.clear();
+    const std::uint64_t start = rng.below(64) * 4;
+    build(rng, 40, start);
+    Receiver r(start);
+    prepare(r);
+    const std::size_t most = 1 + rng.below(3000);
+    for (ByteView rest = bytes; !rest.empty();) {
+      const std::size_t n = std::min<std::size_t>(rest.size(), 1 + rng.below(most));
+      ASSERT_EQ(r.feed(rest.first(n)), Extracted::NeedMore);
+      rest = rest.subspan(n);
+    }
+    ASSERT_EQ(r.out, ulpdus);
+    EXPECT_TRUE(r.buffer.empty());
+  }
+}
+
+TEST_P(ExtractPolicies, R29_AWrongOctetIsABadCrcAndAWrongMarkerIsToldApart) {
+  Rng rng(5);
+  build(rng, 1, 0);
+  while (bytes.size() < 1200) build(rng, 1, 0);
+  for (const bool pointer : {false, true}) {
+    Octets bad = bytes;
+    const std::uint32_t first = mpa::to_marker(framing.pos(0));
+    const auto shape = mpa::frame_shape(GetParam(), bad, framing.pos(0));
+    if (shape->size < first + 4) continue;
+    if (pointer) {
+      bad[first + 3] ^= 8;
+      store_le32(bad.data() + shape->size - 4, crc32c(ByteView(bad).first(shape->size - 4)));
+    } else {
+      bad[shape->size / 2] ^= 1;
+    }
+    Receiver r;
+    prepare(r);
+    EXPECT_EQ(r.feed(bad), pointer ? Extracted::BadMarker : Extracted::BadCrc);
+    EXPECT_TRUE(r.out.empty());
+  }
+}
+
+TEST(Extract, ALengthNoFrameCanHaveIsABadCrc_E3) {
+  Receiver r;
+  r.extractor.set_framing({mpa::Policy::ModifiedLength, 4});
+  const Octets nonsense = {0x00, 0x05, 1, 2, 3, 4, 5, 6};
+  EXPECT_EQ(r.feed(nonsense), Extracted::BadCrc);
 }
 
 }  // namespace

@@ -103,5 +103,63 @@ TEST(Startup, RevisionOneBothWaysEstablishesWithoutRtr) {
   EXPECT_TRUE(a.agreement().crc);
 }
 
+TEST(Startup, R77_BothFramesEndAtAWordWhateverTheInitialSequenceNumbers) {
+  for (std::uint32_t own = 0; own < 4; ++own) {
+    for (std::uint32_t peer = 0; peer < 4; ++peer) {
+      mpa::StartupOptions options;
+      options.policy = mpa::Policy::AbsoluteMarkers;
+      Startup a = Startup::active(options, bytes("abc")), b = Startup::passive(options);
+      a.set_first_sns(0xfffffffeu + own, 100 + peer);
+      b.set_first_sns(100 + peer, 0xfffffffeu + own);
+      const auto request = a.request_bytes();
+      EXPECT_EQ((0xfffffffeu + own + request.size()) % 4, 0u);
+      EXPECT_EQ(a.sent_octets(), request.size());
+      ASSERT_EQ(b.feed(request).what, What::Request);
+      mpa::Refusal refusal;
+      const auto reply = b.accept(options, bytes("de"), &refusal);
+      EXPECT_EQ((100 + peer + reply.size()) % 4, 0u);
+      ASSERT_EQ(a.feed(reply).what, What::Established);
+      EXPECT_EQ(a.agreement().send, mpa::Policy::AbsoluteMarkers);
+      EXPECT_EQ(b.agreement().receive, mpa::Policy::AbsoluteMarkers);
+    }
+  }
+}
+
+TEST(Startup, R77_AFrameThatLeavesTheStreamBetweenWordsIsMalformed) {
+  mpa::StartupOptions options;
+  options.policy = mpa::Policy::AbsoluteMarkers;
+  Startup a = Startup::active(options, {}), b = Startup::passive(options);
+  a.set_first_sns(8, 0);
+  b.set_first_sns(0, 9);  // the octets came elsewhere than the sender thinks
+  const Startup::Step step = b.feed(a.request_bytes());
+  EXPECT_EQ(step.what, What::Fail);
+  EXPECT_EQ(step.violation, ddp::Violation::MpaStartup);
+}
+
+TEST(Startup, D6_TwoPoliciesThatDoNotMeetEndWithTheReason) {
+  mpa::StartupOptions extension, plain;
+  extension.policy = mpa::Policy::ModifiedLength;
+  {
+    Startup a = Startup::active(extension, {}), b = Startup::passive(plain);
+    ASSERT_EQ(b.feed(a.request_bytes()).what, What::Request);
+    mpa::Refusal refusal;
+    const auto reply = b.accept(plain, {}, &refusal);
+    EXPECT_EQ(refusal, mpa::Refusal::PolicyDiffers);
+    const Startup::Step step = a.feed(reply);
+    EXPECT_EQ(step.what, What::Rejected);
+    EXPECT_EQ(step.refusal, mpa::Refusal::PolicyDiffers);
+    EXPECT_EQ(a.reply().token.policy, mpa::Policy::NoMarkers);
+  }
+  {
+    Startup a = Startup::active(plain, {}), b = Startup::passive(extension);
+    ASSERT_EQ(b.feed(a.request_bytes()).what, What::Request);
+    mpa::Refusal refusal;
+    const auto reply = b.accept(extension, {}, &refusal);
+    EXPECT_EQ(refusal, mpa::Refusal::PolicyUnknown);
+    EXPECT_EQ(a.feed(reply).refusal, mpa::Refusal::PolicyDiffers);
+    EXPECT_EQ(a.reply().token.policy, mpa::Policy::ModifiedLength);
+  }
+}
+
 }  // namespace
 }  // namespace urnic::verbs

@@ -1,0 +1,53 @@
+// What the receive path does differently on a stream with markers: validation by the grid or by the
+// modified length, the case of a header whose CRC failed, and the ULPDUs without their markers.
+#include "engine/engine.h"
+
+namespace urnic::engine {
+namespace {
+
+// Where a segment begins in the marker grid. From its sequence number, so that it is known before
+// TCP has looked at the segment.
+std::uint32_t grid_position(const Connection& c, const tcp::Segment& seg) {
+  return c.framing.pos(seg.seq.value() - c.tcb.rcv.irs.value() - 1);
+}
+
+}  // namespace
+
+// The context was found before (E1, R-73) and is only read: the checksum has yet to be verified.
+void Engine::validate_framed(const Connection& c, const Staged& s) {
+  if (c.framing.policy == mpa::Policy::ModifiedLength) {
+    fastpath::validate_modified(s.seg.payload, validation_);
+  } else {
+    fastpath::validate_marked(s.seg.payload, grid_position(c, s.seg), validation_);
+  }
+}
+
+void Engine::judge_markers(const Connection& c, const Staged& s) {
+  fastpath::check_markers(c.framing.policy, s.seg.payload, grid_position(c, s.seg), validation_);
+}
+
+// S8, S10: known frame ends are RCV.NXT and the right edges of blocks placed while FAST; a
+// downgrade forgets the blocks, and an upgrade needs an empty buffer, so on FAST there are no
+// others (I-1).
+fastpath::HeaderCase Engine::header_case(const Connection& c, const Staged& s,
+                                         const tcp::Check& check) const {
+  return fastpath::header_case(c.tcb.rcv.holes.is_received_edge(check.begin), s.seg.payload,
+                               grid_position(c, s.seg), validation_);
+}
+
+// The ULPDU of a frame of the segment, in the internal data buffer; valid until the next segment.
+// False when memory shared with the peer has changed since the frame was validated (E-19).
+bool Engine::strip_markers(Connection& c, const Staged& s, const fastpath::FrameResult& frame,
+                           ByteView* ulpdu) {
+  if (internal_.size() < s.seg.payload.size()) internal_.resize(s.seg.payload.size());
+  std::uint8_t* const to = internal_.data() + frame.offset;
+  const auto n =
+      mpa::strip_framed(c.framing.policy, s.seg.payload.subspan(frame.offset, frame.length),
+                        grid_position(c, s.seg) + frame.offset, to);
+  if (!n) return false;
+  c.counters.bytes_copied += *n;
+  *ulpdu = ByteView(to, *n);
+  return true;
+}
+
+}  // namespace urnic::engine

@@ -1,0 +1,483 @@
+// Fig 3 by row (T1..T10), by case (A..E) and with section 4, from octets to verdict.
+#include "fastpath/fig3.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "fastpath/in_logic.h"
+#include "mpa/builder.h"
+#include "tests/fastpath/fpdu_maker.h"
+
+namespace urnic::fastpath {
+namespace {
+
+using mpa::Policy;
+using tcp::Arrival;
+using tcp::Seq;
+using testing::append;
+using testing::Octets;
+using testing::random_octets;
+
+// Octets of a stream with markers, from grid position `pos` on, and the segments cut from it.
+struct Segment {
+  explicit Segment(std::uint32_t at, Policy p = Policy::Markers) : pos(at), policy(p) {}
+  Segment& fpdu(std::size_t ulpdu) {
+    const auto n = static_cast<std::uint32_t>(ulpdu);
+    const auto here = pos + static_cast<std::uint32_t>(bytes.size());
+    Octets f(mpa::framed_size(policy, here, n));
+    const Octets u = random_octets(rng, ulpdu);
+    EXPECT_EQ(mpa::build_framed(f.data(), policy, here, u, {}, true).len, f.size());
+    starts.push_back(static_cast<std::uint32_t>(bytes.size()));
+    append(bytes, f);
+    return *this;
+  }
+  Segment& flip(std::size_t at) {
+    bytes[at] ^= 0x20;
+    return *this;
+  }
+  // The first marker of the segment says `distance`.
+  Segment& marker(std::uint16_t distance, std::uint16_t reserved = 0) {
+    const std::uint32_t at = mpa::to_marker(pos);
+    store_be16(bytes.data() + at, reserved);
+    store_be16(bytes.data() + at + 2, distance);
+    return *this;
+  }
+  Segment& drop_tail(std::size_t n) {
+    bytes.resize(bytes.size() - n);
+    return *this;
+  }
+  Validation validation() const {
+    Validation v;
+    if (policy == Policy::ModifiedLength) {
+      validate_modified(bytes, v);
+    } else {
+      validate_marked(bytes, pos, v);
+    }
+    check_markers(policy, bytes, pos, v);
+    return v;
+  }
+
+  Rng rng{42};
+  std::uint32_t pos;
+  Policy policy;
+  Octets bytes;
+  std::vector<std::uint32_t> starts;
+};
+
+struct Fig3 {
+  explicit Fig3(std::uint32_t max = 0) {
+    c.config.variant = InLogicVariant::Fig3;
+    c.config.max_recovery_attempts = max;
+    c.config.max_same_segment = 0;  // R-31 is asked without E-8
+    c.config.upgrade_after = c.upgrade_needed = 1;
+    c.startup = false;
+  }
+  // Out of order and without a neighbour unless said otherwise: Cases B to E.
+  Verdict arrive(const Segment& s, std::uint32_t sn = 1000, Arrival a = Arrival::OutOfOrder,
+                 bool known_end = false) {
+    const Validation v = s.validation();
+    SegmentFacts f;
+    f.arrival = a;
+    f.sn = Seq(sn);
+    f.at_rcv_nxt = a == Arrival::InOrder;
+    f.validation = &v;
+    f.payload = static_cast<std::uint32_t>(s.bytes.size());
+    f.header = header_case(known_end || a == Arrival::InOrder, s.bytes, s.pos, v);
+    const Verdict verdict = decide(c, f);
+    apply(c, verdict, f);
+    return verdict;
+  }
+  Verdict in_order(const Segment& s, std::uint32_t sn = 1000) {
+    return arrive(s, sn, Arrival::InOrder);
+  }
+  bool fast() const { return c.type == ConnectionType::Fast; }
+  ConnectionContext c;
+};
+
+void expect(const Verdict& v, Row row, Outcome outcome, Reason reason) {
+  EXPECT_EQ(row_name(v.row), row_name(row));
+  EXPECT_EQ(v.outcome, outcome);
+  EXPECT_EQ(reason_name(v.reason), reason_name(reason));
+}
+
+// ---- the five cases (Fig 1C)
+
+// A segment whose first marker lies `at` octets into it, invalid.
+Segment invalid_with_marker(std::uint32_t at) {
+  Segment s(512 - at);
+  s.fpdu(900).flip(600);
+  return s;
+}
+
+TEST(Fig3Case, A_AKnownFrameEndDecidesWhateverTheMarkersSay) {
+  const Segment s = invalid_with_marker(100).marker(8);
+  EXPECT_EQ(header_case(true, s.bytes, s.pos, s.validation()), HeaderCase::A);
+}
+
+TEST(Fig3Case, B_TheFirstMarkerPointsAtTheStart) {
+  for (const std::uint32_t at : {0u, 4u, 100u, 508u}) {
+    const Segment s = invalid_with_marker(at);
+    EXPECT_EQ(header_case(false, s.bytes, s.pos, s.validation()), HeaderCase::B) << at;
+  }
+}
+
+TEST(Fig3Case, C_TheMarkerPointsOutside) {
+  for (const std::uint32_t at : {0u, 4u, 100u, 508u}) {
+    const Segment s = invalid_with_marker(at).marker(static_cast<std::uint16_t>(at + 4));
+    EXPECT_EQ(header_case(false, s.bytes, s.pos, s.validation()), HeaderCase::C) << at;
+  }
+}
+
+TEST(Fig3Case, C_WhatIsNoMarkerPointsNowhere_ReservedBitsOrNoMultipleOfFour) {
+  const Segment reserved = invalid_with_marker(100).marker(100, 1);
+  EXPECT_EQ(header_case(false, reserved.bytes, reserved.pos, reserved.validation()), HeaderCase::C);
+  const Segment odd = invalid_with_marker(100).marker(101);
+  EXPECT_EQ(header_case(false, odd.bytes, odd.pos, odd.validation()), HeaderCase::C);
+}
+
+TEST(Fig3Case, D_TheMarkerPointsInside) {
+  for (const std::uint16_t distance : {std::uint16_t{0}, std::uint16_t{4}, std::uint16_t{96}}) {
+    const Segment s = invalid_with_marker(100).marker(distance);
+    EXPECT_EQ(header_case(false, s.bytes, s.pos, s.validation()), HeaderCase::D) << distance;
+  }
+}
+
+TEST(Fig3Case, E_NoMarkerInTheSegmentOrOnlyBehindTheFirstFrame_Q9) {
+  Segment none(8);
+  none.fpdu(300).flip(40);
+  EXPECT_EQ(header_case(false, none.bytes, none.pos, none.validation()), HeaderCase::E);
+  Segment behind(200);  // the marker lies 312 octets in, in the second frame
+  behind.fpdu(100).fpdu(700).flip(40);
+  EXPECT_EQ(header_case(false, behind.bytes, behind.pos, behind.validation()), HeaderCase::E);
+}
+
+// ---- the table, row by row, section 4 off
+
+TEST(Fig3, R11_T1_ASlowSegmentIsStored) {
+  Fig3 k;
+  k.c.type = k.c.config.initiated_as = ConnectionType::Slow;
+  for (const bool bad : {false, true}) {
+    Segment s(16);
+    s.fpdu(400);
+    if (bad) s.flip(9);
+    expect(k.in_order(s), Row::T1, Outcome::Store, Reason::Slow);
+    EXPECT_FALSE(k.fast());
+  }
+}
+
+TEST(Fig3, R12_T2_AFirstFrameLongerThanTheSegmentDowngrades) {
+  for (const Arrival a : {Arrival::InOrder, Arrival::OutOfOrder}) {
+    Fig3 k;
+    Segment s(16);
+    s.fpdu(900).drop_tail(8);
+    expect(k.arrive(s, 1000, a), Row::T2, Outcome::Downgrade, Reason::TooLong);
+    EXPECT_FALSE(k.fast());
+  }
+}
+
+TEST(Fig3, R13_T3_OneValidFrameIsCutThrough) {
+  for (const std::uint32_t pos : {0u, 4u, 500u, 508u, 1024u}) {
+    for (const Arrival a : {Arrival::InOrder, Arrival::OutOfOrder}) {
+      Fig3 k;
+      Segment s(pos);
+      s.fpdu(1300);
+      expect(k.arrive(s, 1000, a), Row::T3, Outcome::Fast, Reason::Aligned);
+    }
+  }
+}
+
+TEST(Fig3, R14_T4_InvalidAtAKnownFrameEndIsDroppedAndNotCounted_Q4) {
+  Fig3 k;
+  Segment s(8);
+  s.fpdu(300).flip(100);
+  for (int i = 0; i < 100; ++i) {
+    expect(k.in_order(s), Row::T4, Outcome::Drop, Reason::CrcCaseA);
+    expect(k.arrive(s, 2000, Arrival::OutOfOrder, true), Row::T4, Outcome::Drop, Reason::CrcCaseA);
+  }
+  EXPECT_TRUE(k.fast()) << "dropping it for ever cannot deadlock: it is corruption";
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+}
+
+TEST(Fig3, R15_T5_InvalidWithAMarkerThatPointsAtItsStartIsDropped) {
+  Fig3 k;
+  for (int i = 0; i < 100; ++i) {
+    expect(k.arrive(invalid_with_marker(100)), Row::T5, Outcome::Drop, Reason::CrcCaseB);
+  }
+  EXPECT_TRUE(k.fast());
+}
+
+TEST(Fig3, R16_T6_CaseC_Downgrades) {
+  Fig3 k;
+  expect(k.arrive(invalid_with_marker(100).marker(104)), Row::T6, Outcome::Downgrade,
+         Reason::CrcFirst);
+  EXPECT_FALSE(k.fast());
+}
+
+TEST(Fig3, R17_T6_CaseD_Downgrades) {
+  Fig3 k;
+  expect(k.arrive(invalid_with_marker(100).marker(96)), Row::T6, Outcome::Downgrade,
+         Reason::CrcFirst);
+}
+
+TEST(Fig3, R18_T6_CaseE_Downgrades) {
+  Fig3 k;
+  Segment s(8);
+  s.fpdu(300).flip(100);
+  expect(k.arrive(s), Row::T6, Outcome::Downgrade, Reason::CrcFirst);
+}
+
+TEST(Fig3, R19_T7_SeveralValidFramesAreCutThrough) {
+  Fig3 k;
+  Segment s(300);
+  s.fpdu(100).fpdu(0).fpdu(399).fpdu(700).fpdu(33);
+  expect(k.in_order(s), Row::T7, Outcome::Fast, Reason::Aligned);
+}
+
+TEST(Fig3, R20_T8_TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
+  const auto several = [](std::uint32_t at) {
+    Segment s(512 - at);
+    s.fpdu(400).fpdu(500);
+    s.flip(200);
+    return s;
+  };
+  Fig3 a;
+  expect(a.in_order(several(100)), Row::T8, Outcome::Drop, Reason::CrcCaseA);
+  Fig3 b;
+  expect(b.arrive(several(100)), Row::T8, Outcome::Drop, Reason::CrcCaseB);
+  Fig3 c;
+  expect(c.arrive(several(100).marker(104)), Row::T8, Outcome::Downgrade, Reason::CrcFirst);
+  Fig3 d;
+  expect(d.arrive(several(100).marker(4)), Row::T8, Outcome::Downgrade, Reason::CrcFirst);
+  Fig3 e;
+  expect(e.arrive(several(500)), Row::T8, Outcome::Downgrade, Reason::CrcFirst);
+  EXPECT_TRUE(a.fast() && b.fast());
+  EXPECT_FALSE(c.fast() || d.fast() || e.fast());
+}
+
+TEST(Fig3, R21_R22_T9_AMiddleOrLastInvalidFrameDropsTheWholeSegment) {
+  for (const std::size_t bad : {1u, 2u, 3u}) {
+    for (const Arrival a : {Arrival::InOrder, Arrival::OutOfOrder}) {
+      Fig3 k;
+      Segment s(480);
+      s.fpdu(100).fpdu(200).fpdu(300).fpdu(400);
+      s.flip(s.starts[bad] + 40);
+      expect(k.arrive(s, 1000, a), Row::T9, Outcome::Drop, Reason::CrcLater);
+      EXPECT_TRUE(k.fast());
+      EXPECT_EQ(k.c.recovery_attempts, 0u) << "Q-4";
+    }
+  }
+}
+
+TEST(Fig3, R23_T10_ALastFrameTooLongDowngrades) {
+  Fig3 k;
+  Segment s(480);
+  s.fpdu(100).fpdu(200).fpdu(300).drop_tail(4);
+  expect(k.in_order(s), Row::T10, Outcome::Downgrade, Reason::TooLongLast);
+}
+
+TEST(Fig3, R24_TheFirstErrorDecides) {
+  Fig3 k;
+  Segment s(480);
+  s.fpdu(100).fpdu(200).fpdu(300).drop_tail(4);
+  s.flip(s.starts[1] + 40);
+  expect(k.in_order(s), Row::T9, Outcome::Drop, Reason::CrcLater);
+}
+
+TEST(Fig3, T6_AGoodCrcWithAMarkerThatSaysOtherwiseIsNoFrame) {
+  Segment s(412);
+  s.fpdu(400).marker(40);  // the first marker lies 100 octets in
+  store_le32(s.bytes.data() + s.bytes.size() - 4,
+             crc32c(ByteView(s.bytes).first(s.bytes.size() - 4)));
+  Fig3 alone;
+  expect(alone.arrive(s), Row::T6, Outcome::Downgrade, Reason::MarkerElsewhere);
+  Fig3 limited(3);
+  expect(limited.in_order(s), Row::T6, Outcome::Drop, Reason::MarkerElsewhere);
+  EXPECT_EQ(limited.c.recovery_attempts, 1u);
+}
+
+TEST(Fig3, R26_AGoodRetransmissionOfWhatWasDroppedIsCutThrough) {
+  Fig3 k;
+  Segment s(100);
+  s.fpdu(800);
+  Segment bad = s;
+  bad.flip(300);
+  expect(k.in_order(bad), Row::T4, Outcome::Drop, Reason::CrcCaseA);
+  expect(k.in_order(s), Row::T3, Outcome::Fast, Reason::Aligned);
+}
+
+TEST(Fig3, Q11_AnOverlapWithItsSeamInsideAFrameIsAsT2) {
+  Segment s(100);
+  s.fpdu(800);
+  const Validation v = s.validation();
+  SegmentFacts f;
+  f.arrival = Arrival::Overlap;
+  f.validation = &v;
+  f.payload = static_cast<std::uint32_t>(s.bytes.size());
+  Fig3 k;
+  EXPECT_EQ(decide(k.c, f).outcome, Outcome::Downgrade);
+  EXPECT_EQ(decide(k.c, f).reason, Reason::Seam);
+  k.c.config.max_recovery_attempts = 2;
+  EXPECT_EQ(decide(k.c, f).outcome, Outcome::Drop);
+  f.seam_on_boundary = true;
+  EXPECT_EQ(decide(k.c, f).outcome, Outcome::Fast);
+}
+
+TEST(Fig3, R7_OutOfOrderIsPlacedWhateverHoldsWithoutMarkers) {
+  Fig3 k;
+  k.c.config.place_out_of_order = false;  // ooo_without_markers = store
+  Segment s(100);
+  s.fpdu(800);
+  EXPECT_EQ(k.arrive(s).outcome, Outcome::Fast);
+}
+
+// ---- section 4
+
+TEST(Fig3Limited, R31_R33_TheRowsWithADiamondAreDroppedExactlyMaxTimes) {
+  Segment too_long(16), too_long_last(480), no_marker(8);
+  too_long.fpdu(900).drop_tail(8);
+  too_long_last.fpdu(100).fpdu(300).drop_tail(4);
+  no_marker.fpdu(300).flip(100);
+  for (const std::uint32_t max : {1u, 2u, 7u}) {
+    for (const Segment* s : {&too_long, &too_long_last, &no_marker}) {  // S5 YES, S13 NO, S10 NO
+      Fig3 k(max);
+      for (std::uint32_t i = 1; i <= max; ++i) {
+        ASSERT_EQ(k.arrive(*s).outcome, Outcome::Drop);
+        ASSERT_EQ(k.c.recovery_attempts, i);
+        ASSERT_TRUE(k.fast());
+      }
+      const Verdict v = k.arrive(*s);
+      EXPECT_EQ(v.outcome, Outcome::Downgrade);
+      EXPECT_EQ(v.reason, Reason::RecoveryExhausted);
+      EXPECT_EQ(k.c.recovery_attempts, 0u);
+    }
+  }
+}
+
+TEST(Fig3Limited, R34_R35_R36_R37_R38_WhatEndsARecovery) {
+  Segment bad(16), good(16);
+  bad.fpdu(900).drop_tail(8);
+  good.fpdu(300);
+  for (const std::uint32_t base : {1000u, 0xffffff00u}) {
+    Fig3 k(10);
+    k.arrive(bad, base + 500);
+    k.in_order(bad, base + 100);
+    EXPECT_EQ(k.c.last_recovery_sn, Seq(base + 500));
+    k.arrive(good, base + 900);
+    EXPECT_EQ(k.c.recovery_attempts, 2u) << "R-37";
+    k.in_order(good, base + 100);
+    k.in_order(good, base + 500);
+    EXPECT_EQ(k.c.recovery_attempts, 2u) << "R-36";
+    k.in_order(good, base + 600);
+    EXPECT_EQ(k.c.recovery_attempts, 0u) << "R-35";
+  }
+}
+
+TEST(Fig3Limited, R35_R41_AlsoASegmentDroppedAsCorruptEndsARecoveryItLiesBeyond) {
+  Segment bad(16), corrupt(16);
+  bad.fpdu(900).drop_tail(8);
+  corrupt.fpdu(300).flip(50);
+  Fig3 k(10);
+  k.in_order(bad, 100);
+  EXPECT_EQ(k.in_order(corrupt, 100).row, Row::T4);
+  EXPECT_EQ(k.c.recovery_attempts, 1u);
+  k.in_order(corrupt, 101);
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+  k.in_order(bad, 200);
+  EXPECT_EQ(k.in_order(bad, 300).reset_recovery, true) << "R-41: a new recovery";
+  EXPECT_EQ(k.c.recovery_attempts, 1u);
+}
+
+TEST(Fig3Limited, R32_MaxZeroIsFig3Alone) {
+  Segment bad(16);
+  bad.fpdu(900).drop_tail(8);
+  Fig3 k(0);
+  const Verdict v = k.in_order(bad);
+  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  EXPECT_EQ(v.reason, Reason::TooLong);
+}
+
+TEST(Fig3Limited, E8_TheSegmentAtRcvNxtIsNotRefusedForEver) {
+  Segment bad(16);
+  bad.fpdu(900).drop_tail(8);
+  Fig3 k(32);
+  k.c.config.max_same_segment = 4;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(k.in_order(bad).outcome, Outcome::Drop);
+  EXPECT_EQ(k.in_order(bad).reason, Reason::SameSegment);
+  EXPECT_FALSE(k.fast());
+}
+
+// ---- Fig 6
+
+TEST(Fig3, R53_R55_AnAlignedSegmentUpgradesAMisalignedOneDoesNot) {
+  Segment bad(16), good(16);
+  bad.fpdu(900).drop_tail(8);
+  good.fpdu(300);
+  Fig3 k;
+  k.in_order(bad);
+  ASSERT_FALSE(k.fast());
+  EXPECT_EQ(k.in_order(bad).outcome, Outcome::Store);
+  const Verdict v = k.in_order(good);
+  EXPECT_EQ(v.outcome, Outcome::Fast);
+  EXPECT_EQ(v.reason, Reason::Upgrade);
+  EXPECT_TRUE(k.fast());
+}
+
+// ---- the table against itself, over everything a wire can make of a segment
+
+class Fig3Policies : public ::testing::TestWithParam<Policy> {};
+INSTANTIATE_TEST_SUITE_P(Framing, Fig3Policies,
+                         ::testing::Values(Policy::Markers, Policy::AbsoluteMarkers,
+                                           Policy::ModifiedLength),
+                         [](const auto& p) {
+                           std::string name(mpa::policy_name(p.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST_P(Fig3Policies, R4_OnlyWholeValidAlignedFramesAreCutThrough) {
+  std::vector<int> rows(11);
+  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Segment s(0, GetParam());
+    s.rng = Rng(seed);
+    s.pos = static_cast<std::uint32_t>(s.rng.below(256)) * 4;
+    const std::uint64_t frames = s.rng.between(1, 4);
+    for (std::uint64_t i = 0; i < frames; ++i) s.fpdu(s.rng.below(600));
+    const bool corrupt = s.rng.chance(0.3), cut = s.rng.chance(0.3), shift = s.rng.chance(0.2);
+    if (corrupt) s.flip(s.rng.below(s.bytes.size()));
+    if (cut) s.drop_tail(s.rng.between(1, s.bytes.size() - 1));
+    if (shift) {
+      const auto n = static_cast<std::uint32_t>(s.rng.below(s.bytes.size()));
+      s.bytes.erase(s.bytes.begin(), s.bytes.begin() + n);
+      s.pos += n;
+    }
+    if (s.bytes.empty()) continue;
+    const Arrival a = s.rng.chance(0.5) && !shift ? Arrival::InOrder : Arrival::OutOfOrder;
+    Fig3 k(static_cast<std::uint32_t>(s.rng.below(2)));
+    const Verdict v = k.arrive(s, 1000, a);
+    ++rows[static_cast<std::size_t>(v.row)];
+    if (v.outcome == Outcome::Fast) {
+      EXPECT_FALSE(corrupt && !cut && !shift);
+      // Every octet lies in a frame that stands by itself.
+      std::uint32_t at = 0;
+      while (at < s.bytes.size()) {
+        const ByteView rest = ByteView(s.bytes).subspan(at);
+        const auto shape = mpa::frame_shape(GetParam(), rest, s.pos + at);
+        ASSERT_TRUE(shape && shape->size <= rest.size());
+        ASSERT_EQ(mpa::check_framed(GetParam(), rest.first(shape->size), s.pos + at, true),
+                  mpa::MarkedFpdu::Good);
+        at += shape->size;
+      }
+    }
+    if (!corrupt && !cut && !shift) {
+      EXPECT_EQ(v.outcome, Outcome::Fast);
+    }
+  }
+  for (std::size_t i = 2; i <= 10; ++i) EXPECT_GT(rows[i], 0) << "T" << i;
+}
+
+}  // namespace
+}  // namespace urnic::fastpath

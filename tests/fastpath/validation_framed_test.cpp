@@ -1,0 +1,172 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/inet_checksum.h"
+#include "base/rng.h"
+#include "fastpath/validation_unit.h"
+#include "mpa/builder.h"
+#include "tests/fastpath/fpdu_maker.h"
+
+namespace urnic::fastpath {
+namespace {
+
+using mpa::Policy;
+using testing::append;
+using testing::Octets;
+using testing::random_octets;
+
+Octets frame(Policy policy, std::uint32_t pos, ByteView ulpdu) {
+  Octets f(mpa::framed_size(policy, pos, static_cast<std::uint32_t>(ulpdu.size())));
+  EXPECT_EQ(mpa::build_framed(f.data(), policy, pos, ulpdu, {}, true).len, f.size());
+  return f;
+}
+
+void judge(Policy policy, ByteView payload, std::uint32_t pos, Validation& v) {
+  if (policy == Policy::ModifiedLength) {
+    validate_modified(payload, v);
+  } else {
+    validate_marked(payload, pos, v);
+  }
+  EXPECT_EQ(inet_fold(v.sum), inet_fold(inet_sum_portable(payload)));
+}
+
+class ValidationPolicies : public ::testing::TestWithParam<Policy> {};
+INSTANTIATE_TEST_SUITE_P(Framing, ValidationPolicies,
+                         ::testing::Values(Policy::Markers, Policy::AbsoluteMarkers,
+                                           Policy::ModifiedLength),
+                         [](const auto& p) {
+                           std::string name(mpa::policy_name(p.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST_P(ValidationPolicies, R71_R78_EveryPlaceAndLengthIsOneValidFrame) {
+  Rng rng(1);
+  const Octets data = random_octets(rng, 1800);
+  Validation v;
+  for (std::uint32_t pos = 0; pos < 512; pos += 4) {
+    for (std::uint32_t n = pos % 11; n < 1800; n += 1 + n / 5) {
+      const Octets f = frame(GetParam(), pos, ByteView(data).first(n));
+      judge(GetParam(), f, pos, v);
+      ASSERT_TRUE(v.passed()) << pos << ' ' << n;
+      ASSERT_EQ(v.frames.size(), 1u);
+      check_markers(GetParam(), f, pos, v);
+      ASSERT_TRUE(v.passed()) << pos << ' ' << n;
+    }
+  }
+}
+
+TEST_P(ValidationPolicies, R69_SeveralFramesInOrderMarkersBetweenThemBelongToTheSecond) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Rng rng(seed);
+    const auto start = static_cast<std::uint32_t>(rng.below(128)) * 4;
+    Octets p;
+    std::vector<std::uint32_t> starts;
+    for (int i = 0; i < 8; ++i) {
+      starts.push_back(static_cast<std::uint32_t>(p.size()));
+      const auto pos = start + static_cast<std::uint32_t>(p.size());
+      // Now and then up to the next marker exactly.
+      const std::uint32_t d = mpa::to_marker(pos);
+      const std::size_t n = rng.chance(0.3) && d >= 8 ? d - 6 : rng.below(400);
+      append(p, frame(GetParam(), pos, random_octets(rng, n)));
+    }
+    Validation v;
+    judge(GetParam(), p, start, v);
+    check_markers(GetParam(), p, start, v);
+    ASSERT_TRUE(v.passed()) << seed;
+    ASSERT_EQ(v.frames.size(), starts.size());
+    for (std::size_t i = 0; i < starts.size(); ++i) EXPECT_EQ(v.frames[i].offset, starts[i]);
+  }
+}
+
+TEST_P(ValidationPolicies, R71_EveryBitCountsThoseOfMarkersToo) {
+  Rng rng(3);
+  const Octets good = frame(GetParam(), 500, random_octets(rng, 61));
+  Validation v;
+  for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+    Octets p = good;
+    p[bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
+    judge(GetParam(), p, 500, v);
+    EXPECT_FALSE(v.passed()) << bit;
+  }
+}
+
+TEST_P(ValidationPolicies, R70_WhatRunsPastThePayloadOrIsTooSmallForAFrameIsTooLong) {
+  Rng rng(4);
+  for (const std::uint32_t pos : {0u, 8u, 508u}) {
+    const Octets f = frame(GetParam(), pos, random_octets(rng, 300));
+    Validation v;
+    for (std::size_t n = 1; n < f.size(); ++n) {
+      judge(GetParam(), ByteView(f).first(n), pos, v);
+      ASSERT_EQ(v.frames.size(), 1u);
+      ASSERT_EQ(v.frames[0].status, FrameStatus::TooLong) << n;
+      ASSERT_GT(v.frames[0].length, n) << "F0 > P";
+    }
+  }
+}
+
+TEST_P(ValidationPolicies, AnEmbeddedFrameIsFoundOutByTheMarkersItCannotHave) {
+  // Octets of a payload that are a whole frame with a good CRC by themselves, placed so that a
+  // marker of the real stream falls into them: the marker points at the real frame's start.
+  Rng rng(5);
+  const Octets fake = frame(GetParam(), 400, random_octets(rng, 200));
+  Octets p = fake;
+  store_be16(p.data() + 112 + 2, 412);  // as the real stream has it
+  store_le32(p.data() + p.size() - 4,
+             crc32c_finish(crc32c_update_portable(kCrc32cInit, ByteView(p).first(p.size() - 4))));
+  Validation v;
+  judge(GetParam(), p, 400, v);
+  EXPECT_TRUE(v.passed()) << "its CRC is good";
+  check_markers(GetParam(), p, 400, v);
+  EXPECT_FALSE(v.passed());
+  EXPECT_EQ(v.frames.back().status, FrameStatus::BadMarker);
+}
+
+TEST_P(ValidationPolicies, R72_AnyOctetsAreOnlyEverSummedAndJudged) {
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    Rng rng(seed);
+    Octets p = random_octets(rng, 1 + rng.below(rng.chance(0.2) ? 9000 : 64));
+    if (rng.chance(0.3)) std::fill_n(p.begin(), std::min<std::size_t>(4, p.size()), 0);
+    const auto pos = static_cast<std::uint32_t>(rng.next());
+    Validation v;
+    judge(GetParam(), p, pos, v);
+    ASSERT_FALSE(v.frames.empty());
+    EXPECT_FALSE(v.passed());
+    check_markers(GetParam(), p, pos, v);
+  }
+}
+
+TEST(ValidationModified, R78_S100_AZeroWordIsAMarkerTheNextHoldsTheLength) {
+  Rng rng(6);
+  const Octets f = frame(Policy::ModifiedLength, 512, random_octets(rng, 50));
+  EXPECT_EQ(load_be32(f.data()), 0u);
+  Validation v;
+  validate_modified(f, v);
+  EXPECT_TRUE(v.passed());
+  // The same frame without its leading marker has another CRC, and is none.
+  validate_modified(ByteView(f).subspan(4), v);
+  EXPECT_FALSE(v.passed());
+}
+
+TEST(ValidationModified, R78_NoContextIsNeededTheGridMayLieAnywhere) {
+  Rng rng(7);
+  const Octets data = random_octets(rng, 1400);
+  for (std::uint32_t pos = 4; pos < 512; pos += 4) {  // the same call, whatever the grid
+    Validation v;
+    validate_modified(frame(Policy::ModifiedLength, pos, data), v);
+    ASSERT_TRUE(v.passed());
+  }
+}
+
+TEST(ValidationMarked, R75_TheWrongGridGivesNoFrame) {
+  Rng rng(8);
+  const Octets f = frame(Policy::Markers, 300, random_octets(rng, 1400));
+  Validation v;
+  validate_marked(f, 304, v);
+  check_markers(Policy::Markers, f, 304, v);
+  EXPECT_FALSE(v.passed());
+}
+
+}  // namespace
+}  // namespace urnic::fastpath

@@ -1,0 +1,190 @@
+// Fig 3 and the framing policies over whole runs: what corruption, misalignment and both limits of
+// section 4 do to a connection with markers.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/workload.h"
+
+namespace urnic::test {
+namespace {
+
+using fastpath::Reason;
+using mpa::Policy;
+
+struct Result {
+  ConnectionStats left, right;
+  bool ended = false;
+  std::string bad, failures;
+
+  std::uint64_t reason(Reason r) const {
+    const auto i = static_cast<std::size_t>(r);
+    return left.reasons[i] + right.reasons[i];
+  }
+  std::uint64_t downgrades() const { return left.downgrades + right.downgrades; }
+};
+
+class Framing : public ::testing::TestWithParam<Policy> {
+ protected:
+  engine::Options options(std::uint32_t attempts) const {
+    engine::Options o;
+    o.mpa.policy = GetParam();
+    o.context.variant = fastpath::InLogicVariant::Fig3;
+    o.context.max_recovery_attempts = attempts;
+    o.tcp.rto_max = Duration::s(4);
+    return o;
+  }
+  Result run(std::uint64_t seed, const engine::Options& e, const std::string& faults,
+             std::size_t messages = 30) const {
+    sim::PairOptions o;
+    o.seed = seed;
+    o.left = o.right = e;
+    o.faults_left = o.faults_right = faults;
+    sim::Pair pair(o);
+    auto* left = pair.left().make_qp(64, 64);
+    auto* right = pair.right().make_qp(64, 64);
+    Result r;
+    EXPECT_TRUE(pair.connect(*left, *right)) << seed;
+    WorkloadOptions w;
+    w.seed = seed;
+    w.messages = messages;
+    w.limit = Duration::s(2000);
+    Workload work(pair, *left, *right, w);
+    r.bad = work.run();
+    r.ended = work.ended();
+    r.failures = work.failures();
+    r.left = pair.left().engine().qp_stats(*left);
+    r.right = pair.right().engine().qp_stats(*right);
+    return r;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Policies, Framing,
+                         ::testing::Values(Policy::Markers, Policy::AbsoluteMarkers,
+                                           Policy::ModifiedLength),
+                         [](const auto& p) {
+                           std::string name(mpa::policy_name(p.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+const char* const kCorrupt = "corrupt=0.01,skip_handshake=on";
+
+TEST_P(Framing, R14_R15_R26_CertainCorruptionIsRepairedByTcpForEver) {
+  std::uint64_t certain = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    const Result r = run(seed, options(32), kCorrupt);
+    EXPECT_EQ(r.bad, "") << seed;
+    EXPECT_FALSE(r.ended) << seed << ": " << r.failures;
+    EXPECT_EQ(r.left.bytes_slow + r.right.bytes_slow, 0u) << seed;
+    certain += r.reason(Reason::CrcCaseA) + r.reason(Reason::CrcCaseB);
+  }
+  EXPECT_GT(certain, 10u);
+}
+
+TEST_P(Framing, R39_R43_UncertainCorruptionIsRepairedToo) {
+  std::uint64_t uncertain = 0;
+  for (std::uint64_t seed = 21; seed <= 26; ++seed) {  // loss makes segments come out of order
+    const Result r =
+        run(seed, options(32), "loss=0.05,reorder=0.2:4,corrupt=0.1,skip_handshake=on", 60);
+    EXPECT_EQ(r.bad, "") << seed;
+    EXPECT_FALSE(r.ended) << seed << ": " << r.failures;
+    EXPECT_EQ(r.downgrades(), 0u) << seed;
+    uncertain += r.left.recovery_attempts + r.right.recovery_attempts;
+  }
+  EXPECT_GT(uncertain, 2u);
+}
+
+// The octets that a length corrupted upwards asks for must come before it shows: a peer that falls
+// silent leaves the stream waiting for them (docs/framing.md). So this one goes on sending.
+TEST_P(Framing, R30_Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConnection) {
+  std::uint64_t downgraded = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    sim::PairOptions o;
+    o.seed = seed;
+    o.left = o.right = options(0);
+    o.faults_left = "corrupt=0.05,skip_handshake=on";
+    sim::Pair pair(o);
+    auto* left = pair.left().make_qp(64, 64);
+    auto* right = pair.right().make_qp(64, 64);
+    ASSERT_TRUE(pair.connect(*left, *right)) << seed;
+    // Small ones: many length fields in a segment.
+    std::vector<std::uint8_t> source(24, 0x5a), sink(24);
+    const ddp::Sge sge{reinterpret_cast<std::uint64_t>(source.data()), 24,
+                       pair.left().register_memory(source.data(), source.size(), 0)};
+    ddp::SendWr wr;
+    wr.op = ddp::WrOp::Write;
+    wr.flags = ddp::kSignaled;
+    wr.sges = {&sge, 1};
+    wr.remote_to = reinterpret_cast<std::uint64_t>(sink.data());
+    wr.remote_stag = pair.right().register_memory(sink.data(), sink.size(),
+                                                  ddp::kLocalWrite | ddp::kRemoteWrite);
+    const auto over = [&] { return left->state != verbs::QpState::Rts; };
+    for (int i = 0; i < 500 && !over(); ++i) {
+      while (!over() && pair.left().post_send(*left, wr, pair.now()) == ddp::Sender::Post::Ok) {
+      }
+      pair.run_for(Duration::us(500));
+      pair.left().drain_completions();
+    }
+    pair.run_until(over, Duration::s(60));
+    const ConnectionStats r = pair.right().engine().qp_stats(*right);
+    if (r.downgrades == 0) continue;
+    ++downgraded;
+    EXPECT_TRUE(over()) << seed << ": nothing but corruption can have downgraded it";
+    EXPECT_EQ(r.terminates_sent, 1u) << seed;
+  }
+  EXPECT_GT(downgraded, 3u);
+}
+
+TEST_P(Framing, R27_R28_APeerCutAnewEveryTimeIsServedOnSlow) {
+  for (const std::uint32_t attempts : {0u, 3u, 32u}) {
+    const Result r = run(5, options(attempts), "reseg=1", 12);
+    EXPECT_EQ(r.bad, "") << attempts;
+    EXPECT_FALSE(r.ended) << r.failures;
+    EXPECT_GT(r.left.bytes_slow + r.right.bytes_slow, 0u);
+    EXPECT_GE(r.downgrades(), 1u);
+  }
+}
+
+TEST_P(Framing, R56_DownAndUpAgainKeepsDataAndCompletionsExact) {
+  engine::Options o = options(0);
+  o.context.upgrade_after = 1;
+  std::uint64_t upgrades = 0;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const Result r = run(seed, o, "reseg=0.05,loss=0.01", 60);
+    EXPECT_EQ(r.bad, "") << seed;
+    EXPECT_FALSE(r.ended) << r.failures;
+    upgrades += r.left.upgrades + r.right.upgrades;
+  }
+  EXPECT_GT(upgrades, 5u);
+}
+
+TEST_P(Framing, R57_R65_EveryDropDrawsOneDuplicateAckOrNone) {
+  for (const bool on : {true, false}) {
+    engine::Options o = options(32);
+    o.context.immediate_dup_ack = on;
+    const Result r = run(3, o, kCorrupt, 60);
+    EXPECT_EQ(r.bad, "");
+    const std::uint64_t drops = r.reason(Reason::CrcCaseA) + r.reason(Reason::CrcCaseB) +
+                                r.reason(Reason::CrcLater) + r.left.recovery_attempts +
+                                r.right.recovery_attempts + r.left.empty_rq_drops +
+                                r.right.empty_rq_drops;
+    EXPECT_GT(drops, 0u);
+    EXPECT_EQ(r.left.immediate_dup_acks + r.right.immediate_dup_acks, on ? drops : 0u);
+  }
+}
+
+// I-4, D4: two copies per payload octet on FAST, the one that takes the markers out and the one
+// into memory.
+TEST_P(Framing, R2_FastPayloadIsCopiedTwiceAndNeverReassembled) {
+  const Result r = run(1, options(32), "");
+  EXPECT_EQ(r.bad, "");
+  EXPECT_EQ(r.right.bytes_slow, 0u);
+  EXPECT_GT(r.right.payload_placed, 100000u);
+  EXPECT_LT(static_cast<double>(r.right.bytes_copied),
+            2.1 * static_cast<double>(r.right.payload_placed));
+}
+
+}  // namespace
+}  // namespace urnic::test
