@@ -141,14 +141,15 @@ def load_mutants(root):
 
 
 def load_anchors(root, mutants):
-    """{item: sorted files}: comments of src/ and include/ that name it, and hooks of its mutants."""
-    anchors = {}
+    """{item: sorted files}: comments of src/ and include/ that name it, and hooks of its mutants;
+    and the mutants that have hooks."""
+    anchors, hooked = {}, set()
     of_mutant = {m.name: m.items for m in mutants}
     for top in ("src", "include"):
         for base, folders, names in os.walk(os.path.join(root, top)):
             folders.sort()
             for name in sorted(names):
-                if not name.endswith((".h", ".cpp")):
+                if not name.endswith((".h", ".cpp")) or name == "mutant.h":
                     continue
                 path = os.path.join(base, name)
                 text = read(path)
@@ -156,11 +157,12 @@ def load_anchors(root, mutants):
                 # Comment blocks as one text: a range may be broken over two lines.
                 for comment in re.findall(r"//[^\n]*(?:\n\s*//[^\n]*)*", text):
                     found |= ids_in(re.sub(r"\n\s*//", " ", comment))
-                hooks = re.findall(r"\bmutant\(Mutant::(\w+)", text)
+                hooks = re.findall(r"\bMutant::(\w+)", text) if "mutant(" in text else []
                 if hooks and (name.endswith(".h") or top == "include"):
                     raise Malformed(f"{path}: hooks belong into .cpp files, which are compiled twice")
+                hooked.update(hooks)
                 for hook in hooks:
                     found.update(of_mutant.get(hook, ()))
                 for item in found:
                     anchors.setdefault(item, set()).add(os.path.relpath(path, root))
-    return {item: sorted(files) for item, files in anchors.items()}
+    return {item: sorted(files) for item, files in anchors.items()}, hooked

@@ -49,8 +49,10 @@ Violation deliver_send(Stream& s, Delivered* d, ByteView* offending) {
 
 // One CQE for as many Sends as lie in neighbouring WQEs; with method 1 for one.
 bool joins(const Stream& s, const StoredSends& run, std::uint32_t position) {
-  return s.config.completion_method == CompletionMethod::Shared && run.count != 0 &&
-         position == run.first + run.count;
+  if (mutant(Mutant::NoSharedCqe)) return false;
+  return (s.config.completion_method == CompletionMethod::Shared ||
+          mutant(Mutant::SharedCqeInMethod1)) &&
+         run.count != 0 && position == run.first + run.count;
 }
 
 Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending) {

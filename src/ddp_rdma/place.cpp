@@ -95,11 +95,11 @@ void scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& l
 // only for Sends out of order of which M are pending already.
 void note_end(Stream& s, std::uint32_t msn, bool in_order, const SendEnd& end) {
   if (s.config.completion_method == CompletionMethod::Shared) {
-    if (in_order) {
+    if (in_order && !mutant(Mutant::InOrderUpdatesWqe)) {
       s.memory->fresh_sends().put(s.config.id, msn, end);
       return;
     }
-    if (s.held.put(msn, end)) return;
+    if (!mutant(Mutant::NothingHeld) && s.held.put(msn, end)) return;
   }
   ReceiveWqe& w = s.rq.wqe(msn);
   w.end = end;

@@ -649,7 +649,8 @@ void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Inst
     if (c.id != id) return;
     at = to;
   }
-  if (slow_data && !c.in_drain_queue) drain_reassembly(c, kDrainTurn, now);
+  const std::uint64_t turn = mutant(Mutant::NoTurns) ? ~std::uint64_t{0} : kDrainTurn;
+  if (slow_data && !c.in_drain_queue) drain_reassembly(c, turn, now);
   c.extractor.checked(StreamOffset(0));
 }
 

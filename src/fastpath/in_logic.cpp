@@ -110,6 +110,7 @@ Reason row_reason(Row row, HeaderCase header, const Validation& v) {
 Verdict corrupted(const ConnectionContext& c, const SegmentFacts& f, Reason why) {
   Verdict v;
   v.outcome = Outcome::Drop;
+  v.counts = mutant(Mutant::CorruptionCounts);
   v.reason = why;
   v.reset_recovery = ends_recovery(c, f);
   return v;
@@ -120,12 +121,16 @@ Verdict decide_fig3(const ConnectionContext& c, const SegmentFacts& f) {
   const Validation& val = *f.validation;
   const Row row = fig3_row(false, f.payload, val, f.header);
   Verdict v;
-  if (row == Row::T3 || row == Row::T7) {  // S7
+  const Row misjudged = mutant(Mutant::OneFrameIsMisaligned)      ? Row::T3
+                        : mutant(Mutant::SeveralFramesMisaligned) ? Row::T7
+                                                                  : Row::None;
+  if ((row == Row::T3 || row == Row::T7) && row != misjudged) {  // S7
     v = f.arrival == tcp::Arrival::Overlap ? overlapping(c, f) : cut_through(c, f);
   } else if (certain(row, f.header)) {  // S9
     v = corrupted(c, f, row_reason(row, f.header, val));
   } else {  // S3, or 4A.S102 before it
     v = erroneous(c, f, row_reason(row, f.header, val));
+    if (mutant(Mutant::UncertainAlwaysDowngrades)) v = downgrade(v.reason, v.reason);
   }
   v.row = row;
   return v;

@@ -78,6 +78,7 @@ void set_framing(engine::Options* o, mpa::Policy policy, fastpath::InLogicVarian
 
 class FramingMatrix : public ::testing::TestWithParam<FramingSetting> {};
 
+// proves
 TEST_P(FramingMatrix, DataMovesBothWaysOnThePathItShould_R2_R3_R80) {
   const auto [policy_left, policy_right, variant, attempts, crc, left_fast, faults] = GetParam();
   if (policy_left != policy_right &&

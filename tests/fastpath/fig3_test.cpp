@@ -356,6 +356,23 @@ TEST(Fig3Limited, R31_R33_TheRowsWithADiamondAreDroppedExactlyMaxTimes) {
   }
 }
 
+TEST(Fig3Limited, R43_RepairedCorruptionInCasesCDEStaysFast) {
+  Segment no_marker(8), repaired(8);
+  no_marker.fpdu(300).flip(100);
+  repaired.fpdu(300);
+  for (const Segment& bad : {invalid_with_marker(100).marker(104),  // C
+                             invalid_with_marker(100).marker(96),   // D
+                             no_marker}) {                          // E
+    Fig3 k(3);
+    for (std::uint32_t i = 1; i <= 3; ++i) {
+      expect(k.arrive(bad), Row::T6, Outcome::Drop, Reason::CrcFirst);
+      EXPECT_EQ(k.c.recovery_attempts, i);
+    }
+    EXPECT_EQ(k.arrive(repaired).outcome, Outcome::Fast);
+    EXPECT_TRUE(k.fast());
+  }
+}
+
 TEST(Fig3Limited, R34_R35_R36_R37_R38_WhatEndsARecovery) {
   Segment bad(16), good(16);
   bad.fpdu(900).drop_tail(8);

@@ -36,7 +36,8 @@ def tree(root, drop=None):
     write(root, "src/base/mutants.def",
           'URNIC_MUTANT(NoOp, "", "", "nothing")\n'
           'URNIC_MUTANT(Keeps, "R-45", "All.Forgets",\n             "keeps " "them")\n')
-    write(root, "src/room/a.cpp", "// R-45..R-47: here\nif (mutant(Mutant::Keeps)) {}\n")
+    write(root, "src/room/a.cpp",
+          "// R-45..R-47: here\nif (mutant(Mutant::Keeps)) {}\nif (mutant(Mutant::NoOp)) {}\n")
     write(root, "build/test_room", "")
     names = [f"Proves_{i.replace('-', '')}" for i in ids if i != "R-45"] + ["Forgets"]
     results(root, [{"name": n, "status": "RUN", "result": "COMPLETED"} for n in names])
@@ -115,9 +116,11 @@ def main():
          "for E-n only")
     case("a mutant of another item", replace("src/base/mutants.def", '"R-45"', '"R-46"'),
          "breaks R-46, which All.Forgets does not claim")
+    case("a mutant without a hook", replace("src/room/a.cpp", "Mutant::Keeps", "Mutant::None"),
+         "mutant Keeps has no hook")
     case("a mutant without its test", replace("src/base/mutants.def", "All.Forgets", "All.Gone"),
          "no test All.Gone")
-    print("\n".join(problems) or "15 cases")
+    print("\n".join(problems) or "16 cases")
     return 1 if problems else 0
 
 
