@@ -63,6 +63,19 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.tcp.ack_policy = ack == "every-second" ? tcp::AckPolicy::EverySecond
                      : ack == "immediate"  ? tcp::AckPolicy::Immediate
                                            : tcp::AckPolicy::PerBurst;
+  const std::string congestion = c.get("congestion");
+  o.tcp.congestion = congestion == "reno"    ? tcp::CongestionControl::Reno
+                     : congestion == "cubic" ? tcp::CongestionControl::Cubic
+                     : congestion == "dctcp" ? tcp::CongestionControl::Dctcp
+                                             : tcp::CongestionControl::NewReno;
+  const std::string ecn = c.get("ecn");
+  o.tcp.ecn = ecn == "accept"    ? tcp::EcnMode::Accept
+              : ecn == "request" ? tcp::EcnMode::Request
+                                 : tcp::EcnMode::Off;
+  o.tcp.rack = c.get_bool("rack");
+  o.tcp.tlp = c.get_bool("tlp");
+  o.tcp.prr = c.get_bool("prr");
+  o.tcp.undo = o.tcp.frto = c.get_bool("undo");
   o.rto_auto = text("rto_min_ms").empty();
   if (!o.rto_auto) o.tcp.rto_min = Duration::ms(c.get_int("rto_min_ms"));
   o.tcp.time_wait = Duration::ms(c.get_int("time_wait_ms"));

@@ -292,6 +292,8 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
         validation_.passed()) {
       ack = tcp::take_ack(c.tcb, s.seg, check, now);
     }
+    if (ack.ack_first) [[unlikely]]
+      emit_ack(c, now);
   }
   if (!c.touched) {
     c.touched = true;

@@ -25,8 +25,8 @@ bool take_window(Tcb& t, const Segment& s, std::int32_t acked) {
   return more;
 }
 
-// SND.UNA moves by `acked` > 0 of sequence space. Returns what left the scoreboard.
-Scoreboard::Popped advance(Tcb& t, std::uint32_t acked) {
+// SND.UNA moves by `acked` > 0 of sequence space. Tells what left the scoreboard.
+void advance(Tcb& t, std::uint32_t acked, Delivery* out) {
   StreamOffset una = t.snd.una + acked;
   if (una > t.snd.nxt) {
     if (t.snd.fin_sent) {
@@ -39,12 +39,24 @@ Scoreboard::Popped advance(Tcb& t, std::uint32_t acked) {
     }
   }
   t.snd.una = una;
-  return t.sent_segments.pop(una, t.snd.fin_acked);
+  t.sent_segments.pop(una, t.snd.fin_acked, out);
 }
 
-void take_sample(Tcb& t, const Segment& s, const Scoreboard::Popped& popped, Instant now) {
-  if (popped.has_sample) {
-    rtt_sample(t.rtt, t.config, now - popped.sent_at);
+// Retransmissions that left after this cannot be what the segment answers (RFC 8985 6.2 step 2): it
+// would be the quickest round trip ever, or echoes an earlier time.
+Instant believable(const Tcb& t, const Segment& s, Instant now) {
+  Instant latest = now - t.loss.rack.min_rtt;
+  if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
+    const auto ticks = static_cast<std::int32_t>(ts_clock(t, now) - s.opts.tsecr);
+    const std::int64_t end_of_tick = (now.ns() / 1000000 - ticks + 1) * 1000000 - 1;
+    if (ticks >= 0) latest = earlier(latest, Instant::from_ns(end_of_tick));
+  }
+  return latest;
+}
+
+void take_sample(Tcb& t, const Segment& s, const Delivery& d, Instant now) {
+  if (d.original) {
+    rtt_sample(t.rtt, t.config, now - d.oldest_at);
   } else if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
     // Only retransmitted data was acknowledged; the echoed timestamp tells which transmission it
     // was (RFC 7323 4). A tick is the least it can resolve.
@@ -53,10 +65,25 @@ void take_sample(Tcb& t, const Segment& s, const Scoreboard::Popped& popped, Ins
   }
 }
 
-void take_ecn(Tcb& t, const Segment& s) {
-  if (s.has(kCwr)) t.rcv.ece = false;
-  if (s.ecn == 3) t.rcv.ece = true;  // RFC 3168 6.1.3
-  if (s.has(kEce)) loss_on_ecn_echo(t);
+// Returns true when an ACK that is owed must leave before this segment is answered.
+bool take_ecn(Tcb& t, const Segment& s, std::int32_t acked) {
+  const bool ece = s.has(kEce);
+  cc_ecn_feedback(t.cc, static_cast<std::uint32_t>(std::max(acked, 0)), ece,
+                  t.snd.una + static_cast<std::uint32_t>(std::max(acked, 0)), t.snd.nxt);
+  if (ece) loss_on_ecn_echo(t);
+  if (t.config.congestion != CongestionControl::Dctcp) {
+    if (s.has(kCwr)) t.rcv.ece = false;
+    if (s.ecn == 3) t.rcv.ece = true;  // RFC 3168 6.1.3
+    return false;
+  }
+  // RFC 8257 3.2: ECE says of each octet whether it was marked, so no ACK may span both kinds.
+  if (s.payload.empty()) return false;
+  const bool marked = s.ecn == 3;
+  t.rcv.ece_next = marked;
+  if (marked == t.rcv.ece) return false;
+  if (ack_owed(t)) return true;
+  t.rcv.ece = marked;
+  return false;
 }
 
 // States that were waiting for the ACK of our FIN.
@@ -80,20 +107,26 @@ void after_fin_acked(Tcb& t, AckResult* r, Instant now) {
 
 void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, Instant now) {
   const bool had_fin = t.snd.fin_acked;
-  const Scoreboard::Popped popped = advance(t, acked);
+  AckNews news;
+  news.octets = acked;
+  if (t.loss.state != Recovery::Open || t.loss.rack.probe_out) {
+    news.delivered.believable = believable(t, s, now);
+  }
+  const StreamOffset highest = t.loss.highest_sacked;
+  advance(t, acked, &news.delivered);
   r->una_advanced = true;
-  take_sample(t, s, popped, now);
+  take_sample(t, s, news.delivered, now);
   const bool second_partial =
       t.loss.state == Recovery::Recovery && !t.sack_on && t.loss.partial_seen;
-  SackNews news;
   if (t.sack_on) {
     // A cumulative ACK that stops at SACKed data: the peer has thrown it away (E-27).
     if (!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked)) {
       loss_on_reneging(t);
     }
-    if (s.opts.sack_count != 0) news = loss_take_sack(t, s);
+    if (s.opts.sack_count != 0) news.sack = loss_take_sack(t, s, &news.delivered);
+    rack_take(t, news.delivered, highest, now);
   }
-  loss_on_progress(t, acked, news, now);
+  loss_on_progress(t, s, news, now);
   t.timers.retries = 0;
   if (flight(t) == 0) {
     t.timers.retransmit = t.timers.stalled_since = Instant::never();  // RFC 6298 5.2
@@ -131,10 +164,20 @@ AckResult take_news(Tcb& t, const Segment& s, std::int32_t acked, Instant now) {
   if (acked > 0) {
     on_progress(t, s, static_cast<std::uint32_t>(acked), &r, now);
     r.send_unblocked = true;
-  } else if (flight(t) != 0 && (s.payload.empty() || s.opts.sack_count != 0)) {
-    SackNews news;
-    if (t.sack_on && s.opts.sack_count != 0) news = loss_take_sack(t, s);
-    loss_on_same_ack(t, is_plain_duplicate(t, s, wnd_before), news, now);
+  } else if ((flight(t) != 0 || t.loss.undo.armed || t.loss.rack.probe_out) &&
+             (s.payload.empty() || s.opts.sack_count != 0)) {
+    AckNews news;
+    news.plain = is_plain_duplicate(t, s, wnd_before);
+    if (t.sack_on && s.opts.sack_count != 0) {
+      news.delivered.believable = believable(t, s, now);
+      const StreamOffset highest = t.loss.highest_sacked;
+      news.sack = loss_take_sack(t, s, &news.delivered);
+      rack_take(t, news.delivered, highest, now);
+      // While the oldest is missing, nothing else tells what a round trip takes.
+      const Delivery& d = news.delivered;
+      if (t.config.rack && d.any && !d.again) rtt_sample(t.rtt, t.config, now - d.sent_at);
+    }
+    loss_on_same_ack(t, s, news, now);
     r.send_unblocked = true;
   }
   r.una = t.snd.una;
@@ -158,15 +201,17 @@ AckResult take_ack(Tcb& t, const Segment& s, const Check& c, Instant now) {
   take_timestamp(t, s, now);
   t.timers.last_received = now;
   t.timers.keepalive_sent = 0;
-  if (t.ecn_on) take_ecn(t, s);
   const std::int32_t acked = s.ack - snd_una_seq(t);
+  const bool ack_first = t.ecn_on && take_ecn(t, s, acked);
   // What is old says nothing about the window either.
-  if (!c.ack_acceptable || acked < 0) return {.una = t.snd.una};
+  if (!c.ack_acceptable || acked < 0) return {.ack_first = ack_first, .una = t.snd.una};
   if (acked == 0 && !s.payload.empty() && s.opts.sack_count == 0) {
     const bool more = take_window(t, s, 0);
-    return {.send_unblocked = more, .una = t.snd.una};
+    return {.send_unblocked = more, .ack_first = ack_first, .una = t.snd.una};
   }
-  return take_news(t, s, acked, now);
+  AckResult r = take_news(t, s, acked, now);
+  r.ack_first = ack_first;
+  return r;
 }
 
 }  // namespace urnic::tcp

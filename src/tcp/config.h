@@ -12,7 +12,13 @@ enum class AckPolicy : std::uint8_t {
   EverySecond,  // RFC 9293 delayed ACK: every second full-sized segment, or after delayed_ack
   Immediate,    // every segment
 };
-enum class CongestionControl : std::uint8_t { NewReno };
+// The window's answer to losses and marks (congestion.h).
+enum class CongestionControl : std::uint8_t {
+  NewReno,  // RFC 5681, 6582
+  Reno,     // RFC 5681 alone: without SACK, the first new ACK ends fast recovery
+  Cubic,    // RFC 9438
+  Dctcp,    // RFC 8257; needs ECN at both ends, else as NewReno
+};
 enum class EcnMode : std::uint8_t { Off, Accept, Request };
 
 struct Config {
@@ -38,6 +44,15 @@ struct Config {
   std::uint8_t quick_acks = 16;  // segments acknowledged at once after opening (EverySecond)
   bool nagle = false;
   bool limited_transmit = true;
+  bool black_hole = false;  // repeated timeouts of full segments: smaller ones (RFC 2923, 4821)
+  bool hystart = false;     // leave slow start when round trips grow (RFC 9406); byte streams do
+  // How losses are found and recovered from. With SACK agreed: RACK (RFC 8985) instead of counting
+  // (RFC 6675), tail loss probes (RFC 8985 7), the window in recovery by PRR (RFC 6937).
+  bool rack = true;
+  bool tlp = true;
+  bool prr = true;
+  bool frto = true;  // spurious timeouts noticed without timestamps (RFC 5682)
+  bool undo = true;  // a cut that turns out to have been for nothing is undone (RFC 4015)
   bool restart_after_idle = true;    // RFC 5681 4.1
   bool count_plain_dupacks = false;  // E-26
   std::uint32_t hole_limit = 256;    // 0: unlimited (byte streams)

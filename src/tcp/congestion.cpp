@@ -22,6 +22,7 @@ std::uint32_t initial_window(const Config& cfg, std::uint32_t smss) {
 void cc_open(Congestion& c, const Config& cfg, std::uint32_t smss, bool syn_lost) {
   c = Congestion{};
   c.algorithm = cfg.congestion;
+  if (c.algorithm == CongestionControl::Dctcp) dctcp_open(c.dctcp);
   c.smss = smss;
   c.cwnd = syn_lost ? smss : initial_window(cfg, smss);
 }
@@ -34,17 +35,38 @@ void cc_sent(Congestion& c, StreamOffset una, StreamOffset nxt) {
   }
 }
 
-void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets) {
+void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at) {
   if (c.cwnd < c.ssthresh) {
     // Slow start. A window used by half still grows: bursts of an application that waits for
     // answers would otherwise never find out what the path carries.
     if (c.cwnd / 2 > c.used) return;
-    const std::uint32_t most = std::max<std::uint32_t>(cfg.slow_start_segments, 1) * c.smss;
+    std::uint32_t most = std::max<std::uint32_t>(cfg.slow_start_segments, 1) * c.smss;
+    if (c.ssthresh == Congestion::kInfinite && cfg.hystart) {
+      switch (hystart_on_ack(c.hystart, at.una, at.nxt, at.rtt)) {
+        case HyStartSays::Grow:
+          break;
+        case HyStartSays::GrowQuarter:
+          most = std::min(most, octets) / 4;
+          break;
+        case HyStartSays::EndSlowStart:
+          c.ssthresh = c.cwnd;
+          return;
+      }
+    }
     // Up to the threshold, not beyond it by more than the one segment that any ACK may add.
     grow(c, std::min({octets, most, std::max(c.ssthresh - c.cwnd, c.smss)}));
     return;
   }
-  if (c.cwnd > c.used + c.smss) return;
+  const bool unused = c.cwnd > c.used + c.smss;
+  if (c.algorithm == CongestionControl::Cubic) {
+    if (unused) {
+      cubic_stood_still(c.cubic, at.now);
+    } else {
+      grow(c, cubic_growth(c.cubic, c.cwnd, c.smss, octets, at.now, at.srtt));
+    }
+    return;
+  }
+  if (unused) return;
   // Congestion avoidance by counting octets (RFC 5681 3.1): a segment per window.
   c.counted += octets;
   if (c.counted >= c.cwnd) {
@@ -54,9 +76,38 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets) {
   }
 }
 
-void cc_reduce(Congestion& c, std::uint32_t flight) {
-  c.ssthresh = std::max(flight / 2, 2 * c.smss);  // RFC 5681 (4)
+void cc_ecn_feedback(Congestion& c, std::uint32_t octets, bool ece, StreamOffset una,
+                     StreamOffset nxt) {
+  if (c.algorithm == CongestionControl::Dctcp) dctcp_acked(c.dctcp, octets, ece, una, nxt);
+}
+
+void cc_reduce(Congestion& c, std::uint32_t flight, Cut why) {
+  c.prior_cwnd = c.cwnd;
+  c.prior_ssthresh = c.ssthresh;
   c.counted = 0;
+  switch (c.algorithm) {
+    case CongestionControl::Cubic:
+      c.ssthresh = cubic_cut(c.cubic, c.cwnd, flight, c.smss, why == Cut::Timeout);
+      return;
+    case CongestionControl::Dctcp:
+      if (why == Cut::Mark) {
+        c.ssthresh = std::max(dctcp_cut(c.dctcp, c.cwnd), 2 * c.smss);
+        return;
+      }
+      break;
+    case CongestionControl::NewReno:
+    case CongestionControl::Reno:
+      break;
+  }
+  c.ssthresh = std::max(flight / 2, 2 * c.smss);  // RFC 5681 (4)
+}
+
+void cc_undo(Congestion& c) {
+  if (c.prior_cwnd == 0) return;
+  c.cwnd = std::max(c.cwnd, c.prior_cwnd);
+  c.ssthresh = std::max(c.ssthresh, c.prior_ssthresh);
+  c.prior_cwnd = 0;
+  if (c.algorithm == CongestionControl::Cubic) cubic_undo(c.cubic);
 }
 
 void cc_enter_recovery(Congestion& c, bool sack) {

@@ -1,15 +1,31 @@
 // Congestion window: what the network takes. The loss rules (loss.h) tell it what happened through
-// the few events below; how the window answers is this file's business alone. One algorithm so
-// far (RFC 5681 with the window arithmetic of RFC 6582); another one switches on `algorithm` inside
-// the events, never per segment sent.
+// the few events below; how the window answers is this file's business alone. The algorithms are a
+// closed set: each event switches on `algorithm`, never per segment sent.
+//
+// All begin with the slow start of RFC 5681, left in time by HyStart++ (RFC 9406, hystart.h).
+//
+//   Reno, NewReno   RFC 5681; how fast recovery ends is loss.h's (6582)
+//   Cubic           RFC 9438, cubic.h
+//   Dctcp           RFC 8257 3.3, dctcp.h; losses as NewReno
 #pragma once
 
 #include <cstdint>
 
 #include "base/stream_offset.h"
+#include "base/time.h"
 #include "tcp/config.h"
+#include "tcp/cubic.h"
+#include "tcp/dctcp.h"
+#include "tcp/hystart.h"
 
 namespace urnic::tcp {
+
+// Why the window is cut.
+enum class Cut : std::uint8_t {
+  Loss,     // found by duplicate ACKs, SACK or RACK
+  Mark,     // the network said so (RFC 3168 6.1.2)
+  Timeout,  // the retransmission timer expired
+};
 
 struct Congestion {
   // ssthresh before the first loss: "arbitrarily high" (RFC 5681 3.1).
@@ -24,6 +40,22 @@ struct Congestion {
   std::uint32_t used = 0;
   StreamOffset used_until;
   CongestionControl algorithm = CongestionControl::NewReno;
+  // Before the last cut, for when it turns out to have been for nothing (undo.h).
+  std::uint32_t prior_cwnd = 0, prior_ssthresh = 0;
+  HyStart hystart;
+  union {  // the one that `algorithm` names
+    Cubic cubic = {};
+    Dctcp dctcp;
+  };
+};
+
+// When something was acknowledged.
+struct AckTime {
+  Instant now;
+  Duration srtt;  // zero before the first measurement
+  // For slow start: what is in flight now, and what the newest segment took, zero if unknown.
+  Duration rtt = Duration::zero();
+  StreamOffset una = {}, nxt = {};
 };
 
 // Octets of the initial window: configured, else RFC 6928.
@@ -34,9 +66,16 @@ void cc_open(Congestion&, const Config&, std::uint32_t smss, bool syn_lost);
 // New data left; [una, nxt) is in flight now.
 void cc_sent(Congestion&, StreamOffset una, StreamOffset nxt);
 // `octets` newly acknowledged outside fast recovery.
-void cc_acked(Congestion&, const Config&, std::uint32_t octets);
-// A loss or a congestion mark was found with `flight` octets in flight: new ssthresh.
-void cc_reduce(Congestion&, std::uint32_t flight);
+void cc_acked(Congestion&, const Config&, std::uint32_t octets, AckTime);
+// `octets` acknowledged by a segment with or without ECE, [una, nxt) in flight; on every ACK of a
+// connection with ECN.
+void cc_ecn_feedback(Congestion&, std::uint32_t octets, bool ece, StreamOffset una,
+                     StreamOffset nxt);
+// Congestion was found with `flight` octets in flight: new ssthresh; cwnd is left to the caller.
+void cc_reduce(Congestion&, std::uint32_t flight, Cut);
+// The last cut was for nothing: the windows from before it, if they are the larger ones (RFC 9438
+// 4.9.2, RFC 4015 3.2).
+void cc_undo(Congestion&);
 // Fast recovery begins (after cc_reduce): with SACK cwnd = ssthresh (RFC 6675 5 (4.2)), else three
 // segments more, which have left the network (RFC 5681 3.2 step 3).
 void cc_enter_recovery(Congestion&, bool sack);

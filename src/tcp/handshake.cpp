@@ -8,11 +8,6 @@
 namespace urnic::tcp {
 namespace {
 
-// RFC 9293 3.7.1: what a peer takes that announces nothing.
-std::uint16_t default_mss(const Config& c) {
-  return c.ip_header >= 40 ? 1220 : 536;
-}
-
 // Below this, options would leave no room for payload; no IP path has so small an MTU (RFC 791 asks
 // for 68).
 constexpr std::uint16_t kLeastMss = 48;
@@ -69,9 +64,10 @@ void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
   t.syn_due = false;
   t.timers.retransmit = t.timers.stalled_since = Instant::never();
   t.timers.retries = 0;
-  if (!syn_lost) {
+  // Of a cookie's departure nothing is known; the first data will tell what a round trip takes.
+  if (!syn_lost && !t.from_cookie) {
     rtt_sample(t.rtt, t.config, now - t.timers.last_sent);
-  } else {
+  } else if (syn_lost) {
     if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
       const auto ticks = static_cast<std::int32_t>(ts_clock(t, now) - s.opts.tsecr);
       if (ticks >= 0) rtt_sample(t.rtt, t.config, Duration::ms(std::max(ticks, 1)));
@@ -87,6 +83,10 @@ void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
 
 }  // namespace
 
+std::uint16_t default_mss(const Config& c) {
+  return c.ip_header >= 40 ? 1220 : 536;
+}
+
 void open_active(Tcb& t, const Config& config, Seq iss, Instant now) {
   (void)now;
   open_common(t, config, iss);
@@ -101,6 +101,14 @@ void open_passive(Tcb& t, const Config& config, Seq iss, const Segment& syn, Ins
   take_syn(t, syn, now);
   // RFC 3168 6.1.1: an ECN-setup SYN has both.
   t.ecn_on = config.ecn != EcnMode::Off && syn.has(kEce) && syn.has(kCwr);
+}
+
+void open_from_cookie(Tcb& t, const Config& config, Seq iss, const Segment& syn, Instant now) {
+  open_passive(t, config, iss, syn, now);
+  t.from_cookie = true;
+  t.syn_due = false;
+  t.syn_sent = 1;
+  t.rcv.adv = std::max(t.rcv.adv, window_now(t).edge);
 }
 
 void take_handshake(Tcb& t, const Segment& s, AckResult* r, Instant now) {
@@ -209,11 +217,15 @@ bool packet_too_big(Tcb& t, std::uint32_t mtu, Seq quoted, Instant now) {
   const std::uint32_t headers = t.config.ip_header + std::uint32_t{kHeaderMin};
   const std::uint32_t mss = mtu > headers + kLeastMss ? mtu - headers : kLeastMss;
   if (mss >= t.snd.mss) return false;
+  shrink_mss(t, mss);
+  return true;
+}
+
+void shrink_mss(Tcb& t, std::uint32_t mss) {
   t.snd.mss = static_cast<std::uint16_t>(mss);
   // cwnd counts octets; a segment of it is smaller from here on.
   t.cc.smss = emss(t);
   loss_on_smaller_mss(t);
-  return true;
 }
 
 void unreachable(Tcb& t, bool hard, Seq quoted, Instant now) {

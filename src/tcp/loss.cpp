@@ -8,7 +8,12 @@
 namespace urnic::tcp {
 namespace {
 
-constexpr std::uint32_t kDupThresh = 3;
+bool rack_on(const Tcb& t) {
+  return t.sack_on && t.config.rack;
+}
+bool prr_on(const Tcb& t) {
+  return t.sack_on && t.config.prr;
+}
 
 // Rules of RFC 6675 2 and 6582 3.2 step 2: after a timeout, duplicate ACKs for what went out before
 // it are echoes of our own retransmissions.
@@ -22,21 +27,28 @@ void enter_recovery(Tcb& t) {
   LossState& l = t.loss;
   // What limited transmit added to the flight does not count (RFC 5681 3.2 step 2). A window halved
   // for a congestion mark is not halved again within the same round trip (RFC 3168 6.1.2).
-  if (l.state != Recovery::Cwr)
-    cc_reduce(t.cc, std::min(flight(t), std::max(t.cc.cwnd, t.cc.smss)));
+  if (l.state != Recovery::Cwr) {
+    cc_reduce(t.cc, std::min(flight(t), std::max(t.cc.cwnd, t.cc.smss)), Cut::Loss);
+    undo_arm(t);
+  }
   cc_enter_recovery(t.cc, t.sack_on);
+  l.prr = {.flight = std::max(flight(t), 1u)};
   l.state = Recovery::Recovery;
   l.recover = t.snd.nxt;
   l.has_recover = true;
   l.partial_seen = l.has_rescue = false;
   l.high_rxt = t.snd.una;
   l.force = true;
-  if (!t.sent_segments.empty()) t.sent_segments.mark_lost_again(0);
+  l.undo.frto = Undo::Frto::Off;
+  // By duplicate ACKs it is the oldest; RACK has said which.
+  if (!rack_on(t) && !t.sent_segments.empty()) t.sent_segments.mark_lost_again(0);
 }
 
 void leave_recovery(Tcb& t) {
   LossState& l = t.loss;
   if (l.state == Recovery::Recovery) cc_exit_recovery(t.cc, t.sack_on, flight(t));
+  if (l.state != Recovery::Cwr) rack_on_recovered(t);
+  l.undo.frto = Undo::Frto::Off;
   l.dup_acks = 0;
   l.force = false;
   const bool quiet = t.sent_segments.sacked() == 0 && t.sent_segments.todo() == 0;
@@ -44,11 +56,13 @@ void leave_recovery(Tcb& t) {
 }
 
 // IsLost() for every entry at once: more than two full segments, or three separate blocks, were
-// SACKed above it. Returns true when the entry at SND.UNA is among them.
+// SACKed above it (more where reordering is known). Returns true when the entry at SND.UNA is among
+// them.
 bool judge(Tcb& t) {
   Scoreboard& b = t.sent_segments;
   LossState& l = t.loss;
   if (b.sacked() == 0) return false;
+  const std::uint32_t thresh = l.reordering;
   std::uint32_t octets = 0, blocks = 0;
   bool in_block = false;
   std::size_t i = b.index_after(l.highest_sacked - 1) + 1;
@@ -62,9 +76,9 @@ bool judge(Tcb& t) {
     octets += s.space();
     if (!in_block) ++blocks;
     in_block = true;
-    if (blocks >= kDupThresh || octets > (kDupThresh - 1) * t.cc.smss) break;
+    if (blocks >= thresh || octets > (thresh - 1) * t.cc.smss) break;
   }
-  if (blocks < kDupThresh && octets <= (kDupThresh - 1) * t.cc.smss) return false;
+  if (blocks < thresh && octets <= (thresh - 1) * t.cc.smss) return false;
   // Everything below entry i. What lies below lost_edge has been through this.
   const StreamOffset edge = b[i].begin;
   for (std::size_t k = b.index_after(std::max(l.lost_edge, t.snd.una)); k < i; ++k) b.mark_lost(k);
@@ -76,9 +90,86 @@ void consider_recovery(Tcb& t, bool head_lost) {
   if (head_lost && may_enter(t)) enter_recovery(t);
 }
 
+// What is lost by now? Enters recovery if that calls for it. True when something new was found.
+bool look_for_losses(Tcb& t, Instant now) {
+  if (!rack_on(t)) {
+    const std::uint32_t before = t.sent_segments.lost();
+    consider_recovery(t, judge(t));
+    return t.sent_segments.lost() > before;
+  }
+  const bool found = rack_detect(t, now);
+  if (found && t.loss.state != Recovery::Loss) consider_recovery(t, true);
+  return found;
+}
+
+// The cut was for nothing, and so was what was held lost.
+void undo(Tcb& t) {
+  LossState& l = t.loss;
+  cc_undo(t.cc);
+  t.sent_segments.none_lost();
+  l.lost_edge = t.snd.una;
+  l.undo = Undo{};
+  l.force = false;
+  l.dup_acks = 0;
+  l.has_recover = false;
+  l.state = t.sent_segments.sacked() == 0 ? Recovery::Open : Recovery::Disorder;
+}
+
+// F-RTO, SACK or not (RFC 5682 2.1, 3.1). True when the timeout turned out to be spurious.
+bool frto_says_spurious(Tcb& t, const AckNews& news) {
+  LossState& l = t.loss;
+  Undo::Frto& f = l.undo.frto;
+  if (l.state != Recovery::Loss || f == Undo::Frto::Off) return false;
+  const bool duplicate = news.octets == 0 && (t.sack_on ? news.sack.fresh != 0 : news.plain);
+  if (f == Undo::Frto::First) {
+    if (duplicate || (news.octets != 0 && t.snd.una >= l.recover)) {
+      f = Undo::Frto::Off;
+    } else if (news.octets != 0) {
+      f = Undo::Frto::Second;
+    }
+    return false;
+  }
+  // What was not sent again has arrived, so it had not been lost.
+  if (news.delivered.original && news.delivered.lowest_end <= l.recover) return true;
+  if (duplicate || news.octets != 0) f = Undo::Frto::Off;
+  return false;
+}
+
+// D-SACKs, timestamps, F-RTO. True when a cut was undone.
+bool try_undo(Tcb& t, const Segment& s, const AckNews& news) {
+  if (news.sack.duplicate) undo_on_dsack(t);
+  if (!undo_due(t, news.octets != 0, s.opts.has_ts, s.opts.tsecr) &&
+      !(frto_says_spurious(t, news) && t.config.undo)) {
+    return false;
+  }
+  undo(t);
+  return true;
+}
+
+// A tail loss probe has repaired what nothing else told of: congestion all the same, and the window
+// is cut as for a mark (RFC 8985 7.4.2).
+void probe_repaired(Tcb& t) {
+  LossState& l = t.loss;
+  if (l.state != Recovery::Open && l.state != Recovery::Disorder) return;
+  cc_reduce(t.cc, l.rack.probe_flight, Cut::Loss);
+  t.cc.cwnd = std::min(t.cc.cwnd, t.cc.ssthresh);
+  l.undo.armed = false;
+}
+
+// The end of every ACK: losses, and in recovery the window of this moment.
+void after_ack(Tcb& t, const AckNews& news, Instant now) {
+  LossState& l = t.loss;
+  bool lost = false;
+  if (rack_on(t) || t.sent_segments.sacked() != 0) lost = look_for_losses(t, now);
+  if (l.state == Recovery::Recovery && prr_on(t)) {
+    t.cc.cwnd = prr_cwnd(l.prr, news.delivered.octets, loss_pipe(t), t.cc.ssthresh, t.cc.smss,
+                         news.octets != 0 && !lost);
+  }
+}
+
 }  // namespace
 
-SackNews loss_take_sack(Tcb& t, const Segment& s) {
+SackNews loss_take_sack(Tcb& t, const Segment& s, Delivery* delivered) {
   SackNews news;
   LossState& l = t.loss;
   const Seq una = snd_una_seq(t);
@@ -110,33 +201,42 @@ SackNews loss_take_sack(Tcb& t, const Segment& s) {
     StreamOffset end = t.snd.una + static_cast<std::uint32_t>(b.end - una);
     const bool fin = end > t.snd.nxt;
     if (fin) end = t.snd.nxt;
-    news.fresh += t.sent_segments.sack(begin, end, fin);
+    news.fresh += t.sent_segments.sack(begin, end, fin, delivered);
     if (!l.any_sacked || end > l.highest_sacked) l.highest_sacked = end;
     l.any_sacked = true;
   }
+  // A probe was meant to be superfluous; it tells nothing of reordering.
+  if (news.duplicate && !(l.rack.probe_out && l.rack.probe_again)) rack_on_dsack(t);
   l.seen_count = s.opts.sack_count;
   std::copy_n(s.opts.sack.begin(), s.opts.sack_count, l.seen.begin());
   return news;
 }
 
-void loss_on_progress(Tcb& t, std::uint32_t octets, const SackNews& news, Instant) {
+void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now) {
   LossState& l = t.loss;
+  AckTime at{now, t.rtt.srtt};
+  const Delivery& d = news.delivered;
+  if (d.any && !d.again) at.rtt = now - d.sent_at;
+  at.una = t.snd.una;
+  at.nxt = t.snd.nxt;
+  if (l.rack.probe_out && probe_on_ack(t, news.sack.duplicate, false)) probe_repaired(t);
+  const bool cut = l.undo.armed && try_undo(t, s, news);
   if (l.state == Recovery::Open) [[likely]] {
-    cc_acked(t.cc, t.config, octets);
-    if (news.fresh == 0) return;
+    if (!cut) cc_acked(t.cc, t.config, news.octets, at);
+    if (news.sack.fresh == 0) return;
     l.state = Recovery::Disorder;
-    consider_recovery(t, judge(t));
+    after_ack(t, news, now);
     return;
   }
   l.dup_acks = 0;
   const bool done = !l.has_recover || t.snd.una >= l.recover;
   switch (l.state) {
     case Recovery::Recovery:
-      if (done) {
+      if (done || (!t.sack_on && t.cc.algorithm == CongestionControl::Reno)) {
         leave_recovery(t);
       } else if (!t.sack_on && !t.sent_segments.empty()) {
         // RFC 6582 3.2 step 5: the next one is missing as well.
-        cc_partial_ack(t.cc, octets);
+        cc_partial_ack(t.cc, news.octets);
         l.partial_seen = true;
         t.sent_segments.mark_lost_again(0);
         l.high_rxt = t.snd.una;
@@ -144,7 +244,7 @@ void loss_on_progress(Tcb& t, std::uint32_t octets, const SackNews& news, Instan
       }
       break;
     case Recovery::Loss:
-      cc_acked(t.cc, t.config, octets);
+      cc_acked(t.cc, t.config, news.octets, at);
       if (done) leave_recovery(t);
       break;
     case Recovery::Cwr:
@@ -152,55 +252,86 @@ void loss_on_progress(Tcb& t, std::uint32_t octets, const SackNews& news, Instan
       break;
     case Recovery::Disorder:
     case Recovery::Open:
-      cc_acked(t.cc, t.config, octets);
+      cc_acked(t.cc, t.config, news.octets, at);
       if (t.sent_segments.sacked() == 0 && t.sent_segments.todo() == 0) l.state = Recovery::Open;
       break;
   }
-  if (t.sent_segments.sacked() != 0) consider_recovery(t, judge(t));
+  after_ack(t, news, now);
 }
 
-void loss_on_same_ack(Tcb& t, bool plain, const SackNews& news, Instant) {
+void loss_on_same_ack(Tcb& t, const Segment& s, const AckNews& news, Instant now) {
   LossState& l = t.loss;
+  if (l.rack.probe_out) probe_on_ack(t, news.sack.duplicate, news.plain && s.opts.sack_count == 0);
+  if (l.undo.armed) try_undo(t, s, news);
   // RFC 6675 2: with SACK, an ACK without news is none; E-26 lets it count all the same.
   const bool counts = t.sack_on && !mutant(Mutant::PlainDuplicatesCount)
-                          ? news.fresh != 0 || (t.config.count_plain_dupacks && plain)
-                          : plain;
+                          ? news.sack.fresh != 0 || (t.config.count_plain_dupacks && news.plain)
+                          : news.plain;
   if (!counts) return;
   if (l.state == Recovery::Recovery) {
-    if (t.sack_on) {
-      judge(t);
-    } else {
-      cc_inflate(t.cc);
-    }
+    if (!t.sack_on) cc_inflate(t.cc);
+    after_ack(t, news, now);
     return;
   }
   if (l.dup_acks < 255) ++l.dup_acks;
-  const bool head_lost = judge(t) || l.dup_acks >= kDupThresh;
   if (l.state == Recovery::Open) l.state = Recovery::Disorder;
-  consider_recovery(t, head_lost);
+  // RACK has its own idea of when three are enough (RFC 8985 6.2 step 4); those without SACK
+  // information it knows nothing of (E-26).
+  const bool by_count = l.dup_acks >= l.reordering && (!rack_on(t) || news.sack.fresh == 0);
+  if (by_count && !t.sent_segments.empty() && may_enter(t)) {
+    if (rack_on(t)) t.sent_segments.mark_lost_again(0);
+    enter_recovery(t);
+  }
+  after_ack(t, news, now);
 }
 
-void loss_on_timeout(Tcb& t, bool first) {
+void loss_on_timeout(Tcb& t, bool first, Instant now) {
   LossState& l = t.loss;
+  // RFC 5682 3.1 step 1: not when it is only the retransmissions that went missing.
+  const bool frto = t.config.frto && l.state != Recovery::Recovery &&
+                    (l.state != Recovery::Loss || (!first && l.undo.frto == Undo::Frto::First));
   // RFC 5681 3.1: ssthresh falls once for the same data, however often the timer expires.
-  if (first) cc_reduce(t.cc, flight(t));
+  if (first) {
+    cc_reduce(t.cc, flight(t), Cut::Timeout);
+    undo_arm(t);
+  }
   cc_timeout(t.cc);
-  t.sent_segments.all_lost();
+  // RFC 6675 5.1: what was SACKed may be kept where reneging is noticed otherwise; E-27's is, when
+  // the window reaches it or begins with it.
+  const bool keep =
+      rack_on(t) && !(!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked));
+  if (keep) {
+    rack_on_timeout(t, now);
+  } else {
+    t.sent_segments.all_lost();
+    l.any_sacked = false;
+    l.highest_sacked = t.snd.una;
+    l.rack.probe_out = l.rack.probe_due = false;
+    t.timers.reorder = Instant::never();
+  }
   l.state = Recovery::Loss;
   l.recover = t.snd.nxt;
   l.has_recover = true;
   l.dup_acks = 0;
+  l.reordering = 3;
   l.force = true;
-  l.has_rescue = l.any_sacked = false;
+  l.has_rescue = false;
   l.seen_count = 0;
   l.high_rxt = t.snd.una;
   l.lost_edge = t.snd.una;
+  l.undo.frto = frto ? Undo::Frto::First : Undo::Frto::Off;
+}
+
+void loss_on_reordering_timer(Tcb& t, Instant now) {
+  t.timers.reorder = Instant::never();
+  look_for_losses(t, now);
 }
 
 void loss_on_reneging(Tcb& t) {
   LossState& l = t.loss;
   t.sent_segments.renege();
   l.any_sacked = false;
+  l.highest_sacked = t.snd.una;
   l.seen_count = 0;
   l.high_rxt = t.snd.una;
   l.lost_edge = t.snd.una;
@@ -212,7 +343,8 @@ void loss_on_ecn_echo(Tcb& t) {
   LossState& l = t.loss;
   if (l.state != Recovery::Open && l.state != Recovery::Disorder) return;
   if (flight(t) == 0) return;
-  cc_reduce(t.cc, flight(t));
+  cc_reduce(t.cc, flight(t), Cut::Mark);
+  l.undo.armed = false;
   t.cc.cwnd = t.cc.ssthresh;
   l.state = Recovery::Cwr;
   l.recover = t.snd.nxt;
@@ -279,7 +411,8 @@ std::size_t loss_next_lost(Tcb& t) {
 std::size_t loss_next_unsure(Tcb& t) {
   Scoreboard& b = t.sent_segments;
   LossState& l = t.loss;
-  if (l.state != Recovery::Recovery || !t.sack_on) return b.size();
+  // RACK-TLP needs no guesses (RFC 8985 5.4).
+  if (l.state != Recovery::Recovery || !t.sack_on || t.config.rack) return b.size();
   if (l.any_sacked) {  // rule 3: not known to be lost, but below SACKed data
     std::size_t i = b.index_after(std::max(l.high_rxt, t.snd.una));
     for (; i < b.size() && b[i].begin < l.highest_sacked; ++i) {
@@ -304,8 +437,9 @@ void loss_retransmitted(Tcb& t, std::size_t i, std::uint32_t len, Instant now) {
   LossState& l = t.loss;
   Scoreboard& b = t.sent_segments;
   const SentSegment& s = b[i];
-  const bool rescue = l.state == Recovery::Recovery && t.sack_on && !s.is(SentSegment::kLost) &&
-                      (!l.any_sacked || s.begin >= l.highest_sacked);
+  undo_on_retransmission(t, now);
+  const bool rescue = l.state == Recovery::Recovery && t.sack_on && !t.config.rack &&
+                      !s.is(SentSegment::kLost) && (!l.any_sacked || s.begin >= l.highest_sacked);
   const StreamOffset end = s.begin + std::max(len, std::uint32_t{1});
   b.mark_retransmitted(i, len, now);
   l.force = false;

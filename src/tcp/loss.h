@@ -1,7 +1,8 @@
 // Loss detection and recovery: duplicate ACKs and fast recovery without SACK (RFC 5681 3.2, 6582,
-// 3042), the SACK-based rules (RFC 6675), the retransmission timeout's part (RFC 6298 5.4-5.6) and
-// peers that renege (RFC 2018 8, E-27). Decides what is lost and goes again; how much may be sent
-// is congestion.h's. Called by ack.cpp, timers.cpp and output.cpp only.
+// 3042), the SACK-based rules (RFC 6675; RFC 8985 instead with Config::rack, rack.h), the
+// retransmission timeout's part (RFC 6298 5.4-5.6, RFC 5682) and peers that renege (RFC 2018 8,
+// E-27). Decides what is lost and goes again; how much may be sent is congestion.h's and prr.h's.
+// Called by ack.cpp, timers.cpp and output.cpp only.
 #pragma once
 
 #include <array>
@@ -9,7 +10,10 @@
 
 #include "base/stream_offset.h"
 #include "base/time.h"
+#include "tcp/prr.h"
+#include "tcp/rack.h"
 #include "tcp/segment.h"
+#include "tcp/undo.h"
 
 namespace urnic::tcp {
 
@@ -39,6 +43,12 @@ struct LossState {
   // The blocks of the latest ACK: what they cover is marked already.
   std::array<SackBlock, 4> seen{};
   std::uint8_t seen_count = 0;
+  // Duplicate ACKs, or segments SACKed above one, that say it is lost: DupThresh, more once
+  // reordering by more was seen.
+  std::uint8_t reordering = 3;
+  Prr prr;
+  Rack rack;
+  Undo undo;
 };
 
 struct SackNews {
@@ -46,14 +56,24 @@ struct SackNews {
   bool duplicate = false;   // a D-SACK block was there (RFC 2883)
 };
 
+// What an ACK says about our data.
+struct AckNews {
+  std::uint32_t octets = 0;  // SND.UNA advanced by so much sequence space
+  bool plain = false;        // a duplicate by RFC 5681 2
+  SackNews sack;
+  Delivery delivered;
+};
+
 // Take the segment's SACK blocks into the scoreboard. After SND.UNA was moved.
-SackNews loss_take_sack(Tcb&, const Segment&);
-// SND.UNA advanced by `octets` of sequence space.
-void loss_on_progress(Tcb&, std::uint32_t octets, const SackNews&, Instant now);
-// An ACK with the same number. `plain`: it is a duplicate by RFC 5681 2.
-void loss_on_same_ack(Tcb&, bool plain, const SackNews&, Instant now);
+SackNews loss_take_sack(Tcb&, const Segment&, Delivery*);
+// SND.UNA advanced.
+void loss_on_progress(Tcb&, const Segment&, const AckNews&, Instant now);
+// An ACK with the same number.
+void loss_on_same_ack(Tcb&, const Segment&, const AckNews&, Instant now);
 // The retransmission timer expired. `first`: for the first time on this data.
-void loss_on_timeout(Tcb&, bool first);
+void loss_on_timeout(Tcb&, bool first, Instant now);
+// The reordering timer expired (RFC 8985 6.2).
+void loss_on_reordering_timer(Tcb&, Instant now);
 // The peer forgot what it had SACKed: the entry at SND.UNA is marked so.
 void loss_on_reneging(Tcb&);
 // A congestion mark came back (RFC 3168 6.1.2).

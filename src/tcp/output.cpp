@@ -148,6 +148,28 @@ bool plan_data(Tcb& t, const SourceView& source, Instant now, SendPlan* out) {
   return true;
 }
 
+// Tail loss probe (RFC 8985 7.3): new data if there is any and the peer has room, else the last
+// segment again.
+SendPlan plan_tail_probe(Tcb& t, const SourceView& source) {
+  SendPlan p;
+  const std::uint32_t full = emss(t);
+  const bool may = t.state == State::Established || t.state == State::CloseWait;
+  if (may && source.end > t.snd.nxt && !t.snd.fin_sent) {
+    const std::uint64_t have = source.end - t.snd.nxt;
+    const auto want = static_cast<std::uint32_t>(std::min<std::uint64_t>(have, full));
+    if (t.snd.nxt + want <= t.snd.edge) {
+      fill_data(t, want, false, t.snd.fin_wanted && want == have, &p);
+      return p;
+    }
+  }
+  const SentSegment& last = t.sent_segments[t.sent_segments.size() - 1];
+  const std::uint32_t len = std::min(last.len, full);
+  p = plan(last.len == 0 ? Send::Fin : Send::Retransmit, last.begin, len, plain_header(t));
+  p.must_cut = last.len > full;
+  p.fin = last.is(SentSegment::kFin) && len == last.len;
+  return p;
+}
+
 bool fin_is_next(const Tcb& t, const SourceView& source) {
   return t.snd.fin_wanted && !t.snd.fin_sent && source.end <= t.snd.nxt &&
          (t.state == State::Established || t.state == State::CloseWait);
@@ -161,6 +183,7 @@ void ack_sent(Tcb& t, const SendPlan& p) {
   r.unacked = 0;
   r.last_ack_sent = rcv_nxt_seq(t);
   t.timers.delayed_ack = Instant::never();
+  if (t.config.congestion == CongestionControl::Dctcp) r.ece = r.ece_next;
   if (r.has_dsack && p.header > plain_header(t)) r.has_dsack = false;
 }
 
@@ -186,6 +209,8 @@ void new_data_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
   t.timers.persist_backoff = 0;
   t.timers.last_sent = now;
   arm_retransmit(t, now);
+  if (t.loss.rack.probe_due) probe_was_sent(t, false, now);
+  if (t.loss.state == Recovery::Recovery) t.loss.prr.out += len;
   cc_sent(t.cc, t.snd.una, t.snd.nxt);
 }
 
@@ -198,6 +223,8 @@ void again_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
   // The oldest octets went out anew: their time begins anew.
   if (i == 0) t.timers.retransmit = now + t.rtt.rto;
   arm_retransmit(t, now);
+  if (t.loss.rack.probe_due) probe_was_sent(t, true, now);
+  if (t.loss.state == Recovery::Recovery) t.loss.prr.out += len;
 }
 
 void probe_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
@@ -250,7 +277,15 @@ SendPlan plan_other(Tcb& t, const SourceView& source, Instant now) {
   SendPlan p;
   if (t.rst_due) return plan(Send::Rst, t.snd.nxt, 0, kHeaderMin);
   if (!synchronized(t.state)) return t.syn_due ? plan_syn(t) : p;
+  if (t.loss.rack.probe_due) {
+    if (t.loss.state == Recovery::Open && !t.sent_segments.empty()) {
+      return plan_tail_probe(t, source);
+    }
+    t.loss.rack.probe_due = false;  // it has become pointless meanwhile
+  }
   if (t.loss.state != Recovery::Open) {
+    // RFC 5682 3.1 step 2b: the second answer must be to data not sent before.
+    if (t.loss.undo.frto == Undo::Frto::Second && plan_data(t, source, now, &p)) return p;
     if (const std::size_t i = loss_next_lost(t); i < t.sent_segments.size()) {
       if (plan_retransmission(t, i, &p)) return p;
       return t.rcv.ack_due ? plan_ack(t) : p;  // new data does not overtake what is missing
@@ -274,7 +309,7 @@ SendPlan plan_other(Tcb& t, const SourceView& source, Instant now) {
 SendPlan plan_send(Tcb& t, const SourceView& source, Instant now) {
   // One variable, so that it is built where the caller wants it.
   SendPlan p;
-  const bool undisturbed = t.loss.state == Recovery::Open && !t.rst_due;
+  const bool undisturbed = t.loss.state == Recovery::Open && !t.rst_due && !t.loss.rack.probe_due;
   if (!undisturbed || !plan_data(t, source, now, &p)) p = plan_other(t, source, now);
   return p;
 }

@@ -7,6 +7,7 @@ using S = SentSegment;
 void Scoreboard::count(const S& s) {
   if (s.is(S::kSacked)) {
     sacked_ += s.space();
+    ++sacked_segments_;
     return;
   }
   if (s.is(S::kLost)) lost_ += s.space();
@@ -17,6 +18,7 @@ void Scoreboard::count(const S& s) {
 void Scoreboard::uncount(const S& s) {
   if (s.is(S::kSacked)) {
     sacked_ -= s.space();
+    --sacked_segments_;
     return;
   }
   if (s.is(S::kLost)) lost_ -= s.space();
@@ -45,39 +47,39 @@ void Scoreboard::push(StreamOffset begin, std::uint32_t len, bool fin, Instant n
   if (fin) s.flags = S::kFin;
 }
 
-Scoreboard::Popped Scoreboard::pop(StreamOffset una, bool fin) {
-  Popped out;
+void Scoreboard::pop(StreamOffset una, bool fin, Delivery* out) {
   while (!segs_.empty()) {
     S& s = segs_.front();
     if (una <= s.begin && !(s.len == 0 && fin)) break;
     const bool whole = una >= s.end() && (!s.is(S::kFin) || fin);
-    if (!s.is(S::kSacked) && !s.is(S::kEverAgain) && !out.has_sample) {
-      out.has_sample = true;
-      out.sent_at = s.sent_at;
-    }
     uncount(s);
     if (!whole) {
       // Acknowledged in part: the rest stays, shorter, with its marks.
       const auto gone = static_cast<std::uint32_t>(std::min<std::uint64_t>(una - s.begin, s.len));
-      if (!s.is(S::kSacked)) out.octets += gone;
+      if (!s.is(S::kSacked)) {
+        S part = s;
+        part.len = gone;
+        part.flags = static_cast<std::uint8_t>(part.flags & ~S::kFin);
+        out->add(part);
+      }
       s.begin += gone;
       s.len -= gone;
       count(s);
       break;
     }
-    if (!s.is(S::kSacked)) out.octets += s.space();
+    if (!s.is(S::kSacked)) out->add(s);
     segs_.pop_front();
   }
-  return out;
 }
 
-std::uint32_t Scoreboard::sack(StreamOffset begin, StreamOffset end, bool fin) {
+std::uint32_t Scoreboard::sack(StreamOffset begin, StreamOffset end, bool fin, Delivery* out) {
   std::uint32_t fresh = 0;
   for (std::size_t i = index_after(begin); i < segs_.size(); ++i) {
     S& s = segs_[i];
     if (s.begin >= end && !(s.len == 0 && fin)) break;
     if (s.begin < begin || s.is(S::kSacked)) continue;
     if (s.end() > end || (s.is(S::kFin) && !fin)) continue;
+    out->add(s);
     uncount(s);
     s.flags = static_cast<std::uint8_t>((s.flags & ~(S::kLost | S::kRetransmitted)) | S::kSacked);
     count(s);
@@ -123,6 +125,28 @@ void Scoreboard::mark_retransmitted(std::size_t i, std::uint32_t len, Instant no
   s.flags |= S::kRetransmitted | S::kEverAgain;
   s.sent_at = now;
   count(s);
+  oldest_resent();  // drops what is settled, so that the list stays as short as what is in flight
+  resent_.push_back({s.begin, now});
+}
+
+const Scoreboard::Resent* Scoreboard::oldest_resent() {
+  while (!resent_.empty()) {
+    const Resent& r = resent_.front();
+    const std::size_t i = index_after(r.begin);
+    if (i < segs_.size() && segs_[i].begin == r.begin && segs_[i].is(S::kRetransmitted) &&
+        segs_[i].sent_at == r.at) {
+      return &r;
+    }
+    resent_.pop_front();  // arrived, lost again, or sent once more
+  }
+  return nullptr;
+}
+
+void Scoreboard::none_lost() {
+  lost_ = todo_ = 0;
+  for (std::size_t i = 0; i < segs_.size(); ++i) {
+    segs_[i].flags = static_cast<std::uint8_t>(segs_[i].flags & ~S::kLost);
+  }
 }
 
 void Scoreboard::renege() {
@@ -136,7 +160,8 @@ void Scoreboard::renege() {
 }
 
 void Scoreboard::all_lost() {
-  sacked_ = lost_ = retransmitted_ = todo_ = 0;
+  sacked_ = lost_ = retransmitted_ = todo_ = sacked_segments_ = 0;
+  resent_.clear();
   for (std::size_t i = 0; i < segs_.size(); ++i) {
     S& s = segs_[i];
     s.flags = static_cast<std::uint8_t>((s.flags & ~(S::kSacked | S::kRetransmitted)) | S::kLost);
@@ -146,8 +171,8 @@ void Scoreboard::all_lost() {
 
 void Scoreboard::clear() {
   segs_.clear();
-  segs_.shrink_to_fit();
-  sacked_ = lost_ = retransmitted_ = todo_ = 0;
+  trim();
+  sacked_ = lost_ = retransmitted_ = todo_ = sacked_segments_ = 0;
 }
 
 }  // namespace urnic::tcp

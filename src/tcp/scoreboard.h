@@ -31,13 +31,46 @@ struct SentSegment {
   std::uint32_t space() const { return len + (is(kFin) ? 1u : 0u); }
 };
 
+// What one ACK newly told to have arrived, by cumulative ACK and by SACK: the input of RACK (RFC
+// 8985 6.2), of RTT samples and of F-RTO.
+struct Delivery {
+  // A retransmission that left later than this cannot be what the ACK answers; given by the caller.
+  Instant believable = Instant::never();
+
+  std::uint32_t octets = 0;  // sequence space
+  bool any = false;          // `sent_at`, `end`, `again` are those of the segment sent last
+  bool again = false;        // ... which had been retransmitted
+  bool original = false;     // something was never retransmitted: `oldest_at`, `lowest_end`
+  Instant sent_at;
+  StreamOffset end;
+  Instant oldest_at;
+  StreamOffset lowest_end;
+
+  void add(const SentSegment& s) {
+    octets += s.space();
+    if (s.is(SentSegment::kEverAgain)) {
+      if (s.sent_at > believable) return;
+    } else if (!original) {
+      original = true;
+      oldest_at = s.sent_at;
+      lowest_end = s.end();
+    } else if (s.end() < lowest_end) {
+      lowest_end = s.end();
+    }
+    if (any && (s.sent_at < sent_at || (s.sent_at == sent_at && s.end() < end))) return;
+    any = true;
+    again = s.is(SentSegment::kEverAgain);
+    sent_at = s.sent_at;
+    end = s.end();
+  }
+};
+
 class Scoreboard {
  public:
-  // What one cumulative ACK took away.
-  struct Popped {
-    std::uint32_t octets = 0;  // sequence space that was not SACKed before
-    bool has_sample = false;   // `sent_at` is that of the oldest segment fit for an RTT sample
-    Instant sent_at;
+  // A retransmission, in the order in which they left.
+  struct Resent {
+    StreamOffset begin;
+    Instant at;
   };
 
   bool empty() const { return segs_.empty(); }
@@ -50,22 +83,28 @@ class Scoreboard {
   std::uint32_t lost() const { return lost_; }
   std::uint32_t retransmitted() const { return retransmitted_; }
   std::uint32_t todo() const { return todo_; }
+  // Entries that are SACKed.
+  std::uint32_t sacked_segments() const { return sacked_segments_; }
 
   // First entry that ends beyond `at` (a FIN lies beyond its data); size() when none.
   std::size_t index_after(StreamOffset at) const;
 
   void push(StreamOffset begin, std::uint32_t len, bool fin, Instant now);
   // Everything below `una` is acknowledged, and the FIN when `fin`.
-  Popped pop(StreamOffset una, bool fin);
+  void pop(StreamOffset una, bool fin, Delivery*);
 
   // Marks what [begin, end) covers in whole; `fin` tells that the range reaches over the FIN too.
   // Returns the octets newly SACKed.
-  std::uint32_t sack(StreamOffset begin, StreamOffset end, bool fin);
+  std::uint32_t sack(StreamOffset begin, StreamOffset end, bool fin, Delivery*);
   void mark_lost(std::size_t i);
   // The first `len` octets of entry i go out again; the rest, if any, becomes an entry of its own.
   void mark_retransmitted(std::size_t i, std::uint32_t len, Instant now);
   // Entry i is lost anew: its retransmission too (NewReno partial ACK).
   void mark_lost_again(std::size_t i);
+  // The oldest retransmission of which nothing has been heard; null when there is none.
+  const Resent* oldest_resent();
+  // Entries thought lost were not: they count as in flight again.
+  void none_lost();
   // The peer forgot what it SACKed (RFC 2018, 8): SACKed entries become lost ones.
   void renege();
   // All is lost, nothing SACKed nor retransmitted (RFC 6298 5.4, RFC 2018 8).
@@ -73,7 +112,11 @@ class Scoreboard {
 
   void clear();
   // Give memory back as far as it is not in use.
-  void trim() { segs_.shrink_to_fit(); }
+  void trim() {
+    segs_.shrink_to_fit();
+    if (segs_.empty()) resent_.clear();
+    resent_.shrink_to_fit();
+  }
   std::size_t capacity() const { return segs_.capacity(); }
 
  private:
@@ -81,7 +124,9 @@ class Scoreboard {
   void count(const SentSegment& s);
 
   Ring<SentSegment> segs_;
+  Ring<Resent> resent_;  // may hold some that have been heard of
   std::uint32_t sacked_ = 0, lost_ = 0, retransmitted_ = 0, todo_ = 0;
+  std::uint32_t sacked_segments_ = 0;
 };
 
 }  // namespace urnic::tcp

@@ -65,6 +65,7 @@ Stack::Stack(StackConfig config)
     : config_(std::move(config)),
       rng_(config_.seed),
       isn_key_(key_from(rng_)),
+      cookie_key_{isn_key_.k1, isn_key_.k0 ^ 0x636f6f6b69657321},
       challenge_(config_.challenge_acks),
       pool_(kChunk, std::numeric_limits<std::size_t>::max(), kKeptChunks),
       flows_(FlowHash{key_from(rng_)}) {}
@@ -585,6 +586,7 @@ std::optional<Snapshot> Stack::snapshot(Endpoint e, Instant now) const {
   v.sacked = t.sent_segments.sacked();
   v.lost = t.sent_segments.lost();
   v.retransmitted = t.sent_segments.retransmitted();
+  v.reordering = t.loss.reordering;
   v.retransmissions = s->retransmissions;
   v.rtt_measured = t.rtt.measured;
   v.srtt = t.rtt.srtt;
@@ -592,8 +594,8 @@ std::optional<Snapshot> Stack::snapshot(Endpoint e, Instant now) const {
   v.rto = t.rtt.rto;
   v.backoff = t.rtt.backoff;
   v.retries = t.timers.retries;
-  v.probes =
-      static_cast<std::uint8_t>(std::min(255, t.timers.persist_backoff + t.timers.keepalive_sent));
+  v.probes = static_cast<std::uint8_t>(std::min(
+      255, t.timers.persist_backoff + t.timers.keepalive_sent + (t.loss.rack.probe_out ? 1 : 0)));
   v.since_data_sent = now - t.timers.last_sent;
   v.since_received = now - t.timers.last_received;
   v.send_mss = static_cast<std::uint16_t>(emss(t));

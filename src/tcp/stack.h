@@ -185,6 +185,8 @@ class Stack {
   void take_datagram(ByteView datagram, Instant now);
   void take_icmp(const net::Classified& c, ByteView message, Instant now);
   void on_icmp_error(const net::IcmpError&, Instant now);
+  Socket& new_child(Socket& listener, const net::Classified& c, const Segment& s);
+  bool take_cookie(Socket& listener, const net::Classified& c, const Segment& s, Instant now);
   void take_unmatched(const net::Classified& c, const Segment& s, Instant now);
   Socket* find_listener(const SocketAddress& local) const;
   void take_segment(Socket&, const net::Classified& c, const Segment& s, Instant now);
@@ -196,6 +198,7 @@ class Stack {
   // stack_output.cpp
   void pump(Socket&, Instant now);
   void emit(Socket&, const SendPlan& plan, Instant now);
+  void emit_stateless(const net::Classified& c, const Segment& reply, Instant now);
   void emit_reset(const net::Classified& c, const Segment& s, Instant now);
   void finish_ip(const Socket* s, const IpAddress& src, const IpAddress& dst, std::uint8_t ecn,
                  std::vector<std::uint8_t>* datagram);
@@ -210,7 +213,7 @@ class Stack {
 
   StackConfig config_;
   Rng rng_;
-  SipKey isn_key_;
+  SipKey isn_key_, cookie_key_;
   ChallengeLimiter challenge_;
   StackCounters counters_;
   Sink sink_ = nullptr;

@@ -4,6 +4,7 @@
 #include "base/inet_checksum.h"
 #include "tcp/listen.h"
 #include "tcp/stack_socket.h"
+#include "tcp/syn_cookie.h"
 
 namespace urnic::tcp {
 
@@ -124,36 +125,81 @@ void Stack::take_unmatched(const net::Classified& c, const Segment& s, Instant n
     case ListenAction::Discard:
       return;
     case ListenAction::Rst:
-      emit_reset(c, s, now);
+      if (!take_cookie(*listener, c, s, now)) emit_reset(c, s, now);
       return;
     case ListenAction::Accept:
       break;
   }
   // The peer's SYN will come again. One from ourselves to ourselves never could be answered.
-  if (listener->half_open >= listener->options.syn_backlog ||
-      listener->ready.size() >= listener->backlog || (c.src == c.dst && s.src_port == s.dst_port)) {
+  const bool full = listener->half_open >= listener->options.syn_backlog;
+  if ((full && !listener->options.syn_cookies) || listener->ready.size() >= listener->backlog ||
+      (c.src == c.dst && s.src_port == s.dst_port)) {
     ++counters_.dropped_backlog;
     return;
   }
-  const EndpointOptions options = listener->options;
-  const std::uint32_t parent = listener->slot, generation = listener->generation;
-  ++listener->half_open;
-  Socket& child = new_socket();
-  child.options = options;
-  child.tx.set_capacity(options.send_buffer);
-  child.rx.set_capacity(options.tcp.receive_buffer);
-  child.kind = Socket::Kind::Stream;
-  child.has_handle = false;
-  child.pending = true;
-  child.parent_slot = parent;
-  child.parent_generation = generation;
-  child.local = {c.dst, s.dst_port};
-  child.remote = {c.src, s.src_port};
-  flows_.insert({c.dst, c.src, s.dst_port, s.src_port}, child.slot);
+  if (full) {
+    listener->cookies_out = true;
+    listener->last_cookie = now;
+    ++counters_.cookies_sent;
+    const std::uint32_t window =
+        std::min<std::uint32_t>(listener->options.tcp.receive_buffer, 0xffff);
+    emit_stateless(c,
+                   cookie_syn_ack(cookie_key_, {c.dst, s.dst_port}, {c.src, s.src_port}, s,
+                                  connection_config(*listener, c.dst, c.src),
+                                  static_cast<std::uint16_t>(window), now),
+                   now);
+    return;
+  }
+  Socket& child = new_child(*listener, c, s);
   open_passive(child.tcb, connection_config(child, c.dst, c.src),
                choose_isn(child.local, child.remote, now), s, now);
   pump(child, now);
   settle(child, now);
+}
+
+// A connection of the listener's, half open.
+Stack::Socket& Stack::new_child(Socket& listener, const net::Classified& c, const Segment& s) {
+  ++listener.half_open;
+  Socket& child = new_socket();
+  child.options = listener.options;
+  child.tx.set_capacity(child.options.send_buffer);
+  child.rx.set_capacity(child.options.tcp.receive_buffer);
+  child.kind = Socket::Kind::Stream;
+  child.has_handle = false;
+  child.pending = true;
+  child.parent_slot = listener.slot;
+  child.parent_generation = listener.generation;
+  child.local = {c.dst, s.dst_port};
+  child.remote = {c.src, s.src_port};
+  flows_.insert({c.dst, c.src, s.dst_port, s.src_port}, child.slot);
+  return child;
+}
+
+// The answer to a cookie opens a connection; false when it is none, or too late, or nobody could
+// accept it.
+bool Stack::take_cookie(Socket& listener, const net::Classified& c, const Segment& s, Instant now) {
+  if (s.has(kSyn) || !listener.cookies_out || now - listener.last_cookie > kCookieLife * 2)
+    return false;
+  const Config config = connection_config(listener, c.dst, c.src);
+  const auto syn =
+      syn_of_cookie(cookie_key_, {c.dst, s.dst_port}, {c.src, s.src_port}, s, config, now);
+  if (!syn) return false;
+  if (listener.ready.size() >= listener.backlog) {
+    ++counters_.dropped_backlog;  // whatever the peer sends next asks again
+    return true;
+  }
+  ++counters_.cookies_taken;
+  Socket& child = new_child(listener, c, s);
+  const std::uint32_t slot = child.slot, generation = child.generation;
+  open_from_cookie(child.tcb, config, syn->ack, *syn, now);
+  take_segment(child, c, s, now);
+  // Nothing would ever wake a connection that this very segment does not open.
+  Socket* left = sockets_[slot].get();
+  if (left != nullptr && left->generation == generation && left->tcb.state == State::SynReceived) {
+    enter_closed(left->tcb, CloseReason::None);
+    settle(*left, now);
+  }
+  return true;
 }
 
 void Stack::on_established(Socket& s) {
@@ -206,6 +252,7 @@ void Stack::take_segment(Socket& s, const net::Classified& c, const Segment& seg
     }
   }
   const AckResult ack = take_ack(s.tcb, seg, verdict, now);
+  if (ack.ack_first) emit(s, plan_ack(s.tcb), now);
   if (ack.established) on_established(s);
   if (ack.una_advanced) {
     s.tx.release_to(ack.una.value());

@@ -78,9 +78,15 @@ constexpr Row kRows[] = {
     of_config<&C::initial_window>(O::InitialWindow, "initial-window", 0, kMax32),
     time_of_config<&C::rto_initial>(O::RtoInitial, "rto-initial", 1000),
     of_config<&C::ecn>(O::Ecn, "ecn", 0, 2),
-    of_config<&C::congestion>(O::CongestionControl, "congestion-control", 0, 0),
+    of_config<&C::congestion>(O::CongestionControl, "congestion-control", 0, 3),
     of_config<&C::slow_start_segments>(O::SlowStartSegments, "slow-start-segments", 1, 255),
     of_config<&C::quick_acks>(O::QuickAcks, "quick-acks", 0, 255),
+    of_config<&C::rack>(O::Rack, "rack", 0, 1),
+    of_config<&C::tlp>(O::Tlp, "tlp", 0, 1),
+    of_config<&C::prr>(O::Prr, "prr", 0, 1),
+    of_config<&C::frto>(O::Frto, "frto", 0, 1),
+    of_config<&C::hystart>(O::HyStart, "hystart", 0, 1),
+    of_config<&C::undo>(O::Undo, "undo", 0, 1),
     of_config<&C::receive_buffer>(O::ReceiveBuffer, "receive-buffer", 1, 1 << 30),
     of_endpoint<&E::send_buffer>(O::SendBuffer, "send-buffer", 1, 1 << 30),
     time_of_config<&C::rto_min>(O::RtoMin, "rto-min", 1000),
@@ -95,6 +101,7 @@ constexpr Row kRows[] = {
     of_config<&C::ack_policy>(O::AckPolicy, "ack-policy", 0, 2),
     of_config<&C::nagle>(O::Nagle, "nagle", 0, 1),
     of_config<&C::limited_transmit>(O::LimitedTransmit, "limited-transmit", 0, 1),
+    of_config<&C::black_hole>(O::BlackHole, "black-hole", 0, 1),
     of_config<&C::dsack>(O::Dsack, "dsack", 0, 1),
     of_config<&C::restart_after_idle>(O::RestartAfterIdle, "restart-after-idle", 0, 1),
     of_config<&C::count_plain_dupacks>(O::CountPlainDupacks, "count-plain-dupacks", 0, 1),
@@ -106,6 +113,7 @@ constexpr Row kRows[] = {
     of_endpoint<&E::tos>(O::Tos, "tos", 0, 255),
     of_endpoint<&E::psh_rule>(O::PshRule, "psh-rule", 0, 1),
     of_endpoint<&E::syn_backlog>(O::SynBacklog, "syn-backlog", 1, kMax32),
+    of_endpoint<&E::syn_cookies>(O::SynCookies, "syn-cookies", 0, 1),
 };
 
 constexpr bool in_order() {
@@ -114,7 +122,7 @@ constexpr bool in_order() {
   }
   return true;
 }
-static_assert(in_order() && std::size(kRows) == static_cast<std::size_t>(Option::SynBacklog) + 1);
+static_assert(in_order() && std::size(kRows) == static_cast<std::size_t>(Option::SynCookies) + 1);
 
 const Row* row_of(Option o) {
   const auto i = static_cast<std::size_t>(o);

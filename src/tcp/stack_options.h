@@ -21,9 +21,15 @@ enum class Option : std::uint8_t {
   InitialWindow,  // octets; 0: RFC 6928
   RtoInitial,
   Ecn,                // 0 off, 1 accept, 2 request
-  CongestionControl,  // 0 NewReno
+  CongestionControl,  // 0 NewReno, 1 Reno, 2 CUBIC, 3 DCTCP
   SlowStartSegments,  // 1..255 (L of RFC 3465)
   QuickAcks,          // segments acknowledged at once after opening
+  Rack,               // 0, 1: losses by time (RFC 8985), else by counting (RFC 6675)
+  Tlp,                // 0, 1: tail loss probes (RFC 8985 7)
+  Prr,                // 0, 1: proportional rate reduction (RFC 6937)
+  Frto,               // 0, 1: spurious timeouts noticed without timestamps (RFC 5682)
+  HyStart,            // 0, 1: leave slow start when round trips grow (RFC 9406)
+  Undo,               // 0, 1: cuts that were for nothing are undone (RFC 4015)
   // Changeable at any time:
   ReceiveBuffer,  // octets, exact; the window cannot exceed 65535 << shift
   SendBuffer,     // octets, exact
@@ -39,6 +45,7 @@ enum class Option : std::uint8_t {
   AckPolicy,          // 0 per burst, 1 every second segment, 2 immediate
   Nagle,              // 0, 1
   LimitedTransmit,    // 0, 1
+  BlackHole,          // 0, 1: full segments that never arrive become smaller (RFC 4821)
   Dsack,              // 0, 1
   RestartAfterIdle,   // 0, 1
   CountPlainDupacks,  // 0, 1 (E-26)
@@ -50,6 +57,7 @@ enum class Option : std::uint8_t {
   Tos,            // 0..255, the ECN bits are ours
   PshRule,        // 0 end of burst: the send buffer is empty; 1 end of every write
   SynBacklog,     // listener: half-open connections at once
+  SynCookies,     // 0, 1: listener: answer SYNs beyond that statelessly (RFC 4987)
 };
 
 enum class PshRule : std::uint8_t { EndOfBurst, EndOfWrite };
@@ -65,9 +73,13 @@ struct EndpointOptions {
   std::uint8_t tos = 0;
   PshRule psh_rule = PshRule::EndOfBurst;
   std::uint32_t syn_backlog = 256;
+  bool syn_cookies = true;
 
   // A byte stream stores what comes out of order and needs no limit on holes (E-10).
-  EndpointOptions() { tcp.hole_limit = 0; }
+  EndpointOptions() {
+    tcp.hole_limit = 0;
+    tcp.hystart = true;
+  }
 };
 
 // False for a value out of range; nothing is changed then.

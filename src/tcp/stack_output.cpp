@@ -11,7 +11,7 @@ namespace urnic::tcp {
 namespace {
 
 // Answers to strangers wait for the driver to drain no further than this.
-constexpr std::size_t kMostQueuedResets = 4096;
+constexpr std::size_t kMostQueuedReplies = 4096;
 constexpr std::size_t kMostSpare = 256;
 
 std::uint32_t pseudo_sum(const IpAddress& src, const IpAddress& dst) {
@@ -111,18 +111,24 @@ void Stack::finish_ip(const Socket* s, const IpAddress& src, const IpAddress& ds
   }
 }
 
-void Stack::emit_reset(const net::Classified& c, const Segment& s, Instant now) {
-  if (s.has(kRst) || output_.size() >= kMostQueuedResets) return;
+// A segment of no connection, to where `c` came from.
+void Stack::emit_stateless(const net::Classified& c, const Segment& reply, Instant now) {
+  if (output_.size() >= kMostQueuedReplies) return;
   std::uint8_t header[kHeaderMax];
-  const std::size_t n = emit_header(closed_reply(s), header);
+  const std::size_t n = emit_header(reply, header);
   const std::uint64_t sum = std::uint64_t{pseudo_sum(c.dst, c.src)} + n + inet_sum({header, n});
   store_be16(header + 16, inet_checksum(sum));
   const std::size_t ip = ip_header(c.src);
   std::vector<std::uint8_t> bytes = new_packet(ip + n);
   std::copy(header, header + n, bytes.begin() + static_cast<std::ptrdiff_t>(ip));
   finish_ip(nullptr, c.dst, c.src, 0, &bytes);
-  ++counters_.resets_sent;
   queue(std::move(bytes), now);
+}
+
+void Stack::emit_reset(const net::Classified& c, const Segment& s, Instant now) {
+  if (s.has(kRst) || output_.size() >= kMostQueuedReplies) return;
+  ++counters_.resets_sent;
+  emit_stateless(c, closed_reply(s), now);
 }
 
 void Stack::queue(std::vector<std::uint8_t> bytes, Instant now) {

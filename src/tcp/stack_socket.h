@@ -47,6 +47,8 @@ struct Stack::Socket {
   // A listener.
   unsigned backlog = 0;
   std::uint32_t half_open = 0;
+  bool cookies_out = false;  // since `last_cookie`
+  Instant last_cookie;
   Ring<std::uint32_t> ready;  // slots, oldest first
 
   std::uint64_t unread() const { return tcb.rcv.holes.rcv_nxt().value() - rx.base(); }

@@ -79,7 +79,7 @@ struct Snapshot {
   Duration srtt, rttvar, rto;
   std::uint8_t backoff = 0;  // doublings in rto
   std::uint8_t retries = 0;  // expiries without progress
-  std::uint8_t probes = 0;   // window or keep-alive probes without an answer
+  std::uint8_t probes = 0;   // window, keep-alive or tail loss probes without an answer
   Duration since_data_sent, since_received;
   // Agreed.
   std::uint16_t send_mss = 0;        // payload of a full segment
@@ -104,6 +104,7 @@ struct StackCounters {
   std::uint64_t dropped_ip = 0;  // not IP, not for us, fragments, not TCP or ICMP
   std::uint64_t dropped_checksum = 0, dropped_header = 0;
   std::uint64_t dropped_backlog = 0;  // SYNs and ACKs beyond the limits of a listener
+  std::uint64_t cookies_sent = 0, cookies_taken = 0;  // connections opened without state (RFC 4987)
   std::uint64_t no_connection = 0, resets_sent = 0, resets_received = 0;
   std::uint64_t challenge_acks = 0, challenge_acks_withheld = 0;
   std::uint64_t opened_active = 0, opened_passive = 0, retransmissions = 0;

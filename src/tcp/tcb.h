@@ -53,6 +53,9 @@ void open_active(Tcb&, const Config&, Seq iss, Instant now);
 // A SYN for a listener: state SynReceived; the next plan_send yields the SYN-ACK. `syn` must have
 // passed check_listen (stateless part, RFC 9293 3.10.7.2).
 void open_passive(Tcb&, const Config&, Seq iss, const Segment& syn, Instant now);
+// A connection whose SYN-ACK was a cookie (syn_cookie.h): as after open_passive() and the SYN-ACK's
+// departure, of which no round trip is known. `syn` and `iss` are those of syn_of_cookie().
+void open_from_cookie(Tcb&, const Config&, Seq iss, const Segment& syn, Instant now);
 // No more data after what the source now holds: FIN follows its last octet. Idempotent.
 void shutdown_send(Tcb&, Instant now);
 // RST now: the next plan_send yields it (if the state needs one), then state Closed.
@@ -97,6 +100,7 @@ struct AckResult {
   bool una_advanced = false;
   bool send_unblocked = false;  // plan_send may have something now
   bool closed = false;          // LastAck/Closing... finished: the state is Closed or TimeWait
+  bool ack_first = false;       // emit plan_ack() before the payload is looked at (RFC 8257 3.2)
   StreamOffset una;             // all octets below are acknowledged cumulatively
 };
 // A valid RST came in (Action::Reset): state Closed, with a reason unless the close was under way.

@@ -55,7 +55,8 @@ struct ReceiveState {
   bool fin_known = false;       // the FIN came, perhaps ahead of data
   bool fin_taken = false;       // ... and everything before it
   bool has_dsack = false;
-  bool ece = false;             // echo congestion until the peer says CWR (RFC 3168 6.1.3)
+  bool ece = false;       // echo congestion until the peer says CWR (RFC 3168 6.1.3)
+  bool ece_next = false;  // DCTCP: what `ece` becomes once the owed ACK has left (RFC 8257 3.2)
   std::uint16_t largest = 536;  // largest payload seen: what "full-sized" means for this peer
   SackBlock dsack;              // the duplicate to report (RFC 2883)
 };
@@ -63,6 +64,7 @@ struct ReceiveState {
 struct Timers {
   Instant retransmit = Instant::never();
   Instant persist = Instant::never();
+  Instant reorder = Instant::never();  // what RACK waits for before it holds more lost
   Instant delayed_ack = Instant::never();
   Instant keepalive = Instant::never();
   Instant time_wait = Instant::never();
@@ -79,13 +81,14 @@ struct Tcb {
   // ---- every segment
   State state = State::Closed;
   CloseReason close_reason = CloseReason::None;
-  bool ts_on = false;      // timestamps agreed
-  bool sack_on = false;    // SACK agreed
-  bool ecn_on = false;     // ECN agreed
-  bool passive = false;    // began with the peer's SYN
-  bool syn_due = false;    // the next plan is the SYN or SYN-ACK
-  bool rst_due = false;    // the next plan is the RST, and the last
-  bool probe_due = false;  // the persist timer asks for a window probe
+  bool ts_on = false;        // timestamps agreed
+  bool sack_on = false;      // SACK agreed
+  bool ecn_on = false;       // ECN agreed
+  bool passive = false;      // began with the peer's SYN
+  bool from_cookie = false;  // the SYN-ACK left before there was this block
+  bool syn_due = false;      // the next plan is the SYN or SYN-ACK
+  bool rst_due = false;      // the next plan is the RST, and the last
+  bool probe_due = false;    // the persist timer asks for a window probe
   bool keepalive_due = false;
   bool cwr_due = false;        // tell the peer that its ECE was heard, on the next new data
   bool soft_error = false;     // an ICMP "unreachable" was seen: the reason if it times out
@@ -152,5 +155,9 @@ void take_handshake(Tcb&, const Segment&, AckResult*, Instant now);
 // Remember the peer's timestamp if RFC 7323 4.3 (2) allows.
 void take_timestamp(Tcb&, const Segment&, Instant now);
 void arm_keepalive(Tcb&, Instant now);
+// The path takes less from here on: segments of `mss` octets, options included.
+void shrink_mss(Tcb&, std::uint32_t mss);
+// What a peer takes that announces nothing, and what every path is sure to carry (RFC 9293 3.7.1).
+std::uint16_t default_mss(const Config&);
 
 }  // namespace urnic::tcp

@@ -16,6 +16,17 @@ void give_up(Tcb& t) {
   enter_closed(t, t.soft_error ? CloseReason::Unreachable : CloseReason::TimedOut);
 }
 
+// Full segments time out again and again: perhaps the path has a smaller MTU and does not say so
+// (RFC 2923 2.1). Half the size, down to what every path carries (RFC 4821 7.7, 7.2's eff_pmtu);
+// nothing enlarges it again.
+void look_for_black_hole(Tcb& t) {
+  constexpr std::uint8_t kTimeouts = 3;
+  if (!t.config.black_hole || t.timers.retries < kTimeouts || t.sent_segments.empty()) return;
+  const std::uint32_t least = default_mss(t.config);
+  if (t.snd.mss <= least || t.sent_segments.front().len + least / 4 < emss(t)) return;
+  shrink_mss(t, std::max(std::uint32_t{t.snd.mss} / 2, least));
+}
+
 void on_retransmit(Tcb& t, Instant now) {
   const bool opening = !synchronized(t.state);
   const std::uint8_t limit = opening ? t.config.syn_retries : t.config.data_retries;
@@ -33,7 +44,8 @@ void on_retransmit(Tcb& t, Instant now) {
     if (t.state == State::SynSent) t.ecn_on = false;
     return;
   }
-  loss_on_timeout(t, first);
+  look_for_black_hole(t);
+  loss_on_timeout(t, first, now);
 }
 
 void on_persist(Tcb& t) {
@@ -84,7 +96,8 @@ void arm_keepalive(Tcb& t, Instant now) {
 
 Instant next_deadline(const Tcb& t) {
   const Timers& k = t.timers;
-  const Instant often = earlier(earlier(k.retransmit, k.persist), k.delayed_ack);
+  const Instant often = earlier(earlier(k.retransmit, k.persist),
+                                earlier(k.delayed_ack, earlier(k.reorder, probe_deadline(t))));
   const Instant seldom = earlier(earlier(k.keepalive, k.time_wait), k.trim);
   return earlier(earlier(often, seldom), user_deadline(t));
 }
@@ -103,7 +116,13 @@ void on_deadline(Tcb& t, Instant now) {
     t.timers.delayed_ack = Instant::never();
     if (t.rcv.ack_owed) t.rcv.ack_due = true;
   }
-  if (t.timers.retransmit <= now) on_retransmit(t, now);
+  if (t.timers.reorder <= now) loss_on_reordering_timer(t, now);
+  // The probe takes the timer's place, and sets it anew when it leaves (RFC 8985 7.2, 7.3).
+  if (probe_deadline(t) <= now) {
+    t.loss.rack.probe_due = true;
+  } else if (t.timers.retransmit <= now) {
+    on_retransmit(t, now);
+  }
   if (t.timers.persist <= now) on_persist(t);
   if (t.timers.keepalive <= now) on_keepalive(t, now);
   if (t.timers.trim <= now) on_trim(t);

@@ -3,6 +3,8 @@
 //
 // Both ends of tap_test, with the same conversations (stream_session.h).
 //   --serve PORT            accept on that TCP port; prints "ready" when it does
+//   --tcp NAME=VALUE[,...]  options of the byte-stream stack (tcp/stack_options.h); urnic only
+//   --congestion NAME      congestion control of the kernel's sockets; kernel only
 //   --rx-faults, --tx-faults PLAN, --capture FILE, --mtu N     urnic only; see docs/fault.md
 // Commands on standard input, one a line; ends at its end:
 //   connect ADDRESS:PORT source|sink BYTES
@@ -41,10 +43,11 @@ constexpr std::size_t kChunk = 64 * 1024;
 
 struct Options {
   bool kernel = false;
-  std::string port, rx_faults, tx_faults, capture;
+  std::string port, rx_faults, tx_faults, capture, congestion;
   std::vector<IpPrefix> addresses;
   std::uint16_t serve = 0;
   std::uint32_t mtu = 65535;
+  std::vector<std::pair<tcp::Option, std::int64_t>> tcp;
 };
 
 [[noreturn]] void die(const std::string& why) {
@@ -213,6 +216,11 @@ class UrnicPeer {
     c.interface.duplicate_detection = true;
     c.interface.dad = net::DadTiming::quick();
     c.interface.seed = c.stack.seed = static_cast<std::uint64_t>(monotonic_now().ns());
+    for (const auto& [option, value] : o.tcp) {
+      if (!tcp::set_option(c.stack.options, option, value)) {
+        die("value of " + std::string(tcp::option_name(option)));
+      }
+    }
     if (const std::string wrong = net::check(c.interface); !wrong.empty()) die(wrong);
     return c;
   }
@@ -386,6 +394,7 @@ class KernelPeer {
     listener_ = port::Fd(socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const int on = 1;
     setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    set_congestion(listener_.get());
     socklen_t length = 0;
     const sockaddr_storage a = socket_address({IpAddress::any_v6(), o.serve}, &length);
     if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&a), length) != 0 ||
@@ -436,10 +445,20 @@ class KernelPeer {
     }
   }
 
+  // Accepted sockets have their listener's.
+  void set_congestion(int fd) const {
+    const std::string& name = options_.congestion;
+    if (!name.empty() && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(),
+                                    static_cast<socklen_t>(name.size())) != 0) {
+      die(name + ": " + std::strerror(errno));
+    }
+  }
+
   void connect(const Command& c) {
     socklen_t length = 0;
     const sockaddr_storage a = socket_address(c.to, &length);
     port::Fd fd(socket(a.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    set_congestion(fd.get());
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&a), length) != 0 &&
         errno != EINPROGRESS) {
       die(std::string("connect: ") + std::strerror(errno));
@@ -494,6 +513,19 @@ class KernelPeer {
   std::vector<std::uint8_t> chunk_ = std::vector<std::uint8_t>(kChunk);
 };
 
+// "sack=0,congestion-control=2"
+void parse_tcp(const std::string& text, Options* o) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    const std::size_t eq = item.find('=');
+    const auto option = tcp::option_from_name(item.substr(0, eq));
+    if (!option || eq == std::string::npos) die("not an option: " + item);
+    o->tcp.emplace_back(*option, std::atoll(item.c_str() + eq + 1));
+    at = end + 1;
+  }
+}
+
 Options parse(int argc, char** argv) {
   Options o;
   if (argc < 2) die("urnic or kernel?");
@@ -506,6 +538,10 @@ Options parse(int argc, char** argv) {
       o.serve = static_cast<std::uint16_t>(std::atoi(value.c_str()));
     } else if (key == "--mtu") {
       o.mtu = static_cast<std::uint32_t>(std::atoi(value.c_str()));
+    } else if (key == "--congestion") {
+      o.congestion = value;
+    } else if (key == "--tcp") {
+      parse_tcp(value, &o);
     } else if (key == "--port") {
       o.port = value;
     } else if (key == "--rx-faults") {

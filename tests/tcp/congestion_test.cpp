@@ -44,9 +44,9 @@ TEST(Congestion, SlowStartGrowsByAtMostLSegmentsPerAck_RFC3465) {
   for (const std::uint8_t l : {1, 2, 8}) {
     Congestion c = open(10000, l);
     use(c, 10000);
-    cc_acked(c, growth(l), 500);
+    cc_acked(c, growth(l), 500, {});
     EXPECT_EQ(c.cwnd, 10500u);
-    cc_acked(c, growth(l), 9000);
+    cc_acked(c, growth(l), 9000, {});
     EXPECT_EQ(c.cwnd, 10500u + l * 1000u);
   }
 }
@@ -55,7 +55,7 @@ TEST(Congestion, SlowStartEndsAtTheThreshold) {
   Congestion c = open(10000, 8);
   c.ssthresh = 12000;
   use(c, 10000);
-  cc_acked(c, growth(8), 8000);
+  cc_acked(c, growth(8), 8000, {});
   EXPECT_EQ(c.cwnd, 12000u);
 }
 
@@ -63,33 +63,33 @@ TEST(Congestion, AvoidanceAddsASegmentPerWindow_RFC5681_3_1) {
   Congestion c = open(5000);
   c.ssthresh = 5000;
   use(c, 5000);
-  for (int i = 0; i < 4; ++i) cc_acked(c, growth(1), 1000);
+  for (int i = 0; i < 4; ++i) cc_acked(c, growth(1), 1000, {});
   EXPECT_EQ(c.cwnd, 5000u);
-  cc_acked(c, growth(1), 1000);
+  cc_acked(c, growth(1), 1000, {});
   EXPECT_EQ(c.cwnd, 6000u);
   use(c, 6000);
-  for (int i = 0; i < 5; ++i) cc_acked(c, growth(1), 1000);
+  for (int i = 0; i < 5; ++i) cc_acked(c, growth(1), 1000, {});
   EXPECT_EQ(c.cwnd, 6000u);
-  cc_acked(c, growth(1), 1000);
+  cc_acked(c, growth(1), 1000, {});
   EXPECT_EQ(c.cwnd, 7000u);
 }
 
 TEST(Congestion, AnUnusedWindowDoesNotGrow) {
   Congestion c = open(10000);
   use(c, 4000);
-  cc_acked(c, growth(1), 1000);
+  cc_acked(c, growth(1), 1000, {});
   EXPECT_EQ(c.cwnd, 10000u);
   use(c, 5000);
-  cc_acked(c, growth(1), 1000);
+  cc_acked(c, growth(1), 1000, {});
   EXPECT_EQ(c.cwnd, 11000u);
   c.ssthresh = 1000;
-  cc_acked(c, growth(1), 11000);
+  cc_acked(c, growth(1), 11000, {});
   EXPECT_EQ(c.cwnd, 11000u) << "avoidance wants it used in full";
 }
 
 TEST(Congestion, ReductionAndRecoveryWithoutSack_RFC5681_RFC6582) {
   Congestion c = open(10000);
-  cc_reduce(c, 9000);
+  cc_reduce(c, 9000, Cut::Loss);
   EXPECT_EQ(c.ssthresh, 4500u);
   cc_enter_recovery(c, false);
   EXPECT_EQ(c.cwnd, 7500u);
@@ -107,13 +107,13 @@ TEST(Congestion, ReductionAndRecoveryWithoutSack_RFC5681_RFC6582) {
 
 TEST(Congestion, ThresholdIsTwoSegmentsAtLeast) {
   Congestion c = open(10000);
-  cc_reduce(c, 1000);
+  cc_reduce(c, 1000, Cut::Loss);
   EXPECT_EQ(c.ssthresh, 2000u);
 }
 
 TEST(Congestion, RecoveryWithSack_RFC6675) {
   Congestion c = open(10000);
-  cc_reduce(c, 10000);
+  cc_reduce(c, 10000, Cut::Loss);
   cc_enter_recovery(c, true);
   EXPECT_EQ(c.cwnd, 5000u);
   cc_exit_recovery(c, true, 1000);
@@ -136,7 +136,7 @@ TEST(Congestion, TimeoutAndRestart) {
 TEST(Congestion, TheWindowIsBounded) {
   Congestion c = open(1u << 30, 255);
   use(c, 1u << 30);
-  for (int i = 0; i < 100; ++i) cc_acked(c, growth(255), 1u << 20);
+  for (int i = 0; i < 100; ++i) cc_acked(c, growth(255), 1u << 20, {});
   EXPECT_EQ(c.cwnd, 1u << 30);
 }
 

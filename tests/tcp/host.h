@@ -216,6 +216,7 @@ class Host {
     predicted_ = predict && check_predicted(tcb, s, &foreseen);
     AckResult a;
     if (!predicted_ || !take_ack_predicted(tcb, s, now)) a = take_ack(tcb, s, c, now);
+    if (a.ack_first) emit(plan_ack(tcb), now);
     if (a.established) ++establishments;
     if (c.arrival != Arrival::None && tcb.state != State::Closed) payload(s, c, now);
   }

@@ -160,6 +160,13 @@ TEST(LossyLink, SeedsOfEveryKindOfTrouble) {
             c.nagle = rng.chance(0.3);
             c.limited_transmit = rng.chance(0.7);
             c.count_plain_dupacks = rng.chance(0.3);
+            c.congestion = static_cast<CongestionControl>(rng.below(4));
+            c.ecn = static_cast<EcnMode>(rng.below(3));
+            c.rack = rng.chance(0.7);
+            c.tlp = rng.chance(0.7);
+            c.prr = rng.chance(0.7);
+            c.frto = rng.chance(0.7);
+            c.undo = rng.chance(0.7);
             c.data_retries = 60;
             c.syn_retries = 30;
             c.rto_max = Duration::s(5);

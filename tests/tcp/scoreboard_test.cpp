@@ -26,47 +26,60 @@ Scoreboard five(bool fin = false) {
   return b;
 }
 
+Delivery pop(Scoreboard& b, StreamOffset una, bool fin) {
+  Delivery d;
+  b.pop(una, fin, &d);
+  return d;
+}
+std::uint32_t sack(Scoreboard& b, StreamOffset begin, StreamOffset end, bool fin) {
+  Delivery d;
+  const std::uint32_t fresh = b.sack(begin, end, fin, &d);
+  EXPECT_EQ(d.octets, fresh);
+  return fresh;
+}
+
 TEST(Scoreboard, CumulativeAckTakesWholeSegmentsAndCutsOne) {
   Scoreboard b = five();
-  const auto p = b.pop(at(250), false);
+  const auto p = pop(b, at(250), false);
   EXPECT_EQ(p.octets, 250u);
-  EXPECT_TRUE(p.has_sample);
-  EXPECT_EQ(p.sent_at, when(1));
+  EXPECT_TRUE(p.original);
+  EXPECT_EQ(p.oldest_at, when(1));
   ASSERT_EQ(b.size(), 3u);
   EXPECT_EQ(b.front().begin, at(250));
   EXPECT_EQ(b.front().len, 50u);
-  EXPECT_EQ(b.pop(at(250), false).octets, 0u);
+  EXPECT_EQ(pop(b, at(250), false).octets, 0u);
 }
 
 TEST(Scoreboard, TheFinIsAcknowledgedApart) {
   Scoreboard b = five(true);
-  EXPECT_EQ(b.pop(at(500), false).octets, 500u);
+  EXPECT_EQ(pop(b, at(500), false).octets, 500u);
   ASSERT_EQ(b.size(), 1u);
   EXPECT_EQ(b.front().len, 0u);
   EXPECT_EQ(b.front().space(), 1u);
-  EXPECT_EQ(b.pop(at(500), true).octets, 1u);
+  EXPECT_EQ(pop(b, at(500), true).octets, 1u);
   EXPECT_TRUE(b.empty());
 }
 
 TEST(Scoreboard, SackMarksWholeSegmentsOnly) {
   Scoreboard b = five(true);
-  EXPECT_EQ(b.sack(at(150), at(350), false), 100u);
+  EXPECT_EQ(sack(b, at(150), at(350), false), 100u);
   EXPECT_TRUE(b[2].is(SentSegment::kSacked));
-  EXPECT_EQ(b.sack(at(200), at(400), false), 100u);
-  EXPECT_EQ(b.sack(at(400), at(500), false), 0u) << "the FIN is not covered";
-  EXPECT_EQ(b.sack(at(400), at(500), true), 101u);
+  EXPECT_EQ(sack(b, at(200), at(400), false), 100u);
+  EXPECT_EQ(sack(b, at(400), at(500), false), 0u) << "the FIN is not covered";
+  EXPECT_EQ(sack(b, at(400), at(500), true), 101u);
   EXPECT_EQ(b.sacked(), 301u);
 }
 
 TEST(Scoreboard, SackedSegmentsGiveNoSample_RFC6298) {
   Scoreboard b = five();
-  b.sack(at(0), at(100), false);
+  sack(b, at(0), at(100), false);
   b.mark_lost(1);
   b.mark_retransmitted(1, 100, when(9));
-  const auto p = b.pop(at(300), false);
+  const auto p = pop(b, at(300), false);
   EXPECT_EQ(p.octets, 200u) << "what was SACKed had been counted before";
-  EXPECT_EQ(p.sent_at, when(3));
-  EXPECT_FALSE(five().pop(at(0), false).has_sample);
+  EXPECT_EQ(p.oldest_at, when(3));
+  Scoreboard fresh = five();
+  EXPECT_FALSE(pop(fresh, at(0), false).original);
 }
 
 TEST(Scoreboard, LostRetransmittedSackedReneged) {
@@ -81,7 +94,7 @@ TEST(Scoreboard, LostRetransmittedSackedReneged) {
   b.mark_lost_again(0);
   EXPECT_EQ(b.todo(), 100u);
   EXPECT_EQ(b.retransmitted(), 0u);
-  EXPECT_EQ(b.sack(at(0), at(100), false), 100u);
+  EXPECT_EQ(sack(b, at(0), at(100), false), 100u);
   EXPECT_EQ(b.lost(), 0u);
   b.mark_lost(0);
   EXPECT_EQ(b.lost(), 0u) << "SACKed is not lost";
@@ -90,6 +103,47 @@ TEST(Scoreboard, LostRetransmittedSackedReneged) {
   EXPECT_EQ(b.todo(), 100u);
   b.all_lost();
   EXPECT_EQ(b.todo(), 500u);
+}
+
+TEST(Scoreboard, DeliveryNamesTheSegmentSentLast_RFC8985_6_2) {
+  Scoreboard b = five();
+  b.mark_lost(0);
+  b.mark_retransmitted(0, 100, when(7));
+  Delivery d;
+  b.sack(at(100), at(300), false, &d);
+  EXPECT_EQ(d.sent_at, when(3));
+  EXPECT_EQ(d.end, at(300));
+  EXPECT_FALSE(d.again);
+  EXPECT_EQ(d.lowest_end, at(200));
+  d = {};
+  b.pop(at(100), false, &d);
+  EXPECT_TRUE(d.any && d.again && !d.original);
+  EXPECT_EQ(d.sent_at, when(7));
+  // What left too late to be what was acknowledged does not count.
+  b.mark_lost(2);
+  b.mark_retransmitted(2, 100, when(8));
+  d = {};
+  d.believable = when(7);
+  b.pop(at(400), false, &d);
+  EXPECT_FALSE(d.any);
+  EXPECT_EQ(d.octets, 100u);
+}
+
+TEST(Scoreboard, RetransmissionsAreKnownInTheirOrder) {
+  Scoreboard b = five();
+  EXPECT_EQ(b.oldest_resent(), nullptr);
+  for (const std::size_t i : {3u, 1u, 0u}) {
+    b.mark_lost(i);
+    b.mark_retransmitted(i, 100, when(10 - static_cast<std::int64_t>(i)));
+  }
+  ASSERT_NE(b.oldest_resent(), nullptr);
+  EXPECT_EQ(b.oldest_resent()->begin, at(300));
+  sack(b, at(300), at(400), false);
+  EXPECT_EQ(b.oldest_resent()->begin, at(100));
+  b.mark_lost_again(1);
+  EXPECT_EQ(b.oldest_resent()->begin, at(0));
+  pop(b, at(100), false);
+  EXPECT_EQ(b.oldest_resent(), nullptr);
 }
 
 TEST(Scoreboard, RetransmissionMayCut_E24) {
@@ -123,7 +177,7 @@ TEST(Scoreboard, GivesMemoryBack) {
   Scoreboard b;
   EXPECT_EQ(b.capacity(), 0u);
   for (std::uint32_t i = 0; i < 1000; ++i) b.push(at(i), 1, false, when(1));
-  b.pop(at(1000), false);
+  pop(b, at(1000), false);
   EXPECT_GE(b.capacity(), 1000u);
   b.trim();
   EXPECT_EQ(b.capacity(), 0u);
@@ -148,11 +202,11 @@ TEST(Scoreboard, CountersNeverDrift) {
         }
         case 2:
           una = rng.between(una, una + (nxt - una) / 4);
-          b.pop(at(una), false);
+          pop(b, at(una), false);
           break;
         case 3: {
           const std::uint64_t from = rng.between(una, nxt);
-          b.sack(at(from), at(rng.between(from, nxt)), false);
+          sack(b, at(from), at(rng.between(from, nxt)), false);
           break;
         }
         case 4:

@@ -28,6 +28,8 @@ class Script {
     c.delayed_ack = Duration::ms(40);
     c.rto_min = Duration::ms(200);
     c.initial_window = 10000;
+    // What was there first; scripts about the rest turn it on.
+    c.hystart = c.rack = c.tlp = c.prr = c.frto = c.undo = false;
   }
 
   void run(const std::string& path) {
@@ -343,6 +345,13 @@ class Script {
                                  : EcnMode::Off;
       return;
     }
+    if (key == "cc") {
+      c.congestion = text == "reno"    ? CongestionControl::Reno
+                     : text == "cubic" ? CongestionControl::Cubic
+                     : text == "dctcp" ? CongestionControl::Dctcp
+                                       : CongestionControl::NewReno;
+      return;
+    }
     if (key == "unit") {
       host.unit = static_cast<std::uint32_t>(std::stoul(text));
       return;
@@ -363,6 +372,13 @@ class Script {
         {"iw", [](Config& k, Number n) { k.initial_window = n; }},
         {"nagle", [](Config& k, Number n) { k.nagle = n != 0; }},
         {"limited", [](Config& k, Number n) { k.limited_transmit = n != 0; }},
+        {"rack", [](Config& k, Number n) { k.rack = n != 0; }},
+        {"tlp", [](Config& k, Number n) { k.tlp = n != 0; }},
+        {"prr", [](Config& k, Number n) { k.prr = n != 0; }},
+        {"frto", [](Config& k, Number n) { k.frto = n != 0; }},
+        {"hystart", [](Config& k, Number n) { k.hystart = n != 0; }},
+        {"black_hole", [](Config& k, Number n) { k.black_hole = n != 0; }},
+        {"undo", [](Config& k, Number n) { k.undo = n != 0; }},
         {"restart", [](Config& k, Number n) { k.restart_after_idle = n != 0; }},
         {"plain_dupacks", [](Config& k, Number n) { k.count_plain_dupacks = n != 0; }},
         {"holes", [](Config& k, Number n) { k.hole_limit = n; }},
@@ -463,6 +479,7 @@ class Script {
         {"eof", [&] { return host.end_of_stream ? "yes" : "no"; }},
         {"emss", [&] { return std::to_string(emss(t)); }},
         {"pipe", [&] { return std::to_string(loss_pipe(t)); }},
+        {"reordering", [&] { return std::to_string(t.loss.reordering); }},
         {"una", [&] { return std::to_string(t.snd.una.value() + 1); }},
     };
     EXPECT_TRUE(host.content_ok);

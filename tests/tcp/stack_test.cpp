@@ -237,6 +237,7 @@ TEST_F(StackTest, BacklogLimitsFinishedConnections) {
 
 TEST_F(StackTest, HalfOpenConnectionsAreLimited) {
   b->set_default(Option::SynBacklog, 3);
+  b->set_default(Option::SynCookies, 0);
   l = listen();
   Datagram d;
   for (int i = 0; i < 5; ++i) {  // SYNs whose SYN-ACKs never come back

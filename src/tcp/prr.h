@@ -1,0 +1,34 @@
+// Proportional rate reduction (RFC 6937, with the safe bound of RFC 9937): in fast recovery cwnd
+// follows what is delivered, so that it arrives at ssthresh when the recovery ends, neither in one
+// step nor late. Called by loss.cpp and output.cpp only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace urnic::tcp {
+
+struct Prr {
+  std::uint32_t delivered = 0;  // octets since the recovery began
+  std::uint32_t out = 0;        // octets sent since then
+  std::uint32_t flight = 1;     // RecoverFS: in flight when it began
+};
+
+// cwnd after an ACK that delivered `octets`, with `pipe` in flight. `safe`: SND.UNA advanced and
+// nothing more was found lost, so that one segment more per ACK does no harm.
+inline std::uint32_t prr_cwnd(Prr& p, std::uint32_t octets, std::uint32_t pipe,
+                              std::uint32_t ssthresh, std::uint32_t smss, bool safe) {
+  p.delivered += octets;
+  std::int64_t send;
+  if (pipe > ssthresh) {
+    const std::uint64_t due =
+        (std::uint64_t{p.delivered} * ssthresh + p.flight - 1) / std::max(p.flight, 1u);
+    send = static_cast<std::int64_t>(due) - p.out;
+  } else {
+    send = std::max(std::int64_t{p.delivered} - p.out, std::int64_t{octets}) + (safe ? smss : 0);
+    send = std::min(send, std::int64_t{ssthresh} - pipe);
+  }
+  return pipe + static_cast<std::uint32_t>(std::max<std::int64_t>(send, 0));
+}
+
+}  // namespace urnic::tcp

@@ -1,0 +1,88 @@
+#include "tcp/hystart.h"
+
+#include <gtest/gtest.h>
+
+#include "tcp/congestion.h"
+
+namespace urnic::tcp {
+namespace {
+
+struct Flow {
+  HyStart h;
+  StreamOffset una;
+  HyStartSays said = HyStartSays::Grow;
+
+  // A round of `acks` ACKs whose round trips all take `ms`.
+  HyStartSays round(double ms, int acks = 10) {
+    const StreamOffset nxt = una + static_cast<std::uint64_t>(acks) * 1000;
+    for (int i = 0; i < acks; ++i) {
+      said = hystart_on_ack(h, una, nxt, Duration::us(static_cast<std::int64_t>(ms * 1000)));
+      if (said == HyStartSays::EndSlowStart) return said;
+      una += 1000;
+    }
+    return said;
+  }
+};
+
+TEST(HyStart, SteadyRoundTripsGrow_RFC9406_4_2) {
+  Flow f;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(f.round(10), HyStartSays::Grow);
+}
+
+TEST(HyStart, ALongerRoundTripSlowsDown_RFC9406_4_2) {
+  Flow f;
+  f.round(40);
+  EXPECT_EQ(f.round(44), HyStartSays::Grow) << "an eighth, 5 ms, is what it takes";
+  EXPECT_EQ(f.round(50), HyStartSays::GrowQuarter);
+  Flow fast;
+  fast.round(1);
+  EXPECT_EQ(fast.round(4.9), HyStartSays::Grow) << "4 ms at least";
+  EXPECT_EQ(fast.round(9), HyStartSays::GrowQuarter);
+}
+
+TEST(HyStart, FewSamplesDecideNothing_RFC9406_4_2) {
+  Flow f;
+  f.round(10);
+  EXPECT_EQ(f.round(100, 7), HyStartSays::Grow);
+}
+
+TEST(HyStart, ABlipIsForgiven_RFC9406_4_2) {
+  Flow f;
+  f.round(10);
+  EXPECT_EQ(f.round(20), HyStartSays::GrowQuarter);
+  EXPECT_EQ(f.round(12), HyStartSays::Grow);
+}
+
+TEST(HyStart, FiveRoundsEndSlowStart_RFC9406_4_2) {
+  Flow f;
+  f.round(10);
+  int rounds = 0;
+  while (f.round(20) != HyStartSays::EndSlowStart && rounds < 20) ++rounds;
+  EXPECT_EQ(rounds, 6) << "the one that began it, and five more";
+}
+
+TEST(HyStart, TheWindowGrowsByAQuarterThenNotAtAll) {
+  Config config;
+  config.slow_start_segments = 1;
+  config.hystart = true;
+  Congestion c;
+  cc_open(c, config, 1000, false);
+  c.used = c.cwnd = 100'000;
+  c.hystart.conservative_rounds = 1;
+  c.hystart.baseline_us = 20'000;
+  const StreamOffset una(1000), nxt(101'000);
+  c.hystart.round_end = nxt;
+  cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt});
+  EXPECT_EQ(c.cwnd, 100'250u);
+  c.hystart.conservative_rounds = 6;
+  c.hystart.round_end = una;
+  cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt});
+  EXPECT_EQ(c.ssthresh, 100'250u);
+  // After the first loss slow start knows where to end.
+  c.ssthresh = 200'000;
+  cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt});
+  EXPECT_EQ(c.cwnd, 101'250u);
+}
+
+}  // namespace
+}  // namespace urnic::tcp

@@ -1,0 +1,136 @@
+// SYN cookies (RFC 4987 3.6) as a byte-stream user sees them: a flood costs no memory, and whoever
+// means it gets through.
+#include <gtest/gtest.h>
+
+#include "tcp/syn_cookie.h"
+#include "tests/tcp/stack_fixture.h"
+
+namespace urnic::tcp::test {
+namespace {
+
+class SynCookies : public StackTest {
+ protected:
+  // As many half-open connections as the listener may have.
+  void flood(std::size_t syns = 3) {
+    b->set_default(Option::SynBacklog, 3);
+    l = listen();
+    Datagram d;
+    for (std::size_t i = 0; i < syns; ++i) {
+      a->connect(a->open(), {ip("10.0.0.2"), 80}, now);
+      ASSERT_TRUE(a->next_output(&d));
+      b->input(d.bytes, now);
+    }
+    drain(*b);
+  }
+  // What `a` answers to the cookie, not delivered yet.
+  Octets answer() {
+    x = a->open();
+    a->connect(x, {ip("10.0.0.2"), 80}, now);
+    Datagram d;
+    EXPECT_TRUE(a->next_output(&d));
+    b->input(d.bytes, now);
+    EXPECT_TRUE(b->next_output(&d));
+    a->input(d.bytes, now);
+    EXPECT_TRUE(a->next_output(&d));
+    return {d.bytes.begin(), d.bytes.end()};
+  }
+};
+
+TEST_F(SynCookies, AFloodCostsNoMemory_RFC4987_3_6) {
+  flood(500);
+  EXPECT_EQ(b->connections(), 3u);
+  EXPECT_EQ(b->sockets(), 4u);
+  EXPECT_EQ(b->counters().cookies_sent, 497u);
+  EXPECT_EQ(b->counters().dropped_backlog, 0u);
+}
+
+TEST_F(SynCookies, AConnectionOpensWithAllItsOptions) {
+  flood();
+  connect();
+  EXPECT_EQ(b->counters().cookies_taken, 1u);
+  y = b->accept(l, nullptr, now);
+  ASSERT_NE(y, Endpoint::None);
+  const auto s = b->snapshot(y, now);
+  EXPECT_TRUE(s->sack && s->timestamps && s->window_scaling);
+  EXPECT_EQ(s->send_shift, a->snapshot(x, now)->receive_shift);
+  EXPECT_EQ(s->send_mss, 1448u);
+  // And carries bytes both ways, more than a window that were not scaled.
+  std::size_t got = 0, sent = 0;
+  for (int i = 0; i < 400 && got < 600'000; ++i) {
+    if (sent < 600'000) sent += write(*a, x, 600'000 - sent).bytes;
+    pass(Duration::ms(1));
+    for (IoResult r; (r = read(*b, y)).status == Status::Ok && r.bytes != 0;) got += r.bytes;
+  }
+  EXPECT_EQ(got, 600'000u);
+  EXPECT_EQ(write(*b, y, 1000).bytes, 1000u);
+  carry();
+  EXPECT_EQ(read(*a, x).bytes, 1000u);
+}
+
+TEST_F(SynCookies, WithoutTimestampsOnlyTheMssSurvives) {
+  a->set_default(Option::Timestamps, 0);
+  flood();
+  connect();
+  y = b->accept(l, nullptr, now);
+  ASSERT_NE(y, Endpoint::None);
+  const auto s = b->snapshot(y, now);
+  EXPECT_FALSE(s->sack || s->timestamps || s->window_scaling);
+  EXPECT_EQ(s->send_mss, 1460u);
+}
+
+TEST_F(SynCookies, AForgedAnswerIsReset) {
+  flood();
+  Octets forged = answer();
+  const std::size_t at = net::kIpv4Header + 8;
+  // The acknowledgement is one off, the checksum right all the same.
+  store_be32(forged.data() + at, load_be32(forged.data() + at) + 0x10000);
+  const std::size_t sum = net::kIpv4Header + 16;
+  const std::uint32_t c = load_be16(forged.data() + sum) + 0xfffeu;
+  store_be16(forged.data() + sum, static_cast<std::uint16_t>((c & 0xffff) + (c >> 16)));
+  b->input(forged, now);
+  const auto out = drain(*b);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_TRUE(out[0].s.has(kRst));
+  EXPECT_EQ(b->counters().cookies_taken, 0u);
+  EXPECT_EQ(b->accept(l, nullptr, now), Endpoint::None);
+}
+
+TEST_F(SynCookies, AnAnswerThatComesTooLateIsReset) {
+  flood();
+  const Octets late = answer();
+  now = now + kCookieLife * 2;
+  b->input(late, now);
+  EXPECT_EQ(b->counters().cookies_taken, 0u);
+  EXPECT_EQ(b->accept(l, nullptr, now), Endpoint::None);
+}
+
+TEST_F(SynCookies, NobodyIsBelievedWhoWasNotSentOne) {
+  flood();
+  const Octets good = answer();
+  // The same answer at a listener that never was in need.
+  StackConfig c;
+  c.addresses = {ip("10.0.0.2")};
+  c.seed = 2;
+  Stack calm(c);
+  const Endpoint e = calm.open();
+  calm.bind(e, {IpAddress::any_v4(), 80});
+  calm.listen(e, 8);
+  calm.input(good, now);
+  EXPECT_EQ(calm.counters().cookies_taken, 0u);
+  const auto out = drain(calm);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_TRUE(out[0].s.has(kRst));
+}
+
+TEST_F(SynCookies, ALostAnswerIsMadeGoodByTheFirstData) {
+  flood();
+  answer();  // lost
+  write(*a, x, 100);
+  carry();
+  y = b->accept(l, nullptr, now);
+  ASSERT_NE(y, Endpoint::None);
+  EXPECT_EQ(read(*b, y).bytes, 100u);
+}
+
+}  // namespace
+}  // namespace urnic::tcp::test
