@@ -47,7 +47,7 @@ constexpr Key kKeys[] = {
   {"window_scaling", Kind::Switch, "on", "TCP window scaling (RFC 7323)"},
   {"ack_policy", Kind::Choice, "per-burst", "when in-order data is acknowledged", "per-burst|every-second|immediate"},
   {"count_plain_dupacks", Kind::Switch, "off", "a SACK sender also counts duplicate ACKs without new SACK information"},
-  {"rto_min_ms", Kind::Number, "auto", "least retransmission time-out, ms; auto: 5 on memif and mem, else 200", "auto", 1, 60'000},
+  {"rto_min_ms", Kind::Number, "auto", "least retransmission time-out, ms; auto: 20 on memif and mem, else 200", "auto", 1, 60'000},
   {"congestion", Kind::Choice, "newreno", "congestion control (RFC 5681, 6582)", "newreno"},
   {"time_wait_ms", Kind::Number, "60000", "how long a connection stays in TIME-WAIT, ms", "", 0, 240'000},
   {"progress", Kind::Choice, "auto", "who drives the engine: the polling application with a thread as stand-in, the application alone, or the thread alone", "auto|poll|thread"},
