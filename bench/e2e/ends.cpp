@@ -36,6 +36,7 @@ End open_end(const EndOptions& o, const char* role, std::span<std::uint8_t> memo
   need(config.set("progress", o.progress), "progress");
   need(config.set("connection_type", o.fast ? "fast" : "slow"), "connection_type");
   need(config.set("stat", "off"), "stat");
+  if (!o.faults.empty()) need(config.set("faults", o.faults), "faults");
   End e;
   e.device = need(Device::open(config), "device");
   e.pd = need(e.device.alloc_pd(), "protection domain");

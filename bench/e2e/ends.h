@@ -22,6 +22,7 @@ struct EndOptions {
   std::uint32_t mtu = 1500;
   std::string progress = "poll";  // the measuring thread drives; nothing else runs
   bool fast = true;
+  std::string faults;  // of the wire behind this end's port (docs/fault.md); empty: none
 };
 
 struct End {

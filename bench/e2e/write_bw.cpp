@@ -1,5 +1,6 @@
 // P4: RDMA Writes over one connection between two processes on a core each, own TCP over memif, CRC
 // on. Prints Gb/s of payload, acknowledged by the peer; the receiver compares what it got.
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,12 @@ struct Options {
 // Behind the window: set by the sender's last Write.
 constexpr std::size_t kFlag = 64;
 
-int receive_side(const Options& o) {
+// What the receiver saw, for the sender's report: memory of both processes.
+struct Seen {
+  std::uint64_t downgrades, terminates, refused;
+};
+
+int receive_side(const Options& o, Seen* seen) {
   std::vector<std::uint8_t> memory(o.window + kFlag);
   End e = open_server(o.end, memory);
   volatile std::uint8_t* const done = &memory[o.window];
@@ -39,13 +45,15 @@ int receive_side(const Options& o) {
   }
   const bool right = has_pattern({memory.data(), o.window});
   if (!right) std::fprintf(stderr, "write_bw: the memory does not hold what was written\n");
+  const ConnectionStats s = e.qp.stats();
+  *seen = {s.downgrades, s.terminates_sent + s.terminates_received, s.recovery_attempts};
   // The acknowledgement of the last Write has to leave.
   const double until = seconds() + 0.2;
   while (seconds() < until) e.device.progress();
   return right ? 0 : 1;
 }
 
-int send_side(const Options& o) {
+nlohmann::json send_side(const Options& o) {
   std::vector<std::uint8_t> memory(o.window + kFlag);
   fill_pattern({memory.data(), o.window});
   memory[o.window] = 1;
@@ -86,21 +94,14 @@ int send_side(const Options& o) {
   while (done < posted) poll();
   const double rate = static_cast<double>(counted) * o.size * 8e-9 / took;
   const ConnectionStats s = e.qp.stats();
-  if (o.json) {
-    std::printf("%s\n", nlohmann::json({{"gbits", rate},
-                                        {"messages", counted},
-                                        {"seconds", took},
-                                        {"retransmits", s.retransmits},
-                                        {"segments_out", s.segments_out},
-                                        {"segments_in", s.segments_in}})
-                            .dump()
-                            .c_str());
-  } else {
-    std::printf("%.3f\n", rate);
-  }
-  std::fflush(stdout);
   e.qp.disconnect();
-  return 0;
+  return {{"gbits", rate},
+          {"messages", counted},
+          {"seconds", took},
+          {"retransmits", s.retransmits},
+          {"rto_expirations", s.rto_expirations},
+          {"segments_out", s.segments_out},
+          {"segments_in", s.segments_in}};
 }
 
 }  // namespace
@@ -116,20 +117,36 @@ int main(int argc, char** argv) {
   app.add_option("--window", o.window, "octets of memory at each end")
       ->check(CLI::Range(1, 1 << 30));
   app.add_option("--progress", o.end.progress, "who drives the engines: poll or auto");
+  std::string faults;
+  app.add_option("--faults", faults, "what the wire does to the Writes (docs/fault.md)");
   app.add_flag("--json", o.json, "one JSON object instead of one number");
   CLI11_PARSE(app, argc, argv);
   o.window = std::max(o.window / o.size, 1u) * o.size;
   const SocketDirectory directory;
   o.end.socket = directory.socket();
+  void* const shared =
+      mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 1;
+  Seen* const seen = static_cast<Seen*>(shared);
   const pid_t child = fork();
   if (child < 0) return 1;
   if (child == 0) {
     pin_to(1);
-    std::_Exit(receive_side(o));
+    std::_Exit(receive_side(o, seen));
   }
   pin_to(0);
-  const int ours = send_side(o);
+  o.end.faults = faults;
+  nlohmann::json report = send_side(o);
   int theirs = 0;
   waitpid(child, &theirs, 0);
-  return ours != 0 || theirs != 0 ? 1 : 0;
+  if (theirs != 0) return 1;
+  if (o.json) {
+    report["refused"] = seen->refused;
+    report["downgrades"] = seen->downgrades;
+    report["terminates"] = seen->terminates;
+    std::printf("%s\n", report.dump().c_str());
+  } else {
+    std::printf("%.3f\n", report["gbits"].get<double>());
+  }
+  return 0;
 }

@@ -44,38 +44,38 @@ constexpr auto kToEnd = [] {
   return t;
 }();
 
-// Sums of the bytes at even and at odd places, one multiply-add each; two of either, used in turn,
-// because a multiply-add waits several cycles for the one before. The lanes hold 17 and 16 bits
-// after kMaxRun bytes, so that everything may be added up in 32.
+// Sums of the bytes at even and at odd places, one multiply-add each; four of either, used in turn,
+// because a multiply-add waits five cycles for the one before. The lanes of all together hold 24
+// and 16 bits after kMaxRun bytes, so that everything may be added up in 32.
 struct Sum {
-  __m512i even[2];
-  __m512i odd[2];
+  __m512i even[4];
+  __m512i odd[4];
 };
 URNIC_FUSED Sum zero_sum() {
   const __m512i zero = _mm512_setzero_si512();
-  return {{zero, zero}, {zero, zero}};
+  return {{zero, zero, zero, zero}, {zero, zero, zero, zero}};
 }
 template <int kTurn>
 URNIC_FUSED void add(Sum& s, __m512i v) {
   s.even[kTurn] = _mm512_dpbusd_epi32(s.even[kTurn], v, _mm512_set1_epi16(0x0001));
   s.odd[kTurn] = _mm512_dpbusd_epi32(s.odd[kTurn], v, _mm512_set1_epi16(0x0100));
 }
+URNIC_FUSED __m512i add_up(const __m512i (&v)[4]) {
+  return _mm512_add_epi32(_mm512_add_epi32(v[0], v[1]), _mm512_add_epi32(v[2], v[3]));
+}
 // Of little-endian words.
 URNIC_FUSED std::uint32_t total(const Sum& s) {
-  const __m512i even = _mm512_add_epi32(s.even[0], s.even[1]);
-  const __m512i odd = _mm512_add_epi32(s.odd[0], s.odd[1]);
-  const __m512i all = _mm512_add_epi32(even, _mm512_slli_epi32(odd, 8));
+  const __m512i all = _mm512_add_epi32(add_up(s.even), _mm512_slli_epi32(add_up(s.odd), 8));
   return static_cast<std::uint32_t>(_mm512_reduce_add_epi32(all));
 }
 
-// Load a block, copy it and add it to the sum as asked. Opaque when copied: one read only (E-20).
+// Load a block, copy it and add it to the sum as asked. Opaque, so that it is read once only
+// (E-20); a second read for another use would also cost as much as the first, two lines each time.
 template <bool kCopy, bool kSum, int kTurn>
 URNIC_FUSED __m512i take(const std::uint8_t* p, std::uint8_t* dst, Sum& sum) {
   __m512i v = _mm512_loadu_si512(p);
-  if constexpr (kCopy) {
-    asm volatile("" : "+v"(v));
-    _mm512_storeu_si512(dst, v);
-  }
+  if constexpr (kCopy || kSum) asm volatile("" : "+v"(v));
+  if constexpr (kCopy) _mm512_storeu_si512(dst, v);
   if constexpr (kSum) add<kTurn>(sum, v);
   return v;
 }
@@ -145,7 +145,7 @@ URNIC_FUSED std::uint32_t finish(Cursor& at, const __m512i (&x)[kBlocks], std::s
   }
   __m512i last = x[kBlocks - 1];
   for (; rest != 0; --rest) {
-    last = next_block<kCopy, kSum, 0>(at);
+    last = next_block<kCopy, kSum, 2>(at);
     acc[0] = to_end(last, rest - 1, acc[0]);
   }
   acc[0] = _mm512_mask_xor_epi64(acc[0], 0xc0, acc[0], last);
@@ -160,106 +160,33 @@ URNIC_FUSED void fold_four(Cursor& at, __m512i (&x)[4]) {
       _mm_set_epi64x(static_cast<long long>(kBy2048.hi), static_cast<long long>(kBy2048.lo)));
   x[0] = fold(x[0], k, next_block<kCopy, kSum, 0>(at));
   x[1] = fold(x[1], k, next_block<kCopy, kSum, 1>(at));
-  x[2] = fold(x[2], k, next_block<kCopy, kSum, 0>(at));
-  x[3] = fold(x[3], k, next_block<kCopy, kSum, 1>(at));
+  x[2] = fold(x[2], k, next_block<kCopy, kSum, 2>(at));
+  x[3] = fold(x[3], k, next_block<kCopy, kSum, 3>(at));
 }
 
-// Three streams for the crc32 instruction behind the folded part, k words of 8 bytes each.
-struct Streams {
-  const std::uint8_t* p[3];
-  std::uint8_t* dst[3];
-  std::uint64_t crc[3];
-};
-URNIC_FUSED Streams start_streams(const std::uint8_t* p, std::uint8_t* dst, std::size_t k) {
-  return {{p, p + 8 * k, p + 16 * k}, {dst, dst + 8 * k, dst + 16 * k}, {0, 0, 0}};
-}
-inline constexpr std::size_t kStep = 4;  // words of each stream per 256 folded bytes
-template <bool kCopy, bool kSum, int kStream>
-URNIC_FUSED void add_stream(Streams& s, Sum& sum) {
-  if constexpr (kCopy || kSum) {
-    __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(s.p[kStream]));
-    if constexpr (kCopy) {
-      asm volatile("" : "+v"(v));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(s.dst[kStream]), v);
-    }
-    if constexpr (kSum) add<kStream % 2>(sum, _mm512_zextsi256_si512(v));
-  }
-}
-template <bool kCopy, bool kSum>
-URNIC_FUSED void step_streams(Streams& s, Sum& sum) {
-  add_stream<kCopy, kSum, 0>(s, sum);
-  add_stream<kCopy, kSum, 1>(s, sum);
-  add_stream<kCopy, kSum, 2>(s, sum);
-#pragma GCC unroll 4
-  for (std::size_t w = 0; w < kStep; ++w) {
-#pragma GCC unroll 3
-    for (int i = 0; i < 3; ++i) {
-      std::uint64_t v;
-      std::memcpy(&v, (kCopy ? s.dst[i] : s.p[i]) + 8 * w, 8);
-      s.crc[i] = _mm_crc32_u64(s.crc[i], v);
-    }
-  }
-#pragma GCC unroll 3
-  for (int i = 0; i < 3; ++i) {
-    s.p[i] += 8 * kStep;
-    s.dst[i] += 8 * kStep;
-  }
-}
-
-inline constexpr std::size_t kMaxSteps = 32;
-constexpr auto kShift = crc32c_math::word_shift_table<3 * kStep * kMaxSteps + 1>();
-
-// State `crc` moved forward over `words` words of zeros, still to be reduced by
-// _mm_crc32_u64(0, ...).
-URNIC_FUSED std::uint64_t shifted(std::uint64_t crc, std::size_t words) {
-  return static_cast<std::uint64_t>(_mm_cvtsi128_si64(
-      _mm_clmulepi64_si128(_mm_cvtsi64_si128(static_cast<long long>(crc)),
-                           _mm_cvtsi32_si128(static_cast<int>(kShift[words])), 0)));
-}
-
-// Bytes of one step of the folded part together with its share of the streams, and what the folded
-// part needs before its first step.
-inline constexpr std::size_t kStepBytes = 256 + 3 * 8 * kStep;
-inline constexpr std::size_t kStartBytes = 3 * 64 + 1;
-inline constexpr std::size_t kStreamsFrom = 700;
-inline constexpr std::size_t kMaxRun = kMaxSteps * kStepBytes;  // even
+inline constexpr std::size_t kMaxRun = 65536;  // even
 
 // 65..kMaxRun bytes.
 template <bool kCopy, bool kSum>
 URNIC_FUSED void run(const std::uint8_t* p, std::uint8_t* dst, std::size_t n, std::uint32_t& crc,
                      std::uint64_t& sum_out) {
   Cursor at = {p, dst, zero_sum()};
-  const std::size_t steps = n >= kStreamsFrom ? (n - kStartBytes) / kStepBytes : 0;
-  const std::size_t k = kStep * steps;
-  const std::size_t folded = n - 24 * k;
-  const std::size_t first = (folded - 1) % 64 + 1;  // bytes of the first block
-  std::size_t blocks = (folded - first) / 64 - 1;   // to be read after the first two
+  const std::size_t first = (n - 1) % 64 + 1;  // bytes of the first block
+  std::size_t blocks = (n - first) / 64 - 1;   // to be read after the first two
   __m512i x[4];
   begin<kCopy, kSum>(at, first, crc, x);
   if (blocks < 2) {
     const __m512i two[2] = {x[0], x[1]};
     crc = finish<kCopy, kSum>(at, two, blocks);
   } else {
-    x[2] = next_block<kCopy, kSum, 0>(at);
-    x[3] = next_block<kCopy, kSum, 1>(at);
-    blocks -= 2;
-    Streams s = start_streams(p + folded, dst + folded, k);
-    for (std::size_t i = 0; i < steps; ++i) {
-      step_streams<kCopy, kSum>(s, at.sum);
-      fold_four<kCopy, kSum>(at, x);
-    }
-    blocks -= 4 * steps;
-    for (; blocks >= 4; blocks -= 4) fold_four<kCopy, kSum>(at, x);
+    x[2] = next_block<kCopy, kSum, 2>(at);
+    x[3] = next_block<kCopy, kSum, 3>(at);
+    for (blocks -= 2; blocks >= 4; blocks -= 4) fold_four<kCopy, kSum>(at, x);
     crc = finish<kCopy, kSum>(at, x, blocks);
-    if (steps != 0) {
-      const std::uint64_t joined =
-          shifted(crc, 3 * k) ^ shifted(s.crc[0], 2 * k) ^ shifted(s.crc[1], k);
-      crc = static_cast<std::uint32_t>(s.crc[2] ^ _mm_crc32_u64(0, joined));
-    }
   }
   if constexpr (kSum) {
     // After an odd number of filling zeros every byte stands in the other half of its word
-    // (RFC 1071, 2(B)); the streams begin where the folded part ends, so this holds for them too.
+    // (RFC 1071, 2(B)).
     const std::uint32_t sum = fused_detail::to_network_sum(total(at.sum));
     sum_out += (first % 2 != 0) ? __builtin_bswap16(static_cast<std::uint16_t>(sum)) : sum;
   }

@@ -24,17 +24,22 @@ std::uint32_t inet_sum_portable(ByteView bytes);
 // would cost more than the sum. Folded to 16 bits.
 inline std::uint32_t inet_sum_words(const std::uint8_t* p, std::size_t n) {
   // Which end of a word comes first does not matter to the sum but for the order of its two octets
-  // (RFC 1071, 2 (B)).
+  // (RFC 1071, 2 (B)). 2^64 = 1 modulo 0xffff, so a carry goes back in at the bottom.
   std::uint64_t sum = 0;
   for (; n >= 8; n -= 8, p += 8) {
-    const std::uint64_t pair = load_le64(p);
-    sum += (pair & 0xffffffff) + (pair >> 32);
+    const std::uint64_t four = load_le64(p);
+    sum += four;
+    sum += sum < four ? 1 : 0;
   }
-  if (n != 0) sum += load_le32(p);
+  if (n != 0) {
+    const std::uint64_t two = load_le32(p);
+    sum += two;
+    sum += sum < two ? 1 : 0;
+  }
   sum = (sum & 0xffffffff) + (sum >> 32);
-  sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
-  sum = (sum & 0xffff) + (sum >> 16);
-  return __builtin_bswap16(static_cast<std::uint16_t>((sum & 0xffff) + (sum >> 16)));
+  auto half = static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(sum >> 32);
+  half += (half << 16) | (half >> 16);  // the upper half: both halves and the carry of the lower
+  return __builtin_bswap16(static_cast<std::uint16_t>(half >> 16));
 }
 
 // Reduce to 16 bits (not complemented).

@@ -19,8 +19,14 @@ extern Mutant active_mutant;  // set once, before the first test
 inline bool mutant(Mutant which) {
   return active_mutant == which;
 }
+inline bool any_mutant() {
+  return active_mutant != Mutant::None;
+}
 #else
 constexpr bool mutant(Mutant) {
+  return false;
+}
+constexpr bool any_mutant() {
   return false;
 }
 #endif

@@ -1,16 +1,12 @@
 // Admission: every check that can be made before a segment is taken, without changing anything (D2,
 // E-5).
 #include "base/mutant.h"
+#include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
 
 namespace urnic::ddp {
 namespace {
-
-// A Write of the common form, told by its two control octets (reserved bits are not looked at).
-bool is_write(ByteView ulpdu) {
-  return ulpdu.size() >= kTaggedHeader && (ulpdu[0] & 0x83) == 0x81 && (ulpdu[1] & 0xcf) == 0x40;
-}
 
 // The one contiguous destination of [mo, mo + len) in a receive's SGEs, if it is one. False when an
 // SGE that is needed may not be written.

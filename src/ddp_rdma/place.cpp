@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/mutant.h"
+#include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
 
@@ -57,19 +58,23 @@ void copy_payload(std::uint8_t* dst, const std::uint8_t* src, std::size_t n) {
 // cache lines, and what the protocol stores waits behind them, unless the lines are asked for a few
 // segments ahead. `end` is one past the part, `n` its length, `behind` what is left of the region.
 // Always in line: a function of prefetches alone has no effect the compiler would call it for.
-[[gnu::always_inline]] inline void prefetch_destination(std::uint8_t* end, std::size_t n,
+[[gnu::always_inline]] inline void prefetch_destination(const std::uint8_t* end, std::size_t n,
                                                         std::uint64_t behind) {
   constexpr std::size_t kLine = 64, kAhead = 4096, kSmall = 512;
   if (n < kSmall || behind < kAhead) return;
   n = std::min<std::size_t>(n, behind - kAhead);
-  for (std::size_t i = 0; i < n; i += kLine) __builtin_prefetch(end + kAhead + i, 1);
+  // Four at a time: a line or two more than asked for does no harm, the loop would cost more.
+  for (std::size_t i = 0; i < n; i += 4 * kLine) {
+    const std::uint8_t* const p = end + kAhead + i;
+    __builtin_prefetch(p, 1);
+    __builtin_prefetch(p + kLine, 1);
+    __builtin_prefetch(p + 2 * kLine, 1);
+    __builtin_prefetch(p + 3 * kLine, 1);
+  }
 }
 
 void place_write(const Admission& a) {
-  if (a.direct == nullptr) return;
-  const ByteView payload = a.segment.payload;
-  copy_payload(a.direct, payload.data(), payload.size());
-  prefetch_destination(a.direct + payload.size(), payload.size(), a.behind);
+  if (a.direct != nullptr) place_plain_write({a.segment.payload, a.direct, a.behind});
 }
 
 // Writes `payload` from `skip` octets on into `count` pieces. A piece's memory is asked for only
@@ -160,6 +165,12 @@ MessageCounts place_read_response(Stream& s, const Admission& a) {
 }
 
 }  // namespace
+
+void place_plain_write(const PlainWrite& w) {
+  const std::size_t n = w.payload.size();
+  copy_payload(w.to, w.payload.data(), n);
+  prefetch_destination(w.to + n, n, w.behind);
+}
 
 MessageCounts place(Stream& s, const Admission& a) {
   const SegmentHeader& h = a.segment.header;

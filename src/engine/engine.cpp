@@ -8,6 +8,9 @@
 namespace urnic::engine {
 namespace {
 
+// Long to an engine that spins, nothing to one that was woken.
+constexpr Duration kLookAgain = Duration::us(1);
+
 // Ethernet header, with a tag when our frames have one.
 std::uint32_t link_header(const Options& options) {
   return options.vlan != 0 ? 18 : 14;
@@ -88,7 +91,7 @@ Engine::~Engine() {
 bool Engine::poll(Instant now) {
   ++counters_.polls;
   bool any = stream_ != nullptr ? poll_sockets(now) : receive_burst(now);
-  if (!any || (counters_.polls & 63) == 0) look_at_link(now);
+  if ((!any && now >= next_look_) || (counters_.polls & 63) == 0) look_at_link(now);
   if (!loop_.empty()) {
     loop_frames(now);
     any = true;
@@ -112,6 +115,7 @@ bool Engine::poll(Instant now) {
 
 // The port tells when its link came or went (memif: a peer, or another one).
 void Engine::look_at_link(Instant now) {
+  next_look_ = now + kLookAgain;
   const port::Info info = port_->info();
   if (info.link_epoch != link_epoch_) {
     link_epoch_ = info.link_epoch;

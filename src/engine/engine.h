@@ -184,6 +184,7 @@ class Engine {
   void process(Staged& s, Instant now);
   static bool wants_validation(const Connection& c);
   void process_connection(Connection& c, Staged& s, Instant now);
+  bool cut_through_plain(Connection& c, const Staged& s, const tcp::Check& check);
   void take_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   void in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   enum class FastResult : std::uint8_t { Taken, NoReceive, Refused };
@@ -345,6 +346,7 @@ class Engine {
   std::unordered_map<std::uint32_t, ConnectionStats>
       last_stats_;  // of QPs whose connection has ended
   std::uint32_t link_epoch_ = 0;
+  Instant next_look_;  // at the link: an engine that spins asks now and then
   std::vector<std::uint8_t> control_frame_;
   std::vector<net::Event> network_events_;
 };

@@ -16,8 +16,10 @@ class TxBatch {
   // calls keep(); a frame not kept is handed out again.
   port::Frame* next() {
     if (used_ < reserved_) return &frames_[used_];
+    const bool more = used_ != 0;
     flush();
-    reserved_ = port_->tx_reserve(queue_, size_, frames_, port::kBurst);
+    // One small message or an ACK does not pay for a whole burst of buffers.
+    reserved_ = port_->tx_reserve(queue_, size_, frames_, more ? port::kBurst : kFirst);
     if (reserved_ == 0) {
       full_ = true;
       return nullptr;
@@ -45,6 +47,8 @@ class TxBatch {
   std::uint64_t octets_sent() const { return octets_; }
 
  private:
+  static constexpr unsigned kFirst = 4;
+
   port::Port* port_;
   unsigned queue_;
   std::uint32_t size_;

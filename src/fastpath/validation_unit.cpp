@@ -22,6 +22,16 @@ void validate(ByteView payload, Validation& out) {
   out.frames.clear();
   const std::uint8_t* const begin = payload.data();
   const std::size_t total = payload.size();
+  // Nearly every segment is one FPDU. (A length that the peer changes before it is read again below
+  // is believed there as it is then, E-19.)
+  const std::uint32_t whole = asked_for(begin, total);
+  if (whole == total) [[likely]] {
+    const FusedSums s = fused_crc_sum(payload, kCrc32cInit);
+    out.sum = s.sum;
+    out.all_valid = s.crc == kCrcResidue || mutant(Mutant::CrcNotLookedAt);
+    out.frames.push_back({0, whole, out.all_valid ? FrameStatus::Valid : FrameStatus::Invalid});
+    return;
+  }
   std::size_t at = 0;
   std::uint64_t sum = 0;
   bool good = true;

@@ -49,11 +49,16 @@ inline bool take_ack_predicted(Tcb& t, const Segment& s, Instant now) {
   return true;
 }
 
+// Whether commit_predicted() will take what check_predicted() took.
+inline bool commits_predicted(const Tcb& t) {
+  return t.config.ack_policy == AckPolicy::PerBurst && !t.rcv.fin_known;
+}
+
 // commit() of data in order without a FIN, with nothing missing before or after it and one ACK per
 // burst (E-7).
 inline bool commit_predicted(Tcb& t, StreamOffset begin, StreamOffset end) {
   ReceiveState& r = t.rcv;
-  if (t.config.ack_policy != AckPolicy::PerBurst || r.fin_known) return false;
+  if (!commits_predicted(t)) return false;
   if (!r.holes.advance(begin, end)) return false;
   const auto len = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - begin, 0xffff));
   const auto full = static_cast<std::uint16_t>(std::min<std::uint32_t>(len, t.config.mss));

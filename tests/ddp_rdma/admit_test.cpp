@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/segments.h"
 #include "support/random_bytes.h"
 
@@ -22,6 +23,44 @@ TEST_F(Admitting, WriteNeedsStagBoundsAndRights_R87) {
   EXPECT_EQ(refused(write_segment(source_key, address(source.data()), Octets(1))),
             Violation::WriteAccess);
   EXPECT_EQ(refused(write_segment(key, ~0ull, Octets(2))), Violation::TaggedToWrap);
+}
+
+// What is admitted in line is admitted by the Admitter, to the same octets; what is not in line is
+// the Admitter's to judge.
+TEST_F(Admitting, PlainWritesAreAdmittedAlike_R87) {
+  const std::uint64_t va = address(bytes.data());
+  const auto in_line = [&](const Octets& ulpdu) {
+    PlainWrite w;
+    if (!admit_plain_write(s, ulpdu, &w)) return false;
+    const Admission a = Admitter(s, true).next(ulpdu);
+    EXPECT_EQ(a.what, Admit::Place);
+    EXPECT_EQ(a.segment.header.op, Opcode::Write);
+    EXPECT_EQ(a.direct, w.to);
+    EXPECT_EQ(a.behind, w.behind);
+    EXPECT_EQ(a.segment.payload.data(), w.payload.data());
+    EXPECT_EQ(a.segment.payload.size(), w.payload.size());
+    return true;
+  };
+  EXPECT_TRUE(in_line(write_segment(key, va, Octets(1))));
+  EXPECT_TRUE(in_line(write_segment(key, va, Octets(4096))));
+  EXPECT_TRUE(in_line(write_segment(key, va + 4095, Octets(1))));
+  EXPECT_FALSE(in_line(write_segment(key, va + 4096, Octets(1)))) << "bounds";
+  EXPECT_FALSE(in_line(write_segment(key, va - 1, Octets(2)))) << "base";
+  EXPECT_FALSE(in_line(write_segment(key, va, Octets(4097)))) << "length";
+  EXPECT_FALSE(in_line(write_segment(key, ~0ull, Octets(2)))) << "wrap";
+  EXPECT_FALSE(in_line(write_segment(key ^ 1, va, Octets(1)))) << "key";
+  EXPECT_FALSE(in_line(write_segment(source_key, address(source.data()), Octets(1)))) << "rights";
+  EXPECT_FALSE(in_line(write_segment(key, va, {}))) << "nothing to place";
+  EXPECT_FALSE(in_line(send_segment_of(1, 0, Octets(5))));
+  EXPECT_FALSE(in_line({}));
+  Octets w = write_segment(key, va, Octets(4));
+  w[0] ^= 2;
+  EXPECT_FALSE(in_line(w)) << "DDP version";
+  w[0] ^= 2;
+  w[1] ^= 0x80;
+  EXPECT_FALSE(in_line(w)) << "RDMAP version";
+  w.resize(kTaggedHeader - 1);
+  EXPECT_FALSE(in_line(w)) << "cut short";
 }
 
 TEST_F(Admitting, ZeroLengthTaggedIsNotChecked) {

@@ -1,0 +1,45 @@
+// The FPDU that bulk data consists of: a Write whose destination is in order. Admitted and placed
+// in line, by the same two steps as everything else (D2, E-5); what is not of that kind, refusals
+// included, is left to Admitter and place().
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "ddp_rdma/header.h"
+#include "ddp_rdma/memory.h"
+#include "ddp_rdma/stream.h"
+
+namespace urnic::ddp {
+
+// Told by its two control octets (reserved bits are not looked at).
+inline bool is_write(ByteView ulpdu) {
+  return ulpdu.size() >= kTaggedHeader && (ulpdu[0] & 0x83) == 0x81 && (ulpdu[1] & 0xcf) == 0x40;
+}
+
+struct PlainWrite {
+  ByteView payload;      // not empty
+  std::uint8_t* to;      // where it goes
+  std::uint64_t behind;  // octets of the region behind that
+};
+
+// Admitter::next() of a Write with payload that may be placed: pure. False for everything else;
+// then an Admitter has to be asked.
+inline bool admit_plain_write(const Stream& s, ByteView ulpdu, PlainWrite* out) {
+  if (!is_write(ulpdu) || ulpdu.size() == kTaggedHeader) return false;
+  const std::uint32_t stag = load_be32(ulpdu.data() + 2);
+  const std::uint64_t to = load_be64(ulpdu.data() + 6);
+  const std::uint64_t len = ulpdu.size() - kTaggedHeader;
+  const Region* r = s.memory->find(stag);
+  if (r == nullptr || !r->may_write(s.config.pd, to, len)) return false;
+  const std::uint64_t offset = to - r->to;
+  out->payload = ulpdu.subspan(kTaggedHeader);
+  out->to = r->base + offset;
+  out->behind = r->length - offset - len;
+  return true;
+}
+
+// place() of it. Ends no message anybody hears of.
+void place_plain_write(const PlainWrite& write);
+
+}  // namespace urnic::ddp
