@@ -68,9 +68,9 @@ int run_cli(int argc, const char* const* argv) {
   app.footer("Every command has --help. Documentation: docs/cli.md, docs/config.md.");
 
   std::vector<std::unique_ptr<Command>> commands;
-  for (auto make :
-       {make_target_command, make_put_command, make_get_command, make_ls_command, make_perf_command,
-        make_stat_command, make_config_command, make_wire_command, make_sim_command}) {
+  for (auto make : {make_target_command, make_put_command, make_get_command, make_ls_command,
+                    make_perf_command, make_stat_command, make_config_command, make_wire_command,
+                    make_sim_command, make_switch_command}) {
     commands.push_back(make(&app));
   }
   try {

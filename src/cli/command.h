@@ -43,6 +43,7 @@ std::unique_ptr<Command> make_stat_command(CLI::App* app);
 std::unique_ptr<Command> make_config_command(CLI::App* app);
 std::unique_ptr<Command> make_wire_command(CLI::App* app);
 std::unique_ptr<Command> make_sim_command(CLI::App* app);
+std::unique_ptr<Command> make_switch_command(CLI::App* app);
 
 // The whole program.
 int run_cli(int argc, const char* const* argv);

@@ -457,6 +457,8 @@ bool Engine::send_burst(Connection& c, Instant now) {
       fail_sender(c, now);
       return c.id != 0;
     }
+    // An FPDU of which the peer has a part cannot be finished: nothing may follow it.
+    if (b.broken) lose(c, Errc::reset, "a local error ended the stream", now);
     return false;
   }
   const std::span<const iovec> pieces(b.pieces.data(), b.piece_count);
@@ -509,7 +511,10 @@ bool Engine::build_burst(Connection& c) {
       bool ok = true;
       std::uint8_t* const dst = b.built.data() + b.built_octets;
       sender.fill(at, cut.len, dst, &ok);
-      if (!ok) break;
+      if (!ok) {
+        b.broken = !sender.failed();
+        break;
+      }
       add_piece(b, {dst, cut.len});
       b.built_octets += cut.len;
     }

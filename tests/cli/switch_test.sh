@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# urnic switch: several processes on one LAN, unprivileged; one of them dies.
+. "$(dirname "$0")/lib.sh"
+cd "$work"
+octets 3000000 >f
+# member N: the options of a process at socket N
+member() { echo "--port memif:socket=$work/lan/$1.sock,role=client,mtu=9000 --address 10.77.0.1$1/24,fd77::1$1/64"; }
+
+start switch "$urnic" switch --dir "$work/lan" --sockets 4
+switch=$last
+until_true 10 grep -q switching switch.log || fail "no switch: $(cat switch.log)"
+mkdir export
+start target "$urnic" target --export export $(member 1)
+target=$last
+until_true 10 grep -q serving target.log || fail "no target: $(cat target.log)"
+
+ok "put through the switch" "$urnic" put f 10.77.0.11/a $(member 2)
+ok "get through another socket" "$urnic" get 10.77.0.11/a back $(member 3)
+cmp -s f back || fail "what came back differs"
+ok "over IPv6 as well" "$urnic" put f "[fd77::11]/b" $(member 2)
+cmp -s f export/b || fail "what arrived differs"
+
+# Two at once; one is killed in the middle, the other does not notice.
+octets 100000000 >large
+start doomed "$urnic" put large 10.77.0.11/large $(member 2) --for 20s
+doomed=$last
+start other "$urnic" put f 10.77.0.11/c $(member 3) --repeat 20
+other=$last
+sleep 1
+kill -9 "$doomed"
+wait "$other" || fail "the member that lives: $(cat other.log)"
+ok "its socket takes a successor" "$urnic" put f 10.77.0.11/d $(member 2)
+# The target dies and comes back at another socket with its address: the switch finds it.
+kill -9 "$target"
+start target "$urnic" target --export export $(member 4 | sed 's/10.77.0.14/10.77.0.11/;s/fd77::14/fd77::11/')
+until_true 10 grep -q serving target.log || fail "no second target: $(cat target.log)"
+ok "the target has moved to another socket" "$urnic" get 10.77.0.11/a back $(member 3)
+kill -0 "$switch" || fail "the switch has ended"
+stop_process "$switch"
+grep -q "has come" switch.log && grep -q "has gone" switch.log || fail "comings and goings: $(cat switch.log)"
+
+refused 2 "nothing to join" "$urnic" switch
+refused 1 "another server is listening" "$urnic" switch --join "memif:socket=$work/x.sock,role=server" \
+  --join "memif:socket=$work/x.sock,role=server"
+done_testing
