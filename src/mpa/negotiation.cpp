@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/mutant.h"
 #include "mpa/startup.h"
 
 namespace urnic::mpa {
@@ -60,6 +61,7 @@ StartupFrame reply_to(const StartupFrame& request) {
 
 Policy send_policy(const StartupOptions& o, const StartupFrame& frame) {
   if (is_extension(o.policy)) return o.policy;
+  if (mutant(Mutant::SenderDecidesMarkers)) return o.policy;
   return frame.markers ? Policy::Markers : Policy::NoMarkers;  // the receiver decides
 }
 
