@@ -160,7 +160,7 @@ void Sender::take_back(std::uint32_t i) {
 
 bool Sender::view(StreamOffset begin, std::uint32_t len, std::uint32_t worth, FpduView* out,
                   std::uint32_t* skip) {
-  if (crc_ || !holds(begin)) return false;
+  if (crc_ || framing_.marked() || !holds(begin)) return false;
   Record& r = ledger_[ledger_.find(static_cast<std::uint32_t>(begin.value()))];
   const std::uint32_t at = static_cast<std::uint32_t>(begin.value()) - r.begin;
   const bool in_place =

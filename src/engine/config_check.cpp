@@ -42,7 +42,11 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 Result<void> check_framing(const Config& c) {
-  const std::string framing = c.get("framing"), in_logic = c.get("in_logic");
+  const std::string framing = c.get("framing"), in_logic = c.get("in_logic"), port = c.get("port");
+  if (framing != "no-markers" && (port == "tcp" || port.starts_with("tcp:"))) {
+    return bad("framing = " + framing + " does not go with port = " + port +
+               ": the kernel's TCP shows no segments (E-31); use framing = no-markers");
+  }
   for (const Combination& legal : kLegal) {
     if (framing != legal.framing || (in_logic != "auto" && in_logic != legal.in_logic)) continue;
     if (c.get_int("max_recovery_attempts") < legal.least_attempts &&

@@ -113,6 +113,7 @@ Verdict corrupted(const ConnectionContext& c, const SegmentFacts& f, Reason why)
   v.counts = mutant(Mutant::CorruptionCounts);
   v.reason = why;
   v.reset_recovery = ends_recovery(c, f);
+  v.counts = mutant(Mutant::CertainCorruptionCounts);
   return v;
 }
 
@@ -126,6 +127,8 @@ Verdict decide_fig3(const ConnectionContext& c, const SegmentFacts& f) {
                                                                   : Row::None;
   if ((row == Row::T3 || row == Row::T7) && row != misjudged) {  // S7
     v = f.arrival == tcp::Arrival::Overlap ? overlapping(c, f) : cut_through(c, f);
+  } else if (mutant(Mutant::TooLongWithoutSection4) && row == Row::T2) {
+    v = downgrade(Reason::TooLong, Reason::TooLong);
   } else if (certain(row, f.header)) {  // S9
     v = corrupted(c, f, row_reason(row, f.header, val));
   } else {  // S3, or 4A.S102 before it

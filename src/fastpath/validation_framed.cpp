@@ -54,7 +54,8 @@ void walk(ByteView payload, Validation& out, Ask&& ask) {
 
 void validate_marked(ByteView payload, std::uint32_t pos, Validation& out) {
   walk(payload, out, [pos](ByteView rest, std::uint32_t at) -> Asked {
-    const auto shape = mpa::frame_shape(mpa::Policy::Markers, rest, pos + at);
+    const std::uint32_t here = mutant(Mutant::GridAtTheSegment) ? at : pos + at;
+    const auto shape = mpa::frame_shape(mpa::Policy::Markers, rest, here);
     return {shape ? shape->size : static_cast<std::uint32_t>(rest.size()) + kSmallest};
   });
 }

@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "base/fused.h"
 #include "base/inet_checksum.h"
+#include "base/mutant.h"
 #include "mpa/fpdu.h"
 
 namespace urnic::mpa {
@@ -140,7 +141,8 @@ Built build_framed(std::uint8_t* dst, Policy policy, std::uint32_t pos, ByteView
   const std::size_t total = total_of(header, payload);
   if (total > kMaxUlpdu) return {};
   const auto ulpdu = static_cast<std::uint32_t>(total);
-  const std::uint32_t frame = marked_size(pos, ulpdu) - (leading_marker(pos) ? kMarker : 0);
+  const bool leading = leading_marker(pos) && !mutant(Mutant::LeadingMarkerCounted);
+  const std::uint32_t frame = marked_size(pos, ulpdu) - (leading ? kMarker : 0);
   if (frame > kMaxModifiedFrame) return {};
 
   std::uint8_t field[kLengthField];

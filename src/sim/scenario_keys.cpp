@@ -182,8 +182,20 @@ constexpr NodeKey kNodeKeys[] = {
                                                    {"slow", ConnectionType::Slow}};
        return choice(v, kTypes, &o.context.initiated_as, "fast or slow");
      }},
-    {"in_logic", "fig9 or fig10",
-     [](Options& o, const Value& v) {
+    {"framing",
+     "no-markers, markers, absolute-markers or modified-length; with markers Fig 3 decides",
+     [](Options& o, const Value& v) -> const char* {
+       const auto policy = mpa::policy_by_name(v.text);
+       if ((v.type != ValueType::Text && v.type != ValueType::Given) || !policy) {
+         return "no-markers, markers, absolute-markers or modified-length";
+       }
+       o.mpa.policy = *policy;
+       if (mpa::has_markers(*policy)) o.context.variant = InLogicVariant::Fig3;
+       return nullptr;
+     }},
+    {"in_logic", "fig9 or fig10, without markers",
+     [](Options& o, const Value& v) -> const char* {
+       if (mpa::has_markers(o.mpa.policy)) return "nothing: Fig 3 goes with markers (E-3)";
        constexpr Named<InLogicVariant> kVariants[] = {{"fig9", InLogicVariant::Fig9},
                                                       {"fig10", InLogicVariant::Fig10}};
        return choice(v, kVariants, &o.context.variant, "fig9 or fig10");

@@ -258,6 +258,15 @@ TEST_F(ConfigTest, E3OnlyLegalCombinationsOfFramingAndInLogic) {
   EXPECT_THAT(Config::matrix(), testing::Each(HasSubstr("fig")));
 }
 
+TEST_F(ConfigTest, E31KernelTcpHasNoMarkers) {
+  Config c;
+  ASSERT_TRUE(c.set("port", "tcp").ok());
+  EXPECT_TRUE(c.check().ok());
+  ASSERT_TRUE(c.set("framing", "markers").ok());
+  ASSERT_FALSE(c.check().ok());
+  EXPECT_THAT(c.check().error().message, HasSubstr("no segments"));
+}
+
 TEST_F(ConfigTest, E3FramingAndInLogicBecomeOptions) {
   const auto options = [](const char* framing, const char* logic) {
     Config c;

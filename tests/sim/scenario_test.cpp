@@ -141,6 +141,16 @@ TEST(Scenario, WhatCannotBeIsRefused) {
   EXPECT_THAT(wrong("", {{"wire.loss", "2"}}), HasSubstr("--set wire.loss"));
 }
 
+TEST(Scenario, FramingBringsItsInLogic_E3) {
+  const auto& v = parsed("[both]\nframing = \"modified-length\"\n").variants.front();
+  for (const engine::Options* o : {&v.left, &v.right}) {
+    EXPECT_EQ(o->mpa.policy, mpa::Policy::ModifiedLength);
+    EXPECT_EQ(o->context.variant, fastpath::InLogicVariant::Fig3);
+  }
+  EXPECT_THAT(wrong("[both]\nframing = \"markers\"\nin_logic = \"fig9\"\n"), HasSubstr("Fig 3"));
+  EXPECT_THAT(wrong("[left]\nframing = \"fig3\"\n"), HasSubstr("no-markers"));
+}
+
 TEST(Scenario, EveryKeyThatIsListedIsUnderstood) {
   for (const KeyHelp& k : scenario_keys()) {
     // A wrong value of a known key is not an unknown key.

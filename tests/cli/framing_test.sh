@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Framing policies in whole commands: data is right with each, on the path it should take, and two ends
+# set differently say so.
+. "$(dirname "$0")/lib.sh"
+cd "$work"
+server_with() {
+  start server "$urnic" perf --forever --port "$port" --framing "$1"
+  server=$last
+  until_true 10 grep -q waiting server.log || fail "no server: $(cat server.log)"
+}
+for framing in markers absolute-markers modified-length; do
+  port=memif:socket=$work/$framing.sock,mtu=9000
+  server_with $framing
+  for op in write read send; do
+    "$urnic" perf 10.77.0.1 --port "$port" --framing $framing --op $op -s 64K -n 300 --verify --json >r.json 2>err ||
+      fail "$framing $op: $(cat err)"
+    [ "$(json r.json '(j["framing"], j["results"][0]["iterations"], j["results"][0]["messages_that_differ"])')" = \
+      "('$framing', 300, 0)" ] || fail "$framing $op: $(cat r.json)"
+  done
+  "$urnic" perf 10.77.0.1 --port "$port" --framing $framing --max-recovery-attempts 0 -s 100 -n 2000 --verify >out 2>err ||
+    fail "$framing, Fig 3 alone: $(cat err)"
+  "$urnic" stat --json >stat.json || fail "stat"
+  [ "$(json stat.json '(lambda e: e["ended"]["bytes_fast"] > 100000 and e["ended"]["bytes_slow"] == 0)((j if isinstance(j, list) else [j])[0])')" = True ] ||
+    fail "$framing: not FAST throughout: $(cat stat.json)"
+  if [ $framing = markers ]; then # each direction for itself
+    "$urnic" perf 10.77.0.1 --port "$port" -s 4K -n 100 --verify >out 2>err || fail "no-markers to markers: $(cat err)"
+  else
+    refused 1 "runs framing = $framing" "$urnic" perf 10.77.0.1 --port "$port" -n 10
+    refused 1 "this end framing = markers" "$urnic" perf 10.77.0.1 --port "$port" --framing markers -n 10
+    "$urnic" perf 10.77.0.1 --port "$port" --framing $framing -s 4K -n 10 >out 2>err ||
+      fail "$framing: the server does not go on: $(cat err)"
+  fi
+  kill "$server"
+done
+done_testing
