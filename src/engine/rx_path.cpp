@@ -302,7 +302,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
       break;
   }
   const ConnectionId id = c.id;
-theirs  if (!c.touched) {
+  if (!c.touched) {
     c.touched = true;
     touched_.push_back(id & 0xffffff);
   }
