@@ -58,11 +58,7 @@ struct StreamBatch {
   std::array<iovec, kPieces> pieces;
   std::array<std::uint32_t, kRecords> record_pieces, record_octets;
   std::size_t built_octets = 0, piece_count = 0, record_count = 0, view_count = 0, octets = 0;
-  bool broken = false;  // what had to be sent next cannot be built any more
-  void clear() {
-    built_octets = piece_count = record_count = view_count = octets = 0;
-    broken = false;
-  }
+  void clear() { built_octets = piece_count = record_count = view_count = octets = 0; }
 };
 
 // Of an engine.

@@ -79,6 +79,8 @@ End end_of(int e, bool opening) {
     case ENETDOWN:
     case EHOSTDOWN:
       return {Errc::unreachable, "the peer is unreachable"};
+    case EIO:
+      return {Errc::reset, "a local error ended the stream"};
     default:
       return {Errc::reset, "connection reset by the peer"};
   }
@@ -457,8 +459,6 @@ bool Engine::send_burst(Connection& c, Instant now) {
       fail_sender(c, now);
       return c.id != 0;
     }
-    // An FPDU of which the peer has a part cannot be finished: nothing may follow it.
-    if (b.broken) lose(c, Errc::reset, "a local error ended the stream", now);
     return false;
   }
   const std::span<const iovec> pieces(b.pieces.data(), b.piece_count);
@@ -512,7 +512,12 @@ bool Engine::build_burst(Connection& c) {
       std::uint8_t* const dst = b.built.data() + b.built_octets;
       sender.fill(at, cut.len, dst, &ok);
       if (!ok) {
-        b.broken = !sender.failed();
+        // An FPDU of which the peer has a part cannot be finished: nothing may follow it.
+        if (!sender.failed()) {
+          l.send_error = EIO;
+          l.readable = true;
+          enqueue_read(c);
+        }
         break;
       }
       add_piece(b, {dst, cut.len});

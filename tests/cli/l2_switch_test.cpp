@@ -67,6 +67,7 @@ TEST_F(Lan, AnUnknownDestinationIsFloodedAKnownOneIsNot) {
   run();
   EXPECT_EQ(out(0) + "|" + out(1) + "|" + out(2) + "|" + out(3), "|a|a|a");
   put(2, mac(1), mac(2), 'b');  // answers: both are known from now on
+  run();
   put(0, mac(2), mac(1), 'c');
   run();
   EXPECT_EQ(out(0) + "|" + out(1) + "|" + out(2) + "|" + out(3), "b||c|");
