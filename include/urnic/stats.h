@@ -29,6 +29,9 @@ struct ConnectionStats {
   std::uint64_t bytes_copied = 0;                // octets copied for receiving, all copies
   std::uint64_t payload_placed = 0;              // ULP octets placed in memory of the consumer
   std::uint64_t holes_opened = 0, holes_closed = 0, empty_rq_drops = 0;
+  // Writes for the completion of received Sends (specification 9.4): receives updated, entries put
+  // into completion queues, and how many of those stand for several Sends.
+  std::uint64_t completion_wqe_writes = 0, completion_cqe_writes = 0, completion_partial_cqes = 0;
   // messages
   std::uint64_t writes_sent = 0, sends_sent = 0, reads_sent = 0, read_responses_sent = 0;
   std::uint64_t write_bytes_sent = 0, send_bytes_sent = 0, read_response_bytes_sent = 0;

@@ -30,6 +30,7 @@ struct PdImpl;
 struct MrImpl;
 struct CqImpl;
 struct QpImpl;
+struct SrqImpl;
 struct ListenerImpl;
 struct RequestImpl;
 struct EventQueueImpl;
@@ -199,6 +200,8 @@ enum class EventKind : std::uint8_t {
   connect_failed,   // `error`; Errc::rejected carries the peer's private data
   disconnected,     // orderly: FIN both ways or from the peer
   failed,           // RST, time-out, Terminate: `error`
+  receive_limit,    // on a SharedReceiveQueue: fewer receives are left than set_limit() said
+  last_receive,     // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
 };
 
 class QueuePair;
@@ -224,7 +227,7 @@ class URNIC_API ConnectRequest {
 
 struct Event {
   EventKind kind = EventKind::failed;
-  void* context = nullptr;  // of the QueuePair or Listener it belongs to
+  void* context = nullptr;  // of the QueuePair, Listener or SharedReceiveQueue it belongs to
   ConnectRequest request;
   Error error;
   std::string private_data;  // octets
@@ -248,6 +251,48 @@ class URNIC_API EventQueue {
   std::shared_ptr<detail::EventQueueImpl> impl_;
 };
 
+struct SrqOptions {
+  std::uint32_t max_receive = 1024;   // work requests posted, in use or unpolled: 1..65536
+  std::uint32_t max_receive_sge = 4;  // 0..32
+  std::uint32_t limit = 0;            // as set_limit()
+  EventQueue events;                  // optional: where receive_limit arrives
+  void* context = nullptr;
+};
+
+// Receives that any number of queue pairs use, oldest first; a queue pair is made with it by
+// QpOptions::srq. The Sends of one queue pair use receives in the order they were sent; between
+// queue pairs the order is that of arrival. A receive completes in the receive queue of the pair
+// that used it, with that pair's number.
+//
+// Each queue pair keeps the queue alive. When a pair ends, receives with a part of a message in
+// them complete as flushed, on its receive queue; the others stay for the other pairs.
+class URNIC_API SharedReceiveQueue {
+ public:
+  SharedReceiveQueue() = default;
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  // Thread safe; does not wait for the engine. Errors: no_memory (queue full: a receive counts
+  // until its completion has been polled), invalid_argument (too many SGEs). Local keys must be of
+  // the protection domain of this queue.
+  Result<void> post_receive(const ReceiveRequest& request);
+  // Several at once. Returns how many were taken; `*why` says why not all.
+  std::size_t post_receive(std::span<const ReceiveRequest> requests, Error* why = nullptr);
+  // One receive_limit event as soon as fewer than `limit` receives are left, at once if that is so
+  // now; then the limit is 0, which asks for none. invalid_argument: above max_receive.
+  Result<void> set_limit(std::uint32_t limit);
+  struct Attributes {
+    std::uint32_t max_receive = 0, max_receive_sge = 0;
+    std::uint32_t limit = 0;   // armed
+    std::uint32_t posted = 0;  // not yet used by a Send
+  };
+  Attributes query() const;
+
+ private:
+  friend class Device;
+  explicit SharedReceiveQueue(std::shared_ptr<detail::SrqImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::SrqImpl> impl_;
+};
+
 struct QpOptions {
   CompletionQueue send_cq, receive_cq;  // may be the same
   EventQueue events;                    // optional: without it, use the blocking calls
@@ -256,6 +301,12 @@ struct QpOptions {
   std::uint32_t max_send_sge = 4, max_receive_sge = 4;
   std::uint32_t max_inline = 256;
   bool signal_all = false;  // every send request completes visibly
+  // Receives come from here; max_receive and max_receive_sge then mean nothing, and
+  // QueuePair::post_receive is refused. Of the same device.
+  SharedReceiveQueue srq;
+  // How received Sends complete (specification 9.4): 1 or 2, and for 2 its threshold M, up to
+  // 65536. Left alone, the Config's completion_method and completion_threshold.
+  std::optional<std::uint32_t> completion_method, completion_threshold;
 };
 
 class URNIC_API QueuePair {
@@ -271,7 +322,8 @@ class URNIC_API QueuePair {
 
   // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
   // flushed in error). post_send tries to transmit before it returns. Errors: no_memory (queue
-  // full), invalid_argument (too many SGEs, inline too long), wrong_state.
+  // full), invalid_argument (too many SGEs, inline too long, receives on a queue pair with a
+  // SharedReceiveQueue), wrong_state. A receive counts until its completion has been polled.
   Result<void> post_send(const SendRequest& request);
   // Several at once: one doorbell. Returns how many were taken; `*why` says why not all.
   std::size_t post_send(std::span<const SendRequest> requests, Error* why = nullptr);
@@ -345,6 +397,7 @@ class URNIC_API Device {
                                        std::uint32_t access);
   Result<CompletionQueue> create_cq(std::uint32_t depth);
   Result<EventQueue> create_event_queue();
+  Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
   Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);
   // Listen on a TCP port of all own addresses; 0 chooses one. `events` as for QpOptions.
   Result<Listener> listen(std::uint16_t port, int backlog = 128, const EventQueue& events = {},

@@ -37,6 +37,12 @@ constexpr Member kMembers[] = {
     {"holes_opened", "TCP holes opened", &ConnectionStats::holes_opened},
     {"holes_closed", "TCP holes closed", &ConnectionStats::holes_closed},
     {"empty_rq_drops", "Sends dropped for want of a receive", &ConnectionStats::empty_rq_drops},
+    {"completion_wqe_writes", "receives updated for their completion",
+     &ConnectionStats::completion_wqe_writes},
+    {"completion_cqe_writes", "completion queue entries written for Sends",
+     &ConnectionStats::completion_cqe_writes},
+    {"completion_partial_cqes", "of those: standing for several Sends",
+     &ConnectionStats::completion_partial_cqes},
     {"writes_sent", "RDMA Writes", &ConnectionStats::writes_sent},
     {"sends_sent", "Sends", &ConnectionStats::sends_sent},
     {"reads_sent", "RDMA Reads asked for", &ConnectionStats::reads_sent},
@@ -149,6 +155,9 @@ std::string stat_table(const EngineStats& s) {
        {"InLogic", reasons_text(t)},
        {"holes", format_count(t.holes_opened) + " opened, " + format_count(t.holes_closed) +
                      " closed; empty receive queue " + format_count(t.empty_rq_drops)},
+       {"completions", format_count(t.sends_received) + " Sends by " +
+                           format_count(t.completion_wqe_writes) + " receive and " +
+                           format_count(t.completion_cqe_writes) + " queue writes"},
        {"sent again", format_count(t.retransmits) + " segments, " +
                           format_count(t.rto_expirations) + " time-outs"},
        {"memory",

@@ -23,7 +23,7 @@ bool resolve_receive(const Stream& s, std::uint32_t msn, std::uint64_t mo, std::
       skip -= sge.length;
       continue;
     }
-    const auto memory = resolve_sge(*s.memory, sge, s.config.pd, true);
+    const auto memory = resolve_sge(*s.memory, sge, s.receive_pd(), true);
     if (memory.data() == nullptr) return false;
     const auto n = static_cast<std::uint32_t>(sge.length - skip);
     if (n >= left) {

@@ -5,47 +5,52 @@
 namespace urnic::ddp::detail {
 namespace {
 
-bool invalidates(Opcode op) {
-  return op == Opcode::SendInv || op == Opcode::SendSeInv;
-}
-bool solicited(Opcode op) {
-  return op == Opcode::SendSe || op == Opcode::SendSeInv;
-}
-
 ByteView header_bytes(Stream& s, const SegmentHeader& h) {
   return {s.memory->header_scratch(), emit_header(h, s.memory->header_scratch())};
 }
 
 }  // namespace
 
-Violation deliver_send(Stream& s, Completion* c, ByteView* offending) {
+Violation deliver_send(Stream& s, Delivered* d, ByteView* offending) {
   const std::uint32_t msn = s.rq.head();
-  // Out of order a peer may have ended one message twice and another never.
-  if (s.rq.posted() == 0 || !s.rq.wqe(msn).ended) return Violation::UntaggedMsnRange;
-  const ReceiveWqe& w = s.rq.wqe(msn);
-  if (invalidates(w.op)) {
-    const auto result = s.memory->invalidate(w.inv_stag, s.config.pd, s.config.id);
+  if (s.rq.posted() == 0) return Violation::UntaggedMsnRange;
+  ReceiveWqe& w = s.rq.wqe(msn);
+  SendEnd end;
+  d->stored = false;
+  // What came in order counts; one held for the same message, or an earlier one, is out of date.
+  const bool held = s.held.size() != 0 && s.held.take(msn, &end);
+  if (!s.memory->fresh_sends().take(s.config.id, msn, &end) && !held) {
+    // Out of order a peer may have ended one message twice and another never.
+    if (!w.ended) return Violation::UntaggedMsnRange;
+    d->stored = true;
+    end = w.end;
+  }
+  if (end.op == Opcode::SendInv || end.op == Opcode::SendSeInv) {
+    const auto result = s.memory->invalidate(end.inv_stag, s.config.pd, s.config.id);
     if (result != MemoryTable::Invalidate::Ok) {
       SegmentHeader h;
-      h.op = w.op;
+      h.op = end.op;
       h.last = true;
-      h.inv_stag = w.inv_stag;
+      h.inv_stag = end.inv_stag;
       h.qn = kQnSend;
       h.msn = msn;
-      h.mo = w.last_mo;
+      h.mo = end.last_mo;
       *offending = header_bytes(s, h);
       return result == MemoryTable::Invalidate::Other ? Violation::InvalidateOther
                                                       : Violation::InvalidateUnknown;
     }
-    c->with_invalidate = true;
-    c->inv_stag = w.inv_stag;
   }
-  c->wr_id = w.wr_id;
-  c->receive = true;
-  c->solicited = solicited(w.op);
-  c->byte_len = w.byte_len;
-  if (!mutant(Mutant::ReceiveUsedTwice)) s.rq.pop();
+  fill_completion(w.wr_id, end, &d->completion);
+  d->position = s.rq.position(msn);
+  if (d->stored) s.rq.store()->lend(d->position);  // before the head moves: who posts looks there
+  if (!mutant(Mutant::ReceiveUsedTwice)) s.rq.pop(d->stored);
   return Violation::None;
+}
+
+// One CQE for as many Sends as lie in neighbouring WQEs; with method 1 for one.
+bool joins(const Stream& s, const StoredSends& run, std::uint32_t position) {
+  return s.config.completion_method == CompletionMethod::Shared && run.count != 0 &&
+         position == run.first + run.count;
 }
 
 Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending) {
@@ -88,7 +93,7 @@ bool flush_receive(Stream& s, Status* first, Completion* c) {
     c->status = Status::LocalLength;
   } else if (*first == Status::LocalProtection) {
     for (const Sge& sge : s.rq.sges(msn)) {
-      if (resolve_sge(*s.memory, sge, s.config.pd, true).data() == nullptr) {
+      if (resolve_sge(*s.memory, sge, s.receive_pd(), true).data() == nullptr) {
         c->status = Status::LocalProtection;
       }
     }

@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "ddp_rdma/buffer_pool.h"
+#include "ddp_rdma/send_end.h"
 #include "ddp_rdma/violation.h"
 
 namespace urnic::ddp {
@@ -118,6 +119,7 @@ class MemoryTable {
   // What the streams of this device share besides regions; same ownership as the table.
   BufferPool& pool() { return pool_; }
   std::uint8_t* header_scratch() { return header_scratch_; }  // kMaxHeader octets
+  FreshSends& fresh_sends() { return fresh_sends_; }
 
  private:
   std::uint32_t take_index();
@@ -130,6 +132,7 @@ class MemoryTable {
   std::uint8_t key_seed_;
   BufferPool pool_;
   std::uint8_t header_scratch_[48] = {};
+  FreshSends fresh_sends_;
 };
 
 // The tagged-access checks of RFC 5041 7.x for [to, to+len), len > 0.

@@ -91,16 +91,33 @@ void scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& l
   }
 }
 
+// The completion of the Send `msn` (9.4): method 1 writes it into the WQE 516R; method 2 does so
+// only for Sends out of order of which M are pending already.
+void note_end(Stream& s, std::uint32_t msn, bool in_order, const SendEnd& end) {
+  if (s.config.completion_method == CompletionMethod::Shared) {
+    if (in_order) {
+      s.memory->fresh_sends().put(s.config.id, msn, end);
+      return;
+    }
+    if (s.held.put(msn, end)) return;
+  }
+  ReceiveWqe& w = s.rq.wqe(msn);
+  w.end = end;
+  w.ended = true;
+  ++s.completion_writes.wqe;
+}
+
 MessageCounts place_send(Stream& s, const Admission& a) {
   const SegmentHeader& h = a.segment.header;
   const ByteView payload = a.segment.payload;
+  s.rq.claim(h.msn);
   if (a.direct != nullptr && !mutant(Mutant::OldestReceiveTaken)) {
     copy_payload(a.direct, payload.data(), payload.size());
   } else if (!payload.empty()) {
     const auto sges = s.rq.sges(mutant(Mutant::OldestReceiveTaken) ? s.rq.head() : h.msn);
     scatter(
         payload, h.mo, sges.size(), [&](std::size_t i) { return sges[i].length; },
-        [&](std::size_t i) { return resolve_sge(*s.memory, sges[i], s.config.pd, true); });
+        [&](std::size_t i) { return resolve_sge(*s.memory, sges[i], s.receive_pd(), true); });
   }
   const auto len = static_cast<std::uint32_t>(payload.size());
   if (a.in_order) {
@@ -111,12 +128,7 @@ MessageCounts place_send(Stream& s, const Admission& a) {
   }
   MessageCounts counts;
   if (h.last) {
-    ReceiveWqe& w = s.rq.wqe(h.msn);
-    w.byte_len = h.mo + len;
-    w.last_mo = h.mo;
-    w.inv_stag = h.inv_stag;
-    w.op = h.op;
-    w.ended = true;
+    note_end(s, h.msn, a.in_order, {h.mo + len, h.mo, h.inv_stag, h.op});
     counts.sends = 1;
   }
   return counts;

@@ -2,34 +2,109 @@
 
 #include <algorithm>
 #include <bit>
-#include <new>
 
 namespace urnic::ddp {
+namespace {
+
+constexpr unsigned kPositionShift = 2;  // log2 of the octets of a position
+
+unsigned shift_of(std::uint32_t mask) {
+  return static_cast<unsigned>(std::bit_width(mask)) + kPositionShift;
+}
+
+}  // namespace
 
 ReceiveQueue::ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first_msn)
     : max_wr_(std::min(max_wr, 1u << 24)),
-      max_sge_(std::min<std::uint32_t>(max_sge, kMaxSges)),
-      mask_(std::bit_ceil(std::max(max_wr_, 1u)) - 1),
-      stride_(static_cast<std::uint32_t>(sizeof(ReceiveWqe) + max_sge_ * sizeof(Sge))),
+      max_sge_(std::min(max_sge, kMaxSges)),
       head_(first_msn),
       tail_(first_msn) {}
 
-ReceiveQueue::Post ReceiveQueue::post(const RecvWr& wr) {
-  if (wr.sges.size() > max_sge_) return Post::TooManySges;
-  const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
-  if (tail - head_.load(std::memory_order_acquire) >= max_wr_) return Post::Full;
-  if (!slots_) slots_.reset(new std::byte[(std::size_t{mask_} + 1) * stride_]);
-  std::byte* at = slot(tail);
-  auto* w = ::new (at) ReceiveWqe;
-  w->wr_id = wr.wr_id;
-  w->num_sge = static_cast<std::uint8_t>(wr.sges.size());
-  auto* out = reinterpret_cast<Sge*>(at + sizeof(ReceiveWqe));
-  for (const Sge& sge : wr.sges) {
-    ::new (out++) Sge(sge);
-    w->capacity += sge.length;
+ReceiveQueue::ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::uint32_t first_msn)
+    : store_(shared->store()),
+      max_wr_(0),
+      max_sge_(shared->max_sge()),
+      head_(first_msn),
+      tail_(first_msn),
+      shared_(shared),
+      pool_(pool) {
+  ++shared_->users;
+}
+
+ReceiveQueue::~ReceiveQueue() {
+  if (shared_ != nullptr) {
+    reset();
+    --shared_->users;
+  } else if (store_ != nullptr) {
+    store_->abandon();
   }
+}
+
+ReceiveQueue::Post ReceiveQueue::post(const RecvWr& wr) {
+  if (shared_ != nullptr) return Post::Shared;
+  if (wr.sges.size() > max_sge_) return Post::TooManySges;
+  if (store_ == nullptr) {
+    if (max_wr_ == 0) return Post::Full;
+    store_ = WqeStore::make(max_wr_, max_sge_);
+  }
+  // The head first: WQEs below it that are lent were lent before it moved.
+  std::uint32_t oldest = head_.load(std::memory_order_acquire);
+  if (store_->any_lent()) oldest = store_->floor();
+  const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+  if (tail - oldest >= max_wr_) return Post::Full;
+  store_->write(tail, wr);
   tail_.store(tail + 1);
   return Post::Ok;
+}
+
+void ReceiveQueue::forget_ends() {
+  for (std::uint32_t msn = head(); msn != tail_; ++msn) wqe(msn).ended = false;
+}
+
+void ReceiveQueue::reset(std::uint32_t first_msn) {
+  if (shared_ != nullptr) {
+    for (std::uint32_t msn = head(); msn != tail_; ++msn) store_->give_free(position(msn));
+    release_bound();
+  } else if (store_ != nullptr && store_->any_lent()) {
+    store_->abandon();  // unpolled completions keep it; MSNs begin again in another
+    store_ = nullptr;
+  }
+  head_ = first_msn;
+  tail_ = first_msn;
+}
+
+void ReceiveQueue::bind_through(std::uint32_t msn) {
+  while (msn - head() >= posted()) {
+    if (bound_ == nullptr || posted() > bound_mask_) grow_bound();
+    bound_[tail_ & bound_mask_] = shared_->bind();
+    tail_.store(tail_ + 1);
+  }
+}
+
+void ReceiveQueue::pop_shared(bool lent) {
+  if (!lent) store_->give_free(position(head()));
+  head_.store(head() + 1, std::memory_order_release);
+  if (posted() == 0) release_bound();
+}
+
+void ReceiveQueue::grow_bound() {
+  const unsigned shift = bound_ == nullptr ? BufferPool::kMinShift : shift_of(bound_mask_) + 1;
+  auto* more = reinterpret_cast<std::uint32_t*>(pool_->take(shift));
+  const std::uint32_t mask = (1u << (shift - kPositionShift)) - 1;
+  for (std::uint32_t msn = head(); msn != tail_; ++msn)
+    more[msn & mask] = bound_[msn & bound_mask_];
+  if (bound_ != nullptr) {
+    pool_->give(reinterpret_cast<std::uint8_t*>(bound_), shift_of(bound_mask_));
+  }
+  bound_ = more;
+  bound_mask_ = mask;
+}
+
+void ReceiveQueue::release_bound() {
+  if (bound_ == nullptr) return;
+  pool_->give(reinterpret_cast<std::uint8_t*>(bound_), shift_of(bound_mask_));
+  bound_ = nullptr;
+  bound_mask_ = 0;
 }
 
 }  // namespace urnic::ddp

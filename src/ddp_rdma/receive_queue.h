@@ -2,6 +2,9 @@
 // use it (9.1, R-88). The ring is a power of two and the queue's limit is checked apart, so that
 // the index survives the wrap of the MSN (E-14).
 //
+// A queue pair may use a shared receive queue instead of WQEs of its own; then this is the list of
+// those bound to its MSNs, head() on without a gap.
+//
 // Two parties: one thread at a time posts (the lock is the caller's, E-28), and the engine does
 // everything else under its ownership; neither waits for the other.
 #pragma once
@@ -9,74 +12,92 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
-#include "ddp_rdma/memory.h"
-#include "ddp_rdma/work.h"
+#include "ddp_rdma/buffer_pool.h"
+#include "ddp_rdma/shared_receive_queue.h"
+#include "ddp_rdma/wqe_store.h"
 
 namespace urnic::ddp {
 
-// WQE 516R. Also holds what the completion will say once the Send's last segment has been placed
-// (method 1 of 9.4): nothing of it is reported before delivery.
-struct ReceiveWqe {
-  std::uint64_t wr_id = 0;
-  std::uint64_t capacity = 0;  // octets of all SGEs
-  std::uint32_t byte_len = 0;  // of the message, once `ended`
-  std::uint32_t last_mo = 0;   // of its last segment
-  std::uint32_t inv_stag = 0;
-  Opcode op = Opcode::Send;
-  bool ended = false;  // the last segment has been placed
-  std::uint8_t num_sge = 0;
-};
-
 class ReceiveQueue {
  public:
-  enum class Post : std::uint8_t { Ok, Full, TooManySges };
+  enum class Post : std::uint8_t { Ok, Full, TooManySges, Shared };
 
   // `first_msn` is 1 on the wire; anything else is for tests.
   ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first_msn = 1);
+  // On `shared`, which outlives it; `pool` lends the list of bound WQEs.
+  ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::uint32_t first_msn = 1);
+  ~ReceiveQueue();
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
 
   // `wr.sges` is copied. Local keys are checked when a Send arrives. Owns no memory before the
-  // first post. Safe beside everything but reset().
+  // first post. A WQE that an unpolled completion still needs counts as posted (9.4). Safe beside
+  // everything but reset().
   Post post(const RecvWr& wr);
 
+  SharedReceiveQueue* shared() const { return shared_; }
   std::uint32_t max_sge() const { return max_sge_; }
-  std::uint32_t posted() const { return tail_.load() - head(); }  // WQEs not yet delivered into
+  // WQEs not yet delivered into; of a shared queue the bound ones.
+  std::uint32_t posted() const { return tail_.load() - head(); }
   // MSN of the oldest WQE: the next Send to be delivered.
   std::uint32_t head() const { return head_.load(std::memory_order_relaxed); }
-  bool has(std::uint32_t msn) const { return msn - head() < posted(); }
+  // Is there a WQE for `msn`, or would there be when it is claimed?
+  bool has(std::uint32_t msn) const {
+    const std::uint32_t ahead = msn - head();
+    if (shared_ == nullptr) [[likely]]
+      return ahead < posted();
+    return ahead < posted() + shared_->available();
+  }
+  // A segment of `msn` is placed: WQEs are bound up to that one, has(msn). No-op without `shared`.
+  void claim(std::uint32_t msn) {
+    if (shared_ != nullptr && msn - head() >= posted()) bind_through(msn);
+  }
 
   // The WQE of `msn`; has(msn) must hold.
-  ReceiveWqe& wqe(std::uint32_t msn) { return *reinterpret_cast<ReceiveWqe*>(slot(msn)); }
-  const ReceiveWqe& wqe(std::uint32_t msn) const {
-    return *reinterpret_cast<const ReceiveWqe*>(slot(msn));
+  ReceiveWqe& wqe(std::uint32_t msn) { return store_->wqe(position(msn)); }
+  const ReceiveWqe& wqe(std::uint32_t msn) const { return store_->wqe(position(msn)); }
+  std::span<const Sge> sges(std::uint32_t msn) const { return store_->sges(position(msn)); }
+  // Where it lies in store().
+  std::uint32_t position(std::uint32_t msn) const {
+    return shared_ == nullptr ? msn : shared_position(msn);
   }
-  std::span<const Sge> sges(std::uint32_t msn) const {
-    return {reinterpret_cast<const Sge*>(slot(msn) + sizeof(ReceiveWqe)), wqe(msn).num_sge};
+  WqeStore* store() const { return store_; }
+
+  // The oldest WQE is done; posted() > 0. `lent`: its completion is read from it when polled.
+  void pop(bool lent = false) {
+    if (shared_ == nullptr) [[likely]] {
+      head_.store(head() + 1, std::memory_order_release);
+    } else {
+      pop_shared(lent);
+    }
   }
-  // The oldest WQE is done; posted() > 0.
-  void pop() { head_.store(head() + 1, std::memory_order_release); }
+  // What ended out of order is forgotten (section 5); WQEs stay with their MSNs (E-15).
+  void forget_ends();
   // Forget everything posted and begin again at `first_msn`.
-  void reset(std::uint32_t first_msn = 1) {
-    head_ = first_msn;
-    tail_ = first_msn;
-  }
+  void reset(std::uint32_t first_msn = 1);
 
  private:
-  std::byte* slot(std::uint32_t msn) const {
-    return slots_.get() + static_cast<std::size_t>(msn & mask_) * stride_;
+  void bind_through(std::uint32_t msn);
+  void pop_shared(bool lent);
+  std::uint32_t shared_position(std::uint32_t msn) const {
+    const std::uint32_t bound = posted(), ahead = msn - head();
+    return ahead < bound ? bound_[msn & bound_mask_] : shared_->peek(ahead - bound);
   }
+  void grow_bound();
+  void release_bound();
 
-  std::unique_ptr<std::byte[]> slots_;
+  WqeStore* store_ = nullptr;
   std::uint32_t max_wr_, max_sge_;
-  std::uint32_t mask_, stride_;
   // MSNs. tail_ is stored and loaded sequentially consistent: who posts looks afterwards whether
   // the engine missed the receive, and the engine says so before it looks again
   // (QueuePair::starved).
   std::atomic<std::uint32_t> head_, tail_;
+  SharedReceiveQueue* shared_ = nullptr;
+  BufferPool* pool_ = nullptr;
+  std::uint32_t* bound_ = nullptr;  // positions by MSN, while any is bound
+  std::uint32_t bound_mask_ = 0;
 };
 
 }  // namespace urnic::ddp

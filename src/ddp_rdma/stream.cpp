@@ -20,7 +20,10 @@ SenderConfig sender_config(const StreamConfig& c) {
 Stream::Stream(const StreamConfig& c, MemoryTable* m, std::uint32_t first_msn)
     : config(c),
       memory(m),
-      rq(c.max_recv_wr, c.max_recv_sge, first_msn),
+      rq(c.shared_rq != nullptr ? ReceiveQueue(c.shared_rq, &m->pool(), first_msn)
+                                : ReceiveQueue(c.max_recv_wr, c.max_recv_sge, first_msn)),
+      held(&m->pool(),
+           c.completion_method == CompletionMethod::Shared ? c.completion_threshold : 0),
       inbound_reads(&m->pool(), first_msn),
       sender(sender_config(c), m, &inbound_reads, first_msn),
       mo_msn(first_msn),
@@ -31,10 +34,17 @@ void Stream::set_limits(std::uint16_t ird, std::uint16_t ord) {
   sender.set_ord(ord);
 }
 
+void Stream::forget_out_of_order() {
+  held.clear();
+  rq.forget_ends();
+}
+
 void Stream::reset() {
   sender.reset();
   inbound_reads.reset();
   rq.reset();
+  held.clear();
+  memory->fresh_sends().forget(config.id);
   terminate_received = false;
   terminate = {};
   mo_msn = 1;

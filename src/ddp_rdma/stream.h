@@ -13,11 +13,27 @@
 #include "ddp_rdma/memory.h"
 #include "ddp_rdma/read_queue.h"
 #include "ddp_rdma/receive_queue.h"
+#include "ddp_rdma/send_notes.h"
 #include "ddp_rdma/sender.h"
 #include "ddp_rdma/terminate.h"
 #include "ddp_rdma/work.h"
 
 namespace urnic::ddp {
+
+inline constexpr std::uint32_t kCompletionThreshold = 16;
+
+// How the completion of a Send gets from the RNIC to the one who polls (9.4).
+enum class CompletionMethod : std::uint8_t {
+  PerSend = 1,  // Fig 13: into the WQE, and one CQE each: 2N writes for N Sends
+  Shared = 2,   // Fig 14: one CQE for a run of WQEs, or none written: at most N + 1
+};
+
+// Writes for the completion of Sends, by the letter of 9.4.
+struct CompletionWrites {
+  std::uint64_t wqe = 0;      // WQEs 516R updated
+  std::uint64_t cqe = 0;      // CQEs placed
+  std::uint64_t partial = 0;  // of those: with the rest of the data in the WQEs (indicator 546)
+};
 
 struct StreamConfig {
   StreamId id = 0;
@@ -27,6 +43,10 @@ struct StreamConfig {
   std::uint32_t max_inline = 256;
   std::uint32_t keep_below = 256;  // messages up to this are kept for retransmission (E-22)
   bool pack_partial = false;       // SenderConfig
+  SharedReceiveQueue* shared_rq = nullptr;  // instead of receives of its own; outlives the stream
+  CompletionMethod completion_method = CompletionMethod::Shared;
+  // M: pending Sends whose data stays in the RNIC, method Shared only.
+  std::uint32_t completion_threshold = kCompletionThreshold;
 };
 
 // What the peer's Terminate said.
@@ -44,6 +64,8 @@ struct Stream {
   StreamConfig config;
   MemoryTable* memory;
   ReceiveQueue rq;
+  HeldSends held;
+  CompletionWrites completion_writes;
   ReadQueue inbound_reads;  // Read Queue 214: requests of the peer, circular by MSN (Fig 11)
   Sender sender;
 
@@ -63,6 +85,10 @@ struct Stream {
   // Negotiated limits, set when the MPA start-up is done: Reads the peer may have outstanding here,
   // and we there.
   void set_limits(std::uint16_t ird, std::uint16_t ord);
+  // A downgrade: completions noted for what came out of order are discarded.
+  void forget_out_of_order();
+  // Where local keys of receives must lie.
+  PdId receive_pd() const { return rq.shared() != nullptr ? rq.shared()->pd() : config.pd; }
   // As constructed, for a new connection: work requests vanish without completion.
   void reset();
 };
@@ -121,10 +147,10 @@ class Admitter {
 
 // ---- place: write to memory, queue entries; may be repeated (idempotent, section 5) -------------
 
-// Copies the payload; for the last segment of a Send notes the completion in its WQE 516R (method
-// 1, 9.4); for a Read Request fills its Read Queue entry without a doorbell (9.3). The last 64
-// octets of a payload are stored after the rest (E-13). Returns the messages that end here.
-// `a.what` must be Place, and nothing may have been posted, delivered or deregistered since.
+// Copies the payload; for the last segment of a Send notes the completion, in its WQE 516R or not
+// as the method says (9.4); for a Read Request fills its Read Queue entry without a doorbell (9.3).
+// The last 64 octets of a payload are stored after the rest (E-13). Returns the messages that end
+// here. `a.what` must be Place, and nothing may have been posted, delivered or deregistered since.
 MessageCounts place(Stream&, const Admission& a);
 // The same, adding to `*counts`.
 void place(Stream&, const Admission& a, MessageCounts* counts);
@@ -132,7 +158,9 @@ void place(Stream&, const Admission& a, MessageCounts* counts);
 // ---- deliver: in order only -----------------------------------------------------------------
 
 // Completes `counts` messages, in the fixed order Read Responses, Sends, Read-Request doorbell
-// appending completions to `out` (in the order they are to be seen). A violation found
+// handing each completion to `on_completion` in the order they are to be seen: Completion
+// values, and StoredSends for those whose data lies in WQEs 516R (9.4). A sink that does not take
+// StoredSends is given the completions themselves, as a poll would. A violation found
 // only now (an STag that cannot be invalidated, a bad read source, counts that do not match) is
 // returned; nothing later may be delivered then. `*offending` receives the ULPDU header to copy
 // into the Terminate, empty when there is none; it is valid until the next call of deliver or

@@ -1,16 +1,71 @@
 // Templates of stream.h.
 #pragma once
 
+#include <type_traits>
+
 namespace urnic::ddp {
 
 namespace detail {
 
+struct Delivered {
+  Completion completion;
+  bool stored = false;  // the data lies in the WQE at `position` of the receive queue's store
+  std::uint32_t position = 0;
+};
+
 // One Send, the oldest receive's: its completion, with the invalidation done before it is seen.
-Violation deliver_send(Stream& s, Completion* c, ByteView* offending);
+Violation deliver_send(Stream& s, Delivered* d, ByteView* offending);
+// Does the WQE at `position` belong to the CQE of `run`?
+bool joins(const Stream& s, const StoredSends& run, std::uint32_t position);
 // `n` Read Requests: sources checked, then one doorbell.
 Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending);
 void deliver_terminate(Stream& s);
 bool flush_receive(Stream& s, Status* first, Completion* c);
+
+// The CQE of a run, if there is one, and forget it.
+template <class Sink>
+void report(Stream& s, StoredSends* run, Sink&& on_completion) {
+  if (run->count == 0) return;
+  ++s.completion_writes.cqe;
+  ++s.completion_writes.partial;
+  if constexpr (std::is_invocable_v<Sink&, const StoredSends&>) {
+    on_completion(static_cast<const StoredSends&>(*run));
+  } else {
+    Completion c;
+    for (std::uint32_t i = 0; i < run->count; ++i) {
+      run->store->take(run->first + i, &c);
+      on_completion(static_cast<const Completion&>(c));
+    }
+  }
+  *run = {};
+}
+
+// `n` Sends, oldest first. A run of them is reported before anything later.
+template <class Sink>
+Violation deliver_sends(Stream& s, std::uint32_t n, Sink&& on_completion, ByteView* offending) {
+  StoredSends run;
+  Violation v = Violation::None;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    Delivered d;
+    v = deliver_send(s, &d, offending);
+    if (v != Violation::None) break;
+    if (!d.stored) {
+      report(s, &run, on_completion);
+      ++s.completion_writes.cqe;
+      on_completion(static_cast<const Completion&>(d.completion));
+      continue;
+    }
+    if (!joins(s, run, d.position)) {
+      report(s, &run, on_completion);
+      run.store = s.rq.store();
+      run.first = d.position;
+    }
+    ++run.count;
+    run.solicited |= d.completion.solicited;
+  }
+  report(s, &run, on_completion);
+  return v;
+}
 
 }  // namespace detail
 
@@ -24,11 +79,9 @@ Violation deliver(Stream& s, const MessageCounts& counts, Sink&& on_completion,
   if (counts.read_responses != 0 && !s.sender.reads_done(counts.read_responses, on_completion)) {
     return Violation::TaggedInvalidStag;  // a response without an open read
   }
-  for (std::uint32_t i = 0; i < counts.sends; ++i) {
-    Completion c;
-    const Violation v = detail::deliver_send(s, &c, offending);
+  if (counts.sends != 0) {
+    const Violation v = detail::deliver_sends(s, counts.sends, on_completion, offending);
     if (v != Violation::None) return v;
-    on_completion(static_cast<const Completion&>(c));
   }
   if (counts.read_requests != 0) {
     const Violation v = detail::deliver_read_requests(s, counts.read_requests, offending);
@@ -43,6 +96,8 @@ void flush(Stream& s, Status first, Sink&& on_completion) {
   // A send request that failed here is the one at fault; the receives are then bystanders.
   if (s.sender.failed() && first == Status::LocalProtection) first = Status::Flushed;
   s.sender.flush(first, on_completion);
+  s.held.clear();
+  s.memory->fresh_sends().forget(s.config.id);
   Completion c;
   while (detail::flush_receive(s, &first, &c)) on_completion(static_cast<const Completion&>(c));
 }

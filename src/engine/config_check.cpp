@@ -100,6 +100,11 @@ Result<void> check_addresses(const Config& c) {
 Result<void> Config::check() const {
   if (auto ok = check_framing(*this); !ok) return ok;
   if (auto ok = check_addresses(*this); !ok) return ok;
+  if (get("completion_method") == "1" && get("completion_threshold") != "auto") {
+    return bad("completion_threshold = " + get("completion_threshold") +
+               " means nothing to completion_method = 1, which writes every completion to its "
+               "receive; use completion_method = 2, or completion_threshold = auto");
+  }
   if (get("identity") != "iwarp") {
     return Error{
         Errc::unsupported,

@@ -73,12 +73,15 @@ struct Connection {
   Stage stage = Stage::Opening;
   bool touched = false;  // got segments in this burst
   bool in_tx_queue = false;
+  bool in_drain_queue = false;   // SLOW octets wait for their turn at OutLogic
+  bool fin_waits = false;        // the peer's FIN comes after SLOW octets not yet parsed
   bool first_fpdu_seen = false;  // the responder may send from then on (RFC 5044 7.1.3)
   bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
   bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
   bool fin_received = false;
   bool fin_queued = false;
   bool retry_revision1 = false;
+  StreamOffset starved_at;  // where the segment began that was dropped for it
   ConnectionCounters counters;
 
   // ---- send path

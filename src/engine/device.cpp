@@ -53,6 +53,15 @@ void DeviceImpl::on_completion(verbs::CompletionQueue* cq) {
   static_cast<CqImpl*>(cq)->fd.signal();
 }
 
+void DeviceImpl::on_shared_limit(ddp::SharedReceiveQueue* queue) {
+  auto* srq = static_cast<SrqImpl*>(queue->owner);
+  if (srq == nullptr || !srq->events) return;
+  Event event;
+  event.kind = EventKind::receive_limit;
+  event.context = srq->context;
+  srq->events->push(std::move(event));
+}
+
 void DeviceImpl::on_cm_event(engine::CmEvent e) {
   using Kind = engine::CmEvent::Kind;
   if (e.kind == Kind::ConnectRequest) {
@@ -73,6 +82,11 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
   if (qp == nullptr) return;
   Event event;
   event.context = qp->context;
+  if (e.kind == Kind::LastReceive) {
+    event.kind = EventKind::last_receive;
+    if (qp->events) qp->events->push(std::move(event));
+    return;
+  }
   event.error = {e.code, e.message};
   event.private_data = e.private_data;
   {
@@ -215,6 +229,30 @@ Result<EventQueue> Device::create_event_queue() {
   return EventQueue(std::move(q));
 }
 
+Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const SrqOptions& o) {
+  if (!pd || pd.impl_->device != impl_) {
+    return Error{Errc::invalid_argument, "the protection domain belongs to another device"};
+  }
+  if (o.max_receive == 0 || o.max_receive > 65536 || o.max_receive_sge > 32 ||
+      o.limit > o.max_receive) {
+    return Error{Errc::invalid_argument,
+                 "shared receive queue limits: max_receive 1..65536, SGEs up to 32, limit up to "
+                 "max_receive"};
+  }
+  auto srq = std::make_shared<detail::SrqImpl>();
+  srq->device = impl_;
+  srq->pd = pd.impl_;
+  srq->events = o.events.impl_;
+  srq->context = o.context;
+  impl_->driver->own([&](Instant) {
+    srq->queue = impl_->engine->create_shared_rq(pd.impl_->id, o.max_receive, o.max_receive_sge);
+    srq->queue->owner = srq.get();
+    if (o.limit != 0) impl_->engine->set_shared_limit(*srq->queue, o.limit);
+    return 0;
+  });
+  return SharedReceiveQueue(std::move(srq));
+}
+
 Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions& o) {
   if (!pd || pd.impl_->device != impl_) {
     return Error{Errc::invalid_argument, "the protection domain belongs to another device"};
@@ -230,9 +268,20 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
         "queue pair limits: max_send 1..65536, max_receive 0..65536, SGEs up to 32, inline "
         "up to 4096 octets"};
   }
+  if (o.srq && o.srq.impl_->device != impl_) {
+    return Error{Errc::invalid_argument, "the shared receive queue belongs to another device"};
+  }
+  const std::uint32_t method = o.completion_method.value_or(2);
+  if (method < 1 || method > 2 || o.completion_threshold.value_or(0) > 65536 ||
+      (method == 1 && o.completion_threshold)) {
+    return Error{Errc::invalid_argument,
+                 "completion_method is 1 or 2, and completion_threshold, up to 65536, goes with "
+                 "method 2 alone"};
+  }
   auto qp = std::make_shared<detail::QpImpl>();
   qp->device = impl_;
   qp->pd = pd.impl_;
+  qp->srq = o.srq.impl_;
   qp->send_cq = o.send_cq.impl_;
   qp->receive_cq = o.receive_cq.impl_;
   qp->events = o.events.impl_;
@@ -245,7 +294,12 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
   config.max_send_sge = o.max_send_sge;
   config.max_recv_sge = o.max_receive_sge;
   config.max_inline = o.max_inline;
+  const engine::Options& options = impl_->engine->options();
+  config.completion_method = options.completion_method;
+  if (o.completion_method) config.completion_method = static_cast<ddp::CompletionMethod>(method);
+  config.completion_threshold = o.completion_threshold.value_or(options.completion_threshold);
   impl_->driver->own([&](Instant) {
+    if (qp->srq) config.shared_rq = qp->srq->queue;
     qp->qp = impl_->engine->create_qp(config, qp->send_cq.get(), qp->receive_cq.get());
     qp->qp->owner = qp.get();
     return 0;

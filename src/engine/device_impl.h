@@ -48,9 +48,20 @@ struct MrImpl {
   ~MrImpl();
 };
 
+struct SrqImpl {
+  std::shared_ptr<DeviceImpl> device;
+  std::shared_ptr<PdImpl> pd;
+  std::shared_ptr<EventQueueImpl> events;
+  void* context = nullptr;
+  ddp::SharedReceiveQueue* queue = nullptr;  // the engine's; under ownership but for posting
+  Spinlock lock;                             // among threads that post
+  ~SrqImpl();
+};
+
 struct QpImpl {
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<PdImpl> pd;
+  std::shared_ptr<SrqImpl> srq;
   std::shared_ptr<CqImpl> send_cq, receive_cq;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
@@ -91,6 +102,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
 
   void on_cm_event(engine::CmEvent event) override;
   void on_completion(verbs::CompletionQueue* cq) override;
+  void on_shared_limit(ddp::SharedReceiveQueue* queue) override;
   EngineStats stats();
 
   Config config;

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/mutant.h"
 
@@ -92,6 +93,10 @@ bool Engine::poll(Instant now) {
     loop_frames(now);
     any = true;
   }
+  if (!drain_queue_.empty()) {
+    drain_round(now);
+    any = true;
+  }
   end_of_burst(now);
   run_timers(now);
   if (interface_.has_events()) {
@@ -117,7 +122,7 @@ void Engine::look_at_link(Instant now) {
 }
 
 Instant Engine::next_deadline() const {
-  if (!loop_.empty() || interface_.has_events()) return Instant();
+  if (!loop_.empty() || !drain_queue_.empty() || interface_.has_events()) return Instant();
   if (stream_ != nullptr) {
     if (!stream_->readable.empty() || can_accept()) return Instant();
     return earlier(timers_.earliest(), stream_->accept_again);
@@ -264,6 +269,7 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
   if (Connection* c = find(qp->connection)) {
     last_stats_[qp->number()] = connection_stats(*c);
+    stream_ended(qp->stream);
     c->qp = nullptr;
     lose(*c, Errc::closed, "the queue pair was destroyed", now);
     transmit_round(now);
@@ -292,6 +298,38 @@ void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {
   // E-17: three duplicate ACKs make a sender without SACK retransmit now instead of after its RTO.
   for (int i = 0; i < 3; ++i) emit_ack(*c, now);
   tx_.flush();
+}
+
+ddp::SharedReceiveQueue* Engine::create_shared_rq(ddp::PdId pd, std::uint32_t max_wr,
+                                                  std::uint32_t max_sge) {
+  shared_rqs_.push_back(std::make_unique<ddp::SharedReceiveQueue>(pd, max_wr, max_sge));
+  return shared_rqs_.back().get();
+}
+
+bool Engine::destroy_shared_rq(ddp::SharedReceiveQueue* queue) {
+  if (queue->users != 0) return false;
+  std::erase_if(shared_rqs_, [&](const auto& q) { return q.get() == queue; });
+  return true;
+}
+
+void Engine::shared_posted(ddp::SharedReceiveQueue& queue, Instant now) {
+  if (!queue.wanted.exchange(false)) return;
+  const std::vector<std::uint32_t> waiting = std::exchange(queue.starved, {});
+  for (const std::uint32_t id : waiting) {
+    Connection* c = find(id);
+    if (c != nullptr && c->qp != nullptr) receive_posted(*c->qp, now);
+  }
+}
+
+void Engine::set_shared_limit(ddp::SharedReceiveQueue& queue, std::uint32_t limit) {
+  queue.set_limit(limit);
+  look_at_shared_limits();
+}
+
+void Engine::look_at_shared_limits() {
+  for (const auto& q : shared_rqs_) {
+    if (q->take_limit_event()) hooks_->on_shared_limit(q.get());
+  }
 }
 
 ConnectParams Engine::default_params() const {

@@ -103,6 +103,14 @@ class Engine {
                               verbs::CompletionQueue* receive);
   // Aborts the connection if there is one; completions not yet polled stay in their queues.
   void destroy_qp(verbs::QueuePair* qp, Instant now);
+  // A shared receive queue; receives are posted to it directly, then shared_posted() is called.
+  ddp::SharedReceiveQueue* create_shared_rq(ddp::PdId pd, std::uint32_t max_wr,
+                                            std::uint32_t max_sge);
+  // False, and nothing done, while a queue pair uses it.
+  bool destroy_shared_rq(ddp::SharedReceiveQueue* queue);
+  void shared_posted(ddp::SharedReceiveQueue& queue, Instant now);
+  // One event when fewer than `limit` receives are left; 0 disarms.
+  void set_shared_limit(ddp::SharedReceiveQueue& queue, std::uint32_t limit);
   // A receive was posted: a connection that dropped a Send for want of one may go on (E-17).
   void receive_posted(verbs::QueuePair& qp, Instant now);
   // Work posted in an error state completes as flushed.
@@ -184,8 +192,13 @@ class Engine {
   FastResult cut_through_run(Connection& c, const Staged& s, std::size_t first, std::size_t last,
                              const tcp::Check& check, Instant now);
   void store(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
-  void drain_reassembly(Connection& c, Instant now);
   bool take_fpdu(Connection& c, ByteView ulpdu, Instant now);
+  static constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
+  // At most about `budget` octets; what is left waits in drain_queue_. Returns octets parsed.
+  std::uint64_t drain_reassembly(Connection& c, std::uint64_t budget, Instant now);
+  void drain_round(Instant now);
+  void finish_drain(Connection& c, Instant now);
+  void note_starved(Connection& c, StreamOffset at, Instant now);
   void commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
                     const ddp::MessageCounts& counts, Instant now);
   void deliver(Connection& c, const ddp::MessageCounts& counts, Instant now);
@@ -265,10 +278,13 @@ class Engine {
   bool refuses_revision2(const Connection& c) const;
   void retry_as_revision1(Connection& c, Instant now);
   void post_completion(verbs::QueuePair& qp, const ddp::Completion& completion);
+  void post_completion(verbs::QueuePair& qp, const ddp::StoredSends& sends);
+  void look_at_shared_limits();
   void run_timers(Instant now);
   void look_at_link(Instant now);
   void arm_timer(Connection& c);
   void add_to_ended(const ConnectionStats& s);
+  void stream_ended(const ddp::Stream& stream);
   bool route_quietly(Connection& c, Instant now);
   void on_connection_timer(Connection& c, Instant now);
   void on_network_event(const net::Event& e, Instant now);
@@ -299,10 +315,12 @@ class Engine {
   std::vector<std::uint32_t> free_slots_;
   std::size_t live_ = 0;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<ddp::SharedReceiveQueue>> shared_rqs_;  // outlive the queue pairs
   std::vector<std::unique_ptr<verbs::QueuePair>> qps_;
   std::uint32_t last_qp_ = 0, last_pd_ = 0;
   TimerHeap timers_;
   Ring<std::uint32_t> tx_queue_;                // slots with something to send
+  Ring<std::uint32_t> drain_queue_;             // slots with SLOW octets to parse
   std::vector<std::uint32_t> touched_;          // slots with segments in this burst
   std::deque<std::vector<std::uint8_t>> loop_;  // frames to own addresses (E-30)
   fastpath::Validation validation_;             // of the segment at hand, if `validated_`

@@ -36,7 +36,30 @@ const char* state_name(const Connection& c) {
   return "?";
 }
 
+// What the stream of a connection has counted itself.
+void add_stream(const ddp::Stream& stream, ConnectionStats* s) {
+  const ddp::SenderCounters& out = stream.sender.counters();
+  const ddp::CompletionWrites& writes = stream.completion_writes;
+  s->completion_wqe_writes = writes.wqe;
+  s->completion_cqe_writes = writes.cqe;
+  s->completion_partial_cqes = writes.partial;
+  s->writes_sent = out.writes;
+  s->sends_sent = out.sends;
+  s->reads_sent = out.reads;
+  s->read_responses_sent = out.read_responses;
+  s->write_bytes_sent = out.write_bytes;
+  s->send_bytes_sent = out.send_bytes;
+  s->read_response_bytes_sent = out.read_response_bytes;
+}
+
 }  // namespace
+
+// The connection goes on without its stream, and is counted at its own end without it.
+void Engine::stream_ended(const ddp::Stream& stream) {
+  ConnectionStats s;
+  add_stream(stream, &s);
+  add_to_ended(s);
+}
 
 ConnectionStats Engine::connection_stats(const Connection& c) const {
   ConnectionStats s;
@@ -78,16 +101,7 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
   s.segments_in = n.segments_in;
   s.segments_out = n.segments_out;
   s.dup_acks_out = n.dup_acks_out;
-  if (c.stream != nullptr) {
-    const ddp::SenderCounters& out = c.stream->sender.counters();
-    s.writes_sent = out.writes;
-    s.sends_sent = out.sends;
-    s.reads_sent = out.reads;
-    s.read_responses_sent = out.read_responses;
-    s.write_bytes_sent = out.write_bytes;
-    s.send_bytes_sent = out.send_bytes;
-    s.read_response_bytes_sent = out.read_response_bytes;
-  }
+  if (c.stream != nullptr) add_stream(*c.stream, &s);
   s.retransmits = n.retransmits;
   s.rto_expirations = n.rto_expirations;
   s.dup_acks_in = n.dup_acks_in;
@@ -131,6 +145,9 @@ void Engine::add_to_ended(const ConnectionStats& s) {
   e.holes_opened += s.holes_opened;
   e.holes_closed += s.holes_closed;
   e.empty_rq_drops += s.empty_rq_drops;
+  e.completion_wqe_writes += s.completion_wqe_writes;
+  e.completion_cqe_writes += s.completion_cqe_writes;
+  e.completion_partial_cqes += s.completion_partial_cqes;
   e.writes_sent += s.writes_sent;
   e.sends_sent += s.sends_sent;
   e.reads_sent += s.reads_sent;

@@ -20,7 +20,8 @@ struct CmEvent {
     Established,
     ConnectFailed,
     Disconnected,
-    Failed
+    Failed,
+    LastReceive,  // a queue pair on a shared receive queue will use no more of it
   };
   Kind kind = Kind::Failed;
   verbs::QueuePair* qp = nullptr;  // not for ConnectRequest
@@ -37,6 +38,8 @@ class Hooks {
   virtual void on_cm_event(CmEvent event) = 0;
   // `cq` was armed and has something now.
   virtual void on_completion(verbs::CompletionQueue* cq) = 0;
+  // Fewer receives are left in `queue` than its limit; the limit is disarmed.
+  virtual void on_shared_limit(ddp::SharedReceiveQueue*) {}
 };
 
 }  // namespace urnic::engine

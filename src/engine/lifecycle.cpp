@@ -462,7 +462,7 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
     drain_stream(c, now);
     if (c.link != nullptr && c.link->readable) enqueue_read(c);  // held back until now
   } else if (!c.buffer.empty()) {
-    drain_reassembly(c, now);
+    drain_reassembly(c, kNoBudget, now);
   }
 }
 
@@ -710,6 +710,7 @@ void Engine::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string
   verbs::QueuePair* qp = c.qp;
   if (qp == nullptr) return;
   last_stats_[qp->number()] = connection_stats(c);
+  stream_ended(*c.stream);
   c.qp = nullptr;
   c.stream = nullptr;
   qp->connection = 0;
@@ -727,6 +728,10 @@ void Engine::abort(verbs::QueuePair& qp, Instant now) {
 
 void Engine::flush_qp(verbs::QueuePair& qp, ddp::Status first) {
   ddp::flush(qp.stream, first, [&](const ddp::Completion& done) { post_completion(qp, done); });
+  if (qp.stream.rq.shared() == nullptr || qp.last_receive_told) return;
+  // Receives nobody has bound stay in the shared queue for others; this one takes no more.
+  qp.last_receive_told = true;
+  hooks_->on_cm_event({.kind = CmEvent::Kind::LastReceive, .qp = &qp});
 }
 
 void Engine::flush_posted(verbs::QueuePair& qp) {
@@ -735,8 +740,15 @@ void Engine::flush_posted(verbs::QueuePair& qp) {
 
 void Engine::post_completion(verbs::QueuePair& qp, const ddp::Completion& completion) {
   verbs::CompletionQueue* cq = completion.receive ? qp.receive_cq : qp.send_cq;
-  if (cq->push({completion, qp.number()}) == verbs::CompletionQueue::Notify::Yes) {
-    hooks_->on_completion(cq);
+  verbs::Cqe cqe;
+  cqe.completion = completion;
+  cqe.qp_number = qp.number();
+  if (cq->push(cqe) == verbs::CompletionQueue::Notify::Yes) hooks_->on_completion(cq);
+}
+
+void Engine::post_completion(verbs::QueuePair& qp, const ddp::StoredSends& sends) {
+  if (qp.receive_cq->push(sends, qp.number()) == verbs::CompletionQueue::Notify::Yes) {
+    hooks_->on_completion(qp.receive_cq);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/ip_address.h"
 #include "base/time.h"
+#include "ddp_rdma/stream.h"
 #include "fastpath/connection_context.h"
 #include "mpa/startup.h"
 #include "tcp/config.h"
@@ -26,6 +27,8 @@ struct Options {
   enum class OutOfOrder : std::uint8_t { Auto, Place, Store } out_of_order = OutOfOrder::Auto;
   mpa::StartupOptions mpa;
   bool rq_nudge = true;  // E-17
+  ddp::CompletionMethod completion_method = ddp::CompletionMethod::Shared;
+  std::uint32_t completion_threshold = ddp::kCompletionThreshold;
   std::uint64_t reassembly_pool = 64u << 20;
   Duration startup_timeout = Duration::s(10);
   Duration linger_timeout = Duration::s(10);

@@ -19,6 +19,19 @@ constexpr std::size_t kHeaderCopy = net::kHeadSpan;
 constexpr std::size_t kShortHead = 96;
 static_assert(kShortHead >= net::FlowMatch::kSpan && kShortHead <= kHeaderCopy);
 
+// OutLogic's arbiter: octets one SLOW connection may have parsed before the others have their
+// turn, and octets of all of them in one poll. FAST segments are placed as they come, at most a
+// burst in a poll, which carries about as much.
+constexpr std::uint64_t kDrainTurn = 64u << 10;
+constexpr std::uint64_t kDrainRound = 256u << 10;
+
+bool ends_a_send(const ddp::Admission* admissions, std::size_t count) {
+  return std::any_of(admissions, admissions + count, [](const ddp::Admission& a) {
+    const ddp::SegmentHeader& h = a.segment.header;
+    return h.op >= ddp::Opcode::Send && h.op <= ddp::Opcode::SendSeInv && h.last;
+  });
+}
+
 // The next run of octets in [begin, end) that has not been received. False when there is none.
 bool next_missing(const tcp::HoleList& holes, StreamOffset begin, StreamOffset end,
                   StreamOffset* from, StreamOffset* to) {
@@ -296,7 +309,8 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   // TIME-WAIT is TCP's affair alone: for the queue pair the connection is over.
   const bool over = ack.closed || c.tcb.state == tcp::State::Closed ||
                     (c.tcb.state == tcp::State::TimeWait && c.qp != nullptr);
-  if (c.id == id && over) on_closed(c, now);
+  // What came before the FIN is delivered first.
+  if (c.id == id && over && !c.in_drain_queue) on_closed(c, now);
 }
 
 inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Check& check,
@@ -423,6 +437,7 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
       if (!options_.defects.keep_holes_at_downgrade && !mutant(Mutant::HolesSurviveDowngrade)) {
         tcp::forget_out_of_order(c.tcb);
         c.hole_counters.discard();
+        if (c.stream != nullptr) c.stream->forget_out_of_order();
       }
       if (mutant(Mutant::DowngradeSendsDuplicateAck)) emit_ack(c, now);
       c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
@@ -443,18 +458,26 @@ inline void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& c
 // The segment was decided FAST, but what it carries cannot be taken now.
 void Engine::not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
   if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
-    ++c.counters.empty_rq_drops;
     if (mutant(Mutant::EmptyQueueCounts)) ++c.context.recovery_attempts;
     if (mutant(Mutant::EmptyQueueTerminates)) {
       return raise_terminate(c, ddp::Violation::UntaggedNoBuffer, {}, now);
     }
-    // E-17; perhaps the receive was posted just before we said that it is missing.
-    if (c.qp != nullptr) {
-      c.qp->starved = true;
-      if (c.qp->stream.rq.has(c.starved_msn)) receive_posted(*c.qp, now);
-    }
+    note_starved(c, check.begin, now);
   }
   ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
+}
+
+// The Send `starved_msn` was not taken for want of a receive, in a segment at `at`.
+void Engine::note_starved(Connection& c, StreamOffset at, Instant now) {
+  ++c.counters.empty_rq_drops;
+  c.starved_at = at;
+  if (c.qp == nullptr) return;
+  ddp::SharedReceiveQueue* shared = c.stream->rq.shared();
+  if (shared != nullptr && !c.qp->starved) shared->starved.push_back(c.id);
+  // E-17; perhaps the receive was posted just before we said that it is missing.
+  c.qp->starved = true;
+  if (shared != nullptr) shared->wanted = true;
+  if (c.stream->rq.has(c.starved_msn)) receive_posted(*c.qp, now);
 }
 
 Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp::Check& check,
@@ -500,6 +523,7 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
   if (admissions_.size() < last - first) admissions_.resize(last - first);  // rare: it only grows
   std::size_t admitted = 0;
   ddp::Violation violation = ddp::Violation::None;
+  bool starved = false;
   ByteView offending;
   for (std::size_t i = first; i < last; ++i) {
     const std::uint8_t* fpdu = payload.data() + frames[i].offset;
@@ -516,7 +540,13 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
     }
     if (a.what == ddp::Admit::NoReceive) {
       c.starved_msn = a.segment.header.msn;
-      return FastResult::NoReceive;
+      // Whole or not at all (E-5), unless it is here again: then the consumer may be waiting for a
+      // Send that is in front of this one before it posts the next receive.
+      const bool again = in_order && c.qp != nullptr && c.qp->starved && c.starved_at == begin;
+      if (!again || !ends_a_send(admissions_.data(), admitted)) return FastResult::NoReceive;
+      starved = true;
+      end = check.begin + frames[i].offset;
+      break;
     }
     if (!in_order && !mutant(Mutant::ViolationAtOnce)) return FastResult::Refused;
     violation = a.violation;
@@ -531,7 +561,8 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
   }
   const std::uint64_t octets = end - begin;
   c.counters.bytes_fast += octets;
-  const bool whole = violation == ddp::Violation::None && last == frames.size();
+  const bool whole = violation == ddp::Violation::None && !starved && last == frames.size();
+  if (starved) note_starved(c, end, now);
   const ConnectionId id = c.id;
   if (octets != 0) {
     commit_range(c, begin, end, whole && check.fin, whole && s.seg.has(tcp::kPsh), counts, now);
@@ -602,19 +633,25 @@ void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Inst
     if (c.id != id) return;
     at = to;
   }
-  if (slow_data) drain_reassembly(c, now);
+  if (slow_data && !c.in_drain_queue) drain_reassembly(c, kDrainTurn, now);
   c.extractor.checked(StreamOffset(0));
 }
 
 // Whole FPDUs out of the in-order octets, placed and delivered one by one.
-void Engine::drain_reassembly(Connection& c, Instant now) {
+std::uint64_t Engine::drain_reassembly(Connection& c, std::uint64_t budget, Instant now) {
   const ConnectionId id = c.id;
+  std::uint64_t parsed = 0;
   while (c.id == id && c.stage != Stage::Terminated) {
     if (c.buffer.empty()) {
       // what TCP calls received is stored here or has been read.
       assert(c.buffer.read_position() == c.tcb.rcv.holes.rcv_nxt());
       c.extractor.run_dry();
       break;
+    }
+    if (parsed >= budget && c.buffer.read_position() < c.tcb.rcv.holes.rcv_nxt()) {
+      c.in_drain_queue = true;
+      drain_queue_.push_back(id & 0xffffff);
+      return parsed;
     }
     ByteView ulpdu;
     std::uint32_t length = 0;
@@ -628,15 +665,51 @@ void Engine::drain_reassembly(Connection& c, Instant now) {
     const StreamOffset behind = c.buffer.read_position() + length;
     if (!take_fpdu(c, ulpdu, now)) break;
     c.buffer.consume(behind);
+    parsed += length;
   }
-  if (c.id != id) return;
+  if (c.id == id) finish_drain(c, now);
+  return parsed;
+}
+
+// No whole FPDU is left.
+void Engine::finish_drain(Connection& c, Instant now) {
+  const ConnectionId id = c.id;
   if (c.stage == Stage::Terminated) {
     c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
-    return;
+  } else {
+    if (c.residue && c.buffer.empty()) {  // E-1: start-up residue is gone, as initiated from here
+      c.residue = false;
+      c.context.type = c.context.config.initiated_as;
+    }
+    update_receive_room(c, now);
   }
-  if (c.residue && c.buffer.empty()) {  // E-1: start-up residue is gone, as initiated from here on
-    c.residue = false;
-    c.context.type = c.context.config.initiated_as;
+  if (!c.fin_waits || c.id != id) return;
+  c.fin_waits = false;
+  on_fin(c, now);
+}
+
+// SLOW connections that have more than one turn's worth, one after the other.
+void Engine::drain_round(Instant now) {
+  std::uint64_t left = kDrainRound;
+  while (left != 0 && !drain_queue_.empty()) {
+    const std::uint32_t slot = drain_queue_[0];
+    drain_queue_.pop_front();
+    Connection* c = slots_[slot].get();
+    if (c == nullptr || !c->in_drain_queue) continue;
+    c->in_drain_queue = false;
+    if (c->id == 0 || c->stream == nullptr || c->stage < Stage::Full || c->stage > Stage::Closing) {
+      continue;
+    }
+    const ConnectionId id = c->id;
+    left -= std::min(left, drain_reassembly(*c, std::min(left, kDrainTurn), now));
+    if (c->id != id) continue;
+    if (!c->touched) {
+      c->touched = true;
+      touched_.push_back(slot);
+    }
+    const bool over = c->tcb.state == tcp::State::Closed ||
+                      (c->tcb.state == tcp::State::TimeWait && c->qp != nullptr);
+    if (over && !c->in_drain_queue) on_closed(*c, now);
   }
 }
 
@@ -681,7 +754,12 @@ void Engine::commit_range(Connection& c, StreamOffset begin, StreamOffset end, b
   }
   if (c.id != id) return;
   act_on_ack(c, receipt.ack, now);
-  if (receipt.fin) on_fin(c, now);
+  if (!receipt.fin) return;
+  if ((c.stage == Stage::Full || c.stage == Stage::Closing) && !c.buffer.empty()) {
+    c.fin_waits = true;  // the octets before it are parsed first
+  } else {
+    on_fin(c, now);
+  }
 }
 
 void Engine::deliver(Connection& c, const ddp::MessageCounts& counts, Instant now) {
@@ -695,8 +773,7 @@ void Engine::deliver(Connection& c, const ddp::MessageCounts& counts, Instant no
   c.counters.read_requests_in += counts.read_requests;
   ByteView offending;
   const ddp::Violation v = ddp::deliver(
-      *c.stream, counts, [&](const ddp::Completion& done) { post_completion(*c.qp, done); },
-      &offending);
+      *c.stream, counts, [&](const auto& done) { post_completion(*c.qp, done); }, &offending);
   if (counts.terminates != 0 && c.stream->terminate_received) {
     on_terminate_received(c, now);
     return;
@@ -746,6 +823,7 @@ void Engine::update_receive_room(Connection& c, Instant now) {
 }
 
 void Engine::end_of_burst(Instant now) {
+  if (!shared_rqs_.empty()) look_at_shared_limits();
   for (const std::uint32_t slot : touched_) {
     Connection* c = slots_[slot].get();
     if (c == nullptr || !c->touched) continue;

@@ -32,6 +32,9 @@ void connection_members(S& s, F&& f) {
   f("holes_opened", s.holes_opened);
   f("holes_closed", s.holes_closed);
   f("empty_rq_drops", s.empty_rq_drops);
+  f("completion_wqe_writes", s.completion_wqe_writes);
+  f("completion_cqe_writes", s.completion_cqe_writes);
+  f("completion_partial_cqes", s.completion_partial_cqes);
   f("writes_sent", s.writes_sent);
   f("sends_sent", s.sends_sent);
   f("reads_sent", s.reads_sent);

@@ -51,6 +51,11 @@ void Engine::finish_tx(Instant now) {
 void Engine::doorbell(verbs::QueuePair& qp, Instant now) {
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
+  if (!tx_queue_.empty()) {  // others wait for the port: in turn
+    enqueue_tx(*c);
+    transmit_round(now);
+    return;
+  }
   tx_.clear_full();
   const ConnectionId id = c->id;
   const bool more = transmit(*c, now, kTurn);

@@ -11,6 +11,14 @@ MrImpl::~MrImpl() {
   pd->device->driver->own([&](Instant) { return pd->device->engine->deregister(stag); });
 }
 
+SrqImpl::~SrqImpl() {
+  if (queue == nullptr) return;
+  device->driver->own([&](Instant) {
+    queue->owner = nullptr;
+    return device->engine->destroy_shared_rq(queue);  // the queue pairs that kept us are gone
+  });
+}
+
 QpImpl::~QpImpl() {
   if (qp == nullptr) return;
   device->driver->own_last(*qp, [&](Instant now) {
@@ -289,6 +297,9 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
         break;
       case ddp::ReceiveQueue::Post::Full:
         return Error{Errc::no_memory, "the receive queue is full"};
+      case ddp::ReceiveQueue::Post::Shared:
+        return Error{Errc::invalid_argument,
+                     "the queue pair uses a shared receive queue: post there"};
       default:
         return Error{Errc::invalid_argument, "too many scatter/gather elements"};
     }
@@ -297,6 +308,57 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
   // before it looks at the queue, and we look at them after the post.
   if (qp.starved || verbs::flushes_posts(qp.state)) impl_->device->driver->ring(qp);
   return {};
+}
+
+std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, Error* why) {
+  using Post = ddp::SharedReceiveQueue::Post;
+  std::size_t taken = 0;
+  Post result = Post::Ok;
+  {
+    const std::lock_guard guard(impl_->lock);
+    for (const ReceiveRequest& r : requests) {
+      result = impl_->queue->post(
+          {r.wr_id, {reinterpret_cast<const ddp::Sge*>(r.sges.data()), r.sges.size()}});
+      if (result != Post::Ok) break;
+      ++taken;
+    }
+  }
+  // Silent unless the engine waits for it (E-17).
+  if (taken != 0 && impl_->queue->wanted) {
+    impl_->device->driver->own([&](Instant now) {
+      impl_->device->engine->shared_posted(*impl_->queue, now);
+      return 0;
+    });
+  }
+  if (why != nullptr && result == Post::Full) {
+    *why = {Errc::no_memory, "the shared receive queue is full"};
+  } else if (why != nullptr && result == Post::TooManySges) {
+    *why = {Errc::invalid_argument, "too many scatter/gather elements"};
+  }
+  return taken;
+}
+
+Result<void> SharedReceiveQueue::post_receive(const ReceiveRequest& request) {
+  Error why;
+  if (post_receive({&request, 1}, &why) == 1) return {};
+  return why;
+}
+
+Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
+  return impl_->device->driver->own([&](Instant) -> Result<void> {
+    if (limit > impl_->queue->max_wr()) {
+      return Error{Errc::invalid_argument, "the limit is above max_receive"};
+    }
+    impl_->device->engine->set_shared_limit(*impl_->queue, limit);
+    return {};
+  });
+}
+
+SharedReceiveQueue::Attributes SharedReceiveQueue::query() const {
+  return impl_->device->driver->own([&](Instant) {
+    const ddp::SharedReceiveQueue& q = *impl_->queue;
+    return Attributes{q.max_wr(), q.max_sge(), q.limit(), q.available()};
+  });
 }
 
 Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {

@@ -5,6 +5,12 @@
 #include "base/mutant.h"
 
 namespace urnic::fastpath {
+namespace {
+
+// Room that is kept without holes; a burst of loss must not cost an idle connection memory.
+constexpr std::size_t kKeptHoles = 16;
+
+}  // namespace
 
 ddp::MessageCounts HoleCounters::on_commit(const tcp::HoleEvent& event,
                                            const ddp::MessageCounts& segment,
@@ -27,6 +33,7 @@ ddp::MessageCounts HoleCounters::on_commit(const tcp::HoleEvent& event,
       ddp::MessageCounts behind = holes_.front();
       if (mutant(Mutant::HoleBeforeOwn)) std::swap(*own, behind);
       holes_.erase(holes_.begin());
+      if (holes_.empty() && holes_.capacity() > kKeptHoles) trim();
       ++tally_.closed;
       if (mutant(Mutant::ClosedHoleForgotten)) return {};
       return behind;
@@ -76,6 +83,7 @@ ddp::MessageCounts HoleCounters::on_commit(const tcp::HoleEvent& event,
 
 void HoleCounters::discard() {
   if (!mutant(Mutant::CountersSurviveDowngrade)) holes_.clear();
+  trim();
 }
 
 void HoleCounters::trim() {

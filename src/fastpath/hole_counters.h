@@ -24,12 +24,14 @@ class HoleCounters {
   // value is the hole's; otherwise the return value is zero or the segment's own in *own.
   ddp::MessageCounts on_commit(const tcp::HoleEvent&, const ddp::MessageCounts& segment,
                                ddp::MessageCounts* own);
-  // Downgrade: all counts are discarded.
+  // Downgrade: all counts are discarded, with their memory.
   void discard();
   // Give memory back when there is no hole.
   void trim();
 
   std::size_t size() const { return holes_.size(); }
+  // Octets of memory it owns.
+  std::size_t memory() const { return holes_.capacity() * sizeof(ddp::MessageCounts); }
   const ddp::MessageCounts& operator[](std::size_t i) const { return holes_[i]; }
   const HoleTally& tally() const { return tally_; }
 

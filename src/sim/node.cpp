@@ -13,8 +13,11 @@ Node::~Node() {
 }
 
 verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_depth,
-                                std::uint32_t sges) {
+                                std::uint32_t sges, ddp::SharedReceiveQueue* shared) {
   ddp::StreamConfig config;
+  config.shared_rq = shared;
+  config.completion_method = engine_->options().completion_method;
+  config.completion_threshold = engine_->options().completion_threshold;
   config.pd = pd;
   config.max_send_wr = send_depth;
   config.max_recv_wr = receive_depth;

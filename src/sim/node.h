@@ -26,7 +26,7 @@ class Node : public engine::Hooks {
 
   // A queue pair on this node's two completion queues.
   verbs::QueuePair* make_qp(std::uint32_t send_depth = 256, std::uint32_t receive_depth = 256,
-                            std::uint32_t sges = 4);
+                            std::uint32_t sges = 4, ddp::SharedReceiveQueue* shared = nullptr);
   std::uint32_t register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access);
 
   ddp::Sender::Post post_send(verbs::QueuePair& qp, const ddp::SendWr& wr, Instant now);

@@ -9,11 +9,35 @@ namespace urnic::verbs {
 CompletionQueue::CompletionQueue(std::uint32_t depth)
     : mask_(std::bit_ceil(std::max(depth, 1u)) - 1), ring_(std::make_unique<Cqe[]>(mask_ + 1)) {}
 
+// Completions nobody will poll: their WQEs are free.
+CompletionQueue::~CompletionQueue() {
+  Cqe rest[16];
+  overrun_.store(false, std::memory_order_relaxed);
+  while (poll(rest) > 0) {
+  }
+}
+
+CompletionQueue::Notify CompletionQueue::push(const ddp::StoredSends& sends,
+                                              std::uint32_t qp_number) {
+  Cqe cqe;
+  cqe.completion.receive = true;
+  cqe.completion.solicited = sends.solicited;
+  cqe.qp_number = qp_number;
+  cqe.references = sends.count;
+  cqe.stored = sends.store;
+  cqe.position = sends.first;
+  return push(cqe);
+}
+
 CompletionQueue::Notify CompletionQueue::push(const Cqe& cqe) {
   const std::lock_guard guard(lock_);
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
   if (tail - head_.load(std::memory_order_relaxed) > mask_) {
     overrun_.store(true, std::memory_order_relaxed);
+    ddp::Completion lost;
+    for (std::uint32_t i = 0; cqe.stored != nullptr && i < cqe.references; ++i) {
+      cqe.stored->take(cqe.position + i, &lost);
+    }
     const bool wake = armed_ != Armed::No;
     armed_ = Armed::No;
     return wake ? Notify::Yes : Notify::No;
@@ -33,11 +57,29 @@ int CompletionQueue::poll(std::span<Cqe> out) {
   const std::lock_guard guard(lock_);
   std::uint32_t head = head_.load(std::memory_order_relaxed);
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
-  const std::uint32_t n =
-      std::min<std::uint32_t>(tail - head, static_cast<std::uint32_t>(out.size()));
-  for (std::uint32_t i = 0; i < n; ++i) out[i] = ring_[head++ & mask_];
+  std::size_t n = 0;
+  while (n < out.size() && head != tail) {
+    Cqe& cqe = ring_[head & mask_];
+    Cqe& polled = out[n++];
+    polled = cqe;
+    if (cqe.stored == nullptr) [[likely]] {
+      ++head;
+      continue;
+    }
+    cqe.stored->take(cqe.position++, &polled.completion);
+    polled.references = 1;
+    polled.stored = nullptr;
+    if (--cqe.references == 0) ++head;
+  }
   head_.store(head, std::memory_order_release);
   return static_cast<int>(n);
+}
+
+bool CompletionQueue::peek(Cqe* out) {
+  const std::lock_guard guard(lock_);
+  if (looks_empty()) return false;
+  *out = ring_[head_.load(std::memory_order_relaxed) & mask_];
+  return true;
 }
 
 void CompletionQueue::arm(bool solicited_only) {

@@ -8,25 +8,37 @@
 #include <span>
 
 #include "base/spinlock.h"
-#include "ddp_rdma/work.h"
+#include "ddp_rdma/wqe_store.h"
 
 namespace urnic::verbs {
 
+// CQE 242/542. One of the partial kind completes several Sends, whose data lies in their WQEs until
+// they are polled (9.4, Fig 14).
 struct Cqe {
   ddp::Completion completion;
   std::uint32_t qp_number = 0;
+  std::uint32_t references = 1;     // reference counter 544
+  ddp::WqeStore* stored = nullptr;  // indicator 546: null is the full kind
+  std::uint32_t position = 0;       // of the next WQE in `stored`
 };
 
 class CompletionQueue {
  public:
   explicit CompletionQueue(std::uint32_t depth);
+  ~CompletionQueue();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   // What the pusher must do: wake a sleeper, or not.
   enum class Notify : std::uint8_t { No, Yes };
   // Append. When the ring is full the queue overruns: the CQE is lost, which is fatal for the
   // queue.
   Notify push(const Cqe& cqe);
-  // Up to out.size() CQEs, oldest first. -1 after an overrun once the ring is drained.
+  // The one CQE of a run of Sends, already lent (ddp::deliver).
+  Notify push(const ddp::StoredSends& sends, std::uint32_t qp_number);
+  // Up to out.size() completions, oldest first, all of the full kind: what a partial CQE left in a
+  // WQE is fetched here, and the CQE leaves the ring when its reference counter is 0. -1
+  // after an overrun once the ring is drained.
   int poll(std::span<Cqe> out);
   // Ask for one notification at the next CQE (or the next solicited or failed one).
   void arm(bool solicited_only);
@@ -34,6 +46,11 @@ class CompletionQueue {
   bool looks_empty() const {
     return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_acquire);
   }
+  // For tests: CQEs in the ring, and the oldest one as it lies there; false when there is none.
+  std::uint32_t size() const {
+    return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire);
+  }
+  bool peek(Cqe* out);
   std::uint32_t depth() const { return mask_ + 1; }
   bool overrun() const { return overrun_.load(std::memory_order_relaxed); }
 

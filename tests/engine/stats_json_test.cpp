@@ -29,6 +29,9 @@ ConnectionStats numbered(std::uint64_t from) {
                            &s.holes_opened,
                            &s.holes_closed,
                            &s.empty_rq_drops,
+                           &s.completion_wqe_writes,
+                           &s.completion_cqe_writes,
+                           &s.completion_partial_cqes,
                            &s.writes_sent,
                            &s.sends_sent,
                            &s.reads_sent,
@@ -110,7 +113,7 @@ TEST(StatsJson, EveryCounterSurvivesTheWayThereAndBack) {
 TEST(StatsJson, AllNumbersOfTheSampleAreDistinctInTheDocument) {
   // A counter written twice under one name, or not at all, would leave a number out.
   const auto j = nlohmann::json::parse(stats_to_json(sample()));
-  EXPECT_EQ(j["connections"][0].size(), 44u);
+  EXPECT_EQ(j["connections"][0].size(), 47u);
   EXPECT_EQ(j["connections"][0]["reasons"].size(), kReasonCount);
   EXPECT_EQ(j.size(), 28u);
 }

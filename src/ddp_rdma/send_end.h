@@ -1,0 +1,57 @@
+// What is known of a Send once its last segment has been placed, and where that waits when the
+// segment was in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ddp_rdma/header.h"
+
+namespace urnic::ddp {
+
+// What the completion of a Send says beyond the receive it used.
+struct SendEnd {
+  std::uint32_t byte_len = 0;  // of the message
+  std::uint32_t last_mo = 0;   // of its last segment
+  std::uint32_t inv_stag = 0;
+  Opcode op = Opcode::Send;
+};
+
+// Method 2 of 9.4, Sends that end in order: their WQEs are not written. Held for the segment at
+// hand, one for all streams of an engine: between placing a segment in order and delivering what it
+// ends no other stream has its turn.
+class FreshSends {
+ public:
+  void put(std::uint32_t stream, std::uint32_t msn, const SendEnd& end) {
+    if (stream != stream_ || msn != first_ + static_cast<std::uint32_t>(ends_.size() - next_)) {
+      ends_.clear();
+      next_ = 0;
+      stream_ = stream;
+      first_ = msn;
+    }
+    ends_.push_back(end);
+  }
+  // That of `msn`, forgotten here from now on. False when it is not the next one.
+  bool take(std::uint32_t stream, std::uint32_t msn, SendEnd* out) {
+    if (stream != stream_ || msn != first_ || next_ == ends_.size()) return false;
+    *out = ends_[next_++];
+    ++first_;
+    if (next_ == ends_.size()) forget(stream);
+    return true;
+  }
+  void forget(std::uint32_t stream) {
+    if (stream != stream_) return;
+    ends_.clear();
+    next_ = 0;
+    first_ = 0;
+  }
+
+ private:
+  std::uint32_t stream_ = 0;
+  std::uint32_t first_ = 0;  // MSN of ends_[next_]
+  std::size_t next_ = 0;
+  std::vector<SendEnd> ends_;
+};
+
+}  // namespace urnic::ddp

@@ -1,0 +1,43 @@
+// Completion information of Sends that stays in the RNIC instead of being written to their WQEs
+// (method 2 of 9.4): of the first M that are pending out of order. Those in order are in
+// FreshSends.
+#pragma once
+
+#include <cstdint>
+
+#include "ddp_rdma/buffer_pool.h"
+#include "ddp_rdma/send_end.h"
+
+namespace urnic::ddp {
+
+// The first M pending Sends of one stream, in the order of their MSNs. Memory is the pool's, and
+// given back when none is held.
+class HeldSends {
+ public:
+  HeldSends(BufferPool* pool, std::uint32_t threshold) : pool_(pool), threshold_(threshold) {}
+  ~HeldSends() { clear(); }
+  HeldSends(const HeldSends&) = delete;
+  HeldSends& operator=(const HeldSends&) = delete;
+
+  // False when M are held already; one held for `msn` before is replaced.
+  bool put(std::uint32_t msn, const SendEnd& end);
+  // That of `msn`, forgotten here from now on with all earlier ones.
+  bool take(std::uint32_t msn, SendEnd* out);
+  void clear();
+  std::uint32_t size() const { return count_; }
+
+ private:
+  struct Note {
+    std::uint32_t msn;
+    SendEnd end;
+  };
+  void make_room();
+
+  BufferPool* pool_;
+  Note* notes_ = nullptr;
+  std::uint32_t first_ = 0, count_ = 0, room_ = 0;
+  std::uint32_t threshold_;
+  unsigned shift_ = 0;
+};
+
+}  // namespace urnic::ddp

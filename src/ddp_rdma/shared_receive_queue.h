@@ -1,0 +1,69 @@
+// Shared receive queue: receives that several queue pairs of a device use, oldest first. A WQE is
+// bound to (queue pair, MSN) when the first segment of that Send or of a later one arrives (E-15),
+// so that every queue pair's Sends use receives in the order they were sent, in whatever order they
+// come; docs/decisions/shared-receive-queue.md says why.
+//
+// Two parties, as with a queue of one's own (receive_queue.h): one thread at a time posts, the
+// engine does everything else under its ownership.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ddp_rdma/wqe_store.h"
+
+namespace urnic::ddp {
+
+class SharedReceiveQueue {
+ public:
+  enum class Post : std::uint8_t { Ok, Full, TooManySges };
+
+  // Local keys of its receives are checked against `pd`. At most `max_wr` receives are posted,
+  // bound or lent to unpolled completions at a time.
+  SharedReceiveQueue(PdId pd, std::uint32_t max_wr, std::uint32_t max_sge);
+  ~SharedReceiveQueue();
+  SharedReceiveQueue(const SharedReceiveQueue&) = delete;
+  SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
+
+  Post post(const RecvWr& wr);
+  PdId pd() const { return pd_; }
+  std::uint32_t max_wr() const { return max_wr_; }
+  std::uint32_t max_sge() const { return max_sge_; }
+
+  // Posted and not bound. Only grows between two calls of bind().
+  std::uint32_t available() const { return tail_.load() - head_; }
+  // Position of the receive that would be bound after `ahead` others, ahead < available().
+  std::uint32_t peek(std::uint32_t ahead) const {
+    return posted_[(head_ + ahead) & store_->mask()];
+  }
+  // Binds the oldest; available() > 0.
+  std::uint32_t bind();
+  WqeStore* store() const { return store_; }
+
+  // One event when fewer than `limit` are available, now or later; 0 disarms.
+  void set_limit(std::uint32_t limit);
+  std::uint32_t limit() const { return limit_; }
+  // The event is due: reported once, then disarmed.
+  bool take_limit_event();
+
+  // Queue pairs that use it.
+  std::uint32_t users = 0;
+  // Connections that dropped a Send for want of a receive (E-17), by the engine's handle.
+  std::vector<std::uint32_t> starved;
+  // There are such: who posts tells the engine.
+  std::atomic<bool> wanted{false};
+  void* owner = nullptr;  // whoever wants to hear of the limit
+
+ private:
+  WqeStore* store_;
+  std::unique_ptr<std::uint32_t[]> posted_;  // positions, in posting order
+  std::uint32_t head_ = 0;                   // free running
+  std::atomic<std::uint32_t> tail_{0};
+  std::uint32_t max_wr_, max_sge_;
+  std::uint32_t limit_ = 0;
+  PdId pd_;
+};
+
+}  // namespace urnic::ddp

@@ -1,0 +1,82 @@
+#include "ddp_rdma/wqe_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <new>
+
+namespace urnic::ddp {
+
+void fill_completion(std::uint64_t wr_id, const SendEnd& end, Completion* out) {
+  *out = Completion{};
+  out->wr_id = wr_id;
+  out->receive = true;
+  out->byte_len = end.byte_len;
+  out->solicited = end.op == Opcode::SendSe || end.op == Opcode::SendSeInv;
+  out->with_invalidate = end.op == Opcode::SendInv || end.op == Opcode::SendSeInv;
+  if (out->with_invalidate) out->inv_stag = end.inv_stag;
+}
+
+WqeStore::WqeStore(std::uint32_t slots, std::uint32_t max_sge)
+    : mask_(std::bit_ceil(std::max(slots, 1u)) - 1),
+      stride_(static_cast<std::uint32_t>(sizeof(ReceiveWqe) + max_sge * sizeof(Sge))),
+      slots_(new std::byte[(std::size_t{mask_} + 1) * stride_]) {}
+
+WqeStore* WqeStore::make(std::uint32_t slots, std::uint32_t max_sge) {
+  return new WqeStore(slots, max_sge);
+}
+
+WqeStore* WqeStore::make_shared(std::uint32_t limit, std::uint32_t max_sge) {
+  auto* s = new WqeStore(limit, max_sge);
+  s->free_ = std::make_unique<std::uint32_t[]>(std::size_t{s->mask_} + 1);
+  for (std::uint32_t i = 0; i < limit; ++i) s->free_[i] = i;
+  s->free_tail_ = limit;
+  return s;
+}
+
+void WqeStore::write(std::uint32_t position, const RecvWr& wr) {
+  std::byte* at = slot(position);
+  auto* w = ::new (at) ReceiveWqe;
+  w->wr_id = wr.wr_id;
+  w->num_sge = static_cast<std::uint8_t>(wr.sges.size());
+  auto* out = reinterpret_cast<Sge*>(at + sizeof(ReceiveWqe));
+  for (const Sge& sge : wr.sges) {
+    ::new (out++) Sge(sge);
+    w->capacity += sge.length;
+  }
+}
+
+void WqeStore::lend(std::uint32_t position) {
+  // While others are lent the floor is theirs, which is lower.
+  if (!any_lent()) floor_.store(position, std::memory_order_release);
+  users_.fetch_add(1, std::memory_order_release);
+}
+
+bool WqeStore::take_free(std::uint32_t* position) {
+  const std::lock_guard guard(lock_);
+  if (free_head_ == free_tail_) return false;
+  *position = free_[free_head_++ & mask_];
+  return true;
+}
+
+void WqeStore::give_free(std::uint32_t position) {
+  const std::lock_guard guard(lock_);
+  free_[free_tail_++ & mask_] = position & mask_;
+}
+
+void WqeStore::take(std::uint32_t position, Completion* out) {
+  const ReceiveWqe& w = wqe(position);
+  fill_completion(w.wr_id, w.end, out);
+  if (free_ != nullptr) {
+    give_free(position);
+  } else {
+    floor_.store(position + 1, std::memory_order_release);
+  }
+  leave(1);
+}
+
+void WqeStore::leave(std::uint32_t users) {
+  if (users_.fetch_sub(users, std::memory_order_acq_rel) == users) delete this;
+}
+
+}  // namespace urnic::ddp

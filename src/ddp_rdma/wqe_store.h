@@ -1,0 +1,92 @@
+// The memory of the WQEs 516R of one receive queue, and the count of those a completion queue
+// element in somebody's CQ still names. A CQE that holds only part of its completions' data
+// (indicator 546 of 9.4) leaves the rest here until it is polled, so the memory may outlive its
+// queue: a queue pair can be destroyed with completions unpolled.
+//
+// The engine's owner writes WQEs and lends them; whoever polls takes them back, from any thread,
+// one thread at a time for each CQ. A lent WQE is not written until it has been taken.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/spinlock.h"
+#include "ddp_rdma/memory.h"
+#include "ddp_rdma/send_end.h"
+#include "ddp_rdma/work.h"
+
+namespace urnic::ddp {
+
+// WQE 516R.
+struct ReceiveWqe {
+  std::uint64_t wr_id = 0;
+  std::uint64_t capacity = 0;  // octets of all SGEs
+  SendEnd end;
+  bool ended = false;  // `end` has been written (9.4)
+  std::uint8_t num_sge = 0;
+};
+
+// The completion of the Send that ended as `end` in the receive `wr_id`.
+void fill_completion(std::uint64_t wr_id, const SendEnd& end, Completion* out);
+
+// A WQE is named by its position: an MSN in a queue pair's own queue, an index in a shared one.
+class WqeStore {
+ public:
+  // At least `slots` WQEs. Of a shared queue `limit`, free at first; they come back in any order.
+  static WqeStore* make(std::uint32_t slots, std::uint32_t max_sge);
+  static WqeStore* make_shared(std::uint32_t limit, std::uint32_t max_sge);
+  // The queue is gone: the memory goes when nothing is lent.
+  void abandon() { leave(1); }
+
+  std::uint32_t mask() const { return mask_; }
+  ReceiveWqe& wqe(std::uint32_t position) { return *reinterpret_cast<ReceiveWqe*>(slot(position)); }
+  std::span<const Sge> sges(std::uint32_t position) {
+    return {reinterpret_cast<const Sge*>(slot(position) + sizeof(ReceiveWqe)),
+            wqe(position).num_sge};
+  }
+  void write(std::uint32_t position, const RecvWr& wr);
+
+  // ---- owner
+  // The WQE will be named by a CQE.
+  void lend(std::uint32_t position);
+  bool any_lent() const { return users_.load(std::memory_order_acquire) != 1; }
+  // Own queue: nothing below this MSN is read any more. Only with any_lent().
+  std::uint32_t floor() const { return floor_.load(std::memory_order_acquire); }
+  // Shared queue: a free WQE, oldest first. False when there is none.
+  bool take_free(std::uint32_t* position);
+  void give_free(std::uint32_t position);
+
+  // ---- poller
+  // The completion of a lent WQE, which is the owner's again. May end the life of the store.
+  void take(std::uint32_t position, Completion* out);
+
+ private:
+  WqeStore(std::uint32_t slots, std::uint32_t max_sge);
+  ~WqeStore() = default;
+  void leave(std::uint32_t users);
+  std::byte* slot(std::uint32_t position) {
+    return slots_.get() + static_cast<std::size_t>(position & mask_) * stride_;
+  }
+
+  std::uint32_t mask_, stride_;
+  std::unique_ptr<std::byte[]> slots_;
+  std::atomic<std::uint32_t> users_{1};  // the queue, and each lent WQE
+  std::atomic<std::uint32_t> floor_{0};
+  // Shared queue: free WQEs, first in first out, so that receives posted together stay neighbours.
+  Spinlock lock_;
+  std::unique_ptr<std::uint32_t[]> free_;
+  std::uint32_t free_head_ = 0, free_tail_ = 0;  // free running
+};
+
+// A run of Sends whose completions lie in their WQEs, `count` (reference counter 544) from
+// position `first` on: one CQE of the partial kind.
+struct StoredSends {
+  WqeStore* store = nullptr;
+  std::uint32_t first = 0, count = 0;
+  bool solicited = false;  // one of them is
+};
+
+}  // namespace urnic::ddp

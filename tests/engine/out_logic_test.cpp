@@ -1,0 +1,476 @@
+// OutLogic in a whole engine: FAST and SLOW beside each other, the empty receive queue
+// (section 10), completions behind holes and their memory, shared receive queues (E-15).
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "mpa/builder.h"
+#include "mpa/fpdu.h"
+#include "tests/support/scripted_peer.h"
+
+namespace urnic::test {
+namespace {
+
+using engine::CmEvent;
+using fastpath::ConnectionType;
+using Octets = std::vector<std::uint8_t>;
+
+void append_fpdu(Octets& out, const ddp::SegmentHeader& h, ByteView payload) {
+  std::uint8_t head[ddp::kMaxHeader];
+  const std::uint32_t n = ddp::emit_header(h, head);
+  const std::size_t at = out.size();
+  out.resize(at + mpa::fpdu_size(n + static_cast<std::uint32_t>(payload.size())));
+  const ByteView pieces[] = {payload};
+  mpa::build_fpdu(out.data() + at, {head, n}, pieces, true);
+}
+Octets send_fpdu(std::uint32_t msn, std::size_t octets, std::uint32_t mo = 0, bool last = true) {
+  ddp::SegmentHeader h;
+  h.op = ddp::Opcode::Send;
+  h.last = last;
+  h.qn = ddp::kQnSend;
+  h.msn = msn;
+  h.mo = mo;
+  Octets out;
+  append_fpdu(out, h, Octets(octets, static_cast<std::uint8_t>(msn)));
+  return out;
+}
+
+sim::PairOptions receiver(ConnectionType type) {
+  sim::PairOptions o;
+  o.right.context.initiated_as = type;
+  o.right.out_of_order = engine::Options::OutOfOrder::Place;
+  return o;
+}
+
+struct Receiver : ScriptedPeer {
+  explicit Receiver(const sim::PairOptions& o, std::uint32_t receives = 64,
+                    ddp::SharedReceiveQueue* (*shared)(sim::Node&) = nullptr)
+      : ScriptedPeer(o, receives, shared), memory(64 << 10) {
+    key = node().register_memory(memory.data(), memory.size(), ddp::kLocalWrite);
+    first = qp().stream.next_send_msn();
+    on_sent = [this](const tcp::Segment&, std::uint64_t) { ++frames_out; };
+  }
+  bool post(std::uint64_t id, std::uint32_t octets = 64) {
+    const ddp::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()) + id % 512 * 64, octets,
+                       key};
+    if (ddp::SharedReceiveQueue* q = qp().stream.rq.shared()) {
+      if (q->post({id, {&sge, 1}}) != ddp::SharedReceiveQueue::Post::Ok) return false;
+      engine().shared_posted(*q, now());
+      return true;
+    }
+    return node().post_receive(qp(), {id, {&sge, 1}}, now());
+  }
+  void arrive(std::uint64_t at, const Octets& octets, bool fin = false) {
+    segment(at, octets, fin);
+    run();
+  }
+  std::vector<verbs::Cqe>& done() {
+    node().drain_completions();
+    return node().receive_done;
+  }
+  bool failed(const std::string& why) {
+    for (const CmEvent& e : node().events) {
+      if (e.kind == CmEvent::Kind::Failed) return e.message.find(why) != std::string::npos;
+    }
+    return false;
+  }
+  Octets memory;
+  std::uint32_t key = 0, first = 1;
+  std::uint64_t frames_out = 0;
+};
+
+// ---- the empty receive queue, section 10
+// ---------------------------------------------------------
+
+TEST(EmptyReceiveQueue, FastDropsAndTheRetransmissionCompletes_R113_E17) {
+  Receiver r(receiver(ConnectionType::Fast));
+  const Octets send = send_fpdu(r.first, 20);
+  r.frames_out = 0;
+  r.arrive(0, send);
+  EXPECT_EQ(r.taken(), 0u);
+  EXPECT_EQ(r.stats().empty_rq_drops, 1u);
+  EXPECT_EQ(r.stats().immediate_dup_acks, 1u) << "Q-14";
+  EXPECT_EQ(r.frames_out, 1u);
+  EXPECT_TRUE(r.done().empty());
+  EXPECT_EQ(r.qp().state, verbs::QpState::Rts);
+  ASSERT_TRUE(r.post(7));
+  EXPECT_EQ(r.frames_out, 4u) << "three duplicate ACKs at once";
+  r.arrive(0, send);
+  EXPECT_EQ(r.taken(), send.size());
+  ASSERT_EQ(r.done().size(), 1u);
+  EXPECT_EQ(r.done()[0].completion.wr_id, 7u);
+  EXPECT_TRUE(r.stats().fast);
+}
+
+TEST(EmptyReceiveQueue, OutOfOrderToo_R114) {
+  Receiver r(receiver(ConnectionType::Fast));
+  const Octets one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
+  ASSERT_TRUE(r.post(1));
+  r.arrive(one.size(), two);
+  EXPECT_EQ(r.stats().empty_rq_drops, 1u) << "the MSN's receive is not posted";
+  EXPECT_EQ(r.stats().holes_opened, 0u) << "R-25";
+  r.arrive(0, one);
+  ASSERT_TRUE(r.post(2));
+  r.arrive(one.size(), two);
+  ASSERT_EQ(r.done().size(), 2u);
+  EXPECT_EQ(r.done()[1].completion.byte_len, 30u);
+}
+
+TEST(EmptyReceiveQueue, DropsAreNoRecoveryAttempts_R115) {
+  sim::PairOptions o = receiver(ConnectionType::Fast);
+  o.right.context.max_recovery_attempts = 2;
+  Receiver r(o);
+  const Octets send = send_fpdu(r.first, 20);
+  for (int i = 0; i < 100; ++i) r.arrive(0, send);
+  EXPECT_EQ(r.stats().empty_rq_drops, 100u);
+  EXPECT_EQ(r.stats().recovery_attempts, 0u);
+  EXPECT_EQ(r.stats().downgrades, 0u);
+  EXPECT_TRUE(r.stats().fast);
+}
+
+TEST(EmptyReceiveQueue, SlowTerminates_R116) {
+  Receiver r(receiver(ConnectionType::Slow));
+  r.arrive(0, send_fpdu(r.first, 20));
+  EXPECT_EQ(r.stats().terminates_sent, 1u);
+  EXPECT_TRUE(r.failed("no buffer (Terminate 1/2/2 sent)"));
+  EXPECT_NE(r.qp().state, verbs::QpState::Rts);
+}
+
+TEST(EmptyReceiveQueue, LongerThanTheBufferEndsBothTypes_R117) {
+  for (const ConnectionType type : {ConnectionType::Fast, ConnectionType::Slow}) {
+    Receiver r(receiver(type));
+    ASSERT_TRUE(r.post(1, 64));
+    r.arrive(0, send_fpdu(r.first, 65));
+    EXPECT_TRUE(r.failed("message too long (Terminate 1/2/5 sent)"));
+    ASSERT_EQ(r.done().size(), 1u);
+    EXPECT_EQ(r.done()[0].completion.status, ddp::Status::LocalLength);
+  }
+}
+
+// One segment can hold two Sends, and is taken whole or not at all (E-5). A consumer that posts the
+// second receive only after the first Send must still get the first.
+TEST(EmptyReceiveQueue, ASegmentOfTwoSendsAndOneReceiveDoesNotStarve) {
+  for (const bool order : {false, true}) {
+    Receiver r(receiver(ConnectionType::Fast));
+    Octets both = send_fpdu(r.first, 20);
+    const std::size_t half = both.size();
+    const Octets two = send_fpdu(r.first + 1, 30);
+    both.insert(both.end(), two.begin(), two.end());
+    if (order) {
+      ASSERT_TRUE(r.post(1));
+    }
+    r.arrive(0, both);
+    EXPECT_EQ(r.taken(), 0u) << "E-5";
+    EXPECT_TRUE(r.done().empty());
+    if (!order) {
+      ASSERT_TRUE(r.post(1));
+      r.arrive(0, both);
+      EXPECT_EQ(r.taken(), 0u) << "a receive came: perhaps more do";
+    }
+    r.arrive(0, both);
+    EXPECT_EQ(r.taken(), half);
+    ASSERT_EQ(r.done().size(), 1u);
+    ASSERT_TRUE(r.post(2));
+    r.arrive(0, both);
+    EXPECT_EQ(r.taken(), both.size());
+    ASSERT_EQ(r.done().size(), 2u);
+    EXPECT_EQ(r.done()[1].completion.byte_len, 30u);
+  }
+}
+
+// ---- completions behind a hole, in the counters a user sees
+// -----------------------------------------
+
+TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson_R103_R104_R106) {
+  struct Row {
+    std::uint32_t method, threshold;
+    std::uint64_t wqe, cqe, partial;
+  };
+  // 20 Sends behind one hole, and the one in it.
+  for (const Row& row :
+       {Row{1, 0, 21, 21, 21}, Row{2, 0, 20, 2, 1}, Row{2, 5, 15, 7, 1}, Row{2, 20, 0, 21, 0}}) {
+    sim::PairOptions o = receiver(ConnectionType::Fast);
+    o.right.completion_method = static_cast<ddp::CompletionMethod>(row.method);
+    o.right.completion_threshold = row.threshold;
+    Receiver r(o);
+    Octets behind;
+    for (std::uint32_t i = 0; i <= 20; ++i) {
+      ASSERT_TRUE(r.post(i));
+      const Octets f = send_fpdu(r.first + i, i);
+      if (i != 0) behind.insert(behind.end(), f.begin(), f.end());
+    }
+    const Octets one = send_fpdu(r.first, 0);
+    r.arrive(one.size(), behind);
+    EXPECT_EQ(r.stats().completion_cqe_writes, 0u) << "R-111";
+    r.arrive(0, one);
+    const ConnectionStats s = r.stats();
+    EXPECT_EQ(s.completion_wqe_writes, row.wqe);
+    EXPECT_EQ(s.completion_cqe_writes, row.cqe);
+    EXPECT_EQ(s.completion_partial_cqes, row.partial);
+    ASSERT_EQ(r.done().size(), 21u);
+    for (std::uint32_t i = 0; i <= 20; ++i) {
+      EXPECT_EQ(r.done()[i].completion.wr_id, i);
+      EXPECT_EQ(r.done()[i].completion.byte_len, i);
+    }
+    EngineStats all;
+    r.engine().fill_stats(&all);
+    const std::string json = stats_to_json(all);
+    EXPECT_NE(json.find("\"completion_wqe_writes\": " + std::to_string(row.wqe)),
+              std::string::npos);
+    EXPECT_NE(json.find("\"completion_cqe_writes\": " + std::to_string(row.cqe)),
+              std::string::npos);
+    r.engine().abort(r.qp(), r.now());
+    r.engine().fill_stats(&all);
+    EXPECT_EQ(all.ended.completion_wqe_writes, row.wqe)
+        << "the connection is gone, its counts stay";
+  }
+}
+
+TEST(CompletionWrites, SlowCompletesInOrderAndUpdatesNoReceive_R106) {
+  Receiver r(receiver(ConnectionType::Slow));
+  std::uint64_t at = 0;
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    ASSERT_TRUE(r.post(i));
+    const Octets f = send_fpdu(r.first + i, i);
+    r.arrive(at, f);
+    at += f.size();
+  }
+  EXPECT_EQ(r.stats().completion_wqe_writes, 0u);
+  EXPECT_EQ(r.stats().completion_cqe_writes, 10u);
+}
+
+TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach_R95) {
+  constexpr std::uint32_t kMany = 100'000;
+  Receiver r(receiver(ConnectionType::Fast), kMany + 1);
+  const ddp::Sge none{};
+  for (std::uint32_t i = 0; i <= kMany; ++i) {
+    ASSERT_TRUE(r.node().post_receive(r.qp(), {i, {&none, 0}}, r.now()));
+  }
+  const Octets one = send_fpdu(r.first, 0);
+  std::uint64_t at = one.size();
+  std::size_t before = 0;
+  for (std::uint32_t i = 1; i <= kMany;) {
+    Octets many;
+    for (int k = 0; k < 50 && i <= kMany; ++k, ++i) {
+      const Octets f = send_fpdu(r.first + i, 0);
+      many.insert(many.end(), f.begin(), f.end());
+    }
+    r.arrive(at, many);
+    at += many.size();
+    if (i == 1001) before = mallinfo2().uordblks;
+  }
+  EXPECT_EQ(r.connection()->hole_counters.size(), 1u);
+  EXPECT_LE(r.connection()->hole_counters.memory(), 64u);
+  EXPECT_LE(r.engine().memory().pool().in_use(), 4096u) << "the M that are held";
+  EXPECT_LE(mallinfo2().uordblks, before + 4096) << "99 000 more Sends allocate nothing";
+  EXPECT_EQ(r.stats().sends_received, 0u);
+  r.arrive(0, one);
+  EXPECT_EQ(r.stats().sends_received, kMany + 1u);
+  EXPECT_EQ(r.engine().memory().pool().in_use(), 0u);
+}
+
+TEST(HoleMemory, ComesBackWhenTheHolesAreClosed) {
+  Receiver r(receiver(ConnectionType::Fast), 1024);
+  Octets stream;
+  std::vector<std::uint64_t> at;
+  for (std::uint32_t i = 0; i < 401; ++i) {
+    ASSERT_TRUE(r.post(i));
+    at.push_back(stream.size());
+    const Octets f = send_fpdu(r.first + i, 4);
+    stream.insert(stream.end(), f.begin(), f.end());
+  }
+  at.push_back(stream.size());
+  const auto piece = [&](std::size_t i) {
+    return Octets(stream.begin() + static_cast<std::ptrdiff_t>(at[i]),
+                  stream.begin() + static_cast<std::ptrdiff_t>(at[i + 1]));
+  };
+  for (std::size_t i = 1; i < 401; i += 2) r.arrive(at[i], piece(i));
+  EXPECT_EQ(r.connection()->hole_counters.size(), 200u);
+  EXPECT_GE(r.connection()->hole_counters.memory(), 3200u);
+  for (std::size_t i = 0; i < 401; i += 2) r.arrive(at[i], piece(i));
+  EXPECT_EQ(r.done().size(), 401u);
+  EXPECT_LE(r.connection()->hole_counters.memory(), 256u) << "an idle connection keeps little";
+  EXPECT_EQ(r.engine().memory().pool().in_use(), 0u);
+}
+
+// ---- FAST beside SLOW, R-8
+// --------------------------------------------------------------------------
+
+// A SLOW connection whose hole closes has megabytes to parse: not all in one poll.
+TEST(Arbitration, ASlowBacklogIsParsedInTurns_R8) {
+  Receiver r(receiver(ConnectionType::Slow), 4096);
+  Octets stream;
+  std::vector<std::uint64_t> at;
+  constexpr std::uint32_t kSends = 2000;
+  for (std::uint32_t i = 0; i < kSends; ++i) {
+    ASSERT_TRUE(r.post(i, 1400));
+    at.push_back(stream.size());
+    const Octets f = send_fpdu(r.first + i, 1400);
+    stream.insert(stream.end(), f.begin(), f.end());
+  }
+  at.push_back(stream.size());
+  for (std::size_t i = 1; i < kSends; ++i) {
+    r.segment(at[i], ByteView(stream).subspan(at[i], at[i + 1] - at[i]));
+  }
+  r.run();
+  EXPECT_TRUE(r.done().empty());
+  r.segment(0, ByteView(stream).first(at[1]));
+  std::size_t polls = 0, most = 0, before = 0;
+  do {
+    r.poll();
+    ++polls;
+    most = std::max(most, r.done().size() - before);
+    before = r.done().size();
+    if (before != kSends) {
+      EXPECT_LE(r.engine().next_deadline(), r.now()) << "there is work: no sleep";
+    }
+  } while (before != kSends && polls < 1000);
+  EXPECT_EQ(before, kSends);
+  EXPECT_LE(most, (64u + 256u + 16u) * 1024 / 1400) << "octets of one poll are bounded";
+  EXPECT_GE(polls, 8u);
+  EXPECT_EQ(r.engine().reassembly_in_use(), 0u);
+}
+
+// What comes before the FIN is delivered before it, in however many turns and whatever order.
+TEST(Arbitration, SlowOctetsBeforeAFinAreDeliveredFirst) {
+  for (const std::uint32_t sends : {2u, 1000u}) {
+    Receiver r(receiver(ConnectionType::Slow), 2048);
+    Octets stream;
+    std::uint64_t second = 0;
+    for (std::uint32_t i = 0; i < sends; ++i) {
+      ASSERT_TRUE(r.post(i, 1400));
+      const Octets f = send_fpdu(r.first + i, 1400);
+      if (i == 1) second = stream.size();
+      stream.insert(stream.end(), f.begin(), f.end());
+    }
+    for (std::uint64_t at = second; at < stream.size(); at += 1460) {
+      const std::uint64_t n = std::min<std::uint64_t>(1460, stream.size() - at);
+      r.segment(at, ByteView(stream).subspan(at, n), at + n == stream.size());
+    }
+    r.run();
+    r.arrive(0, Octets(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(second)));
+    for (int i = 0; i < 100; ++i) r.poll();
+    ASSERT_EQ(r.done().size(), sends);
+    for (const verbs::Cqe& c : r.done()) EXPECT_EQ(c.completion.status, ddp::Status::Success);
+    for (const CmEvent& e : r.node().events) EXPECT_NE(e.kind, CmEvent::Kind::Failed) << e.message;
+  }
+}
+
+// Three FAST and three SLOW connections, all saturated, over one wire: each gets its share, in one
+// direction and in both.
+TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire_R8) {
+  for (const bool both_ways : {false, true}) {
+    sim::PairOptions o;
+    o.mtu = 9000;
+    o.faults_left = o.faults_right = "rate=1000mbit,delay=20us";
+    sim::Pair pair(o);
+    constexpr std::size_t kEach = 3, kAll = 2 * kEach;
+    constexpr std::uint32_t kWrite = 32 << 10;
+    Octets source(kWrite, 5), sink(kWrite);
+    struct Side {
+      sim::Node* node;
+      std::uint32_t source, sink;
+      verbs::QueuePair* qp[kAll];
+    } sides[2] = {{&pair.left(), 0, 0, {}}, {&pair.right(), 0, 0, {}}};
+    for (Side& s : sides) {
+      s.source = s.node->register_memory(source.data(), kWrite, ddp::kLocalRead);
+      s.sink = s.node->register_memory(sink.data(), kWrite, ddp::kLocalWrite | ddp::kRemoteWrite);
+      for (auto& qp : s.qp) qp = s.node->make_qp(8, 8);
+    }
+    for (std::size_t i = 0; i < kAll; ++i) {
+      const auto type = i < kEach ? ConnectionType::Fast : ConnectionType::Slow;
+      const auto set = [&](engine::ConnectParams& p) { p.context.initiated_as = type; };
+      ASSERT_TRUE(pair.connect(*sides[0].qp[i], *sides[1].qp[i], set, set));
+    }
+    const auto post = [&] {
+      for (int d = 0; d < (both_ways ? 2 : 1); ++d) {
+        Side &from = sides[d], &to = sides[1 - d];
+        from.node->drain_completions();
+        for (verbs::QueuePair* qp : from.qp) {
+          const ddp::Sge sge{reinterpret_cast<std::uintptr_t>(source.data()), kWrite, from.source};
+          ddp::SendWr wr;
+          wr.op = ddp::WrOp::Write;
+          wr.flags = ddp::kSignaled;
+          wr.sges = {&sge, 1};
+          wr.remote_to = reinterpret_cast<std::uintptr_t>(sink.data());
+          wr.remote_stag = to.sink;
+          while (from.node->post_send(*qp, wr, pair.now()) == ddp::Sender::Post::Ok) {
+          }
+        }
+      }
+      return false;
+    };
+    pair.run_until(post, Duration::ms(300));
+    for (int d = 0; d < (both_ways ? 2 : 1); ++d) {
+      std::uint64_t least = ~0ull, most = 0, fast = 0, slow = 0;
+      for (std::size_t i = 0; i < kAll; ++i) {
+        const ConnectionStats s = sides[1 - d].node->engine().qp_stats(*sides[1 - d].qp[i]);
+        EXPECT_EQ(s.fast, i < kEach);
+        least = std::min(least, s.write_bytes_received);
+        most = std::max(most, s.write_bytes_received);
+        (i < kEach ? fast : slow) += s.write_bytes_received;
+      }
+      EXPECT_GT(fast + slow, 300u * 1000 * 1000 / 8 * 7 / 10) << "the wire is full";
+      EXPECT_GE(static_cast<double>(least) / static_cast<double>(most), 0.6);
+      const double share = static_cast<double>(slow) / static_cast<double>(fast + slow);
+      EXPECT_GE(share, 0.4);
+      EXPECT_LE(share, 0.6);
+    }
+  }
+}
+
+// ---- shared receive queue, E-15
+// ---------------------------------------------------------------------
+
+ddp::SharedReceiveQueue* eight(sim::Node& node) {
+  return node.engine().create_shared_rq(node.pd, 8, 1);
+}
+
+TEST(SharedReceive, DropsWithoutAReceiveAndGoesOnWhenOneIsPosted_R113_E17) {
+  Receiver r(receiver(ConnectionType::Fast), 0, eight);
+  const Octets send = send_fpdu(r.first, 20);
+  r.arrive(0, send);
+  EXPECT_EQ(r.stats().empty_rq_drops, 1u);
+  EXPECT_EQ(r.taken(), 0u);
+  r.frames_out = 0;
+  ASSERT_TRUE(r.post(5));
+  EXPECT_EQ(r.frames_out, 3u) << "the connection that waited is told";
+  ASSERT_TRUE(r.post(6));
+  EXPECT_EQ(r.frames_out, 3u) << "once";
+  r.arrive(0, send);
+  ASSERT_EQ(r.done().size(), 1u);
+  EXPECT_EQ(r.done()[0].completion.wr_id, 5u);
+}
+
+TEST(SharedReceive, SlowTerminatesOnAnEmptyQueue_R116) {
+  Receiver r(receiver(ConnectionType::Slow), 0, eight);
+  r.arrive(0, send_fpdu(r.first, 20));
+  EXPECT_TRUE(r.failed("no buffer (Terminate 1/2/2 sent)"));
+}
+
+TEST(SharedReceive, AnEndedConnectionFlushesWhatItHadBoundAndSaysItWasTheLast) {
+  Receiver r(receiver(ConnectionType::Fast), 0, eight);
+  for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(r.post(i));
+  const Octets one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
+  r.arrive(one.size(), two);
+  r.engine().abort(r.qp(), r.now());
+  ASSERT_EQ(r.done().size(), 2u);
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(r.done()[i].completion.wr_id, i + 1);
+    EXPECT_EQ(r.done()[i].completion.status, ddp::Status::Flushed);
+  }
+  EXPECT_EQ(r.qp().stream.rq.shared()->available(), 2u);
+  int last = 0;
+  for (const CmEvent& e : r.node().events) last += e.kind == CmEvent::Kind::LastReceive;
+  EXPECT_EQ(last, 1);
+}
+
+TEST(SharedReceive, QueueInUseIsNotDestroyed) {
+  Receiver r(receiver(ConnectionType::Fast), 0, eight);
+  EXPECT_FALSE(r.engine().destroy_shared_rq(r.qp().stream.rq.shared()));
+}
+
+}  // namespace
+}  // namespace urnic::test

@@ -1,0 +1,498 @@
+// Any order, any cut: random mixes of every RDMAP message arrive at a whole engine in
+// random permutations, duplicated, overlapping, cut anew, lost, corrupted, with receives posted
+// late
+// - and memory, completions, invalidations and Read Responses are those of a receiver that took the
+// same stream in order. For every framing policy and both completion methods.
+//
+// Everything of one run derives from its seed: a failure prints it, URNIC_TEST_SEED=<n> runs it
+// alone. URNIC_TEST_LONG places at least 10^7 segments per framing policy with all faults on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+#include "ddp_rdma/stream.h"
+#include "tests/support/message_mix.h"
+#include "tests/support/scripted_peer.h"
+
+namespace urnic::test {
+namespace {
+
+using fastpath::ConnectionType;
+
+struct Terms {
+  Framing framing = Framing::NoMarkers;
+  ConnectionType type = ConnectionType::Fast;
+  bool fig10 = false;
+  std::uint32_t method = 2, threshold = 0;
+  bool shared = false;
+  std::uint32_t hole_limit = 256;
+  std::uint32_t attempts = 32, same_segment = 4, upgrade_after = 1;
+  bool sack = true;
+  // what happens on the way
+  bool recut = false;    // segments that do not begin and end with FPDUs
+  bool corrupt = false;  // bits change under a good TCP checksum
+  bool late = false;     // receives are posted while the Sends arrive
+};
+
+// All of it from the seed. `fast_only`: nothing that may end a stream.
+Terms terms_of(Rng& rng, Framing framing, bool may_end) {
+  Terms s;
+  s.framing = framing;
+  s.type = rng.chance(0.75) ? ConnectionType::Fast : ConnectionType::Slow;
+  s.fig10 = rng.chance(0.3);
+  s.method = rng.chance(0.3) ? 1 : 2;
+  const std::uint32_t thresholds[] = {0, 0, 3, 16};
+  s.threshold = thresholds[rng.below(4)];
+  s.shared = rng.chance(0.3);
+  const std::uint32_t holes[] = {1, 2, 3, 256, 256};
+  s.hole_limit = holes[rng.below(5)];
+  const std::uint32_t attempts[] = {1, 3, 32};
+  s.attempts = attempts[rng.below(3)];
+  s.same_segment = rng.chance(0.5) ? 4 : 0;
+  s.upgrade_after = rng.chance(0.5) ? 1 : 8;
+  s.sack = rng.chance(0.7);
+  s.recut = rng.chance(0.4);
+  s.corrupt = may_end && rng.chance(0.4);
+  s.late = s.type == ConnectionType::Fast && !s.recut && !s.corrupt && rng.chance(0.5);
+  return s;
+}
+
+struct Totals {
+  std::uint64_t segments = 0, batches = 0, connections = 0, terminated = 0;
+  std::uint64_t downgrades = 0, upgrades = 0, holes = 0, empty_rq = 0, partial_cqes = 0,
+                wqe_writes = 0, sends = 0, reads = 0, requests = 0, bytes_slow = 0;
+  std::map<std::string, std::uint64_t> reasons;  // why streams ended
+
+  void add(const ConnectionStats& s) {
+    downgrades += s.downgrades;
+    upgrades += s.upgrades;
+    holes += s.holes_opened;
+    empty_rq += s.empty_rq_drops;
+    partial_cqes += s.completion_partial_cqes;
+    wqe_writes += s.completion_wqe_writes;
+    sends += s.sends_received;
+    requests += s.read_requests_received;
+    bytes_slow += s.bytes_slow;
+  }
+  std::string text() const {
+    std::string out =
+        std::to_string(segments) + " segments, " + std::to_string(batches) + " batches, " +
+        std::to_string(connections) + " connections, " + std::to_string(terminated) +
+        " terminated; " + std::to_string(downgrades) + " downgrades, " + std::to_string(upgrades) +
+        " upgrades, " + std::to_string(holes) + " holes, " + std::to_string(empty_rq) +
+        " empty-queue drops; " + std::to_string(sends) + " Sends (" + std::to_string(wqe_writes) +
+        " WQE writes, " + std::to_string(partial_cqes) + " partial CQEs), " +
+        std::to_string(reads) + " Reads, " + std::to_string(requests) + " Read Requests\n";
+    for (const auto& [why, n] : reasons) out += "  " + std::to_string(n) + " x " + why + "\n";
+    return out;
+  }
+};
+
+constexpr std::uint32_t kReceive = 2048;  // octets of one receive
+constexpr std::size_t kSends = Consumer::kReceives / kReceive;
+
+ddp::SharedReceiveQueue* make_shared_queue(sim::Node& node) {
+  return node.engine().create_shared_rq(node.pd, 64, 4);
+}
+
+sim::PairOptions options_of(const Terms& s, std::uint64_t seed) {
+  sim::PairOptions o;
+  o.seed = seed;
+  o.mtu = 9000;
+  engine::Options& e = o.right;
+  e.context.initiated_as = s.type;
+  e.context.variant = s.fig10 ? fastpath::InLogicVariant::Fig10 : fastpath::InLogicVariant::Fig9;
+  e.context.max_recovery_attempts = s.attempts;
+  e.context.max_same_segment = s.same_segment;
+  e.context.upgrade_after = s.upgrade_after;
+  e.tcp.hole_limit = s.hole_limit;
+  e.tcp.sack = s.sack;
+  e.out_of_order = engine::Options::OutOfOrder::Place;
+  e.completion_method = static_cast<ddp::CompletionMethod>(s.method);
+  e.completion_threshold = s.threshold;
+  return o;
+}
+
+// One connection and its consumer.
+class Session {
+ public:
+  Session(const Terms& terms, std::uint64_t seed)
+      : terms_(terms),
+        rng_(seed * 31 + 7),
+        peer_(options_of(terms, seed), 64, terms.shared ? make_shared_queue : nullptr) {
+    if (!peer_.up()) return;
+    consumer_.emplace(peer_.node(), peer_.qp(), peer_.qp().stream.rq.shared());
+    mix_.emplace(terms.framing, seed, peer_.qp().stream.next_send_msn(),
+                 peer_.qp().stream.next_read_msn());
+    peer_.on_sent = [this](const tcp::Segment& s, std::uint64_t at) { sent(s, at); };
+    reads_before_ = peer_.stats().read_requests_received;
+  }
+
+  bool up() const { return peer_.up(); }
+  // The stream has ended by Terminate.
+  bool ended() { return peer_.qp().state != verbs::QpState::Rts; }
+  std::string why_ended() {
+    const auto& events = peer_.node().events;
+    for (const auto& e : events) {
+      if (e.kind == engine::CmEvent::Kind::Failed) return e.message;
+    }
+    return "?";
+  }
+  ConnectionStats stats() { return peer_.stats(); }
+  Consumer& consumer() { return *consumer_; }
+  std::uint64_t segments() const { return segments_; }
+  std::uint64_t reads() const { return reads_; }
+  // What every batch reported, for comparison with another run.
+  std::vector<std::uint64_t> history;
+
+  // One batch to its end. Empty when all is well.
+  std::string batch() {
+    Consumer& c = *consumer_;
+    if (const std::string bad = open_reads(); !bad.empty()) return bad;
+    const std::size_t sends =
+        mix_->batch(8 + rng_.below(40), c, open_, kSends, kReceive, 1 + rng_.below(16));
+    reads_ += open_.size();
+    receives_left_ = sends;
+    next_receive_ = 0;
+    if (!terms_.late) post_receives(sends);
+    const std::string stuck = arrive();
+    for (const auto& u : mix_->ulpdus) c.reference.take(u.data(), u.size());
+    if (ended()) {
+      const std::string lists = c.compare_lists(true);
+      return lists + compare_receives();
+    }
+    if (!stuck.empty()) return stuck;
+    if (const std::string bad = c.compare_lists(false) + c.compare_memory(); !bad.empty()) {
+      return bad;
+    }
+    if (const std::string bad = answers(); !bad.empty()) return bad;
+    for (const auto& r : c.reference.sends_done) {
+      history.insert(history.end(), {r.id, r.octets, r.stag, r.solicited ? 1u : 0u});
+    }
+    history.insert(history.end(), c.reference.reads_done.begin(), c.reference.reads_done.end());
+    history.push_back(c.reference.doorbells);
+    c.settle();
+    return "";
+  }
+
+ private:
+  // Reads of the engine under test, to be answered in the stream.
+  std::string open_reads() {
+    open_.clear();
+    const std::size_t n = rng_.below(7);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t at = Consumer::kWrites + Consumer::kReceives + i * 4096;
+      const std::size_t octets = rng_.below(3000), first = rng_.below(octets + 1);
+      std::vector<ReferenceReceiver::Piece> pieces{{at, first}, {at + first, octets - first}};
+      if (!consumer_->post_read(pieces, 0, peer_.now())) return "a Read cannot be posted";
+    }
+    for (int i = 0; i < 2000 && open_.size() < n; ++i) {
+      peer_.segment(mix_->end(), {});
+      peer_.run();
+      if (i > 10) peer_.pass(Duration::ms(5));
+    }
+    return open_.size() == n ? "" : "the engine does not ask for its Reads";
+  }
+  void post_receives(std::size_t n) {
+    for (; n != 0 && receives_left_ != 0; --n, --receives_left_) {
+      const std::size_t at = Consumer::kWrites + next_receive_++ * kReceive;
+      const std::size_t first = rng_.chance(0.5) ? kReceive : rng_.below(kReceive);
+      ASSERT_TRUE(
+          consumer_->post_receive({{at, first}, {at + first, kReceive - first}}, peer_.now()));
+    }
+  }
+
+  // Arrivals until everything has been taken.
+  std::string arrive() {
+    const std::uint64_t end = mix_->end();
+    for (int pass = 0; peer_.taken() < end; ++pass) {
+      if (pass == 400) {
+        return "not taken: " + std::to_string(end - peer_.taken()) + " octets of " +
+               std::to_string(end - mix_->begin);
+      }
+      const bool clean = pass >= 40;
+      if (terms_.late && (pass != 0 || rng_.chance(0.5))) post_receives(1 + rng_.below(3));
+      for (const Fpdu& s : arrivals(clean)) deliver(s, clean);
+      peer_.run();
+      if (ended()) return "";
+    }
+    if (terms_.late) post_receives(receives_left_);
+    while (!ended() && peer_.connection() != nullptr && peer_.connection()->in_drain_queue) {
+      peer_.poll();
+    }
+    return "";
+  }
+  // One pass over what is missing.
+  std::vector<Fpdu> arrivals(bool clean) {
+    std::vector<Fpdu> out;
+    const std::uint64_t from = peer_.taken(), end = mix_->end();
+    if (terms_.recut && !clean && rng_.chance(0.7)) {
+      for (std::uint64_t at = from; at < end;) {
+        const std::uint64_t to = std::min(end, at + 1 + rng_.below(rng_.chance(0.3) ? 60 : 2000));
+        out.push_back({at, to});
+        at = to;
+      }
+    } else {
+      const std::uint64_t mss = rng_.chance(0.5) ? 1460 : 8960;
+      for (const Fpdu& f : mix_->fpdus) {
+        if (f.end <= from) continue;
+        if (!out.empty() && f.end - out.back().begin <= mss && rng_.chance(0.7)) {
+          out.back().end = f.end;
+        } else {
+          out.push_back(f);
+        }
+      }
+    }
+    if (clean) return out;
+    std::vector<Fpdu> scrambled;
+    const double loss = rng_.chance(0.5) ? 0.15 : 0.0, dup = rng_.chance(0.5) ? 0.15 : 0.0;
+    const double overlap = rng_.chance(0.4) ? 0.2 : 0.0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (rng_.chance(loss)) continue;
+      Fpdu s = out[i];
+      if (rng_.chance(overlap)) s.begin = out[i - std::min<std::size_t>(i, rng_.below(3))].begin;
+      if (rng_.chance(overlap)) s.end = out[std::min(out.size() - 1, i + rng_.below(3))].end;
+      if (s.end - s.begin > 12000) s = out[i];
+      scrambled.push_back(s);
+      if (rng_.chance(dup)) scrambled.push_back(out[rng_.below(out.size())]);
+    }
+    const std::size_t reach = rng_.chance(0.3) ? scrambled.size() : 1 + rng_.below(6);
+    for (std::size_t i = 0; i < scrambled.size(); ++i) {
+      const std::size_t j = i + rng_.below(std::min(reach, scrambled.size() - i));
+      std::swap(scrambled[i], scrambled[j]);
+    }
+    return scrambled;
+  }
+  void deliver(const Fpdu& s, bool clean) {
+    ++segments_;
+    const ByteView octets = mix_->slice(s.begin, s.end);
+    if (terms_.corrupt && !clean && rng_.chance(0.01)) {
+      std::vector<std::uint8_t> bad(octets.begin(), octets.end());
+      bad[rng_.below(bad.size())] ^= static_cast<std::uint8_t>(1u << rng_.below(8));
+      peer_.segment(s.begin, bad);
+      return;
+    }
+    peer_.segment(s.begin, octets, false, !clean && rng_.chance(0.01));
+  }
+
+  // FPDUs the engine sends: Read Requests of ours, Read Responses to the mix's.
+  void sent(const tcp::Segment& s, std::uint64_t at) {
+    if (at > out_at_ || at + s.payload.size() <= out_at_) return;
+    const ByteView more = s.payload.subspan(out_at_ - at);
+    out_.insert(out_.end(), more.begin(), more.end());
+    out_at_ += more.size();
+    std::size_t used = 0;
+    while (out_.size() - used >= 2) {
+      const std::size_t n = load_be16(out_.data() + used);
+      const std::size_t size = mpa::fpdu_size(static_cast<std::uint32_t>(n));
+      if (out_.size() - used < size) break;
+      answer(ByteView(out_).subspan(used + 2, n));
+      used += size;
+    }
+    out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(used));
+  }
+  void answer(ByteView u) {
+    const int opcode = u[1] & 15;
+    if (opcode == 1) {
+      open_.push_back({load_be32(u.data() + 18), load_be32(u.data() + 30)});
+      return;
+    }
+    if (opcode != 2) return;
+    if (answered_ >= mix_->requests.size()) {
+      answer_fault_ = "a Read Response nobody asked for";
+      return;
+    }
+    const MessageMix::Request& r = mix_->requests[answered_];
+    // not before everything up to the request has come.
+    if (peer_.taken() < r.end) answer_fault_ = "a Read Response before its doorbell";
+    const ByteView data = u.subspan(14);
+    const std::uint64_t offset = load_be64(u.data() + 6) - r.sink_to;
+    const std::uint8_t* source =
+        consumer_->arena.data() + Consumer::kArena - Consumer::kSource + r.source_to;
+    if (load_be32(u.data() + 2) != r.sink_stag || offset + data.size() > r.size ||
+        std::memcmp(source + offset, data.data(), data.size()) != 0) {
+      answer_fault_ = "a Read Response is wrong";
+    }
+    if ((u[0] & 0x40) != 0) ++answered_;
+  }
+  // Every request of the mix has been answered, once and in order; doorbells are those of the
+  // reference.
+  std::string answers() {
+    for (int i = 0; i < 4000 && answered_ < mix_->requests.size(); ++i) {
+      peer_.segment(mix_->end(), {});
+      peer_.run();
+      if (i > 10) peer_.pass(Duration::ms(5));
+    }
+    peer_.segment(mix_->end(), {});
+    peer_.run();
+    if (!answer_fault_.empty()) return answer_fault_;
+    if (answered_ != mix_->requests.size()) return "a Read Request was not answered";
+    const std::uint64_t rung = peer_.stats().read_requests_received - reads_before_;
+    return rung == consumer_->reference.doorbells ? "" : "doorbells differ";
+  }
+  // The octets of the Sends that were delivered before the end.
+  std::string compare_receives() {
+    const Consumer& c = *consumer_;
+    for (std::size_t i = 0; i < c.delivered_sends; ++i) {
+      const std::size_t at = Consumer::kWrites + i * kReceive;
+      if (std::memcmp(c.arena.data() + at, c.reference.memory.data() + at,
+                      c.reference.sends_done[i].octets) != 0) {
+        return "delivered Send " + std::to_string(i) + " of " + std::to_string(c.delivered_sends) +
+               " has wrong octets";
+      }
+    }
+    return "";
+  }
+
+  Terms terms_;
+  Rng rng_;
+  ScriptedPeer peer_;
+  std::optional<Consumer> consumer_;
+  std::optional<MessageMix> mix_;
+  std::vector<MessageMix::OpenRead> open_;
+  std::size_t receives_left_ = 0, next_receive_ = 0;
+  std::vector<std::uint8_t> out_;
+  std::uint64_t out_at_ = 0;
+  std::size_t answered_ = 0;
+  std::string answer_fault_;
+  std::uint64_t reads_before_ = 0, segments_ = 0, reads_ = 0;
+};
+
+// One connection of `batches` batches, or until it ends.
+std::string run_seed(std::uint64_t seed, Framing framing, bool may_end, std::size_t batches,
+                     Totals* totals) {
+  Rng rng(seed);
+  const Terms terms = terms_of(rng, framing, may_end);
+  Session run(terms, seed);
+  if (!run.up()) return "the connection did not come up";
+  ++totals->connections;
+  std::string bad;
+  for (std::size_t i = 0; i < batches && bad.empty() && !run.ended(); ++i) {
+    bad = run.batch();
+    ++totals->batches;
+  }
+  const ConnectionStats s = run.stats();
+  totals->add(s);
+  totals->segments += run.segments();
+  totals->reads += run.reads();
+  if (run.ended()) {
+    const std::string why = run.why_ended();
+    ++totals->terminated;
+    ++totals->reasons[why];
+    if (!terms.corrupt) bad += "the stream ended without corruption: " + why;
+    if (s.bytes_slow == 0) bad += "the stream ended without ever being SLOW: " + why;
+  }
+  if (terms.method == 2 &&
+      s.completion_wqe_writes + s.completion_cqe_writes > 2 * s.sends_received + s.holes_closed) {
+    bad += "method 2 wrote more than method 1 would";
+  }
+  if (terms.method == 1 && !run.ended() && s.downgrades == 0 &&
+      s.completion_wqe_writes + s.completion_cqe_writes != 2 * s.sends_received) {
+    bad += "method 1 does not write 2N";
+  }
+  return bad;
+}
+
+void run_until_segments(std::uint64_t segments, Framing framing, std::uint64_t first,
+                        Totals* totals) {
+  std::uint64_t seed = first;
+  const char* one = std::getenv("URNIC_TEST_SEED");
+  if (one != nullptr) seed = std::strtoull(one, nullptr, 10);
+  int failures = 0;
+  while (totals->segments < segments && failures < 5) {
+    const std::string bad = run_seed(seed, framing, true, 12, totals);
+    if (!bad.empty()) {
+      ADD_FAILURE() << "seed " << seed << ": " << bad;
+      ++failures;
+    }
+    if (one != nullptr) return;
+    ++seed;
+  }
+}
+
+TEST(AnyOrder, EverythingArrivesAsInOrder_R102) {
+  const bool whole = std::getenv("URNIC_TEST_LONG") != nullptr;
+  for (const Framing framing : kFramings) {
+    Totals totals;
+    run_until_segments(whole ? 10'000'000 : 100'000, framing, 1, &totals);
+    std::printf("framing %d: %s", static_cast<int>(framing), totals.text().c_str());
+    if (HasFailure() || std::getenv("URNIC_TEST_SEED") != nullptr) return;
+    EXPECT_GT(totals.terminated, 0u) << "some corruption meets SLOW";
+    for (const auto& [why, n] : totals.reasons) {
+      EXPECT_NE(why.find("Terminate"), std::string::npos) << why;
+    }
+    EXPECT_GT(totals.downgrades, 0u);
+    EXPECT_GT(totals.upgrades, 0u);
+    EXPECT_GT(totals.holes, 1000u);
+    EXPECT_GT(totals.empty_rq, 0u);
+    EXPECT_GT(totals.partial_cqes, 0u);
+    EXPECT_GT(totals.requests, 1000u);
+    EXPECT_GT(totals.reads, 1000u);
+  }
+}
+
+// The same stream and the same arrivals to a FAST and to a SLOW connection: the same octets and the
+// same completions, when nothing is corrupted and receives are there.
+TEST(AnyOrder, FastAndSlowMakeTheSameOfIt) {
+  for (const Framing framing : kFramings) {
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      Rng rng(seed);
+      Terms fast = terms_of(rng, framing, false);
+      fast.late = false;
+      fast.type = ConnectionType::Fast;
+      Terms slow = fast;
+      slow.type = ConnectionType::Slow;
+      Session a(fast, seed), b(slow, seed);
+      ASSERT_TRUE(a.up() && b.up());
+      for (int i = 0; i < 3; ++i) {
+        ASSERT_EQ(a.batch(), "") << "FAST, seed " << seed;
+        ASSERT_EQ(b.batch(), "") << "SLOW, seed " << seed;
+      }
+      EXPECT_EQ(b.stats().bytes_fast, 0u);
+      EXPECT_GT(a.stats().bytes_fast, 0u);
+      if (!fast.recut) {
+        EXPECT_EQ(a.stats().bytes_slow, 0u);
+      }
+      EXPECT_FALSE(a.history.empty());
+      EXPECT_FALSE(a.ended() || b.ended());
+    }
+  }
+}
+
+// With corruption FAST repairs by retransmission; SLOW delivers a correct prefix and ends with the
+// Terminate for a bad MPA CRC.
+TEST(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix_R29_R43) {
+  std::uint64_t ended = 0, repaired = 0;
+  for (const Framing framing : kFramings) {
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      Rng rng(seed);
+      Terms s = terms_of(rng, framing, true);
+      s.corrupt = true;
+      s.recut = s.late = false;
+      s.type = ConnectionType::Fast;
+      s.attempts = 1'000'000;
+      s.same_segment = 0;
+      Session fast(s, seed);
+      s.type = ConnectionType::Slow;
+      Session slow(s, seed);
+      ASSERT_TRUE(fast.up() && slow.up());
+      for (int i = 0; i < 3; ++i) ASSERT_EQ(fast.batch(), "") << "FAST, seed " << seed;
+      EXPECT_FALSE(fast.ended()) << "seed " << seed << ": " << fast.why_ended();
+      repaired += fast.stats().recovery_attempts;
+      for (int i = 0; i < 3 && !slow.ended(); ++i) ASSERT_EQ(slow.batch(), "") << "seed " << seed;
+      if (!slow.ended()) continue;
+      ++ended;
+      EXPECT_NE(slow.why_ended().find("CRC"), std::string::npos) << slow.why_ended();
+      EXPECT_EQ(slow.stats().terminates_sent, 1u);
+    }
+  }
+  EXPECT_GT(ended, 10u);
+  EXPECT_GT(repaired, 10u);
+}
+
+}  // namespace
+}  // namespace urnic::test
