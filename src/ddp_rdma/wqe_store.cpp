@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <mutex>
 #include <new>
 
 namespace urnic::ddp {
@@ -53,15 +52,17 @@ void WqeStore::lend(std::uint32_t position) {
 }
 
 bool WqeStore::take_free(std::uint32_t* position) {
-  const std::lock_guard guard(lock_);
-  if (free_head_ == free_tail_) return false;
-  *position = free_[free_head_++ & mask_];
-  return true;
+  lock_.lock();
+  const bool any = free_head_ != free_tail_;
+  if (any) *position = free_[free_head_++ & mask_];
+  lock_.unlock();
+  return any;
 }
 
 void WqeStore::give_free(std::uint32_t position) {
-  const std::lock_guard guard(lock_);
+  lock_.lock();
   free_[free_tail_++ & mask_] = position & mask_;
+  lock_.unlock();
 }
 
 void WqeStore::take(std::uint32_t position, Completion* out) {
