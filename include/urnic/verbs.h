@@ -261,11 +261,12 @@ struct SrqOptions {
 
 // Receives that any number of queue pairs use, oldest first; a queue pair is made with it by
 // QpOptions::srq. The Sends of one queue pair use receives in the order they were sent; between
-// queue pairs the order is that of arrival. A receive completes in the receive queue of the pair
-// that used it, with that pair's number.
+// queue pairs the order is that of arrival. A receive completes on the receive_cq of the pair that
+// used it, with that pair's number.
 //
-// Each queue pair keeps the queue alive. When a pair ends, receives with a part of a message in
-// them complete as flushed, on its receive queue; the others stay for the other pairs.
+// Each queue pair keeps the queue alive. When a pair ends, the receives it had taken but not
+// completed complete as flushed, and it says last_receive; the others stay for the other pairs. A
+// pair that is destroyed before it has ended loses those it had taken.
 class URNIC_API SharedReceiveQueue {
  public:
   SharedReceiveQueue() = default;
