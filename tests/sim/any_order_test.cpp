@@ -465,7 +465,7 @@ TEST(AnyOrder, FastAndSlowMakeTheSameOfIt) {
 
 // With corruption FAST repairs by retransmission; SLOW delivers a correct prefix and ends with the
 // Terminate for a bad MPA CRC.
-TEST(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix_R29_R43) {
+TEST(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix_R29) {
   std::uint64_t ended = 0, repaired = 0;
   for (const Framing framing : kFramings) {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
