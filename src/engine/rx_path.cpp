@@ -340,7 +340,8 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
 // other: the steps below decide.
 inline bool Engine::cut_through_plain(Connection& c, const Staged& s, const tcp::Check& check) {
   if (any_mutant()) return false;  // they live in the steps
-  if (c.stage != Stage::Full || !validated_ || !c.first_fpdu_seen || c.framing.marked()) return false;
+  if (c.stage != Stage::Full || !validated_ || !c.first_fpdu_seen) return false;
+  if (c.framing.marked()) return false;
   if (!fastpath::plainly_fast(c.context, check.arrival, validation_)) return false;
   if (validation_.frames.size() != 1 || !tcp::commits_predicted(c.tcb)) return false;
   const ByteView fpdu = s.seg.payload;

@@ -113,7 +113,7 @@ TEST(StatsJson, EveryCounterSurvivesTheWayThereAndBack) {
 TEST(StatsJson, AllNumbersOfTheSampleAreDistinctInTheDocument) {
   // A counter written twice under one name, or not at all, would leave a number out.
   const auto j = nlohmann::json::parse(stats_to_json(sample()));
-  EXPECT_EQ(j["connections"][0].size(), 47u);
+  EXPECT_EQ(j["connections"][0].size(), 49u);
   EXPECT_EQ(j["connections"][0]["reasons"].size(), kReasonCount);
   EXPECT_EQ(j.size(), 28u);
 }

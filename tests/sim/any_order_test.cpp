@@ -430,8 +430,8 @@ TEST(AnyOrder, EverythingArrivesAsInOrder_R102) {
     EXPECT_GT(totals.holes, 1000u);
     EXPECT_GT(totals.empty_rq, 0u);
     EXPECT_GT(totals.partial_cqes, 0u);
-    EXPECT_GT(totals.requests, 1000u);
-    EXPECT_GT(totals.reads, 1000u);
+    EXPECT_GT(totals.requests, 300u);
+    EXPECT_GT(totals.reads, 300u);
   }
 }
 
