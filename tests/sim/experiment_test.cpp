@@ -111,6 +111,15 @@ TEST(Scenarios, DuplicateAckAtOnceSparesANewRenoSenderTimeouts_R57_R66) {
   EXPECT_EQ(runs[0].receiver.immediate_dup_acks, runs[0].receiver.recovery_attempts);
   EXPECT_EQ(runs[1].receiver.immediate_dup_acks, 0u);
   EXPECT_LT(runs[0].sender.rto_expirations, runs[1].sender.rto_expirations);
+  // Each drop is timed once: fewer repairs than drops only where a segment was dropped again.
+  Duration sum[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_FALSE(runs[i].repairs.empty());
+    EXPECT_LE(runs[i].repairs.size(), runs[i].receiver.recovery_attempts);
+    EXPECT_GE(runs[i].repairs.size() + 2, runs[i].receiver.recovery_attempts);
+    for (const Duration d : runs[i].repairs) sum[i] = sum[i] + d;
+  }
+  EXPECT_LT(sum[0], sum[1]);
   EXPECT_LT(runs[0].took, runs[1].took);
 }
 
