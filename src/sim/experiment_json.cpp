@@ -27,7 +27,9 @@ Json receiver_json(const ConnectionStats& s) {
   j["recovery_attempts"] = s.recovery_attempts;
   j["immediate_dup_acks"] = s.immediate_dup_acks;
   Json& reasons = j["reasons"] = Json::object();
-  for (std::size_t i = 0; i < kReasonCount; ++i) reasons[reason_label(i)] = s.reasons[i];
+  for (std::size_t i = 0; i < kReasonCount; ++i) {
+    if (s.reasons[i] != 0) reasons[reason_label(i)] = s.reasons[i];
+  }
   j["bytes_fast"] = s.bytes_fast;
   j["bytes_slow"] = s.bytes_slow;
   j["bytes_copied"] = s.bytes_copied;

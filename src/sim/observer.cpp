@@ -15,8 +15,21 @@ constexpr std::string_view kColumnNames[] = {"t_ns",        "fast",       "attem
 static_assert(std::size(kColumnNames) == kColumns);
 
 using fastpath::Reason;
-constexpr Reason kDropReasons[] = {Reason::CrcFirst, Reason::CrcLater, Reason::TooLong,
-                                   Reason::TooLongLast, Reason::OutOfOrderStore};
+
+// Reasons for taking a segment, or for a downgrade; all others are for dropping it.
+constexpr bool is_drop(Reason r) {
+  switch (r) {
+    case Reason::Slow:
+    case Reason::Aligned:
+    case Reason::Upgrade:
+    case Reason::Seam:
+    case Reason::RecoveryExhausted:
+    case Reason::SameSegment:
+      return false;
+    default:
+      return true;
+  }
+}
 
 std::uint64_t pending_messages(const engine::Connection& c) {
   std::uint64_t n = 0;
@@ -80,11 +93,11 @@ void Observer::look_at_verdicts(const engine::Connection& c) {
     const auto i = static_cast<std::size_t>(r);
     return is.reasons[i] - was.reasons[i];
   };
-  for (const Reason r : kDropReasons) {
-    if (const auto n = fresh(r)) {
-      // The error that meets the limit is counted by the limit's reason, so these are all drops.
-      note("drop", std::string(fastpath::reason_name(r)), n);
-    }
+  for (std::size_t i = 0; i < kReasonCount; ++i) {
+    const auto r = static_cast<Reason>(i);
+    const auto n = fresh(r);
+    // The error that meets the limit is counted by the limit's reason, so these are all drops.
+    if (n != 0 && is_drop(r)) note("drop", std::string(fastpath::reason_name(r)), n);
   }
   if (const auto n = is.empty_rq_drops - was.empty_rq_drops) note("drop", "no receive posted", n);
   if (is.downgrades != was.downgrades) {

@@ -14,7 +14,7 @@ urnic_command_test(switch 120)
 urnic_command_test(framing 300)
 urnic_command_test(stat_config 60)
 urnic_command_test(ports 120)
-urnic_command_test(sim 120)
+urnic_command_test(sim 300)
 urnic_command_test(example 60 ${CMAKE_BINARY_DIR}/examples)
 if(NOT URNIC_SANITIZE)
   # Memory limits and installation make no sense with a sanitizer's run-time; counters that must agree
@@ -28,4 +28,4 @@ endif()
 # The figures of docs/mechanisms show what the engine does today.
 add_test(NAME cli.figures
          COMMAND ${CMAKE_SOURCE_DIR}/tools/figures --check --urnic $<TARGET_FILE:urnic>)
-set_tests_properties(cli.figures PROPERTIES TIMEOUT 300 LABELS cli)
+set_tests_properties(cli.figures PROPERTIES TIMEOUT 600 LABELS cli)
