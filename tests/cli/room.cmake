@@ -7,6 +7,7 @@ endfunction()
 
 urnic_command_test(put_get 300)
 urnic_command_test(errors 300)
+urnic_command_test(odd 120)
 urnic_command_test(kill 300)
 urnic_command_test(idle 120)
 urnic_command_test(full_disk 60)
