@@ -14,7 +14,7 @@ namespace {
 constexpr double kCheckEvery = 0.25;
 // The other end of the wire is gone this long: so are the clients behind it.
 constexpr double kLinkDownLimit = 1.0;
-constexpr int kSleepingCheckMs = 1000, kLinkDownCheckMs = 250;
+constexpr int kSleepingCheckMs = 2000, kLinkDownCheckMs = 250;
 constexpr std::size_t kBatch = 32;
 
 std::span<const std::uint8_t> bytes_of(const std::string& text) {
@@ -199,8 +199,8 @@ void TargetServer::sleep() {
                    {files_.event_fd(), POLLIN, 0}};
   cq_.arm();
   if (step()) return;  // arm, look once more, sleep
-  // Clients are looked at without touching the engine, so that a silent one costs no more than a
-  // wake-up a second (E-39).
+  // Clients are looked at without touching the engine, so that a silent one costs no more than
+  // a wake-up in two seconds (E-39).
   const nfds_t n = files_.event_fd() < 0 ? 3 : 4;
   for (;;) {
     const int longest = sessions_.empty()       ? -1
