@@ -86,6 +86,10 @@ int run_cli(int argc, const char* const* argv) {
     for (const auto& c : commands) {
       if (c->app->parsed()) command = c->app->get_name();
     }
+    if (command.empty() && argc > 1 && argv[1][0] != '-') {
+      complain("", "'" + std::string(argv[1]) + "' is not a command (see urnic --help)");
+      return kExitUsage;
+    }
     complain(command, std::string(e.what()) + " (see urnic " +
                           (command.empty() ? "" : command + " ") + "--help)");
     return kExitUsage;

@@ -1,13 +1,9 @@
 #include "cli/initiator.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 namespace urnic::cli {
@@ -15,14 +11,6 @@ namespace {
 
 constexpr double kCheckEvery = 0.25, kBarEvery = 0.1, kLinkDownLimit = 1.0;
 constexpr std::size_t kBatch = 32;
-constexpr std::uint64_t kMostListing = 64 << 20;
-
-// Where a local path lies, and its last component.
-std::pair<std::string, std::string> split_path(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return {"", path};
-  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
-}
 
 Errc code_of(Status s) {
   switch (s) {
@@ -35,19 +23,6 @@ Errc code_of(Status s) {
     default:
       return Errc::io;
   }
-}
-
-// A local file that is read by name as the user gave it: links are followed, pipes are not files.
-Outcome<OpenedFile, std::string> open_local(const std::string& path) {
-  OpenedFile f;
-  f.fd = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!f.fd) return fail(path + ": " + std::strerror(errno));
-  struct stat st {};
-  if (fstat(f.fd.get(), &st) != 0) return fail(path + ": " + std::strerror(errno));
-  if (!S_ISREG(st.st_mode)) return fail(path + ": not a regular file");
-  f.size = static_cast<std::uint64_t>(st.st_size);
-  f.permissions = st.st_mode & 0777;
-  return f;
 }
 
 }  // namespace
@@ -357,185 +332,6 @@ void Initiator::settle() {
   sink_.reset();
   std::fill(write_pending_.begin(), write_pending_.end(), 0);
   std::fill(take_pending_.begin(), take_pending_.end(), 0);
-}
-
-// ---- put
-
-bool Initiator::pump_source() {
-  bool any = false;
-  while (const auto chunk = source_->next_ready()) {
-    any = true;
-    const std::size_t at = std::size_t{chunk->slot} * window_.chunk;
-    // The notice follows the data on the same stream: when it arrives, the data is there.
-    if (auto ok = channel_->write(chunk->slot, buffer_.sge(at, chunk->length), remote_ + at, rkey_);
-        !ok) {
-      fail_with(ok.error().message);
-      return true;
-    }
-    ++data_outstanding_;
-    write_pending_[chunk->slot] = take_pending_[chunk->slot] = 1;
-    Message m = request(MessageKind::Chunk);
-    m.slot = chunk->slot;
-    m.length = chunk->length;
-    m.offset = chunk->offset;
-    send(m);
-  }
-  return any;
-}
-
-Result<Transfer> Initiator::put(const std::string& path, const std::string& name,
-                                const ProgressFunction& progress) {
-  auto file = open_local(path);
-  if (!file.ok()) return Error{Errc::io, file.error()};
-  if (const std::string wrong = check_name(name); !wrong.empty()) {
-    return Error{Errc::invalid_argument, "'" + name + "': " + wrong};
-  }
-  if (read_only_)
-    return Error{Errc::permission, "target: " + std::string(describe(Status::ReadOnly))};
-  const double began = now_seconds();
-  Transfer t;
-  t.size = file->size;
-  if (!open(OpenMode::Put, name, file->size, file->permissions)) return ended(path);
-  progress_ = progress;
-  source_ =
-      std::make_unique<FileSource>(&files_, 0, window_, std::move(file->fd), file->size, path);
-  const auto work = [&] {
-    if (pump_source()) return true;
-    if (!commit_sent_ && source_->finished()) {
-      Message m = request(MessageKind::Commit);
-      m.size = t.size;
-      m.sha256 = t.sha256 = source_->digest();
-      send(m);
-      commit_sent_ = true;
-      return true;
-    }
-    return false;
-  };
-  const bool ran = run(work, [&] { return result_here_ || source_->error(); });
-  if (ran && !result_here_ && source_->error()) {
-    const FileError why = *source_->error();
-    Message m = request(MessageKind::Abort);
-    m.status = why.status;
-    m.text = why.text;
-    send(m);
-    run([] { return false; }, [&] { return result_here_; });
-    settle();
-    return Error{Errc::io, why.text};
-  }
-  if (progress_ && ran && result_.status == Status::Ok) progress_(t.size, t.size);
-  progress_ = nullptr;
-  settle();
-  if (!ran || result_.status != Status::Ok) return ended(path);
-  if (result_.sha256 != t.sha256 || result_.size != t.size) {
-    return Error{Errc::protocol, path + ": the target confirms another SHA-256"};
-  }
-  t.seconds = now_seconds() - began;
-  t.bytes_fast = result_.bytes_fast;
-  t.bytes_slow = result_.bytes_slow;
-  t.downgrades = result_.downgrades;
-  t.upgrades = result_.upgrades;
-  t.recoveries = result_.recoveries;
-  return t;
-}
-
-// ---- get
-
-bool Initiator::pump_sink() {
-  bool any = false;
-  while (const auto slot = sink_->next_freed()) {
-    any = true;
-    Message m = request(MessageKind::Taken);
-    m.slot = *slot;
-    send(m);
-  }
-  return any;
-}
-
-Result<Transfer> Initiator::get(const std::string& name, const std::string& path,
-                                const ProgressFunction& progress) {
-  if (const std::string wrong = check_name(name); !wrong.empty()) {
-    return Error{Errc::invalid_argument, "'" + name + "': " + wrong};
-  }
-  const auto [folder, leaf] = split_path(path);
-  if (leaf.empty()) return Error{Errc::invalid_argument, path + ": names a folder, not a file"};
-  auto directory = open_folder(folder);
-  if (!directory.ok()) return Error{Errc::io, directory.error().text};
-  const double began = now_seconds();
-  if (!open(OpenMode::Get, name, 0, 0)) return ended(name);
-  Transfer t;
-  t.size = opened_message_.size;
-  auto file = IncomingFile::create(directory->get(), leaf, t.size, opened_message_.permissions);
-  if (!file.ok()) {
-    Message m = request(MessageKind::Abort);
-    m.status = Status::Aborted;
-    m.text = "the other end cannot store the file";
-    send(m);
-    run([] { return false; }, [&] { return result_here_; });
-    return Error{Errc::io,
-                 (folder.empty() || folder == "/" ? folder : folder + "/") + file.error().text};
-  }
-  progress_ = progress;
-  sink_ = std::make_unique<FileSink>(&files_, 0, window_, file->fd(), t.size, path);
-  take_early_chunks();
-  const bool ran =
-      run([&] { return pump_sink(); },
-          [&] { return result_here_ || sink_->error() || (commit_here_ && sink_->finished()); });
-  const auto error = sink_->error();
-  const bool complete = ran && commit_here_ && sink_->finished();
-  if (complete) t.sha256 = sink_->digest();
-  if (ran && !complete && !result_here_ && error) {
-    Message m = request(MessageKind::Abort);
-    m.status = error->status;
-    m.text = "the other end cannot store the file";
-    send(m);
-    run([] { return false; }, [&] { return result_here_; });
-  }
-  if (progress_ && complete) progress_(t.size, t.size);
-  progress_ = nullptr;
-  settle();
-  if (error) return Error{Errc::io, error->text};
-  if (!complete) return ended(name);
-  if (commit_.size != t.size || commit_.sha256 != t.sha256) {
-    return Error{Errc::protocol, name + ": " + describe(Status::Checksum)};
-  }
-  if (auto done = file->commit(t.size, false); !done.ok())
-    return Error{Errc::io, done.error().text};
-  t.seconds = now_seconds() - began;
-  const ConnectionStats s = stats();
-  t.bytes_fast = s.bytes_fast;
-  t.bytes_slow = s.bytes_slow;
-  t.downgrades = s.downgrades;
-  t.upgrades = s.upgrades;
-  t.recoveries = s.recovery_attempts;
-  return t;
-}
-
-// ---- list
-
-Result<std::vector<std::uint8_t>> Initiator::fetch_listing() {
-  if (!open(OpenMode::List, "", 0, 0)) return ended(endpoint_);
-  if (opened_message_.size > kMostListing) {
-    return Error{Errc::protocol, endpoint_ + ": the listing is larger than 64 MiB"};
-  }
-  sink_ = std::make_unique<FileSink>(window_, opened_message_.size);
-  take_early_chunks();
-  const bool ran = run([&] { return pump_sink(); },
-                       [&] { return result_here_ || (commit_here_ && sink_->finished()); });
-  const bool complete = ran && commit_here_ && sink_->finished();
-  std::vector<std::uint8_t> bytes = sink_->memory();
-  const bool same = complete && sink_->digest() == commit_.sha256;
-  settle();
-  if (!complete) return ended(endpoint_);
-  if (!same) return Error{Errc::protocol, endpoint_ + ": " + describe(Status::Checksum)};
-  return bytes;
-}
-
-Result<std::vector<ListEntry>> Initiator::list() {
-  auto bytes = fetch_listing();
-  if (!bytes) return bytes.error();
-  auto entries = decode_listing(*bytes);
-  if (!entries.ok()) return Error{Errc::protocol, endpoint_ + ": " + entries.error()};
-  return std::move(*entries);
 }
 
 void Initiator::disconnect() {

@@ -34,6 +34,9 @@ struct Transfer {
 // `done` of `size` octets.
 using ProgressFunction = std::function<void(std::uint64_t done, std::uint64_t size)>;
 
+// The file `path` for put: a regular one that may be read, or one line why not.
+Outcome<OpenedFile, std::string> open_local(const std::string& path);
+
 class Initiator {
  public:
   // Opens the device and connects to `endpoint`. Errors are one line; a wire without a peer, a

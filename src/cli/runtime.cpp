@@ -15,6 +15,7 @@ namespace {
 
 std::atomic<bool> stop_flag{false}, finish_flag{false};
 int stop_event = -1;
+constexpr std::size_t kMostShown = 400;  // of a line
 
 void on_signal(int) {
   const int keep = errno;
@@ -30,6 +31,10 @@ void complain(const std::string& command, const std::string& message) {
   std::string line = command.empty() ? "urnic: " : "urnic " + command + ": ";
   for (const char c : message) line += c == '\n' ? ' ' : c;
   while (!line.empty() && line.back() == ' ') line.pop_back();
+  // A name of thousands of characters must not push the reason out of sight.
+  if (line.size() > kMostShown) {
+    line = line.substr(0, kMostShown / 2) + " ... " + line.substr(line.size() - kMostShown / 2);
+  }
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 

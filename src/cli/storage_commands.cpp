@@ -214,11 +214,9 @@ class PutCommand : public Command {
       return usage("put", "--for " + repeat_.for_time + ": expected a time like 10s");
     StorageAddress to;
     std::unique_ptr<Initiator> client;
-    if (FILE* f = std::fopen(file_.c_str(), "rb"); f == nullptr) {  // before anybody is bothered
-      return failed("put", file_ + ": " + std::strerror(errno));
-    } else {
-      std::fclose(f);
-    }
+    if (file_.empty()) return usage("put", "the name of FILE is empty");
+    // Before anybody is bothered.
+    if (auto f = open_local(file_); !f.ok()) return failed("put", f.error());
     if (const int code = connect("put", options_, address_, &to, &client); code != kExitOk) {
       return code;
     }

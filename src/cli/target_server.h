@@ -42,6 +42,8 @@ class TargetServer {
   void on_event(Event& e);
   void on_request(ConnectRequest& request);
   void sleep();
+  // Drops the clients that have been silent too long, or whose wire is gone.
+  void check_clients(double now);
   void reap();
   TargetSession* find(void* context);
   void say(const std::string& line);

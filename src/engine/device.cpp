@@ -45,6 +45,10 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
 }
 
 DeviceImpl::~DeviceImpl() {
+  if (driver->inherited()) {  // the engine may be in any state; ports know what a fork is
+    [[maybe_unused]] const auto* left_alone = engine.release();
+    return;
+  }
   driver.reset();  // stops the thread first
   engine.reset();
 }
@@ -176,6 +180,7 @@ bool Device::wait_link(int timeout_ms) {
   const Instant until =
       timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
   for (;;) {
+    if (impl_->driver->inherited()) return false;
     progress();
     if (info().link_up) return true;
     if (engine::monotonic_now() >= until) return false;
@@ -185,6 +190,7 @@ bool Device::wait_link(int timeout_ms) {
 }
 
 Result<ProtectionDomain> Device::alloc_pd() {
+  if (impl_->driver->inherited()) return engine::inherited_error();
   auto pd = std::make_shared<detail::PdImpl>();
   pd->device = impl_;
   pd->id = impl_->driver->own([&](Instant) { return impl_->engine->alloc_pd(); });
@@ -200,6 +206,7 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
     return Error{Errc::invalid_argument, "remote write access needs local write access as well"};
   }
   if ((access & ~15u) != 0) return Error{Errc::invalid_argument, "unknown access rights"};
+  if (impl_->driver->inherited()) return engine::inherited_error();
   auto mr = std::make_shared<detail::MrImpl>();
   mr->address = address;
   mr->length = length;
@@ -220,10 +227,12 @@ Result<CompletionQueue> Device::create_cq(std::uint32_t depth) {
   if (depth == 0 || depth > (1u << 24)) {
     return Error{Errc::invalid_argument, "a completion queue has 1 to 16777216 entries"};
   }
+  if (impl_->driver->inherited()) return engine::inherited_error();
   return CompletionQueue(std::make_shared<detail::CqImpl>(impl_, depth));
 }
 
 Result<EventQueue> Device::create_event_queue() {
+  if (impl_->driver->inherited()) return engine::inherited_error();
   auto q = std::make_shared<detail::EventQueueImpl>();
   q->device = impl_;
   return EventQueue(std::move(q));
@@ -268,6 +277,7 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
         "queue pair limits: max_send 1..65536, max_receive 0..65536, SGEs up to 32, inline "
         "up to 4096 octets"};
   }
+  if (impl_->driver->inherited()) return engine::inherited_error();
   if (o.srq && o.srq.impl_->device != impl_) {
     return Error{Errc::invalid_argument, "the shared receive queue belongs to another device"};
   }
@@ -309,6 +319,7 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
 
 Result<Listener> Device::listen(std::uint16_t port, int backlog, const EventQueue& events,
                                 void* context) {
+  if (impl_->driver->inherited()) return engine::inherited_error();
   auto l = std::make_shared<detail::ListenerImpl>();
   l->device = impl_;
   l->context = context;

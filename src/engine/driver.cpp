@@ -16,7 +16,20 @@ constexpr int kNapMs = 2;  // how often the thread looks whether the application
 constexpr unsigned kMaxFds = 16;
 constexpr Duration kServicePeriod = Duration::ms(50);  // of the watched descriptor, when polled
 
+// Forks between the first device of the family and this process.
+std::atomic<std::uint64_t> forks{0};
+
+std::uint64_t count_forks() {
+  [[maybe_unused]] static const int once =
+      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  return forks.load(std::memory_order_relaxed);
+}
+
 }  // namespace
+
+Error inherited_error() {
+  return {Errc::closed, "the device belongs to the parent process; open another one after fork"};
+}
 
 Instant monotonic_now() {
   timespec ts;
@@ -25,11 +38,20 @@ Instant monotonic_now() {
 }
 
 Driver::Driver(const DriverOptions& options, Engine* engine, port::Port* port, unsigned queue)
-    : options_(options), engine_(engine), port_(port), queue_(queue) {
+    : options_(options), engine_(engine), port_(port), queue_(queue), forks_(count_forks()) {
   wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 }
 
+bool Driver::inherited() const {
+  return forks.load(std::memory_order_relaxed) != forks_;
+}
+
 Driver::~Driver() {
+  if (inherited()) {  // the thread is not there, and its descriptors are closed with the others
+    if (thread_.joinable()) thread_.detach();
+    if (wake_fd_ >= 0) close(wake_fd_);
+    return;
+  }
   stop_ = true;
   wake();
   if (thread_.joinable()) thread_.join();
@@ -52,7 +74,7 @@ void Driver::start() {
 }
 
 bool Driver::app_poll() {
-  if (options_.progress == Progress::Thread) return false;
+  if (options_.progress == Progress::Thread || inherited()) return false;
   app_polls_.fetch_add(1, std::memory_order_relaxed);
   if (handed_over_.load(std::memory_order_relaxed)) handed_over_ = false;
   if (!ownership_.try_take()) return false;
@@ -78,7 +100,7 @@ bool Driver::app_poll() {
 }
 
 void Driver::hand_over() {
-  if (options_.progress != Progress::Auto) return;
+  if (options_.progress != Progress::Auto || inherited()) return;
   if (handed_over_.exchange(true)) return;
   if (!sleeping_.load()) wake();
 }
@@ -94,6 +116,7 @@ void Driver::drain_wake() {
 }
 
 void Driver::ring(verbs::QueuePair& qp) {
+  if (inherited()) return;
   if (ownership_.try_take()) {
     engine_->attend(qp, monotonic_now());
     leave();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <thread>
+#include <type_traits>
 
 #include "base/mpsc_queue.h"
 #include "engine/engine.h"
@@ -18,6 +19,8 @@
 namespace urnic::engine {
 
 Instant monotonic_now();
+// What every call on a device says in a forked child.
+Error inherited_error();
 
 enum class Progress : std::uint8_t {
   Auto,    // application and background thread, as needed
@@ -41,9 +44,15 @@ class Driver {
   void watch(int fd, std::function<void()> service);
   void start();
 
-  // Run `f(now)` as owner; waits for the current burst of another thread.
+  // In a child forked since: the engine belongs to the parent, whose thread may have been in the
+  // middle of a burst. Nothing here touches it any more (D11).
+  bool inherited() const;
+
+  // Run `f(now)` as owner; waits for the current burst of another thread. Inherited: f is not run,
+  // the result is an error where it can be one.
   template <class F>
-  auto own(F&& f) {
+  auto own(F&& f) -> decltype(f(Instant())) {
+    if (inherited()) return refused<decltype(f(Instant()))>();
     const Owner owner(this);
     return f(monotonic_now());
   }
@@ -52,7 +61,8 @@ class Driver {
   void ring(verbs::QueuePair& qp);
   // Own, as above, when no doorbell of `qp` is left: it may go afterwards.
   template <class F>
-  auto own_last(verbs::QueuePair& qp, F&& f) {
+  auto own_last(verbs::QueuePair& qp, F&& f) -> decltype(f(Instant())) {
+    if (inherited()) return refused<decltype(f(Instant()))>();
     const Owner owner(this);
     while (qp.rung.load()) {
       answer_doorbells();  // not found at once only while another thread is ringing
@@ -78,6 +88,14 @@ class Driver {
    private:
     Driver* d_;
   };
+  template <class R>
+  static R refused() {
+    if constexpr (std::is_constructible_v<R, Error>) {
+      return R(inherited_error());
+    } else {
+      return R{};
+    }
+  }
   void leave();
   void give_up();
   void answer_doorbells();
@@ -94,6 +112,7 @@ class Driver {
   Engine* engine_;
   port::Port* port_;
   unsigned queue_;
+  const std::uint64_t forks_;  // of this process' ancestry when we began
   Ownership ownership_;
   MpscQueue<verbs::QueuePair> doorbells_;
   int wake_fd_ = -1;

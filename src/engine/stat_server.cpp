@@ -35,7 +35,8 @@ std::string stat_directory() {
   return "/tmp/urnic-" + std::to_string(geteuid());
 }
 
-StatServer::StatServer(std::function<EngineStats()> source) : source_(std::move(source)) {
+StatServer::StatServer(std::function<EngineStats()> source)
+    : source_(std::move(source)), owner_(getpid()) {
   const std::string dir = stat_directory();
   if (!private_directory(dir)) return;
   const unsigned n = next_device++;
@@ -56,7 +57,7 @@ StatServer::StatServer(std::function<EngineStats()> source) : source_(std::move(
 StatServer::~StatServer() {
   if (fd_ < 0) return;
   close(fd_);
-  unlink(path_.c_str());
+  if (getpid() == owner_) unlink(path_.c_str());
 }
 
 void StatServer::serve() {

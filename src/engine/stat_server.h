@@ -25,6 +25,7 @@ class StatServer {
  private:
   std::function<EngineStats()> source_;
   std::string path_;
+  int owner_;  // process: a forked child leaves the socket file alone
   int fd_ = -1;
 };
 

@@ -164,20 +164,27 @@ void Engine::emit_ack(Connection& c, Instant now) {
 void Engine::send_rst(const Staged& s, Instant now) {
   (void)now;
   if (s.seg.has(tcp::kRst)) return;
-  port::Frame* slot = tx_.next();
-  if (slot == nullptr) return;
+  const bool loopback = interface_.is_own(s.net.src);
+  port::Frame* slot = loopback ? nullptr : tx_.next();
+  if (slot == nullptr && !loopback) return;
   const tcp::Segment reply = tcp::closed_reply(s.seg);
   const net::HeaderTemplate header = make_header(s.net.src_mac, s.net.dst, s.net.src);
-  std::uint8_t* const tcp_at = slot->data[0] + header.size();
+  std::uint8_t bytes[net::kHeadSpan];
+  std::uint8_t* const frame = loopback ? bytes : slot->data[0];
+  std::uint8_t* const tcp_at = frame + header.size();
   const std::size_t n = tcp::emit_header(reply, tcp_at);
   const std::uint64_t sum =
       std::uint64_t{header.pseudo_sum(static_cast<std::uint32_t>(n))} + inet_sum({tcp_at, n});
   store_be16(tcp_at + 16, inet_checksum(sum));
-  header.emit(slot->data[0], static_cast<std::uint32_t>(n), 0, 0);
+  header.emit(frame, static_cast<std::uint32_t>(n), 0, 0);
+  ++counters_.rst_sent;
+  if (loopback) {  // to ourselves (E-30)
+    loop_.emplace_back(bytes, bytes + header.size() + n);
+    return;
+  }
   slot->len[0] = static_cast<std::uint32_t>(header.size() + n);
   slot->len[1] = 0;
   tx_.keep();
-  ++counters_.rst_sent;
 }
 
 // Next hop to MAC. False while ARP or ND has not answered; transmission resumes by event.

@@ -174,6 +174,7 @@ int CompletionQueue::poll(std::span<Completion> out) {
     }
     return static_cast<int>(done);
   };
+  if (impl_->device->driver->inherited()) return 0;
   if (!impl_->looks_empty()) return take();
   impl_->device->driver->app_poll();
   return take();
@@ -194,6 +195,7 @@ bool CompletionQueue::wait(int timeout_ms) {
       timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
   engine::Driver& driver = *impl_->device->driver;
   for (;;) {
+    if (driver.inherited()) return false;
     if (!impl_->looks_empty()) return true;
     impl_->fd.clear();
     arm();
@@ -250,6 +252,10 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
   const auto refuse = [&](Error error) {
     if (why != nullptr) *why = std::move(error);
   };
+  if (impl_->device->driver->inherited()) {
+    refuse(engine::inherited_error());
+    return 0;
+  }
   {
     const std::lock_guard guard(impl_->send_lock);
     if (!verbs::may_post_send(qp.state)) {
@@ -288,6 +294,7 @@ Result<void> QueuePair::post_send(const SendRequest& request) {
 }
 
 Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
+  if (impl_->device->driver->inherited()) return engine::inherited_error();
   verbs::QueuePair& qp = *impl_->qp;
   {
     const std::lock_guard guard(impl_->receive_lock);
@@ -371,6 +378,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
                                              "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
   }
+  if (impl_->device->driver->inherited()) return engine::inherited_error();
   if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
   {
     const std::lock_guard guard(impl_->mutex);
@@ -403,6 +411,7 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
 }
 
 std::string QueuePair::peer_private_data() const {
+  if (impl_->device->driver->inherited()) return {};
   const std::lock_guard guard(impl_->mutex);
   return impl_->private_data;
 }
@@ -446,6 +455,7 @@ std::uint16_t ConnectRequest::ord() const {
 }
 
 Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
+  if (impl_->device->driver->inherited()) return engine::inherited_error();
   if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
   if (impl_->answered.exchange(true)) {
     return Error{Errc::wrong_state, "the connection request has been answered already"};
@@ -469,6 +479,7 @@ void ConnectRequest::reject(std::span<const std::uint8_t> private_data) {
 }
 
 bool EventQueue::poll(Event* out) {
+  if (impl_->device->driver->inherited()) return false;
   if (impl_->pop(out)) return true;
   impl_->device->driver->app_poll();
   return impl_->pop(out);
@@ -479,6 +490,7 @@ bool EventQueue::wait(Event* out, int timeout_ms) {
       timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
   engine::Driver& driver = *impl_->device->driver;
   for (;;) {
+    if (driver.inherited()) return false;
     if (impl_->pop(out)) return true;
     const Instant now = engine::monotonic_now();
     if (now >= until) return false;

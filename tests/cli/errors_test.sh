@@ -84,7 +84,7 @@ pid=$!
 sleep 0.5
 kill -9 $pid
 wait $pid 2>/dev/null
-sleep 1.6
+sleep 4 # a sleeping target looks every two seconds
 [ -z "$(ls -A export | grep -e killed -e '^\.urnic')" ] || fail "the killed client left something"
 ok "the target serves the next client" put f 10.77.0.1/after
 # A client that is asked to stop.

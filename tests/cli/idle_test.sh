@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# E-39: who has nothing to do uses no CPU: fewer than 20 voluntary context switches in 10 s, and next
+# to no time.
+. "$(dirname "$0")/lib.sh"
+cd "$work"
+octets 200000000 >big
+
+# spent PID: clock ticks used and voluntary switches of all its threads so far.
+spent() {
+  awk '{ sub(/.*\) /, ""); ticks += $12 + $13 } END { print ticks }' /proc/"$1"/stat
+  cat /proc/"$1"/task/*/status | awk '/^voluntary_ctxt/ { n += $2 } END { print n }'
+}
+# idle PID SECONDS WHAT [SWITCHES]: at most so many, 2 a second when not said
+idle() {
+  local before after ticks switches most=${4:-$((2 * $2 - 1))}
+  mapfile -t before < <(spent "$1")
+  sleep "$2"
+  mapfile -t after < <(spent "$1")
+  ticks=$((after[0] - before[0])) switches=$((after[1] - before[1]))
+  # Two ticks are 20 ms.
+  if [ $ticks -le 2 ] && [ $switches -le $most ]; then
+    echo "ok: $3: $ticks ticks, $switches switches in $2 s"
+  else
+    fail "$3: $ticks ticks, $switches switches in $2 s"
+  fi
+}
+
+for progress in auto thread; do
+  wire=memif:socket=$work/$progress.sock
+  target_on "$wire" --progress $progress
+  target=$last
+  sleep 1
+  idle "$target" 4 "target alone, progress $progress"
+  # A client that has connected and then does nothing at all.
+  start put "$urnic" put big 10.77.0.1/x --port "$wire" --chunk 4K --slots 1 --bar never
+  client=$last
+  until_true 10 grep -q connected target.log || fail "no client: $(cat put.log)"
+  sleep 0.1
+  kill -STOP "$client"
+  sleep 3 # our retransmissions to it become rare
+  idle "$target" 10 "target with a silent client, progress $progress" 40 # it retransmits as well
+  kill -CONT "$client"
+  kill "$client"
+  wait "$client" 2>/dev/null
+  stop_process "$target"
+done
+
+# Nobody at the other end.
+start perf "$urnic" perf --port "memif:socket=$work/p.sock"
+until_true 10 grep -q waiting perf.log
+sleep 1
+idle "$last" 4 "perf that waits"
+done_testing

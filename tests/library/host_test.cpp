@@ -1,0 +1,319 @@
+// What a program that uses liburnic.so may rely on: its own settings stay as they are (D11), a fork
+// does no harm to parent or child (D11), and what is idle costs nothing (E-39).
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "urnic/urnic.h"
+
+namespace urnic {
+namespace {
+
+constexpr std::uint32_t kRights = access_local_write | access_remote_write | access_remote_read;
+
+struct HostTest : ::testing::Test {
+  void SetUp() override {
+    char name[] = "/tmp/urnic-host-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory); }
+  std::string wire(const std::string& name) const {
+    return "memif:socket=" + directory + "/" + name + ".sock";
+  }
+  std::string directory;
+};
+
+Device open_device(const std::string& port) {
+  Config c;
+  if (!c.set("port", port).ok() || !c.set("stat", "off").ok()) return {};
+  auto d = Device::open(c);
+  return d.ok() ? *d : Device();
+}
+
+struct Side {
+  explicit Side(Device d) : device(std::move(d)) {
+    pd = *device.alloc_pd();
+    cq = *device.create_cq(64);
+    memory.resize(4096);
+    mr = *device.register_memory(pd, memory.data(), memory.size(), kRights);
+    QpOptions o;
+    o.send_cq = o.receive_cq = cq;
+    qp = *device.create_qp(pd, o);
+  }
+  // Octets [0, n) of ours to [0, n) of the peer's.
+  bool write(std::uint64_t to, std::uint32_t rkey, std::uint32_t n) {
+    const Sge from{reinterpret_cast<std::uint64_t>(memory.data()), n, mr.lkey()};
+    SendRequest r;
+    r.opcode = Opcode::write;
+    r.sges = {&from, 1};
+    r.remote_address = to;
+    r.rkey = rkey;
+    if (!qp.post_send(r).ok()) return false;
+    Completion c;
+    for (int i = 0; i < 100; ++i) {
+      if (cq.poll({&c, 1}) == 1) return c.status == WcStatus::success;
+      cq.wait(100);
+    }
+    return false;
+  }
+  Device device;
+  ProtectionDomain pd;
+  CompletionQueue cq;
+  std::vector<std::uint8_t> memory;
+  MemoryRegion mr;
+  QueuePair qp;
+};
+
+// Two devices of this process, connected.
+struct Wire {
+  explicit Wire(const std::string& port)
+      : server(open_device(port + ",role=server")), client(open_device(port + ",role=client")) {
+    if (!server.device.wait_link(10000) || !client.device.wait_link(10000)) return;
+    auto listener = server.device.listen(0);
+    std::thread accepting([&] {
+      auto request = listener->next(10000);
+      if (request.ok()) (void)request->accept(server.qp);
+    });
+    up = client.qp.connect("10.77.0.1:" + std::to_string(listener->port())).ok();
+    accepting.join();
+  }
+  bool carries(std::uint8_t value) {
+    std::fill(client.memory.begin(), client.memory.end(), value);
+    return client.write(server.mr.remote_address(), server.mr.rkey(), 4096) &&
+           std::memcmp(server.memory.data(), client.memory.data(), 4096) == 0;
+  }
+  Side server, client;
+  bool up = false;
+};
+
+// Standard output and error go to a file for as long as it lives.
+class Captured {
+ public:
+  explicit Captured(const std::string& path) : path_(path) {
+    std::fflush(nullptr);
+    const int to = open(path.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+    for (int fd : {1, 2}) {
+      kept_[fd] = dup(fd);
+      dup2(to, fd);
+    }
+    close(to);
+  }
+  std::string end() {
+    std::fflush(nullptr);
+    for (int fd : {1, 2}) {
+      dup2(kept_[fd], fd);
+      close(kept_[fd]);
+    }
+    std::string text(static_cast<std::size_t>(std::filesystem::file_size(path_)), '\0');
+    FILE* f = std::fopen(path_.c_str(), "rb");
+    const std::size_t n = std::fread(text.data(), 1, text.size(), f);
+    std::fclose(f);
+    return text.substr(0, n);
+  }
+
+ private:
+  std::string path_;
+  int kept_[3] = {};
+};
+
+struct ProcessSettings {
+  cpu_set_t cpus;
+  sigset_t blocked;
+  struct sigaction actions[65];
+  mode_t mask;
+  std::string folder;
+
+  static ProcessSettings now() {
+    ProcessSettings s;
+    std::memset(static_cast<void*>(&s.cpus), 0,
+                sizeof s.cpus + sizeof s.blocked + sizeof s.actions);
+    sched_getaffinity(0, sizeof s.cpus, &s.cpus);
+    pthread_sigmask(SIG_BLOCK, nullptr, &s.blocked);
+    for (int i = 1; i <= 64; ++i) sigaction(i, nullptr, &s.actions[i]);
+    s.mask = umask(0);
+    umask(s.mask);
+    s.folder = std::filesystem::current_path();
+    return s;
+  }
+};
+
+TEST_F(HostTest, LeavesTheSettingsOfItsProcessAlone_D11) {
+  openlog("the-host", LOG_PERROR, LOG_USER);
+  Captured output(directory + "/output");
+  const ProcessSettings before = ProcessSettings::now();
+  {
+    Wire w(wire("m"));
+    EXPECT_TRUE(w.up && w.carries(7));
+  }
+  const ProcessSettings after = ProcessSettings::now();
+  syslog(LOG_INFO, "hello");
+  EXPECT_EQ(output.end(), "the-host: hello\n");
+  closelog();
+  EXPECT_TRUE(CPU_EQUAL(&before.cpus, &after.cpus));
+  for (int i = 1; i <= 64; ++i) {
+    EXPECT_EQ(sigismember(&before.blocked, i), sigismember(&after.blocked, i)) << i;
+    EXPECT_EQ(before.actions[i].sa_handler, after.actions[i].sa_handler) << i;
+    EXPECT_EQ(before.actions[i].sa_flags, after.actions[i].sa_flags) << i;
+  }
+  EXPECT_EQ(before.mask, after.mask);
+  EXPECT_EQ(before.folder, after.folder);
+}
+
+// The background thread must not take the signals of the program, or its handlers run beside it.
+TEST_F(HostTest, ItsThreadsTakeNoSignals_D11) {
+  static thread_local int handled = 0;
+  struct sigaction old {};
+  struct sigaction count {};
+  count.sa_handler = [](int) { ++handled; };
+  sigaction(SIGUSR2, &count, &old);
+  Wire w(wire("m"));
+  ASSERT_TRUE(w.up);
+  for (int i = 0; i < 50; ++i) {
+    kill(getpid(), SIGUSR2);  // to any thread that does not block it: only this one
+    EXPECT_EQ(handled, i + 1);
+  }
+  sigaction(SIGUSR2, &old, nullptr);
+}
+
+// 0 when `in_child` returned true there within the time.
+template <class F>
+int in_child(F&& f) {
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(30);
+    _exit(f() ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  return status;
+}
+
+TEST_F(HostTest, AChildOpensItsOwnDevice_D11) {
+  Wire mine(wire("m"));
+  ASSERT_TRUE(mine.up && mine.carries(1));
+  EXPECT_EQ(in_child([&] {
+              Wire its(wire("n"));
+              return its.up && its.carries(2);
+            }),
+            0);
+  EXPECT_TRUE(mine.carries(3));
+}
+
+TEST_F(HostTest, WhatAChildInheritsIsRefusedAndHarmless_D11) {
+  auto mine = std::make_unique<Wire>(wire("m"));
+  ASSERT_TRUE(mine->up && mine->carries(1));
+  EXPECT_EQ(in_child([&] {
+              Side& c = mine->client;
+              Completion out;
+              bool good = !c.qp.connect("10.77.0.1:9").ok();
+              good &= !c.write(1, 1, 1);
+              good &= !c.device.alloc_pd().ok() && !c.device.create_cq(1).ok();
+              good &= !c.device.register_memory(c.pd, &out, sizeof out, 0).ok();
+              good &= !c.device.listen(0).ok();
+              QpOptions o;
+              o.send_cq = o.receive_cq = c.cq;
+              good &= !c.device.create_qp(c.pd, o).ok();
+              good &= c.cq.poll({&out, 1}) <= 0;
+              good &= !c.cq.wait(-1);  // at once
+              good &= !c.device.progress();
+              (void)c.device.stats();
+              (void)c.qp.stats();
+              c.qp.disconnect();
+              c.qp.abort();
+              mine.reset();  // all destructors
+              return good;
+            }),
+            0);
+  EXPECT_TRUE(mine->carries(2)) << "the parent's connection has suffered";
+}
+
+// At any moment of the parent's engine thread.
+TEST_F(HostTest, ForksUnderLoadEndWell_D11) {
+  Wire mine(wire("m"));
+  ASSERT_TRUE(mine.up);
+  for (int i = 0; i < 30; ++i) {
+    const Sge from{reinterpret_cast<std::uint64_t>(mine.client.memory.data()), 4096,
+                   mine.client.mr.lkey()};
+    SendRequest r;
+    r.opcode = Opcode::write;
+    r.flags = 0;
+    r.sges = {&from, 1};
+    r.remote_address = mine.server.mr.remote_address();
+    r.rkey = mine.server.mr.rkey();
+    for (int k = 0; k < 20; ++k) (void)mine.client.qp.post_send(r);
+    ASSERT_EQ(in_child([&] {
+                mine.client.mr.deregister();
+                return open_device(wire("n")).info().mtu != 0;
+              }),
+              0);
+    ASSERT_TRUE(mine.carries(static_cast<std::uint8_t>(i)));
+  }
+}
+
+// Two processes, connected, that do nothing.
+TEST_F(HostTest, AnIdleConnectedPairUsesNoCpu_E39) {
+  int told[2];
+  ASSERT_EQ(pipe(told), 0);
+  const auto measured = [&](bool server) {
+    Side s(open_device(wire("m") + (server ? ",role=server" : ",role=client")));
+    if (!s.device.wait_link(20000)) return false;
+    if (server) {
+      auto listener = s.device.listen(18515);
+      const char go = 1;
+      if (!listener.ok() || write(told[1], &go, 1) != 1) return false;
+      auto request = listener->next(20000);
+      if (!request.ok() || !request->accept(s.qp).ok()) return false;
+    } else {
+      char go;
+      if (read(told[0], &go, 1) != 1) return false;
+      if (!s.qp.connect("10.77.0.1:18515").ok()) return false;
+    }
+    // RTO, delayed ACK, neighbour confirmation of the connecting come to their end.
+    usleep(1'500'000);
+    if (s.qp.state() != QpState::rts) return false;
+    rusage before{}, after{};
+    getrusage(RUSAGE_SELF, &before);
+    usleep(5'000'000);
+    getrusage(RUSAGE_SELF, &after);
+    const auto us = [](const rusage& r) {
+      return (r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1'000'000 + r.ru_utime.tv_usec +
+             r.ru_stime.tv_usec;
+    };
+    const long switches = after.ru_nvcsw - before.ru_nvcsw;
+    const long spent = us(after) - us(before);
+    const bool good = switches < 10 && spent < 10'000;  // 0.2 % of a CPU
+    if (!good) std::fprintf(stderr, "%ld switches, %ld us in 5 s\n", switches, spent);
+    const bool still = s.qp.state() == QpState::rts;
+    usleep(2'000'000);  // the other one measures as well
+    return good && still;
+  };
+  std::fflush(nullptr);
+  const pid_t server = fork();
+  if (server == 0) {
+    alarm(60);
+    _exit(measured(true) ? 0 : 1);
+  }
+  EXPECT_EQ(in_child([&] { return measured(false); }), 0);
+  int status = -1;
+  waitpid(server, &status, 0);
+  EXPECT_EQ(status, 0);
+  close(told[0]);
+  close(told[1]);
+}
+
+}  // namespace
+}  // namespace urnic

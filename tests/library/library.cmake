@@ -1,0 +1,16 @@
+# liburnic.so as a program sees it.
+file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/library/*_test.cpp)
+add_executable(test_library ${tests})
+target_link_libraries(test_library PRIVATE urnic_shared GTest::gtest_main)
+target_include_directories(test_library PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+add_executable(test_load_probe tests/library/load_probe.cpp)
+target_include_directories(test_load_probe PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+target_link_libraries(test_load_probe PRIVATE ${CMAKE_DL_LIBS})
+target_compile_definitions(test_library PRIVATE
+  URNIC_LOAD_PROBE="$<TARGET_FILE:test_load_probe>" URNIC_LIBRARY="$<TARGET_FILE:urnic_shared>")
+add_test(NAME library COMMAND test_library)
+# A sanitizer's run-time has files, threads and signals of its own.
+if(URNIC_SANITIZE)
+  set_tests_properties(library PROPERTIES DISABLED TRUE)
+endif()
+set_tests_properties(library PROPERTIES TIMEOUT 300)

@@ -1,0 +1,8 @@
+// What load_probe says with prctl before and after it loads the library. No such option exists.
+#pragma once
+
+namespace urnic::test {
+
+constexpr long kMark = 0x75726e69;
+
+}  // namespace urnic::test
