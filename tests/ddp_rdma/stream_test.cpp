@@ -469,7 +469,7 @@ TEST_P(StreamPolicies, RebuiltAndRecutSegmentsAreThoseSentFirst_R86_R102) {
     o.policy = GetParam();
     o.out_of_order = true;
     o.must_cut = cut;
-    run_seeds(7000, 25, o);
+    run_seeds(7000, 12, o);
   }
 }
 
