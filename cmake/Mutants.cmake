@@ -34,4 +34,4 @@ add_test(NAME proof.conformance
 get_property(every_test DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTY TESTS)
 list(FILTER every_test INCLUDE REGEX "^room\\.")
 set_tests_properties(proof.conformance PROPERTIES TIMEOUT 120 LABELS proof
-                     DEPENDS "${every_test};room.cli")
+                     DEPENDS "${every_test};room.cli;library")

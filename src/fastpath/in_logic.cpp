@@ -110,7 +110,6 @@ Reason row_reason(Row row, HeaderCase header, const Validation& v) {
 Verdict corrupted(const ConnectionContext& c, const SegmentFacts& f, Reason why) {
   Verdict v;
   v.outcome = Outcome::Drop;
-  v.counts = mutant(Mutant::CorruptionCounts);
   v.reason = why;
   v.reset_recovery = ends_recovery(c, f);
   v.counts = mutant(Mutant::CertainCorruptionCounts);

@@ -8,7 +8,8 @@ target_include_directories(test_load_probe PRIVATE ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(test_load_probe PRIVATE ${CMAKE_DL_LIBS})
 target_compile_definitions(test_library PRIVATE
   URNIC_LOAD_PROBE="$<TARGET_FILE:test_load_probe>" URNIC_LIBRARY="$<TARGET_FILE:urnic_shared>")
-add_test(NAME library COMMAND test_library)
+add_test(NAME library
+         COMMAND test_library --gtest_output=json:${CMAKE_BINARY_DIR}/results/library.json)
 # A sanitizer's run-time has files, threads and signals of its own.
 if(URNIC_SANITIZE)
   set_tests_properties(library PROPERTIES DISABLED TRUE)
