@@ -90,6 +90,7 @@ class Sender {
   // How FPDUs shall look; before the first one is cut.
   void set_framing(const mpa::Framing& framing);
   mpa::Policy policy() const { return framing_.policy; }
+  const mpa::Framing& framing() const { return framing_; }
   // Full operation begins: CRC on or off; FPDUs may now be cut.
   void start(bool crc);
   // No new messages any more (a Terminate was queued, or the stream is closing).

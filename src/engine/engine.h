@@ -186,12 +186,18 @@ class Engine {
   void process_connection(Connection& c, Staged& s, Instant now);
   bool cut_through_plain(Connection& c, const Staged& s, const tcp::Check& check);
   void take_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+
+  // rx_in_logic.cpp
   void in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   enum class FastResult : std::uint8_t { Taken, NoReceive, Refused };
   void not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now);
   FastResult cut_through(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   FastResult cut_through_run(Connection& c, const Staged& s, std::size_t first, std::size_t last,
                              const tcp::Check& check, Instant now);
+  void note_starved(Connection& c, StreamOffset at, Instant now);
+  void note_placed(Connection& c, const ddp::Admission& a);
+
+  // rx_slow.cpp
   void store(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   bool take_fpdu(Connection& c, ByteView ulpdu, Instant now);
   static constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
@@ -199,14 +205,14 @@ class Engine {
   std::uint64_t drain_reassembly(Connection& c, std::uint64_t budget, Instant now);
   void drain_round(Instant now);
   void finish_drain(Connection& c, Instant now);
-  void note_starved(Connection& c, StreamOffset at, Instant now);
+
+  // rx_commit.cpp
   void commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
                     const ddp::MessageCounts& counts, Instant now);
   void deliver(Connection& c, const ddp::MessageCounts& counts, Instant now);
   void ulp_drop(Connection& c, const tcp::Check& check, Instant now);
   void act_on_ack(Connection& c, tcp::AckNeed need, Instant now);
   void discard_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
-  void note_placed(Connection& c, const ddp::Admission& a);
   void first_fpdu(Connection& c, Instant now);
   void end_of_burst(Instant now);
   std::uint64_t receive_room(const Connection& c) const;

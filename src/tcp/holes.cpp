@@ -31,6 +31,23 @@ bool HoleList::any_new(StreamOffset begin, StreamOffset end) const {
   return k == holes_.size() || begin < holes_[k].block || holes_[k].block_end < end;
 }
 
+bool HoleList::next_missing(StreamOffset begin, StreamOffset end, StreamOffset* from,
+                            StreamOffset* to) const {
+  begin = std::max(begin, rcv_nxt_);
+  for (const Hole& h : holes_) {
+    if (begin >= end) break;
+    if (begin < h.block) {
+      *from = begin;
+      *to = std::min(end, h.block);
+      return true;
+    }
+    begin = std::max(begin, h.block_end);
+  }
+  *from = begin;
+  *to = end;
+  return begin < end;
+}
+
 bool HoleList::all_new(StreamOffset begin, StreamOffset end) const {
   if (begin >= end) return true;
   if (begin < rcv_nxt_) return false;

@@ -54,6 +54,9 @@ class HoleList {
   // Is any octet of [begin, end) missing / is every one missing?
   bool any_new(StreamOffset begin, StreamOffset end) const;
   bool all_new(StreamOffset begin, StreamOffset end) const;
+  // The first run of missing octets in [begin, end). False when there is none.
+  bool next_missing(StreamOffset begin, StreamOffset end, StreamOffset* from,
+                    StreamOffset* to) const;
   // Would insert([begin, end)) need one hole more than the limit? (Range entirely new.)
   bool exceeds_limit(StreamOffset begin, StreamOffset end) const {
     return limit_ != 0 && holes_.size() >= limit_ && needs_hole(begin, end);

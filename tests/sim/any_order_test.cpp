@@ -24,7 +24,7 @@ namespace {
 using fastpath::ConnectionType;
 
 struct Terms {
-  Framing framing = Framing::NoMarkers;
+  mpa::Policy policy = mpa::Policy::NoMarkers;
   ConnectionType type = ConnectionType::Fast;
   bool fig10 = false;
   std::uint32_t method = 2, threshold = 0;
@@ -39,9 +39,9 @@ struct Terms {
 };
 
 // All of it from the seed. `fast_only`: nothing that may end a stream.
-Terms terms_of(Rng& rng, Framing framing, bool may_end) {
+Terms terms_of(Rng& rng, mpa::Policy policy, bool may_end) {
   Terms s;
-  s.framing = framing;
+  s.policy = policy;
   s.type = rng.chance(0.75) ? ConnectionType::Fast : ConnectionType::Slow;
   s.fig10 = rng.chance(0.3);
   s.method = rng.chance(0.3) ? 1 : 2;
@@ -105,7 +105,11 @@ sim::PairOptions options_of(const Terms& s, std::uint64_t seed) {
   o.mtu = 9000;
   engine::Options& e = o.right;
   e.context.initiated_as = s.type;
-  e.context.variant = s.fig10 ? fastpath::InLogicVariant::Fig10 : fastpath::InLogicVariant::Fig9;
+  o.left.mpa.policy = e.mpa.policy = s.policy;
+  o.left.context.variant = e.context.variant = mpa::has_markers(s.policy)
+                                                   ? fastpath::InLogicVariant::Fig3
+                                               : s.fig10 ? fastpath::InLogicVariant::Fig10
+                                                         : fastpath::InLogicVariant::Fig9;
   e.context.max_recovery_attempts = s.attempts;
   e.context.max_same_segment = s.same_segment;
   e.context.upgrade_after = s.upgrade_after;
@@ -126,8 +130,8 @@ class Session {
         peer_(options_of(terms, seed), 64, terms.shared ? make_shared_queue : nullptr) {
     if (!peer_.up()) return;
     consumer_.emplace(peer_.node(), peer_.qp(), peer_.qp().stream.rq.shared());
-    mix_.emplace(terms.framing, seed, peer_.qp().stream.next_send_msn(),
-                 peer_.qp().stream.next_read_msn());
+    mix_.emplace(peer_.connection()->framing, peer_.start().value(), seed,
+                 peer_.qp().stream.next_send_msn(), peer_.qp().stream.next_read_msn());
     peer_.on_sent = [this](const tcp::Segment& s, std::uint64_t at) { sent(s, at); };
     reads_before_ = peer_.stats().read_requests_received;
   }
@@ -291,13 +295,22 @@ class Session {
     const ByteView more = s.payload.subspan(out_at_ - at);
     out_.insert(out_.end(), more.begin(), more.end());
     out_at_ += more.size();
+    const mpa::Framing& framing = peer_.qp().stream.sender.framing();
     std::size_t used = 0;
-    while (out_.size() - used >= 2) {
-      const std::size_t n = load_be16(out_.data() + used);
-      const std::size_t size = mpa::fpdu_size(static_cast<std::uint32_t>(n));
-      if (out_.size() - used < size) break;
-      answer(ByteView(out_).subspan(used + 2, n));
-      used += size;
+    while (used < out_.size()) {
+      const ByteView rest = ByteView(out_).subspan(used);
+      const std::uint32_t pos =
+          framing.pos(peer_.own_start().value() + out_at_ - out_.size() + used);
+      const auto shape = mpa::frame_shape(framing.policy, rest, pos);
+      if (!shape || rest.size() < shape->size) break;
+      std::vector<std::uint8_t> ulpdu(shape->size);
+      const auto n = mpa::strip_framed(framing.policy, rest.first(shape->size), pos, ulpdu.data());
+      if (!n) {
+        answer_fault_ = "the engine sends what is no FPDU";
+        break;
+      }
+      answer(ByteView(ulpdu).first(*n));
+      used += shape->size;
     }
     out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(used));
   }
@@ -369,10 +382,10 @@ class Session {
 };
 
 // One connection of `batches` batches, or until it ends.
-std::string run_seed(std::uint64_t seed, Framing framing, bool may_end, std::size_t batches,
+std::string run_seed(std::uint64_t seed, mpa::Policy policy, bool may_end, std::size_t batches,
                      Totals* totals) {
   Rng rng(seed);
-  const Terms terms = terms_of(rng, framing, may_end);
+  const Terms terms = terms_of(rng, policy, may_end);
   Session run(terms, seed);
   if (!run.up()) return "the connection did not come up";
   ++totals->connections;
@@ -404,14 +417,14 @@ std::string run_seed(std::uint64_t seed, Framing framing, bool may_end, std::siz
   return bad;
 }
 
-void run_until_segments(std::uint64_t segments, Framing framing, std::uint64_t first,
+void run_until_segments(std::uint64_t segments, mpa::Policy policy, std::uint64_t first,
                         Totals* totals) {
   std::uint64_t seed = first;
   const char* one = std::getenv("URNIC_TEST_SEED");
   if (one != nullptr) seed = std::strtoull(one, nullptr, 10);
   int failures = 0;
   while (totals->segments < segments && failures < 5) {
-    const std::string bad = run_seed(seed, framing, true, 12, totals);
+    const std::string bad = run_seed(seed, policy, true, 12, totals);
     if (!bad.empty()) {
       ADD_FAILURE() << "seed " << seed << ": " << bad;
       ++failures;
@@ -423,10 +436,10 @@ void run_until_segments(std::uint64_t segments, Framing framing, std::uint64_t f
 
 TEST(AnyOrder, EverythingArrivesAsInOrder_R102) {
   const bool whole = std::getenv("URNIC_TEST_LONG") != nullptr;
-  for (const Framing framing : kFramings) {
+  for (const mpa::Policy policy : kPolicies) {
     Totals totals;
-    run_until_segments(whole ? 10'000'000 : 100'000, framing, 1, &totals);
-    std::printf("framing %d: %s", static_cast<int>(framing), totals.text().c_str());
+    run_until_segments(whole ? 10'000'000 : 100'000, policy, 1, &totals);
+    std::printf("%s: %s", std::string(mpa::policy_name(policy)).c_str(), totals.text().c_str());
     if (HasFailure() || std::getenv("URNIC_TEST_SEED") != nullptr) return;
     EXPECT_GT(totals.terminated, 0u) << "some corruption meets SLOW";
     for (const auto& [why, n] : totals.reasons) {
@@ -445,10 +458,10 @@ TEST(AnyOrder, EverythingArrivesAsInOrder_R102) {
 // The same stream and the same arrivals to a FAST and to a SLOW connection: the same octets and the
 // same completions, when nothing is corrupted and receives are there.
 TEST(AnyOrder, FastAndSlowMakeTheSameOfIt) {
-  for (const Framing framing : kFramings) {
+  for (const mpa::Policy policy : kPolicies) {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
       Rng rng(seed);
-      Terms fast = terms_of(rng, framing, false);
+      Terms fast = terms_of(rng, policy, false);
       fast.late = false;
       fast.type = ConnectionType::Fast;
       Terms slow = fast;
@@ -474,10 +487,10 @@ TEST(AnyOrder, FastAndSlowMakeTheSameOfIt) {
 // Terminate for a bad MPA CRC.
 TEST(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix_R29) {
   std::uint64_t ended = 0, repaired = 0;
-  for (const Framing framing : kFramings) {
+  for (const mpa::Policy policy : kPolicies) {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
       Rng rng(seed);
-      Terms s = terms_of(rng, framing, true);
+      Terms s = terms_of(rng, policy, true);
       s.corrupt = true;
       s.recut = s.late = false;
       s.type = ConnectionType::Fast;

@@ -10,15 +10,15 @@
 #include "base/bytes.h"
 #include "base/rng.h"
 #include "mpa/builder.h"
-#include "mpa/fpdu.h"
+#include "mpa/framing.h"
 #include "sim/node.h"
 #include "tests/support/reference_receiver.h"
 
 namespace urnic::test {
 
-// How FPDUs lie in the stream.
-enum class Framing : std::uint8_t { NoMarkers };
-inline constexpr Framing kFramings[] = {Framing::NoMarkers};
+inline constexpr mpa::Policy kPolicies[] = {mpa::Policy::NoMarkers, mpa::Policy::Markers,
+                                            mpa::Policy::AbsoluteMarkers,
+                                            mpa::Policy::ModifiedLength};
 
 struct Fpdu {
   std::uint64_t begin, end;  // of the stream
@@ -153,9 +153,14 @@ class MessageMix {
     std::uint32_t size;
   };
 
-  MessageMix(Framing framing, std::uint64_t seed, std::uint32_t first_send,
-             std::uint32_t first_read)
-      : framing_(framing), rng_(seed), send_msn_(first_send), read_msn_(first_read) {}
+  // `start`: offset behind the SYN where this stream begins, for the grid of markers.
+  MessageMix(const mpa::Framing& framing, std::uint64_t start, std::uint64_t seed,
+             std::uint32_t first_send, std::uint32_t first_read)
+      : framing_(framing),
+        start_(start),
+        rng_(seed),
+        send_msn_(first_send),
+        read_msn_(first_read) {}
 
   // `messages` messages, starting at the end of what there is. Octets and FPDUs of earlier batches
   // are forgotten. At most `most_sends` Sends of at most `send_octets` and `most_requests` Read
@@ -213,8 +218,10 @@ class MessageMix {
   }
   void emit(const std::vector<std::uint8_t>& u) {
     const std::uint64_t from = end();
-    bytes.resize(bytes.size() + mpa::fpdu_size(static_cast<std::uint32_t>(u.size())));
-    mpa::build_fpdu(bytes.data() + (from - begin), u, {}, true);
+    const std::uint32_t pos = framing_.pos(start_ + from);
+    bytes.resize(bytes.size() +
+                 mpa::framed_size(framing_.policy, pos, static_cast<std::uint32_t>(u.size())));
+    mpa::build_framed(bytes.data() + (from - begin), framing_.policy, pos, u, {}, true);
     fpdus.push_back({from, end()});
     ulpdus.push_back(u);
   }
@@ -297,7 +304,8 @@ class MessageMix {
     requests.push_back(r);
   }
 
-  Framing framing_;
+  mpa::Framing framing_;
+  std::uint64_t start_;
   Rng rng_;
   std::uint32_t send_msn_, read_msn_;
 };

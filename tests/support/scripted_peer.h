@@ -36,6 +36,7 @@ class ScriptedPeer {
     start_ = c->tcb.rcv.holes.rcv_nxt();
     start_seq_ = tcp::rcv_nxt_seq(c->tcb);
     peer_acks_ = tcp::snd_nxt_seq(c->tcb);
+    own_start_ = c->tcb.snd.nxt;
     net::HeaderTemplateConfig h;
     h.src_mac = pair_->left().engine().interface().mac();
     h.dst_mac = engine().interface().mac();
@@ -61,6 +62,9 @@ class ScriptedPeer {
   Instant now() const { return now_; }
   // Sequence number of the first octet of the stream.
   tcp::Seq start_seq() const { return start_seq_; }
+  // Offset of that octet behind the SYN; and of the engine's own stream.
+  StreamOffset start() const { return start_; }
+  StreamOffset own_start() const { return own_start_; }
   // Octets of the stream the engine's TCP has taken in order.
   std::uint64_t taken() {
     const engine::Connection* c = engine().find(qp_->connection);
@@ -193,7 +197,7 @@ class ScriptedPeer {
   net::HeaderTemplate ip_;
   std::uint16_t src_port_ = 0, dst_port_ = 0;
   tcp::Seq start_seq_, peer_acks_;
-  StreamOffset start_;
+  StreamOffset start_, own_start_;
   std::uint64_t sent_ = 0;
   Instant now_ = Instant::from_ns(2000000000000);
   std::deque<Octets> arriving_;

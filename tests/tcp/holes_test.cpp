@@ -42,6 +42,20 @@ HoleList three() {
   return l;
 }
 
+TEST(HoleList, NextMissingWalksOverTheBlocks_R44) {
+  const HoleList l = three();
+  std::string runs;
+  StreamOffset from = at(0), to = at(0);
+  for (StreamOffset next = at(50); l.next_missing(next, at(420), &from, &to); next = to) {
+    runs += std::to_string(from.value()) + "-" + std::to_string(to.value()) + " ";
+  }
+  EXPECT_EQ(runs, "100-200 250-300 350-400 ");
+  EXPECT_FALSE(l.next_missing(at(310), at(340), &from, &to));
+  ASSERT_TRUE(l.next_missing(at(440), at(470), &from, &to));
+  EXPECT_EQ(from, at(450));
+  EXPECT_EQ(to, at(470));
+}
+
 struct Row {
   const char* what;
   std::uint64_t begin, end;
