@@ -1,6 +1,7 @@
 #include "sim/observer.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace urnic::sim {
 namespace {
@@ -93,20 +94,24 @@ void Observer::look_at_verdicts(const engine::Connection& c) {
     const auto i = static_cast<std::size_t>(r);
     return is.reasons[i] - was.reasons[i];
   };
+  const bool downgraded = is.downgrades != was.downgrades;
+  // Which reason downgraded: with no attempt allowed it is the error's own.
+  std::optional<Reason> why;
+  for (const Reason r : {Reason::RecoveryExhausted, Reason::SameSegment, Reason::Seam}) {
+    if (downgraded && fresh(r) != 0) why = r;
+  }
   for (std::size_t i = 0; i < kReasonCount; ++i) {
     const auto r = static_cast<Reason>(i);
-    const auto n = fresh(r);
-    // The error that meets the limit is counted by the limit's reason, so these are all drops.
-    if (n != 0 && is_drop(r)) note("drop", std::string(fastpath::reason_name(r)), n);
+    auto n = fresh(r);
+    if (n == 0 || !is_drop(r)) continue;
+    if (downgraded && !why) {
+      why = r;
+      --n;
+    }
+    if (n != 0) note("drop", std::string(fastpath::reason_name(r)), n);
   }
   if (const auto n = is.empty_rq_drops - was.empty_rq_drops) note("drop", "no receive posted", n);
-  if (is.downgrades != was.downgrades) {
-    std::string why;
-    for (const Reason r : {Reason::RecoveryExhausted, Reason::SameSegment, Reason::Seam}) {
-      if (fresh(r) != 0) why = fastpath::reason_name(r);
-    }
-    note("downgrade", why);
-  }
+  if (downgraded) note("downgrade", why ? std::string(fastpath::reason_name(*why)) : std::string());
   if (is.upgrades != was.upgrades) note("upgrade", "");
   if (is.terminates_sent != was.terminates_sent) note("terminate sent", c.failure);
 }

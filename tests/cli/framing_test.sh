@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 cd "$work"
 server_with() {
+  rm -f server.log
   start server "$urnic" perf --forever --port "$port" --framing "$1"
   server=$last
   until_true 10 grep -q waiting server.log || fail "no server: $(cat server.log)"
@@ -30,6 +31,6 @@ for framing in markers absolute-markers modified-length; do
     "$urnic" perf 10.77.0.1 --port "$port" --framing $framing -s 4K -n 10 >out 2>err ||
       fail "$framing: the server does not go on: $(cat err)"
   fi
-  kill "$server"
+  stop_process "$server"
 done
 done_testing

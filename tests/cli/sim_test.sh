@@ -15,7 +15,7 @@ for option in --seed --set --json --plot --list --keys; do
 done
 
 ok "a shipped scenario by its name" "$urnic" sim limited-recovery
-grep -q 'downgrade (recovery-exhausted)' out || fail "no downgrade in the timeline"
+grep -q 'downgrade (crc-first)' out || fail "no downgrade in the timeline"
 cp out first
 ok "the same once more" "$urnic" sim "$here/../../scenarios/limited-recovery.toml"
 cmp -s out first || fail "the same scenario printed something else"
