@@ -142,7 +142,8 @@ TEST(Scenario, WhatCannotBeIsRefused) {
 }
 
 TEST(Scenario, FramingBringsItsInLogic_E3) {
-  const auto& v = parsed("[both]\nframing = \"modified-length\"\n").variants.front();
+  const Scenario s = parsed("[both]\nframing = \"modified-length\"\n");
+  const auto& v = s.variants.front();
   for (const engine::Options* o : {&v.left, &v.right}) {
     EXPECT_EQ(o->mpa.policy, mpa::Policy::ModifiedLength);
     EXPECT_EQ(o->context.variant, fastpath::InLogicVariant::Fig3);
