@@ -50,12 +50,14 @@ class Ledger {
   const Record& front() const { return records_[head_ & mask_]; }
   Record& back() { return records_[(tail_ - 1) & mask_]; }
 
-  Record& push(const Record& record) {
+  // An empty one, to be filled in where it lies.
+  Record& push() {
     if (records_ == nullptr || size() > mask_) grow();
     Record& r = records_[tail_++ & mask_];
-    r = record;
+    r = Record();
     return r;
   }
+  Record& push(const Record& record) { return push() = record; }
   void pop() {
     ++head_;
     if (empty()) release();

@@ -11,9 +11,7 @@
 namespace urnic::ddp {
 namespace {
 
-constexpr std::uint32_t kDefaultEmss = 536;      // until TCP says
-constexpr std::uint32_t kSmallestFpdu = 20;      // zero-length tagged
-constexpr std::uint32_t kMaxRecords = 1u << 20;  // of the ledger: 2^20 FPDUs in flight
+constexpr std::uint32_t kDefaultEmss = 536;  // until TCP says
 
 std::uint32_t header_of(bool tagged) {
   return tagged ? kTaggedHeader : kUntaggedHeader;

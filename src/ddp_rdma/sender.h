@@ -58,6 +58,18 @@ struct FpduView {
   std::uint32_t head_octets = 0, tail_octets = 0, count = 0;
 };
 
+// FPDUs of one size out of the middle of one large Write or Send that lies in one piece of
+// registered memory: only TO or MO, payload and CRC differ from one to the next
+// (Sender::begin_run).
+struct SendRun {
+  std::array<std::uint8_t, 2 + kUntaggedHeader> head;  // of the next one
+  std::uint32_t head_octets = 0;
+  bool tagged = false;
+  const std::uint8_t* source = nullptr;  // payload of the next one
+  std::uint32_t payload = 0, wire = 0;   // octets of each
+  std::uint32_t left = 0;                // how many there are
+};
+
 class Sender {
  public:
   using Post = ddp::Post;
@@ -129,6 +141,14 @@ class Sender {
   bool view(StreamOffset begin, std::uint32_t len, std::uint32_t worth, FpduView* out,
             std::uint32_t* skip);
 
+  // The octets from `begin` on, if they are new, as segments of `emss` octets each of which is one
+  // FPDU of full size and not the last of its message: what cut() and fill() would make of them one
+  // by one. False when they are anything else. `*run` ends at the next call of any other kind.
+  bool begin_run(StreamOffset begin, std::uint32_t emss, SendRun* run);
+  // Cuts and writes the next one to `dst`: run->wire octets. run->left > 0. Returns the unfolded
+  // sum.
+  std::uint32_t next_of_run(SendRun* run, std::uint8_t* dst);
+
   // All octets below `una` are acknowledged. Also reports what fill() completed (E-23): may be
   // called with an `una` that has not moved.
   template <class Sink>
@@ -191,6 +211,9 @@ class Sender {
   std::uint32_t ledger_size() const { return ledger_.size(); }
 
  private:
+  static constexpr std::uint32_t kSmallestFpdu = 20;      // zero-length tagged
+  static constexpr std::uint32_t kMaxRecords = 1u << 20;  // of the ledger: 2^20 FPDUs in flight
+
   enum class Current : std::uint8_t { None, Request, Response };
   struct Control {
     std::uint8_t* block;
@@ -233,6 +256,10 @@ class Sender {
   std::uint64_t wire_of(const SendWqe& w) const;
   void count_new();
   void uncount_request(std::uint32_t seq);
+
+  // sender_run.cpp: many at once
+  bool describe_run(SendRun* run);
+  static Opcode opcode_of(const SendWqe& w);
 
   // sender_fill.cpp: bytes
   bool describe(const Record& r, SegmentHeader* h, ByteView* pieces, std::uint32_t* count);

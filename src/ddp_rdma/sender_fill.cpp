@@ -12,7 +12,15 @@
 namespace urnic::ddp {
 namespace {
 
-Opcode opcode_of(const SendWqe& w) {
+// Room for the pieces of one FPDU, not cleared: this is made for every FPDU there is.
+union Pieces {
+  Pieces() {}
+  ByteView at[kMaxSges];
+};
+
+}  // namespace
+
+Opcode Sender::opcode_of(const SendWqe& w) {
   const bool solicited = (w.flags & kSolicited) != 0;
   switch (w.op) {
     case WrOp::Write:
@@ -23,14 +31,6 @@ Opcode opcode_of(const SendWqe& w) {
       return solicited ? Opcode::SendSe : Opcode::Send;
   }
 }
-
-// Room for the pieces of one FPDU, not cleared: this is made for every FPDU there is.
-union Pieces {
-  Pieces() {}
-  ByteView at[kMaxSges];
-};
-
-}  // namespace
 
 // The memory of a Message record, piece by piece. Regions are looked up anew each time: one that
 // was deregistered without detach_region is noticed, one that was only invalidated still holds our

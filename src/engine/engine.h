@@ -5,6 +5,7 @@
 //
 //   receive  rx_path.cpp    burst -> check -> take_ack -> validate -> InLogic -> place -> commit
 //   send     tx_path.cpp    plan -> cut -> fill -> header
+//            tx_run.cpp     the same for many segments of one message at once
 //   sockets  stream_path.cpp  readiness -> octets -> FPDUs; pieces -> kernel
 //   control  lifecycle.cpp  listen, connect, accept, close;  control.cpp  ARP/ND/ICMP
 #pragma once
@@ -231,6 +232,7 @@ class Engine {
   // True when the connection still has something to send (budget or port exhausted).
   bool transmit(Connection& c, Instant now, unsigned budget);
   bool send_segment(Connection& c, const tcp::SendPlan& plan, Instant now);
+  unsigned send_run(Connection& c, unsigned most, Instant now);
   void fail_sender(Connection& c, Instant now);
   void emit_ack(Connection& c, Instant now);
   void send_rst(const Staged& s, Instant now);

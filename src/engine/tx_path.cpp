@@ -72,10 +72,15 @@ bool Engine::transmit(Connection& c, Instant now, unsigned budget) {
   const ConnectionId id = c.id;
   bool more = false;
   for (;;) {
-    if (budget-- == 0) {
+    if (budget == 0) {
       more = true;
       break;
     }
+    if (const unsigned n = send_run(c, budget, now); n != 0) {
+      budget -= n;
+      continue;
+    }
+    --budget;
     const StreamOffset end = c.stream != nullptr ? c.stream->sender.available() : StreamOffset(0);
     const tcp::SendPlan plan = tcp::plan_send(c.tcb, {end, false}, now);
     if (plan.kind == tcp::Send::None) break;

@@ -176,25 +176,13 @@ bool fin_is_next(const Tcb& t, const SourceView& source) {
 }
 
 void ack_sent(Tcb& t, const SendPlan& p) {
-  ReceiveState& r = t.rcv;
-  const WindowNow w = window_now(t);
-  if (w.edge > r.adv) r.adv = w.edge;
-  r.ack_owed = r.ack_due = false;
-  r.unacked = 0;
-  r.last_ack_sent = rcv_nxt_seq(t);
-  t.timers.delayed_ack = Instant::never();
-  if (t.config.congestion == CongestionControl::Dctcp) r.ece = r.ece_next;
-  if (r.has_dsack && p.header > plain_header(t)) r.has_dsack = false;
+  ack_left(t);
+  if (t.rcv.has_dsack && p.header > plain_header(t)) t.rcv.has_dsack = false;
 }
 
 void fin_sent(Tcb& t) {
   t.snd.fin_sent = true;
   t.state = t.state == State::CloseWait ? State::LastAck : State::FinWait1;
-}
-
-void arm_retransmit(Tcb& t, Instant now) {
-  if (t.timers.retransmit.is_never()) t.timers.retransmit = now + t.rtt.rto;  // RFC 6298 5.1
-  if (t.timers.stalled_since.is_never()) t.timers.stalled_since = now;
 }
 
 void new_data_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
@@ -204,11 +192,7 @@ void new_data_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
   t.snd.nxt += len;
   if (len != 0) t.snd.probe_out = false;
   if (fin) fin_sent(t);
-  t.probe_due = t.cwr_due = false;
-  t.timers.persist = t.timers.trim = Instant::never();
-  t.timers.persist_backoff = 0;
-  t.timers.last_sent = now;
-  arm_retransmit(t, now);
+  new_data_left(t, now);
   if (t.loss.rack.probe_due) probe_was_sent(t, false, now);
   if (t.loss.state == Recovery::Recovery) t.loss.prr.out += len;
   cc_sent(t.cc, t.snd.una, t.snd.nxt);
@@ -249,6 +233,30 @@ void syn_was_sent(Tcb& t, Instant now) {
 }
 
 }  // namespace
+
+void arm_retransmit(Tcb& t, Instant now) {
+  if (t.timers.retransmit.is_never()) t.timers.retransmit = now + t.rtt.rto;  // RFC 6298 5.1
+  if (t.timers.stalled_since.is_never()) t.timers.stalled_since = now;
+}
+
+void ack_left(Tcb& t) {
+  ReceiveState& r = t.rcv;
+  const WindowNow w = window_now(t);
+  if (w.edge > r.adv) r.adv = w.edge;
+  r.ack_owed = r.ack_due = false;
+  r.unacked = 0;
+  r.last_ack_sent = rcv_nxt_seq(t);
+  t.timers.delayed_ack = Instant::never();
+  if (t.config.congestion == CongestionControl::Dctcp) r.ece = r.ece_next;
+}
+
+void new_data_left(Tcb& t, Instant now) {
+  t.probe_due = t.cwr_due = false;
+  t.timers.persist = t.timers.trim = Instant::never();
+  t.timers.persist_backoff = 0;
+  t.timers.last_sent = now;
+  arm_retransmit(t, now);
+}
 
 std::uint32_t emss(const Tcb& t) {
   return t.snd.mss - (t.ts_on ? kTimestamps : 0);

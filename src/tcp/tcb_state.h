@@ -147,6 +147,11 @@ struct WindowNow {
   StreamOffset edge;
 };
 WindowNow window_now(const Tcb&);
+// What every segment that carries an ACK changes when it has left, and what new data does besides
+// what it adds to the scoreboard.
+void ack_left(Tcb&);
+void new_data_left(Tcb&, Instant now);
+void arm_retransmit(Tcb&, Instant now);
 // The connection is over: timers off, memory back.
 void enter_closed(Tcb&, CloseReason);
 void enter_time_wait(Tcb&, Instant now);

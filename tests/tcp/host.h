@@ -15,6 +15,7 @@
 #include "tcp/challenge.h"
 #include "tcp/listen.h"
 #include "tcp/predict.h"
+#include "tcp/run.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp::test {
@@ -68,6 +69,9 @@ class Host {
   unsigned resets = 0, establishments = 0;
   // Use the functions of predict.h where they are willing, as the engine does.
   bool predict = false;
+  // ... and runs of segments (run.h).
+  bool in_runs = false;
+  std::uint64_t sent_in_runs = 0;
 
   void connect(Instant now) {
     open_active(tcb, config, iss, now);
@@ -123,11 +127,41 @@ class Host {
 
   void poll(Instant now) {
     for (int i = 0; i < 100000; ++i) {
+      if (in_runs && emit_run(now)) continue;
       const SendPlan p = plan_send(tcb, {StreamOffset(source_end), more}, now);
       if (p.kind == Send::None) return;
       emit(p, now);
     }
     FAIL() << "plan_send never ends";
+  }
+
+  // As many full segments at once as may go and are not the last.
+  bool emit_run(Instant now) {
+    std::uint32_t octets = emss(tcb);
+    if (unit != 0 && octets > unit) octets -= octets % unit;
+    const std::uint64_t nxt = tcb.snd.nxt.value();
+    const std::uint64_t behind = source_end > nxt ? source_end - nxt : 0;
+    if (behind <= emss(tcb)) return false;
+    const std::uint32_t most = static_cast<std::uint32_t>((behind - emss(tcb) - 1) / octets + 1);
+    const std::uint32_t n = std::min(most, run_length(tcb, octets, now));
+    if (n == 0) return false;
+    const RunHeader header(tcb, local_port, remote_port, kPseudo, octets, now);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      Emitted e;
+      e.at = now;
+      e.ect = header.ect();
+      e.bytes.resize(header.size() + octets);
+      std::uint8_t* const payload = e.bytes.data() + header.size();
+      for (std::uint32_t k = 0; k < octets; ++k) {
+        payload[k] = pattern(tcb.snd.nxt.value() + k, stream);
+      }
+      header.write(tcb.snd.nxt, inet_sum({payload, octets}), e.bytes.data());
+      out.push_back(std::move(e));
+      run_segment_sent(tcb, octets, now);
+    }
+    run_sent(tcb, now);
+    sent_in_runs += n;
+    return true;
   }
 
   void emit(const SendPlan& p, Instant now) {

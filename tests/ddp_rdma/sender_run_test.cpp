@@ -1,0 +1,110 @@
+// Runs of FPDUs out of one message: the same octets, sums and ledger as cut() and fill() make.
+#include <gtest/gtest.h>
+
+#include "ddp_rdma/sender_fixture.h"
+
+namespace urnic::ddp::test {
+namespace {
+
+class Running : public SenderFixture {
+ protected:
+  // Everything there is, a run wherever one may begin, at most `most` segments of it. Returns how
+  // many segments went in runs.
+  std::uint32_t drain(std::uint32_t most) {
+    std::uint32_t n = 0;
+    for (;;) {
+      SendRun run;
+      if (most != 0 && s.begin_run(StreamOffset(wire.log.size()), kEmss, &run)) {
+        EXPECT_GT(run.left, 0u);
+        for (std::uint32_t i = 0; i < most && run.left != 0; ++i, ++n) {
+          Octets segment(run.wire + 16, 0xEE);
+          const std::uint32_t sum = s.next_of_run(&run, segment.data());
+          for (std::size_t k = run.wire; k < segment.size(); ++k) EXPECT_EQ(segment[k], 0xEE);
+          segment.resize(run.wire);
+          EXPECT_EQ(inet_fold(sum), inet_fold(inet_sum(segment)));
+          wire.log.insert(wire.log.end(), segment.begin(), segment.end());
+          wire.edges.push_back(wire.log.size());
+        }
+      }
+      if (go() == 0) return n;
+    }
+  }
+  void post_mix() {
+    ASSERT_EQ(post(WrOp::Write, 30000, 1), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Send, 20001, 2, kSignaled | kSolicited, 7), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, 1440, 3), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, 1441, 4, kSignaled, 3), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::SendInv, 4000, 5), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, 200, 6), Sender::Post::Ok);
+  }
+};
+
+class Twins : public ::testing::Test {
+ protected:
+  struct Twin : Running {
+    using Running::drain;
+    using Running::ids;
+    using Running::post_mix;
+    using Running::s;
+    using Running::wire;
+    void TestBody() override {}
+    void finish() { ack(); }
+    std::uint32_t resend(std::uint64_t begin, std::uint32_t len) { return again(begin, len); }
+  };
+};
+
+TEST_F(Twins, ARunIsWhatTheStepsOneByOneAre) {
+  for (const bool crc : {true, false}) {
+    Twin plain, runs, short_runs;
+    for (Twin* t : {&plain, &runs, &short_runs}) {
+      t->s.start(crc);
+      t->post_mix();
+    }
+    EXPECT_EQ(plain.drain(0), 0u);
+    // All but the first segment of each message, which begins it, and the last.
+    EXPECT_EQ(runs.drain(1000), 19u + 12u + 1u);
+    EXPECT_GT(short_runs.drain(2), 15u);
+    for (Twin* t : {&runs, &short_runs}) {
+      EXPECT_EQ(t->wire.log, plain.wire.log);
+      EXPECT_EQ(t->s.ledger_size(), plain.s.ledger_size());
+      EXPECT_EQ(t->s.kept_chunks(), plain.s.kept_chunks());
+      // Retransmission finds the boundaries the run made (E-24), and the same octets.
+      EXPECT_EQ(t->resend(3 * 1460, 1460), 1460u);
+      EXPECT_EQ(t->resend(4 * 1460 + 8, 1452), 1452u);
+      t->finish();
+      EXPECT_EQ(t->ids(), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}));
+      EXPECT_TRUE(t->s.idle());
+    }
+  }
+}
+
+TEST_F(Running, OnlyTheMiddleOfAMessageInOnePieceOfMemoryIsARun) {
+  SendRun run;
+  const auto may = [&] { return s.begin_run(StreamOffset(wire.log.size()), kEmss, &run); };
+  ASSERT_EQ(post(WrOp::Write, 1440 * 3), Sender::Post::Ok);
+  EXPECT_FALSE(may());  // has not begun
+  ASSERT_EQ(go(), 1460u);
+  ASSERT_TRUE(may());
+  EXPECT_EQ(run.left, 1u);                                  // the last one says so in its header
+  EXPECT_FALSE(s.begin_run(StreamOffset(0), kEmss, &run));  // sent before
+  s.stop();  // a Terminate is to go: no more of the message
+  EXPECT_FALSE(may());
+}
+
+TEST_F(Running, MemoryThatWasDeregisteredIsNotRead_E25) {
+  ASSERT_EQ(post(WrOp::Write, 1440 * 4), Sender::Post::Ok);
+  ASSERT_EQ(go(), 1460u);
+  s.detach_region(key);
+  SendRun run;
+  EXPECT_FALSE(s.begin_run(StreamOffset(1460), kEmss, &run));
+}
+
+TEST_F(Running, ReadResponsesAreCopiedOneByOne_E22) {
+  request_read(1440 * 4);
+  ASSERT_EQ(go(), 1460u);
+  SendRun run;
+  EXPECT_FALSE(s.begin_run(StreamOffset(1460), kEmss, &run));
+}
+
+}  // namespace
+}  // namespace urnic::ddp::test
