@@ -15,6 +15,11 @@ namespace urnic {
 inline constexpr std::size_t kReasonCount = 14;
 URNIC_API const char* reason_label(std::size_t index);
 
+// FPDUs are counted by the RDMAP opcode in them (RFC 5040, 4.1): "write", "read request", "read
+// response", "send", "send invalidate", "send solicited", "send invalidate solicited", "terminate".
+inline constexpr std::size_t kOpcodeCount = 8;
+URNIC_API const char* opcode_label(std::size_t index);
+
 struct ConnectionStats {
   std::uint32_t qp_number = 0;
   std::string local, peer;  // "address:port"
@@ -39,6 +44,9 @@ struct ConnectionStats {
   std::uint64_t write_bytes_received = 0, send_bytes_received = 0, read_response_bytes_received = 0;
   std::uint64_t sends_received = 0, read_requests_received = 0, terminates_sent = 0,
                 terminates_received = 0;
+  // FPDUs by opcode: handed to TCP for the first time; received with a good CRC and taken, once
+  // each
+  std::array<std::uint64_t, kOpcodeCount> fpdus_sent{}, fpdus_received{};
   // TCP
   std::uint64_t segments_in = 0, segments_out = 0, retransmits = 0, rto_expirations = 0,
                 dup_acks_in = 0, dup_acks_out = 0;

@@ -71,6 +71,10 @@ ConnectionStats total_of(const EngineStats& s) {
   for (const ConnectionStats& c : s.connections) {
     for (const Member& m : kMembers) t.*m.field += c.*m.field;
     for (std::size_t i = 0; i < kReasonCount; ++i) t.reasons[i] += c.reasons[i];
+    for (std::size_t i = 0; i < kOpcodeCount; ++i) {
+      t.fpdus_sent[i] += c.fpdus_sent[i];
+      t.fpdus_received[i] += c.fpdus_received[i];
+    }
   }
   return t;
 }
@@ -101,12 +105,14 @@ std::string connections_text(const EngineStats& s) {
   return table.empty() ? "  no connection is open\n" : table.text(2);
 }
 
-std::string reasons_text(const ConnectionStats& t) {
+// Those that are not 0, by name.
+template <std::size_t N>
+std::string counts_text(const std::array<std::uint64_t, N>& counts,
+                        const char* (*label)(std::size_t)) {
   std::string out;
-  for (std::size_t i = 0; i < kReasonCount; ++i) {
-    if (t.reasons[i] == 0) continue;
-    out +=
-        (out.empty() ? "" : ", ") + std::string(reason_label(i)) + " " + format_count(t.reasons[i]);
+  for (std::size_t i = 0; i < N; ++i) {
+    if (counts[i] == 0) continue;
+    out += (out.empty() ? "" : ", ") + std::string(label(i)) + " " + format_count(counts[i]);
   }
   return out.empty() ? "-" : out;
 }
@@ -152,7 +158,9 @@ std::string stat_table(const EngineStats& s) {
                          " upgrades, " + format_count(t.recovery_attempts) +
                          " recovery attempts, " + format_count(t.immediate_dup_acks) +
                          " immediate duplicate ACKs"},
-       {"InLogic", reasons_text(t)},
+       {"InLogic", counts_text(t.reasons, reason_label)},
+       {"FPDUs in", counts_text(t.fpdus_received, opcode_label)},
+       {"FPDUs out", counts_text(t.fpdus_sent, opcode_label)},
        {"holes", format_count(t.holes_opened) + " opened, " + format_count(t.holes_closed) +
                      " closed; empty receive queue " + format_count(t.empty_rq_drops)},
        {"completions", format_count(t.sends_received) + " Sends by " +
@@ -221,6 +229,18 @@ std::string stat_prometheus(const std::vector<EngineStats>& engines) {
                     "\"} " + std::to_string(t.reasons[i]) + "\n";
            }
          });
+  const auto fpdus = [&](const char* name, const char* help,
+                         std::array<std::uint64_t, kOpcodeCount> ConnectionStats::*counts) {
+    metric(name, "counter", help, [&](const EngineStats& s, const std::string& labels) {
+      const ConnectionStats t = total_of(s);
+      for (std::size_t i = 0; i < kOpcodeCount; ++i) {
+        out += "urnic_" + std::string(name) + "{" + labels + ",opcode=\"" + opcode_label(i) +
+               "\"} " + std::to_string((t.*counts)[i]) + "\n";
+      }
+    });
+  };
+  fpdus("fpdus_received_total", "FPDUs received by opcode", &ConnectionStats::fpdus_received);
+  fpdus("fpdus_sent_total", "FPDUs sent by opcode", &ConnectionStats::fpdus_sent);
   metric("connections", "gauge", "open connections by type",
          [&](const EngineStats& s, const std::string& labels) {
            std::uint64_t fast = 0;

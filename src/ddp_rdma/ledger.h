@@ -7,6 +7,7 @@
 
 #include "base/stream_offset.h"
 #include "ddp_rdma/buffer_pool.h"
+#include "ddp_rdma/header.h"
 
 namespace urnic::ddp {
 
@@ -31,6 +32,7 @@ struct Record {
   std::uint32_t payload = 0;  // octets of it
   RecordKind kind = RecordKind::Raw;
   std::uint8_t flags = 0;
+  Opcode op = Opcode::Write;     // but in Raw
   std::uint8_t* kept = nullptr;  // copy of the whole, in KeptBytes
 };
 static_assert(sizeof(Record) == 32);

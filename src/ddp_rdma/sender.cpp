@@ -332,6 +332,7 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
     }
     last = current_offset_ + payload == w.length;
     r.kind = RecordKind::Message;
+    r.op = opcode_of(w);
     r.wire = fpdu_here(header_of(w.op == WrOp::Write) + payload);
     w.whole = last;
     if (w.kept) {
@@ -351,6 +352,7 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
       }
     }
     r.kind = RecordKind::Response;
+    r.op = Opcode::ReadResponse;
     r.wire = fpdu_here(kTaggedHeader + payload);
   }
   current_offset_ += payload;
@@ -414,6 +416,7 @@ void Sender::append_ulpdu(ByteView ulpdu) {
   r.begin = static_cast<std::uint32_t>(end_.value());
   r.wire = fpdu_here(len);
   r.kind = RecordKind::Control;
+  r.op = static_cast<Opcode>(ulpdu[1] & 15);
   r.flags = kRecordLast;
   r.kept = kept_.allocate(r.wire);
   mpa::build_framed(r.kept, framing_.policy, framing_.pos(r.begin), ulpdu, {}, crc_);

@@ -43,10 +43,11 @@ struct SenderConfig {
   bool pack_partial = false;
 };
 
-// Messages begun, and their payload.
+// Messages begun, their payload, and FPDUs.
 struct SenderCounters {
   std::uint64_t writes = 0, sends = 0, reads = 0, read_responses = 0;
   std::uint64_t write_bytes = 0, send_bytes = 0, read_response_bytes = 0;
+  std::array<std::uint64_t, 8> fpdus{};  // by opcode, when first handed to TCP
 };
 
 // One FPDU without CRC as it lies: head and tail in here, the payload in registered memory.
@@ -64,6 +65,7 @@ struct FpduView {
 struct SendRun {
   std::array<std::uint8_t, 2 + kUntaggedHeader> head;  // of the next one
   std::uint32_t head_octets = 0;
+  Opcode op = Opcode::Write;
   bool tagged = false;
   const std::uint8_t* source = nullptr;  // payload of the next one
   std::uint32_t payload = 0, wire = 0;   // octets of each

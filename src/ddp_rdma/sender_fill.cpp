@@ -67,11 +67,11 @@ inline bool Sender::describe(const Record& r, SegmentHeader* header, ByteView* p
                              std::uint32_t* count) {
   SegmentHeader& h = *header;
   *count = 0;
+  h.op = r.op;
   h.last = (r.flags & kRecordLast) != 0;
   if (r.kind == RecordKind::Message) {
     const SendWqe& w = sq_.wqe(r.owner);
     if (!gather(r, pieces, count)) return false;
-    h.op = opcode_of(w);
     if (w.op == WrOp::Write) {
       h.stag = w.stag;
       h.to = w.remote_to + r.offset;
@@ -83,7 +83,6 @@ inline bool Sender::describe(const Record& r, SegmentHeader* header, ByteView* p
     }
   } else {
     const ReadRequest& q = inbound_->request(r.owner);
-    h.op = Opcode::ReadResponse;
     h.stag = q.sink_stag;
     h.to = q.sink_to + r.offset;
     if (r.payload != 0) {
@@ -129,6 +128,7 @@ bool Sender::capture(Record& r, std::uint32_t* sum) {
 void Sender::note_filled(Record& r) {
   if ((r.flags & kRecordFilled) != 0) return;
   r.flags |= kRecordFilled;
+  if (r.kind != RecordKind::Raw) ++counters_.fpdus[static_cast<std::size_t>(r.op)];
   if (r.kind != RecordKind::Message) return;
   SendWqe& w = sq_.wqe(r.owner);
   if (w.kept && --w.unfilled == 0 && w.whole) finish(r.owner);

@@ -42,7 +42,7 @@ bool Sender::describe_run(SendRun* run) {
   if (offset > region->length || sge.length > region->length - offset) return false;
   run->source = region->base + offset + current_offset_;
   SegmentHeader h;
-  h.op = opcode_of(w);
+  h.op = run->op = opcode_of(w);
   run->tagged = h.tagged();
   if (run->tagged) {
     h.stag = w.stag;
@@ -89,6 +89,8 @@ std::uint32_t Sender::next_of_run(SendRun* run, std::uint8_t* dst) {
   r.payload = run->payload;
   r.kind = RecordKind::Message;
   r.flags = kRecordFilled;
+  r.op = run->op;
+  ++counters_.fpdus[static_cast<std::size_t>(run->op)];
   end_ += run->wire;
   sent_ = std::max(sent_, end_);
   current_offset_ += run->payload;

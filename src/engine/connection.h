@@ -45,6 +45,7 @@ struct ConnectionCounters {
   std::uint64_t retransmits = 0, rto_expirations = 0;
   std::uint64_t write_bytes_in = 0, send_bytes_in = 0, read_response_bytes_in = 0;
   std::uint64_t sends_in = 0, read_requests_in = 0;
+  std::array<std::uint64_t, kOpcodeCount> fpdus_in{};
 };
 
 // Where a connection is in its life as the engine sees it; TCP's and the QP's own states are

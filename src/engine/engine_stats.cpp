@@ -5,6 +5,18 @@
 
 namespace urnic {
 
+const char* opcode_label(std::size_t index) {
+  static constexpr const char* kLabels[kOpcodeCount] = {"write",
+                                                        "read request",
+                                                        "read response",
+                                                        "send",
+                                                        "send invalidate",
+                                                        "send solicited",
+                                                        "send invalidate solicited",
+                                                        "terminate"};
+  return index < kOpcodeCount ? kLabels[index] : "?";
+}
+
 const char* reason_label(std::size_t index) {
   static_assert(kReasonCount == static_cast<std::size_t>(fastpath::Reason::kCount));
   if (index >= kReasonCount) return "?";
@@ -43,6 +55,7 @@ void add_stream(const ddp::Stream& stream, ConnectionStats* s) {
   s->completion_wqe_writes = writes.wqe;
   s->completion_cqe_writes = writes.cqe;
   s->completion_partial_cqes = writes.partial;
+  s->fpdus_sent = out.fpdus;
   s->writes_sent = out.writes;
   s->sends_sent = out.sends;
   s->reads_sent = out.reads;
@@ -87,6 +100,7 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
   s.recovery_attempts = n.recovery_attempts;
   s.immediate_dup_acks = n.immediate_dup_acks;
   s.reasons = n.reasons;
+  s.fpdus_received = n.fpdus_in;
   s.bytes_fast = n.bytes_fast;
   s.bytes_slow = n.bytes_slow;
   s.bytes_copied = n.bytes_copied;
@@ -141,6 +155,10 @@ void Engine::add_to_ended(const ConnectionStats& s) {
   e.recovery_attempts += s.recovery_attempts;
   e.immediate_dup_acks += s.immediate_dup_acks;
   for (std::size_t i = 0; i < kReasonCount; ++i) e.reasons[i] += s.reasons[i];
+  for (std::size_t i = 0; i < kOpcodeCount; ++i) {
+    e.fpdus_sent[i] += s.fpdus_sent[i];
+    e.fpdus_received[i] += s.fpdus_received[i];
+  }
   e.bytes_fast += s.bytes_fast;
   e.bytes_slow += s.bytes_slow;
   e.bytes_copied += s.bytes_copied;

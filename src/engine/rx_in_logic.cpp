@@ -258,6 +258,7 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
 }
 
 void Engine::note_placed(Connection& c, const ddp::Admission& a) {
+  ++c.counters.fpdus_in[static_cast<std::size_t>(a.segment.header.op)];
   const std::uint64_t n = a.segment.payload.size();
   c.counters.bytes_copied += n;
   if (a.segment.header.op == ddp::Opcode::Write) [[likely]] {

@@ -308,6 +308,7 @@ inline bool Engine::cut_through_plain(Connection& c, const Staged& s, const tcp:
   tcp::commit_predicted(c.tcb, check.begin, check.end);
   ConnectionCounters& n = c.counters;
   ++n.reasons[static_cast<std::size_t>(fastpath::Reason::Aligned)];
+  ++n.fpdus_in[static_cast<std::size_t>(ddp::Opcode::Write)];
   n.bytes_fast += fpdu.size();
   n.bytes_copied += write.payload.size();
   n.write_bytes_in += write.payload.size();

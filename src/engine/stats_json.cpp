@@ -94,12 +94,21 @@ void engine_members(S& s, F&& f) {
   f("regions", s.regions);
 }
 
-// The rows of InLogic's table appear under their labels.
+// Arrays whose entries have labels of their own: an object each.
+template <class S, class F>
+void labelled_members(S& s, F&& f) {
+  f("reasons", s.reasons, reason_label);
+  f("fpdus_sent", s.fpdus_sent, opcode_label);
+  f("fpdus_received", s.fpdus_received, opcode_label);
+}
+
 Json to_json(const ConnectionStats& s) {
   Json j;
   connection_members(s, [&](const char* name, const auto& member) { j[name] = member; });
-  Json& reasons = j["reasons"] = Json::object();
-  for (std::size_t i = 0; i < kReasonCount; ++i) reasons[reason_label(i)] = s.reasons[i];
+  labelled_members(s, [&](const char* name, const auto& counts, const auto& label) {
+    Json& rows = j[name] = Json::object();
+    for (std::size_t i = 0; i < counts.size(); ++i) rows[label(i)] = counts[i];
+  });
   return j;
 }
 
@@ -137,13 +146,19 @@ std::string read_connection(const Json& j, ConnectionStats* out) {
   if (!j.is_object()) return "connection";
   Reader reader(j);
   connection_members(*out, reader);
-  if (const auto it = j.find("reasons"); it != j.end()) {
-    if (!it->is_object()) return "reasons";
+  std::string wrong = reader.wrong();
+  labelled_members(*out, [&](const char* name, auto& counts, const auto& label) {
+    const auto it = j.find(name);
+    if (it == j.end() || !wrong.empty()) return;
+    if (!it->is_object()) {
+      wrong = name;
+      return;
+    }
     Reader rows(*it);
-    for (std::size_t i = 0; i < kReasonCount; ++i) rows(reason_label(i), out->reasons[i]);
-    if (!rows.wrong().empty()) return rows.wrong();
-  }
-  return reader.wrong();
+    for (std::size_t i = 0; i < counts.size(); ++i) rows(label(i), counts[i]);
+    wrong = rows.wrong();
+  });
+  return wrong;
 }
 
 }  // namespace

@@ -55,6 +55,8 @@ ConnectionStats numbered(std::uint64_t from) {
     *p = n++;
   }
   for (std::uint64_t& r : s.reasons) r = n++;
+  for (std::uint64_t& f : s.fpdus_sent) f = n++;
+  for (std::uint64_t& f : s.fpdus_received) f = n++;
   for (std::uint32_t* p : {&s.cwnd, &s.ssthresh, &s.srtt_us, &s.rto_us, &s.mss}) {
     *p = static_cast<std::uint32_t>(n++);
   }
@@ -105,6 +107,8 @@ TEST(StatsJson, EveryCounterSurvivesTheWayThereAndBack) {
   EXPECT_EQ(back->connections.size(), 2u);
   EXPECT_EQ(back->connections[1].dup_acks_out, sample().connections[1].dup_acks_out);
   EXPECT_EQ(back->connections[0].reasons, sample().connections[0].reasons);
+  EXPECT_EQ(back->connections[0].fpdus_sent, sample().connections[0].fpdus_sent);
+  EXPECT_EQ(back->connections[0].fpdus_received, sample().connections[0].fpdus_received);
   EXPECT_EQ(back->ended.mss, sample().ended.mss);
   EXPECT_EQ(back->rx_bad_tcp_checksum, sample().rx_bad_tcp_checksum);
   EXPECT_EQ(back->connections[0].slow_reason, "down\"graded\\");
@@ -113,8 +117,10 @@ TEST(StatsJson, EveryCounterSurvivesTheWayThereAndBack) {
 TEST(StatsJson, AllNumbersOfTheSampleAreDistinctInTheDocument) {
   // A counter written twice under one name, or not at all, would leave a number out.
   const auto j = nlohmann::json::parse(stats_to_json(sample()));
-  EXPECT_EQ(j["connections"][0].size(), 49u);
+  EXPECT_EQ(j["connections"][0].size(), 51u);
   EXPECT_EQ(j["connections"][0]["reasons"].size(), kReasonCount);
+  EXPECT_EQ(j["connections"][0]["fpdus_sent"].size(), kOpcodeCount);
+  EXPECT_EQ(j["connections"][0]["fpdus_received"].size(), kOpcodeCount);
   EXPECT_EQ(j.size(), 28u);
 }
 

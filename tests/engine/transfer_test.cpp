@@ -226,6 +226,43 @@ TEST_F(Transfer, SlowConnectionDeliversTheSameBytesThroughTheReassemblyBuffer_R3
   EXPECT_GT(s.bytes_copied, 2 * s.payload_placed);  // two copies and the headers
 }
 
+// Whatever the wire drops and on whichever path they come: one side's FPDUs sent are the other's
+// received, by opcode.
+TEST_F(Transfer, EveryFpduIsCountedOnceAtEachEnd) {
+  for (const auto type : {fastpath::ConnectionType::Fast, fastpath::ConnectionType::Slow}) {
+    options.left.context.initiated_as = options.right.context.initiated_as = type;
+    options.faults_left = options.faults_right = "loss=0.02,reorder=0.02,dup=0.02";
+    up();
+    Buffer near(pair->left(), 1 << 18, 7), far(pair->right(), 1 << 18);
+    const auto post = [&](WrOp op) {
+      const Sge sge = near.sge(0, 100000);
+      ddp::SendWr wr;
+      wr.op = op;
+      wr.flags = ddp::kSignaled;
+      wr.sges = {&sge, 1};
+      wr.remote_to = far.to();
+      wr.remote_stag = far.stag;
+      ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+    };
+    const Sge into = far.sge(1 << 17, 100000);
+    ASSERT_TRUE(pair->right().post_receive(*right, {1, {&into, 1}}, pair->now()));
+    post(WrOp::Write);
+    post(WrOp::Send);
+    post(WrOp::Read);
+    ASSERT_TRUE(done(3, 1));
+    const ConnectionStats l = pair->left().engine().qp_stats(*left);
+    const ConnectionStats r = pair->right().engine().qp_stats(*right);
+    EXPECT_EQ(l.fpdus_sent, r.fpdus_received);
+    EXPECT_EQ(r.fpdus_sent, l.fpdus_received);
+    const auto at = [](ddp::Opcode op) { return static_cast<std::size_t>(op); };
+    EXPECT_GE(l.fpdus_sent[at(ddp::Opcode::Write)], 70u);
+    EXPECT_GE(l.fpdus_sent[at(ddp::Opcode::Send)], 70u);
+    EXPECT_GE(l.fpdus_sent[at(ddp::Opcode::ReadRequest)], 1u);
+    EXPECT_GE(r.fpdus_sent[at(ddp::Opcode::ReadResponse)], 70u);
+    EXPECT_GT(l.retransmits, 0u);
+  }
+}
+
 TEST_F(Transfer, JumboFramesAndIPv6Work) {
   options.mtu = 9000;
   pair = std::make_unique<Pair>(options);

@@ -32,6 +32,12 @@ add_test(NAME interop.tap COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR
 set_tests_properties(interop.tap PROPERTIES TIMEOUT 240 SKIP_RETURN_CODE 77 LABELS interop
                      RUN_SERIAL ON)
 
+# What the engines count is what tshark sees, over memif and over TAP.
+add_test(NAME interop.capture COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/capture_test
+         --urnic $<TARGET_FILE:urnic>)
+set_tests_properties(interop.capture PROPERTIES TIMEOUT 150 SKIP_RETURN_CODE 77 LABELS interop
+                     RUN_SERIAL ON)
+
 # urnic over the kernel's TCP (port = tcp) against urnic over its own, and against siw.
 add_test(NAME interop.tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/tcp_test
          --urnic $<TARGET_FILE:urnic>)
