@@ -241,6 +241,38 @@ TEST(CompletionWrites, SlowCompletesInOrderAndUpdatesNoReceive_R106) {
   EXPECT_EQ(r.stats().completion_cqe_writes, 10u);
 }
 
+// N + 1 is for the Sends of a hole that closes. What a downgrade forgets has been written to its
+// receives for nothing, and is completed again by the SLOW path (AnyOrder, seed 2379 with markers).
+TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing_R48_R105) {
+  sim::PairOptions o = receiver(ConnectionType::Fast);
+  o.right.completion_threshold = 0;
+  o.right.context.max_recovery_attempts = 1;
+  Receiver r(o);
+  Octets all;
+  for (std::uint32_t i = 0; i <= 5; ++i) {
+    ASSERT_TRUE(r.post(i));
+    const Octets f = send_fpdu(r.first + i, i);
+    all.insert(all.end(), f.begin(), f.end());
+  }
+  const std::size_t one = send_fpdu(r.first, 0).size();
+  const auto part = [&](std::size_t from, std::size_t to) {
+    return Octets(all.data() + from, all.data() + to);
+  };
+  r.arrive(one, part(one, all.size()));
+  EXPECT_EQ(r.stats().completion_wqe_writes, 5u);
+  for (int i = 0; i < 2; ++i) r.arrive(0, part(0, one - 1));
+  ASSERT_EQ(r.stats().downgrades, 1u);
+  EXPECT_EQ(r.stats().completion_cqe_writes, 0u);
+  r.arrive(one - 1, part(one - 1, all.size()));
+  const ConnectionStats s = r.stats();
+  EXPECT_EQ(s.sends_received, 6u);
+  EXPECT_EQ(s.completion_wqe_writes, 5u) << "in order none is written";
+  EXPECT_EQ(s.completion_cqe_writes, 6u);
+  EXPECT_EQ(s.completion_partial_cqes, 0u);
+  ASSERT_EQ(r.done().size(), 6u);
+  for (std::uint32_t i = 0; i <= 5; ++i) EXPECT_EQ(r.done()[i].completion.byte_len, i);
+}
+
 TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach_R95) {
   constexpr std::uint32_t kMany = 100'000;
   Receiver r(receiver(ConnectionType::Fast), kMany + 1);

@@ -1,12 +1,15 @@
 // Seeded whole runs over faulty wires: the properties of the engine's contract. A failure prints
 // its seed; URNIC_TEST_SEED=<n> replays that one alone (URNIC_TEST_CAPTURE=<file> writes what the
-// left engine sent and received as pcapng), URNIC_TEST_LONG runs 10 000 seeds.
+// left engine sent and received as pcapng), URNIC_TEST_SOAK runs 10 000 seeds. Every connection
+// that ended is listed with what ended it; the next seed is the next connection.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 #include "tests/support/workload.h"
@@ -21,6 +24,23 @@ struct Totals {
   fault::FaultCounters injected;
   std::array<std::uint64_t, kReasonCount> reasons{};
   std::uint64_t downgrades = 0, upgrades = 0, recoveries = 0, terminated = 0, holes = 0, slow = 0;
+  std::uint64_t segments = 0;
+  std::map<std::string, std::uint64_t> ends;  // why connections ended
+
+  void end(std::uint64_t seed, const std::string& what, const std::string& why) {
+    ++terminated;
+    ++ends[what + why];
+    std::printf("  seed %llu: %s%s\n", static_cast<unsigned long long>(seed), what.c_str(),
+                why.c_str());
+  }
+  void print(std::uint64_t runs) const {
+    const auto n = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };
+    std::printf(
+        "%llu runs, %llu segments in, %llu ended by Terminate; %llu downgrades, %llu upgrades, "
+        "%llu recovery attempts, %llu holes\n",
+        n(runs), n(segments), n(terminated), n(downgrades), n(upgrades), n(recoveries), n(holes));
+    for (const auto& [why, count] : ends) std::printf("  %llu x %s\n", n(count), why.c_str());
+  }
 };
 
 std::string fault_text(Rng& rng, std::uint64_t kind) {
@@ -124,8 +144,9 @@ std::string run_seed(std::uint64_t seed, bool broken, Totals* totals) {
     // On a connection initiated SLOW even a corrupted ready-to-receive message ends it.
     const bool slow = o.left.context.initiated_as == fastpath::ConnectionType::Slow ||
                       o.right.context.initiated_as == fastpath::ConnectionType::Slow;
-    ++totals->terminated;
-    return corrupting && slow ? "" : "the connection did not come up";
+    if (!corrupting || !slow) return "the connection did not come up";
+    totals->end(seed, "during set-up: ", "corruption met an end that was initiated SLOW (R-29)");
+    return "";
   }
   WorkloadOptions w;
   w.seed = seed;
@@ -138,18 +159,22 @@ std::string run_seed(std::uint64_t seed, bool broken, Totals* totals) {
     const ConnectionStats a = pair.left().engine().qp_stats(*left);
     const ConnectionStats b = pair.right().engine().qp_stats(*right);
     if (work.ended()) {
-      ++totals->terminated;
       // Only data that was acknowledged before its CRC was looked at (SLOW), or a Send that found
       // no receive on SLOW, may end a stream.
       const bool slow_seen = a.bytes_slow + b.bytes_slow + a.downgrades + b.downgrades != 0;
       if (!slow_seen) bad += "a stream ended without ever being SLOW: " + work.failures();
       // Receives are always posted in time here, so nothing but corruption can end one.
       if (!corrupting) bad += "a stream ended although nothing was corrupted: " + work.failures();
+      totals->end(seed, work.failures(),
+                  a.downgrades + b.downgrades != 0
+                      ? "corruption met an end that was SLOW after a downgrade (R-29)"
+                      : "corruption met an end that was initiated SLOW (R-29)");
     } else if (corrupting && bad.empty()) {
       pair.run_for(Duration::s(1));
     }
     for (std::size_t i = 0; i < kReasonCount; ++i)
       totals->reasons[i] += a.reasons[i] + b.reasons[i];
+    totals->segments += a.segments_in + b.segments_in;
     totals->downgrades += a.downgrades + b.downgrades;
     totals->upgrades += a.upgrades + b.upgrades;
     totals->recoveries += a.recovery_attempts + b.recovery_attempts;
@@ -180,7 +205,7 @@ std::string run_seed(std::uint64_t seed, bool broken, Totals* totals) {
 
 std::uint64_t seeds() {
   // Every pair of policies with every kind of fault, four times.
-  return std::getenv("URNIC_TEST_LONG") != nullptr ? 10000 : 280;
+  return std::getenv("URNIC_TEST_SOAK") != nullptr ? 10000 : 280;
 }
 
 TEST(Property, SentBytesArriveOnceInOrderOverEveryKindOfFault) {
@@ -197,6 +222,7 @@ TEST(Property, SentBytesArriveOnceInOrderOverEveryKindOfFault) {
       if (++failures == 5) break;
     }
   }
+  totals.print(last - first + 1);
   if (first == last || failures != 0) return;
   for (const FaultKind k :
        {FaultKind::Loss, FaultKind::Duplicate, FaultKind::Reorder, FaultKind::Corrupt,
