@@ -1,13 +1,15 @@
 // The engine: drives one queue of one port and everything above it. A function of (state, frames,
 // now): it reads no clock and starts no thread; driver.h does (D1, D8). All calls need ownership
 // of the engine (one thread at a time). Instead of frames it may be given the kernel's TCP (D7):
-// then every connection has a StreamLink, and stream_path.cpp stands where rx_path and tx_path do.
+// then every connection has a StreamLink, and the stream_*.cpp stand where rx_path and tx_path do.
 //
 //   receive  rx_path.cpp    burst -> check -> take_ack -> validate -> InLogic -> place -> commit
 //   send     tx_path.cpp    plan -> cut -> fill -> header
 //            tx_run.cpp     the same for many segments of one message at once
-//   sockets  stream_path.cpp  readiness -> octets -> FPDUs; pieces -> kernel
-//   control  lifecycle.cpp  listen, connect, accept, close;  control.cpp  ARP/ND/ICMP
+//   sockets  stream_open.cpp, stream_receive.cpp, stream_send.cpp
+//            readiness -> octets -> FPDUs; pieces -> kernel
+//   life     connection_table.cpp; passive_open.cpp or active_open.cpp, mpa_startup.cpp,
+//            connection_end.cpp
 #pragma once
 
 #include <cstdint>
@@ -214,7 +216,6 @@ class Engine {
   void ulp_drop(Connection& c, const tcp::Check& check, Instant now);
   void act_on_ack(Connection& c, tcp::AckNeed need, Instant now);
   void discard_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
-  void first_fpdu(Connection& c, Instant now);
   void end_of_burst(Instant now);
   std::uint64_t receive_room(const Connection& c) const;
   void update_receive_room(Connection& c, Instant now);
@@ -245,7 +246,7 @@ class Engine {
   void loop_frames(Instant now);
   void finish_tx(Instant now);
 
-  // stream_path.cpp
+  // stream_open.cpp
   static StreamOffset sent_end(const Connection& c);
   static bool has_undelivered(const Connection& c);
   static bool transport_closed(const Connection& c);
@@ -259,6 +260,8 @@ class Engine {
   void turn_away(Listener& l, int error, Instant now);
   void close_listening(Listener& l);
   bool can_accept() const;
+
+  // stream_receive.cpp
   bool poll_sockets(Instant now);
   void take_readiness(const stream::Poller::Ready& ready, Instant now);
   void enqueue_read(Connection& c);
@@ -267,36 +270,57 @@ class Engine {
   void take_octets(Connection& c, Instant now);
   void drain_stream(Connection& c, Instant now);
   void end_of_stream(Connection& c, const stream::Moved& got, Instant now);
+
+  // stream_send.cpp
   bool transmit_stream(Connection& c, Instant now);
   bool send_burst(Connection& c, Instant now);
   bool build_burst(Connection& c);
   void keep_rest(StreamLink& l, std::size_t taken);
   void finish_link(Connection& c, Instant now);
 
-  // lifecycle.cpp
-  void begin_passive(Connection& c, Listener& listener, Instant now);
-  ByteView startup_octets(Connection& c, std::span<std::uint8_t> scratch) const;
-  void consume_octets(Connection& c, std::uint32_t n);
+  // connection_table.cpp
   Connection* new_connection(const FlowKey& key, Instant now);
   void free_connection(Connection& c);
   tcp::Config tcp_config(const FlowKey& key) const;
+
+  // passive_open.cpp
   void on_unmatched(Staged& s, Instant now);
+  void begin_passive(Connection& c, Listener& listener, Instant now);
+  Error refuse_request(Connection& c, mpa::Refusal refusal, const mpa::StartupOptions& own,
+                       ByteView reply, Instant now);
+  void send_last_words(Connection& c, ByteView reply, Instant now);
+
+  // active_open.cpp
+  std::uint16_t choose_port(const IpAddress& local, const SocketAddress& to);
+  Result<void> choose_path(const SocketAddress& to, FlowKey* key, Instant now);
+  bool refuses_revision2(const Connection& c) const;
+  void retry_as_revision1(Connection& c, Instant now);
+
+  // mpa_startup.cpp
   void on_tcp_established(Connection& c, Instant now);
+  ByteView startup_octets(Connection& c, std::span<std::uint8_t> scratch) const;
+  void consume_octets(Connection& c, std::uint32_t n);
   void run_startup(Connection& c, Instant now);
+  void startup_done(Connection& c, Instant now);
+  void startup_rejected(Connection& c, const verbs::Startup::Step& step, Instant now);
+  void startup_failed(Connection& c, const verbs::Startup::Step& step, Instant now);
   static void set_send_framing(Connection& c, mpa::Policy policy);
   void full_operation(Connection& c, const mpa::Agreement& agreement, Instant now);
+  void first_fpdu(Connection& c, Instant now);
+
+  // connection_end.cpp
   void raise_terminate(Connection& c, ddp::Violation v, ByteView offending, Instant now);
   void on_terminate_received(Connection& c, Instant now);
+  void try_finish_close(Connection& c, Instant now);
   void on_fin(Connection& c, Instant now);
   void on_closed(Connection& c, Instant now);
-  void try_finish_close(Connection& c, Instant now);
   void lose(Connection& c, Errc code, std::string why, Instant now);
   void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
   void flush_qp(verbs::QueuePair& qp, ddp::Status first);
-  bool refuses_revision2(const Connection& c) const;
-  void retry_as_revision1(Connection& c, Instant now);
   void post_completion(verbs::QueuePair& qp, const ddp::Completion& completion);
   void post_completion(verbs::QueuePair& qp, const ddp::StoredSends& sends);
+
+  // engine.cpp, engine_stats.cpp
   void look_at_shared_limits();
   void run_timers(Instant now);
   void look_at_link(Instant now);
@@ -308,8 +332,6 @@ class Engine {
   void on_network_event(const net::Event& e, Instant now);
   void on_icmp_error(const net::IcmpError& e, Instant now);
   void reroute(const IpAddress* next_hop, bool failed, Instant now);
-  std::uint16_t choose_port(const IpAddress& local, const SocketAddress& to);
-  Result<void> choose_path(const SocketAddress& to, FlowKey* key, Instant now);
 
   Options options_;
   std::shared_ptr<StreamTransport> stream_;

@@ -1,0 +1,110 @@
+// The active side of a connection: the path and the port, the SYN, and trying again as revision 1.
+#include <algorithm>
+
+#include "engine/engine.h"
+#include "tcp/isn.h"
+
+namespace urnic::engine {
+
+Result<void> Engine::choose_path(const SocketAddress& to, FlowKey* key, Instant now) {
+  (void)now;
+  const auto source = interface_.choose_source(to.ip);
+  if (!source) {
+    return Error{Errc::unreachable, "no route to " + to.ip.to_string() +
+                                        ": no own address on its network and no gateway (set "
+                                        "'address' or 'gateway')"};
+  }
+  key->local = *source;
+  key->remote = to.ip;
+  key->remote_port = to.port;
+  key->local_port = choose_port(*source, to);
+  if (key->local_port == 0) return Error{Errc::in_use, "no free local port"};
+  return {};
+}
+
+std::uint16_t Engine::choose_port(const IpAddress& local, const SocketAddress& to) {
+  for (int i = 0; i < 4096; ++i) {
+    const auto port = static_cast<std::uint16_t>(rng_.between(32768, 60999));
+    if (flows_.find({local, to.ip, port, to.port}) == nullptr) return port;
+  }
+  return 0;
+}
+
+Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
+                             const ConnectParams& params, Instant now) {
+  const auto next = verbs::qp_next(qp.state, verbs::QpEvent::StartConnection);
+  if (!next.legal || qp.connection != 0) {
+    return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
+  }
+  FlowKey key;
+  std::unique_ptr<StreamLink> link;
+  if (stream_ != nullptr) {
+    auto opened = open_link(to, &key);
+    if (!opened) return opened.error();
+    link = std::move(*opened);
+  } else if (auto path = choose_path(to, &key, now); !path) {
+    return path;
+  }
+  Connection* c = new_connection(key, now);
+  if (c == nullptr) return Error{Errc::no_memory, "the connection table is full"};
+  qp.state = next.next;
+  qp.connection = c->id;
+  c->qp = &qp;
+  c->stream = &qp.stream;
+  c->context.config = params.context;
+  c->startup =
+      std::make_unique<verbs::Startup>(verbs::Startup::active(params.mpa, params.private_data));
+  c->stage_deadline = now + params.timeout;
+  if (link != nullptr) {
+    adopt_link(*c, std::move(link));
+    arm_timer(*c);
+    return {};
+  }
+  tcp::open_active(c->tcb, tcp_config(key),
+                   tcp::initial_sequence(isn_key_, {key.local, key.local_port},
+                                         {key.remote, key.remote_port}, now),
+                   now);
+  enqueue_tx(*c);
+  arm_timer(*c);
+  transmit_round(now);
+  return {};
+}
+
+// The peer ended the connection while we waited for the Reply to an enhanced Request.
+bool Engine::refuses_revision2(const Connection& c) const {
+  return c.startup != nullptr && c.startup->is_active() && c.startup->options().revision == 2 &&
+         c.startup->phase() == verbs::Startup::Phase::WaitReply;
+}
+
+// E-35: once more as RFC 5044 alone, on a new TCP connection.
+void Engine::retry_as_revision1(Connection& c, Instant now) {
+  verbs::QueuePair* qp = c.qp;
+  ConnectParams params;
+  params.context = c.context.config;
+  params.mpa = c.startup->options();
+  params.mpa.revision = 1;
+  const ByteView pd = c.startup->request().private_view();
+  params.private_data.assign(pd.begin(), pd.end());
+  params.timeout = c.stage_deadline.is_never() ? options_.startup_timeout : c.stage_deadline - now;
+  const SocketAddress to{c.key.remote, c.key.remote_port};
+  c.qp = nullptr;
+  c.stream = nullptr;
+  c.startup.reset();
+  c.stage = Stage::Lingering;
+  c.stage_deadline = now + options_.linger_timeout;
+  abort_transport(c, now);
+  enqueue_tx(c);
+  qp->connection = 0;
+  qp->state = verbs::QpState::Init;
+  qp->stream.sender.forget_startup();
+  if (auto again = connect(*qp, to, params, now); !again) {
+    qp->state = verbs::QpState::Error;
+    flush_qp(*qp, ddp::Status::Flushed);
+    hooks_->on_cm_event({.kind = CmEvent::Kind::ConnectFailed,
+                         .qp = qp,
+                         .code = again.error().code,
+                         .message = again.error().message});
+  }
+}
+
+}  // namespace urnic::engine

@@ -1,0 +1,69 @@
+// The table of connections: where a flow's state lies, and the name it has outside.
+#include <algorithm>
+
+#include "engine/engine.h"
+
+namespace urnic::engine {
+namespace {
+
+constexpr std::uint32_t kSlotMask = 0xffffff;
+
+}  // namespace
+
+Connection* Engine::new_connection(const FlowKey& key, Instant now) {
+  (void)now;
+  std::uint32_t slot;
+  if (!free_slots_.empty()) {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  } else {
+    slot = static_cast<std::uint32_t>(slots_.size());
+    if (slot > kSlotMask) return nullptr;
+    slots_.emplace_back();
+    generations_.push_back(0);
+  }
+  if (++generations_[slot] > 0xff) generations_[slot] = 1;
+  slots_[slot] = std::make_unique<Connection>(&pool_, options_.tcp.receive_buffer);
+  Connection* c = slots_[slot].get();
+  c->id = slot | (static_cast<std::uint32_t>(generations_[slot]) << 24);
+  c->key = key;
+  flows_.insert(key, slot);
+  ++live_;
+  ++counters_.connections_opened;
+  return c;
+}
+
+// The MSS option tells what fits the MTU less the fixed IP and TCP headers (RFC 6691).
+tcp::Config Engine::tcp_config(const FlowKey& key) const {
+  tcp::Config config = options_.tcp;
+  config.mss = static_cast<std::uint16_t>(std::min(mtu_, 65535u) - (key.local.is_v6() ? 60 : 40));
+  config.ip_header = key.local.is_v6() ? 40 : 20;
+  // A peer that acknowledges once per burst (E-7) shall not slow the start down (RFC 3465, 2.3).
+  config.slow_start_segments = 32;
+  return config;
+}
+
+void Engine::free_connection(Connection& c) {
+  const std::uint32_t slot = c.id & kSlotMask;
+  add_to_ended(connection_stats(c));
+  if (c.listener != nullptr) --c.listener->pending;
+  flows_.erase(c.key);
+  if (recent_.connection == &c) recent_.connection = nullptr;
+  c.id = 0;
+  // Later frames of the same burst may still point here; the memory goes at the end of poll.
+  graveyard_.push_back(std::move(slots_[slot]));
+  free_slots_.push_back(slot);
+  --live_;
+  ++counters_.connections_closed;
+}
+
+Connection* Engine::find(ConnectionId id) {
+  const std::uint32_t slot = id & kSlotMask;
+  if (id == 0 || slot >= slots_.size() || slots_[slot] == nullptr) return nullptr;
+  return slots_[slot]->id == id ? slots_[slot].get() : nullptr;
+}
+const Connection* Engine::find(ConnectionId id) const {
+  return const_cast<Engine*>(this)->find(id);
+}
+
+}  // namespace urnic::engine

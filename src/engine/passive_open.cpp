@@ -1,0 +1,179 @@
+// The passive side of a connection: listeners, a peer's SYN, the consumer's answer to its request.
+#include <algorithm>
+
+#include "base/mutant.h"
+#include "engine/engine.h"
+#include "engine/refusal_text.h"
+#include "tcp/isn.h"
+
+namespace urnic::engine {
+
+void Engine::on_unmatched(Staged& s, Instant now) {
+  Listener* listener = nullptr;
+  for (const auto& l : listeners_) {
+    if (l->port == s.seg.dst_port && !l->closed) listener = l.get();
+  }
+  if (listener == nullptr) {
+    ++counters_.rx_no_connection;
+    send_rst(s, now);
+    return;
+  }
+  switch (tcp::check_listen(s.seg)) {
+    case tcp::ListenAction::Discard:
+      return;
+    case tcp::ListenAction::Rst:
+      ++counters_.rx_no_connection;
+      send_rst(s, now);
+      return;
+    case tcp::ListenAction::Accept:
+      break;
+  }
+  if (listener->pending >= listener->backlog) {  // the peer's SYN is retransmitted
+    ++counters_.rx_tcp_dropped;
+    return;
+  }
+  const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
+  Connection* c = new_connection(key, now);
+  if (c == nullptr) return;
+  begin_passive(*c, *listener, now);
+  tcp::open_passive(c->tcb, tcp_config(key),
+                    tcp::initial_sequence(isn_key_, {key.local, key.local_port},
+                                          {key.remote, key.remote_port}, now),
+                    s.seg, now);
+  enqueue_tx(*c);
+  arm_timer(*c);
+}
+
+void Engine::begin_passive(Connection& c, Listener& listener, Instant now) {
+  c.listener = &listener;
+  ++listener.pending;
+  c.context.config = options_.context;
+  c.startup = std::make_unique<verbs::Startup>(verbs::Startup::passive(options_.mpa));
+  c.stage_deadline = now + options_.startup_timeout;
+}
+
+Listener* Engine::listen(std::uint16_t port, int backlog, Error* error) {
+  if (stream_ != nullptr) return listen_stream(port, backlog, error);
+  const auto taken = [&](std::uint16_t p) {
+    return std::any_of(listeners_.begin(), listeners_.end(),
+                       [&](const auto& l) { return l->port == p && !l->closed; });
+  };
+  if (port == 0) {
+    for (int i = 0; i < 1000 && (port == 0 || taken(port)); ++i) {
+      port = static_cast<std::uint16_t>(rng_.between(49152, 65535));
+    }
+  }
+  if (taken(port)) {
+    *error = {Errc::in_use,
+              "TCP port " + std::to_string(port) + " is already listened on by this device"};
+    return nullptr;
+  }
+  listeners_.push_back(std::make_unique<Listener>());
+  Listener* l = listeners_.back().get();
+  l->port = port;
+  l->backlog = std::max(backlog, 1);
+  return l;
+}
+
+void Engine::close_listener(Listener* listener, Instant now) {
+  for (auto& slot : slots_) {
+    if (slot != nullptr && slot->id != 0 && slot->listener == listener) {
+      lose(*slot, Errc::closed, "the listener was closed", now);
+    }
+  }
+  if (stream_ != nullptr) close_listening(*listener);
+  std::erase_if(listeners_, [&](const auto& l) { return l.get() == listener; });
+  transmit_round(now);
+}
+
+// The peer's MPA request does not suit what this end is set to: our Reply says so, if there is one.
+Error Engine::refuse_request(Connection& c, mpa::Refusal refusal, const mpa::StartupOptions& own,
+                             ByteView reply, Instant now) {
+  if (reply.empty()) {
+    lose(c, Errc::rejected, "", now);
+    transmit_round(now);
+    return {Errc::rejected, "the peer's MPA revision is not accepted here (mpa_revision)"};
+  }
+  std::string why = refusal_text(refusal, own.policy, c.startup->request().token);
+  send_last_words(c, reply, now);
+  return {Errc::rejected, std::move(why)};
+}
+
+// A Reply that ends the connection, and the FIN behind it; no queue pair has to do with them.
+void Engine::send_last_words(Connection& c, ByteView reply, Instant now) {
+  c.own_stream = std::make_unique<ddp::Stream>(ddp::StreamConfig{}, &memory_);
+  c.stream = c.own_stream.get();
+  c.stream->sender.queue_raw(reply);
+  c.stage = Stage::Lingering;
+  c.stage_deadline = now + options_.linger_timeout;
+  finish_sending(c, now);
+  enqueue_tx(c);
+  transmit_round(now);
+}
+
+Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
+                            const ConnectParams& params, Instant now) {
+  Connection* c = find(connection);
+  if (c == nullptr || c->startup == nullptr ||
+      c->startup->phase() != verbs::Startup::Phase::WaitConsumer) {
+    return Error{Errc::closed, "the connection request is gone (the peer gave up or was reset)"};
+  }
+  const auto next = verbs::qp_next(qp.state, verbs::QpEvent::StartConnection);
+  if (!next.legal || qp.connection != 0) {
+    return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
+  }
+  mpa::Refusal refusal = mpa::Refusal::None;
+  const auto reply = c->startup->accept(params.mpa, params.private_data, &refusal);
+  if (c->listener != nullptr) --c->listener->pending;
+  c->listener = nullptr;
+  if (refusal != mpa::Refusal::None) return refuse_request(*c, refusal, params.mpa, reply, now);
+  qp.state = next.next;
+  qp.connection = c->id;
+  c->qp = &qp;
+  c->stream = &qp.stream;
+  c->context.config = params.context;
+  if (mutant(Mutant::TypeOfTheDevice)) {
+    c->context.config.initiated_as = options_.context.initiated_as;
+  }
+  if (mutant(Mutant::LimitOfTheDevice)) {
+    c->context.config.max_recovery_attempts = options_.context.max_recovery_attempts;
+  }
+  c->stream->sender.queue_raw(reply);
+  const mpa::Agreement agreement = c->startup->agreement();
+  c->rtr_pending = agreement.rtr != mpa::kRtrNone;
+  full_operation(*c, agreement, now);
+  if (c->id == connection && !c->rtr_pending) {
+    c->stage_deadline = Instant::never();
+    hooks_->on_cm_event({.kind = CmEvent::Kind::Established, .qp = &qp});
+  }
+  enqueue_tx(*c);
+  transmit_round(now);
+  return {};
+}
+
+void Engine::reject(ConnectionId connection, ByteView private_data, Instant now) {
+  Connection* c = find(connection);
+  if (c == nullptr || c->startup == nullptr ||
+      c->startup->phase() != verbs::Startup::Phase::WaitConsumer) {
+    return;
+  }
+  const auto reply = c->startup->reject(private_data);
+  if (c->listener != nullptr) --c->listener->pending;
+  c->listener = nullptr;
+  c->startup.reset();
+  send_last_words(*c, reply, now);
+}
+
+bool Engine::request_info(ConnectionId connection, RequestInfo* out) const {
+  const Connection* c = find(connection);
+  if (c == nullptr || c->startup == nullptr) return false;
+  out->key = c->key;
+  const ByteView pd = c->startup->request().private_view();
+  out->private_data.assign(pd.begin(), pd.end());
+  const mpa::Agreement a = c->startup->preview(options_.mpa);
+  out->ird = a.ird;
+  out->ord = a.ord;
+  return true;
+}
+
+}  // namespace urnic::engine

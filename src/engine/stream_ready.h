@@ -1,0 +1,21 @@
+// What the poller's events are tagged with, and how sockets end.
+#pragma once
+
+#include <cstdint>
+
+#include "urnic/status.h"
+
+namespace urnic::engine {
+
+// The tag of a listening socket; connections have their id, which has 32 bits.
+constexpr std::uint64_t kListening = std::uint64_t{1} << 32;
+
+struct StreamEnd {
+  Errc code;
+  const char* why;
+};
+
+// What errno value `e` of a socket means for its connection.
+StreamEnd stream_end_of(int e, bool opening);
+
+}  // namespace urnic::engine

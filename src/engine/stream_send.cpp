@@ -1,0 +1,197 @@
+// FPDUs to the kernel's TCP: pieces of memory, one record for each segment (E-31).
+#include <errno.h>
+
+#include <algorithm>
+
+#include "engine/engine.h"
+
+namespace urnic::engine {
+namespace {
+
+constexpr unsigned kSendTurn = 8;  // bursts of one connection before the next one has its turn
+// FPDUs to ourselves fit no segment since there is none: as large as they get.
+constexpr std::uint32_t kLocalSegment = 65536;
+constexpr unsigned kMssUses = 64;
+// A payload from here on is given to the kernel where it lies.
+constexpr std::uint32_t kWorthAView = 4096;
+
+void add_piece(StreamBatch& b, ByteView bytes) {
+  if (bytes.empty()) return;
+  b.pieces[b.piece_count++] = {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+// The pieces of `view` behind its first `skip` octets.
+void add_view(StreamBatch& b, const ddp::FpduView& view, std::size_t skip) {
+  const auto add = [&](ByteView bytes) {
+    const std::size_t n = std::min(skip, bytes.size());
+    skip -= n;
+    add_piece(b, bytes.subspan(n));
+  };
+  add({view.head.data(), view.head_octets});
+  for (std::uint32_t i = 0; i < view.count; ++i) add(view.pieces[i]);
+  add({view.tail.data(), view.tail_octets});
+}
+
+void close_record(StreamBatch& b, std::size_t first_piece, std::uint32_t octets) {
+  b.record_pieces[b.record_count] = static_cast<std::uint32_t>(b.piece_count - first_piece);
+  b.record_octets[b.record_count++] = octets;
+  b.octets += octets;
+}
+
+}  // namespace
+
+// True when the connection still has something it could send now.
+bool Engine::transmit_stream(Connection& c, Instant now) {
+  const ConnectionId id = c.id;
+  StreamLink& l = *c.link;
+  if (!l.socket.is_open()) {
+    on_closed(c, now);
+    return false;
+  }
+  if (c.stage == Stage::Opening) return false;
+  bool more = false;
+  for (unsigned turns = kSendTurn; l.writable;) {
+    if (turns-- == 0) {
+      more = true;
+      break;
+    }
+    if (!send_burst(c, now)) break;
+    if (c.id != id) return false;
+  }
+  if (c.stream != nullptr) {  // handed to TCP, which keeps a copy: done (E-23)
+    c.stream->sender.acked(l.sent, [&](const ddp::Completion& done) {
+      if (c.qp != nullptr) post_completion(*c.qp, done);
+    });
+  }
+  if (c.stage == Stage::Closing || c.stage == Stage::Terminated) try_finish_close(c, now);
+  if (c.id == id) finish_link(c, now);
+  return more && c.id == id;
+}
+
+// One system call's worth. False when there is nothing to send, or no room.
+bool Engine::send_burst(Connection& c, Instant now) {
+  StreamLink& l = *c.link;
+  StreamBatch& b = stream_->batch;
+  b.clear();
+  if (!l.rest.empty()) {
+    add_piece(b, ByteView(l.rest).subspan(l.rest_at));
+    close_record(b, 0, static_cast<std::uint32_t>(l.rest.size() - l.rest_at));
+  } else if (c.stream == nullptr || !build_burst(c)) {
+    if (c.stream != nullptr && c.stream->sender.failed() && c.stage != Stage::Terminated) {
+      fail_sender(c, now);
+      return c.id != 0;
+    }
+    return false;
+  }
+  const std::span<const iovec> pieces(b.pieces.data(), b.piece_count);
+  const stream::Moved moved =
+      l.aligned ? l.socket.send_records(pieces, {b.record_pieces.data(), b.record_count})
+                : l.socket.send(pieces);
+  ++stream_->writes;
+  if (moved.what != stream::Moved::What::Some) {
+    l.writable = false;
+    if (moved.what == stream::Moved::What::Failed) {  // why, the receiving side tells
+      l.send_error = moved.error;
+      l.readable = true;
+      enqueue_read(c);
+    }
+    keep_rest(l, 0);
+    return false;
+  }
+  stream_->octets_out += moved.octets;
+  c.counters.segments_out += b.record_count;
+  keep_rest(l, moved.octets);
+  l.sent += moved.octets;
+  if (moved.octets < b.octets) l.writable = false;
+  return true;
+}
+
+// As many segments as one system call takes. False when there is none.
+bool Engine::build_burst(Connection& c) {
+  StreamLink& l = *c.link;
+  StreamBatch& b = stream_->batch;
+  if (b.built.empty()) b.built.resize(StreamBatch::kOctets + kLocalSegment);
+  if (l.mss_uses == 0) {
+    l.mss = l.aligned ? l.socket.mss() : kLocalSegment;
+    l.mss_uses = kMssUses;
+  }
+  --l.mss_uses;
+  ddp::Sender& sender = c.stream->sender;
+  StreamOffset at = l.sent;
+  while (b.octets < StreamBatch::kOctets && b.record_count < StreamBatch::kRecords &&
+         b.view_count < StreamBatch::kViews &&
+         b.piece_count + ddp::FpduView::kMaxPieces + 2 <= StreamBatch::kPieces) {
+    const auto cut = sender.cut(at, l.mss, l.mss, false);
+    if (cut.len == 0) break;
+    const std::size_t first_piece = b.piece_count;
+    std::uint32_t skip = 0;
+    ddp::FpduView& view = b.views[b.view_count];
+    if (sender.view(at, cut.len, kWorthAView, &view, &skip)) {
+      ++b.view_count;
+      add_view(b, view, skip);
+    } else {
+      bool ok = true;
+      std::uint8_t* const dst = b.built.data() + b.built_octets;
+      sender.fill(at, cut.len, dst, &ok);
+      if (!ok) {
+        // An FPDU of which the peer has a part cannot be finished: nothing may follow it.
+        if (!sender.failed()) {
+          l.send_error = EIO;
+          l.readable = true;
+          enqueue_read(c);
+        }
+        break;
+      }
+      add_piece(b, {dst, cut.len});
+      b.built_octets += cut.len;
+    }
+    close_record(b, first_piece, cut.len);
+    at += cut.len;
+  }
+  return b.record_count != 0;
+}
+
+// The kernel has taken the first `taken` octets of the burst. Of a segment it took in part the rest
+// stays as it was built; whole segments behind are built again (they have not begun). One that was
+// given as views is looked at again where it lies: without CRC there is nothing that could differ.
+void Engine::keep_rest(StreamLink& l, std::size_t taken) {
+  StreamBatch& b = stream_->batch;
+  if (!l.rest.empty()) {
+    l.rest_at += taken;
+    if (l.rest_at == l.rest.size()) {
+      std::vector<std::uint8_t>().swap(l.rest);
+      l.rest_at = 0;
+    }
+    return;
+  }
+  std::size_t piece = 0;
+  for (std::size_t i = 0; i < b.record_count; ++i) {
+    if (taken >= b.record_octets[i]) {
+      taken -= b.record_octets[i];
+      piece += b.record_pieces[i];
+      continue;
+    }
+    const auto* at = static_cast<const std::uint8_t*>(b.pieces[piece].iov_base);
+    const bool built = at >= b.built.data() && at < b.built.data() + b.built_octets;
+    if (taken != 0 && built) l.rest.assign(at + taken, at + b.record_octets[i]);
+    return;
+  }
+}
+
+// Our FIN when everything is in the kernel's hands; the end when the peer's has come as well.
+void Engine::finish_link(Connection& c, Instant now) {
+  StreamLink& l = *c.link;
+  if (!l.socket.is_open()) return;
+  const bool all_sent =
+      l.rest.empty() && (c.stream == nullptr || c.stream->sender.available() <= l.sent);
+  if (l.finish && !l.finished && (all_sent || l.send_error != 0)) {
+    l.finished = true;
+    l.socket.finish();
+  }
+  if (!l.finished || !l.ended) return;
+  stream_->poller->remove(l.socket.fd());
+  l.socket.close();
+  on_closed(c, now);
+}
+
+}  // namespace urnic::engine
