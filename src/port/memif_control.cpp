@@ -17,6 +17,7 @@ constexpr std::size_t kMaxShaking = 8;
 // A client retries after 100 ms, and ever later up to once a second (E-39).
 constexpr std::uint64_t kFirstRetryMs = 100;
 constexpr std::uint64_t kSlowestRetryMs = 1000;
+// How long the server may take for each of its answers; a whole handshake has six and more.
 constexpr std::uint64_t kAnswerMs = 2000;
 // Messages taken from one socket per run: a peer that floods cannot hold the engine.
 constexpr unsigned kMessagesPerRun = 64;
@@ -228,6 +229,7 @@ Control::Verdict Control::read_from(Peer& peer) {
     const Verdict v =
         side_ == Side::kServer ? take_as_server(peer, m, std::move(fd)) : take_as_client(peer, m);
     if (v != Verdict::kGoOn) return v;
+    peer.give_up_ms = monotonic_ms() + kAnswerMs;  // it may answer as often as we have asked
   }
   return Verdict::kGoOn;
 }

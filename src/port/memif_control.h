@@ -43,6 +43,8 @@ class Control {
   // Milliseconds of the monotonic clock at which `run` wants to be called though nothing became
   // readable; 0: never.
   std::uint64_t deadline_ms() const;
+  // A handshake is under way.
+  bool shaking() const { return !shaking_.empty(); }
 
   // Does what is due. Afterwards `link` may have changed. Returns the system calls made.
   unsigned run();
@@ -62,7 +64,7 @@ class Control {
     bool introduced = false;       // server: INIT accepted
     std::vector<Message> to_send;  // client: what goes out, one per ACK
     std::size_t sent = 0;
-    std::uint64_t give_up_ms = 0;  // client: the server must have answered by then
+    std::uint64_t give_up_ms = 0;  // client: the server must have given its next answer by then
   };
   enum class Verdict : std::uint8_t { kGoOn, kUp, kDrop };
 

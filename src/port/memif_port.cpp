@@ -20,7 +20,8 @@ using memif::Reason;
 namespace {
 
 // Receive calls between two looks at the control socket: often enough to notice a dead peer within
-// milliseconds, rarely enough to cost nothing. Without a peer there is nothing else to do.
+// milliseconds, rarely enough to cost nothing. Without a peer there is nothing else to do; in a
+// handshake every call looks, since who polls with pauses would draw it out beyond its limits.
 constexpr std::uint32_t kControlEvery = 1024;
 constexpr std::uint32_t kControlEveryAlone = 16;
 constexpr std::uint32_t kEthernetHeader = 14;
@@ -150,19 +151,25 @@ void MemifPort::stats(urnic_port_stats* s) const {
 
 // ---- the control side, from whichever queue's thread comes by ----
 
+std::uint32_t MemifPort::control_every() const {
+  if (link_.load(std::memory_order_relaxed) != nullptr) return kControlEvery;
+  return shaking_.load(std::memory_order_relaxed) ? 1 : kControlEveryAlone;
+}
+
 void MemifPort::serve_control(Queue& me) {
-  me.next_control =
-      me.calls +
-      (link_.load(std::memory_order_relaxed) != nullptr ? kControlEvery : kControlEveryAlone);
+  me.next_control = me.calls + control_every();
   me.control_due.store(false, std::memory_order_relaxed);
   if (!control_lock_.try_lock()) return;  // another queue's thread is at it
   me.counters.syscalls.add(control_->run());
   Link* now = control_->link().get();
   deadline_ms_.store(control_->deadline_ms(), std::memory_order_relaxed);
+  shaking_.store(control_->shaking(), std::memory_order_relaxed);
   if (now != link_.load(std::memory_order_relaxed)) {
     if (now != nullptr) epoch_.fetch_add(1, std::memory_order_relaxed);
     link_.store(now, std::memory_order_release);
     me.next_control = me.calls + 1;
+  } else {
+    me.next_control = me.calls + control_every();
   }
   control_lock_.unlock();
 }

@@ -53,6 +53,7 @@ class MemifPort {
 
   explicit MemifPort(memif::Config config);
   std::string open_sleepers();
+  std::uint32_t control_every() const;
   void serve_control(Queue& me);
   void follow_link(Queue& me);
   bool current(const Queue& me) const {
@@ -73,6 +74,7 @@ class MemifPort {
   std::atomic<memif::Link*> link_{nullptr};  // the connection in use, as control_ has it
   std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::uint64_t> deadline_ms_{0};  // as control_ has it
+  std::atomic<bool> shaking_{false};           // likewise
 };
 
 }  // namespace urnic::port

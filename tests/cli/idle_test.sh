@@ -38,7 +38,9 @@ for progress in auto thread; do
   sleep 0.1
   kill -STOP "$client"
   sleep 3 # our retransmissions to it become rare
-  idle "$target" 10 "target with a silent client, progress $progress" 40 # it retransmits as well
+  # Its own look every 2 s (5), io_uring's worker (2), and of two or three retransmissions each with three
+  # questions for the neighbour's address that nobody answers (RFC 4861 7.3.3): four each.
+  idle "$target" 10 "target with a silent client, progress $progress" 24
   kill -CONT "$client"
   kill "$client"
   wait "$client" 2>/dev/null

@@ -42,7 +42,7 @@ on_wire --faults loss=0.005,dup=0.005,reorder=0.01,skip_handshake=on,seed=9
 [ "$(counted loss)" -gt 10 ] && [ "$(counted dup)" -gt 10 ] && [ "$(counted reorder)" -gt 10 ] || fail "$(cat w.json)"
 equal "$(json w.json "j['total']['a_to_b']['delivered']")" "$(json s.json 'j[0]["rx_frames"]')" "lossy: frames"
 
-on_wire --phases "corrupt=0.01,skip_handshake=on@4M; clean@4M; reseg=0.95@4M; clean" --capture c.pcapng
+on_wire --phases "corrupt=0.01,skip_handshake=on@4M; clean@4M; reseg=1@4M; clean" --capture c.pcapng
 equal "$(json w.json 'len(j["phases"])')" 4 "phases"
 [ "$(json w.json 'j["phases"][0]["a_to_b"]["injected"]["corrupt"] > 0 and j["phases"][2]["a_to_b"]["injected"]["cut"] > 0 and sum(j["phases"][1]["a_to_b"]["injected"].values()) == 0')" = True ] ||
   fail "phases: $(cat w.json)"

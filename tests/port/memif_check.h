@@ -93,4 +93,16 @@ class Child {
   pid_t pid_ = -1;
 };
 
+// A server and its client.
+struct Both {
+  explicit Both(const std::string& more = "", const std::string& server_more = "") {
+    const std::string at = "memif:socket=" + folder.file("m.sock");
+    server = must_open(at + ",role=server" + more + server_more);
+    client = must_open(at + ",role=client" + more);
+  }
+  bool link() { return link_both(server, client); }
+  Folder folder;
+  Port server, client;
+};
+
 }  // namespace urnic::port::check

@@ -1,0 +1,257 @@
+// Connections over the kernel's TCP whose peer is no urnic: a bare socket that says what it likes.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/stream_ends.h"
+#include "mpa/builder.h"
+#include "mpa/fpdu.h"
+#include "mpa/startup.h"
+
+namespace urnic {
+namespace {
+
+using namespace stream_test;
+
+struct Bare {
+  explicit Bare(std::uint16_t port) : fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  }
+  ~Bare() {
+    if (fd >= 0) close(fd);
+  }
+  void send(const std::vector<std::uint8_t>& bytes) const {
+    EXPECT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  void request() const {
+    mpa::StartupOptions o;
+    o.peer_to_peer = false;
+    std::vector<std::uint8_t> frame(mpa::kFrameHeader + mpa::kMaxPrivateData);
+    frame.resize(mpa::emit_frame(mpa::make_request(o, {}), frame.data()));
+    send(frame);
+  }
+  // Reads until `n` octets, the end (then fewer) or 5 s.
+  std::size_t read(std::size_t n) const {
+    std::size_t got = 0;
+    std::vector<std::uint8_t> in(65536);
+    while (got < n) {
+      pollfd p{fd, POLLIN, 0};
+      if (::poll(&p, 1, 5000) != 1) break;
+      const ssize_t r = ::recv(fd, in.data(), std::min(in.size(), n - got), 0);
+      if (r <= 0) break;
+      got += static_cast<std::size_t>(r);
+    }
+    return got;
+  }
+  int fd;
+};
+
+struct BareTest : ::testing::Test {
+  void SetUp() override {
+    server = open();
+    auto l = server.listen(0);
+    ASSERT_TRUE(l.ok());
+    listener = std::move(*l);
+  }
+  // A connection of `peer` on `s`, full operation.
+  void establish(Bare& peer, End& s) {
+    peer.request();
+    auto request = listener.next(5000);
+    ASSERT_TRUE(request.ok());
+    ASSERT_TRUE(request->accept(s.qp).ok());
+    ASSERT_EQ(peer.read(24), 24u);  // the Reply
+  }
+  Device server;
+  Listener listener;
+};
+
+TEST_F(BareTest, NonsenseInsteadOfARequestClosesAndTheListenerGoesOn) {
+  {
+    Bare peer(listener.port());
+    peer.send(std::vector<std::uint8_t>(100, 0x47));
+    EXPECT_EQ(peer.read(1), 0u);
+  }
+  Bare peer(listener.port());
+  End s(server);
+  establish(peer, s);
+}
+
+TEST_F(BareTest, ARequestOctetByOctetIsUnderstood) {
+  Bare peer(listener.port());
+  mpa::StartupOptions o;
+  o.peer_to_peer = false;
+  std::vector<std::uint8_t> frame(mpa::kFrameHeader + mpa::kMaxPrivateData);
+  frame.resize(mpa::emit_frame(mpa::make_request(o, {}), frame.data()));
+  for (const std::uint8_t octet : frame) {
+    peer.send({octet});
+    usleep(1000);
+  }
+  EXPECT_TRUE(listener.next(5000).ok());
+}
+
+TEST_F(BareTest, APeerThatGivesUpBeforeTheAnswerMakesAcceptSayClosed) {
+  auto peer = std::make_unique<Bare>(listener.port());
+  peer->request();
+  auto request = listener.next(5000);
+  ASSERT_TRUE(request.ok());
+  peer.reset();
+  for (int i = 0; i < 500 && !server.stats().connections.empty(); ++i) usleep(10000);
+  End s(server);
+  EXPECT_EQ(request->accept(s.qp).error().code, Errc::closed);
+  EXPECT_EQ(s.qp.state(), QpState::init);
+}
+
+TEST_F(BareTest, FinWithNothingOutstandingIsAnOrderlyEnd) {
+  Bare peer(listener.port());
+  End s(server);
+  establish(peer, s);
+  shutdown(peer.fd, SHUT_WR);
+  EXPECT_EQ(s.ending().kind, EventKind::disconnected);
+  EXPECT_EQ(peer.read(1), 0u);  // and its FIN comes back
+}
+
+TEST_F(BareTest, FinInTheMiddleOfAnFpduIsNot) {
+  Bare peer(listener.port());
+  End s(server);
+  establish(peer, s);
+  peer.send({0x40, 0x00, 0xc1, 0x40});  // begins an FPDU of 16 KiB
+  shutdown(peer.fd, SHUT_WR);
+  const Event e = s.ending();
+  EXPECT_EQ(e.kind, EventKind::failed);
+  EXPECT_EQ(e.error.code, Errc::reset) << e.error.message;
+}
+
+// FPDUs before the consumer has answered: taken in part, the rest waits in the kernel, and all of
+// it counts once the connection is accepted.
+TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard_E1) {
+  Bare peer(listener.port());
+  peer.request();
+  constexpr std::size_t kWrites = 50000;
+  std::vector<std::uint8_t> all;
+  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset mean nothing
+  std::uint8_t fpdu[32];
+  const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
+  for (std::size_t i = 0; i < kWrites; ++i) all.insert(all.end(), fpdu, fpdu + n);
+  std::thread sending([&] {
+    peer.send(all);
+    shutdown(peer.fd, SHUT_WR);
+  });
+  auto request = listener.next(5000);
+  ASSERT_TRUE(request.ok());
+  usleep(100000);
+  EXPECT_LT(server.stats().rx_bytes, 400000u);  // of a million
+  End s(server);
+  EXPECT_TRUE(request->accept(s.qp).ok());
+  EXPECT_EQ(s.ending().kind, EventKind::disconnected);
+  EXPECT_EQ(s.qp.stats().bytes_slow, all.size());
+  sending.join();
+}
+
+TEST_F(BareTest, ABadCrcIsAnsweredByTerminateAndFin) {
+  Bare peer(listener.port());
+  End s(server);
+  establish(peer, s);
+  std::vector<std::uint8_t> fpdu(mpa::fpdu_size(14), 0);
+  fpdu[1] = 14;
+  fpdu[2] = 0xc1;
+  fpdu[3] = 0x40;
+  peer.send(fpdu);
+  const Event e = s.ending();
+  EXPECT_EQ(e.error.code, Errc::protocol);
+  EXPECT_NE(e.error.message.find("Terminate"), std::string::npos) << e.error.message;
+  EXPECT_GE(peer.read(1000), 20u);  // the Terminate, then the end
+}
+
+TEST_F(BareTest, AKilledPeerIsNoticed) {
+  End s(server);
+  const pid_t pid = fork();
+  if (pid == 0) {  // holds a connection, then dies without a word
+    Bare peer(listener.port());
+    peer.request();
+    pause();
+    _exit(0);
+  }
+  auto request = listener.next(5000);
+  ASSERT_TRUE(request.ok());
+  ASSERT_TRUE(request->accept(s.qp).ok());
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  const Event e = s.ending();  // unread octets make it a reset, none a FIN
+  EXPECT_TRUE(e.kind == EventKind::failed || e.kind == EventKind::disconnected);
+  EXPECT_EQ(s.qp.state(), QpState::error);
+}
+
+// A responder made of a bare socket: answers the Request, and never reads again.
+struct Deaf {
+  Deaf() : listening(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(listening, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+    EXPECT_EQ(::listen(listening, 4), 0);
+    socklen_t n = sizeof at;
+    getsockname(listening, reinterpret_cast<sockaddr*>(&at), &n);
+    port = ntohs(at.sin_port);
+  }
+  ~Deaf() {
+    close(listening);
+    if (fd >= 0) close(fd);
+  }
+  void answer() {
+    fd = ::accept(listening, nullptr, nullptr);
+    ASSERT_GE(fd, 0);
+    std::vector<std::uint8_t> in(24);
+    ASSERT_EQ(::recv(fd, in.data(), in.size(), MSG_WAITALL), 24);
+    const auto request = mpa::parse_frame(in, false);
+    ASSERT_TRUE(request.ok());
+    mpa::StartupOptions o;
+    o.peer_to_peer = false;
+    std::vector<std::uint8_t> out(mpa::kFrameHeader + mpa::kMaxPrivateData);
+    out.resize(mpa::emit_frame(mpa::answer_request(*request, o, {}).reply, out.data()));
+    ASSERT_EQ(::send(fd, out.data(), out.size(), 0), static_cast<ssize_t>(out.size()));
+  }
+  int listening, fd = -1;
+  std::uint16_t port = 0;
+};
+
+TEST(StreamTransport, APeerThatDoesNotReadBlocksNobodyElseAndBoundsMemory) {
+  Device client = open({{"progress", "thread"}, {"peer_to_peer", "off"}}), server = open();
+  Deaf deaf;
+  End stuck(client, 4 << 20), c(client), s(server);
+  std::thread answering([&] { deaf.answer(); });
+  const auto connected = stuck.qp.connect("127.0.0.1:" + std::to_string(deaf.port));
+  answering.join();
+  ASSERT_TRUE(connected.ok()) << connected.error().message;
+  const Sge all = stuck.sge(0, 4 << 20);
+  int posted = 0;
+  for (; posted < 1000; ++posted) {  // 4 GB, if anybody took them
+    SendRequest w = stuck.request(Opcode::write, all, 1);
+    w.rkey = 0x100;
+    if (!stuck.qp.post_send(w).ok()) break;
+  }
+  EXPECT_LT(posted, 1000);  // the send queue is full, which is all that grows
+  usleep(200000);
+  const std::uint64_t sent = client.stats().tx_bytes;
+  EXPECT_LT(sent, std::uint64_t{64} << 20);
+  join(server, s, c);
+  if (HasFailure()) return;
+  exchange(c, s);
+  // When the peer dies, what was stuck ends.
+  close(deaf.fd);
+  deaf.fd = -1;
+  EXPECT_EQ(stuck.ending().error.code, Errc::reset);
+  EXPECT_NE(stuck.wait().status, WcStatus::success);
+}
+
+}  // namespace
+}  // namespace urnic

@@ -1,0 +1,65 @@
+// One connection as InLogic sees it, fed with segments whose validation results the test chooses.
+#pragma once
+
+#include <initializer_list>
+
+#include "fastpath/in_logic.h"
+
+namespace urnic::fastpath::in_logic_test {
+
+using tcp::Arrival;
+using tcp::Seq;
+
+inline Validation results(std::initializer_list<FrameStatus> statuses) {
+  Validation v;
+  std::uint32_t at = 0;
+  v.all_valid = true;
+  for (const FrameStatus s : statuses) {
+    v.frames.push_back({at, 100, s});
+    at += 100;
+    v.all_valid = v.all_valid && s == FrameStatus::Valid;
+  }
+  return v;
+}
+
+inline constexpr auto kValid = FrameStatus::Valid;
+inline constexpr auto kInvalid = FrameStatus::Invalid;
+inline constexpr auto kTooLong = FrameStatus::TooLong;
+
+// One connection and the segments that come in on it; each step decides and applies.
+struct Connection {
+  explicit Connection(InLogicVariant variant = InLogicVariant::Fig9, std::uint32_t max = 3) {
+    c.config.variant = variant;
+    c.config.max_recovery_attempts = max;
+    c.config.max_same_segment = 0;  // R-31 is asked without E-8
+    c.config.upgrade_after = 1;
+    c.upgrade_needed = 1;
+    c.startup = false;
+  }
+  Verdict arrive(std::uint32_t sn, Arrival arrival, const Validation& v) {
+    SegmentFacts f = facts;
+    f.arrival = arrival;
+    f.sn = Seq(sn);
+    f.validation = &v;
+    const ConnectionContext before = c;
+    const Verdict verdict = decide(c, f);
+    // decide() is pure: the same question has the same answer.
+    const Verdict again = decide(before, f);
+    EXPECT_EQ(verdict.outcome, again.outcome);
+    EXPECT_EQ(verdict.reason, again.reason);
+    apply(c, verdict, f);
+    return verdict;
+  }
+  Verdict good(std::uint32_t sn, Arrival a = Arrival::InOrder) {
+    return arrive(sn, a, results({kValid}));
+  }
+  Verdict bad(std::uint32_t sn, Arrival a = Arrival::InOrder) {
+    return arrive(sn, a, results({kInvalid}));
+  }
+  bool fast() const { return c.type == ConnectionType::Fast; }
+
+  ConnectionContext c;
+  SegmentFacts facts;
+};
+
+}  // namespace urnic::fastpath::in_logic_test
