@@ -24,10 +24,10 @@ struct ContextConfig {
   // FPDUs that came cut in two before the connection is downgraded (docs/decisions/cut-frames.md);
   // 0 = off.
   std::uint32_t max_cut_frames = 0;
-  std::uint32_t upgrade_after = 64;    // E-9: N in-order aligned segments; 0 counts as 1
-  bool immediate_dup_ack = true;       // section 7
-  bool crc = true;                     // without CRC: SLOW for ever (E-2)
-  bool place_out_of_order = true;      // E-12: place | store
+  std::uint32_t upgrade_after = 64;  // E-9: N in-order aligned segments; 0 counts as 1
+  bool immediate_dup_ack = true;     // section 7
+  bool crc = true;                   // without CRC: SLOW for ever (E-2)
+  bool place_out_of_order = true;    // E-12: place | store
 };
 
 // Cut FPDUs count together only within so many octets of the stream.

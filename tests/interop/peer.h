@@ -22,15 +22,15 @@ namespace urnic::interop {
 [[noreturn]] void die(const std::string& what);
 
 struct Command {
-  Config config;            // defaults, then every -o name=value
-  std::string mode;         // -m
-  bool client = false;      // -c ADDRESS
-  std::string address;      // of the server, without port
-  std::uint16_t port = 0;   // -p
-  std::uint32_t count = 1;  // -C or -n
-  std::uint32_t size = 64;  // -S or -s
+  Config config;                     // defaults, then every -o name=value
+  std::string mode;                  // -m
+  bool client = false;               // -c ADDRESS
+  std::string address;               // of the server, without port
+  std::uint16_t port = 0;            // -p
+  std::uint32_t count = 1;           // -C or -n
+  std::uint32_t size = 64;           // -S or -s
   std::uint32_t private_octets = 0;  // -d
-  int timeout_s = 60;       // -t: for the whole run
+  int timeout_s = 60;                // -t: for the whole run
 };
 
 // Options as in Command; `defaults` gives what was not said. Unknown ones end the process.
@@ -75,7 +75,8 @@ class Connection {
 
   // False when the peer refused the connection (RST to the SYN); other failures end the process.
   bool connect(const std::string& address);
-  // The event that answers the attempt: established or connect_failed, with the peer's private data.
+  // The event that answers the attempt: established or connect_failed, with the peer's private
+  // data.
   Event try_connect(const std::string& address, const ConnectionOptions& options = {});
   // Takes a connection request and waits until it is established.
   void accept(ConnectRequest& request, const ConnectionOptions& options = {});
