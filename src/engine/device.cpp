@@ -1,6 +1,8 @@
 // The public device: opens the port, owns engine and driver, and carries events to the consumer.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/fused.h"
 #include "engine/device_impl.h"
 #include "engine/port_stack.h"
@@ -176,13 +178,29 @@ DeviceInfo Device::info() const {
   return i;
 }
 
+namespace {
+
+// The link is there, and no own address still waits for its duplicate detection: until then a
+// connection has nothing to come from.
+bool ready_to_connect(detail::DeviceImpl& device) {
+  return device.driver->own([&](Instant) {
+    const auto& own = device.engine->interface().addresses();
+    const bool probing = std::any_of(own.begin(), own.end(), [](const net::OwnAddress& a) {
+      return a.state == net::AddressState::Tentative;
+    });
+    return device.port.info().link_up != 0 && !probing;
+  });
+}
+
+}  // namespace
+
 bool Device::wait_link(int timeout_ms) {
   const Instant until =
       timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
   for (;;) {
     if (impl_->driver->inherited()) return false;
     progress();
-    if (info().link_up) return true;
+    if (ready_to_connect(*impl_)) return true;
     if (engine::monotonic_now() >= until) return false;
     impl_->driver->hand_over();
     usleep(2000);

@@ -2,7 +2,7 @@
 # with Linux siw (tests/interop/siw), without any privileges, and talks to it over AF_UNIX datagrams.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
-foreach(peer rping_peer perftest_peer)
+foreach(peer rping_peer perftest_peer verbs_peer)
   add_executable(interop_${peer} ${CMAKE_CURRENT_LIST_DIR}/${peer}.cpp ${CMAKE_CURRENT_LIST_DIR}/peer.cpp)
   target_include_directories(interop_${peer} PRIVATE ${CMAKE_SOURCE_DIR}/include)
   # Only the public interface: these are programs of a user's.
@@ -12,11 +12,28 @@ endforeach()
 add_test(NAME interop.judge COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/wire_judge_test.py)
 set_tests_properties(interop.judge PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS interop)
 
+# With URNIC_TEST_LONG (./run-tests --long) every case, else a choice.
+set(siw_timeout 900)
+if(DEFINED ENV{URNIC_TEST_LONG})
+  set(siw_timeout 3100)
+endif()
 add_test(NAME interop.siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
-         --rping-peer $<TARGET_FILE:interop_rping_peer>
-         --perftest-peer $<TARGET_FILE:interop_perftest_peer>)
+         --programs ${CMAKE_BINARY_DIR})
 # 77: QEMU or tshark is missing, or the guest cannot be built here; the reason is printed.
-set_tests_properties(interop.siw PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS interop
+set_tests_properties(interop.siw PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS interop
+                     RUN_SERIAL ON)
+
+# The pairs of {own TCP, kernel TCP} through the whole matrix; with siw it is run by hand (tools/interop)
+# and covered by interop.siw and interop.siw-tcp.
+add_test(NAME interop.matrix COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/interop
+         --build ${CMAKE_BINARY_DIR} --without-siw)
+set_tests_properties(interop.matrix PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS interop
+                     RUN_SERIAL ON)
+
+# urnic beside the kernel: on one NIC, and behind `urnic switch` with a TAP uplink.
+add_test(NAME interop.lan COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/lan_test
+         --urnic $<TARGET_FILE:urnic>)
+set_tests_properties(interop.lan PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS interop
                      RUN_SERIAL ON)
 
 # The byte-stream TCP (src/tcp/stack.h) and a device against the kernel's TCP, over a TAP interface in a
@@ -44,7 +61,6 @@ add_test(NAME interop.tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR
 set_tests_properties(interop.tcp PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS interop
                      RUN_SERIAL ON)
 add_test(NAME interop.siw-tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
-         --kernel-tcp --rping-peer $<TARGET_FILE:interop_rping_peer>
-         --perftest-peer $<TARGET_FILE:interop_perftest_peer>)
-set_tests_properties(interop.siw-tcp PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS interop
+         --kernel-tcp --programs ${CMAKE_BINARY_DIR})
+set_tests_properties(interop.siw-tcp PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS interop
                      RUN_SERIAL ON)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +33,7 @@ void die(const std::string& what) {
 
 Command parse_command(int argc, char** argv, Command defaults) {
   Command c = std::move(defaults);
-  for (int option; (option = getopt(argc, argv, "c:p:C:n:S:s:t:o:")) != -1;) {
+  for (int option; (option = getopt(argc, argv, "c:p:m:C:n:S:s:d:t:o:")) != -1;) {
     switch (option) {
       case 'c':
         c.client = true;
@@ -40,6 +41,12 @@ Command parse_command(int argc, char** argv, Command defaults) {
         break;
       case 'p':
         c.port = static_cast<std::uint16_t>(number(optarg, 1, 65535, 'p'));
+        break;
+      case 'm':
+        c.mode = optarg;
+        break;
+      case 'd':
+        c.private_octets = number(optarg, 0, 512, 'd');
         break;
       case 'C':
       case 'n':
@@ -61,7 +68,8 @@ Command parse_command(int argc, char** argv, Command defaults) {
         break;
       }
       default:
-        die("usage: [-c ADDRESS] [-p PORT] [-C COUNT] [-S SIZE] [-t SECONDS] [-o name=value]...");
+        die("usage: [-c ADDRESS] [-p PORT] [-m MODE] [-C COUNT] [-S SIZE] [-d OCTETS] [-t SECONDS] "
+            "[-o name=value]...");
     }
   }
   if (optind != argc) die(std::string("not an option: ") + argv[optind]);
@@ -104,9 +112,9 @@ void Host::settle() {
   }
 }
 
-Connection::Connection(Host& host) : host_(host) {
+Connection::Connection(Host& host, std::uint32_t max_receive) : host_(host) {
   const auto queue = [&] {
-    auto cq = host.device().create_cq(512);
+    auto cq = host.device().create_cq(std::max(512u, 2 * max_receive));
     if (!cq) die("create_cq: " + cq.error().message);
     return std::move(*cq);
   };
@@ -119,6 +127,7 @@ Connection::Connection(Host& host) : host_(host) {
   options.send_cq = sends_;
   options.receive_cq = receives_;
   options.events = events_;
+  options.max_receive = max_receive;
   auto qp = host.device().create_qp(host.pd(), options);
   if (!qp) die("create_qp: " + qp.error().message);
   qp_ = std::move(*qp);
@@ -130,21 +139,26 @@ Event Connection::next_event(const char* what) {
   return event;
 }
 
-bool Connection::connect(const std::string& address) {
-  if (auto ok = qp_.connect_start(address); !ok) die("connect: " + ok.error().message);
-  const Event event = next_event("the connection");
+Event Connection::try_connect(const std::string& address, const ConnectionOptions& options) {
+  if (auto ok = qp_.connect_start(address, options); !ok) die("connect: " + ok.error().message);
+  Event event = next_event("the connection");
+  // Linux siw loses the wake-up for what arrives between its Reply and the moment it has taken
+  // over the socket (docs/interop.md); whatever comes later wakes it for that as well.
   if (event.kind == EventKind::established) {
-    // Linux siw loses the wake-up for what arrives between its Reply and the moment it has taken
-    // over the socket (docs/interop.md); whatever comes later wakes it for that as well.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    return true;
   }
+  return event;
+}
+
+bool Connection::connect(const std::string& address) {
+  const Event event = try_connect(address);
+  if (event.kind == EventKind::established) return true;
   if (event.kind == EventKind::connect_failed && event.error.code == Errc::refused) return false;
   die("connect: " + event.error.message);
 }
 
-void Connection::accept(ConnectRequest& request) {
-  if (auto ok = request.accept(qp_); !ok) die("accept: " + ok.error().message);
+void Connection::accept(ConnectRequest& request, const ConnectionOptions& options) {
+  if (auto ok = request.accept(qp_, options); !ok) die("accept: " + ok.error().message);
   const Event event = next_event("the connection");
   if (event.kind != EventKind::established) die("accept: " + event.error.message);
 }
@@ -168,18 +182,32 @@ std::optional<Completion> Connection::receive() {
   return c;
 }
 
+std::uint32_t Connection::receive_some() {
+  Completion c[32];
+  const int n = receives_.poll(c);
+  if (n < 0) die("the receive completion queue has overrun");
+  for (int i = 0; i < n; ++i) {
+    if (c[i].status != WcStatus::success) die(std::string("receive: ") + to_string(c[i].status));
+  }
+  return static_cast<std::uint32_t>(n);
+}
+
 void Connection::post(const SendRequest& request) {
   if (auto ok = qp_.post_send(request); !ok) die("post_send: " + ok.error().message);
 }
 
-Completion Connection::complete() {
+Completion Connection::complete_any() {
   Completion c;
   for (;;) {
     const int n = sends_.poll({&c, 1});
     if (n < 0) die("the send completion queue has overrun");
-    if (n == 1) break;
+    if (n == 1) return c;
     sends_.wait(host_.left("a completion"));
   }
+}
+
+Completion Connection::complete() {
+  const Completion c = complete_any();
   if (c.status != WcStatus::success) {
     Event event;  // says more than the status
     const std::string why = events_.wait(&event, 100) ? event.error.message : "";

@@ -22,13 +22,15 @@ namespace urnic::interop {
 [[noreturn]] void die(const std::string& what);
 
 struct Command {
-  Config config;            // defaults, then every -o name=value
-  bool client = false;      // -c ADDRESS
-  std::string address;      // of the server, without port
-  std::uint16_t port = 0;   // -p
-  std::uint32_t count = 1;  // -C or -n
-  std::uint32_t size = 64;  // -S or -s
-  int timeout_s = 60;       // -t: for the whole run
+  Config config;                     // defaults, then every -o name=value
+  std::string mode;                  // -m
+  bool client = false;               // -c ADDRESS
+  std::string address;               // of the server, without port
+  std::uint16_t port = 0;            // -p
+  std::uint32_t count = 1;           // -C or -n
+  std::uint32_t size = 64;           // -S or -s
+  std::uint32_t private_octets = 0;  // -d
+  int timeout_s = 60;                // -t: for the whole run
 };
 
 // Options as in Command; `defaults` gives what was not said. Unknown ones end the process.
@@ -69,25 +71,35 @@ class Host {
 // One queue pair with its queues; every wait ends at the host's deadline.
 class Connection {
  public:
-  explicit Connection(Host& host);
+  explicit Connection(Host& host, std::uint32_t max_receive = 128);
 
   // False when the peer refused the connection (RST to the SYN); other failures end the process.
   bool connect(const std::string& address);
+  // The event that answers the attempt: established or connect_failed, with the peer's private
+  // data.
+  Event try_connect(const std::string& address, const ConnectionOptions& options = {});
   // Takes a connection request and waits until it is established.
-  void accept(ConnectRequest& request);
+  void accept(ConnectRequest& request, const ConnectionOptions& options = {});
 
   void post_receive(const Sge& sge);
   // The next receive completion; empty when the connection has ended instead.
   std::optional<Completion> receive();
+  // Completions of receives that are there already: how many.
+  std::uint32_t receive_some();
   void post(const SendRequest& request);
   // The next completion of the send queue; a failed one ends the process.
   Completion complete();
   // post + complete.
   void run(const SendRequest& request);
 
+  // The next completion of the send queue, whatever it says.
+  Completion complete_any();
+
   // Orderly end from this side, or wait for the peer's. Both insist on FIN, not RST.
   void close();
   void await_close();
+  // The event that tells of the end, whatever it is.
+  Event await_end() { return next_event("the end of the connection"); }
 
   QueuePair& qp() { return qp_; }
   ConnectionStats stats() const { return qp_.stats(); }

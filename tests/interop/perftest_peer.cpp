@@ -1,4 +1,5 @@
-// Both ends of what `ib_write_bw -R` of perftest 4.5 (protocol version 6.06) speaks, over urnic.
+// Both ends of what `ib_write_bw -R`, `ib_read_bw`, `ib_send_bw` and `ib_write_lat` of perftest 4.5
+// (protocol version 6.06) speak, over urnic: -m write, read, send, write-lat.
 //
 // Two connections to one port. On the first ("control") the sides exchange pairs of Sends of equal
 // length, the client's first:
@@ -9,16 +10,26 @@
 //   MTU               2 octets of text          an ibv_mtu enumerator
 //   destination      56 octets (Destination)    all zero: before the data connection is made
 //   destination      56 octets                  all zero: after it was made
-//   destination      56 octets, three times     own keys; the third is only a meeting point;
-//                                               the client sends the data behind it, and the
-//                                               fourth time it says that it has posted everything
-//   result            5 times 8 octets, big endian: size, iterations, then peak and average MB/s
+//   destination      56 octets, three times     own keys; the third is only a meeting point (send
+//   and
+//                    (send, write-lat: four)    write-lat have another)
+//   write, read      56 octets                  the client has posted everything
+//                    5 times 8 octets, big endian: size, iterations, then peak and average MB/s
 //                    and messages per second (10^6) as doubles
-//   destination      56 octets                  good-bye
+//   destination      56 octets                  good-bye; not with write-lat
 //
-// The second connection carries the RDMA Writes, client to server, all to one address when the size
-// is above half a page. The last "destination" may overtake data, since it travels on a connection
-// of its own: our server says good-bye only when all octets have been placed.
+// The second connection carries the data, between the last destination before it and the next:
+//
+//   write      the client Writes, all to one address when the size is above half a page. The last
+//              "destination" may overtake data, since it travels on a connection of its own: our
+//              server says good-bye only when all octets have been placed.
+//   read       the client Reads, likewise.
+//   send       the client Sends. On iWARP the server Writes how many it has received (host order, 4
+//              octets) to the address the client gave as its own, at every third of its receives.
+//   write-lat  both Write by turns, the server first; the last octet of a message is its number,
+//              counted from 1, and whoever receives looks at that octet until it changes.
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -179,7 +190,91 @@ void finish(Host& host, const char* role, const Result& result, std::uint64_t ha
   report(role, text, stats);
 }
 
+// Which way, and what, the data goes.
+enum class Op : std::uint8_t { write, read, send, write_lat };
+
+Op op_of(const Command& command) {
+  if (command.mode.empty() || command.mode == "write") return Op::write;
+  if (command.mode == "read") return Op::read;
+  if (command.mode == "send") return Op::send;
+  if (command.mode == "write-lat") return Op::write_lat;
+  die("-m expects write, read, send or write-lat");
+}
+// "destination" exchanges with keys before the data.
+int key_exchanges(Op op) {
+  return op == Op::send || op == Op::write_lat ? 4 : 3;
+}
+
+// Receives perftest's server posts in advance, and how many of them make a credit.
+std::uint32_t receive_depth(const Command& command) {
+  return std::min(512u, command.count + command.count % 2);
+}
+
+void fill(Buffer& buffer) {
+  for (std::size_t i = 0; i < buffer.bytes().size(); ++i) {
+    buffer.data()[i] = static_cast<std::uint8_t>(i * 131 + (i >> 8));
+  }
+}
+
+// Writes by turns. The last octet of `in` tells what has arrived.
+void ping_pong(Host& host, Connection& data, const Command& command, Buffer& out, Buffer& in,
+               const SendRequest& write) {
+  const std::atomic_ref<std::uint8_t> arrived(in.data()[command.size - 1]);
+  for (std::uint32_t i = 1; i <= command.count; ++i) {
+    const auto number = static_cast<std::uint8_t>(i);
+    const auto await = [&] {
+      for (std::uint32_t spins = 0; arrived.load(std::memory_order_acquire) != number; ++spins) {
+        host.device().progress();
+        if (spins % 1024 == 0) host.left("a Write");
+      }
+    };
+    if (command.client) await();
+    out.data()[command.size - 1] = number;
+    data.run(write);
+    if (!command.client) await();
+  }
+}
+
+// `count` work requests like `request`, at most `depth` under way; `may_post(n)` says whether the
+// n-th may go yet.
+template <typename MayPost>
+void post_all(Connection& data, const Command& command, const SendRequest& request,
+              std::uint32_t depth, MayPost may_post) {
+  std::uint32_t posted = 0;
+  for (std::uint32_t done = 0; done < command.count; ++done) {
+    for (; posted < command.count && posted - done < depth && may_post(posted); ++posted) {
+      data.post(request);
+    }
+    data.complete();
+  }
+}
+
+// The number a peer of `send` Writes: how many of our Sends it has received.
+std::uint32_t credit(Buffer& buffer) {
+  std::uint32_t value;
+  std::memcpy(&value, buffer.data(), sizeof value);
+  return value;
+}
+
+struct Ends {
+  Destination mine, theirs;
+};
+
+// Keys go both ways as often as the program does it.
+Ends exchange_keys(Control& control, const Command& command, Connection& data,
+                   const Buffer& buffer) {
+  Ends e;
+  e.mine.qpn = data.qp().number();
+  e.mine.psn = 0x123456;
+  e.mine.rkey = buffer.rkey();
+  e.mine.address = buffer.remote_address();
+  e.theirs = control.exchange(e.mine);
+  for (int i = 1; i < key_exchanges(op_of(command)); ++i) control.exchange(e.mine);
+  return e;
+}
+
 void run_client(Host& host, const Command& command) {
+  const Op op = op_of(command);
   const std::string to = command.address + ":" + std::to_string(command.port);
   Control control(host, true);
   if (!control.connection().connect(to)) die("connect: refused");
@@ -195,35 +290,42 @@ void run_client(Host& host, const Command& command) {
     data = std::make_unique<Connection>(host);
   }
   Buffer buffer(host.device(), host.pd(), window(command.size), access_local_write);
-  for (std::size_t i = 0; i < buffer.bytes().size(); ++i) {
-    buffer.data()[i] = static_cast<std::uint8_t>(i * 131 + (i >> 8));
-  }
+  // Where the peer Writes: its messages, or how many it has received.
+  Buffer back(host.device(), host.pd(), window(command.size),
+              access_local_write | access_remote_write);
+  fill(buffer);
   control.exchange(Destination{});
-  Destination mine;
-  mine.qpn = data->qp().number();
-  mine.psn = 0x123456;
-  mine.rkey = buffer.rkey();
-  mine.address = buffer.remote_address();
-  const Destination theirs = control.exchange(mine);
-  control.exchange(mine);
-  control.exchange(mine);
+  const Ends ends = exchange_keys(control, command, *data, op == Op::write ? buffer : back);
 
   const Sge sge = buffer.sge(0, command.size);
-  SendRequest write;
-  write.opcode = Opcode::write;
-  write.sges = {&sge, 1};
-  write.remote_address = theirs.address;
-  write.rkey = theirs.rkey;
+  SendRequest request;
+  request.opcode = op == Op::read ? Opcode::read : op == Op::send ? Opcode::send : Opcode::write;
+  request.sges = {&sge, 1};
+  if (op != Op::send) {
+    request.remote_address = ends.theirs.address;
+    request.rkey = ends.theirs.rkey;
+  }
   const auto start = Clock::now();
-  std::uint32_t posted = 0;
-  for (std::uint32_t done = 0; done < command.count; ++done) {
-    for (; posted < command.count && posted - done < kDepth; ++posted) data->post(write);
-    data->complete();
+  if (op == Op::write_lat) {
+    ping_pong(host, *data, command, buffer, back, request);
+  } else {
+    post_all(*data, command, request, kDepth, [&](std::uint32_t n) {
+      while (op == Op::send && n - credit(back) >= receive_depth(command)) {
+        host.device().progress();
+        host.left("room at the server");
+      }
+      return true;
+    });
   }
   const Result result = measure(command, Clock::now() - start);
-  control.exchange(mine);
-  control.exchange(result);
-  control.exchange(mine);
+  if (op == Op::write || op == Op::read) {
+    control.exchange(ends.mine);
+    control.exchange(result);
+  }
+  // ib_write_bw destroys its end as soon as we say good-bye. What has reached that
+  // machine's TCP, but not siw, makes its close a RST (RFC 1122, 4.2.2.13).
+  if (op == Op::write) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  if (op != Op::write_lat) control.exchange(ends.mine);
   const ConnectionStats stats = data->stats();
   data->close();
   control.connection().close();
@@ -231,7 +333,31 @@ void run_client(Host& host, const Command& command) {
          control.connection(), stats);
 }
 
+// The server's share while the client Sends.
+void take_sends(Host& host, Connection& data, const Command& command, const Buffer& into,
+                const Destination& client) {
+  const std::uint32_t depth = receive_depth(command), step = std::max(depth / 3, 1u);
+  Buffer number(host.device(), host.pd(), sizeof(std::uint32_t), 0);
+  const Sge sge = number.sge(0, sizeof(std::uint32_t));
+  SendRequest tell;
+  tell.opcode = Opcode::write;
+  tell.sges = {&sge, 1};
+  tell.remote_address = client.address;
+  tell.rkey = client.rkey;
+  std::uint32_t posted = depth;
+  for (std::uint32_t received = 0; received < command.count;) {
+    host.left("the client's Sends");
+    for (std::uint32_t n = data.receive_some(); n > 0; --n) {
+      if (posted < command.count) data.post_receive(into.sge(0, command.size)), ++posted;
+      if (++received % depth % step != 0) continue;
+      std::memcpy(number.data(), &received, sizeof received);
+      data.run(tell);
+    }
+  }
+}
+
 void run_server(Host& host, const Command& command) {
+  const Op op = op_of(command);
   auto listener = host.device().listen(command.port);
   if (!listener) die("listen: " + listener.error().message);
   std::printf("listening %u\n", unsigned{listener->port()});
@@ -248,36 +374,53 @@ void run_server(Host& host, const Command& command) {
   }
   control.greet();
   control.exchange(Destination{});
-  Connection data(host);
+  Connection data(host, op == Op::send ? receive_depth(command) : 1);
   {
     ConnectRequest request = next();
     data.accept(request);
   }
   control.exchange(Destination{});
   Buffer buffer(host.device(), host.pd(), window(command.size),
-                access_local_write | access_remote_write);
-  Destination mine;
-  mine.qpn = data.qp().number();
-  mine.psn = 0x654321;
-  mine.rkey = buffer.rkey();
-  mine.address = buffer.remote_address();
-  control.exchange(mine);
-  control.exchange(mine);
-  control.exchange(mine);
-  control.exchange(mine);  // the client has sent everything
-  const Result result = control.exchange(Result{});
+                access_local_write | access_remote_write | access_remote_read);
+  Buffer back(host.device(), host.pd(), window(command.size), 0);
+  if (op == Op::read) fill(buffer);
+  if (op == Op::send) {
+    for (std::uint32_t i = 0; i < receive_depth(command); ++i) {
+      data.post_receive(buffer.sge(0, command.size));
+    }
+  }
+  const Ends ends = exchange_keys(control, command, data, buffer);
+  Result result{command.size, command.count, 0, 0, 0};
+  if (op == Op::write_lat) {
+    fill(back);
+    const Sge sge = back.sge(0, command.size);
+    SendRequest write;
+    write.opcode = Opcode::write;
+    write.sges = {&sge, 1};
+    write.remote_address = ends.theirs.address;
+    write.rkey = ends.theirs.rkey;
+    ping_pong(host, data, command, back, buffer, write);
+  } else if (op == Op::send) {
+    take_sends(host, data, command, buffer, ends.theirs);
+  } else {
+    control.exchange(ends.mine);  // the client has posted everything
+    result = control.exchange(Result{});
+  }
   if (result.size != command.size || result.iterations != command.count) {
-    die("the client says it sent " + std::to_string(result.iterations) + " messages of " +
+    die("the client says it moved " + std::to_string(result.iterations) + " messages of " +
         std::to_string(result.size) + " octets");
   }
   const std::uint64_t expected = result.size * result.iterations;
-  while (data.stats().write_bytes_received < expected) {
+  const bool written = op == Op::write || op == Op::write_lat;
+  while (written && data.stats().write_bytes_received < expected) {
     host.left("the data");
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   const ConnectionStats stats = data.stats();
-  if (stats.write_bytes_received != expected) die("more octets written than the client says");
-  control.exchange(mine);
+  if (written && stats.write_bytes_received != expected) {
+    die("more octets written than the client says");
+  }
+  if (op != Op::write_lat) control.exchange(ends.mine);
   data.await_close();
   control.connection().await_close();
   finish(host, "perftest server", result, fnv1a(buffer.bytes().first(command.size)),
@@ -294,7 +437,9 @@ int main(int argc, char** argv) {
   defaults.count = 200;
   defaults.size = 65536;
   const Command command = parse_command(argc, argv, defaults);
-  if (command.size <= kPage / 2) die("-s expects more than 2048: all messages to one address");
+  if (op_of(command) == Op::write && command.size <= kPage / 2) {
+    die("-s expects more than 2048: all messages to one address");
+  }
   Host host(command);
   command.client ? run_client(host, command) : run_server(host, command);
   return 0;

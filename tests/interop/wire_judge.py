@@ -3,12 +3,15 @@
 
 A capture passes when tshark calls nothing malformed, every checksum and every MPA CRC is good, both
 sides agreed on CRC, every octet of both directions belongs to a start-up frame or to an FPDU, nothing
-was retransmitted without cause, and every connection ended with FIN from both sides. A RST is accepted
-only as the answer to a SYN. Causes of a retransmission: silence for as long as the least time-out, a
-duplicate ACK, or an earlier retransmission with a cause that was sent later than the octets in
-question. Prints one line per file; exit 1 if one did not pass.
+was retransmitted without cause, neither side acknowledged again and again without end, and every
+connection ended with FIN from both sides. A RST is accepted only as the answer to a SYN. Causes of a
+retransmission: silence for as long as the least time-out, a duplicate ACK, or an earlier
+retransmission with a cause that was sent later than the octets in question. `Rules` says what a
+capture with faults, errors or without CRC is allowed besides. Prints one line per file; exit 1 if one
+did not pass.
 """
 import collections
+import dataclasses
 import re
 import subprocess
 import sys
@@ -29,14 +32,28 @@ WARNING = 0x00600000  # tshark's expert severities: notes are below
 TCP_WARNINGS = re.compile("RST|out-of-order|retransmission|zero window|completely full|D-SACK",
                           re.I)
 LEAST_TIMEOUT = 0.19  # seconds; 200 ms in both stacks
-# Linux sends the end of a burst again after two round trips (RFC 8985), milliseconds by its clock;
-# on a busy host we may take both copies, or send the acknowledgement, at any distance. So few of its
-# retransmissions need no cause that can be seen here.
+# Both stacks send the end of a burst again after two round trips (RFC 8985), milliseconds by their
+# clocks; on a busy host the acknowledgement may come at any distance. So few retransmissions need no
+# cause that can be seen here: of our own TCP only of the last segment sent so far, of Linux any.
 FEW_PROBES, FEW_PROBES_SHARE = 2, 0.01
+LEAST_PROBE = 0.001  # seconds
+# A duplicate ACK answers a segment; a storm is more of them than the other side sent segments.
+FEW_DUPLICATE_ACKS = 8
 STARTUP_HEADER = 20   # MPA Request and Reply before the private data
 
 OPCODES = {0: "write", 1: "read request", 2: "read response", 3: "send", 4: "send invalidate",
            5: "send solicited", 6: "send invalidate solicited", 7: "terminate"}
+
+
+@dataclasses.dataclass
+class Rules:
+    """What else a capture may hold."""
+    linux: tuple = ()         # addresses of ends whose TCP is the kernel's
+    crc: bool = True          # False: CRC was turned off, and must be
+    lossy: bool = False       # frames are lost or reordered on the way: no causes are asked for
+    terminates: bool = False  # a Terminate is what the case is about
+    ends_badly: bool = False  # RST, or no FIN from one side
+    rejects: bool = False     # MPA Replies with R: no FPDU follows
 
 
 class Judgement:
@@ -48,7 +65,7 @@ class Judgement:
         self.segments = collections.Counter()       # source address -> TCP segments
         self.retransmits = collections.Counter()    # source address -> segments, whatever the cause
         self.duplicate_acks = collections.Counter()
-        self.probes = 0                             # Linux's, without a cause to be seen here
+        self.probes = collections.Counter()         # retransmissions without a cause to be seen here
         self.refused = 0                            # SYNs answered by RST
         self.connections = 0                        # that reached the MPA Reply
         self.wrong = []
@@ -67,6 +84,7 @@ class Direction:
         self.end = 0         # relative sequence number behind the last octet
         self.accounted = 0   # octets in start-up frames and FPDUs
         self.sent = {}       # sequence number -> when last sent
+        self.highest = 0     # sequence number of the last segment sent first
         self.trouble = -1.0  # when the peer last acknowledged twice, or we last retransmitted
 
 
@@ -84,12 +102,13 @@ def fpdu_octets(ulpdu_length):
 
 def linux_zero(row, linux):
     """Linux without offload writes 0xffff for a checksum of zero, which verifies just as well."""
-    return row["ip.src"] == linux and row["tcp.checksum"] == "0xffff" and \
+    return row["ip.src"] in linux and row["tcp.checksum"] == "0xffff" and \
         row["ip.checksum.status"] == "1"
 
 
-def judge(path, linux=""):
-    """Judgement of the capture `path`. `linux`: address of the side that sends tail loss probes."""
+def judge(path, rules=Rules()):
+    """Judgement of the capture `path`."""
+    linux = rules.linux
     out = Judgement()
     streams = collections.defaultdict(lambda: collections.defaultdict(Direction))
     arguments = ["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=;"]
@@ -111,24 +130,29 @@ def judge(path, linux=""):
             if "0" in row[f"{layer}.checksum.status"].split(";") and not linux_zero(row, linux):
                 out.wrong.append(f"{where}: bad {layer} checksum")
         if row["tcp.stream"]:
-            look_at_segment(out, streams[row["tcp.stream"]], row, where, linux)
+            look_at_segment(out, streams[row["tcp.stream"]], row, where, rules)
     for number, stream in streams.items():
-        look_at_end(out, number, stream)
+        look_at_end(out, number, stream, rules)
     decoded = tshark(["-O", "iwarp_mpa"], path)
     out.good = len(re.findall(r"\(Good CRC32\)", decoded))
     for bad in re.findall(r"CRC check: .*\(Bad CRC32.*\)", decoded):
         out.bad += 1
         out.wrong.append(bad)
-    if out.good + out.bad != out.fpdus:
-        out.wrong.append(f"only {out.good} of {out.fpdus} FPDUs have a CRC that is checked")
-    if out.probes > max(FEW_PROBES, FEW_PROBES_SHARE * out.segments[linux]):
-        out.wrong.append(f"{out.probes} segments retransmitted by {linux} without cause")
+    if out.good + out.bad != (out.fpdus if rules.crc else 0):
+        out.wrong.append(f"{out.good + out.bad} of {out.fpdus} FPDUs have a CRC that is checked")
+    for source, probes in out.probes.items():
+        if probes > max(FEW_PROBES, FEW_PROBES_SHARE * out.segments[source]):
+            out.wrong.append(f"{probes} segments retransmitted by {source} without cause")
+    for source, again in out.duplicate_acks.items():
+        others = sum(n for address, n in out.segments.items() if address != source)
+        if again > others + FEW_DUPLICATE_ACKS:
+            out.wrong.append(f"{again} duplicate ACKs from {source} for {others} segments")
     if not out.connections:
         out.wrong.append("no MPA start-up in this capture")
     return out
 
 
-def look_at_segment(out, stream, row, where, linux):
+def look_at_segment(out, stream, row, where, rules):
     source, flags = row["ip.src"], int(row["tcp.flags"], 16)
     length, sequence = int(row["tcp.len"]), int(row["tcp.seq"])
     side = stream[source]
@@ -139,16 +163,18 @@ def look_at_segment(out, stream, row, where, linux):
         for address, other in stream.items():
             if address != source:
                 other.trouble = now
-    if row["tcp.analysis.lost_segment"]:
+    if row["tcp.analysis.lost_segment"] and not rules.lossy:
         out.wrong.append(f"{where}: a segment from {source} before it is not in the capture")
     before = side.sent.get(sequence)
     if length or flags & (SYN | FIN):
         side.sent[sequence] = now
     if row["tcp.analysis.retransmission"] or row["tcp.analysis.out_of_order"]:
         out.retransmits[source] += 1
-        if before is None or (now - before < LEAST_TIMEOUT and side.trouble < before):
-            if source == linux:
-                out.probes += 1
+        if not rules.lossy and (before is None or
+                                (now - before < LEAST_TIMEOUT and side.trouble < before)):
+            probe = before is not None and now - before >= LEAST_PROBE and sequence == side.highest
+            if source in rules.linux or probe:
+                out.probes[source] += 1
             else:
                 out.wrong.append(f"{where}: retransmitted by {source} without cause")
         side.trouble = now
@@ -157,7 +183,8 @@ def look_at_segment(out, stream, row, where, linux):
     side.fin |= bool(flags & FIN)
     if length:
         side.end = max(side.end, sequence + length)
-    if flags & RST:
+        side.highest = max(side.highest, sequence)
+    if flags & RST and not rules.ends_badly:
         if any(other.startup for other in stream.values()) or side.syn:
             out.wrong.append(f"{where}: RST from {source}")
         else:
@@ -169,27 +196,28 @@ def look_at_segment(out, stream, row, where, linux):
         side.accounted += STARTUP_HEADER + int(row["iwarp_mpa.pdlength"].split(";")[0])
         out.connections += bool(row["iwarp_mpa.rep"])
         # tshark prints booleans as 1 and 0, or True and False.
-        if row["iwarp_mpa.rep"] and row["iwarp_mpa.crc_flag"] not in ("1", "True"):
-            out.wrong.append(f"{where}: the MPA Reply turns CRC off")
+        with_crc = row["iwarp_mpa.crc_flag"] in ("1", "True")
+        if row["iwarp_mpa.rep"] and with_crc != rules.crc and not rules.rejects:
+            out.wrong.append(f"{where}: the MPA Reply turns CRC {'on' if with_crc else 'off'}")
     for ulpdu_length in filter(None, row["iwarp_mpa.ulpdulength"].split(";")):
         side.accounted += fpdu_octets(int(ulpdu_length))
         out.fpdus += 1
     for opcode in filter(None, row["iwarp_rdma.opcode"].split(";")):
         out.opcodes[OPCODES.get(int(opcode, 16), f"opcode {opcode}")] += 1
-    if "0x07" in row["iwarp_rdma.opcode"].split(";"):
+    if "0x07" in row["iwarp_rdma.opcode"].split(";") and not rules.terminates:
         out.wrong.append(f"{where}: Terminate from {source}")
 
 
-def look_at_end(out, number, stream):
+def look_at_end(out, number, stream, rules):
     if "refused" in stream:
         return
     for source, side in stream.items():
         if not side.startup:
             out.wrong.append(f"connection {number}: no MPA start-up frame from {source}")
-        if not side.fin:
+        if not side.fin and not rules.ends_badly:
             out.wrong.append(f"connection {number}: no FIN from {source}")
         octets = max(side.end - 1, 0)  # the SYN takes number 0
-        if octets != side.accounted and not out.retransmits:
+        if octets != side.accounted and not out.retransmits and not rules.lossy:
             out.wrong.append(f"connection {number}: {octets} octets from {source}, of which "
                              f"{side.accounted} in start-up frames and FPDUs")
 
