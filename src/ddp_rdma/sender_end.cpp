@@ -24,7 +24,7 @@ Sender::~Sender() {
 
 void Sender::count_uses(std::uint32_t seq) {
   SendWqe& w = sq_.wqe(seq);
-  if (w.length == 0) return;
+  if (w.length == 0 || mutant(Mutant::UsesNotCounted)) return;
   w.counted = true;
   for (const Sge& sge : sq_.sges(seq)) {
     if (sge.length != 0) ++memory_->find_registered(sge.lkey)->uses;

@@ -59,9 +59,11 @@ Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteV
     fpdu = ByteView(scratch_.data(), size);
   }
   *fpdu_len = size;
-  const bool to_check =
-      crc_ && buffer.read_position() + size > checked_to_ && !mutant(Mutant::SlowCrcNotLookedAt);
-  return judge(fpdu, length, to_check, ulpdu);
+  return judge(fpdu, length, to_check(buffer.read_position() + size), ulpdu);
+}
+
+bool Extractor::to_check(StreamOffset end) const {
+  return crc_ && end > checked_to_ && !mutant(Mutant::SlowCrcNotLookedAt);
 }
 
 // The same by a policy with markers. The ULPDU is always in the scratch: markers split it.
@@ -84,7 +86,8 @@ Extracted Extractor::next_framed(const Buffer& buffer, std::uint64_t have,
     buffer.copy(0, shape->size, scratch_.data());
     fpdu = ByteView(scratch_).first(shape->size);
   }
-  switch (mpa::check_framed(framing_.policy, fpdu, pos, crc_)) {
+  switch (mpa::check_framed(framing_.policy, fpdu, pos,
+                            to_check(buffer.read_position() + shape->size))) {
     case mpa::MarkedFpdu::Good:
       break;
     case mpa::MarkedFpdu::BadMarker:

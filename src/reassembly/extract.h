@@ -35,8 +35,9 @@ class Extractor {
   Extracted next(const Buffer& buffer, StreamOffset in_order_end, ByteView* ulpdu,
                  std::uint32_t* fpdu_len);
   // The FPDUs between the read position and `to` have been found good before they were stored:
-  // their CRC is not computed once more (with markers it is). Forgotten with StreamOffset(0); the
-  // caller forgets when it has read what it stored, since what lies there may be stored anew.
+  // their CRC is not computed once more; markers are still looked at. Forgotten with
+  // StreamOffset(0); the caller forgets when it has read what it stored, since what lies there may
+  // be stored anew.
   void checked(StreamOffset to) { checked_to_ = to; }
   // The buffer is empty: an idle connection keeps no scratch. (A stream that straddles chunks does
   // so once per chunk and is not dry in between.)
@@ -45,6 +46,8 @@ class Extractor {
   }
 
  private:
+  // The CRC of an FPDU that ends there is still to be looked at.
+  bool to_check(StreamOffset end) const;
   Extracted next_framed(const Buffer& buffer, std::uint64_t have, StreamOffset in_order_end,
                         ByteView* ulpdu, std::uint32_t* fpdu_len);
 

@@ -1,5 +1,8 @@
+#include <initializer_list>
+
 #include <nlohmann/json.hpp>
 
+#include "engine/stats_members.h"
 #include "sim/experiment.h"
 
 namespace urnic::sim {
@@ -18,40 +21,47 @@ Json wire_json(const fault::FaultCounters& c) {
   return j;
 }
 
-Json receiver_json(const ConnectionStats& s) {
+// The counters of one end that `names` lists, in that order.
+Json counters(const ConnectionStats& s, std::initializer_list<const char*> names) {
+  Json all;
+  connection_members(s, [&](const char* name, const auto& member) { all[name] = member; });
   Json j;
-  j["fast"] = s.fast;
-  j["slow_reason"] = s.slow_reason;
-  j["downgrades"] = s.downgrades;
-  j["upgrades"] = s.upgrades;
-  j["recovery_attempts"] = s.recovery_attempts;
-  j["immediate_dup_acks"] = s.immediate_dup_acks;
+  for (const char* name : names) j[name] = all.at(name);
+  return j;
+}
+
+Json receiver_json(const ConnectionStats& s) {
+  Json j = counters(s, {"fast",
+                        "slow_reason",
+                        "framing",
+                        "downgrades",
+                        "upgrades",
+                        "recovery_attempts",
+                        "immediate_dup_acks",
+                        "bytes_fast",
+                        "bytes_slow",
+                        "bytes_copied",
+                        "payload_placed",
+                        "holes_opened",
+                        "holes_closed",
+                        "empty_rq_drops",
+                        "sends_received",
+                        "completion_wqe_writes",
+                        "completion_cqe_writes",
+                        "completion_partial_cqes",
+                        "terminates_sent",
+                        "segments_in",
+                        "dup_acks_out"});
   Json& reasons = j["reasons"] = Json::object();
   for (std::size_t i = 0; i < kReasonCount; ++i) {
     if (s.reasons[i] != 0) reasons[reason_label(i)] = s.reasons[i];
   }
-  j["bytes_fast"] = s.bytes_fast;
-  j["bytes_slow"] = s.bytes_slow;
-  j["bytes_copied"] = s.bytes_copied;
-  j["payload_placed"] = s.payload_placed;
-  j["holes_opened"] = s.holes_opened;
-  j["holes_closed"] = s.holes_closed;
-  j["empty_rq_drops"] = s.empty_rq_drops;
-  j["terminates_sent"] = s.terminates_sent;
-  j["segments_in"] = s.segments_in;
-  j["dup_acks_out"] = s.dup_acks_out;
   return j;
 }
 
 Json sender_json(const ConnectionStats& s) {
-  Json j;
-  j["segments_out"] = s.segments_out;
-  j["retransmits"] = s.retransmits;
-  j["rto_expirations"] = s.rto_expirations;
-  j["dup_acks_in"] = s.dup_acks_in;
-  j["srtt_us"] = s.srtt_us;
-  j["mss"] = s.mss;
-  return j;
+  return counters(
+      s, {"segments_out", "retransmits", "rto_expirations", "dup_acks_in", "srtt_us", "mss"});
 }
 
 Json run_json(const RunResult& r) {

@@ -131,14 +131,15 @@ constexpr SceneKey kSceneKeys[] = {
      [](Scenario& s, const Value& v) { return whole32(v, 1, 10000, &s.runs, "1 to 10000"); }},
     {"limit", "virtual time after which a run is ended",
      [](Scenario& s, const Value& v) { return read_time(v, &s.limit); }},
-    {"plot", "picture: timeline, recovery, memory, copies, delivery, bars",
+    {"plot", "picture: timeline, recovery, memory, copies, delivery, bars, writes",
      [](Scenario& s, const Value& v) -> const char* {
        constexpr Named<const char*> kKinds[] = {{"timeline", "timeline"}, {"recovery", "recovery"},
                                                 {"memory", "memory"},     {"copies", "copies"},
-                                                {"delivery", "delivery"}, {"bars", "bars"}};
+                                                {"delivery", "delivery"}, {"bars", "bars"},
+                                                {"writes", "writes"}};
        const char* kind = nullptr;
-       if (const char* wrong =
-               choice(v, kKinds, &kind, "timeline, recovery, memory, copies, delivery or bars")) {
+       if (const char* wrong = choice(
+               v, kKinds, &kind, "timeline, recovery, memory, copies, delivery, bars or writes")) {
          return wrong;
        }
        s.plot = kind;
@@ -174,6 +175,26 @@ constexpr SetupKey kSetupKeys[] = {
     {"work.receives_begin", "no receive is posted before",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_begin); }},
 };
+
+// One TCP sender by name, whatever was said before.
+const char* sender(const Value& v, tcp::Config* to) {
+  enum Kind { Reno, NewReno, Sack, SackCountsPlain, Rack };
+  constexpr Named<Kind> kSenders[] = {{"reno", Reno},
+                                      {"newreno", NewReno},
+                                      {"sack", Sack},
+                                      {"sack-counts-plain", SackCountsPlain},
+                                      {"rack", Rack}};
+  Kind which = NewReno;
+  if (const char* wrong =
+          choice(v, kSenders, &which, "reno, newreno, sack, sack-counts-plain or rack")) {
+    return wrong;
+  }
+  to->congestion = which == Reno ? tcp::CongestionControl::Reno : tcp::CongestionControl::NewReno;
+  to->sack = which != Reno && which != NewReno;
+  to->rack = to->tlp = to->prr = which == Rack;
+  to->count_plain_dupacks = which == SackCountsPlain;
+  return nullptr;
+}
 
 constexpr NodeKey kNodeKeys[] = {
     {"type", "initiated as: fast or slow (ConnectionType 62)",
@@ -227,21 +248,25 @@ constexpr NodeKey kNodeKeys[] = {
      }},
     {"rq_nudge", "duplicate ACKs when a receive is posted at last (E-17)",
      [](Options& o, const Value& v) { return flag(v, &o.rq_nudge); }},
+    {"completion_method", "1: a WQE and a CQE for each Send; 2: WQEs share a CQE (9.4)",
+     [](Options& o, const Value& v) {
+       std::uint64_t n = 0;
+       if (const char* wrong = read_whole(v, 1, 2, &n, "1 or 2")) return wrong;
+       o.completion_method = static_cast<ddp::CompletionMethod>(n);
+       return static_cast<const char*>(nullptr);
+     }},
+    {"completion_threshold", "M of method 2: Sends behind holes kept in the RNIC (Q-26)",
+     [](Options& o, const Value& v) {
+       return whole32(v, 0, 65536, &o.completion_threshold, "0 to 65536");
+     }},
     {"hole_limit", "TCP holes at most (R-96)",
      [](Options& o, const Value& v) {
        return whole32(v, 1, 100000, &o.tcp.hole_limit, "1 to 100000");
      }},
-    {"sender", "loss recovery: newreno (no SACK), sack, or sack-counts-plain (E-26)",
-     [](Options& o, const Value& v) -> const char* {
-       constexpr Named<int> kSenders[] = {{"newreno", 0}, {"sack", 1}, {"sack-counts-plain", 2}};
-       int which = 0;
-       if (const char* wrong = choice(v, kSenders, &which, "newreno, sack or sack-counts-plain")) {
-         return wrong;
-       }
-       o.tcp.sack = which != 0;
-       o.tcp.count_plain_dupacks = which == 2;
-       return nullptr;
-     }},
+    {"sender",
+     "loss recovery: reno, newreno (both no SACK), sack (RFC 6675), sack-counts-plain (E-26) or "
+     "rack (RFC 8985, with tail loss probes and PRR)",
+     [](Options& o, const Value& v) { return sender(v, &o.tcp); }},
     {"sack", "offer SACK", [](Options& o, const Value& v) { return flag(v, &o.tcp.sack); }},
     {"timestamps", "offer timestamps",
      [](Options& o, const Value& v) { return flag(v, &o.tcp.timestamps); }},

@@ -3,6 +3,7 @@
 // (E-4).
 #include <algorithm>
 
+#include "base/mutant.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -120,7 +121,8 @@ void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, In
       t.loss.state == Recovery::Recovery && !t.sack_on && t.loss.partial_seen;
   if (t.sack_on) {
     // A cumulative ACK that stops at SACKed data: the peer has thrown it away (E-27).
-    if (!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked)) {
+    if (!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked) &&
+        !mutant(Mutant::RenegingUnnoticed)) {
       loss_on_reneging(t);
     }
     if (s.opts.sack_count != 0) news.sack = loss_take_sack(t, s, &news.delivered);

@@ -293,6 +293,29 @@ TEST_P(ExtractPolicies, R29_AWrongOctetIsABadCrcAndAWrongMarkerIsToldApart) {
   }
 }
 
+// What the validation unit has found good is not read once more for its CRC; its markers are, and
+// so is the CRC of what follows.
+TEST_P(ExtractPolicies, R68_TheCrcOfWhatWasValidatedIsNotComputedAgain) {
+  Rng rng(6);
+  build(rng, 2, 0, 1200);
+  const std::uint32_t first = mpa::frame_shape(GetParam(), bytes, framing.pos(0))->size;
+  for (const bool validated : {false, true}) {
+    Octets bad = bytes;
+    bad[first - 1] ^= 1;       // of the first CRC
+    bad[bad.size() - 1] ^= 1;  // of the second
+    Receiver r;
+    prepare(r);
+    r.extractor.checked(StreamOffset(validated ? first : first - 1));
+    EXPECT_EQ(r.feed(bad), Extracted::BadCrc);
+    EXPECT_EQ(r.out.size(), validated ? 1u : 0u);
+    bad[mpa::to_marker(framing.pos(0)) + 3] ^= 8;
+    Receiver marker;
+    prepare(marker);
+    marker.extractor.checked(StreamOffset(first));
+    EXPECT_EQ(marker.feed(bad), Extracted::BadMarker);
+  }
+}
+
 TEST(Extract, ALengthNoFrameCanHaveIsABadCrc_E3) {
   Receiver r;
   r.extractor.set_framing({mpa::Policy::ModifiedLength, 4});

@@ -1,0 +1,56 @@
+// The local port of an active connect.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "base/flow_hash.h"
+#include "engine/engine.h"
+#include "port/memory_port.h"
+#include "urnic/config.h"
+
+namespace urnic::engine {
+namespace {
+
+struct NoHooks : Hooks {
+  void on_cm_event(CmEvent) override {}
+  void on_completion(verbs::CompletionQueue*) override {}
+};
+
+// A wire without receive-side scaling: the sender picks the receiver's queue by flow_hash, which is
+// the same seen from both ends.
+TEST(ConnectPort, BelongsToTheQueueOfItsEngine_E29) {
+  constexpr std::uint32_t kQueues = 4;
+  port::MemoryPairOptions ports;
+  ports.queues = kQueues;
+  auto [port, peer] = port::make_memory_pair(ports);
+  const auto to = SocketAddress::parse("10.0.0.2:4791");
+  ASSERT_TRUE(to);
+  for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
+    NoHooks hooks;
+    verbs::CompletionQueue cq(256);
+    Options options = options_from(Config(), "mem");
+    options.addresses = {"10.0.0.1/24"};
+    options.seed = queue + 1;
+    Engine engine(options, &port, queue, &hooks);
+    std::set<std::uint16_t> chosen;
+    for (int i = 0; i < 16; ++i) {
+      verbs::QueuePair* qp = engine.create_qp({}, &cq, &cq);
+      ASSERT_TRUE(engine.connect(*qp, *to, engine.default_params(), Instant{}).ok());
+      const FlowKey& key = engine.find(qp->connection)->key;
+      EXPECT_EQ(
+          flow_queue(flow_hash(key.local, key.local_port, key.remote, key.remote_port), kQueues),
+          queue);
+      EXPECT_EQ(
+          flow_queue(flow_hash(key.remote, key.remote_port, key.local, key.local_port), kQueues),
+          queue)
+          << "as the peer sees it";
+      chosen.insert(key.local_port);
+    }
+    EXPECT_EQ(chosen.size(), 16u) << "one port each";
+  }
+}
+
+}  // namespace
+}  // namespace urnic::engine
