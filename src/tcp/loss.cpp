@@ -36,7 +36,7 @@ void enter_recovery(Tcb& t) {
   l.state = Recovery::Recovery;
   l.recover = t.snd.nxt;
   l.has_recover = true;
-  l.partial_seen = l.has_rescue = false;
+  l.has_rescue = false;
   l.high_rxt = t.snd.una;
   l.force = true;
   l.undo.frto = Undo::Frto::Off;
@@ -237,7 +237,6 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
       } else if (!t.sack_on && !t.sent_segments.empty()) {
         // RFC 6582 3.2 step 5: the next one is missing as well.
         cc_partial_ack(t.cc, news.octets);
-        l.partial_seen = true;
         t.sent_segments.mark_lost_again(0);
         l.high_rxt = t.snd.una;
         l.force = true;
