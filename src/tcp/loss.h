@@ -45,6 +45,9 @@ struct LossState {
   // Duplicate ACKs, or segments SACKed above one, that say it is lost: DupThresh, more once
   // reordering by more was seen.
   std::uint8_t reordering = 3;
+  // Without SACK, in fast recovery: duplicate ACKs, each for a segment above SND.UNA, and how many
+  // there may be before one must be for something that left after the last retransmission.
+  std::uint32_t arrived = 0, echoes = 0;
   Prr prr;
   Rack rack;
   Undo undo;
