@@ -15,6 +15,7 @@ struct Bottleneck {
   double loss = 0;
   std::uint64_t seed = 1;
   EndpointOptions options;
+  std::uint64_t memory_limit = 256u << 20;  // of each stack
   // Data segments lost besides, counted from 0 in the order in which they leave.
   std::set<std::uint64_t> holes;
 
@@ -30,7 +31,8 @@ struct Moved {
   double mbit = 0;  // goodput
   std::uint64_t retransmissions = 0, overflowed = 0;
   Duration longest_silence;  // of the data direction
-  Snapshot sender;
+  Snapshot sender, receiver;
+  std::uint64_t most_granted = 0;  // of the receiving stack
 };
 
 // `octets` from one stack to another, nothing the other way.
@@ -43,6 +45,7 @@ inline Moved move(const Bottleneck& b, std::uint64_t octets) {
   net.queue = std::max<std::size_t>(200, static_cast<std::size_t>(frames));
   StackConfig config;
   config.options = b.options;
+  config.memory_limit = b.memory_limit;
   config.addresses = {ip("10.0.0.1")};
   Stack& from = net.add(config);
   config.addresses = {ip("10.0.0.2")};
@@ -79,11 +82,13 @@ inline Moved move(const Bottleneck& b, std::uint64_t octets) {
       for (IoResult r; (r = to.read(z, chunk, net.now)).status == Status::Ok;) got += r.bytes;
     }
     if (got >= octets) end = net.now;
+    out.most_granted = std::max(out.most_granted, to.granted());
     return got >= octets;
   });
   EXPECT_EQ(got, octets);
   const auto seen = from.snapshot(a, net.now);
   out.sender = *seen;
+  if (z != Endpoint::None) out.receiver = *to.snapshot(z, net.now);
   out.retransmissions = seen->retransmissions;
   out.overflowed = net.overflowed;
   out.mbit = static_cast<double>(octets) * 8e3 / static_cast<double>((end - begin).count_ns());

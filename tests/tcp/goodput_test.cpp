@@ -40,8 +40,8 @@ TEST_P(Goodput, IsWhatLineAndLossAllow) {
     b.seed = seed;
     b.options.tcp.sack = c.sack;
     // Some thirty losses, or time enough to fill the path.
-    const double octets = c.loss > 0 ? 1448 * 30 / c.loss : 1.2e7;
-    const Moved m = move(b, static_cast<std::uint64_t>(std::min(octets, 1.2e7)));
+    const double octets = c.loss > 0 ? 1448 * 30 / c.loss : 2e7;
+    const Moved m = move(b, static_cast<std::uint64_t>(std::min(octets, c.loss > 0 ? 1.2e7 : 2e7)));
     rates.push_back(m.mbit);
     if (c.loss == 0) {
       EXPECT_LE(m.overflowed, 8u) << "slow start knows when the path is full";
