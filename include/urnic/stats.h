@@ -60,6 +60,9 @@ struct EngineStats {
   std::uint64_t rx_frames = 0, rx_bytes = 0, tx_frames = 0, tx_bytes = 0;
   std::uint64_t rx_bad_port = 0, rx_bad_ip = 0, rx_bad_tcp_checksum = 0, rx_fragments = 0,
                 rx_no_connection = 0, rx_tcp_dropped = 0, tx_full = 0;
+  // Connection requests answered without keeping state, for want of room for half-open ones (RFC
+  // 4987), and those that came of it.
+  std::uint64_t cookies_sent = 0, cookies_taken = 0;
   std::uint64_t polls = 0, sleeps = 0, wakeups = 0;
   std::uint64_t connections_opened = 0, connections_closed = 0, connections_failed = 0;
   std::uint64_t reassembly_bytes = 0;  // gauge

@@ -108,6 +108,7 @@ struct Connection {
   std::unique_ptr<verbs::Startup> startup;
   std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
   Listener* listener = nullptr;             // passive, until the consumer has answered
+  bool half_open = false;                   // counted by the listener as such
   std::string failure;                      // why it ended, one line for the user
 };
 

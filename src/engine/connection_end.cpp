@@ -178,8 +178,7 @@ void Engine::lose(Connection& c, Errc code, std::string why, Instant now) {
     detach_qp(c, was_established ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed, code,
               std::move(why));
   }
-  if (c.listener != nullptr) --c.listener->pending;
-  c.listener = nullptr;
+  leave_listener(c);
   c.startup.reset();
   c.stream = nullptr;
   c.stage = Stage::Lingering;

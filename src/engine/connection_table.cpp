@@ -46,7 +46,7 @@ tcp::Config Engine::tcp_config(const FlowKey& key) const {
 void Engine::free_connection(Connection& c) {
   const std::uint32_t slot = c.id & kSlotMask;
   add_to_ended(connection_stats(c));
-  if (c.listener != nullptr) --c.listener->pending;
+  leave_listener(c);
   flows_.erase(c.key);
   if (recent_.connection == &c) recent_.connection = nullptr;
   c.id = 0;

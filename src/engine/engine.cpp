@@ -65,6 +65,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       hooks_(hooks),
       rng_(options.seed),
       isn_key_{rng_.next(), rng_.next()},
+      cookie_key_{isn_key_.k1, isn_key_.k0 ^ 0x636f6f6b69657321},
       mtu_(usable_mtu(options, port->info())),
       interface_(interface_config(options, port->info(), mtu_)),
       pool_(options.reassembly_pool),

@@ -43,7 +43,10 @@ namespace urnic::engine {
 struct Listener {
   std::uint16_t port = 0;
   int backlog = 128;
-  int pending = 0;  // connections between SYN and the consumer's answer
+  int pending = 0;    // connections between SYN and the consumer's answer
+  int half_open = 0;  // ... of them those whose peer has not answered our SYN-ACK
+  // When they fill the backlog, SYNs are answered by cookies, which keep nothing (RFC 4987 3.6).
+  Instant last_cookie = Instant::never();
   bool closed = false;
   void* owner = nullptr;
   // Over the kernel's TCP:
@@ -63,6 +66,7 @@ struct ConnectParams {
 struct EngineCounters {
   std::uint64_t rx_frames = 0, rx_bytes = 0, rx_bad_ip = 0, rx_bad_tcp_checksum = 0,
                 rx_no_connection = 0, rx_tcp_dropped = 0, tx_full = 0, rst_sent = 0;
+  std::uint64_t cookies_sent = 0, cookies_taken = 0;  // connections opened without state (RFC 4987)
   std::uint64_t polls = 0, connections_opened = 0, connections_closed = 0, connections_failed = 0;
 };
 
@@ -236,7 +240,8 @@ class Engine {
   unsigned send_run(Connection& c, unsigned most, Instant now);
   void fail_sender(Connection& c, Instant now);
   void emit_ack(Connection& c, Instant now);
-  void send_rst(const Staged& s, Instant now);
+  void send_rst(const Staged& s);
+  bool send_stateless(const Staged& s, const tcp::Segment& reply);
   void enqueue_tx(Connection& c);
   // What became of finding the next hop: a header, an event to come, or the loss of the connection.
   bool route(Connection& c, Instant now);
@@ -284,8 +289,12 @@ class Engine {
   tcp::Config tcp_config(const FlowKey& key) const;
 
   // passive_open.cpp
-  void on_unmatched(Staged& s, Instant now);
+  bool on_unmatched(Staged& s, Instant now);
   void begin_passive(Connection& c, Listener& listener, Instant now);
+  void begin_half_open(Connection& c, Listener& listener, Instant now);
+  void leave_listener(Connection& c);
+  void send_cookie(Listener& listener, const Staged& s, Instant now);
+  bool take_cookie(Listener& listener, const Staged& s, Instant now);
   Error refuse_request(Connection& c, mpa::Refusal refusal, const mpa::StartupOptions& own,
                        ByteView reply, Instant now);
   void send_last_words(Connection& c, ByteView reply, Instant now);
@@ -340,6 +349,7 @@ class Engine {
   Hooks* hooks_;
   Rng rng_;
   SipKey isn_key_;
+  SipKey cookie_key_;
   std::uint32_t mtu_;
   net::Interface interface_;
   reassembly::Pool pool_;

@@ -221,6 +221,8 @@ void Engine::fill_stats(EngineStats* out) const {
   out->rx_fragments = interface_.counters().dropped_by(net::DropReason::Fragment);
   out->rx_no_connection = counters_.rx_no_connection;
   out->rx_tcp_dropped = counters_.rx_tcp_dropped;
+  out->cookies_sent = counters_.cookies_sent;
+  out->cookies_taken = counters_.cookies_taken;
   out->tx_full = counters_.tx_full;
   out->polls = counters_.polls;
   out->connections_opened = counters_.connections_opened;

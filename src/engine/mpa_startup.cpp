@@ -38,6 +38,8 @@ std::string refusal_text(mpa::Refusal refusal, mpa::Policy own, const mpa::Polic
 
 void Engine::on_tcp_established(Connection& c, Instant now) {
   c.stage = Stage::Startup;
+  if (c.half_open) --c.listener->half_open;
+  c.half_open = false;
   drop_undelivered(c);
   update_receive_room(c, now);
   if (c.startup != nullptr) {

@@ -5,43 +5,51 @@
 #include "engine/engine.h"
 #include "engine/refusal_text.h"
 #include "tcp/isn.h"
+#include "tcp/syn_cookie.h"
 
 namespace urnic::engine {
 
-void Engine::on_unmatched(Staged& s, Instant now) {
+// True when there is a connection now that the segment belongs to.
+bool Engine::on_unmatched(Staged& s, Instant now) {
   Listener* listener = nullptr;
   for (const auto& l : listeners_) {
     if (l->port == s.seg.dst_port && !l->closed) listener = l.get();
   }
   if (listener == nullptr) {
     ++counters_.rx_no_connection;
-    send_rst(s, now);
-    return;
+    send_rst(s);
+    return false;
   }
   switch (tcp::check_listen(s.seg)) {
     case tcp::ListenAction::Discard:
-      return;
+      return false;
     case tcp::ListenAction::Rst:
+      if (take_cookie(*listener, s, now)) return true;
       ++counters_.rx_no_connection;
-      send_rst(s, now);
-      return;
+      send_rst(s);
+      return false;
     case tcp::ListenAction::Accept:
       break;
   }
-  if (listener->pending >= listener->backlog) {  // the peer's SYN is retransmitted
-    ++counters_.rx_tcp_dropped;
-    return;
+  if (listener->pending - listener->half_open >= listener->backlog) {
+    ++counters_.rx_tcp_dropped;  // the consumer is slow; the peer's SYN is retransmitted
+    return false;
+  }
+  if (listener->pending >= listener->backlog) {
+    send_cookie(*listener, s, now);
+    return false;
   }
   const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
   Connection* c = new_connection(key, now);
-  if (c == nullptr) return;
-  begin_passive(*c, *listener, now);
+  if (c == nullptr) return false;
+  begin_half_open(*c, *listener, now);
   tcp::open_passive(c->tcb, tcp_config(key),
                     tcp::initial_sequence(isn_key_, {key.local, key.local_port},
                                           {key.remote, key.remote_port}, now),
                     s.seg, now);
   enqueue_tx(*c);
   arm_timer(*c);
+  return false;
 }
 
 void Engine::begin_passive(Connection& c, Listener& listener, Instant now) {
@@ -50,6 +58,54 @@ void Engine::begin_passive(Connection& c, Listener& listener, Instant now) {
   c.context.config = options_.context;
   c.startup = std::make_unique<verbs::Startup>(verbs::Startup::passive(options_.mpa));
   c.stage_deadline = now + options_.startup_timeout;
+}
+
+void Engine::begin_half_open(Connection& c, Listener& listener, Instant now) {
+  begin_passive(c, listener, now);
+  c.half_open = true;
+  ++listener.half_open;
+}
+
+// The consumer has answered, or the connection is gone.
+void Engine::leave_listener(Connection& c) {
+  if (c.listener == nullptr) return;
+  --c.listener->pending;
+  if (c.half_open) --c.listener->half_open;
+  c.half_open = false;
+  c.listener = nullptr;
+}
+
+void Engine::send_cookie(Listener& listener, const Staged& s, Instant now) {
+  const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
+  const tcp::Config config = tcp_config(key);
+  listener.last_cookie = now;
+  ++counters_.cookies_sent;
+  send_stateless(
+      s,
+      tcp::cookie_syn_ack(
+          cookie_key_, {key.local, key.local_port}, {key.remote, key.remote_port}, s.seg, config,
+          static_cast<std::uint16_t>(std::min<std::uint32_t>(config.receive_buffer, 0xffff)), now));
+}
+
+// True when the segment answers a cookie and a connection has been made of it.
+bool Engine::take_cookie(Listener& listener, const Staged& s, Instant now) {
+  if (s.seg.has(tcp::kSyn) || listener.last_cookie.is_never() ||
+      now - listener.last_cookie > tcp::kCookieLife * 2 ||
+      listener.pending - listener.half_open >= listener.backlog) {
+    return false;
+  }
+  const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
+  const tcp::Config config = tcp_config(key);
+  const auto syn = tcp::syn_of_cookie(cookie_key_, {key.local, key.local_port},
+                                      {key.remote, key.remote_port}, s.seg, config, now);
+  if (!syn) return false;
+  Connection* c = new_connection(key, now);
+  if (c == nullptr) return false;
+  ++counters_.cookies_taken;
+  begin_half_open(*c, listener, now);
+  tcp::open_from_cookie(c->tcb, config, syn->ack, *syn, now);
+  arm_timer(*c);
+  return true;
 }
 
 Listener* Engine::listen(std::uint16_t port, int backlog, Error* error) {
@@ -124,8 +180,7 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
   }
   mpa::Refusal refusal = mpa::Refusal::None;
   const auto reply = c->startup->accept(params.mpa, params.private_data, &refusal);
-  if (c->listener != nullptr) --c->listener->pending;
-  c->listener = nullptr;
+  leave_listener(*c);
   if (refusal != mpa::Refusal::None) return refuse_request(*c, refusal, params.mpa, reply, now);
   qp.state = next.next;
   qp.connection = c->id;
@@ -158,8 +213,7 @@ void Engine::reject(ConnectionId connection, ByteView private_data, Instant now)
     return;
   }
   const auto reply = c->startup->reject(private_data);
-  if (c->listener != nullptr) --c->listener->pending;
-  c->listener = nullptr;
+  leave_listener(*c);
   c->startup.reset();
   send_last_words(*c, reply, now);
 }

@@ -211,7 +211,8 @@ void Engine::process(Staged& s, Instant now) {
       s.connection = slots_[*slot].get();
       return process(s, now);
     }
-    on_unmatched(s, now);
+    // A cookie's answer is the first segment of the connection it opens.
+    if (on_unmatched(s, now)) process(s, now);
     return;
   }
   process_connection(*c, s, now);
@@ -235,7 +236,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
       return;
     case tcp::Action::Rst:
       if (!s.classified) classify_staged(s);
-      send_rst(s, now);
+      send_rst(s);
       return;
     case tcp::Action::Reset:
       tcp::take_reset(c.tcb, now);

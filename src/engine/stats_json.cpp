@@ -31,6 +31,8 @@ void engine_members(S& s, F&& f) {
   f("rx_fragments", s.rx_fragments);
   f("rx_no_connection", s.rx_no_connection);
   f("rx_tcp_dropped", s.rx_tcp_dropped);
+  f("cookies_sent", s.cookies_sent);
+  f("cookies_taken", s.cookies_taken);
   f("tx_full", s.tx_full);
   f("polls", s.polls);
   f("sleeps", s.sleeps);

@@ -166,13 +166,15 @@ void Engine::emit_ack(Connection& c, Instant now) {
 }
 
 // RST for a segment no connection wants (RFC 9293 3.10.7.1), back to where it came from.
-void Engine::send_rst(const Staged& s, Instant now) {
-  (void)now;
-  if (s.seg.has(tcp::kRst)) return;
+void Engine::send_rst(const Staged& s) {
+  if (!s.seg.has(tcp::kRst) && send_stateless(s, tcp::closed_reply(s.seg))) ++counters_.rst_sent;
+}
+
+// A segment of no connection, to where `s` came from. False when it found no room.
+bool Engine::send_stateless(const Staged& s, const tcp::Segment& reply) {
   const bool loopback = interface_.is_own(s.net.src);
   port::Frame* slot = loopback ? nullptr : tx_.next();
-  if (slot == nullptr && !loopback) return;
-  const tcp::Segment reply = tcp::closed_reply(s.seg);
+  if (slot == nullptr && !loopback) return false;
   const net::HeaderTemplate header = make_header(s.net.src_mac, s.net.dst, s.net.src);
   std::uint8_t bytes[net::kHeadSpan];
   std::uint8_t* const frame = loopback ? bytes : slot->data[0];
@@ -182,14 +184,14 @@ void Engine::send_rst(const Staged& s, Instant now) {
       std::uint64_t{header.pseudo_sum(static_cast<std::uint32_t>(n))} + inet_sum({tcp_at, n});
   store_be16(tcp_at + 16, inet_checksum(sum));
   header.emit(frame, static_cast<std::uint32_t>(n), 0, 0);
-  ++counters_.rst_sent;
   if (loopback) {  // to ourselves (E-30)
     loop_.emplace_back(bytes, bytes + header.size() + n);
-    return;
+    return true;
   }
   slot->len[0] = static_cast<std::uint32_t>(header.size() + n);
   slot->len[1] = 0;
   tx_.keep();
+  return true;
 }
 
 // Next hop to MAC. False while ARP or ND has not answered; transmission resumes by event.

@@ -82,6 +82,7 @@ bool take_ecn(Tcb& t, const Segment& s, std::int32_t acked) {
   const bool marked = s.ecn == 3;
   t.rcv.ece_next = marked;
   if (marked == t.rcv.ece) return false;
+  t.rcv.ece_turned = true;
   if (ack_owed(t)) return true;
   t.rcv.ece = marked;
   return false;
@@ -117,8 +118,6 @@ void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, In
   advance(t, acked, &news.delivered);
   r->una_advanced = true;
   take_sample(t, s, news.delivered, now);
-  const bool second_partial =
-      t.loss.state == Recovery::Recovery && !t.sack_on && t.loss.partial_seen;
   if (t.sack_on) {
     // A cumulative ACK that stops at SACKed data: the peer has thrown it away (E-27).
     if (!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked) &&
@@ -135,8 +134,9 @@ void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, In
     if (t.sent_segments.capacity() > 8) t.timers.trim = now + Duration::s(1);
   } else {
     t.timers.stalled_since = now;
-    // RFC 6298 5.3; without SACK only the first partial ACK restarts it (RFC 6582 3.2 step 5).
-    if (!second_partial) t.timers.retransmit = now + t.rtt.rto;
+    // RFC 6298 5.3. Partial ACKs too, the "slow-but-steady" variant of RFC 6582 4: a recovery that
+    // mends a hole per round trip goes on for as many as it takes.
+    t.timers.retransmit = now + t.rtt.rto;
   }
   if (t.snd.fin_acked && !had_fin) after_fin_acked(t, r, now);
 }

@@ -44,6 +44,11 @@ AckNeed pace_ack(Tcb& t, std::uint32_t len, Instant now) {
   ReceiveState& r = t.rcv;
   r.ack_owed = true;
   r.unacked += len;
+  if (r.ece_turned) [[unlikely]] {  // RFC 8257 3.2: marks begin or end with this one
+    r.ece_turned = false;
+    r.ack_due = true;
+    return AckNeed::Now;
+  }
   switch (t.config.ack_policy) {
     case AckPolicy::PerBurst:
       return AckNeed::Owed;
@@ -69,6 +74,7 @@ AckNeed pace_ack(Tcb& t, std::uint32_t len, Instant now) {
 
 AckNeed ack_now(Tcb& t) {
   t.rcv.ack_owed = t.rcv.ack_due = true;
+  t.rcv.ece_turned = false;
   return AckNeed::Now;
 }
 

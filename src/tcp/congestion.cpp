@@ -42,7 +42,7 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
     if (c.cwnd / 2 > c.used) return;
     std::uint32_t most = std::max<std::uint32_t>(cfg.slow_start_segments, 1) * c.smss;
     if (c.ssthresh == Congestion::kInfinite && cfg.hystart) {
-      switch (hystart_on_ack(c.hystart, at.una, at.nxt, at.rtt)) {
+      switch (hystart_on_ack(c.hystart, at.una, at.nxt, at.rtt, at.now, c.cwnd / c.smss)) {
         case HyStartSays::Grow:
           break;
         case HyStartSays::GrowQuarter:
@@ -100,6 +100,12 @@ void cc_reduce(Congestion& c, std::uint32_t flight, Cut why) {
       break;
   }
   c.ssthresh = std::max(flight / 2, 2 * c.smss);  // RFC 5681 (4)
+}
+
+void cc_timeout_in_recovery(Congestion& c, std::uint32_t flight) {
+  c.ssthresh = std::min(c.ssthresh, std::max(flight / 2, 2 * c.smss));
+  c.counted = 0;
+  if (c.algorithm == CongestionControl::Cubic) cubic_timeout(c.cubic);
 }
 
 void cc_undo(Congestion& c) {

@@ -73,6 +73,9 @@ void cc_ecn_feedback(Congestion&, std::uint32_t octets, bool ece, StreamOffset u
                      StreamOffset nxt);
 // Congestion was found with `flight` octets in flight: new ssthresh; cwnd is left to the caller.
 void cc_reduce(Congestion&, std::uint32_t flight, Cut);
+// The retransmission timer expired in fast recovery: the window was cut for this already, and what
+// is not acknowledged says nothing of what is in the network (RFC 5681 3.1 only bounds ssthresh).
+void cc_timeout_in_recovery(Congestion&, std::uint32_t flight);
 // The last cut was for nothing: the windows from before it, if they are the larger ones (RFC 9438
 // 4.9.2, RFC 4015 3.2).
 void cc_undo(Congestion&);

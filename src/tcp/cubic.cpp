@@ -84,6 +84,11 @@ std::uint32_t cubic_cut(Cubic& q, std::uint32_t cwnd, std::uint32_t flight, std:
   return std::max(static_cast<std::uint32_t>(std::uint64_t{flight} * kBetaTenths / 10), 2 * smss);
 }
 
+void cubic_timeout(Cubic& q) {
+  q.running = false;
+  q.after_timeout = true;
+}
+
 void cubic_undo(Cubic& q) {
   q.w_max = q.old_w_max;
   q.running = q.after_timeout = false;

@@ -34,6 +34,8 @@ void cubic_stood_still(Cubic&, Instant now);
 // segments.
 std::uint32_t cubic_cut(Cubic&, std::uint32_t cwnd, std::uint32_t flight, std::uint32_t smss,
                         bool timeout);
+// A timeout follows the cut (4.8).
+void cubic_timeout(Cubic&);
 // The cut was for nothing.
 void cubic_undo(Cubic&);
 

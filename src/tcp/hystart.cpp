@@ -8,11 +8,32 @@ namespace {
 // RFC 9406 4.3.
 constexpr std::uint32_t kLeastGrowthUs = 4000, kMostGrowthUs = 16000, kGrowthDivisor = 8;
 constexpr std::uint8_t kSamples = 8, kConservativeRounds = 5;
+// ACKs further apart do not come from one queue; a smaller window tells nothing of the path.
+constexpr Duration kLargestGap = Duration::ms(2);
+constexpr std::uint32_t kLeastSegments = 16;
+
+bool train_fills_the_path(HyStart& h, Instant now, std::uint32_t segments) {
+  if (h.train == HyStart::Train::ToCome) {
+    h.train = HyStart::Train::Whole;
+    h.train_begin = now;
+  } else if (now - h.last_ack > kLargestGap) {
+    h.train = HyStart::Train::Broken;
+  }
+  h.last_ack = now;
+  if (h.train != HyStart::Train::Whole || segments < kLeastSegments ||
+      h.least_us == HyStart::kNone) {
+    return false;
+  }
+  return (now - h.train_begin).count_us() > h.least_us / 2;
+}
 
 }  // namespace
 
-HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Duration rtt) {
-  if (una >= h.round_end) {
+HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Duration rtt,
+                           Instant now, std::uint32_t segments) {
+  // The first ACK beyond it begins the next round, so that rounds begin where trains do.
+  if (una > h.round_end || h.round_end == StreamOffset(0)) {
+    h.train = HyStart::Train::ToCome;
     h.round_end = nxt;
     h.last_min_us = h.current_min_us;
     h.current_min_us = HyStart::kNone;
@@ -24,8 +45,10 @@ HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Durat
   if (rtt > Duration::zero()) {
     const auto us = static_cast<std::uint32_t>(std::min<std::int64_t>(rtt.count_us(), 1 << 30));
     h.current_min_us = std::min(h.current_min_us, us);
+    h.least_us = std::min(h.least_us, us);
     if (h.samples < 255) ++h.samples;
   }
+  if (train_fills_the_path(h, now, segments)) return HyStartSays::EndSlowStart;
   if (h.samples >= kSamples) {
     if (h.conservative_rounds == 0) {
       if (h.last_min_us != HyStart::kNone &&

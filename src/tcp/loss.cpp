@@ -36,12 +36,30 @@ void enter_recovery(Tcb& t) {
   l.state = Recovery::Recovery;
   l.recover = t.snd.nxt;
   l.has_recover = true;
-  l.partial_seen = l.has_rescue = false;
+  l.has_rescue = false;
   l.high_rxt = t.snd.una;
   l.force = true;
   l.undo.frto = Undo::Frto::Off;
   // By duplicate ACKs it is the oldest; RACK has said which.
   if (!rack_on(t) && !t.sent_segments.empty()) t.sent_segments.mark_lost_again(0);
+}
+
+// Without SACK: the oldest segment goes (again).
+void resend_head(Tcb& t) {
+  LossState& l = t.loss;
+  t.sent_segments.mark_lost_again(0);
+  l.high_rxt = t.snd.una;
+  l.force = true;
+  // Each of those behind it that has not been heard of can draw one more duplicate ACK.
+  const auto behind = static_cast<std::uint32_t>(t.sent_segments.size() - 1);
+  l.echoes = l.arrived + (behind > l.arrived ? behind - l.arrived : 0);
+}
+
+// More duplicate ACKs than what was in flight when it left can have drawn: they are for newer data,
+// which has overtaken the retransmission. It is lost as the original was.
+bool resend_is_lost(const Tcb& t) {
+  return t.loss.arrived >= t.loss.echoes + t.loss.reordering && !t.sent_segments.empty() &&
+         !t.loss.force;
 }
 
 void leave_recovery(Tcb& t) {
@@ -237,10 +255,10 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
       } else if (!t.sack_on && !t.sent_segments.empty()) {
         // RFC 6582 3.2 step 5: the next one is missing as well.
         cc_partial_ack(t.cc, news.octets);
-        l.partial_seen = true;
-        t.sent_segments.mark_lost_again(0);
-        l.high_rxt = t.snd.una;
-        l.force = true;
+        // One of what is acknowledged was the retransmission.
+        const std::uint32_t passed = news.delivered.segments;
+        l.arrived -= std::min(l.arrived, passed - std::min(passed, 1u));
+        resend_head(t);
       }
       break;
     case Recovery::Loss:
@@ -269,7 +287,11 @@ void loss_on_same_ack(Tcb& t, const Segment& s, const AckNews& news, Instant now
                           : news.plain;
   if (!counts) return;
   if (l.state == Recovery::Recovery) {
-    if (!t.sack_on) cc_inflate(t.cc);
+    if (!t.sack_on) {
+      cc_inflate(t.cc);
+      ++l.arrived;
+      if (resend_is_lost(t)) resend_head(t);
+    }
     after_ack(t, news, now);
     return;
   }
@@ -281,6 +303,10 @@ void loss_on_same_ack(Tcb& t, const Segment& s, const AckNews& news, Instant now
   if (by_count && !t.sent_segments.empty() && may_enter(t)) {
     if (rack_on(t)) t.sent_segments.mark_lost_again(0);
     enter_recovery(t);
+    if (!t.sack_on) {
+      l.arrived = l.dup_acks;
+      resend_head(t);
+    }
   }
   after_ack(t, news, now);
 }
@@ -291,7 +317,10 @@ void loss_on_timeout(Tcb& t, bool first, Instant now) {
   const bool frto = t.config.frto && l.state != Recovery::Recovery &&
                     (l.state != Recovery::Loss || (!first && l.undo.frto == Undo::Frto::First));
   // RFC 5681 3.1: ssthresh falls once for the same data, however often the timer expires.
-  if (first) {
+  if (first && l.state == Recovery::Recovery) {
+    cc_timeout_in_recovery(t.cc, flight(t));
+    l.undo.armed = false;
+  } else if (first) {
     cc_reduce(t.cc, flight(t), Cut::Timeout);
     undo_arm(t);
   }

@@ -32,7 +32,6 @@ struct LossState {
   std::uint8_t dup_acks = 0;  // in a row, saturating
   bool has_recover = false;   // `recover` is meaningful
   bool force = false;         // the next retransmission leaves whatever cwnd says
-  bool partial_seen = false;  // a partial ACK came in this recovery (RFC 6582 3.2 step 5)
   bool has_rescue = false;    // `rescue` is meaningful
   bool any_sacked = false;    // `highest_sacked` is meaningful
   StreamOffset recover;       // RecoveryPoint: one past the highest octet sent when loss was found
@@ -46,6 +45,9 @@ struct LossState {
   // Duplicate ACKs, or segments SACKed above one, that say it is lost: DupThresh, more once
   // reordering by more was seen.
   std::uint8_t reordering = 3;
+  // Without SACK, in fast recovery: duplicate ACKs, each for a segment above SND.UNA, and how many
+  // there may be before one must be for something that left after the last retransmission.
+  std::uint32_t arrived = 0, echoes = 0;
   Prr prr;
   Rack rack;
   Undo undo;

@@ -37,10 +37,11 @@ struct Delivery {
   // A retransmission that left later than this cannot be what the ACK answers; given by the caller.
   Instant believable = Instant::never();
 
-  std::uint32_t octets = 0;  // sequence space
-  bool any = false;          // `sent_at`, `end`, `again` are those of the segment sent last
-  bool again = false;        // ... which had been retransmitted
-  bool original = false;     // something was never retransmitted: `oldest_at`, `lowest_end`
+  std::uint32_t octets = 0;    // sequence space
+  std::uint32_t segments = 0;  // as they were sent
+  bool any = false;            // `sent_at`, `end`, `again` are those of the segment sent last
+  bool again = false;          // ... which had been retransmitted
+  bool original = false;       // something was never retransmitted: `oldest_at`, `lowest_end`
   Instant sent_at;
   StreamOffset end;
   Instant oldest_at;
@@ -48,6 +49,7 @@ struct Delivery {
 
   void add(const SentSegment& s) {
     octets += s.space();
+    ++segments;
     if (s.is(SentSegment::kEverAgain)) {
       if (s.sent_at > believable) return;
     } else if (!original) {

@@ -46,6 +46,9 @@ struct StackConfig {
   std::uint8_t ttl = 64;
   std::uint16_t port_first = 32768, port_last = 60999;  // ephemeral ports
   std::uint32_t challenge_acks = 10;                    // per 5 s (RFC 5961 7)
+  // Octets the buffers of all endpoints with Option::AutoTune may grow to together. When it is
+  // reached a new connection gets 4 KiB each way all the same.
+  std::uint64_t memory_limit = 256u << 20;
 
   std::function<Seq(const SocketAddress& local, const SocketAddress& remote, Instant)> isn;
   std::function<std::uint32_t(const IpAddress& local, const IpAddress& remote)> ts_offset;
@@ -141,6 +144,7 @@ class Stack {
   const StackCounters& counters() const { return counters_; }
   std::size_t connections() const { return flows_.size(); }  // those without a handle too
   std::size_t sockets() const { return live_; }              // all there is, listeners too
+  std::uint64_t granted() const { return granted_; }         // octets of memory_limit given out
 
  private:
   struct Socket;  // tcp/stack_socket.h
@@ -166,7 +170,13 @@ class Stack {
   };
   class Entry;  // brackets every public call
 
-  // stack.cpp: endpoints
+  // stack_tuning.cpp
+  std::uint32_t grant(std::uint32_t have, std::uint64_t want);
+  void grant_first(Socket&);
+  void take_back(Socket&);
+  void tune_receive(Socket&, std::uint64_t octets, Instant now);
+  void tune_send(Socket&);
+  // stack.cpp, stack_close.cpp, stack_report.cpp: endpoints
   Socket* find(Endpoint) const;
   Socket& new_socket();
   void free_socket(Socket&);
@@ -228,6 +238,7 @@ class Stack {
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> listeners_;  // by port
   std::size_t live_ = 0;
+  std::uint64_t granted_ = 0;
 
   std::vector<Timer> timers_;  // heap, earliest first; entries may be out of date
   Ring<Packet> output_;

@@ -141,8 +141,9 @@ void Stack::take_unmatched(const net::Classified& c, const Segment& s, Instant n
     listener->cookies_out = true;
     listener->last_cookie = now;
     ++counters_.cookies_sent;
-    const std::uint32_t window =
-        std::min<std::uint32_t>(listener->options.tcp.receive_buffer, 0xffff);
+    // What the connection to come has for sure.
+    const std::uint32_t window = std::min<std::uint32_t>(
+        listener->options.tcp.receive_buffer, listener->options.auto_tune ? kLeastBuffer : 0xffff);
     emit_stateless(c,
                    cookie_syn_ack(cookie_key_, {c.dst, s.dst_port}, {c.src, s.src_port}, s,
                                   connection_config(*listener, c.dst, c.src),
@@ -162,9 +163,9 @@ Stack::Socket& Stack::new_child(Socket& listener, const net::Classified& c, cons
   ++listener.half_open;
   Socket& child = new_socket();
   child.options = listener.options;
-  child.tx.set_capacity(child.options.send_buffer);
-  child.rx.set_capacity(child.options.tcp.receive_buffer);
   child.kind = Socket::Kind::Stream;
+  child.round_begin = last_now_;
+  grant_first(child);
   child.has_handle = false;
   child.pending = true;
   child.parent_slot = listener.slot;
@@ -191,7 +192,7 @@ bool Stack::take_cookie(Socket& listener, const net::Classified& c, const Segmen
   ++counters_.cookies_taken;
   Socket& child = new_child(listener, c, s);
   const std::uint32_t slot = child.slot, generation = child.generation;
-  open_from_cookie(child.tcb, config, syn->ack, *syn, now);
+  open_from_cookie(child.tcb, connection_config(child, c.dst, c.src), syn->ack, *syn, now);
   take_segment(child, c, s, now);
   // Nothing would ever wake a connection that this very segment does not open.
   Socket* left = sockets_[slot].get();
@@ -256,6 +257,7 @@ void Stack::take_segment(Socket& s, const net::Classified& c, const Segment& seg
   if (ack.established) on_established(s);
   if (ack.una_advanced) {
     s.tx.release_to(ack.una.value());
+    tune_send(s);
     if (s.tx.empty() && s.tx.memory() > 65536) s.tx.release_memory();
     if (!s.write_closed && s.has_handle) note(s, kWritable);
   }

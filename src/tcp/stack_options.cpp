@@ -87,6 +87,7 @@ constexpr Row kRows[] = {
     of_config<&C::frto>(O::Frto, "frto", 0, 1),
     of_config<&C::hystart>(O::HyStart, "hystart", 0, 1),
     of_config<&C::undo>(O::Undo, "undo", 0, 1),
+    of_endpoint<&E::auto_tune>(O::AutoTune, "auto-tune", 0, 1),
     of_config<&C::receive_buffer>(O::ReceiveBuffer, "receive-buffer", 1, 1 << 30),
     of_endpoint<&E::send_buffer>(O::SendBuffer, "send-buffer", 1, 1 << 30),
     time_of_config<&C::rto_min>(O::RtoMin, "rto-min", 1000),

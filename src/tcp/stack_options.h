@@ -30,6 +30,7 @@ enum class Option : std::uint8_t {
   Frto,               // 0, 1: spurious timeouts noticed without timestamps (RFC 5682)
   HyStart,            // 0, 1: leave slow start when round trips grow (RFC 9406)
   Undo,               // 0, 1: cuts that were for nothing are undone (RFC 4015)
+  AutoTune,           // 0, 1: buffers begin small and grow with what is moved; theirs are bounds
   // Changeable at any time:
   ReceiveBuffer,  // octets, exact; the window cannot exceed 65535 << shift
   SendBuffer,     // octets, exact
@@ -74,6 +75,7 @@ struct EndpointOptions {
   PshRule psh_rule = PshRule::EndOfBurst;
   std::uint32_t syn_backlog = 256;
   bool syn_cookies = true;
+  bool auto_tune = false;
 
   // A byte stream stores what comes out of order and needs no limit on holes (E-10).
   EndpointOptions() {

@@ -11,6 +11,10 @@
 
 namespace urnic::tcp {
 
+// Of a tuned buffer: a connection needs so much to get anywhere, so it has it even where the limit
+// is reached.
+inline constexpr std::uint32_t kLeastBuffer = 4096;
+
 struct Stack::Socket {
   enum class Kind : std::uint8_t { Fresh, Listener, Stream };
 
@@ -37,6 +41,10 @@ struct Stack::Socket {
   ByteStore rx;                    // received, not read; out-of-order octets too
   Ring<std::uint64_t> write_ends;  // offsets behind which PSH goes (PshRule::EndOfWrite)
   std::uint64_t retransmissions = 0;
+  // Buffers: what each may hold now, and what was read since the round began (stack_tuning.cpp).
+  std::uint32_t receive_granted = 0, send_granted = 0;
+  std::uint64_t round_octets = 0;
+  Instant round_begin;
   Instant timer_at = Instant::never();
   Instant orphan_deadline = Instant::never();  // in FIN-WAIT-2
 

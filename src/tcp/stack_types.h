@@ -90,6 +90,7 @@ struct Snapshot {
   std::uint8_t send_shift = 0, receive_shift = 0;
   std::size_t holes = 0;  // gaps in what was received
   std::size_t unsent = 0, unread = 0;
+  std::uint32_t send_buffer = 0, receive_buffer = 0;  // what each may hold now
 };
 
 // What leaves: a whole IP datagram with valid checksums. `bytes` is valid during the call it is

@@ -55,8 +55,9 @@ struct ReceiveState {
   bool fin_known = false;       // the FIN came, perhaps ahead of data
   bool fin_taken = false;       // ... and everything before it
   bool has_dsack = false;
-  bool ece = false;       // echo congestion until the peer says CWR (RFC 3168 6.1.3)
-  bool ece_next = false;  // DCTCP: what `ece` becomes once the owed ACK has left (RFC 8257 3.2)
+  bool ece = false;         // echo congestion until the peer says CWR (RFC 3168 6.1.3)
+  bool ece_next = false;    // DCTCP: what `ece` becomes once the owed ACK has left (RFC 8257 3.2)
+  bool ece_turned = false;  // ... and the segment that changes it is acknowledged at once
   std::uint16_t largest = 536;  // largest payload seen: what "full-sized" means for this peer
   SackBlock dsack;              // the duplicate to report (RFC 2883)
 };

@@ -163,6 +163,7 @@ class HandPeer {
   Instant now = Instant::from_ns(1000000000);
   verbs::QueuePair* qp = nullptr;
   std::uint32_t stag = 0;
+  unsigned flood = 0;  // SYNs of others before ours; the listener's backlog is four
 
  private:
   static constexpr MacAddress kMac{{2, 0, 0, 0, 0, 9}};
@@ -174,6 +175,14 @@ class HandPeer {
   }
 
   bool handshake() {
+    for (unsigned i = 0; i < flood; ++i) {
+      tcp::Segment other;
+      other.flags = tcp::kSyn;
+      other.seq = tcp::Seq(i * 7919);
+      other.src_port = static_cast<std::uint16_t>(10000 + i);
+      emit(other, {}, false);
+      run();
+    }
     tcp::Segment syn;
     syn.flags = tcp::kSyn;
     syn.seq = tcp::Seq(iss);

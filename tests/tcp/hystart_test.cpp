@@ -11,14 +11,18 @@ struct Flow {
   HyStart h;
   StreamOffset una;
   HyStartSays said = HyStartSays::Grow;
+  Instant now = Instant::from_ns(1'000'000'000);
+  std::uint32_t segments = 100;
 
-  // A round of `acks` ACKs whose round trips all take `ms`.
-  HyStartSays round(double ms, int acks = 10) {
+  // A round of `acks` ACKs whose round trips all take `ms`, `gap` apart.
+  HyStartSays round(double ms, int acks = 10, Duration gap = Duration::zero()) {
     const StreamOffset nxt = una + static_cast<std::uint64_t>(acks) * 1000;
     for (int i = 0; i < acks; ++i) {
-      said = hystart_on_ack(h, una, nxt, Duration::us(static_cast<std::int64_t>(ms * 1000)));
+      said = hystart_on_ack(h, una + 1000, nxt, Duration::us(static_cast<std::int64_t>(ms * 1000)),
+                            now, segments);
       if (said == HyStartSays::EndSlowStart) return said;
       una += 1000;
+      now = now + gap;
     }
     return said;
   }
@@ -61,6 +65,28 @@ TEST(HyStart, FiveRoundsEndSlowStart_RFC9406_4_2) {
   EXPECT_EQ(rounds, 6) << "the one that began it, and five more";
 }
 
+TEST(HyStart, ATrainOfHalfARoundTripEndsSlowStart_HaRhee2011_4_1) {
+  Flow f;
+  f.round(10);
+  f.now = f.now + Duration::ms(10);
+  EXPECT_EQ(f.round(10, 49, Duration::us(100)), HyStartSays::Grow) << "4.8 ms of 10";
+  f.now = f.now + Duration::ms(5);
+  EXPECT_EQ(f.round(10, 60, Duration::us(100)), HyStartSays::EndSlowStart);
+}
+
+TEST(HyStart, AGapBreaksTheTrain_HaRhee2011_4_1) {
+  Flow f;
+  f.round(10);
+  EXPECT_EQ(f.round(10, 20, Duration::us(2100)), HyStartSays::Grow);
+}
+
+TEST(HyStart, AFewSegmentsAreNoTrain) {
+  Flow f;
+  f.segments = 15;
+  f.round(10);
+  EXPECT_EQ(f.round(10, 60, Duration::us(100)), HyStartSays::Grow);
+}
+
 TEST(HyStart, TheWindowGrowsByAQuarterThenNotAtAll) {
   Config config;
   config.slow_start_segments = 1;
@@ -70,13 +96,12 @@ TEST(HyStart, TheWindowGrowsByAQuarterThenNotAtAll) {
   c.used = c.cwnd = 100'000;
   c.hystart.conservative_rounds = 1;
   c.hystart.baseline_us = 20'000;
-  const StreamOffset una(1000), nxt(101'000);
+  const StreamOffset una(1000), nxt(101'000), more(101'001);
   c.hystart.round_end = nxt;
   cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt});
   EXPECT_EQ(c.cwnd, 100'250u);
   c.hystart.conservative_rounds = 6;
-  c.hystart.round_end = una;
-  cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt});
+  cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), more, more});
   EXPECT_EQ(c.ssthresh, 100'250u);
   // After the first loss slow start knows where to end.
   c.ssthresh = 200'000;

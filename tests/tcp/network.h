@@ -19,9 +19,11 @@ class Network {
   double loss = 0, duplicate = 0, corrupt = 0, reorder = 0;
   Duration delay = Duration::us(100);
   Duration jitter = Duration::ms(3);
+  double rate = 0;          // bit/s of each sender's line; 0: no limit
+  std::size_t queue = 200;  // full frames that may wait for it
   Instant now = Instant::from_ns(1000000000);
   Rng rng;
-  std::uint64_t carried = 0;
+  std::uint64_t carried = 0, overflowed = 0;
   // Sees every datagram when it is sent; false drops it.
   std::function<bool(std::size_t from, ByteView)> filter;
 
@@ -76,6 +78,7 @@ class Network {
         ASSERT_LE(d.send_time, now);
         if (filter && !filter(i, d.bytes)) continue;
         if (rng.chance(loss)) continue;
+        if (rate != 0 && !pass_line(i, d.bytes.size())) continue;
         std::vector<std::uint8_t> b(d.bytes.begin(), d.bytes.end());
         if (rng.chance(duplicate)) post(i, b);
         if (rng.chance(corrupt))
@@ -84,8 +87,23 @@ class Network {
       }
     }
   }
+  // A queue with its tail cut off, and a line that takes its time. False: no room.
+  bool pass_line(std::size_t from, std::size_t octets) {
+    line_free_.resize(stacks_.size(), now);
+    Instant& free = line_free_[from];
+    const auto time = [&](std::size_t n) {
+      return Duration::ns(static_cast<std::int64_t>(static_cast<double>(n) * 8e9 / rate));
+    };
+    free = std::max(free, now);
+    if (free - now > time(queue * 1500)) {
+      ++overflowed;
+      return false;
+    }
+    free = free + time(octets);
+    return true;
+  }
   void post(std::size_t from, std::vector<std::uint8_t> bytes) {
-    Instant at = now + delay;
+    Instant at = (rate != 0 ? line_free_[from] : now) + delay;
     if (rng.chance(reorder)) {
       at = at + Duration::ns(static_cast<std::int64_t>(
                     rng.below(static_cast<std::uint64_t>(jitter.count_ns()))));
@@ -95,6 +113,7 @@ class Network {
 
   std::vector<std::unique_ptr<Stack>> stacks_;
   std::priority_queue<Flying> wire_;
+  std::vector<Instant> line_free_;  // when what was sent so far has left
   std::uint64_t order_ = 0;
 };
 

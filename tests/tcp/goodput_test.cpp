@@ -1,0 +1,94 @@
+// A bulk transfer over a line of 500 Mbit/s, for each loss and round trip, in virtual time: at
+// least most of what the line and the response function of the congestion control allow, with SACK
+// and without.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/tcp/bottleneck.h"
+
+namespace urnic::tcp::test {
+namespace {
+
+struct Cell {
+  double loss;
+  std::int64_t rtt_us;
+  bool sack;
+};
+
+// Mbit/s a window of Reno's makes of it (Mathis et al. 1997), below the line's rate; CUBIC is no
+// slower (RFC 9438 4.3).
+double expected(const Cell& c) {
+  const double line = 480;
+  if (c.loss == 0) return line;
+  const double rtt = static_cast<double>(c.rtt_us) / 1e6;
+  return std::min(line, std::sqrt(1.5) * 1448 * 8 / rtt / std::sqrt(c.loss) / 1e6);
+}
+
+class Goodput : public testing::TestWithParam<Cell> {};
+
+TEST_P(Goodput, IsWhatLineAndLossAllow) {
+  const Cell c = GetParam();
+  std::vector<double> rates;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    Bottleneck b;
+    b.loss = c.loss;
+    b.rtt = Duration::us(c.rtt_us);
+    b.seed = seed;
+    b.options.tcp.sack = c.sack;
+    // Some thirty losses, or time enough to fill the path.
+    const double octets = c.loss > 0 ? 1448 * 30 / c.loss : 2e7;
+    const Moved m = move(b, static_cast<std::uint64_t>(std::min(octets, c.loss > 0 ? 1.2e7 : 2e7)));
+    rates.push_back(m.mbit);
+    if (c.loss == 0) {
+      EXPECT_LE(m.overflowed, 8u) << "slow start knows when the path is full";
+    }
+  }
+  std::sort(rates.begin(), rates.end());
+  // Without SACK a lost retransmission of a few segments' window waits for the timer.
+  const bool few = !c.sack && c.loss >= 0.01;
+  // Slow start takes its round trips of a short transfer.
+  const bool start = c.loss == 0 && c.rtt_us >= 10000;
+  EXPECT_GE(rates[1], expected(c) * (start || few ? 0.35 : 0.8));
+}
+
+std::vector<Cell> cells() {
+  std::vector<Cell> all;
+  for (const bool sack : {true, false}) {
+    for (const double loss : {0.0, 0.001, 0.01}) {
+      for (const std::int64_t rtt : {100, 1000, 10000, 50000}) {
+        if (loss == 0.001 && rtt == 50000) continue;  // minutes of virtual time for thirty losses
+        all.push_back({loss, rtt, sack});
+      }
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, Goodput, testing::ValuesIn(cells()), [](const auto& p) {
+  return std::string(p.param.sack ? "Sack" : "NoSack") + "Loss" +
+         std::to_string(static_cast<int>(p.param.loss * 10000)) + "In10000Rtt" +
+         std::to_string(p.param.rtt_us) + "us";
+});
+
+// RFC 6582 4, RFC 6675 5: many holes in one window do not end in a timeout.
+TEST(GoodputHoles, AreMendedWithoutATimeout) {
+  for (const bool sack : {true, false}) {
+    for (const unsigned holes : {1u, 2u, 3u, 16u, 256u}) {
+      SCOPED_TRACE(std::to_string(holes) + (sack ? " holes, SACK" : " holes"));
+      Bottleneck b;
+      b.rtt = Duration::ms(10);
+      b.options.tcp.sack = sack;
+      for (unsigned i = 0; i < holes; ++i) b.holes.insert(2000 + 2 * i);
+      const Moved m = move(b, 30'000'000);
+      EXPECT_EQ(m.retransmissions, holes);
+      EXPECT_LT(m.longest_silence, Duration::ms(100)) << "a timeout takes 200 ms";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace urnic::tcp::test
