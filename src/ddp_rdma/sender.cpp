@@ -204,7 +204,7 @@ bool Sender::fit(std::uint32_t header, std::uint32_t remaining, std::uint32_t ro
     *payload = std::min(remaining, mpa::framed_mulpdu(framing_.policy, room) - header);
     return true;
   }
-  return first && must_cut;
+  return first && (must_cut || mutant(Mutant::WindowOverrun));
 }
 
 // Appends one record behind the ledger: what follows next in the stream, if it may begin in `room`.

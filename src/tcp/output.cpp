@@ -2,7 +2,6 @@
 // plan promises nothing; sent() records what really left.
 #include <algorithm>
 
-#include "base/mutant.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -137,7 +136,7 @@ bool plan_data(Tcb& t, const SourceView& source, Instant now, SendPlan* out) {
   }
   if (!cwnd_admits(t, want)) return false;
   const std::uint64_t window = t.snd.edge > t.snd.nxt ? t.snd.edge - t.snd.nxt : 0;
-  if (window < want && !mutant(Mutant::WindowOverrun)) [[unlikely]] {
+  if (window < want) [[unlikely]] {
     return plan_into_small_window(t, static_cast<std::uint32_t>(window), now, out);
   }
   fill_data(t, want, false, t.snd.fin_wanted && want == have, out);
