@@ -53,6 +53,8 @@ struct Listener {
   stream::Socket socket;
   bool acceptable = false;  // connections wait in the kernel, as far as we know
   bool paused = false;      // for want of descriptors
+  // As many as `backlog` wait for the consumer.
+  bool full() const { return pending - half_open >= backlog; }
 };
 
 // What the consumer asked for on one connection, merged with the options of the device.

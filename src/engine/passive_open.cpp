@@ -24,14 +24,16 @@ bool Engine::on_unmatched(Staged& s, Instant now) {
     case tcp::ListenAction::Discard:
       return false;
     case tcp::ListenAction::Rst:
-      if (take_cookie(*listener, s, now)) return true;
+      if (take_cookie(*listener, s, now)) {
+        return flows_.find({s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port}) != nullptr;
+      }
       ++counters_.rx_no_connection;
       send_rst(s);
       return false;
     case tcp::ListenAction::Accept:
       break;
   }
-  if (listener->pending - listener->half_open >= listener->backlog) {
+  if (listener->full()) {
     ++counters_.rx_tcp_dropped;  // the consumer is slow; the peer's SYN is retransmitted
     return false;
   }
@@ -87,11 +89,10 @@ void Engine::send_cookie(Listener& listener, const Staged& s, Instant now) {
           static_cast<std::uint16_t>(std::min<std::uint32_t>(config.receive_buffer, 0xffff)), now));
 }
 
-// True when the segment answers a cookie and a connection has been made of it.
+// True when the segment answers a cookie; a connection has been made of it if there was room.
 bool Engine::take_cookie(Listener& listener, const Staged& s, Instant now) {
   if (s.seg.has(tcp::kSyn) || listener.last_cookie.is_never() ||
-      now - listener.last_cookie > tcp::kCookieLife * 2 ||
-      listener.pending - listener.half_open >= listener.backlog) {
+      now - listener.last_cookie > tcp::kCookieLife * 2) {
     return false;
   }
   const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
@@ -99,6 +100,10 @@ bool Engine::take_cookie(Listener& listener, const Staged& s, Instant now) {
   const auto syn = tcp::syn_of_cookie(cookie_key_, {key.local, key.local_port},
                                       {key.remote, key.remote_port}, s.seg, config, now);
   if (!syn) return false;
+  if (listener.full()) {
+    ++counters_.rx_tcp_dropped;  // whatever the peer sends next asks again
+    return true;
+  }
   Connection* c = new_connection(key, now);
   if (c == nullptr) return false;
   ++counters_.cookies_taken;

@@ -254,6 +254,10 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
     case tcp::Action::Process:
       break;
   }
+  if (c.half_open && c.listener->full()) [[unlikely]] {  // it stays half open; our SYN-ACK and the
+    ++counters_.rx_tcp_dropped;                          // peer's ACK are sent again
+    return;
+  }
   const ConnectionId id = c.id;
   if (!c.touched) {
     c.touched = true;

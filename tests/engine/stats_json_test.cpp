@@ -83,6 +83,8 @@ EngineStats sample() {
                            &s.rx_fragments,
                            &s.rx_no_connection,
                            &s.rx_tcp_dropped,
+                           &s.cookies_sent,
+                           &s.cookies_taken,
                            &s.tx_full,
                            &s.polls,
                            &s.sleeps,
@@ -121,7 +123,7 @@ TEST(StatsJson, AllNumbersOfTheSampleAreDistinctInTheDocument) {
   EXPECT_EQ(j["connections"][0]["reasons"].size(), kReasonCount);
   EXPECT_EQ(j["connections"][0]["fpdus_sent"].size(), kOpcodeCount);
   EXPECT_EQ(j["connections"][0]["fpdus_received"].size(), kOpcodeCount);
-  EXPECT_EQ(j.size(), 28u);
+  EXPECT_EQ(j.size(), 30u);
 }
 
 TEST(StatsJson, OtherVersionsAreUnderstood) {
