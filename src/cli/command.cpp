@@ -57,18 +57,6 @@ Result<Config> SettingsOptions::load() const {
   return config;
 }
 
-namespace {
-
-// What was printed must have arrived: a full disk behind a redirection is a failure of the command.
-int end_of_output(int code, const std::string& command) {
-  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (written || code != kExitOk) return code;
-  complain(command, "the output could not be written");
-  return kExitFailed;
-}
-
-}  // namespace
-
 int run_cli(int argc, const char* const* argv) {
   CLI::App app(
       "urnic: an RNIC in user space. RDMA over iWARP without RDMA hardware, kernel modules "
@@ -88,11 +76,11 @@ int run_cli(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {
-    return end_of_output(app.exit(e), "");
+    return app.exit(e);
   } catch (const CLI::CallForAllHelp& e) {
-    return end_of_output(app.exit(e), "");
+    return app.exit(e);
   } catch (const CLI::CallForVersion& e) {
-    return end_of_output(app.exit(e), "");
+    return app.exit(e);
   } catch (const CLI::ParseError& e) {
     std::string command;
     for (const auto& c : commands) {
@@ -108,7 +96,7 @@ int run_cli(int argc, const char* const* argv) {
   }
   install_stop_signals();
   for (const auto& c : commands) {
-    if (c->app->parsed()) return end_of_output(c->run(), c->app->get_name());
+    if (c->app->parsed()) return c->run();
   }
   return kExitUsage;
 }
