@@ -25,6 +25,11 @@ refused 1 "not a regular file" "$urnic" sim /dev/zero
 refused 1 "no urnic process" env XDG_RUNTIME_DIR="$work/f" "$urnic" stat
 refused 1 "no urnic process" env XDG_RUNTIME_DIR="$(printf 'x%.0s' $(seq 300))" "$urnic" stat
 
+# ---- an answer that nobody can read is no success
+for asked in --version --help config "sim --list" "perf --help"; do
+  refused 1 "standard output could not be written" sh -c '"$0" $1 >/dev/full' "$urnic" "$asked"
+done
+
 # ---- what is no file: said before a wire is opened, hence the port that does not exist
 no=memif:socket=$work/none/x.sock
 refused 2 "name of FILE is empty" "$urnic" put "" 10.77.0.1/x --port $no
