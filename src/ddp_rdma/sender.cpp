@@ -47,7 +47,7 @@ void Sender::queue_raw(ByteView bytes) {
 }
 
 void Sender::queue_ulpdu(ByteView ulpdu) {
-  if (ulpdu.empty() || ulpdu.size() > mpa::kMaxUlpdu) return;
+  if (ulpdu.size() < 2 || ulpdu.size() > mpa::kMaxUlpdu) return;  // without an opcode
   const auto len = static_cast<std::uint32_t>(ulpdu.size());
   std::uint8_t* block = kept_.allocate(len);
   std::memcpy(block, ulpdu.data(), len);
@@ -341,7 +341,7 @@ void Sender::append_ulpdu(ByteView ulpdu) {
   r.begin = static_cast<std::uint32_t>(end_.value());
   r.wire = fpdu_here(len);
   r.kind = RecordKind::Control;
-  r.op = static_cast<Opcode>(ulpdu[1] & 15);
+  r.op = static_cast<Opcode>(ulpdu[1] & 7);
   r.flags = kRecordLast;
   r.kept = kept_.allocate(r.wire);
   mpa::build_framed(r.kept, framing_.policy, framing_.pos(r.begin), ulpdu, {}, crc_);

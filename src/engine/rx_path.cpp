@@ -254,8 +254,9 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
     case tcp::Action::Process:
       break;
   }
-  if (c.half_open && c.listener->full()) [[unlikely]] {  // it stays half open; our SYN-ACK and the
-    ++counters_.rx_tcp_dropped;                          // peer's ACK are sent again
+  if (!predicted && c.half_open && c.listener->full()) [[unlikely]] {
+    ++counters_
+          .rx_tcp_dropped;  // it stays half open: our SYN-ACK and the peer's ACK are sent again
     return;
   }
   const ConnectionId id = c.id;

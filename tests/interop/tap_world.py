@@ -3,12 +3,12 @@ network namespace of the test's own, or any other port; and the processes of the
 """
 import json
 import os
-import shutil
 import subprocess
-import sys
 import time
 
-INSIDE = "URNIC_TEST_INSIDE"
+import world
+from guest import Failure, Skip  # pylint: disable=unused-import
+
 KERNEL4, KERNEL6 = "10.78.0.1", "fd78::1"
 OURS4, OURS6 = "10.78.0.2", "fd78::2"
 TAP = "tap:name=tap0,mtu=1500"
@@ -20,31 +20,9 @@ OWN = ["--port", TAP, "--address", f"{OURS4}/24,{OURS6}/64"]
 KERNEL = ["--port", "tcp"]
 
 
-class Skip(Exception):
-    pass
-
-
-class Failure(Exception):
-    pass
-
-
 def enter_world():
     """Into the namespace: this program begins again there. Skip when there is none to be had."""
-    if os.environ.get(INSIDE):
-        subprocess.run(["sh", "-c", MAKE_WORLD], check=True)
-        return
-    os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    for program in ("unshare", "ip"):
-        if not shutil.which(program):
-            raise Skip(f"{program} is not installed")
-    reasons = []
-    for way in (["unshare", "-Urn"], ["unshare", "-n"]):
-        done = subprocess.run(way + ["sh", "-c", MAKE_WORLD], capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            os.environ[INSIDE] = "1"
-            os.execvp(way[0], way + [sys.executable] + sys.argv)
-        reasons.append(" ".join(way) + ": " + done.stderr.strip())
-    raise Skip("no network namespace with a TAP interface to be had: " + "; ".join(reasons))
+    world.enter(MAKE_WORLD)
 
 
 class World:
