@@ -55,12 +55,14 @@ Instant believable(const Tcb& t, const Segment& s, Instant now) {
   return latest;
 }
 
+// Karn (RFC 6298 3): not from an ACK that covers a retransmission. What lies behind it may have arrived
+// long ago and waited for the hole to close.
 void take_sample(Tcb& t, const Segment& s, const Delivery& d, Instant now) {
-  if (d.original) {
+  if (d.original && !d.resent) {
     rtt_sample(t.rtt, t.config, now - d.oldest_at);
   } else if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
-    // Only retransmitted data was acknowledged; the echoed timestamp tells which transmission it
-    // was (RFC 7323 4). A tick is the least it can resolve.
+    // The echoed timestamp tells which transmission made the ACK advance (RFC 7323 4). A tick is the
+    // least it can resolve.
     const auto ticks = static_cast<std::int32_t>(ts_clock(t, now) - s.opts.tsecr);
     if (ticks >= 0) rtt_sample(t.rtt, t.config, Duration::ms(std::max(ticks, 1)));
   }
@@ -134,9 +136,7 @@ void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, In
     if (t.sent_segments.capacity() > 8) t.timers.trim = now + Duration::s(1);
   } else {
     t.timers.stalled_since = now;
-    // RFC 6298 5.3. Partial ACKs too, the "slow-but-steady" variant of RFC 6582 4: a recovery that
-    // mends a hole per round trip goes on for as many as it takes.
-    t.timers.retransmit = now + t.rtt.rto;
+    if (!t.loss.impatient) t.timers.retransmit = now + t.rtt.rto;  // RFC 6298 5.3
   }
   if (t.snd.fin_acked && !had_fin) after_fin_acked(t, r, now);
 }

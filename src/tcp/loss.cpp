@@ -37,6 +37,7 @@ void enter_recovery(Tcb& t) {
   l.recover = t.snd.nxt;
   l.has_recover = true;
   l.has_rescue = false;
+  l.partial = l.impatient = false;
   l.high_rxt = t.snd.una;
   l.force = true;
   l.undo.frto = Undo::Frto::Off;
@@ -68,7 +69,7 @@ void leave_recovery(Tcb& t) {
   if (l.state != Recovery::Cwr) rack_on_recovered(t);
   l.undo.frto = Undo::Frto::Off;
   l.dup_acks = 0;
-  l.force = false;
+  l.impatient = l.force = false;
   const bool quiet = t.sent_segments.sacked() == 0 && t.sent_segments.todo() == 0;
   l.state = quiet ? Recovery::Open : Recovery::Disorder;
 }
@@ -255,6 +256,8 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
       } else if (!t.sack_on && !t.sent_segments.empty()) {
         // RFC 6582 3.2 step 5: the next one is missing as well.
         cc_partial_ack(t.cc, news.octets);
+        l.impatient = l.partial;
+        l.partial = true;
         // One of what is acknowledged was the retransmission.
         const std::uint32_t passed = news.delivered.segments;
         l.arrived -= std::min(l.arrived, passed - std::min(passed, 1u));
@@ -339,6 +342,7 @@ void loss_on_timeout(Tcb& t, bool first, Instant now) {
     t.timers.reorder = Instant::never();
   }
   l.state = Recovery::Loss;
+  l.impatient = false;
   l.recover = t.snd.nxt;
   l.has_recover = true;
   l.dup_acks = 0;

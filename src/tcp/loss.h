@@ -34,6 +34,8 @@ struct LossState {
   bool force = false;         // the next retransmission leaves whatever cwnd says
   bool has_rescue = false;    // `rescue` is meaningful
   bool any_sacked = false;    // `highest_sacked` is meaningful
+  bool partial = false;       // without SACK: this fast recovery has seen a partial ACK
+  bool impatient = false;     // ... and the next ones leave the timer alone (RFC 6582 3.2 step 5)
   StreamOffset recover;       // RecoveryPoint: one past the highest octet sent when loss was found
   StreamOffset highest_sacked;  // one past the highest SACKed octet
   StreamOffset lost_edge;       // below it every entry has been judged by IsLost()

@@ -205,7 +205,7 @@ void again_sent(Tcb& t, const SendPlan& p, std::uint32_t len, Instant now) {
   loss_retransmitted(t, i, std::min(len, t.sent_segments[i].len), now);
   t.timers.last_sent = now;
   // The oldest octets went out anew: their time begins anew.
-  if (i == 0) t.timers.retransmit = now + t.rtt.rto;
+  if (i == 0 && !t.loss.impatient) t.timers.retransmit = now + t.rtt.rto;
   arm_retransmit(t, now);
   if (t.loss.rack.probe_due) probe_was_sent(t, true, now);
   if (t.loss.state == Recovery::Recovery) t.loss.prr.out += len;

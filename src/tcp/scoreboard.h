@@ -42,6 +42,7 @@ struct Delivery {
   bool any = false;            // `sent_at`, `end`, `again` are those of the segment sent last
   bool again = false;          // ... which had been retransmitted
   bool original = false;       // something was never retransmitted: `oldest_at`, `lowest_end`
+  bool resent = false;         // something had been retransmitted
   Instant sent_at;
   StreamOffset end;
   Instant oldest_at;
@@ -51,6 +52,7 @@ struct Delivery {
     octets += s.space();
     ++segments;
     if (s.is(SentSegment::kEverAgain)) {
+      resent = true;
       if (s.sent_at > believable) return;
     } else if (!original) {
       original = true;
