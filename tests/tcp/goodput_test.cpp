@@ -86,8 +86,10 @@ TEST(GoodputHoles, AreMendedWithoutATimeout) {
       for (unsigned i = 0; i < holes; ++i) b.holes.insert(2000 + 2 * i);
       const Moved m = move(b, 30'000'000);
       if (!sack && holes > 16) {
-        // Longer than a timeout at a hole per round trip: slow start is quicker (76 Mbit/s without).
-        EXPECT_GE(m.mbit, 150) << "RFC 6582 3.2 step 5: only the first partial ACK restarts the timer";
+        // Longer than a timeout at a hole per round trip: slow start is quicker (76 Mbit/s
+        // without).
+        EXPECT_GE(m.mbit, 150)
+            << "RFC 6582 3.2 step 5: only the first partial ACK restarts the timer";
         continue;
       }
       EXPECT_EQ(m.retransmissions, holes);
