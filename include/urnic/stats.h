@@ -12,7 +12,7 @@
 namespace urnic {
 
 // Why InLogic decided as it did; one counter each (docs/fast-slow.md has the table).
-inline constexpr std::size_t kReasonCount = 14;
+inline constexpr std::size_t kReasonCount = 15;
 URNIC_API const char* reason_label(std::size_t index);
 
 // FPDUs are counted by the RDMAP opcode in them (RFC 5040, 4.1): "write", "read request", "read

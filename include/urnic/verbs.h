@@ -389,7 +389,7 @@ class URNIC_API Device {
   explicit operator bool() const { return impl_ != nullptr; }
 
   DeviceInfo info() const;
-  // True once frames can flow (memif: the peer is there). timeout_ms -1: for ever.
+  // True once the link is up and own addresses found unique (RFC 5227). timeout_ms -1: for ever.
   bool wait_link(int timeout_ms);
 
   Result<ProtectionDomain> alloc_pd();

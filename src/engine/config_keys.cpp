@@ -28,6 +28,7 @@ constexpr Key kKeys[] = {
   {"in_logic", Kind::Choice, "auto", "decision procedure of InLogic; auto: fig9 without markers, fig3 with; see `urnic config --matrix`", "auto|fig9|fig10|fig3"},
   {"framing", Kind::Choice, "no-markers", "framing policy; see `urnic config --matrix`", "no-markers|markers|absolute-markers|modified-length"},
   {"max_recovery_attempts", Kind::Number, "32", "drops in one recovery before a FAST connection is downgraded (R-42)", "", 0, 1'000'000},
+  {"max_cut_frames", Kind::Number, "2", "downgrade when so many FPDUs came cut in two segments, within 1 MiB of the stream; 0: never", "", 0, 1'000'000},
   {"max_same_segment", Kind::Number, "4", "downgrade when the segment at RCV.NXT was refused this often in a row; 0: never", "", 0, 1'000'000},
   {"upgrade_after", Kind::Number, "64", "aligned in-order segments before a SLOW connection is upgraded (R-55)", "", 1, 65536},
   {"hole_limit", Kind::Number, "256", "TCP holes a connection may have (R-96)", "", 1, 65535},

@@ -86,6 +86,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.context.variant = variant_of(c.get("in_logic"), o.mpa.policy);
   o.context.max_recovery_attempts = number("max_recovery_attempts");
   o.context.max_same_segment = number("max_same_segment");
+  o.context.max_cut_frames = number("max_cut_frames");
   o.context.upgrade_after = number("upgrade_after");
   o.context.immediate_dup_ack = c.get_bool("immediate_dup_ack");
   const std::string ooo = c.get("ooo_without_markers");

@@ -32,7 +32,7 @@ Result<port::Port> open_port_stack(const Config& config) {
     options.tx = *plan;
     options.clock = real_clock();
     options.log_capacity = 0;
-    port = fault::wrap_faults(std::move(port), std::move(options)).port;
+    port = fault::wrap_faults(std::move(port), options).port;
   }
   if (const std::string path = config.get("capture"); !path.empty()) {
     auto file = fault::CaptureFile::create(path);

@@ -21,11 +21,20 @@ struct ContextConfig {
   // without markers (E-3); 0 is Fig 3 alone: the first error downgrades.
   std::uint32_t max_recovery_attempts = 32;
   std::uint32_t max_same_segment = 4;  // E-8; 0 = off
-  std::uint32_t upgrade_after = 64;    // E-9: N in-order aligned segments; 0 counts as 1
-  bool immediate_dup_ack = true;       // section 7
-  bool crc = true;                     // without CRC: SLOW for ever (E-2)
-  bool place_out_of_order = true;      // E-12: place | store
+  // FPDUs that came cut in two before the connection is downgraded (docs/decisions/cut-frames.md);
+  // 0 = off.
+  std::uint32_t max_cut_frames = 0;
+  std::uint32_t upgrade_after = 64;  // E-9: N in-order aligned segments; 0 counts as 1
+  bool immediate_dup_ack = true;     // section 7
+  bool crc = true;                   // without CRC: SLOW for ever (E-2)
+  bool place_out_of_order = true;    // E-12: place | store
 };
+
+// Cut FPDUs count together only within so many octets of the stream.
+inline constexpr std::int32_t kCutReach = 1u << 20;
+// A peer that cuts does so now and then, between many whole FPDUs: the upgrade waits so many times
+// longer than after another downgrade.
+inline constexpr std::uint32_t kHabit = 16;
 
 // The most in-order aligned segments an upgrade ever waits for (E-9).
 inline constexpr std::uint32_t kMaxUpgradeAfter = 1u << 16;
@@ -40,6 +49,11 @@ struct ConnectionContext {
   // E-8: refusals in a row of the segment at RCV.NXT.
   tcp::Seq same_sn;
   std::uint32_t same_count = 0;
+  // Cut FPDUs: where the refused segment ended that holds the beginning of one, how many were
+  // completed by a refused segment that begins right there, and where the last of these was.
+  tcp::Seq cut_end, last_cut;
+  bool cut_open = false;  // cut_end means something
+  std::uint32_t cuts = 0;
   // E-9: current N, aligned in-order segments in a row seen while SLOW, when the connection became
   // FAST, and whether it has been downgraded before.
   std::uint32_t upgrade_needed = 64;

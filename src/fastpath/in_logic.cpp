@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cstdlib>
 
 #include "base/mutant.h"
 
@@ -32,6 +33,17 @@ bool ends_recovery(const ConnectionContext& c, const SegmentFacts& f) {
   if (mutant(Mutant::ResetWithoutWrap)) return f.sn.value() > c.last_recovery_sn.value();
   return c.recovery_attempts != 0 && (in_order(f) || mutant(Mutant::ResetOutOfOrder)) &&
          f.sn > c.last_recovery_sn;
+}
+
+// The refused segment goes on exactly where one ended that broke off inside an FPDU: it is the peer
+// (or a box on the way) that cuts, not the wire that corrupts.
+bool completes_cut(const ConnectionContext& c, const SegmentFacts& f) {
+  return c.config.max_cut_frames != 0 && c.cut_open && f.sn == c.cut_end;
+}
+
+// How many cut FPDUs it makes with those shortly before.
+std::uint32_t cuts_with(const ConnectionContext& c, const SegmentFacts& f) {
+  return (c.cuts != 0 && std::abs(f.sn - c.last_cut) < kCutReach ? c.cuts : 0) + 1;
 }
 
 Verdict downgrade(Reason why, Reason error) {
@@ -68,6 +80,10 @@ Verdict erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason erro
   if (c.config.max_same_segment != 0 && in_order(f) && c.same_sn == f.sn &&
       c.same_count >= c.config.max_same_segment && !mutant(Mutant::SameSegmentForEver)) {
     return downgrade(Reason::SameSegment, error);
+  }
+  v.cut = completes_cut(c, f);
+  if (v.cut && cuts_with(c, f) >= c.config.max_cut_frames && !mutant(Mutant::CutForEver)) {
+    return downgrade(Reason::CutFrames, error);
   }
   v.outcome = Outcome::Drop;
   v.reason = error;
@@ -183,6 +199,16 @@ void leave_recovery(ConnectionContext& c) {
   c.same_count = 0;
 }
 
+void note_cut(ConnectionContext& c, const Verdict& v, const SegmentFacts& f) {
+  if (v.cut) {
+    c.cuts = cuts_with(c, f);
+    c.last_cut = f.sn;
+  }
+  // The second half parses as anything; it is not the beginning of another cut.
+  c.cut_open = !v.cut && (v.reason == Reason::TooLong || v.reason == Reason::TooLongLast);
+  c.cut_end = f.sn + f.payload;
+}
+
 void note_drop(ConnectionContext& c, const SegmentFacts& f) {
   // A stale LastRecoverySN takes no part in a new recovery.
   if (mutant(Mutant::OneErrorCountsOnce) && c.recovery_attempts != 0 &&
@@ -201,7 +227,7 @@ void note_drop(ConnectionContext& c, const SegmentFacts& f) {
 
 // E-9: N as configured after the first downgrade; each later one doubles what is left of it after
 // halving it once per minute spent FAST.
-void note_downgrade(ConnectionContext& c, Instant now) {
+void note_downgrade(ConnectionContext& c, Reason why, Instant now) {
   const std::uint32_t least =
       std::clamp<std::uint32_t>(c.config.upgrade_after, 1, kMaxUpgradeAfter);
   if (!c.was_downgraded) {
@@ -213,9 +239,13 @@ void note_downgrade(ConnectionContext& c, Instant now) {
     const std::uint32_t rested = std::max(least, c.upgrade_needed >> minutes);
     c.upgrade_needed = std::min((mutant(Mutant::NoDoubling) ? 1 : 2) * rested, kMaxUpgradeAfter);
   }
+  if (why == Reason::CutFrames)
+    c.upgrade_needed = std::min(c.upgrade_needed * kHabit, kMaxUpgradeAfter);
   c.was_downgraded = true;
   c.type = ConnectionType::Slow;
   c.aligned_seen = 0;
+  c.cuts = 0;
+  c.cut_open = false;
   if (!mutant(Mutant::CountSurvivesDowngrade)) leave_recovery(c);
 }
 
@@ -242,7 +272,7 @@ std::string_view reason_name(Reason reason) {
   static constexpr std::array<std::string_view, static_cast<std::size_t>(Reason::kCount)> kNames = {
       "slow",          "aligned",    "crc-first",          "crc-later",          "too-long",
       "too-long-last", "seam",       "out-of-order-store", "recovery-exhausted", "same-segment",
-      "upgrade",       "crc-case-a", "crc-case-b",         "marker-elsewhere",
+      "upgrade",       "crc-case-a", "crc-case-b",         "marker-elsewhere",   "cut-frames",
   };
   const auto i = static_cast<std::size_t>(reason);
   return i < kNames.size() ? kNames[i] : "?";
@@ -266,11 +296,12 @@ void apply(ConnectionContext& c, const Verdict& verdict, const SegmentFacts& fac
       note_stored(c, verdict, facts);
       break;
     case Outcome::Downgrade:
-      note_downgrade(c, facts.now);
+      note_downgrade(c, verdict.reason, facts.now);
       break;
     case Outcome::Drop:
       if (verdict.reset_recovery) leave_recovery(c);
       if (verdict.counts) note_drop(c, facts);
+      if (c.config.max_cut_frames != 0) note_cut(c, verdict, facts);
       break;
   }
 }

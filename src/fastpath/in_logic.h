@@ -37,6 +37,7 @@ enum class Reason : std::uint8_t {
   CrcCaseA,           // Fig 3: first invalid where a validated frame ends: T4, T8
   CrcCaseB,           // Fig 3: first invalid, and a marker points at its start: T5, T8
   MarkerElsewhere,    // Fig 3: CRC right, but a marker says that this is no frame: T6
+  CutFrames,          // max_cut_frames FPDUs came cut in two segments
   kCount
 };
 std::string_view reason_name(Reason);
@@ -63,6 +64,7 @@ struct Verdict {
   bool upgraded = false;           // Fig 6 S35: the context becomes FAST with this segment
   bool reset_recovery = false;     // 4B.S106 / S158
   bool counts = false;             // 4A.S102 / S156: one more recovery attempt
+  bool cut = false;                // the second half of a cut FPDU
   bool aligned = false;            // E-9: SLOW, in order and aligned: one more towards the upgrade
 };
 

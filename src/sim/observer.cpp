@@ -26,6 +26,7 @@ constexpr bool is_drop(Reason r) {
     case Reason::Seam:
     case Reason::RecoveryExhausted:
     case Reason::SameSegment:
+    case Reason::CutFrames:
       return false;
     default:
       return true;
@@ -97,7 +98,8 @@ void Observer::look_at_verdicts(const engine::Connection& c) {
   const bool downgraded = is.downgrades != was.downgrades;
   // Which reason downgraded: with no attempt allowed it is the error's own.
   std::optional<Reason> why;
-  for (const Reason r : {Reason::RecoveryExhausted, Reason::SameSegment, Reason::Seam}) {
+  for (const Reason r :
+       {Reason::RecoveryExhausted, Reason::SameSegment, Reason::CutFrames, Reason::Seam}) {
     if (downgraded && fresh(r) != 0) why = r;
   }
   for (std::size_t i = 0; i < kReasonCount; ++i) {

@@ -225,6 +225,11 @@ constexpr NodeKey kNodeKeys[] = {
      [](Options& o, const Value& v) {
        return whole32(v, 0, 1000000, &o.context.max_recovery_attempts, "0 to 1000000");
      }},
+    {"max_cut_frames",
+     "FPDUs that come cut in two before a downgrade (decisions/cut-frames.md); 0: off",
+     [](Options& o, const Value& v) {
+       return whole32(v, 0, 1000000, &o.context.max_cut_frames, "0 to 1000000");
+     }},
     {"max_same_segment", "refusals in a row of the segment at RCV.NXT (E-8); 0: off",
      [](Options& o, const Value& v) {
        return whole32(v, 0, 1000000, &o.context.max_same_segment, "0 to 1000000");

@@ -56,6 +56,15 @@ struct Connection {
   Verdict bad(std::uint32_t sn, Arrival a = Arrival::InOrder) {
     return arrive(sn, a, results({kInvalid}));
   }
+  // Half of an FPDU: it ends, or begins, at `cut`.
+  Verdict first_half(std::uint32_t cut, std::uint32_t octets = 1444) {
+    facts.payload = octets;
+    return arrive(cut - octets, Arrival::InOrder, results({kTooLong}));
+  }
+  Verdict second_half(std::uint32_t cut) {
+    facts.payload = 4;
+    return arrive(cut, Arrival::OutOfOrder, results({kTooLong}));
+  }
   bool fast() const { return c.type == ConnectionType::Fast; }
 
   ConnectionContext c;

@@ -317,6 +317,76 @@ TEST_P(BothVariants, E8_AnOverlapAtRcvNxtCountsToo) {
   EXPECT_EQ(k.bad(100, Arrival::Overlap).reason, Reason::SameSegment);
 }
 
+TEST_P(BothVariants, E8_FpdusThatComeCutInTwoDowngradeAfterTheLimit) {
+  Connection k = connection(32);
+  k.c.config.max_cut_frames = 2;
+  EXPECT_EQ(k.first_half(2000).outcome, Outcome::Drop);
+  EXPECT_EQ(k.second_half(2000).outcome, Outcome::Drop);
+  EXPECT_EQ(k.good(556).outcome, Outcome::Fast) << "joined again by the retransmission";
+  EXPECT_EQ(k.good(2004).outcome, Outcome::Fast);
+  EXPECT_EQ(k.c.recovery_attempts, 0u);
+  EXPECT_EQ(k.first_half(9000).outcome, Outcome::Drop);
+  const Verdict v = k.second_half(9000);
+  EXPECT_EQ(v.outcome, Outcome::Downgrade);
+  EXPECT_EQ(v.reason, Reason::CutFrames);
+  EXPECT_EQ(k.c.cuts, 0u);
+  EXPECT_FALSE(k.fast());
+  EXPECT_EQ(k.c.upgrade_needed, k.c.config.upgrade_after * kHabit) << "it will cut again";
+}
+
+TEST_P(BothVariants, E8_TheSameCutAgainCountsAgain) {
+  Connection k = connection(32);
+  k.c.config.max_cut_frames = 3;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(k.first_half(2000).outcome, Outcome::Drop);
+    EXPECT_EQ(k.second_half(2000).outcome, Outcome::Drop);
+    EXPECT_EQ(k.second_half(2000).outcome, Outcome::Drop) << "one beginning, one cut";
+  }
+  EXPECT_EQ(k.first_half(2000).outcome, Outcome::Drop);
+  EXPECT_EQ(k.second_half(2000).reason, Reason::CutFrames);
+}
+
+TEST_P(BothVariants, E8_TheSecondHalfOfACutBeginsNone) {
+  Connection k = connection(32);
+  k.c.config.max_cut_frames = 2;
+  EXPECT_EQ(k.first_half(2000).outcome, Outcome::Drop);
+  EXPECT_EQ(k.second_half(2000).outcome, Outcome::Drop);
+  EXPECT_EQ(k.second_half(2004).outcome, Outcome::Drop) << "begins where the second half ended";
+  EXPECT_TRUE(k.fast());
+}
+
+TEST_P(BothVariants, E8_CorruptedLengthsAreNotTakenForCuts) {
+  Connection k = connection(1000);
+  k.c.config.max_cut_frames = 1;
+  for (std::uint32_t sn = 10000; sn < 50000; sn += 2000) {
+    EXPECT_EQ(k.first_half(sn).outcome, Outcome::Drop);
+    EXPECT_EQ(k.good(sn, Arrival::OutOfOrder).outcome, Outcome::Fast) << "a whole FPDU behind it";
+    EXPECT_EQ(k.bad(sn + 200, Arrival::OutOfOrder).outcome, Outcome::Drop) << "not where it ended";
+    EXPECT_EQ(k.good(sn - 1444).outcome, Outcome::Fast);
+  }
+  EXPECT_TRUE(k.fast());
+}
+
+TEST_P(BothVariants, E8_CutsFarApartDoNotAddUp) {
+  Connection k = connection(1000);
+  k.c.config.max_cut_frames = 2;
+  for (std::uint32_t cut = 0xff000000u, i = 0; i < 20; ++i, cut += kCutReach) {
+    EXPECT_EQ(k.first_half(cut).outcome, Outcome::Drop);
+    EXPECT_EQ(k.second_half(cut).outcome, Outcome::Drop);
+    k.good(cut - 1444);
+  }
+  EXPECT_TRUE(k.fast());
+}
+
+TEST_P(BothVariants, E8_CutsAreOnlyCountedWhenAskedFor) {
+  Connection k = connection(32);
+  for (int i = 0; i < 15; ++i) {
+    ASSERT_EQ(k.first_half(2000).outcome, Outcome::Drop);
+    ASSERT_EQ(k.second_half(2000).outcome, Outcome::Drop);
+  }
+  EXPECT_EQ(k.c.cuts, 0u);
+}
+
 TEST_P(BothVariants, E8_OffLeavesOnlyTheRecoveryLimit) {
   Connection k = connection(32);
   for (int i = 0; i < 32; ++i) ASSERT_EQ(k.bad(100).outcome, Outcome::Drop);

@@ -88,6 +88,7 @@ void vary(Rng& rng, bool corrupting, engine::Options* o) {
     if (!corrupting && rng.chance(0.3)) o->context.max_recovery_attempts = 0;
   }
   // Without E-8 a peer that is cut anew each time starves through 32 back-offs.
+  o->context.max_cut_frames = o->context.max_recovery_attempts == 32 ? 2 : 0;
   o->context.max_same_segment = o->context.max_recovery_attempts == 32 || rng.chance(0.5) ? 4 : 0;
   const std::uint32_t upgrade[] = {1, 8, 64};
   o->context.upgrade_after = upgrade[rng.below(3)];
