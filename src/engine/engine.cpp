@@ -204,7 +204,7 @@ void Engine::reroute(const IpAddress* next_hop, bool failed, Instant now) {
     if (c == nullptr || c->id == 0 || c->loopback) continue;
     if (next_hop != nullptr && c->next_hop != *next_hop) continue;
     c->routed = false;
-    if (failed && c->stage == Stage::Opening) {
+    if (failed && c->stage == Stage::Opening && !c->tcb.passive) {
       lose(*c, Errc::unreachable, "no answer to address resolution for " + next_hop->to_string(),
            now);
       continue;

@@ -72,6 +72,19 @@ struct EngineCounters {
   std::uint64_t polls = 0, connections_opened = 0, connections_closed = 0, connections_failed = 0;
 };
 
+// How many of everything are kept now. What ends takes its share of each along.
+struct EngineTables {
+  std::size_t connections = 0, flows = 0;  // TIME-WAIT included
+  std::size_t time_wait = 0;
+  std::size_t pending = 0, half_open = 0;  // of all listeners
+  std::size_t queue_pairs = 0, kept_stats = 0;
+  std::size_t timers = 0;  // entries, also those that time has not yet removed
+  std::size_t waiting_to_send = 0, waiting_to_drain = 0;
+  std::size_t regions = 0, neighbours = 0;
+  std::uint64_t reassembly_octets = 0;
+  bool operator==(const EngineTables&) const = default;
+};
+
 // Keyed: a peer chooses addresses and ports.
 struct FlowKeyHash {
   SipKey key;
@@ -154,6 +167,7 @@ class Engine {
   ConnectionStats connection_stats(const Connection&) const;
   ConnectionStats qp_stats(const verbs::QueuePair&) const;
   void fill_stats(EngineStats* out) const;
+  EngineTables tables() const;
   std::size_t connection_count() const { return live_; }
   std::uint64_t reassembly_in_use() const { return pool_.in_use(); }
   std::uint32_t mtu() const { return mtu_; }
@@ -291,7 +305,9 @@ class Engine {
   tcp::Config tcp_config(const FlowKey& key) const;
 
   // passive_open.cpp
+  Listener* listener_on(std::uint16_t port) const;
   bool on_unmatched(Staged& s, Instant now);
+  bool gives_way(Connection& c, const Staged& s, Instant now);
   void begin_passive(Connection& c, Listener& listener, Instant now);
   void begin_half_open(Connection& c, Listener& listener, Instant now);
   void leave_listener(Connection& c);

@@ -191,6 +191,28 @@ void Engine::add_to_ended(const ConnectionStats& s) {
   e.dup_acks_out += s.dup_acks_out;
 }
 
+EngineTables Engine::tables() const {
+  EngineTables t;
+  t.connections = live_;
+  t.flows = flows_.size();
+  for (const auto& slot : slots_) {
+    t.time_wait += slot != nullptr && slot->id != 0 && slot->tcb.state == tcp::State::TimeWait;
+  }
+  for (const auto& l : listeners_) {
+    t.pending += static_cast<std::size_t>(l->pending);
+    t.half_open += static_cast<std::size_t>(l->half_open);
+  }
+  t.queue_pairs = qps_.size();
+  t.kept_stats = last_stats_.size();
+  t.timers = timers_.size();
+  t.waiting_to_send = tx_queue_.size();
+  t.waiting_to_drain = drain_queue_.size();
+  t.regions = memory_.in_use();
+  t.neighbours = interface_.neighbours().size();
+  t.reassembly_octets = pool_.in_use();
+  return t;
+}
+
 std::string Engine::addresses_text() const {
   if (stream_ != nullptr) {
     return stream_->options.bind.is_any() ? "this host's" : stream_->options.bind.to_string();

@@ -9,12 +9,28 @@
 
 namespace urnic::engine {
 
+Listener* Engine::listener_on(std::uint16_t port) const {
+  for (const auto& l : listeners_) {
+    if (l->port == port && !l->closed) return l.get();
+  }
+  return nullptr;
+}
+
+// A new incarnation may begin where an old one lingers in TIME-WAIT (RFC 9293 3.6.1): true when
+// `c` is gone for the sake of this SYN. A client that comes often soon comes from a port again that
+// it had before.
+bool Engine::gives_way(Connection& c, const Staged& s, Instant now) {
+  if (c.qp != nullptr || !tcp::may_reopen(c.tcb, s.seg) || listener_on(s.seg.dst_port) == nullptr) {
+    return false;
+  }
+  tcp::enter_closed(c.tcb, tcp::CloseReason::None);
+  on_closed(c, now);
+  return true;
+}
+
 // True when there is a connection now that the segment belongs to.
 bool Engine::on_unmatched(Staged& s, Instant now) {
-  Listener* listener = nullptr;
-  for (const auto& l : listeners_) {
-    if (l->port == s.seg.dst_port && !l->closed) listener = l.get();
-  }
+  Listener* listener = listener_on(s.seg.dst_port);
   if (listener == nullptr) {
     ++counters_.rx_no_connection;
     send_rst(s);
@@ -200,11 +216,13 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
   }
   c->stream->sender.queue_raw(reply);
   const mpa::Agreement agreement = c->startup->agreement();
-  c->rtr_pending = agreement.rtr != mpa::kRtrNone;
+  const bool waits_for_rtr = c->rtr_pending = agreement.rtr != mpa::kRtrNone;
   full_operation(*c, agreement, now);
-  if (c->id == connection && !c->rtr_pending) {
-    c->stage_deadline = Instant::never();
+  if (c->id == connection && !waits_for_rtr) {
     hooks_->on_cm_event({.kind = CmEvent::Kind::Established, .qp = &qp});
+  } else if (c->id == connection && c->rtr_pending) {  // the peer may be gone for good
+    c->stage_deadline = now + params.timeout;
+    arm_timer(*c);
   }
   enqueue_tx(*c);
   transmit_round(now);

@@ -222,8 +222,13 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   ++c.counters.segments_in;
   tcp::Check check;
   const bool predicted = tcp::check_predicted(c.tcb, s.seg, &check);
-  if (!predicted) [[unlikely]]
+  if (!predicted) [[unlikely]] {
+    if (c.tcb.state == tcp::State::TimeWait && gives_way(c, s, now)) {
+      on_unmatched(s, now);
+      return;
+    }
     check = tcp::check(c.tcb, s.seg, now);
+  }
   switch (check.action) {
     case tcp::Action::Discard:
       ++counters_.rx_tcp_dropped;

@@ -211,7 +211,9 @@ bool Engine::route(Connection& c, Instant now) {
     case Kind::Pending:
       return false;
     case Kind::Unreachable:
-      if (c.stage != Stage::Opening) return false;  // established: TCP's timers decide
+      // Established: TCP's timers decide. Whoever asked for the connection is there, or has just
+      // come back, and asks again.
+      if (c.stage != Stage::Opening || c.tcb.passive) return false;
       lose(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
       return false;
   }

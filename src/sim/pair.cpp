@@ -6,8 +6,10 @@
 
 namespace urnic::sim {
 
-fault::FaultyPort Pair::faulty(port::Port inner, const std::string& plan, std::uint64_t seed) {
+fault::FaultyPort Pair::faulty(port::Port inner, const std::string& plan, std::uint64_t seed,
+                               std::size_t records) {
   fault::FaultOptions options;
+  options.log_capacity = records;
   if (const auto p = fault::FaultPlan::parse(plan)) options.tx = *p;
   if (plan.find("seed=") == std::string::npos) options.tx.seed = seed;
   options.clock.now_ns = [](void* context) {
@@ -27,8 +29,10 @@ Pair::Pair(const PairOptions& options) : seed_(options.seed) {
   left.mtu = right.mtu = options.mtu;
   left.seed = options.seed * 2 + 1;
   right.seed = options.seed * 2 + 2;
-  fault::FaultyPort one = faulty(std::move(a), options.faults_left, options.seed * 2 + 3);
-  fault::FaultyPort two = faulty(std::move(b), options.faults_right, options.seed * 2 + 4);
+  fault::FaultyPort one =
+      faulty(std::move(a), options.faults_left, options.seed * 2 + 3, options.fault_records);
+  fault::FaultyPort two =
+      faulty(std::move(b), options.faults_right, options.seed * 2 + 4, options.fault_records);
   left_wire_ = one.control;
   right_wire_ = two.control;
   if (!options.capture.empty()) {

@@ -21,6 +21,7 @@ struct PairOptions {
   std::string faults_left, faults_right;  // fault plans of what each node sends; empty: clean
   std::string capture;                    // pcapng of the left node's port; empty: none
   std::uint32_t completions = 1u << 16;   // depth of each completion queue
+  std::size_t fault_records = 65536;      // of what the wire did: so many, the last ones, are kept
 };
 
 class Pair {
@@ -60,7 +61,7 @@ class Pair {
   // What the wire did to frames the left (right) node sent.
   fault::FaultCounters injected_left() const;
   fault::FaultCounters injected_right() const;
-  // Every fault so far, oldest first.
+  // Every fault so far that is kept, oldest first.
   std::vector<fault::FaultRecord> fault_log() const;
   // Ends the capture, if any, so that the file is complete.
   void close_capture();
@@ -68,7 +69,8 @@ class Pair {
  private:
   bool step();
   Instant next_deadline() const;
-  fault::FaultyPort faulty(port::Port inner, const std::string& plan, std::uint64_t seed);
+  fault::FaultyPort faulty(port::Port inner, const std::string& plan, std::uint64_t seed,
+                           std::size_t records);
 
   Instant now_ = Instant::from_ns(1000000000);  // the clock of engines and wires
   Instant wake_ = Instant::never();
