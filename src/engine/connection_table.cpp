@@ -7,6 +7,7 @@ namespace urnic::engine {
 namespace {
 
 constexpr std::uint32_t kSlotMask = 0xffffff;
+constexpr std::size_t kTimersKept = 1024;  // entries not worth looking through
 
 }  // namespace
 
@@ -55,6 +56,14 @@ void Engine::free_connection(Connection& c) {
   free_slots_.push_back(slot);
   --live_;
   ++counters_.connections_closed;
+  // An entry of each connection that lives is wanted; at twice as many the look at all of them has
+  // been paid for.
+  if (timers_.size() > kTimersKept + 2 * live_) {
+    timers_.prune([this](const TimerHeap::Entry& e) {
+      const Connection* owner = find(e.id);
+      return owner != nullptr && owner->timer_at == e.at;
+    });
+  }
 }
 
 Connection* Engine::find(ConnectionId id) {

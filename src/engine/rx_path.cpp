@@ -242,6 +242,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
     case tcp::Action::Rst:
       if (!s.classified) classify_staged(s);
       send_rst(s);
+      if (tcp::after_reset_sent(c.tcb)) enqueue_tx(c);
       return;
     case tcp::Action::Reset:
       tcp::take_reset(c.tcb, now);

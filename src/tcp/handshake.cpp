@@ -58,7 +58,7 @@ void take_syn(Tcb& t, const Segment& syn, Instant now) {
 }
 
 void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
-  const bool syn_lost = t.syn_sent > 1;
+  const bool syn_lost = t.syn_sent > 1 + static_cast<int>(t.syn_again);
   t.state = State::Established;
   t.syn_acked = 1;
   t.syn_due = false;
@@ -186,6 +186,12 @@ void take_reset(Tcb& t, Instant now) {
       enter_closed(t, CloseReason::Reset);
       return;
   }
+}
+
+bool after_reset_sent(Tcb& t) {
+  if (t.state != State::SynSent || t.syn_sent != 1 || t.syn_again) return false;
+  t.syn_again = t.syn_due = true;
+  return true;
 }
 
 void enter_closed(Tcb& t, CloseReason why) {

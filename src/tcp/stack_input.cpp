@@ -236,6 +236,7 @@ void Stack::take_segment(Socket& s, const net::Classified& c, const Segment& seg
       return;
     case Action::Rst:
       emit_reset(c, seg, now);
+      if (after_reset_sent(s.tcb)) pump(s, now);
       return;
     case Action::Reset:
       ++counters_.resets_received;

@@ -87,6 +87,7 @@ struct Tcb {
   bool ecn_on = false;       // ECN agreed
   bool passive = false;      // began with the peer's SYN
   bool from_cookie = false;  // the SYN-ACK left before there was this block
+  bool syn_again = false;    // the SYN went twice because of the peer's old connection
   bool syn_due = false;      // the next plan is the SYN or SYN-ACK
   bool rst_due = false;      // the next plan is the RST, and the last
   bool probe_due = false;    // the persist timer asks for a window probe

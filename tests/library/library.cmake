@@ -6,8 +6,13 @@ target_include_directories(test_library PRIVATE ${CMAKE_SOURCE_DIR}/tests)
 add_executable(test_load_probe tests/library/load_probe.cpp)
 target_include_directories(test_load_probe PRIVATE ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(test_load_probe PRIVATE ${CMAKE_DL_LIBS})
+add_executable(test_soak_end tests/library/soak_end.cpp)
+target_include_directories(test_soak_end PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+target_link_libraries(test_soak_end PRIVATE urnic_shared)
 target_compile_definitions(test_library PRIVATE
-  URNIC_LOAD_PROBE="$<TARGET_FILE:test_load_probe>" URNIC_LIBRARY="$<TARGET_FILE:urnic_shared>")
+  URNIC_LOAD_PROBE="$<TARGET_FILE:test_load_probe>" URNIC_LIBRARY="$<TARGET_FILE:urnic_shared>"
+  URNIC_SOAK_END="$<TARGET_FILE:test_soak_end>")
+add_dependencies(test_library test_soak_end)
 add_test(NAME library
          COMMAND test_library --gtest_output=json:${CMAKE_BINARY_DIR}/results/library.json)
 # A sanitizer's run-time has files, threads and signals of its own.

@@ -238,6 +238,7 @@ class Host {
         return;
       case Action::Rst:
         reply(s, now);
+        after_reset_sent(tcb);
         return;
       case Action::Reset:
         ++resets;
