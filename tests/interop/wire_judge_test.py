@@ -82,6 +82,21 @@ class Judge(unittest.TestCase):
     def test_capture_without_iwarp_does_not_pass(self):
         self.assertIn("no MPA start-up", self.wrong(records(GOOD)[:4]))
 
+    def test_mpa_is_known_on_a_port_that_belongs_to_another_protocol(self):
+        frames = records(GOOD)
+        for f in frames[1:]:
+            ports = struct.unpack_from(">HH", f, 16 + 14 + 20)
+            moved = [7275 if p == 7174 else p for p in ports]  # rping's to "ulp"
+            struct.pack_into(">HH", f, 16 + 14 + 20, *moved)
+            checksum, = struct.unpack_from(">H", f, 16 + 14 + 20 + 16)
+            checksum = ~checksum & 0xffff  # RFC 1624
+            for old, new in zip(ports, moved):
+                checksum += (~old & 0xffff) + new
+            while checksum >> 16:
+                checksum = (checksum & 0xffff) + (checksum >> 16)
+            struct.pack_into(">H", f, 16 + 14 + 20 + 16, ~checksum & 0xffff)
+        self.assertEqual(self.wrong(frames), "")
+
     def test_tagged_bytes_are_the_memory_they_paint(self):
         path = os.path.join(CAPTURES, "siw-siw-ib_write_bw-default-16K-n8.pcap")
         self.assertEqual(len(wire_judge.tagged_bytes(path, "10.77.0.2")), 16384)
