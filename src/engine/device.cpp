@@ -29,8 +29,9 @@ bool EventQueueImpl::pop(Event* out) {
 DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
                        std::shared_ptr<engine::StreamTransport> stream)
     : config(c), port_spec(std::move(spec)), port(std::move(p)), opened(engine::monotonic_now()) {
-  engine = std::make_unique<engine::Engine>(engine::options_from(config, port.kind()), &port, 0,
-                                            this, std::move(stream));
+  const std::string kind = port_spec.substr(0, port_spec.find(':'));
+  engine = std::make_unique<engine::Engine>(engine::options_from(config, kind), &port, 0, this,
+                                            std::move(stream));
   engine::DriverOptions d;
   const std::string progress = config.get("progress");
   d.progress = progress == "poll"     ? engine::Progress::Poll

@@ -71,17 +71,8 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       pool_(options.reassembly_pool),
       tx_(port, queue, mtu_ + link_header(options)),
       flows_(FlowKeyHash{{rng_.next(), rng_.next()}}) {
-  if (options_.rto_auto) {
-    const std::string_view kind = port->kind();
-    if (kind == "memif" || kind == "mem") options_.tcp.rto_min = Duration::ms(20);
-  }
-  if (options_.out_of_order == Options::OutOfOrder::Auto) {
-    // E-12: trusted on wires between processes, not on networks with unknown middleboxes.
-    const std::string_view kind = port->kind();
-    options_.context.place_out_of_order = kind == "memif" || kind == "mem" || kind == "dgram";
-  } else {
-    options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
-  }
+  settle_by_port_kind(&options_, port->kind());
+  options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
   admissions_.resize(64);
 }
 

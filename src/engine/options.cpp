@@ -40,6 +40,19 @@ std::uint64_t random_seed() {
 
 }  // namespace
 
+void settle_by_port_kind(Options* options, std::string_view kind) {
+  const bool shared_memory = kind == "memif" || kind == "mem";
+  if (options->rto_auto) {
+    if (shared_memory) options->tcp.rto_min = Duration::ms(20);
+    options->rto_auto = false;
+  }
+  if (options->out_of_order == Options::OutOfOrder::Auto) {
+    // E-12: trusted on wires between processes, not on networks with unknown middleboxes.
+    options->out_of_order =
+        shared_memory || kind == "dgram" ? Options::OutOfOrder::Place : Options::OutOfOrder::Store;
+  }
+}
+
 Options options_from(const Config& c, std::string_view port_kind) {
   Options o;
   const auto text = [&](const char* name) {
@@ -109,6 +122,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.reassembly_pool = static_cast<std::uint64_t>(c.get_int("reassembly_pool")) << 20;
   o.duplicate_address_detection = port_kind == "tap" || port_kind == "dpdk";
   o.seed = random_seed();
+  settle_by_port_kind(&o, port_kind);
   return o;
 }
 

@@ -42,7 +42,11 @@ struct Options {
   } defects;
 };
 
-// Settings of `config` as Options. Assumes config.check() has passed.
+// What follows from the kind of port ("memif", "tap", ...) where nobody has chosen.
+void settle_by_port_kind(Options* options, std::string_view kind);
+
+// Settings of `config` as Options. Assumes config.check() has passed. `port_kind` is the configured
+// one, whatever the port is wrapped in.
 Options options_from(const Config& config, std::string_view port_kind);
 
 }  // namespace urnic::engine

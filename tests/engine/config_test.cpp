@@ -289,6 +289,23 @@ TEST_F(ConfigTest, E3FramingAndInLogicBecomeOptions) {
   }
 }
 
+TEST_F(ConfigTest, WhatNobodyChoseFollowsTheKindOfPort) {
+  const auto options = [](const char* kind) { return engine::options_from(Config(), kind); };
+  using OutOfOrder = engine::Options::OutOfOrder;
+  EXPECT_EQ(options("memif").tcp.rto_min, Duration::ms(20));
+  EXPECT_EQ(options("dgram").tcp.rto_min, Duration::ms(200));
+  EXPECT_EQ(options("dgram").out_of_order, OutOfOrder::Place);  // E-12
+  EXPECT_EQ(options("dpdk").out_of_order, OutOfOrder::Store);
+  EXPECT_FALSE(options("memif").duplicate_address_detection);
+  EXPECT_TRUE(options("tap").duplicate_address_detection);  // a network of others
+
+  Config chosen;
+  ASSERT_TRUE(chosen.set("rto_min_ms", "7").ok());
+  ASSERT_TRUE(chosen.set("ooo_without_markers", "store").ok());
+  EXPECT_EQ(engine::options_from(chosen, "memif").tcp.rto_min, Duration::ms(7));
+  EXPECT_EQ(engine::options_from(chosen, "memif").out_of_order, OutOfOrder::Store);
+}
+
 TEST_F(ConfigTest, TheWholeMustFit) {
   const auto why = [](std::initializer_list<std::pair<const char*, const char*>> values) {
     Config c;
