@@ -41,6 +41,7 @@ constexpr Key kKeys[] = {
   {"mpa_revision", Kind::Number, "2", "MPA request revision: 2 enhanced, 1 as RFC 5044", "", 1, 2},
   {"peer_to_peer", Kind::Switch, "on", "MPA peer-to-peer set-up (RFC 6581)"},
   {"rtr", Kind::Set, "write,read", "ready-to-receive messages offered and taken", "write|read"},
+  {"first_fpdu_delay_ms", Kind::Number, "0", "how long the initiator waits after the MPA Reply before its first FPDU, ms (Linux siw loses what comes too early, docs/interop.md)", "", 0, 10'000},
   {"ird", Kind::Number, "32", "RDMA Reads served at once on a connection", "", 0, 16382},
   {"ord", Kind::Number, "32", "RDMA Reads outstanding at once on a connection", "", 0, 16382},
   {"receive_window", Kind::Size, "4M", "largest TCP window offered, octets", "", 64 << 10, 1 << 30},

@@ -102,6 +102,7 @@ struct Connection {
   IpAddress next_hop;
   Instant confirm_next_hop;                   // not more than once a second
   Instant timer_at = Instant::never();        // earliest entry of this connection in the timer heap
+  Instant first_fpdu_at = Instant::never();   // initiator: nothing is sent before (Options)
   Instant stage_deadline = Instant::never();  // start-up and closing are guarded by time (E-35)
   reassembly::Buffer buffer;
   reassembly::Extractor extractor;

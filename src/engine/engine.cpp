@@ -130,7 +130,7 @@ Instant Engine::next_deadline() const {
 // -------------------------------------------------------------------------------------------
 
 void Engine::arm_timer(Connection& c) {
-  const Instant at = earlier(tcp::next_deadline(c.tcb), c.stage_deadline);
+  const Instant at = earlier(earlier(tcp::next_deadline(c.tcb), c.stage_deadline), c.first_fpdu_at);
   if (at < c.timer_at) {
     timers_.push(at, c.id);
     c.timer_at = at;
@@ -162,6 +162,7 @@ void Engine::on_connection_timer(Connection& c, Instant now) {
       return;
     }
   }
+  if (c.first_fpdu_at <= now) first_fpdu(c, now);
   if (c.stage_deadline > now) return;
   c.stage_deadline = Instant::never();
   switch (c.stage) {

@@ -181,13 +181,14 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
   c.context.type =
       fast && !c.residue ? fastpath::ConnectionType::Fast : fastpath::ConnectionType::Slow;
   if (active) {
-    c.first_fpdu_seen = true;
-    c.stream->sender.start(agreement.crc);
     if (agreement.rtr != mpa::kRtrNone) {
       std::uint8_t ulpdu[ddp::kMaxHeader];
       const std::uint32_t n = build_rtr(agreement.rtr, *c.stream, ulpdu);
       c.stream->sender.queue_ulpdu({ulpdu, n});
     }
+    c.first_fpdu_at = now + options_.first_fpdu_delay;
+    if (c.first_fpdu_at <= now) first_fpdu(c, now);
+    arm_timer(c);
   }
   update_receive_room(c, now);
   if (c.link != nullptr) {
@@ -199,9 +200,11 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
 }
 
 // The responder has received a valid FPDU: it may send (RFC 5044 7.1.3), and a peer-to-peer
-// connection is established (RFC 6581 9.2).
+// connection is established (RFC 6581 9.2). Or the initiator has waited as long as it was told to;
+// an FPDU from the peer ends that too.
 void Engine::first_fpdu(Connection& c, Instant now) {
-  if (c.first_fpdu_seen || c.stage == Stage::Terminated) return;
+  c.first_fpdu_at = Instant::never();
+  if (c.first_fpdu_seen || c.stage == Stage::Terminated || c.stream == nullptr) return;
   c.first_fpdu_seen = true;
   c.stream->sender.start(c.context.config.crc);
   if (c.rtr_pending) {

@@ -115,14 +115,15 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.mpa.ird = static_cast<std::uint16_t>(number("ird"));
   o.mpa.ord = static_cast<std::uint16_t>(number("ord"));
   o.rq_nudge = c.get_bool("rq_nudge");
+  o.first_fpdu_delay = Duration::ms(c.get_int("first_fpdu_delay_ms"));
   o.completion_method = static_cast<ddp::CompletionMethod>(number("completion_method"));
   if (!text("completion_threshold").empty()) {
     o.completion_threshold = number("completion_threshold");
   }
   o.reassembly_pool = static_cast<std::uint64_t>(c.get_int("reassembly_pool")) << 20;
   o.duplicate_address_detection = port_kind == "tap" || port_kind == "dpdk";
-  o.seed = random_seed();
   settle_by_port_kind(&o, port_kind);
+  o.seed = random_seed();
   return o;
 }
 

@@ -27,6 +27,8 @@ struct Options {
   enum class OutOfOrder : std::uint8_t { Auto, Place, Store } out_of_order = OutOfOrder::Auto;
   mpa::StartupOptions mpa;
   bool rq_nudge = true;  // E-17
+  // Between the MPA Reply and the initiator's first FPDU: Linux siw loses what comes sooner.
+  Duration first_fpdu_delay;
   ddp::CompletionMethod completion_method = ddp::CompletionMethod::Shared;
   std::uint32_t completion_threshold = ddp::kCompletionThreshold;
   std::uint64_t reassembly_pool = 64u << 20;

@@ -187,6 +187,38 @@ TEST_F(Setup, NoSharedRtrKindIsAnsweredByTerminate_2_0_7) {
   for (const auto& event : pair->left().events) EXPECT_NE(event.kind, Kind::Established);
 }
 
+// Linux siw, as the responder, loses an FPDU that comes right behind its Reply.
+TEST_F(Setup, TheInitiatorsFirstFpduWaitsAsLongAsItIsTold_RFC6581) {
+  o.left.first_fpdu_delay = Duration::ms(50);
+  make();
+  Error e;
+  ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+  ASSERT_TRUE(start());
+  ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
+  ASSERT_TRUE(pair->right()
+                  .engine()
+                  .accept(pair->right().events.front().connection, *right,
+                          pair->right().engine().default_params(), pair->now())
+                  .ok());
+  ASSERT_TRUE(left_hears(Kind::Established));
+  const Instant reply = pair->now();
+  ASSERT_TRUE(pair->run_until([&] { return pair->right().events.back().kind == Kind::Established; },
+                              Duration::s(5)));
+  EXPECT_GE(pair->now() - reply, Duration::ms(50));
+  EXPECT_LE(pair->now() - reply, Duration::ms(60));
+  test::Workload work(*pair, *left, *right, {.seed = 3, .messages = 6});
+  EXPECT_EQ(work.run(), "");
+}
+
+TEST_F(Setup, AnInitiatorThatWaitsCanBeClosed) {
+  o.left.first_fpdu_delay = Duration::ms(50);
+  o.left.mpa.peer_to_peer = o.right.mpa.peer_to_peer = false;
+  make();
+  ASSERT_TRUE(pair->connect(*left, *right));
+  pair->left().engine().disconnect(*left, pair->now());
+  EXPECT_TRUE(left_hears(Kind::Disconnected));
+}
+
 TEST_F(Setup, ConsumerThatNeverAnswersMakesTheConnectorTimeOut) {
   make();
   Error e;
