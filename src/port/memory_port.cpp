@@ -312,7 +312,7 @@ std::pair<Port, Port> make_memory_pair(const MemoryPairOptions& options) {
     if (!pair->allocate()) return {};
     auto a = std::make_unique<MemoryPort>(pair.get(), 0);
     auto b = std::make_unique<MemoryPort>(pair.get(), 1);
-    pair.release();  // from here on the ends own it together
+    static_cast<void>(pair.release());  // from here on the ends own it together
     return {Port(&kMemoryPortOps, as_handle(a.release())),
             Port(&kMemoryPortOps, as_handle(b.release()))};
   } catch (const std::bad_alloc&) {

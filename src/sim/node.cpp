@@ -2,7 +2,7 @@
 
 namespace urnic::sim {
 
-Node::Node(engine::Options options, port::Port port, std::uint32_t completions)
+Node::Node(const engine::Options& options, port::Port port, std::uint32_t completions)
     : port_(std::move(port)), send_cq_(completions), receive_cq_(completions) {
   engine_ = std::make_unique<engine::Engine>(options, &port_, 0, this);
   pd = engine_->alloc_pd();

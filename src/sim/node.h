@@ -14,7 +14,7 @@ namespace urnic::sim {
 class Node : public engine::Hooks {
  public:
   // Takes the port. `completions`: depth of each completion queue.
-  Node(engine::Options options, port::Port port, std::uint32_t completions = 1u << 16);
+  Node(const engine::Options& options, port::Port port, std::uint32_t completions = 1u << 16);
   ~Node() override;
 
   void on_cm_event(engine::CmEvent event) override { events.push_back(std::move(event)); }

@@ -16,7 +16,7 @@ fault::FaultyPort Pair::faulty(port::Port inner, const std::string& plan, std::u
     return static_cast<std::uint64_t>(static_cast<Pair*>(context)->now_.ns());
   };
   options.clock.context = this;
-  return fault::wrap_faults(std::move(inner), std::move(options));
+  return fault::wrap_faults(std::move(inner), options);
 }
 
 Pair::Pair(const PairOptions& options) : seed_(options.seed) {

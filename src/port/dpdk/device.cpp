@@ -125,7 +125,8 @@ std::string set_up(Device* d, const DeviceOptions& o) {
     return failed("no memory for " + std::to_string(buffers) + " buffers; raise memory=",
                   rte_errno);
   }
-  for (std::uint16_t q = 0; q < d->queues; ++q) {
+  for (unsigned n = 0; n < d->queues; ++n) {
+    const auto q = static_cast<std::uint16_t>(n);
     int r = rte_eth_rx_queue_setup(d->port, q, rx, SOCKET_ID_ANY, nullptr, d->pool);
     if (r == 0) r = rte_eth_tx_queue_setup(d->port, q, tx, SOCKET_ID_ANY, nullptr);
     if (r != 0) return failed("cannot set up queue " + std::to_string(q), r);
