@@ -55,14 +55,14 @@ Instant believable(const Tcb& t, const Segment& s, Instant now) {
   return latest;
 }
 
-// Karn (RFC 6298 3): not from an ACK that covers a retransmission. What lies behind it may have arrived
-// long ago and waited for the hole to close.
+// Karn (RFC 6298 3): not from an ACK that covers a retransmission. What lies behind it may have
+// arrived long ago and waited for the hole to close.
 void take_sample(Tcb& t, const Segment& s, const Delivery& d, Instant now) {
   if (d.original && !d.resent) {
     rtt_sample(t.rtt, t.config, now - d.oldest_at);
   } else if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
-    // The echoed timestamp tells which transmission made the ACK advance (RFC 7323 4). A tick is the
-    // least it can resolve.
+    // The echoed timestamp tells which transmission made the ACK advance (RFC 7323 4). A tick is
+    // the least it can resolve.
     const auto ticks = static_cast<std::int32_t>(ts_clock(t, now) - s.opts.tsecr);
     if (ticks >= 0) rtt_sample(t.rtt, t.config, Duration::ms(std::max(ticks, 1)));
   }

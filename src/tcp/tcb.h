@@ -106,9 +106,9 @@ struct AckResult {
 // A valid RST came in (Action::Reset): state Closed, with a reason unless the close was under way.
 // Nothing is sent.
 void take_reset(Tcb&, Instant now);
-// The RST that Action::Rst asks for has been sent. In SYN-SENT it ends what the peer still has of an
-// earlier connection (RFC 9293 3.5.1, figure 9): true when the SYN is to go again now, once, and not
-// when the timer runs out.
+// The RST that Action::Rst asks for has been sent. In SYN-SENT it ends what the peer still has of
+// an earlier connection (RFC 9293 3.5.1, figure 9): true when the SYN is to go again now, once, and
+// not when the timer runs out.
 bool after_reset_sent(Tcb&);
 
 // ACK number, window, SACK blocks, RTT, TS.Recent, ECN; state changes caused by the ACK or a

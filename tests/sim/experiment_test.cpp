@@ -78,7 +78,7 @@ TEST(Experiment, TheSameScenarioGivesTheSameOctetsEverywhere) {
       crc32c({reinterpret_cast<const std::uint8_t*>(once.data()), once.size()});
   // When an engine rule changed on purpose, put the number that is printed here; when not, the
   // result depends on something it must not depend on.
-  EXPECT_EQ(digest, 1603944697u) << "CRC32C of " << once.size() << " octets";
+  EXPECT_EQ(digest, 1599482691u) << "CRC32C of " << once.size() << " octets";
 }
 
 TEST(Experiment, AnotherSeedGivesAnotherRun) {
