@@ -10,6 +10,8 @@ namespace {
 
 // Long to an engine that spins, nothing to one that was woken.
 constexpr Duration kLookAgain = Duration::us(1);
+// Longer than a burst takes; TCP has no shorter timers.
+constexpr Duration kStall = Duration::ms(1);
 
 // Ethernet header, with a tag when our frames have one.
 std::uint32_t link_header(const Options& options) {
@@ -102,6 +104,7 @@ bool Engine::poll(Instant now) {
   if (!tx_queue_.empty() || interface_.output_size() != 0) any |= transmit_round(now);
   tx_.flush();
   graveyard_.clear();
+  last_entry_ = now;
   return any;
 }
 
@@ -129,8 +132,20 @@ Instant Engine::next_deadline() const {
 // ---- time
 // -------------------------------------------------------------------------------------------
 
+Instant Engine::tcp_deadline(const Connection& c) const {
+  const Instant at = tcp::next_deadline(c.tcb);
+  return at.is_never() ? at : std::max(at, c.tcp_not_before);
+}
+
+// A burst is stamped with the time at which it began. A caller that lost its processor in the
+// middle of it, or behind it, comes back when timers of segments are due that have hardly left: the
+// peer cannot have answered.
+bool Engine::stalled(const Connection& c, Instant now) const {
+  return options_.real_time && c.tcb.timers.last_sent == last_entry_ && now - last_entry_ > kStall;
+}
+
 void Engine::arm_timer(Connection& c) {
-  const Instant at = earlier(earlier(tcp::next_deadline(c.tcb), c.stage_deadline), c.first_fpdu_at);
+  const Instant at = earlier(earlier(tcp_deadline(c), c.stage_deadline), c.first_fpdu_at);
   if (at < c.timer_at) {
     timers_.push(at, c.id);
     c.timer_at = at;
@@ -150,7 +165,9 @@ void Engine::run_timers(Instant now) {
 }
 
 void Engine::on_connection_timer(Connection& c, Instant now) {
-  if (tcp::next_deadline(c.tcb) <= now) {
+  if (tcp_deadline(c) <= now && stalled(c, now)) {
+    c.tcp_not_before = now + std::max(c.tcb.rtt.srtt * 2, kStall);
+  } else if (tcp_deadline(c) <= now) {
     if (c.tcb.timers.retransmit <= now) {
       ++c.counters.rto_expirations;
       interface_.doubt(c.next_hop, now);  // perhaps the neighbour has moved
@@ -286,6 +303,7 @@ void Engine::attend(verbs::QueuePair& qp, Instant now) {
   flush_posted(qp);
   receive_posted(qp, now);
   doorbell(qp, now);
+  last_entry_ = now;
 }
 
 void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {

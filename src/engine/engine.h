@@ -352,6 +352,8 @@ class Engine {
   void run_timers(Instant now);
   void look_at_link(Instant now);
   void arm_timer(Connection& c);
+  Instant tcp_deadline(const Connection& c) const;
+  bool stalled(const Connection& c, Instant now) const;
   void add_to_ended(const ConnectionStats& s);
   void stream_ended(const ddp::Stream& stream);
   bool route_quietly(Connection& c, Instant now);
@@ -404,7 +406,8 @@ class Engine {
   std::unordered_map<std::uint32_t, ConnectionStats>
       last_stats_;  // of QPs whose connection has ended
   std::uint32_t link_epoch_ = 0;
-  Instant next_look_;  // at the link: an engine that spins asks now and then
+  Instant last_entry_;  // of poll or attend
+  Instant next_look_;   // at the link: an engine that spins asks now and then
   std::vector<std::uint8_t> control_frame_;
   std::vector<net::Event> network_events_;
 };

@@ -123,6 +123,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.reassembly_pool = static_cast<std::uint64_t>(c.get_int("reassembly_pool")) << 20;
   o.duplicate_address_detection = port_kind == "tap" || port_kind == "dpdk";
   settle_by_port_kind(&o, port_kind);
+  o.real_time = true;
   o.seed = random_seed();
   return o;
 }

@@ -35,6 +35,7 @@ struct Options {
   Duration startup_timeout = Duration::s(10);
   Duration linger_timeout = Duration::s(10);
   bool duplicate_address_detection = false;
+  bool real_time = false;  // the caller may lose its processor: see Engine::stalled
   std::uint64_t seed = 1;  // of every key and choice the engine makes
 
   // Deliberate defects, one rule each, so that tests can show that they would notice. Never set by
