@@ -141,13 +141,7 @@ Event Connection::next_event(const char* what) {
 
 Event Connection::try_connect(const std::string& address, const ConnectionOptions& options) {
   if (auto ok = qp_.connect_start(address, options); !ok) die("connect: " + ok.error().message);
-  Event event = next_event("the connection");
-  // Linux siw loses the wake-up for what arrives between its Reply and the moment it has taken
-  // over the socket (docs/interop.md); whatever comes later wakes it for that as well.
-  if (event.kind == EventKind::established) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  return event;
+  return next_event("the connection");
 }
 
 bool Connection::connect(const std::string& address) {

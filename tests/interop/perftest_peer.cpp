@@ -323,8 +323,11 @@ void run_client(Host& host, const Command& command) {
     control.exchange(result);
   }
   // ib_write_bw destroys its end as soon as we say good-bye. What has reached that
-  // machine's TCP, but not siw, makes its close a RST (RFC 1122, 4.2.2.13).
-  if (op == Op::write) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // machine's TCP, but not siw, makes its close a RST (RFC 1122, 4.2.2.13). ib_write_lat has no
+  // good-bye: our FIN may come while siw has yet to complete its last Write, which it then flushes.
+  if (op == Op::write || op == Op::write_lat) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
   if (op != Op::write_lat) control.exchange(ends.mine);
   const ConnectionStats stats = data->stats();
   data->close();

@@ -200,7 +200,10 @@ void Peer::echo(std::uint32_t count) {
 }
 
 void Peer::end_orderly() {
-  command_.client ? connection_.close() : connection_.await_close();
+  if (!command_.client) return connection_.await_close();
+  std::this_thread::sleep_for(
+      kPause);  // siw flushes its last Send when our FIN overtakes its completion
+  connection_.close();
 }
 
 void Peer::invalidate() {

@@ -26,7 +26,7 @@ FIELDS = ["frame.number", "frame.time_relative", "tcp.stream", "ip.src", "tcp.se
           "iwarp_mpa.req", "iwarp_mpa.rep", "iwarp_mpa.pdlength", "iwarp_mpa.crc_flag",
           "iwarp_mpa.ulpdulength", "iwarp_mpa.crc_check", "iwarp_rdma.opcode",
           "tcp.analysis.retransmission", "tcp.analysis.lost_segment", "tcp.analysis.out_of_order",
-          "tcp.analysis.duplicate_ack", "ip.checksum.status", "tcp.checksum.status",
+          "tcp.analysis.duplicate_ack", "tcp.options.sack_le", "ip.checksum.status", "tcp.checksum.status",
           "tcp.checksum", "_ws.expert.severity", "_ws.expert.message", "_ws.malformed"]
 FIN, SYN, RST = 1, 2, 4
 WARNING = 0x00600000  # tshark's expert severities: notes are below
@@ -68,6 +68,7 @@ class Judgement:
         self.retransmits = collections.Counter()    # source address -> segments, whatever the cause
         self.duplicate_acks = collections.Counter()
         self.probes = collections.Counter()         # retransmissions without a cause to be seen here
+        self.sacks_with_data = collections.Counter()  # segments whose SACK option takes room from the payload
         self.refused = 0                            # SYNs answered by RST
         self.connections = 0                        # that reached the MPA Reply
         self.wrong = []
@@ -167,6 +168,8 @@ def look_at_segment(out, stream, row, where, rules):
                 other.trouble = now
     if row["tcp.analysis.lost_segment"] and not rules.lossy:
         out.wrong.append(f"{where}: a segment from {source} before it is not in the capture")
+    if length and row["tcp.options.sack_le"]:
+        out.sacks_with_data[source] += 1
     before = side.sent.get(sequence)
     if length or flags & (SYN | FIN):
         side.sent[sequence] = now

@@ -97,6 +97,23 @@ class Judge(unittest.TestCase):
             struct.pack_into(">H", f, 16 + 14 + 20 + 16, ~checksum & 0xffff)
         self.assertEqual(self.wrong(frames), "")
 
+    def test_sack_blocks_beside_data_are_counted(self):
+        self.assertEqual(sum(wire_judge.judge(GOOD).sacks_with_data.values()), 0)
+        frames = records(GOOD)
+        at = 16 + 14 + 20  # of the TCP header; its options are two NOPs and the timestamps
+        f = frames[self.data_frames(frames)[0]]
+        kind, length = f[at + 22:at + 24]
+        self.assertEqual((kind, length), (8, 10))
+        f[at + 22] = 5  # SACK, one block
+        checksum, = struct.unpack_from(">H", f, at + 16)
+        checksum = (~checksum & 0xffff) + (~0x080a & 0xffff) + 0x050a  # RFC 1624
+        checksum = (checksum & 0xffff) + (checksum >> 16)
+        struct.pack_into(">H", f, at + 16, ~checksum & 0xffff)
+        path = os.path.join(self.folder, "sack.pcap")
+        with open(path, "wb") as out:
+            out.write(b"".join(frames))
+        self.assertEqual(sum(wire_judge.judge(path).sacks_with_data.values()), 1)
+
     def test_tagged_bytes_are_the_memory_they_paint(self):
         path = os.path.join(CAPTURES, "siw-siw-ib_write_bw-default-16K-n8.pcap")
         self.assertEqual(len(wire_judge.tagged_bytes(path, "10.77.0.2")), 16384)
