@@ -42,6 +42,7 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
     if (c.cwnd / 2 > c.used) return;
     std::uint32_t most = std::max<std::uint32_t>(cfg.slow_start_segments, 1) * c.smss;
     if (c.ssthresh == Congestion::kInfinite && cfg.hystart) {
+      most = std::max(most, 8 * c.smss);  // RFC 9406 4.3: L
       switch (hystart_on_ack(c.hystart, at.una, at.nxt, at.rtt, at.now, c.cwnd / c.smss)) {
         case HyStartSays::Grow:
           break;
@@ -62,7 +63,8 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
     if (unused) {
       cubic_stood_still(c.cubic, at.now);
     } else {
-      grow(c, cubic_growth(c.cubic, c.cwnd, c.smss, octets, at.now, at.srtt));
+      grow(c, cubic_growth(c.cubic, c.cwnd, c.smss, octets, at.now, at.srtt,
+                           cfg.hystart && !hystart_queue_stands(c.hystart, at.srtt)));
     }
     return;
   }

@@ -48,7 +48,7 @@ void cubic_stood_still(Cubic& q, Instant now) {
 }
 
 std::uint32_t cubic_growth(Cubic& q, std::uint32_t cwnd, std::uint32_t smss, std::uint32_t acked,
-                           Instant now, Duration srtt) {
+                           Instant now, Duration srtt, bool no_queue) {
   if (!q.running) begin(q, cwnd, smss, now);
   // A silence longer than ACKs can be apart: nothing was asked of the network meanwhile.
   const std::int64_t silence = now.ns() - q.seen_ns - 2 * srtt.count_ns();
@@ -63,8 +63,12 @@ std::uint32_t cubic_growth(Cubic& q, std::uint32_t cwnd, std::uint32_t smss, std
 
   // The window of one round trip from now, but no more than half as much again (4.2).
   const std::int64_t t_ms = (now.ns() - q.epoch_ns + srtt.count_ns()) / 1'000'000;
+  // Before the first cut there is no plateau to go back to, and the curve creeps. A twentieth each
+  // round trip, while no queue stands, finds out what a slow start that was ended by a sign and not
+  // by a loss has left unused.
+  const std::int64_t least = q.w_prior == 0 && no_queue ? cwnd + cwnd / 20 : cwnd;
   const auto target = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(w_cubic(q, smss, t_ms), cwnd, std::int64_t{cwnd} * 3 / 2));
+      std::clamp<std::int64_t>(w_cubic(q, smss, t_ms), least, std::int64_t{cwnd} * 3 / 2));
   q.grow_credit += std::uint64_t{target - cwnd} * acked;
   const auto grown = static_cast<std::uint32_t>(q.grow_credit / cwnd);
   q.grow_credit %= cwnd;

@@ -13,7 +13,7 @@ namespace urnic::tcp {
 struct Cubic {
   std::uint32_t w_max;       // octets: the window before the last cut, or less (4.7)
   std::uint32_t w_est;       // what Reno would have by now (4.3)
-  std::uint32_t w_prior;     // cwnd when the window was last cut: from there on w_est is Reno's own
+  std::uint32_t w_prior;     // cwnd at the last cut: from there on w_est is Reno's own; 0: no cut
   std::uint32_t k_ms;        // how long from the epoch to the plateau (4.2)
   std::uint64_t est_credit;  // remainders of the divisions
   std::uint64_t grow_credit;
@@ -25,9 +25,10 @@ struct Cubic {
   std::uint32_t old_w_max;
 };
 
-// Octets cwnd grows by for `acked` octets in congestion avoidance (4.4, 4.5).
+// Octets cwnd grows by for `acked` octets in congestion avoidance (4.4, 4.5). `no_queue`: round
+// trips are known to be no longer than on an idle path.
 std::uint32_t cubic_growth(Cubic&, std::uint32_t cwnd, std::uint32_t smss, std::uint32_t acked,
-                           Instant now, Duration srtt);
+                           Instant now, Duration srtt, bool no_queue);
 // An ACK came that must not enlarge the window: the time since the last one does not count (4.2).
 void cubic_stood_still(Cubic&, Instant now);
 // The window is cut at `cwnd` (4.7). Returns the new ssthresh for `flight` (4.6), at least two

@@ -7,7 +7,7 @@ namespace {
 
 // RFC 9406 4.3.
 constexpr std::uint32_t kLeastGrowthUs = 4000, kMostGrowthUs = 16000, kGrowthDivisor = 8;
-constexpr std::uint8_t kSamples = 8, kConservativeRounds = 5;
+constexpr std::uint8_t kSamples = 8, kConservativeRounds = 5, kTrainRounds = 1;
 // ACKs further apart do not come from one queue; a smaller window tells nothing of the path.
 constexpr Duration kLargestGap = Duration::ms(2);
 constexpr std::uint32_t kLeastSegments = 16;
@@ -27,6 +27,11 @@ bool train_fills_the_path(HyStart& h, Instant now, std::uint32_t segments) {
   return (now - h.train_begin).count_us() > h.least_us / 2;
 }
 
+bool grown(std::uint32_t us, std::uint32_t from_us) {
+  return from_us != HyStart::kNone &&
+         us >= from_us + std::clamp(from_us / kGrowthDivisor, kLeastGrowthUs, kMostGrowthUs);
+}
+
 }  // namespace
 
 HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Duration rtt,
@@ -38,7 +43,8 @@ HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Durat
     h.last_min_us = h.current_min_us;
     h.current_min_us = HyStart::kNone;
     h.samples = 0;
-    if (h.conservative_rounds != 0 && h.conservative_rounds++ > kConservativeRounds) {
+    if (h.conservative_rounds != 0 &&
+        h.conservative_rounds++ > (h.by_train ? kTrainRounds : kConservativeRounds)) {
       return HyStartSays::EndSlowStart;
     }
   }
@@ -48,12 +54,16 @@ HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Durat
     h.least_us = std::min(h.least_us, us);
     if (h.samples < 255) ++h.samples;
   }
-  if (train_fills_the_path(h, now, segments)) return HyStartSays::EndSlowStart;
+  if (train_fills_the_path(h, now, segments)) {
+    if (h.conservative_rounds != 0 && !h.by_train) return HyStartSays::EndSlowStart;
+    if (h.conservative_rounds == 0) h.conservative_rounds = 1;
+    h.by_train = true;
+  }
   if (h.samples >= kSamples) {
-    if (h.conservative_rounds == 0) {
-      if (h.last_min_us != HyStart::kNone &&
-          h.current_min_us >= h.last_min_us + std::clamp(h.last_min_us / kGrowthDivisor,
-                                                         kLeastGrowthUs, kMostGrowthUs)) {
+    if (h.by_train) {
+      if (grown(h.current_min_us, h.least_us)) return HyStartSays::EndSlowStart;
+    } else if (h.conservative_rounds == 0) {
+      if (grown(h.current_min_us, h.last_min_us)) {
         h.baseline_us = h.current_min_us;
         h.conservative_rounds = 1;
       }
@@ -63,6 +73,11 @@ HyStartSays hystart_on_ack(HyStart& h, StreamOffset una, StreamOffset nxt, Durat
     }
   }
   return h.conservative_rounds != 0 ? HyStartSays::GrowQuarter : HyStartSays::Grow;
+}
+
+bool hystart_queue_stands(const HyStart& h, Duration srtt) {
+  const auto us = static_cast<std::uint32_t>(std::min<std::int64_t>(srtt.count_us(), 1 << 30));
+  return h.least_us == HyStart::kNone || grown(us, h.least_us);
 }
 
 }  // namespace urnic::tcp

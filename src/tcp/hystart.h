@@ -4,7 +4,9 @@
 //   a train of ACKs is half a round trip long: what it acknowledges takes the line so long, and the
 //                      window it lets out fills the path (the other half of HyStart, Ha and Rhee
 //                      2011, which RFC 9406 leaves out). Round trips tell only once a queue stands,
-//                      and without SACK an overflow takes a round trip for each segment lost.
+//                      and by then the window may be on its way to twice what the path holds.
+// A train that is drawn out on its way looks longer than it is: so it, too, slows down first, for
+// the rest of the round and one more. Both signs together end slow start.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +27,7 @@ struct HyStart {
   Instant train_begin, last_ack;
   std::uint8_t samples = 0;              // of this round, saturating
   std::uint8_t conservative_rounds = 0;  // 0: not in conservative slow start
+  bool by_train = false;                 // ... which a train began: no blip to be forgiven
   enum class Train : std::uint8_t { ToCome, Whole, Broken } train = Train::ToCome;  // of this round
 };
 
@@ -38,5 +41,8 @@ enum class HyStartSays : std::uint8_t {
 // `segments`.
 HyStartSays hystart_on_ack(HyStart&, StreamOffset una, StreamOffset nxt, Duration rtt, Instant now,
                            std::uint32_t segments);
+
+// Are round trips of `srtt` longer than the path makes them, or unknown to be no longer?
+bool hystart_queue_stands(const HyStart&, Duration srtt);
 
 }  // namespace urnic::tcp

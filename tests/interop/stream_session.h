@@ -61,6 +61,8 @@ class Session {
   bool receive_echo(ByteView bytes);
   bool receive_verdict(ByteView bytes);
   void queue_verdict();
+  std::size_t produce_words(MutBytes dst);
+  std::size_t produce_content(MutBytes dst);
 
   bool client_ = false, ended_ = false, verdict_seen_ = false, verdict_queued_ = false;
   Job job_;

@@ -57,6 +57,25 @@ TEST(Cubic, TheWindowFollowsTheCubicFunction_RFC9438_4_2) {
       << "beyond it; growth trails the curve";
 }
 
+TEST(Cubic, BeforeTheFirstCutATwentiethEachRoundTrip) {
+  Flow f(100'000, Duration::ms(10));
+  f.config.hystart = true;
+  cc_open(f.c, f.config, kSmss, false);
+  f.c.cwnd = f.c.ssthresh = 100'000;  // slow start was ended by a sign
+  f.c.hystart.least_us = 5000;        // a queue stands
+  f.run(Duration::ms(100));
+  EXPECT_LE(f.c.cwnd, 111'000u);
+  f.c.cwnd = 100'000;
+  f.c.hystart.least_us = 9000;
+  f.run(Duration::ms(100));
+  EXPECT_GT(f.c.cwnd, 155'000u) << "1.05 to the tenth is 1.63";
+  EXPECT_LT(f.c.cwnd, 185'000u);
+  f.cut(Cut::Loss);
+  const std::uint32_t after = f.c.cwnd;
+  f.run(Duration::ms(100));
+  EXPECT_LT(f.c.cwnd, after + 11 * kSmss);
+}
+
 TEST(Cubic, NeverSlowerThanReno_RFC9438_4_3) {
   // Round trips so short that the cubic function has hardly moved: 0.529 of a segment each up to
   // the old window (57 of them), one segment each from there on.

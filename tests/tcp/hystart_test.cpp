@@ -65,13 +65,29 @@ TEST(HyStart, FiveRoundsEndSlowStart_RFC9406_4_2) {
   EXPECT_EQ(rounds, 6) << "the one that began it, and five more";
 }
 
-TEST(HyStart, ATrainOfHalfARoundTripEndsSlowStart_HaRhee2011_4_1) {
+TEST(HyStart, ATrainOfHalfARoundTripSlowsDown_HaRhee2011_4_1) {
   Flow f;
   f.round(10);
   f.now = f.now + Duration::ms(10);
   EXPECT_EQ(f.round(10, 49, Duration::us(100)), HyStartSays::Grow) << "4.8 ms of 10";
   f.now = f.now + Duration::ms(5);
-  EXPECT_EQ(f.round(10, 60, Duration::us(100)), HyStartSays::EndSlowStart);
+  EXPECT_EQ(f.round(10, 60, Duration::us(100)), HyStartSays::GrowQuarter);
+  EXPECT_EQ(f.round(9), HyStartSays::GrowQuarter) << "no blip";
+  EXPECT_EQ(f.round(10), HyStartSays::EndSlowStart) << "the rest of its round and one more";
+}
+
+TEST(HyStart, ATrainAndALongerRoundTripEndSlowStart) {
+  for (const bool train_first : {true, false}) {
+    Flow f;
+    f.round(10);
+    if (train_first) {
+      EXPECT_EQ(f.round(10, 60, Duration::us(100)), HyStartSays::GrowQuarter);
+      EXPECT_EQ(f.round(14), HyStartSays::EndSlowStart);
+    } else {
+      EXPECT_EQ(f.round(14), HyStartSays::GrowQuarter);
+      EXPECT_EQ(f.round(14, 60, Duration::us(100)), HyStartSays::EndSlowStart);
+    }
+  }
 }
 
 TEST(HyStart, AGapBreaksTheTrain_HaRhee2011_4_1) {
