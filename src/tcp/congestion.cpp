@@ -47,6 +47,10 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
         case HyStartSays::Grow:
           break;
         case HyStartSays::GrowQuarter:
+          if (c.hystart.by_train && !at.sack) {
+            c.ssthresh = c.cwnd;
+            return;
+          }
           most = std::min(most, octets) / 4;
           break;
         case HyStartSays::EndSlowStart:
@@ -64,7 +68,7 @@ void cc_acked(Congestion& c, const Config& cfg, std::uint32_t octets, AckTime at
       cubic_stood_still(c.cubic, at.now);
     } else {
       grow(c, cubic_growth(c.cubic, c.cwnd, c.smss, octets, at.now, at.srtt,
-                           cfg.hystart && !hystart_queue_stands(c.hystart, at.srtt)));
+                           at.sack && cfg.hystart && !hystart_queue_stands(c.hystart, at.srtt)));
     }
     return;
   }

@@ -56,6 +56,8 @@ struct AckTime {
   // For slow start: what is in flight now, and what the newest segment took, zero if unknown.
   Duration rtt = Duration::zero();
   StreamOffset una = {}, nxt = {};
+  // Several losses of one window are mended at once: finding the end of the path may cost some.
+  bool sack = true;
 };
 
 // Octets of the initial window: configured, else RFC 6928.

@@ -238,6 +238,7 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
   if (d.any && !d.again) at.rtt = now - d.sent_at;
   at.una = t.snd.una;
   at.nxt = t.snd.nxt;
+  at.sack = t.sack_on;
   if (l.rack.probe_out && probe_on_ack(t, news.sack.duplicate, false)) probe_repaired(t);
   const bool cut = l.undo.armed && try_undo(t, s, news);
   if (l.state == Recovery::Open) [[likely]] {

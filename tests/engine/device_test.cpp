@@ -164,6 +164,43 @@ TEST_F(Pair, RefusedAndUnreachableAndMalformedAddressesSaySo) {
   EXPECT_EQ(r.error().code, Errc::invalid_argument);
 }
 
+// Whoever asked last takes the place in the table, and in the end the number, of those who gave up.
+TEST_F(Pair, ARequestWhosePeerGaveUpAcceptsNobodyElse) {
+  up("auto");
+  End s(server, kAll), c(client, kAll);
+  auto listener = server.listen(0);
+  ASSERT_TRUE(listener.ok());
+  const std::string to = "10.77.0.1:" + std::to_string(listener->port());
+  const auto new_qp = [](End& e) {
+    QpOptions o;
+    o.send_cq = o.receive_cq = e.cq;
+    return *e.device->create_qp(e.pd, o);
+  };
+  std::vector<ConnectRequest> held;
+  for (int i = 0; i < 300; ++i) {
+    QueuePair gives_up = new_qp(c);
+    ConnectionOptions o;
+    o.timeout_ms = 3;
+    EXPECT_FALSE(gives_up.connect(to, o).ok());
+    auto request = listener->next(1000);
+    if (request.ok()) held.push_back(std::move(*request));
+  }
+  ASSERT_GT(held.size(), 280u) << "a slow machine: too few asked in time";
+  std::thread asks([&] { EXPECT_TRUE(c.qp.connect(to).ok()); });
+  auto live = listener->next(10000);
+  EXPECT_TRUE(live.ok());
+  for (ConnectRequest& r : held) {
+    QueuePair qp = new_qp(s);
+    const auto accepted = r.accept(qp);
+    EXPECT_FALSE(accepted.ok());
+  }
+  held.clear();
+  if (live.ok()) {
+    EXPECT_TRUE(live->accept(s.qp).ok());
+  }
+  asks.join();
+}
+
 TEST_F(Pair, IdleConnectionUsesNoCpu_E39) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer has a thread of its own that wakes";

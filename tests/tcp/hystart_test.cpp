@@ -119,6 +119,17 @@ TEST(HyStart, TheWindowGrowsByAQuarterThenNotAtAll) {
   c.hystart.conservative_rounds = 6;
   cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), more, more});
   EXPECT_EQ(c.ssthresh, 100'250u);
+  // Without SACK a train ends it at once.
+  for (const bool sack : {true, false}) {
+    Congestion train;
+    cc_open(train, config, 1000, false);
+    train.used = train.cwnd = 100'000;
+    train.hystart.conservative_rounds = 1;
+    train.hystart.by_train = true;
+    train.hystart.round_end = nxt;
+    cc_acked(train, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt, sack});
+    EXPECT_EQ(train.ssthresh == 100'000u, !sack);
+  }
   // After the first loss slow start knows where to end.
   c.ssthresh = 200'000;
   cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt});
