@@ -136,7 +136,7 @@ struct Restart : ::testing::Test {
       port::Frame out{};
       if (to.wire.tx_reserve(0, f.len[0] + f.len[1], &out, 1) != 1) continue;
       std::memcpy(out.data[0], f.data[0], f.len[0]);
-      std::memcpy(out.data[0] + f.len[0], f.data[1], f.len[1]);
+      if (f.len[1] != 0) std::memcpy(out.data[0] + f.len[0], f.data[1], f.len[1]);
       out.len[0] = f.len[0] + f.len[1];
       out.len[1] = 0;
       to.wire.tx_commit(0, &out, 1);
