@@ -261,8 +261,8 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
       break;
   }
   if (!predicted && c.half_open && c.listener->full()) [[unlikely]] {
-    ++counters_
-          .rx_tcp_dropped;  // it stays half open: our SYN-ACK and the peer's ACK are sent again
+    // It stays half open: our SYN-ACK and the peer's ACK are sent again.
+    ++counters_.rx_tcp_dropped;
     return;
   }
   const ConnectionId id = c.id;

@@ -32,8 +32,8 @@ struct ContextConfig {
 
 // Cut FPDUs count together only within so many octets of the stream.
 inline constexpr std::int32_t kCutReach = 1u << 20;
-// A peer that cuts does so now and then, between many whole FPDUs: the upgrade waits so many times
-// longer than after another downgrade.
+// A peer that cuts does so now and then, between many whole FPDUs: the upgrade waits for at least
+// so many times the configured number of segments.
 inline constexpr std::uint32_t kHabit = 16;
 
 // The most in-order aligned segments an upgrade ever waits for (E-9).

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstdlib>
 
 #include "base/mutant.h"
 
@@ -43,7 +42,8 @@ bool completes_cut(const ConnectionContext& c, const SegmentFacts& f) {
 
 // How many cut FPDUs it makes with those shortly before.
 std::uint32_t cuts_with(const ConnectionContext& c, const SegmentFacts& f) {
-  return (c.cuts != 0 && std::abs(f.sn - c.last_cut) < kCutReach ? c.cuts : 0) + 1;
+  const std::int32_t apart = f.sn - c.last_cut;
+  return (apart > -kCutReach && apart < kCutReach ? c.cuts : 0) + 1;
 }
 
 Verdict downgrade(Reason why, Reason error) {
@@ -239,8 +239,9 @@ void note_downgrade(ConnectionContext& c, Reason why, Instant now) {
     const std::uint32_t rested = std::max(least, c.upgrade_needed >> minutes);
     c.upgrade_needed = std::min((mutant(Mutant::NoDoubling) ? 1 : 2) * rested, kMaxUpgradeAfter);
   }
-  if (why == Reason::CutFrames)
-    c.upgrade_needed = std::min(c.upgrade_needed * kHabit, kMaxUpgradeAfter);
+  if (why == Reason::CutFrames) {
+    c.upgrade_needed = std::min(std::max(c.upgrade_needed, least * kHabit), kMaxUpgradeAfter);
+  }
   c.was_downgraded = true;
   c.type = ConnectionType::Slow;
   c.aligned_seen = 0;

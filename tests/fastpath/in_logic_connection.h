@@ -65,6 +65,10 @@ struct Connection {
     facts.payload = 4;
     return arrive(cut, Arrival::OutOfOrder, results({kTooLong}));
   }
+  void both_halves_are_dropped(std::uint32_t cut) {
+    EXPECT_EQ(first_half(cut).outcome, Outcome::Drop);
+    EXPECT_EQ(second_half(cut).outcome, Outcome::Drop);
+  }
   bool fast() const { return c.type == ConnectionType::Fast; }
 
   ConnectionContext c;

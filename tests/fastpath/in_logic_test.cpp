@@ -320,8 +320,7 @@ TEST_P(BothVariants, E8_AnOverlapAtRcvNxtCountsToo) {
 TEST_P(BothVariants, E8_FpdusThatComeCutInTwoDowngradeAfterTheLimit) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 2;
-  EXPECT_EQ(k.first_half(2000).outcome, Outcome::Drop);
-  EXPECT_EQ(k.second_half(2000).outcome, Outcome::Drop);
+  k.both_halves_are_dropped(2000);
   EXPECT_EQ(k.good(556).outcome, Outcome::Fast) << "joined again by the retransmission";
   EXPECT_EQ(k.good(2004).outcome, Outcome::Fast);
   EXPECT_EQ(k.c.recovery_attempts, 0u);
@@ -334,12 +333,30 @@ TEST_P(BothVariants, E8_FpdusThatComeCutInTwoDowngradeAfterTheLimit) {
   EXPECT_EQ(k.c.upgrade_needed, k.c.config.upgrade_after * kHabit) << "it will cut again";
 }
 
+TEST_P(BothVariants, E9_ALaterDowngradeForCutsDoublesTheWait) {
+  Connection k = connection(32);
+  k.c.config.max_cut_frames = 1;
+  std::uint32_t expected = k.c.config.upgrade_after * kHabit;
+  for (int i = 0; i < 8; ++i, expected = std::min(2 * expected, kMaxUpgradeAfter)) {
+    k.c.type = ConnectionType::Fast;
+    k.first_half(2000);
+    EXPECT_EQ(k.second_half(2000).reason, Reason::CutFrames);
+    EXPECT_EQ(k.c.upgrade_needed, expected) << i;
+  }
+}
+
+TEST_P(BothVariants, E8_CutsHalfTheSequenceSpaceApartDoNotAddUp) {
+  Connection k = connection(1000);
+  k.c.config.max_cut_frames = 2;
+  for (const std::uint32_t cut : {0u, 0x80000000u, 0u}) k.both_halves_are_dropped(cut);
+  EXPECT_TRUE(k.fast());
+}
+
 TEST_P(BothVariants, E8_TheSameCutAgainCountsAgain) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 3;
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(k.first_half(2000).outcome, Outcome::Drop);
-    EXPECT_EQ(k.second_half(2000).outcome, Outcome::Drop);
+    k.both_halves_are_dropped(2000);
     EXPECT_EQ(k.second_half(2000).outcome, Outcome::Drop) << "one beginning, one cut";
   }
   EXPECT_EQ(k.first_half(2000).outcome, Outcome::Drop);
@@ -349,8 +366,7 @@ TEST_P(BothVariants, E8_TheSameCutAgainCountsAgain) {
 TEST_P(BothVariants, E8_TheSecondHalfOfACutBeginsNone) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 2;
-  EXPECT_EQ(k.first_half(2000).outcome, Outcome::Drop);
-  EXPECT_EQ(k.second_half(2000).outcome, Outcome::Drop);
+  k.both_halves_are_dropped(2000);
   EXPECT_EQ(k.second_half(2004).outcome, Outcome::Drop) << "begins where the second half ended";
   EXPECT_TRUE(k.fast());
 }
@@ -371,8 +387,7 @@ TEST_P(BothVariants, E8_CutsFarApartDoNotAddUp) {
   Connection k = connection(1000);
   k.c.config.max_cut_frames = 2;
   for (std::uint32_t cut = 0xff000000u, i = 0; i < 20; ++i, cut += kCutReach) {
-    EXPECT_EQ(k.first_half(cut).outcome, Outcome::Drop);
-    EXPECT_EQ(k.second_half(cut).outcome, Outcome::Drop);
+    k.both_halves_are_dropped(cut);
     k.good(cut - 1444);
   }
   EXPECT_TRUE(k.fast());
@@ -381,8 +396,7 @@ TEST_P(BothVariants, E8_CutsFarApartDoNotAddUp) {
 TEST_P(BothVariants, E8_CutsAreOnlyCountedWhenAskedFor) {
   Connection k = connection(32);
   for (int i = 0; i < 15; ++i) {
-    ASSERT_EQ(k.first_half(2000).outcome, Outcome::Drop);
-    ASSERT_EQ(k.second_half(2000).outcome, Outcome::Drop);
+    k.both_halves_are_dropped(2000);
   }
   EXPECT_EQ(k.c.cuts, 0u);
 }

@@ -201,8 +201,8 @@ void Peer::echo(std::uint32_t count) {
 
 void Peer::end_orderly() {
   if (!command_.client) return connection_.await_close();
-  std::this_thread::sleep_for(
-      kPause);  // siw flushes its last Send when our FIN overtakes its completion
+  // siw flushes its last Send when our FIN overtakes its completion.
+  std::this_thread::sleep_for(kPause);
   connection_.close();
 }
 

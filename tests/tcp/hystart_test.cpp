@@ -119,6 +119,17 @@ TEST(HyStart, TheWindowGrowsByAQuarterThenNotAtAll) {
   c.hystart.conservative_rounds = 6;
   cc_acked(c, config, 1000, {Instant{}, Duration::ms(20), Duration::ms(20), more, more});
   EXPECT_EQ(c.ssthresh, 100'250u);
+  // An ACK for many segments counts for eight (RFC 9406 4.3), where slow start alone takes one.
+  for (const bool watched : {true, false}) {
+    config.hystart = watched;
+    Congestion many;
+    cc_open(many, config, 1000, false);
+    many.used = many.cwnd;
+    const std::uint32_t before = many.cwnd;
+    cc_acked(many, config, 12'000, {Instant{}, Duration::ms(20), Duration::ms(20), una, nxt});
+    EXPECT_EQ(many.cwnd - before, watched ? 8000u : 1000u);
+  }
+  config.hystart = true;
   // Without SACK a train ends it at once.
   for (const bool sack : {true, false}) {
     Congestion train;
