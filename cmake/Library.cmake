@@ -3,7 +3,8 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port stream fault verbs engine)
+set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs engine
+    device)
 
 file(WRITE ${CMAKE_BINARY_DIR}/liburnic_version.cpp
      "namespace urnic { __attribute__((visibility(\"default\"))) extern const char kVersion[] = "

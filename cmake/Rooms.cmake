@@ -1,6 +1,15 @@
 # urnic_room(<name> LINK <targets...>)
 #   urnic_<name>   static library of src/<name>/*.cpp (an interface library while it has none)
 #   test_<name>    the tests of tests/<name>/*_test.cpp, registered with ctest as room.<name>
+# Where the sources lie, for tests that read files of the tree. In an object of its own: were it a
+# definition for every test, no clone could use what another has compiled (ccache).
+if(URNIC_TESTS)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/source_dir.cpp CONTENT
+       "#include \"tests/support/source_dir.h\"\nstd::string urnic::source_dir() { return \"${CMAKE_SOURCE_DIR}\"; }\n")
+  add_library(urnic_test_source_dir STATIC ${CMAKE_BINARY_DIR}/source_dir.cpp)
+  target_include_directories(urnic_test_source_dir PRIVATE ${CMAKE_SOURCE_DIR})
+endif()
+
 function(urnic_room name)
   cmake_parse_arguments(R "" "" "LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
@@ -20,9 +29,9 @@ function(urnic_room name)
     file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp)
     if(tests)
       add_executable(test_${name} ${tests})
-      target_link_libraries(test_${name} PRIVATE urnic_${name} GTest::gmock GTest::gtest_main)
+      target_link_libraries(test_${name} PRIVATE urnic_${name} urnic_test_source_dir
+                            GTest::gmock GTest::gtest_main)
       target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
-      target_compile_definitions(test_${name} PRIVATE URNIC_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
       if(EXISTS ${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)
         include(${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)
       endif()

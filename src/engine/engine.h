@@ -50,7 +50,7 @@ struct Listener {
   bool closed = false;
   void* owner = nullptr;
   // Over the kernel's TCP:
-  stream::Socket socket;
+  sockets::Socket socket;
   bool acceptable = false;  // connections wait in the kernel, as far as we know
   bool paused = false;      // for want of descriptors
   // As many as `backlog` wait for the consumer.
@@ -284,13 +284,13 @@ class Engine {
 
   // stream_receive.cpp
   bool poll_sockets(Instant now);
-  void take_readiness(const stream::Poller::Ready& ready, Instant now);
+  void take_readiness(const sockets::Poller::Ready& ready, Instant now);
   void enqueue_read(Connection& c);
   static bool is_held_back(const Connection& c);
   void receive_stream(Connection& c, Instant now);
   void take_octets(Connection& c, Instant now);
   void drain_stream(Connection& c, Instant now);
-  void end_of_stream(Connection& c, const stream::Moved& got, Instant now);
+  void end_of_stream(Connection& c, const sockets::Moved& got, Instant now);
 
   // stream_send.cpp
   bool transmit_stream(Connection& c, Instant now);

@@ -128,7 +128,7 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
   s.rto_us = static_cast<std::uint32_t>(c.tcb.rtt.rto.count_us());
   s.mss = c.tcb.snd.mss;
   if (c.link != nullptr) {
-    const stream::PathInfo p = c.link->socket.info();
+    const sockets::PathInfo p = c.link->socket.info();
     s.cwnd = p.cwnd;
     s.ssthresh = p.ssthresh;
     s.srtt_us = p.srtt_us;

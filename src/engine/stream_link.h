@@ -14,18 +14,18 @@
 #include "base/stream_offset.h"
 #include "base/time.h"
 #include "ddp_rdma/sender.h"
-#include "stream/inbox.h"
-#include "stream/poller.h"
-#include "stream/socket.h"
+#include "sockets/inbox.h"
+#include "sockets/poller.h"
+#include "sockets/socket.h"
 
 namespace urnic::engine {
 
 // Of one connection.
 struct StreamLink {
-  StreamLink(stream::Socket s, stream::InboxPool* pool) : socket(std::move(s)), inbox(pool) {}
+  StreamLink(sockets::Socket s, sockets::InboxPool* pool) : socket(std::move(s)), inbox(pool) {}
 
-  stream::Socket socket;
-  stream::Inbox inbox;
+  sockets::Socket socket;
+  sockets::Inbox inbox;
   StreamOffset sent;  // octets in the kernel's hands
   // The rest of a segment of which the kernel has taken a part. It is not built a second time: the
   // part that is gone carries, or will carry, a CRC of these very octets (E-20).
@@ -64,11 +64,11 @@ struct StreamBatch {
 // Of an engine.
 struct StreamTransport {
   StreamOptions options;
-  std::unique_ptr<stream::Poller> poller;
-  stream::InboxPool pool;
+  std::unique_ptr<sockets::Poller> poller;
+  sockets::InboxPool pool;
   Ring<std::uint32_t> readable;  // connections with octets left in the kernel
   StreamBatch batch;
-  stream::Socket spare;  // given up for a moment when descriptors run out
+  sockets::Socket spare;  // given up for a moment when descriptors run out
   Instant accept_again = Instant::never();
   std::uint64_t octets_in = 0, octets_out = 0, reads = 0, writes = 0, turned_away = 0;
 };

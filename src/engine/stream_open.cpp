@@ -100,7 +100,7 @@ Result<std::unique_ptr<StreamLink>> Engine::open_link(const SocketAddress& to, F
     return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": bind=" +
                                         bind.to_string() + " is of the other version of IP"};
   }
-  auto socket = stream::Socket::connect(to, bind);
+  auto socket = sockets::Socket::connect(to, bind);
   if (!socket) {
     if (socket.error() == ECONNREFUSED) {
       return Error{Errc::refused, stream_end_of(ECONNREFUSED, true).why};
@@ -122,9 +122,10 @@ int Engine::adopt_link(Connection& c, std::unique_ptr<StreamLink> link) {
 Listener* Engine::listen_stream(std::uint16_t port, int backlog, Error* error) {
   const IpAddress& bind = stream_->options.bind;
   backlog = std::max(backlog, 1);
-  auto socket = stream::Socket::listen({bind.is_any() ? IpAddress::any_v6() : bind, port}, backlog);
+  auto socket =
+      sockets::Socket::listen({bind.is_any() ? IpAddress::any_v6() : bind, port}, backlog);
   if (!socket && bind.is_any() && socket.error() == EAFNOSUPPORT) {  // a kernel without IPv6
-    socket = stream::Socket::listen({IpAddress::any_v4(), port}, backlog);
+    socket = sockets::Socket::listen({IpAddress::any_v4(), port}, backlog);
   }
   int e = socket ? 0 : socket.error();
   auto l = std::make_unique<Listener>();
@@ -180,7 +181,7 @@ void Engine::turn_away(Listener& l, int error, Instant now) {
       socket->reset();
       done = true;
     }
-    stream_->spare = stream::Socket(eventfd(0, EFD_CLOEXEC));
+    stream_->spare = sockets::Socket(eventfd(0, EFD_CLOEXEC));
   }
   l.acceptable = true;
   if (!done) {

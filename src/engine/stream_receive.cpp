@@ -39,7 +39,7 @@ StreamEnd stream_end_of(int e, bool opening) {
 }
 
 bool Engine::poll_sockets(Instant now) {
-  stream::Poller::Ready ready[kReadyAtOnce];
+  sockets::Poller::Ready ready[kReadyAtOnce];
   const unsigned n = stream_->poller->take(ready, kReadyAtOnce);
   for (unsigned i = 0; i < n; ++i) take_readiness(ready[i], now);
   if (stream_->accept_again <= now) {
@@ -64,7 +64,7 @@ bool Engine::poll_sockets(Instant now) {
   return any;
 }
 
-void Engine::take_readiness(const stream::Poller::Ready& ready, Instant now) {
+void Engine::take_readiness(const sockets::Poller::Ready& ready, Instant now) {
   if ((ready.tag & kListening) != 0) {
     for (const auto& l : listeners_) {
       if (l->port == (ready.tag & 0xffff)) l->acceptable = true;
@@ -115,12 +115,12 @@ void Engine::receive_stream(Connection& c, Instant now) {
   std::size_t budget = kReceiveTurn;
   while (l.readable && budget != 0 && !is_held_back(c)) {
     const std::span<std::uint8_t> space = l.inbox.space();
-    const stream::Moved got = l.socket.receive(space);
+    const sockets::Moved got = l.socket.receive(space);
     ++stream_->reads;
-    if (got.what != stream::Moved::What::Some) {
+    if (got.what != sockets::Moved::What::Some) {
       l.readable = false;
       l.inbox.settle();
-      if (got.what == stream::Moved::What::NotNow && l.send_error == 0) return;
+      if (got.what == sockets::Moved::What::NotNow && l.send_error == 0) return;
       end_of_stream(c, got, now);
       return;
     }
@@ -149,7 +149,7 @@ void Engine::take_octets(Connection& c, Instant now) {
 // Whole FPDUs where they lie, placed and delivered one by one.
 void Engine::drain_stream(Connection& c, Instant now) {
   const ConnectionId id = c.id;
-  stream::Inbox& inbox = c.link->inbox;
+  sockets::Inbox& inbox = c.link->inbox;
   while (c.id == id && (c.stage == Stage::Full || c.stage == Stage::Closing)) {
     ByteView ulpdu;
     std::uint32_t length = 0;
@@ -167,10 +167,10 @@ void Engine::drain_stream(Connection& c, Instant now) {
 }
 
 // FIN, or the end by an error.
-void Engine::end_of_stream(Connection& c, const stream::Moved& got, Instant now) {
+void Engine::end_of_stream(Connection& c, const sockets::Moved& got, Instant now) {
   const ConnectionId id = c.id;
   StreamLink& l = *c.link;
-  if (got.what == stream::Moved::What::End) {
+  if (got.what == sockets::Moved::What::End) {
     l.ended = true;
     on_fin(c, now);
     if (c.id == id) finish_link(c, now);
@@ -181,7 +181,7 @@ void Engine::end_of_stream(Connection& c, const stream::Moved& got, Instant now)
     return;
   }
   const StreamEnd end =
-      stream_end_of(got.what == stream::Moved::What::Failed ? got.error : l.send_error, false);
+      stream_end_of(got.what == sockets::Moved::What::Failed ? got.error : l.send_error, false);
   lose(c, end.code, end.why, now);
 }
 

@@ -84,13 +84,13 @@ bool Engine::send_burst(Connection& c, Instant now) {
     return false;
   }
   const std::span<const iovec> pieces(b.pieces.data(), b.piece_count);
-  const stream::Moved moved =
+  const sockets::Moved moved =
       l.aligned ? l.socket.send_records(pieces, {b.record_pieces.data(), b.record_count})
                 : l.socket.send(pieces);
   ++stream_->writes;
-  if (moved.what != stream::Moved::What::Some) {
+  if (moved.what != sockets::Moved::What::Some) {
     l.writable = false;
-    if (moved.what == stream::Moved::What::Failed) {  // why, the receiving side tells
+    if (moved.what == sockets::Moved::What::Failed) {  // why, the receiving side tells
       l.send_error = moved.error;
       l.readable = true;
       enqueue_read(c);

@@ -1,4 +1,5 @@
 #include "ddp_rdma/violation.h"
+#include "tests/support/source_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -85,7 +86,7 @@ TEST(ViolationTable, ValuesOutsideTheEnumerationAreHarmless) {
 
 // docs/wire.md shows the table to people; it may not fall behind.
 TEST(ViolationTable, IsShownInTheDocumentation) {
-  std::ifstream in(std::string(URNIC_SOURCE_DIR) + "/docs/wire.md");
+  std::ifstream in(source_dir() + "/docs/wire.md");
   ASSERT_TRUE(in) << "docs/wire.md";
   std::stringstream text;
   text << in.rdbuf();

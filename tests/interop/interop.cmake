@@ -6,7 +6,7 @@ foreach(peer rping_peer perftest_peer verbs_peer)
   add_executable(interop_${peer} ${CMAKE_CURRENT_LIST_DIR}/${peer}.cpp ${CMAKE_CURRENT_LIST_DIR}/peer.cpp)
   target_include_directories(interop_${peer} PRIVATE ${CMAKE_SOURCE_DIR}/include)
   # Only the public interface: these are programs of a user's.
-  target_link_libraries(interop_${peer} PRIVATE $<IF:$<TARGET_EXISTS:urnic_shared>,urnic_shared,urnic_engine>)
+  target_link_libraries(interop_${peer} PRIVATE $<IF:$<TARGET_EXISTS:urnic_shared>,urnic_shared,urnic_device>)
 endforeach()
 
 add_test(NAME interop.judge COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/wire_judge_test.py)
@@ -43,7 +43,7 @@ set_tests_properties(interop.lan PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABE
 add_executable(interop_tap_stream ${CMAKE_CURRENT_LIST_DIR}/tap_stream.cpp
                ${CMAKE_CURRENT_LIST_DIR}/stream_session.cpp)
 target_include_directories(interop_tap_stream PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-target_link_libraries(interop_tap_stream PRIVATE urnic_engine)
+target_link_libraries(interop_tap_stream PRIVATE urnic_device)
 
 add_test(NAME interop.tap COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/tap_test
          --tap-stream $<TARGET_FILE:interop_tap_stream> --urnic $<TARGET_FILE:urnic>)

@@ -28,8 +28,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/driver.h"
-#include "engine/stream_host.h"
+#include "device/driver.h"
+#include "device/stream_host.h"
 #include "fault/capture_port.h"
 #include "fault/fault_port.h"
 #include "interop/stream_session.h"

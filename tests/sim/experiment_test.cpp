@@ -11,12 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/crc32c.h"
+#include "tests/support/source_dir.h"
 
 namespace urnic::sim {
 namespace {
 
 std::string file(const std::string& name) {
-  std::ifstream in(std::string(URNIC_SOURCE_DIR) + "/scenarios/" + name + ".toml");
+  std::ifstream in(source_dir() + "/scenarios/" + name + ".toml");
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "tests/support/source_dir.h"
 
 namespace urnic::test {
 
@@ -59,7 +60,7 @@ struct Golden {
 };
 
 inline std::string golden_path(const std::string& file) {
-  return std::string(URNIC_SOURCE_DIR) + "/tests/golden/" + file;
+  return source_dir() + "/tests/golden/" + file;
 }
 
 inline std::vector<Golden> read_golden(const std::string& file) {

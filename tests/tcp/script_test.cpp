@@ -1,4 +1,5 @@
 #include "tests/tcp/script.h"
+#include "tests/support/source_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@ namespace {
 
 std::vector<std::string> script_names() {
   std::vector<std::string> names;
-  const std::filesystem::path folder = std::string(URNIC_SOURCE_DIR) + "/tests/tcp/scripts";
+  const std::filesystem::path folder = source_dir() + "/tests/tcp/scripts";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".pkt") names.push_back(entry.path().stem().string());
   }
@@ -22,8 +23,7 @@ std::vector<std::string> script_names() {
 class SegmentScript : public testing::TestWithParam<std::string> {};
 
 TEST_P(SegmentScript, Runs) {
-  const std::string path =
-      std::string(URNIC_SOURCE_DIR) + "/tests/tcp/scripts/" + GetParam() + ".pkt";
+  const std::string path = source_dir() + "/tests/tcp/scripts/" + GetParam() + ".pkt";
   // The second pair wraps early on both sides, the third half way round.
   const std::pair<std::uint32_t, std::uint32_t> pairs[] = {
       {100000, 5000}, {0xfffff830, 0xfffffc18}, {0x7ffffff0, 0x7fffff00}, {0xffffffff, 0xffffffff}};

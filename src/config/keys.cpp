@@ -1,0 +1,313 @@
+#include "config/keys.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <vector>
+
+#include "base/ip_address.h"
+
+namespace urnic::config {
+namespace {
+
+// clang-format off
+constexpr Key kKeys[] = {
+  {"name", Kind::Text, nullptr, "what `urnic stat` calls this process (default: the program's name)"},
+  {"port", Kind::Port, nullptr, "the wire, as kind:key=value,... (memif, tap, dgram, dpdk, mem), or tcp: the kernel's; see docs/ports.md"},
+  {"address", Kind::Addresses, "auto", "own addresses with prefix, separated by commas; auto: 10.77.0.1/24,fd77::1/64 on the listening side of the port, 10.77.0.2/24,fd77::2/64 on the other"},
+  {"gateway", Kind::Gateway, "", "default gateways, at most one for each family; empty: none"},
+  {"mac", Kind::Mac, "auto", "MAC address; auto: the port's, else derived from the first address"},
+  {"vlan", Kind::Number, "0", "VLAN tag on every frame; 0: none", "", 0, 4094},
+  {"mtu", Kind::Number, "auto", "IP MTU in octets; auto: what the port carries, at most 9000", "auto", 576, 65521},
+  {"connection_type", Kind::Choice, "fast", "connections are initiated FAST or SLOW (R-1)", "fast|slow"},
+  {"in_logic", Kind::Choice, "auto", "decision procedure of InLogic; auto: fig9 without markers, fig3 with; see `urnic config --matrix`", "auto|fig9|fig10|fig3"},
+  {"framing", Kind::Choice, "no-markers", "framing policy; see `urnic config --matrix`", "no-markers|markers|absolute-markers|modified-length"},
+  {"max_recovery_attempts", Kind::Number, "32", "drops in one recovery before a FAST connection is downgraded (R-42)", "", 0, 1'000'000},
+  {"max_cut_frames", Kind::Number, "2", "downgrade when so many FPDUs came cut in two segments, within 1 MiB of the stream; 0: never", "", 0, 1'000'000},
+  {"max_same_segment", Kind::Number, "4", "downgrade when the segment at RCV.NXT was refused this often in a row; 0: never", "", 0, 1'000'000},
+  {"upgrade_after", Kind::Number, "64", "aligned in-order segments before a SLOW connection is upgraded (R-55)", "", 1, 65536},
+  {"hole_limit", Kind::Number, "256", "TCP holes a connection may have (R-96)", "", 1, 65535},
+  {"immediate_dup_ack", Kind::Switch, "on", "answer a refused segment with a duplicate ACK at once (section 7)"},
+  {"crc", Kind::Switch, "on", "MPA CRC; off only works when both ends say so, and such a connection is SLOW for ever"},
+  {"ooo_without_markers", Kind::Choice, "auto", "out-of-order segments: place at once or store; auto: place on memif, mem and dgram, else store", "auto|place|store"},
+  {"rq_nudge", Kind::Switch, "on", "duplicate ACKs when a receive is posted that a dropped Send waited for"},
+  {"completion_method", Kind::Number, "2", "how received Sends complete: 1 by the receive and a completion each, 2 by one completion for a run of them (R-103, R-104)", "", 1, 2},
+  {"completion_threshold", Kind::Number, "auto", "M of completion_method 2: Sends pending behind TCP holes whose completion is not written to the receive; auto: 16", "auto", 0, 65536},
+  {"mpa_revision", Kind::Number, "2", "MPA request revision: 2 enhanced, 1 as RFC 5044", "", 1, 2},
+  {"peer_to_peer", Kind::Switch, "on", "MPA peer-to-peer set-up (RFC 6581)"},
+  {"rtr", Kind::Set, "write,read", "ready-to-receive messages offered and taken", "write|read"},
+  {"first_fpdu_delay_ms", Kind::Number, "0", "how long the initiator waits after the MPA Reply before its first FPDU, ms (Linux siw loses what comes too early, docs/interop.md)", "", 0, 10'000},
+  {"ird", Kind::Number, "32", "RDMA Reads served at once on a connection", "", 0, 16382},
+  {"ord", Kind::Number, "32", "RDMA Reads outstanding at once on a connection", "", 0, 16382},
+  {"receive_window", Kind::Size, "4M", "largest TCP window offered, octets", "", 64 << 10, 1 << 30},
+  {"reassembly_pool", Kind::Number, "64", "memory for reassembly of one engine, MiB", "", 1, 1 << 20},
+  {"sack", Kind::Switch, "on", "TCP selective acknowledgements (RFC 2018)"},
+  {"timestamps", Kind::Switch, "on", "TCP timestamps (RFC 7323)"},
+  {"window_scaling", Kind::Switch, "on", "TCP window scaling (RFC 7323)"},
+  {"ack_policy", Kind::Choice, "per-burst", "when in-order data is acknowledged", "per-burst|every-second|immediate"},
+  {"count_plain_dupacks", Kind::Switch, "off", "a SACK sender also counts duplicate ACKs without new SACK information"},
+  {"rto_min_ms", Kind::Number, "auto", "least retransmission time-out, ms; auto: 20 on memif and mem, else 200", "auto", 1, 60'000},
+  {"congestion", Kind::Choice, "newreno", "congestion control (RFC 5681, 6582, 9438, 8257)", "reno|newreno|cubic|dctcp"},
+  {"ecn", Kind::Choice, "off", "explicit congestion notification (RFC 3168); dctcp needs it at both ends", "off|accept|request"},
+  {"rack", Kind::Switch, "on", "with SACK: losses found by time (RFC 8985); off: by counting (RFC 6675)"},
+  {"tlp", Kind::Switch, "on", "with SACK: tail loss probes (RFC 8985)"},
+  {"prr", Kind::Switch, "on", "with SACK: proportional rate reduction (RFC 6937)"},
+  {"undo", Kind::Switch, "on", "undo what a spurious retransmission did to the window (RFC 3522, 3708, 5682)"},
+  {"time_wait_ms", Kind::Number, "60000", "how long a connection stays in TIME-WAIT, ms", "", 0, 240'000},
+  {"progress", Kind::Choice, "auto", "who drives the engine: the polling application with a thread as stand-in, the application alone, or the thread alone", "auto|poll|thread"},
+  {"spin_us", Kind::Number, "50", "how long the thread looks for work before it sleeps, us", "", 0, 1'000'000},
+  {"identity", Kind::Choice, "iwarp", "what the device says it is", "iwarp|ib-like"},
+  {"capture", Kind::Text, "", "write every frame of the port to this pcapng file"},
+  {"faults", Kind::Text, "", "faults on the port, as `urnic wire --help` describes them"},
+  {"stat", Kind::Switch, "on", "let `urnic stat` read this process"},
+  {"log", Kind::Choice, "off", "what is logged", "off|error|warn|info|debug"},
+  {"log_file", Kind::Text, "", "where the log goes; empty: standard error"},
+};
+// clang-format on
+
+std::string_view trimmed(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
+  return s;
+}
+
+std::vector<std::string_view> split(std::string_view text, char by) {
+  std::vector<std::string_view> out;
+  while (!text.empty()) {
+    const std::size_t at = text.find(by);
+    const std::string_view item = trimmed(text.substr(0, at));
+    if (!item.empty()) out.push_back(item);
+    text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
+  }
+  return out;
+}
+
+// "fast, slow or auto"
+std::string listed(std::string_view choices) {
+  const auto items = split(choices, '|');
+  std::string out;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i != 0) out += i + 1 == items.size() ? " or " : ", ";
+    out += items[i];
+  }
+  return out;
+}
+
+bool is_choice(std::string_view choices, std::string_view text) {
+  for (const std::string_view c : split(choices, '|')) {
+    if (c == text) return true;
+  }
+  return false;
+}
+
+std::string range(const Key& key) {
+  return "a whole number from " + std::to_string(key.lo) + " to " + std::to_string(key.hi) +
+         (*key.choices != 0 ? " or " + listed(key.choices) : "");
+}
+
+Outcome<std::string, std::string> number(const Key& key, std::string_view text) {
+  if (is_choice(key.choices, text)) return std::string(text);
+  std::int64_t v = 0;
+  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  bool fine = ec == std::errc() && !text.empty();
+  if (fine && key.kind == Kind::Size && !unit.empty()) {
+    constexpr std::array<std::pair<std::string_view, int>, 9> kUnits = {{{"K", 10},
+                                                                         {"KiB", 10},
+                                                                         {"k", 10},
+                                                                         {"M", 20},
+                                                                         {"MiB", 20},
+                                                                         {"m", 20},
+                                                                         {"G", 30},
+                                                                         {"GiB", 30},
+                                                                         {"g", 30}}};
+    const auto* u = std::find_if(kUnits.begin(), kUnits.end(),
+                                 [&](const auto& known) { return known.first == unit; });
+    fine = u != kUnits.end() && v >= 0 && v <= (INT64_MAX >> u->second);
+    if (fine) v <<= u->second;
+    unit = {};
+  }
+  if (!fine || !unit.empty() || v < key.lo || v > key.hi) {
+    return fail("expected " + range(key) + (key.kind == Kind::Size ? " (K, M, G allowed)" : ""));
+  }
+  return std::to_string(v);
+}
+
+Outcome<std::string, std::string> on_off(std::string_view text) {
+  for (const char* yes : {"on", "yes", "true", "1"}) {
+    if (text == yes) return std::string("on");
+  }
+  for (const char* no : {"off", "no", "false", "0"}) {
+    if (text == no) return std::string("off");
+  }
+  return fail(std::string("expected on or off"));
+}
+
+Outcome<std::string, std::string> subset(const Key& key, std::string_view text) {
+  std::vector<std::string_view> items = split(text, ',');
+  for (const std::string_view item : items) {
+    if (!is_choice(key.choices, item)) {
+      return fail("expected some of " + listed(key.choices) + ", separated by commas");
+    }
+  }
+  std::string out;
+  for (const std::string_view c : split(key.choices, '|')) {
+    if (std::find(items.begin(), items.end(), c) == items.end()) continue;
+    out += (out.empty() ? "" : ",") + std::string(c);
+  }
+  if (out.empty()) return fail("expected at least one of " + listed(key.choices));
+  return out;
+}
+
+Outcome<std::string, std::string> addresses(std::string_view text) {
+  if (text == "auto") return std::string("auto");
+  std::string out;
+  for (const std::string_view item : split(text, ',')) {
+    const auto prefix = IpPrefix::parse(item);
+    if (!prefix || item.find('/') == std::string_view::npos) {
+      return fail("'" + std::string(item) +
+                  "' is not an address with prefix length, like 10.77.0.1/24 or fd77::1/64");
+    }
+    const IpAddress& a = prefix->address;
+    if (a.is_any() || a.is_multicast() || a.is_broadcast() || a.is_loopback() ||
+        prefix->length == 0 || (prefix->length < a.bits() - 1 && a == prefix->network())) {
+      return fail("'" + std::string(item) + "' cannot be the address of a host");
+    }
+    out += (out.empty() ? "" : ",") + prefix->to_string();
+  }
+  if (out.empty()) return fail(std::string("expected addresses with prefix length, or auto"));
+  return out;
+}
+
+Outcome<std::string, std::string> gateway(std::string_view text) {
+  std::string out;
+  int v4 = 0, v6 = 0;
+  for (const std::string_view item : split(text, ',')) {
+    const auto a = IpAddress::parse(item);
+    if (!a || a->is_any() || a->is_multicast() || a->is_broadcast() || a->is_loopback()) {
+      return fail("'" + std::string(item) + "' is not the address of a gateway");
+    }
+    if (++(a->is_v4() ? v4 : v6) > 1) {
+      return fail(std::string("expected at most one gateway for each family"));
+    }
+    out += (out.empty() ? "" : ",") + a->to_string();
+  }
+  return out;
+}
+
+Outcome<std::string, std::string> mac(std::string_view text) {
+  if (text == "auto") return std::string("auto");
+  const auto m = MacAddress::parse(text);
+  if (!m) return fail(std::string("expected auto or a MAC address like 02:00:0a:4d:00:01"));
+  if (m->is_multicast() || m->is_zero()) {
+    return fail(std::string("not the address of one station (multicast or all zero)"));
+  }
+  return m->to_string();
+}
+
+Outcome<std::string, std::string> port(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (text == "tcp") return std::string(text);  // the one kind that needs no more than its name
+  if (colon == 0 || colon == std::string_view::npos) {
+    return fail(
+        std::string("expected kind:key=value,..., e.g. memif:socket=/run/user/1000/u.sock"));
+  }
+  return std::string(text);
+}
+
+// Edit distance; names are short.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t up = row[j];
+      row[j] = std::min({up + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = up;
+    }
+  }
+  return row[b.size()];
+}
+
+// A folder of the user's own: systemd's, else one below /tmp that only this user may enter.
+std::string default_port() {
+  const char* run = std::getenv("XDG_RUNTIME_DIR");
+  std::string socket;
+  if (run != nullptr && run[0] == '/') {
+    socket = std::string(run) + "/urnic.sock";
+  } else if (const std::string home = "/run/user/" + std::to_string(geteuid());
+             access(home.c_str(), W_OK | X_OK) == 0) {
+    socket = home + "/urnic.sock";
+  } else {
+    socket = "/tmp/urnic-" + std::to_string(geteuid()) + ".sock";
+  }
+  return "memif:socket=" + socket + ",mtu=9000";
+}
+
+}  // namespace
+
+std::span<const Key> keys() {
+  return kKeys;
+}
+
+int find_key(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(kKeys); ++i) {
+    if (name == kKeys[i].name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::string nearest_key(std::string_view name) {
+  const auto* best = std::min_element(
+      std::begin(kKeys), std::end(kKeys),
+      [&](const Key& a, const Key& b) { return distance(name, a.name) < distance(name, b.name); });
+  return best->name;
+}
+
+std::string default_text(const Key& key) {
+  if (key.standard == nullptr) {
+    return std::string_view(key.name) == "port" ? default_port() : program_invocation_short_name;
+  }
+  return normalise(key, key.standard).value();
+}
+
+Outcome<std::string, std::string> normalise(const Key& key, std::string_view text) {
+  text = trimmed(text);
+  if (text.size() > 4096) return fail(std::string("longer than 4096 characters"));
+  for (const char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    if (u < 0x20 || u == 0x7f) return fail(std::string("has a control character in it"));
+  }
+  switch (key.kind) {
+    case Kind::Text:
+      return std::string(text);
+    case Kind::Number:
+    case Kind::Size:
+      return number(key, text);
+    case Kind::Switch:
+      return on_off(text);
+    case Kind::Choice:
+      if (!is_choice(key.choices, text)) return fail("expected " + listed(key.choices));
+      return std::string(text);
+    case Kind::Set:
+      return subset(key, text);
+    case Kind::Addresses:
+      return addresses(text);
+    case Kind::Gateway:
+      return gateway(text);
+    case Kind::Mac:
+      return mac(text);
+    case Kind::Port:
+      return port(text);
+  }
+  return fail(std::string("not understood"));
+}
+
+}  // namespace urnic::config

@@ -1,0 +1,120 @@
+// What stands behind the handles of include/urnic/verbs.h.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/spinlock.h"
+#include "device/driver.h"
+#include "device/event_queue.h"
+#include "device/stat_server.h"
+#include "engine/engine.h"
+#include "port/port.h"
+#include "urnic/verbs.h"
+
+namespace urnic::detail {
+
+struct EventQueueImpl {
+  std::shared_ptr<DeviceImpl> device;
+  std::mutex mutex;
+  std::deque<Event> events;
+  engine::EventFd fd;
+
+  void push(Event e);
+  bool pop(Event* out);
+};
+
+struct CqImpl : verbs::CompletionQueue {
+  CqImpl(std::shared_ptr<DeviceImpl> d, std::uint32_t depth)
+      : verbs::CompletionQueue(depth), device(std::move(d)) {}
+  std::shared_ptr<DeviceImpl> device;
+  engine::EventFd fd;
+};
+
+struct PdImpl {
+  std::shared_ptr<DeviceImpl> device;
+  ddp::PdId id = 0;
+};
+
+struct MrImpl {
+  std::shared_ptr<PdImpl> pd;
+  void* address = nullptr;
+  std::size_t length = 0;
+  std::uint32_t access = 0;
+  std::uint32_t stag = 0;
+  ~MrImpl();
+};
+
+struct SrqImpl {
+  std::shared_ptr<DeviceImpl> device;
+  std::shared_ptr<PdImpl> pd;
+  std::shared_ptr<EventQueueImpl> events;
+  void* context = nullptr;
+  ddp::SharedReceiveQueue* queue = nullptr;  // the engine's; under ownership but for posting
+  Spinlock lock;                             // among threads that post
+  ~SrqImpl();
+};
+
+struct QpImpl {
+  std::shared_ptr<DeviceImpl> device;
+  std::shared_ptr<PdImpl> pd;
+  std::shared_ptr<SrqImpl> srq;
+  std::shared_ptr<CqImpl> send_cq, receive_cq;
+  std::shared_ptr<EventQueueImpl> events;
+  void* context = nullptr;
+  bool signal_all = false;
+  verbs::QueuePair* qp = nullptr;    // the engine's; queue_pair.h says what needs ownership
+  Spinlock send_lock, receive_lock;  // among threads that post
+  // Outcome of the current connect or accept, for the blocking calls.
+  std::mutex mutex;
+  enum class Outcome : std::uint8_t { None, Pending, Established, Failed } outcome = Outcome::None;
+  Error error;
+  std::string private_data;
+  engine::EventFd settled;
+  ~QpImpl();
+};
+
+struct ListenerImpl {
+  std::shared_ptr<DeviceImpl> device;
+  std::shared_ptr<EventQueueImpl> events;
+  void* context = nullptr;
+  engine::Listener* listener = nullptr;
+  std::uint16_t port = 0;
+  ~ListenerImpl();
+};
+
+struct RequestImpl {
+  std::shared_ptr<DeviceImpl> device;
+  std::uint32_t connection = 0;
+  engine::Engine::RequestInfo info;
+  std::atomic<bool> answered{false};
+  ~RequestImpl();
+  // `connection` while it is still the one that asked, else 0. Numbers come round again after 256
+  // uses of a place in the table, and a request may be kept unanswered for longer than that.
+  std::uint32_t still_asking() const;
+};
+
+struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
+  // `stream` when the port is the kernel's TCP.
+  DeviceImpl(const Config& config, std::string port_spec, port::Port p,
+             std::shared_ptr<engine::StreamTransport> stream);
+  ~DeviceImpl() override;
+
+  void on_cm_event(engine::CmEvent event) override;
+  void on_completion(verbs::CompletionQueue* cq) override;
+  void on_shared_limit(ddp::SharedReceiveQueue* queue) override;
+  EngineStats stats();
+
+  Config config;
+  std::string port_spec;
+  port::Port port;
+  std::unique_ptr<engine::Engine> engine;
+  std::unique_ptr<engine::StatServer> stat_server;
+  std::unique_ptr<engine::Driver> driver;
+  Instant opened;
+};
+
+}  // namespace urnic::detail

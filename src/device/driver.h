@@ -1,0 +1,133 @@
+// Drives an engine in real time (D8): the one place where the engine meets a clock and a thread.
+//
+// Whoever has the ownership drives. A polling application drives from its own thread (app_poll); a
+// background thread takes over when it stops, spins briefly and then sleeps on the port's
+// descriptors and the next timer. An idle engine uses no CPU (E-39). Posting never waits: it
+// transmits inline when the engine is free, and otherwise leaves a doorbell (ring).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <type_traits>
+
+#include "base/mpsc_queue.h"
+#include "device/ownership.h"
+#include "engine/engine.h"
+
+namespace urnic::engine {
+
+Instant monotonic_now();
+// What every call on a device says in a forked child.
+Error inherited_error();
+
+enum class Progress : std::uint8_t {
+  Auto,    // application and background thread, as needed
+  Poll,    // the application alone; nothing moves while it does not poll
+  Thread,  // the background thread alone
+};
+
+struct DriverOptions {
+  Progress progress = Progress::Auto;
+  Duration spin = Duration::us(50);  // how long the thread looks before it sleeps
+};
+
+class Driver {
+ public:
+  Driver(const DriverOptions&, Engine* engine, port::Port* port, unsigned queue);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  // Extra descriptor the thread watches; `service` runs without ownership when it is readable.
+  void watch(int fd, std::function<void()> service);
+  void start();
+
+  // In a child forked since: the engine belongs to the parent, whose thread may have been in the
+  // middle of a burst. Nothing here touches it any more (D11).
+  bool inherited() const;
+
+  // Run `f(now)` as owner; waits for the current burst of another thread. Inherited: f is not run,
+  // the result is an error where it can be one.
+  template <class F>
+  auto own(F&& f) -> decltype(f(Instant())) {
+    if (inherited()) return refused<decltype(f(Instant()))>();
+    const Owner owner(this);
+    return f(monotonic_now());
+  }
+  // Work was posted to `qp`: done now if the engine is free, else by its owner before anybody could
+  // sleep. Never waits. Any thread.
+  void ring(verbs::QueuePair& qp);
+  // Own, as above, when no doorbell of `qp` is left: it may go afterwards.
+  template <class F>
+  auto own_last(verbs::QueuePair& qp, F&& f) -> decltype(f(Instant())) {
+    if (inherited()) return refused<decltype(f(Instant()))>();
+    const Owner owner(this);
+    while (qp.rung.load()) {
+      answer_doorbells();  // not found at once only while another thread is ringing
+      if (qp.rung.load()) std::this_thread::yield();
+    }
+    return f(monotonic_now());
+  }
+  // What CompletionQueue::poll does when it found nothing: one burst, unless another thread drives.
+  bool app_poll();
+  // The application is about to sleep: the thread must drive from now on.
+  void hand_over();
+  std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
+  bool has_thread() const { return options_.progress != Progress::Poll; }
+
+ private:
+  class Owner {
+   public:
+    explicit Owner(Driver* d) : d_(d) { d_->ownership_.take(); }
+    ~Owner() { d_->leave(); }
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
+
+   private:
+    Driver* d_;
+  };
+  template <class R>
+  static R refused() {
+    if constexpr (std::is_constructible_v<R, Error>) {
+      return R(inherited_error());
+    } else {
+      return R{};
+    }
+  }
+  void leave();
+  void give_up();
+  void answer_doorbells();
+  void run();
+  void drive();
+  bool sleep_until_work();
+  void wake();
+  bool sleeps_too_long() const;
+  void drain_wake();
+  void service_watched();
+  int poll_descriptors(int timeout_ms, bool with_port);
+
+  DriverOptions options_;
+  Engine* engine_;
+  port::Port* port_;
+  unsigned queue_;
+  const std::uint64_t forks_;  // of this process' ancestry when we began
+  Ownership ownership_;
+  MpscQueue<verbs::QueuePair> doorbells_;
+  int wake_fd_ = -1;
+  int watch_fd_ = -1;
+  std::function<void()> service_;
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> app_polls_{0};
+  std::atomic<bool> handed_over_{false};
+  std::atomic<bool> sleeping_{false};
+  std::atomic<std::int64_t> sleep_deadline_{0};
+  std::atomic<std::uint64_t> sleeps_{0};
+  std::atomic<std::int64_t> next_service_{0};
+  std::atomic_flag serving_;
+  bool armed_ = false;  // under ownership
+};
+
+}  // namespace urnic::engine

@@ -1,0 +1,48 @@
+#include "device/port_stack.h"
+
+#include <time.h>
+
+#include "fault/capture_port.h"
+#include "fault/fault_port.h"
+
+namespace urnic::engine {
+namespace {
+
+std::uint64_t read_clock(clockid_t id) {
+  timespec t;
+  clock_gettime(id, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+fault::WireClock real_clock() {
+  return {[](void*) { return read_clock(CLOCK_MONOTONIC); }, nullptr, true};
+}
+
+}  // namespace
+
+Result<port::Port> open_port_stack(const Config& config) {
+  auto opened = port::Port::open(config.get("port"));
+  if (!opened) return Error{Errc::unavailable, opened.error()};
+  port::Port port = std::move(*opened);
+  if (const std::string text = config.get("faults"); !text.empty()) {
+    // What this process sends meets the plan; the peer configures its own side.
+    const auto plan = fault::FaultPlan::parse(text);
+    if (!plan) return Error{Errc::invalid_argument, "faults: " + plan.error()};
+    fault::FaultOptions options;
+    options.tx = *plan;
+    options.clock = real_clock();
+    options.log_capacity = 0;
+    port = fault::wrap_faults(std::move(port), options).port;
+  }
+  if (const std::string path = config.get("capture"); !path.empty()) {
+    auto file = fault::CaptureFile::create(path);
+    if (!file) return Error{Errc::io, "capture: " + file.error()};
+    const auto offset = static_cast<std::int64_t>(read_clock(CLOCK_REALTIME)) -
+                        static_cast<std::int64_t>(read_clock(CLOCK_MONOTONIC));
+    const std::string kind = port.kind();
+    port = fault::wrap_capture(std::move(port), std::move(*file), kind, real_clock(), offset);
+  }
+  return port;
+}
+
+}  // namespace urnic::engine

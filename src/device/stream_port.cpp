@@ -1,0 +1,93 @@
+#include "device/stream_port.h"
+
+#include <sys/eventfd.h>
+
+#include "port/adapter.h"
+
+namespace urnic::engine {
+namespace {
+
+// A port without frames: always up, awake when a socket is ready.
+class StreamPort {
+ public:
+  explicit StreamPort(std::shared_ptr<StreamTransport> t) : transport_(std::move(t)) {}
+
+  // Not opened by name: that is open_stream_transport's.
+  static Outcome<std::unique_ptr<StreamPort>, std::string> make(port::Args&) {
+    return fail(std::string("not a port of frames"));
+  }
+  void info(port::Info* i) const {
+    *i = {};
+    i->link_up = 1;
+    i->queues = 1;
+  }
+  void stats(port::Stats* s) const {
+    *s = {};
+    s->rx_bytes = transport_->octets_in;
+    s->tx_bytes = transport_->octets_out;
+    s->syscalls = transport_->reads + transport_->writes;
+    s->wakeups = wakeups_;
+  }
+  unsigned rx_burst(unsigned, port::Frame*, unsigned) { return 0; }
+  void rx_release(unsigned, const port::Frame*, unsigned) {}
+  unsigned tx_reserve(unsigned, std::uint32_t, port::Frame*, unsigned) { return 0; }
+  void tx_commit(unsigned, port::Frame*, unsigned) {}
+  unsigned wait_fds(unsigned, int* fds, unsigned max) const {
+    if (max == 0) return 0;
+    fds[0] = transport_->poller->wait_fd();
+    return 1;
+  }
+  int arm(unsigned) { return transport_->readable.empty() ? 0 : 1; }
+  void disarm(unsigned) { ++wakeups_; }
+
+ private:
+  std::shared_ptr<StreamTransport> transport_;
+  std::uint64_t wakeups_ = 0;
+};
+
+constexpr urnic_port_ops kStreamPortOps = port::Adapter<StreamPort>::table("tcp");
+
+std::string_view arguments_of(std::string_view spec) {
+  const std::size_t colon = spec.find(':');
+  return colon == std::string_view::npos ? std::string_view() : spec.substr(colon + 1);
+}
+
+Error bad(std::string text) {
+  return {Errc::invalid_argument, "port = tcp: " + std::move(text)};
+}
+
+}  // namespace
+
+bool names_stream_transport(std::string_view spec) {
+  return spec.substr(0, spec.find(':')) == kStreamKind;
+}
+
+Result<std::shared_ptr<StreamTransport>> open_stream_transport(const Config& config) {
+  for (const char* setting : {"faults", "capture"}) {
+    if (config.get(setting).empty()) continue;
+    return bad(std::string(setting) + " needs a port that carries frames; the kernel keeps these");
+  }
+  const std::string spec = config.get("port");
+  port::Args args(arguments_of(spec));
+  auto t = std::make_shared<StreamTransport>();
+  t->options.align = args.on_off("align", true);
+  const std::string bind = args.str("bind");
+  if (const std::string wrong = args.finish(); !wrong.empty()) return bad(wrong);
+  if (!bind.empty()) {
+    const auto address = IpAddress::parse(bind);
+    if (!address || address->is_multicast()) return bad("bind=" + bind + ": not an address");
+    t->options.bind = *address;
+  }
+  auto poller = sockets::Poller::make();
+  if (!poller) return Error{Errc::unavailable, "port = tcp: " + poller.error()};
+  t->poller = std::move(*poller);
+  t->spare = sockets::Socket(eventfd(0, EFD_CLOEXEC));
+  return t;
+}
+
+port::Port make_stream_port(std::shared_ptr<StreamTransport> transport) {
+  auto p = std::make_unique<StreamPort>(std::move(transport));
+  return port::Port(&kStreamPortOps, port::as_handle(p.release()));
+}
+
+}  // namespace urnic::engine

@@ -1,0 +1,135 @@
+// The public verbs handles that hold what work needs: memory regions and completion queues.
+#include "device/device_impl.h"
+
+namespace urnic {
+namespace detail {
+
+MrImpl::~MrImpl() {
+  if (stag == 0 || !pd) return;
+  pd->device->driver->own([&](Instant) { return pd->device->engine->deregister(stag); });
+}
+
+}  // namespace detail
+
+namespace {
+
+WcStatus status_of(ddp::Status s) {
+  return static_cast<WcStatus>(s);
+}
+static_assert(static_cast<int>(WcStatus::fatal_transport) ==
+              static_cast<int>(ddp::Status::FatalTransport));
+
+Completion to_public(const verbs::Cqe& cqe) {
+  const ddp::Completion& c = cqe.completion;
+  Completion out;
+  out.wr_id = c.wr_id;
+  out.status = status_of(c.status);
+  out.opcode = c.receive ? Opcode::receive : static_cast<Opcode>(c.op);
+  out.byte_len = c.byte_len;
+  out.invalidated = c.with_invalidate;
+  out.invalidated_rkey = c.inv_stag;
+  out.qp_number = cqe.qp_number;
+  return out;
+}
+static_assert(static_cast<int>(Opcode::local_invalidate) == static_cast<int>(ddp::WrOp::LocalInv));
+
+}  // namespace
+
+const char* to_string(WcStatus s) {
+  switch (s) {
+    case WcStatus::success:
+      return "success";
+    case WcStatus::flushed:
+      return "work request flushed: the connection ended";
+    case WcStatus::local_length:
+      return "message longer than the local queue pair allows";
+    case WcStatus::local_protection:
+      return "local memory key, bounds or rights do not allow it";
+    case WcStatus::remote_access:
+      return "the peer refused access to its memory";
+    case WcStatus::remote_operation:
+      return "the peer could not carry out the operation";
+    case WcStatus::remote_invalid_request:
+      return "the peer found the request invalid";
+    case WcStatus::fatal_transport:
+      return "the TCP connection was lost";
+  }
+  return "?";
+}
+
+// ---- memory
+
+MemoryRegion& MemoryRegion::operator=(MemoryRegion&&) noexcept = default;
+MemoryRegion::~MemoryRegion() = default;
+void* MemoryRegion::address() const {
+  return impl_->address;
+}
+std::size_t MemoryRegion::length() const {
+  return impl_->length;
+}
+std::uint32_t MemoryRegion::lkey() const {
+  return impl_->stag;
+}
+std::uint64_t MemoryRegion::remote_address() const {
+  return (impl_->access & access_zero_based) != 0 ? 0
+                                                  : reinterpret_cast<std::uint64_t>(impl_->address);
+}
+void MemoryRegion::deregister() {
+  impl_.reset();
+}
+
+// ---- completion queues
+
+int CompletionQueue::poll(std::span<Completion> out) {
+  verbs::Cqe cqes[64];
+  const auto take = [&]() -> int {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      const std::size_t want = std::min<std::size_t>(out.size() - done, 64);
+      const int n = impl_->verbs::CompletionQueue::poll({cqes, want});
+      if (n < 0) return done != 0 ? static_cast<int>(done) : -1;
+      for (int i = 0; i < n; ++i) out[done++] = to_public(cqes[i]);
+      if (static_cast<std::size_t>(n) < want) break;
+    }
+    return static_cast<int>(done);
+  };
+  if (impl_->device->driver->inherited()) return 0;
+  if (!impl_->looks_empty()) return take();
+  impl_->device->driver->app_poll();
+  return take();
+}
+
+void CompletionQueue::arm(bool solicited_only) {
+  impl_->verbs::CompletionQueue::arm(solicited_only);
+}
+int CompletionQueue::fd() const {
+  return impl_->fd.get();
+}
+std::uint32_t CompletionQueue::depth() const {
+  return impl_->depth();
+}
+
+bool CompletionQueue::wait(int timeout_ms) {
+  const Instant until =
+      timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
+  engine::Driver& driver = *impl_->device->driver;
+  for (;;) {
+    if (driver.inherited()) return false;
+    if (!impl_->looks_empty()) return true;
+    impl_->fd.clear();
+    arm();
+    if (!impl_->looks_empty()) return true;
+    const Instant now = engine::monotonic_now();
+    if (now >= until) return false;
+    int left = until.is_never() ? -1 : static_cast<int>((until - now).count_ms()) + 1;
+    if (driver.has_thread()) {
+      driver.hand_over();
+    } else {  // nobody else drives: look and nap
+      if (driver.app_poll()) continue;
+      left = 1;
+    }
+    impl_->fd.wait(left);
+  }
+}
+
+}  // namespace urnic

@@ -1,0 +1,233 @@
+// Connections as the public API has them: connecting, requests and their answers, events,
+// listeners.
+#include "base/mutant.h"
+#include "device/device_impl.h"
+
+namespace urnic {
+namespace detail {
+
+ListenerImpl::~ListenerImpl() {
+  if (listener == nullptr) return;
+  device->driver->own([&](Instant now) {
+    listener->owner = nullptr;
+    device->engine->close_listener(listener, now);
+    return 0;
+  });
+}
+
+RequestImpl::~RequestImpl() {
+  if (answered.exchange(true)) return;
+  device->driver->own([&](Instant now) {
+    device->engine->reject(still_asking(), {}, now);
+    return 0;
+  });
+}
+
+std::uint32_t RequestImpl::still_asking() const {
+  engine::Engine::RequestInfo is;
+  const bool same = device->engine->request_info(connection, &is) && is.key == info.key &&
+                    is.private_data == info.private_data;
+  return same ? connection : 0;
+}
+
+}  // namespace detail
+
+namespace {
+
+engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOptions& o) {
+  engine::ConnectParams p = engine.default_params();
+  if (o.type) {
+    p.context.initiated_as = *o.type == ConnectionType::fast ? fastpath::ConnectionType::Fast
+                                                             : fastpath::ConnectionType::Slow;
+  }
+  if (o.max_recovery_attempts) p.context.max_recovery_attempts = *o.max_recovery_attempts;
+  if (o.crc) p.mpa.crc = *o.crc;
+  if (o.ird) p.mpa.ird = *o.ird;
+  if (o.ord) p.mpa.ord = *o.ord;
+  p.private_data.assign(o.private_data.begin(), o.private_data.end());
+  if (o.timeout_ms > 0) p.timeout = Duration::ms(o.timeout_ms);
+  return p;
+}
+
+std::optional<Error> check_options(const engine::Engine& engine, const ConnectionOptions& o) {
+  if (o.require_fast) {  // E-31
+    const engine::ConnectParams p = params_of(engine, o);
+    const char* why = engine.over_kernel_tcp() && !mutant(Mutant::KernelTcpMayBeFast)
+                          ? "the kernel's TCP shows no segments (no-segments)"
+                      : p.context.initiated_as == fastpath::ConnectionType::Slow
+                          ? "its type is slow"
+                      : !p.mpa.crc ? "its CRC may be off"
+                                   : nullptr;
+    if (why != nullptr) {
+      return Error{Errc::unsupported,
+                   std::string("require_fast: this connection cannot be FAST: ") + why};
+    }
+  }
+  const mpa::Policy policy = engine.options().mpa.policy;
+  const std::uint32_t room = mpa::max_private_data(true, policy);
+  if (o.private_data.size() > room) {
+    return Error{Errc::invalid_argument,
+                 "private data is limited to " + std::to_string(room) + " octets"};
+  }
+  if (o.max_recovery_attempts && *o.max_recovery_attempts == 0 &&
+      !mpa::has_markers(policy)) {  // E-3
+    return Error{Errc::invalid_argument,
+                 "max_recovery_attempts must be at least 1 without markers"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {
+  const auto to = SocketAddress::parse(address);
+  if (!to) {
+    return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
+                                             "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
+  }
+  if (impl_->device->driver->inherited()) return engine::inherited_error();
+  if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
+  {
+    const std::lock_guard guard(impl_->mutex);
+    impl_->outcome = detail::QpImpl::Outcome::Pending;
+    impl_->settled.clear();
+  }
+  return impl_->device->driver->own([&](Instant now) {
+    engine::Engine& e = *impl_->device->engine;
+    return e.connect(*impl_->qp, *to, params_of(e, options), now);
+  });
+}
+
+Result<void> QueuePair::connect(std::string_view address, const ConnectionOptions& options) {
+  if (auto started = connect_start(address, options); !started) return started;
+  engine::Driver& driver = *impl_->device->driver;
+  for (;;) {
+    {
+      const std::lock_guard guard(impl_->mutex);
+      if (impl_->outcome == detail::QpImpl::Outcome::Established) return {};
+      if (impl_->outcome == detail::QpImpl::Outcome::Failed) return impl_->error;
+    }
+    if (driver.has_thread()) {
+      driver.hand_over();
+      impl_->settled.wait(100);
+      impl_->settled.clear();
+    } else if (!driver.app_poll()) {
+      impl_->settled.wait(1);
+    }
+  }
+}
+
+std::string QueuePair::peer_private_data() const {
+  if (impl_->device->driver->inherited()) return {};
+  const std::lock_guard guard(impl_->mutex);
+  return impl_->private_data;
+}
+
+void QueuePair::disconnect() {
+  impl_->device->driver->own([&](Instant now) {
+    impl_->device->engine->disconnect(*impl_->qp, now);
+    return 0;
+  });
+}
+
+void QueuePair::abort() {
+  impl_->device->driver->own([&](Instant now) {
+    impl_->device->engine->abort(*impl_->qp, now);
+    return 0;
+  });
+}
+
+ConnectionStats QueuePair::stats() const {
+  return impl_->device->driver->own(
+      [&](Instant) { return impl_->device->engine->qp_stats(*impl_->qp); });
+}
+
+// ---- requests, events, listeners
+
+std::string ConnectRequest::peer() const {
+  return SocketAddress{impl_->info.key.remote, impl_->info.key.remote_port}.to_string();
+}
+std::string ConnectRequest::local() const {
+  return SocketAddress{impl_->info.key.local, impl_->info.key.local_port}.to_string();
+}
+std::span<const std::uint8_t> ConnectRequest::private_data() const {
+  return impl_->info.private_data;
+}
+std::uint16_t ConnectRequest::ird() const {
+  return impl_->info.ird;
+}
+std::uint16_t ConnectRequest::ord() const {
+  return impl_->info.ord;
+}
+
+Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
+  if (impl_->device->driver->inherited()) return engine::inherited_error();
+  if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
+  if (impl_->answered.exchange(true)) {
+    return Error{Errc::wrong_state, "the connection request has been answered already"};
+  }
+  {
+    const std::lock_guard guard(qp.impl_->mutex);
+    qp.impl_->outcome = detail::QpImpl::Outcome::Pending;
+  }
+  return impl_->device->driver->own([&](Instant now) {
+    engine::Engine& e = *impl_->device->engine;
+    return e.accept(impl_->still_asking(), *qp.impl_->qp, params_of(e, options), now);
+  });
+}
+
+void ConnectRequest::reject(std::span<const std::uint8_t> private_data) {
+  if (impl_->answered.exchange(true)) return;
+  impl_->device->driver->own([&](Instant now) {
+    impl_->device->engine->reject(impl_->still_asking(), private_data, now);
+    return 0;
+  });
+}
+
+bool EventQueue::poll(Event* out) {
+  if (impl_->device->driver->inherited()) return false;
+  if (impl_->pop(out)) return true;
+  impl_->device->driver->app_poll();
+  return impl_->pop(out);
+}
+
+bool EventQueue::wait(Event* out, int timeout_ms) {
+  const Instant until =
+      timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
+  engine::Driver& driver = *impl_->device->driver;
+  for (;;) {
+    if (driver.inherited()) return false;
+    if (impl_->pop(out)) return true;
+    const Instant now = engine::monotonic_now();
+    if (now >= until) return false;
+    int left = until.is_never() ? -1 : static_cast<int>((until - now).count_ms()) + 1;
+    if (driver.has_thread()) {
+      driver.hand_over();
+    } else {
+      if (driver.app_poll()) continue;
+      left = 1;
+    }
+    impl_->fd.wait(left);
+  }
+}
+
+int EventQueue::fd() const {
+  return impl_->fd.get();
+}
+
+Listener& Listener::operator=(Listener&&) noexcept = default;
+Listener::~Listener() = default;
+std::uint16_t Listener::port() const {
+  return impl_->port;
+}
+
+Result<ConnectRequest> Listener::next(int timeout_ms) {
+  Event e;
+  EventQueue queue(impl_->events);
+  if (!queue.wait(&e, timeout_ms)) {
+    return Error{Errc::timed_out, "no connection request arrived in time"};
+  }
+  return std::move(e.request);
+}
+
+}  // namespace urnic

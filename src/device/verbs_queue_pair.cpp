@@ -1,0 +1,186 @@
+// The public queue pair and shared receive queue: posting work.
+#include "device/device_impl.h"
+
+namespace urnic {
+namespace detail {
+
+SrqImpl::~SrqImpl() {
+  if (queue == nullptr) return;
+  device->driver->own([&](Instant) {
+    queue->owner = nullptr;
+    return device->engine->destroy_shared_rq(queue);  // the queue pairs that kept us are gone
+  });
+}
+
+QpImpl::~QpImpl() {
+  if (qp == nullptr) return;
+  device->driver->own_last(*qp, [&](Instant now) {
+    qp->owner = nullptr;
+    device->engine->destroy_qp(qp, now);
+    return 0;
+  });
+}
+
+}  // namespace detail
+
+static_assert(sizeof(Sge) == sizeof(ddp::Sge));
+
+QueuePair& QueuePair::operator=(QueuePair&&) noexcept = default;
+QueuePair::~QueuePair() = default;
+std::uint32_t QueuePair::number() const {
+  return impl_->qp->number();
+}
+
+QpState QueuePair::state() const {
+  return static_cast<QpState>(impl_->qp->state.load());
+}
+
+namespace {
+
+Error refusal(ddp::Post result) {
+  using Post = ddp::Post;
+  switch (result) {
+    case Post::Full:
+      return {Errc::no_memory, "the send queue is full"};
+    case Post::TooManySges:
+      return {Errc::invalid_argument, "too many scatter/gather elements"};
+    case Post::InlineTooLong:
+      return {Errc::invalid_argument, "inline data longer than max_inline"};
+    case Post::TooLong:
+      return {Errc::invalid_argument, "message of 4 GiB or more"};
+    default:
+      return {Errc::invalid_argument, "malformed send request"};
+  }
+}
+
+}  // namespace
+
+std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* why) {
+  verbs::QueuePair& qp = *impl_->qp;
+  std::size_t taken = 0;
+  const auto refuse = [&](Error error) {
+    if (why != nullptr) *why = std::move(error);
+  };
+  if (impl_->device->driver->inherited()) {
+    refuse(engine::inherited_error());
+    return 0;
+  }
+  {
+    const std::lock_guard guard(impl_->send_lock);
+    if (!verbs::may_post_send(qp.state)) {
+      refuse({Errc::wrong_state, "the queue pair is not connected"});
+      return 0;
+    }
+    for (const SendRequest& r : requests) {
+      ddp::SendWr wr;
+      wr.wr_id = r.wr_id;
+      wr.op = static_cast<ddp::WrOp>(r.opcode);
+      wr.flags = static_cast<std::uint8_t>(r.flags | (impl_->signal_all ? ddp::kSignaled : 0));
+      wr.sges = {reinterpret_cast<const ddp::Sge*>(r.sges.data()), r.sges.size()};
+      wr.remote_to = r.remote_address;
+      wr.remote_stag = r.rkey;
+      wr.inv_stag = r.invalidate_rkey;
+      if (r.opcode > Opcode::local_invalidate) {
+        refuse({Errc::invalid_argument, "not an opcode of a send request"});
+        break;
+      }
+      const auto result = qp.stream.sender.post(wr);
+      if (result != ddp::Post::Ok) {
+        refuse(refusal(result));
+        break;
+      }
+      ++taken;
+    }
+  }
+  if (taken != 0) impl_->device->driver->ring(qp);
+  return taken;
+}
+
+Result<void> QueuePair::post_send(const SendRequest& request) {
+  Error why;
+  if (post_send({&request, 1}, &why) == 1) return {};
+  return why;
+}
+
+Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
+  if (impl_->device->driver->inherited()) return engine::inherited_error();
+  verbs::QueuePair& qp = *impl_->qp;
+  {
+    const std::lock_guard guard(impl_->receive_lock);
+    if (!verbs::may_post_receive(qp.state)) {
+      return Error{Errc::wrong_state, "the queue pair is in state reset"};
+    }
+    const ddp::RecvWr wr{r.wr_id,
+                         {reinterpret_cast<const ddp::Sge*>(r.sges.data()), r.sges.size()}};
+    switch (qp.stream.rq.post(wr)) {
+      case ddp::ReceiveQueue::Post::Ok:
+        break;
+      case ddp::ReceiveQueue::Post::Full:
+        return Error{Errc::no_memory, "the receive queue is full"};
+      case ddp::ReceiveQueue::Post::Shared:
+        return Error{Errc::invalid_argument,
+                     "the queue pair uses a shared receive queue: post there"};
+      default:
+        return Error{Errc::invalid_argument, "too many scatter/gather elements"};
+    }
+  }
+  // A receive is silent unless the engine waits for it (E-17) or flushes. It sets either of these
+  // before it looks at the queue, and we look at them after the post.
+  if (qp.starved || verbs::flushes_posts(qp.state)) impl_->device->driver->ring(qp);
+  return {};
+}
+
+// ---- shared receive queues
+
+std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, Error* why) {
+  using Post = ddp::SharedReceiveQueue::Post;
+  std::size_t taken = 0;
+  Post result = Post::Ok;
+  {
+    const std::lock_guard guard(impl_->lock);
+    for (const ReceiveRequest& r : requests) {
+      result = impl_->queue->post(
+          {r.wr_id, {reinterpret_cast<const ddp::Sge*>(r.sges.data()), r.sges.size()}});
+      if (result != Post::Ok) break;
+      ++taken;
+    }
+  }
+  // Silent unless the engine waits for it (E-17).
+  if (taken != 0 && impl_->queue->wanted) {
+    impl_->device->driver->own([&](Instant now) {
+      impl_->device->engine->shared_posted(*impl_->queue, now);
+      return 0;
+    });
+  }
+  if (why != nullptr && result == Post::Full) {
+    *why = {Errc::no_memory, "the shared receive queue is full"};
+  } else if (why != nullptr && result == Post::TooManySges) {
+    *why = {Errc::invalid_argument, "too many scatter/gather elements"};
+  }
+  return taken;
+}
+
+Result<void> SharedReceiveQueue::post_receive(const ReceiveRequest& request) {
+  Error why;
+  if (post_receive({&request, 1}, &why) == 1) return {};
+  return why;
+}
+
+Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
+  return impl_->device->driver->own([&](Instant) -> Result<void> {
+    if (limit > impl_->queue->max_wr()) {
+      return Error{Errc::invalid_argument, "the limit is above max_receive"};
+    }
+    impl_->device->engine->set_shared_limit(*impl_->queue, limit);
+    return {};
+  });
+}
+
+SharedReceiveQueue::Attributes SharedReceiveQueue::query() const {
+  return impl_->device->driver->own([&](Instant) {
+    const ddp::SharedReceiveQueue& q = *impl_->queue;
+    return Attributes{q.max_wr(), q.max_sge(), q.limit(), q.available()};
+  });
+}
+
+}  // namespace urnic

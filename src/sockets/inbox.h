@@ -1,0 +1,70 @@
+// What has been taken off a socket and not been consumed yet: the reassembly buffer of a connection
+// over the kernel's TCP (D7). The octets are contiguous, so that an FPDU can be looked at where it
+// lies, whatever the segments were.
+//
+// Memory is borrowed from a pool while there are octets; an idle connection owns none. Blocks go
+// round last in, first out, so that they stay in the cache. A connection that waits for the rest of
+// an FPDU keeps its block while few are lent; otherwise just the octets it has (E-11): at most one
+// FPDU, since everything before it has been consumed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace urnic::sockets {
+
+// Shared by the connections of an engine; must outlive their inboxes.
+class InboxPool {
+ public:
+  // Holds the largest FPDU (65 544 octets) and room for a good read behind any part of one.
+  static constexpr std::size_t kBlock = 256 * 1024;
+  // Blocks lent to connections that are waiting, before they have to do with what they have.
+  static constexpr std::size_t kLent = 64;
+
+  std::unique_ptr<std::uint8_t[]> take();
+  void give(std::unique_ptr<std::uint8_t[]> block);
+  // Too many blocks are lent.
+  bool crowded() const { return lent_ > kLent; }
+  std::size_t lent() const { return lent_; }
+  // Octets outside of blocks, held by waiting connections.
+  std::size_t set_aside() const { return set_aside_; }
+  void count_set_aside(std::size_t more, std::size_t less) { set_aside_ += more - less; }
+
+ private:
+  static constexpr std::size_t kKeep = 4;
+  std::vector<std::unique_ptr<std::uint8_t[]>> free_;
+  std::size_t lent_ = 0, set_aside_ = 0;
+};
+
+class Inbox {
+ public:
+  explicit Inbox(InboxPool* pool) : pool_(pool) {}
+  ~Inbox() { clear(); }
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
+
+  // Where to receive to: behind what is there. Empty only when a whole block waits to be consumed.
+  std::span<std::uint8_t> space();
+  void received(std::size_t n) { end_ += n; }
+  ByteView octets() const { return {base() + begin_, end_ - begin_}; }
+  bool empty() const { return begin_ == end_; }
+  void consume(std::size_t n);
+  void clear();
+  // Nothing more will come for now: gives back what can be spared.
+  void settle();
+
+ private:
+  const std::uint8_t* base() const { return block_ ? block_.get() : aside_.data(); }
+
+  InboxPool* pool_;
+  std::unique_ptr<std::uint8_t[]> block_;
+  std::vector<std::uint8_t> aside_;  // the octets, when there is no block
+  std::size_t begin_ = 0, end_ = 0;
+};
+
+}  // namespace urnic::sockets

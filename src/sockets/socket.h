@@ -1,0 +1,81 @@
+// One TCP socket of the kernel: non-blocking, without delay (Nagle), owned by this object. Every
+// call is one system call that never waits. Errors are errno values; the engine puts them into
+// words.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/ip_address.h"
+#include "base/result.h"
+
+namespace urnic::sockets {
+
+// What became of an attempt to move octets.
+struct Moved {
+  enum class What : std::uint8_t {
+    Some,    // `octets` > 0 of them
+    NotNow,  // nothing there, or no room; readiness will tell
+    End,     // receiving: the peer's FIN
+    Failed,  // `error`
+  };
+  What what = What::Failed;
+  std::size_t octets = 0;
+  int error = 0;
+};
+
+// What the kernel's TCP tells about a connection (gauges but for `retransmits`).
+struct PathInfo {
+  std::uint32_t cwnd = 0, ssthresh = 0;  // octets
+  std::uint32_t srtt_us = 0, rto_us = 0, mss = 0;
+  std::uint64_t retransmits = 0;
+};
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  ~Socket() { close(); }
+  Socket(Socket&& o) noexcept : fd_(o.fd_) { o.fd_ = -1; }
+  Socket& operator=(Socket&& o) noexcept;
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  // Begin to connect, from address `from` unless it is unspecified. Writable (or failed) follows.
+  static Outcome<Socket, int> connect(const SocketAddress& to, const IpAddress& from);
+  // Listen at `at`; port 0: the kernel chooses. An unspecified version 6 address takes version 4 as
+  // well.
+  static Outcome<Socket, int> listen(const SocketAddress& at, int backlog);
+  // The next connection of a listening socket; EAGAIN when there is none.
+  Outcome<Socket, int> accept() const;
+
+  int fd() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  // Version 4 addresses mapped into version 6 come out as version 4.
+  SocketAddress local() const;
+  SocketAddress remote() const;
+  // The error of an asynchronous operation (connecting), 0 if there is none; it is taken.
+  int take_error() const;
+
+  Moved receive(std::span<std::uint8_t> into) const;
+  // All pieces as one stretch of the stream.
+  Moved send(std::span<const iovec> pieces) const;
+  // `records`: how many of `pieces` each record has. The kernel never puts octets of two records
+  // into one segment; a record that fits a segment travels in one.
+  Moved send_records(std::span<const iovec> pieces, std::span<const std::uint32_t> records) const;
+
+  // Payload octets of a full segment now (options deducted).
+  std::uint32_t mss() const;
+  PathInfo info() const;
+  void finish() const;  // FIN behind what has been sent
+  void reset();         // RST now; closes
+  void close();
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace urnic::sockets

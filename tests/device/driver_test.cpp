@@ -1,0 +1,199 @@
+// Who drives the engine, and posting beside it (E-28). Run under ThreadSanitizer too.
+#include "device/driver.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "port/memory_port.h"
+#include "urnic/config.h"
+
+namespace urnic::engine {
+namespace {
+
+struct NoHooks : Hooks {
+  void on_cm_event(CmEvent) override {}
+  void on_completion(verbs::CompletionQueue*) override {}
+};
+
+// One engine whose queue pair is in state Error: whatever is posted completes as flushed as soon as
+// its doorbell is answered, and not before.
+struct DriverTest : ::testing::Test {
+  DriverTest() {
+    auto [a, b] = port::make_memory_pair();
+    port = std::move(a);
+    peer = std::move(b);
+    engine = std::make_unique<Engine>(options_from(Config(), "mem"), &port, 0, &hooks);
+    qp = make_qp();
+  }
+  verbs::QueuePair* make_qp() {
+    ddp::StreamConfig config;
+    config.max_send_wr = 1024;
+    verbs::QueuePair* made = engine->create_qp(config, &cq, &cq);
+    made->state = verbs::QpState::Error;
+    return made;
+  }
+  std::unique_ptr<Driver> drive(Progress progress) {
+    DriverOptions options;
+    options.progress = progress;
+    auto driver = std::make_unique<Driver>(options, engine.get(), &port, 0);
+    driver->start();
+    return driver;
+  }
+  static void post(verbs::QueuePair& to) {
+    ddp::SendWr wr;
+    wr.flags = ddp::kSignaled;
+    ASSERT_EQ(to.stream.sender.post(wr), ddp::Post::Ok);
+  }
+  int polled() {
+    verbs::Cqe out[64];
+    return cq.poll(out);
+  }
+  NoHooks hooks;
+  port::Port port, peer;
+  verbs::CompletionQueue cq{16384};
+  std::unique_ptr<Engine> engine;
+  verbs::QueuePair* qp;
+};
+
+TEST_F(DriverTest, RingingNeverWaitsForABurst_E28) {
+  auto driver = drive(Progress::Poll);
+  std::promise<void> inside, leave;
+  std::thread burst([&] {
+    driver->own([&](Instant) {
+      inside.set_value();
+      leave.get_future().wait();
+      return 0;
+    });
+  });
+  inside.get_future().wait();
+  post(*qp);
+  auto rang = std::async(std::launch::async, [&] { driver->ring(*qp); });
+  EXPECT_EQ(rang.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  EXPECT_EQ(polled(), 0);  // the owner is not done
+  leave.set_value();
+  burst.join();
+  rang.wait();
+  EXPECT_EQ(polled(), 1);  // it answered before it left
+}
+
+TEST_F(DriverTest, DoorbellAtTheEndOfABurstIsNotLost_E28) {
+  auto driver = drive(Progress::Poll);
+  constexpr int kRounds = 3000;
+  std::atomic<int> round{0}, left{0};
+  const auto reaches = [](const std::atomic<int>& counter, int value) {
+    for (int i = 1; counter.load() < value; ++i) {
+      if (i % 256 == 0) std::this_thread::yield();
+    }
+  };
+  std::thread owner([&] {
+    for (int i = 1; i <= kRounds; ++i) {
+      reaches(round, i);
+      driver->own([](Instant) { return 0; });
+      left = i;
+    }
+  });
+  for (int i = 1; i <= kRounds; ++i) {
+    post(*qp);
+    round = i;
+    driver->ring(*qp);
+    reaches(left, i);
+    // Both are gone and nobody polls: one of them must have answered.
+    ASSERT_EQ(polled(), 1) << "round " << i;
+  }
+  owner.join();
+}
+
+TEST_F(DriverTest, SleepingThreadAnswersDoorbells_E28) {
+  auto driver = drive(Progress::Thread);
+  for (int i = 0; i < 50; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(i % 3));
+    post(*qp);
+    driver->ring(*qp);
+    for (int k = 0; k < 5000 && cq.looks_empty(); ++k) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_EQ(polled(), 1);
+  }
+}
+
+TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway_E28) {
+  auto driver = drive(Progress::Thread);
+  constexpr int kThreads = 4, kPosts = 2000;
+  std::atomic<int> done{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int life = 0; life < 5; ++life) {
+        verbs::QueuePair* mine = driver->own([&](Instant) { return make_qp(); });
+        for (int i = 0; i < kPosts / 5; ++i) {
+          post(*mine);
+          driver->ring(*mine);
+        }
+        driver->own_last(*mine, [&](Instant now) {
+          engine->destroy_qp(mine, now);
+          return 0;
+        });
+      }
+      ++done;
+    });
+  }
+  int got = 0;
+  while (done < kThreads) {
+    const int n = polled();
+    if (n == 0) std::this_thread::yield();
+    got += n;
+  }
+  for (std::thread& t : threads) t.join();
+  for (int n; (n = polled()) > 0;) got += n;
+  EXPECT_FALSE(cq.overrun());
+  EXPECT_EQ(got, kThreads * kPosts);
+}
+
+// Whoever hears that a connection is established may post at once, while the engine is still in the
+// call that told.
+TEST(Events, EstablishedIsToldWhenWorkMayBePosted_E28) {
+  struct Watch : NoHooks {
+    void on_cm_event(CmEvent e) override {
+      if (e.kind == CmEvent::Kind::ConnectRequest) request = e.connection;
+      if (e.kind == CmEvent::Kind::Established) told.push_back(e.qp->state);
+    }
+    std::uint32_t request = 0;
+    std::vector<verbs::QpState> told;
+  };
+  Watch left_hooks, right_hooks;
+  auto [a, b] = port::make_memory_pair();
+  Config c;
+  ASSERT_TRUE(c.set("address", "10.77.0.1/24").ok());
+  Engine left(options_from(c, "mem"), &a, 0, &left_hooks);
+  ASSERT_TRUE(c.set("address", "10.77.0.2/24").ok());
+  Engine right(options_from(c, "mem"), &b, 0, &right_hooks);
+  verbs::CompletionQueue cq(16);
+  verbs::QueuePair* here = left.create_qp({}, &cq, &cq);
+  verbs::QueuePair* there = right.create_qp({}, &cq, &cq);
+  Instant now = Instant::from_ns(1'000'000'000);
+  Error error;
+  ASSERT_NE(left.listen(7, 1, &error), nullptr);
+  const auto to = SocketAddress::parse("10.77.0.1:7");
+  ASSERT_TRUE(right.connect(*there, *to, right.default_params(), now).ok());
+  for (int i = 0; i < 1000 && (left_hooks.told.empty() || right_hooks.told.empty()); ++i) {
+    now = now + Duration::ms(1);
+    left.poll(now);
+    right.poll(now);
+    if (left_hooks.request != 0) {
+      ASSERT_TRUE(
+          left.accept(std::exchange(left_hooks.request, 0), *here, left.default_params(), now)
+              .ok());
+    }
+  }
+  EXPECT_EQ(left_hooks.told, std::vector{verbs::QpState::Rts});
+  EXPECT_EQ(right_hooks.told, std::vector{verbs::QpState::Rts});
+}
+
+}  // namespace
+}  // namespace urnic::engine

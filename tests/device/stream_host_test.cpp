@@ -1,0 +1,199 @@
+// Two StreamHosts on one wire in virtual time.
+#include "device/stream_host.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "fault/fault_port.h"
+#include "port/memory_port.h"
+
+namespace urnic::engine {
+namespace {
+
+using tcp::Endpoint;
+using tcp::Status;
+
+IpAddress ip(const char* text) {
+  return *IpAddress::parse(text);
+}
+
+class StreamHostTest : public testing::Test {
+ protected:
+  StreamHostConfig config(const char* v4, const char* v6) {
+    StreamHostConfig c;
+    c.interface.addresses = {*IpPrefix::parse(v4), *IpPrefix::parse(v6)};
+    return c;
+  }
+
+  // Both ends of a wire of their own; `left` and `right` may be changed before.
+  void open(const std::string& port_options = "") {
+    static int number = 0;
+    const std::string spec = "mem:name=stream-host-" + std::to_string(++number) + port_options;
+    auto a = port::Port::open(spec), b = port::Port::open(spec);
+    ASSERT_TRUE(a.ok() && b.ok());
+    port::Port second = std::move(*b);
+    if (!faults_.empty()) {
+      fault::FaultOptions f;
+      f.rx = *fault::FaultPlan::parse(faults_);
+      f.clock = {[](void* t) {
+                   return static_cast<std::uint64_t>(static_cast<StreamHostTest*>(t)->now_.ns());
+                 },
+                 this, false};
+      auto wrapped = fault::wrap_faults(std::move(second), std::move(f));
+      second = std::move(wrapped.port);
+      control_ = wrapped.control;
+    }
+    left_ = std::make_unique<StreamHost>(left_config_, std::move(*a));
+    right_ = std::make_unique<StreamHost>(right_config_, std::move(second));
+  }
+
+  // Everything that happens now, then on to the next timer, until `done` or `limit` has passed.
+  template <class Done>
+  bool run(Done&& done, Duration limit = Duration::s(30)) {
+    const Instant end = now_ + limit;
+    while (now_ < end) {
+      for (int idle = 0; idle < 2;) {
+        idle = left_->poll(now_) | right_->poll(now_) ? 0 : idle + 1;
+        if (done()) return true;
+      }
+      Instant next = earlier(left_->next_deadline(), right_->next_deadline());
+      if (control_) next = earlier(next, control_->next_release());
+      now_ = std::max(now_ + Duration::us(1), earlier(next, end));
+    }
+    return false;
+  }
+
+  Endpoint listen(std::uint16_t port) {
+    const Endpoint e = right_->stack().open();
+    EXPECT_EQ(right_->stack().bind(e, {IpAddress::any_v4(), port}), Status::Ok);
+    EXPECT_EQ(right_->stack().listen(e, 8), Status::Ok);
+    return e;
+  }
+
+  // `bytes` from a connection of the left to the right.
+  void transfer(std::size_t bytes) {
+    const Endpoint listener = listen(7), out = left_->stack().open();
+    ASSERT_EQ(left_->connect(out, {ip("10.0.0.2"), 7}, now_), Status::InProgress);
+    std::vector<std::uint8_t> sent(bytes), got, part(8192);
+    std::iota(sent.begin(), sent.end(), std::uint8_t{0});
+    std::size_t at = 0;
+    Endpoint in = Endpoint::None;
+    EXPECT_TRUE(run([&] {
+      if (in == Endpoint::None) in = right_->stack().accept(listener, nullptr, now_);
+      if (at < bytes && left_->stack().readiness(out).writable != 0) {
+        at += left_->stack().write(out, ByteView(sent).subspan(at), now_).bytes;
+      }
+      if (in == Endpoint::None) return false;
+      for (;;) {
+        const tcp::IoResult r = right_->stack().read(in, part, now_);
+        if (r.status != Status::Ok) break;
+        got.insert(got.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(r.bytes));
+      }
+      return got.size() == bytes;
+    }));
+    EXPECT_EQ(got, sent);
+  }
+
+  Instant now_ = Instant::from_ns(1'000'000'000);
+  std::string faults_;
+  std::shared_ptr<fault::FaultControl> control_;
+  StreamHostConfig left_config_ = config("10.0.0.1/24", "fd00::1/64");
+  StreamHostConfig right_config_ = config("10.0.0.2/24", "fd00::2/64");
+  std::unique_ptr<StreamHost> left_, right_;
+};
+
+TEST_F(StreamHostTest, SynWaitsForTheNeighbourAndIsNotLost) {
+  open();
+  for (const char* to : {"10.0.0.2", "fd00::2"}) {
+    const Endpoint listener = right_->stack().open();
+    right_->stack().bind(listener, {ip(to), 7});
+    right_->stack().listen(listener, 8);
+    const Endpoint e = left_->stack().open();
+    const Instant start = now_;
+    ASSERT_EQ(left_->connect(e, {ip(to), 7}, now_), Status::InProgress);
+    EXPECT_TRUE(run([&] { return left_->stack().readiness(e).connected; }));
+    EXPECT_LT(now_ - start, Duration::ms(100)) << "the SYN was sent again: " << to;
+    EXPECT_EQ(left_->stack().counters().retransmissions, 0u);
+  }
+}
+
+TEST_F(StreamHostTest, BytesArrive) {
+  open();
+  transfer(300'000);
+  EXPECT_EQ(left_->stack().counters().retransmissions, 0u);
+}
+
+TEST_F(StreamHostTest, WrongChecksumNeverReachesTheStream) {
+  faults_ = "badsum=0.05,payload_only=0,seed=3";
+  open();
+  transfer(500'000);
+  const std::uint64_t damaged =
+      control_->counters(fault::Direction::Rx).of(fault::FaultKind::BadSum);
+  EXPECT_GT(damaged, 0u);
+  EXPECT_EQ(right_->counters().bad_checksum, damaged);
+}
+
+TEST_F(StreamHostTest, FullPortHoldsBackAndLosesNothing) {
+  open(",ring=8");
+  transfer(300'000);
+  EXPECT_GT(left_->port().stats().tx_full, 0u) << "the ring was never full";
+  EXPECT_EQ(left_->counters().overflow, 0u);
+  EXPECT_EQ(left_->stack().counters().retransmissions, 0u);
+}
+
+TEST_F(StreamHostTest, WaitingForANeighbourIsBounded) {
+  left_config_.waiting_limit = 16;
+  open();
+  for (int i = 0; i < 40; ++i) {
+    const Endpoint e = left_->stack().open();
+    ASSERT_EQ(left_->connect(e, {ip("10.0.0.77"), 7}, now_), Status::InProgress);
+  }
+  left_->poll(now_);
+  EXPECT_EQ(left_->counters().overflow, 24u);
+  // Nobody answers: what waited is dropped, nothing is kept.
+  EXPECT_FALSE(run([] { return false; }, Duration::s(5)));
+  EXPECT_GE(left_->counters().unreachable, 16u);
+}
+
+TEST_F(StreamHostTest, OwnAddressIsReachedWithoutTheWire) {
+  open();
+  const Endpoint listener = left_->stack().open();
+  left_->stack().bind(listener, {ip("10.0.0.1"), 7});
+  left_->stack().listen(listener, 1);
+  const Endpoint e = left_->stack().open();
+  ASSERT_EQ(left_->connect(e, {ip("10.0.0.1"), 7}, now_), Status::InProgress);
+  EXPECT_TRUE(run([&] { return left_->stack().readiness(e).connected; }, Duration::ms(10)));
+}
+
+TEST_F(StreamHostTest, AddressIsUsedOnceDuplicateDetectionIsOver) {
+  left_config_.interface.duplicate_detection = true;
+  left_config_.interface.dad = net::DadTiming::quick();
+  open();
+  const Endpoint early = left_->stack().open();
+  EXPECT_EQ(left_->connect(early, {ip("10.0.0.2"), 7}, now_), Status::NoAddress);
+  EXPECT_TRUE(run([&] { return left_->interface().is_own(ip("10.0.0.1")); }, Duration::s(1)));
+  transfer(1000);
+}
+
+TEST_F(StreamHostTest, MtuIsWhatThePortCarries) {
+  left_config_.interface.mtu = right_config_.interface.mtu = 9000;
+  open(",mtu=1400");
+  EXPECT_EQ(left_->interface().mtu(), 1400u);
+  EXPECT_EQ(left_->stack().option(left_->stack().open(), tcp::Option::Mtu), 1400);
+  transfer(50'000);
+}
+
+TEST_F(StreamHostTest, UnknownDestinationIsRefusedOrDropped) {
+  open();
+  const Endpoint e = left_->stack().open();
+  ASSERT_EQ(left_->connect(e, {ip("192.0.2.1"), 7}, now_), Status::InProgress);
+  left_->poll(now_);
+  EXPECT_EQ(left_->counters().unreachable, 1u);
+}
+
+}  // namespace
+}  // namespace urnic::engine

@@ -1,0 +1,246 @@
+// The kernel's TCP as src/stream shows it: real sockets on loopback, no time limits but the test's.
+#include "sockets/socket.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "sockets/poller.h"
+
+namespace urnic::sockets {
+namespace {
+
+using What = Moved::What;
+
+const IpAddress kAny;
+const IpAddress kLoopback4 = IpAddress::v4(127, 0, 0, 1);
+const IpAddress kLoopback6 = *IpAddress::parse("::1");
+
+bool wait_for(const Socket& s, short events, int ms = 5000) {
+  pollfd p{s.fd(), events, 0};
+  return ::poll(&p, 1, ms) == 1;
+}
+
+struct Joined {
+  Socket listener, a, b;
+};
+
+void join(const IpAddress& at, Joined* j) {
+  auto l = Socket::listen({at, 0}, 8);
+  ASSERT_TRUE(l.ok()) << std::strerror(l.error());
+  j->listener = std::move(*l);
+  auto a = Socket::connect({at, j->listener.local().port}, kAny);
+  ASSERT_TRUE(a.ok()) << std::strerror(a.error());
+  j->a = std::move(*a);
+  ASSERT_TRUE(wait_for(j->a, POLLOUT));
+  ASSERT_EQ(j->a.take_error(), 0);
+  ASSERT_TRUE(wait_for(j->listener, POLLIN));
+  auto b = j->listener.accept();
+  ASSERT_TRUE(b.ok());
+  j->b = std::move(*b);
+}
+
+TEST(Socket, ConnectsBothVersionsAndKnowsBothEnds) {
+  for (const IpAddress& at : {kLoopback4, kLoopback6}) {
+    Joined j;
+    join(at, &j);
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(j.a.remote(), j.listener.local());
+    EXPECT_EQ(j.a.local(), j.b.remote());
+    EXPECT_EQ(j.b.local().ip, at);
+    EXPECT_GT(j.a.mss(), 1000u);
+    EXPECT_GT(j.a.info().cwnd, 0u);
+  }
+}
+
+TEST(Socket, AnUnspecifiedListenerTakesVersion4AsVersion4) {
+  auto l = Socket::listen({IpAddress::any_v6(), 0}, 8);
+  ASSERT_TRUE(l.ok());
+  auto a = Socket::connect({kLoopback4, l->local().port}, kAny);
+  ASSERT_TRUE(a.ok());
+  ASSERT_TRUE(wait_for(*l, POLLIN));
+  auto b = l->accept();
+  ASSERT_TRUE(b.ok());
+  EXPECT_EQ(b->local().ip, kLoopback4);
+  EXPECT_EQ(b->remote(), a->local());
+  EXPECT_EQ(l->accept().error(), EAGAIN);
+}
+
+TEST(Socket, BindsTheSourceAddress) {
+  const IpAddress other = IpAddress::v4(127, 9, 8, 7);
+  auto l = Socket::listen({kLoopback4, 0}, 8);
+  ASSERT_TRUE(l.ok());
+  auto a = Socket::connect({kLoopback4, l->local().port}, other);
+  ASSERT_TRUE(a.ok());
+  ASSERT_TRUE(wait_for(*l, POLLIN));
+  EXPECT_EQ(l->accept()->remote().ip, other);
+}
+
+TEST(Socket, NobodyListeningIsRefusedAndATakenPortIsInUse) {
+  auto l = Socket::listen({kLoopback4, 0}, 8);
+  ASSERT_TRUE(l.ok());
+  const SocketAddress at = l->local();
+  EXPECT_EQ(Socket::listen(at, 8).error(), EADDRINUSE);
+  EXPECT_EQ(Socket::listen({IpAddress::v4(192, 0, 2, 1), 0}, 8).error(), EADDRNOTAVAIL);
+  l->close();
+  auto a = Socket::connect(at, kAny);
+  if (a.ok()) {
+    ASSERT_TRUE(wait_for(*a, POLLOUT));
+    EXPECT_EQ(a->take_error(), ECONNREFUSED);
+  } else {
+    EXPECT_EQ(a.error(), ECONNREFUSED);
+  }
+}
+
+TEST(Socket, MovesPiecesInOrderUntilThePeerIsFullAndThenNothing) {
+  Joined j;
+  join(kLoopback4, &j);
+  if (HasFatalFailure()) return;
+  std::vector<std::uint8_t> head(10, 1), body(100000, 2);
+  const iovec pieces[] = {{head.data(), head.size()}, {body.data(), body.size()}};
+  std::size_t sent = 0;
+  Moved m;
+  for (int i = 0; i < 10000; ++i) {  // nobody reads: bounded by the kernel's buffers
+    m = j.a.send(pieces);
+    if (m.what != What::Some) break;
+    sent += m.octets;
+    if (m.octets < head.size() + body.size()) break;
+  }
+  ASSERT_LT(sent, std::size_t{64} << 20);
+  std::vector<std::uint8_t> got(sent);
+  std::size_t at = 0;
+  while (at < sent) {
+    const Moved r = j.b.receive(std::span(got).subspan(at));
+    if (r.what == What::NotNow) {
+      ASSERT_TRUE(wait_for(j.b, POLLIN));
+      continue;
+    }
+    ASSERT_EQ(r.what, What::Some);
+    at += r.octets;
+  }
+  for (std::size_t i = 0; i < sent; ++i) {
+    ASSERT_EQ(got[i], i % (head.size() + body.size()) < head.size() ? 1 : 2) << i;
+  }
+  EXPECT_EQ(j.b.receive(got).what, What::NotNow);
+}
+
+TEST(Socket, RecordsArriveWholeAndManyGoAtOnce) {
+  Joined j;
+  join(kLoopback4, &j);
+  if (HasFatalFailure()) return;
+  // More records than one system call takes.
+  std::vector<std::uint8_t> bytes(150 * 100);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7);
+  std::vector<iovec> pieces;
+  std::vector<std::uint32_t> records;
+  for (std::size_t i = 0; i < 150; ++i) {
+    pieces.push_back({bytes.data() + i * 100, 60});
+    pieces.push_back({bytes.data() + i * 100 + 60, 40});
+    records.push_back(2);
+  }
+  const Moved m = j.a.send_records(pieces, records);
+  ASSERT_EQ(m.what, What::Some);
+  EXPECT_EQ(m.octets, bytes.size());
+  std::vector<std::uint8_t> got(bytes.size());
+  std::size_t at = 0;
+  while (at < got.size() && wait_for(j.b, POLLIN)) {
+    at += j.b.receive(std::span(got).subspan(at)).octets;
+  }
+  EXPECT_EQ(got, bytes);
+}
+
+TEST(Socket, FinIsTheEndAndResetIsAnError) {
+  Joined j;
+  join(kLoopback4, &j);
+  if (HasFatalFailure()) return;
+  std::uint8_t byte = 7;
+  const iovec piece{&byte, 1};
+  ASSERT_EQ(j.a.send({&piece, 1}).octets, 1u);
+  j.a.finish();
+  ASSERT_TRUE(wait_for(j.b, POLLIN));
+  std::uint8_t in[4];
+  EXPECT_EQ(j.b.receive(in).octets, 1u);
+  EXPECT_EQ(j.b.receive(in).what, What::End);
+  // half closed: the other way still works
+  ASSERT_EQ(j.b.send({&piece, 1}).octets, 1u);
+  ASSERT_TRUE(wait_for(j.a, POLLIN));
+  EXPECT_EQ(j.a.receive(in).octets, 1u);
+  j.b.reset();
+  ASSERT_TRUE(wait_for(j.a, POLLIN));
+  const Moved m = j.a.receive(in);
+  EXPECT_EQ(m.what, What::Failed);
+  EXPECT_EQ(m.error, ECONNRESET);
+}
+
+TEST(Socket, ResetReachesThePeerThoughAnotherDescriptorIsOpen) {
+  Joined j;
+  join(kLoopback4, &j);
+  if (HasFatalFailure()) return;
+  const int other = dup(j.a.fd());  // as in a forked child
+  j.a.reset();
+  ASSERT_TRUE(wait_for(j.b, POLLIN));
+  std::uint8_t in[4];
+  EXPECT_EQ(j.b.receive(in).error, ECONNRESET);
+  close(other);
+}
+
+TEST(Socket, WithoutDescriptorsOpeningFailsWithTheReason) {
+  auto l = Socket::listen({kLoopback4, 0}, 8);
+  ASSERT_TRUE(l.ok());
+  rlimit old;
+  getrlimit(RLIMIT_NOFILE, &old);
+  const int next = dup(0);
+  close(next);
+  const rlimit tight{static_cast<rlim_t>(next), old.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const int connecting = Socket::connect(l->local(), kAny).error();
+  const int listening = Socket::listen({kLoopback4, 0}, 8).error();
+  setrlimit(RLIMIT_NOFILE, &old);
+  EXPECT_EQ(connecting, EMFILE);
+  EXPECT_EQ(listening, EMFILE);
+}
+
+TEST(Poller, ReportsEdgesOnceAndUnderTheirTags) {
+  Joined j;
+  join(kLoopback4, &j);
+  if (HasFatalFailure()) return;
+  auto p = Poller::make();
+  ASSERT_TRUE(p.ok());
+  Poller& poller = **p;
+  ASSERT_EQ(poller.add(j.a.fd(), 11), 0);
+  ASSERT_EQ(poller.add(j.b.fd(), (std::uint64_t{1} << 40) | 5), 0);
+  Poller::Ready r[8];
+  EXPECT_EQ(poller.take(r, 8), 2u);  // both can be written to
+  EXPECT_TRUE(r[0].writable && r[1].writable);
+  EXPECT_FALSE(r[0].readable || r[1].readable);
+  EXPECT_EQ(poller.take(r, 8), 0u);
+  std::uint8_t byte = 7;
+  const iovec piece{&byte, 1};
+  ASSERT_EQ(j.a.send({&piece, 1}).octets, 1u);
+  pollfd fd{poller.wait_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&fd, 1, 5000), 1);
+  ASSERT_EQ(poller.take(r, 8), 1u);
+  EXPECT_EQ(r[0].tag, (std::uint64_t{1} << 40) | 5);
+  EXPECT_TRUE(r[0].readable);
+  EXPECT_FALSE(r[0].ended);
+  EXPECT_EQ(poller.take(r, 8), 0u);  // not read, and not reported again
+  j.a.finish();
+  EXPECT_EQ(::poll(&fd, 1, 5000), 1);
+  bool ended = false;  // the other end may have something to tell as well
+  for (unsigned n = poller.take(r, 8); n > 0; --n) {
+    ended = ended || (r[n - 1].tag >> 40 != 0 && r[n - 1].readable && r[n - 1].ended);
+  }
+  EXPECT_TRUE(ended);
+  poller.remove(j.b.fd());
+  j.a.reset();
+  EXPECT_EQ(poller.take(r, 8), 0u);
+}
+
+}  // namespace
+}  // namespace urnic::sockets

@@ -1,0 +1,10 @@
+// The root of the source tree, for tests that read files of it.
+#pragma once
+
+#include <string>
+
+namespace urnic {
+
+std::string source_dir();
+
+}  // namespace urnic
