@@ -18,6 +18,23 @@ bool ends_a_send(const ddp::Admission* admissions, std::size_t count) {
   });
 }
 
+// E-45: frames of the segment that lie in the window whole; what reaches beyond it is not for us.
+std::size_t frames_inside(const fastpath::Validation& v, const tcp::Check& check) {
+  std::size_t n = v.frames.size();
+  while (n != 0 && check.begin + v.frames[n - 1].offset + v.frames[n - 1].length > check.new_end) {
+    --n;
+  }
+  return n;
+}
+
+// What the part of the segment inside the window is, where the window cuts it.
+tcp::Arrival arrival_inside(const tcp::HoleList& holes, const tcp::Check& check) {
+  if (check.new_end == check.end) return check.arrival;
+  const bool fresh = holes.all_new(check.begin, check.new_end);
+  if (fresh && check.begin == holes.rcv_nxt()) return tcp::Arrival::InOrder;
+  return fresh ? tcp::Arrival::OutOfOrder : check.arrival;
+}
+
 // The hazard of Fig 5, for those who leave its rule out on purpose: where TCP believes to have what
 // was placed while FAST, the reassembly buffer holds something else.
 void put_garbage_behind_holes(Connection& c) {
@@ -50,8 +67,13 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
     if (result != FastResult::Taken) not_taken(c, result, check, now);
     return;
   }
+  if (check.new_end < check.end && c.context.type == fastpath::ConnectionType::Fast &&
+      frames_inside(validation_, check) == 0) [[unlikely]] {
+    act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+    return;
+  }
   fastpath::SegmentFacts facts;
-  facts.arrival = check.arrival;
+  facts.arrival = arrival_inside(c.tcb.rcv.holes, check);
   facts.sn = s.seg.seq;
   facts.at_rcv_nxt = check.begin == c.tcb.rcv.holes.rcv_nxt();
   facts.reassembly_empty = c.buffer.empty() && !c.residue;
@@ -61,9 +83,11 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
     facts.header = header_case(c, s, check);
   }
   facts.now = now;
-  if (check.arrival == tcp::Arrival::Overlap && validation_.all_valid) {
+  if (facts.arrival == tcp::Arrival::Overlap && validation_.all_valid) {
     facts.seam_on_boundary = true;
-    for (const fastpath::FrameResult& f : validation_.frames) {
+    const std::size_t inside = frames_inside(validation_, check);
+    for (std::size_t i = 0; i < inside; ++i) {
+      const fastpath::FrameResult& f = validation_.frames[i];
       const StreamOffset b = check.begin + f.offset, e = b + f.length;
       if (c.tcb.rcv.holes.any_new(b, e) && !c.tcb.rcv.holes.all_new(b, e))
         facts.seam_on_boundary = false;
@@ -156,7 +180,7 @@ void Engine::note_starved(Connection& c, StreamOffset at, Instant now) {
 
 Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp::Check& check,
                                        Instant now) {
-  const std::size_t n = validation_.frames.size();
+  const std::size_t n = frames_inside(validation_, check);
   if (check.arrival != tcp::Arrival::Overlap) return cut_through_run(c, s, 0, n, check, now);
   // Only the new frames, run by run.
   FastResult result = FastResult::Refused;
