@@ -9,6 +9,8 @@ endfunction()
 
 urnic_tree_test(includes ${Python3_EXECUTABLE} tools/check-includes)
 urnic_tree_test(includes-catches-breach ${Python3_EXECUTABLE} tests/tools/check_includes_test.py)
+urnic_tree_test(classes ${Python3_EXECUTABLE} tools/check-classes)
+urnic_tree_test(classes-catches-breach ${Python3_EXECUTABLE} tests/tools/check_classes_test.py)
 urnic_tree_test(words ${Python3_EXECUTABLE} tools/check-words)
 urnic_tree_test(words-catches-breach ${Python3_EXECUTABLE} tests/tools/check_words_test.py)
 urnic_tree_test(format tools/check-format)
