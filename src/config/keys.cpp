@@ -246,7 +246,7 @@ std::string default_port() {
              access(home.c_str(), W_OK | X_OK) == 0) {
     socket = home + "/urnic.sock";
   } else {
-    socket = "/tmp/urnic-" + std::to_string(geteuid()) + ".sock";
+    socket = "/tmp/urnic-" + std::to_string(geteuid()) + "/urnic.sock";
   }
   return "memif:socket=" + socket + ",mtu=9000";
 }

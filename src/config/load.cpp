@@ -7,9 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
+#include "base/toml_document.h"
 #include "config/keys.h"
 #include "urnic/config.h"
 
@@ -123,12 +121,12 @@ Result<Config> Config::load(std::string_view given) {
   if (!path.empty()) {
     auto text = read_all(path, must_exist);
     if (!text) return text.error();
-    const toml::parse_result parsed = toml::parse(std::string_view(*text), path);
+    const auto parsed = parse_toml(*text, path);
     if (!parsed) {
-      return Error{Errc::invalid_argument, place(path, parsed.error().source()) + ": " +
-                                               std::string(parsed.error().description())};
+      return Error{Errc::invalid_argument,
+                   path + ":" + std::to_string(parsed.error().line) + ": " + parsed.error().what};
     }
-    for (const auto& [key, node] : parsed.table()) {
+    for (const auto& [key, node] : *parsed) {
       const std::string at = place(path, key.source());
       const std::string name(key.str());
       if (node.is_table()) {

@@ -122,6 +122,7 @@ class CapturePort {
     return inner_.arm(q) ? 1 : 0;
   }
   void disarm(unsigned q) { inner_.disarm(q); }
+  std::string why() const { return inner_.why(); }
 
  private:
   void record(Direction d, const urnic_frame* frames, unsigned n) {

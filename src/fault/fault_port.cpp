@@ -90,6 +90,7 @@ class FaultPort {
   unsigned wait_fds(unsigned q, int* fds, unsigned max);
   int arm(unsigned q);
   void disarm(unsigned q);
+  std::string why() const { return inner_.why(); }
 
  private:
   Lane& lane(unsigned q) { return *lanes_->lanes[q]; }

@@ -3,7 +3,7 @@
 //
 // A port class P has: static Outcome<std::unique_ptr<P>, std::string> make(Args&) and the members
 // info, stats, rx_burst, rx_release, tx_reserve, tx_commit, wait_fds, arm, disarm, named and typed
-// as in the table.
+// as in the table; and, where it has something to say, std::string why().
 #pragma once
 
 #include <algorithm>
@@ -75,6 +75,11 @@ struct Adapter {
     };
     ops.arm = [](urnic_port* p, unsigned q) { return self(p)->arm(q); };
     ops.disarm = [](urnic_port* p, unsigned q) { self(p)->disarm(q); };
+    if constexpr (requires(P p) { p.why(); }) {
+      ops.why = [](urnic_port* p, char* text, std::size_t len) {
+        copy_error(self(p)->why(), text, len);
+      };
+    }
     return ops;
   }
 };

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,26 +41,45 @@ Outcome<std::unique_ptr<DgramPort>, std::string> DgramPort::make(Args& args) {
   const std::string path = args.str("path");
   const std::string peer = args.str("peer");
   const std::uint64_t mtu = args.num("mtu", 1500, 68, 65535 - kEthernetHeader);
+  const std::string peer_user = args.str("peer_user");
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
   auto own = UnixAddress::parse(path, "path");
   if (!own.ok()) return fail(own.error());
   auto theirs = UnixAddress::parse(peer, "peer");
   if (!theirs.ok()) return fail(theirs.error());
   if (path == peer) return fail(std::string("path= and peer= must differ"));
+  auto user = PeerUser::parse(peer_user);
+  if (!user.ok()) return fail(user.error());
+  for (const UnixAddress* a : {&own.value(), &theirs.value()}) {
+    if (a->abstract() && !user->any()) {
+      return fail(a->name() +
+                  ": a datagram socket without a file does not show whose it is; use a path, or "
+                  "peer_user=any if you know better");
+    }
+    if (a->abstract()) continue;
+    make_fallback_folder(a->name());
+    // A datagram goes to whoever is at the path when it is sent: a sticky folder will not do.
+    if (const std::string fault = folder_fault(a->name(), user.value(), false); !fault.empty()) {
+      return fail(a->name() + ": " + fault);
+    }
+  }
   auto socket = BoundSocket::open(own.value(), SOCK_DGRAM,
-                                  "another program receives at " + path + "; use another path=");
+                                  "another program receives at " + path + "; use another path=",
+                                  user->lets_others() ? 0666 : 0600);
   if (!socket.ok()) return fail(socket.error());
   Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!timer) return fail(std::string("no timer: ") + std::strerror(errno));
   return std::unique_ptr<DgramPort>(
-      new DgramPort(std::move(socket.value()), std::move(timer), theirs.value(),
+      new DgramPort(std::move(socket.value()), std::move(timer), theirs.value(), user.value(),
                     static_cast<std::uint32_t>(mtu) + kEthernetHeader));
 }
 
-DgramPort::DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, std::uint32_t max_frame)
+DgramPort::DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser user,
+                     std::uint32_t max_frame)
     : socket_(std::move(socket)),
       timer_(std::move(timer)),
       peer_(std::move(peer)),
+      user_(user),
       max_frame_(max_frame),
       stride_((((max_frame + kVlanTag + 63) / 64) | 1) * std::size_t{64}),
       owner_(getpid()),
@@ -67,6 +87,10 @@ DgramPort::DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, std::uint32
       tx_memory_(new std::uint8_t[kSlots * stride_]) {
   const int size = 1 << 20;  // a hint; what is allowed depends on the system
   setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  if (user_.lets_others() && !user_.any()) {  // the file lets all: the kernel names each sender
+    const int on = 1;
+    setsockopt(socket_.fd(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+  }
   look_for_peer();
 }
 
@@ -106,10 +130,34 @@ void DgramPort::look_for_peer() {
   const std::uint64_t now = now_ms();
   if (peer_there_ || now < next_look_ms_) return;
   counters_.syscalls.add(3);
-  const ConnectResult r = connect_to(peer_, SOCK_DGRAM).result;
+  const ConnectResult r =
+      may_be_theirs() ? connect_to(peer_, SOCK_DGRAM).result : ConnectResult::kRefused;
   look_delay_ms_ = std::clamp(look_delay_ms_ * 2, kFirstLookMs, kSlowestLookMs);
   next_look_ms_ = now + look_delay_ms_;
   peer_seen(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
+}
+
+// The socket at the peer's path is of somebody who may be there.
+bool DgramPort::may_be_theirs() {
+  why_.clear();
+  if (peer_.abstract()) return true;
+  struct stat st {};
+  if (lstat(peer_.name().c_str(), &st) != 0) {
+    why_ = "nobody receives at " + peer_.name();
+    return false;
+  }
+  why_ = user_.refusal_of(st.st_uid, "the socket " + peer_.name());
+  return why_.empty();
+}
+
+bool DgramPort::sender_allowed(const msghdr& m) const {
+  for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(const_cast<msghdr*>(&m), c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS) continue;
+    ucred sender{};
+    std::memcpy(&sender, CMSG_DATA(c), sizeof sender);
+    return user_.allows(sender.uid);
+  }
+  return false;
 }
 
 // ---- receive ----
@@ -120,6 +168,12 @@ unsigned DgramPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
   n = std::min(n, kSlots);
   std::array<mmsghdr, kSlots> messages{};
   std::array<iovec, kSlots> parts;
+  const bool ask_who = user_.lets_others() && !user_.any();
+  alignas(cmsghdr) std::array<std::array<char, CMSG_SPACE(sizeof(ucred))>, kSlots> who;
+  for (unsigned i = 0; ask_who && i < n; ++i) {
+    messages[i].msg_hdr.msg_control = who[i].data();
+    messages[i].msg_hdr.msg_controllen = who[i].size();
+  }
   for (unsigned i = 0; i < n; ++i) {
     parts[i] = {rx_memory_.get() + i * stride_, max_frame_ + kVlanTag};
     messages[i].msg_hdr.msg_iov = &parts[i];
@@ -130,12 +184,12 @@ unsigned DgramPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
   if (came <= 0) return 0;
   if (slept_) counters_.wakeups.add();
   slept_ = false;
-  peer_seen(true);
   unsigned got = 0;
   std::uint64_t bytes = 0;
   for (unsigned i = 0; i < static_cast<unsigned>(came); ++i) {
     const bool cut = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
-    if (cut || messages[i].msg_len < kEthernetHeader) {
+    if (cut || messages[i].msg_len < kEthernetHeader ||
+        (ask_who && !sender_allowed(messages[i].msg_hdr))) {
       counters_.rx_bad.add();
       continue;
     }
@@ -145,6 +199,7 @@ unsigned DgramPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
     f.len[0] = messages[i].msg_len;
     bytes += messages[i].msg_len;
   }
+  if (got != 0) peer_seen(true);
   counters_.rx_frames.add(got);
   counters_.rx_bytes.add(bytes);
   return got;

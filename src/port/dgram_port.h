@@ -2,6 +2,7 @@
 // Keys: docs/ports.md.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "port/counters.h"
+#include "port/peer_user.h"
 #include "port/port.h"
 #include "port/unix_address.h"
 
@@ -21,6 +23,7 @@ class DgramPort {
 
   void info(urnic_port_info* i) const;
   void stats(urnic_port_stats* s) const;
+  std::string why() const { return why_; }
   unsigned rx_burst(unsigned q, urnic_frame* frames, unsigned n);
   void rx_release(unsigned q, const urnic_frame* frames, unsigned n);
   unsigned tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frames, unsigned n);
@@ -32,18 +35,22 @@ class DgramPort {
  private:
   static constexpr unsigned kSlots = 64;  // frames per burst, each way; a power of two
 
-  DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, std::uint32_t max_frame);
+  DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser user, std::uint32_t max_frame);
   std::uint8_t* tx_slot(std::uint64_t position) {
     return tx_memory_.get() + (position & (kSlots - 1)) * stride_;
   }
   void flush();
   void peer_seen(bool there);
   void look_for_peer();
+  bool may_be_theirs();
+  bool sender_allowed(const msghdr& m) const;
   void set_timer(std::uint64_t us);
 
   BoundSocket socket_;
   Fd timer_;
   UnixAddress peer_;
+  PeerUser user_;
+  std::string why_;
   std::uint32_t max_frame_;
   std::size_t stride_;
   pid_t owner_;

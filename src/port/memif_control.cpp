@@ -55,11 +55,24 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
   std::unique_ptr<Control> c(new Control(std::move(config)));
   c->epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
   if (!c->epoll_) return fail(std::string("no epoll descriptor: ") + std::strerror(errno));
+  const PeerUser& allowed = c->config_.peer_user;
+  if (!c->config_.address.abstract()) {
+    make_fallback_folder(c->config_.address.name());
+    // Sticky will do: whoever listens or connects is looked at.
+    const std::string fault = folder_fault(c->config_.address.name(), allowed, true);
+    if (!fault.empty()) return fail("socket=" + c->config_.address.name() + ": " + fault);
+  }
+  const auto refusal = [&](const ConnectAttempt& a) {
+    return a.result == ConnectResult::kConnected ? allowed.refusal_of(a.fd.get()) : std::string();
+  };
 
   if (c->config_.role != Role::kServer) {
     ConnectAttempt a = connect_to(c->config_.address, SOCK_SEQPACKET);
     if (a.result == ConnectResult::kRefused) {
       return fail("cannot connect to " + c->config_.address.name() + ": " + std::strerror(a.error));
+    }
+    if (std::string wrong = refusal(a); !wrong.empty()) {
+      return fail("socket=" + c->config_.address.name() + ": " + wrong);
     }
     if (c->config_.role == Role::kClient || a.result != ConnectResult::kNobody) {
       c->side_ = Side::kClient;
@@ -69,12 +82,15 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
   }
   auto listener = BoundSocket::open(c->config_.address, SOCK_SEQPACKET,
                                     "another server is listening on " + c->config_.address.name() +
-                                        "; use another socket= or role=client to join it");
+                                        "; use another socket= or role=client to join it",
+                                    allowed.lets_others() ? 0666 : 0600);
   if (!listener.ok()) {
     // role=auto: somebody else may have become the server since we looked.
     ConnectAttempt a;
     if (c->config_.role == Role::kAuto) a = connect_to(c->config_.address, SOCK_SEQPACKET);
-    if (a.result != ConnectResult::kConnected) return fail(listener.error());
+    if (a.result != ConnectResult::kConnected || !refusal(a).empty()) {
+      return fail(listener.error());
+    }
     c->side_ = Side::kClient;
     c->begin(std::move(a));
     return c;
@@ -148,9 +164,10 @@ void Control::accept_peers() {
     auto peer = std::make_unique<Peer>();
     peer->socket.reset(accept4(listener_->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!peer->socket) return;
-    // An abstract address has no file whose permissions could guard it.
-    if (config_.address.abstract() && config_.secret.empty() && !same_user(peer->socket.get())) {
+    // Before anything is said or believed (E-44): not even the name of this program.
+    if (std::string wrong = config_.peer_user.refusal_of(peer->socket.get()); !wrong.empty()) {
       refuse(*peer, "Other user");
+      reason_ = "refused a client: " + wrong;
       continue;
     }
     Message m = make(MessageType::kHello);
@@ -196,6 +213,11 @@ void Control::try_connect() {
 void Control::begin(ConnectAttempt a) {
   if (a.result != ConnectResult::kConnected) {
     reason_ = "no server at " + config_.address.name();
+    retry_later();
+    return;
+  }
+  if (std::string wrong = config_.peer_user.refusal_of(a.fd.get()); !wrong.empty()) {
+    reason_ = std::move(wrong);
     retry_later();
     return;
   }

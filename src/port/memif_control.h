@@ -14,6 +14,7 @@
 #include "port/fd.h"
 #include "port/memif_link.h"
 #include "port/memif_socket.h"
+#include "port/peer_user.h"
 #include "port/unix_address.h"
 
 namespace urnic::port::memif {
@@ -29,6 +30,7 @@ struct Config {
   unsigned log2_ring = 8;
   unsigned queues = 1;
   std::string secret;  // empty: none asked, none given
+  PeerUser peer_user;
 };
 
 class Control {

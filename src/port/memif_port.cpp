@@ -64,6 +64,7 @@ Outcome<memif::Config, std::string> read_config(Args& args) {
       args.num("rsize", default_log2_ring(c.buffer_size), 3, memif::kMaxLog2Ring));
   c.queues = static_cast<unsigned>(args.num("queues", 1, 1, memif::kMaxQueues));
   c.secret = args.str("secret");
+  const std::string peer_user = args.str("peer_user");
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
 
   if (role == "server") {
@@ -85,6 +86,9 @@ Outcome<memif::Config, std::string> read_config(Args& args) {
   if (memif::layout_bytes({c.queues, c.log2_ring, c.buffer_size}) >> 32 != 0) {
     return fail(std::string("queues, rsize and bsize together need more than 4 GiB"));
   }
+  auto user = PeerUser::parse(peer_user);
+  if (!user.ok()) return fail(user.error());
+  c.peer_user = user.value();
   auto address = UnixAddress::parse(socket, "socket");
   if (!address.ok()) return fail(address.error());
   c.address = address.value();
@@ -142,6 +146,11 @@ void MemifPort::info(urnic_port_info* i) {
     control_lock_.unlock();
   }
   i->link_epoch = epoch_.load(std::memory_order_relaxed);
+}
+
+std::string MemifPort::why() {
+  const std::lock_guard guard(control_lock_);
+  return control_->last_reason();
 }
 
 void MemifPort::stats(urnic_port_stats* s) const {

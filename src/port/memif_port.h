@@ -22,6 +22,7 @@ class MemifPort {
 
   void info(urnic_port_info* i);
   void stats(urnic_port_stats* s) const;
+  std::string why();
   unsigned rx_burst(unsigned q, urnic_frame* frames, unsigned n);
   void rx_release(unsigned q, const urnic_frame* frames, unsigned n);
   unsigned tx_reserve(unsigned q, std::uint32_t len, urnic_frame* frames, unsigned n);

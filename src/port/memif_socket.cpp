@@ -65,11 +65,4 @@ Received receive_message(int socket, Message* m, Fd* fd) {
   return Received::kMessage;
 }
 
-bool same_user(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-  return peer.uid == geteuid() || peer.uid == 0;
-}
-
 }  // namespace urnic::port::memif

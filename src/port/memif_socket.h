@@ -15,7 +15,4 @@ enum class Received : std::uint8_t { kMessage, kNothing, kEnd, kMalformed };
 // The descriptor of the message, if any, lands in `fd`.
 Received receive_message(int socket, Message* m, Fd* fd);
 
-// True when the process at the other end of `socket` runs as this user or as root.
-bool same_user(int socket);
-
 }  // namespace urnic::port::memif

@@ -57,6 +57,12 @@ class Port {
     ops_->stats(p_, &s);
     return s;
   }
+  // Why there is no link, or who was turned away last; empty when the port has nothing to say.
+  std::string why() const {
+    char text[256] = "";
+    if (ops_->why != nullptr) ops_->why(p_, text, sizeof text);
+    return text;
+  }
   unsigned rx_burst(unsigned q, Frame* f, unsigned n) { return ops_->rx_burst(p_, q, f, n); }
   void rx_release(unsigned q, const Frame* f, unsigned n) { ops_->rx_release(p_, q, f, n); }
   unsigned tx_reserve(unsigned q, std::uint32_t len, Frame* f, unsigned n) {

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define URNIC_PORT_ABI_VERSION 1u
+#define URNIC_PORT_ABI_VERSION 2u
 
 // What is known about the TCP/UDP checksum of a received frame (E-32).
 enum urnic_csum_state {
@@ -96,6 +96,10 @@ typedef struct urnic_port_ops {
   // sleep. disarm goes back to polling and clears the descriptors.
   int (*arm)(urnic_port*, unsigned queue);
   void (*disarm)(urnic_port*, unsigned queue);
+
+  // One line for people why there is no link, or who was turned away last, into `text`; empty when
+  // there is nothing to say. May be null.
+  void (*why)(urnic_port*, char* text, size_t text_len);
 } urnic_port_ops;
 
 // The one symbol a port's shared object exports: liburnic-port-<kind>.so.

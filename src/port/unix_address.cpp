@@ -137,12 +137,16 @@ ConnectAttempt connect_to(const UnixAddress& address, int type) {
 }
 
 Outcome<BoundSocket, std::string> BoundSocket::open(const UnixAddress& address, int type,
-                                                    const std::string& taken) {
+                                                    const std::string& taken, mode_t mode) {
   BoundSocket s;
   s.fd_ = new_socket(type);
   if (!s.fd_) return fail("no socket" + because(errno));
   // A socket that is bound but does not listen yet looks dead: both within the lock.
   const auto take = [&]() -> std::string {
+    // Of a socket that has no file yet: the file is made with these rights, never with more.
+    if (!address.abstract() && fchmod(s.fd_.get(), mode) != 0) {
+      return "cannot protect " + address.name() + because(errno);
+    }
     if (bind(s.fd_.get(), address.get(), address.size()) != 0) {
       return errno == EADDRINUSE ? taken : "cannot listen on " + address.name() + because(errno);
     }
@@ -163,6 +167,9 @@ Outcome<BoundSocket, std::string> BoundSocket::open(const UnixAddress& address, 
   s.path_ = address.name();
   struct stat st {};
   if (lstat(s.path_.c_str(), &st) == 0) s.inode_ = st.st_ino;
+  if ((st.st_mode & 0777) != mode && chmod(s.path_.c_str(), mode) != 0) {
+    return fail("cannot set the rights of " + address.name() + because(errno));
+  }
   return s;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 #include <cstdint>
@@ -49,8 +50,9 @@ ConnectAttempt connect_to(const UnixAddress& address, int type);
 class BoundSocket {
  public:
   // For SOCK_SEQPACKET it listens already. `taken` is the error when somebody lives at the address.
+  // `mode` are the rights of the file, whatever the umask allows beyond them.
   static Outcome<BoundSocket, std::string> open(const UnixAddress& address, int type,
-                                                const std::string& taken);
+                                                const std::string& taken, mode_t mode = 0600);
 
   int fd() const { return fd_.get(); }
   // Only if it is still ours. Not the destructor's job: after fork the child's copy must leave the

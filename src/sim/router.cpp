@@ -62,6 +62,7 @@ class Router {
   unsigned wait_fds(unsigned q, int* fds, unsigned max) { return inner_.wait_fds(q, fds, max); }
   int arm(unsigned q) { return !waiting_.empty() || inner_.arm(q) ? 1 : 0; }
   void disarm(unsigned q) { inner_.disarm(q); }
+  std::string why() const { return inner_.why(); }
 
  private:
   bool fits(const urnic_frame& f) const;

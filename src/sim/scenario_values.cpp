@@ -2,8 +2,7 @@
 
 #include <charconv>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "base/toml_document.h"
 
 namespace urnic::sim {
 namespace {
@@ -119,13 +118,12 @@ class Reader {
 }  // namespace
 
 Outcome<ScenarioValues, std::string> read_values(std::string_view text, const std::string& path) {
-  const toml::parse_result parsed = toml::parse(text, path);
+  const auto parsed = parse_toml(text, path);
   if (!parsed) {
-    return fail(path + ":" + std::to_string(parsed.error().source().begin.line) + ": " +
-                std::string(parsed.error().description()));
+    return fail(path + ":" + std::to_string(parsed.error().line) + ": " + parsed.error().what);
   }
   Reader reader(path);
-  if (!reader.document(parsed.table())) return fail(std::move(reader.wrong));
+  if (!reader.document(*parsed)) return fail(std::move(reader.wrong));
   return std::move(reader.out);
 }
 

@@ -101,11 +101,12 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 700 export
     refused 1 "Permission denied" nobody "$urnic" target --export export --port "memif:socket=/tmp/urnic-odd-$$.sock" --stat off
     # An export that may be read but not written.
-    mkdir ro && cp kept ro/kept && chmod 555 ro && mkdir wires && chmod 777 wires
+    mkdir ro && cp kept ro/kept && chmod 555 ro && mkdir wires && chmod 1777 wires
     start ro nobody "$urnic" target --export ro --port "memif:socket=$work/wires/r.sock" --stat off
     until_true 10 grep -q serving ro.log || fail "$(cat ro.log)"
-    refused 1 "Permission denied" "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/wires/r.sock"
-    ok "it may be read" "$urnic" get 10.77.0.1/kept back --port "memif:socket=$work/wires/r.sock"
+    refused 1 "peer_user=65534 allows it" "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/wires/r.sock"
+    refused 1 "Permission denied" "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/wires/r.sock,peer_user=65534"
+    ok "it may be read" "$urnic" get 10.77.0.1/kept back --port "memif:socket=$work/wires/r.sock,peer_user=nobody"
     chmod 644 f
     # A folder of ours that may not be written.
     refused 1 "Permission denied" nobody "$urnic" get 10.77.0.1/kept ro/y --port "memif:socket=$work/wires/r.sock" --stat off

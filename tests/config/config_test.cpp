@@ -127,6 +127,9 @@ TEST_F(ConfigTest, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(error_of(Config::load(file("\n\nmtu = 1\n"))),
               AllOf(HasSubstr(":3"), HasSubstr("mtu"), HasSubstr("576 to 65521")));
   EXPECT_THAT(error_of(Config::load(file("mtu = 1.5\n"))), HasSubstr("mtu"));
+  // What toml++ alone ends the program at.
+  EXPECT_THAT(error_of(Config::load(file("mtu = 1500\n[=]\n"))), HasSubstr("urnic.toml:2: "));
+  EXPECT_THAT(error_of(Config::load(file("[\xc3\xa9]\n"))), HasSubstr("urnic.toml:1: "));
   EXPECT_THAT(error_of(Config::load(file("[engine]\nmtu = 1500\n"))), HasSubstr("no sections"));
   EXPECT_THAT(error_of(Config::load(file("rtr = []\n"))), HasSubstr("rtr"));
   EXPECT_THAT(error_of(Config::load(file("rtr = [1]\n"))), HasSubstr("rtr"));

@@ -41,6 +41,12 @@ TEST(Scenario, AnEmptyFileIsOneVariantWithTheProductsDefaults) {
   EXPECT_EQ(v.phases.front().to_right, "");
 }
 
+TEST(Scenario, WhatIsNotTomlIsOneLineWithItsPlace) {
+  EXPECT_EQ(wrong("\n[=]").substr(0, 12), "one.toml:2: ");
+  EXPECT_EQ(wrong("[both]\ntype = \xc3\xa9").substr(0, 12), "one.toml:2: ");
+  EXPECT_EQ(wrong("[,").substr(0, 12), "one.toml:1: ");
+}
+
 TEST(Scenario, WhatIsSaidOfOneNodeStandsOverWhatIsSaidOfBoth) {
   const Scenario s = parsed("[both]\ntype = \"slow\"\nhole_limit = 7\n[left]\ntype = \"fast\"\n");
   const auto& v = s.variants.front();
