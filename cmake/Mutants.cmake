@@ -1,27 +1,47 @@
-# test_mutants: the tests of the core rooms with the hooks of src/base/mutants.def alive. Only the files
-# that have hooks are compiled once more; test objects and everything else are those of the rooms. Not part
-# of `all`: tools/mutants builds it. Assertions are off in the files with hooks, because a mutant must be
-# noticed by a test and not by the code that it breaks.
-set(URNIC_MUTANT_ROOMS tcp mpa ddp_rdma reassembly fastpath verbs engine)
-set(mutants_sources ${CMAKE_SOURCE_DIR}/tests/mutants/main.cpp)
-set(mutants_rooms "")
+# test_mutants: the tests of the rooms over a copy of the sources with every breach of tests/mutants/*.toml
+# in it, chosen at run time (docs/proof.md). Compiled once more are the files that mutants change and those
+# that include a header they change; all other objects are those of the rooms. Not part of `all`:
+# tools/mutants builds it. Assertions are off in what is compiled here, because a mutant must be noticed by
+# a test and not by the code that it breaks.
+set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath verbs config engine)
+set(mutated ${CMAKE_BINARY_DIR}/mutated)
+execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/mutants/generate.py ${mutated}
+                RESULT_VARIABLE failed ERROR_VARIABLE why)
+if(failed)
+  message(FATAL_ERROR "mutants do not fit the sources (docs/proof.md):\n${why}")
+endif()
+include(${mutated}/sources.cmake)
+set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+             ${URNIC_MUTANT_INPUTS} tests/mutants/generate.py tools/proof_items.py)
+
+set(test_objects "")
+set(again ${URNIC_MUTATED_AGAIN})
+list(FILTER again INCLUDE REGEX "/tests/")
 foreach(room ${URNIC_MUTANT_ROOMS})
-  file(GLOB room_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${room}/*.cpp)
-  foreach(source ${room_sources})
-    file(STRINGS ${source} hooks REGEX "^#include \"base/mutant.h\"" LIMIT_COUNT 1)
-    if(hooks)
-      list(APPEND mutants_sources ${source})
-    endif()
-  endforeach()
   if(TARGET test_${room})
-    list(APPEND mutants_sources $<TARGET_OBJECTS:test_${room}>)
+    set(objects $<TARGET_OBJECTS:test_${room}>)
+    foreach(test ${again})
+      cmake_path(GET test FILENAME name)
+      set(objects $<FILTER:${objects},EXCLUDE,/tests/${room}/${name}>)
+    endforeach()
+    list(APPEND test_objects ${objects})
+    list(APPEND mutant_rooms_pattern ${room})
   endif()
 endforeach()
-add_executable(test_mutants EXCLUDE_FROM_ALL ${mutants_sources})
-target_compile_definitions(test_mutants PRIVATE URNIC_MUTANTS NDEBUG)
-target_compile_options(test_mutants PRIVATE -Wno-unused-variable -Wno-unused-parameter)
-target_include_directories(test_mutants PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(test_mutants PRIVATE urnic_sim GTest::gmock GTest::gtest)
+list(JOIN mutant_rooms_pattern "|" rooms_of_tests)
+list(FILTER again INCLUDE REGEX "/tests/(${rooms_of_tests})/")
+set(again_src ${URNIC_MUTATED_AGAIN})
+list(FILTER again_src INCLUDE REGEX "/src/[a-z_]+/[a-z0-9_]+\\.cpp$")
+list(FILTER again_src EXCLUDE REGEX "/src/cli/")
+
+add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${URNIC_MUTATED} ${again_src} ${again}
+               ${test_objects})
+target_compile_definitions(test_mutants PRIVATE NDEBUG)
+target_compile_options(test_mutants PRIVATE -Wno-unused -Wno-unused-parameter)
+target_include_directories(test_mutants BEFORE PRIVATE ${mutated} ${CMAKE_SOURCE_DIR}/src
+                           ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
+target_link_libraries(test_mutants PRIVATE urnic_test_source_dir urnic_sim urnic_device urnic_config
+                      GTest::gmock GTest::gtest)
 
 add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

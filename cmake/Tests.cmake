@@ -16,3 +16,4 @@ urnic_tree_test(words-catches-breach ${Python3_EXECUTABLE} tests/tools/check_wor
 urnic_tree_test(format tools/check-format)
 urnic_tree_test(conformance-catches-breach ${Python3_EXECUTABLE} tests/tools/conformance_test.py)
 urnic_tree_test(mutants-catches-breach ${Python3_EXECUTABLE} tests/tools/mutants_test.py)
+urnic_tree_test(mutated-sources ${Python3_EXECUTABLE} tests/tools/mutated_sources_test.py)

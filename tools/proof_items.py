@@ -1,5 +1,5 @@
 """What tools/conformance and tools/mutants share: the items of docs/items.txt, the tests that claim to
-prove them, the mutants of src/base/mutants.def, the anchors in the code.
+prove them, the mutants of tests/mutants/*.toml, the anchors in the code.
 
 A test claims items in its name, as tokens between underscores (R45, E7, L2, H3, T6), or in a comment
 directly above it:  // proves: R-45, E-7.  A segment script of tests/tcp/scripts claims by its file name
@@ -7,6 +7,7 @@ directly above it:  // proves: R-45, E-7.  A segment script of tests/tcp/scripts
 """
 import os
 import re
+import tomllib
 from collections import namedtuple
 
 LETTERS = "RTLHE"
@@ -19,12 +20,12 @@ TEST = re.compile(r"^(TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+)\s*,\s*(\w+)\s*\)"
 PROVES = re.compile(r"//\s*proves:\s*(.+)")
 NAMED = re.compile(r"\b([%s])-(\d+)\b" % LETTERS)
 RANGE = re.compile(r"\b([%s])-(\d+)\s*(?:\.\.\.?|…|to)\s*(?:\1-)?(\d+)\b" % LETTERS)
-MUTANT = re.compile(r"URNIC_MUTANT\(\s*(\w+)\s*,((?:\s*\"[^\"]*\"\s*,?)+)\)")
-STRING = re.compile(r'"([^"]*)"')
 
 Item = namedtuple("Item", "id text attributes")
 Claim = namedtuple("Claim", "room suite name file items")      # one test of the sources
-Mutant = namedtuple("Mutant", "name items test text")
+Edit = namedtuple("Edit", "file function find put where")      # where: file and line of its table
+Mutant = namedtuple("Mutant", "name items test text edits")
+Shortcut = namedtuple("Shortcut", "name mutants edit text")    # turned off while one of them is at work
 
 
 class Malformed(Exception):
@@ -122,47 +123,76 @@ def load_claims(root):
     return claims
 
 
-def load_mutants(root):
-    path = os.path.join(root, "src", "base", "mutants.def")
-    if not os.path.exists(path):
+def mutant_tables(root):
+    folder = os.path.join(root, "tests", "mutants")
+    if not os.path.isdir(folder):
         return []
+    return [os.path.join(folder, n) for n in sorted(os.listdir(folder)) if n.endswith(".toml")]
+
+
+def load_tables(root, kind, keys):
+    """(table, where) for every [[kind]] of tests/mutants/*.toml; `keys` are those it may have."""
+    for path in mutant_tables(root):
+        text, name = read(path), os.path.relpath(path, root)
+        try:
+            tables = tomllib.loads(text).get(kind, [])
+        except tomllib.TOMLDecodeError as error:
+            raise Malformed(f"{name}: {error}") from None
+        starts = [m.start() for m in re.finditer(rf"^\[\[{kind}\]\]", text, re.M)]
+        for table, start in zip(tables, starts):
+            where = f"{name}:{text.count(chr(10), 0, start) + 1}"
+            if odd := table.keys() - set(keys):
+                raise Malformed(f"{where}: unknown key {sorted(odd)[0]}")
+            if lacking := [k for k, needed in keys.items() if needed and k not in table]:
+                raise Malformed(f"{where}: {lacking[0]} is missing")
+            yield table, where
+
+
+def load_mutants(root):
+    keys = {"name": True, "file": True, "function": True, "find": True, "put": True, "text": True,
+            "items": False, "test": False, "also": False, "changes_nothing": False}
     mutants = []
-    text = re.sub(r"^\s*//.*$", "", read(path), flags=re.M)
-    for m in MUTANT.finditer(text):
-        # Adjacent literals are one, as in C.
-        parts = ["".join(STRING.findall(p)) for p in re.findall(r'((?:"[^"]*"\s*)+)', m[2])]
-        if len(parts) != 3:
-            raise Malformed(f"src/base/mutants.def: {m[1]} needs items, test and text")
-        mutants.append(Mutant(m[1], tuple(parts[0].split()), parts[1], parts[2]))
-    names = [m.name for m in mutants]
-    if len(set(names)) != len(names):
-        raise Malformed("src/base/mutants.def: a name twice")
+    for t, where in load_tables(root, "mutant", keys):
+        if ("items" in t) == t.get("changes_nothing", False) or ("items" in t) != ("test" in t):
+            raise Malformed(f"{where}: {t['name']} needs items and a test, or changes nothing")
+        edits = [Edit(t["file"], t["function"], t["find"], t["put"], where)]
+        edits += [Edit(e.get("file", t["file"]), e["function"], e["find"], e["put"], where)
+                  for e in t.get("also", [])]
+        if any(m.name == t["name"] for m in mutants):
+            raise Malformed(f"{where}: {t['name']} twice")
+        mutants.append(Mutant(t["name"], tuple(t.get("items", ())), t.get("test", ""), t["text"], edits))
     return mutants
 
 
+def load_shortcuts(root, mutants):
+    """What goes past the steps that the mutants named break, and is turned off for them."""
+    keys = {"name": True, "file": True, "function": True, "put": True, "mutants": True, "text": True}
+    known = {m.name for m in mutants}
+    shortcuts = []
+    for t, where in load_tables(root, "shortcut", keys):
+        if odd := [n for n in t["mutants"] if n not in known]:
+            raise Malformed(f"{where}: no mutant {odd[0]}")
+        shortcuts.append(Shortcut(t["name"], tuple(t["mutants"]),
+                                  Edit(t["file"], t["function"], None, t["put"], where), t["text"]))
+    return shortcuts
+
+
 def load_anchors(root, mutants):
-    """{item: sorted files}: comments of src/ and include/ that name it, and hooks of its mutants;
-    and the mutants that have hooks."""
-    anchors, hooked = {}, set()
-    of_mutant = {m.name: m.items for m in mutants}
+    """{item: sorted files}: comments of src/ and include/ that name it, and what its mutants change."""
+    anchors = {}
+    for m in mutants:
+        for edit in m.edits:
+            for item in m.items:
+                anchors.setdefault(item, set()).add(os.path.join("src", edit.file))
     for top in ("src", "include"):
         for base, folders, names in os.walk(os.path.join(root, top)):
             folders.sort()
             for name in sorted(names):
-                if not name.endswith((".h", ".cpp")) or name == "mutant.h":
+                if not name.endswith((".h", ".cpp")):
                     continue
                 path = os.path.join(base, name)
-                text = read(path)
-                found = set()
                 # Comment blocks as one text: a range may be broken over two lines.
-                for comment in re.findall(r"//[^\n]*(?:\n\s*//[^\n]*)*", text):
-                    found |= ids_in(re.sub(r"\n\s*//", " ", comment))
-                hooks = re.findall(r"\bMutant::(\w+)", text) if "mutant(" in text else []
-                if hooks and (name.endswith(".h") or top == "include"):
-                    raise Malformed(f"{path}: hooks belong into .cpp files, which are compiled twice")
-                hooked.update(hooks)
-                for hook in hooks:
-                    found.update(of_mutant.get(hook, ()))
-                for item in found:
-                    anchors.setdefault(item, set()).add(os.path.relpath(path, root))
-    return {item: sorted(files) for item, files in anchors.items()}, hooked
+                for comment in re.findall(r"//[^\n]*(?:\n\s*//[^\n]*)*", read(path)):
+                    for item in ids_in(re.sub(r"\n\s*//", " ", comment)):
+                        anchors.setdefault(item, set()).add(os.path.relpath(path, root))
+    return {item: sorted(files) for item, files in anchors.items()}

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/ip_address.h"
-#include "base/mutant.h"
 #include "urnic/config.h"
 
 namespace urnic {
@@ -49,8 +48,7 @@ Result<void> check_framing(const Config& c) {
   }
   for (const Combination& legal : kLegal) {
     if (framing != legal.framing || (in_logic != "auto" && in_logic != legal.in_logic)) continue;
-    if (c.get_int("max_recovery_attempts") < legal.least_attempts &&
-        !mutant(Mutant::ZeroAttemptsAllowed)) {
+    if (c.get_int("max_recovery_attempts") < legal.least_attempts) {
       return bad(
           "max_recovery_attempts = 0 is only possible with markers: without them one corrupted "
           "segment would be refused for ever (E-3); use at least 1");

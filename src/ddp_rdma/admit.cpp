@@ -1,6 +1,5 @@
 // Admission: every check that can be made before a segment is taken, without changing anything (D2,
 // E-5).
-#include "base/mutant.h"
 #include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
@@ -93,8 +92,7 @@ void Admitter::admit_write(Admission& a) const {
   a.what = Admit::Place;
   if (len == 0) return;  // STag and TO are not looked at (RFC 5041, 5.1)
   const Region* r = s_->memory->find(h.stag);
-  if (r == nullptr ||
-      (!r->may_write(s_->config.pd, h.to, len) && !mutant(Mutant::RightsNotChecked))) [[unlikely]] {
+  if (r == nullptr || !r->may_write(s_->config.pd, h.to, len)) [[unlikely]] {
     return violate(a, check_write(*s_->memory, h.stag, h.to, len, s_->config.pd, s_->config.id));
   }
   const std::uint64_t offset = h.to - r->to;
@@ -110,19 +108,12 @@ void Admitter::admit_send(Admission& a) {
   } else if (msn_distance(h.msn, s_->next_send_msn()) < 0) {
     return violate(a, Violation::UntaggedMsnRange);
   }
-  if (mutant(Mutant::OutOfOrderNeedsNoReceive) && !in_order_ && !s_->rq.has(h.msn)) {
-    return violate(a, Violation::UntaggedNoBuffer);
-  }
   if (!s_->rq.has(h.msn)) {  // the WQE of that MSN is not posted (yet)
     a.what = Admit::NoReceive;
     return;
   }
   const ReceiveWqe& w = s_->rq.wqe(h.msn);
   if (h.mo > w.capacity) return violate(a, Violation::UntaggedMo);
-  if (len > w.capacity - h.mo && mutant(Mutant::TooLongWaits)) {
-    a.what = Admit::NoReceive;
-    return;
-  }
   if (len > w.capacity - h.mo) return violate(a, Violation::UntaggedTooLong);
   // Contiguity is known only of messages no part of which came out of order.
   if (in_order_ && h.mo != send_mo_ && msn_distance(h.msn, s_->mo_unchecked) > 0) {
@@ -148,7 +139,7 @@ void Admitter::admit_read_request(Admission& a) {
   } else if (msn_distance(h.msn, s_->next_read_msn()) < 0) {
     return violate(a, Violation::UntaggedMsnRange);
   }
-  if (!s_->inbound_reads.has_room(h.msn) && !mutant(Mutant::ReadQueueUnlimited)) {
+  if (!s_->inbound_reads.has_room(h.msn)) {
     return violate(a, Violation::ReadQueueFull);
   }
   a.what = Admit::Place;

@@ -1,5 +1,4 @@
 // Delivery (9.3, 9.4): what placed messages mean once everything before them has come.
-#include "base/mutant.h"
 #include "ddp_rdma/stream.h"
 
 namespace urnic::ddp::detail {
@@ -43,20 +42,17 @@ Violation deliver_send(Stream& s, Delivered* d, ByteView* offending) {
   fill_completion(w.wr_id, end, &d->completion);
   d->position = s.rq.position(msn);
   if (d->stored) s.rq.store()->lend(d->position);  // before the head moves: who posts looks there
-  if (!mutant(Mutant::ReceiveUsedTwice)) s.rq.pop(d->stored);
+  s.rq.pop(d->stored);
   return Violation::None;
 }
 
 // One CQE for as many Sends as lie in neighbouring WQEs; with method 1 for one.
 bool joins(const Stream& s, const StoredSends& run, std::uint32_t position) {
-  if (mutant(Mutant::NoSharedCqe)) return false;
-  return (s.config.completion_method == CompletionMethod::Shared ||
-          mutant(Mutant::SharedCqeInMethod1)) &&
-         run.count != 0 && position == run.first + run.count;
+  return s.config.completion_method == CompletionMethod::Shared && run.count != 0 &&
+         position == run.first + run.count;
 }
 
 Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending) {
-  if (mutant(Mutant::OneRequestPerDoorbell)) n = 1;
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::uint32_t msn = s.inbound_reads.next();
     const ReadRequest* q = s.inbound_reads.to_deliver();

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/mutant.h"
-
 namespace urnic::ddp {
 namespace {
 
@@ -141,7 +139,7 @@ Violation check_read_response(const MemoryTable& table, std::uint32_t stag, std:
                               std::uint64_t len, StreamId stream) {
   const Region* r = table.find(stag);
   if (r == nullptr) return Violation::TaggedInvalidStag;
-  if (r->kind != Region::Kind::ReadSink && !mutant(Mutant::ResponseAnywhere)) {
+  if (r->kind != Region::Kind::ReadSink) {
     return Violation::TaggedInvalidStag;
   }
   if (r->stream != stream) return Violation::TaggedStagNotAssociated;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "base/mutant.h"
 #include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
@@ -41,10 +40,6 @@ void copy_small(std::uint8_t* dst, const std::uint8_t* src, std::size_t n) {
 }
 
 void copy_payload(std::uint8_t* dst, const std::uint8_t* src, std::size_t n) {
-  if (mutant(Mutant::TailWithTheRest)) {
-    std::memcpy(dst, src, n);
-    return;
-  }
   if (n > kTail) {
     std::memcpy(dst, src, n - kTail);
     store_barrier();
@@ -104,11 +99,11 @@ void scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& l
 // only for Sends out of order of which M are pending already.
 void note_end(Stream& s, std::uint32_t msn, bool in_order, const SendEnd& end) {
   if (s.config.completion_method == CompletionMethod::Shared) {
-    if (in_order && !mutant(Mutant::InOrderUpdatesWqe)) {
+    if (in_order) {
       s.memory->fresh_sends().put(s.config.id, msn, end);
       return;
     }
-    if (!mutant(Mutant::NothingHeld) && s.held.put(msn, end)) return;
+    if (s.held.put(msn, end)) return;
   }
   ReceiveWqe& w = s.rq.wqe(msn);
   w.end = end;
@@ -120,10 +115,10 @@ MessageCounts place_send(Stream& s, const Admission& a) {
   const SegmentHeader& h = a.segment.header;
   const ByteView payload = a.segment.payload;
   s.rq.claim(h.msn);
-  if (a.direct != nullptr && !mutant(Mutant::OldestReceiveTaken)) {
+  if (a.direct != nullptr) {
     copy_payload(a.direct, payload.data(), payload.size());
   } else if (!payload.empty()) {
-    const auto sges = s.rq.sges(mutant(Mutant::OldestReceiveTaken) ? s.rq.head() : h.msn);
+    const auto sges = s.rq.sges(h.msn);
     scatter(
         payload, h.mo, sges.size(), [&](std::size_t i) { return sges[i].length; },
         [&](std::size_t i) { return resolve_sge(*s.memory, sges[i], s.receive_pd(), true); });
@@ -204,7 +199,6 @@ MessageCounts place(Stream& s, const Admission& a) {
 void place(Stream& s, const Admission& a, MessageCounts* counts) {
   if (a.segment.header.op == Opcode::Write) [[likely]] {  // ends no message anybody hears of
     place_write(a);
-    if (mutant(Mutant::WriteReports)) ++counts->sends;
     return;
   }
   *counts += place(s, a);

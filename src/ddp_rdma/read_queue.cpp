@@ -4,8 +4,6 @@
 #include <bit>
 #include <new>
 
-#include "base/mutant.h"
-
 namespace urnic::ddp {
 namespace {
 
@@ -48,11 +46,8 @@ void ReadQueue::place(std::uint32_t msn, const ReadRequest& request) {
     entries_ = reinterpret_cast<Entry*>(pool_->take(shift_for(count * sizeof(Entry))));
     for (std::size_t i = 0; i < count; ++i) ::new (entries_ + i) Entry{{}, false};
   }
-  Entry& e = entry(mutant(Mutant::ReadsByArrival)                       ? oldest_ + live_
-                   : mutant(Mutant::IndexStartsAtWrap) && msn < oldest_ ? msn + 1
-                                                                        : msn);
+  Entry& e = entry(msn);
   if (!e.placed) ++live_;
-  if (mutant(Mutant::DoorbellAtPlacement)) ready_end_ = msn + 1;
   e.request = request;
   e.placed = true;
 }

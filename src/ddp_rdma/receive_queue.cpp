@@ -1,7 +1,5 @@
 #include "ddp_rdma/receive_queue.h"
 
-#include "base/mutant.h"
-
 #include <algorithm>
 #include <bit>
 
@@ -60,7 +58,6 @@ ReceiveQueue::Post ReceiveQueue::post(const RecvWr& wr) {
 }
 
 void ReceiveQueue::forget_ends() {
-  if (mutant(Mutant::BindingForgotten) && shared_ != nullptr) reset(head());
   for (std::uint32_t msn = head(); msn != tail_; ++msn) wqe(msn).ended = false;
 }
 

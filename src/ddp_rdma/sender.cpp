@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "base/mutant.h"
 #include "mpa/builder.h"
 #include "mpa/fpdu.h"
 
@@ -153,8 +152,7 @@ bool Sender::begin_request(std::uint32_t seq) {
   }
   uncount_request(seq);
   sq_.start();
-  w.kept =
-      (w.flags & kInline) != 0 || (w.length <= keep_below_ && !mutant(Mutant::SmallPayloadNotKept));
+  w.kept = (w.flags & kInline) != 0 || w.length <= keep_below_;
   if (!w.kept) count_uses(seq);
   if (w.op == WrOp::Write) {
     ++counters_.writes;
@@ -204,7 +202,7 @@ bool Sender::fit(std::uint32_t header, std::uint32_t remaining, std::uint32_t ro
     *payload = std::min(remaining, mpa::framed_mulpdu(framing_.policy, room) - header);
     return true;
   }
-  return first && (must_cut || mutant(Mutant::WindowOverrun));
+  return first && must_cut;
 }
 
 // Appends one record behind the ledger: what follows next in the stream, if it may begin in `room`.

@@ -1,5 +1,4 @@
 // Acknowledgement, completion in posting order, deregistration, and the end of a sender.
-#include "base/mutant.h"
 #include "ddp_rdma/sender.h"
 
 namespace urnic::ddp {
@@ -24,7 +23,7 @@ Sender::~Sender() {
 
 void Sender::count_uses(std::uint32_t seq) {
   SendWqe& w = sq_.wqe(seq);
-  if (w.length == 0 || mutant(Mutant::UsesNotCounted)) return;
+  if (w.length == 0) return;
   w.counted = true;
   for (const Sge& sge : sq_.sges(seq)) {
     if (sge.length != 0) ++memory_->find_registered(sge.lkey)->uses;
@@ -103,7 +102,6 @@ void Sender::finish(std::uint32_t seq) {
 }
 
 bool Sender::finish_reads(std::uint32_t n) {
-  if (mutant(Mutant::OneReadPerHole)) n = 1;
   for (; n != 0; --n) {
     if (outstanding_ == 0) return false;
     if (rtr_reads_ != 0) {
@@ -128,7 +126,7 @@ bool Sender::finish_reads(std::uint32_t n) {
 bool Sender::next_completion(Completion* c) {
   while (sq_.head() != sq_.started()) {
     const SendWqe& w = sq_.wqe(sq_.head());
-    if (!w.done && !(mutant(Mutant::SendPassesRead) && w.op == WrOp::Read)) return false;
+    if (!w.done) return false;
     const bool wanted = (w.flags & kSignaled) != 0;
     if (wanted) {
       *c = Completion{};

@@ -5,7 +5,6 @@
 
 #include "base/fused.h"
 #include "base/inet_checksum.h"
-#include "base/mutant.h"
 #include "ddp_rdma/sender.h"
 #include "mpa/builder.h"
 #include "mpa/fpdu.h"
@@ -132,7 +131,7 @@ void Sender::note_filled(Record& r) {
   if (r.kind != RecordKind::Raw) ++counters_.fpdus[static_cast<std::size_t>(r.op)];
   if (r.kind != RecordKind::Message) return;
   SendWqe& w = sq_.wqe(r.owner);
-  if (w.kept && --w.unfilled == 0 && w.whole && !mutant(Mutant::KeptWaits)) finish(r.owner);
+  if (w.kept && --w.unfilled == 0 && w.whole) finish(r.owner);
 }
 
 // Record `i` cannot be built: its source is gone. If it was never sent, it and all behind it leave
@@ -195,8 +194,7 @@ std::uint32_t Sender::fill(StreamOffset begin, std::uint32_t len, std::uint8_t* 
     std::uint32_t sum = 0;
     if (r.kept != nullptr) {
       sum = fused_copy_sum(dst + at, {r.kept + skip, n});
-    } else if (whole && r.kind == RecordKind::Message && !sq_.wqe(r.owner).kept &&
-               !mutant(Mutant::EverythingKept)) {
+    } else if (whole && r.kind == RecordKind::Message && !sq_.wqe(r.owner).kept) {
       if (!build(r, dst + at, &sum)) {
         take_back(i);
         return 0;

@@ -1,7 +1,5 @@
 #include "ddp_rdma/violation.h"
 
-#include "base/mutant.h"
-
 #include <array>
 #include <cstddef>
 
@@ -146,9 +144,6 @@ static_assert(registered(), "every row uses a registered layer, type and code");
 
 const ViolationRow& violation_row(Violation v) {
   const auto i = static_cast<std::size_t>(v);
-  if (mutant(Mutant::TooLongIsNoBuffer) && v == Violation::UntaggedTooLong) {
-    return violation_row(Violation::UntaggedNoBuffer);
-  }
   return kTable[i < kRows ? i : 0].row;
 }
 

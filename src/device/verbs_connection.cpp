@@ -1,6 +1,5 @@
 // Connections as the public API has them: connecting, requests and their answers, events,
 // listeners.
-#include "base/mutant.h"
 #include "device/device_impl.h"
 
 namespace urnic {
@@ -52,8 +51,7 @@ engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOp
 std::optional<Error> check_options(const engine::Engine& engine, const ConnectionOptions& o) {
   if (o.require_fast) {  // E-31
     const engine::ConnectParams p = params_of(engine, o);
-    const char* why = engine.over_kernel_tcp() && !mutant(Mutant::KernelTcpMayBeFast)
-                          ? "the kernel's TCP shows no segments (no-segments)"
+    const char* why = engine.over_kernel_tcp() ? "the kernel's TCP shows no segments (no-segments)"
                       : p.context.initiated_as == fastpath::ConnectionType::Slow
                           ? "its type is slow"
                       : !p.mpa.crc ? "its CRC may be off"

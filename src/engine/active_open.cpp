@@ -1,7 +1,6 @@
 // The active side of a connection: the path and the port, the SYN, and trying again as revision 1.
 #include <algorithm>
 
-#include "base/mutant.h"
 #include "engine/engine.h"
 #include "tcp/isn.h"
 
@@ -28,8 +27,7 @@ std::uint16_t Engine::choose_port(const IpAddress& local, const SocketAddress& t
   const std::uint32_t queues = std::max<std::uint32_t>(port_->info().queues, 1);
   for (std::uint32_t i = 0; i < 4096 * queues; ++i) {
     const auto port = static_cast<std::uint16_t>(rng_.between(32768, 60999));
-    if (queue_ < queues && !mutant(Mutant::PortOfAnyQueue) &&
-        flow_queue(flow_hash(local, port, to.ip, to.port), queues) != queue_) {
+    if (queue_ < queues && flow_queue(flow_hash(local, port, to.ip, to.port), queues) != queue_) {
       continue;
     }
     if (flows_.find({local, to.ip, port, to.port}) == nullptr) return port;

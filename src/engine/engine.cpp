@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/mutant.h"
-
 namespace urnic::engine {
 namespace {
 
@@ -309,7 +307,7 @@ void Engine::attend(verbs::QueuePair& qp, Instant now) {
 void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {
   if (!qp.starved.exchange(false) || !options_.rq_nudge) return;
   Connection* c = find(qp.connection);
-  if (c == nullptr || mutant(Mutant::NoNudge)) return;
+  if (c == nullptr) return;
   // E-17: three duplicate ACKs make a sender without SACK retransmit now instead of after its RTO.
   for (int i = 0; i < 3; ++i) emit_ack(*c, now);
   tx_.flush();

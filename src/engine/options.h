@@ -37,12 +37,6 @@ struct Options {
   bool duplicate_address_detection = false;
   bool real_time = false;  // the caller may lose its processor: see Engine::stalled
   std::uint64_t seed = 1;  // of every key and choice the engine makes
-
-  // Deliberate defects, one rule each, so that tests can show that they would notice. Never set by
-  // a configuration.
-  struct Defects {
-    bool keep_holes_at_downgrade = false;  // Fig 5 without its hole clearing
-  } defects;
 };
 
 // What follows from the kind of port ("memif", "tap", ...) where nobody has chosen.

@@ -1,7 +1,6 @@
 // The passive side of a connection: listeners, a peer's SYN, the consumer's answer to its request.
 #include <algorithm>
 
-#include "base/mutant.h"
 #include "engine/engine.h"
 #include "engine/refusal_text.h"
 #include "tcp/isn.h"
@@ -208,12 +207,6 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
   c->qp = &qp;
   c->stream = &qp.stream;
   c->context.config = params.context;
-  if (mutant(Mutant::TypeOfTheDevice)) {
-    c->context.config.initiated_as = options_.context.initiated_as;
-  }
-  if (mutant(Mutant::LimitOfTheDevice)) {
-    c->context.config.max_recovery_attempts = options_.context.max_recovery_attempts;
-  }
   c->stream->sender.queue_raw(reply);
   const mpa::Agreement agreement = c->startup->agreement();
   const bool waits_for_rtr = c->rtr_pending = agreement.rtr != mpa::kRtrNone;

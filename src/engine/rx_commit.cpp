@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/mutant.h"
 #include "engine/engine.h"
 #include "tcp/predict.h"
 
@@ -22,7 +21,6 @@ void Engine::commit_range(Connection& c, StreamOffset begin, StreamOffset end, b
   if (begin < end) {
     ddp::MessageCounts own;
     const ddp::MessageCounts behind = c.hole_counters.on_commit(receipt.holes, counts, &own);
-    if (mutant(Mutant::DeliveredOutOfOrder)) own = counts;
     if (own.any()) deliver(c, own, now);
     if (c.id == id && behind.any() && c.stage != Stage::Terminated) deliver(c, behind, now);
   }
@@ -38,11 +36,6 @@ void Engine::commit_range(Connection& c, StreamOffset begin, StreamOffset end, b
 
 void Engine::deliver(Connection& c, const ddp::MessageCounts& counts, Instant now) {
   if (c.qp == nullptr || !counts.any()) return;
-  if (mutant(Mutant::HoleHoldsTheQueue)) {
-    for (const auto& other : slots_) {
-      if (other != nullptr && other->tcb.rcv.holes.size() != 0) return;
-    }
-  }
   c.counters.sends_in += counts.sends;
   c.counters.read_requests_in += counts.read_requests;
   ByteView offending;
@@ -57,7 +50,7 @@ void Engine::deliver(Connection& c, const ddp::MessageCounts& counts, Instant no
 }
 
 void Engine::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
-  if (tcp::ack_owed(c.tcb) && !mutant(Mutant::OwedAckNotFlushed)) emit_ack(c, now);
+  if (tcp::ack_owed(c.tcb)) emit_ack(c, now);
   const tcp::AckNeed need =
       tcp::refuse(c.tcb, check, true, c.context.config.immediate_dup_ack, now);
   if (need == tcp::AckNeed::Now) ++c.counters.immediate_dup_acks;

@@ -2,9 +2,7 @@
 // (Figs 3, 5, 9, 10; E-5).
 
 #include <algorithm>
-#include <cstring>
 
-#include "base/mutant.h"
 #include "engine/engine.h"
 #include "mpa/fpdu.h"
 
@@ -35,22 +33,6 @@ tcp::Arrival arrival_inside(const tcp::HoleList& holes, const tcp::Check& check)
   return fresh ? tcp::Arrival::OutOfOrder : check.arrival;
 }
 
-// The hazard of Fig 5, for those who leave its rule out on purpose: where TCP believes to have what
-// was placed while FAST, the reassembly buffer holds something else.
-void put_garbage_behind_holes(Connection& c) {
-  constexpr std::uint8_t kGarbage = 0xdb;
-  std::uint8_t garbage[1024];
-  std::memset(garbage, kGarbage, sizeof garbage);
-  const tcp::HoleList& holes = c.tcb.rcv.holes;
-  for (std::size_t i = 0; i < holes.size(); ++i) {
-    for (StreamOffset at = holes[i].block; at < holes[i].block_end;) {
-      const std::uint64_t n = std::min<std::uint64_t>(sizeof garbage, holes[i].block_end - at);
-      if (!c.buffer.store(at, {garbage, n}, false)) return;
-      at += n;
-    }
-  }
-}
-
 }  // namespace
 
 void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
@@ -60,8 +42,7 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
       c.context.config.crc && c.context.config.initiated_as == fastpath::ConnectionType::Fast;
   if (can_be_fast && c.framing.marked()) [[unlikely]]
     judge_markers(c, s);
-  if (can_be_fast && !mutant(Mutant::AlignedIsStored) &&
-      fastpath::plainly_fast(c.context, check.arrival, validation_)) [[likely]] {
+  if (can_be_fast && fastpath::plainly_fast(c.context, check.arrival, validation_)) [[likely]] {
     ++c.counters.reasons[static_cast<std::size_t>(Reason::Aligned)];
     const FastResult result = cut_through_run(c, s, 0, validation_.frames.size(), check, now);
     if (result != FastResult::Taken) not_taken(c, result, check, now);
@@ -102,11 +83,6 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
   ++c.counters.reasons[static_cast<std::size_t>(verdict.reason)];
   switch (verdict.outcome) {
     case Outcome::Fast:
-      if (mutant(Mutant::AlignedIsStored)) {
-        c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
-        store(c, s, check, now);
-        break;
-      }
       if (const FastResult r = cut_through(c, s, check, now); r != FastResult::Taken) {
         not_taken(c, r, check, now);
         break;
@@ -117,37 +93,19 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
     case Outcome::Drop:
       fastpath::apply(c.context, verdict, facts);
       if (verdict.counts) ++c.counters.recovery_attempts;
-      if (mutant(Mutant::GoodPrefixTaken) && validation_.frames.size() > 1) {
-        cut_through_run(c, s, 0, validation_.frames.size() - 1, check, now);
-      }
-      if (facts.at_rcv_nxt ? mutant(Mutant::DropIsAcknowledged) : mutant(Mutant::DropIsSacked)) {
-        commit_range(c, check.new_begin, check.new_end, false, false, {}, now);
-      }
       ulp_drop(c, check, now);
       break;
     case Outcome::Downgrade:  // Fig 5: holes first, then the segment
       fastpath::apply(c.context, verdict, facts);
       ++c.counters.downgrades;
-      if (mutant(Mutant::HolesClearedLate)) {
-        c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
-        store(c, s, check, now);
-      }
-      if (!options_.defects.keep_holes_at_downgrade && !mutant(Mutant::HolesSurviveDowngrade)) {
-        tcp::forget_out_of_order(c.tcb);
-        c.hole_counters.discard();
-        if (c.stream != nullptr) c.stream->forget_out_of_order();
-      }
-      if (mutant(Mutant::DowngradeSendsDuplicateAck)) emit_ack(c, now);
+      tcp::forget_out_of_order(c.tcb);
+      c.hole_counters.discard();
+      if (c.stream != nullptr) c.stream->forget_out_of_order();
       c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
-      if (options_.defects.keep_holes_at_downgrade) put_garbage_behind_holes(c);
       store(c, s, check, now);
       break;
     case Outcome::Store:
       fastpath::apply(c.context, verdict, facts);
-      if (mutant(Mutant::SlowIsCutThrough) && verdict.aligned && facts.reassembly_empty) {
-        cut_through(c, s, check, now);
-        break;
-      }
       store(c, s, check, now);
       break;
   }
@@ -156,10 +114,6 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
 // The segment was decided FAST, but what it carries cannot be taken now.
 void Engine::not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
   if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
-    if (mutant(Mutant::EmptyQueueCounts)) ++c.context.recovery_attempts;
-    if (mutant(Mutant::EmptyQueueTerminates)) {
-      return raise_terminate(c, ddp::Violation::UntaggedNoBuffer, {}, now);
-    }
     note_starved(c, check.begin, now);
   }
   ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
@@ -187,8 +141,7 @@ Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp
   for (std::size_t i = 0; i < n;) {
     const auto is_new = [&](std::size_t k) {
       const StreamOffset b = check.begin + validation_.frames[k].offset;
-      return c.tcb.rcv.holes.any_new(b, b + validation_.frames[k].length) ||
-             mutant(Mutant::OverlapPlacedWhole);
+      return c.tcb.rcv.holes.any_new(b, b + validation_.frames[k].length);
     };
     if (!is_new(i)) {
       ++i;
@@ -238,8 +191,6 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
     admitter.next(ulpdu, &a);
     if (a.what == ddp::Admit::Place) [[likely]] {
       ++admitted;
-      ddp::MessageCounts early;
-      if (mutant(Mutant::PlacedAsAdmitted)) ddp::place(*c.stream, a, &early);
       continue;
     }
     if (a.what == ddp::Admit::NoReceive) {
@@ -252,7 +203,7 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
       end = check.begin + frames[i].offset;
       break;
     }
-    if (!in_order && !mutant(Mutant::ViolationAtOnce)) return FastResult::Refused;
+    if (!in_order) return FastResult::Refused;
     violation = a.violation;
     offending = ulpdu;
     end = check.begin + frames[i].offset;  // what came before it is good and is delivered

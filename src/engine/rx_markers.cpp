@@ -1,6 +1,5 @@
 // What the receive path does differently on a stream with markers: validation by the grid or by the
 // modified length, the case of a header whose CRC failed, and the ULPDUs without their markers.
-#include "base/mutant.h"
 #include "engine/engine.h"
 
 namespace urnic::engine {
@@ -9,10 +8,6 @@ namespace {
 // Where a segment begins in the marker grid. From its sequence number, so that it is known before
 // TCP has looked at the segment.
 std::uint32_t grid_position(const Connection& c, const tcp::Segment& seg) {
-  if (mutant(c.framing.policy == mpa::Policy::AbsoluteMarkers ? Mutant::GridFromStartNum
-                                                              : Mutant::GridFromZero)) {
-    return c.framing.pos(seg.seq.value() - c.tcb.rcv.irs.value() - 1) + 4;
-  }
   return c.framing.pos(seg.seq.value() - c.tcb.rcv.irs.value() - 1);
 }
 

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/inet_checksum.h"
-#include "base/mutant.h"
 #include "ddp_rdma/plain_write.h"
 #include "engine/engine.h"
 #include "mpa/fpdu.h"
@@ -125,7 +124,7 @@ void Engine::stage_unknown(const port::Frame& frame, Staged* s, Instant now) {
   if (!s->usable) return;
   const FlowKey key{s->net.dst, s->net.src, s->seg.dst_port, s->seg.src_port};
   if (const std::uint32_t* slot = flows_.find(key)) {
-    s->connection = slots_[mutant(Mutant::FirstContextTaken) ? 0 : *slot].get();
+    s->connection = slots_[*slot].get();
     __builtin_prefetch(s->connection);
     __builtin_prefetch(reinterpret_cast<const char*>(s->connection) + 64);
     recent_.connection = recent_.match.learn(s->header, s->net) ? s->connection : nullptr;
@@ -192,18 +191,9 @@ void Engine::process(Staged& s, Instant now) {
   }
   if (s.verify && inet_checksum(static_cast<std::uint64_t>(s.header_sum) + payload_sum) != 0) {
     ++counters_.rx_bad_tcp_checksum;  // TCP's own discard: no ACK, no trace
-    if (mutant(Mutant::BadChecksumDrawsAck) && c != nullptr) emit_ack(*c, now);
     return;
   }
   if (c == nullptr) {
-    if (mutant(Mutant::UnknownJudgedByCrc) && !s.seg.payload.empty()) {
-      fastpath::validate(s.seg.payload, validation_);
-      if (!validation_.passed()) return;
-    }
-    if (mutant(Mutant::AnyContextTaken) && recent_.connection != nullptr) {
-      s.connection = recent_.connection;
-      return process(s, now);
-    }
     if (!s.classified) classify_staged(s);
     // A context prepared earlier in this burst (SYN then data) is found here.
     const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
@@ -273,8 +263,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   tcp::AckResult ack;
   if (predicted && tcp::take_ack_predicted(c.tcb, s.seg, now)) [[likely]] {
     if (cut_through_plain(c, s, check)) return;
-  } else if (!mutant(Mutant::AckOfDropIgnored) || c.stage != Stage::Full || s.seg.payload.empty() ||
-             validation_.passed()) {
+  } else {
     ack = tcp::take_ack(c.tcb, s.seg, check, now);
     if (ack.ack_first) [[unlikely]]
       emit_ack(c, now);
@@ -291,7 +280,6 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
     }
   }
   if (check.arrival != tcp::Arrival::None) take_payload(c, s, check, now);
-  if (mutant(Mutant::AckPerSegment) && c.id == id && tcp::ack_owed(c.tcb)) emit_ack(c, now);
   // TIME-WAIT is TCP's affair alone: for the queue pair the connection is over.
   const bool over = ack.closed || c.tcb.state == tcp::State::Closed ||
                     (c.tcb.state == tcp::State::TimeWait && c.qp != nullptr);
@@ -303,7 +291,6 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
 // Write that may be placed. `check` is check_predicted()'s. False, with nothing changed, for any
 // other: the steps below decide.
 inline bool Engine::cut_through_plain(Connection& c, const Staged& s, const tcp::Check& check) {
-  if (any_mutant()) return false;  // they live in the steps
   if (c.stage != Stage::Full || !validated_ || !c.first_fpdu_seen) return false;
   if (c.framing.marked()) return false;
   if (!fastpath::plainly_fast(c.context, check.arrival, validation_)) return false;
@@ -343,14 +330,6 @@ inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Chec
       return;
     }
     ++counters_.rx_tcp_dropped;
-    if (mutant(Mutant::DuplicatePlaced) && validation_.passed()) {
-      ddp::MessageCounts ends;
-      for (const fastpath::FrameResult& f : validation_.frames) {
-        const ByteView fpdu = s.seg.payload.subspan(f.offset, f.length);
-        ddp::place(*c.stream, ddp::Admitter(*c.stream, false).next(mpa::ulpdu_of(fpdu)), &ends);
-      }
-    }
-    if (mutant(Mutant::HoleLimitIsUlpDrop)) return ulp_drop(c, check, now);
     act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     return;
   }
@@ -365,10 +344,6 @@ inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Chec
   switch (c.stage) {
     case Stage::Opening:
     case Stage::Startup:  // E-1: MPA frames are not FPDUs; InLogic is not asked
-      if (mutant(Mutant::AskedAtStartup)) {
-        fastpath::validate(s.seg.payload, validation_);
-        return in_logic(c, s, check, now);
-      }
       store(c, s, check, now);
       if (c.id != 0 && c.stage == Stage::Startup) run_startup(c, now);
       break;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include "base/mutant.h"
 #include "engine/engine.h"
 
 namespace urnic::engine {
@@ -46,8 +45,7 @@ void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Inst
     if (c.id != id) return;
     at = to;
   }
-  const std::uint64_t turn = mutant(Mutant::NoTurns) ? ~std::uint64_t{0} : kDrainTurn;
-  if (slow_data && !c.in_drain_queue) drain_reassembly(c, turn, now);
+  if (slow_data && !c.in_drain_queue) drain_reassembly(c, kDrainTurn, now);
   c.extractor.checked(StreamOffset(0));
 }
 
@@ -136,7 +134,6 @@ bool Engine::take_fpdu(Connection& c, ByteView ulpdu, Instant now) {
   const ConnectionId id = c.id;
   ddp::Admission& a = admissions_[0];
   ddp::Admitter(*c.stream, true).next(ulpdu, &a);
-  if (mutant(Mutant::SlowWaitsForReceive) && a.what == ddp::Admit::NoReceive) return false;
   if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
     raise_terminate(c, ddp::Violation::UntaggedNoBuffer, ulpdu, now);
     return false;

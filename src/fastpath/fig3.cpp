@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "base/mutant.h"
-
 namespace urnic::fastpath {
 
 std::string_view row_name(Row row) {
@@ -13,18 +11,15 @@ std::string_view row_name(Row row) {
 }
 
 HeaderCase header_case(bool known_end, ByteView payload, std::uint32_t pos, const Validation& v) {
-  if (known_end && !mutant(Mutant::CaseAUnknown)) return HeaderCase::A;
+  if (known_end) return HeaderCase::A;
   const std::uint32_t at = mpa::to_marker(pos);
   // Only a marker that lies in the first frame speaks of it.
   if (at + mpa::kMarker > payload.size() || at >= v.frames.front().length) {
-    return mutant(Mutant::CaseEIsCorruption) ? HeaderCase::B : HeaderCase::E;
+    return HeaderCase::E;
   }
   const mpa::Marker m = mpa::parse_marker(payload.data() + at);
   if (m.reserved != 0 || m.fpdu_pointer % 4 != 0) return HeaderCase::C;
-  if (m.fpdu_pointer == at) return mutant(Mutant::CaseBIsUncertain) ? HeaderCase::C : HeaderCase::B;
-  if (mutant(m.fpdu_pointer > at ? Mutant::CaseCIsCorruption : Mutant::CaseDIsCorruption)) {
-    return HeaderCase::B;
-  }
+  if (m.fpdu_pointer == at) return HeaderCase::B;
   // 0 in the middle of a segment: a frame begins there.
   return m.fpdu_pointer > at ? HeaderCase::C : HeaderCase::D;
 }
@@ -32,20 +27,16 @@ HeaderCase header_case(bool known_end, ByteView payload, std::uint32_t pos, cons
 Row fig3_row(bool slow, std::uint32_t payload, const Validation& v, HeaderCase header) {
   if (slow) return Row::T1;  // S2
   const FrameResult& first = v.frames.front();
-  const FrameResult& error = v.frames.back();   // the walk ended there, or all are valid
-  const bool several = first.length < payload;  // S4: P > F0
-  if (first.length > payload) {                 // S5: F0 > P
-    return mutant(Mutant::FirstTooLongDropped) ? Row::T9 : Row::T2;
-  }
-  if (v.all_valid) return several ? Row::T7 : Row::T3;         // S11, S6
+  const FrameResult& error = v.frames.back();           // the walk ended there, or all are valid
+  const bool several = first.length < payload;          // S4: P > F0
+  if (first.length > payload) return Row::T2;           // S5: F0 > P
+  if (v.all_valid) return several ? Row::T7 : Row::T3;  // S11, S6
   if (error.status == FrameStatus::BadMarker) return Row::T6;  // a marker says C or D
   if (v.frames.size() == 1) {  // S12: the first one is invalid; as if it were alone (S8, S10)
-    if (several) return mutant(Mutant::FirstOfSeveralIsMiddle) ? Row::T9 : Row::T8;
+    if (several) return Row::T8;
     if (header == HeaderCase::A) return Row::T4;
     return header == HeaderCase::B ? Row::T5 : Row::T6;
   }
-  if (mutant(Mutant::LastTooLongDropped)) return Row::T9;
-  if (mutant(Mutant::LaterInvalidDowngrades)) return Row::T10;
   return error.status == FrameStatus::Invalid ? Row::T9 : Row::T10;  // S13
 }
 

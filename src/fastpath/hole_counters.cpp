@@ -2,8 +2,6 @@
 
 #include <cassert>
 
-#include "base/mutant.h"
-
 namespace urnic::fastpath {
 namespace {
 
@@ -24,44 +22,36 @@ ddp::MessageCounts HoleCounters::on_commit(const tcp::HoleEvent& event,
       break;
 
     case HoleChange::InOrder:
-      if (!mutant(Mutant::InOrderWaits)) *own = segment;
+      *own = segment;
       break;
 
     case HoleChange::ClosedLowest: {
       assert(!holes_.empty());
       *own = segment;
-      ddp::MessageCounts behind = holes_.front();
-      if (mutant(Mutant::HoleBeforeOwn)) std::swap(*own, behind);
+      const ddp::MessageCounts behind = holes_.front();
       holes_.erase(holes_.begin());
       if (holes_.empty() && holes_.capacity() > kKeptHoles) trim();
       ++tally_.closed;
-      if (mutant(Mutant::ClosedHoleForgotten)) return {};
       return behind;
     }
 
     case HoleChange::NewLast:
       assert(i == holes_.size());
-      holes_.push_back(mutant(Mutant::NewHoleUncounted) ? ddp::MessageCounts{} : segment);
+      holes_.push_back(segment);
       ++tally_.opened;
       break;
 
     // The segment is now part of the block behind hole i, whichever end it was joined to.
     case HoleChange::ExtendedRight:
-      assert(i < holes_.size());
-      if (mutant(Mutant::MemoryPerMessage)) holes_.reserve(holes_[i].sends);
-      holes_[mutant(Mutant::ExtensionToNextHole) && i + 1 < holes_.size() ? i + 1 : i] += segment;
-      break;
     case HoleChange::FilledRight:
       assert(i < holes_.size());
-      if (mutant(Mutant::FillUncounted)) break;
-      holes_[mutant(Mutant::FillToHoleBelow) && i > 0 ? i - 1 : i] += segment;
+      holes_[i] += segment;
       break;
 
     // The lower hole is the new one; what was counted lies behind the upper one.
     case HoleChange::Split:
       assert(i < holes_.size());
       holes_.insert(holes_.begin() + i, segment);
-      if (mutant(Mutant::SplitTakesCounts)) std::swap(holes_[i], holes_[i + 1]);
       ++tally_.opened;
       ++tally_.split;
       break;
@@ -69,8 +59,6 @@ ddp::MessageCounts HoleCounters::on_commit(const tcp::HoleEvent& event,
     // Blocks i-1 and i are one now, and still not in order: nothing is delivered.
     case HoleChange::ClosedInner:
       assert(i > 0 && i < holes_.size());
-      if (mutant(Mutant::InnerHoleDelivers)) *own = segment;
-      if (mutant(Mutant::InnerHoleLosesCounts)) holes_[i] = {};
       holes_[i - 1] += segment;
       holes_[i - 1] += holes_[i];
       holes_.erase(holes_.begin() + i);
@@ -82,7 +70,7 @@ ddp::MessageCounts HoleCounters::on_commit(const tcp::HoleEvent& event,
 }
 
 void HoleCounters::discard() {
-  if (!mutant(Mutant::CountersSurviveDowngrade)) holes_.clear();
+  holes_.clear();
   trim();
 }
 

@@ -4,14 +4,11 @@
 #include <array>
 #include <cassert>
 
-#include "base/mutant.h"
-
 namespace urnic::fastpath {
 namespace {
 
 // 4B and E-8 ask whether the segment begins at RCV.NXT, not whether TCP found it free of overlap.
 bool in_order(const SegmentFacts& f) {
-  if (mutant(Mutant::NoOp)) return f.at_rcv_nxt || f.arrival == tcp::Arrival::InOrder;
   return f.arrival == tcp::Arrival::InOrder || f.at_rcv_nxt;
 }
 
@@ -27,11 +24,7 @@ Reason error_row(const Validation& v) {
 
 // 4B.S105: does an in-order segment sent after everything that caused the recovery end it?
 bool ends_recovery(const ConnectionContext& c, const SegmentFacts& f) {
-  if (mutant(Mutant::RecoveryNeverEnds)) return false;
-  if (mutant(Mutant::ResetAtEqualSn) && f.sn == c.last_recovery_sn) return true;
-  if (mutant(Mutant::ResetWithoutWrap)) return f.sn.value() > c.last_recovery_sn.value();
-  return c.recovery_attempts != 0 && (in_order(f) || mutant(Mutant::ResetOutOfOrder)) &&
-         f.sn > c.last_recovery_sn;
+  return c.recovery_attempts != 0 && in_order(f) && f.sn > c.last_recovery_sn;
 }
 
 // The refused segment goes on exactly where one ended that broke off inside an FPDU: it is the peer
@@ -59,35 +52,26 @@ Verdict erroneous(const ConnectionContext& c, const SegmentFacts& f, Reason erro
   Verdict v;
   // 4B may run before 4A.S102: an error beyond the last recovery begins a new one. Fig 10
   // has its reset (S157) only on the branch of segments that passed.
-  v.reset_recovery = c.config.variant != InLogicVariant::Fig10 && ends_recovery(c, f) &&
-                     !mutant(Mutant::ErrorNeverResets);
+  v.reset_recovery = c.config.variant != InLogicVariant::Fig10 && ends_recovery(c, f);
   const std::uint32_t attempts = v.reset_recovery ? 0 : c.recovery_attempts;
   // Counting first and testing '>' (4A) and testing '>=' first (S155, Q-6) are the same: exactly
   // MaxRecoveryAttemptsNum drops.
-  const std::uint32_t allowed =
-      c.config.max_recovery_attempts + mutant(Mutant::OneDropMore) - mutant(Mutant::OneDropLess) +
-      (mutant(Mutant::Fig10OffByOne) && c.config.variant == InLogicVariant::Fig10);
-  if (mutant(Mutant::TooLongDowngrades) && error == Reason::TooLong) return downgrade(error, error);
-  if (mutant(Mutant::UncertainDowngrades) && error == Reason::CrcFirst && !in_order(f)) {
-    return downgrade(error, error);
-  }
-  if (attempts >= allowed && !mutant(Mutant::LimitNeverMet) &&
-      !(mutant(Mutant::ZeroIsNoLimit) && allowed == 0)) {
+  if (attempts >= c.config.max_recovery_attempts) {
     // Without section 4 there is no recovery to exhaust.
     return downgrade(c.config.max_recovery_attempts == 0 ? error : Reason::RecoveryExhausted,
                      error);
   }
   if (c.config.max_same_segment != 0 && in_order(f) && c.same_sn == f.sn &&
-      c.same_count >= c.config.max_same_segment && !mutant(Mutant::SameSegmentForEver)) {
+      c.same_count >= c.config.max_same_segment) {
     return downgrade(Reason::SameSegment, error);
   }
   v.cut = completes_cut(c, f);
-  if (v.cut && cuts_with(c, f) >= c.config.max_cut_frames && !mutant(Mutant::CutForEver)) {
+  if (v.cut && cuts_with(c, f) >= c.config.max_cut_frames) {
     return downgrade(Reason::CutFrames, error);
   }
   v.outcome = Outcome::Drop;
   v.reason = error;
-  v.counts = !(mutant(Mutant::LaterErrorsDoNotCount) && error == Reason::TooLongLast);
+  v.counts = true;
   return v;
 }
 
@@ -97,7 +81,6 @@ Verdict cut_through(const ConnectionContext& c, const SegmentFacts& f) {
   v.outcome = Outcome::Fast;
   v.reason = Reason::Aligned;
   v.reset_recovery = ends_recovery(c, f);  // 4B.S106, S158
-  if (mutant(Mutant::RepairRefused) && c.recovery_attempts != 0) v.outcome = Outcome::Drop;
   return v;
 }
 
@@ -107,7 +90,7 @@ Verdict overlapping(const ConnectionContext& c, const SegmentFacts& f) {
   // RCV.NXT is a frame boundary (I-1), so a chain of valid frames from there is the truth; a block
   // whose edge it does not meet was placed from octets that only looked like frames (E-12).
   // Dropping cannot mend that.
-  if (f.at_rcv_nxt && !mutant(Mutant::FalseBlockStays)) {
+  if (f.at_rcv_nxt) {
     return downgrade(Reason::Seam, Reason::Seam);
   }
   return erroneous(c, f, Reason::Seam);
@@ -128,7 +111,6 @@ Verdict corrupted(const ConnectionContext& c, const SegmentFacts& f, Reason why)
   v.outcome = Outcome::Drop;
   v.reason = why;
   v.reset_recovery = ends_recovery(c, f);
-  v.counts = mutant(Mutant::CertainCorruptionCounts);
   return v;
 }
 
@@ -137,18 +119,12 @@ Verdict decide_fig3(const ConnectionContext& c, const SegmentFacts& f) {
   const Validation& val = *f.validation;
   const Row row = fig3_row(false, f.payload, val, f.header);
   Verdict v;
-  const Row misjudged = mutant(Mutant::OneFrameIsMisaligned)      ? Row::T3
-                        : mutant(Mutant::SeveralFramesMisaligned) ? Row::T7
-                                                                  : Row::None;
-  if ((row == Row::T3 || row == Row::T7) && row != misjudged) {  // S7
+  if (row == Row::T3 || row == Row::T7) {  // S7
     v = f.arrival == tcp::Arrival::Overlap ? overlapping(c, f) : cut_through(c, f);
-  } else if (mutant(Mutant::TooLongWithoutSection4) && row == Row::T2) {
-    v = downgrade(Reason::TooLong, Reason::TooLong);
   } else if (certain(row, f.header)) {  // S9
     v = corrupted(c, f, row_reason(row, f.header, val));
   } else {  // S3, or 4A.S102 before it
     v = erroneous(c, f, row_reason(row, f.header, val));
-    if (mutant(Mutant::UncertainAlwaysDowngrades)) v = downgrade(v.reason, v.reason);
   }
   v.row = row;
   return v;
@@ -161,8 +137,7 @@ Verdict decide_fast(const ConnectionContext& c, const SegmentFacts& f) {
   // Without markers S10 is not there to ask: Case A or not, the segment is dropped.
   if (!val.passed()) return erroneous(c, f, error_row(val));
   if (f.arrival == tcp::Arrival::Overlap) return overlapping(c, f);
-  if (f.arrival == tcp::Arrival::OutOfOrder &&
-      (mutant(Mutant::NothingOutOfOrder) || !c.config.place_out_of_order)) {
+  if (f.arrival == tcp::Arrival::OutOfOrder && !c.config.place_out_of_order) {
     // E-12 `store`: nothing is wrong with the segment, so it is no recovery attempt.
     Verdict v;
     v.outcome = Outcome::Drop;
@@ -177,16 +152,14 @@ Verdict decide_slow(const ConnectionContext& c, const SegmentFacts& f) {
   v.outcome = Outcome::Store;
   v.reason = Reason::Slow;
   if (c.config.variant == InLogicVariant::Fig3) v.row = Row::T1;
-  if (c.config.initiated_as != ConnectionType::Fast && !mutant(Mutant::UpgradeInitiatedSlow)) {
+  if (c.config.initiated_as != ConnectionType::Fast) {
     return v;  // S34
   }
-  if (!c.config.crc && !mutant(Mutant::UpgradeWithoutCrc)) return v;  // E-2
-  v.aligned = f.arrival == tcp::Arrival::InOrder &&
-              (f.validation->passed() || mutant(Mutant::UpgradeMisaligned));  // S33
+  if (!c.config.crc) return v;                                               // E-2
+  v.aligned = f.arrival == tcp::Arrival::InOrder && f.validation->passed();  // S33
   const std::uint32_t needed = std::max<std::uint32_t>(c.upgrade_needed, 1);
-  if (mutant(Mutant::NoUpgrade)) return v;
-  if (v.aligned && (f.reassembly_empty || mutant(Mutant::UpgradeOverData)) &&  // S31
-      c.aligned_seen + 1 >= (mutant(Mutant::UpgradeAtFirst) ? 1 : needed)) {
+  if (v.aligned && f.reassembly_empty &&  // S31
+      c.aligned_seen + 1 >= needed) {
     v.outcome = Outcome::Fast;  // S35: this segment goes on at S4 as FAST
     v.reason = Reason::Upgrade;
     v.upgraded = true;
@@ -211,13 +184,8 @@ void note_cut(ConnectionContext& c, const Verdict& v, const SegmentFacts& f) {
 
 void note_drop(ConnectionContext& c, const SegmentFacts& f) {
   // A stale LastRecoverySN takes no part in a new recovery.
-  if (mutant(Mutant::OneErrorCountsOnce) && c.recovery_attempts != 0 &&
-      c.last_recovery_sn == f.sn) {
-    return;
-  }
-  const bool first = c.recovery_attempts == 0 && !mutant(Mutant::StaleSnTakesPart);
-  c.last_recovery_sn =
-      first || mutant(Mutant::LatestSnNotLargest) ? f.sn : tcp::seq_max(c.last_recovery_sn, f.sn);
+  const bool first = c.recovery_attempts == 0;
+  c.last_recovery_sn = first ? f.sn : tcp::seq_max(c.last_recovery_sn, f.sn);
   ++c.recovery_attempts;
   if (!in_order(f)) return;
   if (c.same_sn != f.sn) c.same_count = 0;
@@ -237,7 +205,7 @@ void note_downgrade(ConnectionContext& c, Reason why, Instant now) {
     const std::int64_t minutes =
         std::clamp<std::int64_t>((now - c.fast_since).count_ns() / kMinute, 0, 31);
     const std::uint32_t rested = std::max(least, c.upgrade_needed >> minutes);
-    c.upgrade_needed = std::min((mutant(Mutant::NoDoubling) ? 1 : 2) * rested, kMaxUpgradeAfter);
+    c.upgrade_needed = std::min(2 * rested, kMaxUpgradeAfter);
   }
   if (why == Reason::CutFrames) {
     c.upgrade_needed = std::min(std::max(c.upgrade_needed, least * kHabit), kMaxUpgradeAfter);
@@ -247,14 +215,14 @@ void note_downgrade(ConnectionContext& c, Reason why, Instant now) {
   c.aligned_seen = 0;
   c.cuts = 0;
   c.cut_open = false;
-  if (!mutant(Mutant::CountSurvivesDowngrade)) leave_recovery(c);
+  leave_recovery(c);
 }
 
 void note_upgrade(ConnectionContext& c, Instant now) {
   c.type = ConnectionType::Fast;
   c.fast_since = now;
   c.aligned_seen = 0;
-  if (!mutant(Mutant::CountSurvivesDowngrade)) leave_recovery(c);
+  leave_recovery(c);
 }
 
 // E-9: in a row. What says nothing about alignment (a valid segment out of order) neither counts
@@ -281,7 +249,7 @@ std::string_view reason_name(Reason reason) {
 
 Verdict decide(const ConnectionContext& context, const SegmentFacts& facts) {
   assert(facts.validation != nullptr && !facts.validation->frames.empty());
-  const bool slow = context.type == ConnectionType::Slow && !mutant(Mutant::SlowTreatedAsFast);
+  const bool slow = context.type == ConnectionType::Slow;
   return slow ? decide_slow(context, facts)  // S2, S152
               : decide_fast(context, facts);
 }

@@ -5,7 +5,6 @@
 #include "base/crc32c.h"
 #include "base/fused.h"
 #include "base/inet_checksum.h"
-#include "base/mutant.h"
 #include "fastpath/validation_unit.h"
 
 namespace urnic::fastpath {
@@ -54,8 +53,7 @@ void walk(ByteView payload, Validation& out, Ask&& ask) {
 
 void validate_marked(ByteView payload, std::uint32_t pos, Validation& out) {
   walk(payload, out, [pos](ByteView rest, std::uint32_t at) -> Asked {
-    const std::uint32_t here = mutant(Mutant::GridAtTheSegment) ? at : pos + at;
-    const auto shape = mpa::frame_shape(mpa::Policy::Markers, rest, here);
+    const auto shape = mpa::frame_shape(mpa::Policy::Markers, rest, pos + at);
     return {shape ? shape->size : static_cast<std::uint32_t>(rest.size()) + kSmallest};
   });
 }
@@ -64,8 +62,7 @@ void validate_modified(ByteView payload, Validation& out) {
   walk(payload, out, [](ByteView rest, std::uint32_t) -> Asked {
     // 8.S100: a word of zero is no length field but a marker between two frames; 8.S102, 8.S104:
     // the length field is in the next word.
-    const bool marker = rest.size() >= mpa::kMarker && load_be32(rest.data()) == 0 &&
-                        !mutant(Mutant::ZeroWordIsLength);
+    const bool marker = rest.size() >= mpa::kMarker && load_be32(rest.data()) == 0;
     const std::uint32_t field = marker ? mpa::kMarker : 0;
     if (rest.size() < field + mpa::kLengthField) {
       return {static_cast<std::uint32_t>(rest.size()) + kSmallest};

@@ -3,7 +3,6 @@
 #include "base/crc32c.h"
 #include "base/fused.h"
 #include "base/inet_checksum.h"
-#include "base/mutant.h"
 #include "mpa/fpdu.h"
 
 namespace urnic::fastpath {
@@ -28,7 +27,7 @@ void validate(ByteView payload, Validation& out) {
   if (whole == total) [[likely]] {
     const FusedSums s = fused_crc_sum(payload, kCrc32cInit);
     out.sum = s.sum;
-    out.all_valid = s.crc == kCrcResidue || mutant(Mutant::CrcNotLookedAt);
+    out.all_valid = s.crc == kCrcResidue;
     out.frames.push_back({0, whole, out.all_valid ? FrameStatus::Valid : FrameStatus::Invalid});
     return;
   }
@@ -42,22 +41,20 @@ void validate(ByteView payload, Validation& out) {
     // Read once: the payload may lie in memory the peer can still write (E-19).
     const std::uint32_t size = asked_for(p, left);
     if (size > left) {  // also R-70: what is left cannot hold any frame
-      if (mutant(Mutant::SmallTailIgnored) && left < kSmallestFpdu && at != 0) break;
       out.frames.push_back({static_cast<std::uint32_t>(at), size, FrameStatus::TooLong});
-      good = mutant(Mutant::TooLongPasses);
+      good = false;
       break;
     }
     const FusedSums s = fused_crc_sum({p, size}, kCrc32cInit);
     sum += s.sum;
-    good = s.crc == kCrcResidue || mutant(Mutant::CrcNotLookedAt);
+    good = s.crc == kCrcResidue;
     out.frames.push_back(
         {static_cast<std::uint32_t>(at), size, good ? FrameStatus::Valid : FrameStatus::Invalid});
     at += size;
-    if (!good && !mutant(Mutant::WalkGoesOn)) break;
-    if (mutant(Mutant::OneFramePerSegment)) break;
+    if (!good) break;
   }
   // InLogic stops at the first error, TCP does not: its checksum covers the rest as well.
-  if (at < total && !mutant(Mutant::SumEndsAtTheError)) sum += inet_sum(payload.subspan(at));
+  if (at < total) sum += inet_sum(payload.subspan(at));
   // 2^32 = 1 modulo 0xffff: folding once keeps the sum's value and its 32 bits.
   sum = (sum & 0xffffffffu) + (sum >> 32);
   sum = (sum & 0xffffffffu) + (sum >> 32);

@@ -7,7 +7,6 @@
 #include "base/crc32c.h"
 #include "base/fused.h"
 #include "base/inet_checksum.h"
-#include "base/mutant.h"
 #include "mpa/fpdu.h"
 
 namespace urnic::mpa {
@@ -141,7 +140,7 @@ Built build_framed(std::uint8_t* dst, Policy policy, std::uint32_t pos, ByteView
   const std::size_t total = total_of(header, payload);
   if (total > kMaxUlpdu) return {};
   const auto ulpdu = static_cast<std::uint32_t>(total);
-  const bool leading = leading_marker(pos) && !mutant(Mutant::LeadingMarkerCounted);
+  const bool leading = leading_marker(pos);
   const std::uint32_t frame = marked_size(pos, ulpdu) - (leading ? kMarker : 0);
   if (frame > kMaxModifiedFrame) return {};
 

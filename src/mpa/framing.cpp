@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/crc32c.h"
-#include "base/mutant.h"
 
 namespace urnic::mpa {
 namespace {
@@ -21,7 +20,7 @@ FrameShape modified_shape(std::uint16_t field, std::uint32_t at, std::uint32_t p
   s.size = at + frame;
   s.possible = frame >= around;
   if (s.possible) {  // and a sender of that ULPDU would have made just this frame here
-    s.ulpdu = frame - around + (mutant(Mutant::PadInUlpdu) ? modified_pad(field) : 0);
+    s.ulpdu = frame - around;
     s.possible = pad_of(s.ulpdu) == modified_pad(field) && marked_size(pos, s.ulpdu) == s.size;
   }
   return s;
@@ -45,7 +44,6 @@ std::optional<FrameShape> frame_shape(Policy policy, ByteView bytes, std::uint32
   if (bytes.size() < at + kLengthField) return std::nullopt;
   const std::uint16_t field = load_be16(bytes.data() + at);
   if (policy == Policy::ModifiedLength) return modified_shape(field, at, pos);
-  if (mutant(Mutant::MarkersNotInSize)) return FrameShape{at + fpdu_size(field), at, field, true};
   return FrameShape{framed_size(policy, pos, field), at, field, true};
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/mutant.h"
 #include "mpa/startup.h"
 
 namespace urnic::mpa {
@@ -61,7 +60,6 @@ StartupFrame reply_to(const StartupFrame& request) {
 
 Policy send_policy(const StartupOptions& o, const StartupFrame& frame) {
   if (is_extension(o.policy)) return o.policy;
-  if (mutant(Mutant::SenderDecides)) return o.policy;
   return frame.markers ? Policy::Markers : Policy::NoMarkers;  // the receiver decides
 }
 

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/mutant.h"
-
 namespace urnic::mpa {
 namespace {
 
@@ -169,7 +167,6 @@ std::uint32_t emitted_length(const StartupFrame& f) {
 void set_filler(StartupFrame& f, std::uint32_t sn) {
   f.token.filler = 0;
   if (!has_token(f) || f.token.policy != Policy::AbsoluteMarkers) return;
-  if (mutant(Mutant::NoFiller)) return;
   f.token.filler = static_cast<std::uint8_t>(correcting_factor(sn + emitted_length(f)));
 }
 

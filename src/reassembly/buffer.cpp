@@ -5,8 +5,6 @@
 #include <cstring>
 #include <new>
 
-#include "base/mutant.h"
-
 namespace urnic::reassembly {
 
 Pool::Pool(std::uint64_t total_limit) : limit_(total_limit) {
@@ -74,7 +72,7 @@ bool Buffer::can_store(StreamOffset begin, std::uint32_t len, bool in_order) con
   if (begin < read_ || begin - read_ > capacity_) return false;
   const std::uint64_t end = begin - read_ + len;
   if (end > capacity_) return false;
-  const bool guaranteed = in_order && end <= kGuarantee && !mutant(Mutant::NoGuarantee);
+  const bool guaranteed = in_order && end <= kGuarantee;
   if (len == 0 || guaranteed) return true;
   std::uint64_t missing = 0;
   const std::size_t last = chunk_of(begin + (len - 1));
@@ -124,9 +122,7 @@ bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
 ByteView Buffer::view(std::uint64_t skip, std::uint32_t max, StreamOffset in_order_end) const {
   const StreamOffset at = read_ + skip;
   // neither beyond what the caller calls in order nor beyond what was ever stored.
-  const StreamOffset end = mutant(Mutant::AnyStoredOctetIsRead)
-                               ? std::min(at + max, high_)
-                               : std::min({at + max, in_order_end, high_});
+  const StreamOffset end = std::min({at + max, in_order_end, high_});
   if (at >= end) return {};
   const std::size_t chunk = chunk_of(at);
   if (absent(chunk)) return {};

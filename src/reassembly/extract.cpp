@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
-#include "base/mutant.h"
 #include "mpa/fpdu.h"
 
 namespace urnic::reassembly {
@@ -45,9 +44,7 @@ Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteV
   std::uint8_t field[mpa::kLengthField];
   if (fpdu.size() < mpa::kLengthField) buffer.copy(0, mpa::kLengthField, field);
   const std::uint32_t length = load_be16(fpdu.size() < mpa::kLengthField ? field : fpdu.data());
-  const std::uint32_t size = mutant(Mutant::PaddingForgotten)
-                                 ? mpa::kLengthField + length + mpa::kCrcField
-                                 : mpa::fpdu_size(length);
+  const std::uint32_t size = mpa::fpdu_size(length);
   // With `have` known this costs nothing per segment, however finely the stream is cut.
   if (have < size) return Extracted::NeedMore;
 
@@ -63,7 +60,7 @@ Extracted Extractor::next(const Buffer& buffer, StreamOffset in_order_end, ByteV
 }
 
 bool Extractor::to_check(StreamOffset end) const {
-  return crc_ && end > checked_to_ && !mutant(Mutant::SlowCrcNotLookedAt);
+  return crc_ && end > checked_to_;
 }
 
 // The same by a policy with markers. The ULPDU is always in the scratch: markers split it.

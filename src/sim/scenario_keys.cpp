@@ -289,8 +289,6 @@ constexpr NodeKey kNodeKeys[] = {
      [](Options& o, const Value& v) { return read_time(v, &o.tcp.rto_min); }},
     {"rto_max", "largest retransmission timeout",
      [](Options& o, const Value& v) { return read_time(v, &o.tcp.rto_max); }},
-    {"keep_holes_at_downgrade", "the defect of Fig 5, on purpose: holes are not cleared",
-     [](Options& o, const Value& v) { return flag(v, &o.defects.keep_holes_at_downgrade); }},
 };
 
 constexpr WireKey kWireKeys[] = {

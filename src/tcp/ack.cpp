@@ -3,7 +3,6 @@
 // (E-4).
 #include <algorithm>
 
-#include "base/mutant.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -122,8 +121,7 @@ void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, In
   take_sample(t, s, news.delivered, now);
   if (t.sack_on) {
     // A cumulative ACK that stops at SACKed data: the peer has thrown it away (E-27).
-    if (!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked) &&
-        !mutant(Mutant::RenegingUnnoticed)) {
+    if (!t.sent_segments.empty() && t.sent_segments.front().is(SentSegment::kSacked)) {
       loss_on_reneging(t);
     }
     if (s.opts.sack_count != 0) news.sack = loss_take_sack(t, s, &news.delivered);

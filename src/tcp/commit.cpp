@@ -1,7 +1,6 @@
 // The receive side: octets taken or refused, the FIN, what ACK that needs, and the window we offer.
 #include <algorithm>
 
-#include "base/mutant.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -116,7 +115,7 @@ Receipt commit(Tcb& t, StreamOffset begin, StreamOffset end, bool fin, bool psh,
         note_recent(r, begin);
         break;
     }
-    if (!mutant(Mutant::NoSecondDuplicateAck)) out.ack = ack_now(t);
+    out.ack = ack_now(t);
   } else if (fin || begin >= end) {
     out.ack = ack_now(t);
   } else {
@@ -128,12 +127,7 @@ Receipt commit(Tcb& t, StreamOffset begin, StreamOffset end, bool fin, bool psh,
 AckNeed refuse(Tcb& t, const Check& c, bool ulp, bool immediate_dup_ack, Instant now) {
   (void)now;
   if (c.arrival == Arrival::None) return AckNeed::None;
-  const bool silent = c.arrival == Arrival::InOrder ? mutant(Mutant::DropInOrderIsSilent)
-                                                    : mutant(Mutant::DropOutOfOrderIsSilent);
-  if (ulp && silent) return AckNeed::None;
-  if (ulp) {
-    return immediate_dup_ack || mutant(Mutant::OptionIgnored) ? ack_now(t) : AckNeed::None;
-  }
+  if (ulp) return immediate_dup_ack ? ack_now(t) : AckNeed::None;
   if (c.arrival == Arrival::Duplicate && t.sack_on && t.config.dsack && c.begin < c.end) {
     t.rcv.has_dsack = true;
     t.rcv.dsack = {rcv_seq(t, c.begin), rcv_seq(t, c.end)};
@@ -145,7 +139,6 @@ void forget_out_of_order(Tcb& t) {
   t.rcv.holes.forget();
   t.rcv.recent_count = 0;
   t.rcv.has_dsack = false;
-  if (mutant(Mutant::NoSackAfterDowngrade)) t.sack_on = false;
   if (!t.rcv.fin_taken) t.rcv.fin_known = false;
 }
 

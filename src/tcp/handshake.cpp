@@ -2,7 +2,6 @@
 // connection.
 #include <algorithm>
 
-#include "base/mutant.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -219,7 +218,7 @@ bool packet_too_big(Tcb& t, std::uint32_t mtu, Seq quoted, Instant now) {
   const std::int32_t at = quoted - snd_una_seq(t);
   const std::uint32_t span = static_cast<std::uint32_t>(snd_nxt_seq(t) - snd_una_seq(t));
   const bool in_flight = at >= 0 && static_cast<std::uint32_t>(at) < span;
-  if (!synchronized(t.state) || !(in_flight || mutant(Mutant::AnyIcmpBelieved))) return false;
+  if (!synchronized(t.state) || !in_flight) return false;
   const std::uint32_t headers = t.config.ip_header + std::uint32_t{kHeaderMin};
   const std::uint32_t mss = mtu > headers + kLeastMss ? mtu - headers : kLeastMss;
   if (mss >= t.snd.mss) return false;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/mutant.h"
-
 namespace urnic::tcp {
 namespace {
 
@@ -56,11 +54,9 @@ bool HoleList::all_new(StreamOffset begin, StreamOffset end) const {
 }
 
 bool HoleList::needs_hole(StreamOffset begin, StreamOffset end) const {
-  if (mutant(Mutant::NoHoleLimit)) return false;
   if (begin == highest()) return false;
   const std::size_t k = first_ending_after(holes_, begin);
-  if (k == holes_.size()) return true;  // a new last hole
-  if (mutant(Mutant::SplitNeedsNoRoom)) return false;
+  if (k == holes_.size()) return true;                      // a new last hole
   return begin > holes_[k].begin && end < holes_[k].block;  // a split
 }
 
@@ -127,7 +123,7 @@ HoleEvent HoleList::insert(StreamOffset begin, StreamOffset end) {
 }
 
 void HoleList::forget() {
-  if (!mutant(Mutant::NothingForgotten)) holes_.clear();
+  holes_.clear();
   trim();
 }
 

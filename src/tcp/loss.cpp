@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/mutant.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -286,9 +285,8 @@ void loss_on_same_ack(Tcb& t, const Segment& s, const AckNews& news, Instant now
   if (l.rack.probe_out) probe_on_ack(t, news.sack.duplicate, news.plain && s.opts.sack_count == 0);
   if (l.undo.armed) try_undo(t, s, news);
   // RFC 6675 2: with SACK, an ACK without news is none; E-26 lets it count all the same.
-  const bool counts = t.sack_on && !mutant(Mutant::PlainDuplicatesCount)
-                          ? news.sack.fresh != 0 || (t.config.count_plain_dupacks && news.plain)
-                          : news.plain;
+  const bool counts =
+      t.sack_on ? news.sack.fresh != 0 || (t.config.count_plain_dupacks && news.plain) : news.plain;
   if (!counts) return;
   if (l.state == Recovery::Recovery) {
     if (!t.sack_on) {

@@ -4,8 +4,6 @@
 #include <bit>
 #include <mutex>
 
-#include "base/mutant.h"
-
 namespace urnic::verbs {
 
 CompletionQueue::CompletionQueue(std::uint32_t depth)
@@ -71,8 +69,7 @@ int CompletionQueue::poll(std::span<Cqe> out) {
     cqe.stored->take(cqe.position++, &polled.completion);
     polled.references = 1;
     polled.stored = nullptr;
-    if (--cqe.references == 0 || mutant(Mutant::CqeLeavesAtOnce)) ++head;
-    if (mutant(Mutant::PartialSaysLess)) polled.completion.byte_len = 0;
+    if (--cqe.references == 0) ++head;
   }
   head_.store(head, std::memory_order_release);
   return static_cast<int>(n);

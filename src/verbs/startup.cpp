@@ -1,7 +1,5 @@
 #include "verbs/startup.h"
 
-#include "base/mutant.h"
-
 namespace urnic::verbs {
 namespace {
 
@@ -87,7 +85,7 @@ Startup::Step Startup::feed(ByteView bytes) {
   const auto agreed = mpa::read_reply(request_, reply_, options_);
   if (!agreed) {
     step.refusal = agreed.error();
-    if (agreed.error() == mpa::Refusal::NotEnhanced && !mutant(Mutant::NoRetryAsRevision1)) {
+    if (agreed.error() == mpa::Refusal::NotEnhanced) {
       phase_ = Phase::Failed;
       step.what = What::RetryRevision1;
       return step;

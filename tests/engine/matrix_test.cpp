@@ -255,6 +255,15 @@ TEST_F(Setup, AcceptAfterThePeerHasGivenUpSaysClosed) {
 }
 
 TEST_F(Setup, StartupSurvivesAnyReSegmentation_E1) {
+  make();
+  ASSERT_TRUE(pair->connect(*left, *right));
+  for (const auto& s :
+       {pair->left().engine().qp_stats(*left), pair->right().engine().qp_stats(*right)}) {
+    for (std::size_t i = 0; i < kReasonCount; ++i) {  // InLogic saw nothing but the RTR message
+      if (i == static_cast<std::size_t>(fastpath::Reason::Aligned)) continue;
+      EXPECT_EQ(s.reasons[i], 0u) << reason_label(i);
+    }
+  }
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     o.seed = seed;
     o.faults_left = o.faults_right = "reseg=1";

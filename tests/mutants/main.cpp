@@ -1,30 +1,27 @@
-// The tests of the rooms with one rule broken: URNIC_MUTANT names which (src/base/mutants.def).
-// Driven by tools/mutants.
+// The tests of the rooms over the mutated sources: URNIC_MUTANT names the one that is at work
+// (tests/mutants/*.toml). Driven by tools/mutants.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
-#include "base/mutant.h"
+#include "tests/mutants/mutant_switch.h"
 
 namespace urnic {
 
-Mutant active_mutant = Mutant::None;
+std::uint64_t active_mutant = 0;
 
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "None",
-#define URNIC_MUTANT(name, items, test, text) #name,
-#include "base/mutants.def"
-#undef URNIC_MUTANT
+#include "names.inc"
 };
 
-bool choose(std::string_view name) {
-  for (std::size_t i = 0; i < std::size(kNames); ++i) {
-    if (kNames[i] != name) continue;
-    active_mutant = static_cast<Mutant>(i);
+bool choose(std::string_view chosen) {
+  for (const std::string_view name : kNames) {
+    if (name != chosen) continue;
+    active_mutant = mutant_number(name);
     return true;
   }
   return false;

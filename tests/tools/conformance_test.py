@@ -33,11 +33,11 @@ def tree(root, drop=None):
     tests = "\n".join(f"TEST(All, Proves_{i.replace('-', '')}) {{}}" for i in ids if i != "R-45")
     tests += "\n// Two lines of comment.\n// proves: R-45\nTEST(All, Forgets) {}\n"
     write(root, "tests/room/all_test.cpp", tests)
-    write(root, "src/base/mutants.def",
-          'URNIC_MUTANT(NoOp, "", "", "nothing")\n'
-          'URNIC_MUTANT(Keeps, "R-45", "All.Forgets",\n             "keeps " "them")\n')
-    write(root, "src/room/a.cpp",
-          "// R-45..R-47: here\nif (mutant(Mutant::Keeps)) {}\nif (mutant(Mutant::NoOp)) {}\n")
+    edit = 'file = "room/a.cpp"\nfunction = "f"\nfind = "1"\nput = "2"\ntext = "keeps them"\n'
+    write(root, "tests/mutants/room.toml",
+          f'[[mutant]]\nname = "NoOp"\nchanges_nothing = true\n{edit}'
+          f'[[mutant]]\nname = "Keeps"\nitems = ["R-45"]\ntest = "All.Forgets"\n{edit}')
+    write(root, "src/room/a.cpp", "// R-45..R-47: here\nint f() { return 1; }\n")
     write(root, "build/test_room", "")
     names = [f"Proves_{i.replace('-', '')}" for i in ids if i != "R-45"] + ["Forgets"]
     results(root, [{"name": n, "status": "RUN", "result": "COMPLETED"} for n in names])
@@ -114,13 +114,11 @@ def main():
          "lacks R-77")
     case("an excuse where a rule has none", replace("docs/items.txt", "R-78:", "R-78: x\n  open: later\nR-778:"),
          "for E-n only")
-    case("a mutant of another item", replace("src/base/mutants.def", '"R-45"', '"R-46"'),
+    case("a mutant of another item", replace("tests/mutants/room.toml", '"R-45"', '"R-46"'),
          "breaks R-46, which All.Forgets does not claim")
-    case("a mutant without a hook", replace("src/room/a.cpp", "Mutant::Keeps", "Mutant::None"),
-         "mutant Keeps has no hook")
-    case("a mutant without its test", replace("src/base/mutants.def", "All.Forgets", "All.Gone"),
+    case("a mutant without its test", replace("tests/mutants/room.toml", "All.Forgets", "All.Gone"),
          "no test All.Gone")
-    print("\n".join(problems) or "16 cases")
+    print("\n".join(problems) or "15 cases")
     return 1 if problems else 0
 
 

@@ -27,12 +27,14 @@ sys.exit(failed)
 
 def run(names, noop="NoOp"):
     with tempfile.TemporaryDirectory() as root:
-        os.makedirs(os.path.join(root, "src", "base"))
-        with open(os.path.join(root, "src", "base", "mutants.def"), "w", encoding="utf-8") as f:
+        folder = os.path.join(root, "tests", "mutants")
+        os.makedirs(folder)
+        edit = 'file = "a.cpp"\nfunction = "f"\nfind = "1"\nput = "2"\ntext = "breaks"\n'
+        with open(os.path.join(folder, "room.toml"), "w", encoding="utf-8") as f:
             if noop:
-                f.write(f'URNIC_MUTANT({noop}, "", "", "nothing")\n')
+                f.write(f'[[mutant]]\nname = "{noop}"\nchanges_nothing = true\n{edit}')
             for n in names:
-                f.write(f'URNIC_MUTANT({n}, "R-1", "S.T", "breaks")\n')
+                f.write(f'[[mutant]]\nname = "{n}"\nitems = ["R-1"]\ntest = "S.T"\n{edit}')
         program = os.path.join(root, "program")
         with open(program, "w", encoding="utf-8") as f:
             f.write(PROGRAM)
