@@ -1,6 +1,7 @@
 # urnic_room(<name> LINK <targets...>)
 #   urnic_<name>   static library of src/<name>/*.cpp (an interface library while it has none)
-#   test_<name>    the tests of tests/<name>/*_test.cpp, registered with ctest as room.<name>
+#   test_<name>    the tests of tests/<name>/*_test.cpp, registered with ctest as room.<name>; tests/<name>/room.cmake
+#                  may add to it, and to `room_test_arguments`
 # Where the sources lie, for tests that read files of the tree. In an object of its own: were it a
 # definition for every test, no clone could use what another has compiled (ccache).
 if(URNIC_TESTS)
@@ -35,7 +36,7 @@ function(urnic_room name)
       if(EXISTS ${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)
         include(${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)
       endif()
-      add_test(NAME room.${name} COMMAND test_${name}
+      add_test(NAME room.${name} COMMAND test_${name} ${room_test_arguments}
                --gtest_output=json:${CMAKE_BINARY_DIR}/results/${name}.json)
       set_tests_properties(room.${name} PROPERTIES TIMEOUT 600)
     endif()

@@ -2,7 +2,7 @@
 # The tools over the kernel's TCP: loopback, no rights, no namespace.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
-port=$((20000 + $$ % 20000))
+port=$(free_port)
 octets 5000000 >f
 
 target_on tcp --service "$port"
@@ -13,10 +13,12 @@ rm -f b
 ok "the same from another address of this machine, without CRC" \
   "$urnic" get "127.0.0.1:$port/f" b --port tcp:bind=127.0.0.2 --crc off
 cmp -s f b || fail "what came back differs"
-if [ -e /proc/net/if_inet6 ]; then
+if grep -q "^0000000000000000000000000000000[1] " /proc/net/if_inet6 2>/dev/null; then
   rm -f b
   ok "and over IPv6" "$urnic" get "[::1]:$port/f" b --port tcp
   cmp -s f b || fail "what came back differs"
+else
+  echo "skipped: no IPv6 here"
 fi
 
 # A connection that is open shows what it is.

@@ -80,6 +80,8 @@ stop_process() {
   kill "$1" 2>/dev/null
   wait "$1" 2>/dev/null
 }
+# free_port: a TCP port that nobody has
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'; }
 # octets N: so many random ones
 octets() { head -c "$1" /dev/urandom; }
 # json FILE EXPRESSION: a Python expression over the document `j`

@@ -18,24 +18,24 @@ set(siw_timeout 3100)
 add_test(NAME interop.siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
          --programs ${CMAKE_BINARY_DIR})
 # 77: QEMU or tshark is missing, or the guest cannot be built here; the reason is printed.
-set_tests_properties(interop.siw PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS interop
+set_tests_properties(interop.siw PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;peer"
                      RUN_SERIAL ON)
 
 # Every pair of {own TCP, kernel TCP, siw} through the matrix, in two halves: the second one skips where no
 # guest is to be had.
 add_test(NAME interop.matrix COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/interop
          --build ${CMAKE_BINARY_DIR} --without-siw)
-set_tests_properties(interop.matrix PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS interop
+set_tests_properties(interop.matrix PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS "interop;peer"
                      RUN_SERIAL ON)
 add_test(NAME interop.matrix-siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/interop
          --build ${CMAKE_BINARY_DIR} --with-siw)
-set_tests_properties(interop.matrix-siw PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77 LABELS interop
+set_tests_properties(interop.matrix-siw PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77 LABELS "interop;peer"
                      RUN_SERIAL ON)
 
 # urnic beside the kernel: on one NIC, and behind `urnic switch` with a TAP uplink.
 add_test(NAME interop.lan COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/lan_test
          --urnic $<TARGET_FILE:urnic>)
-set_tests_properties(interop.lan PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS interop
+set_tests_properties(interop.lan PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS "interop;peer"
                      RUN_SERIAL ON)
 
 # The byte-stream TCP (src/tcp/stack.h) and a device against the kernel's TCP, over a TAP interface in a
@@ -48,21 +48,21 @@ target_link_libraries(interop_tap_stream PRIVATE urnic_device)
 add_test(NAME interop.tap COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/tap_test
          --tap-stream $<TARGET_FILE:interop_tap_stream> --urnic $<TARGET_FILE:urnic>)
 # 77: no network namespace or TAP to be had here; the reason is printed.
-set_tests_properties(interop.tap PROPERTIES TIMEOUT 240 SKIP_RETURN_CODE 77 LABELS interop
+set_tests_properties(interop.tap PROPERTIES TIMEOUT 240 SKIP_RETURN_CODE 77 LABELS "interop;peer"
                      RUN_SERIAL ON)
 
 # What the engines count is what tshark sees, over memif and over TAP.
 add_test(NAME interop.capture COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/capture_test
          --urnic $<TARGET_FILE:urnic>)
-set_tests_properties(interop.capture PROPERTIES TIMEOUT 150 SKIP_RETURN_CODE 77 LABELS interop
+set_tests_properties(interop.capture PROPERTIES TIMEOUT 150 SKIP_RETURN_CODE 77 LABELS "interop;peer"
                      RUN_SERIAL ON)
 
 # urnic over the kernel's TCP (port = tcp) against urnic over its own, and against siw.
 add_test(NAME interop.tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/tcp_test
          --urnic $<TARGET_FILE:urnic>)
-set_tests_properties(interop.tcp PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS interop
+set_tests_properties(interop.tcp PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS "interop;peer"
                      RUN_SERIAL ON)
 add_test(NAME interop.siw-tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
          --kernel-tcp --programs ${CMAKE_BINARY_DIR})
-set_tests_properties(interop.siw-tcp PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS interop
+set_tests_properties(interop.siw-tcp PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;peer"
                      RUN_SERIAL ON)

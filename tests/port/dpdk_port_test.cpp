@@ -258,9 +258,16 @@ TEST(DpdkPort, TelemetryShowsItsCountersWhenAskedFor) {
 
 // ---- the kernel's interfaces ----
 
+bool set_forwarding(const std::string& name, const std::string& family, const char* value) {
+  return check::write_file(("/proc/sys/net/" + family + "/conf/" + name + "/forwarding").c_str(),
+                           value);
+}
+
 std::string make_veth() {
   RETURN_UNLESS(system("ip link add va type veth peer name vb && ip link set va up && "
                        "ip link set vb up") == 0);
+  // A new namespace inherits that the machine is a router.
+  for (const char* name : {"va", "vb"}) set_forwarding(name, "ipv4", "0");
   return "";
 }
 
@@ -325,6 +332,34 @@ std::string two_devices(const std::string& driver) {
 TEST(DpdkPort, AfPacketOnVeth) {
   NEEDS_PLUGIN();
   RUN_IN_NETWORK_NAMESPACE([] { return two_devices("net_af_packet"); });
+}
+
+// docs/ports.md: a kernel that forwards would send every frame for us a second time.
+TEST(DpdkPort, AfPacketSharesNoInterfaceWithARouter) {
+  NEEDS_PLUGIN();
+  RUN_IN_NETWORK_NAMESPACE([]() -> std::string {
+    if (std::string wrong = make_veth(); !wrong.empty()) return wrong;
+    const auto said = [](const std::string& spec) {
+      auto p = Port::open("dpdk:vdev=net_af_packet" + spec);
+      return p.ok() ? "" : p.error();
+    };
+    for (const std::string family : {"ipv4", "ipv6"}) {
+      if (!set_forwarding("va", family, "1")) {
+        if (family == "ipv6") continue;  // there is none
+        return "forwarding cannot be set";
+      }
+      const std::string complaint =
+          "this machine forwards (net." + family + ".conf.va.forwarding = 1)";
+      RETURN_UNLESS(said("0,iface=va").find(complaint) != std::string::npos);
+      RETURN_UNLESS(said("0;iface=va").find(complaint) !=
+                    std::string::npos);  // the driver's own word
+      RETURN_UNLESS(said("0,iface=vb").empty());
+      RETURN_UNLESS(said("1,iface=va,drop_rule=on").empty());
+      RETURN_UNLESS(set_forwarding("va", family, "0"));
+      RETURN_UNLESS(said("1,iface=va").empty());
+    }
+    return "";
+  });
 }
 
 TEST(DpdkPort, AfXdpOnVeth) {

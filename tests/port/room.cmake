@@ -20,3 +20,7 @@ if(URNIC_DPDK)
     endif()
   endfunction()
 endif()
+# A process of DPDK's at the other end, in real time: apart from the others, which pass at the first try.
+set(room_test_arguments --gtest_filter=-*MemifDpdk*)
+add_test(NAME interop.dpdk COMMAND test_port --gtest_filter=*MemifDpdk*)
+set_tests_properties(interop.dpdk PROPERTIES TIMEOUT 300 LABELS "interop;peer" RUN_SERIAL ON)

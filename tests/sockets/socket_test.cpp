@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sockets/poller.h"
+#include "tests/support/ipv6.h"
 
 namespace urnic::sockets {
 namespace {
@@ -48,6 +49,7 @@ void join(const IpAddress& at, Joined* j) {
 
 TEST(Socket, ConnectsBothVersionsAndKnowsBothEnds) {
   for (const IpAddress& at : {kLoopback4, kLoopback6}) {
+    if (at.is_v6() && !testing::has_ipv6()) GTEST_SKIP() << "no IPv6 here; version 4 passed";
     Joined j;
     join(at, &j);
     if (HasFatalFailure()) return;

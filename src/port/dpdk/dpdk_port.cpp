@@ -15,6 +15,7 @@
 #include "port/counters.h"
 #include "port/dpdk/device.h"
 #include "port/dpdk/eal.h"
+#include "port/dpdk/forwarding.h"
 #include "port/dpdk/telemetry.h"
 #include "port/fd.h"
 
@@ -95,6 +96,7 @@ Outcome<std::unique_ptr<DpdkPort>, std::string> DpdkPort::make(Args& args) {
   e.memory_mb = static_cast<unsigned>(args.num("memory", 256, 64, 1 << 20));
   e.huge_pages = args.on_off("huge", !pci.empty());
   e.extra = with_commas(args.str("eal"));
+  const bool drop_rule = args.on_off("drop_rule", false);
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
   if (vdev.empty() == pci.empty()) {
     return fail(
@@ -116,6 +118,10 @@ Outcome<std::unique_ptr<DpdkPort>, std::string> DpdkPort::make(Args& args) {
     d.buffers = 8192;  // the driver keeps rings of its own full, whatever sizes it is asked for
   }
   d.max_frame = static_cast<std::uint32_t>(mtu) + kEthernetHeader;
+  if (d.name.starts_with("net_af_packet") && !drop_rule) {
+    std::string wrong = forwarding_complaint(driver_argument(d.arguments, "iface"));
+    if (!wrong.empty()) return fail(wrong);
+  }
 
   if (auto started = start_eal(e); !started.ok()) return fail(started.error());
   auto opened = open_device(d);
