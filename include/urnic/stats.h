@@ -63,6 +63,8 @@ struct EngineStats {
   // Connection requests answered without keeping state, for want of room for half-open ones (RFC
   // 4987), and those that came of it.
   std::uint64_t cookies_sent = 0, cookies_taken = 0;
+  // TCP, RFC 5961: answers to segments that may be forged, and those withheld by the limit.
+  std::uint64_t challenge_acks = 0, challenge_acks_withheld = 0;
   std::uint64_t polls = 0, sleeps = 0, wakeups = 0;
   std::uint64_t connections_opened = 0, connections_closed = 0, connections_failed = 0;
   std::uint64_t reassembly_bytes = 0;  // gauge

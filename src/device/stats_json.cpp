@@ -33,6 +33,8 @@ void engine_members(S& s, F&& f) {
   f("rx_tcp_dropped", s.rx_tcp_dropped);
   f("cookies_sent", s.cookies_sent);
   f("cookies_taken", s.cookies_taken);
+  f("challenge_acks", s.challenge_acks);
+  f("challenge_acks_withheld", s.challenge_acks_withheld);
   f("tx_full", s.tx_full);
   f("polls", s.polls);
   f("sleeps", s.sleeps);

@@ -25,14 +25,12 @@ Result<void> Engine::choose_path(const SocketAddress& to, FlowKey* key, Instant 
 // E-29: a port of which both ends say, by the same hash, that the flow is of this engine's queue.
 std::uint16_t Engine::choose_port(const IpAddress& local, const SocketAddress& to) {
   const std::uint32_t queues = std::max<std::uint32_t>(port_->info().queues, 1);
-  for (std::uint32_t i = 0; i < 4096 * queues; ++i) {
-    const auto port = static_cast<std::uint16_t>(rng_.between(32768, 60999));
+  return ports_.choose(local, to, [&](std::uint16_t port) {
     if (queue_ < queues && flow_queue(flow_hash(local, port, to.ip, to.port), queues) != queue_) {
-      continue;
+      return true;
     }
-    if (flows_.find({local, to.ip, port, to.port}) == nullptr) return port;
-  }
-  return 0;
+    return flows_.find({local, to.ip, port, to.port}) != nullptr;
+  });
 }
 
 Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
@@ -66,7 +64,7 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
     return {};
   }
   tcp::open_active(c->tcb, tcp_config(key),
-                   tcp::initial_sequence(isn_key_, {key.local, key.local_port},
+                   tcp::initial_sequence(keys_.isn, {key.local, key.local_port},
                                          {key.remote, key.remote_port}, now),
                    now);
   enqueue_tx(*c);

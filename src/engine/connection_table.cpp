@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/engine.h"
+#include "tcp/isn.h"
 
 namespace urnic::engine {
 namespace {
@@ -41,6 +42,9 @@ tcp::Config Engine::tcp_config(const FlowKey& key) const {
   config.ip_header = key.local.is_v6() ? 40 : 20;
   // A peer that acknowledges once per burst (E-7) shall not slow the start down (RFC 3465, 2.3).
   config.slow_start_segments = 32;
+  const SocketAddress local{key.local, key.local_port}, remote{key.remote, key.remote_port};
+  config.ts_offset = tcp::timestamp_offset(keys_.timestamps, local, remote);
+  config.challenge_key = tcp::challenge_key(keys_.challenges, local, remote);
   return config;
 }
 

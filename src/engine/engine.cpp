@@ -63,14 +63,13 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       port_(port),
       queue_(queue),
       hooks_(hooks),
-      rng_(options.seed),
-      isn_key_{rng_.next(), rng_.next()},
-      cookie_key_{isn_key_.k1, isn_key_.k0 ^ 0x636f6f6b69657321},
+      keys_(options.seed),
+      ports_(keys_.ports, 32768, 60999),
       mtu_(usable_mtu(options, port->info())),
       interface_(interface_config(options, port->info(), mtu_)),
       pool_(options.reassembly_pool),
       tx_(port, queue, mtu_ + link_header(options)),
-      flows_(FlowKeyHash{{rng_.next(), rng_.next()}}) {
+      flows_(FlowKeyHash{keys_.flows}) {
   settle_by_port_kind(&options_, port->kind());
   options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
   admissions_.resize(64);

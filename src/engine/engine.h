@@ -24,7 +24,6 @@
 #include "base/flow_hash.h"
 #include "base/hash_map.h"
 #include "base/ring.h"
-#include "base/rng.h"
 #include "base/siphash.h"
 #include "engine/connection.h"
 #include "engine/events.h"
@@ -36,7 +35,9 @@
 #include "net/flow_match.h"
 #include "net/interface.h"
 #include "port/port.h"
+#include "tcp/host_keys.h"
 #include "tcp/listen.h"
+#include "tcp/port_choice.h"
 
 namespace urnic::engine {
 
@@ -69,6 +70,7 @@ struct EngineCounters {
   std::uint64_t rx_frames = 0, rx_bytes = 0, rx_bad_ip = 0, rx_bad_tcp_checksum = 0,
                 rx_no_connection = 0, rx_tcp_dropped = 0, tx_full = 0, rst_sent = 0;
   std::uint64_t cookies_sent = 0, cookies_taken = 0;  // connections opened without state (RFC 4987)
+  std::uint64_t challenge_acks = 0, challenge_acks_withheld = 0;  // RFC 5961 7
   std::uint64_t polls = 0, connections_opened = 0, connections_closed = 0, connections_failed = 0;
 };
 
@@ -79,7 +81,7 @@ struct EngineTables {
   std::size_t pending = 0, half_open = 0;  // of all listeners
   std::size_t queue_pairs = 0, kept_stats = 0;
   std::size_t timers = 0;  // entries, also those that time has not yet removed
-  std::size_t waiting_to_send = 0, waiting_to_drain = 0;
+  std::size_t waiting_to_send = 0, waiting_to_drain = 0, looped = 0;
   std::size_t regions = 0, neighbours = 0;
   std::uint64_t reassembly_octets = 0;
   bool operator==(const EngineTables&) const = default;
@@ -182,6 +184,7 @@ class Engine {
     std::uint32_t header_sum = 0;  // pseudo header and TCP header
     bool verify = true;
     bool usable = false;
+    bool looped = false;             // from this very engine, not from the wire (E-30)
     bool classified = false;         // `net` says what the frame is
     std::uint16_t head_octets = 0;   // of the frame in `header`
     std::uint32_t frame_octets = 0;  // of the whole frame
@@ -257,6 +260,8 @@ class Engine {
   void fail_sender(Connection& c, Instant now);
   void emit_ack(Connection& c, Instant now);
   void send_rst(const Staged& s);
+  void send_rst(const Staged& s, const tcp::Segment& reset);
+  bool loop_full(const Connection& c) const;
   bool send_stateless(const Staged& s, const tcp::Segment& reply);
   void enqueue_tx(Connection& c);
   // What became of finding the next hop: a header, an event to come, or the loss of the connection.
@@ -367,14 +372,12 @@ class Engine {
   port::Port* port_;
   unsigned queue_;
   Hooks* hooks_;
-  Rng rng_;
-  SipKey isn_key_;
-  SipKey cookie_key_;
+  tcp::HostKeys keys_;
+  tcp::PortChoice ports_;
   std::uint32_t mtu_;
   net::Interface interface_;
   reassembly::Pool pool_;
   ddp::MemoryTable memory_;
-  tcp::ChallengeLimiter challenge_;
   TxBatch tx_;
   EngineCounters counters_;
   ConnectionStats ended_;  // totals of connections that are gone

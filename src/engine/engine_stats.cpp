@@ -207,6 +207,7 @@ EngineTables Engine::tables() const {
   t.timers = timers_.size();
   t.waiting_to_send = tx_queue_.size();
   t.waiting_to_drain = drain_queue_.size();
+  t.looped = loop_.size();
   t.regions = memory_.in_use();
   t.neighbours = interface_.neighbours().size();
   t.reassembly_octets = pool_.in_use();
@@ -245,6 +246,8 @@ void Engine::fill_stats(EngineStats* out) const {
   out->rx_tcp_dropped = counters_.rx_tcp_dropped;
   out->cookies_sent = counters_.cookies_sent;
   out->cookies_taken = counters_.cookies_taken;
+  out->challenge_acks = counters_.challenge_acks;
+  out->challenge_acks_withheld = counters_.challenge_acks_withheld;
   out->tx_full = counters_.tx_full;
   out->polls = counters_.polls;
   out->connections_opened = counters_.connections_opened;

@@ -2,6 +2,8 @@
 
 #include <sys/random.h>
 
+#include <cerrno>
+#include <cstdlib>
 #include <sstream>
 
 namespace urnic::engine {
@@ -34,7 +36,11 @@ fastpath::InLogicVariant variant_of(const std::string& text, mpa::Policy policy)
 
 std::uint64_t random_seed() {
   std::uint64_t seed = 0;
-  if (getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) seed = 0;
+  // So few octets come whole, but for a signal while the kernel still gathers its first. Without
+  // randomness nothing may run: every key would be known (E-49).
+  while (getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) {
+    if (errno != EINTR) std::abort();
+  }
   return seed;
 }
 

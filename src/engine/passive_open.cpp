@@ -29,6 +29,11 @@ bool Engine::gives_way(Connection& c, const Staged& s, Instant now) {
 
 // True when there is a connection now that the segment belongs to.
 bool Engine::on_unmatched(Staged& s, Instant now) {
+  // From an end to itself: what we answered would come back to us, and be answered.
+  if (s.net.src == s.net.dst && s.seg.src_port == s.seg.dst_port) {
+    interface_.counters().drop(net::DropReason::Source);
+    return false;
+  }
   Listener* listener = listener_on(s.seg.dst_port);
   if (listener == nullptr) {
     ++counters_.rx_no_connection;
@@ -61,7 +66,7 @@ bool Engine::on_unmatched(Staged& s, Instant now) {
   if (c == nullptr) return false;
   begin_half_open(*c, *listener, now);
   tcp::open_passive(c->tcb, tcp_config(key),
-                    tcp::initial_sequence(isn_key_, {key.local, key.local_port},
+                    tcp::initial_sequence(keys_.isn, {key.local, key.local_port},
                                           {key.remote, key.remote_port}, now),
                     s.seg, now);
   enqueue_tx(*c);
@@ -100,7 +105,7 @@ void Engine::send_cookie(Listener& listener, const Staged& s, Instant now) {
   send_stateless(
       s,
       tcp::cookie_syn_ack(
-          cookie_key_, {key.local, key.local_port}, {key.remote, key.remote_port}, s.seg, config,
+          keys_.cookies, {key.local, key.local_port}, {key.remote, key.remote_port}, s.seg, config,
           static_cast<std::uint16_t>(std::min<std::uint32_t>(config.receive_buffer, 0xffff)), now));
 }
 
@@ -112,7 +117,7 @@ bool Engine::take_cookie(Listener& listener, const Staged& s, Instant now) {
   }
   const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
   const tcp::Config config = tcp_config(key);
-  const auto syn = tcp::syn_of_cookie(cookie_key_, {key.local, key.local_port},
+  const auto syn = tcp::syn_of_cookie(keys_.cookies, {key.local, key.local_port},
                                       {key.remote, key.remote_port}, s.seg, config, now);
   if (!syn) return false;
   if (listener.full()) {
@@ -135,8 +140,10 @@ Listener* Engine::listen(std::uint16_t port, int backlog, Error* error) {
                        [&](const auto& l) { return l->port == p && !l->closed; });
   };
   if (port == 0) {
-    for (int i = 0; i < 1000 && (port == 0 || taken(port)); ++i) {
-      port = static_cast<std::uint16_t>(rng_.between(49152, 65535));
+    port = ports_.choose(IpAddress::any_v4(), {}, taken);
+    if (port == 0) {
+      *error = {Errc::in_use, "every ephemeral TCP port is listened on by this device"};
+      return nullptr;
     }
   }
   if (taken(port)) {

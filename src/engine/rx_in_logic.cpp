@@ -136,6 +136,7 @@ Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp
                                        Instant now) {
   const std::size_t n = frames_inside(validation_, check);
   if (check.arrival != tcp::Arrival::Overlap) return cut_through_run(c, s, 0, n, check, now);
+  tcp::note_duplicate_part(c.tcb, check);
   // Only the new frames, run by run.
   FastResult result = FastResult::Refused;
   for (std::size_t i = 0; i < n;) {

@@ -86,9 +86,11 @@ inline void Engine::stage_frame(const port::Frame& frame, Staged* s, Instant now
 
 void Engine::receive_one(const port::Frame& frame, Instant now) {
   Staged& s = staged_[0];
+  s.looped = true;
   copy_head(frame, &s);
   stage_frame(frame, &s, now);
   if (s.usable) process(s, now);
+  s.looped = false;
 }
 
 // A frame that does not look like the last one.
@@ -109,6 +111,11 @@ void Engine::stage_unknown(const port::Frame& frame, Staged* s, Instant now) {
     interface_.counters().drop(net::DropReason::NotForUs);
     return;
   }
+  // E-46: nobody on the wire has our address, or one that no host may have.
+  if (!s->looped && !interface_.may_send(s->net.src)) {
+    interface_.counters().drop(net::DropReason::Source);
+    return;
+  }
   const std::size_t l4 = s->net.l4_offset;
   if (l4 >= s->head_octets) return;
   std::size_t tcp_header = 0;
@@ -127,6 +134,8 @@ void Engine::stage_unknown(const port::Frame& frame, Staged* s, Instant now) {
     s->connection = slots_[*slot].get();
     __builtin_prefetch(s->connection);
     __builtin_prefetch(reinterpret_cast<const char*>(s->connection) + 64);
+    // What the loop carries is not remembered: it would vouch for the same from the wire.
+    if (s->looped) return;
     recent_.connection = recent_.match.learn(s->header, s->net) ? s->connection : nullptr;
   }
 }
@@ -227,11 +236,21 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
       emit_ack(c, now);
       return;
     case tcp::Action::ChallengeAck:
-      if (challenge_.allow(now)) emit_ack(c, now);
+    case tcp::Action::SynAck:
+      if (!tcp::may_challenge(c.tcb, now)) {
+        ++counters_.challenge_acks_withheld;
+        return;
+      }
+      ++counters_.challenge_acks;
+      if (check.action == tcp::Action::ChallengeAck) {
+        emit_ack(c, now);
+      } else if (c.routed || route(c, now)) {
+        send_segment(c, tcp::plan_syn_ack(c.tcb), now);
+      }
       return;
     case tcp::Action::Rst:
       if (!s.classified) classify_staged(s);
-      send_rst(s);
+      send_rst(s, tcp::reset_reply(c.tcb, s.seg, now));
       if (tcp::after_reset_sent(c.tcb)) enqueue_tx(c);
       return;
     case tcp::Action::Reset:

@@ -20,6 +20,7 @@ constexpr std::uint64_t kDrainRound = 256u << 10;
 // found good is not checked again when it is extracted.
 void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
   const bool slow_data = c.stage != Stage::Opening && c.stage != Stage::Startup;
+  if (check.arrival == tcp::Arrival::Overlap) tcp::note_duplicate_part(c.tcb, check);
   StreamOffset at = check.new_begin, from, to;
   bool stored = false;
   if (validated_ && check.arrival == tcp::Arrival::InOrder && c.buffer.empty() &&

@@ -10,6 +10,10 @@ namespace {
 
 // Segments one connection may send before the next one has its turn.
 constexpr unsigned kTurn = 64;
+// Frames to own addresses that may wait for the next turn: those of connections, which wait until
+// there is room again, and some more for replies without one, which are lost.
+constexpr std::size_t kMostLooped = 4096;
+constexpr std::size_t kMostLoopedReplies = kMostLooped + 1024;
 
 }  // namespace
 
@@ -85,7 +89,7 @@ bool Engine::transmit(Connection& c, Instant now, unsigned budget) {
     const tcp::SendPlan plan = tcp::plan_send(c.tcb, {end, false}, now);
     if (plan.kind == tcp::Send::None) break;
     if (!send_segment(c, plan, now)) {
-      more = tx_.full();
+      more = tx_.full() || loop_full(c);
       break;
     }
     if (c.id != id) return false;
@@ -105,6 +109,7 @@ bool Engine::send_segment(Connection& c, const tcp::SendPlan& plan, Instant now)
   std::uint8_t* frame;
   port::Frame* slot = nullptr;
   if (c.loopback) {
+    if (loop_full(c)) return false;
     loop_.emplace_back(c.header.size() + plan.header + mtu_);
     frame = loop_.back().data();
   } else {
@@ -167,14 +172,21 @@ void Engine::emit_ack(Connection& c, Instant now) {
 
 // RST for a segment no connection wants (RFC 9293 3.10.7.1), back to where it came from.
 void Engine::send_rst(const Staged& s) {
-  if (!s.seg.has(tcp::kRst) && send_stateless(s, tcp::closed_reply(s.seg))) ++counters_.rst_sent;
+  if (!s.seg.has(tcp::kRst)) send_rst(s, tcp::closed_reply(s.seg));
+}
+void Engine::send_rst(const Staged& s, const tcp::Segment& reset) {
+  if (send_stateless(s, reset)) ++counters_.rst_sent;
+}
+
+bool Engine::loop_full(const Connection& c) const {
+  return c.loopback && loop_.size() >= kMostLooped;
 }
 
 // A segment of no connection, to where `s` came from. False when it found no room.
 bool Engine::send_stateless(const Staged& s, const tcp::Segment& reply) {
   const bool loopback = interface_.is_own(s.net.src);
   port::Frame* slot = loopback ? nullptr : tx_.next();
-  if (slot == nullptr && !loopback) return false;
+  if (loopback ? loop_.size() >= kMostLoopedReplies : slot == nullptr) return false;
   const net::HeaderTemplate header = make_header(s.net.src_mac, s.net.dst, s.net.src);
   std::uint8_t bytes[net::kHeadSpan];
   std::uint8_t* const frame = loopback ? bytes : slot->data[0];

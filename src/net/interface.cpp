@@ -197,6 +197,14 @@ void Interface::input(const Classified& c, ByteView frame, Instant now) {
   drain_cache();
 }
 
+bool Interface::may_send(const IpAddress& a) const {
+  if (a.is_loopback()) return false;
+  for (const OwnAddress& own : addresses_) {
+    if (own.prefix.address == a || is_subnet_broadcast(own.prefix, a)) return false;
+  }
+  return true;
+}
+
 // ---- sending --------------------------------------------------------------------------------
 
 Resolution Interface::resolve(const IpAddress& dst, Instant now) {

@@ -140,6 +140,9 @@ class Interface {
   bool accepts(const Classified& c) const {
     return c.dst_mac == mac_ && c.vlan == config_.vlan && is_own(c.dst);
   }
+  // An address that another host can have: not our own, no broadcast of a network of ours, not
+  // loopback (RFC 1122 3.2.1.3, RFC 4291 2.5.3).
+  bool may_send(const IpAddress& a) const;
   // Any frame but kind Tcp. `frame` is the whole frame (contiguous, not changing during the call);
   // of frames offered in part only, messages that end beyond it are dropped. Never fails.
   void input(const Classified& c, ByteView frame, Instant now);

@@ -1,5 +1,7 @@
 // The throttle on challenge ACKs (RFC 5961 7): whatever a stranger sends, it cannot make us send
-// more than this. One per host (stack or engine), not per connection.
+// more than this. One per connection, so that nobody learns from the answers to his own segments
+// what was sent to another's (one counter for a host told blind attackers whether they had hit the
+// window, CVE-2016-5696); and of each window's budget a share is left out that only a secret tells.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +12,31 @@ namespace urnic::tcp {
 
 class ChallengeLimiter {
  public:
-  explicit ChallengeLimiter(std::uint32_t count = 10, Duration window = Duration::s(5))
-      : count_(count), window_(window) {}
+  static constexpr Duration kWindow = Duration::s(5);
 
-  // May one more be sent at `now`? Counts it if so.
-  bool allow(Instant now) {
-    if (used_ == 0 || now >= since_ + window_) {
+  // May one more be sent at `now`? Counts it if so. At most `most` in a window, at least half of
+  // it; `key`: secret, of this connection. 0: always `most`.
+  bool allow(std::uint32_t most, std::uint64_t key, Instant now) {
+    if (used_ == 0 || now >= since_ + kWindow) {
       since_ = now;
       used_ = 0;
+      const std::uint64_t share = key == 0 ? 0 : mix(key ^ static_cast<std::uint64_t>(now.ns()));
+      limit_ = most - static_cast<std::uint32_t>(share % (most / 2 + 1));
     }
-    if (used_ >= count_) return false;
+    if (used_ >= limit_) return false;
     ++used_;
     return true;
   }
 
  private:
-  std::uint32_t count_;
-  std::uint32_t used_ = 0;
-  Duration window_;
+  // The finalizer of splitmix64: every bit of the key counts in every bit of the result.
+  static constexpr std::uint64_t mix(std::uint64_t v) {
+    v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
+    return v ^ (v >> 31);
+  }
+
+  std::uint32_t used_ = 0, limit_ = 0;
   Instant since_;
 };
 

@@ -70,6 +70,7 @@ void classify(const Tcb& t, const Segment& s, std::int64_t distance, Check* c) {
   if (len == 0 && !s.has(kFin)) return;
   if (t.rcv.fin_taken) {  // nothing can follow the end of the stream (RFC 9293 3.10.7.4, seventh)
     c->arrival = Arrival::Duplicate;
+    c->fin_again = s.has(kFin) && s.seq + static_cast<std::uint32_t>(len) + 1 == rcv_nxt_seq(t);
     return;
   }
   c->begin = StreamOffset(nxt.value() + static_cast<std::uint64_t>(distance));
@@ -125,8 +126,8 @@ Check check_synchronized(const Tcb& t, const Segment& s, Instant now) {
   std::int64_t at = distance;
   if (t.state == State::SynReceived && s.has(kSyn) && !s.has(kRst) && s.seq == t.rcv.irs) {
     // The peer's SYN once more. With an ACK of ours it ends a simultaneous open (RFC 9293 3.5,
-    // figure 8); without one our SYN-ACK was lost and plan_ack() repeats it.
-    if (!s.has(kAck)) return answer(Action::Ack);
+    // figure 8); without one our SYN-ACK was lost, or the network made two of a SYN.
+    if (!s.has(kAck)) return answer(Action::SynAck);
     at = 0 - static_cast<std::int64_t>(t.rcv.holes.rcv_nxt().value());
   } else {
     const auto window = static_cast<std::int64_t>(

@@ -43,7 +43,8 @@ AckNeed pace_ack(Tcb& t, std::uint32_t len, Instant now) {
   ReceiveState& r = t.rcv;
   r.ack_owed = true;
   r.unacked += len;
-  if (r.ece_turned) [[unlikely]] {  // RFC 8257 3.2: marks begin or end with this one
+  // RFC 8257 3.2: marks begin or end with this one; RFC 2883 4: part of it came before.
+  if (r.ece_turned || r.has_dsack) [[unlikely]] {
     r.ece_turned = false;
     r.ack_due = true;
     return AckNeed::Now;
@@ -69,6 +70,13 @@ AckNeed pace_ack(Tcb& t, std::uint32_t len, Instant now) {
   }
   if (t.timers.delayed_ack.is_never()) t.timers.delayed_ack = now + t.config.delayed_ack;
   return AckNeed::Owed;
+}
+
+void note_dsack(Tcb& t, StreamOffset begin, StreamOffset end) {
+  if (!t.sack_on || !t.config.dsack || begin >= end) return;
+  t.rcv.has_dsack = true;
+  t.rcv.dsack = begin;
+  t.rcv.dsack_end = end;
 }
 
 AckNeed ack_now(Tcb& t) {
@@ -125,14 +133,28 @@ Receipt commit(Tcb& t, StreamOffset begin, StreamOffset end, bool fin, bool psh,
 }
 
 AckNeed refuse(Tcb& t, const Check& c, bool ulp, bool immediate_dup_ack, Instant now) {
-  (void)now;
   if (c.arrival == Arrival::None) return AckNeed::None;
   if (ulp) return immediate_dup_ack ? ack_now(t) : AckNeed::None;
-  if (c.arrival == Arrival::Duplicate && t.sack_on && t.config.dsack && c.begin < c.end) {
-    t.rcv.has_dsack = true;
-    t.rcv.dsack = {rcv_seq(t, c.begin), rcv_seq(t, c.end)};
-  }
+  if (c.arrival == Arrival::Duplicate) note_dsack(t, c.begin, c.end);
+  // Nothing but the peer's FIN begins the wait anew (RFC 9293 3.10.7.4, eighth).
+  if (c.fin_again && t.state == State::TimeWait) t.timers.time_wait = now + t.config.time_wait;
   return ack_now(t);
+}
+
+void note_duplicate_part(Tcb& t, const Check& c) {
+  const HoleList& holes = t.rcv.holes;
+  // The first octet that came before, and where its run ends.
+  StreamOffset from = c.begin, to = c.end;
+  if (c.begin < holes.rcv_nxt()) {
+    to = std::min(to, holes.rcv_nxt());
+  } else {
+    std::size_t i = 0;
+    while (i < holes.size() && holes[i].block_end <= from) ++i;
+    if (i == holes.size() || holes[i].block >= to) return;
+    from = std::max(from, holes[i].block);
+    to = std::min(to, holes[i].block_end);
+  }
+  note_dsack(t, from, to);
 }
 
 void forget_out_of_order(Tcb& t) {
@@ -145,12 +167,6 @@ void forget_out_of_order(Tcb& t) {
 WindowNow window_now(const Tcb& t) {
   const ReceiveState& r = t.rcv;
   const StreamOffset nxt = r.holes.rcv_nxt();
-  if (!synchronized(t.state)) [[unlikely]] {
-    // A SYN's window is not scaled (RFC 7323 2.2).
-    const std::uint64_t room =
-        std::min<std::uint64_t>({r.offer - nxt, t.config.receive_buffer, 0xffff});
-    return {static_cast<std::uint16_t>(room), nxt + room};
-  }
   const std::uint64_t cap =
       std::min<std::uint64_t>(t.config.receive_buffer, std::uint64_t{0xffff} << r.wscale);
   StreamOffset edge = std::min(r.offer, nxt + cap);
@@ -166,12 +182,23 @@ WindowNow window_now(const Tcb& t) {
   return {static_cast<std::uint16_t>(units), nxt + (units << r.wscale)};
 }
 
+WindowNow syn_window(const Tcb& t) {
+  const StreamOffset nxt = t.rcv.holes.rcv_nxt();
+  const std::uint64_t room =
+      std::min<std::uint64_t>({t.rcv.offer - nxt, t.config.receive_buffer, 0xffff});
+  return {static_cast<std::uint16_t>(room), nxt + room};
+}
+
+void offer_receive_room(Tcb& t, std::uint64_t octets) {
+  // Room beyond any window is "no limit"; the bound keeps the sum from wrapping.
+  t.rcv.offer = t.rcv.holes.rcv_nxt() + std::min<std::uint64_t>(octets, std::uint64_t{1} << 62);
+}
+
 bool set_receive_room(Tcb& t, std::uint64_t octets, Instant now) {
   (void)now;
   ReceiveState& r = t.rcv;
   const StreamOffset nxt = r.holes.rcv_nxt();
-  // Room beyond any window is "no limit"; the bound keeps the sum from wrapping.
-  r.offer = nxt + std::min<std::uint64_t>(octets, std::uint64_t{1} << 62);
+  offer_receive_room(t, octets);
   if (!synchronized(t.state) || r.fin_taken || t.rst_due) return false;
   const StreamOffset edge = window_now(t).edge;
   if (edge <= r.adv) return false;

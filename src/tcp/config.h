@@ -60,6 +60,10 @@ struct Config {
   CongestionControl congestion = CongestionControl::NewReno;
   EcnMode ecn = EcnMode::Off;
   std::uint32_t ts_offset = 0;  // added to the timestamp clock (1 ms per tick)
+  // Challenge ACKs in five seconds (RFC 5961 7), and the secret of this connection by which a share
+  // of them is left out (0: none is, for tests that count).
+  std::uint8_t challenge_acks = 10;
+  std::uint64_t challenge_key = 0;
   bool dsack = true;            // report duplicates (RFC 2883), when SACK is agreed
   std::uint8_t ip_header = 20;  // 40 for IPv6; turns a path MTU into an MSS, and picks the
                                 // default MSS of a peer that announces none (536, 1220)

@@ -2,6 +2,7 @@
 // connection.
 #include <algorithm>
 
+#include "tcp/listen.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -57,23 +58,22 @@ void take_syn(Tcb& t, const Segment& syn, Instant now) {
 }
 
 void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
-  const bool syn_lost = t.syn_sent > 1 + static_cast<int>(t.syn_again);
   t.state = State::Established;
   t.syn_acked = 1;
   t.syn_due = false;
   t.timers.retransmit = t.timers.stalled_since = Instant::never();
   t.timers.retries = 0;
   // Of a cookie's departure nothing is known; the first data will tell what a round trip takes.
-  if (!syn_lost && !t.from_cookie) {
+  if (!t.syn_lost && !t.syn_repeated && !t.from_cookie) {
     rtt_sample(t.rtt, t.config, now - t.timers.last_sent);
-  } else if (syn_lost) {
+  } else if (!t.from_cookie) {
     if (t.ts_on && s.opts.has_ts && s.opts.tsecr != 0) {
       const auto ticks = static_cast<std::int32_t>(ts_clock(t, now) - s.opts.tsecr);
       if (ticks >= 0) rtt_sample(t.rtt, t.config, Duration::ms(std::max(ticks, 1)));
     }
-    rtt_after_syn_loss(t.rtt, t.config);
+    if (t.syn_lost) rtt_after_syn_loss(t.rtt, t.config);
   }
-  cc_open(t.cc, t.config, emss(t), syn_lost);
+  cc_open(t.cc, t.config, emss(t), t.syn_lost);
   // The first data is no restart after idleness.
   t.timers.last_sent = now;
   arm_keepalive(t, now);
@@ -107,7 +107,7 @@ void open_from_cookie(Tcb& t, const Config& config, Seq iss, const Segment& syn,
   t.from_cookie = true;
   t.syn_due = false;
   t.syn_sent = 1;
-  t.rcv.adv = std::max(t.rcv.adv, window_now(t).edge);
+  t.rcv.adv = std::max(t.rcv.adv, syn_window(t).edge);
 }
 
 void take_handshake(Tcb& t, const Segment& s, AckResult* r, Instant now) {
@@ -175,16 +175,28 @@ void take_reset(Tcb& t, Instant now) {
     case State::SynReceived:
       enter_closed(t, t.passive ? CloseReason::Reset : CloseReason::Refused);
       return;
-    case State::Closing:
-    case State::LastAck:
     case State::TimeWait:
     case State::Closed:
       enter_closed(t, CloseReason::None);
       return;
     default:
+      // CLOSING and LAST-ACK as well: what was written last may not have arrived, and RFC
+      // 9293 3.10.7.4 leaves it open who is told.
       enter_closed(t, CloseReason::Reset);
       return;
   }
+}
+
+bool may_challenge(Tcb& t, Instant now) {
+  return t.challenge.allow(t.config.challenge_acks, t.config.challenge_key, now);
+}
+
+Segment reset_reply(const Tcb& t, const Segment& s, Instant now) {
+  Segment r = closed_reply(s);
+  r.opts.has_ts = t.ts_on;  // RFC 7323 3.2
+  r.opts.tsval = ts_clock(t, now);
+  r.opts.tsecr = t.rcv.ts_recent;
+  return r;
 }
 
 bool after_reset_sent(Tcb& t) {
@@ -196,7 +208,7 @@ bool after_reset_sent(Tcb& t) {
 void enter_closed(Tcb& t, CloseReason why) {
   if (t.state != State::Closed) t.close_reason = why;
   t.state = State::Closed;
-  t.syn_due = t.probe_due = t.keepalive_due = t.rst_due = false;
+  t.syn_due = t.probe_due = t.keepalive_due = t.rst_due = t.held_due = false;
   t.rcv.ack_owed = t.rcv.ack_due = false;
   const Instant received = t.timers.last_received;
   t.timers = Timers{};

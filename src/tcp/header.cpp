@@ -38,7 +38,8 @@ std::uint8_t collect_blocks(const Tcb& t, std::size_t room, SackBlock* out) {
   const ReceiveState& r = t.rcv;
   const HoleList& holes = r.holes;
   std::uint8_t n = 0;
-  if (r.has_dsack && n < room) out[n++] = r.dsack;
+  const bool dsack = reports_dsack(t, room);
+  if (dsack) out[n++] = {rcv_seq(t, r.dsack), rcv_seq(t, r.dsack_end)};
   const std::uint8_t first = n;
   const auto add = [&](const Hole& h) {
     SackBlock b{rcv_seq(t, h.block), rcv_seq(t, h.block_end)};
@@ -48,6 +49,10 @@ std::uint8_t collect_blocks(const Tcb& t, std::size_t room, SackBlock* out) {
     }
     out[n++] = b;
   };
+  // Then the block that holds the duplicate (RFC 2883 4 (4)), and the others, the newest first.
+  if (dsack) {
+    if (const std::size_t k = holes.block_at(r.dsack); k != holes.size()) add(holes[k]);
+  }
   for (std::uint8_t i = 0; i < r.recent_count && n < room; ++i) {
     const std::size_t k = holes.block_at(r.recent[i]);
     if (k != holes.size()) add(holes[k]);
@@ -63,11 +68,14 @@ void write_special(const Tcb& t, const SendPlan& p, Segment* s, std::uint64_t su
     s->seq = snd_nxt_seq(t);
     s->ack = rcv_nxt_seq(t);
     s->flags = kRst | kAck;
+    s->opts.has_ts = t.ts_on;  // RFC 7323 3.2
+    s->opts.tsval = ts_clock(t, now);
+    s->opts.tsecr = t.rcv.ts_recent;
   } else {
     const bool answer = p.kind == Send::SynAck;
     s->seq = t.snd.iss;
     s->flags = kSyn;
-    s->window = window_now(t).field;
+    s->window = syn_window(t).field;
     s->opts.has_mss = true;
     s->opts.mss = t.config.mss;
     s->opts.has_ts = answer ? t.ts_on : t.config.timestamps;
@@ -90,6 +98,11 @@ void write_special(const Tcb& t, const SendPlan& p, Segment* s, std::uint64_t su
 }
 
 }  // namespace
+
+bool reports_dsack(const Tcb& t, std::size_t blocks) {
+  if (!t.rcv.has_dsack) return false;
+  return blocks > (t.rcv.dsack < t.rcv.holes.rcv_nxt() ? 0u : 1u);
+}
 
 void write_header(const Tcb& t, const SendPlan& p, std::uint32_t len, bool psh,
                   std::uint16_t src_port, std::uint16_t dst_port, std::uint32_t pseudo_sum,

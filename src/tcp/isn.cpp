@@ -6,7 +6,7 @@ namespace urnic::tcp {
 namespace {
 
 struct Input {
-  std::uint8_t bytes[2 * (16 + 2) + 1] = {};
+  std::uint8_t bytes[2 * (16 + 2) + 8] = {};
   std::size_t len = 0;
 
   void put(const IpAddress& a) {
@@ -17,7 +17,15 @@ struct Input {
     store_be16(bytes + len, v);
     len += 2;
   }
-  void put(std::uint8_t v) { bytes[len++] = v; }
+  void put(const SocketAddress& a) {
+    put(a.ip);
+    put(a.port);
+  }
+  void put(std::uint64_t v) {
+    store_be64(bytes + len, v);
+    len += 8;
+  }
+  std::uint64_t hash(const SipKey& key) const { return siphash24(key, ByteView{bytes, len}); }
 };
 
 }  // namespace
@@ -25,20 +33,35 @@ struct Input {
 Seq initial_sequence(const SipKey& key, const SocketAddress& local, const SocketAddress& remote,
                      Instant now) {
   Input in;
-  in.put(local.ip);
-  in.put(local.port);
-  in.put(remote.ip);
-  in.put(remote.port);
+  in.put(local);
+  in.put(remote);
   const auto ticks = static_cast<std::uint32_t>(now.ns() / 4000);
-  return Seq(ticks + static_cast<std::uint32_t>(siphash24(key, ByteView{in.bytes, in.len})));
+  return Seq(ticks + static_cast<std::uint32_t>(in.hash(key)));
 }
 
-std::uint32_t timestamp_offset(const SipKey& key, const IpAddress& local, const IpAddress& remote) {
+std::uint32_t timestamp_offset(const SipKey& key, const SocketAddress& local,
+                               const SocketAddress& remote) {
   Input in;
   in.put(local);
   in.put(remote);
-  in.put(std::uint8_t{0x54});  // apart from every initial sequence number
-  return static_cast<std::uint32_t>(siphash24(key, ByteView{in.bytes, in.len}) >> 32);
+  return static_cast<std::uint32_t>(in.hash(key) >> 32);
+}
+
+std::uint64_t challenge_key(const SipKey& key, const SocketAddress& local,
+                            const SocketAddress& remote) {
+  Input in;
+  in.put(local);
+  in.put(remote);
+  return in.hash(key) | 1;
+}
+
+std::uint64_t port_hash(const SipKey& key, const IpAddress& local, const SocketAddress& remote,
+                        std::uint64_t count) {
+  Input in;
+  in.put(local);
+  in.put(remote);
+  in.put(count);
+  return in.hash(key);
 }
 
 }  // namespace urnic::tcp

@@ -14,8 +14,17 @@ namespace urnic::tcp {
 Seq initial_sequence(const SipKey& key, const SocketAddress& local, const SocketAddress& remote,
                      Instant now);
 
-// An offset of the timestamp clock per pair of hosts (RFC 7323 5.4, the offset RFC 6528 asks for in
-// the same spirit): reveals neither uptime nor other connections.
-std::uint32_t timestamp_offset(const SipKey& key, const IpAddress& local, const IpAddress& remote);
+// An offset of the timestamp clock per connection (RFC 7323 5.4, E-46): reveals neither uptime nor
+// other connections. An incarnation between the same ends has the same, so that it goes forward.
+std::uint32_t timestamp_offset(const SipKey& key, const SocketAddress& local,
+                               const SocketAddress& remote);
+
+// What a connection's throttle on challenge ACKs draws its share from (challenge.h). Never 0.
+std::uint64_t challenge_key(const SipKey& key, const SocketAddress& local,
+                            const SocketAddress& remote);
+
+// Where the `count`-th search for a port begins (port_choice.h).
+std::uint64_t port_hash(const SipKey& key, const IpAddress& local, const SocketAddress& remote,
+                        std::uint64_t count);
 
 }  // namespace urnic::tcp

@@ -174,15 +174,19 @@ void probe_repaired(Tcb& t) {
   l.undo.armed = false;
 }
 
-// The end of every ACK: losses, and in recovery the window of this moment.
+// In recovery the window of this moment. Nothing is delivered when the reordering timer has found
+// the losses: then only the one segment goes that enter_recovery() lets go, and what is held lost
+// leaves as ACKs come, however small it made the pipe.
+void follow_prr(Tcb& t, std::uint32_t delivered, bool safe) {
+  if (t.loss.state != Recovery::Recovery || !prr_on(t)) return;
+  t.cc.cwnd = prr_cwnd(t.loss.prr, delivered, loss_pipe(t), t.cc.ssthresh, t.cc.smss, safe);
+}
+
+// The end of every ACK: losses, and in recovery the window.
 void after_ack(Tcb& t, const AckNews& news, Instant now) {
-  LossState& l = t.loss;
   bool lost = false;
   if (rack_on(t) || t.sent_segments.sacked() != 0) lost = look_for_losses(t, now);
-  if (l.state == Recovery::Recovery && prr_on(t)) {
-    t.cc.cwnd = prr_cwnd(l.prr, news.delivered.octets, loss_pipe(t), t.cc.ssthresh, t.cc.smss,
-                         news.octets != 0 && !lost);
-  }
+  follow_prr(t, news.delivered.octets, news.octets != 0 && !lost);
 }
 
 }  // namespace
@@ -201,6 +205,7 @@ SackNews loss_take_sack(Tcb& t, const Segment& s, Delivery* delivered) {
       if (i == 0 && to <= 0) news.duplicate = true;
       continue;
     }
+    // Inside the second block: a duplicate above SND.UNA (RFC 2883 4).
     if (i == 0 && s.opts.sack_count > 1) {
       const SackBlock& next = s.opts.sack[1];
       if (next.begin <= b.begin && b.end <= next.end) {
@@ -356,7 +361,7 @@ void loss_on_timeout(Tcb& t, bool first, Instant now) {
 
 void loss_on_reordering_timer(Tcb& t, Instant now) {
   t.timers.reorder = Instant::never();
-  look_for_losses(t, now);
+  if (look_for_losses(t, now)) follow_prr(t, 0, false);
 }
 
 void loss_on_reneging(Tcb& t) {

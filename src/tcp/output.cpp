@@ -8,6 +8,8 @@ namespace urnic::tcp {
 namespace {
 
 constexpr std::uint32_t kTimestamps = 12;
+// How long "more to come" may hold back less than a segment.
+constexpr Duration kHold = Duration::ms(200);
 
 std::uint32_t plain_header(const Tcb& t) {
   return static_cast<std::uint32_t>(kHeaderMin) + (t.ts_on ? kTimestamps : 0);
@@ -127,7 +129,10 @@ bool plan_data(Tcb& t, const SourceView& source, Instant now, SendPlan* out) {
   const auto want = static_cast<std::uint32_t>(std::min<std::uint64_t>(have, full));
   const bool idle = t.sent_segments.empty();
   if (want < full && !t.snd.fin_wanted) {
-    if (source.more) return false;
+    if (source.more && !t.held_due) {
+      if (t.timers.held.is_never()) t.timers.held = now + kHold;
+      return false;
+    }
     if (t.config.nagle && !idle) return false;  // RFC 9293 3.7.4
   }
   if (idle && t.config.restart_after_idle && now - t.timers.last_sent > t.rtt.rto) [[unlikely]] {
@@ -176,8 +181,9 @@ bool fin_is_next(const Tcb& t, const SourceView& source) {
 }
 
 void ack_sent(Tcb& t, const SendPlan& p) {
-  ack_left(t);
-  if (t.rcv.has_dsack && p.header > plain_header(t)) t.rcv.has_dsack = false;
+  ack_left(t, window_now(t));
+  const std::uint32_t plain = plain_header(t);
+  if (p.header > plain && reports_dsack(t, (p.header - plain - 4) / 8)) t.rcv.has_dsack = false;
 }
 
 void fin_sent(Tcb& t) {
@@ -239,9 +245,8 @@ void arm_retransmit(Tcb& t, Instant now) {
   if (t.timers.stalled_since.is_never()) t.timers.stalled_since = now;
 }
 
-void ack_left(Tcb& t) {
+void ack_left(Tcb& t, const WindowNow& w) {
   ReceiveState& r = t.rcv;
-  const WindowNow w = window_now(t);
   if (w.edge > r.adv) r.adv = w.edge;
   r.ack_owed = r.ack_due = false;
   r.unacked = 0;
@@ -251,8 +256,8 @@ void ack_left(Tcb& t) {
 }
 
 void new_data_left(Tcb& t, Instant now) {
-  t.probe_due = t.cwr_due = false;
-  t.timers.persist = t.timers.trim = Instant::never();
+  t.probe_due = t.cwr_due = t.held_due = false;
+  t.timers.persist = t.timers.trim = t.timers.held = Instant::never();
   t.timers.persist_backoff = 0;
   t.timers.last_sent = now;
   arm_retransmit(t, now);
@@ -264,9 +269,14 @@ std::uint32_t emss(const Tcb& t) {
 
 SendPlan plan_ack(const Tcb& t) {
   if (t.rst_due || t.state == State::Closed || t.state == State::SynSent) return {};
-  // Before the connection is established, the peer's SYN again means that the SYN-ACK was lost.
-  if (t.state == State::SynReceived) return plan_syn(t);
   return plan(Send::Ack, t.snd.nxt, 0, plain_header(t) + sack_octets(sack_blocks(t)));
+}
+
+SendPlan plan_syn_ack(const Tcb& t) {
+  if (t.rst_due || t.state != State::SynReceived) return {};
+  SendPlan p = plan_syn(t);
+  p.repeated = t.syn_sent != 0;
+  return p;
 }
 
 bool ack_owed(const Tcb& t) {
@@ -283,7 +293,7 @@ namespace {
 // Everything but new data on an undisturbed connection.
 SendPlan plan_other(Tcb& t, const SourceView& source, Instant now) {
   SendPlan p;
-  if (t.rst_due) return plan(Send::Rst, t.snd.nxt, 0, kHeaderMin);
+  if (t.rst_due) return plan(Send::Rst, t.snd.nxt, 0, plain_header(t));
   if (!synchronized(t.state)) return t.syn_due ? plan_syn(t) : p;
   if (t.loss.rack.probe_due) {
     if (t.loss.state == Recovery::Open && !t.sent_segments.empty()) {
@@ -333,11 +343,13 @@ void sent(Tcb& t, const SendPlan& p, std::uint32_t len, bool psh, Instant now) {
       return;
     case Send::Syn:
       syn_was_sent(t, now);
-      t.rcv.adv = std::max(t.rcv.adv, window_now(t).edge);
+      t.rcv.adv = std::max(t.rcv.adv, syn_window(t).edge);
       return;
     case Send::SynAck:
-      syn_was_sent(t, now);
-      break;
+      if (p.repeated || t.syn_sent != 0) t.syn_repeated = true;
+      if (!p.repeated) syn_was_sent(t, now);
+      ack_left(t, syn_window(t));
+      return;
     case Send::Data:
       new_data_sent(t, p, len, now);
       break;
@@ -355,8 +367,6 @@ void sent(Tcb& t, const SendPlan& p, std::uint32_t len, bool psh, Instant now) {
       probe_sent(t, p, len, now);
       break;
     case Send::Ack:
-      // A segment that draws an ACK in TIME-WAIT is the peer's FIN once more (RFC 9293 3.10.7.4).
-      if (t.state == State::TimeWait) t.timers.time_wait = now + t.config.time_wait;
       break;
   }
   ack_sent(t, p);

@@ -57,7 +57,7 @@ void run_sent(Tcb& t, Instant now) {
   t.snd.probe_out = false;
   new_data_left(t, now);
   cc_sent(t.cc, t.snd.una, t.snd.nxt);
-  ack_left(t);
+  ack_left(t, window_now(t));
 }
 
 }  // namespace urnic::tcp

@@ -15,11 +15,6 @@ constexpr std::size_t kChunk = 4096;
 constexpr std::size_t kKeptChunks = 64;
 constexpr unsigned kPortAttempts = 1024;
 
-SipKey key_from(Rng& rng) {
-  const std::uint64_t k0 = rng.next();
-  return {k0, rng.next()};
-}
-
 unsigned common_bits(const IpAddress& a, const IpAddress& b) {
   const ByteView x = a.bytes(), y = b.bytes();
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -46,12 +41,10 @@ Stack::Entry::~Entry() {
 
 Stack::Stack(StackConfig config)
     : config_(std::move(config)),
-      rng_(config_.seed),
-      isn_key_(key_from(rng_)),
-      cookie_key_{isn_key_.k1, isn_key_.k0 ^ 0x636f6f6b69657321},
-      challenge_(config_.challenge_acks),
+      keys_(config_.seed),
+      ports_(keys_.ports, config_.port_first, config_.port_last),
       pool_(kChunk, std::numeric_limits<std::size_t>::max(), kKeptChunks),
-      flows_(FlowHash{key_from(rng_)}) {}
+      flows_(FlowHash{keys_.flows}) {}
 
 Stack::~Stack() = default;
 
@@ -192,31 +185,26 @@ std::uint16_t Stack::choose_port(const IpAddress& local, const SocketAddress& re
     }
     return 0;
   }
-  if (config_.port_first > config_.port_last) return 0;
-  const std::uint32_t span = config_.port_last - config_.port_first + 1u;
-  const auto start = static_cast<std::uint32_t>(rng_.below(span));
-  for (std::uint32_t i = 0; i < span; ++i) {
-    const auto port = static_cast<std::uint16_t>(config_.port_first + (start + i) % span);
-    if (!taken(port)) return port;
-  }
-  return 0;
+  return ports_.choose(local, remote, taken);
 }
 
-Config Stack::connection_config(const Socket& s, const IpAddress& local,
-                                const IpAddress& remote) const {
+Config Stack::connection_config(const Socket& s, const SocketAddress& local,
+                                const SocketAddress& remote) const {
   Config c = s.options.tcp;
-  c.ip_header = static_cast<std::uint8_t>(net::ip_header_size(remote));
+  c.ip_header = static_cast<std::uint8_t>(net::ip_header_size(remote.ip));
   c.mss = static_cast<std::uint16_t>(s.options.mtu - c.ip_header - kHeaderMin);
   // A listener has none; what it tells of a cookie's window is the least.
   if (s.receive_granted != 0) c.receive_buffer = s.receive_granted;
   c.ts_offset = config_.ts_offset ? config_.ts_offset(local, remote)
-                                  : timestamp_offset(isn_key_, local, remote);
+                                  : timestamp_offset(keys_.timestamps, local, remote);
+  c.challenge_acks = config_.challenge_acks;
+  c.challenge_key = challenge_key(keys_.challenges, local, remote);
   return c;
 }
 
 Seq Stack::choose_isn(const SocketAddress& local, const SocketAddress& remote, Instant now) {
   return config_.isn ? config_.isn(local, remote, now)
-                     : initial_sequence(isn_key_, local, remote, now);
+                     : initial_sequence(keys_.isn, local, remote, now);
 }
 
 Status Stack::connect(Endpoint e, const SocketAddress& remote, Instant at) {
@@ -247,8 +235,7 @@ Status Stack::connect(Endpoint e, const SocketAddress& remote, Instant at) {
   s->remote = remote;
   s->round_begin = now;
   grant_first(*s);
-  open_active(s->tcb, connection_config(*s, local.ip, remote.ip), choose_isn(local, remote, now),
-              now);
+  open_active(s->tcb, connection_config(*s, local, remote), choose_isn(local, remote, now), now);
   ++counters_.opened_active;
   pump(*s, now);
   settle(*s, now);

@@ -25,11 +25,11 @@
 #include "base/hash_map.h"
 #include "base/ip_address.h"
 #include "base/ring.h"
-#include "base/rng.h"
 #include "base/siphash.h"
 #include "net/classify.h"
 #include "net/icmp.h"
-#include "tcp/challenge.h"
+#include "tcp/host_keys.h"
+#include "tcp/port_choice.h"
 #include "tcp/stack_options.h"
 #include "tcp/stack_types.h"
 #include "tcp/tcb.h"
@@ -45,13 +45,13 @@ struct StackConfig {
   bool verify_checksums = true;      // of received TCP and ICMP
   std::uint8_t ttl = 64;
   std::uint16_t port_first = 32768, port_last = 60999;  // ephemeral ports
-  std::uint32_t challenge_acks = 10;                    // per 5 s (RFC 5961 7)
+  std::uint8_t challenge_acks = 10;  // of each connection in 5 s, less a random share (RFC 5961 7)
   // Octets the buffers of all endpoints with Option::AutoTune may grow to together. When it is
   // reached a new connection gets 4 KiB each way all the same.
   std::uint64_t memory_limit = 256u << 20;
 
   std::function<Seq(const SocketAddress& local, const SocketAddress& remote, Instant)> isn;
-  std::function<std::uint32_t(const IpAddress& local, const IpAddress& remote)> ts_offset;
+  std::function<std::uint32_t(const SocketAddress& local, const SocketAddress& remote)> ts_offset;
   // The `attempt`-th candidate; called until one is free or attempts run out.
   std::function<std::uint16_t(const IpAddress& local, const SocketAddress& remote,
                               unsigned attempt)>
@@ -185,7 +185,8 @@ class Stack {
   bool port_in_use(const SocketAddress& local) const;
   std::uint16_t choose_port(const IpAddress& local, const SocketAddress& remote);
   std::optional<IpAddress> choose_source(const IpAddress& remote) const;
-  Config connection_config(const Socket&, const IpAddress& local, const IpAddress& remote) const;
+  Config connection_config(const Socket&, const SocketAddress& local,
+                           const SocketAddress& remote) const;
   Seq choose_isn(const SocketAddress& local, const SocketAddress& remote, Instant now);
   void close_listener(Socket&, Instant now);
   void let_go(Socket&, Instant now);
@@ -209,8 +210,8 @@ class Stack {
   void pump(Socket&, Instant now);
   void emit(Socket&, const SendPlan& plan, Instant now);
   void emit_stateless(const net::Classified& c, const Segment& reply, Instant now);
-  void emit_reset(const net::Classified& c, const Segment& s, Instant now);
-  void finish_ip(const Socket* s, const IpAddress& src, const IpAddress& dst, std::uint8_t ecn,
+  void emit_reset(const net::Classified& c, const Segment& reset, Instant now);
+  void finish_ip(Socket* s, const IpAddress& src, const IpAddress& dst, std::uint8_t ecn,
                  std::vector<std::uint8_t>* datagram);
   void queue(std::vector<std::uint8_t> bytes, Instant now);
   std::vector<std::uint8_t> new_packet(std::size_t size);
@@ -222,9 +223,8 @@ class Stack {
   void deliver();
 
   StackConfig config_;
-  Rng rng_;
-  SipKey isn_key_, cookie_key_;
-  ChallengeLimiter challenge_;
+  HostKeys keys_;
+  PortChoice ports_;
   StackCounters counters_;
   Sink sink_ = nullptr;
   void* sink_context_ = nullptr;
@@ -247,7 +247,6 @@ class Stack {
   Ring<std::uint64_t> changed_;                   // handles with changes to report
   std::vector<std::uint32_t> touched_;            // in this burst
   Instant last_now_ = Instant::from_ns(std::numeric_limits<std::int64_t>::min());
-  std::uint16_t ip_id_ = 0;
   unsigned depth_ = 0;
   bool delivering_ = false;
   bool in_burst_ = false;

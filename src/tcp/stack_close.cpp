@@ -48,9 +48,15 @@ Status Stack::shutdown_read(Endpoint e, Instant at) {
   if (s->kind != Socket::Kind::Stream) return Status::NotConnected;
   s->read_closed = true;
   s->rx.advance(s->tcb.rcv.holes.rcv_nxt().value());
-  if (s->open() && set_receive_room(s->tcb, s->receive_room(), now))
+  if (!s->open()) return Status::Ok;
+  // A sender that waits for room learns of it at once, so that its FIN can come; nobody else does.
+  const StreamOffset nxt = s->tcb.rcv.holes.rcv_nxt();
+  if (s->tcb.rcv.adv >= nxt + 2 * s->tcb.config.mss) {
+    offer_receive_room(s->tcb, s->receive_room());
+  } else if (set_receive_room(s->tcb, s->receive_room(), now)) {
     emit(*s, plan_ack(s->tcb), now);
-  if (s->open()) settle(*s, now);
+  }
+  settle(*s, now);
   return Status::Ok;
 }
 

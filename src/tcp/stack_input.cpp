@@ -115,17 +115,18 @@ Stack::Socket* Stack::find_listener(const SocketAddress& local) const {
 }
 
 void Stack::take_unmatched(const net::Classified& c, const Segment& s, Instant now) {
-  Socket* listener = find_listener({c.dst, s.dst_port});
+  const SocketAddress local{c.dst, s.dst_port}, remote{c.src, s.src_port};
+  Socket* listener = find_listener(local);
   if (listener == nullptr) {
     ++counters_.no_connection;
-    emit_reset(c, s, now);
+    if (!s.has(kRst)) emit_reset(c, closed_reply(s), now);
     return;
   }
   switch (check_listen(s)) {
     case ListenAction::Discard:
       return;
     case ListenAction::Rst:
-      if (!take_cookie(*listener, c, s, now)) emit_reset(c, s, now);
+      if (!take_cookie(*listener, c, s, now)) emit_reset(c, closed_reply(s), now);
       return;
     case ListenAction::Accept:
       break;
@@ -133,7 +134,7 @@ void Stack::take_unmatched(const net::Classified& c, const Segment& s, Instant n
   // The peer's SYN will come again. One from ourselves to ourselves never could be answered.
   const bool full = listener->half_open >= listener->options.syn_backlog;
   if ((full && !listener->options.syn_cookies) || listener->ready.size() >= listener->backlog ||
-      (c.src == c.dst && s.src_port == s.dst_port)) {
+      local == remote) {
     ++counters_.dropped_backlog;
     return;
   }
@@ -144,16 +145,16 @@ void Stack::take_unmatched(const net::Classified& c, const Segment& s, Instant n
     // What the connection to come has for sure.
     const std::uint32_t window = std::min<std::uint32_t>(
         listener->options.tcp.receive_buffer, listener->options.auto_tune ? kLeastBuffer : 0xffff);
-    emit_stateless(c,
-                   cookie_syn_ack(cookie_key_, {c.dst, s.dst_port}, {c.src, s.src_port}, s,
-                                  connection_config(*listener, c.dst, c.src),
-                                  static_cast<std::uint16_t>(window), now),
-                   now);
+    emit_stateless(
+        c,
+        cookie_syn_ack(keys_.cookies, local, remote, s, connection_config(*listener, local, remote),
+                       static_cast<std::uint16_t>(window), now),
+        now);
     return;
   }
   Socket& child = new_child(*listener, c, s);
-  open_passive(child.tcb, connection_config(child, c.dst, c.src),
-               choose_isn(child.local, child.remote, now), s, now);
+  open_passive(child.tcb, connection_config(child, local, remote), choose_isn(local, remote, now),
+               s, now);
   pump(child, now);
   settle(child, now);
 }
@@ -181,9 +182,9 @@ Stack::Socket& Stack::new_child(Socket& listener, const net::Classified& c, cons
 bool Stack::take_cookie(Socket& listener, const net::Classified& c, const Segment& s, Instant now) {
   if (s.has(kSyn) || !listener.cookies_out || now - listener.last_cookie > kCookieLife * 2)
     return false;
-  const Config config = connection_config(listener, c.dst, c.src);
-  const auto syn =
-      syn_of_cookie(cookie_key_, {c.dst, s.dst_port}, {c.src, s.src_port}, s, config, now);
+  const SocketAddress local{c.dst, s.dst_port}, remote{c.src, s.src_port};
+  const Config config = connection_config(listener, local, remote);
+  const auto syn = syn_of_cookie(keys_.cookies, local, remote, s, config, now);
   if (!syn) return false;
   if (listener.ready.size() >= listener.backlog) {
     ++counters_.dropped_backlog;  // whatever the peer sends next asks again
@@ -192,7 +193,7 @@ bool Stack::take_cookie(Socket& listener, const net::Classified& c, const Segmen
   ++counters_.cookies_taken;
   Socket& child = new_child(listener, c, s);
   const std::uint32_t slot = child.slot, generation = child.generation;
-  open_from_cookie(child.tcb, connection_config(child, c.dst, c.src), syn->ack, *syn, now);
+  open_from_cookie(child.tcb, connection_config(child, local, remote), syn->ack, *syn, now);
   take_segment(child, c, s, now);
   // Nothing would ever wake a connection that this very segment does not open.
   Socket* left = sockets_[slot].get();
@@ -225,17 +226,18 @@ void Stack::take_segment(Socket& s, const net::Classified& c, const Segment& seg
       emit(s, plan_ack(s.tcb), now);
       settle(s, now);
       return;
+    case Action::SynAck:
     case Action::ChallengeAck:
-      if (!challenge_.allow(now)) {
+      if (!may_challenge(s.tcb, now)) {
         ++counters_.challenge_acks_withheld;
         return;
       }
       ++counters_.challenge_acks;
-      emit(s, plan_ack(s.tcb), now);
+      emit(s, verdict.action == Action::SynAck ? plan_syn_ack(s.tcb) : plan_ack(s.tcb), now);
       settle(s, now);
       return;
     case Action::Rst:
-      emit_reset(c, seg, now);
+      emit_reset(c, reset_reply(s.tcb, seg, now), now);
       if (after_reset_sent(s.tcb)) pump(s, now);
       return;
     case Action::Reset:
@@ -311,6 +313,7 @@ AckNeed Stack::store(Socket& s, const Segment& seg, const Check& c, Instant now)
   }
   const HoleList& holes = s.tcb.rcv.holes;
   const StreamOffset before = holes.rcv_nxt();
+  if (c.arrival == Arrival::Overlap) note_duplicate_part(s.tcb, c);
   bool taken = false;
   AckNeed need = AckNeed::None;
   StreamOffset at = c.new_begin;

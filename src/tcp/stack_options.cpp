@@ -123,7 +123,7 @@ constexpr bool in_order() {
   }
   return true;
 }
-static_assert(in_order() && std::size(kRows) == static_cast<std::size_t>(Option::SynCookies) + 1);
+static_assert(in_order() && std::size(kRows) == kOptions);
 
 const Row* row_of(Option o) {
   const auto i = static_cast<std::size_t>(o);
@@ -142,6 +142,11 @@ bool set_option(EndpointOptions& e, Option o, std::int64_t value) {
 std::int64_t get_option(const EndpointOptions& e, Option o) {
   const Row* row = row_of(o);
   return row == nullptr ? 0 : row->get(e);
+}
+
+OptionBounds option_bounds(Option o) {
+  const Row* row = row_of(o);
+  return row == nullptr ? OptionBounds{} : OptionBounds{row->least, row->most};
 }
 
 bool changeable_when_open(Option o) {

@@ -85,7 +85,7 @@ void Stack::emit(Socket& s, const SendPlan& plan, Instant now) {
   queue(std::move(bytes), now);
 }
 
-void Stack::finish_ip(const Socket* s, const IpAddress& src, const IpAddress& dst, std::uint8_t ecn,
+void Stack::finish_ip(Socket* s, const IpAddress& src, const IpAddress& dst, std::uint8_t ecn,
                       std::vector<std::uint8_t>* datagram) {
   const auto tos = static_cast<std::uint8_t>((s != nullptr ? s->options.tos & 0xfc : 0) | ecn);
   const std::size_t size = datagram->size();
@@ -102,7 +102,7 @@ void Stack::finish_ip(const Socket* s, const IpAddress& src, const IpAddress& ds
     net::Ipv4Header h;
     h.tos = tos;
     h.total_len = static_cast<std::uint16_t>(size);
-    h.id = ip_id_++;
+    h.id = s != nullptr ? s->ip_id++ : std::uint16_t{0};  // RFC 6864 4: never fragmented
     h.ttl = config_.ttl;
     h.protocol = net::kProtoTcp;
     h.src = src;
@@ -125,10 +125,10 @@ void Stack::emit_stateless(const net::Classified& c, const Segment& reply, Insta
   queue(std::move(bytes), now);
 }
 
-void Stack::emit_reset(const net::Classified& c, const Segment& s, Instant now) {
-  if (s.has(kRst) || output_.size() >= kMostQueuedReplies) return;
+void Stack::emit_reset(const net::Classified& c, const Segment& reset, Instant now) {
+  if (output_.size() >= kMostQueuedReplies) return;
   ++counters_.resets_sent;
-  emit_stateless(c, closed_reply(s), now);
+  emit_stateless(c, reset, now);
 }
 
 void Stack::queue(std::vector<std::uint8_t> bytes, Instant now) {

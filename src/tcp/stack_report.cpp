@@ -36,6 +36,8 @@ Status Stack::apply_option(Socket& s, Option o, std::int64_t value, Instant now)
   next.mss = live.mss;
   next.ip_header = live.ip_header;
   next.ts_offset = live.ts_offset;
+  next.challenge_acks = live.challenge_acks;
+  next.challenge_key = live.challenge_key;
   next.window_shift = live.window_shift;
   next.receive_buffer = s.receive_granted;
   live = next;

@@ -75,11 +75,12 @@ enum class Arrival : std::uint8_t {
 };
 
 enum class Action : std::uint8_t {
-  Process,  // go on: take_ack, then the payload by `arrival`
-  Discard,  // drop without an answer
-  Ack,      // not acceptable or a duplicate SYN in order, answer with an ACK (RFC 9293 3.10.7.4)
-  ChallengeAck,  // RFC 5961; subject to the rate limit kept in the stack or engine
-  Rst,           // answer with RST (unsynchronised state, bad ACK)
+  Process,       // go on: take_ack, then the payload by `arrival`
+  Discard,       // drop without an answer
+  Ack,           // not acceptable: answer with an ACK (RFC 9293 3.10.7.4)
+  ChallengeAck,  // RFC 5961: plan_ack(), if may_challenge() allows
+  SynAck,        // the peer's SYN once more: plan_syn_ack(), if may_challenge() allows
+  Rst,           // answer with reset_reply() (unsynchronised state, bad ACK)
   Reset,         // a valid RST came in: the connection is gone
 };
 
@@ -90,6 +91,7 @@ struct Check {
   StreamOffset new_begin, new_end;  // the part inside the window and not below RCV.NXT
   bool fin = false;                 // FIN lies inside the window, right behind `end`
   bool ack_acceptable = false;
+  bool fin_again = false;  // the FIN that was taken before: the peer has not heard of our ACK
 };
 
 // Pure. Works in every state but Closed.
@@ -103,10 +105,15 @@ struct AckResult {
   bool ack_first = false;       // emit plan_ack() before the payload is looked at (RFC 8257 3.2)
   StreamOffset una;             // all octets below are acknowledged cumulatively
 };
-// A valid RST came in (Action::Reset): state Closed, with a reason unless the close was under way.
-// Nothing is sent.
+// May one more challenge leave (RFC 5961 7, challenge.h)? Counts it if so.
+bool may_challenge(Tcb&, Instant now);
+// A valid RST came in (Action::Reset): state Closed, with a reason unless both FINs are
+// acknowledged. Nothing is sent.
 void take_reset(Tcb&, Instant now);
-// The RST that Action::Rst asks for has been sent. In SYN-SENT it ends what the peer still has of
+// The RST that Action::Rst asks for; ports are those of the segment turned round, the checksum is
+// the emitter's business. The segment is none itself.
+Segment reset_reply(const Tcb&, const Segment&, Instant now);
+// It has been sent. In SYN-SENT it ends what the peer still has of
 // an earlier connection (RFC 9293 3.5.1, figure 9): true when the SYN is to go again now, once, and
 // not when the timer runs out.
 bool after_reset_sent(Tcb&);
@@ -138,6 +145,10 @@ Receipt commit(Tcb&, StreamOffset begin, StreamOffset end, bool fin, bool psh, I
 // `immediate_dup_ack` (R-57..R-65).
 AckNeed refuse(Tcb&, const Check&, bool ulp, bool immediate_dup_ack, Instant now);
 
+// Part of a segment that is about to be committed came before (Arrival::Overlap): its first run of
+// such octets is reported by D-SACK (RFC 2883 4.2). To be called before the new part is committed.
+void note_duplicate_part(Tcb&, const Check&);
+
 // Forget every out-of-order range (downgrade, Fig 5; R-44..R-51): they are no longer SACKed and
 // are accepted as new when they come again.
 void forget_out_of_order(Tcb&);
@@ -146,6 +157,8 @@ void forget_out_of_order(Tcb&);
 // never shrinks what was promised, and avoids silly windows. Returns true when a window update
 // should be sent now.
 bool set_receive_room(Tcb&, std::uint64_t octets, Instant now);
+// The same without an update of its own: segments that leave anyhow tell of it.
+void offer_receive_room(Tcb&, std::uint64_t octets);
 
 // ---- sending --------------------------------------------------------------------------------
 
@@ -158,10 +171,11 @@ struct SendPlan {
   std::uint32_t header = 0;  // TCP header length with options this segment will have
   bool must_cut = false;     // window or MSS cannot hold a whole unit: cutting an FPDU is allowed
   bool fin = false;          // FIN goes with the last octet if all of [begin, source end) fits
+  bool repeated = false;     // SYN-ACK: because the peer asked again, not because it was lost
 };
 
 // What the source holds: octets up to `end` may be asked for; `more` = the layer above will add to
-// it at once (more-to-come: Nagle and PSH wait).
+// it at once (more-to-come: less than a segment waits, at most 200 ms).
 struct SourceView {
   StreamOffset end;
   bool more = false;
@@ -174,6 +188,8 @@ struct SourceView {
 SendPlan plan_send(Tcb&, const SourceView&, Instant now);
 // The pure ACK of this moment, with SACK blocks (newest first); used for AckNeed::Now.
 SendPlan plan_ack(const Tcb&);
+// The SYN-ACK for Action::SynAck. It says nothing of a loss: the timer goes on, nothing is counted.
+SendPlan plan_syn_ack(const Tcb&);
 // Is an ACK owed that no data segment has carried yet (flush before an immediate ACK, R-63)?
 bool ack_owed(const Tcb&);
 // End of a receive burst (E-7): the owed ACK becomes due now, by policy.

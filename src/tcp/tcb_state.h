@@ -10,6 +10,7 @@
 
 #include "base/stream_offset.h"
 #include "base/time.h"
+#include "tcp/challenge.h"
 #include "tcp/config.h"
 #include "tcp/congestion.h"
 #include "tcp/holes.h"
@@ -58,8 +59,8 @@ struct ReceiveState {
   bool ece = false;         // echo congestion until the peer says CWR (RFC 3168 6.1.3)
   bool ece_next = false;    // DCTCP: what `ece` becomes once the owed ACK has left (RFC 8257 3.2)
   bool ece_turned = false;  // ... and the segment that changes it is acknowledged at once
-  std::uint16_t largest = 536;  // largest payload seen: what "full-sized" means for this peer
-  SackBlock dsack;              // the duplicate to report (RFC 2883)
+  std::uint16_t largest = 536;    // largest payload seen: what "full-sized" means for this peer
+  StreamOffset dsack, dsack_end;  // the duplicate to report (RFC 2883)
 };
 
 struct Timers {
@@ -67,6 +68,7 @@ struct Timers {
   Instant persist = Instant::never();
   Instant reorder = Instant::never();  // what RACK waits for before it holds more lost
   Instant delayed_ack = Instant::never();
+  Instant held = Instant::never();  // what "more to come" holds back goes all the same
   Instant keepalive = Instant::never();
   Instant time_wait = Instant::never();
   Instant trim = Instant::never();           // give back what bulk transfer allocated
@@ -82,19 +84,22 @@ struct Tcb {
   // ---- every segment
   State state = State::Closed;
   CloseReason close_reason = CloseReason::None;
-  bool ts_on = false;        // timestamps agreed
-  bool sack_on = false;      // SACK agreed
-  bool ecn_on = false;       // ECN agreed
-  bool passive = false;      // began with the peer's SYN
-  bool from_cookie = false;  // the SYN-ACK left before there was this block
-  bool syn_again = false;    // the SYN went twice because of the peer's old connection
-  bool syn_due = false;      // the next plan is the SYN or SYN-ACK
-  bool rst_due = false;      // the next plan is the RST, and the last
-  bool probe_due = false;    // the persist timer asks for a window probe
+  bool ts_on = false;         // timestamps agreed
+  bool sack_on = false;       // SACK agreed
+  bool ecn_on = false;        // ECN agreed
+  bool passive = false;       // began with the peer's SYN
+  bool from_cookie = false;   // the SYN-ACK left before there was this block
+  bool syn_again = false;     // the SYN went twice because of the peer's old connection
+  bool syn_lost = false;      // the timer had to send it again (RFC 5681 3.1, 6298 5.7)
+  bool syn_repeated = false;  // ... or something else did: the round trip is not known (RFC 6298 3)
+  bool syn_due = false;       // the next plan is the SYN or SYN-ACK
+  bool held_due = false;      // the wait for more is over
+  bool rst_due = false;       // the next plan is the RST, and the last
+  bool probe_due = false;     // the persist timer asks for a window probe
   bool keepalive_due = false;
   bool cwr_due = false;        // tell the peer that its ECE was heard, on the next new data
   bool soft_error = false;     // an ICMP "unreachable" was seen: the reason if it times out
-  std::uint8_t syn_sent = 0;   // how often, saturating
+  std::uint8_t syn_sent = 0;   // how often, saturating; repetitions on demand do not count
   std::uint8_t syn_acked = 0;  // our SYN is acknowledged
   SendState snd;
   ReceiveState rcv;
@@ -103,6 +108,7 @@ struct Tcb {
   LossState loss;
   Rtt rtt;
   Timers timers;
+  ChallengeLimiter challenge;
   Config config;
 };
 
@@ -149,14 +155,19 @@ struct WindowNow {
   StreamOffset edge;
 };
 WindowNow window_now(const Tcb&);
+// ... of a SYN, whose window is never scaled (RFC 7323 2.2).
+WindowNow syn_window(const Tcb&);
 // What every segment that carries an ACK changes when it has left, and what new data does besides
 // what it adds to the scoreboard.
-void ack_left(Tcb&);
+void ack_left(Tcb&, const WindowNow&);
 void new_data_left(Tcb&, Instant now);
 void arm_retransmit(Tcb&, Instant now);
 // The connection is over: timers off, memory back.
 void enter_closed(Tcb&, CloseReason);
 void enter_time_wait(Tcb&, Instant now);
+// Will an ACK with room for `blocks` SACK blocks report the duplicate? One above RCV.NXT needs a
+// second block, the one that holds it, to be told from ordinary SACK (RFC 2883 4).
+bool reports_dsack(const Tcb&, std::size_t blocks);
 // ACK side of the states before Established; leaves the rest to take_ack.
 void take_handshake(Tcb&, const Segment&, AckResult*, Instant now);
 // Remember the peer's timestamp if RFC 7323 4.3 (2) allows.

@@ -39,7 +39,7 @@ void on_retransmit(Tcb& t, Instant now) {
   rtt_back_off(t.rtt, t.config);
   t.timers.retransmit = now + t.rtt.rto;
   if (opening) {
-    t.syn_due = true;
+    t.syn_due = t.syn_lost = true;
     // A SYN that asks for ECN may be what is being dropped (RFC 3168 6.1.1.1).
     if (t.state == State::SynSent) t.ecn_on = false;
     return;
@@ -98,7 +98,7 @@ Instant next_deadline(const Tcb& t) {
   const Timers& k = t.timers;
   const Instant often = earlier(earlier(k.retransmit, k.persist),
                                 earlier(k.delayed_ack, earlier(k.reorder, probe_deadline(t))));
-  const Instant seldom = earlier(earlier(k.keepalive, k.time_wait), k.trim);
+  const Instant seldom = earlier(earlier(k.keepalive, k.time_wait), earlier(k.trim, k.held));
   return earlier(earlier(often, seldom), user_deadline(t));
 }
 
@@ -115,6 +115,10 @@ void on_deadline(Tcb& t, Instant now) {
   if (t.timers.delayed_ack <= now) {
     t.timers.delayed_ack = Instant::never();
     if (t.rcv.ack_owed) t.rcv.ack_due = true;
+  }
+  if (t.timers.held <= now) {
+    t.timers.held = Instant::never();
+    t.held_due = true;
   }
   if (t.timers.reorder <= now) loss_on_reordering_timer(t, now);
   // The probe takes the timer's place, and sets it anew when it leaves (RFC 8985 7.2, 7.3).

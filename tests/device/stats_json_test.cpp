@@ -85,6 +85,8 @@ EngineStats sample() {
                            &s.rx_tcp_dropped,
                            &s.cookies_sent,
                            &s.cookies_taken,
+                           &s.challenge_acks,
+                           &s.challenge_acks_withheld,
                            &s.tx_full,
                            &s.polls,
                            &s.sleeps,

@@ -101,6 +101,29 @@ class HandPeer {
   std::vector<Answer> send(std::uint64_t at, Octets bytes) {
     return burst({{at, std::move(bytes)}});
   }
+  // A SYN for the listener with any two ends, from the wire.
+  std::vector<Answer> forged_syn(const SocketAddress& from, const IpAddress& to,
+                                 std::uint16_t to_port = 7000) {
+    net::HeaderTemplateConfig c;
+    c.src_mac = kMac;
+    c.dst_mac = engine_mac_;
+    c.src = from.ip;
+    c.dst = to;
+    const net::HeaderTemplate ip(c);
+    tcp::Segment syn;
+    syn.flags = tcp::kSyn;
+    syn.seq = tcp::Seq(99);
+    syn.src_port = from.port;
+    syn.dst_port = to_port;
+    Octets f(ip.size() + tcp::kHeaderMax);
+    std::uint8_t* t = f.data() + ip.size();
+    const auto len = static_cast<std::uint32_t>(tcp::emit_header(syn, t));
+    f.resize(ip.size() + len);
+    ip.emit(f.data(), len, 1, 0);
+    store_be16(t + 16, inet_checksum(std::uint64_t{ip.pseudo_sum(len)} + inet_sum({t, len})));
+    transmit(f);
+    return run();
+  }
   // Acknowledge all the engine has sent.
   std::vector<Answer> acknowledge(std::uint64_t at) { return burst({{at, {}}}); }
   // Let time pass, timers included.

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/inet_checksum.h"
-#include "tcp/challenge.h"
 #include "tcp/listen.h"
 #include "tcp/predict.h"
 #include "tcp/run.h"
@@ -40,7 +39,6 @@ class Host {
 
   Config config;
   Tcb tcb;
-  ChallengeLimiter challenge;
   std::deque<Emitted> out;
   std::uint16_t local_port = 1000, remote_port = 2000;
   Seq iss = Seq(0);
@@ -189,8 +187,9 @@ class Host {
   }
 
   void reply(const Segment& s, Instant now) {
-    if (s.has(kRst)) return;
-    const Segment r = closed_reply(s);
+    if (!s.has(kRst)) answer(closed_reply(s), now);
+  }
+  void answer(const Segment& r, Instant now) {
     Emitted e;
     e.at = now;
     e.bytes.resize(kHeaderMax);
@@ -234,10 +233,13 @@ class Host {
         emit(plan_ack(tcb), now);
         return;
       case Action::ChallengeAck:
-        if (challenge.allow(now)) emit(plan_ack(tcb), now);
+        if (may_challenge(tcb, now)) emit(plan_ack(tcb), now);
+        return;
+      case Action::SynAck:
+        if (may_challenge(tcb, now)) emit(plan_syn_ack(tcb), now);
         return;
       case Action::Rst:
-        reply(s, now);
+        answer(reset_reply(tcb, s, now), now);
         after_reset_sent(tcb);
         return;
       case Action::Reset:
@@ -279,6 +281,7 @@ class Host {
       take(c.end, c.end, c.fin, s, c, now);
       return;
     }
+    if (c.arrival == Arrival::Overlap) note_duplicate_part(tcb, c);
     // Every run of the new part that is really missing.
     std::vector<std::pair<StreamOffset, StreamOffset>> runs;
     StreamOffset at = c.new_begin;

@@ -306,7 +306,7 @@ TEST_F(StackTest, IsnTimestampAndPortAreInjectable) {
   StackConfig c;
   c.addresses = {ip("10.0.0.1")};
   c.isn = [](const SocketAddress&, const SocketAddress&, Instant) { return Seq(0xabcdef01); };
-  c.ts_offset = [](const IpAddress&, const IpAddress&) { return 7u; };
+  c.ts_offset = [](const SocketAddress&, const SocketAddress&) { return 7u; };
   c.ephemeral_port = [](const IpAddress&, const SocketAddress&, unsigned attempt) {
     return static_cast<std::uint16_t>(5000 + attempt);
   };

@@ -1,0 +1,91 @@
+// Connections of an engine with itself (E-30): they work, and what is on its way to ourselves is
+// bounded (E-46).
+#include <gtest/gtest.h>
+
+#include "port/memory_port.h"
+#include "sim/node.h"
+
+namespace urnic::test {
+namespace {
+
+struct Loopback : ::testing::Test {
+  static constexpr std::size_t kSize = 8u << 20;
+
+  Loopback() {
+    auto [a, b] = port::make_memory_pair();
+    other_end = std::move(b);
+    engine::Options o;
+    o.addresses = {"10.0.0.2/24"};
+    o.seed = 3;
+    o.tcp.initial_window = 4u << 20;
+    node = std::make_unique<sim::Node>(o, std::move(a));
+    memory.resize(kSize);
+    stag = node->register_memory(memory.data(), memory.size(),
+                                 ddp::kLocalRead | ddp::kLocalWrite | ddp::kRemoteWrite);
+  }
+  void poll() {
+    node->engine().poll(now);
+    now = now + Duration::us(10);
+    most = std::max(most, node->engine().tables().looped);
+  }
+  // A connection with ourselves; the end that opened it.
+  verbs::QueuePair* connect() {
+    verbs::QueuePair* qp = node->make_qp();
+    const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};
+    EXPECT_TRUE(node->engine().connect(*qp, to, node->engine().default_params(), now).ok());
+    bool up = false;
+    for (int i = 0; i < 1000 && !up; ++i) {
+      poll();
+      while (!node->events.empty()) {
+        const engine::CmEvent e = node->events.front();
+        node->events.pop_front();
+        if (e.kind == engine::CmEvent::Kind::ConnectRequest) {
+          EXPECT_TRUE(
+              node->engine()
+                  .accept(e.connection, *node->make_qp(), node->engine().default_params(), now)
+                  .ok());
+        }
+        up |= e.kind == engine::CmEvent::Kind::Established && e.qp == qp;
+      }
+    }
+    EXPECT_TRUE(up);
+    return qp;
+  }
+
+  port::Port other_end;
+  std::unique_ptr<sim::Node> node;
+  std::vector<std::uint8_t> memory;
+  std::uint32_t stag = 0;
+  Instant now = Instant::from_ns(1'000'000'000);
+  std::size_t most = 0;
+};
+
+// proves: E-46, E-30
+TEST_F(Loopback, E46_WhatIsOnItsWayToOurselvesIsBounded) {
+  Error error;
+  ASSERT_NE(node->engine().listen(7000, 16, &error), nullptr);
+  std::vector<verbs::QueuePair*> qps;
+  for (int i = 0; i < 8; ++i) qps.push_back(connect());
+  const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+  for (std::size_t i = 0; i < qps.size(); ++i) {
+    const ddp::Sge sge{at, 2u << 20, stag};
+    ddp::SendWr wr;
+    wr.wr_id = i;
+    wr.op = ddp::WrOp::Write;
+    wr.flags = ddp::kSignaled;
+    wr.sges = {&sge, 1};
+    wr.remote_stag = stag;
+    wr.remote_to = at + (4u << 20);
+    node->post_send(*qps[i], wr, now);
+  }
+  for (int i = 0; i < 20000 && node->send_done.size() < qps.size(); ++i) {
+    poll();
+    node->drain_completions();
+  }
+  EXPECT_EQ(node->send_done.size(), qps.size());
+  EXPECT_GT(most, 1000u) << "enough to see the bound";
+  EXPECT_LE(most, 5200u);
+}
+
+}  // namespace
+}  // namespace urnic::test
