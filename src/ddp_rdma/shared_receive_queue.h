@@ -51,7 +51,7 @@ class SharedReceiveQueue {
   // Queue pairs that use it.
   std::uint32_t users = 0;
   // Connections that dropped a Send for want of a receive (E-17), by the engine's handle.
-  std::vector<std::uint32_t> starved;
+  std::vector<std::uint64_t> starved;
   // There are such: who posts tells the engine.
   std::atomic<bool> wanted{false};
   void* owner = nullptr;  // whoever wants to hear of the limit

@@ -88,13 +88,10 @@ struct ListenerImpl {
 
 struct RequestImpl {
   std::shared_ptr<DeviceImpl> device;
-  std::uint32_t connection = 0;
+  engine::ConnectionId connection = 0;
   engine::Engine::RequestInfo info;
   std::atomic<bool> answered{false};
   ~RequestImpl();
-  // `connection` while it is still the one that asked, else 0. Numbers come round again after 256
-  // uses of a place in the table, and a request may be kept unanswered for longer than that.
-  std::uint32_t still_asking() const;
 };
 
 struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {

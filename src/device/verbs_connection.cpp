@@ -17,16 +17,9 @@ ListenerImpl::~ListenerImpl() {
 RequestImpl::~RequestImpl() {
   if (answered.exchange(true)) return;
   device->driver->own([&](Instant now) {
-    device->engine->reject(still_asking(), {}, now);
+    device->engine->reject(connection, {}, now);
     return 0;
   });
-}
-
-std::uint32_t RequestImpl::still_asking() const {
-  engine::Engine::RequestInfo is;
-  const bool same = device->engine->request_info(connection, &is) && is.key == info.key &&
-                    is.private_data == info.private_data;
-  return same ? connection : 0;
 }
 
 }  // namespace detail
@@ -170,14 +163,14 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
   }
   return impl_->device->driver->own([&](Instant now) {
     engine::Engine& e = *impl_->device->engine;
-    return e.accept(impl_->still_asking(), *qp.impl_->qp, params_of(e, options), now);
+    return e.accept(impl_->connection, *qp.impl_->qp, params_of(e, options), now);
   });
 }
 
 void ConnectRequest::reject(std::span<const std::uint8_t> private_data) {
   if (impl_->answered.exchange(true)) return;
   impl_->device->driver->own([&](Instant now) {
-    impl_->device->engine->reject(impl_->still_asking(), private_data, now);
+    impl_->device->engine->reject(impl_->connection, private_data, now);
     return 0;
   });
 }

@@ -29,12 +29,13 @@ std::uint16_t Engine::choose_port(const IpAddress& local, const SocketAddress& t
     if (queue_ < queues && flow_queue(flow_hash(local, port, to.ip, to.port), queues) != queue_) {
       return true;
     }
-    return flows_.find({local, to.ip, port, to.port}) != nullptr;
+    return connections_.find({local, to.ip, port, to.port}) != nullptr;
   });
 }
 
 Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
                              const ConnectParams& params, Instant now) {
+  const Turn turn(*this);
   const auto next = verbs::qp_next(qp.state, verbs::QpEvent::StartConnection);
   if (!next.legal || qp.connection != 0) {
     return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
@@ -48,7 +49,7 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
   } else if (auto path = choose_path(to, &key, now); !path) {
     return path;
   }
-  Connection* c = new_connection(key, now);
+  Connection* c = new_connection(key);
   if (c == nullptr) return Error{Errc::no_memory, "the connection table is full"};
   qp.state = next.next;
   qp.connection = c->id;
@@ -108,6 +109,7 @@ void Engine::retry_as_revision1(Connection& c, Instant now) {
                          .code = again.error().code,
                          .message = again.error().message});
   }
+  if (transport_closed(c)) on_closed(c, now);
 }
 
 }  // namespace urnic::engine

@@ -25,8 +25,10 @@
 
 namespace urnic::engine {
 
-// Slot index in the low 24 bits, generation above; 0 is no connection.
-using ConnectionId = std::uint32_t;
+// Its place in the table in the low bits, and how often that place has been used: a name is given
+// once in 2^32 connections of one place. 0 is no connection.
+using ConnectionId = std::uint64_t;
+constexpr unsigned kPlaceBits = 24;
 
 struct FlowKey {
   IpAddress local, remote;
@@ -64,6 +66,13 @@ struct Listener;
 struct Connection {
   Connection(reassembly::Pool* pool, std::uint32_t buffer_capacity)
       : buffer(pool, buffer_capacity) {}
+
+  // It has ended (ConnectionTable::end): nothing is received, sent or timed any more, and what may
+  // still hold a reference to it finds it as it was. Any step that ends connections may have ended
+  // this one; whoever goes on behind such a step asks.
+  bool is_over() const { return over_; }
+  // FPDUs are received: there is a stream, and it is alive.
+  bool takes_fpdus() const { return !over_ && (stage == Stage::Full || stage == Stage::Closing); }
 
   // ---- receive path
   tcp::Tcb tcb;
@@ -112,6 +121,10 @@ struct Connection {
   Listener* listener = nullptr;             // passive, until the consumer has answered
   bool half_open = false;                   // counted by the listener as such
   std::string failure;                      // why it ended, one line for the user
+
+ private:
+  friend class ConnectionTable;
+  bool over_ = false;
 };
 
 }  // namespace urnic::engine

@@ -6,6 +6,10 @@
 namespace urnic::engine {
 namespace {
 
+constexpr std::size_t kTimersKept = 1024;  // entries not worth looking through
+// For the RST of a connection that is lost, where the port is full or the next hop unknown.
+constexpr Duration kLastWords = Duration::s(1);
+
 std::string describe(const ddp::TerminateInfo& t) {
   return "the peer sent Terminate layer " + std::to_string(t.layer) + " type " +
          std::to_string(t.etype) + " code " + std::to_string(t.code);
@@ -77,6 +81,7 @@ void Engine::on_terminate_received(Connection& c, Instant now) {
 }
 
 void Engine::disconnect(verbs::QueuePair& qp, Instant now) {
+  const Turn turn(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   if (c->stage == Stage::Opening || c->stage == Stage::Startup) {
@@ -110,7 +115,7 @@ void Engine::on_fin(Connection& c, Instant now) {
     case Stage::Startup:
       // The frame and the FIN may have come in one segment (a rejecting peer closes at once).
       if (c.stage == Stage::Startup) run_startup(c, now);
-      if (c.id == 0 || c.stage != Stage::Startup) return;
+      if (c.is_over() || c.stage != Stage::Startup) return;
       // E-35: a peer that knows only revision 1 closes without a Reply.
       if (refuses_revision2(c)) {
         retry_as_revision1(c, now);
@@ -160,11 +165,30 @@ void Engine::on_closed(Connection& c, Instant now) {
     }
   }
   if (transport_closed(c)) {
-    free_connection(c);
+    end_connection(c);
   } else {
     c.stage = Stage::Lingering;
     c.stage_deadline = Instant::never();
     arm_timer(c);
+  }
+}
+
+// The last thing that happens to a connection, wherever it is called from, and as often as it is.
+// Entries that name it elsewhere (timers, turns) find nothing any more.
+void Engine::end_connection(Connection& c) {
+  if (c.is_over()) return;
+  add_to_ended(connection_stats(c));
+  leave_listener(c);
+  if (recent_.connection == &c) recent_.connection = nullptr;
+  connections_.end(c);
+  ++counters_.connections_closed;
+  // An entry of each connection that lives is wanted; at twice as many the look at all of them has
+  // been paid for.
+  if (timers_.size() > kTimersKept + 2 * connections_.size()) {
+    timers_.prune([this](const TimerHeap::Entry& e) {
+      const Connection* owner = find(e.id);
+      return owner != nullptr && owner->timer_at == e.at;
+    });
   }
 }
 
@@ -182,20 +206,26 @@ void Engine::lose(Connection& c, Errc code, std::string why, Instant now) {
   c.startup.reset();
   c.stream = nullptr;
   c.stage = Stage::Lingering;
-  if (c.link != nullptr) {
-    free_connection(c);
+  if (transport_closed(c)) {
+    end_with_reset(c, now);
     return;
   }
-  if (c.tcb.state == tcp::State::Closed) {
+  // Its RST waits for the port, or for the next hop: not for long.
+  c.stage_deadline = now + kLastWords;
+  enqueue_tx(c);
+  arm_timer(c);
+}
+
+// TCP has had its time. The RST it owes goes if its way is known; nothing waits for anything more,
+// so that no peer, no route and no timer can keep the connection.
+void Engine::end_with_reset(Connection& c, Instant now) {
+  abort_transport(c, now);
+  if (c.link == nullptr) {
     const tcp::SendPlan plan = tcp::plan_send(c.tcb, {}, now);
     if (plan.kind == tcp::Send::Rst && (c.routed || route_quietly(c, now)))
       send_segment(c, plan, now);
-    free_connection(c);
-    return;
   }
-  c.stage_deadline = now + Duration::s(1);
-  enqueue_tx(c);
-  arm_timer(c);
+  end_connection(c);
 }
 
 void Engine::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why) {
@@ -212,6 +242,7 @@ void Engine::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string
 }
 
 void Engine::abort(verbs::QueuePair& qp, Instant now) {
+  const Turn turn(*this);
   if (Connection* c = find(qp.connection)) {
     lose(*c, Errc::closed, "aborted by the local consumer", now);
     transmit_round(now);

@@ -1,82 +1,46 @@
-// The table of connections: where a flow's state lies, and the name it has outside.
-#include <algorithm>
-
-#include "engine/engine.h"
-#include "tcp/isn.h"
+#include "engine/connection_table.h"
 
 namespace urnic::engine {
-namespace {
 
-constexpr std::uint32_t kSlotMask = 0xffffff;
-constexpr std::size_t kTimersKept = 1024;  // entries not worth looking through
-
-}  // namespace
-
-Connection* Engine::new_connection(const FlowKey& key, Instant now) {
-  (void)now;
-  std::uint32_t slot;
-  if (!free_slots_.empty()) {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
+Connection* ConnectionTable::open(const FlowKey& key, reassembly::Pool* pool,
+                                  std::uint32_t buffer_capacity) {
+  if (live_ >= most_) return nullptr;
+  std::uint32_t place;
+  if (!free_.empty()) {
+    place = free_.back();
+    free_.pop_back();
   } else {
-    slot = static_cast<std::uint32_t>(slots_.size());
-    if (slot > kSlotMask) return nullptr;
-    slots_.emplace_back();
-    generations_.push_back(0);
+    place = static_cast<std::uint32_t>(places_.size());
+    if (place >= kMaxPlaces) return nullptr;
+    places_.emplace_back();
   }
-  if (++generations_[slot] > 0xff) generations_[slot] = 1;
-  slots_[slot] = std::make_unique<Connection>(&pool_, options_.tcp.receive_buffer);
-  Connection* c = slots_[slot].get();
-  c->id = slot | (static_cast<std::uint32_t>(generations_[slot]) << 24);
-  c->key = key;
-  flows_.insert(key, slot);
+  Place& p = places_[place];
+  if (++p.generation == 0) p.generation = 1;  // 0 is no connection's
+  p.connection = std::make_unique<Connection>(pool, buffer_capacity);
+  Connection& c = *p.connection;
+  c.id = (ConnectionId{p.generation} << kPlaceBits) | place;
+  c.key = key;
+  flows_.insert(key, place);
   ++live_;
-  ++counters_.connections_opened;
-  return c;
+  return &c;
 }
 
-// The MSS option tells what fits the MTU less the fixed IP and TCP headers (RFC 6691).
-tcp::Config Engine::tcp_config(const FlowKey& key) const {
-  tcp::Config config = options_.tcp;
-  config.mss = static_cast<std::uint16_t>(std::min(mtu_, 65535u) - (key.local.is_v6() ? 60 : 40));
-  config.ip_header = key.local.is_v6() ? 40 : 20;
-  // A peer that acknowledges once per burst (E-7) shall not slow the start down (RFC 3465, 2.3).
-  config.slow_start_segments = 32;
-  const SocketAddress local{key.local, key.local_port}, remote{key.remote, key.remote_port};
-  config.ts_offset = tcp::timestamp_offset(keys_.timestamps, local, remote);
-  config.challenge_key = tcp::challenge_key(keys_.challenges, local, remote);
-  return config;
-}
-
-void Engine::free_connection(Connection& c) {
-  const std::uint32_t slot = c.id & kSlotMask;
-  add_to_ended(connection_stats(c));
-  leave_listener(c);
-  flows_.erase(c.key);
-  if (recent_.connection == &c) recent_.connection = nullptr;
-  c.id = 0;
-  // Later frames of the same burst may still point here; the memory goes at the end of poll.
-  graveyard_.push_back(std::move(slots_[slot]));
-  free_slots_.push_back(slot);
+bool ConnectionTable::end(Connection& c) {
+  if (c.over_) return false;
+  c.over_ = true;
+  const auto place = static_cast<std::uint32_t>(c.id & (kMaxPlaces - 1));
+  if (const std::uint32_t* p = flows_.find(c.key); p != nullptr && *p == place) flows_.erase(c.key);
+  ended_.push_back(place);
   --live_;
-  ++counters_.connections_closed;
-  // An entry of each connection that lives is wanted; at twice as many the look at all of them has
-  // been paid for.
-  if (timers_.size() > kTimersKept + 2 * live_) {
-    timers_.prune([this](const TimerHeap::Entry& e) {
-      const Connection* owner = find(e.id);
-      return owner != nullptr && owner->timer_at == e.at;
-    });
-  }
+  return true;
 }
 
-Connection* Engine::find(ConnectionId id) {
-  const std::uint32_t slot = id & kSlotMask;
-  if (id == 0 || slot >= slots_.size() || slots_[slot] == nullptr) return nullptr;
-  return slots_[slot]->id == id ? slots_[slot].get() : nullptr;
-}
-const Connection* Engine::find(ConnectionId id) const {
-  return const_cast<Engine*>(this)->find(id);
+void ConnectionTable::give_back() {
+  for (const std::uint32_t place : ended_) {
+    places_[place].connection.reset();
+    free_.push_back(place);
+  }
+  ended_.clear();
 }
 
 }  // namespace urnic::engine

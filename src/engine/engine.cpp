@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tcp/isn.h"
+
 namespace urnic::engine {
 namespace {
 
@@ -69,7 +71,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       interface_(interface_config(options, port->info(), mtu_)),
       pool_(options.reassembly_pool),
       tx_(port, queue, mtu_ + link_header(options)),
-      flows_(FlowKeyHash{keys_.flows}) {
+      connections_(FlowKeyHash{keys_.flows}, ConnectionTable::kMaxPlaces) {
   settle_by_port_kind(&options_, port->kind());
   options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
   admissions_.resize(64);
@@ -80,6 +82,7 @@ Engine::~Engine() {
 }
 
 bool Engine::poll(Instant now) {
+  const Turn turn(*this);
   ++counters_.polls;
   bool any = stream_ != nullptr ? poll_sockets(now) : receive_burst(now);
   if ((!any && now >= next_look_) || (counters_.polls & 63) == 0) look_at_link(now);
@@ -100,7 +103,6 @@ bool Engine::poll(Instant now) {
   }
   if (!tx_queue_.empty() || interface_.output_size() != 0) any |= transmit_round(now);
   tx_.flush();
-  graveyard_.clear();
   last_entry_ = now;
   return any;
 }
@@ -126,6 +128,28 @@ Instant Engine::next_deadline() const {
   return earlier(timers_.earliest(), interface_.next_deadline());
 }
 
+// ---- connections
+// ------------------------------------------------------------------------------------
+
+Connection* Engine::new_connection(const FlowKey& key) {
+  Connection* c = connections_.open(key, &pool_, options_.tcp.receive_buffer);
+  if (c != nullptr) ++counters_.connections_opened;
+  return c;
+}
+
+// The MSS option tells what fits the MTU less the fixed IP and TCP headers (RFC 6691).
+tcp::Config Engine::tcp_config(const FlowKey& key) const {
+  tcp::Config config = options_.tcp;
+  config.mss = static_cast<std::uint16_t>(std::min(mtu_, 65535u) - (key.local.is_v6() ? 60 : 40));
+  config.ip_header = key.local.is_v6() ? 40 : 20;
+  // A peer that acknowledges once per burst (E-7) shall not slow the start down (RFC 3465, 2.3).
+  config.slow_start_segments = 32;
+  const SocketAddress local{key.local, key.local_port}, remote{key.remote, key.remote_port};
+  config.ts_offset = tcp::timestamp_offset(keys_.timestamps, local, remote);
+  config.challenge_key = tcp::challenge_key(keys_.challenges, local, remote);
+  return config;
+}
+
 // ---- time
 // -------------------------------------------------------------------------------------------
 
@@ -142,6 +166,7 @@ bool Engine::stalled(const Connection& c, Instant now) const {
 }
 
 void Engine::arm_timer(Connection& c) {
+  if (c.is_over()) return;
   const Instant at = earlier(earlier(tcp_deadline(c), c.stage_deadline), c.first_fpdu_at);
   if (at < c.timer_at) {
     timers_.push(at, c.id);
@@ -157,7 +182,7 @@ void Engine::run_timers(Instant now) {
     if (c == nullptr || c->timer_at != entry.at) continue;
     c->timer_at = Instant::never();
     on_connection_timer(*c, now);
-    if (c->id == entry.id) arm_timer(*c);
+    arm_timer(*c);
   }
 }
 
@@ -194,8 +219,7 @@ void Engine::on_connection_timer(Connection& c, Instant now) {
       lose(c, Errc::reset, c.failure, now);
       return;
     case Stage::Lingering:
-      abort_transport(c, now);
-      lose(c, Errc::timed_out, "", now);
+      end_with_reset(c, now);
       return;
   }
 }
@@ -205,18 +229,22 @@ void Engine::on_connection_timer(Connection& c, Instant now) {
 
 // Every connection through `next_hop` (all of them when null) looks for its way again.
 void Engine::reroute(const IpAddress* next_hop, bool failed, Instant now) {
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    Connection* c = slots_[i].get();
-    if (c == nullptr || c->id == 0 || c->loopback) continue;
-    if (next_hop != nullptr && c->next_hop != *next_hop) continue;
-    c->routed = false;
-    if (failed && c->stage == Stage::Opening && !c->tcb.passive) {
-      lose(*c, Errc::unreachable, "no answer to address resolution for " + next_hop->to_string(),
+  connections_.for_each([&](Connection& c) {
+    if (c.loopback) return;
+    if (next_hop != nullptr && c.next_hop != *next_hop) return;
+    c.routed = false;
+    if (failed && c.stage == Stage::Opening && !c.tcb.passive) {
+      lose(c, Errc::unreachable, "no answer to address resolution for " + next_hop->to_string(),
            now);
-      continue;
+      return;
     }
-    enqueue_tx(*c);
-  }
+    // A SYN whose sender is not there, and a RST that would reach nobody.
+    if (failed && (c.half_open || c.stage == Stage::Lingering)) {
+      end_with_reset(c, now);
+      return;
+    }
+    enqueue_tx(c);
+  });
 }
 
 void Engine::on_network_event(const net::Event& e, Instant now) {
@@ -243,9 +271,9 @@ void Engine::on_network_event(const net::Event& e, Instant now) {
 }
 
 void Engine::on_icmp_error(const net::IcmpError& e, Instant now) {
-  const std::uint32_t* slot = flows_.find({e.local.ip, e.remote.ip, e.local.port, e.remote.port});
-  if (slot == nullptr) return;
-  Connection& c = *slots_[*slot];
+  Connection* found = connections_.find({e.local.ip, e.remote.ip, e.local.port, e.remote.port});
+  if (found == nullptr) return;
+  Connection& c = *found;
   if (e.kind == net::IcmpError::Kind::PacketTooBig) {
     tcp::packet_too_big(c.tcb, e.mtu, tcp::Seq(e.seq), now);  // E-18
   } else if (e.kind == net::IcmpError::Kind::Unreachable) {
@@ -278,13 +306,13 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
 }
 
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
+  const Turn turn(*this);
   if (Connection* c = find(qp->connection)) {
     last_stats_[qp->number()] = connection_stats(*c);
     stream_ended(qp->stream);
     c->qp = nullptr;
     lose(*c, Errc::closed, "the queue pair was destroyed", now);
     transmit_round(now);
-    graveyard_.clear();
   }
   last_stats_.erase(qp->number());
   std::erase_if(qps_, [&](const auto& q) { return q.get() == qp; });
@@ -297,6 +325,7 @@ bool Engine::deregister(std::uint32_t stag) {
 }
 
 void Engine::attend(verbs::QueuePair& qp, Instant now) {
+  const Turn turn(*this);
   flush_posted(qp);
   receive_posted(qp, now);
   doorbell(qp, now);
@@ -304,6 +333,7 @@ void Engine::attend(verbs::QueuePair& qp, Instant now) {
 }
 
 void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {
+  const Turn turn(*this);
   if (!qp.starved.exchange(false) || !options_.rq_nudge) return;
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
@@ -325,9 +355,10 @@ bool Engine::destroy_shared_rq(ddp::SharedReceiveQueue* queue) {
 }
 
 void Engine::shared_posted(ddp::SharedReceiveQueue& queue, Instant now) {
+  const Turn turn(*this);
   if (!queue.wanted.exchange(false)) return;
-  const std::vector<std::uint32_t> waiting = std::exchange(queue.starved, {});
-  for (const std::uint32_t id : waiting) {
+  const std::vector<ConnectionId> waiting = std::exchange(queue.starved, {});
+  for (const ConnectionId id : waiting) {
     Connection* c = find(id);
     if (c != nullptr && c->qp != nullptr) receive_posted(*c->qp, now);
   }

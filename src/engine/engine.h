@@ -22,10 +22,9 @@
 #include <vector>
 
 #include "base/flow_hash.h"
-#include "base/hash_map.h"
 #include "base/ring.h"
 #include "base/siphash.h"
-#include "engine/connection.h"
+#include "engine/connection_table.h"
 #include "engine/events.h"
 #include "engine/options.h"
 #include "engine/timer_heap.h"
@@ -85,14 +84,6 @@ struct EngineTables {
   std::size_t regions = 0, neighbours = 0;
   std::uint64_t reassembly_octets = 0;
   bool operator==(const EngineTables&) const = default;
-};
-
-// Keyed: a peer chooses addresses and ports.
-struct FlowKeyHash {
-  SipKey key;
-  std::uint64_t operator()(const FlowKey& k) const {
-    return keyed_flow_hash(key, k.local, k.local_port, k.remote, k.remote_port);
-  }
 };
 
 class Engine {
@@ -164,19 +155,34 @@ class Engine {
   ConnectParams default_params() const;
   const EngineCounters& counters() const { return counters_; }
   const net::Interface& interface() const { return interface_; }
-  Connection* find(ConnectionId id);
-  const Connection* find(ConnectionId id) const;
+  Connection* find(ConnectionId id) { return connections_.find(id); }
+  const Connection* find(ConnectionId id) const { return connections_.find(id); }
   ConnectionStats connection_stats(const Connection&) const;
   ConnectionStats qp_stats(const verbs::QueuePair&) const;
   void fill_stats(EngineStats* out) const;
   EngineTables tables() const;
-  std::size_t connection_count() const { return live_; }
+  std::size_t connection_count() const { return connections_.size(); }
   std::uint64_t reassembly_in_use() const { return pool_.in_use(); }
   std::uint32_t mtu() const { return mtu_; }
   // "10.77.0.1/24 fd77::1/64"
   std::string addresses_text() const;
 
  private:
+  // From an entry into the engine to the way out: connections that end meanwhile keep their memory
+  // until the outermost turn is over (ConnectionTable::sweep).
+  class Turn {
+   public:
+    explicit Turn(Engine& engine) : engine_(engine) { ++engine_.depth_; }
+    ~Turn() {
+      if (--engine_.depth_ == 0) engine_.connections_.sweep();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
   // A received frame between parsing and work.
   struct Staged {
     tcp::Segment seg;
@@ -190,6 +196,8 @@ class Engine {
     std::uint32_t frame_octets = 0;  // of the whole frame
     net::Classified net;
     alignas(64) std::uint8_t header[net::kHeadSpan];
+    // Once it is classified.
+    FlowKey flow() const { return {net.dst, net.src, seg.dst_port, seg.src_port}; }
   };
   // The flow of the last frame that had a connection: the next one is probably of it too.
   struct Recent {
@@ -304,14 +312,13 @@ class Engine {
   void keep_rest(StreamLink& l, std::size_t taken);
   void finish_link(Connection& c, Instant now);
 
-  // connection_table.cpp
-  Connection* new_connection(const FlowKey& key, Instant now);
-  void free_connection(Connection& c);
+  // engine.cpp
+  Connection* new_connection(const FlowKey& key);
   tcp::Config tcp_config(const FlowKey& key) const;
 
   // passive_open.cpp
   Listener* listener_on(std::uint16_t port) const;
-  bool on_unmatched(Staged& s, Instant now);
+  Connection* on_unmatched(Staged& s, Instant now);
   bool gives_way(Connection& c, const Staged& s, Instant now);
   void begin_passive(Connection& c, Listener& listener, Instant now);
   void begin_half_open(Connection& c, Listener& listener, Instant now);
@@ -346,6 +353,8 @@ class Engine {
   void try_finish_close(Connection& c, Instant now);
   void on_fin(Connection& c, Instant now);
   void on_closed(Connection& c, Instant now);
+  void end_connection(Connection& c);
+  void end_with_reset(Connection& c, Instant now);
   void lose(Connection& c, Errc code, std::string why, Instant now);
   void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
   void flush_qp(verbs::QueuePair& qp, ddp::Status first);
@@ -382,19 +391,16 @@ class Engine {
   EngineCounters counters_;
   ConnectionStats ended_;  // totals of connections that are gone
 
-  HashMap<FlowKey, std::uint32_t, FlowKeyHash> flows_;  // -> slot
-  std::vector<std::unique_ptr<Connection>> slots_;
-  std::vector<std::uint16_t> generations_;
-  std::vector<std::uint32_t> free_slots_;
-  std::size_t live_ = 0;
+  unsigned depth_ = 0;  // of turns
+  ConnectionTable connections_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<ddp::SharedReceiveQueue>> shared_rqs_;  // outlive the queue pairs
   std::vector<std::unique_ptr<verbs::QueuePair>> qps_;
   std::uint32_t last_qp_ = 0, last_pd_ = 0;
   TimerHeap timers_;
-  Ring<std::uint32_t> tx_queue_;                // slots with something to send
-  Ring<std::uint32_t> drain_queue_;             // slots with SLOW octets to parse
-  std::vector<std::uint32_t> touched_;          // slots with segments in this burst
+  Ring<ConnectionId> tx_queue_;                 // those with something to send
+  Ring<ConnectionId> drain_queue_;              // those with SLOW octets to parse
+  std::vector<ConnectionId> touched_;           // those with segments in this burst
   std::deque<std::vector<std::uint8_t>> loop_;  // frames to own addresses (E-30)
   fastpath::Validation validation_;             // of the segment at hand, if `validated_`
   bool validated_ = false;
@@ -404,8 +410,6 @@ class Engine {
   Staged staged_[port::kBurst];
   Recent recent_;
   port::Frame rx_frames_[port::kBurst];
-  std::vector<std::unique_ptr<Connection>>
-      graveyard_;  // freed in this poll; memory goes at its end
   std::unordered_map<std::uint32_t, ConnectionStats>
       last_stats_;  // of QPs whose connection has ended
   std::uint32_t link_epoch_ = 0;

@@ -193,11 +193,10 @@ void Engine::add_to_ended(const ConnectionStats& s) {
 
 EngineTables Engine::tables() const {
   EngineTables t;
-  t.connections = live_;
-  t.flows = flows_.size();
-  for (const auto& slot : slots_) {
-    t.time_wait += slot != nullptr && slot->id != 0 && slot->tcb.state == tcp::State::TimeWait;
-  }
+  t.connections = connections_.size();
+  t.flows = connections_.flows();
+  connections_.for_each(
+      [&](const Connection& c) { t.time_wait += c.tcb.state == tcp::State::TimeWait; });
   for (const auto& l : listeners_) {
     t.pending += static_cast<std::size_t>(l->pending);
     t.half_open += static_cast<std::size_t>(l->half_open);
@@ -257,9 +256,8 @@ void Engine::fill_stats(EngineStats* out) const {
   out->regions = memory_.in_use();
   out->ended = ended_;
   out->connections.clear();
-  for (const auto& slot : slots_) {
-    if (slot != nullptr && slot->id != 0) out->connections.push_back(connection_stats(*slot));
-  }
+  connections_.for_each(
+      [&](const Connection& c) { out->connections.push_back(connection_stats(c)); });
 }
 
 }  // namespace engine

@@ -26,7 +26,7 @@ struct CmEvent {
   Kind kind = Kind::Failed;
   verbs::QueuePair* qp = nullptr;  // not for ConnectRequest
   Listener* listener = nullptr;    // ConnectRequest
-  std::uint32_t connection = 0;    // ConnectRequest: the handle to accept or reject
+  std::uint64_t connection = 0;    // ConnectRequest: the handle to accept or reject
   Errc code = Errc::io;            // ConnectFailed, Failed
   std::string message;
   std::string private_data;  // octets

@@ -209,7 +209,8 @@ void Engine::first_fpdu(Connection& c, Instant now) {
   c.stream->sender.start(c.context.config.crc);
   if (c.rtr_pending) {
     c.rtr_pending = false;
-    c.stage_deadline = Instant::never();
+    // A FIN that came with the RTR has set a deadline of its own.
+    if (c.stage == Stage::Full) c.stage_deadline = Instant::never();
     hooks_->on_cm_event({.kind = CmEvent::Kind::Established, .qp = c.qp});
   }
   enqueue_tx(c);

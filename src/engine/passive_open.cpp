@@ -27,43 +27,45 @@ bool Engine::gives_way(Connection& c, const Staged& s, Instant now) {
   return true;
 }
 
-// True when there is a connection now that the segment belongs to.
-bool Engine::on_unmatched(Staged& s, Instant now) {
+// The connection the segment belongs to now, if it has opened one.
+Connection* Engine::on_unmatched(Staged& s, Instant now) {
   // From an end to itself: what we answered would come back to us, and be answered.
   if (s.net.src == s.net.dst && s.seg.src_port == s.seg.dst_port) {
     interface_.counters().drop(net::DropReason::Source);
-    return false;
+    return nullptr;
   }
   Listener* listener = listener_on(s.seg.dst_port);
   if (listener == nullptr) {
     ++counters_.rx_no_connection;
     send_rst(s);
-    return false;
+    return nullptr;
   }
   switch (tcp::check_listen(s.seg)) {
     case tcp::ListenAction::Discard:
-      return false;
+      return nullptr;
     case tcp::ListenAction::Rst:
-      if (take_cookie(*listener, s, now)) {
-        return flows_.find({s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port}) != nullptr;
-      }
+      if (take_cookie(*listener, s, now)) return connections_.find(s.flow());
       ++counters_.rx_no_connection;
       send_rst(s);
-      return false;
+      return nullptr;
     case tcp::ListenAction::Accept:
       break;
   }
+  if (!interface_.has_route(s.net.src)) {
+    ++counters_.rx_tcp_dropped;  // our answer would find no way: nothing is kept for it
+    return nullptr;
+  }
   if (listener->full()) {
     ++counters_.rx_tcp_dropped;  // the consumer is slow; the peer's SYN is retransmitted
-    return false;
+    return nullptr;
   }
   if (listener->pending >= listener->backlog) {
     send_cookie(*listener, s, now);
-    return false;
+    return nullptr;
   }
-  const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
-  Connection* c = new_connection(key, now);
-  if (c == nullptr) return false;
+  const FlowKey key = s.flow();
+  Connection* c = new_connection(key);
+  if (c == nullptr) return nullptr;
   begin_half_open(*c, *listener, now);
   tcp::open_passive(c->tcb, tcp_config(key),
                     tcp::initial_sequence(keys_.isn, {key.local, key.local_port},
@@ -71,7 +73,7 @@ bool Engine::on_unmatched(Staged& s, Instant now) {
                     s.seg, now);
   enqueue_tx(*c);
   arm_timer(*c);
-  return false;
+  return nullptr;
 }
 
 void Engine::begin_passive(Connection& c, Listener& listener, Instant now) {
@@ -98,7 +100,7 @@ void Engine::leave_listener(Connection& c) {
 }
 
 void Engine::send_cookie(Listener& listener, const Staged& s, Instant now) {
-  const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
+  const FlowKey key = s.flow();
   const tcp::Config config = tcp_config(key);
   listener.last_cookie = now;
   ++counters_.cookies_sent;
@@ -115,7 +117,7 @@ bool Engine::take_cookie(Listener& listener, const Staged& s, Instant now) {
       now - listener.last_cookie > tcp::kCookieLife * 2) {
     return false;
   }
-  const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
+  const FlowKey key = s.flow();
   const tcp::Config config = tcp_config(key);
   const auto syn = tcp::syn_of_cookie(keys_.cookies, {key.local, key.local_port},
                                       {key.remote, key.remote_port}, s.seg, config, now);
@@ -124,7 +126,7 @@ bool Engine::take_cookie(Listener& listener, const Staged& s, Instant now) {
     ++counters_.rx_tcp_dropped;  // whatever the peer sends next asks again
     return true;
   }
-  Connection* c = new_connection(key, now);
+  Connection* c = new_connection(key);
   if (c == nullptr) return false;
   ++counters_.cookies_taken;
   begin_half_open(*c, listener, now);
@@ -159,11 +161,10 @@ Listener* Engine::listen(std::uint16_t port, int backlog, Error* error) {
 }
 
 void Engine::close_listener(Listener* listener, Instant now) {
-  for (auto& slot : slots_) {
-    if (slot != nullptr && slot->id != 0 && slot->listener == listener) {
-      lose(*slot, Errc::closed, "the listener was closed", now);
-    }
-  }
+  const Turn turn(*this);
+  connections_.for_each([&](Connection& c) {
+    if (c.listener == listener) lose(c, Errc::closed, "the listener was closed", now);
+  });
   if (stream_ != nullptr) close_listening(*listener);
   std::erase_if(listeners_, [&](const auto& l) { return l.get() == listener; });
   transmit_round(now);
@@ -196,6 +197,7 @@ void Engine::send_last_words(Connection& c, ByteView reply, Instant now) {
 
 Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
                             const ConnectParams& params, Instant now) {
+  const Turn turn(*this);
   Connection* c = find(connection);
   if (c == nullptr || c->startup == nullptr ||
       c->startup->phase() != verbs::Startup::Phase::WaitConsumer) {
@@ -218,9 +220,9 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
   const mpa::Agreement agreement = c->startup->agreement();
   const bool waits_for_rtr = c->rtr_pending = agreement.rtr != mpa::kRtrNone;
   full_operation(*c, agreement, now);
-  if (c->id == connection && !waits_for_rtr) {
+  if (!c->is_over() && !waits_for_rtr) {
     hooks_->on_cm_event({.kind = CmEvent::Kind::Established, .qp = &qp});
-  } else if (c->id == connection && c->rtr_pending) {  // the peer may be gone for good
+  } else if (!c->is_over() && c->rtr_pending) {  // the peer may be gone for good
     c->stage_deadline = now + params.timeout;
     arm_timer(*c);
   }
@@ -230,6 +232,7 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
 }
 
 void Engine::reject(ConnectionId connection, ByteView private_data, Instant now) {
+  const Turn turn(*this);
   Connection* c = find(connection);
   if (c == nullptr || c->startup == nullptr ||
       c->startup->phase() != verbs::Startup::Phase::WaitConsumer) {

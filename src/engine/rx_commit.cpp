@@ -17,14 +17,13 @@ void Engine::commit_range(Connection& c, StreamOffset begin, StreamOffset end, b
     return;
   }
   const tcp::Receipt receipt = tcp::commit(c.tcb, begin, end, fin, psh, now);
-  const ConnectionId id = c.id;
   if (begin < end) {
     ddp::MessageCounts own;
     const ddp::MessageCounts behind = c.hole_counters.on_commit(receipt.holes, counts, &own);
     if (own.any()) deliver(c, own, now);
-    if (c.id == id && behind.any() && c.stage != Stage::Terminated) deliver(c, behind, now);
+    if (!c.is_over() && behind.any() && c.stage != Stage::Terminated) deliver(c, behind, now);
   }
-  if (c.id != id) return;
+  if (c.is_over()) return;
   act_on_ack(c, receipt.ack, now);
   if (!receipt.fin) return;
   if ((c.stage == Stage::Full || c.stage == Stage::Closing) && !c.buffer.empty()) {
@@ -66,14 +65,13 @@ void Engine::act_on_ack(Connection& c, tcp::AckNeed need, Instant now) {
 // After a Terminate the stream is dead, but its TCP is not: acknowledge and forget.
 void Engine::discard_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
   StreamOffset at = check.new_begin, from, to;
-  const ConnectionId id = c.id;
   while (c.tcb.rcv.holes.next_missing(at, check.new_end, &from, &to)) {
     if (from != c.tcb.rcv.holes.rcv_nxt()) {
       act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
       return;
     }
     commit_range(c, from, to, check.fin && to == check.end, s.seg.has(tcp::kPsh), {}, now);
-    if (c.id != id) return;
+    if (c.is_over()) return;
     at = to;
   }
 }
@@ -91,11 +89,10 @@ void Engine::update_receive_room(Connection& c, Instant now) {
 
 void Engine::end_of_burst(Instant now) {
   if (!shared_rqs_.empty()) look_at_shared_limits();
-  for (const std::uint32_t slot : touched_) {
-    Connection* c = slots_[slot].get();
-    if (c == nullptr || !c->touched) continue;
+  for (const ConnectionId id : touched_) {
+    Connection* c = connections_.find(id);
+    if (c == nullptr) continue;
     c->touched = false;
-    if (c->id == 0) continue;
     // An ACK that this makes due leaves with what is sent now.
     if (c->stage != Stage::Startup) tcp::set_receive_room(c->tcb, receive_room(*c), now);
     tcp::end_of_burst(c->tcb, now);

@@ -152,7 +152,7 @@ Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp
     while (last < n && is_new(last)) ++last;
     const FastResult r = cut_through_run(c, s, i, last, check, now);
     if (r != FastResult::Taken) return result == FastResult::Taken ? result : r;
-    if (c.id == 0 || c.stage == Stage::Terminated) return r;
+    if (c.is_over() || c.stage == Stage::Terminated) return r;
     result = r;
     i = last;
   }
@@ -219,17 +219,16 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
   c.counters.bytes_fast += octets;
   const bool whole = violation == ddp::Violation::None && !starved && last == frames.size();
   if (starved) note_starved(c, end, now);
-  const ConnectionId id = c.id;
   if (octets != 0) {
     commit_range(c, begin, end, whole && check.fin, whole && s.seg.has(tcp::kPsh), counts, now);
   }
-  if (c.id != id) return FastResult::Taken;
+  if (c.is_over()) return FastResult::Taken;
   if (admitted != 0 && !c.first_fpdu_seen) first_fpdu(c, now);
   if (violation != ddp::Violation::None && c.stage != Stage::Terminated) {
     raise_terminate(c, violation, offending, now);
   }
   // A dead stream's octets are acknowledged and forgotten, so that both sides can close at once.
-  if (c.id == id && c.stage == Stage::Terminated) discard_payload(c, s, check, now);
+  if (!c.is_over() && c.stage == Stage::Terminated) discard_payload(c, s, check, now);
   return FastResult::Taken;
 }
 

@@ -129,9 +129,8 @@ void Engine::stage_unknown(const port::Frame& frame, Staged* s, Instant now) {
   s->seg.ecn = s->net.ecn;
   s->usable = finish_staging(frame, l4, s->net.l4_len, tcp_header, s->net.pseudo_sum, s);
   if (!s->usable) return;
-  const FlowKey key{s->net.dst, s->net.src, s->seg.dst_port, s->seg.src_port};
-  if (const std::uint32_t* slot = flows_.find(key)) {
-    s->connection = slots_[*slot].get();
+  s->connection = connections_.find(s->flow());
+  if (s->connection != nullptr) {
     __builtin_prefetch(s->connection);
     __builtin_prefetch(reinterpret_cast<const char*>(s->connection) + 64);
     // What the loop carries is not remembered: it would vouch for the same from the wire.
@@ -180,8 +179,11 @@ inline bool Engine::wants_validation(const Connection& c) {
 
 void Engine::process(Staged& s, Instant now) {
   Connection* c = s.connection;
-  // An earlier frame of the burst may have ended the connection.
-  if (c != nullptr && c->id == 0) c = s.connection = nullptr;
+  // An earlier frame of the burst may have ended the connection, or have opened one.
+  if (c == nullptr || c->is_over()) [[unlikely]] {
+    if (!s.classified) classify_staged(s);
+    c = s.connection = connections_.find(s.flow());
+  }
   // Checksum and CRC from one pass, before the connection type is looked at.
   std::uint32_t payload_sum = 0;
   validated_ = false;
@@ -203,16 +205,9 @@ void Engine::process(Staged& s, Instant now) {
     return;
   }
   if (c == nullptr) {
-    if (!s.classified) classify_staged(s);
-    // A context prepared earlier in this burst (SYN then data) is found here.
-    const FlowKey key{s.net.dst, s.net.src, s.seg.dst_port, s.seg.src_port};
-    if (const std::uint32_t* slot = flows_.find(key)) {
-      s.connection = slots_[*slot].get();
-      return process(s, now);
-    }
     // A cookie's answer is the first segment of the connection it opens.
-    if (on_unmatched(s, now)) process(s, now);
-    return;
+    c = s.connection = on_unmatched(s, now);
+    if (c == nullptr) return;
   }
   process_connection(*c, s, now);
 }
@@ -257,7 +252,6 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
       tcp::take_reset(c.tcb, now);
       if (refuses_revision2(c)) {  // E-35: some peers reset instead of closing
         retry_as_revision1(c, now);
-        on_closed(c, now);
         return;
       }
       lose(c, c.stage == Stage::Opening ? Errc::refused : Errc::reset,
@@ -274,10 +268,9 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
     ++counters_.rx_tcp_dropped;
     return;
   }
-  const ConnectionId id = c.id;
   if (!c.touched) {
     c.touched = true;
-    touched_.push_back(id & 0xffffff);
+    touched_.push_back(c.id);
   }
   tcp::AckResult ack;
   if (predicted && tcp::take_ack_predicted(c.tcb, s.seg, now)) [[likely]] {
@@ -303,7 +296,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   const bool over = ack.closed || c.tcb.state == tcp::State::Closed ||
                     (c.tcb.state == tcp::State::TimeWait && c.qp != nullptr);
   // What came before the FIN is delivered first.
-  if (c.id == id && over && !c.in_drain_queue) on_closed(c, now);
+  if (!c.is_over() && over && !c.in_drain_queue) on_closed(c, now);
 }
 
 // The commonest segment in one piece: the next one of a FAST connection (T3, T7; S159), one FPDU, a
@@ -364,7 +357,7 @@ inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Chec
     case Stage::Opening:
     case Stage::Startup:  // E-1: MPA frames are not FPDUs; InLogic is not asked
       store(c, s, check, now);
-      if (c.id != 0 && c.stage == Stage::Startup) run_startup(c, now);
+      if (!c.is_over() && c.stage == Stage::Startup) run_startup(c, now);
       break;
     case Stage::Full:
     case Stage::Closing:

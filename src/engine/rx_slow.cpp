@@ -27,7 +27,6 @@ void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Inst
       c.buffer.read_position() == check.begin) {
     c.extractor.checked(check.begin + validation_.valid_octets());
   }
-  const ConnectionId id = c.id;
   while (at < check.new_end && c.tcb.rcv.holes.next_missing(at, check.new_end, &from, &to)) {
     const bool in_order = from == c.tcb.rcv.holes.rcv_nxt();
     const ByteView bytes = s.seg.payload.subspan(from - check.begin, to - from);
@@ -43,7 +42,7 @@ void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Inst
     }
     commit_range(c, from, to, check.fin && to == check.end, s.seg.has(tcp::kPsh) && to == check.end,
                  {}, now);
-    if (c.id != id) return;
+    if (c.is_over()) return;
     at = to;
   }
   if (slow_data && !c.in_drain_queue) drain_reassembly(c, kDrainTurn, now);
@@ -52,9 +51,8 @@ void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Inst
 
 // Whole FPDUs out of the in-order octets, placed and delivered one by one.
 std::uint64_t Engine::drain_reassembly(Connection& c, std::uint64_t budget, Instant now) {
-  const ConnectionId id = c.id;
   std::uint64_t parsed = 0;
-  while (c.id == id && c.stage != Stage::Terminated) {
+  while (c.takes_fpdus()) {
     if (c.buffer.empty()) {
       // what TCP calls received is stored here or has been read.
       assert(c.buffer.read_position() == c.tcb.rcv.holes.rcv_nxt());
@@ -63,7 +61,7 @@ std::uint64_t Engine::drain_reassembly(Connection& c, std::uint64_t budget, Inst
     }
     if (parsed >= budget && c.buffer.read_position() < c.tcb.rcv.holes.rcv_nxt()) {
       c.in_drain_queue = true;
-      drain_queue_.push_back(id & 0xffffff);
+      drain_queue_.push_back(c.id);
       return parsed;
     }
     ByteView ulpdu;
@@ -84,13 +82,12 @@ std::uint64_t Engine::drain_reassembly(Connection& c, std::uint64_t budget, Inst
     c.buffer.consume(behind);
     parsed += length;
   }
-  if (c.id == id) finish_drain(c, now);
+  if (!c.is_over()) finish_drain(c, now);
   return parsed;
 }
 
 // No whole FPDU is left.
 void Engine::finish_drain(Connection& c, Instant now) {
-  const ConnectionId id = c.id;
   if (c.stage == Stage::Terminated) {
     c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
   } else {
@@ -100,7 +97,7 @@ void Engine::finish_drain(Connection& c, Instant now) {
     }
     update_receive_room(c, now);
   }
-  if (!c.fin_waits || c.id != id) return;
+  if (!c.fin_waits || c.is_over()) return;
   c.fin_waits = false;
   on_fin(c, now);
 }
@@ -109,20 +106,16 @@ void Engine::finish_drain(Connection& c, Instant now) {
 void Engine::drain_round(Instant now) {
   std::uint64_t left = kDrainRound;
   while (left != 0 && !drain_queue_.empty()) {
-    const std::uint32_t slot = drain_queue_[0];
+    Connection* c = connections_.find(drain_queue_[0]);
     drain_queue_.pop_front();
-    Connection* c = slots_[slot].get();
-    if (c == nullptr || !c->in_drain_queue) continue;
+    if (c == nullptr) continue;
     c->in_drain_queue = false;
-    if (c->id == 0 || c->stream == nullptr || c->stage < Stage::Full || c->stage > Stage::Closing) {
-      continue;
-    }
-    const ConnectionId id = c->id;
+    if (c->stream == nullptr || c->stage < Stage::Full || c->stage > Stage::Closing) continue;
     left -= std::min(left, drain_reassembly(*c, std::min(left, kDrainTurn), now));
-    if (c->id != id) continue;
+    if (c->is_over()) continue;
     if (!c->touched) {
       c->touched = true;
-      touched_.push_back(slot);
+      touched_.push_back(c->id);
     }
     const bool over = c->tcb.state == tcp::State::Closed ||
                       (c->tcb.state == tcp::State::TimeWait && c->qp != nullptr);
@@ -132,7 +125,6 @@ void Engine::drain_round(Instant now) {
 
 // One FPDU of the in-order stream: placed and delivered. False when that was the end.
 bool Engine::take_fpdu(Connection& c, ByteView ulpdu, Instant now) {
-  const ConnectionId id = c.id;
   ddp::Admission& a = admissions_[0];
   ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
@@ -147,8 +139,8 @@ bool Engine::take_fpdu(Connection& c, ByteView ulpdu, Instant now) {
   ddp::place(*c.stream, a, &counts);
   note_placed(c, a);
   if (counts.any()) deliver(c, counts, now);
-  if (c.id == id && !c.first_fpdu_seen) first_fpdu(c, now);
-  return c.id == id && c.stage != Stage::Terminated;
+  if (!c.is_over() && !c.first_fpdu_seen) first_fpdu(c, now);
+  return !c.is_over() && c.stage != Stage::Terminated;
 }
 
 }  // namespace urnic::engine

@@ -66,7 +66,7 @@ struct StreamTransport {
   StreamOptions options;
   std::unique_ptr<sockets::Poller> poller;
   sockets::InboxPool pool;
-  Ring<std::uint32_t> readable;  // connections with octets left in the kernel
+  Ring<std::uint64_t> readable;  // connections with octets left in the kernel
   StreamBatch batch;
   sockets::Socket spare;  // given up for a moment when descriptors run out
   Instant accept_again = Instant::never();

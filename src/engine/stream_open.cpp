@@ -152,7 +152,7 @@ void Engine::accept_waiting(Listener& l, Instant now) {
       return;
     }
     const SocketAddress local = socket->local(), remote = socket->remote();
-    Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port}, now);
+    Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port});
     if (c == nullptr) {
       l.acceptable = false;  // 2^24 connections
       return;

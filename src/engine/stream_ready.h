@@ -7,8 +7,8 @@
 
 namespace urnic::engine {
 
-// The tag of a listening socket; connections have their id, which has 32 bits.
-constexpr std::uint64_t kListening = std::uint64_t{1} << 32;
+// The tag of a listening socket; connections have their id, which is far below.
+constexpr std::uint64_t kListening = std::uint64_t{1} << 63;
 
 struct StreamEnd {
   Errc code;

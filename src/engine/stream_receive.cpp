@@ -59,7 +59,7 @@ bool Engine::poll_sockets(Instant now) {
     any = true;
     c->link->queued = false;
     receive_stream(*c, now);
-    if (c->id == id && c->link->readable && !is_held_back(*c)) enqueue_read(*c);
+    if (!c->is_over() && c->link->readable && !is_held_back(*c)) enqueue_read(*c);
   }
   return any;
 }
@@ -71,7 +71,7 @@ void Engine::take_readiness(const sockets::Poller::Ready& ready, Instant now) {
     }
     return;
   }
-  Connection* c = find(static_cast<ConnectionId>(ready.tag));
+  Connection* c = find(ready.tag);
   if (c == nullptr) return;
   StreamLink& l = *c->link;
   if (ready.writable) {
@@ -106,7 +106,6 @@ bool Engine::is_held_back(const Connection& c) {
 }
 
 void Engine::receive_stream(Connection& c, Instant now) {
-  const ConnectionId id = c.id;
   StreamLink& l = *c.link;
   if (c.stage == Stage::Opening || l.ended) {
     l.readable = false;
@@ -129,7 +128,7 @@ void Engine::receive_stream(Connection& c, Instant now) {
     budget -= std::min(budget, got.octets);
     ++c.counters.segments_in;
     take_octets(c, now);
-    if (c.id != id || !l.socket.is_open()) return;
+    if (c.is_over() || !l.socket.is_open()) return;
     // Less than there was room for: there was no more, and whatever comes next is reported anew.
     if (got.octets < space.size() && !l.ending) l.readable = false;
   }
@@ -138,19 +137,17 @@ void Engine::receive_stream(Connection& c, Instant now) {
 
 // What has come in order, by the stage the connection is in.
 void Engine::take_octets(Connection& c, Instant now) {
-  const ConnectionId id = c.id;
   if (c.stage == Stage::Startup) run_startup(c, now);
-  if (c.id != id) return;
+  if (c.is_over()) return;
   if (c.stage == Stage::Full || c.stage == Stage::Closing) drain_stream(c, now);
-  if (c.id != id) return;
+  if (c.is_over()) return;
   if (c.stage == Stage::Terminated || c.stage == Stage::Lingering) c.link->inbox.clear();
 }
 
 // Whole FPDUs where they lie, placed and delivered one by one.
 void Engine::drain_stream(Connection& c, Instant now) {
-  const ConnectionId id = c.id;
   sockets::Inbox& inbox = c.link->inbox;
-  while (c.id == id && (c.stage == Stage::Full || c.stage == Stage::Closing)) {
+  while (!c.is_over() && (c.stage == Stage::Full || c.stage == Stage::Closing)) {
     ByteView ulpdu;
     std::uint32_t length = 0;
     const auto got = reassembly::next_fpdu(inbox.octets(), c.context.config.crc, &ulpdu, &length);
@@ -161,19 +158,18 @@ void Engine::drain_stream(Connection& c, Instant now) {
       raise_terminate(c, ddp::Violation::MpaCrc, {}, now);
       return;
     }
-    if (!take_fpdu(c, ulpdu, now) || c.id != id || inbox.empty()) return;
+    if (!take_fpdu(c, ulpdu, now) || c.is_over() || inbox.empty()) return;
     inbox.consume(length);
   }
 }
 
 // FIN, or the end by an error.
 void Engine::end_of_stream(Connection& c, const sockets::Moved& got, Instant now) {
-  const ConnectionId id = c.id;
   StreamLink& l = *c.link;
   if (got.what == sockets::Moved::What::End) {
     l.ended = true;
     on_fin(c, now);
-    if (c.id == id) finish_link(c, now);
+    if (!c.is_over()) finish_link(c, now);
     return;
   }
   if (refuses_revision2(c)) {  // E-35: some peers reset instead of closing

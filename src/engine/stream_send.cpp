@@ -42,7 +42,6 @@ void close_record(StreamBatch& b, std::size_t first_piece, std::uint32_t octets)
 
 // True when the connection still has something it could send now.
 bool Engine::transmit_stream(Connection& c, Instant now) {
-  const ConnectionId id = c.id;
   StreamLink& l = *c.link;
   if (!l.socket.is_open()) {
     on_closed(c, now);
@@ -56,7 +55,7 @@ bool Engine::transmit_stream(Connection& c, Instant now) {
       break;
     }
     if (!send_burst(c, now)) break;
-    if (c.id != id) return false;
+    if (c.is_over()) return false;
   }
   if (c.stream != nullptr) {  // handed to TCP, which keeps a copy: done (E-23)
     c.stream->sender.acked(l.sent, [&](const ddp::Completion& done) {
@@ -64,8 +63,8 @@ bool Engine::transmit_stream(Connection& c, Instant now) {
     });
   }
   if (c.stage == Stage::Closing || c.stage == Stage::Terminated) try_finish_close(c, now);
-  if (c.id == id) finish_link(c, now);
-  return more && c.id == id;
+  if (!c.is_over()) finish_link(c, now);
+  return more && !c.is_over();
 }
 
 // One system call's worth. False when there is nothing to send, or no room.
@@ -79,7 +78,7 @@ bool Engine::send_burst(Connection& c, Instant now) {
   } else if (c.stream == nullptr || !build_burst(c)) {
     if (c.stream != nullptr && c.stream->sender.failed() && c.stage != Stage::Terminated) {
       fail_sender(c, now);
-      return c.id != 0;
+      return !c.is_over();
     }
     return false;
   }

@@ -18,10 +18,10 @@ class TimerHeap {
  public:
   struct Entry {
     Instant at;
-    std::uint32_t id;
+    std::uint64_t id;
     bool operator>(const Entry& o) const { return at > o.at || (at == o.at && id > o.id); }
   };
-  void push(Instant at, std::uint32_t id) {
+  void push(Instant at, std::uint64_t id) {
     heap_.push_back({at, id});
     std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }

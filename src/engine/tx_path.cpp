@@ -18,9 +18,9 @@ constexpr std::size_t kMostLoopedReplies = kMostLooped + 1024;
 }  // namespace
 
 void Engine::enqueue_tx(Connection& c) {
-  if (c.in_tx_queue) return;
+  if (c.in_tx_queue || c.is_over()) return;
   c.in_tx_queue = true;
-  tx_queue_.push_back(c.id & 0xffffff);
+  tx_queue_.push_back(c.id);
 }
 
 bool Engine::transmit_round(Instant now) {
@@ -29,16 +29,12 @@ bool Engine::transmit_round(Instant now) {
   const std::size_t n = tx_queue_.size();
   bool any = false;
   for (std::size_t i = 0; i < n && !tx_.full(); ++i) {
-    const std::uint32_t slot = tx_queue_[0];
+    Connection* c = connections_.find(tx_queue_[0]);
     tx_queue_.pop_front();
-    Connection* c = slots_[slot].get();
-    if (c == nullptr || !c->in_tx_queue) continue;
+    if (c == nullptr) continue;
     c->in_tx_queue = false;
-    if (c->id == 0) continue;
     any = true;
-    const ConnectionId id = c->id;
     const bool more = transmit(*c, now, kTurn);
-    if (c->id != id) continue;
     if (more) enqueue_tx(*c);
     arm_timer(*c);
   }
@@ -53,6 +49,7 @@ void Engine::finish_tx(Instant now) {
 }
 
 void Engine::doorbell(verbs::QueuePair& qp, Instant now) {
+  const Turn turn(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   if (!tx_queue_.empty()) {  // others wait for the port: in turn
@@ -61,19 +58,15 @@ void Engine::doorbell(verbs::QueuePair& qp, Instant now) {
     return;
   }
   tx_.clear_full();
-  const ConnectionId id = c->id;
   const bool more = transmit(*c, now, kTurn);
-  if (c->id == id) {
-    if (more) enqueue_tx(*c);
-    arm_timer(*c);
-  }
+  if (more) enqueue_tx(*c);
+  arm_timer(*c);
   finish_tx(now);
 }
 
 bool Engine::transmit(Connection& c, Instant now, unsigned budget) {
   if (c.link != nullptr) return transmit_stream(c, now);
   if (!c.routed && !route(c, now)) return false;
-  const ConnectionId id = c.id;
   bool more = false;
   for (;;) {
     if (budget == 0) {
@@ -92,7 +85,7 @@ bool Engine::transmit(Connection& c, Instant now, unsigned budget) {
       more = tx_.full() || loop_full(c);
       break;
     }
-    if (c.id != id) return false;
+    if (c.is_over()) return false;
   }
   if (c.stream != nullptr) {  // E-23: what is kept completes when handed to TCP
     c.stream->sender.acked(c.tcb.snd.una, [&](const ddp::Completion& done) {
@@ -100,7 +93,7 @@ bool Engine::transmit(Connection& c, Instant now, unsigned budget) {
     });
   }
   if (c.stage == Stage::Closing || c.stage == Stage::Terminated) try_finish_close(c, now);
-  if (c.id == id && c.tcb.state == tcp::State::Closed) on_closed(c, now);
+  if (!c.is_over() && c.tcb.state == tcp::State::Closed) on_closed(c, now);
   return more;
 }
 

@@ -207,16 +207,18 @@ bool Interface::may_send(const IpAddress& a) const {
 
 // ---- sending --------------------------------------------------------------------------------
 
+bool Interface::has_route(const IpAddress& dst) const {
+  if (dst.is_any() || dst.is_multicast() || dst.is_broadcast()) return false;
+  if (is_own(dst)) return true;
+  const Route* route = routes_.lookup(dst);
+  return route != nullptr && (route->gateway || !is_subnet_broadcast(route->destination, dst));
+}
+
 Resolution Interface::resolve(const IpAddress& dst, Instant now) {
   using Kind = Resolution::Kind;
-  if (dst.is_any() || dst.is_multicast() || dst.is_broadcast()) return {Kind::Unreachable, {}, dst};
+  if (!has_route(dst)) return {Kind::Unreachable, {}, dst};
   if (is_own(dst)) return {Kind::Loopback, mac_, dst};
-  const Route* route = routes_.lookup(dst);
-  if (route == nullptr) return {Kind::Unreachable, {}, dst};
-  if (!route->gateway && is_subnet_broadcast(route->destination, dst)) {
-    return {Kind::Unreachable, {}, dst};
-  }
-  const IpAddress hop = route->gateway.value_or(dst);
+  const IpAddress hop = routes_.lookup(dst)->gateway.value_or(dst);
   const auto found = cache_.lookup(hop, now);
   drain_cache();
   switch (found.kind) {

@@ -148,6 +148,8 @@ class Interface {
   void input(const Classified& c, ByteView frame, Instant now);
 
   // ---- sending --------------------------------------------------------------------------------
+  // There is a way towards `dst`, whether or not anybody answers on it.
+  bool has_route(const IpAddress& dst) const;
   Resolution resolve(const IpAddress& dst, Instant now);
   // Own address to send from (RFC 6724, reduced to what one interface needs); nullopt when there
   // is none usable of that version.

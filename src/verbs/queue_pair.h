@@ -27,7 +27,7 @@ struct QueuePair : MpscNode {
   // A Send was dropped for want of a receive (E-17): who posts one tells the engine.
   std::atomic<bool> starved{false};
   std::atomic<bool> rung{false};   // its doorbell waits in the driver's queue
-  std::uint32_t connection = 0;    // the engine's handle; 0 = none
+  std::uint64_t connection = 0;    // the engine's handle; 0 = none
   bool last_receive_told = false;  // on a shared receive queue: that it uses no more of it
   void* owner = nullptr;           // whoever wants to hear of events, see engine/events.h
 };

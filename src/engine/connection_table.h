@@ -1,0 +1,88 @@
+// The table of connections: where a flow's state lies, and the name it has outside.
+//
+// A connection ends in two steps, so that no callee can take it away from under its caller:
+// end() marks it, at once and for good; sweep() gives back memory and place of all that have ended.
+// Only the outermost step of the engine sweeps (Engine::Turn), when nobody holds a reference.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/flow_hash.h"
+#include "base/hash_map.h"
+#include "base/siphash.h"
+#include "engine/connection.h"
+
+namespace urnic::engine {
+
+// Keyed: a peer chooses addresses and ports.
+struct FlowKeyHash {
+  SipKey key;
+  std::uint64_t operator()(const FlowKey& k) const {
+    return keyed_flow_hash(key, k.local, k.local_port, k.remote, k.remote_port);
+  }
+};
+
+class ConnectionTable {
+ public:
+  static constexpr std::uint32_t kMaxPlaces = 1u << 24;
+
+  // `most` connections at a time.
+  ConnectionTable(const FlowKeyHash& hash, std::uint32_t most)
+      : most_(most < kMaxPlaces ? most : kMaxPlaces), flows_(hash) {}
+
+  // nullptr when the table is full.
+  Connection* open(const FlowKey& key, reassembly::Pool* pool, std::uint32_t buffer_capacity);
+  // The connection is over: its name and its flow find it no more. True the first time, false and
+  // nothing done ever after.
+  bool end(Connection& c);
+  // What has ended goes. No reference to such a connection may be held.
+  void sweep() {
+    if (!ended_.empty()) [[unlikely]]
+      give_back();
+  }
+
+  // Those that live; nullptr when there is none.
+  Connection* find(ConnectionId id) const {
+    const std::uint64_t place = id & (kMaxPlaces - 1);
+    if (place >= places_.size()) return nullptr;
+    Connection* c = places_[place].connection.get();
+    return c != nullptr && c->id == id && !c->is_over() ? c : nullptr;
+  }
+  Connection* find(const FlowKey& key) const {
+    const std::uint32_t* place = flows_.find(key);
+    return place != nullptr ? places_[*place].connection.get() : nullptr;
+  }
+
+  // f(Connection&) for each that lives; f may end any of them and may open others, which it may
+  // then see or not.
+  template <class F>
+  void for_each(F&& f) const {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      Connection* c = places_[i].connection.get();
+      if (c != nullptr && !c->is_over()) f(*c);
+    }
+  }
+
+  std::size_t size() const { return live_; }
+  std::size_t flows() const { return flows_.size(); }
+  std::uint32_t most() const { return most_; }
+
+ private:
+  struct Place {
+    std::unique_ptr<Connection> connection;
+    std::uint32_t generation = 0;
+  };
+  void give_back();
+
+  std::uint32_t most_;
+  std::vector<Place> places_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> ended_;                    // places
+  HashMap<FlowKey, std::uint32_t, FlowKeyHash> flows_;  // -> place
+  std::size_t live_ = 0;
+};
+
+}  // namespace urnic::engine
