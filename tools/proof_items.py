@@ -24,7 +24,7 @@ RANGE = re.compile(r"\b([%s])-(\d+)\s*(?:\.\.\.?|…|to)\s*(?:\1-)?(\d+)\b" % LE
 Item = namedtuple("Item", "id text attributes")
 Claim = namedtuple("Claim", "room suite name file items")      # one test of the sources
 Edit = namedtuple("Edit", "file function find put where")      # where: file and line of its table
-Mutant = namedtuple("Mutant", "name items test text edits")
+Mutant = namedtuple("Mutant", "name items tests text edits")
 Shortcut = namedtuple("Shortcut", "name mutants edit text")    # turned off while one of them is at work
 
 
@@ -160,7 +160,9 @@ def load_mutants(root):
                   for e in t.get("also", [])]
         if any(m.name == t["name"] for m in mutants):
             raise Malformed(f"{where}: {t['name']} twice")
-        mutants.append(Mutant(t["name"], tuple(t.get("items", ())), t.get("test", ""), t["text"], edits))
+        tests = t.get("test", [])
+        tests = (tests,) if isinstance(tests, str) else tuple(tests)
+        mutants.append(Mutant(t["name"], tuple(t.get("items", ())), tests, t["text"], edits))
     return mutants
 
 

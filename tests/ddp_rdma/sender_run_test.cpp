@@ -53,6 +53,7 @@ class Twins : public ::testing::Test {
   };
 };
 
+// proves: E-20, E-24
 TEST_F(Twins, ARunIsWhatTheStepsOneByOneAre) {
   for (const bool crc : {true, false}) {
     Twin plain, runs, short_runs;

@@ -80,7 +80,7 @@ void set_framing(engine::Options* o, mpa::Policy policy, fastpath::InLogicVarian
 
 class FramingMatrix : public ::testing::TestWithParam<FramingSetting> {};
 
-// proves
+// proves
 TEST_P(FramingMatrix, DataMovesBothWaysOnThePathItShould_R2_R3_R80) {
   const auto [policies, variant, attempts, crc, left_fast, faults] = GetParam();
   const auto [policy_left, policy_right] = policies;

@@ -126,6 +126,7 @@ TEST(EmptyReceiveQueue, DropsAreNoRecoveryAttempts_R115) {
   for (int i = 0; i < 100; ++i) r.arrive(0, send);
   EXPECT_EQ(r.stats().empty_rq_drops, 100u);
   EXPECT_EQ(r.stats().recovery_attempts, 0u);
+  EXPECT_EQ(r.connection()->context.recovery_attempts, 0u);
   EXPECT_EQ(r.stats().downgrades, 0u);
   EXPECT_TRUE(r.stats().fast);
 }
@@ -183,6 +184,7 @@ TEST(EmptyReceiveQueue, ASegmentOfTwoSendsAndOneReceiveDoesNotStarve) {
 // ---- completions behind a hole, in the counters a user sees
 // -----------------------------------------
 
+// proves
 TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson_R103_R104_R106) {
   struct Row {
     std::uint32_t method, threshold;

@@ -18,7 +18,7 @@ TEST_F(RxPath, TheConsumersTypeIsTheConnectionsAndCanBeAsked_R1) {
   EXPECT_TRUE(other.stats().fast);
 }
 
-// proves, T-3, T-7
+// proves, T-3, T-7
 TEST_F(RxPath, AlignedValidSegmentsAreCutThroughAndAcknowledged) {
   up();
   auto a = send(0);
@@ -120,7 +120,7 @@ TEST_F(RxPath, MessagesAreDeliveredOnlyWhenAllBeforeThemIsPlaced) {
   }
 }
 
-// proves, H-3
+// proves
 TEST_F(RxPath, SegmentsOutOfOrderAreInMemoryBeforeTheGapIsFilled) {
   up();
   const auto a = send(2);
@@ -180,7 +180,7 @@ TEST_F(RxPath, MessagesOfADuplicateOrAnOverlapCountOnce) {
 
 // ---- OutLogic ----------------------------------------------------------------------------------
 
-// proves: R-87, E-6, E-36
+// proves: E-6
 TEST_F(RxPath, ATaggedSegmentOutsideItsRegionIsNotPlacedAndTerminatesInOrder) {
   up();
   const Octets outside =
@@ -204,7 +204,7 @@ TEST_F(RxPath, ASendOutOfOrderGoesToTheReceiveItsMsnNames_R88) {
   EXPECT_EQ(p.at(0, 2050), Octets(2050, 0));
 }
 
-// proves
+// proves
 TEST_F(RxPath, NoReadResponseLeavesBeforeItsHoleCloses) {
   up();
   const Octets r1 = p.read_request(1, 10, 5000), r2 = p.read_request(2, 20, 5000);

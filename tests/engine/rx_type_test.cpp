@@ -37,7 +37,7 @@ TEST_F(RxPath, DataPlacedBeforeADowngradeComesAgainAndIsRight) {
   EXPECT_EQ(p.rcv_nxt(), 4 * kSize);
 }
 
-// proves
+// proves: R-49
 TEST_F(RxPath, ATriggeringSegmentThatFillsTheGapDoesNotPassForgottenData) {
   up(1);
   send(1);
@@ -68,7 +68,7 @@ TEST_F(RxPath, SendsCountedBeforeADowngradeCompleteOnceAfterIt) {
   p.send(at[0], Octets(m[0].begin(), m[0].begin() + 20));  // misaligned: the limit is met
   ASSERT_FALSE(p.fast());
   EXPECT_TRUE(p.receives().empty());
-  for (std::size_t i = 0; i < 4; ++i) p.send(at[i], m[i]);
+  for (const std::size_t i : {1u, 0u, 3u, 2u}) p.send(at[i], m[i]);  // a hole once more
   ASSERT_EQ(good_receives(p), 4u);
   for (std::uint64_t i = 0; i < 4; ++i) {
     EXPECT_EQ(p.receives()[i].completion.wr_id, i);
@@ -78,7 +78,7 @@ TEST_F(RxPath, SendsCountedBeforeADowngradeCompleteOnceAfterIt) {
 
 // ---- upgrade, Fig 6 ----------------------------------------------------------------------------
 
-// proves
+// proves
 TEST_F(RxPath, AnUpgradeNeedsAnEmptyBufferAndCutsItsSegmentThrough) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.max_recovery_attempts = 1;
@@ -102,6 +102,55 @@ TEST_F(RxPath, AnUpgradeNeedsAnEmptyBufferAndCutsItsSegmentThrough) {
   EXPECT_EQ(p.stats().bytes_slow, slow) << "the triggering segment is cut through";
   EXPECT_EQ(p.stats().upgrades, 1u);
   EXPECT_EQ(p.connection()->context.recovery_attempts, 0u);
+}
+
+// In order and valid by itself, though it lies inside another FPDU of which the beginning is
+// pending.
+TEST_F(RxPath, AnFpduInsideAnotherIsNoUpgradeOverPendingOctets_R52) {
+  ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
+    c.context.max_recovery_attempts = 1;
+    c.context.upgrade_after = 1;
+  }));
+  prepare();
+  const Octets outside = joined({Octets(200, 5), fpdus[1], Octets(100, 6)});
+  const Octets f = p.write(8000, outside);
+  constexpr std::size_t kHead = 2 + 14 + 200;
+  const auto piece = [&](std::size_t from, std::size_t to) {
+    return Octets(f.begin() + static_cast<std::ptrdiff_t>(from),
+                  f.begin() + static_cast<std::ptrdiff_t>(to));
+  };
+  p.send(0, piece(0, kHead));
+  p.send(0, piece(0, kHead));
+  ASSERT_FALSE(p.fast());
+  ASSERT_EQ(p.rcv_nxt(), kHead);
+  p.send(kHead, piece(kHead, kHead + kSize));
+  EXPECT_FALSE(p.fast());
+  EXPECT_EQ(p.stats().upgrades, 0u);
+  EXPECT_FALSE(placed(1)) << "it is payload, not an FPDU";
+  p.send(kHead + kSize, piece(kHead + kSize, f.size()));
+  EXPECT_EQ(p.at(8000, outside.size()), outside);
+  p.send(f.size(), fpdus[0]);
+  EXPECT_TRUE(p.fast());
+}
+
+// proves: R-53
+TEST_F(RxPath, AMisalignedSegmentIsNoUpgradeThoughTheBufferIsEmpty) {
+  ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
+    c.context.max_recovery_attempts = 1;
+    c.context.upgrade_after = 1;
+  }));
+  prepare();
+  make_downgraded();
+  const Octets half(fpdus[2].begin(), fpdus[2].begin() + 100);
+  p.send(kSize, joined({fpdus[1], half}));
+  EXPECT_FALSE(p.fast());
+  EXPECT_EQ(p.rcv_nxt(), 2 * kSize + 100);
+  p.send(2 * kSize + 100, Octets(fpdus[2].begin() + 100, fpdus[2].end()));
+  EXPECT_FALSE(p.fast());
+  EXPECT_TRUE(placed(1) && placed(2));
+  EXPECT_EQ(p.stats().bytes_fast, 0u);
+  send(3);
+  EXPECT_TRUE(p.fast());
 }
 
 TEST_F(RxPath, AConnectionInitiatedSlowStaysSlow_R54) {

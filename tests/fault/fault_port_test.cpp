@@ -86,7 +86,7 @@ TEST_F(FaultPortTest, IdlePlansPassEverything) {
   EXPECT_EQ(a.stats().rx_frames, 100u);
 }
 
-TEST_F(FaultPortTest, EachDirectionHasItsOwnPlan_E37) {
+TEST_F(FaultPortTest, EachDirectionHasItsOwnPlan) {
   open("at=loss:2", "at=dup:3");
   for (std::uint32_t i = 0; i < 4; ++i) {
     send(a, segment(i), i % 2 == 0);

@@ -7,7 +7,7 @@
 namespace urnic::fault {
 namespace {
 
-TEST(FaultPlan, ReadsEveryKey_E37) {
+TEST(FaultPlan, ReadsEveryKey) {
   const auto p = FaultPlan::parse(
       "loss=0.01:4, reorder=0.02:3,corrupt=0.001,badsum=0.002,reseg=0.3,dup=0.004,delay=2ms,"
       "jitter=1.5us,rate=500mbit,limit=7,hold=3ms,mtu=9000,payload_only=64,after=64k,"

@@ -85,7 +85,7 @@ TEST_P(Framing, R14_R15_R26_CertainCorruptionIsRepairedByTcpForEver) {
 
 TEST_P(Framing, R39_R43_UncertainCorruptionIsRepairedToo) {
   std::uint64_t uncertain = 0;
-  for (std::uint64_t seed = 21; seed <= 32; ++seed) {  // loss makes segments come out of order
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {  // loss makes segments come out of order
     const Result r =
         run(seed, options(32), "loss=0.05,reorder=0.2:4,corrupt=0.1,skip_handshake=on", 60);
     EXPECT_EQ(r.bad, "") << seed;
@@ -93,7 +93,8 @@ TEST_P(Framing, R39_R43_UncertainCorruptionIsRepairedToo) {
     EXPECT_EQ(r.downgrades(), 0u) << seed;
     uncertain += r.left.recovery_attempts + r.right.recovery_attempts;
   }
-  EXPECT_GT(uncertain, 2u);
+  // Few: a known end or a marker settles nearly every case, and then it is no attempt.
+  EXPECT_GT(uncertain, 10u);
 }
 
 // The octets that a length corrupted upwards asks for must come before it shows: a peer that falls

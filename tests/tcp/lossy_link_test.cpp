@@ -244,6 +244,7 @@ ShortWay both_ways_full(std::uint64_t seed, bool predict, bool runs) {
   return {sim.hash, a.sent_in_runs};
 }
 
+// proves: E-24
 TEST(LossyLink, PredictedSegmentsAndThoseOfARunAreTreatedLikeAllOthers) {
   std::uint64_t in_runs = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {

@@ -1,5 +1,6 @@
 // Endpoints: outcomes, readiness, life after close, limits.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "tests/tcp/stack_fixture.h"
 
@@ -375,14 +376,22 @@ TEST_F(StackTest, BuffersCanBeResizedOnTheRun) {
 }
 
 TEST(StackLife, ManyStacksInOneProcessAndNothingLeft) {
-  std::vector<std::unique_ptr<Stack>> all;
-  for (int i = 0; i < 100; ++i) {
-    StackConfig c;
-    c.addresses = {IpAddress::v4(10, 0, 0, static_cast<std::uint8_t>(i))};
-    all.push_back(std::make_unique<Stack>(c));
-    const Endpoint e = all.back()->open();
-    all.back()->connect(e, {ip("10.0.1.1"), 1}, Instant::from_ns(0));
-  }
+  const auto hundred = [] {
+    std::vector<std::unique_ptr<Stack>> all;
+    for (int i = 0; i < 100; ++i) {
+      StackConfig c;
+      c.addresses = {IpAddress::v4(10, 0, 0, static_cast<std::uint8_t>(i))};
+      all.push_back(std::make_unique<Stack>(c));
+      const Endpoint e = all.back()->open();
+      EXPECT_EQ(all.back()->connect(e, {ip("10.0.1.1"), 1}, Instant::from_ns(0)),
+                Status::InProgress);
+    }
+    for (const auto& s : all) EXPECT_EQ(s->connections(), 1u) << "each has its own and no other";
+  };
+  hundred();  // what the library and the C++ run time take once
+  const std::size_t before = mallinfo2().uordblks;
+  hundred();
+  EXPECT_EQ(mallinfo2().uordblks, before);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tools/mutants tells a mutant that a test killed from one that survived, crashed the program, hung, or
-was noticed by no such test; and wants the one that changes nothing to survive."""
+was noticed by no such test; and wants the one that changes nothing to survive. --claims wants every test
+that claims an item to fail under a mutant of it, or an exception that is one."""
 import os
 import subprocess
 import sys
@@ -20,12 +21,14 @@ if name == "ExitsOdd":
     sys.exit(3)
 failed = name in ("Killed", "FailsAlways")
 tests = [] if name == "NoSuchTest" else [{"name": "T", "status": "RUN", "result": "COMPLETED"}]
-json.dump({"failures": int(failed), "testsuites": [{"testsuite": tests}]}, open(out, "w"))
+if failed:
+    tests[0]["failures"] = [{}]
+json.dump({"failures": int(failed), "testsuites": [{"name": "S", "testsuite": tests}]}, open(out, "w"))
 sys.exit(failed)
 '''
 
 
-def run(names, noop="NoOp"):
+def run(names, noop="NoOp", claims=None, exceptions=""):
     with tempfile.TemporaryDirectory() as root:
         folder = os.path.join(root, "tests", "mutants")
         os.makedirs(folder)
@@ -35,11 +38,17 @@ def run(names, noop="NoOp"):
                 f.write(f'[[mutant]]\nname = "{noop}"\nchanges_nothing = true\n{edit}')
             for n in names:
                 f.write(f'[[mutant]]\nname = "{n}"\nitems = ["R-1"]\ntest = "S.T"\n{edit}')
+        if claims is not None:
+            os.makedirs(os.path.join(root, "tests", "room"))
+            with open(os.path.join(root, "tests", "room", "a_test.cpp"), "w", encoding="utf-8") as f:
+                f.write(claims)
+            with open(os.path.join(folder, "exceptions.toml"), "w", encoding="utf-8") as f:
+                f.write(exceptions)
         program = os.path.join(root, "program")
         with open(program, "w", encoding="utf-8") as f:
             f.write(PROGRAM)
         os.chmod(program, 0o755)
-        done = subprocess.run([sys.executable, TOOL, "--program", program, root], capture_output=True,
+        done = subprocess.run([sys.executable, TOOL, "--program", program, root] + (["--claims"] if claims is not None else []), capture_output=True,
                               text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
@@ -59,7 +68,23 @@ def main():
         code, out = run(names, noop)
         if code != want or text not in out:
             problems.append(f"{names} {noop}: exit {code}: {out}")
-    print("\n".join(problems) or f"{len(cases)} cases")
+    one = "// proves: R-1\nTEST(S, T) {}\n"
+    two = one + "// proves: R-1\nTEST(S, Other) {}\n"
+    but = '[[exception]]\nitem = "R-1"\ntest = "S.{}"\nreason = "why not"\n'
+    claims = [
+        (["Killed"], one, "", 0, "shown 1 of 1, 0 exceptions"),
+        (["Survives"], one, "", 1, "not shown: R-1 S.T"),
+        (["Killed"], two, "", 1, "not shown: R-1 S.Other"),
+        (["Killed"], two, but.format("Other"), 0, "shown 1 of 2, 1 exceptions"),
+        (["Killed"], one, but.format("T"), 1, "no exception any more: R-1 S.T"),
+        (["Killed"], one, but.format("Gone"), 1, "no such claim: R-1 S.Gone"),
+        (["Crashes"], one, "", 1, "not shown: R-1 S.T"),
+    ]
+    for names, text, exceptions, want, said in claims:
+        code, out = run(names, claims=text, exceptions=exceptions)
+        if code != want or said not in out:
+            problems.append(f"--claims {names} {exceptions}: exit {code}: {out}")
+    print("\n".join(problems) or f"{len(cases) + len(claims)} cases")
     return 1 if problems else 0
 
 
