@@ -1,0 +1,32 @@
+# fuzz_<name>: a target of tests/fuzz, with a driver of our own that makes inputs from seeds; ctest gives each a
+# few seconds and the inputs that once found something (tests/fuzz/found/<name>). With URNIC_FUZZ and clang they
+# are libFuzzer's instead (tools/fuzz).
+option(URNIC_FUZZ "fuzz targets for libFuzzer; needs clang" OFF)
+
+add_library(urnic_fuzz_driver OBJECT ${CMAKE_CURRENT_LIST_DIR}/driver.cpp)
+target_include_directories(urnic_fuzz_driver PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src)
+
+function(urnic_fuzz name)
+  cmake_parse_arguments(F "" "RUNS" "SOURCES;LINK" ${ARGN})
+  list(TRANSFORM F_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/tests/fuzz/)
+  add_executable(fuzz_${name} ${F_SOURCES})
+  target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(fuzz_${name} PRIVATE ${F_LINK})
+  if(URNIC_FUZZ)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    return()
+  endif()
+  target_link_libraries(fuzz_${name} PRIVATE urnic_fuzz_driver)
+  set(found ${CMAKE_SOURCE_DIR}/tests/fuzz/found/${name})
+  if(NOT EXISTS ${found})
+    set(found)
+  endif()
+  # A number of runs, not seconds: the same inputs on every machine.
+  add_test(NAME fuzz.${name} COMMAND fuzz_${name} --runs ${F_RUNS} ${found})
+  set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300 LABELS fuzz)
+endfunction()
+
+urnic_fuzz(engine RUNS 3000 SOURCES engine_fuzz.cpp host.cpp forge.cpp LINK urnic_engine urnic_fault)
+urnic_fuzz(wire RUNS 200000 SOURCES wire_fuzz.cpp LINK urnic_verbs urnic_reassembly urnic_fault urnic_net)
+urnic_fuzz(text RUNS 3000 SOURCES text_fuzz.cpp LINK urnic_sim urnic_config urnic_fault)
+urnic_fuzz(memif RUNS 200 SOURCES memif_fuzz.cpp LINK urnic_port)

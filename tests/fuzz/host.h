@@ -1,0 +1,87 @@
+// One end: an engine on a fuzzed wire, and a consumer that does what it is told at any moment. What
+// it gives to the engine lives exactly as long as it must: a region's memory goes with its
+// registration, completion queues with (or long after) their queue pair.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "tests/fuzz/fuzz_port.h"
+#include "tests/fuzz/input.h"
+
+namespace urnic::fuzz {
+
+struct Region {
+  std::unique_ptr<std::uint8_t[]> octets;
+  std::uint32_t length = 0;
+  std::uint32_t stag = 0;
+  std::uint64_t to() const { return reinterpret_cast<std::uintptr_t>(octets.get()); }
+};
+
+// A queue pair with completion queues of its own.
+struct Pair {
+  std::unique_ptr<verbs::CompletionQueue> send, receive;
+  verbs::QueuePair* qp = nullptr;  // null: destroyed, completions may still be polled
+};
+
+// A connection request, as it was when it came.
+struct Request {
+  engine::ConnectionId id = 0;
+  engine::FlowKey key;
+  std::vector<std::uint8_t> private_data;
+};
+
+class Host : public engine::Hooks {
+ public:
+  // `own`: the one address in `options`.
+  Host(const engine::Options& options, const IpAddress& own, std::uint32_t max_frame);
+  ~Host() override;
+
+  void on_cm_event(engine::CmEvent event) override { events.push_back(std::move(event)); }
+  void on_completion(verbs::CompletionQueue*) override {}
+
+  const IpAddress own;
+  FuzzPort wire;
+  std::deque<engine::CmEvent> events;
+  std::vector<std::unique_ptr<Pair>> pairs;
+  std::vector<Region> regions;
+  std::vector<Request> requests;
+  std::vector<engine::Listener*> listeners;
+
+  engine::Engine& engine() { return *engine_; }
+  // Until there is nothing to do; an engine that never has nothing to do is a finding.
+  void settle(Instant now);
+  // Takes the events: requests are kept; `spared` may not end, and must be established once only.
+  void hear(const verbs::QueuePair* spared, bool* established);
+
+  Pair& make_pair(std::uint32_t depth, ddp::SharedReceiveQueue* shared = nullptr);
+  Region& make_region(std::uint32_t length);
+  void post_send(Pair& p, const ddp::SendWr& wr, Instant now);
+  void post_receive(Pair& p, const ddp::RecvWr& wr, Instant now);
+  // What the consumer of a victim does next. `peer` is where to, with whose memory.
+  void move(Host& peer, Input& in, Instant now);
+  void destroy_pair(Pair& p, Instant now);
+  // Everything that was asked for is given back.
+  void give_back(Instant now);
+  // What is left; empty when it is nothing.
+  std::string leftovers() const;
+
+ private:
+  void connect(const IpAddress& to, Input& in, Instant now);
+  void answer(Input& in, Instant now);
+  void post(Host& peer, Input& in, Instant now);
+  engine::ConnectParams params(Input& in) const;
+
+  port::Port port_;
+  std::unique_ptr<engine::Engine> engine_;
+  ddp::PdId pd_ = 0;
+  ddp::SharedReceiveQueue* shared_ = nullptr;
+  std::uint16_t tag_ = 0;  // private data of requests, all different
+};
+
+inline constexpr std::uint16_t kVictimPort = 7000, kSparedPort = 7001;
+
+}  // namespace urnic::fuzz
