@@ -1,5 +1,6 @@
 # liburnic.so: every room, with only the public interface exported; its installation with headers,
-# CMake package (find_package(urnic), target urnic::urnic) and pkg-config file (urnic).
+# CMake package (find_package(urnic), target urnic::urnic) and pkg-config file (urnic); and below,
+# TCP as a library of its own.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -36,7 +37,28 @@ if(NOT URNIC_SANITIZE)
   target_link_options(urnic_shared PRIVATE -Wl,--no-undefined)
 endif()
 
-install(TARGETS urnic_shared EXPORT urnicTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# liburnic-tcp.so: TCP alone (include/urnic/tcp.h), for programs that carry datagrams themselves.
+# Nothing but ISA-L and the C++ library below it. CMake target urnic::tcp, pkg-config file urnic-tcp.
+add_library(urnic_tcp_shared SHARED ${CMAKE_BINARY_DIR}/liburnic_version.cpp)
+set_target_properties(urnic_tcp_shared PROPERTIES
+  OUTPUT_NAME urnic-tcp EXPORT_NAME tcp
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/urnic-tcp.map)
+target_include_directories(urnic_tcp_shared PUBLIC
+  $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(urnic_tcp_shared INTERFACE cxx_std_20)
+target_link_libraries(urnic_tcp_shared PRIVATE
+  $<BUILD_INTERFACE:-Wl,--whole-archive> $<BUILD_INTERFACE:$<TARGET_FILE:urnic_tcp_library>>
+  $<BUILD_INTERFACE:-Wl,--no-whole-archive> $<BUILD_INTERFACE:urnic_tcp>)
+add_dependencies(urnic_tcp_shared urnic_tcp_library)
+target_link_options(urnic_tcp_shared PRIVATE
+  -Wl,--as-needed -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/urnic-tcp.map)
+if(NOT URNIC_SANITIZE)
+  target_link_options(urnic_tcp_shared PRIVATE -Wl,--no-undefined)
+endif()
+
+install(TARGETS urnic_shared urnic_tcp_shared EXPORT urnicTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/urnic DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
 install(EXPORT urnicTargets NAMESPACE urnic:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic)
@@ -63,5 +85,7 @@ foreach(dir LIBDIR INCLUDEDIR)
     set(URNIC_PC_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
   endif()
 endforeach()
-configure_file(${CMAKE_SOURCE_DIR}/cmake/urnic.pc.in ${CMAKE_BINARY_DIR}/urnic.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/urnic.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(pc urnic urnic-tcp)
+  configure_file(${CMAKE_SOURCE_DIR}/cmake/${pc}.pc.in ${CMAKE_BINARY_DIR}/${pc}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

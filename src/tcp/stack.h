@@ -15,53 +15,18 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
-#include <vector>
 
-#include "base/chunk_pool.h"
-#include "base/flow_hash.h"
-#include "base/hash_map.h"
-#include "base/ip_address.h"
-#include "base/ring.h"
-#include "base/siphash.h"
-#include "net/classify.h"
-#include "net/icmp.h"
-#include "tcp/host_keys.h"
-#include "tcp/port_choice.h"
-#include "tcp/stack_options.h"
+#include "tcp/stack_config.h"
+#include "tcp/stack_core.h"
 #include "tcp/stack_types.h"
-#include "tcp/tcb.h"
 
 namespace urnic::tcp {
 
-// What is injected so that a run can be repeated byte for byte, or tuned. Those left empty follow
-// from `seed` alone.
-struct StackConfig {
-  std::vector<IpAddress> addresses;  // own ones; add_address() adds more
-  EndpointOptions options;           // of endpoints to come
-  std::uint64_t seed = 1;            // of every key and choice below; secret in production
-  bool verify_checksums = true;      // of received TCP and ICMP
-  std::uint8_t ttl = 64;
-  std::uint16_t port_first = 32768, port_last = 60999;  // ephemeral ports
-  std::uint8_t challenge_acks = 10;  // of each connection in 5 s, less a random share (RFC 5961 7)
-  // Octets the buffers of all endpoints with Option::AutoTune may grow to together. When it is
-  // reached a new connection gets 4 KiB each way all the same.
-  std::uint64_t memory_limit = 256u << 20;
-
-  std::function<Seq(const SocketAddress& local, const SocketAddress& remote, Instant)> isn;
-  std::function<std::uint32_t(const SocketAddress& local, const SocketAddress& remote)> ts_offset;
-  // The `attempt`-th candidate; called until one is free or attempts run out.
-  std::function<std::uint16_t(const IpAddress& local, const SocketAddress& remote,
-                              unsigned attempt)>
-      ephemeral_port;
-};
-
-class Stack {
+class Stack : private StackCore {
  public:
-  using Sink = void (*)(void* context, ByteView datagram, Instant send_time);
-  using OnChange = void (*)(void* context, Endpoint, std::uint32_t changes);
+  using StackCore::OnChange;
+  using StackCore::Sink;
 
   explicit Stack(StackConfig config = {});
   ~Stack();  // nothing is sent
@@ -141,115 +106,11 @@ class Stack {
   void run(Instant now);
 
   // ---- looking on -------------------------------------------------------------------------------
-  const StackCounters& counters() const { return counters_; }
-  std::size_t connections() const { return flows_.size(); }  // those without a handle too
-  std::size_t sockets() const { return live_; }              // all there is, listeners too
-  std::uint64_t granted() const { return granted_; }         // octets of memory_limit given out
-
- private:
-  struct Socket;  // tcp/stack_socket.h
-  struct FlowKey {
-    IpAddress local, remote;
-    std::uint16_t local_port = 0, remote_port = 0;
-    bool operator==(const FlowKey&) const = default;
-  };
-  struct FlowHash {
-    SipKey key;
-    std::uint64_t operator()(const FlowKey& k) const {
-      return keyed_flow_hash(key, k.local, k.local_port, k.remote, k.remote_port);
-    }
-  };
-  struct Timer {
-    Instant at;
-    std::uint32_t slot = 0;
-    std::uint32_t generation = 0;
-  };
-  struct Packet {
-    Instant send_time;
-    std::vector<std::uint8_t> bytes;
-  };
-  class Entry;  // brackets every public call
-
-  // stack_tuning.cpp
-  std::uint32_t grant(std::uint32_t have, std::uint64_t want);
-  void grant_first(Socket&);
-  void take_back(Socket&);
-  void tune_receive(Socket&, std::uint64_t octets, Instant now);
-  void tune_send(Socket&);
-  // stack.cpp, stack_close.cpp, stack_report.cpp: endpoints
-  Socket* find(Endpoint) const;
-  Socket& new_socket();
-  void free_socket(Socket&);
-  Endpoint handle(const Socket&) const;
-  std::size_t first_listener(std::uint16_t port) const;
-  bool port_in_use(const SocketAddress& local) const;
-  std::uint16_t choose_port(const IpAddress& local, const SocketAddress& remote);
-  std::optional<IpAddress> choose_source(const IpAddress& remote) const;
-  Config connection_config(const Socket&, const SocketAddress& local,
-                           const SocketAddress& remote) const;
-  Seq choose_isn(const SocketAddress& local, const SocketAddress& remote, Instant now);
-  void close_listener(Socket&, Instant now);
-  void let_go(Socket&, Instant now);
-  void reset_now(Socket&, Instant now);
-  Status apply_option(Socket&, Option, std::int64_t value, Instant now);
-  // stack_input.cpp
-  void take_datagram(ByteView datagram, Instant now);
-  void take_icmp(const net::Classified& c, ByteView message, Instant now);
-  void on_icmp_error(const net::IcmpError&, Instant now);
-  Socket& new_child(Socket& listener, const net::Classified& c, const Segment& s);
-  bool take_cookie(Socket& listener, const net::Classified& c, const Segment& s, Instant now);
-  void take_unmatched(const net::Classified& c, const Segment& s, Instant now);
-  Socket* find_listener(const SocketAddress& local) const;
-  void take_segment(Socket&, const net::Classified& c, const Segment& s, Instant now);
-  void take_payload(Socket&, const Segment& s, const Check& c, Instant now);
-  AckNeed store(Socket&, const Segment& s, const Check& c, Instant now);
-  bool take_run(Socket&, StreamOffset from, StreamOffset to, const Segment& s, const Check& c,
-                Instant now);
-  void on_established(Socket&);
-  // stack_output.cpp
-  void pump(Socket&, Instant now);
-  void emit(Socket&, const SendPlan& plan, Instant now);
-  void emit_stateless(const net::Classified& c, const Segment& reply, Instant now);
-  void emit_reset(const net::Classified& c, const Segment& reset, Instant now);
-  void finish_ip(Socket* s, const IpAddress& src, const IpAddress& dst, std::uint8_t ecn,
-                 std::vector<std::uint8_t>* datagram);
-  void queue(std::vector<std::uint8_t> bytes, Instant now);
-  std::vector<std::uint8_t> new_packet(std::size_t size);
-  void settle(Socket&, Instant now);
-  void arm(Socket&);
-  void fire(Instant until, bool including);
-  Instant socket_deadline(const Socket&) const;
-  void note(Socket&, std::uint32_t changes);
-  void deliver();
-
-  StackConfig config_;
-  HostKeys keys_;
-  PortChoice ports_;
-  StackCounters counters_;
-  Sink sink_ = nullptr;
-  void* sink_context_ = nullptr;
-  OnChange on_change_ = nullptr;
-  void* change_context_ = nullptr;
-
-  ChunkPool pool_;  // behind every receive buffer
-  HashMap<FlowKey, std::uint32_t, FlowHash> flows_;
-  std::vector<std::unique_ptr<Socket>> sockets_;
-  std::vector<std::uint32_t> generations_;
-  std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> listeners_;  // by port
-  std::size_t live_ = 0;
-  std::uint64_t granted_ = 0;
-
-  std::vector<Timer> timers_;  // heap, earliest first; entries may be out of date
-  Ring<Packet> output_;
-  std::vector<std::vector<std::uint8_t>> spare_;  // buffers to use again
-  std::vector<std::uint8_t> current_;             // what next_output() lent
-  Ring<std::uint64_t> changed_;                   // handles with changes to report
-  std::vector<std::uint32_t> touched_;            // in this burst
-  Instant last_now_ = Instant::from_ns(std::numeric_limits<std::int64_t>::min());
-  unsigned depth_ = 0;
-  bool delivering_ = false;
-  bool in_burst_ = false;
+  StackCounters counters() const;
+  // Those without a handle, and in TIME-WAIT, too.
+  std::size_t connections() const { return flows_.size() + time_wait_.size(); }
+  std::size_t sockets() const { return sockets_.size(); }      // all there is, listeners too
+  std::uint64_t granted() const { return grants_.granted(); }  // octets of memory_limit given out
 };
 
 }  // namespace urnic::tcp

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tcp/stack_socket.h"
+#include "tcp/stack.h"
 
 namespace urnic::tcp {
 
@@ -18,7 +18,7 @@ IoResult Stack::read(Endpoint e, MutBytes dst, Instant at) {
   }
   if (seen.bytes == 0) return seen;
   s->rx.advance(s->rx.base() + seen.bytes);
-  if (s->open()) tune_receive(*s, seen.bytes, now);
+  if (s->open()) grants_.on_read(*s, seen.bytes, now);
   if (s->open()) {
     if (set_receive_room(s->tcb, s->receive_room(), now)) emit(*s, plan_ack(s->tcb), now);
     settle(*s, now);

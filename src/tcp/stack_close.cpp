@@ -1,7 +1,7 @@
 // The end of endpoints: half closes, close, abort, and what is left when TCP is done.
 #include <utility>
 
-#include "tcp/stack_socket.h"
+#include "tcp/stack.h"
 
 namespace urnic::tcp {
 
@@ -60,13 +60,13 @@ Status Stack::shutdown_read(Endpoint e, Instant at) {
   return Status::Ok;
 }
 
-void Stack::reset_now(Socket& s, Instant now) {
+void StackCore::reset_now(Socket& s, Instant now) {
   tcp::abort(s.tcb, now);
   pump(s, now);
 }
 
 // The owner is gone; the connection ends by itself.
-void Stack::let_go(Socket& s, Instant now) {
+void StackCore::let_go(Socket& s, Instant now) {
   s.has_handle = false;
   s.orphan = true;
   s.more = false;
@@ -83,17 +83,16 @@ void Stack::let_go(Socket& s, Instant now) {
   pump(s, now);
 }
 
-void Stack::close_listener(Socket& s, Instant now) {
-  std::erase(listeners_, s.slot);
-  for (const auto& other : sockets_) {
-    if (other == nullptr || !other->pending || other->parent_slot != s.slot ||
-        other->parent_generation != s.generation) {
-      continue;
+void StackCore::close_listener(Socket& s, Instant now) {
+  sockets_.unlisten(s);
+  sockets_.each([&](Socket& other) {
+    if (!other.pending || other.parent_slot != s.slot || other.parent_generation != s.generation) {
+      return;
     }
-    other->pending = false;
-    reset_now(*other, now);
-    settle(*other, now);
-  }
+    other.pending = false;
+    reset_now(other, now);
+    settle(other, now);
+  });
 }
 
 Status Stack::close(Endpoint e, Instant at) {
@@ -130,20 +129,20 @@ Status Stack::abort(Endpoint e, Instant at) {
 
 // After anything happened to a connection: is it over, and when does it want to be woken? The
 // socket may be gone afterwards.
-void Stack::settle(Socket& s, Instant now) {
+void StackCore::settle(Socket& s, Instant now) {
   if (s.tcb.state == State::Closed && !s.dead) {
     s.dead = true;
-    flows_.erase({s.local.ip, s.remote.ip, s.local.port, s.remote.port});
+    flows_.erase(s.key());
     if (const Status why = status_of(s.tcb.close_reason); why != Status::Ok && s.has_handle) {
       s.error = why;
       note(s, kError);
     }
     if (s.pending) {
-      Socket* parent = sockets_[s.parent_slot].get();
-      if (parent != nullptr && parent->generation == s.parent_generation) {
+      if (Socket* parent = sockets_.at(s.parent_slot, s.parent_generation)) {
         if (!s.was_connected) {
-          --parent->half_open;
+          --parent->backlog.half_open;
         } else {
+          --parent->backlog.waiting;
           for (std::size_t n = parent->ready.size(); n > 0; --n) {
             const std::uint32_t slot = parent->ready.front();
             parent->ready.pop_front();
@@ -158,6 +157,13 @@ void Stack::settle(Socket& s, Instant now) {
   }
   if (s.dead) {
     if (!s.has_handle) free_socket(s);
+    return;
+  }
+  if (s.orphan && s.tcb.state == State::TimeWait && !s.tcb.rcv.ack_due) {
+    // Nobody waits for anything any more but the peer, perhaps.
+    time_wait_.add(s.key(), s.tcb);
+    flows_.erase(s.key());
+    free_socket(s);
     return;
   }
   if (s.tcb.state != State::FinWait2) {

@@ -3,8 +3,7 @@
 
 #include "base/inet_checksum.h"
 #include "tcp/listen.h"
-#include "tcp/stack_socket.h"
-#include "tcp/syn_cookie.h"
+#include "tcp/stack.h"
 
 namespace urnic::tcp {
 
@@ -22,7 +21,7 @@ void Stack::end_burst(Instant at) {
   const Entry entry(*this, at);
   in_burst_ = false;
   for (const std::uint32_t slot : touched_) {
-    Socket* s = sockets_[slot].get();
+    Socket* s = sockets_.at(slot);
     if (s == nullptr || !s->touched) continue;
     s->touched = false;
     end_of_burst(s->tcb, entry.now());
@@ -37,7 +36,7 @@ void Stack::icmp_error(const net::IcmpError& error, Instant at) {
   on_icmp_error(error, entry.now());
 }
 
-void Stack::take_datagram(ByteView datagram, Instant now) {
+void StackCore::take_datagram(ByteView datagram, Instant now) {
   const net::Classified c =
       net::classify_datagram(datagram, static_cast<std::uint32_t>(datagram.size()));
   if (c.kind != net::FrameKind::Tcp && c.kind != net::FrameKind::Icmp &&
@@ -68,20 +67,35 @@ void Stack::take_datagram(ByteView datagram, Instant now) {
   Segment& s = *parsed;
   s.payload = l4.subspan(header);
   s.ecn = c.ecn;
-  if (const std::uint32_t* slot = flows_.find({c.dst, c.src, s.dst_port, s.src_port})) {
-    Socket& socket = *sockets_[*slot];
-    if (!may_reopen(socket.tcb, s) || find_listener({c.dst, s.dst_port}) == nullptr) {
+  const FlowKey key{c.dst, c.src, s.dst_port, s.src_port};
+  if (const std::uint32_t* slot = flows_.find(key)) {
+    Socket& socket = *sockets_.at(*slot);
+    if (!may_reopen(socket.tcb, s) || sockets_.listener(key.local_end()) == nullptr) {
       take_segment(socket, c, s, now);
       return;
     }
     // A new incarnation may begin where an old one lingers (RFC 9293 3.6.1).
     enter_closed(socket.tcb, CloseReason::None);
     settle(socket, now);
+  } else if (take_lingering(c, s, key, now)) {
+    return;
   }
-  take_unmatched(c, s, now);
+  on_unmatched(c, s, key, now);
 }
 
-void Stack::take_icmp(const net::Classified& c, ByteView message, Instant now) {
+// For a connection in TIME-WAIT that nobody holds any more; false when there is none, or none any
+// more.
+bool StackCore::take_lingering(const net::Classified& c, const Segment& s, const FlowKey& key,
+                               Instant now) {
+  Segment reply;
+  const bool listening = sockets_.listener(key.local_end()) != nullptr;
+  const auto verdict = time_wait_.take(key, s, listening, &reply, counters_, now);
+  if (!verdict || *verdict == TimeWaitTable::Verdict::Reopen) return false;
+  if (*verdict == TimeWaitTable::Verdict::Reply) out_.reply(c, reply, now);
+  return true;
+}
+
+void StackCore::take_icmp(const net::Classified& c, ByteView message, Instant now) {
   if (config_.verify_checksums && !net::icmp_checksum_ok(message, c.v6 ? c.pseudo_sum : 0)) {
     ++counters_.dropped_checksum;
     return;
@@ -89,178 +103,132 @@ void Stack::take_icmp(const net::Classified& c, ByteView message, Instant now) {
   if (const auto error = net::parse_icmp_error(message, c.v6)) on_icmp_error(*error, now);
 }
 
-void Stack::on_icmp_error(const net::IcmpError& e, Instant now) {
+void StackCore::on_icmp_error(const net::IcmpError& e, Instant now) {
   const std::uint32_t* slot = flows_.find({e.local.ip, e.remote.ip, e.local.port, e.remote.port});
   if (slot == nullptr) return;
-  Socket& s = *sockets_[*slot];
-  if (e.kind == net::IcmpError::Kind::PacketTooBig) {
-    packet_too_big(s.tcb, e.mtu, Seq(e.seq), now);
-  } else {
-    unreachable(s.tcb, e.kind == net::IcmpError::Kind::Unreachable && e.hard, Seq(e.seq), now);
-  }
+  Socket& s = *sockets_.at(*slot);
+  take_icmp_error(s.tcb, e, now);
   pump(s, now);
   settle(s, now);
 }
 
-Stack::Socket* Stack::find_listener(const SocketAddress& local) const {
-  Socket* any = nullptr;
-  for (std::size_t i = first_listener(local.port); i < listeners_.size(); ++i) {
-    Socket* s = sockets_[listeners_[i]].get();
-    if (s->local.port != local.port) break;
-    if (s->local.ip.is_v6() != local.ip.is_v6()) continue;
-    if (s->local.ip == local.ip) return s;
-    if (s->local.ip.is_any()) any = s;
-  }
-  return any;
-}
-
-void Stack::take_unmatched(const net::Classified& c, const Segment& s, Instant now) {
-  const SocketAddress local{c.dst, s.dst_port}, remote{c.src, s.src_port};
-  Socket* listener = find_listener(local);
-  if (listener == nullptr) {
-    ++counters_.no_connection;
-    if (!s.has(kRst)) emit_reset(c, closed_reply(s), now);
-    return;
-  }
-  switch (check_listen(s)) {
-    case ListenAction::Discard:
-      return;
-    case ListenAction::Rst:
-      if (!take_cookie(*listener, c, s, now)) emit_reset(c, closed_reply(s), now);
-      return;
-    case ListenAction::Accept:
-      break;
-  }
-  // The peer's SYN will come again. One from ourselves to ourselves never could be answered.
-  const bool full = listener->half_open >= listener->options.syn_backlog;
-  if ((full && !listener->options.syn_cookies) || listener->ready.size() >= listener->backlog ||
-      local == remote) {
-    ++counters_.dropped_backlog;
-    return;
-  }
-  if (full) {
-    listener->cookies_out = true;
-    listener->last_cookie = now;
-    ++counters_.cookies_sent;
+void StackCore::on_unmatched(const net::Classified& c, const Segment& s, const FlowKey& key,
+                             Instant now) {
+  Socket* listener = sockets_.listener(key.local_end());
+  Config config;
+  std::uint32_t window = 0;
+  if (listener != nullptr) {
+    const EndpointOptions& o = listener->options;
+    listener->backlog.most_half_open = o.syn_backlog;
+    listener->backlog.cookies = o.syn_cookies;
+    config = config_for(*listener, key);
     // What the connection to come has for sure.
-    const std::uint32_t window = std::min<std::uint32_t>(
-        listener->options.tcp.receive_buffer, listener->options.auto_tune ? kLeastBuffer : 0xffff);
-    emit_stateless(
-        c,
-        cookie_syn_ack(keys_.cookies, local, remote, s, connection_config(*listener, local, remote),
-                       static_cast<std::uint16_t>(window), now),
-        now);
-    return;
+    window = std::min(o.tcp.receive_buffer, o.auto_tune ? kLeastBuffer : 0xffff);
   }
-  Socket& child = new_child(*listener, c, s);
-  open_passive(child.tcb, connection_config(child, local, remote), choose_isn(local, remote, now),
-               s, now);
-  pump(child, now);
-  settle(child, now);
+  const Unmatched u = take_unmatched(listener != nullptr ? &listener->backlog : nullptr, keys_,
+                                     config, key, s, window, counters_, now);
+  switch (u.kind) {
+    case Unmatched::Kind::Drop:
+      return;
+    case Unmatched::Kind::Reply:
+      if (u.reply.has(kRst)) {
+        emit_reset(c, u.reply, now);
+      } else {
+        out_.reply(c, u.reply, now);
+      }
+      return;
+    case Unmatched::Kind::Open: {
+      Socket& child = new_child(*listener, key);
+      open_passive(child.tcb, config_for(child, key), choose_isn(child.local, child.remote, now), s,
+                   now);
+      pump(child, now);
+      settle(child, now);
+      return;
+    }
+    case Unmatched::Kind::OpenFromCookie:
+      open_from(*listener, c, u.syn, s, key, now);
+      return;
+  }
 }
 
 // A connection of the listener's, half open.
-Stack::Socket& Stack::new_child(Socket& listener, const net::Classified& c, const Segment& s) {
-  ++listener.half_open;
-  Socket& child = new_socket();
-  child.options = listener.options;
+Socket& StackCore::new_child(Socket& listener, const FlowKey& key) {
+  ++listener.backlog.half_open;
+  Socket& child = sockets_.add(&pool_, listener.options);
   child.kind = Socket::Kind::Stream;
   child.round_begin = last_now_;
-  grant_first(child);
+  grants_.open(child);
   child.has_handle = false;
   child.pending = true;
   child.parent_slot = listener.slot;
   child.parent_generation = listener.generation;
-  child.local = {c.dst, s.dst_port};
-  child.remote = {c.src, s.src_port};
-  flows_.insert({c.dst, c.src, s.dst_port, s.src_port}, child.slot);
+  child.local = key.local_end();
+  child.remote = key.remote_end();
+  flows_.insert(key, child.slot);
   return child;
 }
 
-// The answer to a cookie opens a connection; false when it is none, or too late, or nobody could
-// accept it.
-bool Stack::take_cookie(Socket& listener, const net::Classified& c, const Segment& s, Instant now) {
-  if (s.has(kSyn) || !listener.cookies_out || now - listener.last_cookie > kCookieLife * 2)
-    return false;
-  const SocketAddress local{c.dst, s.dst_port}, remote{c.src, s.src_port};
-  const Config config = connection_config(listener, local, remote);
-  const auto syn = syn_of_cookie(keys_.cookies, local, remote, s, config, now);
-  if (!syn) return false;
-  if (listener.ready.size() >= listener.backlog) {
-    ++counters_.dropped_backlog;  // whatever the peer sends next asks again
-    return true;
-  }
-  ++counters_.cookies_taken;
-  Socket& child = new_child(listener, c, s);
+// `s` answers a cookie, whose SYN was `cookie`.
+void StackCore::open_from(Socket& listener, const net::Classified& c, const Segment& cookie,
+                          const Segment& s, const FlowKey& key, Instant now) {
+  Socket& child = new_child(listener, key);
   const std::uint32_t slot = child.slot, generation = child.generation;
-  open_from_cookie(child.tcb, connection_config(child, local, remote), syn->ack, *syn, now);
+  open_from_cookie(child.tcb, config_for(child, key), cookie.ack, cookie, now);
   take_segment(child, c, s, now);
   // Nothing would ever wake a connection that this very segment does not open.
-  Socket* left = sockets_[slot].get();
-  if (left != nullptr && left->generation == generation && left->tcb.state == State::SynReceived) {
+  Socket* left = sockets_.at(slot, generation);
+  if (left != nullptr && left->tcb.state == State::SynReceived) {
     enter_closed(left->tcb, CloseReason::None);
     settle(*left, now);
   }
-  return true;
 }
 
-void Stack::on_established(Socket& s) {
+void StackCore::on_established(Socket& s) {
   s.was_connected = true;
   if (!s.pending) {
     note(s, kConnected | kWritable);
     return;
   }
   ++counters_.opened_passive;
-  Socket& parent = *sockets_[s.parent_slot];
-  --parent.half_open;
+  Socket& parent = *sockets_.at(s.parent_slot);
+  --parent.backlog.half_open;
+  ++parent.backlog.waiting;
   parent.ready.push_back(s.slot);
   note(parent, kAcceptable);
 }
 
-void Stack::take_segment(Socket& s, const net::Classified& c, const Segment& seg, Instant now) {
+void StackCore::take_segment(Socket& s, const net::Classified& c, const Segment& seg, Instant now) {
   const Check verdict = check(s.tcb, seg, now);
-  switch (verdict.action) {
-    case Action::Discard:
+  const Answer own = answer(s.tcb, verdict, seg, counters_, now);
+  switch (own.kind) {
+    case Answer::Kind::Process:
+      break;
+    case Answer::Kind::Nothing:
       return;
-    case Action::Ack:
-      emit(s, plan_ack(s.tcb), now);
+    case Answer::Kind::Send:
+      emit(s, own.plan, now);
       settle(s, now);
       return;
-    case Action::SynAck:
-    case Action::ChallengeAck:
-      if (!may_challenge(s.tcb, now)) {
-        ++counters_.challenge_acks_withheld;
-        return;
-      }
-      ++counters_.challenge_acks;
-      emit(s, verdict.action == Action::SynAck ? plan_syn_ack(s.tcb) : plan_ack(s.tcb), now);
-      settle(s, now);
-      return;
-    case Action::Rst:
-      emit_reset(c, reset_reply(s.tcb, seg, now), now);
+    case Answer::Kind::Rst:
+      emit_reset(c, own.reset, now);
       if (after_reset_sent(s.tcb)) pump(s, now);
       return;
-    case Action::Reset:
+    case Answer::Kind::Ended:
       ++counters_.resets_received;
       take_reset(s.tcb, now);
       settle(s, now);
       return;
-    case Action::Process:
-      break;
   }
-  if (s.pending && !s.was_connected) {
-    const Socket& parent = *sockets_[s.parent_slot];
-    if (parent.ready.size() >= parent.backlog) {  // the SYN-ACK will be sent again
-      ++counters_.dropped_backlog;
-      return;
-    }
+  if (s.pending && !s.was_connected && sockets_.at(s.parent_slot)->backlog.full()) {
+    ++counters_.dropped_backlog;  // the SYN-ACK will be sent again
+    return;
   }
   const AckResult ack = take_ack(s.tcb, seg, verdict, now);
   if (ack.ack_first) emit(s, plan_ack(s.tcb), now);
   if (ack.established) on_established(s);
   if (ack.una_advanced) {
     s.tx.release_to(ack.una.value());
-    tune_send(s);
+    grants_.on_acknowledged(s);
     if (s.tx.empty() && s.tx.memory() > 65536) s.tx.release_memory();
     if (!s.write_closed && s.has_handle) note(s, kWritable);
   }
@@ -277,7 +245,7 @@ void Stack::take_segment(Socket& s, const net::Classified& c, const Segment& seg
   settle(s, now);
 }
 
-void Stack::take_payload(Socket& s, const Segment& seg, const Check& c, Instant now) {
+void StackCore::take_payload(Socket& s, const Segment& seg, const Check& c, Instant now) {
   // Whatever draws an ACK of its own comes after what was owed.
   const bool own_ack = c.arrival != Arrival::InOrder || s.tcb.rcv.holes.size() != 0;
   if (own_ack && ack_owed(s.tcb)) emit(s, plan_ack(s.tcb), now);
@@ -306,7 +274,7 @@ void Stack::take_payload(Socket& s, const Segment& seg, const Check& c, Instant 
 }
 
 // Every run of the segment that is missing, one ACK for all of them.
-AckNeed Stack::store(Socket& s, const Segment& seg, const Check& c, Instant now) {
+AckNeed StackCore::store(Socket& s, const Segment& seg, const Check& c, Instant now) {
   if (c.new_begin == c.new_end) {
     take_run(s, c.end, c.end, seg, c, now);
     return AckNeed::Now;
@@ -339,8 +307,8 @@ AckNeed Stack::store(Socket& s, const Segment& seg, const Check& c, Instant now)
   return need;
 }
 
-bool Stack::take_run(Socket& s, StreamOffset from, StreamOffset to, const Segment& seg,
-                     const Check& c, Instant now) {
+bool StackCore::take_run(Socket& s, StreamOffset from, StreamOffset to, const Segment& seg,
+                         const Check& c, Instant now) {
   if (from < to && !s.read_closed &&
       !s.rx.write(from.value(), seg.payload.subspan(from - c.begin, to - from))) {
     return false;

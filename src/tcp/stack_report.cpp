@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tcp/stack_socket.h"
+#include "tcp/stack.h"
 
 namespace urnic::tcp {
 
@@ -17,7 +17,7 @@ Status Stack::set_option(Endpoint e, Option o, std::int64_t value, Instant at) {
   return apply_option(*s, o, value, entry.now());
 }
 
-Status Stack::apply_option(Socket& s, Option o, std::int64_t value, Instant now) {
+Status StackCore::apply_option(Socket& s, Option o, std::int64_t value, Instant now) {
   if (s.kind == Socket::Kind::Stream && !changeable_when_open(o)) return Status::Invalid;
   if (!tcp::set_option(s.options, o, value)) return Status::Invalid;
   if (!s.open()) return Status::Ok;
@@ -80,6 +80,12 @@ Readiness Stack::readiness(Endpoint e) const {
   r.connected = !s->dead && synchronized(s->tcb.state);
   if (r.connected && !s->write_closed) r.writable = s->tx.room();
   return r;
+}
+
+StackCounters Stack::counters() const {
+  StackCounters c = counters_;
+  c.datagrams_out = out_.sent();
+  return c;
 }
 
 std::optional<SocketAddress> Stack::local_address(Endpoint e) const {

@@ -1,4 +1,4 @@
-// One endpoint of the byte-stream stack, whatever it has become. Private to stack*.cpp.
+// One endpoint of the byte-stream stack, whatever it has become.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,9 @@
 #include "base/byte_ring.h"
 #include "base/byte_store.h"
 #include "base/ring.h"
-#include "tcp/stack.h"
+#include "tcp/host_logic.h"
+#include "tcp/stack_options.h"
+#include "tcp/stack_types.h"
 #include "tcp/tcb_state.h"
 
 namespace urnic::tcp {
@@ -15,7 +17,7 @@ namespace urnic::tcp {
 // is reached.
 inline constexpr std::uint32_t kLeastBuffer = 4096;
 
-struct Stack::Socket {
+struct Socket {
   enum class Kind : std::uint8_t { Fresh, Listener, Stream };
 
   Socket(ChunkPool* pool, const EndpointOptions& o)
@@ -54,31 +56,15 @@ struct Stack::Socket {
   std::uint32_t parent_slot = 0, parent_generation = 0;
 
   // A listener.
-  unsigned backlog = 0;
-  std::uint32_t half_open = 0;
-  bool cookies_out = false;  // since `last_cookie`
-  Instant last_cookie;
+  Backlog backlog;
   Ring<std::uint32_t> ready;  // slots, oldest first
 
+  FlowKey key() const { return {local.ip, remote.ip, local.port, remote.port}; }
   std::uint64_t unread() const { return tcb.rcv.holes.rcv_nxt().value() - rx.base(); }
   std::uint64_t receive_room() const {
     return rx.capacity() > unread() ? rx.capacity() - unread() : 0;
   }
   bool open() const { return kind == Kind::Stream && !dead; }
-};
-
-// Brackets every public call: time first, then the call, then what it caused.
-class Stack::Entry {
- public:
-  Entry(Stack& stack, Instant now);
-  ~Entry();
-  Entry(const Entry&) = delete;
-  Entry& operator=(const Entry&) = delete;
-  Instant now() const { return now_; }
-
- private:
-  Stack& stack_;
-  Instant now_;
 };
 
 }  // namespace urnic::tcp

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/time.h"
+#include "tcp/host_logic.h"
 #include "tcp/loss.h"
 #include "tcp/tcb.h"
 
@@ -100,14 +101,11 @@ struct Datagram {
   Instant send_time;
 };
 
-struct StackCounters {
+struct StackCounters : HostCounters {
   std::uint64_t datagrams_in = 0, datagrams_out = 0;
   std::uint64_t dropped_ip = 0;  // not IP, not for us, fragments, not TCP or ICMP
   std::uint64_t dropped_checksum = 0, dropped_header = 0;
-  std::uint64_t dropped_backlog = 0;  // SYNs and ACKs beyond the limits of a listener
-  std::uint64_t cookies_sent = 0, cookies_taken = 0;  // connections opened without state (RFC 4987)
-  std::uint64_t no_connection = 0, resets_sent = 0, resets_received = 0;
-  std::uint64_t challenge_acks = 0, challenge_acks_withheld = 0;
+  std::uint64_t resets_sent = 0, resets_received = 0;
   std::uint64_t opened_active = 0, opened_passive = 0, retransmissions = 0;
 };
 

@@ -1,5 +1,5 @@
-// Segments that reach beyond the advertised window (E-45): what lies inside is taken as whole FPDUs,
-// nothing outside is placed or stored, FAST or SLOW.
+// Segments that reach beyond the advertised window (E-45): what lies inside is taken as whole
+// FPDUs, nothing outside is placed or stored, FAST or SLOW.
 #include "tests/engine/rx_path.h"
 
 namespace urnic::test {

@@ -9,7 +9,7 @@
 // promised it.
 #include <algorithm>
 
-#include "tcp/stack_socket.h"
+#include "tcp/buffer_grants.h"
 
 namespace urnic::tcp {
 namespace {
@@ -19,15 +19,14 @@ constexpr std::uint32_t kFirst = 64 * 1024;
 
 }  // namespace
 
-// From `have` to `want` octets, or what is left to give.
-std::uint32_t Stack::grant(std::uint32_t have, std::uint64_t want) {
-  const std::uint64_t left = config_.memory_limit > granted_ ? config_.memory_limit - granted_ : 0;
+std::uint32_t BufferGrants::grant(std::uint32_t have, std::uint64_t want) {
+  const std::uint64_t left = limit_ > granted_ ? limit_ - granted_ : 0;
   const std::uint64_t more = std::min<std::uint64_t>(want > have ? want - have : 0, left);
   granted_ += more;
   return have + static_cast<std::uint32_t>(more);
 }
 
-void Stack::grant_first(Socket& s) {
+void BufferGrants::open(Socket& s) {
   std::uint32_t send = s.options.send_buffer, receive = s.options.tcp.receive_buffer;
   if (s.options.auto_tune) {
     for (std::uint32_t* bound : {&receive, &send}) {
@@ -43,7 +42,7 @@ void Stack::grant_first(Socket& s) {
   s.rx.set_capacity(receive);
 }
 
-void Stack::take_back(Socket& s) {
+void BufferGrants::close(Socket& s) {
   if (s.options.auto_tune && s.kind == Socket::Kind::Stream) {
     granted_ -=
         std::min<std::uint64_t>(granted_, std::uint64_t{s.receive_granted} + s.send_granted);
@@ -51,8 +50,7 @@ void Stack::take_back(Socket& s) {
   s.receive_granted = s.send_granted = 0;
 }
 
-// The reader took `octets`.
-void Stack::tune_receive(Socket& s, std::uint64_t octets, Instant now) {
+void BufferGrants::on_read(Socket& s, std::uint64_t octets, Instant now) {
   const std::uint32_t bound = s.options.tcp.receive_buffer;
   if (!s.options.auto_tune || s.receive_granted >= bound) return;
   s.round_octets += octets;
@@ -72,8 +70,7 @@ void Stack::tune_receive(Socket& s, std::uint64_t octets, Instant now) {
   s.tcb.config.receive_buffer = s.receive_granted;
 }
 
-// Something was acknowledged; the writer may have been held up by the buffer.
-void Stack::tune_send(Socket& s) {
+void BufferGrants::on_acknowledged(Socket& s) {
   if (!s.options.auto_tune || s.send_granted >= s.options.send_buffer) return;
   const std::uint64_t want =
       std::min<std::uint64_t>(2 * std::uint64_t{s.tcb.cc.cwnd}, s.options.send_buffer);

@@ -1,0 +1,38 @@
+// When endpoints want to be woken: a heap, the earliest on top, equal times in the order of slots
+// so that runs repeat. An entry may be out of date: its endpoint gone, or put off meanwhile.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+
+namespace urnic::tcp {
+
+class SocketTimers {
+ public:
+  struct Entry {
+    Instant at;
+    std::uint32_t slot = 0;
+    std::uint32_t generation = 0;
+  };
+  bool empty() const { return heap_.empty(); }
+  const Entry& front() const { return heap_.front(); }
+  void push(const Entry& e) {
+    heap_.push_back(e);
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+  void pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    heap_.pop_back();
+  }
+
+ private:
+  static bool later(const Entry& a, const Entry& b) {
+    return a.at != b.at ? a.at > b.at : a.slot > b.slot;
+  }
+  std::vector<Entry> heap_;
+};
+
+}  // namespace urnic::tcp
