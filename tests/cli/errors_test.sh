@@ -70,7 +70,7 @@ refused 1 "the server refuses: this is urnic target" "$urnic" perf 10.77.0.1:185
 octets 400000000 >big
 "$urnic" put big 10.77.0.1/cut --port "$port" --chunk 4K --slots 2 >cut.log 2>&1 &
 pid=$!
-sleep 0.3
+under_way "$target"
 : >big
 wait $pid
 [ $? = 1 ] || fail "truncated: $(cat cut.log)"
@@ -81,16 +81,15 @@ grep -q "became shorter" cut.log || fail "truncated: $(cat cut.log)"
 octets 400000000 >big
 "$urnic" put big 10.77.0.1/killed --port "$port" --chunk 4K --slots 2 >/dev/null 2>&1 &
 pid=$!
-sleep 0.5
+under_way "$target"
 kill -9 $pid
 wait $pid 2>/dev/null
-sleep 4 # a sleeping target looks every two seconds
-[ -z "$(ls -A export | grep -e killed -e '^\.urnic')" ] || fail "the killed client left something"
+nothing_left export killed
 ok "the target serves the next client" put f 10.77.0.1/after
 # A client that is asked to stop.
 "$urnic" put big 10.77.0.1/stopped --port "$port" --chunk 4K --slots 2 >stop.log 2>&1 &
 pid=$!
-sleep 0.5
+under_way "$target"
 kill -TERM $pid
 wait $pid
 [ $? = 1 ] || fail "stopped: exit"
@@ -107,7 +106,7 @@ for what in put get; do
     "$urnic" get 10.77.0.1/big got --port "$port" --chunk 4K --slots 2 >killed.log 2>&1 &
   fi
   pid=$!
-  sleep 0.5
+  under_way $([ $what = put ] && echo "$target" || echo $pid)
   kill -9 "$target_pid"
   began=$SECONDS
   wait $pid

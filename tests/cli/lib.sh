@@ -58,6 +58,19 @@ until_true() {
     sleep 0.05
   done
 }
+# under_way PID: a file is being received by that process; it has the temporary one open, named or not.
+under_way() {
+  until_true 20 sh -c "ls -l /proc/$1/fd | grep -qE '/(\.urnic-[^/]*|#[0-9]+ \(deleted\))\$'" ||
+    fail "no file is on its way to process $1"
+}
+# nothing_left FOLDER NAME...: neither these files nor a temporary one, once the target has looked (every two seconds).
+nothing_left() {
+  local folder=$1 names=()
+  shift
+  for name in "$@"; do names+=(-o -name "$name"); done
+  gone() { [ -z "$(find "$folder" -maxdepth 1 '(' -name '.urnic-*' "${names[@]}" ')')" ]; }
+  until_true 30 gone || fail "left behind in $folder: $(ls -A "$folder")"
+}
 # start NAME COMMAND...: in the background; its output is in $work/NAME.log, its id in $last.
 start() {
   local name=$1

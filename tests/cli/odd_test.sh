@@ -129,7 +129,7 @@ ls -A export | grep -q '^\.urnic' && fail "a temporary file was left"
 for signal in INT TERM HUP; do
   "$urnic" get 10.77.0.1/same got --repeat 100000 --port "$port" >get.log 2>&1 &
   pid=$!
-  sleep 0.4
+  under_way $pid
   kill -$signal $pid
   wait $pid
   [ $? = 1 ] || fail "get, $signal: exit"
@@ -139,7 +139,7 @@ done
 # The target is asked to stop under a put: it ends well, the client says so.
 "$urnic" put one 10.77.0.1/x --port "$port" --repeat 100000 >put.log 2>&1 &
 pid=$!
-sleep 0.4
+under_way "$target"
 kill -TERM "$target"
 code=0
 wait "$target" || code=$?

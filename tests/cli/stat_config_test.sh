@@ -15,10 +15,9 @@ grep -q "100 % of .* on the FAST path" table || fail "table: $(cat table)"
   "(1, $last, 'the one', 1, 2000000)" ] || fail "json: $(cat s.json)"
 "$urnic" stat --prometheus >p || fail prometheus
 grep -q "^urnic_write_bytes_received_total{pid=\"$last\".*} 2000000$" p || fail "prometheus: $(cat p)"
-timeout 1 "$urnic" stat --watch 100ms >watch
-[ "$(grep -c '^the one' watch)" -ge 3 ] || fail "watch: $(cat watch)"
-"$urnic" stat --watch >watch & pid=$!
-sleep 0.5; kill -TERM $pid; wait $pid || fail "watch: exit after SIGTERM"
+"$urnic" stat --watch 100ms >watch & pid=$!
+until_true 20 sh -c '[ "$(grep -c "^the one" watch)" -ge 3 ]' || fail "watch: $(cat watch)"
+kill -TERM $pid; wait $pid || fail "watch: exit after SIGTERM"
 
 # A poller that drives itself answers as well.
 start server "$urnic" perf --port "memif:socket=$work/p.sock" --progress poll --name poller

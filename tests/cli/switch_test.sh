@@ -26,7 +26,7 @@ start doomed "$urnic" put large 10.77.0.11/large $(member 2) --for 20s
 doomed=$last
 start other "$urnic" put f 10.77.0.11/c $(member 3) --repeat 20
 other=$last
-sleep 1
+under_way "$target"
 kill -9 "$doomed"
 wait "$other" || fail "the member that lives: $(cat other.log)"
 ok "its socket takes a successor" "$urnic" put f 10.77.0.11/d $(member 2)
