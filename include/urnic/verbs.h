@@ -377,6 +377,7 @@ struct DeviceInfo {
   std::string addresses;  // "10.77.0.1/24 fe80::.../64"
   std::uint32_t mtu = 0;  // IP MTU in octets; 0: the kernel's TCP, which has its own
   bool link_up = false;
+  std::string link_reason;  // why the link is down, as far as the port knows
   std::string kernel;  // validation kernel in use
 };
 

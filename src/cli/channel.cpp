@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "base/ip_address.h"
 #include "cli/runtime.h"
 
 namespace urnic::cli {
@@ -47,6 +48,26 @@ RdmaBuffer::~RdmaBuffer() {
   if (memory_ != nullptr) munmap(memory_, length_);
 }
 
+std::string no_link_text(const std::string& port, const std::string& reason,
+                         const std::string& whom) {
+  if (reason.find("Already connected") != std::string::npos) {
+    return "the wire " + port + " is taken by another client (a wire has two ends; " + whom +
+           " can serve more wires, and urnic switch joins many)";
+  }
+  if (!reason.empty() && !reason.starts_with("no server")) {
+    return "no link on " + port + ": " + reason;
+  }
+  return "nobody is at the other end of " + port + " (is " + whom + " running on this port?)";
+}
+
+Result<Config> serving(const Config& config, const std::string& what) {
+  Config c = config;
+  const std::string spec = c.get("port");
+  if (!spec.starts_with("memif:") || spec.find("serves=") != std::string::npos) return c;
+  if (auto ok = c.set("port", spec + ",serves=" + what); !ok) return ok.error();
+  return c;
+}
+
 Result<void> wait_ready(Device& device, const std::string& port, const std::string& whom,
                         int timeout_ms) {
   const double until = now_seconds() + timeout_ms / 1000.0;
@@ -54,8 +75,7 @@ Result<void> wait_ready(Device& device, const std::string& port, const std::stri
   while (!device.wait_link(100)) {
     if (stop_requested()) return Error{Errc::closed, "stopped"};
     if (now_seconds() > until) {
-      return Error{Errc::unreachable, "nobody is at the other end of " + port + " (is " + whom +
-                                          " running on this port?)"};
+      return Error{Errc::unreachable, no_link_text(port, device.info().link_reason, whom)};
     }
   }
   while (device.info().addresses.find("tentative") != std::string::npos && now_seconds() < until) {
@@ -63,6 +83,18 @@ Result<void> wait_ready(Device& device, const std::string& port, const std::stri
     usleep(20'000);
   }
   return {};
+}
+
+Result<void> not_ourselves(Device& device, const std::string& endpoint) {
+  const DeviceInfo info = device.info();
+  const auto to = SocketAddress::parse(endpoint);
+  if (!to || info.mtu == 0) return {};  // over the kernel's TCP that is possible
+  if ((" " + info.addresses).find(" " + to->ip.to_string() + "/") == std::string::npos) {
+    return {};
+  }
+  return Error{Errc::invalid_argument,
+               endpoint + ": that is this end's own address; name the other end's (own: " +
+                   info.addresses + ")"};
 }
 
 Result<std::unique_ptr<Channel>> Channel::make(Device& device, const ProtectionDomain& pd,

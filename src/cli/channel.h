@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/storage_message.h"
+#include "urnic/config.h"
 #include "urnic/verbs.h"
 
 namespace urnic::cli {
@@ -34,10 +35,21 @@ class RdmaBuffer {
   MemoryRegion region_;
 };
 
+// Why nothing can be sent over `port`, from what the port knows: one line for a person.
+std::string no_link_text(const std::string& port, const std::string& reason,
+                         const std::string& whom);
+
 // Waits until frames can flow and own addresses may be used (duplicate-address detection takes a
 // second on some ports). `whom` is asked for in the error: "the target".
 Result<void> wait_ready(Device& device, const std::string& port, const std::string& whom,
                         int timeout_ms);
+
+// `endpoint` is not one of the device's own addresses, where nobody else can listen.
+Result<void> not_ourselves(Device& device, const std::string& endpoint);
+
+// The configuration of a command that serves: its end of a memif wire says so to the other, and
+// refuses to become the client of one that serves as well.
+Result<Config> serving(const Config& config, const std::string& what);
 
 class Channel {
  public:

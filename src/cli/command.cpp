@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/runtime.h"
+#include "port/port.h"
 
 #ifndef URNIC_VERSION
 #define URNIC_VERSION "unknown"
@@ -54,6 +55,9 @@ Result<Config> SettingsOptions::load() const {
     if (auto ok = config->set("name", "urnic " + command_); !ok) return ok.error();
   }
   if (auto ok = config->check(); !ok) return ok.error();
+  if (const std::string wrong = port::Port::check(config->get("port")); !wrong.empty()) {
+    return Error{Errc::invalid_argument, "port = " + config->get("port") + ": " + wrong};
+  }
   return config;
 }
 

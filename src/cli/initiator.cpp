@@ -52,6 +52,7 @@ Result<void> Initiator::start(const std::string& endpoint) {
       !ok) {
     return ok;
   }
+  if (auto ok = not_ourselves(device_, endpoint); !ok) return ok;
   auto pd = device_.alloc_pd();
   if (!pd) return pd.error();
   pd_ = std::move(*pd);

@@ -18,7 +18,7 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
   auto device = Device::open(config);
   if (!device) return device.error();
   s.device = std::move(*device);
-  if (auto ok = wait_ready(s.device, config.get("port"), "the server", 10'000); !ok) {
+  if (auto ok = wait_ready(s.device, config.get("port"), "urnic perf", 10'000); !ok) {
     return ok.error();
   }
   auto pd = s.device.alloc_pd();

@@ -107,8 +107,8 @@ class PerfCommand : public Command {
     if (!server) return failed(server.error().message);
     if (!json_) {
       const DeviceInfo info = (*server)->info();
-      std::printf("waiting for a client on %s, addresses %s, TCP port %d\n", info.port.c_str(),
-                  info.addresses.c_str(), service_);
+      std::printf("waiting for a client on %s, addresses %s, TCP port %d\n",
+                  config.get("port").c_str(), info.addresses.c_str(), service_);
       std::fflush(stdout);
     }
     for (;;) {

@@ -21,7 +21,9 @@ Result<std::unique_ptr<PerfServer>> PerfServer::open(const Config& config, std::
   server->config_ = config;
   server->memory_limit_ = memory_limit;
   PerfSession& s = server->s_;
-  auto device = Device::open(config);
+  auto own = serving(config, "perf");
+  if (!own) return own.error();
+  auto device = Device::open(*own);
   if (!device) return device.error();
   s.device = std::move(*device);
   auto pd = s.device.alloc_pd();

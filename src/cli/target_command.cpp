@@ -104,7 +104,7 @@ class TargetCommand : public Command {
       if (!quiet_) {
         const DeviceInfo info = servers.back()->info();
         std::printf("serving %s on %s, addresses %s, TCP port %u, files by %s\n", folder_.c_str(),
-                    info.port.c_str(), info.addresses.c_str(), servers.back()->tcp_port(),
+                    config.get("port").c_str(), info.addresses.c_str(), servers.back()->tcp_port(),
                     servers.back()->file_backend().c_str());
         std::fflush(stdout);
       }

@@ -34,7 +34,9 @@ Result<std::unique_ptr<TargetServer>> TargetServer::open(const Config& config,
 }
 
 Result<void> TargetServer::start() {
-  auto device = Device::open(config_);
+  auto config = serving(config_, "target");
+  if (!config) return config.error();
+  auto device = Device::open(*config);
   if (!device) return device.error();
   device_ = std::move(*device);
   auto pd = device_.alloc_pd();

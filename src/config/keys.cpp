@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ip_address.h"
+#include "base/nearest.h"
 
 namespace urnic::config {
 namespace {
@@ -220,22 +221,6 @@ Outcome<std::string, std::string> port(std::string_view text) {
   return std::string(text);
 }
 
-// Edit distance; names are short.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t up = row[j];
-      row[j] = std::min({up + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = up;
-    }
-  }
-  return row[b.size()];
-}
-
 // A folder of the user's own: systemd's, else one below /tmp that only this user may enter.
 std::string default_port() {
   const char* run = std::getenv("XDG_RUNTIME_DIR");
@@ -265,10 +250,9 @@ int find_key(std::string_view name) {
 }
 
 std::string nearest_key(std::string_view name) {
-  const auto* best = std::min_element(
-      std::begin(kKeys), std::end(kKeys),
-      [&](const Key& a, const Key& b) { return distance(name, a.name) < distance(name, b.name); });
-  return best->name;
+  std::vector<std::string> names;
+  for (const Key& key : kKeys) names.emplace_back(key.name);
+  return nearest_of(name, names);
 }
 
 std::string default_text(const Key& key) {

@@ -173,7 +173,9 @@ DeviceInfo Device::info() const {
     i.mac = impl_->engine->interface().mac().to_string();
     i.addresses = impl_->engine->addresses_text();
     i.mtu = impl_->engine->mtu();
-    i.link_up = impl_->port.info().link_up != 0;
+    const port::Info info = impl_->port.info();
+    i.link_up = info.link_up != 0;
+    if (!i.link_up) i.link_reason = info.down_reason;
     return 0;
   });
   return i;

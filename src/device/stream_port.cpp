@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 
 #include "port/adapter.h"
+#include "port/kinds.h"
 
 namespace urnic::engine {
 namespace {
@@ -63,21 +64,27 @@ bool names_stream_transport(std::string_view spec) {
 }
 
 Result<std::shared_ptr<StreamTransport>> open_stream_transport(const Config& config) {
-  for (const char* setting : {"faults", "capture"}) {
-    if (config.get(setting).empty()) continue;
-    return bad(std::string(setting) + " needs a port that carries frames; the kernel keeps these");
+  for (const Setting& s : config.settings()) {
+    if (s.origin == Origin::standard || s.value.empty()) continue;
+    if (s.value == "auto" || (s.name == "vlan" && s.value == "0")) continue;
+    if (s.name == "faults" || s.name == "capture") {
+      return bad(s.name + " needs a port that carries frames; the kernel keeps these");
+    }
+    // In a file that also serves other ports it means those; said for this process it is a mistake.
+    const bool of_frames = s.name == "mtu" || s.name == "vlan" || s.name == "mac" ||
+                           s.name == "gateway" || s.name == "address";
+    if (of_frames && s.origin == Origin::command_line) {
+      return bad(s.name + " is the kernel's own there; leave it out" +
+                 (s.name == "address" ? ", or name the address as port = tcp:bind=ADDRESS" : ""));
+    }
   }
   const std::string spec = config.get("port");
   port::Args args(arguments_of(spec));
+  auto read = port::read_tcp_args(args);
+  if (!read.ok()) return bad(read.error());
   auto t = std::make_shared<StreamTransport>();
-  t->options.align = args.on_off("align", true);
-  const std::string bind = args.str("bind");
-  if (const std::string wrong = args.finish(); !wrong.empty()) return bad(wrong);
-  if (!bind.empty()) {
-    const auto address = IpAddress::parse(bind);
-    if (!address || address->is_multicast()) return bad("bind=" + bind + ": not an address");
-    t->options.bind = *address;
-  }
+  t->options.align = read->align;
+  if (read->bind) t->options.bind = *read->bind;
   auto poller = sockets::Poller::make();
   if (!poller) return Error{Errc::unavailable, "port = tcp: " + poller.error()};
   t->poller = std::move(*poller);

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/nearest.h"
 #include "port/port.h"
 
 namespace urnic::port {
@@ -114,7 +115,8 @@ std::string Args::finish() const {
     if (it.used) continue;
     std::string all;
     for (const std::string& k : known_) all += (all.empty() ? "" : ", ") + k;
-    return "unknown key " + quote(it.key) + "; this kind of port knows: " + all;
+    return "unknown key " + quote(it.key) + nearest_hint(it.key, known_) +
+           "; this kind of port knows: " + all;
   }
   return {};
 }

@@ -35,12 +35,17 @@ std::uint64_t now_ms() {
          static_cast<std::uint64_t>(t.tv_nsec) / 1000000;
 }
 
-}  // namespace
+struct DgramArgs {
+  UnixAddress path, peer;
+  PeerUser user;
+  std::uint32_t mtu = 0;
+};
 
-Outcome<std::unique_ptr<DgramPort>, std::string> DgramPort::make(Args& args) {
+Outcome<DgramArgs, std::string> read_args(Args& args) {
+  DgramArgs a;
   const std::string path = args.str("path");
   const std::string peer = args.str("peer");
-  const std::uint64_t mtu = args.num("mtu", 1500, 68, 65535 - kEthernetHeader);
+  a.mtu = static_cast<std::uint32_t>(args.num("mtu", 1500, 68, 65535 - kEthernetHeader));
   const std::string peer_user = args.str("peer_user");
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
   auto own = UnixAddress::parse(path, "path");
@@ -50,28 +55,47 @@ Outcome<std::unique_ptr<DgramPort>, std::string> DgramPort::make(Args& args) {
   if (path == peer) return fail(std::string("path= and peer= must differ"));
   auto user = PeerUser::parse(peer_user);
   if (!user.ok()) return fail(user.error());
-  for (const UnixAddress* a : {&own.value(), &theirs.value()}) {
-    if (a->abstract() && !user->any()) {
-      return fail(a->name() +
+  for (const UnixAddress* one : {&own.value(), &theirs.value()}) {
+    if (one->abstract() && !user->any()) {
+      return fail(one->name() +
                   ": a datagram socket without a file does not show whose it is; use a path, or "
                   "peer_user=any if you know better");
     }
+  }
+  a.path = own.value();
+  a.peer = theirs.value();
+  a.user = user.value();
+  return a;
+}
+
+}  // namespace
+
+std::string check_dgram_args(Args& args) {
+  auto read = read_args(args);
+  return read.ok() ? std::string() : read.error();
+}
+
+Outcome<std::unique_ptr<DgramPort>, std::string> DgramPort::make(Args& args) {
+  auto read = read_args(args);
+  if (!read.ok()) return fail(read.error());
+  for (const UnixAddress* a : {&read->path, &read->peer}) {
     if (a->abstract()) continue;
     make_fallback_folder(a->name());
     // A datagram goes to whoever is at the path when it is sent: a sticky folder will not do.
-    if (const std::string fault = folder_fault(a->name(), user.value(), false); !fault.empty()) {
+    if (const std::string fault = folder_fault(a->name(), read->user, false); !fault.empty()) {
       return fail(a->name() + ": " + fault);
     }
   }
-  auto socket = BoundSocket::open(own.value(), SOCK_DGRAM,
-                                  "another program receives at " + path + "; use another path=",
-                                  user->lets_others() ? 0666 : 0600);
+  auto socket = BoundSocket::open(
+      read->path, SOCK_DGRAM,
+      "another program receives at " + read->path.name() + "; use another path=",
+      read->user.lets_others() ? 0666 : 0600);
   if (!socket.ok()) return fail(socket.error());
   Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!timer) return fail(std::string("no timer: ") + std::strerror(errno));
   return std::unique_ptr<DgramPort>(
-      new DgramPort(std::move(socket.value()), std::move(timer), theirs.value(), user.value(),
-                    static_cast<std::uint32_t>(mtu) + kEthernetHeader));
+      new DgramPort(std::move(socket.value()), std::move(timer), read->peer, read->user,
+                    read->mtu + kEthernetHeader));
 }
 
 DgramPort::DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser user,

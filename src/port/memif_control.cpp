@@ -1,7 +1,9 @@
 #include "port/memif_control.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include <algorithm>
@@ -21,6 +23,9 @@ constexpr std::uint64_t kSlowestRetryMs = 1000;
 constexpr std::uint64_t kAnswerMs = 2000;
 // Messages taken from one socket per run: a peer that floods cannot hold the engine.
 constexpr unsigned kMessagesPerRun = 64;
+// How long an end that serves waits for the HELLO of the one that listens already.
+constexpr int kHelloMs = 1000;
+constexpr std::string_view kServesPrefix = "urnic:";
 
 Message make(MessageType t) {
   Message m;
@@ -76,6 +81,9 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
     }
     if (c->config_.role == Role::kClient || a.result != ConnectResult::kNobody) {
       c->side_ = Side::kClient;
+      if (std::string wrong = c->refuse_second_server(a.fd.get()); !wrong.empty()) {
+        return fail(wrong);
+      }
       c->begin(std::move(a));
       return c;
     }
@@ -92,6 +100,9 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
       return fail(listener.error());
     }
     c->side_ = Side::kClient;
+    if (std::string wrong = c->refuse_second_server(a.fd.get()); !wrong.empty()) {
+      return fail(wrong);
+    }
     c->begin(std::move(a));
     return c;
   }
@@ -99,6 +110,27 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
   c->listener_.emplace(std::move(listener.value()));
   c->watch(c->listener_->fd());
   return c;
+}
+
+std::string Control::served_at(int socket) {
+  pollfd p{socket, POLLIN, 0};
+  Message m;
+  if (::poll(&p, 1, kHelloMs) <= 0 ||
+      recv(socket, m.bytes.data(), m.bytes.size(), MSG_PEEK | MSG_DONTWAIT) !=
+          static_cast<ssize_t>(m.bytes.size()) ||
+      m.type() != MessageType::kHello) {
+    return {};
+  }
+  const std::string name = printable(m.text(hello::kName, kNameSize));
+  return name.starts_with(kServesPrefix) ? name.substr(kServesPrefix.size()) : std::string();
+}
+
+std::string Control::refuse_second_server(int socket) const {
+  if (config_.serves.empty() || socket < 0) return {};
+  const std::string other = served_at(socket);
+  if (other.empty()) return {};
+  return "a urnic " + other + " serves on " + config_.address.name() +
+         " already, and a wire has two ends; give this one another socket=";
 }
 
 void Control::watch(int fd) {
@@ -171,7 +203,8 @@ void Control::accept_peers() {
       continue;
     }
     Message m = make(MessageType::kHello);
-    m.set_text(hello::kName, kNameSize, "urnic");
+    m.set_text(hello::kName, kNameSize,
+               config_.serves.empty() ? "urnic" : std::string(kServesPrefix) + config_.serves);
     m.set_u16(hello::kMinVersion, kVersion);
     m.set_u16(hello::kMaxVersion, kVersion);
     m.set_u16(hello::kMaxRegion, kMaxRegions - 1);
@@ -212,7 +245,8 @@ void Control::try_connect() {
 
 void Control::begin(ConnectAttempt a) {
   if (a.result != ConnectResult::kConnected) {
-    reason_ = "no server at " + config_.address.name();
+    reason_ = a.result == ConnectResult::kBusy ? "the server takes no more callers"
+                                               : "no server at " + config_.address.name();
     retry_later();
     return;
   }

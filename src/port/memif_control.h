@@ -19,6 +19,8 @@
 
 namespace urnic::port::memif {
 
+inline constexpr std::size_t kMostServes = 20;
+
 enum class Role : std::uint8_t { kServer, kClient, kAuto };
 
 struct Config {
@@ -31,6 +33,9 @@ struct Config {
   unsigned queues = 1;
   std::string secret;  // empty: none asked, none given
   PeerUser peer_user;
+  // What the consumer serves on this wire ("target"); told in HELLO. With it, this end does not
+  // become the client of another that serves: two of them would wait for each other for ever.
+  std::string serves;
 };
 
 class Control {
@@ -72,6 +77,9 @@ class Control {
 
   explicit Control(Config config) : config_(std::move(config)) {}
 
+  // What the server at `socket` serves, from its HELLO, which stays in the socket.
+  static std::string served_at(int socket);
+  std::string refuse_second_server(int socket) const;
   void watch(int fd);
   void accept_peers();
   void try_connect();

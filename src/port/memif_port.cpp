@@ -65,6 +65,7 @@ Outcome<memif::Config, std::string> read_config(Args& args) {
   c.queues = static_cast<unsigned>(args.num("queues", 1, 1, memif::kMaxQueues));
   c.secret = args.str("secret");
   const std::string peer_user = args.str("peer_user");
+  c.serves = args.str("serves");
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
 
   if (role == "server") {
@@ -78,6 +79,9 @@ Outcome<memif::Config, std::string> read_config(Args& args) {
   }
   if (c.secret.size() > memif::kSecretSize) {
     return fail("secret= is longer than " + std::to_string(memif::kSecretSize) + " bytes");
+  }
+  if (c.serves.size() > memif::kMostServes) {
+    return fail("serves= is longer than " + std::to_string(memif::kMostServes) + " bytes");
   }
   if (c.buffer_size < least) {
     return fail("bsize=" + std::to_string(c.buffer_size) + " is too small for mtu=" +
@@ -96,6 +100,11 @@ Outcome<memif::Config, std::string> read_config(Args& args) {
 }
 
 }  // namespace
+
+std::string check_memif_args(Args& args) {
+  auto config = read_config(args);
+  return config.ok() ? std::string() : config.error();
+}
 
 MemifPort::MemifPort(memif::Config config)
     : config_(std::move(config)), owner_(getpid()), queues_(new Queue[config_.queues]) {}
@@ -142,6 +151,8 @@ void MemifPort::info(urnic_port_info* i) {
   if (control_lock_.try_lock()) {
     if (control_->link() != nullptr) {
       i->queues = std::min(config_.queues, control_->link()->queues());
+    } else {
+      copy_error(control_->last_reason(), i->down_reason, sizeof i->down_reason);
     }
     control_lock_.unlock();
   }

@@ -146,15 +146,22 @@ MemoryPort::~MemoryPort() {
   if (pair_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete pair_;
 }
 
-Outcome<std::unique_ptr<MemoryPort>, std::string> MemoryPort::make(Args& args) {
-  const std::string name = args.str("name");
+Outcome<MemoryPairOptions, std::string> read_args(Args& args, std::string* name) {
+  *name = args.str("name");
   MemoryPairOptions o;
   o.max_frame = static_cast<std::uint32_t>(args.num("mtu", 65521, 64, 65521)) + 14;
   o.ring = static_cast<std::uint32_t>(args.num("ring", 1024, 2, 65536));
   o.queues = static_cast<std::uint32_t>(args.num("queues", 1, 1, 64));
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
-  if (name.empty()) return fail(std::string("name= is needed: the two ends share it"));
+  if (name->empty()) return fail(std::string("name= is needed: the two ends share it"));
+  return o;
+}
 
+Outcome<std::unique_ptr<MemoryPort>, std::string> MemoryPort::make(Args& args) {
+  std::string name;
+  auto read = read_args(args, &name);
+  if (!read.ok()) return fail(read.error());
+  const MemoryPairOptions o = *read;
   std::lock_guard hold(waiting().lock);
   auto& by_name = waiting().by_name;
   if (auto it = by_name.find(name); it != by_name.end()) {
@@ -303,6 +310,12 @@ void MemoryPort::disarm(unsigned q) {
 }
 
 }  // namespace
+
+std::string check_memory_args(Args& args) {
+  std::string name;
+  auto read = read_args(args, &name);
+  return read.ok() ? std::string() : read.error();
+}
 
 constinit const urnic_port_ops kMemoryPortOps = Adapter<MemoryPort>::table("mem");
 

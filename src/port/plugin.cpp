@@ -59,7 +59,7 @@ Outcome<const urnic_port_ops*, std::string> checked(void* handle, const std::str
 
 }  // namespace
 
-Outcome<const urnic_port_ops*, std::string> load_plugin(std::string_view kind) {
+Outcome<const urnic_port_ops*, std::string> load_plugin(std::string_view kind, bool* missing) {
   const std::string file = "liburnic-port-" + std::string(kind) + ".so";
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
   for (const std::string& path : candidates(file)) {
@@ -71,6 +71,7 @@ Outcome<const urnic_port_ops*, std::string> load_plugin(std::string_view kind) {
     return checked(handle, path);
   }
   if (void* handle = dlopen(file.c_str(), kFlags); handle != nullptr) return checked(handle, file);
+  if (missing != nullptr) *missing = true;
   return fail(file + " was not found (set URNIC_PLUGIN_DIR to its folder)");
 }
 

@@ -13,6 +13,8 @@ namespace urnic::port {
 // version of the table. Looked for in $URNIC_PLUGIN_DIR, beside the library or program this code
 // is in, in ../lib from there, then where the dynamic loader looks. A plugin is never unloaded:
 // DPDK leaves threads behind. Thread safe.
-Outcome<const urnic_port_ops*, std::string> load_plugin(std::string_view kind);
+// `*missing`: there is no such file, which is all the error then says.
+Outcome<const urnic_port_ops*, std::string> load_plugin(std::string_view kind,
+                                                        bool* missing = nullptr);
 
 }  // namespace urnic::port

@@ -1,23 +1,46 @@
 // Opening a port by name (E-34).
 #include "port/port.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/nearest.h"
 #include "port/kinds.h"
 #include "port/plugin.h"
 
 namespace urnic::port {
 namespace {
 
-constexpr std::array<const urnic_port_ops*, 4> kBuiltIn = {&kMemoryPortOps, &kMemifPortOps,
-                                                           &kTapPortOps, &kDgramPortOps};
+struct BuiltIn {
+  const urnic_port_ops* ops;
+  std::string (*check)(Args&);
+};
+constexpr std::array<BuiltIn, 4> kBuiltIn = {{{&kMemoryPortOps, check_memory_args},
+                                              {&kMemifPortOps, check_memif_args},
+                                              {&kTapPortOps, check_tap_args},
+                                              {&kDgramPortOps, check_dgram_args}}};
+constexpr std::string_view kDpdk = "dpdk", kTcp = "tcp";
 
-std::string kind_names() {
+std::vector<std::string> kind_names() {
+  std::vector<std::string> all;
+  for (const BuiltIn& b : kBuiltIn) all.emplace_back(b.ops->kind);
+  all.emplace_back(kDpdk);
+  all.emplace_back(kTcp);
+  return all;
+}
+
+std::string listed() {
   std::string all;
-  for (const urnic_port_ops* ops : kBuiltIn) all += std::string(ops->kind) + ", ";
-  return all + "dpdk";
+  for (const std::string& name : kind_names()) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+std::string unknown(std::string_view kind) {
+  return "'" + std::string(kind) + "' is not a kind of port" + nearest_hint(kind, kind_names()) +
+         "; kinds: " + listed();
 }
 
 // A kind becomes part of a file name, so it must not be able to leave its folder.
@@ -31,26 +54,66 @@ bool plausible_kind(std::string_view kind) {
 }
 
 Outcome<const urnic_port_ops*, std::string> find_kind(std::string_view kind) {
-  for (const urnic_port_ops* ops : kBuiltIn) {
-    if (kind == ops->kind) return ops;
+  for (const BuiltIn& b : kBuiltIn) {
+    if (kind == b.ops->kind) return b.ops;
   }
-  if (!plausible_kind(kind)) {
-    return fail("'" + std::string(kind) + "' is not a kind of port; kinds: " + kind_names());
+  if (kind == kTcp) {
+    return fail(std::string("'tcp' is the kernel's own TCP and carries no frames; name another "
+                            "kind of port here"));
   }
-  auto plugin = load_plugin(kind);
+  if (!plausible_kind(kind)) return fail(unknown(kind));
+  bool missing = false;
+  auto plugin = load_plugin(kind, &missing);
   if (plugin.ok()) return plugin.value();
-  return fail("port kind '" + std::string(kind) + "': " + plugin.error() +
-              "; kinds: " + kind_names());
+  if (missing && kind == kDpdk) {
+    return fail(
+        std::string("liburnic-port-dpdk.so was not found: it is built with -DURNIC_DPDK=ON, which "
+                    "./quickstart leaves out; if you have it, set URNIC_PLUGIN_DIR to its folder"));
+  }
+  if (missing) return fail(unknown(kind) + " (or set URNIC_PLUGIN_DIR to the folder of its plugin)");
+  return fail("port kind '" + std::string(kind) + "': " + plugin.error());
 }
 
 }  // namespace
+
+std::string Port::check(std::string_view spec) {
+  const std::size_t colon = spec.find(':');
+  const std::string_view kind = spec.substr(0, colon);
+  Args args(colon == std::string_view::npos ? "" : spec.substr(colon + 1));
+  std::string wrong;
+  if (kind == kTcp) {
+    auto read = read_tcp_args(args);
+    if (!read.ok()) wrong = read.error();
+  } else if (kind != kDpdk) {
+    const auto* known = std::find_if(kBuiltIn.begin(), kBuiltIn.end(),
+                                     [&](const BuiltIn& b) { return kind == b.ops->kind; });
+    if (known == kBuiltIn.end()) {
+      // Somebody's own plugin knows its keys itself.
+      auto found = find_kind(kind);
+      return found.ok() ? std::string() : found.error();
+    }
+    wrong = known->check(args);
+  }
+  return wrong.empty() ? wrong : std::string(kind) + ": " + wrong;
+}
+
+Outcome<TcpArgs, std::string> read_tcp_args(Args& args) {
+  TcpArgs t;
+  t.align = args.on_off("align", true);
+  const std::string bind = args.str("bind");
+  if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
+  if (bind.empty()) return t;
+  t.bind = IpAddress::parse(bind);
+  if (!t.bind || t.bind->is_multicast()) return fail("bind=" + bind + ": not an address");
+  return t;
+}
 
 Outcome<Port, std::string> Port::open(std::string_view spec) {
   const std::size_t colon = spec.find(':');
   const std::string_view kind = spec.substr(0, colon);
   const std::string args(colon == std::string_view::npos ? "" : spec.substr(colon + 1));
   if (kind.empty()) {
-    return fail(std::string("a port is named kind:key=value,...; kinds: ") + kind_names());
+    return fail("a port is named kind:key=value,...; kinds: " + listed());
   }
   auto ops = find_kind(kind);
   if (!ops.ok()) return fail(ops.error());

@@ -49,6 +49,7 @@ typedef struct urnic_port_info {
   uint32_t max_frame;   // largest frame in octets, Ethernet header included, no FCS
   uint32_t queues;      // usable receive/transmit queue pairs
   uint32_t link_epoch;  // rises by one whenever the link comes up
+  char down_reason[96];  // why there is no link, for people; empty: not known (or there is one)
 } urnic_port_info;
 
 // Counters since open, per port, all queues together. Monotonic.

@@ -18,9 +18,7 @@ constexpr std::uint32_t kVlanTag = 4;
 // Receive calls between two looks at an interface that was found down.
 constexpr std::uint32_t kLookEvery = 4096;
 
-}  // namespace
-
-Outcome<std::unique_ptr<TapPort>, std::string> TapPort::make(Args& args) {
+Outcome<TapOptions, std::string> read_args(Args& args) {
   TapOptions o;
   o.name = args.str("name");
   o.mtu = static_cast<std::uint32_t>(args.num("mtu", 0, 68, 65521));
@@ -28,7 +26,20 @@ Outcome<std::unique_ptr<TapPort>, std::string> TapPort::make(Args& args) {
   if (args.has("fd")) o.fd = static_cast<int>(args.num("fd", 0, 0, INT32_MAX));
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
   if (o.fd >= 0 && !o.name.empty()) return fail(std::string("give either name= or fd="));
-  auto device = open_tap(o);
+  return o;
+}
+
+}  // namespace
+
+std::string check_tap_args(Args& args) {
+  auto read = read_args(args);
+  return read.ok() ? std::string() : read.error();
+}
+
+Outcome<std::unique_ptr<TapPort>, std::string> TapPort::make(Args& args) {
+  auto read = read_args(args);
+  if (!read.ok()) return fail(read.error());
+  auto device = open_tap(*read);
   if (!device.ok()) return fail(device.error());
   return std::unique_ptr<TapPort>(new TapPort(std::move(device.value())));
 }

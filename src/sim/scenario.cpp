@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/nearest.h"
 #include "fault/plan.h"
 #include "sim/scenario_keys.h"
 
@@ -13,6 +14,23 @@ namespace {
 constexpr std::uint64_t kMostMemory = 256u << 20;  // octets of one buffer of a workload
 
 constexpr int kRight = 0, kLeft = 1;
+
+std::vector<std::string> wire_names() {
+  std::vector<std::string> out;
+  for (const WireKey& k : wire_keys()) out.emplace_back(k.name);
+  return out;
+}
+
+// Of a scenario but for its wire.
+std::vector<std::string> all_names() {
+  std::vector<std::string> out = {"wire", "variant", "phase"};
+  for (const SceneKey& k : scene_keys()) out.emplace_back(k.name);
+  for (const SetupKey& k : setup_keys()) out.emplace_back(k.name);
+  for (const char* who : {"both.", "left.", "right."}) {
+    for (const NodeKey& k : node_keys()) out.push_back(std::string(who) + k.name);
+  }
+  return out;
+}
 
 struct WireDraft {
   std::map<std::string, std::string> plan[2];  // by plan key: to right, to left
@@ -132,7 +150,8 @@ bool Builder::wire_key(const std::string& shown, std::string_view key, const Val
     }
     return true;
   }
-  return bad(shown, v, "unknown key (urnic sim --keys lists them)");
+  return bad(shown, v, "unknown key" + nearest_hint(key, wire_names()) +
+                           " (urnic sim --keys lists them)");
 }
 
 // Both directions first, so that what is said of one stands.
@@ -179,7 +198,10 @@ bool Builder::layer(const Values& values, Draft* d) {
       if (const char* what = k.set(d->setup, v)) return expected(key, v, what);
     }
     if (!known && !node(key, v, d, &known)) return false;
-    if (!known) return bad(key, v, "unknown key (urnic sim --keys lists them)");
+    if (!known) {
+      return bad(key, v,
+                 "unknown key" + nearest_hint(key, all_names()) + " (urnic sim --keys lists them)");
+    }
   }
   return wire_layer(values, "wire.", &d->wire);
 }

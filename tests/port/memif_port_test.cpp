@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <thread>
 
 #include "port/memif_check.h"
@@ -37,6 +38,67 @@ TEST(MemifPort, BothRolesCarryFramesOfEverySize) {
     }
     EXPECT_EQ(b.server.stats().rx_bad, 0u);
   }
+}
+
+// Both would wait for clients: the second says so instead of becoming the first one's client.
+TEST(MemifPort, OneThatServesDoesNotJoinAnotherThatServes) {
+  Folder f;
+  const std::string spec = "memif:socket=" + f.file("s");
+  Port first = must_open(spec + ",serves=target");
+  ASSERT_EQ(first.info().server_side, 1);
+  std::atomic<bool> stop{false};
+  std::thread engine([&] {
+    Frame frame;
+    while (!stop) first.rx_burst(0, &frame, 1);
+  });
+  for (const char* role : {"", ",role=auto", ",role=client"}) {
+    auto second = Port::open(spec + ",serves=perf" + role);
+    ASSERT_FALSE(second.ok()) << role;
+    EXPECT_NE(second.error().find("a urnic target serves on " + f.file("s")), std::string::npos)
+        << second.error();
+  }
+  stop = true;
+  engine.join();
+  // Whoever serves nothing joins.
+  Port client = must_open(spec);
+  EXPECT_TRUE(link_both(first, client));
+}
+
+TEST(MemifPort, OneThatServesJoinsAnEndThatServesNothing) {
+  Folder f;
+  const std::string spec = "memif:socket=" + f.file("s");
+  Port first = must_open(spec);
+  std::atomic<bool> stop{false};
+  std::thread engine([&] {
+    Frame frame;
+    while (!stop) first.rx_burst(0, &frame, 1);
+  });
+  Port second = must_open(spec + ",serves=target");
+  stop = true;
+  engine.join();
+  EXPECT_EQ(second.info().server_side, 0);
+  EXPECT_TRUE(link_both(first, second));
+}
+
+TEST(MemifPort, WhyThereIsNoLinkIsTold) {
+  Folder f;
+  const std::string spec = "memif:socket=" + f.file("s");
+  Port waiting = must_open("memif:role=client,socket=" + f.file("none"));
+  EXPECT_NE(std::string(waiting.info().down_reason).find("no server"), std::string::npos)
+      << waiting.info().down_reason;
+  Both b;
+  ASSERT_TRUE(b.link());
+  EXPECT_STREQ(b.client.info().down_reason, "");
+  Port server = must_open(spec + ",role=server");
+  Port first = must_open(spec + ",role=client");
+  ASSERT_TRUE(link_both(server, first));
+  Port second = must_open(spec + ",role=client");
+  EXPECT_TRUE(turn_until(
+      [&] {
+        return std::string(second.info().down_reason).find("Already connected") !=
+               std::string::npos;
+      },
+      {&server, &second}));
 }
 
 TEST(MemifPort, FramesAreSentAndReceivedInPlace) {

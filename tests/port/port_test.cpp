@@ -18,7 +18,8 @@ std::string open_error(const char* spec) {
 TEST(PortOpen, AnUnknownKindListsTheKinds) {
   EXPECT_THAT(open_error("ethernet:x=1"), HasSubstr("mem, "));
   EXPECT_THAT(open_error("ethernet:x=1"), HasSubstr("dpdk"));
-  EXPECT_THAT(open_error("ethernet:x=1"), HasSubstr("URNIC_PLUGIN_DIR"));
+  EXPECT_THAT(open_error("ethernet:x=1"), HasSubstr("tcp"));
+  EXPECT_THAT(open_error("memfi:x=1"), HasSubstr("the nearest is 'memif'"));
 }
 
 TEST(PortOpen, AKindCannotNameAFileElsewhere) {
@@ -35,6 +36,36 @@ TEST(PortOpen, NothingNamedIsExplained) {
 TEST(PortOpen, ErrorsOfAKindCarryItsName) {
   EXPECT_THAT(open_error("mem:nam=x"), HasSubstr("mem: unknown key 'nam'"));
   EXPECT_THAT(open_error("mem:"), HasSubstr("name="));
+}
+
+TEST(PortOpen, TheKernelsTcpIsNoPortOfFrames) {
+  EXPECT_THAT(open_error("tcp"), HasSubstr("no frames"));
+}
+
+// What is wrong is found without opening anything: no socket appears, no device is touched.
+TEST(PortCheck, KindsKeysAndValuesAreCheckedWithoutOpening) {
+  for (const char* fine : {"memif:socket=/nonexistent/x", "tap:name=u0,mtu=1500", "tap:",
+                           "dgram:path=/nonexistent/a,peer=/nonexistent/b", "mem:name=x", "tcp",
+                           "tcp:bind=127.0.0.1,align=off", "dpdk:vdev=net_null0"}) {
+    EXPECT_EQ(Port::check(fine), "") << fine;
+  }
+  const std::pair<const char*, const char*> wrong[] = {
+      {"memif:socket=/x,mtuu=3", "the nearest is 'mtu'"},
+      {"memif:socket=/x,mtu=3", "68 to"},
+      {"memif:socket=/x,role=sever", "expected server, client or auto"},
+      {"memif:socket=/x,bsize=100", "too small for mtu"},
+      {"memif:", "socket= is needed"},
+      {"memif:socket=/x,serves=aaaaaaaaaaaaaaaaaaaaaaaaa", "serves= is longer"},
+      {"tap:nam=x", "the nearest is 'name'"},
+      {"tap:name=x,fd=3", "either name= or fd="},
+      {"dgram:path=/a", "peer= is needed"},
+      {"dgram:path=/a,peer=/a", "must differ"},
+      {"mem:", "name= is needed"},
+      {"tcp:bindd=1.2.3.4", "the nearest is 'bind'"},
+      {"tcp:bind=x", "not an address"},
+      {"memfi:socket=/x", "the nearest is 'memif'"},
+      {"", "not a kind of port"}};
+  for (const auto& [spec, text] : wrong) EXPECT_THAT(Port::check(spec), HasSubstr(text)) << spec;
 }
 
 }  // namespace

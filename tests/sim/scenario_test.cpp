@@ -114,6 +114,8 @@ TEST(Scenario, WhatIsWrongIsSaidWithFileAndLine) {
   EXPECT_THAT(wrong("x = 1\n"), HasSubstr("one.toml:1: x: unknown key"));
   EXPECT_THAT(wrong("\n[right]\nupgrade = 1\n"), HasSubstr("one.toml:3: right.upgrade: unknown"));
   EXPECT_THAT(wrong("[wire]\nlos = 0.1\n"), HasSubstr("one.toml:2: wire.los: unknown key"));
+  EXPECT_THAT(wrong("[wire]\nlos = 0.1\n"), HasSubstr("the nearest is 'loss'"));
+  EXPECT_THAT(wrong("[left]\nrto_mn = 5\n"), HasSubstr("the nearest is 'left.rto_min'"));
   EXPECT_THAT(wrong("[wire]\nloss = 2\n"), HasSubstr("probability"));
   EXPECT_THAT(wrong("[wire]\nloss = true\n"), HasSubstr("one.toml:2: wire.loss: expected"));
   EXPECT_THAT(wrong("[wire]\nrate = \"fast\"\n"), HasSubstr("like 500mbit"));
