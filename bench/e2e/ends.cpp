@@ -118,15 +118,15 @@ SocketDirectory::~SocketDirectory() {
   rmdir(directory_.c_str());
 }
 
-void fill_pattern(std::span<std::uint8_t> memory) {
+void fill_pattern(std::span<std::uint8_t> memory, std::uint32_t pass) {
   for (std::size_t i = 0; i < memory.size(); ++i) {
-    memory[i] = static_cast<std::uint8_t>(i * 2654435761u >> 24);
+    memory[i] = static_cast<std::uint8_t>((i + 40503u * pass) * 2654435761u >> 24);
   }
 }
 
-bool has_pattern(std::span<const std::uint8_t> memory) {
+bool has_pattern(std::span<const std::uint8_t> memory, std::uint32_t pass) {
   std::vector<std::uint8_t> want(memory.size());
-  fill_pattern(want);
+  fill_pattern(want, pass);
   return std::memcmp(want.data(), memory.data(), memory.size()) == 0;
 }
 

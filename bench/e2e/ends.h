@@ -56,8 +56,8 @@ class SocketDirectory {
   std::string directory_, socket_;
 };
 
-// The octets of a region that the sender fills and the receiver expects.
-void fill_pattern(std::span<std::uint8_t> memory);
-bool has_pattern(std::span<const std::uint8_t> memory);
+// The octets of a region that the sender fills and the receiver expects, others in each pass.
+void fill_pattern(std::span<std::uint8_t> memory, std::uint32_t pass = 0);
+bool has_pattern(std::span<const std::uint8_t> memory, std::uint32_t pass = 0);
 
 }  // namespace urnic::bench

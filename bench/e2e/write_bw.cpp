@@ -1,5 +1,6 @@
 // P4: RDMA Writes over one connection between two processes on a core each, own TCP over memif, CRC
-// on. Prints Gb/s of payload, acknowledged by the peer; the receiver compares what it got.
+// on. Prints Gb/s of payload, acknowledged by the peer. Afterwards the receiver compares every
+// octet of some passes over the memory.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,15 +21,19 @@ namespace {
 
 struct Options {
   EndOptions end;
-  double seconds = 2;
+  double seconds = 2, warm_up = 0.2;
   std::uint32_t size = 65536;
   std::uint32_t depth = 16;
   std::uint32_t window = 1 << 20;  // octets of memory at each end, walked round and round
   bool json = false;
 };
 
-// Behind the window: set by the sender's last Write.
+// Behind the window: the number of the pass, written by the sender when it is complete; the
+// receiver writes it back, one octet further on, when it has compared it.
 constexpr std::size_t kFlag = 64;
+// Pass 1 is what the measurement left; those that follow have octets of their own, each compared
+// before the next.
+constexpr std::uint8_t kPasses = 16;
 
 // What the receiver saw, for the sender's report: memory of both processes.
 struct Seen {
@@ -39,12 +44,21 @@ int receive_side(const Options& o, Seen* seen) {
   std::vector<std::uint8_t> memory(o.window + kFlag);
   End e = open_server(o.end, memory);
   volatile std::uint8_t* const done = &memory[o.window];
-  for (std::uint64_t spins = 0; *done == 0; ++spins) {
-    e.device.progress();
-    if ((spins & 0xfffff) == 0xfffff && e.qp.state() == QpState::error) return 1;
+  std::vector<Completion> got(o.depth);
+  bool right = true;
+  for (std::uint8_t pass = 1; pass <= kPasses; ++pass) {
+    for (std::uint64_t spins = 0; *done != pass; ++spins) {
+      e.device.progress();
+      if ((spins & 0xfffff) == 0xfffff && e.qp.state() == QpState::error) return 1;
+    }
+    if (right && !has_pattern({memory.data(), o.window}, pass - 1u)) {
+      std::fprintf(stderr, "write_bw: pass %u: the memory does not hold what was written\n", pass);
+      right = false;
+    }
+    e.cq.poll(got);
+    memory[o.window + 2] = pass;
+    e.write(pass, o.window + 2, 1, o.window + 1, send_signaled);
   }
-  const bool right = has_pattern({memory.data(), o.window});
-  if (!right) std::fprintf(stderr, "write_bw: the memory does not hold what was written\n");
   const ConnectionStats s = e.qp.stats();
   *seen = {s.downgrades, s.terminates_sent + s.terminates_received, s.recovery_attempts};
   // The acknowledgement of the last Write has to leave.
@@ -56,12 +70,11 @@ int receive_side(const Options& o, Seen* seen) {
 nlohmann::json send_side(const Options& o) {
   std::vector<std::uint8_t> memory(o.window + kFlag);
   fill_pattern({memory.data(), o.window});
-  memory[o.window] = 1;
   End e = open_client(o.end, memory);
   const std::uint64_t slots = o.window / o.size;
   std::uint64_t posted = 0, done = 0, counted = 0;
   double from = 0, now = seconds();
-  const double warm = now + 0.2;
+  const double warm = now + o.warm_up;
   std::vector<Completion> got(o.depth);
   const auto poll = [&] {
     const int n = e.cq.poll(got);
@@ -90,8 +103,27 @@ nlohmann::json send_side(const Options& o) {
   counted = done - counted;
   const double took = now - from;
   while (done < posted) poll();
-  e.write(posted++, o.window, 1, o.window, send_signaled);
-  while (done < posted) poll();
+  volatile std::uint8_t* const compared = &memory[o.window + 1];
+  for (std::uint8_t pass = 1; pass <= kPasses; ++pass) {
+    if (pass != 1) {
+      fill_pattern({memory.data(), o.window}, pass - 1u);
+      for (std::uint64_t slot = 0; slot < slots; ++slot) {
+        while (posted - done >= o.depth) poll();
+        e.write(posted++, slot * o.size, o.size, slot * o.size, send_signaled);
+      }
+    }
+    memory[o.window] = pass;
+    while (posted - done >= o.depth) poll();
+    e.write(posted++, o.window, 1, o.window, send_signaled);
+    const double give_up = seconds() + 10;
+    while (done < posted || *compared != pass) {
+      poll();
+      if (seconds() > give_up) {
+        std::fprintf(stderr, "write_bw: the receiver does not answer\n");
+        std::_Exit(1);
+      }
+    }
+  }
   const double rate = static_cast<double>(counted) * o.size * 8e-9 / took;
   const ConnectionStats s = e.qp.stats();
   e.qp.disconnect();
@@ -112,6 +144,7 @@ int main(int argc, char** argv) {
   app.add_option("--mtu", o.end.mtu, "IP MTU")->check(CLI::Range(576, 65000));
   app.add_option("--seconds", o.seconds, "length of the measurement")
       ->check(CLI::Range(0.05, 3600.));
+  app.add_option("--warm-up", o.warm_up, "seconds before it begins")->check(CLI::Range(0., 60.));
   app.add_option("--size", o.size, "octets of a Write")->check(CLI::Range(1, 1 << 24));
   app.add_option("--depth", o.depth, "Writes outstanding")->check(CLI::Range(1, 256));
   app.add_option("--window", o.window, "octets of memory at each end")

@@ -32,24 +32,27 @@ struct Options {
 
 struct Lane {
   std::unique_ptr<Receiver> receiver;
-  std::vector<double> engine, ideal, ratio;  // GB/s of payload placed; their ratio, by slice
+  // GB/s of payload placed; the engine's ratio to either ideal, by slice.
+  std::vector<double> engine, three, one, ratio_three, ratio_one;
 
   Lane(std::uint32_t mtu, std::uint64_t set, bool fast)
       : receiver(std::make_unique<Receiver>(mtu, set, fast)) {}
 
   void run(std::uint64_t octets, bool counts) {
-    const double e = slice(octets, true), i = slice(octets, false);
+    std::uint64_t placed = 0;
+    const double e = rate(receiver->run_engine(octets, &placed), octets, placed);
+    const double i = rate(receiver->run_ideal(octets, &placed, Ideal::ThreePasses), octets, placed);
+    const double f = rate(receiver->run_ideal(octets, &placed, Ideal::OnePass), octets, placed);
     if (!counts) return;
     engine.push_back(e);
-    ideal.push_back(i);
-    ratio.push_back(e / i);
+    three.push_back(i);
+    one.push_back(f);
+    ratio_three.push_back(e / i);
+    ratio_one.push_back(e / f);
   }
 
  private:
-  double slice(std::uint64_t octets, bool by_engine) {
-    std::uint64_t placed = 0;
-    const double t =
-        by_engine ? receiver->run_engine(octets, &placed) : receiver->run_ideal(octets, &placed);
+  static double rate(double t, std::uint64_t octets, const std::uint64_t& placed) {
     if (placed < octets) {
       std::fprintf(stderr, "bench: only %llu of %llu octets were placed\n",
                    static_cast<unsigned long long>(placed),
@@ -65,13 +68,22 @@ void verdict(const char* id, double ratio, double target, const std::string& wha
               what.c_str());
 }
 
+// Targets by MTU: three passes, one pass.
+struct Targets {
+  double three, one;
+};
+
+Targets targets_of(std::uint32_t mtu) {
+  return mtu < 4096 ? Targets{0.8, 0.7} : Targets{1.0, 0.85};
+}
+
 void p2(const Options& o) {
   nlohmann::json report = {{"bench", "P2"}, {"reps", o.reps}, {"rows", nlohmann::json::array()}};
   if (!o.json) {
-    std::printf("%-6s %-8s %12s %12s %7s %14s\n", "MTU", "set KiB", "engine GB/s", "ideal GB/s",
-                "ratio", "ns over ideal");
+    std::printf("%-6s %-8s %12s %12s %12s %9s %9s\n", "MTU", "set KiB", "engine GB/s", "three GB/s",
+                "one GB/s", "/ three", "/ one");
   }
-  std::vector<double> worst(o.mtus.size(), 1e9);
+  std::vector<Targets> worst(o.mtus.size(), {1e9, 1e9});
   for (std::size_t m = 0; m < o.mtus.size(); ++m) {
     const std::uint32_t mtu = o.mtus[m];
     for (const std::uint64_t set : o.sets) {
@@ -79,25 +91,28 @@ void p2(const Options& o) {
       // Every page once, then the slices that count.
       lane.run(set << 10, false);
       for (int i = 0; i < o.reps; ++i) lane.run(kSlice, true);
-      const double e = median(lane.engine), i = median(lane.ideal), r = median(lane.ratio);
-      // By frame of this MTU, without its headers.
-      const double over = static_cast<double>(lane.receiver->frame_payload()) * (1 / e - 1 / i);
-      worst[m] = std::min(worst[m], r);
+      const double three = median(lane.ratio_three), one = median(lane.ratio_one);
+      worst[m] = {std::min(worst[m].three, three), std::min(worst[m].one, one)};
       report["rows"].push_back({{"mtu", mtu},
                                 {"set_kib", set},
-                                {"engine_gbytes", e},
-                                {"ideal_gbytes", i},
-                                {"ratio", r},
-                                {"ns_over_ideal", over}});
-      if (!o.json)
-        std::printf("%-6u %-8llu %12.2f %12.2f %7.3f %14.1f\n", mtu,
-                    static_cast<unsigned long long>(set), e, i, r, over);
+                                {"engine_gbytes", median(lane.engine)},
+                                {"three_passes_gbytes", median(lane.three)},
+                                {"one_pass_gbytes", median(lane.one)},
+                                {"ratio_three_passes", three},
+                                {"ratio_one_pass", one}});
+      if (!o.json) {
+        std::printf("%-6u %-8llu %12.2f %12.2f %12.2f %9.3f %9.3f\n", mtu,
+                    static_cast<unsigned long long>(set), median(lane.engine), median(lane.three),
+                    median(lane.one), three, one);
+      }
     }
   }
   if (o.json) std::printf("%s\n", report.dump().c_str());
   for (std::size_t m = 0; m < o.mtus.size(); ++m) {
-    verdict("P2", worst[m], o.mtus[m] < 4096 ? 0.75 : 0.9,
-            "MTU " + std::to_string(o.mtus[m]) + ": engine / ideal, the worse working set");
+    const std::string of = "MTU " + std::to_string(o.mtus[m]) + ": engine / ideal of ";
+    const Targets t = targets_of(o.mtus[m]);
+    verdict("P2", worst[m].three, t.three, of + "three passes, the worse working set");
+    verdict("P2", worst[m].one, t.one, of + "one pass by our own kernel, the worse working set");
   }
 }
 
@@ -107,7 +122,7 @@ void p3(const Options& o) {
   for (int i = -1; i < o.reps; ++i) {
     fast.run(kSlice, i >= 0);
     slow.run(kSlice, i >= 0);
-    if (i >= 0) of_ideal.push_back(fast.ratio.back() / slow.ratio.back());
+    if (i >= 0) of_ideal.push_back(fast.ratio_three.back() / slow.ratio_three.back());
   }
   nlohmann::json report = {{"bench", "P3"}, {"reps", o.reps}, {"rows", nlohmann::json::array()}};
   if (!o.json) {
@@ -120,7 +135,7 @@ void p3(const Options& o) {
     const ConnectionStats s = lane->receiver->stats();
     double& c = copies[is_fast ? 0 : 1];
     c = static_cast<double>(s.bytes_copied) / static_cast<double>(s.payload_placed);
-    const double e = median(lane->engine), i = median(lane->ideal), r = median(lane->ratio);
+    const double e = median(lane->engine), i = median(lane->three), r = median(lane->ratio_three);
     report["rows"].push_back({{"type", is_fast ? "FAST" : "SLOW"},
                               {"engine_gbytes", e},
                               {"ideal_gbytes", i},
@@ -131,10 +146,17 @@ void p3(const Options& o) {
     }
   }
   report["fast_over_slow"] = median(fast.engine) / median(slow.engine);
-  report["ideal_fast_over_slow"] = median(fast.ideal) / median(slow.ideal);
+  report["ideal_fast_over_slow"] = median(fast.three) / median(slow.three);
   if (o.json) std::printf("%s\n", report.dump().c_str());
-  verdict("P3", median(of_ideal), 0.9, "FAST / SLOW, as a part of what their ideals allow");
-  verdict("P3", median(slow.ratio), 0.7, "SLOW / its ideal");
+  // The slower SLOW is, the better FAST / SLOW looks: it counts only where SLOW is as good as it
+  // has to be.
+  constexpr double kSlow = 0.8, kFast = 0.9;
+  const double ratio = median(of_ideal), of_slow = median(slow.ratio_three);
+  const bool both = ratio >= kFast && of_slow >= kSlow;
+  std::printf("P3 %.3f %.2f %s # FAST / SLOW, as a part of what their ideals allow%s\n", ratio,
+              kFast, both ? "met" : "missed",
+              ratio >= kFast && !both ? " (does not count: SLOW misses its ideal)" : "");
+  verdict("P3", of_slow, kSlow, "SLOW / its ideal");
   // Headers are copied with the payload on the SLOW path, hence a little more than two.
   const bool as_meant = copies[0] == 1.0 && copies[1] >= 2.0 && copies[1] < 2.05;
   std::printf("P3 %.3f/%.3f 1/2 %s # copies of an octet, FAST/SLOW\n", copies[0], copies[1],

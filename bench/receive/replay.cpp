@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "base/fused.h"
 #include "base/inet_checksum.h"
 #include "ddp_rdma/header.h"
 #include "mpa/builder.h"
@@ -173,6 +174,7 @@ void Receiver::prepare(std::uint32_t mtu, std::uint64_t working_set) {
     item.length = length;
     item.payload = fpdu;
     item.to = to;
+    item.pseudo = ip.pseudo_sum(20 + fpdu);
     item.partial = inet_fold(std::uint64_t{ip.pseudo_sum(20 + fpdu)} +
                              inet_sum({frame + frames_.tcp_offset, 20 + fpdu}));
     frames_.items.push_back(item);
@@ -195,10 +197,12 @@ double Receiver::run_engine(std::uint64_t octets, std::uint64_t* placed) {
   return took;
 }
 
-double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed) {
+double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed, Ideal kind) {
   std::uint64_t frames = octets / frames_.ulp_octets + 1;
+  const std::uint64_t all = frames;
   *placed = frames * frames_.ulp_octets;
-  std::uint32_t seq = 1, good = 0;
+  std::uint32_t seq = 1;
+  std::uint64_t good_sums = 0, good_crcs = 0;
   std::size_t slow_at = 0;
   const double from = seconds();
   while (frames != 0) {
@@ -215,7 +219,18 @@ double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed) {
     for (std::size_t k = 0; k < burst; ++k) {
       const FrameSet::Item& item = frames_.items[i];
       const std::uint8_t* frame = frames_.frame(i);
-      good += inet_sum({frame + frames_.tcp_offset, 20 + item.payload}) != 0;
+      const std::uint32_t covered = item.payload - mpa::kCrcField;
+      std::uint64_t sum = item.pseudo;
+      FusedSums both;
+      if (kind == Ideal::OnePass) {
+        both = fused_crc_sum({frame + frames_.payload_offset, covered}, kCrc32cInit);
+        sum += inet_sum({frame + frames_.tcp_offset, 20});
+        sum += both.sum;
+        sum += inet_sum({frame + frames_.payload_offset + covered, mpa::kCrcField});
+      } else {
+        sum += inet_sum({frame + frames_.tcp_offset, 20 + item.payload});
+      }
+      good_sums += inet_fold(sum) == 0xffff;
       const std::uint8_t* fpdu = frame + frames_.payload_offset;
       if (!fast_) {
         if (slow_at + item.payload > reassembly_.size()) slow_at = 0;
@@ -224,8 +239,8 @@ double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed) {
         slow_at += item.payload;
       }
       const std::uint32_t crc =
-          crc32c_update_isal(kCrc32cInit, {fpdu, item.payload - mpa::kCrcField});
-      good += crc32c_finish(crc) == load_le32(fpdu + item.payload - mpa::kCrcField);
+          kind == Ideal::OnePass ? both.crc : crc32c_update_isal(kCrc32cInit, {fpdu, covered});
+      good_crcs += crc32c_finish(crc) == load_le32(fpdu + covered);
       std::memcpy(region_.data() + item.to, fpdu + 2 + ddp::kTaggedHeader, frames_.ulp_octets);
       if (++i == frames_.items.size()) i = 0;
     }
@@ -233,7 +248,7 @@ double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed) {
     frames -= burst;
   }
   const double took = seconds() - from;
-  if (good == 0) die("the ideal loop saw no good frame");
+  if (good_sums != all || good_crcs != all) die("the ideal loop saw a frame that is not good");
   return took;
 }
 

@@ -18,6 +18,7 @@ class FrameSet {
     std::uint32_t offset;   // of the frame in the block
     std::uint32_t length;   // whole frame
     std::uint32_t partial;  // checksum over everything but sequence number and checksum field
+    std::uint32_t pseudo;   // sum of the pseudo header
     std::uint32_t payload;  // TCP payload (one FPDU)
     std::uint64_t to;       // where the ULP payload goes: octets from the region's start
   };
@@ -29,6 +30,12 @@ class FrameSet {
   std::vector<Item> items;
   std::uint32_t tcp_offset = 0, payload_offset = 0;  // in every frame
   std::uint32_t ulp_octets = 0;                      // ULP payload per frame
+};
+
+// What the engine is compared with: loops over the same frames that do no protocol.
+enum class Ideal : std::uint8_t {
+  ThreePasses,  // fastest checksum, ISA-L's CRC, memcpy
+  OnePass,      // our own kernel for both sums, memcpy
 };
 
 // A receiving engine with an established connection, and frames for it.
@@ -43,8 +50,9 @@ class Receiver {
   // brought into the cache.
   double run_engine(std::uint64_t octets, std::uint64_t* placed);
   // The same frames through patch, checksum, CRC and copies without any protocol: one copy (FAST)
-  // or two (SLOW: into a reassembly buffer, CRC there, out of it).
-  double run_ideal(std::uint64_t octets, std::uint64_t* placed);
+  // or two (SLOW: into a reassembly buffer, CRC there, out of it). Every checksum and CRC must be
+  // right, else the process ends.
+  double run_ideal(std::uint64_t octets, std::uint64_t* placed, Ideal kind);
 
   ConnectionStats stats();
   std::uint32_t frame_payload() const { return frames_.ulp_octets; }

@@ -378,6 +378,8 @@ struct DeviceInfo {
   std::uint32_t mtu = 0;  // IP MTU in octets; 0: the kernel's TCP, which has its own
   bool link_up = false;
   std::string link_reason;  // why the link is down, as far as the port knows
+  // What the capture (setting `capture`) lacks and why; empty while it has everything.
+  std::string capture_error;
   std::string kernel;  // validation kernel in use
 };
 

@@ -1,11 +1,16 @@
 #include "cli/command.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "base/nearest.h"
 #include "cli/runtime.h"
 #include "port/port.h"
 
@@ -16,6 +21,7 @@
 namespace urnic::cli {
 namespace {
 
+constexpr int kMostCpus = CPU_SETSIZE;
 constexpr const char* kSettingsGroup =
     "Settings (the same names in urnic.toml, as URNIC_NAME in the environment, and here)";
 
@@ -42,6 +48,26 @@ void SettingsOptions::add_to(CLI::App* app) {
   }
 }
 
+namespace {
+
+// Settings of frames given on the command line of a process whose port is `tcp`, which has none. In
+// a file that serves other ports as well they mean those.
+Result<void> check_tcp(const Config& config) {
+  const std::string port = config.get("port");
+  if (port != "tcp" && !port.starts_with("tcp:")) return {};
+  for (const Setting& s : config.settings()) {
+    const bool of_frames = s.name == "mtu" || s.name == "vlan" || s.name == "mac" ||
+                           s.name == "gateway" || s.name == "address";
+    if (!of_frames || s.origin != Origin::command_line) continue;
+    return Error{Errc::invalid_argument,
+                 "--" + s.name + " is the kernel's own with --port tcp; leave it out" +
+                     (s.name == "address" ? ", or say --port tcp:bind=ADDRESS" : "")};
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Config> SettingsOptions::load() const {
   auto config = Config::load(file_);
   if (!config) return config;
@@ -55,45 +81,174 @@ Result<Config> SettingsOptions::load() const {
     if (auto ok = config->set("name", "urnic " + command_); !ok) return ok.error();
   }
   if (auto ok = config->check(); !ok) return ok.error();
+  if (auto ok = check_tcp(*config); !ok) return ok.error();
   if (const std::string wrong = port::Port::check(config->get("port")); !wrong.empty()) {
     return Error{Errc::invalid_argument, "port = " + config->get("port") + ": " + wrong};
   }
   return config;
 }
 
-int run_cli(int argc, const char* const* argv) {
+void add_cpu_option(CLI::App* app, int* cpu) {
+  app->add_option("--cpu", *cpu, "run on this CPU only")
+      ->check(CLI::Range(0, kMostCpus - 1))
+      ->type_name("N");
+}
+
+namespace {
+
+// The words of the command line without the program's name.
+using Words = std::vector<std::string>;
+
+const CLI::Option* option_of(const CLI::App& app, const std::string& name) {
+  for (const CLI::Option* o : app.get_options()) {
+    if (o->check_name(name)) return o;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::Option* o : app.get_options()) {
+    for (const std::string& name : o->get_lnames()) out.push_back("--" + name);
+  }
+  return out;
+}
+
+// The first word from `at` on that has the form of an option and is none: said before anything
+// that is missing, since it was most likely meant to be that. Empty when there is none.
+std::string misspelt(const CLI::App& app, const Words& words, std::size_t at) {
+  for (; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    if (word == "--") break;
+    if (word.size() < 2 || word[0] != '-') continue;
+    const bool is_long = word[1] == '-';
+    const std::size_t equals = word.find('=');
+    const std::string name = is_long ? word.substr(0, equals) : word.substr(0, 2);
+    const CLI::Option* option = option_of(app, name);
+    if (option == nullptr) {
+      const std::string shown = is_long ? name : word;
+      const std::string where = app.get_parent() == nullptr ? "urnic" : "urnic " + app.get_name();
+      return "'" + shown + "' is not an option of " + where +
+             nearest_hint(shown, option_names(app)) + " (see " + where + " --help)";
+    }
+    // Its value may begin with a dash.
+    const bool given = is_long ? equals != std::string::npos : word.size() > 2;
+    if (option->get_items_expected_min() > 0 && !given) ++at;
+  }
+  return {};
+}
+
+// The settings but for these few are told of in one line, not listed.
+bool often_used(const std::string& name) {
+  return name == "config" || name == "port" || name == "address" || name == "mtu";
+}
+
+void print_help(CLI::App* app, bool with_settings) {
+  bool hidden = false;
+  for (CLI::Option* o : app->get_options()) {
+    if (with_settings || o->get_group() != kSettingsGroup) continue;
+    if (!o->get_lnames().empty() && often_used(o->get_lnames().front())) continue;
+    o->group("");
+    hidden = true;
+  }
+  std::string text = app->help();
+  if (hidden) {
+    text += "\nEvery other setting is an option as well: urnic " + app->get_name() +
+            " --help-all, or urnic config\n";
+  }
+  std::fputs(text.c_str(), stdout);
+}
+
+CLI::App* command_of(CLI::App* app, const std::string& name) {
+  for (CLI::App* c : app->get_subcommands([](const CLI::App*) { return true; })) {
+    if (c->get_name() == name) return c;
+  }
+  return nullptr;
+}
+
+std::string command_names(const CLI::App& app, Words* names) {
+  std::string all;
+  for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names->push_back(c->get_name());
+    all += (all.empty() ? "" : ", ") + c->get_name();
+  }
+  return all;
+}
+
+// What `urnic help [COMMAND]`, -h, --help and --help-all ask for. True when it was that; *code then
+// is the exit code.
+bool helped(CLI::App* app, const Words& words, int* code) {
+  *code = kExitOk;
+  const auto end = std::find(words.begin(), words.end(), "--");
+  const auto asked = [&](const char* word) { return std::find(words.begin(), end, word) != end; };
+  const bool all = asked("--help-all");
+  const bool by_word = !words.empty() && words[0] == "help";
+  if (!all && !by_word && !asked("--help") && !asked("-h")) return false;
+  Words rest(words.begin() + (by_word ? 1 : 0), words.end());
+  CLI::App* which = app;
+  if (!rest.empty() && rest[0][0] != '-') which = command_of(app, rest[0]);
+  if (which == nullptr) {
+    Words names;
+    command_names(*app, &names);
+    complain("", "'" + rest[0] + "' is not a command" + nearest_hint(rest[0], names) +
+                     " (see urnic --help)");
+    *code = kExitUsage;
+    return true;
+  }
+  print_help(which, all);
+  return true;
+}
+
+int run_commands(int argc, const char* const* argv) {
   CLI::App app(
       "urnic: an RNIC in user space. RDMA over iWARP without RDMA hardware, kernel modules "
       "or privileges.",
       "urnic");
-  app.set_version_flag("--version", "urnic " URNIC_VERSION);
+  app.set_version_flag("-V,--version", "urnic " URNIC_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  app.footer("Every command has --help. Documentation: docs/cli.md, docs/config.md.");
+  app.footer(
+      "urnic help COMMAND, or urnic COMMAND --help. Documentation: docs/cli.md, docs/config.md.");
 
+  bool help_all = false;  // looked for before anything is parsed
   std::vector<std::unique_ptr<Command>> commands;
   for (auto make : {make_target_command, make_put_command, make_get_command, make_ls_command,
                     make_perf_command, make_stat_command, make_config_command, make_wire_command,
                     make_sim_command, make_switch_command}) {
     commands.push_back(make(&app));
+    commands.back()->app->add_flag("--help-all", help_all, "this, with every setting");
+  }
+  const Words words(argv + 1, argv + argc);
+  Words names;
+  const std::string all = command_names(app, &names);
+  const CLI::App* chosen = &app;
+  std::size_t at = 0;
+  if (!words.empty() && !words[0].empty() && words[0][0] != '-' && words[0] != "help") {
+    chosen = command_of(&app, words[0]);
+    if (chosen == nullptr) {
+      complain("", "'" + words[0] + "' is not a command" + nearest_hint(words[0], names) +
+                       " (see urnic --help)");
+      return kExitUsage;
+    }
+    at = 1;
+  }
+  if (int code = 0; helped(&app, words, &code)) return code;
+  if (words.empty() || words[0].empty()) {
+    complain("", "which command? " + all + " (see urnic --help)");
+    return kExitUsage;
+  }
+  if (const std::string wrong = misspelt(*chosen, words, at); !wrong.empty()) {
+    complain(chosen == &app ? "" : chosen->get_name(), wrong);
+    return kExitUsage;
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {
     return app.exit(e);
-  } catch (const CLI::CallForAllHelp& e) {
-    return app.exit(e);
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::string command;
-    for (const auto& c : commands) {
-      if (c->app->parsed()) command = c->app->get_name();
-    }
-    if (command.empty() && argc > 1 && argv[1][0] != '-') {
-      complain("", "'" + std::string(argv[1]) + "' is not a command (see urnic --help)");
-      return kExitUsage;
-    }
+    const std::string command = chosen == &app ? "" : chosen->get_name();
     complain(command, std::string(e.what()) + " (see urnic " +
                           (command.empty() ? "" : command + " ") + "--help)");
     return kExitUsage;
@@ -103,6 +258,17 @@ int run_cli(int argc, const char* const* argv) {
     if (c->app->parsed()) return c->run();
   }
   return kExitUsage;
+}
+
+}  // namespace
+
+int run_cli(int argc, const char* const* argv) {
+  try {
+    return run_commands(argc, argv);
+  } catch (const std::exception& e) {
+    complain("", std::string("stopped by an error of its own: ") + e.what());
+    return kExitFailed;
+  }
 }
 
 }  // namespace urnic::cli

@@ -26,6 +26,9 @@ class SettingsOptions {
   std::map<std::string, std::string> given_;
 };
 
+// --cpu N of every command that can be pinned.
+void add_cpu_option(CLI::App* app, int* cpu);
+
 // Each adds its subcommand to `app`; the returned function runs it and gives the exit code.
 class Command {
  public:

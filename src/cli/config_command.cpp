@@ -56,7 +56,7 @@ class ConfigCommand : public Command {
       for (const Setting& s : config->settings()) {
         j[s.name] = {{"value", s.value}, {"origin", s.origin_detail}, {"help", s.help}};
       }
-      std::printf("%s\n", j.dump(1).c_str());
+      std::printf("%s\n", j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     } else if (toml_) {
       for (const Setting& s : config->settings()) {
         std::string help;

@@ -1,5 +1,9 @@
 #include "cli/file_mover.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -122,6 +126,34 @@ FileSink::FileSink(FileQueue* queue, std::uint64_t tag_base, Window window, int 
 FileSink::FileSink(Window window, std::uint64_t size)
     : window_(window), memory_(size), size_(size), states_(window.slots) {}
 
+FileSink::FileSink(Window window, int stream, std::uint64_t size, std::string what)
+    : window_(window),
+      fd_(stream),
+      stream_(true),
+      size_(size),
+      what_(std::move(what)),
+      states_(window.slots) {}
+
+// Chunks arrive in order, so the octets of a stream do.
+void FileSink::write_stream(std::uint32_t slot) {
+  const std::uint8_t* at = window_.slot(slot);
+  std::uint32_t left = states_[slot].chunk.length;
+  while (left != 0) {
+    const ssize_t n = ::write(fd_, at, left);
+    if (n < 0 && errno == EAGAIN) {
+      pollfd p{fd_, POLLOUT, 0};
+      if (::poll(&p, 1, -1) >= 0) continue;
+    }
+    if (n <= 0) {
+      file_done(slot, n == 0 ? -EIO : -errno);
+      return;
+    }
+    at += n;
+    left -= static_cast<std::uint32_t>(n);
+  }
+  file_done(slot, states_[slot].chunk.length);
+}
+
 bool FileSink::announce(const ChunkRef& c) {
   if (c.slot != next_slot_ || c.offset != announced_ || states_[c.slot].used) return false;
   if (c.length != std::min<std::uint64_t>(window_.chunk, size_ - announced_) || c.length == 0) {
@@ -139,7 +171,9 @@ void FileSink::arrived(std::uint32_t slot) {
   s.writing = s.hashing = true;
   hash_.push(slot, window_.slot(slot), s.chunk.length);
   ++in_flight_;
-  if (queue_ != nullptr) {
+  if (stream_) {
+    write_stream(slot);
+  } else if (queue_ != nullptr) {
     queue_->write(fd_, window_.slot(slot), s.chunk.length, s.chunk.offset, tag_base_ + slot);
   } else {
     std::memcpy(memory_.data() + s.chunk.offset, window_.slot(slot), s.chunk.length);

@@ -99,6 +99,9 @@ class FileSink {
            std::string what);
   // The same into memory.
   FileSink(Window window, std::uint64_t size);
+  // The same into what has no places, only an order: a pipe, a device, standard output. Waits for
+  // it within arrived().
+  FileSink(Window window, int stream, std::uint64_t size, std::string what);
 
   // The other side says that `chunk` is (or can be had) in its slot. False: not the next one, or of
   // a wrong size, or the slot is in use (a protocol error).
@@ -126,11 +129,13 @@ class FileSink {
     ChunkRef chunk;
   };
   void release_if_done(std::uint32_t slot);
+  void write_stream(std::uint32_t slot);
 
   FileQueue* queue_ = nullptr;
   std::uint64_t tag_base_ = 0;
   Window window_;
   int fd_ = -1;
+  bool stream_ = false;
   std::vector<std::uint8_t> memory_;
   std::uint64_t size_ = 0, announced_ = 0, freed_octets_ = 0;
   std::uint32_t next_slot_ = 0;

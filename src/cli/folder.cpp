@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +28,13 @@ Outcome<FileDescriptor, FileError> walk(int folder, const std::string& name, std
     // O_NOFOLLOW: a link might lead out of the folder.
     FileDescriptor next(
         openat(at.get(), part.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
-    if (!next) return fail(file_error(errno == ENOTDIR ? ENOENT : errno, name.substr(0, slash)));
+    if (!next) {
+      struct stat st {};
+      const int why = errno;  // of a link, ENOTDIR as well
+      const bool link =
+          fstatat(at.get(), part.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+      return fail(file_error(link ? ELOOP : why, name.substr(0, slash)));
+    }
     at = std::move(next);
     from = slash + 1;
   }
@@ -44,6 +51,25 @@ std::string random_name() {
   std::string out(kTemporaryPrefix);
   for (int i = 0; i < 12; ++i, r >>= 5) out += kLetters[r & 31];
   return out + ".part";
+}
+
+// Whether a complete file may take this name: nothing, or a regular file that it replaces.
+Outcome<bool, FileError> may_take(int directory, const std::string& leaf,
+                                  const std::string& shown) {
+  struct stat st {};
+  if (fstatat(directory, leaf.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return true;
+  if (S_ISREG(st.st_mode)) return true;
+  if (S_ISDIR(st.st_mode)) return fail(file_error(EISDIR, shown));
+  if (S_ISLNK(st.st_mode)) return fail(file_error(ELOOP, shown));
+  return fail(FileError{Status::NotAFile, shown + ": not a regular file, and is not replaced"});
+}
+
+// The file system has no room for so much. Some do not say how much they have.
+bool no_room(int fd, std::uint64_t size) {
+  struct statvfs fs {};
+  if (fstatvfs(fd, &fs) != 0 || fs.f_blocks == 0 || fs.f_frsize == 0) return false;
+  const std::uint64_t blocks = geteuid() == 0 ? fs.f_bfree : fs.f_bavail;
+  return size / fs.f_frsize > blocks;
 }
 
 }  // namespace
@@ -111,10 +137,8 @@ Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::str
   auto directory = walk(folder, name, &f.leaf_);
   if (!directory.ok()) return fail(directory.error());
   f.directory_ = std::move(*directory);
-  struct stat st {};
-  if (fstatat(f.directory_.get(), f.leaf_.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-      S_ISDIR(st.st_mode)) {
-    return fail(file_error(EISDIR, name));
+  if (auto free = may_take(f.directory_.get(), f.leaf_, name); !free.ok()) {
+    return fail(free.error());
   }
   const mode_t mode = static_cast<mode_t>(permissions & 0777);
   if (access("/proc/self/fd", X_OK) == 0) {  // commit() names it through there
@@ -130,11 +154,8 @@ Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::str
       return fail(file_error(why, name));
     }
   }
-  // A full disk is better found now than at the end. File systems that cannot reserve say so.
-  if (size != 0 && fallocate(f.fd_.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size)) != 0 &&
-      (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
-    return fail(file_error(errno, name));
-  }
+  // A full disk is better found now than at the end.
+  if (no_room(f.fd_.get(), size)) return fail(file_error(ENOSPC, name));
   return f;
 }
 
@@ -153,7 +174,6 @@ Outcome<bool, FileError> IncomingFile::commit(std::uint64_t size, bool durable) 
     discard();
     return fail(file_error(why, shown_));
   };
-  // Cuts off what was reserved beyond the end.
   if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return failed();
   if (durable && fsync(fd_.get()) != 0) return failed();
   if (temporary_.empty()) {
@@ -164,6 +184,11 @@ Outcome<bool, FileError> IncomingFile::commit(std::uint64_t size, bool durable) 
       return failed();
     }
     temporary_ = name;
+  }
+  // Once more: it may have changed while the file came.
+  if (auto free = may_take(directory_.get(), leaf_, shown_); !free.ok()) {
+    discard();
+    return fail(free.error());
   }
   if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), leaf_.c_str()) != 0) {
     return failed();

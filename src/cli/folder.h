@@ -51,8 +51,9 @@ Outcome<OpenedFile, FileError> open_for_reading(int folder, const std::string& n
 // one beside its final place. Gone without a trace unless commit() succeeds.
 class IncomingFile {
  public:
-  // `name` (checked by check_name) below the folder; reserves `size` octets where the file system
-  // can.
+  // `name` (checked by check_name) below the folder. A name that is taken by anything but a regular
+  // file is refused: it would be replaced. Nothing is reserved on the disk for what has not come
+  // yet; a disk that has no room for `size` octets is found now, all the same.
   static Outcome<IncomingFile, FileError> create(int folder, const std::string& name,
                                                  std::uint64_t size, std::uint32_t permissions);
   IncomingFile() = default;

@@ -9,6 +9,7 @@
 
 #include "cli/channel.h"
 #include "cli/file_mover.h"
+#include "cli/local_file.h"
 #include "cli/runtime.h"
 #include "urnic/urnic.h"
 
@@ -34,9 +35,6 @@ struct Transfer {
 // `done` of `size` octets.
 using ProgressFunction = std::function<void(std::uint64_t done, std::uint64_t size)>;
 
-// The file `path` for put: a regular one that may be read, or one line why not.
-Outcome<OpenedFile, std::string> open_local(const std::string& path);
-
 class Initiator {
  public:
   // Opens the device and connects to `endpoint`. Errors are one line; a wire without a peer, a
@@ -46,11 +44,11 @@ class Initiator {
                                                     const InitiatorOptions& options);
   ~Initiator();
 
-  // `path` becomes `name` at the target.
-  Result<Transfer> put(const std::string& path, const std::string& name,
+  // `from` becomes `name` at the target.
+  Result<Transfer> put(const LocalSource& from, const std::string& name,
                        const ProgressFunction& progress);
-  // `name` becomes `path` here: complete or not at all.
-  Result<Transfer> get(const std::string& name, const std::string& path,
+  // `name` goes to `to`: to a file complete or not at all, to a stream as it comes.
+  Result<Transfer> get(const std::string& name, const LocalDestination& to,
                        const ProgressFunction& progress);
   Result<std::vector<ListEntry>> list();
 
@@ -79,6 +77,7 @@ class Initiator {
   bool open(OpenMode mode, const std::string& name, std::uint64_t size, std::uint32_t permissions);
   bool pump_source();
   bool pump_sink();
+  void give_up(Status status);
   void on_chunk(const Message& m);
   // Chunks that arrived together with Opened, before there was a sink for them.
   void take_early_chunks();

@@ -1,9 +1,4 @@
 // What an initiator does with its connection: put, get and list files.
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include <cstring>
 #include <utility>
 
 #include "cli/initiator.h"
@@ -13,27 +8,7 @@ namespace {
 
 constexpr std::uint64_t kMostListing = 64 << 20;
 
-// Where a local path lies, and its last component.
-std::pair<std::string, std::string> split_path(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return {"", path};
-  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
-}
-
 }  // namespace
-
-// A local file that is read by name as the user gave it: links are followed, pipes are not files.
-Outcome<OpenedFile, std::string> open_local(const std::string& path) {
-  OpenedFile f;
-  f.fd = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!f.fd) return fail(path + ": " + std::strerror(errno));
-  struct stat st {};
-  if (fstat(f.fd.get(), &st) != 0) return fail(path + ": " + std::strerror(errno));
-  if (!S_ISREG(st.st_mode)) return fail(path + ": not a regular file");
-  f.size = static_cast<std::uint64_t>(st.st_size);
-  f.permissions = st.st_mode & 0777;
-  return f;
-}
 
 // ---- put
 
@@ -59,9 +34,10 @@ bool Initiator::pump_source() {
   return any;
 }
 
-Result<Transfer> Initiator::put(const std::string& path, const std::string& name,
+Result<Transfer> Initiator::put(const LocalSource& from, const std::string& name,
                                 const ProgressFunction& progress) {
-  auto file = open_local(path);
+  const std::string& path = from.shown();
+  auto file = from.again();
   if (!file.ok()) return Error{Errc::io, file.error()};
   if (const std::string wrong = check_name(name); !wrong.empty()) {
     return Error{Errc::invalid_argument, "'" + name + "': " + wrong};
@@ -127,55 +103,66 @@ bool Initiator::pump_sink() {
   return any;
 }
 
-Result<Transfer> Initiator::get(const std::string& name, const std::string& path,
+// Tells the target that the file under way is not wanted any more.
+void Initiator::give_up(Status status) {
+  Message m = request(MessageKind::Abort);
+  m.status = status;
+  m.text = "the other end cannot store the file";
+  send(m);
+  run([] { return false; }, [&] { return result_here_; });
+}
+
+Result<Transfer> Initiator::get(const std::string& name, const LocalDestination& to,
                                 const ProgressFunction& progress) {
   if (const std::string wrong = check_name(name); !wrong.empty()) {
     return Error{Errc::invalid_argument, "'" + name + "': " + wrong};
   }
-  const auto [folder, leaf] = split_path(path);
-  if (leaf.empty()) return Error{Errc::invalid_argument, path + ": names a folder, not a file"};
-  auto directory = open_folder(folder);
-  if (!directory.ok()) return Error{Errc::io, directory.error().text};
   const double began = now_seconds();
   if (!open(OpenMode::Get, name, 0, 0)) return ended(name);
   Transfer t;
   t.size = opened_message_.size;
-  auto file = IncomingFile::create(directory->get(), leaf, t.size, opened_message_.permissions);
-  if (!file.ok()) {
-    Message m = request(MessageKind::Abort);
-    m.status = Status::Aborted;
-    m.text = "the other end cannot store the file";
-    send(m);
-    run([] { return false; }, [&] { return result_here_; });
-    return Error{Errc::io,
-                 (folder.empty() || folder == "/" ? folder : folder + "/") + file.error().text};
+  IncomingFile file;
+  if (to.is_stream()) {
+    sink_ = std::make_unique<FileSink>(window_, to.stream(), t.size, to.shown());
+  } else {
+    auto created =
+        IncomingFile::create(to.folder(), to.leaf(), t.size, opened_message_.permissions);
+    if (!created.ok()) {
+      give_up(Status::Aborted);
+      return Error{Errc::io, to.prefix() + created.error().text};
+    }
+    file = std::move(*created);
+    sink_ = std::make_unique<FileSink>(&files_, 0, window_, file.fd(), t.size, to.shown());
   }
   progress_ = progress;
-  sink_ = std::make_unique<FileSink>(&files_, 0, window_, file->fd(), t.size, path);
   take_early_chunks();
   const bool ran =
       run([&] { return pump_sink(); },
           [&] { return result_here_ || sink_->error() || (commit_here_ && sink_->finished()); });
   const auto error = sink_->error();
   const bool complete = ran && commit_here_ && sink_->finished();
+  const bool begun = to.is_stream() && sink_->stored() != 0;
   if (complete) t.sha256 = sink_->digest();
-  if (ran && !complete && !result_here_ && error) {
-    Message m = request(MessageKind::Abort);
-    m.status = error->status;
-    m.text = "the other end cannot store the file";
-    send(m);
-    run([] { return false; }, [&] { return result_here_; });
-  }
+  if (ran && !complete && !result_here_ && error) give_up(error->status);
   if (progress_ && complete) progress_(t.size, t.size);
   progress_ = nullptr;
   settle();
-  if (error) return Error{Errc::io, error->text};
-  if (!complete) return ended(name);
-  if (commit_.size != t.size || commit_.sha256 != t.sha256) {
-    return Error{Errc::protocol, name + ": " + describe(Status::Checksum)};
+  const std::string partly = begun ? " (a part is written)" : "";
+  if (stop_requested() && error) return Error{Errc::io, "stopped" + partly};
+  if (error) return Error{Errc::io, error->text + partly};
+  if (!complete) {
+    Error why = ended(name);
+    why.message += partly;
+    return why;
   }
-  if (auto done = file->commit(t.size, false); !done.ok())
-    return Error{Errc::io, done.error().text};
+  if (commit_.size != t.size || commit_.sha256 != t.sha256) {
+    return Error{Errc::protocol, name + ": " + describe(Status::Checksum) + partly};
+  }
+  if (!to.is_stream()) {
+    if (auto done = file.commit(t.size, false); !done.ok()) {
+      return Error{Errc::io, to.prefix() + done.error().text};
+    }
+  }
   t.seconds = now_seconds() - began;
   const ConnectionStats s = stats();
   t.bytes_fast = s.bytes_fast;

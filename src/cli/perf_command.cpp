@@ -60,7 +60,7 @@ class PerfCommand : public Command {
         ->check(CLI::Range(0u, 1'000'000u))
         ->type_name("[100]");
     app->add_flag("-b,--bidirectional", bidirectional_, "bw: both ends send");
-    app->add_flag("--verify", verify_, "bw: compare the data that arrived");
+    app->add_flag("--verify", verify_, "bw: compare every octet that arrived (between passes)");
     app->add_option("-p,--service", service_, "TCP port")
         ->check(CLI::Range(1, 65535))
         ->type_name("[18516]");
@@ -68,7 +68,7 @@ class PerfCommand : public Command {
     app->add_flag("--json", json_, "print the results as JSON");
     app->add_flag("--forever", forever_, "server: serve one client after the other");
     app->add_option("--memory", memory_, "server: most memory for a client")->type_name("[1G]");
-    app->add_option("--cpu", cpu_, "run on this CPU only")->type_name("N");
+    add_cpu_option(app, &cpu_);
     settings_.add_to(app);
   }
 
@@ -229,12 +229,14 @@ class PerfCommand : public Command {
       print_rule();
       std::printf(" %s\n", perf_receiver_line(last).c_str());
       if (verify_) {
-        std::printf(" data: %s\n",
-                    errors == 0 ? "verified" : (format_count(errors) + " messages differ").c_str());
+        std::printf(" data: %s\n", errors == 0
+                                       ? "verified, every octet of every message"
+                                       : (format_count(errors) + " messages differ").c_str());
       }
     }
     if (errors != 0) return failed(format_count(errors) + " messages arrived with other data");
-    return kExitOk;
+    const std::string lacking = (*client)->info().capture_error;
+    return lacking.empty() ? kExitOk : failed(lacking);
   }
 
   static void print_rule() { std::printf("%s\n", std::string(95, '-').c_str()); }

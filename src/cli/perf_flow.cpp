@@ -80,9 +80,19 @@ std::uint64_t BandwidthSender::credits(std::uint32_t connection) const {
   return std::atomic_ref<const std::uint64_t>(*word).load(std::memory_order_acquire);
 }
 
+bool BandwidthSender::new_pass(std::uint32_t connection) {
+  Lane& lane = lanes_[connection];
+  const std::uint64_t pass = lane.posted / slots_;
+  if (!run_.verify || run_.op != PerfOp::Send || pass == lane.pass) return true;
+  if (lane.completed != lane.posted) return false;
+  fill_pattern(run_.seed + pass, 0, {s_->data(connection), s_->layout.buffer});
+  lane.pass = pass;
+  return true;
+}
+
 bool BandwidthSender::post(std::uint32_t connection, double now) {
   Lane& lane = lanes_[connection];
-  if (lane.stopped) return false;
+  if (lane.stopped || !new_pass(connection)) return false;
   if (time_is_up(now)) {
     lane.stopped = true;
     if (lane.signaled == lane.posted) return false;
@@ -94,7 +104,8 @@ bool BandwidthSender::post(std::uint32_t connection, double now) {
   const std::uint64_t room = run_.depth - (lane.posted - lane.completed);
   const std::uint64_t allowed = credits(connection);
   const std::uint64_t credit = allowed > lane.posted ? allowed - lane.posted : 0;
-  const std::uint64_t n = std::min({left, room, credit, std::uint64_t{run_.post_list}});
+  const std::uint64_t n =
+      std::min({left, room, credit, std::uint64_t{run_.post_list}, slots_ - lane.posted % slots_});
   if (n == 0) {
     if (lane.stopped) lane.stopped = false;  // once more when there is room
     return false;
@@ -102,7 +113,8 @@ bool BandwidthSender::post(std::uint32_t connection, double now) {
   for (std::uint64_t i = 0; i < n; ++i) {
     const std::uint64_t number = lane.posted + i;
     const std::uint64_t at = s_->layout.data(connection) + number % slots_ * stride_;
-    const bool last = lane.stopped || number + 1 == run_.iterations;
+    const bool last = lane.stopped || number + 1 == run_.iterations ||
+                      (run_.verify && (number + 1) % slots_ == 0);
     const bool signal = last || (number + 1) % moderation_ == 0;
     sges_[i] = s_->memory.sge(at, run_.size);
     SendRequest& r = batch_[i];
@@ -232,7 +244,8 @@ void SendReceiver::on_completion(const Completion& c) {
   const std::uint64_t slot = lane.received % slots_;
   if (run_.verify) {
     const std::uint64_t at = slot * stride_;
-    if (c.byte_len != run_.size || !matches_pattern(run_.seed, at, {s_->data(i) + at, run_.size})) {
+    const std::uint64_t seed = run_.seed + lane.received / slots_;
+    if (c.byte_len != run_.size || !matches_pattern(seed, at, {s_->data(i) + at, run_.size})) {
       ++errors_;
     }
   }

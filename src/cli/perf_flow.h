@@ -35,9 +35,13 @@ class BandwidthSender {
  private:
   struct Lane {
     std::uint64_t posted = 0, completed = 0, signaled = 0;  // message numbers
+    std::uint64_t pass = 0;                                 // whose octets the data area holds
     bool stopped = false;
   };
   bool post(std::uint32_t connection, double now);
+  // Sends that are verified: the data area gets new octets at every pass over it, once nothing of
+  // the last pass can go again. False: not yet.
+  bool new_pass(std::uint32_t connection);
   bool time_is_up(double now) const;
   std::uint64_t credits(std::uint32_t connection) const;
   void note_rate(double now);

@@ -27,15 +27,36 @@ void on_signal(int) {
 
 }  // namespace
 
+std::string printable(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0x80                   ? 1
+                               : lead >= 0xc2 && lead < 0xe0 ? 2
+                               : lead >= 0xe0 && lead < 0xf0 ? 3
+                               : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                             : 0;
+    bool fine = length != 0 && i + length <= text.size() && lead >= 0x20 && lead != 0x7f;
+    for (std::size_t k = 1; fine && k < length; ++k) {
+      fine = (static_cast<unsigned char>(text[i + k]) & 0xc0) == 0x80;
+    }
+    // U+0080 to U+009F are control characters too.
+    if (fine && lead == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0) fine = false;
+    out += fine ? text.substr(i, length) : "?";
+    i += fine ? length : 1;
+  }
+  return out;
+}
+
 void complain(const std::string& command, const std::string& message) {
   std::string line = command.empty() ? "urnic: " : "urnic " + command + ": ";
-  for (const char c : message) line += c == '\n' ? ' ' : c;
+  for (const char c : message) line += c == '\n' || c == '\t' ? ' ' : c;
   while (!line.empty() && line.back() == ' ') line.pop_back();
   // A name of thousands of characters must not push the reason out of sight.
   if (line.size() > kMostShown) {
     line = line.substr(0, kMostShown / 2) + " ... " + line.substr(line.size() - kMostShown / 2);
   }
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "%s\n", printable(line).c_str());
 }
 
 void install_stop_signals() {

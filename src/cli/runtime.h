@@ -16,6 +16,10 @@ enum ExitCode : int {
   kExitUsage = 2,   // the arguments or the configuration are wrong; nothing was tried
 };
 
+// Text that others may have written, fit for a terminal: control characters and what is no UTF-8
+// become '?'.
+std::string printable(const std::string& text);
+
 // Prints "urnic <command>: <message>" as one line to standard error.
 void complain(const std::string& command, const std::string& message);
 

@@ -72,7 +72,9 @@ Result<std::string> read_stat_socket(const std::string& path, int timeout_ms) {
   while (true) {
     pollfd p{fd.get(), POLLIN, 0};
     const int left = static_cast<int>((until - now_seconds()) * 1000);
-    if (left <= 0 || ::poll(&p, 1, left) <= 0) return failed("the process does not answer");
+    if (left <= 0 || ::poll(&p, 1, left) <= 0) {
+      return Error{Errc::timed_out, path + ": the process does not answer (is it stopped?)"};
+    }
     const ssize_t n = recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (n < 0) return failed(std::strerror(errno));

@@ -22,7 +22,9 @@ class StatCommand : public Command {
  public:
   explicit StatCommand(CLI::App* parent) {
     app = parent->add_subcommand("stat", "show the counters of running urnic processes");
-    app->add_option("PID", pid_, "only this process")->type_name("");
+    app->add_option("PID", pid_, "only this process")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4'194'304}))
+        ->type_name("");
     auto* json = app->add_flag("--json", json_, "an array with one object for each engine");
     auto* prometheus = app->add_flag("--prometheus", prometheus_, "the Prometheus text format");
     json->excludes(prometheus);
@@ -55,6 +57,7 @@ class StatCommand : public Command {
   int once() {
     std::vector<std::string> texts;
     std::vector<EngineStats> engines;
+    std::vector<std::uint64_t> silent;
     std::string why =
         pid_ != 0 ? "process " + std::to_string(pid_) + " is not a urnic process of this user"
                   : "no urnic process of this user is running";
@@ -62,6 +65,7 @@ class StatCommand : public Command {
       auto text = read_stat_socket(socket.path);
       if (!text) {
         why = text.error().message;
+        if (text.error().code == Errc::timed_out) silent.push_back(socket.pid);
         continue;
       }
       auto stats = stats_from_json(*text);
@@ -88,7 +92,10 @@ class StatCommand : public Command {
       }
     }
     std::fflush(stdout);
-    return kExitOk;
+    for (const std::uint64_t pid : silent) {
+      complain("stat", "process " + std::to_string(pid) + " does not answer (is it stopped?)");
+    }
+    return silent.empty() ? kExitOk : kExitFailed;
   }
 
   std::uint64_t pid_ = 0;

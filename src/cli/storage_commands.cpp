@@ -38,7 +38,7 @@ struct ClientOptions {
         ->type_name("[30s]");
     app->add_option("--connect-timeout", connect_timeout, "give up connecting after")
         ->type_name("[10s]");
-    app->add_option("--cpu", cpu, "run on this CPU only")->type_name("N");
+    add_cpu_option(app, &cpu);
     app->add_flag("--no-uring", no_uring, "files by pread and pwrite instead of io_uring");
     app->add_flag("--json", json, "print the result as JSON");
     settings.add_to(app);
@@ -75,6 +75,12 @@ int usage(const std::string& command, const std::string& message) {
 int failed(const std::string& command, const std::string& message) {
   complain(command, message);
   return kExitFailed;
+}
+
+// A capture that lacks frames is a failure, though the file moved.
+int captured(const std::string& command, Device& device) {
+  const std::string wrong = device.info().capture_error;
+  return wrong.empty() ? kExitOk : failed(command, wrong);
 }
 
 std::string leaf_of(const std::string& path) {
@@ -115,7 +121,7 @@ struct Sum {
 };
 
 void print_result(const char* verb, const std::string& from, const std::string& to, const Sum& sum,
-                  Initiator& client, bool json) {
+                  Initiator& client, bool json, std::FILE* out) {
   const std::string& backend = client.file_backend();
   const Transfer& t = sum.last;
   const double rate = sum.seconds > 0 ? static_cast<double>(sum.octets) / sum.seconds : 0;
@@ -136,15 +142,16 @@ void print_result(const char* verb, const std::string& from, const std::string& 
                      {"upgrades", t.upgrades},
                      {"recovery_attempts", t.recoveries}};
     j["engine"] = Json::parse(stats_to_json(client.device().stats()), nullptr, false);
-    std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fprintf(out, "%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
     return;
   }
   const std::string times = sum.files > 1 ? " x " + std::to_string(sum.files) : "";
-  std::printf("%s %s -> %s%s: %s in %s, %s, sha256 %s verified\n", verb, from.c_str(), to.c_str(),
-              times.c_str(), format_size(static_cast<double>(sum.octets)).c_str(),
-              format_seconds(sum.seconds).c_str(), format_rate(rate).c_str(),
-              to_hex(t.sha256).substr(0, 16).c_str());
-  std::printf(
+  std::fprintf(out, "%s %s -> %s%s: %s in %s, %s, sha256 %s verified\n", verb, from.c_str(),
+               to.c_str(), times.c_str(), format_size(static_cast<double>(sum.octets)).c_str(),
+               format_seconds(sum.seconds).c_str(), format_rate(rate).c_str(),
+               to_hex(t.sha256).substr(0, 16).c_str());
+  std::fprintf(
+      out,
       "receiver: %s of bytes on the FAST path, %llu downgrades, %llu upgrades, %llu recovery "
       "attempts; files by %s\n",
       format_share(t.bytes_fast, t.bytes_fast + t.bytes_slow).c_str(),
@@ -192,6 +199,10 @@ Result<Sum> repeat(const RepeatOptions& o, const std::string& label, bool json,
   return sum;
 }
 
+bool repeated(const RepeatOptions& o) {
+  return o.times != 1 || !o.for_time.empty();
+}
+
 bool bad_duration(const RepeatOptions& o) {
   return !o.for_time.empty() && parse_duration_ms(o.for_time).value_or(0) == 0;
 }
@@ -200,7 +211,7 @@ class PutCommand : public Command {
  public:
   explicit PutCommand(CLI::App* parent) {
     app = parent->add_subcommand("put", "put a file to a target by RDMA Write");
-    app->add_option("FILE", file_, "file to put")->required()->type_name("");
+    app->add_option("FILE", file_, "file to put; - for standard input")->required()->type_name("");
     app->add_option("TARGET", address_,
                     "ADDRESS[:PORT][/NAME]; without a name, or with one that ends in a slash, the "
                     "file keeps its own")
@@ -215,20 +226,30 @@ class PutCommand : public Command {
     StorageAddress to;
     std::unique_ptr<Initiator> client;
     if (file_.empty()) return usage("put", "the name of FILE is empty");
+    if (file_ == "-") {
+      auto parsed = parse_storage_address(address_);
+      if (parsed.ok() && (parsed->name.empty() || parsed->name.back() == '/')) {
+        return usage("put", "standard input has no name: write ADDRESS[:PORT]/NAME");
+      }
+    }
     // Before anybody is bothered.
-    if (auto f = open_local(file_); !f.ok()) return failed("put", f.error());
+    auto from = LocalSource::open(file_);
+    if (!from.ok()) return failed("put", from.error());
     if (const int code = connect("put", options_, address_, &to, &client); code != kExitOk) {
       return code;
     }
     std::string name = to.name;
     if (name.empty() || name.back() == '/') name += leaf_of(file_);
     auto sum = repeat(repeat_, name, options_.json, [&](const ProgressFunction& progress) {
-      return client->put(file_, name, progress);
+      return client->put(*from, name, progress);
     });
-    if (!sum) return failed("put", sum.error().message);
-    print_result("put", file_, to.endpoint + "/" + name, *sum, *client, options_.json);
+    if (!sum) {
+      client->disconnect();  // in good order, where there is still a connection
+      return failed("put", sum.error().message);
+    }
+    print_result("put", file_, to.endpoint + "/" + name, *sum, *client, options_.json, stdout);
     client->disconnect();
-    return kExitOk;
+    return captured("put", client->device());
   }
 
  private:
@@ -243,7 +264,8 @@ class GetCommand : public Command {
     app = parent->add_subcommand("get", "get a file from a target by RDMA Read");
     app->add_option("SOURCE", address_, "ADDRESS[:PORT]/NAME")->required()->type_name("");
     app->add_option("FILE", file_,
-                    "where to; without it, or with a folder, the file keeps its name")
+                    "where to, - for standard output; without it, or with a folder, the "
+                    "file keeps its name")
         ->type_name("");
     repeat_.add_to(app);
     options_.add_to(app);
@@ -255,23 +277,35 @@ class GetCommand : public Command {
     if (parsed.ok() && parsed->name.empty()) {
       return usage("get", "'" + address_ + "' names no file; write ADDRESS[:PORT]/NAME");
     }
+    if (!parsed.ok()) return usage("get", parsed.error());
+    std::string path = file_;
+    if (path != "-" && (path.empty() || path.back() == '/' || open_folder(path).ok())) {
+      if (!path.empty() && path.back() != '/') path += '/';
+      path += leaf_of(parsed->name);
+    }
+    if (path == "-" && repeated(repeat_)) {
+      return usage("get", "--repeat and --for do not go with standard output");
+    }
+    // Before anybody is bothered.
+    auto to = LocalDestination::open(path);
+    if (!to.ok()) return failed("get", to.error());
     StorageAddress from;
     std::unique_ptr<Initiator> client;
     if (const int code = connect("get", options_, address_, &from, &client); code != kExitOk) {
       return code;
     }
-    std::string path = file_;
-    if (path.empty() || path.back() == '/' || open_folder(path).ok()) {
-      if (!path.empty() && path.back() != '/') path += '/';
-      path += leaf_of(from.name);
-    }
     auto sum = repeat(repeat_, from.name, options_.json, [&](const ProgressFunction& progress) {
-      return client->get(from.name, path, progress);
+      return client->get(from.name, *to, progress);
     });
-    if (!sum) return failed("get", sum.error().message);
-    print_result("get", from.endpoint + "/" + from.name, path, *sum, *client, options_.json);
+    if (!sum) {
+      client->disconnect();  // in good order, where there is still a connection
+      return failed("get", sum.error().message);
+    }
+    // Standard output may be the file itself.
+    print_result("get", from.endpoint + "/" + from.name, path, *sum, *client, options_.json,
+                 path == "-" ? stderr : stdout);
     client->disconnect();
-    return kExitOk;
+    return captured("get", client->device());
   }
 
  private:
@@ -284,7 +318,9 @@ class LsCommand : public Command {
  public:
   explicit LsCommand(CLI::App* parent) {
     app = parent->add_subcommand("ls", "list the files a target exports");
-    app->add_option("TARGET", address_, "ADDRESS[:PORT]")->required()->type_name("");
+    app->add_option("TARGET", address_, "ADDRESS[:PORT][/NAME]: all files, or NAME and below")
+        ->required()
+        ->type_name("");
     options_.add_to(app);
   }
   int run() override {
@@ -294,7 +330,15 @@ class LsCommand : public Command {
       return code;
     }
     auto entries = client->list();
+    client->disconnect();
     if (!entries) return failed("ls", entries.error().message);
+    while (!to.name.empty() && to.name.back() == '/') to.name.pop_back();
+    if (!to.name.empty()) {
+      std::erase_if(*entries, [&](const ListEntry& e) {
+        return e.name != to.name && !e.name.starts_with(to.name + "/");
+      });
+      if (entries->empty()) return failed("ls", to.name + ": no such file on the target");
+    }
     if (options_.json) {
       Json j = Json::array();
       for (const ListEntry& e : *entries) {
@@ -314,8 +358,7 @@ class LsCommand : public Command {
       }
       std::fputs(table.text().c_str(), stdout);
     }
-    client->disconnect();
-    return kExitOk;
+    return captured("ls", client->device());
   }
 
  private:

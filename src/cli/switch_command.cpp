@@ -54,7 +54,7 @@ class SwitchCommand : public Command {
         ->check(CLI::Range(4, 1 << 20))
         ->type_name("[4096]");
     app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
-    app->add_option("--cpu", cpu_, "run on this CPU only")->type_name("N");
+    add_cpu_option(app, &cpu_);
   }
 
   int run() override {

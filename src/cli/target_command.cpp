@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/target_server.h"
 #include "cli/units.h"
+#include "port/port.h"
 
 namespace urnic::cli {
 namespace {
@@ -37,7 +38,7 @@ class TargetCommand : public Command {
         ->type_name("[60s]");
     app->add_flag("--once", once_, "end when the first client has gone");
     app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
-    app->add_option("--cpu", cpu_, "run on this CPU only")->type_name("N");
+    add_cpu_option(app, &cpu_);
     app->add_flag("--no-uring", no_uring_, "files by pread and pwrite instead of io_uring");
     settings_.add_to(app);
   }
@@ -47,6 +48,7 @@ class TargetCommand : public Command {
       complain("target", message);
       return static_cast<int>(kExitUsage);
     };
+    if (folder_.empty()) return usage("--export is empty: name a folder ('.' is the current one)");
     auto config = settings_.load();
     if (!config) return usage(config.error().message);
     TargetServer::Options o;
@@ -92,6 +94,10 @@ class TargetCommand : public Command {
         complain("target", "--also-port: " + ok.error().message);
         return kExitUsage;
       }
+      if (const std::string wrong = port::Port::check(port); !wrong.empty()) {
+        complain("target", "--also-port " + port + ": " + wrong);
+        return kExitUsage;
+      }
     }
     std::vector<std::unique_ptr<TargetServer>> servers;
     for (const Config& config : configs) {
@@ -106,6 +112,13 @@ class TargetCommand : public Command {
         std::printf("serving %s on %s, addresses %s, TCP port %u, files by %s\n", folder_.c_str(),
                     config.get("port").c_str(), info.addresses.c_str(), servers.back()->tcp_port(),
                     servers.back()->file_backend().c_str());
+        if (info.mtu == 0 && config.get("port").find("bind=") == std::string::npos) {
+          std::printf(
+              "note: this is every address of this machine%s; --port tcp:bind=ADDRESS names "
+              "one%s\n",
+              options.session.read_only ? "" : ", and whoever reaches it may write",
+              options.session.read_only ? "" : ", --read-only refuses put");
+        }
         std::fflush(stdout);
       }
     }
@@ -123,16 +136,24 @@ class TargetCommand : public Command {
         sum.files_out += t.files_out;
         sum.bytes_in += t.bytes_in;
         sum.bytes_out += t.bytes_out;
+        sum.listings += t.listings;
         sum.failed += t.failed;
       }
-      std::printf("received %s files (%s), sent %s (%s), %s failed\n",
+      std::printf("received %s files (%s), sent %s (%s), %s listings, %s failed\n",
                   format_count(sum.files_in).c_str(),
                   format_size(static_cast<double>(sum.bytes_in)).c_str(),
                   format_count(sum.files_out).c_str(),
                   format_size(static_cast<double>(sum.bytes_out)).c_str(),
-                  format_count(sum.failed).c_str());
+                  format_count(sum.listings).c_str(), format_count(sum.failed).c_str());
     }
-    return kExitOk;
+    int code = kExitOk;
+    for (const auto& server : servers) {
+      const std::string wrong = server->info().capture_error;
+      if (wrong.empty()) continue;
+      complain("target", wrong);
+      code = kExitFailed;
+    }
+    return code;
   }
 
   SettingsOptions settings_;

@@ -24,7 +24,9 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
 }  // namespace
 
 TargetServer::TargetServer(const Config& config, const Options& options)
-    : config_(config), options_(options), files_(64, options.use_uring), budget_(options.memory) {}
+    : config_(config), options_(options), files_(64, options.use_uring), budget_(options.memory) {
+  options_.session.report = [this](const std::string& line) { say(line); };
+}
 
 Result<std::unique_ptr<TargetServer>> TargetServer::open(const Config& config,
                                                          const Options& options) {
@@ -78,7 +80,7 @@ TargetServer::~TargetServer() {
 
 void TargetServer::say(const std::string& line) {
   if (!options_.verbose) return;
-  std::fprintf(stdout, "%s\n", line.c_str());
+  std::fprintf(stdout, "%s\n", printable(line).c_str());
   std::fflush(stdout);
 }
 

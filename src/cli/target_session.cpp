@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/units.h"
+
 namespace urnic::cli {
 namespace {
 
@@ -43,9 +45,23 @@ void TargetSession::send(const Message& m) {
   if (auto ok = channel_->send(m); !ok) on_end();
 }
 
+void TargetSession::note_failure(const std::string& why) {
+  ++totals_->failed;
+  const char* what = mode_ == OpenMode::Put ? "put of " : mode_ == OpenMode::Get ? "get of " : "";
+  // A file error begins with the name.
+  const std::string reason = why.starts_with(name_ + ": ") ? why.substr(name_.size() + 2) : why;
+  options_->report(std::string(what) + (mode_ == OpenMode::List ? "listing" : name_) + " by " +
+                   peer_ + " failed: " + reason);
+}
+
+void TargetSession::refuse(Status status, std::string text) {
+  note_failure(text);
+  result(status, std::move(text));
+}
+
 void TargetSession::violation(const std::string& what) {
   if (ended_ || closing_) return;
-  if (open_) ++totals_->failed;
+  if (open_) note_failure(what);
   drop_file();
   result(Status::BadRequest, what);
   closing_ = true;
@@ -54,7 +70,7 @@ void TargetSession::violation(const std::string& what) {
 void TargetSession::on_end() {
   if (ended_) return;
   ended_ = true;
-  if (open_) ++totals_->failed;
+  if (open_) note_failure("the connection ended before the file was complete");
   drop_file();
 }
 
@@ -141,7 +157,7 @@ void TargetSession::on_message(const Message& m) {
       commit_ = m;
       return;
     case MessageKind::Abort:
-      ++totals_->failed;
+      note_failure(m.text);
       drop_file();
       return result(Status::Aborted, m.text);
     default:
@@ -184,9 +200,11 @@ void TargetSession::on_open(const Message& m) {
   }
   transfer_ = m.transfer;
   commit_sent_ = false;
+  mode_ = m.mode;
+  name_ = m.mode == OpenMode::List ? std::string() : m.text;
   if (m.mode != OpenMode::List) {
     if (const std::string wrong = check_name(m.text); !wrong.empty()) {
-      return result(Status::BadName, wrong);
+      return refuse(Status::BadName, wrong);
     }
   }
   switch (m.mode) {
@@ -200,9 +218,9 @@ void TargetSession::on_open(const Message& m) {
 }
 
 void TargetSession::open_put(const Message& m) {
-  if (options_->read_only) return result(Status::ReadOnly, m.text + ": the export is read-only");
+  if (options_->read_only) return refuse(Status::ReadOnly, m.text + ": the export is read-only");
   auto file = IncomingFile::create(options_->folder, m.text, m.size, m.permissions);
-  if (!file.ok()) return result(file.error().status, file.error().text);
+  if (!file.ok()) return refuse(file.error().status, file.error().text);
   incoming_ = std::move(*file);
   sink_ = std::make_unique<FileSink>(files_, tag_base(), window(), incoming_.fd(), m.size, m.text);
   open_ = true;
@@ -215,7 +233,7 @@ void TargetSession::open_put(const Message& m) {
 
 void TargetSession::open_get(const Message& m) {
   auto file = open_for_reading(options_->folder, m.text);
-  if (!file.ok()) return result(file.error().status, file.error().text);
+  if (!file.ok()) return refuse(file.error().status, file.error().text);
   open_source(std::make_unique<FileSource>(files_, tag_base(), window(), std::move(file->fd),
                                            file->size, m.text),
               file->permissions);
@@ -263,9 +281,8 @@ bool TargetSession::step(double now) {
   bool worked = source_ ? source_->step() : sink_->step();
   if (const auto& error = source_ ? source_->error() : sink_->error(); error) {
     const FileError why = *error;
-    ++totals_->failed;
     drop_file();
-    result(why.status, why.text);
+    refuse(why.status, why.text);
     return true;
   }
   if (source_) {
@@ -286,8 +303,14 @@ bool TargetSession::step(double now) {
       m.transfer = transfer_;
       m.size = source_->size();
       m.sha256 = source_->digest();
-      ++totals_->files_out;
-      totals_->bytes_out += m.size;
+      if (mode_ == OpenMode::List) {
+        ++totals_->listings;
+      } else {
+        ++totals_->files_out;
+        totals_->bytes_out += m.size;
+        options_->report("sent " + name_ + " (" + format_size(static_cast<double>(m.size)) +
+                         ") to " + peer_);
+      }
       drop_file();
       send(m);
       worked = true;
@@ -317,17 +340,15 @@ void TargetSession::finish_put() {
   sink_.reset();
   open_ = commit_wanted_ = false;
   if (digest != commit_.sha256) {
-    ++totals_->failed;
     incoming_.discard();
-    return result(Status::Checksum, "the SHA-256 of what arrived differs from what was sent");
+    return refuse(Status::Checksum, "the SHA-256 of what arrived differs from what was sent");
   }
   auto done = incoming_.commit(size, options_->durable);
-  if (!done.ok()) {
-    ++totals_->failed;
-    return result(done.error().status, done.error().text);
-  }
+  if (!done.ok()) return refuse(done.error().status, done.error().text);
   ++totals_->files_in;
   totals_->bytes_in += size;
+  options_->report("received " + name_ + " (" + format_size(static_cast<double>(size)) + ") from " +
+                   peer_);
   result(Status::Ok, "", digest, size);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -17,11 +18,15 @@ struct TargetOptions {
   std::uint32_t slots = 16, chunk = 256 << 10;  // largest window given to one client
   double idle_limit = 300;                      // seconds without any message
   double stall_limit = 60;                      // seconds without progress while a file is open
+  // Gets a line for each file: its name, how it went, with whom.
+  std::function<void(const std::string&)> report = [](const std::string&) {};
 };
 
 // What a target counts; for its last line and for tests.
 struct TargetTotals {
-  std::uint64_t files_in = 0, files_out = 0, bytes_in = 0, bytes_out = 0, failed = 0;
+  std::uint64_t files_in = 0, files_out = 0, bytes_in = 0, bytes_out = 0;
+  std::uint64_t listings = 0;
+  std::uint64_t failed = 0;  // puts, gets and listings that were asked for and did not end well
 };
 
 class TargetSession {
@@ -60,6 +65,10 @@ class TargetSession {
   void open_list();
   void open_source(std::unique_ptr<FileSource> source, std::uint32_t permissions);
   void finish_put();
+  // What was asked for did not end well: counts and reports it.
+  void note_failure(const std::string& why);
+  // The same, and the initiator is told.
+  void refuse(Status status, std::string text);
   void result(Status status, std::string text, const Digest& digest = {}, std::uint64_t size = 0);
   // Ends the file under way; reads and writes still in the kernel are waited for first.
   void drop_file();
@@ -87,6 +96,8 @@ class TargetSession {
   double last_sign_ = 0;
   std::uint32_t transfer_ = 0;
   bool open_ = false;  // `transfer_` is under way
+  OpenMode mode_ = OpenMode::Put;
+  std::string name_;  // of the file last asked for
   bool commit_sent_ = false;
   std::unique_ptr<FileSource> source_;
   std::unique_ptr<FileSink> sink_;

@@ -1,14 +1,17 @@
 // urnic wire: two ports as the ends of one wire that can be faulty and can be captured.
 #include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -68,6 +71,29 @@ fault::FaultCounters difference(const fault::FaultCounters& now, const fault::Fa
   return d;
 }
 
+// What makes a port the one it is: the path of its socket, the name of its interface.
+std::string identity_of(const std::string& spec) {
+  const std::size_t colon = spec.find(':');
+  if (colon == std::string::npos) return spec;
+  port::Args args(std::string_view(spec).substr(colon + 1));
+  const std::string kind = spec.substr(0, colon);
+  std::string place = kind == "memif"   ? args.str("socket")
+                      : kind == "dgram" ? args.str("path")
+                      : kind == "tap"   ? args.str("name")
+                                        : spec;
+  if (kind == "tap" && place.empty()) return {};  // the kernel names it
+  if ((kind == "memif" || kind == "dgram") && !place.starts_with('@')) {
+    std::error_code ignored;
+    place = std::filesystem::weakly_canonical(place, ignored).string();
+  }
+  return kind + ":" + place;
+}
+
+bool same_wire(const std::string& a, const std::string& b) {
+  const std::string one = identity_of(a);
+  return !one.empty() && one == identity_of(b) && !one.starts_with("mem:");
+}
+
 class WireCommand : public Command {
  public:
   explicit WireCommand(CLI::App* parent) {
@@ -81,7 +107,8 @@ class WireCommand : public Command {
         "checksum; reseg cuts and joins TCP segments.\n"
         "PHASES: PLAN@LIMIT; PLAN@LIMIT; ... with LIMIT a size (64M of frames) or a time (5s); "
         "clean is\n"
-        "a plan. They begin with the first frame. SIGUSR1 goes on to the next phase.");
+        "a plan; the last one stays. They begin with the first frame. SIGUSR1 goes on to the next "
+        "phase.");
     app->add_option("--a", a_, "port of one end")->required()->type_name("PORT");
     app->add_option("--b", b_, "port of the other end")->required()->type_name("PORT");
     auto* faults =
@@ -97,7 +124,7 @@ class WireCommand : public Command {
     app->add_option("--capture", capture_, "write all frames of both ends to this pcapng file")
         ->type_name("FILE");
     app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
-    app->add_option("--cpu", cpu_, "run on this CPU only")->type_name("N");
+    add_cpu_option(app, &cpu_);
   }
 
   int run() override {
@@ -108,18 +135,37 @@ class WireCommand : public Command {
         (phases->size() != 1 || phases->front().text.find('@') != std::string::npos)) {
       return fail_with(kExitUsage, "--faults takes one plan without a limit; use --phases");
     }
+    if (!phases_text_.empty() && phases->size() == 1 && phases->front().unlimited()) {
+      return fail_with(kExitUsage, "--phases '" + text +
+                                       "' has no limit: give it @SIZE, @TIME or @signal, or say "
+                                       "--faults for one plan without end");
+    }
     phases_ = std::move(*phases);
+    for (const auto& [option, spec] : {std::pair("--a ", &a_), std::pair("--b ", &b_)}) {
+      if (const std::string wrong = port::Port::check(*spec); !wrong.empty()) {
+        return fail_with(kExitUsage, option + *spec + ": " + wrong);
+      }
+      if (*spec == "tcp" || spec->starts_with("tcp:")) {
+        return fail_with(kExitUsage,
+                         option + *spec + ": the kernel's TCP has no frames to forward");
+      }
+    }
+    if (same_wire(a_, b_)) {
+      return fail_with(kExitUsage,
+                       "--a and --b name the same port: a wire joins two, each with a socket or "
+                       "interface of its own");
+    }
     if (cpu_ >= 0) {
       if (auto ok = pin_to_cpu(cpu_); !ok) return fail_with(kExitUsage, ok.error().message);
     }
+    if (!write_log()) return fail_with(kExitFailed, log_ + ": " + std::strerror(errno));
     if (const int code = open_ports(); code != kExitOk) return code;
     signal(SIGUSR1, [](int) { skips.fetch_add(1); });
     forward();
     if (!write_log()) return fail_with(kExitFailed, log_ + ": " + std::strerror(errno));
     if (capture_file_ != nullptr) {
-      capture_file_->flush();
-      if (const std::string wrong = capture_file_->error(); !wrong.empty()) {
-        return fail_with(kExitFailed, "the capture ended early: " + wrong);
+      if (const std::string wrong = capture_file_->shortfall(); !wrong.empty()) {
+        return fail_with(kExitFailed, wrong);
       }
     }
     return code_;
@@ -181,6 +227,16 @@ class WireCommand : public Command {
     end_b_.control->set_plan(Direction::Rx, direction_ != "a-to-b" ? plan : none);
   }
 
+  // As soon as it is known that the capture lacks something, and once.
+  void tell_of_capture(double now) {
+    if (capture_file_ == nullptr || capture_told_ || now < next_look_) return;
+    next_look_ = now + 1;
+    const std::string wrong = capture_file_->error();
+    if (wrong.empty()) return;
+    capture_told_ = true;
+    complain("wire", wrong + "; frames flow on and are missing in it");
+  }
+
   void note_phase(const WirePhase& phase, double seconds) {
     Passed p;
     p.text = phase.text;
@@ -210,6 +266,7 @@ class WireCommand : public Command {
     while (!stop_requested() && !ended) {
       usleep(5000);
       const double now = now_seconds();
+      tell_of_capture(now);
       if (phase_began == 0 && octets() != 0) phase_began = now;  // the first frame
       const WirePhase& phase = phases_[at];
       const bool over = (phase.octets != 0 && octets() - phase_octets >= phase.octets) ||
@@ -243,7 +300,8 @@ class WireCommand : public Command {
     }
   }
 
-  // By a temporary file, so that readers never see half of it.
+  // By a temporary file, so that readers never see half of it; what is no regular file (/dev/null,
+  // a FIFO) is written to, not replaced.
   bool write_log() {
     if (log_.empty()) return true;
     Json j;
@@ -269,11 +327,15 @@ class WireCommand : public Command {
                   {"no_link", s.no_link}};
     };
     j["forwarded"] = {{"a_to_b", forwarded(a_to_b_)}, {"b_to_a", forwarded(b_to_a_)}};
-    const std::string temporary = log_ + ".part";
+    const std::string text = j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+    struct stat st {};
+    const bool special = ::stat(log_.c_str(), &st) == 0 && !S_ISREG(st.st_mode);
+    const bool link = lstat(log_.c_str(), &st) == 0 && S_ISLNK(st.st_mode);
+    const std::string temporary = special || link ? log_ : log_ + ".part";
     std::FILE* f = std::fopen(temporary.c_str(), "we");
     if (f == nullptr) return false;
-    const std::string text = j.dump(1) + "\n";
     const bool written = std::fwrite(text.data(), 1, text.size(), f) == text.size();
+    if (special || link) return std::fclose(f) == 0 && written;
     if (std::fclose(f) != 0 || !written || std::rename(temporary.c_str(), log_.c_str()) != 0) {
       const int why = errno;
       unlink(temporary.c_str());
@@ -290,6 +352,8 @@ class WireCommand : public Command {
   std::string a_, b_, faults_, phases_text_, direction_ = "both", log_, capture_;
   bool quiet_ = false;
   int cpu_ = -1;
+  bool capture_told_ = false;
+  double next_look_ = 0;
   std::atomic<int> code_{kExitOk};
   std::vector<WirePhase> phases_;
   std::vector<Passed> passed_;

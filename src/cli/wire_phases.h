@@ -18,6 +18,7 @@ struct WirePhase {
       0;  // ends after so many octets of frames, both directions; 0: not by octets
   std::uint64_t milliseconds = 0;  // ends after so long; 0: not by time
   bool until_signal = false;       // ends with SIGUSR1 alone
+  bool unlimited() const { return octets == 0 && milliseconds == 0 && !until_signal; }
 };
 
 // Phases separated by ';'. Each is "clean" or a fault plan, then '@' and a size (K, M, G), a time

@@ -148,6 +148,7 @@ Result<Device> Device::open(const Config& config) {
   const std::string spec = config.get("port");
   std::shared_ptr<engine::StreamTransport> stream;
   port::Port port;
+  std::shared_ptr<fault::CaptureFile> capture;
   if (engine::names_stream_transport(spec)) {
     auto opened = engine::open_stream_transport(config);
     if (!opened) return opened.error();
@@ -156,11 +157,13 @@ Result<Device> Device::open(const Config& config) {
   } else {
     auto opened = engine::open_port_stack(config);
     if (!opened) return opened.error();
-    port = std::move(*opened);
+    port = std::move(opened->port);
+    capture = std::move(opened->capture);
   }
   Device device;
   device.impl_ =
       std::make_shared<detail::DeviceImpl>(config, spec, std::move(port), std::move(stream));
+  device.impl_->capture = std::move(capture);
   device.impl_->driver->start();
   return device;
 }
@@ -178,6 +181,7 @@ DeviceInfo Device::info() const {
     if (!i.link_up) i.link_reason = info.down_reason;
     return 0;
   });
+  if (impl_->capture) i.capture_error = impl_->capture->shortfall();
   return i;
 }
 

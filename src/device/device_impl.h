@@ -12,6 +12,7 @@
 #include "device/event_queue.h"
 #include "device/stat_server.h"
 #include "engine/engine.h"
+#include "fault/capture_port.h"
 #include "port/port.h"
 #include "urnic/verbs.h"
 
@@ -108,6 +109,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   Config config;
   std::string port_spec;
   port::Port port;
+  std::shared_ptr<fault::CaptureFile> capture;  // which `port` writes; null without one
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<engine::StatServer> stat_server;
   std::unique_ptr<engine::Driver> driver;

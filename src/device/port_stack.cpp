@@ -2,7 +2,6 @@
 
 #include <time.h>
 
-#include "fault/capture_port.h"
 #include "fault/fault_port.h"
 
 namespace urnic::engine {
@@ -20,10 +19,12 @@ fault::WireClock real_clock() {
 
 }  // namespace
 
-Result<port::Port> open_port_stack(const Config& config) {
+Result<PortStack> open_port_stack(const Config& config) {
   auto opened = port::Port::open(config.get("port"));
   if (!opened) return Error{Errc::unavailable, opened.error()};
-  port::Port port = std::move(*opened);
+  PortStack stack;
+  port::Port& port = stack.port;
+  port = std::move(*opened);
   if (const std::string text = config.get("faults"); !text.empty()) {
     // What this process sends meets the plan; the peer configures its own side.
     const auto plan = fault::FaultPlan::parse(text);
@@ -40,9 +41,10 @@ Result<port::Port> open_port_stack(const Config& config) {
     const auto offset = static_cast<std::int64_t>(read_clock(CLOCK_REALTIME)) -
                         static_cast<std::int64_t>(read_clock(CLOCK_MONOTONIC));
     const std::string kind = port.kind();
+    stack.capture = *file;
     port = fault::wrap_capture(std::move(port), std::move(*file), kind, real_clock(), offset);
   }
-  return port;
+  return stack;
 }
 
 }  // namespace urnic::engine

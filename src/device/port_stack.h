@@ -2,11 +2,18 @@
 // the outside of them, so that a capture shows what the engine really saw.
 #pragma once
 
+#include <memory>
+
+#include "fault/capture_port.h"
 #include "port/port.h"
 #include "urnic/config.h"
 
 namespace urnic::engine {
 
-Result<port::Port> open_port_stack(const Config& config);
+struct PortStack {
+  port::Port port;
+  std::shared_ptr<fault::CaptureFile> capture;  // null without one
+};
+Result<PortStack> open_port_stack(const Config& config);
 
 }  // namespace urnic::engine

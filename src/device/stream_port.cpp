@@ -64,19 +64,9 @@ bool names_stream_transport(std::string_view spec) {
 }
 
 Result<std::shared_ptr<StreamTransport>> open_stream_transport(const Config& config) {
-  for (const Setting& s : config.settings()) {
-    if (s.origin == Origin::standard || s.value.empty()) continue;
-    if (s.value == "auto" || (s.name == "vlan" && s.value == "0")) continue;
-    if (s.name == "faults" || s.name == "capture") {
-      return bad(s.name + " needs a port that carries frames; the kernel keeps these");
-    }
-    // In a file that also serves other ports it means those; said for this process it is a mistake.
-    const bool of_frames = s.name == "mtu" || s.name == "vlan" || s.name == "mac" ||
-                           s.name == "gateway" || s.name == "address";
-    if (of_frames && s.origin == Origin::command_line) {
-      return bad(s.name + " is the kernel's own there; leave it out" +
-                 (s.name == "address" ? ", or name the address as port = tcp:bind=ADDRESS" : ""));
-    }
+  for (const char* setting : {"faults", "capture"}) {
+    if (config.get(setting).empty()) continue;
+    return bad(std::string(setting) + " needs a port that carries frames; the kernel keeps these");
   }
   const std::string spec = config.get("port");
   port::Args args(arguments_of(spec));

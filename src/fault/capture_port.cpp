@@ -55,6 +55,7 @@ void CaptureFile::add(std::uint32_t interface_id, Direction direction, std::uint
                 static_cast<std::uint32_t>(kept));
   stats_.bytes += buffer_.size() - before;
   ++stats_.frames;
+  ++buffered_;
   if (buffer_.size() >= options_.buffer_bytes) write_out();
 }
 
@@ -63,7 +64,20 @@ void CaptureFile::write_out() {
     const std::string why = machine::write_all(fd_, buffer_);
     if (!why.empty()) error_ = "capture file " + path_ + ": " + why;
   }
+  if (!error_.empty()) {  // part of it may be in the file; a reader gets no whole frame for sure
+    stats_.frames -= buffered_;
+    stats_.missing += buffered_;
+  }
   buffer_.clear();
+  buffered_ = 0;
+}
+
+std::string CaptureFile::shortfall() {
+  std::lock_guard hold(lock_);
+  write_out();
+  if (error_.empty() && stats_.missing == 0) return {};
+  return (error_.empty() ? "capture file " + path_ + ": has reached its size limit" : error_) +
+         "; " + std::to_string(stats_.missing) + " frames are missing in it";
 }
 
 void CaptureFile::flush() {

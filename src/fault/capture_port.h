@@ -51,6 +51,8 @@ class CaptureFile {
   // Empty while all is well; else why the capture ended.
   std::string error() const;
   CaptureStats stats() const;
+  // Writes the buffer out; then what the file lacks and why, in one line, or nothing.
+  std::string shortfall();
 
  private:
   CaptureFile(std::string path, port::Fd fd, const CaptureOptions& options);
@@ -61,6 +63,7 @@ class CaptureFile {
   const CaptureOptions options_;
   mutable std::mutex lock_;
   std::vector<std::uint8_t> buffer_;
+  std::uint64_t buffered_ = 0;  // frames in it
   std::uint32_t interfaces_ = 0;
   std::string error_;
   CaptureStats stats_;

@@ -21,7 +21,7 @@ refused 2 "is for the client" "$urnic" perf --size 64 --port "$port"
 refused 2 "exclude each other" "$urnic" perf 10.77.0.1 -n 5 -D 5s --port "$port"
 refused 2 "never ends" "$urnic" wire --a "$port" --b "$port" --phases "clean; clean"
 refused 2 "required" "$urnic" wire --a "$port"
-refused 2 "ubcommand" "$urnic"
+refused 2 "which command?" "$urnic"
 echo 'mtu = "x"' >bad.toml
 refused 2 "bad.toml:1" "$urnic" put f 10.77.0.1 --config bad.toml
 URNIC_CONFIG=bad.toml refused 2 "bad.toml:1" "$urnic" config
@@ -31,7 +31,7 @@ URNIC_MTTU=1500 refused 2 "nearest known one is URNIC_MTU" "$urnic" config
 refused 1 "No such file" "$urnic" put none 10.77.0.1 --port "$port"
 refused 1 "No such file" "$urnic" target --export none --port "$port"
 refused 1 "Not a directory" "$urnic" target --export f --port "$port"
-refused 1 "kinds:" "$urnic" target --export . --port nonsense:x=1
+refused 2 "kinds:" "$urnic" target --export . --port nonsense:x=1
 refused 1 "no-such-dir" "$urnic" target --export . --port "memif:socket=$work/no-such-dir/x.sock"
 refused 1 "nobody is at the other end" "$urnic" put f 10.77.0.1 --connect-timeout 1s \
   --port "memif:socket=$work/nobody.sock"

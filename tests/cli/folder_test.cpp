@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -72,13 +73,46 @@ TEST_F(FolderTest, E38LinksDoNotLeadOutOfTheFolder) {
   EXPECT_FALSE(open_for_reading(fd_.get(), "link").ok());
   EXPECT_FALSE(open_for_reading(fd_.get(), "up/secret").ok());
   EXPECT_FALSE(create("up/evil").ok());
-  // A put on a name that is a link replaces the link, not what it points to.
-  auto f = create("link");
-  ASSERT_TRUE(f.ok()) << f.error().text;
-  ASSERT_EQ(pwrite(f->fd(), "new", 3, 0), 3);
-  ASSERT_TRUE(f->commit(3, false).ok());
+  EXPECT_NE(create("up/evil").error().text.find("symbolic links"), std::string::npos);
+  EXPECT_FALSE(create("link").ok());
   EXPECT_EQ(read(base_ + "/secret"), "secret");
-  EXPECT_EQ(read(root_ + "/link"), "new");
+}
+
+// A put must not turn a device, a FIFO or a link of the export into a regular file.
+TEST_F(FolderTest, WhatIsNoRegularFileIsNeverReplaced) {
+  ASSERT_EQ(symlink("a", (root_ + "/link").c_str()), 0);
+  ASSERT_EQ(mkfifo((root_ + "/pipe").c_str(), 0600), 0);
+  const bool device = mknod((root_ + "/null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0;
+  for (const char* name : {"link", "pipe", "null"}) {
+    if (!device && std::string(name) == "null") continue;
+    struct stat before {
+    }, after{};
+    ASSERT_EQ(lstat((root_ + "/" + name).c_str(), &before), 0);
+    EXPECT_FALSE(create(name).ok()) << name;
+    ASSERT_EQ(lstat((root_ + "/" + name).c_str(), &after), 0);
+    EXPECT_EQ(before.st_ino, after.st_ino);
+    EXPECT_EQ(before.st_mode, after.st_mode);
+  }
+  // Not even when it takes the place while the file comes.
+  auto f = create("late");
+  ASSERT_TRUE(f.ok());
+  ASSERT_EQ(mkfifo((root_ + "/late").c_str(), 0600), 0);
+  EXPECT_FALSE(f->commit(0, false).ok());
+  struct stat st {};
+  ASSERT_EQ(lstat((root_ + "/late").c_str(), &st), 0);
+  EXPECT_TRUE(S_ISFIFO(st.st_mode));
+}
+
+// Who only announces a file takes no disk for it.
+TEST_F(FolderTest, NothingIsReservedForWhatHasNotCome) {
+  struct stat st {};
+  auto f = create("x", std::uint64_t{256} << 20);
+  ASSERT_TRUE(f.ok()) << f.error().text;
+  ASSERT_EQ(fstat(f->fd(), &st), 0);
+  EXPECT_EQ(st.st_blocks, 0);
+  auto huge = create("y", std::uint64_t{1} << 60);
+  ASSERT_FALSE(huge.ok());
+  EXPECT_EQ(huge.error().status, Status::NoSpace);
 }
 
 TEST_F(FolderTest, E38AFileAppearsOnlyComplete) {
@@ -107,7 +141,7 @@ TEST_F(FolderTest, E38NothingStaysOfAFileGivenUp) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(FolderTest, CommitReplacesAndCutsOffWhatWasReserved) {
+TEST_F(FolderTest, CommitReplacesWhatWasThere) {
   write(root_ + "/x", "a longer old content");
   auto f = create("x", 1 << 20);
   ASSERT_TRUE(f.ok());

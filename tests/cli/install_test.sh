@@ -17,25 +17,38 @@ grep -q '^urnic::Device::open' "$work/symbols" || fail "Device::open is not expo
 grep -vE '^(urnic::|typeinfo (name )?for urnic::|vtable for urnic::)' "$work/symbols" && fail "foreign symbols are exported"
 grep -E '^urnic::(tcp|net|mpa|ddp|fastpath|engine|port|reassembly|verbs|fault)::' "$work/symbols" && fail "the inside is exported"
 
-flags=()
-[ -n "${URNIC_TEST_CXXFLAGS-}" ] && flags=(-DCMAKE_CXX_FLAGS="$URNIC_TEST_CXXFLAGS")
-unset URNIC_TEST_CXXFLAGS
-cmake -S "$here/../../examples" -B "$work/by-cmake" -G Ninja -DCMAKE_PREFIX_PATH="$root" "${flags[@]}" >"$work/cmake.log" 2>&1 &&
-  ninja -C "$work/by-cmake" -j 2 >>"$work/cmake.log" 2>&1 || fail "find_package: $(tail -5 "$work/cmake.log")"
-export PKG_CONFIG_PATH=$lib/pkgconfig
+# ---- a newcomer, by the words of docs/install.md alone: its script, run as it stands in a tree whose
+# build/quickstart is this build. Elsewhere nothing of ours is known.
+tree=$work/tree
+mkdir -p "$tree/build" "$work/home"
+for entry in "$here"/../../*; do
+  [ "$(basename "$entry")" = build ] || ln -s "$(readlink -f "$entry")" "$tree/"
+done
+ln -s "$build" "$tree/build/quickstart"
+awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/../../docs/install.md" >"$work/install.sh"
+[ "$(wc -l <"$work/install.sh")" -gt 20 ] || fail "docs/install.md has no script"
+cd "$tree"
+env -i HOME="$work/home" PATH="$PATH" XDG_RUNTIME_DIR="$work" URNIC_CONFIG=/dev/null CXXFLAGS="${URNIC_TEST_CXXFLAGS-}" \
+  bash -eu "$work/install.sh" >"$work/newcomer.log" 2>&1 || fail "docs/install.md: $(tail -5 "$work/newcomer.log")"
+grep -q "read them back by RDMA Read: the same" "$work/newcomer.log" || fail "the examples: $(tail -9 "$work/newcomer.log")"
+[ "$(grep -c "octets that others may write" "$work/newcomer.log")" = 2 ] || fail "a program of one's own: $(tail -9 "$work/newcomer.log")"
+cd "$work"
+# The examples again, and by pkg-config.
+export LD_LIBRARY_PATH=$lib PKG_CONFIG_PATH=$lib/pkgconfig
 mkdir "$work/by-pkg-config"
 for f in server client; do
-  ${CXX:-g++} -std=c++20 ${flags[@]:+${flags[0]#-DCMAKE_CXX_FLAGS=}} $(pkg-config --cflags urnic) "$here/../../examples/$f.cpp" -o "$work/by-pkg-config/example_$f" \
+  ${CXX:-g++} -std=c++20 ${URNIC_TEST_CXXFLAGS-} $(pkg-config --cflags urnic) "$here/../../examples/$f.cpp" -o "$work/by-pkg-config/example_$f" \
     $(pkg-config --libs urnic) >"$work/pc.log" 2>&1 || fail "pkg-config: $(tail -5 "$work/pc.log")"
 done
 # TCP alone: its header, its library and nothing of the rest.
-${CXX:-g++} -std=c++20 ${flags[@]:+${flags[0]#-DCMAKE_CXX_FLAGS=}} $(pkg-config --cflags urnic-tcp) "$here/../../examples/virtual_time.cpp" \
+${CXX:-g++} -std=c++20 ${URNIC_TEST_CXXFLAGS-} $(pkg-config --cflags urnic-tcp) "$here/../../examples/virtual_time.cpp" \
   -o "$work/by-pkg-config/example_virtual_time" $(pkg-config --libs urnic-tcp) >"$work/pc.log" 2>&1 || fail "pkg-config urnic-tcp: $(tail -5 "$work/pc.log")"
 nm -D --defined-only "$lib/liburnic-tcp.so" | c++filt | awk '{$1=$2=""; print substr($0,3)}' >"$work/tcp-symbols"
 grep -q '^urnic::TcpStack::input' "$work/tcp-symbols" || fail "TcpStack::input is not exported"
 grep -vE '^urnic::(TcpStack::|to_string|tcp_options)' "$work/tcp-symbols" && fail "liburnic-tcp exports more than its header"
+unset URNIC_TEST_CXXFLAGS
 [ "$failures" = 0 ] || done_testing
-export LD_LIBRARY_PATH=$lib
+ln -s "$tree/build/examples" "$work/by-cmake"
 for how in by-cmake by-pkg-config; do
   # 1 % lost, twice: the same octet for octet, so the same line.
   "$work/$how/example_virtual_time" 7 10 >"$work/once" || fail "virtual_time $how: $(cat "$work/once")"
@@ -47,4 +60,6 @@ ldd "$lib/liburnic-tcp.so" | grep -E 'liburnic|spdlog|uring|dpdk|rte_' && fail "
 for how in by-cmake by-pkg-config; do
   ok "examples built $how" "$here/example_test.sh" "$root/bin/urnic" "$work/$how"
 done
+# What ./quickstart builds is what an installation needs.
+grep -q 'ninja -C "$build" -j "$jobs" urnic urnic_shared urnic_tcp_shared' "$here/../../quickstart" || fail "quickstart does not build the libraries"
 done_testing

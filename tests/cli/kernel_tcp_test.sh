@@ -30,8 +30,8 @@ until_true 10 shows || fail "urnic stat does not tell why the connection is SLOW
 refused 1 "is taken by another program" "$urnic" target --export export --service "$port" --port tcp
 refused 1 "connection refused by the peer" "$urnic" get 127.0.0.1:1/f b --port tcp
 refused 1 "of the other version of IP" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=::1
-refused 1 "bind=somewhere: not an address" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=somewhere
-refused 1 "unknown key 'mtu'" "$urnic" get 127.0.0.1:1/f b --port tcp:mtu=9000
+refused 2 "bind=somewhere: not an address" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=somewhere
+refused 2 "unknown key 'mtu'" "$urnic" get 127.0.0.1:1/f b --port tcp:mtu=9000
 refused 1 "capture needs a port that carries frames" \
   "$urnic" get 127.0.0.1:1/f b --port tcp --capture x.pcapng
 

@@ -44,9 +44,9 @@ TEST(PortOpen, TheKernelsTcpIsNoPortOfFrames) {
 
 // What is wrong is found without opening anything: no socket appears, no device is touched.
 TEST(PortCheck, KindsKeysAndValuesAreCheckedWithoutOpening) {
-  for (const char* fine : {"memif:socket=/nonexistent/x", "tap:name=u0,mtu=1500", "tap:",
-                           "dgram:path=/nonexistent/a,peer=/nonexistent/b", "mem:name=x", "tcp",
-                           "tcp:bind=127.0.0.1,align=off", "dpdk:vdev=net_null0"}) {
+  for (const char* fine : {"memif:socket=/nonexistent/x", "tap:name=u0,mtu=1500",
+                           "tap:", "dgram:path=/nonexistent/a,peer=/nonexistent/b", "mem:name=x",
+                           "tcp", "tcp:bind=127.0.0.1,align=off", "dpdk:vdev=net_null0"}) {
     EXPECT_EQ(Port::check(fine), "") << fine;
   }
   const std::pair<const char*, const char*> wrong[] = {

@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -7,7 +10,21 @@
 #include "cli/command.h"
 #include "cli/runtime.h"
 
+namespace {
+
+// A standard descriptor that came closed is taken by something that cannot be used in that way,
+// lest the next file or socket opened take its number and messages go there.
+void occupy_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    [[maybe_unused]] const int taken = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  occupy_standard_descriptors();
   const int status = urnic::cli::run_cli(argc, argv);
   // What a full disk or a closed pipe did not take is known only now.
   errno = 0;
