@@ -23,7 +23,7 @@ class StatCommand : public Command {
   explicit StatCommand(CLI::App* parent) {
     app = parent->add_subcommand("stat", "show the counters of running urnic processes");
     app->add_option("PID", pid_, "only this process")
-        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4'194'304}))
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{INT32_MAX}))
         ->type_name("");
     auto* json = app->add_flag("--json", json_, "an array with one object for each engine");
     auto* prometheus = app->add_flag("--prometheus", prometheus_, "the Prometheus text format");

@@ -118,7 +118,7 @@ expect_usage switch --addresses "" 0 -1 x
 expect_usage sim --seed "" -1 x $huge
 expect_usage sim --set "" x = x=1 "work.count=" work.count=-1
 expect_usage sim --plot x x.gif
-for pid in "" 0 -1 x $huge 4194305; do
+for pid in "" 0 -1 x $huge 2147483648; do
   refused 2 "" "$urnic" stat -- "$pid"
 done
 for interval in 0 -1 x 5ms; do refused 2 "" "$urnic" stat --watch=$interval; done
