@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -229,11 +230,11 @@ class WireCommand : public Command {
 
   // As soon as it is known that the capture lacks something, and once.
   void tell_of_capture(double now) {
-    if (capture_file_ == nullptr || capture_told_ || now < next_look_) return;
+    if (capture_file_ == nullptr || now < next_look_) return;
     next_look_ = now + 1;
     const std::string wrong = capture_file_->error();
     if (wrong.empty()) return;
-    capture_told_ = true;
+    next_look_ = std::numeric_limits<double>::infinity();
     complain("wire", wrong + "; frames flow on and are missing in it");
   }
 
@@ -352,7 +353,6 @@ class WireCommand : public Command {
   std::string a_, b_, faults_, phases_text_, direction_ = "both", log_, capture_;
   bool quiet_ = false;
   int cpu_ = -1;
-  bool capture_told_ = false;
   double next_look_ = 0;
   std::atomic<int> code_{kExitOk};
   std::vector<WirePhase> phases_;

@@ -86,16 +86,16 @@ Outcome<std::unique_ptr<DgramPort>, std::string> DgramPort::make(Args& args) {
       return fail(a->name() + ": " + fault);
     }
   }
-  auto socket = BoundSocket::open(
-      read->path, SOCK_DGRAM,
-      "another program receives at " + read->path.name() + "; use another path=",
-      read->user.lets_others() ? 0666 : 0600);
+  auto socket =
+      BoundSocket::open(read->path, SOCK_DGRAM,
+                        "another program receives at " + read->path.name() + "; use another path=",
+                        read->user.lets_others() ? 0666 : 0600);
   if (!socket.ok()) return fail(socket.error());
   Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!timer) return fail(std::string("no timer: ") + std::strerror(errno));
-  return std::unique_ptr<DgramPort>(
-      new DgramPort(std::move(socket.value()), std::move(timer), read->peer, read->user,
-                    read->mtu + kEthernetHeader));
+  return std::unique_ptr<DgramPort>(new DgramPort(std::move(socket.value()), std::move(timer),
+                                                  read->peer, read->user,
+                                                  read->mtu + kEthernetHeader));
 }
 
 DgramPort::DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser user,
