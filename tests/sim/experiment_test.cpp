@@ -137,7 +137,8 @@ TEST(Scenarios, DuplicateAckAtOnceSparesANewRenoSenderTimeouts_R57_R66) {
 
 // One drop with three segments behind it: its own duplicate ACK makes a Reno sender retransmit one
 // arrival earlier. With two drops in a window NewReno needs no timer for the second: it is never
-// later. proves: R-66
+// later.
+// proves: R-66
 TEST(Scenarios, RenoRetransmitsOneArrivalEarlierAndNewRenoNoLater) {
   struct Times {
     Duration with, without;  // the immediate duplicate ACK
