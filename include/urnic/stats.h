@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,59 +21,120 @@ URNIC_API const char* reason_label(std::size_t index);
 inline constexpr std::size_t kOpcodeCount = 8;
 URNIC_API const char* opcode_label(std::size_t index);
 
+// The counters of a connection: name, what it counts. This list is the only one: the members below,
+// the JSON document, `urnic stat` and what it gives to Prometheus are made from it.
+#define URNIC_CONNECTION_COUNTERS(X)                                     \
+  X(downgrades, "FAST to SLOW")                                          \
+  X(upgrades, "SLOW to FAST")                                            \
+  X(recovery_attempts, "segments refused in recovery")                   \
+  X(immediate_dup_acks, "duplicate ACKs for refused segments")           \
+  X(bytes_fast, "stream octets accepted on the FAST path")               \
+  X(bytes_slow, "stream octets accepted on the SLOW path")               \
+  X(bytes_copied, "octets copied for receiving, all copies")             \
+  X(payload_placed, "ULP octets placed in memory of the consumer")       \
+  X(holes_opened, "TCP holes opened")                                    \
+  X(holes_closed, "TCP holes closed")                                    \
+  X(empty_rq_drops, "Sends dropped for want of a receive")               \
+  X(completion_wqe_writes, "receives updated for their completion")      \
+  X(completion_cqe_writes, "completion queue entries written for Sends") \
+  X(completion_partial_cqes, "of those: standing for several Sends")     \
+  X(writes_sent, "RDMA Writes")                                          \
+  X(sends_sent, "Sends")                                                 \
+  X(reads_sent, "RDMA Reads asked for")                                  \
+  X(read_responses_sent, "RDMA Reads served")                            \
+  X(write_bytes_sent, "octets written")                                  \
+  X(send_bytes_sent, "octets sent in Sends")                             \
+  X(read_response_bytes_sent, "octets read by the peer")                 \
+  X(write_bytes_received, "octets written by the peer")                  \
+  X(send_bytes_received, "octets received in Sends")                     \
+  X(read_response_bytes_received, "octets read")                         \
+  X(sends_received, "Sends received")                                    \
+  X(read_requests_received, "Read Requests received")                    \
+  X(terminates_sent, "Terminates sent")                                  \
+  X(terminates_received, "Terminates received")                          \
+  X(segments_in, "TCP segments received")                                \
+  X(segments_out, "TCP segments sent")                                   \
+  X(retransmits, "segments sent again")                                  \
+  X(rto_expirations, "retransmission time-outs")                         \
+  X(dup_acks_in, "duplicate ACKs received (RFC 5681, 2)")                \
+  X(dup_acks_out, "duplicate ACKs sent")
+
+// The same for an engine.
+#define URNIC_ENGINE_COUNTERS(X)                                                   \
+  X(rx_frames, "frames received")                                                  \
+  X(rx_bytes, "octets received")                                                   \
+  X(tx_frames, "frames sent")                                                      \
+  X(tx_bytes, "octets sent")                                                       \
+  X(rx_bad_port, "frames the port refused")                                        \
+  X(rx_bad_ip, "bad IP headers")                                                   \
+  X(rx_bad_tcp_checksum, "segments with a wrong TCP checksum")                     \
+  X(rx_fragments, "IP fragments, dropped")                                         \
+  X(rx_no_connection, "segments of no connection")                                 \
+  X(rx_tcp_dropped, "segments TCP did not accept")                                 \
+  X(cookies_sent, "connection requests answered without keeping state (RFC 4987)") \
+  X(cookies_taken, "connections that came of those")                               \
+  X(challenge_acks, "challenge ACKs sent (RFC 5961)")                              \
+  X(challenge_acks_withheld, "of those: not sent, for there were too many")        \
+  X(rst_sent, "resets sent for segments of no connection")                         \
+  X(turned_away, "connections not taken for want of descriptors")                  \
+  X(address_conflicts, "other stations seen with an address of ours (RFC 5227)")   \
+  X(tx_full, "times the port had no room")                                         \
+  X(polls, "polls of the engine")                                                  \
+  X(sleeps, "times the engine slept")                                              \
+  X(wakeups, "times its descriptors woke it")                                      \
+  X(connections_opened, "connections opened")                                      \
+  X(connections_closed, "connections closed")                                      \
+  X(connections_failed, "connections failed")
+
+// Gauges of an engine: what there is now.
+#define URNIC_ENGINE_GAUGES(X)                      \
+  X(reassembly_bytes, "octets held for reassembly") \
+  X(regions, "memory regions")
+
+#define URNIC_COUNTER_MEMBER(name, help) std::uint64_t name = 0;
+
 struct ConnectionStats {
-  std::uint32_t qp_number = 0;
-  std::string local, peer;  // "address:port"
-  std::string state;        // TCP state, or "startup"
-  bool fast = false;        // ConnectionType 62 now
-  std::string slow_reason;  // why it is SLOW, empty when FAST
+  std::uint32_t qp_number = 0;  // 0: without a queue pair
+  std::string local, peer;      // "address:port"
+  std::string state;            // TCP state, or "startup"
+  bool fast = false;            // ConnectionType 62 now
+  std::string slow_reason;      // why it is SLOW, empty when FAST
   bool crc = true;
   std::string framing, framing_sent;  // policy of what is received and of what is sent (D6)
-  // FAST / SLOW
-  std::uint64_t downgrades = 0, upgrades = 0, recovery_attempts = 0, immediate_dup_acks = 0;
   std::array<std::uint64_t, kReasonCount> reasons{};
-  std::uint64_t bytes_fast = 0, bytes_slow = 0;  // stream octets accepted on each path
-  std::uint64_t bytes_copied = 0;                // octets copied for receiving, all copies
-  std::uint64_t payload_placed = 0;              // ULP octets placed in memory of the consumer
-  std::uint64_t holes_opened = 0, holes_closed = 0, empty_rq_drops = 0;
-  // Writes for the completion of received Sends (specification 9.4): receives updated, entries put
-  // into completion queues, and how many of those stand for several Sends.
-  std::uint64_t completion_wqe_writes = 0, completion_cqe_writes = 0, completion_partial_cqes = 0;
-  // messages
-  std::uint64_t writes_sent = 0, sends_sent = 0, reads_sent = 0, read_responses_sent = 0;
-  std::uint64_t write_bytes_sent = 0, send_bytes_sent = 0, read_response_bytes_sent = 0;
-  std::uint64_t write_bytes_received = 0, send_bytes_received = 0, read_response_bytes_received = 0;
-  std::uint64_t sends_received = 0, read_requests_received = 0, terminates_sent = 0,
-                terminates_received = 0;
   // FPDUs by opcode: handed to TCP for the first time; received with a good CRC and taken, once
-  // each
+  // each.
   std::array<std::uint64_t, kOpcodeCount> fpdus_sent{}, fpdus_received{};
-  // TCP
-  std::uint64_t segments_in = 0, segments_out = 0, retransmits = 0, rto_expirations = 0,
-                dup_acks_in = 0, dup_acks_out = 0;
-  std::uint32_t cwnd = 0, ssthresh = 0, srtt_us = 0, rto_us = 0, mss = 0;  // gauges
+  URNIC_CONNECTION_COUNTERS(URNIC_COUNTER_MEMBER)
+  std::uint32_t cwnd = 0, ssthresh = 0;            // gauges: octets
+  std::uint32_t srtt_us = 0, rto_us = 0, mss = 0;  // gauges: microseconds, octets
 };
 
 struct EngineStats {
   std::string name, port, mac, addresses;
   std::uint64_t pid = 0, uptime_ms = 0;
   bool link_up = false;
-  std::uint64_t rx_frames = 0, rx_bytes = 0, tx_frames = 0, tx_bytes = 0;
-  std::uint64_t rx_bad_port = 0, rx_bad_ip = 0, rx_bad_tcp_checksum = 0, rx_fragments = 0,
-                rx_no_connection = 0, rx_tcp_dropped = 0, tx_full = 0;
-  // Connection requests answered without keeping state, for want of room for half-open ones (RFC
-  // 4987), and those that came of it.
-  std::uint64_t cookies_sent = 0, cookies_taken = 0;
-  // TCP, RFC 5961: answers to segments that may be forged, and those withheld by the limit.
-  std::uint64_t challenge_acks = 0, challenge_acks_withheld = 0;
-  std::uint64_t polls = 0, sleeps = 0, wakeups = 0;
-  std::uint64_t connections_opened = 0, connections_closed = 0, connections_failed = 0;
-  std::uint64_t reassembly_bytes = 0;  // gauge
-  std::uint64_t regions = 0;           // gauge
+  std::string link_reason;  // why it is not up, if known
+  URNIC_ENGINE_COUNTERS(URNIC_COUNTER_MEMBER)
+  URNIC_ENGINE_GAUGES(URNIC_COUNTER_MEMBER)
   // Totals of connections that have ended; live ones are in `connections`.
   ConnectionStats ended;
   std::vector<ConnectionStats> connections;
 };
+
+// One counter of S: ConnectionStats or EngineStats.
+template <class S>
+struct Counter {
+  const char* name;
+  const char* help;
+  std::uint64_t S::*value;
+};
+URNIC_API std::span<const Counter<ConnectionStats>> connection_counters();
+URNIC_API std::span<const Counter<EngineStats>> engine_counters();
+URNIC_API std::span<const Counter<EngineStats>> engine_gauges();
+
+// Adds every counter of `more`, those by reason and opcode included, to `*sum`.
+URNIC_API void add_counters(ConnectionStats* sum, const ConnectionStats& more);
 
 // One JSON document with every counter under its name here; what `urnic stat --json` prints and the
 // stat socket of a process sends.

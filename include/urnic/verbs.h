@@ -5,9 +5,18 @@
 // completion queues, its protection domain, its device). Destroying a QueuePair aborts its
 // connection if it still has one (RST); call disconnect() for an orderly end.
 //
-// Threads: all calls are thread safe as verbs promise, also on the same object. Progress: a
-// thread that polls a CompletionQueue drives the engine itself; when nobody polls, the device's
-// background thread does (setting `progress`, D8).
+// Threads: all calls are thread safe as verbs promise, also on the same object; moving and
+// destroying a handle are not calls on the object, and need the handle to be nobody else's.
+// Progress: a thread that polls a CompletionQueue drives the engine itself; when nobody polls, the
+// device's background thread does (setting `progress`, D8).
+//
+// Errors: nothing here throws. Every Result may be, besides what stands at the call:
+//   invalid_argument  the handle, or one given as an argument, is empty or of another device
+//   no_memory         of memory, descriptors or threads
+//   closed            the device belongs to the parent of a forked child
+// Calls without a Result answer with an empty value, false, -1 or not at all then.
+//
+// Units: lengths in octets, times in milliseconds unless the name says otherwise; -1 is for ever.
 #pragma once
 
 #include <cstddef>
@@ -46,6 +55,7 @@ enum Access : std::uint32_t {
 
 // ---- memory -----------------------------------------------------------------------------------
 
+// What memory regions and queue pairs must have in common to work together (RFC 5040, 1.1).
 class URNIC_API ProtectionDomain {
  public:
   ProtectionDomain() = default;
@@ -67,15 +77,18 @@ class URNIC_API MemoryRegion {
   ~MemoryRegion();
   explicit operator bool() const { return impl_ != nullptr; }
 
+  // As registered; null and 0 when empty.
   void* address() const;
   std::size_t length() const;
   // Key for local scatter/gather elements, and for remote access (one STag for both, as on every
-  // iWARP device).
+  // iWARP device; RFC 5041, 3). Not to be guessed; another one at each registration. 0 when empty.
   std::uint32_t lkey() const;
   std::uint32_t rkey() const { return lkey(); }
   // What a peer puts into Sge-like "remote address" of a Write or Read: the virtual address, or 0
   // for a zero-based region.
   std::uint64_t remote_address() const;
+  // Ends the registration; the handle is empty afterwards. Waits for a burst of the engine, not for
+  // the peer.
   void deregister();
 
  private:
@@ -93,6 +106,7 @@ struct Sge {
   std::uint32_t lkey = 0;
 };
 
+// What a work request asks for (RFC 5040, 4.1; RFC 5041, 5).
 enum class Opcode : std::uint8_t {
   send,
   send_with_invalidate,
@@ -110,7 +124,7 @@ enum SendFlags : std::uint32_t {
 };
 
 struct SendRequest {
-  std::uint64_t wr_id = 0;
+  std::uint64_t wr_id = 0;  // comes back in the Completion
   Opcode opcode = Opcode::send;
   std::uint32_t flags = send_signaled;
   std::span<const Sge> sges;          // borrowed for the call
@@ -119,20 +133,22 @@ struct SendRequest {
   std::uint32_t invalidate_rkey = 0;  // send_with_invalidate (the peer's), local_invalidate (ours)
 };
 
+// Where the next Send is to go, in the order of posting.
 struct ReceiveRequest {
-  std::uint64_t wr_id = 0;
-  std::span<const Sge> sges;
+  std::uint64_t wr_id = 0;    // comes back in the Completion
+  std::span<const Sge> sges;  // borrowed for the call; local write access needed
 };
 
+// How a work request ended. All but the first mean that the queue pair is in error.
 enum class WcStatus : std::uint8_t {
   success,
-  flushed,
-  local_length,
-  local_protection,
-  remote_access,
-  remote_operation,
-  remote_invalid_request,
-  fatal_transport,
+  flushed,                 // the connection ended first
+  local_length,            // longer than a message or the queue pair allows
+  local_protection,        // lkey, domain, bounds or rights of a local element
+  remote_access,           // the peer refused access to its memory (Terminate, RFC 5040, 4.8)
+  remote_operation,        // the peer refused for any other reason
+  remote_invalid_request,  // the peer found the request invalid
+  fatal_transport,         // the TCP connection was lost
 };
 // e.g. "work request flushed: the connection ended".
 URNIC_API const char* to_string(WcStatus);
@@ -153,18 +169,24 @@ class URNIC_API CompletionQueue {
   explicit operator bool() const { return impl_ != nullptr; }
 
   // Up to out.size() completions, oldest first; 0 when there are none. Drives the engine when no
-  // other thread does. Negative: -1 the queue has overrun (it was too small; completions are lost
-  // and every QP on it is in error).
+  // other thread does. -1: nothing will come any more, because the queue has overrun, is empty, or
+  // is the parent's.
+  //
+  // An overrun is a completion that found no room: it and all later ones are lost, those in the
+  // queue can still be polled, every queue pair on it goes to error (`failed`), and `cq_overrun`
+  // arrives where the device's events go. It cannot happen with a depth of all the work requests
+  // of all queue pairs on it.
   int poll(std::span<Completion> out);
   // Request one event on fd() for the next completion (or the next solicited one or error). As in
-  // verbs: arm, then poll once more, then sleep.
+  // verbs: arm, then poll once more, then sleep. An overrun is an event, armed or not.
   void arm(bool solicited_only = false);
   // Event descriptor: readable after an event; reading it (8 octets, an eventfd) clears it. Owned
   // by the queue.
   int fd() const;
-  // arm + sleep until a completion may be there or `timeout_ms` passed (-1: for ever). False on
-  // time-out.
+  // arm + sleep until a completion or an overrun may be there or `timeout_ms` passed (-1: for
+  // ever). False on time-out, and at once where nothing can come (empty, a forked child).
   bool wait(int timeout_ms);
+  // Entries there is room for: what was asked for, rounded up to a power of two.
   std::uint32_t depth() const;
 
  private:
@@ -190,18 +212,25 @@ struct ConnectionOptions {
   std::optional<std::uint16_t> ird, ord;       // reads served / outstanding
   std::span<const std::uint8_t> private_data;  // <= 508 octets (512 on MPA revision 1)
   int timeout_ms = 10000;                      // SYN to established
+  // Probes while the connection is idle, so that a peer that has vanished is noticed (RFC 9293,
+  // 3.8.4; RFC 1122, 4.2.3.6): after `keepalive_s` of the Config. Left alone: its `keepalive`.
+  std::optional<bool> keepalive;
 };
 
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
 
 enum class EventKind : std::uint8_t {
-  connect_request,  // on a Listener: `request` is filled
-  established,      // on a QueuePair: RTS; private_data of the Reply (active side)
-  connect_failed,   // `error`; Errc::rejected carries the peer's private data
-  disconnected,     // orderly: FIN both ways or from the peer
-  failed,           // RST, time-out, Terminate: `error`
-  receive_limit,    // on a SharedReceiveQueue: fewer receives are left than set_limit() said
-  last_receive,     // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
+  connect_request,   // on a Listener: `request` is filled
+  established,       // on a QueuePair: RTS; private_data of the Reply (active side)
+  connect_failed,    // `error`; Errc::rejected carries the peer's private data
+  disconnected,      // orderly: FIN both ways or from the peer
+  failed,            // RST, time-out, Terminate: `error`
+  receive_limit,     // on a SharedReceiveQueue: fewer receives are left than set_limit() said
+  last_receive,      // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
+  link_up,           // of the Device (deliver_events): frames can flow
+  link_down,         // of the Device: they cannot; error.message says why, if it is known
+  address_conflict,  // of the Device: another station has an address of ours (RFC 5227)
+  cq_overrun,        // of a CompletionQueue, where the Device's events go: it was too small
 };
 
 class QueuePair;
@@ -215,9 +244,11 @@ class URNIC_API ConnectRequest {
   std::uint16_t ird() const;  // what the peer can serve / wants outstanding, after matching
   std::uint16_t ord() const;
   // Take the connection on `qp` (state init or reset). Asynchronous: `established` or
-  // `connect_failed` follows on the queue pair.
+  // `connect_failed` follows on the queue pair. Errors: closed (the peer gave up meanwhile),
+  // wrong_state (answered already; `qp` has or had a connection), as QueuePair::connect_start.
   Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
-  // MPA Reply with R=1. Dropping the object without answering does the same.
+  // MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 octets. Dropping the object without
+  // answering does the same. Nothing happens to a request that has been answered.
   void reject(std::span<const std::uint8_t> private_data = {});
 
  private:
@@ -227,7 +258,8 @@ class URNIC_API ConnectRequest {
 
 struct Event {
   EventKind kind = EventKind::failed;
-  void* context = nullptr;  // of the QueuePair, Listener or SharedReceiveQueue it belongs to
+  // Of the QueuePair, Listener, SharedReceiveQueue, CompletionQueue or Device it belongs to.
+  void* context = nullptr;
   ConnectRequest request;
   Error error;
   std::string private_data;  // octets
@@ -238,11 +270,11 @@ class URNIC_API EventQueue {
  public:
   EventQueue() = default;
   explicit operator bool() const { return impl_ != nullptr; }
-  // Next event, or false. Drives the engine when no other thread does.
+  // Next event, oldest first, or false. Drives the engine when no other thread does.
   bool poll(Event* out);
   // poll, sleeping up to timeout_ms (-1: for ever).
   bool wait(Event* out, int timeout_ms);
-  int fd() const;  // readable while events are queued (level)
+  int fd() const;  // readable while events are queued (level); owned by the queue; -1 when empty
 
  private:
   friend class Device;
@@ -318,7 +350,9 @@ class URNIC_API QueuePair {
   ~QueuePair();
   explicit operator bool() const { return impl_ != nullptr; }
 
+  // Not 0, unique on its device while it lives, in 24 bits.
   std::uint32_t number() const;
+  // docs/architecture.md has the table of states (D9); reset when empty.
   QpState state() const;
 
   // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
@@ -331,18 +365,23 @@ class URNIC_API QueuePair {
   Result<void> post_receive(const ReceiveRequest& request);
 
   // Connect to "address:port" and wait until established or failed. Asynchronous form: with
-  // QpOptions::events, connect_start returns at once and an Event follows.
+  // QpOptions::events, connect_start returns at once and an Event follows. Errors: wrong_state (it
+  // has or had a connection), unreachable, refused, rejected (peer_private_data() has what the peer
+  // said), timed_out, reset, protocol, unsupported (require_fast), in_use (no local port is left).
   Result<void> connect(std::string_view address, const ConnectionOptions& options = {});
   Result<void> connect_start(std::string_view address, const ConnectionOptions& options = {});
-  // Private data of the peer's Reply (active side).
+  // Private data of the peer's Reply (active side), octets; empty before.
   std::string peer_private_data() const;
 
-  // Orderly end (FIN) once everything posted has been sent; work outstanding afterwards is flushed.
+  // Orderly end (FIN, RFC 5044, 7.3) once everything posted has been sent; work outstanding
+  // afterwards is flushed. Returns at once; `disconnected` or `failed` follows. Nothing without a
+  // connection.
   void disconnect();
-  // RST now.
+  // RST now (RFC 9293, 3.10.5); `failed` follows. Nothing without a connection.
   void abort();
 
-  // Current type and everything counted about this connection (D10).
+  // Current type and everything counted about this connection, or the last one (D10). Waits for a
+  // burst of the engine.
   ConnectionStats stats() const;
 
  private:
@@ -359,8 +398,10 @@ class URNIC_API Listener {
   Listener& operator=(Listener&&) noexcept;
   ~Listener();
   explicit operator bool() const { return impl_ != nullptr; }
+  // TCP port, host byte order; 0 when empty.
   std::uint16_t port() const;
   // Wait for the next request (only for listeners made without an EventQueue of the caller's).
+  // Errors: timed_out.
   Result<ConnectRequest> next(int timeout_ms);
 
  private:
@@ -377,7 +418,7 @@ struct DeviceInfo {
   std::string addresses;  // "10.77.0.1/24 fe80::.../64"
   std::uint32_t mtu = 0;  // IP MTU in octets; 0: the kernel's TCP, which has its own
   bool link_up = false;
-  std::string link_reason;  // why the link is down, as far as the port knows
+  std::string link_reason;  // why it is not up, or who was turned away last; may be empty
   // What the capture (setting `capture`) lacks and why; empty while it has everything.
   std::string capture_error;
   std::string kernel;  // validation kernel in use
@@ -387,25 +428,35 @@ class URNIC_API Device {
  public:
   Device() = default;
   // Opens the port named by the configuration and starts an engine on it. Touches neither the
-  // caller's CPU affinity, signals, syslog ident nor standard output.
+  // caller's CPU affinity, signals, syslog ident nor standard output. Errors: what Config::check()
+  // finds, unavailable (the port), permission and io (log_file), no_memory.
   static Result<Device> open(const Config& config);
   explicit operator bool() const { return impl_ != nullptr; }
 
+  // As it is now; waits for a burst of the engine.
   DeviceInfo info() const;
   // True once the link is up and own addresses found unique (RFC 5227). timeout_ms -1: for ever.
   bool wait_link(int timeout_ms);
 
-  Result<ProtectionDomain> alloc_pd();
-  // Registers [address, address+length); rights as Access. The memory is the caller's.
+  Result<ProtectionDomain> alloc_pd();  // as many as wanted
+  // Registers [address, address+length), any length up to the address space; `access` of the bits
+  // of Access. The memory is the caller's, and no page of it is pinned or touched. Errors:
+  // invalid_argument (rights), no_memory (2^20 regions).
   Result<MemoryRegion> register_memory(const ProtectionDomain&, void* address, std::size_t length,
                                        std::uint32_t access);
-  Result<CompletionQueue> create_cq(std::uint32_t depth);
-  Result<EventQueue> create_event_queue();
+  // `depth` 1 to 2^24 entries, memory taken at once; `context` is for cq_overrun.
+  Result<CompletionQueue> create_cq(std::uint32_t depth, void* context = nullptr);
+  Result<EventQueue> create_event_queue();  // takes a descriptor, as create_cq and create_qp do
   Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
   Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);
-  // Listen on a TCP port of all own addresses; 0 chooses one. `events` as for QpOptions.
+  // Listen on a TCP port of all own addresses; 0 chooses one. `events` as for QpOptions. `backlog`:
+  // requests that may wait for an answer, at least 1. Errors: in_use.
   Result<Listener> listen(std::uint16_t port, int backlog = 128, const EventQueue& events = {},
                           void* context = nullptr);
+
+  // Where link_up, link_down and cq_overrun arrive; an empty queue: nowhere. The device does not
+  // keep the queue alive.
+  Result<void> deliver_events(const EventQueue& events, void* context = nullptr);
 
   // Run the engine once from this thread (what CompletionQueue::poll does): for programs that poll
   // memory instead of a completion queue. Returns true if there was something to do.

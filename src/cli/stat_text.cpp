@@ -1,4 +1,5 @@
 // The counters of an engine as text: for people, and for Prometheus.
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 
@@ -18,64 +19,9 @@ std::string ratio(std::uint64_t part, std::uint64_t whole) {
   return format_fixed(static_cast<double>(part) / static_cast<double>(whole), 2);
 }
 
-// The counters that sum over connections.
-struct Member {
-  const char* name;
-  const char* help;
-  std::uint64_t ConnectionStats::*field;
-};
-constexpr Member kMembers[] = {
-    {"downgrades", "FAST to SLOW", &ConnectionStats::downgrades},
-    {"upgrades", "SLOW to FAST", &ConnectionStats::upgrades},
-    {"recovery_attempts", "segments refused in recovery", &ConnectionStats::recovery_attempts},
-    {"immediate_dup_acks", "duplicate ACKs for refused segments",
-     &ConnectionStats::immediate_dup_acks},
-    {"bytes_fast", "stream octets accepted on the FAST path", &ConnectionStats::bytes_fast},
-    {"bytes_slow", "stream octets accepted on the SLOW path", &ConnectionStats::bytes_slow},
-    {"bytes_copied", "octets copied for receiving", &ConnectionStats::bytes_copied},
-    {"payload_placed", "ULP octets placed", &ConnectionStats::payload_placed},
-    {"holes_opened", "TCP holes opened", &ConnectionStats::holes_opened},
-    {"holes_closed", "TCP holes closed", &ConnectionStats::holes_closed},
-    {"empty_rq_drops", "Sends dropped for want of a receive", &ConnectionStats::empty_rq_drops},
-    {"completion_wqe_writes", "receives updated for their completion",
-     &ConnectionStats::completion_wqe_writes},
-    {"completion_cqe_writes", "completion queue entries written for Sends",
-     &ConnectionStats::completion_cqe_writes},
-    {"completion_partial_cqes", "of those: standing for several Sends",
-     &ConnectionStats::completion_partial_cqes},
-    {"writes_sent", "RDMA Writes", &ConnectionStats::writes_sent},
-    {"sends_sent", "Sends", &ConnectionStats::sends_sent},
-    {"reads_sent", "RDMA Reads asked for", &ConnectionStats::reads_sent},
-    {"read_responses_sent", "RDMA Reads served", &ConnectionStats::read_responses_sent},
-    {"write_bytes_sent", "octets written", &ConnectionStats::write_bytes_sent},
-    {"send_bytes_sent", "octets sent", &ConnectionStats::send_bytes_sent},
-    {"read_response_bytes_sent", "octets read by the peer",
-     &ConnectionStats::read_response_bytes_sent},
-    {"write_bytes_received", "octets written by the peer", &ConnectionStats::write_bytes_received},
-    {"send_bytes_received", "octets received in Sends", &ConnectionStats::send_bytes_received},
-    {"read_response_bytes_received", "octets read", &ConnectionStats::read_response_bytes_received},
-    {"sends_received", "Sends received", &ConnectionStats::sends_received},
-    {"read_requests_received", "Read Requests received", &ConnectionStats::read_requests_received},
-    {"terminates_sent", "Terminates sent", &ConnectionStats::terminates_sent},
-    {"terminates_received", "Terminates received", &ConnectionStats::terminates_received},
-    {"segments_in", "TCP segments received", &ConnectionStats::segments_in},
-    {"segments_out", "TCP segments sent", &ConnectionStats::segments_out},
-    {"retransmits", "segments sent again", &ConnectionStats::retransmits},
-    {"rto_expirations", "retransmission time-outs", &ConnectionStats::rto_expirations},
-    {"dup_acks_in", "duplicate ACKs received", &ConnectionStats::dup_acks_in},
-    {"dup_acks_out", "duplicate ACKs sent", &ConnectionStats::dup_acks_out},
-};
-
 ConnectionStats total_of(const EngineStats& s) {
   ConnectionStats t = s.ended;
-  for (const ConnectionStats& c : s.connections) {
-    for (const Member& m : kMembers) t.*m.field += c.*m.field;
-    for (std::size_t i = 0; i < kReasonCount; ++i) t.reasons[i] += c.reasons[i];
-    for (std::size_t i = 0; i < kOpcodeCount; ++i) {
-      t.fpdus_sent[i] += c.fpdus_sent[i];
-      t.fpdus_received[i] += c.fpdus_received[i];
-    }
-  }
+  for (const ConnectionStats& c : s.connections) add_counters(&t, c);
   return t;
 }
 
@@ -117,6 +63,27 @@ std::string counts_text(const std::array<std::uint64_t, N>& counts,
   return out.empty() ? "-" : out;
 }
 
+// What the lines of the table say besides. A counter that is not among them appears by its name as
+// soon as it is not 0.
+constexpr std::string_view kInTheLines[] = {
+    "downgrades",   "upgrades",        "recovery_attempts",     "immediate_dup_acks",
+    "bytes_fast",   "bytes_slow",      "bytes_copied",          "payload_placed",
+    "holes_opened", "holes_closed",    "empty_rq_drops",        "sends_received",
+    "retransmits",  "rto_expirations", "completion_wqe_writes", "completion_cqe_writes",
+    "dup_acks_in",  "dup_acks_out"};
+
+std::string more_text(const ConnectionStats& t) {
+  std::string out;
+  for (const auto& c : connection_counters()) {
+    if (t.*c.value == 0 || std::find(std::begin(kInTheLines), std::end(kInTheLines), c.name) !=
+                               std::end(kInTheLines)) {
+      continue;
+    }
+    out += (out.empty() ? "" : ", ") + std::string(c.name) + " " + format_count(t.*c.value);
+  }
+  return out.empty() ? "-" : out;
+}
+
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -138,8 +105,13 @@ std::string stat_table(const EngineStats& s) {
   std::string out = s.name + " (process " + std::to_string(s.pid) + ", up " +
                     format_seconds(static_cast<double>(s.uptime_ms) / 1000) + ")\n";
   out += key_values(
-      {{"port", s.port + (s.link_up ? ", link up" : ", no link")},
-       {"addresses", s.addresses + ", MAC " + s.mac},
+      {{"port", s.port + (s.link_up               ? ", link up"
+                          : s.link_reason.empty() ? ", no link"
+                                                  : ", no link: " + s.link_reason)},
+       {"addresses", s.addresses + ", MAC " + s.mac +
+                         (s.address_conflicts == 0 ? ""
+                                                   : "; seen at other stations too: " +
+                                                         format_count(s.address_conflicts))},
        {"frames in", format_count(s.rx_frames) + " (" + size_of(s.rx_bytes) + "); bad: port " +
                          format_count(s.rx_bad_port) + ", IP " + format_count(s.rx_bad_ip) +
                          ", TCP checksum " + format_count(s.rx_bad_tcp_checksum) + ", fragments " +
@@ -148,9 +120,12 @@ std::string stat_table(const EngineStats& s) {
                          format_count(s.rx_tcp_dropped)},
        {"frames out", format_count(s.tx_frames) + " (" + size_of(s.tx_bytes) + "); port full " +
                           format_count(s.tx_full)},
-       {"connections", format_count(s.connections_opened) + " opened, " +
-                           format_count(s.connections_closed) + " closed, " +
-                           format_count(s.connections_failed) + " failed"},
+       {"connections",
+        format_count(s.connections_opened) + " opened, " + format_count(s.connections_closed) +
+            " closed, " + format_count(s.connections_failed) + " failed, " +
+            format_count(s.turned_away) + " turned away; " + format_count(s.rst_sent) +
+            " resets sent, cookies " + format_count(s.cookies_sent) + " sent and " +
+            format_count(s.cookies_taken) + " taken"},
        {"received", format_share(t.bytes_fast, accepted) + " of " + size_of(accepted) +
                         " on the FAST path; " + ratio(t.bytes_copied, t.payload_placed) +
                         " copies per payload octet"},
@@ -167,7 +142,10 @@ std::string stat_table(const EngineStats& s) {
                            format_count(t.completion_wqe_writes) + " receive and " +
                            format_count(t.completion_cqe_writes) + " queue writes"},
        {"sent again", format_count(t.retransmits) + " segments, " +
-                          format_count(t.rto_expirations) + " time-outs"},
+                          format_count(t.rto_expirations) + " time-outs; duplicate ACKs " +
+                          format_count(t.dup_acks_in) + " in, " + format_count(t.dup_acks_out) +
+                          " out"},
+       {"besides", more_text(t)},
        {"memory",
         size_of(s.reassembly_bytes) + " in reassembly, " + format_count(s.regions) + " regions"},
        {"engine", format_count(s.polls) + " polls, " + format_count(s.sleeps) + " sleeps, " +
@@ -196,29 +174,15 @@ std::string stat_prometheus(const std::vector<EngineStats>& engines) {
          [&](const EngineStats& s, const std::string& labels) {
            out += "urnic_link_up{" + labels + "} " + (s.link_up ? "1" : "0") + "\n";
          });
-  one("rx_frames_total", "counter", "frames received", &EngineStats::rx_frames);
-  one("rx_bytes_total", "counter", "octets received", &EngineStats::rx_bytes);
-  one("tx_frames_total", "counter", "frames sent", &EngineStats::tx_frames);
-  one("tx_bytes_total", "counter", "octets sent", &EngineStats::tx_bytes);
-  one("rx_bad_tcp_checksum_total", "counter", "segments with a wrong TCP checksum",
-      &EngineStats::rx_bad_tcp_checksum);
-  one("rx_bad_port_total", "counter", "frames the port refused", &EngineStats::rx_bad_port);
-  one("rx_bad_ip_total", "counter", "bad IP headers", &EngineStats::rx_bad_ip);
-  one("connections_opened_total", "counter", "connections opened",
-      &EngineStats::connections_opened);
-  one("connections_closed_total", "counter", "connections closed",
-      &EngineStats::connections_closed);
-  one("connections_failed_total", "counter", "connections failed",
-      &EngineStats::connections_failed);
-  one("reassembly_bytes", "gauge", "octets held for reassembly", &EngineStats::reassembly_bytes);
-  one("regions", "gauge", "memory regions", &EngineStats::regions);
-  one("polls_total", "counter", "polls of the engine", &EngineStats::polls);
-  one("sleeps_total", "counter", "times the engine slept", &EngineStats::sleeps);
-  for (const Member& m : kMembers) {
+  for (const auto& c : engine_counters()) {
+    one(std::string(c.name) + "_total", "counter", c.help, c.value);
+  }
+  for (const auto& c : engine_gauges()) one(c.name, "gauge", c.help, c.value);
+  for (const auto& m : connection_counters()) {
     metric(std::string(m.name) + "_total", "counter", m.help,
            [&](const EngineStats& s, const std::string& labels) {
              out += "urnic_" + std::string(m.name) + "_total{" + labels + "} " +
-                    std::to_string(total_of(s).*m.field) + "\n";
+                    std::to_string(total_of(s).*m.value) + "\n";
            });
   }
   metric("inlogic_total", "counter", "decisions of InLogic by reason",

@@ -7,10 +7,6 @@ namespace {
 
 constexpr std::uint32_t kMaxIndex = (1u << 24) - 1;
 
-std::uint32_t stag_of(std::uint32_t index, std::uint8_t key) {
-  return (index << 8) | key;
-}
-
 // Range rows of a table of violations: TO wrap is told apart from bounds (RFC 5041, 7; RFC 5040,
 // 7).
 Violation check_range(const Region& r, std::uint64_t to, std::uint64_t len, Violation wrap,
@@ -22,8 +18,8 @@ Violation check_range(const Region& r, std::uint64_t to, std::uint64_t len, Viol
 
 }  // namespace
 
-MemoryTable::MemoryTable(std::uint32_t max_regions, std::uint8_t key_seed)
-    : max_(std::min(max_regions, kMaxIndex)), key_seed_(key_seed) {}
+MemoryTable::MemoryTable(std::uint32_t max_regions, const StagForm& form)
+    : max_(std::min(max_regions, kMaxIndex)), form_(form) {}
 
 std::uint32_t MemoryTable::take_index() {
   if (in_use_ >= max_) return 0;
@@ -35,7 +31,7 @@ std::uint32_t MemoryTable::take_index() {
   }
   if (regions_.empty()) regions_.emplace_back();  // index 0 stays free for ever
   const auto index = static_cast<std::uint32_t>(regions_.size());
-  regions_.emplace_back().key = key_seed_;
+  regions_.emplace_back().key = form_.key(index, 0);
   ++in_use_;
   return index;
 }
@@ -47,7 +43,7 @@ void MemoryTable::free_index(std::uint32_t index) {
   r.base = nullptr;
   r.length = 0;
   r.uses = 0;
-  ++r.key;
+  r.key = form_.key(index, ++r.use);
   r.stream = free_head_;
   free_head_ = index;
   --in_use_;
@@ -71,12 +67,12 @@ std::uint32_t MemoryTable::register_memory(PdId pd, std::uint8_t* base, std::uin
   r.valid = true;
   r.stream = 0;
   r.uses = 0;
-  return stag_of(index, r.key);
+  return form_.stag(index, r.key);
 }
 
 bool MemoryTable::deregister(std::uint32_t stag) {
   if (find_registered(stag) == nullptr) return false;
-  free_index(stag >> 8);
+  free_index(form_.inside(stag));
   return true;
 }
 
@@ -113,14 +109,14 @@ std::uint32_t MemoryTable::open_sink(StreamId stream,
   r.progress = 0;
   r.out_of_order = false;
   r.ended = false;
-  return stag_of(index, r.key);
+  return form_.stag(index, r.key);
 }
 
 void MemoryTable::release_sink(std::uint32_t stag) {
   const Region* r = at_index(stag);
   if (r == nullptr || r->kind != Region::Kind::ReadSink) return;
   if (r->key != static_cast<std::uint8_t>(stag)) return;
-  free_index(stag >> 8);
+  free_index(form_.inside(stag));
 }
 
 Violation check_write(const MemoryTable& table, std::uint32_t stag, std::uint64_t to,

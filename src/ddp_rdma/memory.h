@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "base/stag_form.h"
 #include "ddp_rdma/buffer_pool.h"
 #include "ddp_rdma/send_end.h"
 #include "ddp_rdma/violation.h"
@@ -50,6 +51,7 @@ struct Region {
   std::uint32_t progress = 0;  // ReadSink: octets received in order so far
   std::uint8_t access = 0;
   std::uint8_t key = 0;
+  std::uint8_t use = 0;  // how often the index was given back
   Kind kind = Kind::Free;
   bool valid = false;         // false after invalidation: index owned, STag unusable
   bool out_of_order = false;  // ReadSink: part of it came out of order, `progress` means nothing
@@ -68,14 +70,14 @@ static_assert(sizeof(Region) <= 64);
 
 class MemoryTable {
  public:
-  // At most 2^24 - 1 regions and sinks together. Keys begin at `key_seed`.
-  explicit MemoryTable(std::uint32_t max_regions = 1u << 20, std::uint8_t key_seed = 1);
+  // At most 2^24 - 1 regions and sinks together.
+  explicit MemoryTable(std::uint32_t max_regions = 1u << 20, const StagForm& form = StagForm());
   MemoryTable(const MemoryTable&) = delete;
   MemoryTable& operator=(const MemoryTable&) = delete;
 
   // New STag for [base, base+length). Fails (0) when the table is full, the range wraps, or the
-  // rights are not a legal set. STag 0 and index 0 are never given out. Keys start at a value from
-  // `key_seed` and change on each reuse of an index, so that a stale STag does not match.
+  // rights are not a legal set. STag 0 and index 0 are never given out. The key changes on each
+  // reuse of an index, so that a stale STag does not match.
   std::uint32_t register_memory(PdId, std::uint8_t* base, std::uint64_t length,
                                 std::uint8_t access);
   // Frees the index. False if unknown, or a read sink. The caller has settled `uses` first
@@ -87,7 +89,7 @@ class MemoryTable {
 
   // nullptr when index or key do not match or the STag is invalid.
   const Region* find(std::uint32_t stag) const {
-    const std::uint32_t index = stag >> 8;
+    const std::uint32_t index = form_.inside(stag);
     if (index >= regions_.size()) return nullptr;
     const Region& r = regions_[index];
     return r.valid && r.key == static_cast<std::uint8_t>(stag) ? &r : nullptr;
@@ -104,7 +106,7 @@ class MemoryTable {
   }
   // By the index of `stag` alone (also when invalid); nullptr when that index is free.
   Region* at_index(std::uint32_t stag) {
-    const std::uint32_t index = stag >> 8;
+    const std::uint32_t index = form_.inside(stag);
     if (index >= regions_.size() || regions_[index].kind == Region::Kind::Free) return nullptr;
     return &regions_[index];
   }
@@ -129,7 +131,7 @@ class MemoryTable {
   std::uint32_t max_;
   std::uint32_t free_head_ = 0;  // list through Region::stream; 0 = none
   std::size_t in_use_ = 0;
-  std::uint8_t key_seed_;
+  StagForm form_;
   BufferPool pool_;
   std::uint8_t header_scratch_[48] = {};
   FreshSends fresh_sends_;

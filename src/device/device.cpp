@@ -5,33 +5,23 @@
 
 #include "base/fused.h"
 #include "device/device_impl.h"
+#include "device/mapping.h"
 #include "device/port_stack.h"
+#include "device/secrets.h"
 #include "device/stream_port.h"
 
 namespace urnic {
 namespace detail {
 
-void EventQueueImpl::push(Event e) {
-  const std::lock_guard guard(mutex);
-  events.push_back(std::move(e));
-  fd.signal();
-}
-
-bool EventQueueImpl::pop(Event* out) {
-  const std::lock_guard guard(mutex);
-  if (events.empty()) return false;
-  *out = std::move(events.front());
-  events.pop_front();
-  if (events.empty()) fd.clear();
-  return true;
-}
-
 DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
-                       std::shared_ptr<engine::StreamTransport> stream)
-    : config(c), port_spec(std::move(spec)), port(std::move(p)), opened(engine::monotonic_now()) {
-  const std::string kind = port_spec.substr(0, port_spec.find(':'));
-  engine = std::make_unique<engine::Engine>(engine::options_from(config, kind), &port, 0, this,
-                                            std::move(stream));
+                       std::shared_ptr<engine::StreamTransport> stream,
+                       std::unique_ptr<engine::Log> l, engine::Options options)
+    : config(c),
+      port_spec(std::move(spec)),
+      port(std::move(p)),
+      opened(engine::monotonic_now()),
+      logger(std::move(l)) {
+  engine = std::make_unique<engine::Engine>(options, &port, 0, this, std::move(stream));
   engine::DriverOptions d;
   const std::string progress = config.get("progress");
   d.progress = progress == "poll"     ? engine::Progress::Poll
@@ -42,7 +32,7 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
   if (config.get_bool("stat")) {
     stat_server = std::make_unique<engine::StatServer>([this] { return stats(); });
     if (stat_server->fd() >= 0) {
-      driver->watch(stat_server->fd(), [this] { stat_server->serve(); });
+      driver->watch(stat_server->fd(), [this] { or_nothing([&] { stat_server->serve(); }); });
     }
   }
 }
@@ -50,77 +40,16 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
 DeviceImpl::~DeviceImpl() {
   if (driver->inherited()) {  // the engine may be in any state; ports know what a fork is
     [[maybe_unused]] const auto* left_alone = engine.release();
+    if (logger != nullptr) logger->forget();
     return;
   }
   driver.reset();  // stops the thread first
   engine.reset();
 }
 
-void DeviceImpl::on_completion(verbs::CompletionQueue* cq) {
-  static_cast<CqImpl*>(cq)->fd.signal();
-}
-
-void DeviceImpl::on_shared_limit(ddp::SharedReceiveQueue* queue) {
-  auto* srq = static_cast<SrqImpl*>(queue->owner);
-  if (srq == nullptr || !srq->events) return;
-  Event event;
-  event.kind = EventKind::receive_limit;
-  event.context = srq->context;
-  srq->events->push(std::move(event));
-}
-
-void DeviceImpl::on_cm_event(engine::CmEvent e) {
-  using Kind = engine::CmEvent::Kind;
-  if (e.kind == Kind::ConnectRequest) {
-    auto* listener = static_cast<ListenerImpl*>(e.listener->owner);
-    if (listener == nullptr) return;
-    auto request = std::make_shared<RequestImpl>();
-    request->device = shared_from_this();
-    request->connection = e.connection;
-    engine->request_info(e.connection, &request->info);
-    Event event;
-    event.kind = EventKind::connect_request;
-    event.context = listener->context;
-    event.request.impl_ = std::move(request);
-    listener->events->push(std::move(event));
-    return;
-  }
-  auto* qp = static_cast<QpImpl*>(e.qp->owner);
-  if (qp == nullptr) return;
-  Event event;
-  event.context = qp->context;
-  if (e.kind == Kind::LastReceive) {
-    event.kind = EventKind::last_receive;
-    if (qp->events) qp->events->push(std::move(event));
-    return;
-  }
-  event.error = {e.code, e.message};
-  event.private_data = e.private_data;
-  {
-    const std::lock_guard guard(qp->mutex);
-    switch (e.kind) {
-      case Kind::Established:
-        event.kind = EventKind::established;
-        qp->outcome = QpImpl::Outcome::Established;
-        qp->private_data = e.private_data;
-        break;
-      case Kind::ConnectFailed:
-        event.kind = EventKind::connect_failed;
-        qp->outcome = QpImpl::Outcome::Failed;
-        qp->error = event.error;
-        qp->private_data = e.private_data;
-        break;
-      case Kind::Disconnected:
-        event.kind = EventKind::disconnected;
-        break;
-      default:
-        event.kind = EventKind::failed;
-        qp->error = event.error;
-        break;
-    }
-    qp->settled.signal();
-  }
-  if (qp->events) qp->events->push(std::move(event));
+std::string DeviceImpl::why_down() const {
+  const std::string why = port.why();
+  return why.empty() ? port.info().down_reason : why;
 }
 
 EngineStats DeviceImpl::stats() {
@@ -132,6 +61,7 @@ EngineStats DeviceImpl::stats() {
     s.mac = engine->interface().mac().to_string();
     s.addresses = engine->addresses_text();
     s.wakeups = port.stats().wakeups;
+    s.link_reason = s.link_up ? "" : why_down();
     return 0;
   });
   s.sleeps = driver->sleeps();
@@ -143,8 +73,12 @@ EngineStats DeviceImpl::stats() {
 
 }  // namespace detail
 
-Result<Device> Device::open(const Config& config) {
+namespace {
+
+Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& config) {
   if (auto ok = config.check(); !ok) return ok.error();
+  auto log = engine::Log::open(config);
+  if (!log) return log.error();
   const std::string spec = config.get("port");
   std::shared_ptr<engine::StreamTransport> stream;
   port::Port port;
@@ -160,16 +94,36 @@ Result<Device> Device::open(const Config& config) {
     port = std::move(opened->port);
     capture = std::move(opened->capture);
   }
-  Device device;
-  device.impl_ =
-      std::make_shared<detail::DeviceImpl>(config, spec, std::move(port), std::move(stream));
-  device.impl_->capture = std::move(capture);
-  device.impl_->driver->start();
+  engine::Options options = engine::options_from(config, spec.substr(0, spec.find(':')));
+  auto seed = engine::random_seed();
+  auto mac = engine::random_mac();
+  if (!seed) return seed.error();
+  if (!mac) return mac.error();
+  options.seed = *seed;
+  options.own_mac = *mac;
+  auto device = std::make_shared<detail::DeviceImpl>(
+      config, spec, std::move(port), std::move(stream), std::move(*log), std::move(options));
+  device->capture = std::move(capture);
+  device->log(engine::LogLevel::Info, "opened " + spec);
+  if (auto started = device->driver->start(); !started) return started.error();
   return device;
+}
+
+}  // namespace
+
+Result<Device> Device::open(const Config& config) {
+  return detail::guarded([&]() -> Result<Device> {
+    auto opened = open_device(config);
+    if (!opened) return opened.error();
+    Device device;
+    device.impl_ = std::move(*opened);
+    return device;
+  });
 }
 
 DeviceInfo Device::info() const {
   DeviceInfo i;
+  if (!impl_) return i;
   i.port = impl_->port_spec;
   i.kernel = std::string(fused_kernel_name());
   impl_->driver->own([&](Instant) {
@@ -178,7 +132,7 @@ DeviceInfo Device::info() const {
     i.mtu = impl_->engine->mtu();
     const port::Info info = impl_->port.info();
     i.link_up = info.link_up != 0;
-    if (!i.link_up) i.link_reason = info.down_reason;
+    if (!i.link_up) i.link_reason = impl_->why_down();
     return 0;
   });
   if (impl_->capture) i.capture_error = impl_->capture->shortfall();
@@ -202,6 +156,7 @@ bool ready_to_connect(detail::DeviceImpl& device) {
 }  // namespace
 
 bool Device::wait_link(int timeout_ms) {
+  if (!impl_) return false;
   const Instant until =
       timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
   for (;;) {
@@ -214,86 +169,138 @@ bool Device::wait_link(int timeout_ms) {
   }
 }
 
+namespace {
+
+const Error kForeignPd{Errc::invalid_argument,
+                       "the protection domain is empty or belongs to another device"};
+
+// What every call of a device asks first.
+std::optional<Error> unusable(const std::shared_ptr<detail::DeviceImpl>& device) {
+  if (device == nullptr) return detail::empty_handle("device");
+  if (device->driver->inherited()) return engine::inherited_error();
+  return std::nullopt;
+}
+
+Error no_descriptor(const char* what) {
+  return {Errc::no_memory, std::string("no file descriptor left for ") + what + " (see ulimit -n)"};
+}
+
+}  // namespace
+
+Result<void> Device::deliver_events(const EventQueue& events, void* context) {
+  if (auto no = unusable(impl_)) return *no;
+  if (events && events.impl_->device != impl_) {
+    return Error{Errc::invalid_argument, "the event queue belongs to another device"};
+  }
+  const std::lock_guard guard(impl_->mutex);
+  impl_->events = events.impl_;
+  impl_->context = context;
+  return {};
+}
+
 Result<ProtectionDomain> Device::alloc_pd() {
-  if (impl_->driver->inherited()) return engine::inherited_error();
-  auto pd = std::make_shared<detail::PdImpl>();
-  pd->device = impl_;
-  pd->id = impl_->driver->own([&](Instant) { return impl_->engine->alloc_pd(); });
-  return ProtectionDomain(std::move(pd));
+  if (auto no = unusable(impl_)) return *no;
+  return detail::guarded([&]() -> Result<ProtectionDomain> {
+    auto pd = std::make_shared<detail::PdImpl>();
+    pd->device = impl_;
+    pd->id = impl_->driver->own([&](Instant) { return impl_->engine->alloc_pd(); });
+    return ProtectionDomain(std::move(pd));
+  });
 }
 
 Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* address,
                                              std::size_t length, std::uint32_t access) {
-  if (!pd || pd.impl_->device != impl_) {
-    return Error{Errc::invalid_argument, "the protection domain belongs to another device"};
-  }
+  if (auto no = unusable(impl_)) return *no;
+  if (!pd || pd.impl_->device != impl_) return kForeignPd;
   if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
     return Error{Errc::invalid_argument, "remote write access needs local write access as well"};
   }
-  if ((access & ~15u) != 0) return Error{Errc::invalid_argument, "unknown access rights"};
-  if (impl_->driver->inherited()) return engine::inherited_error();
-  auto mr = std::make_shared<detail::MrImpl>();
-  mr->address = address;
-  mr->length = length;
-  mr->access = access;
-  mr->stag = impl_->driver->own([&](Instant) {
-    return impl_->engine->memory().register_memory(pd.impl_->id,
-                                                   static_cast<std::uint8_t*>(address), length,
-                                                   static_cast<std::uint8_t>(access));
-  });
-  if (mr->stag == 0) {
-    return Error{Errc::no_memory, "the region cannot be registered: table full or range invalid"};
+  if ((access & ~detail::kAccessRights) != 0) {
+    return Error{Errc::invalid_argument, "unknown access rights"};
   }
-  mr->pd = pd.impl_;
-  return MemoryRegion(std::move(mr));
+  return detail::guarded([&]() -> Result<MemoryRegion> {
+    auto mr = std::make_shared<detail::MrImpl>();
+    mr->address = address;
+    mr->length = length;
+    mr->access = access;
+    mr->stag = impl_->driver->own([&](Instant) {
+      return impl_->engine->memory().register_memory(pd.impl_->id,
+                                                     static_cast<std::uint8_t*>(address), length,
+                                                     static_cast<std::uint8_t>(access));
+    });
+    if (mr->stag == 0) {
+      return Error{Errc::no_memory,
+                   "the region cannot be registered: out of memory, table full or range invalid"};
+    }
+    mr->pd = pd.impl_;
+    return MemoryRegion(std::move(mr));
+  });
 }
 
-Result<CompletionQueue> Device::create_cq(std::uint32_t depth) {
+Result<CompletionQueue> Device::create_cq(std::uint32_t depth, void* context) {
+  if (auto no = unusable(impl_)) return *no;
   if (depth == 0 || depth > (1u << 24)) {
     return Error{Errc::invalid_argument, "a completion queue has 1 to 16777216 entries"};
   }
-  if (impl_->driver->inherited()) return engine::inherited_error();
-  return CompletionQueue(std::make_shared<detail::CqImpl>(impl_, depth));
+  return detail::guarded([&]() -> Result<CompletionQueue> {
+    auto cq = std::make_shared<detail::CqImpl>(impl_, depth);
+    if (cq->fd.get() < 0) return no_descriptor("a completion queue");
+    cq->context = context;
+    return CompletionQueue(std::move(cq));
+  });
 }
 
 Result<EventQueue> Device::create_event_queue() {
-  if (impl_->driver->inherited()) return engine::inherited_error();
-  auto q = std::make_shared<detail::EventQueueImpl>();
-  q->device = impl_;
-  return EventQueue(std::move(q));
+  if (auto no = unusable(impl_)) return *no;
+  return detail::guarded([&]() -> Result<EventQueue> {
+    auto q = std::make_shared<detail::EventQueueImpl>();
+    if (!q->usable()) return no_descriptor("an event queue");
+    q->device = impl_;
+    return EventQueue(std::move(q));
+  });
 }
 
 Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const SrqOptions& o) {
-  if (!pd || pd.impl_->device != impl_) {
-    return Error{Errc::invalid_argument, "the protection domain belongs to another device"};
-  }
+  if (auto no = unusable(impl_)) return *no;
+  if (!pd || pd.impl_->device != impl_) return kForeignPd;
   if (o.max_receive == 0 || o.max_receive > 65536 || o.max_receive_sge > 32 ||
       o.limit > o.max_receive) {
     return Error{Errc::invalid_argument,
                  "shared receive queue limits: max_receive 1..65536, SGEs up to 32, limit up to "
                  "max_receive"};
   }
-  auto srq = std::make_shared<detail::SrqImpl>();
-  srq->device = impl_;
-  srq->pd = pd.impl_;
-  srq->events = o.events.impl_;
-  srq->context = o.context;
-  impl_->driver->own([&](Instant) {
-    srq->queue = impl_->engine->create_shared_rq(pd.impl_->id, o.max_receive, o.max_receive_sge);
-    srq->queue->owner = srq.get();
-    if (o.limit != 0) impl_->engine->set_shared_limit(*srq->queue, o.limit);
-    return 0;
+  return detail::guarded([&]() -> Result<SharedReceiveQueue> {
+    auto srq = std::make_shared<detail::SrqImpl>();
+    srq->device = impl_;
+    srq->pd = pd.impl_;
+    srq->events = o.events.impl_;
+    srq->context = o.context;
+    impl_->driver->own([&](Instant) {
+      srq->queue = impl_->engine->create_shared_rq(pd.impl_->id, o.max_receive, o.max_receive_sge);
+      srq->queue->owner = srq.get();
+      if (o.limit != 0) impl_->engine->set_shared_limit(*srq->queue, o.limit);
+      return 0;
+    });
+    if (srq->queue == nullptr) return detail::no_memory();
+    return SharedReceiveQueue(std::move(srq));
   });
-  return SharedReceiveQueue(std::move(srq));
 }
 
-Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions& o) {
-  if (!pd || pd.impl_->device != impl_) {
-    return Error{Errc::invalid_argument, "the protection domain belongs to another device"};
-  }
+namespace {
+
+std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* device,
+                                const detail::DeviceImpl* send, const detail::DeviceImpl* receive,
+                                const detail::DeviceImpl* shared,
+                                const detail::DeviceImpl* events) {
   if (!o.send_cq || !o.receive_cq) {
     return Error{Errc::invalid_argument,
                  "a queue pair needs a send and a receive completion queue"};
+  }
+  if (send != device || receive != device || (o.srq && shared != device) ||
+      (o.events && events != device)) {
+    return Error{
+        Errc::invalid_argument,
+        "a completion queue, shared receive queue or event queue belongs to another device"};
   }
   if (o.max_send == 0 || o.max_send > 65536 || o.max_receive > 65536 || o.max_send_sge > 32 ||
       o.max_receive_sge > 32 || o.max_inline > 4096) {
@@ -302,10 +309,6 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
         "queue pair limits: max_send 1..65536, max_receive 0..65536, SGEs up to 32, inline "
         "up to 4096 octets"};
   }
-  if (impl_->driver->inherited()) return engine::inherited_error();
-  if (o.srq && o.srq.impl_->device != impl_) {
-    return Error{Errc::invalid_argument, "the shared receive queue belongs to another device"};
-  }
   const std::uint32_t method = o.completion_method.value_or(2);
   if (method < 1 || method > 2 || o.completion_threshold.value_or(0) > 65536 ||
       (method == 1 && o.completion_threshold)) {
@@ -313,64 +316,99 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
                  "completion_method is 1 or 2, and completion_threshold, up to 65536, goes with "
                  "method 2 alone"};
   }
-  auto qp = std::make_shared<detail::QpImpl>();
-  qp->device = impl_;
-  qp->pd = pd.impl_;
-  qp->srq = o.srq.impl_;
-  qp->send_cq = o.send_cq.impl_;
-  qp->receive_cq = o.receive_cq.impl_;
-  qp->events = o.events.impl_;
-  qp->context = o.context;
-  qp->signal_all = o.signal_all;
+  return std::nullopt;
+}
+
+ddp::StreamConfig stream_config(const QpOptions& o, ddp::PdId pd, const engine::Options& options) {
   ddp::StreamConfig config;
-  config.pd = pd.impl_->id;
+  config.pd = pd;
   config.max_send_wr = o.max_send;
   config.max_recv_wr = o.max_receive;
   config.max_send_sge = o.max_send_sge;
   config.max_recv_sge = o.max_receive_sge;
   config.max_inline = o.max_inline;
-  const engine::Options& options = impl_->engine->options();
   config.completion_method = options.completion_method;
-  if (o.completion_method) config.completion_method = static_cast<ddp::CompletionMethod>(method);
+  if (o.completion_method) {
+    config.completion_method =
+        *o.completion_method == 1 ? ddp::CompletionMethod::PerSend : ddp::CompletionMethod::Shared;
+  }
   config.completion_threshold = o.completion_threshold.value_or(options.completion_threshold);
-  impl_->driver->own([&](Instant) {
-    if (qp->srq) config.shared_rq = qp->srq->queue;
-    qp->qp = impl_->engine->create_qp(config, qp->send_cq.get(), qp->receive_cq.get());
-    qp->qp->owner = qp.get();
-    return 0;
+  return config;
+}
+
+const detail::DeviceImpl* device_of(const auto& handle) {
+  return handle == nullptr ? nullptr : handle->device.get();
+}
+
+}  // namespace
+
+Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions& o) {
+  if (auto no = unusable(impl_)) return *no;
+  if (!pd || pd.impl_->device != impl_) return kForeignPd;
+  if (auto wrong =
+          wrong_with(o, impl_.get(), device_of(o.send_cq.impl_), device_of(o.receive_cq.impl_),
+                     device_of(o.srq.impl_), device_of(o.events.impl_))) {
+    return *wrong;
+  }
+  return detail::guarded([&]() -> Result<QueuePair> {
+    auto qp = std::make_shared<detail::QpImpl>();
+    if (qp->settled.get() < 0) return no_descriptor("a queue pair");
+    qp->device = impl_;
+    qp->pd = pd.impl_;
+    qp->srq = o.srq.impl_;
+    qp->send_cq = o.send_cq.impl_;
+    qp->receive_cq = o.receive_cq.impl_;
+    qp->events = o.events.impl_;
+    qp->context = o.context;
+    qp->signal_all = o.signal_all;
+    ddp::StreamConfig config = stream_config(o, pd.impl_->id, impl_->engine->options());
+    impl_->driver->own([&](Instant) {
+      if (qp->srq) config.shared_rq = qp->srq->queue;
+      qp->qp = impl_->engine->create_qp(config, qp->send_cq.get(), qp->receive_cq.get());
+      qp->qp->owner = qp.get();
+      return 0;
+    });
+    if (qp->qp == nullptr) return detail::no_memory();
+    return QueuePair(std::move(qp));
   });
-  return QueuePair(std::move(qp));
 }
 
 Result<Listener> Device::listen(std::uint16_t port, int backlog, const EventQueue& events,
                                 void* context) {
-  if (impl_->driver->inherited()) return engine::inherited_error();
-  auto l = std::make_shared<detail::ListenerImpl>();
-  l->device = impl_;
-  l->context = context;
-  l->events = events.impl_;
-  if (!l->events) {
-    l->events = std::make_shared<detail::EventQueueImpl>();
-    l->events->device = impl_;
+  if (auto no = unusable(impl_)) return *no;
+  if (events && events.impl_->device != impl_) {
+    return Error{Errc::invalid_argument, "the event queue belongs to another device"};
   }
-  Error error;
-  impl_->driver->own([&](Instant) {
-    l->listener = impl_->engine->listen(port, backlog, &error);
-    if (l->listener != nullptr) {
-      l->listener->owner = l.get();
-      l->port = l->listener->port;
+  return detail::guarded([&]() -> Result<Listener> {
+    auto l = std::make_shared<detail::ListenerImpl>();
+    l->device = impl_;
+    l->context = context;
+    l->events = events.impl_;
+    if (!l->events) {
+      l->events = std::make_shared<detail::EventQueueImpl>();
+      if (!l->events->usable()) return no_descriptor("a listener");
+      l->events->device = impl_;
     }
-    return 0;
+    Error error = detail::no_memory();
+    impl_->driver->own([&](Instant) {
+      l->listener = impl_->engine->listen(port, backlog, &error);
+      if (l->listener != nullptr) {
+        l->listener->owner = l.get();
+        l->port = l->listener->port;
+      }
+      return 0;
+    });
+    if (l->listener == nullptr) return error;
+    return Listener(std::move(l));
   });
-  if (l->listener == nullptr) return error;
-  return Listener(std::move(l));
 }
 
 bool Device::progress() {
-  return impl_->driver->app_poll();
+  return impl_ && impl_->driver->app_poll();
 }
 EngineStats Device::stats() const {
-  return impl_->stats();
+  if (!impl_) return {};
+  return detail::or_nothing([&] { return impl_->stats(); });
 }
 
 }  // namespace urnic

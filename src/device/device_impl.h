@@ -10,6 +10,8 @@
 #include "base/spinlock.h"
 #include "device/driver.h"
 #include "device/event_queue.h"
+#include "device/guard.h"
+#include "device/log.h"
 #include "device/stat_server.h"
 #include "engine/engine.h"
 #include "fault/capture_port.h"
@@ -26,12 +28,14 @@ struct EventQueueImpl {
 
   void push(Event e);
   bool pop(Event* out);
+  bool usable() const { return fd.get() >= 0; }
 };
 
 struct CqImpl : verbs::CompletionQueue {
   CqImpl(std::shared_ptr<DeviceImpl> d, std::uint32_t depth)
       : verbs::CompletionQueue(depth), device(std::move(d)) {}
   std::shared_ptr<DeviceImpl> device;
+  void* context = nullptr;
   engine::EventFd fd;
 };
 
@@ -74,6 +78,7 @@ struct QpImpl {
   enum class Outcome : std::uint8_t { None, Pending, Established, Failed } outcome = Outcome::None;
   Error error;
   std::string private_data;
+  std::string peer;  // for the log
   engine::EventFd settled;
   ~QpImpl();
 };
@@ -98,13 +103,24 @@ struct RequestImpl {
 struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   // `stream` when the port is the kernel's TCP.
   DeviceImpl(const Config& config, std::string port_spec, port::Port p,
-             std::shared_ptr<engine::StreamTransport> stream);
+             std::shared_ptr<engine::StreamTransport> stream, std::unique_ptr<engine::Log> log,
+             engine::Options options);
   ~DeviceImpl() override;
 
   void on_cm_event(engine::CmEvent event) override;
   void on_completion(verbs::CompletionQueue* cq) override;
   void on_shared_limit(ddp::SharedReceiveQueue* queue) override;
+  void on_cq_overrun(verbs::CompletionQueue* cq) override;
+  void on_address_conflict(const IpAddress& address, const MacAddress& with) override;
+  void on_link(bool up, const std::string& why) override;
+  void on_note(engine::Note note, const engine::FlowKey& key, const char* why) override;
   EngineStats stats();
+  std::string why_down() const;
+  // Says on what device events arrive (link, overrun) that nobody else is asked about.
+  void tell(EventKind kind, void* context, std::string why);
+  void log(engine::LogLevel level, const std::string& text) {
+    if (logger != nullptr) logger->line(level, text);
+  }
 
   Config config;
   std::string port_spec;
@@ -114,6 +130,11 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   std::unique_ptr<engine::StatServer> stat_server;
   std::unique_ptr<engine::Driver> driver;
   Instant opened;
+  std::unique_ptr<engine::Log> logger;   // null: log = off
+  std::mutex mutex;                      // of the next two
+  std::weak_ptr<EventQueueImpl> events;  // they keep the device alive, not the other way round
+  void* context = nullptr;
+  std::string link_reason;  // under ownership: why the link went
 };
 
 }  // namespace urnic::detail

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 
 namespace urnic::engine {
 namespace {
@@ -63,14 +65,42 @@ void Driver::watch(int fd, std::function<void()> service) {
   service_ = std::move(service);
 }
 
-void Driver::start() {
-  if (options_.progress == Progress::Poll) return;
+Result<void> Driver::start() {
+  if (wake_fd_ < 0) {
+    return Error{Errc::no_memory, "no file descriptor left for the engine (see ulimit -n)"};
+  }
+  if (options_.progress == Progress::Poll) return {};
   // The caller's signals are the caller's: none is delivered to our thread.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread([this] { run(); });
+  std::string wrong;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& e) {
+    wrong = e.what();
+  }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (!wrong.empty()) return Error{Errc::no_memory, "no thread for the engine: " + wrong};
+  return {};
+}
+
+// Without memory a burst ends early: what it had not come to is lost as on the wire, and TCP sends
+// it again.
+bool Driver::poll_engine(Instant now) {
+  try {
+    return engine_->poll(now);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+void Driver::attend(verbs::QueuePair& qp, Instant now) {
+  try {
+    engine_->attend(qp, now);
+  } catch (const std::bad_alloc&) {
+    // What was posted stays posted; the next burst takes it up.
+  }
 }
 
 bool Driver::app_poll() {
@@ -85,7 +115,7 @@ bool Driver::app_poll() {
     disarmed = true;
   }
   const Instant now = monotonic_now();
-  const bool any = engine_->poll(now);
+  const bool any = poll_engine(now);
   give_up();
   // The sleeper no longer has a descriptor that would wake it: it must look again by itself.
   if (disarmed) wake();
@@ -118,7 +148,7 @@ void Driver::drain_wake() {
 void Driver::ring(verbs::QueuePair& qp) {
   if (inherited()) return;
   if (ownership_.try_take()) {
-    engine_->attend(qp, monotonic_now());
+    attend(qp, monotonic_now());
     leave();
     return;
   }
@@ -135,7 +165,7 @@ void Driver::answer_doorbells() {
   const Instant now = monotonic_now();
   while (verbs::QueuePair* qp = doorbells_.pop()) {
     qp->rung.exchange(false);  // first: what is posted from now on rings again
-    engine_->attend(*qp, now);
+    attend(*qp, now);
   }
 }
 
@@ -213,7 +243,7 @@ void Driver::drive() {
     if (ownership_.wanted()) std::this_thread::yield();
     ownership_.take();
     const Instant now = monotonic_now();
-    const bool any = engine_->poll(now);
+    const bool any = poll_engine(now);
     give_up();
     if (now - last_look > Duration::ms(20)) {
       last_look = now;

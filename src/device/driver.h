@@ -9,12 +9,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <thread>
 #include <type_traits>
 
 #include "base/mpsc_queue.h"
 #include "device/ownership.h"
 #include "engine/engine.h"
+#include "urnic/status.h"
 
 namespace urnic::engine {
 
@@ -42,7 +44,8 @@ class Driver {
 
   // Extra descriptor the thread watches; `service` runs without ownership when it is readable.
   void watch(int fd, std::function<void()> service);
-  void start();
+  // Errors: no descriptor to be woken by, no thread.
+  Result<void> start();
 
   // In a child forked since: the engine belongs to the parent, whose thread may have been in the
   // middle of a burst. Nothing here touches it any more (D11).
@@ -54,7 +57,7 @@ class Driver {
   auto own(F&& f) -> decltype(f(Instant())) {
     if (inherited()) return refused<decltype(f(Instant()))>();
     const Owner owner(this);
-    return f(monotonic_now());
+    return tried(std::forward<F>(f));
   }
   // Work was posted to `qp`: done now if the engine is free, else by its owner before anybody could
   // sleep. Never waits. Any thread.
@@ -68,7 +71,7 @@ class Driver {
       answer_doorbells();  // not found at once only while another thread is ringing
       if (qp.rung.load()) std::this_thread::yield();
     }
-    return f(monotonic_now());
+    return tried(std::forward<F>(f));
   }
   // What CompletionQueue::poll does when it found nothing: one burst, unless another thread drives.
   bool app_poll();
@@ -89,13 +92,27 @@ class Driver {
     Driver* d_;
   };
   template <class R>
-  static R refused() {
+  static R error_or_nothing(Error error) {
     if constexpr (std::is_constructible_v<R, Error>) {
-      return R(inherited_error());
+      return R(std::move(error));
     } else {
       return R{};
     }
   }
+  template <class R>
+  static R refused() {
+    return error_or_nothing<R>(inherited_error());
+  }
+  template <class F>
+  static auto tried(F&& f) -> decltype(f(Instant())) {
+    try {
+      return f(monotonic_now());
+    } catch (const std::bad_alloc&) {
+      return error_or_nothing<decltype(f(Instant()))>({Errc::no_memory, "out of memory"});
+    }
+  }
+  bool poll_engine(Instant now);
+  void attend(verbs::QueuePair& qp, Instant now);
   void leave();
   void give_up();
   void answer_doorbells();

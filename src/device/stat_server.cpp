@@ -1,5 +1,7 @@
 #include "device/stat_server.h"
 
+#include <errno.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -17,6 +19,9 @@ namespace {
 
 // A process may open several devices: <pid>.sock, <pid>-1.sock, ...
 std::atomic<unsigned> next_device{0};
+
+// Clients that have not read all of their answer.
+constexpr std::size_t kMostClients = 8;
 
 // Ours alone: a directory somebody else made under a public /tmp is not used.
 bool private_directory(const std::string& path) {
@@ -45,34 +50,56 @@ StatServer::StatServer(std::function<EngineStats()> source)
   addr.sun_family = AF_UNIX;
   if (path_.size() >= sizeof addr.sun_path) return;
   std::memcpy(addr.sun_path, path_.c_str(), path_.size() + 1);
-  fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd_ < 0) return;
+  socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  port::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!socket_ || !epoll) return;
   unlink(path_.c_str());  // left by a process of the same id that is gone
-  if (bind(fd_, reinterpret_cast<sockaddr*>(&addr), sizeof addr) != 0 || ::listen(fd_, 8) != 0) {
-    close(fd_);
-    fd_ = -1;
+  if (bind(socket_.get(), reinterpret_cast<sockaddr*>(&addr), sizeof addr) != 0 ||
+      ::listen(socket_.get(), 8) != 0) {
+    return;
   }
+  epoll_ = std::move(epoll);
+  watch(socket_.get(), EPOLLIN);
 }
 
 StatServer::~StatServer() {
-  if (fd_ < 0) return;
-  close(fd_);
-  if (getpid() == owner_) unlink(path_.c_str());
+  if (epoll_ && getpid() == owner_) unlink(path_.c_str());
+}
+
+void StatServer::watch(int fd, std::uint32_t events) const {
+  epoll_event e{};
+  e.events = events;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &e);
+}
+
+bool StatServer::finished(Client& c) {
+  while (c.done < c.text.size()) {
+    const ssize_t n = send(c.socket.get(), c.text.data() + c.done, c.text.size() - c.done,
+                           MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n <= 0) return n == 0 || (errno != EAGAIN && errno != EINTR);
+    c.done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+void StatServer::take_clients() {
+  for (std::size_t i = 0; i < kMostClients; ++i) {
+    port::Fd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket) return;
+    const int room = 1 << 20;  // a hint: all at once, if the system lets us
+    setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    Client c{std::move(socket), stats_to_json(source_()), 0};
+    if (finished(c)) continue;
+    if (clients_.size() == kMostClients) clients_.pop_front();
+    watch(c.socket.get(), EPOLLOUT);
+    clients_.push_back(std::move(c));
+  }
 }
 
 void StatServer::serve() {
-  const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (client < 0) return;
-  const timeval patience{0, 200000};
-  setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  const std::string text = stats_to_json(source_());
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = send(client, text.data() + done, text.size() - done, MSG_NOSIGNAL);
-    if (n <= 0) break;
-    done += static_cast<std::size_t>(n);
-  }
-  close(client);
+  if (!epoll_) return;
+  std::erase_if(clients_, [](Client& c) { return finished(c); });
+  take_clients();
 }
 
 }  // namespace urnic::engine

@@ -21,29 +21,9 @@ void engine_members(S& s, F&& f) {
   f("addresses", s.addresses);
   f("uptime_ms", s.uptime_ms);
   f("link_up", s.link_up);
-  f("rx_frames", s.rx_frames);
-  f("rx_bytes", s.rx_bytes);
-  f("tx_frames", s.tx_frames);
-  f("tx_bytes", s.tx_bytes);
-  f("rx_bad_port", s.rx_bad_port);
-  f("rx_bad_ip", s.rx_bad_ip);
-  f("rx_bad_tcp_checksum", s.rx_bad_tcp_checksum);
-  f("rx_fragments", s.rx_fragments);
-  f("rx_no_connection", s.rx_no_connection);
-  f("rx_tcp_dropped", s.rx_tcp_dropped);
-  f("cookies_sent", s.cookies_sent);
-  f("cookies_taken", s.cookies_taken);
-  f("challenge_acks", s.challenge_acks);
-  f("challenge_acks_withheld", s.challenge_acks_withheld);
-  f("tx_full", s.tx_full);
-  f("polls", s.polls);
-  f("sleeps", s.sleeps);
-  f("wakeups", s.wakeups);
-  f("connections_opened", s.connections_opened);
-  f("connections_closed", s.connections_closed);
-  f("connections_failed", s.connections_failed);
-  f("reassembly_bytes", s.reassembly_bytes);
-  f("regions", s.regions);
+  f("link_reason", s.link_reason);
+  for (const auto& c : engine_counters()) f(c.name, s.*c.value);
+  for (const auto& c : engine_gauges()) f(c.name, s.*c.value);
 }
 
 // Arrays whose entries have labels of their own: an object each.

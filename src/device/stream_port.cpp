@@ -1,7 +1,5 @@
 #include "device/stream_port.h"
 
-#include <sys/eventfd.h>
-
 #include "port/adapter.h"
 #include "port/kinds.h"
 
@@ -78,7 +76,10 @@ Result<std::shared_ptr<StreamTransport>> open_stream_transport(const Config& con
   auto poller = sockets::Poller::make();
   if (!poller) return Error{Errc::unavailable, "port = tcp: " + poller.error()};
   t->poller = std::move(*poller);
-  t->spare = sockets::Socket(eventfd(0, EFD_CLOEXEC));
+  t->spare = sockets::Socket::spare();
+  if (!t->spare.is_open()) {
+    return Error{Errc::no_memory, "port = tcp: no file descriptor left (see ulimit -n)"};
+  }
   return t;
 }
 

@@ -1,5 +1,6 @@
 // The public verbs handles that hold what work needs: memory regions and completion queues.
 #include "device/device_impl.h"
+#include "device/mapping.h"
 
 namespace urnic {
 namespace detail {
@@ -13,25 +14,18 @@ MrImpl::~MrImpl() {
 
 namespace {
 
-WcStatus status_of(ddp::Status s) {
-  return static_cast<WcStatus>(s);
-}
-static_assert(static_cast<int>(WcStatus::fatal_transport) ==
-              static_cast<int>(ddp::Status::FatalTransport));
-
-Completion to_public(const verbs::Cqe& cqe) {
+Completion completion_of(const verbs::Cqe& cqe) {
   const ddp::Completion& c = cqe.completion;
   Completion out;
   out.wr_id = c.wr_id;
-  out.status = status_of(c.status);
-  out.opcode = c.receive ? Opcode::receive : static_cast<Opcode>(c.op);
+  out.status = detail::to_public(c.status);
+  out.opcode = c.receive ? Opcode::receive : detail::to_public(c.op);
   out.byte_len = c.byte_len;
   out.invalidated = c.with_invalidate;
   out.invalidated_rkey = c.inv_stag;
   out.qp_number = cqe.qp_number;
   return out;
 }
-static_assert(static_cast<int>(Opcode::local_invalidate) == static_cast<int>(ddp::WrOp::LocalInv));
 
 }  // namespace
 
@@ -62,17 +56,18 @@ const char* to_string(WcStatus s) {
 MemoryRegion& MemoryRegion::operator=(MemoryRegion&&) noexcept = default;
 MemoryRegion::~MemoryRegion() = default;
 void* MemoryRegion::address() const {
-  return impl_->address;
+  return impl_ ? impl_->address : nullptr;
 }
 std::size_t MemoryRegion::length() const {
-  return impl_->length;
+  return impl_ ? impl_->length : 0;
 }
 std::uint32_t MemoryRegion::lkey() const {
-  return impl_->stag;
+  return impl_ ? impl_->stag : 0;
 }
 std::uint64_t MemoryRegion::remote_address() const {
-  return (impl_->access & access_zero_based) != 0 ? 0
-                                                  : reinterpret_cast<std::uint64_t>(impl_->address);
+  return !impl_ || (impl_->access & access_zero_based) != 0
+             ? 0
+             : reinterpret_cast<std::uint64_t>(impl_->address);
 }
 void MemoryRegion::deregister() {
   impl_.reset();
@@ -81,6 +76,7 @@ void MemoryRegion::deregister() {
 // ---- completion queues
 
 int CompletionQueue::poll(std::span<Completion> out) {
+  if (!impl_ || impl_->device->driver->inherited()) return -1;
   verbs::Cqe cqes[64];
   const auto take = [&]() -> int {
     std::size_t done = 0;
@@ -88,37 +84,38 @@ int CompletionQueue::poll(std::span<Completion> out) {
       const std::size_t want = std::min<std::size_t>(out.size() - done, 64);
       const int n = impl_->verbs::CompletionQueue::poll({cqes, want});
       if (n < 0) return done != 0 ? static_cast<int>(done) : -1;
-      for (int i = 0; i < n; ++i) out[done++] = to_public(cqes[i]);
+      for (int i = 0; i < n; ++i) out[done++] = completion_of(cqes[i]);
       if (static_cast<std::size_t>(n) < want) break;
     }
     return static_cast<int>(done);
   };
-  if (impl_->device->driver->inherited()) return 0;
   if (!impl_->looks_empty()) return take();
   impl_->device->driver->app_poll();
   return take();
 }
 
 void CompletionQueue::arm(bool solicited_only) {
+  if (!impl_) return;
   impl_->verbs::CompletionQueue::arm(solicited_only);
 }
 int CompletionQueue::fd() const {
-  return impl_->fd.get();
+  return impl_ ? impl_->fd.get() : -1;
 }
 std::uint32_t CompletionQueue::depth() const {
-  return impl_->depth();
+  return impl_ ? impl_->depth() : 0;
 }
 
 bool CompletionQueue::wait(int timeout_ms) {
+  if (!impl_) return false;
   const Instant until =
       timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
   engine::Driver& driver = *impl_->device->driver;
   for (;;) {
     if (driver.inherited()) return false;
-    if (!impl_->looks_empty()) return true;
+    if (!impl_->looks_empty() || impl_->overrun()) return true;
     impl_->fd.clear();
     arm();
-    if (!impl_->looks_empty()) return true;
+    if (!impl_->looks_empty() || impl_->overrun()) return true;
     const Instant now = engine::monotonic_now();
     if (now >= until) return false;
     int left = until.is_never() ? -1 : static_cast<int>((until - now).count_ms()) + 1;

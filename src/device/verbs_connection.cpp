@@ -37,6 +37,7 @@ engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOp
   if (o.ird) p.mpa.ird = *o.ird;
   if (o.ord) p.mpa.ord = *o.ord;
   p.private_data.assign(o.private_data.begin(), o.private_data.end());
+  p.keepalive = o.keepalive;
   if (o.timeout_ms > 0) p.timeout = Duration::ms(o.timeout_ms);
   return p;
 }
@@ -71,6 +72,7 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
 }  // namespace
 
 Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {
+  if (!impl_) return detail::empty_handle("queue pair");
   const auto to = SocketAddress::parse(address);
   if (!to) {
     return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
@@ -78,14 +80,17 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
   }
   if (impl_->device->driver->inherited()) return engine::inherited_error();
   if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
-  {
-    const std::lock_guard guard(impl_->mutex);
-    impl_->outcome = detail::QpImpl::Outcome::Pending;
-    impl_->settled.clear();
-  }
-  return impl_->device->driver->own([&](Instant now) {
-    engine::Engine& e = *impl_->device->engine;
-    return e.connect(*impl_->qp, *to, params_of(e, options), now);
+  return detail::guarded([&]() -> Result<void> {
+    {
+      const std::lock_guard guard(impl_->mutex);
+      impl_->outcome = detail::QpImpl::Outcome::Pending;
+      impl_->peer = to->to_string();
+      impl_->settled.clear();
+    }
+    return impl_->device->driver->own([&](Instant now) {
+      engine::Engine& e = *impl_->device->engine;
+      return e.connect(*impl_->qp, *to, params_of(e, options), now);
+    });
   });
 }
 
@@ -93,6 +98,7 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
   if (auto started = connect_start(address, options); !started) return started;
   engine::Driver& driver = *impl_->device->driver;
   for (;;) {
+    if (driver.inherited()) return engine::inherited_error();
     {
       const std::lock_guard guard(impl_->mutex);
       if (impl_->outcome == detail::QpImpl::Outcome::Established) return {};
@@ -109,12 +115,13 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
 }
 
 std::string QueuePair::peer_private_data() const {
-  if (impl_->device->driver->inherited()) return {};
+  if (!impl_ || impl_->device->driver->inherited()) return {};
   const std::lock_guard guard(impl_->mutex);
   return impl_->private_data;
 }
 
 void QueuePair::disconnect() {
+  if (!impl_) return;
   impl_->device->driver->own([&](Instant now) {
     impl_->device->engine->disconnect(*impl_->qp, now);
     return 0;
@@ -122,6 +129,7 @@ void QueuePair::disconnect() {
 }
 
 void QueuePair::abort() {
+  if (!impl_) return;
   impl_->device->driver->own([&](Instant now) {
     impl_->device->engine->abort(*impl_->qp, now);
     return 0;
@@ -129,6 +137,7 @@ void QueuePair::abort() {
 }
 
 ConnectionStats QueuePair::stats() const {
+  if (!impl_) return {};
   return impl_->device->driver->own(
       [&](Instant) { return impl_->device->engine->qp_stats(*impl_->qp); });
 }
@@ -136,22 +145,30 @@ ConnectionStats QueuePair::stats() const {
 // ---- requests, events, listeners
 
 std::string ConnectRequest::peer() const {
+  if (!impl_) return {};
   return SocketAddress{impl_->info.key.remote, impl_->info.key.remote_port}.to_string();
 }
 std::string ConnectRequest::local() const {
+  if (!impl_) return {};
   return SocketAddress{impl_->info.key.local, impl_->info.key.local_port}.to_string();
 }
 std::span<const std::uint8_t> ConnectRequest::private_data() const {
+  if (!impl_) return {};
   return impl_->info.private_data;
 }
 std::uint16_t ConnectRequest::ird() const {
-  return impl_->info.ird;
+  return impl_ ? impl_->info.ird : 0;
 }
 std::uint16_t ConnectRequest::ord() const {
-  return impl_->info.ord;
+  return impl_ ? impl_->info.ord : 0;
 }
 
 Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
+  if (!impl_) return detail::empty_handle("connection request");
+  if (!qp) return detail::empty_handle("queue pair");
+  if (qp.impl_->device != impl_->device) {
+    return Error{Errc::invalid_argument, "the queue pair belongs to another device"};
+  }
   if (impl_->device->driver->inherited()) return engine::inherited_error();
   if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
   if (impl_->answered.exchange(true)) {
@@ -160,6 +177,7 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
   {
     const std::lock_guard guard(qp.impl_->mutex);
     qp.impl_->outcome = detail::QpImpl::Outcome::Pending;
+    qp.impl_->peer = peer();
   }
   return impl_->device->driver->own([&](Instant now) {
     engine::Engine& e = *impl_->device->engine;
@@ -168,7 +186,7 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
 }
 
 void ConnectRequest::reject(std::span<const std::uint8_t> private_data) {
-  if (impl_->answered.exchange(true)) return;
+  if (!impl_ || impl_->answered.exchange(true)) return;
   impl_->device->driver->own([&](Instant now) {
     impl_->device->engine->reject(impl_->connection, private_data, now);
     return 0;
@@ -176,13 +194,14 @@ void ConnectRequest::reject(std::span<const std::uint8_t> private_data) {
 }
 
 bool EventQueue::poll(Event* out) {
-  if (impl_->device->driver->inherited()) return false;
+  if (!impl_ || impl_->device->driver->inherited()) return false;
   if (impl_->pop(out)) return true;
   impl_->device->driver->app_poll();
   return impl_->pop(out);
 }
 
 bool EventQueue::wait(Event* out, int timeout_ms) {
+  if (!impl_) return false;
   const Instant until =
       timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
   engine::Driver& driver = *impl_->device->driver;
@@ -203,19 +222,21 @@ bool EventQueue::wait(Event* out, int timeout_ms) {
 }
 
 int EventQueue::fd() const {
-  return impl_->fd.get();
+  return impl_ ? impl_->fd.get() : -1;
 }
 
 Listener& Listener::operator=(Listener&&) noexcept = default;
 Listener::~Listener() = default;
 std::uint16_t Listener::port() const {
-  return impl_->port;
+  return impl_ ? impl_->port : 0;
 }
 
 Result<ConnectRequest> Listener::next(int timeout_ms) {
+  if (!impl_) return detail::empty_handle("listener");
   Event e;
   EventQueue queue(impl_->events);
   if (!queue.wait(&e, timeout_ms)) {
+    if (impl_->device->driver->inherited()) return engine::inherited_error();
     return Error{Errc::timed_out, "no connection request arrived in time"};
   }
   return std::move(e.request);

@@ -1,5 +1,6 @@
 // The public queue pair and shared receive queue: posting work.
 #include "device/device_impl.h"
+#include "device/mapping.h"
 
 namespace urnic {
 namespace detail {
@@ -23,16 +24,14 @@ QpImpl::~QpImpl() {
 
 }  // namespace detail
 
-static_assert(sizeof(Sge) == sizeof(ddp::Sge));
-
 QueuePair& QueuePair::operator=(QueuePair&&) noexcept = default;
 QueuePair::~QueuePair() = default;
 std::uint32_t QueuePair::number() const {
-  return impl_->qp->number();
+  return impl_ ? impl_->qp->number() : 0;
 }
 
 QpState QueuePair::state() const {
-  return static_cast<QpState>(impl_->qp->state.load());
+  return impl_ ? detail::to_public(impl_->qp->state.load()) : QpState::reset;
 }
 
 namespace {
@@ -56,11 +55,15 @@ Error refusal(ddp::Post result) {
 }  // namespace
 
 std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* why) {
-  verbs::QueuePair& qp = *impl_->qp;
   std::size_t taken = 0;
   const auto refuse = [&](Error error) {
     if (why != nullptr) *why = std::move(error);
   };
+  if (!impl_) {
+    refuse(detail::empty_handle("queue pair"));
+    return 0;
+  }
+  verbs::QueuePair& qp = *impl_->qp;
   if (impl_->device->driver->inherited()) {
     refuse(engine::inherited_error());
     return 0;
@@ -72,18 +75,18 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       return 0;
     }
     for (const SendRequest& r : requests) {
+      if (!detail::is_send(r.opcode) || (r.flags & ~detail::kSendFlags) != 0) {
+        refuse({Errc::invalid_argument, "not an opcode or flag of a send request"});
+        break;
+      }
       ddp::SendWr wr;
       wr.wr_id = r.wr_id;
-      wr.op = static_cast<ddp::WrOp>(r.opcode);
+      wr.op = detail::to_inner(r.opcode);
       wr.flags = static_cast<std::uint8_t>(r.flags | (impl_->signal_all ? ddp::kSignaled : 0));
-      wr.sges = {reinterpret_cast<const ddp::Sge*>(r.sges.data()), r.sges.size()};
+      wr.sges = detail::to_inner(r.sges);
       wr.remote_to = r.remote_address;
       wr.remote_stag = r.rkey;
       wr.inv_stag = r.invalidate_rkey;
-      if (r.opcode > Opcode::local_invalidate) {
-        refuse({Errc::invalid_argument, "not an opcode of a send request"});
-        break;
-      }
       const auto result = qp.stream.sender.post(wr);
       if (result != ddp::Post::Ok) {
         refuse(refusal(result));
@@ -103,6 +106,7 @@ Result<void> QueuePair::post_send(const SendRequest& request) {
 }
 
 Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
+  if (!impl_) return detail::empty_handle("queue pair");
   if (impl_->device->driver->inherited()) return engine::inherited_error();
   verbs::QueuePair& qp = *impl_->qp;
   {
@@ -110,8 +114,7 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
     if (!verbs::may_post_receive(qp.state)) {
       return Error{Errc::wrong_state, "the queue pair is in state reset"};
     }
-    const ddp::RecvWr wr{r.wr_id,
-                         {reinterpret_cast<const ddp::Sge*>(r.sges.data()), r.sges.size()}};
+    const ddp::RecvWr wr{r.wr_id, detail::to_inner(r.sges)};
     switch (qp.stream.rq.post(wr)) {
       case ddp::ReceiveQueue::Post::Ok:
         break;
@@ -136,11 +139,17 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
   using Post = ddp::SharedReceiveQueue::Post;
   std::size_t taken = 0;
   Post result = Post::Ok;
+  const bool inherited = impl_ && impl_->device->driver->inherited();
+  if (!impl_ || inherited) {
+    if (why != nullptr) {
+      *why = inherited ? engine::inherited_error() : detail::empty_handle("shared receive queue");
+    }
+    return 0;
+  }
   {
     const std::lock_guard guard(impl_->lock);
     for (const ReceiveRequest& r : requests) {
-      result = impl_->queue->post(
-          {r.wr_id, {reinterpret_cast<const ddp::Sge*>(r.sges.data()), r.sges.size()}});
+      result = impl_->queue->post({r.wr_id, detail::to_inner(r.sges)});
       if (result != Post::Ok) break;
       ++taken;
     }
@@ -167,6 +176,7 @@ Result<void> SharedReceiveQueue::post_receive(const ReceiveRequest& request) {
 }
 
 Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
+  if (!impl_) return detail::empty_handle("shared receive queue");
   return impl_->device->driver->own([&](Instant) -> Result<void> {
     if (limit > impl_->queue->max_wr()) {
       return Error{Errc::invalid_argument, "the limit is above max_receive"};
@@ -177,6 +187,7 @@ Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
 }
 
 SharedReceiveQueue::Attributes SharedReceiveQueue::query() const {
+  if (!impl_) return {};
   return impl_->device->driver->own([&](Instant) {
     const ddp::SharedReceiveQueue& q = *impl_->queue;
     return Attributes{q.max_wr(), q.max_sge(), q.limit(), q.available()};

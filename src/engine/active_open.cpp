@@ -61,6 +61,7 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
   c->stage_deadline = now + params.timeout;
   if (link != nullptr) {
     adopt_link(*c, std::move(link));
+    set_keepalive(*c, params, now);
     arm_timer(*c);
     return {};
   }
@@ -68,6 +69,7 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
                    tcp::initial_sequence(keys_.isn, {key.local, key.local_port},
                                          {key.remote, key.remote_port}, now),
                    now);
+  set_keepalive(*c, params, now);
   enqueue_tx(*c);
   arm_timer(*c);
   transmit_round(now);

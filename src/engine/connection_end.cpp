@@ -266,12 +266,37 @@ void Engine::post_completion(verbs::QueuePair& qp, const ddp::Completion& comple
   verbs::Cqe cqe;
   cqe.completion = completion;
   cqe.qp_number = qp.number();
-  if (cq->push(cqe) == verbs::CompletionQueue::Notify::Yes) hooks_->on_completion(cq);
+  notify(cq->push(cqe), cq);
 }
 
 void Engine::post_completion(verbs::QueuePair& qp, const ddp::StoredSends& sends) {
-  if (qp.receive_cq->push(sends, qp.number()) == verbs::CompletionQueue::Notify::Yes) {
-    hooks_->on_completion(qp.receive_cq);
+  notify(qp.receive_cq->push(sends, qp.number()), qp.receive_cq);
+}
+
+void Engine::notify(verbs::CompletionQueue::Notify what, verbs::CompletionQueue* cq) {
+  using Notify = verbs::CompletionQueue::Notify;
+  if (what == Notify::Yes) hooks_->on_completion(cq);
+  if (what != Notify::Overrun) return;
+  cq_overrun_ = true;  // not here: whoever completes is in the middle of a queue pair
+  hooks_->on_cq_overrun(cq);
+}
+
+// E-47: what completes on a queue that has overrun is lost, so nothing on it can go on.
+void Engine::fail_overrun(Instant now) {
+  cq_overrun_ = false;
+  constexpr const char* kWhy = "its completion queue has overrun: it is too small";
+  for (std::size_t i = 0; i < qps_.size(); ++i) {
+    verbs::QueuePair& qp = *qps_[i];
+    if (!qp.send_cq->overrun() && !qp.receive_cq->overrun()) continue;
+    if (Connection* c = find(qp.connection)) {
+      lose(*c, Errc::no_memory, kWhy, now);
+      continue;
+    }
+    if (qp.state == verbs::QpState::Error) continue;
+    qp.state = verbs::qp_next(qp.state, verbs::QpEvent::StreamLost).next;
+    flush_qp(qp, ddp::Status::Flushed);
+    hooks_->on_cm_event(
+        {.kind = CmEvent::Kind::Failed, .qp = &qp, .code = Errc::no_memory, .message = kWhy});
   }
 }
 

@@ -9,9 +9,14 @@ namespace urnic::engine {
 namespace {
 
 // Long to an engine that spins, nothing to one that was woken.
-constexpr Duration kLookAgain = Duration::us(1);
 // Longer than a burst takes; TCP has no shorter timers.
 constexpr Duration kStall = Duration::ms(1);
+
+// Keys of what is not TCP's (tcp/host_keys.h), from the same seed.
+SipKey device_key(std::uint64_t seed, std::uint64_t what) {
+  constexpr SipKey kOurs{0x75726e69632d6476, 0x6963652d6b657973};
+  return {siphash24(kOurs, {seed, what, 0}), siphash24(kOurs, {seed, what, 1})};
+}
 
 // Ethernet header, with a tag when our frames have one.
 std::uint32_t link_header(const Options& options) {
@@ -49,6 +54,7 @@ net::InterfaceConfig interface_config(const Options& options, const port::Info& 
     c.mac = *mac;
   } else {  // all zero when the port has none: then it derives from the first address
     c.mac = MacAddress::from_bytes(info.mac);
+    if (c.mac.is_zero() && options.own_mac) c.mac = *options.own_mac;
   }
   if (const auto gw = IpAddress::parse(options.gateway)) {
     c.routes.push_back({{gw->is_v6() ? IpAddress::any_v6() : IpAddress::any_v4(), 0}, *gw});
@@ -70,8 +76,10 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       mtu_(usable_mtu(options, port->info())),
       interface_(interface_config(options, port->info(), mtu_)),
       pool_(options.reassembly_pool),
+      memory_(1u << 20, StagForm(device_key(options.seed, 1))),
       tx_(port, queue, mtu_ + link_header(options)),
-      connections_(FlowKeyHash{keys_.flows}, ConnectionTable::kMaxPlaces) {
+      connections_(FlowKeyHash{keys_.flows}, ConnectionTable::kMaxPlaces),
+      qp_numbers_(device_key(options.seed, 2)) {
   settle_by_port_kind(&options_, port->kind());
   options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
   admissions_.resize(64);
@@ -95,6 +103,8 @@ bool Engine::poll(Instant now) {
     any = true;
   }
   end_of_burst(now);
+  if (cq_overrun_) fail_overrun(now);
+  if (link_given_up_at() <= now) give_up_link(now);
   run_timers(now);
   if (interface_.has_events()) {
     interface_.take_events(network_events_);
@@ -107,25 +117,13 @@ bool Engine::poll(Instant now) {
   return any;
 }
 
-// The port tells when its link came or went (memif: a peer, or another one).
-void Engine::look_at_link(Instant now) {
-  next_look_ = now + kLookAgain;
-  const port::Info info = port_->info();
-  if (info.link_epoch != link_epoch_) {
-    link_epoch_ = info.link_epoch;
-    interface_.link_up(now);
-  } else if (info.link_up == 0 && interface_.is_up()) {
-    interface_.link_down();
-  }
-}
-
 Instant Engine::next_deadline() const {
   if (!loop_.empty() || !drain_queue_.empty() || interface_.has_events()) return Instant();
   if (stream_ != nullptr) {
     if (!stream_->readable.empty() || can_accept()) return Instant();
     return earlier(timers_.earliest(), stream_->accept_again);
   }
-  return earlier(timers_.earliest(), interface_.next_deadline());
+  return earlier(earlier(timers_.earliest(), interface_.next_deadline()), link_given_up_at());
 }
 
 // ---- connections
@@ -264,9 +262,11 @@ void Engine::on_network_event(const net::Event& e, Instant now) {
       on_icmp_error(e.icmp, now);
       return;
     case Kind::AddressUsable:
+      return;
     case Kind::AddressDuplicate:
-    case Kind::AddressConflict:
-      return;  // counted by the interface, shown by `urnic stat`
+    case Kind::AddressConflict:  // defended by the interface (RFC 5227, 2.4)
+      hooks_->on_address_conflict(e.address, e.mac);
+      return;
   }
 }
 
@@ -299,7 +299,9 @@ bool Engine::route_quietly(Connection& c, Instant now) {
 
 verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                                     verbs::CompletionQueue* receive) {
-  config.id = ++last_qp_;
+  // In 24 bits, not 0, and not to be counted (E-49).
+  if (last_qp_ == 0xffffff) return nullptr;
+  config.id = qp_numbers_.outside(++last_qp_);
   qps_.push_back(std::make_unique<verbs::QueuePair>(config, &memory_, send, receive));
   qps_.back()->state = verbs::QpState::Init;
   return qps_.back().get();
@@ -329,6 +331,7 @@ void Engine::attend(verbs::QueuePair& qp, Instant now) {
   flush_posted(qp);
   receive_posted(qp, now);
   doorbell(qp, now);
+  if (cq_overrun_) fail_overrun(now);
   last_entry_ = now;
 }
 

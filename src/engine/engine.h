@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@
 #include "base/flow_hash.h"
 #include "base/ring.h"
 #include "base/siphash.h"
+#include "base/stag_form.h"
 #include "engine/connection_table.h"
 #include "engine/events.h"
 #include "engine/options.h"
@@ -63,6 +65,7 @@ struct ConnectParams {
   mpa::StartupOptions mpa;
   std::vector<std::uint8_t> private_data;
   Duration timeout = Duration::s(10);
+  std::optional<bool> keepalive;  // else the device's
 };
 
 struct EngineCounters {
@@ -224,6 +227,7 @@ class Engine {
   // rx_in_logic.cpp
   void in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   enum class FastResult : std::uint8_t { Taken, NoReceive, Refused };
+  void note(const Connection& c, Note what, fastpath::Reason why);
   void not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now);
   FastResult cut_through(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
   FastResult cut_through_run(Connection& c, const Staged& s, std::size_t first, std::size_t last,
@@ -358,13 +362,19 @@ class Engine {
   void lose(Connection& c, Errc code, std::string why, Instant now);
   void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
   void flush_qp(verbs::QueuePair& qp, ddp::Status first);
+  void fail_overrun(Instant now);
+  void notify(verbs::CompletionQueue::Notify what, verbs::CompletionQueue* cq);
   void post_completion(verbs::QueuePair& qp, const ddp::Completion& completion);
   void post_completion(verbs::QueuePair& qp, const ddp::StoredSends& sends);
 
   // engine.cpp, engine_stats.cpp
   void look_at_shared_limits();
   void run_timers(Instant now);
-  void look_at_link(Instant now);
+  void look_at_link(Instant now);  // link.cpp, with the next four
+  Instant link_given_up_at() const;
+  void give_up_link(Instant now);
+  void ask_peers(Instant now);
+  void set_keepalive(Connection& c, const ConnectParams& params, Instant now);
   void arm_timer(Connection& c);
   Instant tcp_deadline(const Connection& c) const;
   bool stalled(const Connection& c, Instant now) const;
@@ -397,6 +407,7 @@ class Engine {
   std::vector<std::unique_ptr<ddp::SharedReceiveQueue>> shared_rqs_;  // outlive the queue pairs
   std::vector<std::unique_ptr<verbs::QueuePair>> qps_;
   std::uint32_t last_qp_ = 0, last_pd_ = 0;
+  StagForm qp_numbers_;
   TimerHeap timers_;
   Ring<ConnectionId> tx_queue_;                 // those with something to send
   Ring<ConnectionId> drain_queue_;              // those with SLOW octets to parse
@@ -413,8 +424,11 @@ class Engine {
   std::unordered_map<std::uint32_t, ConnectionStats>
       last_stats_;  // of QPs whose connection has ended
   std::uint32_t link_epoch_ = 0;
-  Instant last_entry_;  // of poll or attend
-  Instant next_look_;   // at the link: an engine that spins asks now and then
+  bool link_up_ = false;
+  bool cq_overrun_ = false;                  // since the last look: queue pairs are to fail
+  Instant link_lost_at_ = Instant::never();  // never: up, given up, or not yet there
+  Instant last_entry_;                       // of poll or attend
+  Instant next_look_;                        // at the link: an engine that spins asks now and then
   std::vector<std::uint8_t> control_frame_;
   std::vector<net::Event> network_events_;
 };

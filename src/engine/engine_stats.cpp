@@ -149,46 +149,7 @@ ConnectionStats Engine::qp_stats(const verbs::QueuePair& qp) const {
 }
 
 void Engine::add_to_ended(const ConnectionStats& s) {
-  ConnectionStats& e = ended_;
-  e.downgrades += s.downgrades;
-  e.upgrades += s.upgrades;
-  e.recovery_attempts += s.recovery_attempts;
-  e.immediate_dup_acks += s.immediate_dup_acks;
-  for (std::size_t i = 0; i < kReasonCount; ++i) e.reasons[i] += s.reasons[i];
-  for (std::size_t i = 0; i < kOpcodeCount; ++i) {
-    e.fpdus_sent[i] += s.fpdus_sent[i];
-    e.fpdus_received[i] += s.fpdus_received[i];
-  }
-  e.bytes_fast += s.bytes_fast;
-  e.bytes_slow += s.bytes_slow;
-  e.bytes_copied += s.bytes_copied;
-  e.payload_placed += s.payload_placed;
-  e.holes_opened += s.holes_opened;
-  e.holes_closed += s.holes_closed;
-  e.empty_rq_drops += s.empty_rq_drops;
-  e.completion_wqe_writes += s.completion_wqe_writes;
-  e.completion_cqe_writes += s.completion_cqe_writes;
-  e.completion_partial_cqes += s.completion_partial_cqes;
-  e.writes_sent += s.writes_sent;
-  e.sends_sent += s.sends_sent;
-  e.reads_sent += s.reads_sent;
-  e.read_responses_sent += s.read_responses_sent;
-  e.write_bytes_sent += s.write_bytes_sent;
-  e.send_bytes_sent += s.send_bytes_sent;
-  e.read_response_bytes_sent += s.read_response_bytes_sent;
-  e.write_bytes_received += s.write_bytes_received;
-  e.send_bytes_received += s.send_bytes_received;
-  e.read_response_bytes_received += s.read_response_bytes_received;
-  e.sends_received += s.sends_received;
-  e.read_requests_received += s.read_requests_received;
-  e.terminates_sent += s.terminates_sent;
-  e.terminates_received += s.terminates_received;
-  e.segments_in += s.segments_in;
-  e.segments_out += s.segments_out;
-  e.retransmits += s.retransmits;
-  e.rto_expirations += s.rto_expirations;
-  e.dup_acks_in += s.dup_acks_in;
-  e.dup_acks_out += s.dup_acks_out;
+  add_counters(&ended_, s);
 }
 
 EngineTables Engine::tables() const {
@@ -247,6 +208,9 @@ void Engine::fill_stats(EngineStats* out) const {
   out->cookies_taken = counters_.cookies_taken;
   out->challenge_acks = counters_.challenge_acks;
   out->challenge_acks_withheld = counters_.challenge_acks_withheld;
+  out->rst_sent = counters_.rst_sent;
+  out->turned_away = stream_ != nullptr ? stream_->turned_away : 0;
+  out->address_conflicts = interface_.counters().address_conflicts;
   out->tx_full = counters_.tx_full;
   out->polls = counters_.polls;
   out->connections_opened = counters_.connections_opened;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/ip_address.h"
 #include "urnic/status.h"
 #include "verbs/completion_queue.h"
 #include "verbs/queue_pair.h"
@@ -13,6 +14,7 @@
 namespace urnic::engine {
 
 struct Listener;
+struct FlowKey;
 
 struct CmEvent {
   enum class Kind : std::uint8_t {
@@ -32,12 +34,23 @@ struct CmEvent {
   std::string private_data;  // octets
 };
 
+// What the receive side decides against or for a connection, for a log.
+enum class Note : std::uint8_t { Refused, Downgraded, Upgraded, TurnedAway };
+
 class Hooks {
  public:
   virtual ~Hooks() = default;
   virtual void on_cm_event(CmEvent event) = 0;
   // `cq` was armed and has something now.
   virtual void on_completion(verbs::CompletionQueue* cq) = 0;
+  // Not for segments that are plainly taken: FAST receive never comes here.
+  virtual void on_note(Note, const FlowKey&, const char* /*why*/) {}
+  // `cq` had no room: what completes on it from now on is lost, and its queue pairs fail (E-47).
+  virtual void on_cq_overrun(verbs::CompletionQueue*) {}
+  // Another station has an address of ours (RFC 5227).
+  virtual void on_address_conflict(const IpAddress&, const MacAddress&) {}
+  // The link came or went; why it went, when the port knows (E-43).
+  virtual void on_link(bool, const std::string&) {}
   // Fewer receives are left in `queue` than its limit; the limit is disarmed.
   virtual void on_shared_limit(ddp::SharedReceiveQueue*) {}
 };

@@ -1,9 +1,5 @@
 #include "engine/options.h"
 
-#include <sys/random.h>
-
-#include <cerrno>
-#include <cstdlib>
 #include <sstream>
 
 namespace urnic::engine {
@@ -32,16 +28,6 @@ std::uint8_t rtr_kinds(const std::string& text) {
 fastpath::InLogicVariant variant_of(const std::string& text, mpa::Policy policy) {
   if (mpa::has_markers(policy)) return fastpath::InLogicVariant::Fig3;
   return text == "fig10" ? fastpath::InLogicVariant::Fig10 : fastpath::InLogicVariant::Fig9;
-}
-
-std::uint64_t random_seed() {
-  std::uint64_t seed = 0;
-  // So few octets come whole, but for a signal while the kernel still gathers its first. Without
-  // randomness nothing may run: every key would be known (E-49).
-  while (getrandom(&seed, sizeof seed, 0) != static_cast<ssize_t>(sizeof seed)) {
-    if (errno != EINTR) std::abort();
-  }
-  return seed;
 }
 
 }  // namespace
@@ -127,10 +113,15 @@ Options options_from(const Config& c, std::string_view port_kind) {
     o.completion_threshold = number("completion_threshold");
   }
   o.reassembly_pool = static_cast<std::uint64_t>(c.get_int("reassembly_pool")) << 20;
+  o.link_timeout = Duration::ms(c.get_int("link_timeout_ms"));
+  o.keepalive_idle = Duration::s(c.get_int("keepalive_s"));
+  const std::string keepalive = c.get("keepalive");
+  o.keepalive =
+      keepalive == "on" ||
+      (keepalive == "auto" && (port_kind == "tap" || port_kind == "dpdk" || port_kind == "tcp"));
   o.duplicate_address_detection = port_kind == "tap" || port_kind == "dpdk";
   settle_by_port_kind(&o, port_kind);
   o.real_time = true;
-  o.seed = random_seed();
   return o;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,15 @@ struct Options {
   std::uint64_t reassembly_pool = 64u << 20;
   Duration startup_timeout = Duration::s(10);
   Duration linger_timeout = Duration::s(10);
+  Duration link_timeout = Duration::s(5);  // E-43; 0: a link that is down is waited for
+  bool keepalive = false;                  // unless a connection says otherwise
+  Duration keepalive_idle = Duration::s(30);
   bool duplicate_address_detection = false;
   bool real_time = false;  // the caller may lose its processor: see Engine::stalled
-  std::uint64_t seed = 1;  // of every key and choice the engine makes
+  // Of every key and choice the engine makes: random in production, chosen in simulation (E-49).
+  std::uint64_t seed = 1;
+  // Where neither the configuration nor the port has one. Empty: derived from the first address.
+  std::optional<MacAddress> own_mac;
 };
 
 // What follows from the kind of port ("memif", "tap", ...) where nobody has chosen.

@@ -220,6 +220,7 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
   const mpa::Agreement agreement = c->startup->agreement();
   const bool waits_for_rtr = c->rtr_pending = agreement.rtr != mpa::kRtrNone;
   full_operation(*c, agreement, now);
+  if (!c->is_over()) set_keepalive(*c, params, now);
   if (!c->is_over() && !waits_for_rtr) {
     hooks_->on_cm_event({.kind = CmEvent::Kind::Established, .qp = &qp});
   } else if (!c->is_over() && c->rtr_pending) {  // the peer may be gone for good

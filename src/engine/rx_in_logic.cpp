@@ -88,16 +88,21 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
         break;
       }
       fastpath::apply(c.context, verdict, facts);
-      if (verdict.upgraded) ++c.counters.upgrades;
+      if (verdict.upgraded) {
+        ++c.counters.upgrades;
+        note(c, Note::Upgraded, verdict.reason);
+      }
       break;
     case Outcome::Drop:
       fastpath::apply(c.context, verdict, facts);
       if (verdict.counts) ++c.counters.recovery_attempts;
+      note(c, Note::Refused, verdict.reason);
       ulp_drop(c, check, now);
       break;
     case Outcome::Downgrade:  // Fig 5: holes first, then the segment
       fastpath::apply(c.context, verdict, facts);
       ++c.counters.downgrades;
+      note(c, Note::Downgraded, verdict.reason);
       tcp::forget_out_of_order(c.tcb);
       c.hole_counters.discard();
       if (c.stream != nullptr) c.stream->forget_out_of_order();
@@ -109,6 +114,10 @@ void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, I
       store(c, s, check, now);
       break;
   }
+}
+
+void Engine::note(const Connection& c, Note what, fastpath::Reason why) {
+  hooks_->on_note(what, c.key, reason_label(static_cast<std::size_t>(why)));
 }
 
 // The segment was decided FAST, but what it carries cannot be taken now.

@@ -277,6 +277,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
     if (cut_through_plain(c, s, check)) return;
   } else {
     ack = tcp::take_ack(c.tcb, s.seg, check, now);
+    c.counters.dup_acks_in += ack.duplicate;
     if (ack.ack_first) [[unlikely]]
       emit_ack(c, now);
   }

@@ -2,8 +2,6 @@
 // it, and what all such connections of an engine share.
 #pragma once
 
-#include <sys/uio.h>
-
 #include <array>
 #include <cstdint>
 #include <memory>

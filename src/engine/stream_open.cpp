@@ -2,7 +2,6 @@
 // connecting, listening, accepting. What the connection means - start-up, placement, delivery,
 // Terminate, the end - is shared with frames.
 #include <errno.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -174,6 +173,7 @@ void Engine::accept_waiting(Listener& l, Instant now) {
 void Engine::turn_away(Listener& l, int error, Instant now) {
   ++counters_.connections_failed;
   ++stream_->turned_away;
+  hooks_->on_note(Note::TurnedAway, FlowKey{.local_port = l.port}, std::strerror(error));
   bool done = false;
   if ((error == EMFILE || error == ENFILE) && stream_->spare.is_open()) {
     stream_->spare.close();
@@ -181,7 +181,7 @@ void Engine::turn_away(Listener& l, int error, Instant now) {
       socket->reset();
       done = true;
     }
-    stream_->spare = sockets::Socket(eventfd(0, EFD_CLOEXEC));
+    stream_->spare = sockets::Socket::spare();
   }
   l.acceptable = true;
   if (!done) {

@@ -153,11 +153,16 @@ void DgramPort::peer_seen(bool there) {
 void DgramPort::look_for_peer() {
   const std::uint64_t now = now_ms();
   if (peer_there_ || now < next_look_ms_) return;
-  counters_.syscalls.add(3);
-  const ConnectResult r =
-      may_be_theirs() ? connect_to(peer_, SOCK_DGRAM).result : ConnectResult::kRefused;
   look_delay_ms_ = std::clamp(look_delay_ms_ * 2, kFirstLookMs, kSlowestLookMs);
   next_look_ms_ = now + look_delay_ms_;
+  ask_for_peer();
+}
+
+void DgramPort::ask_for_peer() {
+  counters_.syscalls.add(4);
+  const ConnectResult r =
+      may_be_theirs() ? connect_to(peer_, SOCK_DGRAM).result : ConnectResult::kRefused;
+  if (r == ConnectResult::kNobody) why_ = "nobody receives at " + peer_.name();
   peer_seen(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
 }
 
@@ -313,6 +318,7 @@ void DgramPort::set_timer(std::uint64_t us) {
   counters_.syscalls.add();
   timerfd_settime(timer_.get(), 0, &t, nullptr);
   timer_set_ = us != 0;
+  look_timer_ = false;
 }
 
 unsigned DgramPort::wait_fds(unsigned, int* fds, unsigned max) {
@@ -329,6 +335,11 @@ int DgramPort::arm(unsigned) {
   } else if (!peer_there_) {
     const std::uint64_t now = now_ms();
     set_timer(next_look_ms_ > now ? (next_look_ms_ - now) * 1000 : 1);
+  } else if (!timer_set_) {
+    // Nobody tells that it has gone (E-43): look again each second of sleep.
+    next_look_ms_ = now_ms() + kSlowestLookMs;
+    set_timer(kSlowestLookMs * 1000);
+    look_timer_ = true;
   }
   slept_ = true;
   return 0;
@@ -336,7 +347,10 @@ int DgramPort::arm(unsigned) {
 
 void DgramPort::disarm(unsigned) {
   if (!timer_set_) return;
+  if (look_timer_ && peer_there_ && sent_ == committed_ && now_ms() < next_look_ms_) return;
+  const bool due = look_timer_ && peer_there_ && now_ms() >= next_look_ms_;
   set_timer(0);  // also clears a timer that has fired
+  if (due) ask_for_peer();
   if (!peer_there_) look_for_peer();
 }
 

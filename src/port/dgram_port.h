@@ -42,6 +42,7 @@ class DgramPort {
   void flush();
   void peer_seen(bool there);
   void look_for_peer();
+  void ask_for_peer();
   bool may_be_theirs();
   bool sender_allowed(const msghdr& m) const;
   void set_timer(std::uint64_t us);
@@ -65,6 +66,7 @@ class DgramPort {
   std::uint32_t room_wait_us_ = 0;
   std::uint32_t calls_ = 0;
   bool timer_set_ = false, slept_ = false;
+  bool look_timer_ = false;  // the timer runs to look whether the peer is still there
   QueueCounters counters_;
 };
 

@@ -21,6 +21,8 @@
 namespace urnic::port {
 namespace {
 
+constexpr const char* kNoDescriptor = "no file descriptor left to sleep on";
+
 // Somebody who may be asleep. The descriptor exists only once the sleeper has armed, and lives as
 // long as the pair, so that the waker can never write to a descriptor that means something else.
 struct Sleeper {
@@ -169,6 +171,9 @@ Outcome<std::unique_ptr<MemoryPort>, std::string> MemoryPort::make(Args& args) {
     if (pair->max_frame != o.max_frame || pair->queues != o.queues) {
       return fail("the other end of '" + name + "' was opened with another mtu or queues");
     }
+    for (unsigned q = 0; q < pair->queues; ++q) {
+      if (pair->sleeper(1, q).descriptor() < 0) return fail(std::string(kNoDescriptor));
+    }
     by_name.erase(it);
     pair->open[1].store(true, std::memory_order_release);
     for (unsigned q = 0; q < pair->queues; ++q) pair->sleeper(0, q).wake();
@@ -177,6 +182,9 @@ Outcome<std::unique_ptr<MemoryPort>, std::string> MemoryPort::make(Args& args) {
   auto pair = std::make_unique<Pair>(o);
   if (!pair->allocate()) return fail(std::string("not enough memory for the ring"));
   pair->open[1].store(false);
+  for (unsigned q = 0; q < pair->queues; ++q) {
+    if (pair->sleeper(0, q).descriptor() < 0) return fail(std::string(kNoDescriptor));
+  }
   auto port = std::make_unique<MemoryPort>(pair.get(), 0);
   by_name.emplace(name, pair.release());
   return port;

@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if.h>
 #include <linux/if_tun.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstring>
 
 #include "port/vnet_header.h"
@@ -131,6 +134,7 @@ Outcome<TapDevice, std::string> open_tap(const TapOptions& o) {
   TapDevice d;
   if (o.fd >= 0) {
     d.fd.reset(o.fd);
+    d.taken_over = true;
     if (std::string wrong = adopt(&d); !wrong.empty()) {
       d.fd.release();  // not ours after all
       return fail("fd=" + std::to_string(o.fd) + ": " + wrong);
@@ -147,6 +151,37 @@ Outcome<TapDevice, std::string> open_tap(const TapOptions& o) {
     return fail(wrong);
   }
   return d;
+}
+
+void LinkNews::watch(const std::string& name) {
+  index_ = if_nametoindex(name.c_str());
+  if (index_ == 0) return;
+  Fd fd(socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE));
+  sockaddr_nl at{};
+  at.nl_family = AF_NETLINK;
+  at.nl_groups = RTMGRP_LINK;
+  if (fd && bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0) {
+    fd_ = std::move(fd);
+  }
+}
+
+std::optional<bool> LinkNews::take() {
+  std::optional<bool> said;
+  if (!fd_) return said;
+  alignas(nlmsghdr) std::array<char, 8192> buffer;
+  for (ssize_t n; (n = recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0;) {
+    auto left = static_cast<std::size_t>(n);
+    for (auto* h = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(h, left);
+         h = NLMSG_NEXT(h, left)) {
+      if (h->nlmsg_type != RTM_NEWLINK) continue;
+      ifinfomsg about;
+      std::memcpy(&about, NLMSG_DATA(h), sizeof about);
+      if (static_cast<unsigned>(about.ifi_index) != index_) continue;
+      constexpr unsigned kLowerUp = 1u << 16;  // IFF_LOWER_UP
+      said = (about.ifi_flags & IFF_UP) != 0 && (about.ifi_flags & kLowerUp) != 0;
+    }
+  }
+  return said;
 }
 
 bool tap_is_up(const TapDevice& device) {

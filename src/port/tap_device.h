@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -16,11 +17,29 @@ struct TapOptions {
   bool offload = true;    // super-segments and partial checksums
 };
 
+// News of an interface coming and going, from the kernel (rtnetlink, RTM_NEWLINK): a TAP descriptor
+// itself does not tell.
+class LinkNews {
+ public:
+  // Of the interface of that name in this network namespace; nothing when that cannot be had.
+  void watch(const std::string& name);
+  int fd() const { return fd_.get(); }
+  // What has been said last since the last call: usable or not (administratively up, with a
+  // carrier).
+  std::optional<bool> take();
+
+ private:
+  Fd fd_;
+  unsigned index_ = 0;
+};
+
 struct TapDevice {
   Fd fd;
   std::string name;
   std::uint32_t mtu = 1500;
-  bool has_header = true;  // every read and write begins with a virtio-net header
+  bool has_header = true;   // every read and write begins with a virtio-net header
+  bool taken_over = false;  // the descriptor was given to us
+  LinkNews news;            // watched by who wants them
 };
 
 // Creates the interface (or attaches to a persistent one), sets its MTU and brings it up. A

@@ -51,6 +51,8 @@ TapPort::TapPort(TapDevice device)
       rx_headers_(new std::uint8_t[kMost * kMaxHeaders]),
       tx_stride_((((max_frame_ + 63) / 64) | 1) * std::size_t{64}) {
   tx_memory_.reset(new std::uint8_t[kMost * tx_stride_]);
+  // Of a descriptor that was given to us the interface may be in another network namespace.
+  if (!device_.taken_over) device_.news.watch(device_.name);
 }
 
 void TapPort::info(urnic_port_info* i) const {
@@ -64,6 +66,14 @@ void TapPort::info(urnic_port_info* i) const {
 void TapPort::stats(urnic_port_stats* s) const {
   *s = {};
   counters_.add_to(s);
+}
+
+// The interface went down or came up, or lost its carrier (E-43).
+void TapPort::take_news() {
+  const std::optional<bool> up = device_.news.take();
+  if (!up || *up == up_) return;
+  up_ = *up;
+  if (up_) ++epoch_;
 }
 
 // ---- receive ----
@@ -127,9 +137,9 @@ TapPort::Read TapPort::read_one(urnic_frame* f) {
 unsigned TapPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
   make_room();
   n = static_cast<unsigned>(std::min<std::size_t>(n, kMost));
-  if (!up_ && ++quiet_calls_ >= kLookEvery) {
-    quiet_calls_ = 0;
-    if (tap_is_up(device_)) {
+  if (++calls_ % kLookEvery == 0) {  // who polls is not woken by news
+    take_news();
+    if (!up_ && device_.news.fd() < 0 && tap_is_up(device_)) {
       up_ = true;
       ++epoch_;
     }
@@ -254,7 +264,9 @@ unsigned TapPort::wait_fds(unsigned, int* fds, unsigned max) {
   // A deleted interface is readable for ever; polling it would spin.
   if (max == 0 || gone_) return 0;
   fds[0] = device_.fd.get();
-  return 1;
+  if (max == 1 || device_.news.fd() < 0) return 1;
+  fds[1] = device_.news.fd();
+  return 2;
 }
 
 int TapPort::arm(unsigned) {
@@ -263,7 +275,9 @@ int TapPort::arm(unsigned) {
   return 0;
 }
 
-void TapPort::disarm(unsigned) {}
+void TapPort::disarm(unsigned) {
+  if (slept_) take_news();
+}
 
 constinit const urnic_port_ops kTapPortOps = Adapter<TapPort>::table("tap");
 

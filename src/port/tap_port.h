@@ -45,6 +45,7 @@ class TapPort {
   void write_run(const urnic_frame* const* frames, unsigned n);
   void write_all(const iovec* iov, unsigned n, std::size_t bytes, unsigned frames);
   void make_room();
+  void take_news();
 
   TapDevice device_;
   std::uint32_t max_frame_;
@@ -63,7 +64,7 @@ class TapPort {
   unsigned promised_ = 0;
   Joiner joiner_;
   bool up_ = true;
-  std::uint32_t epoch_ = 1, quiet_calls_ = 0;
+  std::uint32_t epoch_ = 1, calls_ = 0;
 };
 
 }  // namespace urnic::port

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -76,6 +77,17 @@ Socket& Socket::operator=(Socket&& o) noexcept {
   return *this;
 }
 
+void Socket::set_keepalive(int idle_s) const {
+  set_option(fd_, SOL_SOCKET, SO_KEEPALIVE, idle_s > 0 ? 1 : 0);
+  if (idle_s <= 0) return;
+  const int interval_s = std::max(1, idle_s / 3);
+  set_option(fd_, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+  set_option(fd_, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
+  set_option(fd_, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  // Where it is set it decides in the place of the count.
+  set_option(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * (idle_s + 3 * interval_s));
+}
+
 Outcome<Socket, int> Socket::connect(const SocketAddress& to, const IpAddress& from) {
   Socket s(
       ::socket(to.ip.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -104,6 +116,10 @@ Outcome<Socket, int> Socket::listen(const SocketAddress& at, int backlog) {
   if (::bind(s.fd_, &a.any, n) != 0) return fail(errno);
   if (::listen(s.fd_, backlog) != 0) return fail(errno);
   return s;
+}
+
+Socket Socket::spare() {
+  return Socket(eventfd(0, EFD_CLOEXEC));
 }
 
 Outcome<Socket, int> Socket::accept() const {

@@ -49,6 +49,9 @@ class Socket {
   // Listen at `at`; port 0: the kernel chooses. An unspecified version 6 address takes version 4 as
   // well.
   static Outcome<Socket, int> listen(const SocketAddress& at, int backlog);
+  // A descriptor kept for when there are no others: given up for a moment, it lets one more come
+  // in.
+  static Socket spare();
   // The next connection of a listening socket; EAGAIN when there is none.
   Outcome<Socket, int> accept() const;
 
@@ -66,6 +69,10 @@ class Socket {
   // `records`: how many of `pieces` each record has. The kernel never puts octets of two records
   // into one segment; a record that fits a segment travels in one.
   Moved send_records(std::span<const iovec> pieces, std::span<const std::uint32_t> records) const;
+
+  // Probes after so many idle seconds (SO_KEEPALIVE), and the end when three go unanswered; 0:
+  // none.
+  void set_keepalive(int idle_s) const;
 
   // Payload octets of a full segment now (options deducted).
   std::uint32_t mss() const;

@@ -178,6 +178,7 @@ AckResult take_news(Tcb& t, const Segment& s, std::int32_t acked, Instant now) {
       if (t.config.rack && d.any && !d.again) rtt_sample(t.rtt, t.config, now - d.sent_at);
     }
     loss_on_same_ack(t, s, news, now);
+    r.duplicate = news.plain || news.sack.fresh != 0;
     r.send_unblocked = true;
   }
   r.una = t.snd.una;

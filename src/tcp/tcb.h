@@ -102,6 +102,7 @@ struct AckResult {
   bool una_advanced = false;
   bool send_unblocked = false;  // plan_send may have something now
   bool closed = false;          // LastAck/Closing... finished: the state is Closed or TimeWait
+  bool duplicate = false;       // a duplicate ACK (RFC 5681 2), or one with new SACK blocks
   bool ack_first = false;       // emit plan_ack() before the payload is looked at (RFC 8257 3.2)
   StreamOffset una;             // all octets below are acknowledged cumulatively
 };
@@ -216,6 +217,11 @@ void unreachable(Tcb&, bool hard, Seq quoted, Instant now);
 
 // ---- time -----------------------------------------------------------------------------------
 
+// Keep-alive from now on after `idle` without a word from the peer; zero: none (RFC 9293, 3.8.4).
+void set_keepalive(Tcb&, Duration idle, Instant now);
+// One keep-alive probe now, whatever the setting: the way to the peer has come back, and who is
+// there may not be who was.
+void probe_peer(Tcb&, Instant now);
 // Earliest moment on_deadline has something to do; never() when idle.
 Instant next_deadline(const Tcb&);
 // Run every timer due at `now`: retransmission, persist, delayed ACK, TIME-WAIT, keepalive, user

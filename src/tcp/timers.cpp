@@ -89,6 +89,24 @@ void on_trim(Tcb& t) {
 
 }  // namespace
 
+void set_keepalive(Tcb& t, Duration idle, Instant now) {
+  t.config.keepalive = idle;
+  t.config.keepalive_interval = idle / 3;
+  t.config.keepalive_probes = 3;
+  t.timers.keepalive_sent = 0;
+  t.timers.keepalive = Instant::never();
+  if (synchronized(t.state)) arm_keepalive(t, now);
+}
+
+void probe_peer(Tcb& t, Instant now) {
+  if (!synchronized(t.state)) return;
+  if (flight(t) != 0) {  // what is under way asks as well, and need not wait for its turn
+    if (!t.timers.retransmit.is_never()) t.timers.retransmit = now;
+    return;
+  }
+  t.keepalive_due = true;
+}
+
 void arm_keepalive(Tcb& t, Instant now) {
   if (t.config.keepalive == Duration::zero()) return;
   t.timers.keepalive = now + t.config.keepalive;

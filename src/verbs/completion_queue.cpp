@@ -32,15 +32,14 @@ CompletionQueue::Notify CompletionQueue::push(const ddp::StoredSends& sends,
 CompletionQueue::Notify CompletionQueue::push(const Cqe& cqe) {
   const std::lock_guard guard(lock_);
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
-  if (tail - head_.load(std::memory_order_relaxed) > mask_) {
-    overrun_.store(true, std::memory_order_relaxed);
+  if (overrun() || tail - head_.load(std::memory_order_relaxed) > mask_) {
+    const bool first = !overrun_.exchange(true);
     ddp::Completion lost;
     for (std::uint32_t i = 0; cqe.stored != nullptr && i < cqe.references; ++i) {
       cqe.stored->take(cqe.position + i, &lost);
     }
-    const bool wake = armed_ != Armed::No;
     armed_ = Armed::No;
-    return wake ? Notify::Yes : Notify::No;
+    return first ? Notify::Overrun : Notify::No;
   }
   ring_[tail & mask_] = cqe;
   tail_.store(tail + 1, std::memory_order_release);

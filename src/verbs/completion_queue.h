@@ -29,10 +29,10 @@ class CompletionQueue {
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
-  // What the pusher must do: wake a sleeper, or not.
-  enum class Notify : std::uint8_t { No, Yes };
-  // Append. When the ring is full the queue overruns: the CQE is lost, which is fatal for the
-  // queue.
+  // What the pusher must do: wake a sleeper, or not; or see to the queue pairs, once.
+  enum class Notify : std::uint8_t { No, Yes, Overrun };
+  // Append. When the ring is full the queue overruns (E-47): this CQE and all later ones are lost,
+  // those in the ring stay as they are, and the queue is of no use any more.
   Notify push(const Cqe& cqe);
   // The one CQE of a run of Sends, already lent (ddp::deliver).
   Notify push(const ddp::StoredSends& sends, std::uint32_t qp_number);

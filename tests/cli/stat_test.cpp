@@ -116,6 +116,33 @@ TEST(StatText, TableSumsConnectionsThatAreAndThatWere) {
   EXPECT_THAT(text, HasSubstr(std::string(reason_label(1)) + " 9"));
 }
 
+// proves: E-48
+TEST(StatText, EveryCounterIsShownInEveryForm) {
+  const EngineStats none = sample();
+  const auto expect_shown = [&](const char* name, const std::string& metric, const EngineStats& s) {
+    EXPECT_NE(stat_table(s), stat_table(none)) << name;
+    EXPECT_THAT(stats_to_json(s), HasSubstr("\"" + std::string(name) + "\": 987654321")) << name;
+    EXPECT_THAT(stat_prometheus({s}), HasSubstr("\nurnic_" + metric + "{")) << name;
+    EXPECT_THAT(stat_prometheus({s}), HasSubstr("} 987654321\n")) << name;
+  };
+  for (const auto& c : connection_counters()) {
+    EngineStats s = none;
+    s.ended.*c.value = 0;
+    s.connections[0].*c.value = 987654321;
+    expect_shown(c.name, std::string(c.name) + "_total", s);
+  }
+  for (const auto& c : engine_counters()) {
+    EngineStats s = none;
+    s.*c.value = 987654321;
+    expect_shown(c.name, std::string(c.name) + "_total", s);
+  }
+  for (const auto& c : engine_gauges()) {
+    EngineStats s = none;
+    s.*c.value = 987654321;
+    expect_shown(c.name, c.name, s);
+  }
+}
+
 TEST(StatText, PrometheusNamesEachMetricOnceAndEscapesLabels) {
   const std::string text = stat_prometheus({sample(), sample()});
   EXPECT_THAT(text,

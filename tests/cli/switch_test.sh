@@ -35,6 +35,11 @@ kill -9 "$target"
 start target "$urnic" target --export export $(member 4 | sed 's/10.77.0.14/10.77.0.11/;s/fd77::14/fd77::11/')
 until_true 10 grep -q serving target.log || fail "no second target: $(cat target.log)"
 ok "the target has moved to another socket" "$urnic" get 10.77.0.11/a back $(member 3)
+# Two members with one address notice each other (E-34, RFC 5227): their MAC addresses differ.
+start twin "$urnic" target --export export $(member 2 | sed 's/10.77.0.12/10.77.0.11/;s/fd77::12/fd77::11/')
+twins() { [ "$("$urnic" stat --json | grep -c '"address_conflicts": [1-9]')" -ge 2 ]; }
+until_true 10 twins || fail "nobody has noticed: $("$urnic" stat --json | grep address_conflicts)"
+stop_process "$last"
 kill -0 "$switch" || fail "the switch has ended"
 stop_process "$switch"
 grep -q "has come" switch.log && grep -q "has gone" switch.log || fail "comings and goings: $(cat switch.log)"

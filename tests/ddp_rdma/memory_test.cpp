@@ -48,7 +48,7 @@ TEST_F(Memory, KeyChangesWhenAnIndexIsReused) {
 }
 
 TEST_F(Memory, KeysBeginAtTheSeed) {
-  MemoryTable seeded(16, 0x77);
+  MemoryTable seeded(16, StagForm(0x77));
   EXPECT_EQ(seeded.register_memory(kPd, bytes.data(), 10, 0) & 0xff, 0x77u);
 }
 

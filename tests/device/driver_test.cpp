@@ -42,7 +42,7 @@ struct DriverTest : ::testing::Test {
     DriverOptions options;
     options.progress = progress;
     auto driver = std::make_unique<Driver>(options, engine.get(), &port, 0);
-    driver->start();
+    EXPECT_TRUE(driver->start().ok());
     return driver;
   }
   static void post(verbs::QueuePair& to) {

@@ -18,42 +18,7 @@ ConnectionStats numbered(std::uint64_t from) {
   s.fast = true;
   s.slow_reason = "down\"graded\\";
   s.crc = false;
-  for (std::uint64_t* p : {&s.downgrades,
-                           &s.upgrades,
-                           &s.recovery_attempts,
-                           &s.immediate_dup_acks,
-                           &s.bytes_fast,
-                           &s.bytes_slow,
-                           &s.bytes_copied,
-                           &s.payload_placed,
-                           &s.holes_opened,
-                           &s.holes_closed,
-                           &s.empty_rq_drops,
-                           &s.completion_wqe_writes,
-                           &s.completion_cqe_writes,
-                           &s.completion_partial_cqes,
-                           &s.writes_sent,
-                           &s.sends_sent,
-                           &s.reads_sent,
-                           &s.read_responses_sent,
-                           &s.write_bytes_sent,
-                           &s.send_bytes_sent,
-                           &s.read_response_bytes_sent,
-                           &s.write_bytes_received,
-                           &s.send_bytes_received,
-                           &s.read_response_bytes_received,
-                           &s.sends_received,
-                           &s.read_requests_received,
-                           &s.terminates_sent,
-                           &s.terminates_received,
-                           &s.segments_in,
-                           &s.segments_out,
-                           &s.retransmits,
-                           &s.rto_expirations,
-                           &s.dup_acks_in,
-                           &s.dup_acks_out}) {
-    *p = n++;
-  }
+  for (const auto& c : connection_counters()) s.*c.value = n++;
   for (std::uint64_t& r : s.reasons) r = n++;
   for (std::uint64_t& f : s.fpdus_sent) f = n++;
   for (std::uint64_t& f : s.fpdus_received) f = n++;
@@ -71,33 +36,11 @@ EngineStats sample() {
   s.addresses = "10.77.0.1/24";
   s.link_up = true;
   std::uint64_t n = 1'000'000'000'000;
-  for (std::uint64_t* p : {&s.pid,
-                           &s.uptime_ms,
-                           &s.rx_frames,
-                           &s.rx_bytes,
-                           &s.tx_frames,
-                           &s.tx_bytes,
-                           &s.rx_bad_port,
-                           &s.rx_bad_ip,
-                           &s.rx_bad_tcp_checksum,
-                           &s.rx_fragments,
-                           &s.rx_no_connection,
-                           &s.rx_tcp_dropped,
-                           &s.cookies_sent,
-                           &s.cookies_taken,
-                           &s.challenge_acks,
-                           &s.challenge_acks_withheld,
-                           &s.tx_full,
-                           &s.polls,
-                           &s.sleeps,
-                           &s.wakeups,
-                           &s.connections_opened,
-                           &s.connections_closed,
-                           &s.connections_failed,
-                           &s.reassembly_bytes,
-                           &s.regions}) {
+  for (std::uint64_t* p : {&s.pid, &s.uptime_ms}) {
     *p = n++;
   }
+  for (const auto& c : engine_counters()) s.*c.value = n++;
+  for (const auto& c : engine_gauges()) s.*c.value = n++;
   s.ended = numbered(5000);
   s.connections = {numbered(1), numbered(100)};
   return s;
@@ -121,11 +64,11 @@ TEST(StatsJson, EveryCounterSurvivesTheWayThereAndBack) {
 TEST(StatsJson, AllNumbersOfTheSampleAreDistinctInTheDocument) {
   // A counter written twice under one name, or not at all, would leave a number out.
   const auto j = nlohmann::json::parse(stats_to_json(sample()));
-  EXPECT_EQ(j["connections"][0].size(), 51u);
+  EXPECT_EQ(j["connections"][0].size(), 9u + 3 + connection_counters().size() + 5);
   EXPECT_EQ(j["connections"][0]["reasons"].size(), kReasonCount);
   EXPECT_EQ(j["connections"][0]["fpdus_sent"].size(), kOpcodeCount);
   EXPECT_EQ(j["connections"][0]["fpdus_received"].size(), kOpcodeCount);
-  EXPECT_EQ(j.size(), 30u);
+  EXPECT_EQ(j.size(), 8u + engine_counters().size() + engine_gauges().size() + 2);
 }
 
 TEST(StatsJson, OtherVersionsAreUnderstood) {

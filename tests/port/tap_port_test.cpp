@@ -182,6 +182,31 @@ TEST(TapPort, AnInterfaceThatIsDownAndUpAgainIsNoticed) {
   });
 }
 
+// proves: E-43
+TEST(TapPort, WhoSleepsIsToldThatTheInterfaceOrItsCarrierWent) {
+  RUN_WITH_TAP([]() -> std::string {
+    auto p = Port::open("tap:name=u0");
+    if (!p.ok()) return p.error();
+    const auto sleep_until = [&](int up) {
+      const std::uint64_t end = check::monotonic_ms() + 3000;
+      while (p->info().link_up != up && check::monotonic_ms() < end) {
+        check::receive_one(*p, 0, 0);
+        check::sleep_on(*p, 0, 200);
+      }
+      return p->info().link_up == up;
+    };
+    for (const char* what : {"down", "carrier off"}) {
+      const std::string set = "ip link set u0 ";
+      RETURN_UNLESS(sleep_until(1));
+      RETURN_UNLESS(system((set + what).c_str()) == 0);
+      RETURN_UNLESS(sleep_until(0));
+      RETURN_UNLESS(system((set + (what[0] == 'd' ? "up" : "carrier on")).c_str()) == 0);
+      RETURN_UNLESS(sleep_until(1));
+    }
+    return "";
+  });
+}
+
 // Two kernels (network namespaces) joined by two TAP ports and a forwarder in between, which sees
 // what an engine would see.
 class Forwarder {

@@ -1,0 +1,175 @@
+// What the engine tells, on its way to the consumer: event queues, completion queues, the log.
+#include "device/device_impl.h"
+
+namespace urnic {
+namespace detail {
+
+void EventQueueImpl::push(Event e) {
+  const std::lock_guard guard(mutex);
+  events.push_back(std::move(e));
+  fd.signal();
+}
+
+bool EventQueueImpl::pop(Event* out) {
+  const std::lock_guard guard(mutex);
+  if (events.empty()) return false;
+  *out = std::move(events.front());
+  events.pop_front();
+  if (events.empty()) fd.clear();
+  return true;
+}
+
+void DeviceImpl::on_completion(verbs::CompletionQueue* cq) {
+  static_cast<CqImpl*>(cq)->fd.signal();
+}
+
+void DeviceImpl::on_shared_limit(ddp::SharedReceiveQueue* queue) {
+  auto* srq = static_cast<SrqImpl*>(queue->owner);
+  if (srq == nullptr || !srq->events) return;
+  Event event;
+  event.kind = EventKind::receive_limit;
+  event.context = srq->context;
+  srq->events->push(std::move(event));
+}
+
+void DeviceImpl::tell(EventKind kind, void* about, std::string why) {
+  const std::lock_guard guard(mutex);
+  const auto queue = events.lock();
+  if (queue == nullptr) return;
+  Event event;
+  event.kind = kind;
+  event.context = about != nullptr ? about : context;
+  event.error.message = std::move(why);
+  queue->push(std::move(event));
+}
+
+void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
+  auto* cq = static_cast<CqImpl*>(queue);
+  cq->fd.signal();  // armed or not: whoever sleeps on it would sleep for ever
+  log(engine::LogLevel::Error,
+      "a completion queue of " + std::to_string(cq->depth()) + " entries has overrun");
+  tell(EventKind::cq_overrun, cq->context, "the completion queue has overrun: it is too small");
+}
+
+void DeviceImpl::on_address_conflict(const IpAddress& address, const MacAddress& with) {
+  const std::string text = with.to_string() + " has our address " + address.to_string() + " too";
+  log(engine::LogLevel::Warn, text);
+  tell(EventKind::address_conflict, nullptr, text);
+}
+
+void DeviceImpl::on_link(bool up, const std::string& why) {
+  link_reason = up ? "" : why;
+  log(engine::LogLevel::Info, up ? "link up" : "link down" + (why.empty() ? "" : ": " + why));
+  tell(up ? EventKind::link_up : EventKind::link_down, nullptr, why);
+}
+
+namespace {
+
+std::string ends_of(const engine::FlowKey& key) {
+  return SocketAddress{key.local, key.local_port}.to_string() + " - " +
+         SocketAddress{key.remote, key.remote_port}.to_string();
+}
+
+const char* name_of(engine::Note note) {
+  switch (note) {
+    case engine::Note::Refused:
+      return "segment refused";
+    case engine::Note::Downgraded:
+      return "downgraded to SLOW";
+    case engine::Note::Upgraded:
+      return "upgraded to FAST";
+    case engine::Note::TurnedAway:
+      return "connection turned away";
+  }
+  return "";
+}
+
+const char* name_of(engine::CmEvent::Kind kind) {
+  using Kind = engine::CmEvent::Kind;
+  switch (kind) {
+    case Kind::ConnectRequest:
+      return "connect request";
+    case Kind::Established:
+      return "established";
+    case Kind::ConnectFailed:
+      return "connect failed";
+    case Kind::Disconnected:
+      return "disconnected";
+    case Kind::Failed:
+      return "failed";
+    case Kind::LastReceive:
+      return "last receive";
+  }
+  return "";
+}
+
+}  // namespace
+
+void DeviceImpl::on_note(engine::Note note, const engine::FlowKey& key, const char* why) {
+  if (logger == nullptr || !logger->wants(engine::LogLevel::Debug)) return;
+  logger->line(engine::LogLevel::Debug, ends_of(key) + ": " + name_of(note) + ": " + why);
+}
+
+void DeviceImpl::on_cm_event(engine::CmEvent e) {
+  using Kind = engine::CmEvent::Kind;
+  if (e.kind == Kind::ConnectRequest) {
+    auto* listener = static_cast<ListenerImpl*>(e.listener->owner);
+    if (listener == nullptr) return;
+    auto request = std::make_shared<RequestImpl>();
+    request->device = shared_from_this();
+    request->connection = e.connection;
+    engine->request_info(e.connection, &request->info);
+    log(engine::LogLevel::Info, ends_of(request->info.key) + ": " + name_of(e.kind));
+    Event event;
+    event.kind = EventKind::connect_request;
+    event.context = listener->context;
+    event.request.impl_ = std::move(request);
+    listener->events->push(std::move(event));
+    return;
+  }
+  auto* qp = static_cast<QpImpl*>(e.qp->owner);
+  if (qp == nullptr) return;
+  if (logger != nullptr && logger->wants(engine::LogLevel::Info)) {
+    const std::lock_guard guard(qp->mutex);
+    logger->line(engine::LogLevel::Info, "QP " + std::to_string(e.qp->number()) + ", " + qp->peer +
+                                             ": " + name_of(e.kind) +
+                                             (e.message.empty() ? "" : ": " + e.message));
+  }
+  Event event;
+  event.context = qp->context;
+  if (e.kind == Kind::LastReceive) {
+    event.kind = EventKind::last_receive;
+    if (qp->events) qp->events->push(std::move(event));
+    return;
+  }
+  event.error = {e.code, e.message};
+  event.private_data = e.private_data;
+  {
+    const std::lock_guard guard(qp->mutex);
+    switch (e.kind) {
+      case Kind::Established:
+        event.kind = EventKind::established;
+        qp->outcome = QpImpl::Outcome::Established;
+        qp->private_data = e.private_data;
+        break;
+      case Kind::ConnectFailed:
+        event.kind = EventKind::connect_failed;
+        qp->outcome = QpImpl::Outcome::Failed;
+        qp->error = event.error;
+        qp->private_data = e.private_data;
+        break;
+      case Kind::Disconnected:
+        event.kind = EventKind::disconnected;
+        break;
+      default:
+        event.kind = EventKind::failed;
+        qp->error = event.error;
+        break;
+    }
+    qp->settled.signal();
+  }
+  if (qp->events) qp->events->push(std::move(event));
+}
+
+}  // namespace detail
+}  // namespace urnic

@@ -1,0 +1,49 @@
+// What every public call does alike: an empty handle answers an error, and so does a call that
+// finds no memory; no exception leaves the library.
+#pragma once
+
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "urnic/status.h"
+
+namespace urnic::detail {
+
+inline Error empty_handle(const char* what) {
+  return {Errc::invalid_argument,
+          std::string("the ") + what + " is empty: it was never made, or has been moved from"};
+}
+
+inline Error no_memory() {
+  return {Errc::no_memory, "out of memory"};
+}
+
+// f() with a Result of its own, or the error it could not return.
+template <class F>
+auto guarded(F&& f) noexcept -> decltype(f()) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  } catch (const std::length_error&) {
+    return no_memory();
+  } catch (const std::system_error& e) {  // a thread that cannot be started
+    return Error{Errc::no_memory, e.what()};
+  }
+}
+
+// The same where there is no Result to put an error into: an empty value.
+template <class F>
+auto or_nothing(F&& f) noexcept -> decltype(f()) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    if constexpr (!std::is_void_v<decltype(f())>) return {};
+  }
+}
+
+}  // namespace urnic::detail

@@ -1,0 +1,81 @@
+// Between the enumerators and structs of include/urnic and those behind them. Each pair is
+// asserted, so that a change of one side alone does not compile.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "ddp_rdma/work.h"
+#include "urnic/verbs.h"
+#include "verbs/queue_pair.h"
+
+namespace urnic::detail {
+
+namespace inner = ddp;
+
+template <class A, class B>
+constexpr bool same(A a, B b) {
+  return static_cast<std::uint64_t>(a) == static_cast<std::uint64_t>(b);
+}
+
+static_assert(same(WcStatus::success, inner::Status::Success) &&
+              same(WcStatus::flushed, inner::Status::Flushed) &&
+              same(WcStatus::local_length, inner::Status::LocalLength) &&
+              same(WcStatus::local_protection, inner::Status::LocalProtection) &&
+              same(WcStatus::remote_access, inner::Status::RemoteAccess) &&
+              same(WcStatus::remote_operation, inner::Status::RemoteOperation) &&
+              same(WcStatus::remote_invalid_request, inner::Status::RemoteInvalidRequest) &&
+              same(WcStatus::fatal_transport, inner::Status::FatalTransport));
+constexpr WcStatus to_public(inner::Status s) {
+  return static_cast<WcStatus>(s);
+}
+
+static_assert(same(Opcode::send, inner::WrOp::Send) &&
+              same(Opcode::send_with_invalidate, inner::WrOp::SendInv) &&
+              same(Opcode::write, inner::WrOp::Write) && same(Opcode::read, inner::WrOp::Read) &&
+              same(Opcode::local_invalidate, inner::WrOp::LocalInv) &&
+              static_cast<int>(Opcode::receive) == static_cast<int>(inner::WrOp::LocalInv) + 1);
+constexpr Opcode to_public(inner::WrOp op) {
+  return static_cast<Opcode>(op);
+}
+// Of a send request: anything but `receive`.
+constexpr bool is_send(Opcode op) {
+  return op < Opcode::receive;
+}
+constexpr inner::WrOp to_inner(Opcode op) {
+  return static_cast<inner::WrOp>(op);
+}
+
+static_assert(same(send_signaled, inner::kSignaled) && same(send_solicited, inner::kSolicited) &&
+              same(send_inline, inner::kInline) && same(send_fence, inner::kFence));
+constexpr std::uint32_t kSendFlags = send_signaled | send_solicited | send_inline | send_fence;
+
+static_assert(same(access_local_write, inner::kLocalWrite) &&
+              same(access_remote_write, inner::kRemoteWrite) &&
+              same(access_remote_read, inner::kRemoteRead) &&
+              same(access_zero_based, inner::kZeroBased));
+constexpr std::uint32_t kAccessRights =
+    access_local_write | access_remote_write | access_remote_read | access_zero_based;
+
+static_assert(same(QpState::reset, verbs::QpState::Reset) &&
+              same(QpState::init, verbs::QpState::Init) &&
+              same(QpState::rtr, verbs::QpState::Rtr) && same(QpState::rts, verbs::QpState::Rts) &&
+              same(QpState::sqd, verbs::QpState::Sqd) && same(QpState::sqe, verbs::QpState::Sqe) &&
+              same(QpState::error, verbs::QpState::Error));
+constexpr QpState to_public(verbs::QpState s) {
+  return static_cast<QpState>(s);
+}
+
+// Posted by the consumer in spans, read by the engine in place.
+static_assert(sizeof(Sge) == sizeof(inner::Sge) && alignof(Sge) == alignof(inner::Sge));
+static_assert(offsetof(Sge, address) == offsetof(inner::Sge, addr) &&
+              sizeof(Sge::address) == sizeof(inner::Sge::addr));
+static_assert(offsetof(Sge, length) == offsetof(inner::Sge, length) &&
+              sizeof(Sge::length) == sizeof(inner::Sge::length));
+static_assert(offsetof(Sge, lkey) == offsetof(inner::Sge, lkey) &&
+              sizeof(Sge::lkey) == sizeof(inner::Sge::lkey));
+inline std::span<const inner::Sge> to_inner(std::span<const Sge> sges) {
+  return {reinterpret_cast<const inner::Sge*>(sges.data()), sges.size()};
+}
+
+}  // namespace urnic::detail

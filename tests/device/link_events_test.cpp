@@ -1,0 +1,116 @@
+// The link and who is behind it (E-43): events, what fails when it is gone for too long,
+// keep-alive.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "urnic/urnic.h"
+
+namespace urnic {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kRights = access_local_write | access_remote_write;
+
+struct Side {
+  Device device;
+  ProtectionDomain pd;
+  CompletionQueue cq;
+  EventQueue events;
+  std::vector<char> memory = std::vector<char>(4096);
+  MemoryRegion mr;
+  QueuePair qp;
+};
+
+struct LinkTest : ::testing::Test {
+  void SetUp() override {
+    char name[] = "/tmp/urnic-link-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory); }
+
+  Side make(const std::string& role, const std::string& timeout_ms) {
+    Config c;
+    EXPECT_TRUE(c.set("port", "memif:socket=" + directory + "/l.sock,role=" + role).ok());
+    EXPECT_TRUE(c.set("stat", "off").ok());
+    EXPECT_TRUE(c.set("link_timeout_ms", timeout_ms).ok());
+    EXPECT_TRUE(c.set("keepalive_s", "1").ok());
+    auto d = Device::open(c);
+    EXPECT_TRUE(d.ok()) << d.error().message;
+    Side s;
+    s.device = *d;
+    s.events = *s.device.create_event_queue();
+    EXPECT_TRUE(s.device.deliver_events(s.events, this).ok());
+    s.pd = *s.device.alloc_pd();
+    s.cq = *s.device.create_cq(16);
+    s.mr = *s.device.register_memory(s.pd, s.memory.data(), s.memory.size(), kRights);
+    QpOptions o;
+    o.send_cq = o.receive_cq = s.cq;
+    o.events = s.events;
+    s.qp = *s.device.create_qp(s.pd, o);
+    return s;
+  }
+  static void connect(Side& server, Side& client, const ConnectionOptions& o = {}) {
+    auto listener = server.device.listen(0);
+    ASSERT_TRUE(listener.ok());
+    ASSERT_TRUE(client.device.wait_link(10000) && server.device.wait_link(10000));
+    std::thread accepting([&] {
+      auto request = listener->next(10000);
+      ASSERT_TRUE(request.ok());
+      EXPECT_TRUE(request->accept(server.qp).ok());
+    });
+    const auto done = client.qp.connect("10.77.0.1:" + std::to_string(listener->port()), o);
+    EXPECT_TRUE(done.ok()) << (done.ok() ? "" : done.error().message);
+    accepting.join();
+  }
+  // The next event of `kind`; others are passed over.
+  static Event next(Side& s, EventKind kind, int ms = 10000) {
+    const auto until = Clock::now() + std::chrono::milliseconds(ms);
+    Event e;
+    while (Clock::now() < until) {
+      if (s.events.wait(&e, 100) && e.kind == kind) return e;
+    }
+    ADD_FAILURE() << "no event " << static_cast<int>(kind);
+    return {};
+  }
+  std::string directory;
+};
+
+// A link that comes back in time costs nothing.
+// proves: E-43
+TEST_F(LinkTest, DownAndUpAreEventsOfTheDevice) {
+  Side client = make("client", "60000");
+  {
+    Side server = make("server", "60000");
+    EXPECT_EQ(next(client, EventKind::link_up).context, this);
+  }
+  const Event down = next(client, EventKind::link_down);
+  EXPECT_NE(down.error.message.find("the peer"), std::string::npos) << down.error.message;
+  EXPECT_FALSE(client.device.info().link_reason.empty());
+  EXPECT_FALSE(client.device.stats().link_reason.empty());
+  Side again = make("server", "60000");
+  next(client, EventKind::link_up);
+  EXPECT_EQ(client.device.info().link_reason, "");
+}
+
+// proves: E-43
+TEST_F(LinkTest, ProbesAreASettingOfEachConnection) {
+  for (const bool on : {false, true}) {
+    Side server = make("server", "5000"), client = make("client", "5000");
+    ConnectionOptions o;
+    o.keepalive = on;
+    connect(server, client, o);
+    const auto before = client.qp.stats().segments_out;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    EXPECT_EQ(client.qp.stats().segments_out > before, on);
+    EXPECT_EQ(client.qp.state(), QpState::rts);
+  }
+}
+
+}  // namespace
+}  // namespace urnic

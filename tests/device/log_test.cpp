@@ -1,0 +1,157 @@
+// Settings `log` and `log_file` (E-48): what is said, where, and what happens when it cannot be
+// written.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "urnic/urnic.h"
+
+namespace urnic {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct LogTest : ::testing::Test {
+  void SetUp() override {
+    char name[] = "/tmp/urnic-log-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory); }
+  Config config(const char* role, const std::string& level, const std::string& file) const {
+    Config c;
+    EXPECT_TRUE(c.set("port", "memif:socket=" + directory + "/w.sock,role=" + role).ok());
+    EXPECT_TRUE(c.set("stat", "off").ok());
+    EXPECT_TRUE(c.set("name", role).ok());
+    EXPECT_TRUE(c.set("log", level).ok());
+    EXPECT_TRUE(c.set("log_file", file).ok());
+    return c;
+  }
+  // One connection made and ended between two devices.
+  void run(const Config& server_config, const Config& client_config, std::uint64_t writes = 0) {
+    auto server = Device::open(server_config), client = Device::open(client_config);
+    ASSERT_TRUE(server.ok() && client.ok());
+    ASSERT_TRUE(server->wait_link(10000) && client->wait_link(10000));
+    auto listener = server->listen(4321);
+    ASSERT_TRUE(listener.ok());
+    auto spd = *server->alloc_pd(), cpd = *client->alloc_pd();
+    QpOptions so, co;
+    so.send_cq = so.receive_cq = *server->create_cq(8);
+    co.send_cq = co.receive_cq = *client->create_cq(8);
+    auto sq = *server->create_qp(spd, so), cq = *client->create_qp(cpd, co);
+    std::thread accepting([&] {
+      auto r = listener->next(10000);
+      ASSERT_TRUE(r.ok());
+      EXPECT_TRUE(r->accept(sq).ok());
+    });
+    EXPECT_TRUE(cq.connect("10.77.0.1:4321").ok());
+    accepting.join();
+    // Something to refuse, where the configuration puts faults in the way.
+    char memory[64] = {};
+    auto smr = *server->register_memory(spd, memory, sizeof memory,
+                                        access_local_write | access_remote_write);
+    auto cmr = *client->register_memory(cpd, memory, sizeof memory, 0);
+    const Sge sge{reinterpret_cast<std::uint64_t>(memory), sizeof memory, cmr.lkey()};
+    for (std::uint64_t i = 0; i < writes; ++i) {
+      SendRequest w;
+      w.opcode = Opcode::write;
+      w.sges = {&sge, 1};
+      w.remote_address = smr.remote_address();
+      w.rkey = smr.rkey();
+      EXPECT_TRUE(cq.post_send(w).ok());
+      Completion c[1];
+      for (int k = 0; k < 200 && co.send_cq.poll(c) == 0; ++k) co.send_cq.wait(50);
+    }
+    cq.abort();
+    for (int i = 0; i < 1000 && sq.state() != QpState::error; ++i) {
+      server->progress();
+      usleep(2000);
+    }
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream in(directory + "/" + name);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+  std::string directory;
+};
+
+// proves: E-48
+TEST_F(LogTest, OneLineForEachEventOfAConnectionAtInfo) {
+  run(config("server", "info", directory + "/s.log"),
+      config("client", "error", directory + "/c.log"));
+  const std::string log = read("s.log");
+  EXPECT_THAT(log, HasSubstr(" info server["));
+  EXPECT_THAT(log, HasSubstr("opened memif:"));
+  EXPECT_THAT(log, HasSubstr("link up"));
+  EXPECT_THAT(log, HasSubstr("10.77.0.1:4321 - 10.77.0.2:"));
+  EXPECT_THAT(log, HasSubstr(": connect request\n"));
+  EXPECT_THAT(log, HasSubstr(": established\n"));
+  EXPECT_THAT(log, HasSubstr(": failed: "));
+  EXPECT_EQ(read("c.log"), "");  // nothing went wrong there
+}
+
+// proves: E-48
+TEST_F(LogTest, OneLineForEachRefusalAtDebug) {
+  Config client = config("client", "off", "");
+  ASSERT_TRUE(client.set("faults", "corrupt=0.5,seed=3").ok());
+  run(config("server", "debug", directory + "/s.log"), client, 20);
+  const std::string log = read("s.log");
+  EXPECT_THAT(log, HasSubstr(" debug server["));
+  EXPECT_THAT(log, HasSubstr("10.77.0.1:4321 - 10.77.0.2:"));
+  EXPECT_THAT(log, HasSubstr(": segment refused: "));
+}
+
+// proves: E-48
+TEST_F(LogTest, AFileThatCannotBeOpenedIsAnErrorOfTheDevice) {
+  auto d = Device::open(config("server", "info", directory + "/no/such/folder"));
+  ASSERT_FALSE(d.ok());
+  EXPECT_THAT(d.error().message,
+              HasSubstr("log_file " + directory + "/no/such/folder: No such file"));
+}
+
+// proves: E-48
+TEST_F(LogTest, AFullDiskIsSaidOnce) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
+  testing::internal::CaptureStderr();
+  run(config("server", "info", "/dev/full"), config("client", "off", ""));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "urnic: log_file /dev/full: No space left on device; nothing more is logged\n");
+}
+
+TEST_F(LogTest, WithoutAFileItGoesToStandardErrorAndOffSaysNothing) {
+  testing::internal::CaptureStderr();
+  run(config("server", "info", ""), config("client", "off", ""));
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said, HasSubstr(" info server["));
+  EXPECT_THAT(said, Not(HasSubstr("client[")));
+}
+
+// A child that was forked inherits neither the thread nor its lines.
+TEST_F(LogTest, AForkDoesNotDisturbIt_D11) {
+  auto d = std::make_unique<Device>(*Device::open(config("server", "debug", directory + "/s.log")));
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(20);
+    d.reset();
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
+  d.reset();
+  const std::string log = read("s.log");
+  EXPECT_EQ(log.find("opened"), log.rfind("opened")) << log;
+}
+
+}  // namespace
+}  // namespace urnic

@@ -1,0 +1,176 @@
+// Every key of the configuration does something (E-48): this walks the list of keys, and a key that
+// is not in one of the two tables below fails. Those of the engine change what the engine is made
+// with (what it does with that is tested where it does it); the others change what a device does.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "engine/options.h"
+#include "urnic/urnic.h"
+
+namespace urnic {
+namespace {
+
+using engine::Options;
+
+std::string show(bool v) {
+  return v ? "on" : "off";
+}
+std::string show(const std::string& v) {
+  return v;
+}
+std::string show(const std::vector<std::string>& v) {
+  return v.empty() ? "" : v.front();
+}
+std::string show(Duration v) {
+  return std::to_string(v.count_ns());
+}
+template <class T>
+requires(std::is_enum_v<T> || std::is_integral_v<T>) std::string show(T v) {
+  return std::to_string(static_cast<long long>(v));
+}
+
+struct OfEngine {
+  const char* value;  // another than the default
+  std::function<std::string(const Options&)> seen;
+};
+
+#define SEEN(member) [](const Options& o) { return show(o.member); }
+
+const std::map<std::string, OfEngine> kOfEngine = {
+    {"address", {"10.9.8.7/24", SEEN(addresses)}},
+    {"gateway", {"10.77.0.9", SEEN(gateway)}},
+    {"mac", {"02:00:00:00:00:09", SEEN(mac)}},
+    {"vlan", {"7", SEEN(vlan)}},
+    {"mtu", {"1400", SEEN(mtu)}},
+    {"connection_type", {"slow", SEEN(context.initiated_as)}},
+    {"in_logic", {"fig10", SEEN(context.variant)}},
+    {"framing", {"markers", SEEN(mpa.policy)}},
+    {"max_recovery_attempts", {"5", SEEN(context.max_recovery_attempts)}},
+    {"max_cut_frames", {"9", SEEN(context.max_cut_frames)}},
+    {"max_same_segment", {"9", SEEN(context.max_same_segment)}},
+    {"upgrade_after", {"9", SEEN(context.upgrade_after)}},
+    {"hole_limit", {"9", SEEN(tcp.hole_limit)}},
+    {"immediate_dup_ack", {"off", SEEN(context.immediate_dup_ack)}},
+    {"crc", {"off", SEEN(mpa.crc)}},
+    {"ooo_without_markers", {"store", SEEN(out_of_order)}},
+    {"rq_nudge", {"off", SEEN(rq_nudge)}},
+    {"completion_method", {"1", SEEN(completion_method)}},
+    {"completion_threshold", {"9", SEEN(completion_threshold)}},
+    {"mpa_revision", {"1", SEEN(mpa.revision)}},
+    {"peer_to_peer", {"off", SEEN(mpa.peer_to_peer)}},
+    {"rtr", {"read", SEEN(mpa.rtr)}},
+    {"first_fpdu_delay_ms", {"9", SEEN(first_fpdu_delay)}},
+    {"ird", {"9", SEEN(mpa.ird)}},
+    {"ord", {"9", SEEN(mpa.ord)}},
+    {"receive_window", {"1M", SEEN(tcp.receive_buffer)}},
+    {"reassembly_pool", {"9", SEEN(reassembly_pool)}},
+    {"sack", {"off", SEEN(tcp.sack)}},
+    {"timestamps", {"off", SEEN(tcp.timestamps)}},
+    {"window_scaling", {"off", SEEN(tcp.window_scaling)}},
+    {"ack_policy", {"immediate", SEEN(tcp.ack_policy)}},
+    {"count_plain_dupacks", {"on", SEEN(tcp.count_plain_dupacks)}},
+    {"rto_min_ms", {"9", SEEN(tcp.rto_min)}},
+    {"congestion", {"cubic", SEEN(tcp.congestion)}},
+    {"ecn", {"request", SEEN(tcp.ecn)}},
+    {"rack", {"off", SEEN(tcp.rack)}},
+    {"tlp", {"off", SEEN(tcp.tlp)}},
+    {"prr", {"off", SEEN(tcp.prr)}},
+    {"undo", {"off", SEEN(tcp.undo)}},
+    {"time_wait_ms", {"9", SEEN(tcp.time_wait)}},
+    {"link_timeout_ms", {"9", SEEN(link_timeout)}},
+    {"keepalive", {"on", SEEN(keepalive)}},
+    {"keepalive_s", {"9", SEEN(keepalive_idle)}},
+};
+
+struct SettingsTest : ::testing::Test {
+  void SetUp() override {
+    char name[] = "/tmp/urnic-settings-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory = name;
+    setenv("XDG_RUNTIME_DIR", name, 1);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory); }
+  // A device, and what it does for a moment.
+  struct Seen {
+    std::string port, name;
+    bool opened = false, file = false, stat_socket = false, thread_slept = false;
+    std::uint64_t polls_alone = 0;
+  };
+  Seen look(const std::string& key = "", const std::string& value = "") {
+    Config c;
+    EXPECT_TRUE(c.set("port", "mem:name=settings").ok());
+    EXPECT_TRUE(c.set("name", "settings").ok());
+    if (!key.empty()) {
+      const auto set = c.set(key, value);
+      EXPECT_TRUE(set.ok()) << key;
+    }
+    if (key == "log") {
+      EXPECT_TRUE(c.set("log_file", directory + "/file").ok());
+    }
+    if (key == "log_file") {
+      EXPECT_TRUE(c.set("log", "info").ok());
+    }
+    Seen s;
+    {
+      auto d = Device::open(c);
+      if (!d.ok()) return s;
+      s.opened = true;
+      usleep(60000);
+      s.port = d->info().port;
+      s.name = d->stats().name;
+      s.thread_slept = d->stats().sleeps != 0;
+      s.polls_alone = d->stats().polls;
+      s.stat_socket = std::filesystem::exists(stats_directory()) &&
+                      !std::filesystem::is_empty(stats_directory());
+    }
+    struct stat st {};
+    s.file = stat((directory + "/file").c_str(), &st) == 0 && st.st_size != 0;
+    unlink((directory + "/file").c_str());
+    return s;
+  }
+  std::string directory;
+};
+
+// proves: E-48
+TEST_F(SettingsTest, EveryKeyChangesSomething) {
+  const std::map<std::string, std::function<bool()>> of_device = {
+      {"name", [&] { return look("name", "other").name == "other"; }},
+      {"port", [&] { return look("port", "mem:name=other").port == "mem:name=other"; }},
+      {"progress", [&] { return look("progress", "poll").polls_alone == 0; }},
+      {"spin_us", [&] { return look("spin_us", "1000000").polls_alone > 2 * look().polls_alone; }},
+      {"identity", [&] { return look().opened && !look("identity", "ib-like").opened; }},
+      {"capture", [&] { return look("capture", directory + "/file").file; }},
+      {"faults",
+       [&] {
+         Config c;  // a plan is read when the port opens, and a wrong one refused
+         return c.set("port", "mem:name=faults").ok() && c.set("faults", "loss=x").ok() &&
+                !Device::open(c).ok() && look("faults", "loss=0.5").opened;
+       }},
+      {"stat", [&] { return look().stat_socket && !look("stat", "off").stat_socket; }},
+      {"log", [&] { return look("log", "info").file && !look().file; }},
+      {"log_file", [&] { return look("log_file", directory + "/file").file; }},
+  };
+  const Options standard = engine::options_from(Config(), "memif");
+  for (const Setting& s : Config().settings()) {
+    if (const auto it = kOfEngine.find(s.name); it != kOfEngine.end()) {
+      Config changed;
+      ASSERT_TRUE(changed.set(s.name, it->second.value).ok()) << s.name;
+      EXPECT_NE(it->second.seen(engine::options_from(changed, "memif")), it->second.seen(standard))
+          << s.name;
+    } else if (const auto does = of_device.find(s.name); does != of_device.end()) {
+      EXPECT_TRUE(does->second()) << s.name;
+    } else {
+      ADD_FAILURE() << s.name << ": nothing is known that it changes";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace urnic

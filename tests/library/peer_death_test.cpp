@@ -1,0 +1,168 @@
+// A process that is killed ends its connections for the peer (E-43): over a wire that tells, within
+// link_timeout_ms, whatever the peer does meanwhile.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "urnic/urnic.h"
+
+namespace urnic {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kRights = access_local_write | access_remote_write;
+
+struct End {
+  explicit End(const Config& c) {
+    auto opened = Device::open(c);
+    if (!opened) return;
+    device = *opened;
+    events = *device.create_event_queue();
+    pd = *device.alloc_pd();
+    cq = *device.create_cq(16);
+    mr = *device.register_memory(pd, memory.data(), memory.size(), kRights);
+    QpOptions o;
+    o.send_cq = o.receive_cq = cq;
+    o.events = events;
+    qp = *device.create_qp(pd, o);
+  }
+  Device device;
+  EventQueue events;
+  ProtectionDomain pd;
+  CompletionQueue cq;
+  std::vector<char> memory = std::vector<char>(4096);
+  MemoryRegion mr;
+  QueuePair qp;
+};
+
+struct PeerDeath : ::testing::Test {
+  void SetUp() override {
+    char name[] = "/tmp/urnic-death-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory = name;
+  }
+  void TearDown() override {
+    stop(SIGKILL);
+    std::filesystem::remove_all(directory);
+  }
+  static Config config(const std::string& port, const char* timeout_ms,
+                       const std::string& address = "auto") {
+    Config c;
+    EXPECT_TRUE(c.set("address", address).ok());
+    EXPECT_TRUE(c.set("port", port).ok());
+    EXPECT_TRUE(c.set("stat", "off").ok());
+    EXPECT_TRUE(c.set("link_timeout_ms", timeout_ms).ok());
+    return c;
+  }
+  // A server that takes one connection and then does nothing. Tells its port through a pipe.
+  std::string start(const std::string& port, const std::string& at) {
+    int told[2];
+    if (pipe(told) != 0) return "";
+    server = fork();
+    if (server == 0) {
+      alarm(120);
+      End s(config(port, "5000", port.starts_with("dgram") ? at + "/24" : "auto"));
+      if (!s.device) _exit(1);
+      auto listener = s.device.listen(0);
+      const std::uint16_t number = listener.ok() ? listener->port() : 0;
+      if (write(told[1], &number, sizeof number) != sizeof number) _exit(1);
+      auto request = listener->next(60000);
+      if (!request.ok() || !request->accept(s.qp).ok()) _exit(1);
+      for (;;) pause();
+    }
+    std::uint16_t number = 0;
+    EXPECT_EQ(read(told[0], &number, sizeof number), ssize_t{sizeof number});
+    close(told[0]);
+    close(told[1]);
+    return at + ":" + std::to_string(number);
+  }
+  void stop(int signal) {
+    if (server <= 0) return;
+    kill(server, signal);
+    waitpid(server, nullptr, 0);
+    server = -1;
+  }
+  // What the client sees of it, asleep in cq.wait with a receive posted.
+  void expect_told(End& client, const std::string& to, EventKind kind, const std::string& why) {
+    ASSERT_TRUE(client.device.wait_link(10000));
+    const auto connected = client.qp.connect(to);
+    ASSERT_TRUE(connected.ok()) << connected.error().message;
+    const Sge sge{reinterpret_cast<std::uint64_t>(client.memory.data()), 64, client.mr.lkey()};
+    ASSERT_TRUE(client.qp.post_receive({7, {&sge, 1}}).ok());
+    Completion c[1];
+    while (client.cq.poll(c) > 0) {
+    }
+    ASSERT_FALSE(client.cq.wait(300));  // idle
+    const auto before = Clock::now();
+    stop(SIGKILL);
+    ASSERT_TRUE(client.cq.wait(30000));
+    EXPECT_LT(Clock::now() - before, std::chrono::seconds(10));
+    ASSERT_EQ(client.cq.poll(c), 1);
+    EXPECT_EQ(c[0].wr_id, 7u);
+    EXPECT_EQ(c[0].status, WcStatus::flushed);
+    EXPECT_EQ(client.qp.state(), QpState::error);
+    Event e;
+    do {
+      ASSERT_TRUE(client.events.wait(&e, 5000));
+    } while (e.kind == EventKind::established);
+    EXPECT_EQ(e.kind, kind);
+    EXPECT_NE(e.error.message.find(why), std::string::npos) << e.error.message;
+  }
+
+  std::string directory;
+  pid_t server = -1;
+};
+
+// proves: E-43
+TEST_F(PeerDeath, AMemifServerKilledIsTold) {
+  const std::string wire = "memif:socket=" + directory + "/w.sock";
+  const std::string to = start(wire + ",role=server", "10.77.0.1");
+  End client(config(wire + ",role=client", "400"));
+  ASSERT_TRUE(client.device);
+  expect_told(client, to, EventKind::failed, "the link has been down for 400 ms: ");
+}
+
+// proves: E-43
+TEST_F(PeerDeath, ADatagramPeerKilledIsTold) {
+  const std::string a = directory + "/a", b = directory + "/b";
+  const std::string to = start("dgram:path=" + b + ",peer=" + a, "10.77.0.1");
+  End client(config("dgram:path=" + a + ",peer=" + b, "400"));
+  ASSERT_TRUE(client.device);
+  expect_told(client, to, EventKind::failed, "the link has been down for 400 ms: ");
+}
+
+// The kernel closes the connections of a process that is gone; with nothing under way that is an
+// orderly end.
+TEST_F(PeerDeath, AServerOverKernelTcpKilledIsTold) {
+  const std::string to = start("tcp:bind=127.0.0.1", "127.0.0.1");
+  End client(config("tcp", "400"));
+  ASSERT_TRUE(client.device);
+  expect_told(client, to, EventKind::disconnected, "");
+}
+
+// A successor at the same socket does not know the connection, and says so when it is asked.
+// proves: E-43
+TEST_F(PeerDeath, ASuccessorInTimeEndsTheConnectionToo) {
+  const std::string wire = "memif:socket=" + directory + "/w.sock";
+  const std::string to = start(wire + ",role=server", "10.77.0.1");
+  End client(config(wire + ",role=client", "60000"));
+  ASSERT_TRUE(client.device && client.device.wait_link(10000));
+  ASSERT_TRUE(client.qp.connect(to).ok());
+  const Sge sge{reinterpret_cast<std::uint64_t>(client.memory.data()), 64, client.mr.lkey()};
+  ASSERT_TRUE(client.qp.post_receive({7, {&sge, 1}}).ok());
+  stop(SIGKILL);
+  start(wire + ",role=server", "10.77.0.1");
+  ASSERT_TRUE(client.cq.wait(20000));
+  EXPECT_EQ(client.qp.state(), QpState::error);
+}
+
+}  // namespace
+}  // namespace urnic

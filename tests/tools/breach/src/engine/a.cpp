@@ -1,0 +1,3 @@
+#include <sys/eventfd.h>  // breach: engine is part of the core
+#include <chrono>         // breach: engine is part of the core
+auto now = std::chrono::steady_clock::now();  // breach: reads a clock
