@@ -125,7 +125,9 @@ std::string stat_table(const EngineStats& s) {
             " closed, " + format_count(s.connections_failed) + " failed, " +
             format_count(s.turned_away) + " turned away; " + format_count(s.rst_sent) +
             " resets sent, cookies " + format_count(s.cookies_sent) + " sent and " +
-            format_count(s.cookies_taken) + " taken"},
+            format_count(s.cookies_taken) + " taken, challenge ACKs " +
+            format_count(s.challenge_acks) + " sent and " +
+            format_count(s.challenge_acks_withheld) + " withheld"},
        {"received", format_share(t.bytes_fast, accepted) + " of " + size_of(accepted) +
                         " on the FAST path; " + ratio(t.bytes_copied, t.payload_placed) +
                         " copies per payload octet"},
