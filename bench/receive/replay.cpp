@@ -113,7 +113,7 @@ Receiver::Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast) : fa
   region_.resize(working_set);
   reassembly_.resize(1u << 18);
   stag_ = pair_->right().register_memory(region_.data(), region_.size(),
-                                         ddp::kLocalWrite | ddp::kRemoteWrite);
+                                         verbs::kLocalWrite | verbs::kRemoteWrite);
   prepare(mtu, working_set);
   replay_ = std::make_unique<ReplayPort>();
   replay_->set = &frames_;

@@ -45,9 +45,9 @@ class Path {
     left_ = pair_->left().make_qp();
     right_ = pair_->right().make_qp();
     if (!pair_->connect(*left_, *right_)) die("the connection did not come up");
-    source_ = pair_->left().register_memory(memory_.data(), kMemory, ddp::kLocalWrite);
+    source_ = pair_->left().register_memory(memory_.data(), kMemory, verbs::kLocalWrite);
     sink_ = pair_->right().register_memory(memory_.data() + kMemory, kMemory,
-                                           ddp::kLocalWrite | ddp::kRemoteWrite);
+                                           verbs::kLocalWrite | verbs::kRemoteWrite);
     // The round-trip time is known and the congestion window open before anything is measured.
     write(65536, 20, 16);
   }
@@ -81,14 +81,14 @@ class Path {
 
  private:
   void post(std::uint32_t octets) {
-    const ddp::Sge sge{reinterpret_cast<std::uint64_t>(memory_.data()), octets, source_};
-    ddp::SendWr wr;
-    wr.op = ddp::WrOp::Write;
-    wr.flags = ddp::kSignaled;
+    const verbs::Sge sge{reinterpret_cast<std::uint64_t>(memory_.data()), octets, source_};
+    verbs::SendWr wr;
+    wr.op = verbs::WrOp::Write;
+    wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
-    wr.remote_to = reinterpret_cast<std::uint64_t>(memory_.data() + kMemory);
-    wr.remote_stag = sink_;
-    if (pair_->left().post_send(*left_, wr, pair_->now()) != ddp::Sender::Post::Ok) die("post");
+    wr.remote_address = reinterpret_cast<std::uint64_t>(memory_.data() + kMemory);
+    wr.rkey = sink_;
+    if (pair_->left().post_send(*left_, wr, pair_->now()) != verbs::Post::Ok) die("post");
   }
 
   std::vector<std::uint8_t> memory_;

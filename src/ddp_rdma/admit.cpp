@@ -1,5 +1,6 @@
 // Admission: every check that can be made before a segment is taken, without changing anything (D2,
 // E-5).
+#include "ddp_rdma/access.h"
 #include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
@@ -93,9 +94,9 @@ void Admitter::admit_write(Admission& a) const {
   if (len == 0) return;  // STag and TO are not looked at (RFC 5041, 5.1)
   const Region* r = s_->memory->find(h.stag);
   if (r == nullptr || !r->may_write(s_->config.pd, h.to, len)) [[unlikely]] {
-    return violate(a, check_write(*s_->memory, h.stag, h.to, len, s_->config.pd, s_->config.id));
+    return violate(a, check_write(*s_->shared, h.stag, h.to, len, s_->config.pd, s_->config.id));
   }
-  const std::uint64_t offset = h.to - r->to;
+  const std::uint64_t offset = h.to - r->address;
   a.direct = r->base + offset;
   a.behind = r->length - offset - len;
 }
@@ -152,7 +153,7 @@ Violation Admitter::check_response_order(const SegmentHeader& h, std::uint32_t l
   std::uint32_t sink = 0, size = 0;
   if (!s_->sender.next_read(&after, &sink, &size)) return Violation::UnexpectedOpcode;
   if (len != 0 && h.stag != sink) return Violation::TaggedInvalidStag;
-  const Region* r = s_->memory->find(sink);
+  const ReadSink* r = s_->shared->sinks.find(sink);
   const bool known = r != nullptr && !r->out_of_order;
   const std::uint32_t progress = response_begun_ ? response_progress_ : known ? r->progress : 0;
   if (known && len != 0 && h.to != progress) return Violation::TaggedBounds;
@@ -171,11 +172,11 @@ void Admitter::admit_read_response(Admission& a) {
   const SegmentHeader& h = a.segment.header;
   const auto len = static_cast<std::uint32_t>(a.segment.payload.size());
   Violation v = Violation::None;
-  const Region* r = nullptr;
+  const ReadSink* r = nullptr;
   if (len != 0) {
-    v = check_read_response(*s_->memory, h.stag, h.to, len, s_->config.id);
+    v = check_read_response(*s_->shared, h.stag, h.to, len, s_->config.id);
     if (v != Violation::None) return violate(a, v);
-    r = s_->memory->find(h.stag);
+    r = s_->shared->sinks.find(h.stag);
     // The message is as long as the request asked for (RFC 5040, 5.2.2: sink MAY check).
     if (h.last && h.to + len != r->length) return violate(a, Violation::TaggedBounds);
   }

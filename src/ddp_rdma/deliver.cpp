@@ -1,11 +1,18 @@
 // Delivery (9.3, 9.4): what placed messages mean once everything before them has come.
+#include "ddp_rdma/access.h"
 #include "ddp_rdma/stream.h"
 
 namespace urnic::ddp::detail {
 namespace {
 
 ByteView header_bytes(Stream& s, const SegmentHeader& h) {
-  return {s.memory->header_scratch(), emit_header(h, s.memory->header_scratch())};
+  std::uint8_t* const at = s.shared->offending.data();
+  return {at, emit_header(h, at)};
+}
+
+Opcode opcode_of(const verbs::ReceiveEnd& end) {
+  if (end.with_invalidate) return end.solicited ? Opcode::SendSeInv : Opcode::SendInv;
+  return end.solicited ? Opcode::SendSe : Opcode::Send;
 }
 
 }  // namespace
@@ -18,19 +25,19 @@ Violation deliver_send(Stream& s, Delivered* d, ByteView* offending) {
   d->stored = false;
   // What came in order counts; one held for the same message, or an earlier one, is out of date.
   const bool held = s.held.size() != 0 && s.held.take(msn, &end);
-  if (!s.memory->fresh_sends().take(s.config.id, msn, &end) && !held) {
+  if (!s.shared->fresh_sends.take(s.config.id, msn, &end) && !held) {
     // Out of order a peer may have ended one message twice and another never.
     if (!w.ended) return Violation::UntaggedMsnRange;
     d->stored = true;
-    end = w.end;
+    end = {w.end, s.rq.part<ReceivePart>(msn).last_mo};
   }
-  if (end.op == Opcode::SendInv || end.op == Opcode::SendSeInv) {
-    const auto result = s.memory->invalidate(end.inv_stag, s.config.pd, s.config.id);
+  if (end.verbs.with_invalidate) {
+    const auto result = s.memory->invalidate(end.verbs.inv_key, s.config.pd);
     if (result != MemoryTable::Invalidate::Ok) {
       SegmentHeader h;
-      h.op = end.op;
+      h.op = opcode_of(end.verbs);
       h.last = true;
-      h.inv_stag = end.inv_stag;
+      h.inv_stag = end.verbs.inv_key;
       h.qn = kQnSend;
       h.msn = msn;
       h.mo = end.last_mo;
@@ -39,7 +46,7 @@ Violation deliver_send(Stream& s, Delivered* d, ByteView* offending) {
                                                       : Violation::InvalidateUnknown;
     }
   }
-  fill_completion(w.wr_id, end, &d->completion);
+  verbs::fill_completion(w.wr_id, end.verbs, &d->completion);
   d->position = s.rq.position(msn);
   if (d->stored) s.rq.store()->lend(d->position);  // before the head moves: who posts looks there
   s.rq.pop(d->stored);
@@ -58,7 +65,7 @@ Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending)
     const ReadRequest* q = s.inbound_reads.to_deliver();
     if (q == nullptr) return Violation::UntaggedMsnRange;
     if (q->size != 0) {  // zero-length: the source is not looked at (RFC 5040, 5.2.1)
-      const Violation v = check_read_source(*s.memory, q->source_stag, q->source_to, q->size,
+      const Violation v = check_read_source(*s.shared, q->source_stag, q->source_to, q->size,
                                             s.config.pd, s.config.id);
       if (v != Violation::None) {
         SegmentHeader h;

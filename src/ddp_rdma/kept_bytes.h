@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "ddp_rdma/buffer_pool.h"
+#include "base/buffer_pool.h"
 
 namespace urnic::ddp {
 

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "base/buffer_pool.h"
 #include "base/stream_offset.h"
-#include "ddp_rdma/buffer_pool.h"
 #include "ddp_rdma/header.h"
 
 namespace urnic::ddp {

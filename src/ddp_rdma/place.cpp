@@ -100,14 +100,15 @@ void scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& l
 void note_end(Stream& s, std::uint32_t msn, bool in_order, const SendEnd& end) {
   if (s.config.completion_method == CompletionMethod::Shared) {
     if (in_order) {
-      s.memory->fresh_sends().put(s.config.id, msn, end);
+      s.shared->fresh_sends.put(s.config.id, msn, end);
       return;
     }
     if (s.held.put(msn, end)) return;
   }
   ReceiveWqe& w = s.rq.wqe(msn);
-  w.end = end;
+  w.end = end.verbs;
   w.ended = true;
+  s.rq.part<ReceivePart>(msn).last_mo = end.last_mo;
   ++s.completion_writes.wqe;
 }
 
@@ -132,7 +133,13 @@ MessageCounts place_send(Stream& s, const Admission& a) {
   }
   MessageCounts counts;
   if (h.last) {
-    note_end(s, h.msn, a.in_order, {h.mo + len, h.mo, h.inv_stag, h.op});
+    SendEnd end;
+    end.verbs.byte_len = h.mo + len;
+    end.verbs.inv_key = h.inv_stag;
+    end.verbs.with_invalidate = h.op == Opcode::SendInv || h.op == Opcode::SendSeInv;
+    end.verbs.solicited = h.op == Opcode::SendSe || h.op == Opcode::SendSeInv;
+    end.last_mo = h.mo;
+    note_end(s, h.msn, a.in_order, end);
     counts.sends = 1;
   }
   return counts;
@@ -143,9 +150,9 @@ MessageCounts place_read_response(Stream& s, const Admission& a) {
   const ByteView payload = a.segment.payload;
   MessageCounts counts;
   counts.read_responses = h.last ? 1 : 0;
-  Region* r = s.memory->find_mutable(h.stag);
-  const bool sink = r != nullptr && r->kind == Region::Kind::ReadSink && r->stream == s.config.id;
-  if (!sink) return counts;  // zero-length: its STag means nothing
+  ReadSink* r = s.shared->sinks.find(h.stag);
+  const bool own = r != nullptr && r->stream == s.config.id;
+  if (!own) return counts;  // zero-length: its STag means nothing
   if (a.direct != nullptr) {
     copy_payload(a.direct, payload.data(), payload.size());
   } else if (!payload.empty()) {

@@ -7,7 +7,6 @@
 
 #include "base/bytes.h"
 #include "ddp_rdma/header.h"
-#include "ddp_rdma/memory.h"
 #include "ddp_rdma/stream.h"
 
 namespace urnic::ddp {
@@ -32,7 +31,7 @@ inline bool admit_plain_write(const Stream& s, ByteView ulpdu, PlainWrite* out) 
   const std::uint64_t len = ulpdu.size() - kTaggedHeader;
   const Region* r = s.memory->find(stag);
   if (r == nullptr || !r->may_write(s.config.pd, to, len)) return false;
-  const std::uint64_t offset = to - r->to;
+  const std::uint64_t offset = to - r->address;
   out->payload = ulpdu.subspan(kTaggedHeader);
   out->to = r->base + offset;
   out->behind = r->length - offset - len;

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "ddp_rdma/buffer_pool.h"
+#include "base/buffer_pool.h"
 #include "ddp_rdma/header.h"
 
 namespace urnic::ddp {

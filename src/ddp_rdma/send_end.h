@@ -6,16 +6,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "ddp_rdma/header.h"
+#include "verbs/work.h"
 
 namespace urnic::ddp {
 
-// What the completion of a Send says beyond the receive it used.
 struct SendEnd {
-  std::uint32_t byte_len = 0;  // of the message
-  std::uint32_t last_mo = 0;   // of its last segment
-  std::uint32_t inv_stag = 0;
-  Opcode op = Opcode::Send;
+  verbs::ReceiveEnd verbs;    // what its completion will say
+  std::uint32_t last_mo = 0;  // of its last segment
+};
+
+// This transport's part of a receive WQE 516R.
+struct ReceivePart {
+  std::uint32_t last_mo;  // SendEnd
 };
 
 // Method 2 of 9.4, Sends that end in order: their WQEs are not written. Held for the segment at

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "ddp_rdma/access.h"
 #include "mpa/builder.h"
 #include "mpa/fpdu.h"
 
@@ -18,13 +19,14 @@ std::uint32_t header_of(bool tagged) {
 
 }  // namespace
 
-Sender::Sender(const SenderConfig& config, MemoryTable* memory, ReadQueue* inbound_reads,
-               std::uint32_t first_msn)
-    : memory_(memory),
+Sender::Sender(const SenderConfig& config, SharedState* shared, SendQueue* queue,
+               ReadQueue* inbound_reads, std::uint32_t first_msn)
+    : shared_(shared),
+      memory_(shared->memory),
       inbound_(inbound_reads),
-      sq_(config.max_send_wr, config.max_send_sge, config.max_inline),
-      ledger_(&memory->pool()),
-      kept_(&memory->pool()),
+      sq_(*queue),
+      ledger_(&shared->pool),
+      kept_(&shared->pool),
       pd_(config.pd),
       stream_(config.stream),
       keep_below_(config.keep_below),
@@ -108,7 +110,7 @@ bool Sender::can_begin_request() {
     SendWqe& w = sq_.wqe(seq);
     if ((w.flags & kFence) != 0 && outstanding_ != 0) return false;
     if (w.op == WrOp::LocalInv) {
-      if (memory_->invalidate(w.stag, pd_, stream_) != MemoryTable::Invalidate::Ok) {
+      if (memory_->invalidate(w.key, pd_) != MemoryTable::Invalidate::Ok) {
         fail_request(seq, Status::LocalProtection);
         return false;
       }
@@ -152,15 +154,16 @@ bool Sender::begin_request(std::uint32_t seq) {
   }
   uncount_request(seq);
   sq_.start();
-  w.kept = (w.flags & kInline) != 0 || w.length <= keep_below_;
-  if (!w.kept) count_uses(seq);
+  SendPart& p = part(seq);
+  p.kept = (w.flags & kInline) != 0 || w.length <= keep_below_;
+  if (!p.kept) count_uses(seq);
   if (w.op == WrOp::Write) {
     ++counters_.writes;
     counters_.write_bytes += w.length;
   } else {
     ++counters_.sends;
     counters_.send_bytes += w.length;
-    w.msn = send_msn_++;
+    p.msn = send_msn_++;
   }
   current_ = Current::Request;
   current_id_ = seq;
@@ -247,9 +250,10 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
   r.payload = payload;
   bool last;
   if (current_ == Current::Request) {
-    SendWqe& w = sq_.wqe(current_id_);
+    const SendWqe& w = sq_.wqe(current_id_);
+    SendPart& p = part(current_id_);
     // Regions of a kept message are not counted (E-25): they may have gone since it began.
-    if (w.broken || (w.kept && current_offset_ != 0 && !may_read(current_id_))) {
+    if (p.broken || (p.kept && current_offset_ != 0 && !may_read(current_id_))) {
       fail_request(current_id_, Status::LocalProtection);
       return 0;
     }
@@ -257,9 +261,9 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
     r.kind = RecordKind::Message;
     r.op = opcode_of(w);
     r.wire = fpdu_here(header_of(w.op == WrOp::Write) + payload);
-    w.whole = last;
-    if (w.kept) {
-      ++w.unfilled;
+    p.whole = last;
+    if (p.kept) {
+      ++p.unfilled;
     } else if (last) {
       r.flags |= kRecordOnAck;
     }
@@ -267,7 +271,7 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
     const ReadRequest& q = inbound_->request(current_id_);
     last = current_offset_ + payload == q.size;
     if (payload != 0) {  // rights may have gone since the last segment
-      failure_ = check_read_source(*memory_, q.source_stag, q.source_to + current_offset_, payload,
+      failure_ = check_read_source(*shared_, q.source_stag, q.source_to + current_offset_, payload,
                                    pd_, stream_);
       if (failure_ != Violation::None) {
         ended_ = true;
@@ -292,7 +296,7 @@ std::uint32_t Sender::append_payload(std::uint32_t payload) {
 std::uint32_t Sender::append_read(std::uint32_t seq, std::uint32_t room, bool first,
                                   bool must_cut) {
   if (fpdu_here(kReadRequestHeader) > room && !(first && must_cut)) return 0;
-  SendWqe& w = sq_.wqe(seq);
+  const SendWqe& w = sq_.wqe(seq);
   std::array<std::span<std::uint8_t>, kMaxSges> pieces;
   std::size_t count = 0;
   for (const Sge& sge : sq_.sges(seq)) {
@@ -303,7 +307,7 @@ std::uint32_t Sender::append_read(std::uint32_t seq, std::uint32_t room, bool fi
     }
     if (!piece.empty()) pieces[count++] = piece;
   }
-  const std::uint32_t sink = memory_->open_sink(stream_, {pieces.data(), count});
+  const std::uint32_t sink = shared_->sinks.open(stream_, {pieces.data(), count});
   if (sink == 0) {  // the table is full
     fail_request(seq, Status::LocalProtection);
     return 0;
@@ -311,11 +315,11 @@ std::uint32_t Sender::append_read(std::uint32_t seq, std::uint32_t room, bool fi
   uncount_request(seq);
   sq_.start();
   count_uses(seq);
-  w.msn = sink;
+  part(seq).msn = sink;
   if (outstanding_++ == rtr_reads_) {
     first_read_ = seq;
   } else {
-    sq_.wqe(last_read_).next_read = seq;
+    part(last_read_).next_read = seq;
   }
   last_read_ = seq;
   ++counters_.reads;
@@ -326,7 +330,7 @@ std::uint32_t Sender::append_read(std::uint32_t seq, std::uint32_t room, bool fi
   h.last = true;
   h.qn = kQnReadRequest;
   h.msn = read_msn_++;
-  h.read = {sink, 0, w.length, w.stag, w.remote_to};
+  h.read = {sink, 0, w.length, w.key, w.remote_address};
   std::uint8_t ulpdu[kMaxHeader];
   const std::uint32_t len = emit_header(h, ulpdu);
   append_ulpdu({ulpdu, len});
@@ -440,10 +444,10 @@ bool Sender::next_read(ReadCursor* cursor, std::uint32_t* sink, std::uint32_t* s
     *sink = *size = 0;
     return true;
   }
-  const SendWqe& w = sq_.wqe(cursor->seq);
-  *sink = w.msn;
-  *size = w.length;
-  cursor->seq = w.next_read;
+  const SendPart& p = part(cursor->seq);
+  *sink = p.msn;
+  *size = sq_.wqe(cursor->seq).length;
+  cursor->seq = p.next_read;
   return true;
 }
 

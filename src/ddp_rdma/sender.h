@@ -10,7 +10,7 @@
 // Messages are never interleaved: a started message is finished before another begins (siw kills
 // connections otherwise). Read Responses and the send queue take turns by message.
 //
-// Owned by one engine; every call but post() happens under its ownership.
+// Owned by one engine; every call happens under its ownership.
 #pragma once
 
 #include <array>
@@ -23,10 +23,9 @@
 #include "ddp_rdma/header.h"
 #include "ddp_rdma/kept_bytes.h"
 #include "ddp_rdma/ledger.h"
-#include "ddp_rdma/memory.h"
 #include "ddp_rdma/read_queue.h"
-#include "ddp_rdma/send_queue.h"
-#include "ddp_rdma/work.h"
+#include "ddp_rdma/shared_state.h"
+#include "ddp_rdma/verbs_words.h"
 #include "mpa/framing.h"
 
 namespace urnic::ddp {
@@ -34,14 +33,23 @@ namespace urnic::ddp {
 struct SenderConfig {
   StreamId stream = 0;
   PdId pd = 0;
-  std::uint32_t max_send_wr = 128;
-  std::uint32_t max_send_sge = 4;
-  std::uint32_t max_inline = 256;
   std::uint32_t keep_below = 256;  // messages up to this are kept for retransmission (E-22)
   // Begin a message in the room a segment has left also when it does not fit whole: fewer segments,
   // more FPDUs (RFC 5044, 5.1 allows both).
   bool pack_partial = false;
 };
+
+// This transport's part of a send WQE.
+struct SendPart {
+  std::uint32_t msn;        // Send: its MSN. Read: STag of its sink
+  std::uint32_t next_read;  // Read: index of the next outstanding Read
+  std::uint32_t unfilled;   // kept: records cut and not yet handed to TCP
+  bool kept : 1;            // its FPDUs are copied: it is done when handed to TCP (E-22, E-23)
+  bool counted : 1;         // its regions count it in `uses` (E-25)
+  bool whole : 1;           // the last FPDU has been cut
+  bool broken : 1;          // a region it still had to read was deregistered
+};
+static_assert(sizeof(SendPart) == 16);
 
 // Messages begun, their payload, and FPDUs.
 struct SenderCounters {
@@ -74,21 +82,16 @@ struct SendRun {
 
 class Sender {
  public:
-  using Post = ddp::Post;
-
-  // `memory` and `inbound_reads` must outlive the sender. `first_msn` is 1 on the wire.
-  Sender(const SenderConfig&, MemoryTable* memory, ReadQueue* inbound_reads,
+  // `shared`, `queue` and `inbound_reads` must outlive the sender. `first_msn` is 1 on the wire.
+  // Local keys of what is posted to `queue` are checked when the request is processed: an error
+  // completes it with LocalProtection and ends the stream.
+  Sender(const SenderConfig&, SharedState* shared, SendQueue* queue, ReadQueue* inbound_reads,
          std::uint32_t first_msn = 1);
   ~Sender();
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
   // ---- what to send ----
-
-  // Queue a work request; `wr.sges` is copied. Inline payload is copied now. Local keys are checked
-  // when the request is processed: an error completes it with LocalProtection and ends the stream.
-  // One thread at a time, beside any other call (E-28).
-  Post post(const SendWr& wr) { return sq_.post(wr); }
 
   // Bytes that are not FPDUs (MPA Request/Reply) or a ready ULPDU (Terminate, RTR): kept copies.
   // They go before every message that has not begun; after stop() also before the rest of a
@@ -285,9 +288,12 @@ class Sender {
   void drop_control();
   void release_request(std::uint32_t seq);
 
+  SendPart& part(std::uint32_t seq) const { return sq_.part<SendPart>(seq); }
+
+  SharedState* shared_;
   MemoryTable* memory_;
   ReadQueue* inbound_;
-  SendQueue sq_;
+  SendQueue& sq_;
   Ledger ledger_;
   KeptBytes kept_;
   std::vector<Control> control_;
@@ -300,7 +306,7 @@ class Sender {
   std::uint32_t emss_ = 0;
   std::uint32_t tagged_max_ = 0, untagged_max_ = 0;  // payload of one FPDU by emss_
   std::uint32_t send_msn_, read_msn_;
-  // Reads in flight: RTR reads first, then a list through SendWqe::next_read.
+  // Reads in flight: RTR reads first, then a list through SendPart::next_read.
   std::uint32_t outstanding_ = 0, rtr_reads_ = 0;
   std::uint32_t first_read_ = 0, last_read_ = 0;
   std::uint16_t ord_ = 0;

@@ -22,18 +22,17 @@ Sender::~Sender() {
 // -----------------------------------------------------------------------
 
 void Sender::count_uses(std::uint32_t seq) {
-  SendWqe& w = sq_.wqe(seq);
-  if (w.length == 0) return;
-  w.counted = true;
+  if (sq_.wqe(seq).length == 0) return;
+  part(seq).counted = true;
   for (const Sge& sge : sq_.sges(seq)) {
     if (sge.length != 0) ++memory_->find_registered(sge.lkey)->uses;
   }
 }
 
 void Sender::uncount_uses(std::uint32_t seq) {
-  SendWqe& w = sq_.wqe(seq);
-  if (!w.counted) return;
-  w.counted = false;
+  SendPart& p = part(seq);
+  if (!p.counted) return;
+  p.counted = false;
   for (const Sge& sge : sq_.sges(seq)) {
     if (sge.length == 0) continue;
     Region* r = memory_->find_registered(sge.lkey);
@@ -60,18 +59,19 @@ void Sender::detach_region(std::uint32_t stag) {
     if (reads) capture(r, &sum);  // a failure shows when the record is to be filled again
   }
   for (std::uint32_t seq = sq_.head(); seq != sq_.started(); ++seq) {
-    SendWqe& w = sq_.wqe(seq);
+    const SendWqe& w = sq_.wqe(seq);
+    SendPart& p = part(seq);
     if (w.done || w.op == WrOp::LocalInv || !refers(seq)) continue;
     if (w.op == WrOp::Read) {
       // The response has nowhere to go: it will be refused as one for an unknown STag.
-      if (Region* sink = memory_->find_mutable(w.msn)) sink->valid = false;
-    } else if (!w.whole) {
-      w.broken = true;
+      shared_->sinks.close(p.msn);
+    } else if (!p.whole) {
+      p.broken = true;
     }
     for (Sge& sge : sq_.sges(seq)) {
       if (sge.lkey != stag || sge.length == 0) continue;
       Region* r = memory_->find_registered(stag);
-      if (w.counted && r != nullptr && r->uses != 0) --r->uses;
+      if (p.counted && r != nullptr && r->uses != 0) --r->uses;
       sge.lkey = 0;
     }
   }
@@ -110,14 +110,14 @@ bool Sender::finish_reads(std::uint32_t n) {
       continue;
     }
     const std::uint32_t seq = first_read_;
-    const SendWqe& w = sq_.wqe(seq);
-    if (w.length != 0) {
-      const Region* sink = memory_->find(w.msn);
+    const SendPart& p = part(seq);
+    if (sq_.wqe(seq).length != 0) {
+      const ReadSink* sink = shared_->sinks.find(p.msn);
       if (sink == nullptr || !sink->ended) return false;
     }
-    memory_->release_sink(w.msn);
+    shared_->sinks.release(p.msn);
     finish(seq);
-    first_read_ = w.next_read;
+    first_read_ = p.next_read;
     --outstanding_;
   }
   return true;
@@ -155,14 +155,15 @@ ByteView Sender::failure_header() const {
   h.read.sink_to += current_offset_;
   h.read.source_to += current_offset_;
   h.read.size -= current_offset_;
-  return {memory_->header_scratch(), emit_header(h, memory_->header_scratch())};
+  std::uint8_t* const at = shared_->offending.data();
+  return {at, emit_header(h, at)};
 }
 
 void Sender::release_request(std::uint32_t seq) {
   const SendWqe& w = sq_.wqe(seq);
   if (w.done) return;
   uncount_uses(seq);
-  if (w.op == WrOp::Read) memory_->release_sink(w.msn);
+  if (w.op == WrOp::Read) shared_->sinks.release(part(seq).msn);
 }
 
 void Sender::drop_ledger() {

@@ -5,6 +5,7 @@
 
 #include "base/fused.h"
 #include "base/inet_checksum.h"
+#include "ddp_rdma/access.h"
 #include "ddp_rdma/sender.h"
 #include "mpa/builder.h"
 #include "mpa/fpdu.h"
@@ -51,7 +52,7 @@ bool Sender::gather(const Record& r, ByteView* pieces, std::uint32_t* count) {
     }
     const Region* region = memory_->find_registered(sge.lkey);
     if (region == nullptr) return false;
-    const std::uint64_t offset = sge.addr - region->to;
+    const std::uint64_t offset = sge.addr - region->address;
     if (offset > region->length || sge.length > region->length - offset) return false;
     const std::uint32_t n = std::min(left, sge.length - skip);
     pieces[(*count)++] = {region->base + offset + skip, n};
@@ -73,12 +74,12 @@ inline bool Sender::describe(const Record& r, SegmentHeader* header, ByteView* p
     const SendWqe& w = sq_.wqe(r.owner);
     if (!gather(r, pieces, count)) return false;
     if (w.op == WrOp::Write) {
-      h.stag = w.stag;
-      h.to = w.remote_to + r.offset;
+      h.stag = w.key;
+      h.to = w.remote_address + r.offset;
     } else {
-      h.inv_stag = w.stag;
+      h.inv_stag = w.key;
       h.qn = kQnSend;
-      h.msn = w.msn;
+      h.msn = part(r.owner).msn;
       h.mo = r.offset;
     }
   } else {
@@ -87,10 +88,10 @@ inline bool Sender::describe(const Record& r, SegmentHeader* header, ByteView* p
     h.to = q.sink_to + r.offset;
     if (r.payload != 0) {
       const std::uint64_t at = q.source_to + r.offset;
-      const Violation v = check_read_source(*memory_, q.source_stag, at, r.payload, pd_, stream_);
+      const Violation v = check_read_source(*shared_, q.source_stag, at, r.payload, pd_, stream_);
       if (v != Violation::None) return false;
       const Region* region = memory_->find(q.source_stag);
-      pieces[(*count)++] = {region->base + (at - region->to), r.payload};
+      pieces[(*count)++] = {region->base + (at - region->address), r.payload};
     }
   }
   return true;
@@ -130,8 +131,8 @@ void Sender::note_filled(Record& r) {
   r.flags |= kRecordFilled;
   if (r.kind != RecordKind::Raw) ++counters_.fpdus[static_cast<std::size_t>(r.op)];
   if (r.kind != RecordKind::Message) return;
-  SendWqe& w = sq_.wqe(r.owner);
-  if (w.kept && --w.unfilled == 0 && w.whole) finish(r.owner);
+  SendPart& p = part(r.owner);
+  if (p.kept && --p.unfilled == 0 && p.whole) finish(r.owner);
 }
 
 // Record `i` cannot be built: its source is gone. If it was never sent, it and all behind it leave
@@ -165,7 +166,7 @@ bool Sender::view(StreamOffset begin, std::uint32_t len, std::uint32_t worth, Fp
   const std::uint32_t at = static_cast<std::uint32_t>(begin.value()) - r.begin;
   const bool in_place =
       r.kept == nullptr && r.payload >= worth && r.wire - at == len &&
-      (r.kind == RecordKind::Response || (r.kind == RecordKind::Message && !sq_.wqe(r.owner).kept));
+      (r.kind == RecordKind::Response || (r.kind == RecordKind::Message && !part(r.owner).kept));
   if (!in_place) return false;
   SegmentHeader h;
   if (!describe(r, &h, out->pieces.data(), &out->count)) return false;
@@ -194,7 +195,7 @@ std::uint32_t Sender::fill(StreamOffset begin, std::uint32_t len, std::uint8_t* 
     std::uint32_t sum = 0;
     if (r.kept != nullptr) {
       sum = fused_copy_sum(dst + at, {r.kept + skip, n});
-    } else if (whole && r.kind == RecordKind::Message && !sq_.wqe(r.owner).kept) {
+    } else if (whole && r.kind == RecordKind::Message && !part(r.owner).kept) {
       if (!build(r, dst + at, &sum)) {
         take_back(i);
         return 0;

@@ -17,7 +17,8 @@ bool Sender::begin_run(StreamOffset begin, std::uint32_t emss, SendRun* run) {
   }
   set_emss(emss);
   const SendWqe& w = sq_.wqe(current_id_);
-  if (w.kept || w.broken || (w.flags & kInline) != 0 || w.num_sge != 1) return false;
+  const SendPart& p = part(current_id_);
+  if (p.kept || p.broken || (w.flags & kInline) != 0 || w.num_sge != 1) return false;
   const bool tagged = w.op == WrOp::Write;
   run->payload = tagged ? tagged_max_ : untagged_max_;
   const std::uint32_t ulpdu = (tagged ? kTaggedHeader : kUntaggedHeader) + run->payload;
@@ -38,19 +39,19 @@ bool Sender::describe_run(SendRun* run) {
   const Sge& sge = sq_.sges(current_id_)[0];
   const Region* region = memory_->find_registered(sge.lkey);
   if (region == nullptr) return false;
-  const std::uint64_t offset = sge.addr - region->to;
+  const std::uint64_t offset = sge.addr - region->address;
   if (offset > region->length || sge.length > region->length - offset) return false;
   run->source = region->base + offset + current_offset_;
   SegmentHeader h;
   h.op = run->op = opcode_of(w);
   run->tagged = h.tagged();
   if (run->tagged) {
-    h.stag = w.stag;
-    h.to = w.remote_to + current_offset_;
+    h.stag = w.key;
+    h.to = w.remote_address + current_offset_;
   } else {
-    h.inv_stag = w.stag;
+    h.inv_stag = w.key;
     h.qn = kQnSend;
-    h.msn = w.msn;
+    h.msn = part(current_id_).msn;
     h.mo = current_offset_;
   }
   const std::uint32_t header = emit_header(h, run->head.data() + mpa::kLengthField);

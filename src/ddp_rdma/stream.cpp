@@ -7,9 +7,6 @@ SenderConfig sender_config(const StreamConfig& c) {
   SenderConfig s;
   s.stream = c.id;
   s.pd = c.pd;
-  s.max_send_wr = c.max_send_wr;
-  s.max_send_sge = c.max_send_sge;
-  s.max_inline = c.max_inline;
   s.keep_below = c.keep_below;
   s.pack_partial = c.pack_partial;
   return s;
@@ -17,17 +14,33 @@ SenderConfig sender_config(const StreamConfig& c) {
 
 }  // namespace
 
-Stream::Stream(const StreamConfig& c, MemoryTable* m, std::uint32_t first_msn)
+verbs::WorkQueueLayout queue_layout(SharedState* shared, std::uint32_t first_msn) {
+  return {sizeof(SendPart), first_msn, &shared->pool};
+}
+
+Stream::Stream(const StreamConfig& c, SharedState* state, verbs::WorkQueues* queues,
+               std::uint32_t first_msn)
     : config(c),
-      memory(m),
-      rq(c.shared_rq != nullptr ? ReceiveQueue(c.shared_rq, &m->pool(), first_msn)
-                                : ReceiveQueue(c.max_recv_wr, c.max_recv_sge, first_msn)),
-      held(&m->pool(),
+      shared(state),
+      memory(state->memory),
+      sq(queues->sq),
+      rq(queues->rq),
+      held(&state->pool,
            c.completion_method == CompletionMethod::Shared ? c.completion_threshold : 0),
-      inbound_reads(&m->pool(), first_msn),
-      sender(sender_config(c), m, &inbound_reads, first_msn),
+      inbound_reads(&state->pool, first_msn),
+      sender(sender_config(c), state, &queues->sq, &inbound_reads, first_msn),
       mo_msn(first_msn),
       mo_unchecked(first_msn - 1) {}
+
+Stream::Stream(const StreamConfig& c, SharedState* state, std::uint32_t first_msn)
+    : Stream(c, state, std::make_unique<verbs::WorkQueues>(c, queue_layout(state, first_msn)),
+             first_msn) {}
+
+Stream::Stream(const StreamConfig& c, SharedState* state, std::unique_ptr<verbs::WorkQueues> queues,
+               std::uint32_t first_msn)
+    : Stream(c, state, queues.get(), first_msn) {
+  own_queues_ = std::move(queues);
+}
 
 void Stream::set_limits(std::uint16_t ird, std::uint16_t ord) {
   inbound_reads.set_limit(ird);
@@ -42,9 +55,9 @@ void Stream::forget_out_of_order() {
 void Stream::reset() {
   sender.reset();
   inbound_reads.reset();
-  rq.reset();
+  rq.reset(1);
   held.clear();
-  memory->fresh_sends().forget(config.id);
+  shared->fresh_sends.forget(config.id);
   terminate_received = false;
   terminate = {};
   mo_msn = 1;

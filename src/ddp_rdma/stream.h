@@ -1,22 +1,25 @@
-// One RDMA stream: the DDP/RDMAP state of one QP bound to one TCP connection. Receiving is split
-// as D2 asks: admit (pure) for every FPDU of a segment, then place all, then - after tcp::commit -
-// deliver by counts. Sending is a byte source for TCP output (sender.h).
+// One RDMA stream: the DDP/RDMAP state of one QP bound to one TCP connection, a queue pair's half
+// of this transport. Receiving is split as D2 asks: admit (pure) for every FPDU of a segment, then
+// place all, then - after tcp::commit - deliver by counts. Sending is a byte source for TCP output
+// (sender.h).
 //
 // Owned by one engine; every call but posting happens under its ownership.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/bytes.h"
 #include "ddp_rdma/header.h"
-#include "ddp_rdma/memory.h"
+#include "ddp_rdma/message_counts.h"
 #include "ddp_rdma/read_queue.h"
-#include "ddp_rdma/receive_queue.h"
 #include "ddp_rdma/send_notes.h"
 #include "ddp_rdma/sender.h"
+#include "ddp_rdma/shared_state.h"
 #include "ddp_rdma/terminate.h"
-#include "ddp_rdma/work.h"
+#include "ddp_rdma/verbs_words.h"
+#include "verbs/queue_pair.h"
 
 namespace urnic::ddp {
 
@@ -35,15 +38,11 @@ struct CompletionWrites {
   std::uint64_t partial = 0;  // of those: with the rest of the data in the WQEs (indicator 546)
 };
 
-struct StreamConfig {
+struct StreamConfig : verbs::WorkQueueSizes {
   StreamId id = 0;
   PdId pd = 0;
-  std::uint32_t max_send_wr = 128, max_recv_wr = 128;
-  std::uint32_t max_send_sge = 4, max_recv_sge = 4;
-  std::uint32_t max_inline = 256;
   std::uint32_t keep_below = 256;  // messages up to this are kept for retransmission (E-22)
   bool pack_partial = false;       // SenderConfig
-  SharedReceiveQueue* shared_rq = nullptr;  // instead of receives of its own; outlives the stream
   CompletionMethod completion_method = CompletionMethod::Shared;
   // M: pending Sends whose data stays in the RNIC, method Shared only.
   std::uint32_t completion_threshold = kCompletionThreshold;
@@ -54,16 +53,28 @@ struct TerminateRecord {
   TerminateInfo info;
 };
 
-struct Stream {
-  // `memory` must outlive the stream. `first_msn` is 1 on the wire; anything else is for tests of
-  // the wrap (E-14).
-  Stream(const StreamConfig&, MemoryTable* memory, std::uint32_t first_msn = 1);
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+// How the work queues of a stream are laid out: its receives are named by the MSNs of their Sends.
+verbs::WorkQueueLayout queue_layout(SharedState* shared, std::uint32_t first_msn = 1);
 
+struct Stream : verbs::TransportHalf {
+  // `shared` and `queues` must outlive the stream. `first_msn` is 1 on the wire; anything else is
+  // for tests of the wrap (E-14).
+  Stream(const StreamConfig&, SharedState* shared, verbs::WorkQueues* queues,
+         std::uint32_t first_msn = 1);
+  // One without a queue pair, on queues of its own.
+  Stream(const StreamConfig&, SharedState* shared, std::uint32_t first_msn = 1);
+
+ private:
+  Stream(const StreamConfig&, SharedState* shared, std::unique_ptr<verbs::WorkQueues> queues,
+         std::uint32_t first_msn);
+  std::unique_ptr<verbs::WorkQueues> own_queues_;  // goes after all that works on them
+
+ public:
   StreamConfig config;
+  SharedState* shared;
   MemoryTable* memory;
-  ReceiveQueue rq;
+  SendQueue& sq;
+  ReceiveQueue& rq;
   HeldSends held;
   CompletionWrites completion_writes;
   ReadQueue inbound_reads;  // Read Queue 214: requests of the peer, circular by MSN (Fig 11)
@@ -92,6 +103,14 @@ struct Stream {
   // As constructed, for a new connection: work requests vanish without completion.
   void reset();
 };
+
+// The stream of a queue pair of this transport.
+inline Stream& stream_of(verbs::QueuePair& qp) {
+  return static_cast<Stream&>(*qp.transport);
+}
+inline const Stream& stream_of(const verbs::QueuePair& qp) {
+  return static_cast<const Stream&>(*qp.transport);
+}
 
 // ---- admit: check everything, change nothing --------------------------------------------------
 

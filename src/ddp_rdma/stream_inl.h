@@ -97,7 +97,7 @@ void flush(Stream& s, Status first, Sink&& on_completion) {
   if (s.sender.failed() && first == Status::LocalProtection) first = Status::Flushed;
   s.sender.flush(first, on_completion);
   s.held.clear();
-  s.memory->fresh_sends().forget(s.config.id);
+  s.shared->fresh_sends.forget(s.config.id);
   Completion c;
   while (detail::flush_receive(s, &first, &c)) on_completion(static_cast<const Completion&>(c));
 }

@@ -41,7 +41,7 @@ struct CqImpl : verbs::CompletionQueue {
 
 struct PdImpl {
   std::shared_ptr<DeviceImpl> device;
-  ddp::PdId id = 0;
+  verbs::PdId id = 0;
 };
 
 struct MrImpl {
@@ -58,8 +58,8 @@ struct SrqImpl {
   std::shared_ptr<PdImpl> pd;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
-  ddp::SharedReceiveQueue* queue = nullptr;  // the engine's; under ownership but for posting
-  Spinlock lock;                             // among threads that post
+  verbs::SharedReceiveQueue* queue = nullptr;  // the engine's; under ownership but for posting
+  Spinlock lock;                               // among threads that post
   ~SrqImpl();
 };
 
@@ -109,7 +109,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
 
   void on_cm_event(engine::CmEvent event) override;
   void on_completion(verbs::CompletionQueue* cq) override;
-  void on_shared_limit(ddp::SharedReceiveQueue* queue) override;
+  void on_shared_limit(verbs::SharedReceiveQueue* queue) override;
   void on_cq_overrun(verbs::CompletionQueue* cq) override;
   void on_address_conflict(const IpAddress& address, const MacAddress& with) override;
   void on_link(bool up, const std::string& why) override;

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <span>
 
-#include "ddp_rdma/work.h"
+#include "verbs/work.h"
 #include "urnic/verbs.h"
 #include "verbs/queue_pair.h"
 
 namespace urnic::detail {
 
-namespace inner = ddp;
+namespace inner = verbs;
 
 template <class A, class B>
 constexpr bool same(A a, B b) {

@@ -15,14 +15,14 @@ MrImpl::~MrImpl() {
 namespace {
 
 Completion completion_of(const verbs::Cqe& cqe) {
-  const ddp::Completion& c = cqe.completion;
+  const verbs::Completion& c = cqe.completion;
   Completion out;
   out.wr_id = c.wr_id;
   out.status = detail::to_public(c.status);
   out.opcode = c.receive ? Opcode::receive : detail::to_public(c.op);
   out.byte_len = c.byte_len;
   out.invalidated = c.with_invalidate;
-  out.invalidated_rkey = c.inv_stag;
+  out.invalidated_rkey = c.inv_key;
   out.qp_number = cqe.qp_number;
   return out;
 }

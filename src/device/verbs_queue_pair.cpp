@@ -36,8 +36,8 @@ QpState QueuePair::state() const {
 
 namespace {
 
-Error refusal(ddp::Post result) {
-  using Post = ddp::Post;
+Error refusal(verbs::Post result) {
+  using Post = verbs::Post;
   switch (result) {
     case Post::Full:
       return {Errc::no_memory, "the send queue is full"};
@@ -79,16 +79,16 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
         refuse({Errc::invalid_argument, "not an opcode or flag of a send request"});
         break;
       }
-      ddp::SendWr wr;
+      verbs::SendWr wr;
       wr.wr_id = r.wr_id;
       wr.op = detail::to_inner(r.opcode);
-      wr.flags = static_cast<std::uint8_t>(r.flags | (impl_->signal_all ? ddp::kSignaled : 0));
+      wr.flags = static_cast<std::uint8_t>(r.flags | (impl_->signal_all ? verbs::kSignaled : 0));
       wr.sges = detail::to_inner(r.sges);
-      wr.remote_to = r.remote_address;
-      wr.remote_stag = r.rkey;
-      wr.inv_stag = r.invalidate_rkey;
-      const auto result = qp.stream.sender.post(wr);
-      if (result != ddp::Post::Ok) {
+      wr.remote_address = r.remote_address;
+      wr.rkey = r.rkey;
+      wr.inv_key = r.invalidate_rkey;
+      const auto result = qp.sq.post(wr);
+      if (result != verbs::Post::Ok) {
         refuse(refusal(result));
         break;
       }
@@ -114,13 +114,13 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
     if (!verbs::may_post_receive(qp.state)) {
       return Error{Errc::wrong_state, "the queue pair is in state reset"};
     }
-    const ddp::RecvWr wr{r.wr_id, detail::to_inner(r.sges)};
-    switch (qp.stream.rq.post(wr)) {
-      case ddp::ReceiveQueue::Post::Ok:
+    const verbs::RecvWr wr{r.wr_id, detail::to_inner(r.sges)};
+    switch (qp.rq.post(wr)) {
+      case verbs::ReceiveQueue::Post::Ok:
         break;
-      case ddp::ReceiveQueue::Post::Full:
+      case verbs::ReceiveQueue::Post::Full:
         return Error{Errc::no_memory, "the receive queue is full"};
-      case ddp::ReceiveQueue::Post::Shared:
+      case verbs::ReceiveQueue::Post::Shared:
         return Error{Errc::invalid_argument,
                      "the queue pair uses a shared receive queue: post there"};
       default:
@@ -136,7 +136,7 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
 // ---- shared receive queues
 
 std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, Error* why) {
-  using Post = ddp::SharedReceiveQueue::Post;
+  using Post = verbs::SharedReceiveQueue::Post;
   std::size_t taken = 0;
   Post result = Post::Ok;
   const bool inherited = impl_ && impl_->device->driver->inherited();
@@ -189,7 +189,7 @@ Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
 SharedReceiveQueue::Attributes SharedReceiveQueue::query() const {
   if (!impl_) return {};
   return impl_->device->driver->own([&](Instant) {
-    const ddp::SharedReceiveQueue& q = *impl_->queue;
+    const verbs::SharedReceiveQueue& q = *impl_->queue;
     return Attributes{q.max_wr(), q.max_sge(), q.limit(), q.available()};
   });
 }

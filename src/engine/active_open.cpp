@@ -54,10 +54,9 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
   qp.state = next.next;
   qp.connection = c->id;
   c->qp = &qp;
-  c->stream = &qp.stream;
+  c->stream = &ddp::stream_of(qp);
   c->context.config = params.context;
-  c->startup =
-      std::make_unique<verbs::Startup>(verbs::Startup::active(params.mpa, params.private_data));
+  c->startup = std::make_unique<Startup>(Startup::active(params.mpa, params.private_data));
   c->stage_deadline = now + params.timeout;
   if (link != nullptr) {
     adopt_link(*c, std::move(link));
@@ -79,7 +78,7 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
 // The peer ended the connection while we waited for the Reply to an enhanced Request.
 bool Engine::refuses_revision2(const Connection& c) const {
   return c.startup != nullptr && c.startup->is_active() && c.startup->options().revision == 2 &&
-         c.startup->phase() == verbs::Startup::Phase::WaitReply;
+         c.startup->phase() == Startup::Phase::WaitReply;
 }
 
 // E-35: once more as RFC 5044 alone, on a new TCP connection.
@@ -102,10 +101,10 @@ void Engine::retry_as_revision1(Connection& c, Instant now) {
   enqueue_tx(c);
   qp->connection = 0;
   qp->state = verbs::QpState::Init;
-  qp->stream.sender.forget_startup();
+  ddp::stream_of(*qp).sender.forget_startup();
   if (auto again = connect(*qp, to, params, now); !again) {
     qp->state = verbs::QpState::Error;
-    flush_qp(*qp, ddp::Status::Flushed);
+    flush_qp(*qp, verbs::Status::Flushed);
     hooks_->on_cm_event({.kind = CmEvent::Kind::ConnectFailed,
                          .qp = qp,
                          .code = again.error().code,

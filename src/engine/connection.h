@@ -10,6 +10,7 @@
 #include "base/ip_address.h"
 #include "base/time.h"
 #include "ddp_rdma/stream.h"
+#include "engine/startup.h"
 #include "engine/stream_link.h"
 #include "fastpath/connection_context.h"
 #include "fastpath/hole_counters.h"
@@ -21,7 +22,6 @@
 #include "tcp/tcb_state.h"
 #include "urnic/stats.h"
 #include "verbs/queue_pair.h"
-#include "verbs/startup.h"
 
 namespace urnic::engine {
 
@@ -116,7 +116,7 @@ struct Connection {
   Instant stage_deadline = Instant::never();  // start-up and closing are guarded by time (E-35)
   reassembly::Buffer buffer;
   reassembly::Extractor extractor;
-  std::unique_ptr<verbs::Startup> startup;
+  std::unique_ptr<Startup> startup;
   std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
   Listener* listener = nullptr;             // passive, until the consumer has answered
   bool half_open = false;                   // counted by the listener as such

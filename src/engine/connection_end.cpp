@@ -73,7 +73,7 @@ void Engine::on_terminate_received(Connection& c, Instant now) {
   c.stream->sender.stop();
   // Layer RDMAP or DDP with a protection type: the peer refused access to its memory.
   const bool protection = info.etype == 1 && info.layer <= 1;
-  flush_qp(*c.qp, protection ? ddp::Status::RemoteAccess : ddp::Status::RemoteOperation);
+  flush_qp(*c.qp, protection ? verbs::Status::RemoteAccess : verbs::Status::RemoteOperation);
   hooks_->on_cm_event(
       {.kind = CmEvent::Kind::Failed, .qp = c.qp, .code = Errc::reset, .message = c.failure});
   enqueue_tx(c);
@@ -237,7 +237,7 @@ void Engine::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string
   c.stream = nullptr;
   qp->connection = 0;
   qp->state = verbs::QpState::Error;
-  flush_qp(*qp, ddp::Status::Flushed);
+  flush_qp(*qp, verbs::Status::Flushed);
   hooks_->on_cm_event({.kind = kind, .qp = qp, .code = code, .message = std::move(why)});
 }
 
@@ -249,19 +249,20 @@ void Engine::abort(verbs::QueuePair& qp, Instant now) {
   }
 }
 
-void Engine::flush_qp(verbs::QueuePair& qp, ddp::Status first) {
-  ddp::flush(qp.stream, first, [&](const ddp::Completion& done) { post_completion(qp, done); });
-  if (qp.stream.rq.shared() == nullptr || qp.last_receive_told) return;
+void Engine::flush_qp(verbs::QueuePair& qp, verbs::Status first) {
+  ddp::flush(ddp::stream_of(qp), first,
+             [&](const verbs::Completion& done) { post_completion(qp, done); });
+  if (qp.rq.shared() == nullptr || qp.last_receive_told) return;
   // Receives nobody has bound stay in the shared queue for others; this one takes no more.
   qp.last_receive_told = true;
   hooks_->on_cm_event({.kind = CmEvent::Kind::LastReceive, .qp = &qp});
 }
 
 void Engine::flush_posted(verbs::QueuePair& qp) {
-  if (verbs::flushes_posts(qp.state)) flush_qp(qp, ddp::Status::Flushed);
+  if (verbs::flushes_posts(qp.state)) flush_qp(qp, verbs::Status::Flushed);
 }
 
-void Engine::post_completion(verbs::QueuePair& qp, const ddp::Completion& completion) {
+void Engine::post_completion(verbs::QueuePair& qp, const verbs::Completion& completion) {
   verbs::CompletionQueue* cq = completion.receive ? qp.receive_cq : qp.send_cq;
   verbs::Cqe cqe;
   cqe.completion = completion;
@@ -269,7 +270,7 @@ void Engine::post_completion(verbs::QueuePair& qp, const ddp::Completion& comple
   notify(cq->push(cqe), cq);
 }
 
-void Engine::post_completion(verbs::QueuePair& qp, const ddp::StoredSends& sends) {
+void Engine::post_completion(verbs::QueuePair& qp, const verbs::StoredSends& sends) {
   notify(qp.receive_cq->push(sends, qp.number()), qp.receive_cq);
 }
 
@@ -294,7 +295,7 @@ void Engine::fail_overrun(Instant now) {
     }
     if (qp.state == verbs::QpState::Error) continue;
     qp.state = verbs::qp_next(qp.state, verbs::QpEvent::StreamLost).next;
-    flush_qp(qp, ddp::Status::Flushed);
+    flush_qp(qp, verbs::Status::Flushed);
     hooks_->on_cm_event(
         {.kind = CmEvent::Kind::Failed, .qp = &qp, .code = Errc::no_memory, .message = kWhy});
   }

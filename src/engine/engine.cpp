@@ -302,16 +302,19 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
   // In 24 bits, not 0, and not to be counted (E-49).
   if (last_qp_ == 0xffffff) return nullptr;
   config.id = qp_numbers_.outside(++last_qp_);
-  qps_.push_back(std::make_unique<verbs::QueuePair>(config, &memory_, send, receive));
-  qps_.back()->state = verbs::QpState::Init;
-  return qps_.back().get();
+  qps_.push_back(std::make_unique<verbs::QueuePair>(config.id, config, ddp::queue_layout(&streams_),
+                                                    send, receive));
+  verbs::QueuePair* qp = qps_.back().get();
+  qp->transport = std::make_unique<ddp::Stream>(config, &streams_, qp);
+  qp->state = verbs::QpState::Init;
+  return qp;
 }
 
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
   const Turn turn(*this);
   if (Connection* c = find(qp->connection)) {
     last_stats_[qp->number()] = connection_stats(*c);
-    stream_ended(qp->stream);
+    stream_ended(ddp::stream_of(*qp));
     c->qp = nullptr;
     lose(*c, Errc::closed, "the queue pair was destroyed", now);
     transmit_round(now);
@@ -322,7 +325,7 @@ void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
 
 bool Engine::deregister(std::uint32_t stag) {
   if (memory_.find(stag) == nullptr && memory_.at_index(stag) == nullptr) return false;
-  for (const auto& qp : qps_) qp->stream.sender.detach_region(stag);  // E-25
+  for (const auto& qp : qps_) ddp::stream_of(*qp).sender.detach_region(stag);  // E-25
   return memory_.deregister(stag);
 }
 
@@ -345,19 +348,19 @@ void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {
   tx_.flush();
 }
 
-ddp::SharedReceiveQueue* Engine::create_shared_rq(ddp::PdId pd, std::uint32_t max_wr,
-                                                  std::uint32_t max_sge) {
-  shared_rqs_.push_back(std::make_unique<ddp::SharedReceiveQueue>(pd, max_wr, max_sge));
+verbs::SharedReceiveQueue* Engine::create_shared_rq(verbs::PdId pd, std::uint32_t max_wr,
+                                                    std::uint32_t max_sge) {
+  shared_rqs_.push_back(std::make_unique<verbs::SharedReceiveQueue>(pd, max_wr, max_sge));
   return shared_rqs_.back().get();
 }
 
-bool Engine::destroy_shared_rq(ddp::SharedReceiveQueue* queue) {
+bool Engine::destroy_shared_rq(verbs::SharedReceiveQueue* queue) {
   if (queue->users != 0) return false;
   std::erase_if(shared_rqs_, [&](const auto& q) { return q.get() == queue; });
   return true;
 }
 
-void Engine::shared_posted(ddp::SharedReceiveQueue& queue, Instant now) {
+void Engine::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
   const Turn turn(*this);
   if (!queue.wanted.exchange(false)) return;
   const std::vector<ConnectionId> waiting = std::exchange(queue.starved, {});
@@ -367,7 +370,7 @@ void Engine::shared_posted(ddp::SharedReceiveQueue& queue, Instant now) {
   }
 }
 
-void Engine::set_shared_limit(ddp::SharedReceiveQueue& queue, std::uint32_t limit) {
+void Engine::set_shared_limit(verbs::SharedReceiveQueue& queue, std::uint32_t limit) {
   queue.set_limit(limit);
   look_at_shared_limits();
 }

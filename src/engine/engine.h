@@ -113,22 +113,22 @@ class Engine {
   bool over_kernel_tcp() const { return stream_ != nullptr; }
 
   // ---- memory, queue pairs
-  ddp::MemoryTable& memory() { return memory_; }
+  verbs::MemoryTable& memory() { return memory_; }
   // Deregistration in the presence of unacknowledged data (E-25). False if unknown.
   bool deregister(std::uint32_t stag);
-  ddp::PdId alloc_pd() { return ++last_pd_; }
+  verbs::PdId alloc_pd() { return ++last_pd_; }
   verbs::QueuePair* create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                               verbs::CompletionQueue* receive);
   // Aborts the connection if there is one; completions not yet polled stay in their queues.
   void destroy_qp(verbs::QueuePair* qp, Instant now);
   // A shared receive queue; receives are posted to it directly, then shared_posted() is called.
-  ddp::SharedReceiveQueue* create_shared_rq(ddp::PdId pd, std::uint32_t max_wr,
-                                            std::uint32_t max_sge);
+  verbs::SharedReceiveQueue* create_shared_rq(verbs::PdId pd, std::uint32_t max_wr,
+                                              std::uint32_t max_sge);
   // False, and nothing done, while a queue pair uses it.
-  bool destroy_shared_rq(ddp::SharedReceiveQueue* queue);
-  void shared_posted(ddp::SharedReceiveQueue& queue, Instant now);
+  bool destroy_shared_rq(verbs::SharedReceiveQueue* queue);
+  void shared_posted(verbs::SharedReceiveQueue& queue, Instant now);
   // One event when fewer than `limit` receives are left; 0 disarms.
-  void set_shared_limit(ddp::SharedReceiveQueue& queue, std::uint32_t limit);
+  void set_shared_limit(verbs::SharedReceiveQueue& queue, std::uint32_t limit);
   // A receive was posted: a connection that dropped a Send for want of one may go on (E-17).
   void receive_posted(verbs::QueuePair& qp, Instant now);
   // Work posted in an error state completes as flushed.
@@ -345,8 +345,8 @@ class Engine {
   void consume_octets(Connection& c, std::uint32_t n);
   void run_startup(Connection& c, Instant now);
   void startup_done(Connection& c, Instant now);
-  void startup_rejected(Connection& c, const verbs::Startup::Step& step, Instant now);
-  void startup_failed(Connection& c, const verbs::Startup::Step& step, Instant now);
+  void startup_rejected(Connection& c, const Startup::Step& step, Instant now);
+  void startup_failed(Connection& c, const Startup::Step& step, Instant now);
   static void set_send_framing(Connection& c, mpa::Policy policy);
   void full_operation(Connection& c, const mpa::Agreement& agreement, Instant now);
   void first_fpdu(Connection& c, Instant now);
@@ -361,11 +361,11 @@ class Engine {
   void end_with_reset(Connection& c, Instant now);
   void lose(Connection& c, Errc code, std::string why, Instant now);
   void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
-  void flush_qp(verbs::QueuePair& qp, ddp::Status first);
+  void flush_qp(verbs::QueuePair& qp, verbs::Status first);
   void fail_overrun(Instant now);
   void notify(verbs::CompletionQueue::Notify what, verbs::CompletionQueue* cq);
-  void post_completion(verbs::QueuePair& qp, const ddp::Completion& completion);
-  void post_completion(verbs::QueuePair& qp, const ddp::StoredSends& sends);
+  void post_completion(verbs::QueuePair& qp, const verbs::Completion& completion);
+  void post_completion(verbs::QueuePair& qp, const verbs::StoredSends& sends);
 
   // engine.cpp, engine_stats.cpp
   void look_at_shared_limits();
@@ -396,7 +396,8 @@ class Engine {
   std::uint32_t mtu_;
   net::Interface interface_;
   reassembly::Pool pool_;
-  ddp::MemoryTable memory_;
+  verbs::MemoryTable memory_;
+  ddp::SharedState streams_{&memory_};
   TxBatch tx_;
   EngineCounters counters_;
   ConnectionStats ended_;  // totals of connections that are gone
@@ -404,7 +405,7 @@ class Engine {
   unsigned depth_ = 0;  // of turns
   ConnectionTable connections_;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  std::vector<std::unique_ptr<ddp::SharedReceiveQueue>> shared_rqs_;  // outlive the queue pairs
+  std::vector<std::unique_ptr<verbs::SharedReceiveQueue>> shared_rqs_;  // outlive the queue pairs
   std::vector<std::unique_ptr<verbs::QueuePair>> qps_;
   std::uint32_t last_qp_ = 0, last_pd_ = 0;
   StagForm qp_numbers_;

@@ -52,7 +52,7 @@ class Hooks {
   // The link came or went; why it went, when the port knows (E-43).
   virtual void on_link(bool, const std::string&) {}
   // Fewer receives are left in `queue` than its limit; the limit is disarmed.
-  virtual void on_shared_limit(ddp::SharedReceiveQueue*) {}
+  virtual void on_shared_limit(verbs::SharedReceiveQueue*) {}
 };
 
 }  // namespace urnic::engine

@@ -76,26 +76,26 @@ void Engine::run_startup(Connection& c, Instant now) {
   std::uint8_t scratch[mpa::kFrameHeader + mpa::kMaxPrivateData];
   const ByteView there = startup_octets(c, scratch);
   if (there.empty()) return;
-  const verbs::Startup::Step step = c.startup->feed(there);
+  const Startup::Step step = c.startup->feed(there);
   consume_octets(c, step.consumed);
   switch (step.what) {
-    case verbs::Startup::What::NeedMore:
+    case Startup::What::NeedMore:
       return;
-    case verbs::Startup::What::Request:
+    case Startup::What::Request:
       c.stage_deadline = Instant::never();  // the consumer may take its time
       hooks_->on_cm_event(
           {.kind = CmEvent::Kind::ConnectRequest, .listener = c.listener, .connection = c.id});
       return;
-    case verbs::Startup::What::Established:
+    case Startup::What::Established:
       startup_done(c, now);
       return;
-    case verbs::Startup::What::Rejected:
+    case Startup::What::Rejected:
       startup_rejected(c, step, now);
       return;
-    case verbs::Startup::What::RetryRevision1:
+    case Startup::What::RetryRevision1:
       retry_as_revision1(c, now);
       return;
-    case verbs::Startup::What::Fail:
+    case Startup::What::Fail:
       startup_failed(c, step, now);
       return;
   }
@@ -114,7 +114,7 @@ void Engine::startup_done(Connection& c, Instant now) {
   enqueue_tx(c);
 }
 
-void Engine::startup_rejected(Connection& c, const verbs::Startup::Step& step, Instant now) {
+void Engine::startup_rejected(Connection& c, const Startup::Step& step, Instant now) {
   const ByteView pd = c.startup->reply().private_view();
   CmEvent e{.kind = CmEvent::Kind::ConnectFailed,
             .qp = c.qp,
@@ -130,14 +130,14 @@ void Engine::startup_rejected(Connection& c, const verbs::Startup::Step& step, I
   abort_transport(c, now);
   qp->connection = 0;
   qp->state = verbs::QpState::Error;
-  flush_qp(*qp, ddp::Status::Flushed);
+  flush_qp(*qp, verbs::Status::Flushed);
   c.stage = Stage::Lingering;
   c.stage_deadline = now + options_.linger_timeout;
   enqueue_tx(c);
   hooks_->on_cm_event(std::move(e));
 }
 
-void Engine::startup_failed(Connection& c, const verbs::Startup::Step& step, Instant now) {
+void Engine::startup_failed(Connection& c, const Startup::Step& step, Instant now) {
   if (step.violation == ddp::Violation::MpaStartup) {
     lose(c, Errc::protocol,
          step.refusal == mpa::Refusal::PolicyUnknown

@@ -80,7 +80,7 @@ void Engine::begin_passive(Connection& c, Listener& listener, Instant now) {
   c.listener = &listener;
   ++listener.pending;
   c.context.config = options_.context;
-  c.startup = std::make_unique<verbs::Startup>(verbs::Startup::passive(options_.mpa));
+  c.startup = std::make_unique<Startup>(Startup::passive(options_.mpa));
   c.stage_deadline = now + options_.startup_timeout;
 }
 
@@ -185,7 +185,7 @@ Error Engine::refuse_request(Connection& c, mpa::Refusal refusal, const mpa::Sta
 
 // A Reply that ends the connection, and the FIN behind it; no queue pair has to do with them.
 void Engine::send_last_words(Connection& c, ByteView reply, Instant now) {
-  c.own_stream = std::make_unique<ddp::Stream>(ddp::StreamConfig{}, &memory_);
+  c.own_stream = std::make_unique<ddp::Stream>(ddp::StreamConfig{}, &streams_);
   c.stream = c.own_stream.get();
   c.stream->sender.queue_raw(reply);
   c.stage = Stage::Lingering;
@@ -200,7 +200,7 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
   const Turn turn(*this);
   Connection* c = find(connection);
   if (c == nullptr || c->startup == nullptr ||
-      c->startup->phase() != verbs::Startup::Phase::WaitConsumer) {
+      c->startup->phase() != Startup::Phase::WaitConsumer) {
     return Error{Errc::closed, "the connection request is gone (the peer gave up or was reset)"};
   }
   const auto next = verbs::qp_next(qp.state, verbs::QpEvent::StartConnection);
@@ -214,7 +214,7 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
   qp.state = next.next;
   qp.connection = c->id;
   c->qp = &qp;
-  c->stream = &qp.stream;
+  c->stream = &ddp::stream_of(qp);
   c->context.config = params.context;
   c->stream->sender.queue_raw(reply);
   const mpa::Agreement agreement = c->startup->agreement();
@@ -236,7 +236,7 @@ void Engine::reject(ConnectionId connection, ByteView private_data, Instant now)
   const Turn turn(*this);
   Connection* c = find(connection);
   if (c == nullptr || c->startup == nullptr ||
-      c->startup->phase() != verbs::Startup::Phase::WaitConsumer) {
+      c->startup->phase() != Startup::Phase::WaitConsumer) {
     return;
   }
   const auto reply = c->startup->reject(private_data);

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "verbs/startup.h"
+#include "engine/startup.h"
 
 namespace urnic::engine {
 

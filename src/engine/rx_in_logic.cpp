@@ -133,7 +133,7 @@ void Engine::note_starved(Connection& c, StreamOffset at, Instant now) {
   ++c.counters.empty_rq_drops;
   c.starved_at = at;
   if (c.qp == nullptr) return;
-  ddp::SharedReceiveQueue* shared = c.stream->rq.shared();
+  verbs::SharedReceiveQueue* shared = c.stream->rq.shared();
   if (shared != nullptr && !c.qp->starved) shared->starved.push_back(c.id);
   // E-17; perhaps the receive was posted just before we said that it is missing.
   c.qp->starved = true;

@@ -283,7 +283,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   }
   if (ack.established) on_tcp_established(c, now);
   if (ack.una_advanced && c.stream != nullptr) {
-    c.stream->sender.acked(ack.una, [&](const ddp::Completion& done) {
+    c.stream->sender.acked(ack.una, [&](const verbs::Completion& done) {
       if (c.qp != nullptr) post_completion(*c.qp, done);
     });
     if (now >=

@@ -58,7 +58,7 @@ bool Engine::transmit_stream(Connection& c, Instant now) {
     if (c.is_over()) return false;
   }
   if (c.stream != nullptr) {  // handed to TCP, which keeps a copy: done (E-23)
-    c.stream->sender.acked(l.sent, [&](const ddp::Completion& done) {
+    c.stream->sender.acked(l.sent, [&](const verbs::Completion& done) {
       if (c.qp != nullptr) post_completion(*c.qp, done);
     });
   }

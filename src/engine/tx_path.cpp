@@ -88,7 +88,7 @@ bool Engine::transmit(Connection& c, Instant now, unsigned budget) {
     if (c.is_over()) return false;
   }
   if (c.stream != nullptr) {  // E-23: what is kept completes when handed to TCP
-    c.stream->sender.acked(c.tcb.snd.una, [&](const ddp::Completion& done) {
+    c.stream->sender.acked(c.tcb.snd.una, [&](const verbs::Completion& done) {
       if (c.qp != nullptr) post_completion(*c.qp, done);
     });
   }

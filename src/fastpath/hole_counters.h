@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ddp_rdma/work.h"
+#include "ddp_rdma/message_counts.h"
 #include "tcp/holes.h"
 
 namespace urnic::fastpath {

@@ -13,7 +13,7 @@ Node::~Node() {
 }
 
 verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_depth,
-                                std::uint32_t sges, ddp::SharedReceiveQueue* shared) {
+                                std::uint32_t sges, verbs::SharedReceiveQueue* shared) {
   ddp::StreamConfig config;
   config.shared_rq = shared;
   config.completion_method = engine_->options().completion_method;
@@ -29,9 +29,9 @@ std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std:
   return engine_->memory().register_memory(pd, base, length, access);
 }
 
-ddp::Sender::Post Node::post_send(verbs::QueuePair& qp, const ddp::SendWr& wr, Instant now) {
-  const auto result = qp.stream.sender.post(wr);
-  if (result == ddp::Sender::Post::Ok) {
+verbs::Post Node::post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now) {
+  const auto result = qp.sq.post(wr);
+  if (result == verbs::Post::Ok) {
     if (verbs::flushes_posts(qp.state)) {
       engine_->flush_posted(qp);
     } else {
@@ -41,8 +41,8 @@ ddp::Sender::Post Node::post_send(verbs::QueuePair& qp, const ddp::SendWr& wr, I
   return result;
 }
 
-bool Node::post_receive(verbs::QueuePair& qp, const ddp::RecvWr& wr, Instant now) {
-  if (qp.stream.rq.post(wr) != ddp::ReceiveQueue::Post::Ok) return false;
+bool Node::post_receive(verbs::QueuePair& qp, const verbs::RecvWr& wr, Instant now) {
+  if (qp.rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return false;
   if (verbs::flushes_posts(qp.state)) {
     engine_->flush_posted(qp);
   } else {

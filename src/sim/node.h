@@ -26,11 +26,11 @@ class Node : public engine::Hooks {
 
   // A queue pair on this node's two completion queues.
   verbs::QueuePair* make_qp(std::uint32_t send_depth = 256, std::uint32_t receive_depth = 256,
-                            std::uint32_t sges = 4, ddp::SharedReceiveQueue* shared = nullptr);
+                            std::uint32_t sges = 4, verbs::SharedReceiveQueue* shared = nullptr);
   std::uint32_t register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access);
 
-  ddp::Sender::Post post_send(verbs::QueuePair& qp, const ddp::SendWr& wr, Instant now);
-  bool post_receive(verbs::QueuePair& qp, const ddp::RecvWr& wr, Instant now);
+  verbs::Post post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now);
+  bool post_receive(verbs::QueuePair& qp, const verbs::RecvWr& wr, Instant now);
   // Completions since the last call, send side and receive side, appended to the histories.
   void drain_completions();
   // For consumers that keep no history: up to out.size() completions, as CompletionQueue::poll.
@@ -39,7 +39,7 @@ class Node : public engine::Hooks {
 
   std::deque<engine::CmEvent> events;
   std::vector<verbs::Cqe> send_done, receive_done;
-  ddp::PdId pd = 0;
+  verbs::PdId pd = 0;
 
  private:
   port::Port port_;

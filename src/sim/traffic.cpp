@@ -17,15 +17,15 @@ Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, co
   Node& from = plan_.into_left() ? pair.right() : pair.left();
   Node& to = plan_.into_left() ? pair.left() : pair.right();
   source_stag_ =
-      from.register_memory(source_.data(), source_.size(), ddp::kRemoteRead | ddp::kZeroBased);
+      from.register_memory(source_.data(), source_.size(), verbs::kRemoteRead | verbs::kZeroBased);
   if (plan_.op == Op::Send) {
     receive_.resize(largest_ * std::min(plan.receives, plan.count));
-    receive_stag_ =
-        to.register_memory(receive_.data(), receive_.size(), ddp::kLocalWrite | ddp::kZeroBased);
+    receive_stag_ = to.register_memory(receive_.data(), receive_.size(),
+                                       verbs::kLocalWrite | verbs::kZeroBased);
   } else {
     sink_.assign(source_.size(), 0);
     sink_stag_ = to.register_memory(sink_.data(), sink_.size(),
-                                    ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kZeroBased);
+                                    verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kZeroBased);
   }
 }
 
@@ -41,7 +41,7 @@ void Traffic::take_completions() {
   verbs::Cqe batch[64];
   for (int n; (n = pair_.left().poll_send(batch)) > 0;) {
     for (int i = 0; i < n; ++i) {
-      if (batch[i].completion.status != ddp::Status::Success) {
+      if (batch[i].completion.status != verbs::Status::Success) {
         ++failed_;
         continue;
       }
@@ -54,8 +54,8 @@ void Traffic::take_completions() {
   }
 }
 
-void Traffic::check_receive(const ddp::Completion& c) {
-  if (c.status != ddp::Status::Success) return;  // flushed: the stream is over
+void Traffic::check_receive(const verbs::Completion& c) {
+  if (c.status != verbs::Status::Success) return;  // flushed: the stream is over
   const std::uint64_t message = received_++;
   const std::uint64_t length = size_of(message);
   delivered_octets_ += length;
@@ -89,8 +89,8 @@ void Traffic::post_receives(Instant now) {
   }
   const std::uint64_t receives = std::min(plan_.receives, plan_.count);
   while (receives_posted_ < plan_.count && receives_posted_ - received_ < receives) {
-    const ddp::Sge sge{(receives_posted_ % receives) * largest_,
-                       static_cast<std::uint32_t>(largest_), receive_stag_};
+    const verbs::Sge sge{(receives_posted_ % receives) * largest_,
+                         static_cast<std::uint32_t>(largest_), receive_stag_};
     if (!pair_.right().post_receive(right_, {receives_posted_, {&sge, 1}}, now)) return;
     ++receives_posted_;
   }
@@ -103,30 +103,30 @@ void Traffic::post_work(Instant now) {
       return;
     }
     const std::uint64_t at = slot_of(posted_) * largest_;
-    ddp::Sge sge;
+    verbs::Sge sge;
     sge.addr = at;
     sge.length = size_of(posted_);
     sge.lkey = plan_.op == Op::Read ? sink_stag_ : source_stag_;
-    ddp::SendWr wr;
+    verbs::SendWr wr;
     wr.wr_id = posted_;
-    wr.flags = ddp::kSignaled;
+    wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
-    wr.op = plan_.op == Op::Write  ? ddp::WrOp::Write
-            : plan_.op == Op::Read ? ddp::WrOp::Read
-                                   : ddp::WrOp::Send;
+    wr.op = plan_.op == Op::Write  ? verbs::WrOp::Write
+            : plan_.op == Op::Read ? verbs::WrOp::Read
+                                   : verbs::WrOp::Send;
     if (plan_.op != Op::Send) {
-      wr.remote_to = at;
-      wr.remote_stag = plan_.op == Op::Write ? sink_stag_ : source_stag_;
+      wr.remote_address = at;
+      wr.rkey = plan_.op == Op::Write ? sink_stag_ : source_stag_;
     }
-    if (pair_.left().post_send(left_, wr, now) != ddp::Sender::Post::Ok) return;
+    if (pair_.left().post_send(left_, wr, now) != verbs::Post::Ok) return;
     ++posted_;
     next_post_ = now + plan_.gap;
   }
 }
 
 bool Traffic::complete() const {
-  return delivered() == plan_.count && completed_ == plan_.count && left_.stream.sender.idle() &&
-         right_.stream.sender.idle();
+  return delivered() == plan_.count && completed_ == plan_.count &&
+         ddp::stream_of(left_).sender.idle() && ddp::stream_of(right_).sender.idle();
 }
 
 void Traffic::check_memory() {

@@ -46,7 +46,7 @@ class Traffic {
   void look_for_the_end();
   void post_receives(Instant now);
   void post_work(Instant now);
-  void check_receive(const ddp::Completion& c);
+  void check_receive(const verbs::Completion& c);
 
   Pair& pair_;
   verbs::QueuePair &left_, &right_;

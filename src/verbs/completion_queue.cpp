@@ -17,8 +17,7 @@ CompletionQueue::~CompletionQueue() {
   }
 }
 
-CompletionQueue::Notify CompletionQueue::push(const ddp::StoredSends& sends,
-                                              std::uint32_t qp_number) {
+CompletionQueue::Notify CompletionQueue::push(const StoredSends& sends, std::uint32_t qp_number) {
   Cqe cqe;
   cqe.completion.receive = true;
   cqe.completion.solicited = sends.solicited;
@@ -34,7 +33,7 @@ CompletionQueue::Notify CompletionQueue::push(const Cqe& cqe) {
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
   if (overrun() || tail - head_.load(std::memory_order_relaxed) > mask_) {
     const bool first = !overrun_.exchange(true);
-    ddp::Completion lost;
+    Completion lost;
     for (std::uint32_t i = 0; cqe.stored != nullptr && i < cqe.references; ++i) {
       cqe.stored->take(cqe.position + i, &lost);
     }
@@ -45,7 +44,7 @@ CompletionQueue::Notify CompletionQueue::push(const Cqe& cqe) {
   tail_.store(tail + 1, std::memory_order_release);
   const bool wanted = armed_ == Armed::Any ||
                       (armed_ == Armed::Solicited &&
-                       (cqe.completion.solicited || cqe.completion.status != ddp::Status::Success));
+                       (cqe.completion.solicited || cqe.completion.status != Status::Success));
   if (!wanted) return Notify::No;
   armed_ = Armed::No;
   return Notify::Yes;

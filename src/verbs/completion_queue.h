@@ -8,18 +8,18 @@
 #include <span>
 
 #include "base/spinlock.h"
-#include "ddp_rdma/wqe_store.h"
+#include "verbs/wqe_store.h"
 
 namespace urnic::verbs {
 
 // CQE 242/542. One of the partial kind completes several Sends, whose data lies in their WQEs until
 // they are polled (9.4, Fig 14).
 struct Cqe {
-  ddp::Completion completion;
+  Completion completion;
   std::uint32_t qp_number = 0;
-  std::uint32_t references = 1;     // reference counter 544
-  ddp::WqeStore* stored = nullptr;  // indicator 546: null is the full kind
-  std::uint32_t position = 0;       // of the next WQE in `stored`
+  std::uint32_t references = 1;  // reference counter 544
+  WqeStore* stored = nullptr;    // indicator 546: null is the full kind
+  std::uint32_t position = 0;    // of the next WQE in `stored`
 };
 
 class CompletionQueue {
@@ -34,8 +34,8 @@ class CompletionQueue {
   // Append. When the ring is full the queue overruns (E-47): this CQE and all later ones are lost,
   // those in the ring stay as they are, and the queue is of no use any more.
   Notify push(const Cqe& cqe);
-  // The one CQE of a run of Sends, already lent (ddp::deliver).
-  Notify push(const ddp::StoredSends& sends, std::uint32_t qp_number);
+  // The one CQE of a run of Sends, already lent.
+  Notify push(const StoredSends& sends, std::uint32_t qp_number);
   // Up to out.size() completions, oldest first, all of the full kind: what a partial CQE left in a
   // WQE is fetched here, and the CQE leaves the ring when its reference counter is 0. -1
   // after an overrun once the ring is drained.

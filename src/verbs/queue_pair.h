@@ -1,26 +1,34 @@
-// A queue pair: one RDMA stream, its two completion queues and its verbs state (D9). Owned by the
-// device. Posting to its queues, reading `state` and raising `rung` are for any thread; the rest is
-// touched only under the ownership of its engine (E-28).
+// A queue pair: two work queues, two completion queues and a state (D9), and a half that only its
+// transport knows. Owned by the device. Posting to its queues, reading `state` and raising `rung`
+// are for any thread; the rest is touched only under the ownership of its engine (E-28).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "base/mpsc_queue.h"
-#include "ddp_rdma/stream.h"
 #include "verbs/completion_queue.h"
 #include "verbs/qp_state.h"
+#include "verbs/work_queues.h"
 
 namespace urnic::verbs {
 
-struct QueuePair : MpscNode {
-  QueuePair(const ddp::StreamConfig& config, ddp::MemoryTable* memory, CompletionQueue* send,
-            CompletionQueue* receive)
-      : stream(config, memory), send_cq(send), receive_cq(receive) {}
+// What a transport keeps of a queue pair.
+struct TransportHalf {
+  TransportHalf() = default;
+  TransportHalf(const TransportHalf&) = delete;
+  TransportHalf& operator=(const TransportHalf&) = delete;
+  virtual ~TransportHalf() = default;
+};
 
-  std::uint32_t number() const { return stream.config.id; }
+struct QueuePair : MpscNode, WorkQueues {
+  QueuePair(std::uint32_t qp_number, const WorkQueueSizes& sizes, const WorkQueueLayout& layout,
+            CompletionQueue* send, CompletionQueue* receive)
+      : WorkQueues(sizes, layout), send_cq(send), receive_cq(receive), number_(qp_number) {}
 
-  ddp::Stream stream;
+  std::uint32_t number() const { return number_; }
+
   CompletionQueue* send_cq;
   CompletionQueue* receive_cq;
   std::atomic<QpState> state{QpState::Reset};
@@ -30,6 +38,10 @@ struct QueuePair : MpscNode {
   std::uint64_t connection = 0;    // the engine's handle; 0 = none
   bool last_receive_told = false;  // on a shared receive queue: that it uses no more of it
   void* owner = nullptr;           // whoever wants to hear of events, see engine/events.h
+  std::unique_ptr<TransportHalf> transport;  // goes before the queues it works on
+
+ private:
+  std::uint32_t number_;
 };
 
 }  // namespace urnic::verbs

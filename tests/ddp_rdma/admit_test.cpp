@@ -250,8 +250,9 @@ TEST_F(Admitting, HostileSegmentsNeitherCrashNorOverrun) {
   std::size_t admitted = 0, delivered = 0;
   for (int round = 0; round < 200; ++round) {
     MemoryTable memory;
+    SharedState state{&memory};
     auto config = this->config();
-    Stream stream(config, &memory);
+    Stream stream(config, &state);
     stream.set_limits(4, 4);
     stream.sender.start(true);
     Octets target(512), origin(512);
@@ -269,7 +270,7 @@ TEST_F(Admitting, HostileSegmentsNeitherCrashNorOverrun) {
         SendWr wr;
         wr.op = WrOp::Read;
         wr.sges = {&sge, 1};
-        stream.sender.post(wr);
+        stream.sq.post(wr);
         const auto cut = stream.sender.cut(StreamOffset(position), 1460, 1460, false);
         Octets out(cut.len);
         bool ok;

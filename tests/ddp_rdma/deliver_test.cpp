@@ -45,7 +45,7 @@ TEST_F(Delivery, InvalidationHappensBeforeTheCompletionIsSeen) {
                     [&](const Completion& w) {
                       seen = true;
                       EXPECT_TRUE(w.with_invalidate);
-                      EXPECT_EQ(w.inv_stag, stag);
+                      EXPECT_EQ(w.inv_key, stag);
                       EXPECT_EQ(table.find(stag), nullptr);
                     }),
             Violation::None);
@@ -169,7 +169,8 @@ TEST_F(Delivery, ManySendsBehindOneHole_R95) {
   StreamConfig c = config();
   c.max_recv_wr = 100000;
   MemoryTable memory;
-  Stream stream(c, &memory);
+  SharedState state{&memory};
+  Stream stream(c, &state);
   for (std::uint32_t i = 0; i < 100000; ++i) {
     ASSERT_EQ(stream.rq.post({i, {}}), ReceiveQueue::Post::Ok);
   }
@@ -180,14 +181,14 @@ TEST_F(Delivery, ManySendsBehindOneHole_R95) {
     ASSERT_EQ(a.what, Admit::Place);
     hole += place(stream, a);
   }
-  EXPECT_EQ(memory.pool().in_use(), 4096u) << "one block for the M completions that are held";
+  EXPECT_EQ(state.pool.in_use(), 4096u) << "one block for the M completions that are held";
   const Octets u = send_segment_of(1, 0, {});
   hole += place(stream, Admitter(stream, true).next(u));
   std::uint64_t next = 0;
   EXPECT_EQ(deliver(stream, hole, [&](const Completion& w) { EXPECT_EQ(w.wr_id, next++); }),
             Violation::None);
   EXPECT_EQ(next, 100000u);
-  EXPECT_EQ(memory.pool().in_use(), 0u);
+  EXPECT_EQ(state.pool.in_use(), 0u);
 }
 
 // ---- flush
@@ -207,7 +208,7 @@ TEST_F(Flushing, EverythingOutstandingCompletesInOrder) {
   start_read(10, 0, 10);
   SendWr wr;
   wr.wr_id = 11;  // unsignaled: errors complete all the same
-  ASSERT_EQ(s.sender.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(s.sq.post(wr), verbs::Post::Ok);
   flush_all(Status::Flushed);
   std::vector<std::uint64_t> ids;
   for (const auto& c : done) {
@@ -216,12 +217,12 @@ TEST_F(Flushing, EverythingOutstandingCompletesInOrder) {
   }
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{10, 11, 1, 2}));
   EXPECT_EQ(table.in_use(), 2u) << "the sink is released";
-  EXPECT_EQ(table.pool().in_use(), 0u);
+  EXPECT_EQ(shared.pool.in_use(), 0u);
   // And what is posted afterwards.
   done.clear();
   post_receive(3, 0, 64);
   wr.wr_id = 12;
-  ASSERT_EQ(s.sender.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(s.sq.post(wr), verbs::Post::Ok);
   flush_all(Status::Flushed);
   ASSERT_EQ(done.size(), 2u);
   EXPECT_EQ(done[0].wr_id, 12u);

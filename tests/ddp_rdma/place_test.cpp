@@ -74,7 +74,7 @@ TEST_F(Placement, ReadResponseGoesToThePiecesOfItsRead) {
   SendWr wr;
   wr.op = WrOp::Read;
   wr.sges = sges;
-  ASSERT_EQ(s.sender.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(s.sq.post(wr), verbs::Post::Ok);
   transmit();
   auto c = s.sender.outstanding_reads();
   std::uint32_t sink = 0, size = 0;

@@ -68,7 +68,7 @@ class StreamFixture : public ::testing::Test {
  protected:
   static constexpr PdId kPd = 4;
 
-  explicit StreamFixture(std::uint32_t first_msn = 1) : s(config(), &table, first_msn) {
+  explicit StreamFixture(std::uint32_t first_msn = 1) : s(config(), &shared, first_msn) {
     bytes.resize(4096);
     key = table.register_memory(kPd, bytes.data(), bytes.size(), kLocalWrite | kRemoteWrite);
     source.resize(4096, 0x5A);
@@ -100,7 +100,7 @@ class StreamFixture : public ::testing::Test {
     wr.op = WrOp::Read;
     wr.flags = kSignaled;
     wr.sges = {&sge, 1};
-    EXPECT_EQ(s.sender.post(wr), Sender::Post::Ok);
+    EXPECT_EQ(s.sq.post(wr), verbs::Post::Ok);
     EXPECT_GT(transmit().size(), 0u);
     auto cursor = s.sender.outstanding_reads();
     std::uint32_t sink = 0, size = 0;
@@ -146,6 +146,7 @@ class StreamFixture : public ::testing::Test {
   Violation take(const Octets& u) { return deliver_counts(put(u)); }
 
   MemoryTable table;
+  SharedState shared{&table};
   Octets bytes, source;
   std::uint32_t key = 0, source_key = 0;
   Stream s;

@@ -15,9 +15,9 @@ class Ending : public SenderFixture {
 };
 
 TEST_F(Ending, KeptRequestsCompleteWhenHandedToTcp_E23) {
-  ASSERT_EQ(post(WrOp::Write, 100, 1), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Send, 10, 2, kSignaled | kInline), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Send, 0, 3), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 100, 1), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 10, 2, kSignaled | kInline), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 0, 3), verbs::Post::Ok);
   report();
   EXPECT_TRUE(end.completions.empty());
   go();
@@ -35,7 +35,7 @@ TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedOver_E23) {
   SendWr wr;
   wr.flags = kSignaled;
   wr.sges = {&sge, 1};
-  ASSERT_EQ(other.stream.sender.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(other.stream.sq.post(wr), verbs::Post::Ok);
   std::uint64_t end_of_cuts = 0;
   std::vector<std::uint32_t> cuts;
   while (const auto cut =
@@ -59,9 +59,9 @@ TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedOver_E23) {
 }
 
 TEST_F(Ending, OthersCompleteWhenAcknowledgedAndAllInPostingOrder_E23) {
-  ASSERT_EQ(post(WrOp::Write, 3000, 1), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 10, 2), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 257, 3), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 3000, 1), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10, 2), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 257, 3), verbs::Post::Ok);
   while (go() != 0) {
   }
   ack(wire.log.size() - 290);
@@ -76,9 +76,9 @@ TEST_F(Ending, OthersCompleteWhenAcknowledgedAndAllInPostingOrder_E23) {
 TEST_F(Ending, UnsignaledRequestsCompleteSilentlyAndFreeTheirSlots) {
   for (int round = 0; round < 10; ++round) {
     for (std::uint64_t i = 0; i < 64; ++i) {
-      ASSERT_EQ(post(WrOp::Write, 64, i, i == 63 ? kSignaled : 0), Sender::Post::Ok);
+      ASSERT_EQ(post(WrOp::Write, 64, i, i == 63 ? kSignaled : 0), verbs::Post::Ok);
     }
-    EXPECT_EQ(post(WrOp::Write, 64), Sender::Post::Full);
+    EXPECT_EQ(post(WrOp::Write, 64), verbs::Post::Full);
     while (go() != 0) {
     }
     report();
@@ -87,12 +87,12 @@ TEST_F(Ending, UnsignaledRequestsCompleteSilentlyAndFreeTheirSlots) {
 }
 
 TEST_F(Ending, UsesAreCountedWhileUnacknowledged_E25) {
-  ASSERT_EQ(post(WrOp::Write, 3000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 3000), verbs::Post::Ok);
   EXPECT_EQ(uses(key), 0u) << "queued requests fail when reached; they need no count";
   go();
   EXPECT_EQ(uses(key), 1u);
-  ASSERT_EQ(post(WrOp::Read, 10), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 10), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Read, 10), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10), verbs::Post::Ok);
   while (go() != 0) {
   }
   EXPECT_EQ(uses(key), 2u) << "kept ones do not count";
@@ -108,14 +108,14 @@ class Detaching : public Ending {
     own.assign(8192, 0x42);
     stag = end.add(own, kLocalWrite | kRemoteRead);
   }
-  Sender::Post post_own(WrOp op, std::uint32_t len, std::uint64_t id) {
+  verbs::Post post_own(WrOp op, std::uint32_t len, std::uint64_t id) {
     const Sge sge{End::address(own.data()), len, stag};
     SendWr wr;
     wr.wr_id = id;
     wr.op = op;
     wr.flags = kSignaled;
     wr.sges = {&sge, 1};
-    return s.post(wr);
+    return end.stream.sq.post(wr);
   }
   // Deregisters as the verbs do; the memory is gone afterwards.
   void deregister() {
@@ -129,8 +129,8 @@ class Detaching : public Ending {
 };
 
 TEST_F(Detaching, UnacknowledgedFpdusAreCopiedFirst_E25) {
-  ASSERT_EQ(post_own(WrOp::Write, 4000, 1), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 4000, 2), Sender::Post::Ok);
+  ASSERT_EQ(post_own(WrOp::Write, 4000, 1), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 4000, 2), verbs::Post::Ok);
   while (go() != 0) {
   }
   ack(1460);
@@ -142,7 +142,7 @@ TEST_F(Detaching, UnacknowledgedFpdusAreCopiedFirst_E25) {
 }
 
 TEST_F(Detaching, MessageNotWhollyCutFails) {
-  ASSERT_EQ(post_own(WrOp::Write, 4000, 1), Sender::Post::Ok);
+  ASSERT_EQ(post_own(WrOp::Write, 4000, 1), verbs::Post::Ok);
   go();
   deregister();
   EXPECT_EQ(again(0, 1460), 1460u);
@@ -162,7 +162,7 @@ TEST_F(Detaching, WithoutUsesDeregistrationNeedsNoDetaching) {
   const Sge sge{End::address(own.data()), 4000, mine};
   SendWr wr;
   wr.sges = {&sge, 1};
-  ASSERT_EQ(other.stream.sender.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(other.stream.sq.post(wr), verbs::Post::Ok);
   Wire w;
   EXPECT_EQ(send_new(other, w, kEmss, kEmss), kEmss);
   EXPECT_EQ(other.memory.at_index(mine)->uses, 0u);
@@ -174,8 +174,8 @@ TEST_F(Detaching, WithoutUsesDeregistrationNeedsNoDetaching) {
 }
 
 TEST_F(Detaching, QueuedRequestFailsWhenReached) {
-  ASSERT_EQ(post(WrOp::Write, 100, 1), Sender::Post::Ok);
-  ASSERT_EQ(post_own(WrOp::Write, 100, 2), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 100, 1), verbs::Post::Ok);
+  ASSERT_EQ(post_own(WrOp::Write, 100, 2), verbs::Post::Ok);
   deregister();
   EXPECT_EQ(go(), 120u);
   EXPECT_TRUE(s.failed());
@@ -186,7 +186,7 @@ TEST_F(Detaching, QueuedRequestFailsWhenReached) {
 }
 
 TEST_F(Detaching, ResponseIntoGoneMemoryIsRefused) {
-  ASSERT_EQ(post_own(WrOp::Read, 100, 1), Sender::Post::Ok);
+  ASSERT_EQ(post_own(WrOp::Read, 100, 1), verbs::Post::Ok);
   go();
   auto c = s.outstanding_reads();
   std::uint32_t sink = 0, size = 0;
@@ -210,7 +210,7 @@ TEST_F(Detaching, ResponseFromGoneMemoryIsStillRetransmitted) {
 }
 
 TEST_F(Ending, FlushAfterStopCopiesWhatMayBeSentAgain) {
-  ASSERT_EQ(post(WrOp::Write, 4000, 1), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 4000, 1), verbs::Post::Ok);
   request_read(2000);
   go();
   go();
@@ -224,7 +224,7 @@ TEST_F(Ending, FlushAfterStopCopiesWhatMayBeSentAgain) {
   }
   EXPECT_EQ(fpdus().back().header.op, Opcode::Terminate);
   // What is posted now is flushed again and disturbs nothing.
-  ASSERT_EQ(post(WrOp::Write, 4000, 2), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 4000, 2), verbs::Post::Ok);
   s.flush(Status::Flushed, end.sink());
   for (std::uint64_t at = 0; at < wire.log.size();) at += again(at, 1460);
   ack();
@@ -234,8 +234,8 @@ TEST_F(Ending, FlushAfterStopCopiesWhatMayBeSentAgain) {
 }
 
 TEST_F(Ending, FlushOfALostConnectionForgetsEverything) {
-  ASSERT_EQ(post(WrOp::Write, 4000, 1), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 10, 2), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 4000, 1), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10, 2), verbs::Post::Ok);
   request_read(2000);
   go();
   s.queue_raw(Octets(10));
@@ -243,15 +243,15 @@ TEST_F(Ending, FlushOfALostConnectionForgetsEverything) {
   ASSERT_EQ(end.completions.size(), 2u);
   EXPECT_EQ(end.completions[0].status, Status::FatalTransport);
   EXPECT_EQ(end.completions[1].status, Status::Flushed);
-  EXPECT_EQ(end.memory.pool().in_use(), 0u);
+  EXPECT_EQ(end.shared.pool.in_use(), 0u);
   EXPECT_EQ(uses(key), 0u);
   EXPECT_EQ(s.cut(StreamOffset(0), 1460, kEmss, false).len, 0u);
 }
 
 TEST_F(Ending, CompletedRequestsAreReportedBeforeTheFlushedOnes) {
-  ASSERT_EQ(post(WrOp::Write, 10, 1), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 3000, 2), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 10, 3), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10, 1), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 3000, 2), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10, 3), verbs::Post::Ok);
   while (go() != 0) {
   }
   s.flush(Status::Flushed, end.sink());
@@ -263,11 +263,12 @@ TEST_F(Ending, CompletedRequestsAreReportedBeforeTheFlushedOnes) {
 
 TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
   MemoryTable memory;
+  SharedState shared{&memory};
   std::vector<std::uint8_t> bytes(5000);
   const std::uint32_t stag =
       memory.register_memory(kPd, bytes.data(), bytes.size(), kLocalWrite | kZeroBased);
   {
-    Stream stream(config(), &memory);
+    Stream stream(config(), &shared);
     stream.set_limits(2, 2);
     stream.sender.queue_raw(Octets(10));
     stream.sender.start(true);
@@ -276,7 +277,7 @@ TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
       SendWr wr;
       wr.op = op;
       wr.sges = {&sge, 1};
-      ASSERT_EQ(stream.sender.post(wr), Sender::Post::Ok);
+      ASSERT_EQ(stream.sq.post(wr), verbs::Post::Ok);
     }
     Octets out(1460);
     std::uint64_t at = 0;
@@ -291,7 +292,7 @@ TEST_F(Ending, DestroyedStreamLeavesNothingBehind) {
   }
   EXPECT_EQ(memory.in_use(), 1u);
   EXPECT_EQ(memory.at_index(stag)->uses, 0u);
-  EXPECT_EQ(memory.pool().in_use(), 0u);
+  EXPECT_EQ(shared.pool.in_use(), 0u);
 }
 
 // D3: nothing is allocated once a busy stream has what it needs.
@@ -356,13 +357,17 @@ TEST_F(Ending, SteadyStateAllocatesNothing_D3) {
 
 // P7: an idle connection, the consumer's queues apart.
 TEST_F(Ending, IdleStreamIsSmall_P7) {
-  EXPECT_LE(sizeof(Stream), 700u);
+  EXPECT_LE(sizeof(Stream) + sizeof(verbs::QueuePair), 880u);
   const std::uint64_t before = allocations();
-  std::vector<std::unique_ptr<Stream>> streams(100);
+  std::vector<std::unique_ptr<verbs::QueuePair>> pairs(100);
   const std::uint64_t with_vector = allocations();
   MemoryTable memory;
-  for (auto& p : streams) p = std::make_unique<Stream>(config(), &memory);
-  EXPECT_EQ(allocations() - with_vector, 100u) << "nothing but the streams themselves";
+  SharedState shared{&memory};
+  for (auto& p : pairs) {
+    p = std::make_unique<verbs::QueuePair>(1, config(), queue_layout(&shared), nullptr, nullptr);
+    p->transport = std::make_unique<Stream>(config(), &shared, p.get());
+  }
+  EXPECT_EQ(allocations() - with_vector, 200u) << "nothing but the two halves themselves";
   EXPECT_GT(with_vector, before);
 }
 

@@ -24,7 +24,7 @@ class Filling : public SenderFixture {
 };
 
 TEST_F(Filling, LargeWritesAreRebuiltFromMemoryWithoutACopy_E21) {
-  ASSERT_EQ(post(WrOp::Write, 1440), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1440), verbs::Post::Ok);
   ASSERT_EQ(go(), 1460u);
   EXPECT_EQ(s.kept_chunks(), 0u);
   EXPECT_EQ(resend(0, 1460), sent(0, 1460));
@@ -36,8 +36,8 @@ TEST_F(Filling, LargeWritesAreRebuiltFromMemoryWithoutACopy_E21) {
 }
 
 TEST_F(Filling, SmallAndInlinePayloadIsACopy_E22) {
-  ASSERT_EQ(post(WrOp::Write, 256), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Send, 200, 0, kInline), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 256), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 200, 0, kInline), verbs::Post::Ok);
   std::fill(source.begin(), source.begin() + 100, 1);  // Writes are read when sent, inline is not
   const std::uint32_t n = go();
   std::fill(source.begin(), source.end(), 0);
@@ -57,7 +57,7 @@ TEST_F(Filling, ReadResponsesAreCopies_E22) {
 }
 
 TEST_F(Filling, PartlyAcknowledgedOrRecutFpduBecomesACopyFirst_E22) {
-  ASSERT_EQ(post(WrOp::Write, 1440), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1440), verbs::Post::Ok);
   ASSERT_EQ(go(), 1460u);
   ack(700);
   const auto cut = s.cut(StreamOffset(700), 400, kEmss, false);
@@ -73,7 +73,7 @@ TEST_F(Filling, PartlyAcknowledgedOrRecutFpduBecomesACopyFirst_E22) {
 
 TEST_F(Filling, AnyRangeOfWhatWasCutCanBeWritten) {
   for (const std::uint32_t len : {700u, 10u, 333u}) {
-    ASSERT_EQ(post(WrOp::Write, len), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, len), verbs::Post::Ok);
   }
   while (go() != 0) {
   }
@@ -86,7 +86,7 @@ TEST_F(Filling, AnyRangeOfWhatWasCutCanBeWritten) {
 }
 
 TEST_F(Filling, CutFpduIsOneMomentOfItsSource) {
-  ASSERT_EQ(post(WrOp::Write, 1440), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1440), verbs::Post::Ok);
   EXPECT_EQ(go(100, true), 100u);
   std::fill(source.begin(), source.end(), 0);  // between the two parts
   EXPECT_EQ(go(), 1360u);
@@ -95,7 +95,7 @@ TEST_F(Filling, CutFpduIsOneMomentOfItsSource) {
 
 TEST_F(Filling, RetransmissionKeepsTheOriginalBoundaries_E24) {
   for (const std::uint32_t len : {1000u, 300u, 40u, 1440u, 5u}) {
-    ASSERT_EQ(post(WrOp::Write, len), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, len), verbs::Post::Ok);
   }
   while (go() != 0) {
   }
@@ -120,7 +120,7 @@ TEST_F(Filling, WithoutCrcTheFieldIsZero) {
   const Sge sge{End::address(bytes.data()), 3000, stag};
   SendWr wr;
   wr.sges = {&sge, 1};
-  ASSERT_EQ(plain.stream.sender.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(plain.stream.sq.post(wr), verbs::Post::Ok);
   while (send_new(plain, w, 1460, 1460) != 0) {
   }
   EXPECT_EQ(load_be32(w.log.data() + 1456), 0u);
@@ -140,7 +140,7 @@ TEST_F(Filling, PiecesOfAnyLengthAndAlignment) {
     }
     SendWr wr;
     wr.sges = sges;
-    ASSERT_EQ(s.post(wr), Sender::Post::Ok);
+    ASSERT_EQ(end.stream.sq.post(wr), verbs::Post::Ok);
     const std::size_t from = wire.log.size();
     while (go() != 0) {
     }
@@ -169,7 +169,7 @@ TEST_F(Filling, StreamsLongerThanFourGigabytes) {
   std::uint64_t at = 0, una = 0;
   bool crossed = false;
   while (at < (1ull << 32) + 10000000) {
-    far.stream.sender.post(wr);
+    far.stream.sq.post(wr);
     const auto cut = far.stream.sender.cut(StreamOffset(at), kBig, kBig, false);
     ASSERT_NE(cut.len, 0u);
     bool ok = false;
@@ -200,7 +200,7 @@ TEST_F(Filling, RegionThatVanishedIsNoticed) {
   const Sge sge{End::address(bytes.data()), 1000, stag};
   SendWr wr;
   wr.sges = {&sge, 1};
-  ASSERT_EQ(s.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(end.stream.sq.post(wr), verbs::Post::Ok);
   const std::uint32_t n = go();
   ASSERT_TRUE(end.memory.deregister(stag));  // without detach_region
   Octets out(n);
@@ -221,10 +221,10 @@ TEST_F(Filling, UnsentFpduWhoseSourceIsGoneLeavesTheStreamToTheTerminate) {
     SendWr wr;
     const Sge good{at(0), 100, mine}, bad{End::address(bytes.data()), 1000, gone};
     wr.sges = {&good, 1};
-    ASSERT_EQ(other.stream.sender.post(wr), Sender::Post::Ok);
+    ASSERT_EQ(other.stream.sq.post(wr), verbs::Post::Ok);
     if (round == 0) {
       wr.sges = {&bad, 1};
-      ASSERT_EQ(other.stream.sender.post(wr), Sender::Post::Ok);
+      ASSERT_EQ(other.stream.sq.post(wr), verbs::Post::Ok);
     } else {
       const Octets u = read_request(1, 1000, gone, End::address(bytes.data()));
       const Admission a = Admitter(other.stream, true).next(u);
@@ -264,9 +264,9 @@ TEST_F(Filling, InvalidatedRegionCanStillBeRetransmitted) {
   const Sge sge{End::address(bytes.data()), 1000, stag};
   SendWr wr;
   wr.sges = {&sge, 1};
-  ASSERT_EQ(s.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(end.stream.sq.post(wr), verbs::Post::Ok);
   const std::uint32_t n = go();
-  ASSERT_EQ(end.memory.invalidate(stag, kPd, 2), MemoryTable::Invalidate::Ok);
+  ASSERT_EQ(end.memory.invalidate(stag, kPd), MemoryTable::Invalidate::Ok);
   EXPECT_EQ(resend(0, n), sent(0, n));
 }
 
@@ -297,7 +297,7 @@ class Viewing : public Filling {
 
 TEST_F(Viewing, AreWhatFillWritesWithoutACopy) {
   for (const std::uint32_t n : {4096u, 5001u, 30002u, 60003u}) {
-    ASSERT_EQ(post(WrOp::Write, n, n), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, n, n), verbs::Post::Ok);
     const std::uint64_t begin = wire.log.size();
     const std::uint32_t len = cut(begin).len;
     ASSERT_TRUE(view(begin, len));
@@ -316,12 +316,12 @@ TEST_F(Viewing, AreWhatFillWritesWithoutACopy) {
 }
 
 TEST_F(Viewing, AreNotGivenWithACrcNorOfWhatIsKeptNorOfMany_E20_E22) {
-  ASSERT_EQ(post(WrOp::Write, 200), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 200), verbs::Post::Ok);
   const std::uint32_t small = cut(0).len;
   EXPECT_FALSE(view(0, small));
   wire.log.resize(small);
-  ASSERT_EQ(post(WrOp::Write, 5000), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 5000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 5000), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 5000), verbs::Post::Ok);
   const std::uint32_t two = cut(small).len;
   EXPECT_FALSE(view(small, two));
   s.start(true);
@@ -329,7 +329,7 @@ TEST_F(Viewing, AreNotGivenWithACrcNorOfWhatIsKeptNorOfMany_E20_E22) {
 }
 
 TEST_F(Viewing, OfARegionThatHasGoneAreNotGiven_E25) {
-  ASSERT_EQ(post(WrOp::Write, 9000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 9000), verbs::Post::Ok);
   const std::uint32_t len = cut(0).len;
   s.detach_region(key);
   EXPECT_FALSE(view(0, len));  // a copy now

@@ -32,19 +32,18 @@ class SenderFixture : public ::testing::Test {
   }
 
   std::uint64_t at(std::uint64_t offset) const { return End::address(source.data() + offset); }
-  Sender::Post post(WrOp op, std::uint32_t len, std::uint64_t id = 0,
-                    std::uint8_t flags = kSignaled, std::uint64_t offset = 0,
-                    std::uint32_t lkey = 0) {
+  verbs::Post post(WrOp op, std::uint32_t len, std::uint64_t id = 0, std::uint8_t flags = kSignaled,
+                   std::uint64_t offset = 0, std::uint32_t lkey = 0) {
     const Sge sge{at(offset), len, lkey != 0 ? lkey : key};
     SendWr wr;
     wr.wr_id = id;
     wr.op = op;
     wr.flags = flags;
     wr.sges = {&sge, 1};
-    wr.remote_to = 0x1000;
-    wr.remote_stag = 0x4321;
-    wr.inv_stag = 0x9876;
-    return s.post(wr);
+    wr.remote_address = 0x1000;
+    wr.rkey = 0x4321;
+    wr.inv_key = 0x9876;
+    return end.stream.sq.post(wr);
   }
   // The next segment of new data; its octets are at the end of wire.log.
   std::uint32_t go(std::uint32_t limit = kEmss, bool must_cut = false) {

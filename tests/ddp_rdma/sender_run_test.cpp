@@ -30,12 +30,12 @@ class Running : public SenderFixture {
     }
   }
   void post_mix() {
-    ASSERT_EQ(post(WrOp::Write, 30000, 1), Sender::Post::Ok);
-    ASSERT_EQ(post(WrOp::Send, 20001, 2, kSignaled | kSolicited, 7), Sender::Post::Ok);
-    ASSERT_EQ(post(WrOp::Write, 1440, 3), Sender::Post::Ok);
-    ASSERT_EQ(post(WrOp::Write, 1441, 4, kSignaled, 3), Sender::Post::Ok);
-    ASSERT_EQ(post(WrOp::SendInv, 4000, 5), Sender::Post::Ok);
-    ASSERT_EQ(post(WrOp::Write, 200, 6), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, 30000, 1), verbs::Post::Ok);
+    ASSERT_EQ(post(WrOp::Send, 20001, 2, kSignaled | kSolicited, 7), verbs::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, 1440, 3), verbs::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, 1441, 4, kSignaled, 3), verbs::Post::Ok);
+    ASSERT_EQ(post(WrOp::SendInv, 4000, 5), verbs::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, 200, 6), verbs::Post::Ok);
   }
 };
 
@@ -82,7 +82,7 @@ TEST_F(Twins, ARunIsWhatTheStepsOneByOneAre) {
 TEST_F(Running, OnlyTheMiddleOfAMessageInOnePieceOfMemoryIsARun) {
   SendRun run;
   const auto may = [&] { return s.begin_run(StreamOffset(wire.log.size()), kEmss, &run); };
-  ASSERT_EQ(post(WrOp::Write, 1440 * 3), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1440 * 3), verbs::Post::Ok);
   EXPECT_FALSE(may());  // has not begun
   ASSERT_EQ(go(), 1460u);
   ASSERT_TRUE(may());
@@ -93,7 +93,7 @@ TEST_F(Running, OnlyTheMiddleOfAMessageInOnePieceOfMemoryIsARun) {
 }
 
 TEST_F(Running, MemoryThatWasDeregisteredIsNotRead_E25) {
-  ASSERT_EQ(post(WrOp::Write, 1440 * 4), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1440 * 4), verbs::Post::Ok);
   ASSERT_EQ(go(), 1460u);
   s.detach_region(key);
   SendRun run;

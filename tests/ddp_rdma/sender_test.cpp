@@ -23,7 +23,7 @@ TEST_F(Sending, OneFpduPerSegmentSizedByTheMulpdu) {
   for (const auto& [emss, write, send] : rows) {
     for (const WrOp op : {WrOp::Write, WrOp::Send}) {
       const std::size_t from = wire.log.size();
-      ASSERT_EQ(post(op, 20000), Sender::Post::Ok);
+      ASSERT_EQ(post(op, 20000), verbs::Post::Ok);
       while (send_new(end, wire, emss, emss) != 0) {
       }
       const auto f = fpdus(from);
@@ -43,7 +43,7 @@ TEST_F(Sending, OneFpduPerSegmentSizedByTheMulpdu) {
 }
 
 TEST_F(Sending, SendOf2048AtMulpdu1500) {  // the example of RFC 5041, 5.3
-  ASSERT_EQ(post(WrOp::Send, 2048), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 2048), verbs::Post::Ok);
   const std::uint32_t emss = 1508;  // MULPDU 1502: two more octets fit
   while (send_new(end, wire, emss, emss) != 0) {
   }
@@ -54,13 +54,13 @@ TEST_F(Sending, SendOf2048AtMulpdu1500) {  // the example of RFC 5041, 5.3
 }
 
 TEST_F(Sending, HeadersOfEveryOperation) {
-  ASSERT_EQ(post(WrOp::Send, 4), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Send, 4, 0, kSolicited), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::SendInv, 4), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::SendInv, 4, 0, kSolicited), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 4), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Read, 40), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 0), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 4), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 4, 0, kSolicited), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::SendInv, 4), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::SendInv, 4, 0, kSolicited), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 4), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Read, 40), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 0), verbs::Post::Ok);
   ASSERT_GT(go(), 0u);
   const auto f = fpdus();
   ASSERT_EQ(f.size(), 7u);
@@ -86,7 +86,7 @@ TEST_F(Sending, HeadersOfEveryOperation) {
 }
 
 TEST_F(Sending, SmallMessagesArePackedWhole) {
-  for (int i = 0; i < 20; ++i) ASSERT_EQ(post(WrOp::Write, 64), Sender::Post::Ok);
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(post(WrOp::Write, 64), verbs::Post::Ok);
   EXPECT_EQ(go(), 17u * 84) << "as many as fit";
   EXPECT_FALSE(push);
   EXPECT_EQ(go(), 3u * 84);
@@ -94,21 +94,21 @@ TEST_F(Sending, SmallMessagesArePackedWhole) {
 }
 
 TEST_F(Sending, MessageThatDoesNotFitTheRoomBeginsTheNextSegment) {
-  ASSERT_EQ(post(WrOp::Write, 1000), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 1000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1000), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1000), verbs::Post::Ok);
   EXPECT_EQ(go(), mpa::fpdu_size(1014));
   EXPECT_EQ(go(), mpa::fpdu_size(1014));
 }
 
 TEST_F(Sending, NoFpduIsCutForAWindowThatIsTooSmallNow_E24) {
-  ASSERT_EQ(post(WrOp::Write, 5000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 5000), verbs::Post::Ok);
   EXPECT_EQ(go(1000), 0u);
   EXPECT_EQ(wire.log.size(), 0u);
   EXPECT_EQ(go(), 1460u) << "1440 and 20";
 }
 
 TEST_F(Sending, SmallWindowForGoodMakesSmallerFpdus) {
-  ASSERT_EQ(post(WrOp::Write, 5000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 5000), verbs::Post::Ok);
   EXPECT_EQ(go(500, true), 500u);
   EXPECT_EQ(fpdus()[0].payload.size(), 480u) << "still whole and aligned";
   EXPECT_EQ(go(136, true), 136u);
@@ -120,7 +120,7 @@ TEST_F(Sending, SmallWindowForGoodMakesSmallerFpdus) {
 }
 
 TEST_F(Sending, ZeroWindowProbeIsOneOctet) {
-  ASSERT_EQ(post(WrOp::Send, 100), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 100), verbs::Post::Ok);
   EXPECT_EQ(go(1, true), 1u);
   EXPECT_EQ(again(0, 1), 1u);
   EXPECT_EQ(go(), mpa::fpdu_size(118) - 1);
@@ -128,14 +128,14 @@ TEST_F(Sending, ZeroWindowProbeIsOneOctet) {
 }
 
 TEST_F(Sending, MssBelowTheSmallestFpduGivesAlignmentUp) {
-  ASSERT_EQ(post(WrOp::Write, 300), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 300), verbs::Post::Ok);
   std::uint32_t n = 0;
   while ((n = send_new(end, wire, 88, 88)) != 0) EXPECT_LE(n, 88u);
   EXPECT_EQ(fpdus().back().header.last, true);
 }
 
 TEST_F(Sending, SegmentMayBeLongerThanTheMss) {
-  ASSERT_EQ(post(WrOp::Write, 5000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 5000), verbs::Post::Ok);
   EXPECT_EQ(send_new(end, wire, 65535, kEmss), 3 * 1460u + mpa::fpdu_size(14 + 680));
   EXPECT_EQ(fpdus().size(), 4u);
 }
@@ -151,8 +151,8 @@ class PackingPartly : public Sending {
 };
 
 TEST_F(PackingPartly, MessageBeginsInTheRoomThatIsLeft) {
-  ASSERT_EQ(post(WrOp::Write, 1000), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 1000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1000), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1000), verbs::Post::Ok);
   EXPECT_EQ(go(), 1460u);
   EXPECT_EQ(go(), mpa::fpdu_size(14 + 580));
   const auto f = fpdus();
@@ -161,8 +161,8 @@ TEST_F(PackingPartly, MessageBeginsInTheRoomThatIsLeft) {
 }
 
 TEST_F(PackingPartly, NotInLessThanTheSmallestMulpdu) {
-  ASSERT_EQ(post(WrOp::Write, 1310), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 1000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1310), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 1000), verbs::Post::Ok);
   EXPECT_EQ(go(), mpa::fpdu_size(14 + 1310));
 }
 
@@ -171,7 +171,7 @@ TEST_F(PackingPartly, NotInLessThanTheSmallestMulpdu) {
 
 TEST_F(Sending, NothingIsAvailableWhenNothingCanBeCut) {
   EXPECT_EQ(s.available().value(), 0u);
-  ASSERT_EQ(post(WrOp::Write, 100, 0, kSignaled), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 100, 0, kSignaled), verbs::Post::Ok);
   EXPECT_EQ(s.available().value(), mpa::fpdu_size(114));
   go();
   EXPECT_EQ(s.available().value(), mpa::fpdu_size(114));
@@ -198,8 +198,8 @@ TEST_F(Sending, EstimateIsEnoughForEverySegment) {
 
 TEST_F(Sending, EstimateIsExactForOneMss) {
   for (const std::uint32_t len : {0u, 1u, 1440u, 1441u, 100000u}) {
-    ASSERT_EQ(post(WrOp::Write, len), Sender::Post::Ok);
-    ASSERT_EQ(post(WrOp::Send, len), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, len), verbs::Post::Ok);
+    ASSERT_EQ(post(WrOp::Send, len), verbs::Post::Ok);
   }
   request_read(10000);
   go();  // the sender has learnt the MSS
@@ -216,7 +216,7 @@ TEST_F(Sending, NothingBeforeFullOperation) {
   End fresh(config());
   Wire w;
   SendWr wr;
-  ASSERT_EQ(fresh.stream.sender.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(fresh.stream.sq.post(wr), verbs::Post::Ok);
   EXPECT_EQ(fresh.stream.sender.available().value(), 0u);
   EXPECT_EQ(fresh.stream.sender.cut(StreamOffset(), 1460, 1460, false).len, 0u);
   const std::vector<std::uint8_t> request(533, 0x4d);  // an odd length
@@ -246,7 +246,7 @@ TEST_F(Sending, ForgottenStartupBeginsAgain) {
   End fresh(config());
   Wire w;
   SendWr wr;
-  ASSERT_EQ(fresh.stream.sender.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(fresh.stream.sq.post(wr), verbs::Post::Ok);
   fresh.stream.sender.queue_raw(Octets(100, 1));
   send_new(fresh, w, 1460, 1460);
   fresh.stream.sender.queue_raw(Octets(100, 2));
@@ -262,9 +262,9 @@ TEST_F(Sending, ForgottenStartupBeginsAgain) {
 }
 
 TEST_F(Sending, ReadyUlpduGoesBeforeNewMessages) {
-  ASSERT_EQ(post(WrOp::Write, 3000), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 3000), verbs::Post::Ok);
   go();
-  ASSERT_EQ(post(WrOp::Write, 10), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10), verbs::Post::Ok);
   s.queue_ulpdu(write_segment(1, 0, {}));
   while (go() != 0) {
   }
@@ -276,8 +276,8 @@ TEST_F(Sending, ReadyUlpduGoesBeforeNewMessages) {
 }
 
 TEST_F(Sending, TerminateCutsTheMessageShortAndIsTheLast) {
-  ASSERT_EQ(post(WrOp::Write, 5000), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 10), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 5000), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10), verbs::Post::Ok);
   go();
   EXPECT_EQ(go(100, true), 100u);
   s.stop();
@@ -297,8 +297,8 @@ TEST_F(Sending, TerminateCutsTheMessageShortAndIsTheLast) {
 }
 
 TEST_F(Sending, StopFinishesTheMessageAndBeginsNone) {
-  ASSERT_EQ(post(WrOp::Write, 3000), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 10), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 3000), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10), verbs::Post::Ok);
   request_read(10);
   go();
   s.stop();
@@ -310,7 +310,7 @@ TEST_F(Sending, StopFinishesTheMessageAndBeginsNone) {
 
 TEST_F(Sending, RequestsAndResponsesTakeTurnsByMessageAndNeverMix) {
   for (int i = 0; i < 4; ++i) {
-    ASSERT_EQ(post(WrOp::Write, 3000), Sender::Post::Ok);
+    ASSERT_EQ(post(WrOp::Write, 3000), verbs::Post::Ok);
     request_read(3000);
   }
   while (go() != 0) {
@@ -327,8 +327,8 @@ TEST_F(Sending, RequestsAndResponsesTakeTurnsByMessageAndNeverMix) {
 }
 
 TEST_F(Sending, ReadsBeyondOrdStallWhatIsBehindThem) {
-  for (std::uint64_t i = 1; i <= 3; ++i) ASSERT_EQ(post(WrOp::Read, 10, i), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Send, 10, 4), Sender::Post::Ok);
+  for (std::uint64_t i = 1; i <= 3; ++i) ASSERT_EQ(post(WrOp::Read, 10, i), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 10, 4), verbs::Post::Ok);
   EXPECT_EQ(go(), 2 * 52u) << "ORD is 2";
   EXPECT_TRUE(push) << "nothing can follow now";
   EXPECT_EQ(s.available().value(), wire.log.size());
@@ -342,8 +342,8 @@ TEST_F(Sending, ReadsBeyondOrdStallWhatIsBehindThem) {
 }
 
 TEST_F(Sending, SendBehindAnOpenReadWaitsForIt_R112) {
-  ASSERT_EQ(post(WrOp::Read, 10, 1), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Send, 10, 2), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Read, 10, 1), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 10, 2), verbs::Post::Ok);
   go();
   ack();
   EXPECT_TRUE(end.completions.empty());
@@ -352,8 +352,8 @@ TEST_F(Sending, SendBehindAnOpenReadWaitsForIt_R112) {
 }
 
 TEST_F(Sending, FenceWaitsForEarlierReads) {
-  ASSERT_EQ(post(WrOp::Read, 10, 1), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Write, 10, 2, kSignaled | kFence), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Read, 10, 1), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 10, 2, kSignaled | kFence), verbs::Post::Ok);
   EXPECT_EQ(go(), 52u);
   EXPECT_EQ(s.available().value(), wire.log.size());
   answer_read();
@@ -362,7 +362,7 @@ TEST_F(Sending, FenceWaitsForEarlierReads) {
 
 TEST_F(Sending, ReadWithoutOrdFails) {
   end.stream.set_limits(8, 0);
-  ASSERT_EQ(post(WrOp::Read, 10, 1), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Read, 10, 1), verbs::Post::Ok);
   EXPECT_EQ(s.available().value(), 0u);
   EXPECT_TRUE(s.failed());
   s.flush(Status::Flushed, end.sink());
@@ -372,13 +372,13 @@ TEST_F(Sending, ReadWithoutOrdFails) {
 
 TEST_F(Sending, LocalInvalidationHappensInItsTurn) {
   const std::uint32_t stag = end.add(source, kRemoteRead);
-  ASSERT_EQ(post(WrOp::Write, 3000, 1), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 3000, 1), verbs::Post::Ok);
   SendWr wr;
   wr.wr_id = 2;
   wr.op = WrOp::LocalInv;
   wr.flags = kSignaled;
-  wr.inv_stag = stag;
-  ASSERT_EQ(s.post(wr), Sender::Post::Ok);
+  wr.inv_key = stag;
+  ASSERT_EQ(end.stream.sq.post(wr), verbs::Post::Ok);
   go();
   EXPECT_NE(end.memory.find(stag), nullptr) << "the Write is not cut yet";
   while (go() != 0) {
@@ -401,7 +401,7 @@ TEST_F(Sending, RtrReadCompletesNothing) {
   h.msn = msn;
   h.read.sink_stag = h.read.source_stag = 1;
   s.queue_ulpdu(ulpdu(h));
-  ASSERT_EQ(post(WrOp::Read, 10, 5), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Read, 10, 5), verbs::Post::Ok);
   EXPECT_EQ(go(), 2 * 52u);
   EXPECT_EQ(fpdus()[1].header.msn, 2u);
   EXPECT_FALSE(s.idle());
@@ -418,9 +418,9 @@ TEST_F(Sending, RtrReadCompletesNothing) {
 // -------------------------------------------------------------------------------------
 
 TEST_F(Sending, BadLocalKeyEndsTheStreamWithItsOwnStatus) {
-  ASSERT_EQ(post(WrOp::Write, 3000, 1), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Send, 10, 2, 0, 0, 0xbad00), Sender::Post::Ok);
-  ASSERT_EQ(post(WrOp::Send, 10, 3), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 3000, 1), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 10, 2, 0, 0, 0xbad00), verbs::Post::Ok);
+  ASSERT_EQ(post(WrOp::Send, 10, 3), verbs::Post::Ok);
   while (go() != 0) {
   }
   EXPECT_EQ(fpdus().size(), 3u) << "what came before it goes out";
@@ -441,11 +441,11 @@ TEST_F(Sending, ReadSinkNeedsLocalWriteOnly) {
   SendWr wr;
   wr.op = WrOp::Read;
   wr.sges = {&sge, 1};
-  ASSERT_EQ(s.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(end.stream.sq.post(wr), verbs::Post::Ok);
   EXPECT_EQ(go(), 52u);
   const Sge bad{End::address(plain.data()), 10, read_only};
   wr.sges = {&bad, 1};
-  ASSERT_EQ(s.post(wr), Sender::Post::Ok);
+  ASSERT_EQ(end.stream.sq.post(wr), verbs::Post::Ok);
   EXPECT_EQ(go(), 0u);
   EXPECT_TRUE(s.failed());
 }
@@ -456,7 +456,7 @@ TEST_F(Sending, ResponseWhoseSourceGoesAwayNamesTheRequestAndThePointReached) {
   const Admission a = Admitter(end.stream, true).next(u);
   ASSERT_EQ(deliver(end.stream, place(end.stream, a), end.sink()), Violation::None);
   EXPECT_EQ(go(), 1460u);
-  ASSERT_EQ(end.memory.invalidate(stag, kPd, 2), MemoryTable::Invalidate::Ok);
+  ASSERT_EQ(end.memory.invalidate(stag, kPd), MemoryTable::Invalidate::Ok);
   EXPECT_EQ(go(), 0u);
   EXPECT_EQ(s.failure(), Violation::ReadInvalidStag);
   const auto h = parse_segment(s.failure_header());
@@ -470,7 +470,7 @@ TEST_F(Sending, ResponseWhoseSourceGoesAwayNamesTheRequestAndThePointReached) {
 }
 
 TEST_F(Sending, MisbehavingCallersGetNothing) {
-  ASSERT_EQ(post(WrOp::Write, 100), Sender::Post::Ok);
+  ASSERT_EQ(post(WrOp::Write, 100), verbs::Post::Ok);
   go();
   Octets out(1000);
   bool ok = true;

@@ -1,4 +1,4 @@
-#include "ddp_rdma/shared_receive_queue.h"
+#include "ddp_rdma/stream.h"
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ class SharedStreams : public ::testing::Test {
       c.pd = kOtherPd;
       c.shared_rq = &queue;
       c.completion_threshold = 0;
-      streams.push_back(std::make_unique<Stream>(c, &table));
+      streams.push_back(std::make_unique<Stream>(c, &shared));
     }
   }
   // Receive `id` is bytes[32 * id, +32).
@@ -80,6 +80,7 @@ class SharedStreams : public ::testing::Test {
   }
 
   MemoryTable table;
+  SharedState shared{&table};
   SharedReceiveQueue queue;
   Octets bytes;
   std::uint32_t key = 0;
@@ -115,7 +116,7 @@ TEST_F(SharedStreams, OutOfOrderEarlierSendsKeepEarlierReceives_E15) {
   deliver_counts(s, hole);
   EXPECT_EQ(done, (std::vector<std::uint64_t>{3, 0, 1, 2}));
   for (std::uint8_t i = 0; i < 3; ++i) EXPECT_EQ(bytes[32u * i], i + 1);
-  EXPECT_EQ(table.pool().in_use(), 0u);
+  EXPECT_EQ(shared.pool.in_use(), 0u);
 }
 
 TEST_F(SharedStreams, BeyondWhatIsPostedThereIsNoReceive_R114) {
@@ -178,7 +179,7 @@ TEST_F(SharedStreams, AStreamThatGoesGivesItsReceivesBack) {
   c.id = 3;
   c.shared_rq = &small;
   {
-    Stream s(c, &table);
+    Stream s(c, &shared);
     EXPECT_EQ(small.users, 1u);
     EXPECT_EQ(s.rq.post({1, {}}), ReceiveQueue::Post::Shared);
     small.post({1, {}});
@@ -188,7 +189,7 @@ TEST_F(SharedStreams, AStreamThatGoesGivesItsReceivesBack) {
   }
   EXPECT_EQ(small.users, 0u);
   EXPECT_EQ(small.post({3, {}}), Post::Ok);
-  EXPECT_EQ(table.pool().in_use(), 0u);
+  EXPECT_EQ(shared.pool.in_use(), 0u);
 }
 
 TEST_F(SharedStreams, RunsOfNeighboursAreOneReport) {

@@ -50,9 +50,10 @@ inline std::vector<std::uint8_t> random_octets(Rng& rng, std::size_t n) {
 // One end: a device of its own with a stream on it.
 struct End {
   explicit End(const StreamConfig& config, std::uint32_t first_msn = 1)
-      : stream(config, &memory, first_msn) {}
+      : stream(config, &shared, first_msn) {}
 
   MemoryTable memory;
+  SharedState shared{&memory};
   Stream stream;
   std::vector<Completion> completions;
 

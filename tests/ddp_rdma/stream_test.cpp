@@ -201,30 +201,33 @@ class Exchange {
     wr.sges = sges;
     Asked asked{wr.wr_id, wr.op, signaled, at, len, 0};
     if (wr.op == WrOp::Write) {
-      wr.remote_to = p.write_at;
-      wr.remote_stag = q.writable_key;
-      if (len == 0) wr.remote_stag = 0x12345678;  // not looked at
+      wr.remote_address = p.write_at;
+      wr.rkey = q.writable_key;
+      if (len == 0) wr.rkey = 0x12345678;  // not looked at
       if (p.write_at + len > q.writable.size()) return false;
     }
     if (reads) {
       asked.remote = rng_.below(q.readable.size() - o_.max_len);
-      wr.remote_to = End::address(q.readable.data()) + asked.remote;
-      wr.remote_stag = len != 0 ? q.readable_key : 0x11;
+      wr.remote_address = End::address(q.readable.data()) + asked.remote;
+      wr.rkey = len != 0 ? q.readable_key : 0x11;
     }
     if (wr.op == WrOp::SendInv) {
-      wr.inv_stag = q.end.add(q.source, kRemoteRead);
-      if (rng_.chance(0.2)) q.end.memory.find_mutable(wr.inv_stag)->valid = false;
+      wr.inv_key = q.end.add(q.source, kRemoteRead);
+      if (rng_.chance(0.2)) {
+        const auto gone = q.end.memory.invalidate(wr.inv_key, q.end.stream.config.pd);
+        EXPECT_EQ(gone, MemoryTable::Invalidate::Ok);
+      }
     }
-    if (wr.op == WrOp::LocalInv) wr.inv_stag = p.end.add(p.source, kRemoteRead);
-    const auto result = p.end.stream.sender.post(wr);
-    if (result != Sender::Post::Ok) {
-      EXPECT_EQ(result, Sender::Post::Full);
-      if (wr.op == WrOp::SendInv) q.end.memory.deregister(wr.inv_stag);
-      if (wr.op == WrOp::LocalInv) p.end.memory.deregister(wr.inv_stag);
+    if (wr.op == WrOp::LocalInv) wr.inv_key = p.end.add(p.source, kRemoteRead);
+    const auto result = p.end.stream.sq.post(wr);
+    if (result != verbs::Post::Ok) {
+      EXPECT_EQ(result, verbs::Post::Full);
+      if (wr.op == WrOp::SendInv) q.end.memory.deregister(wr.inv_key);
+      if (wr.op == WrOp::LocalInv) p.end.memory.deregister(wr.inv_key);
       return false;
     }
-    if (wr.op == WrOp::SendInv) q.invalidated.insert(wr.inv_stag);
-    if (wr.op == WrOp::LocalInv) p.invalidated.insert(wr.inv_stag);
+    if (wr.op == WrOp::SendInv) q.invalidated.insert(wr.inv_key);
+    if (wr.op == WrOp::LocalInv) p.invalidated.insert(wr.inv_key);
     ++p.next_id;
     if (wr.op == WrOp::Write) {
       std::copy_n(p.source.begin() + static_cast<std::ptrdiff_t>(at), len,
@@ -233,7 +236,7 @@ class Exchange {
     }
     if (send) {
       const auto* b = p.source.data() + at;
-      q.coming.push_back({{b, b + len}, (wr.flags & kSolicited) != 0, wr.inv_stag});
+      q.coming.push_back({{b, b + len}, (wr.flags & kSolicited) != 0, wr.inv_key});
     }
     if ((wr.flags & kInline) != 0) std::memset(p.source.data() + at, 0x55, len);
     at += len;
@@ -371,7 +374,7 @@ class Exchange {
         EXPECT_EQ(c.byte_len, m.bytes.size());
         EXPECT_EQ(c.solicited, m.solicited);
         EXPECT_EQ(c.with_invalidate, m.inv_stag != 0);
-        EXPECT_EQ(c.inv_stag, m.inv_stag);
+        EXPECT_EQ(c.inv_key, m.inv_stag);
         EXPECT_EQ(p.end.memory.find(m.inv_stag), nullptr);
         std::vector<std::uint8_t> got;
         for (const auto& [at, len] : r.pieces) {
@@ -416,7 +419,7 @@ class Exchange {
     EXPECT_EQ(p.end.stream.sender.available().value(), p.out.log.size());
     EXPECT_EQ(p.end.stream.sender.kept_chunks(), 0u);
     EXPECT_EQ(p.end.stream.sender.ledger_size(), 0u);
-    EXPECT_EQ(p.end.memory.pool().in_use(), 0u) << "an idle stream owns no scratch memory (P7)";
+    EXPECT_EQ(p.end.shared.pool.in_use(), 0u) << "an idle stream owns no scratch memory (P7)";
     for (const std::uint32_t stag : p.invalidated) {
       EXPECT_EQ(p.end.memory.find(stag), nullptr);
       EXPECT_TRUE(p.end.memory.deregister(stag));

@@ -46,9 +46,9 @@ struct DriverTest : ::testing::Test {
     return driver;
   }
   static void post(verbs::QueuePair& to) {
-    ddp::SendWr wr;
-    wr.flags = ddp::kSignaled;
-    ASSERT_EQ(to.stream.sender.post(wr), ddp::Post::Ok);
+    verbs::SendWr wr;
+    wr.flags = verbs::kSignaled;
+    ASSERT_EQ(to.sq.post(wr), verbs::Post::Ok);
   }
   int polled() {
     verbs::Cqe out[64];

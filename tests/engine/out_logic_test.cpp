@@ -46,17 +46,17 @@ sim::PairOptions receiver(ConnectionType type) {
 
 struct Receiver : ScriptedPeer {
   explicit Receiver(const sim::PairOptions& o, std::uint32_t receives = 64,
-                    ddp::SharedReceiveQueue* (*shared)(sim::Node&) = nullptr)
+                    verbs::SharedReceiveQueue* (*shared)(sim::Node&) = nullptr)
       : ScriptedPeer(o, receives, shared), memory(64 << 10) {
-    key = node().register_memory(memory.data(), memory.size(), ddp::kLocalWrite);
-    first = qp().stream.next_send_msn();
+    key = node().register_memory(memory.data(), memory.size(), verbs::kLocalWrite);
+    first = ddp::stream_of(qp()).next_send_msn();
     on_sent = [this](const tcp::Segment&, std::uint64_t) { ++frames_out; };
   }
   bool post(std::uint64_t id, std::uint32_t octets = 64) {
-    const ddp::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()) + id % 512 * 64, octets,
-                       key};
-    if (ddp::SharedReceiveQueue* q = qp().stream.rq.shared()) {
-      if (q->post({id, {&sge, 1}}) != ddp::SharedReceiveQueue::Post::Ok) return false;
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()) + id % 512 * 64, octets,
+                         key};
+    if (verbs::SharedReceiveQueue* q = qp().rq.shared()) {
+      if (q->post({id, {&sge, 1}}) != verbs::SharedReceiveQueue::Post::Ok) return false;
       engine().shared_posted(*q, now());
       return true;
     }
@@ -146,7 +146,7 @@ TEST(EmptyReceiveQueue, LongerThanTheBufferEndsBothTypes_R117) {
     r.arrive(0, send_fpdu(r.first, 65));
     EXPECT_TRUE(r.failed("message too long (Terminate 1/2/5 sent)"));
     ASSERT_EQ(r.done().size(), 1u);
-    EXPECT_EQ(r.done()[0].completion.status, ddp::Status::LocalLength);
+    EXPECT_EQ(r.done()[0].completion.status, verbs::Status::LocalLength);
   }
 }
 
@@ -278,7 +278,7 @@ TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing_R48_R105) {
 TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach_R95) {
   constexpr std::uint32_t kMany = 100'000;
   Receiver r(receiver(ConnectionType::Fast), kMany + 1);
-  const ddp::Sge none{};
+  const verbs::Sge none{};
   for (std::uint32_t i = 0; i <= kMany; ++i) {
     ASSERT_TRUE(r.node().post_receive(r.qp(), {i, {&none, 0}}, r.now()));
   }
@@ -297,12 +297,12 @@ TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach_R95) {
   }
   EXPECT_EQ(r.connection()->hole_counters.size(), 1u);
   EXPECT_LE(r.connection()->hole_counters.memory(), 64u);
-  EXPECT_LE(r.engine().memory().pool().in_use(), 4096u) << "the M that are held";
+  EXPECT_LE(ddp::stream_of(r.qp()).shared->pool.in_use(), 4096u) << "the M that are held";
   EXPECT_LE(mallinfo2().uordblks, before + 4096) << "99 000 more Sends allocate nothing";
   EXPECT_EQ(r.stats().sends_received, 0u);
   r.arrive(0, one);
   EXPECT_EQ(r.stats().sends_received, kMany + 1u);
-  EXPECT_EQ(r.engine().memory().pool().in_use(), 0u);
+  EXPECT_EQ(ddp::stream_of(r.qp()).shared->pool.in_use(), 0u);
 }
 
 TEST(HoleMemory, ComesBackWhenTheHolesAreClosed) {
@@ -326,7 +326,7 @@ TEST(HoleMemory, ComesBackWhenTheHolesAreClosed) {
   for (std::size_t i = 0; i < 401; i += 2) r.arrive(at[i], piece(i));
   EXPECT_EQ(r.done().size(), 401u);
   EXPECT_LE(r.connection()->hole_counters.memory(), 256u) << "an idle connection keeps little";
-  EXPECT_EQ(r.engine().memory().pool().in_use(), 0u);
+  EXPECT_EQ(ddp::stream_of(r.qp()).shared->pool.in_use(), 0u);
 }
 
 // ---- FAST beside SLOW, R-8
@@ -387,7 +387,7 @@ TEST(Arbitration, SlowOctetsBeforeAFinAreDeliveredFirst) {
     r.arrive(0, Octets(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(second)));
     for (int i = 0; i < 100; ++i) r.poll();
     ASSERT_EQ(r.done().size(), sends);
-    for (const verbs::Cqe& c : r.done()) EXPECT_EQ(c.completion.status, ddp::Status::Success);
+    for (const verbs::Cqe& c : r.done()) EXPECT_EQ(c.completion.status, verbs::Status::Success);
     for (const CmEvent& e : r.node().events) EXPECT_NE(e.kind, CmEvent::Kind::Failed) << e.message;
   }
 }
@@ -409,8 +409,9 @@ TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire_R8) {
       verbs::QueuePair* qp[kAll];
     } sides[2] = {{&pair.left(), 0, 0, {}}, {&pair.right(), 0, 0, {}}};
     for (Side& s : sides) {
-      s.source = s.node->register_memory(source.data(), kWrite, ddp::kLocalRead);
-      s.sink = s.node->register_memory(sink.data(), kWrite, ddp::kLocalWrite | ddp::kRemoteWrite);
+      s.source = s.node->register_memory(source.data(), kWrite, verbs::kLocalRead);
+      s.sink =
+          s.node->register_memory(sink.data(), kWrite, verbs::kLocalWrite | verbs::kRemoteWrite);
       for (auto& qp : s.qp) qp = s.node->make_qp(8, 8);
     }
     for (std::size_t i = 0; i < kAll; ++i) {
@@ -423,14 +424,15 @@ TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire_R8) {
         Side &from = sides[d], &to = sides[1 - d];
         from.node->drain_completions();
         for (verbs::QueuePair* qp : from.qp) {
-          const ddp::Sge sge{reinterpret_cast<std::uintptr_t>(source.data()), kWrite, from.source};
-          ddp::SendWr wr;
-          wr.op = ddp::WrOp::Write;
-          wr.flags = ddp::kSignaled;
+          const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(source.data()), kWrite,
+                               from.source};
+          verbs::SendWr wr;
+          wr.op = verbs::WrOp::Write;
+          wr.flags = verbs::kSignaled;
           wr.sges = {&sge, 1};
-          wr.remote_to = reinterpret_cast<std::uintptr_t>(sink.data());
-          wr.remote_stag = to.sink;
-          while (from.node->post_send(*qp, wr, pair.now()) == ddp::Sender::Post::Ok) {
+          wr.remote_address = reinterpret_cast<std::uintptr_t>(sink.data());
+          wr.rkey = to.sink;
+          while (from.node->post_send(*qp, wr, pair.now()) == verbs::Post::Ok) {
           }
         }
       }
@@ -458,7 +460,7 @@ TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire_R8) {
 // ---- shared receive queue, E-15
 // ---------------------------------------------------------------------
 
-ddp::SharedReceiveQueue* eight(sim::Node& node) {
+verbs::SharedReceiveQueue* eight(sim::Node& node) {
   return node.engine().create_shared_rq(node.pd, 8, 1);
 }
 
@@ -493,9 +495,9 @@ TEST(SharedReceive, AnEndedConnectionFlushesWhatItHadBoundAndSaysItWasTheLast) {
   ASSERT_EQ(r.done().size(), 2u);
   for (std::uint64_t i = 0; i < 2; ++i) {
     EXPECT_EQ(r.done()[i].completion.wr_id, i + 1);
-    EXPECT_EQ(r.done()[i].completion.status, ddp::Status::Flushed);
+    EXPECT_EQ(r.done()[i].completion.status, verbs::Status::Flushed);
   }
-  EXPECT_EQ(r.qp().stream.rq.shared()->available(), 2u);
+  EXPECT_EQ(r.qp().rq.shared()->available(), 2u);
   int last = 0;
   for (const CmEvent& e : r.node().events) last += e.kind == CmEvent::Kind::LastReceive;
   EXPECT_EQ(last, 1);
@@ -503,7 +505,7 @@ TEST(SharedReceive, AnEndedConnectionFlushesWhatItHadBoundAndSaysItWasTheLast) {
 
 TEST(SharedReceive, QueueInUseIsNotDestroyed) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
-  EXPECT_FALSE(r.engine().destroy_shared_rq(r.qp().stream.rq.shared()));
+  EXPECT_FALSE(r.engine().destroy_shared_rq(r.qp().rq.shared()));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen_R110) {
   constexpr std::size_t kEach = 8;
   Octets receive(2 * kEach * 1000, 0), source(1000, 0x11);
   const std::uint32_t into =
-      pair.right().register_memory(receive.data(), receive.size(), ddp::kLocalWrite);
+      pair.right().register_memory(receive.data(), receive.size(), verbs::kLocalWrite);
   const std::uint32_t from = pair.left().register_memory(source.data(), source.size(), 0);
   for (std::size_t i = 0; i < 2; ++i) {
     left[i] = pair.left().make_qp();
@@ -31,17 +31,17 @@ TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen_R110) {
     ASSERT_TRUE(pair.connect(*left[i], *right[i]));
     for (std::size_t k = 0; k < kEach; ++k) {
       const std::size_t slot = i * kEach + k;
-      const ddp::Sge sge{reinterpret_cast<std::uintptr_t>(receive.data()) + slot * 1000, 1000,
-                         into};
+      const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(receive.data()) + slot * 1000, 1000,
+                           into};
       ASSERT_TRUE(pair.right().post_receive(*right[i], {slot, {&sge, 1}}, pair.now()));
     }
   }
   ASSERT_EQ(right[0]->receive_cq, right[1]->receive_cq);
   const auto send = [&](std::size_t i) {
-    const ddp::Sge sge{reinterpret_cast<std::uintptr_t>(source.data()), 1000, from};
-    ddp::SendWr wr;
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(source.data()), 1000, from};
+    verbs::SendWr wr;
     wr.sges = {&sge, 1};
-    ASSERT_EQ(pair.left().post_send(*left[i], wr, pair.now()), ddp::Sender::Post::Ok);
+    ASSERT_EQ(pair.left().post_send(*left[i], wr, pair.now()), verbs::Post::Ok);
   };
   // The first Send of connection 0 is lost, and the sender hears nothing that would repair it.
   pair.set_faults_left("loss=1.0");
@@ -59,7 +59,7 @@ TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen_R110) {
   ASSERT_EQ(done.size(), kEach) << "all of connection 1, none of the one with a hole";
   for (std::size_t k = 0; k < kEach; ++k) {
     EXPECT_EQ(done[k].completion.wr_id, kEach + k);
-    EXPECT_EQ(done[k].completion.status, ddp::Status::Success);
+    EXPECT_EQ(done[k].completion.status, verbs::Status::Success);
   }
   pair.set_faults_right("");
   pair.run_for(Duration::s(3));
@@ -67,7 +67,7 @@ TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen_R110) {
   ASSERT_EQ(done.size(), 2 * kEach);
   for (std::size_t k = 0; k < kEach; ++k) {
     EXPECT_EQ(done[kEach + k].completion.wr_id, k);
-    EXPECT_EQ(done[kEach + k].completion.status, ddp::Status::Success);
+    EXPECT_EQ(done[kEach + k].completion.status, verbs::Status::Success);
   }
 }
 
@@ -80,7 +80,7 @@ TEST_F(RxPath, EachConnectionGetsItsOwnSegments_R73) {
   Octets receive(4000, 0), source(2000, 0x11);
   std::fill(source.begin() + 1000, source.end(), 0x22);
   const std::uint32_t into =
-      pair.right().register_memory(receive.data(), receive.size(), ddp::kLocalWrite);
+      pair.right().register_memory(receive.data(), receive.size(), verbs::kLocalWrite);
   const std::uint32_t from = pair.left().register_memory(source.data(), source.size(), 0);
   const auto address = [](const Octets& v, std::size_t i) {
     return reinterpret_cast<std::uintptr_t>(v.data()) + i;
@@ -89,15 +89,15 @@ TEST_F(RxPath, EachConnectionGetsItsOwnSegments_R73) {
     left[i] = pair.left().make_qp();
     right[i] = pair.right().make_qp();
     ASSERT_TRUE(pair.connect(*left[i], *right[i]));
-    const ddp::Sge sge{address(receive, 2000 * i), 1000, into};
+    const verbs::Sge sge{address(receive, 2000 * i), 1000, into};
     ASSERT_TRUE(pair.right().post_receive(*right[i], {i, {&sge, 1}}, pair.now()));
   }
   for (int round = 0; round < 2; ++round) {
     const std::size_t i = 1 - static_cast<std::size_t>(round);
-    const ddp::Sge sge{address(source, 1000 * i), 1000, from};
-    ddp::SendWr wr;
+    const verbs::Sge sge{address(source, 1000 * i), 1000, from};
+    verbs::SendWr wr;
     wr.sges = {&sge, 1};
-    ASSERT_EQ(pair.left().post_send(*left[i], wr, pair.now()), ddp::Sender::Post::Ok);
+    ASSERT_EQ(pair.left().post_send(*left[i], wr, pair.now()), verbs::Post::Ok);
     pair.run_for(Duration::ms(5));
   }
   EXPECT_EQ(receive[0], 0x11);

@@ -236,13 +236,13 @@ TEST_F(RxPath, TheAckGoesWithEachBoundedDropNotWithTheDowngrade) {
 // proves: E-4
 TEST_F(RxPath, ADroppedSegmentsOwnAcknowledgementIsTaken) {
   up();
-  const ddp::Sge sge{p.to(0), 100, p.stag};
-  ddp::SendWr wr;
-  wr.op = ddp::WrOp::Send;
-  wr.flags = ddp::kSignaled;
+  const verbs::Sge sge{p.to(0), 100, p.stag};
+  verbs::SendWr wr;
+  wr.op = verbs::WrOp::Send;
+  wr.flags = verbs::kSignaled;
   wr.sges = {&sge, 1};
   send(0);  // the engine may send from the first FPDU on
-  ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), ddp::Sender::Post::Ok);
+  ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), verbs::Post::Ok);
   p.pass(Duration::us(10));
   ASSERT_NE(p.connection()->tcb.snd.una, p.connection()->tcb.snd.nxt);
   send_spoiled(1);

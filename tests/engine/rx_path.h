@@ -64,7 +64,7 @@ struct RxPath : ::testing::Test {
 
 // Receives completed so far; all of them by a message and none by a flush.
 inline std::size_t good_receives(HandPeer& p) {
-  for (const verbs::Cqe& c : p.receives()) EXPECT_EQ(c.completion.status, ddp::Status::Success);
+  for (const verbs::Cqe& c : p.receives()) EXPECT_EQ(c.completion.status, verbs::Status::Success);
   return p.receives().size();
 }
 

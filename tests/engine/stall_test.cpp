@@ -55,17 +55,17 @@ struct StallTest : ::testing::Test {
   }
   // From left to right, now.
   void send(std::uint32_t length) {
-    ddp::Sge into{reinterpret_cast<std::uint64_t>(sink), sizeof sink, right_key};
-    ASSERT_EQ(there->stream.rq.post({1, {&into, 1}}), ddp::ReceiveQueue::Post::Ok);
-    ddp::Sge from{reinterpret_cast<std::uint64_t>(source), length, left_key};
-    ddp::SendWr wr;
+    verbs::Sge into{reinterpret_cast<std::uint64_t>(sink), sizeof sink, right_key};
+    ASSERT_EQ(there->rq.post({1, {&into, 1}}), verbs::ReceiveQueue::Post::Ok);
+    verbs::Sge from{reinterpret_cast<std::uint64_t>(source), length, left_key};
+    verbs::SendWr wr;
     wr.sges = {&from, 1};
-    ASSERT_EQ(here->stream.sender.post(wr), ddp::Post::Ok);
+    ASSERT_EQ(here->sq.post(wr), verbs::Post::Ok);
     left.attend(*here, now);
     verbs::Cqe out[64];
     cq.poll(out);
   }
-  verbs::QueuePair* create(Engine& engine, ddp::PdId pd) {
+  verbs::QueuePair* create(Engine& engine, verbs::PdId pd) {
     ddp::StreamConfig config;
     config.pd = pd;
     return engine.create_qp(config, &cq, &cq);
@@ -76,7 +76,7 @@ struct StallTest : ::testing::Test {
   std::pair<port::Port, port::Port> wire = port::make_memory_pair();
   Engine left{options("10.77.0.1/24"), &wire.first, 0, &left_hooks};
   Engine right{options("10.77.0.2/24"), &wire.second, 0, &right_hooks};
-  ddp::PdId left_pd = left.alloc_pd(), right_pd = right.alloc_pd();
+  verbs::PdId left_pd = left.alloc_pd(), right_pd = right.alloc_pd();
   std::uint8_t source[1 << 16] = {}, sink[1 << 16] = {};
   std::uint32_t left_key = left.memory().register_memory(left_pd, source, sizeof source, 0);
   std::uint32_t right_key = right.memory().register_memory(

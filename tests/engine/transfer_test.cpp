@@ -10,10 +10,10 @@
 namespace urnic::sim {
 namespace {
 
-using ddp::Sge;
-using ddp::WrOp;
+using verbs::Sge;
+using verbs::WrOp;
 
-constexpr std::uint8_t kAll = ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kRemoteRead;
+constexpr std::uint8_t kAll = verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead;
 
 struct Buffer {
   Buffer(Node& node, std::size_t n, std::uint64_t seed = 0) : bytes(n) {
@@ -71,20 +71,20 @@ TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer_R2) {
   Buffer src(pair->left(), 1 << 20, 7), dst(pair->right(), 1 << 20);
   for (std::size_t i = 0; i < 16; ++i) {
     const Sge sge = src.sge(i * 65536, 65536);
-    ddp::SendWr wr;
+    verbs::SendWr wr;
     wr.wr_id = i;
     wr.op = WrOp::Write;
-    wr.flags = ddp::kSignaled;
+    wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
-    wr.remote_to = dst.to(i * 65536);
-    wr.remote_stag = dst.stag;
-    ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+    wr.remote_address = dst.to(i * 65536);
+    wr.rkey = dst.stag;
+    ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
   }
   ASSERT_TRUE(done(16, 0));
   EXPECT_EQ(src.bytes, dst.bytes);
   for (std::size_t i = 0; i < 16; ++i) {
     EXPECT_EQ(pair->left().send_done[i].completion.wr_id, i);
-    EXPECT_EQ(pair->left().send_done[i].completion.status, ddp::Status::Success);
+    EXPECT_EQ(pair->left().send_done[i].completion.status, verbs::Status::Success);
   }
   const ConnectionStats s = pair->right().engine().qp_stats(*right);
   EXPECT_EQ(s.write_bytes_received, 1u << 20);
@@ -106,11 +106,11 @@ TEST_F(Transfer, SendsCompleteInOrderWithTheirLengths_R109) {
   at = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const Sge sge = src.sge(at, lengths[i]);
-    ddp::SendWr wr;
+    verbs::SendWr wr;
     wr.wr_id = i;
-    wr.flags = ddp::kSignaled;
+    wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
-    ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+    ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
     at += lengths[i];
   }
   ASSERT_TRUE(done(lengths.size(), lengths.size()));
@@ -127,14 +127,14 @@ TEST_F(Transfer, ReadBringsRemoteBytesWithoutRemoteWriteOnTheSink_E16) {
   Buffer remote(pair->right(), 300000, 11), local(pair->left(), 300000);
   for (std::size_t i = 0; i < 3; ++i) {
     const Sge sge = local.sge(i * 100000, 100000);
-    ddp::SendWr wr;
+    verbs::SendWr wr;
     wr.wr_id = i;
     wr.op = WrOp::Read;
-    wr.flags = ddp::kSignaled;
+    wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
-    wr.remote_to = remote.to(i * 100000);
-    wr.remote_stag = remote.stag;
-    ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+    wr.remote_address = remote.to(i * 100000);
+    wr.rkey = remote.stag;
+    ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
   }
   ASSERT_TRUE(done(3, 0));
   EXPECT_EQ(remote.bytes, local.bytes);
@@ -145,12 +145,12 @@ TEST_F(Transfer, WriteToAnUnknownStagTerminatesWith_1_1_0) {
   up();
   Buffer src(pair->left(), 100, 1);
   const Sge sge = src.sge(0, 100);
-  ddp::SendWr wr;
+  verbs::SendWr wr;
   wr.op = WrOp::Write;
-  wr.flags = ddp::kSignaled;
+  wr.flags = verbs::kSignaled;
   wr.sges = {&sge, 1};
-  wr.remote_stag = 0x00beef01;
-  ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+  wr.rkey = 0x00beef01;
+  ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
   pair->run_for(Duration::s(1));
   EXPECT_EQ(pair->right().engine().qp_stats(*right).terminates_sent, 1u);
   const auto& events = pair->left().events;
@@ -211,13 +211,13 @@ TEST_F(Transfer, SlowConnectionDeliversTheSameBytesThroughTheReassemblyBuffer_R3
   up();
   Buffer src(pair->left(), 1 << 20, 7), dst(pair->right(), 1 << 20);
   const Sge sge = src.sge(0, 1 << 20);
-  ddp::SendWr wr;
+  verbs::SendWr wr;
   wr.op = WrOp::Write;
-  wr.flags = ddp::kSignaled;
+  wr.flags = verbs::kSignaled;
   wr.sges = {&sge, 1};
-  wr.remote_to = dst.to();
-  wr.remote_stag = dst.stag;
-  ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+  wr.remote_address = dst.to();
+  wr.rkey = dst.stag;
+  ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
   ASSERT_TRUE(done(1, 0));
   EXPECT_EQ(src.bytes, dst.bytes);
   const ConnectionStats s = pair->right().engine().qp_stats(*right);
@@ -236,13 +236,13 @@ TEST_F(Transfer, EveryFpduIsCountedOnceAtEachEnd) {
     Buffer near(pair->left(), 1 << 18, 7), far(pair->right(), 1 << 18);
     const auto post = [&](WrOp op) {
       const Sge sge = near.sge(0, 100000);
-      ddp::SendWr wr;
+      verbs::SendWr wr;
       wr.op = op;
-      wr.flags = ddp::kSignaled;
+      wr.flags = verbs::kSignaled;
       wr.sges = {&sge, 1};
-      wr.remote_to = far.to();
-      wr.remote_stag = far.stag;
-      ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+      wr.remote_address = far.to();
+      wr.rkey = far.stag;
+      ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
     };
     const Sge into = far.sge(1 << 17, 100000);
     ASSERT_TRUE(pair->right().post_receive(*right, {1, {&into, 1}}, pair->now()));
@@ -271,13 +271,13 @@ TEST_F(Transfer, JumboFramesAndIPv6Work) {
   ASSERT_TRUE(pair->connect(*left, *right, {}, {}, "[fd00::2]:7000"));
   Buffer src(pair->left(), 1 << 20, 5), dst(pair->right(), 1 << 20);
   const Sge sge = src.sge(0, 1 << 20);
-  ddp::SendWr wr;
+  verbs::SendWr wr;
   wr.op = WrOp::Write;
-  wr.flags = ddp::kSignaled;
+  wr.flags = verbs::kSignaled;
   wr.sges = {&sge, 1};
-  wr.remote_to = dst.to();
-  wr.remote_stag = dst.stag;
-  ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), ddp::Sender::Post::Ok);
+  wr.remote_address = dst.to();
+  wr.rkey = dst.stag;
+  ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
   ASSERT_TRUE(done(1, 0));
   EXPECT_EQ(src.bytes, dst.bytes);
 }

@@ -20,7 +20,7 @@ namespace {
 
 using fastpath::Outcome;
 
-constexpr ddp::PdId kPd = 1;
+constexpr verbs::PdId kPd = 1;
 constexpr std::uint32_t kReceive = 2048;  // octets of one posted receive
 constexpr std::uint32_t kSends = 60;
 
@@ -106,17 +106,17 @@ struct Receiver {
     context.upgrade_needed = config.upgrade_after;
     ddp::StreamConfig sc;
     sc.pd = kPd;
-    stream = std::make_unique<ddp::Stream>(sc, &table);
+    stream = std::make_unique<ddp::Stream>(sc, &shared);
     stag = table.register_memory(kPd, region.data(), region.size(),
-                                 ddp::kLocalWrite | ddp::kRemoteWrite);
-    receive_stag = table.register_memory(kPd, receives.data(), receives.size(), ddp::kLocalWrite);
+                                 verbs::kLocalWrite | verbs::kRemoteWrite);
+    receive_stag = table.register_memory(kPd, receives.data(), receives.size(), verbs::kLocalWrite);
   }
   std::uint64_t to() const { return reinterpret_cast<std::uintptr_t>(region.data()); }
 
   void post_one() {
-    const ddp::Sge sge{reinterpret_cast<std::uintptr_t>(receives.data()) + posted * kReceive,
-                       kReceive, receive_stag};
-    ddp::RecvWr wr;
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(receives.data()) + posted * kReceive,
+                         kReceive, receive_stag};
+    verbs::RecvWr wr;
     wr.wr_id = posted;
     wr.sges = {&sge, 1};
     stream->rq.post(wr);
@@ -211,8 +211,8 @@ struct Receiver {
   }
 
   void deliver(const ddp::MessageCounts& counts) {
-    const auto violation =
-        ddp::deliver(*stream, counts, [&](const ddp::Completion& c) { completions.push_back(c); });
+    const auto violation = ddp::deliver(
+        *stream, counts, [&](const verbs::Completion& c) { completions.push_back(c); });
     EXPECT_EQ(violation, ddp::Violation::None);
   }
 
@@ -225,7 +225,8 @@ struct Receiver {
   std::uint32_t stag = 0, receive_stag = 0;
   std::uint64_t posted = 0;
   std::uint32_t downgrades = 0;
-  ddp::MemoryTable table;
+  verbs::MemoryTable table;
+  ddp::SharedState shared{&table};
   std::unique_ptr<ddp::Stream> stream;
   tcp::HoleList list;
   fastpath::ConnectionContext context;
@@ -234,7 +235,7 @@ struct Receiver {
   reassembly::Pool pool{64u << 20};
   reassembly::Buffer buffer{&pool, 1u << 20};
   reassembly::Extractor extractor;
-  std::vector<ddp::Completion> completions;
+  std::vector<verbs::Completion> completions;
 };
 
 void expect_result(const Receiver& r, const Script& s) {

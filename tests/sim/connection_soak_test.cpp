@@ -127,10 +127,10 @@ class Churn {
     left_qp_ = pair_.left().make_qp(8, 8, 1);
     right_qp_ = pair_.right().make_qp(8, 8, 1);
     constexpr std::uint8_t kRights =
-        ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kRemoteRead | ddp::kZeroBased;
+        verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kZeroBased;
     left_key_ = pair_.left().register_memory(left_.data(), left_.size(), kRights);
     right_key_ = pair_.right().register_memory(right_.data(), right_.size(), kRights);
-    const ddp::Sge sink{0, 64, right_key_};
+    const verbs::Sge sink{0, 64, right_key_};
     pair_.right().post_receive(*right_qp_, {1, {&sink, 1}}, now());
     engine::ConnectParams ask = a().default_params(), answer = b().default_params();
     if (rng_.below(2) != 0) {
@@ -152,8 +152,8 @@ class Churn {
     ASSERT_TRUE(until([&] {
       return left_qp_->state == verbs::QpState::Rts && right_qp_->state == verbs::QpState::Rts;
     }));
-    post(pair_.left(), *left_qp_, ddp::WrOp::Write, 3000, left_key_, right_key_);
-    post(pair_.left(), *left_qp_, ddp::WrOp::Send, 64, left_key_, 0);
+    post(pair_.left(), *left_qp_, verbs::WrOp::Write, 3000, left_key_, right_key_);
+    post(pair_.left(), *left_qp_, verbs::WrOp::Send, 64, left_key_, 0);
     ASSERT_TRUE(until([&] { return received_ == 1; }));
   }
 
@@ -180,7 +180,7 @@ class Churn {
         left_qp_ = nullptr;
         return say_something();
       case End::Terminate:
-        return post(pair_.left(), *left_qp_, ddp::WrOp::Write, 64, left_key_, right_key_ + 1);
+        return post(pair_.left(), *left_qp_, verbs::WrOp::Write, 64, left_key_, right_key_ + 1);
       case End::Gone:
         work_under_way();
         cut_off();
@@ -221,9 +221,9 @@ class Churn {
   // are open, completions are owed.
   void work_under_way() {
     pair_.set_faults_left("loss=0.3");
-    post(pair_.left(), *left_qp_, ddp::WrOp::Read, 8000, left_key_, right_key_);
-    post(pair_.left(), *left_qp_, ddp::WrOp::Write, 20000, left_key_, right_key_);
-    post(pair_.right(), *right_qp_, ddp::WrOp::Write, 3000, right_key_, left_key_);
+    post(pair_.left(), *left_qp_, verbs::WrOp::Read, 8000, left_key_, right_key_);
+    post(pair_.left(), *left_qp_, verbs::WrOp::Write, 20000, left_key_, right_key_);
+    post(pair_.right(), *right_qp_, verbs::WrOp::Write, 3000, right_key_, left_key_);
     pair_.run_for(Duration::us(rng_.below(40)));
     pair_.set_faults_left("");
   }
@@ -238,16 +238,16 @@ class Churn {
   // Who only listens may never learn that the other end is gone. Nor does a RST tell, when it came
   // ahead of lost octets: it draws a challenge, of which there are so many a second (RFC 5961 3.2,
   // 7). What is answered by nobody, or by a RST, does.
-  void say_something() { post(pair_.right(), *right_qp_, ddp::WrOp::Send, 64, right_key_, 0); }
+  void say_something() { post(pair_.right(), *right_qp_, verbs::WrOp::Send, 64, right_key_, 0); }
 
-  void post(Node& node, verbs::QueuePair& qp, ddp::WrOp op, std::uint32_t octets,
+  void post(Node& node, verbs::QueuePair& qp, verbs::WrOp op, std::uint32_t octets,
             std::uint32_t from, std::uint32_t to) {
-    const ddp::Sge sge{0, octets, from};
-    ddp::SendWr wr;
+    const verbs::Sge sge{0, octets, from};
+    verbs::SendWr wr;
     wr.op = op;
     wr.sges = {&sge, 1};
-    wr.remote_stag = to;
-    EXPECT_EQ(node.post_send(qp, wr, now()), ddp::Post::Ok);
+    wr.rkey = to;
+    EXPECT_EQ(node.post_send(qp, wr, now()), verbs::Post::Ok);
   }
 
   // ---- what the consumers hear
@@ -258,7 +258,7 @@ class Churn {
     }
     for (int n; (n = pair_.right().poll_receive(done)) > 0;) {
       for (int i = 0; i < n; ++i) {
-        received_ += done[static_cast<std::size_t>(i)].completion.status == ddp::Status::Success;
+        received_ += done[static_cast<std::size_t>(i)].completion.status == verbs::Status::Success;
       }
     }
     note(pair_.left(), left_qp_, &left_end_);

@@ -112,18 +112,18 @@ TEST_P(Framing, R30_Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConn
     ASSERT_TRUE(pair.connect(*left, *right)) << seed;
     // Small ones: many length fields in a segment.
     std::vector<std::uint8_t> source(24, 0x5a), sink(24);
-    const ddp::Sge sge{reinterpret_cast<std::uint64_t>(source.data()), 24,
-                       pair.left().register_memory(source.data(), source.size(), 0)};
-    ddp::SendWr wr;
-    wr.op = ddp::WrOp::Write;
-    wr.flags = ddp::kSignaled;
+    const verbs::Sge sge{reinterpret_cast<std::uint64_t>(source.data()), 24,
+                         pair.left().register_memory(source.data(), source.size(), 0)};
+    verbs::SendWr wr;
+    wr.op = verbs::WrOp::Write;
+    wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
-    wr.remote_to = reinterpret_cast<std::uint64_t>(sink.data());
-    wr.remote_stag = pair.right().register_memory(sink.data(), sink.size(),
-                                                  ddp::kLocalWrite | ddp::kRemoteWrite);
+    wr.remote_address = reinterpret_cast<std::uint64_t>(sink.data());
+    wr.rkey = pair.right().register_memory(sink.data(), sink.size(),
+                                           verbs::kLocalWrite | verbs::kRemoteWrite);
     const auto over = [&] { return left->state != verbs::QpState::Rts; };
     for (int i = 0; i < 500 && !over(); ++i) {
-      while (!over() && pair.left().post_send(*left, wr, pair.now()) == ddp::Sender::Post::Ok) {
+      while (!over() && pair.left().post_send(*left, wr, pair.now()) == verbs::Post::Ok) {
       }
       pair.run_for(Duration::us(500));
       pair.left().drain_completions();

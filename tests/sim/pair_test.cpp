@@ -19,17 +19,17 @@ Duration write_time(const std::string& faults, std::uint32_t octets) {
   auto* right = pair.right().make_qp();
   EXPECT_TRUE(pair.connect(*left, *right));
   std::vector<std::uint8_t> from(octets), to(octets);
-  const std::uint32_t source = pair.left().register_memory(from.data(), octets, ddp::kZeroBased);
+  const std::uint32_t source = pair.left().register_memory(from.data(), octets, verbs::kZeroBased);
   const std::uint32_t sink = pair.right().register_memory(
-      to.data(), octets, ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kZeroBased);
-  const ddp::Sge sge{0, octets, source};
-  ddp::SendWr wr;
-  wr.op = ddp::WrOp::Write;
+      to.data(), octets, verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kZeroBased);
+  const verbs::Sge sge{0, octets, source};
+  verbs::SendWr wr;
+  wr.op = verbs::WrOp::Write;
   wr.sges = {&sge, 1};
-  wr.remote_stag = sink;
+  wr.rkey = sink;
   const Instant began = pair.now();
-  EXPECT_EQ(pair.left().post_send(*left, wr, began), ddp::Sender::Post::Ok);
-  const auto idle = [&] { return left->stream.sender.idle(); };
+  EXPECT_EQ(pair.left().post_send(*left, wr, began), verbs::Post::Ok);
+  const auto idle = [&] { return ddp::stream_of(*left).sender.idle(); };
   EXPECT_TRUE(pair.run_until(idle, Duration::s(10)));
   return pair.now() - began;
 }

@@ -72,7 +72,7 @@ class HandPeer {
     node_ = std::make_unique<sim::Node>(options, std::move(a));
     qp = node_->make_qp(64, 64);
     stag = node_->register_memory(region.data(), region.size(),
-                                  ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kRemoteRead);
+                                  verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead);
     Error error;
     if (node_->engine().listen(7000, 4, &error) == nullptr) return fail("listen");
     params = node_->engine().default_params();
@@ -154,7 +154,7 @@ class HandPeer {
   }
   // A receive of `length` octets at `offset` of the region.
   bool post_receive(std::uint64_t id, std::uint64_t offset, std::uint32_t length) {
-    const ddp::Sge sge{to(offset), length, stag};
+    const verbs::Sge sge{to(offset), length, stag};
     return node_->post_receive(*qp, {id, {&sge, 1}}, now);
   }
   // Octets of the region.

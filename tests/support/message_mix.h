@@ -30,25 +30,25 @@ class Consumer {
   static constexpr std::size_t kArena = 192 << 10, kWrites = 64 << 10, kReceives = 64 << 10,
                                kReads = 32 << 10, kSource = 32 << 10;
 
-  Consumer(sim::Node& node, verbs::QueuePair& qp, ddp::SharedReceiveQueue* shared)
+  Consumer(sim::Node& node, verbs::QueuePair& qp, verbs::SharedReceiveQueue* shared)
       : node_(node), qp_(qp), shared_(shared), arena(kArena, 0), reference(kArena) {
     Rng rng(1);
     for (std::size_t i = kArena - kSource; i < kArena; ++i) {
       arena[i] = reference.memory[i] = static_cast<std::uint8_t>(rng.next());
     }
-    key_ = node.register_memory(arena.data(), kArena, ddp::kLocalWrite | ddp::kZeroBased);
+    key_ = node.register_memory(arena.data(), kArena, verbs::kLocalWrite | verbs::kZeroBased);
     write_stag = node.register_memory(arena.data(), kWrites,
-                                      ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kZeroBased);
+                                      verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kZeroBased);
     source_stag = node.register_memory(arena.data() + (kArena - kSource), kSource,
-                                       ddp::kRemoteRead | ddp::kZeroBased);
+                                       verbs::kRemoteRead | verbs::kZeroBased);
     reference.region(write_stag, 0);
   }
 
   bool post_receive(const std::vector<ReferenceReceiver::Piece>& pieces, Instant now) {
-    std::vector<ddp::Sge> sges;
+    std::vector<verbs::Sge> sges;
     for (const auto& p : pieces) sges.push_back({p.at, static_cast<std::uint32_t>(p.octets), key_});
     if (shared_ != nullptr) {
-      if (shared_->post({next_id_, sges}) != ddp::SharedReceiveQueue::Post::Ok) return false;
+      if (shared_->post({next_id_, sges}) != verbs::SharedReceiveQueue::Post::Ok) return false;
       node_.engine().shared_posted(*shared_, now);
     } else if (!node_.post_receive(qp_, {next_id_, sges}, now)) {
       return false;
@@ -56,34 +56,34 @@ class Consumer {
     reference.receive(next_id_++, pieces);
     return true;
   }
-  bool post_read(const std::vector<ReferenceReceiver::Piece>& pieces, std::uint64_t remote_to,
+  bool post_read(const std::vector<ReferenceReceiver::Piece>& pieces, std::uint64_t remote_address,
                  Instant now) {
-    std::vector<ddp::Sge> sges;
+    std::vector<verbs::Sge> sges;
     for (const auto& p : pieces) sges.push_back({p.at, static_cast<std::uint32_t>(p.octets), key_});
-    ddp::SendWr wr;
+    verbs::SendWr wr;
     wr.wr_id = next_id_;
-    wr.op = ddp::WrOp::Read;
-    wr.flags = ddp::kSignaled;
+    wr.op = verbs::WrOp::Read;
+    wr.flags = verbs::kSignaled;
     wr.sges = sges;
-    wr.remote_stag = 0x4242;
-    wr.remote_to = remote_to;
-    if (node_.post_send(qp_, wr, now) != ddp::Sender::Post::Ok) return false;
+    wr.rkey = 0x4242;
+    wr.remote_address = remote_address;
+    if (node_.post_send(qp_, wr, now) != verbs::Post::Ok) return false;
     reference.read(next_id_++, pieces);
     return true;
   }
   // A region that some Send will invalidate.
   std::uint32_t to_invalidate() {
-    return node_.register_memory(arena.data(), 16, ddp::kRemoteRead);
+    return node_.register_memory(arena.data(), 16, verbs::kRemoteRead);
   }
   // What the engine reported equals what the reference did: everything, or a prefix of it.
   std::string compare_lists(bool prefix) {
     node_.drain_completions();
     std::size_t sends = 0, reads = 0;
     for (const verbs::Cqe& c : node_.receive_done) {
-      if (c.completion.status != ddp::Status::Success) continue;
-      const ddp::Completion& d = c.completion;
+      if (c.completion.status != verbs::Status::Success) continue;
+      const verbs::Completion& d = c.completion;
       const ReferenceReceiver::Received got{d.wr_id, d.byte_len, d.solicited, d.with_invalidate,
-                                            d.inv_stag};
+                                            d.inv_key};
       if (sends >= reference.sends_done.size()) return "a Send completed too many";
       if (!(got == reference.sends_done[sends])) {
         return "Send completion " + std::to_string(sends) + " differs";
@@ -91,7 +91,7 @@ class Consumer {
       ++sends;
     }
     for (const verbs::Cqe& c : node_.send_done) {
-      if (c.completion.status != ddp::Status::Success) continue;
+      if (c.completion.status != verbs::Status::Success) continue;
       if (reads >= reference.reads_done.size()) return "a Read completed too many";
       if (c.completion.wr_id != reference.reads_done[reads]) return "Read completions differ";
       ++reads;
@@ -126,7 +126,7 @@ class Consumer {
  private:
   sim::Node& node_;
   verbs::QueuePair& qp_;
-  ddp::SharedReceiveQueue* shared_;
+  verbs::SharedReceiveQueue* shared_;
   std::uint32_t key_ = 0;
   std::uint64_t next_id_ = 1;
 

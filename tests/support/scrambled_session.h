@@ -63,7 +63,7 @@ inline Terms terms_of(Rng& rng, mpa::Policy policy, bool may_end) {
 inline constexpr std::uint32_t kReceive = 2048;  // octets of one receive
 inline constexpr std::size_t kSends = Consumer::kReceives / kReceive;
 
-inline ddp::SharedReceiveQueue* make_shared_queue(sim::Node& node) {
+inline verbs::SharedReceiveQueue* make_shared_queue(sim::Node& node) {
   return node.engine().create_shared_rq(node.pd, 64, 4);
 }
 
@@ -98,9 +98,10 @@ class Session {
         rng_(seed * 31 + 7),
         peer_(options_of(terms, seed), 64, terms.shared ? make_shared_queue : nullptr) {
     if (!peer_.up()) return;
-    consumer_.emplace(peer_.node(), peer_.qp(), peer_.qp().stream.rq.shared());
+    consumer_.emplace(peer_.node(), peer_.qp(), peer_.qp().rq.shared());
     mix_.emplace(peer_.connection()->framing, peer_.start().value(), seed,
-                 peer_.qp().stream.next_send_msn(), peer_.qp().stream.next_read_msn());
+                 ddp::stream_of(peer_.qp()).next_send_msn(),
+                 ddp::stream_of(peer_.qp()).next_read_msn());
     peer_.on_sent = [this](const tcp::Segment& s, std::uint64_t at) { sent(s, at); };
     reads_before_ = peer_.stats().read_requests_received;
   }
@@ -274,7 +275,7 @@ class Session {
     const ByteView more = s.payload.subspan(out_at_ - at);
     out_.insert(out_.end(), more.begin(), more.end());
     out_at_ += more.size();
-    const mpa::Framing& framing = peer_.qp().stream.sender.framing();
+    const mpa::Framing& framing = ddp::stream_of(peer_.qp()).sender.framing();
     std::size_t used = 0;
     while (used < out_.size()) {
       const ByteView rest = ByteView(out_).subspan(used);

@@ -23,7 +23,7 @@ class ScriptedPeer {
 
   // `right` of `options` is the engine under test. Timestamps are off: segments carry none.
   explicit ScriptedPeer(sim::PairOptions options, std::uint32_t receives = 64,
-                        ddp::SharedReceiveQueue* (*shared)(sim::Node&) = nullptr) {
+                        verbs::SharedReceiveQueue* (*shared)(sim::Node&) = nullptr) {
     options.left.tcp.timestamps = options.right.tcp.timestamps = false;
     pair_ = std::make_unique<sim::Pair>(options);
     auto* sender = pair_->left().make_qp();

@@ -87,7 +87,7 @@ class Workload {
 
  private:
   struct Message {
-    ddp::WrOp op;
+    verbs::WrOp op;
     std::uint32_t length;
     std::uint64_t from;  // offset in the source's `source`
     std::uint64_t to;    // offset in the destination's `sink` (Write, Read)
@@ -111,10 +111,11 @@ class Workload {
     s.sink.assign(room, 0);
     s.expected.assign(room, 0);
     s.receive.assign(std::size_t{options_.largest} * options_.messages, 0);
-    s.source_stag = s.node->register_memory(s.source.data(), s.source.size(), ddp::kRemoteRead);
-    s.sink_stag =
-        s.node->register_memory(s.sink.data(), s.sink.size(), ddp::kLocalWrite | ddp::kRemoteWrite);
-    s.receive_stag = s.node->register_memory(s.receive.data(), s.receive.size(), ddp::kLocalWrite);
+    s.source_stag = s.node->register_memory(s.source.data(), s.source.size(), verbs::kRemoteRead);
+    s.sink_stag = s.node->register_memory(s.sink.data(), s.sink.size(),
+                                          verbs::kLocalWrite | verbs::kRemoteWrite);
+    s.receive_stag =
+        s.node->register_memory(s.receive.data(), s.receive.size(), verbs::kLocalWrite);
   }
 
   std::uint32_t random_length() {
@@ -134,12 +135,12 @@ class Workload {
     for (std::size_t i = 0; i < options_.messages; ++i) {
       Message m{};
       const auto kind = rng_.below(options_.reads ? 4 : 3);
-      m.op = kind == 0 ? ddp::WrOp::Send : kind == 3 ? ddp::WrOp::Read : ddp::WrOp::Write;
+      m.op = kind == 0 ? verbs::WrOp::Send : kind == 3 ? verbs::WrOp::Read : verbs::WrOp::Write;
       m.length = random_length();
       m.from = rng_.below(s.source.size() - m.length);
-      if (m.op != ddp::WrOp::Send) {
-        Side& into = m.op == ddp::WrOp::Write ? peer : s;
-        const Side& out_of = m.op == ddp::WrOp::Write ? s : peer;
+      if (m.op != verbs::WrOp::Send) {
+        Side& into = m.op == verbs::WrOp::Write ? peer : s;
+        const Side& out_of = m.op == verbs::WrOp::Write ? s : peer;
         m.to = into.sink_used;
         into.sink_used += m.length;
         std::memcpy(into.expected.data() + m.to, out_of.source.data() + m.from, m.length);
@@ -147,7 +148,7 @@ class Workload {
       s.plan.push_back(m);
     }
     for (const Message& m : s.plan) {
-      if (m.op == ddp::WrOp::Send) peer.incoming.push_back(&m);
+      if (m.op == verbs::WrOp::Send) peer.incoming.push_back(&m);
     }
     peer.expected_receives = peer.incoming.size();
   }
@@ -157,7 +158,7 @@ class Workload {
   void post_receives(Side& s) {
     while (s.receives_posted < s.expected_receives &&
            s.receives_posted - s.node->receive_done.size() < options_.receive_depth) {
-      const ddp::Sge sge{
+      const verbs::Sge sge{
           reinterpret_cast<std::uint64_t>(s.receive.data()) + s.receives_posted * options_.largest,
           options_.largest, s.receive_stag};
       if (!s.node->post_receive(*s.qp, {s.receives_posted, {&sge, 1}}, pair_.now())) return;
@@ -169,34 +170,35 @@ class Workload {
     while (s.next < s.plan.size()) {
       const Message& m = s.plan[s.next];
       Side& peer = other(s);
-      ddp::Sge sge;
+      verbs::Sge sge;
       sge.length = m.length;
-      if (m.op == ddp::WrOp::Read) {
+      if (m.op == verbs::WrOp::Read) {
         sge.addr = reinterpret_cast<std::uint64_t>(s.sink.data()) + m.to;
         sge.lkey = s.sink_stag;
       } else {
         sge.addr = reinterpret_cast<std::uint64_t>(s.source.data()) + m.from;
         sge.lkey = s.source_stag;
       }
-      ddp::SendWr wr;
+      verbs::SendWr wr;
       wr.wr_id = s.next;
       wr.op = m.op;
-      wr.flags = ddp::kSignaled;
+      wr.flags = verbs::kSignaled;
       wr.sges = {&sge, 1};
-      if (m.op == ddp::WrOp::Write) {
-        wr.remote_to = reinterpret_cast<std::uint64_t>(peer.sink.data()) + m.to;
-        wr.remote_stag = peer.sink_stag;
-      } else if (m.op == ddp::WrOp::Read) {
-        wr.remote_to = reinterpret_cast<std::uint64_t>(peer.source.data()) + m.from;
-        wr.remote_stag = peer.source_stag;
+      if (m.op == verbs::WrOp::Write) {
+        wr.remote_address = reinterpret_cast<std::uint64_t>(peer.sink.data()) + m.to;
+        wr.rkey = peer.sink_stag;
+      } else if (m.op == verbs::WrOp::Read) {
+        wr.remote_address = reinterpret_cast<std::uint64_t>(peer.source.data()) + m.from;
+        wr.rkey = peer.source_stag;
       }
-      if (s.node->post_send(*s.qp, wr, pair_.now()) != ddp::Sender::Post::Ok) return;
+      if (s.node->post_send(*s.qp, wr, pair_.now()) != verbs::Post::Ok) return;
       ++s.next;
     }
   }
 
   bool idle() const {
-    return sides_[0].qp->stream.sender.idle() && sides_[1].qp->stream.sender.idle();
+    return ddp::stream_of(*sides_[0].qp).sender.idle() &&
+           ddp::stream_of(*sides_[1].qp).sender.idle();
   }
   void collect(Side& s) { s.node->drain_completions(); }
   bool complete(const Side& s) const {
@@ -210,13 +212,13 @@ class Workload {
     for (std::size_t i = 0; i < s.node->send_done.size(); ++i) {
       const auto& c = s.node->send_done[i].completion;
       if (c.wr_id != i) bad << "send completion " << i << " is of request " << c.wr_id << "; ";
-      if (c.status != ddp::Status::Success && !ended()) bad << "send " << i << " failed; ";
+      if (c.status != verbs::Status::Success && !ended()) bad << "send " << i << " failed; ";
     }
     bool flushing = false;
     for (std::size_t i = 0; i < s.node->receive_done.size(); ++i) {
       const auto& c = s.node->receive_done[i].completion;
       if (c.wr_id != i) bad << "receive completion " << i << " is of request " << c.wr_id << "; ";
-      if (c.status != ddp::Status::Success) {
+      if (c.status != verbs::Status::Success) {
         flushing = true;
         if (!ended()) bad << "receive " << i << " failed; ";
         continue;
@@ -245,9 +247,9 @@ class Workload {
           << " on; ";
       for (const Side& from : sides_) {
         for (const Message& m : from.plan) {
-          const bool here = (m.op == ddp::WrOp::Read) == (&from == &s);
-          if (m.op != ddp::WrOp::Send && here && m.to <= i && i < m.to + m.length) {
-            bad << (m.op == ddp::WrOp::Read ? "Read" : "Write") << " of " << m.length << " at "
+          const bool here = (m.op == verbs::WrOp::Read) == (&from == &s);
+          if (m.op != verbs::WrOp::Send && here && m.to <= i && i < m.to + m.length) {
+            bad << (m.op == verbs::WrOp::Read ? "Read" : "Write") << " of " << m.length << " at "
                 << m.to << "; ";
           }
         }

@@ -8,7 +8,7 @@
 namespace urnic::verbs {
 namespace {
 
-Cqe cqe(std::uint64_t id, bool solicited = false, ddp::Status status = ddp::Status::Success) {
+Cqe cqe(std::uint64_t id, bool solicited = false, verbs::Status status = verbs::Status::Success) {
   Cqe c;
   c.completion.wr_id = id;
   c.completion.solicited = solicited;
@@ -51,7 +51,7 @@ TEST(CompletionQueue, SolicitedArmWaitsForSolicitedOrError) {
   EXPECT_EQ(cq.push(cqe(1)), CompletionQueue::Notify::No);
   EXPECT_EQ(cq.push(cqe(2, true)), CompletionQueue::Notify::Yes);
   cq.arm(true);
-  EXPECT_EQ(cq.push(cqe(3, false, ddp::Status::Flushed)), CompletionQueue::Notify::Yes);
+  EXPECT_EQ(cq.push(cqe(3, false, verbs::Status::Flushed)), CompletionQueue::Notify::Yes);
   cq.arm(false);
   cq.arm(true);  // the stronger request stays
   EXPECT_EQ(cq.push(cqe(4)), CompletionQueue::Notify::Yes);

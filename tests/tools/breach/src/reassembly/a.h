@@ -1,2 +1,2 @@
-#include "ddp_rdma/work.h"  // breach: reassembly must not include ddp_rdma
+#include "ddp_rdma/header.h"  // breach: reassembly must not include ddp_rdma
 #include <iostream>         // breach: <iostream>

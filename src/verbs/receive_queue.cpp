@@ -1,9 +1,9 @@
-#include "ddp_rdma/receive_queue.h"
+#include "verbs/receive_queue.h"
 
 #include <algorithm>
 #include <bit>
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 namespace {
 
 constexpr unsigned kPositionShift = 2;  // log2 of the octets of a position
@@ -14,18 +14,18 @@ unsigned shift_of(std::uint32_t mask) {
 
 }  // namespace
 
-ReceiveQueue::ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first_msn)
+ReceiveQueue::ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first)
     : max_wr_(std::min(max_wr, 1u << 24)),
       max_sge_(std::min(max_sge, kMaxSges)),
-      head_(first_msn),
-      tail_(first_msn) {}
+      head_(first),
+      tail_(first) {}
 
-ReceiveQueue::ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::uint32_t first_msn)
+ReceiveQueue::ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::uint32_t first)
     : store_(shared->store()),
       max_wr_(0),
       max_sge_(shared->max_sge()),
-      head_(first_msn),
-      tail_(first_msn),
+      head_(first),
+      tail_(first),
       shared_(shared),
       pool_(pool) {
   ++shared_->users;
@@ -33,7 +33,7 @@ ReceiveQueue::ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::ui
 
 ReceiveQueue::~ReceiveQueue() {
   if (shared_ != nullptr) {
-    reset();
+    reset(head());
     --shared_->users;
   } else if (store_ != nullptr) {
     store_->abandon();
@@ -58,23 +58,23 @@ ReceiveQueue::Post ReceiveQueue::post(const RecvWr& wr) {
 }
 
 void ReceiveQueue::forget_ends() {
-  for (std::uint32_t msn = head(); msn != tail_; ++msn) wqe(msn).ended = false;
+  for (std::uint32_t index = head(); index != tail_; ++index) wqe(index).ended = false;
 }
 
-void ReceiveQueue::reset(std::uint32_t first_msn) {
+void ReceiveQueue::reset(std::uint32_t first) {
   if (shared_ != nullptr) {
-    for (std::uint32_t msn = head(); msn != tail_; ++msn) store_->give_free(position(msn));
+    for (std::uint32_t index = head(); index != tail_; ++index) store_->give_free(position(index));
     release_bound();
   } else if (store_ != nullptr && store_->any_lent()) {
-    store_->abandon();  // unpolled completions keep it; MSNs begin again in another
+    store_->abandon();  // unpolled completions keep it; indices begin again in another
     store_ = nullptr;
   }
-  head_ = first_msn;
-  tail_ = first_msn;
+  head_ = first;
+  tail_ = first;
 }
 
-void ReceiveQueue::bind_through(std::uint32_t msn) {
-  while (msn - head() >= posted()) {
+void ReceiveQueue::bind_through(std::uint32_t index) {
+  while (index - head() >= posted()) {
     if (bound_ == nullptr || posted() > bound_mask_) grow_bound();
     bound_[tail_ & bound_mask_] = shared_->bind();
     tail_.store(tail_ + 1);
@@ -91,8 +91,8 @@ void ReceiveQueue::grow_bound() {
   const unsigned shift = bound_ == nullptr ? BufferPool::kMinShift : shift_of(bound_mask_) + 1;
   auto* more = reinterpret_cast<std::uint32_t*>(pool_->take(shift));
   const std::uint32_t mask = (1u << (shift - kPositionShift)) - 1;
-  for (std::uint32_t msn = head(); msn != tail_; ++msn)
-    more[msn & mask] = bound_[msn & bound_mask_];
+  for (std::uint32_t index = head(); index != tail_; ++index)
+    more[index & mask] = bound_[index & bound_mask_];
   if (bound_ != nullptr) {
     pool_->give(reinterpret_cast<std::uint8_t*>(bound_), shift_of(bound_mask_));
   }
@@ -107,4 +107,4 @@ void ReceiveQueue::release_bound() {
   bound_mask_ = 0;
 }
 
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

@@ -1,6 +1,6 @@
 // Send queue SQ 210: work requests in posting order, from posting until their completion has been
-// reported. A WQE is named by its sequence number, which counts posts and wraps; the ring is a
-// power of two and the queue's limit is checked apart.
+// reported. A WQE is named by its index in posting order, which counts from 0 and wraps; the ring
+// is a power of two and the queue's limit is checked apart.
 //
 //   head                       started                    tail
 //     | being sent or answered    | posted, not yet begun   |
@@ -15,36 +15,34 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 
-#include "ddp_rdma/memory.h"
-#include "ddp_rdma/work.h"
+#include "base/bytes.h"
+#include "verbs/memory.h"
+#include "verbs/work.h"
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 
 enum class Post : std::uint8_t { Ok, Full, TooManySges, TooLong, InlineTooLong, BadOp };
 
+// Behind it lies the part of the transport, then SGEs or inline payload.
 struct SendWqe {
   std::uint64_t wr_id = 0;
-  std::uint64_t remote_to = 0;
-  std::uint32_t stag = 0;       // Write, Read: remote STag. SendInv, LocalInv: STag to invalidate
-  std::uint32_t length = 0;     // octets of the message
-  std::uint32_t msn = 0;        // Send: its MSN. Read: STag of its sink
-  std::uint32_t next_read = 0;  // Read: sequence number of the next outstanding Read
-  std::uint32_t unfilled = 0;   // kept: records cut and not yet handed to TCP
+  std::uint64_t remote_address = 0;
+  std::uint32_t key = 0;     // Write, Read: of the peer's region. SendInv, LocalInv: to invalidate
+  std::uint32_t length = 0;  // octets of the message
   WrOp op = WrOp::Send;
   std::uint8_t flags = 0;  // WrFlag
   std::uint8_t num_sge = 0;
-  bool kept : 1 = false;     // its FPDUs are copied: it is done when handed to TCP (E-22, E-23)
-  bool counted : 1 = false;  // its regions count it in `uses` (E-25)
-  bool whole : 1 = false;    // the last FPDU has been cut
-  bool broken : 1 = false;   // a region it still had to read was deregistered
-  bool done : 1 = false;     // completes as soon as everything before it has
+  bool done = false;  // completes as soon as everything before it has
 };
-static_assert(sizeof(SendWqe) == 40, "with one SGE inside a cache line");
+static_assert(sizeof(SendWqe) == 32, "with 16 octets of the transport and one SGE a cache line");
 
 class SendQueue {
  public:
-  SendQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t max_inline);
+  // `part`: octets a transport keeps with each WQE, zeroed when it is posted.
+  SendQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t max_inline,
+            std::uint32_t part);
   SendQueue(const SendQueue&) = delete;
   SendQueue& operator=(const SendQueue&) = delete;
 
@@ -57,16 +55,22 @@ class SendQueue {
   bool empty() const { return head() == tail(); }
   bool all_started() const { return started_ == tail(); }
 
-  SendWqe& wqe(std::uint32_t seq) { return *reinterpret_cast<SendWqe*>(slot(seq)); }
-  const SendWqe& wqe(std::uint32_t seq) const {
-    return *reinterpret_cast<const SendWqe*>(slot(seq));
+  SendWqe& wqe(std::uint32_t index) { return *reinterpret_cast<SendWqe*>(slot(index)); }
+  const SendWqe& wqe(std::uint32_t index) const {
+    return *reinterpret_cast<const SendWqe*>(slot(index));
+  }
+  // The transport's part: a trivial type of its own of the size given.
+  template <class Part>
+  Part& part(std::uint32_t index) const {
+    static_assert(std::is_trivially_copyable_v<Part> && std::is_trivially_destructible_v<Part>);
+    return *reinterpret_cast<Part*>(slot(index) + sizeof(SendWqe));
   }
   // Not for kInline WQEs, whose payload lies in the same place.
-  std::span<Sge> sges(std::uint32_t seq) const {
-    return {reinterpret_cast<Sge*>(slot(seq) + sizeof(SendWqe)), wqe(seq).num_sge};
+  std::span<Sge> sges(std::uint32_t index) const {
+    return {reinterpret_cast<Sge*>(slot(index) + payload_), wqe(index).num_sge};
   }
-  ByteView inline_payload(std::uint32_t seq) const {
-    return {reinterpret_cast<const std::uint8_t*>(slot(seq) + sizeof(SendWqe)), wqe(seq).length};
+  ByteView inline_payload(std::uint32_t index) const {
+    return {reinterpret_cast<const std::uint8_t*>(slot(index) + payload_), wqe(index).length};
   }
 
   void start() { ++started_; }                                        // started() begins
@@ -77,8 +81,8 @@ class SendQueue {
   }
 
  private:
-  std::byte* slot(std::uint32_t seq) const {
-    return slots_.get() + static_cast<std::size_t>(seq & mask_) * stride_;
+  std::byte* slot(std::uint32_t index) const {
+    return slots_.get() + static_cast<std::size_t>(index & mask_) * stride_;
   }
 
   struct Free {
@@ -86,10 +90,11 @@ class SendQueue {
   };
   std::unique_ptr<std::byte, Free> slots_;
   std::uint32_t max_wr_, max_inline_;
+  std::uint32_t payload_;  // where SGEs or inline payload begin in a WQE
   std::uint32_t mask_, stride_;
   std::atomic<std::uint32_t> head_{0}, tail_{0};
   std::uint32_t started_ = 0;
   std::uint8_t max_sge_;
 };
 
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

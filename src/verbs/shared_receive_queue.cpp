@@ -1,8 +1,8 @@
-#include "ddp_rdma/shared_receive_queue.h"
+#include "verbs/shared_receive_queue.h"
 
 #include <algorithm>
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 
 SharedReceiveQueue::SharedReceiveQueue(PdId pd, std::uint32_t max_wr, std::uint32_t max_sge)
     : store_(WqeStore::make_shared(std::min(max_wr, 1u << 24), std::min(max_sge, kMaxSges))),
@@ -40,4 +40,4 @@ bool SharedReceiveQueue::take_limit_event() {
   return true;
 }
 
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace urnic::ddp {
+namespace urnic {
 
 class BufferPool {
  public:
@@ -35,4 +35,4 @@ class BufferPool {
   std::size_t in_use_ = 0;
 };
 
-}  // namespace urnic::ddp
+}  // namespace urnic

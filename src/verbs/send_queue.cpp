@@ -1,18 +1,17 @@
-#include "ddp_rdma/send_queue.h"
+#include "verbs/send_queue.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <new>
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 namespace {
 
 constexpr std::uint32_t kLine = 64;
 
-std::uint32_t stride_for(std::uint32_t max_sge, std::uint32_t max_inline) {
-  const std::uint32_t tail = std::max<std::uint32_t>(max_sge * sizeof(Sge), max_inline);
-  return (static_cast<std::uint32_t>(sizeof(SendWqe)) + tail + kLine - 1) & ~(kLine - 1);
+constexpr std::uint32_t round_up(std::uint32_t n, std::uint32_t to) {
+  return (n + to - 1) & ~(to - 1);
 }
 
 bool known(WrOp op) {
@@ -24,11 +23,15 @@ bool carries_inline(WrOp op) {
 
 }  // namespace
 
-SendQueue::SendQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t max_inline)
+SendQueue::SendQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t max_inline,
+                     std::uint32_t part)
     : max_wr_(std::min(max_wr, 1u << 24)),
       max_inline_(std::min(max_inline, 1u << 16)),
+      payload_(round_up(static_cast<std::uint32_t>(sizeof(SendWqe)) + part, alignof(Sge))),
       mask_(std::bit_ceil(std::max(max_wr_, 1u)) - 1),
-      stride_(stride_for(std::min(max_sge, kMaxSges), max_inline_)),
+      stride_(round_up(payload_ + std::max<std::uint32_t>(std::min(max_sge, kMaxSges) * sizeof(Sge),
+                                                          max_inline_),
+                       kLine)),
       max_sge_(static_cast<std::uint8_t>(std::min(max_sge, kMaxSges))) {}
 
 Post SendQueue::post(const SendWr& wr) {
@@ -50,12 +53,13 @@ Post SendQueue::post(const SendWr& wr) {
   std::byte* at = slot(tail);
   auto* w = ::new (at) SendWqe;
   w->wr_id = wr.wr_id;
-  w->remote_to = wr.remote_to;
-  w->stag = wr.op == WrOp::Write || wr.op == WrOp::Read ? wr.remote_stag : wr.inv_stag;
+  w->remote_address = wr.remote_address;
+  w->key = wr.op == WrOp::Write || wr.op == WrOp::Read ? wr.rkey : wr.inv_key;
   w->length = static_cast<std::uint32_t>(length);
   w->op = wr.op;
   w->flags = wr.flags;
-  std::byte* payload = at + sizeof(SendWqe);
+  std::memset(at + sizeof(SendWqe), 0, payload_ - sizeof(SendWqe));
+  std::byte* payload = at + payload_;
   if (inlined) {
     for (const Sge& sge : sges) {
       if (sge.length == 0) continue;
@@ -73,4 +77,4 @@ Post SendQueue::post(const SendWr& wr) {
   return Post::Ok;
 }
 
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

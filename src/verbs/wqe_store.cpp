@@ -1,24 +1,25 @@
-#include "ddp_rdma/wqe_store.h"
+#include "verbs/wqe_store.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <new>
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 
-void fill_completion(std::uint64_t wr_id, const SendEnd& end, Completion* out) {
+void fill_completion(std::uint64_t wr_id, const ReceiveEnd& end, Completion* out) {
   *out = Completion{};
   out->wr_id = wr_id;
   out->receive = true;
   out->byte_len = end.byte_len;
-  out->solicited = end.op == Opcode::SendSe || end.op == Opcode::SendSeInv;
-  out->with_invalidate = end.op == Opcode::SendInv || end.op == Opcode::SendSeInv;
-  if (out->with_invalidate) out->inv_stag = end.inv_stag;
+  out->solicited = end.solicited;
+  out->with_invalidate = end.with_invalidate;
+  if (end.with_invalidate) out->inv_key = end.inv_key;
 }
 
 WqeStore::WqeStore(std::uint32_t slots, std::uint32_t max_sge)
     : mask_(std::bit_ceil(std::max(slots, 1u)) - 1),
-      stride_(static_cast<std::uint32_t>(sizeof(ReceiveWqe) + max_sge * sizeof(Sge))),
+      stride_(static_cast<std::uint32_t>(kSges + max_sge * sizeof(Sge))),
       slots_(new std::byte[(std::size_t{mask_} + 1) * stride_]) {}
 
 WqeStore* WqeStore::make(std::uint32_t slots, std::uint32_t max_sge) {
@@ -38,7 +39,8 @@ void WqeStore::write(std::uint32_t position, const RecvWr& wr) {
   auto* w = ::new (at) ReceiveWqe;
   w->wr_id = wr.wr_id;
   w->num_sge = static_cast<std::uint8_t>(wr.sges.size());
-  auto* out = reinterpret_cast<Sge*>(at + sizeof(ReceiveWqe));
+  std::memset(at + sizeof(ReceiveWqe), 0, kReceivePart);
+  auto* out = reinterpret_cast<Sge*>(at + kSges);
   for (const Sge& sge : wr.sges) {
     ::new (out++) Sge(sge);
     w->capacity += sge.length;
@@ -80,4 +82,4 @@ void WqeStore::leave(std::uint32_t users) {
   if (users_.fetch_sub(users, std::memory_order_acq_rel) == users) delete this;
 }
 
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

@@ -12,14 +12,11 @@
 #include "ddp_rdma/segments.h"
 #include "verbs/completion_queue.h"
 
-namespace urnic::verbs {
+namespace urnic::ddp::test {
 namespace {
 
-using ddp::CompletionMethod;
-using ddp::MessageCounts;
-using ddp::Opcode;
-using ddp::test::Octets;
-using ddp::test::send_segment_of;
+using verbs::CompletionQueue;
+using verbs::Cqe;
 
 // A stream, its CQ, and one hole: Sends placed behind it are counted, not delivered, until close().
 struct Fixture {
@@ -32,15 +29,15 @@ struct Fixture {
     c.completion_method = method;
     c.completion_threshold = m;
     bytes.resize(64);
-    key = table.register_memory(1, bytes.data(), bytes.size(), ddp::kLocalWrite);
-    stream = std::make_unique<ddp::Stream>(c, &table);
+    key = table.register_memory(1, bytes.data(), bytes.size(), verbs::kLocalWrite);
+    stream = std::make_unique<ddp::Stream>(c, &shared);
     if (shared_cq == nullptr) own_cq = std::make_unique<CompletionQueue>(256);
     cq = shared_cq != nullptr ? shared_cq : own_cq.get();
     for (std::uint32_t i = 1; i <= receives; ++i) EXPECT_TRUE(post(i));
   }
   bool post(std::uint64_t id) {
-    const ddp::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()), 64, key};
-    return stream->rq.post({id, {&sge, 1}}) == ddp::ReceiveQueue::Post::Ok;
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()), 64, key};
+    return stream->rq.post({id, {&sge, 1}}) == verbs::ReceiveQueue::Post::Ok;
   }
   // One whole Send, of `msn` octets modulo 64.
   MessageCounts place(std::uint32_t msn, bool in_order, Opcode op = Opcode::Send) {
@@ -53,13 +50,13 @@ struct Fixture {
   void deliver(const MessageCounts& counts) {
     struct Sink {
       Fixture* f;
-      void operator()(const ddp::Completion& c) const {
+      void operator()(const verbs::Completion& c) const {
         Cqe cqe;
         cqe.completion = c;
         cqe.qp_number = f->stream->config.id;
         f->cq->push(cqe);
       }
-      void operator()(const ddp::StoredSends& s) const { f->cq->push(s, f->stream->config.id); }
+      void operator()(const verbs::StoredSends& s) const { f->cq->push(s, f->stream->config.id); }
     };
     EXPECT_EQ(ddp::deliver(*stream, counts, Sink{this}), ddp::Violation::None);
   }
@@ -73,7 +70,8 @@ struct Fixture {
   }
   const ddp::CompletionWrites& writes() const { return stream->completion_writes; }
 
-  ddp::MemoryTable table;
+  verbs::MemoryTable table;
+  ddp::SharedState shared{&table};
   Octets bytes;
   std::uint32_t key = 0;
   std::unique_ptr<CompletionQueue> own_cq;
@@ -200,7 +198,7 @@ TEST(SendCompletion, FullAndPartialPollTheSame_R108) {
   for (const auto& other : all) {
     ASSERT_EQ(other.size(), all[0].size());
     for (std::size_t i = 0; i < other.size(); ++i) {
-      const ddp::Completion &a = all[0][i].completion, &b = other[i].completion;
+      const verbs::Completion &a = all[0][i].completion, &b = other[i].completion;
       EXPECT_EQ(a.wr_id, b.wr_id);
       EXPECT_EQ(a.byte_len, b.byte_len);
       EXPECT_EQ(a.solicited, b.solicited);
@@ -291,7 +289,7 @@ TEST(SendCompletion, SolicitedArmIsWokenByARunWithASolicitedSend) {
   for (std::uint32_t k = 2; k <= 4; ++k) f.behind(k, k == 3 ? Opcode::SendSe : Opcode::Send);
   f.in_order(1);
   f.cq->arm(true);
-  ddp::WqeStore* store = f.stream->rq.store();
+  verbs::WqeStore* store = f.stream->rq.store();
   for (std::uint32_t k = 2; k <= 4; ++k) store->lend(k);
   EXPECT_EQ(f.cq->push({store, 2, 3, true}, 1), CompletionQueue::Notify::Yes);
   f.cq->arm(true);
@@ -341,4 +339,4 @@ TEST(SendCompletion, ConcurrentPollersShareAPartialCqe) {
 }
 
 }  // namespace
-}  // namespace urnic::verbs
+}  // namespace urnic::ddp::test

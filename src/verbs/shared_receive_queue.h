@@ -1,5 +1,5 @@
 // Shared receive queue: receives that several queue pairs of a device use, oldest first. A WQE is
-// bound to (queue pair, MSN) when the first segment of that Send or of a later one arrives (E-15),
+// bound to (queue pair, index) when the first part of that Send or of a later one arrives (E-15),
 // so that every queue pair's Sends use receives in the order they were sent, in whatever order they
 // come; docs/decisions/shared-receive-queue.md says why.
 //
@@ -12,9 +12,9 @@
 #include <memory>
 #include <vector>
 
-#include "ddp_rdma/wqe_store.h"
+#include "verbs/wqe_store.h"
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 
 class SharedReceiveQueue {
  public:
@@ -66,4 +66,4 @@ class SharedReceiveQueue {
   PdId pd_;
 };
 
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

@@ -1,10 +1,10 @@
-#include "ddp_rdma/buffer_pool.h"
+#include "base/buffer_pool.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-namespace urnic::ddp {
+namespace urnic {
 namespace {
 
 TEST(BufferPool, GivesBackWhatItWasGiven) {
@@ -42,4 +42,4 @@ TEST(BufferPool, KeepsNoMoreThanItsLimit) {
 }
 
 }  // namespace
-}  // namespace urnic::ddp
+}  // namespace urnic

@@ -1,11 +1,11 @@
-#include "ddp_rdma/send_queue.h"
+#include "verbs/send_queue.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <vector>
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 namespace {
 
 SendWr wr_of(WrOp op, std::span<const Sge> sges, std::uint8_t flags = 0) {
@@ -17,7 +17,7 @@ SendWr wr_of(WrOp op, std::span<const Sge> sges, std::uint8_t flags = 0) {
 }
 
 TEST(SendQueue, ChecksWhatIsPosted) {
-  SendQueue q(4, 2, 16);
+  SendQueue q(4, 2, 16, 16);
   const std::array<Sge, 3> sges{{{0, 1, 1}, {0, 1, 1}, {0, 1, 1}}};
   std::vector<std::uint8_t> bytes(32);
   const Sge longer{reinterpret_cast<std::uintptr_t>(bytes.data()), 17, 0};
@@ -33,7 +33,7 @@ TEST(SendQueue, ChecksWhatIsPosted) {
 }
 
 TEST(SendQueue, HoldsItsLimitAndNoMore) {
-  SendQueue q(3, 1, 0);
+  SendQueue q(3, 1, 0, 16);
   for (int round = 0; round < 20; ++round) {
     while (q.tail() - q.head() < 3) ASSERT_EQ(q.post(wr_of(WrOp::Send, {})), Post::Ok);
     EXPECT_EQ(q.post(wr_of(WrOp::Send, {})), Post::Full);
@@ -43,7 +43,7 @@ TEST(SendQueue, HoldsItsLimitAndNoMore) {
 }
 
 TEST(SendQueue, InlinePayloadIsCopiedAtPosting) {
-  SendQueue q(2, 2, 64);
+  SendQueue q(2, 2, 64, 16);
   std::vector<std::uint8_t> a(5, 0xA1), b(7, 0xB2);
   const std::array<Sge, 2> sges{{{reinterpret_cast<std::uintptr_t>(a.data()), 5, 0},
                                  {reinterpret_cast<std::uintptr_t>(b.data()), 7, 0}}};
@@ -56,4 +56,4 @@ TEST(SendQueue, InlinePayloadIsCopiedAtPosting) {
 }
 
 }  // namespace
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

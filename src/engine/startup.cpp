@@ -1,6 +1,6 @@
-#include "verbs/startup.h"
+#include "engine/startup.h"
 
-namespace urnic::verbs {
+namespace urnic::engine {
 namespace {
 
 ddp::Violation violation_of(mpa::Refusal r) {
@@ -120,4 +120,4 @@ mpa::Agreement Startup::preview(const mpa::StartupOptions& options) const {
   return mpa::answer_request(request_, options, {}).agreement;
 }
 
-}  // namespace urnic::verbs
+}  // namespace urnic::engine

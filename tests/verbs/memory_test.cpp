@@ -1,22 +1,22 @@
-#include "ddp_rdma/memory.h"
+#include "verbs/memory.h"
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <set>
 #include <vector>
 
 #include "base/rng.h"
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 namespace {
 
 constexpr PdId kPd = 5, kOtherPd = 6;
-constexpr StreamId kStream = 9, kOtherStream = 10;
 
 std::uint64_t address(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p);
 }
+
+using V = AccessVerdict;
 
 class Memory : public ::testing::Test {
  protected:
@@ -67,9 +67,9 @@ TEST_F(Memory, FullTableRefusesAndRecovers) {
   std::vector<std::uint32_t> stags;
   for (int i = 0; i < 3; ++i) stags.push_back(small.register_memory(kPd, bytes.data(), 10, 0));
   EXPECT_EQ(small.register_memory(kPd, bytes.data(), 10, 0), 0u);
-  EXPECT_EQ(small.open_sink(kStream, {}), 0u);
+  EXPECT_EQ(small.reserve(1), 0u);
   EXPECT_TRUE(small.deregister(stags[1]));
-  EXPECT_NE(small.open_sink(kStream, {}), 0u);
+  EXPECT_NE(small.reserve(1), 0u);
 }
 
 TEST_F(Memory, AMillionRegions) {
@@ -88,83 +88,64 @@ TEST_F(Memory, AMillionRegions) {
 TEST_F(Memory, InvalidationAsTheVerbsHaveIt) {
   using I = MemoryTable::Invalidate;
   const std::uint32_t stag = add(kRemoteRead);
-  EXPECT_EQ(table.invalidate(stag, kOtherPd, kStream), I::Other);
-  EXPECT_EQ(table.invalidate(stag ^ 1, kPd, kStream), I::Unknown);
-  EXPECT_EQ(table.invalidate(stag + 0x100, kPd, kStream), I::Unknown);
-  EXPECT_EQ(table.invalidate(stag, kPd, kStream), I::Ok);
+  EXPECT_EQ(table.invalidate(stag, kOtherPd), I::Other);
+  EXPECT_EQ(table.invalidate(stag ^ 1, kPd), I::Unknown);
+  EXPECT_EQ(table.invalidate(stag + 0x100, kPd), I::Unknown);
+  EXPECT_EQ(table.invalidate(stag, kPd), I::Ok);
   EXPECT_EQ(table.find(stag), nullptr);
-  EXPECT_EQ(table.invalidate(stag, kPd, kStream), I::Ok) << "again is no error";
+  EXPECT_EQ(table.invalidate(stag, kPd), I::Ok) << "again is no error";
   EXPECT_NE(table.at_index(stag), nullptr) << "the index stays owned";
   EXPECT_NE(table.find_registered(stag), nullptr) << "its memory may still be retransmitted";
   EXPECT_TRUE(table.deregister(stag));
-  EXPECT_EQ(table.invalidate(stag, kPd, kStream), I::Unknown);
-}
-
-TEST_F(Memory, WriteChecksInOrder_R87) {
-  const std::uint32_t stag = add(kLocalWrite | kRemoteWrite);
-  const auto check = [&](std::uint32_t s, std::uint64_t to, std::uint64_t len, PdId pd = kPd) {
-    return check_write(table, s, to, len, pd, kStream);
-  };
-  EXPECT_EQ(check(stag, va, 1000), Violation::None);
-  EXPECT_EQ(check(stag, va + 999, 1), Violation::None);
-  EXPECT_EQ(check(stag ^ 1, va, 1), Violation::TaggedInvalidStag);
-  EXPECT_EQ(check(stag + 0x100, va, 1), Violation::TaggedInvalidStag);
-  EXPECT_EQ(check(0, va, 1), Violation::TaggedInvalidStag);
-  EXPECT_EQ(check(stag, va, 1, kOtherPd), Violation::TaggedStagNotAssociated);
-  EXPECT_EQ(check(stag, va - 1, 1), Violation::TaggedBounds);
-  EXPECT_EQ(check(stag, va, 1001), Violation::TaggedBounds);
-  EXPECT_EQ(check(stag, va + 1000, 1), Violation::TaggedBounds);
-  EXPECT_EQ(check(stag, va + 1001, 1), Violation::TaggedBounds);
-  EXPECT_EQ(check(stag, ~0ull, 2), Violation::TaggedToWrap);
-  EXPECT_EQ(check(add(kLocalWrite | kRemoteRead), va, 1), Violation::WriteAccess);
-  table.invalidate(stag, kPd, kStream);
-  EXPECT_EQ(check(stag, va, 1), Violation::TaggedInvalidStag);
+  EXPECT_EQ(table.invalidate(stag, kPd), I::Unknown);
 }
 
 TEST_F(Memory, ZeroBasedRegionsCountFromZero) {
   const std::uint32_t stag = add(kLocalWrite | kRemoteWrite | kZeroBased);
-  EXPECT_EQ(check_write(table, stag, 0, 1000, kPd, kStream), Violation::None);
-  EXPECT_EQ(check_write(table, stag, 1, 1000, kPd, kStream), Violation::TaggedBounds);
-  EXPECT_EQ(check_write(table, stag, va, 1, kPd, kStream), Violation::TaggedBounds);
+  EXPECT_EQ(check_remote_write(table, stag, 0, 1000, kPd), V::Ok);
+  EXPECT_EQ(check_remote_write(table, stag, 1, 1000, kPd), V::Bounds);
+  EXPECT_EQ(check_remote_write(table, stag, va, 1, kPd), V::Bounds);
   const auto span = resolve_sge(table, {100, 10, stag}, kPd, true);
   EXPECT_EQ(span.data(), bytes.data() + 100);
 }
 
-TEST_F(Memory, ReadSourceChecksInOrder) {
-  const std::uint32_t stag = add(kRemoteRead);
-  const auto check = [&](std::uint32_t s, std::uint64_t to, std::uint64_t len, PdId pd = kPd) {
-    return check_read_source(table, s, to, len, pd, kStream);
-  };
-  EXPECT_EQ(check(stag, va, 1000), Violation::None);
-  EXPECT_EQ(check(stag ^ 1, va, 1), Violation::ReadInvalidStag);
-  EXPECT_EQ(check(stag, va, 1, kOtherPd), Violation::ReadStagNotAssociated);
-  EXPECT_EQ(check(add(kLocalWrite), va, 1), Violation::ReadAccess);
-  EXPECT_EQ(check(stag, va, 1001), Violation::ReadBounds);
-  EXPECT_EQ(check(stag, ~0ull, 2), Violation::ReadToWrap);
+// In this order, so that what is told gives away no more than the first thing that is wrong.
+TEST_F(Memory, RemoteAccessIsJudgedInOrder) {
+  const std::uint32_t both = add(kLocalWrite | kRemoteWrite | kRemoteRead);
+  for (const auto check : {check_remote_write, check_remote_read}) {
+    EXPECT_EQ(check(table, both, va, 1000, kPd), V::Ok);
+    EXPECT_EQ(check(table, both, va + 999, 1, kPd), V::Ok);
+    EXPECT_EQ(check(table, both ^ 1, va, 1, kPd), V::BadKey);
+    EXPECT_EQ(check(table, both + 0x1000, va, 1, kPd), V::BadKey);
+    EXPECT_EQ(check(table, 0, va, 1, kPd), V::BadKey);
+    EXPECT_EQ(check(table, both, ~0ull, 2, kOtherPd), V::WrongDomain);
+    EXPECT_EQ(check(table, add(kLocalWrite), ~0ull, 2, kPd), V::Rights);
+    EXPECT_EQ(check(table, both, ~0ull, 2, kPd), V::Wraps);
+    EXPECT_EQ(check(table, both, va - 1, 1, kPd), V::Bounds);
+    EXPECT_EQ(check(table, both, va, 1001, kPd), V::Bounds);
+    EXPECT_EQ(check(table, both, va + 1000, 1, kPd), V::Bounds);
+    EXPECT_EQ(check(table, both, va + 1001, 1, kPd), V::Bounds);
+  }
+  EXPECT_EQ(check_remote_write(table, add(kRemoteRead), va, 1, kPd), V::Rights);
+  EXPECT_EQ(check_remote_read(table, add(kLocalWrite | kRemoteWrite), va, 1, kPd), V::Rights);
+  table.invalidate(both, kPd);
+  EXPECT_EQ(check_remote_write(table, both, va, 1, kPd), V::BadKey);
 }
 
-TEST_F(Memory, SinksTakeReadResponsesOfTheirStreamOnly_E16) {
-  const std::array<std::span<std::uint8_t>, 2> pieces{std::span(bytes).first(10),
-                                                      std::span(bytes).subspan(500, 90)};
-  const std::uint32_t sink = table.open_sink(kStream, pieces);
-  EXPECT_EQ(check_read_response(table, sink, 0, 100, kStream), Violation::None);
-  EXPECT_EQ(check_read_response(table, sink, 1, 100, kStream), Violation::TaggedBounds);
-  EXPECT_EQ(check_read_response(table, sink, ~0ull, 2, kStream), Violation::TaggedToWrap);
-  EXPECT_EQ(check_read_response(table, sink, 0, 1, kOtherStream),
-            Violation::TaggedStagNotAssociated);
-  EXPECT_EQ(check_write(table, sink, 0, 1, kPd, kStream), Violation::WriteAccess);
-  EXPECT_EQ(check_write(table, sink, 0, 1, kPd, kOtherStream), Violation::TaggedStagNotAssociated);
-  EXPECT_EQ(check_read_source(table, sink, 0, 1, kPd, kStream), Violation::ReadAccess);
-  EXPECT_EQ(resolve_sge(table, {0, 1, sink}, kPd, true).data(), nullptr);
-  EXPECT_EQ(table.invalidate(sink, kPd, kStream), MemoryTable::Invalidate::Other);
-  EXPECT_FALSE(table.deregister(sink)) << "not the consumer's to free";
-  EXPECT_EQ(check_read_response(table, add(kLocalWrite | kRemoteWrite), va, 1, kStream),
-            Violation::TaggedInvalidStag);
-  table.release_sink(sink);
-  EXPECT_EQ(check_read_response(table, sink, 0, 1, kStream), Violation::TaggedInvalidStag);
-  const std::size_t before = table.in_use();
-  table.release_sink(sink);
-  EXPECT_EQ(table.in_use(), before) << "released once";
+TEST_F(Memory, AReservedKeyGivesNobodyAccess) {
+  const std::uint32_t key = table.reserve(42);
+  EXPECT_EQ(table.find(key)->link, 42u);
+  EXPECT_EQ(check_remote_write(table, key, 0, 1, kPd), V::Reserved);
+  EXPECT_EQ(check_remote_read(table, key, 0, 1, 0), V::Reserved);
+  EXPECT_FALSE(table.find(key)->may_write(0, 0, 1));
+  EXPECT_EQ(resolve_sge(table, {0, 1, key}, 0, true).data(), nullptr);
+  EXPECT_EQ(table.invalidate(key, 0), MemoryTable::Invalidate::Other);
+  EXPECT_FALSE(table.deregister(key)) << "not the consumer's to free";
+  table.invalidate_reserved(key);
+  EXPECT_EQ(table.find(key), nullptr);
+  EXPECT_TRUE(table.release(key)) << "and is freed all the same";
+  EXPECT_FALSE(table.release(key)) << "once";
+  EXPECT_FALSE(table.release(add(0)));
 }
 
 TEST_F(Memory, LocalKeyChecksOfAnSge) {
@@ -177,7 +158,7 @@ TEST_F(Memory, LocalKeyChecksOfAnSge) {
   EXPECT_EQ(resolve_sge(table, {va - 1, 1, writable}, kPd, true).data(), nullptr);
   EXPECT_EQ(resolve_sge(table, {va, 10, 0}, kPd, false).data(), nullptr) << "lkey 0 is no region";
   EXPECT_NE(resolve_sge(table, {0, 0, 0}, kPd, true).data(), nullptr) << "no octets, no check";
-  table.invalidate(writable, kPd, kStream);
+  table.invalidate(writable, kPd);
   EXPECT_EQ(resolve_sge(table, {va, 1, writable}, kPd, true).data(), nullptr);
 }
 
@@ -186,7 +167,7 @@ TEST_F(Memory, RandomUseKeepsTheTableConsistent) {
   SCOPED_TRACE(seed);
   Rng rng(seed);
   MemoryTable t(200);
-  std::set<std::uint32_t> regions, sinks, gone;
+  std::set<std::uint32_t> regions, reserved, gone;
   for (int i = 0; i < 20000; ++i) {
     const auto any = [&](std::set<std::uint32_t>& s) {
       auto it = s.begin();
@@ -203,8 +184,8 @@ TEST_F(Memory, RandomUseKeepsTheTableConsistent) {
         }
         break;
       case 1:
-        if (const auto s = t.open_sink(kStream, {})) {
-          EXPECT_TRUE(sinks.insert(s).second);
+        if (const auto s = t.reserve(7)) {
+          EXPECT_TRUE(reserved.insert(s).second);
           gone.erase(s);
         }
         break;
@@ -216,18 +197,18 @@ TEST_F(Memory, RandomUseKeepsTheTableConsistent) {
         }
         break;
       default:
-        if (!sinks.empty()) {
-          const auto s = any(sinks);
-          t.release_sink(s);
+        if (!reserved.empty()) {
+          const auto s = any(reserved);
+          EXPECT_TRUE(t.release(s));
           gone.insert(s);
         }
     }
-    EXPECT_EQ(t.in_use(), regions.size() + sinks.size());
+    EXPECT_EQ(t.in_use(), regions.size() + reserved.size());
   }
   for (const auto s : regions) EXPECT_NE(t.find(s), nullptr);
-  for (const auto s : sinks) EXPECT_NE(t.find(s), nullptr);
+  for (const auto s : reserved) EXPECT_NE(t.find(s), nullptr);
   for (const auto s : gone) EXPECT_EQ(t.find(s), nullptr);
 }
 
 }  // namespace
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

@@ -1,9 +1,9 @@
-#include "ddp_rdma/buffer_pool.h"
+#include "base/buffer_pool.h"
 
 #include <cassert>
 #include <new>
 
-namespace urnic::ddp {
+namespace urnic {
 namespace {
 
 constexpr std::align_val_t kAlign{64};
@@ -40,4 +40,4 @@ void BufferPool::give(std::uint8_t* block, unsigned shift) {
   free_[shift - kMinShift].push_back(block);
 }
 
-}  // namespace urnic::ddp
+}  // namespace urnic

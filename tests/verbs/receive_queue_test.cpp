@@ -1,16 +1,16 @@
-#include "ddp_rdma/receive_queue.h"
+#include "verbs/receive_queue.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 namespace {
 
 using Post = ReceiveQueue::Post;
 
 TEST(ReceiveQueue, HoldsItsLimitAndNoMore) {
-  ReceiveQueue q(3, 2);  // a limit that is no power of two
+  ReceiveQueue q(3, 2, 1);  // a limit that is no power of two
   const std::array<Sge, 3> sges{{{1, 10, 5}, {2, 20, 6}, {3, 30, 7}}};
   EXPECT_EQ(q.post({1, sges}), Post::TooManySges);
   for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(q.post({i, std::span(sges).first(2)}), Post::Ok);
@@ -21,8 +21,8 @@ TEST(ReceiveQueue, HoldsItsLimitAndNoMore) {
   EXPECT_EQ(q.post({9, {}}), Post::Full);
 }
 
-TEST(ReceiveQueue, MsnSelectsTheWqe_R88) {
-  ReceiveQueue q(8, 2);
+TEST(ReceiveQueue, TheIndexSelectsTheWqe_R88) {
+  ReceiveQueue q(8, 2, 1);
   for (std::uint32_t i = 0; i < 5; ++i) {
     const std::array<Sge, 2> sges{{{i, 10 + i, 1}, {i, 5, 2}}};
     ASSERT_EQ(q.post({100 + i, sges}), Post::Ok);
@@ -38,9 +38,9 @@ TEST(ReceiveQueue, MsnSelectsTheWqe_R88) {
   EXPECT_FALSE(q.has(1));
 }
 
-TEST(ReceiveQueue, IndexSurvivesTheWrapOfTheMsn_E14) {
+TEST(ReceiveQueue, IndexSurvivesItsWrap_E14) {
   ReceiveQueue q(5, 1, 0xFFFFFFF0);
-  std::uint32_t msn = 0xFFFFFFF0, posted = msn;
+  std::uint32_t index = 0xFFFFFFF0, posted = index;
   for (int i = 0; i < 64; ++i) {
     while (q.posted() < 5) {
       const Sge sge{posted, posted & 0xff, 1};
@@ -48,22 +48,22 @@ TEST(ReceiveQueue, IndexSurvivesTheWrapOfTheMsn_E14) {
       ++posted;
     }
     for (std::uint32_t k = 0; k < 5; ++k) {
-      ASSERT_TRUE(q.has(msn + k));
-      ASSERT_EQ(q.wqe(msn + k).wr_id, msn + k);
-      ASSERT_EQ(q.sges(msn + k)[0].addr, msn + k);
+      ASSERT_TRUE(q.has(index + k));
+      ASSERT_EQ(q.wqe(index + k).wr_id, index + k);
+      ASSERT_EQ(q.sges(index + k)[0].addr, index + k);
     }
-    ASSERT_FALSE(q.has(msn - 1));
-    ASSERT_FALSE(q.has(msn + 5));
+    ASSERT_FALSE(q.has(index - 1));
+    ASSERT_FALSE(q.has(index + 5));
     q.pop();
-    ++msn;
+    ++index;
   }
 }
 
 TEST(ReceiveQueue, ZeroWorkRequestsIsALegalSize) {
-  ReceiveQueue q(0, 1);
+  ReceiveQueue q(0, 1, 1);
   EXPECT_EQ(q.post({1, {}}), Post::Full);
   EXPECT_FALSE(q.has(1));
 }
 
 }  // namespace
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

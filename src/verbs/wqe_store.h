@@ -12,27 +12,31 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 
 #include "base/spinlock.h"
-#include "ddp_rdma/memory.h"
-#include "ddp_rdma/send_end.h"
-#include "ddp_rdma/work.h"
+#include "verbs/memory.h"
+#include "verbs/work.h"
 
-namespace urnic::ddp {
+namespace urnic::verbs {
 
-// WQE 516R.
+// WQE 516R. Behind it lies the part of the transport, then the SGEs.
 struct ReceiveWqe {
   std::uint64_t wr_id = 0;
   std::uint64_t capacity = 0;  // octets of all SGEs
-  SendEnd end;
+  ReceiveEnd end;
   bool ended = false;  // `end` has been written (9.4)
   std::uint8_t num_sge = 0;
 };
 
-// The completion of the Send that ended as `end` in the receive `wr_id`.
-void fill_completion(std::uint64_t wr_id, const SendEnd& end, Completion* out);
+// Octets that a transport keeps with each WQE: at most these, zeroed when it is posted.
+inline constexpr std::uint32_t kReceivePart = 8;
 
-// A WQE is named by its position: an MSN in a queue pair's own queue, an index in a shared one.
+// The completion of the Send that ended as `end` in the receive `wr_id`.
+void fill_completion(std::uint64_t wr_id, const ReceiveEnd& end, Completion* out);
+
+// A WQE is named by its position: in posting order in a queue pair's own queue, an index in a
+// shared one.
 class WqeStore {
  public:
   // At least `slots` WQEs. Of a shared queue `limit`, free at first; they come back in any order.
@@ -43,9 +47,15 @@ class WqeStore {
 
   std::uint32_t mask() const { return mask_; }
   ReceiveWqe& wqe(std::uint32_t position) { return *reinterpret_cast<ReceiveWqe*>(slot(position)); }
+  // The transport's part: a trivial type of its own, at most kReceivePart octets.
+  template <class Part>
+  Part& part(std::uint32_t position) {
+    static_assert(sizeof(Part) <= kReceivePart && alignof(Part) <= alignof(ReceiveWqe));
+    static_assert(std::is_trivially_copyable_v<Part> && std::is_trivially_destructible_v<Part>);
+    return *reinterpret_cast<Part*>(slot(position) + sizeof(ReceiveWqe));
+  }
   std::span<const Sge> sges(std::uint32_t position) {
-    return {reinterpret_cast<const Sge*>(slot(position) + sizeof(ReceiveWqe)),
-            wqe(position).num_sge};
+    return {reinterpret_cast<const Sge*>(slot(position) + kSges), wqe(position).num_sge};
   }
   void write(std::uint32_t position, const RecvWr& wr);
 
@@ -53,7 +63,7 @@ class WqeStore {
   // The WQE will be named by a CQE.
   void lend(std::uint32_t position);
   bool any_lent() const { return users_.load(std::memory_order_acquire) != 1; }
-  // Own queue: nothing below this MSN is read any more. Only with any_lent().
+  // Own queue: nothing below this position is read any more. Only with any_lent().
   std::uint32_t floor() const { return floor_.load(std::memory_order_acquire); }
   // Shared queue: a free WQE, oldest first. False when there is none.
   bool take_free(std::uint32_t* position);
@@ -64,6 +74,8 @@ class WqeStore {
   void take(std::uint32_t position, Completion* out);
 
  private:
+  static constexpr std::uint32_t kSges = sizeof(ReceiveWqe) + kReceivePart;
+
   WqeStore(std::uint32_t slots, std::uint32_t max_sge);
   ~WqeStore() = default;
   void leave(std::uint32_t users);
@@ -89,4 +101,4 @@ struct StoredSends {
   bool solicited = false;  // one of them is
 };
 
-}  // namespace urnic::ddp
+}  // namespace urnic::verbs

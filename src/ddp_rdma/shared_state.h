@@ -1,0 +1,28 @@
+// What the streams of one engine share besides the memory they give access to. Same ownership as
+// the streams.
+#pragma once
+
+#include <array>
+
+#include "base/buffer_pool.h"
+#include "ddp_rdma/header.h"
+#include "ddp_rdma/read_sink.h"
+#include "ddp_rdma/send_end.h"
+#include "verbs/memory.h"
+
+namespace urnic::ddp {
+
+struct SharedState {
+  // `table` outlives it.
+  explicit SharedState(verbs::MemoryTable* table) : memory(table), sinks(table) {}
+  SharedState(const SharedState&) = delete;
+  SharedState& operator=(const SharedState&) = delete;
+
+  verbs::MemoryTable* memory;
+  ReadSinks sinks;
+  BufferPool pool;                                 // scratch memory of busy streams
+  FreshSends fresh_sends;                          // of the segment at hand
+  std::array<std::uint8_t, kMaxHeader> offending;  // the header a Terminate is to copy
+};
+
+}  // namespace urnic::ddp

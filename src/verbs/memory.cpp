@@ -1,0 +1,140 @@
+#include "verbs/memory.h"
+
+#include <algorithm>
+
+namespace urnic::verbs {
+namespace {
+
+constexpr std::uint32_t kMaxIndex = (1u << 24) - 1;
+
+AccessVerdict check(const MemoryTable& table, std::uint32_t key, std::uint64_t address,
+                    std::uint64_t len, PdId pd, std::uint8_t right) {
+  const Region* r = table.find(key);
+  if (r == nullptr) return AccessVerdict::BadKey;
+  if (r->kind == Region::Kind::Reserved) return AccessVerdict::Reserved;
+  if (r->pd != pd) return AccessVerdict::WrongDomain;
+  if ((r->access & right) == 0) return AccessVerdict::Rights;
+  if (address + len < address) return AccessVerdict::Wraps;
+  const bool inside = address >= r->address && address - r->address <= r->length &&
+                      len <= r->length - (address - r->address);
+  return inside ? AccessVerdict::Ok : AccessVerdict::Bounds;
+}
+
+}  // namespace
+
+MemoryTable::MemoryTable(std::uint32_t max_regions, const StagForm& form)
+    : max_(std::min(max_regions, kMaxIndex)), form_(form) {}
+
+std::uint32_t MemoryTable::take_index() {
+  if (in_use_ >= max_) return 0;
+  if (free_head_ != 0) {
+    const std::uint32_t index = free_head_;
+    free_head_ = regions_[index].link;
+    ++in_use_;
+    return index;
+  }
+  if (regions_.empty()) regions_.emplace_back();  // index 0 stays free for ever
+  const auto index = static_cast<std::uint32_t>(regions_.size());
+  regions_.emplace_back().tag = form_.key(index, 0);
+  ++in_use_;
+  return index;
+}
+
+void MemoryTable::free_index(std::uint32_t index) {
+  Region& r = regions_[index];
+  r.kind = Region::Kind::Free;
+  r.valid = false;
+  r.base = nullptr;
+  r.length = 0;
+  r.uses = 0;
+  r.tag = form_.key(index, ++r.use);
+  r.link = free_head_;
+  free_head_ = index;
+  --in_use_;
+}
+
+std::uint32_t MemoryTable::register_memory(PdId pd, std::uint8_t* base, std::uint64_t length,
+                                           std::uint8_t access) {
+  const auto address = reinterpret_cast<std::uintptr_t>(base);
+  if (address + length < address) return 0;
+  if (base == nullptr && length != 0) return 0;
+  if ((access & kRemoteWrite) != 0 && (access & kLocalWrite) == 0) return 0;
+  const std::uint32_t index = take_index();
+  if (index == 0) return 0;
+  Region& r = regions_[index];
+  r.base = base;
+  r.address = (access & kZeroBased) != 0 ? 0 : address;
+  r.length = length;
+  r.pd = pd;
+  r.access = access;
+  r.kind = Region::Kind::Memory;
+  r.valid = true;
+  r.link = 0;
+  r.uses = 0;
+  return form_.stag(index, r.tag);
+}
+
+bool MemoryTable::deregister(std::uint32_t key) {
+  if (find_registered(key) == nullptr) return false;
+  free_index(form_.inside(key));
+  return true;
+}
+
+MemoryTable::Invalidate MemoryTable::invalidate(std::uint32_t key, PdId pd) {
+  Region* r = at_index(key);
+  if (r == nullptr || r->tag != static_cast<std::uint8_t>(key)) return Invalidate::Unknown;
+  // What a transport has reserved no consumer may invalidate.
+  if (r->kind != Region::Kind::Memory || r->pd != pd) return Invalidate::Other;
+  r->valid = false;
+  return Invalidate::Ok;
+}
+
+std::uint32_t MemoryTable::reserve(std::uint32_t link) {
+  const std::uint32_t index = take_index();
+  if (index == 0) return 0;
+  Region& r = regions_[index];
+  r.kind = Region::Kind::Reserved;
+  r.valid = true;
+  r.link = link;
+  return form_.stag(index, r.tag);
+}
+
+Region* MemoryTable::find_reserved(std::uint32_t key) {
+  Region* r = at_index(key);
+  const bool is =
+      r != nullptr && r->kind == Region::Kind::Reserved && r->tag == static_cast<std::uint8_t>(key);
+  return is ? r : nullptr;
+}
+
+bool MemoryTable::release(std::uint32_t key) {
+  if (find_reserved(key) == nullptr) return false;
+  free_index(form_.inside(key));
+  return true;
+}
+
+void MemoryTable::invalidate_reserved(std::uint32_t key) {
+  if (Region* r = find_reserved(key)) r->valid = false;
+}
+
+AccessVerdict check_remote_write(const MemoryTable& table, std::uint32_t key, std::uint64_t address,
+                                 std::uint64_t len, PdId pd) {
+  return check(table, key, address, len, pd, kRemoteWrite);
+}
+
+AccessVerdict check_remote_read(const MemoryTable& table, std::uint32_t key, std::uint64_t address,
+                                std::uint64_t len, PdId pd) {
+  return check(table, key, address, len, pd, kRemoteRead);
+}
+
+std::span<std::uint8_t> resolve_sge(const MemoryTable& table, const Sge& sge, PdId pd, bool write) {
+  static std::uint8_t nothing;
+  if (sge.length == 0) return {&nothing, 0};
+  const Region* r = table.find(sge.lkey);
+  if (r == nullptr || r->kind != Region::Kind::Memory || r->pd != pd) return {};
+  if (write && (r->access & kLocalWrite) == 0) return {};
+  const std::uint64_t offset = sge.addr - r->address;
+  if (sge.addr < r->address || offset > r->length || sge.length > r->length - offset) return {};
+  return {r->base + offset, sge.length};
+}
+
+}  // namespace urnic::verbs

@@ -1,0 +1,146 @@
+// Registered memory and its keys (lkey, rkey; what RFC 5041 calls an STag). One table per device.
+//
+// A key is a 24-bit index and an 8-bit tag that changes at each use of the index. Entries are
+// regions of consumers, or keys a transport has reserved for something of its own (iWARP: read
+// sinks), which give nobody else access to anything.
+// Threading: changes happen under the engine's ownership (the engine lock); lookups are made by
+// the owning engine only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/stag_form.h"
+
+namespace urnic::verbs {
+
+enum Access : std::uint8_t {
+  kLocalRead = 0,  // always there
+  kLocalWrite = 1,
+  kRemoteWrite = 2,  // requires kLocalWrite
+  kRemoteRead = 4,
+  kZeroBased = 8,  // addresses count from 0 instead of the virtual address
+};
+
+// Scatter/gather element of a work request: `addr` is the virtual address (or the offset in a
+// zero-based region), `lkey` the key of the region.
+struct Sge {
+  std::uint64_t addr = 0;
+  std::uint32_t length = 0;
+  std::uint32_t lkey = 0;
+};
+
+using PdId = std::uint32_t;  // protection domain
+
+// What the check of an access found, in the order it looks. Each transport has its own words for
+// these on the wire.
+enum class AccessVerdict : std::uint8_t {
+  Ok,
+  BadKey,       // index unknown, tag differs, or invalidated
+  Reserved,     // names something of the transport's own
+  WrongDomain,  // a region of another protection domain
+  Rights,       // the region does not allow it
+  Wraps,        // address + length exceeds 2^64
+  Bounds,       // not inside the region
+};
+
+// One entry. A line of its own, so that a lookup costs one.
+struct alignas(64) Region {
+  enum class Kind : std::uint8_t { Free, Memory, Reserved };
+
+  std::uint8_t* base = nullptr;  // first octet in this process
+  std::uint64_t address = 0;     // that octet's, as work requests and peers name it
+  std::uint64_t length = 0;
+  PdId pd = 0;
+  std::uint32_t uses = 0;  // unacknowledged rebuildable messages and open reads on it (E-25)
+  std::uint32_t link = 0;  // Reserved: its transport's. Free: the next free index
+  std::uint8_t access = 0;
+  std::uint8_t tag = 0;
+  std::uint8_t use = 0;  // how often the index was given back
+  Kind kind = Kind::Free;
+  bool valid = false;  // false after invalidation: index owned, key unusable
+
+  // Whether check_remote_write() would find nothing wrong with [at, at + len), len > 0.
+  bool may_write(PdId of, std::uint64_t at, std::uint64_t len) const {
+    const std::uint64_t offset = at - address;
+    return kind == Kind::Memory && pd == of && (access & kRemoteWrite) != 0 && at >= address &&
+           offset <= length && len <= length - offset;
+  }
+};
+static_assert(sizeof(Region) == 64);
+
+class MemoryTable {
+ public:
+  // At most 2^24 - 1 regions and reserved keys together.
+  explicit MemoryTable(std::uint32_t max_regions = 1u << 20, const StagForm& form = StagForm());
+  MemoryTable(const MemoryTable&) = delete;
+  MemoryTable& operator=(const MemoryTable&) = delete;
+
+  // New key for [base, base+length). Fails (0) when the table is full, the range wraps, or the
+  // rights are not a legal set. Key 0 and index 0 are never given out. Tags change on each reuse of
+  // an index, so that a stale key does not match.
+  std::uint32_t register_memory(PdId, std::uint8_t* base, std::uint64_t length,
+                                std::uint8_t access);
+  // Frees the index. False if unknown, or reserved. The caller has settled `uses` first (E-25).
+  bool deregister(std::uint32_t key);
+  // Local or remote invalidation: the region must belong to `pd`. An already invalid one succeeds.
+  enum class Invalidate : std::uint8_t { Ok, Unknown, Other };
+  Invalidate invalidate(std::uint32_t key, PdId pd);
+
+  // A key of a transport's own. 0 when the table is full.
+  std::uint32_t reserve(std::uint32_t link);
+  // Frees a reserved one. False if it is none.
+  bool release(std::uint32_t key);
+  // It stays reserved and names nothing any more.
+  void invalidate_reserved(std::uint32_t key);
+
+  // nullptr when index or tag do not match or the key is invalid.
+  const Region* find(std::uint32_t key) const {
+    const std::uint32_t index = form_.inside(key);
+    if (index >= regions_.size()) return nullptr;
+    const Region& r = regions_[index];
+    return r.valid && r.tag == static_cast<std::uint8_t>(key) ? &r : nullptr;
+  }
+  // The region a registered key names, also when it has been invalidated: its memory is still ours
+  // to read for retransmission.
+  Region* find_registered(std::uint32_t key) {
+    Region* r = at_index(key);
+    return r != nullptr && r->kind == Region::Kind::Memory &&
+                   r->tag == static_cast<std::uint8_t>(key)
+               ? r
+               : nullptr;
+  }
+  // By the index of `key` alone (also when invalid); nullptr when that index is free.
+  Region* at_index(std::uint32_t key) {
+    const std::uint32_t index = form_.inside(key);
+    if (index >= regions_.size() || regions_[index].kind == Region::Kind::Free) return nullptr;
+    return &regions_[index];
+  }
+
+  std::size_t in_use() const { return in_use_; }
+
+ private:
+  std::uint32_t take_index();
+  void free_index(std::uint32_t index);
+  Region* find_reserved(std::uint32_t key);
+
+  std::vector<Region> regions_;
+  std::uint32_t max_;
+  std::uint32_t free_head_ = 0;  // list through Region::link; 0 = none
+  std::size_t in_use_ = 0;
+  StagForm form_;
+};
+
+// May a peer of `pd` write to, or read from, [address, address + len), len > 0?
+AccessVerdict check_remote_write(const MemoryTable&, std::uint32_t key, std::uint64_t address,
+                                 std::uint64_t len, PdId pd);
+AccessVerdict check_remote_read(const MemoryTable&, std::uint32_t key, std::uint64_t address,
+                                std::uint64_t len, PdId pd);
+
+// Local key check of one SGE: the octets it names, or an empty span with data() == nullptr when
+// lkey, PD, bounds or (for `write`) rights do not allow it. lkey checks for length 0 are skipped.
+std::span<std::uint8_t> resolve_sge(const MemoryTable&, const Sge&, PdId pd, bool write);
+
+}  // namespace urnic::verbs

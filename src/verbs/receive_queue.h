@@ -1,0 +1,108 @@
+// Receive queue RQ 212: the receives a consumer posted, each named by its index in posting order.
+// What the first is called is the transport's choice: one whose Sends are numbered begins with the
+// first number, so that the number of a Send is the index of its receive (9.1, R-88). The ring is a
+// power of two and the queue's limit is checked apart, so that an index survives its wrap (E-14).
+//
+// A queue pair may use a shared receive queue instead of WQEs of its own; then this is the list of
+// those bound to its indices, head() on without a gap.
+//
+// Two parties: one thread at a time posts (the lock is the caller's, E-28), and the engine does
+// everything else under its ownership; neither waits for the other.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/buffer_pool.h"
+#include "verbs/shared_receive_queue.h"
+#include "verbs/wqe_store.h"
+
+namespace urnic::verbs {
+
+class ReceiveQueue {
+ public:
+  enum class Post : std::uint8_t { Ok, Full, TooManySges, Shared };
+
+  // `first`: index of the first receive.
+  ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first);
+  // On `shared`, which outlives it; `pool` lends the list of bound WQEs.
+  ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::uint32_t first);
+  ~ReceiveQueue();
+  ReceiveQueue(const ReceiveQueue&) = delete;
+  ReceiveQueue& operator=(const ReceiveQueue&) = delete;
+
+  // `wr.sges` is copied. Local keys are checked when a Send arrives. Owns no memory before the
+  // first post. A WQE that an unpolled completion still needs counts as posted (9.4). Safe beside
+  // everything but reset().
+  Post post(const RecvWr& wr);
+
+  SharedReceiveQueue* shared() const { return shared_; }
+  std::uint32_t max_sge() const { return max_sge_; }
+  // WQEs not yet delivered into; of a shared queue the bound ones.
+  std::uint32_t posted() const { return tail_.load() - head(); }
+  // Index of the oldest WQE, the next to be completed.
+  std::uint32_t head() const { return head_.load(std::memory_order_relaxed); }
+  // Is there a WQE `index`, or would there be when it is claimed?
+  bool has(std::uint32_t index) const {
+    const std::uint32_t ahead = index - head();
+    if (shared_ == nullptr) [[likely]]
+      return ahead < posted();
+    return ahead < posted() + shared_->available();
+  }
+  // The WQE comes into use: all are bound up to that one, has(index). No-op without `shared`.
+  void claim(std::uint32_t index) {
+    if (shared_ != nullptr && index - head() >= posted()) bind_through(index);
+  }
+
+  // has(index) must hold.
+  ReceiveWqe& wqe(std::uint32_t index) { return store_->wqe(position(index)); }
+  const ReceiveWqe& wqe(std::uint32_t index) const { return store_->wqe(position(index)); }
+  template <class Part>
+  Part& part(std::uint32_t index) const {
+    return store_->part<Part>(position(index));
+  }
+  std::span<const Sge> sges(std::uint32_t index) const { return store_->sges(position(index)); }
+  // Where it lies in store().
+  std::uint32_t position(std::uint32_t index) const {
+    return shared_ == nullptr ? index : shared_position(index);
+  }
+  WqeStore* store() const { return store_; }
+
+  // The oldest WQE is done; posted() > 0. `lent`: its completion is read from it when polled.
+  void pop(bool lent = false) {
+    if (shared_ == nullptr) [[likely]] {
+      head_.store(head() + 1, std::memory_order_release);
+    } else {
+      pop_shared(lent);
+    }
+  }
+  // What ended out of order is forgotten (section 5); WQEs stay with their indices (E-15).
+  void forget_ends();
+  // Forget everything posted and begin again at `first`.
+  void reset(std::uint32_t first);
+
+ private:
+  void bind_through(std::uint32_t index);
+  void pop_shared(bool lent);
+  std::uint32_t shared_position(std::uint32_t index) const {
+    const std::uint32_t bound = posted(), ahead = index - head();
+    return ahead < bound ? bound_[index & bound_mask_] : shared_->peek(ahead - bound);
+  }
+  void grow_bound();
+  void release_bound();
+
+  WqeStore* store_ = nullptr;
+  std::uint32_t max_wr_, max_sge_;
+  // Indices. tail_ is stored and loaded sequentially consistent: who posts looks afterwards whether
+  // the engine missed the receive, and the engine says so before it looks again
+  // (QueuePair::starved).
+  std::atomic<std::uint32_t> head_, tail_;
+  SharedReceiveQueue* shared_ = nullptr;
+  BufferPool* pool_ = nullptr;
+  std::uint32_t* bound_ = nullptr;  // positions by index, while any is bound
+  std::uint32_t bound_mask_ = 0;
+};
+
+}  // namespace urnic::verbs

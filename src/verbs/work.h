@@ -1,0 +1,67 @@
+// Work requests, and what is reported back of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "verbs/memory.h"
+
+namespace urnic::verbs {
+
+inline constexpr std::uint32_t kMaxSges = 32;           // of one work request
+inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // octets
+
+enum class WrOp : std::uint8_t { Send, SendInv, Write, Read, LocalInv };
+enum WrFlag : std::uint8_t {
+  kSignaled = 1,   // wants a completion
+  kSolicited = 2,  // Send with Solicited Event
+  kInline = 4,     // payload is copied at posting; SGE lkeys are not looked at
+  kFence = 8,      // waits until earlier Reads have completed
+};
+
+struct SendWr {
+  std::uint64_t wr_id = 0;
+  WrOp op = WrOp::Send;
+  std::uint8_t flags = 0;
+  std::span<const Sge> sges;         // borrowed for the call
+  std::uint64_t remote_address = 0;  // Write, Read
+  std::uint32_t rkey = 0;            // Write, Read
+  std::uint32_t inv_key = 0;         // SendInv: the peer's. LocalInv: ours
+};
+
+struct RecvWr {
+  std::uint64_t wr_id = 0;
+  std::span<const Sge> sges;
+};
+
+enum class Status : std::uint8_t {
+  Success,
+  Flushed,          // the connection ended first
+  LocalLength,      // longer than a message or the queue's SGE limit allows
+  LocalProtection,  // lkey, PD, bounds or rights of a local SGE
+  RemoteAccess,     // the peer refused access to its memory
+  RemoteOperation,  // the peer refused for any other reason
+  RemoteInvalidRequest,
+  FatalTransport,  // the peer was lost
+};
+
+struct Completion {
+  std::uint64_t wr_id = 0;
+  Status status = Status::Success;
+  bool receive = false;
+  WrOp op = WrOp::Send;          // send side
+  bool with_invalidate = false;  // receive side: inv_key is meaningful
+  bool solicited = false;
+  std::uint32_t byte_len = 0;
+  std::uint32_t inv_key = 0;
+};
+
+// What the completion of a Send says beyond the receive it used.
+struct ReceiveEnd {
+  std::uint32_t byte_len = 0;  // of the message
+  std::uint32_t inv_key = 0;
+  bool with_invalidate = false;
+  bool solicited = false;
+};
+
+}  // namespace urnic::verbs
