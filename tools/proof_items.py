@@ -1,7 +1,7 @@
 """What tools/conformance and tools/mutants share: the items of docs/items.txt, the tests that claim to
 prove them, the mutants of tests/mutants/*.toml, the anchors in the code.
 
-A test claims items in its name, as tokens between underscores (R45, E7, L2, H3, T6), or in a comment
+A test claims items in its name, as tokens between underscores (R45, E7, L2, H3, T6, IB105), or in a comment
 directly above it:  // proves: R-45, E-7.  A segment script of tests/tcp/scripts claims by its file name
 (r57-..., e10-...).
 """
@@ -10,16 +10,17 @@ import re
 import tomllib
 from collections import namedtuple
 
-LETTERS = "RTLHE"
-ITEM = re.compile(r"^([%s]-\d+):\s*(.+?)\s*$" % LETTERS)
+FAMILIES = ("R", "T", "L", "H", "E", "IB")
+FAMILY = "|".join(FAMILIES)
+ITEM = re.compile(r"^((?:%s)-\d+):\s*(.+?)\s*$" % FAMILY)
 ATTRIBUTE = re.compile(r"^\s+(hardware|open|script):\s*(.+?)\s*$")
 # In names: between underscores, or at the beginning in front of a capital.
-TOKEN = re.compile(r"(?:^|_)([%s])(\d+)(?=_|$)" % LETTERS)
-LEADING = re.compile(r"^([%s])(\d+)(?=[A-Z])" % LETTERS)
+TOKEN = re.compile(r"(?:^|_)(%s)(\d+)(?=_|$)" % FAMILY)
+LEADING = re.compile(r"^(%s)(\d+)(?=[A-Z])" % FAMILY)
 TEST = re.compile(r"^(TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 PROVES = re.compile(r"//\s*proves:\s*(.+)")
-NAMED = re.compile(r"\b([%s])-(\d+)\b" % LETTERS)
-RANGE = re.compile(r"\b([%s])-(\d+)\s*(?:\.\.\.?|…|to)\s*(?:\1-)?(\d+)\b" % LETTERS)
+NAMED = re.compile(r"\b(%s)-(\d+)\b" % FAMILY)
+RANGE = re.compile(r"\b(%s)-(\d+)\s*(?:\.\.\.?|…|to)\s*(?:\1-)?(\d+)\b" % FAMILY)
 
 Item = namedtuple("Item", "id text attributes")
 Claim = namedtuple("Claim", "room suite name file items")      # one test of the sources
@@ -34,7 +35,7 @@ class Malformed(Exception):
 
 def order(item):
     letter, number = item.split("-")
-    return LETTERS.index(letter), int(number)
+    return FAMILIES.index(letter), int(number)
 
 
 def read(path):
@@ -116,7 +117,7 @@ def load_claims(root):
         scripts = os.path.join(folder, "scripts")
         if os.path.isdir(scripts):
             for name in sorted(os.listdir(scripts)):
-                if m := re.match(r"^([%s])(\d+)-(.+)\.pkt$" % LETTERS.lower(), name):
+                if m := re.match(r"^(%s)(\d+)-(.+)\.pkt$" % FAMILY.lower(), name):
                     test = "Runs/" + re.sub(r"\W", "_", name[:-4])
                     claims.append(Claim(room, "SegmentScript", test, f"tests/{room}/scripts/{name}",
                                         frozenset({f"{m[1].upper()}-{m[2]}"})))

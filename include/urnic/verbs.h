@@ -354,6 +354,12 @@ class URNIC_API QueuePair {
   std::uint32_t number() const;
   // docs/architecture.md has the table of states (D9); reset when empty.
   QpState state() const;
+  // Moves it as verbs programs do. init: receives may be posted; a queue pair is made in this
+  // state. error: ends the connection by RST, work completes as flushed. sqd: disconnect(). reset:
+  // forgets the connection, all work and its completions, those not polled included, without a
+  // word; through init it can be connected again. rtr and rts come by connecting. wrong_state: not
+  // from the state it is in, and nothing has changed.
+  Result<void> modify(QpState to);
 
   // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
   // flushed in error). post_send tries to transmit before it returns. Errors: no_memory (queue

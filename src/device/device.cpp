@@ -319,7 +319,8 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
   return std::nullopt;
 }
 
-ddp::StreamConfig stream_config(const QpOptions& o, verbs::PdId pd, const engine::Options& options) {
+ddp::StreamConfig stream_config(const QpOptions& o, verbs::PdId pd,
+                                const engine::Options& options) {
   ddp::StreamConfig config;
   config.pd = pd;
   config.max_send_wr = o.max_send;

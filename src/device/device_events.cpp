@@ -23,7 +23,7 @@ void DeviceImpl::on_completion(verbs::CompletionQueue* cq) {
   static_cast<CqImpl*>(cq)->fd.signal();
 }
 
-void DeviceImpl::on_shared_limit(ddp::SharedReceiveQueue* queue) {
+void DeviceImpl::on_shared_limit(verbs::SharedReceiveQueue* queue) {
   auto* srq = static_cast<SrqImpl*>(queue->owner);
   if (srq == nullptr || !srq->events) return;
   Event event;

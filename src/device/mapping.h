@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <span>
 
-#include "verbs/work.h"
 #include "urnic/verbs.h"
 #include "verbs/queue_pair.h"
+#include "verbs/work.h"
 
 namespace urnic::detail {
 

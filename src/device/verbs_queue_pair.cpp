@@ -34,6 +34,35 @@ QpState QueuePair::state() const {
   return impl_ ? detail::to_public(impl_->qp->state.load()) : QpState::reset;
 }
 
+Result<void> QueuePair::modify(QpState to) {
+  if (!impl_) return detail::empty_handle("queue pair");
+  if (impl_->device->driver->inherited()) return engine::inherited_error();
+  verbs::QpVerdict verdict;
+  {
+    // Who posts has looked at the state under these: what is discarded stays empty.
+    const std::lock_guard sends(impl_->send_lock);
+    const std::lock_guard receives(impl_->receive_lock);
+    verdict = impl_->device->driver->own([&](Instant now) {
+      return impl_->device->engine->modify_qp(*impl_->qp, static_cast<verbs::QpState>(to),
+                                              verbs::kQpAttrState, now);
+    });
+  }
+  if (verdict != verbs::QpVerdict::Ok) {
+    return Error{Errc::wrong_state, "the queue pair cannot be moved from state " +
+                                        std::string(verbs::name(impl_->qp->state)) + " to " +
+                                        std::string(verbs::name(static_cast<verbs::QpState>(to)))};
+  }
+  if (to == QpState::reset) {  // nobody else would tell who waits for a connection
+    const std::lock_guard guard(impl_->mutex);
+    if (impl_->outcome == detail::QpImpl::Outcome::Pending) {
+      impl_->outcome = detail::QpImpl::Outcome::Failed;
+      impl_->error = {Errc::closed, "the queue pair was reset"};
+      impl_->settled.signal();
+    }
+  }
+  return {};
+}
+
 namespace {
 
 Error refusal(verbs::Post result) {

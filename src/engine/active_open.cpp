@@ -33,11 +33,21 @@ std::uint16_t Engine::choose_port(const IpAddress& local, const SocketAddress& t
   });
 }
 
+// A queue pair without a connection, and none before that has not been forgotten by a reset. One
+// that begins again as revision 1 is connecting already.
+bool Engine::may_connect(const verbs::QueuePair& qp) {
+  return qp.connection == 0 && qp.state <= verbs::QpState::Rtr;
+}
+
+void Engine::begin_connecting(verbs::QueuePair& qp) {
+  if (qp.state == verbs::QpState::Reset) qp.state.modify(verbs::QpState::Init);
+  qp.state.advance(verbs::QpState::Rtr);
+}
+
 Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
                              const ConnectParams& params, Instant now) {
   const Turn turn(*this);
-  const auto next = verbs::qp_next(qp.state, verbs::QpEvent::StartConnection);
-  if (!next.legal || qp.connection != 0) {
+  if (!may_connect(qp)) {
     return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
   }
   FlowKey key;
@@ -51,7 +61,7 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
   }
   Connection* c = new_connection(key);
   if (c == nullptr) return Error{Errc::no_memory, "the connection table is full"};
-  qp.state = next.next;
+  begin_connecting(qp);
   qp.connection = c->id;
   c->qp = &qp;
   c->stream = &ddp::stream_of(qp);
@@ -100,11 +110,9 @@ void Engine::retry_as_revision1(Connection& c, Instant now) {
   abort_transport(c, now);
   enqueue_tx(c);
   qp->connection = 0;
-  qp->state = verbs::QpState::Init;
   ddp::stream_of(*qp).sender.forget_startup();
   if (auto again = connect(*qp, to, params, now); !again) {
-    qp->state = verbs::QpState::Error;
-    flush_qp(*qp, verbs::Status::Flushed);
+    enter_error(*qp, verbs::Status::Flushed);
     hooks_->on_cm_event({.kind = CmEvent::Kind::ConnectFailed,
                          .qp = qp,
                          .code = again.error().code,

@@ -54,8 +54,7 @@ void Engine::raise_terminate(Connection& c, ddp::Violation v, ByteView offending
   c.stage = Stage::Terminated;
   c.stage_deadline = now + options_.linger_timeout;
   drop_undelivered(c);
-  c.qp->state = verbs::qp_next(c.qp->state, verbs::QpEvent::LocalViolation).next;
-  flush_qp(*c.qp, ddp::flush_status(v));
+  enter_error(*c.qp, ddp::flush_status(v));
   hooks_->on_cm_event(
       {.kind = CmEvent::Kind::Failed, .qp = c.qp, .code = Errc::protocol, .message = c.failure});
   enqueue_tx(c);
@@ -69,11 +68,10 @@ void Engine::on_terminate_received(Connection& c, Instant now) {
   c.failure = describe(info);
   c.stage = Stage::Terminated;
   c.stage_deadline = now + options_.linger_timeout;
-  c.qp->state = verbs::qp_next(c.qp->state, verbs::QpEvent::TerminateReceived).next;
   c.stream->sender.stop();
   // Layer RDMAP or DDP with a protection type: the peer refused access to its memory.
   const bool protection = info.etype == 1 && info.layer <= 1;
-  flush_qp(*c.qp, protection ? verbs::Status::RemoteAccess : verbs::Status::RemoteOperation);
+  enter_error(*c.qp, protection ? verbs::Status::RemoteAccess : verbs::Status::RemoteOperation);
   hooks_->on_cm_event(
       {.kind = CmEvent::Kind::Failed, .qp = c.qp, .code = Errc::reset, .message = c.failure});
   enqueue_tx(c);
@@ -92,7 +90,7 @@ void Engine::disconnect(verbs::QueuePair& qp, Instant now) {
   if (c->stage != Stage::Full) return;
   c->stage = Stage::Closing;
   c->stage_deadline = now + options_.linger_timeout;
-  qp.state = verbs::qp_next(qp.state, verbs::QpEvent::CloseRequested).next;
+  qp.state.advance(verbs::QpState::Sqd);
   enqueue_tx(*c);
   arm_timer(*c);
   transmit_round(now);
@@ -132,7 +130,7 @@ void Engine::on_fin(Connection& c, Instant now) {
       }
       c.stage = Stage::Closing;
       c.stage_deadline = now + options_.linger_timeout;
-      c.qp->state = verbs::qp_next(c.qp->state, verbs::QpEvent::CloseRequested).next;
+      c.qp->state.advance(verbs::QpState::Sqd);
       try_finish_close(c, now);
       return;
     }
@@ -236,8 +234,7 @@ void Engine::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string
   c.qp = nullptr;
   c.stream = nullptr;
   qp->connection = 0;
-  qp->state = verbs::QpState::Error;
-  flush_qp(*qp, verbs::Status::Flushed);
+  enter_error(*qp, verbs::Status::Flushed);
   hooks_->on_cm_event({.kind = kind, .qp = qp, .code = code, .message = std::move(why)});
 }
 
@@ -246,6 +243,16 @@ void Engine::abort(verbs::QueuePair& qp, Instant now) {
   if (Connection* c = find(qp.connection)) {
     lose(*c, Errc::closed, "aborted by the local consumer", now);
     transmit_round(now);
+  }
+}
+
+// What is outstanding ends with it; posts that came while the state was moved, or later, as well.
+void Engine::enter_error(verbs::QueuePair& qp, verbs::Status first) {
+  const verbs::QpMove move = qp.state.advance(verbs::QpState::Error);
+  if (move.effect == verbs::QpEffect::FlushAll) {
+    flush_qp(qp, first);
+  } else {
+    flush_posted(qp);
   }
 }
 
@@ -294,7 +301,8 @@ void Engine::fail_overrun(Instant now) {
       continue;
     }
     if (qp.state == verbs::QpState::Error) continue;
-    qp.state = verbs::qp_next(qp.state, verbs::QpEvent::StreamLost).next;
+    if (qp.state == verbs::QpState::Reset) continue;  // nothing of it can be lost
+    qp.state.modify(verbs::QpState::Error);
     flush_qp(qp, verbs::Status::Flushed);
     hooks_->on_cm_event(
         {.kind = CmEvent::Kind::Failed, .qp = &qp, .code = Errc::no_memory, .message = kWhy});

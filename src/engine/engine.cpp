@@ -302,25 +302,57 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
   // In 24 bits, not 0, and not to be counted (E-49).
   if (last_qp_ == 0xffffff) return nullptr;
   config.id = qp_numbers_.outside(++last_qp_);
-  qps_.push_back(std::make_unique<verbs::QueuePair>(config.id, config, ddp::queue_layout(&streams_),
-                                                    send, receive));
+  qps_.push_back(std::make_unique<verbs::QueuePair>(config.id, verbs::kIwarpRules,
+                                                    verbs::Service::Rc, config,
+                                                    ddp::queue_layout(&streams_), send, receive));
   verbs::QueuePair* qp = qps_.back().get();
   qp->transport = std::make_unique<ddp::Stream>(config, &streams_, qp);
-  qp->state = verbs::QpState::Init;
+  qp->state.modify(verbs::QpState::Init);
   return qp;
+}
+
+// Its connection, if there is one, goes by RST, and nobody hears of it.
+void Engine::forsake(verbs::QueuePair& qp, const char* why, Instant now) {
+  Connection* c = find(qp.connection);
+  if (c == nullptr) return;
+  last_stats_[qp.number()] = connection_stats(*c);
+  stream_ended(ddp::stream_of(qp));
+  c->qp = nullptr;
+  qp.connection = 0;
+  lose(*c, Errc::closed, why, now);
+  transmit_round(now);
 }
 
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
   const Turn turn(*this);
-  if (Connection* c = find(qp->connection)) {
-    last_stats_[qp->number()] = connection_stats(*c);
-    stream_ended(ddp::stream_of(*qp));
-    c->qp = nullptr;
-    lose(*c, Errc::closed, "the queue pair was destroyed", now);
-    transmit_round(now);
-  }
+  forsake(*qp, "the queue pair was destroyed", now);
   last_stats_.erase(qp->number());
   std::erase_if(qps_, [&](const auto& q) { return q.get() == qp; });
+}
+
+verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std::uint32_t mask,
+                                   Instant now) {
+  using verbs::QpEffect;
+  using verbs::QpState;
+  const verbs::QpMove move = qp.state.judge(to, mask);
+  if (!move.ok()) return move.verdict;
+  const Turn turn(*this);
+  if (to == QpState::Sqd) {  // the orderly end, which moves it
+    disconnect(qp, now);
+    return move.verdict;
+  }
+  // The end of the connection moves it to Error, flushes and tells who wants to hear of it.
+  if (to == QpState::Error) abort(qp, now);
+  qp.state.modify(to, mask);
+  if (move.effect == QpEffect::FlushAll) flush_qp(qp, verbs::Status::Flushed);
+  if (move.effect == QpEffect::Discard) {
+    forsake(qp, "the queue pair was reset", now);
+    for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) cq->forget(qp.number());
+    ddp::stream_of(qp).reset();
+    qp.starved = false;
+    qp.last_receive_told = false;
+  }
+  return move.verdict;
 }
 
 bool Engine::deregister(std::uint32_t stag) {

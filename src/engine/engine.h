@@ -119,6 +119,11 @@ class Engine {
   verbs::PdId alloc_pd() { return ++last_pd_; }
   verbs::QueuePair* create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                               verbs::CompletionQueue* receive);
+  // What the consumer may ask of its state (verbs/qp_state.h): Error ends the connection by RST and
+  // flushes, Sqd ends it in order, Reset forgets connection, work requests and completions at once.
+  // Who posts is kept away meanwhile by the caller.
+  verbs::QpVerdict modify_qp(verbs::QueuePair& qp, verbs::QpState to, std::uint32_t mask,
+                             Instant now);
   // Aborts the connection if there is one; completions not yet polled stay in their queues.
   void destroy_qp(verbs::QueuePair* qp, Instant now);
   // A shared receive queue; receives are posted to it directly, then shared_posted() is called.
@@ -361,6 +366,10 @@ class Engine {
   void end_with_reset(Connection& c, Instant now);
   void lose(Connection& c, Errc code, std::string why, Instant now);
   void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
+  void forsake(verbs::QueuePair& qp, const char* why, Instant now);
+  static bool may_connect(const verbs::QueuePair& qp);
+  static void begin_connecting(verbs::QueuePair& qp);
+  void enter_error(verbs::QueuePair& qp, verbs::Status first);
   void flush_qp(verbs::QueuePair& qp, verbs::Status first);
   void fail_overrun(Instant now);
   void notify(verbs::CompletionQueue::Notify what, verbs::CompletionQueue* cq);

@@ -108,7 +108,7 @@ void Engine::startup_done(Connection& c, Instant now) {
   verbs::QueuePair* qp = c.qp;
   c.stage_deadline = Instant::never();
   // First: who hears of it may post at once, from another thread (E-28).
-  qp->state = verbs::qp_next(qp->state, verbs::QpEvent::StreamBound).next;
+  qp->state.advance(verbs::QpState::Rts);
   hooks_->on_cm_event({.kind = CmEvent::Kind::Established, .qp = qp, .private_data = private_data});
   full_operation(c, agreement, now);
   enqueue_tx(c);
@@ -129,8 +129,7 @@ void Engine::startup_rejected(Connection& c, const Startup::Step& step, Instant 
   c.stream = nullptr;
   abort_transport(c, now);
   qp->connection = 0;
-  qp->state = verbs::QpState::Error;
-  flush_qp(*qp, verbs::Status::Flushed);
+  enter_error(*qp, verbs::Status::Flushed);
   c.stage = Stage::Lingering;
   c.stage_deadline = now + options_.linger_timeout;
   enqueue_tx(c);
@@ -167,7 +166,7 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
   c.extractor.set_framing(c.framing);
   c.startup.reset();
   c.stage = Stage::Full;
-  c.qp->state = verbs::qp_next(c.qp->state, verbs::QpEvent::StreamBound).next;
+  c.qp->state.advance(verbs::QpState::Rts);  // the active side is there already
   c.context.config.crc = agreement.crc;
   c.context.startup = false;
   c.context.upgrade_needed = c.context.config.upgrade_after;

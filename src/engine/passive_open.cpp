@@ -203,15 +203,14 @@ Result<void> Engine::accept(ConnectionId connection, verbs::QueuePair& qp,
       c->startup->phase() != Startup::Phase::WaitConsumer) {
     return Error{Errc::closed, "the connection request is gone (the peer gave up or was reset)"};
   }
-  const auto next = verbs::qp_next(qp.state, verbs::QpEvent::StartConnection);
-  if (!next.legal || qp.connection != 0) {
+  if (!may_connect(qp)) {
     return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
   }
   mpa::Refusal refusal = mpa::Refusal::None;
   const auto reply = c->startup->accept(params.mpa, params.private_data, &refusal);
   leave_listener(*c);
   if (refusal != mpa::Refusal::None) return refuse_request(*c, refusal, params.mpa, reply, now);
-  qp.state = next.next;
+  begin_connecting(qp);
   qp.connection = c->id;
   c->qp = &qp;
   c->stream = &ddp::stream_of(qp);

@@ -5,6 +5,17 @@
 #include <mutex>
 
 namespace urnic::verbs {
+namespace {
+
+// Nobody will poll it: its WQEs are free.
+void give_back(const Cqe& cqe) {
+  Completion lost;
+  for (std::uint32_t i = 0; cqe.stored != nullptr && i < cqe.references; ++i) {
+    cqe.stored->take(cqe.position + i, &lost);
+  }
+}
+
+}  // namespace
 
 CompletionQueue::CompletionQueue(std::uint32_t depth)
     : mask_(std::bit_ceil(std::max(depth, 1u)) - 1), ring_(std::make_unique<Cqe[]>(mask_ + 1)) {}
@@ -71,6 +82,21 @@ int CompletionQueue::poll(std::span<Cqe> out) {
   }
   head_.store(head, std::memory_order_release);
   return static_cast<int>(n);
+}
+
+void CompletionQueue::forget(std::uint32_t qp_number) {
+  const std::lock_guard guard(lock_);
+  const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+  std::uint32_t kept = head_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = kept; i != tail; ++i) {
+    const Cqe& cqe = ring_[i & mask_];
+    if (cqe.qp_number != qp_number) {
+      ring_[kept++ & mask_] = cqe;
+    } else {
+      give_back(cqe);
+    }
+  }
+  tail_.store(kept, std::memory_order_release);
 }
 
 bool CompletionQueue::peek(Cqe* out) {

@@ -40,6 +40,8 @@ class CompletionQueue {
   // WQE is fetched here, and the CQE leaves the ring when its reference counter is 0. -1
   // after an overrun once the ring is drained.
   int poll(std::span<Cqe> out);
+  // A queue pair is reset: its completions vanish, those of others stay as they are.
+  void forget(std::uint32_t qp_number);
   // Ask for one notification at the next CQE (or the next solicited or failed one).
   void arm(bool solicited_only);
   // Is there something to poll? A hint, without the lock.

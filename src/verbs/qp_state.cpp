@@ -1,71 +1,155 @@
 #include "verbs/qp_state.h"
 
 namespace urnic::verbs {
+namespace {
 
-QpTransition qp_next(QpState s, QpEvent e) {
-  const auto to = [](QpState n, bool flush = false) { return QpTransition{n, true, flush}; };
-  const QpTransition illegal{s, false, false};
-  switch (e) {
-    case QpEvent::ModifyInit:
-      return s == QpState::Reset || s == QpState::Init ? to(QpState::Init) : illegal;
-    case QpEvent::StartConnection:
-      return s == QpState::Reset || s == QpState::Init ? to(QpState::Rtr) : illegal;
-    case QpEvent::StreamBound:
-      return s == QpState::Rtr ? to(QpState::Rts) : illegal;
-    case QpEvent::CloseRequested:
-      if (s == QpState::Rts || s == QpState::Sqd) return to(QpState::Sqd);
-      return s == QpState::Rtr ? to(QpState::Error, true) : illegal;
-    case QpEvent::LocalViolation:
-    case QpEvent::TerminateReceived:
-      if (s == QpState::Error || s == QpState::Reset || s == QpState::Init) return illegal;
-      return to(QpState::Sqe, true);
-    case QpEvent::StreamLost:
-    case QpEvent::StreamClosed:
-    case QpEvent::ModifyError:
-      return s == QpState::Error ? to(QpState::Error) : to(QpState::Error, true);
-    case QpEvent::ModifyReset:
-      return s == QpState::Error || s == QpState::Reset || s == QpState::Init ? to(QpState::Reset)
-                                                                              : illegal;
-  }
-  return illegal;
+constexpr std::size_t at(QpState s) {
+  return static_cast<std::size_t>(s);
 }
 
-StreamState stream_state(QpState s) {
-  switch (s) {
-    case QpState::Reset:
-    case QpState::Init:
-    case QpState::Rtr:
-      return StreamState::Idle;
-    case QpState::Rts:
-      return StreamState::Rts;
-    case QpState::Sqd:
-      return StreamState::Closing;
-    case QpState::Sqe:
-      return StreamState::Terminate;
-    case QpState::Error:
-      return StreamState::Error;
+// By state, in the order of the enumeration: post receives, sends; serve receives, begin sends;
+// flush receives, sends; take requests, responses.
+constexpr std::array<QpRights, kQpStates> kRights{{
+    {false, false, false, false, false, false, false, false},  // Reset
+    {true, false, false, false, false, false, false, false},   // Init
+    {true, false, true, false, false, false, true, false},     // Rtr
+    {true, true, true, true, false, false, true, true},        // Rts
+    {true, true, true, false, false, false, true, true},       // Sqd
+    {true, true, true, false, false, true, true, false},       // Sqe
+    {true, true, false, false, true, true, false, false},      // Error
+}};
+
+struct MaskRow {
+  QpState from, to;
+  QpMask rc, uc, ud;
+};
+
+using enum QpState;
+
+constexpr std::uint32_t kPath = kQpAttrAltPath | kQpAttrAccess | kQpAttrPathMigState;
+constexpr std::uint32_t kAddress = kQpAttrAv | kQpAttrPathMtu | kQpAttrDestQpn | kQpAttrRqPsn;
+constexpr std::uint32_t kRetries = kQpAttrTimeout | kQpAttrRetryCount | kQpAttrRnrRetry;
+
+// Moves that take attributes, {required, optional} for each service. All others take none.
+constexpr MaskRow kMasks[] = {
+    {Reset,
+     Init,
+     {kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess, 0},
+     {kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess, 0},
+     {kQpAttrPkeyIndex | kQpAttrPort | kQpAttrQkey, 0}},
+    {Init,
+     Init,
+     {0, kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess},
+     {0, kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess},
+     {0, kQpAttrPkeyIndex | kQpAttrPort | kQpAttrQkey}},
+    {Init,
+     Rtr,
+     {kAddress | kQpAttrMaxDestRdAtomic | kQpAttrMinRnrTimer,
+      kQpAttrAltPath | kQpAttrAccess | kQpAttrPkeyIndex},
+     {kAddress, kQpAttrAltPath | kQpAttrAccess | kQpAttrPkeyIndex},
+     {0, kQpAttrPkeyIndex | kQpAttrQkey}},
+    {Rtr,
+     Rts,
+     {kRetries | kQpAttrSqPsn | kQpAttrMaxRdAtomic, kQpAttrCurState | kPath | kQpAttrMinRnrTimer},
+     {kQpAttrSqPsn, kQpAttrCurState | kPath},
+     {kQpAttrSqPsn, kQpAttrCurState | kQpAttrQkey}},
+    {Rts,
+     Rts,
+     {0, kQpAttrCurState | kPath | kQpAttrMinRnrTimer},
+     {0, kQpAttrCurState | kPath},
+     {0, kQpAttrCurState | kQpAttrQkey}},
+    {Rts, Sqd, {0, kQpAttrSqdNotify}, {0, kQpAttrSqdNotify}, {0, kQpAttrSqdNotify}},
+    {Sqd,
+     Sqd,
+     {0, kQpAttrPort | kQpAttrAv | kRetries | kQpAttrMaxRdAtomic | kQpAttrMaxDestRdAtomic | kPath |
+             kQpAttrPkeyIndex | kQpAttrMinRnrTimer},
+     {0, kQpAttrAv | kPath | kQpAttrPkeyIndex},
+     {0, kQpAttrPkeyIndex | kQpAttrQkey}},
+    {Sqd,
+     Rts,
+     {0, kQpAttrCurState | kPath | kQpAttrMinRnrTimer},
+     {0, kQpAttrCurState | kPath},
+     {0, kQpAttrCurState | kQpAttrQkey}},
+    {Sqe, Rts, {0, 0}, {0, kQpAttrCurState | kQpAttrAccess}, {0, kQpAttrCurState | kQpAttrQkey}},
+};
+
+constexpr Mover n = Mover::Nobody, C = Mover::Consumer, T = Mover::Transport, E = Mover::Either;
+
+QpEffect effect_of(QpState from, QpState to) {
+  if (to == Reset) return QpEffect::Discard;
+  if (to == Error) return from == Error ? QpEffect::Nothing : QpEffect::FlushAll;
+  if (to == Sqe) return QpEffect::FlushSends;
+  return QpEffect::Nothing;
+}
+
+}  // namespace
+
+// to: Reset Init Rtr Rts Sqd Sqe Error
+const QpRules kIbRules{{{
+                           {C, C, n, n, n, n, n},  // Reset
+                           {C, C, C, n, n, n, C},  // Init
+                           {C, n, n, C, n, n, E},  // Rtr
+                           {C, n, n, C, C, T, E},  // Rts
+                           {C, n, n, C, C, T, E},  // Sqd
+                           {C, n, n, C, n, n, E},  // Sqe
+                           {C, n, n, n, n, n, C},  // Error
+                       }},
+                       true,
+                       kQpAttrAltPath | kQpAttrPathMigState | kQpAttrCap};
+
+// The connection manager makes ready to receive and to send, when MPA begins and when it is done.
+// Sqd is the orderly end: by the consumer, or because the peer has closed; there is no way back.
+const QpRules kIwarpRules{{{
+                              {C, C, n, n, n, n, n},  // Reset
+                              {C, C, T, n, n, n, C},  // Init
+                              {C, n, n, T, n, n, E},  // Rtr
+                              {C, n, n, C, E, n, E},  // Rts
+                              {C, n, n, n, n, n, E},  // Sqd
+                              {n, n, n, n, n, n, n},  // Sqe: RC has none
+                              {C, n, n, n, n, n, C},  // Error
+                          }},
+                          false,
+                          kQpAttrCap};
+
+const QpRights& rights(QpState s) {
+  return kRights[at(s)];
+}
+
+QpMask attributes(Service service, QpState from, QpState to) {
+  for (const MaskRow& row : kMasks) {
+    if (row.from != from || row.to != to) continue;
+    return service == Service::Rc ? row.rc : service == Service::Uc ? row.uc : row.ud;
   }
-  return StreamState::Error;
+  return {};
+}
+
+QpMove judge_move(const QpRules& rules, Service service, QpState from, QpState to, Mover by,
+                  std::uint32_t mask) {
+  if (at(to) >= kQpStates) return {QpVerdict::NoSuchMove, QpEffect::Nothing};
+  const auto who = static_cast<unsigned>(rules.moves[at(from)][at(to)]);
+  const bool has_sqe = service != Service::Rc;
+  if ((who & static_cast<unsigned>(by)) == 0 || (!has_sqe && (from == Sqe || to == Sqe))) {
+    return {QpVerdict::NoSuchMove, QpEffect::Nothing};
+  }
+  const QpMove refused{QpVerdict::ForeignAttribute, QpEffect::Nothing};
+  if (by == Mover::Consumer) {
+    if ((mask & ~kQpAttrAll) != 0) return refused;
+    if ((mask & rules.unsupported) != 0) return {QpVerdict::Unsupported, QpEffect::Nothing};
+    const QpMask takes = attributes(service, from, to);
+    if (rules.needs_attributes) {
+      if ((mask & takes.required) != takes.required) {
+        return {QpVerdict::MissingAttribute, QpEffect::Nothing};
+      }
+      if ((mask & ~(takes.required | takes.optional | kQpAttrState)) != 0) return refused;
+    }
+  }
+  return {QpVerdict::Ok, effect_of(from, to)};
 }
 
 std::string_view name(QpState s) {
-  switch (s) {
-    case QpState::Reset:
-      return "RESET";
-    case QpState::Init:
-      return "INIT";
-    case QpState::Rtr:
-      return "RTR";
-    case QpState::Rts:
-      return "RTS";
-    case QpState::Sqd:
-      return "SQD";
-    case QpState::Sqe:
-      return "SQE";
-    case QpState::Error:
-      return "ERROR";
-  }
-  return "?";
+  static constexpr std::string_view kNames[] = {"RESET", "INIT", "RTR",  "RTS",
+                                                "SQD",   "SQE",  "ERROR"};
+  return at(s) < kQpStates ? kNames[at(s)] : "?";
 }
 
 }  // namespace urnic::verbs

@@ -23,15 +23,20 @@ struct TransportHalf {
 };
 
 struct QueuePair : MpscNode, WorkQueues {
-  QueuePair(std::uint32_t qp_number, const WorkQueueSizes& sizes, const WorkQueueLayout& layout,
-            CompletionQueue* send, CompletionQueue* receive)
-      : WorkQueues(sizes, layout), send_cq(send), receive_cq(receive), number_(qp_number) {}
+  QueuePair(std::uint32_t qp_number, const QpRules& rules, Service service,
+            const WorkQueueSizes& sizes, const WorkQueueLayout& layout, CompletionQueue* send,
+            CompletionQueue* receive)
+      : WorkQueues(sizes, layout),
+        send_cq(send),
+        receive_cq(receive),
+        state(rules, service),
+        number_(qp_number) {}
 
   std::uint32_t number() const { return number_; }
 
   CompletionQueue* send_cq;
   CompletionQueue* receive_cq;
-  std::atomic<QpState> state{QpState::Reset};
+  QpStateMachine state;
   // A Send was dropped for want of a receive (E-17): who posts one tells the engine.
   std::atomic<bool> starved{false};
   std::atomic<bool> rung{false};   // its doorbell waits in the driver's queue

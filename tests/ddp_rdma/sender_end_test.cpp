@@ -364,7 +364,8 @@ TEST_F(Ending, IdleStreamIsSmall_P7) {
   MemoryTable memory;
   SharedState shared{&memory};
   for (auto& p : pairs) {
-    p = std::make_unique<verbs::QueuePair>(1, config(), queue_layout(&shared), nullptr, nullptr);
+    p = std::make_unique<verbs::QueuePair>(1, verbs::kIwarpRules, verbs::Service::Rc, config(),
+                                           queue_layout(&shared), nullptr, nullptr);
     p->transport = std::make_unique<Stream>(config(), &shared, p.get());
   }
   EXPECT_EQ(allocations() - with_vector, 200u) << "nothing but the two halves themselves";

@@ -35,7 +35,7 @@ struct DriverTest : ::testing::Test {
     ddp::StreamConfig config;
     config.max_send_wr = 1024;
     verbs::QueuePair* made = engine->create_qp(config, &cq, &cq);
-    made->state = verbs::QpState::Error;
+    made->state.modify(verbs::QpState::Error);
     return made;
   }
   std::unique_ptr<Driver> drive(Progress progress) {

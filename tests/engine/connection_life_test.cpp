@@ -45,7 +45,7 @@ class Life {
     listener_ = right().listen(kVictim, 16, &error);
     memory_.resize(kRegion);
     stag_ = w.right.node->register_memory(memory_.data(), memory_.size(),
-                                          ddp::kLocalWrite | ddp::kRemoteWrite);
+                                          verbs::kLocalWrite | verbs::kRemoteWrite);
     for (int i = 0; i < 3; ++i) open_innocent();
   }
 
@@ -182,16 +182,16 @@ class Life {
       Bytes data(200, static_cast<std::uint8_t>(++mark_));
       const std::uint64_t at = reinterpret_cast<std::uintptr_t>(memory_.data()) + i * 256;
       const std::uint32_t own = w.left.node->register_memory(data.data(), data.size(), 0);
-      const ddp::Sge sge{reinterpret_cast<std::uintptr_t>(data.data()), 200, own};
-      ddp::SendWr wr;
-      wr.op = ddp::WrOp::Write;
-      wr.flags = ddp::kSignaled;
+      const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(data.data()), 200, own};
+      verbs::SendWr wr;
+      wr.op = verbs::WrOp::Write;
+      wr.flags = verbs::kSignaled;
       wr.sges = {&sge, 1};
-      wr.remote_stag = stag_;
-      wr.remote_to = at;
+      wr.rkey = stag_;
+      wr.remote_address = at;
       w.left.node->drain_completions();
       const std::size_t before = w.left.node->send_done.size();
-      ASSERT_EQ(w.left.node->post_send(*n.left, wr, w.now), ddp::Sender::Post::Ok) << when;
+      ASSERT_EQ(w.left.node->post_send(*n.left, wr, w.now), verbs::Post::Ok) << when;
       ASSERT_TRUE(w.run_until(
           [&] {
             w.left.node->drain_completions();
@@ -199,7 +199,7 @@ class Life {
           },
           Duration::s(10)))
           << when << ": no completion";
-      ASSERT_EQ(w.left.node->send_done.back().completion.status, ddp::Status::Success) << when;
+      ASSERT_EQ(w.left.node->send_done.back().completion.status, verbs::Status::Success) << when;
       left().deregister(own);
     }
   }
@@ -207,8 +207,8 @@ class Life {
   // A Write on each, which nobody need take.
   void post_to_all() {
     for (const Innocent& n : innocents_) {
-      ddp::SendWr wr;
-      wr.op = ddp::WrOp::Write;
+      verbs::SendWr wr;
+      wr.op = verbs::WrOp::Write;
       w.left.node->post_send(*n.left, wr, w.now);
     }
   }

@@ -21,7 +21,7 @@ struct Loopback : ::testing::Test {
     node = std::make_unique<sim::Node>(o, std::move(a));
     memory.resize(kSize);
     stag = node->register_memory(memory.data(), memory.size(),
-                                 ddp::kLocalRead | ddp::kLocalWrite | ddp::kRemoteWrite);
+                                 verbs::kLocalRead | verbs::kLocalWrite | verbs::kRemoteWrite);
   }
   void poll() {
     node->engine().poll(now);
@@ -68,14 +68,14 @@ TEST_F(Loopback, E46_WhatIsOnItsWayToOurselvesIsBounded) {
   for (int i = 0; i < 8; ++i) qps.push_back(connect());
   const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
   for (std::size_t i = 0; i < qps.size(); ++i) {
-    const ddp::Sge sge{at, 2u << 20, stag};
-    ddp::SendWr wr;
+    const verbs::Sge sge{at, 2u << 20, stag};
+    verbs::SendWr wr;
     wr.wr_id = i;
-    wr.op = ddp::WrOp::Write;
-    wr.flags = ddp::kSignaled;
+    wr.op = verbs::WrOp::Write;
+    wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
-    wr.remote_stag = stag;
-    wr.remote_to = at + (4u << 20);
+    wr.rkey = stag;
+    wr.remote_address = at + (4u << 20);
     node->post_send(*qps[i], wr, now);
   }
   for (int i = 0; i < 20000 && node->send_done.size() < qps.size(); ++i) {

@@ -216,15 +216,15 @@ struct Reads : Wiring {
       }
     }
   }
-  void post(std::uint64_t id, ddp::WrOp op) {
-    const ddp::Sge sge{p.to(30000 + id * 100), 50, p.stag};
-    ddp::SendWr wr;
+  void post(std::uint64_t id, verbs::WrOp op) {
+    const verbs::Sge sge{p.to(30000 + id * 100), 50, p.stag};
+    verbs::SendWr wr;
     wr.wr_id = id;
     wr.op = op;
-    wr.flags = ddp::kSignaled;
+    wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
-    wr.remote_stag = 9;
-    ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), ddp::Sender::Post::Ok);
+    wr.rkey = 9;
+    ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), verbs::Post::Ok);
     take(p.pass(Duration::us(10)));
   }
   Octets response(std::size_t i) {
@@ -236,7 +236,7 @@ struct Reads : Wiring {
 TEST_F(Reads, CompleteWhenTheirHoleClosesAllOfThemInPostingOrder) {
   up();
   send(0);  // the engine may send from the first FPDU on
-  for (std::uint64_t i = 0; i < 3; ++i) post(i, ddp::WrOp::Read);
+  for (std::uint64_t i = 0; i < 3; ++i) post(i, verbs::WrOp::Read);
   ASSERT_EQ(sinks.size(), 3u);
   const std::uint64_t n = response(0).size();
   p.acknowledge(kSize);
@@ -247,7 +247,7 @@ TEST_F(Reads, CompleteWhenTheirHoleClosesAllOfThemInPostingOrder) {
   ASSERT_EQ(p.sends().size(), 3u);
   for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(p.sends()[i].completion.wr_id, i);
-    EXPECT_EQ(p.sends()[i].completion.status, ddp::Status::Success);
+    EXPECT_EQ(p.sends()[i].completion.status, verbs::Status::Success);
     EXPECT_EQ(p.at(30000 + i * 100, 50), Octets(50, 8));
   }
 }
@@ -256,8 +256,8 @@ TEST_F(Reads, CompleteWhenTheirHoleClosesAllOfThemInPostingOrder) {
 TEST_F(Reads, ASendBehindAReadWaitsForItsResponse) {
   up();
   send(0);
-  post(1, ddp::WrOp::Read);
-  post(2, ddp::WrOp::Send);
+  post(1, verbs::WrOp::Read);
+  post(2, verbs::WrOp::Send);
   ASSERT_EQ(sinks.size(), 1u);
   p.acknowledge(kSize);
   p.pass(Duration::us(10));
@@ -317,7 +317,7 @@ TEST_F(Wiring, AWriteWithoutTheRightIsNotPlacedByTheShortestPathEither) {
   send(0);
   Octets local(1000, 0);
   const std::uint32_t stag =
-      p.node().register_memory(local.data(), local.size(), ddp::kLocalWrite | ddp::kRemoteRead);
+      p.node().register_memory(local.data(), local.size(), verbs::kLocalWrite | verbs::kRemoteRead);
   p.send(kSize, make_fpdu(ddp::test::write_segment(
                     stag, reinterpret_cast<std::uintptr_t>(local.data()), Octets(500, 1))));
   EXPECT_EQ(local, Octets(1000, 0));
@@ -346,11 +346,11 @@ TEST_F(Wiring, InOrderBesideAnOpenHoleIsTakenAndAcknowledged) {
 TEST_F(Wiring, AnAcknowledgementInDataOfTheShortestPathIsTaken) {
   up();
   send(0);
-  const ddp::Sge sge{p.to(0), 100, p.stag};
-  ddp::SendWr wr;
-  wr.flags = ddp::kSignaled;
+  const verbs::Sge sge{p.to(0), 100, p.stag};
+  verbs::SendWr wr;
+  wr.flags = verbs::kSignaled;
   wr.sges = {&sge, 1};
-  ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), ddp::Sender::Post::Ok);
+  ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), verbs::Post::Ok);
   p.pass(Duration::us(10));
   ASSERT_NE(p.connection()->tcb.snd.una, p.connection()->tcb.snd.nxt);
   send(1);

@@ -50,7 +50,7 @@ void Host::hear(const verbs::QueuePair* spared, bool* established) {
   }
 }
 
-Pair& Host::make_pair(std::uint32_t depth, ddp::SharedReceiveQueue* shared) {
+Pair& Host::make_pair(std::uint32_t depth, verbs::SharedReceiveQueue* shared) {
   auto p = std::make_unique<Pair>();
   p->send = std::make_unique<verbs::CompletionQueue>(depth * 2);
   p->receive = std::make_unique<verbs::CompletionQueue>(depth * 2);
@@ -71,19 +71,19 @@ Region& Host::make_region(std::uint32_t length) {
   r.length = length;
   r.stag = engine_->memory().register_memory(
       pd_, r.octets.get(), length,
-      static_cast<std::uint8_t>(ddp::kLocalWrite | ddp::kRemoteWrite | ddp::kRemoteRead));
+      static_cast<std::uint8_t>(verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead));
   require(r.stag != 0, "no region to be had");
   regions.push_back(std::move(r));
   return regions.back();
 }
 
-void Host::post_send(Pair& p, const ddp::SendWr& wr, Instant now) {
-  if (p.qp->stream.sender.post(wr) != ddp::Sender::Post::Ok) return;
+void Host::post_send(Pair& p, const verbs::SendWr& wr, Instant now) {
+  if (p.qp->sq.post(wr) != verbs::Post::Ok) return;
   engine_->attend(*p.qp, now);
 }
 
-void Host::post_receive(Pair& p, const ddp::RecvWr& wr, Instant now) {
-  if (p.qp->stream.rq.post(wr) != ddp::ReceiveQueue::Post::Ok) return;
+void Host::post_receive(Pair& p, const verbs::RecvWr& wr, Instant now) {
+  if (p.qp->rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return;
   engine_->attend(*p.qp, now);
 }
 
@@ -149,38 +149,38 @@ void Host::post(Host& peer, Input& in, Instant now) {
   if (p.qp == nullptr) return;
   const Region& mine = regions[1 + in.below(static_cast<std::uint32_t>(regions.size() - 1))];
   const std::uint32_t length = in.often(30) ? mine.length : in.below(mine.length);
-  ddp::Sge sge{mine.to(), length, in.often(8) ? in.u32() : mine.stag};
+  verbs::Sge sge{mine.to(), length, in.often(8) ? in.u32() : mine.stag};
   if (in.often(10)) sge.addr += in.u16();
   const unsigned what = in.below(8);
   if (what < 3) {
-    if (p.qp->stream.rq.shared() != nullptr) {
-      if (shared_->post({1, {&sge, 1}}) == ddp::SharedReceiveQueue::Post::Ok) {
+    if (p.qp->rq.shared() != nullptr) {
+      if (shared_->post({1, {&sge, 1}}) == verbs::SharedReceiveQueue::Post::Ok) {
         engine_->shared_posted(*shared_, now);
       }
       return;
     }
     return post_receive(p, {1, {&sge, 1}}, now);
   }
-  ddp::SendWr wr;
+  verbs::SendWr wr;
   wr.wr_id = 2;
-  wr.flags = in.often(200) ? ddp::kSignaled : 0;
-  if (in.often(40)) wr.flags |= ddp::kFence;
-  if (in.often(40) && length <= 256) wr.flags |= ddp::kInline;
+  wr.flags = in.often(200) ? verbs::kSignaled : 0;
+  if (in.often(40)) wr.flags |= verbs::kFence;
+  if (in.often(40) && length <= 256) wr.flags |= verbs::kInline;
   wr.sges = {&sge, 1};
-  constexpr ddp::WrOp kOps[] = {ddp::WrOp::Send, ddp::WrOp::SendInv, ddp::WrOp::Write,
-                                ddp::WrOp::Read, ddp::WrOp::LocalInv};
+  constexpr verbs::WrOp kOps[] = {verbs::WrOp::Send, verbs::WrOp::SendInv, verbs::WrOp::Write,
+                                  verbs::WrOp::Read, verbs::WrOp::LocalInv};
   wr.op = kOps[what - 3];
-  if ((wr.op == ddp::WrOp::Read || wr.op == ddp::WrOp::LocalInv)) {
-    wr.flags &= static_cast<std::uint8_t>(~ddp::kInline);
+  if ((wr.op == verbs::WrOp::Read || wr.op == verbs::WrOp::LocalInv)) {
+    wr.flags &= static_cast<std::uint8_t>(~verbs::kInline);
   }
   if (peer.regions.size() > 1) {
     const Region& theirs =
         peer.regions[1 + in.below(static_cast<std::uint32_t>(peer.regions.size() - 1))];
-    wr.remote_stag = in.often(8) ? in.u32() : theirs.stag;
-    wr.remote_to = theirs.to();
-    wr.inv_stag = wr.op == ddp::WrOp::LocalInv ? mine.stag : theirs.stag;
+    wr.rkey = in.often(8) ? in.u32() : theirs.stag;
+    wr.remote_address = theirs.to();
+    wr.inv_key = wr.op == verbs::WrOp::LocalInv ? mine.stag : theirs.stag;
   }
-  if (wr.op == ddp::WrOp::LocalInv) wr.sges = {};
+  if (wr.op == verbs::WrOp::LocalInv) wr.sges = {};
   post_send(p, wr, now);
 }
 

@@ -57,10 +57,10 @@ class Host : public engine::Hooks {
   // Takes the events: requests are kept; `spared` may not end, and must be established once only.
   void hear(const verbs::QueuePair* spared, bool* established);
 
-  Pair& make_pair(std::uint32_t depth, ddp::SharedReceiveQueue* shared = nullptr);
+  Pair& make_pair(std::uint32_t depth, verbs::SharedReceiveQueue* shared = nullptr);
   Region& make_region(std::uint32_t length);
-  void post_send(Pair& p, const ddp::SendWr& wr, Instant now);
-  void post_receive(Pair& p, const ddp::RecvWr& wr, Instant now);
+  void post_send(Pair& p, const verbs::SendWr& wr, Instant now);
+  void post_receive(Pair& p, const verbs::RecvWr& wr, Instant now);
   // What the consumer of a victim does next. `peer` is where to, with whose memory.
   void move(Host& peer, Input& in, Instant now);
   void destroy_pair(Pair& p, Instant now);
@@ -77,8 +77,8 @@ class Host : public engine::Hooks {
 
   port::Port port_;
   std::unique_ptr<engine::Engine> engine_;
-  ddp::PdId pd_ = 0;
-  ddp::SharedReceiveQueue* shared_ = nullptr;
+  verbs::PdId pd_ = 0;
+  verbs::SharedReceiveQueue* shared_ = nullptr;
   std::uint16_t tag_ = 0;  // private data of requests, all different
 };
 

@@ -26,16 +26,16 @@ class SparedStream {
     std::uint8_t* data = r.octets.get() + slot * kSlot;
     const std::uint32_t length = length_of(sent_);
     for (std::uint32_t i = 0; i < length; ++i) data[i] = octet(sent_, i);
-    const ddp::Sge sge{r.to() + slot * kSlot, length, r.stag};
-    ddp::SendWr wr;
+    const verbs::Sge sge{r.to() + slot * kSlot, length, r.stag};
+    verbs::SendWr wr;
     wr.wr_id = sent_;
     wr.sges = {&sge, 1};
-    wr.op = ddp::WrOp::Write;
-    wr.remote_stag = to_.regions[0].stag;
-    wr.remote_to = to_.regions[0].to() + kArea + slot * kSlot;
+    wr.op = verbs::WrOp::Write;
+    wr.rkey = to_.regions[0].stag;
+    wr.remote_address = to_.regions[0].to() + kArea + slot * kSlot;
     from_.post_send(*from_.pairs[0], wr, now);
-    wr.op = ddp::WrOp::Send;
-    wr.flags = ddp::kSignaled;
+    wr.op = verbs::WrOp::Send;
+    wr.flags = verbs::kSignaled;
     from_.post_send(*from_.pairs[0], wr, now);
     ++sent_;
   }
@@ -68,12 +68,12 @@ class SparedStream {
   }
   void post_receive(Instant now) {
     Region& r = to_.regions[0];
-    const ddp::Sge sge{r.to() + 2 * kArea + receives_ % kSlots * kSlot, kSlot, r.stag};
+    const verbs::Sge sge{r.to() + 2 * kArea + receives_ % kSlots * kSlot, kSlot, r.stag};
     to_.post_receive(*to_.pairs[0], {receives_, {&sge, 1}}, now);
     ++receives_;
   }
-  void take(const ddp::Completion& c) {
-    require(c.status == ddp::Status::Success, "a message of the spared connection was flushed");
+  void take(const verbs::Completion& c) {
+    require(c.status == verbs::Status::Success, "a message of the spared connection was flushed");
     require(heard_ < sent_, "a message arrived that was never sent");
     require(c.wr_id == heard_, "a receive completed out of turn");
     require(c.byte_len == length_of(heard_), "a message arrived with another length");
