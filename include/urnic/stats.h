@@ -30,6 +30,8 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(immediate_dup_acks, "duplicate ACKs for refused segments")           \
   X(bytes_fast, "stream octets accepted on the FAST path")               \
   X(bytes_slow, "stream octets accepted on the SLOW path")               \
+  X(detours, "gaps behind which FAST with `store` kept octets")          \
+  X(bytes_detour, "stream octets kept so, on neither of the paths")      \
   X(bytes_copied, "octets copied for receiving, all copies")             \
   X(payload_placed, "ULP octets placed in memory of the consumer")       \
   X(holes_opened, "TCP holes opened")                                    \

@@ -124,6 +124,8 @@ Table side_by_side(const std::vector<VariantResult>& results) {
   });
   count("octets by FAST", [](const RunResult& r) { return r.receiver.bytes_fast; });
   count("octets by SLOW", [](const RunResult& r) { return r.receiver.bytes_slow; });
+  count("detours", [](const RunResult& r) { return r.receiver.detours; });
+  count("octets by detour", [](const RunResult& r) { return r.receiver.bytes_detour; });
   count("octets copied", [](const RunResult& r) { return r.receiver.bytes_copied; });
   count("downgrades", [](const RunResult& r) { return r.receiver.downgrades; });
   count("upgrades", [](const RunResult& r) { return r.receiver.upgrades; });

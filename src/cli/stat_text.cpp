@@ -42,7 +42,7 @@ std::string connections_text(const EngineStats& s) {
   for (const ConnectionStats& c : s.connections) {
     const std::uint64_t sent = c.write_bytes_sent + c.send_bytes_sent + c.read_response_bytes_sent;
     table.add({c.local + " - " + c.peer, c.state, c.fast ? "FAST" : "SLOW: " + c.slow_reason,
-               format_share(c.bytes_fast, c.bytes_fast + c.bytes_slow),
+               format_share(c.bytes_fast, c.bytes_fast + c.bytes_slow + c.bytes_detour),
                std::to_string(c.downgrades), std::to_string(c.upgrades),
                std::to_string(c.recovery_attempts), std::to_string(c.retransmits),
                size_of(c.payload_placed), size_of(sent), std::to_string(c.srtt_us) + " us",
@@ -65,12 +65,26 @@ std::string counts_text(const std::array<std::uint64_t, N>& counts,
 
 // What the lines of the table say besides. A counter that is not among them appears by its name as
 // soon as it is not 0.
-constexpr std::string_view kInTheLines[] = {
-    "downgrades",   "upgrades",        "recovery_attempts",     "immediate_dup_acks",
-    "bytes_fast",   "bytes_slow",      "bytes_copied",          "payload_placed",
-    "holes_opened", "holes_closed",    "empty_rq_drops",        "sends_received",
-    "retransmits",  "rto_expirations", "completion_wqe_writes", "completion_cqe_writes",
-    "dup_acks_in",  "dup_acks_out"};
+constexpr std::string_view kInTheLines[] = {"downgrades",
+                                            "upgrades",
+                                            "recovery_attempts",
+                                            "immediate_dup_acks",
+                                            "detours",
+                                            "bytes_detour",
+                                            "bytes_fast",
+                                            "bytes_slow",
+                                            "bytes_copied",
+                                            "payload_placed",
+                                            "holes_opened",
+                                            "holes_closed",
+                                            "empty_rq_drops",
+                                            "sends_received",
+                                            "retransmits",
+                                            "rto_expirations",
+                                            "completion_wqe_writes",
+                                            "completion_cqe_writes",
+                                            "dup_acks_in",
+                                            "dup_acks_out"};
 
 std::string more_text(const ConnectionStats& t) {
   std::string out;
@@ -101,7 +115,7 @@ std::string escaped(const std::string& text) {
 
 std::string stat_table(const EngineStats& s) {
   const ConnectionStats t = total_of(s);
-  const std::uint64_t accepted = t.bytes_fast + t.bytes_slow;
+  const std::uint64_t accepted = t.bytes_fast + t.bytes_slow + t.bytes_detour;
   std::string out = s.name + " (process " + std::to_string(s.pid) + ", up " +
                     format_seconds(static_cast<double>(s.uptime_ms) / 1000) + ")\n";
   out += key_values(
@@ -134,7 +148,8 @@ std::string stat_table(const EngineStats& s) {
        {"FAST/SLOW", format_count(t.downgrades) + " downgrades, " + format_count(t.upgrades) +
                          " upgrades, " + format_count(t.recovery_attempts) +
                          " recovery attempts, " + format_count(t.immediate_dup_acks) +
-                         " immediate duplicate ACKs"},
+                         " immediate duplicate ACKs; " + format_count(t.detours) + " detours of " +
+                         size_of(t.bytes_detour)},
        {"InLogic", counts_text(t.reasons, reason_label)},
        {"FPDUs in", counts_text(t.fpdus_received, opcode_label)},
        {"FPDUs out", counts_text(t.fpdus_sent, opcode_label)},

@@ -35,7 +35,7 @@ constexpr Key kKeys[] = {
   {"hole_limit", Kind::Number, "256", "TCP holes a connection may have (R-96)", "", 1, 65535},
   {"immediate_dup_ack", Kind::Switch, "on", "answer a refused segment with a duplicate ACK at once (section 7)"},
   {"crc", Kind::Switch, "on", "MPA CRC; off only works when both ends say so, and such a connection is SLOW for ever"},
-  {"ooo_without_markers", Kind::Choice, "auto", "out-of-order segments: place at once or store; auto: place on memif, mem and dgram, else store", "auto|place|store"},
+  {"ooo_without_markers", Kind::Choice, "auto", "out-of-order segments of FAST connections: place at once, or store until the gap closes; auto: place on memif, mem and dgram, else store", "auto|place|store"},
   {"rq_nudge", Kind::Switch, "on", "duplicate ACKs when a receive is posted that a dropped Send waited for"},
   {"completion_method", Kind::Number, "2", "how received Sends complete: 1 by the receive and a completion each, 2 by one completion for a run of them (R-103, R-104)", "", 1, 2},
   {"completion_threshold", Kind::Number, "auto", "M of completion_method 2: Sends pending behind TCP holes whose completion is not written to the receive; auto: 16", "auto", 0, 65536},

@@ -41,6 +41,7 @@ struct ConnectionCounters {
   std::uint64_t downgrades = 0, upgrades = 0, recovery_attempts = 0, immediate_dup_acks = 0;
   std::array<std::uint64_t, kReasonCount> reasons{};
   std::uint64_t bytes_fast = 0, bytes_slow = 0, bytes_copied = 0, payload_placed = 0;
+  std::uint64_t detours = 0, bytes_detour = 0;  // E-41
   std::uint64_t empty_rq_drops = 0;
   std::uint64_t terminates_sent = 0, terminates_received = 0;
   std::uint64_t segments_in = 0, segments_out = 0, dup_acks_out = 0, dup_acks_in = 0;

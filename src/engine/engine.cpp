@@ -82,7 +82,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       qp_numbers_(device_key(options.seed, 2)) {
   settle_by_port_kind(&options_, port->kind());
   options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
-  admissions_.resize(64);
+  scratch_.admissions.resize(64);
 }
 
 Engine::~Engine() {

@@ -213,6 +213,22 @@ class Engine {
     Connection* connection = nullptr;
   };
 
+  // One segment on its way through the steps of receiving: what it is, where TCP says it lies, and
+  // its frames, if they were looked at.
+  struct InHand {
+    const tcp::Segment& seg;
+    tcp::Check check;
+    fastpath::Validation* validation = nullptr;  // none: not validated
+  };
+  // Memory that the steps use over and over, so that no segment allocates. Nothing in it is asked
+  // for by a later segment.
+  struct Scratch {
+    fastpath::Validation validation;
+    // Internal data buffer 38 of streams with markers: ULPDUs in one piece.
+    std::vector<std::uint8_t> internal;
+    std::vector<ddp::Admission> admissions;
+  };
+
   // rx_path.cpp
   bool receive_burst(Instant now);
   static void copy_head(const port::Frame& frame, Staged* s);
@@ -225,23 +241,38 @@ class Engine {
   void input_control(const port::Frame& frame, const net::Classified& c, Instant now);
   void process(Staged& s, Instant now);
   static bool wants_validation(const Connection& c);
-  void process_connection(Connection& c, Staged& s, Instant now);
-  bool cut_through_plain(Connection& c, const Staged& s, const tcp::Check& check);
-  void take_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+  void process_connection(Connection& c, Staged& s, fastpath::Validation* validation, Instant now);
+  bool cut_through_plain(Connection& c, const InHand& in);
+  void take_payload(Connection& c, const InHand& in, Instant now);
 
   // rx_in_logic.cpp
-  void in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+  void in_logic(Connection& c, const InHand& in, Instant now);
+  static fastpath::SegmentFacts facts_of(const Connection& c, const InHand& in, Instant now);
+  void carry_out(Connection& c, const InHand& in, const fastpath::SegmentFacts& facts,
+                 const fastpath::Verdict& verdict, Instant now);
   enum class FastResult : std::uint8_t { Taken, NoReceive, Refused };
   void note(const Connection& c, Note what, fastpath::Reason why);
   void not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now);
-  FastResult cut_through(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
-  FastResult cut_through_run(Connection& c, const Staged& s, std::size_t first, std::size_t last,
-                             const tcp::Check& check, Instant now);
+  FastResult cut_through(Connection& c, const InHand& in, Instant now);
+  FastResult cut_through_run(Connection& c, const InHand& in, std::size_t first, std::size_t last,
+                             Instant now);
+  bool lacks_receive(Connection& c, const InHand& in, std::size_t from, std::size_t to);
+  bool ulpdu_of(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
+                ByteView* ulpdu);
+  void downgrade(Connection& c, fastpath::Reason why);
   void note_starved(Connection& c, StreamOffset at, Instant now);
   void note_placed(Connection& c, const ddp::Admission& a);
 
+  // rx_detour.cpp
+  void keep(Connection& c, const InHand& in, Instant now);
+  FastResult admit_to_keep(Connection& c, const InHand& in, std::size_t frames);
+  std::uint64_t commit_around_kept(Connection& c, StreamOffset begin, StreamOffset end, bool fin,
+                                   bool psh, const ddp::MessageCounts& counts, Instant now);
+  void take_kept(Connection& c, StreamOffset placed_to, Instant now);
+  void abandon_detour(Connection& c, Instant now);
+
   // rx_slow.cpp
-  void store(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+  void store(Connection& c, const InHand& in, Instant now);
   bool take_fpdu(Connection& c, ByteView ulpdu, Instant now);
   static constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
   // At most about `budget` octets; what is left waits in drain_queue_. Returns octets parsed.
@@ -255,17 +286,16 @@ class Engine {
   void deliver(Connection& c, const ddp::MessageCounts& counts, Instant now);
   void ulp_drop(Connection& c, const tcp::Check& check, Instant now);
   void act_on_ack(Connection& c, tcp::AckNeed need, Instant now);
-  void discard_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now);
+  void discard_payload(Connection& c, const InHand& in, Instant now);
   void end_of_burst(Instant now);
   std::uint64_t receive_room(const Connection& c) const;
   void update_receive_room(Connection& c, Instant now);
 
   // rx_markers.cpp: streams with markers, out of the way of those without
-  void validate_framed(const Connection& c, const Staged& s);
-  void judge_markers(const Connection& c, const Staged& s);
-  fastpath::HeaderCase header_case(const Connection& c, const Staged& s,
-                                   const tcp::Check& check) const;
-  bool strip_markers(Connection& c, const Staged& s, const fastpath::FrameResult& frame,
+  void validate_framed(const Connection& c, const tcp::Segment& seg);
+  static void judge_markers(const Connection& c, const InHand& in);
+  static fastpath::HeaderCase header_case(const Connection& c, const InHand& in);
+  bool strip_markers(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
                      ByteView* ulpdu);
 
   // tx_path.cpp
@@ -423,11 +453,7 @@ class Engine {
   Ring<ConnectionId> drain_queue_;              // those with SLOW octets to parse
   std::vector<ConnectionId> touched_;           // those with segments in this burst
   std::deque<std::vector<std::uint8_t>> loop_;  // frames to own addresses (E-30)
-  fastpath::Validation validation_;             // of the segment at hand, if `validated_`
-  bool validated_ = false;
-  // Internal data buffer 38 of streams with markers: ULPDUs of the segment at hand, in one piece.
-  std::vector<std::uint8_t> internal_;
-  std::vector<ddp::Admission> admissions_;  // of the segment at hand, used over and over
+  Scratch scratch_;
   Staged staged_[port::kBurst];
   Recent recent_;
   port::Frame rx_frames_[port::kBurst];

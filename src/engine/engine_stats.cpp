@@ -103,6 +103,8 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
   s.fpdus_received = n.fpdus_in;
   s.bytes_fast = n.bytes_fast;
   s.bytes_slow = n.bytes_slow;
+  s.detours = n.detours;
+  s.bytes_detour = n.bytes_detour;
   s.bytes_copied = n.bytes_copied;
   s.payload_placed = n.payload_placed;
   s.holes_opened = c.hole_counters.tally().opened;

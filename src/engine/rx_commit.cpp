@@ -63,14 +63,15 @@ void Engine::act_on_ack(Connection& c, tcp::AckNeed need, Instant now) {
 }
 
 // After a Terminate the stream is dead, but its TCP is not: acknowledge and forget.
-void Engine::discard_payload(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
+void Engine::discard_payload(Connection& c, const InHand& in, Instant now) {
+  const tcp::Check& check = in.check;
   StreamOffset at = check.new_begin, from, to;
   while (c.tcb.rcv.holes.next_missing(at, check.new_end, &from, &to)) {
     if (from != c.tcb.rcv.holes.rcv_nxt()) {
       act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
       return;
     }
-    commit_range(c, from, to, check.fin && to == check.end, s.seg.has(tcp::kPsh), {}, now);
+    commit_range(c, from, to, check.fin && to == check.end, in.seg.has(tcp::kPsh), {}, now);
     if (c.is_over()) return;
     at = to;
   }

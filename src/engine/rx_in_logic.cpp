@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/engine.h"
+#include "engine/rx_frames.h"
 #include "mpa/fpdu.h"
 
 namespace urnic::engine {
@@ -16,15 +17,6 @@ bool ends_a_send(const ddp::Admission* admissions, std::size_t count) {
   });
 }
 
-// E-45: frames of the segment that lie in the window whole; what reaches beyond it is not for us.
-std::size_t frames_inside(const fastpath::Validation& v, const tcp::Check& check) {
-  std::size_t n = v.frames.size();
-  while (n != 0 && check.begin + v.frames[n - 1].offset + v.frames[n - 1].length > check.new_end) {
-    --n;
-  }
-  return n;
-}
-
 // What the part of the segment inside the window is, where the window cuts it.
 tcp::Arrival arrival_inside(const tcp::HoleList& holes, const tcp::Check& check) {
   if (check.new_end == check.end) return check.arrival;
@@ -35,83 +27,92 @@ tcp::Arrival arrival_inside(const tcp::HoleList& holes, const tcp::Check& check)
 
 }  // namespace
 
-void Engine::in_logic(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
-  using fastpath::Outcome;
-  using fastpath::Reason;
+void Engine::in_logic(Connection& c, const InHand& in, Instant now) {
   const bool can_be_fast =
       c.context.config.crc && c.context.config.initiated_as == fastpath::ConnectionType::Fast;
-  if (can_be_fast && c.framing.marked()) [[unlikely]]
-    judge_markers(c, s);
-  if (can_be_fast && fastpath::plainly_fast(c.context, check.arrival, validation_)) [[likely]] {
-    ++c.counters.reasons[static_cast<std::size_t>(Reason::Aligned)];
-    const FastResult result = cut_through_run(c, s, 0, validation_.frames.size(), check, now);
-    if (result != FastResult::Taken) not_taken(c, result, check, now);
-    return;
+  if (!can_be_fast) {  // permanently SLOW: nothing to decide (T1)
+    ++c.counters.reasons[static_cast<std::size_t>(fastpath::Reason::Slow)];
+    return store(c, in, now);
   }
-  if (check.new_end < check.end && c.context.type == fastpath::ConnectionType::Fast &&
-      frames_inside(validation_, check) == 0) [[unlikely]] {
-    act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
-    return;
-  }
+  const tcp::Check& check = in.check;
+  const fastpath::Validation& v = *in.validation;
+  if (c.framing.marked()) [[unlikely]]
+    judge_markers(c, in);
   fastpath::SegmentFacts facts;
-  facts.arrival = arrival_inside(c.tcb.rcv.holes, check);
-  facts.sn = s.seg.seq;
-  facts.at_rcv_nxt = check.begin == c.tcb.rcv.holes.rcv_nxt();
-  facts.reassembly_empty = c.buffer.empty() && !c.residue;
-  facts.validation = &validation_;
-  facts.payload = static_cast<std::uint32_t>(s.seg.payload.size());
-  if (can_be_fast && c.framing.marked() && !validation_.passed()) {
-    facts.header = header_case(c, s, check);
+  fastpath::Verdict verdict;
+  if (fastpath::plainly_fast(c.context, check.arrival, v)) [[likely]] {
+    verdict.outcome = fastpath::Outcome::Fast;
+    verdict.reason = fastpath::Reason::Aligned;
+  } else {
+    if (check.new_end < check.end && c.context.type == fastpath::ConnectionType::Fast &&
+        frames_inside(v, check) == 0) {
+      return act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+    }
+    facts = facts_of(c, in, now);
+    verdict = fastpath::decide(c.context, facts);
   }
+  ++c.counters.reasons[static_cast<std::size_t>(verdict.reason)];
+  carry_out(c, in, facts, verdict, now);
+}
+
+// What decide() needs to know of the segment.
+fastpath::SegmentFacts Engine::facts_of(const Connection& c, const InHand& in, Instant now) {
+  const tcp::Check& check = in.check;
+  const tcp::HoleList& holes = c.tcb.rcv.holes;
+  fastpath::SegmentFacts facts;
+  facts.arrival = arrival_inside(holes, check);
+  facts.sn = in.seg.seq;
+  facts.at_rcv_nxt = check.begin == holes.rcv_nxt();
+  facts.reassembly_empty = c.buffer.empty() && !c.residue;
+  facts.validation = in.validation;
+  facts.payload = static_cast<std::uint32_t>(in.seg.payload.size());
+  if (c.framing.marked() && !in.validation->passed()) facts.header = header_case(c, in);
   facts.now = now;
-  if (facts.arrival == tcp::Arrival::Overlap && validation_.all_valid) {
+  if (facts.arrival == tcp::Arrival::Overlap && in.validation->all_valid) {
     facts.seam_on_boundary = true;
-    const std::size_t inside = frames_inside(validation_, check);
+    const std::size_t inside = frames_inside(*in.validation, check);
     for (std::size_t i = 0; i < inside; ++i) {
-      const fastpath::FrameResult& f = validation_.frames[i];
+      const fastpath::FrameResult& f = in.validation->frames[i];
       const StreamOffset b = check.begin + f.offset, e = b + f.length;
-      if (c.tcb.rcv.holes.any_new(b, e) && !c.tcb.rcv.holes.all_new(b, e))
-        facts.seam_on_boundary = false;
+      if (holes.any_new(b, e) && !holes.all_new(b, e)) facts.seam_on_boundary = false;
+      facts.frame_at_rcv_nxt |= b == holes.rcv_nxt();
     }
   }
-  if (!can_be_fast) {  // permanently SLOW: nothing to decide (T1)
-    ++c.counters.reasons[static_cast<std::size_t>(Reason::Slow)];
-    store(c, s, check, now);
-    return;
+  return facts;
+}
+
+// The one place where a verdict becomes true: the segment is treated as it says, and the context
+// changes with it.
+inline void Engine::carry_out(Connection& c, const InHand& in, const fastpath::SegmentFacts& facts,
+                              const fastpath::Verdict& verdict, Instant now) {
+  using fastpath::Outcome;
+  if (verdict.outcome == Outcome::Fast) {
+    const FastResult r = cut_through(c, in, now);
+    // What admit refuses changes nothing: no upgrade happens, no recovery ends.
+    if (r != FastResult::Taken) return not_taken(c, r, in.check, now);
   }
-  const fastpath::Verdict verdict = fastpath::decide(c.context, facts);
-  ++c.counters.reasons[static_cast<std::size_t>(verdict.reason)];
+  fastpath::apply(c.context, verdict, facts);
   switch (verdict.outcome) {
     case Outcome::Fast:
-      if (const FastResult r = cut_through(c, s, check, now); r != FastResult::Taken) {
-        not_taken(c, r, check, now);
-        break;
-      }
-      fastpath::apply(c.context, verdict, facts);
       if (verdict.upgraded) {
         ++c.counters.upgrades;
         note(c, Note::Upgraded, verdict.reason);
       }
       break;
     case Outcome::Drop:
-      fastpath::apply(c.context, verdict, facts);
       if (verdict.counts) ++c.counters.recovery_attempts;
       note(c, Note::Refused, verdict.reason);
-      ulp_drop(c, check, now);
+      ulp_drop(c, in.check, now);
       break;
     case Outcome::Downgrade:  // Fig 5: holes first, then the segment
-      fastpath::apply(c.context, verdict, facts);
-      ++c.counters.downgrades;
-      note(c, Note::Downgraded, verdict.reason);
-      tcp::forget_out_of_order(c.tcb);
-      c.hole_counters.discard();
-      if (c.stream != nullptr) c.stream->forget_out_of_order();
-      c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
-      store(c, s, check, now);
+      downgrade(c, verdict.reason);
+      store(c, in, now);
+      break;
+    case Outcome::Keep:
+      keep(c, in, now);
       break;
     case Outcome::Store:
-      fastpath::apply(c.context, verdict, facts);
-      store(c, s, check, now);
+      store(c, in, now);
       break;
   }
 }
@@ -120,10 +121,22 @@ void Engine::note(const Connection& c, Note what, fastpath::Reason why) {
   hooks_->on_note(what, c.key, reason_label(static_cast<std::size_t>(why)));
 }
 
+// Fig 5: what was placed out of order is nowhere but in the consumer's memory, so TCP forgets it
+// before anything else. What was kept on a detour is in the buffer, and stays (E-41).
+void Engine::downgrade(Connection& c, fastpath::Reason why) {
+  ++c.counters.downgrades;
+  note(c, Note::Downgraded, why);
+  if (!c.buffer.empty()) return;
+  tcp::forget_out_of_order(c.tcb);
+  c.hole_counters.discard();
+  if (c.stream != nullptr) c.stream->forget_out_of_order();
+  c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+}
+
 // The segment was decided FAST, but what it carries cannot be taken now.
 void Engine::not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
   if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
-    note_starved(c, check.begin, now);
+    note_starved(c, check.new_begin, now);
   }
   ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
 }
@@ -141,17 +154,26 @@ void Engine::note_starved(Connection& c, StreamOffset at, Instant now) {
   if (c.stream->rq.has(c.starved_msn)) receive_posted(*c.qp, now);
 }
 
-Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp::Check& check,
-                                       Instant now) {
-  const std::size_t n = frames_inside(validation_, check);
-  if (check.arrival != tcp::Arrival::Overlap) return cut_through_run(c, s, 0, n, check, now);
+Engine::FastResult Engine::cut_through(Connection& c, const InHand& in, Instant now) {
+  const tcp::Check& check = in.check;
+  fastpath::Validation& v = *in.validation;
+  const std::size_t n = frames_inside(v, check);
+  if (check.arrival != tcp::Arrival::Overlap) return cut_through_run(c, in, 0, n, now);
   tcp::note_duplicate_part(c.tcb, check);
+  if (!fastpath::places_out_of_order(c.context)) {
+    // From RCV.NXT on, kept octets or not: none of them has been placed (E-41).
+    std::size_t first = 0;
+    while (first < n && check.begin + v.frames[first].offset < c.tcb.rcv.holes.rcv_nxt()) {
+      ++first;
+    }
+    return first < n ? cut_through_run(c, in, first, n, now) : FastResult::Refused;
+  }
   // Only the new frames, run by run.
   FastResult result = FastResult::Refused;
   for (std::size_t i = 0; i < n;) {
     const auto is_new = [&](std::size_t k) {
-      const StreamOffset b = check.begin + validation_.frames[k].offset;
-      return c.tcb.rcv.holes.any_new(b, b + validation_.frames[k].length);
+      const StreamOffset b = check.begin + v.frames[k].offset;
+      return c.tcb.rcv.holes.any_new(b, b + v.frames[k].length);
     };
     if (!is_new(i)) {
       ++i;
@@ -159,8 +181,18 @@ Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp
     }
     std::size_t last = i + 1;
     while (last < n && is_new(last)) ++last;
-    const FastResult r = cut_through_run(c, s, i, last, check, now);
-    if (r != FastResult::Taken) return result == FastResult::Taken ? result : r;
+    if (result != FastResult::Taken && lacks_receive(c, in, last, n)) {
+      // Whole or not at all, as in cut_through_run().
+      const bool again =
+          c.qp != nullptr && c.qp->starved && c.starved_at == check.begin + v.frames[i].offset;
+      if (!again) return FastResult::NoReceive;
+    }
+    const FastResult r = cut_through_run(c, in, i, last, now);
+    if (r != FastResult::Taken) {
+      if (result != FastResult::Taken) return r;
+      not_taken(c, r, check, now);  // the rest of it
+      return FastResult::Taken;
+    }
     if (c.is_over() || c.stage == Stage::Terminated) return r;
     result = r;
     i = last;
@@ -168,12 +200,46 @@ Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp
   return result;
 }
 
+// Does a new frame from `from` on carry a Send whose receive is not posted? Its MSN is noted.
+bool Engine::lacks_receive(Connection& c, const InHand& in, std::size_t from, std::size_t to) {
+  const tcp::Check& check = in.check;
+  fastpath::Validation& v = *in.validation;
+  ddp::Admitter admitter(*c.stream, false);
+  ddp::Admission a;
+  for (std::size_t i = from; i < to; ++i) {
+    const fastpath::FrameResult& f = v.frames[i];
+    const StreamOffset b = check.begin + f.offset;
+    if (!c.tcb.rcv.holes.any_new(b, b + f.length)) continue;
+    ByteView ulpdu;
+    if (!ulpdu_of(c, in, f, &ulpdu)) return false;
+    admitter.next(ulpdu, &a);
+    if (a.what == ddp::Admit::NoReceive) {
+      c.starved_msn = a.segment.header.msn;
+      return true;
+    }
+    if (a.what != ddp::Admit::Place) return false;
+  }
+  return false;
+}
+
+// False when memory shared with the peer has changed since the frame was validated (E-19).
+bool Engine::ulpdu_of(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
+                      ByteView* ulpdu) {
+  if (c.framing.marked()) [[unlikely]]
+    return strip_markers(c, in, frame, ulpdu);
+  const std::uint8_t* const fpdu = in.seg.payload.data() + frame.offset;
+  const std::uint32_t length = load_be16(fpdu);
+  *ulpdu = {fpdu + mpa::kLengthField, length};
+  return mpa::fpdu_size(length) == frame.length;
+}
+
 // Admit every FPDU, then place all, then commit, then deliver (E-5).
-inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s, std::size_t first,
-                                                  std::size_t last, const tcp::Check& check,
+inline Engine::FastResult Engine::cut_through_run(Connection& c, const InHand& in,
+                                                  std::size_t first, std::size_t last,
                                                   Instant now) {
-  const ByteView payload = s.seg.payload;
-  const auto& frames = validation_.frames;
+  const tcp::Check& check = in.check;
+  fastpath::Validation& v = *in.validation;
+  const auto& frames = v.frames;
   const StreamOffset begin = check.begin + frames[first].offset;
   StreamOffset end = check.begin + frames[last - 1].offset + frames[last - 1].length;
   const bool in_order = begin == c.tcb.rcv.holes.rcv_nxt();
@@ -181,23 +247,16 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
   if (c.tcb.rcv.holes.exceeds_limit(begin, end)) return FastResult::Refused;
 
   ddp::Admitter admitter(*c.stream, in_order);
-  if (admissions_.size() < last - first) admissions_.resize(last - first);  // rare: it only grows
+  if (scratch_.admissions.size() < last - first)
+    scratch_.admissions.resize(last - first);  // rare: it only grows
   std::size_t admitted = 0;
   ddp::Violation violation = ddp::Violation::None;
   bool starved = false;
   ByteView offending;
   for (std::size_t i = first; i < last; ++i) {
-    const std::uint8_t* fpdu = payload.data() + frames[i].offset;
     ByteView ulpdu;
-    if (c.framing.marked()) [[unlikely]] {
-      if (!strip_markers(c, s, frames[i], &ulpdu)) return FastResult::Refused;
-    } else {
-      const std::uint32_t length = load_be16(fpdu);
-      // The length was believed by the validation unit; memory shared with a peer may have changed.
-      if (mpa::fpdu_size(length) != frames[i].length) return FastResult::Refused;
-      ulpdu = {fpdu + mpa::kLengthField, length};
-    }
-    ddp::Admission& a = admissions_[admitted];
+    if (!ulpdu_of(c, in, frames[i], &ulpdu)) return FastResult::Refused;
+    ddp::Admission& a = scratch_.admissions[admitted];
     admitter.next(ulpdu, &a);
     if (a.what == ddp::Admit::Place) [[likely]] {
       ++admitted;
@@ -208,7 +267,8 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
       // Whole or not at all (E-5), unless it is here again: then the consumer may be waiting for a
       // Send that is in front of this one before it posts the next receive.
       const bool again = in_order && c.qp != nullptr && c.qp->starved && c.starved_at == begin;
-      if (!again || !ends_a_send(admissions_.data(), admitted)) return FastResult::NoReceive;
+      if (!again || !ends_a_send(scratch_.admissions.data(), admitted))
+        return FastResult::NoReceive;
       starved = true;
       end = check.begin + frames[i].offset;
       break;
@@ -221,23 +281,28 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const Staged& s
   }
   ddp::MessageCounts counts;
   for (std::size_t i = 0; i < admitted; ++i) {
-    ddp::place(*c.stream, admissions_[i], &counts);
-    note_placed(c, admissions_[i]);
+    ddp::place(*c.stream, scratch_.admissions[i], &counts);
+    note_placed(c, scratch_.admissions[i]);
   }
-  const std::uint64_t octets = end - begin;
-  c.counters.bytes_fast += octets;
+  const bool detour = in_order && c.tcb.rcv.holes.size() != 0 && !c.buffer.empty();
   const bool whole = violation == ddp::Violation::None && !starved && last == frames.size();
   if (starved) note_starved(c, end, now);
-  if (octets != 0) {
-    commit_range(c, begin, end, whole && check.fin, whole && s.seg.has(tcp::kPsh), counts, now);
+  if (detour) [[unlikely]] {
+    c.counters.bytes_fast += commit_around_kept(c, begin, end, whole && check.fin,
+                                                whole && in.seg.has(tcp::kPsh), counts, now);
+  } else if (begin < end) {
+    c.counters.bytes_fast += end - begin;
+    commit_range(c, begin, end, whole && check.fin, whole && in.seg.has(tcp::kPsh), counts, now);
   }
+  if (c.is_over()) return FastResult::Taken;
+  if (detour) take_kept(c, end, now);
   if (c.is_over()) return FastResult::Taken;
   if (admitted != 0 && !c.first_fpdu_seen) first_fpdu(c, now);
   if (violation != ddp::Violation::None && c.stage != Stage::Terminated) {
     raise_terminate(c, violation, offending, now);
   }
   // A dead stream's octets are acknowledged and forgotten, so that both sides can close at once.
-  if (!c.is_over() && c.stage == Stage::Terminated) discard_payload(c, s, check, now);
+  if (!c.is_over() && c.stage == Stage::Terminated) discard_payload(c, in, now);
   return FastResult::Taken;
 }
 

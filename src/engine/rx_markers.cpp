@@ -14,36 +14,37 @@ std::uint32_t grid_position(const Connection& c, const tcp::Segment& seg) {
 }  // namespace
 
 // The context was found before (E1, R-73) and is only read: the checksum has yet to be verified.
-void Engine::validate_framed(const Connection& c, const Staged& s) {
+void Engine::validate_framed(const Connection& c, const tcp::Segment& seg) {
   if (c.framing.policy == mpa::Policy::ModifiedLength) {
-    fastpath::validate_modified(s.seg.payload, validation_);
+    fastpath::validate_modified(seg.payload, scratch_.validation);
   } else {
-    fastpath::validate_marked(s.seg.payload, grid_position(c, s.seg), validation_);
+    fastpath::validate_marked(seg.payload, grid_position(c, seg), scratch_.validation);
   }
 }
 
-void Engine::judge_markers(const Connection& c, const Staged& s) {
-  fastpath::check_markers(c.framing.policy, s.seg.payload, grid_position(c, s.seg), validation_);
+void Engine::judge_markers(const Connection& c, const InHand& in) {
+  fastpath::check_markers(c.framing.policy, in.seg.payload, grid_position(c, in.seg),
+                          *in.validation);
 }
 
 // S8, S10: known frame ends are RCV.NXT and the right edges of blocks placed while FAST; a
 // downgrade forgets the blocks, and an upgrade needs an empty buffer, so on FAST there are no
 // others (I-1).
-fastpath::HeaderCase Engine::header_case(const Connection& c, const Staged& s,
-                                         const tcp::Check& check) const {
-  return fastpath::header_case(c.tcb.rcv.holes.is_received_edge(check.begin), s.seg.payload,
-                               grid_position(c, s.seg), validation_);
+fastpath::HeaderCase Engine::header_case(const Connection& c, const InHand& in) {
+  return fastpath::header_case(c.tcb.rcv.holes.is_received_edge(in.check.begin), in.seg.payload,
+                               grid_position(c, in.seg), *in.validation);
 }
 
 // The ULPDU of a frame of the segment, in the internal data buffer; valid until the next segment.
 // False when memory shared with the peer has changed since the frame was validated (E-19).
-bool Engine::strip_markers(Connection& c, const Staged& s, const fastpath::FrameResult& frame,
+bool Engine::strip_markers(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
                            ByteView* ulpdu) {
-  if (internal_.size() < s.seg.payload.size()) internal_.resize(s.seg.payload.size());
-  std::uint8_t* const to = internal_.data() + frame.offset;
+  std::vector<std::uint8_t>& room = scratch_.internal;
+  if (room.size() < in.seg.payload.size()) room.resize(in.seg.payload.size());
+  std::uint8_t* const to = room.data() + frame.offset;
   const auto n =
-      mpa::strip_framed(c.framing.policy, s.seg.payload.subspan(frame.offset, frame.length),
-                        grid_position(c, s.seg) + frame.offset, to);
+      mpa::strip_framed(c.framing.policy, in.seg.payload.subspan(frame.offset, frame.length),
+                        grid_position(c, in.seg) + frame.offset, to);
   if (!n) return false;
   c.counters.bytes_copied += *n;
   *ulpdu = ByteView(to, *n);

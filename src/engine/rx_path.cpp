@@ -186,16 +186,16 @@ void Engine::process(Staged& s, Instant now) {
   }
   // Checksum and CRC from one pass, before the connection type is looked at.
   std::uint32_t payload_sum = 0;
-  validated_ = false;
+  fastpath::Validation* validation = nullptr;
   if (!s.seg.payload.empty()) {
     if (c != nullptr && wants_validation(*c)) {
+      validation = &scratch_.validation;
       if (c->framing.marked()) [[unlikely]] {
-        validate_framed(*c, s);
+        validate_framed(*c, s.seg);
       } else {
-        fastpath::validate(s.seg.payload, validation_);
+        fastpath::validate(s.seg.payload, *validation);
       }
-      payload_sum = validation_.sum;
-      validated_ = true;
+      payload_sum = validation->sum;
     } else if (s.verify) {
       payload_sum = inet_sum(s.seg.payload);
     }
@@ -209,12 +209,14 @@ void Engine::process(Staged& s, Instant now) {
     c = s.connection = on_unmatched(s, now);
     if (c == nullptr) return;
   }
-  process_connection(*c, s, now);
+  process_connection(*c, s, validation, now);
 }
 
-inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
+inline void Engine::process_connection(Connection& c, Staged& s, fastpath::Validation* validation,
+                                       Instant now) {
   ++c.counters.segments_in;
-  tcp::Check check;
+  InHand in{s.seg, {}, validation};
+  tcp::Check& check = in.check;
   const bool predicted = tcp::check_predicted(c.tcb, s.seg, &check);
   if (!predicted) [[unlikely]] {
     if (c.tcb.state == tcp::State::TimeWait && gives_way(c, s, now)) {
@@ -274,7 +276,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
   }
   tcp::AckResult ack;
   if (predicted && tcp::take_ack_predicted(c.tcb, s.seg, now)) [[likely]] {
-    if (cut_through_plain(c, s, check)) return;
+    if (cut_through_plain(c, in)) return;
   } else {
     ack = tcp::take_ack(c.tcb, s.seg, check, now);
     c.counters.dup_acks_in += ack.duplicate;
@@ -292,7 +294,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
       interface_.confirm(c.next_hop, now);
     }
   }
-  if (check.arrival != tcp::Arrival::None) take_payload(c, s, check, now);
+  if (check.arrival != tcp::Arrival::None) take_payload(c, in, now);
   // TIME-WAIT is TCP's affair alone: for the queue pair the connection is over.
   const bool over = ack.closed || c.tcb.state == tcp::State::Closed ||
                     (c.tcb.state == tcp::State::TimeWait && c.qp != nullptr);
@@ -301,14 +303,14 @@ inline void Engine::process_connection(Connection& c, Staged& s, Instant now) {
 }
 
 // The commonest segment in one piece: the next one of a FAST connection (T3, T7; S159), one FPDU, a
-// Write that may be placed. `check` is check_predicted()'s. False, with nothing changed, for any
+// Write that may be placed. Its check is check_predicted()'s. False, with nothing changed, for any
 // other: the steps below decide.
-inline bool Engine::cut_through_plain(Connection& c, const Staged& s, const tcp::Check& check) {
-  if (c.stage != Stage::Full || !validated_ || !c.first_fpdu_seen) return false;
+inline bool Engine::cut_through_plain(Connection& c, const InHand& in) {
+  if (c.stage != Stage::Full || in.validation == nullptr || !c.first_fpdu_seen) return false;
   if (c.framing.marked()) return false;
-  if (!fastpath::plainly_fast(c.context, check.arrival, validation_)) return false;
-  if (validation_.frames.size() != 1 || !tcp::commits_predicted(c.tcb)) return false;
-  const ByteView fpdu = s.seg.payload;
+  if (!fastpath::plainly_fast(c.context, in.check.arrival, *in.validation)) return false;
+  if (in.validation->frames.size() != 1 || !tcp::commits_predicted(c.tcb)) return false;
+  const ByteView fpdu = in.seg.payload;
   const std::uint32_t ulpdu = load_be16(fpdu.data());
   // The length was believed by the validation unit; memory shared with a peer may have changed.
   if (mpa::fpdu_size(ulpdu) != fpdu.size()) return false;
@@ -317,7 +319,7 @@ inline bool Engine::cut_through_plain(Connection& c, const Staged& s, const tcp:
     return false;
   }
   ddp::place_plain_write(write);
-  tcp::commit_predicted(c.tcb, check.begin, check.end);
+  tcp::commit_predicted(c.tcb, in.check.begin, in.check.end);
   ConnectionCounters& n = c.counters;
   ++n.reasons[static_cast<std::size_t>(fastpath::Reason::Aligned)];
   ++n.fpdus_in[static_cast<std::size_t>(ddp::Opcode::Write)];
@@ -328,8 +330,8 @@ inline bool Engine::cut_through_plain(Connection& c, const Staged& s, const tcp:
   return true;
 }
 
-inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Check& check,
-                                 Instant now) {
+inline void Engine::take_payload(Connection& c, const InHand& in, Instant now) {
+  const tcp::Check& check = in.check;
   const bool taken = check.arrival == tcp::Arrival::InOrder ||
                      check.arrival == tcp::Arrival::OutOfOrder ||
                      check.arrival == tcp::Arrival::Overlap;
@@ -346,7 +348,7 @@ inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Chec
     act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
     return;
   }
-  if (s.seg.payload.empty()) {  // a FIN alone
+  if (in.seg.payload.empty()) {  // a FIN alone
     if (check.arrival == tcp::Arrival::InOrder && check.fin) {
       commit_range(c, check.begin, check.begin, true, false, {}, now);
     } else {
@@ -357,16 +359,16 @@ inline void Engine::take_payload(Connection& c, const Staged& s, const tcp::Chec
   switch (c.stage) {
     case Stage::Opening:
     case Stage::Startup:  // E-1: MPA frames are not FPDUs; InLogic is not asked
-      store(c, s, check, now);
+      store(c, in, now);
       if (!c.is_over() && c.stage == Stage::Startup) run_startup(c, now);
       break;
     case Stage::Full:
     case Stage::Closing:
-      in_logic(c, s, check, now);
+      in_logic(c, in, now);
       break;
     case Stage::Terminated:
     case Stage::Lingering:
-      discard_payload(c, s, check, now);
+      discard_payload(c, in, now);
       break;
   }
 }

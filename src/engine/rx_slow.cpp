@@ -18,18 +18,19 @@ constexpr std::uint64_t kDrainRound = 256u << 10;
 
 // SLOW: into the reassembly buffer, TCP regards it as received (S3). What the validation unit has
 // found good is not checked again when it is extracted.
-void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Instant now) {
+void Engine::store(Connection& c, const InHand& in, Instant now) {
+  const tcp::Check& check = in.check;
   const bool slow_data = c.stage != Stage::Opening && c.stage != Stage::Startup;
   if (check.arrival == tcp::Arrival::Overlap) tcp::note_duplicate_part(c.tcb, check);
   StreamOffset at = check.new_begin, from, to;
   bool stored = false;
-  if (validated_ && check.arrival == tcp::Arrival::InOrder && c.buffer.empty() &&
+  if (in.validation != nullptr && check.arrival == tcp::Arrival::InOrder && c.buffer.empty() &&
       c.buffer.read_position() == check.begin) {
-    c.extractor.checked(check.begin + validation_.valid_octets());
+    c.extractor.checked(check.begin + in.validation->valid_octets());
   }
   while (at < check.new_end && c.tcb.rcv.holes.next_missing(at, check.new_end, &from, &to)) {
     const bool in_order = from == c.tcb.rcv.holes.rcv_nxt();
-    const ByteView bytes = s.seg.payload.subspan(from - check.begin, to - from);
+    const ByteView bytes = in.seg.payload.subspan(from - check.begin, to - from);
     if (c.tcb.rcv.holes.exceeds_limit(from, to) || !c.buffer.store(from, bytes, in_order)) {
       // Out-of-order data is refused first when memory is short (E-11).
       if (!stored) act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
@@ -40,8 +41,8 @@ void Engine::store(Connection& c, const Staged& s, const tcp::Check& check, Inst
       c.counters.bytes_copied += bytes.size();
       c.counters.bytes_slow += bytes.size();
     }
-    commit_range(c, from, to, check.fin && to == check.end, s.seg.has(tcp::kPsh) && to == check.end,
-                 {}, now);
+    commit_range(c, from, to, check.fin && to == check.end,
+                 in.seg.has(tcp::kPsh) && to == check.end, {}, now);
     if (c.is_over()) return;
     at = to;
   }
@@ -67,9 +68,17 @@ std::uint64_t Engine::drain_reassembly(Connection& c, std::uint64_t budget, Inst
     ByteView ulpdu;
     std::uint32_t length = 0;
     const auto got = c.extractor.next(c.buffer, c.tcb.rcv.holes.rcv_nxt(), &ulpdu, &length);
-    if (got == reassembly::Extracted::NeedMore) break;
+    if (got == reassembly::Extracted::NeedMore) {
+      // Kept on a detour (E-41), and no whole FPDU.
+      if (c.context.type == fastpath::ConnectionType::Fast &&
+          c.buffer.read_position() < c.tcb.rcv.holes.rcv_nxt()) {
+        abandon_detour(c, now);
+      }
+      break;
+    }
     if (got ==
         reassembly::Extracted::BadCrc) {  // already acknowledged: TCP cannot repair it
+      if (c.context.type == fastpath::ConnectionType::Fast) abandon_detour(c, now);
       raise_terminate(c, ddp::Violation::MpaCrc, {}, now);
       break;
     }
@@ -125,7 +134,7 @@ void Engine::drain_round(Instant now) {
 
 // One FPDU of the in-order stream: placed and delivered. False when that was the end.
 bool Engine::take_fpdu(Connection& c, ByteView ulpdu, Instant now) {
-  ddp::Admission& a = admissions_[0];
+  ddp::Admission& a = scratch_.admissions[0];
   ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
     raise_terminate(c, ddp::Violation::UntaggedNoBuffer, ulpdu, now);

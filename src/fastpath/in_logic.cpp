@@ -84,8 +84,27 @@ Verdict cut_through(const ConnectionContext& c, const SegmentFacts& f) {
   return v;
 }
 
+// E-41: valid, and may not be placed before what is missing in front of it. Nothing is wrong with
+// it, so it is no recovery attempt.
+Verdict keep() {
+  Verdict v;
+  v.outcome = Outcome::Keep;
+  v.reason = Reason::OutOfOrderStore;
+  return v;
+}
+
+// All frames are valid, and what was received before waits in the reassembly buffer: nothing was
+// placed from octets that only looked like frames. RCV.NXT is a frame boundary (I-1), so frames
+// from there on are the truth, whatever the buffer holds of them. Elsewhere a bad seam says that
+// one of the two is no frame, and the segment is as retransmittable as before.
+Verdict overlapping_detour(const ConnectionContext& c, const SegmentFacts& f) {
+  if (f.frame_at_rcv_nxt) return cut_through(c, f);
+  return f.seam_on_boundary ? keep() : erroneous(c, f, Reason::Seam);
+}
+
 // All frames are valid, but some of the octets were received before.
 Verdict overlapping(const ConnectionContext& c, const SegmentFacts& f) {
+  if (!places_out_of_order(c)) return overlapping_detour(c, f);
   if (f.seam_on_boundary) return cut_through(c, f);
   // RCV.NXT is a frame boundary (I-1), so a chain of valid frames from there is the truth; a block
   // whose edge it does not meet was placed from octets that only looked like frames (E-12).
@@ -137,13 +156,7 @@ Verdict decide_fast(const ConnectionContext& c, const SegmentFacts& f) {
   // Without markers S10 is not there to ask: Case A or not, the segment is dropped.
   if (!val.passed()) return erroneous(c, f, error_row(val));
   if (f.arrival == tcp::Arrival::Overlap) return overlapping(c, f);
-  if (f.arrival == tcp::Arrival::OutOfOrder && !c.config.place_out_of_order) {
-    // E-12 `store`: nothing is wrong with the segment, so it is no recovery attempt.
-    Verdict v;
-    v.outcome = Outcome::Drop;
-    v.reason = Reason::OutOfOrderStore;
-    return v;
-  }
+  if (f.arrival == tcp::Arrival::OutOfOrder && !places_out_of_order(c)) return keep();
   return cut_through(c, f);
 }
 
@@ -247,11 +260,19 @@ std::string_view reason_name(Reason reason) {
   return i < kNames.size() ? kNames[i] : "?";
 }
 
+bool places_out_of_order(const ConnectionContext& c) {
+  return c.config.place_out_of_order || c.config.variant == InLogicVariant::Fig3;
+}
+
 Verdict decide(const ConnectionContext& context, const SegmentFacts& facts) {
   assert(facts.validation != nullptr && !facts.validation->frames.empty());
   const bool slow = context.type == ConnectionType::Slow;
   return slow ? decide_slow(context, facts)  // S2, S152
               : decide_fast(context, facts);
+}
+
+void become_slow(ConnectionContext& c, Reason why, Instant now) {
+  note_downgrade(c, why, now);
 }
 
 void apply(ConnectionContext& c, const Verdict& verdict, const SegmentFacts& facts) {
@@ -263,6 +284,8 @@ void apply(ConnectionContext& c, const Verdict& verdict, const SegmentFacts& fac
       break;
     case Outcome::Store:
       note_stored(c, verdict, facts);
+      break;
+    case Outcome::Keep:
       break;
     case Outcome::Downgrade:
       note_downgrade(c, verdict.reason, facts.now);

@@ -17,6 +17,7 @@ namespace urnic::fastpath {
 enum class Outcome : std::uint8_t {
   Fast,       // S7/S159: cut through: admit, place, commit
   Store,      // S3/S153 on a SLOW connection: reassembly buffer, ack
+  Keep,       // E-41: into the reassembly buffer and reported, placed when it is in order; FAST
   Downgrade,  // S3/S153/4A.S105 on a FAST connection: forget the holes, become SLOW, store, ack
   Drop,       // S9/S156: not taken, not acknowledged (a duplicate ACK by section 7)
 };
@@ -30,7 +31,7 @@ enum class Reason : std::uint8_t {
   TooLong,            // case 3: first frame too long: T2
   TooLongLast,        // case 4: last frame too long: T10
   Seam,               // Q-11, E-12: partly new and the seam is not on a frame boundary
-  OutOfOrderStore,    // E-12 "store": out of order on a connection that must not place there
+  OutOfOrderStore,    // E-12 "store": out of order on a connection that must not place there, kept
   RecoveryExhausted,  // 4A.S103: the limit is reached
   SameSegment,        // E-8: the segment at RCV.NXT was refused max_same_segment times in a row
   Upgrade,            // Fig 6: S35, this segment goes fast
@@ -48,6 +49,7 @@ struct SegmentFacts {
   // The segment begins at RCV.NXT. Implied by InOrder; an Overlap may begin there as well.
   bool at_rcv_nxt = false;
   bool seam_on_boundary = false;  // Overlap: the new part is whole frames of this segment
+  bool frame_at_rcv_nxt = false;  // Overlap: one of its frames begins at RCV.NXT
   bool reassembly_empty = true;   // Fig 6 S31: nothing stored, no partial frame pending
   const Validation* validation = nullptr;
   std::uint32_t payload = 0;  // octets of the segment (Fig 3: P)
@@ -68,6 +70,9 @@ struct Verdict {
   bool aligned = false;            // E-9: SLOW, in order and aligned: one more towards the upgrade
 };
 
+// R-86, E-12: may an aligned segment be placed before what is missing in front of it has come?
+bool places_out_of_order(const ConnectionContext&);
+
 // Pure. Never called during start-up, for segments without payload, or with a bad TCP checksum.
 // facts.validation is not null. Reasons are for the counters; what a row does never depends on
 // them.
@@ -78,6 +83,9 @@ Verdict decide(const ConnectionContext&, const SegmentFacts&);
 // receive queue, violation out of order) is no recovery attempt and leaves the context alone (Q-27,
 //
 void apply(ConnectionContext&, const Verdict&, const SegmentFacts&);
+
+// The downgrade alone, where it is not a segment that is wrong but what was kept (E-41).
+void become_slow(ConnectionContext&, Reason, Instant now);
 
 // Nearly every segment: decide() would answer Fast by row Aligned (T3, T7; S159) and apply() would
 // change nothing, so neither needs to be called. `arrival` and `validation` as in SegmentFacts.

@@ -205,6 +205,8 @@ void FaultLine::push(ByteView head, ByteView tail, std::uint8_t csum, Instant no
   Resegmenter::Rule rule;
   rule.probability = plan_.resegment;
   rule.cut_now = d.eligible && asked_for(FaultKind::Cut);
+  rule.cut_from = plan_.cut_from;
+  rule.cut_to = plan_.cut_to;
   rule.touch = d.eligible && (plan_.resegment != 0 || rule.cut_now);
   rule.mtu = plan_.mtu != 0 ? plan_.mtu : mtu_seen_;
   rule.hold = plan_.hold;

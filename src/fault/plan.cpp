@@ -88,6 +88,7 @@ class Parser {
   bool loss(std::string_view v);
   bool reorder(std::string_view v);
   bool at(std::string_view v);
+  bool cut_at(std::string_view v);
 };
 
 bool Parser::loss(std::string_view v) {
@@ -127,6 +128,18 @@ bool Parser::at(std::string_view v) {
   return true;
 }
 
+bool Parser::cut_at(std::string_view v) {
+  const auto dash = v.find('-');
+  const auto from = to_count(v.substr(0, dash));
+  const auto to = dash == v.npos ? std::nullopt : to_count(v.substr(dash + 1));
+  const bool ok = from && to && *from != 0 && *from < *to;
+  if (ok) {
+    plan.cut_from = *from;
+    plan.cut_to = *to;
+  }
+  return expect(ok, "FROM-TO, octets of the payload, FROM at least 1");
+}
+
 bool Parser::item(std::string_view key, std::string_view v) {
   if (key == "loss") return loss(v);
   if (key == "dup") return probability(v, plan.duplicate);
@@ -139,6 +152,7 @@ bool Parser::item(std::string_view key, std::string_view v) {
   if (key == "hold") return time(v, plan.hold);
   if (key == "limit") return count(v, plan.limit, 1);
   if (key == "at") return at(v);
+  if (key == "cut_at") return cut_at(v);
   if (key == "rate") {
     const auto rate = with_unit(v, kRates);
     const bool ok = rate && *rate >= 1000 && *rate <= 1e13;
@@ -241,6 +255,7 @@ std::string FaultPlan::to_string() const {
     }
     put("at", list);
   }
+  if (cut_to != 0) put("cut_at", std::to_string(cut_from) + "-" + std::to_string(cut_to));
   if (seed != plain.seed) put("seed", std::to_string(seed));
   return out;
 }
@@ -264,7 +279,7 @@ Outcome<FaultPlan, std::string> FaultPlan::parse(std::string_view text) {
     if (p.wrong.empty()) {
       return fail("fault plan: unknown key '" + std::string(key) +
                   "'; known: loss, dup, reorder, corrupt, badsum, reseg, delay, jitter, rate, "
-                  "limit, hold, mtu, payload_only, after, skip_handshake, at, seed");
+                  "limit, hold, mtu, payload_only, after, skip_handshake, at, cut_at, seed");
     }
     return fail("fault plan: " + std::string(item) + ": expected " + p.wrong);
   }

@@ -56,6 +56,9 @@ struct FaultPlan {
     bool operator==(const At&) const = default;
   };
   std::vector<At> at;
+  // An exact cut takes the octets [cut_from, cut_to) of the payload for a segment of their own;
+  // cut_to 0: anywhere.
+  std::uint32_t cut_from = 0, cut_to = 0;
 
   std::uint64_t seed = 1;
 
@@ -67,8 +70,8 @@ struct FaultPlan {
 
   // Keys: loss=P[:FRAMES] dup=P reorder=P[:FRAMES|:TIME] corrupt=P badsum=P reseg=P delay=TIME
   // jitter=TIME rate=N[k|m|g]bit limit=FRAMES hold=TIME mtu=OCTETS payload_only=OCTETS
-  // after=OCTETS[k|m|g] skip_handshake[=on|off] at=KIND:N+KIND:N... seed=N. TIME is a number with
-  // ns, us, ms or s. The error is one line for the user.
+  // after=OCTETS[k|m|g] skip_handshake[=on|off] at=KIND:N+KIND:N... cut_at=FROM-TO seed=N. TIME is
+  // a number with ns, us, ms or s. The error is one line for the user.
   static Outcome<FaultPlan, std::string> parse(std::string_view text);
 };
 

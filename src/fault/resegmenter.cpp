@@ -72,6 +72,18 @@ void Resegmenter::recut(Frame f, bool joined, const Rule& rule, const FlowKey& k
     return;
   }
 
+  if (rule.cut_now && rule.cut_to != 0) {
+    if (rule.cut_to >= v->payload_len) {
+      out.push_back(std::move(f));
+      return;
+    }
+    ++stats_.cut;
+    out.push_back(piece_of(f, *v, 0, rule.cut_from));
+    out.push_back(piece_of(f, *v, rule.cut_from, rule.cut_to - rule.cut_from));
+    out.push_back(piece_of(f, *v, rule.cut_to, v->payload_len - rule.cut_to));
+    return;
+  }
+
   // Alone: in two or three pieces; or the first piece leaves and the rest waits; or all of it
   // waits. Held octets meet the next segment, and boundaries move.
   const std::uint64_t how = rule.cut_now ? 0 : rng_.below(3);

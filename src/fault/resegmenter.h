@@ -28,7 +28,8 @@ class Resegmenter {
   struct Rule {
     double probability = 0;
     bool touch = false, cut_now = false;
-    std::uint32_t mtu = 1500;  // of what joining makes
+    std::uint32_t cut_from = 0, cut_to = 0;  // what cut_now cuts out; cut_to 0: anything
+    std::uint32_t mtu = 1500;                // of what joining makes
     Duration hold;
   };
   void push(Frame f, const TcpView* v, const Rule& rule, Instant now, std::vector<Frame>& out);

@@ -52,6 +52,10 @@ Json receiver_json(const ConnectionStats& s) {
                         "terminates_sent",
                         "segments_in",
                         "dup_acks_out"});
+  if (s.detours != 0) {  // only where there are any, like the reasons
+    j["detours"] = s.detours;
+    j["bytes_detour"] = s.bytes_detour;
+  }
   Json& reasons = j["reasons"] = Json::object();
   for (std::size_t i = 0; i < kReasonCount; ++i) {
     if (s.reasons[i] != 0) reasons[reason_label(i)] = s.reasons[i];

@@ -23,6 +23,7 @@ constexpr bool is_drop(Reason r) {
     case Reason::Slow:
     case Reason::Aligned:
     case Reason::Upgrade:
+    case Reason::OutOfOrderStore:
     case Reason::Seam:
     case Reason::RecoveryExhausted:
     case Reason::SameSegment:
@@ -113,6 +114,7 @@ void Observer::look_at_verdicts(const engine::Connection& c) {
     if (n != 0) note("drop", std::string(fastpath::reason_name(r)), n);
   }
   if (const auto n = is.empty_rq_drops - was.empty_rq_drops) note("drop", "no receive posted", n);
+  if (is.detours != was.detours) note("detour begins", "");
   if (downgraded) note("downgrade", why ? std::string(fastpath::reason_name(*why)) : std::string());
   if (is.upgrades != was.upgrades) note("upgrade", "");
   if (is.terminates_sent != was.terminates_sent) note("terminate sent", c.failure);

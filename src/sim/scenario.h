@@ -26,6 +26,10 @@ struct WorkPlan {
   Duration gap;                             // from one posting to the next at least
   std::uint32_t receives = 256;             // kept posted at the right node
   Duration receives_begin;                  // none is posted before
+  // Writes carry a whole FPDU in their payload, from octet kEmbeddedAt on (E-12): a Write of
+  // kEmbedded octets to memory of the right node behind all that messages are meant for.
+  bool embed = false;
+  static constexpr std::uint32_t kEmbeddedAt = 100, kEmbedded = 64;
 
   // Where data arrives: at the left for Reads, else at the right.
   bool into_left() const { return op == Op::Read; }

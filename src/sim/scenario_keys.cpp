@@ -174,6 +174,10 @@ constexpr SetupKey kSetupKeys[] = {
      }},
     {"work.receives_begin", "no receive is posted before",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_begin); }},
+    {"work.embed",
+     "Writes carry an FPDU in their payload, octets 100 to 183: a Write of 64 octets to "
+     "where none is meant to go",
+     [](Setup& s, const Value& v) { return flag(v, &s.work.embed); }},
 };
 
 // One TCP sender by name, whatever was said before.
@@ -307,6 +311,7 @@ constexpr WireKey kWireKeys[] = {
     {"at", "at",
      "exact faults, \"KIND:N+KIND:N\" or a list (empty: none): loss dup reorder corrupt badsum "
      "cut"},
+    {"cut_at", "cut_at", "\"FROM-TO\": octets of the payload that an exact cut makes a segment of"},
 };
 
 }  // namespace

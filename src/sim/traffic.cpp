@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
 #include "base/rng.h"
 
 namespace urnic::sim {
@@ -23,9 +25,30 @@ Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, co
     receive_stag_ = to.register_memory(receive_.data(), receive_.size(),
                                        verbs::kLocalWrite | verbs::kZeroBased);
   } else {
-    sink_.assign(source_.size(), 0);
+    sink_.assign(source_.size() + (plan_.embed ? WorkPlan::kEmbedded : 0), 0);
     sink_stag_ = to.register_memory(sink_.data(), sink_.size(),
                                     verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kZeroBased);
+    if (plan_.embed) embed();
+  }
+}
+
+// Octets of our messages that are a valid FPDU of the same stream, if anybody begins to read there:
+// length, a Write's header (RFC 5041 4.1, RFC 5040 4.1), payload, CRC; no pad is needed.
+void Traffic::embed() {
+  constexpr std::uint32_t kHeader = 14, kUlpdu = kHeader + WorkPlan::kEmbedded;
+  std::uint8_t fpdu[2 + kUlpdu + 4];
+  static_assert((2 + kUlpdu) % 4 == 0);
+  if (WorkPlan::kEmbeddedAt + sizeof fpdu > largest_) return;
+  store_be16(fpdu, kUlpdu);
+  fpdu[2] = 0xc1;  // tagged, last, DDP version 1
+  fpdu[3] = 0x40;  // RDMAP version 1, RDMA Write
+  store_be32(fpdu + 4, sink_stag_);
+  store_be64(fpdu + 8, source_.size());
+  std::fill_n(fpdu + 2 + kHeader, WorkPlan::kEmbedded, std::uint8_t{0xee});
+  store_le32(fpdu + 2 + kUlpdu, crc32c({fpdu, 2 + kUlpdu}));
+  for (std::uint64_t slot = 0; slot < slots_; ++slot) {
+    const std::uint64_t at = slot * largest_ + WorkPlan::kEmbeddedAt;
+    std::copy_n(fpdu, sizeof fpdu, source_.begin() + static_cast<std::ptrdiff_t>(at));
   }
 }
 
@@ -140,6 +163,7 @@ void Traffic::check_memory() {
     const std::uint64_t at = slot * largest_;
     for (std::uint64_t i = at; i < at + length; ++i) wrong_ += sink_[i] != source_[i] ? 1 : 0;
   }
+  for (std::uint64_t i = source_.size(); i < sink_.size(); ++i) wrong_ += sink_[i] != 0 ? 1 : 0;
 }
 
 }  // namespace urnic::sim

@@ -42,6 +42,7 @@ class Traffic {
     return plan_.sizes[message % plan_.sizes.size()];
   }
   std::uint64_t slot_of(std::uint64_t message) const { return message % slots_; }
+  void embed();
   void take_completions();
   void look_for_the_end();
   void post_receives(Instant now);

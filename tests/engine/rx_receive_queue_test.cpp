@@ -91,5 +91,53 @@ TEST_F(RxPath, AStarvedConnectionIsNudgedWhenAReceiveIsPosted_E17) {
   }
 }
 
+// [Send 1][Write, here before][Send 2], and only one receive is posted: nothing of it is taken, a
+// duplicate ACK says so, and the receive when it comes is told of.
+// proves, E-5, E-17
+TEST_F(RxPath, R113_AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
+  ASSERT_TRUE(p.up());
+  ASSERT_TRUE(p.post_receive(1, 0, 900));
+  const Octets m1 = HandPeer::send_message(1, Octets(100, 5)),
+               m2 = HandPeer::send_message(2, Octets(100, 6)), w = p.write(5000, Octets(100, 7));
+  p.send(m1.size(), w);
+  const Octets all = joined({m1, w, m2});
+  auto a = p.send(0, all);
+  EXPECT_EQ(p.rcv_nxt(), 0u);
+  EXPECT_TRUE(p.receives().empty());
+  EXPECT_EQ(p.stats().empty_rq_drops, 1u);
+  EXPECT_EQ(p.stats().immediate_dup_acks, 1u);
+  ASSERT_EQ(a.size(), 1u);
+  EXPECT_EQ(a[0].ack, 0u);
+  ASSERT_TRUE(p.post_receive(2, 1000, 900));
+  EXPECT_EQ(p.pass(Duration::us(10)).size(), 3u) << "E-17";
+  p.send(0, all);
+  EXPECT_EQ(p.rcv_nxt(), all.size());
+  EXPECT_EQ(good_receives(p), 2u);
+}
+
+// ... and here again, since the consumer waits for Send 1 before it posts: that one is taken, and
+// the rest is refused as any Send without a receive. proves, E-17
+TEST_F(RxPath, R113_OfAnOverlapThatIsHereAgainTheFirstPartIsTakenAndTheRestRefused) {
+  ASSERT_TRUE(p.up());
+  ASSERT_TRUE(p.post_receive(1, 0, 900));
+  const Octets m1 = HandPeer::send_message(1, Octets(100, 5)),
+               m2 = HandPeer::send_message(2, Octets(100, 6)), w = p.write(5000, Octets(100, 7));
+  p.send(m1.size(), w);
+  const Octets all = joined({m1, w, m2});
+  p.send(0, all);
+  p.send(0, all);
+  EXPECT_EQ(good_receives(p), 1u);
+  const std::uint64_t taken = m1.size() + w.size();
+  EXPECT_EQ(p.rcv_nxt(), taken);
+  EXPECT_EQ(p.stats().empty_rq_drops, 2u);
+  EXPECT_EQ(p.stats().immediate_dup_acks, 2u);
+  ASSERT_TRUE(p.post_receive(2, 1000, 900));
+  EXPECT_EQ(p.pass(Duration::us(10)).size(), 3u) << "E-17";
+  p.send(0, all);
+  EXPECT_EQ(good_receives(p), 2u);
+  EXPECT_EQ(p.rcv_nxt(), all.size());
+  EXPECT_TRUE(p.fast());
+}
+
 }  // namespace
 }  // namespace urnic::test

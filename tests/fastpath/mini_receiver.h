@@ -93,6 +93,8 @@ class MiniReceiver {
                            const StreamOffset fb = b + r.offset, fe = fb + r.length;
                            return !list.any_new(fb, fe) || list.all_new(fb, fe);
                          });
+    f.frame_at_rcv_nxt = std::ranges::any_of(
+        validation_.frames, [&](const auto& r) { return b + r.offset == list.rcv_nxt(); });
     f.reassembly_empty = buffer.empty();
     f.validation = &validation_;
     f.now = now;
@@ -106,11 +108,12 @@ class MiniReceiver {
         cut_through(b, payload);
         fate = Fate::Fast;
         break;
+      case fastpath::Outcome::Keep:
+        if (buffer.empty()) buffer.reset(list.rcv_nxt());
+        fate = store(b, payload) ? Fate::Stored : Fate::Refused;
+        break;
       case fastpath::Outcome::Downgrade:
-        ++downgrades;
-        list.forget();  // first the holes, then the segment
-        counters.discard();
-        buffer.reset(list.rcv_nxt());
+        downgrade();
         [[fallthrough]];
       case fastpath::Outcome::Store:
         fate = store(b, payload) ? Fate::Stored : Fate::Refused;
@@ -175,8 +178,36 @@ class MiniReceiver {
     delivered += behind;
   }
 
+  void downgrade() {
+    ++downgrades;
+    if (!buffer.empty()) return;  // E-41: what was kept is here
+    list.forget();                // first the holes, then the segment
+    counters.discard();
+    buffer.reset(list.rcv_nxt());
+  }
+
+  // E-41: from RCV.NXT on, kept octets or not; then what was kept behind it.
+  void cut_through_detour(StreamOffset begin, ByteView payload) {
+    ddp::MessageCounts ends;
+    for (const auto& r : validation_.frames) {
+      if (begin + r.offset < list.rcv_nxt()) continue;
+      ends += place(begin + r.offset, mpa::ulpdu_of(payload.subspan(r.offset, r.length)));
+    }
+    delivered += ends;
+    StreamOffset from, to;
+    const StreamOffset end = begin + payload.size();
+    while (list.next_missing(begin, end, &from, &to)) commit(from, to, {});
+    buffer.consume(end);
+    drain();
+    if (buffer.read_position() < list.rcv_nxt()) {
+      fastpath::become_slow(context, fastpath::Reason::Seam, Instant());
+      downgrade();
+    }
+  }
+
   // The new frames, run by run.
   void cut_through(StreamOffset begin, ByteView payload) {
+    if (!buffer.empty()) return cut_through_detour(begin, payload);
     const auto& frames = validation_.frames;
     for (std::size_t i = 0; i < frames.size();) {
       const auto is_new = [&](std::size_t k) {

@@ -141,6 +141,9 @@ struct Receiver {
     }
     const fastpath::Verdict v = fastpath::decide(context, f);
     switch (v.outcome) {
+      case Outcome::Keep:  // E-41: not with `place`, which all of these run
+        ADD_FAILURE() << "a detour";
+        return Got::Ignored;
       case Outcome::Drop:
         fastpath::apply(context, v, f);
         return Got::Dropped;

@@ -175,23 +175,32 @@ TEST_P(AnyOrder, EverythingArrivesAsInOrder_R102) {
   EXPECT_GT(totals.upgrades, totals.connections / 20);
 }
 
-// The same stream and the same arrivals to a FAST and to a SLOW connection.
+// The same stream and the same arrivals to a FAST connection, to one that keeps what comes out of
+// order (E-41), and to a SLOW one.
 class FastAndSlow {
  public:
   FastAndSlow(Terms terms, std::uint64_t seed) {
     terms.same_input = true;
     terms.type = ConnectionType::Fast;
+    terms.store = false;
     fast.emplace(terms, seed);
+    terms.store = true;
+    store.emplace(terms, seed);
     terms.type = ConnectionType::Slow;
     slow.emplace(terms, seed);
   }
-  // Empty when FAST made of the batches what the reference made of them, and SLOW the same or a
-  // prefix of it before it ended.
+  // Empty when FAST made of the batches what the reference made of them, with and without placing
+  // out of order, and SLOW the same or a prefix of it before it ended.
   std::string batches(int n) {
-    if (!fast->up() || !slow->up()) return "a connection did not come up";
+    if (!fast->up() || !store->up() || !slow->up()) return "a connection did not come up";
     for (int i = 0; i < n; ++i) {
       if (const std::string bad = fast->batch(); !bad.empty()) return "FAST: " + bad;
       if (fast->ended()) return "FAST ended: " + fast->why_ended();
+      if (const std::string bad = store->batch(); !bad.empty()) return "FAST with store: " + bad;
+      if (store->ended()) return "FAST with store ended: " + store->why_ended();
+      if (fast->history != store->history) return "place and store report different completions";
+      if (fast->consumer().arena != store->consumer().arena)
+        return "place and store differ in memory";
       if (slow->ended() || slow->waits()) continue;
       if (const std::string bad = slow->batch(); !bad.empty()) return "SLOW: " + bad;
       if (slow->ended() || slow->waits()) continue;
@@ -204,10 +213,12 @@ class FastAndSlow {
     }
     return fast->history.empty() ? "nothing was delivered" : "";
   }
-  std::optional<Session> fast, slow;
+  std::optional<Session> fast, store, slow;
 };
 
+// proves: E-41, R-102
 TEST_P(AnyOrder, FastAndSlowMakeTheSameOfIt) {
+  std::uint64_t detours = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Rng rng(seed);
     Terms terms = terms_of(rng, GetParam(), false);
@@ -219,8 +230,14 @@ TEST_P(AnyOrder, FastAndSlowMakeTheSameOfIt) {
     EXPECT_GT(both.fast->stats().bytes_fast, 0u);
     if (!terms.recut) {
       EXPECT_EQ(both.fast->stats().bytes_slow, 0u);
+      EXPECT_EQ(both.store->stats().bytes_slow, 0u);
+      EXPECT_EQ(both.store->stats().downgrades, 0u);
     }
+    EXPECT_EQ(both.fast->stats().detours, 0u);
+    detours += both.store->stats().detours;
   }
+  // With markers an FPDU's beginning is certain, and everything is placed at once (Fig 3).
+  EXPECT_EQ(detours > 40, GetParam() == mpa::Policy::NoMarkers) << detours;
 }
 
 // With corruption FAST repairs by retransmission; SLOW delivers a correct prefix and ends with the
@@ -237,6 +254,7 @@ TEST_P(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix_R29) {
     FastAndSlow both(terms, seed);
     ASSERT_EQ(both.batches(3), "") << "seed " << seed;
     EXPECT_EQ(both.fast->stats().bytes_slow, 0u);
+    EXPECT_EQ(both.store->stats().bytes_slow, 0u);
     repaired += both.fast->stats().recovery_attempts;
     if (!both.slow->ended()) continue;
     ++ended;
@@ -261,6 +279,7 @@ TEST_P(AnyOrder, LateReceivesHoldFastUpAndEndSlowAfterACorrectPrefix_R113_R116) 
     FastAndSlow both(terms, seed);
     ASSERT_EQ(both.batches(3), "") << "seed " << seed;
     EXPECT_EQ(both.fast->stats().bytes_slow, 0u);
+    EXPECT_EQ(both.store->stats().bytes_slow, 0u);
     waited += both.fast->stats().empty_rq_drops;
     if (!both.slow->ended()) continue;
     ++ended;

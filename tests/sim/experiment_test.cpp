@@ -267,5 +267,43 @@ TEST(Scenarios, Fig9AndFig10DropTheSame_R85) {
   EXPECT_EQ(runs[0].took, runs[1].took);
 }
 
+// A loss costs the sender of a connection that keeps no more than that of one that places.
+// proves: E-41, E-12
+TEST(Scenarios, E41_TheDetourCostsNoGoodputUnderLoss) {
+  const Scenario s = shipped("detour");
+  ASSERT_EQ(s.variants.size(), 3u);
+  std::uint64_t goodput[2] = {0, 0};
+  for (std::size_t v = 0; v < 2; ++v) {
+    for (std::uint32_t i = 0; i < s.runs; ++i) {
+      const RunResult r = run_once(s.variants[v], s.limit, s.seed + i, false);
+      ASSERT_TRUE(r.complete) << r.end;
+      EXPECT_EQ(r.wrong_octets, 0u);
+      goodput[v] += r.goodput();
+      EXPECT_EQ(r.receiver.detours != 0, v == 1);
+      EXPECT_EQ(r.receiver.bytes_slow, 0u);
+      EXPECT_EQ(r.receiver.downgrades + r.receiver.upgrades + r.receiver.recovery_attempts, 0u);
+      EXPECT_GT(r.receiver.holes_opened, 50u);
+    }
+  }
+  EXPECT_GE(goodput[1] * 10, goodput[0] * 9);
+}
+
+// proves: E-12, E-41
+TEST(Scenarios, E12_AnEmbeddedFpduFoolsPlaceAndNotStore) {
+  const auto runs = first_runs("embedded-fpdu");
+  ASSERT_EQ(runs.size(), 2u);
+  for (const RunResult& r : runs) {
+    ASSERT_TRUE(r.complete) << r.end;
+    EXPECT_EQ(r.receiver.terminates_sent, 0u);
+  }
+  EXPECT_EQ(runs[0].wrong_octets, 64u) << "written where nothing was meant to go";
+  EXPECT_EQ(runs[0].receiver.downgrades, 1u);
+  EXPECT_EQ(runs[0].receiver.reasons[static_cast<std::size_t>(fastpath::Reason::Seam)], 1u);
+  EXPECT_EQ(runs[1].wrong_octets, 0u);
+  EXPECT_EQ(runs[1].receiver.downgrades, 0u);
+  EXPECT_EQ(runs[1].receiver.detours, 1u);
+  EXPECT_EQ(runs[1].receiver.bytes_slow, 0u);
+}
+
 }  // namespace
 }  // namespace urnic::sim

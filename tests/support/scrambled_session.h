@@ -31,6 +31,7 @@ struct Terms {
   bool recut = false;    // segments that do not begin and end with FPDUs
   bool corrupt = false;  // bits change under a good TCP checksum
   bool late = false;     // receives are posted while the Sends arrive
+  bool store = false;    // nothing is placed out of order without markers (E-12, E-41)
   // What arrives does not depend on what was taken: two sessions that differ in nothing else than
   // the engine's options get the same segments, until they have everything.
   bool same_input = false;
@@ -57,6 +58,7 @@ inline Terms terms_of(Rng& rng, mpa::Policy policy, bool may_end) {
   s.corrupt = may_end && rng.chance(0.4);
   // A Send that finds no receive ends a stream that is SLOW.
   s.late = (may_end || (s.type == ConnectionType::Fast && !s.recut)) && rng.chance(0.5);
+  s.store = rng.chance(0.25);
   return s;
 }
 
@@ -83,7 +85,8 @@ inline sim::PairOptions options_of(const Terms& s, std::uint64_t seed) {
   e.context.upgrade_after = s.upgrade_after;
   e.tcp.hole_limit = s.hole_limit;
   e.tcp.sack = s.sack;
-  e.out_of_order = engine::Options::OutOfOrder::Place;
+  e.out_of_order =
+      s.store ? engine::Options::OutOfOrder::Store : engine::Options::OutOfOrder::Place;
   e.completion_method = static_cast<ddp::CompletionMethod>(s.method);
   e.completion_threshold = s.threshold;
   return o;

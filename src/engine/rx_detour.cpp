@@ -1,0 +1,104 @@
+// The detour of a FAST connection that places nothing out of order (E-41, E-12 `store`): what lies
+// beyond a gap is kept in the reassembly buffer, reported and acknowledged, and placed when it is
+// in order. The detour lasts while the buffer holds anything; then some octet below is missing, and
+// what comes in order is cut through as ever. Every kept octet came in a segment whose CRCs were
+// right, so no loss that TCP could repair is found too late.
+
+#include <algorithm>
+
+#include "engine/engine.h"
+#include "engine/rx_frames.h"
+
+namespace urnic::engine {
+
+// The segment is whole valid FPDUs that begin beyond RCV.NXT.
+void Engine::keep(Connection& c, const InHand& in, Instant now) {
+  const tcp::Check& check = in.check;
+  fastpath::Validation& v = *in.validation;
+  const auto& frames = v.frames;
+  const std::size_t inside = frames_inside(v, check);
+  // What could not be placed is refused while the peer still has it (R-114, E-6).
+  const FastResult admitted = inside == 0 ? FastResult::Refused : admit_to_keep(c, in, inside);
+  if (admitted != FastResult::Taken) return not_taken(c, admitted, check, now);
+
+  const StreamOffset end = check.begin + frames[inside - 1].offset + frames[inside - 1].length;
+  const bool opens = c.buffer.empty();
+  if (opens) c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+  if (check.arrival == tcp::Arrival::Overlap) tcp::note_duplicate_part(c.tcb, check);
+  StreamOffset at = check.new_begin, from, to;
+  bool stored = false;
+  while (c.tcb.rcv.holes.next_missing(at, end, &from, &to)) {
+    const ByteView bytes = in.seg.payload.subspan(from - check.begin, to - from);
+    if (c.tcb.rcv.holes.exceeds_limit(from, to) || !c.buffer.store(from, bytes, false)) {
+      // Full (E-10, E-11): TCP's affair, and the sender's to send again.
+      if (!stored) act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+      return;
+    }
+    if (opens && !stored) ++c.counters.detours;
+    stored = true;
+    c.counters.bytes_copied += bytes.size();
+    c.counters.bytes_detour += bytes.size();
+    commit_range(c, from, to, check.fin && to == check.end, in.seg.has(tcp::kPsh), {}, now);
+    if (c.is_over()) return;
+    at = to;
+  }
+}
+
+// May every FPDU be placed, as far as can be told out of order (E-5)? The receives that its Sends
+// will need are theirs from now on (E-15): what is acknowledged finds them.
+Engine::FastResult Engine::admit_to_keep(Connection& c, const InHand& in, std::size_t frames) {
+  fastpath::Validation& v = *in.validation;
+  ddp::Admitter admitter(*c.stream, false);
+  if (scratch_.admissions.size() < frames) scratch_.admissions.resize(frames);
+  for (std::size_t i = 0; i < frames; ++i) {
+    ByteView ulpdu;
+    if (!ulpdu_of(c, in, v.frames[i], &ulpdu)) return FastResult::Refused;
+    ddp::Admission& a = scratch_.admissions[i];
+    admitter.next(ulpdu, &a);
+    if (a.what == ddp::Admit::NoReceive) {
+      c.starved_msn = a.segment.header.msn;
+      return FastResult::NoReceive;
+    }
+    if (a.what != ddp::Admit::Place) return FastResult::Refused;
+  }
+  for (std::size_t i = 0; i < frames; ++i) {
+    const ddp::SegmentHeader& h = scratch_.admissions[i].segment.header;
+    if (h.op >= ddp::Opcode::Send && h.op <= ddp::Opcode::SendSeInv) c.stream->rq.claim(h.msn);
+  }
+  return FastResult::Taken;
+}
+
+// TCP takes what it has not yet of [begin, end), which begins at RCV.NXT and has been placed. Its
+// messages end with the last of it. Returns the octets that are new.
+std::uint64_t Engine::commit_around_kept(Connection& c, StreamOffset begin, StreamOffset end,
+                                         bool fin, bool psh, const ddp::MessageCounts& counts,
+                                         Instant now) {
+  std::uint64_t octets = 0;
+  StreamOffset from, to;
+  while (!c.is_over() && c.tcb.rcv.holes.next_missing(begin, end, &from, &to)) {
+    StreamOffset next_from, next_to;
+    const bool last = !c.tcb.rcv.holes.next_missing(to, end, &next_from, &next_to);
+    octets += to - from;
+    commit_range(c, from, to, fin && to == end, psh, last ? counts : ddp::MessageCounts{}, now);
+    begin = to;
+  }
+  return octets;
+}
+
+// All below `placed_to` has been placed, and RCV.NXT has come to it or beyond: what is kept and now
+// in order is taken.
+void Engine::take_kept(Connection& c, StreamOffset placed_to, Instant now) {
+  c.buffer.consume(placed_to);
+  drain_reassembly(c, kNoBudget, now);
+}
+
+// The octets in order end inside an FPDU: a segment that was kept began where none begins. They are
+// acknowledged and stay where they are; the connection goes on as SLOW.
+void Engine::abandon_detour(Connection& c, Instant now) {
+  constexpr auto kWhy = fastpath::Reason::Seam;
+  ++c.counters.reasons[static_cast<std::size_t>(kWhy)];
+  fastpath::become_slow(c.context, kWhy, now);
+  downgrade(c, kWhy);
+}
+
+}  // namespace urnic::engine

@@ -1,0 +1,20 @@
+// The frames of a segment against the window: for the steps behind validation.
+#pragma once
+
+#include <cstddef>
+
+#include "fastpath/validation_unit.h"
+#include "tcp/tcb.h"
+
+namespace urnic::engine {
+
+// E-45: frames of the segment that lie in the window whole; what reaches beyond it is not for us.
+inline std::size_t frames_inside(const fastpath::Validation& v, const tcp::Check& check) {
+  std::size_t n = v.frames.size();
+  while (n != 0 && check.begin + v.frames[n - 1].offset + v.frames[n - 1].length > check.new_end) {
+    --n;
+  }
+  return n;
+}
+
+}  // namespace urnic::engine
