@@ -29,7 +29,8 @@ std::uint16_t Engine::choose_port(const IpAddress& local, const SocketAddress& t
     if (queue_ < queues && flow_queue(flow_hash(local, port, to.ip, to.port), queues) != queue_) {
       return true;
     }
-    return connections_.find({local, to.ip, port, to.port}) != nullptr;
+    const FlowKey key{local, to.ip, port, to.port};
+    return connections_.find(key) != nullptr || time_wait_.contains(key);
   });
 }
 

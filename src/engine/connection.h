@@ -19,6 +19,7 @@
 #include "net/header_template.h"
 #include "reassembly/buffer.h"
 #include "reassembly/extract.h"
+#include "tcp/flow.h"
 #include "tcp/tcb_state.h"
 #include "urnic/stats.h"
 #include "verbs/queue_pair.h"
@@ -30,11 +31,7 @@ namespace urnic::engine {
 using ConnectionId = std::uint64_t;
 constexpr unsigned kPlaceBits = 24;
 
-struct FlowKey {
-  IpAddress local, remote;
-  std::uint16_t local_port = 0, remote_port = 0;
-  bool operator==(const FlowKey&) const = default;
-};
+using tcp::FlowKey;
 
 // What is counted per connection and is not counted in a room below (D10).
 struct ConnectionCounters {

@@ -162,7 +162,11 @@ void Engine::on_closed(Connection& c, Instant now) {
       return;
     }
   }
-  if (transport_closed(c)) {
+  if (c.link == nullptr && c.tcb.state == tcp::State::TimeWait) {
+    // What still may come is answered without the connection.
+    time_wait_.add(c.key, c.tcb);
+    end_connection(c);
+  } else if (transport_closed(c)) {
     end_connection(c);
   } else {
     c.stage = Stage::Lingering;

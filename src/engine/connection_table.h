@@ -17,20 +17,12 @@
 
 namespace urnic::engine {
 
-// Keyed: a peer chooses addresses and ports.
-struct FlowKeyHash {
-  SipKey key;
-  std::uint64_t operator()(const FlowKey& k) const {
-    return keyed_flow_hash(key, k.local, k.local_port, k.remote, k.remote_port);
-  }
-};
-
 class ConnectionTable {
  public:
   static constexpr std::uint32_t kMaxPlaces = 1u << 24;
 
   // `most` connections at a time.
-  ConnectionTable(const FlowKeyHash& hash, std::uint32_t most)
+  ConnectionTable(const tcp::FlowKeyHash& hash, std::uint32_t most)
       : most_(most < kMaxPlaces ? most : kMaxPlaces), flows_(hash) {}
 
   // nullptr when the table is full.
@@ -80,8 +72,8 @@ class ConnectionTable {
   std::uint32_t most_;
   std::vector<Place> places_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> ended_;                    // places
-  HashMap<FlowKey, std::uint32_t, FlowKeyHash> flows_;  // -> place
+  std::vector<std::uint32_t> ended_;  // places
+  tcp::FlowTable flows_;              // -> place
   std::size_t live_ = 0;
 };
 

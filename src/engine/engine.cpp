@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tcp/isn.h"
 
 namespace urnic::engine {
 namespace {
@@ -78,7 +77,8 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       pool_(options.reassembly_pool),
       memory_(1u << 20, StagForm(device_key(options.seed, 1))),
       tx_(port, queue, mtu_ + link_header(options)),
-      connections_(FlowKeyHash{keys_.flows}, ConnectionTable::kMaxPlaces),
+      connections_(tcp::FlowKeyHash{keys_.flows}, ConnectionTable::kMaxPlaces),
+      time_wait_(keys_.flows),
       qp_numbers_(device_key(options.seed, 2)) {
   settle_by_port_kind(&options_, port->kind());
   options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
@@ -123,7 +123,9 @@ Instant Engine::next_deadline() const {
     if (!stream_->readable.empty() || can_accept()) return Instant();
     return earlier(timers_.earliest(), stream_->accept_again);
   }
-  return earlier(earlier(timers_.earliest(), interface_.next_deadline()), link_given_up_at());
+  return earlier(earlier(earlier(timers_.earliest(), time_wait_.next_deadline()),
+                         interface_.next_deadline()),
+                 link_given_up_at());
 }
 
 // ---- connections
@@ -135,16 +137,10 @@ Connection* Engine::new_connection(const FlowKey& key) {
   return c;
 }
 
-// The MSS option tells what fits the MTU less the fixed IP and TCP headers (RFC 6691).
 tcp::Config Engine::tcp_config(const FlowKey& key) const {
-  tcp::Config config = options_.tcp;
-  config.mss = static_cast<std::uint16_t>(std::min(mtu_, 65535u) - (key.local.is_v6() ? 60 : 40));
-  config.ip_header = key.local.is_v6() ? 40 : 20;
+  tcp::Config config = tcp::connection_config(options_.tcp, keys_, key, mtu_);
   // A peer that acknowledges once per burst (E-7) shall not slow the start down (RFC 3465, 2.3).
   config.slow_start_segments = 32;
-  const SocketAddress local{key.local, key.local_port}, remote{key.remote, key.remote_port};
-  config.ts_offset = tcp::timestamp_offset(keys_.timestamps, local, remote);
-  config.challenge_key = tcp::challenge_key(keys_.challenges, local, remote);
   return config;
 }
 
@@ -174,6 +170,7 @@ void Engine::arm_timer(Connection& c) {
 
 void Engine::run_timers(Instant now) {
   interface_.run_timers(now);
+  time_wait_.run(now);
   TimerHeap::Entry entry;
   while (timers_.pop_due(now, &entry)) {
     Connection* c = find(entry.id);
@@ -274,16 +271,12 @@ void Engine::on_icmp_error(const net::IcmpError& e, Instant now) {
   Connection* found = connections_.find({e.local.ip, e.remote.ip, e.local.port, e.remote.port});
   if (found == nullptr) return;
   Connection& c = *found;
-  if (e.kind == net::IcmpError::Kind::PacketTooBig) {
-    tcp::packet_too_big(c.tcb, e.mtu, tcp::Seq(e.seq), now);  // E-18
-  } else if (e.kind == net::IcmpError::Kind::Unreachable) {
-    tcp::unreachable(c.tcb, e.hard, tcp::Seq(e.seq), now);
-    if (c.tcb.state == tcp::State::Closed) {
-      on_closed(c, now);
-      return;
-    }
+  if (!tcp::take_icmp_error(c.tcb, e, now)) return;
+  if (c.tcb.state == tcp::State::Closed) {
+    on_closed(c, now);
+  } else {
+    enqueue_tx(c);
   }
-  enqueue_tx(c);
 }
 
 bool Engine::route_quietly(Connection& c, Instant now) {

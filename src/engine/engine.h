@@ -37,26 +37,24 @@
 #include "net/interface.h"
 #include "port/port.h"
 #include "tcp/host_keys.h"
-#include "tcp/listen.h"
+#include "tcp/host_logic.h"
 #include "tcp/port_choice.h"
+#include "tcp/time_wait.h"
 
 namespace urnic::engine {
 
 struct Listener {
   std::uint16_t port = 0;
-  int backlog = 128;
-  int pending = 0;    // connections between SYN and the consumer's answer
-  int half_open = 0;  // ... of them those whose peer has not answered our SYN-ACK
-  // When they fill the backlog, SYNs are answered by cookies, which keep nothing (RFC 4987 3.6).
-  Instant last_cookie = Instant::never();
+  // Connections between SYN and the consumer's answer. Half-open ones have what those that wait for
+  // the consumer leave of it.
+  tcp::Backlog backlog;
   bool closed = false;
   void* owner = nullptr;
   // Over the kernel's TCP:
   sockets::Socket socket;
   bool acceptable = false;  // connections wait in the kernel, as far as we know
   bool paused = false;      // for want of descriptors
-  // As many as `backlog` wait for the consumer.
-  bool full() const { return pending - half_open >= backlog; }
+  std::uint32_t pending() const { return backlog.waiting + backlog.half_open; }
 };
 
 // What the consumer asked for on one connection, merged with the options of the device.
@@ -70,9 +68,8 @@ struct ConnectParams {
 
 struct EngineCounters {
   std::uint64_t rx_frames = 0, rx_bytes = 0, rx_bad_ip = 0, rx_bad_tcp_checksum = 0,
-                rx_no_connection = 0, rx_tcp_dropped = 0, tx_full = 0, rst_sent = 0;
-  std::uint64_t cookies_sent = 0, cookies_taken = 0;  // connections opened without state (RFC 4987)
-  std::uint64_t challenge_acks = 0, challenge_acks_withheld = 0;  // RFC 5961 7
+                rx_tcp_dropped = 0, tx_full = 0, rst_sent = 0;
+  tcp::HostCounters tcp;
   std::uint64_t polls = 0, connections_opened = 0, connections_closed = 0, connections_failed = 0;
 };
 
@@ -306,8 +303,6 @@ class Engine {
   unsigned send_run(Connection& c, unsigned most, Instant now);
   void fail_sender(Connection& c, Instant now);
   void emit_ack(Connection& c, Instant now);
-  void send_rst(const Staged& s);
-  void send_rst(const Staged& s, const tcp::Segment& reset);
   bool loop_full(const Connection& c) const;
   bool send_stateless(const Staged& s, const tcp::Segment& reply);
   void enqueue_tx(Connection& c);
@@ -358,12 +353,11 @@ class Engine {
   // passive_open.cpp
   Listener* listener_on(std::uint16_t port) const;
   Connection* on_unmatched(Staged& s, Instant now);
-  bool gives_way(Connection& c, const Staged& s, Instant now);
   void begin_passive(Connection& c, Listener& listener, Instant now);
   void begin_half_open(Connection& c, Listener& listener, Instant now);
   void leave_listener(Connection& c);
-  void send_cookie(Listener& listener, const Staged& s, Instant now);
-  bool take_cookie(Listener& listener, const Staged& s, Instant now);
+  bool take_lingering(Staged& s, bool listening, Instant now);
+  bool answers(Connection& c, const tcp::Check& check, Staged& s, Instant now);
   Error refuse_request(Connection& c, mpa::Refusal refusal, const mpa::StartupOptions& own,
                        ByteView reply, Instant now);
   void send_last_words(Connection& c, ByteView reply, Instant now);
@@ -443,6 +437,7 @@ class Engine {
 
   unsigned depth_ = 0;  // of turns
   ConnectionTable connections_;
+  tcp::TimeWaitTable time_wait_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<verbs::SharedReceiveQueue>> shared_rqs_;  // outlive the queue pairs
   std::vector<std::unique_ptr<verbs::QueuePair>> qps_;

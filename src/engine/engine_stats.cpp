@@ -156,13 +156,12 @@ void Engine::add_to_ended(const ConnectionStats& s) {
 
 EngineTables Engine::tables() const {
   EngineTables t;
-  t.connections = connections_.size();
-  t.flows = connections_.flows();
-  connections_.for_each(
-      [&](const Connection& c) { t.time_wait += c.tcb.state == tcp::State::TimeWait; });
+  t.time_wait = time_wait_.size();
+  t.connections = connections_.size() + t.time_wait;
+  t.flows = connections_.flows() + t.time_wait;
   for (const auto& l : listeners_) {
-    t.pending += static_cast<std::size_t>(l->pending);
-    t.half_open += static_cast<std::size_t>(l->half_open);
+    t.pending += l->pending();
+    t.half_open += l->backlog.half_open;
   }
   t.queue_pairs = qps_.size();
   t.kept_stats = last_stats_.size();
@@ -204,12 +203,13 @@ void Engine::fill_stats(EngineStats* out) const {
   out->rx_bad_ip = counters_.rx_bad_ip;
   out->rx_bad_tcp_checksum = counters_.rx_bad_tcp_checksum;
   out->rx_fragments = interface_.counters().dropped_by(net::DropReason::Fragment);
-  out->rx_no_connection = counters_.rx_no_connection;
-  out->rx_tcp_dropped = counters_.rx_tcp_dropped;
-  out->cookies_sent = counters_.cookies_sent;
-  out->cookies_taken = counters_.cookies_taken;
-  out->challenge_acks = counters_.challenge_acks;
-  out->challenge_acks_withheld = counters_.challenge_acks_withheld;
+  const tcp::HostCounters& host = counters_.tcp;
+  out->rx_no_connection = host.no_connection;
+  out->rx_tcp_dropped = counters_.rx_tcp_dropped + host.dropped_backlog;
+  out->cookies_sent = host.cookies_sent;
+  out->cookies_taken = host.cookies_taken;
+  out->challenge_acks = host.challenge_acks;
+  out->challenge_acks_withheld = host.challenge_acks_withheld;
   out->rst_sent = counters_.rst_sent;
   out->turned_away = stream_ != nullptr ? stream_->turned_away : 0;
   out->address_conflicts = interface_.counters().address_conflicts;

@@ -38,7 +38,10 @@ std::string refusal_text(mpa::Refusal refusal, mpa::Policy own, const mpa::Polic
 
 void Engine::on_tcp_established(Connection& c, Instant now) {
   c.stage = Stage::Startup;
-  if (c.half_open) --c.listener->half_open;
+  if (c.half_open) {
+    --c.listener->backlog.half_open;
+    ++c.listener->backlog.waiting;
+  }
   c.half_open = false;
   drop_undelivered(c);
   update_receive_room(c, now);

@@ -4,7 +4,6 @@
 #include "engine/engine.h"
 #include "engine/refusal_text.h"
 #include "tcp/isn.h"
-#include "tcp/syn_cookie.h"
 
 namespace urnic::engine {
 
@@ -15,70 +14,59 @@ Listener* Engine::listener_on(std::uint16_t port) const {
   return nullptr;
 }
 
-// A new incarnation may begin where an old one lingers in TIME-WAIT (RFC 9293 3.6.1): true when
-// `c` is gone for the sake of this SYN. A client that comes often soon comes from a port again that
-// it had before.
-bool Engine::gives_way(Connection& c, const Staged& s, Instant now) {
-  if (c.qp != nullptr || !tcp::may_reopen(c.tcb, s.seg) || listener_on(s.seg.dst_port) == nullptr) {
-    return false;
-  }
-  tcp::enter_closed(c.tcb, tcp::CloseReason::None);
-  on_closed(c, now);
+// For a connection in TIME-WAIT; false when there is none, or none any more (RFC 9293 3.6.1: a
+// client that comes often soon comes from a port again that it had before).
+bool Engine::take_lingering(Staged& s, bool listening, Instant now) {
+  if (time_wait_.size() == 0) return false;
+  using Verdict = tcp::TimeWaitTable::Verdict;
+  tcp::Segment reply;
+  const auto old = time_wait_.take(s.flow(), s.seg, listening, &reply, counters_.tcp, now);
+  if (!old || *old == Verdict::Reopen) return false;
+  if (*old == Verdict::Reply) send_stateless(s, reply);
   return true;
 }
 
 // The connection the segment belongs to now, if it has opened one.
 Connection* Engine::on_unmatched(Staged& s, Instant now) {
-  // From an end to itself: what we answered would come back to us, and be answered.
-  if (s.net.src == s.net.dst && s.seg.src_port == s.seg.dst_port) {
-    interface_.counters().drop(net::DropReason::Source);
-    return nullptr;
-  }
   Listener* listener = listener_on(s.seg.dst_port);
-  if (listener == nullptr) {
-    ++counters_.rx_no_connection;
-    send_rst(s);
-    return nullptr;
-  }
-  switch (tcp::check_listen(s.seg)) {
-    case tcp::ListenAction::Discard:
-      return nullptr;
-    case tcp::ListenAction::Rst:
-      if (take_cookie(*listener, s, now)) return connections_.find(s.flow());
-      ++counters_.rx_no_connection;
-      send_rst(s);
-      return nullptr;
-    case tcp::ListenAction::Accept:
-      break;
-  }
-  if (!interface_.has_route(s.net.src)) {
-    ++counters_.rx_tcp_dropped;  // our answer would find no way: nothing is kept for it
-    return nullptr;
-  }
-  if (listener->full()) {
-    ++counters_.rx_tcp_dropped;  // the consumer is slow; the peer's SYN is retransmitted
-    return nullptr;
-  }
-  if (listener->pending >= listener->backlog) {
-    send_cookie(*listener, s, now);
-    return nullptr;
-  }
+  if (take_lingering(s, listener != nullptr, now)) return nullptr;
   const FlowKey key = s.flow();
+  const tcp::Config config = tcp_config(key);
+  tcp::Backlog* backlog = listener != nullptr ? &listener->backlog : nullptr;
+  if (backlog != nullptr) {
+    backlog->most_half_open =
+        backlog->most_waiting - std::min(backlog->waiting, backlog->most_waiting);
+    if (s.seg.has(tcp::kSyn) && !interface_.has_route(s.net.src)) {
+      ++counters_.rx_tcp_dropped;  // our answer would find no way: nothing is kept for it
+      return nullptr;
+    }
+  }
+  const tcp::Unmatched u = tcp::take_unmatched(backlog, keys_, config, key, s.seg,
+                                               config.receive_buffer, counters_.tcp, now);
+  if (u.kind == tcp::Unmatched::Kind::Drop) return nullptr;
+  if (u.kind == tcp::Unmatched::Kind::Reply) {
+    if (send_stateless(s, u.reply) && u.reply.has(tcp::kRst)) ++counters_.rst_sent;
+    return nullptr;
+  }
   Connection* c = new_connection(key);
   if (c == nullptr) return nullptr;
   begin_half_open(*c, *listener, now);
-  tcp::open_passive(c->tcb, tcp_config(key),
-                    tcp::initial_sequence(keys_.isn, {key.local, key.local_port},
-                                          {key.remote, key.remote_port}, now),
-                    s.seg, now);
-  enqueue_tx(*c);
+  const bool answered = u.kind == tcp::Unmatched::Kind::OpenFromCookie;
+  if (answered) {
+    tcp::open_from_cookie(c->tcb, config, u.syn.ack, u.syn, now);
+  } else {
+    tcp::open_passive(c->tcb, config,
+                      tcp::initial_sequence(keys_.isn, key.local_end(), key.remote_end(), now),
+                      s.seg, now);
+    enqueue_tx(*c);
+  }
   arm_timer(*c);
-  return nullptr;
+  return answered ? c : nullptr;
 }
 
 void Engine::begin_passive(Connection& c, Listener& listener, Instant now) {
   c.listener = &listener;
-  ++listener.pending;
+  ++listener.backlog.waiting;
   c.context.config = options_.context;
   c.startup = std::make_unique<Startup>(Startup::passive(options_.mpa));
   c.stage_deadline = now + options_.startup_timeout;
@@ -87,52 +75,16 @@ void Engine::begin_passive(Connection& c, Listener& listener, Instant now) {
 void Engine::begin_half_open(Connection& c, Listener& listener, Instant now) {
   begin_passive(c, listener, now);
   c.half_open = true;
-  ++listener.half_open;
+  --listener.backlog.waiting;
+  ++listener.backlog.half_open;
 }
 
 // The consumer has answered, or the connection is gone.
 void Engine::leave_listener(Connection& c) {
   if (c.listener == nullptr) return;
-  --c.listener->pending;
-  if (c.half_open) --c.listener->half_open;
+  --(c.half_open ? c.listener->backlog.half_open : c.listener->backlog.waiting);
   c.half_open = false;
   c.listener = nullptr;
-}
-
-void Engine::send_cookie(Listener& listener, const Staged& s, Instant now) {
-  const FlowKey key = s.flow();
-  const tcp::Config config = tcp_config(key);
-  listener.last_cookie = now;
-  ++counters_.cookies_sent;
-  send_stateless(
-      s,
-      tcp::cookie_syn_ack(
-          keys_.cookies, {key.local, key.local_port}, {key.remote, key.remote_port}, s.seg, config,
-          static_cast<std::uint16_t>(std::min<std::uint32_t>(config.receive_buffer, 0xffff)), now));
-}
-
-// True when the segment answers a cookie; a connection has been made of it if there was room.
-bool Engine::take_cookie(Listener& listener, const Staged& s, Instant now) {
-  if (s.seg.has(tcp::kSyn) || listener.last_cookie.is_never() ||
-      now - listener.last_cookie > tcp::kCookieLife * 2) {
-    return false;
-  }
-  const FlowKey key = s.flow();
-  const tcp::Config config = tcp_config(key);
-  const auto syn = tcp::syn_of_cookie(keys_.cookies, {key.local, key.local_port},
-                                      {key.remote, key.remote_port}, s.seg, config, now);
-  if (!syn) return false;
-  if (listener.full()) {
-    ++counters_.rx_tcp_dropped;  // whatever the peer sends next asks again
-    return true;
-  }
-  Connection* c = new_connection(key);
-  if (c == nullptr) return false;
-  ++counters_.cookies_taken;
-  begin_half_open(*c, listener, now);
-  tcp::open_from_cookie(c->tcb, config, syn->ack, *syn, now);
-  arm_timer(*c);
-  return true;
 }
 
 Listener* Engine::listen(std::uint16_t port, int backlog, Error* error) {
@@ -156,7 +108,7 @@ Listener* Engine::listen(std::uint16_t port, int backlog, Error* error) {
   listeners_.push_back(std::make_unique<Listener>());
   Listener* l = listeners_.back().get();
   l->port = port;
-  l->backlog = std::max(backlog, 1);
+  l->backlog.most_waiting = static_cast<std::uint32_t>(std::max(backlog, 1));
   return l;
 }
 

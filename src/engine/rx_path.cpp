@@ -212,6 +212,42 @@ void Engine::process(Staged& s, Instant now) {
   process_connection(*c, s, validation, now);
 }
 
+// What TCP itself says to the segment. False when that is all.
+bool Engine::answers(Connection& c, const tcp::Check& check, Staged& s, Instant now) {
+  const tcp::Answer own = tcp::answer(c.tcb, check, s.seg, counters_.tcp, now);
+  switch (own.kind) {
+    case tcp::Answer::Kind::Process:
+      if (!c.half_open || !c.listener->backlog.full()) return true;
+      // It stays half open: our SYN-ACK and the peer's ACK are sent again.
+      ++counters_.tcp.dropped_backlog;
+      return false;
+    case tcp::Answer::Kind::Nothing:
+      ++counters_.rx_tcp_dropped;
+      return false;
+    case tcp::Answer::Kind::Send:
+      if (c.routed || route(c, now)) send_segment(c, own.plan, now);
+      return false;
+    case tcp::Answer::Kind::Rst:
+      if (!s.classified) classify_staged(s);
+      if (send_stateless(s, own.reset)) ++counters_.rst_sent;
+      if (tcp::after_reset_sent(c.tcb)) enqueue_tx(c);
+      return false;
+    case tcp::Answer::Kind::Ended:
+      tcp::take_reset(c.tcb, now);
+      if (refuses_revision2(c)) {  // E-35: some peers reset instead of closing
+        retry_as_revision1(c, now);
+        return false;
+      }
+      lose(c, c.stage == Stage::Opening ? Errc::refused : Errc::reset,
+           c.stage == Stage::Opening
+               ? "connection refused by the peer (nobody listens on that port)"
+               : "connection reset by the peer",
+           now);
+      return false;
+  }
+  return false;
+}
+
 inline void Engine::process_connection(Connection& c, Staged& s, fastpath::Validation* validation,
                                        Instant now) {
   ++c.counters.segments_in;
@@ -219,56 +255,8 @@ inline void Engine::process_connection(Connection& c, Staged& s, fastpath::Valid
   tcp::Check& check = in.check;
   const bool predicted = tcp::check_predicted(c.tcb, s.seg, &check);
   if (!predicted) [[unlikely]] {
-    if (c.tcb.state == tcp::State::TimeWait && gives_way(c, s, now)) {
-      on_unmatched(s, now);
-      return;
-    }
     check = tcp::check(c.tcb, s.seg, now);
-  }
-  switch (check.action) {
-    case tcp::Action::Discard:
-      ++counters_.rx_tcp_dropped;
-      return;
-    case tcp::Action::Ack:
-      emit_ack(c, now);
-      return;
-    case tcp::Action::ChallengeAck:
-    case tcp::Action::SynAck:
-      if (!tcp::may_challenge(c.tcb, now)) {
-        ++counters_.challenge_acks_withheld;
-        return;
-      }
-      ++counters_.challenge_acks;
-      if (check.action == tcp::Action::ChallengeAck) {
-        emit_ack(c, now);
-      } else if (c.routed || route(c, now)) {
-        send_segment(c, tcp::plan_syn_ack(c.tcb), now);
-      }
-      return;
-    case tcp::Action::Rst:
-      if (!s.classified) classify_staged(s);
-      send_rst(s, tcp::reset_reply(c.tcb, s.seg, now));
-      if (tcp::after_reset_sent(c.tcb)) enqueue_tx(c);
-      return;
-    case tcp::Action::Reset:
-      tcp::take_reset(c.tcb, now);
-      if (refuses_revision2(c)) {  // E-35: some peers reset instead of closing
-        retry_as_revision1(c, now);
-        return;
-      }
-      lose(c, c.stage == Stage::Opening ? Errc::refused : Errc::reset,
-           c.stage == Stage::Opening
-               ? "connection refused by the peer (nobody listens on that port)"
-               : "connection reset by the peer",
-           now);
-      return;
-    case tcp::Action::Process:
-      break;
-  }
-  if (!predicted && c.half_open && c.listener->full()) [[unlikely]] {
-    // It stays half open: our SYN-ACK and the peer's ACK are sent again.
-    ++counters_.rx_tcp_dropped;
-    return;
+    if (!answers(c, check, s, now)) return;
   }
   if (!c.touched) {
     c.touched = true;
@@ -295,9 +283,9 @@ inline void Engine::process_connection(Connection& c, Staged& s, fastpath::Valid
     }
   }
   if (check.arrival != tcp::Arrival::None) take_payload(c, in, now);
-  // TIME-WAIT is TCP's affair alone: for the queue pair the connection is over.
-  const bool over = ack.closed || c.tcb.state == tcp::State::Closed ||
-                    (c.tcb.state == tcp::State::TimeWait && c.qp != nullptr);
+  // TIME-WAIT is TCP's affair alone: the connection is over.
+  const bool over =
+      ack.closed || c.tcb.state == tcp::State::Closed || c.tcb.state == tcp::State::TimeWait;
   // What came before the FIN is delivered first.
   if (!c.is_over() && over && !c.in_drain_queue) on_closed(c, now);
 }

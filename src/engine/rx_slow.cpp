@@ -126,8 +126,7 @@ void Engine::drain_round(Instant now) {
       c->touched = true;
       touched_.push_back(c->id);
     }
-    const bool over = c->tcb.state == tcp::State::Closed ||
-                      (c->tcb.state == tcp::State::TimeWait && c->qp != nullptr);
+    const bool over = c->tcb.state == tcp::State::Closed || c->tcb.state == tcp::State::TimeWait;
     if (over && !c->in_drain_queue) on_closed(*c, now);
   }
 }

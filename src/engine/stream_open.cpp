@@ -131,7 +131,7 @@ Listener* Engine::listen_stream(std::uint16_t port, int backlog, Error* error) {
   if (e == 0) {
     l->socket = std::move(*socket);
     l->port = l->socket.local().port;
-    l->backlog = backlog;
+    l->backlog.most_waiting = static_cast<std::uint32_t>(std::max(backlog, 1));
     e = stream_->poller->add(l->socket.fd(), kListening | l->port);
   }
   if (e != 0) {
@@ -143,7 +143,7 @@ Listener* Engine::listen_stream(std::uint16_t port, int backlog, Error* error) {
 }
 
 void Engine::accept_waiting(Listener& l, Instant now) {
-  while (l.acceptable && l.pending < l.backlog) {
+  while (l.acceptable && l.pending() < l.backlog.most_waiting) {
     auto socket = l.socket.accept();
     if (!socket) {
       l.acceptable = false;
@@ -198,7 +198,7 @@ void Engine::close_listening(Listener& l) {
 // A connection request can be taken without anything new happening.
 bool Engine::can_accept() const {
   return std::any_of(listeners_.begin(), listeners_.end(),
-                     [](const auto& l) { return l->acceptable && l->pending < l->backlog; });
+                     [](const auto& l) { return l->acceptable && l->pending() < l->backlog.most_waiting; });
 }
 
 }  // namespace urnic::engine

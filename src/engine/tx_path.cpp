@@ -163,14 +163,6 @@ void Engine::emit_ack(Connection& c, Instant now) {
   send_segment(c, tcp::plan_ack(c.tcb), now);
 }
 
-// RST for a segment no connection wants (RFC 9293 3.10.7.1), back to where it came from.
-void Engine::send_rst(const Staged& s) {
-  if (!s.seg.has(tcp::kRst)) send_rst(s, tcp::closed_reply(s.seg));
-}
-void Engine::send_rst(const Staged& s, const tcp::Segment& reset) {
-  if (send_stateless(s, reset)) ++counters_.rst_sent;
-}
-
 bool Engine::loop_full(const Connection& c) const {
   return c.loopback && loop_.size() >= kMostLooped;
 }

@@ -116,7 +116,7 @@ TEST_F(RxPath, ATupleThatIsNotKnownFindsNoConnection) {
   const auto a = p.burst({{0, fpdus[0], false, tcp::kAck, 41000}});
   EXPECT_TRUE(p.untouched());
   EXPECT_EQ(p.rcv_nxt(), 0u);
-  EXPECT_EQ(p.node().engine().counters().rx_no_connection, before.rx_no_connection + 1);
+  EXPECT_EQ(p.node().engine().counters().tcp.no_connection, before.tcp.no_connection + 1);
   ASSERT_EQ(a.size(), 1u);
   EXPECT_TRUE(a[0].seg.has(tcp::kRst));
 }
