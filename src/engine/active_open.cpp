@@ -50,7 +50,9 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
     return path;
   }
   Connection* c = new_connection(key);
-  if (c == nullptr) return Error{Errc::no_memory, "the connection table is full"};
+  if (c == nullptr)
+    return Error{Errc::no_memory,
+                 "this device has as many connections as it may (max_connections)"};
   qp.state = next.next;
   qp.connection = c->id;
   c->qp = &qp;

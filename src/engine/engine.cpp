@@ -78,7 +78,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       pool_(options.reassembly_pool),
       memory_(1u << 20, StagForm(device_key(options.seed, 1))),
       tx_(port, queue, mtu_ + link_header(options)),
-      connections_(FlowKeyHash{keys_.flows}, ConnectionTable::kMaxPlaces),
+      connections_(FlowKeyHash{keys_.flows}, options.max_connections),
       qp_numbers_(device_key(options.seed, 2)) {
   settle_by_port_kind(&options_, port->kind());
   options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;

@@ -65,7 +65,11 @@ Connection* Engine::on_unmatched(Staged& s, Instant now) {
   }
   const FlowKey key = s.flow();
   Connection* c = new_connection(key);
-  if (c == nullptr) return nullptr;
+  if (c == nullptr) {  // max_connections: the peer is told at once
+    ++counters_.rx_tcp_dropped;
+    send_rst(s);
+    return nullptr;
+  }
   begin_half_open(*c, *listener, now);
   tcp::open_passive(c->tcb, tcp_config(key),
                     tcp::initial_sequence(keys_.isn, {key.local, key.local_port},

@@ -160,7 +160,14 @@ Engine::FastResult Engine::cut_through(Connection& c, const Staged& s, const tcp
     std::size_t last = i + 1;
     while (last < n && is_new(last)) ++last;
     const FastResult r = cut_through_run(c, s, i, last, check, now);
-    if (r != FastResult::Taken) return result == FastResult::Taken ? result : r;
+    if (r != FastResult::Taken && result == FastResult::Taken) {
+      // What came before stays taken; the rest is refused like a segment of its own.
+      tcp::Check rest = check;
+      rest.begin = rest.new_begin = check.begin + validation_.frames[i].offset;
+      not_taken(c, r, rest, now);
+      return result;
+    }
+    if (r != FastResult::Taken) return r;
     if (c.is_over() || c.stage == Stage::Terminated) return r;
     result = r;
     i = last;

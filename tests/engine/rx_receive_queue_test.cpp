@@ -26,6 +26,27 @@ TEST_F(RxPath, ASendWithoutAReceiveIsDroppedAndCompletesOnceOneIsPosted) {
   EXPECT_TRUE(placed(0));
 }
 
+// Of an overlap the first new run is taken; the second one has a Send nobody has a receive for.
+// proves, E-17
+TEST_F(RxPath, TheRunOfAnOverlapThatFindsNoReceiveIsADropLikeAnyOther) {
+  up();
+  const Octets m = HandPeer::send_message(1, Octets(100, 5));
+  send(1);  // behind a gap
+  const Octets all = joined({fpdus[0], fpdus[1], m});
+  const auto a = p.send(0, all);
+  ASSERT_FALSE(a.empty());
+  EXPECT_EQ(p.rcv_nxt(), 2 * kSize) << "no octet of the Send is taken";
+  EXPECT_EQ(p.stats().empty_rq_drops, 1u);
+  EXPECT_GE(p.stats().immediate_dup_acks, 1u);
+  EXPECT_EQ(a.back().ack, 2 * kSize);
+  EXPECT_EQ(p.stats().recovery_attempts, 0u);
+  ASSERT_TRUE(p.post_receive(77, 20000, 900));
+  EXPECT_EQ(p.acknowledge(3 * kSize).size(), 3u) << "who waits is told";
+  p.send(2 * kSize, m);
+  ASSERT_EQ(good_receives(p), 1u);
+  EXPECT_EQ(p.receives()[0].completion.wr_id, 77u);
+}
+
 TEST_F(RxPath, ASendOutOfOrderWhoseReceiveIsMissingIsDropped_R114) {
   ASSERT_TRUE(p.up());
   const Octets m1 = HandPeer::send_message(1, Octets(100, 5)),
