@@ -46,6 +46,7 @@ constexpr Key kKeys[] = {
   {"ird", Kind::Number, "32", "RDMA Reads served at once on a connection", "", 0, 16382},
   {"ord", Kind::Number, "32", "RDMA Reads outstanding at once on a connection", "", 0, 16382},
   {"receive_window", Kind::Size, "4M", "largest TCP window offered, octets", "", 64 << 10, 1 << 30},
+  {"max_connections", Kind::Number, "262144", "connections of one engine at a time; more are refused", "", 1, 16'777'216},
   {"reassembly_pool", Kind::Number, "64", "memory for reassembly of one engine, MiB", "", 1, 1 << 20},
   {"sack", Kind::Switch, "on", "TCP selective acknowledgements (RFC 2018)"},
   {"timestamps", Kind::Switch, "on", "TCP timestamps (RFC 7323)"},

@@ -52,12 +52,13 @@ void Admitter::next(ByteView ulpdu, Admission* out) {
   a.in_order = in_order_;
   a.violation = Violation::None;
   a.direct = nullptr;
-  if (is_write(ulpdu)) {  // the hot case: straight to its fields
+  if (const std::uint32_t control = control_of(ulpdu);
+      is_write(control)) {  // the hot case: straight to its fields
     SegmentHeader& h = a.segment.header;
     h.op = Opcode::Write;
-    h.last = (ulpdu[0] & 0x40) != 0;
-    h.stag = load_be32(ulpdu.data() + 2);
-    h.to = load_be64(ulpdu.data() + 6);
+    h.last = is_last(control);
+    h.stag = once(load_be32(ulpdu.data() + 2));
+    h.to = once(load_be64(ulpdu.data() + 6));
     a.segment.payload = ulpdu.subspan(kTaggedHeader);
     admit_write(a);
     return;

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "ddp_rdma/once.h"
+
 namespace urnic::ddp {
 namespace {
 
@@ -38,9 +40,10 @@ Violation check_rdmap(std::uint8_t control, bool tagged, std::uint32_t qn) {
   return Violation::None;
 }
 
-Outcome<ParsedSegment, Violation> parse_tagged(ByteView ulpdu) {
-  if (ulpdu.size() < kTaggedHeader) return fail(Violation::StreamCatastrophic);
-  const std::uint8_t* p = ulpdu.data();
+// `head`: the copy that is believed; `ulpdu`: where the payload lies.
+Outcome<ParsedSegment, Violation> parse_tagged(ByteView head, ByteView ulpdu) {
+  if (head.size() < kTaggedHeader) return fail(Violation::StreamCatastrophic);
+  const std::uint8_t* p = head.data();
   const Violation v = check_rdmap(p[1], true, 0);
   if (v != Violation::None) return fail(v);
   ParsedSegment s;
@@ -60,12 +63,12 @@ Violation check_single(const SegmentHeader& h) {
   return Violation::None;
 }
 
-Violation parse_read_request(ByteView ulpdu, SegmentHeader& h) {
+Violation parse_read_request(ByteView head, ByteView ulpdu, SegmentHeader& h) {
   const Violation v = check_single(h);
   if (v != Violation::None) return v;
   if (ulpdu.size() > kReadRequestHeader) return Violation::UntaggedTooLong;
   if (ulpdu.size() < kReadRequestHeader) return Violation::StreamCatastrophic;
-  const std::uint8_t* p = ulpdu.data() + kUntaggedHeader;
+  const std::uint8_t* p = head.data() + kUntaggedHeader;
   h.read.sink_stag = load_be32(p);
   h.read.sink_to = load_be64(p + 4);
   h.read.size = load_be32(p + 12);
@@ -75,9 +78,9 @@ Violation parse_read_request(ByteView ulpdu, SegmentHeader& h) {
 }
 
 // The checks go layer by layer: all of DDP's before RDMAP's (RFC 5041, 7; RFC 5040, 7).
-Outcome<ParsedSegment, Violation> parse_untagged(ByteView ulpdu) {
-  if (ulpdu.size() < kUntaggedHeader) return fail(Violation::StreamCatastrophic);
-  const std::uint8_t* p = ulpdu.data();
+Outcome<ParsedSegment, Violation> parse_untagged(ByteView head, ByteView ulpdu) {
+  if (head.size() < kUntaggedHeader) return fail(Violation::StreamCatastrophic);
+  const std::uint8_t* p = head.data();
   ParsedSegment s;
   SegmentHeader& h = s.header;
   h.qn = load_be32(p + 6);
@@ -91,7 +94,7 @@ Outcome<ParsedSegment, Violation> parse_untagged(ByteView ulpdu) {
   h.mo = load_be32(p + 14);
   s.payload = ulpdu.subspan(kUntaggedHeader);
   if (h.op == Opcode::ReadRequest) {
-    v = parse_read_request(ulpdu, h);
+    v = parse_read_request(head, ulpdu, h);
     s.payload = {};
   } else if (h.op == Opcode::Terminate) {
     v = check_single(h);
@@ -106,12 +109,14 @@ Outcome<ParsedSegment, Violation> parse_untagged(ByteView ulpdu) {
 
 Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu) {
   if (ulpdu.size() < 2) return fail(Violation::StreamCatastrophic);
-  const bool tagged = (ulpdu[0] & kT) != 0;
+  const CopiedHead<kMaxHeader> copied(ulpdu);
+  const ByteView head = copied.view();
+  const bool tagged = (head[0] & kT) != 0;
   // Before any length: another DDP version may have another header.
-  if ((ulpdu[0] & kDvMask) != kDv) {
+  if ((head[0] & kDvMask) != kDv) {
     return fail(tagged ? Violation::TaggedVersion : Violation::UntaggedVersion);
   }
-  return tagged ? parse_tagged(ulpdu) : parse_untagged(ulpdu);
+  return tagged ? parse_tagged(head, ulpdu) : parse_untagged(head, ulpdu);
 }
 
 std::uint32_t emit_header(const SegmentHeader& h, std::uint8_t* dst) {

@@ -193,7 +193,9 @@ MessageCounts place(Stream& s, const Admission& a) {
       return counts;
     }
     case Opcode::Terminate: {  // recorded now, acted on when delivered
-      s.terminate.info = parse_terminate(a.segment.payload);
+      s.terminate.info =
+          parse_terminate(a.segment.payload, s.sender.has_sent_fpdus() ? TerminateWhen::Later
+                                                                       : TerminateWhen::AtSetup);
       MessageCounts counts;
       counts.terminates = 1;
       return counts;

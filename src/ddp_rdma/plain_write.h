@@ -7,13 +7,21 @@
 
 #include "base/bytes.h"
 #include "ddp_rdma/header.h"
+#include "ddp_rdma/once.h"
 #include "ddp_rdma/stream.h"
 
 namespace urnic::ddp {
 
-// Told by its two control octets (reserved bits are not looked at).
-inline bool is_write(ByteView ulpdu) {
-  return ulpdu.size() >= kTaggedHeader && (ulpdu[0] & 0x83) == 0x81 && (ulpdu[1] & 0xcf) == 0x40;
+// The two control octets of a ULPDU, DDP's first, read once (E-19); 0 when it has none.
+inline std::uint32_t control_of(ByteView ulpdu) {
+  return ulpdu.size() >= kTaggedHeader ? once<std::uint32_t>(load_be16(ulpdu.data())) : 0;
+}
+// Told by them (reserved bits are not looked at).
+inline bool is_write(std::uint32_t control) {
+  return (control & 0x83cf) == 0x8140;
+}
+inline bool is_last(std::uint32_t control) {
+  return (control & 0x4000) != 0;
 }
 
 struct PlainWrite {
@@ -25,9 +33,9 @@ struct PlainWrite {
 // Admitter::next() of a Write with payload that may be placed: pure. False for everything else;
 // then an Admitter has to be asked.
 inline bool admit_plain_write(const Stream& s, ByteView ulpdu, PlainWrite* out) {
-  if (!is_write(ulpdu) || ulpdu.size() == kTaggedHeader) return false;
-  const std::uint32_t stag = load_be32(ulpdu.data() + 2);
-  const std::uint64_t to = load_be64(ulpdu.data() + 6);
+  if (!is_write(control_of(ulpdu)) || ulpdu.size() == kTaggedHeader) return false;
+  const std::uint32_t stag = once(load_be32(ulpdu.data() + 2));
+  const std::uint64_t to = once(load_be64(ulpdu.data() + 6));
   const std::uint64_t len = ulpdu.size() - kTaggedHeader;
   const Region* r = s.memory->find(stag);
   if (r == nullptr || !r->may_write(s.config.pd, to, len)) return false;

@@ -85,7 +85,7 @@ void Sender::set_emss(std::uint32_t emss) {
 }
 
 // Can anything be cut at end_?
-bool Sender::ready() {
+bool Sender::ready() const {
   if (!control_.empty() && (started_ || control_.front().raw)) return true;
   if (!started_ || ended_) return false;
   if (current_ != Current::None) return true;
@@ -102,34 +102,39 @@ void Sender::fail_request(std::uint32_t seq, Status status) {
   ended_ = true;
 }
 
-// Can the oldest request that has not begun be begun now? Local invalidations are executed here, in
-// their turn: all that was posted before them has been cut.
-bool Sender::can_begin_request() {
-  while (!ended_ && !sq_.all_started()) {
+// Local invalidations whose turn has come: all that was posted before them has been cut.
+void Sender::execute_requests() {
+  while (started_ && !stopped_ && !ended_ && !sq_.all_started()) {
     const std::uint32_t seq = sq_.started();
     SendWqe& w = sq_.wqe(seq);
-    if ((w.flags & kFence) != 0 && outstanding_ != 0) return false;
+    if ((w.flags & kFence) != 0 && outstanding_ != 0) return;
     if (w.op == WrOp::LocalInv) {
       if (memory_->invalidate(w.key, pd_) != MemoryTable::Invalidate::Ok) {
         fail_request(seq, Status::LocalProtection);
-        return false;
+        return;
       }
       uncount_request(seq);
       sq_.start();
       w.done = true;
       continue;
     }
-    if (w.op == WrOp::Read && outstanding_ >= ord_) {
-      // ORD 0 can never be satisfied: the peer answers no Reads (iwarp-wire 5.3).
-      if (ord_ == 0) fail_request(seq, Status::RemoteInvalidRequest);
-      return false;
-    }
-    return true;
+    // ORD 0 can never be satisfied: the peer answers no Reads (iwarp-wire 5.3).
+    if (w.op == WrOp::Read && ord_ == 0) fail_request(seq, Status::RemoteInvalidRequest);
+    return;
   }
-  return false;
 }
 
-Sender::Current Sender::choose() {
+// Can the oldest request that has octets and has not begun be begun now? What is due and has none
+// is out of the way (execute_due), or stands behind a fence.
+bool Sender::can_begin_request() const {
+  if (ended_ || sq_.all_started()) return false;
+  const SendWqe& w = sq_.wqe(sq_.started());
+  if ((w.flags & kFence) != 0 && outstanding_ != 0) return false;
+  if (w.op == WrOp::LocalInv) return false;
+  return w.op != WrOp::Read || outstanding_ < ord_;
+}
+
+Sender::Current Sender::choose() const {
   if (stopped_) return Current::None;
   const bool response = inbound_->ready() != 0;
   if (response && prefer_response_) return Current::Response;
@@ -226,6 +231,7 @@ std::uint32_t Sender::append(std::uint32_t room, bool first, bool must_cut) {
     const std::uint32_t size = inbound_->request(current_id_).size;
     if (!current_fits(true, size - current_offset_, false)) return 0;
   } else {
+    execute_due();
     const Current next = choose();
     if (next == Current::None) return 0;
     if (next == Current::Request) {
@@ -402,6 +408,7 @@ Sender::Cut Sender::cut(StreamOffset begin, std::uint32_t limit, std::uint32_t e
     result.len += n;
     if (r.kind == RecordKind::Raw) break;
   }
+  if (ends) execute_due();  // what waits behind may need no octet
   result.push = ends && !ready();
   return result;
 }

@@ -2,6 +2,7 @@
 // FPDU lies where in the stream until it is acknowledged, and rebuilds or copies it for
 // retransmission (D5, E-20..E-25). To TCP it is a byte source.
 //
+//   execute_due()            what is due and takes no octet: local invalidations
 //   available()              is there anything to cut, and about how much
 //   cut(begin, limit, ...)   how many octets the segment at `begin` shall have: whole FPDUs
 //   fill(begin, len, dst)    writes them (copy + CRC + checksum in one pass), returns the sum
@@ -13,6 +14,7 @@
 // Owned by one engine; every call happens under its ownership.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -116,9 +118,14 @@ class Sender {
   // were given is dropped and the stream begins at offset 0. Work requests stay.
   void forget_startup();
 
+  // Carries out what needs no octet and whose turn has come: local invalidations; a Read that ORD 0
+  // can never let go fails. failed() may say why nothing more will be cut. Before available().
+  void execute_due() {
+    if (current_ == Current::None && !sq_.all_started()) execute_requests();
+  }
   // End of what may be asked for now, as an estimate for TCP (never too small by a whole segment;
-  // equal to the next octet when nothing can be sent). Executes local invalidations that are due.
-  StreamOffset available();
+  // equal to the next octet when nothing can be sent).
+  StreamOffset available() const;
   bool idle() const;     // nothing queued, nothing unacknowledged, no read outstanding or owed
   bool drained() const;  // everything queued has been cut and no read is outstanding
 
@@ -211,6 +218,10 @@ class Sender {
   void reset(std::uint32_t first_msn = 1);
 
   const SenderCounters& counters() const { return counters_; }
+  bool has_sent_fpdus() const {
+    return std::any_of(counters_.fpdus.begin(), counters_.fpdus.end(),
+                       [](std::uint64_t n) { return n != 0; });
+  }
   // Octets of FPDUs that are held as copies, chunk by chunk (tests, statistics).
   std::uint32_t kept_chunks() const { return kept_.chunks(); }
   std::uint32_t ledger_size() const { return ledger_.size(); }
@@ -233,9 +244,10 @@ class Sender {
   }
 
   // sender.cpp: choosing and cutting
-  bool ready();
-  bool can_begin_request();
-  Current choose();
+  void execute_requests();
+  bool ready() const;
+  bool can_begin_request() const;
+  Current choose() const;
   bool may_read(std::uint32_t seq) const;
   bool begin_request(std::uint32_t seq);
   void begin_response();
@@ -259,7 +271,7 @@ class Sender {
   std::uint64_t estimate(std::uint32_t ulpdu) const;
   std::uint64_t wire_size(std::uint64_t payload, bool tagged) const;
   std::uint64_t wire_of(const SendWqe& w) const;
-  void count_new();
+  void count_new() const;
   void uncount_request(std::uint32_t seq);
 
   // sender_run.cpp: many at once
@@ -323,9 +335,9 @@ class Sender {
   std::uint32_t current_id_ = 0, current_offset_ = 0;
   std::uint32_t failed_seq_ = 0, culprit_seq_ = 0;
   // Estimates of octets in the stream for what has not begun: requests up to seen_, responses up to
-  // response_seen_.
-  std::uint32_t seen_ = 0, response_seen_;
-  std::uint64_t queued_wire_ = 0, response_wire_ = 0;
+  // response_seen_. Brought up to date when somebody asks.
+  mutable std::uint32_t seen_ = 0, response_seen_;
+  mutable std::uint64_t queued_wire_ = 0, response_wire_ = 0;
   SenderCounters counters_;
 };
 

@@ -45,7 +45,7 @@ std::uint64_t Sender::wire_of(const SendWqe& w) const {
   }
 }
 
-void Sender::count_new() {
+void Sender::count_new() const {
   for (; seen_ != sq_.tail(); ++seen_) queued_wire_ += wire_of(sq_.wqe(seen_));
   for (; response_seen_ != inbound_->next(); ++response_seen_) {
     response_wire_ += wire_size(inbound_->request(response_seen_).size, true);
@@ -61,7 +61,7 @@ void Sender::uncount_request(std::uint32_t seq) {
   }
 }
 
-StreamOffset Sender::available() {
+StreamOffset Sender::available() const {
   if (!ready()) return end_;
   count_new();
   std::uint64_t n = 0;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ddp_rdma/header.h"
+#include "ddp_rdma/once.h"
 
 namespace urnic::ddp {
 namespace {
@@ -27,8 +28,10 @@ bool is_read_request(ByteView ulpdu) {
          (ulpdu[1] & 0x0f) == static_cast<std::uint8_t>(Opcode::ReadRequest);
 }
 
-// Whether the registries know this error (iwarp error codes, RFC 6580 and 6581).
-bool registered(std::uint8_t layer, std::uint8_t etype, std::uint8_t code) {
+// Whether the registries know this error (iwarp error codes, RFC 6580 and 6581), and it can be
+// meant at this time: MPA's errors of set-up answer a start-up frame, the others an FPDU.
+bool possible(std::uint8_t layer, std::uint8_t etype, std::uint8_t code, TerminateWhen when) {
+  if (when == TerminateWhen::AtSetup) return layer == 2 && etype == 0 && code >= 4 && code <= 7;
   switch (layer << 4 | etype) {
     case 0x00:
       return true;
@@ -45,19 +48,19 @@ bool registered(std::uint8_t layer, std::uint8_t etype, std::uint8_t code) {
     case 0x13:
       return true;
     case 0x20:
-      return code >= 1 && code <= 7;
+      return code >= 1 && code <= 3;
     default:
       return false;
   }
 }
 
 // Header control bits tell first: both packings set some whenever a header follows. Without any,
-// the reading with a registered error wins, the RFC's when both are.
-bool read_swapped(const std::uint8_t* control) {
+// the reading of an error that is possible wins, the RFC's when both are.
+bool read_swapped(const std::uint8_t* control, TerminateWhen when) {
   if ((control[2] & kRfcBits) != 0) return false;
   if ((control[2] & kSwappedBits) != 0) return true;
   const std::uint8_t high = control[0] >> 4, low = control[0] & 0x0f;
-  return !registered(high, low, control[1]) && registered(low, high, control[1]);
+  return !possible(high, low, control[1], when) && possible(low, high, control[1], when);
 }
 
 }  // namespace
@@ -88,10 +91,12 @@ std::uint32_t build_terminate(Violation violation, ByteView offending, std::uint
   return n + copied;
 }
 
-TerminateInfo parse_terminate(ByteView body) {
+TerminateInfo parse_terminate(ByteView whole, TerminateWhen when) {
+  const CopiedHead<kMaxTerminate> copied(whole);  // E-19
+  const ByteView body = copied.view();
   TerminateInfo info;
   if (body.size() < kControl) return info;
-  info.swapped = read_swapped(body.data());
+  info.swapped = read_swapped(body.data(), when);
   info.layer = info.swapped ? body[0] & 0x0f : body[0] >> 4;
   info.etype = info.swapped ? body[0] >> 4 : body[0] & 0x0f;
   info.code = body[1];

@@ -22,7 +22,10 @@ struct TerminateInfo {
   std::uint16_t segment_length = 0;
   bool swapped = false;  // read as little-endian siw packs it, because only that reading fits
 };
+// What the peer can complain about: our start-up frame alone, or FPDUs we have sent. siw's 0/2/5
+// and 0/2/6 look like the RFC's 2/0/5 and 2/0/6, and the other way round; this tells them apart.
+enum class TerminateWhen : std::uint8_t { AtSetup, Later };
 // `body`: what follows the 18-octet DDP header. Never fails: a short body yields zeros.
-TerminateInfo parse_terminate(ByteView body);
+TerminateInfo parse_terminate(ByteView body, TerminateWhen when = TerminateWhen::Later);
 
 }  // namespace urnic::ddp

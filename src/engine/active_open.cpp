@@ -61,7 +61,9 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
     return path;
   }
   Connection* c = new_connection(key);
-  if (c == nullptr) return Error{Errc::no_memory, "the connection table is full"};
+  if (c == nullptr)
+    return Error{Errc::no_memory,
+                 "this device has as many connections as it may (max_connections)"};
   begin_connecting(qp);
   qp.connection = c->id;
   c->qp = &qp;

@@ -77,7 +77,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       pool_(options.reassembly_pool),
       memory_(1u << 20, StagForm(device_key(options.seed, 1))),
       tx_(port, queue, mtu_ + link_header(options)),
-      connections_(tcp::FlowKeyHash{keys_.flows}, ConnectionTable::kMaxPlaces),
+      connections_(tcp::FlowKeyHash{keys_.flows}, options.max_connections),
       time_wait_(keys_.flows),
       qp_numbers_(device_key(options.seed, 2)) {
   settle_by_port_kind(&options_, port->kind());

@@ -112,6 +112,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   if (!text("completion_threshold").empty()) {
     o.completion_threshold = number("completion_threshold");
   }
+  o.max_connections = number("max_connections");
   o.reassembly_pool = static_cast<std::uint64_t>(c.get_int("reassembly_pool")) << 20;
   o.link_timeout = Duration::ms(c.get_int("link_timeout_ms"));
   o.keepalive_idle = Duration::s(c.get_int("keepalive_s"));

@@ -33,6 +33,7 @@ struct Options {
   ddp::CompletionMethod completion_method = ddp::CompletionMethod::Shared;
   std::uint32_t completion_threshold = ddp::kCompletionThreshold;
   std::uint64_t reassembly_pool = 64u << 20;
+  std::uint32_t max_connections = 262144;  // of one engine; TIME-WAIT counts
   Duration startup_timeout = Duration::s(10);
   Duration linger_timeout = Duration::s(10);
   Duration link_timeout = Duration::s(5);  // E-43; 0: a link that is down is waited for

@@ -49,7 +49,15 @@ Connection* Engine::on_unmatched(Staged& s, Instant now) {
     return nullptr;
   }
   Connection* c = new_connection(key);
-  if (c == nullptr) return nullptr;
+  if (c == nullptr) {  // max_connections: the peer is told at once
+    ++counters_.rx_tcp_dropped;
+    const tcp::Unmatched refused = tcp::take_unmatched(nullptr, keys_, config, key, s.seg,
+                                                       config.receive_buffer, counters_.tcp, now);
+    if (refused.kind == tcp::Unmatched::Kind::Reply && send_stateless(s, refused.reply)) {
+      ++counters_.rst_sent;
+    }
+    return nullptr;
+  }
   begin_half_open(*c, *listener, now);
   const bool answered = u.kind == tcp::Unmatched::Kind::OpenFromCookie;
   if (answered) {

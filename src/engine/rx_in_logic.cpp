@@ -188,11 +188,14 @@ Engine::FastResult Engine::cut_through(Connection& c, const InHand& in, Instant 
       if (!again) return FastResult::NoReceive;
     }
     const FastResult r = cut_through_run(c, in, i, last, now);
-    if (r != FastResult::Taken) {
-      if (result != FastResult::Taken) return r;
-      not_taken(c, r, check, now);  // the rest of it
-      return FastResult::Taken;
+    if (r != FastResult::Taken && result == FastResult::Taken) {
+      // What came before stays taken; the rest is refused like a segment of its own.
+      tcp::Check rest = check;
+      rest.begin = rest.new_begin = check.begin + v.frames[i].offset;
+      not_taken(c, r, rest, now);
+      return result;
     }
+    if (r != FastResult::Taken) return r;
     if (c.is_over() || c.stage == Stage::Terminated) return r;
     result = r;
     i = last;

@@ -152,9 +152,11 @@ void Engine::accept_waiting(Listener& l, Instant now) {
     }
     const SocketAddress local = socket->local(), remote = socket->remote();
     Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port});
-    if (c == nullptr) {
-      l.acceptable = false;  // 2^24 connections
-      return;
+    if (c == nullptr) {  // max_connections: the peer is told at once
+      ++counters_.connections_failed;
+      ++stream_->turned_away;
+      socket->reset();
+      continue;
     }
     begin_passive(*c, l, now);
     if (const int e =

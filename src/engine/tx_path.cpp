@@ -78,7 +78,12 @@ bool Engine::transmit(Connection& c, Instant now, unsigned budget) {
       continue;
     }
     --budget;
-    const StreamOffset end = c.stream != nullptr ? c.stream->sender.available() : StreamOffset(0);
+    StreamOffset end;
+    if (c.stream != nullptr) {
+      c.stream->sender.execute_due();
+      if (c.stream->sender.failed() && c.takes_fpdus()) fail_sender(c, now);
+      end = c.stream->sender.available();
+    }
     const tcp::SendPlan plan = tcp::plan_send(c.tcb, {end, false}, now);
     if (plan.kind == tcp::Send::None) break;
     if (!send_segment(c, plan, now)) {

@@ -6,6 +6,13 @@
 #include <new>
 
 namespace urnic::reassembly {
+namespace {
+
+// A dynamic threshold: of a pool of P octets n connections that want all they can get hold P / (n +
+// kShare) each, and the next one finds kShare times as much left.
+constexpr std::uint64_t kShare = 4;
+
+}  // namespace
 
 Pool::Pool(std::uint64_t total_limit) : limit_(total_limit) {
   free_.reserve(kKeep);
@@ -54,10 +61,20 @@ Buffer::~Buffer() {
   release_all();
 }
 
+std::uint8_t* Buffer::take_chunk() {
+  std::uint8_t* chunk = pool_->take(true);
+  if (chunk != nullptr) held_ += Pool::kChunk;
+  return chunk;
+}
+
+void Buffer::give_chunk(std::uint8_t* chunk) {
+  if (chunk == nullptr) return;
+  pool_->give(chunk);
+  held_ -= Pool::kChunk;
+}
+
 void Buffer::release_all() {
-  for (std::uint8_t* chunk : chunks_) {
-    if (chunk != nullptr) pool_->give(chunk);
-  }
+  for (std::uint8_t* chunk : chunks_) give_chunk(chunk);
   chunks_.clear();
 }
 
@@ -77,7 +94,12 @@ bool Buffer::can_store(StreamOffset begin, std::uint32_t len, bool in_order) con
   std::uint64_t missing = 0;
   const std::size_t last = chunk_of(begin + (len - 1));
   for (std::size_t i = chunk_of(begin); i <= last; ++i) missing += absent(i) ? 1 : 0;
-  return missing * Pool::kChunk <= pool_->available();
+  missing *= Pool::kChunk;
+  if (missing > pool_->available()) return false;
+  // A connection that already holds much out of order leaves room for others, the more the less
+  // there is: what it holds may come to kShare of what is left.
+  const std::uint64_t held = held_ + missing;
+  return in_order || held <= kGuarantee || held <= pool_->available() / kShare;
 }
 
 bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
@@ -86,7 +108,7 @@ bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
   // A stream that is read as fast as it comes: the next octets into an empty buffer. One chunk is
   // within the guarantee.
   if (in_order && chunks_.empty() && begin == base_ && begin == read_ && len - 1 < Pool::kChunk) {
-    std::uint8_t* chunk = pool_->take(true);
+    std::uint8_t* chunk = take_chunk();
     if (chunk == nullptr) return false;
     chunks_.push_back(chunk);
     std::memcpy(chunk, bytes.data(), len);
@@ -100,7 +122,7 @@ bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
   for (std::size_t i = first; i <= last; ++i) {
     if (chunks_[i] != nullptr) continue;
     // can_store has decided; from here the pool may only fail for want of memory.
-    chunks_[i] = pool_->take(true);
+    chunks_[i] = take_chunk();
     if (chunks_[i] == nullptr) {
       if (empty()) release_all();
       return false;
@@ -157,9 +179,7 @@ void Buffer::consume(StreamOffset to) {
   // Whole chunks below the read position.
   const std::size_t done = std::min<std::size_t>(chunk_of(read_), chunks_.size());
   if (done == 0) return;
-  for (std::size_t i = 0; i < done; ++i) {
-    if (chunks_[i] != nullptr) pool_->give(chunks_[i]);
-  }
+  for (std::size_t i = 0; i < done; ++i) give_chunk(chunks_[i]);
   chunks_.erase(chunks_.begin(), chunks_.begin() + static_cast<std::ptrdiff_t>(done));
   base_ += done * std::uint64_t{Pool::kChunk};
 }

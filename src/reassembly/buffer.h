@@ -3,9 +3,10 @@
 //
 // Guarantee: every connection may always store in-order octets up to one maximal FPDU plus one MSS
 // (kGuarantee) beyond its read position; beyond that it depends on the pool. Out-of-order octets
-// are refused first. An empty buffer owns no chunk. Knows no holes: which octets are present is the
-// caller's (tcp::HoleList) knowledge; R-51: octets never stored are never handed out - readable()
-// is bounded by what the caller declares in order.
+// are refused first, and a buffer that holds many of them gives way to others: beyond kGuarantee it
+// may hold a share of what the pool has left. An empty buffer owns no chunk. Knows no holes: which
+// octets are present is the caller's (tcp::HoleList) knowledge; R-51: octets never stored are never
+// handed out - readable() is bounded by what the caller declares in order.
 #pragma once
 
 #include <cstdint>
@@ -79,9 +80,12 @@ class Buffer {
   bool absent(std::size_t chunk) const {
     return chunk >= chunks_.size() || chunks_[chunk] == nullptr;
   }
+  std::uint8_t* take_chunk();
+  void give_chunk(std::uint8_t* chunk);
   void release_all();
 
   Pool* pool_;
+  std::uint64_t held_ = 0;  // octets of chunks
   std::uint32_t capacity_;
   StreamOffset base_, read_, high_;  // base_: offset of chunk 0's first octet
   // Chunk i holds [base_ + i * kChunk, + kChunk); null where nothing has been stored yet.

@@ -322,6 +322,7 @@ TEST_F(Ending, SteadyStateAllocatesNothing_D3) {
     EXPECT_EQ(deliver(end.stream, place(end.stream, a), sink), Violation::None);
     const std::uint32_t emss = i % 2 == 0 ? 1460 : 8960;
     for (;;) {
+      s.execute_due();
       const std::uint64_t to = s.available().value();
       if (to == at) break;
       const auto cut =

@@ -187,6 +187,7 @@ TEST_F(Sending, EstimateIsEnoughForEverySegment) {
       post(static_cast<WrOp>(rng.below(3)), static_cast<std::uint32_t>(rng.below(5000)));
     }
     if (rng.chance(0.1)) emss = static_cast<std::uint32_t>(rng.between(140, 9000));
+    s.execute_due();
     const std::uint64_t from = wire.log.size(), to = s.available().value();
     if (to > from) {
       const auto limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(emss, to - from));
@@ -364,6 +365,8 @@ TEST_F(Sending, ReadWithoutOrdFails) {
   end.stream.set_limits(8, 0);
   ASSERT_EQ(post(WrOp::Read, 10, 1), verbs::Post::Ok);
   EXPECT_EQ(s.available().value(), 0u);
+  EXPECT_FALSE(s.failed()) << "asking changes nothing";
+  s.execute_due();
   EXPECT_TRUE(s.failed());
   s.flush(Status::Flushed, end.sink());
   ASSERT_EQ(end.completions.size(), 1u);
@@ -389,6 +392,22 @@ TEST_F(Sending, LocalInvalidationHappensInItsTurn) {
   ack();
   EXPECT_EQ(ids(), (Ids{1, 2}));
   EXPECT_TRUE(s.idle());
+}
+
+TEST_F(Sending, WhoAsksWhatThereIsToSendChangesNothing) {
+  const std::uint32_t stag = end.add(source, kRemoteRead);
+  SendWr wr;
+  wr.op = WrOp::LocalInv;
+  wr.flags = kSignaled;
+  wr.inv_key = stag;
+  ASSERT_EQ(end.stream.sq.post(wr), verbs::Post::Ok);
+  const Sender& looked_at = s;
+  EXPECT_EQ(looked_at.available().value(), 0u);
+  EXPECT_NE(end.memory.find(stag), nullptr);
+  EXPECT_FALSE(looked_at.drained());
+  s.execute_due();
+  EXPECT_EQ(end.memory.find(stag), nullptr);
+  EXPECT_TRUE(looked_at.drained());
 }
 
 TEST_F(Sending, RtrReadCompletesNothing) {

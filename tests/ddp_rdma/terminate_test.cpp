@@ -28,10 +28,10 @@ Bytes build(Violation v, ByteView offending) {
   return b;
 }
 
-TerminateInfo info(ByteView terminate) {
+TerminateInfo info(ByteView terminate, TerminateWhen when = TerminateWhen::Later) {
   const auto s = parse_segment(terminate);
   EXPECT_TRUE(s.ok());
-  return s ? parse_terminate(s->payload) : TerminateInfo{};
+  return s ? parse_terminate(s->payload, when) : TerminateInfo{};
 }
 
 TEST(Terminate, GoldenOnesAreBuiltByteForByte_RFC5040_4_8) {
@@ -55,7 +55,8 @@ TEST(Terminate, EveryViolationSaysItsRowAndIsReadBackAsSaid) {
       SCOPED_TRACE(std::string(row.name) + " for " + name);
       const Bytes offending = ulpdu(name);
       const Bytes b = build(static_cast<Violation>(i), offending);
-      const TerminateInfo t = info(b);
+      const bool setup = row.layer == 2 && row.code >= 4;
+      const TerminateInfo t = info(b, setup ? TerminateWhen::AtSetup : TerminateWhen::Later);
       EXPECT_EQ(t.layer, row.layer);
       EXPECT_EQ(t.etype, row.etype);
       EXPECT_EQ(t.code, row.code);
@@ -99,7 +100,10 @@ TEST(Terminate, SiwsPackingIsRecognised) {
   for (const Case& c : {
            Case{"02020000", 2, 0, 2, true},  // CRC: 0/2/02 is not registered
            Case{"20020000", 2, 0, 2, false},
-           Case{"20050000", 2, 0, 5, false},  // both readings are possible: the RFC's
+           Case{"20050000", 0, 2, 5, true},  // no FPDU is answered by an error of set-up
+           Case{"20060000", 0, 2, 6, true},
+           Case{"02050000", 0, 2, 5, false},
+           Case{"02060000", 0, 2, 6, false},
            Case{"00000000", 0, 0, 0, false},
            Case{"00ff0000", 0, 0, 255, false},
            Case{"f3070000", 15, 3, 7, false},  // neither is
@@ -129,6 +133,21 @@ TEST(Terminate, SiwsPackingIsRecognised) {
     EXPECT_TRUE(t.has_ddp) << control;
     EXPECT_EQ(t.has_rdmap, rest.size() > ddp18.size()) << control;
     EXPECT_EQ(t.segment_length, 0x40) << control;
+  }
+}
+
+// An initiator that does not like our Reply; nothing else can be wrong yet (RFC 6581, 9).
+TEST(Terminate, AtSetupOnlyMpaCanComplainWhicheverWayItIsPacked) {
+  for (const auto& [body, code, swapped] :
+       {std::tuple{"20040000", 4, false}, std::tuple{"20050000", 5, false},
+        std::tuple{"20060000", 6, false}, std::tuple{"20070000", 7, false},
+        std::tuple{"02040000", 4, true}, std::tuple{"02050000", 5, true},
+        std::tuple{"02060000", 6, true}, std::tuple{"02070000", 7, true}}) {
+    const TerminateInfo t = parse_terminate(test::from_hex(body), TerminateWhen::AtSetup);
+    EXPECT_EQ(t.layer, 2) << body;
+    EXPECT_EQ(t.etype, 0) << body;
+    EXPECT_EQ(t.code, code) << body;
+    EXPECT_EQ(t.swapped, swapped) << body;
   }
 }
 

@@ -160,7 +160,8 @@ TEST(Vectors, BytesToTerminates) {
     EXPECT_EQ(s->header.op, Opcode::Terminate);
     EXPECT_EQ(s->header.qn, kQnTerminate);
     EXPECT_EQ(s->header.msn, 1u);
-    const TerminateInfo t = parse_terminate(s->payload);
+    const TerminateInfo t = parse_terminate(
+        s->payload, e.layer == 2 && e.code >= 4 ? TerminateWhen::AtSetup : TerminateWhen::Later);
     EXPECT_EQ(t.layer, e.layer);
     EXPECT_EQ(t.etype, e.etype);
     EXPECT_EQ(t.code, e.code);

@@ -204,6 +204,7 @@ class Life {
     }
   }
 
+  verbs::QueuePair* first_left() const { return innocents_[0].left; }
   // A Write on each, which nobody need take.
   void post_to_all() {
     for (const Innocent& n : innocents_) {
@@ -343,6 +344,70 @@ TEST(ConnectionLife, ConnectionsOfAPeerThatIsGoneAreFreedWhenDestroyed) {
   EXPECT_EQ(life.left().tables().connections, 0u);
   w.run_for(Duration::s(60));  // nothing ticks any more
   EXPECT_EQ(life.left().tables().timers, 0u);
+}
+
+// ---- max_connections
+
+TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
+  Options options;
+  options.max_connections = 2;
+  HandWire w(options);
+  Error error;
+  ASSERT_NE(w.right.engine().listen(kVictim, 16, &error), nullptr);
+  const auto to = *SocketAddress::parse("10.0.0.2:7001");
+  Engine& left = w.left.engine();
+  std::vector<verbs::QueuePair*> qps;
+  for (int i = 0; i < 2; ++i) {
+    qps.push_back(w.left.node->make_qp());
+    ASSERT_TRUE(left.connect(*qps.back(), to, left.default_params(), w.now).ok());
+  }
+  const auto third = left.connect(*w.left.node->make_qp(), to, left.default_params(), w.now);
+  ASSERT_FALSE(third.ok());
+  EXPECT_NE(third.error().message.find("max_connections"), std::string::npos);
+  ASSERT_TRUE(w.run_until([&] { return w.right.node->events.size() == 2; }, Duration::s(1)));
+  // The other side is full as well: whoever comes is told at once, and nothing is kept.
+  std::vector<Bytes> answers;
+  w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
+    if (!to_right) answers.push_back(f);
+    return {std::move(f)};
+  };
+  WireSegment from;
+  from.net.src_mac = w.left.engine().interface().mac();
+  from.net.src = *IpAddress::parse("10.0.0.1");
+  from.net.dst = *IpAddress::parse("10.0.0.2");
+  tcp::Segment syn;
+  syn.flags = tcp::kSyn;
+  syn.src_port = 33;
+  syn.dst_port = kVictim;
+  w.send(forge(from, false, w.right.engine().interface().mac(), syn, {}), true);
+  w.run_for(Duration::ms(1));
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(WireSegment::of(answers[0])->seg.has(tcp::kRst));
+  EXPECT_EQ(w.right.engine().tables().connections, 2u);
+  // One goes, one may come.
+  left.destroy_qp(qps[0], w.now);
+  w.run_for(Duration::ms(10));
+  EXPECT_TRUE(left.connect(*w.left.node->make_qp(), to, left.default_params(), w.now).ok());
+  EXPECT_TRUE(w.run_until([&] { return w.right.node->events.size() == 3; }, Duration::s(1)));
+}
+
+// ---- work that needs no octet
+
+// A local invalidation that fails is the last request of all: nothing will be cut for it.
+TEST(ConnectionLife, ARequestThatFailsWithoutAnOctetEndsTheStream) {
+  Life life(false);
+  verbs::QueuePair* qp = life.first_left();
+  verbs::SendWr wr;
+  wr.wr_id = 9;
+  wr.op = verbs::WrOp::LocalInv;
+  wr.flags = verbs::kSignaled;
+  wr.inv_key = 0x12345678;
+  ASSERT_EQ(life.w.left.node->post_send(*qp, wr, life.w.now), verbs::Post::Ok);
+  EXPECT_TRUE(life.w.run_until([&] { return qp->state >= verbs::QpState::Sqe; }, Duration::s(1)));
+  life.w.left.node->drain_completions();
+  ASSERT_FALSE(life.w.left.node->send_done.empty());
+  EXPECT_EQ(life.w.left.node->send_done.back().completion.wr_id, 9u);
+  EXPECT_EQ(life.w.left.node->send_done.back().completion.status, verbs::Status::LocalProtection);
 }
 
 }  // namespace

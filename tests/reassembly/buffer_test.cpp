@@ -131,6 +131,31 @@ TEST(ReassemblyBuffer, R44_ResetForgetsEverythingStored) {
   EXPECT_TRUE(b.view(0, 100, at(80000)).empty());
 }
 
+// Connections that pin what they can leave enough for those that come later.
+TEST(ReassemblyBuffer, E11_WhoHoldsMuchOutOfOrderLeavesAShareToOthers) {
+  constexpr std::uint64_t kPool = 64u << 20;
+  constexpr std::uint32_t kCapacity = 4u << 20;
+  Rng rng(9);
+  const Octets piece = random_octets(rng, 8192);
+  Pool pool(kPool);
+  const auto fill = [&](Buffer& b) {
+    b.reset(at(0));
+    std::uint64_t taken = 0;
+    for (std::uint64_t pos = Pool::kChunk; pos + piece.size() <= kCapacity; pos += piece.size()) {
+      if (b.store(at(pos), piece, false)) taken += piece.size();
+    }
+    return taken;
+  };
+  std::vector<std::unique_ptr<Buffer>> greedy;
+  for (int i = 0; i < 16; ++i) {
+    greedy.push_back(std::make_unique<Buffer>(&pool, kCapacity));
+    fill(*greedy.back());
+  }
+  EXPECT_GT(pool.available(), 4u << 20);
+  Buffer late(&pool, kCapacity);
+  EXPECT_GT(fill(late), 1u << 20);
+}
+
 TEST(ReassemblyBuffer, E11_WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot) {
   Rng rng(8);
   Pool pool(2 * Pool::kChunk);
