@@ -103,6 +103,7 @@ inline std::uint32_t send_segment(End& from, Wire& wire, std::uint64_t begin, st
 inline std::uint32_t send_new(End& from, Wire& wire, std::uint32_t limit, std::uint32_t emss,
                               bool must_cut = false, bool* push = nullptr, std::uint64_t ack = 0) {
   const std::uint64_t at = wire.log.size();
+  from.stream.sender.execute_due();
   const std::uint64_t end = from.stream.sender.available().value();
   if (end <= at) return 0;
   const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, end - at));
