@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-
 namespace urnic::engine {
 namespace {
 
@@ -123,9 +122,9 @@ Instant Engine::next_deadline() const {
     if (!stream_->readable.empty() || can_accept()) return Instant();
     return earlier(timers_.earliest(), stream_->accept_again);
   }
-  return earlier(earlier(earlier(timers_.earliest(), time_wait_.next_deadline()),
-                         interface_.next_deadline()),
-                 link_given_up_at());
+  return earlier(
+      earlier(earlier(timers_.earliest(), time_wait_.next_deadline()), interface_.next_deadline()),
+      link_given_up_at());
 }
 
 // ---- connections

@@ -199,8 +199,9 @@ void Engine::close_listening(Listener& l) {
 
 // A connection request can be taken without anything new happening.
 bool Engine::can_accept() const {
-  return std::any_of(listeners_.begin(), listeners_.end(),
-                     [](const auto& l) { return l->acceptable && l->pending() < l->backlog.most_waiting; });
+  return std::any_of(listeners_.begin(), listeners_.end(), [](const auto& l) {
+    return l->acceptable && l->pending() < l->backlog.most_waiting;
+  });
 }
 
 }  // namespace urnic::engine

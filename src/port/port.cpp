@@ -58,8 +58,9 @@ Outcome<const urnic_port_ops*, std::string> find_kind(std::string_view kind) {
     if (kind == b.ops->kind) return b.ops;
   }
   if (kind == kTcp) {
-    return fail(std::string("'tcp' is the kernel's own TCP and carries no frames; name another "
-                            "kind of port here"));
+    return fail(
+        std::string("'tcp' is the kernel's own TCP and carries no frames; name another "
+                    "kind of port here"));
   }
   if (!plausible_kind(kind)) return fail(unknown(kind));
   bool missing = false;
@@ -70,7 +71,8 @@ Outcome<const urnic_port_ops*, std::string> find_kind(std::string_view kind) {
         std::string("liburnic-port-dpdk.so was not found: it is built with -DURNIC_DPDK=ON, which "
                     "./quickstart leaves out; if you have it, set URNIC_PLUGIN_DIR to its folder"));
   }
-  if (missing) return fail(unknown(kind) + " (or set URNIC_PLUGIN_DIR to the folder of its plugin)");
+  if (missing)
+    return fail(unknown(kind) + " (or set URNIC_PLUGIN_DIR to the folder of its plugin)");
   return fail("port kind '" + std::string(kind) + "': " + plugin.error());
 }
 

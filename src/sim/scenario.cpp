@@ -150,8 +150,8 @@ bool Builder::wire_key(const std::string& shown, std::string_view key, const Val
     }
     return true;
   }
-  return bad(shown, v, "unknown key" + nearest_hint(key, wire_names()) +
-                           " (urnic sim --keys lists them)");
+  return bad(shown, v,
+             "unknown key" + nearest_hint(key, wire_names()) + " (urnic sim --keys lists them)");
 }
 
 // Both directions first, so that what is said of one stands.

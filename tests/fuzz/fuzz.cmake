@@ -27,6 +27,6 @@ function(urnic_fuzz name)
 endfunction()
 
 urnic_fuzz(engine RUNS 3000 SOURCES engine_fuzz.cpp host.cpp forge.cpp LINK urnic_engine urnic_fault)
-urnic_fuzz(wire RUNS 200000 SOURCES wire_fuzz.cpp LINK urnic_verbs urnic_reassembly urnic_fault urnic_net)
+urnic_fuzz(wire RUNS 200000 SOURCES wire_fuzz.cpp LINK urnic_engine urnic_reassembly urnic_fault urnic_net)
 urnic_fuzz(text RUNS 3000 SOURCES text_fuzz.cpp LINK urnic_sim urnic_config urnic_fault)
 urnic_fuzz(memif RUNS 200 SOURCES memif_fuzz.cpp LINK urnic_port)

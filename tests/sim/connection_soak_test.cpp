@@ -203,7 +203,8 @@ class Churn {
     const bool right_began = !is(End::Rejected) && !is(End::Refused) && !is(End::GoneOpening);
     EXPECT_TRUE(until([&] {
       return (left_qp_ == nullptr || left_qp_->state == verbs::QpState::Error) &&
-             (!right_began || right_qp_->state == verbs::QpState::Error) && listener_->pending() == 0;
+             (!right_began || right_qp_->state == verbs::QpState::Error) &&
+             listener_->pending() == 0;
     })) << kRows[static_cast<unsigned>(end_)].name;
     pair_.set_faults_left("");
     if (is(End::ByLeft) || is(End::ByRight) || is(End::Both)) {
