@@ -381,6 +381,11 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   syn.dst_port = kVictim;
   w.send(forge(from, false, w.right.engine().interface().mac(), syn, {}), true);
   w.run_for(Duration::ms(1));
+  // Among what the two say to one another there is one answer to the stranger.
+  std::erase_if(answers, [](const Bytes& f) {
+    const auto a = WireSegment::of(f);
+    return !a || a->seg.dst_port != 33;
+  });
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_TRUE(WireSegment::of(answers[0])->seg.has(tcp::kRst));
   EXPECT_EQ(w.right.engine().tables().connections, 2u);
