@@ -86,6 +86,7 @@ const std::map<std::string, OfEngine> kOfEngine = {
     {"time_wait_ms", {"9", SEEN(tcp.time_wait)}},
     {"link_timeout_ms", {"9", SEEN(link_timeout)}},
     {"keepalive", {"on", SEEN(keepalive)}},
+    {"max_connections", {"9", SEEN(max_connections)}},
     {"keepalive_s", {"9", SEEN(keepalive_idle)}},
 };
 
