@@ -151,7 +151,7 @@ void print_help(CLI::App* app, bool with_settings) {
     o->group("");
     hidden = true;
   }
-  std::string text = app->help();
+  std::string text = app->help(app->get_parent() == nullptr ? "" : "urnic");
   if (hidden) {
     text += "\nEvery other setting is an option as well: urnic " + app->get_name() +
             " --help-all, or urnic config\n";

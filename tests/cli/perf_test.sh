@@ -24,8 +24,10 @@ for op in write read send; do
 done
 # Verification sees every octet of every pass over the data area: one frame changed early in the run,
 # and overwritten by later passes, is found. Without CRC, so that nothing else finds it.
+start unchecked "$urnic" perf --forever --port "memif:socket=$work/u.sock,mtu=9000" --crc off
+until_true 10 grep -q waiting unchecked.log || fail "no server: $(cat unchecked.log)"
 for op in write send; do
-  timeout 60 "$urnic" perf 10.77.0.1 --port "$port" --json --op $op --crc off -s 64K -n 2000 --verify \
+  timeout 60 "$urnic" perf 10.77.0.1 --port "memif:socket=$work/u.sock,mtu=9000" --json --op $op --crc off -s 64K -n 2000 --verify \
     --faults at=corrupt:50,payload_only=2000 >r.json 2>err
   [ $? = 1 ] || fail "$op: a changed frame was not noticed: $(cat err)"
   check "$op, one message differs" 'r["messages_that_differ"] == 1 and r["iterations"] == 2000'

@@ -43,6 +43,6 @@ done
 "$urnic" config --json >all.json
 for key in $(json all.json '" ".join(j)'); do
   grep -q "^| \`$key\`" "$here/../../docs/config.md" || fail "docs/config.md does not have $key"
-  "$urnic" put --help | grep -q -- "--${key//_/-}[ ,]" || fail "--${key//_/-} is no option"
+  "$urnic" put --help-all | grep -q -- "--${key//_/-}[ ,]" || fail "--${key//_/-} is no option"
 done
 done_testing
