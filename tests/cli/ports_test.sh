@@ -20,9 +20,9 @@ there_and_back() {
   client=("$@")
   target_on "${server[@]}"
   ok "put over $name" "$urnic" put f 10.77.0.1 "${client[@]}"
-  ok "get over $name" "$urnic" get 10.77.0.1/f b "${client[@]}"
-  cmp -s f b || fail "$name: differs"
-  rm -f b export/f
+  ok "get over $name" "$urnic" get 10.77.0.1/f back "${client[@]}"
+  cmp -s f back || fail "$name: differs"
+  rm -f back export/f
   stop_process "$last"
 }
 there_and_back dgram "dgram:path=$work/a,peer=$work/b" --address 10.77.0.1/24 -- \
