@@ -127,6 +127,38 @@ TEST(QpModify, IB117_ErrorFlushesBothQueuesInPostingOrderAndWhatIsPostedLater) {
   EXPECT_EQ(receives.size(), 4u) << "each once";
 }
 
+// ... and so does what the peer ends.
+TEST(QpModify, IB117_AnEndByThePeerFlushesInPostingOrderAndWhatIsPostedLater) {
+  Brought b(QpState::Rts);
+  for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.post_receive(id));
+  b.pair.right().engine().abort(*b.peer, b.pair.now());
+  b.pair.run_for(Duration::ms(10));
+  EXPECT_EQ(b.qp->state, QpState::Error);
+  b.pair.left().drain_completions();
+  ASSERT_EQ(b.pair.left().receive_done.size(), 3u);
+  ASSERT_TRUE(b.post_receive(4));
+  b.pair.left().drain_completions();
+  const auto& receives = b.pair.left().receive_done;
+  ASSERT_EQ(receives.size(), 4u);
+  for (std::size_t i = 0; i < receives.size(); ++i) {
+    EXPECT_EQ(receives[i].completion.wr_id, i + 1);
+    EXPECT_EQ(receives[i].completion.status, verbs::Status::Flushed);
+  }
+}
+
+// The states between INIT and ERROR are the connection's to enter; a consumer asks for them in
+// vain.
+TEST(QpModify, IB109_TheConsumerDoesNotMakeTheMovesOfTheTransport) {
+  for (const QpState to : {QpState::Rtr, QpState::Rts}) {
+    Brought b(QpState::Init);
+    EXPECT_NE(b.modify(to), QpVerdict::Ok) << verbs::name(to);
+    EXPECT_EQ(b.qp->state, QpState::Init);
+  }
+  Brought b(QpState::Rtr);
+  EXPECT_NE(b.modify(QpState::Rts), QpVerdict::Ok);
+  EXPECT_EQ(b.qp->state, QpState::Rtr);
+}
+
 TEST(QpModify, IB106_ResetEmptiesBothQueuesAndTakesItsCompletionsAlong) {
   Brought b(QpState::Rts);
   auto* other = b.pair.left().make_qp();
