@@ -26,6 +26,7 @@ class PerfClient {
   Result<void> connect_one(QueuePair& qp, const PerfGreeting& greeting);
   Result<PerfMessage> await(PerfKind kind, const std::function<void()>& meanwhile);
   Result<PerfResult> bandwidth(const PerfRun& run);
+  Result<void> see_writes_placed();
   Result<PerfResult> verified(const PerfRun& run);
   Result<PerfResult> latency(const PerfRun& run);
   void dispatch(BandwidthSender* sender, SendReceiver* receiver);
