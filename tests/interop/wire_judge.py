@@ -21,7 +21,8 @@ OPTIONS = ["--disable-protocol", "nvme-tcp", "--disable-protocol", "rpcordma",
            "--disable-protocol", "smb_direct", "-o", "tcp.reassemble_out_of_order:TRUE",
            # MPA is known by its start-up frames, which tshark looks for only after the port: on 7275, or any
            # ephemeral one that IANA gave to somebody, it would see another protocol.
-           "-o", "tcp.try_heuristic_first:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-n"]
+           # Each process has a MAC of its own (E-34): two that follow one another with one address are no conflict.
+           "-o", "arp.detect_duplicate_ips:FALSE", "-o", "tcp.try_heuristic_first:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-n"]
 FIELDS = ["frame.number", "frame.time_relative", "tcp.stream", "ip.src", "tcp.seq", "tcp.len", "tcp.flags",
           "iwarp_mpa.req", "iwarp_mpa.rep", "iwarp_mpa.pdlength", "iwarp_mpa.crc_flag",
           "iwarp_mpa.ulpdulength", "iwarp_mpa.crc_check", "iwarp_rdma.opcode",
