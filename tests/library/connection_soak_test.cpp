@@ -166,6 +166,9 @@ TEST_F(Soak, ConnectionsMadeAndEndedOverMemifLeaveNothingBehind) {
   const bool all = std::getenv("URNIC_TEST_SOAK") != nullptr;
   const unsigned samples = all ? 10 : 4, kills = all ? 10 : 1;  // kills: before each sample
   const std::uint64_t step = all ? 10000 : 750;
+  // Tables grow to the largest crowd there was between two looks (TIME-WAIT above all); by the
+  // first sample it has been there in the short form as well.
+  const std::uint64_t before = all ? 0 : 10000;
   auto server = start("server");
   Sample first;
   std::uint64_t left_open = 0, good = 0, crowd = 0, slowest_us = 0;
@@ -177,7 +180,7 @@ TEST_F(Soak, ConnectionsMadeAndEndedOverMemifLeaveNothingBehind) {
     auto client = start("client");
     for (unsigned k = 1; k <= kills + 1; ++k) {
       client->tell("go");
-      const auto [opened, open] = reached(*server, n * step + k * step / (kills + 1));
+      const auto [opened, open] = reached(*server, before + n * step + k * step / (kills + 1));
       if (HasFailure()) return;
       if (k > kills) break;
       client->end(SIGKILL);
