@@ -21,7 +21,7 @@ template <std::size_t N>
 class CopiedHead {
  public:
   explicit CopiedHead(ByteView ulpdu) : size_(ulpdu.size() < N ? ulpdu.size() : N) {
-    std::memcpy(octets_, ulpdu.data(), size_);
+    if (size_ != 0) std::memcpy(octets_, ulpdu.data(), size_);
     asm("" : "+m"(octets_));
   }
   ByteView view() const { return {octets_, size_}; }

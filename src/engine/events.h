@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/ip_address.h"
+#include "tcp/flow.h"
 #include "urnic/status.h"
 #include "verbs/completion_queue.h"
 #include "verbs/queue_pair.h"
@@ -14,7 +15,7 @@
 namespace urnic::engine {
 
 struct Listener;
-struct FlowKey;
+using tcp::FlowKey;
 
 struct CmEvent {
   enum class Kind : std::uint8_t {
