@@ -15,7 +15,7 @@ namespace detail {
 
 DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
                        std::shared_ptr<engine::StreamTransport> stream,
-                       std::unique_ptr<engine::Log> l, engine::Options options)
+                       std::unique_ptr<engine::Log> l, const engine::Options& options)
     : config(c),
       port_spec(std::move(spec)),
       port(std::move(p)),

@@ -104,7 +104,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   // `stream` when the port is the kernel's TCP.
   DeviceImpl(const Config& config, std::string port_spec, port::Port p,
              std::shared_ptr<engine::StreamTransport> stream, std::unique_ptr<engine::Log> log,
-             engine::Options options);
+             const engine::Options& options);
   ~DeviceImpl() override;
 
   void on_cm_event(engine::CmEvent event) override;
