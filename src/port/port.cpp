@@ -26,6 +26,7 @@ constexpr std::string_view kDpdk = "dpdk", kTcp = "tcp";
 
 std::vector<std::string> kind_names() {
   std::vector<std::string> all;
+  all.reserve(kBuiltIn.size() + 2);
   for (const BuiltIn& b : kBuiltIn) all.emplace_back(b.ops->kind);
   all.emplace_back(kDpdk);
   all.emplace_back(kTcp);
