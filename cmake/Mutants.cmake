@@ -3,7 +3,8 @@
 # that include a header they change; all other objects are those of the rooms. Not part of `all`:
 # tools/mutants builds it. Assertions are off in what is compiled here, because a mutant must be noticed by
 # a test and not by the code that it breaks.
-set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath verbs config engine)
+set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs engine
+                       device sim)
 set(mutated ${CMAKE_BINARY_DIR}/mutated)
 execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/mutants/generate.py ${mutated}
                 RESULT_VARIABLE failed ERROR_VARIABLE why)
@@ -46,7 +47,6 @@ target_link_libraries(test_mutants PRIVATE urnic_test_source_dir urnic_sim urnic
 add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(proof.mutants PROPERTIES TIMEOUT 1500 LABELS proof)
-
 # Behind the rooms, whose results it reads.
 add_test(NAME proof.conformance
          COMMAND ${Python3_EXECUTABLE} tools/conformance --check --results ${CMAKE_BINARY_DIR}/results

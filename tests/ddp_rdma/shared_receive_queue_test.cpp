@@ -146,7 +146,11 @@ TEST_F(SharedStreams, AnEndAfterADowngradeIsNotTheOldOne_R48) {
   s.forget_out_of_order();
   MessageCounts one;
   one.sends = 1;
-  EXPECT_EQ(deliver(s, one, [](const Completion&) {}), Violation::UntaggedMsnRange);
+  int ended = 0;
+  put(s, send_segment_of(1, 0, Octets(8, 1)), true);
+  EXPECT_EQ(deliver(s, one, [&](const Completion&) { ++ended; }), Violation::None);
+  EXPECT_EQ(deliver(s, one, [&](const Completion&) { ++ended; }), Violation::UntaggedMsnRange);
+  EXPECT_EQ(ended, 1);
 }
 
 TEST_F(SharedStreams, KeysAreCheckedAgainstTheDomainOfTheQueue) {

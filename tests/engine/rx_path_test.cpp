@@ -133,7 +133,7 @@ TEST_F(RxPath, SegmentsOutOfOrderAreInMemoryBeforeTheGapIsFilled) {
   EXPECT_EQ(p.stats().bytes_slow, 0u);
 }
 
-// proves, H-8
+// proves, H-8, H-9
 TEST_F(RxPath, WhatWasReceivedIsNeverPlacedAgain) {
   for (const bool fast : {true, false}) {
     SCOPED_TRACE(fast ? "FAST" : "SLOW");
