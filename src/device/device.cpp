@@ -5,17 +5,17 @@
 
 #include "base/fused.h"
 #include "device/device_impl.h"
+#include "device/kernel_tcp_port.h"
 #include "device/mapping.h"
 #include "device/port_stack.h"
 #include "device/secrets.h"
-#include "device/stream_port.h"
 
 namespace urnic {
 namespace detail {
 
 DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
-                       std::shared_ptr<engine::StreamTransport> stream,
-                       std::unique_ptr<engine::Log> l, const engine::Options& options)
+                       std::shared_ptr<engine::KernelTcp> stream, std::unique_ptr<engine::Log> l,
+                       const engine::Options& options)
     : config(c),
       port_spec(std::move(spec)),
       port(std::move(p)),
@@ -80,14 +80,14 @@ Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& config) {
   auto log = engine::Log::open(config);
   if (!log) return log.error();
   const std::string spec = config.get("port");
-  std::shared_ptr<engine::StreamTransport> stream;
+  std::shared_ptr<engine::KernelTcp> stream;
   port::Port port;
   std::shared_ptr<fault::CaptureFile> capture;
-  if (engine::names_stream_transport(spec)) {
-    auto opened = engine::open_stream_transport(config);
+  if (engine::names_kernel_tcp(spec)) {
+    auto opened = engine::open_kernel_tcp(config);
     if (!opened) return opened.error();
     stream = std::move(*opened);
-    port = engine::make_stream_port(stream);
+    port = engine::make_kernel_tcp_port(stream);
   } else {
     auto opened = engine::open_port_stack(config);
     if (!opened) return opened.error();

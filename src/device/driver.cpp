@@ -97,7 +97,7 @@ bool Driver::poll_engine(Instant now) {
 
 void Driver::attend(verbs::QueuePair& qp, Instant now) {
   try {
-    engine_->attend(qp, now);
+    engine_->work_posted(qp, now);
   } catch (const std::bad_alloc&) {
     // What was posted stays posted; the next burst takes it up.
   }

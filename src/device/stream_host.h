@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "base/ring.h"
-#include "engine/tx_batch.h"
 #include "net/interface.h"
 #include "port/port.h"
+#include "port/tx_batch.h"
 #include "tcp/stack.h"
 
 namespace urnic::engine {
@@ -95,7 +95,7 @@ class StreamHost {
   unsigned queue_;
   net::Interface interface_;
   tcp::Stack stack_;
-  TxBatch tx_;
+  port::TxBatch tx_;
   StreamHostCounters counters_;
   Ring<Held> unresolved_;            // for a next hop that is being asked for
   Ring<Held> unsent_;                // for room in the port

@@ -52,8 +52,8 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
     return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
   }
   FlowKey key;
-  std::unique_ptr<StreamLink> link;
-  if (stream_ != nullptr) {
+  std::unique_ptr<KernelLink> link;
+  if (kernel_ != nullptr) {
     auto opened = open_link(to, &key);
     if (!opened) return opened.error();
     link = std::move(*opened);

@@ -83,7 +83,7 @@ void Engine::disconnect(verbs::QueuePair& qp, Instant now) {
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   if (c->stage == Stage::Opening || c->stage == Stage::Startup) {
-    lose(*c, Errc::closed, "closed before it was established", now);
+    fail_connection(*c, Errc::closed, "closed before it was established", now);
     transmit_round(now);
     return;
   }
@@ -119,13 +119,14 @@ void Engine::on_fin(Connection& c, Instant now) {
         retry_as_revision1(c, now);
         return;
       }
-      lose(c, Errc::refused, "the peer closed the connection during MPA start-up", now);
+      fail_connection(c, Errc::refused, "the peer closed the connection during MPA start-up", now);
       return;
     case Stage::Full: {
       // 5.1: with nothing outstanding an orderly end, else an abnormal one.
       const bool partial = has_undelivered(c);
       if (!c.stream->sender.idle() || partial) {
-        lose(c, Errc::reset, "the peer closed the connection with work outstanding", now);
+        fail_connection(c, Errc::reset, "the peer closed the connection with work outstanding",
+                        now);
         return;
       }
       c.stage = Stage::Closing;
@@ -158,7 +159,7 @@ void Engine::on_closed(Connection& c, Instant now) {
       detach_qp(c, CmEvent::Kind::Disconnected, Errc::reset, c.failure);
     } else {
       const End end = end_of(c.tcb.close_reason, c.stage == Stage::Opening);
-      lose(c, end.code, end.why, now);
+      fail_connection(c, end.code, end.why, now);
       return;
     }
   }
@@ -179,7 +180,7 @@ void Engine::on_closed(Connection& c, Instant now) {
 // Entries that name it elsewhere (timers, turns) find nothing any more.
 void Engine::end_connection(Connection& c) {
   if (c.is_over()) return;
-  add_to_ended(connection_stats(c));
+  ended_.add(connection_stats(c));
   leave_listener(c);
   if (recent_.connection == &c) recent_.connection = nullptr;
   connections_.end(c);
@@ -195,7 +196,7 @@ void Engine::end_connection(Connection& c) {
 }
 
 // The stream is gone (or goes now, by RST): flush and report; TCP sends its RST if it owes one.
-void Engine::lose(Connection& c, Errc code, std::string why, Instant now) {
+void Engine::fail_connection(Connection& c, Errc code, std::string why, Instant now) {
   ++counters_.connections_failed;
   const bool was_established =
       c.stage != Stage::Opening && c.stage != Stage::Startup && !c.rtr_pending;
@@ -233,7 +234,7 @@ void Engine::end_with_reset(Connection& c, Instant now) {
 void Engine::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why) {
   verbs::QueuePair* qp = c.qp;
   if (qp == nullptr) return;
-  last_stats_[qp->number()] = connection_stats(c);
+  ended_.keep(qp->number(), connection_stats(c));
   stream_ended(*c.stream);
   c.qp = nullptr;
   c.stream = nullptr;
@@ -245,7 +246,7 @@ void Engine::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string
 void Engine::abort(verbs::QueuePair& qp, Instant now) {
   const Turn turn(*this);
   if (Connection* c = find(qp.connection)) {
-    lose(*c, Errc::closed, "aborted by the local consumer", now);
+    fail_connection(*c, Errc::closed, "aborted by the local consumer", now);
     transmit_round(now);
   }
 }
@@ -297,20 +298,19 @@ void Engine::notify(verbs::CompletionQueue::Notify what, verbs::CompletionQueue*
 void Engine::fail_overrun(Instant now) {
   cq_overrun_ = false;
   constexpr const char* kWhy = "its completion queue has overrun: it is too small";
-  for (std::size_t i = 0; i < qps_.size(); ++i) {
-    verbs::QueuePair& qp = *qps_[i];
-    if (!qp.send_cq->overrun() && !qp.receive_cq->overrun()) continue;
+  qps_.for_each([&](verbs::QueuePair& qp) {
+    if (!qp.send_cq->overrun() && !qp.receive_cq->overrun()) return;
     if (Connection* c = find(qp.connection)) {
-      lose(*c, Errc::no_memory, kWhy, now);
-      continue;
+      fail_connection(*c, Errc::no_memory, kWhy, now);
+      return;
     }
-    if (qp.state == verbs::QpState::Error) continue;
-    if (qp.state == verbs::QpState::Reset) continue;  // nothing of it can be lost
+    if (qp.state == verbs::QpState::Error) return;
+    if (qp.state == verbs::QpState::Reset) return;  // nothing of it can be lost
     qp.state.modify(verbs::QpState::Error);
     flush_qp(qp, verbs::Status::Flushed);
     hooks_->on_cm_event(
         {.kind = CmEvent::Kind::Failed, .qp = &qp, .code = Errc::no_memory, .message = kWhy});
-  }
+  });
 }
 
 }  // namespace urnic::engine

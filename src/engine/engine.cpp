@@ -63,9 +63,9 @@ net::InterfaceConfig interface_config(const Options& options, const port::Info& 
 }  // namespace
 
 Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks,
-               std::shared_ptr<StreamTransport> stream)
+               std::shared_ptr<KernelTcp> kernel)
     : options_(options),
-      stream_(std::move(stream)),
+      kernel_(std::move(kernel)),
       port_(port),
       queue_(queue),
       hooks_(hooks),
@@ -78,7 +78,7 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       tx_(port, queue, mtu_ + link_header(options)),
       connections_(tcp::FlowKeyHash{keys_.flows}, options.max_connections),
       time_wait_(keys_.flows),
-      qp_numbers_(device_key(options.seed, 2)) {
+      qps_(device_key(options.seed, 2)) {
   settle_by_port_kind(&options_, port->kind());
   options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
   scratch_.admissions.resize(64);
@@ -91,13 +91,13 @@ Engine::~Engine() {
 bool Engine::poll(Instant now) {
   const Turn turn(*this);
   ++counters_.polls;
-  bool any = stream_ != nullptr ? poll_sockets(now) : receive_burst(now);
+  bool any = kernel_ != nullptr ? poll_sockets(now) : receive_burst(now);
   if ((!any && now >= next_look_) || (counters_.polls & 63) == 0) look_at_link(now);
   if (!loop_.empty()) {
     loop_frames(now);
     any = true;
   }
-  if (!drain_queue_.empty()) {
+  if (!draining_.empty()) {
     drain_round(now);
     any = true;
   }
@@ -110,17 +110,17 @@ bool Engine::poll(Instant now) {
     for (const net::Event& e : network_events_) on_network_event(e, now);
     any = true;
   }
-  if (!tx_queue_.empty() || interface_.output_size() != 0) any |= transmit_round(now);
+  if (!sending_.empty() || interface_.output_size() != 0) any |= transmit_round(now);
   tx_.flush();
   last_entry_ = now;
   return any;
 }
 
 Instant Engine::next_deadline() const {
-  if (!loop_.empty() || !drain_queue_.empty() || interface_.has_events()) return Instant();
-  if (stream_ != nullptr) {
-    if (!stream_->readable.empty() || can_accept()) return Instant();
-    return earlier(timers_.earliest(), stream_->accept_again);
+  if (!loop_.empty() || !draining_.empty() || interface_.has_events()) return Instant();
+  if (kernel_ != nullptr) {
+    if (!kernel_->readable.empty() || can_accept()) return Instant();
+    return earlier(timers_.earliest(), kernel_->accept_again);
   }
   return earlier(
       earlier(earlier(timers_.earliest(), time_wait_.next_deadline()), interface_.next_deadline()),
@@ -200,17 +200,17 @@ void Engine::on_connection_timer(Connection& c, Instant now) {
   c.stage_deadline = Instant::never();
   switch (c.stage) {
     case Stage::Opening:
-      lose(c, Errc::timed_out, "no answer from the peer: connecting timed out", now);
+      fail_connection(c, Errc::timed_out, "no answer from the peer: connecting timed out", now);
       return;
     case Stage::Startup:
     case Stage::Full:  // the RTR never came
-      lose(c, Errc::timed_out, "the peer did not finish the MPA start-up in time", now);
+      fail_connection(c, Errc::timed_out, "the peer did not finish the MPA start-up in time", now);
       return;
     case Stage::Closing:
-      lose(c, Errc::timed_out, "the peer did not close its side in time", now);
+      fail_connection(c, Errc::timed_out, "the peer did not close its side in time", now);
       return;
     case Stage::Terminated:
-      lose(c, Errc::reset, c.failure, now);
+      fail_connection(c, Errc::reset, c.failure, now);
       return;
     case Stage::Lingering:
       end_with_reset(c, now);
@@ -228,8 +228,8 @@ void Engine::reroute(const IpAddress* next_hop, bool failed, Instant now) {
     if (next_hop != nullptr && c.next_hop != *next_hop) return;
     c.routed = false;
     if (failed && c.stage == Stage::Opening && !c.tcb.passive) {
-      lose(c, Errc::unreachable, "no answer to address resolution for " + next_hop->to_string(),
-           now);
+      fail_connection(c, Errc::unreachable,
+                      "no answer to address resolution for " + next_hop->to_string(), now);
       return;
     }
     // A SYN whose sender is not there, and a RST that would reach nobody.
@@ -291,13 +291,11 @@ bool Engine::route_quietly(Connection& c, Instant now) {
 
 verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                                     verbs::CompletionQueue* receive) {
-  // In 24 bits, not 0, and not to be counted (E-49).
-  if (last_qp_ == 0xffffff) return nullptr;
-  config.id = qp_numbers_.outside(++last_qp_);
-  qps_.push_back(std::make_unique<verbs::QueuePair>(config.id, verbs::kIwarpRules,
-                                                    verbs::Service::Rc, config,
-                                                    ddp::queue_layout(&streams_), send, receive));
-  verbs::QueuePair* qp = qps_.back().get();
+  config.id = qps_.new_number();
+  if (config.id == 0) return nullptr;
+  verbs::QueuePair* qp = qps_.add(
+      std::make_unique<verbs::QueuePair>(config.id, verbs::kIwarpRules, verbs::Service::Rc, config,
+                                         ddp::queue_layout(&streams_), send, receive));
   qp->transport = std::make_unique<ddp::Stream>(config, &streams_, qp);
   qp->state.modify(verbs::QpState::Init);
   return qp;
@@ -307,19 +305,19 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
 void Engine::forsake(verbs::QueuePair& qp, const char* why, Instant now) {
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
-  last_stats_[qp.number()] = connection_stats(*c);
+  ended_.keep(qp.number(), connection_stats(*c));
   stream_ended(ddp::stream_of(qp));
   c->qp = nullptr;
   qp.connection = 0;
-  lose(*c, Errc::closed, why, now);
+  fail_connection(*c, Errc::closed, why, now);
   transmit_round(now);
 }
 
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
   const Turn turn(*this);
   forsake(*qp, "the queue pair was destroyed", now);
-  last_stats_.erase(qp->number());
-  std::erase_if(qps_, [&](const auto& q) { return q.get() == qp; });
+  ended_.forget(qp->number());
+  qps_.destroy(qp);
 }
 
 verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std::uint32_t mask,
@@ -349,11 +347,12 @@ verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std:
 
 bool Engine::deregister(std::uint32_t stag) {
   if (memory_.find(stag) == nullptr && memory_.at_index(stag) == nullptr) return false;
-  for (const auto& qp : qps_) ddp::stream_of(*qp).sender.detach_region(stag);  // E-25
+  // E-25: no stream reads or writes its memory afterwards.
+  qps_.for_each([&](verbs::QueuePair& qp) { ddp::stream_of(qp).sender.detach_region(stag); });
   return memory_.deregister(stag);
 }
 
-void Engine::attend(verbs::QueuePair& qp, Instant now) {
+void Engine::work_posted(verbs::QueuePair& qp, Instant now) {
   const Turn turn(*this);
   flush_posted(qp);
   receive_posted(qp, now);
@@ -374,14 +373,11 @@ void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {
 
 verbs::SharedReceiveQueue* Engine::create_shared_rq(verbs::PdId pd, std::uint32_t max_wr,
                                                     std::uint32_t max_sge) {
-  shared_rqs_.push_back(std::make_unique<verbs::SharedReceiveQueue>(pd, max_wr, max_sge));
-  return shared_rqs_.back().get();
+  return qps_.create_shared(pd, max_wr, max_sge);
 }
 
 bool Engine::destroy_shared_rq(verbs::SharedReceiveQueue* queue) {
-  if (queue->users != 0) return false;
-  std::erase_if(shared_rqs_, [&](const auto& q) { return q.get() == queue; });
-  return true;
+  return qps_.destroy_shared(queue);
 }
 
 void Engine::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
@@ -400,9 +396,7 @@ void Engine::set_shared_limit(verbs::SharedReceiveQueue& queue, std::uint32_t li
 }
 
 void Engine::look_at_shared_limits() {
-  for (const auto& q : shared_rqs_) {
-    if (q->take_limit_event()) hooks_->on_shared_limit(q.get());
-  }
+  qps_.take_limit_events([this](verbs::SharedReceiveQueue* q) { hooks_->on_shared_limit(q); });
 }
 
 ConnectParams Engine::default_params() const {

@@ -1,7 +1,7 @@
 // The engine: drives one queue of one port and everything above it. A function of (state, frames,
 // now): it reads no clock and starts no thread; driver.h does (D1, D8). All calls need ownership
 // of the engine (one thread at a time). Instead of frames it may be given the kernel's TCP (D7):
-// then every connection has a StreamLink, and the stream_*.cpp stand where rx_path and tx_path do.
+// then every connection has a KernelLink, and the kernel_*.cpp stand where rx_path and tx_path do.
 //
 //   receive  rx_path.cpp    burst -> check -> take_ack -> validate -> InLogic -> place -> commit
 //   send     tx_path.cpp    plan -> cut -> fill -> header
@@ -19,23 +19,24 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/flow_hash.h"
-#include "base/ring.h"
 #include "base/siphash.h"
-#include "base/stag_form.h"
-#include "engine/connection_table.h"
-#include "engine/events.h"
+#include "engine/ended.h"
 #include "engine/options.h"
-#include "engine/timer_heap.h"
-#include "engine/tx_batch.h"
+#include "engine/queue_pairs.h"
 #include "fastpath/validation_unit.h"
+#include "iwarp/connection_table.h"
+#include "iwarp/events.h"
+#include "iwarp/listener.h"
+#include "iwarp/timer_heap.h"
+#include "iwarp/turn_queue.h"
 #include "net/classify.h"
 #include "net/flow_match.h"
 #include "net/interface.h"
 #include "port/port.h"
+#include "port/tx_batch.h"
 #include "tcp/host_keys.h"
 #include "tcp/host_logic.h"
 #include "tcp/port_choice.h"
@@ -43,28 +44,19 @@
 
 namespace urnic::engine {
 
-struct Listener {
-  std::uint16_t port = 0;
-  // Connections between SYN and the consumer's answer. Half-open ones have what those that wait for
-  // the consumer leave of it.
-  tcp::Backlog backlog;
-  bool closed = false;
-  void* owner = nullptr;
-  // Over the kernel's TCP:
-  sockets::Socket socket;
-  bool acceptable = false;  // connections wait in the kernel, as far as we know
-  bool paused = false;      // for want of descriptors
-  std::uint32_t pending() const { return backlog.waiting + backlog.half_open; }
-};
-
-// What the consumer asked for on one connection, merged with the options of the device.
-struct ConnectParams {
-  fastpath::ContextConfig context;
-  mpa::StartupOptions mpa;
-  std::vector<std::uint8_t> private_data;
-  Duration timeout = Duration::s(10);
-  std::optional<bool> keepalive;  // else the device's
-};
+using iwarp::CmEvent;
+using iwarp::Connection;
+using iwarp::ConnectionId;
+using iwarp::ConnectParams;
+using iwarp::FlowKey;
+using iwarp::Hooks;
+using iwarp::KernelLink;
+using iwarp::KernelTcp;
+using iwarp::Listener;
+using iwarp::Note;
+using iwarp::Stage;
+using iwarp::Startup;
+using iwarp::TimerHeap;
 
 struct EngineCounters {
   std::uint64_t rx_frames = 0, rx_bytes = 0, rx_bad_ip = 0, rx_bad_tcp_checksum = 0,
@@ -88,10 +80,10 @@ struct EngineTables {
 
 class Engine {
  public:
-  // `queue` of `port`; the port outlives the engine. With `stream` connections go over the kernel's
-  // TCP, and `port` (stream_port.h) is only what the driver sleeps on.
+  // `queue` of `port`; the port outlives the engine. With `kernel` connections go over the kernel's
+  // TCP, and `port` (kernel_tcp_port.h) is only what the driver sleeps on.
   Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks,
-         std::shared_ptr<StreamTransport> stream = nullptr);
+         std::shared_ptr<KernelTcp> kernel = nullptr);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -102,18 +94,18 @@ class Engine {
   // Transmit for one queue pair right after posting (the doorbell).
   void doorbell(verbs::QueuePair& qp, Instant now);
   // All that posting to `qp` may have left to do: transmit, flush, E-17.
-  void attend(verbs::QueuePair& qp, Instant now);
+  void work_posted(verbs::QueuePair& qp, Instant now);
   // When poll must be called even if nothing arrives.
   Instant next_deadline() const;
   // Something could not be sent because the port was full.
-  bool tx_blocked() const { return tx_.full() || !tx_queue_.empty(); }
-  bool over_kernel_tcp() const { return stream_ != nullptr; }
+  bool tx_blocked() const { return tx_.full() || !sending_.empty(); }
+  bool over_kernel_tcp() const { return kernel_ != nullptr; }
 
   // ---- memory, queue pairs
   verbs::MemoryTable& memory() { return memory_; }
   // Deregistration in the presence of unacknowledged data (E-25). False if unknown.
   bool deregister(std::uint32_t stag);
-  verbs::PdId alloc_pd() { return ++last_pd_; }
+  verbs::PdId alloc_pd() { return qps_.new_pd(); }
   verbs::QueuePair* create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                               verbs::CompletionQueue* receive);
   // What the consumer may ask of its state (verbs/qp_state.h): Error ends the connection by RST and
@@ -249,7 +241,7 @@ class Engine {
                  const fastpath::Verdict& verdict, Instant now);
   enum class FastResult : std::uint8_t { Taken, NoReceive, Refused };
   void note(const Connection& c, Note what, fastpath::Reason why);
-  void not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now);
+  void refuse_fast(Connection& c, FastResult why, const tcp::Check& check, Instant now);
   FastResult cut_through(Connection& c, const InHand& in, Instant now);
   FastResult cut_through_run(Connection& c, const InHand& in, std::size_t first, std::size_t last,
                              Instant now);
@@ -272,7 +264,7 @@ class Engine {
   void store(Connection& c, const InHand& in, Instant now);
   bool take_fpdu(Connection& c, ByteView ulpdu, Instant now);
   static constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
-  // At most about `budget` octets; what is left waits in drain_queue_. Returns octets parsed.
+  // At most about `budget` octets; what is left waits in draining_. Returns octets parsed.
   std::uint64_t drain_reassembly(Connection& c, std::uint64_t budget, Instant now);
   void drain_round(Instant now);
   void finish_drain(Connection& c, Instant now);
@@ -321,9 +313,9 @@ class Engine {
   static void drop_undelivered(Connection& c);
   void finish_sending(Connection& c, Instant now);
   void abort_transport(Connection& c, Instant now);
-  Result<std::unique_ptr<StreamLink>> open_link(const SocketAddress& to, FlowKey* key);
-  int adopt_link(Connection& c, std::unique_ptr<StreamLink> link);
-  Listener* listen_stream(std::uint16_t port, int backlog, Error* error);
+  Result<std::unique_ptr<KernelLink>> open_link(const SocketAddress& to, FlowKey* key);
+  int adopt_link(Connection& c, std::unique_ptr<KernelLink> link);
+  Listener* listen_kernel(std::uint16_t port, int backlog, Error* error);
   void accept_waiting(Listener& l, Instant now);
   void turn_away(Listener& l, int error, Instant now);
   void close_listening(Listener& l);
@@ -334,16 +326,16 @@ class Engine {
   void take_readiness(const sockets::Poller::Ready& ready, Instant now);
   void enqueue_read(Connection& c);
   static bool is_held_back(const Connection& c);
-  void receive_stream(Connection& c, Instant now);
+  void receive_kernel(Connection& c, Instant now);
   void take_octets(Connection& c, Instant now);
-  void drain_stream(Connection& c, Instant now);
-  void end_of_stream(Connection& c, const sockets::Moved& got, Instant now);
+  void drain_kernel(Connection& c, Instant now);
+  void end_of_kernel(Connection& c, const sockets::Moved& got, Instant now);
 
   // stream_send.cpp
-  bool transmit_stream(Connection& c, Instant now);
+  bool transmit_kernel(Connection& c, Instant now);
   bool send_burst(Connection& c, Instant now);
   bool build_burst(Connection& c);
-  void keep_rest(StreamLink& l, std::size_t taken);
+  void keep_rest(KernelLink& l, std::size_t taken);
   void finish_link(Connection& c, Instant now);
 
   // engine.cpp
@@ -388,7 +380,7 @@ class Engine {
   void on_closed(Connection& c, Instant now);
   void end_connection(Connection& c);
   void end_with_reset(Connection& c, Instant now);
-  void lose(Connection& c, Errc code, std::string why, Instant now);
+  void fail_connection(Connection& c, Errc code, std::string why, Instant now);
   void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
   void forsake(verbs::QueuePair& qp, const char* why, Instant now);
   static bool may_connect(const verbs::QueuePair& qp);
@@ -411,7 +403,6 @@ class Engine {
   void arm_timer(Connection& c);
   Instant tcp_deadline(const Connection& c) const;
   bool stalled(const Connection& c, Instant now) const;
-  void add_to_ended(const ConnectionStats& s);
   void stream_ended(const ddp::Stream& stream);
   bool route_quietly(Connection& c, Instant now);
   void on_connection_timer(Connection& c, Instant now);
@@ -420,7 +411,7 @@ class Engine {
   void reroute(const IpAddress* next_hop, bool failed, Instant now);
 
   Options options_;
-  std::shared_ptr<StreamTransport> stream_;
+  std::shared_ptr<KernelTcp> kernel_;
   port::Port* port_;
   unsigned queue_;
   Hooks* hooks_;
@@ -431,34 +422,29 @@ class Engine {
   reassembly::Pool pool_;
   verbs::MemoryTable memory_;
   ddp::SharedState streams_{&memory_};
-  TxBatch tx_;
+  port::TxBatch tx_;
   EngineCounters counters_;
-  ConnectionStats ended_;  // totals of connections that are gone
+  EndedConnections ended_;
 
   unsigned depth_ = 0;  // of turns
-  ConnectionTable connections_;
+  iwarp::ConnectionTable connections_;
   tcp::TimeWaitTable time_wait_;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  std::vector<std::unique_ptr<verbs::SharedReceiveQueue>> shared_rqs_;  // outlive the queue pairs
-  std::vector<std::unique_ptr<verbs::QueuePair>> qps_;
-  std::uint32_t last_qp_ = 0, last_pd_ = 0;
-  StagForm qp_numbers_;
+  QueuePairs qps_;
   TimerHeap timers_;
-  Ring<ConnectionId> tx_queue_;                 // those with something to send
-  Ring<ConnectionId> drain_queue_;              // those with SLOW octets to parse
-  std::vector<ConnectionId> touched_;           // those with segments in this burst
-  std::deque<std::vector<std::uint8_t>> loop_;  // frames to own addresses (E-30)
+  iwarp::TurnQueue<&Connection::in_tx_queue> sending_;      // those with something to send
+  iwarp::TurnQueue<&Connection::in_drain_queue> draining_;  // those with SLOW octets to parse
+  iwarp::TurnQueue<&Connection::touched> touched_;          // those with segments in this burst
+  std::deque<std::vector<std::uint8_t>> loop_;              // frames to own addresses (E-30)
   Scratch scratch_;
   Staged staged_[port::kBurst];
   Recent recent_;
   port::Frame rx_frames_[port::kBurst];
-  std::unordered_map<std::uint32_t, ConnectionStats>
-      last_stats_;  // of QPs whose connection has ended
   std::uint32_t link_epoch_ = 0;
   bool link_up_ = false;
   bool cq_overrun_ = false;                  // since the last look: queue pairs are to fail
   Instant link_lost_at_ = Instant::never();  // never: up, given up, or not yet there
-  Instant last_entry_;                       // of poll or attend
+  Instant last_entry_;                       // of poll or work_posted
   Instant next_look_;                        // at the link: an engine that spins asks now and then
   std::vector<std::uint8_t> control_frame_;
   std::vector<net::Event> network_events_;

@@ -24,6 +24,8 @@ const char* reason_label(std::size_t index) {
 }
 
 namespace engine {
+
+using namespace iwarp;
 namespace {
 
 std::string endpoint(const IpAddress& ip, std::uint16_t port) {
@@ -71,7 +73,7 @@ void add_stream(const ddp::Stream& stream, ConnectionStats* s) {
 void Engine::stream_ended(const ddp::Stream& stream) {
   ConnectionStats s;
   add_stream(stream, &s);
-  add_to_ended(s);
+  ended_.add(s);
 }
 
 ConnectionStats Engine::connection_stats(const Connection& c) const {
@@ -143,15 +145,11 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
 
 ConnectionStats Engine::qp_stats(const verbs::QueuePair& qp) const {
   if (const Connection* c = find(qp.connection)) return connection_stats(*c);
-  if (const auto it = last_stats_.find(qp.number()); it != last_stats_.end()) return it->second;
+  if (const ConnectionStats* last = ended_.last_of(qp.number())) return *last;
   ConnectionStats s;
   s.qp_number = qp.number();
   s.state = verbs::name(qp.state);
   return s;
-}
-
-void Engine::add_to_ended(const ConnectionStats& s) {
-  add_counters(&ended_, s);
 }
 
 EngineTables Engine::tables() const {
@@ -164,10 +162,10 @@ EngineTables Engine::tables() const {
     t.half_open += l->backlog.half_open;
   }
   t.queue_pairs = qps_.size();
-  t.kept_stats = last_stats_.size();
+  t.kept_stats = ended_.kept();
   t.timers = timers_.size();
-  t.waiting_to_send = tx_queue_.size();
-  t.waiting_to_drain = drain_queue_.size();
+  t.waiting_to_send = sending_.size();
+  t.waiting_to_drain = draining_.size();
   t.looped = loop_.size();
   t.regions = memory_.in_use();
   t.neighbours = interface_.neighbours().size();
@@ -176,8 +174,8 @@ EngineTables Engine::tables() const {
 }
 
 std::string Engine::addresses_text() const {
-  if (stream_ != nullptr) {
-    return stream_->options.bind.is_any() ? "this host's" : stream_->options.bind.to_string();
+  if (kernel_ != nullptr) {
+    return kernel_->options.bind.is_any() ? "this host's" : kernel_->options.bind.to_string();
   }
   std::string out;
   for (const net::OwnAddress& a : interface_.addresses()) {
@@ -195,7 +193,7 @@ void Engine::fill_stats(EngineStats* out) const {
   out->tx_frames = tx_.frames_sent();
   out->tx_bytes = tx_.octets_sent();
   const port::Stats p = port_->stats();
-  if (stream_ != nullptr) {
+  if (kernel_ != nullptr) {
     out->rx_bytes = p.rx_bytes;
     out->tx_bytes = p.tx_bytes;
   }
@@ -211,7 +209,7 @@ void Engine::fill_stats(EngineStats* out) const {
   out->challenge_acks = host.challenge_acks;
   out->challenge_acks_withheld = host.challenge_acks_withheld;
   out->rst_sent = counters_.rst_sent;
-  out->turned_away = stream_ != nullptr ? stream_->turned_away : 0;
+  out->turned_away = kernel_ != nullptr ? kernel_->turned_away : 0;
   out->address_conflicts = interface_.counters().address_conflicts;
   out->tx_full = counters_.tx_full;
   out->polls = counters_.polls;
@@ -220,7 +218,7 @@ void Engine::fill_stats(EngineStats* out) const {
   out->connections_failed = counters_.connections_failed;
   out->reassembly_bytes = pool_.in_use();
   out->regions = memory_.in_use();
-  out->ended = ended_;
+  out->ended = ended_.totals();
   out->connections.clear();
   connections_.for_each(
       [&](const Connection& c) { out->connections.push_back(connection_stats(c)); });

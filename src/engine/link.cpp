@@ -46,7 +46,7 @@ void Engine::give_up_link(Instant now) {
                            (why.empty() ? "" : ": " + why);
   connections_.for_each([&](Connection& c) {
     if (c.loopback || c.stage == Stage::Opening) return;
-    if (c.qp != nullptr || c.startup != nullptr) lose(c, Errc::unreachable, text, now);
+    if (c.qp != nullptr || c.startup != nullptr) fail_connection(c, Errc::unreachable, text, now);
   });
 }
 

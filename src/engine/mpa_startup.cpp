@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "engine/refusal_text.h"
+#include "iwarp/refusal_text.h"
 
 namespace urnic::engine {
+
+using namespace iwarp;
 namespace {
 
 // Ready-to-receive message of the initiator (RFC 6581 9.2): STag 1, since some hardware refuses 0.
@@ -25,16 +27,6 @@ std::uint32_t build_rtr(std::uint8_t kind, ddp::Stream& stream, std::uint8_t* ul
 }
 
 }  // namespace
-
-std::string refusal_text(mpa::Refusal refusal, mpa::Policy own, const mpa::PolicyToken& peer) {
-  const std::string ours(mpa::policy_name(own));
-  if (refusal == mpa::Refusal::PolicyDiffers) {
-    return "the peer runs framing = " + std::string(mpa::policy_name(peer.policy)) +
-           ", this end framing = " + ours + ": both must be set alike";
-  }
-  return "the peer does not know or not offer framing = " + ours +
-         ", which both ends must be set to (urnic only)";
-}
 
 void Engine::on_tcp_established(Connection& c, Instant now) {
   c.stage = Stage::Startup;
@@ -141,11 +133,11 @@ void Engine::startup_rejected(Connection& c, const Startup::Step& step, Instant 
 
 void Engine::startup_failed(Connection& c, const Startup::Step& step, Instant now) {
   if (step.violation == ddp::Violation::MpaStartup) {
-    lose(c, Errc::protocol,
-         step.refusal == mpa::Refusal::PolicyUnknown
-             ? refusal_text(step.refusal, c.startup->options().policy, {})
-             : "the peer's MPA start-up frame is malformed or of an unknown revision",
-         now);
+    fail_connection(c, Errc::protocol,
+                    step.refusal == mpa::Refusal::PolicyUnknown
+                        ? refusal_text(step.refusal, c.startup->options().policy, {})
+                        : "the peer's MPA start-up frame is malformed or of an unknown revision",
+                    now);
   } else {  // an FPDU is possible: say why by Terminate (RFC 6581 9.x)
     set_send_framing(c, c.startup->send_policy());
     c.stream->sender.start(true);
@@ -194,7 +186,7 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
   }
   update_receive_room(c, now);
   if (c.link != nullptr) {
-    drain_stream(c, now);
+    drain_kernel(c, now);
     if (c.link != nullptr && c.link->readable) enqueue_read(c);  // held back until now
   } else if (!c.buffer.empty()) {
     drain_reassembly(c, kNoBudget, now);

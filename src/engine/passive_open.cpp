@@ -2,10 +2,12 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "engine/refusal_text.h"
+#include "iwarp/refusal_text.h"
 #include "tcp/isn.h"
 
 namespace urnic::engine {
+
+using namespace iwarp;
 
 Listener* Engine::listener_on(std::uint16_t port) const {
   for (const auto& l : listeners_) {
@@ -96,7 +98,7 @@ void Engine::leave_listener(Connection& c) {
 }
 
 Listener* Engine::listen(std::uint16_t port, int backlog, Error* error) {
-  if (stream_ != nullptr) return listen_stream(port, backlog, error);
+  if (kernel_ != nullptr) return listen_kernel(port, backlog, error);
   const auto taken = [&](std::uint16_t p) {
     return std::any_of(listeners_.begin(), listeners_.end(),
                        [&](const auto& l) { return l->port == p && !l->closed; });
@@ -123,9 +125,9 @@ Listener* Engine::listen(std::uint16_t port, int backlog, Error* error) {
 void Engine::close_listener(Listener* listener, Instant now) {
   const Turn turn(*this);
   connections_.for_each([&](Connection& c) {
-    if (c.listener == listener) lose(c, Errc::closed, "the listener was closed", now);
+    if (c.listener == listener) fail_connection(c, Errc::closed, "the listener was closed", now);
   });
-  if (stream_ != nullptr) close_listening(*listener);
+  if (kernel_ != nullptr) close_listening(*listener);
   std::erase_if(listeners_, [&](const auto& l) { return l.get() == listener; });
   transmit_round(now);
 }
@@ -134,7 +136,7 @@ void Engine::close_listener(Listener* listener, Instant now) {
 Error Engine::refuse_request(Connection& c, mpa::Refusal refusal, const mpa::StartupOptions& own,
                              ByteView reply, Instant now) {
   if (reply.empty()) {
-    lose(c, Errc::rejected, "", now);
+    fail_connection(c, Errc::rejected, "", now);
     transmit_round(now);
     return {Errc::rejected, "the peer's MPA revision is not accepted here (mpa_revision)"};
   }

@@ -89,18 +89,16 @@ void Engine::update_receive_room(Connection& c, Instant now) {
 }
 
 void Engine::end_of_burst(Instant now) {
-  if (!shared_rqs_.empty()) look_at_shared_limits();
-  for (const ConnectionId id : touched_) {
-    Connection* c = connections_.find(id);
+  look_at_shared_limits();
+  while (!touched_.empty()) {
+    Connection* c = touched_.pop(connections_);
     if (c == nullptr) continue;
-    c->touched = false;
     // An ACK that this makes due leaves with what is sent now.
     if (c->stage != Stage::Startup) tcp::set_receive_room(c->tcb, receive_room(*c), now);
     tcp::end_of_burst(c->tcb, now);
     enqueue_tx(*c);
     arm_timer(*c);
   }
-  touched_.clear();
 }
 
 }  // namespace urnic::engine

@@ -7,9 +7,11 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "engine/rx_frames.h"
+#include "iwarp/rx_frames.h"
 
 namespace urnic::engine {
+
+using namespace iwarp;
 
 // The segment is whole valid FPDUs that begin beyond RCV.NXT.
 void Engine::keep(Connection& c, const InHand& in, Instant now) {
@@ -19,7 +21,7 @@ void Engine::keep(Connection& c, const InHand& in, Instant now) {
   const std::size_t inside = frames_inside(v, check);
   // What could not be placed is refused while the peer still has it (R-114, E-6).
   const FastResult admitted = inside == 0 ? FastResult::Refused : admit_to_keep(c, in, inside);
-  if (admitted != FastResult::Taken) return not_taken(c, admitted, check, now);
+  if (admitted != FastResult::Taken) return refuse_fast(c, admitted, check, now);
 
   const StreamOffset end = check.begin + frames[inside - 1].offset + frames[inside - 1].length;
   const bool opens = c.buffer.empty();

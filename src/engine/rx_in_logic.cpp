@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "engine/rx_frames.h"
+#include "iwarp/rx_frames.h"
 #include "mpa/fpdu.h"
 
 namespace urnic::engine {
+
+using namespace iwarp;
 namespace {
 
 bool ends_a_send(const ddp::Admission* admissions, std::size_t count) {
@@ -89,7 +91,7 @@ inline void Engine::carry_out(Connection& c, const InHand& in, const fastpath::S
   if (verdict.outcome == Outcome::Fast) {
     const FastResult r = cut_through(c, in, now);
     // What admit refuses changes nothing: no upgrade happens, no recovery ends.
-    if (r != FastResult::Taken) return not_taken(c, r, in.check, now);
+    if (r != FastResult::Taken) return refuse_fast(c, r, in.check, now);
   }
   fastpath::apply(c.context, verdict, facts);
   switch (verdict.outcome) {
@@ -134,7 +136,7 @@ void Engine::downgrade(Connection& c, fastpath::Reason why) {
 }
 
 // The segment was decided FAST, but what it carries cannot be taken now.
-void Engine::not_taken(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
+void Engine::refuse_fast(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
   if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
     note_starved(c, check.new_begin, now);
   }
@@ -192,7 +194,7 @@ Engine::FastResult Engine::cut_through(Connection& c, const InHand& in, Instant 
       // What came before stays taken; the rest is refused like a segment of its own.
       tcp::Check rest = check;
       rest.begin = rest.new_begin = check.begin + v.frames[i].offset;
-      not_taken(c, r, rest, now);
+      refuse_fast(c, r, rest, now);
       return result;
     }
     if (r != FastResult::Taken) return r;

@@ -238,11 +238,11 @@ bool Engine::answers(Connection& c, const tcp::Check& check, Staged& s, Instant 
         retry_as_revision1(c, now);
         return false;
       }
-      lose(c, c.stage == Stage::Opening ? Errc::refused : Errc::reset,
-           c.stage == Stage::Opening
-               ? "connection refused by the peer (nobody listens on that port)"
-               : "connection reset by the peer",
-           now);
+      fail_connection(c, c.stage == Stage::Opening ? Errc::refused : Errc::reset,
+                      c.stage == Stage::Opening
+                          ? "connection refused by the peer (nobody listens on that port)"
+                          : "connection reset by the peer",
+                      now);
       return false;
   }
   return false;
@@ -258,10 +258,7 @@ inline void Engine::process_connection(Connection& c, Staged& s, fastpath::Valid
     check = tcp::check(c.tcb, s.seg, now);
     if (!answers(c, check, s, now)) return;
   }
-  if (!c.touched) {
-    c.touched = true;
-    touched_.push_back(c.id);
-  }
+  touched_.push(c);
   tcp::AckResult ack;
   if (predicted && tcp::take_ack_predicted(c.tcb, s.seg, now)) [[likely]] {
     if (cut_through_plain(c, in)) return;
@@ -308,7 +305,7 @@ inline bool Engine::cut_through_plain(Connection& c, const InHand& in) {
   }
   ddp::place_plain_write(write);
   tcp::commit_predicted(c.tcb, in.check.begin, in.check.end);
-  ConnectionCounters& n = c.counters;
+  iwarp::ConnectionCounters& n = c.counters;
   ++n.reasons[static_cast<std::size_t>(fastpath::Reason::Aligned)];
   ++n.fpdus_in[static_cast<std::size_t>(ddp::Opcode::Write)];
   n.bytes_fast += fpdu.size();

@@ -61,8 +61,7 @@ std::uint64_t Engine::drain_reassembly(Connection& c, std::uint64_t budget, Inst
       break;
     }
     if (parsed >= budget && c.buffer.read_position() < c.tcb.rcv.holes.rcv_nxt()) {
-      c.in_drain_queue = true;
-      drain_queue_.push_back(c.id);
+      draining_.push(c);
       return parsed;
     }
     ByteView ulpdu;
@@ -114,18 +113,13 @@ void Engine::finish_drain(Connection& c, Instant now) {
 // SLOW connections that have more than one turn's worth, one after the other.
 void Engine::drain_round(Instant now) {
   std::uint64_t left = kDrainRound;
-  while (left != 0 && !drain_queue_.empty()) {
-    Connection* c = connections_.find(drain_queue_[0]);
-    drain_queue_.pop_front();
+  while (left != 0 && !draining_.empty()) {
+    Connection* c = draining_.pop(connections_);
     if (c == nullptr) continue;
-    c->in_drain_queue = false;
     if (c->stream == nullptr || c->stage < Stage::Full || c->stage > Stage::Closing) continue;
     left -= std::min(left, drain_reassembly(*c, std::min(left, kDrainTurn), now));
     if (c->is_over()) continue;
-    if (!c->touched) {
-      c->touched = true;
-      touched_.push_back(c->id);
-    }
+    touched_.push(*c);
     const bool over = c->tcb.state == tcp::State::Closed || c->tcb.state == tcp::State::TimeWait;
     if (over && !c->in_drain_queue) on_closed(*c, now);
   }

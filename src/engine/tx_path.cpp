@@ -18,21 +18,17 @@ constexpr std::size_t kMostLoopedReplies = kMostLooped + 1024;
 }  // namespace
 
 void Engine::enqueue_tx(Connection& c) {
-  if (c.in_tx_queue || c.is_over()) return;
-  c.in_tx_queue = true;
-  tx_queue_.push_back(c.id);
+  sending_.push(c);
 }
 
 bool Engine::transmit_round(Instant now) {
   tx_.clear_full();
   send_control_frames(now);
-  const std::size_t n = tx_queue_.size();
+  const std::size_t n = sending_.size();
   bool any = false;
   for (std::size_t i = 0; i < n && !tx_.full(); ++i) {
-    Connection* c = connections_.find(tx_queue_[0]);
-    tx_queue_.pop_front();
+    Connection* c = sending_.pop(connections_);
     if (c == nullptr) continue;
-    c->in_tx_queue = false;
     any = true;
     const bool more = transmit(*c, now, kTurn);
     if (more) enqueue_tx(*c);
@@ -52,7 +48,7 @@ void Engine::doorbell(verbs::QueuePair& qp, Instant now) {
   const Turn turn(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
-  if (!tx_queue_.empty()) {  // others wait for the port: in turn
+  if (!sending_.empty()) {  // others wait for the port: in turn
     enqueue_tx(*c);
     transmit_round(now);
     return;
@@ -65,7 +61,7 @@ void Engine::doorbell(verbs::QueuePair& qp, Instant now) {
 }
 
 bool Engine::transmit(Connection& c, Instant now, unsigned budget) {
-  if (c.link != nullptr) return transmit_stream(c, now);
+  if (c.link != nullptr) return transmit_kernel(c, now);
   if (!c.routed && !route(c, now)) return false;
   bool more = false;
   for (;;) {
@@ -216,7 +212,7 @@ bool Engine::route(Connection& c, Instant now) {
       // Established: TCP's timers decide. Whoever asked for the connection is there, or has just
       // come back, and asks again.
       if (c.stage != Stage::Opening || c.tcb.passive) return false;
-      lose(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
+      fail_connection(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
       return false;
   }
   return false;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "engine/connection.h"
+#include "iwarp/connection.h"
 #include "sim/pair.h"
 #include "sim/traffic.h"
 
@@ -82,7 +82,7 @@ class Observer {
   const Instant began_;
   // As last seen.
   Sample row_{};
-  engine::ConnectionCounters receiver_was_, sender_was_;
+  iwarp::ConnectionCounters receiver_was_, sender_was_;
   bool fast_was_ = true;
   std::uint64_t holes_was_ = 0;
   std::uint16_t mss_was_ = 0;

@@ -42,7 +42,7 @@ struct QueuePair : MpscNode, WorkQueues {
   std::atomic<bool> rung{false};   // its doorbell waits in the driver's queue
   std::uint64_t connection = 0;    // the engine's handle; 0 = none
   bool last_receive_told = false;  // on a shared receive queue: that it uses no more of it
-  void* owner = nullptr;           // whoever wants to hear of events, see engine/events.h
+  void* owner = nullptr;           // whoever wants to hear of events, see iwarp/events.h
   std::unique_ptr<TransportHalf> transport;  // goes before the queues it works on
 
  private:

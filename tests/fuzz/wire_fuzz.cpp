@@ -5,8 +5,8 @@
 
 #include "ddp_rdma/header.h"
 #include "ddp_rdma/terminate.h"
-#include "engine/startup.h"
 #include "fault/tcp_frame.h"
+#include "iwarp/startup.h"
 #include "mpa/startup.h"
 #include "net/arp.h"
 #include "net/icmp.h"
@@ -89,7 +89,7 @@ void startup_frame(const Octets& b, Input& in) {
   o.policy = static_cast<mpa::Policy>(in.below(4));
   o.peer_to_peer = in.often(128);
   for (const bool active : {false, true}) {
-    engine::Startup s = active ? engine::Startup::active(o, {}) : engine::Startup::passive(o);
+    iwarp::Startup s = active ? iwarp::Startup::active(o, {}) : iwarp::Startup::passive(o);
     s.set_first_sns(in.u32(), in.u32());
     if (active) s.request_bytes();
     // Octet by octet at first: it must not matter how they come.
@@ -98,8 +98,8 @@ void startup_frame(const Octets& b, Input& in) {
       have = std::min(b.size(), have + 1 + in.below(40));
       const auto step = s.feed({b.data(), have});
       require(step.consumed <= have, "more was consumed than fed");
-      if (step.what == engine::Startup::What::NeedMore) continue;
-      if (step.what == engine::Startup::What::Request) {
+      if (step.what == iwarp::Startup::What::NeedMore) continue;
+      if (step.what == iwarp::Startup::What::Request) {
         s.preview(o);
         mpa::Refusal refusal = mpa::Refusal::None;
         if (in.often(200)) {

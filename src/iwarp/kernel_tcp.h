@@ -16,11 +16,11 @@
 #include "sockets/poller.h"
 #include "sockets/socket.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 // Of one connection.
-struct StreamLink {
-  StreamLink(sockets::Socket s, sockets::InboxPool* pool) : socket(std::move(s)), inbox(pool) {}
+struct KernelLink {
+  KernelLink(sockets::Socket s, sockets::InboxPool* pool) : socket(std::move(s)), inbox(pool) {}
 
   sockets::Socket socket;
   sockets::Inbox inbox;
@@ -42,13 +42,13 @@ struct StreamLink {
 };
 
 // How `tcp:...` was opened.
-struct StreamOptions {
+struct KernelTcpOptions {
   IpAddress bind;     // connect from and listen at; unspecified: any
   bool align = true;  // E-31
 };
 
 // Pieces of a burst of segments on their way to the kernel.
-struct StreamBatch {
+struct KernelBatch {
   static constexpr std::size_t kOctets = 256 * 1024;  // of one burst, and of built segments in it
   static constexpr std::size_t kPieces = 256, kRecords = 64, kViews = 32;
   std::vector<std::uint8_t> built;  // segments that had to be copied (CRC, small messages)
@@ -60,15 +60,15 @@ struct StreamBatch {
 };
 
 // Of an engine.
-struct StreamTransport {
-  StreamOptions options;
+struct KernelTcp {
+  KernelTcpOptions options;
   std::unique_ptr<sockets::Poller> poller;
   sockets::InboxPool pool;
   Ring<std::uint64_t> readable;  // connections with octets left in the kernel
-  StreamBatch batch;
+  KernelBatch batch;
   sockets::Socket spare;  // given up for a moment when descriptors run out
   Instant accept_again = Instant::never();
   std::uint64_t octets_in = 0, octets_out = 0, reads = 0, writes = 0, turned_away = 0;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -12,7 +12,7 @@
 #include "verbs/completion_queue.h"
 #include "verbs/queue_pair.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 struct Listener;
 using tcp::FlowKey;
@@ -56,4 +56,4 @@ class Hooks {
   virtual void on_shared_limit(verbs::SharedReceiveQueue*) {}
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -5,10 +5,12 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "engine/stream_ready.h"
+#include "iwarp/socket_end.h"
 #include "reassembly/extract.h"
 
 namespace urnic::engine {
+
+using namespace iwarp;
 namespace {
 
 // Octets one connection may receive before the next one has its turn.
@@ -19,31 +21,12 @@ constexpr unsigned kReadyAtOnce = 64;
 
 }  // namespace
 
-StreamEnd stream_end_of(int e, bool opening) {
-  switch (e) {
-    case ECONNREFUSED:
-      return {Errc::refused, "connection refused by the peer (nobody listens on that port)"};
-    case ETIMEDOUT:
-      return {Errc::timed_out, opening ? "no answer from the peer: connecting timed out"
-                                       : "the peer stopped answering: TCP gave up retransmitting"};
-    case ENETUNREACH:
-    case EHOSTUNREACH:
-    case ENETDOWN:
-    case EHOSTDOWN:
-      return {Errc::unreachable, "the peer is unreachable"};
-    case EIO:
-      return {Errc::reset, "a local error ended the stream"};
-    default:
-      return {Errc::reset, "connection reset by the peer"};
-  }
-}
-
 bool Engine::poll_sockets(Instant now) {
   sockets::Poller::Ready ready[kReadyAtOnce];
-  const unsigned n = stream_->poller->take(ready, kReadyAtOnce);
+  const unsigned n = kernel_->poller->take(ready, kReadyAtOnce);
   for (unsigned i = 0; i < n; ++i) take_readiness(ready[i], now);
-  if (stream_->accept_again <= now) {
-    stream_->accept_again = Instant::never();
+  if (kernel_->accept_again <= now) {
+    kernel_->accept_again = Instant::never();
     for (const auto& l : listeners_) {
       l->acceptable = l->acceptable || l->paused;
       l->paused = false;
@@ -51,14 +34,14 @@ bool Engine::poll_sockets(Instant now) {
   }
   for (std::size_t i = 0; i < listeners_.size(); ++i) accept_waiting(*listeners_[i], now);
   bool any = n != 0;
-  for (std::size_t left = stream_->readable.size(); left > 0; --left) {
-    const ConnectionId id = stream_->readable.front();
-    stream_->readable.pop_front();
+  for (std::size_t left = kernel_->readable.size(); left > 0; --left) {
+    const ConnectionId id = kernel_->readable.front();
+    kernel_->readable.pop_front();
     Connection* c = find(id);
     if (c == nullptr) continue;
     any = true;
     c->link->queued = false;
-    receive_stream(*c, now);
+    receive_kernel(*c, now);
     if (!c->is_over() && c->link->readable && !is_held_back(*c)) enqueue_read(*c);
   }
   return any;
@@ -73,13 +56,13 @@ void Engine::take_readiness(const sockets::Poller::Ready& ready, Instant now) {
   }
   Connection* c = find(ready.tag);
   if (c == nullptr) return;
-  StreamLink& l = *c->link;
+  KernelLink& l = *c->link;
   if (ready.writable) {
     l.writable = true;
     if (c->stage == Stage::Opening) {
       if (const int e = l.socket.take_error(); e != 0) {
-        const StreamEnd end = stream_end_of(e, true);
-        lose(*c, end.code, end.why, now);
+        const SocketEnd end = socket_end_of(e, true);
+        fail_connection(*c, end.code, end.why, now);
         return;
       }
       on_tcp_established(*c, now);
@@ -96,7 +79,7 @@ void Engine::take_readiness(const sockets::Poller::Ready& ready, Instant now) {
 void Engine::enqueue_read(Connection& c) {
   if (c.link->queued) return;
   c.link->queued = true;
-  stream_->readable.push_back(c.id);
+  kernel_->readable.push_back(c.id);
 }
 
 // The consumer has not answered the request: what its eager peer sends meanwhile stays in the
@@ -105,8 +88,8 @@ bool Engine::is_held_back(const Connection& c) {
   return c.stage == Stage::Startup && c.link->inbox.octets().size() >= kEarly;
 }
 
-void Engine::receive_stream(Connection& c, Instant now) {
-  StreamLink& l = *c.link;
+void Engine::receive_kernel(Connection& c, Instant now) {
+  KernelLink& l = *c.link;
   if (c.stage == Stage::Opening || l.ended) {
     l.readable = false;
     return;
@@ -115,16 +98,16 @@ void Engine::receive_stream(Connection& c, Instant now) {
   while (l.readable && budget != 0 && !is_held_back(c)) {
     const std::span<std::uint8_t> space = l.inbox.space();
     const sockets::Moved got = l.socket.receive(space);
-    ++stream_->reads;
+    ++kernel_->reads;
     if (got.what != sockets::Moved::What::Some) {
       l.readable = false;
       l.inbox.settle();
       if (got.what == sockets::Moved::What::NotNow && l.send_error == 0) return;
-      end_of_stream(c, got, now);
+      end_of_kernel(c, got, now);
       return;
     }
     l.inbox.received(got.octets);
-    stream_->octets_in += got.octets;
+    kernel_->octets_in += got.octets;
     budget -= std::min(budget, got.octets);
     ++c.counters.segments_in;
     take_octets(c, now);
@@ -139,13 +122,13 @@ void Engine::receive_stream(Connection& c, Instant now) {
 void Engine::take_octets(Connection& c, Instant now) {
   if (c.stage == Stage::Startup) run_startup(c, now);
   if (c.is_over()) return;
-  if (c.stage == Stage::Full || c.stage == Stage::Closing) drain_stream(c, now);
+  if (c.stage == Stage::Full || c.stage == Stage::Closing) drain_kernel(c, now);
   if (c.is_over()) return;
   if (c.stage == Stage::Terminated || c.stage == Stage::Lingering) c.link->inbox.clear();
 }
 
 // Whole FPDUs where they lie, placed and delivered one by one.
-void Engine::drain_stream(Connection& c, Instant now) {
+void Engine::drain_kernel(Connection& c, Instant now) {
   sockets::Inbox& inbox = c.link->inbox;
   while (!c.is_over() && (c.stage == Stage::Full || c.stage == Stage::Closing)) {
     ByteView ulpdu;
@@ -164,8 +147,8 @@ void Engine::drain_stream(Connection& c, Instant now) {
 }
 
 // FIN, or the end by an error.
-void Engine::end_of_stream(Connection& c, const sockets::Moved& got, Instant now) {
-  StreamLink& l = *c.link;
+void Engine::end_of_kernel(Connection& c, const sockets::Moved& got, Instant now) {
+  KernelLink& l = *c.link;
   if (got.what == sockets::Moved::What::End) {
     l.ended = true;
     on_fin(c, now);
@@ -176,9 +159,9 @@ void Engine::end_of_stream(Connection& c, const sockets::Moved& got, Instant now
     retry_as_revision1(c, now);
     return;
   }
-  const StreamEnd end =
-      stream_end_of(got.what == sockets::Moved::What::Failed ? got.error : l.send_error, false);
-  lose(c, end.code, end.why, now);
+  const SocketEnd end =
+      socket_end_of(got.what == sockets::Moved::What::Failed ? got.error : l.send_error, false);
+  fail_connection(c, end.code, end.why, now);
 }
 
 }  // namespace urnic::engine

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "base/hash_map.h"
-#include "engine/connection.h"
+#include "iwarp/connection.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 // Every tuple collides with every other.
@@ -49,4 +49,4 @@ TEST(FlowTable, R74_AnUnknownTupleIsNoConnectionOnceTheChainEnds) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -6,6 +6,8 @@
 #include "engine/engine.h"
 
 namespace urnic::engine {
+
+using namespace iwarp;
 namespace {
 
 constexpr unsigned kSendTurn = 8;  // bursts of one connection before the next one has its turn
@@ -15,13 +17,13 @@ constexpr unsigned kMssUses = 64;
 // A payload from here on is given to the kernel where it lies.
 constexpr std::uint32_t kWorthAView = 4096;
 
-void add_piece(StreamBatch& b, ByteView bytes) {
+void add_piece(KernelBatch& b, ByteView bytes) {
   if (bytes.empty()) return;
   b.pieces[b.piece_count++] = {const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
 // The pieces of `view` behind its first `skip` octets.
-void add_view(StreamBatch& b, const ddp::FpduView& view, std::size_t skip) {
+void add_view(KernelBatch& b, const ddp::FpduView& view, std::size_t skip) {
   const auto add = [&](ByteView bytes) {
     const std::size_t n = std::min(skip, bytes.size());
     skip -= n;
@@ -32,7 +34,7 @@ void add_view(StreamBatch& b, const ddp::FpduView& view, std::size_t skip) {
   add({view.tail.data(), view.tail_octets});
 }
 
-void close_record(StreamBatch& b, std::size_t first_piece, std::uint32_t octets) {
+void close_record(KernelBatch& b, std::size_t first_piece, std::uint32_t octets) {
   b.record_pieces[b.record_count] = static_cast<std::uint32_t>(b.piece_count - first_piece);
   b.record_octets[b.record_count++] = octets;
   b.octets += octets;
@@ -41,8 +43,8 @@ void close_record(StreamBatch& b, std::size_t first_piece, std::uint32_t octets)
 }  // namespace
 
 // True when the connection still has something it could send now.
-bool Engine::transmit_stream(Connection& c, Instant now) {
-  StreamLink& l = *c.link;
+bool Engine::transmit_kernel(Connection& c, Instant now) {
+  KernelLink& l = *c.link;
   if (!l.socket.is_open()) {
     on_closed(c, now);
     return false;
@@ -69,8 +71,8 @@ bool Engine::transmit_stream(Connection& c, Instant now) {
 
 // One system call's worth. False when there is nothing to send, or no room.
 bool Engine::send_burst(Connection& c, Instant now) {
-  StreamLink& l = *c.link;
-  StreamBatch& b = stream_->batch;
+  KernelLink& l = *c.link;
+  KernelBatch& b = kernel_->batch;
   b.clear();
   if (!l.rest.empty()) {
     add_piece(b, ByteView(l.rest).subspan(l.rest_at));
@@ -86,7 +88,7 @@ bool Engine::send_burst(Connection& c, Instant now) {
   const sockets::Moved moved =
       l.aligned ? l.socket.send_records(pieces, {b.record_pieces.data(), b.record_count})
                 : l.socket.send(pieces);
-  ++stream_->writes;
+  ++kernel_->writes;
   if (moved.what != sockets::Moved::What::Some) {
     l.writable = false;
     if (moved.what == sockets::Moved::What::Failed) {  // why, the receiving side tells
@@ -97,7 +99,7 @@ bool Engine::send_burst(Connection& c, Instant now) {
     keep_rest(l, 0);
     return false;
   }
-  stream_->octets_out += moved.octets;
+  kernel_->octets_out += moved.octets;
   c.counters.segments_out += b.record_count;
   keep_rest(l, moved.octets);
   l.sent += moved.octets;
@@ -107,9 +109,9 @@ bool Engine::send_burst(Connection& c, Instant now) {
 
 // As many segments as one system call takes. False when there is none.
 bool Engine::build_burst(Connection& c) {
-  StreamLink& l = *c.link;
-  StreamBatch& b = stream_->batch;
-  if (b.built.empty()) b.built.resize(StreamBatch::kOctets + kLocalSegment);
+  KernelLink& l = *c.link;
+  KernelBatch& b = kernel_->batch;
+  if (b.built.empty()) b.built.resize(KernelBatch::kOctets + kLocalSegment);
   if (l.mss_uses == 0) {
     l.mss = l.aligned ? l.socket.mss() : kLocalSegment;
     l.mss_uses = kMssUses;
@@ -117,9 +119,9 @@ bool Engine::build_burst(Connection& c) {
   --l.mss_uses;
   ddp::Sender& sender = c.stream->sender;
   StreamOffset at = l.sent;
-  while (b.octets < StreamBatch::kOctets && b.record_count < StreamBatch::kRecords &&
-         b.view_count < StreamBatch::kViews &&
-         b.piece_count + ddp::FpduView::kMaxPieces + 2 <= StreamBatch::kPieces) {
+  while (b.octets < KernelBatch::kOctets && b.record_count < KernelBatch::kRecords &&
+         b.view_count < KernelBatch::kViews &&
+         b.piece_count + ddp::FpduView::kMaxPieces + 2 <= KernelBatch::kPieces) {
     const auto cut = sender.cut(at, l.mss, l.mss, false);
     if (cut.len == 0) break;
     const std::size_t first_piece = b.piece_count;
@@ -153,8 +155,8 @@ bool Engine::build_burst(Connection& c) {
 // The kernel has taken the first `taken` octets of the burst. Of a segment it took in part the rest
 // stays as it was built; whole segments behind are built again (they have not begun). One that was
 // given as views is looked at again where it lies: without CRC there is nothing that could differ.
-void Engine::keep_rest(StreamLink& l, std::size_t taken) {
-  StreamBatch& b = stream_->batch;
+void Engine::keep_rest(KernelLink& l, std::size_t taken) {
+  KernelBatch& b = kernel_->batch;
   if (!l.rest.empty()) {
     l.rest_at += taken;
     if (l.rest_at == l.rest.size()) {
@@ -179,7 +181,7 @@ void Engine::keep_rest(StreamLink& l, std::size_t taken) {
 
 // Our FIN when everything is in the kernel's hands; the end when the peer's has come as well.
 void Engine::finish_link(Connection& c, Instant now) {
-  StreamLink& l = *c.link;
+  KernelLink& l = *c.link;
   if (!l.socket.is_open()) return;
   const bool all_sent =
       l.rest.empty() && (c.stream == nullptr || c.stream->sender.available() <= l.sent);
@@ -188,7 +190,7 @@ void Engine::finish_link(Connection& c, Instant now) {
     l.socket.finish();
   }
   if (!l.finished || !l.ended) return;
-  stream_->poller->remove(l.socket.fd());
+  kernel_->poller->remove(l.socket.fd());
   l.socket.close();
   on_closed(c, now);
 }

@@ -2,6 +2,7 @@
 // path touches it. Owned by the engine; QPs refer to it by handle.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,11 +11,11 @@
 #include "base/ip_address.h"
 #include "base/time.h"
 #include "ddp_rdma/stream.h"
-#include "engine/startup.h"
-#include "engine/stream_link.h"
 #include "fastpath/connection_context.h"
 #include "fastpath/hole_counters.h"
 #include "fastpath/in_logic.h"
+#include "iwarp/kernel_tcp.h"
+#include "iwarp/startup.h"
 #include "mpa/framing.h"
 #include "net/header_template.h"
 #include "reassembly/buffer.h"
@@ -24,7 +25,7 @@
 #include "urnic/stats.h"
 #include "verbs/queue_pair.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 // Its place in the table in the low bits, and how often that place has been used: a name is given
 // once in 2^32 connections of one place. 0 is no connection.
@@ -101,7 +102,7 @@ struct Connection {
   std::uint16_t ip_id = 0;
 
   // ---- over the kernel's TCP: instead of `tcb`, `buffer` and all that belongs to frames
-  std::unique_ptr<StreamLink> link;
+  std::unique_ptr<KernelLink> link;
 
   // ---- the rest
   ConnectionId id = 0;
@@ -125,4 +126,15 @@ struct Connection {
   bool over_ = false;
 };
 
-}  // namespace urnic::engine
+// What a FAST segment touches besides `tcb` lies together, in three lines of the cache, the
+// counters behind it; what names, opens and ends a connection lies behind what sends.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+static_assert(offsetof(Connection, tcb) == 0);
+static_assert(offsetof(Connection, counters) - offsetof(Connection, context) <= 3 * 64);
+static_assert(offsetof(Connection, stage) - offsetof(Connection, qp) < 64);
+static_assert(offsetof(Connection, header) > offsetof(Connection, counters));
+static_assert(offsetof(Connection, id) > offsetof(Connection, routed));
+#pragma GCC diagnostic pop
+
+}  // namespace urnic::iwarp

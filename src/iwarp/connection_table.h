@@ -13,9 +13,9 @@
 #include "base/flow_hash.h"
 #include "base/hash_map.h"
 #include "base/siphash.h"
-#include "engine/connection.h"
+#include "iwarp/connection.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 class ConnectionTable {
  public:
@@ -77,4 +77,4 @@ class ConnectionTable {
   std::size_t live_ = 0;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

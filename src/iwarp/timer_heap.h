@@ -12,7 +12,7 @@
 
 #include "base/time.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 class TimerHeap {
  public:
@@ -46,4 +46,4 @@ class TimerHeap {
   std::vector<Entry> heap_;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -10,7 +10,7 @@
 #include "ddp_rdma/violation.h"
 #include "mpa/startup.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 class Startup {
  public:
@@ -83,4 +83,4 @@ class Startup {
   std::uint32_t own_first_sn_ = 0, peer_first_sn_ = 0, sent_octets_ = 0;
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -5,21 +5,21 @@
 
 #include "port/port.h"
 
-namespace urnic::engine {
+namespace urnic::port {
 
 class TxBatch {
  public:
-  TxBatch(port::Port* port, unsigned queue, std::uint32_t frame_size)
+  TxBatch(Port* port, unsigned queue, std::uint32_t frame_size)
       : port_(port), queue_(queue), size_(frame_size) {}
 
   // A buffer of frame_size octets, or nullptr when the port is full. The caller sets len[0] and
   // calls keep(); a frame not kept is handed out again.
-  port::Frame* next() {
+  Frame* next() {
     if (used_ < reserved_) return &frames_[used_];
     const bool more = used_ != 0;
     flush();
     // One small message or an ACK does not pay for a whole burst of buffers.
-    reserved_ = port_->tx_reserve(queue_, size_, frames_, more ? port::kBurst : kFirst);
+    reserved_ = port_->tx_reserve(queue_, size_, frames_, more ? kBurst : kFirst);
     if (reserved_ == 0) {
       full_ = true;
       return nullptr;
@@ -27,7 +27,7 @@ class TxBatch {
     return &frames_[0];
   }
   void keep() {
-    octets_ += port::frame_len(frames_[used_]);
+    octets_ += frame_len(frames_[used_]);
     ++frames_sent_;
     ++used_;
   }
@@ -49,13 +49,13 @@ class TxBatch {
  private:
   static constexpr unsigned kFirst = 4;
 
-  port::Port* port_;
+  Port* port_;
   unsigned queue_;
   std::uint32_t size_;
   unsigned reserved_ = 0, used_ = 0;
   bool full_ = false;
   std::uint64_t frames_sent_ = 0, octets_ = 0;
-  port::Frame frames_[port::kBurst];
+  Frame frames_[kBurst];
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::port

@@ -1,6 +1,6 @@
-#include "engine/connection_table.h"
+#include "iwarp/connection_table.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 Connection* ConnectionTable::open(const FlowKey& key, reassembly::Pool* pool,
                                   std::uint32_t buffer_capacity) {
@@ -43,4 +43,4 @@ void ConnectionTable::give_back() {
   ended_.clear();
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -1,9 +1,9 @@
 // The MPA start-up machine: two of them talking, at every cut, and every refusal (E-1, E-35).
-#include "engine/startup.h"
+#include "iwarp/startup.h"
 
 #include <gtest/gtest.h>
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 using What = Startup::What;
@@ -162,4 +162,4 @@ TEST(Startup, D6_TwoPoliciesThatDoNotMeetEndWithTheReason) {
 }
 
 }  // namespace
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

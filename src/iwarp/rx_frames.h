@@ -6,7 +6,7 @@
 #include "fastpath/validation_unit.h"
 #include "tcp/tcb.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 // E-45: frames of the segment that lie in the window whole; what reaches beyond it is not for us.
 inline std::size_t frames_inside(const fastpath::Validation& v, const tcp::Check& check) {
@@ -17,4 +17,4 @@ inline std::size_t frames_inside(const fastpath::Validation& v, const tcp::Check
   return n;
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -5,17 +5,17 @@
 
 #include "urnic/status.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 // The tag of a listening socket; connections have their id, which is far below.
 constexpr std::uint64_t kListening = std::uint64_t{1} << 63;
 
-struct StreamEnd {
+struct SocketEnd {
   Errc code;
   const char* why;
 };
 
 // What errno value `e` of a socket means for its connection.
-StreamEnd stream_end_of(int e, bool opening);
+SocketEnd socket_end_of(int e, bool opening);
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

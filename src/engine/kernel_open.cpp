@@ -7,9 +7,11 @@
 #include <cstring>
 
 #include "engine/engine.h"
-#include "engine/stream_ready.h"
+#include "iwarp/socket_end.h"
 
 namespace urnic::engine {
+
+using namespace iwarp;
 namespace {
 
 constexpr Duration kAcceptPause = Duration::ms(100);
@@ -82,7 +84,7 @@ void Engine::abort_transport(Connection& c, Instant now) {
     return;
   }
   if (!c.link->socket.is_open()) return;
-  stream_->poller->remove(c.link->socket.fd());
+  kernel_->poller->remove(c.link->socket.fd());
   c.link->socket.reset();
 }
 
@@ -92,8 +94,8 @@ bool Engine::transport_closed(const Connection& c) {
 
 // ---- opening
 
-Result<std::unique_ptr<StreamLink>> Engine::open_link(const SocketAddress& to, FlowKey* key) {
-  const IpAddress& bind = stream_->options.bind;
+Result<std::unique_ptr<KernelLink>> Engine::open_link(const SocketAddress& to, FlowKey* key) {
+  const IpAddress& bind = kernel_->options.bind;
   const bool same_version = bind.is_v6() == to.ip.is_v6();
   if (!bind.is_any() && !same_version) {
     return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": bind=" +
@@ -102,24 +104,24 @@ Result<std::unique_ptr<StreamLink>> Engine::open_link(const SocketAddress& to, F
   auto socket = sockets::Socket::connect(to, bind);
   if (!socket) {
     if (socket.error() == ECONNREFUSED) {
-      return Error{Errc::refused, stream_end_of(ECONNREFUSED, true).why};
+      return Error{Errc::refused, socket_end_of(ECONNREFUSED, true).why};
     }
     return socket_error(socket.error(), to.to_string());
   }
   const SocketAddress local = socket->local();
   *key = {local.ip, to.ip, local.port, to.port};
-  return std::make_unique<StreamLink>(std::move(*socket), &stream_->pool);
+  return std::make_unique<KernelLink>(std::move(*socket), &kernel_->pool);
 }
 
 // The connection watches its socket from now on. 0 or an errno value.
-int Engine::adopt_link(Connection& c, std::unique_ptr<StreamLink> link) {
+int Engine::adopt_link(Connection& c, std::unique_ptr<KernelLink> link) {
   c.link = std::move(link);
-  c.link->aligned = stream_->options.align && !same_host(c.key);
-  return stream_->poller->add(c.link->socket.fd(), c.id);
+  c.link->aligned = kernel_->options.align && !same_host(c.key);
+  return kernel_->poller->add(c.link->socket.fd(), c.id);
 }
 
-Listener* Engine::listen_stream(std::uint16_t port, int backlog, Error* error) {
-  const IpAddress& bind = stream_->options.bind;
+Listener* Engine::listen_kernel(std::uint16_t port, int backlog, Error* error) {
+  const IpAddress& bind = kernel_->options.bind;
   backlog = std::max(backlog, 1);
   auto socket =
       sockets::Socket::listen({bind.is_any() ? IpAddress::any_v6() : bind, port}, backlog);
@@ -132,7 +134,7 @@ Listener* Engine::listen_stream(std::uint16_t port, int backlog, Error* error) {
     l->socket = std::move(*socket);
     l->port = l->socket.local().port;
     l->backlog.most_waiting = static_cast<std::uint32_t>(std::max(backlog, 1));
-    e = stream_->poller->add(l->socket.fd(), kListening | l->port);
+    e = kernel_->poller->add(l->socket.fd(), kListening | l->port);
   }
   if (e != 0) {
     *error = socket_error(e, "cannot listen on TCP port " + std::to_string(port));
@@ -154,15 +156,15 @@ void Engine::accept_waiting(Listener& l, Instant now) {
     Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port});
     if (c == nullptr) {  // max_connections: the peer is told at once
       ++counters_.connections_failed;
-      ++stream_->turned_away;
+      ++kernel_->turned_away;
       socket->reset();
       continue;
     }
     begin_passive(*c, l, now);
     if (const int e =
-            adopt_link(*c, std::make_unique<StreamLink>(std::move(*socket), &stream_->pool));
+            adopt_link(*c, std::make_unique<KernelLink>(std::move(*socket), &kernel_->pool));
         e != 0) {
-      lose(*c, Errc::no_memory, "", now);
+      fail_connection(*c, Errc::no_memory, "", now);
       continue;
     }
     c->stage = Stage::Startup;
@@ -174,27 +176,27 @@ void Engine::accept_waiting(Listener& l, Instant now) {
 // that its peer learns of it and the queue does not stand still.
 void Engine::turn_away(Listener& l, int error, Instant now) {
   ++counters_.connections_failed;
-  ++stream_->turned_away;
+  ++kernel_->turned_away;
   hooks_->on_note(Note::TurnedAway, FlowKey{.local_port = l.port}, std::strerror(error));
   bool done = false;
-  if ((error == EMFILE || error == ENFILE) && stream_->spare.is_open()) {
-    stream_->spare.close();
+  if ((error == EMFILE || error == ENFILE) && kernel_->spare.is_open()) {
+    kernel_->spare.close();
     if (auto socket = l.socket.accept(); socket.ok()) {
       socket->reset();
       done = true;
     }
-    stream_->spare = sockets::Socket::spare();
+    kernel_->spare = sockets::Socket::spare();
   }
   l.acceptable = true;
   if (!done) {
     l.acceptable = false;
     l.paused = true;
-    stream_->accept_again = now + kAcceptPause;
+    kernel_->accept_again = now + kAcceptPause;
   }
 }
 
 void Engine::close_listening(Listener& l) {
-  if (l.socket.is_open()) stream_->poller->remove(l.socket.fd());
+  if (l.socket.is_open()) kernel_->poller->remove(l.socket.fd());
 }
 
 // A connection request can be taken without anything new happening.

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "engine/startup.h"
+#include "iwarp/startup.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 // For the end that runs `own`.
 std::string refusal_text(mpa::Refusal refusal, mpa::Policy own, const mpa::PolicyToken& peer);
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

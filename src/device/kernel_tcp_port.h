@@ -5,20 +5,20 @@
 #include <memory>
 #include <string_view>
 
-#include "engine/stream_link.h"
+#include "iwarp/kernel_tcp.h"
 #include "port/port.h"
 #include "urnic/config.h"
 
 namespace urnic::engine {
 
-inline constexpr std::string_view kStreamKind = "tcp";
+inline constexpr std::string_view kKernelTcpKind = "tcp";
 
 // Whether `spec` ("tcp", "tcp:bind=127.0.0.1") names this transport and not a port.
-bool names_stream_transport(std::string_view spec);
+bool names_kernel_tcp(std::string_view spec);
 
 // Settings that need frames (faults, capture) are refused with one line.
-Result<std::shared_ptr<StreamTransport>> open_stream_transport(const Config& config);
+Result<std::shared_ptr<iwarp::KernelTcp>> open_kernel_tcp(const Config& config);
 
-port::Port make_stream_port(std::shared_ptr<StreamTransport> transport);
+port::Port make_kernel_tcp_port(std::shared_ptr<iwarp::KernelTcp> transport);
 
 }  // namespace urnic::engine

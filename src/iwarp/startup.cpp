@@ -1,6 +1,6 @@
-#include "engine/startup.h"
+#include "iwarp/startup.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 ddp::Violation violation_of(mpa::Refusal r) {
@@ -120,4 +120,4 @@ mpa::Agreement Startup::preview(const mpa::StartupOptions& options) const {
   return mpa::answer_request(request_, options, {}).agreement;
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

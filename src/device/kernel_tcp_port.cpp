@@ -1,4 +1,4 @@
-#include "device/stream_port.h"
+#include "device/kernel_tcp_port.h"
 
 #include "port/adapter.h"
 #include "port/kinds.h"
@@ -7,12 +7,12 @@ namespace urnic::engine {
 namespace {
 
 // A port without frames: always up, awake when a socket is ready.
-class StreamPort {
+class KernelTcpPort {
  public:
-  explicit StreamPort(std::shared_ptr<StreamTransport> t) : transport_(std::move(t)) {}
+  explicit KernelTcpPort(std::shared_ptr<iwarp::KernelTcp> t) : transport_(std::move(t)) {}
 
-  // Not opened by name: that is open_stream_transport's.
-  static Outcome<std::unique_ptr<StreamPort>, std::string> make(port::Args&) {
+  // Not opened by name: that is open_kernel_tcp's.
+  static Outcome<std::unique_ptr<KernelTcpPort>, std::string> make(port::Args&) {
     return fail(std::string("not a port of frames"));
   }
   void info(port::Info* i) const {
@@ -40,11 +40,11 @@ class StreamPort {
   void disarm(unsigned) { ++wakeups_; }
 
  private:
-  std::shared_ptr<StreamTransport> transport_;
+  std::shared_ptr<iwarp::KernelTcp> transport_;
   std::uint64_t wakeups_ = 0;
 };
 
-constexpr urnic_port_ops kStreamPortOps = port::Adapter<StreamPort>::table("tcp");
+constexpr urnic_port_ops kStreamPortOps = port::Adapter<KernelTcpPort>::table("tcp");
 
 std::string_view arguments_of(std::string_view spec) {
   const std::size_t colon = spec.find(':');
@@ -57,11 +57,11 @@ Error bad(std::string text) {
 
 }  // namespace
 
-bool names_stream_transport(std::string_view spec) {
-  return spec.substr(0, spec.find(':')) == kStreamKind;
+bool names_kernel_tcp(std::string_view spec) {
+  return spec.substr(0, spec.find(':')) == kKernelTcpKind;
 }
 
-Result<std::shared_ptr<StreamTransport>> open_stream_transport(const Config& config) {
+Result<std::shared_ptr<iwarp::KernelTcp>> open_kernel_tcp(const Config& config) {
   for (const char* setting : {"faults", "capture"}) {
     if (config.get(setting).empty()) continue;
     return bad(std::string(setting) + " needs a port that carries frames; the kernel keeps these");
@@ -70,7 +70,7 @@ Result<std::shared_ptr<StreamTransport>> open_stream_transport(const Config& con
   port::Args args(arguments_of(spec));
   auto read = port::read_tcp_args(args);
   if (!read.ok()) return bad(read.error());
-  auto t = std::make_shared<StreamTransport>();
+  auto t = std::make_shared<iwarp::KernelTcp>();
   t->options.align = read->align;
   if (read->bind) t->options.bind = *read->bind;
   auto poller = sockets::Poller::make();
@@ -83,8 +83,8 @@ Result<std::shared_ptr<StreamTransport>> open_stream_transport(const Config& con
   return t;
 }
 
-port::Port make_stream_port(std::shared_ptr<StreamTransport> transport) {
-  auto p = std::make_unique<StreamPort>(std::move(transport));
+port::Port make_kernel_tcp_port(std::shared_ptr<iwarp::KernelTcp> transport) {
+  auto p = std::make_unique<KernelTcpPort>(std::move(transport));
   return port::Port(&kStreamPortOps, port::as_handle(p.release()));
 }
 

@@ -1,0 +1,66 @@
+// The queue pairs of an engine and the shared receive queues they use: owned here from creation
+// until they are destroyed. A shared queue outlives the queue pairs that use it. What a transport
+// keeps of a queue pair is its own (verbs::TransportHalf).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/siphash.h"
+#include "base/stag_form.h"
+#include "verbs/queue_pair.h"
+
+namespace urnic::engine {
+
+class QueuePairs {
+ public:
+  // `key`: what numbers look like from outside (E-49).
+  explicit QueuePairs(const SipKey& key) : numbers_(key) {}
+
+  verbs::PdId new_pd() { return ++last_pd_; }
+  // In 24 bits, not 0, and not to be counted (E-49). 0 when none is left.
+  std::uint32_t new_number() { return last_qp_ == 0xffffff ? 0 : numbers_.outside(++last_qp_); }
+  verbs::QueuePair* add(std::unique_ptr<verbs::QueuePair> qp) {
+    qps_.push_back(std::move(qp));
+    return qps_.back().get();
+  }
+  void destroy(const verbs::QueuePair* qp) {
+    std::erase_if(qps_, [&](const auto& q) { return q.get() == qp; });
+  }
+  std::size_t size() const { return qps_.size(); }
+  // f(QueuePair&) for each; f creates and destroys none.
+  template <class F>
+  void for_each(F&& f) const {
+    for (const auto& qp : qps_) f(*qp);
+  }
+
+  verbs::SharedReceiveQueue* create_shared(verbs::PdId pd, std::uint32_t max_wr,
+                                           std::uint32_t max_sge) {
+    shared_.push_back(std::make_unique<verbs::SharedReceiveQueue>(pd, max_wr, max_sge));
+    return shared_.back().get();
+  }
+  // False, and nothing done, while a queue pair uses it.
+  bool destroy_shared(const verbs::SharedReceiveQueue* queue) {
+    if (queue->users != 0) return false;
+    std::erase_if(shared_, [&](const auto& q) { return q.get() == queue; });
+    return true;
+  }
+  // f(SharedReceiveQueue*) for each whose limit event is due.
+  template <class F>
+  void take_limit_events(F&& f) {
+    for (const auto& q : shared_) {
+      if (q->take_limit_event()) f(q.get());
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<verbs::SharedReceiveQueue>> shared_;
+  std::vector<std::unique_ptr<verbs::QueuePair>> qps_;
+  std::uint32_t last_qp_ = 0;
+  StagForm numbers_;
+  verbs::PdId last_pd_ = 0;
+};
+
+}  // namespace urnic::engine

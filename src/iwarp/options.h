@@ -1,0 +1,45 @@
+// How connections of an engine behave where they have not been told otherwise.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "ddp_rdma/stream.h"
+#include "fastpath/connection_context.h"
+#include "mpa/startup.h"
+#include "tcp/config.h"
+
+namespace urnic::iwarp {
+
+struct Options {
+  tcp::Config tcp;
+  fastpath::ContextConfig context;
+  mpa::StartupOptions mpa;
+  bool rq_nudge = true;  // E-17
+  // Between the MPA Reply and the initiator's first FPDU: Linux siw loses what comes sooner.
+  Duration first_fpdu_delay;
+  ddp::CompletionMethod completion_method = ddp::CompletionMethod::Shared;
+  std::uint32_t completion_threshold = ddp::kCompletionThreshold;
+  std::uint64_t reassembly_pool = 64u << 20;
+  std::uint32_t max_connections = 262144;  // of one engine; TIME-WAIT counts
+  Duration startup_timeout = Duration::s(10);
+  Duration linger_timeout = Duration::s(10);
+  bool keepalive = false;  // unless a connection says otherwise
+  Duration keepalive_idle = Duration::s(30);
+  bool real_time = false;  // the caller may lose its processor: see Engine::stalled
+  // Of every key and choice the engine makes: random in production, chosen in simulation (E-49).
+  std::uint64_t seed = 1;
+};
+
+// What the consumer asked for on one connection, merged with the options of the device.
+struct ConnectParams {
+  fastpath::ContextConfig context;
+  mpa::StartupOptions mpa;
+  std::vector<std::uint8_t> private_data;
+  Duration timeout = Duration::s(10);
+  std::optional<bool> keepalive;  // else the device's
+};
+
+}  // namespace urnic::iwarp
