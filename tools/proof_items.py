@@ -25,7 +25,7 @@ RANGE = re.compile(r"\b(%s)-(\d+)\s*(?:\.\.\.?|…|to)\s*(?:\1-)?(\d+)\b" % FAMI
 Item = namedtuple("Item", "id text attributes")
 Claim = namedtuple("Claim", "room suite name file items")      # one test of the sources
 Edit = namedtuple("Edit", "file function find put where")      # where: file and line of its table
-Mutant = namedtuple("Mutant", "name items tests text edits")
+Mutant = namedtuple("Mutant", "name items tests text edits seen_by")
 Shortcut = namedtuple("Shortcut", "name mutants edit text")    # turned off while one of them is at work
 
 
@@ -151,7 +151,7 @@ def load_tables(root, kind, keys):
 
 def load_mutants(root):
     keys = {"name": True, "file": True, "function": True, "find": True, "put": True, "text": True,
-            "items": False, "test": False, "also": False, "changes_nothing": False}
+            "items": False, "test": False, "also": False, "changes_nothing": False, "seen_by": False}
     mutants = []
     for t, where in load_tables(root, "mutant", keys):
         if ("items" in t) == t.get("changes_nothing", False) or ("items" in t) != ("test" in t):
@@ -163,7 +163,7 @@ def load_mutants(root):
             raise Malformed(f"{where}: {t['name']} twice")
         tests = t.get("test", [])
         tests = (tests,) if isinstance(tests, str) else tuple(tests)
-        mutants.append(Mutant(t["name"], tuple(t.get("items", ())), tests, t["text"], edits))
+        mutants.append(Mutant(t["name"], tuple(t.get("items", ())), tests, t["text"], edits, tuple(t.get("seen_by", ()))))
     return mutants
 
 

@@ -466,7 +466,7 @@ INSTANTIATE_TEST_SUITE_P(Framing, StreamPolicies,
                            return name;
                          });
 
-TEST_P(StreamPolicies, RebuiltAndRecutSegmentsAreThoseSentFirst_R86_R102) {
+TEST_P(StreamPolicies, RebuiltAndRecutSegmentsAreThoseSentFirst_R102) {
   for (const bool cut : {false, true}) {
     Options o;
     o.policy = GetParam();
@@ -486,7 +486,7 @@ TEST(Stream, SegmentsCutAnywhereGiveTheSame) {
   run_seeds(2000, 25, o);
 }
 
-TEST(Stream, OutOfOrderSegmentsGiveTheSame_R102_R99_R101) {
+TEST(Stream, OutOfOrderSegmentsGiveTheSame_R102) {
   Options o;
   o.out_of_order = true;
   run_seeds(3000, 40, o);

@@ -45,8 +45,7 @@ TEST(Forged, E46_ASynFromTheWireWithAnImpossibleSourceIsDroppedAndCounted) {
   }
 }
 
-// proves: E-46
-TEST(Forged, E46_AnHonestSynStillGetsThrough) {
+TEST(Forged, AnHonestSynStillGetsThrough) {
   HandPeer p;
   ASSERT_TRUE(p.up());
   EXPECT_EQ(p.forged_syn({IpAddress::v4(10, 0, 0, 1), 1234}, IpAddress::v4(10, 0, 0, 2)).size(),

@@ -17,6 +17,7 @@ struct Loopback : ::testing::Test {
     engine::Options o;
     o.addresses = {"10.0.0.2/24"};
     o.seed = 3;
+    o.mtu = 1500;
     o.tcp.initial_window = 4u << 20;
     node = std::make_unique<sim::Node>(o, std::move(a));
     memory.resize(kSize);
@@ -63,9 +64,9 @@ struct Loopback : ::testing::Test {
 // proves: E-46, E-30
 TEST_F(Loopback, E46_WhatIsOnItsWayToOurselvesIsBounded) {
   Error error;
-  ASSERT_NE(node->engine().listen(7000, 16, &error), nullptr);
+  ASSERT_NE(node->engine().listen(7000, 32, &error), nullptr);
   std::vector<verbs::QueuePair*> qps;
-  for (int i = 0; i < 8; ++i) qps.push_back(connect());
+  for (int i = 0; i < 40; ++i) qps.push_back(connect());
   const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
   for (std::size_t i = 0; i < qps.size(); ++i) {
     const verbs::Sge sge{at, 2u << 20, stag};
@@ -83,7 +84,7 @@ TEST_F(Loopback, E46_WhatIsOnItsWayToOurselvesIsBounded) {
     node->drain_completions();
   }
   EXPECT_EQ(node->send_done.size(), qps.size());
-  EXPECT_GT(most, 1000u) << "enough to see the bound";
+  EXPECT_GT(most, 4000u) << "enough to see the bound";
   EXPECT_LE(most, 5200u);
 }
 

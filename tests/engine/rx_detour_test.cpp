@@ -142,7 +142,7 @@ TEST_F(RxDetour, E41_MessagesCompleteInOrderWhenTheirGapCloses) {
 }
 
 // A Read Request behind a gap is answered when the gap is closed.
-// proves: E-41, R-89, R-91
+// proves: E-41, R-91
 TEST_F(RxDetour, E41_AReadRequestBehindAGapWaits) {
   up();
   std::fill(p.region.begin() + 5000, p.region.begin() + 5010, 0x77);
@@ -376,7 +376,7 @@ TEST_F(RxDetour, E41_NothingBeyondTheWindowIsKept) {
 // ------------------------------------------------
 
 // What is kept was not placed, so nothing of it has to come again.
-// proves: E-41, R-45, R-50
+// proves: E-41
 TEST_F(RxDetour, E41_ADowngradeInTheMiddleOfADetourKeepsTheBuffer) {
   up(1);
   send(2);

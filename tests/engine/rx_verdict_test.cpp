@@ -14,7 +14,7 @@ struct RxVerdict : RxPath {
 
 // The commonest segment (in order, one FPDU, a Write) ends a recovery like any other that was sent
 // after what went wrong; the repaired one itself does not.
-// proves
+// proves
 TEST_F(RxVerdict, R35_R39_ThePlainestSegmentEndsARecovery) {
   up(2);
   send_spoiled(0);
@@ -32,8 +32,8 @@ TEST_F(RxVerdict, R35_R39_ThePlainestSegmentEndsARecovery) {
 }
 
 // ... and the same out of order does not.
-// proves: R-36
-TEST_F(RxVerdict, R36_WhatIsOutOfOrderEndsNoRecovery) {
+// proves: R-37
+TEST_F(RxVerdict, R37_WhatIsOutOfOrderEndsNoRecovery) {
   up(2);
   send_spoiled(0);
   send(2);
@@ -70,7 +70,7 @@ TEST_F(RxVerdict, R115_WhatAdmitRefusesEndsNoRecovery) {
 }
 
 // ... and the segment that would complete the row of an upgrade does not upgrade.
-// proves
+// proves: R-115
 TEST_F(RxVerdict, R115_AnUpgradeThatAdmitRefusesDoesNotHappen) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.max_recovery_attempts = 1;

@@ -96,7 +96,7 @@ TEST_F(Wiring, ARecoveryEndsBehindItsLastErrorOnlyAndOnlyInOrder) {
   }
 }
 
-// proves
+// proves: R-39
 TEST_F(Wiring, RepairedErrorsFarApartNeverAddUp) {
   // With Fig 10 nothing but what passed ends a recovery; with Fig 9 the next error would do it too.
   for (const auto variant : {InLogicVariant::Fig10, InLogicVariant::Fig9}) {
@@ -332,9 +332,9 @@ TEST_F(Wiring, AWriteWithoutTheRightIsNotPlacedByTheShortestPathEither) {
   EXPECT_EQ(p.stats().terminates_sent, 1u);
 }
 
-// proves, H-1
 // A segment that begins at RCV.NXT and reaches over a hole into what is there is an overlap, not
-// the next segment in order, however much it looks like it. proves: H-9, R-9
+// the next segment in order, however much it looks like it.
+// proves: H-9, R-9, R-99
 TEST_F(Wiring, FromRcvNxtIntoABlockOnlyWhatIsNewIsPlaced) {
   up();
   send(0);
@@ -348,6 +348,7 @@ TEST_F(Wiring, FromRcvNxtIntoABlockOnlyWhatIsNewIsPlaced) {
   EXPECT_TRUE(placed(3));
 }
 
+// proves: H-1
 TEST_F(Wiring, InOrderBesideAnOpenHoleIsTakenAndAcknowledged) {
   up();
   send(0);

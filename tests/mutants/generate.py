@@ -199,6 +199,12 @@ def reached(root, headers):
     return sorted(f for f in found if f.endswith(".cpp"))
 
 
+def seen_by(header, mutants):
+    """The only files to be compiled with the mutated header; none named: all that include it."""
+    named = [m.seen_by for m in mutants if any(e.file == header for e in m.edits)]
+    return {f for files in named for f in files} if all(named) else set()
+
+
 def clear(out, keep):
     for base, _, names in os.walk(out):
         for name in names:
@@ -241,10 +247,12 @@ def main():
     write(names, "".join(f'"{m.name}",\n' for m in mutants))
     own = {"src/" + f for f in by_file if f.endswith(".cpp")}
     headers = [f for f in by_file if f.endswith(".h")]
-    dependents = [f for f in reached(root, headers) if f not in own]
+    # A header that half the tree includes, with mutants that some tests alone need to see.
+    few = {f: seen_by(f, mutants) for f in headers}
+    dependents = set(reached(root, [f for f in headers if not few[f]])).union(*few.values()) - own
     lists = {
         "URNIC_MUTATED": [os.path.join(out, f) for f in sorted(by_file) if f.endswith(".cpp")],
-        "URNIC_MUTATED_AGAIN": [os.path.join(root, f) for f in dependents],
+        "URNIC_MUTATED_AGAIN": [os.path.join(root, f) for f in sorted(dependents)],
         "URNIC_MUTANT_INPUTS": proof.mutant_tables(root) + [os.path.join(root, "src", f) for f in sorted(by_file)],
     }
     listed = os.path.join(out, "sources.cmake")
