@@ -3,8 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -77,6 +79,10 @@ Result<Config> SettingsOptions::load() const {
     }
   }
   for (const Setting& s : config->settings()) {
+    if (s.name != "port" || s.origin != Origin::standard || default_port_.empty()) continue;
+    if (auto ok = config->set("port", default_port_); !ok) return ok.error();
+  }
+  for (const Setting& s : config->settings()) {
     if (s.name != "name" || s.origin != Origin::standard || command_ == "config") continue;
     if (auto ok = config->set("name", "urnic " + command_); !ok) return ok.error();
   }
@@ -86,6 +92,17 @@ Result<Config> SettingsOptions::load() const {
     return Error{Errc::invalid_argument, "port = " + config->get("port") + ": " + wrong};
   }
   return config;
+}
+
+std::map<std::string, std::string> SettingsOptions::environment() const {
+  std::map<std::string, std::string> out;
+  if (!file_.empty()) out["URNIC_CONFIG"] = std::filesystem::absolute(file_).string();
+  for (const auto& [name, value] : given_) {
+    std::string variable = "URNIC_" + name;
+    for (char& c : variable) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    out[variable] = value;
+  }
+  return out;
 }
 
 void add_cpu_option(CLI::App* app, int* cpu) {
@@ -214,7 +231,7 @@ int run_commands(int argc, const char* const* argv) {
   std::vector<std::unique_ptr<Command>> commands;
   for (auto make : {make_target_command, make_put_command, make_get_command, make_ls_command,
                     make_perf_command, make_stat_command, make_config_command, make_wire_command,
-                    make_sim_command, make_switch_command}) {
+                    make_sim_command, make_switch_command, make_run_command}) {
     commands.push_back(make(&app));
     commands.back()->app->add_flag("--help-all", help_all, "this, with every setting");
   }

@@ -20,9 +20,13 @@ class SettingsOptions {
   // File, environment, then the options given; checked as a whole. A process that nobody named is
   // called after its command.
   Result<Config> load() const;
+  // What `port` is when nobody says it.
+  void default_port(std::string port) { default_port_ = std::move(port); }
+  // The options given, as URNIC_NAME=value, so that another process has them.
+  std::map<std::string, std::string> environment() const;
 
  private:
-  std::string command_, file_;
+  std::string command_, file_, default_port_;
   std::map<std::string, std::string> given_;
 };
 
@@ -47,6 +51,7 @@ std::unique_ptr<Command> make_config_command(CLI::App* app);
 std::unique_ptr<Command> make_wire_command(CLI::App* app);
 std::unique_ptr<Command> make_sim_command(CLI::App* app);
 std::unique_ptr<Command> make_switch_command(CLI::App* app);
+std::unique_ptr<Command> make_run_command(CLI::App* app);
 
 // The whole program.
 int run_cli(int argc, const char* const* argv);

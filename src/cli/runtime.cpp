@@ -59,7 +59,19 @@ void complain(const std::string& command, const std::string& message) {
   std::fprintf(stderr, "%s\n", printable(line).c_str());
 }
 
+namespace {
+
+constexpr int kHandled[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+struct sigaction before[std::size(kHandled)];
+
+}  // namespace
+
+void restore_signals() {
+  for (std::size_t i = 0; i < std::size(kHandled); ++i) sigaction(kHandled[i], &before[i], nullptr);
+}
+
 void install_stop_signals() {
+  for (std::size_t i = 0; i < std::size(kHandled); ++i) sigaction(kHandled[i], nullptr, &before[i]);
   if (stop_event < 0) stop_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   struct sigaction action {};
   action.sa_handler = on_signal;

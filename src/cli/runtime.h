@@ -25,6 +25,8 @@ void complain(const std::string& command, const std::string& message);
 
 // SIGINT, SIGTERM and SIGHUP ask the running command to stop; SIGPIPE is ignored.
 void install_stop_signals();
+// As they were when we began, for a program that takes our place.
+void restore_signals();
 bool stop_requested();
 // Readable once a stop was requested.
 int stop_fd();

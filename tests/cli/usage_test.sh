@@ -31,7 +31,7 @@ ok "a value may look like an option" "$urnic" config --name --hlep
 for asked in "help" "--help" "-h"; do
   "$urnic" $asked | grep -q "^  switch" || fail "urnic $asked"
 done
-for command in target put get ls perf stat config wire sim switch; do
+for command in target put get ls perf stat config wire sim switch run; do
   "$urnic" help $command >h1 || fail "help $command"
   "$urnic" $command --help >h2 || fail "$command --help"
   cmp -s h1 h2 && [ -s h1 ] || fail "help $command and $command --help differ"

@@ -1,0 +1,116 @@
+// urnic run: an unmodified verbs program on urnic. The libraries of src/compat come before the
+// system's, the settings go by way of the environment, and the program takes our place.
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+#include "cli/dropin.h"
+#include "cli/runtime.h"
+
+namespace urnic::cli {
+namespace {
+
+// As a shell says it.
+constexpr int kExitNotRunnable = 126, kExitNotFound = 127;
+
+std::string search_path(const std::string& program) {
+  if (program.find('/') != std::string::npos) return program;
+  const char* path = std::getenv("PATH");
+  std::string rest = path != nullptr ? path : "/usr/bin:/bin";
+  while (true) {
+    const std::size_t colon = rest.find(':');
+    const std::string folder = rest.substr(0, colon);
+    const std::string file = (folder.empty() ? "." : folder) + "/" + program;
+    struct stat s;
+    if (access(file.c_str(), X_OK) == 0 && stat(file.c_str(), &s) == 0 && S_ISREG(s.st_mode)) {
+      return file;
+    }
+    if (colon == std::string::npos) return {};
+    rest.erase(0, colon + 1);
+  }
+}
+
+class RunCommand : public Command {
+ public:
+  explicit RunCommand(CLI::App* parent) {
+    app = parent->add_subcommand(
+        "run", "run an unmodified verbs program on urnic: urnic run [settings] -- PROGRAM ARGS");
+    app->add_flag("--env", env_,
+                  "print the environment such a program needs, as NAME=VALUE lines, instead");
+    app->add_option("program", words_, "the program and its arguments, after --")
+        ->type_name("PROGRAM ARGS");
+    settings_.default_port("tcp");
+    settings_.add_to(app);
+  }
+
+  int run() override {
+    if (auto ok = settings_.load(); !ok) return refuse(ok.error().message, kExitUsage);
+    const std::string folder = dropin_folder();
+    if (folder.empty()) {
+      return refuse(
+          "the drop-in libraries are not there: urnic was built without them (it needs "
+          "libibverbs-dev and librdmacm-dev)",
+          kExitFailed);
+    }
+    std::map<std::string, std::string> variables = settings_.environment();
+    const char* old = std::getenv("LD_LIBRARY_PATH");
+    variables["LD_LIBRARY_PATH"] =
+        folder + (old != nullptr && *old != 0 ? ":" + std::string(old) : "");
+    if (env_) {
+      if (!words_.empty()) return refuse("--env goes without a program", kExitUsage);
+      for (const auto& [name, value] : variables) {
+        std::printf("%s=%s\n", name.c_str(), value.c_str());
+      }
+      return kExitOk;
+    }
+    if (words_.empty()) {
+      return refuse("which program? urnic run [settings] -- PROGRAM ARGS", kExitUsage);
+    }
+    const std::string file = search_path(words_[0]);
+    if (file.empty()) return refuse("there is no program '" + words_[0] + "'", kExitNotFound);
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+    if (const std::string wrong = cannot_be_run(file, folder); !wrong.empty()) {
+      return refuse(wrong, kExitNotRunnable);
+    }
+    std::vector<char*> arguments;
+    for (std::string& word : words_) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    restore_signals();
+    execv(file.c_str(), arguments.data());
+    const int error = errno;
+    return refuse(file + ": " + std::strerror(error),
+                  error == ENOENT ? kExitNotFound : kExitNotRunnable);
+  }
+
+ private:
+  static int refuse(const std::string& why, int code) {
+    complain("run", why);
+    return code;
+  }
+
+  bool env_ = false;
+  std::vector<std::string> words_;
+  SettingsOptions settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_run_command(CLI::App* app) {
+  return std::make_unique<RunCommand>(app);
+}
+
+}  // namespace urnic::cli

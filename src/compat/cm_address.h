@@ -1,0 +1,36 @@
+// Socket addresses of C programs, of text, and which of them are ours.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
+namespace urnic::compat {
+
+union Address {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+  sockaddr_storage room;
+};
+
+// Length of what a sockaddr of this family has; 0 for a family we have not.
+socklen_t length_of(int family);
+// An IPv6 address that stands for one of IPv4 becomes that. False for another family.
+bool copy_address(const sockaddr* from, Address* to);
+std::uint16_t port_of(const Address&);
+void set_port(Address*, std::uint16_t port);
+bool is_wildcard(const Address&);
+// "10.77.0.1:18515", "[::1]:18515", and back.
+std::string text_of(const Address&);
+bool from_text(const std::string& text, Address* to);
+
+// 0, or why packets to `to` cannot leave; then `from` is the address they leave with. Over a wire
+// of our own the device's addresses decide, over the kernel's TCP the kernel's routes.
+int choose_source(const Address& to, Address* from);
+// Whether the device has this address.
+bool is_ours(const Address&);
+
+}  // namespace urnic::compat

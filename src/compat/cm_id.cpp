@@ -1,0 +1,280 @@
+// Identifiers, channels, events: how they come and go.
+#include "compat/cm_id.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "compat/errors.h"
+
+namespace urnic::compat {
+
+CmChannel::~CmChannel() {
+  CmEvent* event;
+  while (events.take(&event)) delete event;
+}
+
+CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync) {
+  auto id = std::make_unique<CmId>();
+  id->handle.self = id.get();
+  id->sync = sync;
+  if (sync) {
+    auto own = std::make_unique<CmChannel>();
+    if (own->base.fd < 0) return nothing(EMFILE);
+    channel = own.release();
+  }
+  id->id().channel = &channel->base;
+  id->id().context = context;
+  id->id().ps = ps;
+  id->id().qp_type = IBV_QPT_RC;
+  return id.release();
+}
+
+ibv_pd* default_pd() {
+  static std::mutex mutex;
+  static ibv_pd* pd = nullptr;
+  static ibv_context* of = nullptr;
+  ibv_context* context = Process::get().shared_context();
+  if (context == nullptr) return nullptr;
+  const std::lock_guard guard(mutex);
+  if (of != context) {  // the first, or a child's
+    pd = urnic_ibv_alloc_pd(context);
+    of = context;
+  }
+  return pd;
+}
+
+int give_device(CmId* id) {
+  ibv_context* verbs = Process::get().shared_context();
+  if (verbs == nullptr) return errno;
+  ibv_pd* pd = default_pd();
+  if (pd == nullptr) return errno;
+  const std::lock_guard guard(Process::get().cm);
+  id->id().verbs = verbs;
+  id->id().pd = pd;
+  id->id().port_num = 1;
+  return 0;
+}
+
+void CmId::show_addresses() {
+  std::memcpy(&id().route.addr.src_storage, &source.room, sizeof source.room);
+  std::memcpy(&id().route.addr.dst_storage, &destination.room, sizeof destination.room);
+}
+
+void deliver(CmId* id, CmEvent* event) {
+  event->counted = id;
+  ++id->outstanding;
+  CmChannel::of(id->id().channel)->events.push(event);
+}
+
+void CmId::tell(rdma_cm_event_type type, int status, std::string private_data) {
+  auto event = std::make_unique<CmEvent>();
+  event->base.id = &id();
+  event->base.event = type;
+  event->base.status = status;
+  event->private_data = std::move(private_data);
+  rdma_conn_param& conn = event->base.param.conn;
+  if (!event->private_data.empty()) {
+    conn.private_data = event->private_data.data();
+    conn.private_data_len =
+        static_cast<std::uint8_t>(std::min<std::size_t>(event->private_data.size(), 255));
+  }
+  conn.responder_resources = responder_resources;
+  conn.initiator_depth = initiator_depth;
+  if (end != nullptr && end->handle) conn.qp_num = end->handle.number();
+  deliver(this, event.release());
+}
+
+void CmId::detach_end() {
+  if (end != nullptr && end->manager == this) end->manager = nullptr;
+  end.reset();
+}
+
+void drop_events(CmId* id) {
+  std::vector<CmEvent*> dropped;
+  CmChannel::of(id->id().channel)
+      ->events.remove_if([&](const CmEvent* e) { return e->counted == id; },
+                         [&](CmEvent* e) { dropped.push_back(e); });
+  for (CmEvent* e : dropped) {
+    --id->outstanding;
+    CmId* made = CmId::of(e->base.id);
+    if (made != id) {  // a request nobody has seen: dropping it refuses it
+      if (made->sync) delete CmChannel::of(made->id().channel);
+      delete made;
+    }
+    delete e;
+  }
+}
+
+int complete(CmId* id) {
+  if (!id->sync) return 0;
+  rdma_cm_id& r = id->id();
+  if (r.event != nullptr) {
+    urnic_rdma_ack_cm_event(r.event);
+    r.event = nullptr;
+  }
+  if (urnic_rdma_get_cm_event(r.channel, &r.event) != 0) return -1;
+  if (r.event->status == 0) return 0;
+  if (r.event->event == RDMA_CM_EVENT_REJECTED) return failed(ECONNREFUSED);
+  return failed(r.event->status < 0 ? -r.event->status : r.event->status);
+}
+
+}  // namespace urnic::compat
+
+using namespace urnic::compat;  // the exported functions stand for themselves
+
+rdma_event_channel* urnic_rdma_create_event_channel() {
+  return guarded(
+      []() -> rdma_event_channel* {
+        Process& process = Process::get();
+        if (!process.configured()) return nothing(ENODEV);
+        auto channel = std::make_unique<CmChannel>();
+        if (channel->base.fd < 0) return nothing(EMFILE);
+        return &channel.release()->base;
+      },
+      nullptr);
+}
+
+void urnic_rdma_destroy_event_channel(rdma_event_channel* channel) {
+  delete CmChannel::of(channel);
+}
+
+int urnic_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
+                         rdma_port_space ps) {
+  return guarded(
+      [&] {
+        if (ps != RDMA_PS_TCP) return failed(EOPNOTSUPP);
+        if (!Process::get().configured()) return failed(ENODEV);
+        CmId* id = make_id(channel == nullptr ? nullptr : CmChannel::of(channel), context, ps,
+                           channel == nullptr);
+        if (id == nullptr) return -1;
+        *out = &id->id();
+        return 0;
+      },
+      -1);
+}
+
+int urnic_rdma_destroy_id(rdma_cm_id* r) {
+  CmId* id = CmId::of(r);
+  if (r->event != nullptr) {
+    urnic_rdma_ack_cm_event(r->event);
+    r->event = nullptr;
+  }
+  // What it listened on and what it was asked goes without the lock: ending them waits.
+  urnic::Listener listener;
+  urnic::ConnectRequest request;
+  Process& process = Process::get();
+  if (id->number != 0) process.remove(id->number);
+  {
+    std::unique_lock lock(process.cm);
+    id->stop_listening();
+    listener = std::move(id->listener);
+    request = std::move(id->request);
+    id->detach_end();
+    drop_events(id);
+    id->acknowledged.wait(lock, [&] { return id->outstanding == 0; });
+  }
+  if (id->sync) delete CmChannel::of(r->channel);
+  delete id;
+  return 0;
+}
+
+int urnic_rdma_migrate_id(rdma_cm_id* r, rdma_event_channel* to) {
+  return guarded(
+      [&] {
+        CmId* id = CmId::of(r);
+        if (id->sync && to == nullptr) return failed(EINVAL);
+        std::unique_ptr<CmChannel> own;
+        if (to == nullptr) {
+          own = std::make_unique<CmChannel>();
+          if (own->base.fd < 0) return failed(EMFILE);
+        }
+        if (r->event != nullptr) {
+          urnic_rdma_ack_cm_event(r->event);
+          r->event = nullptr;
+        }
+        CmChannel* from = CmChannel::of(r->channel);
+        CmChannel* target = own ? own.get() : CmChannel::of(to);
+        {
+          const std::lock_guard guard(Process::get().cm);
+          std::vector<CmEvent*> moved;
+          from->events.remove_if([&](const CmEvent* e) { return e->counted == id; },
+                                 [&](CmEvent* e) { moved.push_back(e); });
+          for (CmEvent* e : moved) target->events.push(e);
+          r->channel = &target->base;
+        }
+        if (id->sync) delete from;
+        id->sync = own != nullptr;
+        (void)own.release();
+        return 0;
+      },
+      -1);
+}
+
+int urnic_rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** out) {
+  return guarded(
+      [&] {
+        CmEvent* event = nullptr;
+        if (const int e = CmChannel::of(channel)->events.pop(&event); e != 0) return failed(e);
+        *out = &event->base;
+        return 0;
+      },
+      -1);
+}
+
+int urnic_rdma_ack_cm_event(rdma_cm_event* e) {
+  if (e == nullptr) return failed(EINVAL);
+  CmEvent* event = CmEvent::of(e);
+  {
+    const std::lock_guard guard(Process::get().cm);
+    --event->counted->outstanding;
+    event->counted->acknowledged.notify_all();
+  }
+  delete event;
+  return 0;
+}
+
+__be16 urnic_rdma_get_src_port(rdma_cm_id* id) {
+  return htons(port_of(CmId::of(id)->source));
+}
+
+__be16 urnic_rdma_get_dst_port(rdma_cm_id* id) {
+  return htons(port_of(CmId::of(id)->destination));
+}
+
+ibv_context** urnic_rdma_get_devices(int* number) {
+  return guarded(
+      [&]() -> ibv_context** {
+        if (number != nullptr) *number = 0;
+        ibv_context* context = Process::get().shared_context();
+        if (context == nullptr) return nullptr;
+        auto** list = new ibv_context*[2]();
+        list[0] = context;
+        if (number != nullptr) *number = 1;
+        return list;
+      },
+      nullptr);
+}
+
+void urnic_rdma_free_devices(ibv_context** list) {
+  delete[] list;
+}
+
+int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::size_t length) {
+  CmId* id = CmId::of(r);
+  if (level != RDMA_OPTION_ID) return failed(ENOSYS);
+  switch (name) {
+    case RDMA_OPTION_ID_AFONLY:
+      if (length != sizeof(int)) return failed(EINVAL);
+      id->af_only = *static_cast<int*>(value) != 0;
+      return 0;
+    // Hints, which iWARP's connection manager takes as well without doing anything.
+    case RDMA_OPTION_ID_TOS:
+    case RDMA_OPTION_ID_ACK_TIMEOUT:
+      return length == sizeof(std::uint8_t) ? 0 : failed(EINVAL);
+    case RDMA_OPTION_ID_REUSEADDR:
+      return length == sizeof(int) ? 0 : failed(EINVAL);
+    default:
+      return failed(ENOSYS);
+  }
+}

@@ -1,0 +1,99 @@
+// rdma_cm: identifiers, event channels and events. Everything here is under Process::cm unless it
+// says otherwise; what calls into a program's memory or waits does so without it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "compat/cm_address.h"
+#include "compat/exported.h"
+#include "compat/queue_pair.h"
+#include "compat/signalled_queue.h"
+#include "urnic/verbs.h"
+
+namespace urnic::compat {
+
+struct CmId;
+
+struct CmEvent {
+  rdma_cm_event base{};     // first
+  CmId* counted = nullptr;  // whose event it is: of a request the listener's
+  std::string private_data;
+  static CmEvent* of(rdma_cm_event* e) { return reinterpret_cast<CmEvent*>(e); }
+};
+
+struct CmChannel {
+  rdma_event_channel base{};  // first
+  SignalledQueue<CmEvent*> events;
+  CmChannel() { base.fd = events.fd(); }
+  ~CmChannel();
+  static CmChannel* of(rdma_event_channel* c) { return reinterpret_cast<CmChannel*>(c); }
+};
+
+enum class Stage : std::uint8_t {
+  Idle,
+  Bound,
+  AddressResolved,
+  RouteResolved,
+  Listening,
+  Requested,  // made by a peer's request, not answered
+  Connecting,
+  Accepting,
+  Connected,
+  Ended,
+};
+
+struct CmId : ConnectionManager {
+  // What the program has; `base` is not at the front, as this has virtual functions.
+  struct Handle {
+    rdma_cm_id base;  // first
+    CmId* self;
+  } handle{};
+  rdma_cm_id& id() { return handle.base; }
+  static CmId* of(rdma_cm_id* id) { return reinterpret_cast<Handle*>(id)->self; }
+
+  bool sync = false;  // has a channel of its own; calls wait for their events
+  Stage stage = Stage::Idle;
+  bool af_only = false;
+  Address source{}, destination{};
+  std::shared_ptr<Endpoint> end;  // whose connection it is
+  // Listening.
+  Listener listener;
+  std::uint64_t number = 0;  // as a subject
+  std::shared_ptr<Subject> subject;
+  ibv_context* id_verbs = nullptr;  // what the ids of its requests get
+  ibv_pd* id_pd = nullptr;
+  // Of a request: what the peer wants.
+  ConnectRequest request;
+  std::uint8_t responder_resources = 0, initiator_depth = 0;
+  // Of rdma_create_ep with RAI_PASSIVE.
+  std::unique_ptr<ibv_qp_init_attr> request_qp;
+  ibv_pd* request_pd = nullptr;
+  // Events made and not yet acknowledged or dropped.
+  std::uint32_t outstanding = 0;
+  std::condition_variable acknowledged;
+
+  void on_connection(Event& event) override;
+  void on_request(Event& event);
+  // An event of this id; the owner of `conn`'s private data is the event.
+  void tell(rdma_cm_event_type type, int status, std::string private_data = {});
+  void show_addresses();
+  void detach_end();
+  void stop_listening();
+};
+
+// A new id, counted nowhere. Null without memory.
+CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync);
+// verbs, pd, port_num. 0 or errno; without Process::cm.
+int give_device(CmId* id);
+ibv_pd* default_pd();
+// Puts an event where the id's events go.
+void deliver(CmId* id, CmEvent* event);
+// Drops what `id` has in its channel that nobody has fetched; requests are refused.
+void drop_events(CmId* id);
+// For a synchronous id: waits for what was begun. -1 with errno. Without Process::cm.
+int complete(CmId* id);
+
+}  // namespace urnic::compat

@@ -1,0 +1,366 @@
+#include "compat/completion.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "compat/context.h"
+#include "compat/errors.h"
+
+namespace urnic::compat {
+namespace {
+
+constexpr int kAtOnce = 32;
+
+ibv_wc_status to_status(WcStatus s) {
+  switch (s) {
+    case WcStatus::success:
+      return IBV_WC_SUCCESS;
+    case WcStatus::flushed:
+      return IBV_WC_WR_FLUSH_ERR;
+    case WcStatus::local_length:
+      return IBV_WC_LOC_LEN_ERR;
+    case WcStatus::local_protection:
+      return IBV_WC_LOC_PROT_ERR;
+    case WcStatus::remote_access:
+      return IBV_WC_REM_ACCESS_ERR;
+    case WcStatus::remote_operation:
+      return IBV_WC_REM_OP_ERR;
+    case WcStatus::remote_invalid_request:
+      return IBV_WC_REM_INV_REQ_ERR;
+    case WcStatus::fatal_transport:
+      break;
+  }
+  return IBV_WC_RETRY_EXC_ERR;
+}
+
+ibv_wc_opcode to_opcode(Opcode o) {
+  switch (o) {
+    case Opcode::send:
+    case Opcode::send_with_invalidate:
+      return IBV_WC_SEND;
+    case Opcode::write:
+      return IBV_WC_RDMA_WRITE;
+    case Opcode::read:
+      return IBV_WC_RDMA_READ;
+    case Opcode::local_invalidate:
+      return IBV_WC_LOCAL_INV;
+    case Opcode::receive:
+      break;
+  }
+  return IBV_WC_RECV;
+}
+
+void to_wc(const Completion& c, ibv_wc* wc) {
+  *wc = {};
+  wc->wr_id = c.wr_id;
+  wc->status = to_status(c.status);
+  wc->opcode = to_opcode(c.opcode);
+  wc->byte_len = c.byte_len;
+  wc->qp_num = c.qp_number;
+  if (c.invalidated) {
+    wc->wc_flags = IBV_WC_WITH_INV;
+    wc->invalidated_rkey = c.invalidated_rkey;
+  }
+}
+
+int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
+  Cq* cq = Cq::of(c);
+  int done = 0;
+  while (done < most) {
+    Completion got[kAtOnce];
+    const int want = std::min(most - done, kAtOnce);
+    const int n = cq->queue.poll({got, static_cast<std::size_t>(want)});
+    if (n < 0) return done != 0 ? done : -1;
+    const bool all = !cq->ignored->any();
+    for (int i = 0; i < n; ++i) {
+      if (all || !cq->ignored->has(got[i].qp_number)) to_wc(got[i], &wc[done++]);
+    }
+    if (n < want) break;
+  }
+  return done;
+}
+
+int req_notify_cq(ibv_cq* c, int solicited_only) {
+  Cq::of(c)->queue.arm(solicited_only != 0);
+  return 0;
+}
+
+// ---- the extended queue: one completion at a time, read piece by piece
+
+int next_poll(ibv_cq_ex* ex) {
+  Cq* cq = Cq::of(ex);
+  do {
+    const int n = cq->queue.poll({&cq->current, 1});
+    if (n < 0) return EIO;
+    if (n == 0) return ENOENT;
+  } while (cq->ignored->any() && cq->ignored->has(cq->current.qp_number));
+  ex->wr_id = cq->current.wr_id;
+  ex->status = to_status(cq->current.status);
+  return 0;
+}
+
+int start_poll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) {
+  return attr->comp_mask != 0 ? EINVAL : next_poll(ex);
+}
+void end_poll(ibv_cq_ex*) {}
+ibv_wc_opcode read_opcode(ibv_cq_ex* ex) {
+  return to_opcode(Cq::of(ex)->current.opcode);
+}
+std::uint32_t read_vendor_err(ibv_cq_ex*) {
+  return 0;
+}
+std::uint32_t read_byte_len(ibv_cq_ex* ex) {
+  return Cq::of(ex)->current.byte_len;
+}
+// Immediate data or, in the same place, the key that was invalidated.
+__be32 read_imm_data(ibv_cq_ex* ex) {
+  return Cq::of(ex)->current.invalidated_rkey;
+}
+std::uint32_t read_qp_num(ibv_cq_ex* ex) {
+  return Cq::of(ex)->current.qp_number;
+}
+std::uint32_t read_src_qp(ibv_cq_ex*) {
+  return 0;
+}
+unsigned read_wc_flags(ibv_cq_ex* ex) {
+  return Cq::of(ex)->current.invalidated ? IBV_WC_WITH_INV : 0;
+}
+std::uint32_t read_slid(ibv_cq_ex*) {
+  return 0;
+}
+std::uint8_t read_sl(ibv_cq_ex*) {
+  return 0;
+}
+std::uint8_t read_dlid_path_bits(ibv_cq_ex*) {
+  return 0;
+}
+
+// ---- making
+
+class CqSubject : public Subject {
+ public:
+  explicit CqSubject(Cq* cq) : cq_(cq) {}
+  void on_event(Event& event) override {
+    const std::lock_guard guard(mutex_);
+    if (cq_ == nullptr || event.kind != EventKind::cq_overrun) return;
+    ibv_async_event e{};
+    e.event_type = IBV_EVENT_CQ_ERR;
+    e.element.cq = cq_->base();
+    Context::of(cq_->ex.context)->async.push(e);
+  }
+  void detach() {
+    const std::lock_guard guard(mutex_);
+    cq_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  Cq* cq_;
+};
+
+Cq* create(ibv_context* c, std::uint32_t entries, void* cq_context, ibv_comp_channel* channel,
+           std::uint32_t vector) {
+  if (entries == 0 || entries > Limits::kCompletions ||
+      vector >= static_cast<std::uint32_t>(c->num_comp_vectors)) {
+    return nothing(EINVAL);
+  }
+  if (channel != nullptr && channel->context != c && channel->context->device != c->device) {
+    return nothing(EINVAL);
+  }
+  auto cq = std::make_unique<Cq>();
+  if (!count_up(counts().completion_queues, Limits::kCompletionQueues)) return nothing(ENOMEM);
+  auto subject = std::make_shared<CqSubject>(cq.get());
+  Process& process = Process::get();
+  cq->subject = subject;
+  cq->number = process.add(std::move(subject));
+  int error = 0;
+  if (auto queue = process.device().create_cq(entries, Process::as_context(cq->number)); !queue) {
+    error = to_errno(queue.error().code);
+  } else {
+    cq->queue = std::move(*queue);
+  }
+  if (error == 0 && channel != nullptr) {
+    epoll_event e{};
+    e.events = EPOLLIN;
+    e.data.ptr = cq.get();
+    if (epoll_ctl(channel->fd, EPOLL_CTL_ADD, cq->queue.fd(), &e) != 0) error = errno;
+  }
+  if (error != 0) {
+    process.remove(cq->number);
+    counts().completion_queues.fetch_sub(1);
+    return nothing(error);
+  }
+  cq->ex = {};
+  cq->ex.context = c;
+  cq->ex.channel = channel;
+  cq->ex.cq_context = cq_context;
+  cq->ex.cqe = static_cast<int>(std::min<std::uint32_t>(cq->queue.depth(), Limits::kCompletions));
+  pthread_mutex_init(&cq->ex.mutex, nullptr);
+  pthread_cond_init(&cq->ex.cond, nullptr);
+  if (channel != nullptr) {
+    const std::lock_guard guard(Channel::of(channel)->mutex);
+    ++channel->refcnt;
+  }
+  Context::of(c)->users.fetch_add(1);
+  return cq.release();
+}
+
+ibv_cq_ex* create_cq_ex(ibv_context* c, ibv_cq_init_attr_ex* attr) {
+  return guarded(
+      [&]() -> ibv_cq_ex* {
+        constexpr std::uint64_t kKnown = IBV_WC_STANDARD_FLAGS;
+        constexpr std::uint32_t kFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+        if ((attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) != 0) {
+          return nothing(EINVAL);
+        }
+        const bool odd_flags =
+            (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (attr->flags & ~kFlags) != 0;
+        if ((attr->wc_flags & ~kKnown) != 0 || odd_flags) return nothing(EOPNOTSUPP);
+        Cq* cq = create(c, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+        if (cq == nullptr) return nullptr;
+        ibv_cq_ex& ex = cq->ex;
+        ex.start_poll = start_poll;
+        ex.next_poll = next_poll;
+        ex.end_poll = end_poll;
+        ex.read_opcode = read_opcode;
+        ex.read_vendor_err = read_vendor_err;
+        ex.read_byte_len = read_byte_len;
+        ex.read_imm_data = read_imm_data;
+        ex.read_qp_num = read_qp_num;
+        ex.read_src_qp = read_src_qp;
+        ex.read_wc_flags = read_wc_flags;
+        ex.read_slid = read_slid;
+        ex.read_sl = read_sl;
+        ex.read_dlid_path_bits = read_dlid_path_bits;
+        return &ex;
+      },
+      nullptr);
+}
+
+}  // namespace
+
+void Ignored::add(std::uint32_t qp_number) {
+  const std::lock_guard guard(mutex_);
+  numbers_.insert(qp_number);
+  size_.store(numbers_.size(), std::memory_order_release);
+}
+
+void Ignored::remove(std::uint32_t qp_number) {
+  const std::lock_guard guard(mutex_);
+  numbers_.erase(qp_number);
+  size_.store(numbers_.size(), std::memory_order_release);
+}
+
+bool Ignored::has(std::uint32_t qp_number) {
+  const std::lock_guard guard(mutex_);
+  return numbers_.contains(qp_number);
+}
+
+void set_completion_calls(verbs_context* v) {
+  v->context.ops.poll_cq = poll_cq;
+  v->context.ops.req_notify_cq = req_notify_cq;
+  v->create_cq_ex = create_cq_ex;
+}
+
+}  // namespace urnic::compat
+
+using namespace urnic::compat;  // the exported functions stand for themselves
+
+ibv_comp_channel* urnic_ibv_create_comp_channel(ibv_context* c) {
+  return guarded(
+      [&]() -> ibv_comp_channel* {
+        auto channel = std::make_unique<Channel>();
+        channel->base.context = c;
+        channel->base.refcnt = 0;
+        channel->base.fd = epoll_create1(EPOLL_CLOEXEC);
+        if (channel->base.fd < 0) return nullptr;
+        Context::of(c)->users.fetch_add(1);
+        return &channel.release()->base;
+      },
+      nullptr);
+}
+
+int urnic_ibv_destroy_comp_channel(ibv_comp_channel* c) {
+  Channel* channel = Channel::of(c);
+  {
+    const std::lock_guard guard(channel->mutex);
+    if (c->refcnt != 0) return EBUSY;
+  }
+  Context::of(c->context)->users.fetch_sub(1);
+  close(c->fd);
+  delete channel;
+  return 0;
+}
+
+ibv_cq* urnic_ibv_create_cq(ibv_context* c, int entries, void* cq_context,
+                            ibv_comp_channel* channel, int vector) {
+  return guarded(
+      [&]() -> ibv_cq* {
+        if (entries <= 0 || vector < 0) return nothing(EINVAL);
+        Cq* cq = create(c, static_cast<std::uint32_t>(entries), cq_context, channel,
+                        static_cast<std::uint32_t>(vector));
+        return cq == nullptr ? nullptr : cq->base();
+      },
+      nullptr);
+}
+
+int urnic_ibv_destroy_cq(ibv_cq* c) {
+  Cq* cq = Cq::of(c);
+  if (cq->users.load() != 0) return EBUSY;
+  static_cast<CqSubject*>(cq->subject.get())->detach();
+  Process::get().remove(cq->number);
+  Context::of(c->context)
+      ->async.remove_if(
+          [&](const ibv_async_event& e) {
+            return e.event_type == IBV_EVENT_CQ_ERR && e.element.cq == c;
+          },
+          [](const ibv_async_event&) {});
+  if (c->channel != nullptr) epoll_ctl(c->channel->fd, EPOLL_CTL_DEL, cq->queue.fd(), nullptr);
+  pthread_mutex_lock(&c->mutex);
+  while (c->comp_events_completed != cq->events_handed ||
+         c->async_events_completed != cq->async_handed) {
+    pthread_cond_wait(&c->cond, &c->mutex);
+  }
+  pthread_mutex_unlock(&c->mutex);
+  if (c->channel != nullptr) {
+    const std::lock_guard guard(Channel::of(c->channel)->mutex);
+    --c->channel->refcnt;
+  }
+  Context::of(c->context)->users.fetch_sub(1);
+  counts().completion_queues.fetch_sub(1);
+  pthread_mutex_destroy(&c->mutex);
+  pthread_cond_destroy(&c->cond);
+  delete cq;
+  return 0;
+}
+
+int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_context) {
+  for (;;) {
+    epoll_event e;
+    const bool waits = (fcntl(channel->fd, F_GETFL) & O_NONBLOCK) == 0;
+    const int n = epoll_wait(channel->fd, &e, 1, waits ? -1 : 0);
+    if (n < 0) return -1;
+    if (n == 0) return failed(EAGAIN);
+    Cq* cq = static_cast<Cq*>(e.data.ptr);
+    std::uint64_t events;
+    // Another thread may have been quicker.
+    if (::read(cq->queue.fd(), &events, sizeof events) != sizeof events) continue;
+    pthread_mutex_lock(&cq->ex.mutex);
+    ++cq->events_handed;
+    pthread_mutex_unlock(&cq->ex.mutex);
+    *out = cq->base();
+    *out_context = cq->ex.cq_context;
+    return 0;
+  }
+}
+
+void urnic_ibv_ack_cq_events(ibv_cq* cq, unsigned number) {
+  if (number == 0) return;
+  pthread_mutex_lock(&cq->mutex);
+  cq->comp_events_completed += number;
+  pthread_cond_signal(&cq->cond);
+  pthread_mutex_unlock(&cq->mutex);
+}

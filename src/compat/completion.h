@@ -1,0 +1,57 @@
+// Completion channels and completion queues.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+
+#include "compat/exported.h"
+#include "compat/process.h"
+#include "urnic/verbs.h"
+
+namespace urnic::compat {
+
+// Its descriptor is an epoll that watches those of its queues: readable while one of them has an
+// event, and a program may poll it, watch it in turn and make it non-blocking.
+struct Channel {
+  ibv_comp_channel base;  // first; refcnt is under `mutex`
+  std::mutex mutex;
+  static Channel* of(ibv_comp_channel* c) { return reinterpret_cast<Channel*>(c); }
+};
+
+// Queue pairs that are destroyed for the program while their connection still ends: what they
+// complete is for nobody.
+class Ignored {
+ public:
+  bool any() const { return size_.load(std::memory_order_acquire) != 0; }
+  bool has(std::uint32_t qp_number);
+  void add(std::uint32_t qp_number);
+  void remove(std::uint32_t qp_number);
+
+ private:
+  std::atomic<std::size_t> size_{0};
+  std::mutex mutex_;
+  std::unordered_set<std::uint32_t> numbers_;
+};
+
+struct Cq {
+  ibv_cq_ex ex;  // first; an ibv_cq up to comp_mask
+  CompletionQueue queue;
+  std::shared_ptr<Subject> subject;
+  std::uint64_t number = 0;   // as a subject
+  std::atomic<int> users{0};  // queue pairs
+  // Under ex.mutex: events given to the program.
+  std::uint32_t events_handed = 0, async_handed = 0;
+  std::shared_ptr<Ignored> ignored = std::make_shared<Ignored>();
+  // Of the extended poll: what is being read.
+  Completion current;
+
+  static Cq* of(ibv_cq* c) { return reinterpret_cast<Cq*>(c); }
+  static Cq* of(ibv_cq_ex* c) { return reinterpret_cast<Cq*>(c); }
+  ibv_cq* base() { return reinterpret_cast<ibv_cq*>(&ex); }
+};
+
+void set_completion_calls(verbs_context*);
+
+}  // namespace urnic::compat

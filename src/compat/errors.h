@@ -1,0 +1,71 @@
+// From the library's errors to errno, and the wall that no exception passes.
+#pragma once
+
+#include <errno.h>
+
+#include <new>
+
+#include "urnic/status.h"
+
+namespace urnic::compat {
+
+inline int to_errno(Errc code) {
+  switch (code) {
+    case Errc::invalid_argument:
+    case Errc::wrong_state:
+      return EINVAL;
+    case Errc::permission:
+      return EACCES;
+    case Errc::unavailable:
+      return ENODEV;
+    case Errc::in_use:
+      return EADDRINUSE;
+    case Errc::no_memory:
+      return ENOMEM;
+    case Errc::unreachable:
+      return EHOSTUNREACH;
+    case Errc::refused:
+    case Errc::rejected:
+      return ECONNREFUSED;
+    case Errc::timed_out:
+      return ETIMEDOUT;
+    case Errc::reset:
+      return ECONNRESET;
+    case Errc::protocol:
+      return EPROTO;
+    case Errc::closed:
+      return ENODEV;
+    case Errc::would_block:
+      return EAGAIN;
+    case Errc::unsupported:
+      return EOPNOTSUPP;
+    case Errc::io:
+      break;
+  }
+  return EIO;
+}
+
+// -1 or a null pointer, with errno.
+inline int failed(int error) {
+  errno = error;
+  return -1;
+}
+inline std::nullptr_t nothing(int error) {
+  errno = error;
+  return nullptr;
+}
+
+// Runs `f`, which answers for a program written in C; `otherwise` when there was no memory.
+template <class F>
+auto guarded(F&& f, decltype(f()) otherwise) noexcept -> decltype(f()) {
+  try {
+    return f();
+  } catch (const std::bad_alloc&) {
+    errno = ENOMEM;
+  } catch (...) {
+    errno = EIO;
+  }
+  return otherwise;
+}
+
+}  // namespace urnic::compat

@@ -1,0 +1,130 @@
+#include "compat/memory.h"
+
+#include <memory>
+#include <new>
+
+#include "compat/context.h"
+#include "compat/errors.h"
+#include "compat/process.h"
+
+namespace urnic::compat {
+namespace {
+
+// Those a device may leave aside without saying so.
+constexpr unsigned kOptional = IBV_ACCESS_OPTIONAL_RANGE;
+// Remote atomics: nobody can ask for one (atomic_cap is none), so there is nothing to allow. Large
+// pages are no matter of ours. A window cannot be had to be bound.
+constexpr unsigned kWithoutEffect =
+    kOptional | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB;
+constexpr unsigned kEffective = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED;
+
+std::uint32_t to_access(unsigned flags) {
+  std::uint32_t out = 0;
+  if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0) out |= access_local_write;
+  if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0) out |= access_remote_write;
+  if ((flags & IBV_ACCESS_REMOTE_READ) != 0) out |= access_remote_read;
+  if ((flags & IBV_ACCESS_ZERO_BASED) != 0) out |= access_zero_based;
+  return out;
+}
+
+ibv_mr* register_region(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
+                        unsigned flags) {
+  if ((flags & IBV_ACCESS_ON_DEMAND) != 0) return nothing(EOPNOTSUPP);
+  if ((flags & ~(kEffective | kWithoutEffect)) != 0) return nothing(EINVAL);
+  const bool writes_from_afar = (flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  if (writes_from_afar && (flags & IBV_ACCESS_LOCAL_WRITE) == 0) return nothing(EINVAL);
+  const bool zero_based = (flags & IBV_ACCESS_ZERO_BASED) != 0;
+  if (!zero_based && iova != reinterpret_cast<std::uint64_t>(address)) return nothing(EOPNOTSUPP);
+  auto mr = std::make_unique<Mr>();
+  if (!count_up(counts().regions, Limits::kRegions)) return nothing(ENOMEM);
+  Pd* pd = Pd::of(p);
+  auto region =
+      Process::get().device().register_memory(pd->domain, address, length, to_access(flags));
+  if (!region) {
+    counts().regions.fetch_sub(1);
+    return nothing(to_errno(region.error().code));
+  }
+  mr->region = std::move(*region);
+  mr->base = {};
+  mr->base.context = p->context;
+  mr->base.pd = p;
+  mr->base.addr = address;
+  mr->base.length = length;
+  mr->base.handle = mr->base.lkey = mr->base.rkey = mr->region.lkey();
+  pd->users.fetch_add(1);
+  return &mr.release()->base;
+}
+
+ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type) {
+  return nothing(EOPNOTSUPP);
+}
+int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*) {
+  return EOPNOTSUPP;
+}
+int dealloc_mw(ibv_mw*) {
+  return EOPNOTSUPP;
+}
+
+}  // namespace
+
+void set_memory_calls(verbs_context* v) {
+  v->context.ops.alloc_mw = alloc_mw;
+  v->context.ops.bind_mw = bind_mw;
+  v->context.ops.dealloc_mw = dealloc_mw;
+}
+
+}  // namespace urnic::compat
+
+using namespace urnic::compat;  // the exported functions stand for themselves
+
+ibv_pd* urnic_ibv_alloc_pd(ibv_context* c) {
+  return guarded(
+      [&]() -> ibv_pd* {
+        auto pd = std::make_unique<Pd>();
+        if (!count_up(counts().domains, Limits::kDomains)) return nothing(ENOMEM);
+        auto domain = Process::get().device().alloc_pd();
+        if (!domain) {
+          counts().domains.fetch_sub(1);
+          return nothing(to_errno(domain.error().code));
+        }
+        pd->domain = std::move(*domain);
+        pd->base = {};
+        pd->base.context = c;
+        Context::of(c)->users.fetch_add(1);
+        return &pd.release()->base;
+      },
+      nullptr);
+}
+
+int urnic_ibv_dealloc_pd(ibv_pd* p) {
+  Pd* pd = Pd::of(p);
+  if (pd->users.load() != 0) return EBUSY;
+  Context::of(p->context)->users.fetch_sub(1);
+  counts().domains.fetch_sub(1);
+  delete pd;
+  return 0;
+}
+
+ibv_mr* urnic_ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
+                               unsigned access) {
+  return guarded([&] { return register_region(pd, address, length, iova, access); }, nullptr);
+}
+
+ibv_mr* urnic_ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
+  return urnic_ibv_reg_mr_iova2(pd, address, length, reinterpret_cast<std::uint64_t>(address),
+                                static_cast<unsigned>(access));
+}
+
+ibv_mr* urnic_ibv_reg_mr_iova(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
+                              int access) {
+  return urnic_ibv_reg_mr_iova2(pd, address, length, iova, static_cast<unsigned>(access));
+}
+
+int urnic_ibv_dereg_mr(ibv_mr* m) {
+  Mr* mr = Mr::of(m);
+  Pd::of(m->pd)->users.fetch_sub(1);
+  counts().regions.fetch_sub(1);
+  delete mr;
+  return 0;
+}

@@ -1,0 +1,26 @@
+// Protection domains and memory regions.
+#pragma once
+
+#include <atomic>
+
+#include "compat/exported.h"
+#include "urnic/verbs.h"
+
+namespace urnic::compat {
+
+struct Pd {
+  ibv_pd base;  // first
+  ProtectionDomain domain;
+  std::atomic<int> users{0};
+  static Pd* of(ibv_pd* p) { return reinterpret_cast<Pd*>(p); }
+};
+
+struct Mr {
+  ibv_mr base;  // first
+  MemoryRegion region;
+  static Mr* of(ibv_mr* m) { return reinterpret_cast<Mr*>(m); }
+};
+
+void set_memory_calls(verbs_context*);
+
+}  // namespace urnic::compat

@@ -1,0 +1,435 @@
+#include "compat/queue_pair.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compat/context.h"
+#include "compat/errors.h"
+#include "compat/memory.h"
+#include "compat/shared_receive.h"
+#include "compat/work.h"
+
+namespace urnic::compat {
+namespace {
+
+constexpr std::size_t kBatch = 32;
+
+static_assert(static_cast<int>(QpState::reset) == IBV_QPS_RESET);
+static_assert(static_cast<int>(QpState::rts) == IBV_QPS_RTS);
+static_assert(static_cast<int>(QpState::error) == IBV_QPS_ERR);
+
+// Numbers of the queue pairs of this process: rdma_conn_param names them so.
+struct Numbers {
+  std::mutex mutex;
+  std::unordered_map<std::uint32_t, std::shared_ptr<Endpoint>> all;
+};
+Numbers& numbers() {
+  static auto* n = new Numbers;
+  return *n;
+}
+
+void tell(Qp* qp, ibv_event_type what) {
+  ibv_async_event e{};
+  e.event_type = what;
+  e.element.qp = &qp->base;
+  Context::of(qp->base.context)->async.push(e);
+}
+
+bool is_about(const ibv_async_event& e, const ibv_qp* qp) {
+  switch (e.event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return e.element.qp == qp;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// ---- endpoints
+
+void Endpoint::on_event(Event& event) {
+  const bool end = event.kind == EventKind::disconnected || event.kind == EventKind::failed;
+  bool lingered = false;
+  {
+    const std::lock_guard guard(mutex_);
+    if (qp_ != nullptr) {
+      if (event.kind == EventKind::last_receive) tell(qp_, IBV_EVENT_QP_LAST_WQE_REACHED);
+      if (event.kind == EventKind::failed && event.error.code == Errc::protocol) {
+        tell(qp_, IBV_EVENT_QP_FATAL);
+      }
+      qp_->show(static_cast<ibv_qp_state>(handle.state()));
+    }
+    if (end) ended_ = true;
+    lingered = end && lingers_;
+  }
+  {
+    const std::lock_guard guard(Process::get().cm);
+    if (manager != nullptr && event.kind != EventKind::last_receive) manager->on_connection(event);
+  }
+  if (lingered) finish();
+}
+
+void Endpoint::disconnect() {
+  {
+    const std::lock_guard guard(mutex_);
+    closing_ = true;
+  }
+  handle.disconnect();
+}
+
+void Endpoint::release() {
+  bool told = false;
+  {
+    const std::lock_guard guard(mutex_);
+    ignored_[0] = Cq::of(qp_->base.send_cq)->ignored;
+    ignored_[1] = Cq::of(qp_->base.recv_cq)->ignored;
+    qp_ = nullptr;
+    if (closing_ && !ended_) {
+      lingers_ = true;
+      for (auto& i : ignored_) i->add(handle.number());
+      return;
+    }
+    told = ended_;
+    ended_ = true;
+  }
+  if (!told) {
+    Event event;
+    event.kind = EventKind::failed;
+    event.error = {Errc::closed, "the queue pair was destroyed"};
+    const std::lock_guard guard(Process::get().cm);
+    if (manager != nullptr) manager->on_connection(event);
+  }
+  finish();
+}
+
+// Completions nobody has polled go with the queue pair.
+void Endpoint::finish() {
+  const std::uint32_t qp_number = handle.number();
+  (void)handle.modify(QpState::reset);
+  for (auto& i : ignored_) {
+    if (i != nullptr) i->remove(qp_number);
+  }
+  handle = {};
+  Process::get().remove(number);
+}
+
+std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number) {
+  const std::lock_guard guard(numbers().mutex);
+  const auto found = numbers().all.find(qp_number);
+  return found == numbers().all.end() ? nullptr : found->second;
+}
+
+// ---- work
+
+int to_request(const ibv_send_wr& wr, SendRequest* out) {
+  constexpr unsigned kFlags =
+      IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_FENCE;
+  out->wr_id = wr.wr_id;
+  out->flags = 0;
+  switch (wr.opcode) {
+    case IBV_WR_SEND:
+      out->opcode = Opcode::send;
+      break;
+    case IBV_WR_SEND_WITH_INV:
+      out->opcode = Opcode::send_with_invalidate;
+      out->invalidate_rkey = wr.invalidate_rkey;
+      break;
+    case IBV_WR_RDMA_WRITE:
+      out->opcode = Opcode::write;
+      break;
+    case IBV_WR_RDMA_READ:
+      out->opcode = Opcode::read;
+      break;
+    case IBV_WR_LOCAL_INV:
+      out->opcode = Opcode::local_invalidate;
+      out->invalidate_rkey = wr.invalidate_rkey;
+      break;
+    default:  // immediate data, atomics, windows
+      return EOPNOTSUPP;
+  }
+  if (wr.opcode == IBV_WR_RDMA_WRITE || wr.opcode == IBV_WR_RDMA_READ) {
+    out->remote_address = wr.wr.rdma.remote_addr;
+    out->rkey = wr.wr.rdma.rkey;
+  }
+  if (wr.num_sge < 0 || (wr.send_flags & ~kFlags) != 0) return EINVAL;
+  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0) out->flags |= send_signaled;
+  if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) out->flags |= send_solicited;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) out->flags |= send_inline;
+  if ((wr.send_flags & IBV_SEND_FENCE) != 0) out->flags |= send_fence;
+  out->sges = to_sges(wr.sg_list, wr.num_sge);
+  return 0;
+}
+
+namespace {
+
+int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
+  QueuePair& qp = Qp::of(q)->end->handle;
+  return guarded(
+      [&] {
+        while (wr != nullptr) {
+          SendRequest batch[kBatch];
+          std::size_t n = 0;
+          int why = 0;
+          ibv_send_wr* first = wr;
+          for (; wr != nullptr && n < kBatch; wr = wr->next) {
+            why = to_request(*wr, &batch[n]);
+            if (why != 0) break;
+            ++n;
+          }
+          if (n != 0) {
+            Error error;
+            const std::size_t taken = qp.post_send({batch, n}, &error);
+            if (taken < n) {
+              for (std::size_t i = 0; i < taken; ++i) first = first->next;
+              *bad = first;
+              return to_errno(error.code);
+            }
+          }
+          if (why != 0) {
+            *bad = wr;
+            return why;
+          }
+        }
+        return 0;
+      },
+      ENOMEM);
+}
+
+int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  QueuePair& qp = Qp::of(q)->end->handle;
+  return guarded(
+      [&] {
+        for (; wr != nullptr; wr = wr->next) {
+          const ReceiveRequest r{wr->wr_id, to_sges(wr->sg_list, wr->num_sge)};
+          if (auto ok = qp.post_receive(r); !ok) {
+            *bad = wr;
+            return to_errno(ok.error().code);
+          }
+        }
+        return 0;
+      },
+      ENOMEM);
+}
+
+// ---- making
+
+int check(const ibv_qp_init_attr_ex& a) {
+  if (a.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
+  if ((a.comp_mask & ~static_cast<std::uint32_t>(IBV_QP_INIT_ATTR_PD)) != 0) return EOPNOTSUPP;
+  if (a.pd == nullptr || a.send_cq == nullptr || a.recv_cq == nullptr) return EINVAL;
+  const ibv_qp_cap& c = a.cap;
+  const bool fits = c.max_send_wr <= Limits::kWork && c.max_recv_wr <= Limits::kWork &&
+                    c.max_send_sge <= Limits::kSges && c.max_recv_sge <= Limits::kSges &&
+                    c.max_inline_data <= Limits::kInline;
+  return fits ? 0 : EINVAL;
+}
+
+void count_users(const ibv_qp& b, int by) {
+  Pd::of(b.pd)->users.fetch_add(by);
+  Cq::of(b.send_cq)->users.fetch_add(by);
+  Cq::of(b.recv_cq)->users.fetch_add(by);
+  if (b.srq != nullptr) Srq::of(b.srq)->users.fetch_add(by);
+  Context::of(b.context)->users.fetch_add(by);
+  counts().queue_pairs.fetch_add(by);
+}
+
+ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a) {
+  if (const int e = check(*a); e != 0) return nothing(e);
+  if (counts().queue_pairs.load() >= Limits::kQueuePairs) return nothing(ENOMEM);
+  auto qp = std::make_unique<Qp>();
+  auto end = std::make_shared<Endpoint>();
+  Process& process = Process::get();
+  end->number = process.add(end);
+  QpOptions o;
+  o.send_cq = Cq::of(a->send_cq)->queue;
+  o.receive_cq = Cq::of(a->recv_cq)->queue;
+  o.events = process.events();
+  o.context = Process::as_context(end->number);
+  o.max_send = std::max<std::uint32_t>(a->cap.max_send_wr, 1);
+  o.max_receive = a->srq != nullptr ? 0 : a->cap.max_recv_wr;
+  o.max_send_sge = std::max<std::uint32_t>(a->cap.max_send_sge, 1);
+  o.max_receive_sge = std::max<std::uint32_t>(a->cap.max_recv_sge, 1);
+  o.max_inline = a->cap.max_inline_data;
+  o.signal_all = a->sq_sig_all != 0;
+  if (a->srq != nullptr) o.srq = Srq::of(a->srq)->queue;
+  auto handle = process.device().create_qp(Pd::of(a->pd)->domain, o);
+  if (!handle) {
+    process.remove(end->number);
+    return nothing(to_errno(handle.error().code));
+  }
+  end->handle = std::move(*handle);
+  (void)end->handle.modify(QpState::reset);
+  end->belongs_to(qp.get());
+  a->cap.max_send_wr = o.max_send;
+  a->cap.max_recv_wr = o.max_receive;
+  a->cap.max_send_sge = o.max_send_sge;
+  a->cap.max_recv_sge = a->srq != nullptr ? 0 : o.max_receive_sge;
+  ibv_qp& b = qp->base;
+  b.context = c;
+  b.qp_context = a->qp_context;
+  b.pd = a->pd;
+  b.send_cq = a->send_cq;
+  b.recv_cq = a->recv_cq;
+  b.srq = a->srq;
+  b.handle = b.qp_num = end->handle.number();
+  b.state = IBV_QPS_RESET;
+  b.qp_type = a->qp_type;
+  pthread_mutex_init(&b.mutex, nullptr);
+  pthread_cond_init(&b.cond, nullptr);
+  qp->cap = a->cap;
+  qp->sig_all = o.signal_all;
+  {
+    const std::lock_guard guard(numbers().mutex);
+    numbers().all.emplace(b.qp_num, end);
+  }
+  qp->end = std::move(end);
+  count_users(b, 1);
+  return &qp.release()->base;
+}
+
+ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) {
+  return guarded([&] { return create(c, attr); }, nullptr);
+}
+
+// ---- states
+
+ibv_qp_state shown_state(Qp* qp) {
+  const auto s = static_cast<ibv_qp_state>(qp->end->handle.state());
+  return s == IBV_QPS_INIT && qp->ready_to_receive ? IBV_QPS_RTR : s;
+}
+
+// A connection comes by rdma_connect and rdma_accept alone (RFC 5040 knows Idle, RTS and the ways
+// out of it): RTR is what Init looks like when the program says so, RTS what a connection has.
+int move(Qp* qp, const ibv_qp_attr& a, int mask) {
+  QueuePair& handle = qp->end->handle;
+  const ibv_qp_state now = shown_state(qp);
+  if ((mask & IBV_QP_CUR_STATE) != 0 && a.cur_qp_state != now) return EINVAL;
+  switch (a.qp_state) {
+    case IBV_QPS_RTR:
+      if ((mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) != 0) return EOPNOTSUPP;
+      if (now == IBV_QPS_RTS) return 0;
+      if (now != IBV_QPS_INIT && now != IBV_QPS_RTR) return EINVAL;
+      qp->ready_to_receive = true;
+      return 0;
+    case IBV_QPS_RTS:
+      return now == IBV_QPS_RTS ? 0 : EINVAL;
+    case IBV_QPS_RESET:
+    case IBV_QPS_INIT:
+    case IBV_QPS_SQD:
+    case IBV_QPS_ERR: {
+      if (a.qp_state == IBV_QPS_INIT && now == IBV_QPS_INIT) return 0;
+      auto ok = handle.modify(static_cast<QpState>(a.qp_state));
+      if (!ok) return to_errno(ok.error().code);
+      qp->ready_to_receive = false;
+      return 0;
+    }
+    default:
+      return EINVAL;
+  }
+}
+
+int modify(Qp* qp, const ibv_qp_attr& a, int mask) {
+  if ((mask & (IBV_QP_QKEY | IBV_QP_ALT_PATH | IBV_QP_CAP | IBV_QP_RATE_LIMIT)) != 0) {
+    return EOPNOTSUPP;
+  }
+  if ((mask & IBV_QP_PORT) != 0 && a.port_num != 1) return EINVAL;
+  if ((mask & IBV_QP_PKEY_INDEX) != 0 && a.pkey_index != 0) return EINVAL;
+  if ((mask & IBV_QP_STATE) != 0) {
+    if (const int e = move(qp, a, mask); e != 0) return e;
+  }
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) qp->access = a.qp_access_flags;
+  qp->show(shown_state(qp));
+  return 0;
+}
+
+}  // namespace
+
+void set_queue_pair_calls(verbs_context* v) {
+  v->context.ops.post_send = post_send;
+  v->context.ops.post_recv = post_recv;
+  v->create_qp_ex = create_qp_ex;
+}
+
+}  // namespace urnic::compat
+
+using namespace urnic::compat;  // the exported functions stand for themselves
+
+ibv_qp* urnic_ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
+  return guarded(
+      [&]() -> ibv_qp* {
+        // The program's memory may be only the shorter structure.
+        ibv_qp_init_attr_ex ex{};
+        ex.qp_context = attr->qp_context;
+        ex.send_cq = attr->send_cq;
+        ex.recv_cq = attr->recv_cq;
+        ex.srq = attr->srq;
+        ex.cap = attr->cap;
+        ex.qp_type = attr->qp_type;
+        ex.sq_sig_all = attr->sq_sig_all;
+        ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+        ex.pd = pd;
+        ibv_qp* qp = urnic::compat::create(pd->context, &ex);
+        if (qp != nullptr) attr->cap = ex.cap;
+        return qp;
+      },
+      nullptr);
+}
+
+ibv_qp_ex* urnic_ibv_qp_to_qp_ex(ibv_qp*) {
+  return nullptr;  // none is made with the builders
+}
+
+int urnic_ibv_modify_qp(ibv_qp* q, ibv_qp_attr* attr, int mask) {
+  return guarded([&] { return urnic::compat::modify(Qp::of(q), *attr, mask); }, ENOMEM);
+}
+
+int urnic_ibv_query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
+  Qp* qp = Qp::of(q);
+  *attr = {};
+  attr->qp_state = attr->cur_qp_state = urnic::compat::shown_state(qp);
+  qp->show(attr->qp_state);
+  attr->path_mtu = IBV_MTU_1024;
+  attr->path_mig_state = IBV_MIG_MIGRATED;
+  attr->qp_access_flags = qp->access;
+  attr->cap = qp->cap;
+  attr->port_num = 1;
+  *init = {};
+  init->qp_context = q->qp_context;
+  init->send_cq = q->send_cq;
+  init->recv_cq = q->recv_cq;
+  init->srq = q->srq;
+  init->cap = qp->cap;
+  init->qp_type = q->qp_type;
+  init->sq_sig_all = qp->sig_all ? 1 : 0;
+  return 0;
+}
+
+int urnic_ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, std::uint32_t) {
+  return 0;  // nothing is promised
+}
+
+int urnic_ibv_destroy_qp(ibv_qp* q) {
+  Qp* qp = Qp::of(q);
+  {
+    const std::lock_guard guard(numbers().mutex);
+    numbers().all.erase(q->qp_num);
+  }
+  qp->end->release();
+  Context::of(q->context)
+      ->async.remove_if([&](const ibv_async_event& e) { return is_about(e, q); },
+                        [](const ibv_async_event&) {});
+  pthread_mutex_lock(&q->mutex);
+  while (q->events_completed != qp->async_handed) pthread_cond_wait(&q->cond, &q->mutex);
+  pthread_mutex_unlock(&q->mutex);
+  count_users(*q, -1);
+  pthread_mutex_destroy(&q->mutex);
+  pthread_cond_destroy(&q->cond);
+  delete qp;
+  return 0;
+}

@@ -1,0 +1,71 @@
+// Queue pairs: what the program has (Qp), and what carries the connection (Endpoint), which may
+// have to outlive it: programs destroy a queue pair right behind rdma_disconnect.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "compat/completion.h"
+#include "compat/exported.h"
+#include "compat/process.h"
+#include "urnic/verbs.h"
+
+namespace urnic::compat {
+
+struct Qp;
+
+// Who is told of what becomes of the connection (cm_id.h). Called with Process::cm.
+class ConnectionManager {
+ public:
+  virtual ~ConnectionManager() = default;
+  virtual void on_connection(Event& event) = 0;
+};
+
+class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
+ public:
+  QueuePair handle;
+  std::uint64_t number = 0;              // as a subject
+  ConnectionManager* manager = nullptr;  // under Process::cm
+
+  void on_event(Event& event) override;
+  // Sends what was posted, then FIN.
+  void disconnect();
+  // The program's queue pair is gone. The connection ends as it was told to; without having been
+  // told, now.
+  void release();
+
+  // Under mutex_ until release().
+  void belongs_to(Qp* qp) { qp_ = qp; }
+
+ private:
+  void finish();
+
+  std::mutex mutex_;
+  Qp* qp_ = nullptr;
+  bool closing_ = false, ended_ = false, lingers_ = false;
+  std::shared_ptr<Ignored> ignored_[2];
+};
+
+struct Qp {
+  union {
+    ibv_qp base;  // first
+    ibv_qp_ex ex;
+  };
+  std::shared_ptr<Endpoint> end;
+  ibv_qp_cap cap;
+  unsigned access = 0;
+  bool sig_all = false;
+  std::atomic<bool> ready_to_receive{false};  // as the program was told to show it
+  std::uint32_t async_handed = 0;             // under base.mutex
+  Qp() : ex{} {}
+  static Qp* of(ibv_qp* q) { return reinterpret_cast<Qp*>(q); }
+  void show(ibv_qp_state s) { __atomic_store_n(&base.state, s, __ATOMIC_RELAXED); }
+};
+
+// The endpoint of the queue pair of this number; null without one.
+std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number);
+
+void set_queue_pair_calls(verbs_context*);
+
+}  // namespace urnic::compat

@@ -1,0 +1,26 @@
+// Shared receive queues.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "compat/exported.h"
+#include "compat/process.h"
+#include "urnic/verbs.h"
+
+namespace urnic::compat {
+
+struct Srq {
+  ibv_srq base;  // first
+  SharedReceiveQueue queue;
+  std::shared_ptr<Subject> subject;
+  std::uint64_t number = 0;
+  std::atomic<int> users{0};       // queue pairs
+  std::uint32_t async_handed = 0;  // under base.mutex
+  static Srq* of(ibv_srq* s) { return reinterpret_cast<Srq*>(s); }
+};
+
+void set_shared_receive_calls(verbs_context*);
+
+}  // namespace urnic::compat

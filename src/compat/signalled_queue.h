@@ -1,0 +1,84 @@
+// Values on their way to a program that sleeps on a descriptor: readable, level-triggered, exactly
+// while there are values. The program may make the descriptor non-blocking.
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+
+namespace urnic::compat {
+
+template <class T>
+class SignalledQueue {
+ public:
+  SignalledQueue() : fd_(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)) {}
+  ~SignalledQueue() {
+    if (fd_ >= 0) close(fd_);
+  }
+  SignalledQueue(const SignalledQueue&) = delete;
+  SignalledQueue& operator=(const SignalledQueue&) = delete;
+
+  int fd() const { return fd_; }
+
+  void push(T value) {
+    const std::lock_guard guard(mutex_);
+    values_.push_back(std::move(value));
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto n = ::write(fd_, &one, sizeof one);
+  }
+
+  // 0, or an errno value: EAGAIN when there is none and the descriptor is non-blocking, EINTR.
+  int pop(T* out) {
+    for (;;) {
+      if (take(out)) return 0;
+      if ((fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
+      pollfd p{fd_, POLLIN, 0};
+      if (::poll(&p, 1, -1) < 0) return errno;
+    }
+  }
+
+  // The next one, if there is one.
+  bool take(T* out) {
+    const std::lock_guard guard(mutex_);
+    if (values_.empty()) return false;
+    *out = std::move(values_.front());
+    values_.pop_front();
+    count_down();
+    return true;
+  }
+
+  // Takes out what `is` says, and hands it to `then`.
+  template <class Is, class Then>
+  void remove_if(Is&& is, Then&& then) {
+    const std::lock_guard guard(mutex_);
+    for (auto i = values_.begin(); i != values_.end();) {
+      if (!is(*i)) {
+        ++i;
+        continue;
+      }
+      T value = std::move(*i);
+      i = values_.erase(i);
+      count_down();
+      then(std::move(value));
+    }
+  }
+
+ private:
+  // The counter is the number of values, so this never waits.
+  void count_down() {
+    std::uint64_t v;
+    [[maybe_unused]] const auto n = ::read(fd_, &v, sizeof v);
+  }
+
+  const int fd_;
+  std::mutex mutex_;
+  std::deque<T> values_;
+};
+
+}  // namespace urnic::compat

@@ -1,0 +1,12 @@
+# The built libraries as a C program has them: linked, by name, and under the programs of packages.
+target_link_libraries(test_compat PRIVATE dropin_ibverbs dropin_rdmacm ${CMAKE_DL_LIBS})
+target_compile_definitions(test_compat PRIVATE URNIC_DROPIN="${CMAKE_BINARY_DIR}/lib/urnic/dropin"
+                           URNIC_DROPIN_NAMES="${CMAKE_BINARY_DIR}/src/compat/made/names.txt")
+set_target_properties(test_compat PROPERTIES BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
+if(NOT URNIC_SANITIZE)
+  add_test(NAME compat.consumers
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/compat/consumers_test.py
+                   ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
+  # 77: none of the packages is installed.
+  set_tests_properties(compat.consumers PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77)
+endif()
