@@ -1,0 +1,300 @@
+// rdma_cm as a C program calls it: two ends in one process, over the kernel's TCP on loopback.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace {
+
+sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  a.sin_port = htons(port);
+  return a;
+}
+
+sockaddr* any(sockaddr_in& a) {
+  return reinterpret_cast<sockaddr*>(&a);
+}
+
+// The next event within 10 s, which must be `wanted`; not yet acknowledged.
+rdma_cm_event* next(rdma_event_channel* channel, rdma_cm_event_type wanted) {
+  pollfd p{channel->fd, POLLIN, 0};
+  if (poll(&p, 1, 10'000) != 1) {
+    ADD_FAILURE() << "no " << rdma_event_str(wanted);
+    return nullptr;
+  }
+  rdma_cm_event* event = nullptr;
+  EXPECT_EQ(rdma_get_cm_event(channel, &event), 0);
+  EXPECT_EQ(event->event, wanted) << rdma_event_str(event->event);
+  return event;
+}
+
+void pass(rdma_event_channel* channel, rdma_cm_event_type wanted) {
+  auto* event = next(channel, wanted);
+  EXPECT_EQ(rdma_ack_cm_event(event), event == nullptr ? -1 : 0);
+}
+
+bool silent(rdma_event_channel* channel, int ms) {
+  pollfd p{channel->fd, POLLIN, 0};
+  return poll(&p, 1, ms) == 0;
+}
+
+ibv_qp_init_attr small_qp() {
+  ibv_qp_init_attr a{};
+  a.qp_type = IBV_QPT_RC;
+  a.cap.max_send_wr = a.cap.max_recv_wr = 8;
+  a.cap.max_send_sge = a.cap.max_recv_sge = 1;
+  return a;
+}
+
+ibv_wc wait_for(ibv_cq* cq) {
+  ibv_wc wc{};
+  for (int i = 0; i < 100'000; ++i) {
+    const int n = ibv_poll_cq(cq, 1, &wc);
+    if (n != 0) return wc;
+    usleep(100);
+  }
+  ADD_FAILURE() << "no completion";
+  return wc;
+}
+
+class CmTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    channel_ = rdma_create_event_channel();
+    peers_ = rdma_create_event_channel();
+    ASSERT_NE(channel_, nullptr);
+    ASSERT_NE(peers_, nullptr);
+    ASSERT_EQ(rdma_create_id(channel_, &listener_, this, RDMA_PS_TCP), 0);
+    sockaddr_in a{};
+    a.sin_family = AF_INET;
+    ASSERT_EQ(rdma_bind_addr(listener_, any(a)), 0);
+    ASSERT_EQ(rdma_listen(listener_, 0), 0);
+    ASSERT_NE(rdma_get_src_port(listener_), 0);
+    ASSERT_EQ(rdma_create_id(peers_, &client_, this, RDMA_PS_TCP), 0);
+  }
+  void TearDown() override {
+    if (server_ != nullptr) {
+      rdma_destroy_qp(server_);
+      EXPECT_EQ(rdma_destroy_id(server_), 0);
+    }
+    rdma_destroy_qp(client_);
+    EXPECT_EQ(rdma_destroy_id(client_), 0);
+    EXPECT_EQ(rdma_destroy_id(listener_), 0);
+    rdma_destroy_event_channel(channel_);
+    rdma_destroy_event_channel(peers_);
+  }
+  void resolve(std::uint16_t port) {
+    sockaddr_in to = loopback(port);
+    ASSERT_EQ(rdma_resolve_addr(client_, nullptr, any(to), 1000), 0);
+    pass(peers_, RDMA_CM_EVENT_ADDR_RESOLVED);
+    ASSERT_NE(client_->verbs, nullptr);
+    ASSERT_NE(client_->pd, nullptr);
+    ASSERT_EQ(rdma_resolve_route(client_, 1000), 0);
+    pass(peers_, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    auto attr = small_qp();
+    ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+    EXPECT_NE(attr.send_cq, nullptr);
+  }
+  // The request's event is acknowledged; its private data is in `said_`.
+  void connect() {
+    resolve(ntohs(rdma_get_src_port(listener_)));
+    rdma_conn_param p{};
+    p.private_data = "hello";
+    p.private_data_len = 5;
+    p.responder_resources = p.initiator_depth = 4;
+    ASSERT_EQ(rdma_connect(client_, &p), 0);
+    auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
+    ASSERT_NE(request, nullptr);
+    server_ = request->id;
+    EXPECT_EQ(request->listen_id, listener_);
+    EXPECT_EQ(server_->context, this);
+    EXPECT_EQ(server_->verbs, client_->verbs);
+    said_.assign(static_cast<const char*>(request->param.conn.private_data),
+                 request->param.conn.private_data_len);
+    EXPECT_EQ(rdma_ack_cm_event(request), 0);
+  }
+  void accept() {
+    auto attr = small_qp();
+    ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+    rdma_conn_param p{};
+    p.private_data = "welcome";
+    p.private_data_len = 7;
+    p.responder_resources = p.initiator_depth = 4;
+    ASSERT_EQ(rdma_accept(server_, &p), 0);
+    pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+    auto* event = next(peers_, RDMA_CM_EVENT_ESTABLISHED);
+    ASSERT_NE(event, nullptr);
+    EXPECT_EQ(std::string(static_cast<const char*>(event->param.conn.private_data),
+                          event->param.conn.private_data_len),
+              "welcome");
+    EXPECT_EQ(rdma_ack_cm_event(event), 0);
+  }
+
+  rdma_event_channel *channel_ = nullptr, *peers_ = nullptr;
+  rdma_cm_id *listener_ = nullptr, *client_ = nullptr, *server_ = nullptr;
+  std::string said_;
+};
+
+TEST_F(CmTest, MessagesWritesAndReadsGoBothWays) {
+  connect();
+  EXPECT_EQ(said_, "hello");
+  char from[64] = "sixty-four octets of something", into[64] = {}, back[64] = {};
+  ibv_mr* source = rdma_reg_msgs(client_, from, sizeof from);
+  ibv_mr* sink =
+      ibv_reg_mr(server_->pd, into, sizeof into,
+                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+  ibv_mr* last = rdma_reg_msgs(client_, back, sizeof back);
+  ASSERT_TRUE(source != nullptr && sink != nullptr && last != nullptr);
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+  ASSERT_EQ(rdma_post_recv(server_, into, into, sizeof into, sink), 0);
+  ASSERT_EQ(rdma_accept(server_, nullptr), 0);
+  pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+  pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
+  EXPECT_EQ(client_->qp->state, IBV_QPS_RTS);
+  ASSERT_EQ(rdma_post_send(client_, from, from, sizeof from, source, IBV_SEND_SIGNALED), 0);
+  EXPECT_EQ(wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
+  const ibv_wc got = wait_for(server_->recv_cq);
+  EXPECT_EQ(got.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(got.opcode, IBV_WC_RECV);
+  EXPECT_EQ(got.byte_len, sizeof from);
+  EXPECT_EQ(got.qp_num, server_->qp->qp_num);
+  EXPECT_STREQ(into, from);
+  std::memset(into, 'x', sizeof into);
+  const auto at = reinterpret_cast<std::uint64_t>(into);
+  ASSERT_EQ(
+      rdma_post_write(client_, from, from, sizeof from, source, IBV_SEND_SIGNALED, at, sink->rkey),
+      0);
+  EXPECT_EQ(wait_for(client_->send_cq).opcode, IBV_WC_RDMA_WRITE);
+  ASSERT_EQ(
+      rdma_post_read(client_, back, back, sizeof back, last, IBV_SEND_SIGNALED, at, sink->rkey), 0);
+  EXPECT_EQ(wait_for(client_->send_cq).opcode, IBV_WC_RDMA_READ);
+  EXPECT_STREQ(back, from);
+  EXPECT_EQ(rdma_dereg_mr(source), 0);
+  EXPECT_EQ(rdma_dereg_mr(last), 0);
+  EXPECT_EQ(rdma_dereg_mr(sink), 0);
+}
+
+TEST_F(CmTest, DisconnectedComesOnceAtEachEndAlsoWhenTheQueuePairIsGone) {
+  connect();
+  accept();
+  ASSERT_EQ(rdma_disconnect(client_), 0);
+  rdma_destroy_qp(client_);
+  pass(channel_, RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_EQ(rdma_disconnect(server_), 0);
+  pass(peers_, RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_TRUE(silent(channel_, 100));
+  EXPECT_TRUE(silent(peers_, 10));
+}
+
+TEST_F(CmTest, AQueuePairDestroyedWithoutAWordEndsTheConnection) {
+  connect();
+  accept();
+  rdma_destroy_qp(client_);
+  pass(peers_, RDMA_CM_EVENT_DISCONNECTED);
+  pass(channel_, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+TEST_F(CmTest, ARejectionCarriesPrivateData) {
+  connect();
+  ASSERT_EQ(rdma_reject(server_, "no", 2), 0);
+  auto* event = next(peers_, RDMA_CM_EVENT_REJECTED);
+  ASSERT_NE(event, nullptr);
+  EXPECT_EQ(event->status, -ECONNREFUSED);
+  EXPECT_EQ(std::string(static_cast<const char*>(event->param.conn.private_data),
+                        event->param.conn.private_data_len),
+            "no");
+  EXPECT_EQ(rdma_ack_cm_event(event), 0);
+}
+
+TEST_F(CmTest, NobodyListeningIsARejection) {
+  resolve(1);
+  rdma_conn_param p{};
+  ASSERT_EQ(rdma_connect(client_, &p), 0);
+  auto* event = next(peers_, RDMA_CM_EVENT_REJECTED);
+  ASSERT_NE(event, nullptr);
+  EXPECT_EQ(event->status, -ECONNREFUSED);
+  EXPECT_EQ(rdma_ack_cm_event(event), 0);
+}
+
+TEST_F(CmTest, WrongUseIsAnsweredAndChangesNothing) {
+  rdma_cm_id* id = nullptr;
+  errno = 0;
+  EXPECT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_UDP), -1);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  EXPECT_EQ(rdma_resolve_addr(client_, nullptr, nullptr, 100), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_resolve_route(client_, 100), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_disconnect(client_), -1);
+  EXPECT_EQ(errno, EINVAL);
+  rdma_conn_param p{};
+  EXPECT_EQ(rdma_connect(client_, &p), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_accept(client_, &p), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_migrate_id(client_, channel_), 0);
+  ASSERT_EQ(fcntl(peers_->fd, F_SETFL, O_NONBLOCK), 0);
+  rdma_cm_event* event;
+  EXPECT_EQ(rdma_get_cm_event(peers_, &event), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  // An address that is not ours.
+  ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
+  sockaddr_in foreign{};
+  foreign.sin_family = AF_INET;
+  inet_pton(AF_INET, "192.0.2.1", &foreign.sin_addr);
+  EXPECT_EQ(rdma_bind_addr(id, any(foreign)), -1);
+  EXPECT_EQ(errno, ENODEV);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+  // Taken.
+  ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
+  sockaddr_in taken = loopback(ntohs(rdma_get_src_port(listener_)));
+  const bool bound = rdma_bind_addr(id, any(taken)) == 0;
+  EXPECT_EQ(bound ? rdma_listen(id, 1) : -1, -1);
+  EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+}
+
+TEST_F(CmTest, SynchronousEndpointsWaitForTheirEvents) {
+  rdma_addrinfo hints{}, *passive = nullptr, *active = nullptr;
+  hints.ai_port_space = RDMA_PS_TCP;
+  hints.ai_flags = RAI_PASSIVE;
+  ASSERT_EQ(rdma_getaddrinfo("127.0.0.1", "0", &hints, &passive), 0);
+  rdma_cm_id *listen = nullptr, *client = nullptr;
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_ep(&listen, passive, nullptr, &attr), 0);
+  ASSERT_EQ(rdma_listen(listen, 1), 0);
+  const std::string port = std::to_string(ntohs(rdma_get_src_port(listen)));
+  std::thread server([&] {
+    rdma_cm_id* id = nullptr;
+    ASSERT_EQ(rdma_get_request(listen, &id), 0);
+    ASSERT_NE(id->qp, nullptr);
+    EXPECT_EQ(rdma_accept(id, nullptr), 0);
+    EXPECT_EQ(rdma_disconnect(id), 0);
+    rdma_destroy_ep(id);
+  });
+  hints.ai_flags = 0;
+  ASSERT_EQ(rdma_getaddrinfo("127.0.0.1", port.c_str(), &hints, &active), 0);
+  auto mine = small_qp();
+  ASSERT_EQ(rdma_create_ep(&client, active, nullptr, &mine), 0);
+  EXPECT_EQ(rdma_connect(client, nullptr), 0);
+  EXPECT_EQ(rdma_disconnect(client), 0);
+  server.join();
+  rdma_destroy_ep(client);
+  rdma_destroy_ep(listen);
+  rdma_freeaddrinfo(passive);
+  rdma_freeaddrinfo(active);
+}
+
+}  // namespace

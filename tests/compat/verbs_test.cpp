@@ -1,0 +1,319 @@
+// The verbs as a C program calls them: what is reported can be had, and wrong use is answered as
+// rdma-core answers it.
+#include <errno.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace {
+
+class VerbsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    unsetenv("URNIC_CONFIG");
+    list_ = ibv_get_device_list(&number_);
+    ASSERT_NE(list_, nullptr);
+    ASSERT_EQ(number_, 1);
+    context_ = ibv_open_device(list_[0]);
+    ASSERT_NE(context_, nullptr);
+    ASSERT_EQ(ibv_query_device(context_, &attr_), 0);
+    pd_ = ibv_alloc_pd(context_);
+    ASSERT_NE(pd_, nullptr);
+  }
+  void TearDown() override {
+    EXPECT_EQ(ibv_dealloc_pd(pd_), 0);
+    EXPECT_EQ(ibv_close_device(context_), 0);
+    ibv_free_device_list(list_);
+  }
+  ibv_qp_init_attr qp_attr(ibv_cq* cq) const {
+    ibv_qp_init_attr a{};
+    a.send_cq = a.recv_cq = cq;
+    a.qp_type = IBV_QPT_RC;
+    a.cap.max_send_wr = a.cap.max_recv_wr = 4;
+    a.cap.max_send_sge = a.cap.max_recv_sge = 1;
+    return a;
+  }
+
+  ibv_device** list_ = nullptr;
+  int number_ = 0;
+  ibv_context* context_ = nullptr;
+  ibv_device_attr attr_{};
+  ibv_pd* pd_ = nullptr;
+};
+
+TEST_F(VerbsTest, TheDeviceIsAnIwarpAdapter) {
+  EXPECT_STREQ(ibv_get_device_name(list_[0]), "urnic0");
+  EXPECT_EQ(list_[0]->node_type, IBV_NODE_RNIC);
+  EXPECT_EQ(list_[0]->transport_type, IBV_TRANSPORT_IWARP);
+  EXPECT_EQ(ibv_get_device_guid(list_[0]), attr_.node_guid);
+  EXPECT_NE(attr_.node_guid, 0u);
+  // Drivers of others look for a pointer of theirs behind the structure.
+  void* behind;
+  std::memcpy(&behind, list_[0] + 1, sizeof behind);
+  EXPECT_EQ(behind, nullptr);
+}
+
+TEST_F(VerbsTest, ThePortIsWrittenAsFarAsTheCallerSaid) {
+  ibv_port_attr port;
+  ASSERT_EQ(ibv_query_port(context_, 1, &port), 0);
+  EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
+  EXPECT_EQ(port.link_layer, IBV_LINK_LAYER_ETHERNET);
+  EXPECT_EQ(ibv_query_port(context_, 2, &port), EINVAL);
+  // The exported function has a caller with the old structure, of 48 octets.
+  struct {
+    std::uint8_t old[48];
+    std::uint8_t behind[16];
+  } room;
+  std::memset(&room, 0xee, sizeof room);
+#undef ibv_query_port
+  ASSERT_EQ(ibv_query_port(context_, 1, reinterpret_cast<_compat_ibv_port_attr*>(room.old)), 0);
+  for (const std::uint8_t b : room.behind) EXPECT_EQ(b, 0xee);
+}
+
+TEST_F(VerbsTest, TheExtendedQuerySaysHowManyPorts) {
+  ibv_device_attr_ex ex;
+  ASSERT_EQ(ibv_query_device_ex(context_, nullptr, &ex), 0);
+  EXPECT_EQ(ex.phys_port_cnt_ex, 1u);
+  EXPECT_EQ(ex.orig_attr.max_qp_wr, attr_.max_qp_wr);
+  ibv_query_device_ex_input input{};
+  input.comp_mask = 1;
+  EXPECT_EQ(ibv_query_device_ex(context_, &input, &ex), EINVAL);
+}
+
+TEST_F(VerbsTest, TheGidIsTheMacAddress) {
+  ibv_gid gid;
+  ASSERT_EQ(ibv_query_gid(context_, 1, 0, &gid), 0);
+  for (int i = 6; i < 16; ++i) EXPECT_EQ(gid.raw[i], 0);
+  EXPECT_EQ(ibv_query_gid(context_, 1, 1, &gid), -1);
+  ibv_gid_entry entry;
+  EXPECT_EQ(ibv_query_gid_ex(context_, 1, 0, &entry, 0), 0);
+  EXPECT_EQ(entry.gid_type, static_cast<std::uint32_t>(IBV_GID_TYPE_IB));
+  EXPECT_EQ(ibv_query_gid_ex(context_, 1, 1, &entry, 0), EINVAL);
+  EXPECT_EQ(ibv_query_gid_table(context_, &entry, 1, 0), 1);
+}
+
+TEST_F(VerbsTest, CompletionQueuesAreAsDeepAsReportedAndNotDeeper) {
+  for (const int wrong : {0, -1, attr_.max_cqe + 1}) {
+    errno = 0;
+    EXPECT_EQ(ibv_create_cq(context_, wrong, nullptr, nullptr, 0), nullptr) << wrong;
+    EXPECT_EQ(errno, EINVAL);
+  }
+  EXPECT_EQ(ibv_create_cq(context_, 1, nullptr, nullptr, context_->num_comp_vectors), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  ibv_cq* cq = ibv_create_cq(context_, attr_.max_cqe, &cq, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  EXPECT_GE(cq->cqe, attr_.max_cqe);
+  EXPECT_EQ(cq->cq_context, &cq);
+  EXPECT_EQ(ibv_resize_cq(cq, 10), EOPNOTSUPP);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+TEST_F(VerbsTest, AQueuePairHasWhatIsReportedAndNotMore) {
+  ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  ibv_qp_init_attr a = qp_attr(cq);
+  a.cap.max_send_wr = a.cap.max_recv_wr = static_cast<std::uint32_t>(attr_.max_qp_wr);
+  a.cap.max_send_sge = a.cap.max_recv_sge = static_cast<std::uint32_t>(attr_.max_sge);
+  ibv_qp* qp = ibv_create_qp(pd_, &a);
+  ASSERT_NE(qp, nullptr);
+  EXPECT_EQ(a.cap.max_send_wr, static_cast<std::uint32_t>(attr_.max_qp_wr));
+  EXPECT_EQ(ibv_destroy_cq(cq), EBUSY);
+  EXPECT_EQ(ibv_dealloc_pd(pd_), EBUSY);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  for (int i = 0; i < 5; ++i) {
+    a = qp_attr(cq);
+    if (i == 0) a.cap.max_send_wr = static_cast<std::uint32_t>(attr_.max_qp_wr) + 1;
+    if (i == 1) a.cap.max_recv_wr = static_cast<std::uint32_t>(attr_.max_qp_wr) + 1;
+    if (i == 2) a.cap.max_send_sge = static_cast<std::uint32_t>(attr_.max_sge) + 1;
+    if (i == 3) a.cap.max_recv_sge = static_cast<std::uint32_t>(attr_.max_sge) + 1;
+    if (i == 4) a.send_cq = nullptr;
+    errno = 0;
+    EXPECT_EQ(ibv_create_qp(pd_, &a), nullptr) << i;
+    EXPECT_EQ(errno, EINVAL) << i;
+  }
+  for (const ibv_qp_type type : {IBV_QPT_UD, IBV_QPT_UC, IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND}) {
+    a = qp_attr(cq);
+    a.qp_type = type;
+    errno = 0;
+    EXPECT_EQ(ibv_create_qp(pd_, &a), nullptr);
+    EXPECT_EQ(errno, EOPNOTSUPP);
+  }
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+TEST_F(VerbsTest, AFreshQueuePairIsInResetAndMovesAsItMay) {
+  ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+  ibv_qp_init_attr a = qp_attr(cq);
+  ibv_qp* qp = ibv_create_qp(pd_, &a);
+  ASSERT_NE(qp, nullptr);
+  EXPECT_EQ(qp->state, IBV_QPS_RESET);
+  ibv_qp_attr q{};
+  ibv_qp_init_attr init;
+  ASSERT_EQ(ibv_query_qp(qp, &q, IBV_QP_STATE, &init), 0);
+  EXPECT_EQ(q.qp_state, IBV_QPS_RESET);
+  ibv_recv_wr receive{}, *bad_receive = nullptr;
+  EXPECT_EQ(ibv_post_recv(qp, &receive, &bad_receive), EINVAL);
+  EXPECT_EQ(bad_receive, &receive);
+  q = {};
+  q.qp_state = IBV_QPS_RTS;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), EINVAL);
+  q.qp_state = IBV_QPS_INIT;
+  q.port_num = 2;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_PORT), EINVAL);
+  q.port_num = 1;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX), 0);
+  EXPECT_EQ(qp->state, IBV_QPS_INIT);
+  // Four receives, and the fifth says which one it was.
+  ibv_recv_wr five[5]{};
+  for (int i = 0; i < 5; ++i) {
+    five[i].wr_id = static_cast<std::uint64_t>(i);
+    five[i].next = i < 4 ? &five[i + 1] : nullptr;
+  }
+  EXPECT_EQ(ibv_post_recv(qp, five, &bad_receive), ENOMEM);
+  EXPECT_EQ(bad_receive, &five[4]);
+  ibv_send_wr send{}, *bad_send = nullptr;
+  send.opcode = IBV_WR_SEND;
+  EXPECT_EQ(ibv_post_send(qp, &send, &bad_send), EINVAL);
+  EXPECT_EQ(bad_send, &send);
+  send.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+  EXPECT_EQ(ibv_post_send(qp, &send, &bad_send), EOPNOTSUPP);
+  // Flushed in error, and gone with RESET.
+  q.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  ibv_wc wc[8];
+  int n = 0;
+  for (int tries = 0; tries < 1000 && n < 4; ++tries) n += ibv_poll_cq(cq, 8 - n, wc + n);
+  ASSERT_EQ(n, 4);
+  EXPECT_EQ(wc[0].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(wc[0].qp_num, qp->qp_num);
+  q.qp_state = IBV_QPS_RESET;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  EXPECT_EQ(qp->state, IBV_QPS_RESET);
+  // A way of connecting that iWARP has not.
+  q.qp_state = IBV_QPS_INIT;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  q.qp_state = IBV_QPS_RTR;
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN), EOPNOTSUPP);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+TEST_F(VerbsTest, RegionsWantRightsThatFit) {
+  std::vector<char> memory(4096);
+  const auto reg = [&](int access) { return ibv_reg_mr(pd_, memory.data(), 4096, access); };
+  errno = 0;
+  EXPECT_EQ(reg(IBV_ACCESS_REMOTE_WRITE), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(reg(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  ibv_mr* mr = reg(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                   IBV_ACCESS_RELAXED_ORDERING);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(mr->addr, memory.data());
+  EXPECT_EQ(mr->length, 4096u);
+  EXPECT_EQ(ibv_dealloc_pd(pd_), EBUSY);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(ibv_alloc_mw(pd_, IBV_MW_TYPE_1), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+}
+
+TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
+  ibv_comp_channel* channel = ibv_create_comp_channel(context_);
+  ASSERT_NE(channel, nullptr);
+  ibv_cq* cq = ibv_create_cq(context_, 16, channel, channel, 0);
+  ASSERT_NE(cq, nullptr);
+  EXPECT_EQ(channel->refcnt, 1);
+  EXPECT_EQ(ibv_destroy_comp_channel(channel), EBUSY);
+  ASSERT_EQ(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+  ibv_cq* which = nullptr;
+  void* cq_context = nullptr;
+  errno = 0;
+  EXPECT_EQ(ibv_get_cq_event(channel, &which, &cq_context), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  // A flushed receive completes, and an armed queue says so.
+  ibv_qp_init_attr a = qp_attr(cq);
+  ibv_qp* qp = ibv_create_qp(pd_, &a);
+  ASSERT_NE(qp, nullptr);
+  ibv_qp_attr q{};
+  q.qp_state = IBV_QPS_INIT;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  ibv_recv_wr receive{}, *bad = nullptr;
+  ASSERT_EQ(ibv_post_recv(qp, &receive, &bad), 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq, 0), 0);
+  q.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  pollfd p{channel->fd, POLLIN, 0};
+  ASSERT_EQ(poll(&p, 1, 5000), 1);
+  ASSERT_EQ(ibv_get_cq_event(channel, &which, &cq_context), 0);
+  EXPECT_EQ(which, cq);
+  EXPECT_EQ(cq_context, channel);
+  EXPECT_EQ(ibv_get_cq_event(channel, &which, &cq_context), -1);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  // Destruction waits for what was handed out.
+  std::thread later([&] {
+    usleep(20'000);
+    ibv_ack_cq_events(cq, 1);
+  });
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  later.join();
+  EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+}
+
+TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
+  ibv_srq_init_attr s{};
+  s.attr.max_wr = static_cast<std::uint32_t>(attr_.max_srq_wr) + 1;
+  s.attr.max_sge = 1;
+  errno = 0;
+  EXPECT_EQ(ibv_create_srq(pd_, &s), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  s.attr.max_wr = 8;
+  ibv_srq* srq = ibv_create_srq(pd_, &s);
+  ASSERT_NE(srq, nullptr);
+  ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+  ibv_qp_init_attr a = qp_attr(cq);
+  a.srq = srq;
+  ibv_qp* qp = ibv_create_qp(pd_, &a);
+  ASSERT_NE(qp, nullptr);
+  EXPECT_EQ(ibv_destroy_srq(srq), EBUSY);
+  ibv_recv_wr receive{}, *bad = nullptr;
+  EXPECT_EQ(ibv_post_srq_recv(srq, &receive, &bad), 0);
+  ibv_srq_attr limits{};
+  limits.srq_limit = 9;
+  EXPECT_EQ(ibv_modify_srq(srq, &limits, IBV_SRQ_LIMIT), EINVAL);
+  // One is there and two are wanted: the event comes at once.
+  limits.srq_limit = 2;
+  ASSERT_EQ(ibv_modify_srq(srq, &limits, IBV_SRQ_LIMIT), 0);
+  pollfd p{context_->async_fd, POLLIN, 0};
+  ASSERT_EQ(poll(&p, 1, 5000), 1);
+  ibv_async_event event;
+  ASSERT_EQ(ibv_get_async_event(context_, &event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+  EXPECT_EQ(event.element.srq, srq);
+  ibv_ack_async_event(&event);
+  ASSERT_EQ(fcntl(context_->async_fd, F_SETFL, O_NONBLOCK), 0);
+  EXPECT_EQ(ibv_get_async_event(context_, &event), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+TEST_F(VerbsTest, WhatIsNotSupportedFails) {
+  errno = 0;
+  ibv_ah_attr ah{};
+  EXPECT_EQ(ibv_create_ah(pd_, &ah), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  EXPECT_EQ(ibv_import_device(0), nullptr);
+  ibv_xrcd_init_attr xrc{};
+  EXPECT_EQ(ibv_open_xrcd(context_, &xrc), nullptr);
+  ibv_alloc_dm_attr dm{};
+  EXPECT_EQ(ibv_alloc_dm(context_, &dm), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+}
+
+}  // namespace
