@@ -80,7 +80,7 @@ int main() {
   while (cq.poll({&done, 1}) == 0) cq.wait(1000);
   const urnic::ConnectionStats stats = qp.stats();
   std::printf("%llu octets on the FAST path, %llu on the SLOW path\n",
-              static_cast<unsigned long long>(stats.bytes_fast),
-              static_cast<unsigned long long>(stats.bytes_slow));
+              static_cast<unsigned long long>(stats.iwarp.bytes_fast),
+              static_cast<unsigned long long>(stats.iwarp.bytes_slow));
   return 0;
 }

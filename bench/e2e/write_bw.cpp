@@ -60,7 +60,8 @@ int receive_side(const Options& o, Seen* seen) {
     e.write(pass, o.window + 2, 1, o.window + 1, send_signaled);
   }
   const ConnectionStats s = e.qp.stats();
-  *seen = {s.downgrades, s.terminates_sent + s.terminates_received, s.recovery_attempts};
+  *seen = {s.iwarp.downgrades, s.iwarp.ddp.terminates_sent + s.iwarp.ddp.terminates_received,
+           s.iwarp.recovery_attempts};
   // The acknowledgement of the last Write has to leave.
   const double until = seconds() + 0.2;
   while (seconds() < until) e.device.progress();
@@ -130,10 +131,10 @@ nlohmann::json send_side(const Options& o) {
   return {{"gbits", rate},
           {"messages", counted},
           {"seconds", took},
-          {"retransmits", s.retransmits},
-          {"rto_expirations", s.rto_expirations},
-          {"segments_out", s.segments_out},
-          {"segments_in", s.segments_in}};
+          {"retransmits", s.iwarp.tcp.retransmits},
+          {"rto_expirations", s.iwarp.tcp.rto_expirations},
+          {"segments_out", s.iwarp.tcp.segments_out},
+          {"segments_in", s.iwarp.tcp.segments_in}};
 }
 
 }  // namespace

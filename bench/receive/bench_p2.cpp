@@ -134,7 +134,7 @@ void p3(const Options& o) {
     const bool is_fast = lane == &fast;
     const ConnectionStats s = lane->receiver->stats();
     double& c = copies[is_fast ? 0 : 1];
-    c = static_cast<double>(s.bytes_copied) / static_cast<double>(s.payload_placed);
+    c = static_cast<double>(s.iwarp.bytes_copied) / static_cast<double>(s.verbs.payload_placed);
     const double e = median(lane->engine), i = median(lane->three), r = median(lane->ratio_three);
     report["rows"].push_back({{"type", is_fast ? "FAST" : "SLOW"},
                               {"engine_gbytes", e},

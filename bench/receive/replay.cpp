@@ -185,7 +185,7 @@ void Receiver::prepare(std::uint32_t mtu, std::uint64_t working_set) {
 
 double Receiver::run_engine(std::uint64_t octets, std::uint64_t* placed) {
   engine::Engine& e = pair_->right().engine();
-  const std::uint64_t before = e.qp_stats(*receiver_).payload_placed;
+  const std::uint64_t before = e.qp_stats(*receiver_).verbs.payload_placed;
   replay_->left = octets / frames_.ulp_octets + 1;
   const double from = seconds();
   while (replay_->left != 0) {
@@ -193,7 +193,7 @@ double Receiver::run_engine(std::uint64_t octets, std::uint64_t* placed) {
     now_ = now_ + Duration::us(1);
   }
   const double took = seconds() - from;
-  *placed = e.qp_stats(*receiver_).payload_placed - before;
+  *placed = e.qp_stats(*receiver_).verbs.payload_placed - before;
   return took;
 }
 

@@ -76,7 +76,8 @@ class Path {
   void idle(Duration d) { pair_->run_for(d); }
   bool stays_fast() {
     const ConnectionStats s = pair_->right().engine().qp_stats(*right_);
-    return s.downgrades == 0 && s.terminates_sent == 0 && s.terminates_received == 0;
+    return s.iwarp.downgrades == 0 && s.iwarp.ddp.terminates_sent == 0 &&
+           s.iwarp.ddp.terminates_received == 0;
   }
 
  private:

@@ -5,7 +5,10 @@
 // URNIC_ and the name in capitals (URNIC_PORT); the command-line option is --name with dashes
 // (--max-recovery-attempts). Unknown names and bad values are refused, never ignored.
 //
-// A Config is a plain value: copyable, not thread safe while it is changed.
+// A Config is a plain value: copyable, and a Device copies what it needs of it. Any number of
+// threads may read one; none while another changes it. Nothing here throws; what is returned by
+// value is the caller's. Units stand in the help of each setting: `urnic config` and docs/config.md
+// show them.
 #pragma once
 
 #include <cstdint>
@@ -17,38 +20,47 @@
 
 namespace urnic {
 
+// Where a value comes from, the weakest first.
 enum class Origin { standard, file, environment, command_line };
 
 // One setting as `urnic config` shows it.
 struct Setting {
-  std::string name, value, origin_detail, help;
+  std::string name;           // the TOML key
+  std::string value;          // as text
+  std::string origin_detail;  // "/etc/x.toml:7", "URNIC_MTU", "command line", "default"
+  std::string help;           // one line: what it does, its unit, its item of the specification
   Origin origin = Origin::standard;
 };
 
 class URNIC_API Config {
  public:
-  // All defaults.
+  // All defaults. Reads neither files nor the environment.
   Config();
 
-  // Defaults, then the file (`path`; empty: $URNIC_CONFIG, else $XDG_CONFIG_HOME/urnic/urnic.toml
-  // or
-  // ~/.config/urnic/urnic.toml if present), then the URNIC_* environment.
-  // Errors name file, line and key.
+  // Defaults, then the file, then the URNIC_* environment. `path`; empty: $URNIC_CONFIG, else
+  // $XDG_CONFIG_HOME/urnic/urnic.toml or ~/.config/urnic/urnic.toml if present. Not while another
+  // thread changes the environment. Errors name file, line and key: invalid_argument (no TOML, an
+  // unknown key with the nearest known one, a value out of range with the range), permission and io
+  // (the file cannot be read, one that is named does not exist, or it is longer than 1 MiB).
   static Result<Config> load(std::string_view path = {});
 
-  // Set one value as the command line does (strongest). Errors: unknown name (with the nearest
-  // known one), value out of range (with the range).
+  // Set one value as the command line does (strongest); `value` as in the file, without quotes. On
+  // an error nothing has changed. Errors: invalid_argument: unknown name (with the nearest known
+  // one), value out of range (with the range).
   Result<void> set(std::string_view name, std::string_view value);
 
   // Consistency of the whole: legal combinations of framing, InLogic variant and recovery limit
-  // (E-3), addresses of one family pair, identity. Called by Device::open as well.
+  // (E-3), addresses of one family pair, identity (D12). Called by Device::open as well. Errors:
+  // invalid_argument.
   Result<void> check() const;
 
   // Every setting with value and origin, in a fixed order.
   std::vector<Setting> settings() const;
   // Value as text; empty string for an unknown name.
   std::string get(std::string_view name) const;
+  // Value as a number in the setting's own unit; 0 for what is no number, "auto" among them.
   std::int64_t get_int(std::string_view name) const;
+  // True for "on", which is how true, yes and 1 read back; false for all else.
   bool get_bool(std::string_view name) const;
 
   // The legal combinations of framing policy and InLogic variant, one line each (E-3).

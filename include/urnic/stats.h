@@ -1,4 +1,10 @@
-// Read-only counters (D10). Plain values, monotonic unless said otherwise.
+// Read-only counters (D10): plain values, copies of what was counted when they were asked for
+// (QueuePair::stats, Device::stats). They belong to whoever asked, and no later event changes them.
+//
+// Units: a name with `bytes` counts octets, `_us` and `_ms` are times, all else are numbers of what
+// the help says. 64 bits, from 0 at the start of the connection or engine, never less than before;
+// gauges, marked so, are what there is now. The functions keep no state: any thread may call them,
+// and none throws but for want of memory.
 #pragma once
 
 #include <array>
@@ -12,34 +18,25 @@
 
 namespace urnic {
 
-// Why InLogic decided as it did; one counter each (docs/fast-slow.md has the table).
+// Why InLogic decided as it did; one counter each (docs/fast-slow.md has the table). A static text;
+// "?" from kReasonCount on.
 inline constexpr std::size_t kReasonCount = 15;
 URNIC_API const char* reason_label(std::size_t index);
 
 // FPDUs are counted by the RDMAP opcode in them (RFC 5040, 4.1): "write", "read request", "read
-// response", "send", "send invalidate", "send solicited", "send invalidate solicited", "terminate".
+// response", "send", "send invalidate", "send solicited", "send invalidate solicited", "terminate";
+// "?" from kOpcodeCount on.
 inline constexpr std::size_t kOpcodeCount = 8;
 URNIC_API const char* opcode_label(std::size_t index);
 
-// The counters of a connection: name, what it counts. This list is the only one: the members below,
-// the JSON document, `urnic stat` and what it gives to Prometheus are made from it.
-#define URNIC_CONNECTION_COUNTERS(X)                                     \
-  X(downgrades, "FAST to SLOW")                                          \
-  X(upgrades, "SLOW to FAST")                                            \
-  X(recovery_attempts, "segments refused in recovery")                   \
-  X(immediate_dup_acks, "duplicate ACKs for refused segments")           \
-  X(bytes_fast, "stream octets accepted on the FAST path")               \
-  X(bytes_slow, "stream octets accepted on the SLOW path")               \
-  X(detours, "gaps behind which FAST with `store` kept octets")          \
-  X(bytes_detour, "stream octets kept so, on neither of the paths")      \
-  X(bytes_copied, "octets copied for receiving, all copies")             \
-  X(payload_placed, "ULP octets placed in memory of the consumer")       \
-  X(holes_opened, "TCP holes opened")                                    \
-  X(holes_closed, "TCP holes closed")                                    \
-  X(empty_rq_drops, "Sends dropped for want of a receive")               \
-  X(completion_wqe_writes, "receives updated for their completion")      \
-  X(completion_cqe_writes, "completion queue entries written for Sends") \
-  X(completion_partial_cqes, "of those: standing for several Sends")     \
+// ---- a connection --------------------------------------------------------------------------
+//
+// What the verbs count (queues, memory, completions) is the same whatever the transport; what iWARP
+// counts stands in a struct of its own. These lists are the only ones: the members, the JSON
+// document, `urnic stat` and what it gives to Prometheus are made from them.
+
+// Work, memory and completions of a queue pair.
+#define URNIC_VERBS_COUNTERS(X)                                          \
   X(writes_sent, "RDMA Writes")                                          \
   X(sends_sent, "Sends")                                                 \
   X(reads_sent, "RDMA Reads asked for")                                  \
@@ -52,25 +49,111 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(read_response_bytes_received, "octets read")                         \
   X(sends_received, "Sends received")                                    \
   X(read_requests_received, "Read Requests received")                    \
-  X(terminates_sent, "Terminates sent")                                  \
-  X(terminates_received, "Terminates received")                          \
-  X(segments_in, "TCP segments received")                                \
-  X(segments_out, "TCP segments sent")                                   \
-  X(retransmits, "segments sent again")                                  \
-  X(rto_expirations, "retransmission time-outs")                         \
-  X(dup_acks_in, "duplicate ACKs received (RFC 5681, 2)")                \
+  X(payload_placed, "ULP octets placed in memory of the consumer")       \
+  X(completion_wqe_writes, "receives updated for their completion")      \
+  X(completion_cqe_writes, "completion queue entries written for Sends") \
+  X(completion_partial_cqes, "of those: standing for several Sends")
+
+// FAST and SLOW (docs/fast-slow.md).
+#define URNIC_FAST_SLOW_COUNTERS(X)                                 \
+  X(downgrades, "FAST to SLOW")                                     \
+  X(upgrades, "SLOW to FAST")                                       \
+  X(recovery_attempts, "segments refused in recovery")              \
+  X(immediate_dup_acks, "duplicate ACKs for refused segments")      \
+  X(bytes_fast, "stream octets accepted on the FAST path")          \
+  X(bytes_slow, "stream octets accepted on the SLOW path")          \
+  X(detours, "gaps behind which FAST with `store` kept octets")     \
+  X(bytes_detour, "stream octets kept so, on neither of the paths") \
+  X(bytes_copied, "octets copied for receiving, all copies")        \
+  X(holes_opened, "TCP holes opened")                               \
+  X(holes_closed, "TCP holes closed")                               \
+  X(empty_rq_drops, "Sends dropped for want of a receive")
+
+// DDP and RDMAP (RFC 5041, RFC 5040).
+#define URNIC_DDP_COUNTERS(X)           \
+  X(terminates_sent, "Terminates sent") \
+  X(terminates_received, "Terminates received")
+
+// TCP.
+#define URNIC_TCP_COUNTERS(X)                             \
+  X(segments_in, "TCP segments received")                 \
+  X(segments_out, "TCP segments sent")                    \
+  X(retransmits, "segments sent again")                   \
+  X(rto_expirations, "retransmission time-outs")          \
+  X(dup_acks_in, "duplicate ACKs received (RFC 5681, 2)") \
   X(dup_acks_out, "duplicate ACKs sent")
 
-// The same for an engine.
-#define URNIC_ENGINE_COUNTERS(X)                                                   \
-  X(rx_frames, "frames received")                                                  \
-  X(rx_bytes, "octets received")                                                   \
-  X(tx_frames, "frames sent")                                                      \
-  X(tx_bytes, "octets sent")                                                       \
-  X(rx_bad_port, "frames the port refused")                                        \
-  X(rx_bad_ip, "bad IP headers")                                                   \
+#define URNIC_COUNTER_MEMBER(name, help) std::uint64_t name = 0;
+
+struct VerbsStats {
+  URNIC_VERBS_COUNTERS(URNIC_COUNTER_MEMBER)
+};
+
+struct TcpStats {
+  URNIC_TCP_COUNTERS(URNIC_COUNTER_MEMBER)
+  std::uint32_t cwnd = 0, ssthresh = 0;            // gauges: octets
+  std::uint32_t srtt_us = 0, rto_us = 0, mss = 0;  // gauges: microseconds, octets
+};
+
+struct MpaStats {
+  bool crc = true;
+  std::string framing, framing_sent;  // policy of what is received and of what is sent (D6)
+};
+
+struct DdpStats {
+  URNIC_DDP_COUNTERS(URNIC_COUNTER_MEMBER)
+  // FPDUs by opcode: handed to TCP for the first time; received with a good CRC and taken, once
+  // each.
+  std::array<std::uint64_t, kOpcodeCount> fpdus_sent{}, fpdus_received{};
+};
+
+// All of a connection that is iWARP's alone.
+struct IwarpStats {
+  bool fast = false;        // ConnectionType 62 now (R-1)
+  std::string slow_reason;  // why it is SLOW, empty when FAST
+  URNIC_FAST_SLOW_COUNTERS(URNIC_COUNTER_MEMBER)
+  std::array<std::uint64_t, kReasonCount> reasons{};
+  DdpStats ddp;
+  MpaStats mpa;
+  TcpStats tcp;
+};
+
+struct ConnectionStats {
+  std::uint32_t qp_number = 0;  // 0: without a queue pair
+  std::string local, peer;      // "address:port"
+  std::string state;            // of the connection; that of the queue pair when there is none
+  VerbsStats verbs;
+  IwarpStats iwarp;
+};
+
+// ---- an engine -----------------------------------------------------------------------------
+
+#define URNIC_ENGINE_COUNTERS(X)              \
+  X(polls, "polls of the engine")             \
+  X(sleeps, "times the engine slept")         \
+  X(wakeups, "times its descriptors woke it") \
+  X(connections_opened, "connections opened") \
+  X(connections_closed, "connections closed") \
+  X(connections_failed, "connections failed")
+
+// The way of the frames.
+#define URNIC_PORT_COUNTERS(X)              \
+  X(rx_frames, "frames received")           \
+  X(rx_bytes, "octets received")            \
+  X(tx_frames, "frames sent")               \
+  X(tx_bytes, "octets sent")                \
+  X(rx_bad_port, "frames the port refused") \
+  X(tx_full, "times the port had no room")
+
+// IP and below.
+#define URNIC_NET_COUNTERS(X)              \
+  X(rx_bad_ip, "bad IP headers")           \
+  X(rx_fragments, "IP fragments, dropped") \
+  X(address_conflicts, "other stations seen with an address of ours (RFC 5227)")
+
+// iWARP besides its connections: segments that match none, and who wants to become one.
+#define URNIC_IWARP_HOST_COUNTERS(X)                                               \
   X(rx_bad_tcp_checksum, "segments with a wrong TCP checksum")                     \
-  X(rx_fragments, "IP fragments, dropped")                                         \
   X(rx_no_connection, "segments of no connection")                                 \
   X(rx_tcp_dropped, "segments TCP did not accept")                                 \
   X(cookies_sent, "connection requests answered without keeping state (RFC 4987)") \
@@ -78,74 +161,79 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(challenge_acks, "challenge ACKs sent (RFC 5961)")                              \
   X(challenge_acks_withheld, "of those: not sent, for there were too many")        \
   X(rst_sent, "resets sent for segments of no connection")                         \
-  X(turned_away, "connections not taken for want of descriptors")                  \
-  X(address_conflicts, "other stations seen with an address of ours (RFC 5227)")   \
-  X(tx_full, "times the port had no room")                                         \
-  X(polls, "polls of the engine")                                                  \
-  X(sleeps, "times the engine slept")                                              \
-  X(wakeups, "times its descriptors woke it")                                      \
-  X(connections_opened, "connections opened")                                      \
-  X(connections_closed, "connections closed")                                      \
-  X(connections_failed, "connections failed")
+  X(turned_away, "connections not taken for want of descriptors")
 
-// Gauges of an engine: what there is now.
-#define URNIC_ENGINE_GAUGES(X)                      \
-  X(reassembly_bytes, "octets held for reassembly") \
-  X(regions, "memory regions")
+// Gauges: what there is now.
+#define URNIC_VERBS_GAUGES(X) X(regions, "memory regions")
+#define URNIC_IWARP_HOST_GAUGES(X) X(reassembly_bytes, "octets held for reassembly")
 
-#define URNIC_COUNTER_MEMBER(name, help) std::uint64_t name = 0;
+struct PortStats {
+  std::string spec;  // "memif:socket=..."
+  std::string mac;
+  bool link_up = false;
+  std::string link_reason;  // why it is not up, if known
+  URNIC_PORT_COUNTERS(URNIC_COUNTER_MEMBER)
+};
 
-struct ConnectionStats {
-  std::uint32_t qp_number = 0;  // 0: without a queue pair
-  std::string local, peer;      // "address:port"
-  std::string state;            // TCP state, or "startup"
-  bool fast = false;            // ConnectionType 62 now
-  std::string slow_reason;      // why it is SLOW, empty when FAST
-  bool crc = true;
-  std::string framing, framing_sent;  // policy of what is received and of what is sent (D6)
-  std::array<std::uint64_t, kReasonCount> reasons{};
-  // FPDUs by opcode: handed to TCP for the first time; received with a good CRC and taken, once
-  // each.
-  std::array<std::uint64_t, kOpcodeCount> fpdus_sent{}, fpdus_received{};
-  URNIC_CONNECTION_COUNTERS(URNIC_COUNTER_MEMBER)
-  std::uint32_t cwnd = 0, ssthresh = 0;            // gauges: octets
-  std::uint32_t srtt_us = 0, rto_us = 0, mss = 0;  // gauges: microseconds, octets
+struct NetStats {
+  std::string addresses;  // "10.77.0.1/24 fe80::.../64"
+  URNIC_NET_COUNTERS(URNIC_COUNTER_MEMBER)
+};
+
+struct VerbsObjects {
+  URNIC_VERBS_GAUGES(URNIC_COUNTER_MEMBER)
+};
+
+struct IwarpHostStats {
+  URNIC_IWARP_HOST_COUNTERS(URNIC_COUNTER_MEMBER)
+  URNIC_IWARP_HOST_GAUGES(URNIC_COUNTER_MEMBER)
 };
 
 struct EngineStats {
-  std::string name, port, mac, addresses;
+  std::string name;
   std::uint64_t pid = 0, uptime_ms = 0;
-  bool link_up = false;
-  std::string link_reason;  // why it is not up, if known
   URNIC_ENGINE_COUNTERS(URNIC_COUNTER_MEMBER)
-  URNIC_ENGINE_GAUGES(URNIC_COUNTER_MEMBER)
+  PortStats port;
+  NetStats net;
+  VerbsObjects verbs;
+  IwarpHostStats iwarp;
   // Totals of connections that have ended; live ones are in `connections`.
   ConnectionStats ended;
   std::vector<ConnectionStats> connections;
 };
 
-// One counter of S: ConnectionStats or EngineStats.
+// ---- walking them --------------------------------------------------------------------------
+
+// One counter of S: ConnectionStats or EngineStats. Names are unique over all lists.
 template <class S>
 struct Counter {
+  const char* group;  // where it stands in S: "", "verbs", "iwarp", "iwarp.tcp"
   const char* name;
-  const char* help;
-  std::uint64_t S::*value;
+  const char* help;  // one line
+  std::uint64_t& (*member)(S&);
+
+  std::uint64_t& of(S& s) const { return member(s); }
+  std::uint64_t of(const S& s) const { return member(const_cast<S&>(s)); }
 };
+// Static lists in the order of the declarations above; they live as long as the library, and any
+// thread may read them.
 URNIC_API std::span<const Counter<ConnectionStats>> connection_counters();
 URNIC_API std::span<const Counter<EngineStats>> engine_counters();
 URNIC_API std::span<const Counter<EngineStats>> engine_gauges();
 
-// Adds every counter of `more`, those by reason and opcode included, to `*sum`.
+// Adds every counter of `more`, those by reason and opcode included, to `*sum`. Gauges and texts of
+// `*sum` stay as they are.
 URNIC_API void add_counters(ConnectionStats* sum, const ConnectionStats& more);
 
-// One JSON document with every counter under its name here; what `urnic stat --json` prints and the
-// stat socket of a process sends.
+// One JSON document, UTF-8, with every value under its name here, nested as the structs are; what
+// `urnic stat --json` prints and the stat socket of a process sends (docs/cli.md). Octets of a text
+// that are no UTF-8 are replaced.
 URNIC_API std::string stats_to_json(const EngineStats&);
 // The other way round. Members that are missing are 0 or empty, unknown ones are ignored, so that
-// two versions can talk. Errors: not JSON, or a member of another type.
+// two versions can talk. Errors: protocol (not JSON, or a member of another type).
 URNIC_API Result<EngineStats> stats_from_json(std::string_view text);
 // Folder of this user's stat sockets, <pid>.sock or <pid>-<n>.sock each: $XDG_RUNTIME_DIR/urnic,
-// else /tmp/urnic-<uid>.
+// else /tmp/urnic-<uid>. Reads the environment: not while another thread changes it.
 URNIC_API std::string stats_directory();
 
 }  // namespace urnic

@@ -1,4 +1,6 @@
-// Errors are values: a code in RFC and verbs vocabulary, and one line for a person.
+// Errors are values: a code in RFC and verbs vocabulary, and one line for a person. Nothing of
+// urnic throws; a code says what a program may do about it, the message says to a person what to
+// do.
 #pragma once
 
 #include <cassert>
@@ -21,24 +23,29 @@ enum class Errc {
   in_use,            // address, socket path or object is taken
   no_memory,         // a table, queue or pool is full
   unreachable,       // no route, no neighbour, link down
-  refused,           // RST to our SYN
-  rejected,          // MPA Reply with R=1 (private data is available)
-  timed_out,
-  reset,     // RST, TCP time-out or Terminate on an established connection
-  protocol,  // the peer broke MPA, DDP or RDMAP
-  closed,    // the object has been closed or its engine has stopped
-  would_block,
-  wrong_state,  // the call does not fit the object's state
-  io,           // an operating system call failed
-  unsupported,
+  refused,           // nobody listens there (iWARP: RST to our SYN)
+  rejected,          // the peer's program said no (iWARP: MPA Reply with R=1; RFC 5044, 7.1.1)
+  timed_out,         // nobody answered in time
+  reset,             // an established connection is lost (iWARP: RST, time-out or Terminate)
+  protocol,          // the peer broke the protocol (iWARP: MPA, DDP or RDMAP)
+  closed,            // the object has been closed or its engine has stopped
+  would_block,       // not now; nothing has changed
+  wrong_state,       // the call does not fit the object's state
+  io,                // an operating system call failed
+  unsupported,       // this build, port or connection cannot do it
 };
 
+// A value of its own: copyable, and it refers to nothing.
 struct Error {
   Errc code = Errc::io;
-  std::string message;  // one line: what is wrong and what to do
+  std::string message;  // one line, UTF-8, no end of line: what is wrong and what to do
 };
 
-// Either a value or an Error. Not thread safe by itself, like any value.
+// Either a value or an Error, and owner of it. Not thread safe by itself, like any value.
+//
+// value(), * and -> need ok(), error() needs !ok(): anything else ends a program built with
+// assertions, and is undefined without them. References live as long as the Result does, and *move
+// hands the value on; `Result<void>` is the success of a call that gives nothing.
 template <class T>
 class [[nodiscard]] Result {
  public:

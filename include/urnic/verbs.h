@@ -1,5 +1,10 @@
 // RDMA verbs as C++ objects: device, protection domain, memory region, completion queue, queue
-// pair. The transport below is iWARP (RFC 5040, 5041, 5044) over urnic's own TCP.
+// pair. The transport below is iWARP (RFC 5040, 5041, 5044) over urnic's own TCP, or the kernel's.
+//
+// Nothing here is iWARP's unless it says so: what is chosen for that transport alone stands in
+// members named `iwarp` (ConnectionOptions, QpOptions, ConnectionStats, EngineStats), and a comment
+// "iWARP:" tells what a call, a limit or a value means there. A queue pair of another transport
+// leaves those members alone.
 //
 // Lifetime: every object is a movable handle; it keeps what it depends on alive (a QueuePair its
 // completion queues, its protection domain, its device). Destroying a QueuePair aborts its
@@ -80,8 +85,9 @@ class URNIC_API MemoryRegion {
   // As registered; null and 0 when empty.
   void* address() const;
   std::size_t length() const;
-  // Key for local scatter/gather elements, and for remote access (one STag for both, as on every
-  // iWARP device; RFC 5041, 3). Not to be guessed; another one at each registration. 0 when empty.
+  // Key for local scatter/gather elements, and for remote access. iWARP: one STag for both (RFC
+  // 5041, 3); a program that is to run over another transport too sends rkey() to its peer, never
+  // lkey(). Not to be guessed; another one at each registration. 0 when empty.
   std::uint32_t lkey() const;
   std::uint32_t rkey() const { return lkey(); }
   // What a peer puts into Sge-like "remote address" of a Write or Read: the virtual address, or 0
@@ -198,33 +204,39 @@ class URNIC_API CompletionQueue {
 
 // ---- connections --------------------------------------------------------------------------------
 
-enum class ConnectionType : std::uint8_t { fast, slow };  // ConnectionType 62
+enum class ConnectionType : std::uint8_t { fast, slow };  // iWARP: ConnectionType 62
+
+// What of a connection is iWARP's alone.
+struct IwarpConnectionOptions {
+  std::optional<ConnectionType> type;                  // initiated FAST or SLOW
+  std::optional<std::uint32_t> max_recovery_attempts;  // R-42; at least 1 without markers
+  // Fail with Errc::unsupported instead of a connection that is SLOW from the start and stays so:
+  // over the kernel's TCP (reason "no-segments"), without CRC, or when asked to be.
+  bool require_fast = false;
+  std::optional<bool> crc;  // of MPA; off only if both ends say so (RFC 5044, 7.1.1)
+  // Probes while the connection is idle, so that a peer that has vanished is noticed (RFC 9293,
+  // 3.8.4; RFC 1122, 4.2.3.6): after `keepalive_s` of the Config. Left alone: its `keepalive`.
+  std::optional<bool> keepalive;
+};
 
 // Attributes of one connection, chosen by the local consumer at set-up; anything left alone comes
 // from the Config.
 struct ConnectionOptions {
-  std::optional<ConnectionType> type;                  // initiated FAST or SLOW
-  std::optional<std::uint32_t> max_recovery_attempts;
-  // Fail with Errc::unsupported instead of a connection that is SLOW from the start and stays so:
-  // over the kernel's TCP (reason "no-segments"), without CRC, or when asked to be.
-  bool require_fast = false;
-  std::optional<bool> crc;
-  std::optional<std::uint16_t> ird, ord;       // reads served / outstanding
-  std::span<const std::uint8_t> private_data;  // <= 508 octets (512 on MPA revision 1)
-  int timeout_ms = 10000;                      // SYN to established
-  // Probes while the connection is idle, so that a peer that has vanished is noticed (RFC 9293,
-  // 3.8.4; RFC 1122, 4.2.3.6): after `keepalive_s` of the Config. Left alone: its `keepalive`.
-  std::optional<bool> keepalive;
+  std::optional<std::uint16_t> ird, ord;  // reads served / outstanding
+  // Borrowed for the call. iWARP: at most 508 octets (512 on MPA revision 1).
+  std::span<const std::uint8_t> private_data;
+  int timeout_ms = 10000;  // from the call (iWARP: the SYN) to established
+  IwarpConnectionOptions iwarp;
 };
 
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
 
 enum class EventKind : std::uint8_t {
   connect_request,   // on a Listener: `request` is filled
-  established,       // on a QueuePair: RTS; private_data of the Reply (active side)
+  established,       // on a QueuePair: RTS; private_data of the peer's answer (active side)
   connect_failed,    // `error`; Errc::rejected carries the peer's private data
-  disconnected,      // orderly: FIN both ways or from the peer
-  failed,            // RST, time-out, Terminate: `error`
+  disconnected,      // orderly; iWARP: FIN both ways or from the peer
+  failed,            // the connection is lost: `error`; iWARP: RST, time-out, Terminate
   receive_limit,     // on a SharedReceiveQueue: fewer receives are left than set_limit() said
   last_receive,      // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
   link_up,           // of the Device (deliver_events): frames can flow
@@ -247,8 +259,9 @@ class URNIC_API ConnectRequest {
   // `connect_failed` follows on the queue pair. Errors: closed (the peer gave up meanwhile),
   // wrong_state (answered already; `qp` has or had a connection), as QueuePair::connect_start.
   Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
-  // MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 octets. Dropping the object without
-  // answering does the same. Nothing happens to a request that has been answered.
+  // Refuses the peer. iWARP: MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 octets. Dropping
+  // the object without answering does the same. Nothing happens to a request that has been
+  // answered.
   void reject(std::span<const std::uint8_t> private_data = {});
 
  private:
@@ -326,6 +339,13 @@ class URNIC_API SharedReceiveQueue {
   std::shared_ptr<detail::SrqImpl> impl_;
 };
 
+// What of a queue pair is iWARP's alone.
+struct IwarpQpOptions {
+  // How received Sends complete (specification 9.4): 1 or 2, and for 2 its threshold M, up to
+  // 65536. Left alone, the Config's completion_method and completion_threshold.
+  std::optional<std::uint32_t> completion_method, completion_threshold;
+};
+
 struct QpOptions {
   CompletionQueue send_cq, receive_cq;  // may be the same
   EventQueue events;                    // optional: without it, use the blocking calls
@@ -337,9 +357,7 @@ struct QpOptions {
   // Receives come from here; max_receive and max_receive_sge then mean nothing, and
   // QueuePair::post_receive is refused. Of the same device.
   SharedReceiveQueue srq;
-  // How received Sends complete (specification 9.4): 1 or 2, and for 2 its threshold M, up to
-  // 65536. Left alone, the Config's completion_method and completion_threshold.
-  std::optional<std::uint32_t> completion_method, completion_threshold;
+  IwarpQpOptions iwarp;
 };
 
 class URNIC_API QueuePair {
@@ -376,14 +394,14 @@ class URNIC_API QueuePair {
   // said), timed_out, reset, protocol, unsupported (require_fast), in_use (no local port is left).
   Result<void> connect(std::string_view address, const ConnectionOptions& options = {});
   Result<void> connect_start(std::string_view address, const ConnectionOptions& options = {});
-  // Private data of the peer's Reply (active side), octets; empty before.
+  // Private data of the peer's answer (active side), octets; empty before.
   std::string peer_private_data() const;
 
-  // Orderly end (FIN, RFC 5044, 7.3) once everything posted has been sent; work outstanding
+  // Orderly end once everything posted has been sent (iWARP: FIN, RFC 5044, 7.3); work outstanding
   // afterwards is flushed. Returns at once; `disconnected` or `failed` follows. Nothing without a
   // connection.
   void disconnect();
-  // RST now (RFC 9293, 3.10.5); `failed` follows. Nothing without a connection.
+  // Ends it now (iWARP: RST, RFC 9293, 3.10.5); `failed` follows. Nothing without a connection.
   void abort();
 
   // Current type and everything counted about this connection, or the last one (D10). Waits for a
@@ -404,7 +422,7 @@ class URNIC_API Listener {
   Listener& operator=(Listener&&) noexcept;
   ~Listener();
   explicit operator bool() const { return impl_ != nullptr; }
-  // TCP port, host byte order; 0 when empty.
+  // Host byte order; 0 when empty. iWARP: a TCP port.
   std::uint16_t port() const;
   // Wait for the next request (only for listeners made without an EventQueue of the caller's).
   // Errors: timed_out.
@@ -455,8 +473,8 @@ class URNIC_API Device {
   Result<EventQueue> create_event_queue();  // takes a descriptor, as create_cq and create_qp do
   Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
   Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);
-  // Listen on a TCP port of all own addresses; 0 chooses one. `events` as for QpOptions. `backlog`:
-  // requests that may wait for an answer, at least 1. Errors: in_use.
+  // Listen on a port of all own addresses (iWARP: of TCP); 0 chooses one. `events` as for
+  // QpOptions. `backlog`: requests that may wait for an answer, at least 1. Errors: in_use.
   Result<Listener> listen(std::uint16_t port, int backlog = 128, const EventQueue& events = {},
                           void* context = nullptr);
 

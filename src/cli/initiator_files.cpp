@@ -165,11 +165,11 @@ Result<Transfer> Initiator::get(const std::string& name, const LocalDestination&
   }
   t.seconds = now_seconds() - began;
   const ConnectionStats s = stats();
-  t.bytes_fast = s.bytes_fast;
-  t.bytes_slow = s.bytes_slow;
-  t.downgrades = s.downgrades;
-  t.upgrades = s.upgrades;
-  t.recoveries = s.recovery_attempts;
+  t.bytes_fast = s.iwarp.bytes_fast;
+  t.bytes_slow = s.iwarp.bytes_slow;
+  t.downgrades = s.iwarp.downgrades;
+  t.upgrades = s.iwarp.upgrades;
+  t.recoveries = s.iwarp.recovery_attempts;
   return t;
 }
 

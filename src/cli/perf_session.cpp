@@ -120,12 +120,12 @@ Result<QueuePair> PerfSession::make_qp(void* context) {
 void PerfSession::add_stats(PerfMessage* m) {
   for (const QueuePair& qp : qps) {
     const ConnectionStats s = qp.stats();
-    m->bytes_fast += s.bytes_fast;
-    m->bytes_slow += s.bytes_slow;
-    m->downgrades += s.downgrades;
-    m->upgrades += s.upgrades;
-    m->recoveries += s.recovery_attempts;
-    m->retransmits += s.retransmits;
+    m->bytes_fast += s.iwarp.bytes_fast;
+    m->bytes_slow += s.iwarp.bytes_slow;
+    m->downgrades += s.iwarp.downgrades;
+    m->upgrades += s.iwarp.upgrades;
+    m->recoveries += s.iwarp.recovery_attempts;
+    m->retransmits += s.iwarp.tcp.retransmits;
   }
 }
 

@@ -117,25 +117,27 @@ Table side_by_side(const std::vector<VariantResult>& results) {
   count("octets wrong", [](const RunResult& r) { return r.wrong_octets; });
   row("FAST at the end", [](const VariantResult& v) {
     const auto fast = std::count_if(v.runs.begin(), v.runs.end(),
-                                    [](const RunResult& r) { return r.receiver.fast; });
+                                    [](const RunResult& r) { return r.receiver.iwarp.fast; });
     const auto all = static_cast<std::ptrdiff_t>(v.runs.size());
     if (fast == all) return std::string("yes");
     return fast == 0 ? std::string("no") : std::to_string(fast) + " of " + std::to_string(all);
   });
-  count("octets by FAST", [](const RunResult& r) { return r.receiver.bytes_fast; });
-  count("octets by SLOW", [](const RunResult& r) { return r.receiver.bytes_slow; });
-  count("detours", [](const RunResult& r) { return r.receiver.detours; });
-  count("octets by detour", [](const RunResult& r) { return r.receiver.bytes_detour; });
-  count("octets copied", [](const RunResult& r) { return r.receiver.bytes_copied; });
-  count("downgrades", [](const RunResult& r) { return r.receiver.downgrades; });
-  count("upgrades", [](const RunResult& r) { return r.receiver.upgrades; });
-  count("recovery attempts", [](const RunResult& r) { return r.receiver.recovery_attempts; });
+  count("octets by FAST", [](const RunResult& r) { return r.receiver.iwarp.bytes_fast; });
+  count("octets by SLOW", [](const RunResult& r) { return r.receiver.iwarp.bytes_slow; });
+  count("detours", [](const RunResult& r) { return r.receiver.iwarp.detours; });
+  count("octets by detour", [](const RunResult& r) { return r.receiver.iwarp.bytes_detour; });
+  count("octets copied", [](const RunResult& r) { return r.receiver.iwarp.bytes_copied; });
+  count("downgrades", [](const RunResult& r) { return r.receiver.iwarp.downgrades; });
+  count("upgrades", [](const RunResult& r) { return r.receiver.iwarp.upgrades; });
+  count("recovery attempts", [](const RunResult& r) { return r.receiver.iwarp.recovery_attempts; });
   row("repair p50 / p90 / most", repairs);
-  count("drops, no receive posted", [](const RunResult& r) { return r.receiver.empty_rq_drops; });
-  count("immediate dup ACKs", [](const RunResult& r) { return r.receiver.immediate_dup_acks; });
-  count("dup ACKs sent", [](const RunResult& r) { return r.receiver.dup_acks_out; });
-  count("retransmissions", [](const RunResult& r) { return r.sender.retransmits; });
-  count("time-outs", [](const RunResult& r) { return r.sender.rto_expirations; });
+  count("drops, no receive posted",
+        [](const RunResult& r) { return r.receiver.iwarp.empty_rq_drops; });
+  count("immediate dup ACKs",
+        [](const RunResult& r) { return r.receiver.iwarp.immediate_dup_acks; });
+  count("dup ACKs sent", [](const RunResult& r) { return r.receiver.iwarp.tcp.dup_acks_out; });
+  count("retransmissions", [](const RunResult& r) { return r.sender.iwarp.tcp.retransmits; });
+  count("time-outs", [](const RunResult& r) { return r.sender.iwarp.tcp.rto_expirations; });
   count("most holes open", [](const RunResult& r) { return r.most_holes; });
   count("most messages behind holes", [](const RunResult& r) { return r.most_pending; });
   count("most octets of hole state", [](const RunResult& r) { return r.most_hole_state; });

@@ -40,13 +40,16 @@ std::string connections_text(const EngineStats& s) {
                {"srtt", Align::Right},
                {"cwnd", Align::Right}});
   for (const ConnectionStats& c : s.connections) {
-    const std::uint64_t sent = c.write_bytes_sent + c.send_bytes_sent + c.read_response_bytes_sent;
-    table.add({c.local + " - " + c.peer, c.state, c.fast ? "FAST" : "SLOW: " + c.slow_reason,
-               format_share(c.bytes_fast, c.bytes_fast + c.bytes_slow + c.bytes_detour),
-               std::to_string(c.downgrades), std::to_string(c.upgrades),
-               std::to_string(c.recovery_attempts), std::to_string(c.retransmits),
-               size_of(c.payload_placed), size_of(sent), std::to_string(c.srtt_us) + " us",
-               size_of(c.cwnd)});
+    const std::uint64_t sent =
+        c.verbs.write_bytes_sent + c.verbs.send_bytes_sent + c.verbs.read_response_bytes_sent;
+    table.add({c.local + " - " + c.peer, c.state,
+               c.iwarp.fast ? "FAST" : "SLOW: " + c.iwarp.slow_reason,
+               format_share(c.iwarp.bytes_fast,
+                            c.iwarp.bytes_fast + c.iwarp.bytes_slow + c.iwarp.bytes_detour),
+               std::to_string(c.iwarp.downgrades), std::to_string(c.iwarp.upgrades),
+               std::to_string(c.iwarp.recovery_attempts), std::to_string(c.iwarp.tcp.retransmits),
+               size_of(c.verbs.payload_placed), size_of(sent),
+               std::to_string(c.iwarp.tcp.srtt_us) + " us", size_of(c.iwarp.tcp.cwnd)});
   }
   return table.empty() ? "  no connection is open\n" : table.text(2);
 }
@@ -89,11 +92,11 @@ constexpr std::string_view kInTheLines[] = {"downgrades",
 std::string more_text(const ConnectionStats& t) {
   std::string out;
   for (const auto& c : connection_counters()) {
-    if (t.*c.value == 0 || std::find(std::begin(kInTheLines), std::end(kInTheLines), c.name) !=
-                               std::end(kInTheLines)) {
+    if (c.of(t) == 0 || std::find(std::begin(kInTheLines), std::end(kInTheLines), c.name) !=
+                            std::end(kInTheLines)) {
       continue;
     }
-    out += (out.empty() ? "" : ", ") + std::string(c.name) + " " + format_count(t.*c.value);
+    out += (out.empty() ? "" : ", ") + std::string(c.name) + " " + format_count(c.of(t));
   }
   return out.empty() ? "-" : out;
 }
@@ -115,56 +118,60 @@ std::string escaped(const std::string& text) {
 
 std::string stat_table(const EngineStats& s) {
   const ConnectionStats t = total_of(s);
-  const std::uint64_t accepted = t.bytes_fast + t.bytes_slow + t.bytes_detour;
+  const std::uint64_t accepted = t.iwarp.bytes_fast + t.iwarp.bytes_slow + t.iwarp.bytes_detour;
   std::string out = s.name + " (process " + std::to_string(s.pid) + ", up " +
                     format_seconds(static_cast<double>(s.uptime_ms) / 1000) + ")\n";
   out += key_values(
-      {{"port", s.port + (s.link_up               ? ", link up"
-                          : s.link_reason.empty() ? ", no link"
-                                                  : ", no link: " + s.link_reason)},
-       {"addresses", s.addresses + ", MAC " + s.mac +
-                         (s.address_conflicts == 0 ? ""
-                                                   : "; seen at other stations too: " +
-                                                         format_count(s.address_conflicts))},
-       {"frames in", format_count(s.rx_frames) + " (" + size_of(s.rx_bytes) + "); bad: port " +
-                         format_count(s.rx_bad_port) + ", IP " + format_count(s.rx_bad_ip) +
-                         ", TCP checksum " + format_count(s.rx_bad_tcp_checksum) + ", fragments " +
-                         format_count(s.rx_fragments) + ", no connection " +
-                         format_count(s.rx_no_connection) + ", not acceptable " +
-                         format_count(s.rx_tcp_dropped)},
-       {"frames out", format_count(s.tx_frames) + " (" + size_of(s.tx_bytes) + "); port full " +
-                          format_count(s.tx_full)},
+      {{"port", s.port.spec + (s.port.link_up               ? ", link up"
+                               : s.port.link_reason.empty() ? ", no link"
+                                                            : ", no link: " + s.port.link_reason)},
+       {"addresses",
+        s.net.addresses + ", MAC " + s.port.mac +
+            (s.net.address_conflicts == 0
+                 ? ""
+                 : "; seen at other stations too: " + format_count(s.net.address_conflicts))},
+       {"frames in", format_count(s.port.rx_frames) + " (" + size_of(s.port.rx_bytes) +
+                         "); bad: port " + format_count(s.port.rx_bad_port) + ", IP " +
+                         format_count(s.net.rx_bad_ip) + ", TCP checksum " +
+                         format_count(s.iwarp.rx_bad_tcp_checksum) + ", fragments " +
+                         format_count(s.net.rx_fragments) + ", no connection " +
+                         format_count(s.iwarp.rx_no_connection) + ", not acceptable " +
+                         format_count(s.iwarp.rx_tcp_dropped)},
+       {"frames out", format_count(s.port.tx_frames) + " (" + size_of(s.port.tx_bytes) +
+                          "); port full " + format_count(s.port.tx_full)},
        {"connections",
         format_count(s.connections_opened) + " opened, " + format_count(s.connections_closed) +
             " closed, " + format_count(s.connections_failed) + " failed, " +
-            format_count(s.turned_away) + " turned away; " + format_count(s.rst_sent) +
-            " resets sent, cookies " + format_count(s.cookies_sent) + " sent and " +
-            format_count(s.cookies_taken) + " taken, challenge ACKs " +
-            format_count(s.challenge_acks) + " sent and " +
-            format_count(s.challenge_acks_withheld) + " withheld"},
-       {"received", format_share(t.bytes_fast, accepted) + " of " + size_of(accepted) +
-                        " on the FAST path; " + ratio(t.bytes_copied, t.payload_placed) +
+            format_count(s.iwarp.turned_away) + " turned away; " + format_count(s.iwarp.rst_sent) +
+            " resets sent, cookies " + format_count(s.iwarp.cookies_sent) + " sent and " +
+            format_count(s.iwarp.cookies_taken) + " taken, challenge ACKs " +
+            format_count(s.iwarp.challenge_acks) + " sent and " +
+            format_count(s.iwarp.challenge_acks_withheld) + " withheld"},
+       {"received", format_share(t.iwarp.bytes_fast, accepted) + " of " + size_of(accepted) +
+                        " on the FAST path; " +
+                        ratio(t.iwarp.bytes_copied, t.verbs.payload_placed) +
                         " copies per payload octet"},
-       {"FAST/SLOW", format_count(t.downgrades) + " downgrades, " + format_count(t.upgrades) +
-                         " upgrades, " + format_count(t.recovery_attempts) +
-                         " recovery attempts, " + format_count(t.immediate_dup_acks) +
-                         " immediate duplicate ACKs; " + format_count(t.detours) + " detours of " +
-                         size_of(t.bytes_detour)},
-       {"InLogic", counts_text(t.reasons, reason_label)},
-       {"FPDUs in", counts_text(t.fpdus_received, opcode_label)},
-       {"FPDUs out", counts_text(t.fpdus_sent, opcode_label)},
-       {"holes", format_count(t.holes_opened) + " opened, " + format_count(t.holes_closed) +
-                     " closed; empty receive queue " + format_count(t.empty_rq_drops)},
-       {"completions", format_count(t.sends_received) + " Sends by " +
-                           format_count(t.completion_wqe_writes) + " receive and " +
-                           format_count(t.completion_cqe_writes) + " queue writes"},
-       {"sent again", format_count(t.retransmits) + " segments, " +
-                          format_count(t.rto_expirations) + " time-outs; duplicate ACKs " +
-                          format_count(t.dup_acks_in) + " in, " + format_count(t.dup_acks_out) +
-                          " out"},
+       {"FAST/SLOW",
+        format_count(t.iwarp.downgrades) + " downgrades, " + format_count(t.iwarp.upgrades) +
+            " upgrades, " + format_count(t.iwarp.recovery_attempts) + " recovery attempts, " +
+            format_count(t.iwarp.immediate_dup_acks) + " immediate duplicate ACKs; " +
+            format_count(t.iwarp.detours) + " detours of " + size_of(t.iwarp.bytes_detour)},
+       {"InLogic", counts_text(t.iwarp.reasons, reason_label)},
+       {"FPDUs in", counts_text(t.iwarp.ddp.fpdus_received, opcode_label)},
+       {"FPDUs out", counts_text(t.iwarp.ddp.fpdus_sent, opcode_label)},
+       {"holes", format_count(t.iwarp.holes_opened) + " opened, " +
+                     format_count(t.iwarp.holes_closed) + " closed; empty receive queue " +
+                     format_count(t.iwarp.empty_rq_drops)},
+       {"completions", format_count(t.verbs.sends_received) + " Sends by " +
+                           format_count(t.verbs.completion_wqe_writes) + " receive and " +
+                           format_count(t.verbs.completion_cqe_writes) + " queue writes"},
+       {"sent again", format_count(t.iwarp.tcp.retransmits) + " segments, " +
+                          format_count(t.iwarp.tcp.rto_expirations) +
+                          " time-outs; duplicate ACKs " + format_count(t.iwarp.tcp.dup_acks_in) +
+                          " in, " + format_count(t.iwarp.tcp.dup_acks_out) + " out"},
        {"besides", more_text(t)},
-       {"memory",
-        size_of(s.reassembly_bytes) + " in reassembly, " + format_count(s.regions) + " regions"},
+       {"memory", size_of(s.iwarp.reassembly_bytes) + " in reassembly, " +
+                      format_count(s.verbs.regions) + " regions"},
        {"engine", format_count(s.polls) + " polls, " + format_count(s.sleeps) + " sleeps, " +
                       format_count(s.wakeups) + " wake-ups"}},
       2);
@@ -178,28 +185,25 @@ std::string stat_prometheus(const std::vector<EngineStats>& engines) {
     out += "# HELP urnic_" + name + " " + help + "\n# TYPE urnic_" + name + " " + type + "\n";
     for (const EngineStats& s : engines) {
       each(s, "pid=\"" + std::to_string(s.pid) + "\",name=\"" + escaped(s.name) + "\",port=\"" +
-                  escaped(s.port) + "\"");
+                  escaped(s.port.spec) + "\"");
     }
   };
-  const auto one = [&](const std::string& name, const char* type, const std::string& help,
-                       std::uint64_t EngineStats::*field) {
-    metric(name, type, help, [&](const EngineStats& s, const std::string& labels) {
-      out += "urnic_" + name + "{" + labels + "} " + std::to_string(s.*field) + "\n";
+  const auto one = [&](const auto& c, const char* type, const std::string& ending) {
+    metric(c.name + ending, type, c.help, [&](const EngineStats& s, const std::string& labels) {
+      out += "urnic_" + (c.name + ending) + "{" + labels + "} " + std::to_string(c.of(s)) + "\n";
     });
   };
   metric("link_up", "gauge", "frames can flow",
          [&](const EngineStats& s, const std::string& labels) {
-           out += "urnic_link_up{" + labels + "} " + (s.link_up ? "1" : "0") + "\n";
+           out += "urnic_link_up{" + labels + "} " + (s.port.link_up ? "1" : "0") + "\n";
          });
-  for (const auto& c : engine_counters()) {
-    one(std::string(c.name) + "_total", "counter", c.help, c.value);
-  }
-  for (const auto& c : engine_gauges()) one(c.name, "gauge", c.help, c.value);
-  for (const auto& m : connection_counters()) {
-    metric(std::string(m.name) + "_total", "counter", m.help,
+  for (const auto& c : engine_counters()) one(c, "counter", "_total");
+  for (const auto& c : engine_gauges()) one(c, "gauge", "");
+  for (const auto& c : connection_counters()) {
+    metric(std::string(c.name) + "_total", "counter", c.help,
            [&](const EngineStats& s, const std::string& labels) {
-             out += "urnic_" + std::string(m.name) + "_total{" + labels + "} " +
-                    std::to_string(total_of(s).*m.value) + "\n";
+             out += "urnic_" + std::string(c.name) + "_total{" + labels + "} " +
+                    std::to_string(c.of(total_of(s))) + "\n";
            });
   }
   metric("inlogic_total", "counter", "decisions of InLogic by reason",
@@ -207,25 +211,25 @@ std::string stat_prometheus(const std::vector<EngineStats>& engines) {
            const ConnectionStats t = total_of(s);
            for (std::size_t i = 0; i < kReasonCount; ++i) {
              out += "urnic_inlogic_total{" + labels + ",reason=\"" + escaped(reason_label(i)) +
-                    "\"} " + std::to_string(t.reasons[i]) + "\n";
+                    "\"} " + std::to_string(t.iwarp.reasons[i]) + "\n";
            }
          });
   const auto fpdus = [&](const char* name, const char* help,
-                         std::array<std::uint64_t, kOpcodeCount> ConnectionStats::*counts) {
+                         std::array<std::uint64_t, kOpcodeCount> DdpStats::*counts) {
     metric(name, "counter", help, [&](const EngineStats& s, const std::string& labels) {
-      const ConnectionStats t = total_of(s);
+      const DdpStats t = total_of(s).iwarp.ddp;
       for (std::size_t i = 0; i < kOpcodeCount; ++i) {
         out += "urnic_" + std::string(name) + "{" + labels + ",opcode=\"" + opcode_label(i) +
                "\"} " + std::to_string((t.*counts)[i]) + "\n";
       }
     });
   };
-  fpdus("fpdus_received_total", "FPDUs received by opcode", &ConnectionStats::fpdus_received);
-  fpdus("fpdus_sent_total", "FPDUs sent by opcode", &ConnectionStats::fpdus_sent);
+  fpdus("fpdus_received_total", "FPDUs received by opcode", &DdpStats::fpdus_received);
+  fpdus("fpdus_sent_total", "FPDUs sent by opcode", &DdpStats::fpdus_sent);
   metric("connections", "gauge", "open connections by type",
          [&](const EngineStats& s, const std::string& labels) {
            std::uint64_t fast = 0;
-           for (const ConnectionStats& c : s.connections) fast += c.fast ? 1 : 0;
+           for (const ConnectionStats& c : s.connections) fast += c.iwarp.fast ? 1 : 0;
            out += "urnic_connections{" + labels + ",type=\"fast\"} " + std::to_string(fast) + "\n";
            out += "urnic_connections{" + labels + ",type=\"slow\"} " +
                   std::to_string(s.connections.size() - fast) + "\n";

@@ -97,11 +97,11 @@ void TargetSession::result(Status status, std::string text, const Digest& digest
   m.sha256 = digest;
   m.size = size;
   const ConnectionStats s = channel_->qp().stats();
-  m.bytes_fast = s.bytes_fast;
-  m.bytes_slow = s.bytes_slow;
-  m.downgrades = s.downgrades;
-  m.upgrades = s.upgrades;
-  m.recoveries = s.recovery_attempts;
+  m.bytes_fast = s.iwarp.bytes_fast;
+  m.bytes_slow = s.iwarp.bytes_slow;
+  m.downgrades = s.iwarp.downgrades;
+  m.upgrades = s.iwarp.upgrades;
+  m.recoveries = s.iwarp.recovery_attempts;
   send(m);
 }
 

@@ -57,16 +57,16 @@ EngineStats DeviceImpl::stats() {
   driver->own([&](Instant now) {
     engine->fill_stats(&s);
     s.uptime_ms = static_cast<std::uint64_t>((now - opened).count_ms());
-    s.link_up = port.info().link_up != 0;
-    s.mac = engine->interface().mac().to_string();
-    s.addresses = engine->addresses_text();
+    s.port.link_up = port.info().link_up != 0;
+    s.port.mac = engine->interface().mac().to_string();
+    s.net.addresses = engine->addresses_text();
     s.wakeups = port.stats().wakeups;
-    s.link_reason = s.link_up ? "" : why_down();
+    s.port.link_reason = s.port.link_up ? "" : why_down();
     return 0;
   });
   s.sleeps = driver->sleeps();
   s.pid = static_cast<std::uint64_t>(getpid());
-  s.port = port_spec;
+  s.port.spec = port_spec;
   s.name = config.get("name");
   return s;
 }
@@ -309,9 +309,9 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
         "queue pair limits: max_send 1..65536, max_receive 0..65536, SGEs up to 32, inline "
         "up to 4096 octets"};
   }
-  const std::uint32_t method = o.completion_method.value_or(2);
-  if (method < 1 || method > 2 || o.completion_threshold.value_or(0) > 65536 ||
-      (method == 1 && o.completion_threshold)) {
+  const std::uint32_t method = o.iwarp.completion_method.value_or(2);
+  if (method < 1 || method > 2 || o.iwarp.completion_threshold.value_or(0) > 65536 ||
+      (method == 1 && o.iwarp.completion_threshold)) {
     return Error{Errc::invalid_argument,
                  "completion_method is 1 or 2, and completion_threshold, up to 65536, goes with "
                  "method 2 alone"};
@@ -329,11 +329,11 @@ ddp::StreamConfig stream_config(const QpOptions& o, verbs::PdId pd,
   config.max_recv_sge = o.max_receive_sge;
   config.max_inline = o.max_inline;
   config.completion_method = options.completion_method;
-  if (o.completion_method) {
-    config.completion_method =
-        *o.completion_method == 1 ? ddp::CompletionMethod::PerSend : ddp::CompletionMethod::Shared;
+  if (o.iwarp.completion_method) {
+    config.completion_method = *o.iwarp.completion_method == 1 ? ddp::CompletionMethod::PerSend
+                                                               : ddp::CompletionMethod::Shared;
   }
-  config.completion_threshold = o.completion_threshold.value_or(options.completion_threshold);
+  config.completion_threshold = o.iwarp.completion_threshold.value_or(options.completion_threshold);
   return config;
 }
 

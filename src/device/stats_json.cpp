@@ -14,33 +14,38 @@ using Json = nlohmann::ordered_json;
 
 template <class S, class F>
 void engine_members(S& s, F&& f) {
-  f("name", s.name);
-  f("pid", s.pid);
-  f("port", s.port);
-  f("mac", s.mac);
-  f("addresses", s.addresses);
-  f("uptime_ms", s.uptime_ms);
-  f("link_up", s.link_up);
-  f("link_reason", s.link_reason);
-  for (const auto& c : engine_counters()) f(c.name, s.*c.value);
-  for (const auto& c : engine_gauges()) f(c.name, s.*c.value);
+  f("", "name", s.name);
+  f("", "pid", s.pid);
+  f("", "uptime_ms", s.uptime_ms);
+  f("port", "spec", s.port.spec);
+  f("port", "mac", s.port.mac);
+  f("port", "link_up", s.port.link_up);
+  f("port", "link_reason", s.port.link_reason);
+  f("net", "addresses", s.net.addresses);
+  for (const auto& c : engine_counters()) f(c.group, c.name, c.of(s));
+  for (const auto& c : engine_gauges()) f(c.group, c.name, c.of(s));
 }
 
-// Arrays whose entries have labels of their own: an object each.
-template <class S, class F>
-void labelled_members(S& s, F&& f) {
-  f("reasons", s.reasons, reason_label);
-  f("fpdus_sent", s.fpdus_sent, opcode_label);
-  f("fpdus_received", s.fpdus_received, opcode_label);
+// The object a group of members stands in: "iwarp.tcp" is the object tcp of the object iwarp.
+Json& object_of(Json* j, std::string_view group) {
+  while (!group.empty()) {
+    const std::size_t dot = group.find('.');
+    j = &(*j)[std::string(group.substr(0, dot))];
+    group = dot == std::string_view::npos ? "" : group.substr(dot + 1);
+  }
+  return *j;
 }
 
 Json to_json(const ConnectionStats& s) {
   Json j;
-  connection_members(s, [&](const char* name, const auto& member) { j[name] = member; });
-  labelled_members(s, [&](const char* name, const auto& counts, const auto& label) {
-    Json& rows = j[name] = Json::object();
-    for (std::size_t i = 0; i < counts.size(); ++i) rows[label(i)] = counts[i];
+  connection_members(s, [&](const char* group, const char* name, const auto& member) {
+    object_of(&j, group)[name] = member;
   });
+  labelled_members(s,
+                   [&](const char* group, const char* name, const auto& counts, const auto& label) {
+                     Json& rows = object_of(&j, group)[name] = Json::object();
+                     for (std::size_t i = 0; i < counts.size(); ++i) rows[label(i)] = counts[i];
+                   });
   return j;
 }
 
@@ -49,23 +54,43 @@ class Reader {
  public:
   explicit Reader(const Json& object) : object_(object) {}
 
+  // Null where there is none.
+  const Json* find(std::string_view group, const char* name) {
+    const Json* j = &object_;
+    while (!group.empty()) {
+      const std::size_t dot = group.find('.');
+      const std::string step(group.substr(0, dot));
+      const auto it = j->find(step);
+      if (it == j->end()) return nullptr;
+      if (!it->is_object()) return refuse(step), nullptr;
+      j = &*it;
+      group = dot == std::string_view::npos ? "" : group.substr(dot + 1);
+    }
+    const auto it = j->find(name);
+    return it == j->end() ? nullptr : &*it;
+  }
+
   template <class T>
-  void operator()(const char* name, T& member) {
-    const auto it = object_.find(name);
-    if (it == object_.end()) return;
+  void operator()(const char* group, const char* name, T& member) {
+    const Json* j = find(group, name);
+    if (j == nullptr) return;
     bool fits = false;
     if constexpr (std::is_same_v<T, std::string>) {
-      fits = it->is_string();
+      fits = j->is_string();
     } else if constexpr (std::is_same_v<T, bool>) {
-      fits = it->is_boolean();
+      fits = j->is_boolean();
     } else {
-      fits = it->is_number_unsigned();
+      fits = j->is_number_unsigned();
     }
     if (fits) {
-      member = it->template get<T>();
-    } else if (wrong_.empty()) {
-      wrong_ = name;
+      member = j->template get<T>();
+    } else {
+      refuse(name);
     }
+  }
+
+  void refuse(const std::string& name) {
+    if (wrong_.empty()) wrong_ = name;
   }
   const std::string& wrong() const { return wrong_; }
 
@@ -78,26 +103,24 @@ std::string read_connection(const Json& j, ConnectionStats* out) {
   if (!j.is_object()) return "connection";
   Reader reader(j);
   connection_members(*out, reader);
-  std::string wrong = reader.wrong();
-  labelled_members(*out, [&](const char* name, auto& counts, const auto& label) {
-    const auto it = j.find(name);
-    if (it == j.end() || !wrong.empty()) return;
-    if (!it->is_object()) {
-      wrong = name;
-      return;
-    }
-    Reader rows(*it);
-    for (std::size_t i = 0; i < counts.size(); ++i) rows(label(i), counts[i]);
-    wrong = rows.wrong();
+  labelled_members(*out, [&](const char* group, const char* name, auto& counts, const auto& label) {
+    const Json* rows = reader.find(group, name);
+    if (rows == nullptr) return;
+    if (!rows->is_object()) return reader.refuse(name);
+    Reader row(*rows);
+    for (std::size_t i = 0; i < counts.size(); ++i) row("", label(i), counts[i]);
+    if (!row.wrong().empty()) reader.refuse(row.wrong());
   });
-  return wrong;
+  return reader.wrong();
 }
 
 }  // namespace
 
 std::string stats_to_json(const EngineStats& s) {
   Json j;
-  engine_members(s, [&](const char* name, const auto& member) { j[name] = member; });
+  engine_members(s, [&](const char* group, const char* name, const auto& member) {
+    object_of(&j, group)[name] = member;
+  });
   Json& connections = j["connections"] = Json::array();
   for (const ConnectionStats& c : s.connections) connections.push_back(to_json(c));
   j["ended"] = to_json(s.ended);

@@ -28,22 +28,23 @@ namespace {
 
 engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOptions& o) {
   engine::ConnectParams p = engine.default_params();
-  if (o.type) {
-    p.context.initiated_as = *o.type == ConnectionType::fast ? fastpath::ConnectionType::Fast
-                                                             : fastpath::ConnectionType::Slow;
+  if (o.iwarp.type) {
+    p.context.initiated_as = *o.iwarp.type == ConnectionType::fast ? fastpath::ConnectionType::Fast
+                                                                   : fastpath::ConnectionType::Slow;
   }
-  if (o.max_recovery_attempts) p.context.max_recovery_attempts = *o.max_recovery_attempts;
-  if (o.crc) p.mpa.crc = *o.crc;
+  if (o.iwarp.max_recovery_attempts)
+    p.context.max_recovery_attempts = *o.iwarp.max_recovery_attempts;
+  if (o.iwarp.crc) p.mpa.crc = *o.iwarp.crc;
   if (o.ird) p.mpa.ird = *o.ird;
   if (o.ord) p.mpa.ord = *o.ord;
   p.private_data.assign(o.private_data.begin(), o.private_data.end());
-  p.keepalive = o.keepalive;
+  p.keepalive = o.iwarp.keepalive;
   if (o.timeout_ms > 0) p.timeout = Duration::ms(o.timeout_ms);
   return p;
 }
 
 std::optional<Error> check_options(const engine::Engine& engine, const ConnectionOptions& o) {
-  if (o.require_fast) {  // E-31
+  if (o.iwarp.require_fast) {  // E-31
     const engine::ConnectParams p = params_of(engine, o);
     const char* why = engine.over_kernel_tcp() ? "the kernel's TCP shows no segments (no-segments)"
                       : p.context.initiated_as == fastpath::ConnectionType::Slow
@@ -61,7 +62,7 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
     return Error{Errc::invalid_argument,
                  "private data is limited to " + std::to_string(room) + " octets"};
   }
-  if (o.max_recovery_attempts && *o.max_recovery_attempts == 0 &&
+  if (o.iwarp.max_recovery_attempts && *o.iwarp.max_recovery_attempts == 0 &&
       !mpa::has_markers(policy)) {  // E-3
     return Error{Errc::invalid_argument,
                  "max_recovery_attempts must be at least 1 without markers"};

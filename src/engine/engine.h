@@ -59,8 +59,8 @@ using iwarp::Startup;
 using iwarp::TimerHeap;
 
 struct EngineCounters {
-  std::uint64_t rx_frames = 0, rx_bytes = 0, rx_bad_ip = 0, rx_bad_tcp_checksum = 0,
-                rx_tcp_dropped = 0, tx_full = 0, rst_sent = 0;
+  std::uint64_t rx_frames = 0, rx_bytes = 0, rx_bad_tcp_checksum = 0, rx_tcp_dropped = 0,
+                tx_full = 0, rst_sent = 0;
   tcp::HostCounters tcp;
   std::uint64_t polls = 0, connections_opened = 0, connections_closed = 0, connections_failed = 0;
 };

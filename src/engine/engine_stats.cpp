@@ -54,17 +54,17 @@ const char* state_name(const Connection& c) {
 void add_stream(const ddp::Stream& stream, ConnectionStats* s) {
   const ddp::SenderCounters& out = stream.sender.counters();
   const ddp::CompletionWrites& writes = stream.completion_writes;
-  s->completion_wqe_writes = writes.wqe;
-  s->completion_cqe_writes = writes.cqe;
-  s->completion_partial_cqes = writes.partial;
-  s->fpdus_sent = out.fpdus;
-  s->writes_sent = out.writes;
-  s->sends_sent = out.sends;
-  s->reads_sent = out.reads;
-  s->read_responses_sent = out.read_responses;
-  s->write_bytes_sent = out.write_bytes;
-  s->send_bytes_sent = out.send_bytes;
-  s->read_response_bytes_sent = out.read_response_bytes;
+  s->verbs.completion_wqe_writes = writes.wqe;
+  s->verbs.completion_cqe_writes = writes.cqe;
+  s->verbs.completion_partial_cqes = writes.partial;
+  s->iwarp.ddp.fpdus_sent = out.fpdus;
+  s->verbs.writes_sent = out.writes;
+  s->verbs.sends_sent = out.sends;
+  s->verbs.reads_sent = out.reads;
+  s->verbs.read_responses_sent = out.read_responses;
+  s->verbs.write_bytes_sent = out.write_bytes;
+  s->verbs.send_bytes_sent = out.send_bytes;
+  s->verbs.read_response_bytes_sent = out.read_response_bytes;
 }
 
 }  // namespace
@@ -82,63 +82,63 @@ ConnectionStats Engine::connection_stats(const Connection& c) const {
   s.local = endpoint(c.key.local, c.key.local_port);
   s.peer = endpoint(c.key.remote, c.key.remote_port);
   s.state = state_name(c);
-  s.fast = c.context.type == fastpath::ConnectionType::Fast && c.stage >= Stage::Full;
-  s.crc = c.context.config.crc;
-  s.framing = mpa::policy_name(c.framing.policy);
-  s.framing_sent =
+  s.iwarp.fast = c.context.type == fastpath::ConnectionType::Fast && c.stage >= Stage::Full;
+  s.iwarp.mpa.crc = c.context.config.crc;
+  s.iwarp.mpa.framing = mpa::policy_name(c.framing.policy);
+  s.iwarp.mpa.framing_sent =
       mpa::policy_name(c.stream != nullptr ? c.stream->sender.policy() : mpa::Policy::NoMarkers);
-  if (!s.fast) {
-    s.slow_reason = c.stage < Stage::Full   ? "start-up"
-                    : c.link != nullptr     ? "no-segments"
-                    : !c.context.config.crc ? "no CRC"
-                    : c.context.config.initiated_as == fastpath::ConnectionType::Slow
-                        ? "initiated SLOW"
-                    : c.residue ? "start-up residue"
-                                : "downgraded";
+  if (!s.iwarp.fast) {
+    s.iwarp.slow_reason = c.stage < Stage::Full   ? "start-up"
+                          : c.link != nullptr     ? "no-segments"
+                          : !c.context.config.crc ? "no CRC"
+                          : c.context.config.initiated_as == fastpath::ConnectionType::Slow
+                              ? "initiated SLOW"
+                          : c.residue ? "start-up residue"
+                                      : "downgraded";
   }
   const ConnectionCounters& n = c.counters;
-  s.downgrades = n.downgrades;
-  s.upgrades = n.upgrades;
-  s.recovery_attempts = n.recovery_attempts;
-  s.immediate_dup_acks = n.immediate_dup_acks;
-  s.reasons = n.reasons;
-  s.fpdus_received = n.fpdus_in;
-  s.bytes_fast = n.bytes_fast;
-  s.bytes_slow = n.bytes_slow;
-  s.detours = n.detours;
-  s.bytes_detour = n.bytes_detour;
-  s.bytes_copied = n.bytes_copied;
-  s.payload_placed = n.payload_placed;
-  s.holes_opened = c.hole_counters.tally().opened;
-  s.holes_closed = c.hole_counters.tally().closed;
-  s.empty_rq_drops = n.empty_rq_drops;
-  s.write_bytes_received = n.write_bytes_in;
-  s.send_bytes_received = n.send_bytes_in;
-  s.read_response_bytes_received = n.read_response_bytes_in;
-  s.sends_received = n.sends_in;
-  s.read_requests_received = n.read_requests_in;
-  s.terminates_sent = n.terminates_sent;
-  s.terminates_received = n.terminates_received;
-  s.segments_in = n.segments_in;
-  s.segments_out = n.segments_out;
-  s.dup_acks_out = n.dup_acks_out;
+  s.iwarp.downgrades = n.downgrades;
+  s.iwarp.upgrades = n.upgrades;
+  s.iwarp.recovery_attempts = n.recovery_attempts;
+  s.iwarp.immediate_dup_acks = n.immediate_dup_acks;
+  s.iwarp.reasons = n.reasons;
+  s.iwarp.ddp.fpdus_received = n.fpdus_in;
+  s.iwarp.bytes_fast = n.bytes_fast;
+  s.iwarp.bytes_slow = n.bytes_slow;
+  s.iwarp.detours = n.detours;
+  s.iwarp.bytes_detour = n.bytes_detour;
+  s.iwarp.bytes_copied = n.bytes_copied;
+  s.verbs.payload_placed = n.payload_placed;
+  s.iwarp.holes_opened = c.hole_counters.tally().opened;
+  s.iwarp.holes_closed = c.hole_counters.tally().closed;
+  s.iwarp.empty_rq_drops = n.empty_rq_drops;
+  s.verbs.write_bytes_received = n.write_bytes_in;
+  s.verbs.send_bytes_received = n.send_bytes_in;
+  s.verbs.read_response_bytes_received = n.read_response_bytes_in;
+  s.verbs.sends_received = n.sends_in;
+  s.verbs.read_requests_received = n.read_requests_in;
+  s.iwarp.ddp.terminates_sent = n.terminates_sent;
+  s.iwarp.ddp.terminates_received = n.terminates_received;
+  s.iwarp.tcp.segments_in = n.segments_in;
+  s.iwarp.tcp.segments_out = n.segments_out;
+  s.iwarp.tcp.dup_acks_out = n.dup_acks_out;
   if (c.stream != nullptr) add_stream(*c.stream, &s);
-  s.retransmits = n.retransmits;
-  s.rto_expirations = n.rto_expirations;
-  s.dup_acks_in = n.dup_acks_in;
-  s.cwnd = c.tcb.cc.cwnd;
-  s.ssthresh = c.tcb.cc.ssthresh;
-  s.srtt_us = static_cast<std::uint32_t>(c.tcb.rtt.srtt.count_us());
-  s.rto_us = static_cast<std::uint32_t>(c.tcb.rtt.rto.count_us());
-  s.mss = c.tcb.snd.mss;
+  s.iwarp.tcp.retransmits = n.retransmits;
+  s.iwarp.tcp.rto_expirations = n.rto_expirations;
+  s.iwarp.tcp.dup_acks_in = n.dup_acks_in;
+  s.iwarp.tcp.cwnd = c.tcb.cc.cwnd;
+  s.iwarp.tcp.ssthresh = c.tcb.cc.ssthresh;
+  s.iwarp.tcp.srtt_us = static_cast<std::uint32_t>(c.tcb.rtt.srtt.count_us());
+  s.iwarp.tcp.rto_us = static_cast<std::uint32_t>(c.tcb.rtt.rto.count_us());
+  s.iwarp.tcp.mss = c.tcb.snd.mss;
   if (c.link != nullptr) {
     const sockets::PathInfo p = c.link->socket.info();
-    s.cwnd = p.cwnd;
-    s.ssthresh = p.ssthresh;
-    s.srtt_us = p.srtt_us;
-    s.rto_us = p.rto_us;
-    s.mss = p.mss;
-    s.retransmits = p.retransmits;
+    s.iwarp.tcp.cwnd = p.cwnd;
+    s.iwarp.tcp.ssthresh = p.ssthresh;
+    s.iwarp.tcp.srtt_us = p.srtt_us;
+    s.iwarp.tcp.rto_us = p.rto_us;
+    s.iwarp.tcp.mss = p.mss;
+    s.iwarp.tcp.retransmits = p.retransmits;
   }
   return s;
 }
@@ -188,36 +188,40 @@ std::string Engine::addresses_text() const {
 }
 
 void Engine::fill_stats(EngineStats* out) const {
-  out->rx_frames = counters_.rx_frames;
-  out->rx_bytes = counters_.rx_bytes;
-  out->tx_frames = tx_.frames_sent();
-  out->tx_bytes = tx_.octets_sent();
+  out->port.rx_frames = counters_.rx_frames;
+  out->port.rx_bytes = counters_.rx_bytes;
+  out->port.tx_frames = tx_.frames_sent();
+  out->port.tx_bytes = tx_.octets_sent();
   const port::Stats p = port_->stats();
   if (kernel_ != nullptr) {
-    out->rx_bytes = p.rx_bytes;
-    out->tx_bytes = p.tx_bytes;
+    out->port.rx_bytes = p.rx_bytes;
+    out->port.tx_bytes = p.tx_bytes;
   }
-  out->rx_bad_port = p.rx_bad;
-  out->rx_bad_ip = counters_.rx_bad_ip;
-  out->rx_bad_tcp_checksum = counters_.rx_bad_tcp_checksum;
-  out->rx_fragments = interface_.counters().dropped_by(net::DropReason::Fragment);
+  out->port.rx_bad_port = p.rx_bad;
+  out->net.rx_bad_ip = 0;
+  for (const net::DropReason r : {net::DropReason::IpVersion, net::DropReason::IpHeader,
+                                  net::DropReason::IpChecksum, net::DropReason::Ipv6Extension}) {
+    out->net.rx_bad_ip += interface_.counters().dropped_by(r);
+  }
+  out->iwarp.rx_bad_tcp_checksum = counters_.rx_bad_tcp_checksum;
+  out->net.rx_fragments = interface_.counters().dropped_by(net::DropReason::Fragment);
   const tcp::HostCounters& host = counters_.tcp;
-  out->rx_no_connection = host.no_connection;
-  out->rx_tcp_dropped = counters_.rx_tcp_dropped + host.dropped_backlog;
-  out->cookies_sent = host.cookies_sent;
-  out->cookies_taken = host.cookies_taken;
-  out->challenge_acks = host.challenge_acks;
-  out->challenge_acks_withheld = host.challenge_acks_withheld;
-  out->rst_sent = counters_.rst_sent;
-  out->turned_away = kernel_ != nullptr ? kernel_->turned_away : 0;
-  out->address_conflicts = interface_.counters().address_conflicts;
-  out->tx_full = counters_.tx_full;
+  out->iwarp.rx_no_connection = host.no_connection;
+  out->iwarp.rx_tcp_dropped = counters_.rx_tcp_dropped + host.dropped_backlog;
+  out->iwarp.cookies_sent = host.cookies_sent;
+  out->iwarp.cookies_taken = host.cookies_taken;
+  out->iwarp.challenge_acks = host.challenge_acks;
+  out->iwarp.challenge_acks_withheld = host.challenge_acks_withheld;
+  out->iwarp.rst_sent = counters_.rst_sent;
+  out->iwarp.turned_away = kernel_ != nullptr ? kernel_->turned_away : 0;
+  out->net.address_conflicts = interface_.counters().address_conflicts;
+  out->port.tx_full = counters_.tx_full;
   out->polls = counters_.polls;
   out->connections_opened = counters_.connections_opened;
   out->connections_closed = counters_.connections_closed;
   out->connections_failed = counters_.connections_failed;
-  out->reassembly_bytes = pool_.in_use();
-  out->regions = memory_.in_use();
+  out->iwarp.reassembly_bytes = pool_.in_use();
+  out->verbs.regions = memory_.in_use();
   out->ended = ended_.totals();
   out->connections.clear();
   connections_.for_each(

@@ -122,7 +122,7 @@ void Engine::stage_unknown(const port::Frame& frame, Staged* s, Instant now) {
   auto seg = tcp::parse_segment(
       {s->header + l4, std::min<std::size_t>(s->head_octets - l4, s->net.l4_len)}, &tcp_header);
   if (!seg) {
-    ++counters_.rx_bad_ip;
+    ++counters_.rx_tcp_dropped;
     return;
   }
   s->seg = *seg;

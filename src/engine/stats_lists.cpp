@@ -4,16 +4,28 @@
 namespace urnic {
 namespace {
 
-#define URNIC_LISTED(name, help) {#name, help, &Of::name},
+#define URNIC_LISTED(S, group, place, name, help) \
+  {group, #name, help, [](S& s) -> std::uint64_t& { return (place).name; }},
 
-using Of = ConnectionStats;
-constexpr Counter<ConnectionStats> kConnection[] = {URNIC_CONNECTION_COUNTERS(URNIC_LISTED)};
+#define URNIC_OF_VERBS(name, help) URNIC_LISTED(ConnectionStats, "verbs", s.verbs, name, help)
+#define URNIC_OF_IWARP(name, help) URNIC_LISTED(ConnectionStats, "iwarp", s.iwarp, name, help)
+#define URNIC_OF_DDP(name, help) URNIC_LISTED(ConnectionStats, "iwarp.ddp", s.iwarp.ddp, name, help)
+#define URNIC_OF_TCP(name, help) URNIC_LISTED(ConnectionStats, "iwarp.tcp", s.iwarp.tcp, name, help)
 
-namespace of_engine {
-using Of = EngineStats;
-constexpr Counter<EngineStats> kCounters[] = {URNIC_ENGINE_COUNTERS(URNIC_LISTED)};
-constexpr Counter<EngineStats> kGauges[] = {URNIC_ENGINE_GAUGES(URNIC_LISTED)};
-}  // namespace of_engine
+#define URNIC_OF_ENGINE(name, help) URNIC_LISTED(EngineStats, "", s, name, help)
+#define URNIC_OF_PORT(name, help) URNIC_LISTED(EngineStats, "port", s.port, name, help)
+#define URNIC_OF_NET(name, help) URNIC_LISTED(EngineStats, "net", s.net, name, help)
+#define URNIC_OF_OBJECTS(name, help) URNIC_LISTED(EngineStats, "verbs", s.verbs, name, help)
+#define URNIC_OF_HOST(name, help) URNIC_LISTED(EngineStats, "iwarp", s.iwarp, name, help)
+
+constexpr Counter<ConnectionStats> kConnection[] = {
+    URNIC_VERBS_COUNTERS(URNIC_OF_VERBS) URNIC_FAST_SLOW_COUNTERS(URNIC_OF_IWARP)
+        URNIC_DDP_COUNTERS(URNIC_OF_DDP) URNIC_TCP_COUNTERS(URNIC_OF_TCP)};
+constexpr Counter<EngineStats> kEngine[] = {
+    URNIC_ENGINE_COUNTERS(URNIC_OF_ENGINE) URNIC_PORT_COUNTERS(URNIC_OF_PORT)
+        URNIC_NET_COUNTERS(URNIC_OF_NET) URNIC_IWARP_HOST_COUNTERS(URNIC_OF_HOST)};
+constexpr Counter<EngineStats> kGauges[] = {URNIC_VERBS_GAUGES(URNIC_OF_OBJECTS)
+                                                URNIC_IWARP_HOST_GAUGES(URNIC_OF_HOST)};
 
 }  // namespace
 
@@ -21,19 +33,20 @@ std::span<const Counter<ConnectionStats>> connection_counters() {
   return kConnection;
 }
 std::span<const Counter<EngineStats>> engine_counters() {
-  return of_engine::kCounters;
+  return kEngine;
 }
 std::span<const Counter<EngineStats>> engine_gauges() {
-  return of_engine::kGauges;
+  return kGauges;
 }
 
 void add_counters(ConnectionStats* sum, const ConnectionStats& more) {
-  for (const auto& c : kConnection) sum->*c.value += more.*c.value;
-  for (std::size_t i = 0; i < kReasonCount; ++i) sum->reasons[i] += more.reasons[i];
-  for (std::size_t i = 0; i < kOpcodeCount; ++i) {
-    sum->fpdus_sent[i] += more.fpdus_sent[i];
-    sum->fpdus_received[i] += more.fpdus_received[i];
-  }
+  for (const auto& c : kConnection) c.of(*sum) += c.of(more);
+  const auto add = [](auto& to, const auto& from) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+  };
+  add(sum->iwarp.reasons, more.iwarp.reasons);
+  add(sum->iwarp.ddp.fpdus_sent, more.iwarp.ddp.fpdus_sent);
+  add(sum->iwarp.ddp.fpdus_received, more.iwarp.ddp.fpdus_received);
 }
 
 }  // namespace urnic

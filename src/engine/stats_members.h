@@ -1,29 +1,37 @@
-// The counters of a connection by name, for all who write or read them.
+// What a connection's statistics hold by name, for all who write or read them.
 #pragma once
 
 #include "urnic/stats.h"
 
 namespace urnic {
 
-// `f(name, member)` for each. S is ConnectionStats, const or not. Without the rows of InLogic's
-// table, which have labels of their own (reason_label).
+// `f(group, name, member)` for each, the group as in Counter. S is ConnectionStats, const or not.
+// Without the rows that have labels of their own: labelled_members().
 template <class S, class F>
 void connection_members(S& s, F&& f) {
-  f("qp_number", s.qp_number);
-  f("local", s.local);
-  f("peer", s.peer);
-  f("state", s.state);
-  f("fast", s.fast);
-  f("slow_reason", s.slow_reason);
-  f("crc", s.crc);
-  f("framing", s.framing);
-  f("framing_sent", s.framing_sent);
-  for (const auto& c : connection_counters()) f(c.name, s.*c.value);
-  f("cwnd", s.cwnd);
-  f("ssthresh", s.ssthresh);
-  f("srtt_us", s.srtt_us);
-  f("rto_us", s.rto_us);
-  f("mss", s.mss);
+  f("", "qp_number", s.qp_number);
+  f("", "local", s.local);
+  f("", "peer", s.peer);
+  f("", "state", s.state);
+  f("iwarp", "fast", s.iwarp.fast);
+  f("iwarp", "slow_reason", s.iwarp.slow_reason);
+  for (const auto& c : connection_counters()) f(c.group, c.name, c.of(s));
+  f("iwarp.mpa", "crc", s.iwarp.mpa.crc);
+  f("iwarp.mpa", "framing", s.iwarp.mpa.framing);
+  f("iwarp.mpa", "framing_sent", s.iwarp.mpa.framing_sent);
+  f("iwarp.tcp", "cwnd", s.iwarp.tcp.cwnd);
+  f("iwarp.tcp", "ssthresh", s.iwarp.tcp.ssthresh);
+  f("iwarp.tcp", "srtt_us", s.iwarp.tcp.srtt_us);
+  f("iwarp.tcp", "rto_us", s.iwarp.tcp.rto_us);
+  f("iwarp.tcp", "mss", s.iwarp.tcp.mss);
+}
+
+// `f(group, name, counts, label)` for each array whose entries have labels.
+template <class S, class F>
+void labelled_members(S& s, F&& f) {
+  f("iwarp", "reasons", s.iwarp.reasons, reason_label);
+  f("iwarp.ddp", "fpdus_sent", s.iwarp.ddp.fpdus_sent, opcode_label);
+  f("iwarp.ddp", "fpdus_received", s.iwarp.ddp.fpdus_received, opcode_label);
 }
 
 }  // namespace urnic

@@ -24,7 +24,8 @@ Json wire_json(const fault::FaultCounters& c) {
 // The counters of one end that `names` lists, in that order.
 Json counters(const ConnectionStats& s, std::initializer_list<const char*> names) {
   Json all;
-  connection_members(s, [&](const char* name, const auto& member) { all[name] = member; });
+  connection_members(
+      s, [&](const char*, const char* name, const auto& member) { all[name] = member; });
   Json j;
   for (const char* name : names) j[name] = all.at(name);
   return j;
@@ -52,13 +53,13 @@ Json receiver_json(const ConnectionStats& s) {
                         "terminates_sent",
                         "segments_in",
                         "dup_acks_out"});
-  if (s.detours != 0) {  // only where there are any, like the reasons
-    j["detours"] = s.detours;
-    j["bytes_detour"] = s.bytes_detour;
+  if (s.iwarp.detours != 0) {  // only where there are any, like the reasons
+    j["detours"] = s.iwarp.detours;
+    j["bytes_detour"] = s.iwarp.bytes_detour;
   }
   Json& reasons = j["reasons"] = Json::object();
   for (std::size_t i = 0; i < kReasonCount; ++i) {
-    if (s.reasons[i] != 0) reasons[reason_label(i)] = s.reasons[i];
+    if (s.iwarp.reasons[i] != 0) reasons[reason_label(i)] = s.iwarp.reasons[i];
   }
   return j;
 }

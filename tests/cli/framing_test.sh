@@ -21,7 +21,7 @@ for framing in markers absolute-markers modified-length; do
   "$urnic" perf 10.77.0.1 --port "$port" --framing $framing --max-recovery-attempts 0 -s 100 -n 2000 --verify >out 2>err ||
     fail "$framing, Fig 3 alone: $(cat err)"
   "$urnic" stat --json >stat.json || fail "stat"
-  [ "$(json stat.json '(lambda e: e["ended"]["bytes_fast"] > 100000 and e["ended"]["bytes_slow"] == 0)((j if isinstance(j, list) else [j])[0])')" = True ] ||
+  [ "$(json stat.json '(lambda e: e["ended"]["iwarp"]["bytes_fast"] > 100000 and e["ended"]["iwarp"]["bytes_slow"] == 0)((j if isinstance(j, list) else [j])[0])')" = True ] ||
     fail "$framing: not FAST throughout: $(cat stat.json)"
   if [ $framing = markers ]; then # each direction for itself
     "$urnic" perf 10.77.0.1 --port "$port" -s 4K -n 100 --verify >out 2>err || fail "no-markers to markers: $(cat err)"

@@ -11,7 +11,7 @@ octets 2000000 >f
 grep -q "^the one (process $last" table || fail "table: $(cat table)"
 grep -q "100 % of .* on the FAST path" table || fail "table: $(cat table)"
 "$urnic" stat "$last" --json >s.json || fail "json"
-[ "$(json s.json '(len(j), j[0]["pid"], j[0]["name"], j[0]["connections_opened"], j[0]["ended"]["write_bytes_received"])')" = \
+[ "$(json s.json '(len(j), j[0]["pid"], j[0]["name"], j[0]["connections_opened"], j[0]["ended"]["verbs"]["write_bytes_received"])')" = \
   "(1, $last, 'the one', 1, 2000000)" ] || fail "json: $(cat s.json)"
 "$urnic" stat --prometheus >p || fail prometheus
 grep -q "^urnic_write_bytes_received_total{pid=\"$last\".*} 2000000$" p || fail "prometheus: $(cat p)"

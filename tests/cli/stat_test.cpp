@@ -89,19 +89,19 @@ EngineStats sample() {
   EngineStats s;
   s.name = "urnic \"target\"";
   s.pid = 4711;
-  s.port = "memif:socket=/tmp/x";
-  s.link_up = true;
-  s.rx_frames = 1234567;
-  s.ended.bytes_fast = 600;
+  s.port.spec = "memif:socket=/tmp/x";
+  s.port.link_up = true;
+  s.port.rx_frames = 1234567;
+  s.ended.iwarp.bytes_fast = 600;
   ConnectionStats c;
   c.local = "10.77.0.1:18515";
   c.peer = "10.77.0.2:4";
   c.state = "established";
-  c.slow_reason = "downgraded";
-  c.bytes_fast = 300;
-  c.bytes_slow = 100;
-  c.downgrades = 2;
-  c.reasons[1] = 9;
+  c.iwarp.slow_reason = "downgraded";
+  c.iwarp.bytes_fast = 300;
+  c.iwarp.bytes_slow = 100;
+  c.iwarp.downgrades = 2;
+  c.iwarp.reasons[1] = 9;
   s.connections = {c};
   return s;
 }
@@ -119,7 +119,7 @@ TEST(StatText, TableSumsConnectionsThatAreAndThatWere) {
 // proves: E-48
 TEST(StatText, EveryCounterIsShownInEveryForm) {
   EngineStats none = sample();
-  none.ended.payload_placed = 1000;  // the copies are shown as a ratio to it
+  none.ended.verbs.payload_placed = 1000;  // the copies are shown as a ratio to it
   const auto expect_shown = [&](const char* name, const std::string& metric, const EngineStats& s) {
     EXPECT_NE(stat_table(s), stat_table(none)) << name;
     EXPECT_THAT(stats_to_json(s), HasSubstr("\"" + std::string(name) + "\": 987654321")) << name;
@@ -128,18 +128,18 @@ TEST(StatText, EveryCounterIsShownInEveryForm) {
   };
   for (const auto& c : connection_counters()) {
     EngineStats s = none;
-    s.ended.*c.value = 0;
-    s.connections[0].*c.value = 987654321;
+    c.of(s.ended) = 0;
+    c.of(s.connections[0]) = 987654321;
     expect_shown(c.name, std::string(c.name) + "_total", s);
   }
   for (const auto& c : engine_counters()) {
     EngineStats s = none;
-    s.*c.value = 987654321;
+    c.of(s) = 987654321;
     expect_shown(c.name, std::string(c.name) + "_total", s);
   }
   for (const auto& c : engine_gauges()) {
     EngineStats s = none;
-    s.*c.value = 987654321;
+    c.of(s) = 987654321;
     expect_shown(c.name, c.name, s);
   }
 }

@@ -24,29 +24,29 @@ equal() { [ "$1" = "$2" ] || fail "$3: $1 and $2"; }
 counted() { json w.json "j['total']['a_to_b']['injected']['$1']"; }
 
 on_wire
-equal "$(json w.json "j['total']['a_to_b']['delivered']")" "$(json s.json 'j[0]["rx_frames"]')" "clean: frames"
-equal "$(json s.json 'j[0]["ended"]["retransmits"] + j[0]["rx_bad_tcp_checksum"] + j[0]["ended"]["downgrades"]' | grep -c '^[0-9]')" 1 "clean"
+equal "$(json w.json "j['total']['a_to_b']['delivered']")" "$(json s.json 'j[0]["port"]["rx_frames"]')" "clean: frames"
+equal "$(json s.json 'j[0]["ended"]["iwarp"]["tcp"]["retransmits"] + j[0]["iwarp"]["rx_bad_tcp_checksum"] + j[0]["ended"]["iwarp"]["downgrades"]' | grep -c '^[0-9]')" 1 "clean"
 
 on_wire --faults badsum=0.01,skip_handshake=on,seed=7
 [ "$(counted badsum)" -gt 20 ] || fail "badsum: only $(counted badsum)"
-equal "$(counted badsum)" "$(json s.json 'j[0]["rx_bad_tcp_checksum"]')" "broken checksums"
+equal "$(counted badsum)" "$(json s.json 'j[0]["iwarp"]["rx_bad_tcp_checksum"]')" "broken checksums"
 
 on_wire --faults corrupt=0.01,skip_handshake=on,seed=8 --direction a-to-b
 [ "$(counted corrupt)" -gt 20 ] || fail "corrupt: only $(counted corrupt)"
-unseen=$(json s.json 'j[0]["rx_tcp_dropped"]') refused=$(json s.json 'j[0]["ended"]["recovery_attempts"]')
+unseen=$(json s.json 'j[0]["iwarp"]["rx_tcp_dropped"]') refused=$(json s.json 'j[0]["ended"]["iwarp"]["recovery_attempts"]')
 [ "$refused" -le "$(counted corrupt)" ] && [ "$refused" -ge $(($(counted corrupt) - unseen)) ] ||
   fail "corrupted $(counted corrupt), refused $refused, dropped before $unseen"
 equal "$(json w.json "sum(j['total']['b_to_a']['injected'].values())")" 0 "the other direction"
 
 on_wire --faults loss=0.005,dup=0.005,reorder=0.01,skip_handshake=on,seed=9
 [ "$(counted loss)" -gt 10 ] && [ "$(counted dup)" -gt 10 ] && [ "$(counted reorder)" -gt 10 ] || fail "$(cat w.json)"
-equal "$(json w.json "j['total']['a_to_b']['delivered']")" "$(json s.json 'j[0]["rx_frames"]')" "lossy: frames"
+equal "$(json w.json "j['total']['a_to_b']['delivered']")" "$(json s.json 'j[0]["port"]["rx_frames"]')" "lossy: frames"
 
 on_wire --phases "corrupt=0.01,skip_handshake=on@4M; clean@4M; reseg=1@4M; clean" --capture c.pcapng
 equal "$(json w.json 'len(j["phases"])')" 4 "phases"
 [ "$(json w.json 'j["phases"][0]["a_to_b"]["injected"]["corrupt"] > 0 and j["phases"][2]["a_to_b"]["injected"]["cut"] > 0 and sum(j["phases"][1]["a_to_b"]["injected"].values()) == 0')" = True ] ||
   fail "phases: $(cat w.json)"
-[ "$(json s.json 'j[0]["ended"]["recovery_attempts"] > 0 and j[0]["ended"]["downgrades"] > 0')" = True ] || fail "stat: $(cat s.json)"
+[ "$(json s.json 'j[0]["ended"]["iwarp"]["recovery_attempts"] > 0 and j[0]["ended"]["iwarp"]["downgrades"] > 0')" = True ] || fail "stat: $(cat s.json)"
 [ "$(stat -c %s c.pcapng)" -gt 40000000 ] || fail "the capture has only $(stat -c %s c.pcapng) octets"
 [ "$(od -An -tx4 -N4 c.pcapng | tr -d ' ')" = 0a0d0d0a ] || fail "not pcapng"
 done_testing

@@ -136,7 +136,7 @@ TEST_F(Pair, WriteSendReadBetweenTwoDevices) {
     ASSERT_TRUE(c.qp.post_send(read).ok());
     EXPECT_EQ(c.wait().wr_id, 3u);
     EXPECT_EQ(std::memcmp(c.memory.data() + (1 << 19), s.memory.data(), 200000), 0);
-    EXPECT_EQ(s.qp.stats().bytes_slow, 0u);
+    EXPECT_EQ(s.qp.stats().iwarp.bytes_slow, 0u);
     c.qp.disconnect();
     EXPECT_TRUE([&] {
       for (int i = 0; i < 500; ++i) {
@@ -237,7 +237,7 @@ TEST_F(Pair, DeregisteredMemoryIsRefusedRemotely) {
   // The Write itself may complete (reliably sent) or not; the connection ends.
   for (int i = 0; i < 500 && c.qp.state() == QpState::rts; ++i) usleep(10000);
   EXPECT_NE(c.qp.state(), QpState::rts);
-  EXPECT_EQ(s.qp.stats().terminates_sent, 1u);
+  EXPECT_EQ(s.qp.stats().iwarp.ddp.terminates_sent, 1u);
 }
 
 // Four threads post Sends to one queue pair and two post the receives, while others poll and a

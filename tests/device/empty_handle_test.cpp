@@ -94,7 +94,7 @@ TEST(EmptyHandle, QueuePair) {
   EXPECT_EQ(qp.peer_private_data(), "");
   qp.disconnect();
   qp.abort();
-  EXPECT_EQ(qp.stats().segments_in, 0u);
+  EXPECT_EQ(qp.stats().iwarp.tcp.segments_in, 0u);
 }
 
 TEST(EmptyHandle, SharedReceiveQueue) {

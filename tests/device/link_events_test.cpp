@@ -92,7 +92,7 @@ TEST_F(LinkTest, DownAndUpAreEventsOfTheDevice) {
   const Event down = next(client, EventKind::link_down);
   EXPECT_NE(down.error.message.find("the peer"), std::string::npos) << down.error.message;
   EXPECT_FALSE(client.device.info().link_reason.empty());
-  EXPECT_FALSE(client.device.stats().link_reason.empty());
+  EXPECT_FALSE(client.device.stats().port.link_reason.empty());
   Side again = make("server", "60000");
   next(client, EventKind::link_up);
   EXPECT_EQ(client.device.info().link_reason, "");
@@ -103,11 +103,11 @@ TEST_F(LinkTest, ProbesAreASettingOfEachConnection) {
   for (const bool on : {false, true}) {
     Side server = make("server", "5000"), client = make("client", "5000");
     ConnectionOptions o;
-    o.keepalive = on;
+    o.iwarp.keepalive = on;
     connect(server, client, o);
-    const auto before = client.qp.stats().segments_out;
+    const auto before = client.qp.stats().iwarp.tcp.segments_out;
     std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-    EXPECT_EQ(client.qp.stats().segments_out > before, on);
+    EXPECT_EQ(client.qp.stats().iwarp.tcp.segments_out > before, on);
     EXPECT_EQ(client.qp.state(), QpState::rts);
   }
 }

@@ -78,10 +78,10 @@ TEST_F(SharedReceiveApi, WrongUseIsRefusedWithALine) {
   foreign.send_cq = foreign.receive_cq = client_cq;
   foreign.srq = *srq;
   EXPECT_FALSE(client.create_qp(*other, foreign).ok());
-  o.completion_method = 3;
+  o.iwarp.completion_method = 3;
   EXPECT_FALSE(server.create_qp(pd, o).ok());
-  o.completion_method = 1;
-  o.completion_threshold = 4;
+  o.iwarp.completion_method = 1;
+  o.iwarp.completion_threshold = 4;
   EXPECT_FALSE(server.create_qp(pd, o).ok());
 }
 
@@ -125,7 +125,7 @@ TEST_F(SharedReceiveApi, ManyQueuePairsUseOneQueueRefilledByItsLimit) {
       o.send_cq = o.receive_cq = cq;
       o.srq = srq;
       o.events = events;
-      o.completion_threshold = 0;
+      o.iwarp.completion_threshold = 0;
       auto qp = server.create_qp(pd, o);
       ASSERT_TRUE(qp.ok());
       ASSERT_TRUE(request->accept(*qp).ok());

@@ -43,11 +43,12 @@ TEST_P(Matrix, DataMovesBothWaysAndTheConnectionClosesInOrder) {
   EXPECT_EQ(work.run(), "");
   const ConnectionStats a = pair.left().engine().qp_stats(*left);
   const ConnectionStats b = pair.right().engine().qp_stats(*right);
-  EXPECT_EQ(a.crc, crc);
-  EXPECT_EQ(a.fast, crc && left_fast) << a.slow_reason;  // E-2: without CRC SLOW for ever
-  EXPECT_EQ(b.fast, crc && right_fast) << b.slow_reason;
-  EXPECT_EQ(a.downgrades + b.downgrades, 0u);
-  EXPECT_EQ(a.retransmits + b.retransmits, 0u);  // a clean wire gives no cause
+  EXPECT_EQ(a.iwarp.mpa.crc, crc);
+  EXPECT_EQ(a.iwarp.fast, crc && left_fast)
+      << a.iwarp.slow_reason;  // E-2: without CRC SLOW for ever
+  EXPECT_EQ(b.iwarp.fast, crc && right_fast) << b.iwarp.slow_reason;
+  EXPECT_EQ(a.iwarp.downgrades + b.iwarp.downgrades, 0u);
+  EXPECT_EQ(a.iwarp.tcp.retransmits + b.iwarp.tcp.retransmits, 0u);  // a clean wire gives no cause
   pair.left().engine().disconnect(*left, pair.now());
   pair.run_for(Duration::s(100));
   EXPECT_EQ(pair.left().events.back().kind, Kind::Disconnected);
@@ -102,19 +103,19 @@ TEST_P(FramingMatrix, DataMovesBothWaysOnThePathItShould_R2_R3_R80) {
   EXPECT_FALSE(work.ended()) << work.failures();
   const ConnectionStats a = pair.left().engine().qp_stats(*left);
   const ConnectionStats b = pair.right().engine().qp_stats(*right);
-  EXPECT_EQ(a.framing, mpa::policy_name(policy_left));
-  EXPECT_EQ(a.framing_sent, mpa::policy_name(policy_right)) << "the receiver decides";
-  EXPECT_EQ(b.framing, mpa::policy_name(policy_right));
-  EXPECT_EQ(b.framing_sent, mpa::policy_name(policy_left));
+  EXPECT_EQ(a.iwarp.mpa.framing, mpa::policy_name(policy_left));
+  EXPECT_EQ(a.iwarp.mpa.framing_sent, mpa::policy_name(policy_right)) << "the receiver decides";
+  EXPECT_EQ(b.iwarp.mpa.framing, mpa::policy_name(policy_right));
+  EXPECT_EQ(b.iwarp.mpa.framing_sent, mpa::policy_name(policy_left));
   if (!crc || !left_fast) {
-    EXPECT_EQ(a.bytes_fast, 0u);
-    EXPECT_FALSE(a.fast);
+    EXPECT_EQ(a.iwarp.bytes_fast, 0u);
+    EXPECT_FALSE(a.iwarp.fast);
   }
   if (crc && *faults == 0) {
-    EXPECT_EQ(b.bytes_slow, 0u);
-    EXPECT_EQ(a.bytes_slow == 0, left_fast);
-    EXPECT_EQ(a.downgrades + b.downgrades, 0u);
-    EXPECT_EQ(b.retransmits, 0u);
+    EXPECT_EQ(b.iwarp.bytes_slow, 0u);
+    EXPECT_EQ(a.iwarp.bytes_slow == 0, left_fast);
+    EXPECT_EQ(a.iwarp.downgrades + b.iwarp.downgrades, 0u);
+    EXPECT_EQ(b.iwarp.tcp.retransmits, 0u);
   }
 }
 
@@ -261,7 +262,7 @@ TEST_F(Setup, StartupSurvivesAnyReSegmentation_E1) {
        {pair->left().engine().qp_stats(*left), pair->right().engine().qp_stats(*right)}) {
     for (std::size_t i = 0; i < kReasonCount; ++i) {  // InLogic saw nothing but the RTR message
       if (i == static_cast<std::size_t>(fastpath::Reason::Aligned)) continue;
-      EXPECT_EQ(s.reasons[i], 0u) << reason_label(i);
+      EXPECT_EQ(s.iwarp.reasons[i], 0u) << reason_label(i);
     }
   }
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -385,7 +386,7 @@ TEST_F(Setup, R77_AbsoluteMarkersWorkForEveryInitialSequenceNumber) {
     residues |= 1u << (a.snd.iss.value() % 4) | 16u << (a.rcv.irs.value() % 4);
     test::Workload work(*pair, *left, *right, {.seed = seed, .messages = 5});
     ASSERT_EQ(work.run(), "") << seed;
-    EXPECT_EQ(pair->left().engine().qp_stats(*left).bytes_slow, 0u);
+    EXPECT_EQ(pair->left().engine().qp_stats(*left).iwarp.bytes_slow, 0u);
   }
   EXPECT_EQ(residues, 0xffu) << "every residue each way was met";
 }

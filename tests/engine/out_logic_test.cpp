@@ -90,8 +90,8 @@ TEST(EmptyReceiveQueue, FastDropsAndTheRetransmissionCompletes_R113_E17) {
   r.frames_out = 0;
   r.arrive(0, send);
   EXPECT_EQ(r.taken(), 0u);
-  EXPECT_EQ(r.stats().empty_rq_drops, 1u);
-  EXPECT_EQ(r.stats().immediate_dup_acks, 1u) << "Q-14";
+  EXPECT_EQ(r.stats().iwarp.empty_rq_drops, 1u);
+  EXPECT_EQ(r.stats().iwarp.immediate_dup_acks, 1u) << "Q-14";
   EXPECT_EQ(r.frames_out, 1u);
   EXPECT_TRUE(r.done().empty());
   EXPECT_EQ(r.qp().state, verbs::QpState::Rts);
@@ -101,7 +101,7 @@ TEST(EmptyReceiveQueue, FastDropsAndTheRetransmissionCompletes_R113_E17) {
   EXPECT_EQ(r.taken(), send.size());
   ASSERT_EQ(r.done().size(), 1u);
   EXPECT_EQ(r.done()[0].completion.wr_id, 7u);
-  EXPECT_TRUE(r.stats().fast);
+  EXPECT_TRUE(r.stats().iwarp.fast);
 }
 
 TEST(EmptyReceiveQueue, OutOfOrderToo_R114) {
@@ -109,8 +109,8 @@ TEST(EmptyReceiveQueue, OutOfOrderToo_R114) {
   const Octets one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
   ASSERT_TRUE(r.post(1));
   r.arrive(one.size(), two);
-  EXPECT_EQ(r.stats().empty_rq_drops, 1u) << "the MSN's receive is not posted";
-  EXPECT_EQ(r.stats().holes_opened, 0u) << "R-25";
+  EXPECT_EQ(r.stats().iwarp.empty_rq_drops, 1u) << "the MSN's receive is not posted";
+  EXPECT_EQ(r.stats().iwarp.holes_opened, 0u) << "R-25";
   r.arrive(0, one);
   ASSERT_TRUE(r.post(2));
   r.arrive(one.size(), two);
@@ -124,17 +124,17 @@ TEST(EmptyReceiveQueue, DropsAreNoRecoveryAttempts_R115) {
   Receiver r(o);
   const Octets send = send_fpdu(r.first, 20);
   for (int i = 0; i < 100; ++i) r.arrive(0, send);
-  EXPECT_EQ(r.stats().empty_rq_drops, 100u);
-  EXPECT_EQ(r.stats().recovery_attempts, 0u);
+  EXPECT_EQ(r.stats().iwarp.empty_rq_drops, 100u);
+  EXPECT_EQ(r.stats().iwarp.recovery_attempts, 0u);
   EXPECT_EQ(r.connection()->context.recovery_attempts, 0u);
-  EXPECT_EQ(r.stats().downgrades, 0u);
-  EXPECT_TRUE(r.stats().fast);
+  EXPECT_EQ(r.stats().iwarp.downgrades, 0u);
+  EXPECT_TRUE(r.stats().iwarp.fast);
 }
 
 TEST(EmptyReceiveQueue, SlowTerminates_R116) {
   Receiver r(receiver(ConnectionType::Slow));
   r.arrive(0, send_fpdu(r.first, 20));
-  EXPECT_EQ(r.stats().terminates_sent, 1u);
+  EXPECT_EQ(r.stats().iwarp.ddp.terminates_sent, 1u);
   EXPECT_TRUE(r.failed("no buffer (Terminate 1/2/2 sent)"));
   EXPECT_NE(r.qp().state, verbs::QpState::Rts);
 }
@@ -205,12 +205,12 @@ TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson_R103_R104_R106) {
     }
     const Octets one = send_fpdu(r.first, 0);
     r.arrive(one.size(), behind);
-    EXPECT_EQ(r.stats().completion_cqe_writes, 0u) << "R-111";
+    EXPECT_EQ(r.stats().verbs.completion_cqe_writes, 0u) << "R-111";
     r.arrive(0, one);
     const ConnectionStats s = r.stats();
-    EXPECT_EQ(s.completion_wqe_writes, row.wqe);
-    EXPECT_EQ(s.completion_cqe_writes, row.cqe);
-    EXPECT_EQ(s.completion_partial_cqes, row.partial);
+    EXPECT_EQ(s.verbs.completion_wqe_writes, row.wqe);
+    EXPECT_EQ(s.verbs.completion_cqe_writes, row.cqe);
+    EXPECT_EQ(s.verbs.completion_partial_cqes, row.partial);
     ASSERT_EQ(r.done().size(), 21u);
     for (std::uint32_t i = 0; i <= 20; ++i) {
       EXPECT_EQ(r.done()[i].completion.wr_id, i);
@@ -225,7 +225,7 @@ TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson_R103_R104_R106) {
               std::string::npos);
     r.engine().abort(r.qp(), r.now());
     r.engine().fill_stats(&all);
-    EXPECT_EQ(all.ended.completion_wqe_writes, row.wqe)
+    EXPECT_EQ(all.ended.verbs.completion_wqe_writes, row.wqe)
         << "the connection is gone, its counts stay";
   }
 }
@@ -239,8 +239,8 @@ TEST(CompletionWrites, SlowCompletesInOrderAndUpdatesNoReceive_R106) {
     r.arrive(at, f);
     at += f.size();
   }
-  EXPECT_EQ(r.stats().completion_wqe_writes, 0u);
-  EXPECT_EQ(r.stats().completion_cqe_writes, 10u);
+  EXPECT_EQ(r.stats().verbs.completion_wqe_writes, 0u);
+  EXPECT_EQ(r.stats().verbs.completion_cqe_writes, 10u);
 }
 
 // N + 1 is for the Sends of a hole that closes. What a downgrade forgets has been written to its
@@ -261,16 +261,16 @@ TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing_R48_R105) {
     return Octets(all.data() + from, all.data() + to);
   };
   r.arrive(one, part(one, all.size()));
-  EXPECT_EQ(r.stats().completion_wqe_writes, 5u);
+  EXPECT_EQ(r.stats().verbs.completion_wqe_writes, 5u);
   for (int i = 0; i < 2; ++i) r.arrive(0, part(0, one - 1));
-  ASSERT_EQ(r.stats().downgrades, 1u);
-  EXPECT_EQ(r.stats().completion_cqe_writes, 0u);
+  ASSERT_EQ(r.stats().iwarp.downgrades, 1u);
+  EXPECT_EQ(r.stats().verbs.completion_cqe_writes, 0u);
   r.arrive(one - 1, part(one - 1, all.size()));
   const ConnectionStats s = r.stats();
-  EXPECT_EQ(s.sends_received, 6u);
-  EXPECT_EQ(s.completion_wqe_writes, 5u) << "in order none is written";
-  EXPECT_EQ(s.completion_cqe_writes, 6u);
-  EXPECT_EQ(s.completion_partial_cqes, 0u);
+  EXPECT_EQ(s.verbs.sends_received, 6u);
+  EXPECT_EQ(s.verbs.completion_wqe_writes, 5u) << "in order none is written";
+  EXPECT_EQ(s.verbs.completion_cqe_writes, 6u);
+  EXPECT_EQ(s.verbs.completion_partial_cqes, 0u);
   ASSERT_EQ(r.done().size(), 6u);
   for (std::uint32_t i = 0; i <= 5; ++i) EXPECT_EQ(r.done()[i].completion.byte_len, i);
 }
@@ -299,9 +299,9 @@ TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach_R95) {
   EXPECT_LE(r.connection()->hole_counters.memory(), 64u);
   EXPECT_LE(ddp::stream_of(r.qp()).shared->pool.in_use(), 4096u) << "the M that are held";
   EXPECT_LE(mallinfo2().uordblks, before + 4096) << "99 000 more Sends allocate nothing";
-  EXPECT_EQ(r.stats().sends_received, 0u);
+  EXPECT_EQ(r.stats().verbs.sends_received, 0u);
   r.arrive(0, one);
-  EXPECT_EQ(r.stats().sends_received, kMany + 1u);
+  EXPECT_EQ(r.stats().verbs.sends_received, kMany + 1u);
   EXPECT_EQ(ddp::stream_of(r.qp()).shared->pool.in_use(), 0u);
 }
 
@@ -443,10 +443,10 @@ TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire_R8) {
       std::uint64_t least = ~0ull, most = 0, fast = 0, slow = 0;
       for (std::size_t i = 0; i < kAll; ++i) {
         const ConnectionStats s = sides[1 - d].node->engine().qp_stats(*sides[1 - d].qp[i]);
-        EXPECT_EQ(s.fast, i < kEach);
-        least = std::min(least, s.write_bytes_received);
-        most = std::max(most, s.write_bytes_received);
-        (i < kEach ? fast : slow) += s.write_bytes_received;
+        EXPECT_EQ(s.iwarp.fast, i < kEach);
+        least = std::min(least, s.verbs.write_bytes_received);
+        most = std::max(most, s.verbs.write_bytes_received);
+        (i < kEach ? fast : slow) += s.verbs.write_bytes_received;
       }
       EXPECT_GT(fast + slow, 300u * 1000 * 1000 / 8 * 7 / 10) << "the wire is full";
       EXPECT_GE(static_cast<double>(least) / static_cast<double>(most), 0.6);
@@ -468,7 +468,7 @@ TEST(SharedReceive, DropsWithoutAReceiveAndGoesOnWhenOneIsPosted_R113_E17) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
   const Octets send = send_fpdu(r.first, 20);
   r.arrive(0, send);
-  EXPECT_EQ(r.stats().empty_rq_drops, 1u);
+  EXPECT_EQ(r.stats().iwarp.empty_rq_drops, 1u);
   EXPECT_EQ(r.taken(), 0u);
   r.frames_out = 0;
   ASSERT_TRUE(r.post(5));

@@ -105,7 +105,7 @@ TEST_F(RxPath, EachConnectionGetsItsOwnSegments_R73) {
   EXPECT_EQ(receive[2000], 0x22);
   EXPECT_EQ(receive[2999], 0x22);
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(pair.right().engine().qp_stats(*right[i]).sends_received, 1u);
+    EXPECT_EQ(pair.right().engine().qp_stats(*right[i]).verbs.sends_received, 1u);
   }
 }
 

@@ -22,12 +22,12 @@ struct RxDetour : RxPath {
   void expect_nothing_happened() {
     EXPECT_TRUE(p.fast());
     const ConnectionStats s = p.stats();
-    EXPECT_EQ(s.bytes_slow, 0u);
-    EXPECT_EQ(s.downgrades, 0u);
-    EXPECT_EQ(s.upgrades, 0u);
-    EXPECT_EQ(s.recovery_attempts, 0u);
-    EXPECT_EQ(s.terminates_sent, 0u);
-    EXPECT_EQ(s.immediate_dup_acks, 0u);
+    EXPECT_EQ(s.iwarp.bytes_slow, 0u);
+    EXPECT_EQ(s.iwarp.downgrades, 0u);
+    EXPECT_EQ(s.iwarp.upgrades, 0u);
+    EXPECT_EQ(s.iwarp.recovery_attempts, 0u);
+    EXPECT_EQ(s.iwarp.ddp.terminates_sent, 0u);
+    EXPECT_EQ(s.iwarp.immediate_dup_acks, 0u);
   }
   // Four Sends, 100 to 103 octets, at `at` in the stream; `receives` for them at 1000 each.
   void sends(std::size_t receives = 4) {
@@ -76,12 +76,12 @@ TEST_F(RxDetour, E41_WhatLiesBeyondAGapIsKeptReportedAndPlacedWhenTheGapCloses) 
   EXPECT_TRUE(placed(3));
   expect_nothing_happened();
   const ConnectionStats s = p.stats();
-  EXPECT_EQ(s.detours, 1u);
-  EXPECT_EQ(s.bytes_detour, 2 * kSize);
-  EXPECT_EQ(s.bytes_fast, 2 * kSize);
-  EXPECT_EQ(s.bytes_copied, 4 * kPayload + 2 * kSize);
-  EXPECT_EQ(s.holes_opened, 1u);
-  EXPECT_EQ(s.holes_closed, 1u);
+  EXPECT_EQ(s.iwarp.detours, 1u);
+  EXPECT_EQ(s.iwarp.bytes_detour, 2 * kSize);
+  EXPECT_EQ(s.iwarp.bytes_fast, 2 * kSize);
+  EXPECT_EQ(s.iwarp.bytes_copied, 4 * kPayload + 2 * kSize);
+  EXPECT_EQ(s.iwarp.holes_opened, 1u);
+  EXPECT_EQ(s.iwarp.holes_closed, 1u);
 }
 
 // proves: E-41
@@ -90,7 +90,7 @@ TEST_F(RxDetour, E41_InOrderSegmentsAreCutThroughBesideADetour) {
   send(3);
   send(0);
   EXPECT_TRUE(placed(0)) << "at once";
-  EXPECT_EQ(p.stats().bytes_fast, kSize);
+  EXPECT_EQ(p.stats().iwarp.bytes_fast, kSize);
   EXPECT_EQ(p.rcv_nxt(), kSize);
   EXPECT_FALSE(placed(3));
   send(1);
@@ -119,7 +119,7 @@ TEST_F(RxDetour, E41_DeliveryGoesToTheNextGapAndNoFurther) {
   EXPECT_EQ(p.rcv_nxt(), 5 * kSize);
   send(5);
   EXPECT_TRUE(placed(6));
-  EXPECT_EQ(p.stats().detours, 1u) << "it was never empty in between";
+  EXPECT_EQ(p.stats().iwarp.detours, 1u) << "it was never empty in between";
   send(7);
   EXPECT_TRUE(placed(7));
   EXPECT_EQ(kept(), 0u);
@@ -147,9 +147,9 @@ TEST_F(RxDetour, E41_AReadRequestBehindAGapWaits) {
   up();
   std::fill(p.region.begin() + 5000, p.region.begin() + 5010, 0x77);
   p.send(kSize, p.read_request(1, 10, 5000));
-  EXPECT_EQ(p.stats().read_requests_received, 0u);
+  EXPECT_EQ(p.stats().verbs.read_requests_received, 0u);
   const auto a = send(0);
-  EXPECT_EQ(p.stats().read_requests_received, 1u);
+  EXPECT_EQ(p.stats().verbs.read_requests_received, 1u);
   std::size_t octets = 0;
   for (const Answer& x : a) octets += x.payload.size();
   EXPECT_EQ(octets, make_fpdu(Octets(14 + 10)).size());
@@ -176,7 +176,7 @@ TEST_F(RxDetour, E41_AcrossTheWrapOfSequenceNumbers) {
       EXPECT_EQ(h.at(k * 1000, kPayload), Octets(kPayload, static_cast<std::uint8_t>(k + 1)));
     }
     EXPECT_TRUE(h.fast());
-    EXPECT_EQ(h.stats().bytes_slow, 0u);
+    EXPECT_EQ(h.stats().iwarp.bytes_slow, 0u);
   }
 }
 
@@ -193,7 +193,7 @@ TEST_F(RxDetour, E41_AnOverlapAtRcvNxtIsCutThroughAndItsMessagesCountOnce) {
   EXPECT_EQ(p.rcv_nxt(), at[4]);
   EXPECT_EQ(kept(), 0u);
   const ConnectionStats s = p.stats();
-  EXPECT_EQ(s.bytes_fast + s.bytes_detour, at[4]) << "every octet of the stream once";
+  EXPECT_EQ(s.iwarp.bytes_fast + s.iwarp.bytes_detour, at[4]) << "every octet of the stream once";
   expect_nothing_happened();
 }
 
@@ -206,9 +206,9 @@ TEST_F(RxDetour, E41_AnOverlapBeyondTheGapKeepsWhatIsNew) {
   ASSERT_FALSE(a.empty());
   ASSERT_EQ(a.back().sack.size(), 1u);
   EXPECT_EQ(a.back().sack[0], Block(at[1], at[4]));
-  EXPECT_EQ(p.stats().bytes_detour, at[4] - at[1]);
+  EXPECT_EQ(p.stats().iwarp.bytes_detour, at[4] - at[1]);
   p.send(at[1], joined({m[1], m[2]}));
-  EXPECT_EQ(p.stats().bytes_detour, at[4] - at[1]) << "a duplicate is not kept again";
+  EXPECT_EQ(p.stats().iwarp.bytes_detour, at[4] - at[1]) << "a duplicate is not kept again";
   p.send(at[0], m[0]);
   expect_all_delivered_once();
   expect_nothing_happened();
@@ -241,7 +241,7 @@ TEST_F(RxDetour, E41_ASegmentWithAWrongCrcIsNotKept) {
   ASSERT_EQ(a.size(), 1u);
   EXPECT_TRUE(a[0].sack.empty());
   EXPECT_EQ(kept(), 0u);
-  EXPECT_EQ(p.stats().recovery_attempts, 1u);
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 1u);
   send(3);
   a = p.send(kSize, joined({fpdus[1], spoiled(2)}));
   ASSERT_EQ(a.back().sack.size(), 1u) << "not even the valid FPDU in front";
@@ -249,8 +249,8 @@ TEST_F(RxDetour, E41_ASegmentWithAWrongCrcIsNotKept) {
   for (const std::size_t i : {2, 1, 0}) send(i);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(placed(i));
   EXPECT_TRUE(p.fast());
-  EXPECT_EQ(p.stats().terminates_sent, 0u);
-  EXPECT_EQ(p.stats().downgrades, 0u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
+  EXPECT_EQ(p.stats().iwarp.downgrades, 0u);
 }
 
 // proves: E-41, E-6
@@ -259,13 +259,13 @@ TEST_F(RxDetour, E41_AViolationBeyondTheGapIsNotKeptAndTerminatesInOrder) {
   const Octets outside =
       make_fpdu(ddp::test::write_segment(p.stag, p.to(p.region.size() - 10), Octets(kPayload, 1)));
   p.send(kSize, outside);
-  EXPECT_EQ(p.stats().terminates_sent, 0u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
   EXPECT_EQ(p.holes(), 0u);
   EXPECT_EQ(kept(), 0u);
   send(2);
   send(0);
   p.send(kSize, outside);
-  EXPECT_EQ(p.stats().terminates_sent, 1u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
   EXPECT_FALSE(placed(2)) << "a dead stream places nothing";
   EXPECT_EQ(kept(), 0u);
 }
@@ -278,11 +278,11 @@ TEST_F(RxDetour, E41_ASendIsKeptOnlyWhenItsReceiveIsPosted) {
   const auto a = p.send(at[1], joined({m[1], m[2]}));
   EXPECT_TRUE(a.back().sack.empty()) << "nothing of the segment (E-5)";
   EXPECT_EQ(kept(), 0u);
-  EXPECT_EQ(p.stats().empty_rq_drops, 1u);
-  EXPECT_EQ(p.stats().recovery_attempts, 0u);
+  EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 1u);
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 0u);
   p.send(at[1], m[1]);
   p.send(at[3], m[3]);
-  EXPECT_EQ(p.stats().empty_rq_drops, 2u);
+  EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 2u);
   ASSERT_TRUE(p.post_receive(2, 2000, 900));
   ASSERT_TRUE(p.post_receive(3, 3000, 900));
   EXPECT_FALSE(p.pass(Duration::us(10)).empty()) << "the nudge";
@@ -292,7 +292,7 @@ TEST_F(RxDetour, E41_ASendIsKeptOnlyWhenItsReceiveIsPosted) {
   p.send(at[0], m[0]);
   expect_all_delivered_once();
   EXPECT_TRUE(p.fast());
-  EXPECT_EQ(p.stats().terminates_sent, 0u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
 }
 
 // The queue is empty when the gap is to be closed: that segment waits, what is kept stays.
@@ -304,7 +304,7 @@ TEST_F(RxDetour, E41_AnEmptyReceiveQueueInTheMiddleLosesNothing) {
   p.send(at[2], w);
   p.send(at[0], m[0]);
   p.send(at[1], m[1]);
-  EXPECT_EQ(p.stats().empty_rq_drops, 1u);
+  EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 1u);
   EXPECT_EQ(p.rcv_nxt(), at[1]);
   EXPECT_NE(kept(), 0u);
   EXPECT_EQ(p.at(8000, 50), Octets(50, 0));
@@ -335,7 +335,7 @@ TEST_F(RxDetour, E41_WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot) 
     send(i);
     EXPECT_TRUE(placed(i));
   }
-  EXPECT_LE(p.stats().bytes_detour, kSize);
+  EXPECT_LE(p.stats().iwarp.bytes_detour, kSize);
   expect_nothing_happened();
 }
 
@@ -347,7 +347,7 @@ TEST_F(RxDetour, E41_TheLimitOfHolesHoldsOnADetour) {
   const auto a = send(3);
   ASSERT_EQ(a.back().sack.size(), 1u);
   EXPECT_EQ(a.back().sack[0], Block(kSize, 2 * kSize));
-  EXPECT_EQ(p.stats().bytes_detour, kSize);
+  EXPECT_EQ(p.stats().iwarp.bytes_detour, kSize);
   for (const std::size_t i : {0, 2, 3}) send(i);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(placed(i));
   expect_nothing_happened();
@@ -365,7 +365,7 @@ TEST_F(RxDetour, E41_NothingBeyondTheWindowIsKept) {
   Octets all;
   for (std::size_t i = 1; i < fpdus.size(); ++i) testing::append(all, fpdus[i]);
   p.send(kSize, all);
-  EXPECT_EQ(p.stats().bytes_detour, (inside - 1) * kSize);
+  EXPECT_EQ(p.stats().iwarp.bytes_detour, (inside - 1) * kSize);
   EXPECT_LE(t.rcv.holes.highest(), t.rcv.adv);
   send(0);
   for (std::size_t i = 0; i < fpdus.size(); ++i) EXPECT_EQ(placed(i), i < inside) << i;
@@ -397,10 +397,10 @@ TEST_F(RxDetour, E41_ADowngradeInTheMiddleOfADetourKeepsTheBuffer) {
   send(3);
   EXPECT_TRUE(placed(3));
   const ConnectionStats s = p.stats();
-  EXPECT_EQ(s.downgrades, 1u);
-  EXPECT_EQ(s.bytes_detour, kSize);
-  EXPECT_EQ(s.bytes_slow, 3 * kSize);
-  EXPECT_EQ(s.terminates_sent, 0u);
+  EXPECT_EQ(s.iwarp.downgrades, 1u);
+  EXPECT_EQ(s.iwarp.bytes_detour, kSize);
+  EXPECT_EQ(s.iwarp.bytes_slow, 3 * kSize);
+  EXPECT_EQ(s.iwarp.ddp.terminates_sent, 0u);
   EXPECT_EQ(kept(), 0u);
 }
 
@@ -442,19 +442,19 @@ TEST_F(RxDetour, E41_KeptOctetsThatAreNoFpdusDowngradeWithTheBufferAsItIs) {
   ASSERT_TRUE(std::equal(s.false_one.begin(), s.false_one.end(),
                          both.begin() + static_cast<std::ptrdiff_t>(s.false_at)));
   p.send(s.false_at, s.false_one);
-  ASSERT_EQ(p.stats().bytes_detour, s.false_one.size()) << "it looks like one";
+  ASSERT_EQ(p.stats().iwarp.bytes_detour, s.false_one.size()) << "it looks like one";
   EXPECT_TRUE(p.untouched());
   p.send(0, s.a);
   EXPECT_EQ(p.at(0, 100), Octets(100, 0xaa));
   EXPECT_FALSE(p.fast()) << "RCV.NXT is inside an FPDU";
-  EXPECT_EQ(p.stats().downgrades, 1u);
+  EXPECT_EQ(p.stats().iwarp.downgrades, 1u);
   const std::uint64_t got = s.false_at + s.false_one.size();
   EXPECT_EQ(p.rcv_nxt(), got);
   p.send(got, Octets(both.begin() + static_cast<std::ptrdiff_t>(got), both.end()));
   EXPECT_EQ(p.rcv_nxt(), both.size());
   EXPECT_EQ(p.at(1000, 20), Octets(20, 0xbb));
   EXPECT_EQ(p.at(9000, 20), Octets(20, 0)) << "the false one was never placed";
-  EXPECT_EQ(p.stats().terminates_sent, 0u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
   EXPECT_EQ(kept(), 0u);
 }
 
@@ -486,11 +486,11 @@ TEST_F(Embedded, E12_PlaceIsFooledAndTheSeamShowsIt) {
   EXPECT_TRUE(p.fast());
   p.send(kSize, outer);
   EXPECT_FALSE(p.fast()) << "the chain of FPDUs misses the block's edge";
-  EXPECT_EQ(p.stats().downgrades, 1u);
-  EXPECT_EQ(p.stats().reasons[static_cast<std::size_t>(fastpath::Reason::Seam)], 1u);
+  EXPECT_EQ(p.stats().iwarp.downgrades, 1u);
+  EXPECT_EQ(p.stats().iwarp.reasons[static_cast<std::size_t>(fastpath::Reason::Seam)], 1u);
   EXPECT_EQ(p.rcv_nxt(), kSize + outer.size()) << "and the block is forgotten";
   EXPECT_EQ(p.at(1000, 400), Octets(outer.begin() + 16, outer.begin() + 416));
-  EXPECT_EQ(p.stats().terminates_sent, 0u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
 }
 
 // A Send that never was is not delivered either.
@@ -519,7 +519,7 @@ TEST_F(Embedded, E12_StoreIsNotFooled) {
   up();
   make();
   p.send(inner_at, inner);
-  EXPECT_EQ(p.stats().bytes_detour, inner.size()) << "octets of the stream they are";
+  EXPECT_EQ(p.stats().iwarp.bytes_detour, inner.size()) << "octets of the stream they are";
   send(0);
   p.send(kSize, outer);
   EXPECT_EQ(p.rcv_nxt(), kSize + outer.size());
@@ -537,8 +537,8 @@ TEST_F(Embedded, E41_ABadSeamBeyondTheGapIsDroppedAsAnyOther) {
   make();
   p.send(inner_at, inner);
   p.send(kSize, outer);
-  EXPECT_EQ(p.stats().recovery_attempts, 1u);
-  EXPECT_EQ(p.stats().bytes_detour, inner.size());
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 1u);
+  EXPECT_EQ(p.stats().iwarp.bytes_detour, inner.size());
   send(0);
   p.send(kSize, outer);
   EXPECT_EQ(p.at(1000, 400), Octets(outer.begin() + 16, outer.begin() + 416));
@@ -571,10 +571,10 @@ TEST_F(RxDetour, E41_ATerminateBehindAGapEndsTheStreamInOrder) {
   const Octets terminate = make_fpdu({t, n});
   p.send(kSize, terminate);
   send(3);
-  EXPECT_EQ(p.stats().terminates_received, 0u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_received, 0u);
   send(0);
   EXPECT_TRUE(placed(0));
-  EXPECT_EQ(p.stats().terminates_received, 1u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_received, 1u);
   EXPECT_NE(p.qp->state, verbs::QpState::Rts);
   EXPECT_EQ(kept(), 0u) << "what is behind it is forgotten";
 }

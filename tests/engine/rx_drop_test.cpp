@@ -21,7 +21,7 @@ TEST_F(RxPath, ASegmentWithOneBadFpduIsDroppedWhole) {
     EXPECT_TRUE(p.fast());
     EXPECT_EQ(p.rcv_nxt(), 0u);
   }
-  EXPECT_EQ(p.stats().bytes_fast, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_fast, 0u);
   EXPECT_EQ(p.connection()->context.recovery_attempts, 3u);
 }
 
@@ -39,9 +39,9 @@ TEST_F(RxPath, ADroppedSegmentLeavesNoTrace_R25) {
   EXPECT_EQ(p.holes(), 1u);
   EXPECT_EQ(p.rcv_nxt(), 0u);
   const ConnectionStats after = p.stats();
-  EXPECT_EQ(after.payload_placed, before.payload_placed);
-  EXPECT_EQ(after.bytes_fast, before.bytes_fast);
-  EXPECT_EQ(after.holes_opened, before.holes_opened);
+  EXPECT_EQ(after.verbs.payload_placed, before.verbs.payload_placed);
+  EXPECT_EQ(after.iwarp.bytes_fast, before.iwarp.bytes_fast);
+  EXPECT_EQ(after.iwarp.holes_opened, before.iwarp.holes_opened);
   EXPECT_EQ(p.at(1000, kPayload), Octets(kPayload, 0));
   EXPECT_TRUE(p.receives().empty());
 }
@@ -55,8 +55,8 @@ TEST_F(RxPath, TheGoodRetransmissionOfADroppedSegmentIsCutThrough) {
   send(0);
   EXPECT_TRUE(placed(0));
   EXPECT_TRUE(p.fast());
-  EXPECT_EQ(p.stats().bytes_fast, kSize);
-  EXPECT_EQ(p.stats().bytes_slow, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_fast, kSize);
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, 0u);
 }
 
 // proves
@@ -72,9 +72,9 @@ TEST_F(RxPath, AMisalignedPeerIsServedInTheEnd) {
   }
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(placed(i));
   EXPECT_FALSE(p.fast());
-  EXPECT_EQ(p.stats().recovery_attempts, 3u) << "exactly so many drops";
-  EXPECT_EQ(p.stats().downgrades, 1u);
-  EXPECT_EQ(p.stats().bytes_slow, all.size());
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 3u) << "exactly so many drops";
+  EXPECT_EQ(p.stats().iwarp.downgrades, 1u);
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, all.size());
 }
 
 // proves: R-29
@@ -82,7 +82,7 @@ TEST_F(RxPath, ACrcErrorInSlowDataTerminates) {
   up_slow();
   send(0);
   send_spoiled(1);
-  EXPECT_EQ(p.stats().terminates_sent, 1u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
   EXPECT_FALSE(placed(1));
   EXPECT_NE(p.qp->state, verbs::QpState::Rts);
 }
@@ -104,7 +104,7 @@ TEST_F(RxPath, TheRecoveryLimitIsTheConnectionsOwn) {
         ++drops;
         EXPECT_EQ(h.rcv_nxt(), 0u);
       } else {
-        EXPECT_EQ(h.stats().bytes_slow, bad.size()) << "the next one is stored";
+        EXPECT_EQ(h.stats().iwarp.bytes_slow, bad.size()) << "the next one is stored";
         ASSERT_FALSE(a.empty());
       }
     }
@@ -120,9 +120,9 @@ TEST_F(RxPath, ACorruptedLengthWithoutRecoveryEndsInTermination) {
   bad[1] ^= 0x80;
   p.send(0, bad);
   EXPECT_FALSE(p.fast());
-  EXPECT_EQ(p.stats().bytes_slow, kSize);
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, kSize);
   for (std::size_t i = 1; i < 4; ++i) send(i);
-  EXPECT_EQ(p.stats().terminates_sent, 1u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
   EXPECT_TRUE(p.untouched());
   EXPECT_NE(p.qp->state, verbs::QpState::Rts);
 }
@@ -140,7 +140,7 @@ TEST_F(RxPath, ADropInOrderSendsExactlyOneDuplicateAckAtOnce) {
     EXPECT_EQ(a[0].ack, kSize) << "RCV.NXT, unchanged";
     EXPECT_TRUE(a[0].sack.empty());
   }
-  EXPECT_EQ(p.stats().immediate_dup_acks, 3u);
+  EXPECT_EQ(p.stats().iwarp.immediate_dup_acks, 3u);
 }
 
 // proves
@@ -200,8 +200,8 @@ TEST_F(RxPath, WhatTcpRefusesIsNoUlpDrop) {
   EXPECT_EQ(a[0].sack.size(), 1u);
   EXPECT_FALSE(placed(3));
   EXPECT_EQ(p.holes(), 1u);
-  EXPECT_EQ(p.stats().immediate_dup_acks, 0u);
-  EXPECT_EQ(p.stats().recovery_attempts, 0u);
+  EXPECT_EQ(p.stats().iwarp.immediate_dup_acks, 0u);
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 0u);
   EXPECT_TRUE(p.fast());
 }
 
@@ -224,13 +224,13 @@ TEST_F(RxPath, TheAckGoesWithEachBoundedDropNotWithTheDowngrade) {
     ASSERT_EQ(a.size(), 1u);
     EXPECT_EQ(a[0].ack, kSize);
   }
-  EXPECT_EQ(p.stats().immediate_dup_acks, 2u);
+  EXPECT_EQ(p.stats().iwarp.immediate_dup_acks, 2u);
   const Octets part(fpdus[1].begin(), fpdus[1].begin() + 100);
   const auto a = p.send(kSize, part);
   EXPECT_FALSE(p.fast());
   ASSERT_EQ(a.size(), 1u);
   EXPECT_EQ(a[0].ack, kSize + 100) << "stored and acknowledged";
-  EXPECT_EQ(p.stats().immediate_dup_acks, 2u);
+  EXPECT_EQ(p.stats().iwarp.immediate_dup_acks, 2u);
 }
 
 // proves: E-4

@@ -68,7 +68,7 @@ struct RxMarkers : RxPath {
   }
   std::vector<Answer> send(const Marked& m) { return p.send(m.at, m.bytes); }
   bool wrote(std::size_t i, std::size_t n) { return p.at(i * 1000, n) == Octets(n, 0x5a); }
-  std::uint64_t met(Reason r) { return p.stats().reasons[static_cast<std::size_t>(r)]; }
+  std::uint64_t met(Reason r) { return p.stats().iwarp.reasons[static_cast<std::size_t>(r)]; }
 
   void expect_dropped(const std::vector<Answer>& a, std::uint64_t rcv_nxt, Reason why) {
     for (const Answer& x : a) {
@@ -78,13 +78,13 @@ struct RxMarkers : RxPath {
     EXPECT_TRUE(p.fast());
     EXPECT_EQ(p.rcv_nxt(), rcv_nxt);
     EXPECT_EQ(met(why), 1u);
-    EXPECT_EQ(p.stats().downgrades, 0u);
+    EXPECT_EQ(p.stats().iwarp.downgrades, 0u);
   }
   // Stored and acknowledged, though the octets of `m` are not yet in order.
   void expect_stored_slow(const std::vector<Answer>& a, const Marked& m) {
     EXPECT_FALSE(p.fast());
-    EXPECT_EQ(p.stats().downgrades, 1u);
-    EXPECT_EQ(p.stats().bytes_slow, m.bytes.size());
+    EXPECT_EQ(p.stats().iwarp.downgrades, 1u);
+    EXPECT_EQ(p.stats().iwarp.bytes_slow, m.bytes.size());
     ASSERT_FALSE(a.empty());
     if (m.at == 0) {
       EXPECT_EQ(a.back().ack, m.end());
@@ -92,8 +92,8 @@ struct RxMarkers : RxPath {
       ASSERT_EQ(a.back().sack.size(), 1u);
       EXPECT_EQ(a.back().sack[0], Block(m.at, m.end()));
     }
-    EXPECT_EQ(p.stats().bytes_fast, 0u);
-    EXPECT_EQ(p.stats().terminates_sent, 0u);
+    EXPECT_EQ(p.stats().iwarp.bytes_fast, 0u);
+    EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
   }
 };
 
@@ -107,7 +107,7 @@ TEST_F(RxMarkers, R13_R19_ValidFramesAreCutThroughInOrderAndNot) {
   EXPECT_TRUE(wrote(0, 600));
   EXPECT_EQ(p.rcv_nxt(), b.end());
   EXPECT_TRUE(p.fast());
-  EXPECT_EQ(p.stats().bytes_slow, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, 0u);
 }
 
 // proves: T-1, R-11, R-54
@@ -118,9 +118,9 @@ TEST_F(RxMarkers, T1_WhatIsInitiatedSlowIsStored) {
   send(b);
   EXPECT_TRUE(wrote(0, 600) && wrote(1, 300));
   EXPECT_EQ(met(Reason::Slow), 2u);
-  EXPECT_EQ(p.stats().bytes_slow, b.end());
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, b.end());
   EXPECT_FALSE(p.fast());
-  EXPECT_EQ(p.stats().upgrades, 0u);
+  EXPECT_EQ(p.stats().iwarp.upgrades, 0u);
 }
 
 // proves: R-12, T-2
@@ -158,7 +158,7 @@ TEST_F(RxMarkers, R14_T4_AnInvalidFrameAtTheRightEdgeOfABlockIsDroppedToo) {
   }
   EXPECT_TRUE(p.fast()) << "certain corruption: no downgrade, though no attempt is allowed";
   EXPECT_EQ(met(Reason::CrcCaseA), 1u);
-  EXPECT_EQ(p.stats().recovery_attempts, 0u);
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 0u);
   send(behind);
   EXPECT_TRUE(wrote(1, 200));
 }
@@ -254,7 +254,7 @@ TEST_F(RxMarkers, T6_AGoodCrcWithAWrongMarkerIsNotPlaced) {
   const Marked bad = writes(first.end(), {400}, 1).marker(40).right_crc();
   expect_dropped(send(bad), first.end(), Reason::MarkerElsewhere);
   EXPECT_EQ(p.at(1000, 400), Octets(400, 0));
-  EXPECT_EQ(p.stats().recovery_attempts, 1u);
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 1u);
   // Out of order as well.
   send(writes(1536, {400}, 2).marker(40).right_crc());
   EXPECT_EQ(p.at(2000, 400), Octets(400, 0));

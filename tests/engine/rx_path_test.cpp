@@ -10,12 +10,12 @@ namespace {
 TEST_F(RxPath, TheConsumersTypeIsTheConnectionsAndCanBeAsked_R1) {
   ASSERT_TRUE(
       p.up([](engine::ConnectParams& c) { c.context.initiated_as = ConnectionType::Slow; }));
-  EXPECT_FALSE(p.stats().fast);
-  EXPECT_FALSE(p.stats().slow_reason.empty());
+  EXPECT_FALSE(p.stats().iwarp.fast);
+  EXPECT_FALSE(p.stats().iwarp.slow_reason.empty());
   HandPeer other;
   ASSERT_TRUE(
       other.up([](engine::ConnectParams& c) { c.context.initiated_as = ConnectionType::Fast; }));
-  EXPECT_TRUE(other.stats().fast);
+  EXPECT_TRUE(other.stats().iwarp.fast);
 }
 
 // proves, T-3, T-7
@@ -31,9 +31,9 @@ TEST_F(RxPath, AlignedValidSegmentsAreCutThroughAndAcknowledged) {
   EXPECT_EQ(a[0].ack, 4 * kSize);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(placed(i));
   const ConnectionStats s = p.stats();
-  EXPECT_EQ(s.bytes_fast, 4 * kSize);
-  EXPECT_EQ(s.bytes_slow, 0u);
-  EXPECT_EQ(s.bytes_copied, 4u * kPayload) << "one copy of each payload octet";
+  EXPECT_EQ(s.iwarp.bytes_fast, 4 * kSize);
+  EXPECT_EQ(s.iwarp.bytes_slow, 0u);
+  EXPECT_EQ(s.iwarp.bytes_copied, 4u * kPayload) << "one copy of each payload octet";
   EXPECT_EQ(p.node().engine().reassembly_in_use(), 0u);
 }
 
@@ -48,9 +48,9 @@ TEST_F(RxPath, EverythingOnSlowGoesThroughTheReassemblyBuffer) {
     EXPECT_FALSE(p.fast());
   }
   const ConnectionStats s = p.stats();
-  EXPECT_EQ(s.bytes_slow, 4 * kSize);
-  EXPECT_EQ(s.bytes_fast, 0u);
-  EXPECT_EQ(s.bytes_copied, 4 * (kSize + kPayload)) << "into the buffer and out of it";
+  EXPECT_EQ(s.iwarp.bytes_slow, 4 * kSize);
+  EXPECT_EQ(s.iwarp.bytes_fast, 0u);
+  EXPECT_EQ(s.iwarp.bytes_copied, 4 * (kSize + kPayload)) << "into the buffer and out of it";
 }
 
 TEST_F(RxPath, AlignedSegmentsOfADowngradedConnectionAreStored_R3) {
@@ -58,8 +58,8 @@ TEST_F(RxPath, AlignedSegmentsOfADowngradedConnectionAreStored_R3) {
   make_downgraded();
   for (std::size_t i = 1; i < 4; ++i) send(i);
   EXPECT_FALSE(p.fast());
-  EXPECT_EQ(p.stats().bytes_fast, 0u);
-  EXPECT_EQ(p.stats().bytes_slow, 4 * kSize);
+  EXPECT_EQ(p.stats().iwarp.bytes_fast, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, 4 * kSize);
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(placed(i));
 }
 
@@ -78,7 +78,7 @@ TEST_F(RxPath, MisalignedSegmentsAreNeverCutThrough_R4) {
   p.send(10, piece(10, kSize));
   p.send(kSize - 4, piece(kSize - 4, 3 * kSize));
   EXPECT_TRUE(p.untouched());
-  EXPECT_EQ(p.stats().bytes_fast, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_fast, 0u);
   EXPECT_EQ(p.rcv_nxt(), 0u);
 }
 
@@ -130,7 +130,7 @@ TEST_F(RxPath, SegmentsOutOfOrderAreInMemoryBeforeTheGapIsFilled) {
   EXPECT_EQ(a[0].sack[0], std::make_pair(2 * kSize, 3 * kSize));
   EXPECT_TRUE(placed(2));
   EXPECT_EQ(p.rcv_nxt(), 0u);
-  EXPECT_EQ(p.stats().bytes_slow, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, 0u);
 }
 
 // proves, H-8, H-9
@@ -187,12 +187,12 @@ TEST_F(RxPath, ATaggedSegmentOutsideItsRegionIsNotPlacedAndTerminatesInOrder) {
       make_fpdu(ddp::test::write_segment(p.stag, p.to(p.region.size() - 10), Octets(kPayload, 1)));
   // Out of order: dropped, nothing said yet.
   p.send(kSize, outside);
-  EXPECT_EQ(p.stats().terminates_sent, 0u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
   EXPECT_EQ(p.holes(), 0u);
   send(0);
-  EXPECT_EQ(p.stats().terminates_sent, 0u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
   p.send(kSize, outside);
-  EXPECT_EQ(p.stats().terminates_sent, 1u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
   EXPECT_EQ(p.at(p.region.size() - 10, 10), Octets(10, 0));
 }
 
@@ -211,10 +211,10 @@ TEST_F(RxPath, NoReadResponseLeavesBeforeItsHoleCloses) {
   p.send(2 * kSize + r1.size(), r2);
   p.send(2 * kSize, r1);
   send(1);
-  EXPECT_EQ(p.stats().read_responses_sent, 0u);
-  EXPECT_EQ(p.stats().read_requests_received, 0u);
+  EXPECT_EQ(p.stats().verbs.read_responses_sent, 0u);
+  EXPECT_EQ(p.stats().verbs.read_requests_received, 0u);
   const auto a = send(0);
-  EXPECT_EQ(p.stats().read_requests_received, 2u);
+  EXPECT_EQ(p.stats().verbs.read_requests_received, 2u);
   std::size_t octets = 0;
   for (const Answer& x : a) octets += x.payload.size();
   const std::size_t both = make_fpdu(Octets(14 + 10)).size() + make_fpdu(Octets(14 + 20)).size();

@@ -36,7 +36,7 @@ TEST_F(RxPath, ASendOutOfOrderWhoseReceiveIsMissingIsDropped_R114) {
   EXPECT_TRUE(a[0].sack.empty());
   EXPECT_EQ(p.holes(), 0u);
   EXPECT_TRUE(p.untouched());
-  EXPECT_EQ(p.stats().empty_rq_drops, 1u);
+  EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 1u);
   ASSERT_TRUE(p.post_receive(2, 2000, 900));
   p.send(m1.size(), m2);
   p.send(0, m1);
@@ -52,16 +52,16 @@ TEST_F(RxPath, EmptyReceiveQueueDropsAreNoRecoveryAttempts_R115) {
   const Octets m = HandPeer::send_message(1, Octets(100, 5));
   for (int i = 0; i < 50; ++i) p.send(0, m);
   EXPECT_TRUE(p.fast());
-  EXPECT_EQ(p.stats().recovery_attempts, 0u);
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 0u);
   EXPECT_EQ(p.connection()->context.recovery_attempts, 0u);
-  EXPECT_EQ(p.stats().empty_rq_drops, 50u);
+  EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 50u);
 }
 
 TEST_F(RxPath, OnSlowASendWithoutAReceiveTerminates_R116) {
   ASSERT_TRUE(
       p.up([](engine::ConnectParams& c) { c.context.initiated_as = ConnectionType::Slow; }));
   p.send(0, HandPeer::send_message(1, Octets(100, 5)));
-  EXPECT_EQ(p.stats().terminates_sent, 1u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
   EXPECT_NE(p.qp->state, verbs::QpState::Rts);
 }
 
@@ -71,7 +71,7 @@ TEST_F(RxPath, AMessageLongerThanItsReceiveTerminatesOnBothTypes_R117) {
     ASSERT_TRUE(h.up([&](engine::ConnectParams& c) { c.context.initiated_as = type; }));
     ASSERT_TRUE(h.post_receive(1, 0, 99));
     h.send(0, HandPeer::send_message(1, Octets(100, 5)));
-    EXPECT_EQ(h.stats().terminates_sent, 1u);
+    EXPECT_EQ(h.stats().iwarp.ddp.terminates_sent, 1u);
     EXPECT_NE(h.qp->state, verbs::QpState::Rts);
     EXPECT_TRUE(h.untouched());
   }
@@ -104,8 +104,8 @@ TEST_F(RxPath, R113_AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
   auto a = p.send(0, all);
   EXPECT_EQ(p.rcv_nxt(), 0u);
   EXPECT_TRUE(p.receives().empty());
-  EXPECT_EQ(p.stats().empty_rq_drops, 1u);
-  EXPECT_EQ(p.stats().immediate_dup_acks, 1u);
+  EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 1u);
+  EXPECT_EQ(p.stats().iwarp.immediate_dup_acks, 1u);
   ASSERT_EQ(a.size(), 1u);
   EXPECT_EQ(a[0].ack, 0u);
   ASSERT_TRUE(p.post_receive(2, 1000, 900));
@@ -129,8 +129,8 @@ TEST_F(RxPath, R113_OfAnOverlapThatIsHereAgainTheFirstPartIsTakenAndTheRestRefus
   EXPECT_EQ(good_receives(p), 1u);
   const std::uint64_t taken = m1.size() + w.size();
   EXPECT_EQ(p.rcv_nxt(), taken);
-  EXPECT_EQ(p.stats().empty_rq_drops, 2u);
-  EXPECT_EQ(p.stats().immediate_dup_acks, 2u);
+  EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 2u);
+  EXPECT_EQ(p.stats().iwarp.immediate_dup_acks, 2u);
   ASSERT_TRUE(p.post_receive(2, 1000, 900));
   EXPECT_EQ(p.pass(Duration::us(10)).size(), 3u) << "E-17";
   p.send(0, all);

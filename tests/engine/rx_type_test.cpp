@@ -95,12 +95,12 @@ TEST_F(RxPath, AnUpgradeNeedsAnEmptyBufferAndCutsItsSegmentThrough) {
   p.send(40, Octets(fpdus[0].begin() + 40, fpdus[0].end()));
   EXPECT_FALSE(p.fast());
   EXPECT_TRUE(placed(0) && placed(1));
-  const std::uint64_t slow = p.stats().bytes_slow;
+  const std::uint64_t slow = p.stats().iwarp.bytes_slow;
   send(2);
   EXPECT_TRUE(p.fast());
   EXPECT_TRUE(placed(2));
-  EXPECT_EQ(p.stats().bytes_slow, slow) << "the triggering segment is cut through";
-  EXPECT_EQ(p.stats().upgrades, 1u);
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, slow) << "the triggering segment is cut through";
+  EXPECT_EQ(p.stats().iwarp.upgrades, 1u);
   EXPECT_EQ(p.connection()->context.recovery_attempts, 0u);
 }
 
@@ -125,7 +125,7 @@ TEST_F(RxPath, AnFpduInsideAnotherIsNoUpgradeOverPendingOctets_R52) {
   ASSERT_EQ(p.rcv_nxt(), kHead);
   p.send(kHead, piece(kHead, kHead + kSize));
   EXPECT_FALSE(p.fast());
-  EXPECT_EQ(p.stats().upgrades, 0u);
+  EXPECT_EQ(p.stats().iwarp.upgrades, 0u);
   EXPECT_FALSE(placed(1)) << "it is payload, not an FPDU";
   p.send(kHead + kSize, piece(kHead + kSize, f.size()));
   EXPECT_EQ(p.at(8000, outside.size()), outside);
@@ -148,7 +148,7 @@ TEST_F(RxPath, AMisalignedSegmentIsNoUpgradeThoughTheBufferIsEmpty) {
   p.send(2 * kSize + 100, Octets(fpdus[2].begin() + 100, fpdus[2].end()));
   EXPECT_FALSE(p.fast());
   EXPECT_TRUE(placed(1) && placed(2));
-  EXPECT_EQ(p.stats().bytes_fast, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_fast, 0u);
   send(3);
   EXPECT_TRUE(p.fast());
 }
@@ -161,7 +161,7 @@ TEST_F(RxPath, AConnectionInitiatedSlowStaysSlow_R54) {
   prepare();
   for (std::size_t i = 0; i < 4; ++i) send(i);
   EXPECT_FALSE(p.fast());
-  EXPECT_EQ(p.stats().bytes_fast, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_fast, 0u);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 using fastpath::Reason;
 
 struct RxVerdict : RxPath {
-  std::uint64_t met(Reason r) { return p.stats().reasons[static_cast<std::size_t>(r)]; }
+  std::uint64_t met(Reason r) { return p.stats().iwarp.reasons[static_cast<std::size_t>(r)]; }
   std::uint32_t attempts() { return p.connection()->context.recovery_attempts; }
 };
 
@@ -61,7 +61,7 @@ TEST_F(RxVerdict, R115_WhatAdmitRefusesEndsNoRecovery) {
   send(0);
   const Octets m = HandPeer::send_message(1, Octets(100, 5));
   p.send(kSize, m);
-  EXPECT_EQ(p.stats().empty_rq_drops, 1u);
+  EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 1u);
   EXPECT_EQ(attempts(), 1u);
   ASSERT_TRUE(p.post_receive(1, 20000, 900));
   p.send(kSize, m);
@@ -82,12 +82,12 @@ TEST_F(RxVerdict, R115_AnUpgradeThatAdmitRefusesDoesNotHappen) {
   const Octets m = HandPeer::send_message(1, Octets(100, 5));
   p.send(kSize, m);
   EXPECT_FALSE(p.fast());
-  EXPECT_EQ(p.stats().upgrades, 0u);
+  EXPECT_EQ(p.stats().iwarp.upgrades, 0u);
   EXPECT_EQ(p.rcv_nxt(), kSize);
   ASSERT_TRUE(p.post_receive(1, 20000, 900));
   p.send(kSize, m);
   EXPECT_TRUE(p.fast());
-  EXPECT_EQ(p.stats().upgrades, 1u);
+  EXPECT_EQ(p.stats().iwarp.upgrades, 1u);
   EXPECT_EQ(good_receives(p), 1u);
 }
 
@@ -121,7 +121,7 @@ TEST_F(RxVerdict, R48_CountsOfForgottenHolesAreNotDeliveredWithLaterOnes) {
     EXPECT_EQ(p.receives()[i].completion.wr_id, i);
     EXPECT_EQ(p.receives()[i].completion.byte_len, 100 + i);
   }
-  EXPECT_EQ(p.stats().terminates_sent, 0u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 0u);
 }
 
 // proves: T-1, R-11, R-54
@@ -138,8 +138,8 @@ TEST_F(RxVerdict, T1_WhatIsInitiatedSlowIsNeverAskedAbout) {
     EXPECT_FALSE(p.fast());
   }
   EXPECT_EQ(met(Reason::Slow), 4u);
-  EXPECT_EQ(p.stats().bytes_slow, 4 * kSize);
-  EXPECT_EQ(p.stats().upgrades, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, 4 * kSize);
+  EXPECT_EQ(p.stats().iwarp.upgrades, 0u);
 }
 
 }  // namespace

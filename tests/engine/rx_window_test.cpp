@@ -42,7 +42,7 @@ TEST_F(RxWindow, E45_FastTakesTheWholeFpdusInsideTheWindowAndNoMore) {
   }
   ASSERT_FALSE(a.empty());
   EXPECT_EQ(a.back().ack, inside * kSize);
-  EXPECT_EQ(p.stats().recovery_attempts, 0u) << "nothing was wrong with it";
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 0u) << "nothing was wrong with it";
   // The rest comes when there is room for it.
   p.send(inside * kSize, all(inside));
   for (std::size_t i = 0; i < fpdus.size(); ++i) EXPECT_TRUE(placed(i));
@@ -64,7 +64,7 @@ TEST_F(RxWindow, E45_WithoutAWholeFpduInsideTheWindowTheSegmentIsRefused) {
   EXPECT_TRUE(p.untouched());
   ASSERT_EQ(a.size(), 1u);
   EXPECT_TRUE(a[0].pure_ack());
-  EXPECT_EQ(p.stats().recovery_attempts, 0u);
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 0u);
 }
 
 // proves: E-45

@@ -11,7 +11,9 @@ using fastpath::Reason;
 
 struct Wiring : RxPath {
   std::uint32_t attempts() { return p.connection()->context.recovery_attempts; }
-  std::uint64_t times(Reason why) const { return p.stats().reasons[static_cast<std::size_t>(why)]; }
+  std::uint64_t times(Reason why) const {
+    return p.stats().iwarp.reasons[static_cast<std::size_t>(why)];
+  }
 };
 
 // ---- limited recovery
@@ -45,11 +47,11 @@ TEST_F(Wiring, EveryErrorCountsOnceAndNoneDowngradesBeforeTheLimit) {
       EXPECT_EQ(h.rcv_nxt(), 0u);
     }
     EXPECT_TRUE(h.untouched());
-    EXPECT_EQ(h.stats().recovery_attempts, 5u);
+    EXPECT_EQ(h.stats().iwarp.recovery_attempts, 5u);
     h.send(0, part);
     EXPECT_FALSE(h.fast());
     EXPECT_EQ(h.rcv_nxt(), 100u) << "stored and acknowledged";
-    EXPECT_EQ(h.stats().downgrades, 1u);
+    EXPECT_EQ(h.stats().iwarp.downgrades, 1u);
   }
 }
 
@@ -92,7 +94,7 @@ TEST_F(Wiring, ARecoveryEndsBehindItsLastErrorOnlyAndOnlyInOrder) {
     EXPECT_EQ(attempts(), 1u);
     h.send(8 * n, f[0]);
     EXPECT_EQ(attempts(), 0u);
-    EXPECT_EQ(h.stats().bytes_slow, 0u);
+    EXPECT_EQ(h.stats().iwarp.bytes_slow, 0u);
   }
 }
 
@@ -119,8 +121,8 @@ TEST_F(Wiring, RepairedErrorsFarApartNeverAddUp) {
       at += 2 * n;
       ASSERT_EQ(h.rcv_nxt(), at);
     }
-    EXPECT_EQ(h.stats().recovery_attempts, 50u);
-    EXPECT_EQ(h.stats().downgrades, 0u);
+    EXPECT_EQ(h.stats().iwarp.recovery_attempts, 50u);
+    EXPECT_EQ(h.stats().iwarp.downgrades, 0u);
   }
 }
 
@@ -156,11 +158,11 @@ TEST_F(Wiring, OnePassTellsTheChecksumAndTheFirstError) {
   EXPECT_EQ(times(Reason::CrcFirst), 1u);
   ASSERT_EQ(p.send(0, joined({fpdus[0], Octets{0, 0, 0, 0}})).size(), 1u);
   EXPECT_EQ(times(Reason::TooLongLast), 1u) << "four octets hold no FPDU";
-  EXPECT_EQ(p.stats().recovery_attempts, 3u);
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 3u);
   // A wrong checksum: TCP's own discard, whatever the CRC says.
   EXPECT_TRUE(p.burst({{0, fpdus[0], true}}).empty());
   EXPECT_TRUE(p.burst({{0, spoiled(0), true}}).empty());
-  EXPECT_EQ(p.stats().recovery_attempts, 3u);
+  EXPECT_EQ(p.stats().iwarp.recovery_attempts, 3u);
   EXPECT_TRUE(p.untouched());
   EXPECT_EQ(p.rcv_nxt(), 0u);
 }
@@ -201,7 +203,7 @@ TEST_F(Wiring, SendsInAnyOrderCompleteInTheirOwn) {
     }
     msn += kEach;
   } while (std::next_permutation(order.begin(), order.end()));
-  EXPECT_EQ(p.stats().bytes_slow, 0u);
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, 0u);
 }
 
 // ---- Reads
@@ -284,7 +286,7 @@ TEST_F(Reads, MoreRequestsThanNegotiatedTerminate) {
     Octets all;
     for (std::uint32_t i = 1; i <= requests; ++i) testing::append(all, h.read_request(i, 10, 0));
     h.send(0, all);
-    EXPECT_EQ(h.stats().terminates_sent, requests - 4);
+    EXPECT_EQ(h.stats().iwarp.ddp.terminates_sent, requests - 4);
   }
 }
 
@@ -313,7 +315,7 @@ TEST_F(Reads, RequestsBehindAHoleKeepTheirPlacesAndAreAnsweredTogether) {
     EXPECT_EQ(got[at + 16], 0x40 + i);
     at += mpa::fpdu_size(load_be16(got.data() + at));
   }
-  EXPECT_EQ(p.stats().read_requests_received, 3u);
+  EXPECT_EQ(p.stats().verbs.read_requests_received, 3u);
 }
 
 // ---- the shortest path
@@ -329,7 +331,7 @@ TEST_F(Wiring, AWriteWithoutTheRightIsNotPlacedByTheShortestPathEither) {
   p.send(kSize, make_fpdu(ddp::test::write_segment(
                     stag, reinterpret_cast<std::uintptr_t>(local.data()), Octets(500, 1))));
   EXPECT_EQ(local, Octets(1000, 0));
-  EXPECT_EQ(p.stats().terminates_sent, 1u);
+  EXPECT_EQ(p.stats().iwarp.ddp.terminates_sent, 1u);
 }
 
 // A segment that begins at RCV.NXT and reaches over a hole into what is there is an overlap, not
@@ -394,8 +396,8 @@ TEST_F(Wiring, TheShortestPathTakesOneFpduAndLeavesTheRestToTheSteps) {
   EXPECT_FALSE(placed(3));
   send(3);
   EXPECT_TRUE(placed(3));
-  EXPECT_EQ(p.stats().bytes_fast, 4 * kSize);
-  EXPECT_EQ(p.stats().fast, true);
+  EXPECT_EQ(p.stats().iwarp.bytes_fast, 4 * kSize);
+  EXPECT_EQ(p.stats().iwarp.fast, true);
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ struct StallTest : ::testing::Test {
     config.pd = pd;
     return engine.create_qp(config, &cq, &cq);
   }
-  std::uint64_t retransmits() { return left.qp_stats(*here).retransmits; }
+  std::uint64_t retransmits() { return left.qp_stats(*here).iwarp.tcp.retransmits; }
 
   Hooks left_hooks, right_hooks;
   std::pair<port::Port, port::Port> wire = port::make_memory_pair();

@@ -149,11 +149,11 @@ TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard_E1) {
   auto request = listener.next(5000);
   ASSERT_TRUE(request.ok());
   usleep(100000);
-  EXPECT_LT(server.stats().rx_bytes, 400000u);  // of a million
+  EXPECT_LT(server.stats().port.rx_bytes, 400000u);  // of a million
   End s(server);
   EXPECT_TRUE(request->accept(s.qp).ok());
   EXPECT_EQ(s.ending().kind, EventKind::disconnected);
-  EXPECT_EQ(s.qp.stats().bytes_slow, all.size());
+  EXPECT_EQ(s.qp.stats().iwarp.bytes_slow, all.size());
   sending.join();
 }
 
@@ -241,7 +241,7 @@ TEST(StreamTransport, APeerThatDoesNotReadBlocksNobodyElseAndBoundsMemory) {
   }
   EXPECT_LT(posted, 1000);  // the send queue is full, which is all that grows
   usleep(200000);
-  const std::uint64_t sent = client.stats().tx_bytes;
+  const std::uint64_t sent = client.stats().port.tx_bytes;
   EXPECT_LT(sent, std::uint64_t{64} << 20);
   join(server, s, c);
   if (HasFailure()) return;

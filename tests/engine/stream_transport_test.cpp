@@ -43,13 +43,13 @@ TEST_P(StreamMatrix, DataMovesBothWaysAndTheConnectionClosesInOrder) {
   if (HasFatalFailure()) return;
   for (End* e : {&a, &b}) {
     const ConnectionStats st = e->qp.stats();
-    EXPECT_FALSE(st.fast);
-    EXPECT_EQ(st.slow_reason, "no-segments");
-    EXPECT_EQ(st.crc, std::string(crc) == "on");
-    EXPECT_EQ(st.bytes_fast, 0u);
-    EXPECT_GT(st.bytes_slow, 500000u);
+    EXPECT_FALSE(st.iwarp.fast);
+    EXPECT_EQ(st.iwarp.slow_reason, "no-segments");
+    EXPECT_EQ(st.iwarp.mpa.crc, std::string(crc) == "on");
+    EXPECT_EQ(st.iwarp.bytes_fast, 0u);
+    EXPECT_GT(st.iwarp.bytes_slow, 500000u);
     EXPECT_EQ(st.state, "established");
-    EXPECT_GT(st.mss, 0u);
+    EXPECT_GT(st.iwarp.tcp.mss, 0u);
   }
   a.qp.disconnect();
   EXPECT_EQ(a.ending().kind, EventKind::disconnected);
@@ -130,7 +130,7 @@ TEST(StreamTransport, RequireFastFailsAtConnectAndAccept_E31) {
   Device server = open(), client = open();
   End s(server), c(client);
   ConnectionOptions fast;
-  fast.require_fast = true;
+  fast.iwarp.require_fast = true;
   auto listener = server.listen(0);
   ASSERT_TRUE(listener.ok());
   const std::string to = "127.0.0.1:" + std::to_string(listener->port());
@@ -141,7 +141,7 @@ TEST(StreamTransport, RequireFastFailsAtConnectAndAccept_E31) {
   EXPECT_EQ(c.qp.state(), QpState::init);
   // Asking for FAST without insisting yields SLOW.
   ConnectionOptions wish;
-  wish.type = ConnectionType::fast;
+  wish.iwarp.type = ConnectionType::fast;
   ASSERT_TRUE(c.qp.connect_start(to, wish).ok());
   auto request = listener->next(5000);
   ASSERT_TRUE(request.ok());
@@ -150,7 +150,7 @@ TEST(StreamTransport, RequireFastFailsAtConnectAndAccept_E31) {
   Event e;
   ASSERT_TRUE(c.events.wait(&e, 5000));
   EXPECT_EQ(e.kind, EventKind::established);
-  EXPECT_FALSE(c.qp.stats().fast);
+  EXPECT_FALSE(c.qp.stats().iwarp.fast);
 }
 
 TEST(StreamTransport, RejectionCarriesPrivateDataBothWays) {
@@ -187,11 +187,11 @@ TEST(StreamTransport, ARefusedWriteTerminatesBothEndsInTheRightWords) {
   const Event at_target = s.ending();
   EXPECT_EQ(at_target.kind, EventKind::failed);
   EXPECT_EQ(at_target.error.code, Errc::protocol) << at_target.error.message;
-  EXPECT_EQ(s.qp.stats().terminates_sent, 1u);
+  EXPECT_EQ(s.qp.stats().iwarp.ddp.terminates_sent, 1u);
   const Event here = c.ending();
   EXPECT_EQ(here.kind, EventKind::failed);
   EXPECT_NE(here.error.message.find("Terminate"), std::string::npos) << here.error.message;
-  EXPECT_EQ(c.qp.stats().terminates_received, 1u);
+  EXPECT_EQ(c.qp.stats().iwarp.ddp.terminates_received, 1u);
 }
 
 TEST(StreamTransport, ASendWithoutAReceiveTerminates_R116) {

@@ -62,8 +62,8 @@ TEST_F(Transfer, ConnectionIsFastOnBothSidesAfterStartup_R1) {
   EXPECT_EQ(left->state, verbs::QpState::Rts);
   EXPECT_EQ(right->state, verbs::QpState::Rts);
   pair->run_for(Duration::ms(100));
-  EXPECT_TRUE(pair->left().engine().qp_stats(*left).fast);
-  EXPECT_TRUE(pair->right().engine().qp_stats(*right).fast);
+  EXPECT_TRUE(pair->left().engine().qp_stats(*left).iwarp.fast);
+  EXPECT_TRUE(pair->right().engine().qp_stats(*right).iwarp.fast);
 }
 
 TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer_R2) {
@@ -87,10 +87,10 @@ TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer_R2) {
     EXPECT_EQ(pair->left().send_done[i].completion.status, verbs::Status::Success);
   }
   const ConnectionStats s = pair->right().engine().qp_stats(*right);
-  EXPECT_EQ(s.write_bytes_received, 1u << 20);
-  EXPECT_EQ(s.bytes_slow, 0u);
-  EXPECT_EQ(s.bytes_copied, s.payload_placed);  // one copy per payload octet
-  EXPECT_EQ(s.downgrades, 0u);
+  EXPECT_EQ(s.verbs.write_bytes_received, 1u << 20);
+  EXPECT_EQ(s.iwarp.bytes_slow, 0u);
+  EXPECT_EQ(s.iwarp.bytes_copied, s.verbs.payload_placed);  // one copy per payload octet
+  EXPECT_EQ(s.iwarp.downgrades, 0u);
 }
 
 TEST_F(Transfer, SendsCompleteInOrderWithTheirLengths_R109) {
@@ -138,7 +138,7 @@ TEST_F(Transfer, ReadBringsRemoteBytesWithoutRemoteWriteOnTheSink_E16) {
   }
   ASSERT_TRUE(done(3, 0));
   EXPECT_EQ(remote.bytes, local.bytes);
-  EXPECT_EQ(pair->left().engine().qp_stats(*left).read_response_bytes_received, 300000u);
+  EXPECT_EQ(pair->left().engine().qp_stats(*left).verbs.read_response_bytes_received, 300000u);
 }
 
 TEST_F(Transfer, WriteToAnUnknownStagTerminatesWith_1_1_0) {
@@ -152,7 +152,7 @@ TEST_F(Transfer, WriteToAnUnknownStagTerminatesWith_1_1_0) {
   wr.rkey = 0x00beef01;
   ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
   pair->run_for(Duration::s(1));
-  EXPECT_EQ(pair->right().engine().qp_stats(*right).terminates_sent, 1u);
+  EXPECT_EQ(pair->right().engine().qp_stats(*right).iwarp.ddp.terminates_sent, 1u);
   const auto& events = pair->left().events;
   ASSERT_FALSE(events.empty());
   bool told = false;
@@ -221,9 +221,9 @@ TEST_F(Transfer, SlowConnectionDeliversTheSameBytesThroughTheReassemblyBuffer_R3
   ASSERT_TRUE(done(1, 0));
   EXPECT_EQ(src.bytes, dst.bytes);
   const ConnectionStats s = pair->right().engine().qp_stats(*right);
-  EXPECT_FALSE(s.fast);
-  EXPECT_EQ(s.bytes_fast, 0u);
-  EXPECT_GT(s.bytes_copied, 2 * s.payload_placed);  // two copies and the headers
+  EXPECT_FALSE(s.iwarp.fast);
+  EXPECT_EQ(s.iwarp.bytes_fast, 0u);
+  EXPECT_GT(s.iwarp.bytes_copied, 2 * s.verbs.payload_placed);  // two copies and the headers
 }
 
 // Whatever the wire drops and on whichever path they come: one side's FPDUs sent are the other's
@@ -252,14 +252,14 @@ TEST_F(Transfer, EveryFpduIsCountedOnceAtEachEnd) {
     ASSERT_TRUE(done(3, 1));
     const ConnectionStats l = pair->left().engine().qp_stats(*left);
     const ConnectionStats r = pair->right().engine().qp_stats(*right);
-    EXPECT_EQ(l.fpdus_sent, r.fpdus_received);
-    EXPECT_EQ(r.fpdus_sent, l.fpdus_received);
+    EXPECT_EQ(l.iwarp.ddp.fpdus_sent, r.iwarp.ddp.fpdus_received);
+    EXPECT_EQ(r.iwarp.ddp.fpdus_sent, l.iwarp.ddp.fpdus_received);
     const auto at = [](ddp::Opcode op) { return static_cast<std::size_t>(op); };
-    EXPECT_GE(l.fpdus_sent[at(ddp::Opcode::Write)], 70u);
-    EXPECT_GE(l.fpdus_sent[at(ddp::Opcode::Send)], 70u);
-    EXPECT_GE(l.fpdus_sent[at(ddp::Opcode::ReadRequest)], 1u);
-    EXPECT_GE(r.fpdus_sent[at(ddp::Opcode::ReadResponse)], 70u);
-    EXPECT_GT(l.retransmits, 0u);
+    EXPECT_GE(l.iwarp.ddp.fpdus_sent[at(ddp::Opcode::Write)], 70u);
+    EXPECT_GE(l.iwarp.ddp.fpdus_sent[at(ddp::Opcode::Send)], 70u);
+    EXPECT_GE(l.iwarp.ddp.fpdus_sent[at(ddp::Opcode::ReadRequest)], 1u);
+    EXPECT_GE(r.iwarp.ddp.fpdus_sent[at(ddp::Opcode::ReadResponse)], 70u);
+    EXPECT_GT(l.iwarp.tcp.retransmits, 0u);
   }
 }
 

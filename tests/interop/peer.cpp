@@ -231,23 +231,26 @@ void report(const std::string& peer, const std::string& own_members, const Conne
   };
   std::string line = "{\"peer\": \"" + peer + "\"";
   if (!own_members.empty()) line += ", " + own_members;
-  line += std::string(", \"fast\": ") + (s.fast ? "true" : "false");
-  line += std::string(", \"crc\": ") + (s.crc ? "true" : "false");
-  line += ", \"slow_reason\": \"" + s.slow_reason + "\"";
-  line += n("downgrades", s.downgrades) + n("recovery_attempts", s.recovery_attempts) +
-          n("bytes_fast", s.bytes_fast) + n("bytes_slow", s.bytes_slow) +
-          n("bytes_copied", s.bytes_copied) + n("payload_placed", s.payload_placed) +
-          n("sends_sent", s.sends_sent) + n("sends_received", s.sends_received) +
-          n("write_bytes_sent", s.write_bytes_sent) +
-          n("write_bytes_received", s.write_bytes_received) + n("reads_sent", s.reads_sent) +
-          n("read_requests_received", s.read_requests_received) +
-          n("read_response_bytes_sent", s.read_response_bytes_sent) +
-          n("read_response_bytes_received", s.read_response_bytes_received) +
-          n("terminates_sent", s.terminates_sent) +
-          n("terminates_received", s.terminates_received) + n("segments_in", s.segments_in) +
-          n("segments_out", s.segments_out) + n("retransmits", s.retransmits) +
-          n("rto_expirations", s.rto_expirations) + n("dup_acks_out", s.dup_acks_out) +
-          n("srtt_us", s.srtt_us) + n("mss", s.mss);
+  line += std::string(", \"fast\": ") + (s.iwarp.fast ? "true" : "false");
+  line += std::string(", \"crc\": ") + (s.iwarp.mpa.crc ? "true" : "false");
+  line += ", \"slow_reason\": \"" + s.iwarp.slow_reason + "\"";
+  line += n("downgrades", s.iwarp.downgrades) + n("recovery_attempts", s.iwarp.recovery_attempts) +
+          n("bytes_fast", s.iwarp.bytes_fast) + n("bytes_slow", s.iwarp.bytes_slow) +
+          n("bytes_copied", s.iwarp.bytes_copied) + n("payload_placed", s.verbs.payload_placed) +
+          n("sends_sent", s.verbs.sends_sent) + n("sends_received", s.verbs.sends_received) +
+          n("write_bytes_sent", s.verbs.write_bytes_sent) +
+          n("write_bytes_received", s.verbs.write_bytes_received) +
+          n("reads_sent", s.verbs.reads_sent) +
+          n("read_requests_received", s.verbs.read_requests_received) +
+          n("read_response_bytes_sent", s.verbs.read_response_bytes_sent) +
+          n("read_response_bytes_received", s.verbs.read_response_bytes_received) +
+          n("terminates_sent", s.iwarp.ddp.terminates_sent) +
+          n("terminates_received", s.iwarp.ddp.terminates_received) +
+          n("segments_in", s.iwarp.tcp.segments_in) + n("segments_out", s.iwarp.tcp.segments_out) +
+          n("retransmits", s.iwarp.tcp.retransmits) +
+          n("rto_expirations", s.iwarp.tcp.rto_expirations) +
+          n("dup_acks_out", s.iwarp.tcp.dup_acks_out) + n("srtt_us", s.iwarp.tcp.srtt_us) +
+          n("mss", s.iwarp.tcp.mss);
   std::printf("%s}\n", line.c_str());
   std::fflush(stdout);
 }

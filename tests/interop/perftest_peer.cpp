@@ -186,7 +186,7 @@ void finish(Host& host, const char* role, const Result& result, std::uint64_t ha
                 static_cast<unsigned long long>(result.size),
                 static_cast<unsigned long long>(result.iterations), result.average,
                 static_cast<unsigned long long>(hash),
-                static_cast<unsigned long long>(control.stats().retransmits));
+                static_cast<unsigned long long>(control.stats().iwarp.tcp.retransmits));
   report(role, text, stats);
 }
 
@@ -415,12 +415,12 @@ void run_server(Host& host, const Command& command) {
   }
   const std::uint64_t expected = result.size * result.iterations;
   const bool written = op == Op::write || op == Op::write_lat;
-  while (written && data.stats().write_bytes_received < expected) {
+  while (written && data.stats().verbs.write_bytes_received < expected) {
     host.left("the data");
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   const ConnectionStats stats = data.stats();
-  if (written && stats.write_bytes_received != expected) {
+  if (written && stats.verbs.write_bytes_received != expected) {
     die("more octets written than the client says");
   }
   if (op != Op::write_lat) control.exchange(ends.mine);

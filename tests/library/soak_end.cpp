@@ -273,7 +273,8 @@ class Server : public Endpoint {
     malloc_trim(0);  // what the allocator keeps of a crowd in TIME-WAIT is not in use
     const struct mallinfo2 m = mallinfo2();
     std::printf("%" PRIu64 " %zu %zu %zu %" PRIu64 " %" PRIu64 " %zu\n", asked_, lingering, open(),
-                s.connections.size(), s.regions, s.reassembly_bytes, m.uordblks + m.hblkhd);
+                s.connections.size(), s.verbs.regions, s.iwarp.reassembly_bytes,
+                m.uordblks + m.hblkhd);
   }
 
   std::uint64_t asked_ = 0;

@@ -37,26 +37,26 @@ struct Totals {
     arrivals += run.segments();
     placed += placed_of(s);
     reads += run.reads();
-    downgrades += s.downgrades;
-    upgrades += s.upgrades;
-    holes += s.holes_opened;
-    empty_rq += s.empty_rq_drops;
-    partial_cqes += s.completion_partial_cqes;
-    wqe_writes += s.completion_wqe_writes;
-    sends += s.sends_received;
-    requests += s.read_requests_received;
-    for (std::size_t i = 0; i < reasons.size(); ++i) reasons[i] += s.reasons[i];
+    downgrades += s.iwarp.downgrades;
+    upgrades += s.iwarp.upgrades;
+    holes += s.iwarp.holes_opened;
+    empty_rq += s.iwarp.empty_rq_drops;
+    partial_cqes += s.verbs.completion_partial_cqes;
+    wqe_writes += s.verbs.completion_wqe_writes;
+    sends += s.verbs.sends_received;
+    requests += s.verbs.read_requests_received;
+    for (std::size_t i = 0; i < reasons.size(); ++i) reasons[i] += s.iwarp.reasons[i];
   }
   // Segments that InLogic passed to OutLogic or to the reassembly buffer; the others were old,
   // dropped, or refused by TCP.
   static std::uint64_t placed_of(const ConnectionStats& s) {
     using fastpath::Reason;
-    std::uint64_t n = s.downgrades;  // each stores its segment
+    std::uint64_t n = s.iwarp.downgrades;  // each stores its segment
     for (const Reason r :
          {Reason::Slow, Reason::Aligned, Reason::Upgrade, Reason::OutOfOrderStore}) {
-      n += s.reasons[static_cast<std::size_t>(r)];
+      n += s.iwarp.reasons[static_cast<std::size_t>(r)];
     }
-    return n - s.empty_rq_drops;
+    return n - s.iwarp.empty_rq_drops;
   }
   void print(std::string_view policy) const {
     const auto n = [](std::uint64_t v) { return std::to_string(v); };
@@ -76,13 +76,13 @@ struct Totals {
 // acknowledged.
 std::string how_slow(const Terms& terms, const ConnectionStats& s) {
   if (terms.type == ConnectionType::Slow) return "initiated SLOW";
-  return s.downgrades == 0 ? "" : "SLOW after a downgrade";
+  return s.iwarp.downgrades == 0 ? "" : "SLOW after a downgrade";
 }
 
 // What may end a stream, and why. Empty: nothing of what was done to it does.
 std::string explain(const Terms& terms, const ConnectionStats& s, const std::string& terminate) {
   const std::string slow = how_slow(terms, s);
-  if (slow.empty() || s.bytes_slow == 0) return "";
+  if (slow.empty() || s.iwarp.bytes_slow == 0) return "";
   if (terms.corrupt && terminate.find("MPA: CRC error (Terminate 2/0/2 sent)") != terminate.npos) {
     return slow + ": octets that changed on the way were acknowledged already (R-29)";
   }
@@ -95,21 +95,21 @@ std::string explain(const Terms& terms, const ConnectionStats& s, const std::str
 // 9.4: how many writes the completions of Sends cost. What was pending behind a hole at a downgrade
 // or at the end has been written for nothing; it is no more than receives were posted.
 std::string wrong_writes(const Terms& terms, const ConnectionStats& s, bool ended) {
-  const std::uint64_t wqe = s.completion_wqe_writes, cqe = s.completion_cqe_writes;
-  const std::uint64_t discarded = (s.downgrades + (ended ? 1 : 0)) * kSends;
+  const std::uint64_t wqe = s.verbs.completion_wqe_writes, cqe = s.verbs.completion_cqe_writes;
+  const std::uint64_t discarded = (s.iwarp.downgrades + (ended ? 1 : 0)) * kSends;
   if (terms.method == 1) {  // 2N
-    if (cqe != s.sends_received) return "method 1: not one CQE for each Send; ";
+    if (cqe != s.verbs.sends_received) return "method 1: not one CQE for each Send; ";
     if (wqe < cqe || wqe > cqe + discarded) return "method 1: not one WQE write for each Send; ";
     return "";
   }
   // a Send costs its own CQE, or its WQE; and each run of WQEs one CQE.
-  const std::uint64_t needed = s.sends_received + s.completion_partial_cqes;
+  const std::uint64_t needed = s.verbs.sends_received + s.verbs.completion_partial_cqes;
   if (wqe + cqe < needed || wqe + cqe > needed + discarded) {
     return "method 2: " + std::to_string(wqe) + " + " + std::to_string(cqe) +
            " writes instead of " + std::to_string(needed) + "; ";
   }
   // with M = 0 all that waits behind a hole is one run.
-  if (terms.threshold == 0 && s.completion_partial_cqes > s.holes_closed) {
+  if (terms.threshold == 0 && s.verbs.completion_partial_cqes > s.iwarp.holes_closed) {
     return "method 2, M = 0: more than one shared CQE for a hole; ";
   }
   return "";
@@ -121,7 +121,8 @@ std::string run_seed(std::uint64_t seed, mpa::Policy policy, std::size_t batches
   const Terms terms = terms_of(rng, policy, true);
   Session run(terms, seed);
   if (!run.up()) return "the connection did not come up";
-  if (run.stats().framing != mpa::policy_name(policy)) return "the stream is framed otherwise";
+  if (run.stats().iwarp.mpa.framing != mpa::policy_name(policy))
+    return "the stream is framed otherwise";
   std::string bad;
   std::size_t done = 0;
   for (; done < batches && bad.empty() && !run.ended() && !run.waits(); ++done) bad = run.batch();
@@ -253,15 +254,15 @@ TEST_P(AnyOrder, FastAndSlowMakeTheSameOfIt) {
     FastAndSlow both(terms, seed);
     ASSERT_EQ(both.batches(3), "") << "seed " << seed;
     EXPECT_FALSE(both.slow->ended()) << "seed " << seed << ": " << both.slow->why_ended();
-    EXPECT_EQ(both.slow->stats().bytes_fast, 0u);
-    EXPECT_GT(both.fast->stats().bytes_fast, 0u);
+    EXPECT_EQ(both.slow->stats().iwarp.bytes_fast, 0u);
+    EXPECT_GT(both.fast->stats().iwarp.bytes_fast, 0u);
     if (!terms.recut) {
-      EXPECT_EQ(both.fast->stats().bytes_slow, 0u);
-      EXPECT_EQ(both.store->stats().bytes_slow, 0u);
-      EXPECT_EQ(both.store->stats().downgrades, 0u);
+      EXPECT_EQ(both.fast->stats().iwarp.bytes_slow, 0u);
+      EXPECT_EQ(both.store->stats().iwarp.bytes_slow, 0u);
+      EXPECT_EQ(both.store->stats().iwarp.downgrades, 0u);
     }
-    EXPECT_EQ(both.fast->stats().detours, 0u);
-    detours += both.store->stats().detours;
+    EXPECT_EQ(both.fast->stats().iwarp.detours, 0u);
+    detours += both.store->stats().iwarp.detours;
   }
   // With markers an FPDU's beginning is certain, and everything is placed at once (Fig 3).
   EXPECT_EQ(detours > 40, GetParam() == mpa::Policy::NoMarkers) << detours;
@@ -280,15 +281,15 @@ TEST_P(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix_R29) {
     terms.same_segment = 0;
     FastAndSlow both(terms, seed);
     ASSERT_EQ(both.batches(3), "") << "seed " << seed;
-    EXPECT_EQ(both.fast->stats().bytes_slow, 0u);
-    EXPECT_EQ(both.store->stats().bytes_slow, 0u);
-    repaired += both.fast->stats().recovery_attempts;
+    EXPECT_EQ(both.fast->stats().iwarp.bytes_slow, 0u);
+    EXPECT_EQ(both.store->stats().iwarp.bytes_slow, 0u);
+    repaired += both.fast->stats().iwarp.recovery_attempts;
     if (!both.slow->ended()) continue;
     ++ended;
     EXPECT_NE(both.slow->why_ended().find("MPA: CRC error (Terminate 2/0/2 sent)"),
               std::string::npos)
         << both.slow->why_ended();
-    EXPECT_EQ(both.slow->stats().terminates_sent, 1u);
+    EXPECT_EQ(both.slow->stats().iwarp.ddp.terminates_sent, 1u);
   }
   EXPECT_GT(ended, 10u);
   EXPECT_GT(repaired, 10u);
@@ -305,14 +306,14 @@ TEST_P(AnyOrder, LateReceivesHoldFastUpAndEndSlowAfterACorrectPrefix_R113_R116) 
     terms.late = true;
     FastAndSlow both(terms, seed);
     ASSERT_EQ(both.batches(3), "") << "seed " << seed;
-    EXPECT_EQ(both.fast->stats().bytes_slow, 0u);
-    EXPECT_EQ(both.store->stats().bytes_slow, 0u);
-    waited += both.fast->stats().empty_rq_drops;
+    EXPECT_EQ(both.fast->stats().iwarp.bytes_slow, 0u);
+    EXPECT_EQ(both.store->stats().iwarp.bytes_slow, 0u);
+    waited += both.fast->stats().iwarp.empty_rq_drops;
     if (!both.slow->ended()) continue;
     ++ended;
     EXPECT_NE(both.slow->why_ended().find("no buffer (Terminate 1/2/2 sent)"), std::string::npos)
         << both.slow->why_ended();
-    EXPECT_EQ(both.slow->stats().terminates_sent, 1u);
+    EXPECT_EQ(both.slow->stats().iwarp.ddp.terminates_sent, 1u);
   }
   EXPECT_GT(ended, 10u);
   EXPECT_GT(waited, 10u);

@@ -78,7 +78,7 @@ TEST(Experiment, TheSameScenarioGivesTheSameOctetsEverywhere) {
   EXPECT_EQ(once, to_json(*scenario, run_scenario(*scenario)));
   for (const RunResult& r : results.at(0).runs) {
     // Corruption that is met after the downgrade ends the stream; what came before is right.
-    EXPECT_EQ(r.receiver.downgrades, 1u);
+    EXPECT_EQ(r.receiver.iwarp.downgrades, 1u);
     EXPECT_FALSE(r.complete);
     EXPECT_NE(r.end.find("CRC error (Terminate 2/0/2 sent)"), std::string::npos) << r.end;
     EXPECT_EQ(r.octets, r.messages / 3 * (3000 + 20 + 40000) + (r.messages % 3 > 0 ? 3000u : 0u) +
@@ -119,16 +119,16 @@ TEST(Experiment, JsonHasWholeNumbersOnly) {
 // the same drops are repaired sooner, and with fewer time-outs.
 TEST(Scenarios, DuplicateAckAtOnceSparesANewRenoSenderTimeouts_R57_R66) {
   const auto runs = first_runs("dup-ack-newreno");
-  EXPECT_EQ(runs[0].receiver.recovery_attempts, runs[1].receiver.recovery_attempts);
-  EXPECT_EQ(runs[0].receiver.immediate_dup_acks, runs[0].receiver.recovery_attempts);
-  EXPECT_EQ(runs[1].receiver.immediate_dup_acks, 0u);
-  EXPECT_LT(runs[0].sender.rto_expirations, runs[1].sender.rto_expirations);
+  EXPECT_EQ(runs[0].receiver.iwarp.recovery_attempts, runs[1].receiver.iwarp.recovery_attempts);
+  EXPECT_EQ(runs[0].receiver.iwarp.immediate_dup_acks, runs[0].receiver.iwarp.recovery_attempts);
+  EXPECT_EQ(runs[1].receiver.iwarp.immediate_dup_acks, 0u);
+  EXPECT_LT(runs[0].sender.iwarp.tcp.rto_expirations, runs[1].sender.iwarp.tcp.rto_expirations);
   // Each drop is timed once: fewer repairs than drops only where a segment was dropped again.
   Duration sum[2];
   for (int i = 0; i < 2; ++i) {
     ASSERT_FALSE(runs[i].repairs.empty());
-    EXPECT_LE(runs[i].repairs.size(), runs[i].receiver.recovery_attempts);
-    EXPECT_GE(runs[i].repairs.size() + 2, runs[i].receiver.recovery_attempts);
+    EXPECT_LE(runs[i].repairs.size(), runs[i].receiver.iwarp.recovery_attempts);
+    EXPECT_GE(runs[i].repairs.size() + 2, runs[i].receiver.iwarp.recovery_attempts);
     for (const Duration d : runs[i].repairs) sum[i] = sum[i] + d;
   }
   EXPECT_LT(sum[0], sum[1]);
@@ -174,10 +174,11 @@ TEST(Scenarios, RenoRetransmitsOneArrivalEarlierAndNewRenoNoLater) {
 TEST(Scenarios, LimitedRecoveryKeepsTheConnectionThatAnImmediateDowngradeLoses_R43_R29) {
   const auto runs = first_runs("limited-recovery");
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(runs[i].complete && runs[i].receiver.fast);
-    EXPECT_EQ(runs[i].receiver.downgrades, 0u);
-    EXPECT_EQ(runs[i].receiver.recovery_attempts, runs[i].to_right.of(fault::FaultKind::Corrupt));
-    EXPECT_GT(runs[i].receiver.recovery_attempts, 3u);  // repaired ones do not add up
+    EXPECT_TRUE(runs[i].complete && runs[i].receiver.iwarp.fast);
+    EXPECT_EQ(runs[i].receiver.iwarp.downgrades, 0u);
+    EXPECT_EQ(runs[i].receiver.iwarp.recovery_attempts,
+              runs[i].to_right.of(fault::FaultKind::Corrupt));
+    EXPECT_GT(runs[i].receiver.iwarp.recovery_attempts, 3u);  // repaired ones do not add up
   }
   EXPECT_FALSE(runs[2].complete);
   EXPECT_EQ(count(runs[2], "terminate sent"), 1u);
@@ -186,10 +187,11 @@ TEST(Scenarios, LimitedRecoveryKeepsTheConnectionThatAnImmediateDowngradeLoses_R
 TEST(Scenarios, OnlyWhatTcpFoundValidIsAnsweredAtOnce_R57_R64) {
   const auto runs = first_runs("which-drops");
   EXPECT_GT(runs[0].to_right.of(fault::FaultKind::Loss), 0u);
-  EXPECT_EQ(runs[0].receiver.immediate_dup_acks, 0u);
+  EXPECT_EQ(runs[0].receiver.iwarp.immediate_dup_acks, 0u);
   EXPECT_GT(runs[1].to_right.of(fault::FaultKind::BadSum), 0u);
-  EXPECT_EQ(runs[1].receiver.immediate_dup_acks, 0u);
-  EXPECT_EQ(runs[2].receiver.immediate_dup_acks, runs[2].to_right.of(fault::FaultKind::Corrupt));
+  EXPECT_EQ(runs[1].receiver.iwarp.immediate_dup_acks, 0u);
+  EXPECT_EQ(runs[2].receiver.iwarp.immediate_dup_acks,
+            runs[2].to_right.of(fault::FaultKind::Corrupt));
 }
 
 TEST(Scenarios, MisalignmentEndsSlowAfterExactlyTheLimit_R83) {
@@ -197,10 +199,10 @@ TEST(Scenarios, MisalignmentEndsSlowAfterExactlyTheLimit_R83) {
   for (const RunResult& r : runs) {
     EXPECT_TRUE(r.complete);
     EXPECT_EQ(r.wrong_octets, 0u);
-    EXPECT_FALSE(r.receiver.fast);
+    EXPECT_FALSE(r.receiver.iwarp.fast);
   }
-  EXPECT_EQ(runs[0].receiver.recovery_attempts, 3u);
-  EXPECT_EQ(runs[1].receiver.recovery_attempts, 32u);
+  EXPECT_EQ(runs[0].receiver.iwarp.recovery_attempts, 3u);
+  EXPECT_EQ(runs[1].receiver.iwarp.recovery_attempts, 32u);
   EXPECT_LT(runs[2].took, runs[1].took);  // E-8
 }
 
@@ -214,13 +216,13 @@ TEST(Scenarios, GarbageInThePlaceOfWhatWasForgottenEndsTheStream_R45) {
 TEST(Scenarios, MssChangeDowngradesAndUpgrades_R55_R54) {
   const auto runs = first_runs("mss-change");
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(runs[i].receiver.downgrades, 1u);
-    EXPECT_EQ(runs[i].receiver.upgrades, 1u);
-    EXPECT_TRUE(runs[i].complete && runs[i].receiver.fast);
+    EXPECT_EQ(runs[i].receiver.iwarp.downgrades, 1u);
+    EXPECT_EQ(runs[i].receiver.iwarp.upgrades, 1u);
+    EXPECT_TRUE(runs[i].complete && runs[i].receiver.iwarp.fast);
     EXPECT_GT(runs[i].router_dropped, 0u);
   }
-  EXPECT_EQ(runs[2].receiver.upgrades, 0u);
-  EXPECT_EQ(runs[2].receiver.bytes_fast, 0u);
+  EXPECT_EQ(runs[2].receiver.iwarp.upgrades, 0u);
+  EXPECT_EQ(runs[2].receiver.iwarp.bytes_fast, 0u);
 }
 
 TEST(Scenarios, AHundredThousandSendsBehindAHoleCostOneHolesState_R95) {
@@ -235,17 +237,17 @@ TEST(Scenarios, AHundredThousandSendsBehindAHoleCostOneHolesState_R95) {
 
 TEST(Scenarios, FastCopiesOnceSlowTwice_R2_R3) {
   const auto runs = first_runs("memory-traffic");
-  EXPECT_EQ(runs[0].receiver.bytes_copied, runs[0].receiver.payload_placed);
-  EXPECT_EQ(runs[2].receiver.bytes_copied,
-            runs[2].receiver.payload_placed + runs[2].receiver.bytes_slow);
+  EXPECT_EQ(runs[0].receiver.iwarp.bytes_copied, runs[0].receiver.verbs.payload_placed);
+  EXPECT_EQ(runs[2].receiver.iwarp.bytes_copied,
+            runs[2].receiver.verbs.payload_placed + runs[2].receiver.iwarp.bytes_slow);
 }
 
 TEST(Scenarios, AnEmptyReceiveQueueIsSurvivedFastAndFatalSlow_R113_R116) {
   const auto runs = first_runs("empty-receive-queue");
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(runs[i].complete && runs[i].receiver.fast);
-    EXPECT_GT(runs[i].receiver.empty_rq_drops, 0u);
-    EXPECT_EQ(runs[i].receiver.recovery_attempts, 0u);
+    EXPECT_TRUE(runs[i].complete && runs[i].receiver.iwarp.fast);
+    EXPECT_GT(runs[i].receiver.iwarp.empty_rq_drops, 0u);
+    EXPECT_EQ(runs[i].receiver.iwarp.recovery_attempts, 0u);
   }
   EXPECT_LT(runs[0].took, runs[1].took);  // E-17
   EXPECT_FALSE(runs[2].complete);
@@ -257,13 +259,13 @@ TEST(Scenarios, HoleLimitIsKept_R96) {
   EXPECT_EQ(runs[1].most_holes, 2u);
   EXPECT_EQ(runs[2].most_holes, 3u);
   EXPECT_GT(runs[3].most_holes, 3u);
-  EXPECT_GT(runs[0].sender.retransmits, runs[3].sender.retransmits);
+  EXPECT_GT(runs[0].sender.iwarp.tcp.retransmits, runs[3].sender.iwarp.tcp.retransmits);
 }
 
 TEST(Scenarios, Fig9AndFig10DropTheSame_R85) {
   const auto runs = first_runs("fig9-fig10");
-  EXPECT_GT(runs[0].receiver.recovery_attempts, 0u);
-  EXPECT_EQ(runs[0].receiver.recovery_attempts, runs[1].receiver.recovery_attempts);
+  EXPECT_GT(runs[0].receiver.iwarp.recovery_attempts, 0u);
+  EXPECT_EQ(runs[0].receiver.iwarp.recovery_attempts, runs[1].receiver.iwarp.recovery_attempts);
   EXPECT_EQ(runs[0].took, runs[1].took);
 }
 
@@ -279,10 +281,12 @@ TEST(Scenarios, E41_TheDetourCostsNoGoodputUnderLoss) {
       ASSERT_TRUE(r.complete) << r.end;
       EXPECT_EQ(r.wrong_octets, 0u);
       goodput[v] += r.goodput();
-      EXPECT_EQ(r.receiver.detours != 0, v == 1);
-      EXPECT_EQ(r.receiver.bytes_slow, 0u);
-      EXPECT_EQ(r.receiver.downgrades + r.receiver.upgrades + r.receiver.recovery_attempts, 0u);
-      EXPECT_GT(r.receiver.holes_opened, 50u);
+      EXPECT_EQ(r.receiver.iwarp.detours != 0, v == 1);
+      EXPECT_EQ(r.receiver.iwarp.bytes_slow, 0u);
+      EXPECT_EQ(r.receiver.iwarp.downgrades + r.receiver.iwarp.upgrades +
+                    r.receiver.iwarp.recovery_attempts,
+                0u);
+      EXPECT_GT(r.receiver.iwarp.holes_opened, 50u);
     }
   }
   EXPECT_GE(goodput[1] * 10, goodput[0] * 9);
@@ -294,15 +298,15 @@ TEST(Scenarios, E12_AnEmbeddedFpduFoolsPlaceAndNotStore) {
   ASSERT_EQ(runs.size(), 2u);
   for (const RunResult& r : runs) {
     ASSERT_TRUE(r.complete) << r.end;
-    EXPECT_EQ(r.receiver.terminates_sent, 0u);
+    EXPECT_EQ(r.receiver.iwarp.ddp.terminates_sent, 0u);
   }
   EXPECT_EQ(runs[0].wrong_octets, 64u) << "written where nothing was meant to go";
-  EXPECT_EQ(runs[0].receiver.downgrades, 1u);
-  EXPECT_EQ(runs[0].receiver.reasons[static_cast<std::size_t>(fastpath::Reason::Seam)], 1u);
+  EXPECT_EQ(runs[0].receiver.iwarp.downgrades, 1u);
+  EXPECT_EQ(runs[0].receiver.iwarp.reasons[static_cast<std::size_t>(fastpath::Reason::Seam)], 1u);
   EXPECT_EQ(runs[1].wrong_octets, 0u);
-  EXPECT_EQ(runs[1].receiver.downgrades, 0u);
-  EXPECT_EQ(runs[1].receiver.detours, 1u);
-  EXPECT_EQ(runs[1].receiver.bytes_slow, 0u);
+  EXPECT_EQ(runs[1].receiver.iwarp.downgrades, 0u);
+  EXPECT_EQ(runs[1].receiver.iwarp.detours, 1u);
+  EXPECT_EQ(runs[1].receiver.iwarp.bytes_slow, 0u);
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ struct Result {
 
   std::uint64_t reason(Reason r) const {
     const auto i = static_cast<std::size_t>(r);
-    return left.reasons[i] + right.reasons[i];
+    return left.iwarp.reasons[i] + right.iwarp.reasons[i];
   }
-  std::uint64_t downgrades() const { return left.downgrades + right.downgrades; }
+  std::uint64_t downgrades() const { return left.iwarp.downgrades + right.iwarp.downgrades; }
 };
 
 class Framing : public ::testing::TestWithParam<Policy> {
@@ -77,7 +77,7 @@ TEST_P(Framing, R14_R15_R26_CertainCorruptionIsRepairedByTcpForEver) {
     const Result r = run(seed, options(32), kCorrupt);
     EXPECT_EQ(r.bad, "") << seed;
     EXPECT_FALSE(r.ended) << seed << ": " << r.failures;
-    EXPECT_EQ(r.left.bytes_slow + r.right.bytes_slow, 0u) << seed;
+    EXPECT_EQ(r.left.iwarp.bytes_slow + r.right.iwarp.bytes_slow, 0u) << seed;
     certain += r.reason(Reason::CrcCaseA) + r.reason(Reason::CrcCaseB);
   }
   EXPECT_GT(certain, 10u);
@@ -91,7 +91,7 @@ TEST_P(Framing, R39_R43_UncertainCorruptionIsRepairedToo) {
     EXPECT_EQ(r.bad, "") << seed;
     EXPECT_FALSE(r.ended) << seed << ": " << r.failures;
     EXPECT_EQ(r.downgrades(), 0u) << seed;
-    uncertain += r.left.recovery_attempts + r.right.recovery_attempts;
+    uncertain += r.left.iwarp.recovery_attempts + r.right.iwarp.recovery_attempts;
   }
   // Few: a known end or a marker settles nearly every case, and then it is no attempt.
   EXPECT_GT(uncertain, 10u);
@@ -130,10 +130,10 @@ TEST_P(Framing, R30_Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConn
     }
     pair.run_until(over, Duration::s(60));
     const ConnectionStats r = pair.right().engine().qp_stats(*right);
-    if (r.downgrades == 0) continue;
+    if (r.iwarp.downgrades == 0) continue;
     ++downgraded;
     EXPECT_TRUE(over()) << seed << ": nothing but corruption can have downgraded it";
-    EXPECT_EQ(r.terminates_sent, 1u) << seed;
+    EXPECT_EQ(r.iwarp.ddp.terminates_sent, 1u) << seed;
   }
   EXPECT_GT(downgraded, 3u);
 }
@@ -143,7 +143,7 @@ TEST_P(Framing, R27_R28_APeerCutAnewEveryTimeIsServedOnSlow) {
     const Result r = run(5, options(attempts), "reseg=1", 12);
     EXPECT_EQ(r.bad, "") << attempts;
     EXPECT_FALSE(r.ended) << r.failures;
-    EXPECT_GT(r.left.bytes_slow + r.right.bytes_slow, 0u);
+    EXPECT_GT(r.left.iwarp.bytes_slow + r.right.iwarp.bytes_slow, 0u);
     EXPECT_GE(r.downgrades(), 1u);
   }
 }
@@ -156,7 +156,7 @@ TEST_P(Framing, R56_DownAndUpAgainKeepsDataAndCompletionsExact) {
     const Result r = run(seed, o, "reseg=0.05,loss=0.01", 60);
     EXPECT_EQ(r.bad, "") << seed;
     EXPECT_FALSE(r.ended) << r.failures;
-    upgrades += r.left.upgrades + r.right.upgrades;
+    upgrades += r.left.iwarp.upgrades + r.right.iwarp.upgrades;
   }
   EXPECT_GT(upgrades, 5u);
 }
@@ -168,11 +168,11 @@ TEST_P(Framing, R57_R65_EveryDropDrawsOneDuplicateAckOrNone) {
     const Result r = run(3, o, kCorrupt, 60);
     EXPECT_EQ(r.bad, "");
     const std::uint64_t drops = r.reason(Reason::CrcCaseA) + r.reason(Reason::CrcCaseB) +
-                                r.reason(Reason::CrcLater) + r.left.recovery_attempts +
-                                r.right.recovery_attempts + r.left.empty_rq_drops +
-                                r.right.empty_rq_drops;
+                                r.reason(Reason::CrcLater) + r.left.iwarp.recovery_attempts +
+                                r.right.iwarp.recovery_attempts + r.left.iwarp.empty_rq_drops +
+                                r.right.iwarp.empty_rq_drops;
     EXPECT_GT(drops, 0u);
-    EXPECT_EQ(r.left.immediate_dup_acks + r.right.immediate_dup_acks, on ? drops : 0u);
+    EXPECT_EQ(r.left.iwarp.immediate_dup_acks + r.right.iwarp.immediate_dup_acks, on ? drops : 0u);
   }
 }
 
@@ -181,10 +181,10 @@ TEST_P(Framing, R57_R65_EveryDropDrawsOneDuplicateAckOrNone) {
 TEST_P(Framing, R2_FastPayloadIsCopiedTwiceAndNeverReassembled) {
   const Result r = run(1, options(32), "");
   EXPECT_EQ(r.bad, "");
-  EXPECT_EQ(r.right.bytes_slow, 0u);
-  EXPECT_GT(r.right.payload_placed, 100000u);
-  EXPECT_LT(static_cast<double>(r.right.bytes_copied),
-            2.1 * static_cast<double>(r.right.payload_placed));
+  EXPECT_EQ(r.right.iwarp.bytes_slow, 0u);
+  EXPECT_GT(r.right.verbs.payload_placed, 100000u);
+  EXPECT_LT(static_cast<double>(r.right.iwarp.bytes_copied),
+            2.1 * static_cast<double>(r.right.verbs.payload_placed));
 }
 
 }  // namespace

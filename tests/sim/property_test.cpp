@@ -158,30 +158,31 @@ std::string run_seed(std::uint64_t seed, Totals* totals) {
     if (work.ended()) {
       // Only data that was acknowledged before its CRC was looked at (SLOW), or a Send that found
       // no receive on SLOW, may end a stream.
-      const bool slow_seen = a.bytes_slow + b.bytes_slow + a.downgrades + b.downgrades != 0;
+      const bool slow_seen =
+          a.iwarp.bytes_slow + b.iwarp.bytes_slow + a.iwarp.downgrades + b.iwarp.downgrades != 0;
       if (!slow_seen) bad += "a stream ended without ever being SLOW: " + work.failures();
       // Receives are always posted in time here, so nothing but corruption can end one.
       if (!corrupting) bad += "a stream ended although nothing was corrupted: " + work.failures();
       totals->end(seed, work.failures(),
-                  a.downgrades + b.downgrades != 0
+                  a.iwarp.downgrades + b.iwarp.downgrades != 0
                       ? "corruption met an end that was SLOW after a downgrade (R-29)"
                       : "corruption met an end that was initiated SLOW (R-29)");
     } else if (corrupting && bad.empty()) {
       pair.run_for(Duration::s(1));
     }
     for (std::size_t i = 0; i < kReasonCount; ++i)
-      totals->reasons[i] += a.reasons[i] + b.reasons[i];
-    totals->segments += a.segments_in + b.segments_in;
-    totals->downgrades += a.downgrades + b.downgrades;
-    totals->upgrades += a.upgrades + b.upgrades;
-    totals->recoveries += a.recovery_attempts + b.recovery_attempts;
-    totals->holes += a.holes_opened + b.holes_opened;
-    totals->slow += a.bytes_slow + b.bytes_slow;
+      totals->reasons[i] += a.iwarp.reasons[i] + b.iwarp.reasons[i];
+    totals->segments += a.iwarp.tcp.segments_in + b.iwarp.tcp.segments_in;
+    totals->downgrades += a.iwarp.downgrades + b.iwarp.downgrades;
+    totals->upgrades += a.iwarp.upgrades + b.iwarp.upgrades;
+    totals->recoveries += a.iwarp.recovery_attempts + b.iwarp.recovery_attempts;
+    totals->holes += a.iwarp.holes_opened + b.iwarp.holes_opened;
+    totals->slow += a.iwarp.bytes_slow + b.iwarp.bytes_slow;
     for (const ConnectionStats* c : {&a, &b}) {
-      const auto policy = mpa::policy_by_name(c->framing);
+      const auto policy = mpa::policy_by_name(c->iwarp.mpa.framing);
       if (!policy) continue;
-      totals->fast_by_policy[static_cast<std::size_t>(*policy)] += c->bytes_fast;
-      totals->slow_by_policy[static_cast<std::size_t>(*policy)] += c->bytes_slow;
+      totals->fast_by_policy[static_cast<std::size_t>(*policy)] += c->iwarp.bytes_fast;
+      totals->slow_by_policy[static_cast<std::size_t>(*policy)] += c->iwarp.bytes_slow;
     }
   }
   totals->injected += pair.injected_left();

@@ -45,6 +45,7 @@ struct Cut {
   bool bad_checksum = false;
   std::uint16_t flags = tcp::kAck;
   std::uint16_t source_port = 0;  // 0: the connection's
+  std::uint32_t behind = 0;       // octets the engine has sent and this does not acknowledge
 };
 
 class HandPeer {
@@ -53,7 +54,8 @@ class HandPeer {
   engine::ConnectParams params;  // what the consumer accepts with; set by `adjust` of up()
   std::uint32_t iss = 1000;
   bool sack = true;
-  Octets region;  // registered with every right
+  port::MemoryPairOptions memory;  // of the wire
+  Octets region;                   // registered with every right
 
   HandPeer() : region(1 << 16, 0) {
     options.addresses = {"10.0.0.2/24"};
@@ -67,7 +69,7 @@ class HandPeer {
   // Up to full operation. False (with a failure) when that does not work.
   template <class Adjust>
   bool up(Adjust&& adjust) {
-    auto [a, b] = port::make_memory_pair();
+    auto [a, b] = port::make_memory_pair(memory);
     port_ = std::move(b);
     node_ = std::make_unique<sim::Node>(options, std::move(a));
     qp = node_->make_qp(64, 64);
@@ -100,6 +102,11 @@ class HandPeer {
   }
   std::vector<Answer> send(std::uint64_t at, Octets bytes) {
     return burst({{at, std::move(bytes)}});
+  }
+  // Any frame at all.
+  std::vector<Answer> frame(const Octets& bytes) {
+    transmit(bytes);
+    return run();
   }
   // A SYN for the listener with any two ends, from the wire.
   std::vector<Answer> forged_syn(const SocketAddress& from, const IpAddress& to,
@@ -169,6 +176,11 @@ class HandPeer {
   // ---- what is seen of the engine
   sim::Node& node() { return *node_; }
   ConnectionStats stats() const { return node_->engine().qp_stats(*qp); }
+  EngineStats engine_stats() const {
+    EngineStats s;
+    node_->engine().fill_stats(&s);
+    return s;
+  }
   engine::Connection* connection() { return node_->engine().find(qp->connection); }
   bool fast() { return connection()->context.type == fastpath::ConnectionType::Fast; }
   std::size_t holes() { return connection()->tcb.rcv.holes.size(); }
@@ -241,13 +253,13 @@ class HandPeer {
     s.flags = c.flags;
     s.seq = tcp::Seq(first_ + static_cast<std::uint32_t>(c.at));
     s.src_port = c.source_port;
-    emit(s, c.bytes, c.bad_checksum);
+    emit(s, c.bytes, c.bad_checksum, c.behind);
   }
 
-  void emit(tcp::Segment s, ByteView payload, bool bad) {
+  void emit(tcp::Segment s, ByteView payload, bool bad, std::uint32_t behind = 0) {
     if (s.src_port == 0) s.src_port = kPort;
     s.dst_port = 7000;
-    s.ack = tcp::Seq(s.has(tcp::kSyn) ? 0 : engine_next_);
+    s.ack = tcp::Seq(s.has(tcp::kSyn) ? 0 : engine_next_ - behind);
     s.window = 60000;
     Octets f(ip_.size() + tcp::kHeaderMax + payload.size());
     std::uint8_t* t = f.data() + ip_.size();

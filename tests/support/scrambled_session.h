@@ -106,7 +106,7 @@ class Session {
                  ddp::stream_of(peer_.qp()).next_send_msn(),
                  ddp::stream_of(peer_.qp()).next_read_msn());
     peer_.on_sent = [this](const tcp::Segment& s, std::uint64_t at) { sent(s, at); };
-    reads_before_ = peer_.stats().read_requests_received;
+    reads_before_ = peer_.stats().verbs.read_requests_received;
   }
 
   bool up() const { return peer_.up(); }
@@ -333,7 +333,7 @@ class Session {
     peer_.run();
     if (!answer_fault_.empty()) return answer_fault_;
     if (answered_ != mix_->requests.size()) return "a Read Request was not answered";
-    const std::uint64_t rung = peer_.stats().read_requests_received - reads_before_;
+    const std::uint64_t rung = peer_.stats().verbs.read_requests_received - reads_before_;
     return rung == consumer_->reference.doorbells ? "" : "doorbells differ";
   }
   // The octets of the Sends that were delivered before the end.
