@@ -1,4 +1,6 @@
 // Addresses, requests, connections: what the calls of rdma_cm do and what becomes of them.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -9,6 +11,9 @@ namespace urnic::compat {
 namespace {
 
 constexpr int kBacklog = 128;
+// How often it is tried again, and after how long: not above 100 ms together.
+constexpr int kRefusals = 18;
+constexpr useconds_t kRefusalPauseUs = 5000;
 
 // What a queue pair with nothing else to say of itself offers (R: 255 is "the most").
 std::uint16_t reads(std::uint8_t asked, const char* setting) {
@@ -205,6 +210,12 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
     to = text_of(id->destination);
   }
   auto started = end->handle.connect_start(to, options_of(p));
+  // Programs announce a port before they listen on it. A refusal that comes at once has left the
+  // queue pair as it was.
+  for (int i = 0; i < kRefusals && !started && started.error().code == Errc::refused; ++i) {
+    usleep(kRefusalPauseUs);
+    started = end->handle.connect_start(to, options_of(p));
+  }
   if (started) return 0;
   const std::lock_guard guard(Process::get().cm);
   const Errc code = started.error().code;
@@ -366,9 +377,11 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
       -1);
 }
 
-// iWARP has no such step: the peer's first message establishes.
-int urnic_rdma_establish(rdma_cm_id*) {
-  return failed(EINVAL);
+// For programs that move their queue pair themselves. iWARP has no such step: a connection whose
+// ESTABLISHED has come is established.
+int urnic_rdma_establish(rdma_cm_id* r) {
+  const std::lock_guard guard(Process::get().cm);
+  return r->qp == nullptr && CmId::of(r)->stage == Stage::Connected ? 0 : failed(EINVAL);
 }
 
 // What happened on the queue pair is known without being told.

@@ -143,15 +143,20 @@ void urnic_rdma_destroy_srq(rdma_cm_id* r) {
 }
 
 // What a program that moves the queue pair itself is to say. iWARP's connection moves it to RTS, so
-// there is nothing to say of that.
+// there is nothing to say of that, and once it has, of no state.
 int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
   if (r->verbs == nullptr) return failed(EINVAL);
+  bool connected;
+  {
+    const std::lock_guard guard(Process::get().cm);
+    connected = CmId::of(r)->stage == Stage::Connected;
+  }
   switch (attr->qp_state) {
     case IBV_QPS_INIT:
     case IBV_QPS_RTR:
       attr->qp_access_flags =
           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-      *mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+      *mask = IBV_QP_ACCESS_FLAGS | (connected ? 0 : IBV_QP_STATE);
       return 0;
     case IBV_QPS_RTS:
       *mask = 0;

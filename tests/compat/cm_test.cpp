@@ -218,7 +218,31 @@ TEST_F(CmTest, ARejectionCarriesPrivateData) {
   EXPECT_EQ(rdma_ack_cm_event(event), 0);
 }
 
-TEST_F(CmTest, NobodyListeningIsARejection) {
+// A program that tells its port before it listens is found, its posted receives too.
+TEST_F(CmTest, AListenerMayComeALittleLate) {
+  const std::uint16_t port = ntohs(rdma_get_src_port(listener_));
+  resolve(port);
+  ASSERT_EQ(rdma_destroy_id(listener_), 0);
+  ASSERT_EQ(rdma_create_id(channel_, &listener_, this, RDMA_PS_TCP), 0);
+  std::thread late([&] {
+    usleep(30'000);
+    sockaddr_in a{};
+    a.sin_family = AF_INET;
+    a.sin_port = htons(port);
+    EXPECT_EQ(rdma_bind_addr(listener_, any(a)), 0);
+    EXPECT_EQ(rdma_listen(listener_, 0), 0);
+  });
+  rdma_conn_param p{};
+  EXPECT_EQ(rdma_connect(client_, &p), 0);
+  late.join();
+  auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server_ = request->id;
+  EXPECT_EQ(rdma_ack_cm_event(request), 0);
+  accept();
+}
+
+TEST_F(CmTest, NobodyListeningIsARejectionWithinATenthOfASecond) {
   resolve(1);
   rdma_conn_param p{};
   ASSERT_EQ(rdma_connect(client_, &p), 0);
