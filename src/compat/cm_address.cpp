@@ -8,6 +8,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "compat/errors.h"
 #include "compat/process.h"
 
 namespace urnic::compat {
@@ -143,6 +144,46 @@ int choose_source(const Address& to, Address* from) {
   close(fd);
   set_port(from, 0);
   return error;
+}
+
+// Over the kernel's TCP a bound socket, which does not listen. It lets the device's listener, which
+// is set to the same, come to the same port. A device of its own has its ports for itself.
+int ReservedPort::reserve(std::uint16_t* port) {
+  Process& process = Process::get();
+  if (!process.over_kernel_tcp()) {
+    if (*port != 0) return 0;
+    auto listener = process.device().listen(0);
+    if (!listener) return to_errno(listener.error().code);
+    *port = listener->port();
+    return 0;
+  }
+  Address at{};
+  at.v6.sin6_family = AF_INET6;
+  int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 && errno == EAFNOSUPPORT) {
+    at.v4.sin_family = AF_INET;
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  }
+  if (fd < 0) return errno;
+  const int on = 1, off = 0;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (at.any.sa_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  set_port(&at, *port);
+  socklen_t length = sizeof at;
+  if (bind(fd, &at.any, length_of(at.any.sa_family)) != 0 ||
+      getsockname(fd, &at.any, &length) != 0) {
+    const int error = errno;
+    close(fd);
+    return error;
+  }
+  fd_ = fd;
+  *port = port_of(at);
+  return 0;
+}
+
+void ReservedPort::give_up() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
 }
 
 bool is_ours(const Address& a) {

@@ -143,6 +143,9 @@ int bind_to(CmId* id, const sockaddr* address) {
     if (!is_ours(a)) return ENODEV;
     if (const int e = give_device(id); e != 0) return e;
   }
+  std::uint16_t port = port_of(a);
+  if (const int e = id->reserved.reserve(&port); e != 0) return e;
+  set_port(&a, port);
   const std::lock_guard guard(Process::get().cm);
   id->source = a;
   id->show_addresses();
@@ -285,6 +288,7 @@ int listen_on(CmId* id, int backlog) {
     id->subject.reset();
     return to_errno(listener.error().code);
   }
+  id->reserved.give_up();
   const std::lock_guard guard(process.cm);
   id->listener = std::move(*listener);
   set_port(&id->source, id->listener.port());

@@ -2,6 +2,7 @@
 // says otherwise; what calls into a program's memory or waits does so without it.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,7 @@ struct CmEvent {
 struct CmChannel {
   rdma_event_channel base{};  // first
   SignalledQueue<CmEvent*> events;
+  std::atomic<int> inside{0};  // threads in rdma_get_cm_event
   CmChannel() { base.fd = events.fd(); }
   ~CmChannel();
   static CmChannel* of(rdma_event_channel* c) { return reinterpret_cast<CmChannel*>(c); }
@@ -60,6 +62,7 @@ struct CmId : ConnectionManager {
   Address source{}, destination{};
   std::shared_ptr<Endpoint> end;  // whose connection it is
   // Listening.
+  ReservedPort reserved;  // from rdma_bind_addr to rdma_listen
   Listener listener;
   std::uint64_t number = 0;  // as a subject
   std::shared_ptr<Subject> subject;

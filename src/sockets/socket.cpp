@@ -102,6 +102,8 @@ Outcome<Socket, int> Socket::connect(const SocketAddress& to, const IpAddress& f
   }
   const socklen_t n = to_kernel(to, &a);
   if (::connect(s.fd_, &a.any, n) != 0 && errno != EINPROGRESS) return fail(errno);
+  // A peer on this machine has answered by now: its refusal is known before anything has begun.
+  if (const int e = s.take_error(); e != 0) return fail(e);
   return s;
 }
 

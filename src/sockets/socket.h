@@ -44,7 +44,8 @@ class Socket {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  // Begin to connect, from address `from` unless it is unspecified. Writable (or failed) follows.
+  // Begin to connect, from address `from` unless it is unspecified. Writable (or failed) follows,
+  // but for what is known at once, as that nobody listens on a port of this machine.
   static Outcome<Socket, int> connect(const SocketAddress& to, const IpAddress& from);
   // Listen at `at`; port 0: the kernel chooses. An unspecified version 6 address takes version 4 as
   // well.

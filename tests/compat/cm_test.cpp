@@ -284,9 +284,25 @@ TEST_F(CmTest, WrongUseIsAnsweredAndChangesNothing) {
   // Taken.
   ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
   sockaddr_in taken = loopback(ntohs(rdma_get_src_port(listener_)));
-  const bool bound = rdma_bind_addr(id, any(taken)) == 0;
-  EXPECT_EQ(bound ? rdma_listen(id, 1) : -1, -1);
+  EXPECT_EQ(rdma_bind_addr(id, any(taken)), -1);
   EXPECT_EQ(errno, EADDRINUSE);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+}
+
+TEST_F(CmTest, APortIsKnownOnceItIsBoundAndRefusesUntilItIsListenedOn) {
+  rdma_cm_id* id = nullptr;
+  ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
+  sockaddr_in a = loopback(0);
+  ASSERT_EQ(rdma_bind_addr(id, any(a)), 0);
+  EXPECT_NE(id->verbs, nullptr);
+  const std::uint16_t port = ntohs(rdma_get_src_port(id));
+  ASSERT_NE(port, 0);
+  resolve(port);
+  rdma_conn_param p{};
+  ASSERT_EQ(rdma_connect(client_, &p), 0);
+  pass(peers_, RDMA_CM_EVENT_REJECTED);
+  EXPECT_EQ(rdma_listen(id, 1), 0);
+  EXPECT_EQ(ntohs(rdma_get_src_port(id)), port);
   EXPECT_EQ(rdma_destroy_id(id), 0);
 }
 

@@ -13,3 +13,9 @@ endif()
 if(URNIC_SANITIZE)  # whose run-time must be preloaded, and is C++ of the machine
   set(room_test_arguments --gtest_filter=-DropinNames.*)
 endif()
+if(NOT URNIC_SANITIZE)
+  # Real programs in real time at both ends.
+  add_test(NAME compat.programs
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/programs --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(compat.programs PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS "compat;peer" RUN_SERIAL ON)
+endif()

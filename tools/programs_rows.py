@@ -1,0 +1,106 @@
+"""The rows of tools/programs: which program, how, and what is known not to work yet."""
+
+
+class Row:
+    def __init__(self, name, client, server=None, port=18515, seconds=60, short=False, clients=1, server_stays=False,
+                 files=None, noise=(), wanted=None, missing=None, pause=0.0):
+        self.name = name
+        self.client = client.split()
+        self.server = server.split() if server else None
+        self.port = port
+        self.seconds = seconds  # both ends together
+        self.short = short  # in the short form as well
+        self.clients = clients
+        self.pause = pause  # between the clients
+        self.server_stays = server_stays  # it serves on, and is ended by us
+        self.files = files or {}
+        self.noise = noise  # on standard error, as with any device
+        self.wanted = wanted  # in what the client prints
+        self.missing = missing  # why it does not work yet
+
+
+HERE = "127.0.0.1"
+RPING = ("DISCONNECT EVENT", "wait for RDMA_READ_ADV state")  # it says so on any device
+NO_7306 = "Immediate Data and atomics (RFC 7306) are not there"
+NO_IB = "without rdma_cm a connection comes by modify_qp, which iWARP has not"
+
+
+# Of perftest, which knows what other vendors' devices can do inline.
+PERFTEST = ("Device not recognized to implement inline feature", "Unable to open file descriptor",
+            "Conflicting CPU frequency")
+
+
+def perftest(program, options="", **more):
+    return Row(f"{program} -R {options}".strip(), f"{program} -R {options} {HERE}", f"{program} -R {options}",
+               noise=PERFTEST, **more)
+
+
+def fio(verb):
+    server = ("[global]\nioengine=rdma\nport=5555\nbs=64k\nsize=64m\nverb={0}\n[receiver]\nrw=read\n").format(verb)
+    client = ("[global]\nioengine=rdma\nhostname=127.0.0.1\nport=5555\nbs=64k\nsize=64m\niodepth=16\nverb={0}\n"
+              "[sender]\nrw=write\n").format(verb)
+    return Row(f"fio verb={verb}", "fio client.fio", "fio server.fio", port=5555, seconds=120, short=verb == "write",
+               files={"server.fio": server, "client.fio": client},
+               missing="a Send that finds no receive ends the connection" if verb == "send" else None)
+
+
+def qperf(test, missing=None):
+    return Row(f"qperf -cm 1 {test}", f"qperf -t 1 -cm 1 {HERE} {test}", "qperf", port=19765, server_stays=True,
+               short=test == "rc_bw", missing=missing, wanted="=")
+
+
+ROWS = [
+    Row("ibv_devices", "ibv_devices", short=True, wanted="urnic0"),
+    Row("ibv_devinfo -v", "ibv_devinfo -v", short=True, wanted="PORT_ACTIVE"),
+    Row("rping", f"rping -c -a {HERE} -C 50 -V", f"rping -s -a {HERE} -C 50 -V", noise=RPING, port=7174, short=True),
+    Row("rping -S 65535", f"rping -c -a {HERE} -C 20 -V -S 65535", "rping -s -C 20 -V -S 65535", noise=RPING, port=7174),
+    Row("rping -q", f"rping -c -q -a {HERE} -C 20 -V", "rping -s -q -C 20 -V", noise=RPING, port=7174),
+    Row("rping -C 2000", f"rping -c -a {HERE} -C 2000 -V", "rping -s -C 2000 -V", noise=RPING, port=7174, seconds=120),
+    # Its server keeps one request in hand: of two that come together it forgets the first.
+    Row("rping -P, 20 clients", f"rping -c -a {HERE} -C 5 -V", "rping -s -P", noise=RPING, port=7174, clients=20, server_stays=True, pause=0.3,
+        seconds=120),
+    Row("rping ::1", "rping -c -a ::1 -C 20 -V", "rping -s -a ::1 -C 20 -V", noise=RPING, port=7174, short=True),
+    Row("ucmatose", f"ucmatose -s {HERE}", "ucmatose", port=7471, short=True),
+    Row("ucmatose 20 x 50", f"ucmatose -c 20 -C 50 -s {HERE}", "ucmatose -c 20 -C 50", port=7471),
+    Row("ucmatose -m", f"ucmatose -m -s {HERE}", "ucmatose -m", port=7471),
+    Row("rdma_client", f"rdma_client -s {HERE}", "rdma_server", port=7471, short=True),
+    Row("cmtime 100", f"cmtime -s {HERE} -c 100", "cmtime -c 100", port=7471, server_stays=True, seconds=90),
+    Row("cmtime 1000", f"cmtime -s {HERE} -c 1000", "cmtime -c 1000", port=7471, server_stays=True, seconds=120,
+        missing="each queue pair takes a descriptor and a connection another, and there are 1024"),
+    perftest("ib_write_bw", short=True),
+    perftest("ib_write_bw", "-a -n 100", seconds=180),
+    perftest("ib_write_bw", "-s 8388608 -n 20"),
+    perftest("ib_write_bw", "-q 8 -n 500"),
+    perftest("ib_write_bw", "-b"),
+    perftest("ib_write_bw", "-s 64 -l 32 -n 4096"),
+    perftest("ib_write_bw", "-I 64 -s 64"),
+    perftest("ib_write_bw", "-D 5"),
+    perftest("ib_read_bw", short=True),
+    perftest("ib_read_bw", "-a -n 100", seconds=180),
+    perftest("ib_read_bw", "-q 8 -n 500"),
+    perftest("ib_send_bw", short=True),
+    perftest("ib_send_bw", "-a -n 100", seconds=180),
+    perftest("ib_send_bw", "-e", short=True),
+    perftest("ib_send_bw", "--use-srq -n 1000"),
+    perftest("ib_send_bw", "-b"),
+    perftest("ib_write_lat", "-n 100", short=True, seconds=90),
+    perftest("ib_read_lat"),
+    perftest("ib_send_lat", short=True),
+    perftest("ib_send_lat", "-e -n 500", seconds=90),
+    perftest("ib_atomic_bw", missing=NO_7306),
+    perftest("ib_atomic_lat", missing=NO_7306),
+    fio("write"),
+    fio("read"),
+    fio("send"),
+    qperf("rc_bw"),
+    qperf("rc_lat"),
+    qperf("rc_bi_bw"),
+    qperf("rc_rdma_read_bw"),
+    qperf("rc_rdma_read_lat"),
+    qperf("rc_rdma_write_bw", missing=NO_7306),
+    qperf("rc_rdma_write_lat", missing=NO_7306),
+    qperf("rc_compare_swap_mr", missing=NO_7306),
+    Row("ib_write_bw without -R", f"ib_write_bw {HERE}", "ib_write_bw", seconds=15, missing=NO_IB),
+    Row("ibv_rc_pingpong", f"ibv_rc_pingpong -g 0 {HERE}", "ibv_rc_pingpong -g 0", seconds=15, missing=NO_IB),
+    Row("rstream", f"rstream -s {HERE}", "rstream", port=7471, seconds=15, missing="rsockets are not there"),
+]
