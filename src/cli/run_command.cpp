@@ -34,7 +34,7 @@ std::string search_path(const std::string& program) {
   while (true) {
     const std::size_t colon = rest.find(':');
     const std::string folder = rest.substr(0, colon);
-    const std::string file = (folder.empty() ? "." : folder) + "/" + program;
+    std::string file = (folder.empty() ? "." : folder) + "/" + program;
     struct stat s;
     if (access(file.c_str(), X_OK) == 0 && stat(file.c_str(), &s) == 0 && S_ISREG(s.st_mode)) {
       return file;

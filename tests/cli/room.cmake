@@ -25,6 +25,7 @@ if(NOT URNIC_SANITIZE)
   # Memory limits and installation make no sense with a sanitizer's run-time; counters that must agree
   # with a wire's log in bounded time ask for the speed of a plain build.
   urnic_command_test(memory 300)
+  urnic_command_test(run 60)
   urnic_command_test(install 300 ${CMAKE_BINARY_DIR})
   urnic_command_test(wire 300)
   add_test(NAME cli.demo COMMAND ${CMAKE_SOURCE_DIR}/tools/demo $<TARGET_FILE:urnic>)
