@@ -318,7 +318,9 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
             return e.event_type == IBV_EVENT_CQ_ERR && e.element.cq == c;
           },
           [](const ibv_async_event&) {});
-  if (c->channel != nullptr) epoll_ctl(c->channel->fd, EPOLL_CTL_DEL, cq->queue.fd(), nullptr);
+  const bool ours = cq->made_in == generation.load();
+  if (c->channel != nullptr && ours)
+    epoll_ctl(c->channel->fd, EPOLL_CTL_DEL, cq->queue.fd(), nullptr);
   pthread_mutex_lock(&c->mutex);
   while (c->comp_events_completed != cq->events_handed ||
          c->async_events_completed != cq->async_handed) {

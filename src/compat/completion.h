@@ -8,6 +8,7 @@
 
 #include "compat/exported.h"
 #include "compat/process.h"
+#include "compat/signalled_queue.h"
 #include "urnic/verbs.h"
 
 namespace urnic::compat {
@@ -38,6 +39,7 @@ class Ignored {
 struct Cq {
   ibv_cq_ex ex;  // first; an ibv_cq up to comp_mask
   CompletionQueue queue;
+  unsigned made_in = generation.load();  // whose channel it is in
   std::shared_ptr<Subject> subject;
   std::uint64_t number = 0;   // as a subject
   std::atomic<int> users{0};  // queue pairs

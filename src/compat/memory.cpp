@@ -66,9 +66,62 @@ int dealloc_mw(ibv_mw*) {
   return EOPNOTSUPP;
 }
 
+// ---- thread domains and parent domains: a promise of the program to use what is made with them
+// from one thread. Nothing here is quicker for it, so the promise is taken and not used.
+
+struct Td {
+  ibv_td base;  // first
+  std::atomic<int> users{0};
+};
+
+ibv_td* alloc_td(ibv_context* c, ibv_td_init_attr* attr) {
+  return guarded(
+      [&]() -> ibv_td* {
+        if (attr->comp_mask != 0) return nothing(EINVAL);
+        auto td = std::make_unique<Td>();
+        td->base.context = c;
+        Context::of(c)->users.fetch_add(1);
+        return &td.release()->base;
+      },
+      nullptr);
+}
+
+int dealloc_td(ibv_td* t) {
+  Td* td = reinterpret_cast<Td*>(t);
+  if (td->users.load() != 0) return EBUSY;
+  Context::of(t->context)->users.fetch_sub(1);
+  delete td;
+  return 0;
+}
+
+// The same domain as its parent's by another handle, freed as any other.
+ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) {
+  return guarded(
+      [&]() -> ibv_pd* {
+        if (attr->pd == nullptr) return nothing(EINVAL);
+        constexpr std::uint32_t kKnown = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+        if ((attr->comp_mask & ~kKnown) != 0) return nothing(EOPNOTSUPP);
+        auto pd = std::make_unique<Pd>();
+        if (!count_up(counts().domains, Limits::kDomains)) return nothing(ENOMEM);
+        pd->domain = Pd::of(attr->pd)->domain;
+        pd->parent = Pd::of(attr->pd);
+        pd->parent->users.fetch_add(1);
+        pd->thread_users = attr->td != nullptr ? &reinterpret_cast<Td*>(attr->td)->users : nullptr;
+        if (pd->thread_users != nullptr) pd->thread_users->fetch_add(1);
+        pd->base = {};
+        pd->base.context = c;
+        Context::of(c)->users.fetch_add(1);
+        return &pd.release()->base;
+      },
+      nullptr);
+}
+
 }  // namespace
 
 void set_memory_calls(verbs_context* v) {
+  v->alloc_td = alloc_td;
+  v->dealloc_td = dealloc_td;
+  v->alloc_parent_domain = alloc_parent_domain;
   v->context.ops.alloc_mw = alloc_mw;
   v->context.ops.bind_mw = bind_mw;
   v->context.ops.dealloc_mw = dealloc_mw;
@@ -100,6 +153,8 @@ ibv_pd* urnic_ibv_alloc_pd(ibv_context* c) {
 int urnic_ibv_dealloc_pd(ibv_pd* p) {
   Pd* pd = Pd::of(p);
   if (pd->users.load() != 0) return EBUSY;
+  if (pd->parent != nullptr) pd->parent->users.fetch_sub(1);
+  if (pd->thread_users != nullptr) pd->thread_users->fetch_sub(1);
   Context::of(p->context)->users.fetch_sub(1);
   counts().domains.fetch_sub(1);
   delete pd;

@@ -12,6 +12,9 @@ struct Pd {
   ibv_pd base;  // first
   ProtectionDomain domain;
   std::atomic<int> users{0};
+  // Of a parent domain: whose domain it is, and who counts the users of its thread domain.
+  Pd* parent = nullptr;
+  std::atomic<int>* thread_users = nullptr;
   static Pd* of(ibv_pd* p) { return reinterpret_cast<Pd*>(p); }
 };
 

@@ -31,6 +31,7 @@ std::mutex making;
 // In a child the parent's is left as it is: its threads are not there, its locks may be taken.
 void forget_parent() {
   current.store(nullptr);
+  generation.fetch_add(1);
   new (&making) std::mutex;
 }
 

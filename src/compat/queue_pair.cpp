@@ -221,7 +221,10 @@ int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 int check(const ibv_qp_init_attr_ex& a) {
   if (a.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
-  if ((a.comp_mask & ~static_cast<std::uint32_t>(IBV_QP_INIT_ATTR_PD)) != 0) return EOPNOTSUPP;
+  constexpr std::uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  if ((a.comp_mask & ~kKnown) != 0) return EOPNOTSUPP;
+  const bool builds = (a.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+  if (builds && (a.send_ops_flags & ~Builder::kOperations) != 0) return EOPNOTSUPP;
   if (a.pd == nullptr || a.send_cq == nullptr || a.recv_cq == nullptr) return EINVAL;
   const ibv_qp_cap& c = a.cap;
   const bool fits = c.max_send_wr <= Limits::kWork && c.max_recv_wr <= Limits::kWork &&
@@ -243,6 +246,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a) {
   if (const int e = check(*a); e != 0) return nothing(e);
   if (counts().queue_pairs.load() >= Limits::kQueuePairs) return nothing(ENOMEM);
   auto qp = std::make_unique<Qp>();
+  auto builder = std::make_unique<Builder>();
   auto end = std::make_shared<Endpoint>();
   Process& process = Process::get();
   end->number = process.add(end);
@@ -283,6 +287,10 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a) {
   pthread_mutex_init(&b.mutex, nullptr);
   pthread_cond_init(&b.cond, nullptr);
   qp->cap = a->cap;
+  if ((a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
+    qp->builder = std::move(builder);
+    Builder::install(&qp->ex, a->send_ops_flags);
+  }
   qp->sig_all = o.signal_all;
   {
     const std::lock_guard guard(numbers().mutex);
@@ -381,8 +389,9 @@ ibv_qp* urnic_ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
       nullptr);
 }
 
-ibv_qp_ex* urnic_ibv_qp_to_qp_ex(ibv_qp*) {
-  return nullptr;  // none is made with the builders
+ibv_qp_ex* urnic_ibv_qp_to_qp_ex(ibv_qp* q) {
+  Qp* qp = Qp::of(q);
+  return qp->builder != nullptr ? &qp->ex : nullptr;
 }
 
 int urnic_ibv_modify_qp(ibv_qp* q, ibv_qp_attr* attr, int mask) {

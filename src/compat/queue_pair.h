@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "compat/builders.h"
 #include "compat/completion.h"
 #include "compat/exported.h"
 #include "compat/process.h"
@@ -53,6 +54,7 @@ struct Qp {
     ibv_qp_ex ex;
   };
   std::shared_ptr<Endpoint> end;
+  std::unique_ptr<Builder> builder;  // made with send_ops_flags
   ibv_qp_cap cap;
   unsigned access = 0;
   bool sig_all = false;

@@ -8,11 +8,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
 
 namespace urnic::compat {
+
+// How many forks this process is away from the one that loaded us. What belongs to another
+// generation shares its descriptors with a process that goes on: they are left as they are.
+inline std::atomic<unsigned> generation{0};
 
 template <class T>
 class SignalledQueue {
@@ -29,6 +34,7 @@ class SignalledQueue {
   void push(T value) {
     const std::lock_guard guard(mutex_);
     values_.push_back(std::move(value));
+    if (generation.load() != of_) return;
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = ::write(fd_, &one, sizeof one);
   }
@@ -72,11 +78,13 @@ class SignalledQueue {
  private:
   // The counter is the number of values, so this never waits.
   void count_down() {
+    if (generation.load() != of_) return;
     std::uint64_t v;
     [[maybe_unused]] const auto n = ::read(fd_, &v, sizeof v);
   }
 
   const int fd_;
+  const unsigned of_ = generation.load();
   std::mutex mutex_;
   std::deque<T> values_;
 };

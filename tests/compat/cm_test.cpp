@@ -186,6 +186,66 @@ TEST_F(CmTest, MessagesWritesAndReadsGoBothWays) {
   EXPECT_EQ(rdma_dereg_mr(sink), 0);
 }
 
+TEST_F(CmTest, BuiltRequestsAndExtendedPollsCarryData) {
+  resolve(ntohs(rdma_get_src_port(listener_)));
+  rdma_destroy_qp(client_);
+  ibv_cq_init_attr_ex c{};
+  c.cqe = 16;
+  c.wc_flags = IBV_WC_STANDARD_FLAGS;
+  ibv_cq_ex* cq = ibv_create_cq_ex(client_->verbs, &c);
+  ASSERT_NE(cq, nullptr);
+  ibv_qp_init_attr_ex x{};
+  x.send_cq = x.recv_cq = ibv_cq_ex_to_cq(cq);
+  x.qp_type = IBV_QPT_RC;
+  x.cap = small_qp().cap;
+  x.cap.max_inline_data = 64;
+  x.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  x.pd = client_->pd;
+  x.send_ops_flags = IBV_QP_EX_WITH_SEND;
+  ASSERT_EQ(rdma_create_qp_ex(client_, &x), 0);
+  ASSERT_EQ(rdma_connect(client_, nullptr), 0);
+  auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server_ = request->id;
+  EXPECT_EQ(rdma_ack_cm_event(request), 0);
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+  char into[64] = {}, first[] = "copied at once, ", second[] = "in two pieces";
+  ibv_mr* sink = rdma_reg_msgs(server_, into, sizeof into);
+  ASSERT_EQ(rdma_post_recv(server_, into, into, sizeof into, sink), 0);
+  ASSERT_EQ(rdma_accept(server_, nullptr), 0);
+  pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+  pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
+  ibv_qp_ex* ex = ibv_qp_to_qp_ex(client_->qp);
+  ASSERT_NE(ex, nullptr);
+  ibv_data_buf pieces[] = {{first, sizeof first - 1}, {second, sizeof second}};
+  ibv_wr_start(ex);
+  ex->wr_id = 77;
+  ex->wr_flags = IBV_SEND_SIGNALED;
+  ibv_wr_send(ex);
+  ibv_wr_set_inline_data_list(ex, 2, pieces);
+  std::memset(first, 'x', sizeof first - 1);
+  ASSERT_EQ(ibv_wr_complete(ex), 0);
+  EXPECT_EQ(wait_for(server_->recv_cq).status, IBV_WC_SUCCESS);
+  EXPECT_STREQ(into, "copied at once, in two pieces");
+  ibv_poll_cq_attr none{};
+  int got = ENOENT;
+  for (int i = 0; i < 10'000 && got == ENOENT; ++i) {
+    got = ibv_start_poll(cq, &none);
+    if (got == ENOENT) usleep(100);
+  }
+  ASSERT_EQ(got, 0);
+  EXPECT_EQ(cq->wr_id, 77u);
+  EXPECT_EQ(cq->status, IBV_WC_SUCCESS);
+  EXPECT_EQ(ibv_wc_read_opcode(cq), IBV_WC_SEND);
+  EXPECT_EQ(ibv_wc_read_qp_num(cq), client_->qp->qp_num);
+  EXPECT_EQ(ibv_next_poll(cq), ENOENT);
+  ibv_end_poll(cq);
+  EXPECT_EQ(rdma_dereg_mr(sink), 0);
+  rdma_destroy_qp(client_);
+  EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
 TEST_F(CmTest, DisconnectedComesOnceAtEachEndAlsoWhenTheQueuePairIsGone) {
   connect();
   accept();

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -264,6 +266,48 @@ TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
   EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 }
 
+// A child has a device of its own; what it closes of its parent's harms nobody.
+TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
+  ibv_comp_channel* channel = ibv_create_comp_channel(context_);
+  ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, channel, 0);
+  ibv_qp_init_attr a = qp_attr(cq);
+  ibv_qp* qp = ibv_create_qp(pd_, &a);
+  ASSERT_NE(qp, nullptr);
+  ibv_qp_attr q{};
+  q.qp_state = IBV_QPS_INIT;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  ibv_recv_wr receive{}, *bad = nullptr;
+  ASSERT_EQ(ibv_post_recv(qp, &receive, &bad), 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq, 0), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    if (ibv_post_recv(qp, &receive, &bad) == 0) _exit(2);  // the parent's
+    if (ibv_destroy_qp(qp) != 0 || ibv_destroy_cq(cq) != 0) _exit(3);
+    if (ibv_destroy_comp_channel(channel) != 0) _exit(4);
+    int number = 0;
+    ibv_device** list = ibv_get_device_list(&number);
+    ibv_context* own = number == 1 ? ibv_open_device(list[0]) : nullptr;
+    ibv_pd* pd = own != nullptr ? ibv_alloc_pd(own) : nullptr;
+    ibv_cq* mine = pd != nullptr ? ibv_create_cq(own, 16, nullptr, nullptr, 0) : nullptr;
+    if (mine == nullptr) _exit(5);
+    ibv_qp_init_attr again = qp_attr(mine);
+    ibv_qp* other = ibv_create_qp(pd, &again);
+    _exit(other != nullptr && ibv_destroy_qp(other) == 0 ? 0 : 6);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  q.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  pollfd p{channel->fd, POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 5000), 1);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
+}
+
 TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
   ibv_srq_init_attr s{};
   s.attr.max_wr = static_cast<std::uint32_t>(attr_.max_srq_wr) + 1;
@@ -301,6 +345,71 @@ TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
   EXPECT_EQ(ibv_destroy_qp(qp), 0);
   EXPECT_EQ(ibv_destroy_srq(srq), 0);
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+TEST_F(VerbsTest, ParentAndThreadDomainsCountTheirUsers) {
+  ibv_td_init_attr none{};
+  ibv_td* td = ibv_alloc_td(context_, &none);
+  ASSERT_NE(td, nullptr);
+  ibv_parent_domain_init_attr attr{};
+  EXPECT_EQ(ibv_alloc_parent_domain(context_, &attr), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  attr.pd = pd_;
+  attr.td = td;
+  ibv_pd* parent = ibv_alloc_parent_domain(context_, &attr);
+  ASSERT_NE(parent, nullptr);
+  EXPECT_EQ(ibv_dealloc_td(td), EBUSY);
+  EXPECT_EQ(ibv_dealloc_pd(pd_), EBUSY);
+  EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+  EXPECT_EQ(ibv_dealloc_td(td), 0);
+}
+
+TEST_F(VerbsTest, OnlyAskedForQueuePairsAndQueuesHaveTheExtendedCalls) {
+  ibv_cq_init_attr_ex c{};
+  c.cqe = 16;
+  c.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+  errno = 0;
+  EXPECT_EQ(ibv_create_cq_ex(context_, &c), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  c.wc_flags = IBV_WC_STANDARD_FLAGS;
+  ibv_cq_ex* cq = ibv_create_cq_ex(context_, &c);
+  ASSERT_NE(cq, nullptr);
+  ibv_poll_cq_attr poll_attr{};
+  EXPECT_EQ(ibv_start_poll(cq, &poll_attr), ENOENT);
+  ibv_qp_init_attr a = qp_attr(ibv_cq_ex_to_cq(cq));
+  ibv_qp* plain = ibv_create_qp(pd_, &a);
+  ASSERT_NE(plain, nullptr);
+  EXPECT_EQ(ibv_qp_to_qp_ex(plain), nullptr);
+  EXPECT_EQ(ibv_destroy_qp(plain), 0);
+  ibv_qp_init_attr_ex x{};
+  x.send_cq = x.recv_cq = ibv_cq_ex_to_cq(cq);
+  x.qp_type = IBV_QPT_RC;
+  x.cap = a.cap;
+  x.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  x.pd = pd_;
+  x.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+  errno = 0;
+  EXPECT_EQ(ibv_create_qp_ex(context_, &x), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  x.send_ops_flags = IBV_QP_EX_WITH_SEND;
+  ibv_qp* qp = ibv_create_qp_ex(context_, &x);
+  ASSERT_NE(qp, nullptr);
+  ibv_qp_ex* ex = ibv_qp_to_qp_ex(qp);
+  ASSERT_NE(ex, nullptr);
+  // Errors come when it is complete, and what was dropped leaves nothing behind.
+  ibv_wr_start(ex);
+  ibv_wr_send(ex);
+  EXPECT_EQ(ibv_wr_complete(ex), EINVAL);  // not connected
+  ibv_wr_start(ex);
+  ibv_wr_send(ex);
+  ibv_wr_abort(ex);
+  ibv_wr_start(ex);
+  EXPECT_EQ(ibv_wr_complete(ex), 0);
+  ibv_wr_start(ex);
+  ibv_wr_set_sge(ex, 0, 0, 0);  // of no request
+  EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
 TEST_F(VerbsTest, WhatIsNotSupportedFails) {

@@ -1,0 +1,157 @@
+#include "compat/builders.h"
+
+#include <errno.h>
+
+#include <new>
+
+#include "compat/queue_pair.h"
+
+namespace urnic::compat {
+
+void Builder::start() {
+  turn_.lock();
+  held_.clear();
+  error_ = 0;
+}
+
+void Builder::end() {
+  held_.clear();
+  turn_.unlock();
+}
+
+ibv_send_wr& Builder::add(const ibv_qp_ex& qp, ibv_wr_opcode opcode) {
+  Held& h = held_.emplace_back();
+  h.wr.wr_id = qp.wr_id;
+  h.wr.send_flags = qp.wr_flags;
+  h.wr.opcode = opcode;
+  return h.wr;
+}
+
+void Builder::set_list(const ibv_sge* list, std::size_t number) {
+  if (held_.empty()) return spoil(EINVAL);
+  held_.back().sges.assign(list, list + number);
+}
+
+void Builder::set_inline(const ibv_data_buf* list, std::size_t number) {
+  if (held_.empty()) return spoil(EINVAL);
+  Held& h = held_.back();
+  h.octets.clear();
+  for (std::size_t i = 0; i < number; ++i) {
+    h.octets.append(static_cast<const char*>(list[i].addr), list[i].length);
+  }
+  h.wr.send_flags |= IBV_SEND_INLINE;
+  h.sges.assign(1, {reinterpret_cast<std::uint64_t>(h.octets.data()),
+                    static_cast<std::uint32_t>(h.octets.size()), 0});
+}
+
+ibv_send_wr* Builder::chain() {
+  ibv_send_wr* next = nullptr;
+  for (auto h = held_.rbegin(); h != held_.rend(); ++h) {
+    h->wr.sg_list = h->sges.data();
+    h->wr.num_sge = static_cast<int>(h->sges.size());
+    h->wr.next = next;
+    next = &h->wr;
+  }
+  return next;
+}
+
+namespace {
+
+Builder& builder_of(ibv_qp_ex* ex) {
+  return *Qp::of(&ex->qp_base)->builder;
+}
+
+// The calls have no answer of their own: wr_complete gives it.
+template <class F>
+void noted(ibv_qp_ex* ex, F&& f) noexcept {
+  Builder& b = builder_of(ex);
+  try {
+    f(b);
+  } catch (const std::bad_alloc&) {
+    b.spoil(ENOMEM);
+  }
+}
+
+void wr_start(ibv_qp_ex* ex) {
+  builder_of(ex).start();
+}
+
+int wr_complete(ibv_qp_ex* ex) {
+  Builder& b = builder_of(ex);
+  int error = b.error();
+  ibv_send_wr *bad = nullptr, *first = b.chain();
+  if (error == 0 && first != nullptr) {
+    error = ex->qp_base.context->ops.post_send(&ex->qp_base, first, &bad);
+  }
+  b.end();
+  return error;
+}
+
+void wr_abort(ibv_qp_ex* ex) {
+  builder_of(ex).end();
+}
+
+void wr_send(ibv_qp_ex* ex) {
+  noted(ex, [&](Builder& b) { b.add(*ex, IBV_WR_SEND); });
+}
+
+void wr_send_inv(ibv_qp_ex* ex, std::uint32_t key) {
+  noted(ex, [&](Builder& b) { b.add(*ex, IBV_WR_SEND_WITH_INV).invalidate_rkey = key; });
+}
+
+void wr_local_inv(ibv_qp_ex* ex, std::uint32_t key) {
+  noted(ex, [&](Builder& b) { b.add(*ex, IBV_WR_LOCAL_INV).invalidate_rkey = key; });
+}
+
+void add_rdma(ibv_qp_ex* ex, ibv_wr_opcode opcode, std::uint32_t key, std::uint64_t address) {
+  noted(ex, [&](Builder& b) {
+    ibv_send_wr& wr = b.add(*ex, opcode);
+    wr.wr.rdma.rkey = key;
+    wr.wr.rdma.remote_addr = address;
+  });
+}
+
+void wr_rdma_read(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address) {
+  add_rdma(ex, IBV_WR_RDMA_READ, key, address);
+}
+
+void wr_rdma_write(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address) {
+  add_rdma(ex, IBV_WR_RDMA_WRITE, key, address);
+}
+
+void wr_set_sge(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address, std::uint32_t length) {
+  const ibv_sge one{address, length, key};
+  noted(ex, [&](Builder& b) { b.set_list(&one, 1); });
+}
+
+void wr_set_sge_list(ibv_qp_ex* ex, std::size_t number, const ibv_sge* list) {
+  noted(ex, [&](Builder& b) { b.set_list(list, number); });
+}
+
+void wr_set_inline_data(ibv_qp_ex* ex, void* address, std::size_t length) {
+  const ibv_data_buf one{address, length};
+  noted(ex, [&](Builder& b) { b.set_inline(&one, 1); });
+}
+
+void wr_set_inline_data_list(ibv_qp_ex* ex, std::size_t number, const ibv_data_buf* list) {
+  noted(ex, [&](Builder& b) { b.set_inline(list, number); });
+}
+
+}  // namespace
+
+void Builder::install(ibv_qp_ex* ex, std::uint64_t operations) {
+  ex->wr_start = wr_start;
+  ex->wr_complete = wr_complete;
+  ex->wr_abort = wr_abort;
+  ex->wr_set_sge = wr_set_sge;
+  ex->wr_set_sge_list = wr_set_sge_list;
+  ex->wr_set_inline_data = wr_set_inline_data;
+  ex->wr_set_inline_data_list = wr_set_inline_data_list;
+  if ((operations & IBV_QP_EX_WITH_SEND) != 0) ex->wr_send = wr_send;
+  if ((operations & IBV_QP_EX_WITH_SEND_WITH_INV) != 0) ex->wr_send_inv = wr_send_inv;
+  if ((operations & IBV_QP_EX_WITH_LOCAL_INV) != 0) ex->wr_local_inv = wr_local_inv;
+  if ((operations & IBV_QP_EX_WITH_RDMA_READ) != 0) ex->wr_rdma_read = wr_rdma_read;
+  if ((operations & IBV_QP_EX_WITH_RDMA_WRITE) != 0) ex->wr_rdma_write = wr_rdma_write;
+}
+
+}  // namespace urnic::compat
