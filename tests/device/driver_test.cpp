@@ -104,7 +104,10 @@ TEST_F(DriverTest, DoorbellAtTheEndOfABurstIsNotLost_E28) {
     driver->ring(*qp);
     reaches(left, i);
     // Both are gone and nobody polls: one of them must have answered.
-    ASSERT_EQ(polled(), 1) << "round " << i;
+    if (polled() == 1) continue;
+    ADD_FAILURE() << "round " << i;
+    round = kRounds;
+    break;
   }
   owner.join();
 }

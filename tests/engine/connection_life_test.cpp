@@ -247,7 +247,6 @@ std::string states(const Engine& engine) {
 
 struct EveryStep : ::testing::TestWithParam<std::tuple<Fate, bool>> {};
 
-// proves: E-35
 TEST_P(EveryStep, OfAStartUpMayBeTheLastAndNobodyElseIsHurt) {
   const auto [fate, consumer_waits] = GetParam();
   for (unsigned step = 0; step < 64; ++step) {

@@ -58,6 +58,24 @@ struct Brought {
   verbs::QueuePair *qp, *peer;
 };
 
+// What a consumer may do over iWARP: always to Reset, from Init on to Error, nowhere but to Reset
+// from Error, nowhere back from Sqd; the rest is the connection's.
+bool may(QpState from, QpState to) {
+  switch (to) {
+    case QpState::Reset:
+      return true;
+    case QpState::Init:
+      return from == QpState::Reset || from == QpState::Init;
+    case QpState::Rts:
+    case QpState::Sqd:
+      return from == QpState::Rts;
+    case QpState::Error:
+      return from != QpState::Reset;
+    default:
+      return false;
+  }
+}
+
 TEST(QpModify, IB109_IB111_IB118_IB122_InEveryStateTheEngineDoesWhatTheTableSays) {
   for (const QpState from : kStates) {
     for (std::size_t t = 0; t < verbs::kQpStates; ++t) {
@@ -65,10 +83,8 @@ TEST(QpModify, IB109_IB111_IB118_IB122_InEveryStateTheEngineDoesWhatTheTableSays
       SCOPED_TRACE(std::string(verbs::name(from)) + " -> " + std::string(verbs::name(to)));
       Brought b(from);
       const bool had_connection = b.qp->connection != 0;
-      const auto want = verbs::judge_move(verbs::kIwarpRules, verbs::Service::Rc, from, to,
-                                          verbs::Mover::Consumer);
-      EXPECT_EQ(b.modify(to), want.verdict);
-      if (!want.ok()) {
+      EXPECT_EQ(b.modify(to), may(from, to) ? QpVerdict::Ok : QpVerdict::NoSuchMove);
+      if (!may(from, to)) {
         EXPECT_EQ(b.qp->state, from) << "a refusal changes nothing";
         EXPECT_EQ(b.qp->connection != 0, had_connection);
         continue;

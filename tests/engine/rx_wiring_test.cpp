@@ -366,6 +366,20 @@ TEST_F(Wiring, InOrderBesideAnOpenHoleIsTakenAndAcknowledged) {
   std::fill(p.region.begin(), p.region.end(), 0);
   send(3);
   EXPECT_TRUE(p.untouched()) << "not placed again";
+  // A message in it is delivered at once; that of the block beyond the hole waits.
+  HandPeer h;
+  ASSERT_TRUE(h.up());
+  ASSERT_TRUE(h.post_receive(1, 0, 500) && h.post_receive(2, 1000, 500));
+  const Octets w = h.write(5000, Octets(100, 1)), m1 = HandPeer::send_message(1, Octets(50, 2)),
+               m2 = HandPeer::send_message(2, Octets(50, 3));
+  h.send(w.size() + m1.size() + w.size(), m2);
+  h.send(0, w);
+  EXPECT_EQ(good_receives(h), 0u);
+  h.send(w.size(), m1);
+  EXPECT_EQ(good_receives(h), 1u);
+  EXPECT_EQ(h.holes(), 1u);
+  h.send(w.size() + m1.size(), w);
+  EXPECT_EQ(good_receives(h), 2u);
 }
 
 // proves: E-4

@@ -16,12 +16,12 @@ using verbs::WrOp;
 constexpr std::uint8_t kAll = verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead;
 
 struct Buffer {
-  Buffer(Node& node, std::size_t n, std::uint64_t seed = 0) : bytes(n) {
+  Buffer(Node& node, std::size_t n, std::uint64_t seed = 0, std::uint8_t access = kAll) : bytes(n) {
     if (seed != 0) {
       Rng rng(seed);
       for (auto& b : bytes) b = static_cast<std::uint8_t>(rng.next());
     }
-    stag = node.register_memory(bytes.data(), bytes.size(), kAll);
+    stag = node.register_memory(bytes.data(), bytes.size(), access);
   }
   Sge sge(std::size_t offset, std::size_t length) const {
     return {reinterpret_cast<std::uint64_t>(bytes.data()) + offset,
@@ -124,7 +124,7 @@ TEST_F(Transfer, SendsCompleteInOrderWithTheirLengths_R109) {
 
 TEST_F(Transfer, ReadBringsRemoteBytesWithoutRemoteWriteOnTheSink_E16) {
   up();
-  Buffer remote(pair->right(), 300000, 11), local(pair->left(), 300000);
+  Buffer remote(pair->right(), 300000, 11), local(pair->left(), 300000, 0, verbs::kLocalWrite);
   for (std::size_t i = 0; i < 3; ++i) {
     const Sge sge = local.sge(i * 100000, 100000);
     verbs::SendWr wr;

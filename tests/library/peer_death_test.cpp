@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "urnic/urnic.h"
@@ -158,6 +159,7 @@ TEST_F(PeerDeath, ASuccessorInTimeEndsTheConnectionToo) {
   ASSERT_TRUE(client.qp.connect(to).ok());
   const Sge sge{reinterpret_cast<std::uint64_t>(client.memory.data()), 64, client.mr.lkey()};
   ASSERT_TRUE(client.qp.post_receive({7, {&sge, 1}}).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // all is acknowledged
   stop(SIGKILL);
   start(wire + ",role=server", "10.77.0.1");
   ASSERT_TRUE(client.cq.wait(20000));

@@ -11,6 +11,7 @@ A `find` that does not occur exactly once in its function is an error that names
 its table. Spaces, line breaks and comments do not count when it is looked for.
 """
 import argparse
+import hashlib
 import os
 import re
 import sys
@@ -255,6 +256,7 @@ def main():
         "URNIC_MUTATED_AGAIN": [os.path.join(root, f) for f in sorted(dependents)],
         "URNIC_MUTANT_INPUTS": proof.mutant_tables(root) + [os.path.join(root, "src", f) for f in sorted(by_file)],
     }
+    lists["URNIC_MUTATED_HEADERS"] = ["0x" + hashlib.sha256(" ".join(sorted(headers)).encode()).hexdigest()[:12]]
     listed = os.path.join(out, "sources.cmake")
     write(listed, "".join(f"set({k}\n" + "".join(f"    {v}\n" for v in values) + ")\n"
                           for k, values in lists.items()))

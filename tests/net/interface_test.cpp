@@ -38,7 +38,7 @@ TEST(InterfaceConfig, WrongConfigurationsAreNamed) {
   EXPECT_EQ(wrong([](auto& c) { c.routes = {{prefix("::/0"), ip("fe80::1")}}; }), "");
 }
 
-TEST(Interface, MacFollowsFromTheFirstAddressAndLinkLocalFromTheMac_E34) {
+TEST(Interface, MacFollowsFromTheFirstAddressAndLinkLocalFromTheMac) {
   InterfaceConfig c = config_a();
   c.link_local = true;
   const Interface i(c);

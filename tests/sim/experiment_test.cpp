@@ -238,6 +238,9 @@ TEST(Scenarios, AHundredThousandSendsBehindAHoleCostOneHolesState_R95) {
 TEST(Scenarios, FastCopiesOnceSlowTwice_R2_R3) {
   const auto runs = first_runs("memory-traffic");
   EXPECT_EQ(runs[0].receiver.iwarp.bytes_copied, runs[0].receiver.verbs.payload_placed);
+  EXPECT_EQ(runs[0].receiver.iwarp.bytes_slow, 0u);
+  EXPECT_EQ(runs[2].receiver.iwarp.bytes_fast, 0u);
+  EXPECT_GT(runs[2].receiver.iwarp.bytes_slow, runs[2].receiver.verbs.payload_placed);
   EXPECT_EQ(runs[2].receiver.iwarp.bytes_copied,
             runs[2].receiver.verbs.payload_placed + runs[2].receiver.iwarp.bytes_slow);
 }
@@ -251,6 +254,7 @@ TEST(Scenarios, AnEmptyReceiveQueueIsSurvivedFastAndFatalSlow_R113_R116) {
   }
   EXPECT_LT(runs[0].took, runs[1].took);  // E-17
   EXPECT_FALSE(runs[2].complete);
+  EXPECT_EQ(count(runs[2], "terminate sent"), 1u);
 }
 
 TEST(Scenarios, HoleLimitIsKept_R96) {

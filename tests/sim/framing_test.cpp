@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, Framing,
 
 const char* const kCorrupt = "corrupt=0.01,skip_handshake=on";
 
-TEST_P(Framing, R14_R15_R26_CertainCorruptionIsRepairedByTcpForEver) {
+TEST_P(Framing, R14_R26_CertainCorruptionIsRepairedByTcpForEver) {
   std::uint64_t certain = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     const Result r = run(seed, options(32), kCorrupt);
@@ -83,7 +83,7 @@ TEST_P(Framing, R14_R15_R26_CertainCorruptionIsRepairedByTcpForEver) {
   EXPECT_GT(certain, 10u);
 }
 
-TEST_P(Framing, R39_R43_UncertainCorruptionIsRepairedToo) {
+TEST_P(Framing, R43_UncertainCorruptionIsRepairedToo) {
   std::uint64_t uncertain = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {  // loss makes segments come out of order
     const Result r =
