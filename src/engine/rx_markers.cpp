@@ -6,8 +6,9 @@ namespace urnic::engine {
 namespace {
 
 // Where a segment begins in the marker grid. From its sequence number, so that it is known before
-// TCP has looked at the segment.
+// TCP has looked at the segment; with the absolute grid that is all there is to know.
 std::uint32_t grid_position(const Connection& c, const tcp::Segment& seg) {
+  if (c.framing.policy == mpa::Policy::AbsoluteMarkers) return seg.seq.value();
   return c.framing.pos(seg.seq.value() - c.tcb.rcv.irs.value() - 1);
 }
 

@@ -138,6 +138,27 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(0u, 32u), ::testing::Bool(), ::testing::Bool(),
                        ::testing::Values("", "loss=0.02,reorder=0.05:3,dup=0.02,reseg=0.1")));
 
+// The absolute grid is known from the sequence number alone: nothing that the connection remembers
+// of where its stream began is asked.
+TEST(AbsoluteGrid, R76_IsFoundWithoutTheConnection) {
+  PairOptions o;
+  o.seed = 11;
+  set_framing(&o.left, mpa::Policy::AbsoluteMarkers, fastpath::InLogicVariant::Fig9, 32);
+  set_framing(&o.right, mpa::Policy::AbsoluteMarkers, fastpath::InLogicVariant::Fig9, 32);
+  Pair pair(o);
+  auto* left = pair.left().make_qp(64, 64);
+  auto* right = pair.right().make_qp(64, 64);
+  ASSERT_TRUE(pair.connect(*left, *right));
+  pair.right().engine().find(right->connection)->framing.phase += 252;
+  test::Workload work(pair, *left, *right, {.seed = 9, .messages = 25});
+  EXPECT_EQ(work.run(), "");
+  EXPECT_FALSE(work.ended()) << work.failures();
+  const ConnectionStats b = pair.right().engine().qp_stats(*right);
+  EXPECT_EQ(b.iwarp.bytes_slow, 0u);
+  EXPECT_GT(b.iwarp.bytes_fast, 0u);
+  EXPECT_EQ(b.iwarp.downgrades + b.iwarp.recovery_attempts, 0u);
+}
+
 // A host that is only a TCP and what the test tells it to say: an MPA peer with manners of its own.
 struct Setup : ::testing::Test {
   PairOptions o;
