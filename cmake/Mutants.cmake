@@ -49,10 +49,6 @@ target_link_libraries(test_mutants PRIVATE urnic_test_source_dir urnic_cli urnic
 add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(proof.mutants PROPERTIES TIMEOUT 1500 LABELS proof)
-# Every test that claims an item falls to a mutant of it; what proof.mutants has seen is not tried again.
-add_test(NAME proof.claims COMMAND ${Python3_EXECUTABLE} tools/mutants --claims --build ${CMAKE_BINARY_DIR}
-         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(proof.claims PROPERTIES TIMEOUT 1500 LABELS proof DEPENDS proof.mutants)
 
 # Behind the rooms, whose results it reads.
 add_test(NAME proof.conformance
