@@ -31,10 +31,11 @@ void need(const Result<void>& r, const char* what) {
 End open_end(const EndOptions& o, const char* role, std::span<std::uint8_t> memory) {
   Config config;
   const std::string mtu = std::to_string(o.mtu);
-  need(config.set("port", "memif:socket=" + o.socket + ",role=" + role + ",mtu=" + mtu), "port");
+  const std::string memif = "memif:socket=" + o.socket + ",role=" + role + ",mtu=" + mtu;
+  need(config.set("port", o.kernel_tcp ? "tcp:bind=127.0.0.1" : memif), "port");
   need(config.set("mtu", mtu), "mtu");
   need(config.set("progress", o.progress), "progress");
-  need(config.set("connection_type", o.fast ? "fast" : "slow"), "connection_type");
+  need(config.set("connection_type", o.fast && !o.kernel_tcp ? "fast" : "slow"), "connection_type");
   need(config.set("stat", "off"), "stat");
   if (!o.faults.empty()) need(config.set("faults", o.faults), "faults");
   End e;
@@ -100,7 +101,18 @@ End open_client(const EndOptions& options, std::span<std::uint8_t> memory) {
   const Offer ours = offer_of(e);
   ConnectionOptions c;
   c.private_data = bytes_of(ours);
-  need(e.qp.connect("10.77.0.1:" + std::to_string(kPort), c), "connect");
+  const char* const server = options.kernel_tcp ? "127.0.0.1:" : "10.77.0.1:";
+  auto connected = e.qp.connect(server + std::to_string(kPort), c);
+  // No link says that the other end is there: it listens in a moment.
+  for (int i = 0; i < 1000 && !connected && options.kernel_tcp; ++i) {
+    usleep(10000);
+    QpOptions q;
+    q.send_cq = q.receive_cq = e.cq;
+    q.max_send = kDepth;
+    e.qp = need(e.device.create_qp(e.pd, q), "queue pair");
+    connected = e.qp.connect(server + std::to_string(kPort), c);
+  }
+  need(connected, "connect");
   const std::string pd = e.qp.peer_private_data();
   e.peer = read_offer(pd.data(), pd.size());
   return e;

@@ -2,6 +2,7 @@
 // is nothing to do.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -42,7 +43,9 @@ double now_seconds();
 // sleep.
 class Idle {
  public:
-  explicit Idle(std::int64_t spin_us) : spin_(spin_us) {}
+  // The setting is of the library's thread; a command that measures or moves data looks itself for
+  // a while in any case.
+  explicit Idle(std::int64_t spin_us) : spin_(std::max<std::int64_t>(spin_us, 50)) {}
   void reset() { since_ = {}; }
   // Nothing was done; true once that has been so for the spinning time.
   bool ripe();

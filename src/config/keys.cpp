@@ -65,7 +65,7 @@ constexpr Key kKeys[] = {
   {"keepalive", Kind::Choice, "auto", "probes on idle connections; auto: where the link does not tell that the peer is gone (tap, dpdk, tcp)", "auto|on|off"},
   {"keepalive_s", Kind::Number, "30", "seconds without a word from the peer before the first probe; three without an answer end the connection as long again", "", 1, 86'400},
   {"progress", Kind::Choice, "auto", "who drives the engine: the polling application with a thread as stand-in, the application alone, or the thread alone", "auto|poll|thread"},
-  {"spin_us", Kind::Number, "50", "how long the thread looks for work before it sleeps, us", "", 0, 1'000'000},
+  {"spin_us", Kind::Number, "0", "how long the thread looks for work before it sleeps, us", "", 0, 1'000'000},
   {"identity", Kind::Choice, "iwarp", "what the device says it is", "iwarp|ib-like"},
   {"capture", Kind::Text, "", "write every frame of the port to this pcapng file"},
   {"faults", Kind::Text, "", "faults on the port, as `urnic wire --help` describes them"},

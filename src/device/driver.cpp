@@ -2,21 +2,46 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <system_error>
 
 namespace urnic::engine {
 namespace {
 
-constexpr int kNapMs = 2;  // how often the thread looks whether the application still polls
+// How often the thread looks whether the application still polls: how late an arrival may be served
+// that comes when it has just stopped. Each look costs an application that shares its core some
+// 20 us; so the longer it has polled, the rarer the looks.
+constexpr Duration kWatchFirst = Duration::us(200), kWatchMost = Duration::ms(1);
 constexpr unsigned kMaxFds = 16;
-constexpr Duration kServicePeriod = Duration::ms(50);  // of the watched descriptor, when polled
+constexpr Duration kForEver = Duration::ns(-1);
+constexpr std::int64_t kInside = std::numeric_limits<std::int64_t>::max();  // a poll goes on
+
+// A woken thread goes before one that has run for long if the slice it asks for is short (Linux
+// 6.12 on; others refuse, or know of none, which does no harm). Without it a program that spins on
+// memory would keep the core for milliseconds.
+void ask_for_short_slice() {
+  struct Attributes {  // of sched_setattr(2), version 0
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+  } a{};
+  static_assert(sizeof a == 48);
+  if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) != 0) return;
+  if (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH) return;
+  a.runtime = 100'000;  // ns
+  syscall(SYS_sched_setattr, 0, &a, 0);
+}
 
 // Forks between the first device of the family and this process.
 std::atomic<std::uint64_t> forks{0};
@@ -60,11 +85,6 @@ Driver::~Driver() {
   if (wake_fd_ >= 0) close(wake_fd_);
 }
 
-void Driver::watch(int fd, std::function<void()> service) {
-  watch_fd_ = fd;
-  service_ = std::move(service);
-}
-
 Result<void> Driver::start() {
   if (wake_fd_ < 0) {
     return Error{Errc::no_memory, "no file descriptor left for the engine (see ulimit -n)"};
@@ -105,34 +125,52 @@ void Driver::attend(verbs::QueuePair& qp, Instant now) {
 
 bool Driver::app_poll() {
   if (options_.progress == Progress::Thread || inherited()) return false;
-  app_polls_.fetch_add(1, std::memory_order_relaxed);
-  if (handed_over_.load(std::memory_order_relaxed)) handed_over_ = false;
   if (!ownership_.try_take()) return false;
-  bool disarmed = false;
-  if (armed_) {  // the thread sleeps; from now on this thread polls
-    port_->disarm(queue_);
-    armed_ = false;
-    disarmed = true;
-  }
   const Instant now = monotonic_now();
-  const bool any = poll_engine(now);
-  give_up();
-  // The sleeper no longer has a descriptor that would wake it: it must look again by itself.
-  if (disarmed) wake();
-  if (options_.progress == Progress::Poll && watch_fd_ >= 0) {
-    std::int64_t due = next_service_.load(std::memory_order_relaxed);
-    if (now.ns() >= due &&
-        next_service_.compare_exchange_strong(due, (now + kServicePeriod).ns())) {
-      service_watched();
+  last_poll_.store(kInside, std::memory_order_relaxed);
+  habit_.begin(now);
+  if (announced_.load(std::memory_order_relaxed)) {
+    announced_.store(false, std::memory_order_relaxed);
+    habit_.forget();
+  }
+  bool rouse = false;
+  const bool any = poll_and_rearm(now, &rouse);
+  // Who would fill the room may need this very core.
+  const bool yields = !any && engine_->waits_for_room();
+  if (yields) habit_.yield();
+  leave(rouse);
+  if (yields) std::this_thread::yield();
+  last_poll_.store((any || yields ? monotonic_now() : now).ns(), std::memory_order_relaxed);
+  if (options_.progress == Progress::Poll) watched_.serve_when_due(now);
+  return any;
+}
+
+// The application's burst. Behind it the sleeper is as it must be: awake, or asleep on a port that
+// wakes it, or watching an application that polls all the time. `rouse`: it is to be woken.
+bool Driver::poll_and_rearm(Instant now, bool* rouse) {
+  bool any = poll_engine(now);
+  if (any) habit_.end(monotonic_now());
+  const Sleeper sleeper = sleeper_.load(std::memory_order_relaxed);
+  if (sleeper == Sleeper::Watching) *rouse = !habit_.steady();
+  if (sleeper == Sleeper::OnPort) {
+    if (habit_.steady()) {
+      port_->disarm(queue_);
+      armed_ = false;
+      *rouse = true;                         // to watch
+    } else if (any && port_->arm(queue_)) {  // more came meanwhile
+      any |= poll_engine(now);
+      *rouse = port_->arm(queue_);
     }
   }
+  if (*rouse) sleeper_ = Sleeper::Awake;
   return any;
 }
 
 void Driver::hand_over() {
   if (options_.progress != Progress::Auto || inherited()) return;
-  if (handed_over_.exchange(true)) return;
-  if (!sleeping_.load()) wake();
+  // Either we see the thread watching, or it sees this before it sleeps.
+  if (announced_.exchange(true)) return;
+  if (sleeper_.load() == Sleeper::Watching) wake();
 }
 
 void Driver::wake() {
@@ -140,15 +178,12 @@ void Driver::wake() {
   [[maybe_unused]] const auto n = ::write(wake_fd_, &one, sizeof one);
 }
 
-void Driver::drain_wake() {
-  std::uint64_t v;
-  [[maybe_unused]] const auto n = ::read(wake_fd_, &v, sizeof v);
-}
-
 void Driver::ring(verbs::QueuePair& qp) {
   if (inherited()) return;
   if (ownership_.try_take()) {
-    attend(qp, monotonic_now());
+    const Instant now = monotonic_now();
+    habit_.post(now);
+    attend(qp, now);
     leave();
     return;
   }
@@ -169,129 +204,126 @@ void Driver::answer_doorbells() {
   }
 }
 
-// The thread sleeps past a deadline that what was done as owner has set.
+// The thread sleeps on the port past something that has come up since.
 bool Driver::sleeps_too_long() const {
-  if (!sleeping_.load(std::memory_order_relaxed)) return false;
-  const std::int64_t next = engine_->tx_blocked() ? 0 : engine_->next_deadline().ns();
-  return next < sleep_deadline_.load(std::memory_order_relaxed);
+  if (engine_->has_more_to_send()) return true;
+  if (engine_->waits_for_room() && !sleeps_for_room_) return true;
+  return engine_->next_deadline() < sleep_deadline_;
 }
 
-// End of an ownership that may have given the engine something to do later.
-void Driver::leave() {
-  const bool late = sleeps_too_long();
-  give_up();
-  if (late) wake();
+bool Driver::rouse_for_work() {
+  if (sleeper_.load(std::memory_order_relaxed) != Sleeper::OnPort || !sleeps_too_long()) {
+    return false;
+  }
+  sleeper_ = Sleeper::Awake;
+  return true;
 }
 
-// End of an ownership after which this thread looks at the engine's deadlines itself.
-void Driver::give_up() {
+// End of an ownership, which may have given the engine something to do later. Nobody is left
+// behind: who rang meanwhile is answered, and the sleeper knows.
+void Driver::leave(bool rouse) {
+  rouse |= rouse_for_work();
   while (ownership_.give_up() && ownership_.try_take()) {
     answer_doorbells();
-    if (sleeps_too_long()) wake();
+    rouse |= rouse_for_work();
+  }
+  if (rouse) wake();
+}
+
+// ---- the thread
+
+void Driver::run() {
+  pthread_setname_np(pthread_self(), "urnic");
+  ask_for_short_slice();
+  Instant idle_since = monotonic_now();
+  while (!stop_) {
+    if (ownership_.wanted()) std::this_thread::yield();
+    ownership_.take();
+    const Instant now = monotonic_now();
+    if (application_drives(now)) {
+      sleeper_ = Sleeper::Watching;
+      leave();
+      watch_application();
+      continue;
+    }
+    const bool any = poll_engine(now);
+    leave();
+    watched_.serve_when_due(now);
+    if (any) {
+      idle_since = now;
+    } else if (now - idle_since < options_.spin) {
+      __builtin_ia32_pause();
+    } else {
+      sleep_until_work();
+      idle_since = monotonic_now();
+    }
   }
 }
 
-void Driver::service_watched() {
-  if (watch_fd_ < 0 || serving_.test_and_set()) return;
-  pollfd p{watch_fd_, POLLIN, 0};
-  if (::poll(&p, 1, 0) > 0 && service_) service_();
-  serving_.clear();
+// Under ownership. What it did a while ago is forgotten.
+bool Driver::application_drives(Instant now) {
+  if (options_.progress != Progress::Auto || !habit_.steady()) return false;
+  if (announced_.load()) return false;
+  if (now.ns() - last_poll_.load(std::memory_order_relaxed) < PollingHabit::kPause.count_ns()) {
+    return true;
+  }
+  habit_.forget();
+  return false;
 }
 
-int Driver::poll_descriptors(int timeout_ms, bool with_port) {
+// Until the application no longer polls all the time.
+void Driver::watch_application() {
+  Duration nap = kWatchFirst;
+  while (!stop_ && sleeper_.load() == Sleeper::Watching && !announced_.load() &&
+         monotonic_now().ns() - last_poll_.load(std::memory_order_relaxed) <
+             PollingHabit::kPause.count_ns()) {
+    sleep(nap, false);
+    nap = std::min(nap * 5 / 4, kWatchMost);
+  }
+  ownership_.take();
+  sleeper_ = Sleeper::Awake;
+  leave();
+}
+
+// Arm the port and sleep, unless there is work already.
+void Driver::sleep_until_work() {
+  ownership_.take();
+  if (application_drives(monotonic_now()) || port_->arm(queue_)) {
+    port_->disarm(queue_);
+    leave();
+    return;
+  }
+  armed_ = true;
+  sleeps_for_room_ = engine_->waits_for_room();
+  const Instant until = sleep_deadline_ = engine_->next_deadline();
+  sleeper_ = Sleeper::OnPort;
+  leave();
+  sleeps_.fetch_add(1, std::memory_order_relaxed);
+  sleep(until.is_never() ? kForEver : std::max(Duration(), until - monotonic_now()), true);
+  ownership_.take();
+  sleeper_ = Sleeper::Awake;
+  if (armed_) port_->disarm(queue_);
+  armed_ = false;
+  leave();
+}
+
+void Driver::sleep(Duration most, bool with_port) {
   pollfd fds[kMaxFds + 2];
   unsigned n = 0;
   fds[n++] = {wake_fd_, POLLIN, 0};
-  if (watch_fd_ >= 0) fds[n++] = {watch_fd_, POLLIN, 0};
+  if (watched_.fd() >= 0) fds[n++] = {watched_.fd(), POLLIN, 0};
   if (with_port) {
     int port_fds[kMaxFds];
     const unsigned k = port_->wait_fds(queue_, port_fds, kMaxFds);
     for (unsigned i = 0; i < k; ++i) fds[n++] = {port_fds[i], POLLIN, 0};
   }
-  const int r = ::poll(fds, n, timeout_ms);
-  if (r > 0) {
-    if (fds[0].revents != 0) drain_wake();
-    if (watch_fd_ >= 0 && fds[1].revents != 0) service_watched();
+  const timespec t{most.count_ns() / 1000000000, most.count_ns() % 1000000000};
+  if (::ppoll(fds, n, most == kForEver ? nullptr : &t, nullptr) <= 0) return;
+  if (fds[0].revents != 0) {
+    std::uint64_t v;
+    [[maybe_unused]] const auto got = ::read(wake_fd_, &v, sizeof v);
   }
-  return r;
-}
-
-void Driver::run() {
-  pthread_setname_np(pthread_self(), "urnic");
-  std::uint64_t seen = app_polls_.load();
-  while (!stop_) {
-    const std::uint64_t polls = app_polls_.load(std::memory_order_relaxed);
-    if (options_.progress == Progress::Auto && polls != seen && !handed_over_.load()) {
-      seen = polls;  // the application drives: look again in a moment
-      poll_descriptors(kNapMs, false);
-      continue;
-    }
-    seen = polls;
-    drive();
-  }
-}
-
-// Drive until the application does it again, or we are stopped.
-void Driver::drive() {
-  const std::uint64_t polls = app_polls_.load(std::memory_order_relaxed);
-  const auto application_polls = [&] {
-    return options_.progress == Progress::Auto &&
-           app_polls_.load(std::memory_order_relaxed) != polls && !handed_over_.load();
-  };
-  Instant idle_since = monotonic_now(), last_look = idle_since;
-  while (!stop_ && !application_polls()) {
-    if (ownership_.wanted()) std::this_thread::yield();
-    ownership_.take();
-    const Instant now = monotonic_now();
-    const bool any = poll_engine(now);
-    give_up();
-    if (now - last_look > Duration::ms(20)) {
-      last_look = now;
-      service_watched();
-    }
-    if (any) {
-      idle_since = now;
-      continue;
-    }
-    if (now - idle_since < options_.spin) {
-      __builtin_ia32_pause();
-      continue;
-    }
-    if (!sleep_until_work()) idle_since = monotonic_now();
-    idle_since = monotonic_now();
-  }
-}
-
-// Arm the port and sleep. False when there was work already.
-bool Driver::sleep_until_work() {
-  std::int64_t deadline;
-  ownership_.take();
-  if (port_->arm(queue_)) {
-    port_->disarm(queue_);
-    give_up();
-    return false;
-  }
-  armed_ = true;
-  deadline = engine_->next_deadline().ns();
-  sleep_deadline_ = deadline;
-  sleeping_ = true;
-  give_up();
-  int timeout = -1;
-  if (deadline != Instant::never().ns()) {
-    const std::int64_t left = deadline - monotonic_now().ns();
-    timeout =
-        left <= 0 ? 0 : static_cast<int>(std::min<std::int64_t>((left + 999999) / 1000000, 60000));
-  }
-  sleeps_.fetch_add(1, std::memory_order_relaxed);
-  poll_descriptors(timeout, true);
-  ownership_.take();
-  sleeping_ = false;
-  if (armed_) {
-    port_->disarm(queue_);
-    armed_ = false;
-  }
-  give_up();
-  return true;
+  watched_.serve();
 }
 
 }  // namespace urnic::engine

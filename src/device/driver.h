@@ -1,9 +1,12 @@
 // Drives an engine in real time (D8): the one place where the engine meets a clock and a thread.
 //
-// Whoever has the ownership drives. A polling application drives from its own thread (app_poll); a
-// background thread takes over when it stops, spins briefly and then sleeps on the port's
-// descriptors and the next timer. An idle engine uses no CPU (E-39). Posting never waits: it
-// transmits inline when the engine is free, and otherwise leaves a doorbell (ring).
+// Whoever has the ownership drives: the application inside its polls (app_poll), and a thread of
+// ours that sleeps on the port's descriptors and the next timer while no poll is going on. A poll
+// leaves the port armed for that sleeper, so that what arrives is served by one wake-up whatever
+// the application does next. Only while it polls all the time (PollingHabit) is the port not armed:
+// the thread then looks now and then whether it still does. An idle engine uses no CPU (E-39).
+// Posting never waits: it transmits inline when the engine is free, and otherwise leaves a doorbell
+// (ring). The protocol between poll and sleeper: docs/progress.md.
 #pragma once
 
 #include <atomic>
@@ -12,9 +15,12 @@
 #include <new>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "base/mpsc_queue.h"
 #include "device/ownership.h"
+#include "device/polling_habit.h"
+#include "device/watched_descriptor.h"
 #include "engine/engine.h"
 #include "urnic/status.h"
 
@@ -32,7 +38,7 @@ enum class Progress : std::uint8_t {
 
 struct DriverOptions {
   Progress progress = Progress::Auto;
-  Duration spin = Duration::us(50);  // how long the thread looks before it sleeps
+  Duration spin;  // how long the thread looks before it sleeps
 };
 
 class Driver {
@@ -43,7 +49,8 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
 
   // Extra descriptor the thread watches; `service` runs without ownership when it is readable.
-  void watch(int fd, std::function<void()> service);
+  // Before start().
+  void watch(int fd, std::function<void()> service) { watched_.watch(fd, std::move(service)); }
   // Errors: no descriptor to be woken by, no thread.
   Result<void> start();
 
@@ -75,7 +82,8 @@ class Driver {
   }
   // What CompletionQueue::poll does when it found nothing: one burst, unless another thread drives.
   bool app_poll();
-  // The application is about to sleep: the thread must drive from now on.
+  // The application is about to sleep, whatever it did before: from now on arrivals are the
+  // thread's, but for what the one poll between arming a completion queue and sleeping finds.
   void hand_over();
   std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
   bool has_thread() const { return options_.progress != Progress::Poll; }
@@ -112,18 +120,19 @@ class Driver {
     }
   }
   bool poll_engine(Instant now);
+  bool poll_and_rearm(Instant now, bool* rouse);
   void attend(verbs::QueuePair& qp, Instant now);
-  void leave();
-  void give_up();
   void answer_doorbells();
-  void run();
-  void drive();
-  bool sleep_until_work();
-  void wake();
   bool sleeps_too_long() const;
-  void drain_wake();
-  void service_watched();
-  int poll_descriptors(int timeout_ms, bool with_port);
+  bool rouse_for_work();
+  void leave(bool rouse = false);
+
+  void run();
+  bool application_drives(Instant now);
+  void watch_application();
+  void sleep_until_work();
+  void sleep(Duration most, bool with_port);
+  void wake();
 
   DriverOptions options_;
   Engine* engine_;
@@ -133,18 +142,25 @@ class Driver {
   Ownership ownership_;
   MpscQueue<verbs::QueuePair> doorbells_;
   int wake_fd_ = -1;
-  int watch_fd_ = -1;
-  std::function<void()> service_;
+  WatchedDescriptor watched_;
   std::thread thread_;
   std::atomic<bool> stop_{false};
-  std::atomic<std::uint64_t> app_polls_{0};
-  std::atomic<bool> handed_over_{false};
-  std::atomic<bool> sleeping_{false};
-  std::atomic<std::int64_t> sleep_deadline_{0};
+
+  // What the thread is doing. Written under ownership; read without by hand_over().
+  enum class Sleeper : std::uint8_t {
+    Awake,     // or woken: it takes the ownership before it sleeps, and sees what is then
+    OnPort,    // asleep on the port, which is armed, until sleep_deadline_
+    Watching,  // asleep for a moment: the application polls all the time
+  };
+  std::atomic<Sleeper> sleeper_{Sleeper::Awake};
+  std::atomic<bool> announced_{false};      // the application is about to sleep
+  std::atomic<std::int64_t> last_poll_{0};  // of the application, ns
   std::atomic<std::uint64_t> sleeps_{0};
-  std::atomic<std::int64_t> next_service_{0};
-  std::atomic_flag serving_;
-  bool armed_ = false;  // under ownership
+  // Under ownership.
+  PollingHabit habit_;
+  Instant sleep_deadline_;
+  bool sleeps_for_room_ = false;
+  bool armed_ = false;
 };
 
 }  // namespace urnic::engine

@@ -97,6 +97,7 @@ int CompletionQueue::poll(std::span<Completion> out) {
 void CompletionQueue::arm(bool solicited_only) {
   if (!impl_) return;
   impl_->verbs::CompletionQueue::arm(solicited_only);
+  impl_->device->driver->hand_over();  // verbs: poll once more, then sleep
 }
 int CompletionQueue::fd() const {
   return impl_ ? impl_->fd.get() : -1;

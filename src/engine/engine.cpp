@@ -91,6 +91,7 @@ Engine::~Engine() {
 bool Engine::poll(Instant now) {
   const Turn turn(*this);
   ++counters_.polls;
+  tx_.clear_full();
   bool any = kernel_ != nullptr ? poll_sockets(now) : receive_burst(now);
   if ((!any && now >= next_look_) || (counters_.polls & 63) == 0) look_at_link(now);
   if (!loop_.empty()) {

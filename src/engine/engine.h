@@ -97,8 +97,13 @@ class Engine {
   void work_posted(verbs::QueuePair& qp, Instant now);
   // When poll must be called even if nothing arrives.
   Instant next_deadline() const;
-  // Something could not be sent because the port was full.
-  bool tx_blocked() const { return tx_.full() || !sending_.empty(); }
+  // Something could not be sent for want of room in the port or in the kernel's sockets. The port,
+  // once armed, wakes who sleeps when there is room again.
+  bool waits_for_room() const {
+    return tx_.full() || (kernel_ != nullptr && kernel_->waiting_for_room != 0);
+  }
+  // Something is left to be sent now; it only had its turn.
+  bool has_more_to_send() const { return !sending_.empty() && !tx_.full(); }
   bool over_kernel_tcp() const { return kernel_ != nullptr; }
 
   // ---- memory, queue pairs

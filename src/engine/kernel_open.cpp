@@ -110,7 +110,7 @@ Result<std::unique_ptr<KernelLink>> Engine::open_link(const SocketAddress& to, F
   }
   const SocketAddress local = socket->local();
   *key = {local.ip, to.ip, local.port, to.port};
-  return std::make_unique<KernelLink>(std::move(*socket), &kernel_->pool);
+  return std::make_unique<KernelLink>(std::move(*socket), kernel_.get());
 }
 
 // The connection watches its socket from now on. 0 or an errno value.
@@ -162,7 +162,7 @@ void Engine::accept_waiting(Listener& l, Instant now) {
     }
     begin_passive(*c, l, now);
     if (const int e =
-            adopt_link(*c, std::make_unique<KernelLink>(std::move(*socket), &kernel_->pool));
+            adopt_link(*c, std::make_unique<KernelLink>(std::move(*socket), kernel_.get()));
         e != 0) {
       fail_connection(*c, Errc::no_memory, "", now);
       continue;

@@ -59,6 +59,7 @@ void Engine::take_readiness(const sockets::Poller::Ready& ready, Instant now) {
   KernelLink& l = *c->link;
   if (ready.writable) {
     l.writable = true;
+    l.room.end();
     if (c->stage == Stage::Opening) {
       if (const int e = l.socket.take_error(); e != 0) {
         const SocketEnd end = socket_end_of(e, true);

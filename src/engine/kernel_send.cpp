@@ -40,6 +40,11 @@ void close_record(KernelBatch& b, std::size_t first_piece, std::uint32_t octets)
   b.octets += octets;
 }
 
+void wait_for_room(KernelLink& l) {
+  l.writable = false;
+  l.room.begin();
+}
+
 }  // namespace
 
 // True when the connection still has something it could send now.
@@ -90,7 +95,7 @@ bool Engine::send_burst(Connection& c, Instant now) {
                 : l.socket.send(pieces);
   ++kernel_->writes;
   if (moved.what != sockets::Moved::What::Some) {
-    l.writable = false;
+    wait_for_room(l);
     if (moved.what == sockets::Moved::What::Failed) {  // why, the receiving side tells
       l.send_error = moved.error;
       l.readable = true;
@@ -103,7 +108,7 @@ bool Engine::send_burst(Connection& c, Instant now) {
   c.counters.segments_out += b.record_count;
   keep_rest(l, moved.octets);
   l.sent += moved.octets;
-  if (moved.octets < b.octets) l.writable = false;
+  if (moved.octets < b.octets) wait_for_room(l);
   return true;
 }
 

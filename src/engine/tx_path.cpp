@@ -21,21 +21,31 @@ void Engine::enqueue_tx(Connection& c) {
   sending_.push(c);
 }
 
+// True when anything was sent or done with: who could send nothing for want of room waits for it
+// and does not try again at once.
 bool Engine::transmit_round(Instant now) {
   tx_.clear_full();
+  const std::uint64_t sent = tx_.frames_sent();
+  const std::size_t looped = loop_.size();
   send_control_frames(now);
   const std::size_t n = sending_.size();
   bool any = false;
   for (std::size_t i = 0; i < n && !tx_.full(); ++i) {
     Connection* c = sending_.pop(connections_);
-    if (c == nullptr) continue;
-    any = true;
+    if (c == nullptr) {
+      any = true;
+      continue;
+    }
     const bool more = transmit(*c, now, kTurn);
-    if (more) enqueue_tx(*c);
+    if (more) {
+      enqueue_tx(*c);
+    } else {
+      any = true;
+    }
     arm_timer(*c);
   }
   finish_tx(now);
-  return any;
+  return any || tx_.frames_sent() != sent || loop_.size() != looped;
 }
 
 void Engine::finish_tx(Instant now) {

@@ -18,9 +18,32 @@
 
 namespace urnic::iwarp {
 
+// One of those that wait for room in the kernel, for as long as it does.
+class RoomWait {
+ public:
+  explicit RoomWait(std::uint32_t* waiting) : waiting_(waiting) {}
+  ~RoomWait() { end(); }
+  RoomWait(const RoomWait&) = delete;
+  RoomWait& operator=(const RoomWait&) = delete;
+  void begin() {
+    if (!on_) ++*waiting_;
+    on_ = true;
+  }
+  void end() {
+    if (on_) --*waiting_;
+    on_ = false;
+  }
+
+ private:
+  std::uint32_t* waiting_;
+  bool on_ = false;
+};
+
+struct KernelTcp;
+
 // Of one connection.
 struct KernelLink {
-  KernelLink(sockets::Socket s, sockets::InboxPool* pool) : socket(std::move(s)), inbox(pool) {}
+  KernelLink(sockets::Socket s, KernelTcp* kernel);
 
   sockets::Socket socket;
   sockets::Inbox inbox;
@@ -33,6 +56,7 @@ struct KernelLink {
   unsigned mss_uses = 0;  // how often it may be used before the kernel is asked again
   bool aligned = true;  // one record for each segment (E-31); there is none on the way to ourselves
   bool readable = false, writable = false;
+  RoomWait room;          // from a send that was not taken whole until it is writable again
   bool queued = false;    // among those to be read from
   bool ending = false;    // the peer's FIN or an error waits behind the octets
   bool ended = false;     // the peer's FIN has come
@@ -68,7 +92,11 @@ struct KernelTcp {
   KernelBatch batch;
   sockets::Socket spare;  // given up for a moment when descriptors run out
   Instant accept_again = Instant::never();
+  std::uint32_t waiting_for_room = 0;  // connections
   std::uint64_t octets_in = 0, octets_out = 0, reads = 0, writes = 0, turned_away = 0;
 };
+
+inline KernelLink::KernelLink(sockets::Socket s, KernelTcp* kernel)
+    : socket(std::move(s)), inbox(&kernel->pool), room(&kernel->waiting_for_room) {}
 
 }  // namespace urnic::iwarp

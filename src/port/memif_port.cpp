@@ -344,7 +344,10 @@ int MemifPort::arm(unsigned q) {
     newly_asked = !me.rx.asks_for_wakeup();
     if (newly_asked) me.rx.ask_for_wakeup();
     if (me.rx.waiting() != 0) return 1;
-    if (me.fell_short && me.tx.has_room()) return 1;
+    if (me.fell_short && me.tx.has_room()) {  // news, once: who has nothing to send may sleep
+      me.fell_short = false;
+      return 1;
+    }
   }
   set_sleep_timer(me, newly_asked);
   return 0;

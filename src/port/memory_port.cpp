@@ -299,11 +299,12 @@ int MemoryPort::arm(unsigned q) {
   s.armed.store(true, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const Lane& in = pair_->from(1 - end_, q);
-  const Lane& out = pair_->from(end_, q);
+  Lane& out = pair_->from(end_, q);
   const bool frames = in.head.load(std::memory_order_acquire) != in.taken;
   const bool room = out.fell_short && peer_open() &&
                     out.head.load() - out.tail.load(std::memory_order_acquire) < pair_->ring;
   if (!frames && !room) return 0;
+  if (room) out.fell_short = false;  // news, once: who has nothing to send may sleep
   disarm(q);
   return 1;
 }

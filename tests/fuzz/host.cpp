@@ -28,7 +28,7 @@ Host::~Host() {
 
 void Host::settle(Instant now) {
   // A port without room is asked again and again, which is the caller's to end.
-  for (int i = 0; engine_->poll(now) && !engine_->tx_blocked(); ++i) {
+  for (int i = 0; engine_->poll(now); ++i) {
     if (i == kMostPolls) fail("the engine finds something to do for ever, without new frames");
   }
 }
@@ -165,7 +165,11 @@ void Host::post(Host& peer, Input& in, Instant now) {
   wr.wr_id = 2;
   wr.flags = in.often(200) ? verbs::kSignaled : 0;
   if (in.often(40)) wr.flags |= verbs::kFence;
-  if (in.often(40) && length <= 256) wr.flags |= verbs::kInline;
+  if (in.often(40) &&
+      length <= 256) {  // read when posted, without a key: it must be the consumer's
+    wr.flags |= verbs::kInline;
+    sge.addr = mine.to();
+  }
   wr.sges = {&sge, 1};
   constexpr verbs::WrOp kOps[] = {verbs::WrOp::Send, verbs::WrOp::SendInv, verbs::WrOp::Write,
                                   verbs::WrOp::Read, verbs::WrOp::LocalInv};

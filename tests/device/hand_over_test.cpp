@@ -1,0 +1,240 @@
+// Who serves what arrives: the application inside its polls, else a sleeping thread that the port
+// wakes. The port here tells whether it is armed, so that nothing depends on how long things take.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "device/driver.h"
+#include "port/adapter.h"
+#include "port/memory_port.h"
+#include "urnic/config.h"
+
+namespace urnic::engine {
+namespace {
+
+struct NoHooks : Hooks {
+  void on_cm_event(CmEvent) override {}
+  void on_completion(verbs::CompletionQueue*) override {}
+};
+
+// What an observed port saw; outlives it.
+struct Seen {
+  std::atomic<bool> armed{false};
+  std::atomic<unsigned> frames{0};
+  std::atomic<unsigned> sleeper_frames{0};  // received by another thread than `application`
+  std::thread::id application;
+};
+
+class ObservedPort {
+ public:
+  ObservedPort(port::Port inner, Seen* seen) : inner_(std::move(inner)), seen_(seen) {}
+  static Outcome<std::unique_ptr<ObservedPort>, std::string> make(port::Args&) {
+    return fail(std::string("not opened by name"));
+  }
+  void info(port::Info* i) const { *i = inner_.info(); }
+  void stats(port::Stats* s) const { *s = inner_.stats(); }
+  unsigned rx_burst(unsigned q, port::Frame* f, unsigned n) {
+    const unsigned got = inner_.rx_burst(q, f, n);
+    seen_->frames += got;
+    if (std::this_thread::get_id() != seen_->application) seen_->sleeper_frames += got;
+    return got;
+  }
+  void rx_release(unsigned q, const port::Frame* f, unsigned n) { inner_.rx_release(q, f, n); }
+  unsigned tx_reserve(unsigned q, std::uint32_t len, port::Frame* f, unsigned n) {
+    return inner_.tx_reserve(q, len, f, n);
+  }
+  void tx_commit(unsigned q, port::Frame* f, unsigned n) { inner_.tx_commit(q, f, n); }
+  unsigned wait_fds(unsigned q, int* fds, unsigned max) { return inner_.wait_fds(q, fds, max); }
+  int arm(unsigned q) {
+    const bool work = inner_.arm(q);
+    seen_->armed = !work;
+    return work ? 1 : 0;
+  }
+  void disarm(unsigned q) {
+    inner_.disarm(q);
+    seen_->armed = false;
+  }
+
+ private:
+  port::Port inner_;
+  Seen* seen_;
+};
+
+constexpr urnic_port_ops kObserved = port::Adapter<ObservedPort>::table("mem");
+
+template <class F>
+bool soon(F&& f) {
+  for (int i = 0; i < 20000; ++i) {
+    if (f()) return true;
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+  }
+  return false;
+}
+
+struct HandOver : testing::Test {
+  HandOver() {
+    auto [a, b] = port::make_memory_pair();
+    seen.application = std::this_thread::get_id();
+    port = port::Port(&kObserved, port::as_handle(new ObservedPort(std::move(a), &seen)));
+    peer = std::move(b);
+    engine = std::make_unique<Engine>(options_from(Config(), "mem"), &port, 0, &hooks);
+  }
+  void drive(Progress progress = Progress::Auto) {
+    DriverOptions options;
+    options.progress = progress;
+    driver = std::make_unique<Driver>(options, engine.get(), &port, 0);
+    ASSERT_TRUE(driver->start().ok());
+  }
+  // A frame for nobody, which the engine takes and drops.
+  void arrive() {
+    port::Frame f;
+    ASSERT_EQ(peer.tx_reserve(0, 60, &f, 1), 1u);
+    std::memset(f.data[0], 0, 60);
+    f.len[0] = 60;
+    peer.tx_commit(0, &f, 1);
+  }
+  void poll_for(std::chrono::milliseconds how_long) {
+    const auto end = std::chrono::steady_clock::now() + how_long;
+    while (std::chrono::steady_clock::now() < end) driver->app_poll();
+  }
+  // Until the port is not armed: the application is known to poll all the time.
+  bool poll_until_watched() {
+    for (int i = 0; i < 10000; ++i) {
+      poll_for(std::chrono::milliseconds(2));
+      if (!seen.armed) return true;
+    }
+    return false;
+  }
+  NoHooks hooks;
+  Seen seen;
+  port::Port port, peer;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Driver> driver;
+};
+
+TEST_F(HandOver, APollLeavesThePortArmedForTheSleeper) {
+  drive();
+  ASSERT_TRUE(soon([&] { return seen.armed.load(); }));
+  for (int i = 0; i < 50; ++i) {
+    arrive();
+    driver->app_poll();
+    // At once if the application was first, else when the thread, which it met, sleeps again.
+    ASSERT_TRUE(soon([&] { return seen.armed && seen.frames >= unsigned(i) + 1; })) << i;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+// One poll now and then takes nothing away from the sleeper: not even the thread has to wake.
+TEST_F(HandOver, ASinglePollDoesNotWakeTheSleeper) {
+  drive();
+  ASSERT_TRUE(soon([&] { return seen.armed.load(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::uint64_t sleeps = driver->sleeps();
+  for (int i = 0; i < 100; ++i) {
+    driver->app_poll();
+    EXPECT_TRUE(seen.armed);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+  EXPECT_LE(driver->sleeps(), sleeps + 2);  // for the interface's own timers
+}
+
+struct Elsewhere {
+  const char* name;
+  void (*spend)(HandOver&, unsigned frames);  // until that many have arrived
+};
+
+void in_poll(HandOver& t, unsigned frames) {
+  while (t.seen.frames < frames) ::poll(nullptr, 0, 1);
+}
+void on_memory(HandOver& t, unsigned frames) {
+  while (t.seen.frames.load(std::memory_order_relaxed) < frames) {
+  }
+}
+void in_a_socket(HandOver& t, unsigned frames) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  std::thread other([&] {
+    EXPECT_TRUE(soon([&] { return t.seen.frames >= frames; }));
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+  });
+  char c;
+  EXPECT_EQ(read(ends[0], &c, 1), 1);
+  other.join();
+  close(ends[0]);
+  close(ends[1]);
+}
+void computing(HandOver& t, unsigned frames) {
+  volatile double x = 1;
+  while (t.seen.frames < frames) {
+    for (int i = 0; i < 100000; ++i) x = x * 1.0000001;
+  }
+}
+
+struct WhateverItDoes : HandOver, testing::WithParamInterface<Elsewhere> {};
+
+TEST_P(WhateverItDoes, ArrivalsAreServedWithoutIt) {
+  drive();
+  unsigned frames = 0;
+  for (int round = 0; round < 20; ++round) {
+    if (round % 4 == 3) {  // from either state
+      ASSERT_TRUE(poll_until_watched());
+    }
+    driver->app_poll();
+    const unsigned before = seen.sleeper_frames;
+    arrive();
+    GetParam().spend(*this, ++frames);
+    EXPECT_GT(seen.sleeper_frames, before);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WhateverItDoes,
+                         testing::Values(Elsewhere{"SleepsInPoll", in_poll},
+                                         Elsewhere{"SpinsOnMemory", on_memory},
+                                         Elsewhere{"BlocksInASocket", in_a_socket},
+                                         Elsewhere{"Computes", computing}),
+                         [](const auto& i) { return std::string(i.param.name); });
+
+// verbs: arm, poll once more, sleep. That poll takes nothing back.
+TEST_F(HandOver, ThePollBetweenArmAndSleepHandsOver) {
+  drive();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(poll_until_watched());
+    driver->hand_over();
+    driver->app_poll();
+    EXPECT_TRUE(soon([&] { return seen.armed.load(); }));
+  }
+}
+
+TEST_F(HandOver, SayingThatItSleepsIsEnough) {
+  drive();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(poll_until_watched());
+    driver->hand_over();
+    EXPECT_TRUE(soon([&] { return seen.armed.load(); }));
+    driver->app_poll();
+  }
+}
+
+// Not disturbed: what arrives while the application polls all the time wakes nobody. (On a busy
+// machine the application may be put aside for long, which is not polling all the time.)
+TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
+  drive();
+  ASSERT_TRUE(poll_until_watched());
+  unsigned woken = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::uint64_t sleeps = driver->sleeps();
+    arrive();
+    poll_for(std::chrono::milliseconds(1));
+    woken += driver->sleeps() != sleeps ? 1 : 0;
+  }
+  EXPECT_LE(woken, 100u);
+}
+
+}  // namespace
+}  // namespace urnic::engine

@@ -1,0 +1,95 @@
+// Who counts as polling all the time, in made-up time.
+#include "device/polling_habit.h"
+
+#include <gtest/gtest.h>
+
+namespace urnic::engine {
+namespace {
+
+struct PollingHabitTest : testing::Test {
+  // Polls for `length`, `every` so often, each of which takes `working` (0: it found nothing).
+  void poll(Duration length, Duration every, Duration working = Duration()) {
+    for (const Instant end = now + length; now < end;) {
+      habit.begin(now);
+      if (working != Duration()) habit.end(now + working);
+      now = now + std::max(every, working);
+    }
+  }
+  PollingHabit habit;
+  Instant now = Instant::from_ns(1'000'000'000);
+};
+
+TEST_F(PollingHabitTest, WhoPollsBackToBackIsBelievedAfterAWindow) {
+  poll(Duration::us(900), Duration::ns(200));
+  EXPECT_FALSE(habit.steady());
+  poll(Duration::us(300), Duration::ns(200));
+  EXPECT_TRUE(habit.steady());
+}
+
+TEST_F(PollingHabitTest, WorkInsideAPollIsPolling) {
+  poll(Duration::ms(5), Duration::us(45), Duration::us(30));
+  EXPECT_TRUE(habit.steady());
+}
+
+// As ping-pong over memory does: a poll or two for the own completion, then nothing for a while.
+TEST_F(PollingHabitTest, WhoDoesSomethingElseMostOfTheTimeIsNot) {
+  for (int i = 0; i < 1000; ++i) {
+    poll(Duration::us(2), Duration::us(1));
+    now = now + Duration::us(12);
+    ASSERT_FALSE(habit.steady());
+  }
+}
+
+TEST_F(PollingHabitTest, OnePauseEndsIt) {
+  poll(Duration::ms(3), Duration::ns(200));
+  ASSERT_TRUE(habit.steady());
+  now = now + PollingHabit::kPause + Duration::us(1);
+  habit.begin(now);
+  EXPECT_FALSE(habit.steady());
+}
+
+TEST_F(PollingHabitTest, ItEndsWithinAWindowOfDoingMostlySomethingElse) {
+  poll(Duration::ms(3), Duration::ns(200));
+  ASSERT_TRUE(habit.steady());
+  poll(PollingHabit::kWindow * 2, Duration::us(20));
+  EXPECT_FALSE(habit.steady());
+}
+
+TEST_F(PollingHabitTest, WhatAPostTakesSaysNothing) {
+  for (int i = 0; i < 100; ++i) {
+    poll(Duration::us(40), Duration::ns(200));
+    habit.post(now);
+    now = now + Duration::us(18);
+  }
+  EXPECT_TRUE(habit.steady());
+  // Nor does it alone make a habit.
+  habit.forget();
+  for (int i = 0; i < 1000; ++i) {
+    habit.post(now);
+    now = now + Duration::us(10);
+  }
+  EXPECT_FALSE(habit.steady());
+}
+
+// The core was left to others for want of room, and they took their time.
+TEST_F(PollingHabitTest, YieldingIsPolling) {
+  poll(Duration::ms(3), Duration::ns(200));
+  for (int i = 0; i < 10; ++i) {
+    habit.begin(now);
+    habit.yield();
+    now = now + Duration::ms(3);
+    EXPECT_TRUE(habit.steady());
+  }
+}
+
+TEST_F(PollingHabitTest, WhoSaysThatItWillSleepIsAskedAnew) {
+  poll(Duration::ms(3), Duration::ns(200));
+  ASSERT_TRUE(habit.steady());
+  habit.forget();
+  EXPECT_FALSE(habit.steady());
+  poll(Duration::us(500), Duration::ns(200));
+  EXPECT_FALSE(habit.steady());
+}
+
+}  // namespace
+}  // namespace urnic::engine
