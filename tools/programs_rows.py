@@ -3,7 +3,7 @@
 
 class Row:
     def __init__(self, name, client, server=None, port=18515, seconds=60, short=False, clients=1, server_stays=False,
-                 files=None, noise=(), wanted=None, missing=None, pause=0.0):
+                 files=None, noise=(), wanted=None, missing=None, pause=0.0, descriptors=None):
         self.name = name
         self.client = client.split()
         self.server = server.split() if server else None
@@ -11,6 +11,7 @@ class Row:
         self.seconds = seconds  # both ends together
         self.short = short  # in the short form as well
         self.clients = clients
+        self.descriptors = descriptors  # ulimit -n
         self.pause = pause  # between the clients
         self.server_stays = server_stays  # it serves on, and is ended by us
         self.files = files or {}
@@ -63,6 +64,8 @@ ROWS = [
     Row("ucmatose", f"ucmatose -s {HERE}", "ucmatose", port=7471, short=True),
     Row("ucmatose 20 x 50", f"ucmatose -c 20 -C 50 -s {HERE}", "ucmatose -c 20 -C 50", port=7471),
     Row("ucmatose -m", f"ucmatose -m -s {HERE}", "ucmatose -m", port=7471),
+    Row("ucmatose, 900 connections, ulimit -n 1024", f"ucmatose -c 900 -C 2 -s {HERE}", "ucmatose -c 900 -C 2", port=7471,
+        descriptors=1024, missing="a queue pair, its queue and its connection take a descriptor each"),
     Row("rdma_client", f"rdma_client -s {HERE}", "rdma_server", port=7471, short=True),
     Row("cmtime 100", f"cmtime -s {HERE} -c 100", "cmtime -c 100", port=7471, server_stays=True, seconds=90),
     Row("cmtime 1000", f"cmtime -s {HERE} -c 1000", "cmtime -c 1000", port=7471, server_stays=True, seconds=120),
@@ -101,5 +104,11 @@ ROWS = [
     qperf("rc_compare_swap_mr", missing=NO_7306),
     Row("ib_write_bw without -R", f"ib_write_bw {HERE}", "ib_write_bw", seconds=15, missing=NO_IB),
     Row("ibv_rc_pingpong", f"ibv_rc_pingpong -g 0 {HERE}", "ibv_rc_pingpong -g 0", seconds=15, missing=NO_IB),
+    Row("ibv_srq_pingpong", f"ibv_srq_pingpong -g 0 {HERE}", "ibv_srq_pingpong -g 0", seconds=15, missing=NO_IB),
+    Row("tgtd --iser", "iscsi-ls iser://127.0.0.1:3260", "tgtd -f --iser port=3260,pool_sz_mb=64 -C 9", port=3260, seconds=15,
+        server_stays=True, noise=("tgtd:",), wanted="Target",
+        missing="it listens on IPv4 and IPv6 of one port, and there is one listener for each port"),
+    Row("riostream", f"riostream -s {HERE}", "riostream", port=7471, seconds=15, missing="rsockets are not there"),
+    Row("rcopy", f"rcopy client.fio {HERE}:copy", "rcopy", port=7427, seconds=15, missing="rsockets are not there"),
     Row("rstream", f"rstream -s {HERE}", "rstream", port=7471, seconds=15, missing="rsockets are not there"),
 ]

@@ -184,6 +184,7 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
   // What it listened on and what it was asked goes without the lock: ending them waits.
   urnic::Listener listener;
   urnic::ConnectRequest request;
+  std::shared_ptr<Endpoint> left;  // a connection whose id is gone ends
   Process& process = Process::get();
   if (id->number != 0) process.remove(id->number);
   {
@@ -191,10 +192,12 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
     id->stop_listening();
     listener = std::move(id->listener);
     request = std::move(id->request);
+    if (id->stage >= Stage::Connecting && id->stage <= Stage::Connected) left = id->end;
     id->detach_end();
     drop_events(id);
     id->acknowledged.wait(lock, [&] { return id->outstanding == 0; });
   }
+  if (left != nullptr) left->abandon();
   if (id->sync) delete CmChannel::of(r->channel);
   delete id;
   return 0;

@@ -344,6 +344,7 @@ int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_c
     epoll_event e;
     const bool waits = (fcntl(channel->fd, F_GETFL) & O_NONBLOCK) == 0;
     const int n = epoll_wait(channel->fd, &e, 1, waits ? -1 : 0);
+    if (n < 0 && errno == EINTR && restarts()) continue;
     if (n < 0) return -1;
     if (n == 0) return failed(EAGAIN);
     Cq* cq = static_cast<Cq*>(e.data.ptr);

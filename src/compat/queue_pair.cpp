@@ -83,6 +83,11 @@ void Endpoint::disconnect() {
   handle.disconnect();
 }
 
+void Endpoint::abandon() {
+  const std::lock_guard guard(mutex_);
+  if (!closing_ && !ended_ && handle) handle.abort();
+}
+
 void Endpoint::release() {
   bool told = false;
   {

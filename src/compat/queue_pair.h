@@ -32,6 +32,8 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   void on_event(Event& event) override;
   // Sends what was posted, then FIN.
   void disconnect();
+  // Ends the connection now, unless it ends in order already.
+  void abandon();
   // The program's queue pair is gone. The connection ends as it was told to; without having been
   // told, now.
   void release();

@@ -13,6 +13,8 @@
 #include <deque>
 #include <mutex>
 
+#include "compat/restart.h"
+
 namespace urnic::compat {
 
 // How many forks this process is away from the one that loaded us. What belongs to another
@@ -45,7 +47,7 @@ class SignalledQueue {
       if (take(out)) return 0;
       if ((fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
       pollfd p{fd_, POLLIN, 0};
-      if (::poll(&p, 1, -1) < 0) return errno;
+      if (::poll(&p, 1, -1) < 0 && !(errno == EINTR && restarts())) return EINTR;
     }
   }
 

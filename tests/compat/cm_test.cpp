@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <signal.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -264,6 +267,63 @@ TEST_F(CmTest, AQueuePairDestroyedWithoutAWordEndsTheConnection) {
   rdma_destroy_qp(client_);
   pass(peers_, RDMA_CM_EVENT_DISCONNECTED);
   pass(channel_, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+TEST_F(CmTest, AnIdDestroyedWhileConnectedEndsTheConnection) {
+  connect();
+  accept();
+  ibv_qp* qp = server_->qp;
+  ibv_cq *send = server_->send_cq, *receive = server_->recv_cq;
+  ibv_comp_channel *of_send = server_->send_cq_channel, *of_receive = server_->recv_cq_channel;
+  EXPECT_EQ(rdma_destroy_id(server_), 0);
+  server_ = nullptr;
+  pass(peers_, RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_TRUE(silent(channel_, 50));
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(send), 0);
+  EXPECT_EQ(ibv_destroy_cq(receive), 0);
+  EXPECT_EQ(ibv_destroy_comp_channel(of_send), 0);
+  EXPECT_EQ(ibv_destroy_comp_channel(of_receive), 0);
+}
+
+// As a read of the kernel's: signal() restarts it, a handler without SA_RESTART ends it.
+TEST_F(CmTest, SignalsInterruptAWaitOnlyIfTheyAreMeantTo) {
+  std::atomic<bool> ready{false};
+  int error = -1;
+  rdma_cm_event* event = nullptr;
+  pthread_t waiter;
+  const auto wait_in_thread = [&] {
+    ready = false;
+    std::thread t([&] {
+      waiter = pthread_self();
+      ready = true;
+      error = rdma_get_cm_event(peers_, &event) == 0 ? 0 : errno;
+    });
+    while (!ready) usleep(1000);
+    usleep(50'000);
+    return t;
+  };
+  struct sigaction before {
+  }, plain{};
+  sigaction(SIGUSR1, nullptr, &before);
+  signal(SIGUSR1, [](int) {});
+  std::thread t = wait_in_thread();
+  pthread_kill(waiter, SIGUSR1);
+  usleep(50'000);
+  EXPECT_EQ(error, -1);
+  sockaddr_in to = loopback(9);
+  ASSERT_EQ(rdma_resolve_addr(client_, nullptr, any(to), 1000), 0);
+  t.join();
+  ASSERT_EQ(error, 0);
+  EXPECT_EQ(rdma_ack_cm_event(event), 0);
+  error = -1;
+  plain.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &plain, nullptr);
+  t = wait_in_thread();
+  pthread_kill(waiter, SIGUSR1);
+  t.join();
+  EXPECT_EQ(error, EINTR);
+  sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST_F(CmTest, ARejectionCarriesPrivateData) {
