@@ -161,7 +161,7 @@ struct ConnectionStats {
   X(challenge_acks, "challenge ACKs sent (RFC 5961)")                              \
   X(challenge_acks_withheld, "of those: not sent, for there were too many")        \
   X(rst_sent, "resets sent for segments of no connection")                         \
-  X(turned_away, "connections not taken for want of descriptors")
+  X(turned_away, "connections not taken: too many, or no descriptors")
 
 // Gauges: what there is now.
 #define URNIC_VERBS_GAUGES(X) X(regions, "memory regions")

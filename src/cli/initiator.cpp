@@ -31,7 +31,7 @@ Initiator::Initiator(const Config& config, const InitiatorOptions& options)
     : config_(config), options_(options), files_(64, options.use_uring) {}
 
 Initiator::~Initiator() {
-  if (source_ || sink_) settle();
+  if (file_.source || file_.sink) settle();
 }
 
 Result<std::unique_ptr<Initiator>> Initiator::connect(const Config& config,
@@ -47,33 +47,34 @@ Result<void> Initiator::start(const std::string& endpoint) {
   endpoint_ = endpoint;
   auto device = Device::open(config_);
   if (!device) return device.error();
-  device_ = std::move(*device);
-  if (auto ok = wait_ready(device_, config_.get("port"), "the target", options_.connect_timeout_ms);
+  rdma_.device = std::move(*device);
+  if (auto ok =
+          wait_ready(rdma_.device, config_.get("port"), "the target", options_.connect_timeout_ms);
       !ok) {
     return ok;
   }
-  if (auto ok = not_ourselves(device_, endpoint); !ok) return ok;
-  auto pd = device_.alloc_pd();
+  if (auto ok = not_ourselves(rdma_.device, endpoint); !ok) return ok;
+  auto pd = rdma_.device.alloc_pd();
   if (!pd) return pd.error();
-  pd_ = std::move(*pd);
-  auto cq = device_.create_cq(Channel::kCompletions);
+  rdma_.pd = std::move(*pd);
+  auto cq = rdma_.device.create_cq(Channel::kCompletions);
   if (!cq) return cq.error();
-  cq_ = std::move(*cq);
-  auto events = device_.create_event_queue();
+  rdma_.cq = std::move(*cq);
+  auto events = rdma_.device.create_event_queue();
   if (!events) return events.error();
-  events_ = std::move(*events);
-  auto channel = Channel::make(device_, pd_, cq_, events_, nullptr);
+  rdma_.events = std::move(*events);
+  auto channel = Channel::make(rdma_.device, rdma_.pd, rdma_.cq, rdma_.events, nullptr);
   if (!channel) return channel.error();
-  channel_ = std::move(*channel);
+  rdma_.channel = std::move(*channel);
 
   const auto greeting = storage_greeting();
   ConnectionOptions connect;
   connect.private_data = greeting;
   connect.timeout_ms = options_.connect_timeout_ms;
-  if (auto ok = channel_->qp().connect_start(endpoint, connect); !ok) return ok.error();
+  if (auto ok = rdma_.channel->qp().connect_start(endpoint, connect); !ok) return ok.error();
   while (true) {
     Event e;
-    if (!events_.wait(&e, 100)) {
+    if (!rdma_.events.wait(&e, 100)) {
       if (stop_requested()) return Error{Errc::closed, "stopped"};
       continue;
     }
@@ -85,7 +86,7 @@ Result<void> Initiator::start(const std::string& endpoint) {
     }
     return Error{e.error.code, endpoint + ": " + why};
   }
-  const std::string answer = channel_->qp().peer_private_data();
+  const std::string answer = rdma_.channel->qp().peer_private_data();
   if (!check_greeting({reinterpret_cast<const std::uint8_t*>(answer.data()), answer.size()})
            .empty()) {
     return Error{Errc::protocol, endpoint + ": the other end is not a target this version knows"};
@@ -99,19 +100,20 @@ Result<void> Initiator::say_hello() {
   hello.slots = std::min(options_.slots, Channel::kMaxSlots);
   hello.chunk = options_.chunk;
   send(hello);
-  if (!run([] { return false; }, [&] { return window_.slots != 0 || result_here_; })) {
+  if (!run([] { return false; }, [&] { return offer_.window.slots != 0 || file_.result; })) {
     return Error{Errc::reset, endpoint_ + ": " + failure_};
   }
-  if (result_here_) {
-    return Error{code_of(result_.status), endpoint_ + ": the target refuses: " + result_.text};
+  if (file_.result) {
+    return Error{code_of(file_.result->status),
+                 endpoint_ + ": the target refuses: " + file_.result->text};
   }
-  auto buffer = RdmaBuffer::make(device_, pd_, std::size_t{window_.slots} * window_.chunk,
-                                 access_local_write);
+  auto buffer =
+      RdmaBuffer::make(rdma_.device, rdma_.pd,
+                       std::size_t{offer_.window.slots} * offer_.window.chunk, access_local_write);
   if (!buffer) return buffer.error();
-  buffer_ = std::move(*buffer);
-  window_.base = buffer_.data();
-  write_pending_.assign(window_.slots, 0);
-  take_pending_.assign(window_.slots, 0);
+  rdma_.buffer = std::move(*buffer);
+  offer_.window.base = rdma_.buffer.data();
+  slots_.reset(offer_.window.slots);
   return {};
 }
 
@@ -121,13 +123,13 @@ void Initiator::fail_with(std::string why) {
 
 void Initiator::send(const Message& m) {
   if (!failure_.empty()) return;
-  if (auto ok = channel_->send(m); !ok) fail_with(ok.error().message);
+  if (auto ok = rdma_.channel->send(m); !ok) fail_with(ok.error().message);
 }
 
 Message Initiator::request(MessageKind kind) const {
   Message m;
   m.kind = kind;
-  m.transfer = transfer_;
+  m.transfer = file_.transfer;
   return m;
 }
 
@@ -135,15 +137,15 @@ Message Initiator::request(MessageKind kind) const {
 
 bool Initiator::run(const std::function<bool()>& work, const std::function<bool()>& done) {
   Idle idle(config_.get_int("spin_us"));
-  last_progress_ = now_seconds();
+  watch_.last_progress = now_seconds();
   while (failure_.empty()) {
     if (done()) return true;
     const bool worked = step() || work();
     if (worked) {
       idle.reset();
-      last_progress_ = now_seconds();
+      watch_.last_progress = now_seconds();
     } else if (idle.ripe()) {
-      cq_.wait(files_.outstanding() != 0 ? 1 : 50);
+      rdma_.cq.wait(files_.outstanding() != 0 ? 1 : 50);
       idle.reset();
     }
     check_time();
@@ -154,11 +156,11 @@ bool Initiator::run(const std::function<bool()>& work, const std::function<bool(
 bool Initiator::step() {
   bool worked = false;
   std::array<Completion, kBatch> batch;
-  const int n = cq_.poll(batch);
+  const int n = rdma_.cq.poll(batch);
   for (int i = 0; i < n; ++i) on_completion(batch[static_cast<std::size_t>(i)]);
   worked = n > 0;
   Event event;
-  while (events_.poll(&event)) {
+  while (rdma_.events.poll(&event)) {
     on_event(event);
     event = {};
     worked = true;
@@ -167,36 +169,36 @@ bool Initiator::step() {
   while (files_.poll(&done)) {
     worked = true;
     const auto slot = static_cast<std::uint32_t>(done.tag);
-    if (source_) {
-      source_->file_done(slot, done.result);
-    } else if (sink_) {
-      sink_->file_done(slot, done.result);
+    if (file_.source) {
+      file_.source->file_done(slot, done.result);
+    } else if (file_.sink) {
+      file_.sink->file_done(slot, done.result);
     }
   }
-  if (source_) worked = source_->step() || worked;
-  if (sink_) worked = sink_->step() || worked;
+  if (file_.source) worked = file_.source->step() || worked;
+  if (file_.sink) worked = file_.sink->step() || worked;
   return worked;
 }
 
 void Initiator::check_time() {
   const double now = now_seconds();
-  if (progress_ && now >= next_bar_) {
-    next_bar_ = now + kBarEvery;
-    if (source_) progress_(source_->sent(), source_->size());
-    if (sink_) progress_(sink_->stored(), sink_->size());
+  if (file_.progress && now >= file_.next_bar) {
+    file_.next_bar = now + kBarEvery;
+    if (file_.source) file_.progress(file_.source->sent(), file_.source->size());
+    if (file_.sink) file_.progress(file_.sink->stored(), file_.sink->size());
   }
-  if (now < next_check_) return;
-  next_check_ = now + kCheckEvery;
+  if (now < watch_.next_check) return;
+  watch_.next_check = now + kCheckEvery;
   if (stop_requested()) return fail_with("stopped");
-  if (now - last_progress_ > options_.stall_limit) {
+  if (now - watch_.last_progress > options_.stall_limit) {
     return fail_with("the target has not answered for " +
                      std::to_string(static_cast<int>(options_.stall_limit)) + " s");
   }
-  if (device_.info().link_up) {
-    link_down_since_ = 0;
-  } else if (link_down_since_ == 0) {
-    link_down_since_ = now;
-  } else if (now - link_down_since_ > kLinkDownLimit) {
+  if (rdma_.device.info().link_up) {
+    watch_.link_down_since = 0;
+  } else if (watch_.link_down_since == 0) {
+    watch_.link_down_since = now;
+  } else if (now - watch_.link_down_since > kLinkDownLimit) {
     fail_with("the other end of the wire is gone");
   }
 }
@@ -212,7 +214,7 @@ void Initiator::on_event(const Event& e) {
 }
 
 void Initiator::on_completion(const Completion& c) {
-  const Channel::Incoming in = channel_->take(c);
+  const Channel::Incoming in = rdma_.channel->take(c);
   switch (in.what) {
     case Channel::What::Nothing:
       return;
@@ -222,17 +224,16 @@ void Initiator::on_completion(const Completion& c) {
       // The reason follows as an event, and is the better line of the two.
       Event e;
       if (c.status == WcStatus::flushed || c.status == WcStatus::fatal_transport) {
-        if (events_.wait(&e, 200)) on_event(e);
+        if (rdma_.events.wait(&e, 200)) on_event(e);
       }
       return fail_with(in.error);
     }
     case Channel::What::DataDone:
       if (data_outstanding_ != 0) --data_outstanding_;
-      if (sink_) {
-        sink_->arrived(in.slot);
-      } else if (source_ && in.slot < write_pending_.size()) {
-        write_pending_[in.slot] = 0;
-        if (take_pending_[in.slot] == 0) source_->slot_free(in.slot);
+      if (file_.sink) {
+        file_.sink->arrived(in.slot);
+      } else if (file_.source && slots_.written(in.slot)) {
+        file_.source->slot_free(in.slot);
       }
       return;
   }
@@ -240,45 +241,41 @@ void Initiator::on_completion(const Completion& c) {
 
 void Initiator::on_message(const Message& m) {
   if (m.kind == MessageKind::Welcome) {
-    if (window_.slots != 0 || m.slots == 0 || m.slots > Channel::kMaxSlots || m.chunk == 0 ||
+    if (offer_.window.slots != 0 || m.slots == 0 || m.slots > Channel::kMaxSlots || m.chunk == 0 ||
         m.chunk > options_.chunk) {
       return fail_with("the target offers a window that was not asked for");
     }
-    window_.slots = m.slots;
-    window_.chunk = m.chunk;
-    rkey_ = m.rkey;
-    remote_ = m.address;
-    read_only_ = m.read_only;
+    offer_.window.slots = m.slots;
+    offer_.window.chunk = m.chunk;
+    offer_.rkey = m.rkey;
+    offer_.remote = m.address;
+    offer_.read_only = m.read_only;
     return;
   }
-  if (m.transfer != transfer_) {
+  if (m.transfer != file_.transfer) {
     if (m.kind == MessageKind::Result && m.transfer == 0) return fail_with(m.text);
     return;  // of a transfer given up
   }
   switch (m.kind) {
     case MessageKind::Opened:
-      opened_ = true;
-      opened_message_ = m;
+      file_.opened = m;
       return;
     case MessageKind::Result:
-      result_here_ = true;
-      result_ = m;
+      file_.result = m;
       return;
     case MessageKind::Commit:
-      commit_here_ = true;
-      commit_ = m;
+      file_.commit = m;
       return;
     case MessageKind::Taken:
-      if (!source_) return;
-      if (m.slot >= take_pending_.size() || take_pending_[m.slot] == 0) {
+      if (!file_.source) return;
+      if (!slots_.given(m.slot)) {
         return fail_with("the target gave back a slot it had not been given");
       }
-      take_pending_[m.slot] = 0;
-      if (write_pending_[m.slot] == 0) source_->slot_free(m.slot);
+      if (slots_.taken(m.slot)) file_.source->slot_free(m.slot);
       return;
     case MessageKind::Chunk:
-      if (sink_) return on_chunk(m);
-      if (early_chunks_.size() < Channel::kMaxSlots) early_chunks_.push_back(m);
+      if (file_.sink) return on_chunk(m);
+      if (file_.early_chunks.size() < Channel::kMaxSlots) file_.early_chunks.push_back(m);
       return;
     default:
       return fail_with("the target sent a message that only an initiator sends");
@@ -286,62 +283,66 @@ void Initiator::on_message(const Message& m) {
 }
 
 void Initiator::on_chunk(const Message& m) {
-  if (m.slot >= window_.slots || !sink_->announce({m.slot, m.length, m.offset})) {
+  if (m.slot >= offer_.window.slots || !file_.sink->announce({m.slot, m.length, m.offset})) {
     return fail_with("the target sent a chunk out of order or of a wrong size");
   }
-  const std::size_t at = std::size_t{m.slot} * window_.chunk;
-  if (auto ok = channel_->read(m.slot, buffer_.sge(at, m.length), remote_ + at, rkey_); !ok) {
+  const std::size_t at = std::size_t{m.slot} * offer_.window.chunk;
+  if (auto ok = rdma_.channel->read(m.slot, rdma_.buffer.sge(at, m.length), offer_.remote + at,
+                                    offer_.rkey);
+      !ok) {
     return fail_with(ok.error().message);
   }
   ++data_outstanding_;
 }
 
 void Initiator::take_early_chunks() {
-  for (const Message& m : std::exchange(early_chunks_, {})) on_chunk(m);
+  for (const Message& m : std::exchange(file_.early_chunks, {})) on_chunk(m);
 }
 
 bool Initiator::open(OpenMode mode, const std::string& name, std::uint64_t size,
                      std::uint32_t permissions) {
-  ++transfer_;
-  opened_ = commit_sent_ = commit_here_ = result_here_ = false;
-  early_chunks_.clear();
-  next_bar_ = 0;
+  ++file_.transfer;
+  file_.commit_sent = false;
+  file_.opened = file_.commit = file_.result = std::nullopt;
+  file_.early_chunks.clear();
+  file_.next_bar = 0;
   Message m = request(MessageKind::Open);
   m.mode = mode;
   m.text = name;
   m.size = size;
   m.permissions = permissions;
   send(m);
-  return run([] { return false; }, [&] { return opened_ || result_here_; }) && opened_;
+  return run([] { return false; }, [&] { return file_.opened || file_.result; }) && file_.opened;
 }
 
 Error Initiator::ended(const std::string& what) const {
   if (!failure_.empty()) return {Errc::reset, what + ": " + failure_};
-  const std::string text = result_.text.empty() ? describe(result_.status) : result_.text;
-  return {code_of(result_.status), "target: " + text};
+  const Message said = file_.result.value_or(Message{});
+  return {code_of(said.status),
+          "target: " + (said.text.empty() ? describe(said.status) : said.text)};
 }
 
 // After a failure: nothing may touch the window when the next transfer, or nobody, owns it.
 void Initiator::settle() {
   const double until = now_seconds() + 5;
   while (now_seconds() < until) {
-    const unsigned files = (source_ ? source_->in_flight() : 0) + (sink_ ? sink_->in_flight() : 0);
+    const unsigned files =
+        (file_.source ? file_.source->in_flight() : 0) + (file_.sink ? file_.sink->in_flight() : 0);
     if (files == 0 && (data_outstanding_ == 0 || !failure_.empty())) break;
     if (!step()) usleep(200);
   }
-  source_.reset();
-  sink_.reset();
-  std::fill(write_pending_.begin(), write_pending_.end(), 0);
-  std::fill(take_pending_.begin(), take_pending_.end(), 0);
+  file_.source.reset();
+  file_.sink.reset();
+  slots_.reset(offer_.window.slots);
 }
 
 void Initiator::disconnect() {
   if (!failure_.empty() || disconnected_) return;
-  channel_->qp().disconnect();
+  rdma_.channel->qp().disconnect();
   const double until = now_seconds() + 1;
   Event e;
   while (!disconnected_ && now_seconds() < until) {
-    if (events_.wait(&e, 50)) on_event(e);
+    if (rdma_.events.wait(&e, 50)) on_event(e);
   }
 }
 

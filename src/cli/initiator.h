@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,33 @@ struct Transfer {
 // `done` of `size` octets.
 using ProgressFunction = std::function<void(std::uint64_t done, std::uint64_t size)>;
 
+// Slots of the window with data for the target: a slot is free when our Write is complete and the
+// target has taken what was in it.
+class SlotLedger {
+ public:
+  void reset(std::uint32_t slots) {
+    write_pending_.assign(slots, 0);
+    take_pending_.assign(slots, 0);
+  }
+  void give(std::uint32_t slot) { write_pending_[slot] = take_pending_[slot] = 1; }
+  bool given(std::uint32_t slot) const {
+    return slot < take_pending_.size() && take_pending_[slot];
+  }
+  // The next two: true when the slot is free now.
+  bool written(std::uint32_t slot) {
+    if (slot >= write_pending_.size()) return false;
+    write_pending_[slot] = 0;
+    return take_pending_[slot] == 0;
+  }
+  bool taken(std::uint32_t slot) {
+    take_pending_[slot] = 0;
+    return write_pending_[slot] == 0;
+  }
+
+ private:
+  std::vector<std::uint8_t> write_pending_, take_pending_;
+};
+
 class Initiator {
  public:
   // Opens the device and connects to `endpoint`. Errors are one line; a wire without a peer, a
@@ -55,8 +83,8 @@ class Initiator {
   // Orderly end: waits until the target has it, at most a second.
   void disconnect();
 
-  ConnectionStats stats() { return channel_->qp().stats(); }
-  Device& device() { return device_; }
+  ConnectionStats stats() { return rdma_.channel->qp().stats(); }
+  Device& device() { return rdma_.device; }
   const std::string& file_backend() const { return files_.backend(); }
 
  private:
@@ -86,38 +114,50 @@ class Initiator {
   Error ended(const std::string& what) const;
   Result<std::vector<std::uint8_t>> fetch_listing();
 
+  // What the connection is made of.
+  struct Attachment {
+    Device device;
+    ProtectionDomain pd;
+    CompletionQueue cq;
+    EventQueue events;
+    RdmaBuffer buffer;  // our window
+    std::unique_ptr<Channel> channel;
+  };
+  // What the target's Welcome says.
+  struct Offer {
+    Window window;  // our own, of the same shape
+    std::uint32_t rkey = 0;
+    std::uint64_t remote = 0;
+    bool read_only = false;
+  };
+  // The file under way, and what the target has said of it.
+  struct UnderWay {
+    std::uint32_t transfer = 0;
+    std::unique_ptr<FileSource> source;
+    std::unique_ptr<FileSink> sink;
+    bool commit_sent = false;
+    std::optional<Message> opened, commit, result;
+    std::vector<Message> early_chunks;
+    ProgressFunction progress;
+    double next_bar = 0;
+  };
+  // When to lose patience.
+  struct Watch {
+    double last_progress = 0, next_check = 0, link_down_since = 0;
+  };
+
   Config config_;
   InitiatorOptions options_;
   FileQueue files_;
-  Device device_;
-  ProtectionDomain pd_;
-  CompletionQueue cq_;
-  EventQueue events_;
-  RdmaBuffer buffer_;
-  std::unique_ptr<Channel> channel_;
+  Attachment rdma_;
   std::string endpoint_;
-
-  // The target's window.
-  Window window_;  // our own, of the same shape
-  std::uint32_t rkey_ = 0;
-  std::uint64_t remote_ = 0;
-  bool read_only_ = false;
-
-  // The transfer under way.
-  std::uint32_t transfer_ = 0;
-  std::unique_ptr<FileSource> source_;
-  std::unique_ptr<FileSink> sink_;
-  std::vector<std::uint8_t> write_pending_;  // per slot: our Write is not complete
-  std::vector<std::uint8_t> take_pending_;   // per slot: the target has not taken it
+  Offer offer_;
+  UnderWay file_;
+  SlotLedger slots_;
   unsigned data_outstanding_ = 0;
-  bool opened_ = false, commit_sent_ = false, commit_here_ = false, result_here_ = false;
-  Message opened_message_, commit_, result_;
-  std::vector<Message> early_chunks_;
-  ProgressFunction progress_;
-
   std::string failure_;  // the connection is of no use any more
   bool disconnected_ = false;
-  double last_progress_ = 0, next_check_ = 0, link_down_since_ = 0, next_bar_ = 0;
+  Watch watch_;
 };
 
 }  // namespace urnic::cli

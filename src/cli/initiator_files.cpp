@@ -14,17 +14,18 @@ constexpr std::uint64_t kMostListing = 64 << 20;
 
 bool Initiator::pump_source() {
   bool any = false;
-  while (const auto chunk = source_->next_ready()) {
+  while (const auto chunk = file_.source->next_ready()) {
     any = true;
-    const std::size_t at = std::size_t{chunk->slot} * window_.chunk;
+    const std::size_t at = std::size_t{chunk->slot} * offer_.window.chunk;
     // The notice follows the data on the same stream: when it arrives, the data is there.
-    if (auto ok = channel_->write(chunk->slot, buffer_.sge(at, chunk->length), remote_ + at, rkey_);
+    if (auto ok = rdma_.channel->write(chunk->slot, rdma_.buffer.sge(at, chunk->length),
+                                       offer_.remote + at, offer_.rkey);
         !ok) {
       fail_with(ok.error().message);
       return true;
     }
     ++data_outstanding_;
-    write_pending_[chunk->slot] = take_pending_[chunk->slot] = 1;
+    slots_.give(chunk->slot);
     Message m = request(MessageKind::Chunk);
     m.slot = chunk->slot;
     m.length = chunk->length;
@@ -42,51 +43,51 @@ Result<Transfer> Initiator::put(const LocalSource& from, const std::string& name
   if (const std::string wrong = check_name(name); !wrong.empty()) {
     return Error{Errc::invalid_argument, "'" + name + "': " + wrong};
   }
-  if (read_only_)
+  if (offer_.read_only)
     return Error{Errc::permission, "target: " + std::string(describe(Status::ReadOnly))};
   const double began = now_seconds();
   Transfer t;
   t.size = file->size;
   if (!open(OpenMode::Put, name, file->size, file->permissions)) return ended(path);
-  progress_ = progress;
-  source_ =
-      std::make_unique<FileSource>(&files_, 0, window_, std::move(file->fd), file->size, path);
+  file_.progress = progress;
+  file_.source = std::make_unique<FileSource>(&files_, 0, offer_.window, std::move(file->fd),
+                                              file->size, path);
   const auto work = [&] {
     if (pump_source()) return true;
-    if (!commit_sent_ && source_->finished()) {
+    if (!file_.commit_sent && file_.source->finished()) {
       Message m = request(MessageKind::Commit);
       m.size = t.size;
-      m.sha256 = t.sha256 = source_->digest();
+      m.sha256 = t.sha256 = file_.source->digest();
       send(m);
-      commit_sent_ = true;
+      file_.commit_sent = true;
       return true;
     }
     return false;
   };
-  const bool ran = run(work, [&] { return result_here_ || source_->error(); });
-  if (ran && !result_here_ && source_->error()) {
-    const FileError why = *source_->error();
+  const bool ran = run(work, [&] { return file_.result || file_.source->error(); });
+  if (ran && !file_.result && file_.source->error()) {
+    const FileError why = *file_.source->error();
     Message m = request(MessageKind::Abort);
     m.status = why.status;
     m.text = why.text;
     send(m);
-    run([] { return false; }, [&] { return result_here_; });
+    run([] { return false; }, [&] { return file_.result.has_value(); });
     settle();
     return Error{Errc::io, why.text};
   }
-  if (progress_ && ran && result_.status == Status::Ok) progress_(t.size, t.size);
-  progress_ = nullptr;
+  if (file_.progress && ran && file_.result->status == Status::Ok) file_.progress(t.size, t.size);
+  file_.progress = nullptr;
   settle();
-  if (!ran || result_.status != Status::Ok) return ended(path);
-  if (result_.sha256 != t.sha256 || result_.size != t.size) {
+  if (!ran || file_.result->status != Status::Ok) return ended(path);
+  if (file_.result->sha256 != t.sha256 || file_.result->size != t.size) {
     return Error{Errc::protocol, path + ": the target confirms another SHA-256"};
   }
   t.seconds = now_seconds() - began;
-  t.bytes_fast = result_.bytes_fast;
-  t.bytes_slow = result_.bytes_slow;
-  t.downgrades = result_.downgrades;
-  t.upgrades = result_.upgrades;
-  t.recoveries = result_.recoveries;
+  t.bytes_fast = file_.result->bytes_fast;
+  t.bytes_slow = file_.result->bytes_slow;
+  t.downgrades = file_.result->downgrades;
+  t.upgrades = file_.result->upgrades;
+  t.recoveries = file_.result->recoveries;
   return t;
 }
 
@@ -94,7 +95,7 @@ Result<Transfer> Initiator::put(const LocalSource& from, const std::string& name
 
 bool Initiator::pump_sink() {
   bool any = false;
-  while (const auto slot = sink_->next_freed()) {
+  while (const auto slot = file_.sink->next_freed()) {
     any = true;
     Message m = request(MessageKind::Taken);
     m.slot = *slot;
@@ -109,7 +110,7 @@ void Initiator::give_up(Status status) {
   m.status = status;
   m.text = "the other end cannot store the file";
   send(m);
-  run([] { return false; }, [&] { return result_here_; });
+  run([] { return false; }, [&] { return file_.result.has_value(); });
 }
 
 Result<Transfer> Initiator::get(const std::string& name, const LocalDestination& to,
@@ -120,32 +121,34 @@ Result<Transfer> Initiator::get(const std::string& name, const LocalDestination&
   const double began = now_seconds();
   if (!open(OpenMode::Get, name, 0, 0)) return ended(name);
   Transfer t;
-  t.size = opened_message_.size;
+  t.size = file_.opened->size;
   IncomingFile file;
   if (to.is_stream()) {
-    sink_ = std::make_unique<FileSink>(window_, to.stream(), t.size, to.shown());
+    file_.sink = std::make_unique<FileSink>(offer_.window, to.stream(), t.size, to.shown());
   } else {
-    auto created =
-        IncomingFile::create(to.folder(), to.leaf(), t.size, opened_message_.permissions);
+    auto created = IncomingFile::create(to.folder(), to.leaf(), t.size, file_.opened->permissions);
     if (!created.ok()) {
       give_up(Status::Aborted);
       return Error{Errc::io, to.prefix() + created.error().text};
     }
     file = std::move(*created);
-    sink_ = std::make_unique<FileSink>(&files_, 0, window_, file.fd(), t.size, to.shown());
+    file_.sink =
+        std::make_unique<FileSink>(&files_, 0, offer_.window, file.fd(), t.size, to.shown());
   }
-  progress_ = progress;
+  file_.progress = progress;
   take_early_chunks();
   const bool ran =
       run([&] { return pump_sink(); },
-          [&] { return result_here_ || sink_->error() || (commit_here_ && sink_->finished()); });
-  const auto error = sink_->error();
-  const bool complete = ran && commit_here_ && sink_->finished();
-  const bool begun = to.is_stream() && sink_->stored() != 0;
-  if (complete) t.sha256 = sink_->digest();
-  if (ran && !complete && !result_here_ && error) give_up(error->status);
-  if (progress_ && complete) progress_(t.size, t.size);
-  progress_ = nullptr;
+          [&] {
+            return file_.result || file_.sink->error() || (file_.commit && file_.sink->finished());
+          });
+  const auto error = file_.sink->error();
+  const bool complete = ran && file_.commit && file_.sink->finished();
+  const bool begun = to.is_stream() && file_.sink->stored() != 0;
+  if (complete) t.sha256 = file_.sink->digest();
+  if (ran && !complete && !file_.result && error) give_up(error->status);
+  if (file_.progress && complete) file_.progress(t.size, t.size);
+  file_.progress = nullptr;
   settle();
   const std::string partly = begun ? " (a part is written)" : "";
   if (stop_requested() && error) return Error{Errc::io, "stopped" + partly};
@@ -155,7 +158,7 @@ Result<Transfer> Initiator::get(const std::string& name, const LocalDestination&
     why.message += partly;
     return why;
   }
-  if (commit_.size != t.size || commit_.sha256 != t.sha256) {
+  if (file_.commit->size != t.size || file_.commit->sha256 != t.sha256) {
     return Error{Errc::protocol, name + ": " + describe(Status::Checksum) + partly};
   }
   if (!to.is_stream()) {
@@ -177,16 +180,16 @@ Result<Transfer> Initiator::get(const std::string& name, const LocalDestination&
 
 Result<std::vector<std::uint8_t>> Initiator::fetch_listing() {
   if (!open(OpenMode::List, "", 0, 0)) return ended(endpoint_);
-  if (opened_message_.size > kMostListing) {
+  if (file_.opened->size > kMostListing) {
     return Error{Errc::protocol, endpoint_ + ": the listing is larger than 64 MiB"};
   }
-  sink_ = std::make_unique<FileSink>(window_, opened_message_.size);
+  file_.sink = std::make_unique<FileSink>(offer_.window, file_.opened->size);
   take_early_chunks();
   const bool ran = run([&] { return pump_sink(); },
-                       [&] { return result_here_ || (commit_here_ && sink_->finished()); });
-  const bool complete = ran && commit_here_ && sink_->finished();
-  std::vector<std::uint8_t> bytes = sink_->memory();
-  const bool same = complete && sink_->digest() == commit_.sha256;
+                       [&] { return file_.result || (file_.commit && file_.sink->finished()); });
+  const bool complete = ran && file_.commit && file_.sink->finished();
+  std::vector<std::uint8_t> bytes = file_.sink->memory();
+  const bool same = complete && file_.sink->digest() == file_.commit->sha256;
   settle();
   if (!complete) return ended(endpoint_);
   if (!same) return Error{Errc::protocol, endpoint_ + ": " + describe(Status::Checksum)};

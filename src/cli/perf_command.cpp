@@ -28,39 +28,42 @@ class PerfCommand : public Command {
     app = parent->add_subcommand("perf", "measure bandwidth, message rate and latency");
     app->footer("Without SERVER this is the server; it ends after one client unless --forever.");
     app->add_option("SERVER", server_, "ADDRESS[:PORT] of the server")->type_name("");
-    app->add_option("--op", op_, "write, read or send")
+    app->add_option("--op", ask_.op, "write, read or send")
         ->check(CLI::IsMember({"write", "read", "send"}))
         ->type_name("[write]");
-    app->add_option("--test", test_, "bw (bandwidth and message rate) or lat (ping-pong)")
+    app->add_option("--test", ask_.test, "bw (bandwidth and message rate) or lat (ping-pong)")
         ->check(CLI::IsMember({"bw", "lat"}))
         ->type_name("[bw]");
-    app->add_option("-s,--size", size_, "octets of a message [bw 64K, lat 2]")->type_name("SIZE");
-    app->add_flag("-a,--all", all_, "sizes 2 to 8M, powers of two");
-    app->add_option("-n,--iters", iterations_, "messages of each connection [bw 5000, lat 1000]")
+    app->add_option("-s,--size", ask_.size, "octets of a message [bw 64K, lat 2]")
+        ->type_name("SIZE");
+    app->add_flag("-a,--all", ask_.all, "sizes 2 to 8M, powers of two");
+    app->add_option("-n,--iters", ask_.iterations,
+                    "messages of each connection [bw 5000, lat 1000]")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 38))
         ->type_name("N");
-    app->add_option("-D,--duration", duration_, "measure for so long instead of -n")
+    app->add_option("-D,--duration", ask_.duration, "measure for so long instead of -n")
         ->type_name("TIME");
-    app->add_option("-t,--depth", depth_, "work requests outstanding on a connection")
+    app->add_option("-t,--depth", ask_.depth, "work requests outstanding on a connection")
         ->check(CLI::Range(1u, kPerfMaxDepth))
         ->type_name("[128]");
-    app->add_option("-q,--qps", connections_, "connections")
+    app->add_option("-q,--qps", ask_.connections, "connections")
         ->check(CLI::Range(1, 1024))
         ->type_name("[1]");
-    app->add_option("-Q,--cq-mod", cq_moderation_, "one completion for so many messages")
+    app->add_option("-Q,--cq-mod", ask_.cq_moderation, "one completion for so many messages")
         ->check(CLI::Range(1u, kPerfMaxDepth))
         ->type_name("[64]");
-    app->add_option("-l,--post-list", post_list_, "messages posted with one doorbell")
+    app->add_option("-l,--post-list", ask_.post_list, "messages posted with one doorbell")
         ->check(CLI::Range(1u, kPerfMaxDepth))
         ->type_name("[1]");
-    app->add_option("-I,--inline", inline_, "post messages up to this size inline [bw 0, lat 220]")
+    app->add_option("-I,--inline", ask_.max_inline,
+                    "post messages up to this size inline [bw 0, lat 220]")
         ->check(CLI::Range(0u, kPerfMaxInline))
         ->type_name("SIZE");
-    app->add_option("--warm-up", warm_up_, "lat: messages before the clock starts")
+    app->add_option("--warm-up", ask_.warm_up, "lat: messages before the clock starts")
         ->check(CLI::Range(0u, 1'000'000u))
         ->type_name("[100]");
-    app->add_flag("-b,--bidirectional", bidirectional_, "bw: both ends send");
-    app->add_flag("--verify", verify_, "bw: compare every octet that arrived (between passes)");
+    app->add_flag("-b,--bidirectional", ask_.bidirectional, "bw: both ends send");
+    app->add_flag("--verify", ask_.verify, "bw: compare every octet that arrived (between passes)");
     app->add_option("-p,--service", service_, "TCP port")
         ->check(CLI::Range(1, 65535))
         ->type_name("[18516]");
@@ -127,49 +130,49 @@ class PerfCommand : public Command {
   // What to measure, from the options; an empty error means fine.
   std::string plan(std::vector<PerfRun>* runs) const {
     PerfRun r;
-    r.op = op_ == "read" ? PerfOp::Read : op_ == "send" ? PerfOp::Send : PerfOp::Write;
-    r.test = test_ == "lat" ? PerfTest::Latency : PerfTest::Bandwidth;
+    r.op = ask_.op == "read" ? PerfOp::Read : ask_.op == "send" ? PerfOp::Send : PerfOp::Write;
+    r.test = ask_.test == "lat" ? PerfTest::Latency : PerfTest::Bandwidth;
     const bool latency = r.test == PerfTest::Latency;
-    r.bidirectional = bidirectional_;
-    r.verify = verify_;
-    if (latency && (bidirectional_ || verify_ || connections_ != 1)) {
+    r.bidirectional = ask_.bidirectional;
+    r.verify = ask_.verify;
+    if (latency && (ask_.bidirectional || ask_.verify || ask_.connections != 1)) {
       return "-b, -q and --verify are for --test bw";
     }
-    if (bidirectional_ && verify_) {
+    if (ask_.bidirectional && ask_.verify) {
       return "--verify goes without -b: both ends would hold the same data before it arrives";
     }
-    r.depth = r.op == PerfOp::Read && app->count("--depth") == 0 ? 16 : depth_;
-    r.cq_moderation = cq_moderation_;
-    r.post_list = std::min(post_list_, r.depth);
-    r.inline_size = app->count("--inline") != 0 ? inline_ : latency ? 220 : 0;
-    r.warm_up = latency ? warm_up_ : 0;
-    if (!duration_.empty()) {
+    r.depth = r.op == PerfOp::Read && app->count("--depth") == 0 ? 16 : ask_.depth;
+    r.cq_moderation = ask_.cq_moderation;
+    r.post_list = std::min(ask_.post_list, r.depth);
+    r.inline_size = app->count("--inline") != 0 ? ask_.max_inline : latency ? 220 : 0;
+    r.warm_up = latency ? ask_.warm_up : 0;
+    if (!ask_.duration.empty()) {
       if (app->count("--iters") != 0) return "-n and -D exclude each other";
-      const auto ms = parse_duration_ms(duration_);
+      const auto ms = parse_duration_ms(ask_.duration);
       if (!ms || *ms < 10 || *ms > 86'400'000) {
-        return "--duration " + duration_ + ": expected a time like 10s";
+        return "--duration " + ask_.duration + ": expected a time like 10s";
       }
       r.duration_ms = static_cast<std::uint32_t>(*ms);
       r.iterations = 0;
     } else {
-      r.iterations = iterations_ != 0 ? iterations_ : latency ? 1000 : 5000;
+      r.iterations = ask_.iterations != 0 ? ask_.iterations : latency ? 1000 : 5000;
     }
-    if (all_) {
-      if (!size_.empty()) return "-s and -a exclude each other";
+    if (ask_.all) {
+      if (!ask_.size.empty()) return "-s and -a exclude each other";
       for (std::uint32_t size = 2; size <= (8u << 20); size *= 2) {
         r.size = size;
         PerfRun one = r;
-        if (iterations_ == 0 && one.iterations != 0) {
+        if (ask_.iterations == 0 && one.iterations != 0) {
           one.iterations = std::clamp<std::uint64_t>(kMostOctetsAll / size, 100, one.iterations);
         }
         runs->push_back(one);
       }
       return {};
     }
-    const auto size =
-        size_.empty() ? std::optional<std::uint64_t>(latency ? 2 : 65536) : parse_size(size_);
+    const auto size = ask_.size.empty() ? std::optional<std::uint64_t>(latency ? 2 : 65536)
+                                        : parse_size(ask_.size);
     if (!size || *size == 0 || *size > (std::uint64_t{1} << 30)) {
-      return "--size " + size_ + ": expected 1 to 1G";
+      return "--size " + ask_.size + ": expected 1 to 1G";
     }
     r.size = static_cast<std::uint32_t>(*size);
     runs->push_back(r);
@@ -199,12 +202,12 @@ class PerfCommand : public Command {
           r.op == PerfOp::Send && r.verify ? std::max(2u * r.depth, 64u) : 2u;
       buffer = std::max(buffer, places * stride);
     }
-    if (buffer * connections_ > kMostBuffer) {
+    if (buffer * ask_.connections > kMostBuffer) {
       return usage(
           "the messages under way need more than 2 GiB; use smaller ones, fewer "
           "connections or a smaller --depth");
     }
-    auto client = PerfClient::connect(config, to->to_string(), connections_, buffer);
+    auto client = PerfClient::connect(config, to->to_string(), ask_.connections, buffer);
     if (!client) return failed(client.error().message);
     if (!json_) print_head(config, (*client)->info(), runs.front());
     Json results = Json::array();
@@ -228,7 +231,7 @@ class PerfCommand : public Command {
     } else {
       print_rule();
       std::printf(" %s\n", perf_receiver_line(last).c_str());
-      if (verify_) {
+      if (ask_.verify) {
         std::printf(" data: %s\n", errors == 0
                                        ? "verified, every octet of every message"
                                        : (format_count(errors) + " messages differ").c_str());
@@ -247,8 +250,8 @@ class PerfCommand : public Command {
                        : r.op == PerfOp::Read ? "RDMA_Read"
                                               : "Send";
     print_rule();
-    std::printf("                    %s %s%s Test\n", name, bidirectional_ ? "Bidirectional " : "",
-                latency ? "Latency" : "BW");
+    std::printf("                    %s %s%s Test\n", name,
+                ask_.bidirectional ? "Bidirectional " : "", latency ? "Latency" : "BW");
     std::vector<std::pair<std::string, std::string>> lines = {
         {"Port", info.port},
         {"Addresses", info.addresses},
@@ -259,7 +262,7 @@ class PerfCommand : public Command {
                                                                               : "FAST") +
                           ", CRC " + config.get("crc") + ", framing " + config.get("framing")},
         {"Kernel", info.kernel},
-        {"Connections", std::to_string(connections_)}};
+        {"Connections", std::to_string(ask_.connections)}};
     if (!latency) {
       lines.push_back({"TX depth", std::to_string(r.depth)});
       lines.push_back({"CQ moderation", std::to_string(r.cq_moderation)});
@@ -307,16 +310,16 @@ class PerfCommand : public Command {
 
   void print_json(const Config& config, const DeviceInfo& info, const Json& results) const {
     Json j;
-    j["op"] = op_;
-    j["test"] = test_;
-    j["bidirectional"] = bidirectional_;
+    j["op"] = ask_.op;
+    j["test"] = ask_.test;
+    j["bidirectional"] = ask_.bidirectional;
     j["port"] = info.port;
     j["mtu"] = info.mtu;
     j["kernel"] = info.kernel;
-    j["connections"] = connections_;
-    j["depth"] = depth_;
-    j["cq_moderation"] = cq_moderation_;
-    j["post_list"] = post_list_;
+    j["connections"] = ask_.connections;
+    j["depth"] = ask_.depth;
+    j["cq_moderation"] = ask_.cq_moderation;
+    j["post_list"] = ask_.post_list;
     j["connection_type"] = config.get("connection_type");
     j["crc"] = config.get_bool("crc");
     j["framing"] = config.get("framing");
@@ -324,13 +327,19 @@ class PerfCommand : public Command {
     std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   }
 
+  // What a client asks for, as the command line says it.
+  struct Ask {
+    std::string op = "write", test = "bw", size, duration;
+    bool all = false, bidirectional = false, verify = false;
+    std::uint64_t iterations = 0;
+    std::uint32_t depth = 128, connections = 1, cq_moderation = 64, post_list = 1, max_inline = 0,
+                  warm_up = 100;
+  };
+
   SettingsOptions settings_;
-  std::string server_, op_ = "write", test_ = "bw", size_, duration_, memory_ = "1G";
-  bool all_ = false, bidirectional_ = false, verify_ = false, gigabits_ = false, json_ = false,
-       forever_ = false;
-  std::uint64_t iterations_ = 0;
-  std::uint32_t depth_ = 128, connections_ = 1, cq_moderation_ = 64, post_list_ = 1, inline_ = 0,
-                warm_up_ = 100;
+  Ask ask_;
+  std::string server_, memory_ = "1G";
+  bool gigabits_ = false, json_ = false, forever_ = false;
   int service_ = kPerfPort, cpu_ = -1;
 };
 

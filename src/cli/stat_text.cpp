@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <set>
 
 #include "cli/stat_client.h"
 #include "cli/table.h"
@@ -66,40 +67,32 @@ std::string counts_text(const std::array<std::uint64_t, N>& counts,
   return out.empty() ? "-" : out;
 }
 
-// What the lines of the table say besides. A counter that is not among them appears by its name as
+// Counters as the lines of the table say them. One that no line has said appears by its name as
 // soon as it is not 0.
-constexpr std::string_view kInTheLines[] = {"downgrades",
-                                            "upgrades",
-                                            "recovery_attempts",
-                                            "immediate_dup_acks",
-                                            "detours",
-                                            "bytes_detour",
-                                            "bytes_fast",
-                                            "bytes_slow",
-                                            "bytes_copied",
-                                            "payload_placed",
-                                            "holes_opened",
-                                            "holes_closed",
-                                            "empty_rq_drops",
-                                            "sends_received",
-                                            "retransmits",
-                                            "rto_expirations",
-                                            "completion_wqe_writes",
-                                            "completion_cqe_writes",
-                                            "dup_acks_in",
-                                            "dup_acks_out"};
+class Said {
+ public:
+  explicit Said(ConnectionStats total) : t(std::move(total)) {}
 
-std::string more_text(const ConnectionStats& t) {
-  std::string out;
-  for (const auto& c : connection_counters()) {
-    if (c.of(t) == 0 || std::find(std::begin(kInTheLines), std::end(kInTheLines), c.name) !=
-                            std::end(kInTheLines)) {
-      continue;
-    }
-    out += (out.empty() ? "" : ", ") + std::string(c.name) + " " + format_count(c.of(t));
+  std::uint64_t value(const std::uint64_t& counter) {
+    said_.insert(&counter);
+    return counter;
   }
-  return out.empty() ? "-" : out;
-}
+  std::string count(const std::uint64_t& counter) { return format_count(value(counter)); }
+  std::string others() {
+    std::string out;
+    for (const auto& c : connection_counters()) {
+      const std::uint64_t& counter = c.of(t);
+      if (counter == 0 || said_.count(&counter) != 0) continue;
+      out += (out.empty() ? "" : ", ") + std::string(c.name) + " " + format_count(counter);
+    }
+    return out.empty() ? "-" : out;
+  }
+
+  ConnectionStats t;
+
+ private:
+  std::set<const std::uint64_t*> said_;
+};
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -117,8 +110,11 @@ std::string escaped(const std::string& text) {
 }  // namespace
 
 std::string stat_table(const EngineStats& s) {
-  const ConnectionStats t = total_of(s);
-  const std::uint64_t accepted = t.iwarp.bytes_fast + t.iwarp.bytes_slow + t.iwarp.bytes_detour;
+  Said said(total_of(s));
+  const ConnectionStats& t = said.t;
+  const IwarpStats& i = t.iwarp;
+  const std::uint64_t fast = said.value(i.bytes_fast);
+  const std::uint64_t accepted = fast + said.value(i.bytes_slow) + said.value(i.bytes_detour);
   std::string out = s.name + " (process " + std::to_string(s.pid) + ", up " +
                     format_seconds(static_cast<double>(s.uptime_ms) / 1000) + ")\n";
   out += key_values(
@@ -147,29 +143,27 @@ std::string stat_table(const EngineStats& s) {
             format_count(s.iwarp.cookies_taken) + " taken, challenge ACKs " +
             format_count(s.iwarp.challenge_acks) + " sent and " +
             format_count(s.iwarp.challenge_acks_withheld) + " withheld"},
-       {"received", format_share(t.iwarp.bytes_fast, accepted) + " of " + size_of(accepted) +
+       {"received", format_share(fast, accepted) + " of " + size_of(accepted) +
                         " on the FAST path; " +
-                        ratio(t.iwarp.bytes_copied, t.verbs.payload_placed) +
+                        ratio(said.value(i.bytes_copied), said.value(t.verbs.payload_placed)) +
                         " copies per payload octet"},
-       {"FAST/SLOW",
-        format_count(t.iwarp.downgrades) + " downgrades, " + format_count(t.iwarp.upgrades) +
-            " upgrades, " + format_count(t.iwarp.recovery_attempts) + " recovery attempts, " +
-            format_count(t.iwarp.immediate_dup_acks) + " immediate duplicate ACKs; " +
-            format_count(t.iwarp.detours) + " detours of " + size_of(t.iwarp.bytes_detour)},
-       {"InLogic", counts_text(t.iwarp.reasons, reason_label)},
-       {"FPDUs in", counts_text(t.iwarp.ddp.fpdus_received, opcode_label)},
-       {"FPDUs out", counts_text(t.iwarp.ddp.fpdus_sent, opcode_label)},
-       {"holes", format_count(t.iwarp.holes_opened) + " opened, " +
-                     format_count(t.iwarp.holes_closed) + " closed; empty receive queue " +
-                     format_count(t.iwarp.empty_rq_drops)},
-       {"completions", format_count(t.verbs.sends_received) + " Sends by " +
-                           format_count(t.verbs.completion_wqe_writes) + " receive and " +
-                           format_count(t.verbs.completion_cqe_writes) + " queue writes"},
-       {"sent again", format_count(t.iwarp.tcp.retransmits) + " segments, " +
-                          format_count(t.iwarp.tcp.rto_expirations) +
-                          " time-outs; duplicate ACKs " + format_count(t.iwarp.tcp.dup_acks_in) +
-                          " in, " + format_count(t.iwarp.tcp.dup_acks_out) + " out"},
-       {"besides", more_text(t)},
+       {"FAST/SLOW", said.count(i.downgrades) + " downgrades, " + said.count(i.upgrades) +
+                         " upgrades, " + said.count(i.recovery_attempts) + " recovery attempts, " +
+                         said.count(i.immediate_dup_acks) + " immediate duplicate ACKs; " +
+                         said.count(i.detours) + " detours of " + size_of(i.bytes_detour)},
+       {"InLogic", counts_text(i.reasons, reason_label)},
+       {"FPDUs in", counts_text(i.ddp.fpdus_received, opcode_label)},
+       {"FPDUs out", counts_text(i.ddp.fpdus_sent, opcode_label)},
+       {"holes", said.count(i.holes_opened) + " opened, " + said.count(i.holes_closed) +
+                     " closed; empty receive queue " + said.count(i.empty_rq_drops)},
+       {"completions", said.count(t.verbs.sends_received) + " Sends by " +
+                           said.count(t.verbs.completion_wqe_writes) + " receive and " +
+                           said.count(t.verbs.completion_cqe_writes) + " queue writes"},
+       {"sent again", said.count(i.tcp.retransmits) + " segments, " +
+                          said.count(i.tcp.rto_expirations) + " time-outs; duplicate ACKs " +
+                          said.count(i.tcp.dup_acks_in) + " in, " + said.count(i.tcp.dup_acks_out) +
+                          " out"},
+       {"besides", said.others()},
        {"memory", size_of(s.iwarp.reassembly_bytes) + " in reassembly, " +
                       format_count(s.verbs.regions) + " regions"},
        {"engine", format_count(s.polls) + " polls, " + format_count(s.sleeps) + " sleeps, " +

@@ -111,9 +111,9 @@ void TargetServer::on_request(ConnectRequest& request) {
     return say("cannot accept " + request.peer() + ": " + ok.error().message);
   }
   const std::uint32_t qp = (*channel)->qp().number();
-  auto session =
-      std::make_unique<TargetSession>(id, &device_, pd_, &files_, &options_.session, &totals_,
-                                      &budget_, std::move(*channel), request.peer());
+  auto session = std::make_unique<TargetSession>(
+      id, TargetHost{&device_, pd_, &files_, &options_.session, &totals_, &budget_},
+      std::move(*channel), request.peer());
   by_qp_[qp] = session.get();
   sessions_[id] = std::move(session);
   say("client " + request.peer() + " connected");

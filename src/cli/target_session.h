@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/channel.h"
@@ -29,12 +30,21 @@ struct TargetTotals {
   std::uint64_t failed = 0;  // puts, gets and listings that were asked for and did not end well
 };
 
+// What all sessions of a target share, and the server has.
+struct TargetHost {
+  Device* device;
+  ProtectionDomain pd;
+  FileQueue* files;
+  const TargetOptions* options;
+  TargetTotals* totals;
+  std::uint64_t* budget;  // octets of window memory that are left
+};
+
 class TargetSession {
  public:
-  // Takes window memory from `*budget` (octets) and gives it back at its end.
-  TargetSession(std::uint32_t id, Device* device, ProtectionDomain pd, FileQueue* files,
-                const TargetOptions* options, TargetTotals* totals, std::uint64_t* budget,
-                std::unique_ptr<Channel> channel, std::string peer);
+  // Takes window memory from `host.budget` (octets) and gives it back at its end.
+  TargetSession(std::uint32_t id, TargetHost host, std::unique_ptr<Channel> channel,
+                std::string peer);
   ~TargetSession();
   TargetSession(const TargetSession&) = delete;
   TargetSession& operator=(const TargetSession&) = delete;
@@ -54,7 +64,7 @@ class TargetSession {
 
   // Ended, and nothing of it is in use any more: may be destroyed.
   bool gone() const { return ended_ && in_flight() == 0; }
-  bool transferring() const { return source_ != nullptr || sink_ != nullptr; }
+  bool transferring() const { return file_.source != nullptr || file_.sink != nullptr; }
 
  private:
   void on_message(const Message& m);
@@ -76,38 +86,46 @@ class TargetSession {
   // The peer broke the protocol: say so and end the connection.
   void violation(const std::string& what);
   unsigned in_flight() const;
-  Window window() const { return {buffer_.data(), slots_, chunk_}; }
   std::uint64_t tag_base() const { return std::uint64_t{id_} << 32; }
 
-  std::uint32_t id_;
-  Device* device_;
-  ProtectionDomain pd_;
-  FileQueue* files_;
-  const TargetOptions* options_;
-  TargetTotals* totals_;
-  std::uint64_t* budget_;
-  std::string peer_;
-  RdmaBuffer buffer_;  // the window
-  std::unique_ptr<Channel> channel_;
-  std::uint32_t slots_ = 0, chunk_ = 0;
+  // One file on its way between the folder and the window.
+  struct Moving {
+    std::unique_ptr<FileSource> source;
+    std::unique_ptr<FileSink> sink;
+    IncomingFile incoming;
 
+    bool any() const { return source != nullptr || sink != nullptr; }
+    unsigned in_flight() const {
+      return (source ? source->in_flight() : 0) + (sink ? sink->in_flight() : 0);
+    }
+    void drop() {
+      source.reset();
+      sink.reset();
+      incoming.discard();
+    }
+  };
+  // What was asked for last.
+  struct Request {
+    std::uint32_t transfer = 0;
+    bool open = false;  // it is under way
+    OpenMode mode = OpenMode::Put;
+    std::string name;
+    std::optional<Message> commit;  // all of a put has been announced
+  };
+
+  std::uint32_t id_;
+  TargetHost host_;
+  std::string peer_;
+  RdmaBuffer buffer_;  // of the window
+  std::unique_ptr<Channel> channel_;
+  Window window_;
   bool ended_ = false;
   bool closing_ = false;  // a last message is on its way, then the connection ends
   double last_sign_ = 0;
-  std::uint32_t transfer_ = 0;
-  bool open_ = false;  // `transfer_` is under way
-  OpenMode mode_ = OpenMode::Put;
-  std::string name_;  // of the file last asked for
-  bool commit_sent_ = false;
-  std::unique_ptr<FileSource> source_;
-  std::unique_ptr<FileSink> sink_;
-  IncomingFile incoming_;
-  bool commit_wanted_ = false;
-  Message commit_;
+  Request request_;
+  Moving file_;
   // Dropped, but with operations in the kernel that still use the window and the descriptor.
-  std::unique_ptr<FileSource> old_source_;
-  std::unique_ptr<FileSink> old_sink_;
-  IncomingFile old_incoming_;
+  Moving old_;
   std::unique_ptr<Message> waiting_open_;  // arrived meanwhile
 };
 

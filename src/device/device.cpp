@@ -48,8 +48,7 @@ DeviceImpl::~DeviceImpl() {
 }
 
 std::string DeviceImpl::why_down() const {
-  const std::string why = port.why();
-  return why.empty() ? port.info().down_reason : why;
+  return port.why();
 }
 
 EngineStats DeviceImpl::stats() {

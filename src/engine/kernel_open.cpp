@@ -157,6 +157,8 @@ void Engine::accept_waiting(Listener& l, Instant now) {
     if (c == nullptr) {  // max_connections: the peer is told at once
       ++counters_.connections_failed;
       ++kernel_->turned_away;
+      hooks_->on_note(Note::TurnedAway, {local.ip, remote.ip, local.port, remote.port},
+                      "max_connections");
       socket->reset();
       continue;
     }

@@ -53,6 +53,7 @@ Connection* Engine::on_unmatched(Staged& s, Instant now) {
   Connection* c = new_connection(key);
   if (c == nullptr) {  // max_connections: the peer is told at once
     ++counters_.rx_tcp_dropped;
+    hooks_->on_note(Note::TurnedAway, key, "max_connections");
     const tcp::Unmatched refused = tcp::take_unmatched(nullptr, keys_, config, key, s.seg,
                                                        config.receive_buffer, counters_.tcp, now);
     if (refused.kind == tcp::Unmatched::Kind::Reply && send_stateless(s, refused.reply)) {

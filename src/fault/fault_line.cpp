@@ -258,41 +258,14 @@ void FaultLine::overtaken(Instant now) {
 }
 
 void FaultLine::enqueue(Frame f, Instant now, Duration extra, bool in_order) {
-  move_due(now);
-  if (waiting_.size() + ready_.size() >= plan_.limit) {
+  under_way_.move_due(now);
+  if (under_way_.size() >= plan_.limit) {
     const auto view = idle_ ? std::nullopt : parse_tcp_frame(f);
     note(FaultKind::Overflow, f.bytes.size(), view ? &*view : nullptr, now);
     return recycle(std::move(f));
   }
-  std::int64_t at = now.ns();
-  if (plan_.rate_bps != 0) {
-    const auto bits = static_cast<unsigned __int128>(f.bytes.size()) * 8;
-    line_free_ =
-        std::max(line_free_, at) + static_cast<std::int64_t>(bits * 1000000000u / plan_.rate_bps);
-    at = line_free_;
-  }
-  at += (plan_.delay + extra).count_ns();
-  if (plan_.jitter > Duration()) {
-    at += static_cast<std::int64_t>(
-        rng_.below(static_cast<std::uint64_t>(plan_.jitter.count_ns()) + 1));
-  }
-  if (in_order) {
-    at = std::max(at, last_release_);
-    last_release_ = at;
-  }
-  if (at <= now.ns() && waiting_.empty()) {
-    ready_.push_back(std::move(f));
-  } else {
-    waiting_.emplace(std::pair(at, arrivals_++), std::move(f));
-  }
+  under_way_.enter(std::move(f), plan_, now, extra, in_order, &rng_);
   if (in_order) overtaken(now);
-}
-
-void FaultLine::move_due(Instant now) {
-  while (!waiting_.empty() && waiting_.begin()->first.first <= now.ns()) {
-    ready_.push_back(std::move(waiting_.begin()->second));
-    waiting_.erase(waiting_.begin());
-  }
 }
 
 std::size_t FaultLine::ready(Instant now) {
@@ -306,26 +279,23 @@ std::size_t FaultLine::ready(Instant now) {
     reordered_.pop_front();
     enqueue(std::move(f), now, Duration(), false);
   }
-  move_due(now);
-  return ready_.size();
+  under_way_.move_due(now);
+  return under_way_.ready();
 }
 
 Frame FaultLine::pop() {
-  Frame f = std::move(ready_.front());
-  ready_.pop_front();
   ++counters_.delivered;
-  return f;
+  return under_way_.pop();
 }
 
 Instant FaultLine::next_release() const {
   Instant at = resegmenter_.next_deadline();
   if (!reordered_.empty()) at = earlier(at, reordered_.front().until);
-  if (!waiting_.empty()) at = earlier(at, Instant::from_ns(waiting_.begin()->first.first));
-  return at;
+  return earlier(at, under_way_.next_release());
 }
 
 std::size_t FaultLine::backlog() const {
-  return ready_.size() + waiting_.size() + reordered_.size() + resegmenter_.held();
+  return under_way_.size() + reordered_.size() + resegmenter_.held();
 }
 
 }  // namespace urnic::fault

@@ -8,13 +8,12 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/rng.h"
 #include "base/time.h"
+#include "fault/delay_line.h"
 #include "fault/fault_log.h"
 #include "fault/flow_guard.h"
 #include "fault/plan.h"
@@ -49,7 +48,7 @@ class FaultLine {
   // Does what time demands (releases, ends of holding) and says how many frames can leave at `now`.
   std::size_t ready(Instant now);
   // The next frame to leave, after ready() said that there is one.
-  const Frame& front() const { return ready_.front(); }
+  const Frame& front() const { return under_way_.front(); }
   Frame pop();
   // A frame of `length` octets of no particular content, out of memory given back.
   Frame blank(std::size_t length);
@@ -93,7 +92,6 @@ class FaultLine {
   void pass_on(bool eligible, Instant now);
   void enqueue(Frame f, Instant now, Duration extra, bool in_order);
   void overtaken(Instant now);
-  void move_due(Instant now);
   Frame new_frame(ByteView head, ByteView tail, std::uint8_t csum);
   void note(FaultKind kind, std::size_t length, const TcpView* v, Instant now,
             std::uint32_t at = 0);
@@ -113,12 +111,7 @@ class FaultLine {
   // Decided where a frame enters, wanted behind the re-segmentation.
   bool duplicate_next_ = false, reorder_next_ = false;
   std::deque<Reordered> reordered_;
-  // Waiting for their time, by it; the number keeps equal times in order of arrival.
-  std::map<std::pair<std::int64_t, std::uint64_t>, Frame> waiting_;
-  std::uint64_t arrivals_ = 0;
-  std::int64_t line_free_ = 0;     // when the rate-limited line has sent what it has
-  std::int64_t last_release_ = 0;  // jitter keeps the order
-  std::deque<Frame> ready_;
+  DelayLine under_way_;
   std::vector<Frame> spare_;
   std::vector<Frame> out_;  // scratch
 };

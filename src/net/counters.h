@@ -8,24 +8,32 @@
 
 namespace urnic::net {
 
+// Packets of a protocol that came, went, and were not as they must be.
+struct PacketCounters {
+  std::uint64_t rx = 0, tx = 0, bad = 0;
+};
+
+struct IcmpCounters {
+  std::uint64_t rx = 0, bad = 0;
+  std::uint64_t echo_requests = 0, echo_replies = 0, echo_rate_limited = 0;
+  // Errors about our own TCP segments handed on as events, and those that quoted something else.
+  std::uint64_t errors = 0, errors_unusable = 0;
+};
+
+struct NeighbourCounters {
+  std::uint64_t resolved = 0, failed = 0, evicted = 0;
+  std::uint64_t changed = 0;              // an existing entry got another MAC (RFC 826 update)
+  std::uint64_t unsolicited_ignored = 0;  // ARP or NA that would have created an entry
+};
+
 struct Counters {
   // Frames refused by classify() or accepts(), by reason.
   std::array<std::uint64_t, kDropReasons> dropped{};
-
-  std::uint64_t arp_rx = 0, arp_tx = 0, arp_bad = 0;
-  std::uint64_t nd_rx = 0, nd_tx = 0, nd_bad = 0;
+  PacketCounters arp, nd;
+  IcmpCounters icmp;
+  NeighbourCounters neighbours;
   std::uint64_t router_advertisements_ignored = 0, redirects_ignored = 0, multicast_ignored = 0;
-
-  std::uint64_t icmp_rx = 0, icmp_bad = 0;
-  std::uint64_t echo_requests = 0, echo_replies = 0, echo_rate_limited = 0;
-  // Errors about our own TCP segments handed on as events, and those that quoted something else.
-  std::uint64_t icmp_errors = 0, icmp_errors_unusable = 0;
-
-  std::uint64_t neighbours_resolved = 0, neighbours_failed = 0, neighbours_evicted = 0;
-  std::uint64_t neighbours_changed = 0;   // an existing entry got another MAC (RFC 826 update)
-  std::uint64_t unsolicited_ignored = 0;  // ARP or NA that would have created an entry
   std::uint64_t address_conflicts = 0, address_defences = 0;
-
   std::uint64_t other_ignored = 0;  // unicast to us of a protocol urnic does not speak
   std::uint64_t output_full = 0;    // a frame of ours did not fit the output queue
   std::uint64_t events_lost = 0;    // replaced by one Event::Kind::Recheck

@@ -1,9 +1,9 @@
 #include "net/interface.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "net/addressing.h"
+#include "net/arp.h"
 #include "net/ethernet.h"
 #include "net/ipv4.h"
 #include "net/ipv6.h"
@@ -18,29 +18,15 @@ constexpr Duration kDefendInterval = Duration::s(10);
 constexpr Duration kMldRepeat = Duration::s(1);  // RFC 3810, 9.11
 constexpr unsigned kMldReports = 2;
 
-bool is_subnet_broadcast(const IpPrefix& p, const IpAddress& a) {
-  if (a.is_v6() || p.length > 30 || !p.contains(a)) return false;
-  const std::uint32_t host = 0xffffffffu >> p.length;
-  const std::uint32_t bits = a.v4_value() & host;
-  return bits == host || bits == 0;
-}
-
-unsigned common_prefix(const IpAddress& a, const IpAddress& b) {
-  const ByteView x = a.bytes(), y = b.bytes();
-  unsigned bits = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const auto diff = static_cast<std::uint8_t>(x[i] ^ y[i]);
-    if (diff != 0) return bits + static_cast<unsigned>(std::countl_zero(diff));
-    bits += 8;
-  }
-  return bits;
-}
-
 // Own address as configured: one that a host can have.
 bool host_address(const IpPrefix& p) {
   const IpAddress& a = p.address;
   return !a.is_any() && !a.is_multicast() && !a.is_broadcast() && !is_subnet_broadcast(p, a) &&
          !a.is_v4_mapped() && p.length <= a.bits();
+}
+
+MacAddress mac_of(const InterfaceConfig& c) {
+  return c.mac.is_zero() && !c.addresses.empty() ? mac_from_ip(c.addresses.front().address) : c.mac;
 }
 
 }  // namespace
@@ -81,97 +67,28 @@ std::string check(const InterfaceConfig& c) {
 
 Interface::Interface(InterfaceConfig config)
     : config_(std::move(config)),
-      mac_(config_.mac),
       cache_(config_.neighbour_limit, config_.neighbour),
-      output_(std::max<std::size_t>(config_.output_bytes, 2 * (config_.mtu + std::size_t{64}))),
+      output_(mac_of(config_), config_.vlan, config_.mtu,
+              std::max<std::size_t>(config_.output_bytes, 2 * (config_.mtu + std::size_t{64})),
+              &counters_),
       icmp_limit_(config_.icmp_per_second, config_.icmp_burst),
-      rng_(config_.seed) {
-  if (mac_.is_zero() && !config_.addresses.empty()) {
-    mac_ = mac_from_ip(config_.addresses.front().address);
-  }
+      rng_(config_.seed),
+      events_(&counters_.events_lost) {
   const auto add = [&](const IpPrefix& p) {
-    OwnAddress own;
-    own.prefix = p;
-    own.state = config_.duplicate_detection ? AddressState::Tentative : AddressState::Usable;
-    addresses_.push_back(own);
+    if (addresses_.find(p.address) != nullptr) return;
+    addresses_.add(p, config_.duplicate_detection ? AddressState::Tentative : AddressState::Usable);
     routes_.add({p, std::nullopt});
   };
-  for (const IpPrefix& p : config_.addresses) {
-    if (own_entry(p.address) == nullptr) add(p);
-  }
-  const IpAddress local = link_local_from_mac(mac_);
-  if (config_.link_local && config_.mtu >= kIpv6MinMtu && own_entry(local) == nullptr) {
-    add({local, 64});
-  }
+  for (const IpPrefix& p : config_.addresses) add(p);
+  if (config_.link_local && config_.mtu >= kIpv6MinMtu) add({link_local_from_mac(mac()), 64});
   for (const Route& r : config_.routes) routes_.add(r);
-}
-
-OwnAddress* Interface::own_entry(const IpAddress& a) {
-  for (OwnAddress& own : addresses_) {
-    if (own.prefix.address == a) return &own;
-  }
-  return nullptr;
-}
-
-bool Interface::has_v6() const {
-  return std::any_of(addresses_.begin(), addresses_.end(),
-                     [](const OwnAddress& own) { return own.prefix.address.is_v6(); });
-}
-
-bool Interface::on_link(const IpAddress& a) const {
-  const Route* r = routes_.lookup(a);
-  return r != nullptr && !r->gateway;
-}
-
-void Interface::push_event(Event e) {
-  if (events_.size() < kEventLimit) {
-    events_.push_back(std::move(e));
-    return;
-  }
-  // Nothing that TCP waits for may be lost in silence: the last one says "look at everything".
-  ++counters_.events_lost;
-  if (events_.back().kind != Event::Kind::Recheck) {
-    Event recheck;
-    recheck.kind = Event::Kind::Recheck;
-    events_.push_back(recheck);
-  }
-}
-
-// ---- frames ---------------------------------------------------------------------------------
-
-MutBytes Interface::new_frame(const MacAddress& to, std::uint16_t ether_type, std::size_t l3_len) {
-  if (!up_) return {};
-  const EthernetHeader eth{to, mac_, config_.vlan, ether_type};
-  const MutBytes frame = output_.append(eth.size() + l3_len);
-  if (frame.empty()) {
-    ++counters_.output_full;
-    return {};
-  }
-  emit_ethernet(eth, frame.data());
-  return frame.subspan(eth.size());
-}
-
-MutBytes Interface::new_datagram(const MacAddress& to, const IpAddress& src, const IpAddress& dst,
-                                 std::uint8_t protocol, std::uint8_t ttl, std::size_t l4_len) {
-  const std::size_t header = dst.is_v6() ? kIpv6Header : kIpv4Header;
-  if (header + l4_len > config_.mtu) return {};
-  const MutBytes l3 = new_frame(to, dst.is_v6() ? kEtherTypeIpv6 : kEtherTypeIpv4, header + l4_len);
-  if (l3.empty()) return {};
-  if (dst.is_v6()) {
-    emit_ipv6({0, 0, static_cast<std::uint16_t>(l4_len), protocol, ttl, src, dst}, l3.data());
-  } else {
-    emit_ipv4({0, static_cast<std::uint16_t>(header + l4_len), 0, kIpv4DontFragment, ttl, protocol,
-               src, dst},
-              l3.data());
-  }
-  return l3.subspan(header);
 }
 
 // ---- receiving ------------------------------------------------------------------------------
 
 void Interface::input(const Classified& c, ByteView frame, Instant now) {
   if (c.kind == FrameKind::Drop) return counters_.drop(c.reason);
-  const bool for_us = c.dst_mac == mac_ || c.dst_mac.is_multicast();
+  const bool for_us = c.dst_mac == mac() || c.dst_mac.is_multicast();
   // A group can be no sender; answering it would be sending to it.
   if (!for_us || c.vlan != config_.vlan || c.src_mac.is_multicast()) {
     return counters_.drop(DropReason::NotForUs);
@@ -198,11 +115,7 @@ void Interface::input(const Classified& c, ByteView frame, Instant now) {
 }
 
 bool Interface::may_send(const IpAddress& a) const {
-  if (a.is_loopback()) return false;
-  for (const OwnAddress& own : addresses_) {
-    if (own.prefix.address == a || is_subnet_broadcast(own.prefix, a)) return false;
-  }
-  return true;
+  return !a.is_loopback() && addresses_.free_for_others(a);
 }
 
 // ---- sending --------------------------------------------------------------------------------
@@ -217,7 +130,7 @@ bool Interface::has_route(const IpAddress& dst) const {
 Resolution Interface::resolve(const IpAddress& dst, Instant now) {
   using Kind = Resolution::Kind;
   if (!has_route(dst)) return {Kind::Unreachable, {}, dst};
-  if (is_own(dst)) return {Kind::Loopback, mac_, dst};
+  if (is_own(dst)) return {Kind::Loopback, mac(), dst};
   const IpAddress hop = routes_.lookup(dst)->gateway.value_or(dst);
   const auto found = cache_.lookup(hop, now);
   drain_cache();
@@ -235,24 +148,7 @@ Resolution Interface::resolve(const IpAddress& dst, Instant now) {
 std::optional<IpAddress> Interface::choose_source(const IpAddress& dst) const {
   const Route* route = routes_.lookup(dst);
   const IpAddress hop = route != nullptr && route->gateway ? *route->gateway : dst;
-  const OwnAddress* best = nullptr;
-  // Larger is better: itself, right scope, around the next hop, longest match (RFC 6724 rules 1,
-  // 2, 5 and 8); the configured order decides what is left.
-  unsigned best_rank = 0;
-  for (const OwnAddress& own : addresses_) {
-    const IpAddress& a = own.prefix.address;
-    if (own.state != AddressState::Usable || a.is_v6() != dst.is_v6()) continue;
-    unsigned rank = 1 + common_prefix(a, dst);
-    if (own.prefix.contains(hop)) rank += 1000;
-    if (a.is_link_local() == dst.is_link_local()) rank += 2000;
-    if (a == dst) rank += 4000;
-    if (rank > best_rank) {
-      best_rank = rank;
-      best = &own;
-    }
-  }
-  if (best == nullptr) return std::nullopt;
-  return best->prefix.address;
+  return addresses_.choose_source(dst, hop);
 }
 
 void Interface::confirm(const IpAddress& next_hop, Instant now) {
@@ -264,25 +160,20 @@ void Interface::doubt(const IpAddress& next_hop, Instant now) {
   drain_cache();
 }
 
-void Interface::learned(NeighbourCache::Learned what) {
-  if (what == NeighbourCache::Learned::New) ++counters_.neighbours_resolved;
-  if (what == NeighbourCache::Learned::Changed) ++counters_.neighbours_changed;
-  if (what == NeighbourCache::Learned::Ignored) ++counters_.unsolicited_ignored;
-}
-
 // Requests become frames, cache events become events of ours.
 void Interface::drain_cache() {
   for (const NeighbourCache::Request& r : cache_.requests()) {
     const auto src = choose_source(r.address);
     if (!src) continue;  // own addresses still tentative: the schedule asks again
     if (r.address.is_v4()) {
-      send_arp(kArpRequest, *src, r.to.value_or(MacAddress::broadcast()), MacAddress{}, r.address);
+      output_.arp(kArpRequest, *src, r.to.value_or(MacAddress::broadcast()), MacAddress{},
+                  r.address);
     } else {
       const IpAddress to = r.to ? r.address : solicited_node(r.address);
       NdMessage m;
       m.target = r.address;
-      m.link_layer = mac_;
-      send_nd(m, *src, to, r.to.value_or(multicast_mac(to)));
+      m.link_layer = mac();
+      output_.nd(m, *src, to, r.to.value_or(multicast_mac(to)));
     }
   }
   cache_.requests().clear();
@@ -296,28 +187,19 @@ void Interface::drain_cache() {
         break;
       case NeighbourEvent::Kind::Failed:
         out.kind = Event::Kind::NeighbourFailed;
-        ++counters_.neighbours_failed;
+        ++counters_.neighbours.failed;
         break;
       case NeighbourEvent::Kind::Forgotten:
         out.kind = Event::Kind::NeighbourForgotten;
         break;
     }
-    push_event(std::move(out));
+    events_.add(std::move(out));
   }
   cache_.events().clear();
-  counters_.neighbours_evicted = cache_.evictions();
+  counters_.neighbours.evicted = cache_.evictions();
 }
 
 // ---- own addresses --------------------------------------------------------------------------
-
-void Interface::make_usable(OwnAddress& own) {
-  own.state = AddressState::Usable;
-  own.probes_left = 0;
-  Event e;
-  e.kind = Event::Kind::AddressUsable;
-  e.address = own.prefix.address;
-  push_event(std::move(e));
-}
 
 void Interface::duplicate(OwnAddress& own, const MacAddress& with) {
   own.state = AddressState::Duplicate;
@@ -328,7 +210,7 @@ void Interface::duplicate(OwnAddress& own, const MacAddress& with) {
   e.kind = Event::Kind::AddressDuplicate;
   e.address = own.prefix.address;
   e.mac = with;
-  push_event(std::move(e));
+  events_.add(std::move(e));
 }
 
 // Somebody claims a usable address of ours. RFC 5227 2.4 (c): a host others depend on keeps the
@@ -340,15 +222,15 @@ void Interface::conflict(OwnAddress& own, const MacAddress& with, Instant now) {
   ++counters_.address_defences;
   const IpAddress& a = own.prefix.address;
   if (a.is_v6()) {
-    announce_nd(a);
+    output_.announce_nd(a);
   } else {
-    send_arp(kArpRequest, a, MacAddress::broadcast(), MacAddress{}, a);
+    output_.arp(kArpRequest, a, MacAddress::broadcast(), MacAddress{}, a);
   }
   Event e;
   e.kind = Event::Kind::AddressConflict;
   e.address = a;
   e.mac = with;
-  push_event(std::move(e));
+  events_.add(std::move(e));
 }
 
 // The step that is due: a probe, the end of probing, an announcement.
@@ -362,11 +244,11 @@ void Interface::run_address(OwnAddress& own) {
       NdMessage m;
       m.target = a;
       const IpAddress group = solicited_node(a);
-      send_nd(m, IpAddress::any_v6(), group, multicast_mac(group));
+      output_.nd(m, IpAddress::any_v6(), group, multicast_mac(group));
       own.due = at + config_.dad.retransmit;
       return;
     }
-    send_arp(kArpRequest, IpAddress::any_v4(), MacAddress::broadcast(), MacAddress{}, a);
+    output_.arp(kArpRequest, IpAddress::any_v4(), MacAddress::broadcast(), MacAddress{}, a);
     const auto lo = static_cast<std::uint64_t>(config_.dad.probe_min.count_ns());
     const auto hi = static_cast<std::uint64_t>(
         std::max(config_.dad.probe_min, config_.dad.probe_max).count_ns());
@@ -376,16 +258,21 @@ void Interface::run_address(OwnAddress& own) {
     return;
   }
   if (own.state == AddressState::Tentative) {
-    make_usable(own);
+    own.state = AddressState::Usable;
+    own.probes_left = 0;
+    Event e;
+    e.kind = Event::Kind::AddressUsable;
+    e.address = a;
+    events_.add(std::move(e));
     own.announcements_left = kAnnouncements;
   }
   if (own.announcements_left == 0) return;
   --own.announcements_left;
   if (a.is_v6()) {
-    announce_nd(a);
+    output_.announce_nd(a);
   } else {
     // RFC 5227, 3: an announcement is a request, sender and target both our address.
-    send_arp(kArpRequest, a, MacAddress::broadcast(), MacAddress{}, a);
+    output_.arp(kArpRequest, a, MacAddress::broadcast(), MacAddress{}, a);
   }
   if (own.announcements_left != 0) own.due = at + kAnnounceInterval;
 }
@@ -393,9 +280,7 @@ void Interface::run_address(OwnAddress& own) {
 // ---- time and link --------------------------------------------------------------------------
 
 Instant Interface::next_deadline() const {
-  Instant due = earlier(cache_.next_deadline(), mld_due_);
-  for (const OwnAddress& own : addresses_) due = earlier(due, own.due);
-  return due;
+  return earlier(earlier(cache_.next_deadline(), mld_due_), addresses_.next_due());
 }
 
 void Interface::run_timers(Instant now) {
@@ -405,12 +290,12 @@ void Interface::run_timers(Instant now) {
     if (mld_due_ == due) {
       if (mld_left_ != 0) --mld_left_;
       mld_due_ = mld_left_ == 0 ? Instant::never() : due + kMldRepeat;
-      send_mld_report();
+      output_.mld_report(addresses_);
     } else if (cache_.next_deadline() == due) {
       cache_.run_one(now);
       drain_cache();
     } else {
-      for (OwnAddress& own : addresses_) {
+      for (OwnAddress& own : addresses_.all()) {
         if (own.due == due) {
           run_address(own);
           break;
@@ -421,16 +306,16 @@ void Interface::run_timers(Instant now) {
 }
 
 void Interface::link_up(Instant now) {
-  up_ = true;
+  output_.go_up();
   cache_.link_up(now);
   Event recheck;
   recheck.kind = Event::Kind::Recheck;
-  push_event(recheck);
-  if (has_v6()) {
+  events_.add(recheck);
+  if (addresses_.any_v6()) {
     mld_left_ = kMldReports;
     mld_due_ = now;
   }
-  for (OwnAddress& own : addresses_) {
+  for (OwnAddress& own : addresses_.all()) {
     // An address in use stays in use when the link blinks; it is only announced again. One that
     // another host had may be free on the network we see now.
     if (own.state == AddressState::Usable) {
@@ -448,12 +333,11 @@ void Interface::link_up(Instant now) {
 }
 
 void Interface::link_down() {
-  up_ = false;
+  output_.go_down();
   cache_.link_down();
-  output_.clear();
   mld_due_ = Instant::never();
   mld_left_ = 0;
-  for (OwnAddress& own : addresses_) {
+  for (OwnAddress& own : addresses_.all()) {
     own.due = Instant::never();
     own.announcements_left = 0;
   }

@@ -12,23 +12,21 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/ip_address.h"
 #include "base/rng.h"
 #include "base/time.h"
-#include "net/arp.h"
 #include "net/classify.h"
 #include "net/counters.h"
-#include "net/frame_queue.h"
-#include "net/icmp.h"
+#include "net/event.h"
 #include "net/ndp.h"
 #include "net/neighbour_cache.h"
+#include "net/output.h"
+#include "net/own_addresses.h"
 #include "net/route_table.h"
 #include "net/token_bucket.h"
 
@@ -84,61 +82,30 @@ struct Resolution {
   IpAddress next_hop;
 };
 
-struct Event {
-  enum class Kind : std::uint8_t {
-    NeighbourUsable,     // `address` (a next hop) is at `mac`: new, or moved
-    NeighbourFailed,     // `address` does not answer
-    NeighbourForgotten,  // resolve again before the next use of `address`
-    Recheck,             // events were lost or the link came up: resolve every next hop again
-    Icmp,                // see `icmp`: TCP judges (E-18)
-    AddressUsable,       // own `address` passed duplicate detection
-    AddressDuplicate,    // own `address` is taken by `mac`: not used until the next link-up
-    AddressConflict,     // `mac` claims our usable `address`; we defended it
-  };
-  Kind kind = Kind::Recheck;
-  IpAddress address;
-  MacAddress mac;
-  IcmpError icmp;
-};
-
-enum class AddressState : std::uint8_t { Tentative, Usable, Duplicate };
-
-struct OwnAddress {
-  IpPrefix prefix;
-  AddressState state = AddressState::Tentative;
-  // Probes and announcements still to be sent, and when.
-  unsigned probes_left = 0, announcements_left = 0;
-  Instant due = Instant::never();
-  Instant defended = Instant::from_ns(std::numeric_limits<std::int64_t>::min() / 2);
-};
-
 class Interface {
  public:
   // `config` must pass check(). The link is down until link_up; addresses that need no duplicate
   // detection are usable at once.
   explicit Interface(InterfaceConfig config);
+  Interface(const Interface&) = delete;
+  Interface& operator=(const Interface&) = delete;
 
   // ---- what it is -----------------------------------------------------------------------------
-  const MacAddress& mac() const { return mac_; }
+  const MacAddress& mac() const { return output_.mac(); }
   std::uint32_t mtu() const { return config_.mtu; }
   std::uint16_t vlan() const { return config_.vlan; }
-  const std::vector<OwnAddress>& addresses() const { return addresses_; }
+  const std::vector<OwnAddress>& addresses() const { return addresses_.all(); }
   const RouteTable& routes() const { return routes_; }
   const Counters& counters() const { return counters_; }
   Counters& counters() { return counters_; }
   const NeighbourCache& neighbours() const { return cache_; }
   // Usable own address.
-  bool is_own(const IpAddress& a) const {
-    for (const OwnAddress& own : addresses_) {
-      if (own.prefix.address == a) return own.state == AddressState::Usable;
-    }
-    return false;
-  }
+  bool is_own(const IpAddress& a) const { return addresses_.usable(a); }
 
   // ---- receiving ------------------------------------------------------------------------------
   // The frame is for this host: MAC, VLAN and destination address are ours. For kind Tcp.
   bool accepts(const Classified& c) const {
-    return c.dst_mac == mac_ && c.vlan == config_.vlan && is_own(c.dst);
+    return c.dst_mac == mac() && c.vlan == config_.vlan && is_own(c.dst);
   }
   // An address that another host can have: not our own, no broadcast of a network of ours, not
   // loopback (RFC 1122 3.2.1.3, RFC 4291 2.5.3).
@@ -159,9 +126,9 @@ class Interface {
   void doubt(const IpAddress& next_hop, Instant now);
 
   // Octets of the next frame to send; 0 when there is none.
-  std::size_t output_size() const { return output_.front_size(); }
+  std::size_t output_size() const { return output_.queue().front_size(); }
   // Moves the next frame to `dst`; returns its length, 0 when there is none or dst is too small.
-  std::size_t next_output(MutBytes dst) { return output_.pop(dst); }
+  std::size_t next_output(MutBytes dst) { return output_.queue().pop(dst); }
 
   // ---- time and link --------------------------------------------------------------------------
   Instant next_deadline() const;
@@ -170,37 +137,22 @@ class Interface {
   // The link (or, memif, another peer) came up: announces own addresses or probes for them first.
   void link_up(Instant now);
   void link_down();
-  bool is_up() const { return up_; }
+  bool is_up() const { return output_.is_up(); }
 
   // ---- events ---------------------------------------------------------------------------------
   bool has_events() const { return !events_.empty(); }
   // Moves all events, oldest first, into `out` (its old contents are dropped).
-  void take_events(std::vector<Event>& out) {
-    out.clear();
-    out.swap(events_);
-  }
+  void take_events(std::vector<Event>& out) { events_.take(out); }
 
  private:
-  static constexpr std::size_t kEventLimit = 1024;
-
   // interface.cpp
-  OwnAddress* own_entry(const IpAddress& a);
-  void push_event(Event e);
   void drain_cache();
   void run_address(OwnAddress& own);
-  MutBytes new_frame(const MacAddress& to, std::uint16_t ether_type, std::size_t l3_len);
-  MutBytes new_datagram(const MacAddress& to, const IpAddress& src, const IpAddress& dst,
-                        std::uint8_t protocol, std::uint8_t ttl, std::size_t l4_len);
   void conflict(OwnAddress& own, const MacAddress& with, Instant now);
-  void make_usable(OwnAddress& own);
   void duplicate(OwnAddress& own, const MacAddress& with);
-  bool on_link(const IpAddress& a) const;
-  void learned(NeighbourCache::Learned what);
 
   // interface_arp.cpp
   void input_arp(const Classified& c, ByteView frame, Instant now);
-  void send_arp(std::uint16_t operation, const IpAddress& sender, const MacAddress& to,
-                const MacAddress& target_mac, const IpAddress& target);
 
   // interface_icmp.cpp
   void input_icmp(const Classified& c, ByteView frame, Instant now);
@@ -213,24 +165,17 @@ class Interface {
   void input_solicitation(const Classified& c, const NdMessage& m, Instant now);
   void input_advertisement(const Classified& c, const NdMessage& m, Instant now);
   void input_mld_query(const Classified& c, ByteView message, Instant now);
-  void send_nd(const NdMessage& m, const IpAddress& src, const IpAddress& dst,
-               const MacAddress& to);
-  void announce_nd(const IpAddress& own);
-  void send_mld_report();
-  bool has_v6() const;
 
   InterfaceConfig config_;
-  MacAddress mac_;
-  std::vector<OwnAddress> addresses_;
+  Counters counters_;
+  OwnAddresses addresses_;
   RouteTable routes_;
   NeighbourCache cache_;
-  FrameQueue output_;
+  Output output_;
   TokenBucket icmp_limit_;
   Rng rng_;
-  Counters counters_;
-  std::vector<Event> events_;
-  bool up_ = false;
-  Instant mld_due_ = Instant::never();
+  EventList events_;
+  Instant mld_due_ = Instant::never();  // listener reports
   unsigned mld_left_ = 0;
 };
 

@@ -1,56 +1,51 @@
 // ARP (RFC 826, RFC 5227) of an interface.
+#include "net/arp.h"
 #include "net/interface.h"
 
 namespace urnic::net {
 
-void Interface::send_arp(std::uint16_t operation, const IpAddress& sender, const MacAddress& to,
-                         const MacAddress& target_mac, const IpAddress& target) {
-  const MutBytes l3 = new_frame(to, kEtherTypeArp, kArpPacket);
-  if (l3.empty()) return;
-  emit_arp({operation, mac_, sender, target_mac, target}, l3.data());
-  ++counters_.arp_tx;
-}
-
 void Interface::input_arp(const Classified& c, ByteView frame, Instant now) {
-  ++counters_.arp_rx;
+  ++counters_.arp.rx;
   if (frame.size() < c.l3_offset) return counters_.drop(DropReason::Short);
   const auto arp = parse_arp(frame.subspan(c.l3_offset));
   const bool usable = arp && !arp->sender_mac.is_multicast() && !arp->sender_mac.is_zero() &&
                       !arp->sender_ip.is_multicast() && !arp->sender_ip.is_broadcast();
   if (!usable) {
-    ++counters_.arp_bad;
+    ++counters_.arp.bad;
     return;
   }
-  if (arp->sender_mac == mac_) return;  // our own broadcast, reflected
+  if (arp->sender_mac == mac()) return;  // our own broadcast, reflected
 
   // Does it contradict an address of ours? Another host that probes for an address we are probing
   // for is a conflict as well (RFC 5227, 2.1.1).
   const bool probe = arp->operation == kArpRequest && arp->sender_ip.is_any();
-  if (OwnAddress* own = own_entry(arp->sender_ip); own != nullptr) {
+  if (OwnAddress* own = addresses_.find(arp->sender_ip); own != nullptr) {
     if (own->state == AddressState::Tentative) return duplicate(*own, arp->sender_mac);
     if (own->state == AddressState::Usable) return conflict(*own, arp->sender_mac, now);
     return;
   }
-  OwnAddress* target = own_entry(arp->target_ip);
+  OwnAddress* target = addresses_.find(arp->target_ip);
   if (probe && target != nullptr && target->state == AddressState::Tentative) {
     return duplicate(*target, arp->sender_mac);
   }
 
   const bool for_us = target != nullptr && target->state == AddressState::Usable;
   const bool request = arp->operation == kArpRequest;
-  if (!arp->sender_ip.is_any() && on_link(arp->sender_ip)) {
+  if (!arp->sender_ip.is_any() && routes_.on_link(arp->sender_ip)) {
     if (for_us && request) {
-      learned(cache_.learn(arp->sender_ip, arp->sender_mac, now));
+      count(&counters_.neighbours, cache_.learn(arp->sender_ip, arp->sender_mac, now));
     } else {
       // Replies and other hosts' business create nothing (no poisoning of what we never asked
       // for); what exists is brought up to date (the merge of RFC 826). Only an answer to our own
       // MAC proves that the path works both ways.
-      const bool solicited = !request && for_us && c.dst_mac == mac_;
-      learned(cache_.advertised(arp->sender_ip, {arp->sender_mac, solicited, true}, now));
+      const bool solicited = !request && for_us && c.dst_mac == mac();
+      count(&counters_.neighbours,
+            cache_.advertised(arp->sender_ip, {arp->sender_mac, solicited, true}, now));
     }
   }
   if (request && for_us) {
-    send_arp(kArpReply, target->prefix.address, arp->sender_mac, arp->sender_mac, arp->sender_ip);
+    output_.arp(kArpReply, target->prefix.address, arp->sender_mac, arp->sender_mac,
+                arp->sender_ip);
   }
 }
 

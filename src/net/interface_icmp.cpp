@@ -27,10 +27,10 @@ void Interface::input_icmp(const Classified& c, ByteView frame, Instant now) {
   const ByteView m = message_of(c, frame);
   if (m.empty()) return counters_.drop(DropReason::Short);
   // No answers to groups (RFC 1122, 3.2.2.6 allows it): they would multiply.
-  if (c.dst_mac != mac_ || !is_own(c.dst)) return counters_.drop(DropReason::NotForUs);
-  ++counters_.icmp_rx;
+  if (c.dst_mac != mac() || !is_own(c.dst)) return counters_.drop(DropReason::NotForUs);
+  ++counters_.icmp.rx;
   if (!icmp_checksum_ok(m, 0)) {
-    ++counters_.icmp_bad;
+    ++counters_.icmp.bad;
     return;
   }
   if (m[0] == kIcmpEchoRequest && m[1] == 0) return reply_echo(c, m, now);
@@ -41,7 +41,7 @@ void Interface::input_icmp6(const Classified& c, ByteView frame, Instant now) {
   const ByteView m = message_of(c, frame);
   if (m.empty()) return counters_.drop(DropReason::Short);
   if (!icmp_checksum_ok(m, c.pseudo_sum)) {
-    ++counters_.icmp_bad;
+    ++counters_.icmp.bad;
     return;
   }
   switch (m[0]) {
@@ -65,45 +65,45 @@ void Interface::input_icmp6(const Classified& c, ByteView frame, Instant now) {
     ++counters_.multicast_ignored;
     return;
   }
-  if (!group && (c.dst_mac != mac_ || !is_own(c.dst))) return counters_.drop(DropReason::NotForUs);
-  ++counters_.icmp_rx;
+  if (!group && (c.dst_mac != mac() || !is_own(c.dst))) return counters_.drop(DropReason::NotForUs);
+  ++counters_.icmp.rx;
   if (m[0] == kIcmp6EchoRequest && m[1] == 0) return reply_echo(c, m, now);
   input_error(c, m);
 }
 
 void Interface::reply_echo(const Classified& c, ByteView message, Instant now) {
-  ++counters_.echo_requests;
+  ++counters_.icmp.echo_requests;
   const auto src = c.dst.is_multicast() ? choose_source(c.src) : c.dst;
   if (!src || c.src.is_any() || c.src.is_loopback()) return;
   if (!icmp_limit_.take(now)) {
-    ++counters_.echo_rate_limited;
+    ++counters_.icmp.echo_rate_limited;
     return;
   }
   // Back to the MAC it came from: right for neighbours and for routers, and it needs no state that
   // a flood could fill.
   const std::uint8_t protocol = c.v6 ? kProtoIcmpv6 : kProtoIcmp;
-  const MutBytes out = new_datagram(c.src_mac, *src, c.src, protocol, 64, message.size());
+  const MutBytes out = output_.datagram(c.src_mac, *src, c.src, protocol, 64, message.size());
   if (out.empty()) return;
   std::memcpy(out.data(), message.data(), message.size());
   out[0] = c.v6 ? kIcmp6EchoReply : kIcmpEchoReply;
   set_icmp_checksum(out, c.v6 ? reply_pseudo(*src, c.src, out.size()) : 0);
-  ++counters_.echo_replies;
+  ++counters_.icmp.echo_replies;
 }
 
 void Interface::input_error(const Classified& c, ByteView message) {
   const auto error = parse_icmp_error(message, c.v6);
   // An error goes to whoever sent the packet it quotes.
   if (!error || error->local.ip != c.dst) {
-    ++counters_.icmp_errors_unusable;
+    ++counters_.icmp.errors_unusable;
     return;
   }
-  ++counters_.icmp_errors;
+  ++counters_.icmp.errors;
   Event e;
   e.kind = Event::Kind::Icmp;
   e.address = c.src;
   e.mac = c.src_mac;
   e.icmp = *error;
-  push_event(std::move(e));
+  events_.add(std::move(e));
 }
 
 }  // namespace urnic::net

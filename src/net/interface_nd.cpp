@@ -8,36 +8,17 @@
 
 namespace urnic::net {
 
-void Interface::send_nd(const NdMessage& m, const IpAddress& src, const IpAddress& dst,
-                        const MacAddress& to) {
-  const std::size_t len = m.link_layer ? kNdWithOption : kNdFixed;
-  const MutBytes out = new_datagram(to, src, dst, kProtoIcmpv6, kNdHopLimit, len);
-  if (out.empty()) return;
-  emit_nd(m, src, dst, out.data());
-  ++counters_.nd_tx;
-}
-
-// Unsolicited advertisement to all nodes (RFC 4861, 7.2.6).
-void Interface::announce_nd(const IpAddress& own) {
-  NdMessage m;
-  m.type = kIcmp6NeighbourAdvertisement;
-  m.override_entry = true;
-  m.target = own;
-  m.link_layer = mac_;
-  send_nd(m, own, all_nodes(), multicast_mac(all_nodes()));
-}
-
 void Interface::input_nd(const Classified& c, ByteView message, Instant now) {
-  ++counters_.nd_rx;
+  ++counters_.nd.rx;
   // Hop limit 255 proves that no router forwarded it (RFC 4861, 7.1).
   const auto m = c.ttl == kNdHopLimit ? parse_nd(message) : std::nullopt;
   const bool sane =
       m && !(m->link_layer && (m->link_layer->is_multicast() || m->link_layer->is_zero()));
   if (!sane) {
-    ++counters_.nd_bad;
+    ++counters_.nd.bad;
     return;
   }
-  if (c.src_mac == mac_) return;  // our own multicast, reflected
+  if (c.src_mac == mac()) return;  // our own multicast, reflected
   if (m->type == kIcmp6NeighbourSolicitation) {
     input_solicitation(c, *m, now);
   } else {
@@ -48,10 +29,10 @@ void Interface::input_nd(const Classified& c, ByteView message, Instant now) {
 void Interface::input_solicitation(const Classified& c, const NdMessage& m, Instant now) {
   const bool detection = c.src.is_any();  // somebody else's duplicate detection
   if (detection && (m.link_layer || c.dst != solicited_node(m.target))) {
-    ++counters_.nd_bad;  // RFC 4861, 7.1.1
+    ++counters_.nd.bad;  // RFC 4861, 7.1.1
     return;
   }
-  OwnAddress* own = own_entry(m.target);
+  OwnAddress* own = addresses_.find(m.target);
   if (own == nullptr || own->state == AddressState::Duplicate) return;
   if (own->state == AddressState::Tentative) {
     // RFC 4862, 5.4.3: only another detection contradicts ours; an ordinary question is too early.
@@ -62,63 +43,42 @@ void Interface::input_solicitation(const Classified& c, const NdMessage& m, Inst
   reply.type = kIcmp6NeighbourAdvertisement;
   reply.override_entry = true;
   reply.target = m.target;
-  reply.link_layer = mac_;
-  if (detection) return send_nd(reply, m.target, all_nodes(), multicast_mac(all_nodes()));
-  if (OwnAddress* claimed = own_entry(c.src); claimed != nullptr) {
+  reply.link_layer = mac();
+  if (detection) return output_.nd(reply, m.target, all_nodes(), multicast_mac(all_nodes()));
+  if (OwnAddress* claimed = addresses_.find(c.src); claimed != nullptr) {
     if (claimed->state == AddressState::Usable) conflict(*claimed, c.src_mac, now);
     return;
   }
-  if (m.link_layer && on_link(c.src)) learned(cache_.learn(c.src, *m.link_layer, now));
+  if (m.link_layer && routes_.on_link(c.src))
+    count(&counters_.neighbours, cache_.learn(c.src, *m.link_layer, now));
   reply.solicited = true;
-  send_nd(reply, m.target, c.src, m.link_layer.value_or(c.src_mac));
+  output_.nd(reply, m.target, c.src, m.link_layer.value_or(c.src_mac));
 }
 
 void Interface::input_advertisement(const Classified& c, const NdMessage& m, Instant now) {
   if (m.solicited && c.dst.is_multicast()) {
-    ++counters_.nd_bad;  // RFC 4861, 7.1.2
+    ++counters_.nd.bad;  // RFC 4861, 7.1.2
     return;
   }
-  if (OwnAddress* own = own_entry(m.target); own != nullptr) {
+  if (OwnAddress* own = addresses_.find(m.target); own != nullptr) {
     const MacAddress with = m.link_layer.value_or(c.src_mac);
-    if (with == mac_) return;
+    if (with == mac()) return;
     if (own->state == AddressState::Tentative) duplicate(*own, with);
     if (own->state == AddressState::Usable) conflict(*own, with, now);
     return;
   }
-  const bool solicited = m.solicited && c.dst_mac == mac_ && is_own(c.dst);
-  learned(cache_.advertised(m.target, {m.link_layer, solicited, m.override_entry}, now));
+  const bool solicited = m.solicited && c.dst_mac == mac() && is_own(c.dst);
+  count(&counters_.neighbours,
+        cache_.advertised(m.target, {m.link_layer, solicited, m.override_entry}, now));
 }
 
 // ---- listener reports -----------------------------------------------------------------------
 
-void Interface::send_mld_report() {
-  std::vector<IpAddress> groups;
-  std::optional<IpAddress> src;
-  for (const OwnAddress& own : addresses_) {
-    const IpAddress& a = own.prefix.address;
-    if (!a.is_v6() || own.state == AddressState::Duplicate) continue;
-    const IpAddress group = solicited_node(a);
-    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
-    if (a.is_link_local() && own.state == AddressState::Usable) src = a;
-  }
-  const std::size_t room = (config_.mtu - kIpv6Header - mld_report_size(0)) / 20;
-  if (groups.size() > room) groups.resize(room);
-  if (groups.empty()) return;
-  // RFC 3590: unspecified while there is no usable link-local address.
-  const IpAddress from = src.value_or(IpAddress::any_v6());
-  const IpAddress to = mld_routers();
-  const MutBytes out =
-      new_datagram(multicast_mac(to), from, to, kExtHopByHop, 1, mld_report_size(groups.size()));
-  if (out.empty()) return;
-  emit_mld_report(groups, from, out.data());
-  ++counters_.nd_tx;
-}
-
 // Any query is answered with the full report, after a delay below what the querier allows and one
 // second (RFC 3810, 6.2).
 void Interface::input_mld_query(const Classified& c, ByteView message, Instant now) {
-  if (c.ttl != 1 || !c.src.is_link_local() || !has_v6() || !up_) {
-    ++counters_.nd_bad;
+  if (c.ttl != 1 || !c.src.is_link_local() || !addresses_.any_v6() || !output_.is_up()) {
+    ++counters_.nd.bad;
     return;
   }
   const std::uint64_t allowed_ms = std::min<std::uint64_t>(load_be16(message.data() + 4), 1000);

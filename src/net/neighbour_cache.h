@@ -18,6 +18,7 @@
 
 #include "base/ip_address.h"
 #include "base/time.h"
+#include "net/counters.h"
 
 namespace urnic::net {
 
@@ -145,5 +146,11 @@ class NeighbourCache {
   std::vector<NeighbourEvent> events_;
   std::uint64_t evictions_ = 0;
 };
+
+inline void count(NeighbourCounters* n, NeighbourCache::Learned what) {
+  if (what == NeighbourCache::Learned::New) ++n->resolved;
+  if (what == NeighbourCache::Learned::Changed) ++n->changed;
+  if (what == NeighbourCache::Learned::Ignored) ++n->unsolicited_ignored;
+}
 
 }  // namespace urnic::net

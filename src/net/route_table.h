@@ -39,6 +39,11 @@ class RouteTable {
     }
     return nullptr;
   }
+  // Reached without a gateway.
+  bool on_link(const IpAddress& a) const {
+    const Route* r = lookup(a);
+    return r != nullptr && !r->gateway;
+  }
   // Longest prefixes first.
   const std::vector<Route>& all() const { return routes_; }
 

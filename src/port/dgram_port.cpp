@@ -102,13 +102,13 @@ DgramPort::DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser us
                      std::uint32_t max_frame)
     : socket_(std::move(socket)),
       timer_(std::move(timer)),
-      peer_(std::move(peer)),
       user_(user),
       max_frame_(max_frame),
       stride_((((max_frame + kVlanTag + 63) / 64) | 1) * std::size_t{64}),
       owner_(getpid()),
-      rx_memory_(new std::uint8_t[kSlots * stride_]),
-      tx_memory_(new std::uint8_t[kSlots * stride_]) {
+      rx_memory_(new std::uint8_t[kSlots * stride_]) {
+  tx_.memory.reset(new std::uint8_t[kSlots * stride_]);
+  peer_.address = std::move(peer);
   const int size = 1 << 20;  // a hint; what is allowed depends on the system
   setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   if (user_.lets_others() && !user_.any()) {  // the file lets all: the kernel names each sender
@@ -124,10 +124,10 @@ DgramPort::~DgramPort() {
 
 void DgramPort::info(urnic_port_info* i) const {
   *i = {};
-  i->link_up = peer_there_ ? 1 : 0;
+  i->link_up = peer_.there ? 1 : 0;
   i->max_frame = max_frame_;
   i->queues = 1;
-  i->link_epoch = epoch_;
+  i->link_epoch = peer_.epoch;
 }
 
 void DgramPort::stats(urnic_port_stats* s) const {
@@ -136,46 +136,46 @@ void DgramPort::stats(urnic_port_stats* s) const {
 }
 
 void DgramPort::peer_seen(bool there) {
-  if (there == peer_there_) return;
-  peer_there_ = there;
+  if (there == peer_.there) return;
+  peer_.there = there;
   if (there) {
-    ++epoch_;
-    look_delay_ms_ = 0;
+    ++peer_.epoch;
+    peer_.look_delay_ms = 0;
     return;
   }
-  counters_.tx_dropped.add(committed_ - sent_);
-  sent_ = committed_;
-  next_look_ms_ = now_ms() + kFirstLookMs;
-  look_delay_ms_ = kFirstLookMs;
+  counters_.tx_dropped.add(tx_.committed - tx_.sent);
+  tx_.sent = tx_.committed;
+  peer_.next_look_ms = now_ms() + kFirstLookMs;
+  peer_.look_delay_ms = kFirstLookMs;
 }
 
 // Whether somebody receives at the peer's address, without sending anything.
 void DgramPort::look_for_peer() {
   const std::uint64_t now = now_ms();
-  if (peer_there_ || now < next_look_ms_) return;
-  look_delay_ms_ = std::clamp(look_delay_ms_ * 2, kFirstLookMs, kSlowestLookMs);
-  next_look_ms_ = now + look_delay_ms_;
+  if (peer_.there || now < peer_.next_look_ms) return;
+  peer_.look_delay_ms = std::clamp(peer_.look_delay_ms * 2, kFirstLookMs, kSlowestLookMs);
+  peer_.next_look_ms = now + peer_.look_delay_ms;
   ask_for_peer();
 }
 
 void DgramPort::ask_for_peer() {
   counters_.syscalls.add(4);
   const ConnectResult r =
-      may_be_theirs() ? connect_to(peer_, SOCK_DGRAM).result : ConnectResult::kRefused;
-  if (r == ConnectResult::kNobody) why_ = "nobody receives at " + peer_.name();
+      may_be_theirs() ? connect_to(peer_.address, SOCK_DGRAM).result : ConnectResult::kRefused;
+  if (r == ConnectResult::kNobody) why_ = "nobody receives at " + peer_.address.name();
   peer_seen(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
 }
 
 // The socket at the peer's path is of somebody who may be there.
 bool DgramPort::may_be_theirs() {
   why_.clear();
-  if (peer_.abstract()) return true;
+  if (peer_.address.abstract()) return true;
   struct stat st {};
-  if (lstat(peer_.name().c_str(), &st) != 0) {
-    why_ = "nobody receives at " + peer_.name();
+  if (lstat(peer_.address.name().c_str(), &st) != 0) {
+    why_ = "nobody receives at " + peer_.address.name();
     return false;
   }
-  why_ = user_.refusal_of(st.st_uid, "the socket " + peer_.name());
+  why_ = user_.refusal_of(st.st_uid, "the socket " + peer_.address.name());
   return why_.empty();
 }
 
@@ -192,8 +192,8 @@ bool DgramPort::sender_allowed(const msghdr& m) const {
 // ---- receive ----
 
 unsigned DgramPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
-  if (sent_ != committed_) flush();
-  if (!peer_there_ && ++calls_ % kLookEvery == 0) look_for_peer();
+  if (tx_.waits()) flush();
+  if (!peer_.there && ++calls_ % kLookEvery == 0) look_for_peer();
   n = std::min(n, kSlots);
   std::array<mmsghdr, kSlots> messages{};
   std::array<iovec, kSlots> parts;
@@ -240,15 +240,15 @@ void DgramPort::rx_release(unsigned, const urnic_frame*, unsigned) {}
 // ---- transmit ----
 
 unsigned DgramPort::tx_reserve(unsigned, std::uint32_t len, urnic_frame* frames, unsigned n) {
-  if (sent_ != committed_) flush();
-  reserved_ = committed_;
+  if (tx_.waits()) flush();
+  tx_.reserved = tx_.committed;
   unsigned got = 0;
   if (len <= max_frame_) {
-    got = static_cast<unsigned>(std::min<std::uint64_t>(n, kSlots - (committed_ - sent_)));
+    got = static_cast<unsigned>(std::min<std::uint64_t>(n, kSlots - (tx_.committed - tx_.sent)));
   }
   for (unsigned i = 0; i < got; ++i) {
     frames[i] = {};
-    frames[i].data[0] = tx_slot(reserved_++);
+    frames[i].data[0] = tx_slot(tx_.reserved++);
     frames[i].len[0] = len;
   }
   if (got < n) counters_.tx_full.add();
@@ -256,7 +256,7 @@ unsigned DgramPort::tx_reserve(unsigned, std::uint32_t len, urnic_frame* frames,
 }
 
 void DgramPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
-  for (unsigned i = 0; i < n && committed_ != reserved_; ++i) {
+  for (unsigned i = 0; i < n && tx_.committed != tx_.reserved; ++i) {
     const urnic_frame& f = frames[i];
     if (f.len[0] == 0) continue;  // given back; the frames behind it move up
     const std::uint64_t total = std::uint64_t{f.len[0]} + f.len[1];
@@ -264,26 +264,26 @@ void DgramPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
       counters_.tx_dropped.add();
       continue;
     }
-    std::uint8_t* to = tx_slot(committed_);
+    std::uint8_t* to = tx_slot(tx_.committed);
     if (to != f.data[0]) std::memcpy(to, f.data[0], f.len[0]);
     if (f.len[1] != 0) std::memcpy(to + f.len[0], f.data[1], f.len[1]);
-    lengths_[committed_++ & (kSlots - 1)] = static_cast<std::uint32_t>(total);
+    tx_.lengths[tx_.committed++ & (kSlots - 1)] = static_cast<std::uint32_t>(total);
   }
   flush();
 }
 
 void DgramPort::flush() {
-  while (sent_ != committed_) {
+  while (tx_.waits()) {
     std::array<mmsghdr, kSlots> messages{};
     std::array<iovec, kSlots> parts;
-    const unsigned n = static_cast<unsigned>(committed_ - sent_);
+    const unsigned n = static_cast<unsigned>(tx_.committed - tx_.sent);
     for (unsigned i = 0; i < n; ++i) {
-      parts[i] = {tx_slot(sent_ + i), lengths_[(sent_ + i) & (kSlots - 1)]};
+      parts[i] = {tx_slot(tx_.sent + i), tx_.lengths[(tx_.sent + i) & (kSlots - 1)]};
       messages[i].msg_hdr.msg_iov = &parts[i];
       messages[i].msg_hdr.msg_iovlen = 1;
       // Not connected: a connected peer that restarts would leave us cut off until we send.
-      messages[i].msg_hdr.msg_name = const_cast<sockaddr*>(peer_.get());
-      messages[i].msg_hdr.msg_namelen = peer_.size();
+      messages[i].msg_hdr.msg_name = const_cast<sockaddr*>(peer_.address.get());
+      messages[i].msg_hdr.msg_namelen = peer_.address.size();
     }
     counters_.syscalls.add();
     const int done = sendmmsg(socket_.fd(), messages.data(), n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -291,7 +291,7 @@ void DgramPort::flush() {
       for (int i = 0; i < done; ++i)
         counters_.tx_bytes.add(parts[static_cast<unsigned>(i)].iov_len);
       counters_.tx_frames.add(static_cast<unsigned>(done));
-      sent_ += static_cast<unsigned>(done);
+      tx_.sent += static_cast<unsigned>(done);
       room_wait_us_ = 0;
       peer_seen(true);
       continue;
@@ -299,12 +299,12 @@ void DgramPort::flush() {
     if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return;  // later
     if (errno == EMSGSIZE) {                                            // just this one
       counters_.tx_dropped.add();
-      ++sent_;
+      ++tx_.sent;
       continue;
     }
     // ENOENT, ECONNREFUSED: nobody there. EPERM, EACCES: not for us. The rest is lost with it.
-    counters_.tx_dropped.add(committed_ - sent_);
-    sent_ = committed_;
+    counters_.tx_dropped.add(tx_.committed - tx_.sent);
+    tx_.sent = tx_.committed;
     peer_seen(false);
   }
 }
@@ -329,15 +329,15 @@ unsigned DgramPort::wait_fds(unsigned, int* fds, unsigned max) {
 }
 
 int DgramPort::arm(unsigned) {
-  if (sent_ != committed_) {
+  if (tx_.waits()) {
     room_wait_us_ = std::clamp(room_wait_us_ * 2, kRoomFirstUs, kRoomMostUs);
     set_timer(room_wait_us_);
-  } else if (!peer_there_) {
+  } else if (!peer_.there) {
     const std::uint64_t now = now_ms();
-    set_timer(next_look_ms_ > now ? (next_look_ms_ - now) * 1000 : 1);
+    set_timer(peer_.next_look_ms > now ? (peer_.next_look_ms - now) * 1000 : 1);
   } else if (!timer_set_) {
     // Nobody tells that it has gone (E-43): look again each second of sleep.
-    next_look_ms_ = now_ms() + kSlowestLookMs;
+    peer_.next_look_ms = now_ms() + kSlowestLookMs;
     set_timer(kSlowestLookMs * 1000);
     look_timer_ = true;
   }
@@ -347,11 +347,11 @@ int DgramPort::arm(unsigned) {
 
 void DgramPort::disarm(unsigned) {
   if (!timer_set_) return;
-  if (look_timer_ && peer_there_ && sent_ == committed_ && now_ms() < next_look_ms_) return;
-  const bool due = look_timer_ && peer_there_ && now_ms() >= next_look_ms_;
+  if (look_timer_ && peer_.there && !tx_.waits() && now_ms() < peer_.next_look_ms) return;
+  const bool due = look_timer_ && peer_.there && now_ms() >= peer_.next_look_ms;
   set_timer(0);  // also clears a timer that has fired
   if (due) ask_for_peer();
-  if (!peer_there_) look_for_peer();
+  if (!peer_.there) look_for_peer();
 }
 
 constinit const urnic_port_ops kDgramPortOps = Adapter<DgramPort>::table("dgram");

@@ -37,7 +37,7 @@ class DgramPort {
 
   DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser user, std::uint32_t max_frame);
   std::uint8_t* tx_slot(std::uint64_t position) {
-    return tx_memory_.get() + (position & (kSlots - 1)) * stride_;
+    return tx_.memory.get() + (position & (kSlots - 1)) * stride_;
   }
   void flush();
   void peer_seen(bool there);
@@ -47,22 +47,31 @@ class DgramPort {
   bool sender_allowed(const msghdr& m) const;
   void set_timer(std::uint64_t us);
 
+  // A ring of buffers. Frames the peer's queue had no room for wait in [sent, committed).
+  struct Transmit {
+    std::unique_ptr<std::uint8_t[]> memory;
+    std::uint64_t sent = 0, committed = 0, reserved = 0;
+    std::uint32_t lengths[kSlots] = {};
+    bool waits() const { return sent != committed; }
+  };
+  // Whether somebody receives at the peer's address, and when to look again.
+  struct Peer {
+    UnixAddress address;
+    bool there = false;
+    std::uint32_t epoch = 0;
+    std::uint64_t next_look_ms = 0, look_delay_ms = 0;
+  };
+
   BoundSocket socket_;
   Fd timer_;
-  UnixAddress peer_;
   PeerUser user_;
   std::string why_;
   std::uint32_t max_frame_;
   std::size_t stride_;
   pid_t owner_;
-  std::unique_ptr<std::uint8_t[]> rx_memory_, tx_memory_;
-  // Transmit: a ring of buffers. Frames the peer's queue had no room for wait in [sent_,
-  // committed_).
-  std::uint64_t sent_ = 0, committed_ = 0, reserved_ = 0;
-  std::uint32_t lengths_[kSlots] = {};
-  bool peer_there_ = false;
-  std::uint32_t epoch_ = 0;
-  std::uint64_t next_look_ms_ = 0, look_delay_ms_ = 0;
+  std::unique_ptr<std::uint8_t[]> rx_memory_;
+  Transmit tx_;
+  Peer peer_;
   std::uint32_t room_wait_us_ = 0;
   std::uint32_t calls_ = 0;
   bool timer_set_ = false, slept_ = false;

@@ -151,8 +151,6 @@ void MemifPort::info(urnic_port_info* i) {
   if (control_lock_.try_lock()) {
     if (control_->link() != nullptr) {
       i->queues = std::min(config_.queues, control_->link()->queues());
-    } else {
-      copy_error(control_->last_reason(), i->down_reason, sizeof i->down_reason);
     }
     control_lock_.unlock();
   }

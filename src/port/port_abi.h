@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define URNIC_PORT_ABI_VERSION 2u
+#define URNIC_PORT_ABI_VERSION 3u
 
 // What is known about the TCP/UDP checksum of a received frame (E-32).
 enum urnic_csum_state {
@@ -43,13 +43,12 @@ typedef struct urnic_frame {
 typedef struct urnic_port urnic_port;  // opaque, the port's own
 
 typedef struct urnic_port_info {
-  uint8_t mac[6];        // all zero when the port has none of its own: the configuration decides
-  uint8_t link_up;       // 1 when frames can flow (memif: peer connected)
-  uint8_t server_side;   // memif: 1 on the listening side, else 0 (default addresses follow it)
-  uint32_t max_frame;    // largest frame in octets, Ethernet header included, no FCS
-  uint32_t queues;       // usable receive/transmit queue pairs
-  uint32_t link_epoch;   // rises by one whenever the link comes up
-  char down_reason[96];  // why there is no link, for people; empty: not known (or there is one)
+  uint8_t mac[6];       // all zero when the port has none of its own: the configuration decides
+  uint8_t link_up;      // 1 when frames can flow (memif: peer connected)
+  uint8_t server_side;  // memif: 1 on the listening side, else 0 (default addresses follow it)
+  uint32_t max_frame;   // largest frame in octets, Ethernet header included, no FCS
+  uint32_t queues;      // usable receive/transmit queue pairs
+  uint32_t link_epoch;  // rises by one whenever the link comes up
 } urnic_port_info;
 
 // Counters since open, per port, all queues together. Monotonic.

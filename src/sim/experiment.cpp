@@ -110,14 +110,14 @@ RunResult run_once(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   r.to_right = pair.injected_left();
   r.to_left = pair.injected_right();
   r.router_dropped = pair.router_dropped();
-  r.most_holes = observer.most_holes;
-  r.most_pending = observer.most_pending;
-  r.most_hole_state = observer.most_hole_state;
-  r.most_reassembly = observer.most_reassembly;
-  r.repairs = std::move(observer.repairs);
-  r.events = std::move(observer.events);
-  r.events_left_out = observer.events_left_out;
-  r.samples = std::move(observer.samples);
+  r.most_holes = observer.found.most_holes;
+  r.most_pending = observer.found.most_pending;
+  r.most_hole_state = observer.found.most_hole_state;
+  r.most_reassembly = observer.found.most_reassembly;
+  r.repairs = std::move(observer.found.repairs);
+  r.events = std::move(observer.found.events);
+  r.events_left_out = observer.found.events_left_out;
+  r.samples = std::move(observer.found.samples);
   return r;
 }
 

@@ -61,22 +61,21 @@ Observer::Observer(Pair& pair, Node& sender_node, verbs::QueuePair& sender, Node
       began_(pair.now()),
       next_sample_(pair.now()) {
   if (const auto* c = receiver_node_.engine().find(receiver_.connection)) {
-    receiver_was_ = c->counters;
-    fast_was_ = c->context.type == fastpath::ConnectionType::Fast;
+    was_.receiver = c->counters;
   }
   if (const auto* c = sender_node_.engine().find(sender_.connection)) {
-    sender_was_ = c->counters;
-    mss_was_ = c->tcb.snd.mss;
+    was_.sender = c->counters;
+    was_.mss = c->tcb.snd.mss;
   }
 }
 
 void Observer::note(std::string_view what, std::string text, std::uint64_t count) {
   if (!series_) return;
-  if (events.size() == kMostEvents) {
-    ++events_left_out;
+  if (found.events.size() == kMostEvents) {
+    ++found.events_left_out;
     return;
   }
-  events.push_back({pair_.now() - began_, what, std::move(text), count});
+  found.events.push_back({pair_.now() - began_, what, std::move(text), count});
 }
 
 void Observer::look() {
@@ -91,7 +90,7 @@ void Observer::look() {
 
 void Observer::look_at_verdicts(const engine::Connection& c) {
   const auto& is = c.counters;
-  const auto& was = receiver_was_;
+  const auto& was = was_.receiver;
   const auto fresh = [&](Reason r) {
     const auto i = static_cast<std::size_t>(r);
     return is.reasons[i] - was.reasons[i];
@@ -124,15 +123,15 @@ void Observer::look_at_receiver(const engine::Connection& c, Instant now) {
   look_at_verdicts(c);
   const bool fast = c.context.type == fastpath::ConnectionType::Fast;
   const std::uint64_t holes = c.tcb.rcv.holes.size();
-  if (holes != holes_was_) note(holes > holes_was_ ? "hole opens" : "hole closes", "", holes);
+  if (holes != was_.holes) note(holes > was_.holes ? "hole opens" : "hole closes", "", holes);
   look_for_repairs(c, now);
   const std::uint64_t pending = pending_messages(c);
   const std::uint64_t state = holes * (sizeof(tcp::Hole) + sizeof(ddp::MessageCounts));
   const std::uint64_t reassembly = receiver_node_.engine().reassembly_in_use();
-  most_holes = std::max(most_holes, holes);
-  most_pending = std::max(most_pending, pending);
-  most_hole_state = std::max(most_hole_state, state);
-  most_reassembly = std::max(most_reassembly, reassembly);
+  found.most_holes = std::max(found.most_holes, holes);
+  found.most_pending = std::max(found.most_pending, pending);
+  found.most_hole_state = std::max(found.most_hole_state, state);
+  found.most_reassembly = std::max(found.most_reassembly, reassembly);
   const auto put = [&](Column k, std::uint64_t v) { row_[k] = static_cast<std::int64_t>(v); };
   put(kFast, fast ? 1 : 0);
   put(kAttempts, c.context.recovery_attempts);
@@ -145,28 +144,27 @@ void Observer::look_at_receiver(const engine::Connection& c, Instant now) {
   put(kReassembly, reassembly);
   put(kCopied, c.counters.bytes_copied);
   put(kDupAcks, c.counters.dup_acks_out);
-  receiver_was_ = c.counters;
-  fast_was_ = fast;
-  holes_was_ = holes;
+  was_.receiver = c.counters;
+  was_.holes = holes;
 }
 
 void Observer::look_at_sender(const engine::Connection& c) {
   const auto& is = c.counters;
-  if (const auto n = is.retransmits - sender_was_.retransmits) note("retransmission", "", n);
-  if (const auto n = is.rto_expirations - sender_was_.rto_expirations) note("time-out", "", n);
-  if (c.tcb.snd.mss != mss_was_) {
-    note("segment size", std::to_string(mss_was_) + " to " + std::to_string(c.tcb.snd.mss));
+  if (const auto n = is.retransmits - was_.sender.retransmits) note("retransmission", "", n);
+  if (const auto n = is.rto_expirations - was_.sender.rto_expirations) note("time-out", "", n);
+  if (c.tcb.snd.mss != was_.mss) {
+    note("segment size", std::to_string(was_.mss) + " to " + std::to_string(c.tcb.snd.mss));
   }
   row_[kRetransmits] = static_cast<std::int64_t>(is.retransmits);
   row_[kCwnd] = c.tcb.cc.cwnd;
   row_[kFlight] = tcp::flight(c.tcb);
-  sender_was_ = is;
-  mss_was_ = c.tcb.snd.mss;
+  was_.sender = is;
+  was_.mss = c.tcb.snd.mss;
 }
 
 // A segment was dropped by a decision of the ULP: from then until RCV.NXT has passed it.
 void Observer::look_for_repairs(const engine::Connection& c, Instant now) {
-  const bool attempt = c.counters.recovery_attempts != receiver_was_.recovery_attempts;
+  const bool attempt = c.counters.recovery_attempts != was_.receiver.recovery_attempts;
   const StreamOffset next = c.tcb.rcv.holes.rcv_nxt();
   if (attempt && c.context.recovery_attempts != 0) {
     // LastRecoverySN 294 is that segment's, unless a later one is being repaired as well.
@@ -179,7 +177,7 @@ void Observer::look_for_repairs(const engine::Connection& c, Instant now) {
   }
   for (auto it = dropped_.begin(); it != dropped_.end();) {
     if (it->at < next) {
-      repairs.push_back(now - it->since);
+      found.repairs.push_back(now - it->since);
       it = dropped_.erase(it);
     } else {
       ++it;
@@ -189,18 +187,19 @@ void Observer::look_for_repairs(const engine::Connection& c, Instant now) {
 
 void Observer::sample(Instant now) {
   row_[kTime] = (now - began_).count_ns();
-  samples.push_back(row_);
-  // Attempts come and go between two samples: the most since the last one is what counts.
-  samples.back()[kAttempts] = std::max(row_[kAttempts], most_attempts_);
+  found.samples.push_back(row_);
+  // Attempts come and go between two found.samples: the most since the last one is what counts.
+  found.samples.back()[kAttempts] = std::max(row_[kAttempts], most_attempts_);
   most_attempts_ = 0;
-  if (samples.size() > kMostSamples) {
+  if (found.samples.size() > kMostSamples) {
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < samples.size(); i += 2) {
-      Sample s = samples[i];
-      if (i + 1 < samples.size()) s[kAttempts] = std::max(s[kAttempts], samples[i + 1][kAttempts]);
-      samples[kept++] = s;
+    for (std::size_t i = 0; i < found.samples.size(); i += 2) {
+      Sample s = found.samples[i];
+      if (i + 1 < found.samples.size())
+        s[kAttempts] = std::max(s[kAttempts], found.samples[i + 1][kAttempts]);
+      found.samples[kept++] = s;
     }
-    samples.resize(kept);
+    found.samples.resize(kept);
     interval_ = interval_ * 2;
   }
   while (next_sample_ <= now) next_sample_ = next_sample_ + interval_;
@@ -209,7 +208,7 @@ void Observer::sample(Instant now) {
 void Observer::finish() {
   if (!series_) return;
   row_[kTime] = (pair_.now() - began_).count_ns();
-  samples.push_back(row_);
+  found.samples.push_back(row_);
 }
 
 }  // namespace urnic::sim

@@ -45,6 +45,15 @@ enum Column : std::uint8_t {
 std::string_view column_name(std::size_t column);
 using Sample = std::array<std::int64_t, kColumns>;
 
+// What a run has shown.
+struct Observed {
+  std::vector<Event> events;
+  std::uint64_t events_left_out = 0;
+  std::vector<Sample> samples;
+  std::vector<Duration> repairs;  // of dropped segments, in the order of repair
+  std::uint64_t most_holes = 0, most_pending = 0, most_hole_state = 0, most_reassembly = 0;
+};
+
 class Observer {
  public:
   // `sender` and `receiver` of the data. Samples and events only with `series`.
@@ -57,11 +66,7 @@ class Observer {
   // The last sample.
   void finish();
 
-  std::vector<Event> events;
-  std::uint64_t events_left_out = 0;
-  std::vector<Sample> samples;
-  std::vector<Duration> repairs;  // of dropped segments, in the order of repair
-  std::uint64_t most_holes = 0, most_pending = 0, most_hole_state = 0, most_reassembly = 0;
+  Observed found;
 
  private:
   struct Dropped {
@@ -74,18 +79,21 @@ class Observer {
   void look_for_repairs(const engine::Connection& c, Instant now);
   void sample(Instant now);
 
+  // As last seen.
+  struct Before {
+    iwarp::ConnectionCounters receiver, sender;
+    std::uint64_t holes = 0;
+    std::uint16_t mss = 0;
+  };
+
   Pair& pair_;
   Node &sender_node_, &receiver_node_;
   verbs::QueuePair &sender_, &receiver_;
   const Traffic& traffic_;
   const bool series_;
   const Instant began_;
-  // As last seen.
+  Before was_;
   Sample row_{};
-  iwarp::ConnectionCounters receiver_was_, sender_was_;
-  bool fast_was_ = true;
-  std::uint64_t holes_was_ = 0;
-  std::uint16_t mss_was_ = 0;
   std::int64_t most_attempts_ = 0;  // since the last sample
   std::vector<Dropped> dropped_;
   // Samples are taken every `interval_`; when there are too many, every other one goes.

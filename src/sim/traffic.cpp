@@ -14,19 +14,19 @@ Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, co
   slots_ = std::min(plan.depth, plan.count);
   largest_ = *std::max_element(plan.sizes.begin(), plan.sizes.end());
   Rng rng(seed * 77 + 5);
-  source_.resize(largest_ * slots_);
-  for (auto& octet : source_) octet = static_cast<std::uint8_t>(rng.next());
+  source_.octets.resize(largest_ * slots_);
+  for (auto& octet : source_.octets) octet = static_cast<std::uint8_t>(rng.next());
   Node& from = plan_.into_left() ? pair.right() : pair.left();
   Node& to = plan_.into_left() ? pair.left() : pair.right();
-  source_stag_ =
-      from.register_memory(source_.data(), source_.size(), verbs::kRemoteRead | verbs::kZeroBased);
+  source_.stag = from.register_memory(source_.octets.data(), source_.octets.size(),
+                                      verbs::kRemoteRead | verbs::kZeroBased);
   if (plan_.op == Op::Send) {
-    receive_.resize(largest_ * std::min(plan.receives, plan.count));
-    receive_stag_ = to.register_memory(receive_.data(), receive_.size(),
+    receive_.octets.resize(largest_ * std::min(plan.receives, plan.count));
+    receive_.stag = to.register_memory(receive_.octets.data(), receive_.octets.size(),
                                        verbs::kLocalWrite | verbs::kZeroBased);
   } else {
-    sink_.assign(source_.size() + (plan_.embed ? WorkPlan::kEmbedded : 0), 0);
-    sink_stag_ = to.register_memory(sink_.data(), sink_.size(),
+    sink_.octets.assign(source_.octets.size() + (plan_.embed ? WorkPlan::kEmbedded : 0), 0);
+    sink_.stag = to.register_memory(sink_.octets.data(), sink_.octets.size(),
                                     verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kZeroBased);
     if (plan_.embed) embed();
   }
@@ -42,13 +42,13 @@ void Traffic::embed() {
   store_be16(fpdu, kUlpdu);
   fpdu[2] = 0xc1;  // tagged, last, DDP version 1
   fpdu[3] = 0x40;  // RDMAP version 1, RDMA Write
-  store_be32(fpdu + 4, sink_stag_);
-  store_be64(fpdu + 8, source_.size());
+  store_be32(fpdu + 4, sink_.stag);
+  store_be64(fpdu + 8, source_.octets.size());
   std::fill_n(fpdu + 2 + kHeader, WorkPlan::kEmbedded, std::uint8_t{0xee});
   store_le32(fpdu + 2 + kUlpdu, crc32c({fpdu, 2 + kUlpdu}));
   for (std::uint64_t slot = 0; slot < slots_; ++slot) {
     const std::uint64_t at = slot * largest_ + WorkPlan::kEmbeddedAt;
-    std::copy_n(fpdu, sizeof fpdu, source_.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy_n(fpdu, sizeof fpdu, source_.octets.begin() + static_cast<std::ptrdiff_t>(at));
   }
 }
 
@@ -83,8 +83,8 @@ void Traffic::check_receive(const verbs::Completion& c) {
   const std::uint64_t length = size_of(message);
   delivered_octets_ += length;
   const std::uint64_t receives = std::min(plan_.receives, plan_.count);
-  const std::uint8_t* got = receive_.data() + (c.wr_id % receives) * largest_;
-  const std::uint8_t* sent = source_.data() + slot_of(message) * largest_;
+  const std::uint8_t* got = receive_.octets.data() + (c.wr_id % receives) * largest_;
+  const std::uint8_t* sent = source_.octets.data() + slot_of(message) * largest_;
   if (c.wr_id != message || c.byte_len != length) {
     wrong_ += length;
     return;
@@ -113,7 +113,7 @@ void Traffic::post_receives(Instant now) {
   const std::uint64_t receives = std::min(plan_.receives, plan_.count);
   while (receives_posted_ < plan_.count && receives_posted_ - received_ < receives) {
     const verbs::Sge sge{(receives_posted_ % receives) * largest_,
-                         static_cast<std::uint32_t>(largest_), receive_stag_};
+                         static_cast<std::uint32_t>(largest_), receive_.stag};
     if (!pair_.right().post_receive(right_, {receives_posted_, {&sge, 1}}, now)) return;
     ++receives_posted_;
   }
@@ -129,7 +129,7 @@ void Traffic::post_work(Instant now) {
     verbs::Sge sge;
     sge.addr = at;
     sge.length = size_of(posted_);
-    sge.lkey = plan_.op == Op::Read ? sink_stag_ : source_stag_;
+    sge.lkey = plan_.op == Op::Read ? sink_.stag : source_.stag;
     verbs::SendWr wr;
     wr.wr_id = posted_;
     wr.flags = verbs::kSignaled;
@@ -139,7 +139,7 @@ void Traffic::post_work(Instant now) {
                                    : verbs::WrOp::Send;
     if (plan_.op != Op::Send) {
       wr.remote_address = at;
-      wr.rkey = plan_.op == Op::Write ? sink_stag_ : source_stag_;
+      wr.rkey = plan_.op == Op::Write ? sink_.stag : source_.stag;
     }
     if (pair_.left().post_send(left_, wr, now) != verbs::Post::Ok) return;
     ++posted_;
@@ -161,9 +161,11 @@ void Traffic::check_memory() {
       length = std::max<std::uint64_t>(length, size_of(m));
     }
     const std::uint64_t at = slot * largest_;
-    for (std::uint64_t i = at; i < at + length; ++i) wrong_ += sink_[i] != source_[i] ? 1 : 0;
+    for (std::uint64_t i = at; i < at + length; ++i)
+      wrong_ += sink_.octets[i] != source_.octets[i] ? 1 : 0;
   }
-  for (std::uint64_t i = source_.size(); i < sink_.size(); ++i) wrong_ += sink_[i] != 0 ? 1 : 0;
+  for (std::uint64_t i = source_.octets.size(); i < sink_.octets.size(); ++i)
+    wrong_ += sink_.octets[i] != 0 ? 1 : 0;
 }
 
 }  // namespace urnic::sim

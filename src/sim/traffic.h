@@ -38,6 +38,11 @@ class Traffic {
   void check_memory();
 
  private:
+  // Registered at one of the nodes.
+  struct Memory {
+    std::vector<std::uint8_t> octets;
+    std::uint32_t stag = 0;
+  };
   std::uint32_t size_of(std::uint64_t message) const {
     return plan_.sizes[message % plan_.sizes.size()];
   }
@@ -55,8 +60,7 @@ class Traffic {
   Instant begin_, next_post_;
   std::uint64_t slots_, largest_;
   // Message i lies in slot i mod slots_ of the source and goes to that of the sink.
-  std::vector<std::uint8_t> source_, sink_, receive_;
-  std::uint32_t source_stag_ = 0, sink_stag_ = 0, receive_stag_ = 0;
+  Memory source_, sink_, receive_;
   std::uint64_t posted_ = 0, completed_ = 0, received_ = 0, receives_posted_ = 0;
   std::uint64_t delivered_octets_ = 0, wrong_ = 0, failed_ = 0;
   std::string failure_;

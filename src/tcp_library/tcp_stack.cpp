@@ -29,10 +29,29 @@ TcpIo out(tcp::IoResult r) {
   return {out(r.status), r.bytes};
 }
 
-static_assert(static_cast<int>(TcpStatus::Invalid) == static_cast<int>(tcp::Status::Invalid) &&
-              static_cast<int>(TcpStatus::BrokenPipe) == static_cast<int>(tcp::Status::BrokenPipe));
-static_assert(kTcpError == std::uint32_t{tcp::kError} &&
-              kTcpReadable == std::uint32_t{tcp::kReadable});
+constexpr bool same(TcpStatus a, tcp::Status b) {
+  return static_cast<int>(a) == static_cast<int>(b);
+}
+static_assert(same(TcpStatus::Ok, tcp::Status::Ok) &&
+              same(TcpStatus::WouldBlock, tcp::Status::WouldBlock) &&
+              same(TcpStatus::InProgress, tcp::Status::InProgress) &&
+              same(TcpStatus::EndOfStream, tcp::Status::EndOfStream) &&
+              same(TcpStatus::Reset, tcp::Status::Reset) &&
+              same(TcpStatus::Refused, tcp::Status::Refused) &&
+              same(TcpStatus::TimedOut, tcp::Status::TimedOut) &&
+              same(TcpStatus::Unreachable, tcp::Status::Unreachable) &&
+              same(TcpStatus::BrokenPipe, tcp::Status::BrokenPipe) &&
+              same(TcpStatus::NotConnected, tcp::Status::NotConnected) &&
+              same(TcpStatus::AlreadyConnected, tcp::Status::AlreadyConnected) &&
+              same(TcpStatus::AddressInUse, tcp::Status::AddressInUse) &&
+              same(TcpStatus::NoAddress, tcp::Status::NoAddress) &&
+              same(TcpStatus::Invalid, tcp::Status::Invalid));
+static_assert(kTcpReadable == std::uint32_t{tcp::kReadable} &&
+              kTcpWritable == std::uint32_t{tcp::kWritable} &&
+              kTcpAcceptable == std::uint32_t{tcp::kAcceptable} &&
+              kTcpConnected == std::uint32_t{tcp::kConnected} &&
+              kTcpPeerClosed == std::uint32_t{tcp::kPeerClosed} &&
+              kTcpError == std::uint32_t{tcp::kError});
 static_assert(kTcpNever.count() == Instant::never().ns());
 
 tcp::StackConfig config_of(const TcpSettings& s) {

@@ -7,24 +7,14 @@
 #include <filesystem>
 #include <thread>
 
-#include "urnic/urnic.h"
+#include "support/device_end.h"
 
 namespace urnic {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kRights = access_local_write | access_remote_write;
-
-struct Side {
-  Device device;
-  ProtectionDomain pd;
-  CompletionQueue cq;
-  EventQueue events;
-  std::vector<char> memory = std::vector<char>(4096);
-  MemoryRegion mr;
-  QueuePair qp;
-};
+using Side = test::DeviceEnd;
 
 struct LinkTest : ::testing::Test {
   void SetUp() override {
@@ -40,19 +30,9 @@ struct LinkTest : ::testing::Test {
     EXPECT_TRUE(c.set("stat", "off").ok());
     EXPECT_TRUE(c.set("link_timeout_ms", timeout_ms).ok());
     EXPECT_TRUE(c.set("keepalive_s", "1").ok());
-    auto d = Device::open(c);
-    EXPECT_TRUE(d.ok()) << d.error().message;
-    Side s;
-    s.device = *d;
-    s.events = *s.device.create_event_queue();
+    Side s(c);
+    EXPECT_TRUE(s.device);
     EXPECT_TRUE(s.device.deliver_events(s.events, this).ok());
-    s.pd = *s.device.alloc_pd();
-    s.cq = *s.device.create_cq(16);
-    s.mr = *s.device.register_memory(s.pd, s.memory.data(), s.memory.size(), kRights);
-    QpOptions o;
-    o.send_cq = o.receive_cq = s.cq;
-    o.events = s.events;
-    s.qp = *s.device.create_qp(s.pd, o);
     return s;
   }
   static void connect(Side& server, Side& client, const ConnectionOptions& o = {}) {

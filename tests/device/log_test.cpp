@@ -70,6 +70,7 @@ struct LogTest : ::testing::Test {
       Completion c[1];
       for (int k = 0; k < 200 && co.send_cq.poll(c) == 0; ++k) co.send_cq.wait(50);
     }
+    counted = sq.stats();
     cq.abort();
     for (int i = 0; i < 1000 && sq.state() != QpState::error; ++i) {
       server->progress();
@@ -82,7 +83,13 @@ struct LogTest : ::testing::Test {
     text << in.rdbuf();
     return text.str();
   }
+  static std::size_t times(const std::string& log, const std::string& what) {
+    std::size_t n = 0;
+    for (std::size_t at = 0; (at = log.find(what, at)) != std::string::npos; ++at) ++n;
+    return n;
+  }
   std::string directory;
+  ConnectionStats counted;  // at the server, before the connection ends
 };
 
 // proves: E-48
@@ -109,6 +116,49 @@ TEST_F(LogTest, OneLineForEachRefusalAtDebug) {
   EXPECT_THAT(log, HasSubstr(" debug server["));
   EXPECT_THAT(log, HasSubstr("10.77.0.1:4321 - 10.77.0.2:"));
   EXPECT_THAT(log, HasSubstr(": segment refused: "));
+}
+
+// proves: E-48
+TEST_F(LogTest, OneLineForEachDowngradeAndUpgradeAtDebugAndNoneAtInfo) {
+  Config client = config("client", "off", "");
+  ASSERT_TRUE(client.set("faults", "reseg=0.7,skip_handshake=on,seed=5").ok());
+  for (const char* level : {"debug", "info"}) {
+    Config server = config("server", level, directory + "/" + level);
+    ASSERT_TRUE(server.set("max_recovery_attempts", "1").ok());
+    ASSERT_TRUE(server.set("upgrade_after", "1").ok());
+    run(server, client, 60);
+    const std::string log = read(level);
+    const bool all = std::string(level) == "debug";
+    EXPECT_GE(counted.iwarp.downgrades, 1u);
+    EXPECT_GE(counted.iwarp.upgrades, 1u);
+    EXPECT_EQ(times(log, ": downgraded to SLOW: "), all ? counted.iwarp.downgrades : 0);
+    EXPECT_EQ(times(log, ": upgraded to FAST: "), all ? counted.iwarp.upgrades : 0);
+    EXPECT_GE(times(log, ": segment refused: "), all ? counted.iwarp.recovery_attempts : 0);
+    EXPECT_EQ(times(log, ": segment refused: ") != 0, all);
+  }
+}
+
+// proves: E-48
+TEST_F(LogTest, AConnectionThatIsTurnedAwayIsALineAtDebug) {
+  Config s = config("server", "debug", directory + "/s.log"), c = config("client", "off", "");
+  ASSERT_TRUE(s.set("max_connections", "1").ok());
+  auto server = Device::open(s), client = Device::open(c);
+  ASSERT_TRUE(server.ok() && client.ok());
+  ASSERT_TRUE(server->wait_link(10000) && client->wait_link(10000));
+  auto listener = server->listen(4321);
+  ASSERT_TRUE(listener.ok());
+  auto pd = *client->alloc_pd();
+  QpOptions o;
+  o.send_cq = o.receive_cq = *client->create_cq(8);
+  auto first = *client->create_qp(pd, o), second = *client->create_qp(pd, o);
+  ASSERT_TRUE(first.connect_start("10.77.0.1:4321").ok());
+  auto request = listener->next(10000);
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(second.connect("10.77.0.1:4321").error().code, Errc::refused);
+  request = Error{};
+  listener = Error{};
+  server = Error{};  // closed: its log is written
+  EXPECT_THAT(read("s.log"), HasSubstr(": connection turned away: max_connections\n"));
 }
 
 // proves: E-48

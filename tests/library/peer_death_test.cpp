@@ -10,39 +10,15 @@
 #include <filesystem>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "urnic/urnic.h"
+#include "support/device_end.h"
 
 namespace urnic {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kRights = access_local_write | access_remote_write;
-
-struct End {
-  explicit End(const Config& c) {
-    auto opened = Device::open(c);
-    if (!opened) return;
-    device = *opened;
-    events = *device.create_event_queue();
-    pd = *device.alloc_pd();
-    cq = *device.create_cq(16);
-    mr = *device.register_memory(pd, memory.data(), memory.size(), kRights);
-    QpOptions o;
-    o.send_cq = o.receive_cq = cq;
-    o.events = events;
-    qp = *device.create_qp(pd, o);
-  }
-  Device device;
-  EventQueue events;
-  ProtectionDomain pd;
-  CompletionQueue cq;
-  std::vector<char> memory = std::vector<char>(4096);
-  MemoryRegion mr;
-  QueuePair qp;
-};
+using End = test::DeviceEnd;
 
 struct PeerDeath : ::testing::Test {
   void SetUp() override {

@@ -5,31 +5,11 @@
 #include <string>
 
 #include "base/rng.h"
-#include "support/golden.h"
+#include "mpa/frames.h"
 #include "support/random_bytes.h"
 
 namespace urnic::mpa {
 namespace {
-
-using test::Bytes;
-using test::golden;
-using test::to_hex;
-
-Bytes emit(const StartupFrame& f) {
-  Bytes b(kFrameHeader + kMaxPrivateData);
-  b.resize(emit_frame(f, b.data()));
-  return b;
-}
-
-Bytes frame(const std::string& name) {
-  return golden("startup.txt", name).bytes;
-}
-
-StartupFrame parsed(const Bytes& b, bool reply) {
-  auto f = parse_frame(b, reply);
-  EXPECT_TRUE(f.ok());
-  return f ? *f : StartupFrame{};
-}
 
 TEST(StartupFrames, GoldenFramesParseAndEmitByteForByte_RFC5044_7_1) {
   for (const auto& g : test::read_golden("startup.txt")) {

@@ -50,7 +50,7 @@ TEST(InterfaceArp, UnaskedRepliesAndAnnouncementsDoNotPoison) {
   feed(b, kArpReplyAtoB, at(1));
   feed(b, kArpAnnounceA, at(2));
   EXPECT_EQ(b.neighbours().size(), 0u);
-  EXPECT_EQ(b.counters().unsolicited_ignored, 2u);
+  EXPECT_EQ(b.counters().neighbours.unsolicited_ignored, 2u);
 }
 
 TEST(InterfaceArp, AnAnnouncementMovesAnExistingEntry_RFC826) {
@@ -68,7 +68,7 @@ TEST(InterfaceArp, AnAnnouncementMovesAnExistingEntry_RFC826) {
   EXPECT_EQ(ev[0].kind, EventKind::NeighbourUsable);
   EXPECT_EQ(ev[0].mac.bytes[5], 0x77);
   EXPECT_EQ(b.neighbours().state(ip("10.0.0.1"), at(4)), NeighbourState::Stale);
-  EXPECT_EQ(b.counters().neighbours_changed, 1u);
+  EXPECT_EQ(b.counters().neighbours.changed, 1u);
 }
 
 TEST(InterfaceArp, OffLinkSendersTeachNothingButAreAnswered) {
@@ -87,7 +87,7 @@ TEST(InterfaceArp, GroupMacsAreRefused) {
   Bytes f = from_hex(kArpRequestBtoA);
   f[22] = 0xff;  // sender hardware address
   feed(a, f, at(1));
-  EXPECT_EQ(a.counters().arp_bad, 1u);
+  EXPECT_EQ(a.counters().arp.bad, 1u);
   f = from_hex(kArpRequestBtoA);
   f[6] = 0x01;  // Ethernet source
   feed(a, f, at(1));
@@ -145,7 +145,7 @@ TEST(InterfaceDad, ProbesThenAnnouncesThenUses_RFC5227) {
   EXPECT_NEAR(static_cast<double>(when[3] - when[2]), 2000, 1);
   EXPECT_NEAR(static_cast<double>(when[4] - when[3]), 2000, 1);
   EXPECT_TRUE(a.is_own(ip("10.0.0.1")));
-  EXPECT_EQ(count(events(a), EventKind::AddressUsable), 1u);
+  EXPECT_EQ(count_of(events(a), EventKind::AddressUsable), 1u);
   EXPECT_TRUE(a.next_deadline().is_never());
 }
 
@@ -162,7 +162,7 @@ TEST(InterfaceDad, AnAnswerToAProbeMakesTheAddressDuplicate_RFC5227) {
   EXPECT_FALSE(a.is_own(ip("10.0.0.1")));
   EXPECT_TRUE(a.is_own(ip("2001:db8::1")));
   const auto ev = events(a);
-  ASSERT_EQ(count(ev, EventKind::AddressDuplicate), 1u);
+  ASSERT_EQ(count_of(ev, EventKind::AddressDuplicate), 1u);
   EXPECT_EQ(a.counters().address_conflicts, 1u);
   drain(a);
   feed(a, kArpRequestBtoA, at(60001));  // not defended, not answered
@@ -180,12 +180,12 @@ TEST(InterfaceDad, TwoHostsThatProbeAtOnceBothSeeTheConflict_RFC5227) {
   Bytes probe = from_hex(kArpProbeA);
   probe[11] = probe[27] = 0x55;
   feed(a, probe, at(1));
-  EXPECT_EQ(count(events(a), EventKind::AddressDuplicate), 1u);
+  EXPECT_EQ(count_of(events(a), EventKind::AddressDuplicate), 1u);
   // Our own probe, reflected by the wire, is no conflict.
   Interface b(with_detection());
   b.link_up(at(0));
   feed(b, kArpProbeA, at(1));
-  EXPECT_EQ(count(events(b), EventKind::AddressDuplicate), 0u);
+  EXPECT_EQ(count_of(events(b), EventKind::AddressDuplicate), 0u);
 }
 
 TEST(InterfaceDad, DetectionOverVersion6_RFC4862) {
@@ -214,7 +214,7 @@ TEST(InterfaceDad, Version6ConflictsByAdvertisementAndByDetection_RFC4862) {
     i.link_up(at(0));
     feed(i, hex, at(1));
     const auto ev = events(i);
-    ASSERT_EQ(count(ev, EventKind::AddressDuplicate), 1u);
+    ASSERT_EQ(count_of(ev, EventKind::AddressDuplicate), 1u);
     i.run_timers(at(20000));
     EXPECT_FALSE(i.is_own(ip("2001:db8::1")));
   }
@@ -224,7 +224,7 @@ TEST(InterfaceDad, Version6ConflictsByAdvertisementAndByDetection_RFC4862) {
   drain(i);
   feed(i, kSolicitBtoA, at(1));
   EXPECT_TRUE(drain(i).empty());
-  EXPECT_EQ(count(events(i), EventKind::AddressDuplicate), 0u);
+  EXPECT_EQ(count_of(events(i), EventKind::AddressDuplicate), 0u);
 }
 
 TEST(InterfaceDad, UsableAddressesAreDefendedOncePerInterval_RFC5227) {
@@ -235,7 +235,7 @@ TEST(InterfaceDad, UsableAddressesAreDefendedOncePerInterval_RFC5227) {
   for (int ms = 10000; ms < 19000; ms += 100) feed(i, kArpAnnounceA, at(ms));
   EXPECT_EQ(drain(i).size(), 1u);
   EXPECT_TRUE(i.is_own(ip("10.0.0.1")));
-  EXPECT_EQ(count(events(i), EventKind::AddressConflict), 1u);
+  EXPECT_EQ(count_of(events(i), EventKind::AddressConflict), 1u);
   feed(i, kArpAnnounceA, at(20001));
   EXPECT_EQ(drain(i).size(), 1u);
   feed(i, kAdvertUnsolicitedA, at(40000));

@@ -8,6 +8,8 @@
 
 #include "golden_frames.h"
 #include "net/addressing.h"
+#include "net/arp.h"
+#include "net/ethernet.h"
 #include "net/interface.h"
 #include "support/golden.h"
 
@@ -66,7 +68,7 @@ inline std::vector<net::Event> events(net::Interface& i) {
   i.take_events(out);
   return out;
 }
-inline std::size_t count(const std::vector<net::Event>& all, net::Event::Kind kind) {
+inline std::size_t count_of(const std::vector<net::Event>& all, net::Event::Kind kind) {
   return static_cast<std::size_t>(
       std::count_if(all.begin(), all.end(), [&](const auto& e) { return e.kind == kind; }));
 }

@@ -22,7 +22,7 @@ TEST(InterfaceIcmp, EchoIsAnsweredWithGoldenBytes) {
   EXPECT_EQ(drain_hex(a), std::vector<std::string>{kEcho4ReplyAtoB});
   feed(a, kEcho6RequestBtoA, at(1));
   EXPECT_EQ(drain_hex(a), std::vector<std::string>{kEcho6ReplyAtoB});
-  EXPECT_EQ(a.counters().echo_replies, 2u);
+  EXPECT_EQ(a.counters().icmp.echo_replies, 2u);
 }
 
 TEST(InterfaceIcmp, EchoRepliesAreRateLimited) {
@@ -32,8 +32,8 @@ TEST(InterfaceIcmp, EchoRepliesAreRateLimited) {
     feed(a, kEcho4RequestBtoA, at(10000));
     drain(a);
   }
-  EXPECT_EQ(a.counters().echo_replies, 50u);
-  EXPECT_EQ(a.counters().echo_rate_limited, 150u);
+  EXPECT_EQ(a.counters().icmp.echo_replies, 50u);
+  EXPECT_EQ(a.counters().icmp.echo_rate_limited, 150u);
   feed(a, kEcho4RequestBtoA, at(10010));
   EXPECT_EQ(drain(a).size(), 1u);
 }
@@ -44,7 +44,7 @@ TEST(InterfaceIcmp, BadChecksumsGroupsAndStrangersAreNotAnswered) {
   Bytes f = from_hex(kEcho4RequestBtoA);
   f.back() ^= 1;
   feed(a, f, at(1));
-  EXPECT_EQ(a.counters().icmp_bad, 1u);
+  EXPECT_EQ(a.counters().icmp.bad, 1u);
   f = from_hex(kEcho4RequestBtoA);
   std::fill(f.begin(), f.begin() + 6, 0xff);  // broadcast frame, unicast datagram
   feed(a, f, at(1));
@@ -81,7 +81,7 @@ TEST(InterfaceIcmp, PacketTooBigBecomesAnEventForTcpToJudge_E18) {
     EXPECT_EQ(e.icmp.local.port, 4420);
     EXPECT_EQ(e.icmp.seq, 0xdeadbeefu);
   }
-  EXPECT_EQ(a.counters().icmp_errors, 2u);
+  EXPECT_EQ(a.counters().icmp.errors, 2u);
 }
 
 TEST(InterfaceIcmp, ErrorsThatQuoteSomebodyElseAreRefused) {
@@ -92,7 +92,7 @@ TEST(InterfaceIcmp, ErrorsThatQuoteSomebodyElseAreRefused) {
   set_icmp_checksum(MutBytes(f).subspan(34), 0);
   feed(a, f, at(1));
   EXPECT_TRUE(events(a).empty());
-  EXPECT_EQ(a.counters().icmp_errors_unusable, 1u);
+  EXPECT_EQ(a.counters().icmp.errors_unusable, 1u);
 }
 
 TEST(InterfaceIcmp, AFloodOfErrorsEndsInOneRecheck) {
@@ -102,7 +102,7 @@ TEST(InterfaceIcmp, AFloodOfErrorsEndsInOneRecheck) {
   const auto ev = events(a);
   EXPECT_LE(ev.size(), 1025u);
   EXPECT_EQ(ev.back().kind, EventKind::Recheck);
-  EXPECT_EQ(count(ev, EventKind::Recheck), 1u);
+  EXPECT_EQ(count_of(ev, EventKind::Recheck), 1u);
   EXPECT_GT(a.counters().events_lost, 3000u);
 }
 
@@ -126,7 +126,7 @@ TEST(InterfaceNd, OnlyHopLimit255IsBelieved_RFC4861) {
   f[14 + 7] = 254;
   feed(a, f, at(1));
   EXPECT_TRUE(drain(a).empty());
-  EXPECT_EQ(a.counters().nd_bad, 1u);
+  EXPECT_EQ(a.counters().nd.bad, 1u);
   EXPECT_EQ(a.neighbours().size(), 0u);
 }
 
@@ -152,7 +152,7 @@ TEST(InterfaceNd, UnaskedAdvertisementsCreateNothing) {
   feed(b, kAdvertAtoB, at(1));
   feed(b, kAdvertUnsolicitedA, at(1));
   EXPECT_EQ(b.neighbours().size(), 0u);
-  EXPECT_EQ(b.counters().unsolicited_ignored, 2u);
+  EXPECT_EQ(b.counters().neighbours.unsolicited_ignored, 2u);
 }
 
 Bytes icmp6_frame(const char* src, const char* dst, const MacAddress& to, std::uint8_t hops,

@@ -135,7 +135,7 @@ TEST(InterfaceResolve, FailureBecomesAnEvent) {
   EXPECT_EQ(ev[0].address, ip("10.0.0.9"));
   EXPECT_EQ(a.resolve(ip("10.0.0.9"), at(13001)).kind, ResKind::Unreachable);
   EXPECT_EQ(drain(a).size(), 3u);
-  EXPECT_EQ(a.counters().neighbours_failed, 1u);
+  EXPECT_EQ(a.counters().neighbours.failed, 1u);
   EXPECT_TRUE(a.next_deadline().is_never());
 }
 
@@ -189,7 +189,7 @@ TEST(InterfaceLink, ComingUpAnnouncesAndAsksForARecheck) {
   const auto out = drain_hex(a);
   ASSERT_EQ(out.size(), 2u);
   EXPECT_EQ(std::count(out.begin(), out.end(), kArpAnnounceA), 1);  // gratuitous ARP
-  EXPECT_EQ(count(events(a), EventKind::Recheck), 1u);
+  EXPECT_EQ(count_of(events(a), EventKind::Recheck), 1u);
   a.link_down();
   EXPECT_TRUE(a.next_deadline().is_never());
 }
@@ -246,10 +246,10 @@ TEST(InterfaceHostile, RandomFramesAreHandledWithinBounds) {
       i.link_up(now);
     }
   }
-  EXPECT_GT(i.counters().arp_rx, 5000u);
-  EXPECT_GT(i.counters().nd_rx, 5000u);
-  EXPECT_GT(i.counters().echo_replies, 500u);
-  EXPECT_GT(i.counters().icmp_errors, 500u);
+  EXPECT_GT(i.counters().arp.rx, 5000u);
+  EXPECT_GT(i.counters().nd.rx, 5000u);
+  EXPECT_GT(i.counters().icmp.echo_replies, 500u);
+  EXPECT_GT(i.counters().icmp.errors, 500u);
 }
 
 TEST(InterfaceOutput, IsBounded) {

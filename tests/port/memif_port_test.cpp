@@ -84,21 +84,17 @@ TEST(MemifPort, WhyThereIsNoLinkIsTold) {
   Folder f;
   const std::string spec = "memif:socket=" + f.file("s");
   Port waiting = must_open("memif:role=client,socket=" + f.file("none"));
-  EXPECT_NE(std::string(waiting.info().down_reason).find("no server"), std::string::npos)
-      << waiting.info().down_reason;
+  EXPECT_NE(waiting.why().find("no server"), std::string::npos) << waiting.why();
   Both b;
   ASSERT_TRUE(b.link());
-  EXPECT_STREQ(b.client.info().down_reason, "");
+  EXPECT_EQ(b.client.why(), "");
   Port server = must_open(spec + ",role=server");
   Port first = must_open(spec + ",role=client");
   ASSERT_TRUE(link_both(server, first));
   Port second = must_open(spec + ",role=client");
-  EXPECT_TRUE(turn_until(
-      [&] {
-        return std::string(second.info().down_reason).find("Already connected") !=
-               std::string::npos;
-      },
-      {&server, &second}));
+  EXPECT_TRUE(
+      turn_until([&] { return second.why().find("Already connected") != std::string::npos; },
+                 {&server, &second}));
 }
 
 TEST(MemifPort, FramesAreSentAndReceivedInPlace) {
