@@ -70,12 +70,12 @@ struct LogTest : ::testing::Test {
       Completion c[1];
       for (int k = 0; k < 200 && co.send_cq.poll(c) == 0; ++k) co.send_cq.wait(50);
     }
-    counted = sq.stats();
     cq.abort();
     for (int i = 0; i < 1000 && sq.state() != QpState::error; ++i) {
       server->progress();
       usleep(2000);
     }
+    counted = sq.stats();
   }
   std::string read(const std::string& name) const {
     std::ifstream in(directory + "/" + name);
@@ -89,7 +89,7 @@ struct LogTest : ::testing::Test {
     return n;
   }
   std::string directory;
-  ConnectionStats counted;  // at the server, before the connection ends
+  ConnectionStats counted;  // at the server
 };
 
 // proves: E-48
@@ -121,12 +121,12 @@ TEST_F(LogTest, OneLineForEachRefusalAtDebug) {
 // proves: E-48
 TEST_F(LogTest, OneLineForEachDowngradeAndUpgradeAtDebugAndNoneAtInfo) {
   Config client = config("client", "off", "");
-  ASSERT_TRUE(client.set("faults", "reseg=0.7,skip_handshake=on,seed=5").ok());
+  ASSERT_TRUE(client.set("faults", "reseg=0.3,skip_handshake=on,seed=5").ok());
   for (const char* level : {"debug", "info"}) {
     Config server = config("server", level, directory + "/" + level);
     ASSERT_TRUE(server.set("max_recovery_attempts", "1").ok());
     ASSERT_TRUE(server.set("upgrade_after", "1").ok());
-    run(server, client, 60);
+    run(server, client, 300);
     const std::string log = read(level);
     const bool all = std::string(level) == "debug";
     EXPECT_GE(counted.iwarp.downgrades, 1u);
