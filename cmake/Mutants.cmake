@@ -50,6 +50,11 @@ add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build 
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(proof.mutants PROPERTIES TIMEOUT 1500 LABELS proof)
 
+# Every test that claims an item falls to a mutant of it; what proof.mutants has seen is not tried again.
+add_test(NAME proof.claims COMMAND ${Python3_EXECUTABLE} tools/mutants --claims --build ${CMAKE_BINARY_DIR}
+         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(proof.claims PROPERTIES TIMEOUT 1500 LABELS proof DEPENDS proof.mutants)
+
 # Behind the rooms, whose results it reads.
 add_test(NAME proof.conformance
          COMMAND ${Python3_EXECUTABLE} tools/conformance --check --results ${CMAKE_BINARY_DIR}/results

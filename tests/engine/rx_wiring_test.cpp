@@ -350,6 +350,17 @@ TEST_F(Wiring, FromRcvNxtIntoABlockOnlyWhatIsNewIsPlaced) {
   EXPECT_TRUE(placed(3));
 }
 
+// proves: E-7
+TEST_F(Wiring, AnOwedAckGoesBeforeThatOfASegmentOutOfOrder) {
+  up();
+  const auto a = p.burst({{0, fpdus[0]}, {2 * kSize, fpdus[2]}});
+  ASSERT_EQ(a.size(), 2u);
+  EXPECT_EQ(a[0].ack, kSize);
+  EXPECT_TRUE(a[0].sack.empty());
+  EXPECT_EQ(a[1].ack, kSize);
+  EXPECT_EQ(a[1].sack.size(), 1u);
+}
+
 // proves: H-1
 TEST_F(Wiring, InOrderBesideAnOpenHoleIsTakenAndAcknowledged) {
   up();
