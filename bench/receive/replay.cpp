@@ -117,7 +117,7 @@ Receiver::Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast) : fa
   prepare(mtu, working_set);
   replay_ = std::make_unique<ReplayPort>();
   replay_->set = &frames_;
-  const engine::Connection* c = pair_->right().engine().find(receiver_->connection);
+  const engine::Connection* c = pair_->right().engine().iwarp().find(receiver_->connection);
   replay_->seq = tcp::rcv_nxt_seq(c->tcb).value();
   pair_->right().port() =
       port::Port(ReplayPort::ops(), reinterpret_cast<urnic_port*>(replay_.get()));
@@ -127,7 +127,7 @@ Receiver::Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast) : fa
 Receiver::~Receiver() = default;
 
 void Receiver::prepare(std::uint32_t mtu, std::uint64_t working_set) {
-  const engine::Connection* c = pair_->right().engine().find(receiver_->connection);
+  const engine::Connection* c = pair_->right().engine().iwarp().find(receiver_->connection);
   net::HeaderTemplateConfig h;
   h.src_mac = pair_->left().engine().interface().mac();
   h.dst_mac = pair_->right().engine().interface().mac();
@@ -185,7 +185,7 @@ void Receiver::prepare(std::uint32_t mtu, std::uint64_t working_set) {
 
 double Receiver::run_engine(std::uint64_t octets, std::uint64_t* placed) {
   engine::Engine& e = pair_->right().engine();
-  const std::uint64_t before = e.qp_stats(*receiver_).verbs.payload_placed;
+  const std::uint64_t before = e.iwarp().qp_stats(*receiver_).verbs.payload_placed;
   replay_->left = octets / frames_.ulp_octets + 1;
   const double from = seconds();
   while (replay_->left != 0) {
@@ -193,7 +193,7 @@ double Receiver::run_engine(std::uint64_t octets, std::uint64_t* placed) {
     now_ = now_ + Duration::us(1);
   }
   const double took = seconds() - from;
-  *placed = e.qp_stats(*receiver_).verbs.payload_placed - before;
+  *placed = e.iwarp().qp_stats(*receiver_).verbs.payload_placed - before;
   return took;
 }
 
@@ -253,7 +253,7 @@ double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed, Ideal ki
 }
 
 ConnectionStats Receiver::stats() {
-  return pair_->right().engine().qp_stats(*receiver_);
+  return pair_->right().engine().iwarp().qp_stats(*receiver_);
 }
 
 }  // namespace urnic::bench

@@ -75,7 +75,7 @@ class Path {
 
   void idle(Duration d) { pair_->run_for(d); }
   bool stays_fast() {
-    const ConnectionStats s = pair_->right().engine().qp_stats(*right_);
+    const ConnectionStats s = pair_->right().engine().iwarp().qp_stats(*right_);
     return s.iwarp.downgrades == 0 && s.iwarp.ddp.terminates_sent == 0 &&
            s.iwarp.ddp.terminates_received == 0;
   }

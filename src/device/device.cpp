@@ -391,7 +391,7 @@ Result<Listener> Device::listen(std::uint16_t port, int backlog, const EventQueu
     }
     Error error = detail::no_memory();
     impl_->driver->own([&](Instant) {
-      l->listener = impl_->engine->listen(port, backlog, &error);
+      l->listener = impl_->engine->iwarp().listen(port, backlog, &error);
       if (l->listener != nullptr) {
         l->listener->owner = l.get();
         l->port = l->listener->port;

@@ -118,7 +118,7 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
     auto request = std::make_shared<RequestImpl>();
     request->device = shared_from_this();
     request->connection = e.connection;
-    engine->request_info(e.connection, &request->info);
+    engine->iwarp().request_info(e.connection, &request->info);
     log(engine::LogLevel::Info, ends_of(request->info.key) + ": " + name_of(e.kind));
     Event event;
     event.kind = EventKind::connect_request;

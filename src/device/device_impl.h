@@ -95,7 +95,7 @@ struct ListenerImpl {
 struct RequestImpl {
   std::shared_ptr<DeviceImpl> device;
   engine::ConnectionId connection = 0;
-  engine::Engine::RequestInfo info;
+  iwarp::Side::RequestInfo info;
   std::atomic<bool> answered{false};
   ~RequestImpl();
 };

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/stat_server.h"
-#include "engine/stats_members.h"
+#include "iwarp/stats_members.h"
 
 namespace urnic {
 namespace {

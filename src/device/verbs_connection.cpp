@@ -9,7 +9,7 @@ ListenerImpl::~ListenerImpl() {
   if (listener == nullptr) return;
   device->driver->own([&](Instant now) {
     listener->owner = nullptr;
-    device->engine->close_listener(listener, now);
+    device->engine->iwarp().close_listener(listener, now);
     return 0;
   });
 }
@@ -17,7 +17,7 @@ ListenerImpl::~ListenerImpl() {
 RequestImpl::~RequestImpl() {
   if (answered.exchange(true)) return;
   device->driver->own([&](Instant now) {
-    device->engine->reject(connection, {}, now);
+    device->engine->iwarp().reject(connection, {}, now);
     return 0;
   });
 }
@@ -90,7 +90,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     }
     return impl_->device->driver->own([&](Instant now) {
       engine::Engine& e = *impl_->device->engine;
-      return e.connect(*impl_->qp, *to, params_of(e, options), now);
+      return e.iwarp().connect(*impl_->qp, *to, params_of(e, options), now);
     });
   });
 }
@@ -124,7 +124,7 @@ std::string QueuePair::peer_private_data() const {
 void QueuePair::disconnect() {
   if (!impl_) return;
   impl_->device->driver->own([&](Instant now) {
-    impl_->device->engine->disconnect(*impl_->qp, now);
+    impl_->device->engine->iwarp().disconnect(*impl_->qp, now);
     return 0;
   });
 }
@@ -132,7 +132,7 @@ void QueuePair::disconnect() {
 void QueuePair::abort() {
   if (!impl_) return;
   impl_->device->driver->own([&](Instant now) {
-    impl_->device->engine->abort(*impl_->qp, now);
+    impl_->device->engine->iwarp().abort(*impl_->qp, now);
     return 0;
   });
 }
@@ -140,7 +140,7 @@ void QueuePair::abort() {
 ConnectionStats QueuePair::stats() const {
   if (!impl_) return {};
   return impl_->device->driver->own(
-      [&](Instant) { return impl_->device->engine->qp_stats(*impl_->qp); });
+      [&](Instant) { return impl_->device->engine->iwarp().qp_stats(*impl_->qp); });
 }
 
 // ---- requests, events, listeners
@@ -182,14 +182,14 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
   }
   return impl_->device->driver->own([&](Instant now) {
     engine::Engine& e = *impl_->device->engine;
-    return e.accept(impl_->connection, *qp.impl_->qp, params_of(e, options), now);
+    return e.iwarp().accept(impl_->connection, *qp.impl_->qp, params_of(e, options), now);
   });
 }
 
 void ConnectRequest::reject(std::span<const std::uint8_t> private_data) {
   if (!impl_ || impl_->answered.exchange(true)) return;
   impl_->device->driver->own([&](Instant now) {
-    impl_->device->engine->reject(impl_->connection, private_data, now);
+    impl_->device->engine->iwarp().reject(impl_->connection, private_data, now);
     return 0;
   });
 }

@@ -186,7 +186,7 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
   // Silent unless the engine waits for it (E-17).
   if (taken != 0 && impl_->queue->wanted) {
     impl_->device->driver->own([&](Instant now) {
-      impl_->device->engine->shared_posted(*impl_->queue, now);
+      impl_->device->engine->iwarp().shared_posted(*impl_->queue, now);
       return 0;
     });
   }

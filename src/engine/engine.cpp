@@ -1,14 +1,11 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace urnic::engine {
 namespace {
-
-// Long to an engine that spins, nothing to one that was woken.
-// Longer than a burst takes; TCP has no shorter timers.
-constexpr Duration kStall = Duration::ms(1);
 
 // Keys of what is not TCP's (tcp/host_keys.h), from the same seed.
 SipKey device_key(std::uint64_t seed, std::uint64_t what) {
@@ -60,186 +57,176 @@ net::InterfaceConfig interface_config(const Options& options, const port::Info& 
   return c;
 }
 
+Options settled(Options options, const port::Port& port) {
+  settle_by_port_kind(&options, port.kind());
+  options.context.place_out_of_order = options.out_of_order == Options::OutOfOrder::Place;
+  return options;
+}
+
+// The payload of the frame behind the one at work: its lines come while that one is checked and
+// placed. Of a long payload the beginning, the rest is a stream that the processor sees coming.
+[[gnu::always_inline]] inline void prefetch_payload(ByteView payload) {
+  constexpr std::size_t kLine = 64, kMost = 1024;
+  const std::size_t n = std::min(payload.size(), kMost);
+  for (std::size_t i = 0; i < n; i += 4 * kLine) {  // a line or two too many does no harm
+    const std::uint8_t* const p = payload.data() + i;
+    __builtin_prefetch(p);
+    __builtin_prefetch(p + kLine);
+    __builtin_prefetch(p + 2 * kLine);
+    __builtin_prefetch(p + 3 * kLine);
+  }
+}
+
 }  // namespace
 
 Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks,
                std::shared_ptr<KernelTcp> kernel)
-    : options_(options),
-      kernel_(std::move(kernel)),
+    : options_(settled(options, *port)),
+      over_kernel_tcp_(kernel != nullptr),
       port_(port),
       queue_(queue),
       hooks_(hooks),
-      keys_(options.seed),
-      ports_(keys_.ports, 32768, 60999),
-      mtu_(usable_mtu(options, port->info())),
-      interface_(interface_config(options, port->info(), mtu_)),
-      pool_(options.reassembly_pool),
+      wire_(port, queue, usable_mtu(options, port->info()), link_header(options),
+            interface_config(options, port->info(), usable_mtu(options, port->info()))),
       memory_(1u << 20, StagForm(device_key(options.seed, 1))),
-      tx_(port, queue, mtu_ + link_header(options)),
-      connections_(tcp::FlowKeyHash{keys_.flows}, options.max_connections),
-      time_wait_(keys_.flows),
-      qps_(device_key(options.seed, 2)) {
-  settle_by_port_kind(&options_, port->kind());
-  options_.context.place_out_of_order = options_.out_of_order == Options::OutOfOrder::Place;
-  scratch_.admissions.resize(64);
-}
+      iwarp_(options_, hooks, &wire_, &memory_, std::move(kernel), queue, port->info().queues),
+      link_(port, &wire_.interface(), hooks, options.link_timeout),
+      qps_(device_key(options.seed, 2)) {}
 
 Engine::~Engine() {
-  tx_.flush();
+  wire_.tx().flush();
 }
 
 bool Engine::poll(Instant now) {
-  const Turn turn(*this);
+  const iwarp::Side::Turn turn(iwarp_);
   ++counters_.polls;
-  tx_.clear_full();
-  bool any = kernel_ != nullptr ? poll_sockets(now) : receive_burst(now);
-  if ((!any && now >= next_look_) || (counters_.polls & 63) == 0) look_at_link(now);
-  if (!loop_.empty()) {
-    loop_frames(now);
-    any = true;
+  wire_.begin_sending();
+  bool any = over_kernel_tcp_ ? iwarp_.poll_sockets(now) : receive_burst(now);
+  look_at_link(!any, now);
+  any |= loop_frames(now);
+  any |= iwarp_.drain_round(now);
+  look_at_shared_limits();
+  iwarp_.end_of_burst(now);
+  if (iwarp_.completions().take_overrun()) fail_overrun(now);
+  if (link_.given_up_at() <= now) iwarp_.life().give_up_link(link_.give_up(), now);
+  wire_.interface().run_timers(now);
+  iwarp_.run_timers(now);
+  any |= take_network_events(now);
+  if (iwarp_.wants_to_send() || wire_.interface().output_size() != 0) {
+    any |= iwarp_.transmit_round(now);
   }
-  if (!draining_.empty()) {
-    drain_round(now);
-    any = true;
-  }
-  end_of_burst(now);
-  if (cq_overrun_) fail_overrun(now);
-  if (link_given_up_at() <= now) give_up_link(now);
-  run_timers(now);
-  if (interface_.has_events()) {
-    interface_.take_events(network_events_);
-    for (const net::Event& e : network_events_) on_network_event(e, now);
-    any = true;
-  }
-  if (!sending_.empty() || interface_.output_size() != 0) any |= transmit_round(now);
-  tx_.flush();
-  last_entry_ = now;
+  wire_.tx().flush();
+  iwarp_.leave(now);
   return any;
 }
 
 Instant Engine::next_deadline() const {
-  if (!loop_.empty() || !draining_.empty() || interface_.has_events()) return Instant();
-  if (kernel_ != nullptr) {
-    if (!kernel_->readable.empty() || can_accept()) return Instant();
-    return earlier(timers_.earliest(), kernel_->accept_again);
+  if (wire_.looped() != 0 || interface().has_events()) return Instant();
+  const Instant side = iwarp_.next_deadline();
+  if (over_kernel_tcp_) return side;
+  return earlier(earlier(side, interface().next_deadline()), link_.given_up_at());
+}
+
+void Engine::work_posted(verbs::QueuePair& qp, Instant now) {
+  const iwarp::Side::Turn turn(iwarp_);
+  iwarp_.completions().flush_posted(qp);
+  iwarp_.receive_posted(qp, now);
+  iwarp_.doorbell(qp, now);
+  if (iwarp_.completions().take_overrun()) fail_overrun(now);
+  iwarp_.leave(now);
+}
+
+// ---- a burst
+
+bool Engine::receive_burst(Instant now) {
+  const unsigned n = port_->rx_burst(queue_, rx_frames_, port::kBurst);
+  if (n == 0) return false;
+  // Copy every head first, then parse them all and fetch the contexts they need, then work (D3):
+  // the lines of one frame come while those of the others do, and nothing is read back right after
+  // it was written.
+  for (unsigned i = 0; i < n; ++i) staged_[i].head.copy(rx_frames_[i]);
+  for (unsigned i = 0; i < n; ++i) stage(rx_frames_[i], staged_[i], now);
+  for (unsigned i = 0; i < n; ++i) {
+    if (i + 1 < n && staged_[i + 1].tcp.usable) prefetch_payload(staged_[i + 1].tcp.seg.payload);
+    if (staged_[i].tcp.usable) iwarp_.process(staged_[i].head, staged_[i].tcp, now);
   }
-  return earlier(
-      earlier(earlier(timers_.earliest(), time_wait_.next_deadline()), interface_.next_deadline()),
-      link_given_up_at());
+  port_->rx_release(queue_, rx_frames_, n);
+  counters_.rx_frames += n;
+  return true;
 }
 
-// ---- connections
-// ------------------------------------------------------------------------------------
-
-Connection* Engine::new_connection(const FlowKey& key) {
-  Connection* c = connections_.open(key, &pool_, options_.tcp.receive_buffer);
-  if (c != nullptr) ++counters_.connections_opened;
-  return c;
+// `s` has the head.
+inline void Engine::stage(const port::Frame& frame, Staged& s, Instant now) {
+  s.tcp.usable = false;
+  counters_.rx_bytes += s.head.frame_octets;
+  if (iwarp_.stage_like_last(frame, s.head, &s.tcp)) [[likely]]
+    return;
+  stage_unknown(frame, s, now);
 }
 
-tcp::Config Engine::tcp_config(const FlowKey& key) const {
-  tcp::Config config = tcp::connection_config(options_.tcp, keys_, key, mtu_);
-  // A peer that acknowledges once per burst (E-7) shall not slow the start down (RFC 3465, 2.3).
-  config.slow_start_segments = 32;
-  return config;
-}
-
-// ---- time
-// -------------------------------------------------------------------------------------------
-
-Instant Engine::tcp_deadline(const Connection& c) const {
-  const Instant at = tcp::next_deadline(c.tcb);
-  return at.is_never() ? at : std::max(at, c.tcp_not_before);
-}
-
-// A burst is stamped with the time at which it began. A caller that lost its processor in the
-// middle of it, or behind it, comes back when timers of segments are due that have hardly left: the
-// peer cannot have answered.
-bool Engine::stalled(const Connection& c, Instant now) const {
-  return options_.real_time && c.tcb.timers.last_sent == last_entry_ && now - last_entry_ > kStall;
-}
-
-void Engine::arm_timer(Connection& c) {
-  if (c.is_over()) return;
-  const Instant at = earlier(earlier(tcp_deadline(c), c.stage_deadline), c.first_fpdu_at);
-  if (at < c.timer_at) {
-    timers_.push(at, c.id);
-    c.timer_at = at;
-  }
-}
-
-void Engine::run_timers(Instant now) {
-  interface_.run_timers(now);
-  time_wait_.run(now);
-  TimerHeap::Entry entry;
-  while (timers_.pop_due(now, &entry)) {
-    Connection* c = find(entry.id);
-    if (c == nullptr || c->timer_at != entry.at) continue;
-    c->timer_at = Instant::never();
-    on_connection_timer(*c, now);
-    arm_timer(*c);
-  }
-}
-
-void Engine::on_connection_timer(Connection& c, Instant now) {
-  if (tcp_deadline(c) <= now && stalled(c, now)) {
-    c.tcp_not_before = now + std::max(c.tcb.rtt.srtt * 2, kStall);
-  } else if (tcp_deadline(c) <= now) {
-    if (c.tcb.timers.retransmit <= now) {
-      ++c.counters.rto_expirations;
-      interface_.doubt(c.next_hop, now);  // perhaps the neighbour has moved
-    }
-    tcp::on_deadline(c.tcb, now);
-    enqueue_tx(c);
-    if (c.tcb.state == tcp::State::Closed) {
-      on_closed(c, now);
+// A frame that does not look like the last one: which side is it for?
+void Engine::stage_unknown(const port::Frame& frame, Staged& s, Instant now) {
+  net::Interface& interface = wire_.interface();
+  s.tcp.connection = nullptr;
+  s.head.copy_whole(frame);
+  s.head.classify();
+  switch (s.head.net.kind) {
+    case net::FrameKind::Drop:
+      interface.counters().drop(s.head.net.reason);
       return;
-    }
-  }
-  if (c.first_fpdu_at <= now) first_fpdu(c, now);
-  if (c.stage_deadline > now) return;
-  c.stage_deadline = Instant::never();
-  switch (c.stage) {
-    case Stage::Opening:
-      fail_connection(c, Errc::timed_out, "no answer from the peer: connecting timed out", now);
-      return;
-    case Stage::Startup:
-    case Stage::Full:  // the RTR never came
-      fail_connection(c, Errc::timed_out, "the peer did not finish the MPA start-up in time", now);
-      return;
-    case Stage::Closing:
-      fail_connection(c, Errc::timed_out, "the peer did not close its side in time", now);
-      return;
-    case Stage::Terminated:
-      fail_connection(c, Errc::reset, c.failure, now);
-      return;
-    case Stage::Lingering:
-      end_with_reset(c, now);
+    case net::FrameKind::Tcp:
+      break;
+    default:
+      input_control(frame, s.head.net, now);
       return;
   }
+  if (!interface.accepts(s.head.net)) {
+    interface.counters().drop(net::DropReason::NotForUs);
+    return;
+  }
+  // E-46: nobody on the wire has our address, or one that no host may have.
+  if (!s.head.looped && !interface.may_send(s.head.net.src)) {
+    interface.counters().drop(net::DropReason::Source);
+    return;
+  }
+  iwarp_.stage(frame, s.head, &s.tcp);
 }
 
-// ---- news from the network
-// -----------------------------------------------------------------------------
+// ARP, ND, ICMP: rare, so the whole frame is copied out of memory a peer may write (E-19).
+void Engine::input_control(const port::Frame& frame, const net::Classified& c, Instant now) {
+  control_frame_.resize(port::frame_len(frame));
+  std::memcpy(control_frame_.data(), frame.data[0], frame.len[0]);
+  if (frame.len[1] != 0) {
+    std::memcpy(control_frame_.data() + frame.len[0], frame.data[1], frame.len[1]);
+  }
+  wire_.interface().input(c, control_frame_, now);
+}
 
-// Every connection through `next_hop` (all of them when null) looks for its way again.
-void Engine::reroute(const IpAddress* next_hop, bool failed, Instant now) {
-  connections_.for_each([&](Connection& c) {
-    if (c.loopback) return;
-    if (next_hop != nullptr && c.next_hop != *next_hop) return;
-    c.routed = false;
-    if (failed && c.stage == Stage::Opening && !c.tcb.passive) {
-      fail_connection(c, Errc::unreachable,
-                      "no answer to address resolution for " + next_hop->to_string(), now);
-      return;
-    }
-    // A SYN whose sender is not there, and a RST that would reach nobody.
-    if (failed && (c.half_open || c.stage == Stage::Lingering)) {
-      end_with_reset(c, now);
-      return;
-    }
-    enqueue_tx(c);
-  });
+// Frames to own addresses come straight back (E-30).
+bool Engine::loop_frames(Instant now) {
+  if (wire_.looped() == 0) return false;
+  for (std::size_t n = wire_.looped(); n > 0; --n) {
+    std::vector<std::uint8_t> bytes = wire_.next_looped();
+    port::Frame frame{};
+    frame.data[0] = bytes.data();
+    frame.len[0] = static_cast<std::uint32_t>(bytes.size());
+    frame.csum = URNIC_CSUM_GOOD;
+    Staged s;
+    s.head.looped = true;
+    s.head.copy(frame);
+    stage(frame, s, now);
+    if (s.tcp.usable) iwarp_.process(s.head, s.tcp, now);
+  }
+  return true;
+}
+
+// ---- news from the network and the link
+
+bool Engine::take_network_events(Instant now) {
+  if (!wire_.interface().has_events()) return false;
+  wire_.interface().take_events(network_events_);
+  for (const net::Event& e : network_events_) on_network_event(e, now);
+  return true;
 }
 
 void Engine::on_network_event(const net::Event& e, Instant now) {
@@ -247,16 +234,16 @@ void Engine::on_network_event(const net::Event& e, Instant now) {
   switch (e.kind) {
     case Kind::NeighbourUsable:
     case Kind::NeighbourForgotten:
-      reroute(&e.address, false, now);
+      iwarp_.life().reroute(&e.address, false, now);
       return;
     case Kind::NeighbourFailed:
-      reroute(&e.address, true, now);
+      iwarp_.life().reroute(&e.address, true, now);
       return;
     case Kind::Recheck:
-      reroute(nullptr, false, now);
+      iwarp_.life().reroute(nullptr, false, now);
       return;
     case Kind::Icmp:
-      on_icmp_error(e.icmp, now);
+      iwarp_.life().on_icmp_error(e.icmp, now);
       return;
     case Kind::AddressUsable:
       return;
@@ -267,57 +254,29 @@ void Engine::on_network_event(const net::Event& e, Instant now) {
   }
 }
 
-void Engine::on_icmp_error(const net::IcmpError& e, Instant now) {
-  Connection* found = connections_.find({e.local.ip, e.remote.ip, e.local.port, e.remote.port});
-  if (found == nullptr) return;
-  Connection& c = *found;
-  if (!tcp::take_icmp_error(c.tcb, e, now)) return;
-  if (c.tcb.state == tcp::State::Closed) {
-    on_closed(c, now);
-  } else {
-    enqueue_tx(c);
-  }
-}
-
-bool Engine::route_quietly(Connection& c, Instant now) {
-  const net::Resolution r = interface_.resolve(c.key.remote, now);
-  if (r.kind != net::Resolution::Kind::Mac) return false;
-  c.header = make_header(r.mac, c.key.local, c.key.remote);
-  c.routed = true;
-  return true;
+void Engine::look_at_link(bool idle, Instant now) {
+  const bool due = (idle && link_.wants_look(now)) || (counters_.polls & 63) == 0;
+  if (due && link_.look(now)) iwarp_.life().ask_peers(now);
 }
 
 // ---- queue pairs and memory
-// -------------------------------------------------------------------------------
 
 verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                                     verbs::CompletionQueue* receive) {
   config.id = qps_.new_number();
   if (config.id == 0) return nullptr;
-  verbs::QueuePair* qp = qps_.add(
-      std::make_unique<verbs::QueuePair>(config.id, verbs::kIwarpRules, verbs::Service::Rc, config,
-                                         ddp::queue_layout(&streams_), send, receive));
-  qp->transport = std::make_unique<ddp::Stream>(config, &streams_, qp);
+  verbs::QueuePair* qp =
+      qps_.add(std::make_unique<verbs::QueuePair>(config.id, verbs::kIwarpRules, verbs::Service::Rc,
+                                                  config, iwarp_.queue_layout(), send, receive));
+  iwarp_.attach(*qp, config);
   qp->state.modify(verbs::QpState::Init);
   return qp;
 }
 
-// Its connection, if there is one, goes by RST, and nobody hears of it.
-void Engine::forsake(verbs::QueuePair& qp, const char* why, Instant now) {
-  Connection* c = find(qp.connection);
-  if (c == nullptr) return;
-  ended_.keep(qp.number(), connection_stats(*c));
-  stream_ended(ddp::stream_of(qp));
-  c->qp = nullptr;
-  qp.connection = 0;
-  fail_connection(*c, Errc::closed, why, now);
-  transmit_round(now);
-}
-
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
-  const Turn turn(*this);
-  forsake(*qp, "the queue pair was destroyed", now);
-  ended_.forget(qp->number());
+  const iwarp::Side::Turn turn(iwarp_);
+  iwarp_.forsake(*qp, "the queue pair was destroyed", now);
+  iwarp_.forget(*qp);
   qps_.destroy(qp);
 }
 
@@ -327,17 +286,17 @@ verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std:
   using verbs::QpState;
   const verbs::QpMove move = qp.state.judge(to, mask);
   if (!move.ok()) return move.verdict;
-  const Turn turn(*this);
+  const iwarp::Side::Turn turn(iwarp_);
   if (to == QpState::Sqd) {  // the orderly end, which moves it
-    disconnect(qp, now);
+    iwarp_.disconnect(qp, now);
     return move.verdict;
   }
   // The end of the connection moves it to Error, flushes and tells who wants to hear of it.
-  if (to == QpState::Error) abort(qp, now);
+  if (to == QpState::Error) iwarp_.abort(qp, now);
   qp.state.modify(to, mask);
-  if (move.effect == QpEffect::FlushAll) flush_qp(qp, verbs::Status::Flushed);
+  if (move.effect == QpEffect::FlushAll) iwarp_.completions().flush(qp, verbs::Status::Flushed);
   if (move.effect == QpEffect::Discard) {
-    forsake(qp, "the queue pair was reset", now);
+    iwarp_.forsake(qp, "the queue pair was reset", now);
     for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) cq->forget(qp.number());
     ddp::stream_of(qp).reset();
     qp.starved = false;
@@ -353,44 +312,6 @@ bool Engine::deregister(std::uint32_t stag) {
   return memory_.deregister(stag);
 }
 
-void Engine::work_posted(verbs::QueuePair& qp, Instant now) {
-  const Turn turn(*this);
-  flush_posted(qp);
-  receive_posted(qp, now);
-  doorbell(qp, now);
-  if (cq_overrun_) fail_overrun(now);
-  last_entry_ = now;
-}
-
-void Engine::receive_posted(verbs::QueuePair& qp, Instant now) {
-  const Turn turn(*this);
-  if (!qp.starved.exchange(false) || !options_.rq_nudge) return;
-  Connection* c = find(qp.connection);
-  if (c == nullptr) return;
-  // E-17: three duplicate ACKs make a sender without SACK retransmit now instead of after its RTO.
-  for (int i = 0; i < 3; ++i) emit_ack(*c, now);
-  tx_.flush();
-}
-
-verbs::SharedReceiveQueue* Engine::create_shared_rq(verbs::PdId pd, std::uint32_t max_wr,
-                                                    std::uint32_t max_sge) {
-  return qps_.create_shared(pd, max_wr, max_sge);
-}
-
-bool Engine::destroy_shared_rq(verbs::SharedReceiveQueue* queue) {
-  return qps_.destroy_shared(queue);
-}
-
-void Engine::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
-  const Turn turn(*this);
-  if (!queue.wanted.exchange(false)) return;
-  const std::vector<ConnectionId> waiting = std::exchange(queue.starved, {});
-  for (const ConnectionId id : waiting) {
-    Connection* c = find(id);
-    if (c != nullptr && c->qp != nullptr) receive_posted(*c->qp, now);
-  }
-}
-
 void Engine::set_shared_limit(verbs::SharedReceiveQueue& queue, std::uint32_t limit) {
   queue.set_limit(limit);
   look_at_shared_limits();
@@ -398,6 +319,14 @@ void Engine::set_shared_limit(verbs::SharedReceiveQueue& queue, std::uint32_t li
 
 void Engine::look_at_shared_limits() {
   qps_.take_limit_events([this](verbs::SharedReceiveQueue* q) { hooks_->on_shared_limit(q); });
+}
+
+// E-47: what completes on a queue that has overrun is lost, so nothing on it can go on.
+void Engine::fail_overrun(Instant now) {
+  qps_.for_each([&](verbs::QueuePair& qp) {
+    if (!qp.send_cq->overrun() && !qp.receive_cq->overrun()) return;
+    iwarp_.fail(qp, Errc::no_memory, "its completion queue has overrun: it is too small", now);
+  });
 }
 
 ConnectParams Engine::default_params() const {

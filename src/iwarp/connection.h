@@ -108,10 +108,10 @@ struct Connection {
   ConnectionId id = 0;
   FlowKey key;
   IpAddress next_hop;
-  Instant confirm_next_hop;                   // not more than once a second
-  Instant tcp_not_before;                     // grace for TCP's timers (Engine::stalled)
-  Instant timer_at = Instant::never();        // earliest entry of this connection in the timer heap
-  Instant first_fpdu_at = Instant::never();   // initiator: nothing is sent before (Options)
+  Instant confirm_next_hop;             // not more than once a second
+  Instant tcp_not_before;               // grace for TCP's timers (Engine::stalled)
+  Instant timer_at = Instant::never();  // earliest entry of this connection in the timer heap
+  Instant first_fpdu_deadline = Instant::never();  // initiator: nothing is sent before (Options)
   Instant stage_deadline = Instant::never();  // start-up and closing are guarded by time (E-35)
   reassembly::Buffer buffer;
   reassembly::Extractor extractor;

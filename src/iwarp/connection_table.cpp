@@ -30,6 +30,7 @@ bool ConnectionTable::end(Connection& c) {
   c.over_ = true;
   const auto place = static_cast<std::uint32_t>(c.id & (kMaxPlaces - 1));
   if (const std::uint32_t* p = flows_.find(c.key); p != nullptr && *p == place) flows_.erase(c.key);
+  if (last_ == &c) last_ = nullptr;
   ended_.push_back(place);
   --live_;
   return true;

@@ -14,6 +14,7 @@
 #include "base/hash_map.h"
 #include "base/siphash.h"
 #include "iwarp/connection.h"
+#include "net/flow_match.h"
 
 namespace urnic::iwarp {
 
@@ -48,6 +49,15 @@ class ConnectionTable {
     return place != nullptr ? places_[*place].connection.get() : nullptr;
   }
 
+  // ---- the flow of the last frame that had a connection: the next one is probably of it too
+  Connection* match_last(const std::uint8_t* head, std::size_t octets, std::uint32_t frame_octets,
+                         net::FlowMatch::Match* m) const {
+    return last_ != nullptr && last_flow_.match(head, octets, frame_octets, m) ? last_ : nullptr;
+  }
+  void remember(const std::uint8_t* head, const net::Classified& frame, Connection& c) {
+    last_ = last_flow_.learn(head, frame) ? &c : nullptr;
+  }
+
   // f(Connection&) for each that lives; f may end any of them and may open others, which it may
   // then see or not.
   template <class F>
@@ -75,6 +85,8 @@ class ConnectionTable {
   std::vector<std::uint32_t> ended_;  // places
   tcp::FlowTable flows_;              // -> place
   std::size_t live_ = 0;
+  net::FlowMatch last_flow_;
+  Connection* last_ = nullptr;  // of last_flow_
 };
 
 }  // namespace urnic::iwarp

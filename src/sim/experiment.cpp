@@ -105,8 +105,8 @@ RunResult run_once(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   r.octets = traffic.delivered_octets();
   r.failed = traffic.failed();
   r.wrong_octets = traffic.wrong_octets();
-  r.sender = from.engine().qp_stats(mirrored ? *right : *left);
-  r.receiver = to.engine().qp_stats(mirrored ? *left : *right);
+  r.sender = from.engine().iwarp().qp_stats(mirrored ? *right : *left);
+  r.receiver = to.engine().iwarp().qp_stats(mirrored ? *left : *right);
   r.to_right = pair.injected_left();
   r.to_left = pair.injected_right();
   r.router_dropped = pair.router_dropped();

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/stats_members.h"
+#include "iwarp/stats_members.h"
 #include "sim/experiment.h"
 
 namespace urnic::sim {

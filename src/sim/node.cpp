@@ -33,9 +33,9 @@ verbs::Post Node::post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Insta
   const auto result = qp.sq.post(wr);
   if (result == verbs::Post::Ok) {
     if (verbs::flushes_posts(qp.state)) {
-      engine_->flush_posted(qp);
+      engine_->iwarp().completions().flush_posted(qp);
     } else {
-      engine_->doorbell(qp, now);
+      engine_->iwarp().doorbell(qp, now);
     }
   }
   return result;
@@ -44,9 +44,9 @@ verbs::Post Node::post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Insta
 bool Node::post_receive(verbs::QueuePair& qp, const verbs::RecvWr& wr, Instant now) {
   if (qp.rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return false;
   if (verbs::flushes_posts(qp.state)) {
-    engine_->flush_posted(qp);
+    engine_->iwarp().completions().flush_posted(qp);
   } else {
-    engine_->receive_posted(qp, now);
+    engine_->iwarp().receive_posted(qp, now);
   }
   return true;
 }

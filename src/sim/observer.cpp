@@ -60,10 +60,10 @@ Observer::Observer(Pair& pair, Node& sender_node, verbs::QueuePair& sender, Node
       series_(series),
       began_(pair.now()),
       next_sample_(pair.now()) {
-  if (const auto* c = receiver_node_.engine().find(receiver_.connection)) {
+  if (const auto* c = receiver_node_.engine().iwarp().find(receiver_.connection)) {
     was_.receiver = c->counters;
   }
-  if (const auto* c = sender_node_.engine().find(sender_.connection)) {
+  if (const auto* c = sender_node_.engine().iwarp().find(sender_.connection)) {
     was_.sender = c->counters;
     was_.mss = c->tcb.snd.mss;
   }
@@ -80,8 +80,8 @@ void Observer::note(std::string_view what, std::string text, std::uint64_t count
 
 void Observer::look() {
   const Instant now = pair_.now();
-  if (const auto* c = sender_node_.engine().find(sender_.connection)) look_at_sender(*c);
-  if (const auto* c = receiver_node_.engine().find(receiver_.connection)) {
+  if (const auto* c = sender_node_.engine().iwarp().find(sender_.connection)) look_at_sender(*c);
+  if (const auto* c = receiver_node_.engine().iwarp().find(receiver_.connection)) {
     look_at_receiver(*c, now);
   }
   row_[kDelivered] = static_cast<std::int64_t>(traffic_.delivered());
@@ -127,7 +127,7 @@ void Observer::look_at_receiver(const engine::Connection& c, Instant now) {
   look_for_repairs(c, now);
   const std::uint64_t pending = pending_messages(c);
   const std::uint64_t state = holes * (sizeof(tcp::Hole) + sizeof(ddp::MessageCounts));
-  const std::uint64_t reassembly = receiver_node_.engine().reassembly_in_use();
+  const std::uint64_t reassembly = receiver_node_.engine().iwarp().state().pool.in_use();
   found.most_holes = std::max(found.most_holes, holes);
   found.most_pending = std::max(found.most_pending, pending);
   found.most_hole_state = std::max(found.most_hole_state, state);

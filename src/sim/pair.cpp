@@ -140,10 +140,10 @@ bool Pair::connect(verbs::QueuePair& left, verbs::QueuePair& right,
   const auto to = SocketAddress::parse(address);
   if (!to) return false;
   Error error;
-  right_->engine().listen(to->port, 16, &error);
+  right_->engine().iwarp().listen(to->port, 16, &error);
   engine::ConnectParams params = left_->engine().default_params();
   if (adjust_left) adjust_left(params);
-  if (!left_->engine().connect(left, *to, params, now_)) return false;
+  if (!left_->engine().iwarp().connect(left, *to, params, now_)) return false;
   using Kind = engine::CmEvent::Kind;
   bool accepted = false;
   const auto handle = [&] {
@@ -157,7 +157,7 @@ bool Pair::connect(verbs::QueuePair& left, verbs::QueuePair& right,
       it = events.erase(it);
       engine::ConnectParams answer = right_->engine().default_params();
       if (adjust_right) adjust_right(answer);
-      accepted = right_->engine().accept(id, right, answer, now_).ok();
+      accepted = right_->engine().iwarp().accept(id, right, answer, now_).ok();
       return;
     }
   };

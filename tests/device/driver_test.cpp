@@ -181,16 +181,17 @@ TEST(Events, EstablishedIsToldWhenWorkMayBePosted_E28) {
   verbs::QueuePair* there = right.create_qp({}, &cq, &cq);
   Instant now = Instant::from_ns(1'000'000'000);
   Error error;
-  ASSERT_NE(left.listen(7, 1, &error), nullptr);
+  ASSERT_NE(left.iwarp().listen(7, 1, &error), nullptr);
   const auto to = SocketAddress::parse("10.77.0.1:7");
-  ASSERT_TRUE(right.connect(*there, *to, right.default_params(), now).ok());
+  ASSERT_TRUE(right.iwarp().connect(*there, *to, right.default_params(), now).ok());
   for (int i = 0; i < 1000 && (left_hooks.told.empty() || right_hooks.told.empty()); ++i) {
     now = now + Duration::ms(1);
     left.poll(now);
     right.poll(now);
     if (left_hooks.request != 0) {
       ASSERT_TRUE(
-          left.accept(std::exchange(left_hooks.request, 0), *here, left.default_params(), now)
+          left.iwarp()
+              .accept(std::exchange(left_hooks.request, 0), *here, left.default_params(), now)
               .ok());
     }
   }

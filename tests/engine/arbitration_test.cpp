@@ -40,7 +40,7 @@ TEST(Arbitration, ASlowBacklogIsParsedInTurns_R8) {
   EXPECT_EQ(before, kSends);
   EXPECT_LE(most, (64u + 256u + 16u) * 1024 / 1400) << "octets of one poll are bounded";
   EXPECT_GE(polls, 8u);
-  EXPECT_EQ(r.engine().reassembly_in_use(), 0u);
+  EXPECT_EQ(r.engine().iwarp().state().pool.in_use(), 0u);
 }
 
 // What comes before the FIN is delivered before it, in however many turns and whatever order.
@@ -118,7 +118,7 @@ TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire_R8) {
     for (int d = 0; d < (both_ways ? 2 : 1); ++d) {
       std::uint64_t least = ~0ull, most = 0, fast = 0, slow = 0;
       for (std::size_t i = 0; i < kAll; ++i) {
-        const ConnectionStats s = sides[1 - d].node->engine().qp_stats(*sides[1 - d].qp[i]);
+        const ConnectionStats s = sides[1 - d].node->engine().iwarp().qp_stats(*sides[1 - d].qp[i]);
         EXPECT_EQ(s.iwarp.fast, i < kEach);
         least = std::min(least, s.verbs.write_bytes_received);
         most = std::max(most, s.verbs.write_bytes_received);

@@ -41,8 +41,8 @@ class Life {
  public:
   explicit Life(bool consumer_waits) : consumer_waits_(consumer_waits) {
     Error error;
-    EXPECT_NE(right().listen(kInnocent, 16, &error), nullptr);
-    listener_ = right().listen(kVictim, 16, &error);
+    EXPECT_NE(right().iwarp().listen(kInnocent, 16, &error), nullptr);
+    listener_ = right().iwarp().listen(kVictim, 16, &error);
     memory_.resize(kRegion);
     stag_ = w.right.node->register_memory(memory_.data(), memory_.size(),
                                           verbs::kLocalWrite | verbs::kRemoteWrite);
@@ -56,6 +56,7 @@ class Life {
     auto* a = w.left.node->make_qp();
     EXPECT_TRUE(
         left()
+            .iwarp()
             .connect(*a, *SocketAddress::parse("10.0.0.2:7000"), left().default_params(), w.now)
             .ok());
     const std::size_t before = accepted_.size();
@@ -111,6 +112,7 @@ class Life {
     };
     victim_ = w.left.node->make_qp();
     EXPECT_TRUE(left()
+                    .iwarp()
                     .connect(*victim_, *SocketAddress::parse("10.0.0.2:7001"),
                              left().default_params(), w.now)
                     .ok());
@@ -138,10 +140,10 @@ class Life {
       left().destroy_qp(victim_, w.now);
       victim_ = nullptr;
     }
-    if (fate == Fate::LeftAborts) left().abort(*victim_, w.now);
-    if (fate == Fate::LeftDisconnects) left().disconnect(*victim_, w.now);
+    if (fate == Fate::LeftAborts) left().iwarp().abort(*victim_, w.now);
+    if (fate == Fate::LeftDisconnects) left().iwarp().disconnect(*victim_, w.now);
     if (fate == Fate::RightClosesListener && listener_ != nullptr) {
-      right().close_listener(listener_, w.now);
+      right().iwarp().close_listener(listener_, w.now);
       listener_ = nullptr;
     }
     if (fate == Fate::RightDestroys) {
@@ -158,7 +160,8 @@ class Life {
       if (e.kind != Kind::ConnectRequest) continue;
       const bool innocent = listener_ == nullptr || e.listener != listener_;
       auto* qp = w.right.node->make_qp();
-      const bool ok = right().accept(e.connection, *qp, right().default_params(), w.now).ok();
+      const bool ok =
+          right().iwarp().accept(e.connection, *qp, right().default_params(), w.now).ok();
       if (!ok) continue;
       (innocent ? accepted_ : victims_accepted_).push_back(qp);
     }
@@ -171,7 +174,7 @@ class Life {
       const Innocent& n = innocents_[i];
       for (auto [engine, qp] : {std::pair{&left(), n.left}, std::pair{&right(), n.right}}) {
         ASSERT_EQ(qp->state, verbs::QpState::Rts) << when;
-        const Connection* c = engine->find(qp->connection);
+        const Connection* c = engine->iwarp().find(qp->connection);
         ASSERT_NE(c, nullptr) << when << ": a queue pair without its connection";
         ASSERT_EQ(c->qp, qp) << when << ": a place given twice";
         ASSERT_TRUE(places.insert(c).second) << when;
@@ -259,7 +262,8 @@ TEST_P(EveryStep, OfAStartUpMayBeTheLastAndNobodyElseIsHurt) {
     if (life.victim_ != nullptr) {
       const verbs::QpState s = life.victim_->state;
       EXPECT_TRUE(s == verbs::QpState::Error || s == verbs::QpState::Rts) << when << verbs::name(s);
-      EXPECT_EQ(s == verbs::QpState::Rts, life.left().find(life.victim_->connection) != nullptr)
+      EXPECT_EQ(s == verbs::QpState::Rts,
+                life.left().iwarp().find(life.victim_->connection) != nullptr)
           << when;
     }
     std::size_t up = 0;
@@ -302,7 +306,7 @@ struct Spoofed : ::testing::TestWithParam<const char*> {};
 TEST_P(Spoofed, SynsLeaveNothing) {
   HandWire w;
   Error error;
-  ASSERT_NE(w.right.engine().listen(kVictim, 128, &error), nullptr);
+  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 128, &error), nullptr);
   const EngineTables before = w.right.engine().tables();
   WireSegment from;
   from.net.src_mac = MacAddress{{2, 0, 0, 0, 0, 9}};
@@ -352,15 +356,16 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   options.max_connections = 2;
   HandWire w(options);
   Error error;
-  ASSERT_NE(w.right.engine().listen(kVictim, 16, &error), nullptr);
+  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 16, &error), nullptr);
   const auto to = *SocketAddress::parse("10.0.0.2:7001");
   Engine& left = w.left.engine();
   std::vector<verbs::QueuePair*> qps;
   for (int i = 0; i < 2; ++i) {
     qps.push_back(w.left.node->make_qp());
-    ASSERT_TRUE(left.connect(*qps.back(), to, left.default_params(), w.now).ok());
+    ASSERT_TRUE(left.iwarp().connect(*qps.back(), to, left.default_params(), w.now).ok());
   }
-  const auto third = left.connect(*w.left.node->make_qp(), to, left.default_params(), w.now);
+  const auto third =
+      left.iwarp().connect(*w.left.node->make_qp(), to, left.default_params(), w.now);
   ASSERT_FALSE(third.ok());
   EXPECT_NE(third.error().message.find("max_connections"), std::string::npos);
   ASSERT_TRUE(w.run_until([&] { return w.right.node->events.size() == 2; }, Duration::s(1)));
@@ -391,7 +396,7 @@ TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {
   // One goes, one may come.
   left.destroy_qp(qps[0], w.now);
   w.run_for(Duration::ms(10));
-  EXPECT_TRUE(left.connect(*w.left.node->make_qp(), to, left.default_params(), w.now).ok());
+  EXPECT_TRUE(left.iwarp().connect(*w.left.node->make_qp(), to, left.default_params(), w.now).ok());
   EXPECT_TRUE(w.run_until([&] { return w.right.node->events.size() == 3; }, Duration::s(1)));
 }
 

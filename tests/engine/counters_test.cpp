@@ -242,7 +242,7 @@ void every_operation(Moved* moved) {
   t.post(verbs::WrOp::SendInv, verbs::kSolicited, 0, spare[1]);
   t.pair.run_for(Duration::s(1));
   t.add_to(moved);
-  t.pair.left().engine().disconnect(*t.left, t.pair.now());  // connections_closed
+  t.pair.left().engine().iwarp().disconnect(*t.left, t.pair.now());  // connections_closed
   t.pair.run_for(Duration::s(1));
   t.add_to(moved);
 }

@@ -33,7 +33,7 @@ struct Loopback : ::testing::Test {
   verbs::QueuePair* connect() {
     verbs::QueuePair* qp = node->make_qp();
     const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};
-    EXPECT_TRUE(node->engine().connect(*qp, to, node->engine().default_params(), now).ok());
+    EXPECT_TRUE(node->engine().iwarp().connect(*qp, to, node->engine().default_params(), now).ok());
     bool up = false;
     for (int i = 0; i < 1000 && !up; ++i) {
       poll();
@@ -43,6 +43,7 @@ struct Loopback : ::testing::Test {
         if (e.kind == engine::CmEvent::Kind::ConnectRequest) {
           EXPECT_TRUE(
               node->engine()
+                  .iwarp()
                   .accept(e.connection, *node->make_qp(), node->engine().default_params(), now)
                   .ok());
         }
@@ -64,7 +65,7 @@ struct Loopback : ::testing::Test {
 // proves: E-46, E-30
 TEST_F(Loopback, E46_WhatIsOnItsWayToOurselvesIsBounded) {
   Error error;
-  ASSERT_NE(node->engine().listen(7000, 32, &error), nullptr);
+  ASSERT_NE(node->engine().iwarp().listen(7000, 32, &error), nullptr);
   std::vector<verbs::QueuePair*> qps;
   for (int i = 0; i < 40; ++i) qps.push_back(connect());
   const auto at = reinterpret_cast<std::uintptr_t>(memory.data());

@@ -41,19 +41,21 @@ TEST_P(Matrix, DataMovesBothWaysAndTheConnectionClosesInOrder) {
   w.messages = 12;
   test::Workload work(pair, *left, *right, w);
   EXPECT_EQ(work.run(), "");
-  const ConnectionStats a = pair.left().engine().qp_stats(*left);
-  const ConnectionStats b = pair.right().engine().qp_stats(*right);
+  const ConnectionStats a = pair.left().engine().iwarp().qp_stats(*left);
+  const ConnectionStats b = pair.right().engine().iwarp().qp_stats(*right);
   EXPECT_EQ(a.iwarp.mpa.crc, crc);
   EXPECT_EQ(a.iwarp.fast, crc && left_fast)
       << a.iwarp.slow_reason;  // E-2: without CRC SLOW for ever
   EXPECT_EQ(b.iwarp.fast, crc && right_fast) << b.iwarp.slow_reason;
   EXPECT_EQ(a.iwarp.downgrades + b.iwarp.downgrades, 0u);
   EXPECT_EQ(a.iwarp.tcp.retransmits + b.iwarp.tcp.retransmits, 0u);  // a clean wire gives no cause
-  pair.left().engine().disconnect(*left, pair.now());
+  pair.left().engine().iwarp().disconnect(*left, pair.now());
   pair.run_for(Duration::s(100));
   EXPECT_EQ(pair.left().events.back().kind, Kind::Disconnected);
   EXPECT_EQ(pair.right().events.back().kind, Kind::Disconnected);
-  EXPECT_EQ(pair.left().engine().connection_count() + pair.right().engine().connection_count(), 0u);
+  EXPECT_EQ(pair.left().engine().iwarp().state().connections.size() +
+                pair.right().engine().iwarp().state().connections.size(),
+            0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -101,8 +103,8 @@ TEST_P(FramingMatrix, DataMovesBothWaysOnThePathItShould_R2_R3_R80) {
   test::Workload work(pair, *left, *right, {.seed = 9, .messages = 25});
   EXPECT_EQ(work.run(), "");
   EXPECT_FALSE(work.ended()) << work.failures();
-  const ConnectionStats a = pair.left().engine().qp_stats(*left);
-  const ConnectionStats b = pair.right().engine().qp_stats(*right);
+  const ConnectionStats a = pair.left().engine().iwarp().qp_stats(*left);
+  const ConnectionStats b = pair.right().engine().iwarp().qp_stats(*right);
   EXPECT_EQ(a.iwarp.mpa.framing, mpa::policy_name(policy_left));
   EXPECT_EQ(a.iwarp.mpa.framing_sent, mpa::policy_name(policy_right)) << "the receiver decides";
   EXPECT_EQ(b.iwarp.mpa.framing, mpa::policy_name(policy_right));
@@ -149,11 +151,11 @@ TEST(AbsoluteGrid, R76_IsFoundWithoutTheConnection) {
   auto* left = pair.left().make_qp(64, 64);
   auto* right = pair.right().make_qp(64, 64);
   ASSERT_TRUE(pair.connect(*left, *right));
-  pair.right().engine().find(right->connection)->framing.phase += 252;
+  pair.right().engine().iwarp().find(right->connection)->framing.phase += 252;
   test::Workload work(pair, *left, *right, {.seed = 9, .messages = 25});
   EXPECT_EQ(work.run(), "");
   EXPECT_FALSE(work.ended()) << work.failures();
-  const ConnectionStats b = pair.right().engine().qp_stats(*right);
+  const ConnectionStats b = pair.right().engine().iwarp().qp_stats(*right);
   EXPECT_EQ(b.iwarp.bytes_slow, 0u);
   EXPECT_GT(b.iwarp.bytes_fast, 0u);
   EXPECT_EQ(b.iwarp.downgrades + b.iwarp.recovery_attempts, 0u);
@@ -175,6 +177,7 @@ struct Setup : ::testing::Test {
     p.timeout = timeout;
     return pair->left()
         .engine()
+        .iwarp()
         .connect(*left, *SocketAddress::parse("10.0.0.2:7000"), p, pair->now())
         .ok();
   }
@@ -198,11 +201,11 @@ TEST_F(Setup, NoSharedRtrKindIsAnsweredByTerminate_2_0_7) {
   o.right.mpa.rtr = mpa::kRtrWrite;
   make();
   Error e;
-  ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+  ASSERT_NE(pair->right().engine().iwarp().listen(7000, 4, &e), nullptr);
   ASSERT_TRUE(start());
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
-  (void)pair->right().engine().accept(pair->right().events.front().connection, *right,
-                                      pair->right().engine().default_params(), pair->now());
+  (void)pair->right().engine().iwarp().accept(pair->right().events.front().connection, *right,
+                                              pair->right().engine().default_params(), pair->now());
   // Either side may find it first; both must end, and the initiator must not be established.
   pair->run_for(Duration::s(30));
   EXPECT_NE(left->state, verbs::QpState::Rts);
@@ -214,11 +217,12 @@ TEST_F(Setup, TheInitiatorsFirstFpduWaitsAsLongAsItIsTold_RFC6581) {
   o.left.first_fpdu_delay = Duration::ms(50);
   make();
   Error e;
-  ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+  ASSERT_NE(pair->right().engine().iwarp().listen(7000, 4, &e), nullptr);
   ASSERT_TRUE(start());
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
   ASSERT_TRUE(pair->right()
                   .engine()
+                  .iwarp()
                   .accept(pair->right().events.front().connection, *right,
                           pair->right().engine().default_params(), pair->now())
                   .ok());
@@ -237,14 +241,14 @@ TEST_F(Setup, AnInitiatorThatWaitsCanBeClosed) {
   o.left.mpa.peer_to_peer = o.right.mpa.peer_to_peer = false;
   make();
   ASSERT_TRUE(pair->connect(*left, *right));
-  pair->left().engine().disconnect(*left, pair->now());
+  pair->left().engine().iwarp().disconnect(*left, pair->now());
   EXPECT_TRUE(left_hears(Kind::Disconnected));
 }
 
 TEST_F(Setup, ConsumerThatNeverAnswersMakesTheConnectorTimeOut) {
   make();
   Error e;
-  ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+  ASSERT_NE(pair->right().engine().iwarp().listen(7000, 4, &e), nullptr);
   ASSERT_TRUE(start(Duration::s(3)));
   ASSERT_TRUE(left_hears(Kind::ConnectFailed));
   EXPECT_EQ(pair->left().events.back().code, Errc::timed_out);
@@ -263,14 +267,14 @@ TEST_F(Setup, SilentNetworkTimesOutWithTheReason) {
 TEST_F(Setup, AcceptAfterThePeerHasGivenUpSaysClosed) {
   make();
   Error e;
-  ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+  ASSERT_NE(pair->right().engine().iwarp().listen(7000, 4, &e), nullptr);
   ASSERT_TRUE(start());
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
-  pair->left().engine().abort(*left, pair->now());
+  pair->left().engine().iwarp().abort(*left, pair->now());
   pair->run_for(Duration::s(1));
   const auto result =
-      pair->right().engine().accept(pair->right().events.front().connection, *right,
-                                    pair->right().engine().default_params(), pair->now());
+      pair->right().engine().iwarp().accept(pair->right().events.front().connection, *right,
+                                            pair->right().engine().default_params(), pair->now());
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, Errc::closed);
   EXPECT_EQ(right->state, verbs::QpState::Init);
@@ -279,8 +283,8 @@ TEST_F(Setup, AcceptAfterThePeerHasGivenUpSaysClosed) {
 TEST_F(Setup, StartupSurvivesAnyReSegmentation_E1) {
   make();
   ASSERT_TRUE(pair->connect(*left, *right));
-  for (const auto& s :
-       {pair->left().engine().qp_stats(*left), pair->right().engine().qp_stats(*right)}) {
+  for (const auto& s : {pair->left().engine().iwarp().qp_stats(*left),
+                        pair->right().engine().iwarp().qp_stats(*right)}) {
     for (std::size_t i = 0; i < kReasonCount; ++i) {  // InLogic saw nothing but the RTR message
       if (i == static_cast<std::size_t>(fastpath::Reason::Aligned)) continue;
       EXPECT_EQ(s.iwarp.reasons[i], 0u) << reason_label(i);
@@ -311,12 +315,13 @@ TEST_F(Setup, PrivateDataOf508OctetsTravelsBothWays) {
 TEST_F(Setup, BacklogLimitsPendingConnections) {
   make();
   Error e;
-  ASSERT_NE(pair->right().engine().listen(7000, 2, &e), nullptr);
+  ASSERT_NE(pair->right().engine().iwarp().listen(7000, 2, &e), nullptr);
   std::vector<verbs::QueuePair*> qps;
   for (int i = 0; i < 5; ++i) {
     qps.push_back(pair->left().make_qp());
     ASSERT_TRUE(pair->left()
                     .engine()
+                    .iwarp()
                     .connect(*qps.back(), *SocketAddress::parse("10.0.0.2:7000"),
                              pair->left().engine().default_params(), pair->now())
                     .ok());
@@ -326,7 +331,8 @@ TEST_F(Setup, BacklogLimitsPendingConnections) {
   // The others come when there is room, by retransmission, while they wait (startup_timeout, 10 s).
   for (std::size_t answered = 0; answered < 5; ++answered) {
     ASSERT_GT(pair->right().events.size(), answered);
-    pair->right().engine().reject(pair->right().events[answered].connection, {}, pair->now());
+    pair->right().engine().iwarp().reject(pair->right().events[answered].connection, {},
+                                          pair->now());
     pair->run_for(Duration::ms(1700));
     EXPECT_LE(pair->right().events.size(), answered + 3);
   }
@@ -336,10 +342,11 @@ TEST_F(Setup, BacklogLimitsPendingConnections) {
 TEST_F(Setup, OwnAddressesLoopBackInsideTheProcess_E30) {
   make();
   Error e;
-  ASSERT_NE(pair->left().engine().listen(7100, 4, &e), nullptr);
+  ASSERT_NE(pair->left().engine().iwarp().listen(7100, 4, &e), nullptr);
   auto* other = pair->left().make_qp();
   ASSERT_TRUE(pair->left()
                   .engine()
+                  .iwarp()
                   .connect(*left, *SocketAddress::parse("10.0.0.1:7100"),
                            pair->left().engine().default_params(), pair->now())
                   .ok());
@@ -350,6 +357,7 @@ TEST_F(Setup, OwnAddressesLoopBackInsideTheProcess_E30) {
           if (event.kind != Kind::ConnectRequest || accepted) continue;
           accepted = pair->left()
                          .engine()
+                         .iwarp()
                          .accept(event.connection, *other, pair->left().engine().default_params(),
                                  pair->now())
                          .ok();
@@ -357,7 +365,7 @@ TEST_F(Setup, OwnAddressesLoopBackInsideTheProcess_E30) {
         return left->state == verbs::QpState::Rts && other->state == verbs::QpState::Rts;
       },
       Duration::s(5)));
-  EXPECT_EQ(pair->right().engine().counters().connections_opened, 0u);
+  EXPECT_EQ(pair->right().engine().iwarp().state().counters.opened, 0u);
 }
 
 // ---- policies that do not meet (D6)
@@ -371,12 +379,12 @@ TEST_F(Setup, D6_PoliciesThatDoNotMeetAreRefusedWithTheReasonAtBothEnds) {
       set_framing(&o.right, b, fastpath::InLogicVariant::Fig9, 32);
       make();
       Error e;
-      ASSERT_NE(pair->right().engine().listen(7000, 4, &e), nullptr);
+      ASSERT_NE(pair->right().engine().iwarp().listen(7000, 4, &e), nullptr);
       ASSERT_TRUE(start());
       ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
-      const auto refused =
-          pair->right().engine().accept(pair->right().events.front().connection, *right,
-                                        pair->right().engine().default_params(), pair->now());
+      const auto refused = pair->right().engine().iwarp().accept(
+          pair->right().events.front().connection, *right, pair->right().engine().default_params(),
+          pair->now());
       ASSERT_FALSE(refused.ok());
       EXPECT_EQ(refused.error().code, Errc::rejected);
       EXPECT_NE(refused.error().message.find(mpa::policy_name(b)), std::string::npos)
@@ -403,11 +411,11 @@ TEST_F(Setup, R77_AbsoluteMarkersWorkForEveryInitialSequenceNumber) {
     o.right = o.left;
     make();
     ASSERT_TRUE(pair->connect(*left, *right)) << seed;
-    const auto& a = pair->left().engine().find(left->connection)->tcb;
+    const auto& a = pair->left().engine().iwarp().find(left->connection)->tcb;
     residues |= 1u << (a.snd.iss.value() % 4) | 16u << (a.rcv.irs.value() % 4);
     test::Workload work(*pair, *left, *right, {.seed = seed, .messages = 5});
     ASSERT_EQ(work.run(), "") << seed;
-    EXPECT_EQ(pair->left().engine().qp_stats(*left).iwarp.bytes_slow, 0u);
+    EXPECT_EQ(pair->left().engine().iwarp().qp_stats(*left).iwarp.bytes_slow, 0u);
   }
   EXPECT_EQ(residues, 0xffu) << "every residue each way was met";
 }

@@ -54,7 +54,7 @@ struct Receiver : ScriptedPeer {
                          key};
     if (verbs::SharedReceiveQueue* q = qp().rq.shared()) {
       if (q->post({id, {&sge, 1}}) != verbs::SharedReceiveQueue::Post::Ok) return false;
-      engine().shared_posted(*q, now());
+      engine().iwarp().shared_posted(*q, now());
       return true;
     }
     return node().post_receive(qp(), {id, {&sge, 1}}, now());

@@ -152,7 +152,7 @@ TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson_R103_R104_R106) {
               std::string::npos);
     EXPECT_NE(json.find("\"completion_cqe_writes\": " + std::to_string(row.cqe)),
               std::string::npos);
-    r.engine().abort(r.qp(), r.now());
+    r.engine().iwarp().abort(r.qp(), r.now());
     r.engine().fill_stats(&all);
     EXPECT_EQ(all.ended.verbs.completion_wqe_writes, row.wqe)
         << "the connection is gone, its counts stay";
@@ -292,7 +292,7 @@ TEST(SharedReceive, AnEndedConnectionFlushesWhatItHadBoundAndSaysItWasTheLast) {
   for (std::uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(r.post(i));
   const Octets one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
   r.arrive(one.size(), two);
-  r.engine().abort(r.qp(), r.now());
+  r.engine().iwarp().abort(r.qp(), r.now());
   ASSERT_EQ(r.done().size(), 2u);
   for (std::uint64_t i = 0; i < 2; ++i) {
     EXPECT_EQ(r.done()[i].completion.wr_id, i + 1);

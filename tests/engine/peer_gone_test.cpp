@@ -19,7 +19,7 @@ using Kind = CmEvent::Kind;
 struct TimeWait : ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(p.up());
-    engine().disconnect(*p.qp, p.now);
+    engine().iwarp().disconnect(*p.qp, p.now);
     p.burst({});
     test::Cut fin;
     fin.flags = tcp::kFin | tcp::kAck;
@@ -58,7 +58,7 @@ TEST_F(TimeWait, AnOldSynDisturbsNothing_RFC9293_3_6_1) {
 struct Vanishing : ::testing::Test {
   void SetUp() override {
     Error error;
-    right().listen(7000, 4, &error);
+    right().iwarp().listen(7000, 4, &error);
     auto* asking = ask();
     ASSERT_TRUE(pair.run_until([&] { return !pair.right().events.empty(); }, Duration::s(1)));
     pair.set_faults_left("loss=1");
@@ -67,14 +67,16 @@ struct Vanishing : ::testing::Test {
     ConnectParams params = right().default_params();
     params.timeout = Duration::s(3);
     accepted = pair.now();
-    ASSERT_TRUE(right().accept(pair.right().events.front().connection, *qp, params, accepted).ok());
+    ASSERT_TRUE(
+        right().iwarp().accept(pair.right().events.front().connection, *qp, params, accepted).ok());
     pair.right().events.clear();
   }
   Engine& right() { return pair.right().engine(); }
   verbs::QueuePair* ask() {
     auto* asking = pair.left().make_qp();
     Engine& left = pair.left().engine();
-    EXPECT_TRUE(left.connect(*asking, *SocketAddress::parse("10.0.0.2:7000"), left.default_params(),
+    EXPECT_TRUE(left.iwarp()
+                    .connect(*asking, *SocketAddress::parse("10.0.0.2:7000"), left.default_params(),
                              pair.now())
                     .ok());
     return asking;
@@ -93,7 +95,7 @@ TEST_F(Vanishing, WhoNeverSendsItsRtrIsGivenUpInTime) {
   EXPECT_EQ(e.qp, qp);
   EXPECT_LT(pair.now() - accepted, Duration::ms(3100));
   pair.run_for(Duration::s(10));
-  EXPECT_EQ(right().connection_count(), 0u);
+  EXPECT_EQ(right().iwarp().state().connections.size(), 0u);
 }
 
 // Its address has just failed to resolve, which says nothing about a host that sends us a SYN.
@@ -148,8 +150,9 @@ struct Restart : ::testing::Test {
   verbs::QpState connect(Host& client, Duration limit) {
     auto* qp = client.node->make_qp();
     Engine& e = client.node->engine();
-    EXPECT_TRUE(
-        e.connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), e.default_params(), now).ok());
+    EXPECT_TRUE(e.iwarp()
+                    .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), e.default_params(), now)
+                    .ok());
     for (const Instant until = now + limit; now < until && qp->state != verbs::QpState::Rts;) {
       bool any = carry(client, server) | carry(server, client);
       any |= client.node->engine().poll(now) | server.node->engine().poll(now);
@@ -160,6 +163,7 @@ struct Restart : ::testing::Test {
         server_qp = server.node->make_qp();
         EXPECT_TRUE(
             server.node->engine()
+                .iwarp()
                 .accept(event.connection, *server_qp, server.node->engine().default_params(), now)
                 .ok());
       }
@@ -176,14 +180,14 @@ struct Restart : ::testing::Test {
 
 TEST_F(Restart, TheSynGoesAgainAsSoonAsTheOldConnectionIsReset_RFC9293_3_5_1) {
   Error error;
-  server.node->engine().listen(7000, 4, &error);
+  server.node->engine().iwarp().listen(7000, 4, &error);
   Host before("10.0.0.1/24", 9);
   ASSERT_EQ(connect(before, Duration::ms(100)), verbs::QpState::Rts);
   const auto* old = server_qp;
   Host after("10.0.0.1/24", 9);
   EXPECT_EQ(connect(after, Duration::ms(100)), verbs::QpState::Rts);
   EXPECT_EQ(old->state, verbs::QpState::Error);
-  EXPECT_EQ(server.node->engine().connection_count(), 1u);
+  EXPECT_EQ(server.node->engine().iwarp().state().connections.size(), 1u);
 }
 
 }  // namespace

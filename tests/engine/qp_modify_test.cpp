@@ -28,9 +28,9 @@ struct Brought {
         break;
       case QpState::Rtr:  // connecting, and nobody answers
         pair.set_faults_left("loss=1");
-        EXPECT_TRUE(pair.left().engine().connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
-                                                 pair.left().engine().default_params(),
-                                                 pair.now()));
+        EXPECT_TRUE(pair.left().engine().iwarp().connect(
+            *qp, *SocketAddress::parse("10.0.0.2:7000"), pair.left().engine().default_params(),
+            pair.now()));
         break;
       case QpState::Rts:
         EXPECT_TRUE(pair.connect(*qp, *peer));
@@ -93,7 +93,8 @@ TEST(QpModify, IB109_IB111_IB118_IB122_InEveryStateTheEngineDoesWhatTheTableSays
       if (to == QpState::Reset || to == QpState::Error) {
         EXPECT_EQ(b.qp->connection, 0u);
         b.pair.run_for(Duration::s(3));
-        EXPECT_EQ(b.pair.left().engine().connection_count(), 0u) << "nothing is left of it";
+        EXPECT_EQ(b.pair.left().engine().iwarp().state().connections.size(), 0u)
+            << "nothing is left of it";
         EXPECT_EQ(b.qp->state, to);
       }
     }
@@ -147,7 +148,7 @@ TEST(QpModify, IB117_ErrorFlushesBothQueuesInPostingOrderAndWhatIsPostedLater) {
 TEST(QpModify, IB117_AnEndByThePeerFlushesInPostingOrderAndWhatIsPostedLater) {
   Brought b(QpState::Rts);
   for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.post_receive(id));
-  b.pair.right().engine().abort(*b.peer, b.pair.now());
+  b.pair.right().engine().iwarp().abort(*b.peer, b.pair.now());
   b.pair.run_for(Duration::ms(10));
   EXPECT_EQ(b.qp->state, QpState::Error);
   b.pair.left().drain_completions();

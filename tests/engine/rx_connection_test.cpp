@@ -51,7 +51,7 @@ TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen_R110) {
   pair.set_faults_left("");
   for (std::size_t k = 1; k < kEach; ++k) send(0);
   pair.run_for(Duration::us(200));
-  ASSERT_NE(pair.right().engine().find(right[0]->connection)->tcb.rcv.holes.size(), 0u);
+  ASSERT_NE(pair.right().engine().iwarp().find(right[0]->connection)->tcb.rcv.holes.size(), 0u);
   for (std::size_t k = 0; k < kEach; ++k) send(1);
   pair.run_for(Duration::us(200));
   pair.right().drain_completions();
@@ -105,18 +105,19 @@ TEST_F(RxPath, EachConnectionGetsItsOwnSegments_R73) {
   EXPECT_EQ(receive[2000], 0x22);
   EXPECT_EQ(receive[2999], 0x22);
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(pair.right().engine().qp_stats(*right[i]).verbs.sends_received, 1u);
+    EXPECT_EQ(pair.right().engine().iwarp().qp_stats(*right[i]).verbs.sends_received, 1u);
   }
 }
 
 // proves: R-74
 TEST_F(RxPath, ATupleThatIsNotKnownFindsNoConnection) {
   up();
-  const auto before = p.node().engine().counters();
+  const auto before = p.node().engine().iwarp().state().counters;
   const auto a = p.burst({{0, fpdus[0], false, tcp::kAck, 41000}});
   EXPECT_TRUE(p.untouched());
   EXPECT_EQ(p.rcv_nxt(), 0u);
-  EXPECT_EQ(p.node().engine().counters().tcp.no_connection, before.tcp.no_connection + 1);
+  EXPECT_EQ(p.node().engine().iwarp().state().counters.tcp.no_connection,
+            before.tcp.no_connection + 1);
   ASSERT_EQ(a.size(), 1u);
   EXPECT_TRUE(a[0].seg.has(tcp::kRst));
 }

@@ -17,7 +17,7 @@ struct RxDetour : RxPath {
     fpdus.clear();
     prepare(n);
   }
-  std::uint64_t kept() { return p.node().engine().reassembly_in_use(); }
+  std::uint64_t kept() { return p.node().engine().iwarp().state().pool.in_use(); }
   // What must hold whenever nothing was wrong: FAST, and no counter of the other roads has moved.
   void expect_nothing_happened() {
     EXPECT_TRUE(p.fast());

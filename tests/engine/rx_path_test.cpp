@@ -34,7 +34,7 @@ TEST_F(RxPath, AlignedValidSegmentsAreCutThroughAndAcknowledged) {
   EXPECT_EQ(s.iwarp.bytes_fast, 4 * kSize);
   EXPECT_EQ(s.iwarp.bytes_slow, 0u);
   EXPECT_EQ(s.iwarp.bytes_copied, 4u * kPayload) << "one copy of each payload octet";
-  EXPECT_EQ(p.node().engine().reassembly_in_use(), 0u);
+  EXPECT_EQ(p.node().engine().iwarp().state().pool.in_use(), 0u);
 }
 
 // proves, T-1

@@ -31,14 +31,17 @@ struct StallTest : ::testing::Test {
   }
   void SetUp() override {
     Error error;
-    ASSERT_NE(right.listen(7, 1, &error), nullptr);
+    ASSERT_NE(right.iwarp().listen(7, 1, &error), nullptr);
     ASSERT_TRUE(
-        left.connect(*here, *SocketAddress::parse("10.77.0.2:7"), left.default_params(), now).ok());
+        left.iwarp()
+            .connect(*here, *SocketAddress::parse("10.77.0.2:7"), left.default_params(), now)
+            .ok());
     for (int i = 0; i < 1000; ++i) {
       both();
       if (right_hooks.request == 0) continue;
       ASSERT_TRUE(
-          right.accept(std::exchange(right_hooks.request, 0), *there, right.default_params(), now)
+          right.iwarp()
+              .accept(std::exchange(right_hooks.request, 0), *there, right.default_params(), now)
               .ok());
     }
     ASSERT_EQ(left_hooks.established + right_hooks.established, 2);
@@ -70,7 +73,7 @@ struct StallTest : ::testing::Test {
     config.pd = pd;
     return engine.create_qp(config, &cq, &cq);
   }
-  std::uint64_t retransmits() { return left.qp_stats(*here).iwarp.tcp.retransmits; }
+  std::uint64_t retransmits() { return left.iwarp().qp_stats(*here).iwarp.tcp.retransmits; }
 
   Hooks left_hooks, right_hooks;
   std::pair<port::Port, port::Port> wire = port::make_memory_pair();

@@ -62,8 +62,8 @@ TEST_F(Transfer, ConnectionIsFastOnBothSidesAfterStartup_R1) {
   EXPECT_EQ(left->state, verbs::QpState::Rts);
   EXPECT_EQ(right->state, verbs::QpState::Rts);
   pair->run_for(Duration::ms(100));
-  EXPECT_TRUE(pair->left().engine().qp_stats(*left).iwarp.fast);
-  EXPECT_TRUE(pair->right().engine().qp_stats(*right).iwarp.fast);
+  EXPECT_TRUE(pair->left().engine().iwarp().qp_stats(*left).iwarp.fast);
+  EXPECT_TRUE(pair->right().engine().iwarp().qp_stats(*right).iwarp.fast);
 }
 
 TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer_R2) {
@@ -86,7 +86,7 @@ TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer_R2) {
     EXPECT_EQ(pair->left().send_done[i].completion.wr_id, i);
     EXPECT_EQ(pair->left().send_done[i].completion.status, verbs::Status::Success);
   }
-  const ConnectionStats s = pair->right().engine().qp_stats(*right);
+  const ConnectionStats s = pair->right().engine().iwarp().qp_stats(*right);
   EXPECT_EQ(s.verbs.write_bytes_received, 1u << 20);
   EXPECT_EQ(s.iwarp.bytes_slow, 0u);
   EXPECT_EQ(s.iwarp.bytes_copied, s.verbs.payload_placed);  // one copy per payload octet
@@ -138,7 +138,8 @@ TEST_F(Transfer, ReadBringsRemoteBytesWithoutRemoteWriteOnTheSink_E16) {
   }
   ASSERT_TRUE(done(3, 0));
   EXPECT_EQ(remote.bytes, local.bytes);
-  EXPECT_EQ(pair->left().engine().qp_stats(*left).verbs.read_response_bytes_received, 300000u);
+  EXPECT_EQ(pair->left().engine().iwarp().qp_stats(*left).verbs.read_response_bytes_received,
+            300000u);
 }
 
 TEST_F(Transfer, WriteToAnUnknownStagTerminatesWith_1_1_0) {
@@ -152,7 +153,7 @@ TEST_F(Transfer, WriteToAnUnknownStagTerminatesWith_1_1_0) {
   wr.rkey = 0x00beef01;
   ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
   pair->run_for(Duration::s(1));
-  EXPECT_EQ(pair->right().engine().qp_stats(*right).iwarp.ddp.terminates_sent, 1u);
+  EXPECT_EQ(pair->right().engine().iwarp().qp_stats(*right).iwarp.ddp.terminates_sent, 1u);
   const auto& events = pair->left().events;
   ASSERT_FALSE(events.empty());
   bool told = false;
@@ -165,7 +166,7 @@ TEST_F(Transfer, WriteToAnUnknownStagTerminatesWith_1_1_0) {
 
 TEST_F(Transfer, OrderlyCloseEndsBothSidesWithoutReset) {
   up();
-  pair->left().engine().disconnect(*left, pair->now());
+  pair->left().engine().iwarp().disconnect(*left, pair->now());
   pair->run_for(Duration::s(2));
   const auto last = [](Node& n) { return n.events.back().kind; };
   EXPECT_EQ(last(pair->left()), engine::CmEvent::Kind::Disconnected);
@@ -180,6 +181,7 @@ TEST_F(Transfer, ConnectToAPortNobodyListensOnIsRefused) {
   const auto to = SocketAddress::parse("10.0.0.2:4444");
   ASSERT_TRUE(pair->left()
                   .engine()
+                  .iwarp()
                   .connect(*left, *to, pair->left().engine().default_params(), pair->now())
                   .ok());
   ASSERT_TRUE(pair->run_until([&] { return !pair->left().events.empty(); }, Duration::s(5)));
@@ -191,15 +193,16 @@ TEST_F(Transfer, RejectCarriesPrivateDataToTheConnector) {
   pair = std::make_unique<Pair>(options);
   left = pair->left().make_qp();
   Error error;
-  ASSERT_NE(pair->right().engine().listen(5000, 4, &error), nullptr);
+  ASSERT_NE(pair->right().engine().iwarp().listen(5000, 4, &error), nullptr);
   ASSERT_TRUE(pair->left()
                   .engine()
+                  .iwarp()
                   .connect(*left, *SocketAddress::parse("10.0.0.2:5000"),
                            pair->left().engine().default_params(), pair->now())
                   .ok());
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
   const std::uint8_t why[] = {'n', 'o'};
-  pair->right().engine().reject(pair->right().events.front().connection, why, pair->now());
+  pair->right().engine().iwarp().reject(pair->right().events.front().connection, why, pair->now());
   ASSERT_TRUE(pair->run_until([&] { return !pair->left().events.empty(); }, Duration::s(5)));
   EXPECT_EQ(pair->left().events.front().code, Errc::rejected);
   EXPECT_EQ(pair->left().events.front().private_data, "no");
@@ -220,7 +223,7 @@ TEST_F(Transfer, SlowConnectionDeliversTheSameBytesThroughTheReassemblyBuffer_R3
   ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
   ASSERT_TRUE(done(1, 0));
   EXPECT_EQ(src.bytes, dst.bytes);
-  const ConnectionStats s = pair->right().engine().qp_stats(*right);
+  const ConnectionStats s = pair->right().engine().iwarp().qp_stats(*right);
   EXPECT_FALSE(s.iwarp.fast);
   EXPECT_EQ(s.iwarp.bytes_fast, 0u);
   EXPECT_GT(s.iwarp.bytes_copied, 2 * s.verbs.payload_placed);  // two copies and the headers
@@ -250,8 +253,8 @@ TEST_F(Transfer, EveryFpduIsCountedOnceAtEachEnd) {
     post(WrOp::Send);
     post(WrOp::Read);
     ASSERT_TRUE(done(3, 1));
-    const ConnectionStats l = pair->left().engine().qp_stats(*left);
-    const ConnectionStats r = pair->right().engine().qp_stats(*right);
+    const ConnectionStats l = pair->left().engine().iwarp().qp_stats(*left);
+    const ConnectionStats r = pair->right().engine().iwarp().qp_stats(*right);
     EXPECT_EQ(l.iwarp.ddp.fpdus_sent, r.iwarp.ddp.fpdus_received);
     EXPECT_EQ(r.iwarp.ddp.fpdus_sent, l.iwarp.ddp.fpdus_received);
     const auto at = [](ddp::Opcode op) { return static_cast<std::size_t>(op); };

@@ -175,10 +175,10 @@ class World {
       h.make_region(SparedStream::kRegion);
       h.make_pair(64);
       h.make_region(8000);
-      h.listeners.push_back(h.engine().listen(kVictimPort, 4, &error));
+      h.listeners.push_back(h.engine().iwarp().listen(kVictimPort, 4, &error));
       require(h.listeners.back() != nullptr, "nobody can listen");
     }
-    engine::Listener* l = host(1).engine().listen(kSparedPort, 2, &error);
+    engine::Listener* l = host(1).engine().iwarp().listen(kSparedPort, 2, &error);
     require(l != nullptr, "nobody can listen");
     verbs::QueuePair& a = *host(0).pairs[0]->qp;
     verbs::QueuePair& b = *host(1).pairs[0]->qp;
@@ -186,6 +186,7 @@ class World {
     back_.prepare(now_);
     require(host(0)
                 .engine()
+                .iwarp()
                 .connect(a, {address(2), kSparedPort}, host(0).engine().default_params(), now_)
                 .ok(),
             "no way to the other end");
@@ -196,7 +197,7 @@ class World {
     require(!host(1).requests.empty(), "the spared connection does not come up");
     const Request r = host(1).requests.front();
     host(1).requests.clear();
-    require(host(1).engine().accept(r.id, b, host(1).engine().default_params(), now_).ok(),
+    require(host(1).engine().iwarp().accept(r.id, b, host(1).engine().default_params(), now_).ok(),
             "the spared connection is not accepted");
     for (int i = 0; i < 100 && !(established_[0] && established_[1]); ++i) {
       deliver_all(1);
@@ -204,7 +205,7 @@ class World {
     }
     require(established_[0] && established_[1], "the spared connection does not come up");
     spared_port_ = r.key.remote_port;
-    host(1).engine().close_listener(l, now_);
+    host(1).engine().iwarp().close_listener(l, now_);
   }
 
   void hear() {

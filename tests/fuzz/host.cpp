@@ -37,8 +37,8 @@ void Host::hear(const verbs::QueuePair* spared, bool* established) {
   using Kind = engine::CmEvent::Kind;
   for (engine::CmEvent& e : std::exchange(events, {})) {
     if (e.kind == Kind::ConnectRequest) {
-      engine::Engine::RequestInfo info;
-      if (!engine_->request_info(e.connection, &info)) continue;
+      iwarp::Side::RequestInfo info;
+      if (!engine_->iwarp().request_info(e.connection, &info)) continue;
       if (requests.size() >= kMostRequests) requests.erase(requests.begin());
       requests.push_back({e.connection, info.key, info.private_data});
     } else if (e.qp == spared && spared != nullptr) {
@@ -116,28 +116,28 @@ void Host::connect(const IpAddress& to, Input& in, Instant now) {
   engine::ConnectParams c = params(in);
   ++tag_;
   c.private_data = {static_cast<std::uint8_t>(tag_ >> 8), static_cast<std::uint8_t>(tag_)};
-  if (!engine_->connect(*p.qp, target, c, now)) destroy_pair(p, now);
+  if (!engine_->iwarp().connect(*p.qp, target, c, now)) destroy_pair(p, now);
 }
 
 void Host::answer(Input& in, Instant now) {
   if (requests.empty()) return;
   const std::size_t at = in.often(128) ? 0 : in.below(static_cast<std::uint32_t>(requests.size()));
   const Request r = requests[at];
-  engine::Engine::RequestInfo info;
-  if (engine_->request_info(r.id, &info)) {
+  iwarp::Side::RequestInfo info;
+  if (engine_->iwarp().request_info(r.id, &info)) {
     require(info.key == r.key && info.private_data == r.private_data,
             "a request that was kept is another peer's now");
   }
   if (in.often(40)) return;  // still kept
   requests.erase(requests.begin() + static_cast<std::ptrdiff_t>(at));
   if (in.often(40)) {
-    engine_->reject(r.id, in.bytes(in.below(20)), now);
+    engine_->iwarp().reject(r.id, in.bytes(in.below(20)), now);
     return;
   }
   if (pairs.size() >= kMostPairs) return;  // never answered
   Pair& p = make_pair(4 + in.below(28), in.often(40) ? shared_ : nullptr);
-  const bool took = engine_->accept(r.id, *p.qp, params(in), now).ok();
-  if (const engine::Connection* c = took ? engine_->find(p.qp->connection) : nullptr) {
+  const bool took = engine_->iwarp().accept(r.id, *p.qp, params(in), now).ok();
+  if (const engine::Connection* c = took ? engine_->iwarp().find(p.qp->connection) : nullptr) {
     require(c->key == r.key, "accept took another connection than the one that asked");
   }
 }
@@ -155,7 +155,7 @@ void Host::post(Host& peer, Input& in, Instant now) {
   if (what < 3) {
     if (p.qp->rq.shared() != nullptr) {
       if (shared_->post({1, {&sge, 1}}) == verbs::SharedReceiveQueue::Post::Ok) {
-        engine_->shared_posted(*shared_, now);
+        engine_->iwarp().shared_posted(*shared_, now);
       }
       return;
     }
@@ -206,10 +206,10 @@ void Host::move(Host& peer, Input& in, Instant now) {
     case 8:
       return post(peer, in, now);
     case 9:
-      if (p != nullptr && p->qp != nullptr) engine_->disconnect(*p->qp, now);
+      if (p != nullptr && p->qp != nullptr) engine_->iwarp().disconnect(*p->qp, now);
       return;
     case 10:
-      if (p != nullptr && p->qp != nullptr) engine_->abort(*p->qp, now);
+      if (p != nullptr && p->qp != nullptr) engine_->iwarp().abort(*p->qp, now);
       return;
     case 11:
       if (p != nullptr && p->qp != nullptr) destroy_pair(*p, now);
@@ -234,12 +234,12 @@ void Host::move(Host& peer, Input& in, Instant now) {
       return;
     default:
       if (!listeners.empty() && in.often(100)) {
-        engine_->close_listener(listeners.back(), now);
+        engine_->iwarp().close_listener(listeners.back(), now);
         listeners.pop_back();
       } else if (listeners.empty()) {
         Error error;
         listeners.push_back(
-            engine_->listen(kVictimPort, static_cast<int>(1 + in.below(6)), &error));
+            engine_->iwarp().listen(kVictimPort, static_cast<int>(1 + in.below(6)), &error));
         require(listeners.back() != nullptr, "the port of a closed listener is not free");
       }
       return;
@@ -255,7 +255,7 @@ void Host::give_back(Instant now) {
   for (auto& p : pairs) {
     if (p->qp != nullptr) destroy_pair(*p, now);
   }
-  for (engine::Listener* l : listeners) engine_->close_listener(l, now);
+  for (engine::Listener* l : listeners) engine_->iwarp().close_listener(l, now);
   listeners.clear();
   for (const Region& r : regions) {
     require(engine_->deregister(r.stag), "a region cannot be deregistered");

@@ -73,7 +73,7 @@ class Churn {
  public:
   Churn() : pair_(options()), left_(20000), right_(20000) {
     Error error;
-    listener_ = b().listen(7000, 16, &error);
+    listener_ = b().iwarp().listen(7000, 16, &error);
   }
 
   std::array<unsigned, kRows.size()> ended{};
@@ -89,7 +89,7 @@ class Churn {
     open();
     if (!::testing::Test::HasFatalFailure()) finish();
     if (!::testing::Test::HasFatalFailure()) close();
-    most_connections = std::max(most_connections, b().connection_count());
+    most_connections = std::max(most_connections, b().iwarp().state().connections.size());
   }
 
   // Everything that waits for time to pass has passed.
@@ -136,18 +136,18 @@ class Churn {
     if (rng_.below(2) != 0) {
       answer.context.initiated_as = fastpath::ConnectionType::Slow;
     }
-    const std::uint64_t opened = b().counters().connections_opened;
+    const std::uint64_t opened = b().iwarp().state().counters.opened;
     const auto to = SocketAddress::parse(is(End::Refused) ? "10.0.0.2:7001" : "10.0.0.2:7000");
-    ASSERT_TRUE(a().connect(*left_qp_, *to, ask, now()).ok());
+    ASSERT_TRUE(a().iwarp().connect(*left_qp_, *to, ask, now()).ok());
     if (is(End::Refused)) return;
     if (is(End::GoneOpening)) {
-      ASSERT_TRUE(until([&] { return b().counters().connections_opened != opened; }));
+      ASSERT_TRUE(until([&] { return b().iwarp().state().counters.opened != opened; }));
       return cut_off();
     }
     ASSERT_TRUE(until([&] { return request_ != 0; }));
     if (is(End::GoneAsking)) cut_off();
-    if (is(End::Rejected)) return b().reject(request_, {}, now());
-    ASSERT_TRUE(b().accept(request_, *right_qp_, answer, now()).ok());
+    if (is(End::Rejected)) return b().iwarp().reject(request_, {}, now());
+    ASSERT_TRUE(b().iwarp().accept(request_, *right_qp_, answer, now()).ok());
     if (is(End::GoneAsking)) return;
     ASSERT_TRUE(until([&] {
       return left_qp_->state == verbs::QpState::Rts && right_qp_->state == verbs::QpState::Rts;
@@ -161,19 +161,19 @@ class Churn {
   void finish() {
     switch (end_) {
       case End::ByLeft:
-        return a().disconnect(*left_qp_, now());
+        return a().iwarp().disconnect(*left_qp_, now());
       case End::ByRight:
-        return b().disconnect(*right_qp_, now());
+        return b().iwarp().disconnect(*right_qp_, now());
       case End::Both:
-        a().disconnect(*left_qp_, now());
-        return b().disconnect(*right_qp_, now());
+        a().iwarp().disconnect(*left_qp_, now());
+        return b().iwarp().disconnect(*right_qp_, now());
       case End::LeftAborts:
         work_under_way();
-        a().abort(*left_qp_, now());
+        a().iwarp().abort(*left_qp_, now());
         return say_something();
       case End::RightAborts:
         work_under_way();
-        return b().abort(*right_qp_, now());
+        return b().iwarp().abort(*right_qp_, now());
       case End::Destroyed:
         work_under_way();
         a().destroy_qp(left_qp_, now());

@@ -54,8 +54,8 @@ class Framing : public ::testing::TestWithParam<Policy> {
     r.bad = work.run();
     r.ended = work.ended();
     r.failures = work.failures();
-    r.left = pair.left().engine().qp_stats(*left);
-    r.right = pair.right().engine().qp_stats(*right);
+    r.left = pair.left().engine().iwarp().qp_stats(*left);
+    r.right = pair.right().engine().iwarp().qp_stats(*right);
     return r;
   }
 };
@@ -129,7 +129,7 @@ TEST_P(Framing, R30_Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConn
       pair.left().drain_completions();
     }
     pair.run_until(over, Duration::s(60));
-    const ConnectionStats r = pair.right().engine().qp_stats(*right);
+    const ConnectionStats r = pair.right().engine().iwarp().qp_stats(*right);
     if (r.iwarp.downgrades == 0) continue;
     ++downgraded;
     EXPECT_TRUE(over()) << seed << ": nothing but corruption can have downgraded it";

@@ -153,8 +153,8 @@ std::string run_seed(std::uint64_t seed, Totals* totals) {
   Workload work(pair, *left, *right, w);  // its memory stays registered until the very end
   std::string bad = work.run();
   {
-    const ConnectionStats a = pair.left().engine().qp_stats(*left);
-    const ConnectionStats b = pair.right().engine().qp_stats(*right);
+    const ConnectionStats a = pair.left().engine().iwarp().qp_stats(*left);
+    const ConnectionStats b = pair.right().engine().iwarp().qp_stats(*right);
     if (work.ended()) {
       // Only data that was acknowledged before its CRC was looked at (SLOW), or a Send that found
       // no receive on SLOW, may end a stream.
@@ -190,12 +190,16 @@ std::string run_seed(std::uint64_t seed, Totals* totals) {
   // The end: orderly where the stream still stands; afterwards nothing is left behind.
   pair.set_faults_left("");
   pair.set_faults_right("");
-  pair.left().engine().disconnect(*left, pair.now());
+  pair.left().engine().iwarp().disconnect(*left, pair.now());
   pair.run_for(Duration::s(200));
-  if (pair.left().engine().connection_count() + pair.right().engine().connection_count() != 0) {
+  if (pair.left().engine().iwarp().state().connections.size() +
+          pair.right().engine().iwarp().state().connections.size() !=
+      0) {
     bad += "a connection is left; ";
   }
-  if (pair.left().engine().reassembly_in_use() + pair.right().engine().reassembly_in_use() != 0) {
+  if (pair.left().engine().iwarp().state().pool.in_use() +
+          pair.right().engine().iwarp().state().pool.in_use() !=
+      0) {
     bad += "reassembly memory is left; ";
   }
   return bad;

@@ -76,7 +76,7 @@ class HandPeer {
     stag = node_->register_memory(region.data(), region.size(),
                                   verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead);
     Error error;
-    if (node_->engine().listen(7000, 4, &error) == nullptr) return fail("listen");
+    if (node_->engine().iwarp().listen(7000, 4, &error) == nullptr) return fail("listen");
     params = node_->engine().default_params();
     adjust(params);
     send_arp(net::kArpRequest, {});
@@ -175,13 +175,13 @@ class HandPeer {
 
   // ---- what is seen of the engine
   sim::Node& node() { return *node_; }
-  ConnectionStats stats() const { return node_->engine().qp_stats(*qp); }
+  ConnectionStats stats() const { return node_->engine().iwarp().qp_stats(*qp); }
   EngineStats engine_stats() const {
     EngineStats s;
     node_->engine().fill_stats(&s);
     return s;
   }
-  engine::Connection* connection() { return node_->engine().find(qp->connection); }
+  engine::Connection* connection() { return node_->engine().iwarp().find(qp->connection); }
   bool fast() { return connection()->context.type == fastpath::ConnectionType::Fast; }
   std::size_t holes() { return connection()->tcb.rcv.holes.size(); }
   // Everything below is received.
@@ -241,7 +241,7 @@ class HandPeer {
     if (node_->events.empty()) return fail("no connect request");
     const auto id = node_->events.front().connection;
     node_->events.pop_front();
-    if (!node_->engine().accept(id, *qp, params, now)) return fail("accept");
+    if (!node_->engine().iwarp().accept(id, *qp, params, now)) return fail("accept");
     got = run();
     if (got.empty() || got.back().payload.size() < mpa::kFrameHeader) return fail("no Reply");
     acknowledge(0);

@@ -49,7 +49,7 @@ class Consumer {
     for (const auto& p : pieces) sges.push_back({p.at, static_cast<std::uint32_t>(p.octets), key_});
     if (shared_ != nullptr) {
       if (shared_->post({next_id_, sges}) != verbs::SharedReceiveQueue::Post::Ok) return false;
-      node_.engine().shared_posted(*shared_, now);
+      node_.engine().iwarp().shared_posted(*shared_, now);
     } else if (!node_.post_receive(qp_, {next_id_, sges}, now)) {
       return false;
     }

@@ -32,7 +32,7 @@ class ScriptedPeer {
     up_ = pair_->connect(*sender, *qp_);
     if (!up_) return;
     pair_->run_for(Duration::ms(500));
-    const engine::Connection* c = engine().find(qp_->connection);
+    const engine::Connection* c = engine().iwarp().find(qp_->connection);
     start_ = c->tcb.rcv.holes.rcv_nxt();
     start_seq_ = tcp::rcv_nxt_seq(c->tcb);
     peer_acks_ = tcp::snd_nxt_seq(c->tcb);
@@ -58,7 +58,7 @@ class ScriptedPeer {
   sim::Node& node() { return pair_->right(); }
   engine::Engine& engine() { return node().engine(); }
   verbs::QueuePair& qp() { return *qp_; }
-  ConnectionStats stats() { return engine().qp_stats(*qp_); }
+  ConnectionStats stats() { return engine().iwarp().qp_stats(*qp_); }
   Instant now() const { return now_; }
   // Sequence number of the first octet of the stream.
   tcp::Seq start_seq() const { return start_seq_; }
@@ -67,10 +67,10 @@ class ScriptedPeer {
   StreamOffset own_start() const { return own_start_; }
   // Octets of the stream the engine's TCP has taken in order.
   std::uint64_t taken() {
-    const engine::Connection* c = engine().find(qp_->connection);
+    const engine::Connection* c = engine().iwarp().find(qp_->connection);
     return c == nullptr ? 0 : c->tcb.rcv.holes.rcv_nxt() - start_;
   }
-  const engine::Connection* connection() { return engine().find(qp_->connection); }
+  const engine::Connection* connection() { return engine().iwarp().find(qp_->connection); }
 
   // Queue the octets at `offset` of the stream as one segment. `bad_sum`: with a TCP checksum that
   // is wrong.

@@ -1,13 +1,10 @@
-// FPDUs to the kernel's TCP: pieces of memory, one record for each segment (E-31).
 #include <errno.h>
 
 #include <algorithm>
 
-#include "engine/engine.h"
+#include "iwarp/kernel_sender.h"
 
-namespace urnic::engine {
-
-using namespace iwarp;
+namespace urnic::iwarp {
 namespace {
 
 constexpr unsigned kSendTurn = 8;  // bursts of one connection before the next one has its turn
@@ -47,45 +44,37 @@ void wait_for_room(KernelLink& l) {
 
 }  // namespace
 
-// True when the connection still has something it could send now.
-bool Engine::transmit_kernel(Connection& c, Instant now) {
+Sent KernelSender::transmit(Connection& c) {
   KernelLink& l = *c.link;
+  Sent turn;
   if (!l.socket.is_open()) {
-    on_closed(c, now);
-    return false;
+    turn.found.closed = true;
+    return turn;
   }
-  if (c.stage == Stage::Opening) return false;
-  bool more = false;
+  if (c.stage == Stage::Opening) return turn;
   for (unsigned turns = kSendTurn; l.writable;) {
     if (turns-- == 0) {
-      more = true;
+      turn.more = true;
       break;
     }
-    if (!send_burst(c, now)) break;
-    if (c.is_over()) return false;
+    if (!send_burst(c, &turn.found)) break;
   }
-  if (c.stream != nullptr) {  // handed to TCP, which keeps a copy: done (E-23)
-    c.stream->sender.acked(l.sent, [&](const verbs::Completion& done) {
-      if (c.qp != nullptr) post_completion(*c.qp, done);
-    });
-  }
-  if (c.stage == Stage::Closing || c.stage == Stage::Terminated) try_finish_close(c, now);
-  if (!c.is_over()) finish_link(c, now);
-  return more && !c.is_over();
+  // Handed to TCP, which keeps a copy: done (E-23).
+  if (c.stream != nullptr) complete_acked(completions_, c, l.sent);
+  return turn;
 }
 
 // One system call's worth. False when there is nothing to send, or no room.
-bool Engine::send_burst(Connection& c, Instant now) {
+bool KernelSender::send_burst(Connection& c, Found* found) {
   KernelLink& l = *c.link;
-  KernelBatch& b = kernel_->batch;
+  KernelBatch& b = s_.kernel->batch;
   b.clear();
   if (!l.rest.empty()) {
     add_piece(b, ByteView(l.rest).subspan(l.rest_at));
     close_record(b, 0, static_cast<std::uint32_t>(l.rest.size() - l.rest_at));
   } else if (c.stream == nullptr || !build_burst(c)) {
     if (c.stream != nullptr && c.stream->sender.failed() && c.stage != Stage::Terminated) {
-      fail_sender(c, now);
-      return !c.is_over();
+      note_failed_sender(c, found);
     }
     return false;
   }
@@ -93,7 +82,7 @@ bool Engine::send_burst(Connection& c, Instant now) {
   const sockets::Moved moved =
       l.aligned ? l.socket.send_records(pieces, {b.record_pieces.data(), b.record_count})
                 : l.socket.send(pieces);
-  ++kernel_->writes;
+  ++s_.kernel->writes;
   if (moved.what != sockets::Moved::What::Some) {
     wait_for_room(l);
     if (moved.what == sockets::Moved::What::Failed) {  // why, the receiving side tells
@@ -104,7 +93,7 @@ bool Engine::send_burst(Connection& c, Instant now) {
     keep_rest(l, 0);
     return false;
   }
-  kernel_->octets_out += moved.octets;
+  s_.kernel->octets_out += moved.octets;
   c.counters.segments_out += b.record_count;
   keep_rest(l, moved.octets);
   l.sent += moved.octets;
@@ -113,9 +102,9 @@ bool Engine::send_burst(Connection& c, Instant now) {
 }
 
 // As many segments as one system call takes. False when there is none.
-bool Engine::build_burst(Connection& c) {
+bool KernelSender::build_burst(Connection& c) {
   KernelLink& l = *c.link;
-  KernelBatch& b = kernel_->batch;
+  KernelBatch& b = s_.kernel->batch;
   if (b.built.empty()) b.built.resize(KernelBatch::kOctets + kLocalSegment);
   if (l.mss_uses == 0) {
     l.mss = l.aligned ? l.socket.mss() : kLocalSegment;
@@ -160,8 +149,8 @@ bool Engine::build_burst(Connection& c) {
 // The kernel has taken the first `taken` octets of the burst. Of a segment it took in part the rest
 // stays as it was built; whole segments behind are built again (they have not begun). One that was
 // given as views is looked at again where it lies: without CRC there is nothing that could differ.
-void Engine::keep_rest(KernelLink& l, std::size_t taken) {
-  KernelBatch& b = kernel_->batch;
+void KernelSender::keep_rest(KernelLink& l, std::size_t taken) {
+  KernelBatch& b = s_.kernel->batch;
   if (!l.rest.empty()) {
     l.rest_at += taken;
     if (l.rest_at == l.rest.size()) {
@@ -184,20 +173,25 @@ void Engine::keep_rest(KernelLink& l, std::size_t taken) {
   }
 }
 
-// Our FIN when everything is in the kernel's hands; the end when the peer's has come as well.
-void Engine::finish_link(Connection& c, Instant now) {
+bool KernelSender::finish(Connection& c) {
   KernelLink& l = *c.link;
-  if (!l.socket.is_open()) return;
+  if (!l.socket.is_open()) return false;
   const bool all_sent =
       l.rest.empty() && (c.stream == nullptr || c.stream->sender.available() <= l.sent);
   if (l.finish && !l.finished && (all_sent || l.send_error != 0)) {
     l.finished = true;
     l.socket.finish();
   }
-  if (!l.finished || !l.ended) return;
-  kernel_->poller->remove(l.socket.fd());
+  if (!l.finished || !l.ended) return false;
+  s_.kernel->poller->remove(l.socket.fd());
   l.socket.close();
-  on_closed(c, now);
+  return true;
 }
 
-}  // namespace urnic::engine
+void KernelSender::enqueue_read(Connection& c) {
+  if (c.link->queued) return;
+  c.link->queued = true;
+  s_.kernel->readable.push_back(c.id);
+}
+
+}  // namespace urnic::iwarp

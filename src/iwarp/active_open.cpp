@@ -1,14 +1,13 @@
 // The active side of a connection: the path and the port, the SYN, and trying again as revision 1.
 #include <algorithm>
 
-#include "engine/engine.h"
+#include "iwarp/opening.h"
 #include "tcp/isn.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
-Result<void> Engine::choose_path(const SocketAddress& to, FlowKey* key, Instant now) {
-  (void)now;
-  const auto source = interface_.choose_source(to.ip);
+Result<void> Opening::choose_path(const SocketAddress& to, FlowKey* key) {
+  const auto source = s_.wire.interface().choose_source(to.ip);
   if (!source) {
     return Error{Errc::unreachable, "no route to " + to.ip.to_string() +
                                         ": no own address on its network and no gateway (set "
@@ -23,41 +22,40 @@ Result<void> Engine::choose_path(const SocketAddress& to, FlowKey* key, Instant 
 }
 
 // E-29: a port of which both ends say, by the same hash, that the flow is of this engine's queue.
-std::uint16_t Engine::choose_port(const IpAddress& local, const SocketAddress& to) {
-  const std::uint32_t queues = std::max<std::uint32_t>(port_->info().queues, 1);
-  return ports_.choose(local, to, [&](std::uint16_t port) {
+std::uint16_t Opening::choose_port(const IpAddress& local, const SocketAddress& to) {
+  const std::uint32_t queues = std::max<std::uint32_t>(queues_, 1);
+  return s_.ports.choose(local, to, [&](std::uint16_t port) {
     if (queue_ < queues && flow_queue(flow_hash(local, port, to.ip, to.port), queues) != queue_) {
       return true;
     }
     const FlowKey key{local, to.ip, port, to.port};
-    return connections_.find(key) != nullptr || time_wait_.contains(key);
+    return s_.connections.find(key) != nullptr || s_.time_wait.contains(key);
   });
 }
 
 // A queue pair without a connection, and none before that has not been forgotten by a reset. One
 // that begins again as revision 1 is connecting already.
-bool Engine::may_connect(const verbs::QueuePair& qp) {
+bool Opening::may_connect(const verbs::QueuePair& qp) {
   return qp.connection == 0 && qp.state <= verbs::QpState::Rtr;
 }
 
-void Engine::begin_connecting(verbs::QueuePair& qp) {
+void Opening::begin_connecting(verbs::QueuePair& qp) {
   if (qp.state == verbs::QpState::Reset) qp.state.modify(verbs::QpState::Init);
   qp.state.advance(verbs::QpState::Rtr);
 }
 
-Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
-                             const ConnectParams& params, Instant now) {
-  const Turn turn(*this);
+Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
+                              const ConnectParams& params, Instant now) {
   if (!may_connect(qp)) {
     return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
   }
   FlowKey key;
   std::unique_ptr<KernelLink> link;
-  if (kernel_ != nullptr) {
+  if (s_.kernel != nullptr) {
     auto opened = open_link(to, &key);
     if (!opened) return opened.error();
     link = std::move(*opened);
-  } else if (auto path = choose_path(to, &key, now); !path) {
+  } else if (auto path = choose_path(to, &key); !path) {
     return path;
   }
   Connection* c = new_connection(key);
@@ -74,28 +72,27 @@ Result<void> Engine::connect(verbs::QueuePair& qp, const SocketAddress& to,
   if (link != nullptr) {
     adopt_link(*c, std::move(link));
     set_keepalive(*c, params, now);
-    arm_timer(*c);
+    s_.timers.arm(*c);
     return {};
   }
   tcp::open_active(c->tcb, tcp_config(key),
-                   tcp::initial_sequence(keys_.isn, {key.local, key.local_port},
+                   tcp::initial_sequence(s_.keys.isn, {key.local, key.local_port},
                                          {key.remote, key.remote_port}, now),
                    now);
   set_keepalive(*c, params, now);
-  enqueue_tx(*c);
-  arm_timer(*c);
-  transmit_round(now);
+  s_.sending.push(*c);
+  s_.timers.arm(*c);
   return {};
 }
 
 // The peer ended the connection while we waited for the Reply to an enhanced Request.
-bool Engine::refuses_revision2(const Connection& c) const {
+bool Opening::refuses_revision2(const Connection& c) const {
   return c.startup != nullptr && c.startup->is_active() && c.startup->options().revision == 2 &&
          c.startup->phase() == Startup::Phase::WaitReply;
 }
 
 // E-35: once more as RFC 5044 alone, on a new TCP connection.
-void Engine::retry_as_revision1(Connection& c, Instant now) {
+void Opening::retry_as_revision1(Connection& c, Instant now) {
   verbs::QueuePair* qp = c.qp;
   ConnectParams params;
   params.context = c.context.config;
@@ -103,25 +100,26 @@ void Engine::retry_as_revision1(Connection& c, Instant now) {
   params.mpa.revision = 1;
   const ByteView pd = c.startup->request().private_view();
   params.private_data.assign(pd.begin(), pd.end());
-  params.timeout = c.stage_deadline.is_never() ? options_.startup_timeout : c.stage_deadline - now;
+  params.timeout =
+      c.stage_deadline.is_never() ? s_.options.startup_timeout : c.stage_deadline - now;
   const SocketAddress to{c.key.remote, c.key.remote_port};
   c.qp = nullptr;
   c.stream = nullptr;
   c.startup.reset();
   c.stage = Stage::Lingering;
-  c.stage_deadline = now + options_.linger_timeout;
-  abort_transport(c, now);
-  enqueue_tx(c);
+  c.stage_deadline = now + s_.options.linger_timeout;
+  transport_.abort(c, now);
+  s_.sending.push(c);
   qp->connection = 0;
   ddp::stream_of(*qp).sender.forget_startup();
   if (auto again = connect(*qp, to, params, now); !again) {
-    enter_error(*qp, verbs::Status::Flushed);
-    hooks_->on_cm_event({.kind = CmEvent::Kind::ConnectFailed,
-                         .qp = qp,
-                         .code = again.error().code,
-                         .message = again.error().message});
+    completions_.enter_error(*qp, verbs::Status::Flushed);
+    s_.hooks->on_cm_event({.kind = CmEvent::Kind::ConnectFailed,
+                           .qp = qp,
+                           .code = again.error().code,
+                           .message = again.error().message});
   }
-  if (transport_closed(c)) on_closed(c, now);
+  if (transport_.is_closed(c)) ending_.take_closed(c, now);
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

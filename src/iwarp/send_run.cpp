@@ -2,12 +2,12 @@
 // TCP and the stream's sender decide once. Frames are those send_segment() would make one by one.
 #include <algorithm>
 
-#include "engine/engine.h"
+#include "iwarp/transmitter.h"
 #include "tcp/run.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
-unsigned Engine::send_run(Connection& c, unsigned most, Instant now) {
+unsigned Transmitter::send_run(Connection& c, unsigned most, Instant now) {
   if (c.loopback || c.stream == nullptr) return 0;
   ddp::Sender& sender = c.stream->sender;
   ddp::SendRun run;
@@ -19,9 +19,10 @@ unsigned Engine::send_run(Connection& c, unsigned most, Instant now) {
                                   c.header.pseudo_sum(0), run.wire, now);
   const std::uint32_t before = static_cast<std::uint32_t>(c.header.size());
   const std::uint32_t segment = tcp_header.size() + run.wire;
+  port::TxBatch& tx = s_.wire.tx();
   unsigned n = 0;
   for (; n < most; ++n) {
-    port::Frame* const slot = tx_.next();
+    port::Frame* const slot = tx.next();
     if (slot == nullptr) break;
     std::uint8_t* const frame = slot->data[0];
     std::uint8_t* const at = frame + before;
@@ -31,7 +32,7 @@ unsigned Engine::send_run(Connection& c, unsigned most, Instant now) {
     tcp::run_segment_sent(c.tcb, run.wire, now);
     slot->len[0] = before + segment;
     slot->len[1] = 0;
-    tx_.keep();
+    tx.keep();
   }
   if (n == 0) return 0;
   tcp::run_sent(c.tcb, now);
@@ -39,4 +40,4 @@ unsigned Engine::send_run(Connection& c, unsigned most, Instant now) {
   return n;
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

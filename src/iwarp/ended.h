@@ -9,7 +9,7 @@
 
 #include "urnic/stats.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 
 class EndedConnections {
  public:
@@ -30,4 +30,4 @@ class EndedConnections {
   std::unordered_map<std::uint32_t, ConnectionStats> last_;  // by number of the queue pair
 };
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -6,15 +6,13 @@
 
 #include <algorithm>
 
-#include "engine/engine.h"
+#include "iwarp/receiver.h"
 #include "iwarp/rx_frames.h"
 
-namespace urnic::engine {
-
-using namespace iwarp;
+namespace urnic::iwarp {
 
 // The segment is whole valid FPDUs that begin beyond RCV.NXT.
-void Engine::keep(Connection& c, const InHand& in, Instant now) {
+void Receiver::keep(Connection& c, const InHand& in, Instant now, Found* found) {
   const tcp::Check& check = in.check;
   fastpath::Validation& v = *in.validation;
   const auto& frames = v.frames;
@@ -33,22 +31,22 @@ void Engine::keep(Connection& c, const InHand& in, Instant now) {
     const ByteView bytes = in.seg.payload.subspan(from - check.begin, to - from);
     if (c.tcb.rcv.holes.exceeds_limit(from, to) || !c.buffer.store(from, bytes, false)) {
       // Full (E-10, E-11): TCP's affair, and the sender's to send again.
-      if (!stored) act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+      if (!stored) delivery_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
       return;
     }
     if (opens && !stored) ++c.counters.detours;
     stored = true;
     c.counters.bytes_copied += bytes.size();
     c.counters.bytes_detour += bytes.size();
-    commit_range(c, from, to, check.fin && to == check.end, in.seg.has(tcp::kPsh), {}, now);
-    if (c.is_over()) return;
+    delivery_.commit_range(c, from, to, check.fin && to == check.end, in.seg.has(tcp::kPsh), {},
+                           now, found);
     at = to;
   }
 }
 
 // May every FPDU be placed, as far as can be told out of order (E-5)? The receives that its Sends
 // will need are theirs from now on (E-15): what is acknowledged finds them.
-Engine::FastResult Engine::admit_to_keep(Connection& c, const InHand& in, std::size_t frames) {
+Receiver::FastResult Receiver::admit_to_keep(Connection& c, const InHand& in, std::size_t frames) {
   fastpath::Validation& v = *in.validation;
   ddp::Admitter admitter(*c.stream, false);
   if (scratch_.admissions.size() < frames) scratch_.admissions.resize(frames);
@@ -72,16 +70,17 @@ Engine::FastResult Engine::admit_to_keep(Connection& c, const InHand& in, std::s
 
 // TCP takes what it has not yet of [begin, end), which begins at RCV.NXT and has been placed. Its
 // messages end with the last of it. Returns the octets that are new.
-std::uint64_t Engine::commit_around_kept(Connection& c, StreamOffset begin, StreamOffset end,
-                                         bool fin, bool psh, const ddp::MessageCounts& counts,
-                                         Instant now) {
+std::uint64_t Receiver::commit_around_kept(Connection& c, StreamOffset begin, StreamOffset end,
+                                           bool fin, bool psh, const ddp::MessageCounts& counts,
+                                           Instant now, Found* found) {
   std::uint64_t octets = 0;
   StreamOffset from, to;
-  while (!c.is_over() && c.tcb.rcv.holes.next_missing(begin, end, &from, &to)) {
+  while (c.tcb.rcv.holes.next_missing(begin, end, &from, &to)) {
     StreamOffset next_from, next_to;
     const bool last = !c.tcb.rcv.holes.next_missing(to, end, &next_from, &next_to);
     octets += to - from;
-    commit_range(c, from, to, fin && to == end, psh, last ? counts : ddp::MessageCounts{}, now);
+    delivery_.commit_range(c, from, to, fin && to == end, psh, last ? counts : ddp::MessageCounts{},
+                           now, found);
     begin = to;
   }
   return octets;
@@ -89,18 +88,9 @@ std::uint64_t Engine::commit_around_kept(Connection& c, StreamOffset begin, Stre
 
 // All below `placed_to` has been placed, and RCV.NXT has come to it or beyond: what is kept and now
 // in order is taken.
-void Engine::take_kept(Connection& c, StreamOffset placed_to, Instant now) {
+void Receiver::take_kept(Connection& c, StreamOffset placed_to, Instant now, Found* found) {
   c.buffer.consume(placed_to);
-  drain_reassembly(c, kNoBudget, now);
+  slow_.drain(c, kNoBudget, now, found);
 }
 
-// The octets in order end inside an FPDU: a segment that was kept began where none begins. They are
-// acknowledged and stay where they are; the connection goes on as SLOW.
-void Engine::abandon_detour(Connection& c, Instant now) {
-  constexpr auto kWhy = fastpath::Reason::Seam;
-  ++c.counters.reasons[static_cast<std::size_t>(kWhy)];
-  fastpath::become_slow(c.context, kWhy, now);
-  downgrade(c, kWhy);
-}
-
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -1,8 +1,8 @@
 // What the receive path does differently on a stream with markers: validation by the grid or by the
 // modified length, the case of a header whose CRC failed, and the ULPDUs without their markers.
-#include "engine/engine.h"
+#include "iwarp/receiver.h"
 
-namespace urnic::engine {
+namespace urnic::iwarp {
 namespace {
 
 // Where a segment begins in the marker grid. From its sequence number, so that it is known before
@@ -15,7 +15,7 @@ std::uint32_t grid_position(const Connection& c, const tcp::Segment& seg) {
 }  // namespace
 
 // The context was found before (E1, R-73) and is only read: the checksum has yet to be verified.
-void Engine::validate_framed(const Connection& c, const tcp::Segment& seg) {
+void Receiver::validate_framed(const Connection& c, const tcp::Segment& seg) {
   if (c.framing.policy == mpa::Policy::ModifiedLength) {
     fastpath::validate_modified(seg.payload, scratch_.validation);
   } else {
@@ -23,7 +23,7 @@ void Engine::validate_framed(const Connection& c, const tcp::Segment& seg) {
   }
 }
 
-void Engine::judge_markers(const Connection& c, const InHand& in) {
+void judge_markers(const Connection& c, const InHand& in) {
   fastpath::check_markers(c.framing.policy, in.seg.payload, grid_position(c, in.seg),
                           *in.validation);
 }
@@ -31,15 +31,15 @@ void Engine::judge_markers(const Connection& c, const InHand& in) {
 // S8, S10: known frame ends are RCV.NXT and the right edges of blocks placed while FAST; a
 // downgrade forgets the blocks, and an upgrade needs an empty buffer, so on FAST there are no
 // others (I-1).
-fastpath::HeaderCase Engine::header_case(const Connection& c, const InHand& in) {
+fastpath::HeaderCase header_case(const Connection& c, const InHand& in) {
   return fastpath::header_case(c.tcb.rcv.holes.is_received_edge(in.check.begin), in.seg.payload,
                                grid_position(c, in.seg), *in.validation);
 }
 
 // The ULPDU of a frame of the segment, in the internal data buffer; valid until the next segment.
 // False when memory shared with the peer has changed since the frame was validated (E-19).
-bool Engine::strip_markers(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
-                           ByteView* ulpdu) {
+bool Receiver::strip_markers(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
+                             ByteView* ulpdu) {
   std::vector<std::uint8_t>& room = scratch_.internal;
   if (room.size() < in.seg.payload.size()) room.resize(in.seg.payload.size());
   std::uint8_t* const to = room.data() + frame.offset;
@@ -52,4 +52,4 @@ bool Engine::strip_markers(Connection& c, const InHand& in, const fastpath::Fram
   return true;
 }
 
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 
-#include "engine/engine.h"
+#include "iwarp/receiver.h"
 #include "iwarp/rx_frames.h"
 #include "mpa/fpdu.h"
 
-namespace urnic::engine {
-
-using namespace iwarp;
+namespace urnic::iwarp {
 namespace {
 
 bool ends_a_send(const ddp::Admission* admissions, std::size_t count) {
@@ -27,38 +25,8 @@ tcp::Arrival arrival_inside(const tcp::HoleList& holes, const tcp::Check& check)
   return fresh ? tcp::Arrival::OutOfOrder : check.arrival;
 }
 
-}  // namespace
-
-void Engine::in_logic(Connection& c, const InHand& in, Instant now) {
-  const bool can_be_fast =
-      c.context.config.crc && c.context.config.initiated_as == fastpath::ConnectionType::Fast;
-  if (!can_be_fast) {  // permanently SLOW: nothing to decide (T1)
-    ++c.counters.reasons[static_cast<std::size_t>(fastpath::Reason::Slow)];
-    return store(c, in, now);
-  }
-  const tcp::Check& check = in.check;
-  const fastpath::Validation& v = *in.validation;
-  if (c.framing.marked()) [[unlikely]]
-    judge_markers(c, in);
-  fastpath::SegmentFacts facts;
-  fastpath::Verdict verdict;
-  if (fastpath::plainly_fast(c.context, check.arrival, v)) [[likely]] {
-    verdict.outcome = fastpath::Outcome::Fast;
-    verdict.reason = fastpath::Reason::Aligned;
-  } else {
-    if (check.new_end < check.end && c.context.type == fastpath::ConnectionType::Fast &&
-        frames_inside(v, check) == 0) {
-      return act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
-    }
-    facts = facts_of(c, in, now);
-    verdict = fastpath::decide(c.context, facts);
-  }
-  ++c.counters.reasons[static_cast<std::size_t>(verdict.reason)];
-  carry_out(c, in, facts, verdict, now);
-}
-
 // What decide() needs to know of the segment.
-fastpath::SegmentFacts Engine::facts_of(const Connection& c, const InHand& in, Instant now) {
+fastpath::SegmentFacts facts_of(const Connection& c, const InHand& in, Instant now) {
   const tcp::Check& check = in.check;
   const tcp::HoleList& holes = c.tcb.rcv.holes;
   fastpath::SegmentFacts facts;
@@ -83,13 +51,44 @@ fastpath::SegmentFacts Engine::facts_of(const Connection& c, const InHand& in, I
   return facts;
 }
 
+}  // namespace
+
+void Receiver::in_logic(Connection& c, const InHand& in, Instant now, Found* found) {
+  const bool can_be_fast =
+      c.context.config.crc && c.context.config.initiated_as == fastpath::ConnectionType::Fast;
+  if (!can_be_fast) {  // permanently SLOW: nothing to decide (T1)
+    ++c.counters.reasons[static_cast<std::size_t>(fastpath::Reason::Slow)];
+    return slow_.store(c, in, now, found);
+  }
+  const tcp::Check& check = in.check;
+  const fastpath::Validation& v = *in.validation;
+  if (c.framing.marked()) [[unlikely]]
+    judge_markers(c, in);
+  fastpath::SegmentFacts facts;
+  fastpath::Verdict verdict;
+  if (fastpath::plainly_fast(c.context, check.arrival, v)) [[likely]] {
+    verdict.outcome = fastpath::Outcome::Fast;
+    verdict.reason = fastpath::Reason::Aligned;
+  } else {
+    if (check.new_end < check.end && c.context.type == fastpath::ConnectionType::Fast &&
+        frames_inside(v, check) == 0) {
+      return delivery_.act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+    }
+    facts = facts_of(c, in, now);
+    verdict = fastpath::decide(c.context, facts);
+  }
+  ++c.counters.reasons[static_cast<std::size_t>(verdict.reason)];
+  carry_out(c, in, facts, verdict, now, found);
+}
+
 // The one place where a verdict becomes true: the segment is treated as it says, and the context
 // changes with it.
-inline void Engine::carry_out(Connection& c, const InHand& in, const fastpath::SegmentFacts& facts,
-                              const fastpath::Verdict& verdict, Instant now) {
+inline void Receiver::carry_out(Connection& c, const InHand& in,
+                                const fastpath::SegmentFacts& facts,
+                                const fastpath::Verdict& verdict, Instant now, Found* found) {
   using fastpath::Outcome;
   if (verdict.outcome == Outcome::Fast) {
-    const FastResult r = cut_through(c, in, now);
+    const FastResult r = cut_through(c, in, now, found);
     // What admit refuses changes nothing: no upgrade happens, no recovery ends.
     if (r != FastResult::Taken) return refuse_fast(c, r, in.check, now);
   }
@@ -98,53 +97,37 @@ inline void Engine::carry_out(Connection& c, const InHand& in, const fastpath::S
     case Outcome::Fast:
       if (verdict.upgraded) {
         ++c.counters.upgrades;
-        note(c, Note::Upgraded, verdict.reason);
+        note(s_, c, Note::Upgraded, verdict.reason);
       }
       break;
     case Outcome::Drop:
       if (verdict.counts) ++c.counters.recovery_attempts;
-      note(c, Note::Refused, verdict.reason);
-      ulp_drop(c, in.check, now);
+      note(s_, c, Note::Refused, verdict.reason);
+      delivery_.ulp_drop(c, in.check, now);
       break;
     case Outcome::Downgrade:  // Fig 5: holes first, then the segment
-      downgrade(c, verdict.reason);
-      store(c, in, now);
+      slow_.downgrade(c, verdict.reason);
+      slow_.store(c, in, now, found);
       break;
     case Outcome::Keep:
-      keep(c, in, now);
+      keep(c, in, now, found);
       break;
     case Outcome::Store:
-      store(c, in, now);
+      slow_.store(c, in, now, found);
       break;
   }
-}
-
-void Engine::note(const Connection& c, Note what, fastpath::Reason why) {
-  hooks_->on_note(what, c.key, reason_label(static_cast<std::size_t>(why)));
-}
-
-// Fig 5: what was placed out of order is nowhere but in the consumer's memory, so TCP forgets it
-// before anything else. What was kept on a detour is in the buffer, and stays (E-41).
-void Engine::downgrade(Connection& c, fastpath::Reason why) {
-  ++c.counters.downgrades;
-  note(c, Note::Downgraded, why);
-  if (!c.buffer.empty()) return;
-  tcp::forget_out_of_order(c.tcb);
-  c.hole_counters.discard();
-  if (c.stream != nullptr) c.stream->forget_out_of_order();
-  c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
 }
 
 // The segment was decided FAST, but what it carries cannot be taken now.
-void Engine::refuse_fast(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
+void Receiver::refuse_fast(Connection& c, FastResult why, const tcp::Check& check, Instant now) {
   if (why == FastResult::NoReceive) {  // section 10, R-113..R-115: not a recovery attempt
     note_starved(c, check.new_begin, now);
   }
-  ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
+  delivery_.ulp_drop(c, check, now);  // a violation out of order waits until it is in order (E-6)
 }
 
 // The Send `starved_msn` was not taken for want of a receive, in a segment at `at`.
-void Engine::note_starved(Connection& c, StreamOffset at, Instant now) {
+void Receiver::note_starved(Connection& c, StreamOffset at, Instant now) {
   ++c.counters.empty_rq_drops;
   c.starved_at = at;
   if (c.qp == nullptr) return;
@@ -153,14 +136,15 @@ void Engine::note_starved(Connection& c, StreamOffset at, Instant now) {
   // E-17; perhaps the receive was posted just before we said that it is missing.
   c.qp->starved = true;
   if (shared != nullptr) shared->wanted = true;
-  if (c.stream->rq.has(c.starved_msn)) receive_posted(*c.qp, now);
+  if (c.stream->rq.has(c.starved_msn)) delivery_.receive_posted(*c.qp, now);
 }
 
-Engine::FastResult Engine::cut_through(Connection& c, const InHand& in, Instant now) {
+Receiver::FastResult Receiver::cut_through(Connection& c, const InHand& in, Instant now,
+                                           Found* found) {
   const tcp::Check& check = in.check;
   fastpath::Validation& v = *in.validation;
   const std::size_t n = frames_inside(v, check);
-  if (check.arrival != tcp::Arrival::Overlap) return cut_through_run(c, in, 0, n, now);
+  if (check.arrival != tcp::Arrival::Overlap) return cut_through_run(c, in, 0, n, now, found);
   tcp::note_duplicate_part(c.tcb, check);
   if (!fastpath::places_out_of_order(c.context)) {
     // From RCV.NXT on, kept octets or not: none of them has been placed (E-41).
@@ -168,7 +152,7 @@ Engine::FastResult Engine::cut_through(Connection& c, const InHand& in, Instant 
     while (first < n && check.begin + v.frames[first].offset < c.tcb.rcv.holes.rcv_nxt()) {
       ++first;
     }
-    return first < n ? cut_through_run(c, in, first, n, now) : FastResult::Refused;
+    return first < n ? cut_through_run(c, in, first, n, now, found) : FastResult::Refused;
   }
   // Only the new frames, run by run.
   FastResult result = FastResult::Refused;
@@ -189,7 +173,7 @@ Engine::FastResult Engine::cut_through(Connection& c, const InHand& in, Instant 
           c.qp != nullptr && c.qp->starved && c.starved_at == check.begin + v.frames[i].offset;
       if (!again) return FastResult::NoReceive;
     }
-    const FastResult r = cut_through_run(c, in, i, last, now);
+    const FastResult r = cut_through_run(c, in, i, last, now, found);
     if (r != FastResult::Taken && result == FastResult::Taken) {
       // What came before stays taken; the rest is refused like a segment of its own.
       tcp::Check rest = check;
@@ -198,7 +182,7 @@ Engine::FastResult Engine::cut_through(Connection& c, const InHand& in, Instant 
       return result;
     }
     if (r != FastResult::Taken) return r;
-    if (c.is_over() || c.stage == Stage::Terminated) return r;
+    if (found->ends_stream()) return r;
     result = r;
     i = last;
   }
@@ -206,7 +190,7 @@ Engine::FastResult Engine::cut_through(Connection& c, const InHand& in, Instant 
 }
 
 // Does a new frame from `from` on carry a Send whose receive is not posted? Its MSN is noted.
-bool Engine::lacks_receive(Connection& c, const InHand& in, std::size_t from, std::size_t to) {
+bool Receiver::lacks_receive(Connection& c, const InHand& in, std::size_t from, std::size_t to) {
   const tcp::Check& check = in.check;
   fastpath::Validation& v = *in.validation;
   ddp::Admitter admitter(*c.stream, false);
@@ -228,8 +212,8 @@ bool Engine::lacks_receive(Connection& c, const InHand& in, std::size_t from, st
 }
 
 // False when memory shared with the peer has changed since the frame was validated (E-19).
-bool Engine::ulpdu_of(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
-                      ByteView* ulpdu) {
+bool Receiver::ulpdu_of(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
+                        ByteView* ulpdu) {
   if (c.framing.marked()) [[unlikely]]
     return strip_markers(c, in, frame, ulpdu);
   const std::uint8_t* const fpdu = in.seg.payload.data() + frame.offset;
@@ -239,9 +223,9 @@ bool Engine::ulpdu_of(Connection& c, const InHand& in, const fastpath::FrameResu
 }
 
 // Admit every FPDU, then place all, then commit, then deliver (E-5).
-inline Engine::FastResult Engine::cut_through_run(Connection& c, const InHand& in,
-                                                  std::size_t first, std::size_t last,
-                                                  Instant now) {
+inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHand& in,
+                                                      std::size_t first, std::size_t last,
+                                                      Instant now, Found* found) {
   const tcp::Check& check = in.check;
   fastpath::Validation& v = *in.validation;
   const auto& frames = v.frames;
@@ -287,56 +271,27 @@ inline Engine::FastResult Engine::cut_through_run(Connection& c, const InHand& i
   ddp::MessageCounts counts;
   for (std::size_t i = 0; i < admitted; ++i) {
     ddp::place(*c.stream, scratch_.admissions[i], &counts);
-    note_placed(c, scratch_.admissions[i]);
+    Delivery::note_placed(c, scratch_.admissions[i]);
   }
   const bool detour = in_order && c.tcb.rcv.holes.size() != 0 && !c.buffer.empty();
   const bool whole = violation == ddp::Violation::None && !starved && last == frames.size();
   if (starved) note_starved(c, end, now);
   if (detour) [[unlikely]] {
     c.counters.bytes_fast += commit_around_kept(c, begin, end, whole && check.fin,
-                                                whole && in.seg.has(tcp::kPsh), counts, now);
+                                                whole && in.seg.has(tcp::kPsh), counts, now, found);
   } else if (begin < end) {
     c.counters.bytes_fast += end - begin;
-    commit_range(c, begin, end, whole && check.fin, whole && in.seg.has(tcp::kPsh), counts, now);
+    delivery_.commit_range(c, begin, end, whole && check.fin, whole && in.seg.has(tcp::kPsh),
+                           counts, now, found);
   }
-  if (c.is_over()) return FastResult::Taken;
-  if (detour) take_kept(c, end, now);
-  if (c.is_over()) return FastResult::Taken;
-  if (admitted != 0 && !c.first_fpdu_seen) first_fpdu(c, now);
-  if (violation != ddp::Violation::None && c.stage != Stage::Terminated) {
-    raise_terminate(c, violation, offending, now);
+  if (detour && !found->ends_stream()) take_kept(c, end, now, found);
+  if (!found->ends_stream()) {
+    found->first_fpdu |= admitted != 0 && !c.first_fpdu_seen;
+    if (violation != ddp::Violation::None) found->violate(violation, offending);
   }
   // A dead stream's octets are acknowledged and forgotten, so that both sides can close at once.
-  if (!c.is_over() && c.stage == Stage::Terminated) discard_payload(c, in, now);
+  if (found->ends_stream()) delivery_.discard_payload(c, in, now, found);
   return FastResult::Taken;
 }
 
-void Engine::note_placed(Connection& c, const ddp::Admission& a) {
-  ++c.counters.fpdus_in[static_cast<std::size_t>(a.segment.header.op)];
-  const std::uint64_t n = a.segment.payload.size();
-  c.counters.bytes_copied += n;
-  if (a.segment.header.op == ddp::Opcode::Write) [[likely]] {
-    c.counters.write_bytes_in += n;
-    c.counters.payload_placed += n;
-    return;
-  }
-  switch (a.segment.header.op) {
-    case ddp::Opcode::Write:
-      return;
-    case ddp::Opcode::ReadResponse:
-      c.counters.read_response_bytes_in += n;
-      break;
-    case ddp::Opcode::Send:
-    case ddp::Opcode::SendInv:
-    case ddp::Opcode::SendSe:
-    case ddp::Opcode::SendSeInv:
-      c.counters.send_bytes_in += n;
-      break;
-    case ddp::Opcode::ReadRequest:
-    case ddp::Opcode::Terminate:
-      return;
-  }
-  c.counters.payload_placed += n;
-}
-
-}  // namespace urnic::engine
+}  // namespace urnic::iwarp

@@ -1,12 +1,10 @@
 // MPA start-up of a connection: from TCP's handshake to full operation (RFC 5044 7.1, RFC 6581).
 #include <algorithm>
 
-#include "engine/engine.h"
+#include "iwarp/opening.h"
 #include "iwarp/refusal_text.h"
 
-namespace urnic::engine {
-
-using namespace iwarp;
+namespace urnic::iwarp {
 namespace {
 
 // Ready-to-receive message of the initiator (RFC 6581 9.2): STag 1, since some hardware refuses 0.
@@ -28,57 +26,32 @@ std::uint32_t build_rtr(std::uint8_t kind, ddp::Stream& stream, std::uint8_t* ul
 
 }  // namespace
 
-void Engine::on_tcp_established(Connection& c, Instant now) {
+void Opening::tcp_established(Connection& c, Instant now) {
   c.stage = Stage::Startup;
-  if (c.half_open) {
-    --c.listener->backlog.half_open;
-    ++c.listener->backlog.waiting;
-  }
-  c.half_open = false;
-  drop_undelivered(c);
-  update_receive_room(c, now);
+  Listeners::tcp_established(c);
+  transport_.established(c, now);
   if (c.startup != nullptr) {
     c.startup->set_first_sns(c.tcb.snd.iss.value() + 1, c.tcb.rcv.irs.value() + 1);
   }
   if (c.startup != nullptr && c.startup->is_active()) {
     c.stream->sender.queue_raw(c.startup->request_bytes());
-    enqueue_tx(c);
+    s_.sending.push(c);
   }
 }
 
-// What has come in order and not been consumed, as far as a start-up frame may reach.
-ByteView Engine::startup_octets(Connection& c, std::span<std::uint8_t> scratch) const {
-  if (c.link != nullptr) {
-    const ByteView there = c.link->inbox.octets();
-    return there.first(std::min(there.size(), scratch.size()));
-  }
-  const std::uint64_t there = c.tcb.rcv.holes.rcv_nxt() - c.buffer.read_position();
-  const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(there, scratch.size()));
-  if (n != 0) c.buffer.copy(0, n, scratch.data());
-  return scratch.first(n);
-}
-
-void Engine::consume_octets(Connection& c, std::uint32_t n) {
-  if (c.link != nullptr) {
-    c.link->inbox.consume(n);
-  } else {
-    c.buffer.consume(c.buffer.read_position() + n);
-  }
-}
-
-void Engine::run_startup(Connection& c, Instant now) {
+void Opening::run_startup(Connection& c, Instant now) {
   if (c.startup == nullptr) return;
   std::uint8_t scratch[mpa::kFrameHeader + mpa::kMaxPrivateData];
-  const ByteView there = startup_octets(c, scratch);
+  const ByteView there = transport_.octets(c, scratch);
   if (there.empty()) return;
   const Startup::Step step = c.startup->feed(there);
-  consume_octets(c, step.consumed);
+  transport_.consume(c, step.consumed);
   switch (step.what) {
     case Startup::What::NeedMore:
       return;
     case Startup::What::Request:
       c.stage_deadline = Instant::never();  // the consumer may take its time
-      hooks_->on_cm_event(
+      s_.hooks->on_cm_event(
           {.kind = CmEvent::Kind::ConnectRequest, .listener = c.listener, .connection = c.id});
       return;
     case Startup::What::Established:
@@ -96,7 +69,7 @@ void Engine::run_startup(Connection& c, Instant now) {
   }
 }
 
-void Engine::startup_done(Connection& c, Instant now) {
+void Opening::startup_done(Connection& c, Instant now) {
   const mpa::Agreement agreement = c.startup->agreement();
   const ByteView pd = c.startup->reply().private_view();
   const std::string private_data(reinterpret_cast<const char*>(pd.data()), pd.size());
@@ -104,12 +77,13 @@ void Engine::startup_done(Connection& c, Instant now) {
   c.stage_deadline = Instant::never();
   // First: who hears of it may post at once, from another thread (E-28).
   qp->state.advance(verbs::QpState::Rts);
-  hooks_->on_cm_event({.kind = CmEvent::Kind::Established, .qp = qp, .private_data = private_data});
+  s_.hooks->on_cm_event(
+      {.kind = CmEvent::Kind::Established, .qp = qp, .private_data = private_data});
   full_operation(c, agreement, now);
-  enqueue_tx(c);
+  s_.sending.push(c);
 }
 
-void Engine::startup_rejected(Connection& c, const Startup::Step& step, Instant now) {
+void Opening::startup_rejected(Connection& c, const Startup::Step& step, Instant now) {
   const ByteView pd = c.startup->reply().private_view();
   CmEvent e{.kind = CmEvent::Kind::ConnectFailed,
             .qp = c.qp,
@@ -122,38 +96,39 @@ void Engine::startup_rejected(Connection& c, const Startup::Step& step, Instant 
   verbs::QueuePair* qp = c.qp;
   c.qp = nullptr;
   c.stream = nullptr;
-  abort_transport(c, now);
+  transport_.abort(c, now);
   qp->connection = 0;
-  enter_error(*qp, verbs::Status::Flushed);
+  completions_.enter_error(*qp, verbs::Status::Flushed);
   c.stage = Stage::Lingering;
-  c.stage_deadline = now + options_.linger_timeout;
-  enqueue_tx(c);
-  hooks_->on_cm_event(std::move(e));
+  c.stage_deadline = now + s_.options.linger_timeout;
+  s_.sending.push(c);
+  s_.hooks->on_cm_event(std::move(e));
 }
 
-void Engine::startup_failed(Connection& c, const Startup::Step& step, Instant now) {
+void Opening::startup_failed(Connection& c, const Startup::Step& step, Instant now) {
   if (step.violation == ddp::Violation::MpaStartup) {
-    fail_connection(c, Errc::protocol,
-                    step.refusal == mpa::Refusal::PolicyUnknown
-                        ? refusal_text(step.refusal, c.startup->options().policy, {})
-                        : "the peer's MPA start-up frame is malformed or of an unknown revision",
-                    now);
+    ending_.fail_connection(
+        c, Errc::protocol,
+        step.refusal == mpa::Refusal::PolicyUnknown
+            ? refusal_text(step.refusal, c.startup->options().policy, {})
+            : "the peer's MPA start-up frame is malformed or of an unknown revision",
+        now);
   } else {  // an FPDU is possible: say why by Terminate (RFC 6581 9.x)
     set_send_framing(c, c.startup->send_policy());
     c.stream->sender.start(true);
-    raise_terminate(c, step.violation, {}, now);
+    ending_.raise_terminate(c, step.violation, {}, now);
   }
 }
 
 // How our FPDUs look; they begin behind our start-up frame.
-void Engine::set_send_framing(Connection& c, mpa::Policy policy) {
+void Opening::set_send_framing(Connection& c, mpa::Policy policy) {
   c.stream->sender.set_framing(
       mpa::make_framing(policy, c.tcb.snd.iss.value() + 1, c.startup->sent_octets()));
 }
 
 // From here on only FPDUs travel (StartNum known). Octets glued behind the start-up frame are
 // taken as SLOW until they are parsed (E-1).
-void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Instant now) {
+void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Instant now) {
   const bool active = c.startup->is_active();
   set_send_framing(c, agreement.send);
   c.framing = mpa::make_framing(agreement.receive, c.tcb.rcv.irs.value() + 1,
@@ -166,7 +141,9 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
   c.context.startup = false;
   c.context.upgrade_needed = c.context.config.upgrade_after;
   c.context.fast_since = now;
-  if (c.link != nullptr) c.context.config.initiated_as = fastpath::ConnectionType::Slow;  // E-31
+  if (!Transport::shows_segments(c)) {  // E-31
+    c.context.config.initiated_as = fastpath::ConnectionType::Slow;
+  }
   c.extractor.set_crc(agreement.crc);
   c.stream->set_limits(agreement.ird, agreement.ord);
   const bool fast =
@@ -180,24 +157,15 @@ void Engine::full_operation(Connection& c, const mpa::Agreement& agreement, Inst
       const std::uint32_t n = build_rtr(agreement.rtr, *c.stream, ulpdu);
       c.stream->sender.queue_ulpdu({ulpdu, n});
     }
-    c.first_fpdu_at = now + options_.first_fpdu_delay;
-    if (c.first_fpdu_at <= now) first_fpdu(c, now);
-    arm_timer(c);
+    c.first_fpdu_deadline = now + s_.options.first_fpdu_delay;
+    if (c.first_fpdu_deadline <= now) first_fpdu(c);
+    s_.timers.arm(c);
   }
-  update_receive_room(c, now);
-  if (c.link != nullptr) {
-    drain_kernel(c, now);
-    if (c.link != nullptr && c.link->readable) enqueue_read(c);  // held back until now
-  } else if (!c.buffer.empty()) {
-    drain_reassembly(c, kNoBudget, now);
-  }
+  transport_.open_window(c, now);
 }
 
-// The responder has received a valid FPDU: it may send (RFC 5044 7.1.3), and a peer-to-peer
-// connection is established (RFC 6581 9.2). Or the initiator has waited as long as it was told to;
-// an FPDU from the peer ends that too.
-void Engine::first_fpdu(Connection& c, Instant now) {
-  c.first_fpdu_at = Instant::never();
+void Opening::first_fpdu(Connection& c) {
+  c.first_fpdu_deadline = Instant::never();
   if (c.first_fpdu_seen || c.stage == Stage::Terminated || c.stream == nullptr) return;
   c.first_fpdu_seen = true;
   c.stream->sender.start(c.context.config.crc);
@@ -205,10 +173,17 @@ void Engine::first_fpdu(Connection& c, Instant now) {
     c.rtr_pending = false;
     // A FIN that came with the RTR has set a deadline of its own.
     if (c.stage == Stage::Full) c.stage_deadline = Instant::never();
-    hooks_->on_cm_event({.kind = CmEvent::Kind::Established, .qp = c.qp});
+    s_.hooks->on_cm_event({.kind = CmEvent::Kind::Established, .qp = c.qp});
   }
-  enqueue_tx(c);
-  (void)now;
+  s_.sending.push(c);
 }
 
-}  // namespace urnic::engine
+// Keep-alive of one connection (RFC 1122, 4.2.3.6: a setting per connection), over either TCP.
+void Opening::set_keepalive(Connection& c, const ConnectParams& params, Instant now) {
+  const Duration idle = params.keepalive.value_or(s_.options.keepalive) ? s_.options.keepalive_idle
+                                                                        : Duration::zero();
+  transport_.set_keepalive(c, idle, now);
+  s_.timers.arm(c);
+}
+
+}  // namespace urnic::iwarp

@@ -1,0 +1,139 @@
+#include "iwarp/delivery.h"
+
+#include "tcp/predict.h"
+
+namespace urnic::iwarp {
+
+void Delivery::commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
+                            const ddp::MessageCounts& counts, Instant now, Found* found) {
+  // In order with nothing missing: its ACK is owed, and what it ends is delivered.
+  if (!fin && tcp::commit_predicted(c.tcb, begin, end)) [[likely]] {
+    if (counts.any()) deliver(c, counts, found);
+    return;
+  }
+  const tcp::Receipt receipt = tcp::commit(c.tcb, begin, end, fin, psh, now);
+  if (begin < end) {
+    ddp::MessageCounts own;
+    const ddp::MessageCounts behind = c.hole_counters.on_commit(receipt.holes, counts, &own);
+    if (own.any()) deliver(c, own, found);
+    if (behind.any() && !found->ends_stream()) deliver(c, behind, found);
+  }
+  act_on_ack(c, receipt.ack, now);
+  if (!receipt.fin) return;
+  if (c.takes_fpdus() && !found->ends_stream() && !c.buffer.empty()) {
+    c.fin_waits = true;  // the octets before it are parsed first
+  } else {
+    found->fin = true;
+  }
+}
+
+void Delivery::deliver(Connection& c, const ddp::MessageCounts& counts, Found* found) {
+  if (c.qp == nullptr || c.stage == Stage::Terminated) return;
+  c.counters.sends_in += counts.sends;
+  c.counters.read_requests_in += counts.read_requests;
+  ByteView offending;
+  const ddp::Violation v = ddp::deliver(
+      *c.stream, counts, [&](const auto& done) { completions_.post(*c.qp, done); }, &offending);
+  if (counts.terminates != 0 && c.stream->terminate_received) {
+    found->terminate = true;
+    return;
+  }
+  if (v != ddp::Violation::None) found->violate(v, offending);
+  if (counts.read_requests != 0) s_.sending.push(c);
+}
+
+void Delivery::ulp_drop(Connection& c, const tcp::Check& check, Instant now) {
+  if (tcp::ack_owed(c.tcb)) transmitter_.emit_ack(c, now);
+  const tcp::AckNeed need =
+      tcp::refuse(c.tcb, check, true, c.context.config.immediate_dup_ack, now);
+  if (need == tcp::AckNeed::Now) ++c.counters.immediate_dup_acks;
+  act_on_ack(c, need, now);
+}
+
+void Delivery::act_on_ack(Connection& c, tcp::AckNeed need, Instant now) {
+  if (need != tcp::AckNeed::Now) return;  // Owed: at the end of the burst
+  ++c.counters.dup_acks_out;
+  transmitter_.emit_ack(c, now);
+}
+
+void Delivery::discard_payload(Connection& c, const InHand& in, Instant now, Found* found) {
+  const tcp::Check& check = in.check;
+  StreamOffset at = check.new_begin, from, to;
+  while (c.tcb.rcv.holes.next_missing(at, check.new_end, &from, &to)) {
+    if (from != c.tcb.rcv.holes.rcv_nxt()) {
+      act_on_ack(c, tcp::refuse(c.tcb, check, false, false, now), now);
+      return;
+    }
+    commit_range(c, from, to, check.fin && to == check.end, in.seg.has(tcp::kPsh), {}, now, found);
+    at = to;
+  }
+}
+
+bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
+  ddp::Admission& a = admission_;
+  ddp::Admitter(*c.stream, true).next(ulpdu, &a);
+  if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
+    found->violate(ddp::Violation::UntaggedNoBuffer, ulpdu);
+    return false;
+  }
+  if (a.what == ddp::Admit::Violate) {
+    found->violate(a.violation, ulpdu);
+    return false;
+  }
+  ddp::MessageCounts counts;
+  ddp::place(*c.stream, a, &counts);
+  note_placed(c, a);
+  if (counts.any()) deliver(c, counts, found);
+  if (found->ends_stream()) return false;
+  found->first_fpdu = !c.first_fpdu_seen;
+  return true;
+}
+
+void Delivery::note_placed(Connection& c, const ddp::Admission& a) {
+  ++c.counters.fpdus_in[static_cast<std::size_t>(a.segment.header.op)];
+  const std::uint64_t n = a.segment.payload.size();
+  c.counters.bytes_copied += n;
+  if (a.segment.header.op == ddp::Opcode::Write) [[likely]] {
+    c.counters.write_bytes_in += n;
+    c.counters.payload_placed += n;
+    return;
+  }
+  switch (a.segment.header.op) {
+    case ddp::Opcode::Write:
+      return;
+    case ddp::Opcode::ReadResponse:
+      c.counters.read_response_bytes_in += n;
+      break;
+    case ddp::Opcode::Send:
+    case ddp::Opcode::SendInv:
+    case ddp::Opcode::SendSe:
+    case ddp::Opcode::SendSeInv:
+      c.counters.send_bytes_in += n;
+      break;
+    case ddp::Opcode::ReadRequest:
+    case ddp::Opcode::Terminate:
+      return;
+  }
+  c.counters.payload_placed += n;
+}
+
+void Delivery::receive_posted(verbs::QueuePair& qp, Instant now) {
+  if (!qp.starved.exchange(false) || !s_.options.rq_nudge) return;
+  Connection* c = s_.connections.find(qp.connection);
+  if (c == nullptr) return;
+  for (int i = 0; i < 3; ++i) transmitter_.emit_ack(*c, now);
+  s_.wire.tx().flush();
+}
+
+std::uint64_t Delivery::receive_room(const Connection& c) const {
+  return c.context.type == fastpath::ConnectionType::Fast
+             ? s_.options.tcp.receive_buffer
+             : c.buffer.room(c.tcb.rcv.holes.rcv_nxt());
+}
+
+void Delivery::update_receive_room(Connection& c, Instant now) {
+  if (c.link != nullptr) return;  // the kernel's window
+  if (tcp::set_receive_room(c.tcb, receive_room(c), now)) transmitter_.emit_ack(c, now);
+}
+
+}  // namespace urnic::iwarp

@@ -1,0 +1,50 @@
+// What TCP is told of octets and what the consumer is told of its messages: commit or refuse,
+// deliver, acknowledge (9.2, R-100).
+#pragma once
+
+#include <cstdint>
+
+#include "ddp_rdma/stream.h"
+#include "iwarp/completions.h"
+#include "iwarp/found.h"
+#include "iwarp/side_state.h"
+#include "iwarp/transmitter.h"
+
+namespace urnic::iwarp {
+
+class Delivery {
+ public:
+  Delivery(SideState* s, Completions* completions, Transmitter* transmitter)
+      : s_(*s), completions_(*completions), transmitter_(*transmitter) {}
+
+  // TCP takes the range, with the messages that end in it; what may be delivered now is.
+  void commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
+                    const ddp::MessageCounts& counts, Instant now, Found* found);
+  // The messages of `counts` complete, in their fixed order.
+  void deliver(Connection& c, const ddp::MessageCounts& counts, Found* found);
+  // "Dropped without acknowledgement": not committed, and perhaps an immediate duplicate
+  // ACK.
+  void ulp_drop(Connection& c, const tcp::Check& check, Instant now);
+  void act_on_ack(Connection& c, tcp::AckNeed need, Instant now);
+  // Behind the end of the RDMA stream, but not of its TCP: acknowledged and forgotten.
+  void discard_payload(Connection& c, const InHand& in, Instant now, Found* found);
+  // One FPDU of the in-order stream: placed and delivered. False when that was the end.
+  bool take_fpdu(Connection& c, ByteView ulpdu, Found* found);
+  static void note_placed(Connection& c, const ddp::Admission& a);
+
+  // A receive was posted: if `qp` dropped a Send for want of one, three duplicate ACKs make a
+  // sender without SACK retransmit now instead of after its RTO (E-17).
+  void receive_posted(verbs::QueuePair& qp, Instant now);
+
+  // What the window may be opened to.
+  std::uint64_t receive_room(const Connection& c) const;
+  void update_receive_room(Connection& c, Instant now);
+
+ private:
+  SideState& s_;
+  Completions& completions_;
+  Transmitter& transmitter_;
+  ddp::Admission admission_;  // of the FPDU at hand: room for it
+};
+
+}  // namespace urnic::iwarp

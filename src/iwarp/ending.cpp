@@ -1,0 +1,214 @@
+#include "iwarp/ending.h"
+
+#include <utility>
+
+#include "ddp_rdma/terminate.h"
+#include "iwarp/connection_stats.h"
+
+namespace urnic::iwarp {
+namespace {
+
+// For the RST of a connection that is lost, where the port is full or the next hop unknown.
+constexpr Duration kLastWords = Duration::s(1);
+
+std::string describe(const ddp::TerminateInfo& t) {
+  return "the peer sent Terminate layer " + std::to_string(t.layer) + " type " +
+         std::to_string(t.etype) + " code " + std::to_string(t.code);
+}
+
+struct End {
+  Errc code;
+  const char* why;
+};
+
+// How TCP ended, for the consumer.
+End end_of(tcp::CloseReason reason, bool opening) {
+  switch (reason) {
+    case tcp::CloseReason::Refused:
+      return {Errc::refused, "connection refused by the peer (nobody listens on that port)"};
+    case tcp::CloseReason::TimedOut:
+      return {Errc::timed_out, opening ? "no answer from the peer: connecting timed out"
+                                       : "the peer stopped answering: TCP gave up retransmitting"};
+    case tcp::CloseReason::Unreachable:
+      return {Errc::unreachable, "the peer is unreachable"};
+    default:
+      return {Errc::reset, "the connection was lost"};
+  }
+}
+
+}  // namespace
+
+void Ending::raise_terminate(Connection& c, ddp::Violation v, ByteView offending, Instant now) {
+  if (c.stage == Stage::Terminated || c.qp == nullptr) return;
+  ++c.counters.terminates_sent;
+  std::uint8_t ulpdu[ddp::kMaxTerminate];
+  const std::uint32_t n = ddp::build_terminate(v, offending, ulpdu);
+  if (!c.first_fpdu_seen) c.stream->sender.start(c.context.config.crc);
+  c.first_fpdu_seen = true;
+  c.stream->sender.stop();
+  c.stream->sender.queue_ulpdu({ulpdu, n});
+  const ddp::ViolationRow& row = ddp::violation_row(v);
+  c.failure = "the peer broke the protocol: " + std::string(row.name) + " (Terminate " +
+              std::to_string(row.layer) + "/" + std::to_string(row.etype) + "/" +
+              std::to_string(row.code) + " sent)";
+  if (v == ddp::Violation::LocalCatastrophic) c.failure = "a local error ended the stream";
+  c.stage = Stage::Terminated;
+  c.stage_deadline = now + s_.options.linger_timeout;
+  transport_.drop_undelivered(c);
+  completions_.enter_error(*c.qp, ddp::flush_status(v));
+  s_.hooks->on_cm_event(
+      {.kind = CmEvent::Kind::Failed, .qp = c.qp, .code = Errc::protocol, .message = c.failure});
+  s_.sending.push(c);
+  s_.timers.arm(c);
+}
+
+void Ending::take_terminate(Connection& c, Instant now) {
+  if (c.stage == Stage::Terminated || c.qp == nullptr) return;
+  ++c.counters.terminates_received;
+  const ddp::TerminateInfo info = c.stream->terminate.info;
+  c.failure = describe(info);
+  c.stage = Stage::Terminated;
+  c.stage_deadline = now + s_.options.linger_timeout;
+  c.stream->sender.stop();
+  transport_.drop_undelivered(c);
+  // Layer RDMAP or DDP with a protection type: the peer refused access to its memory.
+  const bool protection = info.etype == 1 && info.layer <= 1;
+  completions_.enter_error(
+      *c.qp, protection ? verbs::Status::RemoteAccess : verbs::Status::RemoteOperation);
+  s_.hooks->on_cm_event(
+      {.kind = CmEvent::Kind::Failed, .qp = c.qp, .code = Errc::reset, .message = c.failure});
+  s_.sending.push(c);
+  s_.timers.arm(c);
+}
+
+void Ending::try_finish_close(Connection& c, Instant now) {
+  if (c.fin_queued || c.stream == nullptr) return;
+  if (c.stage == Stage::Closing && !c.stream->sender.drained()) return;
+  if (c.stage == Stage::Terminated && c.stream->sender.available() > transport_.sent_end(c)) return;
+  c.fin_queued = true;
+  transport_.finish_sending(c, now);
+  s_.sending.push(c);
+}
+
+void Ending::take_fin(Connection& c, Instant now) {
+  c.fin_received = true;
+  switch (c.stage) {
+    case Stage::Opening:
+    case Stage::Startup:
+      fail_connection(c, Errc::refused, "the peer closed the connection during MPA start-up", now);
+      return;
+    case Stage::Full: {
+      // 5.1: with nothing outstanding an orderly end, else an abnormal one.
+      const bool partial = transport_.has_undelivered(c);
+      if (!c.stream->sender.idle() || partial) {
+        fail_connection(c, Errc::reset, "the peer closed the connection with work outstanding",
+                        now);
+        return;
+      }
+      begin_closing(c, now);
+      try_finish_close(c, now);
+      return;
+    }
+    case Stage::Closing:
+    case Stage::Terminated:
+      try_finish_close(c, now);
+      return;
+    case Stage::Lingering:
+      if (!c.fin_queued) {
+        c.fin_queued = true;
+        transport_.finish_sending(c, now);
+      }
+      s_.sending.push(c);
+      return;
+  }
+}
+
+void Ending::take_closed(Connection& c, Instant now) {
+  if (c.qp != nullptr) {
+    const bool clean = c.stage == Stage::Closing && c.tcb.close_reason == tcp::CloseReason::None;
+    if (clean) {
+      detach_qp(c, CmEvent::Kind::Disconnected, Errc::closed, "");
+    } else if (c.stage == Stage::Terminated) {
+      detach_qp(c, CmEvent::Kind::Disconnected, Errc::reset, c.failure);
+    } else {
+      const End end = end_of(c.tcb.close_reason, c.stage == Stage::Opening);
+      fail_connection(c, end.code, end.why, now);
+      return;
+    }
+  }
+  if (transport_.lingers(c)) {
+    // What still may come is answered without the connection.
+    s_.time_wait.add(c.key, c.tcb);
+    end_connection(c);
+  } else if (transport_.is_closed(c)) {
+    end_connection(c);
+  } else {
+    c.stage = Stage::Lingering;
+    c.stage_deadline = Instant::never();
+    s_.timers.arm(c);
+  }
+}
+
+void Ending::end_connection(Connection& c) {
+  if (c.is_over()) return;
+  s_.ended.add(stats_of(c));
+  Listeners::leave(c);
+  s_.connections.end(c);
+  ++s_.counters.closed;
+  s_.timers.prune(s_.connections);
+}
+
+void Ending::fail_connection(Connection& c, Errc code, std::string why, Instant now) {
+  ++s_.counters.failed;
+  const bool was_established =
+      c.stage != Stage::Opening && c.stage != Stage::Startup && !c.rtr_pending;
+  transport_.abort(c, now);
+  if (c.qp != nullptr) {
+    detach_qp(c, was_established ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed, code,
+              std::move(why));
+  }
+  Listeners::leave(c);
+  c.startup.reset();
+  c.stream = nullptr;
+  c.stage = Stage::Lingering;
+  if (transport_.is_closed(c)) {
+    end_with_reset(c, now);
+    return;
+  }
+  // Its RST waits for the port, or for the next hop: not for long.
+  c.stage_deadline = now + kLastWords;
+  s_.sending.push(c);
+  s_.timers.arm(c);
+}
+
+void Ending::end_with_reset(Connection& c, Instant now) {
+  transport_.abort(c, now);
+  transport_.send_reset_now(c, now);
+  end_connection(c);
+}
+
+void Ending::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why) {
+  verbs::QueuePair* qp = c.qp;
+  if (qp == nullptr) return;
+  s_.ended.keep(qp->number(), stats_of(c));
+  count_stream(*c.stream);
+  c.qp = nullptr;
+  c.stream = nullptr;
+  qp->connection = 0;
+  completions_.enter_error(*qp, verbs::Status::Flushed);
+  s_.hooks->on_cm_event({.kind = kind, .qp = qp, .code = code, .message = std::move(why)});
+}
+
+void Ending::begin_closing(Connection& c, Instant now) {
+  c.stage = Stage::Closing;
+  c.stage_deadline = now + s_.options.linger_timeout;
+  c.qp->state.advance(verbs::QpState::Sqd);
+}
+
+void Ending::count_stream(const ddp::Stream& stream) {
+  ConnectionStats s;
+  add_stream(stream, &s);
+  s_.ended.add(s);
+}
+
+}  // namespace urnic::iwarp

@@ -1,0 +1,48 @@
+// The end of a connection, orderly or not, and what its queue pair and the consumer learn of it.
+// verbs/qp_state.h has the table of states. Whoever holds an Ending may end a connection; the steps
+// of receiving and sending hold none.
+#pragma once
+
+#include <string>
+
+#include "iwarp/completions.h"
+#include "iwarp/side_state.h"
+#include "iwarp/transport.h"
+
+namespace urnic::iwarp {
+
+class Ending {
+ public:
+  Ending(SideState* s, Transport* transport, Completions* completions)
+      : s_(*s), transport_(*transport), completions_(*completions) {}
+
+  // The RDMA stream ends with our Terminate, or the peer's.
+  void raise_terminate(Connection& c, ddp::Violation v, ByteView offending, Instant now);
+  void take_terminate(Connection& c, Instant now);
+  // Nothing more will be posted: our FIN follows the last octet.
+  void begin_closing(Connection& c, Instant now);
+  // Our FIN goes when nothing is left to be cut into segments.
+  void try_finish_close(Connection& c, Instant now);
+  // The peer's FIN, from full operation on.
+  void take_fin(Connection& c, Instant now);
+  // TCP has finished (TIME-WAIT counts): the queue pair is done, TCP lingers alone.
+  void take_closed(Connection& c, Instant now);
+  // The stream is gone (or goes now, by RST): flush and report; TCP sends its RST if it owes one.
+  void fail_connection(Connection& c, Errc code, std::string why, Instant now);
+  // TCP has had its time. The RST it owes goes if its way is known; nothing waits for anything
+  // more, so that no peer, no route and no timer can keep the connection.
+  void end_with_reset(Connection& c, Instant now);
+  // Counted for good: the connection goes on without it.
+  void count_stream(const ddp::Stream& stream);
+
+ private:
+  // The last thing that happens to a connection, wherever it is called from, and as often as it is.
+  void end_connection(Connection& c);
+  void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
+
+  SideState& s_;
+  Transport& transport_;
+  Completions& completions_;
+};
+
+}  // namespace urnic::iwarp

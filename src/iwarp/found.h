@@ -1,0 +1,28 @@
+// What a step of receiving or sending has found and does not act upon: the steps place, commit and
+// acknowledge, and end nothing. They have no way to: only Life (life.h) ends a connection, and acts
+// on what was found when the steps are through with the segment.
+#pragma once
+
+#include "base/bytes.h"
+#include "ddp_rdma/violation.h"
+
+namespace urnic::iwarp {
+
+struct Found {
+  ddp::Violation violation = ddp::Violation::None;  // we end the RDMA stream with this Terminate
+  bool terminate = false;                           // the peer's Terminate has been delivered
+  bool first_fpdu = false;                          // an FPDU has been placed, the first one
+  bool fin = false;                                 // the peer's FIN has its turn
+  bool closed = false;                              // TCP is through
+  ByteView offending;                               // of `violation`; valid until the next step
+
+  // No FPDU behind it counts.
+  bool ends_stream() const { return violation != ddp::Violation::None || terminate; }
+  bool any() const { return ends_stream() || first_fpdu || fin || closed; }
+  void violate(ddp::Violation v, ByteView header = {}) {
+    violation = v;
+    offending = header;
+  }
+};
+
+}  // namespace urnic::iwarp

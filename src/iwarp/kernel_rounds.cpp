@@ -1,0 +1,193 @@
+#include "iwarp/kernel_rounds.h"
+
+#include <errno.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "iwarp/socket_end.h"
+
+namespace urnic::iwarp {
+namespace {
+
+// Octets one connection may receive before the next one has its turn.
+constexpr std::size_t kReceiveTurn = 1 << 20;
+// Before the consumer has answered a request this much of what follows it is taken, no more.
+constexpr std::size_t kEarly = 64 * 1024;
+constexpr unsigned kReadyAtOnce = 64;
+constexpr Duration kAcceptPause = Duration::ms(100);
+
+// The consumer has not answered the request: what its eager peer sends meanwhile stays in the
+// kernel, and TCP's window closes.
+bool is_held_back(const Connection& c) {
+  return c.stage == Stage::Startup && c.link->inbox.octets().size() >= kEarly;
+}
+
+}  // namespace
+
+bool KernelRounds::poll(Instant now) {
+  sockets::Poller::Ready ready[kReadyAtOnce];
+  const unsigned n = s_.kernel->poller->take(ready, kReadyAtOnce);
+  for (unsigned i = 0; i < n; ++i) take_readiness(ready[i], now);
+  if (s_.kernel->accept_again <= now) {
+    s_.kernel->accept_again = Instant::never();
+    s_.listeners.for_each([](Listener& l) {
+      l.acceptable = l.acceptable || l.paused;
+      l.paused = false;
+    });
+  }
+  s_.listeners.for_each([&](Listener& l) { accept_waiting(l, now); });
+  bool any = n != 0;
+  for (std::size_t left = s_.kernel->readable.size(); left > 0; --left) {
+    const ConnectionId id = s_.kernel->readable.front();
+    s_.kernel->readable.pop_front();
+    Connection* c = s_.connections.find(id);
+    if (c == nullptr) continue;
+    any = true;
+    c->link->queued = false;
+    receive(*c, now);
+    if (!c->is_over() && c->link->readable && !is_held_back(*c)) sender_.enqueue_read(*c);
+  }
+  return any;
+}
+
+void KernelRounds::take_readiness(const sockets::Poller::Ready& ready, Instant now) {
+  if ((ready.tag & kListening) != 0) {
+    s_.listeners.for_each([&](Listener& l) {
+      if (l.port == (ready.tag & 0xffff)) l.acceptable = true;
+    });
+    return;
+  }
+  Connection* c = s_.connections.find(ready.tag);
+  if (c == nullptr) return;
+  KernelLink& l = *c->link;
+  if (ready.writable) {
+    l.writable = true;
+    l.room.end();
+    if (c->stage == Stage::Opening) {
+      if (const int e = l.socket.take_error(); e != 0) {
+        const SocketEnd end = socket_end_of(e, true);
+        ending_.fail_connection(*c, end.code, end.why, now);
+        return;
+      }
+      opening_.tcp_established(*c, now);
+    }
+    s_.sending.push(*c);
+  }
+  if (ready.readable) {
+    l.readable = true;
+    l.ending = l.ending || ready.ended;
+    sender_.enqueue_read(*c);
+  }
+}
+
+void KernelRounds::receive(Connection& c, Instant now) {
+  KernelLink& l = *c.link;
+  if (c.stage == Stage::Opening || l.ended) {
+    l.readable = false;
+    return;
+  }
+  std::size_t budget = kReceiveTurn;
+  while (l.readable && budget != 0 && !is_held_back(c)) {
+    const std::span<std::uint8_t> space = l.inbox.space();
+    const sockets::Moved got = l.socket.receive(space);
+    ++s_.kernel->reads;
+    if (got.what != sockets::Moved::What::Some) {
+      l.readable = false;
+      l.inbox.settle();
+      if (got.what == sockets::Moved::What::NotNow && l.send_error == 0) return;
+      end_of_octets(c, got, now);
+      return;
+    }
+    l.inbox.received(got.octets);
+    s_.kernel->octets_in += got.octets;
+    budget -= std::min(budget, got.octets);
+    ++c.counters.segments_in;
+    take_octets(c, now);
+    if (c.is_over() || !l.socket.is_open()) return;
+    // Less than there was room for: there was no more, and whatever comes next is reported anew.
+    if (got.octets < space.size() && !l.ending) l.readable = false;
+  }
+  l.inbox.settle();
+}
+
+// What has come in order, by the stage the connection is in.
+void KernelRounds::take_octets(Connection& c, Instant now) {
+  if (c.stage == Stage::Startup) {
+    life_.settle(c, {}, now);
+  } else if (c.takes_fpdus()) {
+    life_.drain(c, now);
+  }
+  if (c.is_over()) return;
+  if (c.stage == Stage::Terminated || c.stage == Stage::Lingering) c.link->inbox.clear();
+}
+
+// FIN, or the end by an error.
+void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Instant now) {
+  KernelLink& l = *c.link;
+  if (got.what == sockets::Moved::What::End) {
+    l.ended = true;
+    Found found;
+    found.fin = true;
+    life_.settle(c, found, now);
+    if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
+    return;
+  }
+  if (opening_.refuses_revision2(c)) {  // E-35: some peers reset instead of closing
+    opening_.retry_as_revision1(c, now);
+    return;
+  }
+  const SocketEnd end =
+      socket_end_of(got.what == sockets::Moved::What::Failed ? got.error : l.send_error, false);
+  ending_.fail_connection(c, end.code, end.why, now);
+}
+
+void KernelRounds::accept_waiting(Listener& l, Instant now) {
+  while (l.acceptable && l.pending() < l.backlog.most_waiting) {
+    auto socket = l.socket.accept();
+    if (!socket) {
+      l.acceptable = false;
+      if (socket.error() != EAGAIN) turn_away(l, socket.error(), now);
+      return;
+    }
+    if (opening_.adopt(l, std::move(*socket), now) == nullptr) {
+      ++s_.counters.failed;
+      ++s_.kernel->turned_away;
+    }
+  }
+}
+
+// No descriptor for the next connection: with one given up for a moment it is closed at once, so
+// that its peer learns of it and the queue does not stand still.
+void KernelRounds::turn_away(Listener& l, int error, Instant now) {
+  ++s_.counters.failed;
+  ++s_.kernel->turned_away;
+  s_.hooks->on_note(Note::TurnedAway, FlowKey{.local_port = l.port}, std::strerror(error));
+  bool done = false;
+  if ((error == EMFILE || error == ENFILE) && s_.kernel->spare.is_open()) {
+    s_.kernel->spare.close();
+    if (auto socket = l.socket.accept(); socket.ok()) {
+      socket->reset();
+      done = true;
+    }
+    s_.kernel->spare = sockets::Socket::spare();
+  }
+  l.acceptable = true;
+  if (!done) {
+    l.acceptable = false;
+    l.paused = true;
+    s_.kernel->accept_again = now + kAcceptPause;
+  }
+}
+
+void KernelRounds::close_listening(Listener& l) {
+  if (l.socket.is_open()) s_.kernel->poller->remove(l.socket.fd());
+}
+
+bool KernelRounds::can_accept() const {
+  return s_.listeners.any_of(
+      [](const Listener& l) { return l.acceptable && l.pending() < l.backlog.most_waiting; });
+}
+
+}  // namespace urnic::iwarp

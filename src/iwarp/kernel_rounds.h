@@ -1,0 +1,44 @@
+// Readiness of sockets, octets in, connections accepted. A connection over the kernel's TCP shows
+// no segments: it is SLOW for ever (E-31).
+#pragma once
+
+#include "iwarp/life.h"
+#include "sockets/poller.h"
+
+namespace urnic::iwarp {
+
+class KernelRounds {
+ public:
+  KernelRounds(SideState* s, Transport* transport, KernelSender* sender, Opening* opening,
+               Ending* ending, Life* life)
+      : s_(*s),
+        transport_(*transport),
+        sender_(*sender),
+        opening_(*opening),
+        ending_(*ending),
+        life_(*life) {}
+
+  // True if anything was done.
+  bool poll(Instant now);
+  // Something can be taken without anything new happening.
+  bool has_work() const { return !s_.kernel->readable.empty() || can_accept(); }
+  void close_listening(Listener& l);
+
+ private:
+  void take_readiness(const sockets::Poller::Ready& ready, Instant now);
+  void receive(Connection& c, Instant now);
+  void take_octets(Connection& c, Instant now);
+  void end_of_octets(Connection& c, const sockets::Moved& got, Instant now);
+  void accept_waiting(Listener& l, Instant now);
+  void turn_away(Listener& l, int error, Instant now);
+  bool can_accept() const;
+
+  SideState& s_;
+  Transport& transport_;
+  KernelSender& sender_;
+  Opening& opening_;
+  Ending& ending_;
+  Life& life_;
+};
+
+}  // namespace urnic::iwarp

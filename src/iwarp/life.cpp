@@ -1,0 +1,154 @@
+#include "iwarp/life.h"
+
+namespace urnic::iwarp {
+
+void Life::settle(Connection& c, const Found& found, Instant now) {
+  if (found.first_fpdu) opening_.first_fpdu(c);
+  if (found.terminate) {
+    ending_.take_terminate(c, now);
+  } else if (found.violation != ddp::Violation::None) {
+    ending_.raise_terminate(c, found.violation, found.offending, now);
+  }
+  if (c.stage == Stage::Startup) {
+    // A frame and the FIN may have come in one segment (a rejecting peer closes at once).
+    opening_.run_startup(c, now);
+    if (c.takes_fpdus()) drain(c, now);
+    if (c.is_over() || c.stage == Stage::Lingering) return;
+  }
+  if (found.fin) take_fin(c, now);
+  // What came before the FIN is delivered first.
+  if (!c.is_over() && found.closed && !c.in_drain_queue) ending_.take_closed(c, now);
+}
+
+void Life::drain(Connection& c, Instant now) {
+  Found found;
+  transport_.drain(c, now, &found);
+  transport_.read_on(c);
+  settle(c, found, now);
+}
+
+void Life::take_fin(Connection& c, Instant now) {
+  // E-35: a peer that knows only revision 1 closes without a Reply.
+  if (opening_.refuses_revision2(c)) {
+    opening_.retry_as_revision1(c, now);
+  } else {
+    ending_.take_fin(c, now);
+  }
+}
+
+void Life::take_reset(Connection& c, Instant now) {
+  tcp::take_reset(c.tcb, now);
+  if (opening_.refuses_revision2(c)) {  // E-35: some peers reset instead of closing
+    opening_.retry_as_revision1(c, now);
+    return;
+  }
+  const bool opening = c.stage == Stage::Opening;
+  ending_.fail_connection(c, opening ? Errc::refused : Errc::reset,
+                          opening ? "connection refused by the peer (nobody listens on that port)"
+                                  : "connection reset by the peer",
+                          now);
+}
+
+bool Life::send_turn(Connection& c, unsigned budget, Instant now) {
+  Sent sent = transport_.transmit(c, budget, now);
+  if (sent.found.ends_stream() && c.stage != Stage::Terminated) {
+    ending_.raise_terminate(c, sent.found.violation, sent.found.offending, now);
+    sent = transport_.transmit(c, budget, now);  // it goes at once
+  }
+  if (sent.unreachable) {
+    ending_.fail_connection(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
+    return false;
+  }
+  if (c.stage == Stage::Closing || c.stage == Stage::Terminated) ending_.try_finish_close(c, now);
+  if (transport_.conclude(c) || sent.found.closed) ending_.take_closed(c, now);
+  return sent.more && !c.is_over();
+}
+
+void Life::on_timer(Connection& c, Instant now) {
+  if (s_.timers.tcp_is_due(c, now)) {
+    if (c.tcb.timers.retransmit <= now) {
+      ++c.counters.rto_expirations;
+      s_.wire.interface().doubt(c.next_hop, now);  // perhaps the neighbour has moved
+    }
+    tcp::on_deadline(c.tcb, now);
+    s_.sending.push(c);
+    if (c.tcb.state == tcp::State::Closed) {
+      ending_.take_closed(c, now);
+      return;
+    }
+  }
+  if (c.first_fpdu_deadline <= now) opening_.first_fpdu(c);
+  if (c.stage_deadline > now) return;
+  c.stage_deadline = Instant::never();
+  switch (c.stage) {
+    case Stage::Opening:
+      ending_.fail_connection(c, Errc::timed_out, "no answer from the peer: connecting timed out",
+                              now);
+      return;
+    case Stage::Startup:
+    case Stage::Full:  // the RTR never came
+      ending_.fail_connection(c, Errc::timed_out,
+                              "the peer did not finish the MPA start-up in time", now);
+      return;
+    case Stage::Closing:
+      ending_.fail_connection(c, Errc::timed_out, "the peer did not close its side in time", now);
+      return;
+    case Stage::Terminated:
+      ending_.fail_connection(c, Errc::reset, c.failure, now);
+      return;
+    case Stage::Lingering:
+      ending_.end_with_reset(c, now);
+      return;
+  }
+}
+
+void Life::on_icmp_error(const net::IcmpError& e, Instant now) {
+  Connection* found = s_.connections.find({e.local.ip, e.remote.ip, e.local.port, e.remote.port});
+  if (found == nullptr) return;
+  Connection& c = *found;
+  if (!tcp::take_icmp_error(c.tcb, e, now)) return;
+  if (c.tcb.state == tcp::State::Closed) {
+    ending_.take_closed(c, now);
+  } else {
+    s_.sending.push(c);
+  }
+}
+
+void Life::reroute(const IpAddress* next_hop, bool failed, Instant now) {
+  s_.connections.for_each([&](Connection& c) {
+    if (c.loopback) return;
+    if (next_hop != nullptr && c.next_hop != *next_hop) return;
+    c.routed = false;
+    if (failed && c.stage == Stage::Opening && !c.tcb.passive) {
+      ending_.fail_connection(c, Errc::unreachable,
+                              "no answer to address resolution for " + next_hop->to_string(), now);
+      return;
+    }
+    // A SYN whose sender is not there, and a RST that would reach nobody.
+    if (failed && (c.half_open || c.stage == Stage::Lingering)) {
+      ending_.end_with_reset(c, now);
+      return;
+    }
+    s_.sending.push(c);
+  });
+}
+
+void Life::give_up_link(const std::string& why, Instant now) {
+  s_.connections.for_each([&](Connection& c) {
+    if (c.loopback || c.stage == Stage::Opening) return;
+    if (c.qp != nullptr || c.startup != nullptr) {
+      ending_.fail_connection(c, Errc::unreachable, why, now);
+    }
+  });
+}
+
+void Life::ask_peers(Instant now) {
+  s_.connections.for_each([&](Connection& c) {
+    if (c.loopback || !Transport::shows_segments(c) || c.qp == nullptr) return;
+    tcp::probe_peer(c.tcb, now);
+    s_.sending.push(c);
+    s_.timers.arm(c);
+  });
+}
+
+}  // namespace urnic::iwarp

@@ -1,0 +1,68 @@
+// The listeners of an engine: owned here until they are closed.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "iwarp/connection.h"
+#include "iwarp/listener.h"
+
+namespace urnic::iwarp {
+
+class Listeners {
+ public:
+  Listener* add(std::uint16_t port, std::uint32_t most_waiting) {
+    all_.push_back(std::make_unique<Listener>());
+    Listener* l = all_.back().get();
+    l->port = port;
+    l->backlog.most_waiting = most_waiting;
+    return l;
+  }
+  Listener* on(std::uint16_t port) const {
+    for (const auto& l : all_) {
+      if (l->port == port && !l->closed) return l.get();
+    }
+    return nullptr;
+  }
+  void remove(const Listener* listener) {
+    std::erase_if(all_, [&](const auto& l) { return l.get() == listener; });
+  }
+  template <class F>
+  void for_each(F&& f) const {
+    for (std::size_t i = 0; i < all_.size(); ++i) f(*all_[i]);
+  }
+  template <class F>
+  bool any_of(F&& f) const {
+    return std::any_of(all_.begin(), all_.end(), [&](const auto& l) { return f(*l); });
+  }
+
+  // A connection that waits for the consumer's answer; `half_open`: for its TCP first.
+  static void enter(Connection& c, Listener& listener, bool half_open) {
+    c.listener = &listener;
+    c.half_open = half_open;
+    ++(half_open ? listener.backlog.half_open : listener.backlog.waiting);
+  }
+  static void tcp_established(Connection& c) {
+    if (c.half_open) {
+      --c.listener->backlog.half_open;
+      ++c.listener->backlog.waiting;
+    }
+    c.half_open = false;
+  }
+  // The consumer has answered, or the connection is gone.
+  static void leave(Connection& c) {
+    if (c.listener == nullptr) return;
+    --(c.half_open ? c.listener->backlog.half_open : c.listener->backlog.waiting);
+    c.half_open = false;
+    c.listener = nullptr;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Listener>> all_;
+};
+
+}  // namespace urnic::iwarp

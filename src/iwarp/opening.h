@@ -1,0 +1,95 @@
+// How a connection comes to be, from either side: the path and the port, listeners, TCP's
+// handshake, MPA start-up (RFC 5044 7.1, RFC 6581), full operation.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "iwarp/ending.h"
+#include "iwarp/startup.h"
+#include "wire/frame_head.h"
+
+namespace urnic::iwarp {
+
+class Opening {
+ public:
+  // `queue` of `queues` of the port: which flows are this engine's.
+  Opening(SideState* s, Transmitter* transmitter, Transport* transport, Completions* completions,
+          Ending* ending, unsigned queue, std::uint32_t queues)
+      : s_(*s),
+        transmitter_(*transmitter),
+        transport_(*transport),
+        completions_(*completions),
+        ending_(*ending),
+        queue_(queue),
+        queues_(queues) {}
+
+  // ---- active_open.cpp
+  Result<void> connect(verbs::QueuePair& qp, const SocketAddress& to, const ConnectParams&,
+                       Instant now);
+  // The peer ended the connection while we waited for the Reply to an enhanced Request.
+  bool refuses_revision2(const Connection& c) const;
+  // E-35: once more as RFC 5044 alone, on a new TCP connection.
+  void retry_as_revision1(Connection& c, Instant now);
+
+  // ---- passive_open.cpp
+  Listener* listen(std::uint16_t port, int backlog, Error* error);
+  Result<void> accept(Connection& c, verbs::QueuePair& qp, const ConnectParams&, Instant now);
+  void reject(Connection& c, ByteView private_data, Instant now);
+  // A request that the consumer has not answered; nullptr when there is none any more.
+  static bool is_request(const Connection* c);
+  // The connection the segment belongs to now, if it has opened one.
+  Connection* take_unmatched(wire::FrameHead& head, const tcp::Segment& seg, Instant now);
+  // A connection the kernel has accepted. nullptr when there are too many.
+  Connection* adopt(Listener& l, sockets::Socket socket, Instant now);
+
+  // ---- startup_steps.cpp
+  void tcp_established(Connection& c, Instant now);
+  void run_startup(Connection& c, Instant now);
+  // The responder has received a valid FPDU: it may send (RFC 5044 7.1.3), and a peer-to-peer
+  // connection is established (RFC 6581 9.2). Or the initiator has waited as long as it was told
+  // to; an FPDU from the peer ends that too.
+  void first_fpdu(Connection& c);
+  // Keep-alive of one connection (RFC 1122, 4.2.3.6: a setting per connection).
+  void set_keepalive(Connection& c, const ConnectParams& params, Instant now);
+
+ private:
+  // active_open.cpp
+  std::uint16_t choose_port(const IpAddress& local, const SocketAddress& to);
+  Result<void> choose_path(const SocketAddress& to, FlowKey* key);
+  static bool may_connect(const verbs::QueuePair& qp);
+  static void begin_connecting(verbs::QueuePair& qp);
+
+  // passive_open.cpp
+  tcp::Config tcp_config(const FlowKey& key) const;
+  Connection* new_connection(const FlowKey& key);
+  bool take_lingering(wire::FrameHead& head, const tcp::Segment& seg, bool listening, Instant now);
+  void reply(const wire::FrameHead& head, const tcp::Segment& answer);
+  void begin_passive(Connection& c, Listener& listener, bool half_open, Instant now);
+  Error refuse_request(Connection& c, mpa::Refusal refusal, const mpa::StartupOptions& own,
+                       ByteView reply, Instant now);
+  void send_last_words(Connection& c, ByteView reply, Instant now);
+
+  // kernel_open.cpp
+  Result<std::unique_ptr<KernelLink>> open_link(const SocketAddress& to, FlowKey* key);
+  int adopt_link(Connection& c, std::unique_ptr<KernelLink> link);
+  Listener* listen_kernel(std::uint16_t port, int backlog, Error* error);
+
+  // startup_steps.cpp
+  void startup_done(Connection& c, Instant now);
+  void startup_rejected(Connection& c, const Startup::Step& step, Instant now);
+  void startup_failed(Connection& c, const Startup::Step& step, Instant now);
+  static void set_send_framing(Connection& c, mpa::Policy policy);
+  void full_operation(Connection& c, const mpa::Agreement& agreement, Instant now);
+
+  SideState& s_;
+  Transmitter& transmitter_;
+  Transport& transport_;
+  Completions& completions_;
+  Ending& ending_;
+  unsigned queue_;
+  std::uint32_t queues_;
+};
+
+}  // namespace urnic::iwarp

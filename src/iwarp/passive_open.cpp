@@ -1,0 +1,174 @@
+// The passive side of a connection: listeners, a peer's SYN, the consumer's answer to its request.
+#include <algorithm>
+
+#include "iwarp/opening.h"
+#include "iwarp/refusal_text.h"
+#include "tcp/isn.h"
+
+namespace urnic::iwarp {
+
+tcp::Config Opening::tcp_config(const FlowKey& key) const {
+  tcp::Config config = tcp::connection_config(s_.options.tcp, s_.keys, key, s_.wire.mtu());
+  // A peer that acknowledges once per burst (E-7) shall not slow the start down (RFC 3465, 2.3).
+  config.slow_start_segments = 32;
+  return config;
+}
+
+Connection* Opening::new_connection(const FlowKey& key) {
+  Connection* c = s_.connections.open(key, &s_.pool, s_.options.tcp.receive_buffer);
+  if (c != nullptr) ++s_.counters.opened;
+  return c;
+}
+
+void Opening::reply(const wire::FrameHead& head, const tcp::Segment& answer) {
+  if (transmitter_.send_stateless(head, answer) && answer.has(tcp::kRst)) ++s_.counters.rst_sent;
+}
+
+// For a connection in TIME-WAIT; false when there is none, or none any more (RFC 9293 3.6.1: a
+// client that comes often soon comes from a port again that it had before).
+bool Opening::take_lingering(wire::FrameHead& head, const tcp::Segment& seg, bool listening,
+                             Instant now) {
+  if (s_.time_wait.size() == 0) return false;
+  using Verdict = tcp::TimeWaitTable::Verdict;
+  tcp::Segment answer;
+  const auto old =
+      s_.time_wait.take(flow_of(head, seg), seg, listening, &answer, s_.counters.tcp, now);
+  if (!old || *old == Verdict::Reopen) return false;
+  if (*old == Verdict::Reply) transmitter_.send_stateless(head, answer);
+  return true;
+}
+
+Connection* Opening::take_unmatched(wire::FrameHead& head, const tcp::Segment& seg, Instant now) {
+  Listener* listener = s_.listeners.on(seg.dst_port);
+  if (take_lingering(head, seg, listener != nullptr, now)) return nullptr;
+  const FlowKey key = flow_of(head, seg);
+  const tcp::Config config = tcp_config(key);
+  tcp::Backlog* backlog = listener != nullptr ? &listener->backlog : nullptr;
+  if (backlog != nullptr) {
+    backlog->most_half_open =
+        backlog->most_waiting - std::min(backlog->waiting, backlog->most_waiting);
+    if (seg.has(tcp::kSyn) && !s_.wire.interface().has_route(head.net.src)) {
+      ++s_.counters.dropped;  // our answer would find no way: nothing is kept for it
+      return nullptr;
+    }
+  }
+  const tcp::Unmatched u = tcp::take_unmatched(backlog, s_.keys, config, key, seg,
+                                               config.receive_buffer, s_.counters.tcp, now);
+  if (u.kind == tcp::Unmatched::Kind::Drop) return nullptr;
+  if (u.kind == tcp::Unmatched::Kind::Reply) {
+    reply(head, u.reply);
+    return nullptr;
+  }
+  Connection* c = new_connection(key);
+  if (c == nullptr) {  // max_connections: the peer is told at once
+    ++s_.counters.dropped;
+    s_.hooks->on_note(Note::TurnedAway, key, "max_connections");
+    const tcp::Unmatched refused = tcp::take_unmatched(nullptr, s_.keys, config, key, seg,
+                                                       config.receive_buffer, s_.counters.tcp, now);
+    if (refused.kind == tcp::Unmatched::Kind::Reply) reply(head, refused.reply);
+    return nullptr;
+  }
+  begin_passive(*c, *listener, true, now);
+  const bool answered = u.kind == tcp::Unmatched::Kind::OpenFromCookie;
+  if (answered) {
+    tcp::open_from_cookie(c->tcb, config, u.syn.ack, u.syn, now);
+  } else {
+    tcp::open_passive(c->tcb, config,
+                      tcp::initial_sequence(s_.keys.isn, key.local_end(), key.remote_end(), now),
+                      seg, now);
+    s_.sending.push(*c);
+  }
+  s_.timers.arm(*c);
+  return answered ? c : nullptr;
+}
+
+void Opening::begin_passive(Connection& c, Listener& listener, bool half_open, Instant now) {
+  Listeners::enter(c, listener, half_open);
+  c.context.config = s_.options.context;
+  c.startup = std::make_unique<Startup>(Startup::passive(s_.options.mpa));
+  c.stage_deadline = now + s_.options.startup_timeout;
+}
+
+Listener* Opening::listen(std::uint16_t port, int backlog, Error* error) {
+  if (s_.kernel != nullptr) return listen_kernel(port, backlog, error);
+  const auto taken = [&](std::uint16_t p) { return s_.listeners.on(p) != nullptr; };
+  if (port == 0) {
+    port = s_.ports.choose(IpAddress::any_v4(), {}, taken);
+    if (port == 0) {
+      *error = {Errc::in_use, "every ephemeral TCP port is listened on by this device"};
+      return nullptr;
+    }
+  }
+  if (taken(port)) {
+    *error = {Errc::in_use,
+              "TCP port " + std::to_string(port) + " is already listened on by this device"};
+    return nullptr;
+  }
+  return s_.listeners.add(port, static_cast<std::uint32_t>(std::max(backlog, 1)));
+}
+
+bool Opening::is_request(const Connection* c) {
+  return c != nullptr && c->startup != nullptr &&
+         c->startup->phase() == Startup::Phase::WaitConsumer;
+}
+
+void Opening::reject(Connection& c, ByteView private_data, Instant now) {
+  const auto answer = c.startup->reject(private_data);
+  Listeners::leave(c);
+  c.startup.reset();
+  send_last_words(c, answer, now);
+}
+
+// The peer's MPA request does not suit what this end is set to: our Reply says so, if there is one.
+Error Opening::refuse_request(Connection& c, mpa::Refusal refusal, const mpa::StartupOptions& own,
+                              ByteView reply, Instant now) {
+  if (reply.empty()) {
+    ending_.fail_connection(c, Errc::rejected, "", now);
+    return {Errc::rejected, "the peer's MPA revision is not accepted here (mpa_revision)"};
+  }
+  std::string why = refusal_text(refusal, own.policy, c.startup->request().token);
+  send_last_words(c, reply, now);
+  return {Errc::rejected, std::move(why)};
+}
+
+// A Reply that ends the connection, and the FIN behind it; no queue pair has to do with them.
+void Opening::send_last_words(Connection& c, ByteView reply, Instant now) {
+  c.own_stream = std::make_unique<ddp::Stream>(ddp::StreamConfig{}, &s_.streams);
+  c.stream = c.own_stream.get();
+  c.stream->sender.queue_raw(reply);
+  c.stage = Stage::Lingering;
+  c.stage_deadline = now + s_.options.linger_timeout;
+  transport_.finish_sending(c, now);
+  s_.sending.push(c);
+}
+
+Result<void> Opening::accept(Connection& c, verbs::QueuePair& qp, const ConnectParams& params,
+                             Instant now) {
+  if (!may_connect(qp)) {
+    return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
+  }
+  mpa::Refusal refusal = mpa::Refusal::None;
+  const auto reply = c.startup->accept(params.mpa, params.private_data, &refusal);
+  Listeners::leave(c);
+  if (refusal != mpa::Refusal::None) return refuse_request(c, refusal, params.mpa, reply, now);
+  begin_connecting(qp);
+  qp.connection = c.id;
+  c.qp = &qp;
+  c.stream = &ddp::stream_of(qp);
+  c.context.config = params.context;
+  c.stream->sender.queue_raw(reply);
+  const mpa::Agreement agreement = c.startup->agreement();
+  const bool waits_for_rtr = c.rtr_pending = agreement.rtr != mpa::kRtrNone;
+  full_operation(c, agreement, now);
+  set_keepalive(c, params, now);
+  if (!waits_for_rtr) {
+    s_.hooks->on_cm_event({.kind = CmEvent::Kind::Established, .qp = &qp});
+  } else {  // the peer may be gone for good
+    c.stage_deadline = now + params.timeout;
+    s_.timers.arm(c);
+  }
+  s_.sending.push(c);
+  return {};
+}
+
+}  // namespace urnic::iwarp

@@ -1,0 +1,79 @@
+// The steps of receiving a segment of own TCP: InLogic's verdict carried out. A segment is cut
+// through, kept, refused, stored, or the connection downgraded (Figs 3, 5, 9, 10; E-5). None of
+// them ends a connection (found.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fastpath/in_logic.h"
+#include "fastpath/validation_unit.h"
+#include "iwarp/delivery.h"
+#include "iwarp/slow_path.h"
+
+namespace urnic::iwarp {
+
+class Receiver {
+ public:
+  Receiver(SideState* s, Delivery* delivery, SlowPath* slow, Transmitter* transmitter)
+      : s_(*s), delivery_(*delivery), slow_(*slow), transmitter_(*transmitter) {
+    scratch_.admissions.resize(64);
+  }
+
+  // Checksum and CRC from one pass, before the connection type is looked at; nullptr when
+  // the checksum is all that is wanted. The result holds until the next segment.
+  fastpath::Validation* validate(const Connection& c, const tcp::Segment& seg);
+  // The commonest segment in one piece: the next one of a FAST connection (T3, T7; S159), one FPDU,
+  // a Write that may be placed. Its check is check_predicted()'s. False, with nothing changed, for
+  // any other: take_payload decides.
+  bool cut_through_plain(Connection& c, const InHand& in);
+  void take_payload(Connection& c, const InHand& in, Instant now, Found* found);
+
+ private:
+  // Memory that the steps use over and over, so that no segment allocates. Nothing in it is asked
+  // for by a later segment.
+  struct Scratch {
+    fastpath::Validation validation;
+    // Internal data buffer 38 of streams with markers: ULPDUs in one piece.
+    std::vector<std::uint8_t> internal;
+    std::vector<ddp::Admission> admissions;
+  };
+  enum class FastResult : std::uint8_t { Taken, NoReceive, Refused };
+
+  void in_logic(Connection& c, const InHand& in, Instant now, Found* found);
+  void carry_out(Connection& c, const InHand& in, const fastpath::SegmentFacts& facts,
+                 const fastpath::Verdict& verdict, Instant now, Found* found);
+  void refuse_fast(Connection& c, FastResult why, const tcp::Check& check, Instant now);
+  void note_starved(Connection& c, StreamOffset at, Instant now);
+  FastResult cut_through(Connection& c, const InHand& in, Instant now, Found* found);
+  FastResult cut_through_run(Connection& c, const InHand& in, std::size_t first, std::size_t last,
+                             Instant now, Found* found);
+  bool lacks_receive(Connection& c, const InHand& in, std::size_t from, std::size_t to);
+  bool ulpdu_of(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
+                ByteView* ulpdu);
+
+  // detour.cpp
+  void keep(Connection& c, const InHand& in, Instant now, Found* found);
+  FastResult admit_to_keep(Connection& c, const InHand& in, std::size_t frames);
+  std::uint64_t commit_around_kept(Connection& c, StreamOffset begin, StreamOffset end, bool fin,
+                                   bool psh, const ddp::MessageCounts& counts, Instant now,
+                                   Found* found);
+  void take_kept(Connection& c, StreamOffset placed_to, Instant now, Found* found);
+
+  // receive_markers.cpp: streams with markers, out of the way of those without
+  void validate_framed(const Connection& c, const tcp::Segment& seg);
+  bool strip_markers(Connection& c, const InHand& in, const fastpath::FrameResult& frame,
+                     ByteView* ulpdu);
+
+  SideState& s_;
+  Delivery& delivery_;
+  SlowPath& slow_;
+  Transmitter& transmitter_;
+  Scratch scratch_;
+};
+
+// receive_markers.cpp
+void judge_markers(const Connection& c, const InHand& in);
+fastpath::HeaderCase header_case(const Connection& c, const InHand& in);
+
+}  // namespace urnic::iwarp

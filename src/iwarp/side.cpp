@@ -1,0 +1,251 @@
+#include "iwarp/side.h"
+
+#include <utility>
+
+#include "iwarp/connection_stats.h"
+
+namespace urnic::iwarp {
+namespace {
+
+// Segments one connection may send before the next one has its turn.
+constexpr unsigned kTurn = 64;
+
+}  // namespace
+
+Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory,
+           std::shared_ptr<KernelTcp> kernel, unsigned queue, std::uint32_t queues)
+    : state_(options, hooks, wire, memory, std::move(kernel)),
+      completions_(hooks),
+      transmitter_(&state_, &completions_),
+      kernel_sender_(&state_, &completions_),
+      delivery_(&state_, &completions_, &transmitter_),
+      slow_(&state_, &delivery_),
+      receiver_(&state_, &delivery_, &slow_, &transmitter_),
+      transport_(&state_, &transmitter_, &kernel_sender_, &slow_, &delivery_),
+      ending_(&state_, &transport_, &completions_),
+      opening_(&state_, &transmitter_, &transport_, &completions_, &ending_, queue, queues),
+      life_(&state_, &transport_, &opening_, &ending_),
+      rounds_(&state_, &transport_, &kernel_sender_, &opening_, &ending_, &life_) {}
+
+Side::~Side() = default;
+
+// ---- driving
+
+bool Side::drain_round(Instant now) {
+  if (state_.draining.empty()) return false;
+  std::uint64_t left = kDrainRound;
+  while (left != 0 && !state_.draining.empty()) {
+    Connection* c = state_.draining.pop(state_.connections);
+    if (c == nullptr) continue;
+    if (c->stream == nullptr || c->stage < Stage::Full || c->stage > Stage::Closing) continue;
+    Found found;
+    left -= std::min(left, slow_.drain(*c, std::min(left, kDrainTurn), now, &found));
+    found.closed = c->tcb.state == tcp::State::Closed || c->tcb.state == tcp::State::TimeWait;
+    state_.touched.push(*c);
+    life_.settle(*c, found, now);
+  }
+  return true;
+}
+
+void Side::end_of_burst(Instant now) {
+  while (!state_.touched.empty()) {
+    Connection* c = state_.touched.pop(state_.connections);
+    if (c == nullptr) continue;
+    // An ACK that this makes due leaves with what is sent now.
+    if (c->stage != Stage::Startup) {
+      tcp::set_receive_room(c->tcb, delivery_.receive_room(*c), now);
+    }
+    tcp::end_of_burst(c->tcb, now);
+    state_.sending.push(*c);
+    state_.timers.arm(*c);
+  }
+}
+
+void Side::run_timers(Instant now) {
+  state_.time_wait.run(now);
+  while (Connection* c = state_.timers.pop_due(state_.connections, now)) {
+    life_.on_timer(*c, now);
+    state_.timers.arm(*c);
+  }
+}
+
+Instant Side::next_deadline() const {
+  if (!state_.draining.empty()) return Instant();
+  const Instant timer = earlier(state_.timers.earliest(), state_.time_wait.next_deadline());
+  if (state_.kernel == nullptr) return timer;
+  return rounds_.has_work() ? Instant() : earlier(timer, state_.kernel->accept_again);
+}
+
+bool Side::transmit_round(Instant now) {
+  state_.wire.begin_sending();
+  const std::uint64_t sent = state_.wire.tx().frames_sent();
+  const std::size_t looped = state_.wire.looped();
+  state_.wire.send_control_frames();
+  const std::size_t n = state_.sending.size();
+  bool any = false;
+  for (std::size_t i = 0; i < n && !state_.wire.tx().full(); ++i) {
+    Connection* c = state_.sending.pop(state_.connections);
+    if (c == nullptr) {
+      any = true;
+      continue;
+    }
+    if (life_.send_turn(*c, kTurn, now)) {
+      state_.sending.push(*c);
+    } else {
+      any = true;
+    }
+    state_.timers.arm(*c);
+  }
+  state_.wire.finish_sending();
+  return any || state_.wire.tx().frames_sent() != sent || state_.wire.looped() != looped;
+}
+
+// ---- queue pairs
+
+void Side::attach(verbs::QueuePair& qp, const ddp::StreamConfig& config) {
+  qp.transport = std::make_unique<ddp::Stream>(config, &state_.streams, &qp);
+}
+
+void Side::forsake(verbs::QueuePair& qp, const char* why, Instant now) {
+  Connection* c = find(qp.connection);
+  if (c == nullptr) return;
+  const Turn turn(*this);
+  state_.ended.keep(qp.number(), stats_of(*c));
+  ending_.count_stream(ddp::stream_of(qp));
+  c->qp = nullptr;
+  qp.connection = 0;
+  ending_.fail_connection(*c, Errc::closed, why, now);
+  transmit_round(now);
+}
+
+void Side::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now) {
+  const Turn turn(*this);
+  if (Connection* c = find(qp.connection)) {
+    ending_.fail_connection(*c, code, why, now);
+    return;
+  }
+  if (qp.state == verbs::QpState::Error) return;
+  if (qp.state == verbs::QpState::Reset) return;  // nothing of it can be lost
+  qp.state.modify(verbs::QpState::Error);
+  completions_.flush(qp, verbs::Status::Flushed);
+  state_.hooks->on_cm_event(
+      {.kind = CmEvent::Kind::Failed, .qp = &qp, .code = code, .message = why});
+}
+
+void Side::doorbell(verbs::QueuePair& qp, Instant now) {
+  const Turn turn(*this);
+  Connection* c = find(qp.connection);
+  if (c == nullptr) return;
+  if (!state_.sending.empty()) {  // others wait for the port: in turn
+    state_.sending.push(*c);
+    transmit_round(now);
+    return;
+  }
+  state_.wire.begin_sending();
+  if (life_.send_turn(*c, kTurn, now)) state_.sending.push(*c);
+  state_.timers.arm(*c);
+  state_.wire.finish_sending();
+}
+
+void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
+  delivery_.receive_posted(qp, now);
+}
+
+void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
+  if (!queue.wanted.exchange(false)) return;
+  const std::vector<ConnectionId> waiting = std::exchange(queue.starved, {});
+  for (const ConnectionId id : waiting) {
+    Connection* c = find(id);
+    if (c != nullptr && c->qp != nullptr) delivery_.receive_posted(*c->qp, now);
+  }
+}
+
+// ---- connections
+
+void Side::close_listener(Listener* listener, Instant now) {
+  const Turn turn(*this);
+  state_.connections.for_each([&](Connection& c) {
+    if (c.listener == listener) {
+      ending_.fail_connection(c, Errc::closed, "the listener was closed", now);
+    }
+  });
+  if (state_.kernel != nullptr) rounds_.close_listening(*listener);
+  state_.listeners.remove(listener);
+  transmit_round(now);
+}
+
+Result<void> Side::connect(verbs::QueuePair& qp, const SocketAddress& to,
+                           const ConnectParams& params, Instant now) {
+  const Turn turn(*this);
+  auto begun = opening_.connect(qp, to, params, now);
+  if (begun) transmit_round(now);
+  return begun;
+}
+
+Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
+                          const ConnectParams& params, Instant now) {
+  const Turn turn(*this);
+  Connection* c = find(connection);
+  if (!Opening::is_request(c)) {
+    return Error{Errc::closed, "the connection request is gone (the peer gave up or was reset)"};
+  }
+  auto accepted = opening_.accept(*c, qp, params, now);
+  if (accepted) life_.drain(*c, now);
+  transmit_round(now);
+  return accepted;
+}
+
+void Side::reject(ConnectionId connection, ByteView private_data, Instant now) {
+  const Turn turn(*this);
+  Connection* c = find(connection);
+  if (!Opening::is_request(c)) return;
+  opening_.reject(*c, private_data, now);
+  transmit_round(now);
+}
+
+bool Side::request_info(ConnectionId connection, RequestInfo* out) const {
+  const Connection* c = find(connection);
+  if (c == nullptr || c->startup == nullptr) return false;
+  out->key = c->key;
+  const ByteView pd = c->startup->request().private_view();
+  out->private_data.assign(pd.begin(), pd.end());
+  const mpa::Agreement a = c->startup->preview(state_.options.mpa);
+  out->ird = a.ird;
+  out->ord = a.ord;
+  return true;
+}
+
+void Side::disconnect(verbs::QueuePair& qp, Instant now) {
+  const Turn turn(*this);
+  Connection* c = find(qp.connection);
+  if (c == nullptr) return;
+  if (c->stage == Stage::Opening || c->stage == Stage::Startup) {
+    ending_.fail_connection(*c, Errc::closed, "closed before it was established", now);
+    transmit_round(now);
+    return;
+  }
+  if (c->stage != Stage::Full) return;
+  ending_.begin_closing(*c, now);
+  state_.sending.push(*c);
+  state_.timers.arm(*c);
+  transmit_round(now);
+}
+
+void Side::abort(verbs::QueuePair& qp, Instant now) {
+  const Turn turn(*this);
+  if (Connection* c = find(qp.connection)) {
+    ending_.fail_connection(*c, Errc::closed, "aborted by the local consumer", now);
+    transmit_round(now);
+  }
+}
+
+ConnectionStats Side::qp_stats(const verbs::QueuePair& qp) const {
+  if (const Connection* c = find(qp.connection)) return stats_of(*c);
+  if (const ConnectionStats* last = state_.ended.last_of(qp.number())) return *last;
+  ConnectionStats s;
+  s.qp_number = qp.number();
+  s.state = verbs::name(qp.state);
+  return s;
+}
+
+}  // namespace urnic::iwarp

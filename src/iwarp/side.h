@@ -1,0 +1,185 @@
+// The iWARP side of an engine: its connections, from the frames that are theirs to the queue pairs.
+// The engine drives it by a handful of functions (stage, process, end_of_burst, run_timers,
+// next_deadline, transmit_round); another transport beside it has the same ones. The consumer's
+// calls come here directly.
+//
+//   steps    receiver.h (FAST, InLogic, detour) · slow_path.h · delivery.h · transmitter.h ·
+//            kernel_sender.h: place, commit, acknowledge, send; they return what they found
+//   seam     transport.h: own TCP or the kernel's; nothing above asks which
+//   life     opening.h, ending.h; life.h acts on what the steps have found, timers and news
+//   rounds   receive.cpp: one segment through the steps · kernel_rounds.h: sockets instead
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/inet_checksum.h"
+#include "iwarp/kernel_rounds.h"
+#include "iwarp/life.h"
+#include "iwarp/receiver.h"
+#include "port/port.h"
+#include "wire/frame_head.h"
+
+namespace urnic::iwarp {
+
+// A received segment between parsing and work.
+struct Arrived {
+  tcp::Segment seg;
+  Connection* connection = nullptr;
+  std::uint32_t header_sum = 0;  // pseudo header and TCP header
+  bool verify = true;
+  bool usable = false;
+};
+
+class Side {
+ public:
+  // `queue` of `queues` of the port. What is pointed to outlives it.
+  Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory,
+       std::shared_ptr<KernelTcp> kernel, unsigned queue, std::uint32_t queues);
+  ~Side();
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  // From an entry into the engine to the way out: connections that end meanwhile keep their memory
+  // until the outermost turn is over (ConnectionTable::sweep).
+  class Turn {
+   public:
+    explicit Turn(Side& side) : side_(side) { ++side_.depth_; }
+    ~Turn() {
+      if (--side_.depth_ == 0) side_.state_.connections.sweep();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Side& side_;
+  };
+
+  // ---- driving
+  // A frame that looks like the last one with a connection. False: it is to be classified.
+  bool stage_like_last(const port::Frame& frame, wire::FrameHead& head, Arrived* a);
+  // One that `head` has classified as TCP for us.
+  void stage(const port::Frame& frame, wire::FrameHead& head, Arrived* a);
+  void process(wire::FrameHead& head, Arrived& a, Instant now);
+  // Instead of frames, over the kernel's TCP. True if anything was done.
+  bool poll_sockets(Instant now) { return rounds_.poll(now); }
+  // SLOW connections that have more than one turn's worth, one after the other. True if there were.
+  bool drain_round(Instant now);
+  void end_of_burst(Instant now);
+  void run_timers(Instant now);
+  // When run_timers or another round must come even if nothing arrives.
+  Instant next_deadline() const;
+  bool wants_to_send() const { return !state_.sending.empty(); }
+  // Sockets of the kernel are full.
+  bool waits_for_room() const {
+    return state_.kernel != nullptr && state_.kernel->waiting_for_room != 0;
+  }
+  // True when anything was sent or done with: who could send nothing for want of room waits for it
+  // and does not try again at once.
+  bool transmit_round(Instant now);
+  void leave(Instant now) { state_.timers.leave(now); }
+  // What the network and the link tell.
+  Life& life() { return life_; }
+
+  // ---- queue pairs
+  // Its half of a queue pair, and how the queues of one are laid out.
+  verbs::WorkQueueLayout queue_layout() { return ddp::queue_layout(&state_.streams); }
+  void attach(verbs::QueuePair& qp, const ddp::StreamConfig& config);
+  // Its connection, if there is one, goes by RST, and nobody hears of it.
+  void forsake(verbs::QueuePair& qp, const char* why, Instant now);
+  void forget(const verbs::QueuePair& qp) { state_.ended.forget(qp.number()); }
+  // It cannot go on, connected or not: flushed, and told.
+  void fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now);
+  Completions& completions() { return completions_; }
+  // Transmit right after posting (the doorbell).
+  void doorbell(verbs::QueuePair& qp, Instant now);
+  // A receive was posted: a connection that dropped a Send for want of one may go on (E-17).
+  void receive_posted(verbs::QueuePair& qp, Instant now);
+  void shared_posted(verbs::SharedReceiveQueue& queue, Instant now);
+
+  // ---- connections
+  // nullptr and *error when the port is taken. `port` 0 chooses one.
+  Listener* listen(std::uint16_t port, int backlog, Error* error) {
+    return opening_.listen(port, backlog, error);
+  }
+  void close_listener(Listener* listener, Instant now);
+  Result<void> connect(verbs::QueuePair& qp, const SocketAddress& to, const ConnectParams&,
+                       Instant now);
+  // Answer a ConnectRequest event. `connection` may have ended meanwhile: Errc::closed.
+  Result<void> accept(ConnectionId connection, verbs::QueuePair& qp, const ConnectParams&,
+                      Instant now);
+  void reject(ConnectionId connection, ByteView private_data, Instant now);
+  struct RequestInfo {
+    FlowKey key;
+    std::vector<std::uint8_t> private_data;
+    std::uint16_t ird = 0, ord = 0;
+  };
+  bool request_info(ConnectionId connection, RequestInfo* out) const;
+  void disconnect(verbs::QueuePair& qp, Instant now);
+  void abort(verbs::QueuePair& qp, Instant now);
+
+  // ---- looking
+  Connection* find(ConnectionId id) const { return state_.connections.find(id); }
+  const SideState& state() const { return state_; }
+  ConnectionStats qp_stats(const verbs::QueuePair&) const;
+
+ private:
+  static bool finish_staging(const port::Frame& frame, const wire::FrameHead& head, std::size_t l4,
+                             std::size_t l4_len, std::size_t tcp_header, std::uint32_t pseudo_sum,
+                             Arrived* a);
+  void process_connection(Connection& c, wire::FrameHead& head, const Arrived& a,
+                          fastpath::Validation* validation, Instant now);
+  bool answers(Connection& c, const tcp::Check& check, wire::FrameHead& head, const Arrived& a,
+               Instant now);
+
+  SideState state_;
+  Completions completions_;
+  Transmitter transmitter_;
+  KernelSender kernel_sender_;
+  Delivery delivery_;
+  SlowPath slow_;
+  Receiver receiver_;
+  Transport transport_;
+  Ending ending_;
+  Opening opening_;
+  Life life_;
+  KernelRounds rounds_;
+  unsigned depth_ = 0;  // of turns
+};
+
+inline bool Side::stage_like_last(const port::Frame& frame, wire::FrameHead& head, Arrived* a) {
+  net::FlowMatch::Match m;
+  std::size_t tcp_header = 0;
+  Connection* const c =
+      state_.connections.match_last(head.bytes, head.octets, head.frame_octets, &m);
+  if (c == nullptr ||
+      !tcp::parse_plain_segment(
+          {head.bytes + m.l4_offset, std::min<std::size_t>(head.octets - m.l4_offset, m.l4_len)},
+          &a->seg, &tcp_header)) {
+    return false;
+  }
+  a->connection = c;
+  a->seg.ecn = m.ecn;
+  a->usable = finish_staging(frame, head, m.l4_offset, m.l4_len, tcp_header, m.pseudo_sum, a);
+  return true;
+}
+
+// The payload is contiguous: behind the headers in span 0, or span 1 (port_abi.h).
+inline bool Side::finish_staging(const port::Frame& frame, const wire::FrameHead& head,
+                                 std::size_t l4, std::size_t l4_len, std::size_t tcp_header,
+                                 std::uint32_t pseudo_sum, Arrived* a) {
+  const std::size_t length = l4_len - tcp_header;
+  if (frame.len[1] == 0) [[likely]] {
+    a->seg.payload = {frame.data[0] + l4 + tcp_header, length};
+  } else {
+    if (l4 + tcp_header != frame.len[0] || length > frame.len[1]) return false;
+    a->seg.payload = {frame.data[1], length};
+  }
+  a->verify = frame.csum == URNIC_CSUM_UNKNOWN;
+  if (a->verify) a->header_sum = pseudo_sum + inet_sum_words(head.bytes + l4, tcp_header);
+  return true;
+}
+
+}  // namespace urnic::iwarp

@@ -1,0 +1,81 @@
+// What all connections of an engine stand on. The steps work with it; each changes what is its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ddp_rdma/shared_state.h"
+#include "iwarp/connection_table.h"
+#include "iwarp/ended.h"
+#include "iwarp/events.h"
+#include "iwarp/kernel_tcp.h"
+#include "iwarp/listeners.h"
+#include "iwarp/options.h"
+#include "iwarp/timers.h"
+#include "iwarp/turn_queue.h"
+#include "reassembly/buffer.h"
+#include "tcp/host_keys.h"
+#include "tcp/host_logic.h"
+#include "tcp/port_choice.h"
+#include "tcp/time_wait.h"
+#include "wire/frame_head.h"
+#include "wire/wire.h"
+
+namespace urnic::iwarp {
+
+struct SideCounters {
+  std::uint64_t bad_checksum = 0, dropped = 0, rst_sent = 0;
+  tcp::HostCounters tcp;
+  std::uint64_t opened = 0, closed = 0, failed = 0;  // connections
+};
+
+struct SideState {
+  // `options`, `hooks`, `wire` and `memory` outlive it. With `kernel_tcp` connections go over the
+  // kernel's TCP.
+  SideState(const Options& opts, Hooks* to_tell, wire::Wire* way_out, verbs::MemoryTable* memory,
+            std::shared_ptr<KernelTcp> kernel_tcp)
+      : options(opts),
+        hooks(to_tell),
+        wire(*way_out),
+        kernel(std::move(kernel_tcp)),
+        keys(opts.seed),
+        ports(keys.ports, 32768, 60999),
+        pool(opts.reassembly_pool),
+        streams(memory),
+        connections(tcp::FlowKeyHash{keys.flows}, opts.max_connections),
+        time_wait(keys.flows),
+        timers(opts.real_time) {}
+
+  const Options& options;
+  Hooks* hooks;
+  wire::Wire& wire;
+  std::shared_ptr<KernelTcp> kernel;
+  tcp::HostKeys keys;
+  tcp::PortChoice ports;
+  reassembly::Pool pool;
+  ddp::SharedState streams;
+  SideCounters counters;
+  EndedConnections ended;
+  ConnectionTable connections;
+  tcp::TimeWaitTable time_wait;
+  Listeners listeners;
+  Timers timers;
+  TurnQueue<&Connection::in_tx_queue> sending;      // those with something to send
+  TurnQueue<&Connection::in_drain_queue> draining;  // those with SLOW octets to parse
+  TurnQueue<&Connection::touched> touched;          // those with segments in this burst
+};
+
+// One segment on its way through the steps of receiving: what it is, where TCP says it lies, and
+// its frames, if they were looked at.
+struct InHand {
+  const tcp::Segment& seg;
+  tcp::Check check;
+  fastpath::Validation* validation = nullptr;  // none: not validated
+};
+
+// Of a frame that is classified.
+inline FlowKey flow_of(const wire::FrameHead& head, const tcp::Segment& seg) {
+  return {head.net.dst, head.net.src, seg.dst_port, seg.src_port};
+}
+
+}  // namespace urnic::iwarp

@@ -1,0 +1,42 @@
+// SLOW: through the reassembly buffer, FPDU by FPDU, in turns with the other connections (S3, R-8).
+#pragma once
+
+#include <cstdint>
+
+#include "iwarp/delivery.h"
+
+namespace urnic::iwarp {
+
+// OutLogic's arbiter: octets one SLOW connection may have parsed before the others have their
+// turn, and octets of all of them in one round. FAST segments are placed as they come, at most a
+// burst in a poll, which carries about as much.
+inline constexpr std::uint64_t kDrainTurn = 64u << 10;
+inline constexpr std::uint64_t kDrainRound = 256u << 10;
+inline constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
+
+class SlowPath {
+ public:
+  SlowPath(SideState* s, Delivery* delivery) : s_(*s), delivery_(*delivery) {}
+
+  // Into the reassembly buffer; TCP regards it as received (S3).
+  void store(Connection& c, const InHand& in, Instant now, Found* found);
+  // Whole FPDUs out of the in-order octets, placed and delivered one by one, at most about `budget`
+  // octets; what is left waits for its turn. Returns octets parsed.
+  std::uint64_t drain(Connection& c, std::uint64_t budget, Instant now, Found* found);
+  // Fig 5: from FAST to SLOW.
+  void downgrade(Connection& c, fastpath::Reason why);
+
+ private:
+  void finish_drain(Connection& c, Instant now, Found* found);
+  void abandon_detour(Connection& c, Instant now);
+
+  SideState& s_;
+  Delivery& delivery_;
+};
+
+// For a log; never for segments that are plainly taken.
+inline void note(const SideState& s, const Connection& c, Note what, fastpath::Reason why) {
+  s.hooks->on_note(what, c.key, reason_label(static_cast<std::size_t>(why)));
+}
+
+}  // namespace urnic::iwarp

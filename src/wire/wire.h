@@ -1,0 +1,66 @@
+// The way out of an engine, for every side of it: buffers of the port in bursts, frames to own
+// addresses, and those the interface itself wants to send. And what the interface says about who is
+// where.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "net/header_template.h"
+#include "net/interface.h"
+#include "port/port.h"
+#include "port/tx_batch.h"
+
+namespace urnic::wire {
+
+class Wire {
+ public:
+  using Octets = std::vector<std::uint8_t>;
+
+  // `queue` of `port`, which outlives it. `mtu` is IP's.
+  Wire(port::Port* port, unsigned queue, std::uint32_t mtu, std::uint32_t link_header,
+       net::InterfaceConfig config)
+      : interface_(std::move(config)), mtu_(mtu), tx_(port, queue, mtu + link_header) {}
+
+  net::Interface& interface() { return interface_; }
+  const net::Interface& interface() const { return interface_; }
+  port::TxBatch& tx() { return tx_; }
+  const port::TxBatch& tx() const { return tx_; }
+  std::uint32_t mtu() const { return mtu_; }
+
+  net::HeaderTemplate make_header(const MacAddress& to, const IpAddress& from,
+                                  const IpAddress& dst) const;
+
+  // ---- frames to own addresses, which come straight back (E-30)
+  // Those of connections wait until there is room again; replies without one have some more, and
+  // are lost beyond.
+  bool loop_full() const { return loop_.size() >= kMostLooped; }
+  bool loop_full_for_replies() const { return loop_.size() >= kMostLoopedReplies; }
+  // A frame of at most `octets`, to be written, and cut to its length or taken back.
+  Octets& new_looped(std::size_t octets) { return loop_.emplace_back(octets); }
+  void take_back_looped() { loop_.pop_back(); }
+  std::size_t looped() const { return loop_.size(); }
+  Octets next_looped();
+
+  // ---- sending
+  void begin_sending() { tx_.clear_full(); }
+  // ARP, ND, ICMP frames the interface wants to send.
+  void send_control_frames();
+  // Everything kept leaves.
+  void finish_sending();
+  std::uint64_t times_full() const { return times_full_; }
+
+ private:
+  static constexpr std::size_t kMostLooped = 4096;
+  static constexpr std::size_t kMostLoopedReplies = kMostLooped + 1024;
+
+  net::Interface interface_;
+  std::uint32_t mtu_;
+  port::TxBatch tx_;
+  std::deque<Octets> loop_;
+  std::uint64_t times_full_ = 0;
+};
+
+}  // namespace urnic::wire
