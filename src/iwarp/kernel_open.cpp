@@ -54,8 +54,9 @@ Result<std::unique_ptr<KernelLink>> Opening::open_link(const SocketAddress& to, 
   }
   auto socket = sockets::Socket::connect(to, bind);
   if (!socket) {
-    if (socket.error() == ECONNREFUSED) {
-      return Error{Errc::refused, socket_end_of(ECONNREFUSED, true).why};
+    if (socket.error() == ECONNREFUSED || socket.error() == ECONNRESET) {
+      const SocketEnd end = socket_end_of(socket.error(), true);
+      return Error{end.code, end.why};
     }
     return socket_error(socket.error(), to.to_string());
   }
