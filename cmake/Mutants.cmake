@@ -34,7 +34,7 @@ list(JOIN mutant_rooms_pattern "|" rooms_of_tests)
 list(FILTER again INCLUDE REGEX "/tests/(${rooms_of_tests})/")
 set(again_src ${URNIC_MUTATED_AGAIN})
 list(FILTER again_src INCLUDE REGEX "/src/[a-z_]+/[a-z0-9_]+\\.cpp$")
-list(FILTER again_src EXCLUDE REGEX "/src/cli/")
+list(FILTER again_src EXCLUDE REGEX "/(tests|src/cli)/")
 
 add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${URNIC_MUTATED} ${again_src} ${again}
                tests/library/host_test.cpp tests/library/peer_death_test.cpp ${test_objects})

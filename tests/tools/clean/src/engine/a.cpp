@@ -1,3 +1,3 @@
 #include <urnic/verbs.h>
-#include "fastpath/in_logic.h"
+#include "iwarp/side.h"
 #include "verbs/queue_pair.h"
