@@ -23,7 +23,7 @@ refused 2 "Is a directory" env URNIC_CONFIG="$work" "$urnic" put f 10.77.0.1/x
 refused 2 "not a configuration" env URNIC_CONFIG=/dev/zero "$urnic" config
 refused 1 "not a regular file" "$urnic" sim /dev/zero
 refused 1 "no urnic process" env XDG_RUNTIME_DIR="$work/f" "$urnic" stat
-refused 1 "no urnic process" env XDG_RUNTIME_DIR="$(printf 'x%.0s' $(seq 300))" "$urnic" stat
+refused 1 "no urnic process" env XDG_RUNTIME_DIR="/$(printf 'x%.0s' $(seq 300))" "$urnic" stat
 
 # ---- an answer that nobody can read is no success
 for asked in --version --help config "sim --list" "perf --help"; do
@@ -94,7 +94,8 @@ refused 1 "Is a directory" get 10.77.0.1/kept folder
 # ---- rights: as another user, since root may everything
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   chmod 755 "$work" && chmod 000 f
-  nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups env XDG_RUNTIME_DIR=/nonexistent "$@"; }
+  as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups env XDG_RUNTIME_DIR=/nonexistent)
+  nobody() { "${as_nobody[@]}" "$@"; }
   if nobody test -x "$urnic"; then
     refused 1 "Permission denied" nobody "$urnic" put f 10.77.0.1/x --port "$port" --stat off
     refused 1 "Permission denied" nobody "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/up.sock" --stat off
@@ -102,7 +103,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     refused 1 "Permission denied" nobody "$urnic" target --export export --port "memif:socket=/tmp/urnic-odd-$$.sock" --stat off
     # An export that may be read but not written.
     mkdir ro && cp kept ro/kept && chmod 555 ro && mkdir wires && chmod 1777 wires
-    start ro nobody "$urnic" target --export ro --port "memif:socket=$work/wires/r.sock" --stat off
+    start ro "${as_nobody[@]}" "$urnic" target --export ro --port "memif:socket=$work/wires/r.sock" --stat off
     until_true 10 grep -q serving ro.log || fail "$(cat ro.log)"
     refused 1 "peer_user=65534 allows it" "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/wires/r.sock"
     refused 1 "Permission denied" "$urnic" put kept 10.77.0.1/x --port "memif:socket=$work/wires/r.sock,peer_user=65534"
