@@ -41,8 +41,9 @@ class ObservedPort {
   void stats(port::Stats* s) const { *s = inner_.stats(); }
   unsigned rx_burst(unsigned q, port::Frame* f, unsigned n) {
     const unsigned got = inner_.rx_burst(q, f, n);
-    seen_->frames += got;
+    // Before `frames`, which is what the application waits for.
     if (std::this_thread::get_id() != seen_->application) seen_->sleeper_frames += got;
+    seen_->frames += got;
     return got;
   }
   void rx_release(unsigned q, const port::Frame* f, unsigned n) { inner_.rx_release(q, f, n); }
