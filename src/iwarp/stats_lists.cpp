@@ -4,8 +4,10 @@
 namespace urnic {
 namespace {
 
+// S is a type.  NOLINTBEGIN(bugprone-macro-parentheses)
 #define URNIC_LISTED(S, group, place, name, help) \
-  {group, #name, help, [](S& s) -> std::uint64_t& { return (place).name; }},
+  {(group), #name, help, [](S& s) -> std::uint64_t& { return (place).name; }},
+// NOLINTEND(bugprone-macro-parentheses)
 
 #define URNIC_OF_VERBS(name, help) URNIC_LISTED(ConnectionStats, "verbs", s.verbs, name, help)
 #define URNIC_OF_IWARP(name, help) URNIC_LISTED(ConnectionStats, "iwarp", s.iwarp, name, help)
