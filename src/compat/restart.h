@@ -6,9 +6,16 @@
 
 namespace urnic::compat {
 
+// A handler of these is for a fault of the program's own, which interrupts no wait.
+inline bool tells_a_fault(int number) {
+  return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
+         number == SIGTRAP || number == SIGABRT || number == SIGSYS;
+}
+
 // Whether what was interrupted goes on: every handler of this process wants that.
 inline bool restarts() {
   for (int number = 1; number < NSIG; ++number) {
+    if (tells_a_fault(number)) continue;
     struct sigaction action {};
     if (sigaction(number, nullptr, &action) != 0) continue;
     const bool siginfo = (action.sa_flags & SA_SIGINFO) != 0;
