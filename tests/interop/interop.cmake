@@ -41,6 +41,7 @@ set_tests_properties(interop.lan PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABE
 # The byte-stream TCP (src/tcp/stack.h) and a device against the kernel's TCP, over a TAP interface in a
 # network namespace of the test's own.
 add_executable(interop_tap_stream ${CMAKE_CURRENT_LIST_DIR}/tap_stream.cpp
+               ${CMAKE_CURRENT_LIST_DIR}/tap_end.cpp ${CMAKE_CURRENT_LIST_DIR}/tap_kernel.cpp
                ${CMAKE_CURRENT_LIST_DIR}/stream_session.cpp)
 target_include_directories(interop_tap_stream PRIVATE ${CMAKE_SOURCE_DIR}/tests)
 target_link_libraries(interop_tap_stream PRIVATE urnic_device)
