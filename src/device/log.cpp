@@ -84,8 +84,8 @@ Log::Log(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Log::~Log() {
   if (impl_ == nullptr) return;
+  impl_->pool.reset();  // waits for what is left to be written, and for its thread
   impl_->logger.reset();
-  impl_->pool.reset();  // waits for what is left to be written
 }
 
 void Log::forget() {

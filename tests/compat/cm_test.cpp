@@ -289,7 +289,7 @@ TEST_F(CmTest, AnIdDestroyedWhileConnectedEndsTheConnection) {
 // As a read of the kernel's: signal() restarts it, a handler without SA_RESTART ends it.
 TEST_F(CmTest, SignalsInterruptAWaitOnlyIfTheyAreMeantTo) {
   std::atomic<bool> ready{false};
-  int error = -1;
+  std::atomic<int> error{-1};
   rdma_cm_event* event = nullptr;
   pthread_t waiter;
   const auto wait_in_thread = [&] {

@@ -55,11 +55,11 @@ struct LogTest : ::testing::Test {
     EXPECT_TRUE(cq.connect("10.77.0.1:4321").ok());
     accepting.join();
     // Something to refuse, where the configuration puts faults in the way.
-    char memory[64] = {};
-    auto smr = *server->register_memory(spd, memory, sizeof memory,
-                                        access_local_write | access_remote_write);
-    auto cmr = *client->register_memory(cpd, memory, sizeof memory, 0);
-    const Sge sge{reinterpret_cast<std::uint64_t>(memory), sizeof memory, cmr.lkey()};
+    char from[64] = {}, to[64] = {};  // the two devices' threads read and write at once
+    auto smr =
+        *server->register_memory(spd, to, sizeof to, access_local_write | access_remote_write);
+    auto cmr = *client->register_memory(cpd, from, sizeof from, 0);
+    const Sge sge{reinterpret_cast<std::uint64_t>(from), sizeof from, cmr.lkey()};
     for (std::uint64_t i = 0; i < writes; ++i) {
       SendRequest w;
       w.opcode = Opcode::write;
