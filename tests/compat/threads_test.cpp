@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr unsigned kClients = 3, kRounds = 12, kSends = 16, kPosters = 2, kTrunkSends = 300;
+constexpr unsigned kClients = 3, kRounds = 40, kSends = 16, kPosters = 2, kTrunkSends = 1000;
 constexpr unsigned kTrunk = kClients;  // its place among those that send
 // What the queue pair of a peer that has gone had received and nobody had fetched goes with it; so
 // there is a receive for everything.
