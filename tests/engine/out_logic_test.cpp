@@ -304,6 +304,29 @@ TEST(SharedReceive, AnEndedConnectionFlushesWhatItHadBoundAndSaysItWasTheLast) {
   EXPECT_EQ(last, 1);
 }
 
+// ... once, however much is posted and flushed later; and once more in its next life.
+// proves: E-50
+TEST(SharedReceive, E50_TheLastReceiveIsToldOnceInALife) {
+  Receiver r(receiver(ConnectionType::Fast), 0, eight);
+  const auto told = [&] {
+    return std::count_if(r.node().events.begin(), r.node().events.end(),
+                         [](const CmEvent& e) { return e.kind == CmEvent::Kind::LastReceive; });
+  };
+  const auto post = [&] {
+    verbs::SendWr wr;
+    ASSERT_EQ(r.node().post_send(r.qp(), wr, r.now()), verbs::Post::Ok);
+  };
+  r.engine().iwarp().abort(r.qp(), r.now());
+  EXPECT_EQ(told(), 1);
+  post();
+  post();
+  EXPECT_EQ(told(), 1);
+  for (const auto to : {verbs::QpState::Reset, verbs::QpState::Init, verbs::QpState::Error}) {
+    ASSERT_EQ(r.engine().modify_qp(r.qp(), to, verbs::kQpAttrState, r.now()), verbs::QpVerdict::Ok);
+  }
+  EXPECT_EQ(told(), 2);
+}
+
 TEST(SharedReceive, QueueInUseIsNotDestroyed) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
   EXPECT_FALSE(r.engine().destroy_shared_rq(r.qp().rq.shared()));

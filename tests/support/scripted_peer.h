@@ -120,6 +120,7 @@ class ScriptedPeer {
   // is false.
   std::function<void(const tcp::Segment&, std::uint64_t offset)> on_sent;
   bool acknowledge = true;
+  bool full = false;  // the port takes nothing
 
  private:
   static ScriptedPeer* of(urnic_port* p) { return reinterpret_cast<ScriptedPeer*>(p); }
@@ -144,6 +145,7 @@ class ScriptedPeer {
       };
       o.rx_release = [](urnic_port*, unsigned, const urnic_frame*, unsigned) {};
       o.tx_reserve = [](urnic_port* p, unsigned, std::uint32_t, urnic_frame* f, unsigned n) {
+        if (of(p)->full) return 0u;
         for (unsigned i = 0; i < n; ++i) {
           f[i] = {};
           f[i].data[0] = of(p)->room_.data() + std::size_t{i} * kRoom;
