@@ -235,7 +235,7 @@ struct ThreadsTest : testing::Test {
   std::atomic<bool> stop{false};
 };
 
-TEST_F(ThreadsTest, ConnectPostPollSleepAndDestroyAtOnceOnSharedQueues_E28) {
+TEST_F(ThreadsTest, ConnectPostPollSleepAndDestroyAtOnceOnSharedQueues) {
   std::thread server([&] { serve(); });
   std::vector<std::thread> pollers;
   pollers.emplace_back([&] { spin_on(sent); });
