@@ -77,8 +77,8 @@ ConnectionStats stats_of(const Connection& c) {
   s.iwarp.fast = c.context.type == fastpath::ConnectionType::Fast && c.stage >= Stage::Full;
   s.iwarp.mpa.crc = c.context.config.crc;
   s.iwarp.mpa.framing = mpa::policy_name(c.framing.policy);
-  s.iwarp.mpa.framing_sent =
-      mpa::policy_name(c.stream != nullptr ? c.stream->sender.policy() : mpa::Policy::NoMarkers);
+  s.iwarp.mpa.framing_sent = mpa::policy_name(
+      c.stream != nullptr ? c.stream->sender.framing().policy : mpa::Policy::NoMarkers);
   if (!s.iwarp.fast) {
     s.iwarp.slow_reason = c.stage < Stage::Full   ? "start-up"
                           : c.link != nullptr     ? "no-segments"

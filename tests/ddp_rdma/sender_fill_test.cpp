@@ -287,7 +287,7 @@ class Viewing : public Filling {
     out.erase(out.begin(), out.begin() + skip);
     return out;
   }
-  Sender::Cut cut(std::uint64_t begin) { return s.cut(StreamOffset(begin), kLarge, kLarge, false); }
+  SegmentCut cut(std::uint64_t begin) { return s.cut(StreamOffset(begin), kLarge, kLarge, false); }
   bool view(std::uint64_t begin, std::uint32_t len) {
     return s.view(StreamOffset(begin), len, 4096, &seen, &skip);
   }

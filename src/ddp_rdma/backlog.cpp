@@ -1,0 +1,23 @@
+#include "ddp_rdma/backlog.h"
+
+namespace urnic::ddp {
+
+std::uint64_t Backlog::wire_of(const SendWqe& w) const {
+  switch (w.op) {
+    case WrOp::LocalInv:
+      return 0;
+    case WrOp::Read:
+      return sizes_.estimate(kReadRequestHeader);
+    default:
+      return sizes_.estimate_message(w.length, w.op == WrOp::Write);
+  }
+}
+
+void Backlog::count_new() const {
+  for (; seen_ != sq_.tail(); ++seen_) octets_.requests += wire_of(sq_.wqe(seen_));
+  for (; response_seen_ != owed_.next(); ++response_seen_) {
+    octets_.responses += sizes_.estimate_message(owed_.request(response_seen_).size, true);
+  }
+}
+
+}  // namespace urnic::ddp

@@ -1,0 +1,73 @@
+// How many octets of the stream the work that has not begun will take: requests of the send queue
+// and Read Responses owed. An estimate, brought up to date when somebody asks.
+#pragma once
+
+#include <cstdint>
+
+#include "ddp_rdma/fpdu_sizes.h"
+#include "ddp_rdma/read_queue.h"
+#include "ddp_rdma/verbs_words.h"
+
+namespace urnic::ddp {
+
+class Backlog {
+ public:
+  // All three outlive it.
+  Backlog(const SendQueue* queue, const ReadQueue* responses, const FpduSizes* sizes,
+          std::uint32_t first_msn)
+      : sq_(*queue), owed_(*responses), sizes_(*sizes), response_seen_(first_msn) {}
+
+  struct Octets {
+    std::uint64_t requests = 0, responses = 0;
+  };
+  Octets octets() const {
+    if (seen_ != sq_.tail() || response_seen_ != owed_.next()) count_new();
+    return octets_;
+  }
+
+  // From now on it is counted exactly, by who cuts it.
+  void request_begins(std::uint32_t seq) {
+    if (seen_ == seq) {
+      ++seen_;
+    } else {
+      octets_.requests -= wire_of(sq_.wqe(seq));
+    }
+  }
+  void response_begins(std::uint32_t msn) {
+    if (response_seen_ == msn) {
+      ++response_seen_;
+    } else {
+      octets_.responses -= sizes_.estimate_message(owed_.request(msn).size, true);
+    }
+  }
+
+  // The sizes have changed: all that has not begun is counted again.
+  void recount() {
+    seen_ = sq_.started();
+    response_seen_ = owed_.next_response();
+    octets_ = {};
+  }
+  // Nothing of what is there now will be sent.
+  void forget() {
+    seen_ = sq_.tail();
+    response_seen_ = owed_.next();
+    octets_ = {};
+  }
+  void restart(std::uint32_t first_msn) {
+    recount();
+    response_seen_ = first_msn;
+  }
+
+ private:
+  std::uint64_t wire_of(const SendWqe& w) const;
+  void count_new() const;
+
+  const SendQueue& sq_;
+  const ReadQueue& owed_;
+  const FpduSizes& sizes_;
+  // Of requests up to seen_, responses up to response_seen_.
+  mutable std::uint32_t seen_ = 0, response_seen_;
+  mutable Octets octets_;
+};
+
+}  // namespace urnic::ddp

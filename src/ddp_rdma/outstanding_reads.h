@@ -1,0 +1,63 @@
+// Our Reads whose response has not ended: RTR reads of the start-up first, then requests of the
+// send queue, a list through SendPart::next_read. The ORD that was negotiated is their credit.
+#pragma once
+
+#include <cstdint>
+
+#include "ddp_rdma/read_sink.h"
+#include "ddp_rdma/send_requests.h"
+
+namespace urnic::ddp {
+
+class OutstandingReads {
+ public:
+  explicit OutstandingReads(std::uint32_t first_msn) : next_msn_(first_msn) {}
+
+  void set_ord(std::uint16_t ord) { ord_ = ord; }
+  // ORD 0 lets none go, ever: the peer answers no Reads (iwarp-wire 5.3).
+  bool none_allowed() const { return ord_ == 0; }
+  bool none() const { return count_ == 0; }
+  bool has_credit() const { return count_ < ord_; }
+
+  // MSN of a Read Request that is queued as a ULPDU (RTR). Its zero-length response completes no
+  // work request.
+  std::uint32_t begin_rtr() {
+    ++rtr_;
+    ++count_;
+    return next_msn_++;
+  }
+  // Request `seq` begins, with `sink` for its response. Its MSN.
+  std::uint32_t begin(const SendRequests& requests, std::uint32_t seq, std::uint32_t sink);
+  // The `n` oldest are complete. False when they are not: fewer outstanding, or a response
+  // whose end was never placed; the first ones may then have been completed.
+  bool finish(std::uint32_t n, SendRequests* requests, ReadSinks* sinks);
+
+  // Walks them, oldest first.
+  struct Cursor {
+    std::uint32_t left = 0, rtr = 0, seq = 0;
+  };
+  Cursor oldest() const { return {count_, rtr_, first_}; }
+  // False at the end. `*sink` is 0 for an RTR read.
+  static bool next(const SendRequests& requests, Cursor* cursor, std::uint32_t* sink,
+                   std::uint32_t* size);
+
+  void forget() { count_ = rtr_ = 0; }
+  // As if the start-up had sent none.
+  void forget_rtr() {
+    count_ -= rtr_;
+    next_msn_ -= rtr_;
+    rtr_ = 0;
+  }
+  void restart(std::uint32_t first_msn) {
+    forget();
+    next_msn_ = first_msn;
+  }
+
+ private:
+  std::uint32_t count_ = 0, rtr_ = 0;
+  std::uint32_t first_ = 0, last_ = 0;  // of the list
+  std::uint32_t next_msn_;
+  std::uint16_t ord_ = 0;
+};
+
+}  // namespace urnic::ddp

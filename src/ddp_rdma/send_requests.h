@@ -1,0 +1,118 @@
+// The requests of the send queue that have begun, until their completion is reported: the memory
+// they read or fill, the regions that must stay for them (E-25), and completion in posting order.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "ddp_rdma/header.h"
+#include "ddp_rdma/read_sink.h"
+#include "ddp_rdma/send_part.h"
+#include "ddp_rdma/verbs_words.h"
+
+namespace urnic::ddp {
+
+class SendRequests {
+ public:
+  // Both outlive it.
+  SendRequests(SendQueue* queue, MemoryTable* memory, PdId pd)
+      : sq_(*queue), memory_(memory), pd_(pd) {}
+
+  SendQueue& queue() const { return sq_; }
+  MemoryTable& memory() const { return *memory_; }
+  PdId pd() const { return pd_; }
+  SendWqe& wqe(std::uint32_t seq) const { return sq_.wqe(seq); }
+  SendPart& part(std::uint32_t seq) const { return sq_.part<SendPart>(seq); }
+  // Of a Write or Send.
+  static Opcode opcode_of(const SendWqe& w) {
+    const bool solicited = (w.flags & kSolicited) != 0;
+    switch (w.op) {
+      case WrOp::Write:
+        return Opcode::Write;
+      case WrOp::SendInv:
+        return solicited ? Opcode::SendSeInv : Opcode::SendInv;
+      default:
+        return solicited ? Opcode::SendSe : Opcode::Send;
+    }
+  }
+
+  // May all of its payload be read?
+  bool may_read(std::uint32_t seq) const {
+    if ((wqe(seq).flags & kInline) != 0) return true;
+    for (const Sge& sge : sq_.sges(seq)) {
+      if (resolve_sge(*memory_, sge, pd_, false).data() == nullptr) return false;
+    }
+    return true;
+  }
+  // Where a Read's payload goes: at most kMaxSges pieces. False when it may not.
+  bool find_sink(std::uint32_t seq, std::span<std::uint8_t>* pieces, std::size_t* count) const;
+  // Memory of an SGE of a request that has begun; nullptr when its region has gone. Looked up anew
+  // each time: a region that was deregistered without detach() is noticed, one that was only
+  // invalidated still holds our data.
+  const std::uint8_t* memory_of(const Sge& sge) const {
+    const Region* region = memory_->find_registered(sge.lkey);
+    if (region == nullptr) return nullptr;
+    const std::uint64_t offset = sge.addr - region->address;
+    if (offset > region->length || sge.length > region->length - offset) return nullptr;
+    return region->base + offset;
+  }
+  // `len` octets of the payload from `offset` on, piece by piece (at most kMaxSges). False when
+  // their memory has gone.
+  bool gather(std::uint32_t seq, std::uint32_t offset, std::uint32_t len, ByteView* pieces,
+              std::uint32_t* count) const {
+    *count = 0;
+    if (len == 0) return true;
+    if ((wqe(seq).flags & kInline) != 0) {
+      pieces[(*count)++] = sq_.inline_payload(seq).subspan(offset, len);
+      return true;
+    }
+    std::uint32_t skip = offset, left = len;
+    for (const Sge& sge : sq_.sges(seq)) {
+      if (skip >= sge.length) {
+        skip -= sge.length;
+        continue;
+      }
+      const std::uint8_t* const at = memory_of(sge);
+      if (at == nullptr) return false;
+      const std::uint32_t n = std::min(left, sge.length - skip);
+      pieces[(*count)++] = {at + skip, n};
+      left -= n;
+      if (left == 0) return true;
+      skip = 0;
+    }
+    return false;
+  }
+
+  // The regions of a request count it from its beginning until it is done.
+  void count_uses(std::uint32_t seq);
+  void finish(std::uint32_t seq) {
+    if (part(seq).counted) uncount_uses(seq);
+    wqe(seq).done = true;
+  }
+  // Gives back what an unfinished one, or each of them, holds.
+  void release(std::uint32_t seq, ReadSinks* sinks);
+  void release_all(ReadSinks* sinks);
+  // Does it read or fill memory of `stag`?
+  bool refers(std::uint32_t seq, std::uint32_t stag) const;
+  // E-25: none of them reads or fills memory of `stag` any more.
+  void detach(std::uint32_t stag, ReadSinks* sinks);
+
+  // The oldest, if it is done, leaves the queue. False when there is none to report.
+  bool next_completion(Completion* c);
+  template <class Sink>
+  void report(Sink&& on_completion) {
+    Completion c;
+    while (next_completion(&c)) on_completion(static_cast<const Completion&>(c));
+  }
+
+ private:
+  void uncount_uses(std::uint32_t seq);
+
+  SendQueue& sq_;
+  MemoryTable* memory_;
+  PdId pd_;
+};
+
+}  // namespace urnic::ddp

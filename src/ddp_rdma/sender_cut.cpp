@@ -1,0 +1,337 @@
+#include "ddp_rdma/sender_cut.h"
+
+#include <array>
+#include <span>
+
+#include "ddp_rdma/access.h"
+#include "mpa/builder.h"
+
+namespace urnic::ddp {
+namespace {
+
+using Kind = CurrentMessage::Kind;
+
+// ---- choosing
+
+// Can the oldest request that has octets and has not begun be begun now? What is due and has none
+// is out of the way (execute_due), or stands behind a fence.
+bool can_begin_request(const SenderState& s) {
+  const SendQueue& sq = s.requests.queue();
+  if (s.ended || sq.all_started()) return false;
+  const SendWqe& w = sq.wqe(sq.started());
+  if ((w.flags & kFence) != 0 && !s.reads.none()) return false;
+  if (w.op == WrOp::LocalInv) return false;
+  return w.op != WrOp::Read || s.reads.has_credit();
+}
+
+// Can anything be cut at the end?
+bool ready(const SenderState& s) {
+  if (!s.control.empty() && (s.started || s.control.front().raw)) return true;
+  if (!s.started || s.ended) return false;
+  if (s.current.kind != Kind::None) return true;
+  return !s.stopped && (s.inbound->ready() != 0 || can_begin_request(s));
+}
+
+Kind choose(const SenderState& s) {
+  if (s.stopped) return Kind::None;
+  const bool response = s.inbound->ready() != 0;
+  if (response && s.prefer_response) return Kind::Response;
+  if (can_begin_request(s)) return Kind::Request;
+  return response && !s.ended ? Kind::Response : Kind::None;
+}
+
+bool begin_request(SenderState& s, std::uint32_t seq) {
+  SendWqe& w = s.requests.wqe(seq);
+  if (!s.requests.may_read(seq)) {
+    s.fail_request(seq, Status::LocalProtection);
+    return false;
+  }
+  s.backlog.request_begins(seq);
+  s.requests.queue().start();
+  SendPart& p = s.requests.part(seq);
+  p.kept = (w.flags & kInline) != 0 || w.length <= s.keep_below;
+  if (!p.kept) s.requests.count_uses(seq);
+  if (w.op == WrOp::Write) {
+    ++s.counters.writes;
+    s.counters.write_bytes += w.length;
+  } else {
+    ++s.counters.sends;
+    s.counters.send_bytes += w.length;
+    p.msn = s.send_msn++;
+  }
+  s.current = {Kind::Request, seq, 0};
+  return true;
+}
+
+void begin_response(SenderState& s) {
+  const std::uint32_t msn = s.inbound->next_response();
+  s.backlog.response_begins(msn);
+  s.inbound->start_response();
+  ++s.counters.read_responses;
+  s.counters.read_response_bytes += s.inbound->request(msn).size;
+  s.current = {Kind::Response, msn, 0};
+}
+
+// ---- cutting
+
+// The next FPDU of the current request. 0 when its memory has gone.
+std::uint32_t append_of_request(SenderState& s, std::uint32_t payload) {
+  const CurrentMessage at = s.current;
+  const SendWqe& w = s.requests.wqe(at.id);
+  SendPart& p = s.requests.part(at.id);
+  // Regions of a kept message are not counted (E-25): they may have gone since it began.
+  if (p.broken || (p.kept && at.offset != 0 && !s.requests.may_read(at.id))) {
+    s.fail_request(at.id, Status::LocalProtection);
+    return 0;
+  }
+  const bool last = at.offset + payload == w.length;
+  const std::uint32_t ulpdu = header_of(w.op == WrOp::Write) + payload;
+  Record& r = s.retained.cut(s.sizes.of(s.retained.end(), ulpdu));
+  r.owner = at.id;
+  r.offset = at.offset;
+  r.payload = payload;
+  r.kind = RecordKind::Message;
+  r.op = SendRequests::opcode_of(w);
+  p.whole = last;
+  if (p.kept) {
+    ++p.unfilled;
+  } else if (last) {
+    r.flags = kRecordOnAck;
+  }
+  if (last) {
+    r.flags |= kRecordLast;
+    s.prefer_response = true;
+    s.current.kind = Kind::None;
+  }
+  s.current.offset += payload;
+  return r.wire;
+}
+
+// The same of the current Read Response.
+std::uint32_t append_of_response(SenderState& s, std::uint32_t payload) {
+  const CurrentMessage at = s.current;
+  const ReadRequest& q = s.inbound->request(at.id);
+  if (payload != 0) {  // rights may have gone since the last segment
+    const Violation v = check_read_source(*s.shared, q.source_stag, q.source_to + at.offset,
+                                          payload, s.requests.pd(), s.stream);
+    if (v != Violation::None) {
+      s.fail(v);
+      return 0;
+    }
+  }
+  Record& r = s.retained.cut(s.sizes.of(s.retained.end(), kTaggedHeader + payload));
+  r.owner = at.id;
+  r.offset = at.offset;
+  r.payload = payload;
+  r.kind = RecordKind::Response;
+  r.op = Opcode::ReadResponse;
+  if (at.offset + payload == q.size) {
+    r.flags = kRecordLast;
+    s.prefer_response = false;
+    s.current.kind = Kind::None;
+  }
+  s.current.offset += payload;
+  return r.wire;
+}
+
+std::uint32_t append_ulpdu(SenderState& s, ByteView ulpdu) {
+  const StreamOffset begin = s.retained.end();
+  Record& r = s.retained.cut(s.sizes.of(begin, static_cast<std::uint32_t>(ulpdu.size())));
+  r.kind = RecordKind::Control;
+  r.op = static_cast<Opcode>(ulpdu[1] & 7);
+  r.flags = kRecordLast;
+  r.kept = s.retained.kept().allocate(r.wire);
+  const mpa::Framing& framing = s.sizes.framing();
+  mpa::build_framed(r.kept, framing.policy, framing.pos(begin.value()), ulpdu, {}, s.crc);
+  return r.wire;
+}
+
+std::uint32_t append_read(SenderState& s, std::uint32_t seq, const Room& room) {
+  const std::uint32_t wire = s.sizes.of(s.retained.end(), kReadRequestHeader);
+  if (wire > room.octets && !(room.first && room.must_cut)) return 0;
+  std::array<std::span<std::uint8_t>, kMaxSges> pieces;
+  std::size_t count = 0;
+  const std::uint32_t sink = s.requests.find_sink(seq, pieces.data(), &count)
+                                 ? s.shared->sinks.open(s.stream, {pieces.data(), count})
+                                 : 0;
+  if (sink == 0) {  // no right to that memory, or the table is full
+    s.fail_request(seq, Status::LocalProtection);
+    return 0;
+  }
+  s.backlog.request_begins(seq);
+  s.requests.queue().start();
+  s.requests.count_uses(seq);
+  ++s.counters.reads;
+  s.prefer_response = true;
+
+  const SendWqe& w = s.requests.wqe(seq);
+  SegmentHeader h;
+  h.op = Opcode::ReadRequest;
+  h.last = true;
+  h.qn = kQnReadRequest;
+  h.msn = s.reads.begin(s.requests, seq, sink);
+  h.read = {sink, 0, w.length, w.key, w.remote_address};
+  std::uint8_t ulpdu[kMaxHeader];
+  const std::uint32_t len = emit_header(h, ulpdu);
+  return append_ulpdu(s, {ulpdu, len});
+}
+
+std::uint32_t append_control(SenderState& s, const Room& room) {
+  const ControlQueue::Item c = s.control.front();
+  std::uint32_t wire = c.len;
+  if (c.raw) {
+    if (!room.first) return 0;
+    Record& r = s.retained.cut(wire);
+    r.kind = RecordKind::Raw;
+    r.flags = kRecordLast;
+    r.kept = c.block;
+  } else {
+    if (!s.started) return 0;
+    if (s.sizes.of(s.retained.end(), c.len) > room.octets && !(room.first && room.must_cut)) {
+      return 0;
+    }
+    if (s.stopped) {  // the Terminate: nothing follows it, a message in progress stays unfinished
+      s.current.kind = Kind::None;
+      s.ended = true;
+    }
+    wire = append_ulpdu(s, {c.block, c.len});
+    s.retained.kept().free(c.block);
+  }
+  s.control.pop();
+  return wire;
+}
+
+// One record more: what follows next in the stream, if it may begin in `room`. Returns its octets
+// (more than there are in `room` when it has to be cut), 0 for nothing.
+std::uint32_t append(SenderState& s, const Room& room) {
+  if (!s.control.empty() && (s.current.kind == Kind::None || s.stopped)) {
+    return append_control(s, room);
+  }
+  if (!s.started || s.ended) return 0;
+  std::uint32_t payload = 0;
+  const auto fits = [&](bool tagged, std::uint32_t remaining, bool fresh) {
+    return s.sizes.fit(s.retained.end(), tagged, remaining, fresh, room, &payload);
+  };
+  if (s.current.kind == Kind::Request) {
+    const SendWqe& w = s.requests.wqe(s.current.id);
+    if (!fits(w.op == WrOp::Write, w.length - s.current.offset, false)) return 0;
+  } else if (s.current.kind == Kind::Response) {
+    const std::uint32_t size = s.inbound->request(s.current.id).size;
+    if (!fits(true, size - s.current.offset, false)) return 0;
+  } else {
+    execute_due(s);
+    const Kind next = choose(s);
+    if (next == Kind::None) return 0;
+    if (next == Kind::Request) {
+      const std::uint32_t seq = s.requests.queue().started();
+      const SendWqe& w = s.requests.wqe(seq);
+      if (w.op == WrOp::Read) return append_read(s, seq, room);
+      if (!fits(w.op == WrOp::Write, w.length, true)) return 0;
+      if (!begin_request(s, seq)) return 0;
+    } else {
+      if (!fits(true, s.inbound->request(s.inbound->next_response()).size, true)) return 0;
+      begin_response(s);
+    }
+  }
+  return s.current.kind == Kind::Request ? append_of_request(s, payload)
+                                         : append_of_response(s, payload);
+}
+
+// A segment of octets cut before: the original FPDU boundaries, as many as fit (E-24).
+SegmentCut recut(SenderState& s, StreamOffset begin, std::uint32_t limit, bool must_cut) {
+  Retained& retained = s.retained;
+  if (!retained.holds(begin)) return {};
+  std::uint32_t skip;
+  std::uint32_t i = retained.find(begin, &skip);
+  const Record* r = &retained[i];
+  const std::uint32_t rest = r->wire - skip;
+  if (rest > limit) {
+    // What has been sent before must be sendable again whatever has happened to the MSS.
+    const bool may = must_cut || skip != 0 || begin < retained.sent() || r->kind == RecordKind::Raw;
+    return {may ? limit : 0, false};
+  }
+  std::uint32_t len = rest;
+  // Behind the tail of a cut FPDU the segment ends, so that the next one is aligned again.
+  if (skip == 0 && r->kind != RecordKind::Raw) {
+    while (i + 1 < retained.size() && retained[i + 1].kind != RecordKind::Raw &&
+           retained[i + 1].wire <= limit - len) {
+      r = &retained[++i];
+      len += r->wire;
+    }
+  }
+  return {len, begin + len == retained.end() && (r->flags & kRecordLast) != 0 && !ready(s)};
+}
+
+}  // namespace
+
+void execute_requests(SenderState& s) {
+  SendQueue& sq = s.requests.queue();
+  while (s.started && !s.stopped && !s.ended && !sq.all_started()) {
+    const std::uint32_t seq = sq.started();
+    SendWqe& w = sq.wqe(seq);
+    if ((w.flags & kFence) != 0 && !s.reads.none()) return;
+    if (w.op == WrOp::LocalInv) {
+      if (s.requests.memory().invalidate(w.key, s.requests.pd()) != MemoryTable::Invalidate::Ok) {
+        s.fail_request(seq, Status::LocalProtection);
+        return;
+      }
+      s.backlog.request_begins(seq);
+      sq.start();
+      w.done = true;
+      continue;
+    }
+    if (w.op == WrOp::Read && s.reads.none_allowed()) {
+      s.fail_request(seq, Status::RemoteInvalidRequest);
+    }
+    return;
+  }
+}
+
+StreamOffset available(const SenderState& s) {
+  const StreamOffset end = s.retained.end();
+  if (!ready(s)) return end;
+  const Backlog::Octets waiting = s.backlog.octets();
+  std::uint64_t n = s.control.estimate(s.sizes);
+  if (s.current.kind == Kind::Request) {
+    const SendWqe& w = s.requests.wqe(s.current.id);
+    n += s.sizes.estimate_message(w.length - s.current.offset, w.op == WrOp::Write);
+  } else if (s.current.kind == Kind::Response) {
+    n += s.sizes.estimate_message(s.inbound->request(s.current.id).size - s.current.offset, true);
+  }
+  if (s.started && !s.stopped && !s.ended) {
+    n += waiting.responses;
+    if (can_begin_request(s)) n += waiting.requests;
+  }
+  return end + n;
+}
+
+SegmentCut cut_segment(SenderState& s, StreamOffset begin, std::uint32_t limit, std::uint32_t emss,
+                       bool must_cut) {
+  set_emss(s, emss);
+  if (limit == 0 || begin > s.retained.end()) return {};
+  // A segment as large as they get that holds no FPDU: there will be no better one.
+  must_cut = must_cut || limit >= emss;
+  if (begin < s.retained.end()) return recut(s, begin, limit, must_cut);
+  SegmentCut result;
+  bool ends = false;
+  while (s.retained.room() != 0) {
+    const Room room{limit - result.len, result.len == 0, must_cut};
+    if (!room.first && room.octets < FpduSizes::kSmallestFpdu) break;
+    const std::uint32_t n = append(s, room);
+    if (n == 0) break;
+    const Record& r = s.retained.newest();
+    ends = (r.flags & kRecordLast) != 0;
+    if (n > room.octets) {
+      result.len = limit;
+      ends = false;
+      break;
+    }
+    result.len += n;
+    if (r.kind == RecordKind::Raw) break;
+  }
+  if (ends) execute_due(s);  // what waits behind may need no octet
+  result.push = ends && !ready(s);
+  return result;
+}
+
+}  // namespace urnic::ddp

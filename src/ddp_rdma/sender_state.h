@@ -1,0 +1,95 @@
+// What a sender stands on. Choosing and cutting (sender_cut.h), writing octets (sender_fill.h) and
+// runs (sender_run.h) work with it; each part keeps what is its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "ddp_rdma/backlog.h"
+#include "ddp_rdma/control_queue.h"
+#include "ddp_rdma/fpdu_sizes.h"
+#include "ddp_rdma/outstanding_reads.h"
+#include "ddp_rdma/read_queue.h"
+#include "ddp_rdma/retained.h"
+#include "ddp_rdma/send_requests.h"
+#include "ddp_rdma/shared_state.h"
+
+namespace urnic::ddp {
+
+struct SenderConfig {
+  StreamId stream = 0;
+  PdId pd = 0;
+  std::uint32_t keep_below = 256;  // messages up to this are kept for retransmission (E-22)
+  // Begin a message in the room a segment has left also when it does not fit whole: fewer segments,
+  // more FPDUs (RFC 5044, 5.1 allows both).
+  bool pack_partial = false;
+};
+
+// Messages begun, their payload, and FPDUs.
+struct SenderCounters {
+  std::uint64_t writes = 0, sends = 0, reads = 0, read_responses = 0;
+  std::uint64_t write_bytes = 0, send_bytes = 0, read_response_bytes = 0;
+  std::array<std::uint64_t, 8> fpdus{};  // by opcode, when first handed to TCP
+};
+
+// The message that is being cut: messages are never interleaved.
+struct CurrentMessage {
+  enum class Kind : std::uint8_t { None, Request, Response };
+  Kind kind = Kind::None;
+  std::uint32_t id = 0;      // Request: index of its WQE. Response: MSN of the Read Request
+  std::uint32_t offset = 0;  // octets of its payload that have been cut
+};
+
+// Why nothing new is cut any more, if a request or response could not be sent.
+struct SendFailure {
+  Violation violation = Violation::None;
+  Status status = Status::Success;  // of request `seq`, until that has been reported
+  std::uint32_t seq = 0;
+};
+
+struct SenderState {
+  SenderState(const SenderConfig& config, SharedState* state, SendQueue* queue,
+              ReadQueue* inbound_reads, std::uint32_t first_msn)
+      : shared(state),
+        inbound(inbound_reads),
+        requests(queue, state->memory, config.pd),
+        retained(&state->pool),
+        send_msn(first_msn),
+        stream(config.stream),
+        keep_below(config.keep_below),
+        reads(first_msn),
+        sizes(config.pack_partial),
+        backlog(queue, inbound_reads, &sizes, first_msn) {}
+
+  SharedState* shared;
+  ReadQueue* inbound;  // Reads of the peer, of which we owe the responses
+  SendRequests requests;
+  Retained retained;
+  CurrentMessage current;
+  bool crc = true;
+  bool started = false;          // full operation
+  bool stopped = false;          // no message begins
+  bool ended = false;            // none goes on either
+  bool prefer_response = false;  // turns between the send queue and responses
+  std::uint32_t send_msn;
+  StreamId stream;
+  std::uint32_t keep_below;
+  OutstandingReads reads;
+  FpduSizes sizes;
+  Backlog backlog;
+  ControlQueue control;
+  SendFailure failure;
+  SenderCounters counters;
+
+  void fail(Violation v) {
+    failure.violation = v;
+    ended = true;
+  }
+  void fail_request(std::uint32_t seq, Status status) {
+    fail(Violation::LocalCatastrophic);
+    failure.seq = seq;
+    failure.status = status;
+  }
+};
+
+}  // namespace urnic::ddp
