@@ -156,7 +156,7 @@ bool Engine::receive_burst(Instant now) {
 }
 
 // `s` has the head.
-inline void Engine::stage(const port::Frame& frame, Staged& s, Instant now) {
+[[gnu::always_inline]] inline void Engine::stage(const port::Frame& frame, Staged& s, Instant now) {
   s.tcp.usable = false;
   counters_.rx_bytes += s.head.frame_octets;
   if (iwarp_.stage_like_last(frame, s.head, &s.tcp)) [[likely]]

@@ -1,16 +1,10 @@
 #include "iwarp/delivery.h"
 
-#include "tcp/predict.h"
-
 namespace urnic::iwarp {
 
-void Delivery::commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
-                            const ddp::MessageCounts& counts, Instant now, Found* found) {
-  // In order with nothing missing: its ACK is owed, and what it ends is delivered.
-  if (!fin && tcp::commit_predicted(c.tcb, begin, end)) [[likely]] {
-    if (counts.any()) deliver(c, counts, found);
-    return;
-  }
+// What did not come in order, or not all of it, or with a FIN.
+void Delivery::commit_any(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
+                          const ddp::MessageCounts& counts, Instant now, Found* found) {
   const tcp::Receipt receipt = tcp::commit(c.tcb, begin, end, fin, psh, now);
   if (begin < end) {
     ddp::MessageCounts own;
@@ -89,18 +83,10 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
   return true;
 }
 
-void Delivery::note_placed(Connection& c, const ddp::Admission& a) {
-  ++c.counters.fpdus_in[static_cast<std::size_t>(a.segment.header.op)];
+// Of all but Writes.
+void Delivery::note_other_placed(Connection& c, const ddp::Admission& a) {
   const std::uint64_t n = a.segment.payload.size();
-  c.counters.bytes_copied += n;
-  if (a.segment.header.op == ddp::Opcode::Write) [[likely]] {
-    c.counters.write_bytes_in += n;
-    c.counters.payload_placed += n;
-    return;
-  }
   switch (a.segment.header.op) {
-    case ddp::Opcode::Write:
-      return;
     case ddp::Opcode::ReadResponse:
       c.counters.read_response_bytes_in += n;
       break;
@@ -110,6 +96,7 @@ void Delivery::note_placed(Connection& c, const ddp::Admission& a) {
     case ddp::Opcode::SendSeInv:
       c.counters.send_bytes_in += n;
       break;
+    case ddp::Opcode::Write:
     case ddp::Opcode::ReadRequest:
     case ddp::Opcode::Terminate:
       return;

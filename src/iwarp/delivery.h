@@ -9,6 +9,7 @@
 #include "iwarp/found.h"
 #include "iwarp/side_state.h"
 #include "iwarp/transmitter.h"
+#include "tcp/predict.h"
 
 namespace urnic::iwarp {
 
@@ -19,7 +20,14 @@ class Delivery {
 
   // TCP takes the range, with the messages that end in it; what may be delivered now is.
   void commit_range(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
-                    const ddp::MessageCounts& counts, Instant now, Found* found);
+                    const ddp::MessageCounts& counts, Instant now, Found* found) {
+    // In order with nothing missing: its ACK is owed, and what it ends is delivered.
+    if (!fin && tcp::commit_predicted(c.tcb, begin, end)) [[likely]] {
+      if (counts.any()) deliver(c, counts, found);
+      return;
+    }
+    commit_any(c, begin, end, fin, psh, counts, now, found);
+  }
   // The messages of `counts` complete, in their fixed order.
   void deliver(Connection& c, const ddp::MessageCounts& counts, Found* found);
   // "Dropped without acknowledgement": not committed, and perhaps an immediate duplicate
@@ -30,7 +38,17 @@ class Delivery {
   void discard_payload(Connection& c, const InHand& in, Instant now, Found* found);
   // One FPDU of the in-order stream: placed and delivered. False when that was the end.
   bool take_fpdu(Connection& c, ByteView ulpdu, Found* found);
-  static void note_placed(Connection& c, const ddp::Admission& a);
+  static void note_placed(Connection& c, const ddp::Admission& a) {
+    ++c.counters.fpdus_in[static_cast<std::size_t>(a.segment.header.op)];
+    const std::uint64_t n = a.segment.payload.size();
+    c.counters.bytes_copied += n;
+    if (a.segment.header.op == ddp::Opcode::Write) [[likely]] {
+      c.counters.write_bytes_in += n;
+      c.counters.payload_placed += n;
+      return;
+    }
+    note_other_placed(c, a);
+  }
 
   // A receive was posted: if `qp` dropped a Send for want of one, three duplicate ACKs make a
   // sender without SACK retransmit now instead of after its RTO (E-17).
@@ -41,6 +59,10 @@ class Delivery {
   void update_receive_room(Connection& c, Instant now);
 
  private:
+  void commit_any(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
+                  const ddp::MessageCounts& counts, Instant now, Found* found);
+  static void note_other_placed(Connection& c, const ddp::Admission& a);
+
   SideState& s_;
   Completions& completions_;
   Transmitter& transmitter_;

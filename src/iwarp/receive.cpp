@@ -135,8 +135,10 @@ inline bool Receiver::cut_through_plain(Connection& c, const InHand& in) {
   return true;
 }
 
-inline void Side::process_connection(Connection& c, wire::FrameHead& head, const Arrived& a,
-                                     fastpath::Validation* validation, Instant now) {
+[[gnu::always_inline]] inline void Side::process_connection(Connection& c, wire::FrameHead& head,
+                                                            const Arrived& a,
+                                                            fastpath::Validation* validation,
+                                                            Instant now) {
   ++c.counters.segments_in;
   InHand in{a.seg, {}, validation};
   tcp::Check& check = in.check;

@@ -149,7 +149,8 @@ class Side {
   unsigned depth_ = 0;  // of turns
 };
 
-inline bool Side::stage_like_last(const port::Frame& frame, wire::FrameHead& head, Arrived* a) {
+[[gnu::always_inline]] inline bool Side::stage_like_last(const port::Frame& frame,
+                                                         wire::FrameHead& head, Arrived* a) {
   net::FlowMatch::Match m;
   std::size_t tcp_header = 0;
   Connection* const c =
@@ -167,9 +168,10 @@ inline bool Side::stage_like_last(const port::Frame& frame, wire::FrameHead& hea
 }
 
 // The payload is contiguous: behind the headers in span 0, or span 1 (port_abi.h).
-inline bool Side::finish_staging(const port::Frame& frame, const wire::FrameHead& head,
-                                 std::size_t l4, std::size_t l4_len, std::size_t tcp_header,
-                                 std::uint32_t pseudo_sum, Arrived* a) {
+[[gnu::always_inline]] inline bool Side::finish_staging(const port::Frame& frame,
+                                                        const wire::FrameHead& head, std::size_t l4,
+                                                        std::size_t l4_len, std::size_t tcp_header,
+                                                        std::uint32_t pseudo_sum, Arrived* a) {
   const std::size_t length = l4_len - tcp_header;
   if (frame.len[1] == 0) [[likely]] {
     a->seg.payload = {frame.data[0] + l4 + tcp_header, length};

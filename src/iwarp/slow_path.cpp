@@ -37,6 +37,21 @@ void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found)
   c.extractor.checked(StreamOffset(0));
 }
 
+// No whole FPDU is left.
+inline void SlowPath::finish_drain(Connection& c, Instant now, Found* found) {
+  if (c.stage == Stage::Terminated) {
+    c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
+  } else if (!found->ends_stream()) {
+    if (c.residue && c.buffer.empty()) {  // E-1: start-up residue is gone, as initiated from here
+      c.residue = false;
+      c.context.type = c.context.config.initiated_as;
+    }
+    delivery_.update_receive_room(c, now);
+  }
+  found->fin |= c.fin_waits;
+  c.fin_waits = false;
+}
+
 std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, Found* found) {
   std::uint64_t parsed = 0;
   while (c.takes_fpdus() && !found->ends_stream()) {
@@ -78,21 +93,6 @@ std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, 
   }
   finish_drain(c, now, found);
   return parsed;
-}
-
-// No whole FPDU is left.
-void SlowPath::finish_drain(Connection& c, Instant now, Found* found) {
-  if (c.stage == Stage::Terminated) {
-    c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
-  } else if (!found->ends_stream()) {
-    if (c.residue && c.buffer.empty()) {  // E-1: start-up residue is gone, as initiated from here
-      c.residue = false;
-      c.context.type = c.context.config.initiated_as;
-    }
-    delivery_.update_receive_room(c, now);
-  }
-  found->fin |= c.fin_waits;
-  c.fin_waits = false;
 }
 
 // Fig 5: what was placed out of order is nowhere but in the consumer's memory, so TCP forgets it
