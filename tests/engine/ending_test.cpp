@@ -174,6 +174,7 @@ TEST(EndingByReset, E50_WhoLingersInVainEndsByReset) {
     return {};
   };
   w.right.engine().iwarp().reject(w.right.node->events.front().connection, {}, w.now);
+  EXPECT_EQ(w.right.engine().tables().pending, 0u) << "the consumer has answered";
   w.run_for(Duration::s(9));
   EXPECT_EQ(w.right.engine().tables().connections, 1u);
   EXPECT_EQ(resets, 0u);
@@ -204,6 +205,21 @@ TEST(EndingByReset, E51_ATimerRunsThoughNothingCanBeSent) {
   r.pass(Duration::s(12));
   ASSERT_EQ(r.node().events.size(), 1u);
   EXPECT_EQ(r.node().events[0].code, Errc::timed_out);
+}
+
+// ---- what was counted
+
+// proves: E-48, E-50
+TEST_F(ConnectionEnd, E48_WhatAConnectionCountedOutlivesIt) {
+  begin();
+  write_unacknowledged();
+  const auto sent = p.stats().verbs.writes_sent;
+  ASSERT_EQ(sent, 1u);
+  ASSERT_EQ(engine().modify_qp(*p.qp, verbs::QpState::Reset, verbs::kQpAttrState, p.now),
+            verbs::QpVerdict::Ok);
+  EXPECT_EQ(p.stats().verbs.writes_sent, sent) << "of the queue pair, the last one it had";
+  p.burst({});
+  EXPECT_EQ(p.engine_stats().ended.verbs.writes_sent, sent) << "of all that have ended";
 }
 
 }  // namespace

@@ -37,6 +37,79 @@ TEST_F(RxPath, E51_TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
   }
 }
 
+// What is kept is TCP's from now on: the consumer need not wait for the peer.
+// proves: E-23, E-51
+TEST_F(RxPath, E23_WhatIsKeptCompletesAsSoonAsItHasLeft) {
+  ASSERT_TRUE(p.up());
+  const Octets first = p.write(0, Octets(100, 1));
+  p.send(0, first);
+  p.acknowledge(first.size());
+  const verbs::Sge sge{p.to(0), 16, p.stag};
+  verbs::SendWr wr;
+  wr.wr_id = 5;
+  wr.flags = verbs::kSignaled | verbs::kInline;
+  wr.sges = {&sge, 1};
+  ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), verbs::Post::Ok);
+  ASSERT_EQ(p.sends().size(), 1u);
+  EXPECT_EQ(p.sends()[0].completion.wr_id, 5u);
+}
+
+// Who accepts asks a silent peer whether it is there, as who connects does.
+// proves: E-43, E-51
+TEST_F(RxPath, E43_AnAcceptedConnectionIsKeptAlive) {
+  p.options.keepalive_idle = Duration::s(3);
+  ASSERT_TRUE(p.up([](engine::ConnectParams& c) { c.keepalive = true; }));
+  p.pass(Duration::ms(100));
+  EXPECT_TRUE(p.pass(Duration::ms(2500)).empty());
+  EXPECT_FALSE(p.pass(Duration::s(1)).empty());
+}
+
+// proves: E-51
+TEST_F(RxPath, E51_TimeWaitEndsByItself) {
+  ASSERT_TRUE(p.up());
+  p.node().engine().iwarp().disconnect(*p.qp, p.now);
+  p.burst({});
+  Cut fin;
+  fin.flags = tcp::kFin | tcp::kAck;
+  p.burst({fin});
+  ASSERT_EQ(p.node().engine().tables().time_wait, 1u);
+  p.pass(Duration::s(300));
+  EXPECT_EQ(p.node().engine().tables().time_wait, 0u);
+}
+
+// Every frame of a connection has the tag of its host's network.
+// proves: E-48
+TEST(Vlan, E48_FramesOfConnectionsAreTagged) {
+  sim::PairOptions o;
+  o.left.vlan = o.right.vlan = 7;
+  sim::Pair pair(o);
+  EXPECT_TRUE(pair.connect(*pair.left().make_qp(), *pair.right().make_qp()));
+}
+
+// Nobody hurries the consumer that a request waits for.
+// proves: E-51
+TEST(Request, E51_WaitsForItsConsumerLongerThanForItsPeer) {
+  HandWire w;
+  Error error;
+  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  auto* qp = w.left.node->make_qp();
+  engine::ConnectParams patient = w.left.engine().default_params();
+  patient.timeout = Duration::s(60);
+  ASSERT_TRUE(w.left.engine()
+                  .iwarp()
+                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), patient, w.now)
+                  .ok());
+  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  w.run_for(Duration::s(15));
+  auto* there = w.right.node->make_qp();
+  EXPECT_TRUE(w.right.engine()
+                  .iwarp()
+                  .accept(w.right.node->events.front().connection, *there,
+                          w.right.engine().default_params(), w.now)
+                  .ok());
+  EXPECT_TRUE(w.run_until([&] { return qp->state == verbs::QpState::Rts; }, Duration::s(1)));
+}
+
 // Two hosts with a connection, between which the test sees every frame.
 struct Neighbours : ::testing::Test {
   void SetUp() override {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ddp_rdma/header.h"
 #include "engine/stream_ends.h"
 #include "mpa/builder.h"
 #include "mpa/fpdu.h"
@@ -155,6 +156,46 @@ TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard_E1) {
   EXPECT_EQ(s.ending().kind, EventKind::disconnected);
   EXPECT_EQ(s.qp.stats().iwarp.bytes_slow, all.size());
   sending.join();
+}
+
+// A Read Request among what waited in the kernel is answered, though nothing new comes in that
+// would give the connection a turn to send. proves: E-51
+TEST_F(BareTest, E51_AReadRequestThatWaitedForTheConsumerIsAnswered) {
+  Device polled = open({{"progress", "poll"}});
+  End s(polled);
+  auto waiting = polled.listen(0);
+  ASSERT_TRUE(waiting.ok());
+  const auto poll = [&] {
+    Completion none[1];
+    for (int i = 0; i < 50; ++i) {
+      s.cq.poll(none);
+      usleep(1000);
+    }
+  };
+  Bare peer(waiting->port());
+  peer.request();
+  auto request = waiting->next(5000);
+  ASSERT_TRUE(request.ok());
+  std::uint8_t fpdu[64];
+  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset mean nothing
+  const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
+  std::vector<std::uint8_t> all;
+  while (all.size() < 80000) all.insert(all.end(), fpdu, fpdu + n);
+  peer.send(all);
+  poll();  // as much as is taken before the consumer has answered
+  ddp::SegmentHeader h;
+  h.op = ddp::Opcode::ReadRequest;
+  h.last = true;
+  h.qn = ddp::kQnReadRequest;
+  h.msn = 1;
+  std::uint8_t ulpdu[ddp::kMaxHeader];
+  const std::uint32_t octets = ddp::emit_header(h, ulpdu);
+  const std::uint32_t m = mpa::build_fpdu(fpdu, {ulpdu, octets}, {}, true).len;
+  peer.send({fpdu, fpdu + m});
+  poll();
+  ASSERT_TRUE(request->accept(s.qp).ok());
+  poll();
+  EXPECT_EQ(peer.read(24 + 20), 24u + 20u) << "the Reply and the Read Response";
 }
 
 TEST_F(BareTest, ABadCrcIsAnsweredByTerminateAndFin) {
