@@ -12,6 +12,14 @@ namespace {
 // kShare) each, and the next one finds kShare times as much left.
 constexpr std::uint64_t kShare = 4;
 
+// Segments are copied to the beginning of a chunk and out of it again: whole lines of the cache,
+// wherever the allocator would have put it.
+constexpr std::align_val_t kLine{64};
+
+void free_chunk(std::uint8_t* chunk) {
+  ::operator delete(chunk, kLine);
+}
+
 }  // namespace
 
 Pool::Pool(std::uint64_t total_limit) : limit_(total_limit) {
@@ -20,7 +28,7 @@ Pool::Pool(std::uint64_t total_limit) : limit_(total_limit) {
 
 Pool::~Pool() {
   assert(used_ == 0 && "a buffer outlives its pool");
-  for (std::uint8_t* chunk : free_) delete[] chunk;
+  for (std::uint8_t* chunk : free_) free_chunk(chunk);
 }
 
 std::uint8_t* Pool::take(bool guaranteed) {
@@ -30,7 +38,7 @@ std::uint8_t* Pool::take(bool guaranteed) {
     chunk = free_.back();  // the one given back last is the one still in the cache
     free_.pop_back();
   } else {
-    chunk = new (std::nothrow) std::uint8_t[kChunk];
+    chunk = static_cast<std::uint8_t*>(::operator new(kChunk, kLine, std::nothrow));
   }
   if (chunk != nullptr) used_ += kChunk;
   return chunk;
@@ -42,7 +50,7 @@ void Pool::give(std::uint8_t* chunk) {
   if (free_.size() < kKeep) {
     free_.push_back(chunk);
   } else {
-    delete[] chunk;
+    free_chunk(chunk);
   }
 }
 

@@ -184,6 +184,16 @@ TEST(ReassemblyBuffer, E11_WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIs
   EXPECT_FALSE(victim.store(at(kGuarantee + Pool::kChunk), piece, true)) << "beyond: by the pool";
 }
 
+TEST(ReassemblyBuffer, ChunksBeginAtALineOfTheCache) {
+  Pool pool(std::uint64_t{1} << 20);
+  std::vector<std::uint8_t*> chunks;
+  for (int i = 0; i < 16; ++i) {
+    chunks.push_back(pool.take(true));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(chunks.back()) % 64, 0u) << i;
+  }
+  for (std::uint8_t* chunk : chunks) pool.give(chunk);
+}
+
 TEST(ReassemblyBuffer, E11_RoomFollowsCapacityGuaranteeAndPool) {
   Rng rng(9);
   Pool pool(4u << 20);
