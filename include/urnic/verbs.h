@@ -31,6 +31,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "urnic/config.h"
 #include "urnic/stats.h"
@@ -45,6 +46,7 @@ struct MrImpl;
 struct CqImpl;
 struct QpImpl;
 struct SrqImpl;
+struct BindingImpl;
 struct ListenerImpl;
 struct RequestImpl;
 struct EventQueueImpl;
@@ -206,6 +208,33 @@ class URNIC_API CompletionQueue {
 
 enum class ConnectionType : std::uint8_t { fast, slow };  // iWARP: ConnectionType 62
 
+struct BindOptions {
+  bool ipv6_only = false;  // "[::]:port" stands for version 6 alone
+  // Others that are shared too may be bound to the same, until one of them listens.
+  bool shared = false;
+};
+
+// An own address and port, kept for whoever holds it: to listen at, or to connect from. Who
+// connects to it is refused. It does not follow the addresses of the machine.
+class URNIC_API Binding {
+ public:
+  Binding() = default;
+  Binding(Binding&&) noexcept = default;
+  Binding& operator=(Binding&&) noexcept;
+  ~Binding();
+  explicit operator bool() const { return impl_ != nullptr; }
+  // "10.77.0.1:18515", "[::]:18515"; empty when empty.
+  std::string address() const;
+  // Host byte order; 0 when empty. iWARP: a TCP port.
+  std::uint16_t port() const;
+
+ private:
+  friend class Device;
+  friend class QueuePair;
+  explicit Binding(std::shared_ptr<detail::BindingImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::BindingImpl> impl_;
+};
+
 // What of a connection is iWARP's alone.
 struct IwarpConnectionOptions {
   std::optional<ConnectionType> type;                  // initiated FAST or SLOW
@@ -226,6 +255,12 @@ struct ConnectionOptions {
   // Borrowed for the call. iWARP: at most 508 octets (512 on MPA revision 1).
   std::span<const std::uint8_t> private_data;
   int timeout_ms = 10000;  // from the call (iWARP: the SYN) to established
+  // Connecting only: from this address and port; borrowed for the call. Left alone: the address
+  // that Device::source_for() says, any port.
+  const Binding* source = nullptr;
+  // Connecting only: for so long, 0 to 100, a peer that refuses may yet begin to listen; it is
+  // asked again every few milliseconds, and `refused` comes late.
+  int refusal_retry_ms = 0;
   IwarpConnectionOptions iwarp;
 };
 
@@ -415,6 +450,8 @@ class URNIC_API QueuePair {
   std::shared_ptr<detail::QpImpl> impl_;
 };
 
+// Ends with its destruction. A ConnectRequest that has been fetched can be answered afterwards as
+// well; the others are refused.
 class URNIC_API Listener {
  public:
   Listener() = default;
@@ -473,8 +510,25 @@ class URNIC_API Device {
   Result<EventQueue> create_event_queue();  // takes a descriptor, as create_cq and create_qp do
   Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
   Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);
-  // Listen on a port of all own addresses (iWARP: of TCP); 0 chooses one. `events` as for
-  // QpOptions. `backlog`: requests that may wait for an answer, at least 1. Errors: in_use.
+
+  // ---- addresses; iWARP: of IP, and ports of TCP
+  // Its own now, without lengths of prefixes: "10.77.0.1", "fd77::1". Over the kernel's TCP those
+  // of the machine. Errors: io.
+  Result<std::vector<std::string>> addresses() const;
+  // Whether `address` ("10.77.0.1") is one of them: can be bound, and others reach us by it.
+  bool has_address(std::string_view address) const;
+  // The one that connections to `address` leave from. Errors: unreachable.
+  Result<std::string> source_for(std::string_view address) const;
+  // Keeps "address:port" for the caller. The address is an own one, or "0.0.0.0" or "[::]" for all
+  // of version 4 or for all; port 0 chooses one. Errors: in_use (somebody has it, or an overlapping
+  // one), permission (of the port), invalid_argument (not an own address).
+  Result<Binding> bind(std::string_view address, const BindOptions& options = {});
+  // Listen there; several listeners may have one port at different addresses. `at` is empty
+  // afterwards. `events` as for QpOptions. `backlog`: requests that may wait for an answer, at
+  // least 1. Errors: in_use (shared, and another listens); `at` is then as it was.
+  Result<Listener> listen(Binding& at, int backlog = 128, const EventQueue& events = {},
+                          void* context = nullptr);
+  // Listen on a port of all own addresses; 0 chooses one. Errors: as bind().
   Result<Listener> listen(std::uint16_t port, int backlog = 128, const EventQueue& events = {},
                           void* context = nullptr);
 

@@ -27,24 +27,8 @@ bool is_wildcard(const Address&);
 std::string text_of(const Address&);
 bool from_text(const std::string& text, Address* to);
 
-// 0, or why packets to `to` cannot leave; then `from` is the address they leave with. Over a wire
-// of our own the device's addresses decide, over the kernel's TCP the kernel's routes.
+// 0, or why packets to `to` cannot leave; then `from` is the address they leave with.
 int choose_source(const Address& to, Address* from);
-// A port that is ours until it is listened on or given up: `*port`, or with 0 one that is free.
-// Nobody who connects finds a listener yet. 0 or an errno value.
-class ReservedPort {
- public:
-  ReservedPort() = default;
-  ~ReservedPort() { give_up(); }
-  ReservedPort(const ReservedPort&) = delete;
-  ReservedPort& operator=(const ReservedPort&) = delete;
-  int reserve(std::uint16_t* port);
-  void give_up();
-
- private:
-  int fd_ = -1;
-};
-
 // Whether the device has this address.
 bool is_ours(const Address&);
 

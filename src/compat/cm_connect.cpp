@@ -1,8 +1,7 @@
 // Addresses, requests, connections: what the calls of rdma_cm do and what becomes of them.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "compat/cm_id.h"
 #include "compat/errors.h"
@@ -11,9 +10,8 @@ namespace urnic::compat {
 namespace {
 
 constexpr int kBacklog = 128;
-// How often it is tried again, and after how long: not above 100 ms together.
-constexpr int kRefusals = 18;
-constexpr useconds_t kRefusalPauseUs = 5000;
+// Programs announce a port before they listen on it.
+constexpr int kRefusalRetryMs = 100;
 
 // What a queue pair with nothing else to say of itself offers (R: 255 is "the most").
 std::uint16_t reads(std::uint8_t asked, const char* setting) {
@@ -101,6 +99,7 @@ void CmId::on_connection(Event& event) {
     case EventKind::established:
       if (stage != Stage::Connecting && stage != Stage::Accepting) return;
       stage = Stage::Connected;
+      if (end != nullptr) show_source(end->handle.stats().local);
       tell(RDMA_CM_EVENT_ESTABLISHED, 0, std::move(event.private_data));
       return;
     case EventKind::connect_failed: {
@@ -134,6 +133,15 @@ void CmId::on_connection(Event& event) {
 
 namespace {
 
+// Address and port are the id's from now on.
+int keep_address(CmId* id, Address* a) {
+  auto bound = Process::get().device().bind(text_of(*a), id->options);
+  if (!bound) return to_errno(bound.error().code);
+  set_port(a, bound->port());
+  id->bound = std::move(*bound);
+  return 0;
+}
+
 int bind_to(CmId* id, const sockaddr* address) {
   Address a;
   if (!copy_address(address, &a)) return EAFNOSUPPORT;
@@ -143,9 +151,7 @@ int bind_to(CmId* id, const sockaddr* address) {
     if (!is_ours(a)) return ENODEV;
     if (const int e = give_device(id); e != 0) return e;
   }
-  std::uint16_t port = port_of(a);
-  if (const int e = id->reserved.reserve(&port); e != 0) return e;
-  set_port(&a, port);
+  if (const int e = keep_address(id, &a); e != 0) return e;
   const std::lock_guard guard(Process::get().cm);
   id->source = a;
   id->show_addresses();
@@ -174,7 +180,12 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
     id->tell(RDMA_CM_EVENT_ADDR_ERROR, -unreachable);
     return 0;
   }
-  if (id->stage == Stage::Idle || is_wildcard(id->source)) id->source = from;
+  if (id->stage == Stage::Idle) {
+    id->source = from;
+  } else if (is_wildcard(id->source)) {
+    set_port(&from, port_of(id->source));
+    id->source = from;
+  }
   id->show_addresses();
   id->stage = Stage::AddressResolved;
   id->tell(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
@@ -212,14 +223,16 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
     id->initiator_depth = static_cast<std::uint8_t>(*o.ord);
     to = text_of(id->destination);
   }
-  auto started = end->handle.connect_start(to, options_of(p));
-  // Programs announce a port before they listen on it. A refusal that comes at once has left the
-  // queue pair as it was.
-  for (int i = 0; i < kRefusals && !started && started.error().code == Errc::refused; ++i) {
-    usleep(kRefusalPauseUs);
-    started = end->handle.connect_start(to, options_of(p));
+  ConnectionOptions o = options_of(p);
+  o.refusal_retry_ms = kRefusalRetryMs;
+  if (id->bound) o.source = &id->bound;
+  const auto started = end->handle.connect_start(to, o);
+  if (started) {
+    const std::string local = end->handle.stats().local;
+    const std::lock_guard guard(Process::get().cm);
+    if (id->stage == Stage::Connecting) id->show_source(local);
+    return 0;
   }
-  if (started) return 0;
   const std::lock_guard guard(Process::get().cm);
   const Errc code = started.error().code;
   if (code == Errc::wrong_state || code == Errc::invalid_argument || code == Errc::no_memory) {
@@ -280,7 +293,7 @@ int listen_on(CmId* id, int backlog) {
   auto subject = std::make_shared<ListenSubject>(id);
   id->subject = subject;
   id->number = process.add(std::move(subject));
-  auto listener = process.device().listen(port_of(id->source), backlog > 0 ? backlog : kBacklog,
+  auto listener = process.device().listen(id->bound, backlog > 0 ? backlog : kBacklog,
                                           process.events(), Process::as_context(id->number));
   if (!listener) {
     process.remove(id->number);
@@ -288,16 +301,22 @@ int listen_on(CmId* id, int backlog) {
     id->subject.reset();
     return to_errno(listener.error().code);
   }
-  id->reserved.give_up();
   const std::lock_guard guard(process.cm);
   id->listener = std::move(*listener);
-  set_port(&id->source, id->listener.port());
   id->show_addresses();
   id->stage = Stage::Listening;
   return 0;
 }
 
 }  // namespace
+
+int CmId::set_binding(bool* option, bool value) {
+  if (stage != Stage::Idle && stage != Stage::Bound) return EINVAL;
+  const bool before = std::exchange(*option, value);
+  if (stage == Stage::Idle || before == value) return 0;
+  bound = Binding();  // and again, as is wanted now
+  return keep_address(this, &source);
+}
 
 void CmId::stop_listening() {
   if (subject != nullptr) static_cast<ListenSubject*>(subject.get())->detach();

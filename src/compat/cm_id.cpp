@@ -62,6 +62,13 @@ void CmId::show_addresses() {
   std::memcpy(&id().route.addr.dst_storage, &destination.room, sizeof destination.room);
 }
 
+void CmId::show_source(const std::string& local) {
+  Address a;
+  if (!from_text(local, &a) || port_of(a) == 0) return;
+  source = a;
+  show_addresses();
+}
+
 void deliver(CmId* id, CmEvent* event) {
   event->counted = id;
   ++id->outstanding;
@@ -183,6 +190,7 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
   }
   // What it listened on and what it was asked goes without the lock: ending them waits.
   urnic::Listener listener;
+  urnic::Binding bound;
   urnic::ConnectRequest request;
   std::shared_ptr<Endpoint> left;  // a connection whose id is gone ends
   Process& process = Process::get();
@@ -191,6 +199,7 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
     std::unique_lock lock(process.cm);
     id->stop_listening();
     listener = std::move(id->listener);
+    bound = std::move(id->bound);
     request = std::move(id->request);
     if (id->stage >= Stage::Connecting && id->stage <= Stage::Connected) left = id->end;
     id->detach_end();
@@ -293,15 +302,16 @@ int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::
   if (level != RDMA_OPTION_ID) return failed(ENOSYS);
   switch (name) {
     case RDMA_OPTION_ID_AFONLY:
+    case RDMA_OPTION_ID_REUSEADDR: {
       if (length != sizeof(int)) return failed(EINVAL);
-      id->af_only = *static_cast<int*>(value) != 0;
-      return 0;
+      bool& option = name == RDMA_OPTION_ID_AFONLY ? id->options.ipv6_only : id->options.shared;
+      const int e = id->set_binding(&option, *static_cast<int*>(value) != 0);
+      return e == 0 ? 0 : failed(e);
+    }
     // Hints, which iWARP's connection manager takes as well without doing anything.
     case RDMA_OPTION_ID_TOS:
     case RDMA_OPTION_ID_ACK_TIMEOUT:
       return length == sizeof(std::uint8_t) ? 0 : failed(EINVAL);
-    case RDMA_OPTION_ID_REUSEADDR:
-      return length == sizeof(int) ? 0 : failed(EINVAL);
     default:
       return failed(ENOSYS);
   }

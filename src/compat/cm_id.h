@@ -58,11 +58,11 @@ struct CmId : ConnectionManager {
 
   bool sync = false;  // has a channel of its own; calls wait for their events
   Stage stage = Stage::Idle;
-  bool af_only = false;
+  BindOptions options;
   Address source{}, destination{};
   std::shared_ptr<Endpoint> end;  // whose connection it is
   // Listening.
-  ReservedPort reserved;  // from rdma_bind_addr to rdma_listen
+  Binding bound;  // from rdma_bind_addr to rdma_listen, or for the connection
   Listener listener;
   std::uint64_t number = 0;  // as a subject
   std::shared_ptr<Subject> subject;
@@ -83,8 +83,12 @@ struct CmId : ConnectionManager {
   // An event of this id; the owner of `conn`'s private data is the event.
   void tell(rdma_cm_event_type type, int status, std::string private_data = {});
   void show_addresses();
+  // Of the connection; its port was chosen when it began.
+  void show_source(const std::string& local);
   void detach_end();
   void stop_listening();
+  // One of `options`, before or behind rdma_bind_addr. 0 or errno.
+  int set_binding(bool* option, bool value);
 };
 
 // A new id, counted nowhere. Null without memory.

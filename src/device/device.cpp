@@ -173,21 +173,10 @@ namespace {
 const Error kForeignPd{Errc::invalid_argument,
                        "the protection domain is empty or belongs to another device"};
 
-// What every call of a device asks first.
-std::optional<Error> unusable(const std::shared_ptr<detail::DeviceImpl>& device) {
-  if (device == nullptr) return detail::empty_handle("device");
-  if (device->driver->inherited()) return engine::inherited_error();
-  return std::nullopt;
-}
-
-Error no_descriptor(const char* what) {
-  return {Errc::no_memory, std::string("no file descriptor left for ") + what + " (see ulimit -n)"};
-}
-
 }  // namespace
 
 Result<void> Device::deliver_events(const EventQueue& events, void* context) {
-  if (auto no = unusable(impl_)) return *no;
+  if (auto no = detail::unusable(impl_)) return *no;
   if (events && events.impl_->device != impl_) {
     return Error{Errc::invalid_argument, "the event queue belongs to another device"};
   }
@@ -198,7 +187,7 @@ Result<void> Device::deliver_events(const EventQueue& events, void* context) {
 }
 
 Result<ProtectionDomain> Device::alloc_pd() {
-  if (auto no = unusable(impl_)) return *no;
+  if (auto no = detail::unusable(impl_)) return *no;
   return detail::guarded([&]() -> Result<ProtectionDomain> {
     auto pd = std::make_shared<detail::PdImpl>();
     pd->device = impl_;
@@ -209,7 +198,7 @@ Result<ProtectionDomain> Device::alloc_pd() {
 
 Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* address,
                                              std::size_t length, std::uint32_t access) {
-  if (auto no = unusable(impl_)) return *no;
+  if (auto no = detail::unusable(impl_)) return *no;
   if (!pd || pd.impl_->device != impl_) return kForeignPd;
   if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
     return Error{Errc::invalid_argument, "remote write access needs local write access as well"};
@@ -237,30 +226,30 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
 }
 
 Result<CompletionQueue> Device::create_cq(std::uint32_t depth, void* context) {
-  if (auto no = unusable(impl_)) return *no;
+  if (auto no = detail::unusable(impl_)) return *no;
   if (depth == 0 || depth > (1u << 24)) {
     return Error{Errc::invalid_argument, "a completion queue has 1 to 16777216 entries"};
   }
   return detail::guarded([&]() -> Result<CompletionQueue> {
     auto cq = std::make_shared<detail::CqImpl>(impl_, depth);
-    if (cq->fd.get() < 0) return no_descriptor("a completion queue");
+    if (cq->fd.get() < 0) return detail::no_descriptor("a completion queue");
     cq->context = context;
     return CompletionQueue(std::move(cq));
   });
 }
 
 Result<EventQueue> Device::create_event_queue() {
-  if (auto no = unusable(impl_)) return *no;
+  if (auto no = detail::unusable(impl_)) return *no;
   return detail::guarded([&]() -> Result<EventQueue> {
     auto q = std::make_shared<detail::EventQueueImpl>();
-    if (!q->usable()) return no_descriptor("an event queue");
+    if (!q->usable()) return detail::no_descriptor("an event queue");
     q->device = impl_;
     return EventQueue(std::move(q));
   });
 }
 
 Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const SrqOptions& o) {
-  if (auto no = unusable(impl_)) return *no;
+  if (auto no = detail::unusable(impl_)) return *no;
   if (!pd || pd.impl_->device != impl_) return kForeignPd;
   if (o.max_receive == 0 || o.max_receive > 65536 || o.max_receive_sge > 32 ||
       o.limit > o.max_receive) {
@@ -343,7 +332,7 @@ const detail::DeviceImpl* device_of(const auto& handle) {
 }  // namespace
 
 Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions& o) {
-  if (auto no = unusable(impl_)) return *no;
+  if (auto no = detail::unusable(impl_)) return *no;
   if (!pd || pd.impl_->device != impl_) return kForeignPd;
   if (auto wrong =
           wrong_with(o, impl_.get(), device_of(o.send_cq.impl_), device_of(o.receive_cq.impl_),
@@ -352,7 +341,7 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
   }
   return detail::guarded([&]() -> Result<QueuePair> {
     auto qp = std::make_shared<detail::QpImpl>();
-    if (qp->settled.get() < 0) return no_descriptor("a queue pair");
+    if (qp->settled.get() < 0) return detail::no_descriptor("a queue pair");
     qp->device = impl_;
     qp->pd = pd.impl_;
     qp->srq = o.srq.impl_;
@@ -370,36 +359,6 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     });
     if (qp->qp == nullptr) return detail::no_memory();
     return QueuePair(std::move(qp));
-  });
-}
-
-Result<Listener> Device::listen(std::uint16_t port, int backlog, const EventQueue& events,
-                                void* context) {
-  if (auto no = unusable(impl_)) return *no;
-  if (events && events.impl_->device != impl_) {
-    return Error{Errc::invalid_argument, "the event queue belongs to another device"};
-  }
-  return detail::guarded([&]() -> Result<Listener> {
-    auto l = std::make_shared<detail::ListenerImpl>();
-    l->device = impl_;
-    l->context = context;
-    l->events = events.impl_;
-    if (!l->events) {
-      l->events = std::make_shared<detail::EventQueueImpl>();
-      if (!l->events->usable()) return no_descriptor("a listener");
-      l->events->device = impl_;
-    }
-    Error error = detail::no_memory();
-    impl_->driver->own([&](Instant) {
-      l->listener = impl_->engine->iwarp().listen(port, backlog, &error);
-      if (l->listener != nullptr) {
-        l->listener->owner = l.get();
-        l->port = l->listener->port;
-      }
-      return 0;
-    });
-    if (l->listener == nullptr) return error;
-    return Listener(std::move(l));
   });
 }
 

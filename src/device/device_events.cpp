@@ -4,19 +4,31 @@
 namespace urnic {
 namespace detail {
 
-void EventQueueImpl::push(Event e) {
+void EventQueueImpl::push(Event e, const void* from) {
   const std::lock_guard guard(mutex);
-  events.push_back(std::move(e));
+  events.push_back({std::move(e), from});
   fd.signal();
 }
 
 bool EventQueueImpl::pop(Event* out) {
   const std::lock_guard guard(mutex);
   if (events.empty()) return false;
-  *out = std::move(events.front());
+  *out = std::move(events.front().event);
   events.pop_front();
   if (events.empty()) fd.clear();
   return true;
+}
+
+std::deque<EventQueueImpl::Entry> EventQueueImpl::take_of(const void* from) {
+  std::deque<Entry> taken;
+  const std::lock_guard guard(mutex);
+  for (std::size_t i = events.size(); i > 0; --i) {
+    Entry e = std::move(events.front());
+    events.pop_front();
+    (e.from == from ? taken : events).push_back(std::move(e));
+  }
+  if (events.empty()) fd.clear();
+  return taken;
 }
 
 void DeviceImpl::on_completion(verbs::CompletionQueue* cq) {
@@ -29,7 +41,7 @@ void DeviceImpl::on_shared_limit(verbs::SharedReceiveQueue* queue) {
   Event event;
   event.kind = EventKind::receive_limit;
   event.context = srq->context;
-  srq->events->push(std::move(event));
+  srq->events->push(std::move(event), srq);
 }
 
 void DeviceImpl::tell(EventKind kind, void* about, std::string why) {
@@ -40,7 +52,7 @@ void DeviceImpl::tell(EventKind kind, void* about, std::string why) {
   event.kind = kind;
   event.context = about != nullptr ? about : context;
   event.error.message = std::move(why);
-  queue->push(std::move(event));
+  queue->push(std::move(event), about);
 }
 
 void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
@@ -124,7 +136,7 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
     event.kind = EventKind::connect_request;
     event.context = listener->context;
     event.request.impl_ = std::move(request);
-    listener->events->push(std::move(event));
+    listener->events->push(std::move(event), listener);
     return;
   }
   auto* qp = static_cast<QpImpl*>(e.qp->owner);
@@ -139,7 +151,7 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
   event.context = qp->context;
   if (e.kind == Kind::LastReceive) {
     event.kind = EventKind::last_receive;
-    if (qp->events) qp->events->push(std::move(event));
+    if (qp->events) qp->events->push(std::move(event), qp);
     return;
   }
   event.error = {e.code, e.message};
@@ -168,7 +180,7 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
     }
     qp->settled.signal();
   }
-  if (qp->events) qp->events->push(std::move(event));
+  if (qp->events) qp->events->push(std::move(event), qp);
 }
 
 }  // namespace detail

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/spinlock.h"
@@ -21,13 +22,20 @@
 namespace urnic::detail {
 
 struct EventQueueImpl {
+  // Whose event it is: an object of this file.
+  struct Entry {
+    Event event;
+    const void* from = nullptr;
+  };
   std::shared_ptr<DeviceImpl> device;
   std::mutex mutex;
-  std::deque<Event> events;
+  std::deque<Entry> events;
   engine::EventFd fd;
 
-  void push(Event e);
+  void push(Event e, const void* from);
   bool pop(Event* out);
+  // What is queued of that object, taken out.
+  std::deque<Entry> take_of(const void* from);
   bool usable() const { return fd.get() >= 0; }
 };
 
@@ -83,6 +91,13 @@ struct QpImpl {
   ~QpImpl();
 };
 
+struct BindingImpl {
+  std::shared_ptr<DeviceImpl> device;
+  engine::Listener* bound = nullptr;  // null: it has become a listener
+  SocketAddress at;
+  ~BindingImpl();
+};
+
 struct ListenerImpl {
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<EventQueueImpl> events;
@@ -136,5 +151,16 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void* context = nullptr;
   std::string link_reason;  // under ownership: why the link went
 };
+
+// What every call of a device asks first.
+inline std::optional<Error> unusable(const std::shared_ptr<DeviceImpl>& device) {
+  if (device == nullptr) return empty_handle("device");
+  if (device->driver->inherited()) return engine::inherited_error();
+  return std::nullopt;
+}
+
+inline Error no_descriptor(const char* what) {
+  return {Errc::no_memory, std::string("no file descriptor left for ") + what + " (see ulimit -n)"};
+}
 
 }  // namespace urnic::detail

@@ -5,6 +5,14 @@
 namespace urnic {
 namespace detail {
 
+BindingImpl::~BindingImpl() {
+  if (bound == nullptr) return;
+  device->driver->own([&](Instant now) {
+    device->engine->iwarp().close_listener(bound, now);
+    return 0;
+  });
+}
+
 ListenerImpl::~ListenerImpl() {
   if (listener == nullptr) return;
   device->driver->own([&](Instant now) {
@@ -12,6 +20,8 @@ ListenerImpl::~ListenerImpl() {
     device->engine->iwarp().close_listener(listener, now);
     return 0;
   });
+  // Requests that nobody has fetched are refused; those that were are their holder's.
+  events->take_of(this);
 }
 
 RequestImpl::~RequestImpl() {
@@ -40,6 +50,7 @@ engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOp
   p.private_data.assign(o.private_data.begin(), o.private_data.end());
   p.keepalive = o.iwarp.keepalive;
   if (o.timeout_ms > 0) p.timeout = Duration::ms(o.timeout_ms);
+  p.refusal_retry = Duration::ms(o.refusal_retry_ms);
   return p;
 }
 
@@ -55,6 +66,9 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
       return Error{Errc::unsupported,
                    std::string("require_fast: this connection cannot be FAST: ") + why};
     }
+  }
+  if (o.refusal_retry_ms < 0 || o.refusal_retry_ms > 100) {
+    return Error{Errc::invalid_argument, "refusal_retry_ms is 0 to 100"};
   }
   const mpa::Policy policy = engine.options().mpa.policy;
   const std::uint32_t room = mpa::max_private_data(true, policy);
@@ -81,6 +95,14 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
   }
   if (impl_->device->driver->inherited()) return engine::inherited_error();
   if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
+  const detail::BindingImpl* from = nullptr;
+  if (options.source != nullptr) {
+    from = options.source->impl_.get();
+    if (from == nullptr || from->device != impl_->device || from->bound == nullptr) {
+      return Error{Errc::invalid_argument,
+                   "the source is empty, of another device, or listened on"};
+    }
+  }
   return detail::guarded([&]() -> Result<void> {
     {
       const std::lock_guard guard(impl_->mutex);
@@ -90,7 +112,9 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     }
     return impl_->device->driver->own([&](Instant now) {
       engine::Engine& e = *impl_->device->engine;
-      return e.iwarp().connect(*impl_->qp, *to, params_of(e, options), now);
+      engine::ConnectParams params = params_of(e, options);
+      if (from != nullptr) params.source = from->bound->to_connect_from();
+      return e.iwarp().connect(*impl_->qp, *to, params, now);
     });
   });
 }

@@ -11,6 +11,7 @@ SrqImpl::~SrqImpl() {
     queue->owner = nullptr;
     return device->engine->destroy_shared_rq(queue);  // the queue pairs that kept us are gone
   });
+  if (events) events->take_of(this);
 }
 
 QpImpl::~QpImpl() {
@@ -20,6 +21,7 @@ QpImpl::~QpImpl() {
     device->engine->destroy_qp(qp, now);
     return 0;
   });
+  if (events) events->take_of(this);  // its context is nobody's any more
 }
 
 }  // namespace detail

@@ -6,8 +6,23 @@
 
 namespace urnic::iwarp {
 
-Result<void> Opening::choose_path(const SocketAddress& to, FlowKey* key) {
-  const auto source = s_.wire.interface().choose_source(to.ip);
+namespace {
+
+// Between one attempt and the next: long to a listener of this machine, short to a person.
+constexpr Duration kRedialPause = Duration::ms(5);
+
+}  // namespace
+
+bool Opening::is_busy(const FlowKey& key) const {
+  return s_.connections.find(key) != nullptr || s_.time_wait.contains(key);
+}
+
+Result<void> Opening::choose_path(const SocketAddress& to, const LocalEnd& from, FlowKey* key) {
+  auto source = from.at.ip.is_any() ? s_.wire.interface().choose_source(to.ip) : from.at.ip;
+  if (source && !(from.at.ip.is_any() ? from.covers(*source) : source->is_v6() == to.ip.is_v6())) {
+    return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": " +
+                                        from.at.ip.to_string() + " is of the other version of IP"};
+  }
   if (!source) {
     return Error{Errc::unreachable, "no route to " + to.ip.to_string() +
                                         ": no own address on its network and no gateway (set "
@@ -16,8 +31,13 @@ Result<void> Opening::choose_path(const SocketAddress& to, FlowKey* key) {
   key->local = *source;
   key->remote = to.ip;
   key->remote_port = to.port;
-  key->local_port = choose_port(*source, to);
+  key->local_port = from.at.port != 0 ? from.at.port : choose_port(*source, to);
   if (key->local_port == 0) return Error{Errc::in_use, "no free local port"};
+  const SocketAddress own{key->local, key->local_port};
+  if (from.at.port != 0 && (own == to || is_busy(*key))) {
+    return Error{Errc::in_use, "there is, or has just been, a connection from " + own.to_string() +
+                                   " to " + to.to_string()};
+  }
   return {};
 }
 
@@ -28,8 +48,7 @@ std::uint16_t Opening::choose_port(const IpAddress& local, const SocketAddress& 
     if (queue_ < queues && flow_queue(flow_hash(local, port, to.ip, to.port), queues) != queue_) {
       return true;
     }
-    const FlowKey key{local, to.ip, port, to.port};
-    return s_.connections.find(key) != nullptr || s_.time_wait.contains(key);
+    return s_.listeners.is_kept(local, port) || is_busy({local, to.ip, port, to.port});
   });
 }
 
@@ -52,10 +71,16 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   FlowKey key;
   std::unique_ptr<KernelLink> link;
   if (s_.kernel != nullptr) {
-    auto opened = open_link(to, &key);
-    if (!opened) return opened.error();
-    link = std::move(*opened);
-  } else if (auto path = choose_path(to, &key); !path) {
+    auto opened = open_link(to, params.source, &key);
+    if (opened) {
+      link = std::move(*opened);
+    } else if (opened.error().code == Errc::refused && params.refusal_retry > Duration::zero()) {
+      key = {params.source.at.ip, to.ip, params.source.at.port, to.port};
+      link = std::make_unique<KernelLink>(sockets::Socket(), s_.kernel.get());
+    } else {
+      return opened.error();
+    }
+  } else if (auto path = choose_path(to, params.source, &key); !path) {
     return path;
   }
   Connection* c = new_connection(key);
@@ -69,6 +94,16 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   c->context.config = params.context;
   c->startup = std::make_unique<Startup>(Startup::active(params.mpa, params.private_data));
   c->stage_deadline = now + params.timeout;
+  if (params.refusal_retry > Duration::zero() || params.source.at.port != 0 ||
+      !params.source.at.ip.is_any()) {
+    c->redial = std::make_unique<Redial>(
+        Redial{params.source, params.keepalive, now + params.refusal_retry, Instant::never()});
+  }
+  if (link != nullptr && !link->socket.is_open()) {  // refused already
+    c->link = std::move(link);
+    await_listener(*c, now);
+    return {};
+  }
   if (link != nullptr) {
     adopt_link(*c, std::move(link));
     set_keepalive(*c, params, now);
@@ -83,6 +118,54 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   s_.sending.push(*c);
   s_.timers.arm(*c);
   return {};
+}
+
+bool Opening::await_listener(Connection& c, Instant now) {
+  if (c.stage != Stage::Opening || c.redial == nullptr || now >= c.redial->until) return false;
+  c.redial->at = std::min(now + kRedialPause, c.redial->until);
+  if (c.link != nullptr) {
+    transport_.abort(c, now);
+  } else {
+    s_.connections.leave_flow(c);  // what still comes of it is nobody's
+  }
+  s_.timers.arm(c);
+  return true;
+}
+
+void Opening::redial(Connection& c, Instant now) {
+  const LocalEnd from = c.redial->source;
+  const SocketAddress to{c.key.remote, c.key.remote_port};
+  c.redial->at = Instant::never();
+  FlowKey key;
+  std::unique_ptr<KernelLink> link;
+  Error error;
+  if (s_.kernel != nullptr) {
+    auto opened = open_link(to, from, &key);
+    if (opened) {
+      link = std::move(*opened);
+    } else {
+      error = opened.error();
+      if (error.code == Errc::refused && await_listener(c, now)) return;
+    }
+  } else if (auto path = choose_path(to, from, &key); !path) {
+    error = path.error();
+  }
+  if (!error.message.empty()) {
+    ending_.fail_connection(c, error.code, error.message, now);
+    return;
+  }
+  s_.connections.join_flow(c, key);
+  if (link != nullptr) {
+    adopt_link(c, std::move(link));
+  } else {
+    tcp::open_active(c.tcb, tcp_config(key),
+                     tcp::initial_sequence(s_.keys.isn, {key.local, key.local_port}, to, now), now);
+    c.routed = false;
+    s_.sending.push(c);
+  }
+  ConnectParams params;
+  params.keepalive = c.redial->keepalive;
+  set_keepalive(c, params, now);
 }
 
 // The peer ended the connection while we waited for the Reply to an enhanced Request.
@@ -100,6 +183,8 @@ void Opening::retry_as_revision1(Connection& c, Instant now) {
   params.mpa.revision = 1;
   const ByteView pd = c.startup->request().private_view();
   params.private_data.assign(pd.begin(), pd.end());
+  if (c.redial != nullptr) params.source = c.redial->source;
+  s_.connections.leave_flow(c);  // the port may be a given one
   params.timeout =
       c.stage_deadline.is_never() ? s_.options.startup_timeout : c.stage_deadline - now;
   const SocketAddress to{c.key.remote, c.key.remote_port};

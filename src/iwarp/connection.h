@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "fastpath/hole_counters.h"
 #include "fastpath/in_logic.h"
 #include "iwarp/kernel_tcp.h"
+#include "iwarp/listener.h"
 #include "iwarp/startup.h"
 #include "mpa/framing.h"
 #include "net/header_template.h"
@@ -60,7 +62,13 @@ enum class Stage : std::uint8_t {
   Lingering,   // no QP any more: TCP finishes alone
 };
 
-struct Listener;
+// Of a connection that has a given source, or whose refusal is not the last word.
+struct Redial {
+  LocalEnd source;
+  std::optional<bool> keepalive;
+  Instant until;
+  Instant at = Instant::never();  // when it is tried again
+};
 
 struct Connection {
   Connection(reassembly::Pool* pool, std::uint32_t buffer_capacity)
@@ -70,6 +78,8 @@ struct Connection {
   // still hold a reference to it finds it as it was. Any step that ends connections may have ended
   // this one; whoever goes on behind such a step asks.
   bool is_over() const { return over_; }
+  // Refused, and not yet tried again.
+  bool awaits_listener() const { return redial != nullptr && !redial->at.is_never(); }
   // FPDUs are received: there is a stream, and it is alive.
   bool takes_fpdus() const { return !over_ && (stage == Stage::Full || stage == Stage::Closing); }
 
@@ -115,6 +125,7 @@ struct Connection {
   Instant stage_deadline = Instant::never();  // start-up and closing are guarded by time (E-35)
   reassembly::Buffer buffer;
   reassembly::Extractor extractor;
+  std::unique_ptr<Redial> redial;
   std::unique_ptr<Startup> startup;
   std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
   Listener* listener = nullptr;             // passive, until the consumer has answered

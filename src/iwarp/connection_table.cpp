@@ -1,6 +1,13 @@
 #include "iwarp/connection_table.h"
 
 namespace urnic::iwarp {
+namespace {
+
+std::uint32_t place_of(const Connection& c) {
+  return static_cast<std::uint32_t>(c.id & (ConnectionTable::kMaxPlaces - 1));
+}
+
+}  // namespace
 
 Connection* ConnectionTable::open(const FlowKey& key, reassembly::Pool* pool,
                                   std::uint32_t buffer_capacity) {
@@ -25,13 +32,23 @@ Connection* ConnectionTable::open(const FlowKey& key, reassembly::Pool* pool,
   return &c;
 }
 
+void ConnectionTable::leave_flow(const Connection& c) {
+  const std::uint32_t* p = flows_.find(c.key);
+  if (p != nullptr && *p == place_of(c)) flows_.erase(c.key);
+  if (last_ == &c) last_ = nullptr;
+}
+
+void ConnectionTable::join_flow(Connection& c, const FlowKey& key) {
+  leave_flow(c);
+  c.key = key;
+  flows_.insert(key, place_of(c));
+}
+
 bool ConnectionTable::end(Connection& c) {
   if (c.over_) return false;
   c.over_ = true;
-  const auto place = static_cast<std::uint32_t>(c.id & (kMaxPlaces - 1));
-  if (const std::uint32_t* p = flows_.find(c.key); p != nullptr && *p == place) flows_.erase(c.key);
-  if (last_ == &c) last_ = nullptr;
-  ended_.push_back(place);
+  leave_flow(c);
+  ended_.push_back(place_of(c));
   --live_;
   return true;
 }

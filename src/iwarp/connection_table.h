@@ -31,6 +31,10 @@ class ConnectionTable {
   // The connection is over: its name and its flow find it no more. True the first time, false and
   // nothing done ever after.
   bool end(Connection& c);
+  // Its flow finds it no more; its name does.
+  void leave_flow(const Connection& c);
+  // It is of another flow from now on.
+  void join_flow(Connection& c, const FlowKey& key);
   // What has ended goes. No reference to such a connection may be held.
   void sweep() {
     if (!ended_.empty()) [[unlikely]]

@@ -45,14 +45,25 @@ Error socket_error(int e, const std::string& what) {
 
 }  // namespace
 
-Result<std::unique_ptr<KernelLink>> Opening::open_link(const SocketAddress& to, FlowKey* key) {
+// What `local` is on a device that was opened with bind=; unspecified: any.
+Result<IpAddress> Opening::within_bind(const LocalEnd& local) const {
   const IpAddress& bind = s_.kernel->options.bind;
-  const bool same_version = bind.is_v6() == to.ip.is_v6();
-  if (!bind.is_any() && !same_version) {
-    return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": bind=" +
-                                        bind.to_string() + " is of the other version of IP"};
+  if (bind.is_any() || local.at.ip == bind) return local.at.ip;
+  if (local.at.ip.is_any() && local.covers(bind)) return bind;
+  return Error{Errc::invalid_argument,
+               local.at.ip.to_string() +
+                   " is not an address of this device (bind=" + bind.to_string() + ")"};
+}
+
+Result<std::unique_ptr<KernelLink>> Opening::open_link(const SocketAddress& to,
+                                                       const LocalEnd& from, FlowKey* key) {
+  auto bind = within_bind(from);
+  if (!bind) return bind.error();
+  if (bind->is_any() ? !from.covers(to.ip) : bind->is_v6() != to.ip.is_v6()) {
+    return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": " + bind->to_string() +
+                                        " is of the other version of IP"};
   }
-  auto socket = sockets::Socket::connect(to, bind);
+  auto socket = sockets::Socket::connect(to, {*bind, from.at.port});
   if (!socket) {
     if (socket.error() == ECONNREFUSED || socket.error() == ECONNRESET) {
       const SocketEnd end = socket_end_of(socket.error(), true);
@@ -72,27 +83,43 @@ int Opening::adopt_link(Connection& c, std::unique_ptr<KernelLink> link) {
   return s_.kernel->poller->add(c.link->socket.fd(), c.id);
 }
 
-Listener* Opening::listen_kernel(std::uint16_t port, int backlog, Error* error) {
-  const IpAddress& bind = s_.kernel->options.bind;
-  backlog = std::max(backlog, 1);
-  auto socket =
-      sockets::Socket::listen({bind.is_any() ? IpAddress::any_v6() : bind, port}, backlog);
-  if (!socket && bind.is_any() && socket.error() == EAFNOSUPPORT) {  // a kernel without IPv6
-    socket = sockets::Socket::listen({IpAddress::any_v4(), port}, backlog);
-  }
-  int e = socket ? 0 : socket.error();
-  Listener* l = nullptr;
-  if (e == 0) {
-    l = s_.listeners.add(socket->local().port, static_cast<std::uint32_t>(backlog));
-    l->socket = std::move(*socket);
-    e = s_.kernel->poller->add(l->socket.fd(), kListening | l->port);
-    if (e != 0) s_.listeners.remove(l);
-  }
-  if (e != 0) {
-    *error = socket_error(e, "cannot listen on TCP port " + std::to_string(port));
+Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
+  auto ip = within_bind(local);
+  if (!ip) {
+    *error = ip.error();
     return nullptr;
   }
+  SocketAddress at{*ip, local.at.port};
+  // The kernel knows what is kept and what is listened on, not what is shared and waits.
+  if (s_.listeners.is_taken({at, local.v6_only, local.shared})) {
+    *error = socket_error(EADDRINUSE, "cannot have TCP port " + std::to_string(at.port));
+    return nullptr;
+  }
+  auto socket = sockets::Socket::reserve(at, local.v6_only, local.shared);
+  if (!socket && at.ip == IpAddress::any_v6() && !local.v6_only &&
+      socket.error() == EAFNOSUPPORT) {  // a kernel without IPv6
+    at.ip = IpAddress::any_v4();
+    socket = sockets::Socket::reserve(at, false, local.shared);
+  }
+  if (!socket) {
+    *error = socket_error(socket.error(), "cannot have TCP port " + std::to_string(at.port));
+    return nullptr;
+  }
+  at.port = socket->local().port;
+  Listener* l = s_.listeners.add({at, local.v6_only, local.shared});
+  l->socket = std::move(*socket);
   return l;
+}
+
+bool Opening::listen_kernel(Listener& l, int backlog, Error* error) {
+  int e = l.socket.listen(backlog);
+  if (e == 0) e = s_.kernel->poller->add(l.socket.fd(), kListening | l.number);
+  if (e != 0) {
+    *error = socket_error(e, "cannot listen on TCP port " + std::to_string(l.port()));
+    return false;
+  }
+  l.listening = true;
+  return true;
 }
 
 Connection* Opening::adopt(Listener& l, sockets::Socket socket, Instant now) {

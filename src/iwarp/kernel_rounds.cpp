@@ -55,7 +55,7 @@ bool KernelRounds::poll(Instant now) {
 void KernelRounds::take_readiness(const sockets::Poller::Ready& ready, Instant now) {
   if ((ready.tag & kListening) != 0) {
     s_.listeners.for_each([&](Listener& l) {
-      if (l.port == (ready.tag & 0xffff)) l.acceptable = true;
+      if (l.number == (ready.tag & 0xffffffff)) l.acceptable = true;
     });
     return;
   }
@@ -68,6 +68,7 @@ void KernelRounds::take_readiness(const sockets::Poller::Ready& ready, Instant n
     if (c->stage == Stage::Opening) {
       if (const int e = l.socket.take_error(); e != 0) {
         const SocketEnd end = socket_end_of(e, true);
+        if (end.code == Errc::refused && opening_.await_listener(*c, now)) return;
         ending_.fail_connection(*c, end.code, end.why, now);
         return;
       }
@@ -163,7 +164,7 @@ void KernelRounds::accept_waiting(Listener& l, Instant now) {
 void KernelRounds::turn_away(Listener& l, int error, Instant now) {
   ++s_.counters.failed;
   ++s_.kernel->turned_away;
-  s_.hooks->on_note(Note::TurnedAway, FlowKey{.local_port = l.port}, std::strerror(error));
+  s_.hooks->on_note(Note::TurnedAway, FlowKey{.local_port = l.port()}, std::strerror(error));
   bool done = false;
   if ((error == EMFILE || error == ENFILE) && s_.kernel->spare.is_open()) {
     s_.kernel->spare.close();
@@ -182,7 +183,7 @@ void KernelRounds::turn_away(Listener& l, int error, Instant now) {
 }
 
 void KernelRounds::close_listening(Listener& l) {
-  if (l.socket.is_open()) s_.kernel->poller->remove(l.socket.fd());
+  if (l.listening) s_.kernel->poller->remove(l.socket.fd());
 }
 
 bool KernelRounds::can_accept() const {

@@ -43,6 +43,7 @@ void Life::take_reset(Connection& c, Instant now) {
     return;
   }
   const bool opening = c.stage == Stage::Opening;
+  if (opening && opening_.await_listener(c, now)) return;
   ending_.fail_connection(c, opening ? Errc::refused : Errc::reset,
                           opening ? "connection refused by the peer (nobody listens on that port)"
                                   : "connection reset by the peer",
@@ -50,6 +51,7 @@ void Life::take_reset(Connection& c, Instant now) {
 }
 
 bool Life::send_turn(Connection& c, unsigned budget, Instant now) {
+  if (c.awaits_listener()) return false;
   Sent sent = transport_.transmit(c, budget, now);
   if (sent.found.ends_stream() && c.stage != Stage::Terminated) {
     ending_.raise_terminate(c, sent.found.violation, sent.found.offending, now);
@@ -65,7 +67,9 @@ bool Life::send_turn(Connection& c, unsigned budget, Instant now) {
 }
 
 void Life::on_timer(Connection& c, Instant now) {
-  if (s_.timers.tcp_is_due(c, now)) {
+  if (c.awaits_listener()) {
+    if (c.redial->at <= now) opening_.redial(c, now);
+  } else if (s_.timers.tcp_is_due(c, now)) {
     if (c.tcb.timers.retransmit <= now) {
       ++c.counters.rto_expirations;
       s_.wire.interface().doubt(c.next_hop, now);  // perhaps the neighbour has moved
@@ -77,6 +81,7 @@ void Life::on_timer(Connection& c, Instant now) {
       return;
     }
   }
+  if (c.is_over()) return;
   if (c.first_fpdu_deadline <= now) opening_.first_fpdu(c);
   if (c.stage_deadline > now) return;
   c.stage_deadline = Instant::never();

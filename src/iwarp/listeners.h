@@ -15,18 +15,32 @@ namespace urnic::iwarp {
 
 class Listeners {
  public:
-  Listener* add(std::uint16_t port, std::uint32_t most_waiting) {
+  Listener* add(const LocalEnd& local) {
     all_.push_back(std::make_unique<Listener>());
     Listener* l = all_.back().get();
-    l->port = port;
-    l->backlog.most_waiting = most_waiting;
+    l->local = local;
+    l->number = ++last_;
     return l;
   }
-  Listener* on(std::uint16_t port) const {
+  // Who listens there; there is at most one.
+  Listener* on(const IpAddress& ip, std::uint16_t port) const {
     for (const auto& l : all_) {
-      if (l->port == port && !l->closed) return l.get();
+      if (l->listening && l->port() == port && l->local.covers(ip)) return l.get();
     }
     return nullptr;
+  }
+  // Somebody has it, or a part of it, and does not share.
+  bool is_taken(const LocalEnd& local) const {
+    return any_of([&](const Listener& l) {
+      return l.local.overlaps(local) && (l.listening || !l.local.shared || !local.shared);
+    });
+  }
+  bool is_listened_on(const LocalEnd& local) const {
+    return any_of([&](const Listener& l) { return l.listening && l.local.overlaps(local); });
+  }
+  // Connections with this local end would be another's.
+  bool is_kept(const IpAddress& ip, std::uint16_t port) const {
+    return any_of([&](const Listener& l) { return l.port() == port && l.local.covers(ip); });
   }
   void remove(const Listener* listener) {
     std::erase_if(all_, [&](const auto& l) { return l.get() == listener; });
@@ -62,6 +76,7 @@ class Listeners {
   }
 
  private:
+  std::uint32_t last_ = 0;
   std::vector<std::unique_ptr<Listener>> all_;
 };
 

@@ -32,9 +32,14 @@ class Opening {
   bool refuses_revision2(const Connection& c) const;
   // E-35: once more as RFC 5044 alone, on a new TCP connection.
   void retry_as_revision1(Connection& c, Instant now);
+  // Nobody listens there yet. True: the connection waits, and redial() comes when its time has.
+  bool await_listener(Connection& c, Instant now);
+  void redial(Connection& c, Instant now);
 
   // ---- passive_open.cpp
-  Listener* listen(std::uint16_t port, int backlog, Error* error);
+  // nullptr and *error when it is taken; port 0 chooses one.
+  Listener* bind(LocalEnd local, Error* error);
+  bool listen(Listener& l, int backlog, Error* error);
   Result<void> accept(Connection& c, verbs::QueuePair& qp, const ConnectParams&, Instant now);
   void reject(Connection& c, ByteView private_data, Instant now);
   // A request that the consumer has not answered; nullptr when there is none any more.
@@ -57,7 +62,8 @@ class Opening {
  private:
   // active_open.cpp
   std::uint16_t choose_port(const IpAddress& local, const SocketAddress& to);
-  Result<void> choose_path(const SocketAddress& to, FlowKey* key);
+  bool is_busy(const FlowKey& key) const;
+  Result<void> choose_path(const SocketAddress& to, const LocalEnd& from, FlowKey* key);
   static bool may_connect(const verbs::QueuePair& qp);
   static void begin_connecting(verbs::QueuePair& qp);
 
@@ -72,9 +78,12 @@ class Opening {
   void send_last_words(Connection& c, ByteView reply, Instant now);
 
   // kernel_open.cpp
-  Result<std::unique_ptr<KernelLink>> open_link(const SocketAddress& to, FlowKey* key);
+  Result<std::unique_ptr<KernelLink>> open_link(const SocketAddress& to, const LocalEnd& from,
+                                                FlowKey* key);
   int adopt_link(Connection& c, std::unique_ptr<KernelLink> link);
-  Listener* listen_kernel(std::uint16_t port, int backlog, Error* error);
+  Result<IpAddress> within_bind(const LocalEnd& local) const;
+  Listener* bind_kernel(const LocalEnd& local, Error* error);
+  bool listen_kernel(Listener& l, int backlog, Error* error);
 
   // startup_steps.cpp
   void startup_done(Connection& c, Instant now);

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "ddp_rdma/stream.h"
 #include "fastpath/connection_context.h"
+#include "iwarp/listener.h"
 #include "mpa/startup.h"
 #include "tcp/config.h"
 
@@ -40,6 +41,9 @@ struct ConnectParams {
   std::vector<std::uint8_t> private_data;
   Duration timeout = Duration::s(10);
   std::optional<bool> keepalive;  // else the device's
+  // Connecting only.
+  LocalEnd source;
+  Duration refusal_retry;  // a refusal is not believed for so long
 };
 
 }  // namespace urnic::iwarp

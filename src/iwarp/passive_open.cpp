@@ -6,6 +6,17 @@
 #include "tcp/isn.h"
 
 namespace urnic::iwarp {
+namespace {
+
+// Usable or not yet.
+bool is_own(const net::Interface& interface, const IpAddress& ip) {
+  const auto& own = interface.addresses();
+  return std::any_of(own.begin(), own.end(), [&](const net::OwnAddress& a) {
+    return a.prefix.address == ip && a.state != net::AddressState::Duplicate;
+  });
+}
+
+}  // namespace
 
 tcp::Config Opening::tcp_config(const FlowKey& key) const {
   tcp::Config config = tcp::connection_config(s_.options.tcp, s_.keys, key, s_.wire.mtu());
@@ -39,7 +50,7 @@ bool Opening::take_lingering(wire::FrameHead& head, const tcp::Segment& seg, boo
 }
 
 Connection* Opening::take_unmatched(wire::FrameHead& head, const tcp::Segment& seg, Instant now) {
-  Listener* listener = s_.listeners.on(seg.dst_port);
+  Listener* listener = s_.listeners.on(head.net.dst, seg.dst_port);
   if (take_lingering(head, seg, listener != nullptr, now)) return nullptr;
   const FlowKey key = flow_of(head, seg);
   const tcp::Config config = tcp_config(key);
@@ -89,22 +100,43 @@ void Opening::begin_passive(Connection& c, Listener& listener, bool half_open, I
   c.stage_deadline = now + s_.options.startup_timeout;
 }
 
-Listener* Opening::listen(std::uint16_t port, int backlog, Error* error) {
-  if (s_.kernel != nullptr) return listen_kernel(port, backlog, error);
-  const auto taken = [&](std::uint16_t p) { return s_.listeners.on(p) != nullptr; };
-  if (port == 0) {
-    port = s_.ports.choose(IpAddress::any_v4(), {}, taken);
-    if (port == 0) {
+// A port of own addresses, or 0 for one that is free.
+Listener* Opening::bind(LocalEnd local, Error* error) {
+  if (s_.kernel != nullptr) return bind_kernel(local, error);
+  if (!local.at.ip.is_any() && !is_own(s_.wire.interface(), local.at.ip)) {
+    *error = {Errc::invalid_argument,
+              local.at.ip.to_string() + " is not an address of this device (setting 'address')"};
+    return nullptr;
+  }
+  const auto taken = [&](std::uint16_t port) {
+    local.at.port = port;
+    return s_.listeners.is_taken(local);
+  };
+  if (local.at.port == 0) {
+    local.at.port = s_.ports.choose(local.at.ip, {}, taken);
+    if (local.at.port == 0) {
       *error = {Errc::in_use, "every ephemeral TCP port is listened on by this device"};
       return nullptr;
     }
-  }
-  if (taken(port)) {
-    *error = {Errc::in_use,
-              "TCP port " + std::to_string(port) + " is already listened on by this device"};
+  } else if (taken(local.at.port)) {
+    *error = {Errc::in_use, "TCP port " + std::to_string(local.at.port) +
+                                " is already listened on, or bound, by this device"};
     return nullptr;
   }
-  return s_.listeners.add(port, static_cast<std::uint32_t>(std::max(backlog, 1)));
+  return s_.listeners.add(local);
+}
+
+bool Opening::listen(Listener& l, int backlog, Error* error) {
+  backlog = std::max(backlog, 1);
+  l.backlog.most_waiting = static_cast<std::uint32_t>(backlog);
+  if (s_.kernel != nullptr) return listen_kernel(l, backlog, error);
+  if (s_.listeners.is_listened_on(l.local)) {
+    *error = {Errc::in_use,
+              "TCP port " + std::to_string(l.port()) + " is already listened on by this device"};
+    return false;
+  }
+  l.listening = true;
+  return true;
 }
 
 bool Opening::is_request(const Connection* c) {

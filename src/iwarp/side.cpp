@@ -162,10 +162,20 @@ void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
 
 // ---- connections
 
+Listener* Side::listen(std::uint16_t port, int backlog, Error* error) {
+  Listener* l = bind({.at = {IpAddress::any_v6(), port}}, error);
+  if (l == nullptr || listen(l, backlog, error)) return l;
+  state_.listeners.remove(l);
+  return nullptr;
+}
+
 void Side::close_listener(Listener* listener, Instant now) {
   const Turn turn(*this);
   state_.connections.for_each([&](Connection& c) {
-    if (c.listener == listener) {
+    if (c.listener != listener) return;
+    if (Opening::is_request(&c)) {
+      Listeners::leave(c);
+    } else {
       ending_.fail_connection(c, Errc::closed, "the listener was closed", now);
     }
   });

@@ -100,10 +100,16 @@ class Side {
   void shared_posted(verbs::SharedReceiveQueue& queue, Instant now);
 
   // ---- connections
-  // nullptr and *error when the port is taken. `port` 0 chooses one.
-  Listener* listen(std::uint16_t port, int backlog, Error* error) {
-    return opening_.listen(port, backlog, error);
+  // Keeps it for the caller, to listen or to connect from. nullptr and *error when it is taken;
+  // port 0 chooses one.
+  Listener* bind(const LocalEnd& local, Error* error) { return opening_.bind(local, error); }
+  // False and *error when another listens there.
+  bool listen(Listener* bound, int backlog, Error* error) {
+    return opening_.listen(*bound, backlog, error);
   }
+  // Both, on all own addresses.
+  Listener* listen(std::uint16_t port, int backlog, Error* error);
+  // Listening or bound. Requests that the consumer has been told of are still his to answer.
   void close_listener(Listener* listener, Instant now);
   Result<void> connect(verbs::QueuePair& qp, const SocketAddress& to, const ConnectParams&,
                        Instant now);

@@ -21,7 +21,8 @@ Instant tcp_deadline(const Connection& c) {
 
 void Timers::arm(Connection& c) {
   if (c.is_over()) return;
-  const Instant at = earlier(earlier(tcp_deadline(c), c.stage_deadline), c.first_fpdu_deadline);
+  Instant at = earlier(c.stage_deadline, c.first_fpdu_deadline);
+  at = earlier(at, c.awaits_listener() ? c.redial->at : tcp_deadline(c));
   if (at < c.timer_at) {
     heap_.push(at, c.id);
     c.timer_at = at;

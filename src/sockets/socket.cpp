@@ -1,6 +1,7 @@
 #include "sockets/socket.h"
 
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/eventfd.h>
@@ -10,6 +11,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sockets/kernel_address.h"
+
 namespace urnic::sockets {
 namespace {
 
@@ -18,37 +21,7 @@ constexpr std::uint32_t kDefaultMss = 536;
 constexpr unsigned kUserTimeoutMs = 100'000;
 // Records of one system call.
 constexpr std::size_t kMaxRecords = 64;
-
-union Address {
-  sockaddr any;
-  sockaddr_in v4;
-  sockaddr_in6 v6;
-};
-
-socklen_t to_kernel(const SocketAddress& a, Address* out) {
-  *out = {};
-  if (a.ip.is_v4()) {
-    out->v4.sin_family = AF_INET;
-    out->v4.sin_port = htons(a.port);
-    std::memcpy(&out->v4.sin_addr, a.ip.bytes().data(), 4);
-    return sizeof out->v4;
-  }
-  out->v6.sin6_family = AF_INET6;
-  out->v6.sin6_port = htons(a.port);
-  std::memcpy(&out->v6.sin6_addr, a.ip.bytes().data(), 16);
-  return sizeof out->v6;
-}
-
-SocketAddress from_kernel(const Address& a) {
-  if (a.any.sa_family == AF_INET) {
-    const auto* p = reinterpret_cast<const std::uint8_t*>(&a.v4.sin_addr);
-    return {IpAddress::from_bytes({p, 4}), ntohs(a.v4.sin_port)};
-  }
-  const auto* p = reinterpret_cast<const std::uint8_t*>(&a.v6.sin6_addr);
-  const bool mapped = IN6_IS_ADDR_V4MAPPED(&a.v6.sin6_addr) != 0;
-  return {mapped ? IpAddress::from_bytes({p + 12, 4}) : IpAddress::from_bytes({p, 16}),
-          ntohs(a.v6.sin6_port)};
-}
+constexpr int kPortAttempts = 16;  // each fails only if another program was quicker
 
 void set_option(int fd, int level, int name, int value) {
   [[maybe_unused]] const int r = setsockopt(fd, level, name, &value, sizeof value);
@@ -64,6 +37,31 @@ Moved moved(ssize_t n, Moved::What at_zero) {
   if (n == 0) return {at_zero, 0, 0};
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {Moved::What::NotNow, 0, 0};
   return {Moved::What::Failed, 0, errno};
+}
+
+// The kernel counts an address as taken by who let others in (SO_REUSEADDR, without which what is
+// left of old connections would be in the way) only once it listens. So this one listens, for a
+// moment in which nobody is heard, and then lets nobody in.
+int keep_others_out(int fd) {
+  sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog deaf{1, &none};
+  [[maybe_unused]] int r = setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &deaf, sizeof deaf);
+  const int error = ::listen(fd, 0) == 0 && ::shutdown(fd, SHUT_RDWR) == 0 ? 0 : errno;
+  r = setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &deaf, sizeof deaf);
+  set_option(fd, SOL_SOCKET, SO_REUSEADDR, 0);
+  return error;
+}
+
+Outcome<Socket, int> bound(const SocketAddress& at, bool v6_only) {
+  const bool v6 = at.ip.is_v6();
+  Socket s(::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!s.is_open()) return fail(errno);
+  set_option(s.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (v6) set_option(s.fd(), IPPROTO_IPV6, IPV6_V6ONLY, at.ip.is_any() && !v6_only ? 0 : 1);
+  KernelAddress a;
+  const socklen_t n = to_kernel(at, &a);
+  if (::bind(s.fd(), &a.any, n) != 0) return fail(errno);
+  return s;
 }
 
 }  // namespace
@@ -88,35 +86,66 @@ void Socket::set_keepalive(int idle_s) const {
   set_option(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * (idle_s + 3 * interval_s));
 }
 
-Outcome<Socket, int> Socket::connect(const SocketAddress& to, const IpAddress& from) {
+Outcome<Socket, int> Socket::connect(const SocketAddress& to, const SocketAddress& from) {
   Socket s(
       ::socket(to.ip.is_v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!s.is_open()) return fail(errno);
   prepare(s.fd_);
-  Address a;
-  if (!from.is_any()) {
-    // The port is chosen by connect(), which knows the other end: no early exhaustion.
-    set_option(s.fd_, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-    const socklen_t n = to_kernel({from, 0}, &a);
+  KernelAddress a;
+  if (!from.ip.is_any() || from.port != 0) {
+    // A port that is not given is chosen by connect(), which knows the other end: no early
+    // exhaustion.
+    const int how = from.port == 0 ? IP_BIND_ADDRESS_NO_PORT : SO_REUSEADDR;
+    set_option(s.fd_, from.port == 0 ? IPPROTO_IP : SOL_SOCKET, how, 1);
+    SocketAddress at = from;
+    if (from.ip.is_any()) at.ip = to.ip.is_v6() ? IpAddress::any_v6() : IpAddress::any_v4();
+    const socklen_t n = to_kernel(at, &a);
     if (::bind(s.fd_, &a.any, n) != 0) return fail(errno);
   }
   const socklen_t n = to_kernel(to, &a);
-  if (::connect(s.fd_, &a.any, n) != 0 && errno != EINPROGRESS) return fail(errno);
+  if (::connect(s.fd_, &a.any, n) != 0 && errno != EINPROGRESS) {
+    return fail(errno == EADDRNOTAVAIL ? EADDRINUSE : errno);
+  }
   // A peer on this machine has answered by now: its refusal is known before anything has begun.
   if (const int e = s.take_error(); e != 0) return fail(e);
   return s;
 }
 
+Outcome<Socket, int> Socket::reserve(const SocketAddress& at, bool v6_only, bool let_in) {
+  if (at.port != 0 || let_in) {
+    auto s = bound(at, v6_only);
+    if (!s || let_in) return s;
+    if (const int e = keep_others_out(s->fd_); e != 0) return fail(e);
+    return s;
+  }
+  // A port that the kernel has chosen is gone when a socket no longer listens, one that was asked
+  // for stays.
+  int error = EADDRINUSE;
+  for (int i = 0; i < kPortAttempts && error == EADDRINUSE; ++i) {
+    auto chosen = bound(at, v6_only);
+    if (!chosen) return chosen;
+    auto s = bound({at.ip, chosen->local().port}, v6_only);
+    if (!s) return s;
+    chosen->close();
+    error = keep_others_out(s->fd_);
+    if (error == 0) return s;
+  }
+  return fail(error);
+}
+
+void Socket::let_in() const {
+  set_option(fd_, SOL_SOCKET, SO_REUSEADDR, 1);
+}
+
+int Socket::listen(int backlog) const {
+  let_in();  // or what is left of old connections would be in the way
+  return ::listen(fd_, backlog) == 0 ? 0 : errno;
+}
+
 Outcome<Socket, int> Socket::listen(const SocketAddress& at, int backlog) {
-  const bool v6 = at.ip.is_v6();
-  Socket s(::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!s.is_open()) return fail(errno);
-  set_option(s.fd_, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (v6) set_option(s.fd_, IPPROTO_IPV6, IPV6_V6ONLY, at.ip.is_any() ? 0 : 1);
-  Address a;
-  const socklen_t n = to_kernel(at, &a);
-  if (::bind(s.fd_, &a.any, n) != 0) return fail(errno);
-  if (::listen(s.fd_, backlog) != 0) return fail(errno);
+  auto s = reserve(at, false, true);
+  if (!s) return s;
+  if (const int e = s->listen(backlog); e != 0) return fail(e);
   return s;
 }
 
@@ -138,15 +167,15 @@ Outcome<Socket, int> Socket::accept() const {
 }
 
 SocketAddress Socket::local() const {
-  Address a{};
+  KernelAddress a{};
   socklen_t n = sizeof a;
-  return getsockname(fd_, &a.any, &n) == 0 ? from_kernel(a) : SocketAddress{};
+  return getsockname(fd_, &a.any, &n) == 0 ? from_kernel(a.any) : SocketAddress{};
 }
 
 SocketAddress Socket::remote() const {
-  Address a{};
+  KernelAddress a{};
   socklen_t n = sizeof a;
-  return getpeername(fd_, &a.any, &n) == 0 ? from_kernel(a) : SocketAddress{};
+  return getpeername(fd_, &a.any, &n) == 0 ? from_kernel(a.any) : SocketAddress{};
 }
 
 int Socket::take_error() const {

@@ -44,11 +44,20 @@ class Socket {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  // Begin to connect, from address `from` unless it is unspecified. Writable (or failed) follows,
-  // but for what is known at once, as that nobody listens on a port of this machine.
-  static Outcome<Socket, int> connect(const SocketAddress& to, const IpAddress& from);
-  // Listen at `at`; port 0: the kernel chooses. An unspecified version 6 address takes version 4 as
-  // well.
+  // Begin to connect, from address and port of `from` as far as they are specified; the port may be
+  // that of a reserved socket that lets others in. Writable (or failed) follows, but for what is
+  // known at once, as that nobody listens on a port of this machine. EADDRINUSE: no port is left,
+  // or there is such a connection.
+  static Outcome<Socket, int> connect(const SocketAddress& to, const SocketAddress& from);
+  // A socket at `at`, which nobody else gets from now on (EADDRINUSE: somebody has it); port 0: the
+  // kernel chooses. Who connects to it is refused. An unspecified version 6 address takes version 4
+  // as well, unless told not to. `let_in`: others that let others in may have the same.
+  static Outcome<Socket, int> reserve(const SocketAddress& at, bool v6_only, bool let_in);
+  // Of a reserved socket. Others that let others in may come to its address and port.
+  void let_in() const;
+  // Of a reserved socket. 0 or an errno value.
+  int listen(int backlog) const;
+  // Reserved and listening.
   static Outcome<Socket, int> listen(const SocketAddress& at, int backlog);
   // A descriptor kept for when there are no others: given up for a moment, it lets one more come
   // in.

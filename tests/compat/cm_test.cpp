@@ -429,6 +429,82 @@ TEST_F(CmTest, APortIsKnownOnceItIsBoundAndRefusesUntilItIsListenedOn) {
   EXPECT_EQ(rdma_destroy_id(id), 0);
 }
 
+// As tgtd does.
+TEST_F(CmTest, BothVersionsListenOnOnePort) {
+  const std::uint16_t port = ntohs(rdma_get_src_port(listener_));
+  sockaddr_in6 all{};
+  all.sin6_family = AF_INET6;
+  all.sin6_port = htons(port);
+  rdma_cm_id* six = nullptr;
+  ASSERT_EQ(rdma_create_id(channel_, &six, nullptr, RDMA_PS_TCP), 0);
+  EXPECT_EQ(rdma_bind_addr(six, reinterpret_cast<sockaddr*>(&all)), -1);
+  EXPECT_EQ(errno, EADDRINUSE) << "version 4 would be in it";
+  int on = 1;
+  ASSERT_EQ(rdma_set_option(six, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on), 0);
+  ASSERT_EQ(rdma_bind_addr(six, reinterpret_cast<sockaddr*>(&all)), 0);
+  ASSERT_EQ(rdma_listen(six, 0), 0);
+  EXPECT_EQ(ntohs(rdma_get_src_port(six)), port);
+  EXPECT_EQ(rdma_set_option(six, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on), -1);
+  EXPECT_EQ(errno, EINVAL) << "it listens";
+  connect();
+  accept();
+  EXPECT_EQ(rdma_destroy_id(six), 0);
+}
+
+TEST_F(CmTest, AnAddressMayBeSharedUntilSomebodyListens) {
+  rdma_cm_id* ids[2] = {};
+  sockaddr_in a = loopback(0);
+  int on = 1;
+  for (rdma_cm_id*& id : ids) {
+    ASSERT_EQ(rdma_create_id(channel_, &id, nullptr, RDMA_PS_TCP), 0);
+    if (&id != ids) {  // without it, taken
+      EXPECT_EQ(rdma_bind_addr(id, any(a)), -1);
+      EXPECT_EQ(errno, EADDRINUSE);
+    }
+    ASSERT_EQ(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on), 0);
+    ASSERT_EQ(rdma_bind_addr(id, any(a)), 0);
+    a = loopback(ntohs(rdma_get_src_port(id)));
+  }
+  EXPECT_EQ(rdma_listen(ids[0], 0), 0);
+  EXPECT_EQ(rdma_listen(ids[1], 0), -1);
+  EXPECT_EQ(errno, EADDRINUSE);
+  for (rdma_cm_id* id : ids) EXPECT_EQ(rdma_destroy_id(id), 0);
+}
+
+TEST_F(CmTest, ConnectsFromTheAddressAndPortItIsBoundTo) {
+  sockaddr_in from = loopback(0), to = loopback(ntohs(rdma_get_src_port(listener_)));
+  from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 5);
+  ASSERT_EQ(rdma_resolve_addr(client_, any(from), any(to), 1000), 0);
+  pass(peers_, RDMA_CM_EVENT_ADDR_RESOLVED);
+  const std::uint16_t port = rdma_get_src_port(client_);
+  EXPECT_NE(port, 0);
+  ASSERT_EQ(rdma_resolve_route(client_, 1000), 0);
+  pass(peers_, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  rdma_conn_param p{};
+  ASSERT_EQ(rdma_connect(client_, &p), 0);
+  auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(request, nullptr);
+  server_ = request->id;
+  EXPECT_EQ(rdma_ack_cm_event(request), 0);
+  sockaddr_in peer{};
+  std::memcpy(&peer, rdma_get_peer_addr(server_), sizeof peer);
+  EXPECT_EQ(peer.sin_addr.s_addr, from.sin_addr.s_addr);
+  EXPECT_EQ(peer.sin_port, port);
+  accept();
+  EXPECT_EQ(rdma_get_src_port(client_), port);
+}
+
+TEST_F(CmTest, TheChosenPortIsShownAndARequestOutlivesItsListener) {
+  connect();
+  EXPECT_EQ(rdma_get_src_port(client_), rdma_get_dst_port(server_));
+  EXPECT_NE(rdma_get_src_port(client_), 0);
+  ASSERT_EQ(rdma_destroy_id(listener_), 0);
+  ASSERT_EQ(rdma_create_id(channel_, &listener_, this, RDMA_PS_TCP), 0);
+  accept();
+}
+
 TEST_F(CmTest, SynchronousEndpointsWaitForTheirEvents) {
   rdma_addrinfo hints{}, *passive = nullptr, *active = nullptr;
   hints.ai_port_space = RDMA_PS_TCP;

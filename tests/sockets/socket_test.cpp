@@ -19,7 +19,7 @@ namespace {
 
 using What = Moved::What;
 
-const IpAddress kAny;
+const SocketAddress kAny;
 const IpAddress kLoopback4 = IpAddress::v4(127, 0, 0, 1);
 const IpAddress kLoopback6 = *IpAddress::parse("::1");
 
@@ -78,10 +78,49 @@ TEST(Socket, BindsTheSourceAddress) {
   const IpAddress other = IpAddress::v4(127, 9, 8, 7);
   auto l = Socket::listen({kLoopback4, 0}, 8);
   ASSERT_TRUE(l.ok());
-  auto a = Socket::connect({kLoopback4, l->local().port}, other);
+  auto a = Socket::connect({kLoopback4, l->local().port}, {other, 0});
   ASSERT_TRUE(a.ok());
   ASSERT_TRUE(wait_for(*l, POLLIN));
   EXPECT_EQ(l->accept()->remote().ip, other);
+}
+
+TEST(Socket, WhatIsReservedIsKeptAndRefuses) {
+  for (const bool chosen : {true, false}) {
+    std::uint16_t port = 0;
+    if (!chosen) {  // with the remains of a connection on it
+      auto l = Socket::listen({kLoopback4, 0}, 8);
+      port = l->local().port;
+      auto a = Socket::connect(l->local(), kAny);
+      ASSERT_TRUE(wait_for(*l, POLLIN));
+      auto b = l->accept();
+      b->finish();
+      ASSERT_TRUE(wait_for(*a, POLLIN));
+    }
+    auto kept = Socket::reserve({kLoopback4, port}, false, false);
+    ASSERT_TRUE(kept.ok()) << kept.error();
+    const SocketAddress at = kept->local();
+    ASSERT_NE(at.port, 0);
+    for (const bool let_in : {false, true}) {
+      EXPECT_EQ(Socket::reserve(at, false, let_in).error(), EADDRINUSE);
+    }
+    EXPECT_EQ(Socket::listen(at, 8).error(), EADDRINUSE);
+    EXPECT_EQ(Socket::connect(at, kAny).error(), ECONNREFUSED);
+    ASSERT_EQ(kept->listen(8), 0);
+    EXPECT_TRUE(Socket::connect(at, kAny).ok());
+  }
+}
+
+TEST(Socket, ConnectsFromAReservedPortThatLetsIn) {
+  auto l = Socket::listen({kLoopback4, 0}, 8);
+  auto kept = Socket::reserve({kLoopback4, 0}, false, false);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(Socket::connect(l->local(), kept->local()).error(), EADDRINUSE);
+  kept->let_in();
+  auto a = Socket::connect(l->local(), kept->local());
+  ASSERT_TRUE(a.ok()) << a.error();
+  EXPECT_EQ(a->local(), kept->local());
+  EXPECT_EQ(Socket::connect(l->local(), kept->local()).error(), EADDRINUSE)
+      << "it is there already";
 }
 
 TEST(Socket, NobodyListeningIsRefusedAndATakenPortIsInUse) {

@@ -1,0 +1,163 @@
+// Own addresses and ports as the public API has them: questions, binding, listening.
+#include <algorithm>
+#include <cstring>
+
+#include "device/device_impl.h"
+#include "sockets/host_addresses.h"
+
+namespace urnic {
+namespace {
+
+Error not_an_address(std::string_view text) {
+  return {Errc::invalid_argument,
+          "not an address: '" + std::string(text) + "' (write 10.77.0.1 or fd77::1)"};
+}
+
+Error no_route(const IpAddress& to) {
+  return {Errc::unreachable, "no route to " + to.to_string()};
+}
+
+// Over the kernel's TCP: what bind= restricts the device to.
+const IpAddress* only_address(const detail::DeviceImpl& device) {
+  const engine::KernelTcp& kernel = *device.engine->iwarp().state().kernel;
+  return kernel.options.bind.is_any() ? nullptr : &kernel.options.bind;
+}
+
+Result<std::vector<IpAddress>> own_addresses(detail::DeviceImpl& device) {
+  if (!device.engine->over_kernel_tcp()) {
+    return device.driver->own([&](Instant) {
+      std::vector<IpAddress> own;
+      for (const net::OwnAddress& a : device.engine->interface().addresses()) {
+        if (a.state != net::AddressState::Duplicate) own.push_back(a.prefix.address);
+      }
+      return own;
+    });
+  }
+  if (const IpAddress* only = only_address(device)) return std::vector<IpAddress>{*only};
+  auto all = sockets::host_addresses();
+  if (!all) return Error{Errc::io, std::string("cannot list addresses: ") + strerror(all.error())};
+  return std::move(*all);
+}
+
+}  // namespace
+
+Binding& Binding::operator=(Binding&&) noexcept = default;
+Binding::~Binding() = default;
+std::string Binding::address() const {
+  return impl_ ? impl_->at.to_string() : std::string();
+}
+std::uint16_t Binding::port() const {
+  return impl_ ? impl_->at.port : 0;
+}
+
+Result<std::vector<std::string>> Device::addresses() const {
+  if (auto no = detail::unusable(impl_)) return *no;
+  return detail::guarded([&]() -> Result<std::vector<std::string>> {
+    auto own = own_addresses(*impl_);
+    if (!own) return own.error();
+    std::vector<std::string> text;
+    for (const IpAddress& a : *own) text.push_back(a.to_string());
+    return text;
+  });
+}
+
+bool Device::has_address(std::string_view address) const {
+  const auto ip = IpAddress::parse(address);
+  if (!impl_ || !ip || impl_->driver->inherited()) return false;
+  if (impl_->engine->over_kernel_tcp() && only_address(*impl_) == nullptr) {
+    return sockets::is_host_address(*ip);
+  }
+  return detail::or_nothing([&] {
+    const auto own = own_addresses(*impl_);
+    return own.ok() && std::find(own.value().begin(), own.value().end(), *ip) != own.value().end();
+  });
+}
+
+Result<std::string> Device::source_for(std::string_view address) const {
+  if (auto no = detail::unusable(impl_)) return *no;
+  const auto to = IpAddress::parse(address);
+  if (!to) return not_an_address(address);
+  return detail::guarded([&]() -> Result<std::string> {
+    if (impl_->engine->over_kernel_tcp()) {
+      if (const IpAddress* only = only_address(*impl_)) {
+        if (only->is_v6() == to->is_v6()) return only->to_string();
+        return no_route(*to);
+      }
+      auto source = sockets::host_source_for(*to);
+      return source ? Result<std::string>(source->to_string()) : no_route(*to);
+    }
+    const auto source = impl_->driver->own([&](Instant) {
+      const net::Interface& interface = impl_->engine->interface();
+      return interface.has_route(*to) ? interface.choose_source(*to) : std::nullopt;
+    });
+    return source ? Result<std::string>(source->to_string()) : no_route(*to);
+  });
+}
+
+Result<Binding> Device::bind(std::string_view address, const BindOptions& options) {
+  if (auto no = detail::unusable(impl_)) return *no;
+  const auto at = SocketAddress::parse(address);
+  if (!at) {
+    return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
+                                             "' (write 10.77.0.1:18515 or [fd77::1]:0)"};
+  }
+  return detail::guarded([&]() -> Result<Binding> {
+    auto b = std::make_shared<detail::BindingImpl>();
+    b->device = impl_;
+    Error error = detail::no_memory();
+    impl_->driver->own([&](Instant) {
+      b->bound = impl_->engine->iwarp().bind({*at, options.ipv6_only, options.shared}, &error);
+      if (b->bound != nullptr) b->at = {at->ip, b->bound->port()};
+      return 0;
+    });
+    if (b->bound == nullptr) return error;
+    return Binding(std::move(b));
+  });
+}
+
+Result<Listener> Device::listen(Binding& at, int backlog, const EventQueue& events, void* context) {
+  if (auto no = detail::unusable(impl_)) return *no;
+  if (!at) return detail::empty_handle("binding");
+  if (at.impl_->device != impl_) {
+    return Error{Errc::invalid_argument, "the binding belongs to another device"};
+  }
+  if (events && events.impl_->device != impl_) {
+    return Error{Errc::invalid_argument, "the event queue belongs to another device"};
+  }
+  return detail::guarded([&]() -> Result<Listener> {
+    auto l = std::make_shared<detail::ListenerImpl>();
+    l->device = impl_;
+    l->context = context;
+    l->events = events.impl_;
+    if (!l->events) {
+      l->events = std::make_shared<detail::EventQueueImpl>();
+      if (!l->events->usable()) return detail::no_descriptor("a listener");
+      l->events->device = impl_;
+    }
+    l->port = at.port();
+    Error error = detail::no_memory();
+    impl_->driver->own([&](Instant) {
+      engine::Listener* bound = at.impl_->bound;
+      bound->owner = l.get();  // before the first request can come
+      if (impl_->engine->iwarp().listen(bound, backlog, &error)) {
+        l->listener = bound;
+        at.impl_->bound = nullptr;
+      } else {
+        bound->owner = nullptr;
+      }
+      return 0;
+    });
+    if (l->listener == nullptr) return error;
+    at = Binding();
+    return Listener(std::move(l));
+  });
+}
+
+Result<Listener> Device::listen(std::uint16_t port, int backlog, const EventQueue& events,
+                                void* context) {
+  auto all = bind("[::]:" + std::to_string(port));
+  if (!all) return all.error();
+  return listen(*all, backlog, events, context);
+}
+
+}  // namespace urnic

@@ -1,0 +1,54 @@
+#include "sockets/host_addresses.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "sockets/kernel_address.h"
+#include "sockets/socket.h"
+
+namespace urnic::sockets {
+namespace {
+
+Socket datagram_socket(const IpAddress& like) {
+  return Socket(::socket(like.is_v6() ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
+}  // namespace
+
+Outcome<std::vector<IpAddress>, int> host_addresses() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return fail(errno);
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> keeper(list, freeifaddrs);
+  std::vector<IpAddress> found;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0) continue;
+    if (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) continue;
+    const IpAddress ip = from_kernel(*i->ifa_addr).ip;
+    if (std::find(found.begin(), found.end(), ip) == found.end()) found.push_back(ip);
+  }
+  return found;
+}
+
+bool is_host_address(const IpAddress& address) {
+  const Socket s = datagram_socket(address);
+  KernelAddress a;
+  const socklen_t n = to_kernel({address, 0}, &a);
+  return s.is_open() && !address.is_any() && ::bind(s.fd(), &a.any, n) == 0;
+}
+
+// A datagram socket that is connected sends nothing, but has its route.
+Outcome<IpAddress, int> host_source_for(const IpAddress& to) {
+  const Socket s = datagram_socket(to);
+  if (!s.is_open()) return fail(errno);
+  KernelAddress a;
+  const socklen_t n = to_kernel({to, 9}, &a);
+  if (::connect(s.fd(), &a.any, n) != 0) return fail(errno);
+  return s.local().ip;
+}
+
+}  // namespace urnic::sockets

@@ -1,0 +1,18 @@
+// Questions about the addresses of this machine, asked of its kernel.
+#pragma once
+
+#include <vector>
+
+#include "base/ip_address.h"
+#include "base/result.h"
+
+namespace urnic::sockets {
+
+// Of all interfaces that are up, each once; errors are errno values.
+Outcome<std::vector<IpAddress>, int> host_addresses();
+// A socket could have it.
+bool is_host_address(const IpAddress& address);
+// The address with which packets to `to` would leave.
+Outcome<IpAddress, int> host_source_for(const IpAddress& to);
+
+}  // namespace urnic::sockets

@@ -1,0 +1,47 @@
+// Addresses as the kernel has them.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "base/ip_address.h"
+
+namespace urnic::sockets {
+
+union KernelAddress {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+};
+
+inline socklen_t to_kernel(const SocketAddress& a, KernelAddress* out) {
+  *out = {};
+  if (a.ip.is_v4()) {
+    out->v4.sin_family = AF_INET;
+    out->v4.sin_port = htons(a.port);
+    std::memcpy(&out->v4.sin_addr, a.ip.bytes().data(), 4);
+    return sizeof out->v4;
+  }
+  out->v6.sin6_family = AF_INET6;
+  out->v6.sin6_port = htons(a.port);
+  std::memcpy(&out->v6.sin6_addr, a.ip.bytes().data(), 16);
+  return sizeof out->v6;
+}
+
+// Of either version. Version 4 addresses mapped into version 6 come out as version 4.
+inline SocketAddress from_kernel(const sockaddr& a) {
+  if (a.sa_family == AF_INET) {
+    sockaddr_in v4;
+    std::memcpy(&v4, &a, sizeof v4);
+    const auto* p = reinterpret_cast<const std::uint8_t*>(&v4.sin_addr);
+    return {IpAddress::from_bytes({p, 4}), ntohs(v4.sin_port)};
+  }
+  sockaddr_in6 v6;
+  std::memcpy(&v6, &a, sizeof v6);
+  const auto* p = reinterpret_cast<const std::uint8_t*>(&v6.sin6_addr);
+  return {IpAddress::from_bytes({p, 16}).unmapped(), ntohs(v6.sin6_port)};
+}
+
+}  // namespace urnic::sockets
