@@ -189,7 +189,7 @@ class URNIC_API CompletionQueue {
   // verbs: arm, then poll once more, then sleep. An overrun is an event, armed or not.
   void arm(bool solicited_only = false);
   // Event descriptor: readable after an event; reading it (8 octets, an eventfd) clears it. Owned
-  // by the queue.
+  // by the queue, made when it is first asked for; -1 when there are no descriptors left.
   int fd() const;
   // arm + sleep until a completion or an overrun may be there or `timeout_ms` passed (-1: for
   // ever). False on time-out, and at once where nothing can come (empty, a forked child).
@@ -385,7 +385,7 @@ struct QpOptions {
   CompletionQueue send_cq, receive_cq;  // may be the same
   EventQueue events;                    // optional: without it, use the blocking calls
   void* context = nullptr;
-  std::uint32_t max_send = 128, max_receive = 128;  // work requests outstanding
+  std::uint32_t max_send = 128, max_receive = 128;  // work requests outstanding; 0: none ever
   std::uint32_t max_send_sge = 4, max_receive_sge = 4;
   std::uint32_t max_inline = 256;
   bool signal_all = false;  // every send request completes visibly
@@ -505,9 +505,9 @@ class URNIC_API Device {
   // invalid_argument (rights), no_memory (2^20 regions).
   Result<MemoryRegion> register_memory(const ProtectionDomain&, void* address, std::size_t length,
                                        std::uint32_t access);
-  // `depth` 1 to 2^24 entries, memory taken at once; `context` is for cq_overrun.
+  // `depth` 1 to 2^24 entries, memory taken as it fills; `context` is for cq_overrun.
   Result<CompletionQueue> create_cq(std::uint32_t depth, void* context = nullptr);
-  Result<EventQueue> create_event_queue();  // takes a descriptor, as create_cq and create_qp do
+  Result<EventQueue> create_event_queue();  // takes a descriptor
   Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
   Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);
 

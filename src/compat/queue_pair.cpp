@@ -260,7 +260,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a) {
   o.receive_cq = Cq::of(a->recv_cq)->queue;
   o.events = process.events();
   o.context = Process::as_context(end->number);
-  o.max_send = std::max<std::uint32_t>(a->cap.max_send_wr, 1);
+  o.max_send = a->cap.max_send_wr;
   o.max_receive = a->srq != nullptr ? 0 : a->cap.max_recv_wr;
   o.max_send_sge = std::max<std::uint32_t>(a->cap.max_send_sge, 1);
   o.max_receive_sge = std::max<std::uint32_t>(a->cap.max_recv_sge, 1);

@@ -232,7 +232,6 @@ Result<CompletionQueue> Device::create_cq(std::uint32_t depth, void* context) {
   }
   return detail::guarded([&]() -> Result<CompletionQueue> {
     auto cq = std::make_shared<detail::CqImpl>(impl_, depth);
-    if (cq->fd.get() < 0) return detail::no_descriptor("a completion queue");
     cq->context = context;
     return CompletionQueue(std::move(cq));
   });
@@ -290,12 +289,11 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
         Errc::invalid_argument,
         "a completion queue, shared receive queue or event queue belongs to another device"};
   }
-  if (o.max_send == 0 || o.max_send > 65536 || o.max_receive > 65536 || o.max_send_sge > 32 ||
+  if (o.max_send > 65536 || o.max_receive > 65536 || o.max_send_sge > 32 ||
       o.max_receive_sge > 32 || o.max_inline > 4096) {
-    return Error{
-        Errc::invalid_argument,
-        "queue pair limits: max_send 1..65536, max_receive 0..65536, SGEs up to 32, inline "
-        "up to 4096 octets"};
+    return Error{Errc::invalid_argument,
+                 "queue pair limits: max_send and max_receive up to 65536, SGEs up to 32, inline "
+                 "up to 4096 octets"};
   }
   const std::uint32_t method = o.iwarp.completion_method.value_or(2);
   if (method < 1 || method > 2 || o.iwarp.completion_threshold.value_or(0) > 65536 ||
@@ -341,7 +339,6 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
   }
   return detail::guarded([&]() -> Result<QueuePair> {
     auto qp = std::make_shared<detail::QpImpl>();
-    if (qp->settled.get() < 0) return detail::no_descriptor("a queue pair");
     qp->device = impl_;
     qp->pd = pd.impl_;
     qp->srq = o.srq.impl_;

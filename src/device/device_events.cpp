@@ -32,7 +32,7 @@ std::deque<EventQueueImpl::Entry> EventQueueImpl::take_of(const void* from) {
 }
 
 void DeviceImpl::on_completion(verbs::CompletionQueue* cq) {
-  static_cast<CqImpl*>(cq)->fd.signal();
+  static_cast<CqImpl*>(cq)->notify();
 }
 
 void DeviceImpl::on_shared_limit(verbs::SharedReceiveQueue* queue) {
@@ -57,7 +57,7 @@ void DeviceImpl::tell(EventKind kind, void* about, std::string why) {
 
 void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
   auto* cq = static_cast<CqImpl*>(queue);
-  cq->fd.signal();  // armed or not: whoever sleeps on it would sleep for ever
+  cq->notify();  // armed or not: whoever sleeps on it would sleep for ever
   log(engine::LogLevel::Error,
       "a completion queue of " + std::to_string(cq->depth()) + " entries has overrun");
   tell(EventKind::cq_overrun, cq->context, "the completion queue has overrun: it is too small");
@@ -178,7 +178,7 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
         qp->error = event.error;
         break;
     }
-    qp->settled.signal();
+    qp->settle();
   }
   if (qp->events) qp->events->push(std::move(event), qp);
 }

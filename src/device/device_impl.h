@@ -42,9 +42,18 @@ struct EventQueueImpl {
 struct CqImpl : verbs::CompletionQueue {
   CqImpl(std::shared_ptr<DeviceImpl> d, std::uint32_t depth)
       : verbs::CompletionQueue(depth), device(std::move(d)) {}
+  // Whoever sleeps for it wakes.
+  void notify();
+  // Made now if need be, as most queues are polled and nothing else; null without descriptors.
+  engine::EventFd* descriptor();
+
   std::shared_ptr<DeviceImpl> device;
   void* context = nullptr;
-  engine::EventFd fd;
+
+ private:
+  std::mutex mutex_;  // of the next two
+  std::unique_ptr<engine::EventFd> fd_;
+  bool had_event_ = false;  // before there was a descriptor
 };
 
 struct PdImpl {
@@ -86,8 +95,11 @@ struct QpImpl {
   enum class Outcome : std::uint8_t { None, Pending, Established, Failed } outcome = Outcome::None;
   Error error;
   std::string private_data;
-  std::string peer;  // for the log
-  engine::EventFd settled;
+  std::string peer;                          // for the log
+  std::unique_ptr<engine::EventFd> settled;  // while somebody waits for it
+  void settle() {                            // under `mutex`
+    if (settled != nullptr) settled->signal();
+  }
   ~QpImpl();
 };
 

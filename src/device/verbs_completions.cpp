@@ -1,4 +1,6 @@
 // The public verbs handles that hold what work needs: memory regions and completion queues.
+#include <poll.h>
+
 #include "device/device_impl.h"
 #include "device/mapping.h"
 
@@ -8,6 +10,26 @@ namespace detail {
 MrImpl::~MrImpl() {
   if (stag == 0 || !pd) return;
   pd->device->driver->own([&](Instant) { return pd->device->engine->deregister(stag); });
+}
+
+void CqImpl::notify() {
+  const std::lock_guard guard(mutex_);
+  if (fd_ != nullptr) {
+    fd_->signal();
+  } else {
+    had_event_ = true;
+  }
+}
+
+engine::EventFd* CqImpl::descriptor() {
+  const std::lock_guard guard(mutex_);
+  if (fd_ == nullptr) {
+    auto made = std::make_unique<engine::EventFd>();
+    if (made->get() < 0) return nullptr;
+    fd_ = std::move(made);
+    if (had_event_) fd_->signal();
+  }
+  return fd_.get();
 }
 
 }  // namespace detail
@@ -100,7 +122,9 @@ void CompletionQueue::arm(bool solicited_only) {
   impl_->device->driver->hand_over();  // verbs: poll once more, then sleep
 }
 int CompletionQueue::fd() const {
-  return impl_ ? impl_->fd.get() : -1;
+  if (!impl_) return -1;
+  const auto* fd = detail::or_nothing([&] { return impl_->descriptor(); });
+  return fd != nullptr ? fd->get() : -1;
 }
 std::uint32_t CompletionQueue::depth() const {
   return impl_ ? impl_->depth() : 0;
@@ -114,7 +138,8 @@ bool CompletionQueue::wait(int timeout_ms) {
   for (;;) {
     if (driver.inherited()) return false;
     if (!impl_->looks_empty() || impl_->overrun()) return true;
-    impl_->fd.clear();
+    engine::EventFd* const fd = detail::or_nothing([&] { return impl_->descriptor(); });
+    if (fd != nullptr) fd->clear();
     arm();
     if (!impl_->looks_empty() || impl_->overrun()) return true;
     const Instant now = engine::monotonic_now();
@@ -126,7 +151,11 @@ bool CompletionQueue::wait(int timeout_ms) {
       if (driver.app_poll()) continue;
       left = 1;
     }
-    impl_->fd.wait(left);
+    if (fd != nullptr) {
+      fd->wait(left);
+    } else {  // none is left: look and nap
+      ::poll(nullptr, 0, 1);
+    }
   }
 }
 

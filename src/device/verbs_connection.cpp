@@ -108,7 +108,6 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
       const std::lock_guard guard(impl_->mutex);
       impl_->outcome = detail::QpImpl::Outcome::Pending;
       impl_->peer = to->to_string();
-      impl_->settled.clear();
     }
     return impl_->device->driver->own([&](Instant now) {
       engine::Engine& e = *impl_->device->engine;
@@ -119,25 +118,55 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
   });
 }
 
+namespace detail {
+
+// Of a queue pair that has something to wait on.
+Result<void> wait_until_settled(QpImpl& qp);
+
+}  // namespace detail
+
 Result<void> QueuePair::connect(std::string_view address, const ConnectionOptions& options) {
-  if (auto started = connect_start(address, options); !started) return started;
-  engine::Driver& driver = *impl_->device->driver;
+  if (!impl_) return detail::empty_handle("queue pair");
+  const auto waits = detail::guarded([&]() -> Result<void> {
+    auto fd = std::make_unique<engine::EventFd>();
+    if (fd->get() < 0) return detail::no_descriptor("waiting for a connection");
+    const std::lock_guard guard(impl_->mutex);
+    if (impl_->settled != nullptr) {
+      return Error{Errc::wrong_state, "another thread connects this queue pair"};
+    }
+    impl_->settled = std::move(fd);
+    return {};
+  });
+  if (!waits) return waits;
+  auto started = connect_start(address, options);
+  if (started) started = detail::wait_until_settled(*impl_);
+  const std::lock_guard guard(impl_->mutex);
+  impl_->settled.reset();
+  return started;
+}
+
+namespace detail {
+
+Result<void> wait_until_settled(QpImpl& qp) {
+  engine::Driver& driver = *qp.device->driver;
   for (;;) {
     if (driver.inherited()) return engine::inherited_error();
     {
-      const std::lock_guard guard(impl_->mutex);
-      if (impl_->outcome == detail::QpImpl::Outcome::Established) return {};
-      if (impl_->outcome == detail::QpImpl::Outcome::Failed) return impl_->error;
+      const std::lock_guard guard(qp.mutex);
+      if (qp.outcome == QpImpl::Outcome::Established) return {};
+      if (qp.outcome == QpImpl::Outcome::Failed) return qp.error;
     }
     if (driver.has_thread()) {
       driver.hand_over();
-      impl_->settled.wait(100);
-      impl_->settled.clear();
+      qp.settled->wait(100);
+      qp.settled->clear();
     } else if (!driver.app_poll()) {
-      impl_->settled.wait(1);
+      qp.settled->wait(1);
     }
   }
 }
+
+}  // namespace detail
 
 std::string QueuePair::peer_private_data() const {
   if (!impl_ || impl_->device->driver->inherited()) return {};

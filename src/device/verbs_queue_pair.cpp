@@ -59,7 +59,7 @@ Result<void> QueuePair::modify(QpState to) {
     if (impl_->outcome == detail::QpImpl::Outcome::Pending) {
       impl_->outcome = detail::QpImpl::Outcome::Failed;
       impl_->error = {Errc::closed, "the queue pair was reset"};
-      impl_->settled.signal();
+      impl_->settle();
     }
   }
   return {};

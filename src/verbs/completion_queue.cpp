@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <mutex>
+#include <new>
+#include <type_traits>
 
 namespace urnic::verbs {
 namespace {
@@ -15,10 +17,16 @@ void give_back(const Cqe& cqe) {
   }
 }
 
+// Elements are written before they are read; until then they are memory the system has not given.
+static_assert(std::is_trivially_copyable_v<Cqe> && std::is_trivially_destructible_v<Cqe>);
+std::unique_ptr<Cqe[]> make_ring(std::size_t elements) {
+  return std::unique_ptr<Cqe[]>(static_cast<Cqe*>(::operator new[](elements * sizeof(Cqe))));
+}
+
 }  // namespace
 
 CompletionQueue::CompletionQueue(std::uint32_t depth)
-    : mask_(std::bit_ceil(std::max(depth, 1u)) - 1), ring_(std::make_unique<Cqe[]>(mask_ + 1)) {}
+    : mask_(std::bit_ceil(std::max(depth, 1u)) - 1), ring_(make_ring(std::size_t{mask_} + 1)) {}
 
 // Completions nobody will poll: their WQEs are free.
 CompletionQueue::~CompletionQueue() {

@@ -209,7 +209,9 @@ struct ThreadsTest : testing::Test {
       EXPECT_TRUE(until([&] { return completed[who] == before + kSends; }))
           << completed[who] - before << " of " << kSends;
       // Sometimes with work that nobody will see the end of.
-      if (round % 3 == 2) EXPECT_TRUE(post_send(id->qp, kTrunk + 1));
+      if (round % 3 == 2) {
+        EXPECT_TRUE(post_send(id->qp, kTrunk + 1));
+      }
       end(id, round % 2 == 0);
     }
     rdma_destroy_event_channel(own);

@@ -1,0 +1,106 @@
+// What is made takes a descriptor only if somebody sleeps on it.
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <vector>
+
+#include "urnic/urnic.h"
+
+namespace urnic {
+namespace {
+
+std::size_t descriptors() {
+  std::size_t n = 0;
+  DIR* d = opendir("/proc/self/fd");
+  while (readdir(d) != nullptr) ++n;
+  closedir(d);
+  return n;
+}
+
+Device open_device() {
+  Config c;
+  EXPECT_TRUE(c.set("port", "mem:name=descriptors").ok());
+  EXPECT_TRUE(c.set("stat", "off").ok());
+  auto d = Device::open(c);
+  EXPECT_TRUE(d.ok());
+  return *d;
+}
+
+TEST(Descriptors, QueuesAndQueuePairsThatArePolledTakeNone) {
+  Device d = open_device();
+  auto pd = *d.alloc_pd();
+  const std::size_t before = descriptors();
+  std::vector<CompletionQueue> cqs;
+  std::vector<QueuePair> qps;
+  for (int i = 0; i < 100; ++i) {
+    cqs.push_back(*d.create_cq(16));
+    QpOptions o;
+    o.send_cq = o.receive_cq = cqs.back();
+    qps.push_back(*d.create_qp(pd, o));
+    Completion c[1];
+    EXPECT_EQ(cqs.back().poll(c), 0);
+  }
+  EXPECT_EQ(descriptors(), before);
+  EXPECT_GE(cqs[0].fd(), 0);
+  EXPECT_EQ(cqs[0].fd(), cqs[0].fd());
+  EXPECT_EQ(descriptors(), before + 1);
+}
+
+// It was armed, and the event came, before anybody asked for the descriptor.
+TEST(Descriptors, AnEventBeforeTheDescriptorIsNotLost) {
+  Device d = open_device();
+  auto pd = *d.alloc_pd();
+  auto cq = *d.create_cq(16);
+  QpOptions o;
+  o.send_cq = o.receive_cq = cq;
+  auto qp = *d.create_qp(pd, o);
+  ASSERT_TRUE(qp.post_receive({7, {}}).ok());
+  cq.arm();
+  ASSERT_TRUE(qp.modify(QpState::error).ok());  // flushes
+  pollfd p{cq.fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 10000), 1);
+  Completion c[1];
+  EXPECT_EQ(cq.poll(c), 1);
+  EXPECT_EQ(c[0].wr_id, 7u);
+}
+
+std::size_t resident_octets() {
+  std::ifstream statm("/proc/self/statm");
+  std::size_t all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(CompletionQueueMemory, IsTakenAsTheQueueFills) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's own memory is in it";
+#endif
+  Device d = open_device();
+  const std::size_t before = resident_octets();
+  auto cq = d.create_cq(1 << 22);
+  ASSERT_TRUE(cq.ok()) << cq.error().message;
+  EXPECT_LT(resident_octets() - before, std::size_t{16} << 20);
+}
+
+TEST(QueueSizes, NoneAreLegal) {
+  Device d = open_device();
+  auto pd = *d.alloc_pd();
+  QpOptions o;
+  o.send_cq = o.receive_cq = *d.create_cq(1);
+  o.max_send = o.max_receive = o.max_send_sge = o.max_receive_sge = o.max_inline = 0;
+  auto qp = d.create_qp(pd, o);
+  ASSERT_TRUE(qp.ok()) << qp.error().message;
+  EXPECT_EQ(qp->post_receive({1, {}}).error().code, Errc::no_memory);
+  o.max_send = o.max_receive = 1;
+  auto one = d.create_qp(pd, o);
+  ASSERT_TRUE(one.ok());
+  EXPECT_TRUE(one->post_receive({1, {}}).ok());
+  const Sge sge{};
+  EXPECT_EQ(one->post_receive({1, {&sge, 1}}).error().code, Errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace urnic
