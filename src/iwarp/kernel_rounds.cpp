@@ -127,7 +127,9 @@ void KernelRounds::take_octets(Connection& c, Instant now) {
 // FIN, or the end by an error.
 void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Instant now) {
   KernelLink& l = *c.link;
-  if (got.what == sockets::Moved::What::End) {
+  // A RST that a send has met already reads as an end.
+  const bool lost = l.send_error != 0 && c.stage == Stage::Startup;
+  if (got.what == sockets::Moved::What::End && !lost) {
     l.ended = true;
     Found found;
     found.fin = true;
