@@ -196,6 +196,9 @@ class URNIC_API CompletionQueue {
   bool wait(int timeout_ms);
   // Entries there is room for: what was asked for, rounded up to a power of two.
   std::uint32_t depth() const;
+  // Another depth, with what is in it. Errors: invalid_argument (depth), in_use (more is in it);
+  // nothing has changed then.
+  Result<void> resize(std::uint32_t depth);
 
  private:
   friend class Device;
@@ -320,13 +323,16 @@ class URNIC_API EventQueue {
   explicit operator bool() const { return impl_ != nullptr; }
   // Next event, oldest first, or false. Drives the engine when no other thread does.
   bool poll(Event* out);
-  // poll, sleeping up to timeout_ms (-1: for ever).
+  // poll, sleeping up to timeout_ms (-1: for ever), or until wake(); false then.
   bool wait(Event* out, int timeout_ms);
+  // Who sleeps in wait() comes back; if nobody does, whoever comes next.
+  void wake();
   int fd() const;  // readable while events are queued (level); owned by the queue; -1 when empty
 
  private:
   friend class Device;
   friend class Listener;
+  friend class QueuePair;
   explicit EventQueue(std::shared_ptr<detail::EventQueueImpl> i) : impl_(std::move(i)) {}
   std::shared_ptr<detail::EventQueueImpl> impl_;
 };
@@ -429,6 +435,9 @@ class URNIC_API QueuePair {
   // said), timed_out, reset, protocol, unsupported (require_fast), in_use (no local port is left).
   Result<void> connect(std::string_view address, const ConnectionOptions& options = {});
   Result<void> connect_start(std::string_view address, const ConnectionOptions& options = {});
+  // Its events go there from now on, with that context, and so do those that are queued and not yet
+  // fetched. Errors: invalid_argument (empty, or of another device).
+  Result<void> deliver_events(const EventQueue& events, void* context);
   // Private data of the peer's answer (active side), octets; empty before.
   std::string peer_private_data() const;
 
@@ -461,6 +470,8 @@ class URNIC_API Listener {
   explicit operator bool() const { return impl_ != nullptr; }
   // Host byte order; 0 when empty. iWARP: a TCP port.
   std::uint16_t port() const;
+  // As QueuePair::deliver_events().
+  Result<void> deliver_events(const EventQueue& events, void* context);
   // Wait for the next request (only for listeners made without an EventQueue of the caller's).
   // Errors: timed_out.
   Result<ConnectRequest> next(int timeout_ms);

@@ -360,6 +360,16 @@ int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_c
   }
 }
 
+int urnic_ibv_resize_cq(ibv_cq* c, int entries) {
+  if (entries <= 0 || static_cast<std::uint32_t>(entries) > Limits::kCompletions) return EINVAL;
+  Cq* cq = Cq::of(c);
+  const auto resized = cq->queue.resize(static_cast<std::uint32_t>(entries));
+  if (!resized)
+    return resized.error().code == urnic::Errc::in_use ? EINVAL : to_errno(resized.error().code);
+  c->cqe = static_cast<int>(std::min<std::uint32_t>(cq->queue.depth(), Limits::kCompletions));
+  return 0;
+}
+
 void urnic_ibv_ack_cq_events(ibv_cq* cq, unsigned number) {
   if (number == 0) return;
   pthread_mutex_lock(&cq->mutex);

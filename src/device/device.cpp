@@ -227,9 +227,7 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
 
 Result<CompletionQueue> Device::create_cq(std::uint32_t depth, void* context) {
   if (auto no = detail::unusable(impl_)) return *no;
-  if (depth == 0 || depth > (1u << 24)) {
-    return Error{Errc::invalid_argument, "a completion queue has 1 to 16777216 entries"};
-  }
+  if (depth == 0 || depth > detail::kMostCompletions) return detail::depth_error();
   return detail::guarded([&]() -> Result<CompletionQueue> {
     auto cq = std::make_shared<detail::CqImpl>(impl_, depth);
     cq->context = context;

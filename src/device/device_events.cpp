@@ -15,6 +15,20 @@ bool EventQueueImpl::pop(Event* out) {
   if (events.empty()) return false;
   *out = std::move(events.front().event);
   events.pop_front();
+  if (events.empty() && !woken) fd.clear();
+  return true;
+}
+
+void EventQueueImpl::wake() {
+  const std::lock_guard guard(mutex);
+  woken = true;
+  fd.signal();
+}
+
+bool EventQueueImpl::take_wake() {
+  const std::lock_guard guard(mutex);
+  if (!woken) return false;
+  woken = false;
   if (events.empty()) fd.clear();
   return true;
 }
@@ -27,7 +41,7 @@ std::deque<EventQueueImpl::Entry> EventQueueImpl::take_of(const void* from) {
     events.pop_front();
     (e.from == from ? taken : events).push_back(std::move(e));
   }
-  if (events.empty()) fd.clear();
+  if (events.empty() && !woken) fd.clear();
   return taken;
 }
 

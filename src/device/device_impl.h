@@ -30,12 +30,15 @@ struct EventQueueImpl {
   std::shared_ptr<DeviceImpl> device;
   std::mutex mutex;
   std::deque<Entry> events;
-  engine::EventFd fd;
+  bool woken = false;  // who waits is to come back
+  engine::EventFd fd;  // readable while there are events, or `woken`
 
   void push(Event e, const void* from);
   bool pop(Event* out);
   // What is queued of that object, taken out.
   std::deque<Entry> take_of(const void* from);
+  void wake();
+  bool take_wake();
   bool usable() const { return fd.get() >= 0; }
 };
 
@@ -163,6 +166,11 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void* context = nullptr;
   std::string link_reason;  // under ownership: why the link went
 };
+
+inline constexpr std::uint32_t kMostCompletions = 1u << 24;
+inline Error depth_error() {
+  return {Errc::invalid_argument, "a completion queue has 1 to 16777216 entries"};
+}
 
 // What every call of a device asks first.
 inline std::optional<Error> unusable(const std::shared_ptr<DeviceImpl>& device) {

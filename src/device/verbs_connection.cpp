@@ -1,5 +1,7 @@
 // Connections as the public API has them: connecting, requests and their answers, events,
 // listeners.
+#include <utility>
+
 #include "device/device_impl.h"
 
 namespace urnic {
@@ -168,6 +170,43 @@ Result<void> wait_until_settled(QpImpl& qp) {
 
 }  // namespace detail
 
+namespace {
+
+// Where the events of `object` go from now on: under ownership, so that none comes meanwhile.
+Result<void> move_events(auto& object, const std::shared_ptr<detail::EventQueueImpl>& to,
+                         void* context) {
+  if (object.device->driver->inherited()) return engine::inherited_error();
+  if (to == nullptr || to->device != object.device) {
+    return Error{Errc::invalid_argument, "the event queue is empty or belongs to another device"};
+  }
+  return detail::guarded([&]() -> Result<void> {
+    std::shared_ptr<detail::EventQueueImpl> from;  // goes behind the ownership
+    object.device->driver->own([&](Instant) {
+      from = std::exchange(object.events, to);
+      object.context = context;
+      if (from == nullptr) return 0;
+      for (auto& entry : from->take_of(&object)) {
+        entry.event.context = context;
+        to->push(std::move(entry.event), &object);
+      }
+      return 0;
+    });
+    return {};
+  });
+}
+
+}  // namespace
+
+Result<void> QueuePair::deliver_events(const EventQueue& events, void* context) {
+  if (!impl_) return detail::empty_handle("queue pair");
+  return move_events(*impl_, events.impl_, context);
+}
+
+Result<void> Listener::deliver_events(const EventQueue& events, void* context) {
+  if (!impl_) return detail::empty_handle("listener");
+  return move_events(*impl_, events.impl_, context);
+}
+
 std::string QueuePair::peer_private_data() const {
   if (!impl_ || impl_->device->driver->inherited()) return {};
   const std::lock_guard guard(impl_->mutex);
@@ -262,6 +301,7 @@ bool EventQueue::wait(Event* out, int timeout_ms) {
   for (;;) {
     if (driver.inherited()) return false;
     if (impl_->pop(out)) return true;
+    if (impl_->take_wake()) return false;
     const Instant now = engine::monotonic_now();
     if (now >= until) return false;
     int left = until.is_never() ? -1 : static_cast<int>((until - now).count_ms()) + 1;
@@ -273,6 +313,10 @@ bool EventQueue::wait(Event* out, int timeout_ms) {
     }
     impl_->fd.wait(left);
   }
+}
+
+void EventQueue::wake() {
+  if (impl_ && !impl_->device->driver->inherited()) impl_->wake();
 }
 
 int EventQueue::fd() const {

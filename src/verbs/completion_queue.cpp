@@ -17,6 +17,10 @@ void give_back(const Cqe& cqe) {
   }
 }
 
+std::uint32_t mask_for(std::uint32_t depth) {
+  return std::bit_ceil(std::max(depth, 1u)) - 1;
+}
+
 // Elements are written before they are read; until then they are memory the system has not given.
 static_assert(std::is_trivially_copyable_v<Cqe> && std::is_trivially_destructible_v<Cqe>);
 std::unique_ptr<Cqe[]> make_ring(std::size_t elements) {
@@ -26,7 +30,20 @@ std::unique_ptr<Cqe[]> make_ring(std::size_t elements) {
 }  // namespace
 
 CompletionQueue::CompletionQueue(std::uint32_t depth)
-    : mask_(std::bit_ceil(std::max(depth, 1u)) - 1), ring_(make_ring(std::size_t{mask_} + 1)) {}
+    : mask_(mask_for(depth)), ring_(make_ring(std::size_t{mask_} + 1)) {}
+
+bool CompletionQueue::resize(std::uint32_t depth) {
+  const std::uint32_t mask = mask_for(depth);
+  auto ring = make_ring(std::size_t{mask} + 1);
+  const std::lock_guard guard(lock_);
+  const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+  const std::uint32_t head = head_.load(std::memory_order_relaxed);
+  if (tail - head > mask + 1) return false;
+  for (std::uint32_t i = head; i != tail; ++i) ring[i & mask] = ring_[i & mask_];
+  ring_.swap(ring);
+  mask_.store(mask, std::memory_order_relaxed);
+  return true;
+}
 
 // Completions nobody will poll: their WQEs are free.
 CompletionQueue::~CompletionQueue() {

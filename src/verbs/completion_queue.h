@@ -40,6 +40,9 @@ class CompletionQueue {
   // WQE is fetched here, and the CQE leaves the ring when its reference counter is 0. -1
   // after an overrun once the ring is drained.
   int poll(std::span<Cqe> out);
+  // Room for `depth` from now on, with what is in it. False, and nothing has changed: more is in
+  // it.
+  bool resize(std::uint32_t depth);
   // A queue pair is reset: its completions vanish, those of others stay as they are.
   void forget(std::uint32_t qp_number);
   // Ask for one notification at the next CQE (or the next solicited or failed one).
@@ -53,13 +56,13 @@ class CompletionQueue {
     return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire);
   }
   bool peek(Cqe* out);
-  std::uint32_t depth() const { return mask_ + 1; }
+  std::uint32_t depth() const { return mask_.load(std::memory_order_relaxed) + 1; }
   bool overrun() const { return overrun_.load(std::memory_order_relaxed); }
 
  private:
   enum class Armed : std::uint8_t { No, Solicited, Any };
   Spinlock lock_;
-  std::uint32_t mask_;
+  std::atomic<std::uint32_t> mask_;               // written under lock_
   std::atomic<std::uint32_t> head_{0}, tail_{0};  // free running
   std::atomic<bool> overrun_{false};
   Armed armed_ = Armed::No;

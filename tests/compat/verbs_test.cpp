@@ -111,7 +111,10 @@ TEST_F(VerbsTest, CompletionQueuesAreAsDeepAsReportedAndNotDeeper) {
   ASSERT_NE(cq, nullptr);
   EXPECT_GE(cq->cqe, attr_.max_cqe);
   EXPECT_EQ(cq->cq_context, &cq);
-  EXPECT_EQ(ibv_resize_cq(cq, 10), EOPNOTSUPP);
+  for (const int wrong : {0, -1, attr_.max_cqe + 1}) EXPECT_EQ(ibv_resize_cq(cq, wrong), EINVAL);
+  EXPECT_EQ(ibv_resize_cq(cq, 10), 0);
+  EXPECT_GE(cq->cqe, 10);
+  EXPECT_LT(cq->cqe, 20);
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 

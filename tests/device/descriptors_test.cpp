@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #include "urnic/urnic.h"
@@ -83,6 +84,88 @@ TEST(CompletionQueueMemory, IsTakenAsTheQueueFills) {
   auto cq = d.create_cq(1 << 22);
   ASSERT_TRUE(cq.ok()) << cq.error().message;
   EXPECT_LT(resident_octets() - before, std::size_t{16} << 20);
+}
+
+TEST(CompletionQueueSize, ChangesWithCompletionsInIt) {
+  Device d = open_device();
+  auto pd = *d.alloc_pd();
+  auto cq = *d.create_cq(16);
+  QpOptions o;
+  o.send_cq = o.receive_cq = cq;
+  o.max_receive = 64;
+  auto qp = *d.create_qp(pd, o);
+  std::uint64_t next = 0, polled = 0;
+  Completion c[64];
+  const auto fill = [&](int n) {  // flushed one by one
+    for (int i = 0; i < n; ++i) ASSERT_TRUE(qp.post_receive({next++, {}}).ok());
+  };
+  const auto poll = [&](int n) {
+    int got = 0;
+    for (int i = 0; i < 1000 && got < n; ++i) {
+      const int k = cq.poll({c, static_cast<std::size_t>(n - got)});
+      ASSERT_GE(k, 0);
+      for (int j = 0; j < k; ++j) EXPECT_EQ(c[j].wr_id, polled++);
+      got += k;
+    }
+    EXPECT_EQ(got, n);
+  };
+  ASSERT_TRUE(qp.modify(QpState::error).ok());
+  fill(13);
+  poll(9);
+  fill(10);  // 14 in it, around the end of the ring
+  EXPECT_EQ(cq.resize(8).error().code, Errc::in_use);
+  EXPECT_EQ(cq.depth(), 16u);
+  EXPECT_EQ(cq.resize(0).error().code, Errc::invalid_argument);
+  ASSERT_TRUE(cq.resize(40).ok());
+  EXPECT_EQ(cq.depth(), 64u);
+  fill(30);
+  poll(40);
+  ASSERT_TRUE(cq.resize(4).ok());
+  poll(4);
+  fill(4);
+  poll(4);
+  EXPECT_EQ(next, polled);
+}
+
+TEST(EventQueues, AWaitingThreadCanBeWoken) {
+  Device d = open_device();
+  auto q = *d.create_event_queue();
+  std::thread wakes([&] {
+    usleep(20000);
+    q.wake();
+  });
+  Event e;
+  EXPECT_FALSE(q.wait(&e, -1));
+  wakes.join();
+  q.wake();  // nobody is there: who comes next
+  EXPECT_FALSE(q.wait(&e, -1));
+  pollfd p{q.fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 0), 0);
+}
+
+TEST(EventQueues, EventsMoveWithTheirQueuePair) {
+  Device d = open_device();
+  auto pd = *d.alloc_pd();
+  auto from = *d.create_event_queue(), to = *d.create_event_queue();
+  int before = 0, after = 0;
+  QpOptions o;
+  o.send_cq = o.receive_cq = *d.create_cq(16);
+  o.events = from;
+  o.context = &before;
+  auto moves = *d.create_qp(pd, o), stays = *d.create_qp(pd, o);
+  ConnectionOptions c;
+  c.timeout_ms = 1;
+  for (QueuePair* qp : {&moves, &stays}) ASSERT_TRUE(qp->connect_start("10.77.0.9:1", c).ok());
+  usleep(50000);  // as a rule the events are queued by now; they arrive in any case
+  ASSERT_TRUE(moves.deliver_events(to, &after).ok());
+  Event e;
+  ASSERT_TRUE(to.wait(&e, 10000));
+  EXPECT_EQ(e.kind, EventKind::connect_failed);
+  EXPECT_EQ(e.context, &after);
+  ASSERT_TRUE(from.wait(&e, 10000));
+  EXPECT_EQ(e.context, &before);
+  EXPECT_FALSE(from.poll(&e));
+  EXPECT_EQ(moves.deliver_events({}, nullptr).error().code, Errc::invalid_argument);
 }
 
 TEST(QueueSizes, NoneAreLegal) {
