@@ -41,8 +41,7 @@ def fio(verb):
     client = ("[global]\nioengine=rdma\nhostname=127.0.0.1\nport=5555\nbs=64k\nsize=64m\niodepth=16\nverb={0}\n"
               "[sender]\nrw=write\n").format(verb)
     return Row(f"fio verb={verb}", "fio client.fio", "fio server.fio", port=5555, seconds=120, short=verb == "write",
-               files={"server.fio": server, "client.fio": client},
-               missing="a Send that finds no receive ends the connection" if verb == "send" else None)
+               files={"server.fio": server, "client.fio": client})
 
 
 def qperf(test, missing=None):

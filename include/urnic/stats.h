@@ -67,7 +67,8 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(bytes_copied, "octets copied for receiving, all copies")        \
   X(holes_opened, "TCP holes opened")                               \
   X(holes_closed, "TCP holes closed")                               \
-  X(empty_rq_drops, "Sends dropped for want of a receive")
+  X(empty_rq_drops, "Sends dropped for want of a receive")          \
+  X(receive_waits, "times that a Send waited for a receive")
 
 // DDP and RDMAP (RFC 5041, RFC 5040).
 #define URNIC_DDP_COUNTERS(X)           \

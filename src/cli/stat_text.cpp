@@ -155,7 +155,8 @@ std::string stat_table(const EngineStats& s) {
        {"FPDUs in", counts_text(i.ddp.fpdus_received, opcode_label)},
        {"FPDUs out", counts_text(i.ddp.fpdus_sent, opcode_label)},
        {"holes", said.count(i.holes_opened) + " opened, " + said.count(i.holes_closed) +
-                     " closed; empty receive queue " + said.count(i.empty_rq_drops)},
+                     " closed; empty receive queue " + said.count(i.empty_rq_drops) + " dropped, " +
+                     said.count(i.receive_waits) + " waited"},
        {"completions", said.count(t.verbs.sends_received) + " Sends by " +
                            said.count(t.verbs.completion_wqe_writes) + " receive and " +
                            said.count(t.verbs.completion_cqe_writes) + " queue writes"},

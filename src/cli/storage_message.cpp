@@ -329,7 +329,7 @@ Outcome<StorageAddress, std::string> parse_storage_address(std::string_view text
   if (!to || to->port == 0) {
     return fail("'" + std::string(text) +
                 "' is not a target; write ADDRESS[:PORT][/NAME], e.g. 10.77.0.1/file or "
-                "[fd77::1]:18515/file");
+                "[fd77::1]:18700/file");
   }
   out.endpoint = to->to_string();
   return out;

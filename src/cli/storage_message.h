@@ -17,7 +17,7 @@
 
 namespace urnic::cli {
 
-inline constexpr std::uint16_t kStoragePort = 18515;
+inline constexpr std::uint16_t kStoragePort = 18700;
 inline constexpr std::uint32_t kStorageMagic = 0x55524e53;  // "URNS"
 inline constexpr std::uint8_t kStorageVersion = 1;
 inline constexpr std::size_t kMaxMessage = 1536;
@@ -111,7 +111,7 @@ inline constexpr std::string_view kTemporaryPrefix = ".urnic-";
 // "host:port", "host:port/name", port optional: "10.77.0.1", "[fd77::1]:7/a/b". The error is one
 // line.
 struct StorageAddress {
-  std::string endpoint;  // "10.77.0.1:18515"
+  std::string endpoint;  // "10.77.0.1:18700"
   std::string name;      // without the leading slash; may be empty
 };
 Outcome<StorageAddress, std::string> parse_storage_address(std::string_view text);

@@ -23,7 +23,7 @@ class TargetCommand : public Command {
     app->add_flag("--sync", sync_, "a file is on the disk before it gets its name");
     app->add_option("-p,--service", service_, "TCP port to listen on")
         ->check(CLI::Range(1, 65535))
-        ->type_name("[18515]");
+        ->type_name("[18700]");
     app->add_option("--also-port", more_ports_,
                     "serve this port as well (a memif has one peer; may be given several times)")
         ->type_name("PORT");

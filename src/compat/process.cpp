@@ -16,6 +16,7 @@
 #include <cstring>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "compat/context.h"
 #include "compat/errors.h"
@@ -130,9 +131,15 @@ bool Process::load() {
   }
   auto config = Config::load();
   if (!config) return complain(config.error().message);
-  for (const Setting& s : config->settings()) {
-    if (s.name != "port" || s.origin != Origin::standard) continue;
-    if (auto ok = config->set("port", "tcp"); !ok) return complain(ok.error().message);
+  // What verbs programs are used to: no set-up, and a Send that waits for its receive (RNR).
+  static constexpr std::pair<const char*, const char*> kOwn[] = {{"port", "tcp"},
+                                                                 {"receive_wait_ms", "120000"}};
+  for (const auto& [name, value] : kOwn) {
+    for (const Setting& s : config->settings()) {
+      if (s.name != name || s.origin != Origin::standard) continue;
+      if (auto ok = config->set(name, value); !ok) return complain(ok.error().message);
+      break;
+    }
   }
   if (auto ok = config->check(); !ok) return complain(ok.error().message);
   config_ = std::move(*config);

@@ -37,6 +37,7 @@ constexpr Key kKeys[] = {
   {"crc", Kind::Switch, "on", "MPA CRC; off only works when both ends say so, and such a connection is SLOW for ever"},
   {"ooo_without_markers", Kind::Choice, "auto", "out-of-order segments of FAST connections: place at once, or store until the gap closes; auto: place on memif, mem and dgram, else store", "auto|place|store"},
   {"rq_nudge", Kind::Switch, "on", "duplicate ACKs when a receive is posted that a dropped Send waited for"},
+  {"receive_wait_ms", Kind::Number, "0", "how long a Send that TCP has acknowledged waits for a receive, and all behind it, ms; 0: it ends the connection (R-116); the drop-in libraries: 120000", "", 0, 86'400'000},
   {"completion_method", Kind::Number, "2", "how received Sends complete: 1 by the receive and a completion each, 2 by one completion for a run of them (R-103, R-104)", "", 1, 2},
   {"completion_threshold", Kind::Number, "auto", "M of completion_method 2: Sends pending behind TCP holes whose completion is not written to the receive; auto: 16", "auto", 0, 65536},
   {"mpa_revision", Kind::Number, "2", "MPA request revision: 2 enhanced, 1 as RFC 5044", "", 1, 2},

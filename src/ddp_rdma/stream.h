@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "base/time.h"
 #include "ddp_rdma/header.h"
 #include "ddp_rdma/message_counts.h"
 #include "ddp_rdma/read_queue.h"
@@ -46,6 +47,8 @@ struct StreamConfig : verbs::WorkQueueSizes {
   CompletionMethod completion_method = CompletionMethod::Shared;
   // M: pending Sends whose data stays in the RNIC, method Shared only.
   std::uint32_t completion_threshold = kCompletionThreshold;
+  // How long a Send that TCP has acknowledged may wait for a receive; zero: not at all.
+  Duration receive_wait;
 };
 
 // What the peer's Terminate said.

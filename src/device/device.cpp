@@ -318,6 +318,8 @@ ddp::StreamConfig stream_config(const QpOptions& o, verbs::PdId pd,
                                                                : ddp::CompletionMethod::Shared;
   }
   config.completion_threshold = o.iwarp.completion_threshold.value_or(options.completion_threshold);
+  config.receive_wait =
+      o.iwarp.receive_wait_ms ? Duration::ms(*o.iwarp.receive_wait_ms) : options.receive_wait;
   return config;
 }
 

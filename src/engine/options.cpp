@@ -107,6 +107,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.mpa.ird = static_cast<std::uint16_t>(number("ird"));
   o.mpa.ord = static_cast<std::uint16_t>(number("ord"));
   o.rq_nudge = c.get_bool("rq_nudge");
+  o.receive_wait = Duration::ms(c.get_int("receive_wait_ms"));
   o.first_fpdu_delay = Duration::ms(c.get_int("first_fpdu_delay_ms"));
   o.completion_method = static_cast<ddp::CompletionMethod>(number("completion_method"));
   if (!text("completion_threshold").empty()) {

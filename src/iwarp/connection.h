@@ -42,7 +42,7 @@ struct ConnectionCounters {
   std::array<std::uint64_t, kReasonCount> reasons{};
   std::uint64_t bytes_fast = 0, bytes_slow = 0, bytes_copied = 0, payload_placed = 0;
   std::uint64_t detours = 0, bytes_detour = 0;  // E-41
-  std::uint64_t empty_rq_drops = 0;
+  std::uint64_t empty_rq_drops = 0, receive_waits = 0;
   std::uint64_t terminates_sent = 0, terminates_received = 0;
   std::uint64_t segments_in = 0, segments_out = 0, dup_acks_out = 0, dup_acks_in = 0;
   std::uint64_t retransmits = 0, rto_expirations = 0;
@@ -95,13 +95,13 @@ struct Connection {
   bool touched = false;  // got segments in this burst
   bool in_tx_queue = false;
   bool in_drain_queue = false;   // SLOW octets wait for their turn at OutLogic
+  bool awaits_receive = false;   // SLOW: the FPDU in front, and all behind it, wait for a receive
   bool fin_waits = false;        // the peer's FIN comes after SLOW octets not yet parsed
   bool first_fpdu_seen = false;  // the responder may send from then on (RFC 5044 7.1.3)
   bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
   bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
   bool fin_received = false;
   bool fin_queued = false;
-  bool retry_revision1 = false;
   StreamOffset starved_at;  // where the segment began that was dropped for it
   ConnectionCounters counters;
 
@@ -130,7 +130,10 @@ struct Connection {
   std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
   Listener* listener = nullptr;             // passive, until the consumer has answered
   bool half_open = false;                   // counted by the listener as such
-  std::string failure;                      // why it ended, one line for the user
+  bool retry_revision1 = false;
+  bool patience_over = false;  // of `awaits_receive`: it has waited for too long
+  bool drops_sends = false;    // closing, the consumer having given up what waited
+  std::string failure;         // why it ended, one line for the user
 
  private:
   friend class ConnectionTable;

@@ -104,6 +104,7 @@ ConnectionStats stats_of(const Connection& c) {
   s.iwarp.holes_opened = c.hole_counters.tally().opened;
   s.iwarp.holes_closed = c.hole_counters.tally().closed;
   s.iwarp.empty_rq_drops = n.empty_rq_drops;
+  s.iwarp.receive_waits = n.receive_waits;
   s.verbs.write_bytes_received = n.write_bytes_in;
   s.verbs.send_bytes_received = n.send_bytes_in;
   s.verbs.read_response_bytes_received = n.read_response_bytes_in;

@@ -16,6 +16,7 @@ void Delivery::commit_any(Connection& c, StreamOffset begin, StreamOffset end, b
   if (!receipt.fin) return;
   if (c.takes_fpdus() && !found->ends_stream() && !c.buffer.empty()) {
     c.fin_waits = true;  // the octets before it are parsed first
+    if (c.awaits_receive) hasten_wait(c, now);
   } else {
     found->fin = true;
   }
@@ -66,11 +67,22 @@ void Delivery::discard_payload(Connection& c, const InHand& in, Instant now, Fou
 bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
   ddp::Admission& a = admission_;
   ddp::Admitter(*c.stream, true).next(ulpdu, &a);
-  if (a.what == ddp::Admit::NoReceive) {  // the conventional rule
-    found->violate(ddp::Violation::UntaggedNoBuffer, ulpdu);
-    return false;
+  if (a.what == ddp::Admit::NoReceive) [[unlikely]] {
+    c.starved_msn = a.segment.header.msn;
+    if (c.stream->config.receive_wait == Duration() || c.patience_over) {
+      found->violate(ddp::Violation::UntaggedNoBuffer, ulpdu);
+      return false;
+    }
+    if (c.stage == Stage::Closing) {  // the consumer has given up what it did not take
+      c.drops_sends = true;
+      return true;
+    }
+    found->first_fpdu = !c.first_fpdu_seen;  // it has come, and ours may go
+    if (wait_for_receive(c)) return false;
+    ddp::Admitter(*c.stream, true).next(ulpdu, &a);
   }
   if (a.what == ddp::Admit::Violate) {
+    if (c.drops_sends && a.violation == ddp::Violation::UntaggedMsnRange) return true;
     found->violate(a.violation, ulpdu);
     return false;
   }
@@ -102,14 +114,6 @@ void Delivery::note_other_placed(Connection& c, const ddp::Admission& a) {
       return;
   }
   c.counters.payload_placed += n;
-}
-
-void Delivery::receive_posted(verbs::QueuePair& qp, Instant now) {
-  if (!qp.starved.exchange(false) || !s_.options.rq_nudge) return;
-  Connection* c = s_.connections.find(qp.connection);
-  if (c == nullptr) return;
-  for (int i = 0; i < 3; ++i) transmitter_.emit_ack(*c, now);
-  s_.wire.tx().flush();
 }
 
 std::uint64_t Delivery::receive_room(const Connection& c) const {

@@ -36,7 +36,8 @@ class Delivery {
   void act_on_ack(Connection& c, tcp::AckNeed need, Instant now);
   // Behind the end of the RDMA stream, but not of its TCP: acknowledged and forgotten.
   void discard_payload(Connection& c, const InHand& in, Instant now, Found* found);
-  // One FPDU of the in-order stream: placed and delivered. False when that was the end.
+  // One FPDU of the in-order stream: placed and delivered. False when that was the end, or when it
+  // has to wait for a receive (Connection::awaits_receive): then it is not consumed.
   bool take_fpdu(Connection& c, ByteView ulpdu, Found* found);
   static void note_placed(Connection& c, const ddp::Admission& a) {
     ++c.counters.fpdus_in[static_cast<std::size_t>(a.segment.header.op)];
@@ -50,8 +51,15 @@ class Delivery {
     note_other_placed(c, a);
   }
 
-  // A receive was posted: if `qp` dropped a Send for want of one, three duplicate ACKs make a
-  // sender without SACK retransmit now instead of after its RTO (E-17).
+  // ---- for want of a receive (receive_wait.cpp)
+  // The Send `c.starved_msn` found none: who posts one is asked to tell.
+  void want_receive(Connection& c);
+  // A Send waits from now on: not for ever.
+  void begin_wait(Connection& c, Instant now);
+  // Behind a Send that waits, the peer's FIN is known to come: it is not made to wait for long.
+  void hasten_wait(Connection& c, Instant now);
+  // A receive was posted: what waits for one goes on, in its turn. If `qp` dropped a Send, three
+  // duplicate ACKs make a sender without SACK retransmit now instead of after its RTO (E-17).
   void receive_posted(verbs::QueuePair& qp, Instant now);
 
   // What the window may be opened to.
@@ -62,6 +70,7 @@ class Delivery {
   void commit_any(Connection& c, StreamOffset begin, StreamOffset end, bool fin, bool psh,
                   const ddp::MessageCounts& counts, Instant now, Found* found);
   static void note_other_placed(Connection& c, const ddp::Admission& a);
+  bool wait_for_receive(Connection& c);
 
   SideState& s_;
   Completions& completions_;

@@ -131,11 +131,8 @@ void Receiver::note_starved(Connection& c, StreamOffset at, Instant now) {
   ++c.counters.empty_rq_drops;
   c.starved_at = at;
   if (c.qp == nullptr) return;
-  verbs::SharedReceiveQueue* shared = c.stream->rq.shared();
-  if (shared != nullptr && !c.qp->starved) shared->starved.push_back(c.id);
-  // E-17; perhaps the receive was posted just before we said that it is missing.
-  c.qp->starved = true;
-  if (shared != nullptr) shared->wanted = true;
+  delivery_.want_receive(c);
+  // Perhaps the receive was posted just before we said that it is missing.
   if (c.stream->rq.has(c.starved_msn)) delivery_.receive_posted(*c.qp, now);
 }
 

@@ -18,10 +18,10 @@ constexpr std::size_t kEarly = 64 * 1024;
 constexpr unsigned kReadyAtOnce = 64;
 constexpr Duration kAcceptPause = Duration::ms(100);
 
-// The consumer has not answered the request: what its eager peer sends meanwhile stays in the
-// kernel, and TCP's window closes.
+// The consumer has not answered the request, or has posted no receive: what its eager peer sends
+// meanwhile stays in the kernel, and TCP's window closes.
 bool is_held_back(const Connection& c) {
-  return c.stage == Stage::Startup && c.link->inbox.octets().size() >= kEarly;
+  return (c.stage == Stage::Startup || c.awaits_receive) && c.link->inbox.octets().size() >= kEarly;
 }
 
 }  // namespace
@@ -79,8 +79,20 @@ void KernelRounds::take_readiness(const sockets::Poller::Ready& ready, Instant n
   if (ready.readable) {
     l.readable = true;
     l.ending = l.ending || ready.ended;
+    if (c->awaits_receive && ready.ended) return end_awaiting(*c, now);
     sender_.enqueue_read(*c);
   }
+}
+
+// The peer's FIN or RST behind octets that wait for a receive, and are perhaps not read off.
+void KernelRounds::end_awaiting(Connection& c, Instant now) {
+  if (const int e = c.link->socket.take_error(); e != 0) {
+    const SocketEnd end = socket_end_of(e, false);
+    ending_.fail_connection(c, end.code, end.why, now);
+    return;
+  }
+  transport_.hasten_wait(c, now);
+  sender_.enqueue_read(c);
 }
 
 void KernelRounds::receive(Connection& c, Instant now) {
@@ -131,6 +143,11 @@ void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Insta
   const bool lost = l.send_error != 0 && c.stage == Stage::Startup;
   if (got.what == sockets::Moved::What::End && !lost) {
     l.ended = true;
+    if (c.awaits_receive) {  // the octets before it are taken first
+      c.fin_waits = true;
+      transport_.hasten_wait(c, now);
+      return;
+    }
     Found found;
     found.fin = true;
     life_.settle(c, found, now);

@@ -28,6 +28,7 @@ class KernelRounds {
   void take_readiness(const sockets::Poller::Ready& ready, Instant now);
   void receive(Connection& c, Instant now);
   void take_octets(Connection& c, Instant now);
+  void end_awaiting(Connection& c, Instant now);
   void end_of_octets(Connection& c, const sockets::Moved& got, Instant now);
   void accept_waiting(Listener& l, Instant now);
   void turn_away(Listener& l, int error, Instant now);

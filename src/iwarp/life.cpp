@@ -90,8 +90,15 @@ void Life::on_timer(Connection& c, Instant now) {
       ending_.fail_connection(c, Errc::timed_out, "no answer from the peer: connecting timed out",
                               now);
       return;
+    case Stage::Full:
+      if (c.awaits_receive) {
+        c.awaits_receive = false;
+        c.patience_over = true;
+        drain(c, now);
+        return;
+      }
+      [[fallthrough]];  // the RTR never came
     case Stage::Startup:
-    case Stage::Full:  // the RTR never came
       ending_.fail_connection(c, Errc::timed_out,
                               "the peer did not finish the MPA start-up in time", now);
       return;

@@ -19,6 +19,8 @@ struct Options {
   fastpath::ContextConfig context;
   mpa::StartupOptions mpa;
   bool rq_nudge = true;  // E-17
+  // How long a Send that TCP has acknowledged may wait for a receive; zero: not at all.
+  Duration receive_wait;
   // Between the MPA Reply and the initiator's first FPDU: Linux siw loses what comes sooner.
   Duration first_fpdu_delay;
   ddp::CompletionMethod completion_method = ddp::CompletionMethod::Shared;

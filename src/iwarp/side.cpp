@@ -38,6 +38,10 @@ bool Side::drain_round(Instant now) {
     Connection* c = state_.draining.pop(state_.connections);
     if (c == nullptr) continue;
     if (c->stream == nullptr || c->stage < Stage::Full || c->stage > Stage::Closing) continue;
+    if (c->link != nullptr) {  // a receive has come; the kernel's octets have a budget of their own
+      life_.drain(*c, now);
+      continue;
+    }
     Found found;
     left -= std::min(left, slow_.drain(*c, std::min(left, kDrainTurn), now, &found));
     found.closed = c->tcb.state == tcp::State::Closed || c->tcb.state == tcp::State::TimeWait;
@@ -149,6 +153,7 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
 
 void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
   delivery_.receive_posted(qp, now);
+  take_waiting(now);
 }
 
 void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
@@ -158,6 +163,16 @@ void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
     Connection* c = find(id);
     if (c != nullptr && c->qp != nullptr) delivery_.receive_posted(*c->qp, now);
   }
+  take_waiting(now);
+}
+
+// What waited for a receive goes on at once, whoever drives.
+void Side::take_waiting(Instant now) {
+  if (state_.draining.empty()) return;
+  const Turn turn(*this);
+  drain_round(now);
+  end_of_burst(now);
+  transmit_round(now);
 }
 
 // ---- connections
@@ -236,6 +251,10 @@ void Side::disconnect(verbs::QueuePair& qp, Instant now) {
   }
   if (c->stage != Stage::Full) return;
   ending_.begin_closing(*c, now);
+  if (c->awaits_receive) {  // nobody will take it any more
+    c->awaits_receive = false;
+    state_.draining.push(*c);
+  }
   state_.sending.push(*c);
   state_.timers.arm(*c);
   transmit_round(now);

@@ -54,6 +54,7 @@ inline void SlowPath::finish_drain(Connection& c, Instant now, Found* found) {
 
 std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, Found* found) {
   std::uint64_t parsed = 0;
+  if (c.awaits_receive) return parsed;
   while (c.takes_fpdus() && !found->ends_stream()) {
     if (c.buffer.empty()) {
       // what TCP calls received is stored here or has been read.
@@ -91,7 +92,11 @@ std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, 
     c.buffer.consume(behind);
     parsed += length;
   }
-  finish_drain(c, now, found);
+  if (c.awaits_receive) {
+    delivery_.begin_wait(c, now);
+  } else {
+    finish_drain(c, now, found);
+  }
   return parsed;
 }
 

@@ -30,6 +30,7 @@ bool Transport::has_undelivered(const Connection& c) const {
 }
 
 void Transport::drop_undelivered(Connection& c) {
+  c.awaits_receive = false;
   if (c.link != nullptr) {
     c.link->inbox.clear();
   } else {
@@ -39,7 +40,14 @@ void Transport::drop_undelivered(Connection& c) {
 
 void Transport::drain(Connection& c, Instant now, Found* found) {
   if (c.link != nullptr) {
+    if (c.awaits_receive) return;
     drain_inbox(c, found);
+    if (c.awaits_receive) {
+      delivery_.begin_wait(c, now);
+    } else {
+      found->fin |= c.fin_waits;
+      c.fin_waits = false;
+    }
   } else if (!c.buffer.empty()) {
     slow_.drain(c, kNoBudget, now, found);
   }

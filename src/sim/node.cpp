@@ -18,6 +18,7 @@ verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_
   config.shared_rq = shared;
   config.completion_method = engine_->options().completion_method;
   config.completion_threshold = engine_->options().completion_threshold;
+  config.receive_wait = engine_->options().receive_wait;
   config.pd = pd;
   config.max_send_wr = send_depth;
   config.max_recv_wr = receive_depth;

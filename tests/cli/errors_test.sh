@@ -63,7 +63,7 @@ refused 1 "10.77.0.99" put f 10.77.0.99/x --connect-timeout 2s
 start perf "$urnic" perf --port "memif:socket=$work/perf.sock"
 until_true 10 grep -q waiting perf.log
 refused 1 "the target refuses: this is urnic perf" "$urnic" put f 10.77.0.1:18516/x --port "memif:socket=$work/perf.sock"
-refused 1 "the server refuses: this is urnic target" "$urnic" perf 10.77.0.1:18515 --port "$port"
+refused 1 "the server refuses: this is urnic target" "$urnic" perf 10.77.0.1:18700 --port "$port"
 
 # A file that is cut while it is read.
 "$urnic" put big 10.77.0.1/cut --port "$port" >cut.log 2>&1 && fail "put of a file that is not there"

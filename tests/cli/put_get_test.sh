@@ -24,7 +24,7 @@ for options in "--chunk 4K --slots 1" "--chunk 4K --slots 32" "--chunk 64M" "--n
   cmp -s f5000003 h || fail "differs with $options"
   rm -f h
 done
-ok "IPv6" "$urnic" put f4097 '[fd77::1]:18515/six' --port "$port"
+ok "IPv6" "$urnic" put f4097 '[fd77::1]:18700/six' --port "$port"
 cmp -s f4097 export/six || fail "IPv6 differs"
 
 mkdir export/sub

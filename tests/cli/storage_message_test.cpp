@@ -195,12 +195,12 @@ TEST(StorageAddress, FormsThatAreUnderstood) {
     auto a = parse_storage_address(text);
     return a.ok() ? a->endpoint + " " + a->name : "error";
   };
-  EXPECT_EQ(parsed("10.77.0.1"), "10.77.0.1:18515 ");
-  EXPECT_EQ(parsed("10.77.0.1/a/b"), "10.77.0.1:18515 a/b");
+  EXPECT_EQ(parsed("10.77.0.1"), "10.77.0.1:18700 ");
+  EXPECT_EQ(parsed("10.77.0.1/a/b"), "10.77.0.1:18700 a/b");
   EXPECT_EQ(parsed("10.77.0.1:7/x"), "10.77.0.1:7 x");
   EXPECT_EQ(parsed("[fd77::1]:7/x"), "[fd77::1]:7 x");
-  EXPECT_EQ(parsed("[fd77::1]/x"), "[fd77::1]:18515 x");
-  EXPECT_EQ(parsed("fd77::1"), "[fd77::1]:18515 ");
+  EXPECT_EQ(parsed("[fd77::1]/x"), "[fd77::1]:18700 x");
+  EXPECT_EQ(parsed("fd77::1"), "[fd77::1]:18700 ");
   for (const char* bad :
        {"", "/x", "host/x", "10.77.0/x", "10.77.0.1:0/x", "10.77.0.1:99999", ":7"}) {
     EXPECT_EQ(parsed(bad), "error") << bad;

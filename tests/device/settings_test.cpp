@@ -61,6 +61,7 @@ const std::map<std::string, OfEngine> kOfEngine = {
     {"crc", {"off", SEEN(mpa.crc)}},
     {"ooo_without_markers", {"store", SEEN(out_of_order)}},
     {"rq_nudge", {"off", SEEN(rq_nudge)}},
+    {"receive_wait_ms", {"9", SEEN(receive_wait)}},
     {"completion_method", {"1", SEEN(completion_method)}},
     {"completion_threshold", {"9", SEEN(completion_threshold)}},
     {"mpa_revision", {"1", SEEN(mpa.revision)}},

@@ -163,6 +163,15 @@ void sends_out_of_order(Moved* moved) {
   moved->add(p);
 }
 
+void a_send_waits(Moved* moved) {
+  HandPeer p;
+  p.options.receive_wait = Duration::s(1);
+  ASSERT_TRUE(p.up(
+      [](engine::ConnectParams& c) { c.context.initiated_as = fastpath::ConnectionType::Slow; }));
+  p.send(0, HandPeer::send_message(1, Octets(100, 1)));  // receive_waits
+  moved->add(p);
+}
+
 // ---- what TCP has to do again
 
 void nobody_acknowledges(Moved* moved) {
@@ -312,6 +321,7 @@ TEST(Counters, E48_EachOfThemMovesWhenWhatItCountsHappens) {
   downgrade_and_upgrade(&moved);
   detour(&moved);
   sends_out_of_order(&moved);
+  a_send_waits(&moved);
   nobody_acknowledges(&moved);
   every_operation(&moved);
   refused_access(&moved);

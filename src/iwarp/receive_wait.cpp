@@ -1,0 +1,53 @@
+// A Send for which no receive is posted. What TCP has not acknowledged is dropped, and comes again
+// . What it has acknowledged cannot be had again: it ends the stream, or, where the
+// consumer says so, stays where it is with all behind it, and TCP's window closes.
+#include <algorithm>
+
+#include "iwarp/delivery.h"
+
+namespace urnic::iwarp {
+
+void Delivery::want_receive(Connection& c) {
+  verbs::SharedReceiveQueue* shared = c.stream->rq.shared();
+  if (shared != nullptr && !c.qp->starved) shared->starved.push_back(c.id);
+  // E-17: said before it is looked at again.
+  c.qp->starved = true;
+  if (shared != nullptr) shared->wanted = true;
+}
+
+// False when a receive has come in this very moment.
+bool Delivery::wait_for_receive(Connection& c) {
+  want_receive(c);
+  if (c.stream->rq.has(c.starved_msn)) return false;
+  c.awaits_receive = true;
+  return true;
+}
+
+void Delivery::begin_wait(Connection& c, Instant now) {
+  ++c.counters.receive_waits;
+  c.stage_deadline = now + c.stream->config.receive_wait;
+  if (c.fin_waits || (c.link != nullptr && c.link->ending)) hasten_wait(c, now);
+  s_.timers.arm(c);
+}
+
+void Delivery::hasten_wait(Connection& c, Instant now) {
+  c.stage_deadline = std::min(c.stage_deadline, now + s_.options.linger_timeout);
+  s_.timers.arm(c);
+}
+
+void Delivery::receive_posted(verbs::QueuePair& qp, Instant now) {
+  if (!qp.starved.exchange(false)) return;
+  Connection* c = s_.connections.find(qp.connection);
+  if (c == nullptr) return;
+  if (c->awaits_receive) {
+    c->awaits_receive = false;
+    c->stage_deadline = Instant::never();
+    s_.draining.push(*c);
+    return;
+  }
+  if (!s_.options.rq_nudge || c->link != nullptr) return;
+  for (int i = 0; i < 3; ++i) transmitter_.emit_ack(*c, now);
+  s_.wire.tx().flush();
+}
+
+}  // namespace urnic::iwarp

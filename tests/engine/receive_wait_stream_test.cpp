@@ -1,0 +1,170 @@
+// Sends for which no receive is posted, over the kernel's TCP, through the public API, where the
+// consumer lets them wait (receive_wait_ms). The same over a memif between SLOW connections.
+#include <sys/socket.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "engine/stream_ends.h"
+
+namespace urnic {
+namespace {
+
+using namespace stream_test;
+using Clock = std::chrono::steady_clock;
+
+// A wire, and two devices on it.
+struct WaitOver : ::testing::TestWithParam<const char*> {
+  void SetUp() override { open_with("20000"); }
+  void TearDown() override {
+    a.reset();
+    b.reset();
+    client = server = Device();
+    if (!directory.empty()) std::filesystem::remove_all(directory);
+  }
+  void open_with(const char* wait_ms) {
+    const bool memif = std::string(GetParam()) == "memif";
+    if (memif) {
+      char name[] = "/tmp/urnic-wait-XXXXXX";
+      ASSERT_NE(mkdtemp(name), nullptr);
+      directory = name;
+    }
+    const auto settings = [&](const char* role, std::string* port) {
+      *port = memif ? "memif:socket=" + directory + "/w.sock,role=" + role : "tcp";
+      return Settings{{"port", port->c_str()},
+                      {"connection_type", memif ? "slow" : "fast"},
+                      {"receive_wait_ms", wait_ms}};
+    };
+    std::string one, two;
+    server = open(settings("server", &one));
+    client = open(settings("client", &two));
+    ASSERT_TRUE(server && client);
+    ASSERT_TRUE(server.wait_link(10000));
+    a = std::make_unique<End>(client, 4 << 20);
+    b = std::make_unique<End>(server, 4 << 20);
+    join(server, *b, *a, memif ? "10.77.0.1" : "127.0.0.1");
+    a->fill(3);
+  }
+  // Sends of 8 KiB.
+  void send(std::size_t first, std::size_t n) {
+    for (std::size_t i = first; i < first + n; ++i) {
+      const Sge from = a->sge(i * kOctets, kOctets);
+      ASSERT_TRUE(a->qp.post_send(a->request(Opcode::send, from, i)).ok());
+    }
+  }
+  void receive(std::size_t i) {
+    const Sge into = b->sge(i * kOctets, kOctets);
+    ASSERT_TRUE(b->qp.post_receive({i, {&into, 1}}).ok());
+  }
+  // The wait has begun.
+  bool waits() {
+    for (int i = 0; i < 2000; ++i) {
+      if (b->qp.stats().iwarp.receive_waits != 0) return true;
+      Completion c[1];
+      b->cq.poll(c);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+  static constexpr std::uint32_t kOctets = 8192;
+  std::string directory;
+  Device server, client;
+  std::unique_ptr<End> a, b;
+};
+
+TEST_P(WaitOver, R116_MoreThanTheWindowWaitsAndComesWholeAndInOrder) {
+  constexpr std::size_t kSends = 400;
+  std::thread sender([&] {
+    for (std::size_t i = 0; i < kSends; i += 50) {
+      send(i, 50);
+      for (std::size_t k = 0; k < 50; ++k) EXPECT_EQ(a->wait().status, WcStatus::success);
+    }
+  });
+  ASSERT_TRUE(waits());
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  for (std::size_t i = 0; i < kSends; ++i) {
+    receive(i);
+    const Completion c = b->wait();
+    ASSERT_EQ(c.status, WcStatus::success) << i;
+    ASSERT_EQ(c.wr_id, i);
+    ASSERT_EQ(std::memcmp(b->memory.data() + i * kOctets, a->memory.data() + i * kOctets, kOctets),
+              0);
+  }
+  sender.join();
+}
+
+TEST_P(WaitOver, R116_SendingGoesOnMeanwhile) {
+  send(0, 20);
+  ASSERT_TRUE(waits());
+  const Sge into = a->sge(1 << 20, 500), from = b->sge(0, 500);
+  b->fill(9);
+  ASSERT_TRUE(a->qp.post_receive({1000, {&into, 1}}).ok());
+  ASSERT_TRUE(b->qp.post_send(b->request(Opcode::send, from, 1)).ok());
+  for (;;) {
+    const Completion c = a->wait();
+    ASSERT_EQ(c.status, WcStatus::success);
+    if (c.wr_id != 1000) continue;
+    EXPECT_EQ(std::memcmp(a->memory.data() + (1 << 20), b->memory.data(), 500), 0);
+    break;
+  }
+}
+
+TEST_P(WaitOver, R116_TheOrderlyEndComesBehindWhatWaited) {
+  send(0, 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
+  ASSERT_TRUE(waits());
+  a->qp.disconnect();
+  Event e;
+  b->events.wait(&e, 300);
+  EXPECT_EQ(b->qp.state(), QpState::rts) << "what waits comes first";
+  for (std::size_t i = 0; i < 3; ++i) {
+    receive(i);
+    EXPECT_EQ(b->wait().status, WcStatus::success);
+  }
+  EXPECT_EQ(b->ending().kind, EventKind::disconnected);
+  EXPECT_EQ(a->ending().kind, EventKind::disconnected);
+}
+
+// More waits than the inbox and the window hold, so that nobody reads up to the RST.
+TEST_P(WaitOver, R116_TheOtherEndsResetIsSeen) {
+  send(0, 100);
+  ASSERT_TRUE(waits());
+  const auto begin = Clock::now();
+  a->qp = QueuePair();
+  EXPECT_EQ(b->ending().kind, EventKind::failed);
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(8));
+}
+
+TEST_P(WaitOver, R116_DisconnectAndDestructionHereEndIt) {
+  send(0, 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
+  ASSERT_TRUE(waits());
+  b->qp.disconnect();
+  const Event here = b->ending(), there = a->ending();
+  EXPECT_EQ(here.kind, EventKind::disconnected) << here.error.message;
+  EXPECT_EQ(there.kind, EventKind::disconnected) << there.error.message;
+  b->qp = QueuePair();
+  EXPECT_EQ(server.stats().connections.size(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, WaitOver, ::testing::Values("tcp", "memif"));
+
+struct ShortWaitOver : WaitOver {
+  void SetUp() override { open_with("300"); }
+};
+
+TEST_P(ShortWaitOver, R116_TheSettingBoundsTheWait) {
+  send(0, 3);
+  ASSERT_TRUE(waits());
+  const Event e = b->ending(5000);
+  EXPECT_EQ(e.kind, EventKind::failed);
+  EXPECT_NE(e.error.message.find("no buffer"), std::string::npos) << e.error.message;
+  EXPECT_EQ(a->ending(5000).kind, EventKind::failed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, ShortWaitOver, ::testing::Values("tcp", "memif"));
+
+}  // namespace
+}  // namespace urnic
