@@ -10,6 +10,14 @@ namespace {
 // Segments one connection may send before the next one has its turn.
 constexpr unsigned kTurn = 64;
 
+// A receive was posted: what waited for one goes on at once, whoever drives.
+void take_waiting(Side& side, Instant now) {
+  const Side::Turn turn(side);
+  if (!side.drain_round(now)) return;
+  side.end_of_burst(now);
+  side.transmit_round(now);
+}
+
 }  // namespace
 
 Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory,
@@ -153,7 +161,7 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
 
 void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
   delivery_.receive_posted(qp, now);
-  take_waiting(now);
+  take_waiting(*this, now);
 }
 
 void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
@@ -163,16 +171,7 @@ void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
     Connection* c = find(id);
     if (c != nullptr && c->qp != nullptr) delivery_.receive_posted(*c->qp, now);
   }
-  take_waiting(now);
-}
-
-// What waited for a receive goes on at once, whoever drives.
-void Side::take_waiting(Instant now) {
-  if (state_.draining.empty()) return;
-  const Turn turn(*this);
-  drain_round(now);
-  end_of_burst(now);
-  transmit_round(now);
+  take_waiting(*this, now);
 }
 
 // ---- connections

@@ -132,7 +132,6 @@ class Side {
   ConnectionStats qp_stats(const verbs::QueuePair&) const;
 
  private:
-  void take_waiting(Instant now);
   static bool finish_staging(const port::Frame& frame, const wire::FrameHead& head, std::size_t l4,
                              std::size_t l4_len, std::size_t tcp_header, std::uint32_t pseudo_sum,
                              Arrived* a);
