@@ -32,6 +32,8 @@ bool KernelRounds::poll(Instant now) {
   for (unsigned i = 0; i < n; ++i) take_readiness(ready[i], now);
   if (s_.kernel->accept_again <= now) {
     s_.kernel->accept_again = Instant::never();
+    // Somebody else in this process may have been quicker to take the one given up.
+    if (!s_.kernel->spare.is_open()) s_.kernel->spare = sockets::Socket::spare();
     s_.listeners.for_each([](Listener& l) {
       l.acceptable = l.acceptable || l.paused;
       l.paused = false;
@@ -139,8 +141,9 @@ void KernelRounds::take_octets(Connection& c, Instant now) {
 // FIN, or the end by an error.
 void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Instant now) {
   KernelLink& l = *c.link;
-  // A RST that a send has met already reads as an end.
-  const bool lost = l.send_error != 0 && c.stage == Stage::Startup;
+  // The kernel tells of a reset once: when sending has met it, what is received just ends. (A stream
+  // that Terminate has ended is told of already.)
+  const bool lost = l.send_error != 0 && c.stage <= Stage::Closing;
   if (got.what == sockets::Moved::What::End && !lost) {
     l.ended = true;
     if (c.awaits_receive) {  // the octets before it are taken first

@@ -39,17 +39,14 @@ void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found)
 
 // No whole FPDU is left.
 inline void SlowPath::finish_drain(Connection& c, Instant now, Found* found) {
-  if (c.stage == Stage::Terminated) {
-    c.buffer.reset(c.tcb.rcv.holes.rcv_nxt());
-  } else if (!found->ends_stream()) {
+  if (!found->ends_stream()) {
     if (c.residue && c.buffer.empty()) {  // E-1: start-up residue is gone, as initiated from here
       c.residue = false;
       c.context.type = c.context.config.initiated_as;
     }
     delivery_.update_receive_room(c, now);
   }
-  found->fin |= c.fin_waits;
-  c.fin_waits = false;
+  found->fin |= c.fin_waits;  // the last that comes
 }
 
 std::uint64_t SlowPath::drain(Connection& c, std::uint64_t budget, Instant now, Found* found) {

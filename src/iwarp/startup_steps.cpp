@@ -139,8 +139,6 @@ void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Ins
   c.qp->state.advance(verbs::QpState::Rts);  // the active side is there already
   c.context.config.crc = agreement.crc;
   c.context.startup = false;
-  c.context.upgrade_needed = c.context.config.upgrade_after;
-  c.context.fast_since = now;
   if (!Transport::shows_segments(c)) {  // E-31
     c.context.config.initiated_as = fastpath::ConnectionType::Slow;
   }
@@ -161,7 +159,6 @@ void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Ins
     if (c.first_fpdu_deadline <= now) first_fpdu(c);
     s_.timers.arm(c);
   }
-  transport_.open_window(c, now);
 }
 
 void Opening::first_fpdu(Connection& c) {

@@ -30,8 +30,6 @@ class Transport {
   void drain(Connection& c, Instant now, Found* found);
   // TCP has done its handshake; the window is opened to what there is room for.
   void established(Connection& c, Instant now);
-  // The window is opened to what there is room for.
-  void open_window(Connection& c, Instant now) { delivery_.update_receive_room(c, now); }
   // Of a Send that waits for a receive, and the FIN behind it.
   void hasten_wait(Connection& c, Instant now) { delivery_.hasten_wait(c, now); }
   // More may be there than was taken until now.

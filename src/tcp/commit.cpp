@@ -159,7 +159,6 @@ void note_duplicate_part(Tcb& t, const Check& c) {
 
 void forget_out_of_order(Tcb& t) {
   t.rcv.holes.forget();
-  t.rcv.recent_count = 0;
   t.rcv.has_dsack = false;
   if (!t.rcv.fin_taken) t.rcv.fin_known = false;
 }

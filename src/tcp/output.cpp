@@ -112,7 +112,8 @@ void fill_data(const Tcb& t, std::uint32_t limit, bool must_cut, bool fin, SendP
 // The window is too small for what should go. True when something goes all the same.
 bool plan_into_small_window(Tcb& t, std::uint32_t usable, Instant now, SendPlan* out) {
   if (flight(t) != 0) return false;
-  // Half of the largest window ever seen is as good as it gets (RFC 9293 3.8.6.2.1, rule 3).
+  // Half of the largest window ever seen is as good as it gets (E-52; RFC 9293 3.8.6.2.1, rule
+  // 3).
   if (usable == 0 || std::uint64_t{usable} * 2 < t.snd.max_wnd) {
     *out = plan_blocked(t, usable, now);
     return out->kind != Send::None;

@@ -2,6 +2,9 @@
 #include "device/driver.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -80,6 +83,7 @@ TEST_F(DriverTest, RingingNeverWaitsForABurst_E28) {
   burst.join();
   rang.wait();
   EXPECT_EQ(polled(), 1);  // it answered before it left
+  EXPECT_FALSE(qp->rung.load()) << "what is posted from now on rings again";
 }
 
 TEST_F(DriverTest, DoorbellAtTheEndOfABurstIsNotLost_E28) {
@@ -156,6 +160,84 @@ TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway_E28) {
   for (int n; (n = polled()) > 0;) got += n;
   EXPECT_FALSE(cq.overrun());
   EXPECT_EQ(got, kThreads * kPosts);
+}
+
+// ---- what else it watches, and whose signals it leaves alone
+
+struct Watched : DriverTest {
+  Watched() { EXPECT_EQ(pipe(ends), 0); }
+  ~Watched() override {
+    driver.reset();
+    close(ends[0]);
+    close(ends[1]);
+  }
+  void start(Progress progress, Duration spin) {
+    DriverOptions options;
+    options.progress = progress;
+    options.spin = spin;
+    driver = std::make_unique<Driver>(options, engine.get(), &port, 0);
+    driver->watch(ends[0], [this] {
+      char c;
+      if (read(ends[0], &c, 1) == 1) ++served;
+    });
+    ASSERT_TRUE(driver->start().ok());
+  }
+  // Somebody asks; true once it was answered. `meanwhile`: what the application does.
+  template <class F>
+  bool ask(F&& meanwhile) {
+    const int before = served;
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    for (int i = 0; i < 5000 && served == before; ++i) {
+      meanwhile();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return served != before;
+  }
+  int ends[2];
+  std::atomic<int> served{0};
+  std::unique_ptr<Driver> driver;
+};
+
+// proves: E-51
+TEST_F(Watched, E51_IsServedWhileTheThreadSleeps) {
+  start(Progress::Thread, {});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(ask([] {}));
+}
+
+// proves: E-51
+TEST_F(Watched, E51_IsServedByAThreadThatNeverSleeps) {
+  start(Progress::Thread, Duration::s(1000));
+  EXPECT_TRUE(ask([] {}));
+}
+
+// proves: E-51
+TEST_F(Watched, E51_IsServedByAnApplicationThatPollsAlone) {
+  start(Progress::Poll, {});
+  EXPECT_TRUE(ask([&] { driver->app_poll(); }));
+}
+
+std::atomic<int> signals{0};
+
+// A signal for the process is the caller's, however the caller takes it: our thread never does.
+// proves: E-28
+TEST_F(DriverTest, E28_TheCallersSignalsAreNotDeliveredToTheThread) {
+  auto driver = drive(Progress::Thread);
+  struct sigaction count {
+  }, old;
+  count.sa_handler = [](int) { ++signals; };
+  ASSERT_EQ(sigaction(SIGUSR1, &count, &old), 0);
+  sigset_t mine, before;
+  sigemptyset(&mine);
+  sigaddset(&mine, SIGUSR1);
+  ASSERT_EQ(pthread_sigmask(SIG_BLOCK, &mine, &before), 0);
+  ASSERT_EQ(kill(getpid(), SIGUSR1), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(signals, 0);
+  const timespec now{};
+  EXPECT_EQ(sigtimedwait(&mine, nullptr, &now), SIGUSR1) << "it waits for the caller";
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  sigaction(SIGUSR1, &old, nullptr);
 }
 
 // Whoever hears that a connection is established may post at once, while the engine is still in the

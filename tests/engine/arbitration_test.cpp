@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "tests/engine/out_logic.h"
 
@@ -43,10 +45,15 @@ TEST(Arbitration, ASlowBacklogIsParsedInTurns_R8) {
   EXPECT_EQ(r.engine().iwarp().state().pool.in_use(), 0u);
 }
 
-// What comes before the FIN is delivered before it, in however many turns and whatever order.
-TEST(Arbitration, SlowOctetsBeforeAFinAreDeliveredFirst) {
-  for (const std::uint32_t sends : {2u, 1000u}) {
+// What comes before the FIN is delivered before it, in however many turns and whatever order; also
+// when ours was first, so that nothing more of TCP is waited for.
+// proves: E-50
+TEST(Arbitration, E50_SlowOctetsBeforeAFinAreDeliveredFirst) {
+  for (const auto& [sends, we_close] :
+       {std::pair{2u, false}, std::pair{1000u, false}, std::pair{1000u, true}}) {
+    SCOPED_TRACE(std::to_string(sends) + (we_close ? ", closed here first" : ""));
     Receiver r(receiver(ConnectionType::Slow), 2048);
+    if (we_close) r.engine().iwarp().disconnect(r.qp(), r.now());
     Octets stream;
     std::uint64_t second = 0;
     for (std::uint32_t i = 0; i < sends; ++i) {

@@ -151,6 +151,16 @@ TEST_F(ConnectionEnd, E50_AFinWithOurWorkOutstandingIsAFailure) {
   EXPECT_TRUE(got.back().seg.has(tcp::kRst));
 }
 
+// The octets came before; what is new is that they were the last.
+// proves: E-50
+TEST_F(ConnectionEnd, E50_AFinBehindOctetsThatCameBeforeIsTaken) {
+  begin();
+  const auto got = arrive(0, p.write(0, Octets(100, 1)), tcp::kAck | tcp::kFin, 0);
+  ASSERT_FALSE(got.empty());
+  EXPECT_EQ(got.back().ack, start + 1);
+  EXPECT_EQ(p.qp->state, verbs::QpState::Sqd);
+}
+
 // ---- RST
 
 // The Reply that refuses is lost for ever, and so is what the peer says: it hears of the end.
@@ -205,6 +215,76 @@ TEST(EndingByReset, E51_ATimerRunsThoughNothingCanBeSent) {
   r.pass(Duration::s(12));
   ASSERT_EQ(r.node().events.size(), 1u);
   EXPECT_EQ(r.node().events[0].code, Errc::timed_out);
+}
+
+// A start-up fails while the port is full. Its RST waits for room, and is no affair of the
+// listener's any more, which may go before it.
+// proves: E-50
+TEST(EndingByReset, E50_AListenerMayGoWhileAResetOfItsConnectionWaits) {
+  Receiver r(receiver(ConnectionType::Fast));
+  Error error;
+  engine::Listener* const listener = r.engine().iwarp().listen(7001, 4, &error);
+  ASSERT_NE(listener, nullptr);
+  const auto arrive = [&](std::uint16_t flags, std::uint32_t seq, std::uint32_t ack,
+                          const Octets& payload) {
+    tcp::Segment s;
+    s.flags = flags;
+    s.seq = tcp::Seq(seq);
+    s.ack = tcp::Seq(ack);
+    s.src_port = 4000;
+    s.dst_port = 7001;
+    s.window = 60000;
+    r.put(s, payload);
+    r.run();
+  };
+  arrive(tcp::kSyn, 99, 0, {});
+  ASSERT_EQ(r.engine().tables().half_open, 1u);
+  std::uint32_t iss = 0;
+  r.engine().iwarp().state().connections.for_each([&](engine::Connection& c) {
+    if (c.key.local_port == 7001) iss = c.tcb.snd.iss.value();
+  });
+  r.full = true;
+  arrive(tcp::kAck, 100, iss + 1, Octets(100, 0x47));
+  ASSERT_EQ(r.engine().tables().connections, 2u) << "its RST has not left";
+  ASSERT_EQ(r.engine().tables().pending, 0u);
+  r.engine().iwarp().close_listener(listener, r.now());
+  r.pass(Duration::ms(1500));
+  EXPECT_EQ(r.engine().tables().connections, 1u);
+}
+
+// Nobody answers our FIN: what TCP gives up is no orderly end.
+// proves: E-50
+TEST(EndingByReset, E50_ACloseThatTcpGivesUpIsAFailure) {
+  sim::PairOptions o = receiver(ConnectionType::Fast);
+  o.right.tcp.data_retries = 2;
+  Receiver r(o);
+  r.node().events.clear();
+  r.engine().iwarp().disconnect(r.qp(), r.now());
+  r.pass(Duration::s(9));
+  ASSERT_EQ(r.node().events.size(), 1u);
+  EXPECT_EQ(r.node().events[0].kind, Kind::Failed);
+  EXPECT_NE(r.node().events[0].message.find("gave up"), std::string::npos)
+      << r.node().events[0].message;
+}
+
+// Neither does anybody answer for the peer's address any more: nothing is waited for.
+// proves: E-50
+TEST(EndingByReset, E50_WhoLingersEndsWhenItsNeighbourIsGone) {
+  HandWire w;
+  Error error;
+  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  auto* qp = w.left.node->make_qp();
+  engine::Engine& left = w.left.engine();
+  ASSERT_TRUE(
+      left.iwarp()
+          .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), left.default_params(), w.now)
+          .ok());
+  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  w.watch = [](const Bytes&, bool) { return std::vector<Bytes>(); };
+  w.right.engine().iwarp().reject(w.right.node->events.front().connection, {}, w.now);
+  EXPECT_EQ(w.right.engine().tables().connections, 1u);
+  w.run_for(Duration::s(9));
+  EXPECT_EQ(w.right.engine().tables().connections, 0u);
 }
 
 // ---- what was counted

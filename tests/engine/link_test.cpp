@@ -75,5 +75,29 @@ TEST(Link, IsUpWhenThePortSaysSoWhateverItsEpoch) {
   EXPECT_FALSE(looks_up(0, 6));
 }
 
+// Whoever sleeps wakes up when a lost link has been waited for long enough.
+// proves: E-43, E-51
+TEST(Link, E43_TheEndOfWaitingForItIsATimer) {
+  Link link;
+  link.up = 1;
+  link.epoch = 1;
+  port::Port port = link.port();
+  NoHooks hooks;
+  Options options;
+  options.addresses = {"10.0.0.1/24"};
+  options.link_timeout = Duration::s(7);
+  Engine engine(options, &port, 0, &hooks);
+  Instant now = Instant::from_ns(1000000000);
+  engine.poll(now);
+  ASSERT_TRUE(engine.interface().is_up());
+  link.up = 0;
+  link.epoch = 2;
+  now = now + Duration::s(100);  // the interface has nothing left to do by itself
+  for (int i = 0; i < 200 && engine.interface().is_up(); ++i) engine.poll(now);
+  ASSERT_FALSE(engine.interface().is_up());
+  EXPECT_LE(engine.next_deadline(), now + Duration::s(7));
+  EXPECT_GT(engine.next_deadline(), now);
+}
+
 }  // namespace
 }  // namespace urnic::engine

@@ -89,5 +89,16 @@ TEST_F(Loopback, E46_WhatIsOnItsWayToOurselvesIsBounded) {
   EXPECT_LE(most, 5200u);
 }
 
+// What was sent to ourselves outside a poll is work: nobody may sleep over it.
+// proves: E-30, E-51
+TEST_F(Loopback, E30_WhatIsOnItsWayToOurselvesIsWorkAtOnce) {
+  for (int i = 0; i < 100; ++i) poll();
+  verbs::QueuePair* qp = node->make_qp();
+  const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};
+  ASSERT_TRUE(node->engine().iwarp().connect(*qp, to, node->engine().default_params(), now).ok());
+  ASSERT_NE(node->engine().tables().looped, 0u);
+  EXPECT_LE(node->engine().next_deadline(), now);
+}
+
 }  // namespace
 }  // namespace urnic::test

@@ -196,6 +196,35 @@ TEST_F(Setup, RevisionTwoAgainstAResponderThatKnowsOnlyOneFallsBack_E35) {
   EXPECT_EQ(work.run(), "");
 }
 
+// The second attempt is the same request: the consumer's data and its kind of connection go with it.
+// proves: E-35
+TEST_F(Setup, E35_TheSecondAttemptAsksForTheSame) {
+  o.right.mpa.revision = 1;
+  make();
+  Error e;
+  ASSERT_NE(pair->right().engine().iwarp().listen(7000, 4, &e), nullptr);
+  engine::ConnectParams params = pair->left().engine().default_params();
+  params.context.initiated_as = fastpath::ConnectionType::Slow;
+  params.private_data = {1, 2, 3};
+  ASSERT_TRUE(pair->left()
+                  .engine()
+                  .iwarp()
+                  .connect(*left, *SocketAddress::parse("10.0.0.2:7000"), params, pair->now())
+                  .ok());
+  ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
+  const auto request = pair->right().events.front().connection;
+  engine::Side::RequestInfo info;
+  ASSERT_TRUE(pair->right().engine().iwarp().request_info(request, &info));
+  EXPECT_EQ(info.private_data, params.private_data);
+  ASSERT_TRUE(pair->right()
+                  .engine()
+                  .iwarp()
+                  .accept(request, *right, pair->right().engine().default_params(), pair->now())
+                  .ok());
+  ASSERT_TRUE(left_hears(Kind::Established));
+  EXPECT_FALSE(pair->left().engine().iwarp().qp_stats(*left).iwarp.fast);
+}
+
 TEST_F(Setup, NoSharedRtrKindIsAnsweredByTerminate_2_0_7) {
   o.left.mpa.rtr = mpa::kRtrRead;
   o.right.mpa.rtr = mpa::kRtrWrite;

@@ -7,11 +7,26 @@
 
 #include "net/arp.h"
 #include "net/ethernet.h"
+#include "net/icmp.h"
+#include "net/ipv4.h"
 #include "tests/engine/hand_wire.h"
 #include "tests/engine/rx_path.h"
 
 namespace urnic::test {
 namespace {
+
+Bytes who_has(const char* target, const MacAddress& mac, const char* sender) {
+  const MacAddress everybody{{255, 255, 255, 255, 255, 255}};
+  Bytes arp(net::kEthernetHeader + net::kArpPacket);
+  net::emit_ethernet({everybody, mac, 0, net::kEtherTypeArp}, arp.data());
+  net::ArpPacket a;
+  a.operation = net::kArpRequest;
+  a.sender_mac = mac;
+  a.sender_ip = *IpAddress::parse(sender);
+  a.target_ip = *IpAddress::parse(target);
+  net::emit_arp(a, arp.data() + net::kEthernetHeader);
+  return arp;
+}
 
 // proves: E-51
 TEST_F(RxPath, E51_TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
@@ -35,6 +50,33 @@ TEST_F(RxPath, E51_TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
     }
     p.acknowledge(first.size());
   }
+}
+
+// Whoever sends before the consumer has answered meets a window that shuts. With the answer there is
+// room again, and the peer hears of it by the Reply: it may have nothing to ask by.
+// proves: E-11, E-51
+TEST_F(RxPath, E51_TheReplyTellsOfTheRoomThatTheConsumersAnswerMakes) {
+  Octets write(14);  // of no octets: STag and offset mean nothing
+  write[0] = 0xc1;
+  write[1] = 0x40;
+  const Octets fpdu = make_fpdu(write);
+  while (p.eager.size() < 60000) testing::append(p.eager, fpdu);
+  ASSERT_TRUE(p.up());
+  EXPECT_EQ(p.stats().iwarp.bytes_slow, p.eager.size());
+  EXPECT_GT(p.reply_window, 60000u);
+}
+
+// The part of an overlap that came before is reported on SLOW as on FAST (RFC 2883 4).
+// proves: E-51
+TEST_F(RxPath, E51_APartThatCameBeforeIsReportedOnSlowToo_RFC2883) {
+  p.options.tcp.dsack = true;
+  up_slow();
+  send(0);
+  const auto a = p.send(0, joined({fpdus[0], fpdus[1]}));
+  ASSERT_FALSE(a.empty());
+  EXPECT_EQ(a.back().ack, 2 * kSize);
+  ASSERT_EQ(a.back().sack.size(), 1u);
+  EXPECT_EQ(a.back().sack[0], (std::pair<std::uint64_t, std::uint64_t>(0, kSize)));
 }
 
 // What is kept is TCP's from now on: the consumer need not wait for the peer.
@@ -110,6 +152,183 @@ TEST(Request, E51_WaitsForItsConsumerLongerThanForItsPeer) {
   EXPECT_TRUE(w.run_until([&] { return qp->state == verbs::QpState::Rts; }, Duration::s(1)));
 }
 
+// A responder whose first FPDU comes in one segment with its Reply has sent it, and need not come
+// again for it to be heard.
+// proves: E-1, E-51
+TEST(Reply, E1_AnFpduThatComesWithItIsDeliveredAtOnce) {
+  HandWire w;
+  Error error;
+  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  auto* qp = w.left.node->make_qp();
+  std::vector<std::uint8_t> into(64);
+  const auto key = w.left.node->register_memory(into.data(), into.size(), verbs::kLocalWrite);
+  const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(into.data()), 64, key};
+  ASSERT_TRUE(w.left.node->post_receive(*qp, {1, {&sge, 1}}, w.now));
+  ASSERT_TRUE(w.left.engine()
+                  .iwarp()
+                  .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"),
+                           w.left.engine().default_params(), w.now)
+                  .ok());
+  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  bool sent = false;
+  w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
+    const auto s = WireSegment::of(f);
+    if (!s) return {std::move(f)};
+    if (to_right || sent || s->seg.payload.size() < mpa::kFrameHeader) return {};
+    sent = true;
+    Octets both(s->seg.payload.begin(), s->seg.payload.end());
+    testing::append(both, HandPeer::send_message(1, Octets(16, 7)));
+    return {forge(*s, false, MacAddress::from_bytes(f.data()), s->seg, both)};
+  };
+  ASSERT_TRUE(w.right.engine()
+                  .iwarp()
+                  .accept(w.right.node->events.front().connection, *w.right.node->make_qp(),
+                          w.right.engine().default_params(), w.now)
+                  .ok());
+  w.run_for(Duration::ms(1));
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(qp->state, verbs::QpState::Rts);
+  w.left.node->drain_completions();
+  ASSERT_EQ(w.left.node->receive_done.size(), 1u);
+  EXPECT_EQ(into[15], 7);
+}
+
+// Nobody answers for one host: that says nothing about another.
+// proves: E-51
+TEST(Hosts, E51_OneThatIsNotThereEndsItsOwnConnectionsOnly) {
+  HandWire w;
+  engine::Engine& left = w.left.engine();
+  auto *one = w.left.node->make_qp(), *other = w.left.node->make_qp();
+  ASSERT_TRUE(
+      left.iwarp()
+          .connect(*one, *SocketAddress::parse("10.0.0.7:7000"), left.default_params(), w.now)
+          .ok());
+  w.run_for(Duration::s(1));
+  ASSERT_TRUE(
+      left.iwarp()
+          .connect(*other, *SocketAddress::parse("10.0.0.8:7000"), left.default_params(), w.now)
+          .ok());
+  ASSERT_TRUE(w.run_until([&] { return !w.left.node->events.empty(); }, Duration::s(10)));
+  ASSERT_EQ(w.left.node->events.size(), 1u);
+  EXPECT_EQ(w.left.node->events[0].qp, one);
+  EXPECT_EQ(w.left.node->events[0].code, Errc::unreachable);
+}
+
+// The router's word that nobody is at that port ends the connection that asked, at once.
+// proves: E-51
+TEST(Hosts, E51_AnIcmpErrorReachesTheConnectionItIsAbout) {
+  HandWire w;
+  constexpr std::size_t kIp = 20, kQuote = kIp + 8, kIcmp = 8;
+  w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
+    const auto s = WireSegment::of(f);
+    if (!to_right || !s) return {std::move(f)};
+    Bytes e(net::kEthernetHeader + kIp + kIcmp + kQuote);
+    net::emit_ethernet({s->net.src_mac, MacAddress{{2, 0, 0, 0, 0, 9}}, 0, net::kEtherTypeIpv4},
+                       e.data());
+    net::Ipv4Header ip;
+    ip.total_len = static_cast<std::uint16_t>(e.size() - net::kEthernetHeader);
+    ip.protocol = 1;
+    ip.src = s->net.dst;
+    ip.dst = s->net.src;
+    std::uint8_t* const at = e.data() + net::kEthernetHeader;
+    net::emit_ipv4(ip, at);
+    at[kIp] = 3;      // unreachable:
+    at[kIp + 1] = 3;  // port
+    std::memcpy(at + kIp + kIcmp, f.data() + net::kEthernetHeader, kQuote);
+    net::set_icmp_checksum({at + kIp, kIcmp + kQuote}, 0);
+    w.send(e, false);
+    return {};
+  };
+  engine::Engine& left = w.left.engine();
+  auto* qp = w.left.node->make_qp();
+  ASSERT_TRUE(
+      left.iwarp()
+          .connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), left.default_params(), w.now)
+          .ok());
+  w.run_for(Duration::ms(100));
+  ASSERT_EQ(w.left.node->events.size(), 1u);
+  EXPECT_EQ(w.left.node->events[0].code, Errc::unreachable);
+}
+
+// Who accepted hangs up before the peer is ready to receive; the peer's RTR comes, and then no word.
+// It changes nothing of how long the peer has to close its side.
+// proves: E-50
+TEST(Rtr, E50_ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
+  HandWire w;
+  Error error;
+  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  auto *here = w.left.node->make_qp(), *there = w.right.node->make_qp();
+  ASSERT_TRUE(w.left.engine()
+                  .iwarp()
+                  .connect(*here, *SocketAddress::parse("10.0.0.2:7000"),
+                           w.left.engine().default_params(), w.now)
+                  .ok());
+  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  Bytes rtr;
+  w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
+    const auto s = WireSegment::of(f);
+    if (!s) return {std::move(f)};
+    if (rtr.empty() && to_right && !s->seg.payload.empty()) rtr = f;
+    return rtr.empty() ? std::vector<Bytes>{std::move(f)} : std::vector<Bytes>();
+  };
+  engine::Engine& right = w.right.engine();
+  ASSERT_TRUE(right.iwarp()
+                  .accept(w.right.node->events.front().connection, *there, right.default_params(),
+                          w.now)
+                  .ok());
+  w.run_for(Duration::ms(1));
+  ASSERT_FALSE(rtr.empty());
+  w.right.node->events.clear();
+  right.iwarp().disconnect(*there, w.now);
+  w.send(rtr, true);
+  w.run_for(Duration::ms(1));
+  ASSERT_EQ(w.right.node->events.size(), 1u);
+  EXPECT_EQ(w.right.node->events[0].kind, engine::CmEvent::Kind::Established);
+  w.run_for(Duration::s(12));
+  EXPECT_EQ(right.tables().connections, 0u);
+  EXPECT_EQ(there->state, verbs::QpState::Error);
+}
+
+// Our RST to who has rejected us finds the port full: it is not waited for as long as for an answer.
+// proves: E-50
+TEST(Rejected, E50_IsNotHeldByAFullPort) {
+  HandWire w;
+  Error error;
+  ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
+  engine::Engine& left = w.left.engine();
+  auto* qp = w.left.node->make_qp();
+  engine::ConnectParams patient = left.default_params();
+  patient.timeout = Duration::s(100);
+  ASSERT_TRUE(
+      left.iwarp().connect(*qp, *SocketAddress::parse("10.0.0.2:7000"), patient, w.now).ok());
+  ASSERT_TRUE(w.run_until([&] { return !w.right.node->events.empty(); }, Duration::s(1)));
+  Bytes reply;
+  w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
+    const auto s = WireSegment::of(f);
+    if (s && !to_right && !s->seg.payload.empty()) reply = f;
+    return {};
+  };
+  w.right.engine().iwarp().reject(w.right.node->events.front().connection, {}, w.now);
+  w.run_for(Duration::us(100));
+  ASSERT_FALSE(reply.empty());
+  // Nobody takes what the left one sends: answers to ARP, until its port is full.
+  const auto poll = [&](Duration d) {
+    w.now = w.now + d;
+    left.poll(w.now);
+  };
+  for (int i = 0; i < 1100; ++i) {
+    w.send(who_has("10.0.0.1", MacAddress{{2, 0, 0, 0, 0, 9}}, "10.0.0.9"), false);
+    poll(Duration::us(1));
+  }
+  w.send(reply, false);
+  poll(Duration::us(1));
+  ASSERT_EQ(w.left.node->events.size(), 1u);
+  EXPECT_EQ(w.left.node->events[0].code, Errc::rejected);
+  ASSERT_EQ(left.tables().connections, 1u) << "the RST waits";
+  for (int i = 0; i < 110; ++i) poll(Duration::ms(100));
+  EXPECT_EQ(left.tables().connections, 0u);
+}
+
 // Two hosts with a connection, between which the test sees every frame.
 struct Neighbours : ::testing::Test {
   void SetUp() override {
@@ -140,16 +359,8 @@ struct Neighbours : ::testing::Test {
 // The peer's address moves to another machine's card, as in a fail-over: its connections follow.
 // proves: E-51
 TEST_F(Neighbours, E51_AConnectionFollowsItsNeighbourToAnotherMac) {
-  const MacAddress moved{{2, 0, 0, 0, 0, 0x77}}, everybody{{255, 255, 255, 255, 255, 255}};
-  Bytes arp(net::kEthernetHeader + net::kArpPacket);
-  net::emit_ethernet({everybody, moved, 0, net::kEtherTypeArp}, arp.data());
-  net::ArpPacket a;
-  a.operation = net::kArpRequest;
-  a.sender_mac = moved;
-  a.sender_ip = *IpAddress::parse("10.0.0.1");
-  a.target_ip = *IpAddress::parse("10.0.0.2");
-  net::emit_arp(a, arp.data() + net::kEthernetHeader);
-  w.send(arp, true);
+  const MacAddress moved{{2, 0, 0, 0, 0, 0x77}};
+  w.send(who_has("10.0.0.2", moved, "10.0.0.1"), true);
   std::vector<MacAddress> to;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
     if (!to_right && WireSegment::of(f)) to.push_back(MacAddress::from_bytes(f.data()));

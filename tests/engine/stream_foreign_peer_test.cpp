@@ -198,6 +198,155 @@ TEST_F(BareTest, E51_AReadRequestThatWaitedForTheConsumerIsAnswered) {
   EXPECT_EQ(peer.read(24 + 20), 24u + 20u) << "the Reply and the Read Response";
 }
 
+// The descriptor of the server's end of `peer`; both are of this process.
+int other_end(const Bare& peer) {
+  sockaddr_in ours{}, theirs{};
+  socklen_t n = sizeof ours;
+  getsockname(peer.fd, reinterpret_cast<sockaddr*>(&ours), &n);
+  for (int fd = 3; fd < 1024; ++fd) {
+    sockaddr_storage any{};
+    n = sizeof any;
+    if (fd == peer.fd || getpeername(fd, reinterpret_cast<sockaddr*>(&any), &n) != 0) continue;
+    if (any.ss_family == AF_INET) std::memcpy(&theirs, &any, sizeof theirs);
+    if (any.ss_family == AF_INET6) {
+      theirs.sin_port = reinterpret_cast<const sockaddr_in6&>(any).sin6_port;
+    }
+    if (theirs.sin_port == ours.sin_port) return fd;
+  }
+  return -1;
+}
+
+SendRequest small_send(const Sge& sge) {
+  SendRequest r;
+  r.opcode = Opcode::send;
+  r.sges = {&sge, 1};
+  return r;
+}
+
+// Sending fails, and there is nothing to be received that would tell. proves: E-50, E-51
+TEST_F(BareTest, E51_ASendThatFailsIsTheEndThoughNothingComesIn) {
+  Bare peer(listener.port());
+  End s(server);
+  establish(peer, s);
+  const std::uint8_t write[14] = {0xc1, 0x40};  // zero-length: STag and offset mean nothing
+  std::uint8_t fpdu[32];
+  const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
+  peer.send({fpdu, fpdu + n});  // now the server may send
+  usleep(50000);
+  const int fd = other_end(peer);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(shutdown(fd, SHUT_WR), 0);
+  usleep(50000);
+  const Sge data = s.sge(0, 64);
+  ASSERT_TRUE(s.qp.post_send(small_send(data)).ok());
+  EXPECT_EQ(s.ending(5000).kind, EventKind::failed);
+}
+
+// A reset that sending meets first is a reset, also while we close: nothing else will ever tell, and
+// what was posted before is lost. proves: E-50
+TEST_F(BareTest, E50_AResetThatSendingMeetsEndsAConnectionThatCloses) {
+  Device polled = open({{"progress", "poll"}});
+  End s(polled);
+  auto waiting = polled.listen(0);
+  ASSERT_TRUE(waiting.ok());
+  Bare peer(waiting->port());
+  const auto poll = [&] {
+    Completion none[1];
+    for (int i = 0; i < 20; ++i) {
+      s.cq.poll(none);
+      usleep(1000);
+    }
+  };
+  peer.request();
+  auto request = waiting->next(5000);
+  ASSERT_TRUE(request.ok());
+  ASSERT_TRUE(request->accept(s.qp).ok());
+  const std::uint8_t write[14] = {0xc1, 0x40};
+  std::uint8_t fpdu[32];
+  const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
+  peer.send({fpdu, fpdu + n});
+  poll();
+  const linger hard{1, 0};
+  setsockopt(peer.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+  close(peer.fd);
+  peer.fd = -1;
+  const Sge data = s.sge(0, 64);
+  ASSERT_TRUE(s.qp.post_send(small_send(data)).ok());
+  s.qp.disconnect();
+  poll();
+  Event e;
+  bool failed = false;
+  while (s.events.poll(&e)) {
+    if (e.kind == EventKind::established) continue;
+    failed = e.kind == EventKind::failed;
+    EXPECT_EQ(e.error.code, Errc::reset) << e.error.message;
+    EXPECT_NE(e.error.message.find("reset"), std::string::npos) << e.error.message;
+  }
+  EXPECT_TRUE(failed);
+}
+
+// Who was rejected and goes on sending is heard to its end, and then nothing stays. proves: E-50
+TEST_F(BareTest, E50_WhatComesBehindARejectedRequestIsTakenAndForgotten) {
+  Bare peer(listener.port());
+  peer.request();
+  auto request = listener.next(5000);
+  ASSERT_TRUE(request.ok());
+  request->reject({});
+  EXPECT_EQ(peer.read(1000), 20u) << "the Reply, and the end";
+  const std::vector<std::uint8_t> much(3 << 20, 1);
+  peer.send(much);
+  const std::uint64_t before = much.size();
+  for (int i = 0; i < 300 && server.stats().port.rx_bytes < before; ++i) usleep(10000);
+  EXPECT_GE(server.stats().port.rx_bytes, before);
+  shutdown(peer.fd, SHUT_WR);
+  for (int i = 0; i < 300 && !server.stats().connections.empty(); ++i) usleep(10000);
+  EXPECT_TRUE(server.stats().connections.empty());
+}
+
+// More waits in the kernel than one turn takes, and nothing new comes: the rest is not left there.
+// proves: E-51
+TEST_F(BareTest, E51_WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
+  Device polled = open({{"progress", "poll"}});
+  End s(polled);
+  auto waiting = polled.listen(0);
+  ASSERT_TRUE(waiting.ok());
+  Bare peer(waiting->port());
+  const auto poll = [&](int times) {
+    Completion none[1];
+    for (int i = 0; i < times; ++i) {
+      s.cq.poll(none);
+      usleep(100);
+    }
+  };
+  peer.request();
+  auto request = waiting->next(5000);
+  ASSERT_TRUE(request.ok());
+  ASSERT_TRUE(request->accept(s.qp).ok());
+  poll(100);
+  const int fd = other_end(peer);
+  ASSERT_GE(fd, 0);
+  const int large = 16 << 20;
+  if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &large, sizeof large) != 0) {
+    GTEST_SKIP() << "needs the right to a large receive buffer (CAP_NET_ADMIN)";
+  }
+  std::vector<std::uint8_t> all;
+  const std::uint8_t write[14] = {0xc1, 0x40};
+  std::uint8_t fpdu[32];
+  const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
+  while (all.size() < (3u << 20)) all.insert(all.end(), fpdu, fpdu + n);
+  std::size_t sent = 0;
+  for (int i = 0; i < 2000 && sent < all.size(); ++i) {
+    const ssize_t k = ::send(peer.fd, all.data() + sent, all.size() - sent,
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (k > 0) sent += static_cast<std::size_t>(k);
+    if (k <= 0) usleep(1000);
+  }
+  usleep(100000);
+  ASSERT_GT(sent, std::size_t{2} << 20);
+  poll(200);
+  EXPECT_GE(s.qp.stats().iwarp.bytes_slow, sent - n);
+}
+
 TEST_F(BareTest, ABadCrcIsAnsweredByTerminateAndFin) {
   Bare peer(listener.port());
   End s(server);

@@ -36,14 +36,14 @@ Duration write_time(const std::string& faults, std::uint32_t octets) {
 
 // A frame that leaves the line while the right node is polled is there for the left one now, not
 // when somebody's timer next runs out.
-TEST(Pair, AnAckTakesTheWayBackAndNoLonger) {
+TEST(PairOfNodes, AnAckTakesTheWayBackAndNoLonger) {
   EXPECT_GE(write_time("delay=1ms", 64), Duration::ms(2));
   EXPECT_LT(write_time("delay=1ms", 64), Duration::us(2100));
   EXPECT_LT(write_time("rate=1gbit", 64), Duration::us(100));
   EXPECT_LT(write_time("delay=100us,rate=10mbit", 1400), Duration::ms(3));
 }
 
-TEST(Pair, WakesWhereItIsToldTo) {
+TEST(PairOfNodes, WakesWhereItIsToldTo) {
   Pair pair({});
   const Instant at = pair.now() + Duration::us(1234);
   pair.wake_at(at);

@@ -56,6 +56,8 @@ class HandPeer {
   bool sack = true;
   port::MemoryPairOptions memory;  // of the wire
   Octets region;                   // registered with every right
+  Octets eager;                    // comes before the consumer has answered
+  std::uint32_t reply_window = 0;  // what the Reply offered
 
   HandPeer() : region(1 << 16, 0) {
     options.addresses = {"10.0.0.2/24"};
@@ -241,10 +243,16 @@ class HandPeer {
     if (node_->events.empty()) return fail("no connect request");
     const auto id = node_->events.front().connection;
     node_->events.pop_front();
+    for (std::size_t at = 0; at < eager.size(); at += 1000) {
+      const auto from = eager.begin() + static_cast<std::ptrdiff_t>(at);
+      const std::size_t n = std::min<std::size_t>(1000, eager.size() - at);
+      send(at, Octets(from, from + static_cast<std::ptrdiff_t>(n)));
+    }
     if (!node_->engine().iwarp().accept(id, *qp, params, now)) return fail("accept");
     got = run();
     if (got.empty() || got.back().payload.size() < mpa::kFrameHeader) return fail("no Reply");
-    acknowledge(0);
+    reply_window = got.back().seg.window;
+    acknowledge(eager.size());
     return true;
   }
 

@@ -82,6 +82,10 @@ class ScriptedPeer {
     s.ack = peer_acks_;
     s.flags = static_cast<std::uint8_t>(tcp::kAck | (fin ? tcp::kFin : 0));
     s.window = 0xffff;
+    put(s, payload, bad_sum);
+  }
+  // Any segment from the sender's host, of whatever connection.
+  void put(const tcp::Segment& s, ByteView payload, bool bad_sum = false) {
     const std::size_t head = ip_.size();
     const auto length = static_cast<std::uint32_t>(20 + payload.size());
     Octets frame(std::max<std::size_t>(head + length, 60));
