@@ -243,9 +243,8 @@ TEST_F(HandOver, E51_ATimerSetWhileTheThreadSleepsWakesIt) {
   drive(Progress::Thread);
   verbs::CompletionQueue cq(16);
   const auto rests = [&] {
-    return driver->own([&](Instant now) {
-      return engine->next_deadline() > now + Duration::s(20);
-    });
+    return driver->own(
+        [&](Instant now) { return engine->next_deadline() > now + Duration::s(20); });
   };
   ASSERT_TRUE(soon([&] { return rests() && seen.armed; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));

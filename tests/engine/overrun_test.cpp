@@ -1,4 +1,5 @@
-// A completion queue that overruns ends what completes on it: all of that, with the cause, once (E-47).
+// A completion queue that overruns ends what completes on it: all of that, with the cause, once
+// (E-47).
 #include <gtest/gtest.h>
 
 #include <array>

@@ -242,8 +242,8 @@ TEST_F(BareTest, E51_ASendThatFailsIsTheEndThoughNothingComesIn) {
   EXPECT_EQ(s.ending(5000).kind, EventKind::failed);
 }
 
-// A reset that sending meets first is a reset, also while we close: nothing else will ever tell, and
-// what was posted before is lost. proves: E-50
+// A reset that sending meets first is a reset, also while we close: nothing else will ever tell,
+// and what was posted before is lost. proves: E-50
 TEST_F(BareTest, E50_AResetThatSendingMeetsEndsAConnectionThatCloses) {
   Device polled = open({{"progress", "poll"}});
   End s(polled);
@@ -292,7 +292,7 @@ TEST_F(BareTest, E50_WhatComesBehindARejectedRequestIsTakenAndForgotten) {
   auto request = listener.next(5000);
   ASSERT_TRUE(request.ok());
   request->reject({});
-  EXPECT_EQ(peer.read(1000), 20u) << "the Reply, and the end";
+  EXPECT_EQ(peer.read(1000), 24u) << "the Reply, and the end";
   const std::vector<std::uint8_t> much(3 << 20, 1);
   peer.send(much);
   const std::uint64_t before = much.size();
@@ -336,8 +336,8 @@ TEST_F(BareTest, E51_WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
   while (all.size() < (3u << 20)) all.insert(all.end(), fpdu, fpdu + n);
   std::size_t sent = 0;
   for (int i = 0; i < 2000 && sent < all.size(); ++i) {
-    const ssize_t k = ::send(peer.fd, all.data() + sent, all.size() - sent,
-                             MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t k =
+        ::send(peer.fd, all.data() + sent, all.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (k > 0) sent += static_cast<std::size_t>(k);
     if (k <= 0) usleep(1000);
   }
