@@ -141,8 +141,8 @@ void KernelRounds::take_octets(Connection& c, Instant now) {
 // FIN, or the end by an error.
 void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Instant now) {
   KernelLink& l = *c.link;
-  // The kernel tells of a reset once: when sending has met it, what is received just ends. (A stream
-  // that Terminate has ended is told of already.)
+  // The kernel tells of a reset once: when sending has met it, what is received just ends. (A
+  // stream that Terminate has ended is told of already.)
   const bool lost = l.send_error != 0 && c.stage <= Stage::Closing;
   if (got.what == sockets::Moved::What::End && !lost) {
     l.ended = true;
