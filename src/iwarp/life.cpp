@@ -84,6 +84,7 @@ void Life::on_timer(Connection& c, Instant now) {
   if (c.is_over()) return;
   if (c.first_fpdu_deadline <= now) opening_.first_fpdu(c);
   if (c.stage_deadline > now) return;
+  c.stage_deadline = Instant::never();
   switch (c.stage) {
     case Stage::Opening:
       ending_.fail_connection(c, Errc::timed_out, "no answer from the peer: connecting timed out",

@@ -134,6 +134,19 @@ TEST_F(ReceiveWait, R116_TheFinBehindASendThatWaitsBoundsTheWait) {
   EXPECT_TRUE(told(engine::CmEvent::Kind::Failed));
 }
 
+// The receive was posted in the last moment, and its doorbell is still on its way: what waited is
+// taken, and nothing is waited for any more.
+TEST_F(ReceiveWait, R116_AReceiveThatIsThereWhenTheWaitEndsIsUsed) {
+  wait_with_a_write_behind();
+  const verbs::Sge sge{p.to(20000), 900, p.stag};
+  ASSERT_EQ(p.qp->rq.post({1, {&sge, 1}}), verbs::ReceiveQueue::Post::Ok);
+  p.pass(kWait * 2);
+  EXPECT_EQ(good_receives(p), 1u);
+  EXPECT_TRUE(placed(0));
+  EXPECT_EQ(p.qp->state, verbs::QpState::Rts);
+  EXPECT_FALSE(told(engine::CmEvent::Kind::Failed));
+}
+
 TEST_F(ReceiveWait, R116_AResetMeanwhileEndsItAtOnce) {
   wait_with_a_write_behind();
   p.burst({{end, {}, false, tcp::kRst}});
