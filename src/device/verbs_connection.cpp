@@ -129,7 +129,7 @@ Result<void> wait_until_settled(QpImpl& qp);
 
 Result<void> QueuePair::connect(std::string_view address, const ConnectionOptions& options) {
   if (!impl_) return detail::empty_handle("queue pair");
-  const auto waits = detail::guarded([&]() -> Result<void> {
+  auto waits = detail::guarded([&]() -> Result<void> {
     auto fd = std::make_unique<engine::EventFd>();
     if (fd->get() < 0) return detail::no_descriptor("waiting for a connection");
     const std::lock_guard guard(impl_->mutex);
