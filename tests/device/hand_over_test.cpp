@@ -237,36 +237,5 @@ TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
   EXPECT_LE(woken, 100u);
 }
 
-// The thread sleeps with nothing due; what the application begins has a timer, and nobody polls.
-// proves: E-51
-TEST_F(HandOver, E51_ATimerSetWhileTheThreadSleepsWakesIt) {
-  drive(Progress::Thread);
-  verbs::CompletionQueue cq(16);
-  const auto rests = [&] {
-    return driver->own(
-        [&](Instant now) { return engine->next_deadline() > now + Duration::s(20); });
-  };
-  ASSERT_TRUE(soon([&] { return rests() && seen.armed; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const auto frames = [&] {
-    port::Frame f[16];
-    const unsigned n = peer.rx_burst(0, f, 16);
-    peer.rx_release(0, f, n);
-    return n;
-  };
-  while (frames() != 0) {
-  }
-  driver->own([&](Instant now) {
-    verbs::QueuePair* qp = engine->create_qp({}, &cq, &cq);
-    const auto to = SocketAddress::parse("10.77.0.77:7");
-    EXPECT_TRUE(engine->iwarp().connect(*qp, *to, engine->default_params(), now).ok());
-    return 0;
-  });
-  unsigned asked = 0;  // who has that address, and again
-  EXPECT_TRUE(soon([&] { return (asked += frames()) >= 2; }));
-  driver.reset();
-  engine.reset();
-}
-
 }  // namespace
 }  // namespace urnic::engine

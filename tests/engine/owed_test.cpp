@@ -56,6 +56,7 @@ TEST_F(RxPath, E51_TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
 // is room again, and the peer hears of it by the Reply: it may have nothing to ask by. proves:
 // E-11, E-51
 TEST_F(RxPath, E51_TheReplyTellsOfTheRoomThatTheConsumersAnswerMakes) {
+  p.options.tcp.receive_buffer = 65535;
   Octets write(14);  // of no octets: STag and offset mean nothing
   write[0] = 0xc1;
   write[1] = 0x40;

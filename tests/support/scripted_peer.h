@@ -192,7 +192,8 @@ class ScriptedPeer {
     if (on_sent) on_sent(*s, offset);
     if (!acknowledge || offset != sent_) return;  // in order as the engine sends it
     sent_ += s->payload.size();
-    peer_acks_ = peer_acks_ + static_cast<std::uint32_t>(s->payload.size());
+    peer_acks_ =
+        peer_acks_ + static_cast<std::uint32_t>(s->payload.size()) + (s->has(tcp::kFin) ? 1 : 0);
   }
 
   static constexpr std::size_t kRoom = 16384;
