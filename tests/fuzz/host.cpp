@@ -39,7 +39,10 @@ void Host::hear(const verbs::QueuePair* spared, bool* established) {
     if (e.kind == Kind::ConnectRequest) {
       iwarp::Side::RequestInfo info;
       if (!engine_->iwarp().request_info(e.connection, &info)) continue;
-      if (requests.size() >= kMostRequests) requests.erase(requests.begin());
+      if (requests.size() >= kMostRequests) {
+        unanswered_.push_back(requests.front().id);
+        requests.erase(requests.begin());
+      }
       requests.push_back({e.connection, info.key, info.private_data});
     } else if (e.qp == spared && spared != nullptr) {
       if (e.kind != Kind::Established || *established) {
@@ -134,7 +137,10 @@ void Host::answer(Input& in, Instant now) {
     engine_->iwarp().reject(r.id, in.bytes(in.below(20)), now);
     return;
   }
-  if (pairs.size() >= kMostPairs) return;  // never answered
+  if (pairs.size() >= kMostPairs) {  // not before the end
+    unanswered_.push_back(r.id);
+    return;
+  }
   Pair& p = make_pair(4 + in.below(28), in.often(40) ? shared_ : nullptr);
   const bool took = engine_->iwarp().accept(r.id, *p.qp, params(in), now).ok();
   if (const engine::Connection* c = took ? engine_->iwarp().find(p.qp->connection) : nullptr) {
@@ -261,7 +267,11 @@ void Host::give_back(Instant now) {
     require(engine_->deregister(r.stag), "a region cannot be deregistered");
   }
   regions.clear();
+  // A request outlives its listener: it is the consumer's until it is answered.
+  for (const Request& r : requests) engine_->iwarp().reject(r.id, {}, now);
+  for (const std::uint64_t id : unanswered_) engine_->iwarp().reject(id, {}, now);
   requests.clear();
+  unanswered_.clear();
   require(engine_->destroy_shared_rq(shared_),
           "a shared receive queue is in use without queue pairs");
 }

@@ -79,6 +79,7 @@ class Host : public engine::Hooks {
   std::unique_ptr<engine::Engine> engine_;
   verbs::PdId pd_ = 0;
   verbs::SharedReceiveQueue* shared_ = nullptr;
+  std::vector<std::uint64_t> unanswered_;
   std::uint16_t tag_ = 0;  // private data of requests, all different
 };
 
