@@ -139,6 +139,7 @@ void Opening::full_operation(Connection& c, const mpa::Agreement& agreement, Ins
   c.qp->state.advance(verbs::QpState::Rts);  // the active side is there already
   c.context.config.crc = agreement.crc;
   c.context.startup = false;
+  c.context.upgrade_needed = c.context.config.upgrade_after;
   if (!Transport::shows_segments(c)) {  // E-31
     c.context.config.initiated_as = fastpath::ConnectionType::Slow;
   }
