@@ -51,7 +51,7 @@ struct RefusalRetry : testing::TestWithParam<bool> {
   // stands still.
   bool runs_to(CmEvent::Kind kind, Instant until) {
     while (now <= until) {
-      for (int quiet = 0; quiet < 3;) {
+      for (int quiet = 0, turns = 0; quiet < 3 && turns < 100; ++turns) {
         quiet = engine->poll(now) ? 0 : quiet + 1;
         pollfd p{kernel != nullptr ? kernel->poller->wait_fd() : -1, POLLIN, 0};
         if (kernel != nullptr && quiet != 0) ::poll(&p, 1, 1);
