@@ -21,6 +21,8 @@ namespace {
 // that comes when it has just stopped. Each look costs an application that shares its core some
 // 20 us; so the longer it has polled, the rarer the looks.
 constexpr Duration kWatchFirst = Duration::us(200), kWatchMost = Duration::ms(1);
+// How long what arrives may lie while a thread posts without a pause.
+constexpr Duration kMostUnserved = Duration::us(200);
 constexpr unsigned kMaxFds = 16;
 constexpr Duration kForEver = Duration::ns(-1);
 constexpr std::int64_t kInside = std::numeric_limits<std::int64_t>::max();  // a poll goes on
@@ -108,6 +110,7 @@ Result<void> Driver::start() {
 // Without memory a burst ends early: what it had not come to is lost as on the wire, and TCP sends
 // it again.
 bool Driver::poll_engine(Instant now) {
+  last_burst_ = now;
   try {
     return engine_->poll(now);
   } catch (const std::bad_alloc&) {
@@ -184,7 +187,7 @@ void Driver::ring(verbs::QueuePair& qp) {
     const Instant now = monotonic_now();
     habit_.post(now);
     attend(qp, now);
-    leave();
+    leave(serve_between_posts(now));
     return;
   }
   if (!qp.rung.exchange(true)) doorbells_.push(&qp);
@@ -193,6 +196,17 @@ void Driver::ring(verbs::QueuePair& qp) {
     answer_doorbells();
     leave();
   }
+}
+
+// A thread that posts without a pause has the engine nearly all the time, and perhaps the core too:
+// the one whose turn it is to serve arrivals may wait for milliseconds. True: wake the sleeper.
+bool Driver::serve_between_posts(Instant now) {
+  if (now - last_burst_ < kMostUnserved) return false;
+  const bool any = poll_engine(now);
+  if (sleeper_.load(std::memory_order_relaxed) != Sleeper::OnPort) return false;
+  if (!any || !port_->arm(queue_)) return false;
+  sleeper_ = Sleeper::Awake;  // more came meanwhile
+  return true;
 }
 
 void Driver::answer_doorbells() {

@@ -122,6 +122,7 @@ class Driver {
   bool poll_engine(Instant now);
   bool poll_and_rearm(Instant now, bool* rouse);
   void attend(verbs::QueuePair& qp, Instant now);
+  bool serve_between_posts(Instant now);
   void answer_doorbells();
   bool sleeps_too_long() const;
   bool rouse_for_work();
@@ -158,7 +159,7 @@ class Driver {
   std::atomic<std::uint64_t> sleeps_{0};
   // Under ownership.
   PollingHabit habit_;
-  Instant sleep_deadline_;
+  Instant sleep_deadline_, last_burst_;
   bool sleeps_for_room_ = false;
   bool armed_ = false;
 };

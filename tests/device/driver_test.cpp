@@ -164,6 +164,53 @@ TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway_E28) {
 
 // ---- what else it watches, and whose signals it leaves alone
 
+// A frame nobody asked for, to be counted.
+void arrive_at(port::Port* from) {
+  port::Frame f{};
+  ASSERT_EQ(from->tx_reserve(0, 64, &f, 1), 1u);
+  f.len[0] = 64;
+  from->tx_commit(0, &f, 1);
+}
+
+// proves: E-51
+TEST_F(DriverTest, E51_WhoPostsWithoutAPauseServesArrivals) {
+  auto driver = drive(Progress::Poll);  // nobody else does
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    arrive_at(&peer);
+    for (int i = 0; i < 5000 && engine->counters().rx_frames < round; ++i) {
+      post(*qp);
+      driver->ring(*qp);
+      ASSERT_EQ(polled(), 1);
+      std::this_thread::sleep_for(std::chrono::microseconds(1));
+    }
+    ASSERT_EQ(engine->counters().rx_frames, round);
+  }
+}
+
+// proves: E-51
+TEST_F(DriverTest, E51_TheSleeperIsWokenAfterAPosterServed) {
+  auto driver = drive(Progress::Auto);
+  std::uint64_t seen = 0;
+  const auto served = [&](std::uint64_t n) {
+    return driver->own([&](Instant) { return engine->counters().rx_frames >= n; });
+  };
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    arrive_at(&peer);
+    for (int i = 0; i < 50; ++i) {
+      post(*qp);
+      driver->ring(*qp);
+      ASSERT_EQ(polled(), 1);
+    }
+    arrive_at(&peer);
+    seen += 2;
+    for (int i = 0; i < 10000 && !served(seen); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_TRUE(served(seen)) << round;
+  }
+}
+
 struct Watched : DriverTest {
   Watched() { EXPECT_EQ(pipe(ends), 0); }
   ~Watched() override {
