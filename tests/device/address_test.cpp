@@ -161,6 +161,7 @@ TEST_P(Addresses, EachAddressHasAListenerOfItsOwn) {
   reaches(two, second);
 }
 
+// proves: E-30
 TEST_P(Addresses, WhatIsBoundIsKeptAndRefusesUntilItListens) {
   auto kept = server->device.bind(at("0.0.0.0", 0));
   ASSERT_TRUE(kept.ok()) << kept.error().message;
@@ -207,6 +208,7 @@ TEST_P(Addresses, WhatIsSharedIsItsWhoListensFirst) {
   reaches(*l, first);
 }
 
+// proves: E-30
 TEST_P(Addresses, ConnectsFromTheGivenAddressAndPort) {
   Listener one = listen("0.0.0.0", 0), two = listen("0.0.0.0", 0);
   auto source = client->device.bind(at(other_from, 0));
@@ -265,6 +267,7 @@ TEST_P(Addresses, AreAskedFor) {
   }
 }
 
+// proves: E-30
 TEST_P(Addresses, ARequestOutlivesItsListener) {
   QueuePair ours = new_qp(*client), refused = new_qp(*client), late = new_qp(*client);
   QueuePair theirs = new_qp(*server);

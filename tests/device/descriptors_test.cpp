@@ -51,6 +51,7 @@ TEST(Descriptors, QueuesAndQueuePairsThatArePolledTakeNone) {
 }
 
 // It was armed, and the event came, before anybody asked for the descriptor.
+// proves: E-28
 TEST(Descriptors, AnEventBeforeTheDescriptorIsNotLost) {
   Device d = open_device();
   auto pd = *d.alloc_pd();
@@ -86,6 +87,7 @@ TEST(CompletionQueueMemory, IsTakenAsTheQueueFills) {
   EXPECT_LT(resident_octets() - before, std::size_t{16} << 20);
 }
 
+// proves: E-47
 TEST(CompletionQueueSize, ChangesWithCompletionsInIt) {
   Device d = open_device();
   auto pd = *d.alloc_pd();

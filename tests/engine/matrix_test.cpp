@@ -197,7 +197,8 @@ TEST_F(Setup, RevisionTwoAgainstAResponderThatKnowsOnlyOneFallsBack_E35) {
 }
 
 // The second attempt is the same request: the consumer's data and its kind of connection go with
-// it. proves: E-35
+// it.
+// proves: E-35
 TEST_F(Setup, E35_TheSecondAttemptAsksForTheSame) {
   o.right.mpa.revision = 1;
   make();

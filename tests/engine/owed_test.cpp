@@ -53,8 +53,8 @@ TEST_F(RxPath, E51_TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
 }
 
 // Whoever sends before the consumer has answered meets a window that shuts. With the answer there
-// is room again, and the peer hears of it by the Reply: it may have nothing to ask by. proves:
-// E-11, E-51
+// is room again, and the peer hears of it by the Reply: it may have nothing to ask by.
+// proves: E-11, E-51
 TEST_F(RxPath, E51_TheReplyTellsOfTheRoomThatTheConsumersAnswerMakes) {
   p.options.tcp.receive_buffer = 65535;
   Octets write(14);  // of no octets: STag and offset mean nothing
@@ -252,7 +252,8 @@ TEST(Hosts, E51_AnIcmpErrorReachesTheConnectionItIsAbout) {
 }
 
 // Who accepted hangs up before the peer is ready to receive; the peer's RTR comes, and then no
-// word. It changes nothing of how long the peer has to close its side. proves: E-50
+// word. It changes nothing of how long the peer has to close its side.
+// proves: E-50
 TEST(Rtr, E50_ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
   HandWire w;
   Error error;
@@ -290,7 +291,8 @@ TEST(Rtr, E50_ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
 }
 
 // Our RST to who has rejected us finds the port full: it is not waited for as long as for an
-// answer. proves: E-50
+// answer.
+// proves: E-50
 TEST(Rejected, E50_IsNotHeldByAFullPort) {
   HandWire w;
   Error error;

@@ -76,11 +76,13 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
 
 TEST_P(WaitOver, R116_MoreThanTheWindowWaitsAndComesWholeAndInOrder) {
   constexpr std::size_t kSends = 400;
-  std::thread sender([&] {
-    for (std::size_t i = 0; i < kSends; i += 50) {
+  std::jthread sender([&] {
+    bool all = true;
+    for (std::size_t i = 0; i < kSends && all; i += 50) {
       send(i, 50);
-      for (std::size_t k = 0; k < 50; ++k) EXPECT_EQ(a->wait().status, WcStatus::success);
+      for (std::size_t k = 0; k < 50 && all; ++k) all = a->wait().status == WcStatus::success;
     }
+    EXPECT_TRUE(all);
   });
   ASSERT_TRUE(waits());
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -92,7 +94,6 @@ TEST_P(WaitOver, R116_MoreThanTheWindowWaitsAndComesWholeAndInOrder) {
     ASSERT_EQ(std::memcmp(b->memory.data() + i * kOctets, a->memory.data() + i * kOctets, kOctets),
               0);
   }
-  sender.join();
 }
 
 TEST_P(WaitOver, R116_SendingGoesOnMeanwhile) {

@@ -93,6 +93,7 @@ TEST_P(RefusalRetry, AListenerThatComesLateIsFound) {
   EXPECT_EQ(engine->tables().flows, 2u);
 }
 
+// proves: E-30
 TEST_P(RefusalRetry, IsBoundedByItsTime) {
   const Instant begun = now;
   ASSERT_TRUE(connect(Duration::ms(100)).ok());
@@ -133,6 +134,7 @@ TEST_P(RefusalRetry, EndsWithTheQueuePair) {
 }
 
 // The port is a given one: the same each time.
+// proves: E-30
 TEST_P(RefusalRetry, ComesFromTheGivenSourceEachTime) {
   Error error;
   Listener* source = engine->iwarp().bind({.at = {address(), 0}}, &error);

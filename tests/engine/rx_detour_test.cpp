@@ -226,7 +226,8 @@ TEST_F(RxDetour, E41_AViolationBeyondTheGapIsNotKeptAndTerminatesInOrder) {
 }
 
 // What is acknowledged cannot be dropped any more, so a Send is kept only when its receive is
-// there. proves: E-41, R-113, R-114, E-5, E-17
+// there.
+// proves: E-41, R-113, R-114, E-5, E-17
 TEST_F(RxDetour, E41_ASendIsKeptOnlyWhenItsReceiveIsPosted) {
   ASSERT_TRUE(p.up());
   sends(2);

@@ -116,7 +116,8 @@ TEST_F(RxPath, R113_AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
 }
 
 // ... and here again, since the consumer waits for Send 1 before it posts: that one is taken, and
-// the rest is refused as any Send without a receive. proves, E-17
+// the rest is refused as any Send without a receive.
+// proves, E-17
 TEST_F(RxPath, R113_OfAnOverlapThatIsHereAgainTheFirstPartIsTakenAndTheRestRefused) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 900));

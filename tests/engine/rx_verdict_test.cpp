@@ -54,7 +54,8 @@ TEST_F(RxVerdict, R41_AnErrorBeyondTheLastRecoveryBeginsANewOne) {
 }
 
 // The verdict changes the context only when the segment is really treated so: a Send without a
-// receive that lies beyond the last recovery does not end it. proves: R-115
+// receive that lies beyond the last recovery does not end it.
+// proves: R-115
 TEST_F(RxVerdict, R115_WhatAdmitRefusesEndsNoRecovery) {
   up(2);
   send_spoiled(0);

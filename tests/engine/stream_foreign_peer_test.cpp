@@ -160,7 +160,8 @@ TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard_E1) {
 }
 
 // A Read Request among what waited in the kernel is answered, though nothing new comes in that
-// would give the connection a turn to send. proves: E-51
+// would give the connection a turn to send.
+// proves: E-51
 TEST_F(BareTest, E51_AReadRequestThatWaitedForTheConsumerIsAnswered) {
   Device polled = open({{"progress", "poll"}});
   End s(polled);
@@ -224,7 +225,8 @@ SendRequest small_send(const Sge& sge) {
   return r;
 }
 
-// Sending fails, and there is nothing to be received that would tell. proves: E-50, E-51
+// Sending fails, and there is nothing to be received that would tell.
+// proves: E-50, E-51
 TEST_F(BareTest, E51_ASendThatFailsIsTheEndThoughNothingComesIn) {
   Bare peer(listener.port());
   End s(server);
@@ -244,7 +246,8 @@ TEST_F(BareTest, E51_ASendThatFailsIsTheEndThoughNothingComesIn) {
 }
 
 // A reset that sending meets first is a reset, also while we close: nothing else will ever tell,
-// and what was posted before is lost. proves: E-50
+// and what was posted before is lost.
+// proves: E-50
 TEST_F(BareTest, E50_AResetThatSendingMeetsEndsAConnectionThatCloses) {
   Device polled = open({{"progress", "poll"}});
   End s(polled);
@@ -286,7 +289,8 @@ TEST_F(BareTest, E50_AResetThatSendingMeetsEndsAConnectionThatCloses) {
   EXPECT_TRUE(failed);
 }
 
-// Who was rejected and goes on sending is heard to its end, and then nothing stays. proves: E-50
+// Who was rejected and goes on sending is heard to its end, and then nothing stays.
+// proves: E-50
 TEST_F(BareTest, E50_WhatComesBehindARejectedRequestIsTakenAndForgotten) {
   Bare peer(listener.port());
   peer.request();
@@ -305,7 +309,8 @@ TEST_F(BareTest, E50_WhatComesBehindARejectedRequestIsTakenAndForgotten) {
 }
 
 // More of a rejected peer waits in the kernel than one turn takes, and nothing new comes: the rest
-// is not left there. proves: E-51
+// is not left there.
+// proves: E-51
 TEST_F(BareTest, E51_WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
   Device polled = open({{"progress", "poll"}});
   End s(polled);

@@ -84,6 +84,7 @@ TEST(Socket, BindsTheSourceAddress) {
   EXPECT_EQ(l->accept()->remote().ip, other);
 }
 
+// proves: E-31
 TEST(Socket, WhatIsReservedIsKeptAndRefuses) {
   for (const bool chosen : {true, false}) {
     std::uint16_t port = 0;
