@@ -43,7 +43,7 @@ target_compile_definitions(test_mutants PRIVATE NDEBUG URNIC_MUTATED_HEADERS=${U
 target_compile_options(test_mutants PRIVATE -Wno-unused -Wno-unused-parameter)
 target_include_directories(test_mutants BEFORE PRIVATE ${mutated} ${CMAKE_SOURCE_DIR}/src
                            ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
-target_link_libraries(test_mutants PRIVATE urnic_test_source_dir urnic_cli urnic_sim urnic_device
+target_link_libraries(test_mutants PRIVATE urnic_test_source_dir urnic_test_allocator urnic_cli urnic_sim urnic_device
                       urnic_config GTest::gmock GTest::gtest)
 
 add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build ${CMAKE_BINARY_DIR}

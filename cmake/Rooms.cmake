@@ -10,6 +10,9 @@ if(URNIC_TESTS)
        "#include \"tests/support/source_dir.h\"\nstd::string urnic::source_dir() { return \"${CMAKE_SOURCE_DIR}\"; }\n")
   add_library(urnic_test_source_dir STATIC ${CMAKE_BINARY_DIR}/source_dir.cpp)
   target_include_directories(urnic_test_source_dir PRIVATE ${CMAKE_SOURCE_DIR})
+  # operator new of the programs that ask for it.
+  add_library(urnic_test_allocator STATIC ${CMAKE_SOURCE_DIR}/tests/support/allocator.cpp)
+  target_include_directories(urnic_test_allocator PRIVATE ${CMAKE_SOURCE_DIR})
 endif()
 
 function(urnic_room name)

@@ -32,12 +32,16 @@ void BufferPool::give(std::uint8_t* block, unsigned shift) {
   assert(shift >= kMinShift && shift <= kMaxShift);
   const std::size_t size = std::size_t{1} << shift;
   in_use_ -= size;
-  if (cached_ + size > cache_limit_) {
-    ::operator delete(block, kAlign);
-    return;
+  if (cached_ + size <= cache_limit_) {
+    try {
+      free_[shift - kMinShift].push_back(block);
+      cached_ += size;
+      return;
+    } catch (const std::bad_alloc&) {
+      // Giving back needs no memory.
+    }
   }
-  cached_ += size;
-  free_[shift - kMinShift].push_back(block);
+  ::operator delete(block, kAlign);
 }
 
 }  // namespace urnic

@@ -6,6 +6,7 @@ namespace urnic::ddp {
 
 void ControlQueue::add(KeptBytes* kept, ByteView octets, bool raw) {
   const auto len = static_cast<std::uint32_t>(octets.size());
+  items_.reserve(items_.size() + 1);  // few; a place before the block, which would be lost without
   std::uint8_t* block = kept->allocate(len);
   std::memcpy(block, octets.data(), len);
   items_.push_back({block, len, raw});

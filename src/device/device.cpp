@@ -121,21 +121,23 @@ Result<Device> Device::open(const Config& config) {
 }
 
 DeviceInfo Device::info() const {
-  DeviceInfo i;
-  if (!impl_) return i;
-  i.port = impl_->port_spec;
-  i.kernel = std::string(fused_kernel_name());
-  impl_->driver->own([&](Instant) {
-    i.mac = impl_->engine->interface().mac().to_string();
-    i.addresses = impl_->engine->addresses_text();
-    i.mtu = impl_->engine->mtu();
-    const port::Info info = impl_->port.info();
-    i.link_up = info.link_up != 0;
-    if (!i.link_up) i.link_reason = impl_->why_down();
-    return 0;
+  return detail::or_nothing([&]() -> DeviceInfo {
+    DeviceInfo i;
+    if (!impl_) return i;
+    i.port = impl_->port_spec;
+    i.kernel = std::string(fused_kernel_name());
+    impl_->driver->own([&](Instant) {
+      i.mac = impl_->engine->interface().mac().to_string();
+      i.addresses = impl_->engine->addresses_text();
+      i.mtu = impl_->engine->mtu();
+      const port::Info info = impl_->port.info();
+      i.link_up = info.link_up != 0;
+      if (!i.link_up) i.link_reason = impl_->why_down();
+      return 0;
+    });
+    if (impl_->capture) i.capture_error = impl_->capture->shortfall();
+    return i;
   });
-  if (impl_->capture) i.capture_error = impl_->capture->shortfall();
-  return i;
 }
 
 namespace {
@@ -176,19 +178,21 @@ const Error kForeignPd{Errc::invalid_argument,
 }  // namespace
 
 Result<void> Device::deliver_events(const EventQueue& events, void* context) {
-  if (auto no = detail::unusable(impl_)) return *no;
-  if (events && events.impl_->device != impl_) {
-    return Error{Errc::invalid_argument, "the event queue belongs to another device"};
-  }
-  const std::lock_guard guard(impl_->mutex);
-  impl_->events = events.impl_;
-  impl_->context = context;
-  return {};
+  return detail::guarded([&]() -> Result<void> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    if (events && events.impl_->device != impl_) {
+      return Error{Errc::invalid_argument, "the event queue belongs to another device"};
+    }
+    const std::lock_guard guard(impl_->mutex);
+    impl_->events = events.impl_;
+    impl_->context = context;
+    return {};
+  });
 }
 
 Result<ProtectionDomain> Device::alloc_pd() {
-  if (auto no = detail::unusable(impl_)) return *no;
   return detail::guarded([&]() -> Result<ProtectionDomain> {
+    if (auto no = detail::unusable(impl_)) return *no;
     auto pd = std::make_shared<detail::PdImpl>();
     pd->device = impl_;
     pd->id = impl_->driver->own([&](Instant) { return impl_->engine->alloc_pd(); });
@@ -198,15 +202,15 @@ Result<ProtectionDomain> Device::alloc_pd() {
 
 Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* address,
                                              std::size_t length, std::uint32_t access) {
-  if (auto no = detail::unusable(impl_)) return *no;
-  if (!pd || pd.impl_->device != impl_) return kForeignPd;
-  if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
-    return Error{Errc::invalid_argument, "remote write access needs local write access as well"};
-  }
-  if ((access & ~detail::kAccessRights) != 0) {
-    return Error{Errc::invalid_argument, "unknown access rights"};
-  }
   return detail::guarded([&]() -> Result<MemoryRegion> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    if (!pd || pd.impl_->device != impl_) return kForeignPd;
+    if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
+      return Error{Errc::invalid_argument, "remote write access needs local write access as well"};
+    }
+    if ((access & ~detail::kAccessRights) != 0) {
+      return Error{Errc::invalid_argument, "unknown access rights"};
+    }
     auto mr = std::make_shared<detail::MrImpl>();
     mr->address = address;
     mr->length = length;
@@ -226,9 +230,9 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
 }
 
 Result<CompletionQueue> Device::create_cq(std::uint32_t depth, void* context) {
-  if (auto no = detail::unusable(impl_)) return *no;
-  if (depth == 0 || depth > detail::kMostCompletions) return detail::depth_error();
   return detail::guarded([&]() -> Result<CompletionQueue> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    if (depth == 0 || depth > detail::kMostCompletions) return detail::depth_error();
     auto cq = std::make_shared<detail::CqImpl>(impl_, depth);
     cq->context = context;
     return CompletionQueue(std::move(cq));
@@ -236,8 +240,8 @@ Result<CompletionQueue> Device::create_cq(std::uint32_t depth, void* context) {
 }
 
 Result<EventQueue> Device::create_event_queue() {
-  if (auto no = detail::unusable(impl_)) return *no;
   return detail::guarded([&]() -> Result<EventQueue> {
+    if (auto no = detail::unusable(impl_)) return *no;
     auto q = std::make_shared<detail::EventQueueImpl>();
     if (!q->usable()) return detail::no_descriptor("an event queue");
     q->device = impl_;
@@ -246,15 +250,15 @@ Result<EventQueue> Device::create_event_queue() {
 }
 
 Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const SrqOptions& o) {
-  if (auto no = detail::unusable(impl_)) return *no;
-  if (!pd || pd.impl_->device != impl_) return kForeignPd;
-  if (o.max_receive == 0 || o.max_receive > 65536 || o.max_receive_sge > 32 ||
-      o.limit > o.max_receive) {
-    return Error{Errc::invalid_argument,
-                 "shared receive queue limits: max_receive 1..65536, SGEs up to 32, limit up to "
-                 "max_receive"};
-  }
   return detail::guarded([&]() -> Result<SharedReceiveQueue> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    if (!pd || pd.impl_->device != impl_) return kForeignPd;
+    if (o.max_receive == 0 || o.max_receive > 65536 || o.max_receive_sge > 32 ||
+        o.limit > o.max_receive) {
+      return Error{Errc::invalid_argument,
+                   "shared receive queue limits: max_receive 1..65536, SGEs up to 32, limit up to "
+                   "max_receive"};
+    }
     auto srq = std::make_shared<detail::SrqImpl>();
     srq->device = impl_;
     srq->pd = pd.impl_;
@@ -330,14 +334,14 @@ const detail::DeviceImpl* device_of(const auto& handle) {
 }  // namespace
 
 Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions& o) {
-  if (auto no = detail::unusable(impl_)) return *no;
-  if (!pd || pd.impl_->device != impl_) return kForeignPd;
-  if (auto wrong =
-          wrong_with(o, impl_.get(), device_of(o.send_cq.impl_), device_of(o.receive_cq.impl_),
-                     device_of(o.srq.impl_), device_of(o.events.impl_))) {
-    return *wrong;
-  }
   return detail::guarded([&]() -> Result<QueuePair> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    if (!pd || pd.impl_->device != impl_) return kForeignPd;
+    if (auto wrong =
+            wrong_with(o, impl_.get(), device_of(o.send_cq.impl_), device_of(o.receive_cq.impl_),
+                       device_of(o.srq.impl_), device_of(o.events.impl_))) {
+      return *wrong;
+    }
     auto qp = std::make_shared<detail::QpImpl>();
     qp->device = impl_;
     qp->pd = pd.impl_;
@@ -351,7 +355,7 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     impl_->driver->own([&](Instant) {
       if (qp->srq) config.shared_rq = qp->srq->queue;
       qp->qp = impl_->engine->create_qp(config, qp->send_cq.get(), qp->receive_cq.get());
-      qp->qp->owner = qp.get();
+      if (qp->qp != nullptr) qp->qp->owner = qp.get();
       return 0;
     });
     if (qp->qp == nullptr) return detail::no_memory();

@@ -33,16 +33,22 @@ bool EventQueueImpl::take_wake() {
   return true;
 }
 
-std::deque<EventQueueImpl::Entry> EventQueueImpl::take_of(const void* from) {
-  std::deque<Entry> taken;
+std::list<EventQueueImpl::Entry> EventQueueImpl::take_of(const void* from) {
+  std::list<Entry> taken;
   const std::lock_guard guard(mutex);
-  for (std::size_t i = events.size(); i > 0; --i) {
-    Entry e = std::move(events.front());
-    events.pop_front();
-    (e.from == from ? taken : events).push_back(std::move(e));
+  for (auto it = events.begin(); it != events.end();) {
+    const auto e = it++;
+    if (e->from == from) taken.splice(taken.end(), events, e);
   }
   if (events.empty() && !woken) fd.clear();
   return taken;
+}
+
+void EventQueueImpl::put(std::list<Entry> more) {
+  if (more.empty()) return;
+  const std::lock_guard guard(mutex);
+  events.splice(events.end(), more);
+  fd.signal();
 }
 
 void DeviceImpl::on_completion(verbs::CompletionQueue* cq) {
@@ -58,35 +64,41 @@ void DeviceImpl::on_shared_limit(verbs::SharedReceiveQueue* queue) {
   srq->events->push(std::move(event), srq);
 }
 
-void DeviceImpl::tell(EventKind kind, void* about, std::string why) {
+void DeviceImpl::tell(EventKind kind, void* about, const char* why) {
   const std::lock_guard guard(mutex);
   const auto queue = events.lock();
   if (queue == nullptr) return;
-  Event event;
-  event.kind = kind;
-  event.context = about != nullptr ? about : context;
-  event.error.message = std::move(why);
-  queue->push(std::move(event), about);
+  try {
+    Event event;
+    event.kind = kind;
+    event.context = about != nullptr ? about : context;
+    event.error.message = why;
+    queue->push(std::move(event), about);
+  } catch (const std::bad_alloc&) {
+    // News of the device: lost, and no connection with them.
+  }
 }
 
 void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
   auto* cq = static_cast<CqImpl*>(queue);
   cq->notify();  // armed or not: whoever sleeps on it would sleep for ever
-  log(engine::LogLevel::Error,
-      "a completion queue of " + std::to_string(cq->depth()) + " entries has overrun");
+  log_quietly(engine::LogLevel::Error, [&] {
+    return "a completion queue of " + std::to_string(cq->depth()) + " entries has overrun";
+  });
   tell(EventKind::cq_overrun, cq->context, "the completion queue has overrun: it is too small");
 }
 
 void DeviceImpl::on_address_conflict(const IpAddress& address, const MacAddress& with) {
   const std::string text = with.to_string() + " has our address " + address.to_string() + " too";
-  log(engine::LogLevel::Warn, text);
-  tell(EventKind::address_conflict, nullptr, text);
+  log_quietly(engine::LogLevel::Warn, [&] { return text; });
+  tell(EventKind::address_conflict, nullptr, text.c_str());
 }
 
 void DeviceImpl::on_link(bool up, const std::string& why) {
   link_reason = up ? "" : why;
-  log(engine::LogLevel::Info, up ? "link up" : "link down" + (why.empty() ? "" : ": " + why));
-  tell(up ? EventKind::link_up : EventKind::link_down, nullptr, why);
+  log_quietly(engine::LogLevel::Info,
+              [&] { return up ? "link up" : "link down" + (why.empty() ? "" : ": " + why); });
+  tell(up ? EventKind::link_up : EventKind::link_down, nullptr, why.c_str());
 }
 
 namespace {
@@ -132,8 +144,8 @@ const char* name_of(engine::CmEvent::Kind kind) {
 }  // namespace
 
 void DeviceImpl::on_note(engine::Note note, const engine::FlowKey& key, const char* why) {
-  if (logger == nullptr || !logger->wants(engine::LogLevel::Debug)) return;
-  logger->line(engine::LogLevel::Debug, ends_of(key) + ": " + name_of(note) + ": " + why);
+  log_quietly(engine::LogLevel::Debug,
+              [&] { return ends_of(key) + ": " + name_of(note) + ": " + why; });
 }
 
 void DeviceImpl::on_cm_event(engine::CmEvent e) {
@@ -141,60 +153,74 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
   if (e.kind == Kind::ConnectRequest) {
     auto* listener = static_cast<ListenerImpl*>(e.listener->owner);
     if (listener == nullptr) return;
+    iwarp::Side::RequestInfo info;
+    engine->iwarp().request_info(e.connection, &info);
+    log_quietly(engine::LogLevel::Info, [&] { return ends_of(info.key) + ": " + name_of(e.kind); });
     auto request = std::make_shared<RequestImpl>();
     request->device = shared_from_this();
     request->connection = e.connection;
-    engine->iwarp().request_info(e.connection, &request->info);
-    log(engine::LogLevel::Info, ends_of(request->info.key) + ": " + name_of(e.kind));
-    Event event;
-    event.kind = EventKind::connect_request;
-    event.context = listener->context;
-    event.request.impl_ = std::move(request);
-    listener->events->push(std::move(event), listener);
+    request->info = std::move(info);
+    try {
+      Event event;
+      event.kind = EventKind::connect_request;
+      event.context = listener->context;
+      event.request.impl_ = request;
+      listener->events->push(std::move(event), listener);
+    } catch (const std::bad_alloc&) {
+      request->answered = true;  // nobody has it: its connection ends by whoever called us
+      throw;
+    }
     return;
   }
   auto* qp = static_cast<QpImpl*>(e.qp->owner);
   if (qp == nullptr) return;
-  if (logger != nullptr && logger->wants(engine::LogLevel::Info)) {
-    const std::lock_guard guard(qp->mutex);
-    logger->line(engine::LogLevel::Info, "QP " + std::to_string(e.qp->number()) + ", " + qp->peer +
-                                             ": " + name_of(e.kind) +
-                                             (e.message.empty() ? "" : ": " + e.message));
-  }
+  // What needs memory comes before what is changed: the engine tells again what it could not.
   Event event;
   event.context = qp->context;
   if (e.kind == Kind::LastReceive) {
     event.kind = EventKind::last_receive;
     if (qp->events) qp->events->push(std::move(event), qp);
+    log_event(*qp, e);
     return;
   }
   event.error = {e.code, e.message};
   event.private_data = e.private_data;
+  Error error = event.error;
+  std::string private_data = e.private_data;
   {
     const std::lock_guard guard(qp->mutex);
     switch (e.kind) {
       case Kind::Established:
         event.kind = EventKind::established;
         qp->outcome = QpImpl::Outcome::Established;
-        qp->private_data = e.private_data;
+        qp->private_data = std::move(private_data);
         break;
       case Kind::ConnectFailed:
         event.kind = EventKind::connect_failed;
         qp->outcome = QpImpl::Outcome::Failed;
-        qp->error = event.error;
-        qp->private_data = e.private_data;
+        qp->error = std::move(error);
+        qp->private_data = std::move(private_data);
         break;
       case Kind::Disconnected:
         event.kind = EventKind::disconnected;
         break;
       default:
         event.kind = EventKind::failed;
-        qp->error = event.error;
+        qp->error = std::move(error);
         break;
     }
     qp->settle();
   }
   if (qp->events) qp->events->push(std::move(event), qp);
+  log_event(*qp, e);
+}
+
+void DeviceImpl::log_event(QpImpl& qp, const engine::CmEvent& e) const {
+  log_quietly(engine::LogLevel::Info, [&] {
+    const std::lock_guard guard(qp.mutex);
+    return "QP " + std::to_string(e.qp->number()) + ", " + qp.peer + ": " + name_of(e.kind) +
+           (e.message.empty() ? "" : ": " + e.message);
+  });
 }
 
 }  // namespace detail

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -29,14 +30,15 @@ struct EventQueueImpl {
   };
   std::shared_ptr<DeviceImpl> device;
   std::mutex mutex;
-  std::deque<Entry> events;
-  bool woken = false;  // who waits is to come back
-  engine::EventFd fd;  // readable while there are events, or `woken`
+  std::list<Entry> events;  // going from one queue to another takes no memory
+  bool woken = false;       // who waits is to come back
+  engine::EventFd fd;       // readable while there are events, or `woken`
 
   void push(Event e, const void* from);
   bool pop(Event* out);
   // What is queued of that object, taken out.
-  std::deque<Entry> take_of(const void* from);
+  std::list<Entry> take_of(const void* from);
+  void put(std::list<Entry> more);
   void wake();
   bool take_wake();
   bool usable() const { return fd.get() >= 0; }
@@ -128,6 +130,7 @@ struct RequestImpl {
   iwarp::Side::RequestInfo info;
   std::atomic<bool> answered{false};
   ~RequestImpl();
+  void refuse(ByteView private_data) const;
 };
 
 struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
@@ -147,9 +150,20 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   EngineStats stats();
   std::string why_down() const;
   // Says on what device events arrive (link, overrun) that nobody else is asked about.
-  void tell(EventKind kind, void* context, std::string why);
+  void tell(EventKind kind, void* context, const char* why);
+  void log_event(QpImpl& qp, const engine::CmEvent& e) const;
   void log(engine::LogLevel level, const std::string& text) {
     if (logger != nullptr) logger->line(level, text);
+  }
+  // Within a burst. A line is not worth a connection: without memory there is none.
+  template <class Text>
+  void log_quietly(engine::LogLevel level, Text&& text) const {
+    if (logger == nullptr || !logger->wants(level)) return;
+    try {
+      logger->line(level, text());
+    } catch (const std::bad_alloc&) {
+      // what the line would have said is told by an event
+    }
   }
 
   Config config;

@@ -96,14 +96,18 @@ Result<void> Driver::start() {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::string wrong;
+  const char* wrong = nullptr;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& e) {
-    wrong = e.what();
+    wrong = e.code() == std::errc::resource_unavailable_try_again ? "no more threads" : "refused";
+  } catch (const std::bad_alloc&) {
+    wrong = "no memory";
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (!wrong.empty()) return Error{Errc::no_memory, "no thread for the engine: " + wrong};
+  if (wrong != nullptr) {
+    return Error{Errc::no_memory, std::string("no thread for the engine: ") + wrong};
+  }
   return {};
 }
 

@@ -100,23 +100,24 @@ class Driver {
     Driver* d_;
   };
   template <class R>
-  static R error_or_nothing(Error error) {
+  static R refused() {
     if constexpr (std::is_constructible_v<R, Error>) {
-      return R(std::move(error));
+      return R(inherited_error());
     } else {
       return R{};
     }
-  }
-  template <class R>
-  static R refused() {
-    return error_or_nothing<R>(inherited_error());
   }
   template <class F>
   static auto tried(F&& f) -> decltype(f(Instant())) {
     try {
       return f(monotonic_now());
     } catch (const std::bad_alloc&) {
-      return error_or_nothing<decltype(f(Instant()))>({Errc::no_memory, "out of memory"});
+      using R = decltype(f(Instant()));
+      if constexpr (std::is_constructible_v<R, Error>) {
+        return R(Error{Errc::no_memory, "out of memory"});
+      } else {
+        return R{};
+      }
     }
   }
   bool poll_engine(Instant now);

@@ -22,6 +22,17 @@ inline Error no_memory() {
   return {Errc::no_memory, "out of memory"};
 }
 
+// Why a call failed, for who wants to know: as `why` has it, or that there is no memory to say it.
+template <class F>
+void explain(Error* to, F&& why) noexcept {
+  if (to == nullptr) return;
+  try {
+    *to = why();
+  } catch (const std::bad_alloc&) {
+    *to = no_memory();
+  }
+}
+
 // f() with a Result of its own, or the error it could not return.
 template <class F>
 auto guarded(F&& f) noexcept -> decltype(f()) {

@@ -44,15 +44,15 @@ Result<std::vector<IpAddress>> own_addresses(detail::DeviceImpl& device) {
 Binding& Binding::operator=(Binding&&) noexcept = default;
 Binding::~Binding() = default;
 std::string Binding::address() const {
-  return impl_ ? impl_->at.to_string() : std::string();
+  return detail::or_nothing([&] { return impl_ ? impl_->at.to_string() : std::string(); });
 }
 std::uint16_t Binding::port() const {
   return impl_ ? impl_->at.port : 0;
 }
 
 Result<std::vector<std::string>> Device::addresses() const {
-  if (auto no = detail::unusable(impl_)) return *no;
   return detail::guarded([&]() -> Result<std::vector<std::string>> {
+    if (auto no = detail::unusable(impl_)) return *no;
     auto own = own_addresses(*impl_);
     if (!own) return own.error();
     std::vector<std::string> text;
@@ -74,10 +74,10 @@ bool Device::has_address(std::string_view address) const {
 }
 
 Result<std::string> Device::source_for(std::string_view address) const {
-  if (auto no = detail::unusable(impl_)) return *no;
-  const auto to = IpAddress::parse(address);
-  if (!to) return not_an_address(address);
   return detail::guarded([&]() -> Result<std::string> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    const auto to = IpAddress::parse(address);
+    if (!to) return not_an_address(address);
     if (impl_->engine->over_kernel_tcp()) {
       if (const IpAddress* only = only_address(*impl_)) {
         if (only->is_v6() == to->is_v6()) return only->to_string();
@@ -95,13 +95,13 @@ Result<std::string> Device::source_for(std::string_view address) const {
 }
 
 Result<Binding> Device::bind(std::string_view address, const BindOptions& options) {
-  if (auto no = detail::unusable(impl_)) return *no;
-  const auto at = SocketAddress::parse(address);
-  if (!at) {
-    return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
-                                             "' (write 10.77.0.1:18515 or [fd77::1]:0)"};
-  }
   return detail::guarded([&]() -> Result<Binding> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    const auto at = SocketAddress::parse(address);
+    if (!at) {
+      return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
+                                               "' (write 10.77.0.1:18515 or [fd77::1]:0)"};
+    }
     auto b = std::make_shared<detail::BindingImpl>();
     b->device = impl_;
     Error error = detail::no_memory();
@@ -116,15 +116,15 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
 }
 
 Result<Listener> Device::listen(Binding& at, int backlog, const EventQueue& events, void* context) {
-  if (auto no = detail::unusable(impl_)) return *no;
-  if (!at) return detail::empty_handle("binding");
-  if (at.impl_->device != impl_) {
-    return Error{Errc::invalid_argument, "the binding belongs to another device"};
-  }
-  if (events && events.impl_->device != impl_) {
-    return Error{Errc::invalid_argument, "the event queue belongs to another device"};
-  }
   return detail::guarded([&]() -> Result<Listener> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    if (!at) return detail::empty_handle("binding");
+    if (at.impl_->device != impl_) {
+      return Error{Errc::invalid_argument, "the binding belongs to another device"};
+    }
+    if (events && events.impl_->device != impl_) {
+      return Error{Errc::invalid_argument, "the event queue belongs to another device"};
+    }
     auto l = std::make_shared<detail::ListenerImpl>();
     l->device = impl_;
     l->context = context;
@@ -139,7 +139,8 @@ Result<Listener> Device::listen(Binding& at, int backlog, const EventQueue& even
     impl_->driver->own([&](Instant) {
       engine::Listener* bound = at.impl_->bound;
       bound->owner = l.get();  // before the first request can come
-      if (impl_->engine->iwarp().listen(bound, backlog, &error)) {
+      if (detail::or_nothing(
+              [&] { return impl_->engine->iwarp().listen(bound, backlog, &error); })) {
         l->listener = bound;
         at.impl_->bound = nullptr;
       } else {
@@ -155,9 +156,11 @@ Result<Listener> Device::listen(Binding& at, int backlog, const EventQueue& even
 
 Result<Listener> Device::listen(std::uint16_t port, int backlog, const EventQueue& events,
                                 void* context) {
-  auto all = bind("[::]:" + std::to_string(port));
-  if (!all) return all.error();
-  return listen(*all, backlog, events, context);
+  return detail::guarded([&]() -> Result<Listener> {
+    auto all = bind("[::]:" + std::to_string(port));
+    if (!all) return all.error();
+    return listen(*all, backlog, events, context);
+  });
 }
 
 }  // namespace urnic

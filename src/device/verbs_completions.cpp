@@ -127,10 +127,10 @@ int CompletionQueue::fd() const {
   return fd != nullptr ? fd->get() : -1;
 }
 Result<void> CompletionQueue::resize(std::uint32_t depth) {
-  if (!impl_) return detail::empty_handle("completion queue");
-  if (impl_->device->driver->inherited()) return engine::inherited_error();
-  if (depth == 0 || depth > detail::kMostCompletions) return detail::depth_error();
   return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("completion queue");
+    if (impl_->device->driver->inherited()) return engine::inherited_error();
+    if (depth == 0 || depth > detail::kMostCompletions) return detail::depth_error();
     if (impl_->resize(depth)) return {};
     return Error{Errc::in_use, "more completions are in the queue than it is to have room for"};
   });

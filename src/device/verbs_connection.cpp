@@ -27,9 +27,12 @@ ListenerImpl::~ListenerImpl() {
 }
 
 RequestImpl::~RequestImpl() {
-  if (answered.exchange(true)) return;
+  if (!answered.exchange(true)) refuse({});
+}
+
+void RequestImpl::refuse(ByteView private_data) const {
   device->driver->own([&](Instant now) {
-    device->engine->iwarp().reject(connection, {}, now);
+    device->engine->iwarp().reject(connection, private_data, now);
     return 0;
   });
 }
@@ -89,23 +92,23 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
 }  // namespace
 
 Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {
-  if (!impl_) return detail::empty_handle("queue pair");
-  const auto to = SocketAddress::parse(address);
-  if (!to) {
-    return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
-                                             "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
-  }
-  if (impl_->device->driver->inherited()) return engine::inherited_error();
-  if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
-  const detail::BindingImpl* from = nullptr;
-  if (options.source != nullptr) {
-    from = options.source->impl_.get();
-    if (from == nullptr || from->device != impl_->device || from->bound == nullptr) {
-      return Error{Errc::invalid_argument,
-                   "the source is empty, of another device, or listened on"};
-    }
-  }
   return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("queue pair");
+    const auto to = SocketAddress::parse(address);
+    if (!to) {
+      return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
+                                               "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
+    }
+    if (impl_->device->driver->inherited()) return engine::inherited_error();
+    if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
+    const detail::BindingImpl* from = nullptr;
+    if (options.source != nullptr) {
+      from = options.source->impl_.get();
+      if (from == nullptr || from->device != impl_->device || from->bound == nullptr) {
+        return Error{Errc::invalid_argument,
+                     "the source is empty, of another device, or listened on"};
+      }
+    }
     {
       const std::lock_guard guard(impl_->mutex);
       impl_->outcome = detail::QpImpl::Outcome::Pending;
@@ -128,8 +131,8 @@ Result<void> wait_until_settled(QpImpl& qp);
 }  // namespace detail
 
 Result<void> QueuePair::connect(std::string_view address, const ConnectionOptions& options) {
-  if (!impl_) return detail::empty_handle("queue pair");
   auto waits = detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("queue pair");
     auto fd = std::make_unique<engine::EventFd>();
     if (fd->get() < 0) return detail::no_descriptor("waiting for a connection");
     const std::lock_guard guard(impl_->mutex);
@@ -141,7 +144,7 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
   });
   if (!waits) return waits;
   auto started = connect_start(address, options);
-  if (started) started = detail::wait_until_settled(*impl_);
+  if (started) started = detail::guarded([&] { return detail::wait_until_settled(*impl_); });
   const std::lock_guard guard(impl_->mutex);
   impl_->settled.reset();
   return started;
@@ -179,38 +182,41 @@ Result<void> move_events(auto& object, const std::shared_ptr<detail::EventQueueI
   if (to == nullptr || to->device != object.device) {
     return Error{Errc::invalid_argument, "the event queue is empty or belongs to another device"};
   }
-  return detail::guarded([&]() -> Result<void> {
-    std::shared_ptr<detail::EventQueueImpl> from;  // goes behind the ownership
-    object.device->driver->own([&](Instant) {
-      from = std::exchange(object.events, to);
-      object.context = context;
-      if (from == nullptr) return 0;
-      for (auto& entry : from->take_of(&object)) {
-        entry.event.context = context;
-        to->push(std::move(entry.event), &object);
-      }
-      return 0;
-    });
-    return {};
+  std::shared_ptr<detail::EventQueueImpl> from;  // goes behind the ownership
+  object.device->driver->own([&](Instant) {
+    from = std::exchange(object.events, to);
+    object.context = context;
+    if (from == nullptr) return 0;
+    auto events = from->take_of(&object);
+    for (auto& entry : events) entry.event.context = context;
+    to->put(std::move(events));
+    return 0;
   });
+  return {};
 }
 
 }  // namespace
 
 Result<void> QueuePair::deliver_events(const EventQueue& events, void* context) {
-  if (!impl_) return detail::empty_handle("queue pair");
-  return move_events(*impl_, events.impl_, context);
+  return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("queue pair");
+    return move_events(*impl_, events.impl_, context);
+  });
 }
 
 Result<void> Listener::deliver_events(const EventQueue& events, void* context) {
-  if (!impl_) return detail::empty_handle("listener");
-  return move_events(*impl_, events.impl_, context);
+  return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("listener");
+    return move_events(*impl_, events.impl_, context);
+  });
 }
 
 std::string QueuePair::peer_private_data() const {
   if (!impl_ || impl_->device->driver->inherited()) return {};
-  const std::lock_guard guard(impl_->mutex);
-  return impl_->private_data;
+  return detail::or_nothing([&] {
+    const std::lock_guard guard(impl_->mutex);
+    return impl_->private_data;
+  });
 }
 
 void QueuePair::disconnect() {
@@ -239,11 +245,15 @@ ConnectionStats QueuePair::stats() const {
 
 std::string ConnectRequest::peer() const {
   if (!impl_) return {};
-  return SocketAddress{impl_->info.key.remote, impl_->info.key.remote_port}.to_string();
+  return detail::or_nothing([&] {
+    return SocketAddress{impl_->info.key.remote, impl_->info.key.remote_port}.to_string();
+  });
 }
 std::string ConnectRequest::local() const {
   if (!impl_) return {};
-  return SocketAddress{impl_->info.key.local, impl_->info.key.local_port}.to_string();
+  return detail::or_nothing([&] {
+    return SocketAddress{impl_->info.key.local, impl_->info.key.local_port}.to_string();
+  });
 }
 std::span<const std::uint8_t> ConnectRequest::private_data() const {
   if (!impl_) return {};
@@ -257,33 +267,37 @@ std::uint16_t ConnectRequest::ord() const {
 }
 
 Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
-  if (!impl_) return detail::empty_handle("connection request");
-  if (!qp) return detail::empty_handle("queue pair");
-  if (qp.impl_->device != impl_->device) {
-    return Error{Errc::invalid_argument, "the queue pair belongs to another device"};
-  }
-  if (impl_->device->driver->inherited()) return engine::inherited_error();
-  if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
-  if (impl_->answered.exchange(true)) {
-    return Error{Errc::wrong_state, "the connection request has been answered already"};
-  }
-  {
-    const std::lock_guard guard(qp.impl_->mutex);
-    qp.impl_->outcome = detail::QpImpl::Outcome::Pending;
-    qp.impl_->peer = peer();
-  }
-  return impl_->device->driver->own([&](Instant now) {
-    engine::Engine& e = *impl_->device->engine;
-    return e.iwarp().accept(impl_->connection, *qp.impl_->qp, params_of(e, options), now);
+  return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("connection request");
+    if (!qp) return detail::empty_handle("queue pair");
+    if (qp.impl_->device != impl_->device) {
+      return Error{Errc::invalid_argument, "the queue pair belongs to another device"};
+    }
+    if (impl_->device->driver->inherited()) return engine::inherited_error();
+    if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
+    if (impl_->answered.exchange(true)) {
+      return Error{Errc::wrong_state, "the connection request has been answered already"};
+    }
+    auto accepted = detail::guarded([&]() -> Result<void> {
+      {
+        const std::lock_guard guard(qp.impl_->mutex);
+        qp.impl_->outcome = detail::QpImpl::Outcome::Pending;
+        qp.impl_->peer = peer();
+      }
+      return impl_->device->driver->own([&](Instant now) {
+        engine::Engine& e = *impl_->device->engine;
+        return e.iwarp().accept(impl_->connection, *qp.impl_->qp, params_of(e, options), now);
+      });
+    });
+    // Answered all the same: the peer is not left waiting. Nothing happens to a connection that has
+    // ended meanwhile.
+    if (!accepted && accepted.error().code == Errc::no_memory) impl_->refuse({});
+    return accepted;
   });
 }
 
 void ConnectRequest::reject(std::span<const std::uint8_t> private_data) {
-  if (!impl_ || impl_->answered.exchange(true)) return;
-  impl_->device->driver->own([&](Instant now) {
-    impl_->device->engine->iwarp().reject(impl_->connection, private_data, now);
-    return 0;
-  });
+  if (impl_ && !impl_->answered.exchange(true)) impl_->refuse(private_data);
 }
 
 bool EventQueue::poll(Event* out) {
@@ -330,14 +344,16 @@ std::uint16_t Listener::port() const {
 }
 
 Result<ConnectRequest> Listener::next(int timeout_ms) {
-  if (!impl_) return detail::empty_handle("listener");
-  Event e;
-  EventQueue queue(impl_->events);
-  if (!queue.wait(&e, timeout_ms)) {
-    if (impl_->device->driver->inherited()) return engine::inherited_error();
-    return Error{Errc::timed_out, "no connection request arrived in time"};
-  }
-  return std::move(e.request);
+  return detail::guarded([&]() -> Result<ConnectRequest> {
+    if (!impl_) return detail::empty_handle("listener");
+    Event e;
+    EventQueue queue(impl_->events);
+    if (!queue.wait(&e, timeout_ms)) {
+      if (impl_->device->driver->inherited()) return engine::inherited_error();
+      return Error{Errc::timed_out, "no connection request arrived in time"};
+    }
+    return std::move(e.request);
+  });
 }
 
 }  // namespace urnic

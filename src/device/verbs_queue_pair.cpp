@@ -37,32 +37,38 @@ QpState QueuePair::state() const {
 }
 
 Result<void> QueuePair::modify(QpState to) {
-  if (!impl_) return detail::empty_handle("queue pair");
-  if (impl_->device->driver->inherited()) return engine::inherited_error();
-  verbs::QpVerdict verdict;
-  {
-    // Who posts has looked at the state under these: what is discarded stays empty.
-    const std::lock_guard sends(impl_->send_lock);
-    const std::lock_guard receives(impl_->receive_lock);
-    verdict = impl_->device->driver->own([&](Instant now) {
-      return impl_->device->engine->modify_qp(*impl_->qp, static_cast<verbs::QpState>(to),
-                                              verbs::kQpAttrState, now);
-    });
-  }
-  if (verdict != verbs::QpVerdict::Ok) {
-    return Error{Errc::wrong_state, "the queue pair cannot be moved from state " +
-                                        std::string(verbs::name(impl_->qp->state)) + " to " +
-                                        std::string(verbs::name(static_cast<verbs::QpState>(to)))};
-  }
-  if (to == QpState::reset) {  // nobody else would tell who waits for a connection
-    const std::lock_guard guard(impl_->mutex);
-    if (impl_->outcome == detail::QpImpl::Outcome::Pending) {
-      impl_->outcome = detail::QpImpl::Outcome::Failed;
-      impl_->error = {Errc::closed, "the queue pair was reset"};
-      impl_->settle();
+  return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("queue pair");
+    if (impl_->device->driver->inherited()) return engine::inherited_error();
+    Result<verbs::QpVerdict> verdict = verbs::QpVerdict::Ok;
+    {
+      // Who posts has looked at the state under these: what is discarded stays empty.
+      const std::lock_guard sends(impl_->send_lock);
+      const std::lock_guard receives(impl_->receive_lock);
+      verdict = impl_->device->driver->own([&](Instant now) -> Result<verbs::QpVerdict> {
+        return impl_->device->engine->modify_qp(*impl_->qp, static_cast<verbs::QpState>(to),
+                                                verbs::kQpAttrState, now);
+      });
     }
-  }
-  return {};
+    if (!verdict) return verdict.error();
+    if (*verdict != verbs::QpVerdict::Ok) {
+      return Error{Errc::wrong_state,
+                   "the queue pair cannot be moved from state " +
+                       std::string(verbs::name(impl_->qp->state)) + " to " +
+                       std::string(verbs::name(static_cast<verbs::QpState>(to)))};
+    }
+    if (to == QpState::reset) {  // nobody else would tell who waits for a connection
+      const std::lock_guard guard(impl_->mutex);
+      if (impl_->outcome == detail::QpImpl::Outcome::Pending) {
+        impl_->outcome = detail::QpImpl::Outcome::Failed;
+        detail::explain(&impl_->error, [] {
+          return Error{Errc::closed, "the queue pair was reset"};
+        });
+        impl_->settle();
+      }
+    }
+    return {};
+  });
 }
 
 namespace {
@@ -87,27 +93,28 @@ Error refusal(verbs::Post result) {
 
 std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* why) {
   std::size_t taken = 0;
-  const auto refuse = [&](Error error) {
-    if (why != nullptr) *why = std::move(error);
-  };
   if (!impl_) {
-    refuse(detail::empty_handle("queue pair"));
+    detail::explain(why, [] { return detail::empty_handle("queue pair"); });
     return 0;
   }
   verbs::QueuePair& qp = *impl_->qp;
   if (impl_->device->driver->inherited()) {
-    refuse(engine::inherited_error());
+    detail::explain(why, engine::inherited_error);
     return 0;
   }
   {
     const std::lock_guard guard(impl_->send_lock);
     if (!verbs::may_post_send(qp.state)) {
-      refuse({Errc::wrong_state, "the queue pair is not connected"});
+      detail::explain(why, [] {
+        return Error{Errc::wrong_state, "the queue pair is not connected"};
+      });
       return 0;
     }
     for (const SendRequest& r : requests) {
       if (!detail::is_send(r.opcode) || (r.flags & ~detail::kSendFlags) != 0) {
-        refuse({Errc::invalid_argument, "not an opcode or flag of a send request"});
+        detail::explain(why, [] {
+          return Error{Errc::invalid_argument, "not an opcode or flag of a send request"};
+        });
         break;
       }
       verbs::SendWr wr;
@@ -120,7 +127,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       wr.inv_key = r.invalidate_rkey;
       const auto result = qp.sq.post(wr);
       if (result != verbs::Post::Ok) {
-        refuse(refusal(result));
+        detail::explain(why, [&] { return refusal(result); });
         break;
       }
       ++taken;
@@ -131,37 +138,41 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
 }
 
 Result<void> QueuePair::post_send(const SendRequest& request) {
-  Error why;
-  if (post_send({&request, 1}, &why) == 1) return {};
-  return why;
+  return detail::guarded([&]() -> Result<void> {
+    Error why;
+    if (post_send({&request, 1}, &why) == 1) return {};
+    return why;
+  });
 }
 
 Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
-  if (!impl_) return detail::empty_handle("queue pair");
-  if (impl_->device->driver->inherited()) return engine::inherited_error();
-  verbs::QueuePair& qp = *impl_->qp;
-  {
-    const std::lock_guard guard(impl_->receive_lock);
-    if (!verbs::may_post_receive(qp.state)) {
-      return Error{Errc::wrong_state, "the queue pair is in state reset"};
+  return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("queue pair");
+    if (impl_->device->driver->inherited()) return engine::inherited_error();
+    verbs::QueuePair& qp = *impl_->qp;
+    {
+      const std::lock_guard guard(impl_->receive_lock);
+      if (!verbs::may_post_receive(qp.state)) {
+        return Error{Errc::wrong_state, "the queue pair is in state reset"};
+      }
+      const verbs::RecvWr wr{r.wr_id, detail::to_inner(r.sges)};
+      switch (qp.rq.post(wr)) {
+        case verbs::ReceiveQueue::Post::Ok:
+          break;
+        case verbs::ReceiveQueue::Post::Full:
+          return Error{Errc::no_memory, "the receive queue is full"};
+        case verbs::ReceiveQueue::Post::Shared:
+          return Error{Errc::invalid_argument,
+                       "the queue pair uses a shared receive queue: post there"};
+        default:
+          return Error{Errc::invalid_argument, "too many scatter/gather elements"};
+      }
     }
-    const verbs::RecvWr wr{r.wr_id, detail::to_inner(r.sges)};
-    switch (qp.rq.post(wr)) {
-      case verbs::ReceiveQueue::Post::Ok:
-        break;
-      case verbs::ReceiveQueue::Post::Full:
-        return Error{Errc::no_memory, "the receive queue is full"};
-      case verbs::ReceiveQueue::Post::Shared:
-        return Error{Errc::invalid_argument,
-                     "the queue pair uses a shared receive queue: post there"};
-      default:
-        return Error{Errc::invalid_argument, "too many scatter/gather elements"};
-    }
-  }
-  // A receive is silent unless the engine waits for it (E-17) or flushes. It sets either of these
-  // before it looks at the queue, and we look at them after the post.
-  if (qp.starved || verbs::flushes_posts(qp.state)) impl_->device->driver->ring(qp);
-  return {};
+    // A receive is silent unless the engine waits for it (E-17) or flushes. It sets either of these
+    // before it looks at the queue, and we look at them after the post.
+    if (qp.starved || verbs::flushes_posts(qp.state)) impl_->device->driver->ring(qp);
+    return {};
+  });
 }
 
 // ---- shared receive queues
@@ -172,9 +183,9 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
   Post result = Post::Ok;
   const bool inherited = impl_ && impl_->device->driver->inherited();
   if (!impl_ || inherited) {
-    if (why != nullptr) {
-      *why = inherited ? engine::inherited_error() : detail::empty_handle("shared receive queue");
-    }
+    detail::explain(why, [&] {
+      return inherited ? engine::inherited_error() : detail::empty_handle("shared receive queue");
+    });
     return 0;
   }
   {
@@ -192,28 +203,34 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
       return 0;
     });
   }
-  if (why != nullptr && result == Post::Full) {
-    *why = {Errc::no_memory, "the shared receive queue is full"};
-  } else if (why != nullptr && result == Post::TooManySges) {
-    *why = {Errc::invalid_argument, "too many scatter/gather elements"};
+  if (result == Post::Full) {
+    detail::explain(why, [] { return Error{Errc::no_memory, "the shared receive queue is full"}; });
+  } else if (result == Post::TooManySges) {
+    detail::explain(why, [] {
+      return Error{Errc::invalid_argument, "too many scatter/gather elements"};
+    });
   }
   return taken;
 }
 
 Result<void> SharedReceiveQueue::post_receive(const ReceiveRequest& request) {
-  Error why;
-  if (post_receive({&request, 1}, &why) == 1) return {};
-  return why;
+  return detail::guarded([&]() -> Result<void> {
+    Error why;
+    if (post_receive({&request, 1}, &why) == 1) return {};
+    return why;
+  });
 }
 
 Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
-  if (!impl_) return detail::empty_handle("shared receive queue");
-  return impl_->device->driver->own([&](Instant) -> Result<void> {
-    if (limit > impl_->queue->max_wr()) {
-      return Error{Errc::invalid_argument, "the limit is above max_receive"};
-    }
-    impl_->device->engine->set_shared_limit(*impl_->queue, limit);
-    return {};
+  return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("shared receive queue");
+    return impl_->device->driver->own([&](Instant) -> Result<void> {
+      if (limit > impl_->queue->max_wr()) {
+        return Error{Errc::invalid_argument, "the limit is above max_receive"};
+      }
+      impl_->device->engine->set_shared_limit(*impl_->queue, limit);
+      return {};
+    });
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace urnic::engine {
@@ -79,6 +80,18 @@ Options settled(Options options, const port::Port& port) {
 
 }  // namespace
 
+// What belongs to no connection and is done again, or can be done without: no memory for it is no
+// reason to leave a burst (docs/decisions/out-of-memory.md). Connections that may have waited for
+// it look for their way again.
+template <class F>
+void Engine::spare(F&& step) {
+  try {
+    step();
+  } catch (const std::bad_alloc&) {
+    look_again_ = true;
+  }
+}
+
 Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* hooks,
                std::shared_ptr<KernelTcp> kernel)
     : options_(settled(options, *port)),
@@ -91,7 +104,9 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       memory_(1u << 20, StagForm(device_key(options.seed, 1))),
       iwarp_(options_, hooks, &wire_, &memory_, std::move(kernel), queue, port->info().queues),
       link_(port, &wire_.interface(), hooks, options.link_timeout),
-      qps_(device_key(options.seed, 2)) {}
+      qps_(device_key(options.seed, 2)) {
+  network_events_.reserve(32);  // changes places with the interface's
+}
 
 Engine::~Engine() {
   wire_.tx().flush();
@@ -102,16 +117,20 @@ bool Engine::poll(Instant now) {
   ++counters_.polls;
   wire_.begin_sending();
   bool any = over_kernel_tcp_ ? iwarp_.poll_sockets(now) : receive_burst(now);
-  look_at_link(!any, now);
+  spare([&] { look_at_link(!any, now); });
   any |= loop_frames(now);
   any |= iwarp_.drain_round(now);
-  look_at_shared_limits();
+  spare([&] { look_at_shared_limits(); });
   iwarp_.end_of_burst(now);
   if (iwarp_.completions().take_overrun()) fail_overrun(now);
-  if (link_.given_up_at() <= now) iwarp_.life().give_up_link(link_.give_up(), now);
-  wire_.interface().run_timers(now);
+  if (link_.given_up_at() <= now) {
+    spare([&] { iwarp_.life().give_up_link(link_.give_up(), now); });
+  }
+  spare([&] { wire_.interface().run_timers(now); });
   iwarp_.run_timers(now);
-  any |= take_network_events(now);
+  if (wire_.interface().has_events()) [[unlikely]]
+    any |= take_network_events(now);
+  if (std::exchange(look_again_, false)) iwarp_.life().reroute(nullptr, false, now);
   if (iwarp_.wants_to_send() || wire_.interface().output_size() != 0) {
     any |= iwarp_.transmit_round(now);
   }
@@ -146,9 +165,17 @@ bool Engine::receive_burst(Instant now) {
   // it was written.
   for (unsigned i = 0; i < n; ++i) staged_[i].head.copy(rx_frames_[i]);
   for (unsigned i = 0; i < n; ++i) stage(rx_frames_[i], staged_[i], now);
-  for (unsigned i = 0; i < n; ++i) {
-    if (i + 1 < n && staged_[i + 1].tcp.usable) prefetch_payload(staged_[i + 1].tcp.seg.payload);
-    if (staged_[i].tcp.usable) iwarp_.process(staged_[i].head, staged_[i].tcp, now);
+  Staged* const end = staged_ + n;
+  for (Staged* s = staged_; s != end;) {
+    try {
+      for (; s != end; ++s) {
+        if (s + 1 != end && s[1].tcp.usable) prefetch_payload(s[1].tcp.seg.payload);
+        if (s->tcp.usable) iwarp_.process(s->head, s->tcp, now);
+      }
+    } catch (const std::bad_alloc&) {  // the frames behind it are others' too
+      iwarp_.life().out_of_memory(s->tcp.connection, now);
+      ++s;
+    }
   }
   port_->rx_release(queue_, rx_frames_, n);
   counters_.rx_frames += n;
@@ -177,7 +204,7 @@ void Engine::stage_unknown(const port::Frame& frame, Staged& s, Instant now) {
     case net::FrameKind::Tcp:
       break;
     default:
-      input_control(frame, s.head.net, now);
+      spare([&] { input_control(frame, s.head.net, now); });
       return;
   }
   if (!interface.accepts(s.head.net)) {
@@ -214,8 +241,12 @@ bool Engine::loop_frames(Instant now) {
     Staged s;
     s.head.looped = true;
     s.head.copy(frame);
-    stage(frame, s, now);
-    if (s.tcp.usable) iwarp_.process(s.head, s.tcp, now);
+    try {
+      stage(frame, s, now);
+      if (s.tcp.usable) iwarp_.process(s.head, s.tcp, now);
+    } catch (const std::bad_alloc&) {
+      iwarp_.life().out_of_memory(s.tcp.usable ? s.tcp.connection : nullptr, now);
+    }
   }
   return true;
 }
@@ -223,9 +254,8 @@ bool Engine::loop_frames(Instant now) {
 // ---- news from the network and the link
 
 bool Engine::take_network_events(Instant now) {
-  if (!wire_.interface().has_events()) return false;
   wire_.interface().take_events(network_events_);
-  for (const net::Event& e : network_events_) on_network_event(e, now);
+  for (const net::Event& e : network_events_) spare([&] { on_network_event(e, now); });
   return true;
 }
 
@@ -265,17 +295,17 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
                                     verbs::CompletionQueue* receive) {
   config.id = qps_.new_number();
   if (config.id == 0) return nullptr;
-  verbs::QueuePair* qp =
-      qps_.add(std::make_unique<verbs::QueuePair>(config.id, verbs::kIwarpRules, verbs::Service::Rc,
-                                                  config, iwarp_.queue_layout(), send, receive));
-  iwarp_.attach(*qp, config);
+  auto made = std::make_unique<verbs::QueuePair>(config.id, verbs::kIwarpRules, verbs::Service::Rc,
+                                                 config, iwarp_.queue_layout(), send, receive);
+  iwarp_.attach(*made, config);
+  verbs::QueuePair* qp = qps_.add(std::move(made));  // whole, or not at all
   qp->state.modify(verbs::QpState::Init);
   return qp;
 }
 
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
   const iwarp::Side::Turn turn(iwarp_);
-  iwarp_.forsake(*qp, "the queue pair was destroyed", now);
+  iwarp_.forsake(*qp, now);
   iwarp_.forget(*qp);
   qps_.destroy(qp);
 }
@@ -296,7 +326,7 @@ verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std:
   qp.state.modify(to, mask);
   if (move.effect == QpEffect::FlushAll) iwarp_.completions().flush(qp, verbs::Status::Flushed);
   if (move.effect == QpEffect::Discard) {
-    iwarp_.forsake(qp, "the queue pair was reset", now);
+    iwarp_.forsake(qp, now);
     for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) cq->forget(qp.number());
     ddp::stream_of(qp).reset();
     qp.starved = false;
@@ -325,7 +355,9 @@ void Engine::look_at_shared_limits() {
 void Engine::fail_overrun(Instant now) {
   qps_.for_each([&](verbs::QueuePair& qp) {
     if (!qp.send_cq->overrun() && !qp.receive_cq->overrun()) return;
-    iwarp_.fail(qp, Errc::no_memory, "its completion queue has overrun: it is too small", now);
+    spare([&] {
+      iwarp_.fail(qp, Errc::no_memory, "its completion queue has overrun: it is too small", now);
+    });
   });
 }
 

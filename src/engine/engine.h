@@ -118,6 +118,8 @@ class Engine {
     wire::FrameHead head;
   };
 
+  template <class F>
+  void spare(F&& step);
   bool receive_burst(Instant now);
   void stage(const port::Frame& frame, Staged& s, Instant now);
   void stage_unknown(const port::Frame& frame, Staged& s, Instant now);
@@ -140,6 +142,7 @@ class Engine {
   Link link_;
   QueuePairs qps_;
   EngineCounters counters_;
+  bool look_again_ = false;
   Staged staged_[port::kBurst];  // the burst, with rx_frames_
   port::Frame rx_frames_[port::kBurst];
   std::vector<std::uint8_t> control_frame_;

@@ -35,10 +35,11 @@ Instant Link::given_up_at() const {
 }
 
 std::string Link::give_up() {
+  const std::string reason = port_->why();
+  std::string why = "the link has been down for " + std::to_string(timeout_.count_ms()) + " ms" +
+                    (reason.empty() ? "" : ": " + reason);
   lost_at_ = Instant::never();
-  const std::string why = port_->why();
-  return "the link has been down for " + std::to_string(timeout_.count_ms()) + " ms" +
-         (why.empty() ? "" : ": " + why);
+  return why;
 }
 
 }  // namespace urnic::engine

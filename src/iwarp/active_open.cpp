@@ -83,6 +83,7 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   } else if (auto path = choose_path(to, params.source, &key); !path) {
     return path;
   }
+  auto startup = std::make_unique<Startup>(Startup::active(params.mpa, params.private_data));
   Connection* c = new_connection(key);
   if (c == nullptr)
     return Error{Errc::no_memory,
@@ -92,32 +93,43 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   c->qp = &qp;
   c->stream = &ddp::stream_of(qp);
   c->context.config = params.context;
-  c->startup = std::make_unique<Startup>(Startup::active(params.mpa, params.private_data));
+  c->startup = std::move(startup);
   c->stage_deadline = now + params.timeout;
+  try {
+    begin_active(*c, std::move(link), params, now);
+  } catch (const std::bad_alloc&) {
+    ending_.forsake(*c, now);  // the queue pair is as before
+    throw;
+  }
+  return {};
+}
+
+void Opening::begin_active(Connection& c, std::unique_ptr<KernelLink> link,
+                           const ConnectParams& params, Instant now) {
   if (params.refusal_retry > Duration::zero() || params.source.at.port != 0 ||
       !params.source.at.ip.is_any()) {
-    c->redial = std::make_unique<Redial>(
+    c.redial = std::make_unique<Redial>(
         Redial{params.source, params.keepalive, now + params.refusal_retry, Instant::never()});
   }
   if (link != nullptr && !link->socket.is_open()) {  // refused already
-    c->link = std::move(link);
-    await_listener(*c, now);
-    return {};
+    c.link = std::move(link);
+    await_listener(c, now);
+    return;
   }
   if (link != nullptr) {
-    adopt_link(*c, std::move(link));
-    set_keepalive(*c, params, now);
-    s_.timers.arm(*c);
-    return {};
+    adopt_link(c, std::move(link));
+    set_keepalive(c, params, now);
+    s_.timers.arm(c);
+    return;
   }
-  tcp::open_active(c->tcb, tcp_config(key),
+  const FlowKey& key = c.key;
+  tcp::open_active(c.tcb, tcp_config(key),
                    tcp::initial_sequence(s_.keys.isn, {key.local, key.local_port},
                                          {key.remote, key.remote_port}, now),
                    now);
-  set_keepalive(*c, params, now);
-  s_.sending.push(*c);
-  s_.timers.arm(*c);
-  return {};
+  set_keepalive(c, params, now);
+  s_.sending.push(c);
+  s_.timers.arm(c);
 }
 
 bool Opening::await_listener(Connection& c, Instant now) {

@@ -134,6 +134,9 @@ struct Connection {
   bool patience_over = false;  // of `awaits_receive`: it has waited for too long
   bool drops_sends = false;    // closing, the consumer having given up what waited
   std::string failure;         // why it ended, one line for the user
+  Errc failure_code = Errc::closed;
+  bool failed_established = false;  // it was established when it failed
+  bool end_waits = false;  // it has failed, and there was no memory to say so (Ending::finish_ends)
 
  private:
   friend class ConnectionTable;

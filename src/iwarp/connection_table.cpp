@@ -7,27 +7,35 @@ std::uint32_t place_of(const Connection& c) {
   return static_cast<std::uint32_t>(c.id & (ConnectionTable::kMaxPlaces - 1));
 }
 
+// Room for `n`, taken in growing steps as push_back does.
+void reserve_one(std::vector<std::uint32_t>& of, std::size_t n) {
+  if (of.capacity() < n) of.reserve(2 * n);
+}
+
 }  // namespace
 
 Connection* ConnectionTable::open(const FlowKey& key, reassembly::Pool* pool,
                                   std::uint32_t buffer_capacity) {
   if (live_ >= most_) return nullptr;
-  std::uint32_t place;
-  if (!free_.empty()) {
-    place = free_.back();
-    free_.pop_back();
-  } else {
-    place = static_cast<std::uint32_t>(places_.size());
-    if (place >= kMaxPlaces) return nullptr;
+  auto made = std::make_unique<Connection>(pool, buffer_capacity);
+  if (free_.empty()) {
+    const auto next = static_cast<std::uint32_t>(places_.size());
+    if (next >= kMaxPlaces) return nullptr;
+    // Ending a connection needs no memory.
+    reserve_one(free_, next + 1);
+    reserve_one(ended_, next + 1);
     places_.emplace_back();
+    free_.push_back(next);
   }
+  const std::uint32_t place = free_.back();
+  flows_.insert(key, place);  // the last that may fail
+  free_.pop_back();
   Place& p = places_[place];
   if (++p.generation == 0) p.generation = 1;  // 0 is no connection's
-  p.connection = std::make_unique<Connection>(pool, buffer_capacity);
+  p.connection = std::move(made);
   Connection& c = *p.connection;
   c.id = (ConnectionId{p.generation} << kPlaceBits) | place;
   c.key = key;
-  flows_.insert(key, place);
   ++live_;
   return &c;
 }

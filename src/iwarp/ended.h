@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <unordered_map>
-#include <utility>
 
 #include "urnic/stats.h"
 
@@ -21,7 +21,14 @@ class EndedConnections {
     const auto it = last_.find(qp);
     return it != last_.end() ? &it->second : nullptr;
   }
-  void keep(std::uint32_t qp, ConnectionStats s) { last_[qp] = std::move(s); }
+  // Not without memory: statistics hold up nothing.
+  void keep(std::uint32_t qp, const ConnectionStats& s) {
+    try {
+      last_.insert_or_assign(qp, s);
+    } catch (const std::bad_alloc&) {
+      last_.erase(qp);
+    }
+  }
   void forget(std::uint32_t qp) { last_.erase(qp); }
   std::size_t kept() const { return last_.size(); }
 

@@ -1,5 +1,6 @@
 #include "iwarp/ending.h"
 
+#include <optional>
 #include <utility>
 
 #include "ddp_rdma/terminate.h"
@@ -10,10 +11,22 @@ namespace {
 
 // For the RST of a connection that is lost, where the port is full or the next hop unknown.
 constexpr Duration kLastWords = Duration::s(1);
+// Until it is tried again to tell of an end for which there was no memory.
+constexpr Duration kEndAgain = Duration::ms(10);
 
 std::string describe(const ddp::TerminateInfo& t) {
   return "the peer sent Terminate layer " + std::to_string(t.layer) + " type " +
          std::to_string(t.etype) + " code " + std::to_string(t.code);
+}
+
+// What a connection has counted; of all that ends with it this is what can be spared when there is
+// no memory.
+std::optional<ConnectionStats> last_stats(const Connection& c) {
+  try {
+    return stats_of(c);
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
 }
 
 struct End {
@@ -150,8 +163,8 @@ void Ending::take_closed(Connection& c, Instant now) {
 }
 
 void Ending::end_connection(Connection& c) {
-  if (c.is_over()) return;
-  s_.ended.add(stats_of(c));
+  if (c.is_over() || c.end_waits) return;
+  if (const auto last = last_stats(c)) s_.ended.add(*last);
   Listeners::leave(c);
   s_.connections.end(c);
   ++s_.counters.closed;
@@ -159,13 +172,53 @@ void Ending::end_connection(Connection& c) {
 }
 
 void Ending::fail_connection(Connection& c, Errc code, std::string why, Instant now) {
-  ++s_.counters.failed;
-  const bool was_established =
-      c.stage != Stage::Opening && c.stage != Stage::Startup && !c.rtr_pending;
-  transport_.abort(c, now);
+  if (c.end_waits) {
+    c.end_waits = false;
+    --s_.ends_waiting;
+  } else {
+    ++s_.counters.failed;
+    c.failed_established = c.stage != Stage::Opening && c.stage != Stage::Startup && !c.rtr_pending;
+    c.failure_code = code;
+    c.failure = std::move(why);
+    transport_.abort(c, now);
+  }
+  try {
+    finish_failing(c, now);
+  } catch (const std::bad_alloc&) {
+    c.end_waits = true;
+    ++s_.ends_waiting;
+    c.stage = Stage::Lingering;  // no octet of it is taken any more
+    c.stream = nullptr;
+    s_.end_again = now + kEndAgain;
+  }
+}
+
+void Ending::forsake(Connection& c, Instant now) {
+  verbs::QueuePair& qp = *c.qp;
+  if (const auto last = last_stats(c)) s_.ended.keep(qp.number(), *last);
+  count_stream(ddp::stream_of(qp));
+  c.qp = nullptr;
+  qp.connection = 0;
+  fail_connection(c, Errc::closed, {}, now);
+}
+
+void Ending::out_of_memory(Connection& c, Instant now) {
+  if (!c.is_over()) fail_connection(c, Errc::no_memory, "out of memory", now);
+}
+
+void Ending::finish_ends(Instant now) {
+  s_.end_again = Instant::never();
+  if (s_.ends_waiting == 0) return;  // told meanwhile
+  s_.connections.for_each([&](Connection& c) {
+    if (c.end_waits) fail_connection(c, c.failure_code, {}, now);
+  });
+}
+
+// What may fail for want of memory leaves it to be done once more.
+void Ending::finish_failing(Connection& c, Instant now) {
   if (c.qp != nullptr) {
-    detach_qp(c, was_established ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed, code,
-              std::move(why));
+    detach_qp(c, c.failed_established ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed,
+              c.failure_code, c.failure);
   }
   Listeners::leave(c);
   c.startup.reset();
@@ -187,16 +240,19 @@ void Ending::end_with_reset(Connection& c, Instant now) {
   end_connection(c);
 }
 
-void Ending::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why) {
+void Ending::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, const std::string& why) {
   verbs::QueuePair* qp = c.qp;
   if (qp == nullptr) return;
-  s_.ended.keep(qp->number(), stats_of(c));
-  count_stream(*c.stream);
+  const auto last = last_stats(c);
+  ConnectionStats counted;
+  add_stream(ddp::stream_of(*qp), &counted);
+  completions_.enter_error(*qp, verbs::Status::Flushed);
+  s_.hooks->on_cm_event({.kind = kind, .qp = qp, .code = code, .message = why});
   c.qp = nullptr;
   c.stream = nullptr;
   qp->connection = 0;
-  completions_.enter_error(*qp, verbs::Status::Flushed);
-  s_.hooks->on_cm_event({.kind = kind, .qp = qp, .code = code, .message = std::move(why)});
+  s_.ended.add(counted);
+  if (last) s_.ended.keep(qp->number(), *last);
 }
 
 void Ending::begin_closing(Connection& c, Instant now) {

@@ -3,6 +3,7 @@
 // of receiving and sending hold none.
 #pragma once
 
+#include <new>
 #include <string>
 
 #include "iwarp/completions.h"
@@ -28,7 +29,23 @@ class Ending {
   // TCP has finished (TIME-WAIT counts): the queue pair is done, TCP lingers alone.
   void take_closed(Connection& c, Instant now);
   // The stream is gone (or goes now, by RST): flush and report; TCP sends its RST if it owes one.
+  // Without memory for that it is over for its peer at once, and for the consumer by finish_ends().
   void fail_connection(Connection& c, Errc code, std::string why, Instant now);
+  // A step of `c`. What it had begun stays half done when memory runs out in the middle: the
+  // connection ends, and nothing else does (docs/decisions/out-of-memory.md).
+  template <class F>
+  void guard(Connection& c, Instant now, F&& step) {
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+      out_of_memory(c, now);
+    }
+  }
+  void out_of_memory(Connection& c, Instant now);
+  // Of those whose end could not be told: tried again.
+  void finish_ends(Instant now);
+  // The same without a word: the queue pair is nobody's any more.
+  void forsake(Connection& c, Instant now);
   // TCP has had its time. The RST it owes goes if its way is known; nothing waits for anything
   // more, so that no peer, no route and no timer can keep the connection.
   void end_with_reset(Connection& c, Instant now);
@@ -38,7 +55,9 @@ class Ending {
  private:
   // The last thing that happens to a connection, wherever it is called from, and as often as it is.
   void end_connection(Connection& c);
-  void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, std::string why);
+  // Without memory the queue pair is flushed and stays: to be done once more.
+  void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, const std::string& why);
+  void finish_failing(Connection& c, Instant now);
 
   SideState& s_;
   Transport& transport_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "iwarp/opening.h"
+#include "iwarp/silent_peers.h"
 #include "iwarp/socket_end.h"
 
 namespace urnic::iwarp {
@@ -131,13 +132,16 @@ Connection* Opening::adopt(Listener& l, sockets::Socket socket, Instant now) {
     socket.reset();
     return nullptr;
   }
-  begin_passive(*c, l, false, now);
-  if (adopt_link(*c, std::make_unique<KernelLink>(std::move(socket), s_.kernel.get())) != 0) {
-    ending_.fail_connection(*c, Errc::no_memory, "", now);
-    return c;
-  }
-  c->stage = Stage::Startup;
-  s_.timers.arm(*c);
+  ending_.guard(*c, now, [&] {
+    begin_passive(*c, l, false, now);
+    if (adopt_link(*c, std::make_unique<KernelLink>(std::move(socket), s_.kernel.get())) != 0) {
+      ending_.fail_connection(*c, Errc::no_memory, "", now);
+      return;
+    }
+    c->stage = Stage::Startup;
+    note_silent(s_, *c, now);
+    s_.timers.arm(*c);
+  });
   return c;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "iwarp/silent_peers.h"
 #include "iwarp/socket_end.h"
 
 namespace urnic::iwarp {
@@ -48,8 +49,10 @@ bool KernelRounds::poll(Instant now) {
     if (c == nullptr) continue;
     any = true;
     c->link->queued = false;
-    receive(*c, now);
-    if (!c->is_over() && c->link->readable && !is_held_back(*c)) sender_.enqueue_read(*c);
+    ending_.guard(*c, now, [&] {
+      receive(*c, now);
+      if (!c->is_over() && c->link->readable && !is_held_back(*c)) sender_.enqueue_read(*c);
+    });
   }
   return any;
 }
@@ -63,26 +66,30 @@ void KernelRounds::take_readiness(const sockets::Poller::Ready& ready, Instant n
   }
   Connection* c = s_.connections.find(ready.tag);
   if (c == nullptr) return;
-  KernelLink& l = *c->link;
+  ending_.guard(*c, now, [&] { take_readiness(*c, ready, now); });
+}
+
+void KernelRounds::take_readiness(Connection& c, const sockets::Poller::Ready& ready, Instant now) {
+  KernelLink& l = *c.link;
   if (ready.writable) {
     l.writable = true;
     l.room.end();
-    if (c->stage == Stage::Opening) {
+    if (c.stage == Stage::Opening) {
       if (const int e = l.socket.take_error(); e != 0) {
         const SocketEnd end = socket_end_of(e, true);
-        if (end.code == Errc::refused && opening_.await_listener(*c, now)) return;
-        ending_.fail_connection(*c, end.code, end.why, now);
+        if (end.code == Errc::refused && opening_.await_listener(c, now)) return;
+        ending_.fail_connection(c, end.code, end.why, now);
         return;
       }
-      opening_.tcp_established(*c, now);
+      opening_.tcp_established(c, now);
     }
-    s_.sending.push(*c);
+    s_.sending.push(c);
   }
   if (ready.readable) {
     l.readable = true;
     l.ending = l.ending || ready.ended;
-    if (c->awaits_receive && ready.ended) return end_awaiting(*c, now);
-    sender_.enqueue_read(*c);
+    if (c.awaits_receive && ready.ended) return end_awaiting(c, now);
+    sender_.enqueue_read(c);
   }
 }
 
@@ -167,18 +174,30 @@ void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Insta
 }
 
 void KernelRounds::accept_waiting(Listener& l, Instant now) {
-  while (l.acceptable && l.pending() < l.backlog.most_waiting) {
+  while (l.acceptable) {
+    const bool full = l.pending() >= l.backlog.most_waiting;
+    if (full && !gives_way(l, now)) return;
     auto socket = l.socket.accept();
     if (!socket) {
       l.acceptable = false;
       if (socket.error() != EAGAIN) turn_away(l, socket.error(), now);
       return;
     }
+    if (full) make_room(s_, ending_, l, now);
     if (opening_.adopt(l, std::move(*socket), now) == nullptr) {
       ++s_.counters.failed;
       ++s_.kernel->turned_away;
     }
   }
+}
+
+// Of a full backlog with somebody waiting in the kernel: is there a silent connection that would
+// go? If not yet, it is looked at again.
+bool KernelRounds::gives_way(Listener& l, Instant now) {
+  Instant soon;
+  if (oldest_silent(s_, l, now, &soon) != nullptr) return true;
+  s_.kernel->accept_again = earlier(s_.kernel->accept_again, soon);
+  return false;
 }
 
 // No descriptor for the next connection: with one given up for a moment it is closed at once, so

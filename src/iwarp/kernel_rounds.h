@@ -26,6 +26,8 @@ class KernelRounds {
 
  private:
   void take_readiness(const sockets::Poller::Ready& ready, Instant now);
+  bool gives_way(Listener& l, Instant now);
+  void take_readiness(Connection& c, const sockets::Poller::Ready& ready, Instant now);
   void receive(Connection& c, Instant now);
   void take_octets(Connection& c, Instant now);
   void end_awaiting(Connection& c, Instant now);

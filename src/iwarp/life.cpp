@@ -130,26 +130,38 @@ void Life::reroute(const IpAddress* next_hop, bool failed, Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback) return;
     if (next_hop != nullptr && c.next_hop != *next_hop) return;
-    c.routed = false;
-    if (failed && c.stage == Stage::Opening && !c.tcb.passive) {
-      ending_.fail_connection(c, Errc::unreachable,
-                              "no answer to address resolution for " + next_hop->to_string(), now);
-      return;
-    }
-    // A SYN whose sender is not there, and a RST that would reach nobody.
-    if (failed && (c.half_open || c.stage == Stage::Lingering)) {
-      ending_.end_with_reset(c, now);
-      return;
-    }
-    s_.sending.push(c);
+    ending_.guard(c, now, [&] { reroute(c, failed, now); });
   });
+}
+
+void Life::reroute(Connection& c, bool failed, Instant now) {
+  c.routed = false;
+  if (failed && c.stage == Stage::Opening && !c.tcb.passive) {
+    ending_.fail_connection(c, Errc::unreachable,
+                            "no answer to address resolution for " + c.next_hop.to_string(), now);
+    return;
+  }
+  // A SYN whose sender is not there, and a RST that would reach nobody.
+  if (failed && (c.half_open || c.stage == Stage::Lingering)) {
+    ending_.end_with_reset(c, now);
+    return;
+  }
+  s_.sending.push(c);
+}
+
+void Life::out_of_memory(Connection* c, Instant now) {
+  if (c != nullptr && !c->is_over()) {
+    ending_.out_of_memory(*c, now);
+  } else {
+    ++s_.counters.dropped;
+  }
 }
 
 void Life::give_up_link(const std::string& why, Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback || c.stage == Stage::Opening) return;
     if (c.qp != nullptr || c.startup != nullptr) {
-      ending_.fail_connection(c, Errc::unreachable, why, now);
+      ending_.guard(c, now, [&] { ending_.fail_connection(c, Errc::unreachable, why, now); });
     }
   });
 }
@@ -157,9 +169,11 @@ void Life::give_up_link(const std::string& why, Instant now) {
 void Life::ask_peers(Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback || !Transport::shows_segments(c) || c.qp == nullptr) return;
-    tcp::probe_peer(c.tcb, now);
-    s_.sending.push(c);
-    s_.timers.arm(c);
+    ending_.guard(c, now, [&] {
+      tcp::probe_peer(c.tcb, now);
+      s_.sending.push(c);
+      s_.timers.arm(c);
+    });
   });
 }
 

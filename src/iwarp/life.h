@@ -36,8 +36,12 @@ class Life {
   // Who is behind the link now may not know our connections: idle ones would wait for ever. One
   // keep-alive probe each (RFC 9293, 3.8.4) draws an ACK, or the RST of somebody else.
   void ask_peers(Instant now);
+  // Memory ran out in the middle of a segment of `c`, which is not what the segment says any more,
+  // and ends. A segment of no connection (nullptr) is dropped.
+  void out_of_memory(Connection* c, Instant now);
 
  private:
+  void reroute(Connection& c, bool failed, Instant now);
   void take_fin(Connection& c, Instant now);
 
   SideState& s_;

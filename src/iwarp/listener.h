@@ -5,6 +5,8 @@
 #include <string>
 
 #include "base/ip_address.h"
+#include "base/ring.h"
+#include "base/time.h"
 #include "sockets/socket.h"
 #include "tcp/host_logic.h"
 
@@ -41,6 +43,13 @@ struct Listener {
   // Connections between SYN and the consumer's answer. Half-open ones have what those that wait for
   // the consumer leave of it.
   tcp::Backlog backlog;
+  // Connections whose TCP is established, in that order: while they say nothing, the oldest of them
+  // gives way when the backlog is full. Some have spoken or are gone meanwhile.
+  struct Silent {
+    std::uint64_t connection;
+    Instant since;
+  };
+  Ring<Silent> silent;
   void* owner = nullptr;
   // Over the kernel's TCP:
   sockets::Socket socket;

@@ -64,6 +64,8 @@ class Opening {
   std::uint16_t choose_port(const IpAddress& local, const SocketAddress& to);
   bool is_busy(const FlowKey& key) const;
   Result<void> choose_path(const SocketAddress& to, const LocalEnd& from, FlowKey* key);
+  void begin_active(Connection& c, std::unique_ptr<KernelLink> link, const ConnectParams&,
+                    Instant now);
   static bool may_connect(const verbs::QueuePair& qp);
   static void begin_connecting(verbs::QueuePair& qp);
 

@@ -3,6 +3,7 @@
 
 #include "iwarp/opening.h"
 #include "iwarp/refusal_text.h"
+#include "iwarp/silent_peers.h"
 #include "tcp/isn.h"
 
 namespace urnic::iwarp {
@@ -63,13 +64,25 @@ Connection* Opening::take_unmatched(wire::FrameHead& head, const tcp::Segment& s
       return nullptr;
     }
   }
-  const tcp::Unmatched u = tcp::take_unmatched(backlog, s_.keys, config, key, seg,
-                                               config.receive_buffer, s_.counters.tcp, now);
+  // With one that would give way the backlog is full to SYNs that keep nothing (cookies), and room
+  // is made only for who has answered one.
+  Instant soon;
+  tcp::Backlog seen;
+  const bool gives_way =
+      backlog != nullptr && backlog->full() && oldest_silent(s_, *listener, now, &soon) != nullptr;
+  if (gives_way) {
+    seen = *backlog;
+    seen.most_waiting = seen.waiting + 1;
+  }
+  const tcp::Unmatched u = tcp::take_unmatched(gives_way ? &seen : backlog, s_.keys, config, key,
+                                               seg, config.receive_buffer, s_.counters.tcp, now);
+  if (gives_way) backlog->last_cookie = seen.last_cookie;
   if (u.kind == tcp::Unmatched::Kind::Drop) return nullptr;
   if (u.kind == tcp::Unmatched::Kind::Reply) {
     reply(head, u.reply);
     return nullptr;
   }
+  if (gives_way) make_room(s_, ending_, *listener, now);
   Connection* c = new_connection(key);
   if (c == nullptr) {  // max_connections: the peer is told at once
     ++s_.counters.dropped;
@@ -79,18 +92,20 @@ Connection* Opening::take_unmatched(wire::FrameHead& head, const tcp::Segment& s
     if (refused.kind == tcp::Unmatched::Kind::Reply) reply(head, refused.reply);
     return nullptr;
   }
-  begin_passive(*c, *listener, true, now);
   const bool answered = u.kind == tcp::Unmatched::Kind::OpenFromCookie;
-  if (answered) {
-    tcp::open_from_cookie(c->tcb, config, u.syn.ack, u.syn, now);
-  } else {
-    tcp::open_passive(c->tcb, config,
-                      tcp::initial_sequence(s_.keys.isn, key.local_end(), key.remote_end(), now),
-                      seg, now);
-    s_.sending.push(*c);
-  }
-  s_.timers.arm(*c);
-  return answered ? c : nullptr;
+  ending_.guard(*c, now, [&] {
+    begin_passive(*c, *listener, true, now);
+    if (answered) {
+      tcp::open_from_cookie(c->tcb, config, u.syn.ack, u.syn, now);
+    } else {
+      tcp::open_passive(c->tcb, config,
+                        tcp::initial_sequence(s_.keys.isn, key.local_end(), key.remote_end(), now),
+                        seg, now);
+      s_.sending.push(*c);
+    }
+    s_.timers.arm(*c);
+  });
+  return answered && !c->is_over() ? c : nullptr;
 }
 
 void Opening::begin_passive(Connection& c, Listener& listener, bool half_open, Instant now) {

@@ -3,6 +3,7 @@
 // found, at the end. Each step is a function of its own (D2).
 #include "ddp_rdma/plain_write.h"
 #include "iwarp/side.h"
+#include "iwarp/silent_peers.h"
 #include "mpa/fpdu.h"
 #include "tcp/predict.h"
 
@@ -89,6 +90,7 @@ bool Side::answers(Connection& c, const tcp::Check& check, wire::FrameHead& head
   switch (own.kind) {
     case tcp::Answer::Kind::Process:
       if (!c.half_open || !c.listener->backlog.full()) return true;
+      if (make_room(state_, ending_, *c.listener, now)) return true;
       // It stays half open: our SYN-ACK and the peer's ACK are sent again.
       ++state_.counters.tcp.dropped_backlog;
       return false;

@@ -10,6 +10,15 @@ namespace {
 // Segments one connection may send before the next one has its turn.
 constexpr unsigned kTurn = 64;
 
+// A receive is there for what waited for one on `c`, the connection of `qp`, if it has one.
+void resume(Delivery& delivery, Ending& ending, Connection* c, verbs::QueuePair& qp, Instant now) {
+  if (c == nullptr) {
+    qp.starved = false;
+  } else {
+    ending.guard(*c, now, [&] { delivery.receive_posted(qp, now); });
+  }
+}
+
 // A receive was posted: what waited for one goes on at once, whoever drives.
 void take_waiting(Side& side, Instant now) {
   const Side::Turn turn(side);
@@ -46,15 +55,18 @@ bool Side::drain_round(Instant now) {
     Connection* c = state_.draining.pop(state_.connections);
     if (c == nullptr) continue;
     if (c->stream == nullptr || c->stage < Stage::Full || c->stage > Stage::Closing) continue;
-    if (c->link != nullptr) {  // a receive has come; the kernel's octets have a budget of their own
-      life_.drain(*c, now);
-      continue;
-    }
-    Found found;
-    left -= std::min(left, slow_.drain(*c, std::min(left, kDrainTurn), now, &found));
-    found.closed = c->tcb.state == tcp::State::Closed || c->tcb.state == tcp::State::TimeWait;
-    state_.touched.push(*c);
-    life_.settle(*c, found, now);
+    ending_.guard(*c, now, [&] {
+      // A receive has come; the kernel's octets have a budget of their own.
+      if (c->link != nullptr) {
+        life_.drain(*c, now);
+        return;
+      }
+      Found found;
+      left -= std::min(left, slow_.drain(*c, std::min(left, kDrainTurn), now, &found));
+      found.closed = c->tcb.state == tcp::State::Closed || c->tcb.state == tcp::State::TimeWait;
+      state_.touched.push(*c);
+      life_.settle(*c, found, now);
+    });
   }
   return true;
 }
@@ -63,27 +75,34 @@ void Side::end_of_burst(Instant now) {
   while (!state_.touched.empty()) {
     Connection* c = state_.touched.pop(state_.connections);
     if (c == nullptr) continue;
-    // An ACK that this makes due leaves with what is sent now.
-    if (c->stage != Stage::Startup) {
-      tcp::set_receive_room(c->tcb, delivery_.receive_room(*c), now);
-    }
-    tcp::end_of_burst(c->tcb, now);
-    state_.sending.push(*c);
-    state_.timers.arm(*c);
+    ending_.guard(*c, now, [&] {
+      // An ACK that this makes due leaves with what is sent now.
+      if (c->stage != Stage::Startup) {
+        tcp::set_receive_room(c->tcb, delivery_.receive_room(*c), now);
+      }
+      tcp::end_of_burst(c->tcb, now);
+      state_.sending.push(*c);
+      state_.timers.arm(*c);
+    });
   }
 }
 
 void Side::run_timers(Instant now) {
   state_.time_wait.run(now);
+  if (state_.end_again <= now) [[unlikely]]
+    ending_.finish_ends(now);
   while (Connection* c = state_.timers.pop_due(state_.connections, now)) {
-    life_.on_timer(*c, now);
-    state_.timers.arm(*c);
+    ending_.guard(*c, now, [&] {
+      life_.on_timer(*c, now);
+      state_.timers.arm(*c);
+    });
   }
 }
 
 Instant Side::next_deadline() const {
   if (!state_.draining.empty()) return Instant();
-  const Instant timer = earlier(state_.timers.earliest(), state_.time_wait.next_deadline());
+  const Instant timer = earlier(earlier(state_.timers.earliest(), state_.time_wait.next_deadline()),
+                                state_.end_again);
   if (state_.kernel == nullptr) return timer;
   return rounds_.has_work() ? Instant() : earlier(timer, state_.kernel->accept_again);
 }
@@ -101,12 +120,13 @@ bool Side::transmit_round(Instant now) {
       any = true;
       continue;
     }
-    if (life_.send_turn(*c, kTurn, now)) {
-      state_.sending.push(*c);
-    } else {
-      any = true;
-    }
-    state_.timers.arm(*c);
+    bool more = false;
+    ending_.guard(*c, now, [&] {
+      more = life_.send_turn(*c, kTurn, now);
+      if (more) state_.sending.push(*c);
+      state_.timers.arm(*c);
+    });
+    any |= !more;
   }
   state_.wire.finish_sending();
   return any || state_.wire.tx().frames_sent() != sent || state_.wire.looped() != looped;
@@ -118,22 +138,18 @@ void Side::attach(verbs::QueuePair& qp, const ddp::StreamConfig& config) {
   qp.transport = std::make_unique<ddp::Stream>(config, &state_.streams, &qp);
 }
 
-void Side::forsake(verbs::QueuePair& qp, const char* why, Instant now) {
+void Side::forsake(verbs::QueuePair& qp, Instant now) {
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   const Turn turn(*this);
-  state_.ended.keep(qp.number(), stats_of(*c));
-  ending_.count_stream(ddp::stream_of(qp));
-  c->qp = nullptr;
-  qp.connection = 0;
-  ending_.fail_connection(*c, Errc::closed, why, now);
+  ending_.forsake(*c, now);
   transmit_round(now);
 }
 
 void Side::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now) {
   const Turn turn(*this);
   if (Connection* c = find(qp.connection)) {
-    ending_.fail_connection(*c, code, why, now);
+    ending_.guard(*c, now, [&] { ending_.fail_connection(*c, code, why, now); });
     return;
   }
   if (qp.state == verbs::QpState::Error) return;
@@ -149,18 +165,20 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   if (!state_.sending.empty()) {  // others wait for the port: in turn
-    state_.sending.push(*c);
+    ending_.guard(*c, now, [&] { state_.sending.push(*c); });
     transmit_round(now);
     return;
   }
   state_.wire.begin_sending();
-  if (life_.send_turn(*c, kTurn, now)) state_.sending.push(*c);
-  state_.timers.arm(*c);
+  ending_.guard(*c, now, [&] {
+    if (life_.send_turn(*c, kTurn, now)) state_.sending.push(*c);
+    state_.timers.arm(*c);
+  });
   state_.wire.finish_sending();
 }
 
 void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
-  delivery_.receive_posted(qp, now);
+  resume(delivery_, ending_, find(qp.connection), qp, now);
   take_waiting(*this, now);
 }
 
@@ -169,7 +187,7 @@ void Side::shared_posted(verbs::SharedReceiveQueue& queue, Instant now) {
   const std::vector<ConnectionId> waiting = std::exchange(queue.starved, {});
   for (const ConnectionId id : waiting) {
     Connection* c = find(id);
-    if (c != nullptr && c->qp != nullptr) delivery_.receive_posted(*c->qp, now);
+    if (c != nullptr && c->qp != nullptr) resume(delivery_, ending_, c, *c->qp, now);
   }
   take_waiting(*this, now);
 }
@@ -190,7 +208,9 @@ void Side::close_listener(Listener* listener, Instant now) {
     if (Opening::is_request(&c)) {
       Listeners::leave(c);
     } else {
-      ending_.fail_connection(c, Errc::closed, "the listener was closed", now);
+      ending_.guard(c, now, [&] {
+        ending_.fail_connection(c, Errc::closed, "the listener was closed", now);
+      });
     }
   });
   if (state_.kernel != nullptr) rounds_.close_listening(*listener);
@@ -213,8 +233,18 @@ Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
   if (!Opening::is_request(c)) {
     return Error{Errc::closed, "the connection request is gone (the peer gave up or was reset)"};
   }
-  auto accepted = opening_.accept(*c, qp, params, now);
-  if (accepted) life_.drain(*c, now);
+  Result<void> accepted;
+  try {
+    accepted = opening_.accept(*c, qp, params, now);
+  } catch (const std::bad_alloc&) {
+    if (c->qp == nullptr) {
+      ending_.out_of_memory(*c, now);
+    } else {
+      ending_.forsake(*c, now);
+    }
+    accepted = Error{Errc::no_memory, "out of memory"};
+  }
+  if (accepted) ending_.guard(*c, now, [&] { life_.drain(*c, now); });
   transmit_round(now);
   return accepted;
 }
@@ -223,7 +253,7 @@ void Side::reject(ConnectionId connection, ByteView private_data, Instant now) {
   const Turn turn(*this);
   Connection* c = find(connection);
   if (!Opening::is_request(c)) return;
-  opening_.reject(*c, private_data, now);
+  ending_.guard(*c, now, [&] { opening_.reject(*c, private_data, now); });
   transmit_round(now);
 }
 
@@ -249,13 +279,15 @@ void Side::disconnect(verbs::QueuePair& qp, Instant now) {
     return;
   }
   if (c->stage != Stage::Full) return;
-  ending_.begin_closing(*c, now);
-  if (c->awaits_receive) {  // nobody will take it any more
-    c->awaits_receive = false;
-    state_.draining.push(*c);
-  }
-  state_.sending.push(*c);
-  state_.timers.arm(*c);
+  ending_.guard(*c, now, [&] {
+    ending_.begin_closing(*c, now);
+    if (c->awaits_receive) {  // nobody will take it any more
+      c->awaits_receive = false;
+      state_.draining.push(*c);
+    }
+    state_.sending.push(*c);
+    state_.timers.arm(*c);
+  });
   transmit_round(now);
 }
 

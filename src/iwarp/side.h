@@ -88,7 +88,7 @@ class Side {
   verbs::WorkQueueLayout queue_layout() { return ddp::queue_layout(&state_.streams); }
   void attach(verbs::QueuePair& qp, const ddp::StreamConfig& config);
   // Its connection, if there is one, goes by RST, and nobody hears of it.
-  void forsake(verbs::QueuePair& qp, const char* why, Instant now);
+  void forsake(verbs::QueuePair& qp, Instant now);
   void forget(const verbs::QueuePair& qp) { state_.ended.forget(qp.number()); }
   // It cannot go on, connected or not: flushed, and told.
   void fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now);

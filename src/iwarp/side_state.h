@@ -63,6 +63,8 @@ struct SideState {
   TurnQueue<&Connection::in_tx_queue> sending;      // those with something to send
   TurnQueue<&Connection::in_drain_queue> draining;  // those with SLOW octets to parse
   TurnQueue<&Connection::touched> touched;          // those with segments in this burst
+  std::size_t ends_waiting = 0;  // connections whose end has not been told for want of memory
+  Instant end_again = Instant::never();
 };
 
 // One segment on its way through the steps of receiving: what it is, where TCP says it lies, and

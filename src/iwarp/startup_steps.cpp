@@ -3,6 +3,7 @@
 
 #include "iwarp/opening.h"
 #include "iwarp/refusal_text.h"
+#include "iwarp/silent_peers.h"
 
 namespace urnic::iwarp {
 namespace {
@@ -29,6 +30,7 @@ std::uint32_t build_rtr(std::uint8_t kind, ddp::Stream& stream, std::uint8_t* ul
 void Opening::tcp_established(Connection& c, Instant now) {
   c.stage = Stage::Startup;
   Listeners::tcp_established(c);
+  if (c.listener != nullptr) note_silent(s_, c, now);
   transport_.established(c, now);
   if (c.startup != nullptr) {
     c.startup->set_first_sns(c.tcb.snd.iss.value() + 1, c.tcb.rcv.irs.value() + 1);

@@ -15,8 +15,8 @@ class TurnQueue {
  public:
   void push(Connection& c) {
     if (c.*kWaits || c.is_over()) return;
-    c.*kWaits = true;
     waiting_.push_back(c.id);
+    c.*kWaits = true;
   }
   // The next one, which waits no more; nullptr when it has ended.
   Connection* pop(const ConnectionTable& table) {

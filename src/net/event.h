@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -31,10 +32,10 @@ struct Event {
 class EventList {
  public:
   // Counts in `*lost` what finds no room.
-  explicit EventList(std::uint64_t* lost) : lost_(lost) {}
+  explicit EventList(std::uint64_t* lost) : lost_(lost) { events_.reserve(kFirst); }
 
   void add(Event e) {
-    if (events_.size() < kMost) {
+    if (has_room()) {
       events_.push_back(std::move(e));
       return;
     }
@@ -54,7 +55,20 @@ class EventList {
   }
 
  private:
-  static constexpr std::size_t kMost = 1024;
+  // False as well when there is no memory for it.
+  bool has_room() {
+    const std::size_t n = events_.size();
+    if (n < events_.capacity() && n < kMost) return true;
+    if (n >= kMost) return false;
+    try {
+      events_.reserve(2 * n + kFirst);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return n == 0;  // a list that nobody has taken from yet: whoever adds learns of it
+    }
+  }
+
+  static constexpr std::size_t kFirst = 32, kMost = 1024;
   std::uint64_t* lost_;
   std::vector<Event> events_;
 };

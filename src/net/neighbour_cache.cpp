@@ -50,15 +50,16 @@ NeighbourCache::Entry& NeighbourCache::create(const IpAddress& address) {
   Slot s;
   if (free_.empty()) {
     s = static_cast<Slot>(entries_.size());
+    if (free_.capacity() <= entries_.size()) free_.reserve(2 * entries_.size() + 8);
     entries_.emplace_back();
-  } else {
-    s = free_.back();
-    free_.pop_back();
-    entries_[s] = Entry{};
+    free_.push_back(s);
   }
+  s = free_.back();
+  index_.emplace(address, s);  // the last that may fail
+  free_.pop_back();
+  entries_[s] = Entry{};
   Entry& e = entries_[s];
   e.address = address;
-  index_.emplace(address, s);
   link(e);
   return e;
 }
@@ -94,8 +95,8 @@ void NeighbourCache::ask(Entry& e, Instant now) {
   ++e.asked;
   std::optional<MacAddress> to;
   if (e.state == State::Probe) to = e.mac;
+  arm(e, now + timing_.retransmit);  // first: what cannot be asked for want of memory is asked then
   requests_.push_back({e.address, to});
-  arm(e, now + timing_.retransmit);
 }
 
 void NeighbourCache::start_incomplete(Entry& e, Instant now) {
@@ -128,6 +129,8 @@ NeighbourCache::Lookup NeighbourCache::lookup(const IpAddress& address, Instant 
   if (e == nullptr) {
     e = &create(address);
     start_incomplete(*e, now);
+  } else if (e->state == State::Incomplete && !e->armed && up_) {
+    start_incomplete(*e, now);  // there was no memory for its timer
   }
   settle(*e, now);
   touch(*e);

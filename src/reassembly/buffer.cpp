@@ -116,9 +116,13 @@ bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
   // A stream that is read as fast as it comes: the next octets into an empty buffer. One chunk is
   // within the guarantee.
   if (in_order && chunks_.empty() && begin == base_ && begin == read_ && len - 1 < Pool::kChunk) {
+    chunks_.push_back(nullptr);  // a place before the chunk, which would be lost without
     std::uint8_t* chunk = take_chunk();
-    if (chunk == nullptr) return false;
-    chunks_.push_back(chunk);
+    if (chunk == nullptr) {
+      chunks_.pop_back();
+      return false;
+    }
+    chunks_.back() = chunk;
     std::memcpy(chunk, bytes.data(), len);
     high_ = begin + len;
     return true;

@@ -1,0 +1,143 @@
+// Peers that connect and say nothing hold a listener only until somebody else wants in: the oldest
+// of them gives way (docs/decisions/silent-peers.md).
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "engine/hand_wire.h"
+#include "engine/stream_ends.h"
+#include "port/fd.h"
+
+namespace urnic::test {
+namespace {
+
+using engine::CmEvent;
+
+constexpr std::uint16_t kPort = 7000;
+constexpr int kBacklog = 4;
+
+struct SilentPeers : ::testing::Test {
+  SilentPeers() {
+    // What those of `silent` have to say is lost; that they have got our SYN-ACK, is not.
+    wire.watch = [this](Bytes frame, bool to_right) {
+      const auto w = WireSegment::of(frame);
+      if (to_right && w && silent.count(w->seg.src_port) != 0 && !w->seg.payload.empty()) {
+        tcp::Segment ack = w->seg;
+        ack.payload = {};
+        return std::vector<Bytes>{forge(*w, false, w->net.dst_mac, ack, {})};
+      }
+      return std::vector<Bytes>{std::move(frame)};
+    };
+    Error error;
+    listener = wire.right.engine().iwarp().listen(kPort, kBacklog, &error);
+    EXPECT_NE(listener, nullptr);
+  }
+  verbs::QueuePair* connect(bool speaks) {
+    verbs::QueuePair* qp = wire.left.node->make_qp();
+    const SocketAddress there{IpAddress::v4(10, 0, 0, 2), kPort};
+    auto& engine = wire.left.engine();
+    EXPECT_TRUE(engine.iwarp().connect(*qp, there, engine.default_params(), wire.now).ok());
+    const iwarp::Connection* c = engine.iwarp().find(qp->connection);
+    if (!speaks && c != nullptr) silent.insert(c->key.local_port);
+    return qp;
+  }
+  std::size_t requests() const {
+    return static_cast<std::size_t>(
+        std::count_if(wire.right.node->events.begin(), wire.right.node->events.end(),
+                      [](const CmEvent& e) { return e.kind == CmEvent::Kind::ConnectRequest; }));
+  }
+  std::uint64_t failed() { return wire.right.engine().iwarp().state().counters.failed; }
+  HandWire wire;
+  iwarp::Listener* listener = nullptr;
+  std::set<std::uint16_t> silent;
+};
+
+TEST_F(SilentPeers, E50_TheOldestOfAFullBacklogGivesWay) {
+  for (int i = 0; i < kBacklog; ++i) connect(false);
+  wire.run_for(Duration::ms(500));
+  EXPECT_EQ(requests(), 0u);
+  EXPECT_TRUE(listener->backlog.full());
+  connect(true);
+  EXPECT_TRUE(wire.run_until([&] { return requests() == 1; }, Duration::s(4)));
+  EXPECT_EQ(failed(), 1u);  // one made room, not all
+}
+
+// Whoever has asked waits for the consumer, and gives way to nobody.
+TEST_F(SilentPeers, E50_ARequestThatWaitsForItsAnswerStays) {
+  for (int i = 0; i < kBacklog; ++i) connect(true);
+  EXPECT_TRUE(wire.run_until([&] { return requests() == kBacklog; }, Duration::s(4)));
+  connect(true);
+  wire.run_for(Duration::s(4));
+  EXPECT_EQ(requests(), static_cast<std::size_t>(kBacklog));
+  EXPECT_EQ(failed(), 0u);
+}
+
+// Nor is anything kept of those that have spoken, on a listener that is never full.
+TEST_F(SilentPeers, WhoHasSpokenIsForgotten) {
+  for (std::size_t i = 1; i <= 20; ++i) {
+    verbs::QueuePair* qp = wire.right.node->make_qp();
+    connect(true);
+    ASSERT_TRUE(wire.run_until([&] { return requests() == i; }, Duration::s(4)));
+    auto& engine = wire.right.engine();
+    const auto& events = wire.right.node->events;
+    const auto last = std::find_if(events.rbegin(), events.rend(), [](const CmEvent& e) {
+      return e.kind == CmEvent::Kind::ConnectRequest;
+    });
+    const auto params = engine.default_params();
+    ASSERT_TRUE(engine.iwarp().accept(last->connection, *qp, params, wire.now).ok());
+    EXPECT_LE(listener->silent.size(), 1u);
+  }
+}
+
+// A SYN is not enough: whoever cannot be reached at the address it says pushes nobody out.
+TEST_F(SilentPeers, E50_ASynAlonePushesNobodyOut) {
+  for (int i = 0; i < kBacklog; ++i) connect(false);
+  wire.run_for(Duration::ms(500));
+  EXPECT_TRUE(listener->backlog.full());
+  const auto tell = wire.watch;
+  wire.watch = [&](Bytes frame, bool to_right) {
+    return to_right ? tell(std::move(frame), true) : std::vector<Bytes>{};  // no SYN-ACK arrives
+  };
+  connect(true);
+  wire.run_for(Duration::s(4));
+  EXPECT_EQ(failed(), 0u);
+}
+
+TEST(SilentSockets, E50_TheOldestOfAFullBacklogGivesWay) {
+  using namespace stream_test;
+  Device server = open(), client = open();
+  auto listener = server.listen(0, kBacklog);
+  ASSERT_TRUE(listener.ok());
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(listener->port());
+  std::vector<port::Fd> silent;
+  for (int i = 0; i < kBacklog; ++i) {
+    silent.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(silent.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  }
+  usleep(500'000);
+  End s(server, 64), c(client, 64);
+  const auto from = std::chrono::steady_clock::now();
+  ASSERT_TRUE(c.qp.connect_start("127.0.0.1:" + std::to_string(listener->port())).ok());
+  auto request = listener->next(8000);  // without, 10 s
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::seconds(8));
+  EXPECT_TRUE(request->accept(s.qp).ok());
+  // The first of them was told.
+  char octet;
+  EXPECT_LE(recv(silent.front().get(), &octet, 1, MSG_DONTWAIT), 0);
+  EXPECT_NE(errno, EAGAIN);
+  errno = 0;
+  EXPECT_EQ(recv(silent.back().get(), &octet, 1, MSG_DONTWAIT), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+}  // namespace
+}  // namespace urnic::test

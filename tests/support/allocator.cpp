@@ -1,0 +1,82 @@
+#include "tests/support/allocator.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace urnic::testing {
+namespace {
+
+std::atomic<std::uint64_t> count{0};
+
+struct Plan {
+  bool on = false;
+  std::uint64_t after = 0, many = 0, asked = 0, failed = 0;
+};
+thread_local Plan plan;
+
+bool fails() {
+  count.fetch_add(1, std::memory_order_relaxed);
+  if (!plan.on) return false;
+  const std::uint64_t n = plan.asked++;
+  if (n < plan.after || n - plan.after >= plan.many) return false;
+  ++plan.failed;
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t allocations() {
+  return count.load(std::memory_order_relaxed);
+}
+
+NoMemory::NoMemory(std::uint64_t after, std::uint64_t many) {
+  plan = {true, after, many, 0, 0};
+}
+NoMemory::~NoMemory() {
+  plan.on = false;
+}
+void NoMemory::pause() {
+  plan.on = false;
+}
+void NoMemory::resume() {
+  plan.on = true;
+}
+std::uint64_t NoMemory::asked() const {
+  return plan.asked;
+}
+std::uint64_t NoMemory::failed() const {
+  return plan.failed;
+}
+
+// As operator new has it: never null.
+static void* allocate(std::size_t n, std::size_t align) {
+  void* p = nullptr;
+  if (!fails()) {
+    p = align == 0 ? std::malloc(n != 0 ? n : 1)
+                   : std::aligned_alloc(align, (n + align - 1) / align * align);
+  }
+  if (p == nullptr) throw std::bad_alloc();
+  return p;
+}
+
+}  // namespace urnic::testing
+
+void* operator new(std::size_t n) {
+  return urnic::testing::allocate(n, 0);
+}
+void* operator new(std::size_t n, std::align_val_t align) {
+  return urnic::testing::allocate(n, static_cast<std::size_t>(align));
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
