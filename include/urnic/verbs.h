@@ -70,8 +70,21 @@ class URNIC_API ProtectionDomain {
 
  private:
   friend class Device;
+  friend class MemoryRegion;
   explicit ProtectionDomain(std::shared_ptr<detail::PdImpl> i) : impl_(std::move(i)) {}
   std::shared_ptr<detail::PdImpl> impl_;
+};
+
+// What is to be different of a region; what is left alone stays.
+struct RegionChange {
+  struct Memory {
+    void* address = nullptr;
+    std::size_t length = 0;
+    std::optional<std::uint64_t> iova;  // left alone: the virtual address
+  };
+  std::optional<Memory> memory;
+  std::optional<std::uint32_t> access;
+  const ProtectionDomain* domain = nullptr;  // borrowed for the call
 };
 
 // A registered range of the caller's memory. The memory must stay mapped until deregister() or
@@ -84,7 +97,7 @@ class URNIC_API MemoryRegion {
   ~MemoryRegion();
   explicit operator bool() const { return impl_ != nullptr; }
 
-  // As registered; null and 0 when empty.
+  // As registered, or reregistered; null and 0 when empty.
   void* address() const;
   std::size_t length() const;
   // Key for local scatter/gather elements, and for remote access. iWARP: one STag for both (RFC
@@ -92,9 +105,15 @@ class URNIC_API MemoryRegion {
   // lkey(). Not to be guessed; another one at each registration. 0 when empty.
   std::uint32_t lkey() const;
   std::uint32_t rkey() const { return lkey(); }
-  // What a peer puts into Sge-like "remote address" of a Write or Read: the virtual address, or 0
-  // for a zero-based region.
+  // What a peer puts into Sge-like "remote address" of a Write or Read, and an Sge of ours, for the
+  // first octet: the iova it was registered with; else the virtual address, or 0 for a zero-based
+  // region.
   std::uint64_t remote_address() const;
+  // At once other memory, domain or rights. The keys are new ones unless only the rights are
+  // others. What was posted with the old keys and is not complete ends as if the region had been
+  // deregistered. Not beside other calls on this object. Errors: invalid_argument (rights, range);
+  // nothing has changed then.
+  Result<void> reregister(const RegionChange& change);
   // Ends the registration; the handle is empty afterwards. Waits for a burst of the engine, not for
   // the peer.
   void deregister();
@@ -518,10 +537,12 @@ class URNIC_API Device {
 
   Result<ProtectionDomain> alloc_pd();  // as many as wanted
   // Registers [address, address+length), any length up to the address space; `access` of the bits
-  // of Access. The memory is the caller's, and no page of it is pinned or touched. Errors:
-  // invalid_argument (rights), no_memory (2^20 regions).
+  // of Access. The memory is the caller's, and no page of it is pinned or touched. `iova`: what
+  // elements of ours and peers call the first octet instead of `address`; means nothing for a
+  // zero-based region. Errors: invalid_argument (rights, range), no_memory (2^20 regions).
   Result<MemoryRegion> register_memory(const ProtectionDomain&, void* address, std::size_t length,
-                                       std::uint32_t access);
+                                       std::uint32_t access,
+                                       std::optional<std::uint64_t> iova = std::nullopt);
   // `depth` 1 to 2^24 entries, memory taken as it fills; `context` is for cq_overrun.
   Result<CompletionQueue> create_cq(std::uint32_t depth, void* context = nullptr);
   Result<EventQueue> create_event_queue();  // takes a descriptor

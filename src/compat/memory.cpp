@@ -28,19 +28,28 @@ std::uint32_t to_access(unsigned flags) {
   return out;
 }
 
+// 0, or why there is no region with these rights.
+int refusal_of(unsigned flags) {
+  if ((flags & IBV_ACCESS_ON_DEMAND) != 0) return EOPNOTSUPP;
+  if ((flags & ~(kEffective | kWithoutEffect)) != 0) return EINVAL;
+  const bool writes_from_afar = (flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  return writes_from_afar && (flags & IBV_ACCESS_LOCAL_WRITE) == 0 ? EINVAL : 0;
+}
+
+void show(Mr* mr) {
+  mr->base.addr = mr->region.address();
+  mr->base.length = mr->region.length();
+  mr->base.handle = mr->base.lkey = mr->base.rkey = mr->region.lkey();
+}
+
 ibv_mr* register_region(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
                         unsigned flags) {
-  if ((flags & IBV_ACCESS_ON_DEMAND) != 0) return nothing(EOPNOTSUPP);
-  if ((flags & ~(kEffective | kWithoutEffect)) != 0) return nothing(EINVAL);
-  const bool writes_from_afar = (flags & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
-  if (writes_from_afar && (flags & IBV_ACCESS_LOCAL_WRITE) == 0) return nothing(EINVAL);
-  const bool zero_based = (flags & IBV_ACCESS_ZERO_BASED) != 0;
-  if (!zero_based && iova != reinterpret_cast<std::uint64_t>(address)) return nothing(EOPNOTSUPP);
+  if (const int e = refusal_of(flags); e != 0) return nothing(e);
   auto mr = std::make_unique<Mr>();
   if (!count_up(counts().regions, Limits::kRegions)) return nothing(ENOMEM);
   Pd* pd = Pd::of(p);
   auto region =
-      Process::get().device().register_memory(pd->domain, address, length, to_access(flags));
+      Process::get().device().register_memory(pd->domain, address, length, to_access(flags), iova);
   if (!region) {
     counts().regions.fetch_sub(1);
     return nothing(to_errno(region.error().code));
@@ -49,11 +58,47 @@ ibv_mr* register_region(ibv_pd* p, void* address, std::size_t length, std::uint6
   mr->base = {};
   mr->base.context = p->context;
   mr->base.pd = p;
-  mr->base.addr = address;
-  mr->base.length = length;
-  mr->base.handle = mr->base.lkey = mr->base.rkey = mr->region.lkey();
+  show(mr.get());
   pd->users.fetch_add(1);
   return &mr.release()->base;
+}
+
+// What rdma-core answers: what it has looked at itself, and what it leaves to the device.
+int wrong_input() {
+  errno = EINVAL;
+  return IBV_REREG_MR_ERR_INPUT;
+}
+int refused(int error) {
+  errno = error;
+  return IBV_REREG_MR_ERR_CMD;
+}
+
+int reregister(Mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
+  if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0) return wrong_input();
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool other_rights = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+  const bool other_domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  if (moves && (address == nullptr || length == 0)) return wrong_input();
+  if (access != 0 && !other_rights) return wrong_input();
+  if (other_domain && pd == nullptr) return wrong_input();
+  if (flags == 0) return refused(EINVAL);
+  RegionChange change;
+  if (moves) change.memory = {address, length, {}};
+  if (other_domain) change.domain = &Pd::of(pd)->domain;
+  if (other_rights) {
+    const auto rights = static_cast<unsigned>(access);
+    if (const int e = refusal_of(rights); e != 0) return refused(e);
+    change.access = to_access(rights);
+  }
+  const auto done = mr->region.reregister(change);
+  if (!done) return refused(to_errno(done.error().code));
+  show(mr);
+  if (other_domain) {
+    Pd::of(mr->base.pd)->users.fetch_sub(1);
+    Pd::of(pd)->users.fetch_add(1);
+    mr->base.pd = pd;
+  }
+  return 0;
 }
 
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type) {
@@ -174,6 +219,12 @@ ibv_mr* urnic_ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int acce
 ibv_mr* urnic_ibv_reg_mr_iova(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
                               int access) {
   return urnic_ibv_reg_mr_iova2(pd, address, length, iova, static_cast<unsigned>(access));
+}
+
+int urnic_ibv_rereg_mr(ibv_mr* m, int flags, ibv_pd* pd, void* address, std::size_t length,
+                       int access) {
+  return guarded([&] { return reregister(Mr::of(m), flags, pd, address, length, access); },
+                 static_cast<int>(IBV_REREG_MR_ERR_CMD));
 }
 
 int urnic_ibv_dereg_mr(ibv_mr* m) {

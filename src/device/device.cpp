@@ -201,28 +201,23 @@ Result<ProtectionDomain> Device::alloc_pd() {
 }
 
 Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* address,
-                                             std::size_t length, std::uint32_t access) {
+                                             std::size_t length, std::uint32_t access,
+                                             std::optional<std::uint64_t> iova) {
   return detail::guarded([&]() -> Result<MemoryRegion> {
     if (auto no = detail::unusable(impl_)) return *no;
     if (!pd || pd.impl_->device != impl_) return kForeignPd;
-    if ((access & access_remote_write) != 0 && (access & access_local_write) == 0) {
-      return Error{Errc::invalid_argument, "remote write access needs local write access as well"};
-    }
-    if ((access & ~detail::kAccessRights) != 0) {
-      return Error{Errc::invalid_argument, "unknown access rights"};
-    }
     auto mr = std::make_shared<detail::MrImpl>();
     mr->address = address;
     mr->length = length;
+    mr->iova = iova;
     mr->access = access;
+    if (auto no = detail::not_registrable(*mr)) return *no;
     mr->stag = impl_->driver->own([&](Instant) {
-      return impl_->engine->memory().register_memory(pd.impl_->id,
-                                                     static_cast<std::uint8_t*>(address), length,
+      return impl_->engine->memory().register_memory(pd.impl_->id, mr->extent(),
                                                      static_cast<std::uint8_t>(access));
     });
     if (mr->stag == 0) {
-      return Error{Errc::no_memory,
-                   "the region cannot be registered: out of memory, table full or range invalid"};
+      return Error{Errc::no_memory, "the region cannot be registered: no room for another"};
     }
     mr->pd = pd.impl_;
     return MemoryRegion(std::move(mr));

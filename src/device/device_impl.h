@@ -70,10 +70,15 @@ struct MrImpl {
   std::shared_ptr<PdImpl> pd;
   void* address = nullptr;
   std::size_t length = 0;
+  std::optional<std::uint64_t> iova;
   std::uint32_t access = 0;
   std::uint32_t stag = 0;
+  // As the table has it.
+  verbs::Extent extent() const;
   ~MrImpl();
 };
+// What is wrong with it as a region, if anything.
+std::optional<Error> not_registrable(const MrImpl&);
 
 struct SrqImpl {
   std::shared_ptr<DeviceImpl> device;

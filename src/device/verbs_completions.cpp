@@ -12,6 +12,26 @@ MrImpl::~MrImpl() {
   pd->device->driver->own([&](Instant) { return pd->device->engine->deregister(stag); });
 }
 
+verbs::Extent MrImpl::extent() const {
+  verbs::Extent e = verbs::Extent::of(static_cast<std::uint8_t*>(address), length,
+                                      static_cast<std::uint8_t>(access));
+  if (iova && (access & access_zero_based) == 0) e.address = *iova;
+  return e;
+}
+
+std::optional<Error> not_registrable(const MrImpl& mr) {
+  if ((mr.access & access_remote_write) != 0 && (mr.access & access_local_write) == 0) {
+    return Error{Errc::invalid_argument, "remote write access needs local write access as well"};
+  }
+  if ((mr.access & ~kAccessRights) != 0) {
+    return Error{Errc::invalid_argument, "unknown access rights"};
+  }
+  if (!verbs::registrable(mr.extent(), static_cast<std::uint8_t>(mr.access))) {
+    return Error{Errc::invalid_argument, "no range of addresses"};
+  }
+  return std::nullopt;
+}
+
 void CqImpl::notify() {
   const std::lock_guard guard(mutex_);
   if (fd_ != nullptr) {
@@ -87,9 +107,44 @@ std::uint32_t MemoryRegion::lkey() const {
   return impl_ ? impl_->stag : 0;
 }
 std::uint64_t MemoryRegion::remote_address() const {
-  return !impl_ || (impl_->access & access_zero_based) != 0
-             ? 0
-             : reinterpret_cast<std::uint64_t>(impl_->address);
+  return impl_ ? impl_->extent().address : 0;
+}
+Result<void> MemoryRegion::reregister(const RegionChange& change) {
+  return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("memory region");
+    auto& device = impl_->pd->device;
+    if (device->driver->inherited()) return engine::inherited_error();
+    detail::MrImpl wanted;  // keeps no domain, so it ends no registration
+    wanted.address = impl_->address;
+    wanted.length = impl_->length;
+    wanted.iova = impl_->iova;
+    if (change.memory) {
+      wanted.address = change.memory->address;
+      wanted.length = change.memory->length;
+      wanted.iova = change.memory->iova;
+    }
+    wanted.access = change.access.value_or(impl_->access);
+    auto pd = impl_->pd;
+    if (change.domain != nullptr) {
+      pd = change.domain->impl_;
+      if (!pd || pd->device != device) {
+        return Error{Errc::invalid_argument, "the protection domain is empty or of another device"};
+      }
+    }
+    if (auto no = detail::not_registrable(wanted)) return *no;
+    const std::uint32_t stag = device->driver->own([&](Instant) {
+      return device->engine->reregister(impl_->stag, pd->id, wanted.extent(),
+                                        static_cast<std::uint8_t>(wanted.access));
+    });
+    if (stag == 0) return Error{Errc::invalid_argument, "the region cannot be reregistered"};
+    impl_->address = wanted.address;
+    impl_->length = wanted.length;
+    impl_->iova = wanted.iova;
+    impl_->access = wanted.access;
+    impl_->stag = stag;
+    impl_->pd = std::move(pd);
+    return {};
+  });
 }
 void MemoryRegion::deregister() {
   impl_.reset();

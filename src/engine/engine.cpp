@@ -335,11 +335,31 @@ verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std:
   return move.verdict;
 }
 
-bool Engine::deregister(std::uint32_t stag) {
-  if (memory_.find(stag) == nullptr && memory_.at_index(stag) == nullptr) return false;
-  // E-25: no stream reads or writes its memory afterwards.
+// E-25: no stream reads or writes its memory afterwards. Most regions nobody uses when they go, and
+// then it does not matter how many queue pairs there are. What is not counted looks its region up
+// by key each time, and finds that it has gone.
+void Engine::settle(const verbs::Region& region, std::uint32_t stag) {
+  if (region.uses == 0) return;
   qps_.for_each([&](verbs::QueuePair& qp) { ddp::stream_of(qp).sender.detach_region(stag); });
+}
+
+bool Engine::deregister(std::uint32_t stag) {
+  const verbs::Region* const region = memory_.find_registered(stag);
+  if (region == nullptr) return false;
+  settle(*region, stag);
   return memory_.deregister(stag);
+}
+
+std::uint32_t Engine::reregister(std::uint32_t stag, verbs::PdId pd, const verbs::Extent& memory,
+                                 std::uint8_t access) {
+  const verbs::Region* const region = memory_.find_registered(stag);
+  if (region == nullptr || !verbs::registrable(memory, access)) return 0;
+  const bool writable = (access & verbs::kLocalWrite) != 0;
+  const bool was_writable = (region->access & verbs::kLocalWrite) != 0;
+  if (region->pd != pd || extent_of(*region) != memory || (was_writable && !writable)) {
+    settle(*region, stag);
+  }
+  return memory_.reregister(stag, pd, memory, access);
 }
 
 void Engine::set_shared_limit(verbs::SharedReceiveQueue& queue, std::uint32_t limit) {

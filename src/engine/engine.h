@@ -80,6 +80,9 @@ class Engine {
   verbs::MemoryTable& memory() { return memory_; }
   // Deregistration in the presence of unacknowledged data (E-25). False if unknown.
   bool deregister(std::uint32_t stag);
+  // As MemoryTable::reregister(); work under way does not see the new memory (E-25).
+  std::uint32_t reregister(std::uint32_t stag, verbs::PdId pd, const verbs::Extent& memory,
+                           std::uint8_t access);
   verbs::PdId alloc_pd() { return qps_.new_pd(); }
   verbs::QueuePair* create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                               verbs::CompletionQueue* receive);
@@ -127,6 +130,7 @@ class Engine {
   bool loop_frames(Instant now);
   bool take_network_events(Instant now);
   void on_network_event(const net::Event& e, Instant now);
+  void settle(const verbs::Region& region, std::uint32_t stag);
   void look_at_link(bool idle, Instant now);
   void look_at_shared_limits();
   void fail_overrun(Instant now);

@@ -20,7 +20,27 @@ AccessVerdict check(const MemoryTable& table, std::uint32_t key, std::uint64_t a
   return inside ? AccessVerdict::Ok : AccessVerdict::Bounds;
 }
 
+void fill(Region& r, PdId pd, const Extent& memory, std::uint8_t access) {
+  r.base = memory.base;
+  r.address = memory.address;
+  r.length = memory.length;
+  r.pd = pd;
+  r.access = access;
+  r.valid = true;
+}
+
 }  // namespace
+
+bool registrable(const Extent& m, std::uint8_t access) {
+  const auto address = reinterpret_cast<std::uintptr_t>(m.base);
+  if (address + m.length < address || m.address + m.length < m.address) return false;
+  if (m.base == nullptr && m.length != 0) return false;
+  return (access & kRemoteWrite) == 0 || (access & kLocalWrite) != 0;
+}
+
+Extent extent_of(const Region& r) {
+  return {r.base, r.address, r.length};
+}
 
 MemoryTable::MemoryTable(std::uint32_t max_regions, const StagForm& form)
     : max_(std::min(max_regions, kMaxIndex)), form_(form) {}
@@ -53,25 +73,26 @@ void MemoryTable::free_index(std::uint32_t index) {
   --in_use_;
 }
 
-std::uint32_t MemoryTable::register_memory(PdId pd, std::uint8_t* base, std::uint64_t length,
-                                           std::uint8_t access) {
-  const auto address = reinterpret_cast<std::uintptr_t>(base);
-  if (address + length < address) return 0;
-  if (base == nullptr && length != 0) return 0;
-  if ((access & kRemoteWrite) != 0 && (access & kLocalWrite) == 0) return 0;
+std::uint32_t MemoryTable::register_memory(PdId pd, const Extent& memory, std::uint8_t access) {
+  if (!registrable(memory, access)) return 0;
   const std::uint32_t index = take_index();
   if (index == 0) return 0;
   Region& r = regions_[index];
-  r.base = base;
-  r.address = (access & kZeroBased) != 0 ? 0 : address;
-  r.length = length;
-  r.pd = pd;
-  r.access = access;
+  fill(r, pd, memory, access);
   r.kind = Region::Kind::Memory;
-  r.valid = true;
   r.link = 0;
   r.uses = 0;
   return form_.stag(index, r.tag);
+}
+
+std::uint32_t MemoryTable::reregister(std::uint32_t key, PdId pd, const Extent& memory,
+                                      std::uint8_t access) {
+  Region* r = find_registered(key);
+  if (r == nullptr || !registrable(memory, access)) return 0;
+  const std::uint32_t index = form_.inside(key);
+  if (r->pd != pd || extent_of(*r) != memory) r->tag = form_.key(index, ++r->use);
+  fill(*r, pd, memory, access);
+  return form_.stag(index, r->tag);
 }
 
 bool MemoryTable::deregister(std::uint32_t key) {

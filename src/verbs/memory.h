@@ -46,6 +46,20 @@ enum class AccessVerdict : std::uint8_t {
   Bounds,       // not inside the region
 };
 
+// Memory as a region has it.
+struct Extent {
+  std::uint8_t* base = nullptr;  // first octet in this process
+  std::uint64_t address = 0;     // that octet's, as work requests and peers name it
+  std::uint64_t length = 0;
+
+  // Named as the process names it, or from 0 on.
+  static Extent of(std::uint8_t* base, std::uint64_t length, std::uint8_t access) {
+    const bool from_zero = (access & kZeroBased) != 0;
+    return {base, from_zero ? 0 : reinterpret_cast<std::uintptr_t>(base), length};
+  }
+  bool operator==(const Extent&) const = default;
+};
+
 // One entry. A line of its own, so that a lookup costs one.
 struct alignas(64) Region {
   enum class Kind : std::uint8_t { Free, Memory, Reserved };
@@ -70,6 +84,10 @@ struct alignas(64) Region {
   }
 };
 static_assert(sizeof(Region) == 64);
+Extent extent_of(const Region&);
+
+// Whether that can be a region: it does not wrap, and the rights are a legal set.
+bool registrable(const Extent& memory, std::uint8_t access);
 
 class MemoryTable {
  public:
@@ -78,11 +96,20 @@ class MemoryTable {
   MemoryTable(const MemoryTable&) = delete;
   MemoryTable& operator=(const MemoryTable&) = delete;
 
-  // New key for [base, base+length). Fails (0) when the table is full, the range wraps, or the
-  // rights are not a legal set. Key 0 and index 0 are never given out. Tags change on each reuse of
-  // an index, so that a stale key does not match.
-  std::uint32_t register_memory(PdId, std::uint8_t* base, std::uint64_t length,
-                                std::uint8_t access);
+  // New key for `memory`. Fails (0) when the table is full, the range wraps, or the rights are not
+  // a legal set. Key 0 and index 0 are never given out. Tags change on each reuse of an index, so
+  // that a stale key does not match.
+  std::uint32_t register_memory(PdId, const Extent& memory, std::uint8_t access);
+  std::uint32_t register_memory(PdId pd, std::uint8_t* base, std::uint64_t length,
+                                std::uint8_t access) {
+    return register_memory(pd, Extent::of(base, length, access), access);
+  }
+  // Other memory, domain or rights for the region `key`, invalidated or not, which is valid
+  // afterwards. Its key: the same if only the rights are others, as who knows it reaches nothing
+  // else by it; else a new one of the same index. 0 and nothing changed as for register_memory(),
+  // or if there is no such region. The caller has settled `uses` first where the new memory is not
+  // the old (E-25).
+  std::uint32_t reregister(std::uint32_t key, PdId, const Extent& memory, std::uint8_t access);
   // Frees the index. False if unknown, or reserved. The caller has settled `uses` first (E-25).
   bool deregister(std::uint32_t key);
   // Local or remote invalidation: the region must belong to `pd`. An already invalid one succeeds.

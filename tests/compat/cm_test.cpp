@@ -189,6 +189,51 @@ TEST_F(CmTest, MessagesWritesAndReadsGoBothWays) {
   EXPECT_EQ(rdma_dereg_mr(sink), 0);
 }
 
+TEST_F(CmTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
+  connect();
+  accept();
+  constexpr std::uint64_t kIova = 0x7000;
+  constexpr int kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  char from[64] = "by any other name", into[64] = {}, other[64] = {};
+  ibv_mr* source = ibv_reg_mr_iova(client_->pd, from, sizeof from, kIova, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* sink = ibv_reg_mr_iova(server_->pd, into, sizeof into, kIova, kAll);
+  ASSERT_TRUE(source != nullptr && sink != nullptr);
+  const auto write = [&](std::uint64_t to, std::uint32_t key) {
+    ibv_sge sge{kIova + 3, 14, source->lkey};
+    ibv_send_wr wr{}, *bad;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = to;
+    wr.wr.rdma.rkey = key;
+    EXPECT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
+    return wait_for(client_->send_cq).status;
+  };
+  EXPECT_EQ(write(kIova + 8, sink->rkey), IBV_WC_SUCCESS);
+  // Over the kernel's TCP a Write is complete when the kernel has it: a Read behind it has seen it.
+  char back[64] = {};
+  ibv_mr* last = rdma_reg_msgs(client_, back, sizeof back);
+  ASSERT_EQ(
+      rdma_post_read(client_, back, back, sizeof back, last, IBV_SEND_SIGNALED, kIova, sink->rkey),
+      0);
+  EXPECT_EQ(wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
+  EXPECT_STREQ(back + 8, "any other name");
+  const std::uint32_t stale = sink->rkey;
+  ASSERT_EQ(ibv_rereg_mr(sink, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, other, sizeof other, 0),
+            0);
+  const auto at = reinterpret_cast<std::uint64_t>(other);
+  EXPECT_EQ(write(at, sink->rkey), IBV_WC_SUCCESS);
+  ASSERT_EQ(
+      rdma_post_read(client_, back, back, sizeof back, last, IBV_SEND_SIGNALED, at, sink->rkey), 0);
+  EXPECT_EQ(wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
+  EXPECT_STREQ(back, "any other name");
+  ASSERT_EQ(rdma_post_read(client_, back, back, sizeof back, last, IBV_SEND_SIGNALED, at, stale),
+            0);
+  EXPECT_EQ(wait_for(client_->send_cq).status, IBV_WC_REM_ACCESS_ERR);
+  for (ibv_mr* mr : {source, sink, last}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
 TEST_F(CmTest, BuiltRequestsAndExtendedPollsCarryData) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);

@@ -227,6 +227,63 @@ TEST_F(VerbsTest, RegionsWantRightsThatFit) {
   EXPECT_EQ(errno, EOPNOTSUPP);
 }
 
+TEST_F(VerbsTest, ReregistrationIsAnsweredAsRdmaCoreAnswersIt) {
+  std::vector<char> memory(4096), other(100);
+  ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), 4096, IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_NE(mr, nullptr);
+  const std::uint32_t key = mr->lkey;
+  constexpr int kMove = IBV_REREG_MR_CHANGE_TRANSLATION, kRights = IBV_REREG_MR_CHANGE_ACCESS,
+                kDomain = IBV_REREG_MR_CHANGE_PD;
+  const auto refused = [&](int answer, int error, int flags, void* address, std::size_t length,
+                           int access) {
+    errno = 0;
+    EXPECT_EQ(ibv_rereg_mr(mr, flags, nullptr, address, length, access), answer) << flags;
+    EXPECT_EQ(errno, error) << flags;
+    EXPECT_EQ(mr->lkey, key);
+    EXPECT_EQ(mr->rkey, key);
+    EXPECT_EQ(mr->addr, memory.data());
+    EXPECT_EQ(mr->length, 4096u);
+    EXPECT_EQ(mr->pd, pd_);
+  };
+  refused(IBV_REREG_MR_ERR_INPUT, EINVAL, 1 << 8, nullptr, 0, 0);
+  refused(IBV_REREG_MR_ERR_INPUT, EINVAL, kMove, nullptr, 100, 0);
+  refused(IBV_REREG_MR_ERR_INPUT, EINVAL, kMove, other.data(), 0, 0);
+  refused(IBV_REREG_MR_ERR_INPUT, EINVAL, kMove, other.data(), 100, IBV_ACCESS_LOCAL_WRITE);
+  refused(IBV_REREG_MR_ERR_INPUT, EINVAL, kDomain, nullptr, 0, 0);
+  refused(IBV_REREG_MR_ERR_CMD, EINVAL, 0, nullptr, 0, 0);
+  refused(IBV_REREG_MR_ERR_CMD, EINVAL, kRights, nullptr, 0, IBV_ACCESS_REMOTE_WRITE);
+  refused(IBV_REREG_MR_ERR_CMD, EOPNOTSUPP, kRights, nullptr, 0, IBV_ACCESS_ON_DEMAND);
+
+  EXPECT_EQ(ibv_rereg_mr(mr, kRights, nullptr, nullptr, 0,
+                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ),
+            0);
+  EXPECT_EQ(mr->lkey, key);
+  EXPECT_EQ(ibv_rereg_mr(mr, kMove | kRights, nullptr, other.data(), 100, 0), 0);
+  EXPECT_NE(mr->lkey, key);
+  EXPECT_EQ(mr->rkey, mr->lkey);
+  EXPECT_EQ(mr->addr, other.data());
+  EXPECT_EQ(mr->length, 100u);
+  ibv_pd* domain = ibv_alloc_pd(context_);
+  EXPECT_EQ(ibv_rereg_mr(mr, kDomain, domain, nullptr, 0, 0), 0);
+  EXPECT_EQ(mr->pd, domain);
+  EXPECT_EQ(ibv_dealloc_pd(domain), EBUSY);
+  EXPECT_EQ(ibv_rereg_mr(mr, kDomain, pd_, nullptr, 0, 0), 0);
+  EXPECT_EQ(ibv_dealloc_pd(domain), 0);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+TEST_F(VerbsTest, ARegionMayHaveAnotherAddressForWorkThanForTheProgram) {
+  std::vector<char> memory(4096);
+  ibv_mr* mr = ibv_reg_mr_iova(pd_, memory.data(), 4096, 0x10, IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(mr->addr, memory.data());
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  errno = 0;
+  EXPECT_EQ(ibv_reg_mr_iova(pd_, memory.data(), 4096, ~0ull - 100, IBV_ACCESS_LOCAL_WRITE),
+            nullptr);
+  EXPECT_EQ(errno, EINVAL);
+}
+
 TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
   ibv_comp_channel* channel = ibv_create_comp_channel(context_);
   ASSERT_NE(channel, nullptr);

@@ -41,6 +41,7 @@ TEST(EmptyHandle, MemoryRegionAndProtectionDomain) {
   EXPECT_EQ(mr.lkey(), 0u);
   EXPECT_EQ(mr.rkey(), 0u);
   EXPECT_EQ(mr.remote_address(), 0u);
+  EXPECT_REFUSED(mr.reregister({}));
   mr.deregister();
   EXPECT_FALSE(ProtectionDomain());
 }

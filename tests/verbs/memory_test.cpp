@@ -109,6 +109,52 @@ TEST_F(Memory, ZeroBasedRegionsCountFromZero) {
   EXPECT_EQ(span.data(), bytes.data() + 100);
 }
 
+TEST_F(Memory, E54_ARegionIsNamedByTheAddressItWasRegisteredWith) {
+  constexpr std::uint64_t kIova = ~0ull - 2000;
+  const std::uint8_t all = kLocalWrite | kRemoteWrite | kRemoteRead;
+  const std::uint32_t key = table.register_memory(kPd, {bytes.data(), kIova, 1000}, all);
+  EXPECT_EQ(check_remote_write(table, key, kIova, 1000, kPd), V::Ok);
+  EXPECT_EQ(check_remote_read(table, key, kIova + 999, 1, kPd), V::Ok);
+  EXPECT_EQ(check_remote_write(table, key, kIova + 1, 1000, kPd), V::Bounds);
+  EXPECT_EQ(check_remote_write(table, key, va, 1, kPd), V::Bounds);
+  EXPECT_TRUE(table.find(key)->may_write(kPd, kIova + 10, 990));
+  EXPECT_FALSE(table.find(key)->may_write(kPd, va, 1));
+  EXPECT_EQ(resolve_sge(table, {kIova + 7, 5, key}, kPd, true).data(), bytes.data() + 7);
+  EXPECT_EQ(resolve_sge(table, {va, 5, key}, kPd, true).data(), nullptr);
+  EXPECT_EQ(table.register_memory(kPd, {bytes.data(), ~0ull - 999, 1000}, all), 0u) << "wraps";
+  EXPECT_NE(table.register_memory(kPd, {bytes.data(), ~0ull - 1000, 1000}, all), 0u);
+}
+
+TEST_F(Memory, E54_ReregistrationGivesAnotherKeyUnlessOnlyTheRightsAreOthers) {
+  const std::uint32_t first = add(kLocalWrite);
+  const Extent all = Extent::of(bytes.data(), bytes.size(), 0);
+  const Extent half{bytes.data(), va, 500};
+  EXPECT_EQ(table.reregister(first, kPd, all, kRemoteRead), first);
+  EXPECT_EQ(check_remote_read(table, first, va, 1000, kPd), V::Ok);
+  EXPECT_EQ(resolve_sge(table, {va, 5, first}, kPd, true).data(), nullptr);
+
+  const std::uint32_t second = table.reregister(first, kPd, half, kRemoteRead);
+  EXPECT_EQ(first >> 8, second >> 8);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(table.find(first), nullptr);
+  EXPECT_EQ(check_remote_read(table, second, va, 500, kPd), V::Ok);
+  EXPECT_EQ(check_remote_read(table, second, va, 501, kPd), V::Bounds);
+
+  const std::uint32_t third = table.reregister(second, kOtherPd, half, kRemoteRead);
+  EXPECT_NE(third, second);
+  EXPECT_EQ(check_remote_read(table, third, va, 1, kPd), V::WrongDomain);
+  EXPECT_EQ(check_remote_read(table, third, va, 1, kOtherPd), V::Ok);
+
+  EXPECT_EQ(table.reregister(second, kPd, all, 0), 0u) << "a stale key";
+  EXPECT_EQ(table.reregister(third, kPd, all, kRemoteWrite), 0u) << "not a legal set";
+  EXPECT_EQ(check_remote_read(table, third, va, 500, kOtherPd), V::Ok) << "nothing has changed";
+  EXPECT_EQ(table.reregister(table.reserve(1), kPd, all, 0), 0u);
+
+  table.invalidate(third, kOtherPd);
+  EXPECT_EQ(table.reregister(third, kOtherPd, half, kRemoteRead), third) << "is valid again";
+  EXPECT_EQ(check_remote_read(table, third, va, 500, kOtherPd), V::Ok);
+}
+
 // In this order, so that what is told gives away no more than the first thing that is wrong.
 TEST_F(Memory, RemoteAccessIsJudgedInOrder) {
   const std::uint32_t both = add(kLocalWrite | kRemoteWrite | kRemoteRead);

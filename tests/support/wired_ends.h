@@ -1,0 +1,119 @@
+// Two devices of one process and a connection between them, over memif and over the kernel's TCP.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "urnic/urnic.h"
+
+namespace urnic::test {
+
+// The parameter is the port's kind: "memif" or "tcp".
+class WiredEnds : public ::testing::TestWithParam<const char*> {
+ protected:
+  struct End {
+    Device device;
+    ProtectionDomain pd;
+    CompletionQueue cq;
+    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(8192);
+    QueuePair qp;
+
+    QueuePair another() {
+      QpOptions o;
+      o.send_cq = o.receive_cq = cq;
+      auto made = device.create_qp(pd, o);
+      EXPECT_TRUE(made.ok());
+      return made.ok() ? std::move(*made) : QueuePair();
+    }
+    MemoryRegion add(std::uint32_t access, std::optional<std::uint64_t> iova = std::nullopt) {
+      auto mr = device.register_memory(pd, memory.data(), memory.size(), access, iova);
+      EXPECT_TRUE(mr.ok()) << (mr.ok() ? "" : mr.error().message);
+      return mr.ok() ? std::move(*mr) : MemoryRegion();
+    }
+    void fill(std::uint8_t seed) {
+      for (std::size_t i = 0; i < memory.size(); ++i) {
+        memory[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + seed);
+      }
+    }
+    // Posts it and waits for its end.
+    WcStatus done(QueuePair& by, const SendRequest& request) {
+      const auto posted = by.post_send(request);
+      EXPECT_TRUE(posted.ok()) << (posted.ok() ? "" : posted.error().message);
+      return posted.ok() ? wait().status : WcStatus::fatal_transport;
+    }
+    WcStatus done(Opcode op, const Sge& sge, std::uint64_t to = 0, std::uint32_t rkey = 0) {
+      SendRequest r;
+      r.opcode = op;
+      r.sges = {&sge, 1};
+      r.remote_address = to;
+      r.rkey = rkey;
+      return done(qp, r);
+    }
+    Completion wait() {
+      Completion c[1];
+      for (int i = 0; i < 200; ++i) {
+        if (cq.poll(c) == 1) return c[0];
+        cq.wait(100);
+      }
+      ADD_FAILURE() << "no completion";
+      return {};
+    }
+  };
+
+  void SetUp() override {
+    char name[] = "/tmp/urnic-wired-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory_ = name;
+    const bool memif = std::string(GetParam()) == "memif";
+    const std::string wire = "memif:socket=" + directory_ + "/wire.sock,role=";
+    open(server, memif ? wire + "server" : "tcp");
+    open(client, memif ? wire + "client" : "tcp");
+    ASSERT_TRUE(server.device.wait_link(10000) && client.device.wait_link(10000));
+    join(server.qp, client.qp);
+  }
+  void TearDown() override {
+    client = End();
+    server = End();
+    std::filesystem::remove_all(directory_);
+  }
+  // The client's connects, the server's accepts.
+  void join(QueuePair& at, QueuePair& from) {
+    auto listener = server.device.listen(0);
+    ASSERT_TRUE(listener.ok());
+    std::thread accepting([&] {
+      auto request = listener->next(10000);
+      ASSERT_TRUE(request.ok()) << request.error().message;
+      EXPECT_TRUE(request->accept(at).ok());
+    });
+    const std::string host = std::string(GetParam()) == "memif" ? "10.77.0.1:" : "127.0.0.1:";
+    const auto connected = from.connect(host + std::to_string(listener->port()));
+    EXPECT_TRUE(connected.ok()) << (connected.ok() ? "" : connected.error().message);
+    accepting.join();
+  }
+
+  End server, client;
+
+ private:
+  static void open(End& end, const std::string& port) {
+    Config c;
+    ASSERT_TRUE(c.set("port", port).ok());
+    ASSERT_TRUE(c.set("stat", "off").ok());
+    auto device = Device::open(c);
+    ASSERT_TRUE(device.ok()) << device.error().message;
+    end.device = *device;
+    end.pd = *end.device.alloc_pd();
+    end.cq = *end.device.create_cq(256);
+    end.qp = end.another();
+  }
+  std::string directory_;
+};
+
+inline constexpr std::uint32_t kAllRights =
+    access_local_write | access_remote_write | access_remote_read;
+
+}  // namespace urnic::test
