@@ -8,7 +8,12 @@
 //
 // Lifetime: every object is a movable handle; it keeps what it depends on alive (a QueuePair its
 // completion queues, its protection domain, its device). Destroying a QueuePair aborts its
-// connection if it still has one (RST); call disconnect() for an orderly end.
+// connection if it still has one (RST), unless disconnect() was called before or the peer has
+// closed: then what was posted to send goes out, then the end (iWARP: FIN), or the abort after
+// ten seconds. Nobody here hears of it, no completion or event comes any more, and no memory
+// of the caller is read or written: what is left to be sent is copied (up to 256 MiB; a connection
+// with more is aborted), Reads outstanding are given up, and what the peer sends is discarded. The
+// last handle of a device waits for such ends for a second at most.
 //
 // Threads: all calls are thread safe as verbs promise, also on the same object; moving and
 // destroying a handle are not calls on the object, and need the handle to be nobody else's.
@@ -289,13 +294,21 @@ struct ConnectionOptions {
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
 
 enum class EventKind : std::uint8_t {
-  connect_request,   // on a Listener: `request` is filled
-  established,       // on a QueuePair: RTS; private_data of the peer's answer (active side)
-  connect_failed,    // `error`; Errc::rejected carries the peer's private data
-  disconnected,      // orderly; iWARP: FIN both ways or from the peer
-  failed,            // the connection is lost: `error`; iWARP: RST, time-out, Terminate
-  receive_limit,     // on a SharedReceiveQueue: fewer receives are left than set_limit() said
-  last_receive,      // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
+  connect_request,  // on a Listener: `request` is filled
+  established,      // on a QueuePair: RTS; private_data of the peer's answer (active side)
+  connect_failed,   // `error`; Errc::rejected carries the peer's private data
+  disconnected,     // orderly; iWARP: FIN both ways or from the peer
+  failed,           // the connection is lost: `error`; iWARP: RST, time-out, Terminate
+  receive_limit,    // on a SharedReceiveQueue: fewer receives are left than set_limit() said
+  last_receive,     // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
+  // On a QueuePair: a receive has completed before `established` could be said, which follows.
+  communication_established,
+  // On a QueuePair, behind `failed`, whose cause they name: the peer asked for memory it has no
+  // right to; or for what may not be asked; or this end cannot go on (iWARP: also a CRC that is
+  // wrong). What the peer answered to requests of this end is in their completions instead.
+  access_error,
+  request_error,
+  fatal,
   link_up,           // of the Device (deliver_events): frames can flow
   link_down,         // of the Device: they cannot; error.message says why, if it is known
   address_conflict,  // of the Device: another station has an address of ours (RFC 5227)
@@ -472,6 +485,10 @@ class URNIC_API QueuePair {
   void disconnect();
   // Ends it now (iWARP: RST, RFC 9293, 3.10.5); `failed` follows. Nothing without a connection.
   void abort();
+
+  // Destroys it, and its completions that nobody has polled with it; the handle is empty
+  // afterwards.
+  void discard();
 
   // Current type and everything counted about this connection, or the last one (D10). Waits for a
   // burst of the engine.

@@ -74,10 +74,7 @@ int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
     const int want = std::min(most - done, kAtOnce);
     const int n = cq->queue.poll({got, static_cast<std::size_t>(want)});
     if (n < 0) return done != 0 ? done : -1;
-    const bool all = !cq->ignored->any();
-    for (int i = 0; i < n; ++i) {
-      if (all || !cq->ignored->has(got[i].qp_number)) to_wc(got[i], &wc[done++]);
-    }
+    for (int i = 0; i < n; ++i) to_wc(got[i], &wc[done++]);
     if (n < want) break;
   }
   return done;
@@ -92,11 +89,9 @@ int req_notify_cq(ibv_cq* c, int solicited_only) {
 
 int next_poll(ibv_cq_ex* ex) {
   Cq* cq = Cq::of(ex);
-  do {
-    const int n = cq->queue.poll({&cq->current, 1});
-    if (n < 0) return EIO;
-    if (n == 0) return ENOENT;
-  } while (cq->ignored->any() && cq->ignored->has(cq->current.qp_number));
+  const int n = cq->queue.poll({&cq->current, 1});
+  if (n < 0) return EIO;
+  if (n == 0) return ENOENT;
   ex->wr_id = cq->current.wr_id;
   ex->status = to_status(cq->current.status);
   return 0;
@@ -241,23 +236,6 @@ ibv_cq_ex* create_cq_ex(ibv_context* c, ibv_cq_init_attr_ex* attr) {
 }
 
 }  // namespace
-
-void Ignored::add(std::uint32_t qp_number) {
-  const std::lock_guard guard(mutex_);
-  numbers_.insert(qp_number);
-  size_.store(numbers_.size(), std::memory_order_release);
-}
-
-void Ignored::remove(std::uint32_t qp_number) {
-  const std::lock_guard guard(mutex_);
-  numbers_.erase(qp_number);
-  size_.store(numbers_.size(), std::memory_order_release);
-}
-
-bool Ignored::has(std::uint32_t qp_number) {
-  const std::lock_guard guard(mutex_);
-  return numbers_.contains(qp_number);
-}
 
 void set_completion_calls(verbs_context* v) {
   v->context.ops.poll_cq = poll_cq;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <unordered_set>
 
 #include "compat/exported.h"
 #include "compat/process.h"
@@ -21,21 +20,6 @@ struct Channel {
   static Channel* of(ibv_comp_channel* c) { return reinterpret_cast<Channel*>(c); }
 };
 
-// Queue pairs that are destroyed for the program while their connection still ends: what they
-// complete is for nobody.
-class Ignored {
- public:
-  bool any() const { return size_.load(std::memory_order_acquire) != 0; }
-  bool has(std::uint32_t qp_number);
-  void add(std::uint32_t qp_number);
-  void remove(std::uint32_t qp_number);
-
- private:
-  std::atomic<std::size_t> size_{0};
-  std::mutex mutex_;
-  std::unordered_set<std::uint32_t> numbers_;
-};
-
 struct Cq {
   ibv_cq_ex ex;  // first; an ibv_cq up to comp_mask
   CompletionQueue queue;
@@ -45,7 +29,6 @@ struct Cq {
   std::atomic<int> users{0};  // queue pairs
   // Under ex.mutex: events given to the program.
   std::uint32_t events_handed = 0, async_handed = 0;
-  std::shared_ptr<Ignored> ignored = std::make_shared<Ignored>();
   // Of the extended poll: what is being read.
   Completion current;
 

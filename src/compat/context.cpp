@@ -356,14 +356,15 @@ Affected affected_by(const ibv_async_event& e) {
 }  // namespace
 
 int urnic_ibv_get_async_event(ibv_context* c, ibv_async_event* event) {
-  if (const int e = Context::of(c)->async.pop(event); e != 0) return failed(e);
-  const Affected a = affected_by(*event);
-  if (a.mutex != nullptr) {
+  // Counted as it is taken out: who destroys what it is about finds it here, or waits for it.
+  const int e = Context::of(c)->async.pop(event, [](const ibv_async_event& taken) {
+    const Affected a = affected_by(taken);
+    if (a.mutex == nullptr) return;
     pthread_mutex_lock(a.mutex);
     ++*a.handed;
     pthread_mutex_unlock(a.mutex);
-  }
-  return 0;
+  });
+  return e == 0 ? 0 : failed(e);
 }
 
 void urnic_ibv_ack_async_event(ibv_async_event* event) {

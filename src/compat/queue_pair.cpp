@@ -1,6 +1,7 @@
 #include "compat/queue_pair.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "compat/context.h"
@@ -35,6 +36,24 @@ void tell(Qp* qp, ibv_event_type what) {
   Context::of(qp->base.context)->async.push(e);
 }
 
+// What is no news of the connection.
+std::optional<ibv_event_type> to_async(EventKind kind) {
+  switch (kind) {
+    case EventKind::last_receive:
+      return IBV_EVENT_QP_LAST_WQE_REACHED;
+    case EventKind::communication_established:
+      return IBV_EVENT_COMM_EST;
+    case EventKind::access_error:
+      return IBV_EVENT_QP_ACCESS_ERR;
+    case EventKind::request_error:
+      return IBV_EVENT_QP_REQ_ERR;
+    case EventKind::fatal:
+      return IBV_EVENT_QP_FATAL;
+    default:
+      return std::nullopt;
+  }
+}
+
 bool is_about(const ibv_async_event& e, const ibv_qp* qp) {
   switch (e.event_type) {
     case IBV_EVENT_QP_FATAL:
@@ -55,24 +74,18 @@ bool is_about(const ibv_async_event& e, const ibv_qp* qp) {
 
 void Endpoint::on_event(Event& event) {
   const bool end = event.kind == EventKind::disconnected || event.kind == EventKind::failed;
-  bool lingered = false;
+  const auto asynchronous = to_async(event.kind);
   {
     const std::lock_guard guard(mutex_);
     if (qp_ != nullptr) {
-      if (event.kind == EventKind::last_receive) tell(qp_, IBV_EVENT_QP_LAST_WQE_REACHED);
-      if (event.kind == EventKind::failed && event.error.code == Errc::protocol) {
-        tell(qp_, IBV_EVENT_QP_FATAL);
-      }
+      if (asynchronous) tell(qp_, *asynchronous);
       qp_->show(static_cast<ibv_qp_state>(handle.state()));
     }
     if (end) ended_ = true;
-    lingered = end && lingers_;
   }
-  {
-    const std::lock_guard guard(Process::get().cm);
-    if (manager != nullptr && event.kind != EventKind::last_receive) manager->on_connection(event);
-  }
-  if (lingered) finish();
+  if (asynchronous) return;
+  const std::lock_guard guard(Process::get().cm);
+  if (manager != nullptr) manager->on_connection(event);
 }
 
 void Endpoint::disconnect() {
@@ -92,36 +105,17 @@ void Endpoint::release() {
   bool told = false;
   {
     const std::lock_guard guard(mutex_);
-    ignored_[0] = Cq::of(qp_->base.send_cq)->ignored;
-    ignored_[1] = Cq::of(qp_->base.recv_cq)->ignored;
     qp_ = nullptr;
-    if (closing_ && !ended_) {
-      lingers_ = true;
-      for (auto& i : ignored_) i->add(handle.number());
-      return;
-    }
     told = ended_;
     ended_ = true;
   }
-  if (!told) {
-    Event event;
-    event.kind = EventKind::failed;
-    event.error = {Errc::closed, "the queue pair was destroyed"};
-    const std::lock_guard guard(Process::get().cm);
-    if (manager != nullptr) manager->on_connection(event);
-  }
-  finish();
-}
-
-// Completions nobody has polled go with the queue pair.
-void Endpoint::finish() {
-  const std::uint32_t qp_number = handle.number();
-  (void)handle.modify(QpState::reset);
-  for (auto& i : ignored_) {
-    if (i != nullptr) i->remove(qp_number);
-  }
-  handle = {};
   Process::get().remove(number);
+  handle.discard();
+  if (told) return;
+  Event event;
+  event.kind = EventKind::disconnected;
+  const std::lock_guard guard(Process::get().cm);
+  if (manager != nullptr) manager->on_connection(event);
 }
 
 std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number) {

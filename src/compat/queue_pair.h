@@ -1,5 +1,5 @@
-// Queue pairs: what the program has (Qp), and what carries the connection (Endpoint), which may
-// have to outlive it: programs destroy a queue pair right behind rdma_disconnect.
+// Queue pairs: what the program has (Qp), and what its identifier knows of the connection
+// (Endpoint), which outlives it.
 #pragma once
 
 #include <atomic>
@@ -34,20 +34,17 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   void disconnect();
   // Ends the connection now, unless it ends in order already.
   void abandon();
-  // The program's queue pair is gone. The connection ends as it was told to; without having been
-  // told, now.
+  // The program's queue pair is gone, and its id hears that the connection is. That ends by itself,
+  // as it was told to; without having been told, now.
   void release();
 
   // Under mutex_ until release().
   void belongs_to(Qp* qp) { qp_ = qp; }
 
  private:
-  void finish();
-
   std::mutex mutex_;
   Qp* qp_ = nullptr;
-  bool closing_ = false, ended_ = false, lingers_ = false;
-  std::shared_ptr<Ignored> ignored_[2];
+  bool closing_ = false, ended_ = false;
 };
 
 struct Qp {

@@ -42,22 +42,33 @@ class SignalledQueue {
   }
 
   // 0, or an errno value: EAGAIN when there is none and the descriptor is non-blocking, EINTR.
-  int pop(T* out) {
+  // `then` sees it before anybody could find it gone from here.
+  template <class Then>
+  int pop(T* out, Then&& then) {
     for (;;) {
-      if (take(out)) return 0;
+      if (take(out, then)) return 0;
       if ((fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
       pollfd p{fd_, POLLIN, 0};
       if (::poll(&p, 1, -1) < 0 && !(errno == EINTR && restarts())) return EINTR;
     }
   }
 
+  int pop(T* out) {
+    return pop(out, [](const T&) {});
+  }
+
   // The next one, if there is one.
   bool take(T* out) {
+    return take(out, [](const T&) {});
+  }
+  template <class Then>
+  bool take(T* out, Then&& then) {
     const std::lock_guard guard(mutex_);
     if (values_.empty()) return false;
     *out = std::move(values_.front());
     values_.pop_front();
     count_down();
+    then(static_cast<const T&>(*out));
     return true;
   }
 

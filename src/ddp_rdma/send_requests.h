@@ -91,6 +91,10 @@ class SendRequests {
     if (part(seq).counted) uncount_uses(seq);
     wqe(seq).done = true;
   }
+  // Its memory is not its regions' any more.
+  void uncount(std::uint32_t seq) {
+    if (part(seq).counted) uncount_uses(seq);
+  }
   // Gives back what an unfinished one, or each of them, holds.
   void release(std::uint32_t seq, ReadSinks* sinks);
   void release_all(ReadSinks* sinks);

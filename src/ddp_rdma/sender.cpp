@@ -9,6 +9,7 @@ Sender::Sender(const SenderConfig& config, SharedState* shared, SendQueue* queue
 Sender::~Sender() {
   s_.control.clear(&s_.retained.kept());
   s_.requests.release_all(&s_.shared->sinks);
+  if (s_.left.key != 0) s_.requests.memory().deregister(s_.left.key);
 }
 
 void Sender::queue_raw(ByteView bytes) {

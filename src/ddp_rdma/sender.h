@@ -150,6 +150,13 @@ class Sender {
   // is 0.
   void detach_region(std::uint32_t stag);
 
+  // The consumer has let go of its queue pair, and what it posted is still to go out: from now on
+  // no consumer memory is read or filled, and nothing is posted. What has not been cut is copied,
+  // up to `most` octets; Reads and local invalidations have no more meaning and do not happen, and
+  // requests complete for nobody. False, and nothing has changed but copies made: not all of it can
+  // be sent (no right to its memory, too much of it, a Read of the peer that waits for its data).
+  bool leave(std::uint64_t most);
+
   // Ends everything: outstanding work requests complete in posting order with Flushed, the one at
   // fault (this sender's own failure, or the oldest if `first` is a remote or transport error) with
   // its own status. After stop() unacknowledged FPDUs are copied and may still be retransmitted;

@@ -269,6 +269,11 @@ void execute_requests(SenderState& s) {
   while (s.started && !s.stopped && !s.ended && !sq.all_started()) {
     const std::uint32_t seq = sq.started();
     SendWqe& w = sq.wqe(seq);
+    if (w.done) {  // it does not happen (Sender::leave)
+      s.backlog.request_begins(seq);
+      sq.start();
+      continue;
+    }
     if ((w.flags & kFence) != 0 && !s.reads.none()) return;
     if (w.op == WrOp::LocalInv) {
       if (s.requests.memory().invalidate(w.key, s.requests.pd()) != MemoryTable::Invalidate::Ok) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "ddp_rdma/backlog.h"
 #include "ddp_rdma/control_queue.h"
@@ -47,6 +48,12 @@ struct SendFailure {
   std::uint32_t seq = 0;
 };
 
+// Behind Sender::leave: what is still to be sent, and its key.
+struct LeftPayload {
+  std::unique_ptr<std::uint8_t[]> octets;
+  std::uint32_t key = 0;
+};
+
 struct SenderState {
   SenderState(const SenderConfig& config, SharedState* state, SendQueue* queue,
               ReadQueue* inbound_reads, std::uint32_t first_msn)
@@ -80,6 +87,7 @@ struct SenderState {
   ControlQueue control;
   SendFailure failure;
   SenderCounters counters;
+  LeftPayload left;
 
   void fail(Violation v) {
     failure.violation = v;

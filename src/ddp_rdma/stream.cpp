@@ -52,6 +52,14 @@ void Stream::forget_out_of_order() {
   rq.forget_ends();
 }
 
+bool Stream::leave(std::uint64_t most) {
+  if (!sender.leave(most)) return false;
+  held.clear();
+  rq.leave();
+  shared->fresh_sends.forget(config.id);
+  return true;
+}
+
 void Stream::reset() {
   sender.reset();
   inbound_reads.reset();

@@ -103,6 +103,9 @@ struct Stream : verbs::TransportHalf {
   void forget_out_of_order();
   // Where local keys of receives must lie.
   PdId receive_pd() const { return rq.shared() != nullptr ? rq.shared()->pd() : config.pd; }
+  // Its queue pair is gone for the consumer: nothing is received any more, and what was posted to
+  // send goes out as Sender::leave says, which also says when not.
+  bool leave(std::uint64_t most);
   // As constructed, for a new connection: work requests vanish without completion.
   void reset();
 };

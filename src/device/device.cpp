@@ -43,8 +43,22 @@ DeviceImpl::~DeviceImpl() {
     if (logger != nullptr) logger->forget();
     return;
   }
+  finish_ends();
   driver.reset();  // stops the thread first
   engine.reset();
+}
+
+// Queue pairs that were destroyed leave connections that end in order: for a moment.
+void DeviceImpl::finish_ends() {
+  constexpr Duration kMoment = Duration::s(1);
+  const Instant until = engine::monotonic_now() + kMoment;
+  const auto ended = [&](Instant now) {
+    if (engine->iwarp().life().leaving() == 0) return true;
+    if (now >= until) engine->iwarp().life().drop_leaving(now);
+    engine->poll(now);
+    return now >= until;
+  };
+  while (!driver->own(ended)) usleep(200);
 }
 
 std::string DeviceImpl::why_down() const {

@@ -51,6 +51,10 @@ void EventQueueImpl::put(std::list<Entry> more) {
   fd.signal();
 }
 
+CqImpl::~CqImpl() {
+  device->forget_events(static_cast<verbs::CompletionQueue*>(this));
+}
+
 void DeviceImpl::on_completion(verbs::CompletionQueue* cq) {
   static_cast<CqImpl*>(cq)->notify();
 }
@@ -64,7 +68,7 @@ void DeviceImpl::on_shared_limit(verbs::SharedReceiveQueue* queue) {
   srq->events->push(std::move(event), srq);
 }
 
-void DeviceImpl::tell(EventKind kind, void* about, const char* why) {
+void DeviceImpl::tell(EventKind kind, const void* from, void* about, const char* why) {
   const std::lock_guard guard(mutex);
   const auto queue = events.lock();
   if (queue == nullptr) return;
@@ -73,10 +77,19 @@ void DeviceImpl::tell(EventKind kind, void* about, const char* why) {
     event.kind = kind;
     event.context = about != nullptr ? about : context;
     event.error.message = why;
-    queue->push(std::move(event), about);
+    queue->push(std::move(event), from);
   } catch (const std::bad_alloc&) {
     // News of the device: lost, and no connection with them.
   }
+}
+
+void DeviceImpl::forget_events(const void* from) {
+  std::shared_ptr<EventQueueImpl> queue;
+  {
+    const std::lock_guard guard(mutex);
+    queue = events.lock();
+  }
+  if (queue != nullptr) queue->take_of(from);
 }
 
 void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
@@ -85,20 +98,21 @@ void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
   log_quietly(engine::LogLevel::Error, [&] {
     return "a completion queue of " + std::to_string(cq->depth()) + " entries has overrun";
   });
-  tell(EventKind::cq_overrun, cq->context, "the completion queue has overrun: it is too small");
+  tell(EventKind::cq_overrun, queue, cq->context,
+       "the completion queue has overrun: it is too small");
 }
 
 void DeviceImpl::on_address_conflict(const IpAddress& address, const MacAddress& with) {
   const std::string text = with.to_string() + " has our address " + address.to_string() + " too";
   log_quietly(engine::LogLevel::Warn, [&] { return text; });
-  tell(EventKind::address_conflict, nullptr, text.c_str());
+  tell(EventKind::address_conflict, nullptr, nullptr, text.c_str());
 }
 
 void DeviceImpl::on_link(bool up, const std::string& why) {
   link_reason = up ? "" : why;
   log_quietly(engine::LogLevel::Info,
               [&] { return up ? "link up" : "link down" + (why.empty() ? "" : ": " + why); });
-  tell(up ? EventKind::link_up : EventKind::link_down, nullptr, why.c_str());
+  tell(up ? EventKind::link_up : EventKind::link_down, nullptr, nullptr, why.c_str());
 }
 
 namespace {
@@ -137,8 +151,35 @@ const char* name_of(engine::CmEvent::Kind kind) {
       return "failed";
     case Kind::LastReceive:
       return "last receive";
+    case Kind::EarlyData:
+      return "data before established";
+    case Kind::AccessError:
+      return "access error";
+    case Kind::RequestError:
+      return "request error";
+    case Kind::Fatal:
+      return "fatal error";
   }
   return "";
+}
+
+// Of what says nothing of the connection.
+std::optional<EventKind> asynchronous(engine::CmEvent::Kind kind) {
+  using Kind = engine::CmEvent::Kind;
+  switch (kind) {
+    case Kind::LastReceive:
+      return EventKind::last_receive;
+    case Kind::EarlyData:
+      return EventKind::communication_established;
+    case Kind::AccessError:
+      return EventKind::access_error;
+    case Kind::RequestError:
+      return EventKind::request_error;
+    case Kind::Fatal:
+      return EventKind::fatal;
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -177,13 +218,13 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
   // What needs memory comes before what is changed: the engine tells again what it could not.
   Event event;
   event.context = qp->context;
-  if (e.kind == Kind::LastReceive) {
-    event.kind = EventKind::last_receive;
+  event.error = {e.code, e.message};
+  if (const auto kind = asynchronous(e.kind)) {
+    event.kind = *kind;
     if (qp->events) qp->events->push(std::move(event), qp);
     log_event(*qp, e);
     return;
   }
-  event.error = {e.code, e.message};
   event.private_data = e.private_data;
   Error error = event.error;
   std::string private_data = e.private_data;

@@ -47,6 +47,7 @@ struct EventQueueImpl {
 struct CqImpl : verbs::CompletionQueue {
   CqImpl(std::shared_ptr<DeviceImpl> d, std::uint32_t depth)
       : verbs::CompletionQueue(depth), device(std::move(d)) {}
+  ~CqImpl();
   // Whoever sleeps for it wakes.
   void notify();
   // Made now if need be, as most queues are polled and nothing else; null without descriptors.
@@ -152,10 +153,14 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void on_address_conflict(const IpAddress& address, const MacAddress& with) override;
   void on_link(bool up, const std::string& why) override;
   void on_note(engine::Note note, const engine::FlowKey& key, const char* why) override;
+  void finish_ends();
   EngineStats stats();
   std::string why_down() const;
   // Says on what device events arrive (link, overrun) that nobody else is asked about.
-  void tell(EventKind kind, void* context, const char* why);
+  // `from` is the object it is about; it has `about` as its context, or that of the device if null.
+  void tell(EventKind kind, const void* from, void* about, const char* why);
+  // What is queued there of that object is not told any more.
+  void forget_events(const void* from);
   void log_event(QpImpl& qp, const engine::CmEvent& e) const;
   void log(engine::LogLevel level, const std::string& text) {
     if (logger != nullptr) logger->line(level, text);

@@ -26,6 +26,14 @@ QpImpl::~QpImpl() {
 
 }  // namespace detail
 
+void QueuePair::discard() {
+  if (!impl_) return;
+  const std::uint32_t gone = number();
+  const std::shared_ptr<detail::CqImpl> queues[] = {impl_->send_cq, impl_->receive_cq};
+  impl_.reset();
+  for (const auto& queue : queues) queue->forget(gone);
+}
+
 QueuePair& QueuePair::operator=(QueuePair&&) noexcept = default;
 QueuePair::~QueuePair() = default;
 std::uint32_t QueuePair::number() const {

@@ -304,10 +304,7 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
 }
 
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
-  const iwarp::Side::Turn turn(iwarp_);
-  iwarp_.forsake(*qp, now);
-  iwarp_.forget(*qp);
-  qps_.destroy(qp);
+  iwarp_.destroy(qps_.take(qp), now);
 }
 
 verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std::uint32_t mask,

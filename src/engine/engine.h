@@ -91,7 +91,9 @@ class Engine {
   // Who posts is kept away meanwhile by the caller.
   verbs::QpVerdict modify_qp(verbs::QueuePair& qp, verbs::QpState to, std::uint32_t mask,
                              Instant now);
-  // Aborts the connection if there is one; completions not yet polled stay in their queues.
+  // Aborts the connection if there is one, unless it ends in order already: then what was posted
+  // goes out first (iwarp/ending.h). Completions not yet polled stay in their queues; no more come,
+  // and no memory of the consumer is touched for it any more.
   void destroy_qp(verbs::QueuePair* qp, Instant now);
   // A shared receive queue; receives are posted to it directly, then Side::shared_posted is called.
   verbs::SharedReceiveQueue* create_shared_rq(verbs::PdId pd, std::uint32_t max_wr,

@@ -3,9 +3,11 @@
 // keeps of a queue pair is its own (verbs::TransportHalf).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/siphash.h"
@@ -26,8 +28,13 @@ class QueuePairs {
     qps_.push_back(std::move(qp));
     return qps_.back().get();
   }
-  void destroy(const verbs::QueuePair* qp) {
-    std::erase_if(qps_, [&](const auto& q) { return q.get() == qp; });
+  // Out of here.
+  std::unique_ptr<verbs::QueuePair> take(const verbs::QueuePair* qp) {
+    const auto at =
+        std::find_if(qps_.begin(), qps_.end(), [&](const auto& q) { return q.get() == qp; });
+    std::unique_ptr<verbs::QueuePair> taken = std::move(*at);
+    qps_.erase(at);
+    return taken;
   }
   std::size_t size() const { return qps_.size(); }
   // f(QueuePair&) for each; f creates and destroys none.

@@ -58,6 +58,7 @@ enum class Stage : std::uint8_t {
   Startup,     // MPA Request/Reply
   Full,        // full operation
   Closing,     // orderly: our FIN follows the last octet
+  Leaving,     // the same, and its queue pair has been destroyed; what arrives is discarded
   Terminated,  // a Terminate was sent or received; what still arrives is discarded
   Lingering,   // no QP any more: TCP finishes alone
 };
@@ -89,7 +90,7 @@ struct Connection {
   mpa::Framing framing;  // of what we receive; the grid begins at StartNum 248
   fastpath::HoleCounters hole_counters;
   verbs::QueuePair* qp = nullptr;
-  ddp::Stream* stream = nullptr;  // the QP's, or `own_stream` while there is no QP
+  ddp::Stream* stream = nullptr;  // the QP's, `own_stream` while there is none, or that of `left`
   std::uint32_t starved_msn = 0;  // of the Send last dropped for want of a receive (E-17)
   Stage stage = Stage::Opening;
   bool touched = false;  // got segments in this burst
@@ -128,6 +129,7 @@ struct Connection {
   std::unique_ptr<Redial> redial;
   std::unique_ptr<Startup> startup;
   std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
+  std::unique_ptr<verbs::QueuePair> left;   // what the consumer has destroyed and still sends
   Listener* listener = nullptr;             // passive, until the consumer has answered
   bool half_open = false;                   // counted by the listener as such
   bool retry_revision1 = false;

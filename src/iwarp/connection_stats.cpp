@@ -40,6 +40,7 @@ const char* state_name(const Connection& c) {
     case Stage::Full:
       return "established";
     case Stage::Closing:
+    case Stage::Leaving:
       return "closing";
     case Stage::Terminated:
       return "terminated";

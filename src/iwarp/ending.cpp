@@ -13,6 +13,18 @@ namespace {
 constexpr Duration kLastWords = Duration::s(1);
 // Until it is tried again to tell of an end for which there was no memory.
 constexpr Duration kEndAgain = Duration::ms(10);
+// Of a queue pair that is destroyed: what is copied of its work at most. One with more ends by RST.
+constexpr std::uint64_t kMostLeft = std::uint64_t{1} << 28;
+
+// Whose fault a violation is, as verbs have it.
+CmEvent::Kind fault_of(ddp::Violation v) {
+  constexpr std::uint8_t kLowerLayer = 2, kProtection = 1;
+  const ddp::ViolationRow& row = ddp::violation_row(v);
+  if (v == ddp::Violation::LocalCatastrophic || row.layer == kLowerLayer) {
+    return CmEvent::Kind::Fatal;
+  }
+  return row.etype == kProtection ? CmEvent::Kind::AccessError : CmEvent::Kind::RequestError;
+}
 
 std::string describe(const ddp::TerminateInfo& t) {
   return "the peer sent Terminate layer " + std::to_string(t.layer) + " type " +
@@ -52,6 +64,10 @@ End end_of(tcp::CloseReason reason, bool opening) {
 }  // namespace
 
 void Ending::raise_terminate(Connection& c, ddp::Violation v, ByteView offending, Instant now) {
+  if (c.stage == Stage::Leaving) {  // it cannot send what it was to send, and nobody asks why
+    fail_connection(c, Errc::closed, {}, now);
+    return;
+  }
   if (c.stage == Stage::Terminated || c.qp == nullptr) return;
   ++c.counters.terminates_sent;
   std::uint8_t ulpdu[ddp::kMaxTerminate];
@@ -71,6 +87,7 @@ void Ending::raise_terminate(Connection& c, ddp::Violation v, ByteView offending
   completions_.enter_error(*c.qp, ddp::flush_status(v));
   s_.hooks->on_cm_event(
       {.kind = CmEvent::Kind::Failed, .qp = c.qp, .code = Errc::protocol, .message = c.failure});
+  s_.hooks->on_cm_event({.kind = fault_of(v), .qp = c.qp, .message = c.failure});
   s_.sending.push(c);
   s_.timers.arm(c);
 }
@@ -94,9 +111,41 @@ void Ending::take_terminate(Connection& c, Instant now) {
   s_.timers.arm(c);
 }
 
+bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant now) {
+  const bool closing = c.stage == Stage::Closing;
+  if (!closing && c.stage != Stage::Terminated) return false;
+  // The peer has yet to send the first FPDU (RFC 5044, 7.1.3), and would not be heard.
+  if (!c.first_fpdu_seen && c.first_fpdu_deadline.is_never()) return false;
+  try {
+    if (!c.stream->leave(kMostLeft)) return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  c.left = std::move(qp);
+  c.left->connection = 0;
+  c.left->send_cq = c.left->receive_cq = nullptr;
+  c.left->owner = nullptr;
+  c.qp = nullptr;
+  if (closing) {
+    c.stage = Stage::Leaving;
+    c.stage_deadline = now + s_.options.linger_timeout;
+    c.awaits_receive = false;
+  }
+  guard(c, now, [&] {
+    if (closing) {
+      transport_.discard_undelivered(c, now);
+      if (std::exchange(c.fin_waits, false)) take_fin(c, now);  // it stood behind what was dropped
+    }
+    s_.sending.push(c);
+    s_.timers.arm(c);
+  });
+  return true;
+}
+
 void Ending::try_finish_close(Connection& c, Instant now) {
   if (c.fin_queued || c.stream == nullptr) return;
-  if (c.stage == Stage::Closing && !c.stream->sender.drained()) return;
+  const bool orderly = c.stage == Stage::Closing || c.stage == Stage::Leaving;
+  if (orderly && !c.stream->sender.drained()) return;
   if (c.stage == Stage::Terminated && c.stream->sender.available() > transport_.sent_end(c)) return;
   c.fin_queued = true;
   transport_.finish_sending(c, now);
@@ -123,6 +172,7 @@ void Ending::take_fin(Connection& c, Instant now) {
       return;
     }
     case Stage::Closing:
+    case Stage::Leaving:
     case Stage::Terminated:
       try_finish_close(c, now);
       return;
@@ -222,6 +272,7 @@ void Ending::finish_failing(Connection& c, Instant now) {
   }
   Listeners::leave(c);
   c.startup.reset();
+  if (c.left != nullptr && c.stream != nullptr) count_stream(*c.stream);
   c.stream = nullptr;
   c.stage = Stage::Lingering;
   if (transport_.is_closed(c)) {

@@ -3,6 +3,7 @@
 // of receiving and sending hold none.
 #pragma once
 
+#include <memory>
 #include <new>
 #include <string>
 
@@ -22,6 +23,10 @@ class Ending {
   void take_terminate(Connection& c, Instant now);
   // Nothing more will be posted: our FIN follows the last octet.
   void begin_closing(Connection& c, Instant now);
+  // The consumer destroys the queue pair. One that ends in order, or by a Terminate, is taken over:
+  // what it was given goes out, then the FIN, and nobody hears of it (E-50). False, and nothing is
+  // taken: it cannot end that way.
+  bool leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant now);
   // Our FIN goes when nothing is left to be cut into segments.
   void try_finish_close(Connection& c, Instant now);
   // The peer's FIN, from full operation on.

@@ -25,6 +25,12 @@ struct CmEvent {
     Disconnected,
     Failed,
     LastReceive,  // a queue pair on a shared receive queue will use no more of it
+    EarlyData,    // a message has come before Established could be said, which follows
+    // Behind Failed: the peer did what its requests have no right to, or what no request may be, or
+    // something went wrong here.
+    AccessError,
+    RequestError,
+    Fatal,
   };
   Kind kind = Kind::Failed;
   verbs::QueuePair* qp = nullptr;  // not for ConnectRequest

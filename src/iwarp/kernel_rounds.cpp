@@ -142,7 +142,7 @@ void KernelRounds::take_octets(Connection& c, Instant now) {
     life_.drain(c, now);
   }
   if (c.is_over()) return;
-  if (c.stage == Stage::Terminated || c.stage == Stage::Lingering) c.link->inbox.clear();
+  if (c.stage > Stage::Closing) c.link->inbox.clear();
 }
 
 // FIN, or the end by an error.
@@ -150,7 +150,7 @@ void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Insta
   KernelLink& l = *c.link;
   // The kernel tells of a reset once: when sending has met it, what is received just ends. (A
   // stream that Terminate has ended is told of already.)
-  const bool lost = l.send_error != 0 && c.stage <= Stage::Closing;
+  const bool lost = l.send_error != 0 && c.stage <= Stage::Leaving;
   if (got.what == sockets::Moved::What::End && !lost) {
     l.ended = true;
     if (c.awaits_receive) {  // the octets before it are taken first

@@ -55,13 +55,14 @@ bool Life::send_turn(Connection& c, unsigned budget, Instant now) {
   Sent sent = transport_.transmit(c, budget, now);
   if (sent.found.ends_stream() && c.stage != Stage::Terminated) {
     ending_.raise_terminate(c, sent.found.violation, sent.found.offending, now);
+    if (c.is_over()) return false;
     sent = transport_.transmit(c, budget, now);  // it goes at once
   }
   if (sent.unreachable) {
     ending_.fail_connection(c, Errc::unreachable, "no route to " + c.key.remote.to_string(), now);
     return false;
   }
-  if (c.stage == Stage::Closing || c.stage == Stage::Terminated) ending_.try_finish_close(c, now);
+  if (c.stage >= Stage::Closing && c.stage <= Stage::Terminated) ending_.try_finish_close(c, now);
   if (transport_.conclude(c) || sent.found.closed) ending_.take_closed(c, now);
   return sent.more && !c.is_over();
 }
@@ -103,6 +104,7 @@ void Life::on_timer(Connection& c, Instant now) {
                               "the peer did not finish the MPA start-up in time", now);
       return;
     case Stage::Closing:
+    case Stage::Leaving:
       ending_.fail_connection(c, Errc::timed_out, "the peer did not close its side in time", now);
       return;
     case Stage::Terminated:
@@ -160,9 +162,21 @@ void Life::out_of_memory(Connection* c, Instant now) {
 void Life::give_up_link(const std::string& why, Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.loopback || c.stage == Stage::Opening) return;
-    if (c.qp != nullptr || c.startup != nullptr) {
+    if (c.qp != nullptr || c.startup != nullptr || c.left != nullptr) {
       ending_.guard(c, now, [&] { ending_.fail_connection(c, Errc::unreachable, why, now); });
     }
+  });
+}
+
+std::size_t Life::leaving() const {
+  std::size_t n = 0;
+  s_.connections.for_each([&](const Connection& c) { n += c.left != nullptr; });
+  return n;
+}
+
+void Life::drop_leaving(Instant now) {
+  s_.connections.for_each([&](Connection& c) {
+    if (c.left != nullptr) ending_.end_with_reset(c, now);
   });
 }
 

@@ -33,6 +33,10 @@ class Life {
   // The link has been away for too long: nobody will answer. Connections that are still being
   // opened have a time-out of their own.
   void give_up_link(const std::string& why, Instant now);
+  // Connections whose queue pair was destroyed and that still end.
+  std::size_t leaving() const;
+  // They go by RST now.
+  void drop_leaving(Instant now);
   // Who is behind the link now may not know our connections: idle ones would wait for ever. One
   // keep-alive probe each (RFC 9293, 3.8.4) draws an ACK, or the RST of somebody else.
   void ask_peers(Instant now);

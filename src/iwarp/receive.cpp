@@ -212,6 +212,7 @@ void Receiver::take_payload(Connection& c, const InHand& in, Instant now, Found*
     case Stage::Closing:
       in_logic(c, in, now, found);
       break;
+    case Stage::Leaving:
     case Stage::Terminated:
     case Stage::Lingering:
       delivery_.discard_payload(c, in, now, found);

@@ -146,6 +146,18 @@ void Side::forsake(verbs::QueuePair& qp, Instant now) {
   transmit_round(now);
 }
 
+void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Instant now) {
+  const Turn turn(*this);
+  const std::uint32_t number = qp->number();
+  Connection* c = find(qp->connection);
+  if (c != nullptr && ending_.leave(*c, qp, now)) {
+    transmit_round(now);
+  } else {
+    forsake(*qp, now);
+  }
+  state_.ended.forget(number);
+}
+
 void Side::fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now) {
   const Turn turn(*this);
   if (Connection* c = find(qp.connection)) {

@@ -87,9 +87,11 @@ class Side {
   // Its half of a queue pair, and how the queues of one are laid out.
   verbs::WorkQueueLayout queue_layout() { return ddp::queue_layout(&state_.streams); }
   void attach(verbs::QueuePair& qp, const ddp::StreamConfig& config);
+  // Its connection, if there is one, goes by RST, unless it ends in order already: then what it was
+  // given goes out first, and the FIN. Nobody hears of it.
+  void destroy(std::unique_ptr<verbs::QueuePair> qp, Instant now);
   // Its connection, if there is one, goes by RST, and nobody hears of it.
   void forsake(verbs::QueuePair& qp, Instant now);
-  void forget(const verbs::QueuePair& qp) { state_.ended.forget(qp.number()); }
   // It cannot go on, connected or not: flushed, and told.
   void fail(verbs::QueuePair& qp, Errc code, const char* why, Instant now);
   Completions& completions() { return completions_; }

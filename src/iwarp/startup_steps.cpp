@@ -173,6 +173,9 @@ void Opening::first_fpdu(Connection& c) {
     c.rtr_pending = false;
     // A FIN that came with the RTR has set a deadline of its own.
     if (c.stage == Stage::Full) c.stage_deadline = Instant::never();
+    if (c.counters.sends_in != 0 && c.qp != nullptr) {
+      s_.hooks->on_cm_event({.kind = CmEvent::Kind::EarlyData, .qp = c.qp});
+    }
     s_.hooks->on_cm_event({.kind = CmEvent::Kind::Established, .qp = c.qp});
   }
   s_.sending.push(c);

@@ -38,6 +38,12 @@ void Transport::drop_undelivered(Connection& c) {
   }
 }
 
+void Transport::discard_undelivered(Connection& c, Instant now) {
+  drop_undelivered(c);
+  delivery_.update_receive_room(c, now);
+  read_on(c);
+}
+
 void Transport::drain(Connection& c, Instant now, Found* found) {
   if (c.link != nullptr) {
     if (c.awaits_receive) return;

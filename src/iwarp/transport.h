@@ -26,6 +26,8 @@ class Transport {
   void consume(Connection& c, std::uint32_t n);
   bool has_undelivered(const Connection& c) const;
   void drop_undelivered(Connection& c);
+  // Dropped, with room for what follows, of which only the FIN will count.
+  void discard_undelivered(Connection& c, Instant now);
   // FPDUs among them, placed and delivered.
   void drain(Connection& c, Instant now, Found* found);
   // TCP has done its handshake; the window is opened to what there is room for.

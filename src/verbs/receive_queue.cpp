@@ -73,6 +73,14 @@ void ReceiveQueue::reset(std::uint32_t first) {
   tail_ = first;
 }
 
+void ReceiveQueue::leave() {
+  reset(head());
+  if (shared_ == nullptr) return;
+  --shared_->users;
+  shared_ = nullptr;
+  store_ = nullptr;
+}
+
 void ReceiveQueue::bind_through(std::uint32_t index) {
   while (index - head() >= posted()) {
     if (bound_ == nullptr || posted() > bound_mask_) grow_bound();

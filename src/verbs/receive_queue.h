@@ -82,6 +82,8 @@ class ReceiveQueue {
   void forget_ends();
   // Forget everything posted and begin again at `first`.
   void reset(std::uint32_t first);
+  // Nothing is received any more: nor is a shared queue needed, which may go.
+  void leave();
 
  private:
   void bind_through(std::uint32_t index);

@@ -10,10 +10,12 @@
 #include <rdma/rdma_verbs.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -304,6 +306,135 @@ TEST_F(CmTest, DisconnectedComesOnceAtEachEndAlsoWhenTheQueuePairIsGone) {
   pass(peers_, RDMA_CM_EVENT_DISCONNECTED);
   EXPECT_TRUE(silent(channel_, 100));
   EXPECT_TRUE(silent(peers_, 10));
+}
+
+// Eight times 64 KiB, and the program's memory is its own again before they can have left.
+TEST_F(CmTest, WhatWasPostedBeforeRdmaDisconnectArrivesThoughAllIsDestroyed) {
+  connect();
+  accept();
+  constexpr std::size_t kPiece = 65536, kAll = kPiece * 8;
+  std::vector<char> from(kAll), to(kAll);
+  for (std::size_t i = 0; i < kAll; ++i) from[i] = static_cast<char>(i * 31 + i / kPiece);
+  ibv_mr* source = ibv_reg_mr(client_->pd, from.data(), kAll, 0);
+  ibv_mr* sink =
+      ibv_reg_mr(server_->pd, to.data(), kAll, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  ASSERT_TRUE(source != nullptr && sink != nullptr);
+  for (std::size_t at = 0; at < kAll; at += kPiece) {
+    ASSERT_EQ(rdma_post_write(client_, nullptr, from.data() + at, kPiece, source, 0,
+                              reinterpret_cast<std::uint64_t>(to.data() + at), sink->rkey),
+              0);
+  }
+  const std::vector<char> expected = from;
+  ASSERT_EQ(rdma_disconnect(client_), 0);
+  rdma_destroy_qp(client_);
+  ASSERT_EQ(ibv_dereg_mr(source), 0);
+  std::fill(from.begin(), from.end(), '!');
+  pass(channel_, RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_TRUE(to == expected);
+  pass(peers_, RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_TRUE(silent(channel_, 50) && silent(peers_, 10));
+  rdma_destroy_qp(server_);
+  EXPECT_EQ(ibv_dereg_mr(sink), 0);
+}
+
+// The peer writes where it may not: the program hears of it, and cannot destroy the queue pair
+// while it holds the event.
+TEST_F(CmTest, AnAccessWithoutRightIsAnAsynchronousEventThatIsWaitedFor) {
+  connect();
+  accept();
+  char octet = 0;
+  ibv_mr* mr = ibv_reg_mr(client_->pd, &octet, 1, IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_NE(mr, nullptr);
+  ASSERT_EQ(rdma_post_write(client_, nullptr, &octet, 1, mr, 0, 0x1000, 0x12345601), 0);
+  ibv_async_event event{};
+  do {
+    if (event.event_type == IBV_EVENT_PORT_ACTIVE) ibv_ack_async_event(&event);
+    pollfd p{server_->verbs->async_fd, POLLIN, 0};
+    ASSERT_EQ(poll(&p, 1, 10'000), 1);
+    ASSERT_EQ(ibv_get_async_event(server_->verbs, &event), 0);
+  } while (event.event_type == IBV_EVENT_PORT_ACTIVE);
+  EXPECT_EQ(event.event_type, IBV_EVENT_QP_ACCESS_ERR) << ibv_event_type_str(event.event_type);
+  EXPECT_EQ(event.element.qp, server_->qp);
+  std::atomic<bool> destroyed{false};
+  std::thread destroying([&] {
+    rdma_destroy_qp(server_);
+    destroyed = true;
+  });
+  usleep(100'000);
+  EXPECT_FALSE(destroyed);
+  ibv_ack_async_event(&event);
+  destroying.join();
+  rdma_destroy_qp(client_);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+// The same two queue pairs, by number, under new identifiers each time.
+TEST_F(CmTest, AQueuePairIsConnectedAgainBehindErrAndReset) {
+  resolve(ntohs(rdma_get_src_port(listener_)));
+  rdma_destroy_qp(client_);
+  ibv_cq* cq = ibv_create_cq(client_->verbs, 16, nullptr, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  auto attr = small_qp();
+  attr.send_cq = attr.recv_cq = cq;
+  ibv_qp* ends[2] = {ibv_create_qp(client_->pd, &attr), ibv_create_qp(client_->pd, &attr)};
+  ASSERT_TRUE(ends[0] != nullptr && ends[1] != nullptr);
+  const auto move = [&](ibv_qp_state to) {
+    ibv_qp_attr a{};
+    a.qp_state = to;
+    a.port_num = 1;
+    for (ibv_qp* qp : ends) {
+      EXPECT_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE), 0) << to;
+      EXPECT_EQ(qp->state, to);
+    }
+  };
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    if (round != 0) {
+      ASSERT_EQ(rdma_create_id(peers_, &client_, this, RDMA_PS_TCP), 0);
+      sockaddr_in to = loopback(ntohs(rdma_get_src_port(listener_)));
+      ASSERT_EQ(rdma_resolve_addr(client_, nullptr, any(to), 1000), 0);
+      pass(peers_, RDMA_CM_EVENT_ADDR_RESOLVED);
+      ASSERT_EQ(rdma_resolve_route(client_, 1000), 0);
+      pass(peers_, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    }
+    move(IBV_QPS_INIT);
+    ibv_recv_wr receive{}, *bad_receive = nullptr;
+    receive.wr_id = 7;
+    ASSERT_EQ(ibv_post_recv(ends[1], &receive, &bad_receive), 0);
+    receive.wr_id = 8;
+    ASSERT_EQ(ibv_post_recv(ends[1], &receive, &bad_receive), 0);
+    rdma_conn_param p{};
+    p.qp_num = ends[0]->qp_num;
+    ASSERT_EQ(rdma_connect(client_, &p), 0);
+    auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
+    ASSERT_NE(request, nullptr);
+    rdma_cm_id* server = request->id;
+    EXPECT_EQ(rdma_ack_cm_event(request), 0);
+    p.qp_num = ends[1]->qp_num;
+    ASSERT_EQ(rdma_accept(server, &p), 0);
+    pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+    pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
+    ibv_send_wr send{}, *bad = nullptr;
+    send.wr_id = 9;
+    send.opcode = IBV_WR_SEND;
+    ASSERT_EQ(ibv_post_send(ends[0], &send, &bad), 0);
+    ibv_wc wc = wait_for(cq);
+    EXPECT_EQ(wc.wr_id, 7u);
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    move(IBV_QPS_ERR);
+    wc = wait_for(cq);
+    EXPECT_EQ(wc.wr_id, 8u);
+    EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+    pass(channel_, RDMA_CM_EVENT_DISCONNECTED);
+    pass(peers_, RDMA_CM_EVENT_DISCONNECTED);
+    move(IBV_QPS_RESET);
+    EXPECT_EQ(rdma_destroy_id(server), 0);
+    if (round != 2) {
+      EXPECT_EQ(rdma_destroy_id(client_), 0);
+    }
+  }
+  for (ibv_qp* qp : ends) EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
 TEST_F(CmTest, AQueuePairDestroyedWithoutAWordEndsTheConnection) {

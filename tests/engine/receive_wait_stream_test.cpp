@@ -68,6 +68,14 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
     return false;
   }
 
+  // Well before any end is given up.
+  void expect_no_connection() {
+    for (int i = 0; i < 5000 && !server.stats().connections.empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(server.stats().connections.size(), 0u);
+  }
+
   static constexpr std::uint32_t kOctets = 8192;
   std::string directory;
   Device server, client;
@@ -148,6 +156,46 @@ TEST_P(WaitOver, R116_DisconnectAndDestructionHereEndIt) {
   EXPECT_EQ(there.kind, EventKind::disconnected) << there.error.message;
   b->qp = QueuePair();
   EXPECT_EQ(server.stats().connections.size(), 0u);
+}
+
+// Nobody will take it any more, and it holds nobody up.
+// proves: R-116, E-50
+TEST_P(WaitOver, E50_DestroyedBehindADisconnectWhatWaitsIsDropped) {
+  send(0, 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
+  ASSERT_TRUE(waits());
+  b->qp.disconnect();
+  b->qp = QueuePair();
+  const Event there = a->ending();
+  EXPECT_EQ(there.kind, EventKind::disconnected) << there.error.message;
+  expect_no_connection();
+}
+
+// The peer has closed meanwhile: its FIN stands behind what waits.
+// proves: R-116, E-50
+TEST_P(WaitOver, E50_DestroyedWithThePeersEndBehindWhatWaits) {
+  send(0, 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
+  ASSERT_TRUE(waits());
+  a->qp.disconnect();
+  Event e;
+  EXPECT_FALSE(b->events.wait(&e, 200));
+  b->qp.disconnect();
+  b->qp = QueuePair();
+  const Event there = a->ending();
+  EXPECT_EQ(there.kind, EventKind::disconnected) << there.error.message;
+  expect_no_connection();
+}
+
+// proves: R-116, E-50
+TEST_P(WaitOver, E50_DestroyedWhileASendWaitsIsAnAbort) {
+  send(0, 3);
+  ASSERT_TRUE(waits());
+  b->qp = QueuePair();
+  const Event there = a->ending();
+  EXPECT_EQ(there.kind, EventKind::failed);
+  EXPECT_EQ(there.error.code, Errc::reset) << there.error.message;
+  expect_no_connection();
 }
 
 INSTANTIATE_TEST_SUITE_P(Wires, WaitOver, ::testing::Values("tcp", "memif"));

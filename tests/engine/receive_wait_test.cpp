@@ -176,6 +176,31 @@ TEST_F(ReceiveWait, DestructionMeanwhileIsItsEnd) {
   EXPECT_EQ(p.engine_stats().connections.size(), 0u);
 }
 
+// Behind a disconnect its end is the orderly one, and the window that was shut opens for the FIN.
+// proves: R-116, E-50
+TEST_F(ReceiveWait, E50_DestructionBehindADisconnectGivesUpWhatWaits) {
+  p.options.tcp.receive_buffer = 64 << 10;
+  wait_with_a_write_behind();
+  std::uint64_t at = end;
+  const Octets w = p.write(0, Octets(1200, 7));
+  for (std::uint32_t window = 65535; window >= w.size(); at += w.size()) {
+    const auto a = p.send(at, w);
+    ASSERT_FALSE(a.empty());
+    window = a.back().seg.window;
+  }
+  p.node().engine().iwarp().disconnect(*p.qp, p.now);
+  p.node().engine().destroy_qp(p.qp, p.now);
+  p.qp = nullptr;
+  const auto out = p.pass(Duration::us(10));
+  ASSERT_FALSE(out.empty());
+  EXPECT_GT(out.back().seg.window, 32u << 10) << "there is room for what stands before its FIN";
+  EXPECT_TRUE(
+      std::any_of(out.begin(), out.end(), [](const Answer& x) { return x.seg.has(tcp::kFin); }));
+  EXPECT_TRUE(
+      std::none_of(out.begin(), out.end(), [](const Answer& x) { return x.seg.has(tcp::kRst); }));
+  EXPECT_TRUE(p.untouched());
+}
+
 // FAST: what TCP has not acknowledged is dropped, whether or not Sends may wait.
 TEST_F(ReceiveWait, R113_OnFastItIsStillADrop) {
   ASSERT_TRUE(p.up());

@@ -1,0 +1,108 @@
+// A sender whose consumer has gone (E-25): what was posted goes out of copies.
+#include <cstring>
+#include <new>
+
+#include "ddp_rdma/access.h"
+#include "ddp_rdma/sender.h"
+
+namespace urnic::ddp {
+namespace {
+
+using Kind = CurrentMessage::Kind;
+
+bool sends(const SendWqe& w) {
+  return w.op != WrOp::Read && w.op != WrOp::LocalInv;
+}
+
+// f(index) for each request that is not wholly cut, until one says no.
+template <class F>
+bool each_unsent(const SenderState& s, F&& f) {
+  const SendQueue& sq = s.requests.queue();
+  if (s.current.kind == Kind::Request && !f(s.current.id)) return false;
+  for (std::uint32_t seq = sq.started(); seq != sq.tail(); ++seq) {
+    if (!f(seq)) return false;
+  }
+  return true;
+}
+
+// Octets to copy. False when some may not be read, or the peer waits for octets of a Read.
+bool measure(const SenderState& s, std::uint64_t* octets) {
+  if (s.failure.violation != Violation::None || s.current.kind == Kind::Response) return false;
+  for (std::uint32_t msn = s.inbound->next_response(); msn != s.inbound->next(); ++msn) {
+    if (s.inbound->request(msn).size != 0) return false;
+  }
+  return each_unsent(s, [&](std::uint32_t seq) {
+    const SendWqe& w = s.requests.wqe(seq);
+    if (!sends(w) || (w.flags & kInline) != 0) return true;
+    *octets += w.length;
+    return !s.requests.part(seq).broken && s.requests.may_read(seq);
+  });
+}
+
+// What has been cut needs its source no more.
+bool capture_all(SenderState& s) {
+  for (std::uint32_t i = 0; i < s.retained.size(); ++i) {
+    std::uint32_t sum;
+    if (s.retained[i].kept == nullptr && !capture(s, s.retained[i], &sum)) return false;
+  }
+  return true;
+}
+
+// Request `seq` reads `to` from now on, where its payload is.
+void move_payload(SenderState& s, std::uint32_t seq, std::uint8_t* to) {
+  SendWqe& w = s.requests.wqe(seq);
+  std::uint8_t* at = to;
+  for (Sge& sge : s.requests.queue().sges(seq)) {
+    if (sge.length == 0) continue;
+    std::memcpy(at, s.requests.memory_of(sge), sge.length);
+    at += sge.length;
+  }
+  s.requests.uncount(seq);
+  if (w.length == 0) {
+    w.num_sge = 0;
+    return;
+  }
+  w.num_sge = 1;
+  s.requests.queue().sges(seq)[0] = {reinterpret_cast<std::uint64_t>(to), w.length, s.left.key};
+}
+
+}  // namespace
+
+bool Sender::leave(std::uint64_t most) {
+  std::uint64_t octets = 0;
+  if (!measure(s_, &octets) || octets > most || !capture_all(s_)) return false;
+  if (octets != 0) {
+    s_.left.octets.reset(new (std::nothrow) std::uint8_t[octets]);
+    if (s_.left.octets == nullptr) return false;
+    s_.left.key = s_.requests.memory().register_memory(s_.requests.pd(), s_.left.octets.get(),
+                                                       octets, verbs::kLocalRead);
+    if (s_.left.key == 0) return false;
+  }
+  SendQueue& sq = s_.requests.queue();
+  const bool partly = s_.current.kind == Kind::Request;
+  for (std::uint32_t seq = sq.head(); seq != sq.started(); ++seq) {
+    if (sq.wqe(seq).done || (partly && seq == s_.current.id)) continue;
+    if (sq.wqe(seq).op == WrOp::Read) {
+      s_.shared->sinks.release(s_.requests.part(seq).msn);
+      s_.requests.finish(seq);
+    } else {
+      s_.requests.uncount(seq);
+    }
+  }
+  s_.reads.forget();
+  std::uint8_t* to = s_.left.octets.get();
+  each_unsent(s_, [&](std::uint32_t seq) {
+    SendWqe& w = sq.wqe(seq);
+    if (!sends(w)) {
+      w.done = true;
+    } else if ((w.flags & kInline) == 0) {
+      move_payload(s_, seq, to);
+      to += w.length;
+    }
+    return true;
+  });
+  execute_due();
+  return true;
+}
+
+}  // namespace urnic::ddp

@@ -1,0 +1,249 @@
+// Objects that are destroyed while something of theirs is still under way: connections end as they
+// were told to, and no event of what is gone is heard. Over a memif and the kernel's TCP.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "urnic/urnic.h"
+
+namespace urnic {
+namespace {
+
+constexpr std::uint32_t kPiece = 1 << 20;
+constexpr std::size_t kPieces = 16;
+
+struct Destroy : ::testing::TestWithParam<const char*> {
+  struct End {
+    Device device;
+    EventQueue events;
+    ProtectionDomain pd;
+    CompletionQueue cq;
+    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(kPiece * kPieces);
+    MemoryRegion mr;
+    QueuePair qp;
+    int tag = 0;  // its address is the context
+
+    explicit End(const Config& c) {
+      auto opened = Device::open(c);
+      EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
+      device = *opened;
+      events = *device.create_event_queue();
+      pd = *device.alloc_pd();
+      cq = *device.create_cq(64);
+      mr = *device.register_memory(pd, memory.data(), memory.size(),
+                                   access_local_write | access_remote_write);
+      make_qp();
+    }
+    void make_qp() {
+      QpOptions o;
+      o.send_cq = o.receive_cq = cq;
+      o.events = events;
+      o.context = &tag;
+      qp = *device.create_qp(pd, o);
+    }
+    std::optional<Event> next(int ms = 10000) {
+      Event e;
+      if (!events.wait(&e, ms)) return std::nullopt;
+      return e;
+    }
+  };
+  void SetUp() override {
+    char name[] = "/tmp/urnic-destroy-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory = name;
+    server.emplace(config("server"));
+    client.emplace(config("client"));
+    ASSERT_TRUE(server->device.wait_link(10000) && client->device.wait_link(10000));
+    auto l = server->device.listen(0);
+    ASSERT_TRUE(l.ok()) << l.error().message;
+    listener = std::move(*l);
+  }
+  void TearDown() override {
+    listener = Listener();
+    client.reset();
+    server.reset();
+    std::filesystem::remove_all(directory);
+  }
+  bool memif() const { return std::string(GetParam()) == "memif"; }
+  Config config(const std::string& role) const {
+    Config c;
+    EXPECT_TRUE(c.set("port", memif() ? "memif:socket=" + directory + "/d.sock,role=" + role
+                                      : "tcp:bind=127.0.0.1")
+                    .ok());
+    EXPECT_TRUE(c.set("stat", "off").ok());
+    return c;
+  }
+  void connect() {
+    std::thread accepting([&] {
+      auto request = listener.next(10000);
+      ASSERT_TRUE(request.ok());
+      EXPECT_TRUE(request->accept(server->qp).ok());
+    });
+    const std::string to = memif() ? "10.77.0.1:" : "127.0.0.1:";
+    const auto done = client->qp.connect(to + std::to_string(listener.port()));
+    accepting.join();
+    ASSERT_TRUE(done.ok()) << done.error().message;
+    for (End* end : {&*server, &*client}) {
+      const auto e = end->next();
+      ASSERT_TRUE(e && e->kind == EventKind::established);
+    }
+  }
+  // All of the client's memory goes into the server's.
+  void write_all() {
+    for (std::size_t i = 0; i < client->memory.size(); ++i) {
+      client->memory[i] = static_cast<std::uint8_t>(i * 7 + i / 4096);
+    }
+    for (std::size_t i = 0; i < kPieces; ++i) {
+      const Sge sge{reinterpret_cast<std::uintptr_t>(client->memory.data() + i * kPiece), kPiece,
+                    client->mr.lkey()};
+      SendRequest r;
+      r.wr_id = i;
+      r.opcode = Opcode::write;
+      r.sges = {&sge, 1};
+      r.remote_address = server->mr.remote_address() + i * kPiece;
+      r.rkey = server->mr.rkey();
+      ASSERT_TRUE(client->qp.post_send(r).ok());
+    }
+  }
+
+  std::string directory;
+  std::optional<End> server, client;
+  Listener listener;
+};
+
+// proves: E-25, E-50
+TEST_P(Destroy, E50_BehindADisconnectWhatWasPostedGoesOutThoughItsMemoryIsGone) {
+  connect();
+  write_all();
+  const auto expected = client->memory;
+  client->qp.disconnect();
+  client->qp = QueuePair();
+  client->mr.deregister();
+  std::fill(client->memory.begin(), client->memory.end(), 0xee);
+  const auto end = server->next();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, EventKind::disconnected) << end->error.message;
+  EXPECT_TRUE(server->memory == expected);
+  EXPECT_FALSE(server->next(100)) << "once";
+  EXPECT_FALSE(client->next(0)) << "its context may be gone";
+}
+
+// proves: E-50
+TEST_P(Destroy, E50_TheLastHandleOfTheDeviceWaitsForIt) {
+  connect();
+  write_all();
+  const auto expected = client->memory;
+  client->qp.disconnect();
+  client.reset();
+  const auto end = server->next();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, EventKind::disconnected) << end->error.message;
+  EXPECT_TRUE(server->memory == expected);
+}
+
+// proves: E-50
+TEST_P(Destroy, E50_WithoutADisconnectItIsAnAbort) {
+  connect();
+  client->qp = QueuePair();
+  const auto end = server->next();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, EventKind::failed);
+  EXPECT_EQ(end->error.code, Errc::reset);
+}
+
+// The end was heard by the engine, and its event waits to be fetched.
+// proves: E-50
+TEST_P(Destroy, E50_NoEventOfAQueuePairThatIsGoneIsHeard) {
+  connect();
+  server->qp.abort();
+  for (int i = 0; i < 5000 && client->qp.state() != QpState::error; ++i) {
+    client->device.progress();
+    usleep(1000);
+  }
+  ASSERT_EQ(client->qp.state(), QpState::error);
+  client->qp = QueuePair();
+  EXPECT_FALSE(client->next(50));
+}
+
+// Of a completion queue, whose events go where those of the device do.
+// proves: E-47
+TEST_P(Destroy, E47_NoEventOfACompletionQueueThatIsGoneIsHeard) {
+  ASSERT_TRUE(client->device.deliver_events(client->events, this).ok());
+  int mine = 0;
+  auto small = client->device.create_cq(1, &mine);
+  ASSERT_TRUE(small.ok());
+  QpOptions o;
+  o.send_cq = o.receive_cq = *small;
+  auto qp = client->device.create_qp(client->pd, o);
+  ASSERT_TRUE(qp.ok());
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(qp->post_receive({1, {}}).ok());
+  ASSERT_TRUE(qp->modify(QpState::error).ok());
+  o = {};
+  *qp = QueuePair();
+  *small = CompletionQueue();
+  while (const auto e = client->next(50)) {
+    EXPECT_NE(e->kind, EventKind::cq_overrun);
+    EXPECT_NE(e->context, &mine);
+  }
+}
+
+// discard() takes along what nobody has polled; the destructor leaves it.
+TEST_P(Destroy, CompletionsStayUnlessTheyAreDiscarded) {
+  for (const bool discard : {false, true}) {
+    client->make_qp();
+    ASSERT_TRUE(client->qp.post_receive({7, {}}).ok());
+    ASSERT_TRUE(client->qp.modify(QpState::error).ok());
+    if (discard) client->qp.discard();
+    client->qp = QueuePair();
+    Completion c[2];
+    EXPECT_EQ(client->cq.poll(c), discard ? 0 : 1);
+  }
+}
+
+// Reset is asked for, also right behind creation and out of an end, and it all begins again.
+TEST_P(Destroy, IB106_ResetInitConnectedErrorRoundAndRound) {
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    for (End* end : {&*server, &*client}) {
+      ASSERT_TRUE(end->qp.modify(QpState::reset).ok());
+      EXPECT_EQ(end->qp.state(), QpState::reset);
+      EXPECT_EQ(end->qp.post_receive({1, {}}).error().code, Errc::wrong_state);
+      ASSERT_TRUE(end->qp.modify(QpState::init).ok());
+    }
+    ASSERT_TRUE(server->qp.post_receive({7, {}}).ok());
+    ASSERT_TRUE(server->qp.post_receive({8, {}}).ok());
+    connect();
+    ASSERT_TRUE(client->qp.post_send(SendRequest{}).ok());
+    Completion c[2];
+    ASSERT_TRUE(server->cq.wait(10000));
+    for (int i = 0; i < 1000 && server->cq.poll({c, 1}) == 0; ++i) server->cq.wait(10);
+    EXPECT_EQ(c[0].wr_id, 7u);
+    EXPECT_EQ(c[0].status, WcStatus::success);
+    ASSERT_TRUE(server->qp.modify(QpState::error).ok());
+    for (int i = 0; i < 1000 && server->cq.poll({c, 1}) == 0; ++i) server->cq.wait(10);
+    EXPECT_EQ(c[0].wr_id, 8u);
+    EXPECT_EQ(c[0].status, WcStatus::flushed);
+    for (End* end : {&*server, &*client}) {
+      const auto e = end->next();
+      ASSERT_TRUE(e);
+      EXPECT_EQ(e->kind, EventKind::failed);
+      EXPECT_EQ(e->context, &end->tag);
+      EXPECT_EQ(end->qp.state(), QpState::error);
+      while (end->cq.poll(c) > 0) {
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, Destroy, ::testing::Values("memif", "tcp"),
+                         [](const auto& wire) { return std::string(wire.param); });
+
+}  // namespace
+}  // namespace urnic
