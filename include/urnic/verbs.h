@@ -138,13 +138,17 @@ struct Sge {
   std::uint32_t lkey = 0;
 };
 
-// What a work request asks for (RFC 5040, 4.1; RFC 5041, 5).
+// What a work request asks for (RFC 5040, 4.1; RFC 5041, 5; RFC 7306).
 enum class Opcode : std::uint8_t {
   send,
   send_with_invalidate,
   write,
   read,
   local_invalidate,
+  // With eight octets of Immediate Data, which the completion of the receive they use brings (RFC
+  // 7306, 6). iWARP: the peer has to know RFC 7306; one that does not ends the connection.
+  send_with_immediate,
+  write_with_immediate,
   receive,  // completions only
 };
 
@@ -160,9 +164,10 @@ struct SendRequest {
   Opcode opcode = Opcode::send;
   std::uint32_t flags = send_signaled;
   std::span<const Sge> sges;          // borrowed for the call
-  std::uint64_t remote_address = 0;   // write, read
-  std::uint32_t rkey = 0;             // write, read
+  std::uint64_t remote_address = 0;   // write, write_with_immediate, read
+  std::uint32_t rkey = 0;             // the same
   std::uint32_t invalidate_rkey = 0;  // send_with_invalidate (the peer's), local_invalidate (ours)
+  std::uint64_t immediate = 0;        // send_with_immediate, write_with_immediate
 };
 
 // Where the next Send is to go, in the order of posting.
@@ -179,7 +184,7 @@ enum class WcStatus : std::uint8_t {
   local_protection,        // lkey, domain, bounds or rights of a local element
   remote_access,           // the peer refused access to its memory (Terminate, RFC 5040, 4.8)
   remote_operation,        // the peer refused for any other reason
-  remote_invalid_request,  // the peer found the request invalid
+  remote_invalid_request,  // the peer found the request invalid, or does not know it
   fatal_transport,         // the TCP connection was lost
 };
 // e.g. "work request flushed: the connection ended".
@@ -193,6 +198,9 @@ struct Completion {
   bool invalidated = false;    // receive: the peer invalidated `invalidated_rkey`
   std::uint32_t invalidated_rkey = 0;
   std::uint32_t qp_number = 0;
+  // receive: `immediate` came with it. byte_len is of a Send's payload, 0 behind a Write.
+  bool with_immediate = false;
+  std::uint64_t immediate = 0;
 };
 
 class URNIC_API CompletionQueue {

@@ -95,6 +95,10 @@ void wr_send(ibv_qp_ex* ex) {
   noted(ex, [&](Builder& b) { b.add(*ex, IBV_WR_SEND); });
 }
 
+void wr_send_imm(ibv_qp_ex* ex, __be32 data) {
+  noted(ex, [&](Builder& b) { b.add(*ex, IBV_WR_SEND_WITH_IMM).imm_data = data; });
+}
+
 void wr_send_inv(ibv_qp_ex* ex, std::uint32_t key) {
   noted(ex, [&](Builder& b) { b.add(*ex, IBV_WR_SEND_WITH_INV).invalidate_rkey = key; });
 }
@@ -117,6 +121,15 @@ void wr_rdma_read(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address) {
 
 void wr_rdma_write(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address) {
   add_rdma(ex, IBV_WR_RDMA_WRITE, key, address);
+}
+
+void wr_rdma_write_imm(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address, __be32 data) {
+  noted(ex, [&](Builder& b) {
+    ibv_send_wr& wr = b.add(*ex, IBV_WR_RDMA_WRITE_WITH_IMM);
+    wr.wr.rdma.rkey = key;
+    wr.wr.rdma.remote_addr = address;
+    wr.imm_data = data;
+  });
 }
 
 void wr_set_sge(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address, std::uint32_t length) {
@@ -149,9 +162,13 @@ void Builder::install(ibv_qp_ex* ex, std::uint64_t operations) {
   ex->wr_set_inline_data_list = wr_set_inline_data_list;
   if ((operations & IBV_QP_EX_WITH_SEND) != 0) ex->wr_send = wr_send;
   if ((operations & IBV_QP_EX_WITH_SEND_WITH_INV) != 0) ex->wr_send_inv = wr_send_inv;
+  if ((operations & IBV_QP_EX_WITH_SEND_WITH_IMM) != 0) ex->wr_send_imm = wr_send_imm;
   if ((operations & IBV_QP_EX_WITH_LOCAL_INV) != 0) ex->wr_local_inv = wr_local_inv;
   if ((operations & IBV_QP_EX_WITH_RDMA_READ) != 0) ex->wr_rdma_read = wr_rdma_read;
   if ((operations & IBV_QP_EX_WITH_RDMA_WRITE) != 0) ex->wr_rdma_write = wr_rdma_write;
+  if ((operations & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) != 0) {
+    ex->wr_rdma_write_imm = wr_rdma_write_imm;
+  }
 }
 
 }  // namespace urnic::compat

@@ -15,9 +15,10 @@ namespace urnic::compat {
 class Builder {
  public:
   // What `send_ops_flags` may ask for.
-  static constexpr std::uint64_t kOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND |
-                                               IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_LOCAL_INV |
-                                               IBV_QP_EX_WITH_SEND_WITH_INV;
+  static constexpr std::uint64_t kOperations =
+      IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
+      IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_SEND_WITH_IMM |
+      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
   // Fills the calls of `ex` that were asked for.
   static void install(ibv_qp_ex* ex, std::uint64_t operations);
 

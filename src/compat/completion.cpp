@@ -8,6 +8,7 @@
 
 #include "compat/context.h"
 #include "compat/errors.h"
+#include "compat/work.h"
 
 namespace urnic::compat {
 namespace {
@@ -40,8 +41,10 @@ ibv_wc_opcode to_opcode(Opcode o) {
   switch (o) {
     case Opcode::send:
     case Opcode::send_with_invalidate:
+    case Opcode::send_with_immediate:
       return IBV_WC_SEND;
     case Opcode::write:
+    case Opcode::write_with_immediate:
       return IBV_WC_RDMA_WRITE;
     case Opcode::read:
       return IBV_WC_RDMA_READ;
@@ -53,17 +56,30 @@ ibv_wc_opcode to_opcode(Opcode o) {
   return IBV_WC_RECV;
 }
 
+// A receive is that of a Send, or of the Immediate Data behind a Write.
+bool behind_write(const Completion& c) {
+  return c.with_immediate && immediate_length(c.immediate) != kWithSend;
+}
+ibv_wc_opcode opcode_of(const Completion& c) {
+  return behind_write(c) ? IBV_WC_RECV_RDMA_WITH_IMM : to_opcode(c.opcode);
+}
+std::uint32_t length_of(const Completion& c) {
+  return behind_write(c) && c.byte_len == 0 ? immediate_length(c.immediate) : c.byte_len;
+}
+unsigned flags_of(const Completion& c) {
+  return (c.invalidated ? IBV_WC_WITH_INV : 0) | (c.with_immediate ? IBV_WC_WITH_IMM : 0);
+}
+
 void to_wc(const Completion& c, ibv_wc* wc) {
   *wc = {};
   wc->wr_id = c.wr_id;
   wc->status = to_status(c.status);
-  wc->opcode = to_opcode(c.opcode);
-  wc->byte_len = c.byte_len;
+  wc->opcode = opcode_of(c);
+  wc->byte_len = length_of(c);
   wc->qp_num = c.qp_number;
-  if (c.invalidated) {
-    wc->wc_flags = IBV_WC_WITH_INV;
-    wc->invalidated_rkey = c.invalidated_rkey;
-  }
+  wc->wc_flags = flags_of(c);
+  if (c.invalidated) wc->invalidated_rkey = c.invalidated_rkey;
+  if (c.with_immediate) wc->imm_data = immediate_data(c.immediate);
 }
 
 int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
@@ -102,17 +118,18 @@ int start_poll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) {
 }
 void end_poll(ibv_cq_ex*) {}
 ibv_wc_opcode read_opcode(ibv_cq_ex* ex) {
-  return to_opcode(Cq::of(ex)->current.opcode);
+  return opcode_of(Cq::of(ex)->current);
 }
 std::uint32_t read_vendor_err(ibv_cq_ex*) {
   return 0;
 }
 std::uint32_t read_byte_len(ibv_cq_ex* ex) {
-  return Cq::of(ex)->current.byte_len;
+  return length_of(Cq::of(ex)->current);
 }
 // Immediate data or, in the same place, the key that was invalidated.
 __be32 read_imm_data(ibv_cq_ex* ex) {
-  return Cq::of(ex)->current.invalidated_rkey;
+  const Completion& c = Cq::of(ex)->current;
+  return c.with_immediate ? immediate_data(c.immediate) : c.invalidated_rkey;
 }
 std::uint32_t read_qp_num(ibv_cq_ex* ex) {
   return Cq::of(ex)->current.qp_number;
@@ -121,7 +138,7 @@ std::uint32_t read_src_qp(ibv_cq_ex*) {
   return 0;
 }
 unsigned read_wc_flags(ibv_cq_ex* ex) {
-  return Cq::of(ex)->current.invalidated ? IBV_WC_WITH_INV : 0;
+  return flags_of(Cq::of(ex)->current);
 }
 std::uint32_t read_slid(ibv_cq_ex*) {
   return 0;

@@ -126,6 +126,17 @@ std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number) {
 
 // ---- work
 
+namespace {
+
+// More than there may be is refused by who takes the request.
+std::uint32_t octets_of(const ibv_send_wr& wr) {
+  std::uint32_t octets = 0;
+  for (int i = 0; i < wr.num_sge; ++i) octets += wr.sg_list[i].length;
+  return octets;
+}
+
+}  // namespace
+
 int to_request(const ibv_send_wr& wr, SendRequest* out) {
   constexpr unsigned kFlags =
       IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_FENCE;
@@ -149,10 +160,19 @@ int to_request(const ibv_send_wr& wr, SendRequest* out) {
       out->opcode = Opcode::local_invalidate;
       out->invalidate_rkey = wr.invalidate_rkey;
       break;
-    default:  // immediate data, atomics, windows
+    case IBV_WR_SEND_WITH_IMM:
+      out->opcode = Opcode::send_with_immediate;
+      out->immediate = to_immediate(wr.imm_data, kWithSend);
+      break;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      out->opcode = Opcode::write_with_immediate;
+      out->immediate = to_immediate(wr.imm_data, octets_of(wr));
+      break;
+    default:  // atomics, windows
       return EOPNOTSUPP;
   }
-  if (wr.opcode == IBV_WR_RDMA_WRITE || wr.opcode == IBV_WR_RDMA_READ) {
+  if (wr.opcode == IBV_WR_RDMA_WRITE || wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
+      wr.opcode == IBV_WR_RDMA_READ) {
     out->remote_address = wr.wr.rdma.remote_addr;
     out->rkey = wr.wr.rdma.rkey;
   }

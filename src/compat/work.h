@@ -1,6 +1,9 @@
 // Work requests of C programs as those of the library.
 #pragma once
 
+#include <endian.h>
+
+#include <cstdint>
 #include <span>
 
 #include "compat/exported.h"
@@ -15,6 +18,20 @@ static_assert(sizeof(Sge) == sizeof(ibv_sge) &&
 inline std::span<const Sge> to_sges(const ibv_sge* list, int number) {
   if (list == nullptr || number <= 0) return {};
   return {reinterpret_cast<const Sge*>(list), static_cast<std::size_t>(number)};
+}
+
+// Immediate data of verbs is four octets, that of RFC 7306 eight. Behind the four go how many
+// octets were written, which verbs tell the receiver and iWARP does not; or, that it came with a
+// Send. A peer that is none of ours leaves them 0.
+inline constexpr std::uint32_t kWithSend = 0xffffffff;
+inline std::uint64_t to_immediate(__be32 data, std::uint32_t written) {
+  return std::uint64_t{be32toh(data)} << 32 | written;
+}
+inline __be32 immediate_data(std::uint64_t immediate) {
+  return htobe32(static_cast<std::uint32_t>(immediate >> 32));
+}
+inline std::uint32_t immediate_length(std::uint64_t immediate) {
+  return static_cast<std::uint32_t>(immediate);
 }
 
 // 0, or why the request cannot be one of ours.

@@ -8,8 +8,15 @@ std::uint64_t Backlog::wire_of(const SendWqe& w) const {
       return 0;
     case WrOp::Read:
       return sizes_.estimate(kReadRequestHeader);
+    case WrOp::Write:
+      return sizes_.estimate_message(w.length, true);
+    case WrOp::WriteImm:
+      return sizes_.estimate_message(w.length, true) +
+             sizes_.estimate(kUntaggedHeader + kImmediateData);
+    case WrOp::SendImm:
+      return sizes_.estimate_message(std::uint64_t{w.length} + kImmediateData, false);
     default:
-      return sizes_.estimate_message(w.length, w.op == WrOp::Write);
+      return sizes_.estimate_message(w.length, false);
   }
 }
 

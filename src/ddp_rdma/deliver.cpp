@@ -46,7 +46,7 @@ Violation deliver_send(Stream& s, Delivered* d, ByteView* offending) {
                                                       : Violation::InvalidateUnknown;
     }
   }
-  verbs::fill_completion(w.wr_id, end.verbs, &d->completion);
+  verbs::fill_completion(w, end.verbs, &d->completion);
   d->position = s.rq.position(msn);
   if (d->stored) s.rq.store()->lend(d->position);  // before the head moves: who posts looks there
   s.rq.pop(d->stored);

@@ -17,7 +17,7 @@ constexpr std::uint8_t kRvMask = 0xc0;
 constexpr std::uint8_t kRv = 0x40;
 constexpr std::uint8_t kOpcodeMask = 0x0f;
 
-constexpr std::uint8_t kHighestOpcode = static_cast<std::uint8_t>(Opcode::Terminate);
+constexpr std::uint8_t kHighestOpcode = static_cast<std::uint8_t>(Opcode::ImmediateSe);
 
 constexpr bool invalidates(Opcode op) {
   return op == Opcode::SendInv || op == Opcode::SendSeInv;
@@ -77,6 +77,21 @@ Violation parse_read_request(ByteView head, ByteView ulpdu, SegmentHeader& h) {
   return Violation::None;
 }
 
+// The Immediate Data is the beginning of its message, in one piece (any MULPDU is >= 128).
+Violation parse_immediate(ByteView head, ByteView ulpdu, ParsedSegment& s) {
+  SegmentHeader& h = s.header;
+  h.with_immediate = h.mo == 0;
+  if (!h.with_immediate) {
+    if (h.mo < kImmediateData) return Violation::UntaggedMo;
+    h.mo -= kImmediateData;
+    return Violation::None;
+  }
+  if (head.size() < kUntaggedHeader + kImmediateData) return Violation::StreamCatastrophic;
+  h.immediate = load_be64(head.data() + kUntaggedHeader);
+  s.payload = ulpdu.subspan(kUntaggedHeader + kImmediateData);
+  return Violation::None;
+}
+
 // The checks go layer by layer: all of DDP's before RDMAP's (RFC 5041, 7; RFC 5040, 7).
 Outcome<ParsedSegment, Violation> parse_untagged(ByteView head, ByteView ulpdu) {
   if (head.size() < kUntaggedHeader) return fail(Violation::StreamCatastrophic);
@@ -93,13 +108,23 @@ Outcome<ParsedSegment, Violation> parse_untagged(ByteView head, ByteView ulpdu) 
   h.msn = load_be32(p + 10);
   h.mo = load_be32(p + 14);
   s.payload = ulpdu.subspan(kUntaggedHeader);
-  if (h.op == Opcode::ReadRequest) {
-    v = parse_read_request(head, ulpdu, h);
-    s.payload = {};
-  } else if (h.op == Opcode::Terminate) {
-    v = check_single(h);
-  } else if (s.payload.size() > std::numeric_limits<std::uint32_t>::max() - h.mo) {
-    v = Violation::UntaggedTooLong;  // a message has fewer than 2^32 octets (RFC 5041, 5.2)
+  // A message has fewer than 2^32 octets (RFC 5041, 5.2).
+  const bool wraps = s.payload.size() > std::numeric_limits<std::uint32_t>::max() - h.mo;
+  switch (h.op) {
+    case Opcode::ReadRequest:
+      v = parse_read_request(head, ulpdu, h);
+      s.payload = {};
+      break;
+    case Opcode::Terminate:
+      v = check_single(h);
+      break;
+    case Opcode::Immediate:
+    case Opcode::ImmediateSe:
+      v = wraps ? Violation::UntaggedTooLong : parse_immediate(head, ulpdu, s);
+      break;
+    default:
+      if (wraps) v = Violation::UntaggedTooLong;
+      break;
   }
   if (v != Violation::None) return fail(v);
   return s;
@@ -131,6 +156,14 @@ std::uint32_t emit_header(const SegmentHeader& h, std::uint8_t* dst) {
   store_be32(dst + 6, h.qn);
   store_be32(dst + 10, h.msn);
   store_be32(dst + 14, h.mo);
+  if (carries_immediate(h.op)) {
+    if (!h.with_immediate) {
+      store_be32(dst + 14, h.mo + kImmediateData);
+      return kUntaggedHeader;
+    }
+    store_be64(dst + kUntaggedHeader, h.immediate);
+    return kUntaggedHeader + kImmediateData;
+  }
   if (h.op != Opcode::ReadRequest) return kUntaggedHeader;
   store_be32(dst + 18, h.read.sink_stag);
   store_be64(dst + 22, h.read.sink_to);

@@ -1,6 +1,7 @@
-// DDP and RDMAP headers of one segment (RFC 5041, 4; RFC 5040, 4) as plain values.
+// DDP and RDMAP headers of one segment (RFC 5041, 4; RFC 5040, 4; RFC 7306) as plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/bytes.h"
@@ -17,14 +18,27 @@ enum class Opcode : std::uint8_t {
   SendInv = 4,
   SendSe = 5,
   SendSeInv = 6,
-  Terminate = 7
+  Terminate = 7,
+  Immediate = 8,  // RFC 7306, 6
+  ImmediateSe = 9
 };
+inline constexpr std::size_t kOpcodes = 10;
 
 inline constexpr std::uint32_t kTaggedHeader = 14;
 inline constexpr std::uint32_t kUntaggedHeader = 18;
 inline constexpr std::uint32_t kReadRequestHeader = 46;  // untagged header + 28
+inline constexpr std::uint32_t kImmediateData = 8;       // behind the untagged header
 inline constexpr std::uint32_t kMaxHeader = 46;
 inline constexpr std::uint32_t kQnSend = 0, kQnReadRequest = 1, kQnTerminate = 2;
+
+constexpr bool carries_immediate(Opcode op) {
+  return op == Opcode::Immediate || op == Opcode::ImmediateSe;
+}
+// A message that uses a receive: of queue 0.
+constexpr bool uses_receive(Opcode op) {
+  constexpr unsigned kThose = 0b11'0111'1000;
+  return ((kThose >> static_cast<unsigned>(op)) & 1) != 0;
+}
 
 struct ReadRequest {
   std::uint32_t sink_stag = 0;
@@ -44,6 +58,10 @@ struct SegmentHeader {
   std::uint32_t inv_stag = 0;
   std::uint32_t qn = 0, msn = 0, mo = 0;
   ReadRequest read;  // ReadRequest only
+  // Immediate, ImmediateSe: the first segment of the message begins with the Immediate Data. `mo`
+  // is that of the payload behind it, 8 less than on the wire.
+  bool with_immediate = false;
+  std::uint64_t immediate = 0;
 
   bool tagged() const { return op == Opcode::Write || op == Opcode::ReadResponse; }
 };
@@ -57,7 +75,7 @@ struct ParsedSegment {
 // exact size of a Read Request. Violations are rows of the one table (E-36).
 Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu);
 
-// Writes the header to `dst` (kMaxHeader octets); returns its length (14, 18 or 46).
+// Writes the header to `dst` (kMaxHeader octets); returns its length (14, 18, 26 or 46).
 std::uint32_t emit_header(const SegmentHeader&, std::uint8_t* dst);
 
 }  // namespace urnic::ddp

@@ -137,12 +137,23 @@ MessageCounts place_send(Stream& s, const Admission& a) {
     end.verbs.byte_len = h.mo + len;
     end.verbs.inv_key = h.inv_stag;
     end.verbs.with_invalidate = h.op == Opcode::SendInv || h.op == Opcode::SendSeInv;
-    end.verbs.solicited = h.op == Opcode::SendSe || h.op == Opcode::SendSeInv;
+    end.verbs.solicited =
+        h.op == Opcode::SendSe || h.op == Opcode::SendSeInv || h.op == Opcode::ImmediateSe;
+    end.verbs.with_immediate = carries_immediate(h.op);
     end.last_mo = h.mo;
     note_end(s, h.msn, a.in_order, end);
     counts.sends = 1;
   }
   return counts;
+}
+
+// A Send as well, with Immediate Data for its completion. That waits in the WQE, since the segment
+// it came with need not be the last.
+MessageCounts place_immediate(Stream& s, const Admission& a) {
+  const SegmentHeader& h = a.segment.header;
+  s.rq.claim(h.msn);
+  if (h.with_immediate) s.rq.wqe(h.msn).immediate = h.immediate;
+  return place_send(s, a);
 }
 
 MessageCounts place_read_response(Stream& s, const Admission& a) {
@@ -200,6 +211,9 @@ MessageCounts place(Stream& s, const Admission& a) {
       counts.terminates = 1;
       return counts;
     }
+    case Opcode::Immediate:
+    case Opcode::ImmediateSe:
+      return place_immediate(s, a);
     default:
       return place_send(s, a);
   }

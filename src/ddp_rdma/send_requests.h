@@ -25,17 +25,28 @@ class SendRequests {
   PdId pd() const { return pd_; }
   SendWqe& wqe(std::uint32_t seq) const { return sq_.wqe(seq); }
   SendPart& part(std::uint32_t seq) const { return sq_.part<SendPart>(seq); }
-  // Of a Write or Send.
+  // Of the message it begins with, and how long that is in its untagged or tagged buffer.
   static Opcode opcode_of(const SendWqe& w) {
     const bool solicited = (w.flags & kSolicited) != 0;
     switch (w.op) {
       case WrOp::Write:
+      case WrOp::WriteImm:
         return Opcode::Write;
+      case WrOp::SendImm:
+        return immediate_of(w);
       case WrOp::SendInv:
         return solicited ? Opcode::SendSeInv : Opcode::SendInv;
       default:
         return solicited ? Opcode::SendSe : Opcode::Send;
     }
+  }
+
+  static std::uint32_t octets_of(const SendWqe& w) {
+    return w.length + (w.op == WrOp::SendImm ? kImmediateData : 0);
+  }
+  // Of the Immediate Data of one that has some.
+  static Opcode immediate_of(const SendWqe& w) {
+    return (w.flags & kSolicited) != 0 ? Opcode::ImmediateSe : Opcode::Immediate;
   }
 
   // May all of its payload be read?

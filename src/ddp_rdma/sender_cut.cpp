@@ -51,7 +51,8 @@ bool begin_request(SenderState& s, std::uint32_t seq) {
   SendPart& p = s.requests.part(seq);
   p.kept = (w.flags & kInline) != 0 || w.length <= s.keep_below;
   if (!p.kept) s.requests.count_uses(seq);
-  if (w.op == WrOp::Write) {
+  s.current = {Kind::Request, SendRequests::opcode_of(w), seq, 0, SendRequests::octets_of(w)};
+  if (s.current.tagged()) {
     ++s.counters.writes;
     s.counters.write_bytes += w.length;
   } else {
@@ -59,7 +60,6 @@ bool begin_request(SenderState& s, std::uint32_t seq) {
     s.counters.send_bytes += w.length;
     p.msn = s.send_msn++;
   }
-  s.current = {Kind::Request, seq, 0};
   return true;
 }
 
@@ -69,10 +69,18 @@ void begin_response(SenderState& s) {
   s.inbound->start_response();
   ++s.counters.read_responses;
   s.counters.read_response_bytes += s.inbound->request(msn).size;
-  s.current = {Kind::Response, msn, 0};
+  s.current = {Kind::Response, Opcode::ReadResponse, msn, 0, s.inbound->request(msn).size};
 }
 
 // ---- cutting
+
+// The Write of a request with Immediate Data has been cut: that follows, a message of its own (RFC
+// 7306, 6).
+void begin_immediate(SenderState& s, const SendWqe& w, SendPart& p) {
+  ++s.counters.sends;
+  p.msn = s.send_msn++;
+  s.current = {Kind::Request, SendRequests::immediate_of(w), s.current.id, 0, kImmediateData};
+}
 
 // The next FPDU of the current request. 0 when its memory has gone.
 std::uint32_t append_of_request(SenderState& s, std::uint32_t payload) {
@@ -84,26 +92,31 @@ std::uint32_t append_of_request(SenderState& s, std::uint32_t payload) {
     s.fail_request(at.id, Status::LocalProtection);
     return 0;
   }
-  const bool last = at.offset + payload == w.length;
-  const std::uint32_t ulpdu = header_of(w.op == WrOp::Write) + payload;
+  const bool last = at.offset + payload == at.length;
+  const bool more = last && w.op == WrOp::WriteImm && at.op == Opcode::Write;
+  const std::uint32_t ulpdu = header_of(at.tagged()) + payload;
   Record& r = s.retained.cut(s.sizes.of(s.retained.end(), ulpdu));
   r.owner = at.id;
   r.offset = at.offset;
   r.payload = payload;
   r.kind = RecordKind::Message;
-  r.op = SendRequests::opcode_of(w);
-  p.whole = last;
+  r.op = at.op;
+  p.whole = last && !more;
   if (p.kept) {
     ++p.unfilled;
-  } else if (last) {
+  } else if (p.whole) {
     r.flags = kRecordOnAck;
   }
+  s.current.offset += payload;
   if (last) {
     r.flags |= kRecordLast;
     s.prefer_response = true;
-    s.current.kind = Kind::None;
+    if (more) {
+      begin_immediate(s, w, p);
+    } else {
+      s.current.kind = Kind::None;
+    }
   }
-  s.current.offset += payload;
   return r.wire;
 }
 
@@ -138,7 +151,7 @@ std::uint32_t append_ulpdu(SenderState& s, ByteView ulpdu) {
   const StreamOffset begin = s.retained.end();
   Record& r = s.retained.cut(s.sizes.of(begin, static_cast<std::uint32_t>(ulpdu.size())));
   r.kind = RecordKind::Control;
-  r.op = static_cast<Opcode>(ulpdu[1] & 7);
+  r.op = static_cast<Opcode>(ulpdu[1] & 15);
   r.flags = kRecordLast;
   r.kept = s.retained.kept().allocate(r.wire);
   const mpa::Framing& framing = s.sizes.framing();
@@ -213,11 +226,9 @@ std::uint32_t append(SenderState& s, const Room& room) {
     return s.sizes.fit(s.retained.end(), tagged, remaining, fresh, room, &payload);
   };
   if (s.current.kind == Kind::Request) {
-    const SendWqe& w = s.requests.wqe(s.current.id);
-    if (!fits(w.op == WrOp::Write, w.length - s.current.offset, false)) return 0;
+    if (!fits(s.current.tagged(), s.current.length - s.current.offset, false)) return 0;
   } else if (s.current.kind == Kind::Response) {
-    const std::uint32_t size = s.inbound->request(s.current.id).size;
-    if (!fits(true, size - s.current.offset, false)) return 0;
+    if (!fits(true, s.current.length - s.current.offset, false)) return 0;
   } else {
     execute_due(s);
     const Kind next = choose(s);
@@ -226,7 +237,8 @@ std::uint32_t append(SenderState& s, const Room& room) {
       const std::uint32_t seq = s.requests.queue().started();
       const SendWqe& w = s.requests.wqe(seq);
       if (w.op == WrOp::Read) return append_read(s, seq, room);
-      if (!fits(w.op == WrOp::Write, w.length, true)) return 0;
+      const bool tagged = SendRequests::opcode_of(w) == Opcode::Write;
+      if (!fits(tagged, SendRequests::octets_of(w), true)) return 0;
       if (!begin_request(s, seq)) return 0;
     } else {
       if (!fits(true, s.inbound->request(s.inbound->next_response()).size, true)) return 0;
@@ -298,10 +310,12 @@ StreamOffset available(const SenderState& s) {
   const Backlog::Octets waiting = s.backlog.octets();
   std::uint64_t n = s.control.estimate(s.sizes);
   if (s.current.kind == Kind::Request) {
-    const SendWqe& w = s.requests.wqe(s.current.id);
-    n += s.sizes.estimate_message(w.length - s.current.offset, w.op == WrOp::Write);
+    n += s.sizes.estimate_message(s.current.length - s.current.offset, s.current.tagged());
+    if (s.current.tagged() && s.requests.wqe(s.current.id).op == WrOp::WriteImm) {
+      n += s.sizes.estimate(kUntaggedHeader + kImmediateData);
+    }
   } else if (s.current.kind == Kind::Response) {
-    n += s.sizes.estimate_message(s.inbound->request(s.current.id).size - s.current.offset, true);
+    n += s.sizes.estimate_message(s.current.length - s.current.offset, true);
   }
   if (s.started && !s.stopped && !s.ended) {
     n += waiting.responses;

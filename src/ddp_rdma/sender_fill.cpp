@@ -18,6 +18,20 @@ union Pieces {
   ByteView at[kMaxSges];
 };
 
+// The same of a message with Immediate Data: its first FPDU begins with that.
+bool describe_immediate(const SenderState& s, const Record& r, SegmentHeader* h, ByteView* pieces,
+                        std::uint32_t* count) {
+  h->qn = kQnSend;
+  h->msn = s.requests.part(r.owner).msn;
+  h->with_immediate = r.offset == 0;
+  if (h->with_immediate) {
+    h->immediate = s.requests.queue().operands(r.owner).immediate;
+    return s.requests.gather(r.owner, 0, r.payload - kImmediateData, pieces, count);
+  }
+  h->mo = r.offset - kImmediateData;
+  return s.requests.gather(r.owner, h->mo, r.payload, pieces, count);
+}
+
 // Header and payload of a Message or Response record.
 inline bool describe(const SenderState& s, const Record& r, SegmentHeader* header, ByteView* pieces,
                      std::uint32_t* count) {
@@ -27,29 +41,33 @@ inline bool describe(const SenderState& s, const Record& r, SegmentHeader* heade
   h.last = (r.flags & kRecordLast) != 0;
   if (r.kind == RecordKind::Message) {
     const SendWqe& w = s.requests.wqe(r.owner);
-    if (!s.requests.gather(r.owner, r.offset, r.payload, pieces, count)) return false;
-    if (w.op == WrOp::Write) {
-      h.stag = w.key;
-      h.to = w.remote_address + r.offset;
-    } else {
-      h.inv_stag = w.key;
-      h.qn = kQnSend;
-      h.msn = s.requests.part(r.owner).msn;
-      h.mo = r.offset;
+    switch (r.op) {
+      case Opcode::Write:
+        h.stag = w.key;
+        h.to = w.remote_address + r.offset;
+        break;
+      case Opcode::Immediate:
+      case Opcode::ImmediateSe:
+        return describe_immediate(s, r, header, pieces, count);
+      default:
+        h.inv_stag = w.key;
+        h.qn = kQnSend;
+        h.msn = s.requests.part(r.owner).msn;
+        h.mo = r.offset;
+        break;
     }
-  } else {
-    const ReadRequest& q = s.inbound->request(r.owner);
-    h.stag = q.sink_stag;
-    h.to = q.sink_to + r.offset;
-    if (r.payload != 0) {
-      const std::uint64_t at = q.source_to + r.offset;
-      const Violation v =
-          check_read_source(*s.shared, q.source_stag, at, r.payload, s.requests.pd(), s.stream);
-      if (v != Violation::None) return false;
-      const Region* region = s.requests.memory().find(q.source_stag);
-      pieces[(*count)++] = {region->base + (at - region->address), r.payload};
-    }
+    return s.requests.gather(r.owner, r.offset, r.payload, pieces, count);
   }
+  const ReadRequest& q = s.inbound->request(r.owner);
+  h.stag = q.sink_stag;
+  h.to = q.sink_to + r.offset;
+  if (r.payload == 0) return true;
+  const std::uint64_t at = q.source_to + r.offset;
+  const Violation v =
+      check_read_source(*s.shared, q.source_stag, at, r.payload, s.requests.pd(), s.stream);
+  if (v != Violation::None) return false;
+  const Region* region = s.requests.memory().find(q.source_stag);
+  pieces[(*count)++] = {region->base + (at - region->address), r.payload};
   return true;
 }
 
@@ -92,7 +110,8 @@ void note_filled(SenderState& s, Record& r) {
   const Record r = s.retained[i];
   if (!s.retained.take_back(i) || s.failure.violation != Violation::None) return;
   if (r.kind == RecordKind::Response) {
-    s.current = {CurrentMessage::Kind::Response, r.owner, r.offset};
+    s.current = {CurrentMessage::Kind::Response, Opcode::ReadResponse, r.owner, r.offset,
+                 s.inbound->request(r.owner).size};
     s.fail(Violation::ReadInvalidStag);
   } else {
     s.fail_request(r.owner, Status::LocalProtection);
@@ -122,7 +141,7 @@ bool view_fpdu(SenderState& s, StreamOffset begin, std::uint32_t len, std::uint3
   SegmentHeader h;
   if (!describe(s, r, &h, out->pieces.data(), &out->count)) return false;
   const std::uint32_t header = emit_header(h, out->head.data() + mpa::kLengthField);
-  const std::uint32_t ulpdu = header + r.payload;
+  const std::uint32_t ulpdu = header_of(h.tagged()) + r.payload;
   store_be16(out->head.data(), static_cast<std::uint16_t>(ulpdu));
   out->head_octets = mpa::kLengthField + header;
   out->tail.fill(0);

@@ -19,7 +19,7 @@ bool describe_run(const SenderState& s, SendRun* run) {
   if (memory == nullptr) return false;
   run->source = memory + at.offset;
   SegmentHeader h;
-  h.op = run->op = SendRequests::opcode_of(w);
+  h.op = run->op = at.op;
   run->tagged = h.tagged();
   if (run->tagged) {
     h.stag = w.key;
@@ -47,7 +47,8 @@ bool begin_run(SenderState& s, StreamOffset begin, std::uint32_t emss, SendRun* 
   const SendWqe& w = s.requests.wqe(s.current.id);
   const SendPart& p = s.requests.part(s.current.id);
   if (p.kept || p.broken || (w.flags & kInline) != 0 || w.num_sge != 1) return false;
-  const bool tagged = w.op == WrOp::Write;
+  if (carries_immediate(s.current.op)) return false;  // not where its payload is
+  const bool tagged = s.current.tagged();
   run->payload = s.sizes.most(tagged);
   const std::uint32_t ulpdu = header_of(tagged) + run->payload;
   run->wire = mpa::fpdu_size(ulpdu);
@@ -55,7 +56,7 @@ bool begin_run(SenderState& s, StreamOffset begin, std::uint32_t emss, SendRun* 
   if (run->wire > emss || emss - run->wire >= FpduSizes::kSmallestFpdu || mpa::pad_of(ulpdu) != 0) {
     return false;
   }
-  const std::uint32_t remaining = w.length - s.current.offset;
+  const std::uint32_t remaining = s.current.length - s.current.offset;
   if (remaining <= run->payload) return false;
   run->left = std::min((remaining - 1) / run->payload, s.retained.room());
   return run->left != 0 && describe_run(s, run);

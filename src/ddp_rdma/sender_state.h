@@ -30,15 +30,19 @@ struct SenderConfig {
 struct SenderCounters {
   std::uint64_t writes = 0, sends = 0, reads = 0, read_responses = 0;
   std::uint64_t write_bytes = 0, send_bytes = 0, read_response_bytes = 0;
-  std::array<std::uint64_t, 8> fpdus{};  // by opcode, when first handed to TCP
+  std::array<std::uint64_t, kOpcodes> fpdus{};  // by opcode, when first handed to TCP
 };
 
 // The message that is being cut: messages are never interleaved.
 struct CurrentMessage {
   enum class Kind : std::uint8_t { None, Request, Response };
   Kind kind = Kind::None;
+  Opcode op = Opcode::Write;
   std::uint32_t id = 0;      // Request: index of its WQE. Response: MSN of the Read Request
-  std::uint32_t offset = 0;  // octets of its payload that have been cut
+  std::uint32_t offset = 0;  // octets of it that have been cut
+  std::uint32_t length = 0;  // of all of it, Immediate Data included
+
+  bool tagged() const { return op == Opcode::Write || op == Opcode::ReadResponse; }
 };
 
 // Why nothing new is cut any more, if a request or response could not be sent.

@@ -78,8 +78,8 @@ constexpr std::array<Entry, kRows> kTable{{
 
     row(RdmapVersion, 0, 2, 0x05, Copy::Ddp, "RDMAP version", "RFC 5040 7.2: RV is not 1"),
     row(UnexpectedOpcode, 0, 2, 0x06, Copy::Ddp, "unexpected opcode",
-        "RFC 5040 7.2: an opcode above 7 (the extensions of RFC 7306 were not negotiated), a "
-        "tagged opcode in an untagged segment or the reverse, or an opcode on another's queue"),
+        "RFC 5040 7.2: an opcode that neither it nor RFC 7306's Immediate Data knows, a tagged "
+        "opcode in an untagged segment or the reverse, or an opcode on another's queue"),
     row(ReadQueueFull, 0, 2, 0x07, Copy::Ddp, "more Read Requests than IRD",
         "choice: no RFC names a code for exceeding IRD. RFC 5040's catastrophic error of this "
         "stream "

@@ -34,7 +34,9 @@ static_assert(same(Opcode::send, inner::WrOp::Send) &&
               same(Opcode::send_with_invalidate, inner::WrOp::SendInv) &&
               same(Opcode::write, inner::WrOp::Write) && same(Opcode::read, inner::WrOp::Read) &&
               same(Opcode::local_invalidate, inner::WrOp::LocalInv) &&
-              static_cast<int>(Opcode::receive) == static_cast<int>(inner::WrOp::LocalInv) + 1);
+              same(Opcode::send_with_immediate, inner::WrOp::SendImm) &&
+              same(Opcode::write_with_immediate, inner::WrOp::WriteImm) &&
+              static_cast<int>(Opcode::receive) == static_cast<int>(inner::WrOp::WriteImm) + 1);
 constexpr Opcode to_public(inner::WrOp op) {
   return static_cast<Opcode>(op);
 }

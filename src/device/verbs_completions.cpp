@@ -66,6 +66,8 @@ Completion completion_of(const verbs::Cqe& cqe) {
   out.invalidated = c.with_invalidate;
   out.invalidated_rkey = c.inv_key;
   out.qp_number = cqe.qp_number;
+  out.with_immediate = c.with_immediate;
+  out.immediate = c.immediate;
   return out;
 }
 

@@ -133,6 +133,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       wr.remote_address = r.remote_address;
       wr.rkey = r.rkey;
       wr.inv_key = r.invalidate_rkey;
+      wr.immediate = r.immediate;
       const auto result = qp.sq.post(wr);
       if (result != verbs::Post::Ok) {
         detail::explain(why, [&] { return refusal(result); });

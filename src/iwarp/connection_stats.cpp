@@ -14,7 +14,9 @@ const char* opcode_label(std::size_t index) {
                                                         "send invalidate",
                                                         "send solicited",
                                                         "send invalidate solicited",
-                                                        "terminate"};
+                                                        "terminate",
+                                                        "immediate",
+                                                        "immediate solicited"};
   return index < kOpcodeCount ? kLabels[index] : "?";
 }
 

@@ -106,6 +106,8 @@ void Delivery::note_other_placed(Connection& c, const ddp::Admission& a) {
     case ddp::Opcode::SendInv:
     case ddp::Opcode::SendSe:
     case ddp::Opcode::SendSeInv:
+    case ddp::Opcode::Immediate:
+    case ddp::Opcode::ImmediateSe:
       c.counters.send_bytes_in += n;
       break;
     case ddp::Opcode::Write:

@@ -63,7 +63,7 @@ Receiver::FastResult Receiver::admit_to_keep(Connection& c, const InHand& in, st
   }
   for (std::size_t i = 0; i < frames; ++i) {
     const ddp::SegmentHeader& h = scratch_.admissions[i].segment.header;
-    if (h.op >= ddp::Opcode::Send && h.op <= ddp::Opcode::SendSeInv) c.stream->rq.claim(h.msn);
+    if (ddp::uses_receive(h.op)) c.stream->rq.claim(h.msn);
   }
   return FastResult::Taken;
 }

@@ -1,5 +1,6 @@
 #include "iwarp/ending.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -39,6 +40,24 @@ std::optional<ConnectionStats> last_stats(const Connection& c) {
   } catch (const std::bad_alloc&) {
     return std::nullopt;
   }
+}
+
+// RDMAP: unexpected opcode (RFC 5040, 4.8).
+bool unknown_opcode(const ddp::TerminateInfo& t) {
+  return t.layer == 0 && t.etype == 2 && t.code == 6;
+}
+
+bool sent_extensions(const ddp::Stream& stream) {
+  const auto& fpdus = stream.sender.counters().fpdus;
+  return std::any_of(fpdus.begin() + static_cast<std::size_t>(ddp::Opcode::Immediate), fpdus.end(),
+                     [](std::uint64_t n) { return n != 0; });
+}
+
+// What the oldest request completes with. A protection error of RDMAP or DDP: the peer refused
+// access to its memory.
+verbs::Status status_of(const ddp::TerminateInfo& t) {
+  if (t.etype == 1 && t.layer <= 1) return verbs::Status::RemoteAccess;
+  return unknown_opcode(t) ? verbs::Status::RemoteInvalidRequest : verbs::Status::RemoteOperation;
 }
 
 struct End {
@@ -97,14 +116,14 @@ void Ending::take_terminate(Connection& c, Instant now) {
   ++c.counters.terminates_received;
   const ddp::TerminateInfo info = c.stream->terminate.info;
   c.failure = describe(info);
+  if (unknown_opcode(info) && sent_extensions(*c.stream)) {
+    c.failure += ": it does not know Immediate Data (RFC 7306)";
+  }
   c.stage = Stage::Terminated;
   c.stage_deadline = now + s_.options.linger_timeout;
   c.stream->sender.stop();
   transport_.drop_undelivered(c);
-  // Layer RDMAP or DDP with a protection type: the peer refused access to its memory.
-  const bool protection = info.etype == 1 && info.layer <= 1;
-  completions_.enter_error(
-      *c.qp, protection ? verbs::Status::RemoteAccess : verbs::Status::RemoteOperation);
+  completions_.enter_error(*c.qp, status_of(info));
   s_.hooks->on_cm_event(
       {.kind = CmEvent::Kind::Failed, .qp = c.qp, .code = Errc::reset, .message = c.failure});
   s_.sending.push(c);

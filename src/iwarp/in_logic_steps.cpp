@@ -13,7 +13,7 @@ namespace {
 bool ends_a_send(const ddp::Admission* admissions, std::size_t count) {
   return std::any_of(admissions, admissions + count, [](const ddp::Admission& a) {
     const ddp::SegmentHeader& h = a.segment.header;
-    return h.op >= ddp::Opcode::Send && h.op <= ddp::Opcode::SendSeInv && h.last;
+    return ddp::uses_receive(h.op) && h.last;
   });
 }
 

@@ -15,10 +15,16 @@ constexpr std::uint32_t round_up(std::uint32_t n, std::uint32_t to) {
 }
 
 bool known(WrOp op) {
-  return op <= WrOp::LocalInv;
+  return op <= WrOp::WriteImm;
 }
 bool carries_inline(WrOp op) {
-  return op == WrOp::Send || op == WrOp::SendInv || op == WrOp::Write;
+  return op != WrOp::Read && op != WrOp::LocalInv;
+}
+bool names_remote(WrOp op) {
+  return op == WrOp::Write || op == WrOp::Read || op == WrOp::WriteImm;
+}
+bool has_operands(WrOp op) {
+  return op >= WrOp::SendImm;
 }
 
 }  // namespace
@@ -50,11 +56,15 @@ Post SendQueue::post(const SendWr& wr) {
     const std::size_t octets = (std::size_t{mask_} + 1) * stride_;
     slots_.reset(static_cast<std::byte*>(::operator new (octets, std::align_val_t{kLine})));
   }
+  if (has_operands(wr.op)) {
+    if (!operands_) operands_ = std::make_unique<SendOperands[]>(std::size_t{mask_} + 1);
+    operands_[tail & mask_] = {wr.immediate};
+  }
   std::byte* at = slot(tail);
   auto* w = ::new (at) SendWqe;
   w->wr_id = wr.wr_id;
   w->remote_address = wr.remote_address;
-  w->key = wr.op == WrOp::Write || wr.op == WrOp::Read ? wr.rkey : wr.inv_key;
+  w->key = names_remote(wr.op) ? wr.rkey : wr.inv_key;
   w->length = static_cast<std::uint32_t>(length);
   w->op = wr.op;
   w->flags = wr.flags;

@@ -38,6 +38,11 @@ struct SendWqe {
 };
 static_assert(sizeof(SendWqe) == 32, "with 16 octets of the transport and one SGE a cache line");
 
+// What few requests have besides.
+struct SendOperands {
+  std::uint64_t immediate = 0;
+};
+
 class SendQueue {
  public:
   // `part`: octets a transport keeps with each WQE, zeroed when it is posted.
@@ -65,6 +70,8 @@ class SendQueue {
     static_assert(std::is_trivially_copyable_v<Part> && std::is_trivially_destructible_v<Part>);
     return *reinterpret_cast<Part*>(slot(index) + sizeof(SendWqe));
   }
+  // Of SendImm and WriteImm.
+  const SendOperands& operands(std::uint32_t index) const { return operands_[index & mask_]; }
   // Not for kInline WQEs, whose payload lies in the same place.
   std::span<Sge> sges(std::uint32_t index) const {
     return {reinterpret_cast<Sge*>(slot(index) + payload_), wqe(index).num_sge};
@@ -89,6 +96,7 @@ class SendQueue {
     void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{64}); }
   };
   std::unique_ptr<std::byte, Free> slots_;
+  std::unique_ptr<SendOperands[]> operands_;  // made when the first request has some
   std::uint32_t max_wr_, max_inline_;
   std::uint32_t payload_;  // where SGEs or inline payload begin in a WQE
   std::uint32_t mask_, stride_;

@@ -11,10 +11,10 @@ namespace urnic::verbs {
 inline constexpr std::uint32_t kMaxSges = 32;           // of one work request
 inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // octets
 
-enum class WrOp : std::uint8_t { Send, SendInv, Write, Read, LocalInv };
+enum class WrOp : std::uint8_t { Send, SendInv, Write, Read, LocalInv, SendImm, WriteImm };
 enum WrFlag : std::uint8_t {
   kSignaled = 1,   // wants a completion
-  kSolicited = 2,  // Send with Solicited Event
+  kSolicited = 2,  // Send, or the Immediate Data of a Write, with Solicited Event
   kInline = 4,     // payload is copied at posting; SGE lkeys are not looked at
   kFence = 8,      // waits until earlier Reads have completed
 };
@@ -24,9 +24,10 @@ struct SendWr {
   WrOp op = WrOp::Send;
   std::uint8_t flags = 0;
   std::span<const Sge> sges;         // borrowed for the call
-  std::uint64_t remote_address = 0;  // Write, Read
-  std::uint32_t rkey = 0;            // Write, Read
+  std::uint64_t remote_address = 0;  // Write, WriteImm, Read
+  std::uint32_t rkey = 0;            // the same
   std::uint32_t inv_key = 0;         // SendInv: the peer's. LocalInv: ours
+  std::uint64_t immediate = 0;       // SendImm, WriteImm
 };
 
 struct RecvWr {
@@ -52,8 +53,10 @@ struct Completion {
   WrOp op = WrOp::Send;          // send side
   bool with_invalidate = false;  // receive side: inv_key is meaningful
   bool solicited = false;
+  bool with_immediate = false;  // receive side: so is immediate
   std::uint32_t byte_len = 0;
   std::uint32_t inv_key = 0;
+  std::uint64_t immediate = 0;
 };
 
 // What the completion of a Send says beyond the receive it used.
@@ -62,6 +65,7 @@ struct ReceiveEnd {
   std::uint32_t inv_key = 0;
   bool with_invalidate = false;
   bool solicited = false;
+  bool with_immediate = false;  // which lies in the WQE
 };
 
 }  // namespace urnic::verbs

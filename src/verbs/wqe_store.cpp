@@ -7,14 +7,16 @@
 
 namespace urnic::verbs {
 
-void fill_completion(std::uint64_t wr_id, const ReceiveEnd& end, Completion* out) {
+void fill_completion(const ReceiveWqe& w, const ReceiveEnd& end, Completion* out) {
   *out = Completion{};
-  out->wr_id = wr_id;
+  out->wr_id = w.wr_id;
   out->receive = true;
   out->byte_len = end.byte_len;
   out->solicited = end.solicited;
   out->with_invalidate = end.with_invalidate;
   if (end.with_invalidate) out->inv_key = end.inv_key;
+  out->with_immediate = end.with_immediate;
+  if (end.with_immediate) out->immediate = w.immediate;
 }
 
 WqeStore::WqeStore(std::uint32_t slots, std::uint32_t max_sge)
@@ -69,7 +71,7 @@ void WqeStore::give_free(std::uint32_t position) {
 
 void WqeStore::take(std::uint32_t position, Completion* out) {
   const ReceiveWqe& w = wqe(position);
-  fill_completion(w.wr_id, w.end, out);
+  fill_completion(w, w.end, out);
   if (free_ != nullptr) {
     give_free(position);
   } else {

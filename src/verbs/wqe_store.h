@@ -23,7 +23,8 @@ namespace urnic::verbs {
 // WQE 516R. Behind it lies the part of the transport, then the SGEs.
 struct ReceiveWqe {
   std::uint64_t wr_id = 0;
-  std::uint64_t capacity = 0;  // octets of all SGEs
+  std::uint64_t capacity = 0;   // octets of all SGEs
+  std::uint64_t immediate = 0;  // with ReceiveEnd::with_immediate
   ReceiveEnd end;
   bool ended = false;  // `end` has been written (9.4)
   std::uint8_t num_sge = 0;
@@ -32,8 +33,8 @@ struct ReceiveWqe {
 // Octets that a transport keeps with each WQE: at most these, zeroed when it is posted.
 inline constexpr std::uint32_t kReceivePart = 8;
 
-// The completion of the Send that ended as `end` in the receive `wr_id`.
-void fill_completion(std::uint64_t wr_id, const ReceiveEnd& end, Completion* out);
+// The completion of the Send that ended as `end` in a receive.
+void fill_completion(const ReceiveWqe&, const ReceiveEnd& end, Completion* out);
 
 // A WQE is named by its position: in posting order in a queue pair's own queue, an index in a
 // shared one.

@@ -296,6 +296,46 @@ TEST_F(CmTest, BuiltRequestsAndExtendedPollsCarryData) {
   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
+TEST_F(CmTest, ImmediateDataComesWithWritesAndSends) {
+  connect();
+  char from[64] = "with four octets more", into[64] = {}, target[64] = {};
+  ibv_mr* source = rdma_reg_msgs(client_, from, sizeof from);
+  ibv_mr* sink = rdma_reg_msgs(client_, into, sizeof into);
+  ibv_mr* open = ibv_reg_mr(client_->pd, target, sizeof target,
+                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  ASSERT_TRUE(source != nullptr && sink != nullptr && open != nullptr);
+  accept();
+  for (const std::uint32_t length : {0u, 64u}) {
+    for (const ibv_wr_opcode op : {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_IMM}) {
+      SCOPED_TRACE(static_cast<int>(op));
+      ibv_sge from_here{reinterpret_cast<std::uint64_t>(from), length, source->lkey};
+      ibv_send_wr wr{}, *bad = nullptr;
+      wr.opcode = op;
+      wr.sg_list = &from_here;
+      wr.num_sge = 1;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      wr.imm_data = htonl(0xabcd0000 + length);
+      wr.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(target);
+      wr.wr.rdma.rkey = open->rkey;
+      ASSERT_EQ(rdma_post_recv(server_, into, into, sizeof into, sink), 0);
+      ASSERT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
+      const bool write = op == IBV_WR_RDMA_WRITE_WITH_IMM;
+      const ibv_wc sent = wait_for(client_->send_cq);
+      EXPECT_EQ(sent.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(sent.opcode, write ? IBV_WC_RDMA_WRITE : IBV_WC_SEND);
+      const ibv_wc got = wait_for(server_->recv_cq);
+      EXPECT_EQ(got.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(got.wr_id, reinterpret_cast<std::uint64_t>(into));
+      EXPECT_EQ(got.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
+      EXPECT_EQ(got.wc_flags & IBV_WC_WITH_IMM, static_cast<unsigned>(IBV_WC_WITH_IMM));
+      EXPECT_EQ(ntohl(got.imm_data), 0xabcd0000 + length);
+      EXPECT_EQ(got.byte_len, length);
+      EXPECT_EQ(std::memcmp(write ? target : into, from, length), 0);
+    }
+  }
+  for (ibv_mr* mr : {source, sink, open}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
 TEST_F(CmTest, DisconnectedComesOnceAtEachEndAlsoWhenTheQueuePairIsGone) {
   connect();
   accept();

@@ -116,6 +116,8 @@ class Exchange {
     std::vector<std::uint8_t> bytes;
     bool solicited;
     std::uint32_t inv_stag;
+    bool with_immediate;
+    std::uint64_t immediate;
   };
   struct Posted {
     std::uint64_t id;
@@ -178,8 +180,11 @@ class Exchange {
     Peer& q = peer(1 - i);
     SendWr wr;
     std::uint32_t len = random_length();
-    wr.op = static_cast<WrOp>(rng_.below(o_.invalidations ? 5 : 4));
-    if (!o_.invalidations && wr.op == WrOp::SendInv) wr.op = WrOp::Send;
+    wr.op = static_cast<WrOp>(rng_.below(7));
+    if (!o_.invalidations && (wr.op == WrOp::SendInv || wr.op == WrOp::LocalInv)) {
+      wr.op = WrOp::Send;
+    }
+    wr.immediate = rng_.next();
     if (wr.op == WrOp::LocalInv) len = 0;
     wr.wr_id = p.next_id;
     const bool signaled = rng_.chance(0.7);
@@ -193,15 +198,17 @@ class Exchange {
     if (sges.empty() && len != 0) {
       sges = {{End::address(arena.data() + at), len, reads ? p.landing_key : p.source_key}};
     }
-    const bool send = wr.op == WrOp::Send || wr.op == WrOp::SendInv;
-    if ((send || wr.op == WrOp::Write) && len <= 300 && rng_.chance(0.5)) {
+    const bool send = wr.op == WrOp::Send || wr.op == WrOp::SendInv || wr.op == WrOp::SendImm;
+    const bool write = wr.op == WrOp::Write || wr.op == WrOp::WriteImm;
+    const bool immediate = wr.op == WrOp::SendImm || wr.op == WrOp::WriteImm;
+    if ((send || write) && len <= 300 && rng_.chance(0.5)) {
       wr.flags |= kInline;
       for (Sge& s : sges) s.lkey = 0;
     }
-    if (send && rng_.chance(0.3)) wr.flags |= kSolicited;
+    if ((send || immediate) && rng_.chance(0.3)) wr.flags |= kSolicited;
     wr.sges = sges;
     Asked asked{wr.wr_id, wr.op, signaled, at, len, 0};
-    if (wr.op == WrOp::Write) {
+    if (write) {
       wr.remote_address = p.write_at;
       wr.rkey = q.writable_key;
       if (len == 0) wr.rkey = 0x12345678;  // not looked at
@@ -230,14 +237,18 @@ class Exchange {
     if (wr.op == WrOp::SendInv) q.invalidated.insert(wr.inv_key);
     if (wr.op == WrOp::LocalInv) p.invalidated.insert(wr.inv_key);
     ++p.next_id;
-    if (wr.op == WrOp::Write) {
+    if (write) {
       std::copy_n(p.source.begin() + static_cast<std::ptrdiff_t>(at), len,
                   q.expected.begin() + static_cast<std::ptrdiff_t>(p.write_at));
       p.write_at += len;
     }
-    if (send) {
+    if (send || immediate) {
       const auto* b = p.source.data() + at;
-      q.coming.push_back({{b, b + len}, (wr.flags & kSolicited) != 0, wr.inv_key});
+      q.coming.push_back({{b, b + (send ? len : 0)},
+                          (wr.flags & kSolicited) != 0,
+                          wr.inv_key,
+                          immediate,
+                          immediate ? wr.immediate : 0});
     }
     if ((wr.flags & kInline) != 0) std::memset(p.source.data() + at, 0x55, len);
     at += len;
@@ -376,6 +387,8 @@ class Exchange {
         EXPECT_EQ(c.solicited, m.solicited);
         EXPECT_EQ(c.with_invalidate, m.inv_stag != 0);
         EXPECT_EQ(c.inv_key, m.inv_stag);
+        EXPECT_EQ(c.with_immediate, m.with_immediate);
+        EXPECT_EQ(c.immediate, m.immediate);
         EXPECT_EQ(p.end.memory.find(m.inv_stag), nullptr);
         std::vector<std::uint8_t> got;
         for (const auto& [at, len] : r.pieces) {

@@ -36,7 +36,7 @@ TEST(Header, RandomHeadersSurviveTheRoundTrip) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
     SegmentHeader h;
-    h.op = static_cast<Opcode>(rng.below(8));
+    h.op = static_cast<Opcode>(rng.below(kOpcodes));
     h.last = rng.chance(0.5) || h.op == Opcode::ReadRequest || h.op == Opcode::Terminate;
     const auto r32 = [&rng] { return static_cast<std::uint32_t>(rng.next()); };
     if (h.tagged()) {
@@ -50,6 +50,11 @@ TEST(Header, RandomHeadersSurviveTheRoundTrip) {
       h.msn = r32();
       h.mo = single ? 0 : r32() >> 1;
       if (h.op == Opcode::SendInv || h.op == Opcode::SendSeInv) h.inv_stag = r32();
+      if (carries_immediate(h.op) && rng.chance(0.5)) {
+        h.with_immediate = true;
+        h.mo = 0;
+        h.immediate = rng.next();
+      }
     }
     if (h.op == Opcode::ReadRequest) h.read = {r32(), rng.next(), r32(), r32(), rng.next()};
 
@@ -57,6 +62,7 @@ TEST(Header, RandomHeadersSurviveTheRoundTrip) {
     const std::uint32_t n = emit_header(h, b.data());
     EXPECT_EQ(n, h.tagged()                    ? kTaggedHeader
                  : h.op == Opcode::ReadRequest ? kReadRequestHeader
+                 : h.with_immediate            ? kUntaggedHeader + kImmediateData
                                                : kUntaggedHeader);
     b.resize(n);
     const Bytes payload = test::random_bytes(rng, h.op == Opcode::ReadRequest ? 0 : rng.below(50));
@@ -71,6 +77,8 @@ TEST(Header, RandomHeadersSurviveTheRoundTrip) {
     EXPECT_EQ(s->header.qn, h.qn);
     EXPECT_EQ(s->header.msn, h.msn);
     EXPECT_EQ(s->header.mo, h.mo);
+    EXPECT_EQ(s->header.with_immediate, h.with_immediate);
+    EXPECT_EQ(s->header.immediate, h.immediate);
     EXPECT_EQ(s->header.read.sink_stag, h.read.sink_stag);
     EXPECT_EQ(s->header.read.sink_to, h.read.sink_to);
     EXPECT_EQ(s->header.read.size, h.read.size);
@@ -113,18 +121,34 @@ TEST(Header, RdmapVersionOtherThanOne_RFC5040_4_1) {
   }
 }
 
-TEST(Header, UnknownOpcodesAndThoseOfRfc7306AreUnexpected) {
-  for (std::uint8_t op = 8; op < 16; ++op) {
+TEST(Header, UnknownOpcodesAreUnexpected) {
+  for (std::uint8_t op = kOpcodes; op < 16; ++op) {
     EXPECT_EQ(with(ulpdu("A1"), 1, 0x40 | op), Violation::UnexpectedOpcode) << int{op};
     EXPECT_EQ(with(ulpdu("B1"), 1, 0x40 | op), Violation::UnexpectedOpcode) << int{op};
   }
   EXPECT_EQ(violation_of(ulpdu("H1")), Violation::UnexpectedOpcode);
-  EXPECT_EQ(violation_of(ulpdu("H3")), Violation::UnexpectedOpcode);
   EXPECT_EQ(violation_of(ulpdu("H2")), Violation::UntaggedQn);  // queue 3 does not exist here
 }
 
+// proves: E-53
+TEST(Header, E53_ImmediateDataIsTheBeginningOfItsMessageInOnePiece) {
+  const Bytes whole = ulpdu("H3");
+  for (std::size_t n = 18; n < 26; ++n) {
+    EXPECT_EQ(violation_of(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n))),
+              Violation::StreamCatastrophic);
+  }
+  for (std::uint8_t mo = 1; mo < 8; ++mo) EXPECT_EQ(with(whole, 17, mo), Violation::UntaggedMo);
+  Bytes b = whole;
+  b[17] = 8;  // the payload behind it begins here
+  const auto s = parse_segment(b);
+  ASSERT_TRUE(s.ok());
+  EXPECT_FALSE(s->header.with_immediate);
+  EXPECT_EQ(s->header.mo, 0u);
+  EXPECT_EQ(s->payload.size(), 8u);
+}
+
 TEST(Header, OpcodeMustSuitTheBufferModel_RFC5040_4_1) {
-  for (std::uint8_t op = 0; op < 8; ++op) {
+  for (std::uint8_t op = 0; op < kOpcodes; ++op) {
     const bool tagged = op == 0 || op == 2;
     EXPECT_EQ(with(ulpdu("B1"), 1, 0x40 | op),
               tagged ? Violation::None : Violation::UnexpectedOpcode)
@@ -136,7 +160,7 @@ TEST(Header, OpcodeMustSuitTheBufferModel_RFC5040_4_1) {
 }
 
 TEST(Header, OpcodeMustSuitTheQueue_RFC5040_4_1) {
-  for (std::uint8_t op : {1, 3, 4, 5, 6, 7}) {
+  for (std::uint8_t op : {1, 3, 4, 5, 6, 7, 8, 9}) {
     for (std::uint8_t qn = 0; qn < 5; ++qn) {
       Bytes b = op == 1 ? ulpdu("C1") : op == 7 ? ulpdu("E3") : ulpdu("A1");
       b[1] = 0x40 | op;

@@ -242,13 +242,15 @@ void every_operation(Moved* moved) {
   for (auto& key : spare) {
     key = t.pair.right().register_memory(t.bytes[1].data(), t.bytes[1].size(), Two::kAll);
   }
-  for (int i = 0; i < 4; ++i) t.receive();
+  for (int i = 0; i < 6; ++i) t.receive();
   t.post(verbs::WrOp::Write, 0, t.stag[1]);
   t.post(verbs::WrOp::Read, 0, t.stag[1]);
   t.post(verbs::WrOp::Send, 0, 0);
   t.post(verbs::WrOp::Send, verbs::kSolicited, 0);
   t.post(verbs::WrOp::SendInv, 0, 0, spare[0]);
   t.post(verbs::WrOp::SendInv, verbs::kSolicited, 0, spare[1]);
+  t.post(verbs::WrOp::SendImm, 0, 0);
+  t.post(verbs::WrOp::WriteImm, verbs::kSolicited, t.stag[1]);
   t.pair.run_for(Duration::s(1));
   t.add_to(moved);
   t.pair.left().engine().iwarp().disconnect(*t.left, t.pair.now());  // connections_closed

@@ -1,0 +1,236 @@
+// Immediate Data (RFC 7306, 6) through the engine: behind Writes and with Sends, on every kind of
+// connection; and a peer that does not know it.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <tuple>
+#include <vector>
+
+#include "engine/stream_ends.h"
+#include "sim/pair.h"
+#include "tests/support/hand_peer.h"
+
+namespace urnic {
+namespace {
+
+using verbs::SendWr;
+using verbs::Sge;
+using verbs::WrOp;
+
+constexpr std::uint64_t kData = 0x1122334455667788;
+
+// ---- over our own TCP
+
+// policy, initiated FAST, faults
+using Setting = std::tuple<mpa::Policy, bool, const char*>;
+class ImmediateMatrix : public ::testing::TestWithParam<Setting> {};
+
+// proves: E-53
+TEST_P(ImmediateMatrix, E53_EachMessageCompletesOneReceiveBehindWhatWasSentBefore) {
+  const auto [policy, fast, faults] = GetParam();
+  sim::PairOptions o;
+  o.seed = 21;
+  o.faults_left = o.faults_right = faults;
+  for (engine::Options* side : {&o.left, &o.right}) {
+    side->mpa.policy = policy;
+    side->context.variant =
+        mpa::has_markers(policy) ? fastpath::InLogicVariant::Fig3 : fastpath::InLogicVariant::Fig10;
+    side->context.max_recovery_attempts = 32;
+    side->context.initiated_as =
+        fast ? fastpath::ConnectionType::Fast : fastpath::ConnectionType::Slow;
+  }
+  sim::Pair pair(o);
+  auto* left = pair.left().make_qp(64, 64);
+  auto* right = pair.right().make_qp(64, 64);
+  ASSERT_TRUE(pair.connect(*left, *right));
+  constexpr std::size_t kEach = 20000, kCount = 48;
+  std::vector<std::uint8_t> from(kEach * kCount), into(kEach * kCount), target(kEach * kCount);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    from[i] = static_cast<std::uint8_t>(i * 31 + i / 253 + 1);
+  }
+  const auto mine = pair.left().register_memory(from.data(), from.size(), verbs::kLocalWrite);
+  const auto theirs = pair.right().register_memory(into.data(), into.size(), verbs::kLocalWrite);
+  const auto open = pair.right().register_memory(target.data(), target.size(),
+                                                 verbs::kLocalWrite | verbs::kRemoteWrite);
+  const auto address = [](const std::vector<std::uint8_t>& v, std::size_t at) {
+    return reinterpret_cast<std::uint64_t>(v.data()) + at;
+  };
+  const auto length = [](std::size_t i) -> std::uint32_t {
+    constexpr std::uint32_t kLengths[] = {0, 1, 8, 255, 300, 1440, 1441, 20000};
+    return kLengths[(i / 3) % 8];
+  };
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const Sge sge{address(into, i * kEach), kEach, theirs};
+    ASSERT_TRUE(pair.right().post_receive(*right, {i, {&sge, 1}}, pair.now()));
+  }
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const Sge sge{address(from, i * kEach), length(i), mine};
+    SendWr wr;
+    wr.wr_id = 100 + i;
+    wr.op = i % 3 == 0 ? WrOp::WriteImm : i % 3 == 1 ? WrOp::SendImm : WrOp::Send;
+    wr.flags = verbs::kSignaled;
+    if (i % 2 != 0) wr.flags |= verbs::kSolicited;
+    wr.sges = {&sge, 1};
+    wr.remote_address = address(target, i * kEach);
+    wr.rkey = open;
+    wr.immediate = kData + i;
+    ASSERT_EQ(pair.left().post_send(*left, wr, pair.now()), verbs::Post::Ok);
+  }
+  // Looked at as each completion comes: what was sent before it is there.
+  std::size_t seen = 0;
+  const auto look = [&] {
+    pair.left().drain_completions();
+    pair.right().drain_completions();
+    for (; seen < pair.right().receive_done.size(); ++seen) {
+      const verbs::Completion& c = pair.right().receive_done[seen].completion;
+      ASSERT_EQ(c.status, verbs::Status::Success);
+      EXPECT_EQ(c.wr_id, seen);
+      const bool written = seen % 3 == 0;
+      EXPECT_EQ(c.with_immediate, seen % 3 != 2);
+      EXPECT_EQ(c.immediate, seen % 3 != 2 ? kData + seen : 0);
+      EXPECT_EQ(c.solicited, seen % 2 != 0);
+      EXPECT_EQ(c.byte_len, written ? 0 : length(seen));
+      const auto& where = written ? target : into;
+      EXPECT_EQ(std::memcmp(where.data() + seen * kEach, from.data() + seen * kEach, length(seen)),
+                0)
+          << seen;
+    }
+  };
+  ASSERT_TRUE(pair.run_until(
+      [&] {
+        look();
+        return seen == kCount && pair.left().send_done.size() == kCount;
+      },
+      Duration::s(60)));
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const verbs::Completion& c = pair.left().send_done[i].completion;
+    EXPECT_EQ(c.status, verbs::Status::Success);
+    EXPECT_EQ(c.wr_id, 100 + i);
+  }
+  const ConnectionStats s = pair.right().engine().iwarp().qp_stats(*right);
+  if (*faults == 0) {
+    EXPECT_EQ(s.iwarp.bytes_fast == 0, !fast);
+  }
+  EXPECT_GT(s.iwarp.ddp.fpdus_received[8], 0u);
+  EXPECT_GT(s.iwarp.ddp.fpdus_received[9], 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Paths, ImmediateMatrix,
+    ::testing::Combine(::testing::Values(mpa::Policy::NoMarkers, mpa::Policy::Markers,
+                                         mpa::Policy::AbsoluteMarkers, mpa::Policy::ModifiedLength),
+                       ::testing::Bool(),
+                       ::testing::Values("", "loss=0.02,reorder=0.05:3,dup=0.02,reseg=0.1")));
+
+// ---- a peer by hand
+
+struct ImmediateHand : ::testing::Test {
+  test::HandPeer p;
+  static test::Octets immediate(std::uint32_t msn, std::uint64_t data) {
+    ddp::SegmentHeader h;
+    h.op = ddp::Opcode::Immediate;
+    h.last = true;
+    h.msn = msn;
+    h.with_immediate = true;
+    h.immediate = data;
+    return testing::make_fpdu(ddp::test::ulpdu(h));
+  }
+};
+
+// As RFC 7306 has it: a message of its own, behind any other.
+// proves: E-53
+TEST_F(ImmediateHand, E53_AMessageOfEightOctetsUsesTheReceiveOfItsMsn) {
+  ASSERT_TRUE(p.up());
+  for (std::uint64_t i = 1; i <= 2; ++i) ASSERT_TRUE(p.post_receive(i, 0, 100));
+  test::Octets bytes = p.send_message(1, test::Octets(10, 7));
+  testing::append(bytes, p.write(500, test::Octets(20, 9)));
+  testing::append(bytes, immediate(2, kData));
+  p.send(0, bytes);
+  ASSERT_EQ(p.receives().size(), 2u);
+  EXPECT_FALSE(p.receives()[0].completion.with_immediate);
+  EXPECT_EQ(p.receives()[0].completion.byte_len, 10u);
+  EXPECT_TRUE(p.receives()[1].completion.with_immediate);
+  EXPECT_EQ(p.receives()[1].completion.immediate, kData);
+  EXPECT_EQ(p.receives()[1].completion.byte_len, 0u);
+  EXPECT_TRUE(p.fast());
+}
+
+// proves: E-53
+TEST_F(ImmediateHand, E53_OneThatComesEarlyWaitsForWhatIsBeforeIt) {
+  ASSERT_TRUE(p.up());
+  ASSERT_TRUE(p.post_receive(1, 0, 100));
+  const test::Octets first = p.write(500, test::Octets(20, 9));
+  p.send(first.size(), immediate(1, kData));
+  EXPECT_TRUE(p.receives().empty());
+  p.send(0, first);
+  ASSERT_EQ(p.receives().size(), 1u);
+  EXPECT_EQ(p.receives()[0].completion.immediate, kData);
+}
+
+// proves: E-53
+TEST_F(ImmediateHand, E53_WhoDoesNotKnowItIsToldApart) {
+  ASSERT_TRUE(p.up());
+  const test::Octets first = p.write(0, test::Octets(100, 1));
+  p.send(0, first);
+  p.acknowledge(first.size());
+  p.node().events.clear();
+  const Sge sge{p.to(0), 3000, p.stag};
+  SendWr wr;
+  wr.op = WrOp::WriteImm;
+  wr.flags = verbs::kSignaled;
+  wr.sges = {&sge, 1};
+  wr.immediate = kData;
+  for (wr.wr_id = 7; wr.wr_id < 9; ++wr.wr_id) {
+    ASSERT_EQ(p.node().post_send(*p.qp, wr, p.now), verbs::Post::Ok);
+  }
+  p.burst({});
+  const auto& snd = p.connection()->tcb.snd;
+  test::Cut c;
+  c.at = first.size();
+  c.bytes = testing::make_fpdu(ddp::test::terminate_segment(ddp::Violation::UnexpectedOpcode));
+  c.behind = static_cast<std::uint32_t>(snd.nxt - snd.una);
+  p.burst({c});
+  ASSERT_EQ(p.sends().size(), 2u);
+  EXPECT_EQ(p.sends()[0].completion.wr_id, 7u);
+  EXPECT_EQ(p.sends()[0].completion.status, verbs::Status::RemoteInvalidRequest);
+  EXPECT_EQ(p.sends()[1].completion.status, verbs::Status::Flushed);
+  ASSERT_EQ(p.node().events.size(), 1u);
+  EXPECT_NE(p.node().events[0].message.find("RFC 7306"), std::string::npos)
+      << p.node().events[0].message;
+}
+
+// ---- over the kernel's TCP, through the API
+
+// proves: E-53
+TEST(ImmediateOverKernelTcp, E53_ItComesWithTheCompletion) {
+  using namespace stream_test;
+  Device server = open(), client = open();
+  End a(client), b(server);
+  join(server, b, a);
+  if (HasFailure()) return;
+  a.fill(3);
+  std::uint64_t id = 0;
+  for (const std::uint32_t n : {0u, 13u, 4096u, 200003u}) {
+    for (const Opcode op : {Opcode::write_with_immediate, Opcode::send_with_immediate}) {
+      std::memset(b.memory.data(), 0, b.memory.size());
+      const auto into = b.sge(0, 300000), from = a.sge(1000, n);
+      ASSERT_TRUE(b.qp.post_receive({++id, {&into, 1}}).ok());
+      SendRequest r = a.towards(op, from, b, 0, id);
+      r.immediate = kData + id;
+      ASSERT_TRUE(a.qp.post_send(r).ok());
+      const Completion sent = a.wait(), got = b.wait();
+      EXPECT_EQ(sent.status, WcStatus::success);
+      EXPECT_EQ(sent.opcode, op);
+      EXPECT_EQ(got.wr_id, id);
+      ASSERT_EQ(got.status, WcStatus::success);
+      EXPECT_EQ(got.opcode, Opcode::receive);
+      EXPECT_TRUE(got.with_immediate);
+      EXPECT_EQ(got.immediate, kData + id);
+      EXPECT_EQ(got.byte_len, op == Opcode::send_with_immediate ? n : 0);
+      EXPECT_EQ(std::memcmp(b.memory.data(), a.memory.data() + 1000, n), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace urnic
