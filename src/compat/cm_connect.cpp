@@ -413,16 +413,16 @@ int urnic_rdma_notify(rdma_cm_id* r, ibv_event_type) {
 }
 
 int urnic_rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
+  CmId* id = CmId::of(listen);
+  if (!id->sync) return failed(EINVAL);
+  if (listen->event != nullptr) {
+    urnic_rdma_ack_cm_event(listen->event);
+    listen->event = nullptr;
+  }
+  rdma_cm_event* event;
+  if (urnic_rdma_get_cm_event(listen->channel, &event) != 0) return -1;
   return guarded(
       [&] {
-        CmId* id = CmId::of(listen);
-        if (!id->sync) return failed(EINVAL);
-        if (listen->event != nullptr) {
-          urnic_rdma_ack_cm_event(listen->event);
-          listen->event = nullptr;
-        }
-        rdma_cm_event* event;
-        if (urnic_rdma_get_cm_event(listen->channel, &event) != 0) return -1;
         int error = 0;
         if (event->status != 0) {
           error = event->status < 0 ? -event->status : event->status;

@@ -3,17 +3,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "compat/errors.h"
 
 namespace urnic::compat {
-
-CmChannel::~CmChannel() {
-  CmEvent* event;
-  while (events.take(&event)) delete event;
-}
 
 CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync) {
   auto id = std::make_unique<CmId>();
@@ -143,28 +139,8 @@ rdma_event_channel* urnic_rdma_create_event_channel() {
       nullptr);
 }
 
-// Programs leave a thread in rdma_get_cm_event, or on the way to it, when they destroy the channel
-// at their end. It sleeps on, as it would in a read of the kernel's; so the channel stays for a
-// while, and for as long as somebody is inside.
 void urnic_rdma_destroy_event_channel(rdma_event_channel* channel) {
-  constexpr std::size_t kKept = 8;
-  static auto* mutex = new std::mutex;
-  static auto* kept = new std::deque<CmChannel*>;
-  try {
-    const std::lock_guard guard(*mutex);
-    kept->push_back(CmChannel::of(channel));
-    for (std::size_t i = 0; kept->size() > kKept && i < kept->size();) {
-      CmChannel* oldest = (*kept)[i];
-      if (oldest->inside.load() != 0) {
-        ++i;
-        continue;
-      }
-      kept->erase(kept->begin() + static_cast<std::ptrdiff_t>(i));
-      delete oldest;
-    }
-  } catch (const std::bad_alloc&) {
-    delete CmChannel::of(channel);
-  }
+  CmChannel::destroy(channel);
 }
 
 int urnic_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
@@ -245,18 +221,15 @@ int urnic_rdma_migrate_id(rdma_cm_id* r, rdma_event_channel* to) {
 }
 
 int urnic_rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** out) {
-  return guarded(
-      [&] {
-        CmEvent* event = nullptr;
-        CmChannel* of = CmChannel::of(channel);
-        of->inside.fetch_add(1);
-        const int e = of->events.pop(&event);
-        of->inside.fetch_sub(1);
-        if (e != 0) return failed(e);
-        *out = &event->base;
-        return 0;
-      },
-      -1);
+  pthread_testcancel();  // libiscsi cancels its thread and does not wait: the channel may be gone
+  CmEvent* event = nullptr;
+  {
+    const CmChannel::Inside of(channel);  // also of who is cancelled
+    if (of.channel() == nullptr) return failed(EINVAL);
+    if (const int e = of.channel()->events.pop(&event); e != 0) return failed(e);
+  }
+  *out = &event->base;
+  return 0;
 }
 
 int urnic_rdma_ack_cm_event(rdma_cm_event* e) {

@@ -9,30 +9,12 @@
 #include <string>
 
 #include "compat/cm_address.h"
+#include "compat/cm_channel.h"
 #include "compat/exported.h"
 #include "compat/queue_pair.h"
-#include "compat/signalled_queue.h"
 #include "urnic/verbs.h"
 
 namespace urnic::compat {
-
-struct CmId;
-
-struct CmEvent {
-  rdma_cm_event base{};     // first
-  CmId* counted = nullptr;  // whose event it is: of a request the listener's
-  std::string private_data;
-  static CmEvent* of(rdma_cm_event* e) { return reinterpret_cast<CmEvent*>(e); }
-};
-
-struct CmChannel {
-  rdma_event_channel base{};  // first
-  SignalledQueue<CmEvent*> events;
-  std::atomic<int> inside{0};  // threads in rdma_get_cm_event
-  CmChannel() { base.fd = events.fd(); }
-  ~CmChannel();
-  static CmChannel* of(rdma_event_channel* c) { return reinterpret_cast<CmChannel*>(c); }
-};
 
 enum class Stage : std::uint8_t {
   Idle,

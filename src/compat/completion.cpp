@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
+#include "compat/cancel.h"
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/work.h"
@@ -82,14 +84,38 @@ void to_wc(const Completion& c, ibv_wc* wc) {
   if (c.with_immediate) wc->imm_data = immediate_data(c.immediate);
 }
 
+// The last queues that were destroyed. libiscsi polls one from within the call whose completion
+// made the program destroy it; there is nothing in it then, rather than a crash.
+class Remains {
+ public:
+  void keep(Cq* cq) {
+    cq->queue = CompletionQueue();
+    cq->subject.reset();
+    const std::lock_guard guard(mutex_);
+    kept_[next_++ % kMost].reset(cq);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 16;
+  std::mutex mutex_;
+  std::array<std::unique_ptr<Cq>, kMost> kept_;
+  std::size_t next_ = 0;
+};
+
+Remains& remains() {
+  static auto* const them = new Remains;  // polled until the process ends
+  return *them;
+}
+
 int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
+  const Uncancelled uncancelled;
   Cq* cq = Cq::of(c);
   int done = 0;
   while (done < most) {
     Completion got[kAtOnce];
     const int want = std::min(most - done, kAtOnce);
     const int n = cq->queue.poll({got, static_cast<std::size_t>(want)});
-    if (n < 0) return done != 0 ? done : -1;
+    if (n < 0) return done != 0 || !cq->queue ? done : -1;
     for (int i = 0; i < n; ++i) to_wc(got[i], &wc[done++]);
     if (n < want) break;
   }
@@ -97,6 +123,7 @@ int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
 }
 
 int req_notify_cq(ibv_cq* c, int solicited_only) {
+  const Uncancelled uncancelled;
   Cq::of(c)->queue.arm(solicited_only != 0);
   return 0;
 }
@@ -104,6 +131,7 @@ int req_notify_cq(ibv_cq* c, int solicited_only) {
 // ---- the extended queue: one completion at a time, read piece by piece
 
 int next_poll(ibv_cq_ex* ex) {
+  const Uncancelled uncancelled;
   Cq* cq = Cq::of(ex);
   const int n = cq->queue.poll({&cq->current, 1});
   if (n < 0) return EIO;
@@ -330,7 +358,7 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
   counts().completion_queues.fetch_sub(1);
   pthread_mutex_destroy(&c->mutex);
   pthread_cond_destroy(&c->cond);
-  delete cq;
+  remains().keep(cq);
   return 0;
 }
 
@@ -342,6 +370,7 @@ int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_c
     if (n < 0 && errno == EINTR && restarts()) continue;
     if (n < 0) return -1;
     if (n == 0) return failed(EAGAIN);
+    const Uncancelled uncancelled;
     Cq* cq = static_cast<Cq*>(e.data.ptr);
     std::uint64_t events;
     // Another thread may have been quicker.

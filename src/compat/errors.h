@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "compat/cancel.h"
 #include "urnic/status.h"
 
 namespace urnic::compat {
@@ -55,9 +56,11 @@ inline std::nullptr_t nothing(int error) {
   return nullptr;
 }
 
-// Runs `f`, which answers for a program written in C; `otherwise` when there was no memory.
+// Runs `f`, which answers for a program written in C; `otherwise` when there was no memory. A wait
+// without a bound is not for in here: a cancelled thread stays in it.
 template <class F>
 auto guarded(F&& f, decltype(f()) otherwise) noexcept -> decltype(f()) {
+  const Uncancelled uncancelled;
   try {
     return f();
   } catch (const std::bad_alloc&) {

@@ -13,6 +13,7 @@
 #include <deque>
 #include <mutex>
 
+#include "compat/cancel.h"
 #include "compat/restart.h"
 
 namespace urnic::compat {
@@ -41,8 +42,9 @@ class SignalledQueue {
     [[maybe_unused]] const auto n = ::write(fd_, &one, sizeof one);
   }
 
-  // 0, or an errno value: EAGAIN when there is none and the descriptor is non-blocking, EINTR.
-  // `then` sees it before anybody could find it gone from here.
+  // 0, or an errno value: EAGAIN when there is none and the descriptor is non-blocking, EINTR. Who
+  // is cancelled in it has taken nothing. `then` sees it before anybody could find it gone from
+  // here.
   template <class Then>
   int pop(T* out, Then&& then) {
     for (;;) {
@@ -63,6 +65,7 @@ class SignalledQueue {
   }
   template <class Then>
   bool take(T* out, Then&& then) {
+    const Uncancelled uncancelled;
     const std::lock_guard guard(mutex_);
     if (values_.empty()) return false;
     *out = std::move(values_.front());

@@ -66,6 +66,8 @@ TEST(DropinNames, NoCxxRuntimeIsAskedFor) {
     const std::string needed =
         output_of(std::string("readelf -d " URNIC_DROPIN "/") + library + " | grep NEEDED");
     EXPECT_EQ(needed.find("libstdc++"), std::string::npos) << library << "\n" << needed;
+    if (std::string(library).starts_with("liburnic"))
+      continue;  // pthread_cancel wants the system's
     EXPECT_EQ(needed.find("libgcc"), std::string::npos) << library << "\n" << needed;
   }
 }

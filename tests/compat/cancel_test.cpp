@@ -1,0 +1,92 @@
+// pthread_cancel of threads that wait in us: libiscsi's iSER does so.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <unistd.h>
+
+namespace {
+
+// A thread that runs `f` is cancelled in it. What it was called with is of use afterwards.
+template <class F>
+bool ends_when_cancelled(F f) {
+  pthread_t thread;
+  const auto run = [](void* what) -> void* {
+    (*static_cast<F*>(what))();
+    return nullptr;
+  };
+  if (pthread_create(&thread, nullptr, run, &f) != 0) return false;
+  usleep(50000);
+  pthread_cancel(thread);
+  void* result = nullptr;
+  pthread_join(thread, &result);
+  return result == PTHREAD_CANCELED;
+}
+
+TEST(Cancel, EndsAThreadWhereItWaits) {
+  ibv_device** devices = ibv_get_device_list(nullptr);
+  ASSERT_NE(devices, nullptr);
+  ibv_context* context = ibv_open_device(devices[0]);
+  ibv_free_device_list(devices);
+  ASSERT_NE(context, nullptr);
+  ibv_comp_channel* completions = ibv_create_comp_channel(context);
+  ibv_cq* cq = ibv_create_cq(context, 16, nullptr, completions, 0);
+  ASSERT_NE(cq, nullptr);
+  EXPECT_TRUE(ends_when_cancelled([&] {
+    ibv_cq* of;
+    void* its;
+    ibv_get_cq_event(completions, &of, &its);
+  }));
+  EXPECT_TRUE(ends_when_cancelled([&] {
+    ibv_async_event event;
+    while (ibv_get_async_event(context, &event) == 0) ibv_ack_async_event(&event);
+  }));
+  rdma_event_channel* channel = rdma_create_event_channel();
+  ASSERT_NE(channel, nullptr);
+  rdma_cm_id* id = nullptr;
+  ASSERT_EQ(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), 0);
+  EXPECT_TRUE(ends_when_cancelled([&] {
+    rdma_cm_event* event;
+    rdma_get_cm_event(channel, &event);
+  }));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), 2000), 0);
+  rdma_cm_event* event = nullptr;
+  ASSERT_EQ(rdma_get_cm_event(channel, &event), 0);
+  EXPECT_EQ(event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+  rdma_ack_cm_event(event);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+  rdma_destroy_event_channel(channel);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(ibv_destroy_comp_channel(completions), 0);
+  EXPECT_EQ(ibv_close_device(context), 0);
+}
+
+// Who cancels a thread and does not wait for it takes the channel away under it.
+TEST(Cancel, GoesBeforeALookAtTheChannel) {
+  auto run = [] {
+    usleep(100000);  // cancelled in here, or behind it
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+    rdma_cm_event* event;
+    rdma_get_cm_event(reinterpret_cast<rdma_event_channel*>(16), &event);
+  };
+  EXPECT_TRUE(ends_when_cancelled([&] {
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    run();
+  }));
+}
+
+// As libiscsi's thread does, whose channel's place has become something else.
+TEST(Channels, WhatIsNoneIsRefused) {
+  rdma_cm_event* event;
+  errno = 0;
+  EXPECT_EQ(rdma_get_cm_event(reinterpret_cast<rdma_event_channel*>(0x313632333a31), &event), -1);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+}  // namespace
