@@ -137,6 +137,11 @@ TEST_P(Destroy, E50_BehindADisconnectWhatWasPostedGoesOutThoughItsMemoryIsGone) 
 
 // proves: E-50
 TEST_P(Destroy, E50_TheLastHandleOfTheDeviceWaitsForIt) {
+  client.reset();
+  Config alone = config("client");
+  ASSERT_TRUE(alone.set("progress", "poll").ok());  // nobody else drives it
+  client.emplace(alone);
+  ASSERT_TRUE(client->device.wait_link(10000));
   connect();
   write_all();
   const auto expected = client->memory;

@@ -107,6 +107,21 @@ TEST_F(Leaving, E50_WhatWasPostedGoesOutOfMemoryThatIsNotTheConsumersAnyMore) {
   expect_gone();
 }
 
+// All that had left was lost: it is sent again, out of copies.
+// proves: E-25, E-50
+TEST_F(Leaving, E50_WhatWasSentAndLostIsSentAgain) {
+  pair.set_faults_left("loss=1");
+  for (std::size_t at = 0; at < kOctets; at += 6000) write(at, 6000, sink);  // some have left whole
+  disconnect();
+  destroy();
+  pair.set_faults_left("");
+  ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(9)));
+  EXPECT_EQ(kinds(pair.right()), std::vector<Kind>{Kind::Disconnected});
+  EXPECT_TRUE(to == expected);
+  pair.run_for(Duration::ms(500));
+  expect_gone();
+}
+
 // Also what is lost on the way and is sent again.
 // proves: E-25, E-50
 TEST_F(Leaving, E50_OverAWireThatLoses) {
