@@ -309,7 +309,8 @@ enum class EventKind : std::uint8_t {
   failed,           // the connection is lost: `error`; iWARP: RST, time-out, Terminate
   receive_limit,    // on a SharedReceiveQueue: fewer receives are left than set_limit() said
   last_receive,     // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
-  // On a QueuePair: a receive has completed before `established` could be said, which follows.
+  // On a QueuePair with QpOptions::asynchronous_events, as the next three: a receive has completed
+  // before `established` could be said, which follows.
   communication_established,
   // On a QueuePair, behind `failed`, whose cause they name: the peer asked for memory it has no
   // right to; or for what may not be asked; or this end cannot go on (iWARP: also a CRC that is
@@ -441,6 +442,8 @@ struct QpOptions {
   std::uint32_t max_send_sge = 4, max_receive_sge = 4;
   std::uint32_t max_inline = 256;
   bool signal_all = false;  // every send request completes visibly
+  // `events` hears of communication_established, access_error, request_error and fatal as well.
+  bool asynchronous_events = false;
   // Receives come from here; max_receive and max_receive_sge then mean nothing, and
   // QueuePair::post_receive is refused. Of the same device.
   SharedReceiveQueue srq;

@@ -280,6 +280,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a) {
   o.max_receive_sge = std::max<std::uint32_t>(a->cap.max_recv_sge, 1);
   o.max_inline = a->cap.max_inline_data;
   o.signal_all = a->sq_sig_all != 0;
+  o.asynchronous_events = true;
   if (a->srq != nullptr) o.srq = Srq::of(a->srq)->queue;
   auto handle = process.device().create_qp(Pd::of(a->pd)->domain, o);
   if (!handle) {

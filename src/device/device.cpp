@@ -360,6 +360,7 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     qp->events = o.events.impl_;
     qp->context = o.context;
     qp->signal_all = o.signal_all;
+    qp->asynchronous_events = o.asynchronous_events;
     ddp::StreamConfig config = stream_config(o, pd.impl_->id, impl_->engine->options());
     impl_->driver->own([&](Instant) {
       if (qp->srq) config.shared_rq = qp->srq->queue;

@@ -221,7 +221,8 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
   event.error = {e.code, e.message};
   if (const auto kind = asynchronous(e.kind)) {
     event.kind = *kind;
-    if (qp->events) qp->events->push(std::move(event), qp);
+    const bool wanted = qp->asynchronous_events || *kind == EventKind::last_receive;
+    if (wanted && qp->events) qp->events->push(std::move(event), qp);
     log_event(*qp, e);
     return;
   }

@@ -99,6 +99,7 @@ struct QpImpl {
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
   bool signal_all = false;
+  bool asynchronous_events = false;
   verbs::QueuePair* qp = nullptr;    // the engine's; queue_pair.h says what needs ownership
   Spinlock send_lock, receive_lock;  // among threads that post
   // Outcome of the current connect or accept, for the blocking calls.

@@ -41,11 +41,12 @@ struct Destroy : ::testing::TestWithParam<const char*> {
                                    access_local_write | access_remote_write);
       make_qp();
     }
-    void make_qp() {
+    void make_qp(bool asynchronous_events = false) {
       QpOptions o;
       o.send_cq = o.receive_cq = cq;
       o.events = events;
       o.context = &tag;
+      o.asynchronous_events = asynchronous_events;
       qp = *device.create_qp(pd, o);
     }
     std::optional<Event> next(int ms = 10000) {
@@ -244,6 +245,35 @@ TEST_P(Destroy, IB106_ResetInitConnectedErrorRoundAndRound) {
       while (end->cq.poll(c) > 0) {
       }
     }
+  }
+}
+
+// Programs take what is neither `established` nor an orderly end for a loss. What says nothing of
+// the connection comes to those who ask for it.
+// proves: E-50
+TEST_P(Destroy, E50_AsynchronousEventsAreForThoseWhoAsk) {
+  for (const bool asked : {false, true}) {
+    server->make_qp(asked);
+    client->make_qp();
+    connect();
+    const Sge sge{reinterpret_cast<std::uintptr_t>(client->memory.data()), 8, client->mr.lkey()};
+    SendRequest r;
+    r.opcode = Opcode::write;
+    r.sges = {&sge, 1};
+    r.remote_address = server->mr.remote_address();
+    r.rkey = server->mr.rkey() + 1;
+    ASSERT_TRUE(client->qp.post_send(r).ok());
+    const auto lost = server->next();
+    ASSERT_TRUE(lost);
+    EXPECT_EQ(lost->kind, EventKind::failed);
+    const auto cause = server->next(asked ? 10000 : 100);
+    ASSERT_EQ(cause.has_value(), asked);
+    if (asked) {
+      EXPECT_EQ(cause->kind, EventKind::access_error);
+    }
+    const auto there = client->next();
+    ASSERT_TRUE(there);
+    EXPECT_EQ(there->kind, EventKind::failed);
   }
 }
 
