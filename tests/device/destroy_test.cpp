@@ -263,14 +263,14 @@ TEST_P(Destroy, E50_AsynchronousEventsAreForThoseWhoAsk) {
     r.remote_address = server->mr.remote_address();
     r.rkey = server->mr.rkey() + 1;
     ASSERT_TRUE(client->qp.post_send(r).ok());
-    const auto lost = server->next();
-    ASSERT_TRUE(lost);
-    EXPECT_EQ(lost->kind, EventKind::failed);
-    const auto cause = server->next(asked ? 10000 : 100);
-    ASSERT_EQ(cause.has_value(), asked);
-    if (asked) {
-      EXPECT_EQ(cause->kind, EventKind::access_error);
-    }
+    std::vector<EventKind> told;
+    do {
+      const auto e = server->next();
+      ASSERT_TRUE(e);
+      told.push_back(e->kind);
+    } while (told.back() != EventKind::disconnected);
+    EXPECT_NE(std::find(told.begin(), told.end(), EventKind::failed), told.end());
+    EXPECT_EQ(std::count(told.begin(), told.end(), EventKind::access_error), asked ? 1 : 0);
     const auto there = client->next();
     ASSERT_TRUE(there);
     EXPECT_EQ(there->kind, EventKind::failed);
