@@ -48,14 +48,25 @@ Side::~Side() = default;
 
 // ---- driving
 
+void Side::settle_end(Connection& c, Instant now) {
+  Found found;
+  found.closed = c.tcb.state == tcp::State::Closed || c.tcb.state == tcp::State::TimeWait;
+  life_.settle(c, found, now);
+}
+
 bool Side::drain_round(Instant now) {
   if (state_.draining.empty()) return false;
   std::uint64_t left = kDrainRound;
   while (left != 0 && !state_.draining.empty()) {
     Connection* c = state_.draining.pop(state_.connections);
     if (c == nullptr) continue;
-    if (c->stream == nullptr || c->stage < Stage::Full || c->stage > Stage::Closing) continue;
+    if (c->stream == nullptr || c->stage < Stage::Full) continue;
     ending_.guard(*c, now, [&] {
+      if (c->stage >
+          Stage::Closing) {  // nothing is taken, but its end may have waited for this turn
+        if (c->link == nullptr) settle_end(*c, now);
+        return;
+      }
       // A receive has come; the kernel's octets have a budget of their own.
       if (c->link != nullptr) {
         life_.drain(*c, now);

@@ -264,6 +264,7 @@ TEST_P(OutOfMemory, ManyRefusedAllocationsLeaveNothingUntoldAndNothingBehind) {
 
 // What waits for a receive goes on when one is posted, or its connection ends; it does not lie
 // where nobody looks any more. proves: E-50
+// proves: E-50
 TEST(OutOfMemoryPost, AReceiveWithoutMemoryToResumeEndsItsConnection) {
   HandPeer p;
   p.options.receive_wait = Duration::s(60);

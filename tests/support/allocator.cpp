@@ -49,24 +49,45 @@ std::uint64_t NoMemory::failed() const {
   return plan.failed;
 }
 
+static void* allocate_or_null(std::size_t n, std::size_t align) {
+  if (fails()) return nullptr;
+  return align == 0 ? std::malloc(n != 0 ? n : 1)
+                    : std::aligned_alloc(align, (n + align - 1) / align * align);
+}
+
 // As operator new has it: never null.
 static void* allocate(std::size_t n, std::size_t align) {
-  void* p = nullptr;
-  if (!fails()) {
-    p = align == 0 ? std::malloc(n != 0 ? n : 1)
-                   : std::aligned_alloc(align, (n + align - 1) / align * align);
-  }
+  void* p = allocate_or_null(n, align);
   if (p == nullptr) throw std::bad_alloc();
   return p;
 }
 
 }  // namespace urnic::testing
 
+// All forms: a sanitizer's own would not go with ours.
 void* operator new(std::size_t n) {
+  return urnic::testing::allocate(n, 0);
+}
+void* operator new[](std::size_t n) {
   return urnic::testing::allocate(n, 0);
 }
 void* operator new(std::size_t n, std::align_val_t align) {
   return urnic::testing::allocate(n, static_cast<std::size_t>(align));
+}
+void* operator new[](std::size_t n, std::align_val_t align) {
+  return urnic::testing::allocate(n, static_cast<std::size_t>(align));
+}
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+  return urnic::testing::allocate_or_null(n, 0);
+}
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
+  return urnic::testing::allocate_or_null(n, 0);
+}
+void* operator new(std::size_t n, std::align_val_t align, const std::nothrow_t&) noexcept {
+  return urnic::testing::allocate_or_null(n, static_cast<std::size_t>(align));
+}
+void* operator new[](std::size_t n, std::align_val_t align, const std::nothrow_t&) noexcept {
+  return urnic::testing::allocate_or_null(n, static_cast<std::size_t>(align));
 }
 void operator delete(void* p) noexcept {
   std::free(p);
@@ -78,5 +99,29 @@ void operator delete(void* p, std::align_val_t) noexcept {
   std::free(p);
 }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, const std::nothrow_t&) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, const std::nothrow_t&) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept {
   std::free(p);
 }
