@@ -48,12 +48,6 @@ Side::~Side() = default;
 
 // ---- driving
 
-void Side::settle_end(Connection& c, Instant now) {
-  Found found;
-  found.closed = c.tcb.state == tcp::State::Closed || c.tcb.state == tcp::State::TimeWait;
-  life_.settle(c, found, now);
-}
-
 bool Side::drain_round(Instant now) {
   if (state_.draining.empty()) return false;
   std::uint64_t left = kDrainRound;
@@ -62,20 +56,17 @@ bool Side::drain_round(Instant now) {
     if (c == nullptr) continue;
     if (c->stream == nullptr || c->stage < Stage::Full) continue;
     ending_.guard(*c, now, [&] {
-      if (c->stage >
-          Stage::Closing) {  // nothing is taken, but its end may have waited for this turn
-        if (c->link == nullptr) settle_end(*c, now);
-        return;
-      }
+      // Who takes nothing any more may have an end that waited for this turn.
+      const bool takes = c->stage <= Stage::Closing;
       // A receive has come; the kernel's octets have a budget of their own.
       if (c->link != nullptr) {
-        life_.drain(*c, now);
+        if (takes) life_.drain(*c, now);
         return;
       }
       Found found;
-      left -= std::min(left, slow_.drain(*c, std::min(left, kDrainTurn), now, &found));
+      if (takes) left -= std::min(left, slow_.drain(*c, std::min(left, kDrainTurn), now, &found));
       found.closed = c->tcb.state == tcp::State::Closed || c->tcb.state == tcp::State::TimeWait;
-      state_.touched.push(*c);
+      if (takes) state_.touched.push(*c);
       life_.settle(*c, found, now);
     });
   }

@@ -67,7 +67,6 @@ class Side {
   bool poll_sockets(Instant now) { return rounds_.poll(now); }
   // SLOW connections that have more than one turn's worth, one after the other. True if there were.
   bool drain_round(Instant now);
-  void settle_end(Connection& c, Instant now);
   void end_of_burst(Instant now);
   void run_timers(Instant now);
   // When run_timers or another round must come even if nothing arrives.
