@@ -104,7 +104,7 @@ void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
 
 void DeviceImpl::on_address_conflict(const IpAddress& address, const MacAddress& with) {
   const std::string text = with.to_string() + " has our address " + address.to_string() + " too";
-  log_quietly(engine::LogLevel::Warn, [&] { return text; });
+  log_quietly(engine::LogLevel::Warn, [&] { return std::string(text); });
   tell(EventKind::address_conflict, nullptr, nullptr, text.c_str());
 }
 
