@@ -198,7 +198,7 @@ Result<void> Device::deliver_events(const EventQueue& events, void* context) {
       return Error{Errc::invalid_argument, "the event queue belongs to another device"};
     }
     const std::lock_guard guard(impl_->mutex);
-    impl_->events = events.impl_;
+    impl_->events = events.impl_.get();
     impl_->context = context;
     return {};
   });

@@ -4,6 +4,12 @@
 namespace urnic {
 namespace detail {
 
+EventQueueImpl::~EventQueueImpl() {
+  if (device == nullptr) return;  // there was no descriptor for it
+  const std::lock_guard guard(device->mutex);
+  if (device->events == this) device->events = nullptr;
+}
+
 void EventQueueImpl::push(Event e, const void* from) {
   const std::lock_guard guard(mutex);
   events.push_back({std::move(e), from});
@@ -70,26 +76,21 @@ void DeviceImpl::on_shared_limit(verbs::SharedReceiveQueue* queue) {
 
 void DeviceImpl::tell(EventKind kind, const void* from, void* about, const char* why) {
   const std::lock_guard guard(mutex);
-  const auto queue = events.lock();
-  if (queue == nullptr) return;
+  if (events == nullptr) return;
   try {
     Event event;
     event.kind = kind;
     event.context = about != nullptr ? about : context;
     event.error.message = why;
-    queue->push(std::move(event), from);
+    events->push(std::move(event), from);
   } catch (const std::bad_alloc&) {
     // News of the device: lost, and no connection with them.
   }
 }
 
 void DeviceImpl::forget_events(const void* from) {
-  std::shared_ptr<EventQueueImpl> queue;
-  {
-    const std::lock_guard guard(mutex);
-    queue = events.lock();
-  }
-  if (queue != nullptr) queue->take_of(from);
+  const std::lock_guard guard(mutex);
+  if (events != nullptr) events->take_of(from);
 }
 
 void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
@@ -197,20 +198,18 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
     iwarp::Side::RequestInfo info;
     engine->iwarp().request_info(e.connection, &info);
     log_quietly(engine::LogLevel::Info, [&] { return ends_of(info.key) + ": " + name_of(e.kind); });
+    // What needs memory comes first. Once it is queued the request is the consumer's alone: the
+    // last to let go of it refuses it, for which we, who own the engine, would wait for ever.
+    std::list<EventQueueImpl::Entry> one(1);
     auto request = std::make_shared<RequestImpl>();
     request->device = shared_from_this();
     request->connection = e.connection;
     request->info = std::move(info);
-    try {
-      Event event;
-      event.kind = EventKind::connect_request;
-      event.context = listener->context;
-      event.request.impl_ = request;
-      listener->events->push(std::move(event), listener);
-    } catch (const std::bad_alloc&) {
-      request->answered = true;  // nobody has it: its connection ends by whoever called us
-      throw;
-    }
+    one.front().from = listener;
+    one.front().event.kind = EventKind::connect_request;
+    one.front().event.context = listener->context;
+    one.front().event.request.impl_ = std::move(request);
+    listener->events->put(std::move(one));
     return;
   }
   auto* qp = static_cast<QpImpl*>(e.qp->owner);

@@ -34,6 +34,11 @@ struct EventQueueImpl {
   bool woken = false;       // who waits is to come back
   engine::EventFd fd;       // readable while there are events, or `woken`
 
+  EventQueueImpl() = default;
+  EventQueueImpl(const EventQueueImpl&) = delete;
+  EventQueueImpl& operator=(const EventQueueImpl&) = delete;
+  ~EventQueueImpl();
+
   void push(Event e, const void* from);
   bool pop(Event* out);
   // What is queued of that object, taken out.
@@ -185,9 +190,11 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   std::unique_ptr<engine::StatServer> stat_server;
   std::unique_ptr<engine::Driver> driver;
   Instant opened;
-  std::unique_ptr<engine::Log> logger;   // null: log = off
-  std::mutex mutex;                      // of the next two
-  std::weak_ptr<EventQueueImpl> events;  // they keep the device alive, not the other way round
+  std::unique_ptr<engine::Log> logger;  // null: log = off
+  std::mutex mutex;                     // of the next two
+  // Where it delivers its own events. Queues keep their device alive and take leave of it, so that
+  // it is never the device's thread that lets go of the last one.
+  EventQueueImpl* events = nullptr;
   void* context = nullptr;
   std::string link_reason;  // under ownership: why the link went
 };

@@ -87,6 +87,7 @@ TEST_F(Regions, E54_ARefusedReregistrationChangesNothing) {
   EXPECT_EQ(e.reregister(a ^ 1, pd, whole(theirs), kAll), 0u);
   EXPECT_EQ(e.reregister(a, pd, whole(theirs), verbs::kRemoteWrite), 0u);
   EXPECT_EQ(e.reregister(a, pd, {ours.data(), ~0ull - 10, 100}, kAll), 0u);
+  ASSERT_NE(e.memory().find(a), nullptr);
   EXPECT_EQ(extent_of(*e.memory().find(a)), whole(ours));
   EXPECT_EQ(e.memory().find(a)->access, kAll);
 }

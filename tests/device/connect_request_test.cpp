@@ -1,0 +1,48 @@
+// Connect requests on their way to a consumer who is quicker than the device's thread.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "support/device_end.h"
+#include "urnic/urnic.h"
+
+namespace urnic {
+namespace {
+
+Config kernel_tcp() {
+  Config c;
+  EXPECT_TRUE(c.set("port", "tcp:bind=127.0.0.1").ok());
+  EXPECT_TRUE(c.set("stat", "off").ok());
+  EXPECT_TRUE(c.set("progress", "thread").ok());
+  return c;
+}
+
+// The last to let go of a request refuses it, for which it takes the engine. Were that the thread
+// which has the engine in hand, because the consumer was done before it, all would stand still.
+TEST(ConnectRequests, OneThatIsLetGoAtOnceIsRefusedAndTheDeviceGoesOn) {
+  test::DeviceEnd server(kernel_tcp()), client(kernel_tcp());
+  ASSERT_TRUE(server.device && client.device);
+  auto listener = server.device.listen(0);
+  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  const std::string address = "127.0.0.1:" + std::to_string(listener->port());
+  constexpr int kConnections = 300;
+  std::atomic<int> refused{0}, failed{0};
+  std::thread consumer([&] {
+    for (int i = 0; i < kConnections; ++i) refused += listener->next(10000).ok();
+  });
+  for (int i = 0; i < kConnections; ++i) {
+    QpOptions o;
+    o.send_cq = o.receive_cq = client.cq;
+    QueuePair qp = *client.device.create_qp(client.pd, o);
+    const auto connected = qp.connect(address);
+    failed += !connected.ok() && connected.error().code == Errc::rejected;
+  }
+  consumer.join();
+  EXPECT_EQ(refused, kConnections);
+  EXPECT_EQ(failed, kConnections);
+}
+
+}  // namespace
+}  // namespace urnic
