@@ -119,7 +119,7 @@ struct Destroy : ::testing::TestWithParam<const char*> {
   Listener listener;
 };
 
-// proves: E-25, E-50
+// proves: E-50
 TEST_P(Destroy, E50_BehindADisconnectWhatWasPostedGoesOutThoughItsMemoryIsGone) {
   connect();
   write_all();

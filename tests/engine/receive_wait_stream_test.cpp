@@ -159,8 +159,8 @@ TEST_P(WaitOver, R116_DisconnectAndDestructionHereEndIt) {
 }
 
 // Nobody will take it any more, and it holds nobody up.
-// proves: R-116, E-50
-TEST_P(WaitOver, E50_DestroyedBehindADisconnectWhatWaitsIsDropped) {
+// proves: R-116
+TEST_P(WaitOver, R116_DestroyedBehindADisconnectWhatWaitsIsDropped) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
@@ -172,8 +172,8 @@ TEST_P(WaitOver, E50_DestroyedBehindADisconnectWhatWaitsIsDropped) {
 }
 
 // The peer has closed meanwhile: its FIN stands behind what waits.
-// proves: R-116, E-50
-TEST_P(WaitOver, E50_DestroyedWithThePeersEndBehindWhatWaits) {
+// proves: R-116
+TEST_P(WaitOver, R116_DestroyedWithThePeersEndBehindWhatWaits) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
