@@ -138,6 +138,7 @@ TEST(MemifHostile, FramesBeforeABadDescriptorAreDelivered) {
   lab.expect_alive();
 }
 
+// proves: E-19
 TEST(MemifHostile, EmptyAndOversizedFramesAreSkippedAndCounted) {
   Lab lab;
   auto c = lab.linked();
@@ -307,7 +308,6 @@ TEST(MemifHostile, ABlockingEventfdWithAFullCounterHangsNobody) {
 }
 
 // Rubbish everywhere in shared memory, from another thread, while the port works on it.
-// proves: E-19
 TEST(MemifHostile, RandomRubbishInSharedMemoryIsSurvived) {
   const std::uint64_t seed = 777;
   SCOPED_TRACE("seed " + std::to_string(seed));
