@@ -48,6 +48,7 @@ namespace detail {
 struct DeviceImpl;
 struct PdImpl;
 struct MrImpl;
+struct WindowImpl;
 struct CqImpl;
 struct QpImpl;
 struct SrqImpl;
@@ -62,7 +63,8 @@ enum Access : std::uint32_t {
   access_local_write = 1,
   access_remote_write = 2,  // needs access_local_write
   access_remote_read = 4,
-  access_zero_based = 8,  // tagged offsets count from 0 instead of the virtual address
+  access_zero_based = 8,    // tagged offsets count from 0 instead of the virtual address
+  access_bind_window = 32,  // memory windows may be bound to it
 };
 
 // ---- memory -----------------------------------------------------------------------------------
@@ -116,17 +118,58 @@ class URNIC_API MemoryRegion {
   std::uint64_t remote_address() const;
   // At once other memory, domain or rights. The keys are new ones unless only the rights are
   // others. What was posted with the old keys and is not complete ends as if the region had been
-  // deregistered. Not beside other calls on this object. Errors: invalid_argument (rights, range);
-  // nothing has changed then.
+  // deregistered. Not beside other calls on this object. Errors: invalid_argument (rights, range),
+  // in_use (windows are bound to it); nothing has changed then.
   Result<void> reregister(const RegionChange& change);
   // Ends the registration; the handle is empty afterwards. Waits for a burst of the engine, not for
-  // the peer.
-  void deregister();
+  // the peer. Errors: in_use, and nothing has changed, while memory windows are bound to it.
+  // Destruction unbinds them instead.
+  Result<void> deregister();
 
  private:
   friend class Device;
   explicit MemoryRegion(std::shared_ptr<detail::MrImpl> i) : impl_(std::move(i)) {}
   std::shared_ptr<detail::MrImpl> impl_;
+};
+
+enum class WindowType : std::uint8_t {
+  type1 = 1,  // of the protection domain: all its queue pairs; bound anew at any time
+  type2 =
+      2,  // of the queue pair that bound it; bound only while it is not, unbound by invalidation
+};
+
+// A key for peers that names part of a region with rights of its own. bind_window, a work request,
+// says what it names; until then, and behind an invalidation, it names nothing. Destroying it, or
+// the queue pair of a type 2, or moving that to reset, unbinds it.
+class URNIC_API MemoryWindow {
+ public:
+  MemoryWindow() = default;
+  MemoryWindow(MemoryWindow&&) noexcept = default;
+  MemoryWindow& operator=(MemoryWindow&&) noexcept;
+  ~MemoryWindow();
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  WindowType type() const;
+  // As next_rkey() said last. 0 when empty.
+  std::uint32_t rkey() const;
+  // For the next bind: another one than before, and rkey() from now on.
+  std::uint32_t next_rkey();
+
+ private:
+  friend class Device;
+  explicit MemoryWindow(std::shared_ptr<detail::WindowImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::WindowImpl> impl_;
+};
+
+// What a window is to be. The region needs access_bind_window, and access_local_write if the window
+// is for remote writing; its own remote rights do not matter. All of one protection domain.
+struct WindowBind {
+  std::uint64_t address = 0;  // as an Sge of that region
+  std::uint64_t length = 0;   // 0: unbinds a type 1
+  std::uint32_t lkey = 0;     // of the region
+  std::uint32_t rkey = 0;     // MemoryWindow::next_rkey(); a type 2 may have any lowest octet
+  // access_remote_write, access_remote_read; access_zero_based: for the peer it begins at 0.
+  std::uint32_t access = 0;
 };
 
 // ---- work requests and completions ------------------------------------------------------------
@@ -145,6 +188,7 @@ enum class Opcode : std::uint8_t {
   write,
   read,
   local_invalidate,
+  bind_window,
   // With eight octets of Immediate Data, which the completion of the receive they use brings (RFC
   // 7306, 6). iWARP: the peer has to know RFC 7306; one that does not ends the connection.
   send_with_immediate,
@@ -168,6 +212,9 @@ struct SendRequest {
   std::uint32_t rkey = 0;             // the same
   std::uint32_t invalidate_rkey = 0;  // send_with_invalidate (the peer's), local_invalidate (ours)
   std::uint64_t immediate = 0;        // send_with_immediate, write_with_immediate
+  // bind_window; borrowed for the call. Requests behind it find the window bound, a Send that tells
+  // the peer of it too.
+  const WindowBind* bind = nullptr;
 };
 
 // Where the next Send is to go, in the order of posting.
@@ -186,6 +233,7 @@ enum class WcStatus : std::uint8_t {
   remote_operation,        // the peer refused for any other reason
   remote_invalid_request,  // the peer found the request invalid, or does not know it
   fatal_transport,         // the TCP connection was lost
+  window_bind,             // bind_window: not of what there is, or not with these rights
 };
 // e.g. "work request flushed: the connection ended".
 URNIC_API const char* to_string(WcStatus);
@@ -571,6 +619,8 @@ class URNIC_API Device {
   Result<MemoryRegion> register_memory(const ProtectionDomain&, void* address, std::size_t length,
                                        std::uint32_t access,
                                        std::optional<std::uint64_t> iova = std::nullopt);
+  // Not bound yet. Errors: no_memory (2^20 with the regions).
+  Result<MemoryWindow> create_window(const ProtectionDomain&, WindowType type);
   // `depth` 1 to 2^24 entries, memory taken as it fills; `context` is for cq_overrun.
   Result<CompletionQueue> create_cq(std::uint32_t depth, void* context = nullptr);
   Result<EventQueue> create_event_queue();  // takes a descriptor

@@ -107,6 +107,15 @@ void wr_local_inv(ibv_qp_ex* ex, std::uint32_t key) {
   noted(ex, [&](Builder& b) { b.add(*ex, IBV_WR_LOCAL_INV).invalidate_rkey = key; });
 }
 
+void wr_bind_mw(ibv_qp_ex* ex, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
+  noted(ex, [&](Builder& b) {
+    ibv_send_wr& wr = b.add(*ex, IBV_WR_BIND_MW);
+    wr.bind_mw.mw = mw;
+    wr.bind_mw.rkey = rkey;
+    wr.bind_mw.bind_info = *info;
+  });
+}
+
 void add_rdma(ibv_qp_ex* ex, ibv_wr_opcode opcode, std::uint32_t key, std::uint64_t address) {
   noted(ex, [&](Builder& b) {
     ibv_send_wr& wr = b.add(*ex, opcode);
@@ -164,6 +173,7 @@ void Builder::install(ibv_qp_ex* ex, std::uint64_t operations) {
   if ((operations & IBV_QP_EX_WITH_SEND_WITH_INV) != 0) ex->wr_send_inv = wr_send_inv;
   if ((operations & IBV_QP_EX_WITH_SEND_WITH_IMM) != 0) ex->wr_send_imm = wr_send_imm;
   if ((operations & IBV_QP_EX_WITH_LOCAL_INV) != 0) ex->wr_local_inv = wr_local_inv;
+  if ((operations & IBV_QP_EX_WITH_BIND_MW) != 0) ex->wr_bind_mw = wr_bind_mw;
   if ((operations & IBV_QP_EX_WITH_RDMA_READ) != 0) ex->wr_rdma_read = wr_rdma_read;
   if ((operations & IBV_QP_EX_WITH_RDMA_WRITE) != 0) ex->wr_rdma_write = wr_rdma_write;
   if ((operations & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) != 0) {

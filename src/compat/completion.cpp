@@ -33,6 +33,8 @@ ibv_wc_status to_status(WcStatus s) {
       return IBV_WC_REM_OP_ERR;
     case WcStatus::remote_invalid_request:
       return IBV_WC_REM_INV_REQ_ERR;
+    case WcStatus::window_bind:
+      return IBV_WC_MW_BIND_ERR;
     case WcStatus::fatal_transport:
       break;
   }
@@ -52,6 +54,8 @@ ibv_wc_opcode to_opcode(Opcode o) {
       return IBV_WC_RDMA_READ;
     case Opcode::local_invalidate:
       return IBV_WC_LOCAL_INV;
+    case Opcode::bind_window:
+      return IBV_WC_BIND_MW;
     case Opcode::receive:
       break;
   }

@@ -51,12 +51,14 @@ void fill_device(ibv_device_attr* a) {
   a->max_qp = static_cast<int>(
       std::min<std::int64_t>(process.config().get_int("max_connections"), Limits::kQueuePairs));
   a->max_qp_wr = Limits::kWork;
-  a->device_cap_flags =
-      IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID;
+  a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+                        IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_MEM_WINDOW |
+                        IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   a->max_sge = a->max_sge_rd = Limits::kSges;
   a->max_cq = Limits::kCompletionQueues;
   a->max_cqe = Limits::kCompletions;
   a->max_mr = Limits::kRegions;
+  a->max_mw = Limits::kWindows;
   a->max_pd = Limits::kDomains;
   a->max_qp_rd_atom = reads("ird");
   a->max_qp_init_rd_atom = reads("ord");

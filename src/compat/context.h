@@ -12,7 +12,8 @@ namespace urnic::compat {
 struct Limits {
   static constexpr int kQueuePairs = 65536, kCompletionQueues = 65536, kSharedQueues = 65536;
   static constexpr int kWork = 65536, kSges = 32, kInline = 4096;
-  static constexpr int kCompletions = 1 << 20, kRegions = 1 << 20, kDomains = 1 << 20;
+  static constexpr int kCompletions = 1 << 20, kDomains = 1 << 20;
+  static constexpr int kRegions = 1 << 19, kWindows = 1 << 19;  // of one table
 };
 
 struct Context {
@@ -31,7 +32,8 @@ struct Context {
 // How many of each there are, in this process (a child begins with its parent's, which it must not
 // use and cannot get rid of).
 struct Counts {
-  std::atomic<int> queue_pairs{0}, completion_queues{0}, shared_queues{0}, regions{0}, domains{0};
+  std::atomic<int> queue_pairs{0}, completion_queues{0}, shared_queues{0}, domains{0};
+  std::atomic<int> regions{0}, windows{0};
 };
 Counts& counts();
 

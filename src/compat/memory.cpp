@@ -6,6 +6,7 @@
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/process.h"
+#include "compat/queue_pair.h"
 
 namespace urnic::compat {
 namespace {
@@ -13,11 +14,10 @@ namespace {
 // Those a device may leave aside without saying so.
 constexpr unsigned kOptional = IBV_ACCESS_OPTIONAL_RANGE;
 // Remote atomics: nobody can ask for one (atomic_cap is none), so there is nothing to allow. Large
-// pages are no matter of ours. A window cannot be had to be bound.
-constexpr unsigned kWithoutEffect =
-    kOptional | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_HUGETLB;
+// pages are no matter of ours.
+constexpr unsigned kWithoutEffect = kOptional | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB;
 constexpr unsigned kEffective = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                                IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED;
+                                IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND;
 
 std::uint32_t to_access(unsigned flags) {
   std::uint32_t out = 0;
@@ -25,6 +25,7 @@ std::uint32_t to_access(unsigned flags) {
   if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0) out |= access_remote_write;
   if ((flags & IBV_ACCESS_REMOTE_READ) != 0) out |= access_remote_read;
   if ((flags & IBV_ACCESS_ZERO_BASED) != 0) out |= access_zero_based;
+  if ((flags & IBV_ACCESS_MW_BIND) != 0) out |= access_bind_window;
   return out;
 }
 
@@ -91,7 +92,9 @@ int reregister(Mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length,
     change.access = to_access(rights);
   }
   const auto done = mr->region.reregister(change);
-  if (!done) return refused(to_errno(done.error().code));
+  if (!done) {
+    return refused(done.error().code == Errc::in_use ? EBUSY : to_errno(done.error().code));
+  }
   show(mr);
   if (other_domain) {
     Pd::of(mr->base.pd)->users.fetch_sub(1);
@@ -101,14 +104,50 @@ int reregister(Mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length,
   return 0;
 }
 
-ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type) {
-  return nothing(EOPNOTSUPP);
+// ---- windows
+
+ibv_mw* alloc_mw(ibv_pd* p, ibv_mw_type type) {
+  return guarded(
+      [&]() -> ibv_mw* {
+        if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return nothing(EINVAL);
+        auto mw = std::make_unique<Mw>();
+        if (!count_up(counts().windows, Limits::kWindows)) return nothing(ENOMEM);
+        Pd* pd = Pd::of(p);
+        auto window = Process::get().device().create_window(
+            pd->domain, type == IBV_MW_TYPE_1 ? WindowType::type1 : WindowType::type2);
+        if (!window) {
+          counts().windows.fetch_sub(1);
+          return nothing(to_errno(window.error().code));
+        }
+        mw->window = std::move(*window);
+        mw->base = {};
+        mw->base.context = p->context;
+        mw->base.pd = p;
+        mw->base.type = type;
+        mw->base.handle = mw->base.rkey = mw->window.rkey();
+        pd->users.fetch_add(1);
+        return &mw.release()->base;
+      },
+      nullptr);
 }
-int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*) {
-  return EOPNOTSUPP;
+
+// Of type 1: the key is the provider's, and known as soon as the request is in the queue.
+int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
+  if (mw->type != IBV_MW_TYPE_1) return EINVAL;
+  if ((bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0) return EINVAL;
+  WindowBind wanted;
+  const std::uint32_t rkey = ibv_inc_rkey(mw->rkey);
+  if (const int e = to_bind(*mw, rkey, bind->bind_info, &wanted); e != 0) return e;
+  if (const int e = post_bind(qp, bind->wr_id, bind->send_flags, wanted); e != 0) return e;
+  mw->rkey = rkey;
+  return 0;
 }
-int dealloc_mw(ibv_mw*) {
-  return EOPNOTSUPP;
+
+int dealloc_mw(ibv_mw* m) {
+  Pd::of(m->pd)->users.fetch_sub(1);
+  counts().windows.fetch_sub(1);
+  delete Mw::of(m);
+  return 0;
 }
 
 // ---- thread domains and parent domains: a promise of the program to use what is made with them
@@ -162,6 +201,21 @@ ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) {
 }
 
 }  // namespace
+
+int to_bind(const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info, WindowBind* out) {
+  constexpr unsigned kRights = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
+  if ((info.mw_access_flags & ~kRights) != 0) return EINVAL;
+  if (info.mr == nullptr && (info.addr != 0 || info.length != 0)) return EINVAL;
+  if (info.mr != nullptr && info.mr->pd != mw.pd) return EPERM;
+  if ((rkey ^ mw.rkey) >> 8 != 0) return EINVAL;  // the upper 24 bits say which window it is
+  out->rkey = rkey;
+  out->lkey = info.mr != nullptr ? info.mr->lkey : 0;
+  out->address = info.addr;
+  out->length = info.length;
+  out->access = to_access(info.mw_access_flags);
+  return 0;
+}
 
 void set_memory_calls(verbs_context* v) {
   v->alloc_td = alloc_td;
@@ -229,6 +283,9 @@ int urnic_ibv_rereg_mr(ibv_mr* m, int flags, ibv_pd* pd, void* address, std::siz
 
 int urnic_ibv_dereg_mr(ibv_mr* m) {
   Mr* mr = Mr::of(m);
+  if (const auto gone = mr->region.deregister(); !gone) {
+    if (gone.error().code == urnic::Errc::in_use) return EBUSY;
+  }
   Pd::of(m->pd)->users.fetch_sub(1);
   counts().regions.fetch_sub(1);
   delete mr;

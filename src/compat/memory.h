@@ -24,6 +24,15 @@ struct Mr {
   static Mr* of(ibv_mr* m) { return reinterpret_cast<Mr*>(m); }
 };
 
+struct Mw {
+  ibv_mw base;  // first
+  MemoryWindow window;
+  static Mw* of(ibv_mw* m) { return reinterpret_cast<Mw*>(m); }
+};
+
+// A bind of `mw` with that key as one of the library's. 0, or why not.
+int to_bind(const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info, WindowBind* out);
+
 void set_memory_calls(verbs_context*);
 
 }  // namespace urnic::compat

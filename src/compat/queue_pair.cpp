@@ -128,6 +128,18 @@ std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number) {
 
 namespace {
 
+constexpr unsigned kFlags =
+    IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_FENCE;
+
+std::uint32_t to_flags(unsigned flags) {
+  std::uint32_t out = 0;
+  if ((flags & IBV_SEND_SIGNALED) != 0) out |= send_signaled;
+  if ((flags & IBV_SEND_SOLICITED) != 0) out |= send_solicited;
+  if ((flags & IBV_SEND_INLINE) != 0) out |= send_inline;
+  if ((flags & IBV_SEND_FENCE) != 0) out |= send_fence;
+  return out;
+}
+
 // More than there may be is refused by who takes the request.
 std::uint32_t octets_of(const ibv_send_wr& wr) {
   std::uint32_t octets = 0;
@@ -137,11 +149,8 @@ std::uint32_t octets_of(const ibv_send_wr& wr) {
 
 }  // namespace
 
-int to_request(const ibv_send_wr& wr, SendRequest* out) {
-  constexpr unsigned kFlags =
-      IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_FENCE;
+int to_request(const ibv_send_wr& wr, SendRequest* out, WindowBind* bind) {
   out->wr_id = wr.wr_id;
-  out->flags = 0;
   switch (wr.opcode) {
     case IBV_WR_SEND:
       out->opcode = Opcode::send;
@@ -168,7 +177,16 @@ int to_request(const ibv_send_wr& wr, SendRequest* out) {
       out->opcode = Opcode::write_with_immediate;
       out->immediate = to_immediate(wr.imm_data, octets_of(wr));
       break;
-    default:  // atomics, windows
+    case IBV_WR_BIND_MW:
+      if (wr.bind_mw.mw->type != IBV_MW_TYPE_2) return EINVAL;
+      if (const int e = to_bind(*wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info, bind);
+          e != 0) {
+        return e;
+      }
+      out->opcode = Opcode::bind_window;
+      out->bind = bind;
+      break;
+    default:  // atomics
       return EOPNOTSUPP;
   }
   if (wr.opcode == IBV_WR_RDMA_WRITE || wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
@@ -177,10 +195,7 @@ int to_request(const ibv_send_wr& wr, SendRequest* out) {
     out->rkey = wr.wr.rdma.rkey;
   }
   if (wr.num_sge < 0 || (wr.send_flags & ~kFlags) != 0) return EINVAL;
-  if ((wr.send_flags & IBV_SEND_SIGNALED) != 0) out->flags |= send_signaled;
-  if ((wr.send_flags & IBV_SEND_SOLICITED) != 0) out->flags |= send_solicited;
-  if ((wr.send_flags & IBV_SEND_INLINE) != 0) out->flags |= send_inline;
-  if ((wr.send_flags & IBV_SEND_FENCE) != 0) out->flags |= send_fence;
+  out->flags = to_flags(wr.send_flags);
   out->sges = to_sges(wr.sg_list, wr.num_sge);
   return 0;
 }
@@ -193,11 +208,13 @@ int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
       [&] {
         while (wr != nullptr) {
           SendRequest batch[kBatch];
+          WindowBind bind;  // of at most one of them, the last
           std::size_t n = 0;
           int why = 0;
           ibv_send_wr* first = wr;
           for (; wr != nullptr && n < kBatch; wr = wr->next) {
-            why = to_request(*wr, &batch[n]);
+            if (n != 0 && batch[n - 1].opcode == Opcode::bind_window) break;
+            why = to_request(*wr, &batch[n], &bind);
             if (why != 0) break;
             ++n;
           }
@@ -377,6 +394,21 @@ int modify(Qp* qp, const ibv_qp_attr& a, int mask) {
 }
 
 }  // namespace
+
+int post_bind(ibv_qp* qp, std::uint64_t wr_id, unsigned flags, const WindowBind& bind) {
+  if ((flags & ~kFlags) != 0) return EINVAL;
+  return guarded(
+      [&] {
+        SendRequest r;
+        r.wr_id = wr_id;
+        r.opcode = Opcode::bind_window;
+        r.flags = to_flags(flags);
+        r.bind = &bind;
+        const auto posted = Qp::of(qp)->end->handle.post_send(r);
+        return posted ? 0 : to_errno(posted.error().code);
+      },
+      ENOMEM);
+}
 
 void set_queue_pair_calls(verbs_context* v) {
   v->context.ops.post_send = post_send;

@@ -67,6 +67,9 @@ struct Qp {
 // The endpoint of the queue pair of this number; null without one.
 std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number);
 
+// A bind of a window, in the order of what is posted. 0 or an errno value.
+int post_bind(ibv_qp*, std::uint64_t wr_id, unsigned flags, const WindowBind& bind);
+
 void set_queue_pair_calls(verbs_context*);
 
 }  // namespace urnic::compat

@@ -34,7 +34,7 @@ inline std::uint32_t immediate_length(std::uint64_t immediate) {
   return static_cast<std::uint32_t>(immediate);
 }
 
-// 0, or why the request cannot be one of ours.
-int to_request(const ibv_send_wr& wr, SendRequest* out);
+// 0, or why the request cannot be one of ours. `bind` is what a request for a bind points to.
+int to_request(const ibv_send_wr& wr, SendRequest* out, WindowBind* bind);
 
 }  // namespace urnic::compat

@@ -39,7 +39,7 @@ Violation in_words(const Words& w, AccessVerdict v, const SharedState& shared, s
 
 Violation check_write(const SharedState& shared, std::uint32_t stag, std::uint64_t to,
                       std::uint64_t len, verbs::PdId pd, StreamId stream) {
-  const AccessVerdict v = verbs::check_remote_write(*shared.memory, stag, to, len, pd);
+  const AccessVerdict v = verbs::check_remote_write(*shared.memory, stag, to, len, {pd, stream});
   return in_words(kWrite, v, shared, stag, stream);
 }
 
@@ -54,7 +54,7 @@ Violation check_read_response(const SharedState& shared, std::uint32_t stag, std
 
 Violation check_read_source(const SharedState& shared, std::uint32_t stag, std::uint64_t to,
                             std::uint64_t len, verbs::PdId pd, StreamId stream) {
-  const AccessVerdict v = verbs::check_remote_read(*shared.memory, stag, to, len, pd);
+  const AccessVerdict v = verbs::check_remote_read(*shared.memory, stag, to, len, {pd, stream});
   if (v == AccessVerdict::Ok) [[likely]]
     return Violation::None;
   return in_words(kRead, v, shared, stag, stream);

@@ -94,7 +94,7 @@ void Admitter::admit_write(Admission& a) const {
   a.what = Admit::Place;
   if (len == 0) return;  // STag and TO are not looked at (RFC 5041, 5.1)
   const Region* r = s_->memory->find(h.stag);
-  if (r == nullptr || !r->may_write(s_->config.pd, h.to, len)) [[unlikely]] {
+  if (r == nullptr || !r->may_write({s_->config.pd, s_->config.id}, h.to, len)) [[unlikely]] {
     return violate(a, check_write(*s_->shared, h.stag, h.to, len, s_->config.pd, s_->config.id));
   }
   const std::uint64_t offset = h.to - r->address;

@@ -5,6 +5,7 @@ namespace urnic::ddp {
 std::uint64_t Backlog::wire_of(const SendWqe& w) const {
   switch (w.op) {
     case WrOp::LocalInv:
+    case WrOp::Bind:
       return 0;
     case WrOp::Read:
       return sizes_.estimate(kReadRequestHeader);

@@ -32,7 +32,7 @@ Violation deliver_send(Stream& s, Delivered* d, ByteView* offending) {
     end = {w.end, s.rq.part<ReceivePart>(msn).last_mo};
   }
   if (end.verbs.with_invalidate) {
-    const auto result = s.memory->invalidate(end.verbs.inv_key, s.config.pd);
+    const auto result = s.memory->invalidate(end.verbs.inv_key, {s.config.pd, s.config.id});
     if (result != MemoryTable::Invalidate::Ok) {
       SegmentHeader h;
       h.op = opcode_of(end.verbs);

@@ -53,7 +53,7 @@ void SendRequests::detach(std::uint32_t stag, ReadSinks* sinks) {
   for (std::uint32_t seq = sq_.head(); seq != sq_.started(); ++seq) {
     const SendWqe& w = sq_.wqe(seq);
     SendPart& p = part(seq);
-    if (w.done || w.op == WrOp::LocalInv || !refers(seq, stag)) continue;
+    if (w.done || verbs::is_local(w.op) || !refers(seq, stag)) continue;
     if (w.op == WrOp::Read) {
       // The response has nowhere to go: it will be refused as one for an unknown STag.
       sinks->close(p.msn);

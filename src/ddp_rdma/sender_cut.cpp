@@ -20,7 +20,7 @@ bool can_begin_request(const SenderState& s) {
   if (s.ended || sq.all_started()) return false;
   const SendWqe& w = sq.wqe(sq.started());
   if ((w.flags & kFence) != 0 && !s.reads.none()) return false;
-  if (w.op == WrOp::LocalInv) return false;
+  if (verbs::is_local(w.op)) return false;
   return w.op != WrOp::Read || s.reads.has_credit();
 }
 
@@ -274,6 +274,18 @@ SegmentCut recut(SenderState& s, StreamOffset begin, std::uint32_t limit, bool m
   return {len, begin + len == retained.end() && (r->flags & kRecordLast) != 0 && !ready(s)};
 }
 
+// An invalidation or a bind: what is posted behind it finds it done.
+Status execute_local(SenderState& s, std::uint32_t seq) {
+  MemoryTable& memory = s.requests.memory();
+  const SendQueue& sq = s.requests.queue();
+  const verbs::Requester by{s.requests.pd(), s.stream};
+  if (sq.wqe(seq).op == WrOp::Bind) {
+    return memory.bind(sq.window_bind(seq), by) ? Status::Success : Status::WindowBind;
+  }
+  const bool done = memory.invalidate(sq.wqe(seq).key, by) == MemoryTable::Invalidate::Ok;
+  return done ? Status::Success : Status::LocalProtection;
+}
+
 }  // namespace
 
 void execute_requests(SenderState& s) {
@@ -287,9 +299,9 @@ void execute_requests(SenderState& s) {
       continue;
     }
     if ((w.flags & kFence) != 0 && !s.reads.none()) return;
-    if (w.op == WrOp::LocalInv) {
-      if (s.requests.memory().invalidate(w.key, s.requests.pd()) != MemoryTable::Invalidate::Ok) {
-        s.fail_request(seq, Status::LocalProtection);
+    if (verbs::is_local(w.op)) {
+      if (const Status status = execute_local(s, seq); status != Status::Success) {
+        s.fail_request(seq, status);
         return;
       }
       s.backlog.request_begins(seq);

@@ -11,7 +11,7 @@ namespace {
 using Kind = CurrentMessage::Kind;
 
 bool sends(const SendWqe& w) {
-  return w.op != WrOp::Read && w.op != WrOp::LocalInv;
+  return w.op != WrOp::Read && !verbs::is_local(w.op);
 }
 
 // f(index) for each request that is not wholly cut, until one says no.

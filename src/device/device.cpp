@@ -238,6 +238,27 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
   });
 }
 
+Result<MemoryWindow> Device::create_window(const ProtectionDomain& pd, WindowType type) {
+  return detail::guarded([&]() -> Result<MemoryWindow> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    if (!pd || pd.impl_->device != impl_) return kForeignPd;
+    if (type != WindowType::type1 && type != WindowType::type2) {
+      return Error{Errc::invalid_argument, "no type of window"};
+    }
+    auto window = std::make_shared<detail::WindowImpl>();
+    window->type = type;
+    window->key = impl_->driver->own([&](Instant) {
+      return impl_->engine->memory().allocate_window(pd.impl_->id,
+                                                     static_cast<verbs::WindowType>(type));
+    });
+    if (window->key == 0) {
+      return Error{Errc::no_memory, "no room for another memory window"};
+    }
+    window->pd = pd.impl_;
+    return MemoryWindow(std::move(window));
+  });
+}
+
 Result<CompletionQueue> Device::create_cq(std::uint32_t depth, void* context) {
   return detail::guarded([&]() -> Result<CompletionQueue> {
     if (auto no = detail::unusable(impl_)) return *no;

@@ -83,6 +83,12 @@ struct MrImpl {
   verbs::Extent extent() const;
   ~MrImpl();
 };
+struct WindowImpl {
+  std::shared_ptr<PdImpl> pd;
+  WindowType type = WindowType::type1;
+  std::uint32_t key = 0;
+  ~WindowImpl();
+};
 // What is wrong with it as a region, if anything.
 std::optional<Error> not_registrable(const MrImpl&);
 

@@ -25,7 +25,8 @@ static_assert(same(WcStatus::success, inner::Status::Success) &&
               same(WcStatus::remote_access, inner::Status::RemoteAccess) &&
               same(WcStatus::remote_operation, inner::Status::RemoteOperation) &&
               same(WcStatus::remote_invalid_request, inner::Status::RemoteInvalidRequest) &&
-              same(WcStatus::fatal_transport, inner::Status::FatalTransport));
+              same(WcStatus::fatal_transport, inner::Status::FatalTransport) &&
+              same(WcStatus::window_bind, inner::Status::WindowBind));
 constexpr WcStatus to_public(inner::Status s) {
   return static_cast<WcStatus>(s);
 }
@@ -34,6 +35,7 @@ static_assert(same(Opcode::send, inner::WrOp::Send) &&
               same(Opcode::send_with_invalidate, inner::WrOp::SendInv) &&
               same(Opcode::write, inner::WrOp::Write) && same(Opcode::read, inner::WrOp::Read) &&
               same(Opcode::local_invalidate, inner::WrOp::LocalInv) &&
+              same(Opcode::bind_window, inner::WrOp::Bind) &&
               same(Opcode::send_with_immediate, inner::WrOp::SendImm) &&
               same(Opcode::write_with_immediate, inner::WrOp::WriteImm) &&
               static_cast<int>(Opcode::receive) == static_cast<int>(inner::WrOp::WriteImm) + 1);
@@ -55,9 +57,20 @@ constexpr std::uint32_t kSendFlags = send_signaled | send_solicited | send_inlin
 static_assert(same(access_local_write, inner::kLocalWrite) &&
               same(access_remote_write, inner::kRemoteWrite) &&
               same(access_remote_read, inner::kRemoteRead) &&
-              same(access_zero_based, inner::kZeroBased));
-constexpr std::uint32_t kAccessRights =
-    access_local_write | access_remote_write | access_remote_read | access_zero_based;
+              same(access_zero_based, inner::kZeroBased) &&
+              same(access_bind_window, inner::kBindWindow));
+constexpr std::uint32_t kWindowRights =
+    access_remote_write | access_remote_read | access_zero_based;
+constexpr std::uint32_t kAccessRights = kWindowRights | access_local_write | access_bind_window;
+
+static_assert(same(WindowType::type1, inner::WindowType::One) &&
+              same(WindowType::type2, inner::WindowType::Two));
+// A right that no window has becomes another such one, lest it be cut off.
+constexpr inner::WindowBind to_inner(const WindowBind& b) {
+  const bool known = (b.access & ~kWindowRights) == 0;
+  const std::uint32_t access = known ? b.access : std::uint32_t{inner::kLocalWrite};
+  return {b.address, b.length, b.lkey, b.rkey, static_cast<std::uint8_t>(access)};
+}
 
 static_assert(same(QpState::reset, verbs::QpState::Reset) &&
               same(QpState::init, verbs::QpState::Init) &&

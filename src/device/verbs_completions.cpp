@@ -9,7 +9,15 @@ namespace detail {
 
 MrImpl::~MrImpl() {
   if (stag == 0 || !pd) return;
-  pd->device->driver->own([&](Instant) { return pd->device->engine->deregister(stag); });
+  pd->device->driver->own([&](Instant) {
+    pd->device->engine->memory().unbind_windows_on(stag);
+    return pd->device->engine->deregister(stag);
+  });
+}
+
+WindowImpl::~WindowImpl() {
+  if (key == 0 || !pd) return;
+  pd->device->driver->own([&](Instant) { return pd->device->engine->memory().free_window(key); });
 }
 
 verbs::Extent MrImpl::extent() const {
@@ -56,6 +64,8 @@ engine::EventFd* CqImpl::descriptor() {
 
 namespace {
 
+const Error kBound{Errc::in_use, "memory windows are bound to the region"};
+
 Completion completion_of(const verbs::Cqe& cqe) {
   const verbs::Completion& c = cqe.completion;
   Completion out;
@@ -91,6 +101,8 @@ const char* to_string(WcStatus s) {
       return "the peer found the request invalid";
     case WcStatus::fatal_transport:
       return "the TCP connection was lost";
+    case WcStatus::window_bind:
+      return "the memory window cannot be bound so";
   }
   return "?";
 }
@@ -138,7 +150,7 @@ Result<void> MemoryRegion::reregister(const RegionChange& change) {
       return device->engine->reregister(impl_->stag, pd->id, wanted.extent(),
                                         static_cast<std::uint8_t>(wanted.access));
     });
-    if (stag == 0) return Error{Errc::invalid_argument, "the region cannot be reregistered"};
+    if (stag == 0) return kBound;
     impl_->address = wanted.address;
     impl_->length = wanted.length;
     impl_->iova = wanted.iova;
@@ -148,8 +160,34 @@ Result<void> MemoryRegion::reregister(const RegionChange& change) {
     return {};
   });
 }
-void MemoryRegion::deregister() {
-  impl_.reset();
+Result<void> MemoryRegion::deregister() {
+  return detail::guarded([&]() -> Result<void> {
+    if (impl_ && !impl_->pd->device->driver->inherited()) {
+      auto& device = impl_->pd->device;
+      const bool gone =
+          device->driver->own([&](Instant) { return device->engine->deregister(impl_->stag); });
+      if (!gone) return kBound;
+      impl_->stag = 0;
+    }
+    impl_.reset();
+    return {};
+  });
+}
+
+// ---- memory windows
+
+MemoryWindow& MemoryWindow::operator=(MemoryWindow&&) noexcept = default;
+MemoryWindow::~MemoryWindow() = default;
+WindowType MemoryWindow::type() const {
+  return impl_ ? impl_->type : WindowType::type1;
+}
+std::uint32_t MemoryWindow::rkey() const {
+  return impl_ ? impl_->key : 0;
+}
+std::uint32_t MemoryWindow::next_rkey() {
+  if (!impl_) return 0;
+  impl_->key = (impl_->key & ~0xffu) | ((impl_->key + 1) & 0xffu);
+  return impl_->key;
 }
 
 // ---- completion queues

@@ -118,6 +118,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       });
       return 0;
     }
+    verbs::WindowBind bind;
     for (const SendRequest& r : requests) {
       if (!detail::is_send(r.opcode) || (r.flags & ~detail::kSendFlags) != 0) {
         detail::explain(why, [] {
@@ -134,6 +135,10 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       wr.rkey = r.rkey;
       wr.inv_key = r.invalidate_rkey;
       wr.immediate = r.immediate;
+      if (r.opcode == Opcode::bind_window && r.bind != nullptr) {
+        bind = detail::to_inner(*r.bind);
+        wr.bind = &bind;
+      }
       const auto result = qp.sq.post(wr);
       if (result != verbs::Post::Ok) {
         detail::explain(why, [&] { return refusal(result); });

@@ -304,6 +304,7 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
 }
 
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
+  memory_.unbind_windows_of(qp->number());
   iwarp_.destroy(qps_.take(qp), now);
 }
 
@@ -326,6 +327,7 @@ verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std:
     iwarp_.forsake(qp, now);
     for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) cq->forget(qp.number());
     ddp::stream_of(qp).reset();
+    memory_.unbind_windows_of(qp.number());
     qp.starved = false;
     qp.last_receive_told = false;
   }
@@ -342,7 +344,7 @@ void Engine::settle(const verbs::Region& region, std::uint32_t stag) {
 
 bool Engine::deregister(std::uint32_t stag) {
   const verbs::Region* const region = memory_.find_registered(stag);
-  if (region == nullptr) return false;
+  if (region == nullptr || region->windows != 0) return false;
   settle(*region, stag);
   return memory_.deregister(stag);
 }
@@ -350,7 +352,7 @@ bool Engine::deregister(std::uint32_t stag) {
 std::uint32_t Engine::reregister(std::uint32_t stag, verbs::PdId pd, const verbs::Extent& memory,
                                  std::uint8_t access) {
   const verbs::Region* const region = memory_.find_registered(stag);
-  if (region == nullptr || !verbs::registrable(memory, access)) return 0;
+  if (region == nullptr || region->windows != 0 || !verbs::registrable(memory, access)) return 0;
   const bool writable = (access & verbs::kLocalWrite) != 0;
   const bool was_writable = (region->access & verbs::kLocalWrite) != 0;
   if (region->pd != pd || extent_of(*region) != memory || (was_writable && !writable)) {

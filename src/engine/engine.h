@@ -78,7 +78,8 @@ class Engine {
 
   // ---- memory, queue pairs
   verbs::MemoryTable& memory() { return memory_; }
-  // Deregistration in the presence of unacknowledged data (E-25). False if unknown.
+  // Deregistration in the presence of unacknowledged data (E-25). False if unknown, or while
+  // windows are bound to it.
   bool deregister(std::uint32_t stag);
   // As MemoryTable::reregister(); work under way does not see the new memory (E-25).
   std::uint32_t reregister(std::uint32_t stag, verbs::PdId pd, const verbs::Extent& memory,

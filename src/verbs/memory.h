@@ -1,8 +1,8 @@
 // Registered memory and its keys (lkey, rkey; what RFC 5041 calls an STag). One table per device.
 //
 // A key is a 24-bit index and an 8-bit tag that changes at each use of the index. Entries are
-// regions of consumers, or keys a transport has reserved for something of its own (iWARP: read
-// sinks), which give nobody else access to anything.
+// regions of consumers, windows on a part of one, which have an rkey only, or keys a transport has
+// reserved for something of its own (iWARP: read sinks), which give nobody else access to anything.
 // Threading: changes happen under the engine's ownership (the engine lock); lookups are made by
 // the owning engine only.
 #pragma once
@@ -21,7 +21,8 @@ enum Access : std::uint8_t {
   kLocalWrite = 1,
   kRemoteWrite = 2,  // requires kLocalWrite
   kRemoteRead = 4,
-  kZeroBased = 8,  // addresses count from 0 instead of the virtual address
+  kZeroBased = 8,    // addresses count from 0 instead of the virtual address
+  kBindWindow = 32,  // windows may be bound to it
 };
 
 // Scatter/gather element of a work request: `addr` is the virtual address (or the offset in a
@@ -34,13 +35,34 @@ struct Sge {
 
 using PdId = std::uint32_t;  // protection domain
 
+// For whom an access is, or who binds and invalidates: a queue pair by its number, and its domain.
+struct Requester {
+  Requester(PdId d, std::uint32_t number = 0) : pd(d), qp(number) {}
+  PdId pd;
+  std::uint32_t qp;
+};
+
+// A window of type 1 is of a protection domain, bound anew at any time; its rkey is the provider's.
+// One of type 2 is of the queue pair that bound it, bound when it is not, unbound by invalidation;
+// the tag of its rkey is the consumer's.
+enum class WindowType : std::uint8_t { One = 1, Two = 2 };
+
+// What a bind asks for.
+struct WindowBind {
+  std::uint64_t address = 0;  // as the region has it
+  std::uint64_t length = 0;   // 0: the window names nothing afterwards
+  std::uint32_t lkey = 0;     // of the region
+  std::uint32_t rkey = 0;     // the window's from then on: its index, and any tag
+  std::uint8_t access = 0;    // remote rights, kZeroBased
+};
+
 // What the check of an access found, in the order it looks. Each transport has its own words for
 // these on the wire.
 enum class AccessVerdict : std::uint8_t {
   Ok,
   BadKey,       // index unknown, tag differs, or invalidated
   Reserved,     // names something of the transport's own
-  WrongDomain,  // a region of another protection domain
+  WrongDomain,  // a region of another protection domain, or a window of another queue pair
   Rights,       // the region does not allow it
   Wraps,        // address + length exceeds 2^64
   Bounds,       // not inside the region
@@ -62,24 +84,31 @@ struct Extent {
 
 // One entry. A line of its own, so that a lookup costs one.
 struct alignas(64) Region {
-  enum class Kind : std::uint8_t { Free, Memory, Reserved };
+  enum class Kind : std::uint8_t { Free, Memory, Reserved, Window };
 
   std::uint8_t* base = nullptr;  // first octet in this process
   std::uint64_t address = 0;     // that octet's, as work requests and peers name it
   std::uint64_t length = 0;
   PdId pd = 0;
-  std::uint32_t uses = 0;  // unacknowledged rebuildable messages and open reads on it (E-25)
-  std::uint32_t link = 0;  // Reserved: its transport's. Free: the next free index
-  std::uint8_t access = 0;
+  std::uint32_t uses = 0;     // unacknowledged rebuildable messages and open reads on it (E-25)
+  std::uint32_t link = 0;     // Reserved: its transport's. Free: the next free index. Window: place
+  std::uint32_t qp = 0;       // alone this one has access; 0: the whole protection domain
+  std::uint32_t windows = 0;  // Memory: how many are bound to it
+  std::uint32_t region = 0;   // Window: the index of the one it is bound to; 0: none
+  std::uint8_t access = 0;    // none unless Memory or Window
   std::uint8_t tag = 0;
   std::uint8_t use = 0;  // how often the index was given back
   Kind kind = Kind::Free;
-  bool valid = false;  // false after invalidation: index owned, key unusable
+  WindowType type = WindowType::One;  // Window
+  bool valid = false;                 // false after invalidation: index owned, key unusable
 
+  bool associated_with(const Requester& who) const {
+    return pd == who.pd && (qp == 0 || qp == who.qp);
+  }
   // Whether check_remote_write() would find nothing wrong with [at, at + len), len > 0.
-  bool may_write(PdId of, std::uint64_t at, std::uint64_t len) const {
+  bool may_write(const Requester& who, std::uint64_t at, std::uint64_t len) const {
     const std::uint64_t offset = at - address;
-    return kind == Kind::Memory && pd == of && (access & kRemoteWrite) != 0 && at >= address &&
+    return (access & kRemoteWrite) != 0 && associated_with(who) && at >= address &&
            offset <= length && len <= length - offset;
   }
 };
@@ -91,7 +120,7 @@ bool registrable(const Extent& memory, std::uint8_t access);
 
 class MemoryTable {
  public:
-  // At most 2^24 - 1 regions and reserved keys together.
+  // At most 2^24 - 1 regions, windows and reserved keys together.
   explicit MemoryTable(std::uint32_t max_regions = 1u << 20, const StagForm& form = StagForm());
   MemoryTable(const MemoryTable&) = delete;
   MemoryTable& operator=(const MemoryTable&) = delete;
@@ -110,11 +139,27 @@ class MemoryTable {
   // or if there is no such region. The caller has settled `uses` first where the new memory is not
   // the old (E-25).
   std::uint32_t reregister(std::uint32_t key, PdId, const Extent& memory, std::uint8_t access);
-  // Frees the index. False if unknown, or reserved. The caller has settled `uses` first (E-25).
+  // Frees the index. False if unknown, no region, or while windows are bound to it. The caller has
+  // settled `uses` first (E-25).
   bool deregister(std::uint32_t key);
-  // Local or remote invalidation: the region must belong to `pd`. An already invalid one succeeds.
+  // Local or remote invalidation, of a region of the domain without windows, or of a window of type
+  // 2 of the queue pair, which is unbound. An already invalid one succeeds.
   enum class Invalidate : std::uint8_t { Ok, Unknown, Other };
-  Invalidate invalidate(std::uint32_t key, PdId pd);
+  Invalidate invalidate(std::uint32_t key, const Requester& by);
+
+  // ---- windows
+  // Its first key, which names nothing. 0 when the table is full.
+  std::uint32_t allocate_window(PdId, WindowType);
+  // Unbinds and frees it; any of its keys will do. False if it is none.
+  bool free_window(std::uint32_t key);
+  // As WindowBind and WindowType say. False, and nothing changed: no window of the domain of `by`,
+  // one of type 2 that is bound; no valid region of that domain, without kBindWindow, or that does
+  // not hold the range; rights other than remote ones, or to write where the region is not for
+  // local writing. What the region itself allows to peers does not matter.
+  bool bind(const WindowBind& bind, const Requester& by);
+  // Windows of type 2 of a queue pair that is no more, and those bound to a region, name nothing.
+  void unbind_windows_of(std::uint32_t qp);
+  void unbind_windows_on(std::uint32_t key);
 
   // A key of a transport's own. 0 when the table is full.
   std::uint32_t reserve(std::uint32_t link);
@@ -151,20 +196,22 @@ class MemoryTable {
  private:
   std::uint32_t take_index();
   void free_index(std::uint32_t index);
+  void unbind(Region& window);
   Region* find_reserved(std::uint32_t key);
 
   std::vector<Region> regions_;
+  std::vector<std::uint32_t> windows_;  // their indices, in no order
   std::uint32_t max_;
   std::uint32_t free_head_ = 0;  // list through Region::link; 0 = none
   std::size_t in_use_ = 0;
   StagForm form_;
 };
 
-// May a peer of `pd` write to, or read from, [address, address + len), len > 0?
+// May the peer of that queue pair write to, or read from, [address, address + len), len > 0?
 AccessVerdict check_remote_write(const MemoryTable&, std::uint32_t key, std::uint64_t address,
-                                 std::uint64_t len, PdId pd);
+                                 std::uint64_t len, const Requester& by);
 AccessVerdict check_remote_read(const MemoryTable&, std::uint32_t key, std::uint64_t address,
-                                std::uint64_t len, PdId pd);
+                                std::uint64_t len, const Requester& by);
 
 // Local key check of one SGE: the octets it names, or an empty span with data() == nullptr when
 // lkey, PD, bounds or (for `write`) rights do not allow it. lkey checks for length 0 are skipped.

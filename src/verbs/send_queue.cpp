@@ -18,7 +18,7 @@ bool known(WrOp op) {
   return op <= WrOp::WriteImm;
 }
 bool carries_inline(WrOp op) {
-  return op != WrOp::Read && op != WrOp::LocalInv;
+  return op != WrOp::Read && !is_local(op);
 }
 bool names_remote(WrOp op) {
   return op == WrOp::Write || op == WrOp::Read || op == WrOp::WriteImm;
@@ -26,6 +26,14 @@ bool names_remote(WrOp op) {
 bool has_operands(WrOp op) {
   return op >= WrOp::SendImm;
 }
+
+// What of a bind has no place in the SendWqe lies where other requests have their first SGE.
+struct BindRest {
+  std::uint64_t length;
+  std::uint32_t lkey;
+  std::uint8_t access;
+};
+static_assert(sizeof(BindRest) == sizeof(Sge) && alignof(BindRest) == alignof(Sge));
 
 }  // namespace
 
@@ -35,8 +43,8 @@ SendQueue::SendQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t 
       max_inline_(std::min(max_inline, 1u << 16)),
       payload_(round_up(static_cast<std::uint32_t>(sizeof(SendWqe)) + part, alignof(Sge))),
       mask_(std::bit_ceil(std::max(max_wr_, 1u)) - 1),
-      stride_(round_up(payload_ + std::max<std::uint32_t>(std::min(max_sge, kMaxSges) * sizeof(Sge),
-                                                          max_inline_),
+      stride_(round_up(payload_ + std::max<std::uint32_t>(
+                                      std::clamp(max_sge, 1u, kMaxSges) * sizeof(Sge), max_inline_),
                        kLine)),
       max_sge_(static_cast<std::uint8_t>(std::min(max_sge, kMaxSges))) {}
 
@@ -44,7 +52,8 @@ Post SendQueue::post(const SendWr& wr) {
   if (!known(wr.op)) return Post::BadOp;
   const bool inlined = (wr.flags & kInline) != 0;
   if (inlined && !carries_inline(wr.op)) return Post::BadOp;
-  const std::span<const Sge> sges = wr.op == WrOp::LocalInv ? std::span<const Sge>() : wr.sges;
+  if (wr.op == WrOp::Bind && wr.bind == nullptr) return Post::BadOp;
+  const std::span<const Sge> sges = is_local(wr.op) ? std::span<const Sge>() : wr.sges;
   if (sges.size() > max_sge_) return Post::TooManySges;
   std::uint64_t length = 0;
   for (const Sge& sge : sges) length += sge.length;
@@ -70,7 +79,12 @@ Post SendQueue::post(const SendWr& wr) {
   w->flags = wr.flags;
   std::memset(at + sizeof(SendWqe), 0, payload_ - sizeof(SendWqe));
   std::byte* payload = at + payload_;
-  if (inlined) {
+  if (wr.op == WrOp::Bind) [[unlikely]] {
+    const WindowBind& b = *wr.bind;
+    w->key = b.rkey;
+    w->remote_address = b.address;
+    ::new (payload) BindRest{b.length, b.lkey, b.access};
+  } else if (inlined) {
     for (const Sge& sge : sges) {
       if (sge.length == 0) continue;
       std::memcpy(payload, reinterpret_cast<const void*>(sge.addr), sge.length);
@@ -85,6 +99,12 @@ Post SendQueue::post(const SendWr& wr) {
   }
   tail_.store(tail + 1, std::memory_order_release);
   return Post::Ok;
+}
+
+WindowBind SendQueue::window_bind(std::uint32_t index) const {
+  const SendWqe& w = wqe(index);
+  const auto& rest = *reinterpret_cast<const BindRest*>(slot(index) + payload_);
+  return {w.remote_address, rest.length, rest.lkey, w.key, rest.access};
 }
 
 }  // namespace urnic::verbs

@@ -29,7 +29,7 @@ enum class Post : std::uint8_t { Ok, Full, TooManySges, TooLong, InlineTooLong, 
 struct SendWqe {
   std::uint64_t wr_id = 0;
   std::uint64_t remote_address = 0;
-  std::uint32_t key = 0;     // Write, Read: of the peer's region. SendInv, LocalInv: to invalidate
+  std::uint32_t key = 0;     // Write, Read: the peer's. Bind: the window's. Else: to invalidate
   std::uint32_t length = 0;  // octets of the message
   WrOp op = WrOp::Send;
   std::uint8_t flags = 0;  // WrFlag
@@ -76,6 +76,7 @@ class SendQueue {
   std::span<Sge> sges(std::uint32_t index) const {
     return {reinterpret_cast<Sge*>(slot(index) + payload_), wqe(index).num_sge};
   }
+  WindowBind window_bind(std::uint32_t index) const;  // of Bind
   ByteView inline_payload(std::uint32_t index) const {
     return {reinterpret_cast<const std::uint8_t*>(slot(index) + payload_), wqe(index).length};
   }

@@ -11,7 +11,11 @@ namespace urnic::verbs {
 inline constexpr std::uint32_t kMaxSges = 32;           // of one work request
 inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // octets
 
-enum class WrOp : std::uint8_t { Send, SendInv, Write, Read, LocalInv, SendImm, WriteImm };
+enum class WrOp : std::uint8_t { Send, SendInv, Write, Read, LocalInv, Bind, SendImm, WriteImm };
+// Done in the order of posting without an octet on the wire.
+constexpr bool is_local(WrOp op) {
+  return op == WrOp::LocalInv || op == WrOp::Bind;
+}
 enum WrFlag : std::uint8_t {
   kSignaled = 1,   // wants a completion
   kSolicited = 2,  // Send, or the Immediate Data of a Write, with Solicited Event
@@ -28,6 +32,7 @@ struct SendWr {
   std::uint32_t rkey = 0;            // the same
   std::uint32_t inv_key = 0;         // SendInv: the peer's. LocalInv: ours
   std::uint64_t immediate = 0;       // SendImm, WriteImm
+  const WindowBind* bind = nullptr;  // Bind; borrowed for the call
 };
 
 struct RecvWr {
@@ -44,6 +49,7 @@ enum class Status : std::uint8_t {
   RemoteOperation,  // the peer refused for any other reason
   RemoteInvalidRequest,
   FatalTransport,  // the peer was lost
+  WindowBind,      // a window cannot be bound so
 };
 
 struct Completion {

@@ -236,6 +236,92 @@ TEST_F(CmTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
   for (ibv_mr* mr : {source, sink, last}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+TEST_F(CmTest, WindowsAreBoundUsedAndTakenBack) {
+  connect();
+  accept();
+  char lent[64] = "lent for a while", back[64] = {};
+  ibv_mr* region =
+      ibv_reg_mr(server_->pd, lent, sizeof lent, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  ibv_mr* sink = rdma_reg_msgs(client_, back, sizeof back);
+  ibv_mw* one = ibv_alloc_mw(server_->pd, IBV_MW_TYPE_1);
+  ibv_mw* two = ibv_alloc_mw(server_->pd, IBV_MW_TYPE_2);
+  ASSERT_TRUE(region != nullptr && sink != nullptr && one != nullptr && two != nullptr);
+  const auto at = reinterpret_cast<std::uint64_t>(lent);
+  const auto read = [&](std::uint64_t from, std::uint32_t rkey) {
+    EXPECT_EQ(rdma_post_read(client_, back, back, 17, sink, IBV_SEND_SIGNALED, from, rkey), 0);
+    return wait_for(client_->send_cq).status;
+  };
+  ibv_mw_bind bind{};
+  bind.wr_id = 7;
+  bind.send_flags = IBV_SEND_SIGNALED;
+  bind.bind_info = {region, at, 64, IBV_ACCESS_REMOTE_READ};
+
+  // Wrong use changes nothing.
+  const std::uint32_t first = one->rkey;
+  EXPECT_EQ(ibv_bind_mw(server_->qp, two, &bind), EINVAL) << "of type 2 by post_send";
+  bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED;
+  EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EINVAL);
+  bind.bind_info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
+  EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EINVAL);
+  bind.bind_info = {nullptr, at, 64, IBV_ACCESS_REMOTE_READ};
+  EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EINVAL);
+  ibv_pd* other = ibv_alloc_pd(server_->verbs);
+  ibv_mr* foreign = ibv_reg_mr(other, lent, sizeof lent, IBV_ACCESS_MW_BIND);
+  bind.bind_info = {foreign, at, 64, IBV_ACCESS_REMOTE_READ};
+  EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EPERM);
+  EXPECT_EQ(ibv_dereg_mr(foreign), 0);
+  EXPECT_EQ(ibv_dealloc_pd(other), 0);
+  EXPECT_EQ(one->rkey, first);
+
+  bind.bind_info = {region, at, 64, IBV_ACCESS_REMOTE_READ};
+  ASSERT_EQ(ibv_bind_mw(server_->qp, one, &bind), 0);
+  EXPECT_NE(one->rkey, first);
+  ibv_wc done = wait_for(server_->send_cq);
+  EXPECT_EQ(done.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(done.opcode, IBV_WC_BIND_MW);
+  EXPECT_EQ(done.wr_id, 7u);
+  EXPECT_EQ(read(at, one->rkey), IBV_WC_SUCCESS);
+  EXPECT_STREQ(back, lent);
+  EXPECT_EQ(ibv_dereg_mr(region), EBUSY);
+  EXPECT_EQ(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0),
+            IBV_REREG_MR_ERR_CMD);
+  EXPECT_EQ(errno, EBUSY);
+  EXPECT_EQ(ibv_dealloc_mw(one), 0);
+
+  // Type 2: bound, invalidated and bound again in one list.
+  ibv_send_wr list[3]{}, *bad;
+  for (int i = 0; i < 3; ++i) {
+    list[i].next = i < 2 ? &list[i + 1] : nullptr;
+    list[i].wr_id = static_cast<std::uint64_t>(i);
+    list[i].opcode = i == 1 ? IBV_WR_LOCAL_INV : IBV_WR_BIND_MW;
+    list[i].send_flags = IBV_SEND_SIGNALED;
+  }
+  const std::uint32_t key = ibv_inc_rkey(two->rkey), last = ibv_inc_rkey(key);
+  list[0].bind_mw = {two, key, {region, at, 64, IBV_ACCESS_REMOTE_READ}};
+  list[1].invalidate_rkey = key;
+  list[2].bind_mw = {
+      two, last, {region, at + 5, 20, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED}};
+  ASSERT_EQ(ibv_post_send(server_->qp, list, &bad), 0);
+  for (int i = 0; i < 3; ++i) {
+    done = wait_for(server_->send_cq);
+    EXPECT_EQ(done.status, IBV_WC_SUCCESS) << i;
+    EXPECT_EQ(done.opcode, i == 1 ? IBV_WC_LOCAL_INV : IBV_WC_BIND_MW);
+  }
+  EXPECT_EQ(read(0, last), IBV_WC_SUCCESS);
+  EXPECT_STREQ(back, "for a while");
+  // Another window's key is told when it is posted, what cannot be bound when it is done.
+  list[0].next = nullptr;
+  list[0].bind_mw.rkey = two->rkey + 0x100;
+  EXPECT_EQ(ibv_post_send(server_->qp, list, &bad), EINVAL);
+  EXPECT_EQ(bad, &list[0]);
+  list[0].bind_mw.rkey = ibv_inc_rkey(last);
+  ASSERT_EQ(ibv_post_send(server_->qp, list, &bad), 0);
+  EXPECT_EQ(wait_for(server_->send_cq).status, IBV_WC_MW_BIND_ERR) << "it is bound";
+  EXPECT_EQ(ibv_dealloc_mw(two), 0);
+  EXPECT_EQ(ibv_dereg_mr(region), 0);
+  EXPECT_EQ(ibv_dereg_mr(sink), 0);
+}
+
 TEST_F(CmTest, BuiltRequestsAndExtendedPollsCarryData) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);
@@ -251,7 +337,7 @@ TEST_F(CmTest, BuiltRequestsAndExtendedPollsCarryData) {
   x.cap.max_inline_data = 64;
   x.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   x.pd = client_->pd;
-  x.send_ops_flags = IBV_QP_EX_WITH_SEND;
+  x.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
   ASSERT_EQ(rdma_create_qp_ex(client_, &x), 0);
   ASSERT_EQ(rdma_connect(client_, nullptr), 0);
   auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -291,6 +377,29 @@ TEST_F(CmTest, BuiltRequestsAndExtendedPollsCarryData) {
   EXPECT_EQ(ibv_wc_read_qp_num(cq), client_->qp->qp_num);
   EXPECT_EQ(ibv_next_poll(cq), ENOENT);
   ibv_end_poll(cq);
+
+  ibv_mr* lent =
+      ibv_reg_mr(client_->pd, first, sizeof first, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  ibv_mw* mw = ibv_alloc_mw(client_->pd, IBV_MW_TYPE_2);
+  ASSERT_TRUE(lent != nullptr && mw != nullptr);
+  const ibv_mw_bind_info info{lent, reinterpret_cast<std::uint64_t>(first), 8,
+                              IBV_ACCESS_REMOTE_READ};
+  const std::uint32_t key = ibv_inc_rkey(mw->rkey);
+  ibv_wr_start(ex);
+  ex->wr_flags = IBV_SEND_SIGNALED;
+  ex->wr_id = 1;
+  ibv_wr_bind_mw(ex, mw, key, &info);
+  ex->wr_id = 2;
+  ibv_wr_local_inv(ex, key);
+  ASSERT_EQ(ibv_wr_complete(ex), 0);
+  for (const std::uint64_t id : {1u, 2u}) {
+    const ibv_wc wc = wait_for(ibv_cq_ex_to_cq(cq));
+    EXPECT_EQ(wc.wr_id, id);
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(wc.opcode, id == 1 ? IBV_WC_BIND_MW : IBV_WC_LOCAL_INV);
+  }
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  EXPECT_EQ(ibv_dereg_mr(lent), 0);
   EXPECT_EQ(rdma_dereg_mr(sink), 0);
   rdma_destroy_qp(client_);
   EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);

@@ -232,8 +232,25 @@ TEST_F(VerbsTest, RegionsWantRightsThatFit) {
   EXPECT_EQ(mr->length, 4096u);
   EXPECT_EQ(ibv_dealloc_pd(pd_), EBUSY);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
-  EXPECT_EQ(ibv_alloc_mw(pd_, IBV_MW_TYPE_1), nullptr);
-  EXPECT_EQ(errno, EOPNOTSUPP);
+}
+
+TEST_F(VerbsTest, WindowsAreClaimedAndCounted) {
+  EXPECT_NE(attr_.device_cap_flags & IBV_DEVICE_MEM_WINDOW, 0u);
+  EXPECT_NE(attr_.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B, 0u);
+  EXPECT_GT(attr_.max_mw, 0);
+  errno = 0;
+  EXPECT_EQ(ibv_alloc_mw(pd_, static_cast<ibv_mw_type>(3)), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  ibv_mw* one = ibv_alloc_mw(pd_, IBV_MW_TYPE_1);
+  ibv_mw* two = ibv_alloc_mw(pd_, IBV_MW_TYPE_2);
+  ASSERT_TRUE(one != nullptr && two != nullptr);
+  EXPECT_EQ(one->type, IBV_MW_TYPE_1);
+  EXPECT_EQ(one->pd, pd_);
+  EXPECT_EQ(one->context, context_);
+  EXPECT_NE(one->rkey, two->rkey);
+  EXPECT_EQ(ibv_dealloc_pd(pd_), EBUSY);
+  EXPECT_EQ(ibv_dealloc_mw(one), 0);
+  EXPECT_EQ(ibv_dealloc_mw(two), 0);
 }
 
 TEST_F(VerbsTest, ReregistrationIsAnsweredAsRdmaCoreAnswersIt) {

@@ -180,7 +180,9 @@ class Exchange {
     Peer& q = peer(1 - i);
     SendWr wr;
     std::uint32_t len = random_length();
-    wr.op = static_cast<WrOp>(rng_.below(7));
+    static constexpr WrOp kAny[] = {WrOp::Send,     WrOp::SendInv, WrOp::Write,   WrOp::Read,
+                                    WrOp::LocalInv, WrOp::SendImm, WrOp::WriteImm};
+    wr.op = kAny[rng_.below(std::size(kAny))];
     if (!o_.invalidations && (wr.op == WrOp::SendInv || wr.op == WrOp::LocalInv)) {
       wr.op = WrOp::Send;
     }

@@ -25,6 +25,7 @@ TEST(EmptyHandle, Device) {
   EXPECT_EQ(d.stats().polls, 0u);
   EXPECT_REFUSED(d.alloc_pd());
   EXPECT_REFUSED(d.register_memory(pd, memory, sizeof memory, 0));
+  EXPECT_REFUSED(d.create_window(pd, WindowType::type1));
   EXPECT_REFUSED(d.create_cq(1));
   EXPECT_REFUSED(d.create_event_queue());
   EXPECT_REFUSED(d.create_srq(pd));
@@ -42,7 +43,7 @@ TEST(EmptyHandle, MemoryRegionAndProtectionDomain) {
   EXPECT_EQ(mr.rkey(), 0u);
   EXPECT_EQ(mr.remote_address(), 0u);
   EXPECT_REFUSED(mr.reregister({}));
-  mr.deregister();
+  EXPECT_TRUE(mr.deregister().ok());
   EXPECT_FALSE(ProtectionDomain());
 }
 

@@ -50,7 +50,9 @@ TEST(OutOfMemoryCalls, EachReturnsNoMemoryOrWorks) {
   std::vector<std::uint8_t> memory(4096);
   auto mr = refused_in_turn(
       "register", [&] { return device->register_memory(*pd, memory.data(), memory.size(), kAll); });
-  ASSERT_TRUE(pd.ok() && cq.ok() && events.ok() && srq.ok() && mr.ok());
+  auto window = refused_in_turn("create_window",
+                                [&] { return device->create_window(*pd, WindowType::type2); });
+  ASSERT_TRUE(pd.ok() && cq.ok() && events.ok() && srq.ok() && mr.ok() && window.ok());
   QpOptions o;
   o.send_cq = o.receive_cq = *cq;
   o.events = *events;

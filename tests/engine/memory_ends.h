@@ -75,7 +75,7 @@ class MemoryEnds : public ::testing::Test {
   verbs::QueuePair *left = nullptr, *right = nullptr;
   Octets ours = Octets(4000), theirs = Octets(4000, 0xee);
 
- private:
+  // How many were posted.
   std::size_t posted_ = 0, receives_ = 0;
 };
 

@@ -257,7 +257,7 @@ TEST_F(HostTest, ForksUnderLoadEndWell_D11) {
     r.rkey = mine.server.mr.rkey();
     for (int k = 0; k < 20; ++k) (void)mine.client.qp.post_send(r);
     ASSERT_EQ(in_child([&] {
-                mine.client.mr.deregister();
+                (void)mine.client.mr.deregister();
                 return open_device(wire("n")).info().mtu != 0;
               }),
               0);
