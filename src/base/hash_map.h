@@ -3,8 +3,9 @@
 // coming and going.
 //
 // `Hash` maps a key to 64 bits; where a peer chooses keys it must be keyed (flow_hash.h). The table
-// is at most three quarters full. Growing allocates; finding and erasing never do. Pointers to
-// values are valid until the next insert or erase. Not thread safe.
+// is at most three quarters full. Growing allocates, and without memory throws and leaves the table
+// as it was; finding and erasing never do. Pointers to values are valid until the next insert or
+// erase. Not thread safe.
 #pragma once
 
 #include <bit>
@@ -167,13 +168,18 @@ class HashMap {
 
   void rehash(std::size_t capacity) {
     assert(std::has_single_bit(capacity) && capacity <= (std::size_t{1} << 31));
-    std::uint32_t* old_tags = tags_;
-    Slot* old_slots = slots_;
-    const std::size_t old_capacity = capacity_;
-    tags_ = std::allocator<std::uint32_t>().allocate(capacity);
-    std::uninitialized_fill_n(tags_, capacity, kEmpty);
-    slots_ = std::allocator<Slot>().allocate(capacity);
-    capacity_ = capacity;
+    std::uint32_t* const tags = std::allocator<std::uint32_t>().allocate(capacity);
+    Slot* slots = nullptr;
+    try {
+      slots = std::allocator<Slot>().allocate(capacity);
+    } catch (const std::bad_alloc&) {  // all stays as it was
+      std::allocator<std::uint32_t>().deallocate(tags, capacity);
+      throw;
+    }
+    std::uninitialized_fill_n(tags, capacity, kEmpty);
+    std::uint32_t* const old_tags = std::exchange(tags_, tags);
+    Slot* const old_slots = std::exchange(slots_, slots);
+    const std::size_t old_capacity = std::exchange(capacity_, capacity);
     for (std::size_t i = 0; i < old_capacity; ++i) {
       if (old_tags[i] == kEmpty) continue;
       place_tagged(old_tags[i], std::move(old_slots[i]));

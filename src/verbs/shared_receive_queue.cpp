@@ -11,10 +11,6 @@ SharedReceiveQueue::SharedReceiveQueue(PdId pd, std::uint32_t max_wr, std::uint3
       max_sge_(std::min(max_sge, kMaxSges)),
       pd_(pd) {}
 
-SharedReceiveQueue::~SharedReceiveQueue() {
-  store_->abandon();
-}
-
 SharedReceiveQueue::Post SharedReceiveQueue::post(const RecvWr& wr) {
   if (wr.sges.size() > max_sge_) return Post::TooManySges;
   std::uint32_t position = 0;

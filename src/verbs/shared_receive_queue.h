@@ -23,7 +23,6 @@ class SharedReceiveQueue {
   // Local keys of its receives are checked against `pd`. At most `max_wr` receives are posted,
   // bound or lent to unpolled completions at a time.
   SharedReceiveQueue(PdId pd, std::uint32_t max_wr, std::uint32_t max_sge);
-  ~SharedReceiveQueue();
   SharedReceiveQueue(const SharedReceiveQueue&) = delete;
   SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
 
@@ -40,7 +39,7 @@ class SharedReceiveQueue {
   }
   // Binds the oldest; available() > 0.
   std::uint32_t bind();
-  WqeStore* store() const { return store_; }
+  WqeStore* store() const { return store_.get(); }
 
   // One event when fewer than `limit` are available, now or later; 0 disarms.
   void set_limit(std::uint32_t limit);
@@ -57,7 +56,7 @@ class SharedReceiveQueue {
   void* owner = nullptr;  // whoever wants to hear of the limit
 
  private:
-  WqeStore* store_;
+  std::unique_ptr<WqeStore, WqeStore::Abandon> store_;
   std::unique_ptr<std::uint32_t[]> posted_;  // positions, in posting order
   std::uint32_t head_ = 0;                   // free running
   std::atomic<std::uint32_t> tail_{0};

@@ -19,21 +19,22 @@ void fill_completion(const ReceiveWqe& w, const ReceiveEnd& end, Completion* out
   if (end.with_immediate) out->immediate = w.immediate;
 }
 
-WqeStore::WqeStore(std::uint32_t slots, std::uint32_t max_sge)
+WqeStore::WqeStore(std::uint32_t slots, std::uint32_t max_sge, bool shared)
     : mask_(std::bit_ceil(std::max(slots, 1u)) - 1),
       stride_(static_cast<std::uint32_t>(kSges + max_sge * sizeof(Sge))),
-      slots_(new std::byte[(std::size_t{mask_} + 1) * stride_]) {}
+      slots_(new std::byte[(std::size_t{mask_} + 1) * stride_]),
+      free_(shared ? new std::uint32_t[std::size_t{mask_} + 1] : nullptr) {
+  if (!shared) return;
+  for (std::uint32_t i = 0; i < slots; ++i) free_[i] = i;
+  free_tail_ = slots;
+}
 
 WqeStore* WqeStore::make(std::uint32_t slots, std::uint32_t max_sge) {
-  return new WqeStore(slots, max_sge);
+  return new WqeStore(slots, max_sge, false);
 }
 
 WqeStore* WqeStore::make_shared(std::uint32_t limit, std::uint32_t max_sge) {
-  auto* s = new WqeStore(limit, max_sge);
-  s->free_ = std::make_unique<std::uint32_t[]>(std::size_t{s->mask_} + 1);
-  for (std::uint32_t i = 0; i < limit; ++i) s->free_[i] = i;
-  s->free_tail_ = limit;
-  return s;
+  return new WqeStore(limit, max_sge, true);
 }
 
 void WqeStore::write(std::uint32_t position, const RecvWr& wr) {

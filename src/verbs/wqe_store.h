@@ -45,6 +45,9 @@ class WqeStore {
   static WqeStore* make_shared(std::uint32_t limit, std::uint32_t max_sge);
   // The queue is gone: the memory goes when nothing is lent.
   void abandon() { leave(1); }
+  struct Abandon {
+    void operator()(WqeStore* store) const { store->abandon(); }
+  };
 
   std::uint32_t mask() const { return mask_; }
   ReceiveWqe& wqe(std::uint32_t position) { return *reinterpret_cast<ReceiveWqe*>(slot(position)); }
@@ -77,7 +80,7 @@ class WqeStore {
  private:
   static constexpr std::uint32_t kSges = sizeof(ReceiveWqe) + kReceivePart;
 
-  WqeStore(std::uint32_t slots, std::uint32_t max_sge);
+  WqeStore(std::uint32_t slots, std::uint32_t max_sge, bool shared);
   ~WqeStore() = default;
   void leave(std::uint32_t users);
   std::byte* slot(std::uint32_t position) {

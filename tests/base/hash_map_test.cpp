@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "tests/support/allocator.h"
 
 namespace urnic {
 namespace {
@@ -21,8 +22,8 @@ struct BadHash {
 };
 
 template <class Hash>
-class HashMapOf : public testing::Test {};
-using Hashes = testing::Types<GoodHash, BadHash>;
+class HashMapOf : public ::testing::Test {};
+using Hashes = ::testing::Types<GoodHash, BadHash>;
 TYPED_TEST_SUITE(HashMapOf, Hashes);
 
 // proves
@@ -131,6 +132,26 @@ TEST(HashMap, ChurnLeavesNothingBehind) {
   comparisons = 0;
   for (std::uint64_t k = newest; k < newest + 10000; ++k) ASSERT_EQ(map.find({k}), nullptr);
   EXPECT_LT(comparisons, 100u) << "a 32-bit tag is compared before the key";
+}
+
+// What the table held is found, and it grows when there is memory.
+TEST(HashMap, WithoutMemoryToGrowAllStaysAsItWas) {
+  for (const std::uint64_t k : {0, 1}) {  // the first allocation of two fails, or the second
+    HashMap<std::uint64_t, int, GoodHash> map;
+    std::uint64_t key = 0;
+    for (; (map.size() + 1) * 4 <= map.capacity() * 3 || map.empty(); ++key) map.insert(key, 1);
+    const std::size_t capacity = map.capacity();
+    {
+      const urnic::testing::NoMemory plan(k);
+      EXPECT_THROW(map.insert(key, 1), std::bad_alloc);
+    }
+    EXPECT_EQ(map.capacity(), capacity);
+    EXPECT_EQ(map.size(), key);
+    for (std::uint64_t i = 0; i < key; ++i) EXPECT_TRUE(map.contains(i)) << i;
+    EXPECT_FALSE(map.contains(key));
+    EXPECT_TRUE(map.insert(key, 1).inserted);
+    EXPECT_GT(map.capacity(), capacity);
+  }
 }
 
 TEST(HashMap, LookupByAHashComputedBefore) {
