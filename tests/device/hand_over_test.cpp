@@ -5,18 +5,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
 
 #include "device/driver.h"
+#include "device/polling_habit.h"
 #include "port/adapter.h"
 #include "port/memory_port.h"
 #include "urnic/config.h"
 
 namespace urnic::engine {
 namespace {
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kInstrumented = true;
+#else
+constexpr bool kInstrumented = false;
+#endif
 
 struct NoHooks : Hooks {
   void on_cm_event(CmEvent) override {}
@@ -100,9 +108,18 @@ struct HandOver : testing::Test {
     f.len[0] = 60;
     peer.tx_commit(0, &f, 1);
   }
-  void poll_for(std::chrono::milliseconds how_long) {
-    const auto end = std::chrono::steady_clock::now() + how_long;
-    while (std::chrono::steady_clock::now() < end) driver->app_poll();
+  // Whether it was polling all the time: on a busy machine the application is put aside.
+  bool poll_for(std::chrono::milliseconds how_long) {
+    using Clock = std::chrono::steady_clock;
+    auto longest = Clock::duration::zero();
+    auto last = Clock::now();
+    for (const auto end = last + how_long; last < end;) {
+      driver->app_poll();
+      const auto now = Clock::now();
+      longest = std::max(longest, now - last);
+      last = now;
+    }
+    return longest < std::chrono::nanoseconds(PollingHabit::kPause.count_ns());
   }
   // Until the port is not armed: the application is known to poll all the time.
   bool poll_until_watched() {
@@ -183,7 +200,7 @@ TEST_P(WhateverItDoes, ArrivalsAreServedWithoutIt) {
   drive();
   unsigned frames = 0;
   for (int round = 0; round < 20; ++round) {
-    if (round % 4 == 3) {  // from either state
+    if (round % 4 == 3 && !kInstrumented) {  // from either state
       ASSERT_TRUE(poll_until_watched());
     }
     driver->app_poll();
@@ -203,6 +220,7 @@ INSTANTIATE_TEST_SUITE_P(All, WhateverItDoes,
 
 // verbs: arm, poll once more, sleep. That poll takes nothing back.
 TEST_F(HandOver, ThePollBetweenArmAndSleepHandsOver) {
+  if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(poll_until_watched());
@@ -213,6 +231,7 @@ TEST_F(HandOver, ThePollBetweenArmAndSleepHandsOver) {
 }
 
 TEST_F(HandOver, SayingThatItSleepsIsEnough) {
+  if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(poll_until_watched());
@@ -222,19 +241,26 @@ TEST_F(HandOver, SayingThatItSleepsIsEnough) {
   }
 }
 
-// Not disturbed: what arrives while the application polls all the time wakes nobody. (On a busy
-// machine the application may be put aside for long, which is not polling all the time.)
+// Not disturbed: what arrives while the application polls all the time wakes nobody. Judged where
+// it did poll all the time, in this round and the one before.
 TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
+  if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   ASSERT_TRUE(poll_until_watched());
-  unsigned woken = 0;
-  for (int i = 0; i < 200; ++i) {
+  unsigned woken = 0, judged = 0;
+  bool before = false;
+  for (int i = 0; i < 5000 && judged < 100; ++i) {
     const std::uint64_t sleeps = driver->sleeps();
     arrive();
-    poll_for(std::chrono::milliseconds(1));
-    woken += driver->sleeps() != sleeps ? 1 : 0;
+    const bool polled = poll_for(std::chrono::milliseconds(1));
+    if (polled && before) {
+      ++judged;
+      woken += driver->sleeps() != sleeps ? 1 : 0;
+    }
+    before = polled;
   }
-  EXPECT_LE(woken, 100u);
+  ASSERT_EQ(judged, 100u);
+  EXPECT_LE(woken, 50u);
 }
 
 }  // namespace
