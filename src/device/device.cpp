@@ -51,10 +51,17 @@ DeviceImpl::~DeviceImpl() {
 // Queue pairs that were destroyed leave connections that end in order: for a moment.
 void DeviceImpl::finish_ends() {
   constexpr Duration kMoment = Duration::s(1);
-  const Instant until = engine::monotonic_now() + kMoment;
+  Instant until = engine::monotonic_now() + kMoment;
+  std::uint64_t sent = 0;
   const auto ended = [&](Instant now) {
-    if (engine->iwarp().life().leaving() == 0) return true;
-    if (now >= until) engine->iwarp().life().drop_leaving(now);
+    iwarp::Life& life = engine->iwarp().life();
+    if (life.leaving() == 0) return true;
+    // As long as they get on, on a busy machine too; linger_timeout bounds each of them.
+    if (const std::uint64_t so_far = life.leaving_sent(); so_far != sent) {
+      sent = so_far;
+      until = now + kMoment;
+    }
+    if (now >= until) life.drop_leaving(now);
     engine->poll(now);
     return now >= until;
   };

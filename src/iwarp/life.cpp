@@ -174,6 +174,14 @@ std::size_t Life::leaving() const {
   return n;
 }
 
+std::uint64_t Life::leaving_sent() const {
+  std::uint64_t octets = 0;
+  s_.connections.for_each([&](const Connection& c) {
+    if (c.left != nullptr) octets += transport_.sent_end(c).value();
+  });
+  return octets;
+}
+
 void Life::drop_leaving(Instant now) {
   s_.connections.for_each([&](Connection& c) {
     if (c.left != nullptr) ending_.end_with_reset(c, now);

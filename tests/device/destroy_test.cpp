@@ -154,6 +154,26 @@ TEST_P(Destroy, E50_TheLastHandleOfTheDeviceWaitsForIt) {
   EXPECT_TRUE(server->memory == expected);
 }
 
+// Over a second, as on a busy machine.
+struct DestroySlowly : Destroy {};
+// proves: E-50
+TEST_P(DestroySlowly, E50_TheLastHandleOfTheDeviceWaitsAsLongAsItGetsOn) {
+  client.reset();
+  Config slow = config("client");
+  ASSERT_TRUE(slow.set("faults", "rate=64mbit").ok());
+  client.emplace(slow);
+  ASSERT_TRUE(client->device.wait_link(10000));
+  connect();
+  write_all();
+  const auto expected = client->memory;
+  client->qp.disconnect();
+  client.reset();
+  const auto end = server->next();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->kind, EventKind::disconnected) << end->error.message;
+  EXPECT_TRUE(server->memory == expected);
+}
+
 // proves: E-50
 TEST_P(Destroy, E50_WithoutADisconnectItIsAnAbort) {
   connect();
@@ -277,6 +297,8 @@ TEST_P(Destroy, E50_AsynchronousEventsAreForThoseWhoAsk) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Wires, DestroySlowly, ::testing::Values("memif"),
+                         [](const auto& wire) { return std::string(wire.param); });
 INSTANTIATE_TEST_SUITE_P(Wires, Destroy, ::testing::Values("memif", "tcp"),
                          [](const auto& wire) { return std::string(wire.param); });
 
