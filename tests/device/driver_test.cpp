@@ -187,8 +187,7 @@ TEST_F(DriverTest, E51_WhoPostsWithoutAPauseServesArrivals) {
   }
 }
 
-// proves: E-51
-TEST_F(DriverTest, E51_TheSleeperIsWokenAfterAPosterServed) {
+TEST_F(DriverTest, TheSleeperIsWokenAfterAPosterServed) {
   auto driver = drive(Progress::Auto);
   std::uint64_t seen = 0;
   const auto served = [&](std::uint64_t n) {
