@@ -19,6 +19,11 @@ constexpr unsigned kWithoutEffect = kOptional | IBV_ACCESS_REMOTE_ATOMIC | IBV_A
 constexpr unsigned kEffective = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND;
 
+// Windows are bound to a region; elsewhere in_use is an address.
+int why_not(const Error& e) {
+  return e.code == Errc::in_use ? EBUSY : to_errno(e.code);
+}
+
 std::uint32_t to_access(unsigned flags) {
   std::uint32_t out = 0;
   if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0) out |= access_local_write;
@@ -92,9 +97,7 @@ int reregister(Mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length,
     change.access = to_access(rights);
   }
   const auto done = mr->region.reregister(change);
-  if (!done) {
-    return refused(done.error().code == Errc::in_use ? EBUSY : to_errno(done.error().code));
-  }
+  if (!done) return refused(why_not(done.error()));
   show(mr);
   if (other_domain) {
     Pd::of(mr->base.pd)->users.fetch_sub(1);
@@ -283,9 +286,7 @@ int urnic_ibv_rereg_mr(ibv_mr* m, int flags, ibv_pd* pd, void* address, std::siz
 
 int urnic_ibv_dereg_mr(ibv_mr* m) {
   Mr* mr = Mr::of(m);
-  if (const auto gone = mr->region.deregister(); !gone) {
-    if (gone.error().code == urnic::Errc::in_use) return EBUSY;
-  }
+  if (const auto gone = mr->region.deregister(); !gone) return why_not(gone.error());
   Pd::of(m->pd)->users.fetch_sub(1);
   counts().regions.fetch_sub(1);
   delete mr;

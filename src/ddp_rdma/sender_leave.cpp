@@ -26,10 +26,10 @@ bool each_unsent(const SenderState& s, F&& f) {
 }
 
 // Octets to copy. False when some may not be read, or the peer waits for octets of a Read. Of a
-// stream that is stopped only what was cut is left, and the Terminate that tells of its failure.
+// stream that is stopped only what was cut is left, and a Terminate: it owes nobody anything more.
 bool measure(const SenderState& s, std::uint64_t* octets) {
-  const bool failed = s.failure.violation != Violation::None && !s.stopped;
-  if (failed || s.current.kind == Kind::Response) return false;
+  if (s.stopped) return true;
+  if (s.failure.violation != Violation::None || s.current.kind == Kind::Response) return false;
   for (std::uint32_t msn = s.inbound->next_response(); msn != s.inbound->next(); ++msn) {
     if (s.inbound->request(msn).size != 0) return false;
   }

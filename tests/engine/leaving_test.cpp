@@ -247,6 +247,38 @@ TEST_F(Leaving, E50_ATerminateIsHeardFromAQueuePairThatIsGone) {
   expect_gone();
 }
 
+// The octets of a Read that the peer waits for are owed no more.
+// proves: E-50
+TEST_F(Leaving, E50_ATerminateIsHeardThoughThePeerWaitsForAnAnswer) {
+  const std::uint32_t lent =
+      pair.left().register_memory(from.data(), kOctets, verbs::kLocalWrite | verbs::kRemoteRead);
+  pair.set_faults_left("loss=1");
+  for (int i = 0; i < 4; ++i) {
+    const verbs::Sge into{reinterpret_cast<std::uintptr_t>(to.data()), kOctets, sink};
+    verbs::SendWr wr;
+    wr.op = WrOp::Read;
+    wr.sges = {&into, 1};
+    wr.remote_address = reinterpret_cast<std::uintptr_t>(from.data());
+    wr.rkey = lent;
+    ASSERT_EQ(pair.right().post_send(*peer, wr, pair.now()), verbs::Post::Ok);
+  }
+  pair.run_for(Duration::us(100));  // more than the congestion window lets go
+  ASSERT_TRUE(pair.left().engine().deregister(lent));
+  const verbs::Sge none{0x1000, 8, 0x12345601};
+  verbs::SendWr wr;
+  wr.sges = {&none, 1};
+  ASSERT_EQ(pair.left().post_send(*qp, wr, pair.now()), verbs::Post::Ok);
+  ASSERT_TRUE(pair.run_until([&] { return qp->state == verbs::QpState::Error; }, Duration::s(5)));
+  pair.left().events.clear();
+  destroy();
+  pair.set_faults_left("");
+  ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
+  EXPECT_NE(pair.right().events[0].message.find("Terminate"), std::string::npos)
+      << pair.right().events[0].message;
+  pair.run_for(Duration::s(1));
+  expect_gone();
+}
+
 // Without the memory to take its work along it ends by a RST; in no case is anything left of it.
 // proves: E-50
 TEST(LeavingWithoutMemory, E50_ItGoesInOrderOrByReset) {

@@ -23,7 +23,9 @@ class MemoryEnds : public ::testing::Test {
       verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead;
 
   void up() {
-    pair = std::make_unique<Pair>(PairOptions{});
+    PairOptions o;  // as a device has it: the shortest path for Writes wants it so
+    o.left.tcp.ack_policy = o.right.tcp.ack_policy = tcp::AckPolicy::PerBurst;
+    pair = std::make_unique<Pair>(o);
     left = pair->left().make_qp();
     right = pair->right().make_qp();
     ASSERT_TRUE(pair->connect(*left, *right));

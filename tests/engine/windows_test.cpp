@@ -62,9 +62,12 @@ class Windows : public MemoryEnds {
   }
   // By the second connection.
   Status read_by_other(std::uint64_t from, std::uint32_t rkey) {
-    const Sge sge{address(ours), 10, source};
+    return by_other(WrOp::Read, from, rkey);
+  }
+  Status by_other(WrOp op, std::uint64_t from, std::uint32_t rkey, std::uint32_t length = 10) {
+    const Sge sge{address(ours), length, source};
     verbs::SendWr wr;
-    wr.op = WrOp::Read;
+    wr.op = op;
     wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
     wr.remote_address = from;
@@ -145,6 +148,24 @@ TEST_F(Windows, E54_OneOfType2IsItsQueuePairsAlone) {
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(read(at(0), 10, w), Status::Success);
   EXPECT_EQ(read_by_other(at(0), w), Status::RemoteAccess);
+}
+
+TEST_F(Windows, E54_OneOfType2IsWrittenToByItsQueuePairsPeerAlone) {
+  const std::uint32_t w = window(WindowType::Two) + 1;
+  ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteWrite), Status::Success);
+  fill(1);
+  post(WrOp::Write, {address(ours), 10, source}, at(100), w);
+  EXPECT_EQ(ended(), Status::Success);
+  pair->run_for(Duration::ms(10));
+  EXPECT_TRUE(std::equal(ours.begin(), ours.begin() + 10, theirs.begin() + 100));
+  EXPECT_EQ(left->state, verbs::QpState::Rts);
+  by_other(WrOp::Write, at(200), w, 0);  // behind its first FPDU the shortest path is open
+  pair->run_for(Duration::ms(10));
+  EXPECT_EQ(other_right->state, verbs::QpState::Rts);
+  by_other(WrOp::Write, at(200), w);  // complete once it has been sent
+  pair->run_for(Duration::ms(10));
+  EXPECT_EQ(theirs[200], 0xee);
+  EXPECT_NE(other_right->state, verbs::QpState::Rts) << "refused";
 }
 
 TEST_F(Windows, E54_OneOfType1IsOfTheWholeDomain) {
