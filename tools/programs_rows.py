@@ -26,7 +26,6 @@ class Row:
 
 HERE = "127.0.0.1"
 RPING = ("DISCONNECT EVENT", "wait for RDMA_READ_ADV state")  # it says so on any device
-NO_7306 = "atomics (RFC 7306) are not there"
 NO_IB = "without rdma_cm a connection comes by modify_qp, which iWARP has not"
 
 
@@ -115,8 +114,8 @@ ROWS = [
     perftest("ib_read_lat"),
     perftest("ib_send_lat", short=True),
     perftest("ib_send_lat", "-e -n 500", seconds=90),
-    perftest("ib_atomic_bw", missing=NO_7306),
-    perftest("ib_atomic_lat", missing=NO_7306),
+    perftest("ib_atomic_bw"),
+    perftest("ib_atomic_lat"),
     fio("write"),
     fio("read"),
     fio("send"),
@@ -127,7 +126,8 @@ ROWS = [
     qperf("rc_rdma_read_lat"),
     qperf("rc_rdma_write_bw"),
     qperf("rc_rdma_write_lat"),
-    qperf("rc_compare_swap_mr", missing=NO_7306),
+    qperf("rc_compare_swap_mr"),
+    qperf("rc_fetch_add_mr"),
     Row("ib_write_bw without -R", f"ib_write_bw {HERE}", "ib_write_bw", seconds=15, missing=NO_IB),
     Row("ibv_rc_pingpong", f"ibv_rc_pingpong -g 0 {HERE}", "ibv_rc_pingpong -g 0", seconds=15, missing=NO_IB),
     Row("ibv_srq_pingpong", f"ibv_srq_pingpong -g 0 {HERE}", "ibv_srq_pingpong -g 0", seconds=15, missing=NO_IB),

@@ -25,8 +25,9 @@ URNIC_API const char* reason_label(std::size_t index);
 
 // FPDUs are counted by the RDMAP opcode in them (RFC 5040, 4.1; RFC 7306): "write", "read
 // request", "read response", "send", "send invalidate", "send solicited", "send invalidate
-// solicited", "terminate", "immediate", "immediate solicited"; "?" from kOpcodeCount on.
-inline constexpr std::size_t kOpcodeCount = 10;
+// solicited", "terminate", "immediate", "immediate solicited", "atomic request", "atomic response";
+// "?" from kOpcodeCount on.
+inline constexpr std::size_t kOpcodeCount = 12;
 URNIC_API const char* opcode_label(std::size_t index);
 
 // ---- a connection --------------------------------------------------------------------------

@@ -63,8 +63,9 @@ enum Access : std::uint32_t {
   access_local_write = 1,
   access_remote_write = 2,  // needs access_local_write
   access_remote_read = 4,
-  access_zero_based = 8,    // tagged offsets count from 0 instead of the virtual address
-  access_bind_window = 32,  // memory windows may be bound to it
+  access_zero_based = 8,      // tagged offsets count from 0 instead of the virtual address
+  access_remote_atomic = 16,  // needs access_local_write
+  access_bind_window = 32,    // memory windows may be bound to it
 };
 
 // ---- memory -----------------------------------------------------------------------------------
@@ -162,13 +163,14 @@ class URNIC_API MemoryWindow {
 };
 
 // What a window is to be. The region needs access_bind_window, and access_local_write if the window
-// is for remote writing; its own remote rights do not matter. All of one protection domain.
+// is for remote writing or atomics; its own remote rights do not matter. All of one protection
+// domain.
 struct WindowBind {
   std::uint64_t address = 0;  // as an Sge of that region
   std::uint64_t length = 0;   // 0: unbinds a type 1
   std::uint32_t lkey = 0;     // of the region
   std::uint32_t rkey = 0;     // MemoryWindow::next_rkey(); a type 2 may have any lowest octet
-  // access_remote_write, access_remote_read; access_zero_based: for the peer it begins at 0.
+  // access_remote_write, _read, _atomic; access_zero_based: for the peer it begins at 0.
   std::uint32_t access = 0;
 };
 
@@ -193,6 +195,12 @@ enum class Opcode : std::uint8_t {
   // 7306, 6). iWARP: the peer has to know RFC 7306; one that does not ends the connection.
   send_with_immediate,
   write_with_immediate,
+  // On eight octets of the peer's memory that are aligned and allow it (access_remote_atomic), as a
+  // number of its byte order (RFC 7306, 5); what was there comes to `sges`, eight octets, in ours.
+  // Counts as a read does (ORD, fence). Atomic against all other atomics there, and its processors.
+  fetch_add,
+  compare_swap,
+  swap,
   receive,  // completions only
 };
 
@@ -200,7 +208,15 @@ enum SendFlags : std::uint32_t {
   send_signaled = 1,
   send_solicited = 2,
   send_inline = 4,  // payload (<= QpOptions::max_inline) is copied at posting; lkeys are ignored
-  send_fence = 8,   // starts after all earlier reads have completed
+  send_fence = 8,   // starts after all earlier reads and atomics have completed
+};
+
+struct AtomicOperands {
+  std::uint64_t data = 0;        // fetch_add: is added; compare_swap, swap: is stored
+  std::uint64_t compare = 0;     // compare_swap: with what must be there
+  std::uint64_t boundaries = 0;  // fetch_add: no carry goes beyond the bits that are set here
+  std::uint64_t data_mask = ~std::uint64_t{0};  // compare_swap, swap: bits that are stored
+  std::uint64_t compare_mask = ~std::uint64_t{0};
 };
 
 struct SendRequest {
@@ -208,10 +224,11 @@ struct SendRequest {
   Opcode opcode = Opcode::send;
   std::uint32_t flags = send_signaled;
   std::span<const Sge> sges;          // borrowed for the call
-  std::uint64_t remote_address = 0;   // write, write_with_immediate, read
+  std::uint64_t remote_address = 0;   // write, write_with_immediate, read, atomics
   std::uint32_t rkey = 0;             // the same
   std::uint32_t invalidate_rkey = 0;  // send_with_invalidate (the peer's), local_invalidate (ours)
   std::uint64_t immediate = 0;        // send_with_immediate, write_with_immediate
+  AtomicOperands atomic;              // fetch_add, compare_swap, swap
   // bind_window; borrowed for the call. Requests behind it find the window bound, a Send that tells
   // the peer of it too.
   const WindowBind* bind = nullptr;

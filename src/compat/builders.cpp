@@ -141,6 +141,22 @@ void wr_rdma_write_imm(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address, 
   });
 }
 
+void wr_atomic_cmp_swp(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address,
+                       std::uint64_t compare, std::uint64_t swap) {
+  noted(ex, [&](Builder& b) {
+    ibv_send_wr& wr = b.add(*ex, IBV_WR_ATOMIC_CMP_AND_SWP);
+    wr.wr.atomic = {address, compare, swap, key};
+  });
+}
+
+void wr_atomic_fetch_add(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address,
+                         std::uint64_t add) {
+  noted(ex, [&](Builder& b) {
+    ibv_send_wr& wr = b.add(*ex, IBV_WR_ATOMIC_FETCH_AND_ADD);
+    wr.wr.atomic = {address, add, 0, key};
+  });
+}
+
 void wr_set_sge(ibv_qp_ex* ex, std::uint32_t key, std::uint64_t address, std::uint32_t length) {
   const ibv_sge one{address, length, key};
   noted(ex, [&](Builder& b) { b.set_list(&one, 1); });
@@ -176,6 +192,12 @@ void Builder::install(ibv_qp_ex* ex, std::uint64_t operations) {
   if ((operations & IBV_QP_EX_WITH_BIND_MW) != 0) ex->wr_bind_mw = wr_bind_mw;
   if ((operations & IBV_QP_EX_WITH_RDMA_READ) != 0) ex->wr_rdma_read = wr_rdma_read;
   if ((operations & IBV_QP_EX_WITH_RDMA_WRITE) != 0) ex->wr_rdma_write = wr_rdma_write;
+  if ((operations & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) != 0) {
+    ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+  }
+  if ((operations & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD) != 0) {
+    ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+  }
   if ((operations & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) != 0) {
     ex->wr_rdma_write_imm = wr_rdma_write_imm;
   }

@@ -56,6 +56,11 @@ ibv_wc_opcode to_opcode(Opcode o) {
       return IBV_WC_LOCAL_INV;
     case Opcode::bind_window:
       return IBV_WC_BIND_MW;
+    case Opcode::fetch_add:
+      return IBV_WC_FETCH_ADD;
+    case Opcode::compare_swap:
+    case Opcode::swap:
+      return IBV_WC_COMP_SWAP;
     case Opcode::receive:
       break;
   }

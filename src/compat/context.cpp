@@ -64,7 +64,7 @@ void fill_device(ibv_device_attr* a) {
   a->max_qp_init_rd_atom = reads("ord");
   a->max_res_rd_atom = static_cast<int>(
       std::min<std::int64_t>(std::int64_t{a->max_qp_rd_atom} * a->max_qp, 0x7fffffff));
-  a->atomic_cap = IBV_ATOMIC_NONE;
+  a->atomic_cap = IBV_ATOMIC_GLOB;
   a->max_srq = Limits::kSharedQueues;
   a->max_srq_wr = Limits::kWork;
   a->max_srq_sge = Limits::kSges;

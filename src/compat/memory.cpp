@@ -13,11 +13,11 @@ namespace {
 
 // Those a device may leave aside without saying so.
 constexpr unsigned kOptional = IBV_ACCESS_OPTIONAL_RANGE;
-// Remote atomics: nobody can ask for one (atomic_cap is none), so there is nothing to allow. Large
-// pages are no matter of ours.
-constexpr unsigned kWithoutEffect = kOptional | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_HUGETLB;
+// Large pages are no matter of ours.
+constexpr unsigned kWithoutEffect = kOptional | IBV_ACCESS_HUGETLB;
 constexpr unsigned kEffective = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                                IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND;
+                                IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                                IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND;
 
 // Windows are bound to a region; elsewhere in_use is an address.
 int why_not(const Error& e) {
@@ -29,6 +29,7 @@ std::uint32_t to_access(unsigned flags) {
   if ((flags & IBV_ACCESS_LOCAL_WRITE) != 0) out |= access_local_write;
   if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0) out |= access_remote_write;
   if ((flags & IBV_ACCESS_REMOTE_READ) != 0) out |= access_remote_read;
+  if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0) out |= access_remote_atomic;
   if ((flags & IBV_ACCESS_ZERO_BASED) != 0) out |= access_zero_based;
   if ((flags & IBV_ACCESS_MW_BIND) != 0) out |= access_bind_window;
   return out;

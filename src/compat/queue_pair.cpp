@@ -128,80 +128,6 @@ std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number) {
 
 namespace {
 
-constexpr unsigned kFlags =
-    IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_FENCE;
-
-std::uint32_t to_flags(unsigned flags) {
-  std::uint32_t out = 0;
-  if ((flags & IBV_SEND_SIGNALED) != 0) out |= send_signaled;
-  if ((flags & IBV_SEND_SOLICITED) != 0) out |= send_solicited;
-  if ((flags & IBV_SEND_INLINE) != 0) out |= send_inline;
-  if ((flags & IBV_SEND_FENCE) != 0) out |= send_fence;
-  return out;
-}
-
-// More than there may be is refused by who takes the request.
-std::uint32_t octets_of(const ibv_send_wr& wr) {
-  std::uint32_t octets = 0;
-  for (int i = 0; i < wr.num_sge; ++i) octets += wr.sg_list[i].length;
-  return octets;
-}
-
-}  // namespace
-
-int to_request(const ibv_send_wr& wr, SendRequest* out, WindowBind* bind) {
-  out->wr_id = wr.wr_id;
-  switch (wr.opcode) {
-    case IBV_WR_SEND:
-      out->opcode = Opcode::send;
-      break;
-    case IBV_WR_SEND_WITH_INV:
-      out->opcode = Opcode::send_with_invalidate;
-      out->invalidate_rkey = wr.invalidate_rkey;
-      break;
-    case IBV_WR_RDMA_WRITE:
-      out->opcode = Opcode::write;
-      break;
-    case IBV_WR_RDMA_READ:
-      out->opcode = Opcode::read;
-      break;
-    case IBV_WR_LOCAL_INV:
-      out->opcode = Opcode::local_invalidate;
-      out->invalidate_rkey = wr.invalidate_rkey;
-      break;
-    case IBV_WR_SEND_WITH_IMM:
-      out->opcode = Opcode::send_with_immediate;
-      out->immediate = to_immediate(wr.imm_data, kWithSend);
-      break;
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-      out->opcode = Opcode::write_with_immediate;
-      out->immediate = to_immediate(wr.imm_data, octets_of(wr));
-      break;
-    case IBV_WR_BIND_MW:
-      if (wr.bind_mw.mw->type != IBV_MW_TYPE_2) return EINVAL;
-      if (const int e = to_bind(*wr.bind_mw.mw, wr.bind_mw.rkey, wr.bind_mw.bind_info, bind);
-          e != 0) {
-        return e;
-      }
-      out->opcode = Opcode::bind_window;
-      out->bind = bind;
-      break;
-    default:  // atomics
-      return EOPNOTSUPP;
-  }
-  if (wr.opcode == IBV_WR_RDMA_WRITE || wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
-      wr.opcode == IBV_WR_RDMA_READ) {
-    out->remote_address = wr.wr.rdma.remote_addr;
-    out->rkey = wr.wr.rdma.rkey;
-  }
-  if (wr.num_sge < 0 || (wr.send_flags & ~kFlags) != 0) return EINVAL;
-  out->flags = to_flags(wr.send_flags);
-  out->sges = to_sges(wr.sg_list, wr.num_sge);
-  return 0;
-}
-
-namespace {
-
 int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
   QueuePair& qp = Qp::of(q)->end->handle;
   return guarded(
@@ -396,7 +322,7 @@ int modify(Qp* qp, const ibv_qp_attr& a, int mask) {
 }  // namespace
 
 int post_bind(ibv_qp* qp, std::uint64_t wr_id, unsigned flags, const WindowBind& bind) {
-  if ((flags & ~kFlags) != 0) return EINVAL;
+  if ((flags & ~kSendFlags) != 0) return EINVAL;
   return guarded(
       [&] {
         SendRequest r;

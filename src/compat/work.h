@@ -34,6 +34,11 @@ inline std::uint32_t immediate_length(std::uint64_t immediate) {
   return static_cast<std::uint32_t>(immediate);
 }
 
+// Of a send request.
+inline constexpr unsigned kSendFlags =
+    IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_FENCE;
+std::uint32_t to_flags(unsigned flags);
+
 // 0, or why the request cannot be one of ours. `bind` is what a request for a bind points to.
 int to_request(const ibv_send_wr& wr, SendRequest* out, WindowBind* bind);
 

@@ -22,7 +22,8 @@ Violation in_words(const Words& w, AccessVerdict v, const SharedState& shared, s
     case AccessVerdict::BadKey:
       return w.bad_key;
     case AccessVerdict::Reserved:  // E-16: a sink takes Read Responses only
-      return shared.sinks.find(stag)->stream == stream ? w.rights : w.not_associated;
+      return (shared.sinks.find(stag)->stream & ~ReadSink::kOfAtomic) == stream ? w.rights
+                                                                                : w.not_associated;
     case AccessVerdict::WrongDomain:
       return w.not_associated;
     case AccessVerdict::Rights:
@@ -58,6 +59,22 @@ Violation check_read_source(const SharedState& shared, std::uint32_t stag, std::
   if (v == AccessVerdict::Ok) [[likely]]
     return Violation::None;
   return in_words(kRead, v, shared, stag, stream);
+}
+
+Violation check_atomic_target(const SharedState& shared, std::uint32_t stag, std::uint64_t to,
+                              verbs::PdId pd, StreamId stream) {
+  const AccessVerdict v =
+      verbs::check_remote_atomic(*shared.memory, stag, to, sizeof(std::uint64_t), {pd, stream});
+  if (v != AccessVerdict::Ok) return in_words(kRead, v, shared, stag, stream);
+  // As the peer names it (RFC 7306, 5), and as the processor does.
+  const verbs::Region* r = shared.memory->find(stag);
+  const auto address = reinterpret_cast<std::uintptr_t>(r->base) + (to - r->address);
+  return ((to | address) & 7) == 0 ? Violation::None : Violation::AtomicMisaligned;
+}
+
+ReadSink* atomic_sink(SharedState& shared, std::uint32_t id, StreamId stream) {
+  ReadSink* s = shared.sinks.find(id);
+  return s != nullptr && s->stream == (stream | ReadSink::kOfAtomic) ? s : nullptr;
 }
 
 }  // namespace urnic::ddp

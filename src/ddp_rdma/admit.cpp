@@ -45,7 +45,8 @@ Admitter::Admitter(const Stream& stream, bool in_order)
       send_msn_(stream.next_send_msn()),
       read_msn_(stream.next_read_msn()),
       send_mo_(stream.mo_msn == stream.next_send_msn() ? stream.send_mo : 0),
-      reads_(stream.sender.outstanding_reads()) {}
+      reads_(stream.sender.outstanding_reads()),
+      atomic_msn_(stream.sender.next_atomic_msn()) {}
 
 void Admitter::next(ByteView ulpdu, Admission* out) {
   Admission& a = *out;
@@ -77,7 +78,11 @@ void Admitter::next(ByteView ulpdu, Admission* out) {
       admit_read_response(a);
       break;
     case Opcode::ReadRequest:
+    case Opcode::AtomicRequest:
       admit_read_request(a);
+      break;
+    case Opcode::AtomicResponse:
+      admit_atomic_response(a);
       break;
     case Opcode::Terminate:
       a.what = Admit::Place;
@@ -185,6 +190,26 @@ void Admitter::admit_read_response(Admission& a) {
   if (v != Violation::None) return violate(a, v);
   a.what = Admit::Place;
   if (r != nullptr && r->base != nullptr) a.direct = r->base + h.to;
+}
+
+// Told by its id whose it is; in order it must be that of the oldest request, and number as many as
+// came before.
+void Admitter::admit_atomic_response(Admission& a) {
+  const SegmentHeader& h = a.segment.header;
+  if (atomic_sink(*s_->shared, h.atomic_reply.id, s_->config.id) == nullptr) {
+    return violate(a, Violation::UnexpectedOpcode);
+  }
+  if (!in_order_) {
+    if (msn_distance(h.msn, atomic_msn_) < 0) return violate(a, Violation::UntaggedMsnRange);
+  } else {
+    if (h.msn != atomic_msn_) return violate(a, Violation::UntaggedMsnRange);
+    std::uint32_t sink = 0, size = 0;
+    if (!s_->sender.next_read(&reads_, &sink, &size) || sink != h.atomic_reply.id) {
+      return violate(a, Violation::UnexpectedOpcode);
+    }
+    ++atomic_msn_;
+  }
+  a.what = Admit::Place;
 }
 
 }  // namespace urnic::ddp

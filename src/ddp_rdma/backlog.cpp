@@ -9,6 +9,10 @@ std::uint64_t Backlog::wire_of(const SendWqe& w) const {
       return 0;
     case WrOp::Read:
       return sizes_.estimate(kReadRequestHeader);
+    case WrOp::FetchAdd:
+    case WrOp::CmpSwap:
+    case WrOp::Swap:
+      return sizes_.estimate(kAtomicRequestHeader);
     case WrOp::Write:
       return sizes_.estimate_message(w.length, true);
     case WrOp::WriteImm:

@@ -65,8 +65,12 @@ Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending)
     const ReadRequest* q = s.inbound_reads.to_deliver();
     if (q == nullptr) return Violation::UntaggedMsnRange;
     if (q->size != 0) {  // zero-length: the source is not looked at (RFC 5040, 5.2.1)
-      const Violation v = check_read_source(*s.shared, q->source_stag, q->source_to, q->size,
-                                            s.config.pd, s.config.id);
+      const AtomicRequest* atomic = s.inbound_reads.atomic(msn);
+      const Violation v =
+          atomic != nullptr
+              ? check_atomic_target(*s.shared, atomic->stag, atomic->to, s.config.pd, s.config.id)
+              : check_read_source(*s.shared, q->source_stag, q->source_to, q->size, s.config.pd,
+                                  s.config.id);
       if (v != Violation::None) {
         SegmentHeader h;
         h.op = Opcode::ReadRequest;
@@ -74,6 +78,10 @@ Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending)
         h.qn = kQnReadRequest;
         h.msn = msn;
         h.read = *q;
+        if (atomic != nullptr) {
+          h.op = Opcode::AtomicRequest;
+          h.atomic = *atomic;
+        }
         *offending = header_bytes(s, h);
         return v;
       }

@@ -17,14 +17,15 @@ constexpr std::uint8_t kRvMask = 0xc0;
 constexpr std::uint8_t kRv = 0x40;
 constexpr std::uint8_t kOpcodeMask = 0x0f;
 
-constexpr std::uint8_t kHighestOpcode = static_cast<std::uint8_t>(Opcode::ImmediateSe);
+constexpr std::uint8_t kHighestOpcode = static_cast<std::uint8_t>(Opcode::AtomicResponse);
 
 constexpr bool invalidates(Opcode op) {
   return op == Opcode::SendInv || op == Opcode::SendSeInv;
 }
 
 constexpr std::uint32_t queue_of(Opcode op) {
-  if (op == Opcode::ReadRequest) return kQnReadRequest;
+  if (op == Opcode::ReadRequest || op == Opcode::AtomicRequest) return kQnReadRequest;
+  if (op == Opcode::AtomicResponse) return kQnAtomicResponse;
   if (op == Opcode::Terminate) return kQnTerminate;
   return kQnSend;
 }
@@ -55,7 +56,7 @@ Outcome<ParsedSegment, Violation> parse_tagged(ByteView head, ByteView ulpdu) {
   return s;
 }
 
-// Queues 1 and 2 have buffers of one message that fits any MULPDU (>= 128): a message that does
+// Queues 1, 2 and 3 have buffers of one message that fits any MULPDU (>= 128): a message that does
 // not begin and end in its one segment has a wrong offset or is longer than its buffer.
 Violation check_single(const SegmentHeader& h) {
   if (h.mo != 0) return Violation::UntaggedMo;
@@ -74,6 +75,42 @@ Violation parse_read_request(ByteView head, ByteView ulpdu, SegmentHeader& h) {
   h.read.size = load_be32(p + 12);
   h.read.source_stag = load_be32(p + 16);
   h.read.source_to = load_be64(p + 20);
+  return Violation::None;
+}
+
+Violation check_whole(const SegmentHeader& h, ByteView ulpdu, std::uint32_t octets) {
+  const Violation v = check_single(h);
+  if (v != Violation::None) return v;
+  if (ulpdu.size() > octets) return Violation::UntaggedTooLong;
+  return ulpdu.size() < octets ? Violation::StreamCatastrophic : Violation::None;
+}
+
+Violation parse_atomic_request(ByteView ulpdu, SegmentHeader& h) {
+  const Violation v = check_whole(h, ulpdu, kAtomicRequestHeader);
+  if (v != Violation::None) return v;
+  const CopiedHead<kAtomicRequestHeader> copied(ulpdu);
+  const std::uint8_t* p = copied.view().data() + kUntaggedHeader;
+  const std::uint32_t code = load_be32(p) & 0x0f;  // the rest is reserved
+  const bool known = code == static_cast<std::uint32_t>(AtomicCode::FetchAdd) ||
+                     code == static_cast<std::uint32_t>(AtomicCode::CmpSwap);
+  if (!known) return Violation::UnexpectedOpcode;
+  AtomicRequest& a = h.atomic;
+  a.code = static_cast<AtomicCode>(code);
+  a.id = load_be32(p + 4);
+  a.stag = load_be32(p + 8);
+  a.to = load_be64(p + 12);
+  a.data = load_be64(p + 20);
+  a.mask = load_be64(p + 28);
+  a.compare = load_be64(p + 36);
+  a.compare_mask = load_be64(p + 44);
+  return Violation::None;
+}
+
+Violation parse_atomic_response(ByteView head, ByteView ulpdu, SegmentHeader& h) {
+  const Violation v = check_whole(h, ulpdu, kAtomicResponseHeader);
+  if (v != Violation::None) return v;
+  h.atomic_reply.id = load_be32(head.data() + kUntaggedHeader);
+  h.atomic_reply.original = load_be64(head.data() + kUntaggedHeader + 4);
   return Violation::None;
 }
 
@@ -99,7 +136,7 @@ Outcome<ParsedSegment, Violation> parse_untagged(ByteView head, ByteView ulpdu) 
   ParsedSegment s;
   SegmentHeader& h = s.header;
   h.qn = load_be32(p + 6);
-  if (h.qn > kQnTerminate) return fail(Violation::UntaggedQn);
+  if (h.qn > kQnAtomicResponse) return fail(Violation::UntaggedQn);
   Violation v = check_rdmap(p[1], false, h.qn);
   if (v != Violation::None) return fail(v);
   h.op = static_cast<Opcode>(p[1] & kOpcodeMask);
@@ -117,6 +154,14 @@ Outcome<ParsedSegment, Violation> parse_untagged(ByteView head, ByteView ulpdu) 
       break;
     case Opcode::Terminate:
       v = check_single(h);
+      break;
+    case Opcode::AtomicRequest:
+      v = parse_atomic_request(ulpdu, h);
+      s.payload = {};
+      break;
+    case Opcode::AtomicResponse:
+      v = parse_atomic_response(head, ulpdu, h);
+      s.payload = {};
       break;
     case Opcode::Immediate:
     case Opcode::ImmediateSe:
@@ -144,6 +189,29 @@ Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu) {
   return tagged ? parse_tagged(head, ulpdu) : parse_untagged(head, ulpdu);
 }
 
+namespace {
+
+std::uint32_t emit_atomic_request(const AtomicRequest& a, std::uint8_t* dst) {
+  std::uint8_t* const p = dst + kUntaggedHeader;
+  store_be32(p, static_cast<std::uint32_t>(a.code));
+  store_be32(p + 4, a.id);
+  store_be32(p + 8, a.stag);
+  store_be64(p + 12, a.to);
+  store_be64(p + 20, a.data);
+  store_be64(p + 28, a.mask);
+  store_be64(p + 36, a.compare);
+  store_be64(p + 44, a.compare_mask);
+  return kAtomicRequestHeader;
+}
+
+std::uint32_t emit_atomic_response(const AtomicResponse& a, std::uint8_t* dst) {
+  store_be32(dst + kUntaggedHeader, a.id);
+  store_be64(dst + kUntaggedHeader + 4, a.original);
+  return kAtomicResponseHeader;
+}
+
+}  // namespace
+
 std::uint32_t emit_header(const SegmentHeader& h, std::uint8_t* dst) {
   dst[0] = static_cast<std::uint8_t>((h.tagged() ? kT : 0) | (h.last ? kL : 0) | kDv);
   dst[1] = static_cast<std::uint8_t>(kRv | static_cast<std::uint8_t>(h.op));
@@ -164,6 +232,8 @@ std::uint32_t emit_header(const SegmentHeader& h, std::uint8_t* dst) {
     store_be64(dst + kUntaggedHeader, h.immediate);
     return kUntaggedHeader + kImmediateData;
   }
+  if (h.op == Opcode::AtomicRequest) return emit_atomic_request(h.atomic, dst);
+  if (h.op == Opcode::AtomicResponse) return emit_atomic_response(h.atomic_reply, dst);
   if (h.op != Opcode::ReadRequest) return kUntaggedHeader;
   store_be32(dst + 18, h.read.sink_stag);
   store_be64(dst + 22, h.read.sink_to);

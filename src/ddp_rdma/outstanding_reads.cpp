@@ -27,6 +27,7 @@ bool OutstandingReads::finish(std::uint32_t n, SendRequests* requests, ReadSinks
       const ReadSink* sink = sinks->find(p.msn);
       if (sink == nullptr || !sink->ended) return false;
     }
+    if (is_atomic(requests->wqe(first_).op)) ++atomic_msn_;
     sinks->release(p.msn);
     requests->finish(first_);
     first_ = p.next_read;

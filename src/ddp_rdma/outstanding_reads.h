@@ -1,5 +1,6 @@
-// Our Reads whose response has not ended: RTR reads of the start-up first, then requests of the
-// send queue, a list through SendPart::next_read. The ORD that was negotiated is their credit.
+// Our Reads and atomics whose response has not ended (RFC 7306, 5: both share the ORD): RTR reads
+// of the start-up first, then requests of the send queue, a list through SendPart::next_read. The
+// ORD that was negotiated is their credit.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace urnic::ddp {
 
 class OutstandingReads {
  public:
-  explicit OutstandingReads(std::uint32_t first_msn) : next_msn_(first_msn) {}
+  explicit OutstandingReads(std::uint32_t first_msn)
+      : next_msn_(first_msn), atomic_msn_(first_msn) {}
 
   void set_ord(std::uint16_t ord) { ord_ = ord; }
   // ORD 0 lets none go, ever: the peer answers no Reads (iwarp-wire 5.3).
@@ -37,6 +39,8 @@ class OutstandingReads {
     std::uint32_t left = 0, rtr = 0, seq = 0;
   };
   Cursor oldest() const { return {count_, rtr_, first_}; }
+  // MSN of the next Atomic Response to be delivered.
+  std::uint32_t next_atomic_msn() const { return atomic_msn_; }
   // False at the end. `*sink` is 0 for an RTR read.
   static bool next(const SendRequests& requests, Cursor* cursor, std::uint32_t* sink,
                    std::uint32_t* size);
@@ -50,14 +54,14 @@ class OutstandingReads {
   }
   void restart(std::uint32_t first_msn) {
     forget();
-    next_msn_ = first_msn;
+    next_msn_ = atomic_msn_ = first_msn;
   }
 
  private:
-  std::uint32_t count_ = 0, rtr_ = 0;
   std::uint32_t first_ = 0, last_ = 0;  // of the list
-  std::uint32_t next_msn_;
+  std::uint32_t next_msn_, atomic_msn_;
   std::uint16_t ord_ = 0;
+  std::uint16_t count_ = 0, rtr_ = 0;  // within the ORD
 };
 
 }  // namespace urnic::ddp

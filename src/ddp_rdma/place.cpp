@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "ddp_rdma/access.h"
 #include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
 #include "ddp_rdma/stream.h"
@@ -181,6 +182,27 @@ MessageCounts place_read_response(Stream& s, const Admission& a) {
   return counts;
 }
 
+// What was there before, to where the request said: a number of this machine.
+MessageCounts place_atomic_response(Stream& s, const Admission& a) {
+  const AtomicResponse& reply = a.segment.header.atomic_reply;
+  MessageCounts counts;
+  counts.read_responses = 1;
+  ReadSink* r = atomic_sink(*s.shared, reply.id, s.config.id);
+  if (r == nullptr) return counts;
+  std::uint8_t octets[sizeof reply.original];
+  std::memcpy(octets, &reply.original, sizeof octets);
+  if (r->base != nullptr) {
+    std::memcpy(r->base, octets, sizeof octets);
+  } else if (r->pieces) {
+    const auto& pieces = *r->pieces;
+    scatter(
+        octets, 0, pieces.size(), [&](std::size_t i) { return pieces[i].size(); },
+        [&](std::size_t i) { return pieces[i]; });
+  }
+  r->ended = true;
+  return counts;
+}
+
 }  // namespace
 
 void place_plain_write(const PlainWrite& w) {
@@ -203,6 +225,14 @@ MessageCounts place(Stream& s, const Admission& a) {
       counts.read_requests = 1;
       return counts;
     }
+    case Opcode::AtomicRequest: {
+      s.inbound_reads.place(h.msn, h.atomic);
+      MessageCounts counts;
+      counts.read_requests = 1;
+      return counts;
+    }
+    case Opcode::AtomicResponse:
+      return place_atomic_response(s, a);
     case Opcode::Terminate: {  // recorded now, acted on when delivered
       s.terminate.info =
           parse_terminate(a.segment.payload, s.sender.has_sent_fpdus() ? TerminateWhen::Later

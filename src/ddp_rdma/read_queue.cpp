@@ -40,16 +40,29 @@ void ReadQueue::release() {
   live_ = 0;
 }
 
-void ReadQueue::place(std::uint32_t msn, const ReadRequest& request) {
+ReadQueue::Entry& ReadQueue::take(std::uint32_t msn) {
   if (entries_ == nullptr) {
     const std::size_t count = std::size_t{mask_} + 1;
     entries_ = reinterpret_cast<Entry*>(pool_->take(shift_for(count * sizeof(Entry))));
-    for (std::size_t i = 0; i < count; ++i) ::new (entries_ + i) Entry{{}, false};
+    for (std::size_t i = 0; i < count; ++i) ::new (entries_ + i) Entry{{}, {}, false, false};
   }
   Entry& e = entry(msn);
   if (!e.placed) ++live_;
-  e.request = request;
   e.placed = true;
+  return e;
+}
+
+void ReadQueue::place(std::uint32_t msn, const ReadRequest& request) {
+  Entry& e = take(msn);
+  e.request = request;
+  e.is_atomic = false;
+}
+
+void ReadQueue::place(std::uint32_t msn, const AtomicRequest& request) {
+  Entry& e = take(msn);
+  e.request = {0, 0, kAtomicResponseHeader - kTaggedHeader, request.stag, request.to};
+  e.atomic = request;
+  e.is_atomic = true;
 }
 
 const ReadRequest* ReadQueue::to_deliver() const {

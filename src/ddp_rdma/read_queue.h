@@ -1,4 +1,5 @@
-// Read Queue 214: inbound Read Requests, circular by MSN (Fig 11, R-89..R-92). A request is placed
+// Read Queue 214: inbound Read and Atomic Requests, circular by MSN (Fig 11, R-89..R-92; RFC 7306,
+// 5: both are numbered together and share the IRD). A request is placed
 // into the entry its MSN names, in any order; the doorbell makes entries ready strictly in order;
 // an entry is free again when the last octet of its response has been acknowledged.
 //
@@ -17,7 +18,9 @@ class ReadQueue {
  public:
   struct Entry {
     ReadRequest request;
+    AtomicRequest atomic;  // with is_atomic
     bool placed;
+    bool is_atomic;
   };
 
   // `pool` lends the entries while there are any.
@@ -44,18 +47,26 @@ class ReadQueue {
 
   // Write the request into its entry (has_room(msn)); may be repeated.
   void place(std::uint32_t msn, const ReadRequest& request);
+  void place(std::uint32_t msn, const AtomicRequest& request);
   // The entry to be delivered next, nullptr when it was never placed.
   const ReadRequest* to_deliver() const;
   // Doorbell for that one.
   void announce() { ++ready_end_; }
   // The request a response is being built for: [oldest, ready_end).
+  // Of an atomic, what a Read would be that costs as much and looks at the same memory.
   const ReadRequest& request(std::uint32_t msn) const { return entry(msn).request; }
+  // It is an atomic; nullptr: a Read.
+  const AtomicRequest* atomic(std::uint32_t msn) const {
+    const Entry& e = entry(msn);
+    return e.is_atomic ? &e.atomic : nullptr;
+  }
   // The response to next_response() has been started.
   void start_response() { ++response_; }
   // The oldest response is acknowledged.
   void finish_oldest();
 
  private:
+  Entry& take(std::uint32_t msn);
   Entry& entry(std::uint32_t msn) const { return entries_[msn & mask_]; }
   void release();
 

@@ -1,5 +1,6 @@
-// Read sinks (E-16): where the Read Responses of one outstanding Read go. Each has an STag of its
-// own out of the device's table, which nothing but that Read's responses may use.
+// Read sinks (E-16): where the Read Responses of one outstanding Read, or the response of an
+// atomic, go. Each has an STag of its own out of the device's table, which nothing but that Read's
+// responses may use.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,16 @@ namespace urnic::ddp {
 using StreamId = std::uint32_t;  // one RDMA stream (QP) of the device
 
 struct ReadSink {
+  // No tagged message is for the sink of an atomic.
+  static constexpr StreamId kOfAtomic = 1u << 31;
+
   std::uint8_t* base = nullptr;  // null when it consists of several pieces
   std::uint64_t length = 0;      // tagged offsets count from 0
-  StreamId stream = 0;           // the one that may use it. Free: the next free sink
-  std::uint32_t progress = 0;    // octets received in order so far
-  bool out_of_order = false;     // part of it came out of order, `progress` means nothing
-  bool ended = false;            // the last segment of the response has been placed
+  // The one that may use it; for an atomic kOfAtomic besides. Free: the next free sink.
+  StreamId stream = 0;
+  std::uint32_t progress = 0;  // octets received in order so far
+  bool out_of_order = false;   // part of it came out of order, `progress` means nothing
+  bool ended = false;          // the last segment of the response has been placed
   // When there are several: in order. Kept for reuse.
   std::unique_ptr<std::vector<std::span<std::uint8_t>>> pieces;
 };

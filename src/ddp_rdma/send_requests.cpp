@@ -34,7 +34,7 @@ void SendRequests::release(std::uint32_t seq, ReadSinks* sinks) {
   const SendWqe& w = sq_.wqe(seq);
   if (w.done) return;
   if (part(seq).counted) uncount_uses(seq);
-  if (w.op == WrOp::Read) sinks->release(part(seq).msn);
+  if (awaits_response(w.op)) sinks->release(part(seq).msn);
 }
 
 void SendRequests::release_all(ReadSinks* sinks) {
@@ -54,7 +54,7 @@ void SendRequests::detach(std::uint32_t stag, ReadSinks* sinks) {
     const SendWqe& w = sq_.wqe(seq);
     SendPart& p = part(seq);
     if (w.done || verbs::is_local(w.op) || !refers(seq, stag)) continue;
-    if (w.op == WrOp::Read) {
+    if (awaits_response(w.op)) {
       // The response has nowhere to go: it will be refused as one for an unknown STag.
       sinks->close(p.msn);
     } else if (!p.whole) {

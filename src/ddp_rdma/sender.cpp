@@ -53,7 +53,7 @@ void Sender::reset(std::uint32_t first_msn) {
   s_.sizes.set_framing({});
   s_.backlog.restart(first_msn);
   s_.reads.restart(first_msn);
-  s_.send_msn = first_msn;
+  s_.next_msn = {first_msn, first_msn};
   s_.current = {};
   s_.started = s_.stopped = s_.ended = s_.prefer_response = false;
   s_.crc = true;

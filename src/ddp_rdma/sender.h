@@ -130,6 +130,7 @@ class Sender {
   // Walks the outstanding Reads, oldest first, for admission.
   using ReadCursor = OutstandingReads::Cursor;
   ReadCursor outstanding_reads() const { return s_.reads.oldest(); }
+  std::uint32_t next_atomic_msn() const { return s_.reads.next_atomic_msn(); }
   // False at the end. `*sink` is 0 for an RTR read.
   bool next_read(ReadCursor* cursor, std::uint32_t* sink, std::uint32_t* size) const {
     return OutstandingReads::next(s_.requests, cursor, sink, size);

@@ -4,6 +4,8 @@
 #include <span>
 
 #include "ddp_rdma/access.h"
+#include "ddp_rdma/atomics.h"
+#include "ddp_rdma/sender_fill.h"
 #include "mpa/builder.h"
 
 namespace urnic::ddp {
@@ -21,7 +23,7 @@ bool can_begin_request(const SenderState& s) {
   const SendWqe& w = sq.wqe(sq.started());
   if ((w.flags & kFence) != 0 && !s.reads.none()) return false;
   if (verbs::is_local(w.op)) return false;
-  return w.op != WrOp::Read || s.reads.has_credit();
+  return !awaits_response(w.op) || s.reads.has_credit();
 }
 
 // Can anything be cut at the end?
@@ -58,7 +60,7 @@ bool begin_request(SenderState& s, std::uint32_t seq) {
   } else {
     ++s.counters.sends;
     s.counters.send_bytes += w.length;
-    p.msn = s.send_msn++;
+    p.msn = s.next_msn.send++;
   }
   return true;
 }
@@ -78,7 +80,7 @@ void begin_response(SenderState& s) {
 // 7306, 6).
 void begin_immediate(SenderState& s, const SendWqe& w, SendPart& p) {
   ++s.counters.sends;
-  p.msn = s.send_msn++;
+  p.msn = s.next_msn.send++;
   s.current = {Kind::Request, SendRequests::immediate_of(w), s.current.id, 0, kImmediateData};
 }
 
@@ -159,14 +161,43 @@ std::uint32_t append_ulpdu(SenderState& s, ByteView ulpdu) {
   return r.wire;
 }
 
+AtomicRequest atomic_of(const SendWqe& w, const verbs::AtomicOperands& o, std::uint32_t id) {
+  AtomicRequest a;
+  a.id = id;
+  a.stag = w.key;
+  a.to = w.remote_address;
+  a.data = o.data;
+  a.mask = o.data_mask;
+  switch (w.op) {
+    case WrOp::FetchAdd:
+      a.mask = o.boundaries;
+      break;
+    case WrOp::CmpSwap:
+      a.code = AtomicCode::CmpSwap;
+      a.compare = o.compare;
+      a.compare_mask = o.compare_mask;
+      break;
+    default:
+      a.code = AtomicCode::CmpSwap;
+      a.compare_mask = 0;
+      break;
+  }
+  return a;
+}
+
+// The request of a Read or an atomic. Both are answered in their order.
 std::uint32_t append_read(SenderState& s, std::uint32_t seq, const Room& room) {
-  const std::uint32_t wire = s.sizes.of(s.retained.end(), kReadRequestHeader);
+  const bool atomic = is_atomic(s.requests.wqe(seq).op);
+  const std::uint32_t header = atomic ? kAtomicRequestHeader : kReadRequestHeader;
+  const std::uint32_t wire = s.sizes.of(s.retained.end(), header);
   if (wire > room.octets && !(room.first && room.must_cut)) return 0;
   std::array<std::span<std::uint8_t>, kMaxSges> pieces;
   std::size_t count = 0;
-  const std::uint32_t sink = s.requests.find_sink(seq, pieces.data(), &count)
-                                 ? s.shared->sinks.open(s.stream, {pieces.data(), count})
-                                 : 0;
+  const std::uint32_t sink =
+      s.requests.find_sink(seq, pieces.data(), &count)
+          ? s.shared->sinks.open(s.stream | (atomic ? ReadSink::kOfAtomic : 0),
+                                 {pieces.data(), count})
+          : 0;
   if (sink == 0) {  // no right to that memory, or the table is full
     s.fail_request(seq, Status::LocalProtection);
     return 0;
@@ -183,10 +214,58 @@ std::uint32_t append_read(SenderState& s, std::uint32_t seq, const Room& room) {
   h.last = true;
   h.qn = kQnReadRequest;
   h.msn = s.reads.begin(s.requests, seq, sink);
-  h.read = {sink, 0, w.length, w.key, w.remote_address};
-  std::uint8_t ulpdu[kMaxHeader];
+  if (atomic) {
+    h.op = Opcode::AtomicRequest;
+    h.atomic = atomic_of(w, s.requests.queue().operands(seq).atomic, sink);
+  } else {
+    h.read = {sink, 0, w.length, w.key, w.remote_address};
+  }
+  std::uint8_t ulpdu[kLargestHeader];
   const std::uint32_t len = emit_header(h, ulpdu);
   return append_ulpdu(s, {ulpdu, len});
+}
+
+// What earlier Reads were to see is copied before memory changes (RFC 7306, 7). False when it has
+// gone, which shows when those are filled.
+bool keep_responses(SenderState& s) {
+  for (std::uint32_t i = s.retained.size(); i != 0; --i) {
+    Record& r = s.retained[i - 1];
+    if ((r.flags & kRecordFilled) != 0) break;
+    std::uint32_t sum;
+    if (r.kind == RecordKind::Response && r.kept == nullptr && !capture(s, r, &sum)) return false;
+  }
+  return true;
+}
+
+// An atomic of the peer's has its turn: it is carried out, once, and the response is kept.
+std::uint32_t append_atomic(SenderState& s, std::uint32_t msn, const Room& room) {
+  const std::uint32_t wire = s.sizes.of(s.retained.end(), kAtomicResponseHeader);
+  if (wire > room.octets && !(room.first && room.must_cut)) return 0;
+  if (!keep_responses(s)) return 0;
+  const AtomicRequest& a = *s.inbound->atomic(msn);
+  SegmentHeader h;
+  h.op = Opcode::AtomicResponse;
+  h.last = true;
+  h.qn = kQnAtomicResponse;
+  h.atomic_reply.id = a.id;
+  // Rights may have gone since it came.
+  const Violation v = carry_out(*s.shared, a, s.requests.pd(), s.stream, &h.atomic_reply.original);
+  if (v != Violation::None) {
+    s.current = {Kind::Response, Opcode::AtomicResponse, msn, 0, 0};
+    s.fail(v);
+    return 0;
+  }
+  s.backlog.response_begins(msn);
+  s.inbound->start_response();
+  s.prefer_response = false;
+  h.msn = s.next_msn.atomic_response++;
+  std::uint8_t ulpdu[kLargestHeader];
+  const std::uint32_t len = emit_header(h, ulpdu);
+  const std::uint32_t octets = append_ulpdu(s, {ulpdu, len});
+  Record& r = s.retained.newest();
+  r.kind = RecordKind::Response;
+  r.owner = msn;
+  return octets;
 }
 
 std::uint32_t append_control(SenderState& s, const Room& room) {
@@ -236,12 +315,14 @@ std::uint32_t append(SenderState& s, const Room& room) {
     if (next == Kind::Request) {
       const std::uint32_t seq = s.requests.queue().started();
       const SendWqe& w = s.requests.wqe(seq);
-      if (w.op == WrOp::Read) return append_read(s, seq, room);
+      if (awaits_response(w.op)) return append_read(s, seq, room);
       const bool tagged = SendRequests::opcode_of(w) == Opcode::Write;
       if (!fits(tagged, SendRequests::octets_of(w), true)) return 0;
       if (!begin_request(s, seq)) return 0;
     } else {
-      if (!fits(true, s.inbound->request(s.inbound->next_response()).size, true)) return 0;
+      const std::uint32_t msn = s.inbound->next_response();
+      if (s.inbound->atomic(msn) != nullptr) return append_atomic(s, msn, room);
+      if (!fits(true, s.inbound->request(msn).size, true)) return 0;
       begin_response(s);
     }
   }
@@ -309,7 +390,7 @@ void execute_requests(SenderState& s) {
       w.done = true;
       continue;
     }
-    if (w.op == WrOp::Read && s.reads.none_allowed()) {
+    if (awaits_response(w.op) && s.reads.none_allowed()) {
       s.fail_request(seq, Status::RemoteInvalidRequest);
     }
     return;

@@ -61,6 +61,10 @@ ByteView Sender::failure_header() const {
   h.last = true;
   h.qn = kQnReadRequest;
   h.msn = at.id;
+  if (const AtomicRequest* atomic = s_.inbound->atomic(at.id)) {
+    h.op = Opcode::AtomicRequest;
+    h.atomic = *atomic;
+  }
   h.read = s_.inbound->request(at.id);
   h.read.sink_to += at.offset;
   h.read.source_to += at.offset;

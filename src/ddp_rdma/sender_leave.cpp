@@ -11,7 +11,7 @@ namespace {
 using Kind = CurrentMessage::Kind;
 
 bool sends(const SendWqe& w) {
-  return w.op != WrOp::Read && !verbs::is_local(w.op);
+  return !awaits_response(w.op) && !verbs::is_local(w.op);
 }
 
 // f(index) for each request that is not wholly cut, until one says no.
@@ -84,7 +84,7 @@ bool Sender::leave(std::uint64_t most) {
   const bool partly = s_.current.kind == Kind::Request;
   for (std::uint32_t seq = sq.head(); seq != sq.started(); ++seq) {
     if (sq.wqe(seq).done || (partly && seq == s_.current.id)) continue;
-    if (sq.wqe(seq).op == WrOp::Read) {
+    if (awaits_response(sq.wqe(seq).op)) {
       s_.shared->sinks.release(s_.requests.part(seq).msn);
       s_.requests.finish(seq);
     } else {

@@ -28,7 +28,7 @@ struct SenderConfig {
 
 // Messages begun, their payload, and FPDUs.
 struct SenderCounters {
-  std::uint64_t writes = 0, sends = 0, reads = 0, read_responses = 0;
+  std::uint64_t writes = 0, sends = 0, reads = 0, read_responses = 0;  // reads: atomics as well
   std::uint64_t write_bytes = 0, send_bytes = 0, read_response_bytes = 0;
   std::array<std::uint64_t, kOpcodes> fpdus{};  // by opcode, when first handed to TCP
 };
@@ -52,6 +52,11 @@ struct SendFailure {
   std::uint32_t seq = 0;
 };
 
+// Of what we send in queues 0 and 3. OutstandingReads numbers the requests of queue 1.
+struct NextMsn {
+  std::uint32_t send, atomic_response;
+};
+
 // Behind Sender::leave: what is still to be sent, and its key.
 struct LeftPayload {
   std::unique_ptr<std::uint8_t[]> octets;
@@ -65,7 +70,7 @@ struct SenderState {
         inbound(inbound_reads),
         requests(queue, state->memory, config.pd),
         retained(&state->pool),
-        send_msn(first_msn),
+        next_msn{first_msn, first_msn},
         stream(config.stream),
         keep_below(config.keep_below),
         reads(first_msn),
@@ -82,7 +87,7 @@ struct SenderState {
   bool stopped = false;          // no message begins
   bool ended = false;            // none goes on either
   bool prefer_response = false;  // turns between the send queue and responses
-  std::uint32_t send_msn;
+  NextMsn next_msn;
   StreamId stream;
   std::uint32_t keep_below;
   OutstandingReads reads;

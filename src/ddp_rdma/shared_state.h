@@ -20,9 +20,9 @@ struct SharedState {
 
   verbs::MemoryTable* memory;
   ReadSinks sinks;
-  BufferPool pool;                                 // scratch memory of busy streams
-  FreshSends fresh_sends;                          // of the segment at hand
-  std::array<std::uint8_t, kMaxHeader> offending;  // the header a Terminate is to copy
+  BufferPool pool;                                     // scratch memory of busy streams
+  FreshSends fresh_sends;                              // of the segment at hand
+  std::array<std::uint8_t, kLargestHeader> offending;  // the header a Terminate is to copy
 };
 
 }  // namespace urnic::ddp

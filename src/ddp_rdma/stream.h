@@ -159,6 +159,7 @@ class Admitter {
   void admit_send(Admission& a);
   void admit_read_request(Admission& a);
   void admit_read_response(Admission& a);
+  void admit_atomic_response(Admission& a);
   Violation check_response_order(const SegmentHeader& h, std::uint32_t len);
 
   const Stream* s_;
@@ -168,6 +169,7 @@ class Admitter {
   std::uint32_t send_mo_;  // expected of the next Send segment
   std::uint32_t response_progress_ = 0;
   Sender::ReadCursor reads_;  // oldest read whose response has not ended here
+  std::uint32_t atomic_msn_;
 };
 
 // ---- place: write to memory, queue entries; may be repeated (idempotent, section 5) -------------

@@ -41,7 +41,7 @@ constexpr std::array<Entry, kRows> kTable{{
         "another header"),
 
     row(UntaggedQn, 1, 2, 0x01, Copy::Ddp, "untagged: invalid QN",
-        "RFC 5041 7.1: a queue other than 0, 1 and 2; an opcode on the wrong one of these three "
+        "RFC 5041 7.1: a queue other than 0, 1, 2 and 3; an opcode on the wrong one of these "
         "is an unexpected opcode instead, since the queue itself exists"),
     row(UntaggedNoBuffer, 1, 2, 0x02, Copy::Ddp, "untagged: no buffer",
         "RFC 5041 7.1: no receive posted for the MSN, on a SLOW connection or when the wait for "
@@ -78,8 +78,9 @@ constexpr std::array<Entry, kRows> kTable{{
 
     row(RdmapVersion, 0, 2, 0x05, Copy::Ddp, "RDMAP version", "RFC 5040 7.2: RV is not 1"),
     row(UnexpectedOpcode, 0, 2, 0x06, Copy::Ddp, "unexpected opcode",
-        "RFC 5040 7.2: an opcode that neither it nor RFC 7306's Immediate Data knows, a tagged "
-        "opcode in an untagged segment or the reverse, or an opcode on another's queue"),
+        "RFC 5040 7.2: an opcode that neither it nor RFC 7306 knows, or an atomic operation "
+        "that RFC 7306 does not know, a tagged opcode in an untagged segment or the reverse, or an "
+        "opcode on another's queue"),
     row(ReadQueueFull, 0, 2, 0x07, Copy::Ddp, "more Read Requests than IRD",
         "choice: no RFC names a code for exceeding IRD. RFC 5040's catastrophic error of this "
         "stream "
@@ -91,6 +92,8 @@ constexpr std::array<Entry, kRows> kTable{{
     row(StreamCatastrophic, 0, 2, 0x07, Copy::Ddp, "malformed segment",
         "choice: no RFC names a code for a ULPDU shorter than its own header; the stream cannot "
         "be followed any further"),
+    row(AtomicMisaligned, 0, 2, 0x07, Copy::Ddp, "atomic: target not aligned",
+        "RFC 7306 8.2: the target of an Atomic Request lies at no multiple of eight octets"),
 
     row(LocalCatastrophic, 0, 0, 0x00, Copy::Nothing, "local error",
         "RFC 5040 4.8: this end failed; no segment of the peer is at fault, so none is copied"),

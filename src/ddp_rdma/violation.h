@@ -36,6 +36,7 @@ enum class Violation : std::uint8_t {
   ReadQueueFull,  // more Read Requests than IRD
   InvalidateUnknown,
   StreamCatastrophic,
+  AtomicMisaligned,  // the target of an Atomic Request
   // local
   LocalCatastrophic,
   // MPA (2/0/x)

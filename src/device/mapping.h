@@ -38,7 +38,10 @@ static_assert(same(Opcode::send, inner::WrOp::Send) &&
               same(Opcode::bind_window, inner::WrOp::Bind) &&
               same(Opcode::send_with_immediate, inner::WrOp::SendImm) &&
               same(Opcode::write_with_immediate, inner::WrOp::WriteImm) &&
-              static_cast<int>(Opcode::receive) == static_cast<int>(inner::WrOp::WriteImm) + 1);
+              same(Opcode::fetch_add, inner::WrOp::FetchAdd) &&
+              same(Opcode::compare_swap, inner::WrOp::CmpSwap) &&
+              same(Opcode::swap, inner::WrOp::Swap) &&
+              static_cast<int>(Opcode::receive) == static_cast<int>(inner::WrOp::Swap) + 1);
 constexpr Opcode to_public(inner::WrOp op) {
   return static_cast<Opcode>(op);
 }
@@ -58,9 +61,10 @@ static_assert(same(access_local_write, inner::kLocalWrite) &&
               same(access_remote_write, inner::kRemoteWrite) &&
               same(access_remote_read, inner::kRemoteRead) &&
               same(access_zero_based, inner::kZeroBased) &&
+              same(access_remote_atomic, inner::kRemoteAtomic) &&
               same(access_bind_window, inner::kBindWindow));
 constexpr std::uint32_t kWindowRights =
-    access_remote_write | access_remote_read | access_zero_based;
+    access_remote_write | access_remote_read | access_remote_atomic | access_zero_based;
 constexpr std::uint32_t kAccessRights = kWindowRights | access_local_write | access_bind_window;
 
 static_assert(same(WindowType::type1, inner::WindowType::One) &&

@@ -138,6 +138,9 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       if (r.opcode == Opcode::bind_window && r.bind != nullptr) {
         bind = detail::to_inner(*r.bind);
         wr.bind = &bind;
+      } else if (verbs::is_atomic(wr.op)) {
+        const AtomicOperands& o = r.atomic;
+        wr.atomic = {o.data, o.compare, o.boundaries, o.data_mask, o.compare_mask};
       }
       const auto result = qp.sq.post(wr);
       if (result != verbs::Post::Ok) {

@@ -16,7 +16,9 @@ const char* opcode_label(std::size_t index) {
                                                         "send invalidate solicited",
                                                         "terminate",
                                                         "immediate",
-                                                        "immediate solicited"};
+                                                        "immediate solicited",
+                                                        "atomic request",
+                                                        "atomic response"};
   return index < kOpcodeCount ? kLabels[index] : "?";
 }
 

@@ -112,6 +112,8 @@ void Delivery::note_other_placed(Connection& c, const ddp::Admission& a) {
       break;
     case ddp::Opcode::Write:
     case ddp::Opcode::ReadRequest:
+    case ddp::Opcode::AtomicRequest:
+    case ddp::Opcode::AtomicResponse:
     case ddp::Opcode::Terminate:
       return;
   }

@@ -117,7 +117,7 @@ void Ending::take_terminate(Connection& c, Instant now) {
   const ddp::TerminateInfo info = c.stream->terminate.info;
   c.failure = describe(info);
   if (unknown_opcode(info) && sent_extensions(*c.stream)) {
-    c.failure += ": it does not know Immediate Data (RFC 7306)";
+    c.failure += ": it does not know RFC 7306 (Immediate Data, atomics)";
   }
   c.stage = Stage::Terminated;
   c.stage_deadline = now + s_.options.linger_timeout;

@@ -38,7 +38,7 @@ bool registrable(const Extent& m, std::uint8_t access) {
   const auto address = reinterpret_cast<std::uintptr_t>(m.base);
   if (address + m.length < address || m.address + m.length < m.address) return false;
   if (m.base == nullptr && m.length != 0) return false;
-  return (access & kRemoteWrite) == 0 || (access & kLocalWrite) != 0;
+  return (access & (kRemoteWrite | kRemoteAtomic)) == 0 || (access & kLocalWrite) != 0;
 }
 
 Extent extent_of(const Region& r) {
@@ -157,7 +157,7 @@ bool MemoryTable::free_window(std::uint32_t key) {
 }
 
 bool MemoryTable::bind(const WindowBind& bind, const Requester& by) {
-  constexpr std::uint8_t kRights = kRemoteWrite | kRemoteRead | kZeroBased;
+  constexpr std::uint8_t kRights = kRemoteWrite | kRemoteRead | kRemoteAtomic | kZeroBased;
   Region* const w = at_index(bind.rkey);
   if (w == nullptr || w->kind != Region::Kind::Window || w->pd != by.pd) return false;
   if (w->type == WindowType::Two && w->valid) return false;
@@ -170,7 +170,8 @@ bool MemoryTable::bind(const WindowBind& bind, const Requester& by) {
   Region* const r = find_registered(bind.lkey);
   if (r == nullptr || r->pd != by.pd || (r->access & kBindWindow) == 0) return false;
   if (!inside(*r, bind.address, bind.length) || (bind.access & ~kRights) != 0) return false;
-  if ((bind.access & kRemoteWrite) != 0 && (r->access & kLocalWrite) == 0) return false;
+  const bool changes = (bind.access & (kRemoteWrite | kRemoteAtomic)) != 0;
+  if (changes && (r->access & kLocalWrite) == 0) return false;
   unbind(*w);
   const Extent part{r->base + (bind.address - r->address),
                     (bind.access & kZeroBased) != 0 ? 0 : bind.address, bind.length};
@@ -232,6 +233,11 @@ AccessVerdict check_remote_write(const MemoryTable& table, std::uint32_t key, st
 AccessVerdict check_remote_read(const MemoryTable& table, std::uint32_t key, std::uint64_t address,
                                 std::uint64_t len, const Requester& by) {
   return check(table, key, address, len, by, kRemoteRead);
+}
+
+AccessVerdict check_remote_atomic(const MemoryTable& table, std::uint32_t key,
+                                  std::uint64_t address, std::uint64_t len, const Requester& by) {
+  return check(table, key, address, len, by, kRemoteAtomic);
 }
 
 std::span<std::uint8_t> resolve_sge(const MemoryTable& table, const Sge& sge, PdId pd, bool write) {

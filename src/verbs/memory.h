@@ -21,8 +21,9 @@ enum Access : std::uint8_t {
   kLocalWrite = 1,
   kRemoteWrite = 2,  // requires kLocalWrite
   kRemoteRead = 4,
-  kZeroBased = 8,    // addresses count from 0 instead of the virtual address
-  kBindWindow = 32,  // windows may be bound to it
+  kZeroBased = 8,      // addresses count from 0 instead of the virtual address
+  kRemoteAtomic = 16,  // requires kLocalWrite
+  kBindWindow = 32,    // windows may be bound to it
 };
 
 // Scatter/gather element of a work request: `addr` is the virtual address (or the offset in a
@@ -207,11 +208,14 @@ class MemoryTable {
   StagForm form_;
 };
 
-// May the peer of that queue pair write to, or read from, [address, address + len), len > 0?
+// May the peer of that queue pair write to, read from, or do atomics on [address, address + len),
+// len > 0?
 AccessVerdict check_remote_write(const MemoryTable&, std::uint32_t key, std::uint64_t address,
                                  std::uint64_t len, const Requester& by);
 AccessVerdict check_remote_read(const MemoryTable&, std::uint32_t key, std::uint64_t address,
                                 std::uint64_t len, const Requester& by);
+AccessVerdict check_remote_atomic(const MemoryTable&, std::uint32_t key, std::uint64_t address,
+                                  std::uint64_t len, const Requester& by);
 
 // Local key check of one SGE: the octets it names, or an empty span with data() == nullptr when
 // lkey, PD, bounds or (for `write`) rights do not allow it. lkey checks for length 0 are skipped.

@@ -40,8 +40,8 @@ struct QueuePair : MpscNode, WorkQueues {
   // A Send was dropped for want of a receive (E-17): who posts one tells the engine.
   std::atomic<bool> starved{false};
   std::atomic<bool> rung{false};   // its doorbell waits in the driver's queue
-  std::uint64_t connection = 0;    // the engine's handle; 0 = none
   bool last_receive_told = false;  // on a shared receive queue: that it uses no more of it
+  std::uint64_t connection = 0;    // the engine's handle; 0 = none
   void* owner = nullptr;           // whoever wants to hear of events, see iwarp/events.h
   std::unique_ptr<TransportHalf> transport;  // goes before the queues it works on
 

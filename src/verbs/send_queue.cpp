@@ -15,13 +15,13 @@ constexpr std::uint32_t round_up(std::uint32_t n, std::uint32_t to) {
 }
 
 bool known(WrOp op) {
-  return op <= WrOp::WriteImm;
+  return op <= WrOp::Swap;
 }
 bool carries_inline(WrOp op) {
-  return op != WrOp::Read && !is_local(op);
+  return !awaits_response(op) && !is_local(op);
 }
 bool names_remote(WrOp op) {
-  return op == WrOp::Write || op == WrOp::Read || op == WrOp::WriteImm;
+  return op == WrOp::Write || op == WrOp::WriteImm || awaits_response(op);
 }
 bool has_operands(WrOp op) {
   return op >= WrOp::SendImm;
@@ -59,6 +59,7 @@ Post SendQueue::post(const SendWr& wr) {
   for (const Sge& sge : sges) length += sge.length;
   if (inlined && length > max_inline_) return Post::InlineTooLong;
   if (length > kMaxMessage) return Post::TooLong;
+  if (is_atomic(wr.op) && length != kAtomicOctets) return Post::BadOp;
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
   if (tail - head_.load(std::memory_order_acquire) >= max_wr_) return Post::Full;
   if (!slots_) {
@@ -67,7 +68,7 @@ Post SendQueue::post(const SendWr& wr) {
   }
   if (has_operands(wr.op)) {
     if (!operands_) operands_ = std::make_unique<SendOperands[]>(std::size_t{mask_} + 1);
-    operands_[tail & mask_] = {wr.immediate};
+    operands_[tail & mask_] = {wr.immediate, wr.atomic};
   }
   std::byte* at = slot(tail);
   auto* w = ::new (at) SendWqe;

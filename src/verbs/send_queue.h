@@ -29,7 +29,7 @@ enum class Post : std::uint8_t { Ok, Full, TooManySges, TooLong, InlineTooLong, 
 struct SendWqe {
   std::uint64_t wr_id = 0;
   std::uint64_t remote_address = 0;
-  std::uint32_t key = 0;     // Write, Read: the peer's. Bind: the window's. Else: to invalidate
+  std::uint32_t key = 0;  // SendInv, LocalInv: to invalidate. Bind: the window's. Else the peer's
   std::uint32_t length = 0;  // octets of the message
   WrOp op = WrOp::Send;
   std::uint8_t flags = 0;  // WrFlag
@@ -41,6 +41,7 @@ static_assert(sizeof(SendWqe) == 32, "with 16 octets of the transport and one SG
 // What few requests have besides.
 struct SendOperands {
   std::uint64_t immediate = 0;
+  AtomicOperands atomic;
 };
 
 class SendQueue {
@@ -70,7 +71,7 @@ class SendQueue {
     static_assert(std::is_trivially_copyable_v<Part> && std::is_trivially_destructible_v<Part>);
     return *reinterpret_cast<Part*>(slot(index) + sizeof(SendWqe));
   }
-  // Of SendImm and WriteImm.
+  // Of SendImm, WriteImm and atomics.
   const SendOperands& operands(std::uint32_t index) const { return operands_[index & mask_]; }
   // Not for kInline WQEs, whose payload lies in the same place.
   std::span<Sge> sges(std::uint32_t index) const {

@@ -11,16 +11,45 @@ namespace urnic::verbs {
 inline constexpr std::uint32_t kMaxSges = 32;           // of one work request
 inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // octets
 
-enum class WrOp : std::uint8_t { Send, SendInv, Write, Read, LocalInv, Bind, SendImm, WriteImm };
+enum class WrOp : std::uint8_t {
+  Send,
+  SendInv,
+  Write,
+  Read,
+  LocalInv,
+  Bind,
+  SendImm,
+  WriteImm,
+  FetchAdd,
+  CmpSwap,
+  Swap,
+};
 // Done in the order of posting without an octet on the wire.
 constexpr bool is_local(WrOp op) {
   return op == WrOp::LocalInv || op == WrOp::Bind;
 }
+constexpr bool is_atomic(WrOp op) {
+  return op >= WrOp::FetchAdd;
+}
+// Done when the peer has answered.
+constexpr bool awaits_response(WrOp op) {
+  return op == WrOp::Read || is_atomic(op);
+}
+inline constexpr std::uint32_t kAtomicOctets = 8;
+
+// On the peer's eight octets, as a number of its own byte order.
+struct AtomicOperands {
+  std::uint64_t data = 0;                       // FetchAdd: is added. CmpSwap, Swap: is stored
+  std::uint64_t compare = 0;                    // CmpSwap: with what must be there
+  std::uint64_t boundaries = 0;                 // FetchAdd: no carry goes beyond these bits
+  std::uint64_t data_mask = ~std::uint64_t{0};  // CmpSwap, Swap: only these bits are stored
+  std::uint64_t compare_mask = ~std::uint64_t{0};
+};
 enum WrFlag : std::uint8_t {
   kSignaled = 1,   // wants a completion
   kSolicited = 2,  // Send, or the Immediate Data of a Write, with Solicited Event
   kInline = 4,     // payload is copied at posting; SGE lkeys are not looked at
-  kFence = 8,      // waits until earlier Reads have completed
+  kFence = 8,      // waits until earlier Reads and atomics have completed
 };
 
 struct SendWr {
@@ -28,11 +57,12 @@ struct SendWr {
   WrOp op = WrOp::Send;
   std::uint8_t flags = 0;
   std::span<const Sge> sges;         // borrowed for the call
-  std::uint64_t remote_address = 0;  // Write, WriteImm, Read
+  std::uint64_t remote_address = 0;  // Write, WriteImm, Read, atomics
   std::uint32_t rkey = 0;            // the same
   std::uint32_t inv_key = 0;         // SendInv: the peer's. LocalInv: ours
   std::uint64_t immediate = 0;       // SendImm, WriteImm
   const WindowBind* bind = nullptr;  // Bind; borrowed for the call
+  AtomicOperands atomic;             // what was there comes to the SGEs, eight octets
 };
 
 struct RecvWr {

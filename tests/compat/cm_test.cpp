@@ -450,6 +450,43 @@ TEST_F(CmTest, ImmediateDataComesWithWritesAndSends) {
   for (ibv_mr* mr : {source, sink, open}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+TEST_F(CmTest, AtomicsBringWhatWasThere) {
+  ibv_device_attr device;
+  connect();
+  ASSERT_EQ(ibv_query_device(client_->verbs, &device), 0);
+  EXPECT_EQ(device.atomic_cap, IBV_ATOMIC_GLOB);
+  alignas(8) std::uint64_t word = 5, got = 0;
+  ibv_mr* into = rdma_reg_msgs(client_, &got, sizeof got);
+  EXPECT_EQ(ibv_reg_mr(client_->pd, &word, sizeof word, IBV_ACCESS_REMOTE_ATOMIC), nullptr);
+  ibv_mr* target = ibv_reg_mr(client_->pd, &word, sizeof word,
+                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+  ASSERT_TRUE(into != nullptr && target != nullptr);
+  accept();
+  const auto run = [&](ibv_wr_opcode op, std::uint64_t compare_add, std::uint64_t swap) {
+    ibv_sge sge{reinterpret_cast<std::uint64_t>(&got), sizeof got, into->lkey};
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.opcode = op;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.atomic.remote_addr = reinterpret_cast<std::uint64_t>(&word);
+    wr.wr.atomic.compare_add = compare_add;
+    wr.wr.atomic.swap = swap;
+    wr.wr.atomic.rkey = target->rkey;
+    EXPECT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
+    const ibv_wc done = wait_for(client_->send_cq);
+    EXPECT_EQ(done.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(done.byte_len, 8u);
+    EXPECT_EQ(done.opcode, op == IBV_WR_ATOMIC_CMP_AND_SWP ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD);
+    return got;
+  };
+  EXPECT_EQ(run(IBV_WR_ATOMIC_FETCH_AND_ADD, 3, 0), 5u);
+  EXPECT_EQ(run(IBV_WR_ATOMIC_CMP_AND_SWP, 7, 9), 8u);
+  EXPECT_EQ(run(IBV_WR_ATOMIC_CMP_AND_SWP, 8, 9), 8u);
+  EXPECT_EQ(run(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0), 9u);
+  for (ibv_mr* mr : {into, target}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
 TEST_F(CmTest, DisconnectedComesOnceAtEachEndAlsoWhenTheQueuePairIsGone) {
   connect();
   accept();

@@ -195,7 +195,7 @@ TEST_F(VerbsTest, AFreshQueuePairIsInResetAndMovesAsItMay) {
   EXPECT_EQ(ibv_post_send(qp, &send, &bad_send), EINVAL);
   EXPECT_EQ(bad_send, &send);
   send.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-  EXPECT_EQ(ibv_post_send(qp, &send, &bad_send), EOPNOTSUPP);
+  EXPECT_EQ(ibv_post_send(qp, &send, &bad_send), EINVAL);
   // Flushed in error, and gone with RESET.
   q.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
@@ -476,7 +476,7 @@ TEST_F(VerbsTest, OnlyAskedForQueuePairsAndQueuesHaveTheExtendedCalls) {
   x.cap = a.cap;
   x.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   x.pd = pd_;
-  x.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+  x.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO;
   errno = 0;
   EXPECT_EQ(ibv_create_qp_ex(context_, &x), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "ddp_rdma/stream_pair.h"
 
 namespace urnic::ddp::test {
@@ -46,6 +48,9 @@ class Exchange {
       p.writable_key = p.end.add(p.writable, kLocalWrite | kRemoteWrite | kZeroBased);
       p.landing_key = p.end.add(p.landing, kLocalWrite);
       p.receives_key = p.end.add(p.receives, kLocalWrite);
+      p.counters_key =
+          p.end.memory.register_memory(c.pd, reinterpret_cast<std::uint8_t*>(p.counters.data()),
+                                       sizeof p.counters, kLocalWrite | verbs::kRemoteAtomic);
       p.end.stream.set_limits(kIrd, kOrd);
       // Any place of the grid will do: the first FPDU lies at offset 0.
       p.out.framing = {o.policy, static_cast<std::uint32_t>(rng_.below(1u << 30)) * 4};
@@ -110,7 +115,8 @@ class Exchange {
     bool signaled;
     std::uint64_t at;  // of its slice of `source` or `landing`
     std::uint32_t len;
-    std::uint64_t remote;  // Read: offset in the other's `readable`
+    std::uint64_t remote;        // Read: offset in the other's `readable`
+    std::uint64_t original = 0;  // atomic: what was there
   };
   struct Coming {
     std::vector<std::uint8_t> bytes;
@@ -127,7 +133,9 @@ class Exchange {
     Peer(const StreamConfig& c, std::uint32_t first_msn) : end(c, first_msn) {}
     std::vector<std::uint8_t> source, readable, writable, expected, landing, receives;
     std::uint32_t source_key = 0, readable_key = 0, writable_key = 0, landing_key = 0,
-                  receives_key = 0;
+                  receives_key = 0, counters_key = 0;
+    // Changed by the other's atomics alone: as they are, and as they will be when all is done.
+    std::array<std::uint64_t, 8> counters{}, model{};
     End end;
     Wire out;
     std::size_t seen = 0;       // completions checked
@@ -180,19 +188,21 @@ class Exchange {
     Peer& q = peer(1 - i);
     SendWr wr;
     std::uint32_t len = random_length();
-    static constexpr WrOp kAny[] = {WrOp::Send,     WrOp::SendInv, WrOp::Write,   WrOp::Read,
-                                    WrOp::LocalInv, WrOp::SendImm, WrOp::WriteImm};
+    static constexpr WrOp kAny[] = {WrOp::Send,     WrOp::SendInv, WrOp::Write,    WrOp::Read,
+                                    WrOp::LocalInv, WrOp::SendImm, WrOp::WriteImm, WrOp::FetchAdd,
+                                    WrOp::CmpSwap,  WrOp::Swap};
     wr.op = kAny[rng_.below(std::size(kAny))];
     if (!o_.invalidations && (wr.op == WrOp::SendInv || wr.op == WrOp::LocalInv)) {
       wr.op = WrOp::Send;
     }
     wr.immediate = rng_.next();
     if (wr.op == WrOp::LocalInv) len = 0;
+    if (is_atomic(wr.op)) len = kAtomicOctets;
     wr.wr_id = p.next_id;
     const bool signaled = rng_.chance(0.7);
     if (signaled) wr.flags |= kSignaled;
     if (rng_.chance(0.1)) wr.flags |= kFence;
-    const bool reads = wr.op == WrOp::Read;
+    const bool reads = awaits_response(wr.op);
     auto& arena = reads ? p.landing : p.source;
     std::uint64_t& at = reads ? p.landing_at : p.source_at;
     if (at + len > arena.size()) return false;
@@ -216,7 +226,19 @@ class Exchange {
       if (len == 0) wr.rkey = 0x12345678;  // not looked at
       if (p.write_at + len > q.writable.size()) return false;
     }
-    if (reads) {
+    std::uint64_t after = 0;
+    const std::size_t counter = rng_.below(q.counters.size());
+    if (is_atomic(wr.op)) {
+      wr.remote_address = End::address(&q.counters[counter]);
+      wr.rkey = q.counters_key;
+      wr.atomic = {rng_.below(1000), rng_.below(3), 0, rng_.next(), 3};
+      asked.original = q.model[counter];
+      const std::uint64_t kept = asked.original & ~wr.atomic.data_mask;
+      after = wr.op == WrOp::FetchAdd ? asked.original + wr.atomic.data
+              : wr.op == WrOp::CmpSwap && (asked.original & 3) != wr.atomic.compare
+                  ? asked.original
+                  : kept | (wr.atomic.data & wr.atomic.data_mask);
+    } else if (reads) {
       asked.remote = rng_.below(q.readable.size() - o_.max_len);
       wr.remote_address = End::address(q.readable.data()) + asked.remote;
       wr.rkey = len != 0 ? q.readable_key : 0x11;
@@ -239,6 +261,7 @@ class Exchange {
     if (wr.op == WrOp::SendInv) q.invalidated.insert(wr.inv_key);
     if (wr.op == WrOp::LocalInv) p.invalidated.insert(wr.inv_key);
     ++p.next_id;
+    if (is_atomic(wr.op)) q.model[counter] = after;
     if (write) {
       std::copy_n(p.source.begin() + static_cast<std::ptrdiff_t>(at), len,
                   q.expected.begin() + static_cast<std::ptrdiff_t>(p.write_at));
@@ -411,6 +434,10 @@ class Exchange {
         EXPECT_TRUE(std::equal(p.landing.begin() + static_cast<std::ptrdiff_t>(a.at),
                                p.landing.begin() + static_cast<std::ptrdiff_t>(a.at + a.len),
                                q.readable.begin() + static_cast<std::ptrdiff_t>(a.remote)));
+      } else if (is_atomic(a.op)) {
+        std::uint64_t got;
+        std::memcpy(&got, p.landing.data() + a.at, sizeof got);
+        EXPECT_EQ(got, a.original);
       } else if (rng_.chance(0.5)) {
         // The buffer is the consumer's again; what may still be retransmitted has been copied.
         std::memset(p.source.data() + a.at, 0x99, a.len);
@@ -431,6 +458,7 @@ class Exchange {
     EXPECT_TRUE(p.coming.empty());
     for (const Asked& a : p.asked) EXPECT_FALSE(a.signaled);
     EXPECT_EQ(p.writable, p.expected);
+    EXPECT_EQ(p.counters, p.model);
     EXPECT_TRUE(p.end.stream.sender.drained());
     EXPECT_EQ(p.end.stream.sender.available().value(), p.out.log.size());
     EXPECT_EQ(p.end.stream.sender.kept_chunks(), 0u);
@@ -440,9 +468,9 @@ class Exchange {
       EXPECT_EQ(p.end.memory.find(stag), nullptr);
       EXPECT_TRUE(p.end.memory.deregister(stag));
     }
-    EXPECT_EQ(p.end.memory.in_use(), 5u) << "read sinks leak";
-    for (const std::uint32_t key :
-         {p.source_key, p.readable_key, p.writable_key, p.landing_key, p.receives_key}) {
+    EXPECT_EQ(p.end.memory.in_use(), 6u) << "read sinks leak";
+    for (const std::uint32_t key : {p.source_key, p.readable_key, p.writable_key, p.landing_key,
+                                    p.receives_key, p.counters_key}) {
       EXPECT_EQ(p.end.memory.at_index(key)->uses, 0u);
     }
   }

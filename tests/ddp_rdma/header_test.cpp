@@ -37,16 +37,19 @@ TEST(Header, RandomHeadersSurviveTheRoundTrip) {
     Rng rng(seed);
     SegmentHeader h;
     h.op = static_cast<Opcode>(rng.below(kOpcodes));
-    h.last = rng.chance(0.5) || h.op == Opcode::ReadRequest || h.op == Opcode::Terminate;
+    const bool atomic = h.op == Opcode::AtomicRequest || h.op == Opcode::AtomicResponse;
+    h.last = rng.chance(0.5) || h.op == Opcode::ReadRequest || h.op == Opcode::Terminate || atomic;
     const auto r32 = [&rng] { return static_cast<std::uint32_t>(rng.next()); };
     if (h.tagged()) {
       h.stag = r32();
       h.to = rng.next();
     } else {
-      const bool single = h.op == Opcode::ReadRequest || h.op == Opcode::Terminate;
-      h.qn = h.op == Opcode::ReadRequest ? kQnReadRequest
-             : h.op == Opcode::Terminate ? kQnTerminate
-                                         : kQnSend;
+      const bool single = h.op == Opcode::ReadRequest || h.op == Opcode::Terminate || atomic;
+      h.qn = h.op == Opcode::ReadRequest      ? kQnReadRequest
+             : h.op == Opcode::AtomicRequest  ? kQnReadRequest
+             : h.op == Opcode::AtomicResponse ? kQnAtomicResponse
+             : h.op == Opcode::Terminate      ? kQnTerminate
+                                              : kQnSend;
       h.msn = r32();
       h.mo = single ? 0 : r32() >> 1;
       if (h.op == Opcode::SendInv || h.op == Opcode::SendSeInv) h.inv_stag = r32();
@@ -57,15 +60,29 @@ TEST(Header, RandomHeadersSurviveTheRoundTrip) {
       }
     }
     if (h.op == Opcode::ReadRequest) h.read = {r32(), rng.next(), r32(), r32(), rng.next()};
+    if (h.op == Opcode::AtomicRequest) {
+      h.atomic = {rng.chance(0.5) ? AtomicCode::FetchAdd : AtomicCode::CmpSwap,
+                  r32(),
+                  r32(),
+                  rng.next(),
+                  rng.next(),
+                  rng.next(),
+                  rng.next(),
+                  rng.next()};
+    }
+    if (h.op == Opcode::AtomicResponse) h.atomic_reply = {r32(), rng.next()};
 
-    Bytes b(kMaxHeader);
+    Bytes b(kLargestHeader);
     const std::uint32_t n = emit_header(h, b.data());
-    EXPECT_EQ(n, h.tagged()                    ? kTaggedHeader
-                 : h.op == Opcode::ReadRequest ? kReadRequestHeader
-                 : h.with_immediate            ? kUntaggedHeader + kImmediateData
-                                               : kUntaggedHeader);
+    EXPECT_EQ(n, h.tagged()                       ? kTaggedHeader
+                 : h.op == Opcode::ReadRequest    ? kReadRequestHeader
+                 : h.with_immediate               ? kUntaggedHeader + kImmediateData
+                 : h.op == Opcode::AtomicRequest  ? kAtomicRequestHeader
+                 : h.op == Opcode::AtomicResponse ? kAtomicResponseHeader
+                                                  : kUntaggedHeader);
     b.resize(n);
-    const Bytes payload = test::random_bytes(rng, h.op == Opcode::ReadRequest ? 0 : rng.below(50));
+    const Bytes payload =
+        test::random_bytes(rng, h.op == Opcode::ReadRequest || atomic ? 0 : rng.below(50));
     b.insert(b.end(), payload.begin(), payload.end());
     const auto s = parse_segment(b);
     ASSERT_TRUE(s.ok());
@@ -79,6 +96,16 @@ TEST(Header, RandomHeadersSurviveTheRoundTrip) {
     EXPECT_EQ(s->header.mo, h.mo);
     EXPECT_EQ(s->header.with_immediate, h.with_immediate);
     EXPECT_EQ(s->header.immediate, h.immediate);
+    EXPECT_EQ(s->header.atomic.code, h.atomic.code);
+    EXPECT_EQ(s->header.atomic.id, h.atomic.id);
+    EXPECT_EQ(s->header.atomic.stag, h.atomic.stag);
+    EXPECT_EQ(s->header.atomic.to, h.atomic.to);
+    EXPECT_EQ(s->header.atomic.data, h.atomic.data);
+    EXPECT_EQ(s->header.atomic.mask, h.atomic.mask);
+    EXPECT_EQ(s->header.atomic.compare, h.atomic.compare);
+    EXPECT_EQ(s->header.atomic.compare_mask, h.atomic.compare_mask);
+    EXPECT_EQ(s->header.atomic_reply.id, h.atomic_reply.id);
+    EXPECT_EQ(s->header.atomic_reply.original, h.atomic_reply.original);
     EXPECT_EQ(s->header.read.sink_stag, h.read.sink_stag);
     EXPECT_EQ(s->header.read.sink_to, h.read.sink_to);
     EXPECT_EQ(s->header.read.size, h.read.size);
@@ -126,8 +153,26 @@ TEST(Header, UnknownOpcodesAreUnexpected) {
     EXPECT_EQ(with(ulpdu("A1"), 1, 0x40 | op), Violation::UnexpectedOpcode) << int{op};
     EXPECT_EQ(with(ulpdu("B1"), 1, 0x40 | op), Violation::UnexpectedOpcode) << int{op};
   }
-  EXPECT_EQ(violation_of(ulpdu("H1")), Violation::UnexpectedOpcode);
-  EXPECT_EQ(violation_of(ulpdu("H2")), Violation::UntaggedQn);  // queue 3 does not exist here
+}
+
+// proves: E-53
+TEST(Header, E53_AtomicsAreOfOneSegmentAndOneLength) {
+  for (const char* name : {"H1", "H2"}) {
+    const Bytes whole = ulpdu(name);
+    EXPECT_EQ(violation_of(whole), Violation::None);
+    Bytes b = whole;
+    b.pop_back();
+    EXPECT_EQ(violation_of(b), Violation::StreamCatastrophic);
+    b = whole;
+    b.push_back(0);
+    EXPECT_EQ(violation_of(b), Violation::UntaggedTooLong);
+    EXPECT_EQ(with(whole, 0, 0x01), Violation::UntaggedTooLong) << "not the last segment";
+    EXPECT_EQ(with(whole, 17, 8), Violation::UntaggedMo);
+  }
+  for (const std::uint8_t code : {1, 3, 15}) {
+    EXPECT_EQ(with(ulpdu("H1"), 21, code), Violation::UnexpectedOpcode) << "no such operation";
+  }
+  EXPECT_EQ(with(ulpdu("H1"), 21, 0xf2), Violation::None) << "reserved bits";
 }
 
 // proves: E-53
@@ -160,14 +205,18 @@ TEST(Header, OpcodeMustSuitTheBufferModel_RFC5040_4_1) {
 }
 
 TEST(Header, OpcodeMustSuitTheQueue_RFC5040_4_1) {
-  for (std::uint8_t op : {1, 3, 4, 5, 6, 7, 8, 9}) {
+  for (std::uint8_t op : {1, 3, 4, 5, 6, 7, 8, 9, 10, 11}) {
     for (std::uint8_t qn = 0; qn < 5; ++qn) {
-      Bytes b = op == 1 ? ulpdu("C1") : op == 7 ? ulpdu("E3") : ulpdu("A1");
+      Bytes b = op == 1    ? ulpdu("C1")
+                : op == 7  ? ulpdu("E3")
+                : op == 10 ? ulpdu("H1")
+                : op == 11 ? ulpdu("H2")
+                           : ulpdu("A1");
       b[1] = 0x40 | op;
       b[9] = qn;
-      const std::uint8_t right = op == 1 ? 1 : op == 7 ? 2 : 0;
+      const std::uint8_t right = op == 1 || op == 10 ? 1 : op == 7 ? 2 : op == 11 ? 3 : 0;
       EXPECT_EQ(violation_of(b), qn == right ? Violation::None
-                                 : qn > 2    ? Violation::UntaggedQn
+                                 : qn > 3    ? Violation::UntaggedQn
                                              : Violation::UnexpectedOpcode)
           << int{op} << " on " << int{qn};
     }
@@ -242,13 +291,16 @@ TEST(Header, HostileUlpdusNeverOverrunAndNeverLie) {
     }
     ++accepted;
     // What was understood, emitted again, is what came in but for bits that are never checked.
-    Bytes again(kMaxHeader);
+    Bytes again(kLargestHeader);
     again.resize(emit_header(s->header, again.data()));
     ASSERT_EQ(again.size() + s->payload.size(), b.size());
     Bytes expect(b.begin(), b.begin() + static_cast<std::ptrdiff_t>(again.size()));
     expect[0] &= 0xc3;
     expect[1] &= 0xcf;
     if (!s->header.tagged() && s->header.inv_stag == 0) store_be32(expect.data() + 2, 0);
+    if (s->header.op == Opcode::AtomicRequest) {
+      store_be32(expect.data() + 18, load_be32(expect.data() + 18) & 0x0f);
+    }
     ASSERT_EQ(to_hex(again), to_hex(expect));
     ASSERT_TRUE(s->payload.empty() || s->payload.data() + s->payload.size() == b.data() + b.size());
   }

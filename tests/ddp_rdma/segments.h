@@ -12,7 +12,7 @@ namespace urnic::ddp::test {
 using Octets = std::vector<std::uint8_t>;
 
 inline Octets ulpdu(const SegmentHeader& h, const Octets& payload = {}) {
-  Octets out(kMaxHeader);
+  Octets out(kLargestHeader);
   out.resize(emit_header(h, out.data()));
   out.insert(out.end(), payload.begin(), payload.end());
   return out;
@@ -55,6 +55,24 @@ inline Octets read_request(std::uint32_t msn, std::uint32_t size, std::uint32_t 
   h.qn = kQnReadRequest;
   h.msn = msn;
   h.read = {0x5151, 77, size, source_stag, source_to};
+  return ulpdu(h);
+}
+inline Octets atomic_request(std::uint32_t msn, const AtomicRequest& a) {
+  SegmentHeader h;
+  h.op = Opcode::AtomicRequest;
+  h.last = true;
+  h.qn = kQnReadRequest;
+  h.msn = msn;
+  h.atomic = a;
+  return ulpdu(h);
+}
+inline Octets atomic_response(std::uint32_t msn, std::uint32_t id, std::uint64_t original) {
+  SegmentHeader h;
+  h.op = Opcode::AtomicResponse;
+  h.last = true;
+  h.qn = kQnAtomicResponse;
+  h.msn = msn;
+  h.atomic_reply = {id, original};
   return ulpdu(h);
 }
 inline Octets terminate_segment(Violation v) {

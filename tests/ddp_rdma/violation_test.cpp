@@ -46,6 +46,7 @@ TEST(ViolationTable, CodesAreThoseOfTheRfcs_E36) {
       {Violation::ReadQueueFull, {0, 2, 0x07}},
       {Violation::InvalidateUnknown, {0, 2, 0x09}},
       {Violation::StreamCatastrophic, {0, 2, 0x07}},
+      {Violation::AtomicMisaligned, {0, 2, 0x07}},
       {Violation::LocalCatastrophic, {0, 0, 0x00}},
       {Violation::MpaTcpLost, {2, 0, 0x01}},
       {Violation::MpaCrc, {2, 0, 0x02}},

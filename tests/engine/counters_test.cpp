@@ -206,11 +206,11 @@ struct Two {
     stag[1] = pair.right().register_memory(bytes[1].data(), bytes[1].size(), kAll);
   }
   static constexpr std::uint8_t kAll =
-      verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead;
+      verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
   std::uint64_t at(int side) { return reinterpret_cast<std::uintptr_t>(bytes[side].data()); }
   // Left asks; rights of the other side's key as given.
   void post(verbs::WrOp op, std::uint8_t flags, std::uint32_t key, std::uint32_t invalidate = 0) {
-    const verbs::Sge sge{at(0), 1000, stag[0]};
+    const verbs::Sge sge{at(0), verbs::is_atomic(op) ? 8u : 1000u, stag[0]};
     verbs::SendWr wr;
     wr.op = op;
     wr.flags = static_cast<std::uint8_t>(verbs::kSignaled | flags);
@@ -246,6 +246,7 @@ void every_operation(Moved* moved) {
   t.post(verbs::WrOp::Write, 0, t.stag[1]);
   t.post(verbs::WrOp::Read, 0, t.stag[1]);
   t.post(verbs::WrOp::Send, 0, 0);
+  t.post(verbs::WrOp::FetchAdd, 0, t.stag[1]);
   t.post(verbs::WrOp::Send, verbs::kSolicited, 0);
   t.post(verbs::WrOp::SendInv, 0, 0, spare[0]);
   t.post(verbs::WrOp::SendInv, verbs::kSolicited, 0, spare[1]);

@@ -25,7 +25,8 @@ struct Leaving : ::testing::Test {
     peer = pair.right().make_qp();
     source = pair.left().register_memory(from.data(), kOctets, verbs::kLocalWrite);
     sink = pair.right().register_memory(
-        to.data(), kOctets, verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead);
+        to.data(), kOctets,
+        verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic);
     expected = from;
     EXPECT_TRUE(pair.connect(*qp, *peer));
     pair.left().events.clear();
@@ -48,10 +49,10 @@ struct Leaving : ::testing::Test {
   void write_all() {
     for (std::size_t at = 0; at < kOctets; at += 50'000) write(at, 50'000, sink);
   }
-  void read(std::uint32_t flags = verbs::kSignaled) {
-    const verbs::Sge sge = piece(0, 1000);
+  void read(std::uint32_t flags = verbs::kSignaled, WrOp op = WrOp::Read) {
+    const verbs::Sge sge = piece(0, op == WrOp::Read ? 1000 : 8);
     verbs::SendWr wr;
-    wr.op = WrOp::Read;
+    wr.op = op;
     wr.flags = static_cast<std::uint8_t>(flags);
     wr.sges = {&sge, 1};
     wr.remote_address = reinterpret_cast<std::uintptr_t>(to.data());
@@ -145,6 +146,23 @@ TEST_F(Leaving, E50_ReadsAreGivenUpAndWhatStandsBehindThemIsNot) {
   read();
   pair.run_for(Duration::us(100));  // its data does not come yet
   read(verbs::kSignaled | verbs::kFence);
+  write_all();
+  disconnect();
+  destroy();
+  pair.set_faults_right("");
+  ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
+  EXPECT_TRUE(to == expected);
+  pair.run_for(Duration::ms(500));
+  expect_gone();
+}
+
+// What was there before has nowhere to go either.
+// proves: E-53
+TEST_F(Leaving, E53_AtomicsAreGivenUpAsReadsAre) {
+  pair.set_faults_right("loss=1");
+  read(verbs::kSignaled, WrOp::FetchAdd);
+  pair.run_for(Duration::us(100));
+  read(verbs::kSignaled | verbs::kFence, WrOp::Swap);
   write_all();
   disconnect();
   destroy();

@@ -62,6 +62,18 @@ TEST_F(WindowTable, E54_AccessByItIsJudgedAsByARegion) {
   EXPECT_EQ(check_remote_write(table, region, kIova, 1, kUs), V::Rights);
 }
 
+TEST_F(WindowTable, E54_AtomicsByItNeedTheirOwnRight) {
+  const std::uint32_t two = table.allocate_window(kPd, WindowType::Two) + 1;
+  const std::uint32_t one = table.allocate_window(kPd, WindowType::One) + 1;
+  ASSERT_TRUE(table.bind(part(region, two, kRemoteAtomic), kUs));
+  ASSERT_TRUE(table.bind(part(region, one, kRemoteRead | kRemoteWrite), kUs));
+  EXPECT_EQ(check_remote_atomic(table, two, kIova + 104, 8, kUs), V::Ok);
+  EXPECT_EQ(check_remote_atomic(table, two, kIova + 104, 8, kOther), V::WrongDomain);
+  EXPECT_EQ(check_remote_atomic(table, two, kIova + 296, 8, kUs), V::Bounds);
+  EXPECT_EQ(check_remote_write(table, two, kIova + 104, 8, kUs), V::Rights);
+  EXPECT_EQ(check_remote_atomic(table, one, kIova + 104, 8, kUs), V::Rights);
+}
+
 TEST_F(WindowTable, E54_OneOfType1IsForEachQueuePairOfTheDomain) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::One) + 1;
   ASSERT_TRUE(table.bind(part(region, w, kRemoteRead), kUs));
@@ -86,6 +98,7 @@ TEST_F(WindowTable, E54_WhatMayNotBeBoundIsRefusedAndChangesNothing) {
   refused(part(foreign, w + 1, kRemoteRead), kUs, "a region of another domain");
   refused(part(closed, w + 1, kRemoteRead), kUs, "a region without the right to bind");
   refused(part(reading, w + 1, kRemoteWrite), kUs, "writing without local write");
+  refused(part(reading, w + 1, kRemoteAtomic), kUs, "atomics without local write");
   refused(part(region, w + 1, kLocalWrite), kUs, "no remote right");
   refused(part(region, w + 1, kBindWindow), kUs, "no remote right");
   refused(part(region ^ 1, w + 1, kRemoteRead), kUs, "a stale key");

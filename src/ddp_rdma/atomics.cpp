@@ -1,0 +1,40 @@
+#include "ddp_rdma/atomics.h"
+
+#include "ddp_rdma/access.h"
+
+namespace urnic::ddp {
+namespace {
+
+// Each field of `boundaries`, which ends with a bit that is set, is added apart (RFC 7306, 5.1.1).
+std::uint64_t add_fields(std::uint64_t a, std::uint64_t b, std::uint64_t boundaries) {
+  // Without the highest bit of each field no carry leaves it; those bits are added without one.
+  return ((a & ~boundaries) + (b & ~boundaries)) ^ ((a ^ b) & boundaries);
+}
+
+}  // namespace
+
+std::uint64_t result_of(const AtomicRequest& a, std::uint64_t original) {
+  switch (a.code) {
+    case AtomicCode::FetchAdd:
+      return add_fields(original, a.data, a.mask);
+    case AtomicCode::CmpSwap:
+      if (((original ^ a.compare) & a.compare_mask) != 0) return original;
+      break;
+  }
+  return (original & ~a.mask) | (a.data & a.mask);
+}
+
+Violation carry_out(const SharedState& shared, const AtomicRequest& a, verbs::PdId pd,
+                    StreamId stream, std::uint64_t* original) {
+  const Violation v = check_atomic_target(shared, a.stag, a.to, pd, stream);
+  if (v != Violation::None) return v;
+  const verbs::Region* region = shared.memory->find(a.stag);
+  auto* const at = reinterpret_cast<std::uint64_t*>(region->base + (a.to - region->address));
+  *original = __atomic_load_n(at, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(at, original, result_of(a, *original), false,
+                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  }
+  return Violation::None;
+}
+
+}  // namespace urnic::ddp
