@@ -176,28 +176,38 @@ Outcome<bool, FileError> IncomingFile::commit(std::uint64_t size, bool durable) 
   };
   if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return failed();
   if (durable && fsync(fd_.get()) != 0) return failed();
-  if (temporary_.empty()) {
-    // linkat cannot replace a file, rename cannot name an unnamed one: both in turn.
-    const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
-    const std::string name = random_name();
-    if (linkat(AT_FDCWD, self.c_str(), directory_.get(), name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-      return failed();
-    }
-    temporary_ = name;
-  }
-  // Once more: it may have changed while the file came.
-  if (auto free = may_take(directory_.get(), leaf_, shown_); !free.ok()) {
+  if (auto named = take_name(); !named.ok()) {
     discard();
-    return fail(free.error());
+    return fail(named.error());
   }
-  if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), leaf_.c_str()) != 0) {
-    return failed();
-  }
-  temporary_.clear();
   const bool synced = !durable || fsync(directory_.get()) == 0;
   const int why = errno;
   discard();
   if (!synced) return fail(file_error(why, shown_));
+  return true;
+}
+
+Outcome<bool, FileError> IncomingFile::take_name() {
+  const int folder = directory_.get();
+  if (temporary_.empty()) {
+    const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
+    const auto link_as = [&](const std::string& name) {
+      return linkat(AT_FDCWD, self.c_str(), folder, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    };
+    if (link_as(leaf_)) return true;
+    // linkat cannot replace a file, rename cannot name an unnamed one: both in turn. Only who dies
+    // between them leaves the other name.
+    if (errno != EEXIST) return fail(file_error(errno, shown_));
+    const std::string name = random_name();
+    if (!link_as(name)) return fail(file_error(errno, shown_));
+    temporary_ = name;
+  }
+  // Once more: it may have changed while the file came.
+  if (auto free = may_take(folder, leaf_, shown_); !free.ok()) return free;
+  if (renameat(folder, temporary_.c_str(), folder, leaf_.c_str()) != 0) {
+    return fail(file_error(errno, shown_));
+  }
+  temporary_.clear();
   return true;
 }
 

@@ -69,6 +69,8 @@ class IncomingFile {
   void discard();
 
  private:
+  Outcome<bool, FileError> take_name();
+
   FileDescriptor directory_, fd_;
   std::string leaf_, temporary_;  // temporary_ empty: the file has no name yet
   std::string shown_;             // the name as the user said it

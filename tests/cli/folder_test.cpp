@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -128,6 +129,22 @@ TEST_F(FolderTest, E38AFileAppearsOnlyComplete) {
   ASSERT_EQ(stat((root_ + "/x").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 0777, 0640u);
   EXPECT_EQ(entries(), 1u);
+}
+
+// So that nothing stays of a process that dies at any moment.
+TEST_F(FolderTest, E38AFreeNameIsTakenInOneStep) {
+  auto f = create("x");
+  ASSERT_TRUE(f.ok());
+  if (entries() != 0) GTEST_SKIP() << "no files without a name on the file system of /tmp";
+  const FileDescriptor watch(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(inotify_add_watch(watch.get(), root_.c_str(), IN_CREATE | IN_MOVE), 0);
+  ASSERT_TRUE(f->commit(0, false).ok());
+  alignas(inotify_event) char seen[1024];
+  const ssize_t n = ::read(watch.get(), seen, sizeof seen);
+  const auto* event = reinterpret_cast<const inotify_event*>(seen);
+  ASSERT_GT(n, 0);
+  EXPECT_STREQ(event->name, "x");
+  EXPECT_EQ(static_cast<std::size_t>(n), sizeof *event + event->len) << "one event";
 }
 
 TEST_F(FolderTest, E38NothingStaysOfAFileGivenUp) {

@@ -1,0 +1,381 @@
+// What goes over a connection of rdma_cm: messages, memory by its keys, windows, requests that are
+// built, Immediate Data, atomics.
+#include <cstring>
+
+#include "compat/cm_ends.h"
+
+namespace cm {
+namespace {
+
+struct CmDataTest : CmTest {
+  // The client's requests are built, and its completions polled by the extended calls.
+  void connect_built(std::uint64_t operations) {
+    resolve(ntohs(rdma_get_src_port(listener_)));
+    rdma_destroy_qp(client_);
+    ibv_cq_init_attr_ex c{};
+    c.cqe = 16;
+    c.wc_flags = IBV_WC_STANDARD_FLAGS;
+    cq_ = ibv_create_cq_ex(client_->verbs, &c);
+    ASSERT_NE(cq_, nullptr);
+    ibv_qp_init_attr_ex x{};
+    x.send_cq = x.recv_cq = ibv_cq_ex_to_cq(cq_);
+    x.qp_type = IBV_QPT_RC;
+    x.cap = small_qp().cap;
+    x.cap.max_inline_data = 64;
+    x.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    x.pd = client_->pd;
+    x.send_ops_flags = operations;
+    ASSERT_EQ(rdma_create_qp_ex(client_, &x), 0);
+    ex_ = ibv_qp_to_qp_ex(client_->qp);
+    ASSERT_NE(ex_, nullptr);
+    request();
+  }
+  void TearDown() override {
+    if (cq_ != nullptr) {
+      rdma_destroy_qp(client_);
+      EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq_)), 0);
+    }
+    CmTest::TearDown();
+  }
+
+  ibv_cq_ex* cq_ = nullptr;
+  ibv_qp_ex* ex_ = nullptr;
+};
+
+TEST_F(CmDataTest, MessagesWritesAndReadsGoBothWays) {
+  connect();
+  EXPECT_EQ(said_, "hello");
+  char from[64] = "sixty-four octets of something", into[64] = {}, back[64] = {};
+  ibv_mr* source = rdma_reg_msgs(client_, from, sizeof from);
+  ibv_mr* sink =
+      ibv_reg_mr(server_->pd, into, sizeof into,
+                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+  ibv_mr* last = rdma_reg_msgs(client_, back, sizeof back);
+  ASSERT_TRUE(source != nullptr && sink != nullptr && last != nullptr);
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+  ASSERT_EQ(rdma_post_recv(server_, into, into, sizeof into, sink), 0);
+  ASSERT_EQ(rdma_accept(server_, nullptr), 0);
+  pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+  pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
+  EXPECT_EQ(shown(*client_->qp), IBV_QPS_RTS);
+  ASSERT_EQ(rdma_post_send(client_, from, from, sizeof from, source, IBV_SEND_SIGNALED), 0);
+  EXPECT_EQ(wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
+  const ibv_wc got = wait_for(server_->recv_cq);
+  EXPECT_EQ(got.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(got.opcode, IBV_WC_RECV);
+  EXPECT_EQ(got.byte_len, sizeof from);
+  EXPECT_EQ(got.qp_num, server_->qp->qp_num);
+  EXPECT_STREQ(into, from);
+  std::memset(into, 'x', sizeof into);
+  const auto at = reinterpret_cast<std::uint64_t>(into);
+  ASSERT_EQ(
+      rdma_post_write(client_, from, from, sizeof from, source, IBV_SEND_SIGNALED, at, sink->rkey),
+      0);
+  EXPECT_EQ(wait_for(client_->send_cq).opcode, IBV_WC_RDMA_WRITE);
+  ASSERT_EQ(
+      rdma_post_read(client_, back, back, sizeof back, last, IBV_SEND_SIGNALED, at, sink->rkey), 0);
+  EXPECT_EQ(wait_for(client_->send_cq).opcode, IBV_WC_RDMA_READ);
+  EXPECT_STREQ(back, from);
+  EXPECT_EQ(rdma_dereg_mr(source), 0);
+  EXPECT_EQ(rdma_dereg_mr(last), 0);
+  EXPECT_EQ(rdma_dereg_mr(sink), 0);
+}
+
+TEST_F(CmDataTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
+  connect();
+  accept();
+  constexpr std::uint64_t kIova = 0x7000;
+  constexpr int kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  char from[64] = "by any other name", into[64] = {}, other[64] = {};
+  ibv_mr* source = ibv_reg_mr_iova(client_->pd, from, sizeof from, kIova, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* sink = ibv_reg_mr_iova(server_->pd, into, sizeof into, kIova, kAll);
+  ASSERT_TRUE(source != nullptr && sink != nullptr);
+  const auto write = [&](std::uint64_t to, std::uint32_t key) {
+    ibv_sge sge{kIova + 3, 14, source->lkey};
+    ibv_send_wr wr{}, *bad;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = to;
+    wr.wr.rdma.rkey = key;
+    EXPECT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
+    return wait_for(client_->send_cq).status;
+  };
+  EXPECT_EQ(write(kIova + 8, sink->rkey), IBV_WC_SUCCESS);
+  // Over the kernel's TCP a Write is complete when the kernel has it: a Read behind it has seen it.
+  char back[64] = {};
+  ibv_mr* last = rdma_reg_msgs(client_, back, sizeof back);
+  ASSERT_EQ(
+      rdma_post_read(client_, back, back, sizeof back, last, IBV_SEND_SIGNALED, kIova, sink->rkey),
+      0);
+  EXPECT_EQ(wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
+  EXPECT_STREQ(back + 8, "any other name");
+  const std::uint32_t stale = sink->rkey;
+  ASSERT_EQ(ibv_rereg_mr(sink, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, other, sizeof other, 0),
+            0);
+  const auto at = reinterpret_cast<std::uint64_t>(other);
+  EXPECT_EQ(write(at, sink->rkey), IBV_WC_SUCCESS);
+  ASSERT_EQ(
+      rdma_post_read(client_, back, back, sizeof back, last, IBV_SEND_SIGNALED, at, sink->rkey), 0);
+  EXPECT_EQ(wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
+  EXPECT_STREQ(back, "any other name");
+  ASSERT_EQ(rdma_post_read(client_, back, back, sizeof back, last, IBV_SEND_SIGNALED, at, stale),
+            0);
+  EXPECT_EQ(wait_for(client_->send_cq).status, IBV_WC_REM_ACCESS_ERR);
+  for (ibv_mr* mr : {source, sink, last}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
+  connect();
+  accept();
+  char lent[64] = "lent for a while", back[64] = {};
+  ibv_mr* region =
+      ibv_reg_mr(server_->pd, lent, sizeof lent, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  ibv_mr* sink = rdma_reg_msgs(client_, back, sizeof back);
+  ibv_mw* one = ibv_alloc_mw(server_->pd, IBV_MW_TYPE_1);
+  ibv_mw* two = ibv_alloc_mw(server_->pd, IBV_MW_TYPE_2);
+  ASSERT_TRUE(region != nullptr && sink != nullptr && one != nullptr && two != nullptr);
+  const auto at = reinterpret_cast<std::uint64_t>(lent);
+  const auto read = [&](std::uint64_t from, std::uint32_t rkey) {
+    EXPECT_EQ(rdma_post_read(client_, back, back, 17, sink, IBV_SEND_SIGNALED, from, rkey), 0);
+    return wait_for(client_->send_cq).status;
+  };
+  ibv_mw_bind bind{};
+  bind.wr_id = 7;
+  bind.send_flags = IBV_SEND_SIGNALED;
+  bind.bind_info = {region, at, 64, IBV_ACCESS_REMOTE_READ};
+
+  // Wrong use changes nothing.
+  const std::uint32_t first = one->rkey;
+  EXPECT_EQ(ibv_bind_mw(server_->qp, two, &bind), EINVAL) << "of type 2 by post_send";
+  bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED;
+  EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EINVAL);
+  bind.bind_info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
+  EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EINVAL);
+  bind.bind_info = {nullptr, at, 64, IBV_ACCESS_REMOTE_READ};
+  EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EINVAL);
+  ibv_pd* other = ibv_alloc_pd(server_->verbs);
+  ibv_mr* foreign = ibv_reg_mr(other, lent, sizeof lent, IBV_ACCESS_MW_BIND);
+  bind.bind_info = {foreign, at, 64, IBV_ACCESS_REMOTE_READ};
+  EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EPERM);
+  EXPECT_EQ(ibv_dereg_mr(foreign), 0);
+  EXPECT_EQ(ibv_dealloc_pd(other), 0);
+  EXPECT_EQ(one->rkey, first);
+
+  bind.bind_info = {region, at, 64, IBV_ACCESS_REMOTE_READ};
+  ASSERT_EQ(ibv_bind_mw(server_->qp, one, &bind), 0);
+  EXPECT_NE(one->rkey, first);
+  ibv_wc done = wait_for(server_->send_cq);
+  EXPECT_EQ(done.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(done.opcode, IBV_WC_BIND_MW);
+  EXPECT_EQ(done.wr_id, 7u);
+  EXPECT_EQ(read(at, one->rkey), IBV_WC_SUCCESS);
+  EXPECT_STREQ(back, lent);
+  EXPECT_EQ(ibv_dereg_mr(region), EBUSY);
+  EXPECT_EQ(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, 0),
+            IBV_REREG_MR_ERR_CMD);
+  EXPECT_EQ(errno, EBUSY);
+  EXPECT_EQ(ibv_dealloc_mw(one), 0);
+
+  // Type 2: bound, invalidated and bound again in one list.
+  ibv_send_wr list[3]{}, *bad;
+  for (int i = 0; i < 3; ++i) {
+    list[i].next = i < 2 ? &list[i + 1] : nullptr;
+    list[i].wr_id = static_cast<std::uint64_t>(i);
+    list[i].opcode = i == 1 ? IBV_WR_LOCAL_INV : IBV_WR_BIND_MW;
+    list[i].send_flags = IBV_SEND_SIGNALED;
+  }
+  const std::uint32_t key = ibv_inc_rkey(two->rkey), last = ibv_inc_rkey(key);
+  list[0].bind_mw = {two, key, {region, at, 64, IBV_ACCESS_REMOTE_READ}};
+  list[1].invalidate_rkey = key;
+  list[2].bind_mw = {
+      two, last, {region, at + 5, 20, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED}};
+  ASSERT_EQ(ibv_post_send(server_->qp, list, &bad), 0);
+  for (int i = 0; i < 3; ++i) {
+    done = wait_for(server_->send_cq);
+    EXPECT_EQ(done.status, IBV_WC_SUCCESS) << i;
+    EXPECT_EQ(done.opcode, i == 1 ? IBV_WC_LOCAL_INV : IBV_WC_BIND_MW);
+  }
+  EXPECT_EQ(read(0, last), IBV_WC_SUCCESS);
+  EXPECT_STREQ(back, "for a while");
+  // Another window's key is told when it is posted, what cannot be bound when it is done.
+  list[0].next = nullptr;
+  list[0].bind_mw.rkey = two->rkey + 0x100;
+  EXPECT_EQ(ibv_post_send(server_->qp, list, &bad), EINVAL);
+  EXPECT_EQ(bad, &list[0]);
+  list[0].bind_mw.rkey = ibv_inc_rkey(last);
+  ASSERT_EQ(ibv_post_send(server_->qp, list, &bad), 0);
+  EXPECT_EQ(wait_for(server_->send_cq).status, IBV_WC_MW_BIND_ERR) << "it is bound";
+  EXPECT_EQ(ibv_dealloc_mw(two), 0);
+  EXPECT_EQ(ibv_dereg_mr(region), 0);
+  EXPECT_EQ(ibv_dereg_mr(sink), 0);
+}
+
+TEST_F(CmDataTest, BuiltRequestsAndExtendedPollsCarryData) {
+  connect_built(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV);
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+  char into[64] = {}, first[] = "copied at once, ", second[] = "in two pieces";
+  ibv_mr* sink = rdma_reg_msgs(server_, into, sizeof into);
+  ASSERT_EQ(rdma_post_recv(server_, into, into, sizeof into, sink), 0);
+  ASSERT_EQ(rdma_accept(server_, nullptr), 0);
+  pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+  pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
+  ibv_data_buf pieces[] = {{first, sizeof first - 1}, {second, sizeof second}};
+  ibv_wr_start(ex_);
+  ex_->wr_id = 77;
+  ex_->wr_flags = IBV_SEND_SIGNALED;
+  ibv_wr_send(ex_);
+  ibv_wr_set_inline_data_list(ex_, 2, pieces);
+  std::memset(first, 'x', sizeof first - 1);
+  ASSERT_EQ(ibv_wr_complete(ex_), 0);
+  EXPECT_EQ(wait_for(server_->recv_cq).status, IBV_WC_SUCCESS);
+  EXPECT_STREQ(into, "copied at once, in two pieces");
+  ibv_poll_cq_attr none{};
+  int got = ENOENT;
+  for (int i = 0; i < 10'000 && got == ENOENT; ++i) {
+    got = ibv_start_poll(cq_, &none);
+    if (got == ENOENT) usleep(100);
+  }
+  ASSERT_EQ(got, 0);
+  EXPECT_EQ(cq_->wr_id, 77u);
+  EXPECT_EQ(cq_->status, IBV_WC_SUCCESS);
+  EXPECT_EQ(ibv_wc_read_opcode(cq_), IBV_WC_SEND);
+  EXPECT_EQ(ibv_wc_read_qp_num(cq_), client_->qp->qp_num);
+  EXPECT_EQ(ibv_next_poll(cq_), ENOENT);
+  ibv_end_poll(cq_);
+
+  ibv_mr* lent =
+      ibv_reg_mr(client_->pd, first, sizeof first, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+  ibv_mw* mw = ibv_alloc_mw(client_->pd, IBV_MW_TYPE_2);
+  ASSERT_TRUE(lent != nullptr && mw != nullptr);
+  const ibv_mw_bind_info info{lent, reinterpret_cast<std::uint64_t>(first), 8,
+                              IBV_ACCESS_REMOTE_READ};
+  const std::uint32_t key = ibv_inc_rkey(mw->rkey);
+  ibv_wr_start(ex_);
+  ex_->wr_flags = IBV_SEND_SIGNALED;
+  ex_->wr_id = 1;
+  ibv_wr_bind_mw(ex_, mw, key, &info);
+  ex_->wr_id = 2;
+  ibv_wr_local_inv(ex_, key);
+  ASSERT_EQ(ibv_wr_complete(ex_), 0);
+  for (const std::uint64_t id : {1u, 2u}) {
+    const ibv_wc wc = wait_for(ibv_cq_ex_to_cq(cq_));
+    EXPECT_EQ(wc.wr_id, id);
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(wc.opcode, id == 1 ? IBV_WC_BIND_MW : IBV_WC_LOCAL_INV);
+  }
+  EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  EXPECT_EQ(ibv_dereg_mr(lent), 0);
+  EXPECT_EQ(rdma_dereg_mr(sink), 0);
+}
+
+TEST_F(CmDataTest, ImmediateDataComesWithWritesAndSends) {
+  connect();
+  char from[64] = "with four octets more", into[64] = {}, target[64] = {};
+  ibv_mr* source = rdma_reg_msgs(client_, from, sizeof from);
+  ibv_mr* sink = rdma_reg_msgs(client_, into, sizeof into);
+  ibv_mr* open = ibv_reg_mr(client_->pd, target, sizeof target,
+                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  ASSERT_TRUE(source != nullptr && sink != nullptr && open != nullptr);
+  accept();
+  for (const std::uint32_t length : {0u, 64u}) {
+    for (const ibv_wr_opcode op : {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_IMM}) {
+      SCOPED_TRACE(static_cast<int>(op));
+      ibv_sge from_here{reinterpret_cast<std::uint64_t>(from), length, source->lkey};
+      ibv_send_wr wr{}, *bad = nullptr;
+      wr.opcode = op;
+      wr.sg_list = &from_here;
+      wr.num_sge = 1;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      wr.imm_data = htonl(0xabcd0000 + length);
+      wr.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(target);
+      wr.wr.rdma.rkey = open->rkey;
+      ASSERT_EQ(rdma_post_recv(server_, into, into, sizeof into, sink), 0);
+      ASSERT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
+      const bool write = op == IBV_WR_RDMA_WRITE_WITH_IMM;
+      const ibv_wc sent = wait_for(client_->send_cq);
+      EXPECT_EQ(sent.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(sent.opcode, write ? IBV_WC_RDMA_WRITE : IBV_WC_SEND);
+      const ibv_wc got = wait_for(server_->recv_cq);
+      EXPECT_EQ(got.status, IBV_WC_SUCCESS);
+      EXPECT_EQ(got.wr_id, reinterpret_cast<std::uint64_t>(into));
+      EXPECT_EQ(got.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
+      EXPECT_EQ(got.wc_flags & IBV_WC_WITH_IMM, static_cast<unsigned>(IBV_WC_WITH_IMM));
+      EXPECT_EQ(ntohl(got.imm_data), 0xabcd0000 + length);
+      EXPECT_EQ(got.byte_len, length);
+      EXPECT_EQ(std::memcmp(write ? target : into, from, length), 0);
+    }
+  }
+  for (ibv_mr* mr : {source, sink, open}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+TEST_F(CmDataTest, AtomicsBringWhatWasThere) {
+  ibv_device_attr device;
+  connect();
+  ASSERT_EQ(ibv_query_device(client_->verbs, &device), 0);
+  EXPECT_EQ(device.atomic_cap, IBV_ATOMIC_GLOB);
+  alignas(8) std::uint64_t word = 5, got = 0;
+  ibv_mr* into = rdma_reg_msgs(client_, &got, sizeof got);
+  EXPECT_EQ(ibv_reg_mr(client_->pd, &word, sizeof word, IBV_ACCESS_REMOTE_ATOMIC), nullptr);
+  ibv_mr* target = ibv_reg_mr(client_->pd, &word, sizeof word,
+                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+  ASSERT_TRUE(into != nullptr && target != nullptr);
+  accept();
+  const auto run = [&](ibv_wr_opcode op, std::uint64_t compare_add, std::uint64_t swap) {
+    ibv_sge sge{reinterpret_cast<std::uint64_t>(&got), sizeof got, into->lkey};
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.opcode = op;
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.atomic.remote_addr = reinterpret_cast<std::uint64_t>(&word);
+    wr.wr.atomic.compare_add = compare_add;
+    wr.wr.atomic.swap = swap;
+    wr.wr.atomic.rkey = target->rkey;
+    EXPECT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
+    const ibv_wc done = wait_for(client_->send_cq);
+    EXPECT_EQ(done.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(done.byte_len, 8u);
+    EXPECT_EQ(done.opcode, op == IBV_WR_ATOMIC_CMP_AND_SWP ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD);
+    return got;
+  };
+  EXPECT_EQ(run(IBV_WR_ATOMIC_FETCH_AND_ADD, 3, 0), 5u);
+  EXPECT_EQ(run(IBV_WR_ATOMIC_CMP_AND_SWP, 7, 9), 8u);
+  EXPECT_EQ(run(IBV_WR_ATOMIC_CMP_AND_SWP, 8, 9), 8u);
+  EXPECT_EQ(run(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0), 9u);
+  for (ibv_mr* mr : {into, target}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+TEST_F(CmDataTest, AtomicsAreBuiltAsWell) {
+  connect_built(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD);
+  alignas(8) std::uint64_t word = 5, got[2] = {};
+  ibv_mr* into = rdma_reg_msgs(client_, got, sizeof got);
+  ibv_mr* target = ibv_reg_mr(client_->pd, &word, sizeof word,
+                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+  ASSERT_TRUE(into != nullptr && target != nullptr);
+  accept();
+  const auto at = reinterpret_cast<std::uint64_t>(&word);
+  const auto to = reinterpret_cast<std::uint64_t>(got);
+  ibv_wr_start(ex_);
+  ex_->wr_flags = IBV_SEND_SIGNALED;
+  ibv_wr_atomic_fetch_add(ex_, target->rkey, at, 3);
+  ibv_wr_set_sge(ex_, into->lkey, to, 8);
+  ibv_wr_atomic_cmp_swp(ex_, target->rkey, at, 8, 21);
+  ibv_wr_set_sge(ex_, into->lkey, to + 8, 8);
+  ASSERT_EQ(ibv_wr_complete(ex_), 0);
+  for (const ibv_wc_opcode op : {IBV_WC_FETCH_ADD, IBV_WC_COMP_SWAP}) {
+    const ibv_wc wc = wait_for(ibv_cq_ex_to_cq(cq_));
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(wc.opcode, op);
+  }
+  EXPECT_EQ(got[0], 5u);
+  EXPECT_EQ(got[1], 8u);
+  EXPECT_EQ(word, 21u);
+  for (ibv_mr* mr : {into, target}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+}  // namespace
+}  // namespace cm
