@@ -145,12 +145,17 @@ TEST_F(AtomicTarget, E53_AResponseIsThatOfTheOldestRequest) {
                                              sizeof landed, kLocalWrite);
   std::uint32_t sinks[2], size = 0;
   for (std::uint64_t i = 0; i < 2; ++i) {
-    const Sge sge{address(&landed[i]), 8, landing};
+    const Sge halves[] = {{address(&landed[i]), 4, landing}, {address(&landed[i]) + 4, 4, landing}};
+    const Sge whole{address(&landed[i]), 8, landing};
     SendWr wr;
     wr.wr_id = i;
     wr.op = WrOp::Swap;
     wr.flags = kSignaled;
-    wr.sges = {&sge, 1};
+    if (i == 0) {
+      wr.sges = {&whole, 1};
+    } else {
+      wr.sges = halves;
+    }
     ASSERT_EQ(s.sq.post(wr), verbs::Post::Ok);
   }
   transmit();
@@ -172,6 +177,39 @@ TEST_F(AtomicTarget, E53_AResponseIsThatOfTheOldestRequest) {
   EXPECT_EQ(landed[0], 11u);
   EXPECT_EQ(landed[1], 22u);
   EXPECT_EQ(s.sender.next_atomic_msn(), 3u);
+}
+
+// proves: E-53
+TEST_F(AtomicTarget, E53_ResponsesAndOurOwnWorkTakeTurns) {
+  const Sge sge{address(source.data()), 8, source_key};
+  SendWr wr;
+  wr.op = WrOp::Write;
+  wr.sges = {&sge, 1};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(s.sq.post(wr), verbs::Post::Ok);
+    ASSERT_EQ(take(atomic_request(i + 1, add(words, address(octets)))), Violation::None);
+  }
+  const Octets out = transmit();
+  ASSERT_EQ(out.size(), 3 * (28u + 36u));
+  for (std::size_t at = 0; at < out.size(); at += 28 + 36) {
+    EXPECT_EQ(out[at + 3] & 0x0f, static_cast<int>(Opcode::Write));
+    EXPECT_EQ(out[at + 28 + 3] & 0x0f, static_cast<int>(Opcode::AtomicResponse));
+  }
+}
+
+// proves: E-53
+TEST_F(AtomicTarget, E53_NoneMayBeAskedWhereNoReadMay) {
+  s.set_limits(8, 0);
+  const Sge sge{address(bytes.data()), 8, key};
+  SendWr wr;
+  wr.op = WrOp::FetchAdd;
+  wr.sges = {&sge, 1};
+  ASSERT_EQ(s.sq.post(wr), verbs::Post::Ok);
+  s.sender.execute_due();
+  EXPECT_TRUE(s.sender.failed());
+  std::vector<verbs::Status> ends;
+  s.sender.flush(verbs::Status::Flushed, [&](const Completion& c) { ends.push_back(c.status); });
+  EXPECT_EQ(ends, std::vector{verbs::Status::RemoteInvalidRequest});
 }
 
 TEST_F(AtomicTarget, EightOctetsAreTheWholeOfIt) {

@@ -23,8 +23,8 @@ constexpr std::uint8_t kTarget = verbs::kLocalWrite | verbs::kRemoteRead | verbs
 using Setting = std::tuple<mpa::Policy, bool, const char*>;
 class AtomicMatrix : public ::testing::TestWithParam<Setting> {};
 
-// Both ends count on the same word of the right one (over loopback its own), and each sees the
-// other.
+// All four kinds in turn on one word, more of them than ORD allows at a time; what comes back is
+// what the word was at that place in the order.
 // proves: E-53
 TEST_P(AtomicMatrix, E53_EveryOneIsDoneOnceAndInOrder) {
   const auto [policy, fast, faults] = GetParam();
