@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ddp_rdma/header.h"
+#include "ddp_rdma/atomic_request.h"
 #include "ddp_rdma/shared_state.h"
 #include "ddp_rdma/violation.h"
 

@@ -12,7 +12,7 @@ std::uint64_t Backlog::wire_of(const SendWqe& w) const {
     case WrOp::FetchAdd:
     case WrOp::CmpSwap:
     case WrOp::Swap:
-      return sizes_.estimate(kAtomicRequestHeader);
+      return sizes_.estimate(kUntaggedHeader + kAtomicRequest);
     case WrOp::Write:
       return sizes_.estimate_message(w.length, true);
     case WrOp::WriteImm:

@@ -72,17 +72,8 @@ Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending)
               : check_read_source(*s.shared, q->source_stag, q->source_to, q->size, s.config.pd,
                                   s.config.id);
       if (v != Violation::None) {
-        SegmentHeader h;
-        h.op = Opcode::ReadRequest;
-        h.last = true;
-        h.qn = kQnReadRequest;
-        h.msn = msn;
-        h.read = *q;
-        if (atomic != nullptr) {
-          h.op = Opcode::AtomicRequest;
-          h.atomic = *atomic;
-        }
-        *offending = header_bytes(s, h);
+        std::uint8_t* const at = s.shared->offending.data();
+        *offending = {at, s.inbound_reads.emit(msn, 0, at)};
         return v;
       }
     }

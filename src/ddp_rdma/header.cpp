@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ddp_rdma/atomic_request.h"
 #include "ddp_rdma/once.h"
 
 namespace urnic::ddp {
@@ -64,11 +65,16 @@ Violation check_single(const SegmentHeader& h) {
   return Violation::None;
 }
 
-Violation parse_read_request(ByteView head, ByteView ulpdu, SegmentHeader& h) {
+Violation check_whole(const SegmentHeader& h, ByteView ulpdu, std::uint32_t octets) {
   const Violation v = check_single(h);
   if (v != Violation::None) return v;
-  if (ulpdu.size() > kReadRequestHeader) return Violation::UntaggedTooLong;
-  if (ulpdu.size() < kReadRequestHeader) return Violation::StreamCatastrophic;
+  if (ulpdu.size() > octets) return Violation::UntaggedTooLong;
+  return ulpdu.size() < octets ? Violation::StreamCatastrophic : Violation::None;
+}
+
+Violation parse_read_request(ByteView head, ByteView ulpdu, SegmentHeader& h) {
+  const Violation v = check_whole(h, ulpdu, kReadRequestHeader);
+  if (v != Violation::None) return v;
   const std::uint8_t* p = head.data() + kUntaggedHeader;
   h.read.sink_stag = load_be32(p);
   h.read.sink_to = load_be64(p + 4);
@@ -78,32 +84,9 @@ Violation parse_read_request(ByteView head, ByteView ulpdu, SegmentHeader& h) {
   return Violation::None;
 }
 
-Violation check_whole(const SegmentHeader& h, ByteView ulpdu, std::uint32_t octets) {
-  const Violation v = check_single(h);
-  if (v != Violation::None) return v;
-  if (ulpdu.size() > octets) return Violation::UntaggedTooLong;
-  return ulpdu.size() < octets ? Violation::StreamCatastrophic : Violation::None;
-}
-
-Violation parse_atomic_request(ByteView ulpdu, SegmentHeader& h) {
-  const Violation v = check_whole(h, ulpdu, kAtomicRequestHeader);
-  if (v != Violation::None) return v;
-  const CopiedHead<kAtomicRequestHeader> copied(ulpdu);
-  const std::uint8_t* p = copied.view().data() + kUntaggedHeader;
-  const std::uint32_t code = load_be32(p) & 0x0f;  // the rest is reserved
-  const bool known = code == static_cast<std::uint32_t>(AtomicCode::FetchAdd) ||
-                     code == static_cast<std::uint32_t>(AtomicCode::CmpSwap);
-  if (!known) return Violation::UnexpectedOpcode;
-  AtomicRequest& a = h.atomic;
-  a.code = static_cast<AtomicCode>(code);
-  a.id = load_be32(p + 4);
-  a.stag = load_be32(p + 8);
-  a.to = load_be64(p + 12);
-  a.data = load_be64(p + 20);
-  a.mask = load_be64(p + 28);
-  a.compare = load_be64(p + 36);
-  a.compare_mask = load_be64(p + 44);
-  return Violation::None;
+Violation check_atomic(ByteView ulpdu, const SegmentHeader& h) {
+  const Violation v = check_whole(h, ulpdu, kUntaggedHeader + kAtomicRequest);
+  return v != Violation::None ? v : check_atomic_request(ulpdu.subspan(kUntaggedHeader));
 }
 
 Violation parse_atomic_response(ByteView head, ByteView ulpdu, SegmentHeader& h) {
@@ -156,8 +139,7 @@ Outcome<ParsedSegment, Violation> parse_untagged(ByteView head, ByteView ulpdu) 
       v = check_single(h);
       break;
     case Opcode::AtomicRequest:
-      v = parse_atomic_request(ulpdu, h);
-      s.payload = {};
+      v = check_atomic(ulpdu, h);
       break;
     case Opcode::AtomicResponse:
       v = parse_atomic_response(head, ulpdu, h);
@@ -191,19 +173,6 @@ Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu) {
 
 namespace {
 
-std::uint32_t emit_atomic_request(const AtomicRequest& a, std::uint8_t* dst) {
-  std::uint8_t* const p = dst + kUntaggedHeader;
-  store_be32(p, static_cast<std::uint32_t>(a.code));
-  store_be32(p + 4, a.id);
-  store_be32(p + 8, a.stag);
-  store_be64(p + 12, a.to);
-  store_be64(p + 20, a.data);
-  store_be64(p + 28, a.mask);
-  store_be64(p + 36, a.compare);
-  store_be64(p + 44, a.compare_mask);
-  return kAtomicRequestHeader;
-}
-
 std::uint32_t emit_atomic_response(const AtomicResponse& a, std::uint8_t* dst) {
   store_be32(dst + kUntaggedHeader, a.id);
   store_be64(dst + kUntaggedHeader + 4, a.original);
@@ -232,7 +201,6 @@ std::uint32_t emit_header(const SegmentHeader& h, std::uint8_t* dst) {
     store_be64(dst + kUntaggedHeader, h.immediate);
     return kUntaggedHeader + kImmediateData;
   }
-  if (h.op == Opcode::AtomicRequest) return emit_atomic_request(h.atomic, dst);
   if (h.op == Opcode::AtomicResponse) return emit_atomic_response(h.atomic_reply, dst);
   if (h.op != Opcode::ReadRequest) return kUntaggedHeader;
   store_be32(dst + 18, h.read.sink_stag);

@@ -30,10 +30,8 @@ inline constexpr std::uint32_t kTaggedHeader = 14;
 inline constexpr std::uint32_t kUntaggedHeader = 18;
 inline constexpr std::uint32_t kReadRequestHeader = 46;     // untagged header + 28
 inline constexpr std::uint32_t kImmediateData = 8;          // behind the untagged header
-inline constexpr std::uint32_t kMaxHeader = 46;             // of all but Atomic Requests
-inline constexpr std::uint32_t kAtomicRequestHeader = 70;   // untagged header + 52
 inline constexpr std::uint32_t kAtomicResponseHeader = 30;  // untagged header + 12
-inline constexpr std::uint32_t kLargestHeader = 70;
+inline constexpr std::uint32_t kMaxHeader = 46;
 inline constexpr std::uint32_t kQnSend = 0, kQnReadRequest = 1, kQnTerminate = 2,
                                kQnAtomicResponse = 3;
 
@@ -54,18 +52,6 @@ struct ReadRequest {
   std::uint64_t source_to = 0;
 };
 
-// 1 is reserved: a Swap is a CmpSwap that compares no bit.
-enum class AtomicCode : std::uint8_t { FetchAdd = 0, CmpSwap = 2 };
-
-// Masks: of FetchAdd the bits no carry leaves, of CmpSwap the bits that are stored or compared.
-struct AtomicRequest {
-  AtomicCode code = AtomicCode::FetchAdd;
-  std::uint32_t id = 0;  // comes back in the response
-  std::uint32_t stag = 0;
-  std::uint64_t to = 0;
-  std::uint64_t data = 0, mask = 0;
-  std::uint64_t compare = 0, compare_mask = ~std::uint64_t{0};
-};
 struct AtomicResponse {
   std::uint32_t id = 0;
   std::uint64_t original = 0;  // what was there before
@@ -81,7 +67,6 @@ struct SegmentHeader {
   std::uint32_t inv_stag = 0;
   std::uint32_t qn = 0, msn = 0, mo = 0;
   ReadRequest read;             // ReadRequest only
-  AtomicRequest atomic;         // AtomicRequest only
   AtomicResponse atomic_reply;  // AtomicResponse only
   // Immediate, ImmediateSe: the first segment of the message begins with the Immediate Data. `mo`
   // is that of the payload behind it, 8 less than on the wire.
@@ -97,11 +82,11 @@ struct ParsedSegment {
 };
 
 // Checks everything that can be seen in the header alone: lengths, DV, RV, opcode against T and QN,
-// exact size of a Read Request and of atomics. Violations are rows of the one table (E-36).
+// exact size of a Read Request and of atomics (the payload of an Atomic Request is kAtomicRequest
+// octets that name an operation). Violations are rows of the one table (E-36).
 Outcome<ParsedSegment, Violation> parse_segment(ByteView ulpdu);
 
-// Writes the header to `dst` (kLargestHeader octets); returns its length (14, 18, 26, 30, 46 or
-// 70).
+// Writes the header to `dst` (kMaxHeader octets); returns its length (14, 18, 26, 30 or 46).
 std::uint32_t emit_header(const SegmentHeader&, std::uint8_t* dst);
 
 }  // namespace urnic::ddp

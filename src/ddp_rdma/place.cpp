@@ -226,7 +226,7 @@ MessageCounts place(Stream& s, const Admission& a) {
       return counts;
     }
     case Opcode::AtomicRequest: {
-      s.inbound_reads.place(h.msn, h.atomic);
+      s.inbound_reads.place(h.msn, parse_atomic_request(a.segment.payload));
       MessageCounts counts;
       counts.read_requests = 1;
       return counts;

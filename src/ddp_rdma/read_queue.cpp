@@ -58,6 +58,23 @@ void ReadQueue::place(std::uint32_t msn, const ReadRequest& request) {
   e.is_atomic = false;
 }
 
+std::uint32_t ReadQueue::emit(std::uint32_t msn, std::uint32_t offset, std::uint8_t* dst) const {
+  const Entry& e = entry(msn);
+  SegmentHeader h;
+  h.op = e.is_atomic ? Opcode::AtomicRequest : Opcode::ReadRequest;
+  h.last = true;
+  h.qn = kQnReadRequest;
+  h.msn = msn;
+  h.read = e.request;
+  h.read.sink_to += offset;
+  h.read.source_to += offset;
+  h.read.size -= offset;
+  const std::uint32_t n = emit_header(h, dst);
+  if (!e.is_atomic) return n;
+  emit_atomic_request(e.atomic, dst + n);
+  return n + kAtomicRequest;
+}
+
 void ReadQueue::place(std::uint32_t msn, const AtomicRequest& request) {
   Entry& e = take(msn);
   e.request = {0, 0, kAtomicResponseHeader - kTaggedHeader, request.stag, request.to};

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/buffer_pool.h"
+#include "ddp_rdma/atomic_request.h"
 #include "ddp_rdma/header.h"
 
 namespace urnic::ddp {
@@ -55,6 +56,10 @@ class ReadQueue {
   // The request a response is being built for: [oldest, ready_end).
   // Of an atomic, what a Read would be that costs as much and looks at the same memory.
   const ReadRequest& request(std::uint32_t msn) const { return entry(msn).request; }
+  // Writes the request again, the first `offset` octets done (of a Read), as far as a Terminate
+  // copies it, to `dst` (kMaxRequest octets); returns how many.
+  static constexpr std::uint32_t kMaxRequest = kUntaggedHeader + kAtomicRequest;
+  std::uint32_t emit(std::uint32_t msn, std::uint32_t offset, std::uint8_t* dst) const;
   // It is an atomic; nullptr: a Read.
   const AtomicRequest* atomic(std::uint32_t msn) const {
     const Entry& e = entry(msn);

@@ -188,7 +188,7 @@ AtomicRequest atomic_of(const SendWqe& w, const verbs::AtomicOperands& o, std::u
 // The request of a Read or an atomic. Both are answered in their order.
 std::uint32_t append_read(SenderState& s, std::uint32_t seq, const Room& room) {
   const bool atomic = is_atomic(s.requests.wqe(seq).op);
-  const std::uint32_t header = atomic ? kAtomicRequestHeader : kReadRequestHeader;
+  const std::uint32_t header = atomic ? kUntaggedHeader + kAtomicRequest : kReadRequestHeader;
   const std::uint32_t wire = s.sizes.of(s.retained.end(), header);
   if (wire > room.octets && !(room.first && room.must_cut)) return 0;
   std::array<std::span<std::uint8_t>, kMaxSges> pieces;
@@ -214,15 +214,16 @@ std::uint32_t append_read(SenderState& s, std::uint32_t seq, const Room& room) {
   h.last = true;
   h.qn = kQnReadRequest;
   h.msn = s.reads.begin(s.requests, seq, sink);
+  std::uint8_t ulpdu[ReadQueue::kMaxRequest];
   if (atomic) {
     h.op = Opcode::AtomicRequest;
-    h.atomic = atomic_of(w, s.requests.queue().operands(seq).atomic, sink);
+    const AtomicRequest a = atomic_of(w, s.requests.queue().operands(seq).atomic, sink);
+    emit_atomic_request(a, ulpdu + emit_header(h, ulpdu));
   } else {
     h.read = {sink, 0, w.length, w.key, w.remote_address};
+    emit_header(h, ulpdu);
   }
-  std::uint8_t ulpdu[kLargestHeader];
-  const std::uint32_t len = emit_header(h, ulpdu);
-  return append_ulpdu(s, {ulpdu, len});
+  return append_ulpdu(s, {ulpdu, header});
 }
 
 // What earlier Reads were to see is copied before memory changes (RFC 7306, 7). False when it has
@@ -259,7 +260,7 @@ std::uint32_t append_atomic(SenderState& s, std::uint32_t msn, const Room& room)
   s.inbound->start_response();
   s.prefer_response = false;
   h.msn = s.next_msn.atomic_response++;
-  std::uint8_t ulpdu[kLargestHeader];
+  std::uint8_t ulpdu[kMaxHeader];
   const std::uint32_t len = emit_header(h, ulpdu);
   const std::uint32_t octets = append_ulpdu(s, {ulpdu, len});
   Record& r = s.retained.newest();

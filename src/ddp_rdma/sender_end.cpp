@@ -56,21 +56,8 @@ void Sender::forget_below(StreamOffset una) {
 ByteView Sender::failure_header() const {
   const CurrentMessage& at = s_.current;
   if (!failed() || at.kind != CurrentMessage::Kind::Response) return {};
-  SegmentHeader h;
-  h.op = Opcode::ReadRequest;
-  h.last = true;
-  h.qn = kQnReadRequest;
-  h.msn = at.id;
-  if (const AtomicRequest* atomic = s_.inbound->atomic(at.id)) {
-    h.op = Opcode::AtomicRequest;
-    h.atomic = *atomic;
-  }
-  h.read = s_.inbound->request(at.id);
-  h.read.sink_to += at.offset;
-  h.read.source_to += at.offset;
-  h.read.size -= at.offset;
   std::uint8_t* const to = s_.shared->offending.data();
-  return {to, emit_header(h, to)};
+  return {to, s_.inbound->emit(at.id, at.offset, to)};
 }
 
 Sender::Culprit Sender::begin_flush(Status first) {

@@ -6,6 +6,7 @@
 
 #include "base/buffer_pool.h"
 #include "ddp_rdma/header.h"
+#include "ddp_rdma/read_queue.h"
 #include "ddp_rdma/read_sink.h"
 #include "ddp_rdma/send_end.h"
 #include "verbs/memory.h"
@@ -20,9 +21,9 @@ struct SharedState {
 
   verbs::MemoryTable* memory;
   ReadSinks sinks;
-  BufferPool pool;                                     // scratch memory of busy streams
-  FreshSends fresh_sends;                              // of the segment at hand
-  std::array<std::uint8_t, kLargestHeader> offending;  // the header a Terminate is to copy
+  BufferPool pool;                                             // scratch memory of busy streams
+  FreshSends fresh_sends;                                      // of the segment at hand
+  std::array<std::uint8_t, ReadQueue::kMaxRequest> offending;  // what a Terminate is to copy
 };
 
 }  // namespace urnic::ddp

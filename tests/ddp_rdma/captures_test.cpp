@@ -219,7 +219,7 @@ TEST(Captures, EveryFpduIsRebuiltByteForByte) {
     const Capture capture = load(e.file);
     for (const Connection& c : capture.connections) {
       for (const Fpdu& f : c.fpdus) {
-        std::uint8_t header[kLargestHeader];
+        std::uint8_t header[kMaxHeader];
         const std::uint32_t n = emit_header(f.segment.header, header);
         Bytes again(f.bytes.size());
         const auto built =

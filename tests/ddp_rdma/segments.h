@@ -12,7 +12,7 @@ namespace urnic::ddp::test {
 using Octets = std::vector<std::uint8_t>;
 
 inline Octets ulpdu(const SegmentHeader& h, const Octets& payload = {}) {
-  Octets out(kLargestHeader);
+  Octets out(kMaxHeader);
   out.resize(emit_header(h, out.data()));
   out.insert(out.end(), payload.begin(), payload.end());
   return out;
@@ -63,8 +63,9 @@ inline Octets atomic_request(std::uint32_t msn, const AtomicRequest& a) {
   h.last = true;
   h.qn = kQnReadRequest;
   h.msn = msn;
-  h.atomic = a;
-  return ulpdu(h);
+  Octets payload(kAtomicRequest);
+  emit_atomic_request(a, payload.data());
+  return ulpdu(h, payload);
 }
 inline Octets atomic_response(std::uint32_t msn, std::uint32_t id, std::uint64_t original) {
   SegmentHeader h;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ddp_rdma/atomic_request.h"
 #include "ddp_rdma/header.h"
 #include "ddp_rdma/terminate.h"
 #include "mpa/builder.h"
@@ -60,11 +61,16 @@ SegmentHeader immediate(std::uint32_t msn, std::uint64_t data) {
   return h;
 }
 
-SegmentHeader atomic_request(const AtomicRequest& a) {
+SegmentHeader atomic_request() {
   SegmentHeader h = send(Opcode::AtomicRequest, 1);
   h.qn = kQnReadRequest;
-  h.atomic = a;
   return h;
+}
+
+std::string payload_of(const AtomicRequest& a) {
+  std::uint8_t out[kAtomicRequest];
+  emit_atomic_request(a, out);
+  return to_hex(out);
 }
 
 SegmentHeader atomic_response(const AtomicResponse& a) {
@@ -98,10 +104,9 @@ std::vector<Vector> vectors() {
       {"F2", send(Opcode::Send, 2, 24), counting(0x18, 0x1c)},
       {"G1", tagged(Opcode::Write, 0x12345678, 0x00007f0011223344, false), counting(0, 7)},
       {"G2", tagged(Opcode::Write, 0x12345678, 0x00007f001122334c), counting(8, 15)},
-      {"H1",
-       atomic_request({AtomicCode::CmpSwap, 7, 0x00be2204, 0x2008, 0x1111, ~std::uint64_t{0},
-                       0x2222, ~std::uint64_t{0}}),
-       ""},
+      {"H1", atomic_request(),
+       payload_of({AtomicCode::CmpSwap, 7, 0x00be2204, 0x2008, 0x1111, ~std::uint64_t{0}, 0x2222,
+                   ~std::uint64_t{0}})},
       {"H2", atomic_response({7, 0x2222}), ""},
       {"H3", immediate(1, 0x1122334455667788), ""},
   };
@@ -112,7 +117,7 @@ TEST(Vectors, ValuesToBytes_RFC5040_RFC5041_RFC5044) {
   for (const Vector& v : vectors()) {
     SCOPED_TRACE(v.name);
     const auto want = test::golden("fpdu.txt", v.name).bytes;
-    std::uint8_t header[kLargestHeader];
+    std::uint8_t header[kMaxHeader];
     const std::uint32_t n = emit_header(v.header, header);
     const Bytes payload = from_hex(v.payload);
     const ByteView piece = payload;
@@ -140,13 +145,6 @@ TEST(Vectors, BytesToValues_RFC5040_RFC5041_RFC5044) {
     EXPECT_EQ(h.mo, v.header.mo);
     EXPECT_EQ(h.with_immediate, v.header.with_immediate);
     EXPECT_EQ(h.immediate, v.header.immediate);
-    EXPECT_EQ(h.atomic.code, v.header.atomic.code);
-    EXPECT_EQ(h.atomic.id, v.header.atomic.id);
-    EXPECT_EQ(h.atomic.stag, v.header.atomic.stag);
-    EXPECT_EQ(h.atomic.to, v.header.atomic.to);
-    EXPECT_EQ(h.atomic.data, v.header.atomic.data);
-    EXPECT_EQ(h.atomic.mask, v.header.atomic.mask);
-    EXPECT_EQ(h.atomic.compare, v.header.atomic.compare);
     EXPECT_EQ(h.atomic_reply.id, v.header.atomic_reply.id);
     EXPECT_EQ(h.atomic_reply.original, v.header.atomic_reply.original);
     EXPECT_EQ(h.read.sink_stag, v.header.read.sink_stag);

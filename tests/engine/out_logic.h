@@ -14,7 +14,7 @@ using fastpath::ConnectionType;
 using Octets = std::vector<std::uint8_t>;
 
 inline void append_fpdu(Octets& out, const ddp::SegmentHeader& h, ByteView payload) {
-  std::uint8_t head[ddp::kLargestHeader];
+  std::uint8_t head[ddp::kMaxHeader];
   const std::uint32_t n = ddp::emit_header(h, head);
   const std::size_t at = out.size();
   out.resize(at + mpa::fpdu_size(n + static_cast<std::uint32_t>(payload.size())));

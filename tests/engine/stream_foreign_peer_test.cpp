@@ -190,7 +190,7 @@ TEST_F(BareTest, E51_AReadRequestThatWaitedForTheConsumerIsAnswered) {
   h.last = true;
   h.qn = ddp::kQnReadRequest;
   h.msn = 1;
-  std::uint8_t ulpdu[ddp::kLargestHeader];
+  std::uint8_t ulpdu[ddp::kMaxHeader];
   const std::uint32_t octets = ddp::emit_header(h, ulpdu);
   const std::uint32_t m = mpa::build_fpdu(fpdu, {ulpdu, octets}, {}, true).len;
   peer.send({fpdu, fpdu + m});

@@ -117,7 +117,7 @@ void startup_frame(const Octets& b, Input& in) {
 void ulpdu(const Octets& b) {
   const auto s = ddp::parse_segment(b);
   if (s.ok()) {
-    std::uint8_t head[ddp::kLargestHeader];
+    std::uint8_t head[ddp::kMaxHeader];
     const std::uint32_t n = ddp::emit_header(s->header, head);
     require(n <= b.size() && s->payload.size() == b.size() - n, "a header longer than the segment");
     Octets again(head, head + n);
