@@ -222,10 +222,17 @@ class WireCommand : public Command {
     return end_a_.port.stats().rx_bytes + end_b_.port.stats().rx_bytes;
   }
 
-  void set_plan(const fault::FaultPlan& plan) {
+  // What had been counted at both ends when it began.
+  struct Counted {
+    fault::FaultCounters a, b;
+  };
+  Counted set_plan(const fault::FaultPlan& plan) {
     const fault::FaultPlan none;
-    end_a_.control->set_plan(Direction::Rx, direction_ != "b-to-a" ? plan : none);
-    end_b_.control->set_plan(Direction::Rx, direction_ != "a-to-b" ? plan : none);
+    return {end_a_.control->set_plan(Direction::Rx, direction_ != "b-to-a" ? plan : none),
+            end_b_.control->set_plan(Direction::Rx, direction_ != "a-to-b" ? plan : none)};
+  }
+  Counted counted() const {
+    return {end_a_.control->counters(Direction::Rx), end_b_.control->counters(Direction::Rx)};
   }
 
   // As soon as it is known that the capture lacks something, and once.
@@ -238,16 +245,13 @@ class WireCommand : public Command {
     complain("wire", wrong + "; frames flow on and are missing in it");
   }
 
-  void note_phase(const WirePhase& phase, double seconds) {
+  void note_phase(const WirePhase& phase, double seconds, const Counted& until) {
     Passed p;
     p.text = phase.text;
     p.seconds = seconds;
-    const auto a = end_a_.control->counters(Direction::Rx),
-               b = end_b_.control->counters(Direction::Rx);
-    p.a_to_b = difference(a, before_a_);
-    p.b_to_a = difference(b, before_b_);
-    before_a_ = a;
-    before_b_ = b;
+    p.a_to_b = difference(until.a, before_.a);
+    p.b_to_a = difference(until.b, before_.b);
+    before_ = until;
     passed_.push_back(std::move(p));
   }
 
@@ -276,8 +280,8 @@ class WireCommand : public Command {
                         skips.load() != skipped;
       if (!over || at + 1 == phases_.size()) continue;
       skipped = skips.load();
-      note_phase(phase, phase_began == 0 ? 0 : now - phase_began);
-      set_plan(phases_[++at].plan);
+      const Counted until = set_plan(phases_[++at].plan);
+      note_phase(phase, phase_began == 0 ? 0 : now - phase_began, until);
       phase_octets = octets();
       phase_began = now;
       if (!quiet_) {
@@ -289,7 +293,7 @@ class WireCommand : public Command {
     stop = true;
     thread.join();
     if (ended && code_ != kExitOk) complain("wire", "a port cannot be slept on");
-    note_phase(phases_[at], phase_began == 0 ? 0 : now_seconds() - phase_began);
+    note_phase(phases_[at], phase_began == 0 ? 0 : now_seconds() - phase_began, counted());
     a_to_b_ = pump.a_to_b();
     b_to_a_ = pump.b_to_a();
     if (!quiet_) {
@@ -357,7 +361,7 @@ class WireCommand : public Command {
   std::atomic<int> code_{kExitOk};
   std::vector<WirePhase> phases_;
   std::vector<Passed> passed_;
-  fault::FaultCounters before_a_, before_b_;
+  Counted before_;
   fault::PumpStats a_to_b_, b_to_a_;
   std::shared_ptr<fault::CaptureFile> capture_file_;
   End end_a_, end_b_;

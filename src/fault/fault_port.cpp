@@ -46,13 +46,16 @@ class FaultLanes {
     }
   }
 
-  void set_plan(Direction d, const FaultPlan& plan) {
+  FaultCounters set_plan(Direction d, const FaultPlan& plan) {
     std::lock_guard hold(plans_lock_);
     plans_[static_cast<std::size_t>(d)] = plan;
+    FaultCounters before;
     for (auto& lane : lanes) {
       std::lock_guard lane_hold(lane->lock);
+      before += line(*lane, d).counters();
       line(*lane, d).set_plan(plan);
     }
+    return before;
   }
   FaultPlan plan(Direction d) {
     std::lock_guard hold(plans_lock_);
@@ -326,8 +329,8 @@ constinit const urnic_port_ops kFaultPortOps = port::Adapter<FaultPort>::table("
 
 }  // namespace
 
-void FaultControl::set_plan(Direction d, const FaultPlan& plan) {
-  lanes_->set_plan(d, plan);
+FaultCounters FaultControl::set_plan(Direction d, const FaultPlan& plan) {
+  return lanes_->set_plan(d, plan);
 }
 FaultPlan FaultControl::plan(Direction d) const {
   return lanes_->plan(d);

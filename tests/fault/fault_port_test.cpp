@@ -275,12 +275,18 @@ TEST_F(FaultPortTest, SleepersAreWokenForDelayedFrames) {
   EXPECT_EQ(receive(made.port).size(), 1u);
 }
 
-// Counters may be read and plans set from another thread (for the thread sanitizer).
+// Counters may be read and plans set from another thread (for the thread sanitizer); each frame is
+// counted to the plan that it met.
 TEST_F(FaultPortTest, ControlIsThreadSafe) {
   open("loss=0.1", "");
   std::thread watcher([&] {
+    std::uint64_t lost = 0;
     for (int i = 0; i < 300; ++i) {
-      control->set_plan(Direction::Rx, plan(i % 2 == 0 ? "loss=0.2" : ""));
+      const auto until = control->set_plan(Direction::Rx, plan(i % 2 == 0 ? "loss=0.2" : ""));
+      if (i != 0 && i % 2 == 0) {
+        EXPECT_EQ(until.of(FaultKind::Loss), lost) << "by a clean plan";
+      }
+      lost = until.of(FaultKind::Loss);
       control->counters(Direction::Rx);
       control->records();
       control->next_release();
