@@ -36,7 +36,8 @@ class FaultControl {
  public:
   explicit FaultControl(std::shared_ptr<FaultLanes> lanes) : lanes_(std::move(lanes)) {}
 
-  // For frames that come from now on. Seed and `at=` start over. Returns what was counted until then.
+  // For frames that come from now on. Seed and `at=` start over. Returns what was counted until
+  // then.
   FaultCounters set_plan(Direction d, const FaultPlan& plan);
   FaultPlan plan(Direction d) const;
   // All queues together.
