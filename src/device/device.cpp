@@ -14,14 +14,14 @@ namespace urnic {
 namespace detail {
 
 DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
-                       std::shared_ptr<engine::KernelTcp> stream, std::unique_ptr<engine::Log> l,
+                       std::shared_ptr<engine::KernelTcp> kernel, std::unique_ptr<engine::Log> l,
                        const engine::Options& options)
     : config(c),
       port_spec(std::move(spec)),
       port(std::move(p)),
       opened(engine::monotonic_now()),
       logger(std::move(l)) {
-  engine = std::make_unique<engine::Engine>(options, &port, 0, this, std::move(stream));
+  engine = std::make_unique<engine::Engine>(options, &port, 0, this, std::move(kernel));
   engine::DriverOptions d;
   const std::string progress = config.get("progress");
   d.progress = progress == "poll"     ? engine::Progress::Poll
@@ -100,14 +100,14 @@ Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& config) {
   auto log = engine::Log::open(config);
   if (!log) return log.error();
   const std::string spec = config.get("port");
-  std::shared_ptr<engine::KernelTcp> stream;
+  std::shared_ptr<engine::KernelTcp> kernel;
   port::Port port;
   std::shared_ptr<fault::CaptureFile> capture;
   if (engine::names_kernel_tcp(spec)) {
     auto opened = engine::open_kernel_tcp(config);
     if (!opened) return opened.error();
-    stream = std::move(*opened);
-    port = engine::make_kernel_tcp_port(stream);
+    kernel = std::move(*opened);
+    port = engine::make_kernel_tcp_port(kernel);
   } else {
     auto opened = engine::open_port_stack(config);
     if (!opened) return opened.error();
@@ -122,7 +122,7 @@ Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& config) {
   options.seed = *seed;
   options.own_mac = *mac;
   auto device = std::make_shared<detail::DeviceImpl>(
-      config, spec, std::move(port), std::move(stream), std::move(*log), std::move(options));
+      config, spec, std::move(port), std::move(kernel), std::move(*log), std::move(options));
   device->capture = std::move(capture);
   device->log(engine::LogLevel::Info, "opened " + spec);
   if (auto started = device->driver->start(); !started) return started.error();

@@ -152,9 +152,9 @@ struct RequestImpl {
 };
 
 struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
-  // `stream` when the port is the kernel's TCP.
+  // `kernel` when the port is the kernel's TCP.
   DeviceImpl(const Config& config, std::string port_spec, port::Port p,
-             std::shared_ptr<engine::KernelTcp> stream, std::unique_ptr<engine::Log> log,
+             std::shared_ptr<engine::KernelTcp> kernel, std::unique_ptr<engine::Log> log,
              const engine::Options& options);
   ~DeviceImpl() override;
 

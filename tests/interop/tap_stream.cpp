@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "device/driver.h"
-#include "device/stream_host.h"
+#include "device/tcp_host.h"
 #include "fault/capture_port.h"
 #include "fault/fault_port.h"
 #include "interop/tap_end.h"
@@ -63,7 +63,7 @@ class UrnicPeer {
       host_.wait(Instant::never(), {&in, input_.at_end() ? 0u : 1u});
       input_waits_ = in.revents != 0;
     }
-    const engine::StreamHostCounters& c = host_.counters();
+    const engine::TcpHostCounters& c = host_.counters();
     const tcp::StackCounters& t = host_.stack().counters();
     const port::Stats p = host_.port().stats();
     std::printf(
@@ -91,8 +91,8 @@ class UrnicPeer {
     return {[](void*) { return static_cast<std::uint64_t>(monotonic_now().ns()); }, nullptr, true};
   }
 
-  static engine::StreamHostConfig config(const Options& o) {
-    engine::StreamHostConfig c;
+  static engine::TcpHostConfig config(const Options& o) {
+    engine::TcpHostConfig c;
     c.interface.addresses = o.addresses;
     c.interface.mtu = o.mtu;
     c.interface.duplicate_detection = true;
@@ -240,7 +240,7 @@ class UrnicPeer {
   }
 
   Options options_;
-  engine::StreamHost host_;
+  engine::TcpHost host_;
   Input input_;
   bool ready_ = false, input_waits_ = false;
   std::vector<tcp::Endpoint> listeners_, over_;

@@ -1,4 +1,4 @@
-#include "device/stream_host.h"
+#include "device/tcp_host.h"
 
 #include <time.h>
 
@@ -30,7 +30,7 @@ tcp::StackConfig fitted(tcp::StackConfig c, const net::Interface& interface) {
 
 }  // namespace
 
-StreamHost::StreamHost(StreamHostConfig config, port::Port port, unsigned queue)
+TcpHost::TcpHost(TcpHostConfig config, port::Port port, unsigned queue)
     : config_(std::move(config)),
       port_(std::move(port)),
       queue_(queue),
@@ -42,11 +42,11 @@ StreamHost::StreamHost(StreamHostConfig config, port::Port port, unsigned queue)
   add_usable_addresses();
 }
 
-StreamHost::~StreamHost() {
+TcpHost::~TcpHost() {
   tx_.flush();
 }
 
-tcp::Status StreamHost::connect(tcp::Endpoint e, const SocketAddress& remote, Instant now) {
+tcp::Status TcpHost::connect(tcp::Endpoint e, const SocketAddress& remote, Instant now) {
   const auto local = stack_.local_address(e);
   if (!local || local->ip.is_any()) {
     const auto source = interface_.choose_source(remote.ip);
@@ -57,7 +57,7 @@ tcp::Status StreamHost::connect(tcp::Endpoint e, const SocketAddress& remote, In
   return stack_.connect(e, remote, now);
 }
 
-bool StreamHost::poll(Instant now) {
+bool TcpHost::poll(Instant now) {
   look_at_link(now);
   stack_.begin_burst();
   bool any = receive_burst(now);
@@ -74,7 +74,7 @@ bool StreamHost::poll(Instant now) {
   return send_all(now) || any;
 }
 
-Instant StreamHost::next_deadline() const {
+Instant TcpHost::next_deadline() const {
   if (!loop_.empty() || interface_.has_events()) return Instant();
   return earlier(stack_.next_deadline(), interface_.next_deadline());
 }
@@ -82,7 +82,7 @@ Instant StreamHost::next_deadline() const {
 // ---- receive
 // ----------------------------------------------------------------------------------------
 
-bool StreamHost::receive_burst(Instant now) {
+bool TcpHost::receive_burst(Instant now) {
   port::Frame frames[port::kBurst];
   const unsigned n = port_.rx_burst(queue_, frames, port::kBurst);
   if (n == 0) return false;
@@ -92,7 +92,7 @@ bool StreamHost::receive_burst(Instant now) {
   return true;
 }
 
-void StreamHost::take_frame(const port::Frame& f, Instant now) {
+void TcpHost::take_frame(const port::Frame& f, Instant now) {
   // A copy: the stack wants it in one piece, and a peer may still write to shared memory (E-19).
   frame_.resize(port::frame_len(f));
   if (f.len[0] != 0) std::memcpy(frame_.data(), f.data[0], f.len[0]);
@@ -124,7 +124,7 @@ void StreamHost::take_frame(const port::Frame& f, Instant now) {
 // ---- link and neighbours
 // ----------------------------------------------------------------------------
 
-void StreamHost::look_at_link(Instant now) {
+void TcpHost::look_at_link(Instant now) {
   const port::Info info = port_.info();
   if (info.link_up != 0 && info.link_epoch != link_epoch_) {
     link_epoch_ = info.link_epoch;
@@ -134,7 +134,7 @@ void StreamHost::look_at_link(Instant now) {
   }
 }
 
-void StreamHost::add_usable_addresses() {
+void TcpHost::add_usable_addresses() {
   for (const net::OwnAddress& own : interface_.addresses()) {
     const IpAddress& a = own.prefix.address;
     if (own.state != net::AddressState::Usable ||
@@ -146,7 +146,7 @@ void StreamHost::add_usable_addresses() {
   }
 }
 
-void StreamHost::take_events(Instant now) {
+void TcpHost::take_events(Instant now) {
   using Kind = net::Event::Kind;
   while (interface_.has_events()) {
     interface_.take_events(events_);
@@ -177,7 +177,7 @@ void StreamHost::take_events(Instant now) {
 // ---- send
 // -------------------------------------------------------------------------------------------
 
-bool StreamHost::send_all(Instant now) {
+bool TcpHost::send_all(Instant now) {
   const std::uint64_t before = counters_.frames_out;
   bool room = send_control();
   while (room && !unsent_.empty()) {
@@ -196,7 +196,7 @@ bool StreamHost::send_all(Instant now) {
   return counters_.frames_out != before;
 }
 
-void StreamHost::send(ByteView datagram, Instant now) {
+void TcpHost::send(ByteView datagram, Instant now) {
   const net::Classified c =
       net::classify_datagram(datagram, static_cast<std::uint32_t>(datagram.size()));
   const net::Resolution r = interface_.resolve(c.dst, now);
@@ -216,7 +216,7 @@ void StreamHost::send(ByteView datagram, Instant now) {
   }
 }
 
-void StreamHost::hold(Ring<Held>& queue, const IpAddress& next_hop, ByteView datagram) {
+void TcpHost::hold(Ring<Held>& queue, const IpAddress& next_hop, ByteView datagram) {
   if (queue.size() >= config_.waiting_limit) {
     ++counters_.overflow;
     return;
@@ -225,7 +225,7 @@ void StreamHost::hold(Ring<Held>& queue, const IpAddress& next_hop, ByteView dat
 }
 
 // False when the port is full.
-bool StreamHost::send_frame(ByteView datagram, const MacAddress& to) {
+bool TcpHost::send_frame(ByteView datagram, const MacAddress& to) {
   port::Frame* f = tx_.next();
   if (f == nullptr) return false;
   const bool v6 = datagram[0] >> 4 == 6;
@@ -245,7 +245,7 @@ bool StreamHost::send_frame(ByteView datagram, const MacAddress& to) {
 }
 
 // Those for `next_hop` (null: all) are tried again, in order; others keep waiting.
-void StreamHost::release_waiting(const IpAddress* next_hop, Instant now) {
+void TcpHost::release_waiting(const IpAddress* next_hop, Instant now) {
   for (std::size_t n = unresolved_.size(); n > 0; --n) {
     Held held = std::move(unresolved_.front());
     unresolved_.pop_front();
@@ -258,7 +258,7 @@ void StreamHost::release_waiting(const IpAddress* next_hop, Instant now) {
 }
 
 // ARP, ND, ICMP. False when the port is full.
-bool StreamHost::send_control() {
+bool TcpHost::send_control() {
   while (interface_.output_size() != 0) {
     port::Frame* f = tx_.next();
     if (f == nullptr) return false;
@@ -275,7 +275,7 @@ bool StreamHost::send_control() {
 // ---- real time
 // --------------------------------------------------------------------------------------
 
-void StreamHost::wait(Instant until, std::span<pollfd> more) {
+void TcpHost::wait(Instant until, std::span<pollfd> more) {
   send_all(monotonic_now());  // what the caller has written since poll()
   if (port_.arm(queue_)) {
     port_.disarm(queue_);

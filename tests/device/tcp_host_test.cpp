@@ -1,5 +1,5 @@
-// Two StreamHosts on one wire in virtual time.
-#include "device/stream_host.h"
+// Two TcpHosts on one wire in virtual time.
+#include "device/tcp_host.h"
 
 #include <gtest/gtest.h>
 
@@ -21,10 +21,10 @@ IpAddress ip(const char* text) {
   return *IpAddress::parse(text);
 }
 
-class StreamHostTest : public testing::Test {
+class TcpHostTest : public testing::Test {
  protected:
-  StreamHostConfig config(const char* v4, const char* v6) {
-    StreamHostConfig c;
+  TcpHostConfig config(const char* v4, const char* v6) {
+    TcpHostConfig c;
     c.interface.addresses = {*IpPrefix::parse(v4), *IpPrefix::parse(v6)};
     return c;
   }
@@ -40,15 +40,15 @@ class StreamHostTest : public testing::Test {
       fault::FaultOptions f;
       f.rx = *fault::FaultPlan::parse(faults_);
       f.clock = {[](void* t) {
-                   return static_cast<std::uint64_t>(static_cast<StreamHostTest*>(t)->now_.ns());
+                   return static_cast<std::uint64_t>(static_cast<TcpHostTest*>(t)->now_.ns());
                  },
                  this, false};
       auto wrapped = fault::wrap_faults(std::move(second), std::move(f));
       second = std::move(wrapped.port);
       control_ = wrapped.control;
     }
-    left_ = std::make_unique<StreamHost>(left_config_, std::move(*a));
-    right_ = std::make_unique<StreamHost>(right_config_, std::move(second));
+    left_ = std::make_unique<TcpHost>(left_config_, std::move(*a));
+    right_ = std::make_unique<TcpHost>(right_config_, std::move(second));
   }
 
   // Everything that happens now, then on to the next timer, until `done` or `limit` has passed.
@@ -101,12 +101,12 @@ class StreamHostTest : public testing::Test {
   Instant now_ = Instant::from_ns(1'000'000'000);
   std::string faults_;
   std::shared_ptr<fault::FaultControl> control_;
-  StreamHostConfig left_config_ = config("10.0.0.1/24", "fd00::1/64");
-  StreamHostConfig right_config_ = config("10.0.0.2/24", "fd00::2/64");
-  std::unique_ptr<StreamHost> left_, right_;
+  TcpHostConfig left_config_ = config("10.0.0.1/24", "fd00::1/64");
+  TcpHostConfig right_config_ = config("10.0.0.2/24", "fd00::2/64");
+  std::unique_ptr<TcpHost> left_, right_;
 };
 
-TEST_F(StreamHostTest, SynWaitsForTheNeighbourAndIsNotLost) {
+TEST_F(TcpHostTest, SynWaitsForTheNeighbourAndIsNotLost) {
   open();
   for (const char* to : {"10.0.0.2", "fd00::2"}) {
     const Endpoint listener = right_->stack().open();
@@ -121,13 +121,13 @@ TEST_F(StreamHostTest, SynWaitsForTheNeighbourAndIsNotLost) {
   }
 }
 
-TEST_F(StreamHostTest, BytesArrive) {
+TEST_F(TcpHostTest, BytesArrive) {
   open();
   transfer(300'000);
   EXPECT_EQ(left_->stack().counters().retransmissions, 0u);
 }
 
-TEST_F(StreamHostTest, WrongChecksumNeverReachesTheStream) {
+TEST_F(TcpHostTest, WrongChecksumNeverReachesTheStream) {
   faults_ = "badsum=0.05,payload_only=0,seed=3";
   open();
   transfer(500'000);
@@ -137,7 +137,7 @@ TEST_F(StreamHostTest, WrongChecksumNeverReachesTheStream) {
   EXPECT_EQ(right_->counters().bad_checksum, damaged);
 }
 
-TEST_F(StreamHostTest, FullPortHoldsBackAndLosesNothing) {
+TEST_F(TcpHostTest, FullPortHoldsBackAndLosesNothing) {
   open(",ring=8");
   transfer(300'000);
   EXPECT_GT(left_->port().stats().tx_full, 0u) << "the ring was never full";
@@ -145,7 +145,7 @@ TEST_F(StreamHostTest, FullPortHoldsBackAndLosesNothing) {
   EXPECT_EQ(left_->stack().counters().retransmissions, 0u);
 }
 
-TEST_F(StreamHostTest, WaitingForANeighbourIsBounded) {
+TEST_F(TcpHostTest, WaitingForANeighbourIsBounded) {
   left_config_.waiting_limit = 16;
   open();
   for (int i = 0; i < 40; ++i) {
@@ -159,7 +159,7 @@ TEST_F(StreamHostTest, WaitingForANeighbourIsBounded) {
   EXPECT_GE(left_->counters().unreachable, 16u);
 }
 
-TEST_F(StreamHostTest, OwnAddressIsReachedWithoutTheWire) {
+TEST_F(TcpHostTest, OwnAddressIsReachedWithoutTheWire) {
   open();
   const Endpoint listener = left_->stack().open();
   left_->stack().bind(listener, {ip("10.0.0.1"), 7});
@@ -169,7 +169,7 @@ TEST_F(StreamHostTest, OwnAddressIsReachedWithoutTheWire) {
   EXPECT_TRUE(run([&] { return left_->stack().readiness(e).connected; }, Duration::ms(10)));
 }
 
-TEST_F(StreamHostTest, AddressIsUsedOnceDuplicateDetectionIsOver) {
+TEST_F(TcpHostTest, AddressIsUsedOnceDuplicateDetectionIsOver) {
   left_config_.interface.duplicate_detection = true;
   left_config_.interface.dad = net::DadTiming::quick();
   open();
@@ -179,7 +179,7 @@ TEST_F(StreamHostTest, AddressIsUsedOnceDuplicateDetectionIsOver) {
   transfer(1000);
 }
 
-TEST_F(StreamHostTest, MtuIsWhatThePortCarries) {
+TEST_F(TcpHostTest, MtuIsWhatThePortCarries) {
   left_config_.interface.mtu = right_config_.interface.mtu = 9000;
   open(",mtu=1400");
   EXPECT_EQ(left_->interface().mtu(), 1400u);
@@ -187,7 +187,7 @@ TEST_F(StreamHostTest, MtuIsWhatThePortCarries) {
   transfer(50'000);
 }
 
-TEST_F(StreamHostTest, UnknownDestinationIsRefusedOrDropped) {
+TEST_F(TcpHostTest, UnknownDestinationIsRefusedOrDropped) {
   open();
   const Endpoint e = left_->stack().open();
   ASSERT_EQ(left_->connect(e, {ip("192.0.2.1"), 7}, now_), Status::InProgress);

@@ -4,7 +4,7 @@
 // A function of (state, frames, now) but for wait(), the one place that sleeps. One thread at a
 // time.
 //
-//   StreamHost host({.interface = {.addresses = {*IpPrefix::parse("10.0.0.2/24")}}},
+//   TcpHost host({.interface = {.addresses = {*IpPrefix::parse("10.0.0.2/24")}}},
 //   std::move(port)); Endpoint e = host.stack().open(); host.connect(e,
 //   *SocketAddress::parse("10.0.0.1:7"), monotonic_now()); for (;;) {
 //     while (host.poll(monotonic_now())) use(host.stack());
@@ -29,7 +29,7 @@
 
 namespace urnic::engine {
 
-struct StreamHostConfig {
+struct TcpHostConfig {
   // Must pass net::check(). A zero MAC becomes the port's, if it has one. An MTU above what the
   // port carries becomes that.
   net::InterfaceConfig interface;
@@ -40,7 +40,7 @@ struct StreamHostConfig {
   std::size_t waiting_limit = 1024;
 };
 
-struct StreamHostCounters {
+struct TcpHostCounters {
   std::uint64_t frames_in = 0, frames_out = 0;
   std::uint64_t not_for_us = 0;    // TCP to other addresses
   std::uint64_t bad_checksum = 0;  // TCP
@@ -48,17 +48,17 @@ struct StreamHostCounters {
   std::uint64_t overflow = 0;      // datagrams beyond the waiting limit
 };
 
-class StreamHost {
+class TcpHost {
  public:
-  StreamHost(StreamHostConfig config, port::Port port, unsigned queue = 0);
-  ~StreamHost();
-  StreamHost(const StreamHost&) = delete;
-  StreamHost& operator=(const StreamHost&) = delete;
+  TcpHost(TcpHostConfig config, port::Port port, unsigned queue = 0);
+  ~TcpHost();
+  TcpHost(const TcpHost&) = delete;
+  TcpHost& operator=(const TcpHost&) = delete;
 
   tcp::Stack& stack() { return stack_; }
   net::Interface& interface() { return interface_; }
   port::Port& port() { return port_; }
-  const StreamHostCounters& counters() const { return counters_; }
+  const TcpHostCounters& counters() const { return counters_; }
 
   // As Stack::connect(), from the source address the interface chooses unless one is bound.
   tcp::Status connect(tcp::Endpoint, const SocketAddress& remote, Instant now);
@@ -90,13 +90,13 @@ class StreamHost {
   bool send_control();
   bool send_all(Instant now);
 
-  StreamHostConfig config_;
+  TcpHostConfig config_;
   port::Port port_;
   unsigned queue_;
   net::Interface interface_;
   tcp::Stack stack_;
   port::TxBatch tx_;
-  StreamHostCounters counters_;
+  TcpHostCounters counters_;
   Ring<Held> unresolved_;            // for a next hop that is being asked for
   Ring<Held> unsent_;                // for room in the port
   Ring<Held> loop_;                  // to ourselves
