@@ -141,22 +141,30 @@ bool Driver::app_poll() {
     habit_.forget();
   }
   bool rouse = false;
-  const bool any = poll_and_rearm(now, &rouse);
+  Instant ended = now;
+  const bool any = poll_and_rearm(&ended, &rouse);
   // Who would fill the room may need this very core.
   const bool yields = !any && engine_->waits_for_room();
   if (yields) habit_.yield();
   leave(rouse);
-  if (yields) std::this_thread::yield();
-  last_poll_.store((any || yields ? monotonic_now() : now).ns(), std::memory_order_relaxed);
+  if (yields) {
+    std::this_thread::yield();
+    ended = monotonic_now();
+  }
+  last_poll_.store(ended.ns(), std::memory_order_relaxed);
   if (options_.progress == Progress::Poll) watched_.serve_when_due(now);
   return any;
 }
 
 // The application's burst. Behind it the sleeper is as it must be: awake, or asleep on a port that
 // wakes it, or watching an application that polls all the time. `rouse`: it is to be woken.
-bool Driver::poll_and_rearm(Instant now, bool* rouse) {
+bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
+  const Instant now = *time;
   bool any = poll_engine(now);
-  if (any) habit_.end(monotonic_now());
+  if (any && engine_->took_long()) {
+    *time = monotonic_now();
+    habit_.end(*time);
+  }
   const Sleeper sleeper = sleeper_.load(std::memory_order_relaxed);
   if (sleeper == Sleeper::Watching) *rouse = !habit_.steady();
   if (sleeper == Sleeper::OnPort) {

@@ -121,7 +121,8 @@ class Driver {
     }
   }
   bool poll_engine(Instant now);
-  bool poll_and_rearm(Instant now, bool* rouse);
+  // `*time` is when it begins, and then, if that is some time later, when what it did was done.
+  bool poll_and_rearm(Instant* time, bool* rouse);
   void attend(verbs::QueuePair& qp, Instant now);
   bool serve_between_posts(Instant now);
   void answer_doorbells();

@@ -33,7 +33,7 @@ class PollingHabit {
     last_ = now;
     posted_ = yielded_ = false;
   }
-  // It ends after it did something; one that found nothing is over in no time.
+  // It ends after it did much; one that found nothing or little is over in no time.
   void end(Instant now) {
     inside_ = inside_ + (now - last_);
     last_ = now;

@@ -116,10 +116,12 @@ bool Engine::poll(Instant now) {
   const iwarp::Side::Turn turn(iwarp_);
   ++counters_.polls;
   wire_.begin_sending();
+  const std::uint64_t before = frames_moved();
   bool any = over_kernel_tcp_ ? iwarp_.poll_sockets(now) : receive_burst(now);
   spare([&] { look_at_link(!any, now); });
-  any |= loop_frames(now);
-  any |= iwarp_.drain_round(now);
+  bool more = loop_frames(now);
+  more |= iwarp_.drain_round(now);
+  any |= more;
   spare([&] { look_at_shared_limits(); });
   iwarp_.end_of_burst(now);
   if (iwarp_.completions().take_overrun()) fail_overrun(now);
@@ -136,6 +138,7 @@ bool Engine::poll(Instant now) {
   }
   wire_.tx().flush();
   iwarp_.leave(now);
+  took_long_ = more || over_kernel_tcp_ || frames_moved() - before > 4;
   return any;
 }
 

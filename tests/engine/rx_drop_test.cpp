@@ -181,6 +181,15 @@ TEST_F(RxPath, InOrderDataIsAcknowledgedOncePerBurst) {
   EXPECT_EQ(a[0].ack, 3 * kSize);
 }
 
+// Who drives asks for the time again only behind a burst that may have taken some.
+TEST_F(RxPath, ABurstOfMoreThanAFewFramesTookLong) {
+  up();
+  p.burst({{0, fpdus[0]}});
+  EXPECT_FALSE(p.took_long);
+  p.burst({{0, fpdus[0]}, {kSize, fpdus[1]}, {2 * kSize, fpdus[2]}, {3 * kSize, fpdus[3]}});
+  EXPECT_TRUE(p.took_long) << "these, and an ACK";
+}
+
 // proves, H-11, E-10
 TEST_F(RxPath, WhatTcpRefusesIsNoUlpDrop) {
   p.options.tcp.hole_limit = 1;

@@ -198,6 +198,7 @@ class HandPeer {
   }
 
   Instant now = Instant::from_ns(1000000000);
+  bool took_long = false;  // a poll of the last burst
   verbs::QueuePair* qp = nullptr;
   std::uint32_t stag = 0;
   unsigned flood = 0;  // SYNs of others before ours; the listener's backlog is four
@@ -308,8 +309,10 @@ class HandPeer {
 
   std::vector<Answer> run() {
     std::vector<Answer> out;
+    took_long = false;
     for (int i = 0; i < 1000; ++i) {
       const bool worked = node_->engine().poll(now);
+      took_long |= node_->engine().took_long();
       now = now + Duration::us(1);
       if (!collect(&out) && !worked) break;
     }
