@@ -6,9 +6,8 @@
 //
 // Memory comes in chunks from a shared pool (chunk_pool.h), only for the parts of the window that
 // were written, and goes back as the base advances: an empty store costs nothing but itself. The
-// store does not know which bytes of a chunk were written; that is for an IntervalSet or the like
-// beside it, and only bytes known to be written may be read (others hold what another connection
-// left there). Not thread safe.
+// store does not know which bytes of a chunk were written; whoever uses it does, and reads only
+// those (others hold what another connection left there). Not thread safe.
 #pragma once
 
 #include <cstddef>

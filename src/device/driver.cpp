@@ -314,7 +314,7 @@ void Driver::watch_application() {
 // Arm the port and sleep, unless there is work already.
 void Driver::sleep_until_work() {
   ownership_.take();
-  if (application_drives(monotonic_now()) || port_->arm(queue_)) {
+  if (port_->arm(queue_)) {
     port_->disarm(queue_);
     leave();
     return;

@@ -2,6 +2,7 @@
 // (Figs 3, 5, 9, 10; E-5).
 
 #include <algorithm>
+#include <cassert>
 
 #include "iwarp/receiver.h"
 #include "iwarp/rx_frames.h"
@@ -229,8 +230,9 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
   const StreamOffset begin = check.begin + frames[first].offset;
   StreamOffset end = check.begin + frames[last - 1].offset + frames[last - 1].length;
   const bool in_order = begin == c.tcb.rcv.holes.rcv_nxt();
-  // With one hole too many the range is TCP's to refuse; check() saw only the whole segment.
-  if (c.tcb.rcv.holes.exceeds_limit(begin, end)) return FastResult::Refused;
+  // A whole segment that needs a hole too many was TCP's to refuse, and a run that is less
+  // than its segment lies beside what has been received: it makes no hole.
+  assert(!c.tcb.rcv.holes.exceeds_limit(begin, end));
 
   ddp::Admitter admitter(*c.stream, in_order);
   if (scratch_.admissions.size() < last - first)

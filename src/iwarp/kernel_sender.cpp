@@ -176,8 +176,8 @@ void KernelSender::keep_rest(KernelLink& l, std::size_t taken) {
 bool KernelSender::finish(Connection& c) {
   KernelLink& l = *c.link;
   if (!l.socket.is_open()) return false;
-  const bool all_sent =
-      l.rest.empty() && (c.stream == nullptr || c.stream->sender.available() <= l.sent);
+  // What is left of a segment in `rest` is available() as well.
+  const bool all_sent = c.stream == nullptr || c.stream->sender.available() <= l.sent;
   if (l.finish && !l.finished && (all_sent || l.send_error != 0)) {
     l.finished = true;
     l.socket.finish();

@@ -4,18 +4,15 @@
 
 namespace urnic::iwarp {
 
-// What the validation unit has
-// found good is not checked again when it is extracted.
+// What the validation unit has found good is not checked again when it is extracted (E-20).
 void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found) {
   const tcp::Check& check = in.check;
   const bool slow_data = c.stage != Stage::Opening && c.stage != Stage::Startup;
   if (check.arrival == tcp::Arrival::Overlap) tcp::note_duplicate_part(c.tcb, check);
   StreamOffset at = check.new_begin, from, to;
   bool stored = false;
-  if (in.validation != nullptr && check.arrival == tcp::Arrival::InOrder && c.buffer.empty() &&
-      c.buffer.read_position() == check.begin) {
-    c.extractor.checked(check.begin + in.validation->valid_octets());
-  }
+  const bool at_frame = in.validation != nullptr && check.arrival == tcp::Arrival::InOrder &&
+                        c.buffer.empty() && c.buffer.read_position() == check.begin;
   while (at < check.new_end && c.tcb.rcv.holes.next_missing(at, check.new_end, &from, &to)) {
     const bool in_order = from == c.tcb.rcv.holes.rcv_nxt();
     const ByteView bytes = in.seg.payload.subspan(from - check.begin, to - from);
@@ -25,6 +22,7 @@ void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found)
       break;
     }
     stored = true;
+    if (at_frame) c.extractor.checked(check.begin + in.validation->valid_octets());
     if (slow_data) {
       c.counters.bytes_copied += bytes.size();
       c.counters.bytes_slow += bytes.size();
@@ -34,7 +32,6 @@ void SlowPath::store(Connection& c, const InHand& in, Instant now, Found* found)
     at = to;
   }
   if (slow_data && !c.in_drain_queue) drain(c, kDrainTurn, now, found);
-  c.extractor.checked(StreamOffset(0));
 }
 
 // No whole FPDU is left.

@@ -96,7 +96,7 @@ void look_at_ipv6(Classified& c, ByteView ip, std::size_t whole) {
 
 Classified classify(ByteView head, std::uint32_t total_len) {
   Classified c;
-  // parse_ethernet by hand: its result would go through memory once more than the FAST path likes.
+  // By hand: a header as a value would go through memory once more than the FAST path likes.
   std::size_t l3 = kEthernetHeader;
   if (head.size() < l3 || total_len < head.size()) {
     refuse(c, DropReason::Short);

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 
 #include "base/bytes.h"
 #include "base/ip_address.h"
@@ -30,28 +29,6 @@ struct EthernetHeader {
 
   constexpr std::size_t size() const { return kEthernetHeader + (vlan != 0 ? kVlanTag : 0); }
 };
-
-// A parsed header and where the bytes behind it begin (a priority tag takes room as well).
-struct EthernetView {
-  EthernetHeader header;
-  std::size_t payload_offset = 0;
-};
-
-inline std::optional<EthernetView> parse_ethernet(ByteView frame) {
-  if (frame.size() < kEthernetHeader) return std::nullopt;
-  EthernetView v;
-  v.header.dst = MacAddress::from_bytes(frame.data());
-  v.header.src = MacAddress::from_bytes(frame.data() + 6);
-  v.header.ether_type = load_be16(frame.data() + 12);
-  v.payload_offset = kEthernetHeader;
-  if (v.header.ether_type == kEtherTypeVlan) {
-    if (frame.size() < kEthernetHeader + kVlanTag) return std::nullopt;
-    v.header.vlan = load_be16(frame.data() + 14) & kVlanMask;
-    v.header.ether_type = load_be16(frame.data() + 16);
-    v.payload_offset += kVlanTag;
-  }
-  return v;
-}
 
 // Writes `h` to `dst` (>= h.size() octets); returns h.size().
 inline std::size_t emit_ethernet(const EthernetHeader& h, std::uint8_t* dst) {

@@ -34,10 +34,9 @@ class Extractor {
   // places and delivers, then calls buffer.consume(read_position + *fpdu_len).
   Extracted next(const Buffer& buffer, StreamOffset in_order_end, ByteView* ulpdu,
                  std::uint32_t* fpdu_len);
-  // The FPDUs between the read position and `to` have been found good before they were stored:
-  // their CRC is not computed once more; markers are still looked at. Forgotten with
-  // StreamOffset(0); the caller forgets when it has read what it stored, since what lies there may
-  // be stored anew.
+  // The FPDUs between the read position and `to` have been found good before they were stored, all
+  // of them and in order: their CRC is not computed once more; markers are still looked at. Never
+  // taken back, since what is stored in order is not stored anew.
   void checked(StreamOffset to) { checked_to_ = to; }
   // The buffer is empty: an idle connection keeps no scratch. (A stream that straddles chunks does
   // so once per chunk and is not dry in between.)

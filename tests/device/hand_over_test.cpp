@@ -9,6 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "device/driver.h"
@@ -27,12 +29,16 @@ constexpr bool kInstrumented = false;
 #endif
 
 struct NoHooks : Hooks {
-  void on_cm_event(CmEvent) override {}
+  void on_cm_event(CmEvent) override { ++events; }
   void on_completion(verbs::CompletionQueue*) override {}
+  std::atomic<unsigned> events{0};
 };
 
 // What an observed port saw; outlives it.
 struct Seen {
+  // Like memif a port that is not armed any more once something was received, when that was before
+  // the sender looked: nobody is woken by what arrives.
+  bool deaf = false;
   std::atomic<bool> armed{false};
   std::atomic<unsigned> frames{0};
   std::atomic<unsigned> sleeper_frames{0};  // received by another thread than `application`
@@ -49,6 +55,7 @@ class ObservedPort {
   void stats(port::Stats* s) const { *s = inner_.stats(); }
   unsigned rx_burst(unsigned q, port::Frame* f, unsigned n) {
     const unsigned got = inner_.rx_burst(q, f, n);
+    if (got != 0 && seen_->deaf) seen_->armed = false;
     // Before `frames`, which is what the application waits for.
     if (std::this_thread::get_id() != seen_->application) seen_->sleeper_frames += got;
     seen_->frames += got;
@@ -59,7 +66,9 @@ class ObservedPort {
     return inner_.tx_reserve(q, len, f, n);
   }
   void tx_commit(unsigned q, port::Frame* f, unsigned n) { inner_.tx_commit(q, f, n); }
-  unsigned wait_fds(unsigned q, int* fds, unsigned max) { return inner_.wait_fds(q, fds, max); }
+  unsigned wait_fds(unsigned q, int* fds, unsigned max) {
+    return seen_->deaf ? 0 : inner_.wait_fds(q, fds, max);
+  }
   int arm(unsigned q) {
     const bool work = inner_.arm(q);
     seen_->armed = !work;
@@ -128,6 +137,14 @@ struct HandOver : testing::Test {
       if (!seen.armed) return true;
     }
     return false;
+  }
+  // The thread sleeps, and no timer of the engine's own wakes it in the time of a test.
+  bool sleeps_for_long() {
+    return soon([&] {
+      return driver->own([&](Instant now) {
+        return seen.armed && engine->next_deadline() > now + Duration::s(100);
+      });
+    });
   }
   NoHooks hooks;
   Seen seen;
@@ -261,6 +278,106 @@ TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
   }
   ASSERT_EQ(judged, 100u);
   EXPECT_LE(woken, 50u);
+}
+
+// proves: E-51
+TEST_F(HandOver, E51_APollThatReceivedLeavesThePortArmed) {
+  seen.deaf = true;
+  drive();
+  ASSERT_TRUE(sleeps_for_long());
+  for (unsigned i = 0; i < 20; ++i) {
+    const unsigned before = seen.frames;
+    arrive();
+    driver->app_poll();
+    ASSERT_EQ(seen.frames, before + 1);
+    ASSERT_TRUE(seen.armed) << i;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+// proves: E-51
+TEST_F(HandOver, E51_TheSleeperIsToldOfADeadlineBeforeTheOneItKnows) {
+  seen.deaf = true;
+  drive();
+  ASSERT_TRUE(sleeps_for_long());
+  verbs::CompletionQueue cq(16);
+  const bool only_a_deadline = driver->own([&](Instant now) {
+    ConnectParams params = engine->default_params();
+    params.timeout = Duration::ms(20);
+    verbs::QueuePair* qp = engine->create_qp({}, &cq, &cq);
+    EXPECT_TRUE(engine->iwarp().connect(*qp, *SocketAddress::parse("10.77.0.99:7"), params, now));
+    while (engine->poll(now)) {
+    }
+    return !engine->has_more_to_send() && !engine->waits_for_room();
+  });
+  EXPECT_TRUE(only_a_deadline);
+  EXPECT_TRUE(soon([&] { return hooks.events != 0; })) << "connecting timed out, and nobody saw";
+  driver.reset();
+}
+
+// Who says before each poll that it is about to sleep does not poll all the time, however fast.
+// proves: E-51
+TEST_F(HandOver, E51_WhoSaysThatItSleepsIsNotBelievedToPoll) {
+  if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
+  seen.deaf = true;
+  drive();
+  ASSERT_TRUE(sleeps_for_long());
+  using Clock = std::chrono::steady_clock;
+  for (const auto end = Clock::now() + std::chrono::milliseconds(300); Clock::now() < end;) {
+    for (int i = 0; i < 1000; ++i) {
+      driver->hand_over();
+      driver->app_poll();
+    }
+    ASSERT_TRUE(seen.armed);
+  }
+}
+
+// What has been written to an eventfd and not been read.
+std::uint64_t pending(int fd) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+  for (std::string word; info >> word;) {
+    if (word == "eventfd-count:") {
+      std::uint64_t n = 0;
+      info >> std::hex >> n;
+      return n;
+    }
+  }
+  return 0;
+}
+
+// The thread is held in its nap, so that it cannot find out by itself. It may be met elsewhere, and
+// the application may be put aside: then once more.
+// proves: E-51
+TEST_F(HandOver, E51_AWatchingThreadIsWokenByWhoIsAboutToSleep) {
+  if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::atomic<int> held{0}, released{0};
+  const int wake_fd = dup(0);  // the number that the driver's gets
+  close(wake_fd);
+  driver = std::make_unique<Driver>(DriverOptions{}, engine.get(), &port, 0);
+  driver->watch(ends[0], [&] {
+    char c;
+    EXPECT_EQ(read(ends[0], &c, 1), 1);
+    const int round = ++held;
+    while (released < round) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  });
+  ASSERT_TRUE(driver->start().ok());
+  bool woken = false;
+  for (int round = 1; round <= 100 && !woken; ++round) {
+    EXPECT_TRUE(poll_until_watched());
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    while (held < round) driver->app_poll();
+    const std::uint64_t before = pending(wake_fd);
+    driver->hand_over();
+    woken = before == 0 && pending(wake_fd) == 1;
+    driver->app_poll();
+    released = round;
+  }
+  EXPECT_TRUE(woken);
+  driver.reset();
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/flow_hash.h"
 #include "engine/engine.h"
 #include "port/memory_port.h"
+#include "sim/pair.h"
 #include "urnic/config.h"
 
 namespace urnic::engine {
@@ -50,6 +51,28 @@ TEST(ConnectPort, BelongsToTheQueueOfItsEngine_E29) {
     }
     EXPECT_EQ(chosen.size(), 16u) << "one port each";
   }
+}
+
+// What still comes of a connection in TIME-WAIT would be taken for the new one's (RFC 6056, 3.1).
+// proves: E-29
+TEST(ConnectPort, E29_APortInTimeWaitIsNotChosen) {
+  constexpr std::size_t kMany = 600;  // of 28232 ports
+  sim::Pair pair({});
+  Engine& engine = pair.left().engine();
+  std::set<std::uint16_t> chosen;
+  for (std::size_t i = 1; i <= kMany; ++i) {
+    verbs::QueuePair* here = pair.left().make_qp(1, 1);
+    verbs::QueuePair* there = pair.right().make_qp(1, 1);
+    ASSERT_TRUE(pair.connect(*here, *there));
+    chosen.insert(engine.iwarp().find(here->connection)->key.local_port);
+    engine.iwarp().disconnect(*here, pair.now());
+    ASSERT_TRUE(pair.run_until([&] { return there->connection == 0 && here->connection == 0; },
+                               Duration::s(1)));
+    engine.destroy_qp(here, pair.now());
+    pair.right().engine().destroy_qp(there, pair.now());
+    ASSERT_EQ(engine.tables().time_wait, chosen.size());
+  }
+  EXPECT_EQ(chosen.size(), kMany);
 }
 
 }  // namespace

@@ -233,5 +233,31 @@ TEST_F(RxPath, AWriteReportsNothing) {
   EXPECT_TRUE(placed(0) && placed(1));
 }
 
+// A connection that stays SLOW: what came whole in its segment was found good there, and is not
+// computed once more when it is extracted; what came in two was not.
+// proves: E-20
+TEST_F(RxPath, E20_ACrcIsComputedOnce) {
+  up_slow();
+  const auto extract_spoiled = [&](std::size_t i) {
+    reassembly::Pool pool(1 << 20);
+    reassembly::Buffer buffer(&pool, 1 << 20);
+    const StreamOffset end = p.connection()->buffer.read_position();
+    buffer.reset(StreamOffset(end.value() - kSize));
+    EXPECT_TRUE(buffer.store(buffer.read_position(), spoiled(i), true));
+    reassembly::Extractor extractor = p.connection()->extractor;
+    ByteView ulpdu;
+    std::uint32_t length = 0;
+    return extractor.next(buffer, end, &ulpdu, &length);
+  };
+  send(0);
+  ASSERT_TRUE(placed(0));
+  EXPECT_EQ(extract_spoiled(0), reassembly::Extracted::Fpdu) << "its CRC was computed before";
+  const auto cut = fpdus[1].begin() + 100;
+  p.send(kSize, Octets(fpdus[1].begin(), cut));
+  p.send(kSize + 100, Octets(cut, fpdus[1].end()));
+  ASSERT_TRUE(placed(1));
+  EXPECT_EQ(extract_spoiled(1), reassembly::Extracted::BadCrc);
+}
+
 }  // namespace
 }  // namespace urnic::test

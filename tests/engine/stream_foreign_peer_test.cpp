@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "ddp_rdma/header.h"
-#include "engine/stream_ends.h"
+#include "engine/bare_peer.h"
 #include "mpa/builder.h"
 #include "mpa/fpdu.h"
 #include "mpa/startup.h"
@@ -19,44 +19,6 @@ namespace urnic {
 namespace {
 
 using namespace stream_test;
-
-struct Bare {
-  explicit Bare(std::uint16_t port) : fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
-  }
-  ~Bare() {
-    if (fd >= 0) close(fd);
-  }
-  void send(const std::vector<std::uint8_t>& bytes) const {
-    EXPECT_EQ(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-  }
-  void request() const {
-    mpa::StartupOptions o;
-    o.peer_to_peer = false;
-    std::vector<std::uint8_t> frame(mpa::kFrameHeader + mpa::kMaxPrivateData);
-    frame.resize(mpa::emit_frame(mpa::make_request(o, {}), frame.data()));
-    send(frame);
-  }
-  // Reads until `n` octets, the end (then fewer) or 5 s.
-  std::size_t read(std::size_t n) const {
-    std::size_t got = 0;
-    std::vector<std::uint8_t> in(65536);
-    while (got < n) {
-      pollfd p{fd, POLLIN, 0};
-      if (::poll(&p, 1, 5000) != 1) break;
-      const ssize_t r = ::recv(fd, in.data(), std::min(in.size(), n - got), 0);
-      if (r <= 0) break;
-      got += static_cast<std::size_t>(r);
-    }
-    return got;
-  }
-  int fd;
-};
 
 struct BareTest : ::testing::Test {
   void SetUp() override {
@@ -198,31 +160,6 @@ TEST_F(BareTest, E51_AReadRequestThatWaitedForTheConsumerIsAnswered) {
   ASSERT_TRUE(request->accept(s.qp).ok());
   poll();
   EXPECT_EQ(peer.read(24 + 20), 24u + 20u) << "the Reply and the Read Response";
-}
-
-// The descriptor of the server's end of `peer`; both are of this process.
-int other_end(const Bare& peer) {
-  sockaddr_in ours{}, theirs{};
-  socklen_t n = sizeof ours;
-  getsockname(peer.fd, reinterpret_cast<sockaddr*>(&ours), &n);
-  for (int fd = 3; fd < 1024; ++fd) {
-    sockaddr_storage any{};
-    n = sizeof any;
-    if (fd == peer.fd || getpeername(fd, reinterpret_cast<sockaddr*>(&any), &n) != 0) continue;
-    if (any.ss_family == AF_INET) std::memcpy(&theirs, &any, sizeof theirs);
-    if (any.ss_family == AF_INET6) {
-      theirs.sin_port = reinterpret_cast<const sockaddr_in6&>(any).sin6_port;
-    }
-    if (theirs.sin_port == ours.sin_port) return fd;
-  }
-  return -1;
-}
-
-SendRequest small_send(const Sge& sge) {
-  SendRequest r;
-  r.opcode = Opcode::send;
-  r.sges = {&sge, 1};
-  return r;
 }
 
 // Sending fails, and there is nothing to be received that would tell.

@@ -13,6 +13,7 @@
 #include "net/ipv4.h"
 #include "net/ipv6.h"
 #include "net/ndp.h"
+#include "support/ethernet_view.h"
 #include "support/golden.h"
 #include "support/random_bytes.h"
 

@@ -5,6 +5,7 @@
 #include "net/interface.h"
 #include "net/ipv4.h"
 #include "net/ipv6.h"
+#include "support/ethernet_view.h"
 
 namespace urnic::net {
 namespace {
