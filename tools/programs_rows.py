@@ -4,7 +4,7 @@
 class Row:
     def __init__(self, name, client, server=None, port=18515, seconds=60, short=False, clients=1, server_stays=False,
                  files=None, noise=(), wanted=None, missing=None, pause=0.0, descriptors=None, prepare=(), killed=False,
-                 needs=None):
+                 needs=None, settings=None):
         self.name = name
         self.client = client.split() if isinstance(client, str) else client
         self.needs = needs or self.client[0]  # the program that has to be there
@@ -22,11 +22,12 @@ class Row:
         self.noise = noise  # on standard error, as with any device
         self.wanted = wanted  # in what the client prints
         self.missing = missing  # why it does not work yet
+        self.settings = settings or {}  # of the environment of both ends
 
 
 HERE = "127.0.0.1"
 RPING = ("DISCONNECT EVENT", "wait for RDMA_READ_ADV state")  # it says so on any device
-NO_IB = "without rdma_cm a connection comes by modify_qp, which iWARP has not"
+IB_LIKE = {"URNIC_IDENTITY": "ib-like"}
 
 
 # Of perftest, which knows what other vendors' devices can do inline.
@@ -37,6 +38,11 @@ PERFTEST = ("Device not recognized to implement inline feature", "Unable to open
 def perftest(program, options="", **more):
     return Row(f"{program} -R {options}".strip(), f"{program} -R {options} {HERE}", f"{program} -R {options}",
                noise=PERFTEST, **more)
+
+
+def without_cm(program, options="", settings=None, **more):
+    name = f"{program} {options}".strip() + " without -R" + (", ib-like" if settings else "")
+    return Row(name, f"{program} {options} {HERE}", f"{program} {options}", noise=PERFTEST, settings=settings, **more)
 
 
 def fio(verb):
@@ -128,9 +134,19 @@ ROWS = [
     qperf("rc_rdma_write_lat"),
     qperf("rc_compare_swap_mr"),
     qperf("rc_fetch_add_mr"),
-    Row("ib_write_bw without -R", f"ib_write_bw {HERE}", "ib_write_bw", seconds=15, missing=NO_IB),
-    Row("ibv_rc_pingpong", f"ibv_rc_pingpong -g 0 {HERE}", "ibv_rc_pingpong -g 0", seconds=15, missing=NO_IB),
-    Row("ibv_srq_pingpong", f"ibv_srq_pingpong -g 0 {HERE}", "ibv_srq_pingpong -g 0", seconds=15, missing=NO_IB),
+    without_cm("ib_write_bw", short=True),
+    without_cm("ib_write_bw", "-q 8 -n 500"),
+    without_cm("ib_write_lat", "-n 100", seconds=90),
+    without_cm("ib_read_bw"),
+    without_cm("ib_write_bw", settings=IB_LIKE),
+    without_cm("ib_read_bw", settings=IB_LIKE),
+    without_cm("ib_send_bw", settings=IB_LIKE),
+    without_cm("ib_send_lat", settings=IB_LIKE),
+    without_cm("ib_atomic_bw", settings=IB_LIKE),
+    Row("ibv_rc_pingpong", f"ibv_rc_pingpong -g 0 {HERE}", "ibv_rc_pingpong -g 0", settings=IB_LIKE, short=True),
+    Row("ibv_rc_pingpong as iWARP", f"ibv_rc_pingpong -g 1 {HERE}", "ibv_rc_pingpong -g 1"),
+    Row("ibv_rc_pingpong -e", f"ibv_rc_pingpong -e -g 0 {HERE}", "ibv_rc_pingpong -e -g 0", settings=IB_LIKE),
+    Row("ibv_srq_pingpong", f"ibv_srq_pingpong -g 0 {HERE}", "ibv_srq_pingpong -g 0", settings=IB_LIKE, short=True),
     iser("iscsi-inq", "iscsi-inq {} " + LUN, wanted="Peripheral Device Type:DIRECT_ACCESS", short=True),
     iser("iscsi-ls", f"iscsi-ls {{}} iscsi://{HERE}:3261/?iser", wanted="Target:iqn.2026-11.urnic:disk"),
     iser("iscsi-readcapacity16", "iscsi-readcapacity16 {} " + LUN, wanted="Total size:67108864"),

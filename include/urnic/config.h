@@ -50,7 +50,7 @@ class URNIC_API Config {
   Result<void> set(std::string_view name, std::string_view value);
 
   // Consistency of the whole: legal combinations of framing, InLogic variant and recovery limit
-  // (E-3), addresses of one family pair, identity (D12). Called by Device::open as well. Errors:
+  // (E-3), addresses of one family pair. Called by Device::open as well. Errors:
   // invalid_argument.
   Result<void> check() const;
 

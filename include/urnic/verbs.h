@@ -509,6 +509,8 @@ struct QpOptions {
   bool signal_all = false;  // every send request completes visibly
   // `events` hears of communication_established, access_error, request_error and fatal as well.
   bool asynchronous_events = false;
+  // Its number(), in 24 bits, where others find it by that; 0: the device chooses one.
+  std::uint32_t number = 0;
   // Receives come from here; max_receive and max_receive_sge then mean nothing, and
   // QueuePair::post_receive is refused. Of the same device.
   SharedReceiveQueue srq;
@@ -533,6 +535,9 @@ class URNIC_API QueuePair {
   // word; through init it can be connected again. rtr and rts come by connecting. wrong_state: not
   // from the state it is in, and nothing has changed.
   Result<void> modify(QpState to);
+  // Whether sends are taken before there is a connection, in state init and while it is made. They
+  // begin when it is established, and are flushed if it never is.
+  void take_early_sends(bool on);
 
   // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
   // flushed in error). post_send tries to transmit before it returns. Errors: no_memory (queue
@@ -611,7 +616,8 @@ struct DeviceInfo {
   std::string link_reason;  // why it is not up, or who was turned away last; may be empty
   // What the capture (setting `capture`) lacks and why; empty while it has everything.
   std::string capture_error;
-  std::string kernel;  // validation kernel in use
+  std::string kernel;    // validation kernel in use
+  std::string identity;  // the setting: what the drop-in libraries say the device is
 };
 
 class URNIC_API Device {
@@ -642,6 +648,7 @@ class URNIC_API Device {
   Result<CompletionQueue> create_cq(std::uint32_t depth, void* context = nullptr);
   Result<EventQueue> create_event_queue();  // takes a descriptor
   Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
+  // Errors: in_use (another queue pair has the `number` wanted).
   Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);
 
   // ---- addresses; iWARP: of IP, and ports of TCP

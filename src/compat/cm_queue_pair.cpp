@@ -59,10 +59,7 @@ int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
     attr->send_cq = r->send_cq;
   }
   if (r->srq != nullptr) attr->srq = r->srq;
-  ibv_context* v = r->verbs;
-  auto* verbs = reinterpret_cast<verbs_context*>(reinterpret_cast<char*>(v) -
-                                                 offsetof(verbs_context, context));
-  ibv_qp* qp = verbs->create_qp_ex(v, attr);
+  ibv_qp* qp = create_for_cm(r->verbs, attr);
   ibv_qp_attr init{};
   init.qp_state = IBV_QPS_INIT;
   init.port_num = 1;

@@ -10,6 +10,7 @@
 #include "compat/cancel.h"
 #include "compat/context.h"
 #include "compat/errors.h"
+#include "compat/queue_pair.h"
 #include "compat/work.h"
 
 namespace urnic::compat {
@@ -39,6 +40,17 @@ ibv_wc_status to_status(WcStatus s) {
       break;
   }
   return IBV_WC_RETRY_EXC_ERR;
+}
+
+// The first send of a queue pair that never met its peer is one whose retries are used up.
+ibv_wc_status status_of(const Completion& c) {
+  if (c.status == WcStatus::flushed && c.opcode != Opcode::receive) {
+    const auto end = endpoint_of(c.qp_number);
+    if (end != nullptr && end->apart && !end->told_unreached.exchange(true)) {
+      return IBV_WC_RETRY_EXC_ERR;
+    }
+  }
+  return to_status(c.status);
 }
 
 ibv_wc_opcode to_opcode(Opcode o) {
@@ -84,7 +96,7 @@ unsigned flags_of(const Completion& c) {
 void to_wc(const Completion& c, ibv_wc* wc) {
   *wc = {};
   wc->wr_id = c.wr_id;
-  wc->status = to_status(c.status);
+  wc->status = status_of(c);
   wc->opcode = opcode_of(c);
   wc->byte_len = length_of(c);
   wc->qp_num = c.qp_number;
@@ -146,7 +158,7 @@ int next_poll(ibv_cq_ex* ex) {
   if (n < 0) return EIO;
   if (n == 0) return ENOENT;
   ex->wr_id = cq->current.wr_id;
-  ex->status = to_status(cq->current.status);
+  ex->status = status_of(cq->current);
   return 0;
 }
 

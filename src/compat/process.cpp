@@ -20,6 +20,7 @@
 
 #include "compat/context.h"
 #include "compat/errors.h"
+#include "compat/rendezvous.h"
 
 namespace urnic::compat {
 namespace {
@@ -96,7 +97,7 @@ Process& Process::get() {
   return *p;
 }
 
-Process::Process() {
+Process::Process() : rendezvous_(std::make_unique<Rendezvous>()) {
   choose_mac(mac_);
   ibv_device& d = slot_.device;
   d.node_type = IBV_NODE_RNIC;
@@ -144,6 +145,10 @@ bool Process::load() {
   if (auto ok = config->check(); !ok) return complain(ok.error().message);
   config_ = std::move(*config);
   const std::string port = config_.get("port");
+  if (config_.get("identity") == "ib-like") {
+    slot_.device.node_type = IBV_NODE_CA;
+    slot_.device.transport_type = IBV_TRANSPORT_IB;
+  }
   over_kernel_tcp_ = port == "tcp" || port.starts_with("tcp:");
   return true;
 }
@@ -228,13 +233,26 @@ void Process::remove_context(Context* context) {
   std::erase(contexts_, context);
 }
 
+int Process::next_ms() {
+  const std::lock_guard guard(cm);
+  return rendezvous_->next_ms();
+}
+
+void Process::expire() {
+  const std::lock_guard guard(cm);
+  rendezvous_->expire();
+}
+
 void Process::serve() {
   pthread_setname_np(pthread_self(), "urnic-events");
   for (;;) {
     Event event;
-    if (!events_.wait(&event, -1)) return;
     try {
-      dispatch(event);
+      if (events_.wait(&event, next_ms())) {
+        dispatch(event);
+      } else {
+        expire();
+      }
     } catch (const std::exception&) {
       // Without memory an event is lost, as it is where a device has no room for it.
     }

@@ -19,6 +19,7 @@
 namespace urnic::compat {
 
 struct Context;
+class Rendezvous;
 
 // Who may get events of the device. Events name it by a number, so that one which comes late finds
 // nobody instead of memory that is no longer there.
@@ -66,6 +67,7 @@ class Process {
   static void* as_context(std::uint64_t number) { return reinterpret_cast<void*>(number); }
 
   std::mutex cm;
+  Rendezvous& rendezvous() { return *rendezvous_; }  // under cm
 
  private:
   Process();
@@ -75,7 +77,11 @@ class Process {
   void dispatch(Event& event);
   void tell_contexts(ibv_event_type what);
 
+  int next_ms();
+  void expire();
+
   DeviceSlot slot_{};
+  std::unique_ptr<Rendezvous> rendezvous_;
   std::uint8_t mac_[6] = {};
   std::mutex mutex_;  // of all below
   bool loaded_ = false, usable_ = false, over_kernel_tcp_ = false;

@@ -7,6 +7,7 @@
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/memory.h"
+#include "compat/rendezvous.h"
 #include "compat/shared_receive.h"
 #include "compat/work.h"
 
@@ -79,13 +80,18 @@ void Endpoint::on_event(Event& event) {
     const std::lock_guard guard(mutex_);
     if (qp_ != nullptr) {
       if (asynchronous) tell(qp_, *asynchronous);
-      qp_->show(static_cast<ibv_qp_state>(handle.state()));
+      qp_->show(qp_->state());
     }
     if (end) ended_ = true;
   }
   if (asynchronous) return;
   const std::lock_guard guard(Process::get().cm);
   if (manager != nullptr) manager->on_connection(event);
+}
+
+void Endpoint::refresh() {
+  const std::lock_guard guard(mutex_);
+  if (qp_ != nullptr) qp_->show(qp_->state());
 }
 
 void Endpoint::disconnect() {
@@ -110,7 +116,18 @@ void Endpoint::release() {
     ended_ = true;
   }
   Process::get().remove(number);
-  handle.discard();
+  if (is_found_by_number) {
+    Process& process = Process::get();
+    const std::lock_guard guard(process.cm);
+    const std::uint32_t own = handle.number();
+    // The program knows of no end: what it has posted goes out, and FIN.
+    if (process.rendezvous().is_connected(own)) handle.disconnect();
+    process.rendezvous().remove(own);
+    handle.discard();
+    process.rendezvous().give_back(own);
+  } else {
+    handle.discard();
+  }
   if (told) return;
   Event event;
   event.kind = EventKind::disconnected;
@@ -128,7 +145,7 @@ std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number) {
 
 namespace {
 
-int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
+int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
   QueuePair& qp = Qp::of(q)->end->handle;
   return guarded(
       [&] {
@@ -161,6 +178,25 @@ int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
         return 0;
       },
       ENOMEM);
+}
+
+// Kept until the connection is there; it may never be.
+void note_early(const Endpoint& end) {
+  if (!end.apart.load(std::memory_order_relaxed)) return;
+  guarded(
+      [&] {
+        Process& process = Process::get();
+        const std::lock_guard guard(process.cm);
+        process.rendezvous().posted(end.handle.number());
+        return 0;
+      },
+      0);
+}
+
+int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
+  const int result = post_all(q, wr, bad);
+  note_early(*Qp::of(q)->end);
+  return result;
 }
 
 int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) {
@@ -204,7 +240,26 @@ void count_users(const ibv_qp& b, int by) {
   counts().queue_pairs.fetch_add(by);
 }
 
-ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a) {
+// With a number by which the peer finds it, where one is to be had. rdma_cm needs none.
+Result<QueuePair> make_handle(ibv_pd* pd, QpOptions& o, bool by_number) {
+  Process& process = Process::get();
+  for (int tries = by_number ? 3 : 0; tries > 0; --tries) {
+    {
+      const std::lock_guard guard(process.cm);
+      o.number = process.rendezvous().take_number();
+    }
+    if (o.number == 0) break;
+    auto made = process.device().create_qp(Pd::of(pd)->domain, o);
+    if (made) return made;
+    const std::lock_guard guard(process.cm);
+    process.rendezvous().give_back(o.number);
+    if (made.error().code != Errc::in_use) return made;
+  }
+  o.number = 0;
+  return process.device().create_qp(Pd::of(pd)->domain, o);
+}
+
+ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   if (const int e = check(*a); e != 0) return nothing(e);
   if (counts().queue_pairs.load() >= Limits::kQueuePairs) return nothing(ENOMEM);
   auto qp = std::make_unique<Qp>();
@@ -225,7 +280,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a) {
   o.signal_all = a->sq_sig_all != 0;
   o.asynchronous_events = true;
   if (a->srq != nullptr) o.srq = Srq::of(a->srq)->queue;
-  auto handle = process.device().create_qp(Pd::of(a->pd)->domain, o);
+  auto handle = make_handle(a->pd, o, by_number);
   if (!handle) {
     process.remove(end->number);
     return nothing(to_errno(handle.error().code));
@@ -260,63 +315,17 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a) {
     numbers().all.emplace(b.qp_num, end);
   }
   qp->end = std::move(end);
+  if (o.number != 0) {
+    qp->end->is_found_by_number = true;
+    const std::lock_guard guard(process.cm);
+    process.rendezvous().add(qp->end);
+  }
   count_users(b, 1);
   return &qp.release()->base;
 }
 
 ibv_qp* create_qp_ex(ibv_context* c, ibv_qp_init_attr_ex* attr) {
-  return guarded([&] { return create(c, attr); }, nullptr);
-}
-
-// ---- states
-
-ibv_qp_state shown_state(Qp* qp) {
-  const auto s = static_cast<ibv_qp_state>(qp->end->handle.state());
-  return s == IBV_QPS_INIT && qp->ready_to_receive ? IBV_QPS_RTR : s;
-}
-
-// A connection comes by rdma_connect and rdma_accept alone (RFC 5040 knows Idle, RTS and the ways
-// out of it): RTR is what Init looks like when the program says so, RTS what a connection has.
-int move(Qp* qp, const ibv_qp_attr& a, int mask) {
-  QueuePair& handle = qp->end->handle;
-  const ibv_qp_state now = shown_state(qp);
-  if ((mask & IBV_QP_CUR_STATE) != 0 && a.cur_qp_state != now) return EINVAL;
-  switch (a.qp_state) {
-    case IBV_QPS_RTR:
-      if ((mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) != 0) return EOPNOTSUPP;
-      if (now == IBV_QPS_RTS) return 0;
-      if (now != IBV_QPS_INIT && now != IBV_QPS_RTR) return EINVAL;
-      qp->ready_to_receive = true;
-      return 0;
-    case IBV_QPS_RTS:
-      return now == IBV_QPS_RTS ? 0 : EINVAL;
-    case IBV_QPS_RESET:
-    case IBV_QPS_INIT:
-    case IBV_QPS_SQD:
-    case IBV_QPS_ERR: {
-      if (a.qp_state == IBV_QPS_INIT && now == IBV_QPS_INIT) return 0;
-      auto ok = handle.modify(static_cast<QpState>(a.qp_state));
-      if (!ok) return to_errno(ok.error().code);
-      qp->ready_to_receive = false;
-      return 0;
-    }
-    default:
-      return EINVAL;
-  }
-}
-
-int modify(Qp* qp, const ibv_qp_attr& a, int mask) {
-  if ((mask & (IBV_QP_QKEY | IBV_QP_ALT_PATH | IBV_QP_CAP | IBV_QP_RATE_LIMIT)) != 0) {
-    return EOPNOTSUPP;
-  }
-  if ((mask & IBV_QP_PORT) != 0 && a.port_num != 1) return EINVAL;
-  if ((mask & IBV_QP_PKEY_INDEX) != 0 && a.pkey_index != 0) return EINVAL;
-  if ((mask & IBV_QP_STATE) != 0) {
-    if (const int e = move(qp, a, mask); e != 0) return e;
-  }
-  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) qp->access = a.qp_access_flags;
-  qp->show(shown_state(qp));
-  return 0;
+  return guarded([&] { return create(c, attr, true); }, nullptr);
 }
 
 }  // namespace
@@ -331,9 +340,14 @@ int post_bind(ibv_qp* qp, std::uint64_t wr_id, unsigned flags, const WindowBind&
         r.flags = to_flags(flags);
         r.bind = &bind;
         const auto posted = Qp::of(qp)->end->handle.post_send(r);
+        note_early(*Qp::of(qp)->end);
         return posted ? 0 : to_errno(posted.error().code);
       },
       ENOMEM);
+}
+
+ibv_qp* create_for_cm(ibv_context* c, ibv_qp_init_attr_ex* attr) {
+  return create(c, attr, false);
 }
 
 void set_queue_pair_calls(verbs_context* v) {
@@ -360,7 +374,7 @@ ibv_qp* urnic_ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
         ex.sq_sig_all = attr->sq_sig_all;
         ex.comp_mask = IBV_QP_INIT_ATTR_PD;
         ex.pd = pd;
-        ibv_qp* qp = urnic::compat::create(pd->context, &ex);
+        ibv_qp* qp = urnic::compat::create(pd->context, &ex, true);
         if (qp != nullptr) attr->cap = ex.cap;
         return qp;
       },
@@ -373,17 +387,16 @@ ibv_qp_ex* urnic_ibv_qp_to_qp_ex(ibv_qp* q) {
 }
 
 int urnic_ibv_modify_qp(ibv_qp* q, ibv_qp_attr* attr, int mask) {
-  return guarded([&] { return urnic::compat::modify(Qp::of(q), *attr, mask); }, ENOMEM);
+  return guarded([&] { return Qp::of(q)->modify(*attr, mask); }, ENOMEM);
 }
 
 int urnic_ibv_query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
   Qp* qp = Qp::of(q);
-  *attr = {};
-  attr->qp_state = attr->cur_qp_state = urnic::compat::shown_state(qp);
+  *attr = qp->given;
+  attr->qp_state = attr->cur_qp_state = qp->state();
   qp->show(attr->qp_state);
-  attr->path_mtu = IBV_MTU_1024;
+  if (attr->path_mtu == 0) attr->path_mtu = IBV_MTU_1024;
   attr->path_mig_state = IBV_MIG_MIGRATED;
-  attr->qp_access_flags = qp->access;
   attr->cap = qp->cap;
   attr->port_num = 1;
   *init = {};

@@ -26,7 +26,12 @@ class ConnectionManager {
 class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
  public:
   QueuePair handle;
-  std::uint64_t number = 0;              // as a subject
+  std::uint64_t number = 0;         // as a subject
+  bool is_found_by_number = false;  // it may meet its peer without rdma_cm (rendezvous.h)
+  // It was told its peer by ibv_modify_qp; and has not been connected since: the first send that is
+  // flushed then is one whose retries are used up.
+  std::atomic<bool> met{false}, apart{false};
+  std::atomic<bool> told_unreached{false};
   ConnectionManager* manager = nullptr;  // under Process::cm
 
   void on_event(Event& event) override;
@@ -37,6 +42,9 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   // The program's queue pair is gone, and its id hears that the connection is. That ends by itself,
   // as it was told to; without having been told, now.
   void release();
+
+  // Shows the program the state it is in.
+  void refresh();
 
   // Under mutex_ until release().
   void belongs_to(Qp* qp) { qp_ = qp; }
@@ -55,12 +63,16 @@ struct Qp {
   std::shared_ptr<Endpoint> end;
   std::unique_ptr<Builder> builder;  // made with send_ops_flags
   ibv_qp_cap cap;
-  unsigned access = 0;
   bool sig_all = false;
-  std::atomic<bool> ready_to_receive{false};  // as the program was told to show it
-  std::uint32_t async_handed = 0;             // under base.mutex
+  // As the program was told to show it: RTR, RTS, or RESET for nothing.
+  std::atomic<ibv_qp_state> told{IBV_QPS_RESET};
+  // What ibv_modify_qp was given and nothing here depends on, to be told again.
+  ibv_qp_attr given{};
+  std::uint32_t async_handed = 0;  // under base.mutex
   Qp() : ex{} {}
   static Qp* of(ibv_qp* q) { return reinterpret_cast<Qp*>(q); }
+  ibv_qp_state state() const;
+  int modify(const ibv_qp_attr& a, int mask);  // 0 or errno
   void show(ibv_qp_state s) { __atomic_store_n(&base.state, s, __ATOMIC_RELAXED); }
 };
 
@@ -69,6 +81,9 @@ std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number);
 
 // A bind of a window, in the order of what is posted. 0 or an errno value.
 int post_bind(ibv_qp*, std::uint64_t wr_id, unsigned flags, const WindowBind& bind);
+
+// Of rdma_cm: it needs no number by which others find it. Null with errno.
+ibv_qp* create_for_cm(ibv_context*, ibv_qp_init_attr_ex*);
 
 void set_queue_pair_calls(verbs_context*);
 

@@ -1,5 +1,5 @@
 // What the settings must be together: the legal combinations of framing policy and InLogic variant
-// (E-3), addresses and gateways, identity.
+// (E-3), addresses and gateways.
 #include <string>
 #include <vector>
 
@@ -102,12 +102,6 @@ Result<void> Config::check() const {
     return bad("completion_threshold = " + get("completion_threshold") +
                " means nothing to completion_method = 1, which writes every completion to its "
                "receive; use completion_method = 2, or completion_threshold = auto");
-  }
-  if (get("identity") != "iwarp") {
-    return Error{
-        Errc::unsupported,
-        "identity = ib-like is not available: not everything such programs rely on is there "
-        "yet (D12); use iwarp"};
   }
   if (!get("log_file").empty() && get("log") == "off") {
     return bad("log_file is set but log = off; set log to error, warn, info or debug");

@@ -67,7 +67,7 @@ constexpr Key kKeys[] = {
   {"keepalive_s", Kind::Number, "30", "seconds without a word from the peer before the first probe; three without an answer end the connection as long again", "", 1, 86'400},
   {"progress", Kind::Choice, "auto", "who drives the engine: the polling application with a thread as stand-in, the application alone, or the thread alone", "auto|poll|thread"},
   {"spin_us", Kind::Number, "0", "how long the thread looks for work before it sleeps, us", "", 0, 1'000'000},
-  {"identity", Kind::Choice, "iwarp", "what the device says it is", "iwarp|ib-like"},
+  {"identity", Kind::Choice, "iwarp", "what the drop-in libraries say the device is", "iwarp|ib-like"},
   {"capture", Kind::Text, "", "write every frame of the port to this pcapng file"},
   {"faults", Kind::Text, "", "faults on the port, as `urnic wire --help` describes them"},
   {"stat", Kind::Switch, "on", "let `urnic stat` read this process"},

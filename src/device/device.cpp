@@ -147,6 +147,7 @@ DeviceInfo Device::info() const {
     if (!impl_) return i;
     i.port = impl_->port_spec;
     i.kernel = std::string(fused_kernel_name());
+    i.identity = impl_->config.get("identity");
     impl_->driver->own([&](Instant) {
       i.mac = impl_->engine->interface().mac().to_string();
       i.addresses = impl_->engine->addresses_text();
@@ -334,6 +335,9 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
                  "queue pair limits: max_send and max_receive up to 65536, SGEs up to 32, inline "
                  "up to 4096 octets"};
   }
+  if (o.number > 0xffffff) {
+    return Error{Errc::invalid_argument, "the number of a queue pair has 24 bits"};
+  }
   const std::uint32_t method = o.iwarp.completion_method.value_or(2);
   if (method < 1 || method > 2 || o.iwarp.completion_threshold.value_or(0) > 65536 ||
       (method == 1 && o.iwarp.completion_threshold)) {
@@ -347,6 +351,7 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
 ddp::StreamConfig stream_config(const QpOptions& o, verbs::PdId pd,
                                 const engine::Options& options) {
   ddp::StreamConfig config;
+  config.id = o.number;
   config.pd = pd;
   config.max_send_wr = o.max_send;
   config.max_recv_wr = o.max_receive;
@@ -396,6 +401,9 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
       if (qp->qp != nullptr) qp->qp->owner = qp.get();
       return 0;
     });
+    if (qp->qp == nullptr && o.number != 0) {
+      return Error{Errc::in_use, "another queue pair has this number"};
+    }
     if (qp->qp == nullptr) return detail::no_memory();
     return QueuePair(std::move(qp));
   });

@@ -111,8 +111,9 @@ struct QpImpl {
   void* context = nullptr;
   bool signal_all = false;
   bool asynchronous_events = false;
-  verbs::QueuePair* qp = nullptr;    // the engine's; queue_pair.h says what needs ownership
-  Spinlock send_lock, receive_lock;  // among threads that post
+  std::atomic<bool> early_sends{false};  // taken before there is a connection
+  verbs::QueuePair* qp = nullptr;        // the engine's; queue_pair.h says what needs ownership
+  Spinlock send_lock, receive_lock;      // among threads that post
   // Outcome of the current connect or accept, for the blocking calls.
   std::mutex mutex;
   enum class Outcome : std::uint8_t { None, Pending, Established, Failed } outcome = Outcome::None;

@@ -79,6 +79,10 @@ Result<void> QueuePair::modify(QpState to) {
   });
 }
 
+void QueuePair::take_early_sends(bool on) {
+  if (impl_) impl_->early_sends.store(on);
+}
+
 namespace {
 
 Error refusal(verbs::Post result) {
@@ -112,7 +116,9 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
   }
   {
     const std::lock_guard guard(impl_->send_lock);
-    if (!verbs::may_post_send(qp.state)) {
+    const verbs::QpState state = qp.state;
+    const bool early = state == verbs::QpState::Init || state == verbs::QpState::Rtr;
+    if (!verbs::may_post_send(state) && !(early && impl_->early_sends.load())) {
       detail::explain(why, [] {
         return Error{Errc::wrong_state, "the queue pair is not connected"};
       });

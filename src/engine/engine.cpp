@@ -296,7 +296,12 @@ void Engine::look_at_link(bool idle, Instant now) {
 
 verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                                     verbs::CompletionQueue* receive) {
-  config.id = qps_.new_number();
+  if (config.id != 0) {  // the consumer's choice
+    if (qps_.has(config.id)) return nullptr;
+    qps_.note_chosen();
+  } else {
+    config.id = qps_.new_number();
+  }
   if (config.id == 0) return nullptr;
   auto made = std::make_unique<verbs::QueuePair>(config.id, verbs::kIwarpRules, verbs::Service::Rc,
                                                  config, iwarp_.queue_layout(), send, receive);

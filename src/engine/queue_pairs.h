@@ -22,8 +22,20 @@ class QueuePairs {
   explicit QueuePairs(const SipKey& key) : numbers_(key) {}
 
   verbs::PdId new_pd() { return ++last_pd_; }
-  // In 24 bits, not 0, and not to be counted (E-49). 0 when none is left.
-  std::uint32_t new_number() { return last_qp_ == 0xffffff ? 0 : numbers_.outside(++last_qp_); }
+  // In 24 bits, not 0, and not to be counted (E-49). 0 when none is left. One that the consumer
+  // chose is passed over.
+  std::uint32_t new_number() {
+    while (last_qp_ != 0xffffff) {
+      const std::uint32_t number = numbers_.outside(++last_qp_);
+      if (!chosen_ || !has(number)) return number;
+    }
+    return 0;
+  }
+  bool has(std::uint32_t number) const {
+    return std::any_of(qps_.begin(), qps_.end(),
+                       [&](const auto& q) { return q->number() == number; });
+  }
+  void note_chosen() { chosen_ = true; }
   verbs::QueuePair* add(std::unique_ptr<verbs::QueuePair> qp) {
     qps_.push_back(std::move(qp));
     return qps_.back().get();
@@ -66,6 +78,7 @@ class QueuePairs {
   std::vector<std::unique_ptr<verbs::SharedReceiveQueue>> shared_;
   std::vector<std::unique_ptr<verbs::QueuePair>> qps_;
   std::uint32_t last_qp_ = 0;
+  bool chosen_ = false;  // some number was the consumer's choice
   StagForm numbers_;
   verbs::PdId last_pd_ = 0;
 };

@@ -15,7 +15,7 @@ refused 2 "576 to 65521" "$urnic" put f 10.77.0.1 --mtu 5 --port "$port"
 refused 2 "max_recovery_attempts" "$urnic" put f 10.77.0.1 --max-recovery-attempts 0 --port "$port"
 refused 2 "does not go with" "$urnic" target --export . --framing markers --in-logic fig9 --port "$port"
 refused 2 "does not go with" "$urnic" target --export . --in-logic fig3 --port "$port"
-refused 2 "identity" "$urnic" target --export . --identity ib-like --port "$port"
+refused 2 "identity" "$urnic" target --export . --identity rocket --port "$port"
 refused 2 "no-such-option" "$urnic" perf --no-such-option
 refused 2 "is for the client" "$urnic" perf --size 64 --port "$port"
 refused 2 "exclude each other" "$urnic" perf 10.77.0.1 -n 5 -D 5s --port "$port"

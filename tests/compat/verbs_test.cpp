@@ -87,16 +87,62 @@ TEST_F(VerbsTest, TheExtendedQuerySaysHowManyPorts) {
   EXPECT_EQ(ibv_query_device_ex(context_, &input, &ex), EINVAL);
 }
 
-TEST_F(VerbsTest, TheGidIsTheMacAddress) {
+TEST_F(VerbsTest, TheGidsAreTheMacAddressAndBehindItThoseOfIp) {
   ibv_gid gid;
   ASSERT_EQ(ibv_query_gid(context_, 1, 0, &gid), 0);
   for (int i = 6; i < 16; ++i) EXPECT_EQ(gid.raw[i], 0);
-  EXPECT_EQ(ibv_query_gid(context_, 1, 1, &gid), -1);
-  ibv_gid_entry entry;
-  EXPECT_EQ(ibv_query_gid_ex(context_, 1, 0, &entry, 0), 0);
-  EXPECT_EQ(entry.gid_type, static_cast<std::uint32_t>(IBV_GID_TYPE_IB));
-  EXPECT_EQ(ibv_query_gid_ex(context_, 1, 1, &entry, 0), EINVAL);
-  EXPECT_EQ(ibv_query_gid_table(context_, &entry, 1, 0), 1);
+  std::vector<ibv_gid_entry> entries(256);
+  const ssize_t n = ibv_query_gid_table(context_, entries.data(), entries.size(), 0);
+  ASSERT_GT(n, 1);
+  const auto length = static_cast<std::uint32_t>(n);
+  EXPECT_EQ(ibv_query_gid(context_, 1, static_cast<int>(length), &gid), -1);
+  EXPECT_EQ(ibv_query_gid_ex(context_, 1, 0, entries.data(), 0), 0);
+  EXPECT_EQ(entries[0].gid_type, static_cast<std::uint32_t>(IBV_GID_TYPE_IB));
+  EXPECT_EQ(ibv_query_gid_ex(context_, 1, length, entries.data(), 0), EINVAL);
+  EXPECT_EQ(ibv_query_gid_table(context_, entries.data(), 1, 0), 1);
+  ASSERT_EQ(ibv_query_gid_table(context_, entries.data(), entries.size(), 0), n);
+  const std::uint8_t loopback[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+  bool found = false;
+  for (std::uint32_t i = 0; i < length; ++i) {
+    EXPECT_EQ(entries[i].gid_index, i);
+    found = found || std::memcmp(entries[i].gid.raw, loopback, 16) == 0;
+  }
+  EXPECT_TRUE(found);
+}
+
+// The setting is read once in a process, so in one of its own.
+TEST_F(VerbsTest, AsIbLikeItIsAnAdapterOfInfiniBandOnEthernet) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    setenv("URNIC_IDENTITY", "ib-like", 1);
+    int number = 0;
+    ibv_device** list = ibv_get_device_list(&number);
+    if (number != 1 || list[0]->transport_type != IBV_TRANSPORT_IB) _exit(1);
+    if (list[0]->node_type != IBV_NODE_CA) _exit(2);
+    ibv_context* context = ibv_open_device(list[0]);
+    ibv_gid_entry entry;
+    if (context == nullptr || ibv_query_gid_ex(context, 1, 0, &entry, 0) != 0) _exit(3);
+    if (entry.gid_type != static_cast<std::uint32_t>(IBV_GID_TYPE_ROCE_V2)) _exit(4);
+    if (entry.gid.raw[10] != 0xff || entry.gid.raw[11] != 0xff) _exit(5);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// perftest leaves a queue; what is left may still be used and destroyed.
+TEST_F(VerbsTest, AContextWithSomethingLeftCanBeClosed) {
+  ibv_context* other = ibv_open_device(list_[0]);
+  ASSERT_NE(other, nullptr);
+  ibv_cq* cq = ibv_create_cq(other, 4, nullptr, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  EXPECT_EQ(ibv_close_device(other), 0);
+  ibv_wc wc;
+  EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
 TEST_F(VerbsTest, CompletionQueuesAreAsDeepAsReportedAndNotDeeper) {
@@ -208,7 +254,7 @@ TEST_F(VerbsTest, AFreshQueuePairIsInResetAndMovesAsItMay) {
   q.qp_state = IBV_QPS_RESET;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
   EXPECT_EQ(qp->state, IBV_QPS_RESET);
-  // A way of connecting that iWARP has not.
+  // Connecting to nobody.
   q.qp_state = IBV_QPS_INIT;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
   q.qp_state = IBV_QPS_RTR;

@@ -52,6 +52,25 @@ TEST(Identity, KeysAndNumbersOfOneDeviceDoNotTellThoseOfAnother) {
   EXPECT_EQ(numbers.size(), 16u);
 }
 
+TEST(Identity, ANumberThatTheConsumerChoseIsNobodyElses) {
+  Device d = open("identity-d");
+  auto pd = *d.alloc_pd();
+  QpOptions o;
+  o.send_cq = o.receive_cq = *d.create_cq(8);
+  o.number = 0x20abcd;
+  QueuePair qp = *d.create_qp(pd, o);
+  EXPECT_EQ(qp.number(), 0x20abcdu);
+  auto again = d.create_qp(pd, o);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Errc::in_use);
+  qp.discard();
+  EXPECT_TRUE(d.create_qp(pd, o).ok());
+  o.number = 1u << 24;
+  again = d.create_qp(pd, o);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Errc::invalid_argument);
+}
+
 // proves: E-49
 TEST(Identity, ARegionRegisteredAgainHasAnotherKey) {
   Device d = open("identity-c");

@@ -1,0 +1,78 @@
+#include "compat/gids.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "compat/process.h"
+
+namespace urnic::compat {
+namespace {
+
+ibv_gid to_gid(const Address& a) {
+  ibv_gid gid{};
+  if (a.any.sa_family == AF_INET6) {
+    std::memcpy(gid.raw, &a.v6.sin6_addr, sizeof gid.raw);
+  } else {
+    gid.raw[10] = gid.raw[11] = 0xff;
+    std::memcpy(gid.raw + 12, &a.v4.sin_addr, 4);
+  }
+  return gid;
+}
+
+// Where in the table; what is of one link alone is not in it, as a GID does not say which.
+enum Rank { kV4, kV6, kLoopback, kNowhere };
+Rank rank_of(const Address& a) {
+  if (a.any.sa_family == AF_INET) {
+    return ntohl(a.v4.sin_addr.s_addr) >> 24 == 127 ? kLoopback : kV4;
+  }
+  if (IN6_IS_ADDR_LINKLOCAL(&a.v6.sin6_addr)) return kNowhere;
+  return IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr) ? kLoopback : kV6;
+}
+
+}  // namespace
+
+bool is_ib_like() {
+  return Process::get().config().get("identity") == "ib-like";
+}
+
+std::vector<ibv_gid> gid_table() {
+  Process& process = Process::get();
+  std::vector<std::pair<Rank, ibv_gid>> ranked;
+  if (auto own = process.device().addresses()) {
+    for (const std::string& text : *own) {
+      const bool v4 = text.find(':') == std::string::npos;
+      Address a;
+      if (!from_text(v4 ? text + ":0" : "[" + text + "]:0", &a)) continue;
+      if (const Rank rank = rank_of(a); rank != kNowhere) ranked.emplace_back(rank, to_gid(a));
+    }
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<ibv_gid> table;
+  if (!is_ib_like() || ranked.empty()) {
+    ibv_gid mac{};
+    std::memcpy(mac.raw, process.mac(), 6);
+    table.push_back(mac);
+  }
+  for (const auto& [rank, gid] : ranked) table.push_back(gid);
+  return table;
+}
+
+bool gid_at(std::uint32_t index, ibv_gid* gid) {
+  const std::vector<ibv_gid> table = gid_table();
+  if (index >= table.size()) return false;
+  *gid = table[index];
+  return true;
+}
+
+bool to_address(const ibv_gid& gid, Address* address) {
+  // A MAC address by iWARP's convention, or nothing at all.
+  if (std::all_of(gid.raw + 6, gid.raw + 16, [](std::uint8_t b) { return b == 0; })) return false;
+  sockaddr_in6 a{};
+  a.sin6_family = AF_INET6;
+  std::memcpy(&a.sin6_addr, gid.raw, sizeof gid.raw);
+  return !IN6_IS_ADDR_LINKLOCAL(&a.sin6_addr) &&
+         copy_address(reinterpret_cast<const sockaddr*>(&a), address);
+}
+
+}  // namespace urnic::compat

@@ -1,0 +1,23 @@
+// The port's table of GIDs: its addresses, as RoCE has them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compat/cm_address.h"
+#include "compat/exported.h"
+
+namespace urnic::compat {
+
+// The setting `identity`.
+bool is_ib_like();
+
+// Never empty. As an iWARP device, first the MAC address and zeros, by iWARP's convention; behind
+// it (ib-like: alone) own addresses, those of IPv4 first, of loopback last.
+std::vector<ibv_gid> gid_table();
+// False where the table ends.
+bool gid_at(std::uint32_t index, ibv_gid* gid);
+// False for one that is no address of IP.
+bool to_address(const ibv_gid& gid, Address* address);
+
+}  // namespace urnic::compat
