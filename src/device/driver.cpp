@@ -160,8 +160,9 @@ bool Driver::app_poll() {
 // wakes it, or watching an application that polls all the time. `rouse`: it is to be woken.
 bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
   const Instant now = *time;
+  const std::uint64_t long_polls = engine_->counters().long_polls;
   bool any = poll_engine(now);
-  if (any && engine_->took_long()) {
+  if (any && engine_->counters().long_polls != long_polls) {
     *time = monotonic_now();
     habit_.end(*time);
   }

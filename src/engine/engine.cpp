@@ -116,7 +116,8 @@ bool Engine::poll(Instant now) {
   const iwarp::Side::Turn turn(iwarp_);
   ++counters_.polls;
   wire_.begin_sending();
-  const std::uint64_t before = frames_moved();
+  const auto moved = [this] { return counters_.rx_frames + wire_.tx().frames_sent(); };
+  const std::uint64_t before = moved();
   bool any = over_kernel_tcp_ ? iwarp_.poll_sockets(now) : receive_burst(now);
   spare([&] { look_at_link(!any, now); });
   bool more = loop_frames(now);
@@ -138,7 +139,7 @@ bool Engine::poll(Instant now) {
   }
   wire_.tx().flush();
   iwarp_.leave(now);
-  took_long_ = more || over_kernel_tcp_ || frames_moved() - before > 4;
+  counters_.long_polls += more || over_kernel_tcp_ || moved() - before > 4;
   return any;
 }
 

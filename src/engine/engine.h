@@ -33,6 +33,8 @@ using iwarp::Stage;
 
 struct EngineCounters {
   std::uint64_t rx_frames = 0, rx_bytes = 0, polls = 0;
+  // Of more than a few frames' work: their ends are other times than their beginnings.
+  std::uint64_t long_polls = 0;
 };
 
 // How many of everything are kept now. What ends takes its share of each along.
@@ -68,9 +70,6 @@ class Engine {
   // Something could not be sent for want of room in the port or in the kernel's sockets. The port,
   // once armed, wakes who sleeps when there is room again.
   bool waits_for_room() const { return wire_.tx().full() || iwarp_.waits_for_room(); }
-  // The last poll did more than a few frames' work, so that its end is another time than its
-  // beginning.
-  bool took_long() const { return took_long_; }
   // Something is left to be sent now; it only had its turn.
   bool has_more_to_send() const { return iwarp_.wants_to_send() && !wire_.tx().full(); }
   bool over_kernel_tcp() const { return over_kernel_tcp_; }
@@ -130,7 +129,6 @@ class Engine {
   template <class F>
   void spare(F&& step);
   bool receive_burst(Instant now);
-  std::uint64_t frames_moved() const { return counters_.rx_frames + wire_.tx().frames_sent(); }
   void stage(const port::Frame& frame, Staged& s, Instant now);
   void stage_unknown(const port::Frame& frame, Staged& s, Instant now);
   void input_control(const port::Frame& frame, const net::Classified& c, Instant now);
@@ -153,7 +151,6 @@ class Engine {
   Link link_;
   QueuePairs qps_;
   EngineCounters counters_;
-  bool took_long_ = false;
   bool look_again_ = false;
   Staged staged_[port::kBurst];  // the burst, with rx_frames_
   port::Frame rx_frames_[port::kBurst];
