@@ -38,8 +38,9 @@ function(urnic_room name)
                             GTest::gmock GTest::gtest_main)
       target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
       if(URNIC_SANITIZE)
-        # What is tested is optimised as ever; instrumented tests take three times as long to compile.
-        target_compile_options(test_${name} PRIVATE -O0)
+        # What is tested is optimised as ever. Instrumented tests take a third of the time to compile at -O1, and
+        # run in half of what they take at -O0.
+        target_compile_options(test_${name} PRIVATE -O1)
       endif()
       if(EXISTS ${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)
         include(${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)

@@ -251,6 +251,11 @@ enum class WcStatus : std::uint8_t {
   remote_invalid_request,  // the peer found the request invalid, or does not know it
   fatal_transport,         // the TCP connection was lost
   window_bind,             // bind_window: not of what there is, or not with these rights
+  // Of the InfiniBand transport alone, which repeats what the peer does not answer:
+  retry_exceeded,      // no answer to any of the repetitions (Retry Count, IB-71)
+  rnr_retry_exceeded,  // the peer never had a receive posted (RNR Retry Count, IB-73)
+  bad_response,        // an answer that does not belong to what was asked
+  local_operation,     // the queue pair cannot carry it out in the state or service it is in
 };
 // e.g. "work request flushed: the connection ended".
 URNIC_API const char* to_string(WcStatus);

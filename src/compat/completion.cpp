@@ -36,6 +36,13 @@ ibv_wc_status to_status(WcStatus s) {
       return IBV_WC_REM_INV_REQ_ERR;
     case WcStatus::window_bind:
       return IBV_WC_MW_BIND_ERR;
+    case WcStatus::rnr_retry_exceeded:
+      return IBV_WC_RNR_RETRY_EXC_ERR;
+    case WcStatus::bad_response:
+      return IBV_WC_BAD_RESP_ERR;
+    case WcStatus::local_operation:
+      return IBV_WC_LOC_QP_OP_ERR;
+    case WcStatus::retry_exceeded:
     case WcStatus::fatal_transport:
       break;
   }

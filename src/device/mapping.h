@@ -26,7 +26,11 @@ static_assert(same(WcStatus::success, inner::Status::Success) &&
               same(WcStatus::remote_operation, inner::Status::RemoteOperation) &&
               same(WcStatus::remote_invalid_request, inner::Status::RemoteInvalidRequest) &&
               same(WcStatus::fatal_transport, inner::Status::FatalTransport) &&
-              same(WcStatus::window_bind, inner::Status::WindowBind));
+              same(WcStatus::window_bind, inner::Status::WindowBind) &&
+              same(WcStatus::retry_exceeded, inner::Status::RetryExceeded) &&
+              same(WcStatus::rnr_retry_exceeded, inner::Status::RnrRetryExceeded) &&
+              same(WcStatus::bad_response, inner::Status::BadResponse) &&
+              same(WcStatus::local_operation, inner::Status::LocalOperation));
 constexpr WcStatus to_public(inner::Status s) {
   return static_cast<WcStatus>(s);
 }

@@ -14,6 +14,8 @@ class PollingHabit {
  public:
   // How long it takes to believe it, and how long a pause ends it.
   static constexpr Duration kWindow = Duration::ms(1), kPause = Duration::us(50);
+  // Polls that begin so soon after each other are back to back.
+  static constexpr Duration kBackToBack = Duration::us(2);
 
   // A poll begins.
   void begin(Instant now) {
@@ -53,7 +55,7 @@ class PollingHabit {
   bool steady() const { return steady_; }
 
  private:
-  static constexpr Duration kBackToBack = Duration::us(2), kSending = Duration::us(20);
+  static constexpr Duration kSending = Duration::us(20);
   Instant last_;
   Duration inside_, outside_;
   bool posted_ = false, yielded_ = false;  // since the last poll

@@ -103,6 +103,14 @@ const char* to_string(WcStatus s) {
       return "the TCP connection was lost";
     case WcStatus::window_bind:
       return "the memory window cannot be bound so";
+    case WcStatus::retry_exceeded:
+      return "the peer did not answer any repetition";
+    case WcStatus::rnr_retry_exceeded:
+      return "the peer never had a receive posted";
+    case WcStatus::bad_response:
+      return "the peer answered what was not asked";
+    case WcStatus::local_operation:
+      return "the queue pair cannot carry it out";
   }
   return "?";
 }

@@ -80,6 +80,11 @@ enum class Status : std::uint8_t {
   RemoteInvalidRequest,
   FatalTransport,  // the peer was lost
   WindowBind,      // a window cannot be bound so
+  // Of the InfiniBand transport alone:
+  RetryExceeded,     // no answer to any of the repetitions
+  RnrRetryExceeded,  // the peer never had a receive posted
+  BadResponse,       // an answer that does not belong to what was asked
+  LocalOperation,    // not in this state, not with this service
 };
 
 struct Completion {
