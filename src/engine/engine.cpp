@@ -112,19 +112,20 @@ Engine::~Engine() {
   wire_.tx().flush();
 }
 
-bool Engine::poll(Instant now) {
+bool Engine::poll(Instant now, bool comes_back) {
   const iwarp::Side::Turn turn(iwarp_);
   ++counters_.polls;
   wire_.begin_sending();
   const auto moved = [this] { return counters_.rx_frames + wire_.tx().frames_sent(); };
   const std::uint64_t before = moved();
-  bool any = over_kernel_tcp_ ? iwarp_.poll_sockets(now) : receive_burst(now);
+  const bool arrived = over_kernel_tcp_ ? iwarp_.poll_sockets(now) : receive_burst(now);
+  bool any = arrived;
   spare([&] { look_at_link(!any, now); });
   bool more = loop_frames(now);
   more |= iwarp_.drain_round(now);
   any |= more;
   spare([&] { look_at_shared_limits(); });
-  iwarp_.end_of_burst(now);
+  iwarp_.end_of_burst(!arrived, comes_back, now);
   if (iwarp_.completions().take_overrun()) fail_overrun(now);
   if (link_.given_up_at() <= now) {
     spare([&] { iwarp_.life().give_up_link(link_.give_up(), now); });

@@ -9,6 +9,8 @@ namespace {
 
 // Segments one connection may send before the next one has its turn.
 constexpr unsigned kTurn = 64;
+// How long an ACK waits for what is sent soon (E-7).
+constexpr Duration kAckWaits = Duration::us(50);
 
 // A receive is there for what waited for one on `c`, the connection of `qp`, if it has one.
 void resume(Delivery& delivery, Ending& ending, Connection* c, verbs::QueuePair& qp, Instant now) {
@@ -23,7 +25,7 @@ void resume(Delivery& delivery, Ending& ending, Connection* c, verbs::QueuePair&
 void take_waiting(Side& side, Instant now) {
   const Side::Turn turn(side);
   if (!side.drain_round(now)) return;
-  side.end_of_burst(now);
+  side.end_of_burst(false, false, now);
   side.transmit_round(now);
 }
 
@@ -73,7 +75,10 @@ bool Side::drain_round(Instant now) {
   return true;
 }
 
-void Side::end_of_burst(Instant now) {
+void Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
+  if (!state_.owing.empty()) {
+    if (idle || !acks_wait || state_.owing_since + kAckWaits <= now) acknowledge_owing();
+  }
   while (!state_.touched.empty()) {
     Connection* c = state_.touched.pop(state_.connections);
     if (c == nullptr) continue;
@@ -82,10 +87,23 @@ void Side::end_of_burst(Instant now) {
       if (c->stage != Stage::Startup) {
         tcp::set_receive_room(c->tcb, delivery_.receive_room(*c), now);
       }
-      tcp::end_of_burst(c->tcb, now);
+      if (tcp::end_of_burst(c->tcb, acks_wait)) {
+        if (state_.owing.empty()) state_.owing_since = now;
+        state_.owing.push(*c);
+      }
       state_.sending.push(*c);
       state_.timers.arm(*c);
     });
+  }
+}
+
+// What has been sent meanwhile has carried some.
+void Side::acknowledge_owing() {
+  while (!state_.owing.empty()) {
+    Connection* c = state_.owing.pop(state_.connections);
+    if (c == nullptr || !tcp::ack_owed(c->tcb)) continue;
+    tcp::acknowledge(c->tcb);
+    state_.sending.push(*c);
   }
 }
 
@@ -103,8 +121,9 @@ void Side::run_timers(Instant now) {
 
 Instant Side::next_deadline() const {
   if (!state_.draining.empty()) return Instant();
-  const Instant timer = earlier(earlier(state_.timers.earliest(), state_.time_wait.next_deadline()),
-                                state_.end_again);
+  const Instant end = earlier(state_.time_wait.next_deadline(), state_.end_again);
+  const Instant ack = state_.owing.empty() ? Instant::never() : state_.owing_since + kAckWaits;
+  const Instant timer = earlier(earlier(state_.timers.earliest(), end), ack);
   if (state_.kernel == nullptr) return timer;
   return rounds_.has_work() ? Instant() : earlier(timer, state_.kernel->accept_again);
 }

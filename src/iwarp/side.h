@@ -67,7 +67,9 @@ class Side {
   bool poll_sockets(Instant now) { return rounds_.poll(now); }
   // SLOW connections that have more than one turn's worth, one after the other. True if there were.
   bool drain_round(Instant now);
-  void end_of_burst(Instant now);
+  // `acks_wait`: the caller is soon back, and what is sent until then may carry the ACKs that are
+  // owed. They go at the latest with a burst that is `idle`, or after kAckWaits (E-7).
+  void end_of_burst(bool idle, bool acks_wait, Instant now);
   void run_timers(Instant now);
   // When run_timers or another round must come even if nothing arrives.
   Instant next_deadline() const;
@@ -141,6 +143,8 @@ class Side {
                           fastpath::Validation* validation, Instant now);
   bool answers(Connection& c, const tcp::Check& check, wire::FrameHead& head, const Arrived& a,
                Instant now);
+
+  void acknowledge_owing();
 
   SideState state_;
   Completions completions_;

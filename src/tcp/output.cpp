@@ -290,9 +290,15 @@ bool ack_owed(const Tcb& t) {
   return t.rcv.ack_owed || t.rcv.ack_due;
 }
 
-void end_of_burst(Tcb& t, Instant now) {
-  (void)now;
-  if (t.rcv.ack_owed && t.config.ack_policy == AckPolicy::PerBurst) t.rcv.ack_due = true;
+bool end_of_burst(Tcb& t, bool may_wait) {
+  if (!t.rcv.ack_owed || t.rcv.ack_due || t.config.ack_policy != AckPolicy::PerBurst) return false;
+  if (may_wait && t.rcv.unacked < 2u * t.rcv.largest) return true;
+  t.rcv.ack_due = true;
+  return false;
+}
+
+void acknowledge(Tcb& t) {
+  if (t.rcv.ack_owed) t.rcv.ack_due = true;
 }
 
 namespace {

@@ -33,7 +33,7 @@ struct DueProbe : testing::Test {
   }
   void exchange() {
     for (int i = 0; i < 100 && !(sender.out.empty() && receiver.out.empty()); ++i) {
-      now += Duration::us(100);
+      now = now + Duration::us(100);
       for (; !sender.out.empty(); sender.out.pop_front()) {
         receiver.input(sender.out.front().bytes, now);
       }
