@@ -16,7 +16,10 @@ struct DueProbe : testing::Test {
   Instant now = Instant::from_ns(1000000000);
 
   DueProbe() {
-    for (Host* h : {&sender, &receiver}) h->config.mss = kMss;
+    for (Host* h : {&sender, &receiver}) {
+      h->config.mss = kMss;
+      h->config.timestamps = false;  // so many octets are one segment
+    }
     sender.stream = receiver.peer_stream = 0;
     receiver.stream = sender.peer_stream = 1;
     std::swap(receiver.local_port, receiver.remote_port);
@@ -54,7 +57,7 @@ struct DueProbe : testing::Test {
 TEST_F(DueProbe, E51_APointlessOneDoesNotTakeTheTurnOfNewData) {
   ASSERT_TRUE(sender.tcb.loss.rack.probe_due);
   receiver.input(in_flight, now);
-  receiver.run_timers(receiver.deadline());  // the ACK it owes
+  if (receiver.out.empty()) receiver.run_timers(receiver.deadline());  // the ACK it owes
   answer_while_full();
   ASSERT_TRUE(sender.tcb.sent_segments.empty());
   sender.source_end += kMss;
