@@ -21,6 +21,16 @@ void resume(Delivery& delivery, Ending& ending, Connection* c, verbs::QueuePair&
   }
 }
 
+// The ACKs that have waited go; what was sent meanwhile has carried some.
+void acknowledge_owing(SideState& state) {
+  while (!state.owing.empty()) {
+    Connection* c = state.owing.pop(state.connections);
+    if (c == nullptr || !tcp::ack_owed(c->tcb)) continue;
+    tcp::acknowledge(c->tcb);
+    state.sending.push(*c);
+  }
+}
+
 // A receive was posted: what waited for one goes on at once, whoever drives.
 void take_waiting(Side& side, Instant now) {
   const Side::Turn turn(side);
@@ -77,7 +87,7 @@ bool Side::drain_round(Instant now) {
 
 void Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
   if (!state_.owing.empty()) {
-    if (idle || !acks_wait || state_.owing_since + kAckWaits <= now) acknowledge_owing();
+    if (idle || !acks_wait || state_.owing_since + kAckWaits <= now) acknowledge_owing(state_);
   }
   while (!state_.touched.empty()) {
     Connection* c = state_.touched.pop(state_.connections);
@@ -94,16 +104,6 @@ void Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
       state_.sending.push(*c);
       state_.timers.arm(*c);
     });
-  }
-}
-
-// What has been sent meanwhile has carried some.
-void Side::acknowledge_owing() {
-  while (!state_.owing.empty()) {
-    Connection* c = state_.owing.pop(state_.connections);
-    if (c == nullptr || !tcp::ack_owed(c->tcb)) continue;
-    tcp::acknowledge(c->tcb);
-    state_.sending.push(*c);
   }
 }
 

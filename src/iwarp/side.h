@@ -144,8 +144,6 @@ class Side {
   bool answers(Connection& c, const tcp::Check& check, wire::FrameHead& head, const Arrived& a,
                Instant now);
 
-  void acknowledge_owing();
-
   SideState state_;
   Completions completions_;
   Transmitter transmitter_;
