@@ -85,10 +85,11 @@ bool Side::drain_round(Instant now) {
   return true;
 }
 
-void Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
+bool Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
   if (!state_.owing.empty()) {
     if (idle || !acks_wait || state_.owing_since + kAckWaits <= now) acknowledge_owing(state_);
   }
+  bool waits = !state_.touched.empty() && state_.sending.empty();
   while (!state_.touched.empty()) {
     Connection* c = state_.touched.pop(state_.connections);
     if (c == nullptr) continue;
@@ -100,11 +101,14 @@ void Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
       if (tcp::end_of_burst(c->tcb, acks_wait)) {
         if (state_.owing.empty()) state_.owing_since = now;
         state_.owing.push(*c);
+      } else {
+        waits = false;
       }
       state_.sending.push(*c);
       state_.timers.arm(*c);
     });
   }
+  return waits;
 }
 
 void Side::run_timers(Instant now) {
@@ -197,7 +201,8 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
   const Turn turn(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
-  if (!state_.sending.empty()) {  // others wait for the port: in turn
+  const std::size_t itself = c->in_tx_queue ? 1 : 0;
+  if (state_.sending.size() > itself) {  // others wait for the port: in turn
     ending_.guard(*c, now, [&] { state_.sending.push(*c); });
     transmit_round(now);
     return;
@@ -211,6 +216,7 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
 }
 
 void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
+  if (!qp.starved.load()) return;  // nothing waits for one
   resume(delivery_, ending_, find(qp.connection), qp, now);
   take_waiting(*this, now);
 }

@@ -80,6 +80,25 @@ TEST_F(CarriedAck, E7_ItWaitsNoLongerThan50Microseconds) {
   expect_ack(p.one_poll({{2 * kSize, little}}, kComesBack), 2 * kSize + little.size());
 }
 
+// A poll that received so little leaves timers and turns to the one that follows at once, and that
+// one to nobody. proves: E-51
+TEST_F(CarriedAck, E51_WhatOnePollPutsOffTheNextOneDoes) {
+  up();
+  arrive(0, kLeaves);  // a responder speaks second
+  const auto sent = reply();
+  ASSERT_EQ(sent.size(), 1u);
+  const auto behind = static_cast<std::uint32_t>(sent[0].payload.size());
+  const Instant due = p.node().engine().next_deadline();
+  const Octets little = p.write(0, Octets(10, 1));
+  p.now = due - Duration::us(10);
+  EXPECT_TRUE(p.one_poll({{.at = kSize, .bytes = little, .behind = behind}}, kComesBack).empty());
+  p.now = due;
+  const auto again =
+      p.one_poll({{.at = kSize + little.size(), .bytes = little, .behind = behind}}, kComesBack);
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].payload, sent[0].payload);
+}
+
 // proves: E-7
 TEST_F(CarriedAck, E7_OutOfOrderIsAcknowledgedAtOnceWhoeverComesBack) {
   up();
