@@ -153,7 +153,7 @@ ROWS = [
     iser("iscsi-perf, 30 s", "iscsi-perf {} -t 30 " + LUN, wanted="finished"),
     iser("iscsi-test-cu --dataloss", ["sh", "-c", SCSI_TESTS], program="iscsi-test-cu", wanted="87 of 87 passed or were skipped",
          seconds=180),
-    Row("riostream", f"riostream -s {HERE}", "riostream", port=7471, seconds=15, missing="rsockets are not there"),
-    Row("rcopy", f"rcopy client.fio {HERE}:copy", "rcopy", port=7427, seconds=15, missing="rsockets are not there"),
-    Row("rstream", f"rstream -s {HERE}", "rstream", port=7471, seconds=15, missing="rsockets are not there"),
+    Row("riostream", f"riostream -s {HERE}", "riostream", port=7471, seconds=15),
+    Row("rcopy", f"rcopy client.fio {HERE}:copy", "rcopy", port=7427, seconds=15),
+    Row("rstream", f"rstream -s {HERE}", "rstream", port=7471, seconds=15),
 ]

@@ -29,11 +29,8 @@ int answer(int error) {
   return error == 0 ? 0 : failed(error);
 }
 
-// A short while in which an answer that is under way is seen without sleeping.
-constexpr auto kSpin = std::chrono::microseconds(20);
-
-void look_at(const pollfd& p) {
-  if (const auto s = Table::get().find(p.fd)) s->look((p.events & POLLOUT) != 0);
+void look_at(const pollfd& p, bool sleeps) {
+  if (const auto s = Table::get().find(p.fd)) s->look((p.events & POLLOUT) != 0, sleeps);
 }
 
 void show_broken(pollfd& p) {
@@ -49,14 +46,18 @@ bool has_rsocket(const pollfd* fds, nfds_t n) {
   return false;
 }
 
-// Number of descriptors that are ready now, or -1.
-int poll_now(pollfd* fds, nfds_t n) {
+void look_at_all(const pollfd* fds, nfds_t n, bool sleeps) {
   guarded(
       [&] {
-        for (nfds_t i = 0; i < n; ++i) look_at(fds[i]);
+        for (nfds_t i = 0; i < n; ++i) look_at(fds[i], sleeps);
         return 0;
       },
       0);
+}
+
+// Number of descriptors that are ready now, or -1.
+int poll_now(pollfd* fds, nfds_t n) {
+  look_at_all(fds, n, false);
   return ::poll(fds, n, 0);
 }
 
@@ -174,22 +175,23 @@ int urnic_rclose(int fd) {
 int urnic_rpoll(pollfd* fds, nfds_t n, int timeout) {
   if (!has_rsocket(fds, n)) return ::poll(fds, n, timeout);
   int ready = poll_now(fds, n);
-  const auto until = std::chrono::steady_clock::now() + kSpin;
-  while (ready == 0 && timeout != 0 && std::chrono::steady_clock::now() < until) {
-    ready = poll_now(fds, n);
+  for (Spin spin; ready == 0 && timeout != 0 && spin.goes_on();) ready = poll_now(fds, n);
+  if (ready == 0 && timeout != 0) {
+    look_at_all(fds, n, true);
+    ready = ::poll(fds, n, timeout);
   }
-  if (ready == 0 && timeout != 0) ready = ::poll(fds, n, timeout);
   for (nfds_t i = 0; ready > 0 && i < n; ++i) show_broken(fds[i]);
   return ready;
 }
 
 int urnic_rselect(int n, fd_set* in, fd_set* out, fd_set* except, timeval* timeout) {
+  const bool sleeps = timeout == nullptr || timeout->tv_sec != 0 || timeout->tv_usec != 0;
   guarded(
       [&] {
         for (int fd = 0; fd < n && fd < FD_SETSIZE; ++fd) {
           const bool writes = out != nullptr && FD_ISSET(fd, out);
           if (!writes && (in == nullptr || !FD_ISSET(fd, in))) continue;
-          look_at({fd, static_cast<short>(writes ? POLLOUT : 0), 0});
+          look_at({fd, static_cast<short>(writes ? POLLOUT : 0), 0}, sleeps);
         }
         return 0;
       },

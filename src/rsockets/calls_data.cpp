@@ -16,10 +16,9 @@ namespace {
 using compat::failed;
 using compat::guarded;
 
-// Without effect: those that are hints, and those of what is so in any case.
-constexpr int kIgnored = MSG_NOSIGNAL | MSG_MORE | MSG_CMSG_CLOEXEC | MSG_CONFIRM | MSG_EOR;
-constexpr int kSendFlags = kIgnored | MSG_DONTWAIT;
-constexpr int kReceiveFlags = kIgnored | MSG_DONTWAIT | MSG_PEEK | MSG_WAITALL;
+// There is no such data here. Flags that are hints, or are of no use in a direction, are passed over
+// as the kernel does: rstream sends with MSG_WAITALL.
+constexpr int kRefused = MSG_OOB | MSG_ERRQUEUE;
 
 bool may_wait(const Socket& s, int flags) {
   return (flags & MSG_DONTWAIT) == 0 && !s.non_blocking;
@@ -28,10 +27,13 @@ bool may_wait(const Socket& s, int flags) {
 // `some` is called again as long as it wants to wait; what has been moved counts more than why
 // nothing further was.
 template <class Some, class Moved>
-ssize_t repeat(int fd, bool waits, short events, int timeout_ms, Some&& some, Moved&& moved) {
+ssize_t repeat(Socket& s, int fd, bool waits, short events, int timeout_ms, Some&& some,
+               Moved&& moved) {
   for (;;) {
     int e = guarded(some, ENOMEM);
+    for (Spin spin; e == EAGAIN && waits && spin.goes_on();) e = guarded(some, ENOMEM);
     if (e == EAGAIN && waits) {
+      s.look(events == POLLOUT, true);
       e = wait_for(fd, events, timeout_ms);
       if (e == 0) continue;
     }
@@ -41,12 +43,12 @@ ssize_t repeat(int fd, bool waits, short events, int timeout_ms, Some&& some, Mo
 }
 
 ssize_t send_all(int fd, Source source, int flags) {
-  if ((flags & ~kSendFlags) != 0) return failed(EOPNOTSUPP);
+  if ((flags & kRefused) != 0) return failed(EOPNOTSUPP);
   const auto s = lookup(fd);
   if (s == nullptr) return -1;
   const std::size_t all = source.left();
   return repeat(
-      fd, may_wait(*s, flags), POLLOUT, s->settings().send_timeout_ms,
+      *s, fd, may_wait(*s, flags), POLLOUT, s->settings().send_timeout_ms,
       [&] { return s->send(source); }, [&] { return all - source.left(); });
 }
 
@@ -56,7 +58,7 @@ struct Sink {
 };
 
 ssize_t receive_into(int fd, Sink sink, int flags) {
-  if ((flags & ~kReceiveFlags) != 0) return failed(EOPNOTSUPP);
+  if ((flags & kRefused) != 0) return failed(EOPNOTSUPP);
   const auto s = lookup(fd);
   if (s == nullptr) return -1;
   const bool look = (flags & MSG_PEEK) != 0, whole = (flags & MSG_WAITALL) != 0 && !look;
@@ -80,7 +82,7 @@ ssize_t receive_into(int fd, Sink sink, int flags) {
     }
     return 0;
   };
-  return repeat(fd, may_wait(*s, flags), POLLIN, s->settings().receive_timeout_ms, some,
+  return repeat(*s, fd, may_wait(*s, flags), POLLIN, s->settings().receive_timeout_ms, some,
                 [&] { return all; });
 }
 
@@ -185,7 +187,7 @@ int urnic_riounmap(int fd, void* buffer, std::size_t length) {
 }
 
 std::size_t urnic_riowrite(int fd, const void* from, std::size_t size, off_t offset, int flags) {
-  if ((flags & ~kSendFlags) != 0 || offset < 0) {
+  if ((flags & kRefused) != 0 || offset < 0) {
     return static_cast<std::size_t>(failed(offset < 0 ? EINVAL : EOPNOTSUPP));
   }
   const auto s = lookup(fd);
@@ -194,7 +196,7 @@ std::size_t urnic_riowrite(int fd, const void* from, std::size_t size, off_t off
   Source source(&one, 1);
   const auto moved = [&] { return size - source.left(); };
   return static_cast<std::size_t>(repeat(
-      fd, may_wait(*s, flags), POLLOUT, s->settings().send_timeout_ms,
+      *s, fd, may_wait(*s, flags), POLLOUT, s->settings().send_timeout_ms,
       [&] { return s->send_to_mapping(source, static_cast<std::uint64_t>(offset) + moved()); },
       moved));
 }

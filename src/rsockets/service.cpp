@@ -11,11 +11,15 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "rsockets/socket.h"
 
 namespace urnic::rsockets {
 namespace {
+
+// After which a program that looked by itself is looked after.
+constexpr int kAgainMs = 1;
 
 std::atomic<Service*> current{nullptr};
 std::mutex making;
@@ -108,10 +112,11 @@ void Service::run() {
   pthread_setname_np(pthread_self(), "urnic-rsockets");
   for (;;) {
     pollfd fds[] = {{events_->fd, POLLIN, 0}, {completions_->fd, POLLIN, 0}};
-    ::poll(fds, 2, -1);
+    ::poll(fds, 2, busy_.empty() ? -1 : kAgainMs);
     try {
       while (take_event()) {
       }
+      ask_again();
       while (take_completion()) {
       }
     } catch (const std::exception&) {
@@ -155,13 +160,20 @@ bool Service::take_event() {
   return true;
 }
 
+void Service::ask_again() {
+  for (void* cookie : std::exchange(busy_, {})) {
+    const auto socket = find(cookie);
+    if (socket != nullptr && !socket->on_completion()) busy_.push_back(cookie);
+  }
+}
+
 bool Service::take_completion() {
   ibv_cq* cq = nullptr;
   void* cookie = nullptr;
   if (urnic_ibv_get_cq_event(completions_, &cq, &cookie) != 0) return false;
   const auto socket = find(cookie);
   urnic_ibv_ack_cq_events(cq, 1);  // from here on the queue may go
-  if (socket != nullptr) socket->on_completion();
+  if (socket != nullptr && !socket->on_completion()) busy_.push_back(cookie);
   return true;
 }
 

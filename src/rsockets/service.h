@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "compat/exported.h"
 
@@ -32,6 +33,7 @@ class Service {
   void run();
   bool take_event();
   bool take_completion();
+  void ask_again();
   std::shared_ptr<Socket> find(const void* cookie);
 
   std::mutex mutex_;
@@ -39,6 +41,7 @@ class Service {
   rdma_event_channel* events_ = nullptr;
   ibv_comp_channel* completions_ = nullptr;
   std::uint64_t last_ = 0;
+  std::vector<void*> busy_;  // cookies of those to be asked again; the thread's own
   std::unordered_map<std::uint64_t, std::weak_ptr<Socket>> sockets_;
 };
 

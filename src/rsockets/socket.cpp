@@ -21,6 +21,14 @@ constexpr int kResolveMs = 2000;
 // For how long nothing may move before what was sent is given up by close().
 constexpr int kQuietMs = 10'000, kQuietAtExitMs = 500;
 
+constexpr unsigned kInVain = 3;
+constexpr std::int64_t kStillLookingUs = 1000;
+
+std::int64_t now_us() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
 bool is_usable(const sockaddr* a, socklen_t length, int family) {
   if (a == nullptr || a->sa_family != family) return false;
   return length >= (family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
@@ -36,6 +44,16 @@ int set_flag(rdma_cm_id* id, int name) {
 }
 
 }  // namespace
+
+void Looks::in_vain() {
+  vain_.fetch_add(1, std::memory_order_relaxed);
+  last_us_.store(now_us(), std::memory_order_relaxed);
+}
+
+bool Looks::are_many() const {
+  return vain_.load(std::memory_order_relaxed) > kInVain &&
+         now_us() - last_us_.load(std::memory_order_relaxed) < kStillLookingUs;
+}
 
 int Socket::open() {
   if (const int e = mirror_.open(); e != 0) return e;
@@ -235,12 +253,14 @@ void Socket::on_disconnected() {
   if (listener != nullptr) listener->forget(this);
 }
 
-void Socket::on_completion() {
+bool Socket::on_completion() {
+  if (looks_.are_many()) return false;
   const std::lock_guard guard(mutex_);
-  if (stage_ != Stage::connected) return;
+  if (stage_ != Stage::connected) return true;
   stream_.link().arm_received();
   settle();
   served_.notify_all();
+  return true;
 }
 
 void Socket::queue(std::shared_ptr<Socket> made) {

@@ -20,6 +20,19 @@
 
 namespace urnic::rsockets {
 
+// Whether the program looks for data again and again without sleeping. Who sleeps in the kernel looks
+// once in vain, is woken, and finds something.
+class Looks {
+ public:
+  void in_vain();
+  void found() { vain_.store(0, std::memory_order_relaxed); }
+  bool are_many() const;
+
+ private:
+  std::atomic<unsigned> vain_{0};
+  std::atomic<std::int64_t> last_us_{0};
+};
+
 class Socket : public std::enable_shared_from_this<Socket> {
  public:
   enum class Stage : std::uint8_t {
@@ -65,8 +78,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
 
   int own_address(sockaddr*, socklen_t*);
   int peer_address(sockaddr*, socklen_t*);
-  // Serves what has come, and shows whether there is room to send.
-  void look(bool for_output);
+  // Serves what has come, and shows whether there is room to send. Whoever sleeps next is woken.
+  void look(bool for_output, bool sleeps);
   int take_error();
   std::uint64_t readable();
   // Whether its connection failed or broke.
@@ -86,7 +99,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
   void on_established(const std::string& private_data);
   void on_failed(int error);
   void on_disconnected();
-  void on_completion();
+  // False: the program looks by itself all the time, and is left to it; to be asked again soon.
+  bool on_completion();
 
  private:
   int make_id();
@@ -112,6 +126,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   std::vector<int> others_;    // further numbers the program has it by
   rdma_cm_id* id_ = nullptr;   // until the stream has it
   mutable Stream stream_;
+  Looks looks_;
   bool wants_output_ = false;  // somebody waits for room to send
   int error_ = 0;
   // Listening.

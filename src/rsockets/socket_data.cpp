@@ -131,20 +131,30 @@ int Socket::receive(std::uint8_t* to, std::size_t size, bool look, std::size_t* 
   if (!stream_.has_data()) stream_.serve();
   *got = stream_.receive(to, size, look);
   show();
-  if (*got != 0 || size == 0 || stream_.has_data()) return 0;
+  if (*got != 0 || size == 0 || stream_.has_data()) {
+    looks_.found();
+    return 0;
+  }
+  looks_.in_vain();
   const Ending& ending = stream_.ending();
   if (ending.error() != 0) return ending.error();
   return ending.is_readable() ? EAGAIN : 0;
 }
 
-void Socket::look(bool for_output) {
+void Socket::look(bool for_output, bool sleeps) {
   const std::lock_guard guard(mutex_);
   if (stage_ != Stage::connected) return;
   if (for_output && !wants_output_ && stream_.ending().is_writable() && !stream_.can_send()) {
     wants_output_ = true;
     mirror_.show_output(false);
   }
+  if (sleeps) stream_.link().arm_received();
   settle();
+  if (sleeps || stream_.has_data()) {
+    looks_.found();
+  } else {
+    looks_.in_vain();
+  }
 }
 
 int Socket::map(void* buffer, std::size_t length, bool written, std::uint64_t offset) {

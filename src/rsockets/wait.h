@@ -11,6 +11,16 @@
 
 namespace urnic::rsockets {
 
+// A short while in which an answer that is under way is seen without sleeping.
+class Spin {
+ public:
+  bool goes_on() const { return std::chrono::steady_clock::now() < until_; }
+
+ private:
+  static constexpr auto kLength = std::chrono::microseconds(20);
+  std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + kLength;
+};
+
 // 0, EINTR, or EAGAIN when `timeout_ms` (-1: none) have passed.
 inline int wait_for(int fd, short events, int timeout_ms) {
   using Clock = std::chrono::steady_clock;
