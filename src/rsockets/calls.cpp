@@ -36,7 +36,7 @@ void look_at(const pollfd& p, bool sleeps) {
 void show_broken(pollfd& p) {
   if ((p.revents & POLLHUP) == 0) return;
   const auto s = Table::get().find(p.fd);
-  if (s != nullptr && s->is_broken()) p.revents |= POLLERR;
+  if (s != nullptr && s->error(false) != 0) p.revents |= POLLERR;
 }
 
 bool has_rsocket(const pollfd* fds, nfds_t n) {
@@ -126,7 +126,7 @@ int urnic_raccept(int fd, sockaddr* address, socklen_t* length) {
         [&] {
           std::shared_ptr<Socket> socket;
           if (const int why = listener->accept(&socket); why != 0) return -why;
-          if (address != nullptr && length != nullptr) socket->peer_address(address, length);
+          if (address != nullptr && length != nullptr) socket->address(true, address, length);
           const int number = made(0, std::move(socket));
           return number < 0 ? -errno : number;
         },
@@ -214,12 +214,12 @@ int urnic_repoll_wait(int epfd, epoll_event* events, int most, int timeout) {
 
 int urnic_rgetpeername(int fd, sockaddr* address, socklen_t* length) {
   const auto s = lookup(fd);
-  return s == nullptr ? -1 : answer(s->peer_address(address, length));
+  return s == nullptr ? -1 : answer(s->address(true, address, length));
 }
 
 int urnic_rgetsockname(int fd, sockaddr* address, socklen_t* length) {
   const auto s = lookup(fd);
-  return s == nullptr ? -1 : answer(s->own_address(address, length));
+  return s == nullptr ? -1 : answer(s->address(false, address, length));
 }
 
 int urnic_rfcntl(int fd, int command, ...) {
@@ -256,7 +256,8 @@ int urnic_rs_ioctl(int fd, unsigned long request, void* argument) {
       return urnic_rfcntl(fd, F_SETFL, long{on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK});
     }
     case FIONREAD:
-      *static_cast<int*>(argument) = static_cast<int>(std::min<std::uint64_t>(s->readable(), INT_MAX));
+      *static_cast<int*>(argument) =
+          static_cast<int>(std::min<std::uint64_t>(s->readable(), INT_MAX));
       return 0;
     case FIOCLEX:
     case FIONCLEX:

@@ -16,8 +16,8 @@ namespace {
 using compat::failed;
 using compat::guarded;
 
-// There is no such data here. Flags that are hints, or are of no use in a direction, are passed over
-// as the kernel does: rstream sends with MSG_WAITALL.
+// There is no such data here. Flags that are hints, or are of no use in a direction, are passed
+// over as the kernel does: rstream sends with MSG_WAITALL.
 constexpr int kRefused = MSG_OOB | MSG_ERRQUEUE;
 
 bool may_wait(const Socket& s, int flags) {
@@ -48,8 +48,8 @@ ssize_t send_all(int fd, Source source, int flags) {
   if (s == nullptr) return -1;
   const std::size_t all = source.left();
   return repeat(
-      *s, fd, may_wait(*s, flags), POLLOUT, s->settings().send_timeout_ms,
-      [&] { return s->send(source); }, [&] { return all - source.left(); });
+      *s, fd, may_wait(*s, flags), POLLOUT, s->timeout_ms(true), [&] { return s->send(source); },
+      [&] { return all - source.left(); });
 }
 
 struct Sink {
@@ -82,7 +82,7 @@ ssize_t receive_into(int fd, Sink sink, int flags) {
     }
     return 0;
   };
-  return repeat(*s, fd, may_wait(*s, flags), POLLIN, s->settings().receive_timeout_ms, some,
+  return repeat(*s, fd, may_wait(*s, flags), POLLIN, s->timeout_ms(false), some,
                 [&] { return all; });
 }
 
@@ -133,7 +133,7 @@ ssize_t urnic_rrecvfrom(int fd, void* to, std::size_t size, int flags, sockaddr*
   const ssize_t n = urnic_rrecv(fd, to, size, flags);
   if (n >= 0 && from != nullptr && length != nullptr) {
     const auto s = lookup(fd);
-    if (s == nullptr || s->peer_address(from, length) != 0) *length = 0;
+    if (s == nullptr || s->address(true, from, length) != 0) *length = 0;
   }
   return n;
 }
@@ -166,10 +166,10 @@ off_t urnic_riomap(int fd, void* buffer, std::size_t length, int rights, int, of
         const auto s = lookup(fd);
         if (s == nullptr) return -1;
         if ((rights & ~(PROT_WRITE | PROT_NONE)) != 0 || offset < -1) return failed(EINVAL);
-        const off_t at = offset == -1 ? static_cast<off_t>(reinterpret_cast<std::uintptr_t>(buffer))
-                                      : offset;
-        const int e = s->map(buffer, length, (rights & PROT_WRITE) != 0,
-                             static_cast<std::uint64_t>(at));
+        const off_t at =
+            offset == -1 ? static_cast<off_t>(reinterpret_cast<std::uintptr_t>(buffer)) : offset;
+        const int e =
+            s->map(buffer, length, (rights & PROT_WRITE) != 0, static_cast<std::uint64_t>(at));
         return e == 0 ? at : failed(e);
       },
       -1);
@@ -196,7 +196,7 @@ std::size_t urnic_riowrite(int fd, const void* from, std::size_t size, off_t off
   Source source(&one, 1);
   const auto moved = [&] { return size - source.left(); };
   return static_cast<std::size_t>(repeat(
-      *s, fd, may_wait(*s, flags), POLLOUT, s->settings().send_timeout_ms,
+      *s, fd, may_wait(*s, flags), POLLOUT, s->timeout_ms(true),
       [&] { return s->send_to_mapping(source, static_cast<std::uint64_t>(offset) + moved()); },
       moved));
 }

@@ -12,9 +12,8 @@ void Mappings::open(std::uint32_t peers, std::uint32_t own) {
 
 int Mappings::free_index() const {
   for (std::uint32_t i = 0; i < peers_; ++i) {
-    const bool taken = std::any_of(own_.begin(), own_.end(), [&](const Own& o) {
-      return o.index == static_cast<int>(i);
-    });
+    const bool taken = std::any_of(own_.begin(), own_.end(),
+                                   [&](const Own& o) { return o.index == static_cast<int>(i); });
     if (!taken) return static_cast<int>(i);
   }
   return kLocal;

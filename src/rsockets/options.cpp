@@ -3,9 +3,9 @@
 #include <netinet/tcp.h>
 #include <sys/time.h>
 
+#include <rdma/rsocket.h>
 #include <algorithm>
 #include <cstring>
-#include <rdma/rsocket.h>
 
 #include "compat/errors.h"
 #include "rsockets/calls.h"
@@ -15,6 +15,8 @@ namespace urnic::rsockets {
 namespace {
 
 using compat::failed;
+
+constexpr int kPathMtu = 1024;
 
 struct Given {
   const void* value;
@@ -129,10 +131,7 @@ int set_of_rdma(int name, const Given& g, Settings* s, bool before_connection) {
   }
 }
 
-int set(Socket& socket, int level, int name, const Given& g) {
-  const auto lock = socket.lock();
-  Settings* s = &socket.settings();
-  const Socket::Stage stage = socket.stage();
+int set(Settings* s, Socket::Stage stage, int level, int name, const Given& g) {
   const bool before = stage == Socket::Stage::fresh || stage == Socket::Stage::bound ||
                       stage == Socket::Stage::listening;
   switch (level) {
@@ -165,8 +164,18 @@ int tell_time(int ms, void* to, socklen_t* length) {
   return tell(&t, sizeof t, to, length);
 }
 
+// Of what TCP below does nothing is known here: a state and a size.
+int tell_tcp(Socket::Stage stage, void* to, socklen_t* length) {
+  tcp_info info{};
+  info.tcpi_state = stage == Socket::Stage::connected   ? TCP_ESTABLISHED
+                    : stage == Socket::Stage::listening ? TCP_LISTEN
+                                                        : TCP_CLOSE;
+  info.tcpi_snd_mss = info.tcpi_rcv_mss = kPathMtu;
+  return tell(&info, sizeof info, to, length);
+}
+
 // True when it is a number.
-bool number_of_socket(Socket& socket, const Settings& s, int name, int* n) {
+bool number_of_socket(Socket& socket, const Settings& s, Socket::Stage stage, int name, int* n) {
   switch (name) {
     case SO_REUSEADDR:
       *n = s.reuse_address;
@@ -193,10 +202,10 @@ bool number_of_socket(Socket& socket, const Settings& s, int name, int* n) {
       *n = IPPROTO_TCP;
       return true;
     case SO_ACCEPTCONN:
-      *n = socket.stage() == Socket::Stage::listening;
+      *n = stage == Socket::Stage::listening;
       return true;
     case SO_ERROR:
-      *n = socket.take_error();
+      *n = socket.error(true);
       return true;
     default:
       return false;
@@ -217,8 +226,8 @@ bool number_of_tcp(const Settings& s, int name, int* n) {
     case TCP_KEEPCNT:
       *n = s.keep_count;
       return true;
-    case TCP_MAXSEG:  // octets that go in one piece
-      *n = kMaxPiece;
+    case TCP_MAXSEG:  // as rdma-core has it: the path MTU that a queue pair shows
+      *n = kPathMtu;
       return true;
     default:
       return false;
@@ -246,10 +255,12 @@ bool number_of_rdma(const Settings& s, int name, int* n) {
 
 int get(Socket& socket, int level, int name, void* to, socklen_t* length) {
   Settings s;
-  {
-    const auto lock = socket.lock();
-    s = socket.settings();
-  }
+  Socket::Stage stage{};
+  socket.with_settings([&](const Settings& kept, Socket::Stage at) {
+    s = kept;
+    stage = at;
+    return 0;
+  });
   int n = 0;
   bool known = false;
   switch (level) {
@@ -260,9 +271,10 @@ int get(Socket& socket, int level, int name, void* to, socklen_t* length) {
         const linger l{s.linger_on, s.linger_s};
         return tell(&l, sizeof l, to, length);
       }
-      known = number_of_socket(socket, s, name, &n);
+      known = number_of_socket(socket, s, stage, name, &n);
       break;
     case IPPROTO_TCP:
+      if (name == TCP_INFO) return tell_tcp(stage, to, length);
       known = number_of_tcp(s, name, &n);
       break;
     case IPPROTO_IPV6:
@@ -287,7 +299,9 @@ int urnic_rsetsockopt(int fd, int level, int name, const void* value, socklen_t 
   const auto s = lookup(fd);
   if (s == nullptr) return -1;
   if (value == nullptr) return urnic::compat::failed(EFAULT);
-  const int e = set(*s, level, name, {value, length});
+  const int e = s->with_settings([&](Settings& kept, Socket::Stage stage) {
+    return set(&kept, stage, level, name, {value, length});
+  });
   return e == 0 ? 0 : urnic::compat::failed(e);
 }
 

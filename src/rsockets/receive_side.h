@@ -14,8 +14,8 @@ namespace urnic::rsockets {
 class ReceiveSide {
  public:
   struct Grant {
-    std::uint16_t limit = 0;               // up to which number the peer may send
-    std::optional<std::uint32_t> offset;   // of the half it may write again
+    std::uint16_t limit = 0;              // up to which number the peer may send
+    std::optional<std::uint32_t> offset;  // of the half it may write again
   };
 
   // `buffer` octets, an even number, and as many messages as there are credits. The peer has the

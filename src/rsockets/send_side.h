@@ -31,7 +31,8 @@ class SendSide {
   bool can_send() const;
   // How much of `wanted` the next piece of the stream holds; can_send().
   std::uint32_t next_piece(std::uint32_t wanted) const;
-  // The same for a piece into a mapping of which `left` octets are left. It has no message behind it.
+  // The same for a piece into a mapping of which `left` octets are left. It has no message behind
+  // it.
   std::uint32_t next_direct(std::uint32_t wanted, std::uint64_t left) const;
   Piece take(std::uint32_t length, bool inlined);
   Piece take_direct(std::uint32_t length, bool inlined);

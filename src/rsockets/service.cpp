@@ -91,15 +91,15 @@ int Service::start() {
   return error;
 }
 
-std::uint64_t Service::add(std::weak_ptr<Socket> socket) {
+void* Service::add(std::weak_ptr<Socket> socket) {
   const std::lock_guard guard(mutex_);
   sockets_.emplace(++last_, std::move(socket));
-  return last_;
+  return reinterpret_cast<void*>(last_);
 }
 
-void Service::remove(std::uint64_t number) {
+void Service::remove(const void* cookie) {
   const std::lock_guard guard(mutex_);
-  sockets_.erase(number);
+  sockets_.erase(reinterpret_cast<std::uint64_t>(cookie));
 }
 
 std::shared_ptr<Socket> Service::find(const void* cookie) {

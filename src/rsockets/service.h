@@ -26,8 +26,9 @@ class Service {
   rdma_event_channel* events() { return events_; }
   ibv_comp_channel* completions() { return completions_; }
 
-  std::uint64_t add(std::weak_ptr<Socket>);
-  void remove(std::uint64_t number);
+  // The cookie by which it is told of: of rdma_cm's identifier and of the completion queues.
+  void* add(std::weak_ptr<Socket>);
+  void remove(const void* cookie);
 
  private:
   void run();

@@ -1,4 +1,5 @@
-// What can be set of an rsocket before it has a connection, and what is inherited by those it accepts.
+// What can be set of an rsocket before it has a connection, and what is inherited by those it
+// accepts.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@ struct Settings {
   std::uint32_t send_buffer = 1 << 17, receive_buffer = 1 << 17;  // octets
   // Places in the queues. The receive queue's are the peer's credits.
   std::uint16_t send_queue = 384, receive_queue = 384;
-  std::uint16_t inlined = 64;    // octets that are sent from where they are
-  std::uint32_t mappings = 0;    // of the peer's buffers
+  std::uint16_t inlined = 64;  // octets that are sent from where they are
+  std::uint32_t mappings = 0;  // of the peer's buffers
   bool reuse_address = false, ipv6_only = false;
   // Kept to be told again: the connection's own way of them is always on.
   bool keep_alive = false, no_delay = false, out_of_band_inline = false;

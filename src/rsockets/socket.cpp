@@ -57,12 +57,12 @@ bool Looks::are_many() const {
 
 int Socket::open() {
   if (const int e = mirror_.open(); e != 0) return e;
-  number_ = Service::get().add(weak_from_this());
+  cookie_ = Service::get().add(weak_from_this());
   return 0;
 }
 
 Socket::~Socket() {
-  if (number_ != 0) Service::get().remove(number_);
+  if (cookie_ != nullptr) Service::get().remove(cookie_);
   if (id_ != nullptr) urnic_rdma_destroy_id(id_);
   stream_.finish();
 }
@@ -71,7 +71,7 @@ Socket::~Socket() {
 
 int Socket::make_id() {
   if (id_ != nullptr) return 0;
-  if (urnic_rdma_create_id(nullptr, &id_, cookie(), RDMA_PS_TCP) != 0) return errno;
+  if (urnic_rdma_create_id(nullptr, &id_, cookie_, RDMA_PS_TCP) != 0) return errno;
   int e = settings_.reuse_address ? set_flag(id_, RDMA_OPTION_ID_REUSEADDR) : 0;
   if (e == 0 && settings_.ipv6_only) e = set_flag(id_, RDMA_OPTION_ID_AFONLY);
   return e;
@@ -117,7 +117,7 @@ int Socket::prepare_connection(const sockaddr* to) {
     return errno;
   }
   return stream_.open(std::exchange(id_, nullptr), settings_, Service::get().completions(),
-                      cookie());
+                      cookie_);
 }
 
 int Socket::connect(const sockaddr* to, socklen_t length) {
@@ -158,9 +158,9 @@ int Socket::connect_result() {
 // 0, or why the request is not answered.
 int Socket::open_request(rdma_cm_id* id, const std::string& private_data) {
   const std::lock_guard guard(mutex_);
-  id->context = cookie();
+  id->context = cookie_;
   const auto peers = decode(octets_of(private_data));
-  int e = stream_.open(id, settings_, Service::get().completions(), cookie());
+  int e = stream_.open(id, settings_, Service::get().completions(), cookie_);
   if (e == 0 && !peers) e = EPROTO;
   if (e != 0) return e;
   stream_.begin(*peers);
@@ -274,8 +274,8 @@ void Socket::queue(std::shared_ptr<Socket> made) {
 void Socket::forget(const Socket* made) {
   std::shared_ptr<Socket> last;  // goes without the lock
   const std::lock_guard guard(mutex_);
-  const auto found = std::find_if(making_.begin(), making_.end(),
-                                  [&](const auto& s) { return s.get() == made; });
+  const auto found =
+      std::find_if(making_.begin(), making_.end(), [&](const auto& s) { return s.get() == made; });
   if (found == making_.end()) return;
   last = std::move(*found);
   making_.erase(found);

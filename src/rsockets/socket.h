@@ -1,5 +1,5 @@
-// An rsocket: what a program has by a descriptor. Everything here may be called by any thread of the
-// program and by the service's; no call waits, but close() for what was sent.
+// An rsocket: what a program has by a descriptor. Everything here may be called by any thread of
+// the program and by the service's; no call waits, but close() for what was sent.
 #pragma once
 
 #include <netinet/in.h>
@@ -20,8 +20,8 @@
 
 namespace urnic::rsockets {
 
-// Whether the program looks for data again and again without sleeping. Who sleeps in the kernel looks
-// once in vain, is woken, and finds something.
+// Whether the program looks for data again and again without sleeping. Who sleeps in the kernel
+// looks once in vain, is woken, and finds something.
 class Looks {
  public:
   void in_vain();
@@ -76,19 +76,22 @@ class Socket : public std::enable_shared_from_this<Socket> {
   int map(void*, std::size_t, bool written, std::uint64_t offset);
   int unmap(void*, std::size_t);
 
-  int own_address(sockaddr*, socklen_t*);
-  int peer_address(sockaddr*, socklen_t*);
+  // As getsockname and getpeername tell it.
+  int address(bool of_peer, sockaddr*, socklen_t*);
   // Serves what has come, and shows whether there is room to send. Whoever sleeps next is woken.
   void look(bool for_output, bool sleeps);
-  int take_error();
+  // Why its connection failed or broke. It is taken once when it failed.
+  int error(bool taken);
   std::uint64_t readable();
-  // Whether its connection failed or broke.
-  bool is_broken();
+  // -1: none.
+  int timeout_ms(bool sending);
 
-  // Under the lock that is returned: what rsetsockopt changes.
-  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
-  Settings& settings() { return settings_; }
-  Stage stage() const { return stage_; }
+  // Calls `f` with what can be set, and the stage.
+  template <class F>
+  int with_settings(F&& f) {
+    const std::lock_guard guard(mutex_);
+    return f(settings_, stage_);
+  }
   int family() const { return family_; }
   int fd() const { return mirror_.fd(); }
   std::atomic<bool> non_blocking{false};  // as F_SETFL left it
@@ -113,19 +116,17 @@ class Socket : public std::enable_shared_from_this<Socket> {
   void settle();
   void show();
   void finish(std::unique_lock<std::mutex>&, int quiet_ms);
-  void* cookie() const { return reinterpret_cast<void*>(number_); }
-  rdma_cm_id* id() const { return id_ != nullptr ? id_ : stream_.link().id(); }
 
   std::mutex mutex_;
   std::condition_variable served_;
   const int family_;
   Stage stage_ = Stage::fresh;
   Settings settings_;
-  std::uint64_t number_ = 0;   // the service's
+  void* cookie_ = nullptr;  // by which the service knows it
   Mirror mirror_;
-  std::vector<int> others_;    // further numbers the program has it by
-  rdma_cm_id* id_ = nullptr;   // until the stream has it
-  mutable Stream stream_;
+  std::vector<int> others_;   // further numbers the program has it by
+  rdma_cm_id* id_ = nullptr;  // until the stream has it
+  Stream stream_;
   Looks looks_;
   bool wants_output_ = false;  // somebody waits for room to send
   int error_ = 0;
@@ -133,7 +134,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   std::size_t backlog_ = 0;
   std::deque<std::shared_ptr<Socket>> accepted_;
   std::vector<std::shared_ptr<Socket>> making_;  // answered, not yet established
-  std::weak_ptr<Socket> listener_;  // of one that is being accepted
+  std::weak_ptr<Socket> listener_;               // of one that is being accepted
 };
 
 }  // namespace urnic::rsockets

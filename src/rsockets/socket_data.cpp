@@ -167,37 +167,31 @@ int Socket::unmap(void* buffer, std::size_t length) {
   return stream_.unmap(buffer, length);
 }
 
-int Socket::own_address(sockaddr* to, socklen_t* length) {
+int Socket::address(bool of_peer, sockaddr* to, socklen_t* length) {
   const std::lock_guard guard(mutex_);
-  const rdma_cm_id* of = id();
-  tell_address(family_, of != nullptr ? of->route.addr.src_storage : sockaddr_storage{}, to,
-               length);
+  const rdma_cm_id* of = id_ != nullptr ? id_ : stream_.link().id();
+  if (of_peer && (stage_ != Stage::connected || of == nullptr)) return ENOTCONN;
+  sockaddr_storage a{};
+  if (of != nullptr) a = of_peer ? of->route.addr.dst_storage : of->route.addr.src_storage;
+  tell_address(family_, a, to, length);
   return 0;
 }
 
-int Socket::peer_address(sockaddr* to, socklen_t* length) {
+int Socket::error(bool taken) {
   const std::lock_guard guard(mutex_);
-  const rdma_cm_id* of = id();
-  if (stage_ != Stage::connected || of == nullptr) return ENOTCONN;
-  tell_address(family_, of->route.addr.dst_storage, to, length);
-  return 0;
+  if (stage_ == Stage::connected) return stream_.ending().error();
+  return taken ? std::exchange(error_, 0) : error_;
 }
 
-int Socket::take_error() {
+int Socket::timeout_ms(bool sending) {
   const std::lock_guard guard(mutex_);
-  if (error_ != 0) return std::exchange(error_, 0);
-  return stage_ == Stage::connected ? stream_.ending().error() : 0;
+  return sending ? settings_.send_timeout_ms : settings_.receive_timeout_ms;
 }
 
 std::uint64_t Socket::readable() {
   const std::lock_guard guard(mutex_);
   if (stage_ == Stage::connected) settle();
   return stream_.readable();
-}
-
-bool Socket::is_broken() {
-  const std::lock_guard guard(mutex_);
-  return stage_ == Stage::failed || stream_.ending().error() != 0;
 }
 
 }  // namespace urnic::rsockets

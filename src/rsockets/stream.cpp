@@ -266,8 +266,7 @@ int Stream::map(void* buffer, std::size_t length, bool written, std::uint64_t of
   if (!link_.is_open() || length == 0 || length > UINT32_MAX) return EINVAL;
   const int index = written ? mappings_.free_index() : Mappings::kLocal;
   if (written && index == Mappings::kLocal) return ENOMEM;
-  ibv_mr* mr =
-      urnic_ibv_reg_mr(link_.id()->pd, buffer, length, written ? kMappedForPeer : kMapped);
+  ibv_mr* mr = urnic_ibv_reg_mr(link_.id()->pd, buffer, length, written ? kMappedForPeer : kMapped);
   if (mr == nullptr) return errno;
   mappings_.add({buffer, length, offset, index, false, mr});
   return 0;

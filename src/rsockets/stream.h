@@ -72,11 +72,11 @@ class Stream {
   Ending ending_;
   Mappings mappings_;
   Order peers_order_ = kOwnOrder;
-  Entry peers_table_;               // of targets; the iomap is behind it
-  std::uint32_t peers_place_ = 1;   // of the table, for the next target of ours
-  std::uint32_t own_place_ = 1;     // of our table, where the peer's next target is to come
+  Entry peers_table_;              // of targets; the iomap is behind it
+  std::uint32_t peers_place_ = 1;  // of the table, for the next target of ours
+  std::uint32_t own_place_ = 1;    // of our table, where the peer's next target is to come
   std::uint16_t control_slots_ = kControlSlots;
-  std::optional<Control> unsaid_;   // there was no slot for it
+  std::optional<Control> unsaid_;  // there was no slot for it
 };
 
 }  // namespace urnic::rsockets

@@ -32,7 +32,8 @@ Table& Table::get() {
   return *t;
 }
 
-// In a child the parent's is left as it is: its locks may be taken, its connections are the parent's.
+// In a child the parent's is left as it is: its locks may be taken, its connections are the
+// parent's.
 void Table::forget_parent() {
   const Table* parents = current.exchange(nullptr);
   new (&making) std::mutex;

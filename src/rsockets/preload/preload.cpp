@@ -1,6 +1,7 @@
-// librspreload.so: preloaded, it makes the TCP sockets of a program rsockets. Calls on their numbers
-// go to liburnic-dropin.so, all others to where they went before. poll, select and epoll need nothing:
-// an rsocket's number is a descriptor of the kernel that is ready when the rsocket is.
+// librspreload.so: preloaded, it makes the TCP sockets of a program rsockets. Calls on their
+// numbers go to liburnic-dropin.so, all others to where they went before. poll, select and epoll
+// need nothing: an rsocket's number is a descriptor of the kernel that is ready when the rsocket
+// is.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,10 +33,10 @@ F* next(F** kept, const char* name) {
   return f;
 }
 
-#define URNIC_NEXT(name)            \
-  ([] {                             \
-    static decltype(::name)* kept;  \
-    return next(&kept, #name);      \
+#define URNIC_NEXT(name)           \
+  ([] {                            \
+    static decltype(::name)* kept; \
+    return next(&kept, #name);     \
   }())
 
 bool is_ours(int fd) {
