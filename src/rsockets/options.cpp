@@ -17,6 +17,7 @@ namespace {
 using compat::failed;
 
 constexpr int kPathMtu = 1024;
+constexpr int kMostLinger = 3600;  // s
 
 struct Given {
   const void* value;
@@ -55,6 +56,7 @@ int set_linger(const Given& g, Settings* s) {
   linger l;
   if (g.length < sizeof l) return EINVAL;
   std::memcpy(&l, g.value, sizeof l);
+  if (l.l_linger < 0 || l.l_linger > kMostLinger) return EINVAL;
   s->linger_on = l.l_onoff;
   s->linger_s = l.l_linger;
   return 0;

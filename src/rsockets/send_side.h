@@ -46,6 +46,7 @@ class SendSide {
   // Work is done with: `octets` of the ring.
   void on_done(std::uint32_t octets);
   bool all_done() const { return slots_ == all_slots_; }
+  std::uint32_t under_way() const { return all_slots_ - slots_; }
 
  private:
   Piece from_ring(std::uint32_t length, bool inlined);

@@ -16,7 +16,7 @@ struct Settings {
   // Kept to be told again: the connection's own way of them is always on.
   bool keep_alive = false, no_delay = false, out_of_band_inline = false;
   int keep_idle_s = 7200, keep_interval_s = 75, keep_count = 9;
-  int linger_on = 0, linger_s = 0;
+  int linger_on = 0, linger_s = 0;  // how long close() waits for what was sent; 0 s: it is dropped
   int receive_timeout_ms = -1, send_timeout_ms = -1;  // -1: none
 };
 

@@ -19,7 +19,7 @@ namespace {
 constexpr int kLeastBacklog = 128, kMostBacklog = 4096;
 constexpr int kResolveMs = 2000;
 // For how long nothing may move before what was sent is given up by close().
-constexpr int kQuietMs = 10'000, kQuietAtExitMs = 500;
+constexpr int kQuietMs = 10'000;
 
 constexpr unsigned kInVain = 3;
 constexpr std::int64_t kStillLookingUs = 1000;
@@ -306,11 +306,15 @@ int Socket::shutdown(int how) {
 void Socket::finish(std::unique_lock<std::mutex>& lock, int quiet_ms) {
   if (stage_ != Stage::connected) return;
   stream_.close(true, true);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(quiet_ms);
+  std::uint32_t before = 0;
+  std::int64_t moved = 0;
   for (;;) {
     stream_.link().arm_sent();
     stream_.serve();
-    if (stream_.all_sent() || std::chrono::steady_clock::now() >= until) return;
+    const std::uint32_t left = stream_.under_way();
+    if (left == 0) return;
+    if (left != std::exchange(before, left)) moved = now_us();
+    if (now_us() - moved >= std::int64_t{quiet_ms} * 1000) return;
     served_.wait_for(lock, std::chrono::milliseconds(20));
   }
 }
@@ -329,7 +333,8 @@ void Socket::give_up(int fd) {
     raw::close(fd);
     return;
   }
-  finish(lock, kQuietMs);
+  const bool resets = settings_.linger_on != 0 && settings_.linger_s == 0;
+  if (!resets) finish(lock, settings_.linger_on != 0 ? settings_.linger_s * 1000 : kQuietMs);
   stage_ = Stage::closed;
   const auto waiting = std::exchange(accepted_, {});
   const auto unmade = std::exchange(making_, {});
@@ -349,9 +354,9 @@ void Socket::also_known_as(int fd) {
   others_.push_back(fd);
 }
 
-void Socket::leave() {
+void Socket::leave(int quiet_ms) {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock()) finish(lock, kQuietAtExitMs);
+  if (lock.owns_lock()) finish(lock, quiet_ms);
 }
 
 }  // namespace urnic::rsockets

@@ -70,8 +70,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
   // sent; that is waited for.
   void give_up(int fd);
   void also_known_as(int fd);
-  // At the end of the process: the other end is told, without waiting long.
-  void leave();
+  // At the end of the process: the other end is told, and waited for no longer than that.
+  void leave(int quiet_ms);
 
   int map(void*, std::size_t, bool written, std::uint64_t offset);
   int unmap(void*, std::size_t);
@@ -115,7 +115,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   int sent(const Source&);
   void settle();
   void show();
-  void finish(std::unique_lock<std::mutex>&, int quiet_ms);
+  void finish(std::unique_lock<std::mutex>&, int quiet_ms);  // it goes on with what has moved
 
   std::mutex mutex_;
   std::condition_variable served_;

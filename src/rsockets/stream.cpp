@@ -55,9 +55,19 @@ void Stream::serve() {
   if (!link_.is_open()) return;
   take_received();
   take_sent();
-  if (!ending_.is_connected()) return;
-  if (unsaid_ && control_slots_ != 0) say(*unsaid_);
-  if (receive_side_.owes_grant() && control_slots_ >= kSlotsOfGrant) grant();
+  say_what_is_owed();
+}
+
+// What cannot be said for want of a slot is said when the send queue tells of one.
+void Stream::say_what_is_owed() {
+  for (const bool last : {false, true}) {
+    if (!ending_.is_connected()) return;
+    if (unsaid_ && control_slots_ != 0) say(*unsaid_);
+    if (receive_side_.owes_grant() && control_slots_ >= kSlotsOfGrant) grant();
+    if (last || (!unsaid_ && !receive_side_.owes_grant())) return;
+    link_.arm_sent();
+    take_sent();
+  }
 }
 
 void Stream::take_received() {
@@ -238,16 +248,13 @@ std::size_t Stream::send_to_mapping(Source& source, std::uint64_t offset) {
 std::size_t Stream::receive(std::uint8_t* to, std::size_t size, bool look) {
   if (look) return receive_side_.peek(link_.buffer(), to, size);
   const std::size_t n = receive_side_.read(link_.buffer(), to, size);
-  if (ending_.is_connected() && receive_side_.owes_grant()) {
-    if (control_slots_ < kSlotsOfGrant) take_sent();
-    if (ending_.is_connected() && control_slots_ >= kSlotsOfGrant) grant();
-  }
+  if (receive_side_.owes_grant()) say_what_is_owed();
   return n;
 }
 
-bool Stream::all_sent() const {
-  if (!ending_.is_connected()) return true;
-  return !unsaid_ && send_side_.all_done() && control_slots_ == kControlSlots;
+std::uint32_t Stream::under_way() const {
+  if (!ending_.is_connected()) return 0;
+  return send_side_.under_way() + (kControlSlots - control_slots_) + (unsaid_ ? 1 : 0);
 }
 
 void Stream::finish() {

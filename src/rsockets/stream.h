@@ -47,8 +47,8 @@ class Stream {
   bool can_send() const { return send_side_.can_send(); }
   bool has_data() const { return receive_side_.has_data(); }
   std::uint64_t readable() const { return receive_side_.readable(); }
-  // Nothing that was posted is still under way.
-  bool all_sent() const;
+  // How much work that was posted, or is yet to be, is still under way.
+  std::uint32_t under_way() const;
   bool is_mapped(std::uint64_t offset) const { return mappings_.find(offset) != nullptr; }
   const Ending& ending() const { return ending_; }
   Link& link() { return link_; }
@@ -56,6 +56,7 @@ class Stream {
  private:
   void take_received();
   void take_sent();
+  void say_what_is_owed();
   void on_message(std::uint32_t);
   void grant();
   void tell_mappings();

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -10,6 +11,9 @@
 
 namespace urnic::rsockets {
 namespace {
+
+// For all connections together.
+constexpr auto kLeaving = std::chrono::seconds(1);
 
 std::atomic<Table*> current{nullptr};
 std::mutex making;
@@ -52,8 +56,11 @@ void Table::leave_all() {
     const std::lock_guard guard(t->mutex_);
     all = t->sockets_;
   }
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + kLeaving;
   for (const auto& s : all) {
-    if (s != nullptr) s->leave();
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (s != nullptr) s->leave(left > 0 ? static_cast<int>(left) : 0);
   }
 }
 
