@@ -179,8 +179,8 @@ Entry Link::table() const {
 }
 
 // The peer's Write may be on its way while this is looked at for another message of its own. What
-// is placed last is the half with the length, so that an entry which has one is whole. Nothing in the
-// process orders the two, which ThreadSanitizer would take for a mistake.
+// is placed last is the half with the length, so that an entry which has one is whole. Nothing in
+// the process orders the two, which ThreadSanitizer would take for a mistake.
 __attribute__((no_sanitize_thread)) bool Link::take_target(std::uint32_t place, Entry* out) {
   auto* words = reinterpret_cast<std::uint64_t*>(table_.get() + place * kEntryOctets);
   std::uint64_t entry[2];
