@@ -4,7 +4,7 @@
 class Row:
     def __init__(self, name, client, server=None, port=18515, seconds=60, short=False, clients=1, server_stays=False,
                  files=None, noise=(), wanted=None, missing=None, pause=0.0, descriptors=None, prepare=(), killed=False,
-                 needs=None, settings=None):
+                 needs=None, settings=None, sockets=False):
         self.name = name
         self.client = client.split() if isinstance(client, str) else client
         self.needs = needs or self.client[0]  # the program that has to be there
@@ -23,6 +23,7 @@ class Row:
         self.wanted = wanted  # in what the client prints
         self.missing = missing  # why it does not work yet
         self.settings = settings or {}  # of the environment of both ends
+        self.sockets = sockets  # its TCP sockets are rsockets
 
 
 HERE = "127.0.0.1"
@@ -79,6 +80,20 @@ def iser(name, client, program=None, seconds=60, **more):
         client = client.format(INITIATOR)
     return Row(f"tgtd --iser, {name}", client, "tgtd -f --iser port=3261,pool_sz_mb=64 -C 9", port=3261, seconds=seconds,
                server_stays=True, killed=True, prepare=DISK, noise=("tgtd:", "lba"), needs=program, **more)
+
+
+# rstream and riostream, of the same options.
+def rstream(program, options, **more):
+    return Row(f"{program} {options}".strip(), f"{program} -s {HERE} {options}".strip(), f"{program} {options}", port=7471, **more)
+
+
+RANDOM = ("dd if=/dev/urandom of=in bs=1M count=64",)
+HTTP = f"/usr/bin/python3 -m http.server 8000 --bind {HERE}"
+HTTP_NOISE = ('"GET /in',)
+
+
+def over_sockets(name, client, server, port, **more):
+    return Row(f"sockets: {name}", ["sh", "-c", client], server, port=port, sockets=True, **more)
 
 
 ROWS = [
@@ -153,7 +168,25 @@ ROWS = [
     iser("iscsi-perf, 30 s", "iscsi-perf {} -t 30 " + LUN, wanted="finished"),
     iser("iscsi-test-cu --dataloss", ["sh", "-c", SCSI_TESTS], program="iscsi-test-cu", wanted="87 of 87 passed or were skipped",
          seconds=180),
-    Row("riostream", f"riostream -s {HERE}", "riostream", port=7471, seconds=15, missing="rsockets are not there"),
-    Row("rcopy", f"rcopy client.fio {HERE}:copy", "rcopy", port=7427, seconds=15, missing="rsockets are not there"),
-    Row("rstream", f"rstream -s {HERE}", "rstream", port=7471, seconds=15, missing="rsockets are not there"),
+    rstream("rstream", "", seconds=90),
+    rstream("rstream", "-T v -S 65536 -I 100 -C 10", short=True),
+    rstream("rstream", "-T b -T v -S 100000 -I 100 -C 10"),
+    rstream("rstream", "-T n -S 65536 -I 100 -C 10"),
+    rstream("rstream", "-T v -B 4096 -S 65536 -I 20 -C 10"),
+    rstream("rstream", "-T v -i 0 -S 64 -I 1000 -C 10"),
+    rstream("rstream", "-k 10 -S 64 -I 100 -C 10"),
+    Row("rstream ::1", "rstream -T v -s ::1 -S 65536 -I 100 -C 10", "rstream -T v -b ::1 -S 65536 -I 100 -C 10", port=7471),
+    rstream("riostream", "", seconds=180),
+    rstream("riostream", "-T v -S 65536 -I 100 -C 10", short=True),
+    Row("rcopy, 64 MiB", ["sh", "-c", f"rcopy in {HERE}:out && cmp in out && echo the same"], "rcopy", port=7427, short=True,
+        server_stays=True, needs="rcopy", prepare=RANDOM, wanted="the same"),
+    over_sockets("http.server, curl", f"curl -sS -o got http://{HERE}:8000/in && cmp in got && echo the same", HTTP, 8000,
+                 needs="curl", short=True, prepare=RANDOM, wanted="the same", server_stays=True, noise=HTTP_NOISE),
+    over_sockets("http.server, 20 of curl at once",
+                 f"curl -sS --parallel -o 'got#1' 'http://{HERE}:8000/in?[1-20]' 2> progress && for i in $(seq 20); do cmp in got$i || exit 1; done; "
+                 "echo the same", HTTP, 8000,
+                 needs="curl", prepare=RANDOM, wanted="the same", server_stays=True, noise=HTTP_NOISE),
+    over_sockets("iperf3", f"iperf3 -c {HERE} -t 2", "iperf3 -s -1", 5201, short=True, needs="iperf3", wanted="iperf Done"),
+    over_sockets("iperf3 -R -P 4", f"iperf3 -c {HERE} -t 2 -R -P 4", "iperf3 -s -1", 5201, needs="iperf3", wanted="iperf Done"),
+    over_sockets("iperf3 -6", "iperf3 -c ::1 -t 1", "iperf3 -s -1", 5201, needs="iperf3", wanted="iperf Done"),
 ]

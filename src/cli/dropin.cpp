@@ -115,6 +115,10 @@ std::string dropin_folder() {
   return {};
 }
 
+std::string sockets_library(const std::string& folder) {
+  return folder + "/librspreload.so";
+}
+
 std::string cannot_be_run(const std::string& file, const std::string& folder) {
   struct stat s;
   if (stat(file.c_str(), &s) != 0 || access(file.c_str(), X_OK) != 0) {

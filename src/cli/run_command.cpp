@@ -53,6 +53,10 @@ class RunCommand : public Command {
                   "print the environment such a program needs, as NAME=VALUE lines, instead");
     app->add_option("program", words_, "the program and its arguments, after --")
         ->type_name("PROGRAM ARGS");
+    app->add_flag(
+        "--sockets", sockets_,
+        "the program's TCP sockets are rsockets: an unmodified socket program over RDMA, with "
+        "another one run so, or one that calls rsockets itself, at the other end");
     settings_.default_port("tcp");
     settings_.add_to(app);
   }
@@ -70,6 +74,12 @@ class RunCommand : public Command {
     const char* old = std::getenv("LD_LIBRARY_PATH");
     variables["LD_LIBRARY_PATH"] =
         folder + (old != nullptr && *old != 0 ? ":" + std::string(old) : "");
+    if (sockets_) {
+      const char* before = std::getenv("LD_PRELOAD");
+      variables["LD_PRELOAD"] =
+          sockets_library(folder) +
+          (before != nullptr && *before != 0 ? ":" + std::string(before) : "");
+    }
     if (env_) {
       if (!words_.empty()) return refuse("--env goes without a program", kExitUsage);
       for (const auto& [name, value] : variables) {
@@ -102,7 +112,7 @@ class RunCommand : public Command {
     return code;
   }
 
-  bool env_ = false;
+  bool env_ = false, sockets_ = false;
   std::vector<std::string> words_;
   SettingsOptions settings_;
 };

@@ -23,7 +23,7 @@ JUMPS = {  # to a name of another library, all arguments as they are
 }
 # Declared by no header that programs have.
 UNDECLARED = {"ibv_query_gid_type", "__ioctl_final_num_attrs", "ibv_dofork_range", "ibv_dontfork_range",
-              "ibv_get_sysfs_path", "ibv_read_sysfs_file"}
+              "ibv_get_sysfs_path", "ibv_read_sysfs_file", "repoll_create", "repoll_ctl", "repoll_wait"}
 
 
 def read(path):
@@ -88,7 +88,8 @@ def write_stubs(out, rows, machine):
 
 def write_declarations(out, rows):
     out.write("// Made by make_exports.py: what liburnic-dropin.so defines for the two libraries.\n#pragma once\n\n"
-              "#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n#include <rdma/rdma_verbs.h>\n\n"
+              "#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n#include <rdma/rdma_verbs.h>\n"
+              "#include <rdma/rsocket.h>\n\n"
               "#undef ibv_reg_mr\n#undef ibv_reg_mr_iova\n#undef ibv_query_port\n#undef ibv_get_device_list\n\n"
               "extern \"C\" {\n")
     for name in sorted({r[2] for r in rows if r[3] == "own"} - UNDECLARED):

@@ -17,6 +17,8 @@ grep -qx "LD_LIBRARY_PATH=$dropin:/x" env && grep -qx URNIC_MAX_CONNECTIONS=17 e
 refused 127 "there is no program 'nosuch'" "$urnic" run -- nosuch
 refused 126 "" "$urnic" run -- /etc/passwd
 refused 2 "which program?" "$urnic" run
+[ "$(LD_PRELOAD= "$urnic" run --sockets --env | grep PRELOAD)" = "LD_PRELOAD=$dropin/librspreload.so" ] || fail "--sockets --env"
+[ -e "$dropin/librspreload.so" ] || fail "there is no librspreload.so"
 refused 2 "--env goes without a program" "$urnic" run --env -- true
 refused 2 "is the kernel's own with --port tcp" "$urnic" run --mtu 9000 -- true
 

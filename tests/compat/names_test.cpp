@@ -62,7 +62,8 @@ TEST(DropinNames, NothingElseLeavesTheLibraries) {
 }
 
 TEST(DropinNames, NoCxxRuntimeIsAskedFor) {
-  for (const char* library : {"libibverbs.so.1", "librdmacm.so.1", "liburnic-dropin.so"}) {
+  for (const char* library :
+       {"libibverbs.so.1", "librdmacm.so.1", "librspreload.so", "liburnic-dropin.so"}) {
     const std::string needed =
         output_of(std::string("readelf -d " URNIC_DROPIN "/") + library + " | grep NEEDED");
     EXPECT_EQ(needed.find("libstdc++"), std::string::npos) << library << "\n" << needed;
@@ -74,9 +75,10 @@ TEST(DropinNames, NoCxxRuntimeIsAskedFor) {
 
 // Loading makes no thread, opens no file and prints nothing: what strace-free means can tell.
 TEST(DropinNames, LoadingDoesNothing) {
-  const std::string probe = "LD_PRELOAD=" URNIC_DROPIN "/librdmacm.so.1:" URNIC_DROPIN
-                            "/libibverbs.so.1 "
-                            "/bin/sh -c 'ls /proc/$$/task | wc -l; ls /proc/$$/fd' 2>&1";
+  const std::string probe =
+      "LD_PRELOAD=" URNIC_DROPIN "/librspreload.so:" URNIC_DROPIN "/librdmacm.so.1:" URNIC_DROPIN
+      "/libibverbs.so.1 "
+      "/bin/sh -c 'ls /proc/$$/task | wc -l; ls /proc/$$/fd' 2>&1";
   const std::string plain = "/bin/sh -c 'ls /proc/$$/task | wc -l; ls /proc/$$/fd' 2>&1";
   EXPECT_EQ(output_of(probe), output_of(plain));
 }

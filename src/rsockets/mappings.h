@@ -1,0 +1,47 @@
+// Buffers for riowrite: those of this end that the other may write to, and the other's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rsockets/wire.h"
+
+namespace urnic::rsockets {
+
+class Mappings {
+ public:
+  static constexpr int kLocal = -1;
+  struct Own {
+    void* buffer = nullptr;
+    std::size_t length = 0;
+    std::uint64_t offset = 0;
+    int index = kLocal;  // in the peer's table; kLocal is not told
+    bool told = false;
+    void* region = nullptr;  // its registration, the caller's
+  };
+
+  // `peers`: how many this end may have told at a time. `own`: how many the peer may tell.
+  void open(std::uint32_t peers, std::uint32_t own);
+
+  // A free place in the peer's table; kLocal when there is none.
+  int free_index() const;
+  void add(const Own&);
+  // Takes out the one of exactly this buffer. False when there is none.
+  bool remove(const void* buffer, std::size_t length, Own* out);
+  // The next that has not been told; null without one.
+  Own* untold();
+  const std::vector<Own>& all() const { return own_; }
+
+  // The peer has told of one. False: it has no such place.
+  bool on_told(std::uint32_t index, const Mapping&);
+  // The peer's mapping that holds this offset; null without one.
+  const Mapping* find(std::uint64_t offset) const;
+
+ private:
+  std::uint32_t peers_ = 0;
+  std::vector<Own> own_;
+  std::vector<Mapping> theirs_;
+};
+
+}  // namespace urnic::rsockets

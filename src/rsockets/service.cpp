@@ -1,0 +1,180 @@
+#include "rsockets/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <new>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "rsockets/socket.h"
+
+namespace urnic::rsockets {
+namespace {
+
+// After which a program that looked by itself is looked after.
+constexpr int kAgainMs = 1;
+
+std::atomic<Service*> current{nullptr};
+std::mutex making;
+
+// A child has none of the parent's threads, and its locks may be taken: it makes its own.
+void forget_parent() {
+  current.store(nullptr);
+  new (&making) std::mutex;
+}
+
+int make_non_blocking(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ? errno : 0;
+}
+
+ibv_comp_channel* make_completions() {
+  int n = 0;
+  ibv_context** devices = urnic_rdma_get_devices(&n);
+  if (devices == nullptr) return nullptr;
+  ibv_comp_channel* channel = urnic_ibv_create_comp_channel(devices[0]);
+  const int error = errno;
+  urnic_rdma_free_devices(devices);
+  errno = error;
+  return channel;
+}
+
+// What a connection that was not made says to its program.
+int error_of(const rdma_cm_event& e) {
+  if (e.event == RDMA_CM_EVENT_REJECTED) return ECONNREFUSED;
+  return e.status == 0 ? ECONNREFUSED : e.status < 0 ? -e.status : e.status;
+}
+
+}  // namespace
+
+Service& Service::get() {
+  Service* s = current.load();
+  if (s != nullptr) return *s;
+  const std::lock_guard guard(making);
+  s = current.load();
+  if (s != nullptr) return *s;
+  static const int hooked = pthread_atfork(nullptr, nullptr, forget_parent);
+  (void)hooked;
+  s = new Service;
+  current.store(s);
+  return *s;
+}
+
+int Service::start() {
+  const std::lock_guard guard(mutex_);
+  if (started_) return 0;
+  if (events_ == nullptr) events_ = urnic_rdma_create_event_channel();
+  if (events_ == nullptr) return errno;
+  if (completions_ == nullptr) completions_ = make_completions();
+  if (completions_ == nullptr) return errno;
+  if (const int e = make_non_blocking(events_->fd); e != 0) return e;
+  if (const int e = make_non_blocking(completions_->fd); e != 0) return e;
+  // The program's signals are the program's.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int error = 0;
+  try {
+    std::thread([this] { run(); }).detach();
+    started_ = true;
+  } catch (const std::system_error&) {
+    error = EAGAIN;
+  }
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return error;
+}
+
+void* Service::add(std::weak_ptr<Socket> socket) {
+  const std::lock_guard guard(mutex_);
+  sockets_.emplace(++last_, std::move(socket));
+  return reinterpret_cast<void*>(last_);
+}
+
+void Service::remove(const void* cookie) {
+  const std::lock_guard guard(mutex_);
+  sockets_.erase(reinterpret_cast<std::uint64_t>(cookie));
+}
+
+std::shared_ptr<Socket> Service::find(const void* cookie) {
+  const std::lock_guard guard(mutex_);
+  const auto found = sockets_.find(reinterpret_cast<std::uint64_t>(cookie));
+  return found == sockets_.end() ? nullptr : found->second.lock();
+}
+
+void Service::run() {
+  pthread_setname_np(pthread_self(), "urnic-rsockets");
+  for (;;) {
+    pollfd fds[] = {{events_->fd, POLLIN, 0}, {completions_->fd, POLLIN, 0}};
+    ::poll(fds, 2, busy_.empty() ? -1 : kAgainMs);
+    try {
+      while (take_event()) {
+      }
+      ask_again();
+      while (take_completion()) {
+      }
+    } catch (const std::exception&) {
+      // Without memory an event is lost, as it is where a device has no room for it.
+    }
+  }
+}
+
+bool Service::take_event() {
+  rdma_cm_event* event = nullptr;
+  if (urnic_rdma_get_cm_event(events_, &event) != 0) return false;
+  const rdma_cm_event e = *event;
+  const rdma_conn_param& conn = e.param.conn;
+  std::string said;
+  if (conn.private_data != nullptr) {
+    said.assign(static_cast<const char*>(conn.private_data), conn.private_data_len);
+  }
+  const bool is_request = e.event == RDMA_CM_EVENT_CONNECT_REQUEST;
+  const auto socket = find(is_request ? e.listen_id->context : e.id->context);
+  urnic_rdma_ack_cm_event(event);  // from here on the identifier may go
+  if (is_request && socket == nullptr) urnic_rdma_destroy_id(e.id);
+  if (socket == nullptr) return true;
+  switch (e.event) {
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+      socket->on_request(e.id, said);
+      break;
+    case RDMA_CM_EVENT_ESTABLISHED:
+      socket->on_established(said);
+      break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      socket->on_disconnected();
+      break;
+    case RDMA_CM_EVENT_REJECTED:
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+      socket->on_failed(error_of(e));
+      break;
+    default:
+      break;
+  }
+  return true;
+}
+
+void Service::ask_again() {
+  for (void* cookie : std::exchange(busy_, {})) {
+    const auto socket = find(cookie);
+    if (socket != nullptr && !socket->on_completion()) busy_.push_back(cookie);
+  }
+}
+
+bool Service::take_completion() {
+  ibv_cq* cq = nullptr;
+  void* cookie = nullptr;
+  if (urnic_ibv_get_cq_event(completions_, &cq, &cookie) != 0) return false;
+  const auto socket = find(cookie);
+  urnic_ibv_ack_cq_events(cq, 1);  // from here on the queue may go
+  if (socket != nullptr && !socket->on_completion()) busy_.push_back(cookie);
+  return true;
+}
+
+}  // namespace urnic::rsockets

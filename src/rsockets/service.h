@@ -1,0 +1,49 @@
+// What all rsockets of a process share: the two channels by which rdma_cm and the completion queues
+// tell of them, and the thread that waits there. It is made with the first connection or listener.
+// Rsockets are named by numbers: what comes late finds nobody.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "compat/exported.h"
+
+namespace urnic::rsockets {
+
+class Socket;
+
+class Service {
+ public:
+  // Of this process; never destroyed, as its thread does not end.
+  static Service& get();
+
+  // 0 or errno.
+  int start();
+  // After start().
+  rdma_event_channel* events() { return events_; }
+  ibv_comp_channel* completions() { return completions_; }
+
+  // The cookie by which it is told of: of rdma_cm's identifier and of the completion queues.
+  void* add(std::weak_ptr<Socket>);
+  void remove(const void* cookie);
+
+ private:
+  void run();
+  bool take_event();
+  bool take_completion();
+  void ask_again();
+  std::shared_ptr<Socket> find(const void* cookie);
+
+  std::mutex mutex_;
+  bool started_ = false;
+  rdma_event_channel* events_ = nullptr;
+  ibv_comp_channel* completions_ = nullptr;
+  std::uint64_t last_ = 0;
+  std::vector<void*> busy_;  // cookies of those to be asked again; the thread's own
+  std::unordered_map<std::uint64_t, std::weak_ptr<Socket>> sockets_;
+};
+
+}  // namespace urnic::rsockets

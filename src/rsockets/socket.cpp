@@ -1,0 +1,362 @@
+// How an rsocket begins and ends. What it carries is in socket_data.cpp.
+#include "rsockets/socket.h"
+
+#include <errno.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "rsockets/raw.h"
+#include "rsockets/service.h"
+
+namespace urnic::rsockets {
+namespace {
+
+// A request of many connections at once is not turned away by a program that says listen(5).
+constexpr int kLeastBacklog = 128, kMostBacklog = 4096;
+constexpr int kResolveMs = 2000;
+// For how long nothing may move before what was sent is given up by close().
+constexpr int kQuietMs = 10'000;
+
+constexpr unsigned kInVain = 3;
+constexpr std::int64_t kStillLookingUs = 1000;
+
+std::int64_t now_us() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+bool is_usable(const sockaddr* a, socklen_t length, int family) {
+  if (a == nullptr || a->sa_family != family) return false;
+  return length >= (family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+}
+
+std::span<const std::uint8_t> octets_of(const std::string& s) {
+  return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
+}
+
+int set_flag(rdma_cm_id* id, int name) {
+  int on = 1;
+  return urnic_rdma_set_option(id, RDMA_OPTION_ID, name, &on, sizeof on) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+void Looks::in_vain() {
+  vain_.fetch_add(1, std::memory_order_relaxed);
+  last_us_.store(now_us(), std::memory_order_relaxed);
+}
+
+bool Looks::are_many() const {
+  return vain_.load(std::memory_order_relaxed) > kInVain &&
+         now_us() - last_us_.load(std::memory_order_relaxed) < kStillLookingUs;
+}
+
+int Socket::open() {
+  if (const int e = mirror_.open(); e != 0) return e;
+  cookie_ = Service::get().add(weak_from_this());
+  return 0;
+}
+
+Socket::~Socket() {
+  if (cookie_ != nullptr) Service::get().remove(cookie_);
+  if (id_ != nullptr) urnic_rdma_destroy_id(id_);
+  stream_.finish();
+}
+
+// ---- bind, listen, connect
+
+int Socket::make_id() {
+  if (id_ != nullptr) return 0;
+  if (urnic_rdma_create_id(nullptr, &id_, cookie_, RDMA_PS_TCP) != 0) return errno;
+  int e = settings_.reuse_address ? set_flag(id_, RDMA_OPTION_ID_REUSEADDR) : 0;
+  if (e == 0 && settings_.ipv6_only) e = set_flag(id_, RDMA_OPTION_ID_AFONLY);
+  return e;
+}
+
+int Socket::bind(const sockaddr* a, socklen_t length) {
+  const std::lock_guard guard(mutex_);
+  if (!is_usable(a, length, family_)) return a != nullptr && length >= 2 ? EAFNOSUPPORT : EINVAL;
+  if (stage_ != Stage::fresh) return EINVAL;
+  if (const int e = make_id(); e != 0) return e;
+  sockaddr_storage to{};
+  std::memcpy(&to, a, std::min<std::size_t>(length, sizeof to));
+  if (urnic_rdma_bind_addr(id_, reinterpret_cast<sockaddr*>(&to)) != 0) {
+    return errno == ENODEV ? EADDRNOTAVAIL : errno;
+  }
+  stage_ = Stage::bound;
+  return 0;
+}
+
+int Socket::listen(int backlog) {
+  const std::lock_guard guard(mutex_);
+  if (stage_ == Stage::listening) return 0;
+  if (stage_ != Stage::fresh && stage_ != Stage::bound) return EINVAL;
+  if (const int e = Service::get().start(); e != 0) return e;
+  if (const int e = make_id(); e != 0) return e;
+  if (urnic_rdma_migrate_id(id_, Service::get().events()) != 0) return errno;
+  const int wanted = std::clamp(backlog, kLeastBacklog, kMostBacklog);
+  if (urnic_rdma_listen(id_, wanted) != 0) return errno;
+  backlog_ = static_cast<std::size_t>(wanted);
+  stage_ = Stage::listening;
+  return 0;
+}
+
+// The id has the device and the service's channel; the stream has the id.
+int Socket::prepare_connection(const sockaddr* to) {
+  if (const int e = Service::get().start(); e != 0) return e;
+  if (const int e = make_id(); e != 0) return e;
+  sockaddr_storage there{};
+  std::memcpy(&there, to, family_ == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  if (urnic_rdma_resolve_addr(id_, nullptr, reinterpret_cast<sockaddr*>(&there), kResolveMs) != 0 ||
+      urnic_rdma_resolve_route(id_, kResolveMs) != 0 ||
+      urnic_rdma_migrate_id(id_, Service::get().events()) != 0) {
+    return errno;
+  }
+  return stream_.open(std::exchange(id_, nullptr), settings_, Service::get().completions(),
+                      cookie_);
+}
+
+int Socket::connect(const sockaddr* to, socklen_t length) {
+  const std::lock_guard guard(mutex_);
+  if (stage_ == Stage::connected) return EISCONN;
+  if (stage_ == Stage::connecting) return EALREADY;
+  if (!is_usable(to, length, family_)) return to != nullptr && length >= 2 ? EAFNOSUPPORT : EINVAL;
+  if (stage_ != Stage::fresh && stage_ != Stage::bound) return EINVAL;
+  int e = prepare_connection(to);
+  if (e == 0) {
+    stage_ = Stage::connecting;  // before anything may come of it
+    const auto said = encode(stream_.own_data());
+    rdma_conn_param p{};
+    p.private_data = said.data();
+    p.private_data_len = said.size();
+    p.responder_resources = p.initiator_depth = 1;
+    p.retry_count = p.rnr_retry_count = 7;
+    if (urnic_rdma_connect(stream_.link().id(), &p) != 0) e = errno;
+  }
+  if (e != 0) {
+    stage_ = Stage::failed;
+    show();
+    return e;
+  }
+  mirror_.show_output(false);
+  return EINPROGRESS;
+}
+
+int Socket::connect_result() {
+  const std::lock_guard guard(mutex_);
+  if (stage_ == Stage::connecting) return EALREADY;
+  if (stage_ == Stage::failed) return error_ != 0 ? std::exchange(error_, 0) : ECONNREFUSED;
+  return stage_ == Stage::connected ? 0 : ENOTCONN;
+}
+
+// ---- what the service brings
+
+// 0, or why the request is not answered.
+int Socket::open_request(rdma_cm_id* id, const std::string& private_data) {
+  const std::lock_guard guard(mutex_);
+  id->context = cookie_;
+  const auto peers = decode(octets_of(private_data));
+  int e = stream_.open(id, settings_, Service::get().completions(), cookie_);
+  if (e == 0 && !peers) e = EPROTO;
+  if (e != 0) return e;
+  stream_.begin(*peers);
+  stage_ = Stage::connecting;
+  const auto said = encode(stream_.own_data());
+  rdma_conn_param p{};
+  p.private_data = said.data();
+  p.private_data_len = said.size();
+  p.responder_resources = p.initiator_depth = 1;
+  return urnic_rdma_accept(id, &p) == 0 ? 0 : errno;
+}
+
+void Socket::on_request(rdma_cm_id* id, const std::string& private_data) {
+  auto made = std::make_shared<Socket>(family_);
+  bool wanted;
+  {
+    const std::lock_guard guard(mutex_);
+    wanted = stage_ == Stage::listening && accepted_.size() < backlog_;
+    made->settings_ = settings_;
+    made->listener_ = weak_from_this();
+  }
+  if (!wanted || made->open() != 0) {
+    urnic_rdma_reject(id, nullptr, 0);
+    urnic_rdma_destroy_id(id);
+    return;
+  }
+  if (made->open_request(id, private_data) != 0) {
+    urnic_rdma_reject(id, nullptr, 0);
+    return;  // with it goes the id
+  }
+  // Until it is established nobody else has it.
+  const std::lock_guard guard(mutex_);
+  making_.push_back(std::move(made));
+}
+
+void Socket::on_established(const std::string& private_data) {
+  std::shared_ptr<Socket> listener;
+  {
+    const std::lock_guard guard(mutex_);
+    if (stage_ != Stage::connecting) return;
+    listener = listener_.lock();
+    if (listener == nullptr) {
+      const auto peers = decode(octets_of(private_data));
+      if (!peers) {
+        stage_ = Stage::failed;
+        error_ = EPROTO;
+        stream_.finish();
+        show();
+        return;
+      }
+      stream_.begin(*peers);
+    }
+    stage_ = Stage::connected;
+    stream_.link().arm_received();  // what came before told nobody
+    stream_.connected();
+    mirror_.show_output(true);
+    show();
+  }
+  if (listener != nullptr) listener->queue(shared_from_this());
+}
+
+void Socket::on_failed(int error) {
+  std::shared_ptr<Socket> listener;
+  {
+    const std::lock_guard guard(mutex_);
+    if (stage_ != Stage::connecting) return;
+    listener = listener_.lock();
+    stage_ = Stage::failed;
+    error_ = error;
+    show();
+  }
+  if (listener != nullptr) listener->forget(this);
+}
+
+void Socket::on_disconnected() {
+  std::shared_ptr<Socket> listener;
+  {
+    const std::lock_guard guard(mutex_);
+    if (stage_ == Stage::connecting) {
+      stage_ = Stage::failed;
+      error_ = ECONNRESET;
+      listener = listener_.lock();
+    } else if (stage_ == Stage::connected) {
+      stream_.serve();  // what came before is heard first
+      stream_.lost(ECONNRESET);
+    }
+    show();
+    served_.notify_all();
+  }
+  if (listener != nullptr) listener->forget(this);
+}
+
+bool Socket::on_completion() {
+  if (looks_.are_many()) return false;
+  const std::lock_guard guard(mutex_);
+  if (stage_ != Stage::connected) return true;
+  stream_.link().arm_received();
+  settle();
+  served_.notify_all();
+  return true;
+}
+
+void Socket::queue(std::shared_ptr<Socket> made) {
+  const std::lock_guard guard(mutex_);
+  std::erase(making_, made);
+  if (stage_ != Stage::listening) return;
+  accepted_.push_back(std::move(made));
+  show();
+}
+
+void Socket::forget(const Socket* made) {
+  std::shared_ptr<Socket> last;  // goes without the lock
+  const std::lock_guard guard(mutex_);
+  const auto found =
+      std::find_if(making_.begin(), making_.end(), [&](const auto& s) { return s.get() == made; });
+  if (found == making_.end()) return;
+  last = std::move(*found);
+  making_.erase(found);
+}
+
+int Socket::accept(std::shared_ptr<Socket>* out) {
+  const std::lock_guard guard(mutex_);
+  if (stage_ != Stage::listening) return EINVAL;
+  if (accepted_.empty()) return EAGAIN;
+  *out = std::move(accepted_.front());
+  accepted_.pop_front();
+  show();
+  return 0;
+}
+
+// ---- the end
+
+int Socket::shutdown(int how) {
+  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return EINVAL;
+  const std::lock_guard guard(mutex_);
+  if (stage_ != Stage::connected) return ENOTCONN;
+  stream_.close(how != SHUT_WR, how != SHUT_RD);
+  settle();
+  return 0;
+}
+
+// Both directions are closed, and what was sent has gone, or nothing has moved for so long.
+void Socket::finish(std::unique_lock<std::mutex>& lock, int quiet_ms) {
+  if (stage_ != Stage::connected) return;
+  stream_.close(true, true);
+  std::uint32_t before = 0;
+  std::int64_t moved = 0;
+  for (;;) {
+    stream_.link().arm_sent();
+    stream_.serve();
+    const std::uint32_t left = stream_.under_way();
+    if (left == 0) return;
+    if (left != std::exchange(before, left)) moved = now_us();
+    if (now_us() - moved >= std::int64_t{quiet_ms} * 1000) return;
+    served_.wait_for(lock, std::chrono::milliseconds(20));
+  }
+}
+
+void Socket::give_up(int fd) {
+  std::unique_lock lock(mutex_);
+  if (std::erase(others_, fd) != 0) {
+    lock.unlock();
+    raw::close(fd);
+    return;
+  }
+  if (!others_.empty()) {  // it lives on by another number
+    mirror_.moved_to(others_.back());
+    others_.pop_back();
+    lock.unlock();
+    raw::close(fd);
+    return;
+  }
+  const bool resets = settings_.linger_on != 0 && settings_.linger_s == 0;
+  if (!resets) finish(lock, settings_.linger_on != 0 ? settings_.linger_s * 1000 : kQuietMs);
+  stage_ = Stage::closed;
+  const auto waiting = std::exchange(accepted_, {});
+  const auto unmade = std::exchange(making_, {});
+  rdma_cm_id* id = std::exchange(id_, nullptr);
+  lock.unlock();
+  if (id != nullptr) urnic_rdma_destroy_id(id);  // its port is free when close() returns
+  lock.lock();
+  stream_.finish();
+  mirror_.show_hang_up();
+  mirror_.moved_to(-1);
+  lock.unlock();
+  raw::close(fd);
+}
+
+void Socket::also_known_as(int fd) {
+  const std::lock_guard guard(mutex_);
+  others_.push_back(fd);
+}
+
+void Socket::leave(int quiet_ms) {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock()) finish(lock, quiet_ms);
+}
+
+}  // namespace urnic::rsockets

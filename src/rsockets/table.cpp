@@ -1,0 +1,94 @@
+#include "rsockets/table.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "rsockets/socket.h"
+
+namespace urnic::rsockets {
+namespace {
+
+// For all connections together.
+constexpr auto kLeaving = std::chrono::seconds(1);
+
+std::atomic<Table*> current{nullptr};
+std::mutex making;
+
+}  // namespace
+
+std::atomic<Kind> Table::kinds_[Table::kMost];
+
+Table& Table::get() {
+  Table* t = current.load();
+  if (t != nullptr) return *t;
+  const std::lock_guard guard(making);
+  t = current.load();
+  if (t != nullptr) return *t;
+  static const int hooked =
+      pthread_atfork(nullptr, nullptr, forget_parent) + std::atexit(leave_all);
+  (void)hooked;
+  t = new Table;
+  current.store(t);
+  return *t;
+}
+
+// In a child the parent's is left as it is: its locks may be taken, its connections are the
+// parent's.
+void Table::forget_parent() {
+  const Table* parents = current.exchange(nullptr);
+  new (&making) std::mutex;
+  if (parents == nullptr) return;
+  for (std::size_t fd = 0; fd < parents->sockets_.size(); ++fd) {
+    if (parents->sockets_[fd] != nullptr) kinds_[fd].store(Kind::inherited);
+  }
+}
+
+// A program that ends with a connection it has not closed has ended it in order, as with TCP.
+void Table::leave_all() {
+  Table* t = current.load();
+  if (t == nullptr) return;
+  std::vector<std::shared_ptr<Socket>> all;
+  {
+    const std::lock_guard guard(t->mutex_);
+    all = t->sockets_;
+  }
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + kLeaving;
+  for (const auto& s : all) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (s != nullptr) s->leave(left > 0 ? static_cast<int>(left) : 0);
+  }
+}
+
+std::shared_ptr<Socket> Table::find(int fd) {
+  if (kind(fd) != Kind::rsocket) return nullptr;
+  const std::lock_guard guard(mutex_);
+  return static_cast<std::size_t>(fd) < sockets_.size() ? sockets_[static_cast<std::size_t>(fd)]
+                                                        : nullptr;
+}
+
+bool Table::add(int fd, std::shared_ptr<Socket> socket) {
+  if (fd < 0 || fd >= kMost) return false;
+  std::shared_ptr<Socket> before;  // whose number was closed behind our back; goes without the lock
+  const std::lock_guard guard(mutex_);
+  const auto at = static_cast<std::size_t>(fd);
+  if (at >= sockets_.size()) sockets_.resize(at + 1);
+  before = std::exchange(sockets_[at], std::move(socket));
+  kinds_[fd].store(Kind::rsocket, std::memory_order_relaxed);
+  return true;
+}
+
+std::shared_ptr<Socket> Table::remove(int fd) {
+  if (kind(fd) != Kind::rsocket) return nullptr;
+  const std::lock_guard guard(mutex_);
+  const auto at = static_cast<std::size_t>(fd);
+  if (at >= sockets_.size()) return nullptr;
+  if (sockets_[at] != nullptr) forget(fd);
+  return std::exchange(sockets_[at], nullptr);
+}
+
+}  // namespace urnic::rsockets

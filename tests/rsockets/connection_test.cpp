@@ -1,0 +1,348 @@
+// How connections of rsockets are made and end, and what is refused.
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "rsockets/ends.h"
+
+// ThreadSanitizer knows nothing of the threads of a child.
+#if defined(__SANITIZE_THREAD__)
+#define SKIP_UNDER_TSAN() GTEST_SKIP() << "a fork beside threads"
+#else
+#define SKIP_UNDER_TSAN() \
+  do {                    \
+  } while (false)
+#endif
+
+namespace ends {
+namespace {
+
+using ConnectionTest = EndsTest;
+
+TEST_F(ConnectionTest, AddressesAreThoseOfBothEnds) {
+  connect();
+  sockaddr_in a{}, b{};
+  socklen_t length = sizeof a;
+  ASSERT_EQ(rgetpeername(client, any(a), &length), 0);
+  EXPECT_EQ(ntohs(a.sin_port), port);
+  EXPECT_EQ(ntohl(a.sin_addr.s_addr), INADDR_LOOPBACK);
+  ASSERT_EQ(rgetpeername(server, any(b), &length), 0);
+  EXPECT_EQ(ntohs(b.sin_port), port_of(client));
+  EXPECT_EQ(rgetpeername(listener, any(b), &length), -1);
+  EXPECT_EQ(errno, ENOTCONN);
+}
+
+TEST_F(ConnectionTest, WhoDoesNotWaitIsWokenByTheConnection) {
+  make_non_blocking(client);
+  make_non_blocking(listener);
+  EXPECT_EQ(raccept(listener, nullptr, nullptr), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  auto a = loopback(port);
+  ASSERT_EQ(rconnect(client, any(a), sizeof a), -1);
+  ASSERT_EQ(errno, EINPROGRESS);
+  EXPECT_EQ(wait(client, POLLOUT), POLLOUT);
+  int error = -1;
+  socklen_t length = sizeof error;
+  ASSERT_EQ(rgetsockopt(client, SOL_SOCKET, SO_ERROR, &error, &length), 0);
+  EXPECT_EQ(error, 0);
+  EXPECT_EQ(rconnect(client, any(a), sizeof a), -1);
+  EXPECT_EQ(errno, EISCONN);
+  EXPECT_EQ(wait(listener, POLLIN), POLLIN);
+  server = raccept(listener, nullptr, nullptr);
+  ASSERT_GE(server, 0);
+  EXPECT_EQ(rfcntl(server, F_GETFL) & O_NONBLOCK, 0) << "it does not inherit that";
+  EXPECT_EQ(wait(listener, POLLIN, 20), 0);
+}
+
+TEST_F(ConnectionTest, APortWithNobodyIsRefused) {
+  auto a = loopback(port);
+  end(listener);
+  EXPECT_EQ(rconnect(client, any(a), sizeof a), -1);
+  EXPECT_EQ(errno, ECONNREFUSED);
+  end(client);
+  client = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(rfcntl(client, F_GETFD), FD_CLOEXEC);
+  ASSERT_EQ(rconnect(client, any(a), sizeof a), -1);
+  ASSERT_EQ(errno, EINPROGRESS);
+  EXPECT_NE(wait(client, POLLOUT) & POLLERR, 0);
+  int error = 0;
+  socklen_t length = sizeof error;
+  ASSERT_EQ(rgetsockopt(client, SOL_SOCKET, SO_ERROR, &error, &length), 0);
+  EXPECT_EQ(error, ECONNREFUSED);
+}
+
+TEST_F(ConnectionTest, TwentyConnectAtOnceToOneThatAcceptsLater) {
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.emplace_back([this] {
+      int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+      auto a = loopback(port);
+      ASSERT_EQ(rconnect(fd, any(a), sizeof a), 0);
+      char in = 0;
+      EXPECT_EQ(rsend(fd, "q", 1, 0), 1);
+      EXPECT_EQ(rrecv(fd, &in, 1, 0), 1);
+      EXPECT_EQ(in, 'q');
+      end(fd);
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    int fd = raccept(listener, nullptr, nullptr);
+    ASSERT_GE(fd, 0);
+    char in = 0;
+    EXPECT_EQ(rrecv(fd, &in, 1, 0), 1);
+    EXPECT_EQ(rsend(fd, &in, 1, 0), 1);
+    EXPECT_EQ(rrecv(fd, &in, 1, 0), 0);
+    end(fd);
+  }
+  for (auto& c : clients) c.join();
+}
+
+TEST_F(ConnectionTest, OneEndMayGoOnWhenTheOtherHasNoMoreToSay) {
+  connect();
+  ASSERT_EQ(rsend(client, "question", 8, 0), 8);
+  ASSERT_EQ(rshutdown(client, SHUT_WR), 0);
+  char in[16];
+  EXPECT_EQ(rrecv(server, in, 8, MSG_WAITALL), 8);
+  EXPECT_EQ(rrecv(server, in, 1, 0), 0);
+  EXPECT_EQ(wait(server, POLLIN | POLLOUT), POLLIN | POLLOUT);
+  EXPECT_EQ(rsend(client, "x", 1, 0), -1);
+  EXPECT_EQ(errno, EPIPE);
+  ASSERT_EQ(rsend(server, "answer", 6, 0), 6);
+  EXPECT_EQ(rrecv(client, in, 6, MSG_WAITALL), 6);
+  ASSERT_EQ(rshutdown(server, SHUT_WR), 0);
+  EXPECT_EQ(rrecv(client, in, 1, 0), 0);
+  EXPECT_NE(wait(client, POLLIN) & POLLHUP, 0);
+}
+
+TEST_F(ConnectionTest, WhatWasSentBeforeACloseIsReadBehindIt) {
+  connect();
+  std::vector<char> all(100'000, 'a'), in(all.size());
+  ASSERT_EQ(rsend(client, all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
+  end(client);
+  EXPECT_EQ(rrecv(server, in.data(), in.size(), MSG_WAITALL), static_cast<ssize_t>(in.size()));
+  EXPECT_EQ(in, all);
+  EXPECT_EQ(rrecv(server, in.data(), 1, 0), 0);
+  EXPECT_EQ(rsend(server, in.data(), 1, 0), -1);
+  EXPECT_EQ(errno, EPIPE);
+  EXPECT_NE(wait(server, POLLIN) & POLLHUP, 0);
+}
+
+TEST_F(ConnectionTest, WhoDoesNotLingerResets) {
+  connect();
+  const linger none{1, 0};
+  ASSERT_EQ(rsetsockopt(client, SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
+  end(client);
+  char in;
+  EXPECT_EQ(rrecv(server, &in, 1, 0), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+}
+
+TEST_F(ConnectionTest, AThreadThatWaitsIsWokenByTheEnd) {
+  connect();
+  std::thread closes([this] {
+    usleep(50'000);
+    end(client);
+  });
+  char in;
+  EXPECT_EQ(rrecv(server, &in, 1, 0), 0);
+  closes.join();
+}
+
+// Runs `f` in a child that has the library for itself; false when it says so, or dies.
+template <class F>
+pid_t in_child(F&& f) {
+  const pid_t child = fork();
+  if (child == 0) _exit(f() ? 0 : 1);
+  return child;
+}
+
+bool went_well(pid_t child) {
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST_F(ConnectionTest, ANewProcessConnectsAndIsServed) {
+  SKIP_UNDER_TSAN();
+  const pid_t child = in_child([this] {
+    const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    auto a = loopback(port);
+    char in[5];
+    return rconnect(fd, any(a), sizeof a) == 0 && rsend(fd, "hello", 5, 0) == 5 &&
+           rrecv(fd, in, 5, MSG_WAITALL) == 5 && rclose(fd) == 0;
+  });
+  server = raccept(listener, nullptr, nullptr);
+  ASSERT_GE(server, 0);
+  char in[5];
+  EXPECT_EQ(rrecv(server, in, 5, MSG_WAITALL), 5);
+  EXPECT_EQ(rsend(server, in, 5, 0), 5);
+  EXPECT_EQ(rrecv(server, in, 1, 0), 0);
+  EXPECT_TRUE(went_well(child));
+}
+
+TEST_F(ConnectionTest, AKilledPeerIsAnErrorBehindWhatItHadSent) {
+  SKIP_UNDER_TSAN();
+  const pid_t child = in_child([this] {
+    const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    auto a = loopback(port);
+    if (rconnect(fd, any(a), sizeof a) != 0 || rsend(fd, "last words", 10, 0) != 10) return false;
+    for (;;) pause();
+  });
+  server = raccept(listener, nullptr, nullptr);
+  ASSERT_GE(server, 0);
+  EXPECT_EQ(wait(server, POLLIN), POLLIN);
+  kill(child, SIGKILL);
+  EXPECT_FALSE(went_well(child));
+  char in[64];
+  EXPECT_EQ(rrecv(server, in, sizeof in, 0), 10);
+  EXPECT_EQ(rrecv(server, in, sizeof in, 0), -1) << "which waits for it";
+  EXPECT_EQ(errno, ECONNRESET);
+  EXPECT_EQ(rsend(server, in, 1, 0), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+  const short seen = wait(server, POLLIN);
+  EXPECT_EQ(seen & (POLLHUP | POLLERR), POLLHUP | POLLERR);
+}
+
+TEST_F(ConnectionTest, WhoSendsToAKilledPeerDoesNotWaitForEver) {
+  SKIP_UNDER_TSAN();
+  const pid_t child = in_child([this] {
+    const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    auto a = loopback(port);
+    if (rconnect(fd, any(a), sizeof a) != 0) return false;
+    for (;;) pause();
+  });
+  server = raccept(listener, nullptr, nullptr);
+  ASSERT_GE(server, 0);
+  std::thread kills([&] {
+    usleep(100'000);
+    kill(child, SIGKILL);
+  });
+  const std::vector<char> much(4'000'000);
+  const ssize_t n = rsend(server, much.data(), much.size(), 0);
+  EXPECT_LT(n, static_cast<ssize_t>(much.size())) << "it does not read";
+  EXPECT_EQ(rsend(server, much.data(), 1, 0), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+  kills.join();
+  EXPECT_FALSE(went_well(child));
+}
+
+TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
+  SKIP_UNDER_TSAN();
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+    auto a = loopback(port);
+    if (rconnect(fd, any(a), sizeof a) == 0) rsend(fd, "bye", 3, 0);
+    std::exit(0);
+  }
+  server = raccept(listener, nullptr, nullptr);
+  char in[8];
+  EXPECT_EQ(rrecv(server, in, sizeof in, 0), 3);
+  EXPECT_EQ(rrecv(server, in, sizeof in, 0), 0);
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(ConnectionTest, AChildHasNothingOfItsParentsConnections) {
+  SKIP_UNDER_TSAN();
+  connect();
+  const pid_t child = in_child([this] {
+    char in;
+    const bool refused = rsend(client, "x", 1, 0) == -1 && errno == EOPNOTSUPP &&
+                         rrecv(server, &in, 1, 0) == -1 && errno == EOPNOTSUPP;
+    return refused && rclose(client) == 0 && rclose(client) == -1 && errno == EBADF;
+  });
+  EXPECT_TRUE(went_well(child));
+  EXPECT_EQ(rsend(client, "y", 1, 0), 1) << "the child's close is its own";
+  char in = 0;
+  EXPECT_EQ(rrecv(server, &in, 1, 0), 1);
+  EXPECT_EQ(in, 'y');
+}
+
+TEST_F(ConnectionTest, WrongUseIsTold) {
+  const auto fails = [](long result, int error) { return result == -1 && errno == error; };
+  EXPECT_TRUE(fails(rsocket(AF_INET, SOCK_DGRAM, 0), ESOCKTNOSUPPORT)) << "datagrams need UD";
+  EXPECT_TRUE(fails(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT));
+  EXPECT_TRUE(fails(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT));
+  char c = 0;
+  for (const int none : {-1, 0, 1 << 25}) {
+    EXPECT_TRUE(fails(rsend(none, &c, 1, 0), EBADF)) << none;
+    EXPECT_TRUE(fails(rrecv(none, &c, 1, 0), EBADF));
+    EXPECT_TRUE(fails(rclose(none), EBADF));
+    EXPECT_TRUE(fails(rshutdown(none, SHUT_RD), EBADF));
+    EXPECT_TRUE(fails(rfcntl(none, F_GETFL), EBADF));
+    EXPECT_TRUE(fails(riounmap(none, &c, 1), EBADF));
+  }
+  auto a = loopback(port);
+  EXPECT_TRUE(fails(rbind(client, any(a), sizeof a), EADDRINUSE));
+  EXPECT_TRUE(fails(rbind(client, nullptr, 0), EINVAL));
+  EXPECT_TRUE(fails(rbind(client, any(a), 4), EAFNOSUPPORT) || errno == EINVAL);
+  EXPECT_TRUE(fails(rsend(client, &c, 1, 0), EPIPE)) << "it is not connected";
+  EXPECT_TRUE(fails(rrecv(client, &c, 1, 0), ENOTCONN));
+  EXPECT_TRUE(fails(raccept(client, nullptr, nullptr), EINVAL));
+  EXPECT_TRUE(fails(rshutdown(client, SHUT_RD), ENOTCONN));
+  EXPECT_TRUE(fails(riomap(client, &c, 1, PROT_WRITE, 0, -1), ENOTCONN));
+  connect();
+  EXPECT_TRUE(fails(rshutdown(client, 9), EINVAL));
+  EXPECT_TRUE(fails(rsend(client, &c, 1, MSG_OOB), EOPNOTSUPP));
+  EXPECT_TRUE(fails(rlisten(client, 1), EINVAL));
+  EXPECT_TRUE(fails(riomap(client, &c, 1, PROT_READ, 0, 0), EINVAL));
+  EXPECT_TRUE(fails(rsendto(client, &c, 1, 0, any(a), sizeof a), EISCONN));
+  EXPECT_EQ(rsend(client, &c, 0, 0), 0);
+}
+
+TEST_F(ConnectionTest, OptionsAreKeptAndThoseThatAreNotAreRefused) {
+  const auto get = [this](int level, int name) {
+    int value = -1;
+    socklen_t length = sizeof value;
+    return rgetsockopt(client, level, name, &value, &length) == 0 ? value : -errno;
+  };
+  set(SOL_SOCKET, SO_SNDBUF, 100'001);
+  EXPECT_EQ(get(SOL_SOCKET, SO_SNDBUF), 100'000) << "an even number";
+  set(SOL_RDMA, RDMA_RQSIZE, 5);
+  EXPECT_EQ(get(SOL_RDMA, RDMA_RQSIZE), 16) << "the least there is";
+  set(SOL_RDMA, RDMA_IOMAPSIZE, 200);
+  EXPECT_EQ(get(SOL_RDMA, RDMA_IOMAPSIZE), 128) << "as the peer can be told";
+  for (const int name : {TCP_NODELAY, TCP_KEEPIDLE, TCP_KEEPCNT}) {
+    set(IPPROTO_TCP, name, 1);
+    EXPECT_EQ(get(IPPROTO_TCP, name), 1);
+  }
+  EXPECT_EQ(get(SOL_SOCKET, SO_TYPE), SOCK_STREAM);
+  EXPECT_EQ(get(SOL_SOCKET, SO_DOMAIN), AF_INET);
+  EXPECT_EQ(get(SOL_SOCKET, SO_ACCEPTCONN), 0);
+  EXPECT_EQ(get(IPPROTO_TCP, TCP_CONGESTION), -ENOPROTOOPT);
+  EXPECT_EQ(get(SOL_SOCKET, SO_MARK), -ENOPROTOOPT);
+  EXPECT_EQ(get(77, 1), -ENOPROTOOPT);
+  int zero = 0;
+  EXPECT_EQ(rsetsockopt(client, IPPROTO_TCP, TCP_KEEPIDLE, &zero, sizeof zero), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rsetsockopt(client, SOL_SOCKET, SO_SNDBUF, &zero, 1), -1);
+  EXPECT_EQ(errno, EINVAL);
+  connect();
+  EXPECT_EQ(rsetsockopt(client, SOL_RDMA, RDMA_SQSIZE, &zero, sizeof zero), -1);
+  EXPECT_EQ(errno, EINVAL) << "the queues are made";
+}
+
+TEST(RsocketAddresses, AWildcardOfIpv6TakesIpv4AndTellsItMapped) {
+  const int listener = rsocket(AF_INET6, SOCK_STREAM, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in6 a{};
+  a.sin6_family = AF_INET6;
+  socklen_t length = sizeof a;
+  ASSERT_EQ(rbind(listener, reinterpret_cast<sockaddr*>(&a), sizeof a), 0);
+  ASSERT_EQ(rlisten(listener, 1), 0);
+  ASSERT_EQ(rgetsockname(listener, reinterpret_cast<sockaddr*>(&a), &length), 0);
+  EXPECT_EQ(a.sin6_family, AF_INET6);
+  auto to = loopback(ntohs(a.sin6_port));
+  ASSERT_EQ(rconnect(client, any(to), sizeof to), 0);
+  length = sizeof a;
+  const int server = raccept(listener, reinterpret_cast<sockaddr*>(&a), &length);
+  ASSERT_GE(server, 0);
+  EXPECT_EQ(a.sin6_family, AF_INET6);
+  EXPECT_TRUE(IN6_IS_ADDR_V4MAPPED(&a.sin6_addr));
+  for (const int fd : {client, server, listener}) EXPECT_EQ(rclose(fd), 0);
+}
+
+}  // namespace
+}  // namespace ends
