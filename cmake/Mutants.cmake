@@ -3,7 +3,7 @@
 # that include a header they change; all other objects are those of the rooms. Not part of `all`:
 # tools/mutants builds it. Assertions are off in what is compiled here, because a mutant must be noticed by
 # a test and not by the code that it breaks.
-set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs iwarp engine
+set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib iwarp engine
                        device sim cli)
 set(mutated ${CMAKE_BINARY_DIR}/mutated)
 execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/mutants/generate.py ${mutated}

@@ -1,0 +1,48 @@
+// ICRC of RoCEv2: a CRC-32 over what does not change on the way (IB-1). Covered are eight octets of
+// ones in the place of an InfiniBand LRH, the IP header, the UDP header and the packet from its BTH
+// through its pad; what routers may change is taken as ones (IPv4: type of service, time to live,
+// header checksum; IPv6: traffic class, flow label, hop limit; UDP checksum; octet 4 of the BTH).
+// Stored behind the pad, least significant octet first.
+//
+// Pure; any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/ip_address.h"
+#include "ib/packet.h"
+
+namespace urnic::ib {
+
+// IP and UDP header of a datagram for whom only a socket knows them. Lengths come from the packet.
+struct DatagramFields {
+  IpAddress source, destination;  // of one family
+  std::uint16_t source_port = 0;
+  std::uint16_t destination_port = kUdpPort;
+  std::uint16_t identification = 0;  // IPv4
+  bool dont_fragment = true;         // IPv4
+};
+
+inline constexpr std::size_t kIpv4UdpOctets = 20 + 8, kIpv6UdpOctets = 40 + 8;
+struct IpUdpHeaders {
+  std::array<std::uint8_t, kIpv6UdpOctets> octets{};
+  std::size_t size = 0;
+  ByteView view() const { return {octets.data(), size}; }
+};
+// Them as octets, with zeros where the ICRC does not look: not for the wire. `packet`: octets of
+// the packet, ICRC included.
+IpUdpHeaders pseudo_headers(const DatagramFields&, std::size_t packet);
+
+// `ip_udp`: IP header (IPv4 with any options, or the 40 octets of IPv6) and UDP header, as on the
+// wire or as pseudo_headers() makes them. `covered`: from the BTH, which is whole, through the pad.
+std::uint32_t icrc(ByteView ip_udp, ByteView covered);
+
+// Of a whole packet, ICRC included; at least kBthOctets + kIcrcOctets.
+bool icrc_good(ByteView ip_udp, ByteView packet);
+// Writes its last four octets.
+void seal(ByteView ip_udp, MutBytes packet);
+
+}  // namespace urnic::ib

@@ -1,0 +1,219 @@
+// Opcodes of the transport as one table: what each is, which headers follow its BTH, how long its
+// payload may be, and whose it is. The upper three bits of the octet name the service, the lower
+// five the operation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace urnic::ib {
+
+// Bits 7:5 of the opcode.
+enum class ServiceType : std::uint8_t {
+  Rc = 0,   // reliable connection
+  Uc = 1,   // unreliable connection
+  Rd = 2,   // reliable datagram; not implemented
+  Ud = 3,   // unreliable datagram
+  Cnp = 4,  // congestion notification: 0x81 alone
+  Xrc = 5,  // extended reliable connection; not implemented
+  Manufacturer6 = 6,
+  Manufacturer7 = 7,
+};
+
+// Bits 4:0 of the opcode. What has no name here is reserved.
+enum class Operation : std::uint8_t {
+  SendFirst = 0x00,
+  SendMiddle = 0x01,
+  SendLast = 0x02,
+  SendLastImm = 0x03,
+  SendOnly = 0x04,
+  SendOnlyImm = 0x05,
+  WriteFirst = 0x06,
+  WriteMiddle = 0x07,
+  WriteLast = 0x08,
+  WriteLastImm = 0x09,
+  WriteOnly = 0x0a,
+  WriteOnlyImm = 0x0b,
+  ReadRequest = 0x0c,
+  ReadResponseFirst = 0x0d,
+  ReadResponseMiddle = 0x0e,
+  ReadResponseLast = 0x0f,
+  ReadResponseOnly = 0x10,
+  Acknowledge = 0x11,
+  AtomicAcknowledge = 0x12,
+  CmpSwap = 0x13,
+  FetchAdd = 0x14,
+  Resync = 0x15,  // RD only
+  SendLastInv = 0x16,
+  SendOnlyInv = 0x17,
+};
+
+// The octet of the BTH.
+struct Opcode {
+  std::uint8_t octet = 0;
+
+  constexpr Opcode() = default;
+  constexpr explicit Opcode(std::uint8_t o) : octet(o) {}
+  constexpr Opcode(ServiceType s, Operation o)
+      : octet(static_cast<std::uint8_t>(static_cast<unsigned>(s) << 5 | static_cast<unsigned>(o))) {
+  }
+  constexpr ServiceType service() const { return static_cast<ServiceType>(octet >> 5); }
+  constexpr Operation operation() const { return static_cast<Operation>(octet & 0x1f); }
+  constexpr bool operator==(const Opcode&) const = default;
+};
+
+// Whose message a packet belongs to.
+enum class Family : std::uint8_t {
+  Reserved,  // no such operation with this service
+  Send,
+  Write,
+  Read,          // the request
+  Atomic,        // the request
+  ReadResponse,  // from here on responses
+  Acknowledge,   // ACK, NAK and RNR NAK
+  AtomicAcknowledge,
+};
+
+// Which packet of its message; what has one packet alone is an Only.
+enum class Place : std::uint8_t { First, Middle, Last, Only };
+
+// Octets of payload that are right.
+enum class PayloadRule : std::uint8_t {
+  None,      // 0
+  Full,      // the path MTU
+  Nonempty,  // 1 .. path MTU
+  Any,       // 0 .. path MTU
+};
+
+// Headers behind the BTH, in this order on the wire.
+enum HeaderBit : std::uint8_t {
+  kDeth = 1,
+  kReth = 2,
+  kAtomicEth = 4,
+  kAeth = 8,
+  kAtomicAckEth = 16,
+  kImmDt = 32,
+  kIeth = 64,
+};
+
+struct OpcodeRow {
+  Family family = Family::Reserved;
+  Place place = Place::Only;
+  PayloadRule payload = PayloadRule::Any;
+  std::uint8_t headers = 0;        // HeaderBit
+  std::uint8_t header_octets = 0;  // of all headers behind the BTH
+
+  constexpr bool known() const { return family != Family::Reserved; }
+  // Goes to the requester half; everything else, reserved ones included, to the responder half.
+  constexpr bool response() const { return family >= Family::ReadResponse; }
+  constexpr bool has(HeaderBit h) const { return (headers & h) != 0; }
+  constexpr bool begins() const { return place == Place::First || place == Place::Only; }
+  constexpr bool ends() const { return place == Place::Last || place == Place::Only; }
+  // Ends in a receive of the responder: it must have one, and completes it.
+  constexpr bool completes_receive() const {
+    return ends() && (family == Family::Send || (family == Family::Write && has(kImmDt)));
+  }
+};
+
+namespace opcode_detail {
+
+constexpr std::uint8_t octets_of(std::uint8_t headers) {
+  constexpr std::array<std::uint8_t, 7> kOctets = {8, 16, 28, 4, 8, 4, 4};  // by HeaderBit
+  unsigned sum = 0;
+  for (std::size_t bit = 0; bit < kOctets.size(); ++bit) {
+    if ((headers >> bit & 1) != 0) sum += kOctets[bit];
+  }
+  return static_cast<std::uint8_t>(sum);
+}
+
+struct Entry {
+  Operation operation;
+  bool rc, uc, ud;
+  Family family;
+  Place place;
+  PayloadRule payload;
+  std::uint8_t headers;
+};
+
+// The table of the wire formats; UD has the DETH before what stands here.
+inline constexpr Entry kEntries[] = {
+    {Operation::SendFirst, true, true, false, Family::Send, Place::First, PayloadRule::Full, 0},
+    {Operation::SendMiddle, true, true, false, Family::Send, Place::Middle, PayloadRule::Full, 0},
+    {Operation::SendLast, true, true, false, Family::Send, Place::Last, PayloadRule::Nonempty, 0},
+    {Operation::SendLastImm, true, true, false, Family::Send, Place::Last, PayloadRule::Nonempty,
+     kImmDt},
+    {Operation::SendOnly, true, true, true, Family::Send, Place::Only, PayloadRule::Any, 0},
+    {Operation::SendOnlyImm, true, true, true, Family::Send, Place::Only, PayloadRule::Any, kImmDt},
+    {Operation::WriteFirst, true, true, false, Family::Write, Place::First, PayloadRule::Full,
+     kReth},
+    {Operation::WriteMiddle, true, true, false, Family::Write, Place::Middle, PayloadRule::Full, 0},
+    {Operation::WriteLast, true, true, false, Family::Write, Place::Last, PayloadRule::Nonempty, 0},
+    {Operation::WriteLastImm, true, true, false, Family::Write, Place::Last, PayloadRule::Nonempty,
+     kImmDt},
+    {Operation::WriteOnly, true, true, false, Family::Write, Place::Only, PayloadRule::Any, kReth},
+    {Operation::WriteOnlyImm, true, true, false, Family::Write, Place::Only, PayloadRule::Any,
+     kReth | kImmDt},
+    {Operation::ReadRequest, true, false, false, Family::Read, Place::Only, PayloadRule::None,
+     kReth},
+    {Operation::ReadResponseFirst, true, false, false, Family::ReadResponse, Place::First,
+     PayloadRule::Full, kAeth},
+    {Operation::ReadResponseMiddle, true, false, false, Family::ReadResponse, Place::Middle,
+     PayloadRule::Full, 0},
+    {Operation::ReadResponseLast, true, false, false, Family::ReadResponse, Place::Last,
+     PayloadRule::Nonempty, kAeth},
+    {Operation::ReadResponseOnly, true, false, false, Family::ReadResponse, Place::Only,
+     PayloadRule::Any, kAeth},
+    {Operation::Acknowledge, true, false, false, Family::Acknowledge, Place::Only,
+     PayloadRule::None, kAeth},
+    {Operation::AtomicAcknowledge, true, false, false, Family::AtomicAcknowledge, Place::Only,
+     PayloadRule::None, kAeth | kAtomicAckEth},
+    {Operation::CmpSwap, true, false, false, Family::Atomic, Place::Only, PayloadRule::None,
+     kAtomicEth},
+    {Operation::FetchAdd, true, false, false, Family::Atomic, Place::Only, PayloadRule::None,
+     kAtomicEth},
+    {Operation::SendLastInv, true, false, false, Family::Send, Place::Last, PayloadRule::Nonempty,
+     kIeth},
+    {Operation::SendOnlyInv, true, false, false, Family::Send, Place::Only, PayloadRule::Any,
+     kIeth},
+};
+
+constexpr std::array<OpcodeRow, 256> make_rows() {
+  std::array<OpcodeRow, 256> rows{};
+  const auto put = [&rows](const Entry& e, ServiceType s, unsigned more) {
+    OpcodeRow& r = rows[Opcode(s, e.operation).octet];
+    r = {e.family, e.place, e.payload, static_cast<std::uint8_t>(e.headers | more), 0};
+    r.header_octets = octets_of(r.headers);
+  };
+  for (const Entry& e : kEntries) {
+    if (e.rc) put(e, ServiceType::Rc, 0);
+    if (e.uc) put(e, ServiceType::Uc, 0);
+    if (e.ud) put(e, ServiceType::Ud, kDeth);
+  }
+  return rows;
+}
+
+inline constexpr std::array<OpcodeRow, 256> kRows = make_rows();
+
+}  // namespace opcode_detail
+
+constexpr const OpcodeRow& row(Opcode o) {
+  return opcode_detail::kRows[o.octet];
+}
+
+// Whether `octets` of payload are right for it.
+constexpr bool payload_fits(PayloadRule rule, std::uint32_t octets, std::uint32_t pmtu) {
+  switch (rule) {
+    case PayloadRule::None:
+      return octets == 0;
+    case PayloadRule::Full:
+      return octets == pmtu;
+    case PayloadRule::Nonempty:
+      return octets != 0 && octets <= pmtu;
+    case PayloadRule::Any:
+      break;
+  }
+  return octets <= pmtu;
+}
+
+}  // namespace urnic::ib

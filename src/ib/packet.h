@@ -1,0 +1,157 @@
+// One packet of the transport as it lies in a UDP datagram: BTH, further headers by opcode,
+// payload, pad, ICRC. Read and written by offsets; all fields are big endian but the ICRC (icrc.h),
+// which is not looked at here.
+//
+// Values and views; any thread. What is parsed borrows the octets it was parsed from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "ib/opcode_table.h"
+#include "ib/psn.h"
+
+namespace urnic::ib {
+
+inline constexpr std::uint16_t kUdpPort = 4791;
+inline constexpr std::uint16_t kDefaultPkey = 0xffff;
+inline constexpr std::uint32_t kBthOctets = 12;
+inline constexpr std::uint32_t kIcrcOctets = 4;
+inline constexpr std::uint32_t kMaxHeaderOctets = 40;  // BTH and AtomicETH
+inline constexpr std::uint32_t kMaxPmtu = 4096;
+// The largest datagram payload: headers, a full packet, ICRC.
+inline constexpr std::uint32_t kMaxPacketOctets = kMaxHeaderOctets + kMaxPmtu + kIcrcOctets;
+// A message has at most so many octets (RETH's DMALen, IB-14, IB-28).
+inline constexpr std::uint32_t kMaxMessageOctets = 1u << 31;
+
+struct Bth {
+  Opcode opcode;
+  bool solicited = false;    // SE
+  bool migrated = true;      // M; without path migration always set, never looked at
+  std::uint8_t pad = 0;      // octets behind the payload, 0..3; parse() only, emit() computes it
+  std::uint8_t version = 0;  // TVer, 4 bits; must be 0
+  std::uint16_t pkey = kDefaultPkey;
+  bool fecn = false, becn = false;
+  std::uint32_t dest_qp = 0;  // 24 bits
+  bool ack_request = false;   // A
+  Psn psn;
+};
+
+struct Reth {
+  std::uint64_t address = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t length = 0;  // DMALen: octets of the whole message
+};
+
+struct AtomicEth {
+  std::uint64_t address = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t swap_or_add = 0;
+  std::uint64_t compare = 0;
+};
+
+struct Deth {
+  std::uint32_t qkey = 0;
+  std::uint32_t source_qp = 0;  // 24 bits
+};
+
+// Bits 6:5 of the syndrome.
+enum class AckKind : std::uint8_t { Ack = 0, RnrNak = 1, Reserved = 2, Nak = 3 };
+// Bits 4:0 of a NAK; the rest is reserved, for which a requester discards the packet (IB-4).
+enum class NakCode : std::uint8_t {
+  SequenceError = 0,
+  InvalidRequest = 1,
+  RemoteAccess = 2,
+  RemoteOperational = 3,
+  InvalidRdRequest = 4,
+  OperationInProgress = 5,
+};
+inline constexpr std::uint8_t kNoCredits = 31;  // of an ACK: nothing is said of credits
+
+// The first octet of the AETH (IB-3). Bit 7 is reserved and sent as 0.
+struct Syndrome {
+  std::uint8_t octet = kNoCredits;
+
+  static constexpr Syndrome ack(std::uint8_t credits) { return {masked(0x00, credits)}; }
+  static constexpr Syndrome rnr_nak(std::uint8_t timer) { return {masked(0x20, timer)}; }
+  static constexpr Syndrome nak(NakCode code) {
+    return {masked(0x60, static_cast<std::uint8_t>(code))};
+  }
+  constexpr AckKind kind() const { return static_cast<AckKind>(octet >> 5 & 3); }
+  // Credit code, RNR timer code or NakCode, by kind().
+  constexpr std::uint8_t value() const { return octet & 0x1f; }
+  constexpr NakCode code() const { return static_cast<NakCode>(value()); }
+  // Bit 7 is set, the kind is reserved, or it is a NAK of a reserved code.
+  constexpr bool reserved() const {
+    return (octet & 0x80) != 0 || kind() == AckKind::Reserved ||
+           (kind() == AckKind::Nak && value() > 5);
+  }
+  constexpr bool operator==(const Syndrome&) const = default;
+
+ private:
+  static constexpr std::uint8_t masked(unsigned kind, std::uint8_t value) {
+    return static_cast<std::uint8_t>(kind | (value & 0x1f));
+  }
+};
+
+struct Aeth {
+  Syndrome syndrome;
+  Msn msn;
+};
+
+// All headers of a packet; meaningful are those row(bth.opcode).headers names.
+struct PacketHeader {
+  Bth bth;
+  Reth reth;
+  AtomicEth atomic;
+  Aeth aeth;
+  std::uint64_t original = 0;   // AtomicAckETH: what was there before
+  std::uint32_t immediate = 0;  // ImmDt, as a number; the octets are big endian
+  std::uint32_t inv_rkey = 0;   // IETH
+  Deth deth;
+
+  const OpcodeRow& row() const { return ib::row(bth.opcode); }
+};
+
+struct ParsedPacket {
+  PacketHeader header;
+  ByteView payload;  // without pad and ICRC
+};
+
+// Why octets are no packet.
+enum class Malformed : std::uint8_t {
+  Short,    // not even BTH and ICRC
+  Uneven,   // no multiple of four octets
+  Headers,  // the headers of its opcode do not fit
+  Pad,      // PadCnt is more than lies behind the headers
+};
+
+// `datagram`: what UDP carried, BTH to ICRC. Looks at lengths alone; of a reserved opcode
+// everything behind the BTH is payload. Versions, P_Keys and lengths against the path MTU are
+// others' (check.h, responder.h).
+Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram);
+
+// PadCnt for so many octets of payload.
+constexpr std::uint8_t pad_of(std::size_t payload) {
+  return static_cast<std::uint8_t>((0 - payload) & 3);
+}
+// Octets of BTH and headers.
+constexpr std::uint32_t header_octets(Opcode o) {
+  return kBthOctets + row(o).header_octets;
+}
+// Octets of the whole packet, ICRC included.
+constexpr std::size_t packet_octets(Opcode o, std::size_t payload) {
+  return header_octets(o) + payload + pad_of(payload) + kIcrcOctets;
+}
+
+// Writes BTH and headers for a payload of `payload` octets to `dst`, which has room for
+// header_octets(); returns that. bth.opcode must be known.
+std::uint32_t emit_headers(const PacketHeader&, std::size_t payload, std::uint8_t* dst);
+// Writes headers, payload and pad to `dst` and leaves the last four octets, the ICRC's, as they
+// are: `dst` has room for packet_octets(), which is returned. `payload` may lie where it is to go,
+// at dst + header_octets().
+std::size_t emit_packet(const PacketHeader&, ByteView payload, std::uint8_t* dst);
+
+}  // namespace urnic::ib

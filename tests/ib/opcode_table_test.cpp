@@ -1,0 +1,98 @@
+#include "ib/opcode_table.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ib/packet.h"
+
+namespace urnic::ib {
+namespace {
+
+const OpcodeRow& rc(Operation o) {
+  return row(Opcode(ServiceType::Rc, o));
+}
+
+TEST(OpcodeTable, EachServiceHasItsOperationsAndNoOthers) {
+  const std::set<int> uc = {0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b};
+  const std::set<int> ud = {0x64, 0x65};
+  for (int octet = 0; octet < 256; ++octet) {
+    const bool known =
+        octet <= 0x14 || octet == 0x16 || octet == 0x17 || uc.contains(octet) || ud.contains(octet);
+    EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(octet))).known(), known) << octet;
+  }
+}
+
+TEST(OpcodeTable, OpcodesHaveTheNumbersOfTheWire) {
+  EXPECT_EQ(Opcode(ServiceType::Rc, Operation::SendOnly).octet, 0x04);
+  EXPECT_EQ(Opcode(ServiceType::Uc, Operation::WriteOnlyImm).octet, 0x2b);
+  EXPECT_EQ(Opcode(ServiceType::Ud, Operation::SendOnlyImm).octet, 0x65);
+  EXPECT_EQ(Opcode(0x65).service(), ServiceType::Ud);
+  EXPECT_EQ(Opcode(0x65).operation(), Operation::SendOnlyImm);
+}
+
+// The split of section 0.7: 0x0d..0x12 are the requester's.
+TEST(OpcodeTable, ResponsesAreReadResponsesAndAcknowledges) {
+  for (int octet = 0; octet < 256; ++octet) {
+    const bool response = octet >= 0x0d && octet <= 0x12;
+    EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(octet))).response(), response) << octet;
+  }
+}
+
+TEST(OpcodeTable, HeadersBehindTheBth) {
+  EXPECT_EQ(rc(Operation::SendFirst).header_octets, 0);
+  EXPECT_EQ(rc(Operation::SendLastImm).headers, kImmDt);
+  EXPECT_EQ(rc(Operation::SendOnlyInv).headers, kIeth);
+  EXPECT_EQ(rc(Operation::WriteFirst).headers, kReth);
+  EXPECT_EQ(rc(Operation::WriteMiddle).headers, 0);
+  EXPECT_EQ(rc(Operation::WriteOnlyImm).headers, kReth | kImmDt);
+  EXPECT_EQ(rc(Operation::WriteOnlyImm).header_octets, 20);
+  EXPECT_EQ(rc(Operation::ReadRequest).header_octets, 16);
+  EXPECT_EQ(rc(Operation::FetchAdd).header_octets, 28);
+  EXPECT_EQ(rc(Operation::AtomicAcknowledge).header_octets, 12);
+  EXPECT_EQ(rc(Operation::ReadResponseMiddle).headers, 0);
+  EXPECT_EQ(row(Opcode(ServiceType::Ud, Operation::SendOnlyImm)).headers, kDeth | kImmDt);
+  EXPECT_EQ(row(Opcode(ServiceType::Ud, Operation::SendOnlyImm)).header_octets, 12);
+}
+
+TEST(OpcodeTable, NoHeadersAreLongerThanTheLongest) {
+  for (int octet = 0; octet < 256; ++octet) {
+    EXPECT_LE(header_octets(Opcode(static_cast<std::uint8_t>(octet))), kMaxHeaderOctets);
+  }
+}
+
+TEST(OpcodeTable, PlaceSaysWhereAMessageBeginsAndEnds) {
+  EXPECT_TRUE(rc(Operation::SendFirst).begins());
+  EXPECT_FALSE(rc(Operation::SendFirst).ends());
+  EXPECT_FALSE(rc(Operation::WriteMiddle).begins() || rc(Operation::WriteMiddle).ends());
+  EXPECT_TRUE(rc(Operation::WriteLastImm).ends());
+  EXPECT_TRUE(rc(Operation::ReadRequest).begins() && rc(Operation::ReadRequest).ends());
+  EXPECT_TRUE(rc(Operation::CmpSwap).begins() && rc(Operation::CmpSwap).ends());
+}
+
+TEST(OpcodeTable, AReceiveIsCompletedBySendsAndImmediateData) {
+  std::set<int> those;
+  for (int octet = 0; octet < 0x20; ++octet) {
+    if (row(Opcode(static_cast<std::uint8_t>(octet))).completes_receive()) those.insert(octet);
+  }
+  EXPECT_EQ(those, (std::set<int>{0x02, 0x03, 0x04, 0x05, 0x09, 0x0b, 0x16, 0x17}));
+}
+
+TEST(OpcodeTable, PayloadRules) {
+  EXPECT_TRUE(payload_fits(PayloadRule::None, 0, 1024));
+  EXPECT_FALSE(payload_fits(PayloadRule::None, 1, 1024));
+  EXPECT_TRUE(payload_fits(PayloadRule::Full, 1024, 1024));
+  EXPECT_FALSE(payload_fits(PayloadRule::Full, 1020, 1024));
+  EXPECT_FALSE(payload_fits(PayloadRule::Nonempty, 0, 1024));
+  EXPECT_TRUE(payload_fits(PayloadRule::Nonempty, 1, 1024));
+  EXPECT_TRUE(payload_fits(PayloadRule::Nonempty, 1024, 1024));
+  EXPECT_FALSE(payload_fits(PayloadRule::Nonempty, 1025, 1024));
+  EXPECT_TRUE(payload_fits(PayloadRule::Any, 0, 1024));
+  EXPECT_FALSE(payload_fits(PayloadRule::Any, 1025, 1024));
+  EXPECT_EQ(rc(Operation::SendFirst).payload, PayloadRule::Full);
+  EXPECT_EQ(rc(Operation::ReadResponseLast).payload, PayloadRule::Nonempty);
+  EXPECT_EQ(rc(Operation::WriteOnly).payload, PayloadRule::Any);
+}
+
+}  // namespace
+}  // namespace urnic::ib
