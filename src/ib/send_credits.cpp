@@ -9,6 +9,10 @@ std::uint32_t credits_of(std::uint8_t code) {
   return code % 2 == 0 ? 1u << half : 3u << (half - 1);
 }
 
+bool SendCredits::covers(Msn ssn) const {
+  return unlimited_ || lsn_ - ssn < kPsnWindow;
+}
+
 void SendCredits::take(Msn msn, std::uint8_t code) {
   if (msn.before(newest_)) return;
   newest_ = msn;

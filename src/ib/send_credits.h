@@ -26,7 +26,7 @@ class SendCredits {
   void take(Msn msn, std::uint8_t code);
 
   // Whether the WQE with this SSN may be sent freely.
-  bool covers(Msn ssn) const { return unlimited_ || lsn_ - ssn < kPsnWindow; }
+  bool covers(Msn ssn) const;
   // A request that uses no receive has left (IB-86).
   void left_without_receive() { ++lsn_; }
 

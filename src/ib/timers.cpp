@@ -15,6 +15,12 @@ constexpr std::array<std::uint32_t, 32> kRnrTicks = {
     48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
     2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
+bool take(std::uint8_t* left) {
+  if (*left == 0) return false;
+  --*left;
+  return true;
+}
+
 }  // namespace
 
 Duration ack_timeout(std::uint8_t code) {
@@ -27,7 +33,19 @@ Duration rnr_wait(std::uint8_t code) {
 }
 
 TransportTimer::TransportTimer(std::uint8_t code, Duration least) : timeout_(ack_timeout(code)) {
-  if (enabled()) timeout_ = std::max(timeout_, least);
+  if (timeout_ > Duration::zero()) timeout_ = std::max(timeout_, least);
+}
+
+void TransportTimer::restart(Instant now) {
+  due_ = timeout_ > Duration::zero() ? now + timeout_ : Instant::never();
+}
+
+bool RetryCounters::take_retry() {
+  return take(&retries_left_);
+}
+
+bool RetryCounters::take_rnr_retry() {
+  return rnr_retries_ == kRnrForEver || take(&rnr_left_);
 }
 
 }  // namespace urnic::ib

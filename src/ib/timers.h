@@ -29,7 +29,7 @@ class TransportTimer {
     if (!running()) restart(now);
   }
   // Something came back, and more is expected.
-  void restart(Instant now) { due_ = enabled() ? now + timeout_ : Instant::never(); }
+  void restart(Instant now);
   // Nothing is expected.
   void stop() { due_ = Instant::never(); }
 
@@ -37,9 +37,7 @@ class TransportTimer {
   Instant due() const { return due_; }  // never() while it does not run
 
  private:
-  bool enabled() const { return timeout_ > Duration::zero(); }
-
-  Duration timeout_;
+  Duration timeout_;  // zero: there is no timer
   Instant due_ = Instant::never();
 };
 
@@ -60,19 +58,13 @@ class RetryCounters {
     rnr_left_ = rnr_retries_;
   }
   // One more repetition; false when they are used up. For N as loaded: N times.
-  bool take_retry() { return take(&retries_left_); }
-  bool take_rnr_retry() { return rnr_retries_ == kRnrForEver || take(&rnr_left_); }
+  bool take_retry();
+  bool take_rnr_retry();
 
   std::uint8_t retries_left() const { return retries_left_; }
   std::uint8_t rnr_left() const { return rnr_left_; }
 
  private:
-  static bool take(std::uint8_t* left) {
-    if (*left == 0) return false;
-    --*left;
-    return true;
-  }
-
   std::uint8_t retries_, rnr_retries_;
   std::uint8_t retries_left_ = 0, rnr_left_ = 0;
 };

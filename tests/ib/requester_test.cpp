@@ -185,6 +185,20 @@ TEST_F(RequesterSends, NoMoreThanHalfOfAllPsnsAreOutstanding) {
   EXPECT_THAT(operations(leave()), ElementsAre(Operation::SendOnly));
 }
 
+// proves: IB-9
+TEST_F(RequesterSends, AReadLeavesOnlyWhenAllItsResponsesHaveRoom) {
+  const std::uint32_t key =
+      table.register_memory(kPd, memory.data(), 1ull << 31, verbs::kLocalWrite);
+  const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(memory.data()), 1u << 31, key};
+  verbs::SendWr wr = request(WrOp::Read, 0);
+  wr.sges = {&sge, 1};
+  post(WrOp::Send, 0);
+  post(wr);
+  EXPECT_THAT(operations(leave()), ElementsAre(Operation::SendOnly));
+  ack(100);
+  EXPECT_THAT(operations(leave()), ElementsAre(Operation::ReadRequest));
+}
+
 // proves: IB-15
 TEST_F(RequesterSends, TheLastPacketOfEachMessageAsksForAnAck) {
   rules.ack_every = 1000;

@@ -100,6 +100,10 @@ TEST_F(Credits, WhatUsesNoReceiveIsNotHeldBackAndRaisesTheLsn) {
 
 // proves: IB-86
 TEST_F(Credits, ALimitedWriteGoesOut) {
+  ack(99, 0, 2);
+  post_sends(2);
+  leave();
+  ack(99, 0, 0);  // LSN is 0
   post(WrOp::Write, 2 * kPmtu);
   post(WrOp::Write, 1);
   EXPECT_THAT(leave(), SizeIs(3));
@@ -129,7 +133,10 @@ TEST_F(Credits, UnsolicitedAcksAtAnyTimeAreHarmless) {
   post(WrOp::Read, 2 * kPmtu, 4096);
   ack(99, 0, 2);
   leave();
+  const Instant expected = r().due();
+  now = now + Duration::us(100);
   ack(99, 0, 2);
+  EXPECT_EQ(r().due(), expected);
   data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
   ack(99, 0, 2);
   data(Operation::ReadResponseLast, 101, octets_of(kPmtu, 1), 1);
