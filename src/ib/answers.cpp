@@ -1,0 +1,172 @@
+#include "ib/answers.h"
+
+#include <algorithm>
+
+#include "ib/placement.h"
+#include "ib/receive_credits.h"
+#include "ib/responder.h"
+
+namespace urnic::ib {
+namespace {
+
+void begin(const ResponderState& s, Operation operation, Psn psn, ResponsePacket* out) {
+  *out = {};
+  Bth& bth = out->header.bth;
+  bth.opcode = Opcode(ServiceType::Rc, operation);
+  bth.pkey = s.qp->pkey;
+  bth.dest_qp = s.qp->dest_qp;
+  bth.psn = psn;
+  out->header.aeth.msn = s.msn;
+}
+
+void put_ack(const ResponderState& s, ResponsePacket* out) {
+  out->header.aeth.syndrome = Syndrome::ack(credits_told(*s.rq, s.qp->tells_credits));
+}
+
+// The last word of a responder that has failed.
+void end(ResponderState& s) {
+  s.ended = true;
+  s.nak = {};
+  s.ack_due = false;
+  ++s.counters.refusals;
+}
+
+Operation place_of(std::uint32_t k, std::uint32_t packets) {
+  if (packets == 1) return Operation::ReadResponseOnly;
+  if (k == 0) return Operation::ReadResponseFirst;
+  return k + 1 == packets ? Operation::ReadResponseLast : Operation::ReadResponseMiddle;
+}
+
+// The memory of a READ is not there any more. Its first answer ends with a NAK in the place of the
+// packet, and with it the queue pair; one to a duplicate just ends. True if there is a packet.
+bool cannot_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
+  if (!r->fresh) {
+    s.resources.done(r);
+    ++s.counters.dropped_duplicates;
+    return false;
+  }
+  begin(s, Operation::Acknowledge, psn, out);
+  out->header.aeth = {Syndrome::nak(NakCode::RemoteAccess), r->before};
+  s.failure = Verdict::RemoteAccess;
+  end(s);
+  return true;
+}
+
+bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
+  Answer& a = r->answer;
+  const std::uint32_t pmtu = s.qp->pmtu(), packets = packets_of(a.octets, pmtu), k = a.sent;
+  const Psn psn = a.psn + k;
+  const std::uint32_t octets = std::min(pmtu, a.octets - k * pmtu);
+  const std::uint64_t at = a.address + std::uint64_t{k} * pmtu;
+  if (octets != 0 && verbs::check_remote_read(*s.memory, r->rkey, at, octets, s.qp->peer()) !=
+                         verbs::AccessVerdict::Ok) {
+    return cannot_read(s, r, psn, out);
+  }
+  begin(s, place_of(k, packets), psn, out);
+  put_ack(s, out);
+  if (octets != 0) out->payload = {address_in(*s.memory, r->rkey, at), octets};
+  ++s.counters.read_responses;
+  if (++a.sent == packets) s.resources.done(r);
+  return true;
+}
+
+void atomic_response(ResponderState& s, Resource* r, ResponsePacket* out) {
+  begin(s, Operation::AtomicAcknowledge, r->psn, out);
+  put_ack(s, out);
+  out->header.original = r->original;
+  s.resources.done(r);
+}
+
+Syndrome syndrome_of(const ResponderState& s, Verdict why) {
+  switch (why) {
+    case Verdict::OutOfSequence:
+      return Syndrome::nak(NakCode::SequenceError);
+    case Verdict::NotReady:
+      return Syndrome::rnr_nak(s.qp->min_rnr_timer);
+    case Verdict::RemoteAccess:
+      return Syndrome::nak(NakCode::RemoteAccess);
+    case Verdict::Operational:
+      return Syndrome::nak(NakCode::RemoteOperational);
+    default:
+      return Syndrome::nak(NakCode::InvalidRequest);
+  }
+}
+
+// What is refused lies at the expected PSN, and so does what is missing.
+void next_nak(ResponderState& s, ResponsePacket* out) {
+  const Verdict why = s.nak.why;
+  begin(s, Operation::Acknowledge, s.expected, out);
+  out->header.aeth.syndrome = syndrome_of(s, why);
+  s.nak = {};
+  s.ack_due = false;  // everything before is acknowledged as well
+  s.silent = true;
+  if (is_fatal(why)) {
+    end(s);
+  } else {
+    ++(why == Verdict::NotReady ? s.counters.rnr_naks : s.counters.sequence_naks);
+  }
+}
+
+// A duplicate READ asks for the whole or a part of what it asked for first.
+bool inside(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
+  const Reth& reth = h.reth;
+  const std::uint32_t from = h.bth.psn - r.psn;
+  const std::uint64_t skipped = reth.address - r.address;
+  return r.family == Family::Read && reth.rkey == r.rkey && skipped <= r.length &&
+         reth.length <= r.length - skipped && packets_of(reth.length, pmtu) <= r.packets - from;
+}
+
+bool duplicate_served(ResponderState& s, const ParsedPacket& p) {
+  const PacketHeader& h = p.header;
+  const OpcodeRow& row = h.row();
+  if (!row.known() ||
+      !payload_fits(row.payload, static_cast<std::uint32_t>(p.payload.size()), s.qp->pmtu())) {
+    return false;
+  }
+  if (row.family == Family::Send || row.family == Family::Write) {
+    s.ack_due = true;
+    return true;
+  }
+  Resource* const r = s.resources.find(h.bth.psn);
+  if (r == nullptr) return false;
+  if (row.family == Family::Atomic) {
+    if (r->family != Family::Atomic) return false;
+    s.resources.ask_again(r, r->answer);
+    return true;
+  }
+  if (!inside(*r, h, s.qp->pmtu())) return false;
+  s.resources.ask_again(r, {h.bth.psn, h.reth.address, h.reth.length, 0});
+  return true;
+}
+
+}  // namespace
+
+void answer_duplicate(ResponderState& s, const ParsedPacket& request) {
+  ++s.counters.duplicates;
+  if (!duplicate_served(s, request)) ++s.counters.dropped_duplicates;
+}
+
+bool next_answer(ResponderState& s, ResponsePacket* out) {
+  if (s.ended) return false;
+  while (Resource* const r = s.resources.due()) {
+    if (r->family == Family::Atomic) {
+      atomic_response(s, r, out);
+      return true;
+    }
+    if (next_read_response(s, r, out)) return true;
+  }
+  // What was missing has come by now, with everything that was dropped for want of it.
+  if (s.nak.why == Verdict::OutOfSequence && s.nak.refused.before(s.expected)) s.nak = {};
+  if (s.nak.owed()) {
+    next_nak(s, out);
+    return true;
+  }
+  if (!s.ack_due) return false;
+  s.ack_due = false;
+  begin(s, Operation::Acknowledge, s.expected - 1, out);
+  put_ack(s, out);
+  ++s.counters.acks;
+  return true;
+}
+
+}  // namespace urnic::ib

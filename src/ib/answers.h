@@ -1,0 +1,20 @@
+// What a responder sends back: READ responses and atomic results in the order of their requests,
+// then the NAK or ACK that covers everything before (IB-32..IB-41), and how a duplicate becomes one
+// of these (IB-42..IB-50).
+#pragma once
+
+#include "ib/packet.h"
+#include "ib/responder_state.h"
+
+namespace urnic::ib {
+
+struct ResponsePacket;
+
+// A request that was carried out before asks again. Nothing is done again; one that cannot be
+// answered any more is dropped, and never NAKed.
+void answer_duplicate(ResponderState&, const ParsedPacket& request);
+
+// Responder::next_response().
+bool next_answer(ResponderState&, ResponsePacket* out);
+
+}  // namespace urnic::ib

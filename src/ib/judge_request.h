@@ -1,0 +1,23 @@
+// Is a request to be taken? The checks of a responder in their order; the first that fails decides
+// (section 2.3 of the transport, IB-18..IB-31). Changes nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "ib/packet.h"
+#include "ib/responder_state.h"
+
+namespace urnic::ib {
+
+struct RequestJudgment {
+  Verdict verdict = Verdict::Accept;
+  // With a refusal: how the receive that is in use completes; Success: it does not.
+  verbs::Status receive = verbs::Status::Success;
+  // Accepted WRITE with payload, or atomic: where it goes. Holds until memory is deregistered.
+  std::uint8_t* target = nullptr;
+};
+
+// `request` has passed check() (check.h) and is not a response.
+RequestJudgment judge_request(const ResponderState&, const ParsedPacket& request);
+
+}  // namespace urnic::ib

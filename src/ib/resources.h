@@ -1,0 +1,70 @@
+// Responder resources: the last READs and atomics a responder accepted, as many as it may have to
+// serve at a time, with what their answers need, the first ones and those to duplicates
+// (IB-43..46). They lie in the order of their PSNs, and so are answered.
+//
+// Owned by the responder of one queue pair. Takes its memory once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ib/opcode_table.h"
+#include "ib/psn.h"
+
+namespace urnic::ib {
+
+// The part of a READ, or the atomic, that is to be answered: of the whole, or of what a duplicate
+// asks for.
+struct Answer {
+  Psn psn;                    // of its first packet
+  std::uint64_t address = 0;  // READ: of its first octet
+  std::uint32_t octets = 0;   // READ
+  std::uint32_t sent = 0;     // packets that have left
+};
+
+struct Resource {
+  Family family = Family::Reserved;  // Read or Atomic
+  Psn psn;
+  std::uint32_t packets = 1;  // PSNs it takes
+  std::uint64_t address = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t length = 0;    // READ: octets asked for
+  std::uint64_t original = 0;  // atomic: what was there before
+  Msn before;                  // messages completed before it
+
+  // Not answered in full yet. What fails now is told by a NAK; later, of a duplicate, never.
+  bool fresh = true;
+  bool pending = true;  // `answer` is to be sent, or the rest of it
+  Answer answer;
+};
+
+class Resources {
+ public:
+  explicit Resources(std::uint8_t depth);
+
+  // As many as may be are not answered yet, or none may be at all.
+  bool full() const;
+  // One more, pending; not full(). Its answer is the whole of it. The oldest may be forgotten.
+  void add(const Resource&);
+  // The one that takes `psn`; nullptr when it is none, or forgotten.
+  Resource* find(Psn psn);
+  // A duplicate asks again. Answers to what lies behind it begin anew: what a peer made of the
+  // parts that overtook the lost one is not known (IB-49).
+  void ask_again(Resource*, const Answer&);
+  // The first that has something to be sent; nullptr.
+  Resource* due();
+  bool any_due() const { return pending_ != 0; }
+  // Its answer has left, or is not to be given.
+  void done(Resource*);
+
+ private:
+  Resource& at(std::uint32_t i) { return ring_[(oldest_ + i) % depth_]; }
+  const Resource& at(std::uint32_t i) const { return ring_[(oldest_ + i) % depth_]; }
+
+  std::uint32_t depth_;
+  std::unique_ptr<Resource[]> ring_;
+  std::uint32_t oldest_ = 0, size_ = 0;
+  std::uint32_t pending_ = 0;
+};
+
+}  // namespace urnic::ib

@@ -1,0 +1,74 @@
+// The responder half of an RC queue pair: requests are carried out, answered in their order, and
+// what comes twice is answered and not done twice.
+//
+//   take()            a request has come: judged, then carried out and committed, or refused
+//   due()             something is to be answered now
+//   next_response()   packet by packet, until it says no
+//   failed()          the last NAK has left: the queue pair goes to Error
+//
+// Answers are owed, not sent, when requests are taken: whoever takes a burst of them and asks for
+// responses afterwards sends one ACK for all (IB-41), and never one before the READ responses that
+// come first (IB-38). Without AckReq nothing is due.
+//
+// A function of (state, input): it sends nothing and reads no clock. Owned by the engine of its
+// queue pair, every call under its ownership; verbs::ReceiveQueue::post() goes on beside it.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "ib/packet.h"
+#include "ib/responder_state.h"
+#include "verbs/work.h"
+
+namespace urnic::ib {
+
+// What became of a request.
+struct Received {
+  Verdict verdict = Verdict::Accept;
+  bool completed = false;  // a receive, with an error if the verdict is a refusal
+};
+
+// emit_packet() puts it together.
+struct ResponsePacket {
+  PacketHeader header;
+  ByteView payload;  // of registered memory; holds until that is deregistered or written
+};
+
+class Responder {
+ public:
+  // In Rtr, with the attributes of the move there, which outlive it like queue and table; their
+  // access rights and RNR timer may change later.
+  Responder(const QpAttributes& attributes, verbs::ReceiveQueue* rq, verbs::MemoryTable* memory)
+      : s_(attributes, rq, memory) {}
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
+
+  // `request` has passed check(), in a state that takes requests, and is not a response. With
+  // `completed` the completion of the oldest receive, which has left its queue, is in
+  // `*completion`; its `op` is WriteImm if a WRITE with Immediate Data used it, else Send. A fatal
+  // verdict (is_fatal) ends the queue pair when its NAK has left; nothing is taken any more.
+  Received take(const ParsedPacket& request, verbs::Completion* completion);
+
+  // Whether next_response() has a packet that must leave.
+  bool due() const { return !s_.ended && (s_.resources.any_due() || s_.nak.owed() || s_.ack_due); }
+  // The next packet to leave, which counts as sent. False when there is none.
+  bool next_response(ResponsePacket* out);
+  // An ACK that nobody asked for, with fresh credits and MSN; repeats what was acknowledged last,
+  // and at first the PSN before the initial one (IB-87).
+  void volunteer_ack() { s_.ack_due = !is_fatal(s_.failure); }
+
+  // A request was refused for good, and its peer has been told.
+  bool failed() const { return s_.ended; }
+  // Why, from the refusal on; else Accept.
+  Verdict failure() const { return s_.failure; }
+
+  const ResponderCounters& counters() const { return s_.counters; }
+  // For tests and statistics.
+  const ResponderState& state() const { return s_; }
+
+ private:
+  ResponderState s_;
+};
+
+}  // namespace urnic::ib

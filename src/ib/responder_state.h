@@ -1,0 +1,90 @@
+// The state of the responder half of one RC queue pair, and what it says of a request. Its
+// functions are in judge_request.cpp (is it to be taken?), responder.cpp (what becomes of it) and
+// answers.cpp (what goes back).
+#pragma once
+
+#include <cstdint>
+
+#include "ib/context.h"
+#include "ib/packet.h"
+#include "ib/resources.h"
+#include "verbs/memory.h"
+#include "verbs/receive_queue.h"
+
+namespace urnic::ib {
+
+// What is found of a request, in the order it is looked for (IB-18..IB-31).
+enum class Verdict : std::uint8_t {
+  Accept,
+  Duplicate,      // before the expected PSN
+  OutOfSequence,  // something before it was lost: NAK, once
+  // At the expected PSN. Each is told by its NAK and, all but NotReady, ends the queue pair.
+  InvalidRequest,
+  NotReady,  // no receive is posted: RNR NAK, the peer comes again
+  RemoteAccess,
+  Operational,  // a fault of our own
+  // Nothing is looked at any more: the queue pair has failed.
+  Ignored,
+};
+constexpr bool is_fatal(Verdict v) {
+  return v == Verdict::InvalidRequest || v == Verdict::RemoteAccess || v == Verdict::Operational;
+}
+
+// The message of which a part has come; of READs and atomics there are no parts.
+struct IncomingMessage {
+  Family family = Family::Reserved;  // Send or Write; Reserved: none
+  std::uint32_t octets = 0;          // so far
+  // Write: where the next octet goes, and all that was announced.
+  std::uint64_t address = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t length = 0;
+
+  bool open() const { return family != Family::Reserved; }
+};
+
+// The one NAK that may be outstanding.
+struct OwedNak {
+  Verdict why = Verdict::Accept;  // Accept: none
+  Psn refused;                    // OutOfSequence: the furthest that was dropped
+
+  bool owed() const { return why != Verdict::Accept; }
+};
+
+struct ResponderCounters {
+  std::uint64_t requests = 0;            // packets accepted
+  std::uint64_t duplicates = 0;          // packets
+  std::uint64_t out_of_sequence = 0;     // packets
+  std::uint64_t dropped_duplicates = 0;  // of these not answered: not to be served any more
+  std::uint64_t acks = 0, sequence_naks = 0, rnr_naks = 0, refusals = 0;  // sent
+  std::uint64_t read_responses = 0;                                       // packets sent
+};
+
+struct ResponderState {
+  ResponderState(const QpAttributes& attributes, verbs::ReceiveQueue* receives,
+                 verbs::MemoryTable* table)
+      : qp(&attributes),
+        rq(receives),
+        memory(table),
+        expected(attributes.rq_psn),
+        resources(attributes.responder_depth) {}
+
+  // Whose keys the receives name.
+  verbs::PdId receive_pd() const { return rq->shared() != nullptr ? rq->shared()->pd() : qp->pd; }
+
+  const QpAttributes* qp;
+  verbs::ReceiveQueue* rq;
+  verbs::MemoryTable* memory;
+  Psn expected;  // ePSN
+  Msn msn;       // messages completed
+  IncomingMessage message;
+  Resources resources;
+  OwedNak nak;
+  // A NAK has been sent, or is owed, and nothing was accepted since: no further one (IB-52).
+  bool silent = false;
+  bool ack_due = false;               // somebody asked
+  Verdict failure = Verdict::Accept;  // fatal: nothing is taken any more
+  bool ended = false;                 // and its NAK has left
+  ResponderCounters counters;
+};
+
+}  // namespace urnic::ib
