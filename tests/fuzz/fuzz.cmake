@@ -30,3 +30,4 @@ urnic_fuzz(engine RUNS 3000 SOURCES engine_fuzz.cpp host.cpp forge.cpp LINK urni
 urnic_fuzz(wire RUNS 200000 SOURCES wire_fuzz.cpp LINK urnic_engine urnic_reassembly urnic_fault urnic_net)
 urnic_fuzz(text RUNS 3000 SOURCES text_fuzz.cpp LINK urnic_sim urnic_config urnic_fault)
 urnic_fuzz(memif RUNS 200 SOURCES memif_fuzz.cpp LINK urnic_port)
+urnic_fuzz(ib RUNS 20000 SOURCES ib_fuzz.cpp LINK urnic_ib)

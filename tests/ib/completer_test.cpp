@@ -298,7 +298,7 @@ TEST_F(Completer, TheRestMayBeAnsweredByItsFirstOrByTheMiddleItAlwaysWas) {
   EXPECT_THAT(done(), ElementsAre(1));
 }
 
-// proves: IB-150
+// proves: IB-64
 TEST_F(Completer, WhenAllOfTheRestIsLostTheTimerAsksForIt) {
   post(WrOp::Read, 3 * kPmtu, 4096);
   leave();

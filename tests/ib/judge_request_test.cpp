@@ -6,6 +6,7 @@
 namespace urnic::ib {
 namespace {
 
+using test::Bytes;
 using test::counting;
 
 struct RequestCheck : test::ResponderFixture {};
@@ -134,13 +135,13 @@ TEST_F(RequestCheck, AKeyRangeRightOrDomainThatDoesNotAllowItIsARemoteAccessErro
     again();
   };
   const Bytes before(target(), target() + kOctets);
-  all_three(rkey ^ 0x5a, kTarget);                 // no such key
-  all_three(rkey, kTarget - 8);                    // before the region
-  all_three(rkey, kTarget + kOctets - 4);          // beyond its end
-  all_three(rkey, ~std::uint64_t{0} - 3);          // around the end of all addresses
-  all_three(lkey, 0);                              // no remote right
+  all_three(rkey ^ 0x5a, kTarget);         // no such key
+  all_three(rkey, kTarget - 8);            // before the region
+  all_three(rkey, kTarget + kOctets - 4);  // beyond its end
+  all_three(rkey, ~std::uint64_t{0} - 3);  // around the end of all addresses
+  all_three(lkey, 0);                      // no remote right
   const std::uint32_t other = table.register_memory(kPd + 1, {target(), kTarget, kOctets}, kAll);
-  all_three(other, kTarget);                       // another protection domain
+  all_three(other, kTarget);  // another protection domain
   EXPECT_EQ(before, Bytes(target(), target() + kOctets));
 }
 
@@ -232,6 +233,7 @@ TEST_F(RequestCheck, AReadOfMoreThanTheLargestMessageIsAnInvalidRequest) {
   const std::uint32_t huge = table.register_memory(kPd, {target(), 0, kHuge}, kAll);
   ParsedPacket r = read(psn, 0, 0);
   r.header.reth = {0, huge, kMaxMessageOctets + 1};
+  ASSERT_EQ(judge_request(responder().state(), r).verdict, Verdict::InvalidRequest);
   expect_refused(r, NakCode::InvalidRequest);
   again();
   r.header.reth.length = kMaxMessageOctets;

@@ -141,8 +141,12 @@ struct ResponderFixture : testing::Test {
     EXPECT_TRUE(h.row().response());
     const auto n = static_cast<std::uint32_t>(seen->payload.size());
     EXPECT_TRUE(payload_fits(h.row().payload, n, kPmtu));
-    *out = {h.bth.opcode.operation(), h.bth.psn,  h.aeth.syndrome,
-            h.aeth.msn,               h.original, Bytes(seen->payload.begin(), seen->payload.end())};
+    *out = {h.bth.opcode.operation(),
+            h.bth.psn,
+            h.aeth.syndrome,
+            h.aeth.msn,
+            h.original,
+            Bytes(seen->payload.begin(), seen->payload.end())};
     return true;
   }
   std::vector<Response> responses() {
