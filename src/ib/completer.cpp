@@ -1,0 +1,263 @@
+#include "ib/completer.h"
+
+#include <array>
+#include <cstring>
+
+#include "ib/send_progress.h"
+
+namespace urnic::ib {
+
+using verbs::awaits_response;
+using verbs::SendWqe;
+using verbs::Status;
+using verbs::WrOp;
+
+namespace {
+
+bool in_ack_form(const OpcodeRow& row, const PacketHeader& h) {
+  return row.has(kAeth) && h.aeth.syndrome.kind() == AckKind::Ack;
+}
+
+// No response of the transport, whatever was asked: another kind of packet, an Acknowledge that is
+// longer than its headers (IB-124), a syndrome that is reserved (IB-4), or a NAK that is none.
+bool malformed(const ParsedPacket& p) {
+  const OpcodeRow& row = p.header.row();
+  if (!row.response()) return true;
+  if (row.payload == PayloadRule::None && (!p.payload.empty() || p.header.bth.pad != 0)) {
+    return true;
+  }
+  if (!row.has(kAeth)) return false;
+  if (p.header.aeth.syndrome.reserved()) return true;
+  return row.family != Family::Acknowledge && !in_ack_form(row, p.header);
+}
+
+// Against the window: una .. max is expected; what lies before it, no more than 2^23 - 1 behind
+// max, is a duplicate (IB-58, IB-126).
+Response classify(const SendState& s, Psn p) {
+  if (p - s.una.psn < s.outstanding()) return Response::Ack;
+  return (s.fresh.psn - 1) - p < kPsnWindow ? Response::Duplicate : Response::Ghost;
+}
+
+// Where an acknowledgment of everything before `end` ends: at the first READ or atomic without its
+// response.
+Psn up_to(const SendState& s, Psn end) {
+  if (s.awaiting.count == 0) return end;
+  const Psn awaited = awaited_psn(s);
+  return awaited - s.una.psn < end - s.una.psn ? awaited : end;
+}
+
+Judgment bad(const SendState& s, std::uint32_t wqe, Psn p) {
+  return {Response::Bad, wqe, Status::BadResponse, up_to(s, p)};
+}
+
+// ---- READ responses and atomic results
+
+// Whether a READ response may have its place in the READ's responses: First and Only begin what was
+// asked for, the whole READ or the rest of it; behind them come Middle and Last.
+bool place_fits(const SendState& s, Place place, Psn p, std::uint32_t k, std::uint32_t packets) {
+  const bool last = k + 1 == packets;
+  const bool begins = k == 0 || (s.awaiting.is_resumed && s.awaiting.resumed == p);
+  switch (place) {
+    case Place::First:
+      return begins && !last;
+    case Place::Middle:
+      return k != 0 && !last;
+    case Place::Last:
+      return k != 0 && last;
+    case Place::Only:
+      return begins && last;
+  }
+  return false;
+}
+
+Judgment judge_read_data(const SendState& s, const ParsedPacket& packet, std::uint32_t index) {
+  const Psn p = packet.header.bth.psn;
+  const SendWqe& w = s.wqes.wqe(index);
+  if (w.op != WrOp::Read) return bad(s, index, p);
+  // It is outstanding, hence one of those that await; the oldest of them comes first.
+  if (index != s.awaiting.oldest || p != awaited_psn(s)) {
+    return {Response::ImpliedNak, index, Status::Success, awaited_psn(s)};
+  }
+  const std::uint32_t k = p - s.wqes.part(index).psn;
+  const Place place = packet.header.row().place;
+  if (!place_fits(s, place, p, k, s.wqes.packets(w)) ||
+      packet.payload.size() != s.wqes.octets(w, k)) {
+    return bad(s, index, p);
+  }
+  return {Response::ReadData, index, Status::Success, p};
+}
+
+Judgment judge_atomic_result(const SendState& s, Psn p, std::uint32_t index) {
+  if (!verbs::is_atomic(s.wqes.wqe(index).op)) return bad(s, index, p);
+  if (index != s.awaiting.oldest) {
+    return {Response::ImpliedNak, index, Status::Success, awaited_psn(s)};
+  }
+  return {Response::AtomicResult, index, Status::Success, p};
+}
+
+// ---- Acknowledge
+
+Judgment judge_ack(const SendState& s, Psn p, std::uint32_t index) {
+  const Psn end = up_to(s, p + 1);
+  // One on the PSN of a READ or an atomic is an implied NAK of it as well.
+  const Response what = end == p + 1 ? Response::Ack : Response::ImpliedNak;
+  return {what, index, Status::Success, end};
+}
+
+Judgment judge_nak(const SendState& s, NakCode code, Psn p, std::uint32_t index) {
+  Judgment j{Response::Refused, index, Status::Success, up_to(s, p)};
+  switch (code) {
+    case NakCode::SequenceError:
+      j.what = Response::SequenceNak;
+      break;
+    case NakCode::OperationInProgress:
+      j.what = Response::InProgress;
+      break;
+    case NakCode::RemoteAccess:
+      j.status = Status::RemoteAccess;
+      break;
+    case NakCode::InvalidRequest:
+      j.status = Status::RemoteInvalidRequest;
+      break;
+    case NakCode::RemoteOperational:
+    case NakCode::InvalidRdRequest:
+      j.status = Status::RemoteOperation;
+      break;
+  }
+  return j;
+}
+
+Judgment judge_acknowledge(const SendState& s, const PacketHeader& h, std::uint32_t index) {
+  const Psn p = h.bth.psn;
+  switch (h.aeth.syndrome.kind()) {
+    case AckKind::Ack:
+      return judge_ack(s, p, index);
+    case AckKind::RnrNak:
+      return {Response::RnrNak, index, Status::Success, up_to(s, p)};
+    default:
+      return judge_nak(s, h.aeth.syndrome.code(), p, index);
+  }
+}
+
+// ---- carrying out
+
+// MSN and credits of an AETH in ACK form. An MSN of what has not left, or of long ago, says
+// nothing.
+bool take_msn(SendState& s, const PacketHeader& h) {
+  const Msn msn = h.aeth.msn;
+  if (s.ssn - msn >= kPsnWindow) return false;
+  s.credits.take(msn, h.aeth.syndrome.value());
+  return acknowledge_messages(s, msn);
+}
+
+// False when it may not be where it was to go.
+bool store_data(SendState& s, const ParsedPacket& packet) {
+  const std::uint32_t index = s.una.wqe;
+  return s.wqes.scatter(index, s.una.packet * s.wqes.pmtu(), packet.payload);
+}
+
+bool store_result(SendState& s, const PacketHeader& h) {
+  std::array<std::uint8_t, verbs::kAtomicOctets> octets;
+  std::memcpy(octets.data(), &h.original, octets.size());
+  return s.wqes.scatter(s.una.wqe, 0, octets);
+}
+
+void take_data(SendState& s, const ParsedPacket& packet, bool result) {
+  const bool stored = result ? store_result(s, packet.header) : store_data(s, packet);
+  if (!stored) {
+    fail(s, s.una.wqe, Status::LocalProtection);
+    return;
+  }
+  answered(s);
+}
+
+// A NAK, spoken or implied, asks for a repetition. Behind an RNR NAK, and once one has begun, there
+// is nothing to add (IB-147).
+void take_nak(SendState& s, std::uint64_t* counter) {
+  if (s.repeating || s.rnr.on()) return;
+  ++*counter;
+  repeat_by_nak(s);
+}
+
+void take_rnr_nak(SendState& s, const PacketHeader& h, Instant now) {
+  if (s.rnr.on()) return;
+  ++s.counters.rnr_naks;
+  wait_for_receive(s, h.bth.psn, h.aeth.syndrome.value(), now);
+}
+
+void discard(SendState& s, Response what) {
+  RequesterCounters& c = s.counters;
+  ++(what == Response::Duplicate ? c.duplicates : what == Response::Ghost ? c.ghosts : c.malformed);
+}
+
+// In the window: what it acknowledges is acknowledged first (IB-65).
+void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Instant now) {
+  const PacketHeader& h = packet.header;
+  bool progress = acknowledge(s, j.end);
+  if (j.what == Response::ReadData || j.what == Response::AtomicResult) {
+    take_data(s, packet, j.what == Response::AtomicResult);
+    progress = true;
+  }
+  if (in_ack_form(h.row(), h) && take_msn(s, h)) progress = true;
+  if (progress) made_progress(s);
+  if (s.failure.set) return;
+  switch (j.what) {
+    case Response::Bad:
+    case Response::Refused:
+      fail(s, j.wqe, j.status);
+      return;
+    case Response::ImpliedNak:
+      take_nak(s, &s.counters.implied_naks);
+      break;
+    case Response::SequenceNak:
+      take_nak(s, &s.counters.sequence_naks);
+      break;
+    case Response::RnrNak:
+      take_rnr_nak(s, h, now);
+      break;
+    default:
+      break;
+  }
+  if (progress || j.what == Response::InProgress) rearm(s, now);
+}
+
+}  // namespace
+
+Judgment judge_response(const SendState& s, const ParsedPacket& packet) {
+  if (malformed(packet)) return {};
+  const Psn p = packet.header.bth.psn;
+  if (const Response c = classify(s, p); c != Response::Ack) return {c, 0, Status::Success, {}};
+  const std::uint32_t index = wqe_at(s, p);
+  switch (packet.header.row().family) {
+    case Family::ReadResponse:
+      return judge_read_data(s, packet, index);
+    case Family::AtomicAcknowledge:
+      return judge_atomic_result(s, p, index);
+    default:
+      return judge_acknowledge(s, packet.header, index);
+  }
+}
+
+Taken take_response(SendState& s, const ParsedPacket& packet, Instant now) {
+  if (s.failure.set) return {Response::Ghost};
+  const Judgment j = judge_response(s, packet);
+  switch (j.what) {
+    case Response::Malformed:
+    case Response::Ghost:
+      discard(s, j.what);
+      break;
+    case Response::Duplicate:
+      discard(s, j.what);
+      if (in_ack_form(packet.header.row(), packet.header) && take_msn(s, packet.header)) {
+        made_progress(s);
+        rearm(s, now);
+      }
+      break;
+    default:
+      carry_out(s, j, packet, now);
+      break;
+  }
+  return {j.what};
+}
+
+}  // namespace urnic::ib

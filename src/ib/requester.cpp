@@ -1,0 +1,323 @@
+#include "ib/requester.h"
+
+#include <cstring>
+
+#include "ib/send_progress.h"
+
+namespace urnic::ib {
+
+using verbs::awaits_response;
+using verbs::SendWqe;
+using verbs::Status;
+using verbs::WrOp;
+
+namespace {
+
+// Operations of the packets of one kind of request.
+struct Packets {
+  Operation first, middle, last, only;
+};
+constexpr Packets kSends = {Operation::SendFirst, Operation::SendMiddle, Operation::SendLast,
+                            Operation::SendOnly};
+constexpr Packets kSendsImm = {Operation::SendFirst, Operation::SendMiddle, Operation::SendLastImm,
+                               Operation::SendOnlyImm};
+constexpr Packets kSendsInv = {Operation::SendFirst, Operation::SendMiddle, Operation::SendLastInv,
+                               Operation::SendOnlyInv};
+constexpr Packets kWrites = {Operation::WriteFirst, Operation::WriteMiddle, Operation::WriteLast,
+                             Operation::WriteOnly};
+constexpr Packets kWritesImm = {Operation::WriteFirst, Operation::WriteMiddle,
+                                Operation::WriteLastImm, Operation::WriteOnlyImm};
+
+const Packets& packets_of(WrOp op) {
+  switch (op) {
+    case WrOp::SendImm:
+      return kSendsImm;
+    case WrOp::SendInv:
+      return kSendsInv;
+    case WrOp::Write:
+      return kWrites;
+    case WrOp::WriteImm:
+      return kWritesImm;
+    default:
+      return kSends;
+  }
+}
+
+Operation operation_of(const SendWqe& w, std::uint32_t packet, std::uint32_t packets) {
+  switch (w.op) {
+    case WrOp::Read:
+      return Operation::ReadRequest;
+    case WrOp::CmpSwap:
+      return Operation::CmpSwap;
+    case WrOp::FetchAdd:
+      return Operation::FetchAdd;
+    default:
+      break;
+  }
+  const Packets& p = packets_of(w.op);
+  if (packet + 1 == packets) return packet == 0 ? p.only : p.last;
+  return packet == 0 ? p.first : p.middle;
+}
+
+bool uses_receive(WrOp op) {
+  return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::SendInv || op == WrOp::WriteImm;
+}
+
+// What has no words on this wire, or no depth to go by: masks, a swap of its own, a READ where none
+// may be outstanding.
+bool expressible(const SendState& s, std::uint32_t index) {
+  const SendWqe& w = s.wqes.wqe(index);
+  if (awaits_response(w.op) && s.qp->initiator_depth == 0) return false;
+  if (!verbs::is_atomic(w.op)) return true;
+  const verbs::AtomicOperands& o = s.wqes.queue().operands(index).atomic;
+  if (w.op == WrOp::FetchAdd) return o.boundaries << 1 == 0;  // no carry leaves bit 63 anyway
+  return w.op == WrOp::CmpSwap && ~o.data_mask == 0 && ~o.compare_mask == 0;
+}
+
+// ---- one packet
+
+void set_extension(const SendState& s, const SendPosition& at, PacketHeader* h) {
+  const SendWqe& w = s.wqes.wqe(at.wqe);
+  const OpcodeRow& row = h->row();
+  if (row.has(kReth)) {
+    // Of a READ in part what has not come yet (IB-64).
+    const std::uint32_t skip = w.op == WrOp::Read ? at.packet * s.wqes.pmtu() : 0;
+    h->reth = {w.remote_address + skip, w.key, w.length - skip};
+  }
+  if (row.has(kAtomicEth)) {
+    const verbs::AtomicOperands& o = s.wqes.queue().operands(at.wqe).atomic;
+    h->atomic = {w.remote_address, w.key, o.data, o.compare};
+  }
+  if (row.has(kImmDt)) {
+    h->immediate = static_cast<std::uint32_t>(s.wqes.queue().operands(at.wqe).immediate);
+  }
+  if (row.has(kIeth)) h->inv_rkey = w.key;
+}
+
+// The packet at a position, new or again, without AckReq. False when its memory has gone.
+bool build(const SendState& s, const SendPosition& at, RequestPacket* out) {
+  const SendWqe& w = s.wqes.wqe(at.wqe);
+  const std::uint32_t packets = s.wqes.packets(w);
+  PacketHeader& h = out->header;
+  h = PacketHeader{};
+  h.bth.opcode = Opcode(ServiceType::Rc, operation_of(w, at.packet, packets));
+  h.bth.pkey = s.qp->pkey;
+  h.bth.dest_qp = s.qp->dest_qp;
+  h.bth.psn = at.psn;
+  h.bth.solicited = (w.flags & verbs::kSolicited) != 0 && h.row().completes_receive();
+  set_extension(s, at, &h);
+  out->count = 0;
+  out->length = awaits_response(w.op) ? 0 : s.wqes.octets(w, at.packet);
+  return s.wqes.gather(at.wqe, at.packet * s.wqes.pmtu(), out->length, out->pieces.data(),
+                       &out->count);
+}
+
+// Behind the request packet at a position: a READ's is the only one of its message.
+SendPosition behind(const SendState& s, SendPosition at) {
+  const SendWqe& w = s.wqes.wqe(at.wqe);
+  const std::uint32_t packets = s.wqes.packets(w);
+  const std::uint32_t step = w.op == WrOp::Read ? packets - at.packet : 1;
+  at.packet += step;
+  at.psn += step;
+  if (at.packet == packets) {
+    ++at.wqe;
+    at.packet = 0;
+  }
+  return at;
+}
+
+// Whether a packet, which ends at `end`, asks for an ACK (IB-15): each last one of a message; of
+// long messages some between, so that the window moves on; and where nothing may follow it now.
+bool asks(const SendState& s, const PacketHeader& h, const SendPosition& end) {
+  const OpcodeRow& row = h.row();
+  if (row.ends() || s.since_ack + 1 >= s.rules.ack_every) return true;
+  if (end.psn == s.fresh.psn) return true;  // the last repeated one
+  return s.in_flight >= s.rules.window;
+}
+
+// It leaves. A response must come for what asks for one.
+void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, Instant now) {
+  h->bth.ack_request = ask;
+  ++s.counters.packets;
+  s.since_ack = ask ? 0 : s.since_ack + 1;
+  s.next = end;
+  if (!ask) return;
+  const bool newest = !s.expecting() || end.psn - s.una.psn > s.expected_end - s.una.psn;
+  if (newest) s.expected_end = end.psn;
+  s.timer.start(now);
+}
+
+// ---- again
+
+// What was to be repeated may have been acknowledged meanwhile, and local operations take no
+// packet.
+void catch_up(SendState& s) {
+  if (s.next.before(s.una)) s.next = s.una;
+  while (s.next.wqe != s.fresh.wqe && verbs::is_local(s.wqes.wqe(s.next.wqe).op)) ++s.next.wqe;
+}
+
+// next, which lies before fresh, leaves again.
+bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
+  const SendPosition at = s.next, end = behind(s, at);
+  if (s.stuck.set && s.stuck.wqe == at.wqe) return false;
+  if (!build(s, at, out)) {
+    get_stuck(s, at.wqe, Status::LocalProtection);
+    return false;
+  }
+  if (s.wqes.wqe(at.wqe).op == WrOp::Read && at.packet != 0) {
+    s.awaiting.resumed = at.psn;
+    s.awaiting.is_resumed = true;
+  }
+  ++s.counters.repeated;
+  sent(s, &out->header, end, asks(s, out->header, end), now);
+  return true;
+}
+
+// ---- new
+
+Status execute_local(SendState& s, std::uint32_t index) {
+  const verbs::SendQueue& sq = s.wqes.queue();
+  verbs::MemoryTable& memory = s.wqes.memory();
+  if (sq.wqe(index).op == WrOp::Bind) {
+    return memory.bind(sq.window_bind(index), s.wqes.who()) ? Status::Success : Status::WindowBind;
+  }
+  using Invalidate = verbs::MemoryTable::Invalidate;
+  return memory.invalidate(sq.wqe(index).key, s.wqes.who()) == Invalidate::Ok
+             ? Status::Success
+             : Status::LocalProtection;
+}
+
+// The WQE at fresh is begun; from here on it is the requester's.
+void begin(SendState& s) {
+  s.wqes.part(s.fresh.wqe) = {s.fresh.psn, s.ssn};
+  s.wqes.queue().start();
+}
+
+// A local operation has its turn: at once, but what invalidates waits until nothing before it could
+// have to be sent or filled again. False when it is not yet done.
+bool pass_local(SendState& s) {
+  const std::uint32_t index = s.fresh.wqe;
+  if (s.wqes.wqe(index).op == WrOp::LocalInv && s.una.wqe != index) return false;
+  if (const Status status = execute_local(s, index); status != Status::Success) {
+    get_stuck(s, index, status);
+    return false;
+  }
+  begin(s);
+  s.wqes.wqe(index).done = true;
+  if (s.next == s.fresh) ++s.next.wqe;
+  ++s.fresh.wqe;
+  settle(s);
+  judge_stuck(s);
+  return true;
+}
+
+// May one more PSN, or all of a READ's, be outstanding (IB-9), and one more packet or request?
+bool room_for(const SendState& s, const SendWqe& w) {
+  if (!awaits_response(w.op)) {
+    return s.in_flight < s.rules.window && s.outstanding() < kPsnWindow;
+  }
+  return s.awaiting.count < s.qp->initiator_depth &&
+         s.wqes.packets(w) <= kPsnWindow - s.outstanding();
+}
+
+// A new WQE at fresh whose first packet may leave. Passes local operations on the way.
+bool find_message(SendState& s) {
+  const verbs::SendQueue& sq = s.wqes.queue();
+  while (!sq.all_started() && !s.stuck.set) {
+    const SendWqe& w = s.wqes.wqe(s.fresh.wqe);
+    if ((w.flags & verbs::kFence) != 0 && s.awaiting.count != 0) return false;
+    if (verbs::is_local(w.op)) {
+      if (!pass_local(s)) return false;
+      continue;
+    }
+    if (!expressible(s, s.fresh.wqe)) {
+      get_stuck(s, s.fresh.wqe, Status::LocalOperation);
+      return false;
+    }
+    if (!s.wqes.may_touch(s.fresh.wqe)) {
+      get_stuck(s, s.fresh.wqe, Status::LocalProtection);
+      return false;
+    }
+    return room_for(s, w);
+  }
+  return false;
+}
+
+void begin_message(SendState& s) {
+  const SendWqe& w = s.wqes.wqe(s.fresh.wqe);
+  ++s.ssn;
+  begin(s);
+  if (!uses_receive(w.op)) s.credits.left_without_receive();
+  if (awaits_response(w.op) && s.awaiting.count++ == 0) s.awaiting.oldest = s.fresh.wqe;
+}
+
+// A message beyond the LSN goes no further for now: a Send's behind its first packet, a WRITE with
+// Immediate behind its last (IB-84, IB-85).
+bool stops_here(const SendState& s, const SendWqe& w, const OpcodeRow& row) {
+  if (!uses_receive(w.op) || s.credits.covers(s.ssn)) return false;
+  return w.op == WrOp::WriteImm ? row.ends() : row.begins();
+}
+
+// The packet at fresh leaves.
+bool new_packet(SendState& s, bool may_begin, Instant now, RequestPacket* out) {
+  if (s.credits.holds()) return false;
+  if (s.fresh.packet == 0) {
+    if (!may_begin || !find_message(s)) return false;
+  } else if (s.stuck.set || !room_for(s, s.wqes.wqe(s.fresh.wqe))) {
+    return false;
+  }
+  const SendPosition at = s.fresh;
+  if (!build(s, at, out)) {
+    get_stuck(s, at.wqe, Status::LocalProtection);
+    return false;
+  }
+  if (at.packet == 0) begin_message(s);
+  const SendWqe& w = s.wqes.wqe(at.wqe);
+  if (!awaits_response(w.op)) ++s.in_flight;
+  const SendPosition end = behind(s, at);
+  const bool stop = stops_here(s, w, out->header.row());
+  if (stop) s.credits.hold(s.ssn, end.psn);
+  const bool ask = stop || asks(s, out->header, end);
+  s.fresh = end;
+  sent(s, &out->header, end, ask, now);
+  return true;
+}
+
+}  // namespace
+
+std::uint8_t* RequestPacket::copy_payload(std::uint8_t* to) const {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::memcpy(to, pieces[i].data(), pieces[i].size());
+    to += pieces[i].size();
+  }
+  return to;
+}
+
+void Requester::attributes_changed() {
+  s_.timer = TransportTimer(s_.qp->ack_timeout, s_.rules.least_timeout);
+  s_.retries = RetryCounters(s_.qp->retry_count, s_.qp->rnr_retry);
+}
+
+bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
+  if (failed() || s_.rnr.on()) return false;
+  catch_up(s_);
+  if (s_.next != s_.fresh) return repeat_packet(s_, now, out);
+  return new_packet(s_, may_begin, now, out);
+}
+
+void Requester::on_time(Instant now) {
+  if (s_.rnr.until <= now && s_.rnr.on()) repeat_after_wait(s_);
+  if (s_.timer.expired(now)) repeat_by_timeout(s_);
+}
+
+void Requester::stop() {
+  fail(s_, s_.una.wqe, Status::Flushed);
+}
+
+bool Requester::flush_one(verbs::Completion* c) {
+  const SendFailure& f = s_.failure;
+  const bool it = f.set && f.wqe == s_.wqes.queue().head();
+  return s_.wqes.next_flushed(it ? f.status : Status::Flushed, c);
+}
+
+}  // namespace urnic::ib

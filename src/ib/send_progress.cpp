@@ -1,0 +1,177 @@
+#include "ib/send_progress.h"
+
+#include <algorithm>
+
+namespace urnic::ib {
+
+using verbs::awaits_response;
+using verbs::SendWqe;
+using verbs::Status;
+
+std::uint32_t wqe_at(const SendState& s, Psn at) {
+  const std::uint32_t ahead = at - s.una.psn;
+  std::uint32_t found = s.una.wqe, behind = s.wqes.queue().started();
+  while (behind - found > 1) {
+    const std::uint32_t middle = found + (behind - found) / 2;
+    if (s.wqes.part(middle).psn - s.una.psn <= ahead) {
+      found = middle;
+    } else {
+      behind = middle;
+    }
+  }
+  return found;
+}
+
+Psn awaited_psn(const SendState& s) {
+  const std::uint32_t oldest = s.awaiting.oldest;
+  return oldest == s.una.wqe ? s.una.psn : s.wqes.part(oldest).psn;
+}
+
+// ---- on
+
+namespace {
+
+// `n` packets or responses of the request at una are answered.
+void advance(SendState& s, std::uint32_t n) {
+  SendWqe& w = s.wqes.wqe(s.una.wqe);
+  s.una.packet += n;
+  s.una.psn += n;
+  if (s.una.packet != s.wqes.packets(w)) return;
+  w.done = true;
+  ++s.una.wqe;
+  s.una.packet = 0;
+}
+
+void acknowledge_packets(SendState& s, std::uint32_t n) {
+  s.in_flight -= n;
+  advance(s, n);
+}
+
+}  // namespace
+
+void settle(SendState& s) {
+  while (s.una.wqe != s.wqes.queue().started() && s.wqes.wqe(s.una.wqe).done) ++s.una.wqe;
+}
+
+bool acknowledge(SendState& s, Psn end) {
+  const Psn before = s.una.psn;
+  while (s.una.psn != end) {
+    const SendWqe& w = s.wqes.wqe(s.una.wqe);
+    if (awaits_response(w.op)) break;
+    acknowledge_packets(s, std::min(end - s.una.psn, s.wqes.packets(w) - s.una.packet));
+    settle(s);
+  }
+  return s.una.psn != before;
+}
+
+bool acknowledge_messages(SendState& s, Msn msn) {
+  const Psn before = s.una.psn;
+  while (s.una.wqe != s.wqes.queue().started()) {
+    const SendWqe& w = s.wqes.wqe(s.una.wqe);
+    if (awaits_response(w.op) || msn.before(s.wqes.part(s.una.wqe).ssn)) break;
+    if (s.una.wqe == s.fresh.wqe) break;  // part of it has not left yet
+    acknowledge_packets(s, s.wqes.packets(w) - s.una.packet);
+    settle(s);
+  }
+  return s.una.psn != before;
+}
+
+void answered(SendState& s) {
+  Awaiting& a = s.awaiting;
+  advance(s, 1);
+  if (s.una.wqe == a.oldest) return;
+  a.is_resumed = false;
+  if (--a.count != 0) {
+    do {
+      ++a.oldest;
+    } while (!awaits_response(s.wqes.wqe(a.oldest).op));
+  }
+  settle(s);
+}
+
+void made_progress(SendState& s) {
+  s.retries.reload();
+  s.repeating = false;
+  if (s.rnr.refused.before(s.una.psn)) s.rnr.until = Instant::never();
+  s.credits.answered(s.una.psn);
+  ++s.counters.acks;
+  judge_stuck(s);
+}
+
+void rearm(SendState& s, Instant now) {
+  if (s.expecting() && !s.rnr.on()) {
+    s.timer.restart(now);
+  } else {
+    s.timer.stop();
+  }
+}
+
+// ---- back
+
+namespace {
+
+// The timer starts with the first repeated packet that must be answered.
+void go_back(SendState& s) {
+  s.next = s.una;
+  s.timer.stop();
+}
+
+bool take_retry(SendState& s) {
+  if (s.retries.take_retry()) return true;
+  fail(s, s.una.wqe, Status::RetryExceeded);
+  return false;
+}
+
+}  // namespace
+
+void repeat_by_nak(SendState& s) {
+  if (!take_retry(s)) return;
+  s.repeating = true;
+  go_back(s);
+}
+
+void repeat_by_timeout(SendState& s) {
+  ++s.counters.timeouts;
+  if (!take_retry(s)) return;
+  s.repeating = false;
+  go_back(s);
+}
+
+void wait_for_receive(SendState& s, Psn refused, std::uint8_t code, Instant now) {
+  if (!s.retries.take_rnr_retry()) {
+    fail(s, wqe_at(s, refused), Status::RnrRetryExceeded);
+    return;
+  }
+  s.rnr = {now + rnr_wait(code), refused};
+  go_back(s);
+}
+
+void repeat_after_wait(SendState& s) {
+  s.rnr.until = Instant::never();
+  s.repeating = true;
+  go_back(s);
+}
+
+// ---- to its end
+
+void fail(SendState& s, std::uint32_t wqe, Status status) {
+  if (s.failure.set) return;
+  s.failure = {true, wqe, status};
+  s.timer.stop();
+  s.rnr.until = Instant::never();
+}
+
+void get_stuck(SendState& s, std::uint32_t wqe, Status status) {
+  if (s.stuck.set) return;
+  s.stuck = {true, wqe, status};
+  judge_stuck(s);
+}
+
+void judge_stuck(SendState& s) {
+  if (!s.stuck.set) return;
+  const auto ahead = static_cast<std::int32_t>(s.stuck.wqe - s.una.wqe);
+  if (ahead == 0) fail(s, s.stuck.wqe, s.stuck.status);
+  if (ahead < 0) s.stuck.set = false;
+}
+
+}  // namespace urnic::ib

@@ -1,0 +1,43 @@
+// What moves a send queue on, back or to its end: acknowledgment, repetition, failure.
+#pragma once
+
+#include "ib/send_state.h"
+
+namespace urnic::ib {
+
+// The WQE that PSN `at` belongs to; it is outstanding (una .. max).
+std::uint32_t wqe_at(const SendState&, Psn at);
+// The oldest PSN not yet answered of the oldest READ or atomic outstanding; there is one.
+Psn awaited_psn(const SendState&);
+
+// ---- on
+// Everything before `end` is acknowledged, una .. fresh, except from the first unanswered READ or
+// atomic on. True if something was.
+bool acknowledge(SendState&, Psn end);
+// The same by message: those up to SSN `msn` that have left wholly (IB-79).
+bool acknowledge_messages(SendState&, Msn msn);
+// The response that una, which is of a READ or an atomic, awaits is in memory.
+void answered(SendState&);
+// After one of the above did something: counters, waits and what they hold back begin anew.
+void made_progress(SendState&);
+// Local operations at una, done already, are passed.
+void settle(SendState&);
+// A response was taken, or something was acknowledged: the transport timer goes on or ends (IB-69).
+void rearm(SendState&, Instant now);
+
+// ---- back
+// Everything from una on is sent again, if the retry counter allows it.
+void repeat_by_nak(SendState&);
+void repeat_by_timeout(SendState&);
+// The same when the time of an RNR NAK of PSN `refused` has passed.
+void wait_for_receive(SendState&, Psn refused, std::uint8_t code, Instant now);
+void repeat_after_wait(SendState&);
+
+// ---- to its end
+void fail(SendState&, std::uint32_t wqe, verbs::Status);
+// It cannot leave: it fails when it is the oldest that is not answered.
+void get_stuck(SendState&, std::uint32_t wqe, verbs::Status);
+// After una has moved: whether it is now. One that was answered after all is none any more.
+void judge_stuck(SendState&);
+
+}  // namespace urnic::ib

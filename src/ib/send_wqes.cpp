@@ -1,0 +1,111 @@
+#include "ib/send_wqes.h"
+
+#include <array>
+#include <cstring>
+#include <span>
+
+namespace urnic::ib {
+
+using verbs::Completion;
+using verbs::SendWqe;
+using verbs::Sge;
+
+bool SendWqes::may_touch(std::uint32_t index) const {
+  const SendWqe& w = wqe(index);
+  if ((w.flags & verbs::kInline) != 0) return true;
+  const bool write = verbs::awaits_response(w.op);
+  for (const Sge& sge : sq_->sges(index)) {
+    if (resolve_sge(*memory_, sge, who_.pd, write).data() == nullptr) return false;
+  }
+  return true;
+}
+
+const std::uint8_t* SendWqes::memory_of(const Sge& sge) const {
+  const verbs::Region* region = memory_->find_registered(sge.lkey);
+  if (region == nullptr || region->pd != who_.pd || sge.addr < region->address) return nullptr;
+  const std::uint64_t offset = sge.addr - region->address;
+  if (offset > region->length || sge.length > region->length - offset) return nullptr;
+  return region->base + offset;
+}
+
+bool SendWqes::gather(std::uint32_t index, std::uint32_t offset, std::uint32_t len,
+                      ByteView* pieces, std::uint32_t* count) const {
+  *count = 0;
+  if (len == 0) return true;
+  if ((wqe(index).flags & verbs::kInline) != 0) {
+    pieces[(*count)++] = sq_->inline_payload(index).subspan(offset, len);
+    return true;
+  }
+  std::uint32_t skip = offset, left = len;
+  for (const Sge& sge : sq_->sges(index)) {
+    if (skip >= sge.length) {
+      skip -= sge.length;
+      continue;
+    }
+    const std::uint8_t* const at = memory_of(sge);
+    if (at == nullptr) return false;
+    const std::uint32_t n = std::min(left, sge.length - skip);
+    pieces[(*count)++] = {at + skip, n};
+    left -= n;
+    if (left == 0) return true;
+    skip = 0;
+  }
+  return false;
+}
+
+bool SendWqes::scatter(std::uint32_t index, std::uint32_t offset, ByteView payload) const {
+  std::array<MutBytes, verbs::kMaxSges> to;
+  std::size_t count = 0;
+  std::uint64_t skip = offset, left = payload.size();
+  for (const Sge& sge : sq_->sges(index)) {
+    if (left == 0) break;
+    if (skip >= sge.length) {
+      skip -= sge.length;
+      continue;
+    }
+    const auto memory = resolve_sge(*memory_, sge, who_.pd, true);
+    if (memory.data() == nullptr) return false;
+    const std::uint64_t n = std::min(left, sge.length - skip);
+    to[count++] = memory.subspan(skip, n);
+    left -= n;
+    skip = 0;
+  }
+  if (left != 0) return false;
+  const std::uint8_t* from = payload.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(to[i].data(), from, to[i].size());
+    from += to[i].size();
+  }
+  return true;
+}
+
+bool SendWqes::next_completion(Completion* c) const {
+  while (sq_->head() != sq_->started()) {
+    const SendWqe& w = wqe(sq_->head());
+    if (!w.done) return false;
+    const bool wanted = (w.flags & verbs::kSignaled) != 0;
+    if (wanted) {
+      *c = Completion{};
+      c->wr_id = w.wr_id;
+      c->op = w.op;
+      c->byte_len = w.length;
+    }
+    sq_->pop();
+    if (wanted) return true;
+  }
+  return false;
+}
+
+bool SendWqes::next_flushed(verbs::Status status, Completion* c) const {
+  if (sq_->empty()) return false;
+  const SendWqe& w = wqe(sq_->head());
+  *c = Completion{};
+  c->wr_id = w.wr_id;
+  c->op = w.op;
+  c->status = status;
+  if (sq_->head() == sq_->started()) sq_->start();
+  sq_->pop();
+  return true;
+}
+
+}  // namespace urnic::ib

@@ -1,0 +1,71 @@
+// What the requester asks of the WQEs in its send queue: how many packets they are, which memory
+// they read or fill, and their completion in posting order.
+//
+// Memory is looked up anew for every packet, so that a region which is gone is noticed and never
+// touched. One that was only invalidated still holds what a repeated packet must carry.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "ib/psn.h"
+#include "verbs/memory.h"
+#include "verbs/send_queue.h"
+
+namespace urnic::ib {
+
+// What the requester keeps with each WQE from its beginning on.
+struct SendPart {
+  Psn psn;  // of its first packet; of a local operation that of the next request
+  Msn ssn;  // SSN; a local operation has that of the request before it
+};
+
+class SendWqes {
+ public:
+  // Both outlive it. `pmtu`: octets of payload of a full packet.
+  SendWqes(verbs::SendQueue* queue, verbs::MemoryTable* memory, verbs::Requester who,
+           std::uint32_t pmtu)
+      : sq_(queue), memory_(memory), who_(who), pmtu_(pmtu) {}
+
+  verbs::SendQueue& queue() const { return *sq_; }
+  verbs::MemoryTable& memory() const { return *memory_; }
+  const verbs::Requester& who() const { return who_; }
+  verbs::SendWqe& wqe(std::uint32_t index) const { return sq_->wqe(index); }
+  SendPart& part(std::uint32_t index) const { return sq_->part<SendPart>(index); }
+  std::uint32_t pmtu() const { return pmtu_; }
+
+  // PSNs it takes: request packets, or the responses a READ expects. IB-8.
+  std::uint32_t packets(const verbs::SendWqe& w) const {
+    if (verbs::is_local(w.op)) return 0;
+    return verbs::is_atomic(w.op) ? 1 : packets_of(w.length, pmtu_);
+  }
+  // Payload octets of packet `k` of them.
+  std::uint32_t octets(const verbs::SendWqe& w, std::uint32_t k) const {
+    return std::min(pmtu_, w.length - k * pmtu_);
+  }
+
+  // May all of its memory be read, or filled if it awaits a response?
+  bool may_touch(std::uint32_t index) const;
+  // `len` octets of the payload from `offset` on, piece by piece: at most kMaxSges. False when
+  // their memory has gone. The views hold until memory is deregistered.
+  bool gather(std::uint32_t index, std::uint32_t offset, std::uint32_t len, ByteView* pieces,
+              std::uint32_t* count) const;
+  // A part of a response goes to where it belongs. False, and nothing was written, when it may not.
+  bool scatter(std::uint32_t index, std::uint32_t offset, ByteView payload) const;
+
+  // The oldest, if it is done, leaves the queue. False when there is none to report.
+  bool next_completion(verbs::Completion* c) const;
+  // The oldest leaves the queue, done or not: unless it is, as `status`. False when none is posted.
+  bool next_flushed(verbs::Status status, verbs::Completion* c) const;
+
+ private:
+  const std::uint8_t* memory_of(const verbs::Sge& sge) const;
+
+  verbs::SendQueue* sq_;
+  verbs::MemoryTable* memory_;
+  verbs::Requester who_;
+  std::uint32_t pmtu_;
+};
+
+}  // namespace urnic::ib
