@@ -176,7 +176,9 @@ ROWS = [
     rstream("rstream", "-T v -i 0 -S 64 -I 1000 -C 10"),
     rstream("rstream", "-k 10 -S 64 -I 100 -C 10"),
     Row("rstream ::1", "rstream -T v -s ::1 -S 65536 -I 100 -C 10", "rstream -T v -b ::1 -S 65536 -I 100 -C 10", port=7471),
-    rstream("riostream", "", seconds=180),
+    # Waits for its data in memory, without a call: by default 100 000 times.
+    rstream("riostream", "-T v -S 64 -I 1000 -C 1"),
+    rstream("riostream", "-T v -S 1000000 -I 50 -C 2"),
     rstream("riostream", "-T v -S 65536 -I 100 -C 10", short=True),
     Row("rcopy, 64 MiB", ["sh", "-c", f"rcopy in {HERE}:out && cmp in out && echo the same"], "rcopy", port=7427, short=True,
         server_stays=True, needs="rcopy", prepare=RANDOM, wanted="the same"),

@@ -163,7 +163,7 @@ bool Service::take_event() {
 void Service::ask_again() {
   for (void* cookie : std::exchange(busy_, {})) {
     const auto socket = find(cookie);
-    if (socket != nullptr && !socket->on_completion()) busy_.push_back(cookie);
+    if (socket != nullptr && !socket->on_completion()) busy_.insert(cookie);
   }
 }
 
@@ -173,7 +173,7 @@ bool Service::take_completion() {
   if (urnic_ibv_get_cq_event(completions_, &cq, &cookie) != 0) return false;
   const auto socket = find(cookie);
   urnic_ibv_ack_cq_events(cq, 1);  // from here on the queue may go
-  if (socket != nullptr && !socket->on_completion()) busy_.push_back(cookie);
+  if (socket != nullptr && !socket->on_completion()) busy_.insert(cookie);
   return true;
 }
 

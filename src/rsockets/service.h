@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <vector>
+#include <unordered_set>
 
 #include "compat/exported.h"
 
@@ -42,7 +42,7 @@ class Service {
   rdma_event_channel* events_ = nullptr;
   ibv_comp_channel* completions_ = nullptr;
   std::uint64_t last_ = 0;
-  std::vector<void*> busy_;  // cookies of those to be asked again; the thread's own
+  std::unordered_set<void*> busy_;  // cookies of those to be asked again; the thread's own
   std::unordered_map<std::uint64_t, std::weak_ptr<Socket>> sockets_;
 };
 
