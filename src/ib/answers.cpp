@@ -77,12 +77,12 @@ void atomic_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   s.resources.done(r);
 }
 
-Syndrome syndrome_of(const ResponderState& s, Verdict why) {
-  switch (why) {
+Syndrome syndrome_of(const OwedNak& nak) {
+  switch (nak.why) {
     case Verdict::OutOfSequence:
       return Syndrome::nak(NakCode::SequenceError);
     case Verdict::NotReady:
-      return Syndrome::rnr_nak(s.qp->min_rnr_timer);
+      return Syndrome::rnr_nak(nak.timer);
     case Verdict::RemoteAccess:
       return Syndrome::nak(NakCode::RemoteAccess);
     case Verdict::Operational:
@@ -96,7 +96,7 @@ Syndrome syndrome_of(const ResponderState& s, Verdict why) {
 void next_nak(ResponderState& s, ResponsePacket* out) {
   const Verdict why = s.nak.why;
   begin(s, Operation::Acknowledge, s.expected, out);
-  out->header.aeth.syndrome = syndrome_of(s, why);
+  out->header.aeth.syndrome = syndrome_of(s.nak);
   s.nak = {};
   s.ack_due = false;  // everything before is acknowledged as well
   s.silent = true;

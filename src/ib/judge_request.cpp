@@ -44,6 +44,16 @@ bool needs_receive(const Arrival& a) {
   return a.row.completes_receive();
 }
 
+// The key that a SEND takes away serves the READs that came before to their end: their responses
+// may all leave a moment later.
+bool ready(const Arrival& a, std::uint8_t* timer) {
+  constexpr std::uint8_t kShortest = 1;
+  *timer = a.s.qp->min_rnr_timer;
+  if (needs_receive(a) && !a.s.rq->has(a.s.rq->head())) return false;
+  *timer = kShortest;
+  return !a.row.has(kIeth) || !a.s.resources.reads_by(a.h.inv_rkey);
+}
+
 // Rights, range and domain; of nothing nothing is asked (IB-24). Finds the target.
 bool may_access(const Arrival& a, std::uint8_t** target) {
   const verbs::MemoryTable& memory = *a.s.memory;
@@ -121,8 +131,11 @@ bool receive_writable(const Arrival& a) {
 
 RequestJudgment judge_new(const Arrival& a) {
   if (!in_sequence(a) || !supported(a)) return {Verdict::InvalidRequest};
-  if (needs_receive(a) && !a.s.rq->has(a.s.rq->head())) return {Verdict::NotReady};
   RequestJudgment j;
+  if (!ready(a, &j.rnr_timer)) {
+    j.verdict = Verdict::NotReady;
+    return j;
+  }
   if (!may_access(a, &j.target)) return {Verdict::RemoteAccess};
   if (!length_fits(a, j.target)) return {Verdict::InvalidRequest};
   if (a.row.family == Family::Send) {

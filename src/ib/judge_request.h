@@ -13,6 +13,7 @@ struct RequestJudgment {
   Verdict verdict = Verdict::Accept;
   // With a refusal: how the receive that is in use completes; Success: it does not.
   verbs::Status receive = verbs::Status::Success;
+  std::uint8_t rnr_timer = 0;  // NotReady: code of the time to wait
   // Accepted WRITE with payload, or atomic: where it goes. Holds until memory is deregistered.
   std::uint8_t* target = nullptr;
 };

@@ -41,6 +41,14 @@ void Resources::ask_again(Resource* r, const Answer& answer) {
   }
 }
 
+bool Resources::reads_by(std::uint32_t rkey) const {
+  if (pending_ == 0) return false;
+  for (std::uint32_t i = 0; i != size_; ++i) {
+    if (at(i).fresh && at(i).family == Family::Read && at(i).rkey == rkey) return true;
+  }
+  return false;
+}
+
 Resource* Resources::due() {
   if (pending_ == 0) return nullptr;
   for (std::uint32_t i = 0; i != size_; ++i) {

@@ -51,6 +51,8 @@ class Resources {
   // A duplicate asks again. Answers to what lies behind it begin anew: what a peer made of the
   // parts that overtook the lost one is not known (IB-49).
   void ask_again(Resource*, const Answer&);
+  // A READ by this key is not answered in full yet.
+  bool reads_by(std::uint32_t rkey) const;
   // The first that has something to be sent; nullptr.
   Resource* due();
   bool any_due() const { return pending_ != 0; }

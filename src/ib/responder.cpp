@@ -14,7 +14,7 @@ using verbs::Status;
 
 void refuse(ResponderState& s, Verdict why, Psn psn) {
   s.silent = true;
-  s.nak = {why, psn};
+  s.nak = {why, psn, 0};
   if (is_fatal(why)) s.failure = why;
 }
 
@@ -170,6 +170,7 @@ Received Responder::take(const ParsedPacket& request, Completion* completion) {
       break;
   }
   refuse(s_, j.verdict, request.header.bth.psn);
+  s_.nak.timer = j.rnr_timer;
   if (j.receive == Status::Success) return {j.verdict};
   fail_receive(s_, j.receive, completion);
   return {j.verdict, true};

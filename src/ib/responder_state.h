@@ -20,7 +20,7 @@ enum class Verdict : std::uint8_t {
   OutOfSequence,  // something before it was lost: NAK, once
   // At the expected PSN. Each is told by its NAK and, all but NotReady, ends the queue pair.
   InvalidRequest,
-  NotReady,  // no receive is posted: RNR NAK, the peer comes again
+  NotReady,  // no receive is posted, or not yet: RNR NAK, the peer comes again
   RemoteAccess,
   Operational,  // a fault of our own
   // Nothing is looked at any more: the queue pair has failed.
@@ -46,6 +46,7 @@ struct IncomingMessage {
 struct OwedNak {
   Verdict why = Verdict::Accept;  // Accept: none
   Psn refused;                    // OutOfSequence: the furthest that was dropped
+  std::uint8_t timer = 0;         // NotReady: RNR timer code
 
   bool owed() const { return why != Verdict::Accept; }
 };

@@ -76,6 +76,32 @@ TEST_F(Requests, ASendWithInvalidateTakesTheKeyAway) {
   EXPECT_EQ(rq.posted(), 1u);
 }
 
+TEST_F(Requests, AKeyIsNotTakenAwayUnderReadsThatCameBefore) {
+  post(1);
+  next(read(psn, 0, 2 * kPmtu));
+  ParsedPacket p = packet(Operation::SendOnlyInv, psn, counting(3));
+  p.header.inv_rkey = rkey;
+  EXPECT_EQ(verdict(p), Verdict::NotReady);
+  const auto all = responses();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1].operation, Operation::ReadResponseLast);
+  EXPECT_EQ(all[2].syndrome, Syndrome::rnr_nak(1));  // 10 us
+  EXPECT_EQ(all[2].psn, psn);
+  EXPECT_EQ(rq.posted(), 1u);
+  EXPECT_EQ(next(p), Verdict::Accept);
+  EXPECT_TRUE(only_response().is_ack());
+  EXPECT_EQ(table.find(rkey), nullptr);
+  // READs by another key do not matter.
+  post(2);
+  const std::uint32_t one = table.register_memory(kPd, {target(), 0, 64}, kAll);
+  const std::uint32_t other = table.register_memory(kPd, {target(), 0, 64}, kAll);
+  ParsedPacket r = read(psn, 0, 8);
+  r.header.reth = {0, one, 8};
+  next(r);
+  p.header.inv_rkey = other;
+  EXPECT_EQ(next(p), Verdict::Accept);
+}
+
 TEST_F(Requests, AWriteOfManyPacketsGoesOnWhereItEnded) {
   const Bytes before(target(), target() + kOctets);
   next(write(Operation::WriteFirst, psn, 100, 2 * kPmtu + 5, counting(kPmtu)));
