@@ -49,9 +49,13 @@ class RequesterBench : public ::testing::Test {
 
   // The requester is made at the first use, with what the test has set until then.
   Requester& r() {
+    if (used_ != nullptr) return *used_;
     if (!made_) made_ = std::make_unique<Requester>(qp, rules, &sq, &table);
     return *made_;
   }
+
+  // Another one in its place; nullptr: that one again.
+  void use(Requester* other) { used_ = other; }
 
   // ---- posting
   // `length` octets of the memory from `offset` on. Requests are numbered from 1 (wr_id).
@@ -176,6 +180,7 @@ class RequesterBench : public ::testing::Test {
 
  private:
   std::unique_ptr<Requester> made_;
+  Requester* used_ = nullptr;
   verbs::Sge sge_;
   std::uint64_t posted_ = 0;
 };
