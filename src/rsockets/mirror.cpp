@@ -59,9 +59,9 @@ void Mirror::show_end_of_input() {
 
 void Mirror::show_hang_up() {
   if (hung_up_) return;
+  raw::shutdown(own_, SHUT_RDWR);  // first: who is woken by room to send is to see this as well
   show_output(true);
   hung_up_ = ended_ = true;
-  raw::shutdown(own_, SHUT_RDWR);
 }
 
 }  // namespace urnic::rsockets

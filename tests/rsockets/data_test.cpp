@@ -83,13 +83,12 @@ TEST_F(DataTest, WhoDoesNotWaitIsToldAndWokenWhenThereIsSomething) {
   EXPECT_EQ(wait(server, POLLIN, 50), 0);
   ASSERT_EQ(rsend(client, "word", 4, 0), 4);
   EXPECT_EQ(wait(server, POLLIN), POLLIN);
-  int n = 0;
   pollfd kernels{server, POLLIN, 0};
   EXPECT_EQ(poll(&kernels, 1, 0), 1) << "the kernel says so as well";
   EXPECT_EQ(rrecv(server, in, sizeof in, MSG_PEEK), 4);
   EXPECT_EQ(rrecv(server, in, sizeof in, 0), 4);
   EXPECT_EQ(std::memcmp(in, "word", 4), 0);
-  EXPECT_EQ(poll(&kernels, 1, 0), n);
+  EXPECT_EQ(poll(&kernels, 1, 0), 0);
 }
 
 TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWhenItDoes) {
@@ -98,10 +97,11 @@ TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWh
   const auto all = pattern(100'000);
   std::size_t sent = 0;
   ssize_t n;
-  while ((n = rsend(client, all.data(), all.size(), 0)) > 0) sent += static_cast<std::size_t>(n);
-  EXPECT_EQ(errno, EAGAIN);
+  do {  // what is still on its way makes room for a while
+    while ((n = rsend(client, all.data(), all.size(), 0)) > 0) sent += static_cast<std::size_t>(n);
+    EXPECT_EQ(errno, EAGAIN);
+  } while (wait(client, POLLOUT, 100) != 0);
   EXPECT_LE(sent, std::size_t{1} << 18) << "what its own and the peer's buffer hold";
-  EXPECT_EQ(wait(client, POLLOUT, 50), 0);
   pollfd kernels{client, POLLOUT, 0};
   EXPECT_EQ(poll(&kernels, 1, 0), 0);
   std::vector<char> in(sent);
