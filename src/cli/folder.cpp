@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -42,15 +43,37 @@ Outcome<FileDescriptor, FileError> walk(int folder, const std::string& name, std
   return at;
 }
 
+std::string name_of(std::uint64_t bits) {
+  static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz234567";
+  std::string out(kTemporaryPrefix);
+  for (int i = 0; i < 12; ++i, bits >>= 5) out += kLetters[bits & 31];
+  return out + ".part";
+}
+
 std::string random_name() {
   std::uint64_t r = 0;
   if (getrandom(&r, sizeof r, 0) != static_cast<ssize_t>(sizeof r)) {
     r = static_cast<std::uint64_t>(getpid());
   }
-  static constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz234567";
-  std::string out(kTemporaryPrefix);
-  for (int i = 0; i < 12; ++i, r >>= 5) out += kLetters[r & 31];
-  return out + ".part";
+  return name_of(r);
+}
+
+// Who uses a temporary name holds the lock of its file. Where nobody does, its owner was killed:
+// the name goes. The lock is asked for before the name is looked at again, so that it is the same
+// file.
+void take_away_left(int folder, const std::string& temporary) {
+  const FileDescriptor left(
+      openat(folder, temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat held {
+  }, named{};
+  if (!left || flock(left.get(), LOCK_EX | LOCK_NB) != 0) return;
+  if (fstat(left.get(), &held) != 0 ||
+      fstatat(folder, temporary.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
+    return;
+  }
+  if (held.st_dev == named.st_dev && held.st_ino == named.st_ino && S_ISREG(held.st_mode)) {
+    unlinkat(folder, temporary.c_str(), 0);
+  }
 }
 
 // Whether a complete file may take this name: nothing, or a regular file that it replaces.
@@ -76,6 +99,12 @@ bool no_room(int fd, std::uint64_t size) {
 
 FileDescriptor::~FileDescriptor() {
   if (fd_ >= 0) close(fd_);
+}
+
+std::string temporary_name(std::string_view leaf) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : leaf) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return name_of(hash);
 }
 
 FileError file_error(int e, std::string_view what) {
@@ -144,16 +173,16 @@ Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::str
   if (access("/proc/self/fd", X_OK) == 0) {  // commit() names it through there
     f.fd_ = FileDescriptor(openat(f.directory_.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
   }
-  if (!f.fd_) {
-    f.temporary_ = random_name();
-    f.fd_ = FileDescriptor(openat(f.directory_.get(), f.temporary_.c_str(),
+  // As the first choice a name that the next file of this name looks for, if we are killed.
+  take_away_left(f.directory_.get(), temporary_name(f.leaf_));
+  for (const std::string& temporary : {temporary_name(f.leaf_), random_name()}) {
+    if (f.fd_) break;
+    f.fd_ = FileDescriptor(openat(f.directory_.get(), temporary.c_str(),
                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-    if (!f.fd_) {
-      const int why = errno;
-      f.temporary_.clear();
-      return fail(file_error(why, name));
-    }
+    if (f.fd_) f.temporary_ = temporary;
   }
+  if (!f.fd_) return fail(file_error(errno, name));
+  f.locked_ = flock(f.fd_.get(), LOCK_EX | LOCK_NB) == 0;
   // A full disk is better found now than at the end.
   if (no_room(f.fd_.get(), size)) return fail(file_error(ENOSPC, name));
   return f;
@@ -165,6 +194,7 @@ IncomingFile& IncomingFile::operator=(IncomingFile&& o) noexcept {
   std::swap(leaf_, o.leaf_);
   std::swap(temporary_, o.temporary_);
   std::swap(shown_, o.shown_);
+  std::swap(locked_, o.locked_);
   return *this;
 }
 
@@ -195,12 +225,16 @@ Outcome<bool, FileError> IncomingFile::take_name() {
       return linkat(AT_FDCWD, self.c_str(), folder, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
     };
     if (link_as(leaf_)) return true;
-    // linkat cannot replace a file, rename cannot name an unnamed one: both in turn. Only who dies
-    // between them leaves the other name.
+    // linkat cannot replace a file, rename cannot name an unnamed one: both in turn. Who dies
+    // between them leaves the other name, which the next file of this name takes away.
     if (errno != EEXIST) return fail(file_error(errno, shown_));
-    const std::string name = random_name();
-    if (!link_as(name)) return fail(file_error(errno, shown_));
-    temporary_ = name;
+    if (locked_ && link_as(temporary_name(leaf_))) {
+      temporary_ = temporary_name(leaf_);
+    } else if (const std::string name = random_name(); link_as(name)) {
+      temporary_ = name;
+    } else {
+      return fail(file_error(errno, shown_));
+    }
   }
   // Once more: it may have changed while the file came.
   if (auto free = may_take(folder, leaf_, shown_); !free.ok()) return free;

@@ -47,8 +47,13 @@ struct OpenedFile {
 // A regular file for reading. Never blocks on a pipe or device put in its place.
 Outcome<OpenedFile, FileError> open_for_reading(int folder, const std::string& name);
 
+// The name of a file that is to become `leaf`, as long as it needs one of its own. Always the same,
+// so that the next file to become `leaf` finds what was left by a process that was killed.
+std::string temporary_name(std::string_view leaf);
+
 // A file being written: without a name where the file system can do that, else under a temporary
-// one beside its final place. Gone without a trace unless commit() succeeds.
+// one beside its final place, with its lock held (flock). Gone without a trace unless commit()
+// succeeds; of a process that is killed a temporary name may stay until the next file of this name.
 class IncomingFile {
  public:
   // `name` (checked by check_name) below the folder. A name that is taken by anything but a regular
@@ -74,6 +79,7 @@ class IncomingFile {
   FileDescriptor directory_, fd_;
   std::string leaf_, temporary_;  // temporary_ empty: the file has no name yet
   std::string shown_;             // the name as the user said it
+  bool locked_ = false;           // whose lock says that its owner lives
 };
 
 // Opens the folder of `path`; "" of a plain name is the current one.

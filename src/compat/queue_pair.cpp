@@ -115,10 +115,11 @@ void Endpoint::release() {
     told = ended_;
     ended_ = true;
   }
-  Process::get().remove(number);
+  Process& process = Process::get();
+  process.remove(number);
+  // Who tells an id of its connection looks at the handle under this lock.
+  const std::lock_guard guard(process.cm);
   if (is_found_by_number) {
-    Process& process = Process::get();
-    const std::lock_guard guard(process.cm);
     const std::uint32_t own = handle.number();
     // The program knows of no end: what it has posted goes out, and FIN.
     if (process.rendezvous().is_connected(own)) handle.disconnect();
@@ -131,7 +132,6 @@ void Endpoint::release() {
   if (told) return;
   Event event;
   event.kind = EventKind::disconnected;
-  const std::lock_guard guard(Process::get().cm);
   if (manager != nullptr) manager->on_connection(event);
 }
 

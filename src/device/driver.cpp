@@ -113,10 +113,10 @@ Result<void> Driver::start() {
 
 // Without memory a burst ends early: what it had not come to is lost as on the wire, and TCP sends
 // it again.
-bool Driver::poll_engine(Instant now) {
+bool Driver::poll_engine(Instant now, bool comes_back) {
   last_burst_ = now;
   try {
-    return engine_->poll(now);
+    return engine_->poll(now, comes_back);
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -161,7 +161,8 @@ bool Driver::app_poll() {
 bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
   const Instant now = *time;
   const std::uint64_t long_polls = engine_->counters().long_polls;
-  bool any = poll_engine(now);
+  // Who polls all the time is back before an ACK is late; else the thread, which watches, is (E-7).
+  bool any = poll_engine(now, habit_.steady());
   if (any && engine_->counters().long_polls != long_polls) {
     *time = monotonic_now();
     habit_.end(*time);
@@ -174,7 +175,7 @@ bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
       armed_ = false;
       *rouse = true;                         // to watch
     } else if (any && port_->arm(queue_)) {  // more came meanwhile
-      any |= poll_engine(now);
+      any |= poll_engine(now, false);
       *rouse = port_->arm(queue_);
     }
   }
@@ -215,7 +216,7 @@ void Driver::ring(verbs::QueuePair& qp) {
 // the one whose turn it is to serve arrivals may wait for milliseconds. True: wake the sleeper.
 bool Driver::serve_between_posts(Instant now) {
   if (now - last_burst_ < kMostUnserved) return false;
-  const bool any = poll_engine(now);
+  const bool any = poll_engine(now, false);
   if (sleeper_.load(std::memory_order_relaxed) != Sleeper::OnPort) return false;
   if (!any || !port_->arm(queue_)) return false;
   sleeper_ = Sleeper::Awake;  // more came meanwhile
@@ -273,7 +274,7 @@ void Driver::run() {
       watch_application();
       continue;
     }
-    const bool any = poll_engine(now);
+    const bool any = poll_engine(now, false);
     leave();
     watched_.serve_when_due(now);
     if (any) {

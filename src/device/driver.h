@@ -120,7 +120,7 @@ class Driver {
       }
     }
   }
-  bool poll_engine(Instant now);
+  bool poll_engine(Instant now, bool comes_back);
   // `*time` is when it begins, and then, if that is some time later, when what it did was done.
   bool poll_and_rearm(Instant* time, bool* rouse);
   void attend(verbs::QueuePair& qp, Instant now);

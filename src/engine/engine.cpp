@@ -112,20 +112,28 @@ Engine::~Engine() {
   wire_.tx().flush();
 }
 
-bool Engine::poll(Instant now) {
+bool Engine::poll(Instant now, bool comes_back) {
   const iwarp::Side::Turn turn(iwarp_);
   ++counters_.polls;
   wire_.begin_sending();
   const auto moved = [this] { return counters_.rx_frames + wire_.tx().frames_sent(); };
   const std::uint64_t before = moved();
-  bool any = over_kernel_tcp_ ? iwarp_.poll_sockets(now) : receive_burst(now);
+  const bool arrived = over_kernel_tcp_ ? iwarp_.poll_sockets(now) : receive_burst(now);
+  bool any = arrived;
   spare([&] { look_at_link(!any, now); });
-  bool more = loop_frames(now);
+  bool more = wire_.looped() != 0 && loop_frames(now);
   more |= iwarp_.drain_round(now);
   any |= more;
   spare([&] { look_at_shared_limits(); });
-  iwarp_.end_of_burst(now);
+  const bool all_waits = iwarp_.end_of_burst(!arrived, comes_back, now);
   if (iwarp_.completions().take_overrun()) fail_overrun(now);
+  put_off_ = all_waits && !put_off_;
+  if (put_off_) {  // the consumer has it first; timers and turns are for the poll that comes at
+                   // once
+    wire_.tx().flush();
+    iwarp_.leave(now);
+    return true;
+  }
   if (link_.given_up_at() <= now) {
     spare([&] { iwarp_.life().give_up_link(link_.give_up(), now); });
   }
@@ -235,7 +243,6 @@ void Engine::input_control(const port::Frame& frame, const net::Classified& c, I
 
 // Frames to own addresses come straight back (E-30).
 bool Engine::loop_frames(Instant now) {
-  if (wire_.looped() == 0) return false;
   for (std::size_t n = wire_.looped(); n > 0; --n) {
     std::vector<std::uint8_t> bytes = wire_.next_looped();
     port::Frame frame{};

@@ -61,8 +61,9 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // ---- driving
-  // One burst in, timers, one round of transmission. True if anything was done.
-  bool poll(Instant now);
+  // One burst in, timers, one round of transmission. True if anything was done. `comes_back`: the
+  // caller polls again at once, or posts, so that ACKs may wait for what is sent then (E-7).
+  bool poll(Instant now, bool comes_back = false);
   // All that posting to `qp` may have left to do: transmit, flush, E-17.
   void work_posted(verbs::QueuePair& qp, Instant now);
   // When poll must be called even if nothing arrives.
@@ -152,6 +153,7 @@ class Engine {
   QueuePairs qps_;
   EngineCounters counters_;
   bool look_again_ = false;
+  bool put_off_ = false;         // the last poll left timers and turns to the next one
   Staged staged_[port::kBurst];  // the burst, with rx_frames_
   port::Frame rx_frames_[port::kBurst];
   std::vector<std::uint8_t> control_frame_;

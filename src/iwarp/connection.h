@@ -93,7 +93,8 @@ struct Connection {
   ddp::Stream* stream = nullptr;  // the QP's, `own_stream` while there is none, or that of `left`
   std::uint32_t starved_msn = 0;  // of the Send last dropped for want of a receive (E-17)
   Stage stage = Stage::Opening;
-  bool touched = false;  // got segments in this burst
+  bool touched = false;    // got segments in this burst
+  bool ack_waits = false;  // for what is sent soon (E-7)
   bool in_tx_queue = false;
   bool in_drain_queue = false;   // SLOW octets wait for their turn at OutLogic
   bool awaits_receive = false;   // SLOW: the FPDU in front, and all behind it, wait for a receive

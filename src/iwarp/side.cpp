@@ -9,6 +9,8 @@ namespace {
 
 // Segments one connection may send before the next one has its turn.
 constexpr unsigned kTurn = 64;
+// How long an ACK waits for what is sent soon (E-7).
+constexpr Duration kAckWaits = Duration::us(50);
 
 // A receive is there for what waited for one on `c`, the connection of `qp`, if it has one.
 void resume(Delivery& delivery, Ending& ending, Connection* c, verbs::QueuePair& qp, Instant now) {
@@ -19,11 +21,21 @@ void resume(Delivery& delivery, Ending& ending, Connection* c, verbs::QueuePair&
   }
 }
 
+// The ACKs that have waited go; what was sent meanwhile has carried some.
+void acknowledge_owing(SideState& state) {
+  while (!state.owing.empty()) {
+    Connection* c = state.owing.pop(state.connections);
+    if (c == nullptr || !tcp::ack_owed(c->tcb)) continue;
+    tcp::acknowledge(c->tcb);
+    state.sending.push(*c);
+  }
+}
+
 // A receive was posted: what waited for one goes on at once, whoever drives.
 void take_waiting(Side& side, Instant now) {
   const Side::Turn turn(side);
   if (!side.drain_round(now)) return;
-  side.end_of_burst(now);
+  side.end_of_burst(false, false, now);
   side.transmit_round(now);
 }
 
@@ -73,7 +85,11 @@ bool Side::drain_round(Instant now) {
   return true;
 }
 
-void Side::end_of_burst(Instant now) {
+bool Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
+  if (!state_.owing.empty()) {
+    if (idle || !acks_wait || state_.owing_since + kAckWaits <= now) acknowledge_owing(state_);
+  }
+  bool waits = !state_.touched.empty() && state_.sending.empty();
   while (!state_.touched.empty()) {
     Connection* c = state_.touched.pop(state_.connections);
     if (c == nullptr) continue;
@@ -82,11 +98,17 @@ void Side::end_of_burst(Instant now) {
       if (c->stage != Stage::Startup) {
         tcp::set_receive_room(c->tcb, delivery_.receive_room(*c), now);
       }
-      tcp::end_of_burst(c->tcb, now);
+      if (tcp::end_of_burst(c->tcb, acks_wait)) {
+        if (state_.owing.empty()) state_.owing_since = now;
+        state_.owing.push(*c);
+      } else {
+        waits = false;
+      }
       state_.sending.push(*c);
       state_.timers.arm(*c);
     });
   }
+  return waits;
 }
 
 void Side::run_timers(Instant now) {
@@ -103,8 +125,9 @@ void Side::run_timers(Instant now) {
 
 Instant Side::next_deadline() const {
   if (!state_.draining.empty()) return Instant();
-  const Instant timer = earlier(earlier(state_.timers.earliest(), state_.time_wait.next_deadline()),
-                                state_.end_again);
+  const Instant end = earlier(state_.time_wait.next_deadline(), state_.end_again);
+  const Instant ack = state_.owing.empty() ? Instant::never() : state_.owing_since + kAckWaits;
+  const Instant timer = earlier(earlier(state_.timers.earliest(), end), ack);
   if (state_.kernel == nullptr) return timer;
   return rounds_.has_work() ? Instant() : earlier(timer, state_.kernel->accept_again);
 }
@@ -178,7 +201,8 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
   const Turn turn(*this);
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
-  if (!state_.sending.empty()) {  // others wait for the port: in turn
+  const std::size_t itself = c->in_tx_queue ? 1 : 0;
+  if (state_.sending.size() > itself) {  // others wait for the port: in turn
     ending_.guard(*c, now, [&] { state_.sending.push(*c); });
     transmit_round(now);
     return;
@@ -192,6 +216,7 @@ void Side::doorbell(verbs::QueuePair& qp, Instant now) {
 }
 
 void Side::receive_posted(verbs::QueuePair& qp, Instant now) {
+  if (!qp.starved.load()) return;  // nothing waits for one
   resume(delivery_, ending_, find(qp.connection), qp, now);
   take_waiting(*this, now);
 }

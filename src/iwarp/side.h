@@ -67,7 +67,10 @@ class Side {
   bool poll_sockets(Instant now) { return rounds_.poll(now); }
   // SLOW connections that have more than one turn's worth, one after the other. True if there were.
   bool drain_round(Instant now);
-  void end_of_burst(Instant now);
+  // `acks_wait`: the caller is soon back, and what is sent until then may carry the ACKs that are
+  // owed. They go at the latest with a burst that is `idle`, or after kAckWaits (E-7). True when
+  // all that arrived waits so: nothing has to be sent for it now.
+  bool end_of_burst(bool idle, bool acks_wait, Instant now);
   void run_timers(Instant now);
   // When run_timers or another round must come even if nothing arrives.
   Instant next_deadline() const;

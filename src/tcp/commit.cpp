@@ -88,7 +88,7 @@ AckNeed ack_now(Tcb& t) {
 }  // namespace
 
 Receipt commit(Tcb& t, StreamOffset begin, StreamOffset end, bool fin, bool psh, Instant now) {
-  (void)psh;  // E-7 acknowledges every burst at its end, pushed or not
+  (void)psh;  // E-7 acknowledges what is pushed like all else: behind the burst, or with the reply
   ReceiveState& r = t.rcv;
   Receipt out;
   const bool had_holes = r.holes.size() != 0;

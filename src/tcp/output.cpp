@@ -176,6 +176,12 @@ SendPlan plan_tail_probe(Tcb& t, const SourceView& source) {
   return p;
 }
 
+// A probe that was due while there was no room to send it, when all was acknowledged or recovery
+// began meanwhile. It must not take the turn of new data, for which nobody would ask again.
+bool probe_is_pointless(const Tcb& t) {
+  return t.loss.state != Recovery::Open || t.sent_segments.empty();
+}
+
 bool fin_is_next(const Tcb& t, const SourceView& source) {
   return t.snd.fin_wanted && !t.snd.fin_sent && source.end <= t.snd.nxt &&
          (t.state == State::Established || t.state == State::CloseWait);
@@ -284,9 +290,15 @@ bool ack_owed(const Tcb& t) {
   return t.rcv.ack_owed || t.rcv.ack_due;
 }
 
-void end_of_burst(Tcb& t, Instant now) {
-  (void)now;
-  if (t.rcv.ack_owed && t.config.ack_policy == AckPolicy::PerBurst) t.rcv.ack_due = true;
+bool end_of_burst(Tcb& t, bool may_wait) {
+  if (!t.rcv.ack_owed || t.rcv.ack_due || t.config.ack_policy != AckPolicy::PerBurst) return false;
+  if (may_wait && t.rcv.unacked < 2u * t.rcv.largest) return true;
+  t.rcv.ack_due = true;
+  return false;
+}
+
+void acknowledge(Tcb& t) {
+  if (t.rcv.ack_owed) t.rcv.ack_due = true;
 }
 
 namespace {
@@ -296,12 +308,7 @@ SendPlan plan_other(Tcb& t, const SourceView& source, Instant now) {
   SendPlan p;
   if (t.rst_due) return plan(Send::Rst, t.snd.nxt, 0, plain_header(t));
   if (!synchronized(t.state)) return t.syn_due ? plan_syn(t) : p;
-  if (t.loss.rack.probe_due) {
-    if (t.loss.state == Recovery::Open && !t.sent_segments.empty()) {
-      return plan_tail_probe(t, source);
-    }
-    t.loss.rack.probe_due = false;  // it has become pointless meanwhile
-  }
+  if (t.loss.rack.probe_due) return plan_tail_probe(t, source);
   if (t.loss.state != Recovery::Open) {
     // RFC 5682 3.1 step 2b: the second answer must be to data not sent before.
     if (t.loss.undo.frto == Undo::Frto::Second && plan_data(t, source, now, &p)) return p;
@@ -326,6 +333,7 @@ SendPlan plan_other(Tcb& t, const SourceView& source, Instant now) {
 }  // namespace
 
 SendPlan plan_send(Tcb& t, const SourceView& source, Instant now) {
+  if (t.loss.rack.probe_due && probe_is_pointless(t)) t.loss.rack.probe_due = false;
   // One variable, so that it is built where the caller wants it.
   SendPlan p;
   const bool undisturbed = t.loss.state == Recovery::Open && !t.rst_due && !t.loss.rack.probe_due;

@@ -24,7 +24,7 @@ void Stack::end_burst(Instant at) {
     Socket* s = sockets_.at(slot);
     if (s == nullptr || !s->touched) continue;
     s->touched = false;
-    end_of_burst(s->tcb, entry.now());
+    end_of_burst(s->tcb);
     pump(*s, entry.now());
     settle(*s, entry.now());
   }
@@ -240,7 +240,7 @@ void StackCore::take_segment(Socket& s, const net::Classified& c, const Segment&
     s.touched = true;
     touched_.push_back(s.slot);
   }
-  if (!in_burst_) end_of_burst(s.tcb, now);
+  if (!in_burst_) end_of_burst(s.tcb);
   pump(s, now);
   settle(s, now);
 }

@@ -193,8 +193,12 @@ SendPlan plan_ack(const Tcb&);
 SendPlan plan_syn_ack(const Tcb&);
 // Is an ACK owed that no data segment has carried yet (flush before an immediate ACK, R-63)?
 bool ack_owed(const Tcb&);
-// End of a receive burst (E-7): the owed ACK becomes due now, by policy.
-void end_of_burst(Tcb&, Instant now);
+// End of a receive burst (E-7): the owed ACK becomes due, by policy. With `may_wait` one for less
+// than two full segments (RFC 9293 3.8.6.3) does not, so that what is sent soon carries it: true
+// then, and the caller calls acknowledge() when it has waited long enough.
+bool end_of_burst(Tcb&, bool may_wait = false);
+// What is owed is due now.
+void acknowledge(Tcb&);
 
 // Header for `plan` with `len` payload octets whose unfolded Internet sum is `payload_sum`.
 // `pseudo_sum` is the sum of the IP pseudo header's addresses and protocol; the TCP length is added

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -165,6 +166,34 @@ TEST_F(FolderTest, CommitReplacesWhatWasThere) {
   ASSERT_EQ(pwrite(f->fd(), "abc", 3, 0), 3);
   ASSERT_TRUE(f->commit(3, false).ok());
   EXPECT_EQ(read(root_ + "/x"), "abc");
+}
+
+// proves: E-38
+TEST_F(FolderTest, E38WhatAKilledProcessLeftGoesWithTheNextFileOfThatName) {
+  write(root_ + "/x", "old");
+  write(root_ + "/" + temporary_name("x"), "half");
+  auto f = create("x", 3);
+  ASSERT_TRUE(f.ok());
+  ASSERT_EQ(pwrite(f->fd(), "abc", 3, 0), 3);
+  ASSERT_TRUE(f->commit(3, false).ok());
+  EXPECT_EQ(read(root_ + "/x"), "abc");
+  EXPECT_EQ(entries(), 1u);
+}
+
+// proves: E-38
+TEST_F(FolderTest, E38ATemporaryNameThatIsInUseStays) {
+  write(root_ + "/x", "old");
+  const std::string temporary = root_ + "/" + temporary_name("x");
+  write(temporary, "half");
+  const FileDescriptor owner(open(temporary.c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_EQ(flock(owner.get(), LOCK_EX), 0);
+  auto f = create("x", 3);
+  ASSERT_TRUE(f.ok());
+  ASSERT_EQ(pwrite(f->fd(), "abc", 3, 0), 3);
+  ASSERT_TRUE(f->commit(3, false).ok());
+  EXPECT_EQ(read(root_ + "/x"), "abc");
+  EXPECT_EQ(read(temporary), "half");
+  EXPECT_EQ(entries(), 2u);
 }
 
 TEST_F(FolderTest, RefusalsSayWhy) {

@@ -96,6 +96,10 @@ for ((i = 0; i < rounds; ++i)); do
 done
 echo "ok: $rounds killed targets; what the clients said:"
 printf %s "$seen_lines" | sort | uniq -c
+# Who is killed in the moment of replacing a file leaves a name, until the next file of that name.
+for name in k next; do
+  "$urnic" put small 10.77.0.1/$name --port "$wire_m" >next.log 2>&1 || fail "at the end: $(cat next.log)"
+done
 [ -z "$(ls -A export | grep '^\.urnic')" ] || fail "a temporary file was left: $(ls -A export)"
 [ $failures = 0 ] || echo "KILL_SEED=$KILL_SEED repeats this" >&2
 done_testing

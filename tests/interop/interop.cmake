@@ -12,13 +12,14 @@ endforeach()
 add_test(NAME interop.judge COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/wire_judge_test.py)
 set_tests_properties(interop.judge PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS interop)
 
+# Label `cases`: of real peers, and each case of theirs has its second try by itself.
 # With URNIC_TEST_LONG (./run-tests --long) every case, else a choice. The test ends itself after 850 or
 # 3000 seconds.
 set(siw_timeout 3100)
 add_test(NAME interop.siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
          --programs ${CMAKE_BINARY_DIR})
 # 77: QEMU or tshark is missing, or the guest cannot be built here; the reason is printed.
-set_tests_properties(interop.siw PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;peer"
+set_tests_properties(interop.siw PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;cases"
                      RUN_SERIAL ON)
 
 # Every pair of {own TCP, kernel TCP, siw} through the matrix, in two halves: the second one skips where no
@@ -65,5 +66,5 @@ set_tests_properties(interop.tcp PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABE
                      RUN_SERIAL ON)
 add_test(NAME interop.siw-tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
          --kernel-tcp --programs ${CMAKE_BINARY_DIR})
-set_tests_properties(interop.siw-tcp PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;peer"
+set_tests_properties(interop.siw-tcp PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;cases"
                      RUN_SERIAL ON)

@@ -3,6 +3,7 @@
 A Case is run by `carry_out`. The same code serves every pair of {urnic own TCP, urnic kernel TCP,
 Linux siw} in either role; siw_test and tools/interop choose which.
 """
+import copy
 import os
 import re
 import signal
@@ -52,8 +53,18 @@ class Case:
         self.note, self.checks = note, checks
         self.said, self.judgement, self.octets, self.refused = "", None, 0, False
         self.runs = []
+        self.take_port()
+
+    def take_port(self):
         Case.next_port += 1  # a port of its own: TIME-WAIT of the one before does not matter
         self.port = Case.next_port
+
+    def once_more(self):
+        """The same case, as if it had not been tried."""
+        again = copy.copy(self)
+        again.said, again.judgement, again.octets, again.refused, again.runs = "", None, 0, False, []
+        again.take_port()
+        return again
 
     @property
     def name(self):

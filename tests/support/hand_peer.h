@@ -102,6 +102,18 @@ class HandPeer {
     for (const Cut& c : cuts) put(c);
     return run();
   }
+  // One burst and one poll of the engine; what it sends in it.
+  std::vector<Answer> one_poll(const std::vector<Cut>& cuts, bool comes_back) {
+    for (const Cut& c : cuts) put(c);
+    node_->engine().poll(now, comes_back);
+    return seen();
+  }
+  // What the engine has sent without being polled again.
+  std::vector<Answer> seen() {
+    std::vector<Answer> out;
+    collect(&out);
+    return out;
+  }
   std::vector<Answer> send(std::uint64_t at, Octets bytes) {
     return burst({{at, std::move(bytes)}});
   }

@@ -113,7 +113,7 @@ class Host {
     if (end_burst) finish_burst(now);
   }
   void finish_burst(Instant now) {
-    end_of_burst(tcb, now);
+    end_of_burst(tcb);
     poll(now);
   }
 
