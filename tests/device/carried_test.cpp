@@ -9,6 +9,12 @@
 namespace urnic {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kInstrumented = true;
+#else
+constexpr bool kInstrumented = false;
+#endif
+
 class Carried : public test::WiredEnds {
  protected:
   // An eight-octet Write of `n` to the other end's memory.
@@ -42,6 +48,7 @@ class Carried : public test::WiredEnds {
 // at. An ACK of its own for each Write would make it four segments a round in all of them. proves:
 // E-7
 TEST_P(Carried, E7_OneFrameEachWayIsAllThereIs) {
+  if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   const MemoryRegion at_server = server.add(test::kAllRights);
   const MemoryRegion at_client = client.add(test::kAllRights);
   std::thread echo([&] {
