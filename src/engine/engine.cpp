@@ -127,9 +127,7 @@ bool Engine::poll(Instant now, bool comes_back) {
   spare([&] { look_at_shared_limits(); });
   const bool all_waits = iwarp_.end_of_burst(!arrived, comes_back, now);
   if (iwarp_.completions().take_overrun()) fail_overrun(now);
-  put_off_ = all_waits && !put_off_;
-  if (put_off_) {  // the consumer has it first; timers and turns are for the poll that comes at
-                   // once
+  if (all_waits) {  // the consumer has it first; timers and turns are for the poll that comes next
     wire_.tx().flush();
     iwarp_.leave(now);
     return true;

@@ -153,7 +153,6 @@ class Engine {
   QueuePairs qps_;
   EngineCounters counters_;
   bool look_again_ = false;
-  bool put_off_ = false;         // the last poll left timers and turns to the next one
   Staged staged_[port::kBurst];  // the burst, with rx_frames_
   port::Frame rx_frames_[port::kBurst];
   std::vector<std::uint8_t> control_frame_;

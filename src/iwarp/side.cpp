@@ -89,6 +89,7 @@ bool Side::end_of_burst(bool idle, bool acks_wait, Instant now) {
   if (!state_.owing.empty()) {
     if (idle || !acks_wait || state_.owing_since + kAckWaits <= now) acknowledge_owing(state_);
   }
+  // Not twice in a row: who has waited once stands in `sending`.
   bool waits = !state_.touched.empty() && state_.sending.empty();
   while (!state_.touched.empty()) {
     Connection* c = state_.touched.pop(state_.connections);
