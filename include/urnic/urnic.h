@@ -2,6 +2,8 @@
 #pragma once
 
 #include "urnic/config.h"
+#include "urnic/memory.h"
 #include "urnic/stats.h"
 #include "urnic/status.h"
 #include "urnic/verbs.h"
+#include "urnic/work.h"

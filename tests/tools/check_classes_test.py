@@ -80,6 +80,8 @@ CASES = [
      ["src/base/a.h:2: A has 41 member functions"]),
     ("500 lines", {"src/base/a.cpp": "int a;\n" * 500}, []),
     ("501 lines", {"src/base/a.cpp": "int a;\n" * 501}, ["src/base/a.cpp:501: 501 lines"]),
+    ("a public header is a source like others", {"src/a.h": "", "include/urnic/a.h": "int a;\n" * 501},
+     ["include/urnic/a.h:501: 501 lines"]),
     ("a circle of three", {"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "net/c.h"\n',
                            "src/net/c.h": '#include "base/a.h"\n'},
      ["include circle: src/base/a.h -> src/base/b.h -> src/net/c.h -> src/base/a.h"]),

@@ -1,0 +1,153 @@
+// Work requests, what comes of them, and the queue it comes to. Lifetime, threads, errors and units
+// are those of urnic/verbs.h, which includes this.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "urnic/memory.h"
+#include "urnic/status.h"
+
+namespace urnic {
+
+namespace detail {
+struct CqImpl;
+}  // namespace detail
+
+// A piece of local memory: [address, address+length) inside the region named by lkey.
+struct Sge {
+  std::uint64_t address = 0;
+  std::uint32_t length = 0;
+  std::uint32_t lkey = 0;
+};
+
+// What a work request asks for (RFC 5040, 4.1; RFC 5041, 5; RFC 7306).
+enum class Opcode : std::uint8_t {
+  send,
+  send_with_invalidate,
+  write,
+  read,
+  local_invalidate,
+  bind_window,
+  // With eight octets of Immediate Data, which the completion of the receive they use brings (RFC
+  // 7306, 6). iWARP: the peer has to know RFC 7306; one that does not ends the connection.
+  send_with_immediate,
+  write_with_immediate,
+  // On eight octets of the peer's memory that are aligned and allow it (access_remote_atomic), as a
+  // number of its byte order (RFC 7306, 5); what was there comes to `sges`, eight octets, in ours.
+  // Counts as a read does (ORD, fence). Atomic against all other atomics there, and its processors.
+  fetch_add,
+  compare_swap,
+  swap,
+  receive,  // completions only
+};
+
+enum SendFlags : std::uint32_t {
+  send_signaled = 1,
+  send_solicited = 2,
+  send_inline = 4,  // payload (<= QpOptions::max_inline) is copied at posting; lkeys are ignored
+  send_fence = 8,   // starts after all earlier reads and atomics have completed
+};
+
+struct AtomicOperands {
+  std::uint64_t data = 0;        // fetch_add: is added; compare_swap, swap: is stored
+  std::uint64_t compare = 0;     // compare_swap: with what must be there
+  std::uint64_t boundaries = 0;  // fetch_add: no carry goes beyond the bits that are set here
+  std::uint64_t data_mask = ~std::uint64_t{0};  // compare_swap, swap: bits that are stored
+  std::uint64_t compare_mask = ~std::uint64_t{0};
+};
+
+struct SendRequest {
+  std::uint64_t wr_id = 0;  // comes back in the Completion
+  Opcode opcode = Opcode::send;
+  std::uint32_t flags = send_signaled;
+  std::span<const Sge> sges;          // borrowed for the call
+  std::uint64_t remote_address = 0;   // write, write_with_immediate, read, atomics
+  std::uint32_t rkey = 0;             // the same
+  std::uint32_t invalidate_rkey = 0;  // send_with_invalidate (the peer's), local_invalidate (ours)
+  std::uint64_t immediate = 0;        // send_with_immediate, write_with_immediate
+  AtomicOperands atomic;              // fetch_add, compare_swap, swap
+  // bind_window; borrowed for the call. Requests behind it find the window bound, a Send that tells
+  // the peer of it too.
+  const WindowBind* bind = nullptr;
+};
+
+// Where the next Send is to go, in the order of posting.
+struct ReceiveRequest {
+  std::uint64_t wr_id = 0;    // comes back in the Completion
+  std::span<const Sge> sges;  // borrowed for the call; local write access needed
+};
+
+// How a work request ended. All but the first mean that the queue pair is in error.
+enum class WcStatus : std::uint8_t {
+  success,
+  flushed,                 // the connection ended first
+  local_length,            // longer than a message or the queue pair allows
+  local_protection,        // lkey, domain, bounds or rights of a local element
+  remote_access,           // the peer refused access to its memory (Terminate, RFC 5040, 4.8)
+  remote_operation,        // the peer refused for any other reason
+  remote_invalid_request,  // the peer found the request invalid, or does not know it
+  fatal_transport,         // the TCP connection was lost
+  window_bind,             // bind_window: not of what there is, or not with these rights
+  // Of the InfiniBand transport alone, which repeats what the peer does not answer:
+  retry_exceeded,      // no answer to any of the repetitions (Retry Count, IB-71)
+  rnr_retry_exceeded,  // the peer never had a receive posted (RNR Retry Count, IB-73)
+  bad_response,        // an answer that does not belong to what was asked
+  local_operation,     // the queue pair cannot carry it out in the state or service it is in
+};
+// e.g. "work request flushed: the connection ended".
+URNIC_API const char* to_string(WcStatus);
+
+struct Completion {
+  std::uint64_t wr_id = 0;
+  WcStatus status = WcStatus::success;
+  Opcode opcode = Opcode::send;
+  std::uint32_t byte_len = 0;  // receive and read: octets placed
+  bool invalidated = false;    // receive: the peer invalidated `invalidated_rkey`
+  std::uint32_t invalidated_rkey = 0;
+  std::uint32_t qp_number = 0;
+  // receive: `immediate` came with it. byte_len is of a Send's payload, 0 behind a Write.
+  bool with_immediate = false;
+  std::uint64_t immediate = 0;
+};
+
+class URNIC_API CompletionQueue {
+ public:
+  CompletionQueue() = default;
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  // Up to out.size() completions, oldest first; 0 when there are none. Drives the engine when no
+  // other thread does. -1: nothing will come any more, because the queue has overrun, is empty, or
+  // is the parent's.
+  //
+  // An overrun is a completion that found no room: it and all later ones are lost, those in the
+  // queue can still be polled, every queue pair on it goes to error (`failed`), and `cq_overrun`
+  // arrives where the device's events go. It cannot happen with a depth of all the work requests
+  // of all queue pairs on it.
+  int poll(std::span<Completion> out);
+  // Request one event on fd() for the next completion (or the next solicited one or error). As in
+  // verbs: arm, then poll once more, then sleep. An overrun is an event, armed or not.
+  void arm(bool solicited_only = false);
+  // Event descriptor: readable after an event; reading it (8 octets, an eventfd) clears it. Owned
+  // by the queue, made when it is first asked for; -1 when there are no descriptors left.
+  int fd() const;
+  // arm + sleep until a completion or an overrun may be there or `timeout_ms` passed (-1: for
+  // ever). False on time-out, and at once where nothing can come (empty, a forked child).
+  bool wait(int timeout_ms);
+  // Entries there is room for: what was asked for, rounded up to a power of two.
+  std::uint32_t depth() const;
+  // Another depth, with what is in it. Errors: invalid_argument (depth), in_use (more is in it);
+  // nothing has changed then.
+  Result<void> resize(std::uint32_t depth);
+
+ private:
+  friend class Device;
+  friend class QueuePair;
+  explicit CompletionQueue(std::shared_ptr<detail::CqImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::CqImpl> impl_;
+};
+
+}  // namespace urnic
