@@ -1,10 +1,12 @@
-"""The rows of tools/programs: which program, how, and what is known not to work yet."""
+"""The rows of tools/programs: which program, how, and what is known not to work yet.
+
+`rows(here)` are those of a column whose server is at the address `here`."""
 
 
 class Row:
     def __init__(self, name, client, server=None, port=18515, seconds=60, short=False, clients=1, server_stays=False,
                  files=None, noise=(), wanted=None, missing=None, pause=0.0, descriptors=None, prepare=(), killed=False,
-                 needs=None, settings=None, sockets=False):
+                 needs=None, settings=None, sockets=False, fixed=False, but=None):
         self.name = name
         self.client = client.split() if isinstance(client, str) else client
         self.needs = needs or self.client[0]  # the program that has to be there
@@ -24,171 +26,164 @@ class Row:
         self.missing = missing  # why it does not work yet
         self.settings = settings or {}  # of the environment of both ends
         self.sockets = sockets  # its TCP sockets are rsockets
+        self.fixed = fixed  # it names its address itself: a row of the first column alone
+        self.but = but or {}  # columns that the program itself cannot do: why
 
 
-HERE = "127.0.0.1"
 RPING = ("DISCONNECT EVENT", "wait for RDMA_READ_ADV state")  # it says so on any device
 IB_LIKE = {"URNIC_IDENTITY": "ib-like"}
-
-
 # Of perftest, which knows what other vendors' devices can do inline.
 PERFTEST = ("Device not recognized to implement inline feature", "Unable to open file descriptor",
             "Conflicting CPU frequency")
-
-
-def perftest(program, options="", **more):
-    return Row(f"{program} -R {options}".strip(), f"{program} -R {options} {HERE}", f"{program} -R {options}",
-               noise=PERFTEST, **more)
-
-
-def without_cm(program, options="", settings=None, **more):
-    name = f"{program} {options}".strip() + " without -R" + (", ib-like" if settings else "")
-    return Row(name, f"{program} {options} {HERE}", f"{program} {options}", noise=PERFTEST, settings=settings, **more)
-
-
-def fio(verb):
-    server = ("[global]\nioengine=rdma\nport=5555\nbs=64k\nsize=64m\nverb={0}\n[receiver]\nrw=read\n").format(verb)
-    client = ("[global]\nioengine=rdma\nhostname=127.0.0.1\nport=5555\nbs=64k\nsize=64m\niodepth=16\nverb={0}\n"
-              "[sender]\nrw=write\n").format(verb)
-    return Row(f"fio verb={verb}", "fio client.fio", "fio server.fio", port=5555, seconds=120, short=verb == "write",
-               files={"server.fio": server, "client.fio": client})
-
-
-def qperf(test, missing=None):
-    return Row(f"qperf -cm 1 {test}", f"qperf -t 1 -cm 1 {HERE} {test}", "qperf", port=19765, server_stays=True,
-               short=test == "rc_bw", missing=missing, wanted="=")
-
-
-# tgt's iSER target with one disk of 64 MiB. It keeps running for its initiators' sake when asked to end.
 INITIATOR = "-i iqn.2026-11.urnic:initiator"
-LUN = f"iser://{HERE}:3261/iqn.2026-11.urnic:disk/1"
 TGTADM = "tgtadm -C 9 --lld iser --tid 1 --mode "
 DISK = ("truncate -s 64M disk.img", TGTADM + "target --op new -T iqn.2026-11.urnic:disk",
         TGTADM + "logicalunit --op new --lun 1 -b {folder}/disk.img", TGTADM + "target --op bind -I ALL",
         TGTADM + "target --op bind -Q iqn.2026-11.urnic:initiator")
-# All but Read10.Async and Write10.Async, in which libiscsi 1.19 takes a descriptor from an empty list (more
-# commands at once than it has made), and ReadDefectData1*.Simple, where the program frees what libiscsi's iSER lends.
-SCSI_TESTS = (
-    "n=0; for t in $(iscsi-test-cu -l | grep -E '^SCSI[.](Read|Write|CompareAndWrite)[A-Za-z0-9]*[.]' |"
-    " grep -vE '(Read10|Write10)[.]Async|ReadDefectData'); do"
-    f" iscsi-test-cu {INITIATOR} --dataloss -t $t {LUN} > test.log 2>&1 && n=$((n+1)) || echo \"$t failed: $(tail -n 1 test.log)\"; done;"
-    " echo $n of 87 passed or were skipped")
-
-
-def iser(name, client, program=None, seconds=60, **more):
-    if isinstance(client, str):
-        client = client.format(INITIATOR)
-    return Row(f"tgtd --iser, {name}", client, "tgtd -f --iser port=3261,pool_sz_mb=64 -C 9", port=3261, seconds=seconds,
-               server_stays=True, killed=True, prepare=DISK, noise=("tgtd:", "lba"), needs=program, **more)
-
-
-# rstream and riostream, of the same options.
-def rstream(program, options, **more):
-    return Row(f"{program} {options}".strip(), f"{program} -s {HERE} {options}".strip(), f"{program} {options}", port=7471, **more)
-
-
 RANDOM = ("dd if=/dev/urandom of=in bs=1M count=64",)
-HTTP = f"/usr/bin/python3 -m http.server 8000 --bind {HERE}"
 HTTP_NOISE = ('"GET /in',)
 
 
-def over_sockets(name, client, server, port, **more):
-    return Row(f"sockets: {name}", ["sh", "-c", client], server, port=port, sockets=True, **more)
+def rows(here):
+    host = f"[{here}]" if ":" in here else here  # in a URL
 
+    def perftest(program, options="", **more):
+        return Row(f"{program} -R {options}".strip(), f"{program} -R {options} {here}", f"{program} -R {options}",
+                   noise=PERFTEST, **more)
 
-ROWS = [
-    Row("ibv_devices", "ibv_devices", short=True, wanted="urnic0"),
-    Row("ibv_devinfo -v", "ibv_devinfo -v", short=True, wanted="PORT_ACTIVE"),
-    Row("rping", f"rping -c -a {HERE} -C 50 -V", f"rping -s -a {HERE} -C 50 -V", noise=RPING, port=7174, short=True),
-    Row("rping -S 65535", f"rping -c -a {HERE} -C 20 -V -S 65535", "rping -s -C 20 -V -S 65535", noise=RPING, port=7174),
-    Row("rping -q", f"rping -c -q -a {HERE} -C 20 -V", "rping -s -q -C 20 -V", noise=RPING, port=7174),
-    Row("rping -C 2000", f"rping -c -a {HERE} -C 2000 -V", "rping -s -C 2000 -V", noise=RPING, port=7174, seconds=120),
-    # Its server keeps one request in hand: of two that come together it forgets the first.
-    Row("rping -P, 20 clients", f"rping -c -a {HERE} -C 5 -V", "rping -s -P", noise=RPING, port=7174, clients=20, server_stays=True, pause=0.3,
-        seconds=120),
-    Row("rping ::1", "rping -c -a ::1 -C 20 -V", "rping -s -a ::1 -C 20 -V", noise=RPING, port=7174, short=True),
-    Row("ucmatose", f"ucmatose -s {HERE}", "ucmatose", port=7471, short=True),
-    Row("ucmatose 20 x 50", f"ucmatose -c 20 -C 50 -s {HERE}", "ucmatose -c 20 -C 50", port=7471),
-    Row("ucmatose -m", f"ucmatose -m -s {HERE}", "ucmatose -m", port=7471),
-    Row("ucmatose, 900 connections, ulimit -n 1024", f"ucmatose -c 900 -C 2 -s {HERE}", "ucmatose -c 900 -C 2", port=7471,
-        descriptors=1024),
-    Row("rdma_client", f"rdma_client -s {HERE}", "rdma_server", port=7471, short=True),
-    Row("cmtime 100", f"cmtime -s {HERE} -c 100", "cmtime -c 100", port=7471, server_stays=True, seconds=90),
-    Row("cmtime 1000", f"cmtime -s {HERE} -c 1000", "cmtime -c 1000", port=7471, server_stays=True, seconds=120),
-    perftest("ib_write_bw", short=True),
-    perftest("ib_write_bw", "-a -n 100", seconds=180),
-    perftest("ib_write_bw", "-s 8388608 -n 20"),
-    perftest("ib_write_bw", "-q 8 -n 500"),
-    perftest("ib_write_bw", "-b"),
-    perftest("ib_write_bw", "-s 64 -l 32 -n 4096"),
-    perftest("ib_write_bw", "-I 64 -s 64"),
-    perftest("ib_write_bw", "-D 5"),
-    perftest("ib_read_bw", short=True),
-    perftest("ib_read_bw", "-a -n 100", seconds=180),
-    perftest("ib_read_bw", "-q 8 -n 500"),
-    perftest("ib_send_bw", short=True),
-    perftest("ib_send_bw", "-a -n 100", seconds=180),
-    perftest("ib_send_bw", "-e", short=True),
-    perftest("ib_send_bw", "--use-srq -n 1000"),
-    perftest("ib_send_bw", "-b"),
-    perftest("ib_write_lat", "-n 100", short=True, seconds=90),
-    perftest("ib_read_lat"),
-    perftest("ib_send_lat", short=True),
-    perftest("ib_send_lat", "-e -n 500", seconds=90),
-    perftest("ib_atomic_bw"),
-    perftest("ib_atomic_lat"),
-    fio("write"),
-    fio("read"),
-    fio("send"),
-    qperf("rc_bw"),
-    qperf("rc_lat"),
-    qperf("rc_bi_bw"),
-    qperf("rc_rdma_read_bw"),
-    qperf("rc_rdma_read_lat"),
-    qperf("rc_rdma_write_bw"),
-    qperf("rc_rdma_write_lat"),
-    qperf("rc_compare_swap_mr"),
-    qperf("rc_fetch_add_mr"),
-    without_cm("ib_write_bw", short=True),
-    without_cm("ib_write_bw", "-q 8 -n 500"),
-    without_cm("ib_write_lat", "-n 100", seconds=90),
-    without_cm("ib_read_bw"),
-    without_cm("ib_write_bw", settings=IB_LIKE),
-    without_cm("ib_read_bw", settings=IB_LIKE),
-    without_cm("ib_send_bw", settings=IB_LIKE),
-    without_cm("ib_send_lat", settings=IB_LIKE),
-    without_cm("ib_atomic_bw", settings=IB_LIKE),
-    Row("ibv_rc_pingpong", f"ibv_rc_pingpong -g 0 {HERE}", "ibv_rc_pingpong -g 0", settings=IB_LIKE, short=True),
-    Row("ibv_rc_pingpong as iWARP", f"ibv_rc_pingpong -g 1 {HERE}", "ibv_rc_pingpong -g 1"),
-    Row("ibv_rc_pingpong -e", f"ibv_rc_pingpong -e -g 0 {HERE}", "ibv_rc_pingpong -e -g 0", settings=IB_LIKE),
-    Row("ibv_srq_pingpong", f"ibv_srq_pingpong -g 0 {HERE}", "ibv_srq_pingpong -g 0", settings=IB_LIKE, short=True),
-    iser("iscsi-inq", "iscsi-inq {} " + LUN, wanted="Peripheral Device Type:DIRECT_ACCESS", short=True),
-    iser("iscsi-ls", f"iscsi-ls {{}} iscsi://{HERE}:3261/?iser", wanted="Target:iqn.2026-11.urnic:disk"),
-    iser("iscsi-readcapacity16", "iscsi-readcapacity16 {} " + LUN, wanted="Total size:67108864"),
-    iser("iscsi-perf, 30 s", "iscsi-perf {} -t 30 " + LUN, wanted="finished"),
-    iser("iscsi-test-cu --dataloss", ["sh", "-c", SCSI_TESTS], program="iscsi-test-cu", wanted="87 of 87 passed or were skipped",
-         seconds=180),
-    rstream("rstream", "", seconds=90),
-    rstream("rstream", "-T v -S 65536 -I 100 -C 10", short=True),
-    rstream("rstream", "-T b -T v -S 100000 -I 100 -C 10"),
-    rstream("rstream", "-T n -S 65536 -I 100 -C 10"),
-    rstream("rstream", "-T v -B 4096 -S 65536 -I 20 -C 10"),
-    rstream("rstream", "-T v -i 0 -S 64 -I 1000 -C 10"),
-    rstream("rstream", "-k 10 -S 64 -I 100 -C 10"),
-    Row("rstream ::1", "rstream -T v -s ::1 -S 65536 -I 100 -C 10", "rstream -T v -b ::1 -S 65536 -I 100 -C 10", port=7471),
-    # Waits for its data in memory, without a call: by default 100 000 times.
-    rstream("riostream", "-T v -S 64 -I 1000 -C 1"),
-    rstream("riostream", "-T v -S 1000000 -I 50 -C 2"),
-    rstream("riostream", "-T v -S 65536 -I 100 -C 10", short=True),
-    Row("rcopy, 64 MiB", ["sh", "-c", f"rcopy in {HERE}:out && cmp in out && echo the same"], "rcopy", port=7427, short=True,
-        server_stays=True, needs="rcopy", prepare=RANDOM, wanted="the same"),
-    over_sockets("http.server, curl", f"curl -sS -o got http://{HERE}:8000/in && cmp in got && echo the same", HTTP, 8000,
-                 needs="curl", short=True, prepare=RANDOM, wanted="the same", server_stays=True, noise=HTTP_NOISE),
-    over_sockets("http.server, 20 of curl at once",
-                 f"curl -sS --parallel -o 'got#1' 'http://{HERE}:8000/in?[1-20]' 2> progress && for i in $(seq 20); do cmp in got$i || exit 1; done; "
-                 "echo the same", HTTP, 8000,
-                 needs="curl", prepare=RANDOM, wanted="the same", server_stays=True, noise=HTTP_NOISE),
-    over_sockets("iperf3", f"iperf3 -c {HERE} -t 2", "iperf3 -s -1", 5201, short=True, needs="iperf3", wanted="iperf Done"),
-    over_sockets("iperf3 -R -P 4", f"iperf3 -c {HERE} -t 2 -R -P 4", "iperf3 -s -1", 5201, needs="iperf3", wanted="iperf Done"),
-    over_sockets("iperf3 -6", "iperf3 -c ::1 -t 1", "iperf3 -s -1", 5201, needs="iperf3", wanted="iperf Done"),
-]
+    def without_cm(program, options="", settings=None, **more):
+        name = f"{program} {options}".strip() + " without -R" + (", ib-like" if settings else "")
+        return Row(name, f"{program} {options} {here}", f"{program} {options}", noise=PERFTEST, settings=settings, **more)
+
+    def fio(verb):
+        server = ("[global]\nioengine=rdma\nport=5555\nbs=64k\nsize=64m\nverb={0}\n[receiver]\nrw=read\n").format(verb)
+        client = (f"[global]\nioengine=rdma\nhostname={here}\nport=5555\nbs=64k\nsize=64m\niodepth=16\nverb={verb}\n"
+                  "[sender]\nrw=write\n")
+        return Row(f"fio verb={verb}", "fio client.fio", "fio server.fio", port=5555, seconds=120, short=verb == "write",
+                   files={"server.fio": server, "client.fio": client})
+
+    def qperf(test, missing=None):
+        return Row(f"qperf -cm 1 {test}", f"qperf -t 1 -cm 1 {here} {test}", "qperf", port=19765, server_stays=True,
+                   short=test == "rc_bw", missing=missing, wanted="=")
+
+    # tgt's iSER target with one disk of 64 MiB. It keeps running for its initiators' sake when asked to end.
+    lun = f"iser://{host}:3261/iqn.2026-11.urnic:disk/1"
+    # All but Read10.Async and Write10.Async, in which libiscsi 1.19 takes a descriptor from an empty list (more
+    # commands at once than it has made), and ReadDefectData1*.Simple, where the program frees what libiscsi's iSER lends.
+    scsi_tests = (
+        "n=0; for t in $(iscsi-test-cu -l | grep -E '^SCSI[.](Read|Write|CompareAndWrite)[A-Za-z0-9]*[.]' |"
+        " grep -vE '(Read10|Write10)[.]Async|ReadDefectData'); do"
+        f" iscsi-test-cu {INITIATOR} --dataloss -t $t {lun} > test.log 2>&1 && n=$((n+1)) || echo \"$t failed: $(tail -n 1 test.log)\"; done;"
+        " echo $n of 87 passed or were skipped")
+
+    def iser(name, client, program=None, seconds=60, **more):
+        if isinstance(client, str):
+            client = client.format(INITIATOR)
+        return Row(f"tgtd --iser, {name}", client, "tgtd -f --iser port=3261,pool_sz_mb=64 -C 9", port=3261, seconds=seconds,
+                   server_stays=True, killed=True, prepare=DISK, noise=("tgtd:", "lba"), needs=program, **more)
+
+    # rstream and riostream, of the same options.
+    def rstream(program, options, **more):
+        return Row(f"{program} {options}".strip(), f"{program} -s {here} {options}".strip(), f"{program} {options}", port=7471, **more)
+
+    http = f"/usr/bin/python3 -m http.server 8000 --bind {here}"
+
+    def over_sockets(name, client, server, port, **more):
+        return Row(f"sockets: {name}", ["sh", "-c", client], server, port=port, sockets=True, **more)
+
+    return [
+        Row("ibv_devices", "ibv_devices", short=True, fixed=True, wanted="urnic0"),
+        Row("ibv_devinfo -v", "ibv_devinfo -v", short=True, fixed=True, wanted="PORT_ACTIVE"),
+        Row("rping", f"rping -c -a {here} -C 50 -V", f"rping -s -a {here} -C 50 -V", noise=RPING, port=7174, short=True),
+        Row("rping -S 65535", f"rping -c -a {here} -C 20 -V -S 65535", "rping -s -C 20 -V -S 65535", noise=RPING, port=7174),
+        Row("rping -q", f"rping -c -q -a {here} -C 20 -V", "rping -s -q -C 20 -V", noise=RPING, port=7174),
+        Row("rping -C 2000", f"rping -c -a {here} -C 2000 -V", "rping -s -C 2000 -V", noise=RPING, port=7174, seconds=120),
+        # Its server keeps one request in hand: of two that come together it forgets the first.
+        Row("rping -P, 20 clients", f"rping -c -a {here} -C 5 -V", "rping -s -P", noise=RPING, port=7174, clients=20, server_stays=True, pause=0.3,
+            seconds=120),
+        Row("rping ::1", "rping -c -a ::1 -C 20 -V", "rping -s -a ::1 -C 20 -V", noise=RPING, port=7174, short=True, fixed=True),
+        Row("ucmatose", f"ucmatose -s {here}", "ucmatose", port=7471, short=True),
+        Row("ucmatose 20 x 50", f"ucmatose -c 20 -C 50 -s {here}", "ucmatose -c 20 -C 50", port=7471),
+        Row("ucmatose -m", f"ucmatose -m -s {here}", "ucmatose -m", port=7471),
+        Row("ucmatose, 900 connections, ulimit -n 1024", f"ucmatose -c 900 -C 2 -s {here}", "ucmatose -c 900 -C 2", port=7471,
+            descriptors=1024),
+        Row("rdma_client", f"rdma_client -s {here}", "rdma_server", port=7471, short=True),
+        Row("cmtime 100", f"cmtime -s {here} -c 100", "cmtime -c 100", port=7471, server_stays=True, seconds=90),
+        Row("cmtime 1000", f"cmtime -s {here} -c 1000", "cmtime -c 1000", port=7471, server_stays=True, seconds=120),
+        perftest("ib_write_bw", short=True),
+        perftest("ib_write_bw", "-a -n 100", seconds=180),
+        perftest("ib_write_bw", "-s 8388608 -n 20"),
+        perftest("ib_write_bw", "-q 8 -n 500"),
+        perftest("ib_write_bw", "-b"),
+        perftest("ib_write_bw", "-s 64 -l 32 -n 4096"),
+        perftest("ib_write_bw", "-I 64 -s 64"),
+        perftest("ib_write_bw", "-D 5"),
+        perftest("ib_read_bw", short=True),
+        perftest("ib_read_bw", "-a -n 100", seconds=180),
+        perftest("ib_read_bw", "-q 8 -n 500"),
+        perftest("ib_send_bw", short=True),
+        perftest("ib_send_bw", "-a -n 100", seconds=180),
+        perftest("ib_send_bw", "-e", short=True),
+        perftest("ib_send_bw", "--use-srq -n 1000"),
+        perftest("ib_send_bw", "-b"),
+        perftest("ib_write_lat", "-n 100", short=True, seconds=90),
+        perftest("ib_read_lat"),
+        perftest("ib_send_lat", short=True),
+        perftest("ib_send_lat", "-e -n 500", seconds=90),
+        perftest("ib_atomic_bw"),
+        perftest("ib_atomic_lat"),
+        fio("write"),
+        fio("read"),
+        fio("send"),
+        qperf("rc_bw"),
+        qperf("rc_lat"),
+        qperf("rc_bi_bw"),
+        qperf("rc_rdma_read_bw"),
+        qperf("rc_rdma_read_lat"),
+        qperf("rc_rdma_write_bw"),
+        qperf("rc_rdma_write_lat"),
+        qperf("rc_compare_swap_mr"),
+        qperf("rc_fetch_add_mr"),
+        without_cm("ib_write_bw", short=True),
+        without_cm("ib_write_bw", "-q 8 -n 500"),
+        without_cm("ib_write_lat", "-n 100", seconds=90),
+        without_cm("ib_read_bw"),
+        without_cm("ib_write_bw", settings=IB_LIKE),
+        without_cm("ib_read_bw", settings=IB_LIKE),
+        without_cm("ib_send_bw", settings=IB_LIKE),
+        without_cm("ib_send_lat", settings=IB_LIKE),
+        without_cm("ib_atomic_bw", settings=IB_LIKE),
+        Row("ibv_rc_pingpong", f"ibv_rc_pingpong -g 0 {here}", "ibv_rc_pingpong -g 0", settings=IB_LIKE, short=True),
+        Row("ibv_rc_pingpong as iWARP", f"ibv_rc_pingpong -g 1 {here}", "ibv_rc_pingpong -g 1"),
+        Row("ibv_rc_pingpong -e", f"ibv_rc_pingpong -e -g 0 {here}", "ibv_rc_pingpong -e -g 0", settings=IB_LIKE),
+        Row("ibv_srq_pingpong", f"ibv_srq_pingpong -g 0 {here}", "ibv_srq_pingpong -g 0", settings=IB_LIKE, short=True),
+        iser("iscsi-inq", "iscsi-inq {} " + lun, wanted="Peripheral Device Type:DIRECT_ACCESS", short=True),
+        iser("iscsi-ls", f"iscsi-ls {{}} iscsi://{host}:3261/?iser", wanted="Target:iqn.2026-11.urnic:disk"),
+        iser("iscsi-readcapacity16", "iscsi-readcapacity16 {} " + lun, wanted="Total size:67108864"),
+        iser("iscsi-perf, 30 s", "iscsi-perf {} -t 30 " + lun, wanted="finished"),
+        iser("iscsi-test-cu --dataloss", ["sh", "-c", scsi_tests], program="iscsi-test-cu", wanted="87 of 87 passed or were skipped",
+             seconds=180),
+        rstream("rstream", "", seconds=90),
+        rstream("rstream", "-T v -S 65536 -I 100 -C 10", short=True),
+        rstream("rstream", "-T b -T v -S 100000 -I 100 -C 10"),
+        rstream("rstream", "-T n -S 65536 -I 100 -C 10"),
+        rstream("rstream", "-T v -B 4096 -S 65536 -I 20 -C 10"),
+        rstream("rstream", "-T v -i 0 -S 64 -I 1000 -C 10"),
+        rstream("rstream", "-k 10 -S 64 -I 100 -C 10"),
+        Row("rstream ::1", "rstream -T v -s ::1 -S 65536 -I 100 -C 10", "rstream -T v -b ::1 -S 65536 -I 100 -C 10", port=7471, fixed=True),
+        # Waits for its data in memory, without a call: by default 100 000 times.
+        rstream("riostream", "-T v -S 64 -I 1000 -C 1"),
+        rstream("riostream", "-T v -S 1000000 -I 50 -C 2"),
+        rstream("riostream", "-T v -S 65536 -I 100 -C 10", short=True),
+        Row("rcopy, 64 MiB", ["sh", "-c", f"rcopy in {here}:out && cmp in out && echo the same"], "rcopy", port=7427, short=True,
+            server_stays=True, needs="rcopy", prepare=RANDOM, wanted="the same"),
+        over_sockets("http.server, curl", f"curl -sS -o got http://{host}:8000/in && cmp in got && echo the same", http, 8000,
+                     needs="curl", short=True, prepare=RANDOM, wanted="the same", server_stays=True, noise=HTTP_NOISE),
+        over_sockets("http.server, 20 of curl at once",
+                     f"curl -sS --parallel -o 'got#1' 'http://{host}:8000/in?[1-20]' 2> progress && for i in $(seq 20); do cmp in got$i || exit 1; done; "
+                     "echo the same", http, 8000,
+                     needs="curl", prepare=RANDOM, wanted="the same", server_stays=True, noise=HTTP_NOISE),
+        over_sockets("iperf3", f"iperf3 -c {here} -t 2", "iperf3 -s -1", 5201, short=True, needs="iperf3", wanted="iperf Done"),
+        over_sockets("iperf3 -R -P 4", f"iperf3 -c {here} -t 2 -R -P 4", "iperf3 -s -1", 5201, needs="iperf3", wanted="iperf Done"),
+        over_sockets("iperf3 -6", "iperf3 -c ::1 -t 1", "iperf3 -s -1", 5201, needs="iperf3", wanted="iperf Done", fixed=True),
+    ]

@@ -221,9 +221,11 @@ void Initiator::on_completion(const Completion& c) {
     case Channel::What::Received:
       return on_message(in.message);
     case Channel::What::Failed: {
-      // The reason follows as an event, and is the better line of the two.
+      // The reason follows as an event, and is the better line of the two. It comes once, however
+      // much is flushed.
       Event e;
-      if (c.status == WcStatus::flushed || c.status == WcStatus::fatal_transport) {
+      if (failure_.empty() &&
+          (c.status == WcStatus::flushed || c.status == WcStatus::fatal_transport)) {
         if (rdma_.events.wait(&e, 200)) on_event(e);
       }
       return fail_with(in.error);

@@ -96,6 +96,20 @@ for ((i = 0; i < rounds; ++i)); do
 done
 echo "ok: $rounds killed targets; what the clients said:"
 printf %s "$seen_lines" | sort | uniq -c
+
+# ---- however much is under way, the client says so at once: one reason, not one wait for each piece
+octets 400000000 >huge
+"$urnic" put huge 10.77.0.1/k --chunk 16K --slots 32 --port "$wire_m" >put.log 2>&1 &
+put_pid=$!
+under_way "$target"
+kill -9 "$target"
+wait "$target" 2>/dev/null
+limit=3
+ends $put_pid
+limit=20
+said_why put.log $code "many pieces"
+rm -f huge
+target
 # Who is killed in the moment of replacing a file leaves a name, until the next file of that name.
 for name in k next; do
   "$urnic" put small 10.77.0.1/$name --port "$wire_m" >next.log 2>&1 || fail "at the end: $(cat next.log)"
