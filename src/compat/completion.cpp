@@ -308,6 +308,24 @@ ibv_cq_ex* create_cq_ex(ibv_context* c, ibv_cq_init_attr_ex* attr) {
       nullptr);
 }
 
+// The next event, counted as handed out before the channel is let go of: who destroys its queue
+// finds it still in there, or waits for its acknowledgement.
+bool take_event(ibv_comp_channel* channel, ibv_cq** out, void** out_context) {
+  const Uncancelled uncancelled;
+  const std::lock_guard guard(Channel::of(channel)->mutex);
+  epoll_event e;
+  if (epoll_wait(channel->fd, &e, 1, 0) != 1) return false;
+  Cq* cq = static_cast<Cq*>(e.data.ptr);
+  std::uint64_t events;
+  if (::read(cq->queue.fd(), &events, sizeof events) != sizeof events) return false;
+  pthread_mutex_lock(&cq->ex.mutex);
+  ++cq->events_handed;
+  pthread_mutex_unlock(&cq->ex.mutex);
+  *out = cq->base();
+  *out_context = cq->ex.cq_context;
+  return true;
+}
+
 }  // namespace
 
 void set_completion_calls(verbs_context* v) {
@@ -370,8 +388,10 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
           },
           [](const ibv_async_event&) {});
   const bool ours = cq->made_in == generation.load();
-  if (c->channel != nullptr && ours)
+  if (c->channel != nullptr && ours) {
+    const std::lock_guard guard(Channel::of(c->channel)->mutex);
     epoll_ctl(c->channel->fd, EPOLL_CTL_DEL, cq->queue.fd(), nullptr);
+  }
   pthread_mutex_lock(&c->mutex);
   while (c->comp_events_completed != cq->events_handed ||
          c->async_events_completed != cq->async_handed) {
@@ -392,23 +412,10 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
 
 int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_context) {
   for (;;) {
-    epoll_event e;
-    const bool waits = (fcntl(channel->fd, F_GETFL) & O_NONBLOCK) == 0;
-    const int n = epoll_wait(channel->fd, &e, 1, waits ? -1 : 0);
-    if (n < 0 && errno == EINTR && restarts()) continue;
-    if (n < 0) return -1;
-    if (n == 0) return failed(EAGAIN);
-    const Uncancelled uncancelled;
-    Cq* cq = static_cast<Cq*>(e.data.ptr);
-    std::uint64_t events;
-    // Another thread may have been quicker.
-    if (::read(cq->queue.fd(), &events, sizeof events) != sizeof events) continue;
-    pthread_mutex_lock(&cq->ex.mutex);
-    ++cq->events_handed;
-    pthread_mutex_unlock(&cq->ex.mutex);
-    *out = cq->base();
-    *out_context = cq->ex.cq_context;
-    return 0;
+    if (take_event(channel, out, out_context)) return 0;
+    if ((fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0) return failed(EAGAIN);
+    epoll_event e;  // that there is something; which one may be another's by then
+    if (epoll_wait(channel->fd, &e, 1, -1) < 0 && !(errno == EINTR && restarts())) return -1;
   }
 }
 

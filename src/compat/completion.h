@@ -15,7 +15,7 @@ namespace urnic::compat {
 // Its descriptor is an epoll that watches those of its queues: readable while one of them has an
 // event, and a program may poll it, watch it in turn and make it non-blocking.
 struct Channel {
-  ibv_comp_channel base;  // first; refcnt is under `mutex`
+  ibv_comp_channel base;  // first; refcnt is under `mutex`, and so is who takes an event
   std::mutex mutex;
   static Channel* of(ibv_comp_channel* c) { return reinterpret_cast<Channel*>(c); }
 };
