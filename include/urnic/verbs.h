@@ -294,7 +294,9 @@ class URNIC_API QueuePair {
   // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
   // flushed in error). post_send tries to transmit before it returns. Errors: no_memory (queue
   // full), invalid_argument (too many SGEs, inline too long, receives on a queue pair with a
-  // SharedReceiveQueue), wrong_state. A receive counts until its completion has been polled.
+  // SharedReceiveQueue), wrong_state. A request counts until its completion, or a later one of its
+  // queue, has been polled; one that has none, once it is done and nothing before it waits to be
+  // polled.
   Result<void> post_send(const SendRequest& request);
   // Several at once: one doorbell. Returns how many were taken; `*why` says why not all.
   std::size_t post_send(std::span<const SendRequest> requests, Error* why = nullptr);

@@ -53,7 +53,8 @@ CompletionQueue::~CompletionQueue() {
   }
 }
 
-CompletionQueue::Notify CompletionQueue::push(const StoredSends& sends, std::uint32_t qp_number) {
+CompletionQueue::Notify CompletionQueue::push(const StoredSends& sends, std::uint32_t qp_number,
+                                              Places* places) {
   Cqe cqe;
   cqe.completion.receive = true;
   cqe.completion.solicited = sends.solicited;
@@ -61,6 +62,7 @@ CompletionQueue::Notify CompletionQueue::push(const StoredSends& sends, std::uin
   cqe.references = sends.count;
   cqe.stored = sends.store;
   cqe.position = sends.first;
+  cqe.places = places;
   return push(cqe);
 }
 
@@ -97,10 +99,12 @@ int CompletionQueue::poll(std::span<Cqe> out) {
     Cqe& polled = out[n++];
     polled = cqe;
     if (cqe.stored == nullptr) [[likely]] {
+      if (cqe.places != nullptr) cqe.places->poll(cqe.position);
       ++head;
       continue;
     }
     cqe.stored->take(cqe.position++, &polled.completion);
+    if (cqe.places != nullptr) cqe.places->poll(cqe.position);
     polled.references = 1;
     polled.stored = nullptr;
     if (--cqe.references == 0) ++head;
@@ -122,6 +126,16 @@ void CompletionQueue::forget(std::uint32_t qp_number) {
     }
   }
   tail_.store(kept, std::memory_order_release);
+}
+
+void CompletionQueue::leave(const Places& places) {
+  if (places.all_polled()) return;
+  const std::lock_guard guard(lock_);
+  const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = head_.load(std::memory_order_relaxed); i != tail; ++i) {
+    Cqe& cqe = ring_[i & mask_];
+    if (cqe.places == &places) cqe.places = nullptr;
+  }
 }
 
 bool CompletionQueue::peek(Cqe* out) {

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "base/buffer_pool.h"
+#include "verbs/places.h"
 #include "verbs/shared_receive_queue.h"
 #include "verbs/wqe_store.h"
 
@@ -34,7 +35,7 @@ class ReceiveQueue {
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
 
   // `wr.sges` is copied. Local keys are checked when a Send arrives. Owns no memory before the
-  // first post. A WQE that an unpolled completion still needs counts as posted (9.4). Safe beside
+  // first post. A WQE whose completion has not been polled counts as posted (9.4). Safe beside
   // everything but reset().
   Post post(const RecvWr& wr);
 
@@ -73,11 +74,16 @@ class ReceiveQueue {
   // The oldest WQE is done; posted() > 0. `lent`: its completion is read from it when polled.
   void pop(bool lent = false) {
     if (shared_ == nullptr) [[likely]] {
+      if (holds_) places_.report(head() + 1);
       head_.store(head() + 1, std::memory_order_release);
     } else {
       pop_shared(lent);
     }
   }
+  // From now on a receive of its own holds its place (places.h); before the first post.
+  void hold_places() { holds_ = shared_ == nullptr; }
+  // Null where it is not its own.
+  Places* places() { return holds_ ? &places_ : nullptr; }
   // What ended out of order is forgotten (section 5); WQEs stay with their indices (E-15).
   void forget_ends();
   // Forget everything posted and begin again at `first`.
@@ -86,6 +92,7 @@ class ReceiveQueue {
   void leave();
 
  private:
+  void forget_posted();
   void bind_through(std::uint32_t index);
   void pop_shared(bool lent);
   std::uint32_t shared_position(std::uint32_t index) const {
@@ -105,6 +112,8 @@ class ReceiveQueue {
   BufferPool* pool_ = nullptr;
   std::uint32_t* bound_ = nullptr;  // positions by index, while any is bound
   std::uint32_t bound_mask_ = 0;
+  bool holds_ = false;
+  Places places_;
 };
 
 }  // namespace urnic::verbs

@@ -61,7 +61,7 @@ Post SendQueue::post(const SendWr& wr) {
   if (length > kMaxMessage) return Post::TooLong;
   if (is_atomic(wr.op) && length != kAtomicOctets) return Post::BadOp;
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
-  if (tail - head_.load(std::memory_order_acquire) >= max_wr_) return Post::Full;
+  if (tail - places_.oldest(head_.load(std::memory_order_acquire)) >= max_wr_) return Post::Full;
   if (!slots_) {
     const std::size_t octets = (std::size_t{mask_} + 1) * stride_;
     slots_.reset(static_cast<std::byte*>(::operator new (octets, std::align_val_t{kLine})));
