@@ -17,6 +17,7 @@ unsigned shift_of(std::uint32_t mask) {
 ReceiveQueue::ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first)
     : max_wr_(std::min(max_wr, 1u << 24)),
       max_sge_(std::min(max_sge, kMaxSges)),
+      holds_(0),
       head_(first),
       tail_(first) {
   places_.clear(first);
@@ -26,6 +27,7 @@ ReceiveQueue::ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::ui
     : store_(shared->store()),
       max_wr_(0),
       max_sge_(shared->max_sge()),
+      holds_(0),
       head_(first),
       tail_(first),
       shared_(shared),
@@ -51,7 +53,7 @@ ReceiveQueue::Post ReceiveQueue::post(const RecvWr& wr) {
   }
   // The head first: WQEs below it that are lent were lent before it moved.
   std::uint32_t oldest = places_.oldest(head_.load(std::memory_order_acquire));
-  if (!holds_ && store_->any_lent()) oldest = store_->floor();
+  if (holds_ == 0 && store_->any_lent()) oldest = store_->floor();
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
   if (tail - oldest >= max_wr_) return Post::Full;
   store_->write(tail, wr);

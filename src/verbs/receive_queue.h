@@ -74,16 +74,16 @@ class ReceiveQueue {
   // The oldest WQE is done; posted() > 0. `lent`: its completion is read from it when polled.
   void pop(bool lent = false) {
     if (shared_ == nullptr) [[likely]] {
-      if (holds_) places_.report(head() + 1);
+      if (holds_ != 0) places_.report(head() + 1);
       head_.store(head() + 1, std::memory_order_release);
     } else {
       pop_shared(lent);
     }
   }
   // From now on a receive of its own holds its place (places.h); before the first post.
-  void hold_places() { holds_ = shared_ == nullptr; }
+  void hold_places() { holds_ = shared_ == nullptr ? 1 : 0; }
   // Null where it is not its own.
-  Places* places() { return holds_ ? &places_ : nullptr; }
+  Places* places() { return holds_ != 0 ? &places_ : nullptr; }
   // What ended out of order is forgotten (section 5); WQEs stay with their indices (E-15).
   void forget_ends();
   // Forget everything posted and begin again at `first`.
@@ -103,7 +103,8 @@ class ReceiveQueue {
   void release_bound();
 
   WqeStore* store_ = nullptr;
-  std::uint32_t max_wr_, max_sge_;
+  // Sizes in one word, as there are many queues (P7).
+  std::uint32_t max_wr_ : 25, max_sge_ : 6, holds_ : 1;
   // Indices. tail_ is stored and loaded sequentially consistent: who posts looks afterwards whether
   // the engine missed the receive, and the engine says so before it looks again
   // (QueuePair::starved).
@@ -112,7 +113,6 @@ class ReceiveQueue {
   BufferPool* pool_ = nullptr;
   std::uint32_t* bound_ = nullptr;  // positions by index, while any is bound
   std::uint32_t bound_mask_ = 0;
-  bool holds_ = false;
   Places places_;
 };
 

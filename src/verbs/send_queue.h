@@ -111,10 +111,10 @@ class SendQueue {
   std::unique_ptr<std::byte, Free> slots_;
   std::unique_ptr<SendOperands[]> operands_;  // made when the first request has some
   std::uint32_t max_wr_, max_inline_;
-  std::uint32_t payload_;  // where SGEs or inline payload begin in a WQE
   std::uint32_t mask_, stride_;
   std::atomic<std::uint32_t> head_{0}, tail_{0};
   std::uint32_t started_ = 0;
+  std::uint16_t payload_;  // where SGEs or inline payload begin in a WQE
   std::uint8_t max_sge_;
   bool holds_ = false;
   Places places_;
