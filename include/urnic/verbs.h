@@ -400,7 +400,8 @@ class URNIC_API Device {
   Result<MemoryWindow> create_window(const ProtectionDomain&, WindowType type);
   // `depth` 1 to 2^24 entries, memory taken as it fills; `context` is for cq_overrun.
   Result<CompletionQueue> create_cq(std::uint32_t depth, void* context = nullptr);
-  Result<EventQueue> create_event_queue();  // takes a descriptor
+  Result<CompletionChannel> create_completion_channel();  // takes a descriptor
+  Result<EventQueue> create_event_queue();                // takes a descriptor
   Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
   // Errors: in_use (another queue pair has the `number` wanted).
   Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);

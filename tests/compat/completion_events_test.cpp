@@ -5,7 +5,9 @@
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <pthread.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -127,6 +129,24 @@ TEST_F(CompletionEvents, AnEventThatComesOutIsOfAQueueThatIsThere) {
   }
   EXPECT_GE(came, 1);
   EXPECT_GE(held, 1);
+}
+
+TEST_F(CompletionEvents, AChannelTakesOneDescriptorHoweverManyQueues) {
+  const auto next_descriptor = [] {
+    const int fd = dup(0);
+    close(fd);
+    return fd;
+  };
+  const int before = next_descriptor();
+  std::array<ibv_cq*, 50> cqs;
+  for (ibv_cq*& cq : cqs) {
+    cq = ibv_create_cq(context, 4, nullptr, channel, 0);
+    ASSERT_NE(cq, nullptr);
+    EXPECT_EQ(ibv_req_notify_cq(cq, 0), 0);
+  }
+  EXPECT_EQ(next_descriptor(), before);
+  EXPECT_EQ(ibv_destroy_comp_channel(channel), EBUSY);
+  for (ibv_cq* cq : cqs) EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
 TEST_F(CompletionEvents, QueuesComeAndGoWhileAThreadTakesEvents) {
