@@ -24,7 +24,8 @@ std::uint32_t mask_for(std::uint32_t depth) {
 // Elements are written before they are read; until then they are memory the system has not given.
 static_assert(std::is_trivially_copyable_v<Cqe> && std::is_trivially_destructible_v<Cqe>);
 std::unique_ptr<Cqe[]> make_ring(std::size_t elements) {
-  return std::unique_ptr<Cqe[]>(static_cast<Cqe*>(::operator new[](elements * sizeof(Cqe))));
+  return std::unique_ptr<Cqe[]>(
+      static_cast<Cqe*>(::operator new[](elements * sizeof(Cqe), std::align_val_t{alignof(Cqe)})));
 }
 
 }  // namespace

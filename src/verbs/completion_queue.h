@@ -15,7 +15,7 @@ namespace urnic::verbs {
 
 // CQE 242/542. One of the partial kind completes several Sends, whose data lies in their WQEs until
 // they are polled (9.4, Fig 14).
-struct Cqe {
+struct alignas(64) Cqe {
   Completion completion;
   std::uint32_t qp_number = 0;
   std::uint32_t references = 1;  // reference counter 544
