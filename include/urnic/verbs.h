@@ -294,7 +294,9 @@ class URNIC_API QueuePair {
   // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
   // flushed in error). post_send tries to transmit before it returns. Errors: no_memory (queue
   // full), invalid_argument (too many SGEs, inline too long, receives on a queue pair with a
-  // SharedReceiveQueue), wrong_state. A receive counts until its completion has been polled.
+  // SharedReceiveQueue), wrong_state. A request counts until its completion, or a later one of its
+  // queue, has been polled; one that has none, once it is done and nothing before it waits to be
+  // polled.
   Result<void> post_send(const SendRequest& request);
   // Several at once: one doorbell. Returns how many were taken; `*why` says why not all.
   std::size_t post_send(std::span<const SendRequest> requests, Error* why = nullptr);
@@ -398,7 +400,8 @@ class URNIC_API Device {
   Result<MemoryWindow> create_window(const ProtectionDomain&, WindowType type);
   // `depth` 1 to 2^24 entries, memory taken as it fills; `context` is for cq_overrun.
   Result<CompletionQueue> create_cq(std::uint32_t depth, void* context = nullptr);
-  Result<EventQueue> create_event_queue();  // takes a descriptor
+  Result<CompletionChannel> create_completion_channel();  // takes a descriptor
+  Result<EventQueue> create_event_queue();                // takes a descriptor
   Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
   // Errors: in_use (another queue pair has the `number` wanted).
   Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);

@@ -14,6 +14,7 @@
 namespace urnic {
 
 namespace detail {
+struct ChannelImpl;
 struct CqImpl;
 }  // namespace detail
 
@@ -114,6 +115,27 @@ struct Completion {
   std::uint64_t immediate = 0;
 };
 
+// Where any number of completion queues tell that they have something: one descriptor for all of
+// them (CompletionQueue::deliver_events). Thread safe.
+class URNIC_API CompletionChannel {
+ public:
+  CompletionChannel() = default;
+  explicit operator bool() const { return impl_ != nullptr; }
+  // Takes out the oldest event, and says whose it is by the context the queue was given. False when
+  // there is none. A queue that was armed and told again before its event was taken has one.
+  bool poll(void** context);
+  // poll, sleeping up to timeout_ms (-1: for ever); false then, and at once in a forked child.
+  bool wait(void** context, int timeout_ms);
+  // Readable while events are in it (level); nobody reads it. Owned by the channel; -1 when empty.
+  int fd() const;
+
+ private:
+  friend class Device;
+  friend class CompletionQueue;
+  explicit CompletionChannel(std::shared_ptr<detail::ChannelImpl> i) : impl_(std::move(i)) {}
+  std::shared_ptr<detail::ChannelImpl> impl_;
+};
+
 class URNIC_API CompletionQueue {
  public:
   CompletionQueue() = default;
@@ -134,6 +156,10 @@ class URNIC_API CompletionQueue {
   // Event descriptor: readable after an event; reading it (8 octets, an eventfd) clears it. Owned
   // by the queue, made when it is first asked for; -1 when there are no descriptors left.
   int fd() const;
+  // The events of arm(), and of an overrun, go there from now on as well, with that context; an
+  // empty channel: to fd() alone, and what is queued of it there is taken out. The queue keeps the
+  // channel. Errors: invalid_argument (of another device).
+  Result<void> deliver_events(const CompletionChannel& channel, void* context);
   // arm + sleep until a completion or an overrun may be there or `timeout_ms` passed (-1: for
   // ever). False on time-out, and at once where nothing can come (empty, a forked child).
   bool wait(int timeout_ms);

@@ -1,7 +1,7 @@
 #include "compat/completion.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -251,10 +251,8 @@ Cq* create(ibv_context* c, std::uint32_t entries, void* cq_context, ibv_comp_cha
     cq->queue = std::move(*queue);
   }
   if (error == 0 && channel != nullptr) {
-    epoll_event e{};
-    e.events = EPOLLIN;
-    e.data.ptr = cq.get();
-    if (epoll_ctl(channel->fd, EPOLL_CTL_ADD, cq->queue.fd(), &e) != 0) error = errno;
+    const auto told = cq->queue.deliver_events(Channel::of(channel)->events, cq.get());
+    if (!told.ok()) error = to_errno(told.error().code);
   }
   if (error != 0) {
     process.remove(cq->number);
@@ -308,6 +306,22 @@ ibv_cq_ex* create_cq_ex(ibv_context* c, ibv_cq_init_attr_ex* attr) {
       nullptr);
 }
 
+// The next event, counted as handed out before the channel is let go of: who destroys its queue
+// finds it still in there, or waits for its acknowledgement.
+bool take_event(ibv_comp_channel* channel, ibv_cq** out, void** out_context) {
+  const Uncancelled uncancelled;
+  const std::lock_guard guard(Channel::of(channel)->mutex);
+  void* whose = nullptr;
+  if (!Channel::of(channel)->events.poll(&whose)) return false;
+  Cq* cq = static_cast<Cq*>(whose);
+  pthread_mutex_lock(&cq->ex.mutex);
+  ++cq->events_handed;
+  pthread_mutex_unlock(&cq->ex.mutex);
+  *out = cq->base();
+  *out_context = cq->ex.cq_context;
+  return true;
+}
+
 }  // namespace
 
 void set_completion_calls(verbs_context* v) {
@@ -326,8 +340,12 @@ ibv_comp_channel* urnic_ibv_create_comp_channel(ibv_context* c) {
         auto channel = std::make_unique<Channel>();
         channel->base.context = c;
         channel->base.refcnt = 0;
-        channel->base.fd = epoll_create1(EPOLL_CLOEXEC);
-        if (channel->base.fd < 0) return nullptr;
+        auto events = Process::get().device().create_completion_channel();
+        if (!events) return nothing(to_errno(events.error().code));
+        channel->events = std::move(*events);
+        const int fd = channel->base.fd = channel->events.fd();
+        // As a program finds that of the kernel: it waits.
+        if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0) return nullptr;
         Context::of(c)->users.fetch_add(1);
         return &channel.release()->base;
       },
@@ -341,7 +359,6 @@ int urnic_ibv_destroy_comp_channel(ibv_comp_channel* c) {
     if (c->refcnt != 0) return EBUSY;
   }
   Context::of(c->context)->users.fetch_sub(1);
-  close(c->fd);
   delete channel;
   return 0;
 }
@@ -369,9 +386,10 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
             return e.event_type == IBV_EVENT_CQ_ERR && e.element.cq == c;
           },
           [](const ibv_async_event&) {});
-  const bool ours = cq->made_in == generation.load();
-  if (c->channel != nullptr && ours)
-    epoll_ctl(c->channel->fd, EPOLL_CTL_DEL, cq->queue.fd(), nullptr);
+  if (c->channel != nullptr) {
+    const std::lock_guard guard(Channel::of(c->channel)->mutex);
+    (void)cq->queue.deliver_events({}, nullptr);
+  }
   pthread_mutex_lock(&c->mutex);
   while (c->comp_events_completed != cq->events_handed ||
          c->async_events_completed != cq->async_handed) {
@@ -391,24 +409,12 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
 }
 
 int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_context) {
+  if (Channel::of(channel)->made_in != generation.load()) return failed(EIO);  // the parent's
   for (;;) {
-    epoll_event e;
-    const bool waits = (fcntl(channel->fd, F_GETFL) & O_NONBLOCK) == 0;
-    const int n = epoll_wait(channel->fd, &e, 1, waits ? -1 : 0);
-    if (n < 0 && errno == EINTR && restarts()) continue;
-    if (n < 0) return -1;
-    if (n == 0) return failed(EAGAIN);
-    const Uncancelled uncancelled;
-    Cq* cq = static_cast<Cq*>(e.data.ptr);
-    std::uint64_t events;
-    // Another thread may have been quicker.
-    if (::read(cq->queue.fd(), &events, sizeof events) != sizeof events) continue;
-    pthread_mutex_lock(&cq->ex.mutex);
-    ++cq->events_handed;
-    pthread_mutex_unlock(&cq->ex.mutex);
-    *out = cq->base();
-    *out_context = cq->ex.cq_context;
-    return 0;
+    if (take_event(channel, out, out_context)) return 0;
+    if ((fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0) return failed(EAGAIN);
+    pollfd p{channel->fd, POLLIN, 0};
+    if (::poll(&p, 1, -1) < 0 && !(errno == EINTR && restarts())) return -1;
   }
 }
 

@@ -12,18 +12,19 @@
 
 namespace urnic::compat {
 
-// Its descriptor is an epoll that watches those of its queues: readable while one of them has an
-// event, and a program may poll it, watch it in turn and make it non-blocking.
+// One descriptor for all its queues: readable while one of them has an event, and a program may
+// poll it, watch it in turn and make it non-blocking.
 struct Channel {
-  ibv_comp_channel base;  // first; refcnt is under `mutex`
+  ibv_comp_channel base;  // first; refcnt is under `mutex`, and so is who takes an event
   std::mutex mutex;
+  CompletionChannel events;  // with its Cqs as contexts
+  const unsigned made_in = generation.load();
   static Channel* of(ibv_comp_channel* c) { return reinterpret_cast<Channel*>(c); }
 };
 
 struct Cq {
   ibv_cq_ex ex;  // first; an ibv_cq up to comp_mask
   CompletionQueue queue;
-  unsigned made_in = generation.load();  // whose channel it is in
   std::shared_ptr<Subject> subject;
   std::uint64_t number = 0;   // as a subject
   std::atomic<int> users{0};  // queue pairs

@@ -80,7 +80,7 @@ bool SendRequests::next_completion(Completion* c) {
       c->op = w.op;
       c->byte_len = w.length;
     }
-    sq_.pop();
+    sq_.pop(wanted);
     if (wanted) return true;
   }
   return false;

@@ -57,10 +57,6 @@ void EventQueueImpl::put(std::list<Entry> more) {
   fd.signal();
 }
 
-CqImpl::~CqImpl() {
-  device->forget_events(static_cast<verbs::CompletionQueue*>(this));
-}
-
 void DeviceImpl::on_completion(verbs::CompletionQueue* cq) {
   static_cast<CqImpl*>(cq)->notify();
 }

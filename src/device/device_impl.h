@@ -22,6 +22,8 @@
 
 namespace urnic::detail {
 
+struct CqImpl;
+
 struct EventQueueImpl {
   // Whose event it is: an object of this file.
   struct Entry {
@@ -49,6 +51,24 @@ struct EventQueueImpl {
   bool usable() const { return fd.get() >= 0; }
 };
 
+// Completion queues with something to tell, oldest first. They take leave of it before they go.
+struct ChannelImpl {
+  explicit ChannelImpl(std::shared_ptr<DeviceImpl> d) : device(std::move(d)) {}
+  // Takes no memory: it is in the middle of a burst.
+  void push(CqImpl& cq);
+  bool pop(void** context);
+  void remove(CqImpl& cq);
+  bool usable() const { return fd.get() >= 0; }
+
+  std::shared_ptr<DeviceImpl> device;
+  engine::EventFd fd;  // readable while there are some
+
+ private:
+  void emptied();
+  std::mutex mutex_;
+  CqImpl *first_ = nullptr, *last_ = nullptr;
+};
+
 struct CqImpl : verbs::CompletionQueue {
   CqImpl(std::shared_ptr<DeviceImpl> d, std::uint32_t depth)
       : verbs::CompletionQueue(depth), device(std::move(d)) {}
@@ -57,14 +77,21 @@ struct CqImpl : verbs::CompletionQueue {
   void notify();
   // Made now if need be, as most queues are polled and nothing else; null without descriptors.
   engine::EventFd* descriptor();
+  void deliver_to(std::shared_ptr<ChannelImpl> channel, void* its_context);
 
   std::shared_ptr<DeviceImpl> device;
   void* context = nullptr;
 
  private:
-  std::mutex mutex_;  // of the next two
+  friend struct ChannelImpl;
+  std::mutex mutex_;  // of the next three
+  std::shared_ptr<ChannelImpl> channel_;
   std::unique_ptr<engine::EventFd> fd_;
   bool had_event_ = false;  // before there was a descriptor
+  // The channel's, under its mutex.
+  void* channel_context_ = nullptr;
+  CqImpl* next_ = nullptr;
+  bool queued_ = false;
 };
 
 struct PdImpl {

@@ -40,26 +40,6 @@ std::optional<Error> not_registrable(const MrImpl& mr) {
   return std::nullopt;
 }
 
-void CqImpl::notify() {
-  const std::lock_guard guard(mutex_);
-  if (fd_ != nullptr) {
-    fd_->signal();
-  } else {
-    had_event_ = true;
-  }
-}
-
-engine::EventFd* CqImpl::descriptor() {
-  const std::lock_guard guard(mutex_);
-  if (fd_ == nullptr) {
-    auto made = std::make_unique<engine::EventFd>();
-    if (made->get() < 0) return nullptr;
-    fd_ = std::move(made);
-    if (had_event_) fd_->signal();
-  }
-  return fd_.get();
-}
-
 }  // namespace detail
 
 namespace {

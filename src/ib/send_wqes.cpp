@@ -90,7 +90,7 @@ bool SendWqes::next_completion(Completion* c) const {
       c->op = w.op;
       c->byte_len = w.length;
     }
-    sq_->pop();
+    sq_->pop(wanted);
     if (wanted) return true;
   }
   return false;

@@ -27,14 +27,11 @@ void Completions::flush_posted(verbs::QueuePair& qp) {
 
 void Completions::post(verbs::QueuePair& qp, const verbs::Completion& completion) {
   verbs::CompletionQueue* cq = completion.receive ? qp.receive_cq : qp.send_cq;
-  verbs::Cqe cqe;
-  cqe.completion = completion;
-  cqe.qp_number = qp.number();
-  notify(cq->push(cqe), cq);
+  notify(cq->push(qp.cqe_of(completion)), cq);
 }
 
 void Completions::post(verbs::QueuePair& qp, const verbs::StoredSends& sends) {
-  notify(qp.receive_cq->push(sends, qp.number()), qp.receive_cq);
+  notify(qp.receive_cq->push(sends, qp.number(), qp.rq.places()), qp.receive_cq);
 }
 
 void Completions::notify(verbs::CompletionQueue::Notify what, verbs::CompletionQueue* cq) {

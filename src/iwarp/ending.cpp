@@ -142,7 +142,7 @@ bool Ending::leave(Connection& c, std::unique_ptr<verbs::QueuePair>& qp, Instant
   }
   c.left = std::move(qp);
   c.left->connection = 0;
-  c.left->send_cq = c.left->receive_cq = nullptr;
+  c.left->leave_queues();
   c.left->owner = nullptr;
   c.qp = nullptr;
   if (closing) {

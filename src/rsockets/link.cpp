@@ -42,11 +42,6 @@ std::unique_ptr<std::uint8_t[]> zeroed(std::size_t octets) {
 
 }  // namespace
 
-std::mutex& completions_mutex() {
-  static std::mutex it;
-  return it;
-}
-
 int Link::Region::add(ibv_pd* pd, void* memory, std::size_t octets, int access) {
   mr = urnic_ibv_reg_mr(pd, memory, octets, access);
   return mr != nullptr ? 0 : errno;
@@ -113,11 +108,8 @@ void Link::disconnect() {
 void Link::close() {
   if (qp_ != nullptr) urnic_rdma_destroy_qp(id_);
   qp_ = nullptr;
-  {
-    const std::lock_guard guard(completions_mutex());
-    if (send_cq_ != nullptr) urnic_ibv_destroy_cq(send_cq_);
-    if (receive_cq_ != nullptr) urnic_ibv_destroy_cq(receive_cq_);
-  }
+  if (send_cq_ != nullptr) urnic_ibv_destroy_cq(send_cq_);
+  if (receive_cq_ != nullptr) urnic_ibv_destroy_cq(receive_cq_);
   send_cq_ = receive_cq_ = nullptr;
   for (Region* r : {&ring_region_, &buffer_region_, &slots_region_, &table_region_}) r->remove();
   if (id_ != nullptr) urnic_rdma_destroy_id(id_);

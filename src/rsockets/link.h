@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "compat/exported.h"
@@ -20,10 +19,6 @@ enum class Work : std::uint8_t { data, behind_data, direct, control };
 constexpr std::uint64_t work_id(Work w, std::uint32_t octets, bool last = false) {
   return static_cast<std::uint64_t>(w) << 40 | static_cast<std::uint64_t>(last) << 32 | octets;
 }
-
-// All Links' queues are in one channel. Who takes an event out of it has the queue in hand before
-// it counts as told; so that, and destroying a queue, go one after the other.
-std::mutex& completions_mutex();
 
 class Link {
  public:

@@ -28,7 +28,6 @@ std::mutex making;
 void forget_parent() {
   current.store(nullptr);
   new (&making) std::mutex;
-  new (&completions_mutex()) std::mutex;
 }
 
 int make_non_blocking(int fd) {
@@ -171,11 +170,8 @@ void Service::ask_again() {
 bool Service::take_completion() {
   ibv_cq* cq = nullptr;
   void* cookie = nullptr;
-  {
-    const std::lock_guard guard(completions_mutex());
-    if (urnic_ibv_get_cq_event(completions_, &cq, &cookie) != 0) return false;
-    urnic_ibv_ack_cq_events(cq, 1);  // from here on the queue may go
-  }
+  if (urnic_ibv_get_cq_event(completions_, &cq, &cookie) != 0) return false;
+  urnic_ibv_ack_cq_events(cq, 1);  // from here on the queue may go
   const auto socket = find(cookie);
   if (socket != nullptr && !socket->on_completion()) busy_.insert(cookie);
   return true;

@@ -24,7 +24,8 @@ std::uint32_t mask_for(std::uint32_t depth) {
 // Elements are written before they are read; until then they are memory the system has not given.
 static_assert(std::is_trivially_copyable_v<Cqe> && std::is_trivially_destructible_v<Cqe>);
 std::unique_ptr<Cqe[]> make_ring(std::size_t elements) {
-  return std::unique_ptr<Cqe[]>(static_cast<Cqe*>(::operator new[](elements * sizeof(Cqe))));
+  return std::unique_ptr<Cqe[]>(
+      static_cast<Cqe*>(::operator new[](elements * sizeof(Cqe), std::align_val_t{alignof(Cqe)})));
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ CompletionQueue::~CompletionQueue() {
   }
 }
 
-CompletionQueue::Notify CompletionQueue::push(const StoredSends& sends, std::uint32_t qp_number) {
+CompletionQueue::Notify CompletionQueue::push(const StoredSends& sends, std::uint32_t qp_number,
+                                              Places* places) {
   Cqe cqe;
   cqe.completion.receive = true;
   cqe.completion.solicited = sends.solicited;
@@ -61,6 +63,7 @@ CompletionQueue::Notify CompletionQueue::push(const StoredSends& sends, std::uin
   cqe.references = sends.count;
   cqe.stored = sends.store;
   cqe.position = sends.first;
+  cqe.places = places;
   return push(cqe);
 }
 
@@ -97,10 +100,12 @@ int CompletionQueue::poll(std::span<Cqe> out) {
     Cqe& polled = out[n++];
     polled = cqe;
     if (cqe.stored == nullptr) [[likely]] {
+      if (cqe.places != nullptr) cqe.places->poll(cqe.position);
       ++head;
       continue;
     }
     cqe.stored->take(cqe.position++, &polled.completion);
+    if (cqe.places != nullptr) cqe.places->poll(cqe.position);
     polled.references = 1;
     polled.stored = nullptr;
     if (--cqe.references == 0) ++head;
@@ -122,6 +127,16 @@ void CompletionQueue::forget(std::uint32_t qp_number) {
     }
   }
   tail_.store(kept, std::memory_order_release);
+}
+
+void CompletionQueue::leave(const Places& places) {
+  if (places.all_polled()) return;
+  const std::lock_guard guard(lock_);
+  const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = head_.load(std::memory_order_relaxed); i != tail; ++i) {
+    Cqe& cqe = ring_[i & mask_];
+    if (cqe.places == &places) cqe.places = nullptr;
+  }
 }
 
 bool CompletionQueue::peek(Cqe* out) {

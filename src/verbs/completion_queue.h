@@ -8,19 +8,22 @@
 #include <span>
 
 #include "base/spinlock.h"
+#include "verbs/places.h"
 #include "verbs/wqe_store.h"
 
 namespace urnic::verbs {
 
 // CQE 242/542. One of the partial kind completes several Sends, whose data lies in their WQEs until
 // they are polled (9.4, Fig 14).
-struct Cqe {
+struct alignas(64) Cqe {
   Completion completion;
   std::uint32_t qp_number = 0;
   std::uint32_t references = 1;  // reference counter 544
   WqeStore* stored = nullptr;    // indicator 546: null is the full kind
-  std::uint32_t position = 0;    // of the next WQE in `stored`
+  std::uint32_t position = 0;    // of the next WQE in `stored`; or behind the one in `places`
+  Places* places = nullptr;      // where the request has its place
 };
+static_assert(sizeof(Cqe) == 64, "a cache line");
 
 class CompletionQueue {
  public:
@@ -34,8 +37,8 @@ class CompletionQueue {
   // Append. When the ring is full the queue overruns (E-47): this CQE and all later ones are lost,
   // those in the ring stay as they are, and the queue is of no use any more.
   Notify push(const Cqe& cqe);
-  // The one CQE of a run of Sends, already lent.
-  Notify push(const StoredSends& sends, std::uint32_t qp_number);
+  // The one CQE of a run of Sends, already lent; null where they came from a shared queue.
+  Notify push(const StoredSends& sends, std::uint32_t qp_number, Places* places = nullptr);
   // Up to out.size() completions, oldest first, all of the full kind: what a partial CQE left in a
   // WQE is fetched here, and the CQE leaves the ring when its reference counter is 0. -1
   // after an overrun once the ring is drained.
@@ -45,6 +48,8 @@ class CompletionQueue {
   bool resize(std::uint32_t depth);
   // A queue pair is reset: its completions vanish, those of others stay as they are.
   void forget(std::uint32_t qp_number);
+  // The queue of these places goes; its completions stay.
+  void leave(const Places& places);
   // Ask for one notification at the next CQE (or the next solicited or failed one).
   void arm(bool solicited_only);
   // Is there something to poll? A hint, without the lock.

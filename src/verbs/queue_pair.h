@@ -30,9 +30,28 @@ struct QueuePair : MpscNode, WorkQueues {
         send_cq(send),
         receive_cq(receive),
         state(rules, service),
-        number_(qp_number) {}
+        number_(qp_number) {
+    sq.hold_places();
+    rq.hold_places();
+  }
+  ~QueuePair() { leave_queues(); }
 
   std::uint32_t number() const { return number_; }
+  // As it lies in its completion queue, behind pop() of what it is of.
+  Cqe cqe_of(const Completion& completion) {
+    Cqe cqe;
+    cqe.completion = completion;
+    cqe.qp_number = number_;
+    cqe.places = completion.receive ? rq.places() : &sq.places();
+    cqe.position = completion.receive ? rq.head() : sq.head();
+    return cqe;
+  }
+  // No completions from now on: its completion queues may go before it.
+  void leave_queues() {
+    if (send_cq != nullptr) send_cq->leave(sq.places());
+    if (receive_cq != nullptr && rq.places() != nullptr) receive_cq->leave(*rq.places());
+    send_cq = receive_cq = nullptr;
+  }
 
   CompletionQueue* send_cq;
   CompletionQueue* receive_cq;

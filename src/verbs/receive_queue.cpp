@@ -17,13 +17,17 @@ unsigned shift_of(std::uint32_t mask) {
 ReceiveQueue::ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first)
     : max_wr_(std::min(max_wr, 1u << 24)),
       max_sge_(std::min(max_sge, kMaxSges)),
+      holds_(0),
       head_(first),
-      tail_(first) {}
+      tail_(first) {
+  places_.clear(first);
+}
 
 ReceiveQueue::ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::uint32_t first)
     : store_(shared->store()),
       max_wr_(0),
       max_sge_(shared->max_sge()),
+      holds_(0),
       head_(first),
       tail_(first),
       shared_(shared),
@@ -48,8 +52,8 @@ ReceiveQueue::Post ReceiveQueue::post(const RecvWr& wr) {
     store_ = WqeStore::make(max_wr_, max_sge_);
   }
   // The head first: WQEs below it that are lent were lent before it moved.
-  std::uint32_t oldest = head_.load(std::memory_order_acquire);
-  if (store_->any_lent()) oldest = store_->floor();
+  std::uint32_t oldest = places_.oldest(head_.load(std::memory_order_acquire));
+  if (holds_ == 0 && store_->any_lent()) oldest = store_->floor();
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
   if (tail - oldest >= max_wr_) return Post::Full;
   store_->write(tail, wr);
@@ -61,7 +65,7 @@ void ReceiveQueue::forget_ends() {
   for (std::uint32_t index = head(); index != tail_; ++index) wqe(index).ended = false;
 }
 
-void ReceiveQueue::reset(std::uint32_t first) {
+void ReceiveQueue::forget_posted() {
   if (shared_ != nullptr) {
     for (std::uint32_t index = head(); index != tail_; ++index) store_->give_free(position(index));
     release_bound();
@@ -69,12 +73,18 @@ void ReceiveQueue::reset(std::uint32_t first) {
     store_->abandon();  // unpolled completions keep it; indices begin again in another
     store_ = nullptr;
   }
+}
+
+void ReceiveQueue::reset(std::uint32_t first) {
+  forget_posted();
+  places_.clear(first);
   head_ = first;
   tail_ = first;
 }
 
 void ReceiveQueue::leave() {
-  reset(head());
+  forget_posted();
+  tail_ = head();
   if (shared_ == nullptr) return;
   --shared_->users;
   shared_ = nullptr;

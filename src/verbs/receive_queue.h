@@ -16,6 +16,7 @@
 #include <span>
 
 #include "base/buffer_pool.h"
+#include "verbs/places.h"
 #include "verbs/shared_receive_queue.h"
 #include "verbs/wqe_store.h"
 
@@ -34,7 +35,7 @@ class ReceiveQueue {
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
 
   // `wr.sges` is copied. Local keys are checked when a Send arrives. Owns no memory before the
-  // first post. A WQE that an unpolled completion still needs counts as posted (9.4). Safe beside
+  // first post. A WQE whose completion has not been polled counts as posted (9.4). Safe beside
   // everything but reset().
   Post post(const RecvWr& wr);
 
@@ -73,11 +74,16 @@ class ReceiveQueue {
   // The oldest WQE is done; posted() > 0. `lent`: its completion is read from it when polled.
   void pop(bool lent = false) {
     if (shared_ == nullptr) [[likely]] {
+      if (holds_ != 0) places_.report(head() + 1);
       head_.store(head() + 1, std::memory_order_release);
     } else {
       pop_shared(lent);
     }
   }
+  // From now on a receive of its own holds its place (places.h); before the first post.
+  void hold_places() { holds_ = shared_ == nullptr ? 1 : 0; }
+  // Null where it is not its own.
+  Places* places() { return holds_ != 0 ? &places_ : nullptr; }
   // What ended out of order is forgotten (section 5); WQEs stay with their indices (E-15).
   void forget_ends();
   // Forget everything posted and begin again at `first`.
@@ -86,6 +92,7 @@ class ReceiveQueue {
   void leave();
 
  private:
+  void forget_posted();
   void bind_through(std::uint32_t index);
   void pop_shared(bool lent);
   std::uint32_t shared_position(std::uint32_t index) const {
@@ -96,15 +103,17 @@ class ReceiveQueue {
   void release_bound();
 
   WqeStore* store_ = nullptr;
-  std::uint32_t max_wr_, max_sge_;
+  // Sizes in one word, as there are many queues (P7).
+  std::uint32_t max_wr_ : 25, max_sge_ : 6, holds_ : 1;
   // Indices. tail_ is stored and loaded sequentially consistent: who posts looks afterwards whether
   // the engine missed the receive, and the engine says so before it looks again
   // (QueuePair::starved).
   std::atomic<std::uint32_t> head_, tail_;
+  std::uint32_t bound_mask_ = 0;  // of bound_
   SharedReceiveQueue* shared_ = nullptr;
   BufferPool* pool_ = nullptr;
   std::uint32_t* bound_ = nullptr;  // positions by index, while any is bound
-  std::uint32_t bound_mask_ = 0;
+  Places places_;
 };
 
 }  // namespace urnic::verbs

@@ -14,6 +14,10 @@ constexpr std::uint32_t round_up(std::uint32_t n, std::uint32_t to) {
   return (n + to - 1) & ~(to - 1);
 }
 
+constexpr std::uint32_t payload_of(std::uint32_t part) {
+  return round_up(static_cast<std::uint32_t>(sizeof(SendWqe)) + part, alignof(Sge));
+}
+
 bool known(WrOp op) {
   return op <= WrOp::Swap;
 }
@@ -41,11 +45,12 @@ SendQueue::SendQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t 
                      std::uint32_t part)
     : max_wr_(std::min(max_wr, 1u << 24)),
       max_inline_(std::min(max_inline, 1u << 16)),
-      payload_(round_up(static_cast<std::uint32_t>(sizeof(SendWqe)) + part, alignof(Sge))),
       mask_(std::bit_ceil(std::max(max_wr_, 1u)) - 1),
-      stride_(round_up(payload_ + std::max<std::uint32_t>(
-                                      std::clamp(max_sge, 1u, kMaxSges) * sizeof(Sge), max_inline_),
-                       kLine)),
+      stride_(round_up(
+          payload_of(part) +
+              std::max<std::uint32_t>(std::clamp(max_sge, 1u, kMaxSges) * sizeof(Sge), max_inline_),
+          kLine)),
+      payload_(static_cast<std::uint16_t>(payload_of(part))),
       max_sge_(static_cast<std::uint8_t>(std::min(max_sge, kMaxSges))) {}
 
 Post SendQueue::post(const SendWr& wr) {
@@ -61,7 +66,7 @@ Post SendQueue::post(const SendWr& wr) {
   if (length > kMaxMessage) return Post::TooLong;
   if (is_atomic(wr.op) && length != kAtomicOctets) return Post::BadOp;
   const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
-  if (tail - head_.load(std::memory_order_acquire) >= max_wr_) return Post::Full;
+  if (tail - places_.oldest(head_.load(std::memory_order_acquire)) >= max_wr_) return Post::Full;
   if (!slots_) {
     const std::size_t octets = (std::size_t{mask_} + 1) * stride_;
     slots_.reset(static_cast<std::byte*>(::operator new (octets, std::align_val_t{kLine})));

@@ -1,6 +1,7 @@
 // Send queue SQ 210: work requests in posting order, from posting until their completion has been
-// reported. A WQE is named by its index in posting order, which counts from 0 and wraps; the ring
-// is a power of two and the queue's limit is checked apart.
+// reported; their places (places.h) are taken until it has been polled. A WQE is named by its index
+// in posting order, which counts from 0 and wraps; the ring is a power of two and the queue's limit
+// is checked apart.
 //
 //   head                       started                    tail
 //     | being sent or answered    | posted, not yet begun   |
@@ -19,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "verbs/memory.h"
+#include "verbs/places.h"
 #include "verbs/work.h"
 
 namespace urnic::verbs {
@@ -82,12 +84,21 @@ class SendQueue {
     return {reinterpret_cast<const std::uint8_t*>(slot(index) + payload_), wqe(index).length};
   }
 
-  void start() { ++started_; }                                        // started() begins
-  void pop() { head_.store(head() + 1, std::memory_order_release); }  // head() has been reported
+  void start() { ++started_; }  // started() begins
+  // head() is done. `reported`: there will be a completion of it.
+  void pop(bool reported = true) {
+    const std::uint32_t next = head() + 1;
+    if (reported && holds_) places_.report(next);
+    head_.store(next, std::memory_order_release);
+  }
   void clear() {
     started_ = tail();
+    places_.clear(started_);
     head_.store(started_, std::memory_order_release);
   }
+  // From now on reported requests hold their places; before the first post.
+  void hold_places() { holds_ = true; }
+  Places& places() { return places_; }
 
  private:
   std::byte* slot(std::uint32_t index) const {
@@ -100,11 +111,13 @@ class SendQueue {
   std::unique_ptr<std::byte, Free> slots_;
   std::unique_ptr<SendOperands[]> operands_;  // made when the first request has some
   std::uint32_t max_wr_, max_inline_;
-  std::uint32_t payload_;  // where SGEs or inline payload begin in a WQE
   std::uint32_t mask_, stride_;
   std::atomic<std::uint32_t> head_{0}, tail_{0};
   std::uint32_t started_ = 0;
+  std::uint16_t payload_;  // where SGEs or inline payload begin in a WQE
   std::uint8_t max_sge_;
+  bool holds_ = false;
+  Places places_;
 };
 
 }  // namespace urnic::verbs

@@ -1,0 +1,124 @@
+// Completion channels: one descriptor for the events of many completion queues.
+#include "device/device_impl.h"
+
+namespace urnic {
+namespace detail {
+
+// A level: signalled and cleared with the first and the last, so neither ever waits. A forked
+// child's descriptor is the parent's.
+void ChannelImpl::push(CqImpl& cq) {
+  const std::lock_guard guard(mutex_);
+  if (cq.queued_) return;
+  cq.queued_ = true;
+  cq.next_ = nullptr;
+  (last_ != nullptr ? last_->next_ : first_) = &cq;
+  if (last_ == nullptr) fd.signal();
+  last_ = &cq;
+}
+
+void ChannelImpl::emptied() {
+  last_ = nullptr;
+  if (!device->driver->inherited()) fd.clear();
+}
+
+bool ChannelImpl::pop(void** context) {
+  const std::lock_guard guard(mutex_);
+  if (first_ == nullptr || device->driver->inherited()) return false;
+  CqImpl& cq = *std::exchange(first_, first_->next_);
+  cq.queued_ = false;
+  *context = cq.channel_context_;
+  if (first_ == nullptr) emptied();
+  return true;
+}
+
+void ChannelImpl::remove(CqImpl& cq) {
+  const std::lock_guard guard(mutex_);
+  if (!std::exchange(cq.queued_, false)) return;
+  CqImpl* before = nullptr;
+  for (CqImpl* at = first_; at != &cq; at = at->next_) before = at;
+  (before != nullptr ? before->next_ : first_) = cq.next_;
+  if (last_ == &cq) last_ = before;
+  if (first_ == nullptr) emptied();
+}
+
+CqImpl::~CqImpl() {
+  if (channel_) channel_->remove(*this);
+  device->forget_events(static_cast<verbs::CompletionQueue*>(this));
+}
+
+void CqImpl::notify() {
+  const std::lock_guard guard(mutex_);
+  if (channel_) channel_->push(*this);
+  if (fd_ != nullptr) {
+    fd_->signal();
+  } else {
+    had_event_ = true;
+  }
+}
+
+void CqImpl::deliver_to(std::shared_ptr<ChannelImpl> channel, void* its_context) {
+  const std::lock_guard guard(mutex_);
+  if (channel_) channel_->remove(*this);
+  channel_ = std::move(channel);
+  channel_context_ = its_context;
+}
+
+engine::EventFd* CqImpl::descriptor() {
+  const std::lock_guard guard(mutex_);
+  if (fd_ == nullptr) {
+    auto made = std::make_unique<engine::EventFd>();
+    if (made->get() < 0) return nullptr;
+    fd_ = std::move(made);
+    if (had_event_) fd_->signal();
+  }
+  return fd_.get();
+}
+
+}  // namespace detail
+
+bool CompletionChannel::poll(void** context) {
+  return impl_ && impl_->pop(context);
+}
+bool CompletionChannel::wait(void** context, int timeout_ms) {
+  if (!impl_) return false;
+  const Instant until =
+      timeout_ms < 0 ? Instant::never() : engine::monotonic_now() + Duration::ms(timeout_ms);
+  engine::Driver& driver = *impl_->device->driver;
+  for (;;) {
+    if (driver.inherited()) return false;
+    if (impl_->pop(context)) return true;
+    const Instant now = engine::monotonic_now();
+    if (now >= until) return false;
+    int left = until.is_never() ? -1 : static_cast<int>((until - now).count_ms()) + 1;
+    if (!driver.has_thread()) {  // nobody else drives: look and nap
+      if (driver.app_poll()) continue;
+      left = 1;
+    }
+    impl_->fd.wait(left);
+  }
+}
+int CompletionChannel::fd() const {
+  return impl_ ? impl_->fd.get() : -1;
+}
+
+Result<CompletionChannel> Device::create_completion_channel() {
+  return detail::guarded([&]() -> Result<CompletionChannel> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    auto channel = std::make_shared<detail::ChannelImpl>(impl_);
+    if (!channel->usable()) return detail::no_descriptor("a completion channel");
+    return CompletionChannel(std::move(channel));
+  });
+}
+
+Result<void> CompletionQueue::deliver_events(const CompletionChannel& channel, void* context) {
+  return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("completion queue");
+    if (channel && channel.impl_->device != impl_->device) {
+      return Error{Errc::invalid_argument, "the completion channel belongs to another device"};
+    }
+    impl_->deliver_to(channel.impl_, context);
+    return {};
+  });
+}
+
+}  // namespace urnic
