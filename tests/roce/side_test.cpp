@@ -172,7 +172,21 @@ TEST_F(OneSide, ErrorFlushesBothQueuesAndWhateverIsPostedLater) {
   EXPECT_EQ(end.side.statistics().sent, 0u);
 }
 
-// proves: IB-107, IB-134, IB-108, IB-120
+TEST_F(OneSide, WhatComesInErrorIsDropped) {
+  ready();
+  ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
+  QpChange error;
+  error.to = QpState::Error;
+  ASSERT_EQ(modify(error), Modified::Ok);
+  give(from_peer(request(ib::Operation::SendOnly, pairing.psn[1])));
+  EXPECT_EQ(end.side.statistics().drops.of(ib::Drop::WrongState), 1u);
+  EXPECT_EQ(end.side.statistics().responders.rnr_naks, 0u);
+  EXPECT_EQ(end.side.statistics().responders.requests, 0u);
+  EXPECT_EQ(end.log.count(QpEvent::Established), 0u);
+  EXPECT_EQ(end.completions().size(), 1u);
+}
+
+// proves: IB-120
 TEST_F(OneSide, InInitDroppedInRtrServedAndTold) {
   ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
   ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
