@@ -35,6 +35,7 @@ TEST(ContextTable, NumbersAre24BitsAndNotToBeCounted) {
   EXPECT_EQ(numbers.count(other.open()) + numbers.count(other.open()), 0u);
 }
 
+// proves: IB-2
 TEST(ContextTable, FindsEachAndNobodyElse) {
   ContextTable table(kKey);
   Context a(nullptr), b(nullptr);
@@ -52,6 +53,7 @@ TEST(ContextTable, FindsEachAndNobodyElse) {
   EXPECT_EQ(found, 2u);
 }
 
+// proves: IB-2
 TEST(ContextTable, WhoHasGoneIsNotFoundUnderTheNextOwnersEntry) {
   ContextTable table(kKey, 1);
   Context a(nullptr), b(nullptr);

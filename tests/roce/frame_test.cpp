@@ -27,6 +27,7 @@ ByteView head_of(const Bytes& frame) {
 
 // Frames of Linux: each is found to be RoCE, its ICRC is good where we say the packet lies, and we
 // write the same frame around the same packet.
+// proves: IB-1
 TEST(RoceFrame, AreThoseOfLinuxOctetForOctet) {
   std::size_t v4 = 0, v6 = 0;
   for (const char* name : {"rxe-rxe-rc_pingpong-2500.pcap", "rxe-rxe-rping-ipv6-C1-S100.pcap",
@@ -91,6 +92,7 @@ TEST_F(FrameParts, TaggedFramesAreFound) {
   EXPECT_EQ(d->offset, 18u + 20 + 8);
 }
 
+// proves: IB-2
 TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
   const std::size_t udp = c.l4_offset;
   store_be16(frame.data() + udp + 2, 4790);
@@ -104,6 +106,7 @@ TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
   EXPECT_FALSE(is_roce(c, frame));
 }
 
+// proves: IB-2
 TEST_F(FrameParts, LengthsThatDisagreeAreRefusedAndCutHeadersAreNobodys) {
   for (const int off : {-9, -1, 1, 1000}) {
     Bytes wrong = frame;

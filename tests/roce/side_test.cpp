@@ -74,6 +74,7 @@ TEST_F(OneSide, IsConnectedByHand) {
   EXPECT_EQ(a.access, pairing.access);
 }
 
+// proves: IB-109
 TEST_F(OneSide, ValuesThatCannotBeAreRefusedAndChangeNothing) {
   QpChange c = to_init(pairing);
   c.pkey_index = 1;
@@ -145,6 +146,7 @@ TEST_F(OneSide, ResetForgetsWorkCompletionsAndNumbersOfPackets) {
   EXPECT_EQ(context_of(*qp).attributes.number, qp->number());
   give(from_peer(request(ib::Operation::SendOnly, pairing.psn[1])));
   EXPECT_EQ(end.side.statistics().drops.of(ib::Drop::WrongState), 1u);
+  pairing.psn[0] = 77;
   ready();
   EXPECT_EQ(qp->state, QpState::Rts);
   EXPECT_EQ(context_of(*qp).requester->state().una.psn.value(), pairing.psn[0]);
@@ -172,6 +174,7 @@ TEST_F(OneSide, ErrorFlushesBothQueuesAndWhateverIsPostedLater) {
   EXPECT_EQ(end.side.statistics().sent, 0u);
 }
 
+// proves: IB-117
 TEST_F(OneSide, WhatComesInErrorIsDropped) {
   ready();
   ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
@@ -200,7 +203,8 @@ TEST_F(OneSide, InInitDroppedInRtrServedAndTold) {
   ASSERT_EQ(end.completions().size(), 1u);
   EXPECT_EQ(end.log.count(QpEvent::Established), 1u);
   EXPECT_EQ(end.side.statistics().responders.requests, 1u);
-  give(from_peer(request(ib::Operation::SendOnly, pairing.psn[1])));  // again: no second event
+  give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1] + 1)));  // no second event
+  EXPECT_EQ(end.side.statistics().responders.requests, 2u);
   EXPECT_EQ(end.log.count(QpEvent::Established), 1u);
 }
 
@@ -266,6 +270,7 @@ TEST_F(OneSide, PacketsOfOneThatHasGoneFindNobody) {
 }
 
 // What nobody answers to is lost on the way, and costs retries until they are used up.
+// proves: IB-71
 TEST_F(OneSide, APeerThatIsNotThereEndsInRetryExceeded) {
   pairing.retry_count = 1;
   ready();

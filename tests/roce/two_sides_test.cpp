@@ -312,6 +312,7 @@ struct Failing : ::testing::Test {
   std::vector<verbs::Completion> sent, received;
 };
 
+// proves: IB-115, IB-117
 TEST_F(Failing, ABadKeyIsRemoteAccessThereAndFlushedHere) {
   start({});
   bad->a.wrong_key = 0xdeadbeef;
@@ -347,6 +348,7 @@ TEST_F(Failing, ASendThatIsTooLongEndsBoth) {
   EXPECT_EQ(received[0].status, Status::LocalLength);
 }
 
+// proves: IB-115
 TEST_F(Failing, NoReceiveIsRnrUntilTheRetriesAreUsedUp) {
   Pairing p;
   p.rnr_retry = 2;
@@ -372,6 +374,7 @@ TEST_F(Failing, AReceiveThatComesInTimeIsUsed) {
   EXPECT_EQ(std::memcmp(bad->b.inbox.data(), bad->a.local.data(), 100), 0);
 }
 
+// proves: IB-115, IB-69
 TEST_F(Failing, APeerThatHasGoneIsRetryExceeded) {
   Pairing p;
   p.retry_count = 3;
