@@ -24,6 +24,7 @@ struct EventLog final : Hooks {
   void on_cq_overrun(verbs::CompletionQueue*) override { ++overruns; }
   void on_qp_event(verbs::QueuePair& qp, QpEvent e) override {
     events.emplace_back(qp.number(), e);
+    if (e == QpEvent::Drained) drained_at = qp.sq.head();
   }
   std::size_t count(QpEvent e) const {
     std::size_t n = 0;
@@ -31,6 +32,7 @@ struct EventLog final : Hooks {
     return n;
   }
   int notified = 0, overruns = 0;
+  std::uint32_t drained_at = 0;  // how many requests had completed
   std::vector<std::pair<std::uint32_t, QpEvent>> events;
 };
 

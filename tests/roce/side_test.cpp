@@ -255,6 +255,31 @@ TEST_F(OneSide, WhatIsDroppedIsCountedByReasonAndChangesNothing) {
   EXPECT_EQ(end.completions().size(), 1u);
 }
 
+// Ports may give the packet of a frame in a piece of its own.
+// proves: IB-1
+TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
+  ready();
+  Bytes octets = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
+  for (const std::size_t cut : {42u, 54u, 58u}) {
+    port::Frame frame{};
+    frame.data[0] = octets.data();
+    frame.data[1] = octets.data() + cut;
+    frame.len[0] = static_cast<std::uint32_t>(cut);
+    frame.len[1] = static_cast<std::uint32_t>(octets.size() - cut);
+    wire::FrameHead head;
+    head.copy(frame);
+    head.copy_whole(frame);
+    head.classify();
+    Arrived a;
+    ASSERT_TRUE(end.side.stage(frame, head, &a));
+    end.side.process(head, a, now);
+  }
+  const Statistics s = end.side.statistics();
+  EXPECT_EQ(s.responders.requests, 1u);
+  EXPECT_EQ(s.responders.duplicates, 2u);
+  EXPECT_EQ(s.drops.of(ib::Drop::BadIcrc), 0u);
+}
+
 TEST_F(OneSide, PacketsOfOneThatHasGoneFindNobody) {
   ready();
   const Bytes send = from_peer(request(ib::Operation::SendOnly, pairing.psn[1]));

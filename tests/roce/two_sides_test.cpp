@@ -416,6 +416,7 @@ TEST_F(Failing, SqdFinishesWhatHasBegunTellsOnceAndGoesOn) {
   retries.mask = verbs::kQpAttrState | verbs::kQpAttrRetryCount;
   net.run();
   EXPECT_EQ(net.a.log.count(QpEvent::Drained), 1u);
+  EXPECT_EQ(net.a.log.drained_at, 1u) << "not in the middle of a message";
   EXPECT_EQ(net.a.side.modify(qp, retries, net.now), Modified::Ok);
   EXPECT_LE(qp.sq.tail() - qp.sq.head(), 2u);
   EXPECT_NE(qp.sq.head(), qp.sq.tail()) << "what was posted in Sqd waits";
