@@ -59,8 +59,8 @@ void complete_receive(ResponderState& s, const PacketHeader& h, Completion* c) {
 }
 
 void begin_message(ResponderState& s, const PacketHeader& h) {
+  if (h.row().family == Family::Send) s.rq->claim(s.rq->head());  // first: it may find no memory
   s.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
-  if (h.row().family == Family::Send) s.rq->claim(s.rq->head());
 }
 
 // A packet of a SEND or WRITE. False, and nothing is complete, when the key it invalidates is none

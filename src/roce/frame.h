@@ -1,0 +1,69 @@
+// A packet of the InfiniBand transport as a frame: Ethernet, IP, UDP to port 4791, BTH to ICRC. The
+// UDP checksum is not used, neither way: the ICRC covers more.
+//
+// Values and views; any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/ip_address.h"
+#include "ib/context.h"
+#include "net/classify.h"
+#include "net/header_template.h"
+
+namespace urnic::roce {
+
+inline constexpr std::uint8_t kProtoUdp = 17;
+inline constexpr std::size_t kUdpHeader = 8;
+inline constexpr std::size_t kMaxFrameHeaders = net::kHeaderTemplateMax + kUdpHeader;
+// What stands around the payload of the largest packet with one: IP header not counted.
+inline constexpr std::uint32_t kMostAround =
+    kUdpHeader + ib::kBthOctets + 16 + 4 + ib::kIcrcOctets;  // RETH and ImmDt
+
+// ---- received
+
+// Where the packet lies in its frame.
+struct Datagram {
+  ByteView ip_udp;           // IP and UDP header, in the `head` that was looked at
+  std::uint32_t offset = 0;  // of the BTH in the frame
+  std::uint32_t octets = 0;  // BTH to ICRC
+};
+// Well-formed IP, UDP to our port? `head`: beginning of the frame, which `c` was made of.
+bool is_roce(const net::Classified& c, ByteView head);
+// nullopt: lengths disagree, or IPv6 extension headers stand between. is_roce() has said yes.
+std::optional<Datagram> find_packet(const net::Classified& c, ByteView head);
+
+// ---- sent
+
+struct FrameConfig {
+  MacAddress source, destination;
+  std::uint16_t vlan = 0;  // 0 untagged
+  ib::AddressVector av;
+  std::uint32_t flow_label = 0;  // IPv6
+};
+
+// Everything in front of the packets of one queue pair.
+class FrameHeaders {
+ public:
+  FrameHeaders() = default;
+  explicit FrameHeaders(const FrameConfig&);
+
+  // Octets in front of the BTH.
+  std::size_t size() const { return size_; }
+  MacAddress destination() const { return MacAddress::from_bytes(bytes_.data()); }
+  // A packet of `packet` octets lies at dst + size(), whole but for its ICRC: writes what stands
+  // before it, and the ICRC. Returns the octets of the frame. DF is set, so that any
+  // `identification` (IPv4) will do.
+  std::size_t finish(std::uint8_t* dst, std::size_t packet, std::uint16_t identification) const;
+
+ private:
+  std::array<std::uint8_t, kMaxFrameHeaders> bytes_{};
+  std::uint8_t size_ = 0, ip_ = 0;  // ip_: where the IP header begins
+  bool v6_ = false;
+};
+
+}  // namespace urnic::roce

@@ -1,0 +1,64 @@
+// What comes in: lengths, ICRC, version; then whose it is, and whether from its peer in a state
+// that takes it; then the half. What fails on the way is counted, and nothing else (IB-2).
+#include <cstring>
+
+#include "roce/side.h"
+
+namespace urnic::roce {
+
+bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
+  const ByteView octets{head.bytes, head.octets};
+  if (!is_roce(head.net, octets)) return false;
+  a->frame = &frame;
+  const std::size_t bth = head.net.l4_offset + kUdpHeader;
+  if (octets.size() >= bth + ib::kBthOctets) {
+    __builtin_prefetch(table_.find(load_be32(octets.data() + bth + 4) & ib::kMask24));
+  }
+  return true;
+}
+
+void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
+  ++statistics_.received;
+  ib::DropCounters& drops = statistics_.drops;
+  const auto datagram = find_packet(head.net, {head.bytes, head.octets});
+  if (!datagram) return drops.count(ib::Drop::Malformed);
+  const auto packet = ib::open_packet(datagram->ip_udp, packet_of(*a.frame, *datagram));
+  if (!packet.ok()) return drops.count(packet.error());
+  Context* const c = table_.find(packet->header.bth.dest_qp);
+  const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
+                              c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
+  if (!half.ok()) return drops.count(half.error());
+  take(*c, *half, *packet, now);
+}
+
+// The state that check() has seen has that half.
+void Side::take(Context& c, ib::Half half, const ib::ParsedPacket& packet, Instant now) {
+  verbs::QueuePair& qp = *c.qp;
+  if (half == ib::Half::Requester) {
+    c.requester->take(packet, now);
+  } else {
+    verbs::Completion done;
+    const ib::Received r = c.responder->take(packet, &done);
+    if (r.completed) completions_.post(qp, done);
+    if (r.verdict == ib::Verdict::Accept && qp.state == verbs::QpState::Rtr &&
+        !c.told_established) {
+      c.told_established = true;
+      hooks_->on_qp_event(qp, QpEvent::Established);
+    }
+  }
+  sending_.add(c);
+  settle(c);
+}
+
+// In one piece.
+ByteView Side::packet_of(const port::Frame& frame, const Datagram& d) {
+  const std::size_t first = frame.len[0];
+  if (d.offset + std::size_t{d.octets} <= first) [[likely]]
+    return {frame.data[0] + d.offset, d.octets};
+  whole_.resize(first + frame.len[1]);
+  std::memcpy(whole_.data(), frame.data[0], first);
+  std::memcpy(whole_.data() + first, frame.data[1], frame.len[1]);
+  return ByteView(whole_).subspan(d.offset, d.octets);
+}
+
+}  // namespace urnic::roce

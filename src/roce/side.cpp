@@ -1,0 +1,229 @@
+#include "roce/side.h"
+
+#include <new>
+#include <utility>
+
+namespace urnic::roce {
+
+using verbs::QpState;
+
+Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory)
+    : options_(options),
+      hooks_(hooks),
+      wire_(*wire),
+      memory_(*memory),
+      table_(options.key, options.most_queue_pairs),
+      completions_(hooks) {}
+
+// ---- queue pairs
+
+std::unique_ptr<verbs::QueuePair> Side::create(verbs::PdId pd, const verbs::WorkQueueSizes& sizes,
+                                               verbs::CompletionQueue* send,
+                                               verbs::CompletionQueue* receive) {
+  const std::uint32_t number = table_.open();
+  if (number == 0) return nullptr;
+  try {
+    deadlines_.reserve(table_.size());
+    const verbs::WorkQueueLayout layout{sizeof(ib::SendPart), 0, &pool_};
+    auto qp = std::make_unique<verbs::QueuePair>(number, verbs::kIbRules, verbs::Service::Rc, sizes,
+                                                 layout, send, receive);
+    auto context = std::make_unique<Context>(qp.get());
+    context->attributes.number = number;
+    context->attributes.pd = pd;
+    context->attributes.tells_credits = options_.tell_credits;
+    table_.set(number, context.get());
+    qp->transport = std::move(context);
+    return qp;
+  } catch (...) {
+    table_.close(number);
+    throw;
+  }
+}
+
+void Side::destroy(std::unique_ptr<verbs::QueuePair> qp) {
+  Context& c = context_of(*qp);
+  memory_.unbind_windows_of(qp->number());
+  forget_halves(c);
+  table_.close(qp->number());
+}
+
+// Nothing is sent any more, and nothing waits.
+void Side::forget_halves(Context& c) {
+  if (c.requester) add(&statistics_.requesters, c.requester->counters());
+  if (c.responder) add(&statistics_.responders, c.responder->counters());
+  c.requester.reset();
+  c.responder.reset();
+  deadlines_.set(c, Instant::never());
+  sending_.remove(c);
+}
+
+// ---- moves
+
+Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now) {
+  Context& c = context_of(qp);
+  QpChange change = wanted;
+  const auto has = [&](std::uint32_t bit) { return (change.mask & bit) != 0; };
+  const verbs::QpMove move = qp.state.judge(change.to, change.mask);
+  if (!move.ok()) return modified_of(move.verdict);
+  if (!has(verbs::kQpAttrPathMtu)) change.path_mtu = c.attributes.path_mtu;
+  if (!values_fit(change, {wire_.mtu(), options_.most_depth})) return Modified::BadValue;
+  if (has(verbs::kQpAttrAv) && !wire_.interface().is_own(change.av.local)) {
+    return Modified::BadValue;
+  }
+  if (qp.state == QpState::Sqd && change.to == QpState::Sqd) {
+    constexpr std::uint32_t kAnyTime = verbs::kQpAttrState | verbs::kQpAttrAccess |
+                                       verbs::kQpAttrMinRnrTimer | verbs::kQpAttrPort |
+                                       verbs::kQpAttrPkeyIndex;
+    if (has(~kAnyTime) && !drained(c)) return Modified::NotDrained;
+    // The resources are there already, and peers may still ask for what is in them.
+    if (has(verbs::kQpAttrMaxDestRdAtomic) &&
+        change.responder_depth != c.attributes.responder_depth) {
+      return Modified::Unsupported;
+    }
+  }
+  begin_halves(c, change);
+  qp.state.modify(change.to, change.mask);
+  if (has(verbs::kQpAttrAv)) c.route = Route::Unknown;
+  if (move.effect == verbs::QpEffect::FlushAll) {
+    enter_error(c);
+  } else if (move.effect == verbs::QpEffect::Discard) {
+    discard(c);
+  } else {
+    if (c.requester) {
+      if (drained(c)) c.requester->attributes_changed();
+      c.tell_drained = change.to == QpState::Sqd &&
+                       (c.tell_drained || (has(verbs::kQpAttrSqdNotify) && change.tell_drained));
+      settle(c);
+    }
+    sending_.add(c);
+    transmit_round(now);
+  }
+  return Modified::Ok;
+}
+
+// The values, and the half that the new state has and the old one had not. All or nothing.
+void Side::begin_halves(Context& c, const QpChange& change) {
+  const ib::QpAttributes before = c.attributes;
+  apply(change, &c.attributes);
+  if (change.to == QpState::Rtr && !c.responder) {
+    try {
+      c.responder.emplace(c.attributes, &c.qp->rq, &memory_);
+    } catch (...) {
+      c.attributes = before;
+      throw;
+    }
+  }
+  if (change.to == QpState::Rts && !c.requester) {
+    c.requester.emplace(c.attributes, options_.send, &c.qp->sq, &memory_);
+  }
+}
+
+// Whole messages alone: in Sqd what has begun goes on to its end.
+bool Side::drained(const Context& c) const {
+  return !c.requester || (c.requester->drained() && c.requester->state().fresh.packet == 0);
+}
+
+// After anything that may have moved a half.
+void Side::settle(Context& c) {
+  verbs::QueuePair& qp = *c.qp;
+  if (c.requester) {
+    c.requester->report([&](const verbs::Completion& done) { completions_.post(qp, done); });
+  }
+  const bool refused = c.responder && c.responder->failed();
+  if (refused || (c.requester && c.requester->failed())) {
+    if (qp.state == QpState::Error) return;
+    qp.state.advance(QpState::Error);
+    enter_error(c);
+    if (refused) hooks_->on_qp_event(qp, QpEvent::Refused);
+    return;
+  }
+  if (!c.requester) return;
+  if (c.tell_drained && qp.state == QpState::Sqd && drained(c)) {
+    c.tell_drained = false;
+    hooks_->on_qp_event(qp, QpEvent::Drained);
+  }
+  deadlines_.set(c, c.requester->due());
+}
+
+// ---- ends
+
+void Side::fail(verbs::QueuePair& qp) {
+  if (!qp.state.advance(QpState::Error).ok()) return;
+  enter_error(context_of(qp));
+}
+
+// Its state is Error. Whatever is outstanding completes, whatever is owed to the peer is not said.
+void Side::enter_error(Context& c) {
+  flush(c);
+  deadlines_.set(c, Instant::never());
+  sending_.remove(c);
+}
+
+void Side::flush(Context& c) {
+  verbs::QueuePair& qp = *c.qp;
+  const auto post = [&](const verbs::Completion& done) { completions_.post(qp, done); };
+  // One that was never to send anything has its posts all the same.
+  if (!c.requester) c.requester.emplace(c.attributes, options_.send, &qp.sq, &memory_);
+  if (!c.requester->failed()) c.requester->stop();
+  c.requester->flush(post);
+  while (qp.rq.posted() != 0) {
+    verbs::Completion done;
+    done.wr_id = qp.rq.wqe(qp.rq.head()).wr_id;
+    done.status = verbs::Status::Flushed;
+    done.receive = true;
+    qp.rq.pop();
+    post(done);
+  }
+  if (qp.rq.shared() == nullptr || qp.last_receive_told) return;
+  // Receives nobody has bound stay in the shared queue for others; this one takes no more.
+  qp.last_receive_told = true;
+  hooks_->on_qp_event(qp, QpEvent::LastReceive);
+}
+
+// Its state is Reset: as it was made (IB-106).
+void Side::discard(Context& c) {
+  verbs::QueuePair& qp = *c.qp;
+  forget_halves(c);
+  qp.sq.clear();
+  qp.rq.reset(0);
+  for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) cq->forget(qp.number());
+  memory_.unbind_windows_of(qp.number());
+  qp.last_receive_told = false;
+  c.tell_drained = c.told_established = false;
+  c.route = Route::Unknown;
+  ib::QpAttributes fresh;
+  fresh.number = qp.number();
+  fresh.pd = c.attributes.pd;
+  fresh.tells_credits = options_.tell_credits;
+  c.attributes = fresh;
+}
+
+// ---- work and time
+
+void Side::work_posted(verbs::QueuePair& qp, Instant now) {
+  Context& c = context_of(qp);
+  if (verbs::flushes_posts(qp.state)) return flush(c);
+  if (!c.requester) return;  // receives, before Rts
+  sending_.add(c);
+  transmit_round(now);
+}
+
+void Side::run_timers(Instant now) {
+  while (deadlines_.next() <= now) {
+    Context& c = *deadlines_.take();
+    c.requester->on_time(now);
+    sending_.add(c);
+    settle(c);
+  }
+}
+
+Statistics Side::statistics() const {
+  Statistics s = statistics_;
+  table_.for_each([&](const Context& c) {
+    if (c.requester) add(&s.requesters, c.requester->counters());
+    if (c.responder) add(&s.responders, c.responder->counters());
+  });
+  return s;
+}
+
+}  // namespace urnic::roce

@@ -1,0 +1,130 @@
+// The RoCE side of an engine: the InfiniBand transport over UDP, from the frames that are its to
+// the queue pairs. The engine drives it by the functions it also has of the iWARP side.
+//
+//   receive.cpp    a frame through the checks to the half it is for
+//   transmit.cpp   what the halves have to send, turn by turn, and the way it goes
+//   side.cpp       queue pairs, their states and ends; time
+//
+// A function of (state, input, now); every call under the ownership of its engine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/buffer_pool.h"
+#include "base/siphash.h"
+#include "base/time.h"
+#include "port/port.h"
+#include "roce/completions.h"
+#include "roce/context.h"
+#include "roce/context_table.h"
+#include "roce/deadlines.h"
+#include "roce/hooks.h"
+#include "roce/modify.h"
+#include "roce/send_list.h"
+#include "roce/statistics.h"
+#include "wire/frame_head.h"
+#include "wire/wire.h"
+
+namespace urnic::roce {
+
+struct Options {
+  ib::SendRules send;
+  bool tell_credits = true;       // of receive queues that are not shared
+  std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
+  std::uint32_t most_queue_pairs = ContextTable::kMost;
+  SipKey key;  // what numbers look like from outside (E-49)
+};
+
+// A received frame between parsing and work.
+struct Arrived {
+  const port::Frame* frame = nullptr;  // null: not ours
+};
+
+class Side {
+ public:
+  // What is pointed to outlives it.
+  Side(const Options&, Hooks*, wire::Wire*, verbs::MemoryTable*);
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  // ---- driving
+  // A frame that is neither TCP nor to be dropped, classified. False: it is not ours. `frame` and
+  // `head` stay until process().
+  bool stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
+  void process(const wire::FrameHead& head, const Arrived& a, Instant now);
+  void run_timers(Instant now);
+  Instant next_deadline() const { return deadlines_.next(); }
+  bool wants_to_send() const { return !sending_.empty(); }
+  // One turn for each that wants to send. True when anything was.
+  bool transmit_round(Instant now);
+  // The way over `next_hop`, or any if null, has changed, or nobody answers there.
+  void reroute(const IpAddress* next_hop, bool failed);
+
+  // ---- queue pairs
+  // Of service RC, in Reset. Null when no number is left. The caller keeps it.
+  std::unique_ptr<verbs::QueuePair> create(verbs::PdId, const verbs::WorkQueueSizes&,
+                                           verbs::CompletionQueue* send,
+                                           verbs::CompletionQueue* receive);
+  // Completions not yet polled stay in their queues; no memory is touched for it any more.
+  void destroy(std::unique_ptr<verbs::QueuePair>);
+  // A refusal changes nothing.
+  Modified modify(verbs::QueuePair&, const QpChange&, Instant now);
+  // Something was posted. Transmits at once.
+  void work_posted(verbs::QueuePair&, Instant now);
+  // It cannot go on: Error, and flushed.
+  void fail(verbs::QueuePair&);
+  Completions& completions() { return completions_; }
+
+  // ---- looking
+  Statistics statistics() const;
+  std::size_t queue_pairs() const { return table_.size(); }
+
+ private:
+  struct Turn {
+    bool sent = false;   // something was
+    bool again = false;  // there may be more
+    bool full = false;   // of the port
+  };
+  struct Buffer {
+    std::uint8_t* at = nullptr;
+    port::Frame* frame = nullptr;  // else looped
+    wire::Wire::Octets* looped = nullptr;
+  };
+
+  // receive.cpp
+  void take(Context&, ib::Half, const ib::ParsedPacket&, Instant now);
+  ByteView packet_of(const port::Frame&, const Datagram&);
+  // side.cpp
+  void settle(Context&);
+  void enter_error(Context&);
+  void flush(Context&);
+  void discard(Context&);
+  void forget_halves(Context&);
+  bool drained(const Context&) const;
+  void begin_halves(Context&, const QpChange&);
+  // transmit.cpp
+  Turn transmit(Context&, Instant now);
+  bool find_route(Context&, Instant now);
+  FrameHeaders headers_to(const MacAddress&, const Context&) const;
+  bool take_buffer(const Context&, Buffer*);
+  void keep(const Buffer&, std::size_t octets);
+  void give_back(const Buffer&);
+  std::size_t next_packet(Context&, bool responses_first, std::uint8_t* to, Instant now);
+  void lose(Context&, Instant now);
+
+  Options options_;
+  Hooks* hooks_;
+  wire::Wire& wire_;
+  verbs::MemoryTable& memory_;
+  BufferPool pool_;
+  ContextTable table_;
+  Deadlines deadlines_;
+  SendList sending_;
+  Completions completions_;
+  Statistics statistics_;            // halves that are still there not included
+  std::vector<std::uint8_t> whole_;  // a packet that comes in two pieces
+};
+
+}  // namespace urnic::roce

@@ -1,0 +1,123 @@
+#include "roce/frame.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ib/icrc.h"
+#include "tests/support/golden.h"
+#include "tests/support/pcap.h"
+
+namespace urnic::roce {
+namespace {
+
+using test::Bytes;
+
+std::vector<Bytes> capture(const std::string& name) {
+  const auto frames = test::read_pcap(test::golden_path("roce/" + name));
+  EXPECT_TRUE(frames) << name;
+  return frames.value_or(std::vector<Bytes>{});
+}
+
+ByteView head_of(const Bytes& frame) {
+  return ByteView(frame).first(std::min(frame.size(), net::kHeadSpan));
+}
+
+// Frames of Linux: each is found to be RoCE, its ICRC is good where we say the packet lies, and we
+// write the same frame around the same packet.
+// proves: IB-1
+TEST(RoceFrame, AreThoseOfLinuxOctetForOctet) {
+  std::size_t v4 = 0, v6 = 0;
+  for (const char* name : {"rxe-rxe-rc_pingpong-2500.pcap", "rxe-rxe-rping-ipv6-C1-S100.pcap",
+                           "rxe-rxe-read-5000-n6-o4.pcap", "rxe-rxe-atomic-cmp_swap-5.pcap"}) {
+    for (const Bytes& frame : capture(name)) {
+      const net::Classified c =
+          net::classify(head_of(frame), static_cast<std::uint32_t>(frame.size()));
+      if (!is_roce(c, head_of(frame))) continue;
+      const auto d = find_packet(c, head_of(frame));
+      ASSERT_TRUE(d);
+      const ByteView packet = ByteView(frame).subspan(d->offset, d->octets);
+      ASSERT_TRUE(ib::icrc_good(d->ip_udp, packet));
+      FrameConfig config{c.src_mac, c.dst_mac, c.vlan};
+      const std::uint8_t* ip = frame.data() + c.l3_offset;
+      config.av = {c.src, c.dst, load_be16(frame.data() + c.l4_offset),
+                   c.v6 ? static_cast<std::uint8_t>(load_be16(ip) >> 4) : ip[1], c.ttl};
+      config.flow_label = c.v6 ? load_be32(ip) & 0xfffff : 0;
+      const FrameHeaders headers(config);
+      ASSERT_EQ(headers.size(), d->offset);
+      Bytes ours(frame.size(), 0xee);
+      std::copy(packet.begin(), packet.end() - ib::kIcrcOctets, ours.begin() + d->offset);
+      const std::size_t n =
+          headers.finish(ours.data(), packet.size(), c.v6 ? 0 : load_be16(ip + 4));
+      ASSERT_EQ(n, d->offset + packet.size());
+      // The UDP checksum is theirs to fill in, or not.
+      ours[c.l4_offset + 6u] = frame[c.l4_offset + 6u];
+      ours[c.l4_offset + 7u] = frame[c.l4_offset + 7u];
+      ours.resize(n);
+      EXPECT_EQ(ours, Bytes(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(n)));
+      ++(c.v6 ? v6 : v4);
+    }
+  }
+  EXPECT_GT(v4, 20u);
+  EXPECT_GT(v6, 5u);
+}
+
+class FrameParts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    FrameConfig config;
+    config.source = MacAddress{{2, 0, 0, 0, 0, 1}};
+    config.destination = MacAddress{{2, 0, 0, 0, 0, 2}};
+    config.vlan = 7;
+    config.av.local = IpAddress::v4(10, 0, 0, 1);
+    config.av.remote = IpAddress::v4(10, 0, 0, 2);
+    const FrameHeaders headers(config);
+    frame.resize(headers.size() + 16, 0);
+    headers.finish(frame.data(), 16, 9);
+    look();
+  }
+  void look() { c = net::classify(frame, static_cast<std::uint32_t>(frame.size())); }
+  Bytes frame;
+  net::Classified c;
+};
+
+TEST_F(FrameParts, TaggedFramesAreFound) {
+  ASSERT_TRUE(is_roce(c, frame));
+  EXPECT_EQ(c.vlan, 7);
+  const auto d = find_packet(c, frame);
+  ASSERT_TRUE(d);
+  EXPECT_EQ(d->octets, 16u);
+  EXPECT_EQ(d->offset, 18u + 20 + 8);
+}
+
+// proves: IB-2
+TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
+  const std::size_t udp = c.l4_offset;
+  store_be16(frame.data() + udp + 2, 4790);
+  EXPECT_FALSE(is_roce(c, frame));
+  store_be16(frame.data() + udp + 2, ib::kUdpPort);
+  EXPECT_TRUE(is_roce(c, frame));
+  c.protocol = 16;
+  EXPECT_FALSE(is_roce(c, frame));
+  c.protocol = kProtoUdp;
+  c.kind = net::FrameKind::Drop;
+  EXPECT_FALSE(is_roce(c, frame));
+}
+
+// proves: IB-2
+TEST_F(FrameParts, LengthsThatDisagreeAreRefusedAndCutHeadersAreNobodys) {
+  for (const int off : {-9, -1, 1, 1000}) {
+    Bytes wrong = frame;
+    store_be16(wrong.data() + c.l4_offset + 4,
+               static_cast<std::uint16_t>(static_cast<int>(c.l4_len) + off));
+    EXPECT_FALSE(find_packet(c, wrong)) << off;
+  }
+  EXPECT_FALSE(is_roce(c, ByteView(frame).first(c.l4_offset + 7u)));
+  c.l4_len = 7;
+  EXPECT_FALSE(is_roce(c, frame));
+}
+
+}  // namespace
+}  // namespace urnic::roce

@@ -1,0 +1,317 @@
+// Queue pairs of a side: moves and their values, ends, what is dropped.
+#include "roce/side.h"
+
+#include <gtest/gtest.h>
+
+#include "ib/icrc.h"
+#include "roce/side_end.h"
+
+namespace urnic::roce::test {
+namespace {
+
+using verbs::QpState;
+
+struct OneSide : ::testing::Test {
+  OneSide() : qp(end.queue_pair()) {}
+  ~OneSide() override {
+    if (qp) end.side.destroy(std::move(qp));
+  }
+  Modified modify(const QpChange& c) { return end.side.modify(*qp, c, now); }
+  void ready() { connect(end, *qp, pairing, 0, 0x123456, now); }
+  verbs::Post post(std::uint64_t id, verbs::WrOp op = verbs::WrOp::Send) {
+    verbs::SendWr wr;
+    wr.wr_id = id;
+    wr.op = op;
+    wr.flags = verbs::kSignaled;
+    const verbs::Post p = qp->sq.post(wr);
+    end.side.work_posted(*qp, now);
+    return p;
+  }
+  // A packet from the peer, framed as it frames them.
+  Bytes from_peer(ib::PacketHeader h, IpAddress peer = address_of(1, false)) {
+    FrameConfig config{MacAddress{{2, 9, 9, 9, 9, 9}}, end.wire.interface().mac(), 0};
+    config.av.local = peer;
+    config.av.remote = address_of(0, false);
+    const FrameHeaders headers(config);
+    h.bth.dest_qp = qp->number();
+    Bytes frame(headers.size() + ib::packet_octets(h.bth.opcode, 0));
+    const std::size_t n = ib::emit_packet(h, {}, frame.data() + headers.size());
+    headers.finish(frame.data(), n, 0);
+    return frame;
+  }
+  static ib::PacketHeader request(ib::Operation op, std::uint32_t psn) {
+    ib::PacketHeader h;
+    h.bth.opcode = ib::Opcode(ib::ServiceType::Rc, op);
+    h.bth.psn = ib::Psn(psn);
+    h.bth.ack_request = true;
+    return h;
+  }
+  void give(const Bytes& frame) {
+    end.arrive(frame);
+    end.poll(now);
+  }
+
+  Instant now = Instant::from_ns(1);
+  Pairing pairing;
+  SideEnd end{0};
+  std::unique_ptr<verbs::QueuePair> qp;
+};
+
+TEST_F(OneSide, IsConnectedByHand) {
+  EXPECT_EQ(qp->state, QpState::Reset);
+  EXPECT_EQ(modify(to_rtr(pairing, 0, 5)), Modified::NoSuchMove);
+  ready();
+  EXPECT_EQ(qp->state, QpState::Rts);
+  const ib::QpAttributes& a = context_of(*qp).attributes;
+  EXPECT_EQ(a.dest_qp, 0x123456u);
+  EXPECT_EQ(a.sq_psn.value(), pairing.psn[0]);
+  EXPECT_EQ(a.rq_psn.value(), pairing.psn[1]);
+  EXPECT_EQ(a.path_mtu, pairing.mtu);
+  EXPECT_EQ(a.responder_depth, 4);
+  EXPECT_EQ(a.initiator_depth, 4);
+  EXPECT_EQ(a.ack_timeout, 8);
+  EXPECT_EQ(a.min_rnr_timer, 1);
+  EXPECT_EQ(a.access, pairing.access);
+}
+
+// proves: IB-109
+TEST_F(OneSide, ValuesThatCannotBeAreRefusedAndChangeNothing) {
+  QpChange c = to_init(pairing);
+  c.pkey_index = 1;
+  EXPECT_EQ(modify(c), Modified::BadValue);
+  c = to_init(pairing);
+  c.port = 2;
+  EXPECT_EQ(modify(c), Modified::BadValue);
+  c = to_init(pairing);
+  c.access = 0x80;
+  EXPECT_EQ(modify(c), Modified::BadValue);
+  EXPECT_EQ(qp->state, QpState::Reset);
+  ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
+
+  const QpChange rtr = to_rtr(pairing, 0, 9);
+  const auto refused = [&](auto&& spoil) {
+    QpChange bad = rtr;
+    spoil(bad);
+    EXPECT_EQ(modify(bad), Modified::BadValue);
+    EXPECT_EQ(qp->state, QpState::Init);
+    EXPECT_EQ(context_of(*qp).attributes.dest_qp, 0u);
+  };
+  refused([](QpChange& q) { q.dest_qp = 1u << 24; });
+  refused([](QpChange& q) { q.rq_psn = 1u << 24; });
+  refused([](QpChange& q) { q.path_mtu = ib::PathMtu::k2048; });
+  refused([](QpChange& q) { q.path_mtu = ib::PathMtu{1000}; });
+  refused([](QpChange& q) { q.min_rnr_timer = 32; });
+  refused([](QpChange& q) { q.responder_depth = 17; });
+  refused([](QpChange& q) { q.av.remote = address_of(1, true); });
+  refused([](QpChange& q) { q.av.remote = IpAddress(); });
+  refused([](QpChange& q) { q.av.hop_limit = 0; });
+  refused([](QpChange& q) { q.av.local = IpAddress::v4(10, 9, 0, 77); });
+  QpChange without = rtr;
+  without.mask &= ~verbs::kQpAttrRqPsn;
+  EXPECT_EQ(modify(without), Modified::MissingAttribute);
+  QpChange foreign = rtr;
+  foreign.mask |= verbs::kQpAttrSqPsn;
+  EXPECT_EQ(modify(foreign), Modified::ForeignAttribute);
+  foreign = rtr;
+  foreign.mask |= verbs::kQpAttrAltPath;
+  EXPECT_EQ(modify(foreign), Modified::Unsupported);
+  ASSERT_EQ(modify(rtr), Modified::Ok);
+
+  for (const auto spoil :
+       {+[](QpChange& q) { q.sq_psn = 1u << 24; }, +[](QpChange& q) { q.initiator_depth = 17; },
+        +[](QpChange& q) { q.ack_timeout = 32; }, +[](QpChange& q) { q.retry_count = 8; },
+        +[](QpChange& q) { q.rnr_retry = 8; }}) {
+    QpChange bad = to_rts(pairing, 0);
+    spoil(bad);
+    EXPECT_EQ(modify(bad), Modified::BadValue);
+    EXPECT_EQ(qp->state, QpState::Rtr);
+  }
+}
+
+// proves: IB-106
+TEST_F(OneSide, ResetForgetsWorkCompletionsAndNumbersOfPackets) {
+  ready();
+  ASSERT_EQ(qp->rq.post({7, {}}), verbs::ReceiveQueue::Post::Ok);
+  ASSERT_EQ(qp->sq.post({}), verbs::Post::Ok);
+  end.side.fail(*qp);
+  ASSERT_EQ(qp->state, QpState::Error);
+  ASSERT_EQ(end.cq.size(), 2u);
+  ASSERT_EQ(qp->rq.post({8, {}}), verbs::ReceiveQueue::Post::Ok);
+  QpChange reset;
+  EXPECT_EQ(modify(reset), Modified::Ok);
+  EXPECT_TRUE(end.completions().empty());
+  EXPECT_TRUE(qp->sq.empty());
+  EXPECT_EQ(qp->rq.posted(), 0u);
+  EXPECT_EQ(context_of(*qp).attributes.dest_qp, 0u);
+  EXPECT_EQ(context_of(*qp).attributes.number, qp->number());
+  give(from_peer(request(ib::Operation::SendOnly, pairing.psn[1])));
+  EXPECT_EQ(end.side.statistics().drops.of(ib::Drop::WrongState), 1u);
+  pairing.psn[0] = 77;
+  ready();
+  EXPECT_EQ(qp->state, QpState::Rts);
+  EXPECT_EQ(context_of(*qp).requester->state().una.psn.value(), pairing.psn[0]);
+}
+
+// proves: IB-117
+TEST_F(OneSide, ErrorFlushesBothQueuesAndWhateverIsPostedLater) {
+  ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
+  ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
+  ASSERT_EQ(qp->rq.post({2, {}}), verbs::ReceiveQueue::Post::Ok);
+  QpChange error;
+  error.to = QpState::Error;
+  ASSERT_EQ(modify(error), Modified::Ok);
+  post(3);
+  ASSERT_EQ(qp->rq.post({4, {}}), verbs::ReceiveQueue::Post::Ok);
+  end.side.work_posted(*qp, now);
+  const auto all = end.completions();
+  ASSERT_EQ(all.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(all[i].completion.wr_id, i + 1);
+    EXPECT_EQ(all[i].completion.status, verbs::Status::Flushed);
+    EXPECT_EQ(all[i].completion.receive, i != 2);
+    EXPECT_EQ(all[i].qp_number, qp->number());
+  }
+  EXPECT_EQ(end.side.statistics().sent, 0u);
+}
+
+// proves: IB-117
+TEST_F(OneSide, WhatComesInErrorIsDropped) {
+  ready();
+  ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
+  QpChange error;
+  error.to = QpState::Error;
+  ASSERT_EQ(modify(error), Modified::Ok);
+  give(from_peer(request(ib::Operation::SendOnly, pairing.psn[1])));
+  EXPECT_EQ(end.side.statistics().drops.of(ib::Drop::WrongState), 1u);
+  EXPECT_EQ(end.side.statistics().responders.rnr_naks, 0u);
+  EXPECT_EQ(end.side.statistics().responders.requests, 0u);
+  EXPECT_EQ(end.log.count(QpEvent::Established), 0u);
+  EXPECT_EQ(end.completions().size(), 1u);
+}
+
+// proves: IB-120
+TEST_F(OneSide, InInitDroppedInRtrServedAndTold) {
+  ASSERT_EQ(modify(to_init(pairing)), Modified::Ok);
+  ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
+  const Bytes send = from_peer(request(ib::Operation::SendOnly, pairing.psn[1]));
+  give(send);
+  EXPECT_EQ(end.side.statistics().drops.of(ib::Drop::WrongState), 1u);
+  EXPECT_EQ(qp->rq.posted(), 1u);
+  ASSERT_EQ(modify(to_rtr(pairing, 0, 9)), Modified::Ok);
+  EXPECT_FALSE(verbs::may_post_send(qp->state));
+  give(send);
+  ASSERT_EQ(end.completions().size(), 1u);
+  EXPECT_EQ(end.log.count(QpEvent::Established), 1u);
+  EXPECT_EQ(end.side.statistics().responders.requests, 1u);
+  give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1] + 1)));  // no second event
+  EXPECT_EQ(end.side.statistics().responders.requests, 2u);
+  EXPECT_EQ(end.log.count(QpEvent::Established), 1u);
+}
+
+// proves: IB-2
+TEST_F(OneSide, WhatIsDroppedIsCountedByReasonAndChangesNothing) {
+  ready();
+  ASSERT_EQ(qp->rq.post({1, {}}), verbs::ReceiveQueue::Post::Ok);
+  const ib::PacketHeader h = request(ib::Operation::SendOnly, pairing.psn[1]);
+  const Bytes good = from_peer(h);
+  const auto reseal = [](Bytes* f) {
+    ib::seal(ByteView(*f).subspan(14, 28), MutBytes(*f).subspan(42));
+  };
+  Bytes bad = good;
+  bad.back() ^= 1;
+  give(bad);
+  bad = good;
+  bad[14 + 20 + 5] ^= 4;  // UDP length
+  give(bad);
+  bad = good;
+  bad[42 + 1] |= 1;  // TVer
+  reseal(&bad);
+  give(bad);
+  bad = good;
+  bad[42 + 7] ^= 1;  // QPN
+  reseal(&bad);
+  give(bad);
+  bad = good;
+  bad[42 + 3] ^= 1;  // P_Key
+  reseal(&bad);
+  give(bad);
+  bad = good;
+  bad[42] |= 0x20;  // UC
+  reseal(&bad);
+  give(bad);
+  give(from_peer(h, IpAddress::v4(10, 9, 0, 9)));
+  const ib::DropCounters drops = end.side.statistics().drops;
+  EXPECT_EQ(drops.of(ib::Drop::BadIcrc), 1u);
+  EXPECT_EQ(drops.of(ib::Drop::Malformed), 1u);
+  EXPECT_EQ(drops.of(ib::Drop::BadVersion), 1u);
+  EXPECT_EQ(drops.of(ib::Drop::NoQueuePair), 1u);
+  EXPECT_EQ(drops.of(ib::Drop::BadPkey), 1u);
+  EXPECT_EQ(drops.of(ib::Drop::WrongService), 1u);
+  EXPECT_EQ(drops.of(ib::Drop::WrongAddress), 1u);
+  EXPECT_EQ(end.side.statistics().responders.requests, 0u);
+  EXPECT_TRUE(end.completions().empty());
+  give(good);
+  EXPECT_EQ(end.side.statistics().responders.requests, 1u);
+  EXPECT_EQ(end.completions().size(), 1u);
+}
+
+// Ports may give the packet of a frame in a piece of its own.
+// proves: IB-1
+TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
+  ready();
+  Bytes octets = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
+  for (const std::size_t cut : {42u, 54u, 58u}) {
+    port::Frame frame{};
+    frame.data[0] = octets.data();
+    frame.data[1] = octets.data() + cut;
+    frame.len[0] = static_cast<std::uint32_t>(cut);
+    frame.len[1] = static_cast<std::uint32_t>(octets.size() - cut);
+    wire::FrameHead head;
+    head.copy(frame);
+    head.copy_whole(frame);
+    head.classify();
+    Arrived a;
+    ASSERT_TRUE(end.side.stage(frame, head, &a));
+    end.side.process(head, a, now);
+  }
+  const Statistics s = end.side.statistics();
+  EXPECT_EQ(s.responders.requests, 1u);
+  EXPECT_EQ(s.responders.duplicates, 2u);
+  EXPECT_EQ(s.drops.of(ib::Drop::BadIcrc), 0u);
+}
+
+TEST_F(OneSide, PacketsOfOneThatHasGoneFindNobody) {
+  ready();
+  const Bytes send = from_peer(request(ib::Operation::SendOnly, pairing.psn[1]));
+  give(send);
+  const std::uint64_t rnr = end.side.statistics().responders.rnr_naks;
+  end.side.destroy(std::move(qp));
+  EXPECT_EQ(end.side.queue_pairs(), 0u);
+  qp = end.queue_pair();
+  give(send);
+  EXPECT_EQ(end.side.statistics().drops.of(ib::Drop::NoQueuePair), 1u);
+  EXPECT_EQ(end.side.statistics().responders.rnr_naks, rnr) << "what it counted is kept";
+  EXPECT_EQ(end.side.statistics().received, 2u);
+}
+
+// What nobody answers to is lost on the way, and costs retries until they are used up.
+// proves: IB-71
+TEST_F(OneSide, APeerThatIsNotThereEndsInRetryExceeded) {
+  pairing.retry_count = 1;
+  ready();
+  post(1);
+  for (int i = 0; i < 10000 && qp->state == QpState::Rts && !end.next().is_never(); ++i) {
+    now = std::max(now, end.next());
+    end.poll(now);
+    end.sent();
+  }
+  const auto all = end.completions();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].completion.status, verbs::Status::RetryExceeded);
+  EXPECT_EQ(qp->state, QpState::Error);
+  EXPECT_EQ(end.side.statistics().unroutable, 2u);
+  EXPECT_EQ(end.side.statistics().sent, 0u);
+}
+
+}  // namespace
+}  // namespace urnic::roce::test
