@@ -10,13 +10,11 @@ class Completions {
  public:
   explicit Completions(Hooks* hooks) : hooks_(hooks) {}
 
+  // Behind the request's leaving its queue, and before the next one's.
   void post(verbs::QueuePair& qp, const verbs::Completion& completion) {
     using Notify = verbs::CompletionQueue::Notify;
     verbs::CompletionQueue* const cq = completion.receive ? qp.receive_cq : qp.send_cq;
-    verbs::Cqe cqe;
-    cqe.completion = completion;
-    cqe.qp_number = qp.number();
-    const Notify what = cq->push(cqe);
+    const Notify what = cq->push(qp.cqe_of(completion));
     if (what == Notify::Yes) hooks_->on_completion(cq);
     if (what != Notify::Overrun) return;
     overrun_ = true;  // not here: whoever completes is in the middle of a queue pair
