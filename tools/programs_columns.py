@@ -6,6 +6,9 @@ import subprocess
 import time
 
 
+MEMBERS = 24  # of the switch: as many as a row has processes
+
+
 def ip(*words):
     subprocess.run(["ip", *words], check=True)
 
@@ -15,17 +18,22 @@ class Column:
 
     def __init__(self, name, here, text):
         self.name, self.here, self.text = name, here, text
-        self.server_prefix = []  # before the server's command
-        self.settings = {}  # of the environment of both ends
 
-    def enter(self, folder):
+    def enter(self, folder, urnic):
         ip("link", "set", "lo", "up")
+
+    def server_prefix(self):
+        """Before the server's command."""
+        return []
+
+    def client_prefix(self, i):
+        return []
 
     def leave(self):
         pass
 
-    def wait_ready(self, row, until, listening):
-        """True when the server can be reached; it is still running."""
+    def wait_ready(self, row, listening):
+        """True when the server can be reached."""
         return row.port in listening(None)
 
     def namespaces(self):
@@ -40,59 +48,78 @@ class TwoHosts(Column):
         super().__init__("veth", "10.99.0.1", "the kernel's TCP between two network namespaces")
         self.other = None
 
-    def enter(self, folder):
-        super().enter(folder)
+    def enter(self, folder, urnic):
+        super().enter(folder, urnic)
         self.other = subprocess.Popen(["unshare", "-n", "sleep", "3600"])
         pid = self.other.pid
         ours = os.stat("/proc/self/ns/net").st_ino
         until = time.monotonic() + 10
         while os.stat(f"/proc/{pid}/ns/net").st_ino == ours and time.monotonic() < until:
             time.sleep(0.01)
-        self.server_prefix = ["nsenter", "-t", str(pid), "-n", "--"]
         ip("link", "add", "client", "type", "veth", "peer", "name", "server", "netns", str(pid))
         ip("addr", "add", "10.99.0.2/24", "dev", "client")
         ip("link", "set", "client", "up")
         for words in (["link", "set", "lo", "up"], ["addr", "add", "10.99.0.1/24", "dev", "server"],
                       ["link", "set", "server", "up"]):
-            subprocess.run(self.server_prefix + ["ip"] + words, check=True)
+            subprocess.run(self.server_prefix() + ["ip"] + words, check=True)
+
+    def server_prefix(self):
+        return ["nsenter", "-t", str(self.other.pid), "-n", "--"]
 
     def leave(self):
         if self.other is not None:
             self.other.kill()
             self.other.wait()
 
-    def wait_ready(self, row, until, listening):
+    def wait_ready(self, row, listening):
         return row.port in listening(self.other.pid)
 
     def namespaces(self):
         return [None, self.other.pid]
 
 
-class Memif(Column):
-    """Both ends in one namespace over memif, without the kernel: own TCP. The sockets that programs have besides (for their
-    options, their results) are the kernel's: the same addresses are there on loopback."""
+class Switch(Column):
+    """Both ends in one namespace, members of one `urnic switch`: own TCP over memif, nothing of the kernel's. The sockets that
+    programs have besides (for their options, their results) are the kernel's: the same addresses are there on loopback."""
 
     def __init__(self):
-        super().__init__("memif", "10.77.0.1", "own TCP over memif, MTU 9000")
-        self.socket = None
+        super().__init__("memif", "10.77.0.1", "own TCP over memif, MTU 9000, through `urnic switch`")
+        self.process = self.folder = self.begin = None
 
-    def enter(self, folder):
-        super().enter(folder)
-        for address in ("10.77.0.1/32", "10.77.0.2/32"):
-            ip("addr", "add", address, "dev", "lo")
-        self.socket = os.path.join(folder, "m.sock")
-        self.settings = {"URNIC_PORT": f"memif:socket={self.socket},mtu=9000"}
+    def enter(self, folder, urnic):
+        super().enter(folder, urnic)
+        self.folder = os.path.join(folder, "lan")
+        os.mkdir(self.folder)
+        for i in range(1, MEMBERS + 1):
+            ip("addr", "add", f"10.77.0.{i}/32", "dev", "lo")
+        self.process = subprocess.Popen([urnic, "switch", "--quiet", "--dir", self.folder, "--sockets", str(MEMBERS)])
+        until = time.monotonic() + 10
+        while not os.path.exists(self.member(MEMBERS)) and time.monotonic() < until:
+            time.sleep(0.02)
 
-    def wait_ready(self, row, until, listening):
-        # What listens inside the wire cannot be seen from here: a moment behind the wire itself.
-        if row.port in listening(None):
-            return True
-        if not os.path.exists(self.socket):
-            return False
-        time.sleep(0.7)
-        return True
+    def leave(self):
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait()
+
+    def member(self, i):
+        return os.path.join(self.folder, f"{i}.sock")
+
+    def prefix(self, i):
+        return ["env", f"URNIC_PORT=memif:socket={self.member(i)},role=client,mtu=9000", f"URNIC_ADDRESS=10.77.0.{i}/24"]
+
+    def server_prefix(self):
+        self.begin = time.monotonic()
+        return self.prefix(1)
+
+    def client_prefix(self, i):
+        return self.prefix(2 + i)
+
+    def wait_ready(self, row, listening):
+        # What listens in the LAN of the switch cannot be seen from here: it has a moment.
+        return row.port in listening(None) or time.monotonic() > self.begin + 1.5
 
 
 def columns():
     return [Column("127.0.0.1", "127.0.0.1", "the kernel's TCP over loopback"),
-            Column("::1", "::1", "the kernel's TCP over loopback, IPv6"), TwoHosts(), Memif()]
+            Column("::1", "::1", "the kernel's TCP over loopback, IPv6"), TwoHosts(), Switch()]

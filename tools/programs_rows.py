@@ -32,6 +32,10 @@ class Row:
 
 RPING = ("DISCONNECT EVENT", "wait for RDMA_READ_ADV state")  # it says so on any device
 IB_LIKE = {"URNIC_IDENTITY": "ib-like"}
+# Columns that a program cannot be in, whatever the device.
+PERFTEST_BUT = {"::1": "perftest looks for IPv4 addresses alone, also with --ipv6"}
+FIO_BUT = {"::1": "fio's rdma engine looks for its host by gethostbyname, which knows IPv4 alone"}
+RCOPY_BUT = {"::1": "rcopy splits HOST:FILE at the first colon"}
 # Of perftest, which knows what other vendors' devices can do inline.
 PERFTEST = ("Device not recognized to implement inline feature", "Unable to open file descriptor",
             "Conflicting CPU frequency")
@@ -46,20 +50,22 @@ HTTP_NOISE = ('"GET /in',)
 
 def rows(here):
     host = f"[{here}]" if ":" in here else here  # in a URL
+    bound = f" -b {here}" if ":" in here else ""  # of programs that listen on IPv4 when not told
 
     def perftest(program, options="", **more):
         return Row(f"{program} -R {options}".strip(), f"{program} -R {options} {here}", f"{program} -R {options}",
-                   noise=PERFTEST, **more)
+                   noise=PERFTEST, but=PERFTEST_BUT, **more)
 
     def without_cm(program, options="", settings=None, **more):
         name = f"{program} {options}".strip() + " without -R" + (", ib-like" if settings else "")
-        return Row(name, f"{program} {options} {here}", f"{program} {options}", noise=PERFTEST, settings=settings, **more)
+        return Row(name, f"{program} {options} {here}", f"{program} {options}", noise=PERFTEST, settings=settings,
+                   but=PERFTEST_BUT, **more)
 
     def fio(verb):
         server = ("[global]\nioengine=rdma\nport=5555\nbs=64k\nsize=64m\nverb={0}\n[receiver]\nrw=read\n").format(verb)
         client = (f"[global]\nioengine=rdma\nhostname={here}\nport=5555\nbs=64k\nsize=64m\niodepth=16\nverb={verb}\n"
                   "[sender]\nrw=write\n")
-        return Row(f"fio verb={verb}", "fio client.fio", "fio server.fio", port=5555, seconds=120, short=verb == "write",
+        return Row(f"fio verb={verb}", "fio client.fio", "fio server.fio", port=5555, seconds=120, short=verb == "write", but=FIO_BUT,
                    files={"server.fio": server, "client.fio": client})
 
     def qperf(test, missing=None):
@@ -84,7 +90,7 @@ def rows(here):
 
     # rstream and riostream, of the same options.
     def rstream(program, options, **more):
-        return Row(f"{program} {options}".strip(), f"{program} -s {here} {options}".strip(), f"{program} {options}", port=7471, **more)
+        return Row(f"{program} {options}".strip(), f"{program} -s {here} {options}".strip(), f"{program} {options}{bound}", port=7471, **more)
 
     http = f"/usr/bin/python3 -m http.server 8000 --bind {here}"
 
@@ -102,14 +108,14 @@ def rows(here):
         Row("rping -P, 20 clients", f"rping -c -a {here} -C 5 -V", "rping -s -P", noise=RPING, port=7174, clients=20, server_stays=True, pause=0.3,
             seconds=120),
         Row("rping ::1", "rping -c -a ::1 -C 20 -V", "rping -s -a ::1 -C 20 -V", noise=RPING, port=7174, short=True, fixed=True),
-        Row("ucmatose", f"ucmatose -s {here}", "ucmatose", port=7471, short=True),
-        Row("ucmatose 20 x 50", f"ucmatose -c 20 -C 50 -s {here}", "ucmatose -c 20 -C 50", port=7471),
-        Row("ucmatose -m", f"ucmatose -m -s {here}", "ucmatose -m", port=7471),
-        Row("ucmatose, 900 connections, ulimit -n 1024", f"ucmatose -c 900 -C 2 -s {here}", "ucmatose -c 900 -C 2", port=7471,
+        Row("ucmatose", f"ucmatose -s {here}", "ucmatose" + bound, port=7471, short=True),
+        Row("ucmatose 20 x 50", f"ucmatose -c 20 -C 50 -s {here}", "ucmatose -c 20 -C 50" + bound, port=7471),
+        Row("ucmatose -m", f"ucmatose -m -s {here}", "ucmatose -m" + bound, port=7471),
+        Row("ucmatose, 900 connections, ulimit -n 1024", f"ucmatose -c 900 -C 2 -s {here}", "ucmatose -c 900 -C 2" + bound, port=7471,
             descriptors=1024),
         Row("rdma_client", f"rdma_client -s {here}", "rdma_server", port=7471, short=True),
-        Row("cmtime 100", f"cmtime -s {here} -c 100", "cmtime -c 100", port=7471, server_stays=True, seconds=90),
-        Row("cmtime 1000", f"cmtime -s {here} -c 1000", "cmtime -c 1000", port=7471, server_stays=True, seconds=120),
+        Row("cmtime 100", f"cmtime -s {here} -c 100", "cmtime -c 100" + bound, port=7471, server_stays=True, seconds=90),
+        Row("cmtime 1000", f"cmtime -s {here} -c 1000", "cmtime -c 1000" + bound, port=7471, server_stays=True, seconds=120),
         perftest("ib_write_bw", short=True),
         perftest("ib_write_bw", "-a -n 100", seconds=180),
         perftest("ib_write_bw", "-s 8388608 -n 20"),
@@ -175,7 +181,7 @@ def rows(here):
         rstream("riostream", "-T v -S 64 -I 1000 -C 1"),
         rstream("riostream", "-T v -S 1000000 -I 50 -C 2"),
         rstream("riostream", "-T v -S 65536 -I 100 -C 10", short=True),
-        Row("rcopy, 64 MiB", ["sh", "-c", f"rcopy in {here}:out && cmp in out && echo the same"], "rcopy", port=7427, short=True,
+        Row("rcopy, 64 MiB", ["sh", "-c", f"rcopy in {here}:out && cmp in out && echo the same"], "rcopy", port=7427, short=True, but=RCOPY_BUT,
             server_stays=True, needs="rcopy", prepare=RANDOM, wanted="the same"),
         over_sockets("http.server, curl", f"curl -sS -o got http://{host}:8000/in && cmp in got && echo the same", http, 8000,
                      needs="curl", short=True, prepare=RANDOM, wanted="the same", server_stays=True, noise=HTTP_NOISE),
