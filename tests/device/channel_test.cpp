@@ -71,6 +71,7 @@ TEST_F(Channels, OneDescriptorForAllQueues) {
   EXPECT_EQ(next(), nullptr);
 }
 
+// proves: E-28
 TEST_F(Channels, EventsComeOutOldestFirstAndOnce) {
   auto a = queue(&places[0]), b = queue(&places[1]), c = queue(&places[2]);
   tell(b);
@@ -88,6 +89,7 @@ TEST_F(Channels, EventsComeOutOldestFirstAndOnce) {
   EXPECT_EQ(next(), &places[1]);
 }
 
+// proves: E-28
 TEST_F(Channels, QueuesLeaveWithTheirEvents) {
   auto a = queue(&places[0]), b = queue(&places[1]), c = queue(&places[2]), d = queue(&places[3]);
   for (CompletionQueue* cq : {&a, &b, &c, &d}) tell(*cq);
@@ -121,6 +123,7 @@ TEST_F(Channels, WhoWaitsIsWoken) {
   tells.join();
 }
 
+// proves: E-28
 TEST_F(Channels, AForkedChildLeavesTheParentsAsItIs) {
   auto a = queue(&places[0]);
   tell(a);

@@ -50,6 +50,7 @@ TEST(Places, AreTakenUntilTheCompletionIsPolled) {
   EXPECT_EQ(s.free(), 1);
 }
 
+// proves: E-47
 TEST(Places, GoWithALaterCompletion) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
@@ -78,6 +79,7 @@ TEST(Places, WithoutACompletionAreFreeWhenDone) {
   EXPECT_EQ(s.free(), 2);
 }
 
+// proves: E-47
 TEST(Places, OfAQueueThatHasGoneAreNotTouched) {
   Sends s;
   EXPECT_EQ(s.free(), 4);
@@ -96,6 +98,7 @@ TEST(Places, AreAllFreeBehindAReset) {
   EXPECT_EQ(s.free(), 4);
 }
 
+// proves: E-47
 TEST(Places, OfReceivesInWhicheverKindOfCompletion) {
   CompletionQueue cq(16);
   ReceiveQueue q(kMost, 1, 7);
