@@ -35,6 +35,7 @@ IB_LIKE = {"URNIC_IDENTITY": "ib-like"}
 # Columns that a program cannot be in, whatever the device.
 PERFTEST_BUT = {"::1": "perftest looks for IPv4 addresses alone, also with --ipv6"}
 FIO_BUT = {"::1": "fio's rdma engine looks for its host by gethostbyname, which knows IPv4 alone"}
+PINGPONG_BUT = {"::1": "its server listens, by a socket of the kernel's, on the first address that getaddrinfo names, 0.0.0.0"}
 RCOPY_BUT = {"::1": "rcopy splits HOST:FILE at the first colon"}
 # Of perftest, which knows what other vendors' devices can do inline.
 PERFTEST = ("Device not recognized to implement inline feature", "Unable to open file descriptor",
@@ -51,6 +52,8 @@ HTTP_NOISE = ('"GET /in',)
 def rows(here):
     host = f"[{here}]" if ":" in here else here  # in a URL
     bound = f" -b {here}" if ":" in here else ""  # of programs that listen on IPv4 when not told
+    at = f" -a {here}" if ":" in here else ""  # of rping, the same
+    server = f" -s {here}" if ":" in here else ""  # of rdma_server, which otherwise has 0.0.0.0
 
     def perftest(program, options="", **more):
         return Row(f"{program} -R {options}".strip(), f"{program} -R {options} {here}", f"{program} -R {options}",
@@ -100,12 +103,14 @@ def rows(here):
     return [
         Row("ibv_devices", "ibv_devices", short=True, fixed=True, wanted="urnic0"),
         Row("ibv_devinfo -v", "ibv_devinfo -v", short=True, fixed=True, wanted="PORT_ACTIVE"),
+        Row("ibv_asyncwatch, 2 s", ["sh", "-c", "stdbuf -oL timeout 2 ibv_asyncwatch; test $? = 124"], fixed=True, needs="ibv_asyncwatch",
+            wanted="urnic0: async event FD"),
         Row("rping", f"rping -c -a {here} -C 50 -V", f"rping -s -a {here} -C 50 -V", noise=RPING, port=7174, short=True),
-        Row("rping -S 65535", f"rping -c -a {here} -C 20 -V -S 65535", "rping -s -C 20 -V -S 65535", noise=RPING, port=7174),
-        Row("rping -q", f"rping -c -q -a {here} -C 20 -V", "rping -s -q -C 20 -V", noise=RPING, port=7174),
-        Row("rping -C 2000", f"rping -c -a {here} -C 2000 -V", "rping -s -C 2000 -V", noise=RPING, port=7174, seconds=120),
+        Row("rping -S 65535", f"rping -c -a {here} -C 20 -V -S 65535", "rping -s -C 20 -V -S 65535" + at, noise=RPING, port=7174),
+        Row("rping -q", f"rping -c -q -a {here} -C 20 -V", "rping -s -q -C 20 -V" + at, noise=RPING, port=7174),
+        Row("rping -C 2000", f"rping -c -a {here} -C 2000 -V", "rping -s -C 2000 -V" + at, noise=RPING, port=7174, seconds=120),
         # Its server keeps one request in hand: of two that come together it forgets the first.
-        Row("rping -P, 20 clients", f"rping -c -a {here} -C 5 -V", "rping -s -P", noise=RPING, port=7174, clients=20, server_stays=True, pause=0.3,
+        Row("rping -P, 20 clients", f"rping -c -a {here} -C 5 -V", "rping -s -P" + at, noise=RPING, port=7174, clients=20, server_stays=True, pause=0.3,
             seconds=120),
         Row("rping ::1", "rping -c -a ::1 -C 20 -V", "rping -s -a ::1 -C 20 -V", noise=RPING, port=7174, short=True, fixed=True),
         Row("ucmatose", f"ucmatose -s {here}", "ucmatose" + bound, port=7471, short=True),
@@ -113,7 +118,9 @@ def rows(here):
         Row("ucmatose -m", f"ucmatose -m -s {here}", "ucmatose -m" + bound, port=7471),
         Row("ucmatose, 900 connections, ulimit -n 1024", f"ucmatose -c 900 -C 2 -s {here}", "ucmatose -c 900 -C 2" + bound, port=7471,
             descriptors=1024),
-        Row("rdma_client", f"rdma_client -s {here}", "rdma_server", port=7471, short=True),
+        Row("rdma_client", f"rdma_client -s {here}", "rdma_server" + server, port=7471, short=True),
+        Row("rdma_xserver -c x is refused", ["sh", "-c", "rdma_xserver -c x; test $? = 255"], fixed=True, needs="rdma_xserver",
+            noise=("rdma_create_ep: Operation not supported",)),
         Row("cmtime 100", f"cmtime -s {here} -c 100", "cmtime -c 100" + bound, port=7471, server_stays=True, seconds=90),
         Row("cmtime 1000", f"cmtime -s {here} -c 1000", "cmtime -c 1000" + bound, port=7471, server_stays=True, seconds=120),
         perftest("ib_write_bw", short=True),
@@ -159,10 +166,10 @@ def rows(here):
         without_cm("ib_send_bw", settings=IB_LIKE),
         without_cm("ib_send_lat", settings=IB_LIKE),
         without_cm("ib_atomic_bw", settings=IB_LIKE),
-        Row("ibv_rc_pingpong", f"ibv_rc_pingpong -g 0 {here}", "ibv_rc_pingpong -g 0", settings=IB_LIKE, short=True),
-        Row("ibv_rc_pingpong as iWARP", f"ibv_rc_pingpong -g 1 {here}", "ibv_rc_pingpong -g 1"),
-        Row("ibv_rc_pingpong -e", f"ibv_rc_pingpong -e -g 0 {here}", "ibv_rc_pingpong -e -g 0", settings=IB_LIKE),
-        Row("ibv_srq_pingpong", f"ibv_srq_pingpong -g 0 {here}", "ibv_srq_pingpong -g 0", settings=IB_LIKE, short=True),
+        Row("ibv_rc_pingpong", f"ibv_rc_pingpong -g 0 {here}", "ibv_rc_pingpong -g 0", settings=IB_LIKE, short=True, but=PINGPONG_BUT),
+        Row("ibv_rc_pingpong as iWARP", f"ibv_rc_pingpong -g 1 {here}", "ibv_rc_pingpong -g 1", but=PINGPONG_BUT),
+        Row("ibv_rc_pingpong -e", f"ibv_rc_pingpong -e -g 0 {here}", "ibv_rc_pingpong -e -g 0", settings=IB_LIKE, but=PINGPONG_BUT),
+        Row("ibv_srq_pingpong", f"ibv_srq_pingpong -g 0 {here}", "ibv_srq_pingpong -g 0", settings=IB_LIKE, short=True, but=PINGPONG_BUT),
         iser("iscsi-inq", "iscsi-inq {} " + lun, wanted="Peripheral Device Type:DIRECT_ACCESS", short=True),
         iser("iscsi-ls", f"iscsi-ls {{}} iscsi://{host}:3261/?iser", wanted="Target:iqn.2026-11.urnic:disk"),
         iser("iscsi-readcapacity16", "iscsi-readcapacity16 {} " + lun, wanted="Total size:67108864"),

@@ -78,7 +78,7 @@ int fill_port(std::uint8_t number, ibv_port_attr* a) {
   Process& process = Process::get();
   *a = {};
   const DeviceInfo info = process.device().info();
-  const bool up = process.over_kernel_tcp() || info.link_up;
+  const bool up = process.is_port_up();
   a->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   a->max_mtu = IBV_MTU_4096;
   a->active_mtu = info.mtu >= 4096 ? IBV_MTU_4096 : info.mtu >= 2048 ? IBV_MTU_2048 : IBV_MTU_1024;

@@ -150,6 +150,7 @@ bool Process::load() {
     slot_.device.transport_type = IBV_TRANSPORT_IB;
   }
   over_kernel_tcp_ = port == "tcp" || port.starts_with("tcp:");
+  is_memif_ = port.starts_with("memif:");
   return true;
 }
 
@@ -194,6 +195,13 @@ int Process::open() {
     device_ = {};
   }
   return error;
+}
+
+// The wire of a memif is there when both programs are, and a server starts before its client: until
+// its first link that port can be used, as one of the kernel's TCP can.
+bool Process::is_port_up() const {
+  if (over_kernel_tcp_ || device_.info().link_up) return true;
+  return is_memif_ && !had_link_.load();
 }
 
 ibv_context* Process::shared_context() {
@@ -262,7 +270,11 @@ void Process::serve() {
 void Process::dispatch(Event& event) {
   const auto number = reinterpret_cast<std::uint64_t>(event.context);
   if (number == kDeviceEvents) {
-    if (event.kind == EventKind::link_up) tell_contexts(IBV_EVENT_PORT_ACTIVE);
+    if (event.kind == EventKind::link_up) {
+      // The first one is no news where the port was active before.
+      const bool was_active = is_memif_ || over_kernel_tcp_;
+      if (had_link_.exchange(true) || !was_active) tell_contexts(IBV_EVENT_PORT_ACTIVE);
+    }
     if (event.kind == EventKind::link_down) tell_contexts(IBV_EVENT_PORT_ERR);
     return;
   }

@@ -6,6 +6,7 @@
 // own. None is held while a program's memory is waited for.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -50,7 +51,8 @@ class Process {
   Device& device() { return device_; }
   EventQueue& events() { return events_; }
   const Config& config() const { return config_; }
-  bool over_kernel_tcp() const { return over_kernel_tcp_; }
+  // What the port is said to be.
+  bool is_port_up() const;
 
   ibv_device* slot() { return &slot_.device; }
   // Locally administered, the same at every start.
@@ -84,7 +86,9 @@ class Process {
   std::unique_ptr<Rendezvous> rendezvous_;
   std::uint8_t mac_[6] = {};
   std::mutex mutex_;  // of all below
-  bool loaded_ = false, usable_ = false, over_kernel_tcp_ = false;
+  bool loaded_ = false, usable_ = false;
+  bool over_kernel_tcp_ = false, is_memif_ = false;
+  std::atomic<bool> had_link_{false};
   Config config_;
   Device device_;
   EventQueue events_;

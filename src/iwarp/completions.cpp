@@ -36,10 +36,21 @@ void Completions::post(verbs::QueuePair& qp, const verbs::StoredSends& sends) {
 
 void Completions::notify(verbs::CompletionQueue::Notify what, verbs::CompletionQueue* cq) {
   using Notify = verbs::CompletionQueue::Notify;
-  if (what == Notify::Yes) hooks_->on_completion(cq);
+  if (what == Notify::Yes) {
+    if (holds_ && told_ < sleepers_.size()) {
+      sleepers_[told_++] = cq;
+    } else {
+      hooks_->on_completion(cq);
+    }
+  }
   if (what != Notify::Overrun) return;
   overrun_ = true;  // not here: whoever completes is in the middle of a queue pair
   hooks_->on_cq_overrun(cq);
+}
+
+void Completions::tell_sleepers() {
+  for (std::uint32_t i = 0; i < told_; ++i) hooks_->on_completion(sleepers_[i]);
+  told_ = 0;
 }
 
 }  // namespace urnic::iwarp

@@ -2,6 +2,8 @@
 // in.
 #pragma once
 
+#include <array>
+
 #include "iwarp/events.h"
 #include "verbs/queue_pair.h"
 
@@ -18,6 +20,14 @@ class Completions {
   void flush(verbs::QueuePair& qp, verbs::Status first);
   // Work posted in an error state completes as flushed.
   void flush_posted(verbs::QueuePair& qp);
+  // Who sleeps is told behind what is sent: a consumer that takes its message and exits at once
+  // shall not take its acknowledgement with it. From `hold` on they wait, until `let_go`.
+  void hold() { holds_ = true; }
+  void let_go() {
+    holds_ = false;
+    if (told_ != 0) [[unlikely]]
+      tell_sleepers();
+  }
   // A completion queue has overrun since this was asked the last time (E-47).
   bool take_overrun() {
     const bool is = overrun_;
@@ -27,9 +37,12 @@ class Completions {
 
  private:
   void notify(verbs::CompletionQueue::Notify what, verbs::CompletionQueue* cq);
+  void tell_sleepers();
 
   Hooks* hooks_;
-  bool overrun_ = false;
+  bool overrun_ = false, holds_ = false;
+  std::uint32_t told_ = 0;
+  std::array<verbs::CompletionQueue*, 32> sleepers_;  // the first `told_`; others wait for nothing
 };
 
 }  // namespace urnic::iwarp

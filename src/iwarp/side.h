@@ -43,12 +43,17 @@ class Side {
   Side& operator=(const Side&) = delete;
 
   // From an entry into the engine to the way out: connections that end meanwhile keep their memory
-  // until the outermost turn is over (ConnectionTable::sweep).
+  // until the outermost turn is over (ConnectionTable::sweep), and sleepers are told behind it.
   class Turn {
    public:
-    explicit Turn(Side& side) : side_(side) { ++side_.depth_; }
+    explicit Turn(Side& side) : side_(side) {
+      ++side_.depth_;
+      side_.completions_.hold();
+    }
     ~Turn() {
-      if (--side_.depth_ == 0) side_.state_.connections.sweep();
+      if (--side_.depth_ != 0) return;
+      side_.state_.connections.sweep();
+      side_.completions_.let_go();
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,7 +19,9 @@ class Node : public engine::Hooks {
   ~Node() override;
 
   void on_cm_event(engine::CmEvent event) override { events.push_back(std::move(event)); }
-  void on_completion(verbs::CompletionQueue*) override {}
+  void on_completion(verbs::CompletionQueue*) override {
+    if (on_sleeper) on_sleeper();
+  }
 
   engine::Engine& engine() { return *engine_; }
   const engine::Engine& engine() const { return *engine_; }
@@ -37,6 +40,7 @@ class Node : public engine::Hooks {
   int poll_send(std::span<verbs::Cqe> out) { return send_cq_.poll(out); }
   int poll_receive(std::span<verbs::Cqe> out) { return receive_cq_.poll(out); }
 
+  std::function<void()> on_sleeper;  // an armed completion queue has something
   std::deque<engine::CmEvent> events;
   std::vector<verbs::Cqe> send_done, receive_done;
   verbs::PdId pd = 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -134,6 +135,58 @@ TEST_F(VerbsTest, AsIbLikeItIsAnAdapterOfInfiniBandOnEthernet) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// perftest's server asks whether its port is active before there is a client, and gives up if not.
+TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
+#endif
+  const std::string socket = "memif:socket=@urnic-active-" + std::to_string(getpid());
+  const auto open_as = [&](const char* role) {
+    setenv("URNIC_PORT", (socket + ",role=" + role).c_str(), 1);
+    setenv("URNIC_ADDRESS", role[0] == 's' ? "10.77.0.1/24" : "10.77.0.2/24", 1);
+    int number = 0;
+    ibv_device** list = ibv_get_device_list(&number);
+    return number == 1 ? ibv_open_device(list[0]) : nullptr;
+  };
+  const auto state_of = [](ibv_context* context) {
+    ibv_port_attr port{};
+    return ___ibv_query_port(context, 1, &port) == 0 ? port.state : IBV_PORT_NOP;
+  };
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t server = fork();
+  ASSERT_GE(server, 0);
+  if (server == 0) {
+    alarm(20);
+    ibv_context* context = open_as("server");
+    if (context == nullptr || state_of(context) != IBV_PORT_ACTIVE) _exit(1);
+    if (write(ready[1], "", 1) != 1) _exit(2);
+    // That the client has come is no news; that it has gone is.
+    ibv_async_event event;
+    if (ibv_get_async_event(context, &event) != 0) _exit(3);
+    if (event.event_type != IBV_EVENT_PORT_ERR) _exit(4);
+    _exit(state_of(context) == IBV_PORT_DOWN ? 0 : 5);
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const pid_t client = fork();
+  ASSERT_GE(client, 0);
+  if (client == 0) {
+    alarm(20);
+    ibv_context* context = open_as("client");
+    usleep(500'000);
+    _exit(context != nullptr && state_of(context) == IBV_PORT_ACTIVE ? 0 : 1);
+  }
+  for (const pid_t child : {client, server}) {
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0) << (child == client ? "client" : "server");
+  }
+  close(ready[0]);
+  close(ready[1]);
 }
 
 // perftest leaves a queue; what is left may still be used and destroyed.

@@ -59,6 +59,24 @@ TEST_F(CarriedAck, E7_WhoDoesNotComeBackAcknowledgesAtOnce) {
   expect_ack(p.one_poll({for_nobody}, kLeaves), 2 * kSize);
 }
 
+// Who takes the message and exits at once does not take its acknowledgement with it.
+// proves: E-7
+TEST_F(CarriedAck, E7_ASleeperIsToldBehindTheAcknowledgement) {
+  up();
+  ASSERT_TRUE(p.post_receive(1, 5000, 100));
+  p.qp->receive_cq->arm(false);
+  std::vector<Answer> before;
+  int told = 0;
+  p.node().on_sleeper = [&] {
+    ++told;
+    before = p.seen();
+  };
+  const Octets message = p.send_message(1, Octets(10, 7));
+  EXPECT_TRUE(p.one_poll({{0, message}}, kLeaves).empty());
+  EXPECT_EQ(told, 1);
+  expect_ack(before, message.size());
+}
+
 // RFC 9293 3.8.6.3; a full segment of this peer has at least the 536 octets of RFC 9293 3.7.1.
 // proves: E-7
 TEST_F(CarriedAck, E7_TwoFullSegmentsAreNeverLeftUnacknowledged) {
