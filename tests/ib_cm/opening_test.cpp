@@ -50,7 +50,11 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
       b.manager.connections().accept(passive, {0x815, ib::Psn(0x123456), 16, 16, 2, false, true},
                                      octets_of("come in"), now),
       Refusal::None);
-  carry(b);
+  const auto rep = b.mads();
+  ASSERT_EQ(attributes_of(rep), std::vector{Attribute::Rep});
+  EXPECT_EQ(read_rep(rep[0].mad).responder_resources, 6);
+  EXPECT_EQ(read_rep(rep[0].mad).initiator_depth, 5);
+  deliver(b, rep[0]);
   const auto accepted = a.events();
   ASSERT_THAT(kinds_of(accepted), ElementsAre(EventKind::Accepted));
   const Event& e = accepted[0];
