@@ -59,6 +59,7 @@ class GeneralServicesTest : public ::testing::TestWithParam<bool> {
   GsiEnd a{0}, b{1};
 };
 
+// proves: IB-135, IB-129
 TEST_P(GeneralServicesTest, AConnectionIsMadeAndEndedOverFrames) {
   run();  // duplicate address detection
   const ib_cm::Handle active = ask();
@@ -114,6 +115,7 @@ TEST_P(GeneralServicesTest, OwnAddressesComeStraightBack) {
   EXPECT_EQ(events[0].way.remote, test::address_of(0, GetParam()));
 }
 
+// proves: IB-142
 TEST_P(GeneralServicesTest, WhatIsNoMadIsCountedHere) {
   ib::ParsedPacket p{ib_cm::gsi_header(ib::Psn(1)), {}};
   b.general.take(p, {test::address_of(1, GetParam()), test::address_of(0, GetParam())}, now);
