@@ -85,7 +85,8 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
 // The REQ that rping of Linux sends, out of our own mouth.
 TEST_F(Opening, AReqIsThatOfLinux) {
   ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me), {}, now).ok());
-  const Req r = read_req(a.mads().at(0).mad);
+  const Mad req = a.mads().at(0).mad;
+  const Req r = read_req(req);
   EXPECT_EQ(r.pkey, 0xffff);
   EXPECT_EQ(r.remote_timeout, 20);
   EXPECT_EQ(r.local_timeout, 20);
