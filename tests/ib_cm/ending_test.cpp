@@ -15,13 +15,13 @@ using test::octets_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class Ending : public test::Couple {
+class CmEnding : public test::Couple {
  protected:
-  Ending() { connect(); }
+  CmEnding() { connect(); }
 };
 
 // proves: IB-138
-TEST_F(Ending, EitherEndMayBeginIt) {
+TEST_F(CmEnding, EitherEndMayBeginIt) {
   for (const bool by_active : {true, false}) {
     if (!by_active) {
       active = passive = 0;
@@ -53,7 +53,7 @@ TEST_F(Ending, EitherEndMayBeginIt) {
 }
 
 // proves: IB-138
-TEST_F(Ending, BothAtOnceIsOneEndForEach) {
+TEST_F(CmEnding, BothAtOnceIsOneEndForEach) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   ASSERT_EQ(b.manager.connections().disconnect(passive, {}, now), Refusal::None);
   const auto from_a = a.mads(), from_b = b.mads();
@@ -69,7 +69,7 @@ TEST_F(Ending, BothAtOnceIsOneEndForEach) {
 }
 
 // proves: IB-138
-TEST_F(Ending, ALostDrepIsSentAgain) {
+TEST_F(CmEnding, ALostDrepIsSentAgain) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   const auto dreq = a.mads();
   deliver(a, dreq[0]);
@@ -94,7 +94,7 @@ TEST_F(Ending, ALostDrepIsSentAgain) {
   EXPECT_THAT(kinds_of(a.events()), ElementsAre(EventKind::Disconnected));
 }
 
-TEST_F(Ending, ADreqNobodyAnswersEndsItAllTheSame) {
+TEST_F(CmEnding, ADreqNobodyAnswersEndsItAllTheSame) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   for (int i = 0; i < 16; ++i) {
     EXPECT_THAT(attributes_of(a.mads()), ElementsAre(Attribute::Dreq)) << i;
@@ -107,7 +107,7 @@ TEST_F(Ending, ADreqNobodyAnswersEndsItAllTheSame) {
   EXPECT_EQ(state_of(a, active), State::TimeWait);
 }
 
-TEST_F(Ending, ADreqMayOvertakeTheRtu) {
+TEST_F(CmEnding, ADreqMayOvertakeTheRtu) {
   const Handle mine = *a.manager.connections().connect(a.connect_to(b.me, 0x55), {}, now);
   carry(a);
   request();
@@ -124,7 +124,7 @@ TEST_F(Ending, ADreqMayOvertakeTheRtu) {
 }
 
 // proves: IB-129
-TEST_F(Ending, NumbersAreHeldBackTwiceTheWayAndTheDelay) {
+TEST_F(CmEnding, NumbersAreHeldBackTwiceTheWayAndTheDelay) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   settle();
   a.events();
@@ -147,7 +147,7 @@ TEST_F(Ending, NumbersAreHeldBackTwiceTheWayAndTheDelay) {
 }
 
 // Nothing of an old connection is taken for the next one, and its id is not soon another's.
-TEST_F(Ending, NothingOfItReachesWhatComesLater) {
+TEST_F(CmEnding, NothingOfItReachesWhatComesLater) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   const auto dreq = a.mads();
   deliver(a, dreq[0]);
@@ -170,7 +170,7 @@ TEST_F(Ending, NothingOfItReachesWhatComesLater) {
   EXPECT_THAT(b.events(), IsEmpty());
 }
 
-TEST_F(Ending, ADreqThatDoesNotFitIsAStrangers) {
+TEST_F(CmEnding, ADreqThatDoesNotFitIsAStrangers) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   const Outgoing dreq = a.mads().at(0);
   for (const std::size_t at : {kMadHeaderOctets + 3, kMadHeaderOctets + 10}) {
@@ -186,7 +186,7 @@ TEST_F(Ending, ADreqThatDoesNotFitIsAStrangers) {
 }
 
 // A DREP counts as the answer to a DREQ of ours, and to this one.
-TEST_F(Ending, ADrepOfAnotherExchangeIsNone) {
+TEST_F(CmEnding, ADrepOfAnotherExchangeIsNone) {
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   carry(a);
   Outgoing drep = b.mads().at(0);
@@ -199,7 +199,7 @@ TEST_F(Ending, ADrepOfAnotherExchangeIsNone) {
   EXPECT_EQ(state_of(a, active), State::TimeWait);
 }
 
-TEST_F(Ending, PathMigrationIsRefused) {
+TEST_F(CmEnding, PathMigrationIsRefused) {
   Mad lap = make_mad({5, Attribute::Lap, 0});
   store_be32(lap.data() + kMadHeaderOctets, active);
   store_be32(lap.data() + kMadHeaderOctets + 4, passive);
@@ -216,7 +216,7 @@ TEST_F(Ending, PathMigrationIsRefused) {
 }
 
 // Abandoned in any state, it comes to its release by itself, and the other end hears of it.
-TEST(Abandon, EndsWhateverItIs) {
+TEST(AbandonTest, EndsWhateverItIs) {
   struct Case : test::Couple {
     void TestBody() override {}
     using Couple::a, Couple::b, Couple::active, Couple::passive, Couple::now;
