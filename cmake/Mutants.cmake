@@ -3,7 +3,7 @@
 # that include a header they change; all other objects are those of the rooms. Not part of `all`:
 # tools/mutants builds it. Assertions are off in what is compiled here, because a mutant must be noticed by
 # a test and not by the code that it breaks.
-set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib roce iwarp
+set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib ib_cm roce iwarp
                        engine device sim cli)
 set(mutated ${CMAKE_BINARY_DIR}/mutated)
 execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/mutants/generate.py ${mutated}
@@ -44,7 +44,7 @@ target_compile_options(test_mutants PRIVATE -Wno-unused -Wno-unused-parameter)
 target_include_directories(test_mutants BEFORE PRIVATE ${mutated} ${CMAKE_SOURCE_DIR}/src
                            ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
 target_link_libraries(test_mutants PRIVATE urnic_test_source_dir urnic_test_allocator urnic_cli urnic_sim urnic_device
-                      urnic_roce urnic_config GTest::gmock GTest::gtest)
+                      urnic_roce urnic_ib_cm urnic_config GTest::gmock GTest::gtest)
 
 add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

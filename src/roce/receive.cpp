@@ -24,6 +24,9 @@ void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
   if (!datagram) return drops.count(ib::Drop::Malformed);
   const auto packet = ib::open_packet(datagram->ip_udp, packet_of(*a.frame, *datagram));
   if (!packet.ok()) return drops.count(packet.error());
+  if (packet->header.bth.dest_qp == ib_cm::kGsiQpn && general_ != nullptr) {
+    return general_->take(*packet, {head.net.dst, head.net.src}, now);
+  }
   Context* const c = table_.find(packet->header.bth.dest_qp);
   const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());

@@ -209,6 +209,7 @@ void Side::work_posted(verbs::QueuePair& qp, Instant now) {
 }
 
 void Side::run_timers(Instant now) {
+  if (general_ != nullptr) general_->run_timers(now);
   while (deadlines_.next() <= now) {
     Context& c = *deadlines_.take();
     c.requester->on_time(now);

@@ -20,6 +20,7 @@
 #include "roce/context.h"
 #include "roce/context_table.h"
 #include "roce/deadlines.h"
+#include "roce/general_services.h"
 #include "roce/hooks.h"
 #include "roce/modify.h"
 #include "roce/send_list.h"
@@ -55,12 +56,20 @@ class Side {
   bool stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
   void process(const wire::FrameHead& head, const Arrived& a, Instant now);
   void run_timers(Instant now);
-  Instant next_deadline() const { return deadlines_.next(); }
-  bool wants_to_send() const { return !sending_.empty(); }
+  Instant next_deadline() const {
+    return general_ == nullptr ? deadlines_.next()
+                               : earlier(deadlines_.next(), general_->next_deadline());
+  }
+  bool wants_to_send() const {
+    return !sending_.empty() || (general_ != nullptr && general_->wants_to_send());
+  }
   // One turn for each that wants to send. True when anything was.
   bool transmit_round(Instant now);
   // The way over `next_hop`, or any if null, has changed, or nobody answers there.
   void reroute(const IpAddress* next_hop, bool failed);
+
+  // Queue pair 1, which is driven with the side from now on. Outlives it.
+  void use(GeneralServices* general) { general_ = general; }
 
   // ---- queue pairs
   // Of service RC, in Reset. Null when no number is left. The caller keeps it.
@@ -116,6 +125,7 @@ class Side {
 
   Options options_;
   Hooks* hooks_;
+  GeneralServices* general_ = nullptr;
   wire::Wire& wire_;
   verbs::MemoryTable& memory_;
   BufferPool pool_;

@@ -28,7 +28,7 @@ std::size_t put(const ib::RequestPacket& p, std::uint8_t* to) {
 }  // namespace
 
 bool Side::transmit_round(Instant now) {
-  bool any = false;
+  bool any = general_ != nullptr && general_->transmit(now);
   Context* const last = sending_.last();
   while (Context* const c = sending_.first()) {
     sending_.remove(*c);
@@ -134,6 +134,7 @@ FrameHeaders Side::headers_to(const MacAddress& to, const Context& c) const {
 }
 
 void Side::reroute(const IpAddress* next_hop, bool failed) {
+  if (general_ != nullptr) general_->reroute(next_hop, failed);
   table_.for_each([&](Context& c) {
     if (c.route == Route::Unknown || (next_hop != nullptr && c.next_hop != *next_hop)) return;
     c.route = failed ? Route::None : Route::Unknown;

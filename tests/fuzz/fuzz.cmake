@@ -31,3 +31,4 @@ urnic_fuzz(wire RUNS 200000 SOURCES wire_fuzz.cpp LINK urnic_engine urnic_reasse
 urnic_fuzz(text RUNS 3000 SOURCES text_fuzz.cpp LINK urnic_sim urnic_config urnic_fault)
 urnic_fuzz(memif RUNS 200 SOURCES memif_fuzz.cpp LINK urnic_port)
 urnic_fuzz(ib RUNS 20000 SOURCES ib_fuzz.cpp LINK urnic_ib)
+urnic_fuzz(ib_cm RUNS 20000 SOURCES ib_cm_fuzz.cpp LINK urnic_ib_cm)

@@ -1,0 +1,188 @@
+// The side that is asked for a connection.
+#include <algorithm>
+
+#include "ib_cm/connections.h"
+#include "ib_cm/consent.h"
+#include "ib_cm/judge_req.h"
+
+namespace urnic::ib_cm {
+namespace {
+
+QpValues values_of(const Req& r) {
+  return {r.qpn, r.psn, r.responder_resources, r.initiator_depth, r.rnr_retry, r.srq, r.credits};
+}
+PathValues path_of(const Req& r) {
+  PathValues p;
+  p.mtu = path_mtu_of(r.path_mtu).value_or(ib::PathMtu::k256);
+  p.ack_timeout = r.primary.ack_timeout;
+  p.retry_count = r.retry_count;
+  p.traffic_class = r.primary.traffic_class;
+  p.hop_limit = r.primary.hop_limit;
+  p.flow_label = r.primary.flow_label;
+  return p;
+}
+
+}  // namespace
+
+void Connections::take_req(const Way& way, const MadHeader& h, const Req& r, Instant now) {
+  Connection* const known = core_.table.by_remote_id(way.remote, r.local_id);
+  const bool repeated = known != nullptr && !known->active && known->way == way &&
+                        known->transaction == h.transaction && known->remote_qpn == r.qpn &&
+                        known->remote_psn == r.psn;
+  if (repeated) return repeated_req(*known, way, h, r);
+  bool stale = false;
+  for (Connection* old : {known, core_.table.by_remote_qpn(way.remote, r.qpn)}) {
+    if (old == nullptr || (stale && old == known)) continue;
+    stale = true;
+    end_stale(*old, now);
+  }
+  if (!stale) return new_req(way, h, r, now);
+  ++core_.counters.stale;
+  refuse_req(way, h, r, Reason::Stale);
+}
+
+// What was answered draws the same answer.
+void Connections::repeated_req(Connection& c, const Way& way, const MadHeader& h, const Req& r) {
+  switch (c.state) {
+    case State::ReqReceived:
+      return ask_for_time(c, Which::Req);
+    case State::RepSent:
+    case State::Refused:
+      return core_.answer_again(c);
+    case State::TimeWait:
+      ++core_.counters.stale;
+      return refuse_req(way, h, r, Reason::Stale);
+    default:
+      return core_.counters.count(Drop::Unexpected);
+  }
+}
+
+// Nothing is kept of what is refused here.
+void Connections::new_req(const Way& way, const MadHeader& h, const Req& r, Instant now) {
+  Listeners::Found* const l = core_.listeners.find(r.service, way.local);
+  if (l == nullptr) return refuse_req(way, h, r, Reason::NoSuchService);
+  const Reason reason = judge_req(r, way, core_.options.most_mtu);
+  if (reason != Reason::None) return refuse_req(way, h, r, reason);
+  if (r.transport != l->what.transport) return refuse_req(way, h, r, Reason::Transport);
+  if (r.local_id == 0) return core_.counters.count(Drop::Unexpected);
+  if (!core_.room_for(*l)) return core_.counters.count(Drop::Backlog);
+  begin_passive(*l, way, h, r, now);
+}
+
+void Connections::begin_passive(Listeners::Found& l, const Way& way, const MadHeader& h,
+                                const Req& r, Instant now) {
+  Connection* const c = core_.open(State::ReqReceived, way);
+  if (c == nullptr) return core_.counters.count(Drop::Full);
+  c->remote_id = r.local_id;
+  c->remote_qpn = r.qpn;
+  c->remote_psn = r.psn;
+  c->transaction = h.transaction;
+  c->transport = r.transport;
+  c->service = r.service;
+  c->offered = values_of(r);
+  c->path = path_of(r);
+  c->alternate = r.alternate.any();
+  c->extensions =
+      static_cast<std::uint8_t>(offered_by(r.vendor_id, h.modifier) & core_.options.extensions);
+  c->interval = core_.wait_of(r.local_timeout);
+  c->retries = r.max_cm_retries;
+  c->time_wait = core_.wait_of(r.primary.ack_timeout);
+  c->listener = l.id;
+  ++l.pending;
+  if (!core_.table.name(c)) {
+    core_.release(*c);
+    core_.events.pop_back();  // nobody has heard of it
+    return core_.counters.count(Drop::Full);
+  }
+  core_.set_due(*c, now + Duration::ns(core_.wait_of(r.remote_timeout).count_ns() / 2));
+
+  Event& e = core_.tell(*c, EventKind::ConnectRequest);
+  e.listener = l.id;
+  e.wanted = r.service;
+  e.qp = c->offered;
+  e.path = c->path;
+  e.extensions = c->extensions;
+  ByteView data = r.private_data;
+  if (is_ip_service(r.service)) {
+    e.source_port = read_ip_header(data)->source_port;
+    data = data.subspan(kIpHeaderOctets);
+  }
+  e.data = PrivateData(data);
+}
+
+void Connections::refuse_req(const Way& way, const MadHeader& h, const Req& r, Reason reason) {
+  Rej rej;
+  rej.remote_id = r.local_id;
+  rej.which = Which::Req;
+  rej.reason = reason;
+  core_.send(way, write(h.transaction, rej));
+}
+
+// A peer that gives an id or a queue pair to somebody new has forgotten the old one.
+void Connections::end_stale(Connection& c, Instant now) {
+  switch (c.state) {
+    case State::ReqReceived:
+      core_.tell(c, EventKind::Rejected, Reason::Stale);
+      return core_.release(c);
+    case State::RepSent:
+    case State::RepReceived:
+      core_.tell(c, EventKind::Rejected, Reason::Stale);
+      return core_.hold_back(c, State::TimeWait, now);
+    case State::Established:
+      core_.tell(c, EventKind::Disconnected, Reason::Stale);
+      c.told = true;
+      return begin_disconnect(c, {}, now);
+    default:
+      return;
+  }
+}
+
+Refusal Connections::accept(Handle handle, const QpValues& qp, ByteView data, Instant now) {
+  Connection* const c = core_.table.find(handle);
+  if (c == nullptr) return Refusal::NoSuchHandle;
+  if (c->state != State::ReqReceived) return Refusal::WrongState;
+  if (data.size() > kRepPrivate) return Refusal::TooLong;
+  if (is_reserved(qp.qpn) || qp.qpn >= 1u << 24 || qp.rnr_retry > 7) return Refusal::BadValue;
+  c->qpn = qp.qpn;
+  Rep r;
+  r.local_id = c->id;
+  r.remote_id = c->remote_id;
+  r.qpn = qp.qpn;
+  r.vendor_id = c->extensions == 0 ? 0 : kVendorId;
+  r.psn = qp.psn;
+  r.responder_resources = std::min(qp.responder_resources, c->offered.initiator_depth);
+  r.initiator_depth = std::min(qp.initiator_depth, c->offered.responder_resources);
+  r.ack_delay = core_.options.ack_delay;
+  r.failover = c->alternate ? 1 : 0;
+  r.credits = qp.credits;
+  r.rnr_retry = qp.rnr_retry;
+  r.srq = qp.srq;
+  r.ca_guid = core_.options.ca_guid;
+  r.private_data = data;
+  core_.move(*c, State::RepSent);
+  core_.send_first(*c, write(c->transaction, r, consent_of(c->extensions)));
+  core_.await_answer(*c, now);
+  return Refusal::None;
+}
+
+void Connections::take_rtu(const Way& way, const Rtu& r) {
+  Connection* const c = find(way, r.local_id, r.remote_id);
+  if (c == nullptr) return;
+  if (c->state == State::Refused && !c->active) return core_.answer_again(*c);  // too late
+  if (c->state != State::RepSent) return core_.counters.count(Drop::Unexpected);
+  core_.move(*c, State::Established);
+  core_.set_due(*c, Instant::never());
+  core_.tell(*c, EventKind::Established).data = PrivateData(r.private_data);
+}
+
+Refusal Connections::established(Handle handle) {
+  Connection* const c = core_.table.find(handle);
+  if (c == nullptr) return Refusal::NoSuchHandle;
+  if (c->state != State::RepSent) return Refusal::WrongState;
+  core_.move(*c, State::Established);
+  core_.set_due(*c, Instant::never());
+  core_.tell(*c, EventKind::Established);
+  return Refusal::None;
+}
+
+}  // namespace urnic::ib_cm

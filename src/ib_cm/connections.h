@@ -1,0 +1,74 @@
+// Connections of RC and UC queue pairs: REQ, REP and RTU with MRA and REJ, then DREQ and DREP, then
+// time-wait; both sides.
+//
+//   opening.cpp     the side that asks
+//   accepting.cpp   the side that is asked
+//   ending.cpp      refusals, disconnection, what time brings
+//
+//   active    ReqSent --REP--> RepReceived --confirm--> Established
+//   passive   ReqReceived --accept--> RepSent --RTU, or the first request--> Established
+//   both      Established --disconnect--> DreqSent --DREP--> TimeWait; --DREQ--> TimeWait
+//
+// What a state has no use for is dropped, and counted. Of two ends that ask each other at the same
+// time neither is made one: both are requests like any other.
+#pragma once
+
+#include "base/result.h"
+#include "ib_cm/core.h"
+
+namespace urnic::ib_cm {
+
+class Connections {
+ public:
+  explicit Connections(Core* core) : core_(*core) {}
+
+  // ---- the owner's
+  Outcome<Handle, Refusal> connect(const Connect& what, ByteView data, Instant now);
+  // Accepted: the queue pair is in Rts.
+  Refusal confirm(Handle h, ByteView data);
+  // ConnectRequest: the queue pair is in Rtr. Depths are cut to what the REQ offers.
+  Refusal accept(Handle h, const QpValues& qp, ByteView data, Instant now);
+  // ConnectRequest or Accepted: no.
+  Refusal reject(Handle h, Reason reason, ByteView data, Instant now);
+  // RepSent: the first request has come on the queue pair, whatever became of the RTU (IB-139).
+  Refusal established(Handle h);
+  Refusal disconnect(Handle h, ByteView data, Instant now);
+  // Whatever it is, it ends, and nothing but its release is told any more.
+  Refusal abandon(Handle h, Instant now);
+
+  // ---- the peer's
+  void take_req(const Way& way, const MadHeader& h, const Req& r, Instant now);
+  void take_rep(const Way& way, const MadHeader& h, const Rep& r, Instant now);
+  void take_rtu(const Way& way, const Rtu& r);
+  void take_mra(const Way& way, const MadHeader& h, const Mra& m, Instant now);
+  void take_rej(const Way& way, const MadHeader& h, const Rej& r, Instant now);
+  void take_dreq(const Way& way, const MadHeader& h, const Dreq& d, Instant now);
+  void take_drep(const Way& way, const MadHeader& h, const Drep& d, Instant now);
+  void take_lap(const Way& way, const MadHeader& h, const Lap& l);
+
+  // Its deadline has come.
+  void on_time(Connection& c, Instant now);
+
+ private:
+  // opening.cpp
+  Req make_req(const Connection& c, const Connect& what, ByteView data) const;
+  void rep_accepted(Connection& c, const MadHeader& h, const Rep& r, Instant now);
+  void ask_for_time(Connection& c, Which which);
+  // accepting.cpp
+  void repeated_req(Connection& c, const Way& way, const MadHeader& h, const Req& r);
+  void new_req(const Way& way, const MadHeader& h, const Req& r, Instant now);
+  void begin_passive(Listeners::Found& l, const Way& way, const MadHeader& h, const Req& r,
+                     Instant now);
+  void refuse_req(const Way& way, const MadHeader& h, const Req& r, Reason reason);
+  void end_stale(Connection& c, Instant now);
+  // ending.cpp
+  Connection* find(const Way& way, std::uint32_t local_id, std::uint32_t remote_id);
+  void refuse(Connection& c, Which which, Reason reason, ByteView data, Instant now);
+  void begin_disconnect(Connection& c, ByteView data, Instant now);
+  void ended(Connection& c, Reason reason, ByteView data, Instant now);
+  void unanswered(Connection& c, Instant now);
+
+  Core& core_;
+};
+
+}  // namespace urnic::ib_cm

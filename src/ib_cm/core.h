@@ -1,0 +1,111 @@
+// What the machines of connection management stand on: the connections there are, the MADs and
+// events that wait to be taken, time. Nothing here knows a protocol.
+#pragma once
+
+#include <cstdint>
+
+#include "base/deadlines.h"
+#include "base/ring.h"
+#include "ib/context.h"
+#include "ib_cm/connection_table.h"
+#include "ib_cm/counters.h"
+#include "ib_cm/listeners.h"
+
+namespace urnic::ib_cm {
+
+struct Options {
+  SipKey key;  // ids and transactions: out of the system, or a seed
+  std::uint64_t ca_guid = 0;
+  ib::PathMtu most_mtu = ib::PathMtu::k4096;  // REQs beyond are refused
+  std::uint8_t ack_delay = 15;                // code: ours, as told in REPs
+  std::uint8_t packet_life_time = 18;         // code: of the network
+  std::uint8_t service_timeout = 22;          // code: what an MRA of ours asks for
+  std::uint8_t extensions = 0;                // what REQs may be offered (consent.h)
+  std::uint32_t most = 1u << 18;              // connections at a time, those in time-wait too
+  std::uint32_t most_half_open = 1024;        // begun by others, and not established
+  // Whatever codes a peer sends, no wait is shorter or longer.
+  Duration least_wait = Duration::ms(10), most_wait = Duration::s(120);
+};
+
+// The time of a code of 5 bits, 4.096 us * 2^n.
+constexpr Duration time_of(std::uint8_t code) {
+  return Duration::ns(std::int64_t{4096} << (code & 31));
+}
+
+// The local ACK timeout, a code, for what takes twice `life_time` on its way and `ack_delay` at the
+// other end (all codes): rounded up, as others do.
+constexpr std::uint8_t ack_timeout_of(std::uint8_t life_time, std::uint8_t ack_delay) {
+  const unsigned twice = life_time + 1u, delay = ack_delay;
+  const unsigned sum = twice >= delay ? twice + (delay + 1 >= twice) : delay + (twice + 1 >= delay);
+  return static_cast<std::uint8_t>(sum < 31 ? sum : 31);
+}
+
+struct Core {
+  explicit Core(const Options& o) : options(o), table(o.key, o.most) {}
+
+  // ---- connections
+  // One more in `state`, with its way; null: Drop::Full. Has an id, and no name of the peer's yet.
+  Connection* open(State state, const Way& way);
+  // Counts what is half open, and what waits for a listener.
+  void move(Connection& c, State to);
+  // Its handle is told to be free, and is.
+  void release(Connection& c);
+  // May one more be begun by others, for this listener?
+  bool room_for(const Listeners::Found& l) const {
+    return l.pending < l.what.backlog && half_open < options.most_half_open;
+  }
+
+  // ---- out
+  // Lost, and counted, when too many wait already.
+  void send(const Way& way, const Mad& mad);
+  // What is sent again until it is answered, or as answer to the same.
+  void send_first(Connection& c, const Mad& mad) {
+    c.last = mad;
+    send(c.way, mad);
+  }
+  void answer_again(Connection& c) {
+    ++counters.answered;
+    send(c.way, c.last);
+  }
+  // Nothing when nobody wants to hear.
+  Event& tell(Connection& c, EventKind kind, Reason reason = Reason::None);
+
+  // ---- time
+  Duration bounded(Duration d) const {
+    return d < options.least_wait  ? options.least_wait
+           : d > options.most_wait ? options.most_wait
+                                   : d;
+  }
+  Duration wait_of(std::uint8_t code) const { return bounded(time_of(code)); }
+  void set_due(Connection& c, Instant due) { deadlines.set(c, due); }
+  // For an answer to `last`, in `c.interval`, as often as `c.retries` says.
+  void await_answer(Connection& c, Instant now);
+  // Time is up: sent again, unless it was the last time, which is false.
+  bool repeat(Connection& c, Instant now);
+  // The peer asks for more time; false when it has done so too often.
+  bool lengthen(Connection& c, std::uint8_t service_timeout, Instant now);
+  // Everything is over but that its names are held back.
+  void hold_back(Connection& c, State state, Instant now);
+
+  // A number that cannot be guessed, for the exchange `which` of a connection.
+  std::uint64_t transaction(const Connection& c, std::uint64_t which) const {
+    return siphash24(options.key, {c.id, which});
+  }
+
+  static constexpr std::size_t kMostWaiting = 4096;  // MADs
+  static constexpr std::uint8_t kMostMras = 15;      // of one exchange
+
+  Options options;
+  Counters counters;
+  ConnectionTable table;
+  Listeners listeners;
+  Deadlines<Connection> deadlines;
+  Ring<Outgoing> outgoing;
+  Ring<Event> events;
+  std::uint32_t half_open = 0;
+
+ private:
+  Event unheard_;
+};
+
+}  // namespace urnic::ib_cm

@@ -1,0 +1,36 @@
+#include "ib_cm/listeners.h"
+
+#include <algorithm>
+
+namespace urnic::ib_cm {
+
+ListenerId Listeners::open(const Listen& wanted) {
+  const bool taken = std::any_of(all_.begin(), all_.end(), [&](const Found& f) {
+    return f.what.service == wanted.service && f.what.local == wanted.local;
+  });
+  if (taken) return 0;
+  all_.push_back({++last_, wanted, 0});
+  return last_;
+}
+
+void Listeners::close(ListenerId id) {
+  std::erase_if(all_, [id](const Found& f) { return f.id == id; });
+}
+
+Listeners::Found* Listeners::find(std::uint64_t service, const IpAddress& local) {
+  Found* any = nullptr;
+  for (Found& f : all_) {
+    if (f.what.service != service) continue;
+    if (f.what.local == local) return &f;
+    if (!f.what.local) any = &f;
+  }
+  return any;
+}
+
+void Listeners::count(ListenerId id, int by) {
+  for (Found& f : all_) {
+    if (f.id == id) f.pending += static_cast<std::uint32_t>(by);
+  }
+}
+
+}  // namespace urnic::ib_cm

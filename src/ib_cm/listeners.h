@@ -1,0 +1,40 @@
+// Who waits for requests, by service and address, and how many more may wait for each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ib_cm/events.h"
+
+namespace urnic::ib_cm {
+
+struct Listen {
+  std::uint64_t service = 0;
+  std::optional<IpAddress> local;       // nullopt: any
+  Transport transport = Transport::Rc;  // what it serves; SIDR goes to any
+  std::uint32_t backlog = 16;           // requests that the owner has not answered
+};
+
+class Listeners {
+ public:
+  // 0: that service has one at that address already.
+  ListenerId open(const Listen&);
+  void close(ListenerId id);
+
+  struct Found {
+    ListenerId id = 0;
+    Listen what;
+    std::uint32_t pending = 0;
+  };
+  // The one for a request to `local`: that of the address itself before that of any. Null if none.
+  Found* find(std::uint64_t service, const IpAddress& local);
+  // One more waits for it, or one less; nothing when it has gone.
+  void count(ListenerId id, int by);
+
+ private:
+  std::vector<Found> all_;  // in the order of their numbers
+  ListenerId last_ = 0;
+};
+
+}  // namespace urnic::ib_cm

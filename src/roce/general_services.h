@@ -1,0 +1,68 @@
+// Queue pair 1: connection management joined to frames. What comes to it goes to the manager, what
+// the manager sends leaves as UD packets with a PSN of their own; MADs whose way is asked for wait.
+//
+// A function of (state, input, now), like the side that drives it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/ring.h"
+#include "ib_cm/gsi.h"
+#include "ib_cm/manager.h"
+#include "roce/frame.h"
+#include "wire/wire.h"
+
+namespace urnic::roce {
+
+class GeneralServices {
+ public:
+  struct Statistics {
+    std::array<std::uint64_t, 5> drops{};  // by ib_cm::GsiFault
+    std::uint64_t unroutable = 0;          // nobody answers on the way, or too many wait
+  };
+
+  // `wire` outlives it.
+  GeneralServices(const ib_cm::Options& options, wire::Wire* wire)
+      : manager_(options), wire_(*wire) {}
+  GeneralServices(const GeneralServices&) = delete;
+  GeneralServices& operator=(const GeneralServices&) = delete;
+
+  ib_cm::Manager& manager() { return manager_; }
+  const Statistics& statistics() const { return statistics_; }
+
+  // A packet to queue pair 1, its ICRC found good.
+  void take(const ib::ParsedPacket& packet, const ib_cm::Way& way, Instant now);
+  void run_timers(Instant now) { manager_.on_time(now); }
+  Instant next_deadline() const { return manager_.due(); }
+  bool wants_to_send() const { return held_ || manager_.wants_to_send() || retry_; }
+  // True when anything was sent. The owner lets the wire finish.
+  bool transmit(Instant now);
+  // The way to somebody has changed, or nobody answers there.
+  void reroute(const IpAddress* next_hop, bool failed);
+
+ private:
+  enum class Sent : std::uint8_t { Yes, Waits, Full, Lost };
+
+  static constexpr std::size_t kMostWaiting = 256;
+
+  struct Waiting {
+    ib_cm::Outgoing mad;
+    IpAddress next_hop;
+  };
+
+  Sent send(const ib_cm::Outgoing& o, Instant now);
+  bool put(const ib_cm::Outgoing& o, const MacAddress& to, bool own);
+  bool retry_waiting(Instant now);
+
+  ib_cm::Manager manager_;
+  wire::Wire& wire_;
+  Statistics statistics_;
+  ib::Psn psn_;
+  ib_cm::Outgoing next_;  // there was no room for it
+  bool held_ = false;
+  Ring<Waiting> waiting_;  // for somebody's answer on the way
+  bool retry_ = false;
+};
+
+}  // namespace urnic::roce
