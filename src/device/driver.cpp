@@ -143,8 +143,9 @@ bool Driver::app_poll() {
   bool rouse = false;
   Instant ended = now;
   const bool any = poll_and_rearm(&ended, &rouse);
-  // Who would fill the room may need this very core.
-  const bool yields = !any && engine_->waits_for_room();
+  if (any) room_wait_.forget();
+  const bool yields =
+      !any && room_wait_.leaves_core(engine_->socket_is_full(), engine_->port_is_full(), now);
   if (yields) habit_.yield();
   leave(rouse);
   if (yields) {

@@ -20,6 +20,7 @@
 #include "base/mpsc_queue.h"
 #include "device/ownership.h"
 #include "device/polling_habit.h"
+#include "device/room_wait.h"
 #include "device/watched_descriptor.h"
 #include "engine/engine.h"
 #include "urnic/status.h"
@@ -161,6 +162,7 @@ class Driver {
   std::atomic<std::uint64_t> sleeps_{0};
   // Under ownership.
   PollingHabit habit_;
+  RoomWait room_wait_;
   Instant sleep_deadline_, last_burst_;
   bool sleeps_for_room_ = false;
   bool armed_ = false;
