@@ -4,8 +4,8 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs wire iwarp engine
-    device)
+set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib wire roce iwarp
+    engine device)
 
 file(WRITE ${CMAKE_BINARY_DIR}/liburnic_version.cpp
      "namespace urnic { __attribute__((visibility(\"default\"))) extern const char kVersion[] = "

@@ -85,6 +85,28 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(dup_acks_in, "duplicate ACKs received (RFC 5681, 2)") \
   X(dup_acks_out, "duplicate ACKs sent")
 
+// RoCE: packets of the InfiniBand transport, requests of ours and of the peer.
+#define URNIC_ROCE_COUNTERS(X)                                                \
+  X(requests_sent, "request packets sent, repeated ones included")            \
+  X(requests_repeated, "of those: sent before")                               \
+  X(acks_received, "responses that acknowledged something")                   \
+  X(responses_duplicate, "responses that said nothing new")                   \
+  X(responses_ghost, "responses to nothing that is outstanding")              \
+  X(responses_malformed, "responses discarded for what they carried")         \
+  X(response_timeouts, "times that no answer came in time (IB-70)")           \
+  X(sequence_naks_received, "Sequence NAKs acted upon (IB-72)")               \
+  X(implied_naks, "gaps seen in responses, and acted upon")                   \
+  X(rnr_naks_received, "RNR NAKs acted upon: the peer had no receive")        \
+  X(requests_taken, "request packets carried out")                            \
+  X(requests_duplicate, "request packets that had come before")               \
+  X(requests_out_of_sequence, "request packets behind a lost one")            \
+  X(requests_too_late, "repeated requests that cannot be answered any more")  \
+  X(acks_sent, "ACKs sent")                                                   \
+  X(sequence_naks_sent, "Sequence NAKs sent")                                 \
+  X(rnr_naks_sent, "RNR NAKs sent: there was no receive")                     \
+  X(requests_refused, "requests refused, each of which ended its queue pair") \
+  X(read_packets_sent, "packets of answers to Reads sent")
+
 #define URNIC_COUNTER_MEMBER(name, help) std::uint64_t name = 0;
 
 struct VerbsStats {
@@ -120,12 +142,19 @@ struct IwarpStats {
   TcpStats tcp;
 };
 
+// All of a queue pair of RoCE. What the verbs count is not counted there.
+struct RoceStats {
+  URNIC_ROCE_COUNTERS(URNIC_COUNTER_MEMBER)
+};
+
 struct ConnectionStats {
-  std::uint32_t qp_number = 0;  // 0: without a queue pair
-  std::string local, peer;      // "address:port"
-  std::string state;            // of the connection; that of the queue pair when there is none
+  std::uint32_t qp_number = 0;      // 0: without a queue pair
+  std::string local, peer;          // "address:port"; RoCE: of the peer, "address:QP number"
+  std::string state;                // of the connection; that of the queue pair when there is none
+  std::string transport = "iwarp";  // or "roce"
   VerbsStats verbs;
   IwarpStats iwarp;
+  RoceStats roce;
 };
 
 // ---- an engine -----------------------------------------------------------------------------
@@ -165,6 +194,20 @@ struct ConnectionStats {
   X(rst_sent, "resets sent for segments of no connection")                         \
   X(turned_away, "connections not taken: too many, or no descriptors")
 
+// RoCE besides its queue pairs.
+#define URNIC_ROCE_HOST_COUNTERS(X)                                  \
+  X(rx_roce, "datagrams received for RoCE")                          \
+  X(tx_roce, "packets of RoCE sent")                                 \
+  X(tx_unroutable, "packets lost here: nobody answers on their way") \
+  X(rx_roce_malformed, "dropped: lengths that cannot be")            \
+  X(rx_bad_icrc, "dropped: damaged, by the ICRC")                    \
+  X(rx_bad_version, "dropped: of another version of the transport")  \
+  X(rx_no_queue_pair, "dropped: to a number that nobody has")        \
+  X(rx_wrong_state, "dropped: to a queue pair that takes none now")  \
+  X(rx_wrong_service, "dropped: of another service")                 \
+  X(rx_bad_pkey, "dropped: of another partition")                    \
+  X(rx_wrong_address, "dropped: not from the peer of the queue pair")
+
 // Gauges: what there is now.
 #define URNIC_VERBS_GAUGES(X) X(regions, "memory regions")
 #define URNIC_IWARP_HOST_GAUGES(X) X(reassembly_bytes, "octets held for reassembly")
@@ -191,6 +234,10 @@ struct IwarpHostStats {
   URNIC_IWARP_HOST_GAUGES(URNIC_COUNTER_MEMBER)
 };
 
+struct RoceHostStats {
+  URNIC_ROCE_HOST_COUNTERS(URNIC_COUNTER_MEMBER)
+};
+
 struct EngineStats {
   std::string name;
   std::uint64_t pid = 0, uptime_ms = 0;
@@ -199,6 +246,7 @@ struct EngineStats {
   NetStats net;
   VerbsObjects verbs;
   IwarpHostStats iwarp;
+  RoceHostStats roce;
   // Totals of connections that have ended; live ones are in `connections`.
   ConnectionStats ended;
   std::vector<ConnectionStats> connections;
@@ -209,7 +257,7 @@ struct EngineStats {
 // One counter of S: ConnectionStats or EngineStats. Names are unique over all lists.
 template <class S>
 struct Counter {
-  const char* group;  // where it stands in S: "", "verbs", "iwarp", "iwarp.tcp"
+  const char* group;  // where it stands in S: "", "verbs", "iwarp", "iwarp.tcp", "roce"
   const char* name;
   const char* help;  // one line
   std::uint64_t& (*member)(S&);

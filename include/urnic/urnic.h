@@ -3,6 +3,7 @@
 
 #include "urnic/config.h"
 #include "urnic/memory.h"
+#include "urnic/qp_attributes.h"
 #include "urnic/stats.h"
 #include "urnic/status.h"
 #include "urnic/verbs.h"

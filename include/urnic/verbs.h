@@ -1,10 +1,11 @@
 // RDMA verbs as C++ objects: device, protection domain, memory region, completion queue, queue
-// pair. The transport below is iWARP (RFC 5040, 5041, 5044) over urnic's own TCP, or the kernel's.
+// pair. The transport below is iWARP (RFC 5040, 5041, 5044) over urnic's own TCP, or the kernel's;
+// or RoCEv2, whose queue pairs the program connects itself (urnic/qp_attributes.h).
 //
 // Nothing here is iWARP's unless it says so: what is chosen for that transport alone stands in
 // members named `iwarp` (ConnectionOptions, QpOptions, ConnectionStats, EngineStats), and a comment
-// "iWARP:" tells what a call, a limit or a value means there. A queue pair of another transport
-// leaves those members alone.
+// "iWARP:" or "RoCE:" tells what a call, a limit or a value means there. A queue pair of another
+// transport leaves those members alone.
 //
 // Lifetime: every object is a movable handle; it keeps what it depends on alive (a QueuePair its
 // completion queues, its protection domain, its device). Destroying a QueuePair aborts its
@@ -40,6 +41,7 @@
 
 #include "urnic/config.h"
 #include "urnic/memory.h"
+#include "urnic/qp_attributes.h"
 #include "urnic/stats.h"
 #include "urnic/status.h"
 #include "urnic/work.h"
@@ -123,11 +125,13 @@ enum class EventKind : std::uint8_t {
   established,      // on a QueuePair: RTS; private_data of the peer's answer (active side)
   connect_failed,   // `error`; Errc::rejected carries the peer's private data
   disconnected,     // orderly; iWARP: FIN both ways or from the peer
-  failed,           // the connection is lost: `error`; iWARP: RST, time-out, Terminate
-  receive_limit,    // on a SharedReceiveQueue: fewer receives are left than set_limit() said
-  last_receive,     // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
+  // The connection is lost: `error`. iWARP: RST, time-out, Terminate. RoCE: a request of this end
+  // failed, as its completion says, or one of the peer's was refused.
+  failed,
+  receive_limit,  // on a SharedReceiveQueue: fewer receives are left than set_limit() said
+  last_receive,   // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
   // On a QueuePair with QpOptions::asynchronous_events, as the next three: a receive has completed
-  // before `established` could be said, which follows.
+  // before `established` could be said, which follows. RoCE: a request has come in rtr.
   communication_established,
   // On a QueuePair, behind `failed`, whose cause they name: the peer asked for memory it has no
   // right to; or for what may not be asked; or this end cannot go on (iWARP: also a CRC that is
@@ -135,10 +139,11 @@ enum class EventKind : std::uint8_t {
   access_error,
   request_error,
   fatal,
-  link_up,           // of the Device (deliver_events): frames can flow
-  link_down,         // of the Device: they cannot; error.message says why, if it is known
-  address_conflict,  // of the Device: another station has an address of ours (RFC 5227)
-  cq_overrun,        // of a CompletionQueue, where the Device's events go: it was too small
+  link_up,             // of the Device (deliver_events): frames can flow
+  link_down,           // of the Device: they cannot; error.message says why, if it is known
+  address_conflict,    // of the Device: another station has an address of ours (RFC 5227)
+  cq_overrun,          // of a CompletionQueue, where the Device's events go: it was too small
+  send_queue_drained,  // on a QueuePair of RoCE in sqd, as asked for: QpAttributes::tell_drained
 };
 
 class QueuePair;
@@ -261,8 +266,11 @@ struct QpOptions {
   bool signal_all = false;  // every send request completes visibly
   // `events` hears of communication_established, access_error, request_error and fatal as well.
   bool asynchronous_events = false;
-  // Its number(), in 24 bits, where others find it by that; 0: the device chooses one.
+  // Its number(), in 24 bits, where others find it by that; 0: the device chooses one, which it
+  // does for RoCE in any case.
   std::uint32_t number = 0;
+  // One that the device speaks (the Config's `transport`). Left alone: iWARP if it does.
+  std::optional<Transport> transport;
   // Receives come from here; max_receive and max_receive_sge then mean nothing, and
   // QueuePair::post_receive is refused. Of the same device.
   SharedReceiveQueue srq;
@@ -281,14 +289,19 @@ class URNIC_API QueuePair {
   std::uint32_t number() const;
   // docs/architecture.md has the table of states (D9); reset when empty.
   QpState state() const;
-  // Moves it as verbs programs do. init: receives may be posted; a queue pair is made in this
-  // state. error: ends the connection by RST, work completes as flushed. sqd: disconnect(). reset:
-  // forgets the connection, all work and its completions, those not polled included, without a
-  // word; through init it can be connected again. rtr and rts come by connecting. wrong_state: not
-  // from the state it is in, and nothing has changed.
-  Result<void> modify(QpState to);
+  // Moves it as verbs programs do. init: receives may be posted. error: work completes as flushed.
+  // reset: forgets all work and its completions, those not polled included, without a word; through
+  // init it can be connected again. Errors, and nothing has changed then: wrong_state (not from the
+  // state it is in), and of RoCE what QpAttributes say, invalid_argument (an attribute that the
+  // move needs is missing, or one is not the move's), unreachable (no own address leads to the
+  // peer).
+  // iWARP: attributes are not looked at; made in init; error ends the connection by RST; sqd is
+  // disconnect(); rtr and rts come by connecting.
+  // RoCE: made in reset. rtr: what the peer asks for is served. rts: sends begin. sqd: they stop
+  // beginning, and rts lets them go on. error: nobody is told, the peer not and no event comes.
+  Result<void> modify(QpState to, const QpAttributes& attributes = {});
   // Whether sends are taken before there is a connection, in state init and while it is made. They
-  // begin when it is established, and are flushed if it never is.
+  // begin when it is established, and are flushed if it never is. RoCE: they are not.
   void take_early_sends(bool on);
 
   // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
@@ -305,7 +318,8 @@ class URNIC_API QueuePair {
   // Connect to "address:port" and wait until established or failed. Asynchronous form: with
   // QpOptions::events, connect_start returns at once and an Event follows. Errors: wrong_state (it
   // has or had a connection), unreachable, refused, rejected (peer_private_data() has what the peer
-  // said), timed_out, reset, protocol, unsupported (require_fast), in_use (no local port is left).
+  // said), timed_out, reset, protocol, unsupported (require_fast; RoCE, which modify() connects),
+  // in_use (no local port is left).
   Result<void> connect(std::string_view address, const ConnectionOptions& options = {});
   Result<void> connect_start(std::string_view address, const ConnectionOptions& options = {});
   // Its events go there from now on, with that context, and so do those that are queued and not yet
@@ -316,9 +330,10 @@ class URNIC_API QueuePair {
 
   // Orderly end once everything posted has been sent (iWARP: FIN, RFC 5044, 7.3); work outstanding
   // afterwards is flushed. Returns at once; `disconnected` or `failed` follows. Nothing without a
-  // connection.
+  // connection, which one of RoCE made by modify() does not have.
   void disconnect();
-  // Ends it now (iWARP: RST, RFC 9293, 3.10.5); `failed` follows. Nothing without a connection.
+  // Ends it now (iWARP: RST, RFC 9293, 3.10.5); `failed` follows. Nothing without a connection, as
+  // disconnect().
   void abort();
 
   // Destroys it, and its completions that nobody has polled with it; the handle is empty
@@ -416,7 +431,8 @@ class URNIC_API Device {
   Result<std::string> source_for(std::string_view address) const;
   // Keeps "address:port" for the caller. The address is an own one, or "0.0.0.0" or "[::]" for all
   // of version 4 or for all; port 0 chooses one. Errors: in_use (somebody has it, or an overlapping
-  // one), permission (of the port), invalid_argument (not an own address).
+  // one), permission (of the port), invalid_argument (not an own address), unsupported (the device
+  // does not speak iWARP).
   Result<Binding> bind(std::string_view address, const BindOptions& options = {});
   // Listen there; several listeners may have one port at different addresses. `at` is empty
   // afterwards. `events` as for QpOptions. `backlog`: requests that may wait for an answer, at

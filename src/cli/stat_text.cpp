@@ -43,6 +43,11 @@ std::string connections_text(const EngineStats& s) {
   for (const ConnectionStats& c : s.connections) {
     const std::uint64_t sent =
         c.verbs.write_bytes_sent + c.verbs.send_bytes_sent + c.verbs.read_response_bytes_sent;
+    if (c.transport == "roce") {
+      table.add({c.local + " - " + c.peer, c.state, "RoCE", "-", "-", "-", "-",
+                 std::to_string(c.roce.requests_repeated), "-", "-", "-", "-"});
+      continue;
+    }
     table.add({c.local + " - " + c.peer, c.state,
                c.iwarp.fast ? "FAST" : "SLOW: " + c.iwarp.slow_reason,
                format_share(c.iwarp.bytes_fast,
@@ -93,6 +98,22 @@ class Said {
  private:
   std::set<const std::uint64_t*> said_;
 };
+
+// Nothing but a dash where it is not spoken.
+std::string roce_text(const EngineStats& s, Said* said) {
+  const RoceHostStats& h = s.roce;
+  const RoceStats& r = said->t.roce;
+  const std::uint64_t dropped = h.rx_roce_malformed + h.rx_bad_icrc + h.rx_bad_version +
+                                h.rx_no_queue_pair + h.rx_wrong_state + h.rx_wrong_service +
+                                h.rx_bad_pkey + h.rx_wrong_address;
+  if (h.rx_roce + h.tx_roce + h.tx_unroutable + dropped + r.requests_repeated == 0) return "-";
+  return format_count(h.rx_roce) + " packets in, " + format_count(dropped) + " dropped; " +
+         format_count(h.tx_roce) + " out, " + format_count(h.tx_unroutable) + " lost unsent; " +
+         said->count(r.requests_repeated) + " repeated, " + said->count(r.response_timeouts) +
+         " time-outs, NAKs " + said->count(r.sequence_naks_received) + " in, " +
+         said->count(r.sequence_naks_sent) + " out, of RNR " + said->count(r.rnr_naks_received) +
+         " in, " + said->count(r.rnr_naks_sent) + " out";
+}
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -164,6 +185,7 @@ std::string stat_table(const EngineStats& s) {
                           said.count(i.tcp.rto_expirations) + " time-outs; duplicate ACKs " +
                           said.count(i.tcp.dup_acks_in) + " in, " + said.count(i.tcp.dup_acks_out) +
                           " out"},
+       {"RoCE", roce_text(s, &said)},
        {"besides", said.others()},
        {"memory", size_of(s.iwarp.reassembly_bytes) + " in reassembly, " +
                       format_count(s.verbs.regions) + " regions"},
@@ -223,11 +245,15 @@ std::string stat_prometheus(const std::vector<EngineStats>& engines) {
   fpdus("fpdus_sent_total", "FPDUs sent by opcode", &DdpStats::fpdus_sent);
   metric("connections", "gauge", "open connections by type",
          [&](const EngineStats& s, const std::string& labels) {
-           std::uint64_t fast = 0;
-           for (const ConnectionStats& c : s.connections) fast += c.iwarp.fast ? 1 : 0;
+           std::uint64_t fast = 0, roce = 0;
+           for (const ConnectionStats& c : s.connections) {
+             fast += c.iwarp.fast ? 1 : 0;
+             roce += c.transport == "roce" ? 1 : 0;
+           }
            out += "urnic_connections{" + labels + ",type=\"fast\"} " + std::to_string(fast) + "\n";
            out += "urnic_connections{" + labels + ",type=\"slow\"} " +
-                  std::to_string(s.connections.size() - fast) + "\n";
+                  std::to_string(s.connections.size() - fast - roce) + "\n";
+           out += "urnic_connections{" + labels + ",type=\"roce\"} " + std::to_string(roce) + "\n";
          });
   return out;
 }

@@ -60,6 +60,15 @@ Result<void> check_framing(const Config& c) {
              "--matrix`");
 }
 
+Result<void> check_transport(const Config& c) {
+  const std::string transport = c.get("transport"), port = c.get("port");
+  if (transport != "iwarp" && (port == "tcp" || port.starts_with("tcp:"))) {
+    return bad("transport = " + transport + " does not go with port = " + port +
+               ": the kernel's TCP carries iWARP alone");
+  }
+  return {};
+}
+
 Result<void> check_addresses(const Config& c) {
   std::vector<IpPrefix> own;
   if (const std::string text = c.get("address"); text != "auto") {
@@ -96,6 +105,7 @@ Result<void> check_addresses(const Config& c) {
 }  // namespace
 
 Result<void> Config::check() const {
+  if (auto ok = check_transport(*this); !ok) return ok;
   if (auto ok = check_framing(*this); !ok) return ok;
   if (auto ok = check_addresses(*this); !ok) return ok;
   if (get("completion_method") == "1" && get("completion_threshold") != "auto") {

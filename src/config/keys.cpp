@@ -25,6 +25,7 @@ constexpr Key kKeys[] = {
   {"mac", Kind::Mac, "auto", "MAC address; auto: the port's, else a random one of this process"},
   {"vlan", Kind::Number, "0", "VLAN tag on every frame; 0: none", "", 0, 4094},
   {"mtu", Kind::Number, "auto", "IP MTU in octets; auto: what the port carries, at most 9000", "auto", 576, 65521},
+  {"transport", Kind::Choice, "iwarp", "what the device speaks: iWARP, RoCEv2 (UDP port 4791), or both at the same time", "iwarp|roce|both"},
   {"connection_type", Kind::Choice, "fast", "connections are initiated FAST or SLOW (R-1)", "fast|slow"},
   {"in_logic", Kind::Choice, "auto", "decision procedure of InLogic; auto: fig9 without markers, fig3 with; see `urnic config --matrix`", "auto|fig9|fig10|fig3"},
   {"framing", Kind::Choice, "no-markers", "framing policy; see `urnic config --matrix`", "no-markers|markers|absolute-markers|modified-length"},

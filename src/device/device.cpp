@@ -217,7 +217,7 @@ Result<ProtectionDomain> Device::alloc_pd() {
     if (auto no = detail::unusable(impl_)) return *no;
     auto pd = std::make_shared<detail::PdImpl>();
     pd->device = impl_;
-    pd->id = impl_->driver->own([&](Instant) { return impl_->engine->alloc_pd(); });
+    pd->id = impl_->driver->own([&](Instant) { return impl_->engine->queue_pairs().new_pd(); });
     return ProtectionDomain(std::move(pd));
   });
 }
@@ -303,7 +303,8 @@ Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const 
     srq->events = o.events.impl_;
     srq->context = o.context;
     impl_->driver->own([&](Instant) {
-      srq->queue = impl_->engine->create_shared_rq(pd.impl_->id, o.max_receive, o.max_receive_sge);
+      srq->queue = impl_->engine->queue_pairs().create_shared(pd.impl_->id, o.max_receive,
+                                                              o.max_receive_sge);
       srq->queue->owner = srq.get();
       if (o.limit != 0) impl_->engine->set_shared_limit(*srq->queue, o.limit);
       return 0;
@@ -338,6 +339,9 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
   if (o.number > 0xffffff) {
     return Error{Errc::invalid_argument, "the number of a queue pair has 24 bits"};
   }
+  if (o.transport && *o.transport != Transport::iwarp && *o.transport != Transport::roce) {
+    return Error{Errc::invalid_argument, "no transport"};
+  }
   const std::uint32_t method = o.iwarp.completion_method.value_or(2);
   if (method < 1 || method > 2 || o.iwarp.completion_threshold.value_or(0) > 65536 ||
       (method == 1 && o.iwarp.completion_threshold)) {
@@ -369,6 +373,20 @@ ddp::StreamConfig stream_config(const QpOptions& o, verbs::PdId pd,
   return config;
 }
 
+// The one it names, or that of the device: whether it is RoCE.
+Result<bool> wants_roce(const QpOptions& o, const engine::Options& options) {
+  const bool roce = o.transport ? *o.transport == Transport::roce : !options.speaks_iwarp;
+  if (!(roce ? options.speaks_roce : options.speaks_iwarp)) {
+    return Error{Errc::unsupported, std::string("this device does not speak ") +
+                                        (roce ? "RoCE: set transport = roce or both"
+                                              : "iWARP: set transport = iwarp or both")};
+  }
+  if (roce && o.number != 0) {
+    return Error{Errc::unsupported, "the number of a queue pair of RoCE is the device's choice"};
+  }
+  return roce;
+}
+
 const detail::DeviceImpl* device_of(const auto& handle) {
   return handle == nullptr ? nullptr : handle->device.get();
 }
@@ -384,6 +402,8 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
                        device_of(o.srq.impl_), device_of(o.events.impl_))) {
       return *wrong;
     }
+    auto roce = wants_roce(o, impl_->engine->options());
+    if (!roce) return roce.error();
     auto qp = std::make_shared<detail::QpImpl>();
     qp->device = impl_;
     qp->pd = pd.impl_;
@@ -397,7 +417,9 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     ddp::StreamConfig config = stream_config(o, pd.impl_->id, impl_->engine->options());
     impl_->driver->own([&](Instant) {
       if (qp->srq) config.shared_rq = qp->srq->queue;
-      qp->qp = impl_->engine->create_qp(config, qp->send_cq.get(), qp->receive_cq.get());
+      qp->qp = *roce ? impl_->engine->roce().create(config.pd, config, qp->send_cq.get(),
+                                                    qp->receive_cq.get())
+                     : impl_->engine->create_qp(config, qp->send_cq.get(), qp->receive_cq.get());
       if (qp->qp != nullptr) qp->qp->owner = qp.get();
       return 0;
     });

@@ -252,6 +252,63 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
   log_event(*qp, e);
 }
 
+// ---- RoCE
+
+// Within a burst. Without memory nothing is told: the state says it, and completions do.
+void DeviceImpl::tell_quietly(QpImpl& qp, EventKind kind, const Error& error) const {
+  if (!qp.events) return;
+  try {
+    Event event;
+    event.kind = kind;
+    event.context = qp.context;
+    event.error = error;
+    qp.events->push(std::move(event), &qp);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void DeviceImpl::tell_failed(QpImpl& qp, Errc code, const std::string& why,
+                             std::optional<EventKind> cause) {
+  tell_quietly(qp, EventKind::failed, {code, why});
+  if (cause && qp.asynchronous_events) tell_quietly(qp, *cause, {code, why});
+  log_quietly(engine::LogLevel::Info, [&] {
+    const std::lock_guard guard(qp.mutex);
+    return "QP " + std::to_string(qp.qp->number()) + ", " + qp.peer + ": failed: " + why;
+  });
+}
+
+void DeviceImpl::on_qp_failed(verbs::QueuePair& of, Errc code, const std::string& why) {
+  auto* qp = static_cast<QpImpl*>(of.owner);
+  if (qp != nullptr) tell_failed(*qp, code, why, std::nullopt);
+}
+
+void DeviceImpl::on_qp_event(verbs::QueuePair& of, roce::QpEvent event) {
+  using Kind = roce::QpEvent;
+  auto* qp = static_cast<QpImpl*>(of.owner);
+  if (qp == nullptr) return;
+  switch (event) {
+    case Kind::Established:
+      if (qp->asynchronous_events) tell_quietly(*qp, EventKind::communication_established);
+      return;
+    case Kind::Drained:
+      return tell_quietly(*qp, EventKind::send_queue_drained);
+    case Kind::LastReceive:
+      return tell_quietly(*qp, EventKind::last_receive);
+    case Kind::RefusedAccess:
+      return tell_failed(*qp, Errc::protocol, "the peer asked for memory it has no right to",
+                         EventKind::access_error);
+    case Kind::RefusedRequest:
+      return tell_failed(*qp, Errc::protocol, "the peer asked for what may not be asked",
+                         EventKind::request_error);
+    case Kind::RefusedFault:
+      return tell_failed(*qp, Errc::io, "a request of the peer met a fault of this end",
+                         EventKind::fatal);
+    case Kind::Failed:
+      return tell_failed(*qp, Errc::reset, "a request failed, as its completion says",
+                         std::nullopt);
+  }
+}
+
 void DeviceImpl::log_event(QpImpl& qp, const engine::CmEvent& e) const {
   log_quietly(engine::LogLevel::Info, [&] {
     const std::lock_guard guard(qp.mutex);

@@ -193,6 +193,8 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void on_address_conflict(const IpAddress& address, const MacAddress& with) override;
   void on_link(bool up, const std::string& why) override;
   void on_note(engine::Note note, const engine::FlowKey& key, const char* why) override;
+  void on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) override;
+  void on_qp_failed(verbs::QueuePair& qp, Errc code, const std::string& why) override;
   void finish_ends();
   EngineStats stats();
   std::string why_down() const;
@@ -202,6 +204,9 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   // What is queued there of that object is not told any more.
   void forget_events(const void* from);
   void log_event(QpImpl& qp, const engine::CmEvent& e) const;
+  // Of RoCE. `cause`, if it is one, goes behind it to who wants to hear of such.
+  void tell_failed(QpImpl& qp, Errc code, const std::string& why, std::optional<EventKind> cause);
+  void tell_quietly(QpImpl& qp, EventKind kind, const Error& error = {}) const;
   void log(engine::LogLevel level, const std::string& text) {
     if (logger != nullptr) logger->line(level, text);
   }

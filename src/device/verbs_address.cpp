@@ -97,6 +97,11 @@ Result<std::string> Device::source_for(std::string_view address) const {
 Result<Binding> Device::bind(std::string_view address, const BindOptions& options) {
   return detail::guarded([&]() -> Result<Binding> {
     if (auto no = detail::unusable(impl_)) return *no;
+    if (!impl_->engine->options().speaks_iwarp) {
+      return Error{Errc::unsupported,
+                   "queue pairs of RoCE, which this device speaks alone, are connected by "
+                   "QueuePair::modify"};
+    }
     const auto at = SocketAddress::parse(address);
     if (!at) {
       return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +

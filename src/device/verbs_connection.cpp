@@ -91,9 +91,19 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
 
 }  // namespace
 
+namespace {
+
+std::optional<Error> by_hand_alone(const detail::QpImpl& qp) {
+  if (!engine::is_roce(*qp.qp)) return std::nullopt;
+  return Error{Errc::unsupported, "a queue pair of RoCE is connected by QueuePair::modify"};
+}
+
+}  // namespace
+
 Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {
   return detail::guarded([&]() -> Result<void> {
     if (!impl_) return detail::empty_handle("queue pair");
+    if (auto no = by_hand_alone(*impl_)) return *no;
     const auto to = SocketAddress::parse(address);
     if (!to) {
       return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
@@ -221,6 +231,7 @@ std::string QueuePair::peer_private_data() const {
 
 void QueuePair::disconnect() {
   if (!impl_) return;
+  if (engine::is_roce(*impl_->qp)) return;
   impl_->device->driver->own([&](Instant now) {
     impl_->device->engine->iwarp().disconnect(*impl_->qp, now);
     return 0;
@@ -229,6 +240,7 @@ void QueuePair::disconnect() {
 
 void QueuePair::abort() {
   if (!impl_) return;
+  if (engine::is_roce(*impl_->qp)) return;
   impl_->device->driver->own([&](Instant now) {
     impl_->device->engine->iwarp().abort(*impl_->qp, now);
     return 0;
@@ -237,8 +249,11 @@ void QueuePair::abort() {
 
 ConnectionStats QueuePair::stats() const {
   if (!impl_) return {};
-  return impl_->device->driver->own(
-      [&](Instant) { return impl_->device->engine->iwarp().qp_stats(*impl_->qp); });
+  return impl_->device->driver->own([&](Instant) {
+    engine::Engine& e = *impl_->device->engine;
+    return engine::is_roce(*impl_->qp) ? e.roce().stats_of(*impl_->qp)
+                                       : e.iwarp().qp_stats(*impl_->qp);
+  });
 }
 
 // ---- requests, events, listeners
@@ -273,6 +288,7 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
     if (qp.impl_->device != impl_->device) {
       return Error{Errc::invalid_argument, "the queue pair belongs to another device"};
     }
+    if (auto no = by_hand_alone(*qp.impl_)) return *no;
     if (impl_->device->driver->inherited()) return engine::inherited_error();
     if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
     if (impl_->answered.exchange(true)) {

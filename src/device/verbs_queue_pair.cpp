@@ -1,6 +1,7 @@
 // The public queue pair and shared receive queue: posting work.
 #include "device/device_impl.h"
 #include "device/mapping.h"
+#include "device/modify.h"
 
 namespace urnic {
 namespace detail {
@@ -9,7 +10,8 @@ SrqImpl::~SrqImpl() {
   if (queue == nullptr) return;
   device->driver->own([&](Instant) {
     queue->owner = nullptr;
-    return device->engine->destroy_shared_rq(queue);  // the queue pairs that kept us are gone
+    return device->engine->queue_pairs().destroy_shared(
+        queue);  // the queue pairs that kept us are gone
   });
   if (events) events->take_of(this);
 }
@@ -44,26 +46,35 @@ QpState QueuePair::state() const {
   return impl_ ? detail::to_public(impl_->qp->state.load()) : QpState::reset;
 }
 
-Result<void> QueuePair::modify(QpState to) {
+namespace {
+
+Result<void> move_to(engine::Engine& engine, verbs::QueuePair& qp, verbs::QpState to,
+                     const QpAttributes& attributes, Instant now) {
+  if (engine::is_roce(qp)) return detail::modify_roce(engine, qp, to, attributes, now);
+  const auto verdict = engine.modify_qp(qp, to, verbs::kQpAttrState, now);
+  if (verdict == verbs::QpVerdict::Ok) return {};
+  return detail::no_such_move(qp.state, to);
+}
+
+}  // namespace
+
+Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
   return detail::guarded([&]() -> Result<void> {
     if (!impl_) return detail::empty_handle("queue pair");
     if (impl_->device->driver->inherited()) return engine::inherited_error();
-    Result<verbs::QpVerdict> verdict = verbs::QpVerdict::Ok;
     {
       // Who posts has looked at the state under these: what is discarded stays empty.
       const std::lock_guard sends(impl_->send_lock);
       const std::lock_guard receives(impl_->receive_lock);
-      verdict = impl_->device->driver->own([&](Instant now) -> Result<verbs::QpVerdict> {
-        return impl_->device->engine->modify_qp(*impl_->qp, static_cast<verbs::QpState>(to),
-                                                verbs::kQpAttrState, now);
+      auto moved = impl_->device->driver->own([&](Instant now) -> Result<void> {
+        return move_to(*impl_->device->engine, *impl_->qp, static_cast<verbs::QpState>(to),
+                       attributes, now);
       });
+      if (!moved) return moved;
     }
-    if (!verdict) return verdict.error();
-    if (*verdict != verbs::QpVerdict::Ok) {
-      return Error{Errc::wrong_state,
-                   "the queue pair cannot be moved from state " +
-                       std::string(verbs::name(impl_->qp->state)) + " to " +
-                       std::string(verbs::name(static_cast<verbs::QpState>(to)))};
+    if (attributes.path) {
+      const std::lock_guard guard(impl_->mutex);
+      impl_->peer = attributes.path->remote;
     }
     if (to == QpState::reset) {  // nobody else would tell who waits for a connection
       const std::lock_guard guard(impl_->mutex);
@@ -117,7 +128,8 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
   {
     const std::lock_guard guard(impl_->send_lock);
     const verbs::QpState state = qp.state;
-    const bool early = state == verbs::QpState::Init || state == verbs::QpState::Rtr;
+    const bool early =
+        (state == verbs::QpState::Init || state == verbs::QpState::Rtr) && !engine::is_roce(qp);
     if (!verbs::may_post_send(state) && !(early && impl_->early_sends.load())) {
       detail::explain(why, [] {
         return Error{Errc::wrong_state, "the queue pair is not connected"};

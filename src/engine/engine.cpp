@@ -58,6 +58,12 @@ net::InterfaceConfig interface_config(const Options& options, const port::Info& 
   return c;
 }
 
+roce::Options roce_options(const Options& options) {
+  roce::Options roce = options.roce;
+  roce.key = device_key(options.seed, 3);
+  return roce;
+}
+
 Options settled(Options options, const port::Port& port) {
   settle_by_port_kind(&options, port.kind());
   options.context.place_out_of_order = options.out_of_order == Options::OutOfOrder::Place;
@@ -104,7 +110,8 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       memory_(1u << 20, StagForm(device_key(options.seed, 1))),
       iwarp_(options_, hooks, &wire_, &memory_, std::move(kernel), queue, port->info().queues),
       link_(port, &wire_.interface(), hooks, options.link_timeout),
-      qps_(device_key(options.seed, 2)) {
+      qps_(device_key(options.seed, 2)),
+      roce_(roce_options(options), hooks, &wire_, &memory_, &qps_) {
   network_events_.reserve(32);  // changes places with the interface's
 }
 
@@ -126,21 +133,29 @@ bool Engine::poll(Instant now, bool comes_back) {
   any |= more;
   spare([&] { look_at_shared_limits(); });
   const bool all_waits = iwarp_.end_of_burst(!arrived, comes_back, now);
-  if (iwarp_.completions().take_overrun()) fail_overrun(now);
-  if (all_waits) {  // the consumer has it first; timers and turns are for the poll that comes next
+  if (iwarp_.completions().take_overrun() || roce_.overrun_pending()) fail_overrun(now);
+  // The consumer has it first; timers and turns are for the poll that comes next.
+  if (all_waits && !roce_.side().wants_to_send()) {
     wire_.tx().flush();
     iwarp_.leave(now);
     return true;
   }
   if (link_.given_up_at() <= now) {
-    spare([&] { iwarp_.life().give_up_link(link_.give_up(), now); });
+    spare([&] {
+      const std::string why = link_.give_up();
+      iwarp_.life().give_up_link(why, now);
+      roce_.give_up_link(why);
+    });
   }
   spare([&] { wire_.interface().run_timers(now); });
   iwarp_.run_timers(now);
+  if (roce_.side().next_deadline() <= now) roce_.side().run_timers(now);
   if (wire_.interface().has_events()) [[unlikely]]
     any |= take_network_events(now);
   if (std::exchange(look_again_, false)) iwarp_.life().reroute(nullptr, false, now);
-  if (iwarp_.wants_to_send() || wire_.interface().output_size() != 0) {
+  if (roce_.side().wants_to_send()) [[unlikely]] {
+    any |= transmit_both(now);
+  } else if (iwarp_.wants_to_send() || wire_.interface().output_size() != 0) {
     any |= iwarp_.transmit_round(now);
   }
   wire_.tx().flush();
@@ -153,11 +168,32 @@ Instant Engine::next_deadline() const {
   if (wire_.looped() != 0 || interface().has_events()) return Instant();
   const Instant side = iwarp_.next_deadline();
   if (over_kernel_tcp_) return side;
-  return earlier(earlier(side, interface().next_deadline()), link_.given_up_at());
+  if (roce_.overrun_pending()) return Instant();
+  const Instant sides = earlier(side, roce_.side().next_deadline());
+  return earlier(earlier(sides, interface().next_deadline()), link_.given_up_at());
+}
+
+// What one side leaves of the room in the port is the other's: they begin by turns.
+bool Engine::transmit_both(Instant now) {
+  roce::Side& roce = roce_.side();
+  roce_goes_first_ = !roce_goes_first_;
+  bool any = false;
+  if (roce_goes_first_) any |= roce.transmit_round(now);
+  const bool room = !roce_goes_first_ || !wire_.tx().full();
+  if (room && (iwarp_.wants_to_send() || wire_.interface().output_size() != 0)) {
+    any |= iwarp_.transmit_round(now);
+  }
+  if (!roce_goes_first_) any |= roce.transmit_round(now);
+  return any;
 }
 
 void Engine::work_posted(verbs::QueuePair& qp, Instant now) {
   const iwarp::Side::Turn turn(iwarp_);
+  if (is_roce(qp)) [[unlikely]] {
+    roce_.work_posted(qp, now);
+    if (roce_.overrun_pending()) fail_overrun(now);
+    return;
+  }
   iwarp_.completions().flush_posted(qp);
   iwarp_.receive_posted(qp, now);
   iwarp_.doorbell(qp, now);
@@ -180,7 +216,11 @@ bool Engine::receive_burst(Instant now) {
     try {
       for (; s != end; ++s) {
         if (s + 1 != end && s[1].tcp.usable) prefetch_payload(s[1].tcp.seg.payload);
-        if (s->tcp.usable) iwarp_.process(s->head, s->tcp, now);
+        if (s->tcp.usable) [[likely]] {
+          iwarp_.process(s->head, s->tcp, now);
+        } else if (s->roce.frame != nullptr) {
+          roce_.side().process(s->head, s->roce, now);
+        }
       }
     } catch (const std::bad_alloc&) {  // the frames behind it are others' too
       iwarp_.life().out_of_memory(s->tcp.connection, now);
@@ -195,6 +235,7 @@ bool Engine::receive_burst(Instant now) {
 // `s` has the head.
 [[gnu::always_inline]] inline void Engine::stage(const port::Frame& frame, Staged& s, Instant now) {
   s.tcp.usable = false;
+  s.roce.frame = nullptr;
   counters_.rx_bytes += s.head.frame_octets;
   if (iwarp_.stage_like_last(frame, s.head, &s.tcp)) [[likely]]
     return;
@@ -212,7 +253,13 @@ void Engine::stage_unknown(const port::Frame& frame, Staged& s, Instant now) {
       interface.counters().drop(s.head.net.reason);
       return;
     case net::FrameKind::Tcp:
-      break;
+      if (options_.speaks_iwarp) [[likely]]
+        break;
+      interface.counters().drop(net::DropReason::NotForUs);
+      return;
+    case net::FrameKind::Other:
+      if (options_.speaks_roce && roce::is_roce(s.head.net, {s.head.bytes, s.head.octets})) break;
+      [[fallthrough]];
     default:
       spare([&] { input_control(frame, s.head.net, now); });
       return;
@@ -226,7 +273,11 @@ void Engine::stage_unknown(const port::Frame& frame, Staged& s, Instant now) {
     interface.counters().drop(net::DropReason::Source);
     return;
   }
-  iwarp_.stage(frame, s.head, &s.tcp);
+  if (s.head.net.kind == net::FrameKind::Tcp) [[likely]] {
+    iwarp_.stage(frame, s.head, &s.tcp);
+  } else {
+    roce_.side().stage(frame, s.head, &s.roce);
+  }
 }
 
 // ARP, ND, ICMP: rare, so the whole frame is copied out of memory a peer may write (E-19).
@@ -252,7 +303,11 @@ bool Engine::loop_frames(Instant now) {
     s.head.copy(frame);
     try {
       stage(frame, s, now);
-      if (s.tcp.usable) iwarp_.process(s.head, s.tcp, now);
+      if (s.tcp.usable) {
+        iwarp_.process(s.head, s.tcp, now);
+      } else if (s.roce.frame != nullptr) {
+        roce_.side().process(s.head, s.roce, now);
+      }
     } catch (const std::bad_alloc&) {
       iwarp_.life().out_of_memory(s.tcp.usable ? s.tcp.connection : nullptr, now);
     }
@@ -273,12 +328,15 @@ void Engine::on_network_event(const net::Event& e, Instant now) {
   switch (e.kind) {
     case Kind::NeighbourUsable:
     case Kind::NeighbourForgotten:
+      roce_.side().reroute(&e.address, false);
       iwarp_.life().reroute(&e.address, false, now);
       return;
     case Kind::NeighbourFailed:
+      roce_.side().reroute(&e.address, true);
       iwarp_.life().reroute(&e.address, true, now);
       return;
     case Kind::Recheck:
+      roce_.side().reroute(nullptr, false);
       iwarp_.life().reroute(nullptr, false, now);
       return;
     case Kind::Icmp:
@@ -304,7 +362,6 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
                                     verbs::CompletionQueue* receive) {
   if (config.id != 0) {  // the consumer's choice
     if (qps_.has(config.id)) return nullptr;
-    qps_.note_chosen();
   } else {
     config.id = qps_.new_number();
   }
@@ -318,6 +375,7 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
 }
 
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
+  if (is_roce(*qp)) return roce_.destroy(qp);
   memory_.unbind_windows_of(qp->number());
   iwarp_.destroy(qps_.take(qp), now);
 }
@@ -350,10 +408,12 @@ verbs::QpVerdict Engine::modify_qp(verbs::QueuePair& qp, verbs::QpState to, std:
 
 // E-25: no stream reads or writes its memory afterwards. Most regions nobody uses when they go, and
 // then it does not matter how many queue pairs there are. What is not counted looks its region up
-// by key each time, and finds that it has gone.
+// by key each time, and finds that it has gone: so does all of RoCE.
 void Engine::settle(const verbs::Region& region, std::uint32_t stag) {
   if (region.uses == 0) return;
-  qps_.for_each([&](verbs::QueuePair& qp) { ddp::stream_of(qp).sender.detach_region(stag); });
+  qps_.for_each([&](verbs::QueuePair& qp) {
+    if (!is_roce(qp)) ddp::stream_of(qp).sender.detach_region(stag);
+  });
 }
 
 bool Engine::deregister(std::uint32_t stag) {
@@ -386,10 +446,13 @@ void Engine::look_at_shared_limits() {
 
 // E-47: what completes on a queue that has overrun is lost, so nothing on it can go on.
 void Engine::fail_overrun(Instant now) {
+  constexpr const char* kWhy = "its completion queue has overrun: it is too small";
+  roce_.take_overrun();
   qps_.for_each([&](verbs::QueuePair& qp) {
     if (!qp.send_cq->overrun() && !qp.receive_cq->overrun()) return;
     spare([&] {
-      iwarp_.fail(qp, Errc::no_memory, "its completion queue has overrun: it is too small", now);
+      if (is_roce(qp)) return roce_.fail(qp, Errc::no_memory, kWhy);
+      iwarp_.fail(qp, Errc::no_memory, kWhy, now);
     });
   });
 }

@@ -1,8 +1,9 @@
 // The engine: drives one queue of one port and the transports above it. A function of (state,
 // frames, now): it reads no clock and starts no thread; driver.h does (D1, D8). All calls need
 // ownership of the engine (one thread at a time). It owns bursts, timers and turns, and says which
-// side a frame belongs to; what a connection is, the side knows (iwarp/side.h). Instead of frames
-// it may be given the kernel's TCP (D7).
+// side a frame belongs to; what a connection is, the side knows (iwarp/side.h, roce/side.h). Which
+// side a queue pair is of, its rules say. Instead of frames it may be given the kernel's TCP (D7),
+// and then speaks iWARP alone.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/hooks.h"
 #include "engine/link.h"
 #include "engine/options.h"
 #include "engine/queue_pairs.h"
+#include "engine/roce_pairs.h"
 #include "iwarp/side.h"
 #include "port/port.h"
 #include "wire/frame_head.h"
@@ -25,7 +28,6 @@ using iwarp::Connection;
 using iwarp::ConnectionId;
 using iwarp::ConnectParams;
 using iwarp::FlowKey;
-using iwarp::Hooks;
 using iwarp::KernelTcp;
 using iwarp::Listener;
 using iwarp::Note;
@@ -74,12 +76,15 @@ class Engine {
   bool port_is_full() const { return wire_.tx().full(); }
   bool socket_is_full() const { return iwarp_.waits_for_room(); }
   // Something is left to be sent now; it only had its turn.
-  bool has_more_to_send() const { return iwarp_.wants_to_send() && !wire_.tx().full(); }
+  bool has_more_to_send() const {
+    return (iwarp_.wants_to_send() || roce_.side().wants_to_send()) && !wire_.tx().full();
+  }
   bool over_kernel_tcp() const { return over_kernel_tcp_; }
 
   // ---- the sides: connections, and what is asked of them
   iwarp::Side& iwarp() { return iwarp_; }
   const iwarp::Side& iwarp() const { return iwarp_; }
+  RocePairs& roce() { return roce_; }
 
   // ---- memory, queue pairs
   verbs::MemoryTable& memory() { return memory_; }
@@ -89,10 +94,14 @@ class Engine {
   // As MemoryTable::reregister(); work under way does not see the new memory (E-25).
   std::uint32_t reregister(std::uint32_t stag, verbs::PdId pd, const verbs::Extent& memory,
                            std::uint8_t access);
-  verbs::PdId alloc_pd() { return qps_.new_pd(); }
+  // Protection domains and shared receive queues, of every transport. Receives are posted to a
+  // shared queue directly, then Side::shared_posted is called.
+  QueuePairs& queue_pairs() { return qps_; }
+  // Of iWARP. Of RoCE: roce().create(), in Reset.
   verbs::QueuePair* create_qp(ddp::StreamConfig config, verbs::CompletionQueue* send,
                               verbs::CompletionQueue* receive);
-  // What the consumer may ask of its state (verbs/qp_state.h): Error ends the connection by RST and
+  // What the consumer may ask of its state (verbs/qp_state.h), of iWARP alone as it has no
+  // attributes; of RoCE: roce().modify(). Error ends the connection by RST and
   // flushes, Sqd ends it in order, Reset forgets connection, work requests and completions at once.
   // Who posts is kept away meanwhile by the caller.
   verbs::QpVerdict modify_qp(verbs::QueuePair& qp, verbs::QpState to, std::uint32_t mask,
@@ -101,13 +110,6 @@ class Engine {
   // goes out first (iwarp/ending.h). Completions not yet polled stay in their queues; no more come,
   // and no memory of the consumer is touched for it any more.
   void destroy_qp(verbs::QueuePair* qp, Instant now);
-  // A shared receive queue; receives are posted to it directly, then Side::shared_posted is called.
-  verbs::SharedReceiveQueue* create_shared_rq(verbs::PdId pd, std::uint32_t max_wr,
-                                              std::uint32_t max_sge) {
-    return qps_.create_shared(pd, max_wr, max_sge);
-  }
-  // False, and nothing done, while a queue pair uses it.
-  bool destroy_shared_rq(verbs::SharedReceiveQueue* queue) { return qps_.destroy_shared(queue); }
   // One event when fewer than `limit` receives are left; 0 disarms.
   void set_shared_limit(verbs::SharedReceiveQueue& queue, std::uint32_t limit);
 
@@ -126,6 +128,7 @@ class Engine {
   // A received frame between parsing and work.
   struct Staged {
     iwarp::Arrived tcp;
+    roce::Arrived roce;
     wire::FrameHead head;
   };
 
@@ -136,6 +139,7 @@ class Engine {
   void stage_unknown(const port::Frame& frame, Staged& s, Instant now);
   void input_control(const port::Frame& frame, const net::Classified& c, Instant now);
   bool loop_frames(Instant now);
+  bool transmit_both(Instant now);
   bool take_network_events(Instant now);
   void on_network_event(const net::Event& e, Instant now);
   void settle(const verbs::Region& region, std::uint32_t stag);
@@ -153,8 +157,10 @@ class Engine {
   iwarp::Side iwarp_;
   Link link_;
   QueuePairs qps_;
+  RocePairs roce_;
   EngineCounters counters_;
   bool look_again_ = false;
+  bool roce_goes_first_ = false;
   Staged staged_[port::kBurst];  // the burst, with rx_frames_
   port::Frame rx_frames_[port::kBurst];
   std::vector<std::uint8_t> control_frame_;

@@ -83,6 +83,7 @@ void Engine::fill_stats(EngineStats* out) const {
   out->connections.clear();
   side.connections.for_each(
       [&](const Connection& c) { out->connections.push_back(iwarp::stats_of(c)); });
+  roce_.fill_stats(out);
 }
 
 }  // namespace engine

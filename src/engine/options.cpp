@@ -56,6 +56,9 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.gateway = text("gateway");
   o.mac = text("mac");
   o.vlan = number("vlan");
+  const std::string transport = c.get("transport");
+  o.speaks_iwarp = transport != "roce";
+  o.speaks_roce = transport != "iwarp";
   o.mtu = text("mtu").empty() ? 0 : number("mtu");
 
   o.tcp.sack = c.get_bool("sack");

@@ -9,6 +9,7 @@
 #include "base/ip_address.h"
 #include "base/time.h"
 #include "iwarp/options.h"
+#include "roce/side.h"
 #include "urnic/config.h"
 
 namespace urnic::engine {
@@ -24,6 +25,9 @@ struct Options : iwarp::Options {
   enum class OutOfOrder : std::uint8_t { Auto, Place, Store } out_of_order = OutOfOrder::Auto;
   Duration link_timeout = Duration::s(5);  // E-43; 0: a link that is down is waited for
   bool duplicate_address_detection = false;
+  // What the device speaks: frames of a transport that it does not are nobody's.
+  bool speaks_iwarp = true, speaks_roce = false;
+  roce::Options roce;  // its key comes from the seed
   // Where neither the configuration nor the port has one. Empty: derived from the first address.
   std::optional<MacAddress> own_mac;
 };

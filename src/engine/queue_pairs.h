@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash_map.h"
 #include "base/siphash.h"
 #include "base/stag_form.h"
 #include "verbs/queue_pair.h"
@@ -22,22 +23,26 @@ class QueuePairs {
   explicit QueuePairs(const SipKey& key) : numbers_(key) {}
 
   verbs::PdId new_pd() { return ++last_pd_; }
-  // In 24 bits, not 0, and not to be counted (E-49). 0 when none is left. One that the consumer
-  // chose is passed over.
+  // In 24 bits, not 0, and not to be counted (E-49). 0 when none is left. One that somebody has is
+  // passed over: the consumer may have chosen it, and other transports have numbers of their own.
   std::uint32_t new_number() {
     while (last_qp_ != 0xffffff) {
       const std::uint32_t number = numbers_.outside(++last_qp_);
-      if (!chosen_ || !has(number)) return number;
+      if (!has(number)) return number;
     }
     return 0;
   }
-  bool has(std::uint32_t number) const {
-    return std::any_of(qps_.begin(), qps_.end(),
-                       [&](const auto& q) { return q->number() == number; });
-  }
-  void note_chosen() { chosen_ = true; }
-  verbs::QueuePair* add(std::unique_ptr<verbs::QueuePair> qp) {
-    qps_.push_back(std::move(qp));
+  bool has(std::uint32_t number) const { return by_number_.find(number) != nullptr; }
+  // Nobody has its number. On std::bad_alloc it still is the caller's.
+  verbs::QueuePair* add(std::unique_ptr<verbs::QueuePair>&& qp) {
+    qps_.emplace_back();
+    try {
+      by_number_.insert(qp->number(), qp.get());
+    } catch (...) {
+      qps_.pop_back();
+      throw;
+    }
+    qps_.back() = std::move(qp);
     return qps_.back().get();
   }
   // Out of here.
@@ -46,6 +51,7 @@ class QueuePairs {
         std::find_if(qps_.begin(), qps_.end(), [&](const auto& q) { return q.get() == qp; });
     std::unique_ptr<verbs::QueuePair> taken = std::move(*at);
     qps_.erase(at);
+    by_number_.erase(taken->number());
     return taken;
   }
   std::size_t size() const { return qps_.size(); }
@@ -75,10 +81,14 @@ class QueuePairs {
   }
 
  private:
+  // Numbers are spread already.
+  struct AsItIs {
+    std::uint64_t operator()(std::uint32_t number) const { return number; }
+  };
   std::vector<std::unique_ptr<verbs::SharedReceiveQueue>> shared_;
   std::vector<std::unique_ptr<verbs::QueuePair>> qps_;
+  HashMap<std::uint32_t, verbs::QueuePair*, AsItIs> by_number_;
   std::uint32_t last_qp_ = 0;
-  bool chosen_ = false;  // some number was the consumer's choice
   StagForm numbers_;
   verbs::PdId last_pd_ = 0;
 };

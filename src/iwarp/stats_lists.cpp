@@ -14,18 +14,23 @@ namespace {
 #define URNIC_OF_DDP(name, help) URNIC_LISTED(ConnectionStats, "iwarp.ddp", s.iwarp.ddp, name, help)
 #define URNIC_OF_TCP(name, help) URNIC_LISTED(ConnectionStats, "iwarp.tcp", s.iwarp.tcp, name, help)
 
+#define URNIC_OF_ROCE(name, help) URNIC_LISTED(ConnectionStats, "roce", s.roce, name, help)
+
 #define URNIC_OF_ENGINE(name, help) URNIC_LISTED(EngineStats, "", s, name, help)
 #define URNIC_OF_PORT(name, help) URNIC_LISTED(EngineStats, "port", s.port, name, help)
 #define URNIC_OF_NET(name, help) URNIC_LISTED(EngineStats, "net", s.net, name, help)
 #define URNIC_OF_OBJECTS(name, help) URNIC_LISTED(EngineStats, "verbs", s.verbs, name, help)
 #define URNIC_OF_HOST(name, help) URNIC_LISTED(EngineStats, "iwarp", s.iwarp, name, help)
+#define URNIC_OF_ROCE_HOST(name, help) URNIC_LISTED(EngineStats, "roce", s.roce, name, help)
 
 constexpr Counter<ConnectionStats> kConnection[] = {
     URNIC_VERBS_COUNTERS(URNIC_OF_VERBS) URNIC_FAST_SLOW_COUNTERS(URNIC_OF_IWARP)
-        URNIC_DDP_COUNTERS(URNIC_OF_DDP) URNIC_TCP_COUNTERS(URNIC_OF_TCP)};
+        URNIC_DDP_COUNTERS(URNIC_OF_DDP) URNIC_TCP_COUNTERS(URNIC_OF_TCP)
+            URNIC_ROCE_COUNTERS(URNIC_OF_ROCE)};
 constexpr Counter<EngineStats> kEngine[] = {
     URNIC_ENGINE_COUNTERS(URNIC_OF_ENGINE) URNIC_PORT_COUNTERS(URNIC_OF_PORT)
-        URNIC_NET_COUNTERS(URNIC_OF_NET) URNIC_IWARP_HOST_COUNTERS(URNIC_OF_HOST)};
+        URNIC_NET_COUNTERS(URNIC_OF_NET) URNIC_IWARP_HOST_COUNTERS(URNIC_OF_HOST)
+            URNIC_ROCE_HOST_COUNTERS(URNIC_OF_ROCE_HOST)};
 constexpr Counter<EngineStats> kGauges[] = {URNIC_VERBS_GAUGES(URNIC_OF_OBJECTS)
                                                 URNIC_IWARP_HOST_GAUGES(URNIC_OF_HOST)};
 

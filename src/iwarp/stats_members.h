@@ -13,6 +13,7 @@ void connection_members(S& s, F&& f) {
   f("", "local", s.local);
   f("", "peer", s.peer);
   f("", "state", s.state);
+  f("", "transport", s.transport);
   f("iwarp", "fast", s.iwarp.fast);
   f("iwarp", "slow_reason", s.iwarp.slow_reason);
   for (const auto& c : connection_counters()) f(c.group, c.name, c.of(s));

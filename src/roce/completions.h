@@ -20,6 +20,7 @@ class Completions {
     overrun_ = true;  // not here: whoever completes is in the middle of a queue pair
     hooks_->on_cq_overrun(cq);
   }
+  bool overrun_pending() const { return overrun_; }
   // A completion queue has overrun since this was asked the last time (E-47).
   bool take_overrun() {
     const bool is = overrun_;

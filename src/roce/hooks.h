@@ -10,7 +10,12 @@ namespace urnic::roce {
 enum class QpEvent : std::uint8_t {
   Established,  // a request came in Rtr: it may go to Rts (IB-120)
   Drained,      // in Sqd, as asked for (IB-112)
-  Refused,      // it is in Error: a request of the peer could not be served
+  // It is in Error, and the peer knows: one of its requests touched what it may not, could not be,
+  // or met a fault of ours.
+  RefusedAccess,
+  RefusedRequest,
+  RefusedFault,
+  Failed,       // in Error: a request of ours failed, as its completion says
   LastReceive,  // in Error, it uses no more of its shared receive queue
 };
 

@@ -123,6 +123,16 @@ bool Side::drained(const Context& c) const {
   return !c.requester || (c.requester->drained() && c.requester->state().fresh.packet == 0);
 }
 
+namespace {
+
+QpEvent event_of(ib::Verdict refusal) {
+  if (refusal == ib::Verdict::RemoteAccess) return QpEvent::RefusedAccess;
+  if (refusal == ib::Verdict::InvalidRequest) return QpEvent::RefusedRequest;
+  return QpEvent::RefusedFault;
+}
+
+}  // namespace
+
 // After anything that may have moved a half.
 void Side::settle(Context& c) {
   verbs::QueuePair& qp = *c.qp;
@@ -134,7 +144,7 @@ void Side::settle(Context& c) {
     if (qp.state == QpState::Error) return;
     qp.state.advance(QpState::Error);
     enter_error(c);
-    if (refused) hooks_->on_qp_event(qp, QpEvent::Refused);
+    hooks_->on_qp_event(qp, refused ? event_of(c.responder->failure()) : QpEvent::Failed);
     return;
   }
   if (!c.requester) return;
@@ -147,9 +157,11 @@ void Side::settle(Context& c) {
 
 // ---- ends
 
-void Side::fail(verbs::QueuePair& qp) {
-  if (!qp.state.advance(QpState::Error).ok()) return;
+bool Side::fail(verbs::QueuePair& qp) {
+  if (qp.state == QpState::Error) return false;
+  if (!qp.state.advance(QpState::Error).ok() && !qp.state.modify(QpState::Error).ok()) return false;
   enter_error(context_of(qp));
+  return true;
 }
 
 // Its state is Error. Whatever is outstanding completes, whatever is owed to the peer is not said.
@@ -216,6 +228,11 @@ void Side::run_timers(Instant now) {
     sending_.add(c);
     settle(c);
   }
+}
+
+bool Side::goes_out(const verbs::QueuePair& qp) const {
+  const Context& c = context_of(qp);
+  return c.responder && !wire_.interface().is_own(c.attributes.av.remote);
 }
 
 Statistics Side::statistics() const {

@@ -82,12 +82,17 @@ class Side {
   Modified modify(verbs::QueuePair&, const QpChange&, Instant now);
   // Something was posted. Transmits at once.
   void work_posted(verbs::QueuePair&, Instant now);
-  // It cannot go on: Error, and flushed.
-  void fail(verbs::QueuePair&);
+  // It cannot go on: Error, and flushed; nobody is told. False: it was there already, or in Reset.
+  bool fail(verbs::QueuePair&);
   Completions& completions() { return completions_; }
+  const Completions& completions() const { return completions_; }
+  // It has a peer, and that is not one of our own addresses.
+  bool goes_out(const verbs::QueuePair&) const;
 
   // ---- looking
   Statistics statistics() const;
+  // The same without queue pairs that are there.
+  const Statistics& of_the_gone() const { return statistics_; }
   std::size_t queue_pairs() const { return table_.size(); }
 
  private:

@@ -32,7 +32,13 @@ bool Side::transmit_round(Instant now) {
   Context* const last = sending_.last();
   while (Context* const c = sending_.first()) {
     sending_.remove(*c);
-    const Turn turn = transmit(*c, now);
+    Turn turn;
+    try {
+      turn = transmit(*c, now);
+    } catch (const std::bad_alloc&) {  // nothing has been asked of the network: it looks again
+      sending_.add(*c);
+      throw;
+    }
     any |= turn.sent;
     if (turn.again && verbs::rights(c->qp->state).takes_requests) sending_.add(*c);
     if (turn.full || c == last) break;

@@ -5,7 +5,7 @@ namespace urnic::sim {
 Node::Node(const engine::Options& options, port::Port port, std::uint32_t completions)
     : port_(std::move(port)), send_cq_(completions), receive_cq_(completions) {
   engine_ = std::make_unique<engine::Engine>(options, &port_, 0, this);
-  pd = engine_->alloc_pd();
+  pd = engine_->queue_pairs().new_pd();
 }
 
 Node::~Node() {
@@ -26,6 +26,10 @@ verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_
   return engine_->create_qp(config, &send_cq_, &receive_cq_);
 }
 
+verbs::QueuePair* Node::make_roce_qp(const verbs::WorkQueueSizes& sizes) {
+  return engine_->roce().create(pd, sizes, &send_cq_, &receive_cq_);
+}
+
 std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access) {
   return engine_->memory().register_memory(pd, base, length, access);
 }
@@ -33,7 +37,9 @@ std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std:
 verbs::Post Node::post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now) {
   const auto result = qp.sq.post(wr);
   if (result == verbs::Post::Ok) {
-    if (verbs::flushes_posts(qp.state)) {
+    if (engine::is_roce(qp)) {
+      engine_->work_posted(qp, now);
+    } else if (verbs::flushes_posts(qp.state)) {
       engine_->iwarp().completions().flush_posted(qp);
     } else {
       engine_->iwarp().doorbell(qp, now);
@@ -44,7 +50,9 @@ verbs::Post Node::post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Insta
 
 bool Node::post_receive(verbs::QueuePair& qp, const verbs::RecvWr& wr, Instant now) {
   if (qp.rq.post(wr) != verbs::ReceiveQueue::Post::Ok) return false;
-  if (verbs::flushes_posts(qp.state)) {
+  if (engine::is_roce(qp)) {
+    engine_->work_posted(qp, now);
+  } else if (verbs::flushes_posts(qp.state)) {
     engine_->iwarp().completions().flush_posted(qp);
   } else {
     engine_->iwarp().receive_posted(qp, now);

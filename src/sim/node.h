@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
 #include "port/port.h"
+#include "roce/hooks.h"
 
 namespace urnic::sim {
 
@@ -22,6 +25,12 @@ class Node : public engine::Hooks {
   void on_completion(verbs::CompletionQueue*) override {
     if (on_sleeper) on_sleeper();
   }
+  void on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) override {
+    roce_events.emplace_back(qp.number(), event);
+  }
+  void on_qp_failed(verbs::QueuePair& qp, Errc, const std::string& why) override {
+    roce_failed.emplace_back(qp.number(), why);
+  }
 
   engine::Engine& engine() { return *engine_; }
   const engine::Engine& engine() const { return *engine_; }
@@ -30,6 +39,8 @@ class Node : public engine::Hooks {
   // A queue pair on this node's two completion queues.
   verbs::QueuePair* make_qp(std::uint32_t send_depth = 256, std::uint32_t receive_depth = 256,
                             std::uint32_t sges = 4, verbs::SharedReceiveQueue* shared = nullptr);
+  // One of RoCE, in Reset. Null when no number is left.
+  verbs::QueuePair* make_roce_qp(const verbs::WorkQueueSizes& sizes = {});
   std::uint32_t register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access);
 
   verbs::Post post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now);
@@ -42,6 +53,9 @@ class Node : public engine::Hooks {
 
   std::function<void()> on_sleeper;  // an armed completion queue has something
   std::deque<engine::CmEvent> events;
+  // Of RoCE's queue pairs, by number.
+  std::vector<std::pair<std::uint32_t, roce::QpEvent>> roce_events;
+  std::vector<std::pair<std::uint32_t, std::string>> roce_failed;
   std::vector<verbs::Cqe> send_done, receive_done;
   verbs::PdId pd = 0;
 

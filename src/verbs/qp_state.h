@@ -139,6 +139,8 @@ class QpStateMachine {
   QpState load() const { return state_.load(); }
   operator QpState() const { return load(); }
   Service service() const { return service_; }
+  // Whose moves it makes: those of one transport.
+  bool follows(const QpRules& rules) const { return rules_ == &rules; }
 
   // What modify() would say.
   QpMove judge(QpState to, std::uint32_t mask = kQpAttrState) const {

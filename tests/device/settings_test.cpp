@@ -49,6 +49,7 @@ const std::map<std::string, OfEngine> kOfEngine = {
     {"mac", {"02:00:00:00:00:09", SEEN(mac)}},
     {"vlan", {"7", SEEN(vlan)}},
     {"mtu", {"1400", SEEN(mtu)}},
+    {"transport", {"both", SEEN(speaks_roce)}},
     {"connection_type", {"slow", SEEN(context.initiated_as)}},
     {"in_logic", {"fig10", SEEN(context.variant)}},
     {"framing", {"markers", SEEN(mpa.policy)}},

@@ -262,7 +262,7 @@ TEST(HoleMemory, ComesBackWhenTheHolesAreClosed) {
 // ---------------------------------------------------------------------
 
 verbs::SharedReceiveQueue* eight(sim::Node& node) {
-  return node.engine().create_shared_rq(node.pd, 8, 1);
+  return node.engine().queue_pairs().create_shared(node.pd, 8, 1);
 }
 
 TEST(SharedReceive, DropsWithoutAReceiveAndGoesOnWhenOneIsPosted_R113_E17) {
@@ -329,7 +329,7 @@ TEST(SharedReceive, E50_TheLastReceiveIsToldOnceInALife) {
 
 TEST(SharedReceive, QueueInUseIsNotDestroyed) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
-  EXPECT_FALSE(r.engine().destroy_shared_rq(r.qp().rq.shared()));
+  EXPECT_FALSE(r.engine().queue_pairs().destroy_shared(r.qp().rq.shared()));
 }
 
 }  // namespace

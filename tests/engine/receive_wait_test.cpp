@@ -211,7 +211,7 @@ TEST_F(ReceiveWait, R113_OnFastItIsStillADrop) {
 }
 
 verbs::SharedReceiveQueue* shared_queue(sim::Node& node) {
-  return node.engine().create_shared_rq(node.pd, 8, 1);
+  return node.engine().queue_pairs().create_shared(node.pd, 8, 1);
 }
 
 TEST(ReceiveWaitShared, R116_AReceiveOfASharedQueueTakesWhatWaits) {

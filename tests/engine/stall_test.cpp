@@ -79,7 +79,7 @@ struct StallTest : ::testing::Test {
   std::pair<port::Port, port::Port> wire = port::make_memory_pair();
   Engine left{options("10.77.0.1/24"), &wire.first, 0, &left_hooks};
   Engine right{options("10.77.0.2/24"), &wire.second, 0, &right_hooks};
-  verbs::PdId left_pd = left.alloc_pd(), right_pd = right.alloc_pd();
+  verbs::PdId left_pd = left.queue_pairs().new_pd(), right_pd = right.queue_pairs().new_pd();
   std::uint8_t source[1 << 16] = {}, sink[1 << 16] = {};
   std::uint32_t left_key = left.memory().register_memory(left_pd, source, sizeof source, 0);
   std::uint32_t right_key = right.memory().register_memory(

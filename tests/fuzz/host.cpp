@@ -18,8 +18,8 @@ T& one_of(std::vector<T>& all, Input& in) {
 Host::Host(const engine::Options& options, const IpAddress& address, std::uint32_t max_frame)
     : own(address), wire(max_frame), port_(wire.open()) {
   engine_ = std::make_unique<engine::Engine>(options, &port_, 0, this);
-  pd_ = engine_->alloc_pd();
-  shared_ = engine_->create_shared_rq(pd_, 32, 2);
+  pd_ = engine_->queue_pairs().new_pd();
+  shared_ = engine_->queue_pairs().create_shared(pd_, 32, 2);
 }
 
 Host::~Host() {
@@ -272,7 +272,7 @@ void Host::give_back(Instant now) {
   for (const std::uint64_t id : unanswered_) engine_->iwarp().reject(id, {}, now);
   requests.clear();
   unanswered_.clear();
-  require(engine_->destroy_shared_rq(shared_),
+  require(engine_->queue_pairs().destroy_shared(shared_),
           "a shared receive queue is in use without queue pairs");
 }
 

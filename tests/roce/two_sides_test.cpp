@@ -326,7 +326,7 @@ TEST_F(Failing, ABadKeyIsRemoteAccessThereAndFlushedHere) {
   EXPECT_EQ(bad->b.qp->state, verbs::QpState::Error);
   ASSERT_EQ(received.size(), 1u);
   EXPECT_EQ(received[0].status, Status::Flushed);
-  EXPECT_EQ(net.b.log.count(QpEvent::Refused), 1u);
+  EXPECT_EQ(net.b.log.count(QpEvent::RefusedAccess), 1u);
   EXPECT_EQ(net.b.side.statistics().responders.refusals, 1u);
 }
 

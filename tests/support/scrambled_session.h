@@ -66,7 +66,7 @@ inline constexpr std::uint32_t kReceive = 2048;  // octets of one receive
 inline constexpr std::size_t kSends = Consumer::kReceives / kReceive;
 
 inline verbs::SharedReceiveQueue* make_shared_queue(sim::Node& node) {
-  return node.engine().create_shared_rq(node.pd, 64, 4);
+  return node.engine().queue_pairs().create_shared(node.pd, 64, 4);
 }
 
 inline sim::PairOptions options_of(const Terms& s, std::uint64_t seed) {

@@ -1,0 +1,205 @@
+#include "device/modify.h"
+
+#include <array>
+#include <string>
+
+namespace urnic::detail {
+namespace {
+
+using verbs::QpAttribute;
+using verbs::QpState;
+
+struct Name {
+  std::uint32_t bit;
+  const char* name;
+};
+constexpr Name kNames[] = {
+    {verbs::kQpAttrAccess, "access"},
+    {verbs::kQpAttrDestQpn, "dest_qp"},
+    {verbs::kQpAttrAv, "path"},
+    {verbs::kQpAttrPathMtu, "path_mtu"},
+    {verbs::kQpAttrRqPsn, "rq_psn"},
+    {verbs::kQpAttrMaxDestRdAtomic, "responder_depth"},
+    {verbs::kQpAttrMinRnrTimer, "min_rnr_timer"},
+    {verbs::kQpAttrSqPsn, "sq_psn"},
+    {verbs::kQpAttrTimeout, "ack_timeout"},
+    {verbs::kQpAttrRetryCount, "retry_count"},
+    {verbs::kQpAttrRnrRetry, "rnr_retry"},
+    {verbs::kQpAttrMaxRdAtomic, "initiator_depth"},
+    {verbs::kQpAttrSqdNotify, "tell_drained"},
+    {verbs::kQpAttrPort, "port"},
+    {verbs::kQpAttrPkeyIndex, "pkey_index"},
+};
+
+std::string names_of(std::uint32_t mask) {
+  std::string out;
+  for (const Name& n : kNames) {
+    if ((mask & n.bit) != 0) out += (out.empty() ? "" : ", ") + std::string(n.name);
+  }
+  return out;
+}
+
+Error bad(std::string message) {
+  return {Errc::invalid_argument, std::move(message)};
+}
+
+std::string move_text(QpState from, QpState to) {
+  return "from state " + std::string(verbs::name(from)) + " to " + std::string(verbs::name(to));
+}
+
+// Takes what is given into a change, and remembers the first value that cannot be.
+class Taker {
+ public:
+  explicit Taker(roce::QpChange* change) : change_(*change) {}
+
+  void number(const std::optional<std::uint32_t>& given, const char* name, std::uint32_t least,
+              std::uint32_t most, std::uint32_t bit, std::uint32_t* to) {
+    if (!given) return;
+    change_.mask |= bit;
+    *to = *given;
+    if (*given >= least && *given <= most) return;
+    refuse(std::string(name) + " is " +
+           (least == most ? std::to_string(least)
+                          : std::to_string(least) + " to " + std::to_string(most)));
+  }
+  void refuse(std::string why) {
+    if (!wrong_) wrong_ = bad(std::move(why));
+  }
+  const std::optional<Error>& wrong() const { return wrong_; }
+
+ private:
+  roce::QpChange& change_;
+  std::optional<Error> wrong_;
+};
+
+void take_numbers(const QpAttributes& a, Taker* take, roce::QpChange* c) {
+  constexpr std::uint32_t k24Bits = 0xffffff, kCode = 31, kDepth = 16;
+  take->number(a.dest_qp, "dest_qp", 0, k24Bits, verbs::kQpAttrDestQpn, &c->dest_qp);
+  take->number(a.rq_psn, "rq_psn", 0, k24Bits, verbs::kQpAttrRqPsn, &c->rq_psn);
+  take->number(a.sq_psn, "sq_psn", 0, k24Bits, verbs::kQpAttrSqPsn, &c->sq_psn);
+  take->number(a.responder_depth, "responder_depth", 0, kDepth, verbs::kQpAttrMaxDestRdAtomic,
+               &c->responder_depth);
+  take->number(a.initiator_depth, "initiator_depth", 0, kDepth, verbs::kQpAttrMaxRdAtomic,
+               &c->initiator_depth);
+  take->number(a.min_rnr_timer, "min_rnr_timer", 0, kCode, verbs::kQpAttrMinRnrTimer,
+               &c->min_rnr_timer);
+  take->number(a.ack_timeout, "ack_timeout", 0, kCode, verbs::kQpAttrTimeout, &c->ack_timeout);
+  take->number(a.retry_count, "retry_count", 0, 7, verbs::kQpAttrRetryCount, &c->retry_count);
+  take->number(a.rnr_retry, "rnr_retry", 0, 7, verbs::kQpAttrRnrRetry, &c->rnr_retry);
+  take->number(a.port, "port", 1, 1, verbs::kQpAttrPort, &c->port);
+  take->number(a.pkey_index, "pkey_index", 0, 0, verbs::kQpAttrPkeyIndex, &c->pkey_index);
+}
+
+void take_access(const QpAttributes& a, Taker* take, roce::QpChange* c) {
+  if (!a.access) return;
+  constexpr std::uint32_t kRights = verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
+  c->mask |= verbs::kQpAttrAccess;
+  if ((*a.access & ~kRights) != 0) {
+    take->refuse("access has access_remote_write, access_remote_read and access_remote_atomic");
+  }
+  c->access = static_cast<std::uint8_t>(*a.access & kRights);
+}
+
+void take_path_mtu(const QpAttributes& a, Taker* take, roce::QpChange* c) {
+  if (!a.path_mtu) return;
+  c->mask |= verbs::kQpAttrPathMtu;
+  for (const ib::PathMtu m : {ib::PathMtu::k256, ib::PathMtu::k512, ib::PathMtu::k1024,
+                              ib::PathMtu::k2048, ib::PathMtu::k4096}) {
+    if (ib::octets(m) != *a.path_mtu) continue;
+    c->path_mtu = m;
+    return;
+  }
+  take->refuse("path_mtu is 256, 512, 1024, 2048 or 4096");
+}
+
+Result<ib::AddressVector> vector_of(const QpPath& path, const net::Interface& interface) {
+  const auto remote = IpAddress::parse(path.remote);
+  if (!remote) return bad("path.remote is no IP address: '" + path.remote + "'");
+  ib::AddressVector av;
+  av.remote = *remote;
+  if (path.traffic_class > 255) return bad("path.traffic_class is 0 to 255");
+  if (path.hop_limit < 1 || path.hop_limit > 255) return bad("path.hop_limit is 1 to 255");
+  if (path.source_port < 0xc000 || path.source_port > 0xffff) {
+    return bad("path.source_port is 49152 to 65535");
+  }
+  av.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
+  av.hop_limit = static_cast<std::uint8_t>(path.hop_limit);
+  av.source_port = static_cast<std::uint16_t>(path.source_port);
+  const auto local = path.local.empty()
+                         ? (interface.has_route(*remote) ? interface.choose_source(*remote)
+                                                         : std::optional<IpAddress>())
+                         : IpAddress::parse(path.local);
+  if (!local && path.local.empty()) {
+    return Error{Errc::unreachable, "no own address leads to " + path.remote};
+  }
+  if (!local) return bad("path.local is no IP address: '" + path.local + "'");
+  if (!interface.is_own(*local)) return bad("path.local is not an own address: " + path.local);
+  av.local = *local;
+  return av;
+}
+
+Error refusal(roce::Modified what, const verbs::QueuePair& qp, QpState to,
+              const roce::QpChange& asked, std::uint32_t mtu) {
+  const verbs::QpMask takes = verbs::attributes(qp.state.service(), qp.state, to);
+  const std::string move = move_text(qp.state, to);
+  switch (what) {
+    case roce::Modified::MissingAttribute:
+      return bad("the move " + move + " needs " + names_of(takes.required & ~asked.mask) + " too");
+    case roce::Modified::ForeignAttribute:
+      return bad("the move " + move + " takes no " +
+                 names_of(asked.mask & ~(takes.required | takes.optional)));
+    case roce::Modified::BadValue:
+      return bad(
+          "path and path_mtu: addresses of one version, that of a single peer, and packets " +
+          ("that fit the IP MTU of " + std::to_string(mtu)));
+    case roce::Modified::Unsupported:
+      return {Errc::unsupported, "this attribute cannot be changed any more"};
+    case roce::Modified::NotDrained:
+      return {Errc::wrong_state,
+              "requests are still unanswered: it is drained when send_queue_drained has come"};
+    default:
+      return no_such_move(qp.state, to);
+  }
+}
+
+}  // namespace
+
+Error no_such_move(QpState from, QpState to) {
+  return {Errc::wrong_state, "the queue pair cannot be moved " + move_text(from, to)};
+}
+
+Result<roce::QpChange> change_of(QpState from, QpState to, const QpAttributes& a,
+                                 const engine::Engine& engine) {
+  roce::QpChange c;
+  c.to = to;
+  Taker take(&c);
+  take_numbers(a, &take, &c);
+  take_access(a, &take, &c);
+  take_path_mtu(a, &take, &c);
+  if (take.wrong()) return *take.wrong();
+  if (a.path) {
+    auto av = vector_of(*a.path, engine.interface());
+    if (!av) return av.error();
+    c.mask |= verbs::kQpAttrAv;
+    c.av = *av;
+  }
+  if (a.tell_drained) {
+    c.mask |= verbs::kQpAttrSqdNotify;
+    c.tell_drained = *a.tell_drained;
+  }
+  if (from == QpState::Reset && to == QpState::Init) {  // there is one of each
+    c.mask |= verbs::kQpAttrPort | verbs::kQpAttrPkeyIndex;
+  }
+  return c;
+}
+
+Result<void> modify_roce(engine::Engine& engine, verbs::QueuePair& qp, QpState to,
+                         const QpAttributes& attributes, Instant now) {
+  auto change = change_of(qp.state, to, attributes, engine);
+  if (!change) return change.error();
+  const roce::Modified done = engine.roce().modify(qp, *change, now);
+  if (done == roce::Modified::Ok) return {};
+  return refusal(done, qp, to, *change, engine.mtu());
+}
+
+}  // namespace urnic::detail

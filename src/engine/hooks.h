@@ -1,0 +1,23 @@
+// What an engine tells whoever owns it: what each of its transports tells, and what it finds
+// itself.
+#pragma once
+
+#include <string>
+
+#include "iwarp/events.h"
+#include "roce/hooks.h"
+#include "urnic/status.h"
+
+namespace urnic::engine {
+
+// Called from within the engine's functions: nothing of the engine may be called back.
+class Hooks : public iwarp::Hooks, public roce::Hooks {
+ public:
+  void on_completion(verbs::CompletionQueue*) override = 0;
+  void on_cq_overrun(verbs::CompletionQueue*) override {}
+  void on_qp_event(verbs::QueuePair&, roce::QpEvent) override {}
+  // Of RoCE: it is in Error, for a reason besides its peer and its work.
+  virtual void on_qp_failed(verbs::QueuePair&, Errc, const std::string& /*why*/) {}
+};
+
+}  // namespace urnic::engine

@@ -1,0 +1,72 @@
+// Counters of RoCE's side as the plain values of the public header (D10).
+#include "engine/roce_pairs.h"
+
+namespace urnic::engine {
+namespace {
+
+void put(const ib::RequesterCounters& c, RoceStats* out) {
+  out->requests_sent += c.packets;
+  out->requests_repeated += c.repeated;
+  out->acks_received += c.acks;
+  out->responses_duplicate += c.duplicates;
+  out->responses_ghost += c.ghosts;
+  out->responses_malformed += c.malformed;
+  out->response_timeouts += c.timeouts;
+  out->sequence_naks_received += c.sequence_naks;
+  out->implied_naks += c.implied_naks;
+  out->rnr_naks_received += c.rnr_naks;
+}
+
+void put(const ib::ResponderCounters& c, RoceStats* out) {
+  out->requests_taken += c.requests;
+  out->requests_duplicate += c.duplicates;
+  out->requests_out_of_sequence += c.out_of_sequence;
+  out->requests_too_late += c.dropped_duplicates;
+  out->acks_sent += c.acks;
+  out->sequence_naks_sent += c.sequence_naks;
+  out->rnr_naks_sent += c.rnr_naks;
+  out->requests_refused += c.refusals;
+  out->read_packets_sent += c.read_responses;
+}
+
+}  // namespace
+
+ConnectionStats RocePairs::stats_of(const verbs::QueuePair& qp) {
+  const roce::Context& c = roce::context_of(qp);
+  ConnectionStats s;
+  s.transport = "roce";
+  s.qp_number = qp.number();
+  s.state = verbs::name(qp.state);
+  if (c.responder) {  // it has a peer
+    const ib::AddressVector& av = c.attributes.av;
+    s.local = SocketAddress{av.local, ib::kUdpPort}.to_string();
+    s.peer = (av.remote.is_v6() ? "[" + av.remote.to_string() + "]" : av.remote.to_string()) + ":" +
+             std::to_string(c.attributes.dest_qp);
+    put(c.responder->counters(), &s.roce);
+  }
+  if (c.requester) put(c.requester->counters(), &s.roce);
+  return s;
+}
+
+void RocePairs::fill_stats(EngineStats* out) const {
+  const roce::Statistics& all = side_.of_the_gone();
+  put(all.requesters, &out->ended.roce);
+  put(all.responders, &out->ended.roce);
+  RoceHostStats& host = out->roce;
+  host.rx_roce = all.received;
+  host.tx_roce = all.sent;
+  host.tx_unroutable = all.unroutable;
+  host.rx_roce_malformed = all.drops.of(ib::Drop::Malformed);
+  host.rx_bad_icrc = all.drops.of(ib::Drop::BadIcrc);
+  host.rx_bad_version = all.drops.of(ib::Drop::BadVersion);
+  host.rx_no_queue_pair = all.drops.of(ib::Drop::NoQueuePair);
+  host.rx_wrong_state = all.drops.of(ib::Drop::WrongState);
+  host.rx_wrong_service = all.drops.of(ib::Drop::WrongService);
+  host.rx_bad_pkey = all.drops.of(ib::Drop::BadPkey);
+  host.rx_wrong_address = all.drops.of(ib::Drop::WrongAddress);
+  qps_.for_each([&](const verbs::QueuePair& qp) {
+    if (is_roce(qp) && roce::context_of(qp).responder) out->connections.push_back(stats_of(qp));
+  });
+}
+
+}  // namespace urnic::engine
