@@ -135,18 +135,18 @@ bool Driver::app_poll() {
   if (!ownership_.try_take()) return false;
   const Instant now = monotonic_now();
   last_poll_.store(kInside, std::memory_order_relaxed);
-  habit_.begin(now);
+  caller_.habit.begin(now);
   if (announced_.load(std::memory_order_relaxed)) {
     announced_.store(false, std::memory_order_relaxed);
-    habit_.forget();
+    caller_.habit.forget();
   }
   bool rouse = false;
   Instant ended = now;
   const bool any = poll_and_rearm(&ended, &rouse);
-  if (any) room_wait_.forget();
-  const bool yields =
-      !any && room_wait_.leaves_core(engine_->socket_is_full(), engine_->port_is_full(), now);
-  if (yields) habit_.yield();
+  const bool waits = !any && engine_->waits_for_room();
+  if (!waits) caller_.room_wait.forget();
+  const bool yields = waits && caller_.room_wait.leaves_core(engine_->over_kernel_tcp(), now);
+  if (yields) caller_.habit.yield();
   leave(rouse);
   if (yields) {
     std::this_thread::yield();
@@ -163,15 +163,15 @@ bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
   const Instant now = *time;
   const std::uint64_t long_polls = engine_->counters().long_polls;
   // Who polls all the time is back before an ACK is late; else the thread, which watches, is (E-7).
-  bool any = poll_engine(now, habit_.steady());
+  bool any = poll_engine(now, caller_.habit.steady());
   if (any && engine_->counters().long_polls != long_polls) {
     *time = monotonic_now();
-    habit_.end(*time);
+    caller_.habit.end(*time);
   }
   const Sleeper sleeper = sleeper_.load(std::memory_order_relaxed);
-  if (sleeper == Sleeper::Watching) *rouse = !habit_.steady();
+  if (sleeper == Sleeper::Watching) *rouse = !caller_.habit.steady();
   if (sleeper == Sleeper::OnPort) {
-    if (habit_.steady()) {
+    if (caller_.habit.steady()) {
       port_->disarm(queue_);
       armed_ = false;
       *rouse = true;                         // to watch
@@ -200,7 +200,7 @@ void Driver::ring(verbs::QueuePair& qp) {
   if (inherited()) return;
   if (ownership_.try_take()) {
     const Instant now = monotonic_now();
-    habit_.post(now);
+    caller_.habit.post(now);
     attend(qp, now);
     leave(serve_between_posts(now));
     return;
@@ -291,12 +291,12 @@ void Driver::run() {
 
 // Under ownership. What it did a while ago is forgotten.
 bool Driver::application_drives(Instant now) {
-  if (options_.progress != Progress::Auto || !habit_.steady()) return false;
+  if (options_.progress != Progress::Auto || !caller_.habit.steady()) return false;
   if (announced_.load()) return false;
   if (now.ns() - last_poll_.load(std::memory_order_relaxed) < PollingHabit::kPause.count_ns()) {
     return true;
   }
-  habit_.forget();
+  caller_.habit.forget();
   return false;
 }
 

@@ -161,8 +161,10 @@ class Driver {
   std::atomic<std::int64_t> last_poll_{0};  // of the application, ns
   std::atomic<std::uint64_t> sleeps_{0};
   // Under ownership.
-  PollingHabit habit_;
-  RoomWait room_wait_;
+  struct Caller {
+    PollingHabit habit;
+    RoomWait room_wait;
+  } caller_;  // what the application does
   Instant sleep_deadline_, last_burst_;
   bool sleeps_for_room_ = false;
   bool armed_ = false;

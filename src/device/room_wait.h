@@ -14,22 +14,18 @@ class RoomWait {
  public:
   static constexpr Duration kPatience = Duration::us(50);
 
-  // A poll that found nothing to do, at `now`: leave the core? `socket_full`, `port_full`: what
-  // waits for room.
-  bool leaves_core(bool socket_full, bool port_full, Instant now) {
-    if (socket_full) return true;
-    if (!port_full) {
-      since_ = Instant::never();
-      return false;
-    }
+  // A poll that found nothing to do, at `now`, and no room: leave the core? `socket`: it is the
+  // kernel's that has none.
+  bool leaves_core(bool socket, Instant now) {
+    if (socket) return true;
     if (since_.is_never()) since_ = now;
     return now - since_ >= kPatience;
   }
-  // One that found something.
+  // One that found something, or room.
   void forget() { since_ = Instant::never(); }
 
  private:
-  Instant since_ = Instant::never();  // when the port was first seen full
+  Instant since_ = Instant::never();  // when there was first none in the port
 };
 
 }  // namespace urnic::engine

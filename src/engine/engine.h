@@ -72,9 +72,7 @@ class Engine {
   Instant next_deadline() const;
   // Something could not be sent for want of room in the port or in the kernel's sockets. The port,
   // once armed, wakes who sleeps when there is room again.
-  bool waits_for_room() const { return port_is_full() || socket_is_full(); }
-  bool port_is_full() const { return wire_.tx().full(); }
-  bool socket_is_full() const { return iwarp_.waits_for_room(); }
+  bool waits_for_room() const { return wire_.tx().full() || iwarp_.waits_for_room(); }
   // Something is left to be sent now; it only had its turn.
   bool has_more_to_send() const {
     return (iwarp_.wants_to_send() || roce_.side().wants_to_send()) && !wire_.tx().full();

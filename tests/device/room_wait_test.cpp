@@ -7,28 +7,29 @@ namespace urnic::engine {
 namespace {
 
 const Instant kStart = Instant() + Duration::ms(7);
-constexpr bool kSocket = true, kPort = true, kNone = false;
+constexpr bool kSocket = true, kPort = false;
 
+// proves: E-51
 TEST(RoomWait, OfASocketLeavesTheCoreAtOnce) {
   RoomWait wait;
-  EXPECT_TRUE(wait.leaves_core(kSocket, kNone, kStart));
+  EXPECT_TRUE(wait.leaves_core(kSocket, kStart));
 }
 
+// proves: E-51
 TEST(RoomWait, OfAPortLeavesTheCoreWhenNobodyTakesFromItForLong) {
   RoomWait wait;
-  EXPECT_FALSE(wait.leaves_core(kNone, kPort, kStart));
-  EXPECT_FALSE(wait.leaves_core(kNone, kPort, kStart + RoomWait::kPatience - Duration::ns(1)));
-  EXPECT_TRUE(wait.leaves_core(kNone, kPort, kStart + RoomWait::kPatience));
+  EXPECT_FALSE(wait.leaves_core(kPort, kStart));
+  EXPECT_FALSE(wait.leaves_core(kPort, kStart + RoomWait::kPatience - Duration::ns(1)));
+  EXPECT_TRUE(wait.leaves_core(kPort, kStart + RoomWait::kPatience));
 }
 
+// proves: E-51
 TEST(RoomWait, BeginsAnewWithRoomOrWithSomethingDone) {
   RoomWait wait;
-  EXPECT_FALSE(wait.leaves_core(kNone, kPort, kStart));
-  EXPECT_FALSE(wait.leaves_core(kNone, kNone, kStart + Duration::us(10)));
-  EXPECT_FALSE(wait.leaves_core(kNone, kPort, kStart + Duration::us(60)));
+  EXPECT_FALSE(wait.leaves_core(kPort, kStart));
   wait.forget();
-  EXPECT_FALSE(wait.leaves_core(kNone, kPort, kStart + Duration::us(120)));
-  EXPECT_TRUE(wait.leaves_core(kNone, kPort, kStart + Duration::us(170)));
+  EXPECT_FALSE(wait.leaves_core(kPort, kStart + Duration::us(60)));
+  EXPECT_TRUE(wait.leaves_core(kPort, kStart + Duration::us(110)));
 }
 
 }  // namespace
