@@ -4,7 +4,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib wire roce iwarp
+set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib ib_cm wire roce iwarp
     engine device)
 
 file(WRITE ${CMAKE_BINARY_DIR}/liburnic_version.cpp
