@@ -91,6 +91,7 @@ TEST_P(RoceModify, APathMtuThatTheWireDoesNotCarryIsRefused) {
                  "IP MTU of 1500");
 }
 
+// proves: IB-105
 TEST_P(RoceModify, WhatIsNotSpokenOrNotThereIsUnsupported) {
   ends[0] = RoceEnd(settings(0, {{"transport", "iwarp"}}));
   ends[1] = RoceEnd(settings(1, {{"transport", "roce"}}));
@@ -190,6 +191,7 @@ TEST_P(RoceModify, IsConnectedAgainAfterReset) {
 
 // ---- ends
 
+// proves: IB-115
 TEST_P(RoceModify, WhatThePeerHasNoRightToEndsBothAndEachIsTold) {
   up();
   const Sge sge = ends[0].sge(0, 100);

@@ -116,6 +116,7 @@ INSTANTIATE_TEST_SUITE_P(RoceEngine, BothTransports,
                          ::testing::Values("", "loss=0.02,reorder=0.02,dup=0.02"));
 
 // One long message each: neither waits for the end of the other, though the port has little room.
+// proves: E-51
 TEST(RoceTurns, NeitherTransportHasThePortForItself) {
   auto [a, b] = port::make_memory_pair({.max_frame = 1518, .ring = 8});
   engine::Options options;
@@ -240,6 +241,7 @@ TEST(RoceFrames, AreTakenByAnEngineThatSpeaksIt) {
   EXPECT_EQ(e.statistics().drops.of(ib::Drop::NoQueuePair), 1u);
 }
 
+// proves: IB-2
 TEST(RoceFrames, AreNobodysInOneThatDoesNot) {
   Alone e(speaks(true, false));
   e.arrive(kPeer, kUs);
@@ -255,6 +257,7 @@ TEST(RoceFrames, ToOthersOrFromAnOwnAddressAreDroppedBeforeTheyAreLookedAt) {
   EXPECT_EQ(e.statistics().received, 0u);
 }
 
+// proves: IB-2
 TEST_F(RoceEngine, ASegmentIsNobodysWhereRoceAloneIsSpoken) {
   sim::PairOptions options = both();
   options.right.speaks_iwarp = false;
@@ -280,6 +283,7 @@ TEST_F(RoceEngine, ASegmentIsNobodysWhereRoceAloneIsSpoken) {
 // ---- numbers
 
 // Two engines of one seed choose alike.
+// proves: E-49
 TEST_F(RoceEngine, NoTwoQueuePairsHaveOneNumber) {
   std::vector<std::uint32_t> of_roce, of_iwarp;
   {
@@ -317,6 +321,7 @@ TEST_F(RoceEngine, NoTwoQueuePairsHaveOneNumber) {
 
 // ---- what befalls a queue pair
 
+// proves: IB-71
 TEST_F(RoceEngine, WhatIsLostIsSentAgainWhenItsTimeHasCome) {
   up();
   rooms(kSlot);
@@ -346,6 +351,7 @@ TEST_F(RoceEngine, APeerThatIsSilentEndsItAndItsOwnerIsTold) {
   EXPECT_EQ(pair->left().roce_events[0].second, roce::QpEvent::Failed);
 }
 
+// proves: IB-76
 TEST_F(RoceEngine, NobodyAnswersForTheAddressUntilSomebodyDoes) {
   sim::PairOptions options = both();
   options.faults_left = options.faults_right = "loss=1";  // not even ARP gets through
@@ -364,6 +370,7 @@ TEST_F(RoceEngine, NobodyAnswersForTheAddressUntilSomebodyDoes) {
   EXPECT_EQ(pair->left().send_done[0].completion.status, Status::Success);
 }
 
+// proves: E-43
 TEST_F(RoceEngine, WithinOneDeviceFramesComeStraightBack) {
   sim::Pair only(both());
   sim::Node& node = only.left();
