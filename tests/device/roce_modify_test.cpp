@@ -137,7 +137,7 @@ TEST_P(RoceModify, IB122_OverIwarpAttributesAreNotLookedAt) {
 
 // ---- states
 
-// proves: IB-112, IB-113
+// proves: IB-112
 TEST_P(RoceModify, SqdDrainsAndSaysSoAndRtsGoesOn) {
   up();
   QpAttributes tell;
