@@ -263,8 +263,7 @@ TEST_P(RoceModify, E47_AnOverrunEndsEveryQueuePairOnTheQueue) {
 TEST_P(RoceModify, IsDestroyedInEveryStateWhileOthersWork) {
   up();
   Agreed agreed;
-  agreed.ack_timeout = 8;
-  agreed.retry_count = 1;
+  agreed.ack_timeout = 16;  // 268 ms: on a busy machine too none fails by itself before its turn
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> done{0};
   const std::uint32_t lasting = qps[0].number();
@@ -294,7 +293,7 @@ TEST_P(RoceModify, IsDestroyedInEveryStateWhileOthersWork) {
         if (qps[0].post_send(request(Opcode::write, 1, sge, 0)).ok()) ++posted;
       }
       if (state == QpState::sqd || state == QpState::error) {
-        ASSERT_TRUE(a.modify(state).ok());
+        EXPECT_TRUE(a.modify(state).ok());
       }
       if (!at_once) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       if (at_once) {
