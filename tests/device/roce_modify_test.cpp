@@ -256,6 +256,10 @@ TEST_P(RoceModify, E47_AnOverrunEndsEveryQueuePairOnTheQueue) {
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->error.code, Errc::no_memory);
   EXPECT_EQ(qps[0].state(), QpState::error);
+  // Who hears of the first hears it before the last has ended.
+  for (int i = 0; i < 1000 && other.state() != QpState::error; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   EXPECT_EQ(other.state(), QpState::error);
 }
 
