@@ -38,6 +38,7 @@ void all_operations(RoceEnd (&ends)[2], QueuePair (&qps)[2]) {
                        op == Opcode::send_with_invalidate;
     const bool takes = sends || op == Opcode::write_with_immediate;
     std::vector<std::uint8_t> mine = ends[0].memory, theirs = ends[1].memory;
+    ends[1].in_order();
     const Sge from = ends[0].sge(offset, length), into = ends[1].sge(inbox, kSlot);
     SendRequest r;
     r.wr_id = 100 + i;
@@ -244,6 +245,7 @@ TEST_P(Roce, BothTransportsByTurnsOnOnePort) {
   ASSERT_TRUE(connected.ok());
   constexpr std::uint32_t kPiece = 2048, kPieces = 64;
   std::vector<std::uint8_t> mine = ends[0].memory, theirs = ends[1].memory;
+  ends[1].in_order();
   for (std::uint32_t round = 0; round < 8; ++round) {
     for (std::uint32_t i = 0; i < kPieces; ++i) {
       const std::size_t at = std::size_t{i} * kPiece;
@@ -267,6 +269,7 @@ TEST_P(Roce, BothTransportsByTurnsOnOnePort) {
     for (std::size_t i = 0; i < ends[0].memory.size(); i += 97) {
       mine[i] = ++ends[0].memory[i];
     }
+    ends[1].in_order();
   }
   const EngineStats s = ends[0].device.stats();
   EXPECT_GT(s.roce.tx_roce, 256u);
