@@ -179,6 +179,7 @@ int Process::open() {
   }
   device_ = std::move(*device);
   events_ = std::move(*events);
+  if (device_.info().link_up) had_link_ = true;  // before anybody listened
   // The program's signals are the program's.
   sigset_t all, old;
   sigfillset(&all);

@@ -96,18 +96,10 @@ void Connections::begin_passive(Listeners::Found& l, const Way& way, const MadHe
   }
   core_.set_due(*c, now + Duration::ns(core_.wait_of(r.remote_timeout).count_ns() / 2));
 
-  Event& e = core_.tell(*c, EventKind::ConnectRequest);
-  e.listener = l.id;
-  e.wanted = r.service;
+  Event& e = core_.tell_asked(*c, EventKind::ConnectRequest, r.private_data);
   e.qp = c->offered;
   e.path = c->path;
   e.extensions = c->extensions;
-  ByteView data = r.private_data;
-  if (is_ip_service(r.service)) {
-    e.source_port = read_ip_header(data)->source_port;
-    data = data.subspan(kIpHeaderOctets);
-  }
-  e.data = PrivateData(data);
 }
 
 void Connections::refuse_req(const Way& way, const MadHeader& h, const Req& r, Reason reason) {

@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "ib_cm/ip_service.h"
+
 namespace urnic::ib_cm {
 namespace {
 
@@ -78,6 +80,18 @@ Event& Core::tell(Connection& c, EventKind kind, Reason reason) {
   e.way = c.way;
   e.reason = reason;
   e.transport = c.transport;
+  return e;
+}
+
+Event& Core::tell_asked(Connection& c, EventKind kind, ByteView data) {
+  Event& e = tell(c, kind);
+  e.listener = c.listener;
+  e.wanted = c.service;
+  if (is_ip_service(c.service)) {
+    e.source_port = read_ip_header(data)->source_port;
+    data = data.subspan(kIpHeaderOctets);
+  }
+  e.data = PrivateData(data);
   return e;
 }
 

@@ -69,6 +69,9 @@ struct Core {
   }
   // Nothing when nobody wants to hear.
   Event& tell(Connection& c, EventKind kind, Reason reason = Reason::None);
+  // Somebody asks its listener for its service. `data`: the private data of the request, looked at
+  // already; where the service is of IP its header is taken off.
+  Event& tell_asked(Connection& c, EventKind kind, ByteView data);
 
   // ---- time
   Duration bounded(Duration d) const {

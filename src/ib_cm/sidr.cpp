@@ -87,15 +87,7 @@ void Sidr::begin(Listeners::Found& l, const Way& way, const MadHeader& h, const 
   }
   core_.set_due(*c, now + core_.options.most_wait);  // nobody waits longer
 
-  Event& e = core_.tell(*c, EventKind::ServiceRequest);
-  e.listener = l.id;
-  e.wanted = r.service;
-  ByteView data = r.private_data;
-  if (is_ip_service(r.service)) {
-    e.source_port = read_ip_header(data)->source_port;
-    data = data.subspan(kIpHeaderOctets);
-  }
-  e.data = PrivateData(data);
+  core_.tell_asked(*c, EventKind::ServiceRequest, r.private_data);
 }
 
 void Sidr::refuse(const Way& way, const MadHeader& h, const SidrReq& r, SidrStatus status) {

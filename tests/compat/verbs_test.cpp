@@ -169,8 +169,9 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
     if (event.event_type != IBV_EVENT_PORT_ERR) _exit(4);
     _exit(state_of(context) == IBV_PORT_DOWN ? 0 : 5);
   }
+  close(ready[1]);  // a server that ends early is noticed
   char byte;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(read(ready[0], &byte, 1), 1) << "the server gave up";
   const pid_t client = fork();
   ASSERT_GE(client, 0);
   if (client == 0) {
@@ -186,7 +187,6 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
     EXPECT_EQ(WEXITSTATUS(status), 0) << (child == client ? "client" : "server");
   }
   close(ready[0]);
-  close(ready[1]);
 }
 
 // perftest leaves a queue; what is left may still be used and destroyed.
