@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections import namedtuple
 
-FAMILIES = ("R", "T", "L", "H", "E", "IB")
+FAMILIES = ("R", "T", "L", "H", "E", "IB", "S")
 FAMILY = "|".join(FAMILIES)
 ITEM = re.compile(r"^((?:%s)-\d+):\s*(.+?)\s*$" % FAMILY)
 ATTRIBUTE = re.compile(r"^\s+(hardware|open|script):\s*(.+?)\s*$")

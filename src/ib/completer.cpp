@@ -215,10 +215,17 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
     case Response::RnrNak:
       take_rnr_nak(s, h, now);
       break;
+    case Response::Ack:
+      if (progress && s.probe.shows_loss(s.una.psn)) repeat_by_probe(s);
+      break;
     default:
       break;
   }
-  if (progress || j.what == Response::InProgress) rearm(s, now);
+  if (progress || j.what == Response::InProgress) {
+    rearm(s, now);
+  } else {
+    heard(s, now);
+  }
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ struct QpAttributes {
   std::uint8_t ack_timeout = 0;      // code: 4.096 us * 2^n; 0: no timer
   std::uint8_t retry_count = 7;      // seven, not unlimited (IB-74)
   std::uint8_t rnr_retry = 7;        // 7: unlimited
+  bool probe = false;                // the requester's probe (probe.h); off is the letter (S-5)
 
   // Whether the receive queue tells its credits (RC without a shared receive queue, IB-80..82);
   // else every ACK says kNoCredits.

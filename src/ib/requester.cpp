@@ -145,6 +145,7 @@ void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, Inst
   const bool newest = !s.expecting() || end.psn - s.una.psn > s.expected_end - s.una.psn;
   if (newest) s.expected_end = end.psn;
   s.timer.start(now);
+  s.probe.start(now);
 }
 
 // ---- again
@@ -156,6 +157,30 @@ void catch_up(SendState& s) {
   while (s.next.wqe != s.fresh.wqe && verbs::is_local(s.wqes.wqe(s.next.wqe).op)) ++s.next.wqe;
 }
 
+// A READ asked for from there on may be answered with a First or Only there.
+void resume_read(SendState& s, const SendPosition& at) {
+  if (s.wqes.wqe(at.wqe).op != WrOp::Read || at.packet == 0) return;
+  s.awaiting.resumed = at.psn;
+  s.awaiting.is_resumed = true;
+}
+
+// The oldest unacknowledged packet leaves again as the probe (S-5). No position moves; retry
+// counter and transport timer do not notice. Needless where that packet is the next to be repeated;
+// where its memory has gone, that is for the transport timer to find.
+bool probe_packet(SendState& s, Instant now, RequestPacket* out) {
+  if (s.una == s.fresh || s.next == s.una || !build(s, s.una, out)) {
+    s.probe.skip();
+    return false;
+  }
+  resume_read(s, s.una);
+  out->header.bth.ack_request = true;
+  ++s.counters.packets;
+  ++s.counters.repeated;
+  ++s.counters.probes;
+  s.probe.left(s.una.psn, s.next.psn, now);
+  return true;
+}
+
 // next, which lies before fresh, leaves again.
 bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
   const SendPosition at = s.next, end = behind(s, at);
@@ -164,10 +189,7 @@ bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
     get_stuck(s, at.wqe, Status::LocalProtection);
     return false;
   }
-  if (s.wqes.wqe(at.wqe).op == WrOp::Read && at.packet != 0) {
-    s.awaiting.resumed = at.psn;
-    s.awaiting.is_resumed = true;
-  }
+  resume_read(s, at);
   ++s.counters.repeated;
   sent(s, &out->header, end, asks(s, out->header, end), now);
   return true;
@@ -279,6 +301,7 @@ bool new_packet(SendState& s, bool may_begin, Instant now, RequestPacket* out) {
   if (stop) s.credits.hold(s.ssn, end.psn);
   const bool ask = stop || asks(s, out->header, end);
   s.fresh = end;
+  if (ask) s.probe.measure(at.psn, now);
   sent(s, &out->header, end, ask, now);
   return true;
 }
@@ -296,11 +319,13 @@ std::uint8_t* RequestPacket::copy_payload(std::uint8_t* to) const {
 void Requester::attributes_changed() {
   s_.timer = TransportTimer(s_.qp->ack_timeout, s_.rules.least_timeout);
   s_.retries = RetryCounters(s_.qp->retry_count, s_.qp->rnr_retry);
+  s_.probe = Probe(s_.qp->probe);
 }
 
 bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
   if (failed() || s_.rnr.on()) return false;
   catch_up(s_);
+  if (s_.probe.wanted() && probe_packet(s_, now, out)) return true;
   if (s_.next != s_.fresh) return repeat_packet(s_, now, out);
   return new_packet(s_, may_begin, now, out);
 }
@@ -308,6 +333,7 @@ bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
 void Requester::on_time(Instant now) {
   if (s_.rnr.until <= now && s_.rnr.on()) repeat_after_wait(s_);
   if (s_.timer.expired(now)) repeat_by_timeout(s_);
+  s_.probe.on_time(now);
 }
 
 void Requester::stop() {

@@ -55,7 +55,7 @@ class Requester {
   Taken take(const ParsedPacket& response, Instant now) { return take_response(s_, response, now); }
 
   // When on_time() is due; never() when nothing waits for time to pass.
-  Instant due() const { return earlier(s_.timer.due(), s_.rnr.until); }
+  Instant due() const { return earlier(earlier(s_.timer.due(), s_.rnr.until), s_.probe.due()); }
   void on_time(Instant now);
 
   // Completions of what is done, in posting order, signaled ones only.

@@ -99,11 +99,18 @@ void made_progress(SendState& s) {
 }
 
 void rearm(SendState& s, Instant now) {
+  s.probe.answered(s.una.psn, now);
   if (s.expecting() && !s.rnr.on()) {
     s.timer.restart(now);
+    s.probe.restart(now);
   } else {
     s.timer.stop();
+    s.probe.stop();
   }
+}
+
+void heard(SendState& s, Instant now) {
+  if (!s.probe.due().is_never()) s.probe.restart(now);
 }
 
 // ---- back
@@ -114,6 +121,7 @@ namespace {
 void go_back(SendState& s) {
   s.next = s.una;
   s.timer.stop();
+  s.probe.go_back();
 }
 
 bool take_retry(SendState& s) {
@@ -134,6 +142,12 @@ void repeat_by_timeout(SendState& s) {
   ++s.counters.timeouts;
   if (!take_retry(s)) return;
   s.repeating = false;
+  go_back(s);
+}
+
+void repeat_by_probe(SendState& s) {
+  ++s.counters.probe_losses;
+  s.repeating = true;
   go_back(s);
 }
 
@@ -158,6 +172,7 @@ void fail(SendState& s, std::uint32_t wqe, Status status) {
   if (s.failure.set) return;
   s.failure = {true, wqe, status};
   s.timer.stop();
+  s.probe.stop();
   s.rnr.until = Instant::never();
 }
 

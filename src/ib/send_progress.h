@@ -24,11 +24,16 @@ void made_progress(SendState&);
 void settle(SendState&);
 // A response was taken, or something was acknowledged: the transport timer goes on or ends (IB-69).
 void rearm(SendState&, Instant now);
+// A response in the window was taken that moved nothing: the peer lives, and no probe is needed
+// yet.
+void heard(SendState&, Instant now);
 
 // ---- back
 // Everything from una on is sent again, if the retry counter allows it.
 void repeat_by_nak(SendState&);
 void repeat_by_timeout(SendState&);
+// The same at no cost: the answer to a probe says that what left before it is lost (S-5).
+void repeat_by_probe(SendState&);
 // The same when the time of an RNR NAK of PSN `refused` has passed.
 void wait_for_receive(SendState&, Psn refused, std::uint8_t code, Instant now);
 void repeat_after_wait(SendState&);

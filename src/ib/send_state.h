@@ -13,6 +13,7 @@
 
 #include "base/time.h"
 #include "ib/context.h"
+#include "ib/probe.h"
 #include "ib/send_credits.h"
 #include "ib/send_wqes.h"
 #include "ib/timers.h"
@@ -44,6 +45,8 @@ struct RequesterCounters {
   std::uint64_t acks = 0;                                   // responses that acknowledged something
   std::uint64_t duplicates = 0, ghosts = 0, malformed = 0;  // responses discarded
   std::uint64_t timeouts = 0, sequence_naks = 0, implied_naks = 0, rnr_naks = 0;  // acted upon
+  std::uint64_t probes = 0;        // of those repeated (S-5)
+  std::uint64_t probe_losses = 0;  // repetitions that the answer to a probe called for
 };
 
 // Requests that await a response of their own: READs and atomics.
@@ -76,6 +79,7 @@ struct SendState {
         rules(r),
         wqes(sq, memory, attributes.peer(), attributes.pmtu()),
         timer(attributes.ack_timeout, r.least_timeout),
+        probe(attributes.probe),
         retries(attributes.retry_count, attributes.rnr_retry),
         credits(r.obey_credits),
         una{sq->started(), 0, attributes.sq_psn},
@@ -94,6 +98,7 @@ struct SendState {
   SendRules rules;
   SendWqes wqes;
   TransportTimer timer;
+  Probe probe;
   RetryCounters retries;
   SendCredits credits;
   SendPosition una, next, fresh;

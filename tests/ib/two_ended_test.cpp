@@ -53,6 +53,13 @@ struct Case {
       rules[i].obey_credits = rng.chance(0.7);
     }
   }
+  Case& with_probe() {
+    for (QpAttributes& qp : qps) {
+      qp.probe = true;
+      qp.ack_timeout = 14;  // 67 ms
+    }
+    return *this;
+  }
   std::uint64_t seed;
   Rng rng;
   WireFaults faults;
@@ -357,39 +364,72 @@ class TwoEnds {
 // What all cases together have met.
 struct Met {
   std::uint64_t lost = 0, doubled = 0, overtaken = 0, timeouts = 0, sequence_naks = 0,
-                implied_naks = 0, rnr_naks = 0, duplicates = 0;
+                implied_naks = 0, rnr_naks = 0, duplicates = 0, probes = 0, probe_losses = 0;
 };
 
-void run_seed(std::uint64_t seed, Met* met) {
-  const auto ends = std::make_unique<TwoEnds>(Case(seed));
-  EXPECT_EQ(ends->run(), "") << "seed " << seed << " at " << ends->now().ns() << " ns";
+void run_case(const Case& c, Met* met) {
+  const auto ends = std::make_unique<TwoEnds>(c);
+  EXPECT_EQ(ends->run(), "") << "seed " << c.seed << " at " << ends->now().ns() << " ns";
   met->lost += ends->wire().lost;
   met->doubled += ends->wire().doubled;
   met->overtaken += ends->wire().overtaken;
   for (int i = 0; i < 2; ++i) {
-    const RequesterCounters& c = ends->counters(i);
-    met->timeouts += c.timeouts;
-    met->sequence_naks += c.sequence_naks;
-    met->implied_naks += c.implied_naks;
-    met->rnr_naks += c.rnr_naks;
-    met->duplicates += c.duplicates;
+    const RequesterCounters& n = ends->counters(i);
+    met->timeouts += n.timeouts;
+    met->sequence_naks += n.sequence_naks;
+    met->implied_naks += n.implied_naks;
+    met->rnr_naks += n.rnr_naks;
+    met->duplicates += n.duplicates;
+    met->probes += n.probes;
+    met->probe_losses += n.probe_losses;
   }
+}
+
+// All seeds, or the one asked for: then false.
+template <class MakeCase>
+bool run_seeds(MakeCase&& make, std::uint64_t seeds, Met* met) {
+  if (const char* one = std::getenv("URNIC_TEST_SEED"); one != nullptr) {
+    run_case(make(std::strtoull(one, nullptr, 10)), met);
+    return false;
+  }
+  for (std::uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
+    run_case(make(seed), met);
+  }
+  return true;
+}
+std::uint64_t all_seeds() {
+  return std::getenv("URNIC_TEST_LONG") != nullptr ? 10'000 : 200;
 }
 
 // proves: IB-76
 TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRight) {
   Met met;
-  if (const char* one = std::getenv("URNIC_TEST_SEED"); one != nullptr) {
-    run_seed(std::strtoull(one, nullptr, 10), &met);
-    return;
-  }
-  const std::uint64_t seeds = std::getenv("URNIC_TEST_LONG") != nullptr ? 10'000 : 200;
-  for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) run_seed(seed, &met);
+  const std::uint64_t seeds = all_seeds();
+  if (!run_seeds([](std::uint64_t seed) { return Case(seed); }, seeds, &met)) return;
   for (const std::uint64_t n :
        {met.lost, met.doubled, met.overtaken, met.timeouts, met.sequence_naks, met.implied_naks,
         met.rnr_naks, met.duplicates}) {
     EXPECT_GE(n, seeds) << "each kind of fault and of repair, often";
   }
+}
+
+// proves: S-5
+TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWithProbes) {
+  Met met;
+  const std::uint64_t seeds = all_seeds();
+  // The transport timer is long, as programs set it: probes are what recovers.
+  const auto make = [](std::uint64_t seed) {
+    Case c(seed);
+    c.with_probe();
+    return c;
+  };
+  if (!run_seeds(make, seeds, &met)) return;
+  for (const std::uint64_t n : {met.lost, met.doubled, met.overtaken, met.sequence_naks,
+                                met.implied_naks, met.rnr_naks, met.duplicates, met.probes}) {
+    EXPECT_GE(n, seeds) << "each kind of fault and of repair, often";
+  }
+  EXPECT_GT(met.probe_losses, 0u);
+  EXPECT_LT(met.timeouts, met.probes / 10) << "probes come before the transport timer";
 }
 
 }  // namespace
