@@ -92,6 +92,7 @@ TEST_F(RequesterProbe, UsesUpNoRetryAndLeavesTheTransportTimerAlone) {
   while (r().due() != timeout) {
     pass_until_due();
     probes += static_cast<int>(leave().size());
+    ASSERT_FALSE(r().failed());
     ASSERT_LT(probes, 100);
   }
   EXPECT_EQ(probes, 7);
@@ -101,7 +102,7 @@ TEST_F(RequesterProbe, UsesUpNoRetryAndLeavesTheTransportTimerAlone) {
   EXPECT_EQ(r().state().retries.retries_left(), 0);
   EXPECT_THAT(psns(leave()), ElementsAre(100, 101));
   const Instant second = now + ack_timeout(15);
-  while (!r().failed()) {
+  for (int i = 0; i < 100 && !r().failed(); ++i) {
     pass_until_due();
     leave();
   }
@@ -126,13 +127,22 @@ TEST_F(RequesterProbe, NoneWithinAnRnrWait) {
 }
 
 // proves: S-5
+TEST_F(RequesterProbe, AnRnrNakEndsTheWaitForIt) {
+  post_sends(1);
+  leave();
+  rnr(100, 18);
+  EXPECT_EQ(r().due(), now + rnr_wait(18)) << "not the probe's millisecond";
+}
+
+// proves: S-5
 TEST_F(RequesterProbe, AlsoBehindARetransmission) {
   post_sends(3);
   leave();
-  nak(101, NakCode::SequenceError);
-  EXPECT_THAT(psns(leave()), ElementsAre(101, 102));
+  nak(100, NakCode::SequenceError);
+  EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102));
+  EXPECT_EQ(r().due(), now + Duration::ms(1));
   pass_until_due();
-  EXPECT_THAT(psns(leave()), ElementsAre(101));
+  EXPECT_THAT(psns(leave()), ElementsAre(100));
   EXPECT_EQ(r().state().retries.retries_left(), 6) << "the NAK took one";
 }
 
