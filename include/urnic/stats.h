@@ -97,6 +97,8 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(sequence_naks_received, "Sequence NAKs acted upon (IB-72)")               \
   X(implied_naks, "gaps seen in responses, and acted upon")                   \
   X(rnr_naks_received, "RNR NAKs acted upon: the peer had no receive")        \
+  X(probes_sent, "request packets repeated as probes (S-5)")                  \
+  X(probe_losses, "losses that the answer to a probe showed")                 \
   X(requests_taken, "request packets carried out")                            \
   X(requests_duplicate, "request packets that had come before")               \
   X(requests_out_of_sequence, "request packets behind a lost one")            \

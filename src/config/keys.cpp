@@ -37,6 +37,7 @@ constexpr Key kKeys[] = {
   {"immediate_dup_ack", Kind::Switch, "on", "answer a refused segment with a duplicate ACK at once (section 7)"},
   {"crc", Kind::Switch, "on", "MPA CRC; off only works when both ends say so, and such a connection is SLOW for ever"},
   {"ooo_without_markers", Kind::Choice, "auto", "out-of-order segments of FAST connections: place at once, or store until the gap closes; auto: place on memif, mem and dgram, else store", "auto|place|store"},
+  {"probe", Kind::Switch, "on", "RoCE: who hears nothing for two round trips asks with its oldest packet, and does not wait for the transport timer (S-5)"},
   {"rq_nudge", Kind::Switch, "on", "duplicate ACKs when a receive is posted that a dropped Send waited for"},
   {"receive_wait_ms", Kind::Number, "0", "how long a Send that TCP has acknowledged waits for a receive, and all behind it, ms; 0: it ends the connection (R-116); the drop-in libraries: 120000", "", 0, 86'400'000},
   {"completion_method", Kind::Number, "2", "how received Sends complete: 1 by the receive and a completion each, 2 by one completion for a run of them (R-103, R-104)", "", 1, 2},

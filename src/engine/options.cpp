@@ -109,6 +109,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.mpa.rtr = rtr_kinds(c.get("rtr"));
   o.mpa.ird = static_cast<std::uint16_t>(number("ird"));
   o.mpa.ord = static_cast<std::uint16_t>(number("ord"));
+  o.roce.probe = c.get_bool("probe");
   o.rq_nudge = c.get_bool("rq_nudge");
   o.receive_wait = Duration::ms(c.get_int("receive_wait_ms"));
   o.first_fpdu_delay = Duration::ms(c.get_int("first_fpdu_delay_ms"));

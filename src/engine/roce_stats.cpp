@@ -15,6 +15,8 @@ void put(const ib::RequesterCounters& c, RoceStats* out) {
   out->sequence_naks_received += c.sequence_naks;
   out->implied_naks += c.implied_naks;
   out->rnr_naks_received += c.rnr_naks;
+  out->probes_sent += c.probes;
+  out->probe_losses += c.probe_losses;
 }
 
 void put(const ib::ResponderCounters& c, RoceStats* out) {

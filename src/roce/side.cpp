@@ -31,6 +31,7 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::PdId pd, const verbs::Work
     context->attributes.number = number;
     context->attributes.pd = pd;
     context->attributes.tells_credits = options_.tell_credits;
+    context->attributes.probe = options_.probe;
     table_.set(number, context.get());
     qp->transport = std::move(context);
     return qp;
@@ -207,6 +208,7 @@ void Side::discard(Context& c) {
   fresh.number = qp.number();
   fresh.pd = c.attributes.pd;
   fresh.tells_credits = options_.tell_credits;
+  fresh.probe = options_.probe;
   c.attributes = fresh;
 }
 

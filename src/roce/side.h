@@ -33,6 +33,7 @@ namespace urnic::roce {
 struct Options {
   ib::SendRules send;
   bool tell_credits = true;       // of receive queues that are not shared
+  bool probe = false;             // of requesters (S-5)
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
   std::uint32_t most_queue_pairs = ContextTable::kMost;
   SipKey key;  // what numbers look like from outside (E-49)

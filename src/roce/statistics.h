@@ -29,6 +29,8 @@ inline void add(ib::RequesterCounters* to, const ib::RequesterCounters& c) {
   to->sequence_naks += c.sequence_naks;
   to->implied_naks += c.implied_naks;
   to->rnr_naks += c.rnr_naks;
+  to->probes += c.probes;
+  to->probe_losses += c.probe_losses;
 }
 inline void add(ib::ResponderCounters* to, const ib::ResponderCounters& c) {
   to->requests += c.requests;

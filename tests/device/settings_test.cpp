@@ -61,6 +61,7 @@ const std::map<std::string, OfEngine> kOfEngine = {
     {"immediate_dup_ack", {"off", SEEN(context.immediate_dup_ack)}},
     {"crc", {"off", SEEN(mpa.crc)}},
     {"ooo_without_markers", {"store", SEEN(out_of_order)}},
+    {"probe", {"off", SEEN(roce.probe)}},
     {"rq_nudge", {"off", SEEN(rq_nudge)}},
     {"receive_wait_ms", {"9", SEEN(receive_wait)}},
     {"completion_method", {"1", SEEN(completion_method)}},

@@ -299,6 +299,25 @@ struct Lossy : RoceEnds {
     ASSERT_TRUE(run(62, 1));
     moved->add(pair->right().engine());
   }
+  // The transport timer is half a second, a round trip much less: probes and what they show.
+  void probe(Moved* moved) {
+    sim::PairOptions o = both();
+    o.left.roce.probe = true;
+    ByHand h;
+    h.ack_timeout = 17;
+    h.retry_count = 7;
+    up(o, h);
+    rooms(512 << 10);
+    pair->run_for(Duration::ms(10));
+    pair->set_faults_left("loss=0.2");
+    pair->set_faults_right("loss=0.2");
+    for (std::uint64_t i = 0; i < 60; ++i) {
+      post(*left, verbs::WrOp::Write, i, 6000, i * 8000);
+      pair->run_for(Duration::ms(3));
+    }
+    ASSERT_TRUE(run(60));
+    moved->add(pair->left().engine());
+  }
 };
 
 // Packets that no peer of ours sends. One connected queue pair, whose peer is the test.
@@ -454,6 +473,7 @@ TEST(Counters, E48_EachOfThemMovesWhenWhatItCountsHappens) {
   a_port_of_the_system(&moved);
   too_many_connections(&moved);
   Lossy().work(&moved);
+  Lossy().probe(&moved);
   packets_of_roce(&moved);
   EXPECT_EQ(moved.still(), "");
 }
