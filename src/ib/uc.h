@@ -7,10 +7,10 @@
 
 #include <cstdint>
 
+#include "ib/handed_out.h"
 #include "ib/packet.h"
 #include "ib/requester.h"
 #include "ib/responder.h"
-#include "ib/send_wqes.h"
 #include "verbs/work.h"
 
 namespace urnic::ib {
@@ -57,16 +57,12 @@ class UcResponder {
   UcResponderState s_;
 };
 
-class UcRequester {
+class UcRequester : public HandedOut {
  public:
   // In Rts, with the attributes of the move there, which outlive it like queue and table. The queue
   // was made with sizeof(SendPart) octets for the transport.
   UcRequester(const QpAttributes& attributes, verbs::SendQueue* sq, verbs::MemoryTable* memory)
-      : qp_(&attributes),
-        wqes_(sq, memory, attributes.peer(), attributes.pmtu()),
-        next_{sq->started(), 0, attributes.sq_psn} {}
-  UcRequester(const UcRequester&) = delete;
-  UcRequester& operator=(const UcRequester&) = delete;
+      : HandedOut(attributes, sq, memory) {}
 
   // The next packet, which counts as sent; false when there is none. Carries out local operations
   // whose turn it is. With `may_begin` false no WQE is begun (SQD): one that has is sent to its
@@ -74,46 +70,9 @@ class UcRequester {
   // when the payload has been copied.
   bool next_packet(bool may_begin, RequestPacket* out);
 
-  // Completions of what is done, in posting order, signaled ones only.
-  template <class Sink>
-  void report(Sink&& on_completion) {
-    verbs::Completion c;
-    while (wqes_.next_completion(&c)) on_completion(static_cast<const verbs::Completion&>(c));
-  }
-  // A request cannot be sent. Nothing leaves before resume().
-  bool failed() const { return failure_.set; }
-  // The queue pair goes to Error for a reason that is not here.
-  void stop();
-  // Whatever is posted completes, by now and each time again: the request that failed with its own
-  // status, others flushed unless they were done. Only when failed().
-  template <class Sink>
-  void flush(Sink&& on_completion) {
-    verbs::Completion c;
-    for (;;) {
-      report(on_completion);
-      if (!flush_one(&c)) return;
-      on_completion(static_cast<const verbs::Completion&>(c));
-    }
-  }
-  // From SQE back to RTS, with everything flushed: what is posted from now on is sent, with the PSN
-  // behind the last that left.
-  void resume();
-
-  // Between two messages.
-  bool drained() const { return next_.packet == 0; }
-  // Of the next packet.
-  Psn psn() const { return next_.psn; }
-
  private:
   bool find_message();
   bool pass_local();
-  bool flush_one(verbs::Completion* c);
-  void fail(verbs::Status status) { failure_ = {true, next_.wqe, status}; }
-
-  const QpAttributes* qp_;
-  SendWqes wqes_;
-  SendPosition next_;
-  SendFailure failure_;
 };
 
 }  // namespace urnic::ib

@@ -108,19 +108,4 @@ bool UcRequester::next_packet(bool may_begin, RequestPacket* out) {
   return true;
 }
 
-void UcRequester::stop() {
-  if (!failed()) fail(Status::Flushed);
-}
-
-bool UcRequester::flush_one(verbs::Completion* c) {
-  const bool it = failure_.wqe == wqes_.queue().head();
-  return wqes_.next_flushed(it ? failure_.status : Status::Flushed, c);
-}
-
-void UcRequester::resume() {
-  failure_ = {};
-  next_.wqe = wqes_.queue().started();
-  next_.packet = 0;
-}
-
 }  // namespace urnic::ib

@@ -32,12 +32,8 @@ class UcRequesting : public RequesterBench {
   }
   static std::vector<std::uint32_t> psns(const std::vector<SentPacket>& packets) {
     std::vector<std::uint32_t> all;
+    all.reserve(packets.size());
     for (const SentPacket& p : packets) all.push_back(p.psn());
-    return all;
-  }
-  static std::vector<Operation> operations(const std::vector<SentPacket>& packets) {
-    std::vector<Operation> all;
-    for (const SentPacket& p : packets) all.push_back(p.operation());
     return all;
   }
   std::vector<verbs::Completion> done() {
