@@ -153,6 +153,10 @@ TEST_F(UcRequesting, MemoryThatGoesAwayWithinAMessageFailsIt) {
   ASSERT_EQ(c.size(), 1u);
   EXPECT_EQ(c[0].status, Status::LocalProtection);
   EXPECT_EQ(uc().psn(), Psn(101));
+  uc().resume();
+  lkey = table.register_memory(kPd, memory.data(), memory.size(), verbs::kLocalWrite);
+  post(WrOp::Send, 2 * kPmtu);
+  EXPECT_THAT(operations(send()), ElementsAre(Operation::SendFirst, Operation::SendLast));
 }
 
 TEST_F(UcRequesting, LocalOperationsHaveTheirTurn) {

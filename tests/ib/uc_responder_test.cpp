@@ -235,6 +235,44 @@ TEST_F(UcResponding, AReceiveThatCannotBeWrittenFailsAndEndsTheQueuePair) {
   EXPECT_EQ(rq.posted(), 1u);
 }
 
+TEST_F(UcResponding, EachPacketOfAWriteGoesBehindTheOneBefore) {
+  const Bytes all = counting(2 * kPmtu + 9, 77);
+  const auto at = [&all](std::size_t i) { return all.begin() + static_cast<std::ptrdiff_t>(i); };
+  post(1);
+  EXPECT_EQ(come(writing(Operation::WriteFirst, 1, 512, 2 * kPmtu + 9, Bytes(at(0), at(kPmtu)))),
+            Verdict::Accept);
+  EXPECT_EQ(come(send(Operation::WriteMiddle, 2, Bytes(at(kPmtu), at(2 * kPmtu)))),
+            Verdict::Accept);
+  ParsedPacket last = send(Operation::WriteLastImm, 3, Bytes(at(2 * kPmtu), all.end()));
+  last.header.bth.solicited = true;
+  EXPECT_EQ(come(last), Verdict::Accept);
+  EXPECT_TRUE(wrote(512, all));
+  ASSERT_EQ(completions.size(), 1u);
+  EXPECT_TRUE(completions[0].solicited);
+  EXPECT_EQ(uc->counters().requests, 3u);
+}
+
+// proves: IB-95
+TEST_F(UcResponding, AReceiveOfASharedQueueStaysWithTheQueuePairWhoseMessageWasLost) {
+  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
+  const std::uint32_t theirs =
+      table.register_memory(kPd + 1, {inbox(), 0, kOctets}, verbs::kLocalWrite);
+  BufferPool pool;
+  verbs::ReceiveQueue mine(&shared, &pool, 0);
+  uc = std::make_unique<UcResponder>(qp, &mine, &table);
+  EXPECT_EQ(come(send(Operation::SendOnly, 1, counting(4))), Verdict::NotReady);
+  for (std::uint64_t i = 1; i < 3; ++i) {
+    const verbs::Sge sge{1000 * i, 500, theirs};
+    shared.post({i, {&sge, 1}});
+  }
+  EXPECT_EQ(come(send(Operation::SendFirst, 2, counting(kPmtu))), Verdict::Accept);
+  EXPECT_EQ(shared.available(), 1u);
+  EXPECT_EQ(come(send(Operation::SendLast, 4, counting(4))), Verdict::OutOfSequence);
+  expect_delivered_to(1, 5);
+  EXPECT_EQ(shared.available(), 1u);
+  uc.reset();
+}
+
 // Packets of any kind, at any place: what is delivered is whole, and memory is that of the region.
 TEST_F(UcResponding, AHostilePeerDeliversNothingButWholeMessages) {
   Rng rng(91);

@@ -101,6 +101,7 @@ TEST_F(UdResponding, TheIpHeaderStandsBeforeThePayload) {
   std::fill_n(inbox() + 1000, 40, std::uint8_t{0xaa});
   ParsedPacket p = datagram(1, counting(30, 3), Operation::SendOnlyImm);
   p.header.immediate = 0x55667788;
+  p.header.bth.solicited = true;
   EXPECT_EQ(come(p, ipv4), Verdict::Accept);
   EXPECT_EQ(source, 0x4567u);
   EXPECT_EQ(received(1, 20), Bytes(20, 0xaa));
@@ -108,6 +109,7 @@ TEST_F(UdResponding, TheIpHeaderStandsBeforeThePayload) {
             to_hex(ByteView(ipv4).first(20)) + to_hex(p.payload));
   ASSERT_EQ(completions.size(), 1u);
   EXPECT_EQ(completions[0].byte_len, 70u);
+  EXPECT_TRUE(completions[0].with_immediate && completions[0].solicited);
   EXPECT_EQ(completions[0].immediate, 0x55667788u);
   EXPECT_EQ(come(datagram(2, {}), ipv6), Verdict::Accept);
   EXPECT_EQ(received(2, 40), Bytes(ipv6.begin(), ipv6.begin() + 40));
@@ -122,6 +124,22 @@ TEST_F(UdResponding, AReceiveThatCannotBeWrittenFailsAndEndsTheQueuePair) {
   EXPECT_EQ(completions[0].status, Status::LocalProtection);
   EXPECT_TRUE(ud.failed());
   EXPECT_EQ(come(datagram(2, counting(8))), Verdict::Ignored);
+}
+
+TEST_F(UdResponding, ReceivesMayBeThoseOfASharedQueue) {
+  verbs::SharedReceiveQueue shared(kPd + 1, 8, 1);  // with a domain of its own
+  const std::uint32_t theirs =
+      table.register_memory(kPd + 1, {inbox(), 0, kOctets}, verbs::kLocalWrite);
+  BufferPool pool;
+  verbs::ReceiveQueue mine(&shared, &pool, 0);
+  UdResponder on_shared(qp, &mine, &table);
+  const verbs::Sge sge{1000, 500, theirs};
+  shared.post({6, {&sge, 1}});
+  verbs::Completion c;
+  EXPECT_TRUE(on_shared.take(datagram(1, counting(8)), ipv4, &c).received.completed);
+  EXPECT_EQ(c.wr_id, 6u);
+  EXPECT_EQ(c.status, Status::Success);
+  EXPECT_EQ(on_shared.take(datagram(2, counting(8)), ipv4, &c).received.verdict, Verdict::NotReady);
 }
 
 TEST_F(UdResponding, AHostileSenderFillsReceivesAndNothingElse) {
