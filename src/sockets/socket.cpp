@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sockets/host_addresses.h"
 #include "sockets/kernel_address.h"
 
 namespace urnic::sockets {
@@ -104,7 +105,9 @@ Outcome<Socket, int> Socket::connect(const SocketAddress& to, const SocketAddres
   }
   const socklen_t n = to_kernel(to, &a);
   if (::connect(s.fd_, &a.any, n) != 0 && errno != EINPROGRESS) {
-    return fail(errno == EADDRNOTAVAIL ? EADDRINUSE : errno);
+    if (errno != EADDRNOTAVAIL) return fail(errno);
+    // No port is left; or no address to leave from, as for version 6 where it is switched off.
+    return fail(host_source_for(to.ip) ? EADDRINUSE : ENETUNREACH);
   }
   // A peer on this machine has answered by now: its refusal is known before anything has begun.
   if (const int e = s.take_error(); e != 0) return fail(e);

@@ -47,7 +47,7 @@ class Socket {
   // Begin to connect, from address and port of `from` as far as they are specified; the port may be
   // that of a reserved socket that lets others in. Writable (or failed) follows, but for what is
   // known at once, as that nobody listens on a port of this machine. EADDRINUSE: no port is left,
-  // or there is such a connection.
+  // or there is such a connection. ENETUNREACH: no address of this machine leads there.
   static Outcome<Socket, int> connect(const SocketAddress& to, const SocketAddress& from);
   // A socket at `at`, which nobody else gets from now on (EADDRINUSE: somebody has it); port 0: the
   // kernel chooses. Who connects to it is refused. An unspecified version 6 address takes version 4

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "support/device_end.h"
+#include "support/ipv6.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -17,7 +18,7 @@ namespace {
 enum class Wire { Memif, KernelTcp };
 
 // Two devices; `own` are the server's addresses, `from` the client's.
-struct Addresses : testing::TestWithParam<Wire> {
+struct Addresses : ::testing::TestWithParam<Wire> {
   void SetUp() override {
     char name[] = "/tmp/urnic-address-XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);
@@ -104,6 +105,8 @@ struct Addresses : testing::TestWithParam<Wire> {
     while (client->events.poll(&e)) {
     }
   }
+  // The machine's version 6 may be switched off; memif's is the device's own.
+  static bool has_six() { return GetParam() != Wire::KernelTcp || testing::has_ipv6(); }
   static EventKind event(test::DeviceEnd& end) {
     Event e;
     EXPECT_TRUE(end.events.wait(&e, 10000));
@@ -116,13 +119,14 @@ struct Addresses : testing::TestWithParam<Wire> {
   std::unique_ptr<test::DeviceEnd> server, client;
 };
 
-INSTANTIATE_TEST_SUITE_P(, Addresses, testing::Values(Wire::Memif, Wire::KernelTcp),
+INSTANTIATE_TEST_SUITE_P(, Addresses, ::testing::Values(Wire::Memif, Wire::KernelTcp),
                          [](const auto& i) {
                            return i.param == Wire::Memif ? "Memif" : "KernelTcp";
                          });
 
 // As tgt does.
 TEST_P(Addresses, BothVersionsListenOnOnePort) {
+  if (!has_six()) GTEST_SKIP() << "no IPv6 here";
   Listener four = listen("0.0.0.0", 0);
   ASSERT_NE(four.port(), 0);
   Listener both = listen("::", four.port(), {.ipv6_only = true});
@@ -135,7 +139,7 @@ TEST_P(Addresses, BothVersionsListenOnOnePort) {
 TEST_P(Addresses, AllOfVersionSixAreAllUnlessToldOtherwise) {
   Listener all = listen("::", 0);
   reaches(all, first);
-  reaches(all, six);
+  if (has_six()) reaches(all, six);
   const auto again = server->device.bind(at("0.0.0.0", all.port()));
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, Errc::in_use) << again.error().message;
@@ -147,9 +151,12 @@ TEST_P(Addresses, AllOfVersionSixAreAllUnlessToldOtherwise) {
 TEST_P(Addresses, EachAddressHasAListenerOfItsOwn) {
   Listener one = listen(first, 0);
   refuses(second, one.port());
-  Listener two = listen(second, one.port()), three = listen(six, one.port());
+  Listener two = listen(second, one.port());
   reaches(two, second);
-  reaches(three, six);
+  if (has_six()) {
+    Listener three = listen(six, one.port());
+    reaches(three, six);
+  }
   reaches(one, first);
   for (const std::string& ip : {first, std::string("0.0.0.0"), std::string("::")}) {
     const auto taken = server->device.bind(at(ip, one.port()));
@@ -246,6 +253,12 @@ TEST_P(Addresses, AreAskedFor) {
   auto all = d.addresses();
   ASSERT_TRUE(all.ok()) << all.error().message;
   for (const std::string& ip : {first, six}) {
+    if (ip == six && !has_six()) {
+      EXPECT_EQ(d.source_for(six).error().code, Errc::unreachable);
+      QueuePair qp = new_qp(*client);
+      EXPECT_EQ(qp.connect_start(at(six, 9)).error().code, Errc::unreachable);
+      continue;
+    }
     EXPECT_NE(std::find(all->begin(), all->end(), ip), all->end()) << ip;
     EXPECT_TRUE(d.has_address(ip));
     auto to_itself = d.source_for(ip);

@@ -1,10 +1,13 @@
-// The kernel's TCP as src/stream shows it: real sockets on loopback, no time limits but the test's.
+// The kernel's TCP as src/sockets shows it: real sockets on loopback, no time limits but the
+// test's.
 #include "sockets/socket.h"
 
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -59,6 +62,26 @@ TEST(Socket, ConnectsBothVersionsAndKnowsBothEnds) {
     EXPECT_GT(j.a.mss(), 1000u);
     EXPECT_GT(j.a.info().cwnd, 0u);
   }
+}
+
+// proves: E-31
+// As where version 6 is switched off: the kernel says of a missing source what it says of missing
+// ports.
+TEST(Socket, NoAddressToLeaveFromIsNoPortThatIsTaken) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) _exit(255);
+    const auto s = Socket::connect({kLoopback6, 9}, kAny);  // no interface is up
+    _exit(s ? 254 : s.error());
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  const int error = WEXITSTATUS(status);
+  if (error == 255) GTEST_SKIP() << "no network namespace to be had";
+  if (error == EAFNOSUPPORT) GTEST_SKIP() << "no IPv6 in this kernel";
+  EXPECT_EQ(error, ENETUNREACH) << std::strerror(error);
 }
 
 TEST(Socket, AnUnspecifiedListenerTakesVersion4AsVersion4) {
