@@ -1,0 +1,76 @@
+// What the requesters of UC and UD have in common: a request is done when its last packet has been
+// handed out, and one that cannot be sent stops the queue until it has been flushed.
+#pragma once
+
+#include <cstdint>
+
+#include "ib/context.h"
+#include "ib/send_state.h"
+#include "ib/send_wqes.h"
+
+namespace urnic::ib {
+
+class HandedOut {
+ public:
+  HandedOut(const HandedOut&) = delete;
+  HandedOut& operator=(const HandedOut&) = delete;
+
+  // Completions of what is done, in posting order, signaled ones only.
+  template <class Sink>
+  void report(Sink&& on_completion) {
+    verbs::Completion c;
+    while (wqes_.next_completion(&c)) on_completion(static_cast<const verbs::Completion&>(c));
+  }
+  // A request cannot be sent. Nothing leaves before resume().
+  bool failed() const { return failure_.set; }
+  // The queue pair goes to Error for a reason that is not here.
+  void stop() {
+    if (!failed()) fail(verbs::Status::Flushed);
+  }
+  // Whatever is posted completes, by now and each time again: the request that failed with its own
+  // status, others flushed unless they were done. Only when failed().
+  template <class Sink>
+  void flush(Sink&& on_completion) {
+    verbs::Completion c;
+    for (;;) {
+      report(on_completion);
+      if (!flush_one(&c)) return;
+      on_completion(static_cast<const verbs::Completion&>(c));
+    }
+  }
+  // From SQE back to RTS, with everything flushed: what is posted from now on is sent, with the PSN
+  // behind the last that left.
+  void resume() {
+    failure_ = {};
+    next_.wqe = wqes_.queue().started();
+    next_.packet = 0;
+  }
+
+  // Between two messages.
+  bool drained() const { return next_.packet == 0; }
+  // Of the next packet.
+  Psn psn() const { return next_.psn; }
+
+ protected:
+  HandedOut(const QpAttributes& attributes, verbs::SendQueue* sq, verbs::MemoryTable* memory)
+      : qp_(&attributes),
+        wqes_(sq, memory, attributes.peer(), attributes.pmtu()),
+        next_{sq->started(), 0, attributes.sq_psn} {}
+  ~HandedOut() = default;
+
+  void fail(verbs::Status status) { failure_ = {true, next_.wqe, status}; }
+
+  const QpAttributes* qp_;
+  SendWqes wqes_;
+  SendPosition next_;
+
+ private:
+  bool flush_one(verbs::Completion* c) {
+    const bool it = failure_.wqe == wqes_.queue().head();
+    return wqes_.next_flushed(it ? failure_.status : verbs::Status::Flushed, c);
+  }
+
+  SendFailure failure_;
+};
+
+}  // namespace urnic::ib

@@ -1,0 +1,172 @@
+// The responder half of UC: judged, then carried out and committed, or dropped.
+#include "ib/judge_request.h"
+#include "ib/placement.h"
+#include "ib/uc.h"
+
+namespace urnic::ib {
+namespace {
+
+using verbs::AccessVerdict;
+using verbs::Completion;
+using verbs::Status;
+
+// What the steps below look at.
+struct Arrival {
+  const UcResponderState& s;
+  const PacketHeader& h;
+  const OpcodeRow& row;
+  ByteView payload;
+
+  // Of the message before this packet: whatever is in progress, a First or Only begins anew
+  // (IB-92, IB-94).
+  std::uint64_t before() const { return row.begins() ? 0 : s.message.octets; }
+  std::uint64_t octets() const { return before() + payload.size(); }
+};
+
+bool in_sequence(const Arrival& a) {
+  if (a.row.begins()) return true;
+  return a.s.message.family == a.row.family && a.h.bth.psn == a.s.expected;
+}
+
+// Known here, switched on, and without a pad where none may be.
+bool supported(const Arrival& a) {
+  if (a.row.family == Family::Write && (a.s.qp->access & verbs::kRemoteWrite) == 0) return false;
+  return a.row.ends() || a.h.bth.pad == 0;
+}
+
+// A SEND's receive is there from its first packet on, and has the room; that of Immediate Data
+// behind a WRITE is needed with it.
+bool has_receive(const Arrival& a) {
+  const bool send = a.row.family == Family::Send;
+  if (!send && !a.row.completes_receive()) return true;
+  const verbs::ReceiveQueue& rq = *a.s.rq;
+  if (!rq.has(rq.head())) return false;
+  return !send || a.octets() <= rq.wqe(rq.head()).capacity;
+}
+
+// Of nothing nothing is asked (IB-96). Finds the target.
+bool may_access(const Arrival& a, std::uint8_t** target) {
+  if (a.row.family != Family::Write || a.payload.empty()) return true;
+  const bool first = a.row.begins();
+  const std::uint32_t key = first ? a.h.reth.rkey : a.s.message.rkey;
+  const std::uint64_t at = first ? a.h.reth.address : a.s.message.address;
+  if (verbs::check_remote_write(*a.s.memory, key, at, a.payload.size(), a.s.qp->peer()) !=
+      AccessVerdict::Ok) {
+    return false;
+  }
+  *target = address_in(*a.s.memory, key, at);
+  return true;
+}
+
+bool length_fits(const Arrival& a) {
+  const auto n = static_cast<std::uint32_t>(a.payload.size());
+  if (!payload_fits(a.row.payload, n, a.s.qp->pmtu())) return false;
+  if (a.row.family == Family::Send) return a.octets() <= kMaxMessageOctets;
+  const std::uint32_t length = a.row.begins() ? a.h.reth.length : a.s.message.length;
+  if (length > kMaxMessageOctets || a.octets() > length) return false;
+  return !a.row.ends() || a.octets() == length;
+}
+
+bool receive_writable(const Arrival& a) {
+  if (a.row.family != Family::Send) return true;
+  return receive_holds(*a.s.memory, a.s.rq->sges(a.s.rq->head()), a.s.receive_pd(), a.before(),
+                       a.payload.size());
+}
+
+// The checks in their order; the first that fails decides. Changes nothing.
+RequestJudgment judge(const Arrival& a) {
+  if (a.s.failed) return {Verdict::Ignored};
+  if (!a.row.known()) return {Verdict::InvalidRequest};
+  if (!in_sequence(a)) return {Verdict::OutOfSequence};
+  if (!supported(a)) return {Verdict::InvalidRequest};
+  if (!has_receive(a)) return {Verdict::NotReady};
+  RequestJudgment j;
+  if (!may_access(a, &j.target)) return {Verdict::RemoteAccess};
+  if (!length_fits(a)) return {Verdict::InvalidRequest};
+  if (!receive_writable(a)) return {Verdict::Operational, Status::LocalProtection};
+  return j;
+}
+
+// The message in progress is lost. Its receive, in part written, is the next message's (IB-95).
+void lose_message(UcResponderState& s) {
+  if (s.message.open()) ++s.counters.lost_messages;
+  s.message = {};
+}
+
+void drop(UcResponderState& s, const OpcodeRow& row, Verdict why) {
+  ++(why == Verdict::OutOfSequence ? s.counters.out_of_sequence : s.counters.refused);
+  // What is no packet of this service belongs to no message.
+  if (row.known()) lose_message(s);
+}
+
+// Nobody can be told but the consumer.
+void fail_receive(UcResponderState& s, Status status, Completion* c) {
+  const std::uint32_t index = s.rq->head();
+  s.rq->claim(index);
+  *c = {};
+  c->wr_id = s.rq->wqe(index).wr_id;
+  c->receive = true;
+  c->status = status;
+  s.rq->pop();
+  s.failed = true;
+}
+
+void complete_receive(UcResponderState& s, const PacketHeader& h, Completion* c) {
+  const OpcodeRow& row = h.row();
+  const std::uint32_t index = s.rq->head();
+  s.rq->claim(index);
+  verbs::ReceiveWqe& w = s.rq->wqe(index);
+  verbs::ReceiveEnd end;
+  end.byte_len = s.message.octets;
+  end.solicited = h.bth.solicited;
+  end.with_immediate = row.has(kImmDt);
+  if (end.with_immediate) w.immediate = h.immediate;
+  verbs::fill_completion(w, end, c);
+  if (row.family == Family::Write) c->op = verbs::WrOp::WriteImm;
+  s.rq->pop();
+}
+
+void begin_message(UcResponderState& s, const PacketHeader& h) {
+  lose_message(s);
+  if (h.row().family == Family::Send) s.rq->claim(s.rq->head());  // first: it may find no memory
+  s.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
+}
+
+void place_payload(UcResponderState& s, ByteView payload, std::uint8_t* target) {
+  if (payload.empty()) return;
+  if (s.message.family == Family::Send) {
+    place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(), s.message.octets,
+                     payload);
+  } else {
+    place(target, payload);
+  }
+  s.message.octets += static_cast<std::uint32_t>(payload.size());
+  s.message.address += payload.size();
+}
+
+Received accept(UcResponderState& s, const ParsedPacket& p, std::uint8_t* target, Completion* c) {
+  const OpcodeRow& row = p.header.row();
+  if (row.begins()) begin_message(s, p.header);
+  place_payload(s, p.payload, target);
+  const bool completed = row.completes_receive();
+  if (completed) complete_receive(s, p.header, c);
+  ++s.counters.requests;
+  s.expected = p.header.bth.psn + 1;
+  if (row.ends()) s.message = {};
+  return {Verdict::Accept, completed};
+}
+
+}  // namespace
+
+Received UcResponder::take(const ParsedPacket& request, Completion* completion) {
+  const OpcodeRow& row = request.header.row();
+  const RequestJudgment j = judge({s_, request.header, row, request.payload});
+  if (j.verdict == Verdict::Accept) return accept(s_, request, j.target, completion);
+  if (j.verdict == Verdict::Ignored) return {j.verdict};
+  drop(s_, row, j.verdict);
+  if (j.receive == Status::Success) return {j.verdict};
+  fail_receive(s_, j.receive, completion);
+  return {j.verdict, true};
+}
+
+}  // namespace urnic::ib

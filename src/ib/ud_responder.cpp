@@ -1,0 +1,80 @@
+// The responder half of UD: judged, then carried out, or dropped.
+#include "ib/placement.h"
+#include "ib/ud.h"
+
+namespace urnic::ib {
+namespace {
+
+constexpr std::size_t kIpv4 = 20, kIpv6 = kGrhOctets;
+
+// Of the header the packet came behind: what goes into the receive. Empty when it is none.
+ByteView ip_header(ByteView ip_udp) {
+  if (ip_udp.empty()) return {};
+  const std::size_t n = ip_udp[0] >> 4 == 4 ? kIpv4 : kIpv6;
+  return ip_udp.size() < n ? ByteView() : ip_udp.first(n);
+}
+
+}  // namespace
+
+// The checks in their order; the first that fails decides. The PSN says nothing (IB-101).
+Verdict UdResponder::judge(const ParsedPacket& request, ByteView ip_udp) const {
+  if (failed_) return Verdict::Ignored;
+  if (request.header.row().family != Family::Send) return Verdict::InvalidRequest;
+  if (request.payload.size() > qp_->pmtu() || ip_header(ip_udp).empty()) {
+    return Verdict::InvalidRequest;
+  }
+  const std::uint64_t octets = kGrhOctets + request.payload.size();
+  const std::uint32_t index = rq_->head();
+  if (!rq_->has(index) || octets > rq_->wqe(index).capacity) return Verdict::NotReady;
+  const bool writable = receive_holds(*memory_, rq_->sges(index), receive_pd(), 0, octets);
+  return writable ? Verdict::Accept : Verdict::Operational;
+}
+
+void UdResponder::place_datagram(ByteView payload, ByteView ip_udp) {
+  const ByteView ip = ip_header(ip_udp);
+  const auto sges = rq_->sges(rq_->head());
+  place_in_receive(*memory_, sges, receive_pd(), kGrhOctets - ip.size(), ip);
+  if (!payload.empty()) place_in_receive(*memory_, sges, receive_pd(), kGrhOctets, payload);
+}
+
+void UdResponder::complete(const PacketHeader& h, std::uint32_t octets, verbs::Completion* c) {
+  verbs::ReceiveWqe& w = rq_->wqe(rq_->head());
+  verbs::ReceiveEnd end;
+  end.byte_len = octets;
+  end.solicited = h.bth.solicited;
+  end.with_immediate = h.row().has(kImmDt);
+  if (end.with_immediate) w.immediate = h.immediate;
+  verbs::fill_completion(w, end, c);
+  rq_->pop();
+}
+
+// Nobody can be told but the consumer.
+void UdResponder::fail_receive(verbs::Completion* c) {
+  rq_->claim(rq_->head());
+  *c = {};
+  c->wr_id = rq_->wqe(rq_->head()).wr_id;
+  c->receive = true;
+  c->status = verbs::Status::LocalProtection;
+  rq_->pop();
+  failed_ = true;
+}
+
+UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
+                             verbs::Completion* completion) {
+  const Verdict verdict = judge(request, ip_udp);
+  if (verdict == Verdict::Accept) {
+    const auto octets = static_cast<std::uint32_t>(kGrhOctets + request.payload.size());
+    rq_->claim(rq_->head());  // first: it may find no memory
+    place_datagram(request.payload, ip_udp);
+    complete(request.header, octets, completion);
+    ++counters_.requests;
+    return {{verdict, true}, request.header.deth.source_qp};
+  }
+  if (verdict == Verdict::Ignored) return {{verdict}, 0};
+  ++counters_.refused;
+  if (verdict != Verdict::Operational) return {{verdict}, 0};
+  fail_receive(completion);
+  return {{verdict, true}, 0};
+}
+
+}  // namespace urnic::ib
