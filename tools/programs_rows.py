@@ -36,6 +36,7 @@ IB_LIKE = {"URNIC_IDENTITY": "ib-like"}
 PERFTEST_BUT = {"::1": "perftest looks for IPv4 addresses alone, also with --ipv6"}
 FIO_BUT = {"::1": "fio's rdma engine looks for its host by gethostbyname, which knows IPv4 alone"}
 PINGPONG_BUT = {"::1": "its server listens, by a socket of the kernel's, on the first address that getaddrinfo names, 0.0.0.0"}
+XSERVER_BUT = {"::1": "its server listens where rdma_getaddrinfo says first, on 0.0.0.0, and has no option for another"}
 RCOPY_BUT = {"::1": "rcopy splits HOST:FILE at the first colon"}
 # Of perftest, which knows what other vendors' devices can do inline.
 PERFTEST = ("Device not recognized to implement inline feature", "Unable to open file descriptor",
@@ -119,6 +120,7 @@ def rows(here):
         Row("ucmatose, 900 connections, ulimit -n 1024", f"ucmatose -c 900 -C 2 -s {here}", "ucmatose -c 900 -C 2" + bound, port=7471,
             descriptors=1024),
         Row("rdma_client", f"rdma_client -s {here}", "rdma_server" + server, port=7471, short=True),
+        Row("rdma_xclient -c r", f"rdma_xclient -c r -s {here}", "rdma_xserver -c r", port=7471, short=True, but=XSERVER_BUT),
         Row("rdma_xserver -c x is refused", ["sh", "-c", "rdma_xserver -c x; test $? = 255"], fixed=True, needs="rdma_xserver",
             noise=("rdma_create_ep: Operation not supported",)),
         Row("cmtime 100", f"cmtime -s {here} -c 100", "cmtime -c 100" + bound, port=7471, server_stays=True, seconds=90),

@@ -231,6 +231,12 @@ int check(const ibv_qp_init_attr_ex& a) {
   return fits ? 0 : EINVAL;
 }
 
+// Adapters have room for a short message where a request's SGEs lie and grant it unasked, and
+// programs send inline without having asked (rdma_xclient).
+std::uint32_t inline_granted(std::uint32_t asked, std::uint32_t sges) {
+  return std::max(asked, sges * static_cast<std::uint32_t>(sizeof(ibv_sge)));
+}
+
 void count_users(const ibv_qp& b, int by) {
   Pd::of(b.pd)->users.fetch_add(by);
   Cq::of(b.send_cq)->users.fetch_add(by);
@@ -276,7 +282,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   o.max_receive = a->srq != nullptr ? 0 : a->cap.max_recv_wr;
   o.max_send_sge = std::max<std::uint32_t>(a->cap.max_send_sge, 1);
   o.max_receive_sge = std::max<std::uint32_t>(a->cap.max_recv_sge, 1);
-  o.max_inline = a->cap.max_inline_data;
+  o.max_inline = inline_granted(a->cap.max_inline_data, o.max_send_sge);
   o.signal_all = a->sq_sig_all != 0;
   o.asynchronous_events = true;
   if (a->srq != nullptr) o.srq = Srq::of(a->srq)->queue;
@@ -292,6 +298,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   a->cap.max_recv_wr = o.max_receive;
   a->cap.max_send_sge = o.max_send_sge;
   a->cap.max_recv_sge = a->srq != nullptr ? 0 : o.max_receive_sge;
+  a->cap.max_inline_data = o.max_inline;
   ibv_qp& b = qp->base;
   b.context = c;
   b.qp_context = a->qp_context;

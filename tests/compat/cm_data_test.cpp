@@ -82,6 +82,45 @@ TEST_F(CmDataTest, MessagesWritesAndReadsGoBothWays) {
   EXPECT_EQ(rdma_dereg_mr(sink), 0);
 }
 
+// As rdma_xclient sends, which asks for none.
+TEST_F(CmDataTest, InlineDataGoesUpToWhatWasGrantedAlsoUnasked) {
+  resolve(ntohs(rdma_get_src_port(listener_)));
+  rdma_destroy_qp(client_);
+  auto attr = small_qp();
+  ASSERT_EQ(attr.cap.max_inline_data, 0u);
+  ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  const std::uint32_t granted = attr.cap.max_inline_data;
+  ASSERT_GE(granted, 16u);
+  ibv_qp_attr told;
+  ibv_qp_init_attr init;
+  ASSERT_EQ(ibv_query_qp(client_->qp, &told, IBV_QP_CAP, &init), 0);
+  EXPECT_EQ(told.cap.max_inline_data, granted);
+  EXPECT_EQ(init.cap.max_inline_data, granted);
+  request();
+  std::string from(granted + 1, 'i'), into(granted + 1, 0);
+  auto peers = small_qp();
+  peers.cap.max_inline_data = granted + 1;
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &peers), 0);
+  EXPECT_EQ(peers.cap.max_inline_data, granted + 1) << "who asks for more has that";
+  ibv_mr* sink = rdma_reg_msgs(server_, into.data(), into.size());
+  ASSERT_NE(sink, nullptr);
+  ASSERT_EQ(rdma_post_recv(server_, nullptr, into.data(), into.size(), sink), 0);
+  ASSERT_EQ(rdma_accept(server_, nullptr), 0);
+  pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+  pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
+  constexpr int kFlags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
+  errno = 0;
+  EXPECT_EQ(rdma_post_send(client_, nullptr, from.data(), granted + 1, nullptr, kFlags), -1);
+  EXPECT_EQ(errno, EINVAL);
+  ASSERT_EQ(rdma_post_send(client_, nullptr, from.data(), granted, nullptr, kFlags), 0);
+  EXPECT_EQ(wait_for(client_->send_cq).status, IBV_WC_SUCCESS);
+  const ibv_wc got = wait_for(server_->recv_cq);
+  EXPECT_EQ(got.status, IBV_WC_SUCCESS);
+  EXPECT_EQ(got.byte_len, granted);
+  EXPECT_EQ(into.substr(0, granted), from.substr(0, granted));
+  EXPECT_EQ(rdma_dereg_mr(sink), 0);
+}
+
 TEST_F(CmDataTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
   connect();
   accept();
