@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "rsockets/raw.h"
@@ -354,9 +355,16 @@ void Socket::also_known_as(int fd) {
   others_.push_back(fd);
 }
 
+// A thread within a call has the lock for a moment. Not so the call in which a signal handler ended
+// the process: it goes on no more, so nobody waits without end.
 void Socket::leave(int quiet_ms) {
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock()) finish(lock, quiet_ms);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  const std::int64_t until = now_us() + std::int64_t{quiet_ms} * 1000;
+  while (!lock.try_lock()) {
+    if (now_us() >= until) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  finish(lock, quiet_ms);
 }
 
 }  // namespace urnic::rsockets

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <thread>
 
 #include "rsockets/ends.h"
@@ -243,6 +244,34 @@ TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
   EXPECT_EQ(rrecv(server, in, sizeof in, 0), 3);
   EXPECT_EQ(rrecv(server, in, sizeof in, 0), 0);
   waitpid(child, nullptr, 0);
+}
+
+// Whoever is in a call at that moment has the connection for as long as the call takes.
+TEST_F(ConnectionTest, AProcessThatEndsBesideThreadsInCallsEndsInOrder) {
+  SKIP_UNDER_TSAN();
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
+      auto a = loopback(port);
+      if (rconnect(fd, any(a), sizeof a) != 0) _exit(1);
+      for (int thread = 0; thread < 3; ++thread) {
+        std::thread([fd] {
+          char in;
+          for (;;) rrecv(fd, &in, 1, MSG_DONTWAIT);
+        }).detach();
+      }
+      usleep(20'000);  // for them to run
+      rsend(fd, "bye", 3, 0);
+      std::exit(0);
+    }
+    server = raccept(listener, nullptr, nullptr);
+    char in[8];
+    EXPECT_EQ(rrecv(server, in, sizeof in, 0), 3);
+    EXPECT_EQ(rrecv(server, in, sizeof in, 0), 0) << "end " << i << ": " << std::strerror(errno);
+    EXPECT_TRUE(went_well(child));
+    end(server);
+  }
 }
 
 TEST_F(ConnectionTest, AChildHasNothingOfItsParentsConnections) {
