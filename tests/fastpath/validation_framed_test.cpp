@@ -137,7 +137,7 @@ TEST_P(ValidationPolicies, R72_AnyOctetsAreOnlyEverSummedAndJudged) {
   }
 }
 
-TEST(ValidationModified, R78_S100_AZeroWordIsAMarkerTheNextHoldsTheLength) {
+TEST(ValidationModified, R78_AtStep100AZeroWordIsAMarkerTheNextHoldsTheLength) {
   Rng rng(6);
   const Octets f = frame(Policy::ModifiedLength, 512, random_octets(rng, 50));
   EXPECT_EQ(load_be32(f.data()), 0u);

@@ -25,7 +25,7 @@ def tree(root, drop=None):
     """Every item proven by one test, with its result."""
     shutil.copytree(os.path.join(ROOT, "docs"), os.path.join(root, "docs"))
     lines = [line.split(":")[0] for line in open(os.path.join(root, "docs", "items.txt"), encoding="utf-8")
-             if line[:1] in "RTLHEI" and "-" in line.split(":")[0]]
+             if line[:1] in "RTLHEIS" and "-" in line.split(":")[0]]
     ids = [i for i in lines if i != drop]
     # Qualifications of the real list are not wanted here.
     text = open(os.path.join(root, "docs", "items.txt"), encoding="utf-8").read().splitlines()
