@@ -17,6 +17,8 @@ constexpr auto kLeaving = std::chrono::seconds(1);
 
 std::atomic<Table*> current{nullptr};
 std::mutex making;
+// Those of this process's parents: never given back, and no leak.
+const Table* forgotten = nullptr;
 
 }  // namespace
 
@@ -39,9 +41,11 @@ Table& Table::get() {
 // In a child the parent's is left as it is: its locks may be taken, its connections are the
 // parent's.
 void Table::forget_parent() {
-  const Table* parents = current.exchange(nullptr);
+  Table* parents = current.exchange(nullptr);
   new (&making) std::mutex;
   if (parents == nullptr) return;
+  parents->before_ = forgotten;
+  forgotten = parents;
   for (std::size_t fd = 0; fd < parents->sockets_.size(); ++fd) {
     if (parents->sockets_[fd] != nullptr) kinds_[fd].store(Kind::inherited);
   }

@@ -46,6 +46,7 @@ class Table {
   static std::atomic<Kind> kinds_[kMost];
   std::mutex mutex_;
   std::vector<std::shared_ptr<Socket>> sockets_;
+  const Table* before_ = nullptr;  // of the process whose child the owner of this one was
 };
 
 }  // namespace urnic::rsockets
