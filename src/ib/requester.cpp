@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "ib/request_operation.h"
 #include "ib/send_progress.h"
 
 namespace urnic::ib {
@@ -12,52 +13,6 @@ using verbs::Status;
 using verbs::WrOp;
 
 namespace {
-
-// Operations of the packets of one kind of request.
-struct Packets {
-  Operation first, middle, last, only;
-};
-constexpr Packets kSends = {Operation::SendFirst, Operation::SendMiddle, Operation::SendLast,
-                            Operation::SendOnly};
-constexpr Packets kSendsImm = {Operation::SendFirst, Operation::SendMiddle, Operation::SendLastImm,
-                               Operation::SendOnlyImm};
-constexpr Packets kSendsInv = {Operation::SendFirst, Operation::SendMiddle, Operation::SendLastInv,
-                               Operation::SendOnlyInv};
-constexpr Packets kWrites = {Operation::WriteFirst, Operation::WriteMiddle, Operation::WriteLast,
-                             Operation::WriteOnly};
-constexpr Packets kWritesImm = {Operation::WriteFirst, Operation::WriteMiddle,
-                                Operation::WriteLastImm, Operation::WriteOnlyImm};
-
-const Packets& packets_of(WrOp op) {
-  switch (op) {
-    case WrOp::SendImm:
-      return kSendsImm;
-    case WrOp::SendInv:
-      return kSendsInv;
-    case WrOp::Write:
-      return kWrites;
-    case WrOp::WriteImm:
-      return kWritesImm;
-    default:
-      return kSends;
-  }
-}
-
-Operation operation_of(const SendWqe& w, std::uint32_t packet, std::uint32_t packets) {
-  switch (w.op) {
-    case WrOp::Read:
-      return Operation::ReadRequest;
-    case WrOp::CmpSwap:
-      return Operation::CmpSwap;
-    case WrOp::FetchAdd:
-      return Operation::FetchAdd;
-    default:
-      break;
-  }
-  const Packets& p = packets_of(w.op);
-  if (packet + 1 == packets) return packet == 0 ? p.only : p.last;
-  return packet == 0 ? p.first : p.middle;
-}
 
 bool uses_receive(WrOp op) {
   return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::SendInv || op == WrOp::WriteImm;
@@ -100,7 +55,7 @@ bool build(const SendState& s, const SendPosition& at, RequestPacket* out) {
   const std::uint32_t packets = s.wqes.packets(w);
   PacketHeader& h = out->header;
   h = PacketHeader{};
-  h.bth.opcode = Opcode(ServiceType::Rc, operation_of(w, at.packet, packets));
+  h.bth.opcode = Opcode(ServiceType::Rc, operation_of(w.op, at.packet, packets));
   h.bth.pkey = s.qp->pkey;
   h.bth.dest_qp = s.qp->dest_qp;
   h.bth.psn = at.psn;
@@ -197,18 +152,6 @@ bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
 
 // ---- new
 
-Status execute_local(SendState& s, std::uint32_t index) {
-  const verbs::SendQueue& sq = s.wqes.queue();
-  verbs::MemoryTable& memory = s.wqes.memory();
-  if (sq.wqe(index).op == WrOp::Bind) {
-    return memory.bind(sq.window_bind(index), s.wqes.who()) ? Status::Success : Status::WindowBind;
-  }
-  using Invalidate = verbs::MemoryTable::Invalidate;
-  return memory.invalidate(sq.wqe(index).key, s.wqes.who()) == Invalidate::Ok
-             ? Status::Success
-             : Status::LocalProtection;
-}
-
 // The WQE at fresh is begun; from here on it is the requester's.
 void begin(SendState& s) {
   s.wqes.part(s.fresh.wqe) = {s.fresh.psn, s.ssn};
@@ -220,7 +163,7 @@ void begin(SendState& s) {
 bool pass_local(SendState& s) {
   const std::uint32_t index = s.fresh.wqe;
   if (s.wqes.wqe(index).op == WrOp::LocalInv && s.una.wqe != index) return false;
-  if (const Status status = execute_local(s, index); status != Status::Success) {
+  if (const Status status = s.wqes.execute_local(index); status != Status::Success) {
     get_stuck(s, index, status);
     return false;
   }

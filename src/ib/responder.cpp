@@ -3,6 +3,7 @@
 #include "ib/answers.h"
 #include "ib/judge_request.h"
 #include "ib/placement.h"
+#include "ib/receive_end.h"
 
 namespace urnic::ib {
 namespace {
@@ -28,35 +29,7 @@ void note_gap(ResponderState& s, Psn psn) {
   }
 }
 
-// The receive in use completes with an error of its own.
-void fail_receive(ResponderState& s, Status status, Completion* c) {
-  const std::uint32_t index = s.rq->head();
-  s.rq->claim(index);
-  *c = {};
-  c->wr_id = s.rq->wqe(index).wr_id;
-  c->receive = true;
-  c->status = status;
-  s.rq->pop();
-}
-
 // ---- what is accepted
-
-void complete_receive(ResponderState& s, const PacketHeader& h, Completion* c) {
-  const OpcodeRow& row = h.row();
-  const std::uint32_t index = s.rq->head();
-  s.rq->claim(index);
-  verbs::ReceiveWqe& w = s.rq->wqe(index);
-  verbs::ReceiveEnd end;
-  end.byte_len = s.message.octets;
-  end.solicited = h.bth.solicited;
-  end.with_immediate = row.has(kImmDt);
-  if (end.with_immediate) w.immediate = h.immediate;
-  end.with_invalidate = row.has(kIeth);
-  end.inv_key = h.inv_rkey;
-  verbs::fill_completion(w, end, c);
-  if (row.family == Family::Write) c->op = verbs::WrOp::WriteImm;
-  s.rq->pop();
-}
 
 void begin_message(ResponderState& s, const PacketHeader& h) {
   if (h.row().family == Family::Send) s.rq->claim(s.rq->head());  // first: it may find no memory
@@ -142,7 +115,7 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
         return {Verdict::RemoteAccess};
       }
       if (h.row().completes_receive()) {
-        complete_receive(s, h, c);
+        complete_receive(s.rq, h, s.message.octets, c);
         received.completed = true;
       }
       break;
@@ -172,7 +145,7 @@ Received Responder::take(const ParsedPacket& request, Completion* completion) {
   refuse(s_, j.verdict, request.header.bth.psn);
   s_.nak.timer = j.rnr_timer;
   if (j.receive == Status::Success) return {j.verdict};
-  fail_receive(s_, j.receive, completion);
+  fail_receive(s_.rq, j.receive, completion);
   return {j.verdict, true};
 }
 

@@ -79,6 +79,17 @@ bool SendWqes::scatter(std::uint32_t index, std::uint32_t offset, ByteView paylo
   return true;
 }
 
+verbs::Status SendWqes::execute_local(std::uint32_t index) const {
+  using verbs::Status;
+  const verbs::SendWqe& w = wqe(index);
+  if (w.op == verbs::WrOp::Bind) {
+    return memory_->bind(sq_->window_bind(index), who_) ? Status::Success : Status::WindowBind;
+  }
+  using Invalidate = verbs::MemoryTable::Invalidate;
+  return memory_->invalidate(w.key, who_) == Invalidate::Ok ? Status::Success
+                                                            : Status::LocalProtection;
+}
+
 bool SendWqes::next_completion(Completion* c) const {
   while (sq_->head() != sq_->started()) {
     const SendWqe& w = wqe(sq_->head());

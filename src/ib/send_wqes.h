@@ -54,6 +54,9 @@ class SendWqes {
   // A part of a response goes to where it belongs. False, and nothing was written, when it may not.
   bool scatter(std::uint32_t index, std::uint32_t offset, ByteView payload) const;
 
+  // What a local operation does: binds a window or invalidates a key.
+  verbs::Status execute_local(std::uint32_t index) const;
+
   // The oldest, if it is done, leaves the queue. False when there is none to report.
   bool next_completion(verbs::Completion* c) const;
   // The oldest leaves the queue, done or not: unless it is, as `status`. False when none is posted.

@@ -1,4 +1,5 @@
 // The requester half of UC: WQEs become packets, and are done with their last.
+#include "ib/request_operation.h"
 #include "ib/uc.h"
 
 namespace urnic::ib {
@@ -8,32 +9,15 @@ using verbs::SendWqe;
 using verbs::Status;
 using verbs::WrOp;
 
-bool is_write(WrOp op) {
-  return op == WrOp::Write || op == WrOp::WriteImm;
-}
-
 // What has words with this service.
 bool expressible(WrOp op) {
-  return is_write(op) || op == WrOp::Send || op == WrOp::SendImm;
-}
-
-Operation operation_of(WrOp op, bool first, bool last) {
-  const bool immediate = op == WrOp::SendImm || op == WrOp::WriteImm;
-  if (is_write(op)) {
-    if (!last) return first ? Operation::WriteFirst : Operation::WriteMiddle;
-    if (first) return immediate ? Operation::WriteOnlyImm : Operation::WriteOnly;
-    return immediate ? Operation::WriteLastImm : Operation::WriteLast;
-  }
-  if (!last) return first ? Operation::SendFirst : Operation::SendMiddle;
-  if (first) return immediate ? Operation::SendOnlyImm : Operation::SendOnly;
-  return immediate ? Operation::SendLastImm : Operation::SendLast;
+  return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::Write || op == WrOp::WriteImm;
 }
 
 PacketHeader header_of(const QpAttributes& qp, const SendWqes& wqes, const SendPosition& at) {
   const SendWqe& w = wqes.wqe(at.wqe);
   PacketHeader h;
-  const bool last = at.packet + 1 == wqes.packets(w);
-  h.bth.opcode = Opcode(ServiceType::Uc, operation_of(w.op, at.packet == 0, last));
+  h.bth.opcode = Opcode(ServiceType::Uc, operation_of(w.op, at.packet, wqes.packets(w)));
   h.bth.pkey = qp.pkey;
   h.bth.dest_qp = qp.dest_qp;
   h.bth.psn = at.psn;
@@ -46,22 +30,10 @@ PacketHeader header_of(const QpAttributes& qp, const SendWqes& wqes, const SendP
   return h;
 }
 
-Status execute_local(const SendWqes& wqes, std::uint32_t index) {
-  const verbs::SendQueue& sq = wqes.queue();
-  if (sq.wqe(index).op == WrOp::Bind) {
-    const bool bound = wqes.memory().bind(sq.window_bind(index), wqes.who());
-    return bound ? Status::Success : Status::WindowBind;
-  }
-  using Invalidate = verbs::MemoryTable::Invalidate;
-  return wqes.memory().invalidate(sq.wqe(index).key, wqes.who()) == Invalidate::Ok
-             ? Status::Success
-             : Status::LocalProtection;
-}
-
 }  // namespace
 
 bool UcRequester::pass_local() {
-  const Status status = execute_local(wqes_, next_.wqe);
+  const Status status = wqes_.execute_local(next_.wqe);
   if (status != Status::Success) {
     fail(status);
     return false;

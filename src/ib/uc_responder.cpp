@@ -1,6 +1,7 @@
 // The responder half of UC: judged, then carried out and committed, or dropped.
 #include "ib/judge_request.h"
 #include "ib/placement.h"
+#include "ib/receive_end.h"
 #include "ib/uc.h"
 
 namespace urnic::ib {
@@ -99,33 +100,6 @@ void drop(UcResponderState& s, const OpcodeRow& row, Verdict why) {
   if (row.known()) lose_message(s);
 }
 
-// Nobody can be told but the consumer.
-void fail_receive(UcResponderState& s, Status status, Completion* c) {
-  const std::uint32_t index = s.rq->head();
-  s.rq->claim(index);
-  *c = {};
-  c->wr_id = s.rq->wqe(index).wr_id;
-  c->receive = true;
-  c->status = status;
-  s.rq->pop();
-  s.failed = true;
-}
-
-void complete_receive(UcResponderState& s, const PacketHeader& h, Completion* c) {
-  const OpcodeRow& row = h.row();
-  const std::uint32_t index = s.rq->head();
-  s.rq->claim(index);
-  verbs::ReceiveWqe& w = s.rq->wqe(index);
-  verbs::ReceiveEnd end;
-  end.byte_len = s.message.octets;
-  end.solicited = h.bth.solicited;
-  end.with_immediate = row.has(kImmDt);
-  if (end.with_immediate) w.immediate = h.immediate;
-  verbs::fill_completion(w, end, c);
-  if (row.family == Family::Write) c->op = verbs::WrOp::WriteImm;
-  s.rq->pop();
-}
-
 void begin_message(UcResponderState& s, const PacketHeader& h) {
   lose_message(s);
   if (h.row().family == Family::Send) s.rq->claim(s.rq->head());  // first: it may find no memory
@@ -149,7 +123,7 @@ Received accept(UcResponderState& s, const ParsedPacket& p, std::uint8_t* target
   if (row.begins()) begin_message(s, p.header);
   place_payload(s, p.payload, target);
   const bool completed = row.completes_receive();
-  if (completed) complete_receive(s, p.header, c);
+  if (completed) complete_receive(s.rq, p.header, s.message.octets, c);
   ++s.counters.requests;
   s.expected = p.header.bth.psn + 1;
   if (row.ends()) s.message = {};
@@ -165,7 +139,8 @@ Received UcResponder::take(const ParsedPacket& request, Completion* completion) 
   if (j.verdict == Verdict::Ignored) return {j.verdict};
   drop(s_, row, j.verdict);
   if (j.receive == Status::Success) return {j.verdict};
-  fail_receive(s_, j.receive, completion);
+  fail_receive(s_.rq, j.receive, completion);  // nobody can be told but the consumer
+  s_.failed = true;
   return {j.verdict, true};
 }
 

@@ -50,8 +50,6 @@ class UdResponder {
  private:
   Verdict judge(const ParsedPacket& request, ByteView ip_udp) const;
   void place_datagram(ByteView payload, ByteView ip_udp);
-  void complete(const PacketHeader& h, std::uint32_t octets, verbs::Completion* c);
-  void fail_receive(verbs::Completion* c);
   verbs::PdId receive_pd() const {
     return rq_->shared() != nullptr ? rq_->shared()->pd() : qp_->pd;
   }

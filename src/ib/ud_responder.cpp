@@ -1,5 +1,6 @@
 // The responder half of UD: judged, then carried out, or dropped.
 #include "ib/placement.h"
+#include "ib/receive_end.h"
 #include "ib/ud.h"
 
 namespace urnic::ib {
@@ -37,28 +38,6 @@ void UdResponder::place_datagram(ByteView payload, ByteView ip_udp) {
   if (!payload.empty()) place_in_receive(*memory_, sges, receive_pd(), kGrhOctets, payload);
 }
 
-void UdResponder::complete(const PacketHeader& h, std::uint32_t octets, verbs::Completion* c) {
-  verbs::ReceiveWqe& w = rq_->wqe(rq_->head());
-  verbs::ReceiveEnd end;
-  end.byte_len = octets;
-  end.solicited = h.bth.solicited;
-  end.with_immediate = h.row().has(kImmDt);
-  if (end.with_immediate) w.immediate = h.immediate;
-  verbs::fill_completion(w, end, c);
-  rq_->pop();
-}
-
-// Nobody can be told but the consumer.
-void UdResponder::fail_receive(verbs::Completion* c) {
-  rq_->claim(rq_->head());
-  *c = {};
-  c->wr_id = rq_->wqe(rq_->head()).wr_id;
-  c->receive = true;
-  c->status = verbs::Status::LocalProtection;
-  rq_->pop();
-  failed_ = true;
-}
-
 UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
                              verbs::Completion* completion) {
   const Verdict verdict = judge(request, ip_udp);
@@ -66,14 +45,15 @@ UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
     const auto octets = static_cast<std::uint32_t>(kGrhOctets + request.payload.size());
     rq_->claim(rq_->head());  // first: it may find no memory
     place_datagram(request.payload, ip_udp);
-    complete(request.header, octets, completion);
+    complete_receive(rq_, request.header, octets, completion);
     ++counters_.requests;
     return {{verdict, true}, request.header.deth.source_qp};
   }
   if (verdict == Verdict::Ignored) return {{verdict}, 0};
   ++counters_.refused;
   if (verdict != Verdict::Operational) return {{verdict}, 0};
-  fail_receive(completion);
+  fail_receive(rq_, verbs::Status::LocalProtection, completion);  // nobody else can be told
+  failed_ = true;
   return {{verdict, true}, 0};
 }
 
