@@ -4,7 +4,7 @@
 # tools/mutants builds it. Assertions are off in what is compiled here, because a mutant must be noticed by
 # a test and not by the code that it breaks.
 set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib ib_cm roce iwarp
-                       engine device sim cli)
+                       engine device sim cli compat rsockets)
 set(mutated ${CMAKE_BINARY_DIR}/mutated)
 execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/mutants/generate.py ${mutated}
                 RESULT_VARIABLE failed ERROR_VARIABLE why)
@@ -46,6 +46,20 @@ target_include_directories(test_mutants BEFORE PRIVATE ${mutated} ${CMAKE_SOURCE
 target_link_libraries(test_mutants PRIVATE urnic_test_source_dir urnic_test_allocator urnic_cli urnic_sim urnic_device
                       urnic_roce urnic_ib_cm urnic_config GTest::gmock GTest::gtest)
 
+# The drop-in's calls by the names a program has for them, without the libraries between.
+if(TARGET test_compat)
+  enable_language(ASM)
+  set(made ${CMAKE_BINARY_DIR}/src/compat/made)
+  set(of_dropin ${URNIC_MUTATED} ${again_src})
+  list(FILTER of_dropin INCLUDE REGEX "/(compat|rsockets)/")
+  set_source_files_properties(${of_dropin} PROPERTIES COMPILE_OPTIONS -Wno-pedantic INCLUDE_DIRECTORIES ${made}
+                              COMPILE_DEFINITIONS "URNIC_VERSION=\"${PROJECT_VERSION}\"")
+  set_source_files_properties(${made}/plain.S PROPERTIES GENERATED TRUE)
+  target_sources(test_mutants PRIVATE ${made}/plain.S)
+  target_link_libraries(test_mutants PRIVATE urnic_rsockets urnic_compat ${CMAKE_DL_LIBS})
+  add_dependencies(test_mutants urnic_dropin_made)
+endif()
+
 add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(proof.mutants PROPERTIES TIMEOUT 1500 LABELS proof)
@@ -55,11 +69,22 @@ add_test(NAME proof.claims COMMAND ${Python3_EXECUTABLE} tools/mutants --claims 
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(proof.claims PROPERTIES TIMEOUT 1500 LABELS proof DEPENDS proof.mutants)
 
-# Behind the rooms, whose results it reads.
+# Behind the rooms, whose results it reads, wherever in the tree they are added.
 add_test(NAME proof.conformance
          COMMAND ${Python3_EXECUTABLE} tools/conformance --check --results ${CMAKE_BINARY_DIR}/results
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-get_property(every_test DIRECTORY ${CMAKE_SOURCE_DIR} PROPERTY TESTS)
-list(FILTER every_test INCLUDE REGEX "^room\\.")
-set_tests_properties(proof.conformance PROPERTIES TIMEOUT 120 LABELS proof
-                     DEPENDS "${every_test};room.cli;library")
+function(urnic_rooms_below folder found)
+  get_property(tests DIRECTORY ${folder} PROPERTY TESTS)
+  list(FILTER tests INCLUDE REGEX "^(room\\.|library$)")
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(below ${folders})
+    urnic_rooms_below(${below} more)
+    list(APPEND tests ${more})
+  endforeach()
+  set(${found} ${tests} PARENT_SCOPE)
+endfunction()
+function(urnic_conformance_waits)
+  urnic_rooms_below(${CMAKE_SOURCE_DIR} rooms)
+  set_tests_properties(proof.conformance PROPERTIES TIMEOUT 120 LABELS proof DEPENDS "${rooms}")
+endfunction()
+cmake_language(DEFER CALL urnic_conformance_waits)

@@ -5,6 +5,8 @@ import os
 import subprocess
 import time
 
+import programs_rows
+from programs_ends import Process, listening
 
 MEMBERS = 24  # of the switch: as many as a row has processes
 
@@ -16,8 +18,16 @@ def ip(*words):
 class Column:
     """Both ends in one namespace, over the kernel's TCP, the server at `here`."""
 
+    transport = "iwarp"
+    group = "urnic"  # columns of a group have their rows in common, and a table
+    tries = 1
+    keep = ""  # a folder for what is worth being kept
+
     def __init__(self, name, here, text):
         self.name, self.here, self.text = name, here, text
+
+    def rows(self):
+        return programs_rows.rows(self.here)
 
     def enter(self, folder, urnic):
         ip("link", "set", "lo", "up")
@@ -29,12 +39,37 @@ class Column:
     def client_prefix(self, i):
         return []
 
+    def server(self, row, run, folder):
+        """Starts the server, `run` before its command where it is under urnic."""
+        return Process(self.server_prefix() + run + row.server, folder, "server", row.descriptors)
+
+    def client(self, row, run, folder, i, name):
+        return Process(self.client_prefix(i) + run + row.client, folder, name, row.descriptors)
+
+    def begin(self, row, folder):
+        """Before the ends of a row are started."""
+        for name, text in row.files.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+                f.write(text)
+
+    def prepare(self, row, folder):
+        """What a row wants done when its server listens; what was wrong with it."""
+        for command in row.prepare:
+            done = subprocess.run(command.format(folder=folder).split(), cwd=folder, capture_output=True, text=True)
+            if done.returncode != 0:
+                return f"{command}: {(done.stderr or done.stdout).strip()[-120:]}"
+        return None
+
+    def finish(self, row):
+        """After the ends of a row; what else is wrong."""
+        return None
+
     def leave(self):
         pass
 
-    def wait_ready(self, row, listening):
+    def wait_ready(self, row):
         """True when the server can be reached."""
-        return row.port in listening(None)
+        return row.port in listening()
 
     def namespaces(self):
         """Process ids whose namespaces are looked at for what was left; None: ours."""
@@ -71,7 +106,7 @@ class TwoHosts(Column):
             self.other.kill()
             self.other.wait()
 
-    def wait_ready(self, row, listening):
+    def wait_ready(self, row):
         return row.port in listening(self.other.pid)
 
     def namespaces(self):
@@ -84,7 +119,7 @@ class Switch(Column):
 
     def __init__(self):
         super().__init__("memif", "10.77.0.1", "own TCP over memif, MTU 9000, through `urnic switch`")
-        self.process = self.folder = self.begin = None
+        self.process = self.folder = self.began = None
 
     def enter(self, folder, urnic):
         super().enter(folder, urnic)
@@ -109,17 +144,54 @@ class Switch(Column):
         return ["env", f"URNIC_PORT=memif:socket={self.member(i)},role=client,mtu=9000", f"URNIC_ADDRESS=10.77.0.{i}/24"]
 
     def server_prefix(self):
-        self.begin = time.monotonic()
+        self.began = time.monotonic()
         return self.prefix(1)
 
     def client_prefix(self, i):
         return self.prefix(2 + i)
 
-    def wait_ready(self, row, listening):
+    def wait_ready(self, row):
         # What listens in the LAN of the switch cannot be seen from here: it has a moment.
-        return row.port in listening(None) or time.monotonic() > self.begin + 1.5
+        return row.port in listening() or time.monotonic() > self.began + 1.5
+
+
+class Datagrams(Column):
+    """Both ends in one namespace, RoCE through the kernel's UDP, whose port 4791 is one for each address."""
+
+    transport = "roce"
+
+    def __init__(self):
+        super().__init__("roce-udp", "127.0.0.1", "RoCEv2 through the kernel's UDP over loopback, path MTU 4096, each end at an address of its own")
+        self.began = None
+
+    def prefix(self, address):
+        return ["env", "URNIC_TRANSPORT=roce", f"URNIC_PORT=udp:bind={address},mtu=5000"]
+
+    def server_prefix(self):
+        self.began = time.monotonic()
+        return self.prefix(self.here)
+
+    def client_prefix(self, i):
+        return self.prefix(f"127.0.1.{1 + i}")
+
+    def wait_ready(self, row):
+        # Ports of RoCE are none of the kernel's: it has a moment.
+        return row.port in listening() or time.monotonic() > self.began + 1.5
+
+
+class RoceSwitch(Switch):
+    """As Switch, with RoCE."""
+
+    transport = "roce"
+
+    def __init__(self):
+        super().__init__()
+        self.name, self.text = "roce-memif", "RoCEv2 over memif, MTU 9000, through `urnic switch`"
+
+    def prefix(self, i):
+        return super().prefix(i) + ["URNIC_TRANSPORT=roce"]
 
 
 def columns():
     return [Column("127.0.0.1", "127.0.0.1", "the kernel's TCP over loopback"),
-            Column("::1", "::1", "the kernel's TCP over loopback, IPv6"), TwoHosts(), Switch()]
+            Column("::1", "::1", "the kernel's TCP over loopback, IPv6"), TwoHosts(), Switch(), Datagrams(), RoceSwitch()]

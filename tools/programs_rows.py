@@ -6,7 +6,8 @@
 class Row:
     def __init__(self, name, client, server=None, port=18515, seconds=60, short=False, clients=1, server_stays=False,
                  files=None, noise=(), wanted=None, missing=None, pause=0.0, descriptors=None, prepare=(), killed=False,
-                 needs=None, settings=None, sockets=False, fixed=False, but=None):
+                 needs=None, settings=None, sockets=False, sysfs=False, fixed=False, but=None, on="iwarp",
+                 captured=False, siw=None, complaints=False, notes=None, theirs=(), excused=()):
         self.name = name
         self.client = client.split() if isinstance(client, str) else client
         self.needs = needs or self.client[0]  # the program that has to be there
@@ -17,6 +18,7 @@ class Row:
         self.clients = clients
         self.descriptors = descriptors  # ulimit -n
         self.pause = pause  # between the clients
+        self.how = " ".join(self.client[1:])  # as the table shows it
         self.server_stays = server_stays  # it serves on, and is ended by us
         self.files = files or {}
         self.prepare = prepare  # commands, when the server listens
@@ -26,17 +28,33 @@ class Row:
         self.missing = missing  # why it does not work yet
         self.settings = settings or {}  # of the environment of both ends
         self.sockets = sockets  # its TCP sockets are rsockets
+        self.sysfs = sysfs  # it looks for devices in the file system
         self.fixed = fixed  # it names its address itself: a row of the first column alone
+        self.on = on  # whose columns it is in: "iwarp", "roce", "both"
         self.but = but or {}  # columns that the program itself cannot do: why
+        # Where the other end is a guest's:
+        self.captured = captured  # what passes between the two is judged by tshark
+        self.siw = siw or {}  # columns where siw has parameters, and these
+        self.notes = notes or {}  # of columns, what is to be said where it works
+        self.theirs = theirs  # noise that the end in the guest makes besides
+        self.excused = excused  # what it says when it may end with a failure, its results being there
+        self.complaints = complaints  # its kernel may say something
 
 
+ROCE = {"URNIC_TRANSPORT": "roce", "URNIC_PORT": "udp:bind=127.0.0.1"}
 RPING = ("DISCONNECT EVENT", "wait for RDMA_READ_ADV state")  # it says so on any device
 IB_LIKE = {"URNIC_IDENTITY": "ib-like"}
+# Two devices: the kernel's TCP, which leads nowhere but to loopback, and a wire between both ends.
+TWO_DEVICES = {"settings": {"URNIC_CONFIG": "two.toml"}, "fixed": True, "files": {
+    "two.toml": '[device.lan]\nport = "tcp"\n[device.lab]\nport = "memif:socket=@two-devices,mtu=9000"\nidentity = "ib-like"\n'}}
 # Columns that a program cannot be in, whatever the device.
 PERFTEST_BUT = {"::1": "perftest looks for IPv4 addresses alone, also with --ipv6"}
 FIO_BUT = {"::1": "fio's rdma engine looks for its host by gethostbyname, which knows IPv4 alone"}
 PINGPONG_BUT = {"::1": "its server listens, by a socket of the kernel's, on the first address that getaddrinfo names, 0.0.0.0"}
 XSERVER_BUT = {"::1": "its server listens where rdma_getaddrinfo says first, on 0.0.0.0, and has no option for another"}
+QPERF_BUT = dict.fromkeys(("roce-udp", "roce-memif"), "qperf names its peer by LID where it has no rdma_cm, and RoCE has none: so it does on "
+                          "any RoCE device")
+UD_CM_BUT = dict.fromkeys(("roce-udp", "roce-memif"), "the connection manager has no services of UD (RDMA_PS_UDP)")
 RCOPY_BUT = {"::1": "rcopy splits HOST:FILE at the first colon"}
 # Of perftest, which knows what other vendors' devices can do inline.
 PERFTEST = ("Device not recognized to implement inline feature", "Unable to open file descriptor",
@@ -72,9 +90,13 @@ def rows(here):
         return Row(f"fio verb={verb}", "fio client.fio", "fio server.fio", port=5555, seconds=120, short=verb == "write", but=FIO_BUT,
                    files={"server.fio": server, "client.fio": client})
 
-    def qperf(test, missing=None):
+    def ucx(test, options, **more):
+        return Row(f"ucx_perftest -t {test} {options}", f"ucx_perftest {here} -t {test} {options}", "ucx_perftest", port=13337, on="roce",
+                   sysfs=True, wanted="Final:", settings={"UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_NET_DEVICES": "urnic0:1"}, **more)
+
+    def qperf(test, missing=None, **more):
         return Row(f"qperf -cm 1 {test}", f"qperf -t 1 -cm 1 {here} {test}", "qperf", port=19765, server_stays=True,
-                   short=test == "rc_bw", missing=missing, wanted="=")
+                   short=test == "rc_bw", missing=missing, wanted="=", **more)
 
     # tgt's iSER target with one disk of 64 MiB. It keeps running for its initiators' sake when asked to end.
     lun = f"iser://{host}:3261/iqn.2026-11.urnic:disk/1"
@@ -106,63 +128,72 @@ def rows(here):
         Row("ibv_devinfo -v", "ibv_devinfo -v", short=True, fixed=True, wanted="PORT_ACTIVE"),
         Row("ibv_asyncwatch, 2 s", ["sh", "-c", "stdbuf -oL timeout 2 ibv_asyncwatch; test $? = 124"], fixed=True, needs="ibv_asyncwatch",
             wanted="urnic0: async event FD"),
-        Row("rping", f"rping -c -a {here} -C 50 -V", f"rping -s -a {here} -C 50 -V", noise=RPING, port=7174, short=True),
-        Row("rping -S 65535", f"rping -c -a {here} -C 20 -V -S 65535", "rping -s -C 20 -V -S 65535" + at, noise=RPING, port=7174),
-        Row("rping -q", f"rping -c -q -a {here} -C 20 -V", "rping -s -q -C 20 -V" + at, noise=RPING, port=7174),
+        Row("two devices: ibv_devices", "ibv_devices", wanted="lab", **TWO_DEVICES),
+        Row("two devices: rping by the kernel's TCP", "rping -c -a 127.0.0.1 -C 20 -V", "rping -s -C 20 -V", noise=RPING, port=7174,
+            **TWO_DEVICES),
+        Row("two devices: rping by memif", "rping -c -a 10.77.0.1 -C 20 -V", "rping -s -C 20 -V", noise=RPING, port=7174, short=True, **TWO_DEVICES),
+        Row("two devices: ib_write_bw -d lab", "ib_write_bw -d lab -n 500 127.0.0.1", "ib_write_bw -d lab -n 500", noise=PERFTEST,
+            wanted="lab", **TWO_DEVICES),
+        Row("two devices: rstream by memif", "rstream -s 10.77.0.1 -S 1000 -C 100", "rstream -S 1000 -C 100", port=7471, short=True, **TWO_DEVICES),
+        Row("two devices: ibv_rc_pingpong -d lan", "ibv_rc_pingpong -d lan -g 1 127.0.0.1", "ibv_rc_pingpong -d lan -g 1", **TWO_DEVICES),
+        Row("two devices: ibv_rc_pingpong -d lab", "ibv_rc_pingpong -d lab -g 0 127.0.0.1", "ibv_rc_pingpong -d lab -g 0", **TWO_DEVICES),
+        Row("rping", f"rping -c -a {here} -C 50 -V", f"rping -s -a {here} -C 50 -V", noise=RPING, port=7174, short=True, on="both"),
+        Row("rping -S 65535", f"rping -c -a {here} -C 20 -V -S 65535", "rping -s -C 20 -V -S 65535" + at, noise=RPING, port=7174, on="both"),
+        Row("rping -q", f"rping -c -q -a {here} -C 20 -V", "rping -s -q -C 20 -V" + at, noise=RPING, port=7174, on="both"),
         Row("rping -C 2000", f"rping -c -a {here} -C 2000 -V", "rping -s -C 2000 -V" + at, noise=RPING, port=7174, seconds=120),
         # Its server keeps one request in hand: of two that come together it forgets the first.
         Row("rping -P, 20 clients", f"rping -c -a {here} -C 5 -V", "rping -s -P" + at, noise=RPING, port=7174, clients=20, server_stays=True, pause=0.3,
-            seconds=120),
+            seconds=120, on="both"),
         Row("rping ::1", "rping -c -a ::1 -C 20 -V", "rping -s -a ::1 -C 20 -V", noise=RPING, port=7174, short=True, fixed=True),
-        Row("ucmatose", f"ucmatose -s {here}", "ucmatose" + bound, port=7471, short=True),
-        Row("ucmatose 20 x 50", f"ucmatose -c 20 -C 50 -s {here}", "ucmatose -c 20 -C 50" + bound, port=7471),
-        Row("ucmatose -m", f"ucmatose -m -s {here}", "ucmatose -m" + bound, port=7471),
+        Row("ucmatose", f"ucmatose -s {here}", "ucmatose" + bound, port=7471, short=True, on="both"),
+        Row("ucmatose 20 x 50", f"ucmatose -c 20 -C 50 -s {here}", "ucmatose -c 20 -C 50" + bound, port=7471, on="both"),
+        Row("ucmatose -m", f"ucmatose -m -s {here}", "ucmatose -m" + bound, port=7471, on="both"),
         Row("ucmatose, 900 connections, ulimit -n 1024", f"ucmatose -c 900 -C 2 -s {here}", "ucmatose -c 900 -C 2" + bound, port=7471,
             descriptors=1024),
-        Row("rdma_client", f"rdma_client -s {here}", "rdma_server" + server, port=7471, short=True),
+        Row("rdma_client", f"rdma_client -s {here}", "rdma_server" + server, port=7471, short=True, on="both"),
         Row("rdma_xclient -c r", f"rdma_xclient -c r -s {here}", "rdma_xserver -c r", port=7471, short=True, but=XSERVER_BUT),
         Row("rdma_xserver -c x is refused", ["sh", "-c", "rdma_xserver -c x; test $? = 255"], fixed=True, needs="rdma_xserver",
             noise=("rdma_create_ep: Operation not supported",)),
-        Row("cmtime 100", f"cmtime -s {here} -c 100", "cmtime -c 100" + bound, port=7471, server_stays=True, seconds=90),
+        Row("cmtime 100", f"cmtime -s {here} -c 100", "cmtime -c 100" + bound, port=7471, server_stays=True, seconds=90, on="both"),
         Row("cmtime 1000", f"cmtime -s {here} -c 1000", "cmtime -c 1000" + bound, port=7471, server_stays=True, seconds=120),
-        perftest("ib_write_bw", short=True),
-        perftest("ib_write_bw", "-a -n 100", seconds=180),
-        perftest("ib_write_bw", "-s 8388608 -n 20"),
-        perftest("ib_write_bw", "-q 8 -n 500"),
-        perftest("ib_write_bw", "-b"),
-        perftest("ib_write_bw", "-s 64 -l 32 -n 4096"),
+        perftest("ib_write_bw", short=True, on="both"),
+        perftest("ib_write_bw", "-a -n 100", seconds=180, on="both"),
+        perftest("ib_write_bw", "-s 8388608 -n 20", on="both"),
+        perftest("ib_write_bw", "-q 8 -n 500", on="both"),
+        perftest("ib_write_bw", "-b", on="both"),
+        perftest("ib_write_bw", "-s 64 -l 32 -n 4096", on="both"),
         perftest("ib_write_bw", "-I 64 -s 64"),
-        perftest("ib_write_bw", "-D 5"),
-        perftest("ib_read_bw", short=True),
-        perftest("ib_read_bw", "-a -n 100", seconds=180),
-        perftest("ib_read_bw", "-q 8 -n 500"),
-        perftest("ib_send_bw", short=True),
-        perftest("ib_send_bw", "-a -n 100", seconds=180),
-        perftest("ib_send_bw", "-e", short=True),
-        perftest("ib_send_bw", "--use-srq -n 1000"),
-        perftest("ib_send_bw", "-b"),
-        perftest("ib_write_lat", "-n 100", short=True, seconds=90),
-        perftest("ib_read_lat"),
-        perftest("ib_send_lat", short=True),
-        perftest("ib_send_lat", "-e -n 500", seconds=90),
-        perftest("ib_atomic_bw"),
-        perftest("ib_atomic_lat"),
+        perftest("ib_write_bw", "-D 5", on="both"),
+        perftest("ib_read_bw", short=True, on="both"),
+        perftest("ib_read_bw", "-a -n 100", seconds=180, on="both"),
+        perftest("ib_read_bw", "-q 8 -n 500", on="both"),
+        perftest("ib_send_bw", short=True, on="both"),
+        perftest("ib_send_bw", "-a -n 100", seconds=180, on="both"),
+        perftest("ib_send_bw", "-e", short=True, on="both"),
+        perftest("ib_send_bw", "--use-srq -n 1000", on="both"),
+        perftest("ib_send_bw", "-b", on="both"),
+        perftest("ib_write_lat", "-n 100", short=True, seconds=90, on="both"),
+        perftest("ib_read_lat", on="both"),
+        perftest("ib_send_lat", short=True, on="both"),
+        perftest("ib_send_lat", "-e -n 500", seconds=90, on="both"),
+        perftest("ib_atomic_bw", on="both"),
+        perftest("ib_atomic_lat", on="both"),
         fio("write"),
         fio("read"),
         fio("send"),
-        qperf("rc_bw"),
-        qperf("rc_lat"),
-        qperf("rc_bi_bw"),
-        qperf("rc_rdma_read_bw"),
-        qperf("rc_rdma_read_lat"),
-        qperf("rc_rdma_write_bw"),
-        qperf("rc_rdma_write_lat"),
-        qperf("rc_compare_swap_mr"),
-        qperf("rc_fetch_add_mr"),
-        without_cm("ib_write_bw", short=True),
-        without_cm("ib_write_bw", "-q 8 -n 500"),
-        without_cm("ib_write_lat", "-n 100", seconds=90),
-        without_cm("ib_read_bw"),
+        qperf("rc_bw", on="both"),
+        qperf("rc_lat", on="both"),
+        qperf("rc_bi_bw", on="both"),
+        qperf("rc_rdma_read_bw", on="both"),
+        qperf("rc_rdma_read_lat", on="both"),
+        qperf("rc_rdma_write_bw", on="both"),
+        qperf("rc_rdma_write_lat", on="both"),
+        qperf("rc_compare_swap_mr", on="both"),
+        qperf("rc_fetch_add_mr", on="both"),
+        without_cm("ib_write_bw", short=True, on="both"),
+        without_cm("ib_write_bw", "-q 8 -n 500", on="both"),
+        without_cm("ib_write_lat", "-n 100", seconds=90, on="both"),
+        without_cm("ib_read_bw", on="both"),
         without_cm("ib_write_bw", settings=IB_LIKE),
         without_cm("ib_read_bw", settings=IB_LIKE),
         without_cm("ib_send_bw", settings=IB_LIKE),
@@ -172,6 +203,31 @@ def rows(here):
         Row("ibv_rc_pingpong as iWARP", f"ibv_rc_pingpong -g 1 {here}", "ibv_rc_pingpong -g 1", but=PINGPONG_BUT),
         Row("ibv_rc_pingpong -e", f"ibv_rc_pingpong -e -g 0 {here}", "ibv_rc_pingpong -e -g 0", settings=IB_LIKE, but=PINGPONG_BUT),
         Row("ibv_srq_pingpong", f"ibv_srq_pingpong -g 0 {here}", "ibv_srq_pingpong -g 0", settings=IB_LIKE, short=True, but=PINGPONG_BUT),
+        Row("ibv_devinfo -v as RoCE", "ibv_devinfo -v", short=True, fixed=True, wanted="RoCE v2", settings=ROCE),
+        Row("ibv_rc_pingpong as RoCE", f"ibv_rc_pingpong -g 0 {here}", "ibv_rc_pingpong -g 0", short=True, on="roce"),
+        Row("ibv_rc_pingpong -e as RoCE", f"ibv_rc_pingpong -e -g 0 {here}", "ibv_rc_pingpong -e -g 0", on="roce"),
+        Row("ibv_srq_pingpong as RoCE", f"ibv_srq_pingpong -g 0 {here}", "ibv_srq_pingpong -g 0", on="roce"),
+        Row("ibv_uc_pingpong", f"ibv_uc_pingpong -g 0 {here}", "ibv_uc_pingpong -g 0", short=True, on="roce"),
+        Row("ibv_ud_pingpong", f"ibv_ud_pingpong -g 0 {here}", "ibv_ud_pingpong -g 0", short=True, on="roce"),
+        without_cm("ib_send_bw", on="roce"),
+        without_cm("ib_send_lat", on="roce"),
+        without_cm("ib_read_lat", on="roce"),
+        without_cm("ib_atomic_bw", on="roce", short=True),
+        # Nobody holds back who sends without acknowledgements: no more at a time than buffers have room for.
+        without_cm("ib_write_bw", "-c UC -s 1024 -n 100", on="roce"),
+        without_cm("ib_send_bw", "-c UC -s 1024 -n 100", on="roce", short=True),
+        without_cm("ib_write_lat", "-c UC -n 100", on="roce", seconds=90),
+        without_cm("ib_send_lat", "-c UC -n 500", on="roce", seconds=90),
+        without_cm("ib_send_bw", "-c UD -s 1024 -n 100", on="roce", short=True),
+        without_cm("ib_send_lat", "-c UD -n 500", on="roce", seconds=90),
+        Row("ib_send_bw -R -c UD", f"ib_send_bw -R -c UD {here}", "ib_send_bw -R -c UD", on="roce", but=UD_CM_BUT),
+        Row("udaddy", f"udaddy -s {here}", "udaddy", port=7174, on="roce", but=UD_CM_BUT),
+        ucx("tag_lat", "-n 500 -w 50", short=True),
+        ucx("tag_bw", "-n 200 -w 10 -s 65536"),
+        ucx("ucp_put_lat", "-n 500 -w 50"),
+        ucx("ucp_get", "-n 200 -w 10 -s 65536"),
+        Row("qperf uc_bw", f"qperf -t 1 {here} uc_bw", "qperf", port=19765, on="roce", but=QPERF_BUT),
+        Row("qperf ud_bw", f"qperf -t 1 {here} ud_bw", "qperf", port=19765, on="roce", but=QPERF_BUT),
         iser("iscsi-inq", "iscsi-inq {} " + lun, wanted="Peripheral Device Type:DIRECT_ACCESS", short=True),
         iser("iscsi-ls", f"iscsi-ls {{}} iscsi://{host}:3261/?iser", wanted="Target:iqn.2026-11.urnic:disk"),
         iser("iscsi-readcapacity16", "iscsi-readcapacity16 {} " + lun, wanted="Total size:67108864"),
@@ -179,7 +235,7 @@ def rows(here):
         iser("iscsi-test-cu --dataloss", ["sh", "-c", scsi_tests], program="iscsi-test-cu", wanted="87 of 87 passed or were skipped",
              seconds=180),
         rstream("rstream", "", seconds=90),
-        rstream("rstream", "-T v -S 65536 -I 100 -C 10", short=True),
+        rstream("rstream", "-T v -S 65536 -I 100 -C 10", short=True, on="both"),
         rstream("rstream", "-T b -T v -S 100000 -I 100 -C 10"),
         rstream("rstream", "-T n -S 65536 -I 100 -C 10"),
         rstream("rstream", "-T v -B 4096 -S 65536 -I 20 -C 10"),

@@ -1,7 +1,7 @@
 """What tools/conformance and tools/mutants share: the items of docs/items.txt, the tests that claim to
 prove them, the mutants of tests/mutants/*.toml, the anchors in the code.
 
-A test claims items in its name, as tokens between underscores (R45, E7, L2, H3, T6, IB105), or in a comment
+A test claims items in its name, as tokens between underscores (R45, E7, L2, H3, T6, IB105, DI4, AC1), or in a comment
 directly above it:  // proves: R-45, E-7.  A segment script of tests/tcp/scripts claims by its file name
 (r57-..., e10-...).
 """
@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections import namedtuple
 
-FAMILIES = ("R", "T", "L", "H", "E", "IB", "S")
+FAMILIES = ("R", "T", "L", "H", "E", "IB", "S", "DI", "AC")
 FAMILY = "|".join(FAMILIES)
 ITEM = re.compile(r"^((?:%s)-\d+):\s*(.+?)\s*$" % FAMILY)
 ATTRIBUTE = re.compile(r"^\s+(hardware|open|script):\s*(.+?)\s*$")

@@ -5,6 +5,10 @@
 // URNIC_ and the name in capitals (URNIC_PORT); the command-line option is --name with dashes
 // (--max-recovery-attempts). Unknown names and bad values are refused, never ignored.
 //
+// A file may name several devices, each in a section of its own ([device.lab]). What stands above
+// the sections is for all of them. One device is opened with the configuration of one of them: see
+// devices(), device() and one().
+//
 // A Config is a plain value: copyable, and a Device copies what it needs of it. Any number of
 // threads may read one; none while another changes it. Nothing here throws; what is returned by
 // value is the caller's. Units stand in the help of each setting: `urnic config` and docs/config.md
@@ -50,9 +54,20 @@ class URNIC_API Config {
   Result<void> set(std::string_view name, std::string_view value);
 
   // Consistency of the whole: legal combinations of framing, InLogic variant and recovery limit
-  // (E-3), addresses of one family pair. Called by Device::open as well. Errors:
-  // invalid_argument.
+  // (E-3), addresses of one family pair. Of several devices, each, and that no two have the same
+  // port. Called by Device::open as well. Errors: invalid_argument.
   Result<void> check() const;
+
+  // Names of the devices that the file has sections for, in its order: 1 to 32 of [A-Za-z0-9_-].
+  // Empty: the configuration is one device's, without a name.
+  std::vector<std::string> devices() const;
+  // The configuration of that one: above the defaults and what the file says for all stands its
+  // section, above that the environment and what was set. Its setting `device` is the name.
+  // Errors: invalid_argument (no such device; names the nearest).
+  Result<Config> device(std::string_view name) const;
+  // What Device::open opens: the device that the setting `device` names, else the only one, else
+  // this. Errors: invalid_argument (no such device, or several and none is named).
+  Result<Config> one() const;
 
   // Every setting with value and origin, in a fixed order.
   std::vector<Setting> settings() const;
@@ -71,7 +86,15 @@ class URNIC_API Config {
     std::string text, origin_detail;
     Origin origin = Origin::standard;
   };
+  // What the file says of one device: values that have Origin::file.
+  struct Section {
+    std::string name;
+    std::vector<Value> values;
+  };
   std::vector<Value> values_;
+  std::vector<Section> sections_;
+  std::string device_;  // whose section `values_` has
+  Result<void> check_devices() const;
   Result<void> put(std::string_view name, std::string_view value, Origin, std::string_view detail);
 };
 

@@ -10,6 +10,10 @@
 //   a.modify(QpState::rts, {.sq_psn = a's first PSN, .ack_timeout = 14, .retry_count = 7,
 //                           .rnr_retry = 7, .initiator_depth = 4});
 //
+// UC is moved in the same way, and has nothing that is about answers: no responder_depth and
+// min_rnr_timer to rtr, and sq_psn alone to rts. UD has no peer: qkey to init instead of access,
+// nothing to rtr, sq_psn to rts. What a move of its service does not take is refused.
+//
 // Lifetime, threads, errors and units are those of urnic/verbs.h, which includes this.
 #pragma once
 
@@ -21,7 +25,20 @@ namespace urnic {
 
 enum class Transport : std::uint8_t {
   iwarp,  // RFC 5040, 5041, 5044 over TCP
-  roce,   // the InfiniBand transport over UDP, port 4791 (RoCEv2); service RC
+  roce,   // the InfiniBand transport over UDP, port 4791 (RoCEv2)
+};
+
+enum class ConnectionType : std::uint8_t { fast, slow };  // iWARP: 62; RoCE: S-1
+
+// What of a queue pair of RoCE's RC is its own: what becomes of requests of its peer that come
+// behind a lost packet. Others do not look at it.
+struct RoceQpOptions {
+  // Initiated FAST: they are kept until the gap closes, as the Config's out_of_order says. SLOW:
+  // they are dropped, and the peer goes back (S-1). Left alone, the Config's connection_type.
+  std::optional<ConnectionType> type;
+  // Gaps in one recovery before FAST becomes SLOW (S-8); 0: the first one. Left alone, the
+  // Config's.
+  std::optional<std::uint32_t> max_recovery_attempts;
 };
 
 // The way to the peer.
@@ -40,6 +57,11 @@ struct QpAttributes {
   // What the peer may do to memory that allows it: access_remote_write, _read, _atomic (IB-19).
   // [reset to init | init, to rtr, to rts, sqd]
   std::optional<std::uint32_t> access;
+
+  // UD, which has no `access`: what requests must bring to be taken, 32 bits (IB-103). One with the
+  // top bit set cannot be named by others, only by queue pairs that have it themselves. [reset to
+  // init | init, to rtr, to rts, rts, sqd, sqe to rts]
+  std::optional<std::uint32_t> qkey;
 
   // The peer's QueuePair::number(), 24 bits. [to rtr]
   std::optional<std::uint32_t> dest_qp;

@@ -86,28 +86,37 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(dup_acks_out, "duplicate ACKs sent")
 
 // RoCE: packets of the InfiniBand transport, requests of ours and of the peer.
-#define URNIC_ROCE_COUNTERS(X)                                                \
-  X(requests_sent, "request packets sent, repeated ones included")            \
-  X(requests_repeated, "of those: sent before")                               \
-  X(acks_received, "responses that acknowledged something")                   \
-  X(responses_duplicate, "responses that said nothing new")                   \
-  X(responses_ghost, "responses to nothing that is outstanding")              \
-  X(responses_malformed, "responses discarded for what they carried")         \
-  X(response_timeouts, "times that no answer came in time (IB-70)")           \
-  X(sequence_naks_received, "Sequence NAKs acted upon (IB-72)")               \
-  X(implied_naks, "gaps seen in responses, and acted upon")                   \
-  X(rnr_naks_received, "RNR NAKs acted upon: the peer had no receive")        \
-  X(probes_sent, "request packets repeated as probes (S-5)")                  \
-  X(probe_losses, "losses that the answer to a probe showed")                 \
-  X(requests_taken, "request packets carried out")                            \
-  X(requests_duplicate, "request packets that had come before")               \
-  X(requests_out_of_sequence, "request packets behind a lost one")            \
-  X(requests_too_late, "repeated requests that cannot be answered any more")  \
-  X(acks_sent, "ACKs sent")                                                   \
-  X(sequence_naks_sent, "Sequence NAKs sent")                                 \
-  X(rnr_naks_sent, "RNR NAKs sent: there was no receive")                     \
-  X(requests_refused, "requests refused, each of which ended its queue pair") \
-  X(read_packets_sent, "packets of answers to Reads sent")
+#define URNIC_ROCE_COUNTERS(X)                                                 \
+  X(requests_sent, "request packets sent, repeated ones included")             \
+  X(requests_repeated, "of those: sent before")                                \
+  X(acks_received, "responses that acknowledged something")                    \
+  X(responses_duplicate, "responses that said nothing new")                    \
+  X(responses_ghost, "responses to nothing that is outstanding")               \
+  X(responses_malformed, "responses discarded for what they carried")          \
+  X(response_timeouts, "times that no answer came in time (IB-70)")            \
+  X(sequence_naks_received, "Sequence NAKs acted upon (IB-72)")                \
+  X(implied_naks, "gaps seen in responses, and acted upon")                    \
+  X(rnr_naks_received, "RNR NAKs acted upon: the peer had no receive")         \
+  X(probes_sent, "request packets repeated as probes (S-5)")                   \
+  X(probe_losses, "losses that the answer to a probe showed")                  \
+  X(requests_taken, "request packets carried out")                             \
+  X(requests_duplicate, "request packets that had come before")                \
+  X(requests_out_of_sequence, "request packets behind a lost one")             \
+  X(requests_held, "of those: kept until their turn (S-3)")                    \
+  X(requests_parked, "request packets that found no receive and waited (S-9)") \
+  X(gap_recoveries, "gaps behind which requests were kept (S-8)")              \
+  X(roce_downgrades, "FAST to SLOW (S-8)")                                     \
+  X(store_full_downgrades, "of those: for want of room; else too many gaps")   \
+  X(roce_upgrades, "SLOW to FAST (S-8)")                                       \
+  X(requests_too_late, "repeated requests that cannot be answered any more")   \
+  X(acks_sent, "ACKs sent")                                                    \
+  X(sequence_naks_sent, "Sequence NAKs sent")                                  \
+  X(rnr_naks_sent, "RNR NAKs sent: there was no receive")                      \
+  X(requests_refused, "requests refused, each of which ended its queue pair")  \
+  X(read_packets_sent, "packets of answers to Reads sent")                     \
+  X(requests_too_long, "UD: requests longer than the path MTU, never sent")    \
+  X(requests_dropped, "UC, UD: packets dropped for what they are or found")    \
+  X(messages_lost, "UC: messages of which a packet was missing")
 
 #define URNIC_COUNTER_MEMBER(name, help) std::uint64_t name = 0;
 
@@ -146,13 +155,16 @@ struct IwarpStats {
 
 // All of a queue pair of RoCE. What the verbs count is not counted there.
 struct RoceStats {
+  bool fast = false;        // ConnectionType now (S-1); RC alone is ever FAST
+  std::string slow_reason;  // why it is SLOW: "initiated-slow", "drop", "recovery-exhausted",
+                            // "store-full"; empty when FAST, or with another service
   URNIC_ROCE_COUNTERS(URNIC_COUNTER_MEMBER)
 };
 
 struct ConnectionStats {
-  std::uint32_t qp_number = 0;      // 0: without a queue pair
-  std::string local, peer;          // "address:port"; RoCE: of the peer, "address:QP number"
-  std::string state;                // of the connection; that of the queue pair when there is none
+  std::uint32_t qp_number = 0;  // 0: without a queue pair
+  std::string local, peer;  // "address:port"; RoCE: of the peer, "address:QP number", none with UD
+  std::string state;        // of the connection; that of the queue pair when there is none
   std::string transport = "iwarp";  // or "roce"
   VerbsStats verbs;
   IwarpStats iwarp;
@@ -161,13 +173,15 @@ struct ConnectionStats {
 
 // ---- an engine -----------------------------------------------------------------------------
 
-#define URNIC_ENGINE_COUNTERS(X)              \
-  X(polls, "polls of the engine")             \
-  X(sleeps, "times the engine slept")         \
-  X(wakeups, "times its descriptors woke it") \
-  X(connections_opened, "connections opened") \
-  X(connections_closed, "connections closed") \
-  X(connections_failed, "connections failed")
+#define URNIC_ENGINE_COUNTERS(X)                                                          \
+  X(polls, "polls of the engine")                                                         \
+  X(sleeps, "times the engine slept")                                                     \
+  X(wakeups, "times its descriptors woke it")                                             \
+  X(connections_opened, "connections opened")                                             \
+  X(connections_closed, "connections closed")                                             \
+  X(connections_failed, "connections failed")                                             \
+  X(peers_denied, "requests for connections refused for their address (`allow`, `deny`)") \
+  X(peers_over_limit, "requests for connections refused for the limits of their listener")
 
 // The way of the frames.
 #define URNIC_PORT_COUNTERS(X)              \
@@ -176,7 +190,8 @@ struct ConnectionStats {
   X(tx_frames, "frames sent")               \
   X(tx_bytes, "octets sent")                \
   X(rx_bad_port, "frames the port refused") \
-  X(tx_full, "times the port had no room")
+  X(tx_full, "times the port had no room")  \
+  X(syscalls, "system calls made for data")
 
 // IP and below.
 #define URNIC_NET_COUNTERS(X)              \
@@ -197,22 +212,32 @@ struct ConnectionStats {
   X(turned_away, "connections not taken: too many, or no descriptors")
 
 // RoCE besides its queue pairs.
-#define URNIC_ROCE_HOST_COUNTERS(X)                                  \
-  X(rx_roce, "datagrams received for RoCE")                          \
-  X(tx_roce, "packets of RoCE sent")                                 \
-  X(tx_unroutable, "packets lost here: nobody answers on their way") \
-  X(rx_roce_malformed, "dropped: lengths that cannot be")            \
-  X(rx_bad_icrc, "dropped: damaged, by the ICRC")                    \
-  X(rx_bad_version, "dropped: of another version of the transport")  \
-  X(rx_no_queue_pair, "dropped: to a number that nobody has")        \
-  X(rx_wrong_state, "dropped: to a queue pair that takes none now")  \
-  X(rx_wrong_service, "dropped: of another service")                 \
-  X(rx_bad_pkey, "dropped: of another partition")                    \
-  X(rx_wrong_address, "dropped: not from the peer of the queue pair")
+#define URNIC_ROCE_HOST_COUNTERS(X)                                      \
+  X(rx_roce, "datagrams received for RoCE")                              \
+  X(tx_roce, "packets of RoCE sent")                                     \
+  X(tx_unroutable, "packets lost here: nobody answers on their way")     \
+  X(rx_roce_malformed, "dropped: lengths that cannot be")                \
+  X(rx_bad_icrc, "dropped: damaged, by the ICRC")                        \
+  X(rx_bad_version, "dropped: of another version of the transport")      \
+  X(rx_no_queue_pair, "dropped: to a number that nobody has")            \
+  X(rx_wrong_state, "dropped: to a queue pair that takes none now")      \
+  X(rx_wrong_service, "dropped: of another service")                     \
+  X(rx_bad_pkey, "dropped: of another partition")                        \
+  X(rx_wrong_address, "dropped: not from the peer of the queue pair")    \
+  X(rx_bad_qkey, "dropped: with another Q_Key than that of the UD one")  \
+  X(cm_received, "messages of connection management received")           \
+  X(cm_sent, "messages of connection management sent")                   \
+  X(cm_repeated, "of those: sent again, for no answer came")             \
+  X(cm_answered_again, "of those: sent again, for the peer asked again") \
+  X(cm_dropped, "messages of connection management dropped")             \
+  X(cm_stale, "requests and replies refused: they name what another connection has")
 
 // Gauges: what there is now.
 #define URNIC_VERBS_GAUGES(X) X(regions, "memory regions")
 #define URNIC_IWARP_HOST_GAUGES(X) X(reassembly_bytes, "octets held for reassembly")
+#define URNIC_ROCE_HOST_GAUGES(X)                                           \
+  X(resting_numbers, "numbers of queue pairs that have gone, in time-wait") \
+  X(held_bytes, "octets lent to queue pairs for what they keep behind gaps")
 
 struct PortStats {
   std::string spec;  // "memif:socket=..."
@@ -238,6 +263,7 @@ struct IwarpHostStats {
 
 struct RoceHostStats {
   URNIC_ROCE_HOST_COUNTERS(URNIC_COUNTER_MEMBER)
+  URNIC_ROCE_HOST_GAUGES(URNIC_COUNTER_MEMBER)
 };
 
 struct EngineStats {

@@ -1,6 +1,7 @@
 // RDMA verbs as C++ objects: device, protection domain, memory region, completion queue, queue
 // pair. The transport below is iWARP (RFC 5040, 5041, 5044) over urnic's own TCP, or the kernel's;
-// or RoCEv2, whose queue pairs the program connects itself (urnic/qp_attributes.h).
+// or RoCEv2, whose queue pairs are connected as those of iWARP are, by connection management over
+// queue pair 1 as rdma_cm does it, or by the program itself (urnic/qp_attributes.h).
 //
 // Nothing here is iWARP's unless it says so: what is chosen for that transport alone stands in
 // members named `iwarp` (ConnectionOptions, QpOptions, ConnectionStats, EngineStats), and a comment
@@ -14,7 +15,8 @@
 // ten seconds. Nobody here hears of it, no completion or event comes any more, and no memory
 // of the caller is read or written: what is left to be sent is copied (up to 256 MiB; a connection
 // with more is aborted), Reads outstanding are given up, and what the peer sends is discarded. The
-// last handle of a device waits for such ends for a second at most.
+// last handle of a device waits for such ends for a second at most. RoCE: the peer hears of the end
+// (DREQ) and nothing more is sent; its number is nobody else's until time-wait is over (2.3 s).
 //
 // Threads: all calls are thread safe as verbs promise, also on the same object; moving and
 // destroying a handle are not calls on the object, and need the handle to be nobody else's.
@@ -39,7 +41,10 @@
 #include <string_view>
 #include <vector>
 
+#include "urnic/address_handle.h"
+#include "urnic/bind_options.h"
 #include "urnic/config.h"
+#include "urnic/connection_options.h"
 #include "urnic/memory.h"
 #include "urnic/qp_attributes.h"
 #include "urnic/stats.h"
@@ -60,14 +65,6 @@ struct EventQueueImpl;
 
 // ---- connections --------------------------------------------------------------------------------
 
-enum class ConnectionType : std::uint8_t { fast, slow };  // iWARP: ConnectionType 62
-
-struct BindOptions {
-  bool ipv6_only = false;  // "[::]:port" stands for version 6 alone
-  // Others that are shared too may be bound to the same, until one of them listens.
-  bool shared = false;
-};
-
 // An own address and port, kept for whoever holds it: to listen at, or to connect from. Who
 // connects to it is refused. It does not follow the addresses of the machine.
 class URNIC_API Binding {
@@ -79,7 +76,7 @@ class URNIC_API Binding {
   explicit operator bool() const { return impl_ != nullptr; }
   // "10.77.0.1:18515", "[::]:18515"; empty when empty.
   std::string address() const;
-  // Host byte order; 0 when empty. iWARP: a TCP port.
+  // Host byte order; 0 when empty. iWARP: a TCP port. RoCE: one of rdma_cm's port space for TCP.
   std::uint16_t port() const;
 
  private:
@@ -89,33 +86,13 @@ class URNIC_API Binding {
   std::shared_ptr<detail::BindingImpl> impl_;
 };
 
-// What of a connection is iWARP's alone.
-struct IwarpConnectionOptions {
-  std::optional<ConnectionType> type;                  // initiated FAST or SLOW
-  std::optional<std::uint32_t> max_recovery_attempts;  // R-42; at least 1 without markers
-  // Fail with Errc::unsupported instead of a connection that is SLOW from the start and stays so:
-  // over the kernel's TCP (reason "no-segments"), without CRC, or when asked to be.
-  bool require_fast = false;
-  std::optional<bool> crc;  // of MPA; off only if both ends say so (RFC 5044, 7.1.1)
-  // Probes while the connection is idle, so that a peer that has vanished is noticed (RFC 9293,
-  // 3.8.4; RFC 1122, 4.2.3.6): after `keepalive_s` of the Config. Left alone: its `keepalive`.
-  std::optional<bool> keepalive;
-};
-
-// Attributes of one connection, chosen by the local consumer at set-up; anything left alone comes
-// from the Config.
-struct ConnectionOptions {
-  std::optional<std::uint16_t> ird, ord;  // reads served / outstanding
-  // Borrowed for the call. iWARP: at most 508 octets (512 on MPA revision 1).
-  std::span<const std::uint8_t> private_data;
-  int timeout_ms = 10000;  // from the call (iWARP: the SYN) to established
-  // Connecting only: from this address and port; borrowed for the call. Left alone: the address
-  // that Device::source_for() says, any port.
-  const Binding* source = nullptr;
-  // Connecting only: for so long, 0 to 100, a peer that refuses may yet begin to listen; it is
-  // asked again every few milliseconds, and `refused` comes late.
-  int refusal_retry_ms = 0;
-  IwarpConnectionOptions iwarp;
+// What a queue pair does for its requests (InfiniBand specification, volume 1, 9.7 and 9.8).
+enum class Service : std::uint8_t {
+  rc,  // reliable, to one peer
+  // To one peer, and what is lost on the way is lost: sends and writes, done when they have left.
+  // A message of which a packet is missing is not delivered. RoCE alone, as the next.
+  uc,
+  ud,  // sends of one packet each, to and from anybody who knows the Q_Key; may be lost as well
 };
 
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
@@ -124,14 +101,15 @@ enum class EventKind : std::uint8_t {
   connect_request,  // on a Listener: `request` is filled
   established,      // on a QueuePair: RTS; private_data of the peer's answer (active side)
   connect_failed,   // `error`; Errc::rejected carries the peer's private data
-  disconnected,     // orderly; iWARP: FIN both ways or from the peer
+  disconnected,     // orderly; iWARP: FIN both ways or from the peer; RoCE: DREQ of either end
   // The connection is lost: `error`. iWARP: RST, time-out, Terminate. RoCE: a request of this end
   // failed, as its completion says, or one of the peer's was refused.
   failed,
   receive_limit,  // on a SharedReceiveQueue: fewer receives are left than set_limit() said
   last_receive,   // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
   // On a QueuePair with QpOptions::asynchronous_events, as the next three: a receive has completed
-  // before `established` could be said, which follows. RoCE: a request has come in rtr.
+  // before `established` could be said, which follows. RoCE: a request has come in rtr, on a queue
+  // pair that modify() connects; on others `established` says it.
   communication_established,
   // On a QueuePair, behind `failed`, whose cause they name: the peer asked for memory it has no
   // right to; or for what may not be asked; or this end cannot go on (iWARP: also a CRC that is
@@ -153,15 +131,22 @@ class URNIC_API ConnectRequest {
   explicit operator bool() const { return impl_ != nullptr; }
   std::string peer() const;  // "10.1.0.2:49152"
   std::string local() const;
-  std::span<const std::uint8_t> private_data() const;  // valid while this object lives
+  // Valid while this object lives. RoCE: always 56 octets, zeroes behind what the peer gave.
+  std::span<const std::uint8_t> private_data() const;
   std::uint16_t ird() const;  // what the peer can serve / wants outstanding, after matching
   std::uint16_t ord() const;
-  // Take the connection on `qp` (state init or reset). Asynchronous: `established` or
-  // `connect_failed` follows on the queue pair. Errors: closed (the peer gave up meanwhile),
-  // wrong_state (answered already; `qp` has or had a connection), as QueuePair::connect_start.
+  // RoCE: how often both ends repeat what nobody answers, and this end what finds no receive at the
+  // peer (7: any number of times). iWARP: 0.
+  std::uint8_t retry_count() const;
+  std::uint8_t rnr_retry() const;
+  // Take the connection on `qp` (state init or reset), of the transport of the listener.
+  // Asynchronous: `established` or `connect_failed` follows on the queue pair. Errors: closed (the
+  // peer gave up meanwhile), wrong_state (answered already; `qp` has or had a connection), as
+  // QueuePair::connect_start.
   Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
-  // Refuses the peer. iWARP: MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 octets. Dropping
-  // the object without answering does the same. Nothing happens to a request that has been
+  // Refuses the peer. iWARP: MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 octets. RoCE: REJ
+  // 28, with up to 148, zeroes behind them; more are cut. Dropping the object without answering
+  // does the same. Nothing happens to a request that has been
   // answered.
   void reject(std::span<const std::uint8_t> private_data = {});
 
@@ -271,10 +256,15 @@ struct QpOptions {
   std::uint32_t number = 0;
   // One that the device speaks (the Config's `transport`). Left alone: iWARP if it does.
   std::optional<Transport> transport;
+  // UC and UD are not connected by connect() or accept(), but moved by modify(). Of such a queue
+  // pair a send that fails is sqe instead of error, as its completion says and no event: what is
+  // behind it is flushed, receives go on, and modify() leads back to rts.
+  Service service = Service::rc;
   // Receives come from here; max_receive and max_receive_sge then mean nothing, and
   // QueuePair::post_receive is refused. Of the same device.
   SharedReceiveQueue srq;
   IwarpQpOptions iwarp;
+  RoceQpOptions roce;
 };
 
 class URNIC_API QueuePair {
@@ -307,7 +297,9 @@ class URNIC_API QueuePair {
   // Post work; thread safe. Receives may be posted from state init on, sends from rts (they are
   // flushed in error). post_send tries to transmit before it returns. Errors: no_memory (queue
   // full), invalid_argument (too many SGEs, inline too long, receives on a queue pair with a
-  // SharedReceiveQueue), wrong_state. A request counts until its completion, or a later one of its
+  // SharedReceiveQueue, what the service does not have: UC no reads, atomics or invalidation of
+  // peers' keys, UD nothing but sends with an AddressHandle of its protection domain, no longer
+  // than a packet), wrong_state. A request counts until its completion, or a later one of its
   // queue, has been polled; one that has none, once it is done and nothing before it waits to be
   // polled.
   Result<void> post_send(const SendRequest& request);
@@ -318,22 +310,28 @@ class URNIC_API QueuePair {
   // Connect to "address:port" and wait until established or failed. Asynchronous form: with
   // QpOptions::events, connect_start returns at once and an Event follows. Errors: wrong_state (it
   // has or had a connection), unreachable, refused, rejected (peer_private_data() has what the peer
-  // said), timed_out, reset, protocol, unsupported (require_fast; RoCE, which modify() connects),
-  // in_use (no local port is left).
+  // said), timed_out, reset, protocol, unsupported (require_fast; of UC or UD), in_use (no local
+  // port is left). RoCE: from reset it goes through init, where the peer may write, and read and
+  // use atomics if `ird` is not 0; in init already, as modify() said, and receives can be posted
+  // before. The path MTU is the largest that both ends take. After a reset it can be connected
+  // again when time-wait is over (2.3 s, wrong_state until then). An end that does not speak RoCE
+  // does not answer: timed_out.
   Result<void> connect(std::string_view address, const ConnectionOptions& options = {});
   Result<void> connect_start(std::string_view address, const ConnectionOptions& options = {});
   // Its events go there from now on, with that context, and so do those that are queued and not yet
   // fetched. Errors: invalid_argument (empty, or of another device).
   Result<void> deliver_events(const EventQueue& events, void* context);
-  // Private data of the peer's answer (active side), octets; empty before.
+  // Private data of the peer's answer (active side), octets; empty before. RoCE: 196, or 148 of a
+  // refusal, zeroes behind what the peer gave.
   std::string peer_private_data() const;
 
   // Orderly end once everything posted has been sent (iWARP: FIN, RFC 5044, 7.3); work outstanding
   // afterwards is flushed. Returns at once; `disconnected` or `failed` follows. Nothing without a
-  // connection, which one of RoCE made by modify() does not have.
+  // connection, which one of RoCE made by modify() does not have. RoCE: nothing is waited for, as
+  // rdma_disconnect does: what is outstanding is flushed at once, the peer's when the DREQ comes.
   void disconnect();
-  // Ends it now (iWARP: RST, RFC 9293, 3.10.5); `failed` follows. Nothing without a connection, as
-  // disconnect().
+  // Ends it now (iWARP: RST, RFC 9293, 3.10.5; RoCE: Error, and a DREQ); `failed` follows. Nothing
+  // without a connection, as disconnect().
   void abort();
 
   // Destroys it, and its completions that nobody has polled with it; the handle is empty
@@ -360,7 +358,7 @@ class URNIC_API Listener {
   Listener& operator=(Listener&&) noexcept;
   ~Listener();
   explicit operator bool() const { return impl_ != nullptr; }
-  // Host byte order; 0 when empty. iWARP: a TCP port.
+  // Host byte order; 0 when empty. As Binding::port().
   std::uint16_t port() const;
   // As QueuePair::deliver_events().
   Result<void> deliver_events(const EventQueue& events, void* context);
@@ -386,7 +384,7 @@ struct DeviceInfo {
   // What the capture (setting `capture`) lacks and why; empty while it has everything.
   std::string capture_error;
   std::string kernel;    // validation kernel in use
-  std::string identity;  // the setting: what the drop-in libraries say the device is
+  std::string identity;  // what the drop-in libraries say the device is: the setting, chosen
 };
 
 class URNIC_API Device {
@@ -418,8 +416,14 @@ class URNIC_API Device {
   Result<CompletionChannel> create_completion_channel();  // takes a descriptor
   Result<EventQueue> create_event_queue();                // takes a descriptor
   Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
-  // Errors: in_use (another queue pair has the `number` wanted).
+  // Errors: in_use (another queue pair has the `number` wanted), unsupported (a transport that the
+  // device does not speak, or that does not have the service).
   Result<QueuePair> create_qp(const ProtectionDomain&, const QpOptions& options);
+
+  // The way for requests of UD. Whoever is next on it is asked for at once. Errors: unsupported
+  // (the device does not speak RoCE), invalid_argument (a value of `path` that cannot be),
+  // unreachable (no own address leads there), no_memory (2^20 of them).
+  Result<AddressHandle> create_address_handle(const ProtectionDomain&, const QpPath& path);
 
   // ---- addresses; iWARP: of IP, and ports of TCP
   // Its own now, without lengths of prefixes: "10.77.0.1", "fd77::1". Over the kernel's TCP those
@@ -429,17 +433,23 @@ class URNIC_API Device {
   bool has_address(std::string_view address) const;
   // The one that connections to `address` leave from. Errors: unreachable.
   Result<std::string> source_for(std::string_view address) const;
+  // How near `address` is: the length of the longest network around an own address that has it (all
+  // of its bits where it is an own one), 0 where a gateway leads there. Of several devices the one
+  // with the longest has the way to it. Errors: unreachable.
+  Result<unsigned> prefix_length_for(std::string_view address) const;
   // Keeps "address:port" for the caller. The address is an own one, or "0.0.0.0" or "[::]" for all
   // of version 4 or for all; port 0 chooses one. Errors: in_use (somebody has it, or an overlapping
-  // one), permission (of the port), invalid_argument (not an own address), unsupported (the device
-  // does not speak iWARP).
+  // one), permission (of the port), invalid_argument (not an own address, or what AccessOptions
+  // do not allow), unsupported (the device
+  // does not speak the transport).
   Result<Binding> bind(std::string_view address, const BindOptions& options = {});
   // Listen there; several listeners may have one port at different addresses. `at` is empty
   // afterwards. `events` as for QpOptions. `backlog`: requests that may wait for an answer, at
   // least 1. Errors: in_use (shared, and another listens); `at` is then as it was.
   Result<Listener> listen(Binding& at, int backlog = 128, const EventQueue& events = {},
                           void* context = nullptr);
-  // Listen on a port of all own addresses; 0 chooses one. Errors: as bind().
+  // Listen on a port of all own addresses, for iWARP if the device speaks it, else for RoCE; 0
+  // chooses one. Errors: as bind().
   Result<Listener> listen(std::uint16_t port, int backlog = 128, const EventQueue& events = {},
                           void* context = nullptr);
 
@@ -450,6 +460,10 @@ class URNIC_API Device {
   // Run the engine once from this thread (what CompletionQueue::poll does): for programs that poll
   // memory instead of a completion queue. Returns true if there was something to do.
   bool progress();
+  // For a program about to exit: ends every connection as QueuePair::disconnect() does, those whose
+  // queue pairs are gone included, and waits at most timeout_ms until their peers have answered.
+  // Over the kernel's TCP it does nothing, as the kernel does so by itself. Any thread.
+  void disconnect_all(int timeout_ms);
   EngineStats stats() const;
 
  private:

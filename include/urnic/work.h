@@ -13,6 +13,8 @@
 
 namespace urnic {
 
+class AddressHandle;  // urnic/address_handle.h
+
 namespace detail {
 struct ChannelImpl;
 struct CqImpl;
@@ -74,6 +76,12 @@ struct SendRequest {
   // bind_window; borrowed for the call. Requests behind it find the window bound, a Send that tells
   // the peer of it too.
   const WindowBind* bind = nullptr;
+  // UD alone: where this one goes, to which queue pair there (24 bits), and that one's Q_Key; with
+  // the top bit set that of the queue pair it leaves from. The handle is borrowed for the call, but
+  // what is still to leave when it is destroyed is lost, and completes with success.
+  const AddressHandle* address_handle = nullptr;
+  std::uint32_t remote_qp = 0;
+  std::uint32_t remote_qkey = 0;
 };
 
 // Where the next Send is to go, in the order of posting.
@@ -82,7 +90,8 @@ struct ReceiveRequest {
   std::span<const Sge> sges;  // borrowed for the call; local write access needed
 };
 
-// How a work request ended. All but the first mean that the queue pair is in error.
+// How a work request ended. All but the first mean that the queue pair is in error, or, of a send
+// of UC or UD, in sqe.
 enum class WcStatus : std::uint8_t {
   success,
   flushed,                 // the connection ended first
@@ -110,9 +119,17 @@ struct Completion {
   bool invalidated = false;    // receive: the peer invalidated `invalidated_rkey`
   std::uint32_t invalidated_rkey = 0;
   std::uint32_t qp_number = 0;
-  // receive: `immediate` came with it. byte_len is of a Send's payload, 0 behind a Write.
+  // receive: `immediate` came with it. byte_len is of a Send's payload. Behind a Write it is 0 over
+  // iWARP, which does not tell the one from the other; RoCE: octets written, and `behind_write`.
   bool with_immediate = false;
+  bool behind_write = false;
   std::uint64_t immediate = 0;
+  // UD, receive: `byte_len` counts 40 octets that lie in front of the payload, the IPv6 header of
+  // the packet, or, `grh_is_ipv4`, 20 octets left as they were and its IPv4 header. `source_qp`
+  // sent it.
+  bool has_grh = false;
+  bool grh_is_ipv4 = false;
+  std::uint32_t source_qp = 0;
 };
 
 // Where any number of completion queues tell that they have something: one descriptor for all of

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/ip_address.h"
+#include "cli/make_ready.h"
 #include "cli/runtime.h"
 
 namespace urnic::cli {
@@ -116,6 +117,7 @@ Result<std::unique_ptr<Channel>> Channel::make(Device& device, const ProtectionD
   auto qp = device.create_qp(pd, options);
   if (!qp) return qp.error();
   channel->qp_ = std::move(*qp);
+  if (auto ok = make_ready(channel->qp_); !ok) return ok.error();
   for (std::uint32_t i = 0; i < kMessages; ++i) {
     channel->free_.push_back(i);
     if (auto ok = channel->post_receive(i); !ok) return ok.error();

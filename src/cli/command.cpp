@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -52,25 +53,25 @@ void SettingsOptions::add_to(CLI::App* app) {
 
 namespace {
 
-// Settings of frames given on the command line of a process whose port is `tcp`, which has none. In
-// a file that serves other ports as well they mean those.
-Result<void> check_tcp(const Config& config) {
-  const std::string port = config.get("port");
-  if (port != "tcp" && !port.starts_with("tcp:")) return {};
+// Settings of frames given on the command line of a process whose port is `tcp` or `udp`, which has
+// none. In a file that serves other ports as well they mean those.
+Result<void> check_kernel_port(const Config& config) {
+  const std::string port = config.get("port"), kind = port.substr(0, port.find(':'));
+  if (kind != "tcp" && kind != "udp") return {};
   for (const Setting& s : config.settings()) {
-    const bool of_frames = s.name == "mtu" || s.name == "vlan" || s.name == "mac" ||
-                           s.name == "gateway" || s.name == "address";
+    const bool of_frames = (s.name == "mtu" && kind == "tcp") || s.name == "vlan" ||
+                           s.name == "mac" || s.name == "gateway" || s.name == "address";
     if (!of_frames || s.origin != Origin::command_line) continue;
     return Error{Errc::invalid_argument,
-                 "--" + s.name + " is the kernel's own with --port tcp; leave it out" +
-                     (s.name == "address" ? ", or say --port tcp:bind=ADDRESS" : "")};
+                 "--" + s.name + " is the kernel's own with --port " + kind + "; leave it out" +
+                     (s.name == "address" ? ", or say --port " + kind + ":bind=ADDRESS" : "")};
   }
   return {};
 }
 
 }  // namespace
 
-Result<Config> SettingsOptions::load() const {
+Result<Config> SettingsOptions::load_shared() const {
   auto config = Config::load(file_);
   if (!config) return config;
   for (const auto& [name, value] : given_) {
@@ -78,20 +79,59 @@ Result<Config> SettingsOptions::load() const {
       return Error{ok.error().code, "--" + dashed(name) + ": " + ok.error().message};
     }
   }
-  for (const Setting& s : config->settings()) {
+  return config;
+}
+
+Result<Config> SettingsOptions::as_opened(Config config) const {
+  for (const Setting& s : config.settings()) {
     if (s.name != "port" || s.origin != Origin::standard || default_port_.empty()) continue;
-    if (auto ok = config->set("port", default_port_); !ok) return ok.error();
+    const bool roce = config.get("transport") == "roce";
+    if (auto ok = config.set("port", roce ? default_roce_port_ : default_port_); !ok) {
+      return ok.error();
+    }
   }
-  for (const Setting& s : config->settings()) {
+  for (const Setting& s : config.settings()) {
     if (s.name != "name" || s.origin != Origin::standard || command_ == "config") continue;
-    if (auto ok = config->set("name", "urnic " + command_); !ok) return ok.error();
+    if (auto ok = config.set("name", "urnic " + command_); !ok) return ok.error();
   }
-  if (auto ok = config->check(); !ok) return ok.error();
-  if (auto ok = check_tcp(*config); !ok) return ok.error();
-  if (const std::string wrong = port::Port::check(config->get("port")); !wrong.empty()) {
-    return Error{Errc::invalid_argument, "port = " + config->get("port") + ": " + wrong};
+  if (auto ok = config.check(); !ok) return ok.error();
+  if (auto ok = check_kernel_port(config); !ok) return ok.error();
+  if (const std::string wrong = port::Port::check(config.get("port")); !wrong.empty()) {
+    return Error{Errc::invalid_argument, "port = " + config.get("port") + ": " + wrong};
   }
   return config;
+}
+
+Result<Config> SettingsOptions::load() const {
+  auto shared = load_shared();
+  if (!shared) return shared;
+  if (!shared->devices().empty()) {  // before what is missing gets its default
+    if (auto ok = shared->check(); !ok) return ok.error();
+  }
+  auto config = shared->one();
+  return config ? as_opened(std::move(*config)) : config;
+}
+
+Result<std::vector<SettingsOptions::OfDevice>> SettingsOptions::load_all() const {
+  auto shared = load_shared();
+  if (!shared) return shared.error();
+  std::vector<std::string> names = shared->devices();
+  if (names.empty() || !shared->get("device").empty()) {
+    auto config = load();
+    if (!config) return config.error();
+    return std::vector<OfDevice>{{config->get("device"), std::move(*config)}};
+  }
+  if (auto ok = shared->check(); !ok) return ok.error();
+  std::vector<OfDevice> all;
+  for (const std::string& name : names) {
+    auto config = shared->device(name);
+    if (!config) return config.error();
+    auto opened = as_opened(std::move(*config));
+    if (!opened)
+      return Error{opened.error().code, "device " + name + ": " + opened.error().message};
+    all.push_back({name, std::move(*opened)});
+  }
+  return all;
 }
 
 std::map<std::string, std::string> SettingsOptions::environment() const {

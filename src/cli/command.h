@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "urnic/config.h"
 
@@ -17,16 +18,30 @@ namespace urnic::cli {
 class SettingsOptions {
  public:
   void add_to(CLI::App* app);
-  // File, environment, then the options given; checked as a whole. A process that nobody named is
-  // called after its command.
+  // File, environment, then the options given; checked as a whole, and with the one device of the
+  // file that the command opens. A process that nobody named is called after its command.
   Result<Config> load() const;
-  // What `port` is when nobody says it.
-  void default_port(std::string port) { default_port_ = std::move(port); }
+  // The same for a command that opens none: of each device of the file, as it would be opened. The
+  // one without a name is the only one.
+  struct OfDevice {
+    std::string name;
+    Config config;
+  };
+  Result<std::vector<OfDevice>> load_all() const;
+  // What is in force before a device is chosen.
+  Result<Config> load_shared() const;
+  // What `port` is when nobody says it, and with transport = roce.
+  void default_port(std::string port, std::string over_roce) {
+    default_port_ = std::move(port);
+    default_roce_port_ = std::move(over_roce);
+  }
   // The options given, as URNIC_NAME=value, so that another process has them.
   std::map<std::string, std::string> environment() const;
 
  private:
-  std::string command_, file_, default_port_;
+  Result<Config> as_opened(Config config) const;
+
+  std::string command_, file_, default_port_, default_roce_port_;
   std::map<std::string, std::string> given_;
 };
 

@@ -1,6 +1,8 @@
 // urnic config: what is in force and where each value came from.
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -26,6 +28,49 @@ std::string toml_value(const std::string& v) {
   return out + "\"";
 }
 
+using Devices = std::vector<SettingsOptions::OfDevice>;
+
+// What a device has that is not so for all; its name is said already.
+std::vector<Setting> own_of(const Config& device, const Config& shared) {
+  const std::vector<Setting> all = shared.settings();
+  std::vector<Setting> own;
+  for (std::size_t i = 0; const Setting& s : device.settings()) {
+    const Setting& of_all = all[i++];
+    const bool same = s.value == of_all.value && s.origin_detail == of_all.origin_detail;
+    if (!same && s.name != "device") own.push_back(s);
+  }
+  return own;
+}
+
+nlohmann::ordered_json as_json(const std::vector<Setting>& settings) {
+  nlohmann::ordered_json j;
+  for (const Setting& s : settings) {
+    j[s.name] = {{"value", s.value}, {"origin", s.origin_detail}, {"help", s.help}};
+  }
+  return j;
+}
+
+void print_toml(const std::vector<Setting>& settings) {
+  for (const Setting& s : settings) {
+    if (s.name == "device") continue;  // no setting of a file's
+    std::string help;
+    for (const char c : wrapped(s.help, 0, 96)) help += c == '\n' ? "\n# " : std::string(1, c);
+    std::printf("# %s\n", help.c_str());
+    std::printf("%s%s = %s\n\n", s.origin == Origin::standard ? "# " : "", s.name.c_str(),
+                toml_value(s.value).c_str());
+  }
+}
+
+std::string as_table(const std::vector<Setting>& settings) {
+  Table table({{"setting", Table::Align::Left},
+               {"value", Table::Align::Left},
+               {"from", Table::Align::Left}});
+  for (const Setting& s : settings) {
+    table.add({s.name, s.value.empty() ? "-" : s.value, s.origin_detail});
+  }
+  return table.text();
+}
+
 class ConfigCommand : public Command {
  public:
   explicit ConfigCommand(CLI::App* parent) {
@@ -46,33 +91,36 @@ class ConfigCommand : public Command {
       for (const std::string& line : Config::matrix()) std::printf("%s\n", line.c_str());
       return kExitOk;
     }
-    auto config = settings_.load();
-    if (!config) {
-      complain("config", config.error().message);
+    auto all = settings_.load_all();
+    if (!all) {
+      complain("config", all.error().message);
       return kExitUsage;
     }
+    // Of several: what is in force for all, and how each differs.
+    auto shared = all->size() > 1 ? settings_.load_shared() : Result<Config>(all->front().config);
+    if (!shared) return kExitUsage;  // was read a moment ago
+    const bool several = all->size() > 1;
     if (json_) {
-      nlohmann::ordered_json j;
-      for (const Setting& s : config->settings()) {
-        j[s.name] = {{"value", s.value}, {"origin", s.origin_detail}, {"help", s.help}};
+      nlohmann::ordered_json j = as_json(shared->settings());
+      for (const auto& [name, config] : several ? *all : Devices()) {
+        j["devices"][name] = as_json(own_of(config, *shared));
       }
       std::printf("%s\n", j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     } else if (toml_) {
-      for (const Setting& s : config->settings()) {
-        std::string help;
-        for (const char c : wrapped(s.help, 0, 96)) help += c == '\n' ? "\n# " : std::string(1, c);
-        std::printf("# %s\n", help.c_str());
-        std::printf("%s%s = %s\n\n", s.origin == Origin::standard ? "# " : "", s.name.c_str(),
-                    toml_value(s.value).c_str());
+      print_toml(shared->settings());
+      for (const auto& [name, config] : several ? *all : Devices()) {
+        std::printf("[device.%s]\n", name.c_str());
+        for (const Setting& s : own_of(config, *shared)) {
+          if (s.origin != Origin::file) continue;
+          std::printf("%s = %s\n", s.name.c_str(), toml_value(s.value).c_str());
+        }
+        std::printf("\n");
       }
     } else {
-      Table table({{"setting", Table::Align::Left},
-                   {"value", Table::Align::Left},
-                   {"from", Table::Align::Left}});
-      for (const Setting& s : config->settings()) {
-        table.add({s.name, s.value.empty() ? "-" : s.value, s.origin_detail});
+      std::fputs(as_table(shared->settings()).c_str(), stdout);
+      for (const auto& [name, config] : several ? *all : Devices()) {
+        std::printf("\ndevice %s\n%s", name.c_str(), as_table(own_of(config, *shared)).c_str());
       }
-      std::fputs(table.text().c_str(), stdout);
       std::printf("\nfiles by %s\n", FileQueue(8).backend().c_str());
     }
     return kExitOk;

@@ -15,7 +15,8 @@
 namespace urnic::cli {
 namespace {
 
-constexpr unsigned kMaxDepth = 16;  // of a listing
+constexpr unsigned kMaxDepth = 16;     // of a listing
+constexpr unsigned kMaxMeasured = 64;  // of folder_usage
 
 // The folder a name lies in, and its last component.
 Outcome<FileDescriptor, FileError> walk(int folder, const std::string& name, std::string* leaf) {
@@ -290,6 +291,30 @@ void list_into(int folder, const std::string& prefix, unsigned depth, std::size_
   closedir(dir);
 }
 
+void measure_into(int folder, unsigned depth, Usage* out) {
+  const int fd = openat(folder, ".", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+  DIR* dir = fd < 0 ? nullptr : fdopendir(fd);
+  if (dir == nullptr) {
+    if (fd >= 0) close(fd);
+    return;
+  }
+  while (const dirent* e = readdir(dir)) {
+    const std::string_view name = e->d_name;
+    struct stat st {};
+    if (name == "." || name == ".." || name.starts_with(kTemporaryPrefix)) continue;
+    if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(st.st_mode)) {
+      out->octets += static_cast<std::uint64_t>(st.st_size);
+      ++out->files;
+    } else if (S_ISDIR(st.st_mode) && depth < kMaxMeasured) {
+      const FileDescriptor below(
+          openat(fd, e->d_name, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC));
+      if (below) measure_into(below.get(), depth + 1, out);
+    }
+  }
+  closedir(dir);
+}
+
 }  // namespace
 
 std::vector<ListEntry> list_folder(int folder, std::size_t limit) {
@@ -298,6 +323,23 @@ std::vector<ListEntry> list_folder(int folder, std::size_t limit) {
   std::sort(out.begin(), out.end(),
             [](const ListEntry& a, const ListEntry& b) { return a.name < b.name; });
   return out;
+}
+
+Usage folder_usage(int folder) {
+  Usage all;
+  measure_into(folder, 0, &all);
+  return all;
+}
+
+std::optional<std::uint64_t> size_of_file(int folder, const std::string& name) {
+  std::string leaf;
+  const auto directory = walk(folder, name, &leaf);
+  struct stat st {};
+  if (!directory.ok() || fstatat(directory->get(), leaf.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISREG(st.st_mode)) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(st.st_size);
 }
 
 }  // namespace urnic::cli

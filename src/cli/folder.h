@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -86,5 +87,16 @@ class IncomingFile {
 Outcome<FileDescriptor, FileError> open_folder(const std::string& path);
 // Regular files below the folder, by name, at most `limit`; sub-folders are walked.
 std::vector<ListEntry> list_folder(int folder, std::size_t limit);
+
+// How much regular files take, by their sizes.
+struct Usage {
+  std::uint64_t octets = 0, files = 0;
+  bool operator==(const Usage&) const = default;
+};
+// All below the folder, whatever their names, but for files that are on their way. Links are not
+// followed; folders are, to a depth of 64.
+Usage folder_usage(int folder);
+// Of the regular file `name` (checked by check_name); nullopt when there is none.
+std::optional<std::uint64_t> size_of_file(int folder, const std::string& name);
 
 }  // namespace urnic::cli

@@ -67,7 +67,7 @@ Result<void> Initiator::start(const std::string& endpoint) {
   if (!channel) return channel.error();
   rdma_.channel = std::move(*channel);
 
-  const auto greeting = storage_greeting();
+  const auto greeting = storage_greeting(options_.token ? &options_.token->digest() : nullptr);
   ConnectionOptions connect;
   connect.private_data = greeting;
   connect.timeout_ms = options_.connect_timeout_ms;

@@ -12,6 +12,7 @@
 #include "cli/file_mover.h"
 #include "cli/local_file.h"
 #include "cli/runtime.h"
+#include "cli/storage_token.h"
 #include "urnic/urnic.h"
 
 namespace urnic::cli {
@@ -21,6 +22,7 @@ struct InitiatorOptions {
   int connect_timeout_ms = 10'000;
   double stall_limit = 30;  // seconds without any progress
   bool use_uring = true;
+  std::optional<StorageToken> token;  // said to the target
 };
 
 // How one file went.

@@ -171,6 +171,13 @@ void Switch::give(unsigned to, const port::Frame& frame) {
   m.now.push_back(&frame);
 }
 
+int Switch::turns_before_sleep(unsigned cores) const {
+  constexpr int kWithRoom = 200, kWithout = 1;
+  const auto up =
+      std::count_if(members_.begin(), members_.end(), [](const Member& m) { return m.up; });
+  return cores > static_cast<std::size_t>(up) ? kWithRoom : kWithout;
+}
+
 // True when some of them have gone.
 bool Switch::send_waiting(Member& m) {
   if (m.waiting.empty()) return false;

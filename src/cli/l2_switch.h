@@ -69,6 +69,11 @@ class Switch {
   const SwitchCounters& counters(unsigned member) const { return members_[member].counters; }
   std::size_t addresses(Instant now) const { return table_.count(now); }
 
+  // How many empty turns in a row are to pass before sleep(), on so many cores. Looking again saves
+  // a wake-up where a core is left for it; where each member that polls has one and no more are
+  // there, it takes the core from who would answer.
+  int turns_before_sleep(unsigned cores) const;
+
   // One burst from every member; true when there was something to do.
   bool run_once(Instant now);
   // Until a frame, a member's coming or going, `wake_fd`, or `most` has passed.

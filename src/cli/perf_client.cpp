@@ -15,6 +15,7 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
   client->config_ = config;
   client->endpoint_ = endpoint;
   PerfSession& s = client->s_;
+  s.transport = perf_transport(config);
   auto device = Device::open(config);
   if (!device) return device.error();
   s.device = std::move(*device);
@@ -36,7 +37,7 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
                                  access_local_write | access_remote_write | access_remote_read);
   if (!memory) return memory.error();
   s.memory = std::move(*memory);
-  auto control = PerfControl::make(s.device, s.pd, s.events, nullptr);
+  auto control = PerfControl::make(s.device, s.pd, s.transport, s.events, nullptr);
   if (!control) return control.error();
   s.control = std::move(*control);
   if (auto ok = client->connect_one(s.control->qp(), {true, 0, 0}); !ok) return ok.error();
@@ -76,7 +77,9 @@ Result<void> PerfClient::connect_one(QueuePair& qp, const PerfGreeting& greeting
   std::string why = e.error.message;
   if (e.error.code == Errc::rejected && !e.private_data.empty()) {
     why = "the server refuses: ";
-    for (const char c : e.private_data) why += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+    // RoCE's has no length: zeroes behind it.
+    const std::string said = e.private_data.substr(0, e.private_data.find_last_not_of('\0') + 1);
+    for (const char c : said) why += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
   }
   return Error{e.error.code, endpoint_ + ": " + why};
 }

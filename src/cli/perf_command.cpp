@@ -64,7 +64,7 @@ class PerfCommand : public Command {
         ->type_name("[100]");
     app->add_flag("-b,--bidirectional", ask_.bidirectional, "bw: both ends send");
     app->add_flag("--verify", ask_.verify, "bw: compare every octet that arrived (between passes)");
-    app->add_option("-p,--service", service_, "TCP port")
+    app->add_option("-p,--service", service_, "port of the transport")
         ->check(CLI::Range(1, 65535))
         ->type_name("[18516]");
     app->add_flag("--report-gbits,--report_gbits", gigabits_, "Gb/sec instead of MB/sec (2^20)");
@@ -110,8 +110,8 @@ class PerfCommand : public Command {
     if (!server) return failed(server.error().message);
     if (!json_) {
       const DeviceInfo info = (*server)->info();
-      std::printf("waiting for a client on %s, addresses %s, TCP port %d\n",
-                  config.get("port").c_str(), info.addresses.c_str(), service_);
+      std::printf("waiting for a client on %s, addresses %s, port %d\n", config.get("port").c_str(),
+                  info.addresses.c_str(), service_);
       std::fflush(stdout);
     }
     for (;;) {
@@ -230,7 +230,7 @@ class PerfCommand : public Command {
       print_json(config, (*client)->info(), results);
     } else {
       print_rule();
-      std::printf(" %s\n", perf_receiver_line(last).c_str());
+      std::printf(" %s\n", perf_receiver_line(last, perf_transport(config)).c_str());
       if (ask_.verify) {
         std::printf(" data: %s\n", errors == 0
                                        ? "verified, every octet of every message"
@@ -240,6 +240,19 @@ class PerfCommand : public Command {
     if (errors != 0) return failed(format_count(errors) + " messages arrived with other data");
     const std::string lacking = (*client)->info().capture_error;
     return lacking.empty() ? kExitOk : failed(lacking);
+  }
+
+  static std::string transport_text(const Config& config, const DeviceInfo& info) {
+    if (perf_transport(config) == Transport::roce) {
+      return "RoCEv2, service RC, initiated " +
+             std::string(config.get("connection_type") == "slow" ? "SLOW" : "FAST") +
+             ", out_of_order " + config.get("out_of_order") + ", probe " + config.get("probe");
+    }
+    return "iWARP, initiated " +
+           std::string(config.get("connection_type") == "slow" ? "SLOW"
+                       : info.mtu == 0                         ? "SLOW (no-segments)"
+                                                               : "FAST") +
+           ", CRC " + config.get("crc") + ", framing " + config.get("framing");
   }
 
   static void print_rule() { std::printf("%s\n", std::string(95, '-').c_str()); }
@@ -256,11 +269,7 @@ class PerfCommand : public Command {
         {"Port", info.port},
         {"Addresses", info.addresses},
         {"MTU", info.mtu == 0 ? "the kernel's" : std::to_string(info.mtu) + " [B]"},
-        {"Transport", "iWARP, initiated " +
-                          std::string(config.get("connection_type") == "slow" ? "SLOW"
-                                      : info.mtu == 0                         ? "SLOW (no-segments)"
-                                                                              : "FAST") +
-                          ", CRC " + config.get("crc") + ", framing " + config.get("framing")},
+        {"Transport", transport_text(config, info)},
         {"Kernel", info.kernel},
         {"Connections", std::to_string(ask_.connections)}};
     if (!latency) {
@@ -320,6 +329,7 @@ class PerfCommand : public Command {
     j["depth"] = ask_.depth;
     j["cq_moderation"] = ask_.cq_moderation;
     j["post_list"] = ask_.post_list;
+    j["transport"] = perf_transport(config) == Transport::roce ? "roce" : "iwarp";
     j["connection_type"] = config.get("connection_type");
     j["crc"] = config.get_bool("crc");
     j["framing"] = config.get("framing");

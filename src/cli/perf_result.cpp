@@ -62,11 +62,15 @@ std::string perf_line(const PerfResult& r, bool gigabits) {
   return out;
 }
 
-std::string perf_receiver_line(const PerfResult& r) {
-  return "receiver: " + format_share(r.bytes_fast, r.bytes_fast + r.bytes_slow) +
-         " of bytes on the FAST path, " + format_count(r.downgrades) + " downgrades, " +
+std::string perf_receiver_line(const PerfResult& r, Transport transport) {
+  const bool roce = transport == Transport::roce;
+  const std::string share = roce ? ""
+                                 : format_share(r.bytes_fast, r.bytes_fast + r.bytes_slow) +
+                                       " of bytes on the FAST path, ";
+  return "receiver: " + share + format_count(r.downgrades) + " downgrades, " +
          format_count(r.upgrades) + " upgrades, " + format_count(r.recoveries) +
-         " recovery attempts; " + format_count(r.retransmits) + " segments sent again";
+         " recovery attempts; " + format_count(r.retransmits) +
+         (roce ? " packets sent again" : " segments sent again");
 }
 
 }  // namespace urnic::cli

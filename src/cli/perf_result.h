@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/perf_message.h"
+#include "urnic/qp_attributes.h"
 
 namespace urnic::cli {
 
@@ -34,6 +35,6 @@ struct PerfResult {
 // The heading line of a test, and one line for a result, both without line feed.
 std::string perf_heading(PerfTest test, bool gigabits);
 std::string perf_line(const PerfResult& r, bool gigabits);
-std::string perf_receiver_line(const PerfResult& r);
+std::string perf_receiver_line(const PerfResult& r, Transport transport);
 
 }  // namespace urnic::cli

@@ -39,7 +39,9 @@ class PerfClient {
 
 class PerfServer {
  public:
-  static Result<std::unique_ptr<PerfServer>> open(const Config& config, std::uint16_t tcp_port,
+  // Listens at that port of both transports, where the device can speak both, and refuses clients
+  // of one that the configuration does not name.
+  static Result<std::unique_ptr<PerfServer>> open(const Config& config, std::uint16_t port,
                                                   std::uint64_t memory_limit);
   // Serves one client. `*served` tells whether there was one; an error is that client's, and the
   // server may go on. Returns an error also when stopped.
@@ -47,7 +49,10 @@ class PerfServer {
   DeviceInfo info() const { return s_.device.info(); }
 
  private:
+  Result<void> listen(Transport transport, std::uint16_t port);
+  std::string refusal_of(const ConnectRequest& request, Transport transport) const;
   Result<void> accept_control(std::string* peer);
+  Result<void> await_control();
   Result<void> accept_data(const PerfMessage& hello);
   Result<void> run_one(const PerfRun& run);
   Result<void> run_bandwidth(const PerfRun& run, PerfMessage* report);
@@ -57,7 +62,7 @@ class PerfServer {
   Config config_;
   std::uint64_t memory_limit_ = 0;
   std::uint32_t session_ = 0;
-  Listener listener_;
+  Listener listeners_[2];  // by transport; the context of its events is its address here
   PerfSession s_;
 };
 

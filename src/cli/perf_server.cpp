@@ -15,7 +15,19 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
 
 }  // namespace
 
-Result<std::unique_ptr<PerfServer>> PerfServer::open(const Config& config, std::uint16_t tcp_port,
+Result<void> PerfServer::listen(Transport transport, std::uint16_t port) {
+  BindOptions options;
+  options.transport = transport;
+  auto at = s_.device.bind("[::]:" + std::to_string(port), options);
+  if (!at) return at.error();
+  Listener& l = listeners_[static_cast<int>(transport)];
+  auto listener = s_.device.listen(*at, 64, s_.events, &l);
+  if (!listener) return listener.error();
+  l = std::move(*listener);
+  return {};
+}
+
+Result<std::unique_ptr<PerfServer>> PerfServer::open(const Config& config, std::uint16_t port,
                                                      std::uint64_t memory_limit) {
   auto server = std::make_unique<PerfServer>();
   server->config_ = config;
@@ -23,6 +35,12 @@ Result<std::unique_ptr<PerfServer>> PerfServer::open(const Config& config, std::
   PerfSession& s = server->s_;
   auto own = serving(config, "perf");
   if (!own) return own.error();
+  // Clients of the other transport are told so instead of waiting for nothing.
+  const std::string wire = own->get("port"), kind = wire.substr(0, wire.find(':'));
+  const bool iwarp = kind != "udp", roce = kind != "tcp";
+  if (iwarp && roce) {
+    if (auto ok = own->set("transport", "both"); !ok) return ok.error();
+  }
   auto device = Device::open(*own);
   if (!device) return device.error();
   s.device = std::move(*device);
@@ -32,9 +50,12 @@ Result<std::unique_ptr<PerfServer>> PerfServer::open(const Config& config, std::
   auto events = s.device.create_event_queue();
   if (!events) return events.error();
   s.events = std::move(*events);
-  auto listener = s.device.listen(tcp_port, 64, s.events);
-  if (!listener) return listener.error();
-  server->listener_ = std::move(*listener);
+  if (iwarp) {
+    if (auto ok = server->listen(Transport::iwarp, port); !ok) return ok.error();
+  }
+  if (roce) {
+    if (auto ok = server->listen(Transport::roce, port); !ok) return ok.error();
+  }
   return server;
 }
 
@@ -52,6 +73,34 @@ void PerfServer::forget_client() {
   s_.ended = false;
 }
 
+// Empty: it is a client's, and of a transport that is measured.
+std::string PerfServer::refusal_of(const ConnectRequest& request, Transport transport) const {
+  auto greeting = decode_greeting(request.private_data());
+  if (!greeting.ok()) return greeting.error();
+  if (!greeting->control) return "this session is over";
+  const std::string named = config_.get("transport");
+  if (named == "both" || perf_transport(config_) == transport) return "";
+  return std::string("it measures over ") + name_of(perf_transport(config_)) +
+         ", and was asked over " + name_of(transport) + " (--transport at either end)";
+}
+
+// Only then it may send.
+Result<void> PerfServer::await_control() {
+  const double until = now_seconds() + 20;
+  for (;;) {
+    Event e;
+    if (!s_.events.wait(&e, 100)) {
+      if (stop_requested()) return Error{Errc::closed, "stopped"};
+      if (now_seconds() > until) return Error{Errc::timed_out, "the client does not connect"};
+    } else if (e.kind == EventKind::connect_request) {
+      s_.on_event(e);
+    } else if (e.context == this) {
+      if (e.kind == EventKind::established) return {};
+      return e.error;
+    }
+  }
+}
+
 // Waits for a client; other callers are told off.
 Result<void> PerfServer::accept_control(std::string* peer) {
   for (;;) {
@@ -59,6 +108,7 @@ Result<void> PerfServer::accept_control(std::string* peer) {
     if (s_.waiting) {
       e.kind = EventKind::connect_request;
       e.request = std::exchange(s_.waiting, {});
+      e.context = s_.waiting_at;
     } else if (!s_.events.wait(&e, 1)) {
       // wait() has given the engine to its thread; now sleep for as long as it takes.
       if (stop_requested()) return Error{Errc::closed, "stopped"};
@@ -68,14 +118,14 @@ Result<void> PerfServer::accept_control(std::string* peer) {
       continue;
     }
     if (e.kind != EventKind::connect_request) continue;
-    auto greeting = decode_greeting(e.request.private_data());
-    std::string refusal = greeting.ok() ? "" : greeting.error();
-    if (greeting.ok() && !greeting->control) refusal = "this session is over";
+    s_.transport = e.context == &listeners_[static_cast<int>(Transport::roce)] ? Transport::roce
+                                                                               : Transport::iwarp;
+    const std::string refusal = refusal_of(e.request, s_.transport);
     if (!refusal.empty()) {
       e.request.reject(bytes_of(refusal));
       continue;
     }
-    auto control = PerfControl::make(s_.device, s_.pd, s_.events, this);
+    auto control = PerfControl::make(s_.device, s_.pd, s_.transport, s_.events, this);
     if (!control) {
       e.request.reject(bytes_of(control.error().message));
       continue;
@@ -83,7 +133,8 @@ Result<void> PerfServer::accept_control(std::string* peer) {
     *peer = e.request.peer();
     if (auto ok = e.request.accept((*control)->qp()); !ok) continue;
     s_.control = std::move(*control);
-    return {};
+    if (auto up = await_control(); up) return {};
+    forget_client();
   }
 }
 

@@ -1,5 +1,7 @@
 #include "cli/perf_session.h"
 
+#include "cli/make_ready.h"
+
 namespace urnic::cli {
 namespace {
 
@@ -13,7 +15,16 @@ void reject_busy(ConnectRequest& request) {
 
 }  // namespace
 
+Transport perf_transport(const Config& config) {
+  return config.get("transport") == "roce" ? Transport::roce : Transport::iwarp;
+}
+
+const char* name_of(Transport transport) {
+  return transport == Transport::roce ? "RoCE" : "iWARP";
+}
+
 Result<std::unique_ptr<PerfControl>> PerfControl::make(Device& device, const ProtectionDomain& pd,
+                                                       Transport transport,
                                                        const EventQueue& events, void* context) {
   auto control = std::make_unique<PerfControl>();
   auto cq = device.create_cq(4 * kBuffers);
@@ -26,10 +37,12 @@ Result<std::unique_ptr<PerfControl>> PerfControl::make(Device& device, const Pro
   options.send_cq = options.receive_cq = control->cq_;
   options.events = events;
   options.context = context;
+  options.transport = transport;
   options.max_send = options.max_receive = kBuffers;
   auto qp = device.create_qp(pd, options);
   if (!qp) return qp.error();
   control->qp_ = std::move(*qp);
+  if (auto ok = make_ready(control->qp_); !ok) return ok.error();
   for (std::uint32_t i = 0; i < kBuffers; ++i) {
     if (auto ok = control->post_receive(i); !ok) return ok.error();
   }
@@ -78,6 +91,7 @@ void PerfSession::on_event(Event& e) {
     case EventKind::connect_request:
       if (waiting) return reject_busy(e.request);
       waiting = std::move(e.request);
+      waiting_at = e.context;
       waiting_since = now_seconds();
       return;
     default:
@@ -110,11 +124,15 @@ Result<QueuePair> PerfSession::make_qp(void* context) {
   options.send_cq = options.receive_cq = cq;
   options.events = events;
   options.context = context;
+  options.transport = transport;
   options.max_send = kPerfMaxDepth + 64;
   options.max_receive = 2 * kPerfMaxDepth;
   options.max_send_sge = options.max_receive_sge = 1;
   options.max_inline = kPerfMaxInline;
-  return device.create_qp(pd, options);
+  auto qp = device.create_qp(pd, options);
+  if (!qp) return qp;
+  if (auto ok = make_ready(*qp); !ok) return ok.error();
+  return qp;
 }
 
 void PerfSession::add_stats(PerfMessage* m) {
@@ -122,10 +140,10 @@ void PerfSession::add_stats(PerfMessage* m) {
     const ConnectionStats s = qp.stats();
     m->bytes_fast += s.iwarp.bytes_fast;
     m->bytes_slow += s.iwarp.bytes_slow;
-    m->downgrades += s.iwarp.downgrades;
-    m->upgrades += s.iwarp.upgrades;
-    m->recoveries += s.iwarp.recovery_attempts;
-    m->retransmits += s.iwarp.tcp.retransmits;
+    m->downgrades += s.iwarp.downgrades + s.roce.roce_downgrades;
+    m->upgrades += s.iwarp.upgrades + s.roce.roce_upgrades;
+    m->recoveries += s.iwarp.recovery_attempts + s.roce.gap_recoveries;
+    m->retransmits += s.iwarp.tcp.retransmits + s.roce.requests_repeated;
   }
 }
 

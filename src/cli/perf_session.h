@@ -15,11 +15,16 @@
 
 namespace urnic::cli {
 
+// What a device speaks that is configured so, or what it takes if it speaks both.
+Transport perf_transport(const Config& config);
+const char* name_of(Transport transport);
+
 // The control connection.
 class PerfControl {
  public:
   static Result<std::unique_ptr<PerfControl>> make(Device& device, const ProtectionDomain& pd,
-                                                   const EventQueue& events, void* context);
+                                                   Transport transport, const EventQueue& events,
+                                                   void* context);
   QueuePair& qp() { return qp_; }
   Result<void> send(const PerfMessage& m);
   // The next message, if one is there. Errors: the connection or the peer failed.
@@ -55,6 +60,7 @@ struct PerfSession {
   EventQueue events;
   RdmaBuffer memory;
   PerfLayout layout;
+  Transport transport = Transport::iwarp;  // of all connections
   std::uint64_t remote_address = 0;
   std::uint32_t remote_rkey = 0;
   std::unique_ptr<PerfControl> control;
@@ -64,6 +70,7 @@ struct PerfSession {
   // The next client of a server, while this one is here: it is kept waiting for a moment, since
   // this one may be about to go.
   ConnectRequest waiting;
+  void* waiting_at = nullptr;  // where it has come
   double waiting_since = 0;
 
   std::uint8_t* data(std::uint32_t connection) const {

@@ -20,6 +20,7 @@
 #include "cli/command.h"
 #include "cli/dropin.h"
 #include "cli/runtime.h"
+#include "cli/sysfs_view.h"
 
 namespace urnic::cli {
 namespace {
@@ -57,12 +58,15 @@ class RunCommand : public Command {
         "--sockets", sockets_,
         "the program's TCP sockets are rsockets: an unmodified socket program over RDMA, with "
         "another one run so, or one that calls rsockets itself, at the other end");
-    settings_.default_port("tcp");
+    app->add_flag("--sysfs", sysfs_,
+                  "the program sees files of the device in /sys/class/infiniband and "
+                  "/dev/infiniband, for those that look there instead of asking the libraries");
+    settings_.default_port("tcp", "udp");
     settings_.add_to(app);
   }
 
   int run() override {
-    if (auto ok = settings_.load(); !ok) return refuse(ok.error().message, kExitUsage);
+    if (auto ok = settings_.load_all(); !ok) return refuse(ok.error().message, kExitUsage);
     const std::string folder = dropin_folder();
     if (folder.empty()) {
       return refuse(
@@ -74,21 +78,22 @@ class RunCommand : public Command {
     const char* old = std::getenv("LD_LIBRARY_PATH");
     variables["LD_LIBRARY_PATH"] =
         folder + (old != nullptr && *old != 0 ? ":" + std::string(old) : "");
-    if (sockets_) {
-      const char* before = std::getenv("LD_PRELOAD");
-      variables["LD_PRELOAD"] =
-          sockets_library(folder) +
-          (before != nullptr && *before != 0 ? ":" + std::string(before) : "");
+    if (env_ && !words_.empty()) return refuse("--env goes without a program", kExitUsage);
+    if (!env_ && words_.empty()) {
+      return refuse("which program? urnic run [settings] -- PROGRAM ARGS", kExitUsage);
     }
+    if (sysfs_) {
+      auto files = write_sysfs(folder, variables);
+      if (!files) return refuse(files.error().message, kExitFailed);
+      variables["URNIC_SYSFS"] = *files;
+      preload(sysfs_library(folder), &variables);
+    }
+    if (sockets_) preload(sockets_library(folder), &variables);
     if (env_) {
-      if (!words_.empty()) return refuse("--env goes without a program", kExitUsage);
       for (const auto& [name, value] : variables) {
         std::printf("%s=%s\n", name.c_str(), value.c_str());
       }
       return kExitOk;
-    }
-    if (words_.empty()) {
-      return refuse("which program? urnic run [settings] -- PROGRAM ARGS", kExitUsage);
     }
     const std::string file = search_path(words_[0]);
     if (file.empty()) return refuse("there is no program '" + words_[0] + "'", kExitNotFound);
@@ -107,12 +112,18 @@ class RunCommand : public Command {
   }
 
  private:
+  // Before what the user, or we, preload already.
+  static void preload(const std::string& library, std::map<std::string, std::string>* variables) {
+    std::string& all = (*variables)["LD_PRELOAD"];
+    if (const char* users = std::getenv("LD_PRELOAD"); all.empty() && users != nullptr) all = users;
+    all = library + (all.empty() ? "" : ":" + all);
+  }
   static int refuse(const std::string& why, int code) {
     complain("run", why);
     return code;
   }
 
-  bool env_ = false, sockets_ = false;
+  bool env_ = false, sockets_ = false, sysfs_ = false;
   std::vector<std::string> words_;
   SettingsOptions settings_;
 };

@@ -26,6 +26,12 @@ ConnectionStats total_of(const EngineStats& s) {
   return t;
 }
 
+// Of UC and UD nothing.
+std::string type_text(const RoceStats& r) {
+  if (r.fast) return " FAST";
+  return r.slow_reason.empty() ? "" : " SLOW: " + r.slow_reason;
+}
+
 std::string connections_text(const EngineStats& s) {
   using Align = Table::Align;
   Table table({{"connection", Align::Left},
@@ -44,8 +50,10 @@ std::string connections_text(const EngineStats& s) {
     const std::uint64_t sent =
         c.verbs.write_bytes_sent + c.verbs.send_bytes_sent + c.verbs.read_response_bytes_sent;
     if (c.transport == "roce") {
-      table.add({c.local + " - " + c.peer, c.state, "RoCE", "-", "-", "-", "-",
-                 std::to_string(c.roce.requests_repeated), "-", "-", "-", "-"});
+      table.add({c.local + " - " + c.peer, c.state, "RoCE" + type_text(c.roce), "-",
+                 std::to_string(c.roce.roce_downgrades), std::to_string(c.roce.roce_upgrades),
+                 std::to_string(c.roce.gap_recoveries), std::to_string(c.roce.requests_repeated),
+                 "-", "-", "-", "-"});
       continue;
     }
     table.add({c.local + " - " + c.peer, c.state,
@@ -105,7 +113,7 @@ std::string roce_text(const EngineStats& s, Said* said) {
   const RoceStats& r = said->t.roce;
   const std::uint64_t dropped = h.rx_roce_malformed + h.rx_bad_icrc + h.rx_bad_version +
                                 h.rx_no_queue_pair + h.rx_wrong_state + h.rx_wrong_service +
-                                h.rx_bad_pkey + h.rx_wrong_address;
+                                h.rx_bad_pkey + h.rx_wrong_address + h.rx_bad_qkey;
   if (h.rx_roce + h.tx_roce + h.tx_unroutable + dropped + r.requests_repeated == 0) return "-";
   return format_count(h.rx_roce) + " packets in, " + format_count(dropped) + " dropped; " +
          format_count(h.tx_roce) + " out, " + format_count(h.tx_unroutable) + " lost unsent; " +
@@ -113,6 +121,35 @@ std::string roce_text(const EngineStats& s, Said* said) {
          " time-outs, NAKs " + said->count(r.sequence_naks_received) + " in, " +
          said->count(r.sequence_naks_sent) + " out, of RNR " + said->count(r.rnr_naks_received) +
          " in, " + said->count(r.rnr_naks_sent) + " out";
+}
+
+// What FAST queue pairs of RoCE did about loss: a row of its own where they did anything.
+std::string behind_gaps_text(const EngineStats& s, Said* said) {
+  const RoceStats& r = said->t.roce;
+  if (s.roce.held_bytes + r.requests_held + r.requests_parked + r.gap_recoveries +
+          r.roce_downgrades + r.roce_upgrades ==
+      0) {
+    return "-";
+  }
+  return said->count(r.requests_held) + " packets kept behind " + said->count(r.gap_recoveries) +
+         " gaps, " + said->count(r.requests_parked) + " waited for a receive, " +
+         size_of(s.roce.held_bytes) + " lent now; " + said->count(r.roce_downgrades) +
+         " downgrades (" + said->count(r.store_full_downgrades) + " without room), " +
+         said->count(r.roce_upgrades) + " upgrades";
+}
+
+// Connection management of RoCE: a row of its own where there was any.
+std::string management_text(const EngineStats& s) {
+  const RoceHostStats& h = s.roce;
+  if (h.cm_received + h.cm_sent + h.cm_repeated + h.cm_answered_again + h.cm_dropped + h.cm_stale +
+          h.resting_numbers ==
+      0) {
+    return "-";
+  }
+  return format_count(h.cm_received) + " messages in, " + format_count(h.cm_dropped) +
+         " dropped; " + format_count(h.cm_sent) + " out, again " + format_count(h.cm_repeated) +
+         " unasked, " + format_count(h.cm_answered_again) + " asked; " + format_count(h.cm_stale) +
+         " stale refused; " + format_count(h.resting_numbers) + " numbers rest";
 }
 
 std::string escaped(const std::string& text) {
@@ -155,12 +192,15 @@ std::string stat_table(const EngineStats& s) {
                          format_count(s.iwarp.rx_no_connection) + ", not acceptable " +
                          format_count(s.iwarp.rx_tcp_dropped)},
        {"frames out", format_count(s.port.tx_frames) + " (" + size_of(s.port.tx_bytes) +
-                          "); port full " + format_count(s.port.tx_full)},
+                          "); port full " + format_count(s.port.tx_full) + ", system calls " +
+                          format_count(s.port.syscalls)},
        {"connections",
         format_count(s.connections_opened) + " opened, " + format_count(s.connections_closed) +
             " closed, " + format_count(s.connections_failed) + " failed, " +
-            format_count(s.iwarp.turned_away) + " turned away; " + format_count(s.iwarp.rst_sent) +
-            " resets sent, cookies " + format_count(s.iwarp.cookies_sent) + " sent and " +
+            format_count(s.iwarp.turned_away) + " turned away, " + format_count(s.peers_denied) +
+            " denied, " + format_count(s.peers_over_limit) + " over a limit; " +
+            format_count(s.iwarp.rst_sent) + " resets sent, cookies " +
+            format_count(s.iwarp.cookies_sent) + " sent and " +
             format_count(s.iwarp.cookies_taken) + " taken, challenge ACKs " +
             format_count(s.iwarp.challenge_acks) + " sent and " +
             format_count(s.iwarp.challenge_acks_withheld) + " withheld"},
@@ -186,6 +226,8 @@ std::string stat_table(const EngineStats& s) {
                           said.count(i.tcp.dup_acks_in) + " in, " + said.count(i.tcp.dup_acks_out) +
                           " out"},
        {"RoCE", roce_text(s, &said)},
+       {"RoCE loss", behind_gaps_text(s, &said)},
+       {"RoCE CM", management_text(s)},
        {"besides", said.others()},
        {"memory", size_of(s.iwarp.reassembly_bytes) + " in reassembly, " +
                       format_count(s.verbs.regions) + " regions"},

@@ -24,7 +24,7 @@ struct ClientOptions {
   SettingsOptions settings;
   std::string chunk = "256K";
   std::uint32_t slots = 16;
-  std::string timeout = "30s", connect_timeout = "10s";
+  std::string timeout = "30s", connect_timeout = "10s", token_file;
   int cpu = -1;
   bool no_uring = false;
   bool json = false;
@@ -38,6 +38,8 @@ struct ClientOptions {
         ->type_name("[30s]");
     app->add_option("--connect-timeout", connect_timeout, "give up connecting after")
         ->type_name("[10s]");
+    app->add_option("--token-file", token_file, "file with the token that the target asks for")
+        ->type_name("FILE");
     add_cpu_option(app, &cpu);
     app->add_flag("--no-uring", no_uring, "files by pread and pwrite instead of io_uring");
     app->add_flag("--json", json, "print the result as JSON");
@@ -63,6 +65,11 @@ struct ClientOptions {
     o.stall_limit = static_cast<double>(*stall) / 1000;
     o.connect_timeout_ms = static_cast<int>(*connect);
     o.use_uring = !no_uring;
+    if (!token_file.empty()) {
+      auto token = StorageToken::load(token_file);
+      if (!token) return token.error();
+      o.token = *token;
+    }
     return o;
   }
 };

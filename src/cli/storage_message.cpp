@@ -244,15 +244,24 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
   return m;
 }
 
-std::array<std::uint8_t, 8> storage_greeting() {
-  std::array<std::uint8_t, 8> g{};
+std::vector<std::uint8_t> storage_greeting(const Digest* token) {
+  std::vector<std::uint8_t> g(token != nullptr ? kGreeting + token->size() : kGreeting);
   store_be32(g.data(), kStorageMagic);
   g[4] = kStorageVersion;
+  if (token != nullptr) std::copy(token->begin(), token->end(), g.begin() + kGreeting);
   return g;
 }
 
+Digest token_said(std::span<const std::uint8_t> d) {
+  Digest said{};
+  if (d.size() >= kGreeting + said.size()) {
+    std::copy_n(d.begin() + kGreeting, said.size(), said.begin());
+  }
+  return said;
+}
+
 std::string check_greeting(std::span<const std::uint8_t> d) {
-  if (d.size() < 8 || load_be32(d.data()) != kStorageMagic) {
+  if (d.size() < kGreeting || load_be32(d.data()) != kStorageMagic) {
     return "this is urnic target; the other end is not urnic put, get or ls";
   }
   if (d[4] != kStorageVersion) {

@@ -86,9 +86,13 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes);
 
 // Private data of the connect request: magic and version, so that both ends learn of a mismatch
 // before anything is set up.
-std::array<std::uint8_t, 8> storage_greeting();
+// With a token its digest follows: 40 octets instead of 8, which RoCE has room for as well.
+inline constexpr std::size_t kGreeting = 8;
+std::vector<std::uint8_t> storage_greeting(const Digest* token = nullptr);
 // Empty when it is one of ours; else why not.
 std::string check_greeting(std::span<const std::uint8_t> private_data);
+// The digest behind a greeting that is one of ours; all zero when there is none.
+Digest token_said(std::span<const std::uint8_t> private_data);
 
 // ---- listing: what an Open in mode List gives, as the content of a file
 

@@ -3,9 +3,11 @@
 #include <time.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,6 @@
 namespace urnic::cli {
 namespace {
 
-constexpr int kSpins = 200;  // empty turns before sleeping
 constexpr Duration kLongestSleep = Duration::s(60);
 
 Instant monotonic() {
@@ -107,6 +108,8 @@ class SwitchCommand : public Command {
   }
 
   void forward(Switch& lan) {
+    // A core that was named is there for nothing else.
+    const unsigned cores = cpu_ >= 0 ? UINT_MAX : std::thread::hardware_concurrency();
     std::vector<bool> up(lan.size(), false);
     for (int idle = 0; !stop_requested();) {
       const bool any = lan.run_once(monotonic());
@@ -116,7 +119,7 @@ class SwitchCommand : public Command {
         say(lan.name(i) + (up[i] ? " has come" : " has gone"));
       }
       idle = any ? 0 : idle + 1;
-      if (idle < kSpins) continue;
+      if (idle < lan.turns_before_sleep(cores)) continue;
       lan.sleep(stop_fd(), kLongestSleep);
       idle = 0;
     }

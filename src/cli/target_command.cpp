@@ -2,11 +2,13 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/exposure.h"
 #include "cli/target_server.h"
 #include "cli/units.h"
 #include "port/port.h"
@@ -36,6 +38,20 @@ class TargetCommand : public Command {
     app->add_option("--client-timeout", timeout_,
                     "drop a client that makes no progress with its file for so long")
         ->type_name("[60s]");
+    app->add_option("--quota", quota_, "octets that all files of the folder may have")
+        ->type_name("SIZE");
+    app->add_option("--quota-files", limits_.files, "files that the folder may have")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+        ->type_name("N");
+    app->add_option("--client-quota", client_quota_,
+                    "octets that one client, by its address, may put and leave there")
+        ->type_name("SIZE");
+    app->add_option("--client-quota-files", limits_.client_files, "files, in the same way")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
+        ->type_name("N");
+    app->add_option("--token-file", token_file_,
+                    "file with a token: clients without the same are refused")
+        ->type_name("FILE");
     app->add_flag("--once", once_, "end when the first client has gone");
     app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
     add_cpu_option(app, &cpu_);
@@ -62,6 +78,21 @@ class TargetCommand : public Command {
     if (!timeout || *timeout == 0) {
       return usage("--client-timeout " + timeout_ + ": expected a time like 60s");
     }
+    for (const auto& [text, octets, option] :
+         {std::tuple(&quota_, &limits_.octets, "--quota "),
+          std::tuple(&client_quota_, &limits_.client_octets, "--client-quota ")}) {
+      if (text->empty()) continue;
+      const auto size = parse_size(*text);
+      if (!size || *size == 0) return usage(option + *text + ": expected a size like 10G");
+      *octets = *size;
+    }
+    const bool limited = limits_.of_whole() || limits_.of_clients();
+    if (limited && read_only_) return usage("a quota means nothing with --read-only");
+    if (!token_file_.empty()) {
+      auto token = StorageToken::load(token_file_);
+      if (!token) return usage(token.error().message);
+      o.token = *token;
+    }
     if (cpu_ >= 0) {
       if (auto ok = pin_to_cpu(cpu_); !ok) return usage(ok.error().message);
     }
@@ -71,6 +102,7 @@ class TargetCommand : public Command {
       return kExitFailed;
     }
     o.session.folder = folder->get();
+    if (limited) o.quota = std::make_shared<Quota>(folder->get(), limits_);
     o.session.read_only = read_only_;
     o.session.durable = sync_;
     o.session.chunk = static_cast<std::uint32_t>(*chunk);
@@ -112,14 +144,8 @@ class TargetCommand : public Command {
         std::printf("serving %s on %s, addresses %s, TCP port %u, files by %s\n", folder_.c_str(),
                     config.get("port").c_str(), info.addresses.c_str(), servers.back()->tcp_port(),
                     servers.back()->file_backend().c_str());
-        if (info.mtu == 0 && config.get("port").find("bind=") == std::string::npos) {
-          std::printf(
-              "note: this is every address of this machine%s; --port tcp:bind=ADDRESS names "
-              "one%s\n",
-              options.session.read_only ? "" : ", and whoever reaches it may write",
-              options.session.read_only ? "" : ", --read-only refuses put");
-        }
         std::fflush(stdout);
+        warn(config, info, options);
       }
     }
     std::vector<std::thread> threads;
@@ -156,7 +182,16 @@ class TargetCommand : public Command {
     return code;
   }
 
+  static void warn(const Config& config, const DeviceInfo& info,
+                   const TargetServer::Options& options) {
+    if (options.session.read_only) return;
+    const std::string line = exposure_warning(config, info.addresses, options.token.has_value());
+    if (!line.empty()) complain("target", "warning: " + line);
+  }
+
   SettingsOptions settings_;
+  QuotaLimits limits_;
+  std::string quota_, client_quota_, token_file_;
   std::string folder_, memory_ = "128M", chunk_ = "1M", timeout_ = "60s";
   std::vector<std::string> more_ports_;
   bool read_only_ = false, sync_ = false, once_ = false, quiet_ = false, no_uring_ = false;

@@ -90,8 +90,18 @@ TargetSession* TargetServer::find(void* context) {
   return it == sessions_.end() ? nullptr : it->second.get();
 }
 
+// Why somebody who says so is not served; empty when he is.
+std::string TargetServer::refusal_of(std::span<const std::uint8_t> greeting) const {
+  if (std::string wrong = check_greeting(greeting); !wrong.empty()) return wrong;
+  if (!options_.token) return {};
+  const Digest said = token_said(greeting);
+  if (options_.token->is(said)) return {};
+  return said == Digest{} ? "it asks for a token (--token-file)"
+                          : "the token is not its own (--token-file)";
+}
+
 void TargetServer::on_request(ConnectRequest& request) {
-  std::string refusal = check_greeting(request.private_data());
+  std::string refusal = refusal_of(request.private_data());
   const std::uint64_t least = std::uint64_t{4096};
   if (refusal.empty() && (sessions_.size() >= options_.max_clients || budget_ < least)) {
     refusal = describe(Status::Busy);
@@ -111,9 +121,11 @@ void TargetServer::on_request(ConnectRequest& request) {
     return say("cannot accept " + request.peer() + ": " + ok.error().message);
   }
   const std::uint32_t qp = (*channel)->qp().number();
-  auto session = std::make_unique<TargetSession>(
-      id, TargetHost{&device_, pd_, &files_, &options_.session, &totals_, &budget_},
-      std::move(*channel), request.peer());
+  auto session =
+      std::make_unique<TargetSession>(id,
+                                      TargetHost{&device_, pd_, &files_, &options_.session,
+                                                 &totals_, &budget_, options_.quota.get()},
+                                      std::move(*channel), request.peer());
   by_qp_[qp] = session.get();
   sessions_[id] = std::move(session);
   say("client " + request.peer() + " connected");
@@ -217,9 +229,15 @@ void TargetServer::sleep() {
   }
 }
 
+void TargetServer::stop() {
+  stopped_ = true;
+  events_.wake();
+}
+
 void TargetServer::run() {
   Idle idle(config_.get_int("spin_us"));
-  while (!stop_requested() && !(options_.once && clients_served_ != 0 && sessions_.empty())) {
+  while (!stop_requested() && !stopped_ &&
+         !(options_.once && clients_served_ != 0 && sessions_.empty())) {
     if (step()) {
       idle.reset();
     } else if (idle.ripe()) {

@@ -1,13 +1,18 @@
 // Serves a folder on one device: accepts initiators and drives their sessions from one thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "cli/file_queue.h"
+#include "cli/quota.h"
 #include "cli/runtime.h"
+#include "cli/storage_token.h"
 #include "cli/target_session.h"
 #include "urnic/urnic.h"
 
@@ -21,14 +26,18 @@ class TargetServer {
     std::uint64_t memory = 128 << 20;  // for the windows of all clients
     unsigned max_clients = 64;
     bool use_uring = true;
-    bool once = false;     // end when the first client has gone
-    bool verbose = false;  // a line for each client and file
+    bool once = false;                  // end when the first client has gone
+    bool verbose = false;               // a line for each client and file
+    std::optional<StorageToken> token;  // who connects must say it
+    std::shared_ptr<Quota> quota;       // of all servers of the folder
   };
   static Result<std::unique_ptr<TargetServer>> open(const Config& config, const Options& options);
   ~TargetServer();
 
-  // Until stop_requested(), or with `once` until the first client has gone.
+  // Until stop_requested() or stop(), or with `once` until the first client has gone.
   void run();
+  // From any thread.
+  void stop();
   DeviceInfo info() const { return device_.info(); }
   const std::string& file_backend() const { return files_.backend(); }
   TargetTotals totals() const { return totals_; }
@@ -41,6 +50,7 @@ class TargetServer {
   bool step();
   void on_event(Event& e);
   void on_request(ConnectRequest& request);
+  std::string refusal_of(std::span<const std::uint8_t> greeting) const;
   void sleep();
   // Drops the clients that have been silent too long, or whose wire is gone.
   void check_clients(double now);
@@ -64,6 +74,7 @@ class TargetServer {
   unsigned clients_served_ = 0;
   double next_check_ = 0;
   double link_down_since_ = 0;
+  std::atomic<bool> stopped_{false};
 };
 
 }  // namespace urnic::cli

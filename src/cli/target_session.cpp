@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/runtime.h"
 #include "cli/units.h"
 
 namespace urnic::cli {
@@ -202,8 +203,16 @@ void TargetSession::on_open(const Message& m) {
 void TargetSession::open_put(const Message& m) {
   if (host_.options->read_only)
     return refuse(Status::ReadOnly, m.text + ": the export is read-only");
+  if (host_.quota != nullptr) {
+    auto share = host_.quota->reserve(client(), m.text, m.size, now_seconds());
+    if (!share.ok()) return refuse(share.error().status, share.error().text);
+    file_.share = std::move(*share);
+  }
   auto file = IncomingFile::create(host_.options->folder, m.text, m.size, m.permissions);
-  if (!file.ok()) return refuse(file.error().status, file.error().text);
+  if (!file.ok()) {
+    file_.share.give_back();
+    return refuse(file.error().status, file.error().text);
+  }
   file_.incoming = std::move(*file);
   file_.sink = std::make_unique<FileSink>(host_.files, tag_base(), window_, file_.incoming.fd(),
                                           m.size, m.text);
@@ -317,11 +326,18 @@ void TargetSession::finish_put() {
   request_.open = false;
   const Message commit = *std::exchange(request_.commit, std::nullopt);
   if (digest != commit.sha256) {
-    file_.incoming.discard();
+    file_.drop();
     return refuse(Status::Checksum, "the SHA-256 of what arrived differs from what was sent");
   }
+  // Another server of the folder may replace it at the same moment: the next look puts that right.
+  std::optional<std::uint64_t> replaced;
+  if (host_.quota != nullptr) replaced = size_of_file(host_.options->folder, request_.name);
   auto done = file_.incoming.commit(size, host_.options->durable);
-  if (!done.ok()) return refuse(done.error().status, done.error().text);
+  if (!done.ok()) {
+    file_.share.give_back();
+    return refuse(done.error().status, done.error().text);
+  }
+  file_.share.keep(replaced);
   ++host_.totals->files_in;
   host_.totals->bytes_in += size;
   host_.options->report("received " + request_.name + " (" +

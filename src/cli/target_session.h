@@ -9,6 +9,7 @@
 
 #include "cli/channel.h"
 #include "cli/file_mover.h"
+#include "cli/quota.h"
 
 namespace urnic::cli {
 
@@ -37,7 +38,8 @@ struct TargetHost {
   FileQueue* files;
   const TargetOptions* options;
   TargetTotals* totals;
-  std::uint64_t* budget;  // octets of window memory that are left
+  std::uint64_t* budget;   // octets of window memory that are left
+  Quota* quota = nullptr;  // of what is put; null: there is none
 };
 
 class TargetSession {
@@ -75,6 +77,8 @@ class TargetSession {
   void open_list();
   void open_source(std::unique_ptr<FileSource> source, std::uint32_t permissions);
   void finish_put();
+  // Who it is for quotas: its address, whatever its port.
+  std::string client() const { return peer_.substr(0, peer_.rfind(':')); }
   // What was asked for did not end well: counts and reports it.
   void note_failure(const std::string& why);
   // The same, and the initiator is told.
@@ -93,6 +97,7 @@ class TargetSession {
     std::unique_ptr<FileSource> source;
     std::unique_ptr<FileSink> sink;
     IncomingFile incoming;
+    Quota::Share share;
 
     bool any() const { return source != nullptr || sink != nullptr; }
     unsigned in_flight() const {
@@ -102,6 +107,7 @@ class TargetSession {
       source.reset();
       sink.reset();
       incoming.discard();
+      share.give_back();
     }
   };
   // What was asked for last.

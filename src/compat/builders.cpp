@@ -44,6 +44,11 @@ void Builder::set_inline(const ibv_data_buf* list, std::size_t number) {
                     static_cast<std::uint32_t>(h.octets.size()), 0});
 }
 
+void Builder::set_datagram(ibv_ah* ah, std::uint32_t qp_number, std::uint32_t qkey) {
+  if (held_.empty()) return spoil(EINVAL);
+  held_.back().wr.wr.ud = {ah, qp_number, qkey};
+}
+
 ibv_send_wr* Builder::chain() {
   ibv_send_wr* next = nullptr;
   for (auto h = held_.rbegin(); h != held_.rend(); ++h) {
@@ -175,7 +180,22 @@ void wr_set_inline_data_list(ibv_qp_ex* ex, std::size_t number, const ibv_data_b
   noted(ex, [&](Builder& b) { b.set_inline(list, number); });
 }
 
+void wr_set_ud_addr(ibv_qp_ex* ex, ibv_ah* ah, std::uint32_t qp_number, std::uint32_t qkey) {
+  noted(ex, [&](Builder& b) { b.set_datagram(ah, qp_number, qkey); });
+}
+
 }  // namespace
+
+std::uint64_t Builder::operations_of(ibv_qp_type type) {
+  constexpr std::uint64_t kDatagram = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+  if (type == IBV_QPT_UD) return kDatagram;
+  constexpr std::uint64_t kUnreliable = kDatagram | IBV_QP_EX_WITH_RDMA_WRITE |
+                                        IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                        IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
+  if (type == IBV_QPT_UC) return kUnreliable;
+  return kUnreliable | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND_WITH_INV |
+         IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+}
 
 void Builder::install(ibv_qp_ex* ex, std::uint64_t operations) {
   ex->wr_start = wr_start;
@@ -185,6 +205,7 @@ void Builder::install(ibv_qp_ex* ex, std::uint64_t operations) {
   ex->wr_set_sge_list = wr_set_sge_list;
   ex->wr_set_inline_data = wr_set_inline_data;
   ex->wr_set_inline_data_list = wr_set_inline_data_list;
+  if (ex->qp_base.qp_type == IBV_QPT_UD) ex->wr_set_ud_addr = wr_set_ud_addr;
   if ((operations & IBV_QP_EX_WITH_SEND) != 0) ex->wr_send = wr_send;
   if ((operations & IBV_QP_EX_WITH_SEND_WITH_INV) != 0) ex->wr_send_inv = wr_send_inv;
   if ((operations & IBV_QP_EX_WITH_SEND_WITH_IMM) != 0) ex->wr_send_imm = wr_send_imm;

@@ -15,11 +15,7 @@ namespace urnic::compat {
 class Builder {
  public:
   // What `send_ops_flags` may ask for.
-  static constexpr std::uint64_t kOperations =
-      IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
-      IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_SEND_WITH_IMM |
-      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_BIND_MW |
-      IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+  static std::uint64_t operations_of(ibv_qp_type type);
   // Fills the calls of `ex` that were asked for.
   static void install(ibv_qp_ex* ex, std::uint64_t operations);
 
@@ -29,6 +25,7 @@ class Builder {
   ibv_send_wr& add(const ibv_qp_ex& qp, ibv_wr_opcode opcode);
   void set_list(const ibv_sge* list, std::size_t number);
   void set_inline(const ibv_data_buf* list, std::size_t number);
+  void set_datagram(ibv_ah* ah, std::uint32_t qp_number, std::uint32_t qkey);
   // What is wrong with any of them: 0 or an errno value.
   void spoil(int error) { error_ = error_ != 0 ? error_ : error; }
   int error() const { return error_; }

@@ -6,20 +6,17 @@
 #include <charconv>
 #include <cstring>
 
-#include "compat/process.h"
+#include "compat/adapter.h"
 
 namespace urnic::compat {
-namespace {
 
-std::string ip_of(const Address& a) {
+std::string host_of(const Address& a) {
   char text[INET6_ADDRSTRLEN] = {};
   const void* octets = a.any.sa_family == AF_INET ? static_cast<const void*>(&a.v4.sin_addr)
                                                   : static_cast<const void*>(&a.v6.sin6_addr);
   inet_ntop(a.any.sa_family, octets, text, sizeof text);
   return text;
 }
-
-}  // namespace
 
 socklen_t length_of(int family) {
   return family == AF_INET ? sizeof(sockaddr_in) : family == AF_INET6 ? sizeof(sockaddr_in6) : 0;
@@ -58,7 +55,7 @@ bool is_wildcard(const Address& a) {
 }
 
 std::string text_of(const Address& a) {
-  const std::string ip = ip_of(a), port = ":" + std::to_string(port_of(a));
+  const std::string ip = host_of(a), port = ":" + std::to_string(port_of(a));
   return a.any.sa_family == AF_INET ? ip + port : "[" + ip + "]" + port;
 }
 
@@ -81,16 +78,38 @@ bool from_text(const std::string& text, Address* to) {
   return true;
 }
 
-int choose_source(const Address& to, Address* from) {
+int choose_source(Adapter& adapter, const Address& to, Address* from) {
   *from = {};
-  auto source = Process::get().device().source_for(ip_of(to));
+  auto source = adapter.device().source_for(host_of(to));
   if (!source) return ENETUNREACH;
   const bool v4 = source->find(':') == std::string::npos;
   return from_text(v4 ? *source + ":0" : "[" + *source + "]:0", from) ? 0 : ENETUNREACH;
 }
 
-bool is_ours(const Address& a) {
-  return Process::get().device().has_address(ip_of(a));
+Adapter* owner_of(const Address& a, const std::vector<Adapter*>& among) {
+  for (Adapter* adapter : among) {
+    if (adapter->device().has_address(host_of(a))) return adapter;
+  }
+  return nullptr;
+}
+
+bool is_settling(Adapter& adapter) {
+  return adapter.device().info().link_up && !adapter.device().wait_link(0);
+}
+
+int choose_device(const Address& to, const std::vector<Adapter*>& among, Adapter** chosen,
+                  Address* from) {
+  *chosen = nullptr;
+  unsigned longest = 0;
+  for (Adapter* adapter : among) {
+    auto length = adapter->device().prefix_length_for(host_of(to));
+    if (!length || (*chosen != nullptr && *length <= longest)) continue;
+    *chosen = adapter;
+    longest = *length;
+  }
+  // As a kernel has it: no route, or one where no device for it is.
+  if (*chosen == nullptr) return among.size() > 1 ? ENODEV : ENETUNREACH;
+  return choose_source(**chosen, to, from);
 }
 
 }  // namespace urnic::compat

@@ -6,8 +6,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace urnic::compat {
+
+class Adapter;
 
 union Address {
   sockaddr any;
@@ -23,13 +26,22 @@ bool copy_address(const sockaddr* from, Address* to);
 std::uint16_t port_of(const Address&);
 void set_port(Address*, std::uint16_t port);
 bool is_wildcard(const Address&);
+// "10.77.0.1", "::1".
+std::string host_of(const Address&);
 // "10.77.0.1:18515", "[::1]:18515", and back.
 std::string text_of(const Address&);
 bool from_text(const std::string& text, Address* to);
 
 // 0, or why packets to `to` cannot leave; then `from` is the address they leave with.
-int choose_source(const Address& to, Address* from);
-// Whether the device has this address.
-bool is_ours(const Address&);
+int choose_source(Adapter& adapter, const Address& to, Address* from);
+// Of open devices the first that has this address; null without one.
+Adapter* owner_of(const Address&, const std::vector<Adapter*>& among);
+// Whether an address of it is still looked for at others, as a tap's is for a moment when it was
+// opened: nothing leaves from there yet.
+bool is_settling(Adapter& adapter);
+// Which of open devices leads to `to`: the one whose network around an own address is the longest,
+// the first of several. 0, or why there is none.
+int choose_device(const Address& to, const std::vector<Adapter*>& among, Adapter** chosen,
+                  Address* from);
 
 }  // namespace urnic::compat

@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 #include <unordered_set>
 
 #include "compat/cancel.h"
+#include "compat/tables_lock.h"
 
 namespace urnic::compat {
 namespace {
 
-struct Known {
-  std::mutex mutex;
+struct Known {  // under tables_lock
   std::unordered_set<const CmChannel*> all;
   std::deque<CmChannel*> destroyed;  // among them
 };
@@ -28,13 +27,13 @@ constexpr std::size_t kKept = 8;  // destroyed ones
 
 CmChannel::CmChannel() {
   base.fd = events.fd();
-  const std::lock_guard guard(known().mutex);
+  const std::lock_guard guard(tables_lock);
   known().all.insert(this);
 }
 
 CmChannel::~CmChannel() {
   {
-    const std::lock_guard guard(known().mutex);
+    const std::lock_guard guard(tables_lock);
     known().all.erase(this);
   }
   CmEvent* event;
@@ -43,7 +42,7 @@ CmChannel::~CmChannel() {
 
 CmChannel::Inside::Inside(rdma_event_channel* c) {
   const Uncancelled uncancelled;
-  const std::lock_guard guard(known().mutex);
+  const std::lock_guard guard(tables_lock);
   if (known().all.count(CmChannel::of(c)) == 0) return;
   channel_ = CmChannel::of(c);
   channel_->inside.fetch_add(1);
@@ -57,9 +56,10 @@ void CmChannel::destroy(rdma_event_channel* c) {
   const Uncancelled uncancelled;
   CmChannel* gone = nullptr;
   {
-    const std::lock_guard guard(known().mutex);
+    const std::lock_guard guard(tables_lock);
     auto& kept = known().destroyed;
     if (known().all.count(of(c)) == 0 || std::count(kept.begin(), kept.end(), of(c)) != 0) return;
+    if (of(c)->made_in != generation.load()) return;  // the parent's
     try {
       kept.push_back(of(c));
     } catch (const std::bad_alloc&) {

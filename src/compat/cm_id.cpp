@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compat/errors.h"
+#include "compat/gids.h"
 
 namespace urnic::compat {
 
@@ -27,26 +28,13 @@ CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync) 
   return id.release();
 }
 
-ibv_pd* default_pd() {
-  static std::mutex mutex;
-  static ibv_pd* pd = nullptr;
-  static ibv_context* of = nullptr;
-  ibv_context* context = Process::get().shared_context();
-  if (context == nullptr) return nullptr;
-  const std::lock_guard guard(mutex);
-  if (of != context) {  // the first, or a child's
-    pd = urnic_ibv_alloc_pd(context);
-    of = context;
-  }
-  return pd;
-}
-
-int give_device(CmId* id) {
-  ibv_context* verbs = Process::get().shared_context();
+int give_device(CmId* id, Adapter& adapter) {
+  ibv_context* verbs = adapter.shared_context();
   if (verbs == nullptr) return errno;
-  ibv_pd* pd = default_pd();
+  ibv_pd* pd = adapter.default_pd();
   if (pd == nullptr) return errno;
   const std::lock_guard guard(Process::get().cm);
+  id->adapter = &adapter;
   id->id().verbs = verbs;
   id->id().pd = pd;
   id->id().port_num = 1;
@@ -56,6 +44,11 @@ int give_device(CmId* id) {
 void CmId::show_addresses() {
   std::memcpy(&id().route.addr.src_storage, &source.room, sizeof source.room);
   std::memcpy(&id().route.addr.dst_storage, &destination.room, sizeof destination.room);
+  if (adapter == nullptr || !adapter->is_roce()) return;
+  rdma_ib_addr& ib = id().route.addr.addr.ibaddr;
+  ib.pkey = 0xffff;
+  if (source.any.sa_family != AF_UNSPEC && !is_wildcard(source)) ib.sgid = to_gid(source);
+  if (destination.any.sa_family != AF_UNSPEC) ib.dgid = to_gid(destination);
 }
 
 void CmId::show_source(const std::string& local) {
@@ -160,22 +153,23 @@ int urnic_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* co
 
 int urnic_rdma_destroy_id(rdma_cm_id* r) {
   CmId* id = CmId::of(r);
+  if (id->handle.made_in != generation.load()) return 0;  // the parent's
   if (r->event != nullptr) {
     urnic_rdma_ack_cm_event(r->event);
     r->event = nullptr;
   }
   // What it listened on and what it was asked goes without the lock: ending them waits.
-  urnic::Listener listener;
-  urnic::Binding bound;
+  std::vector<DeviceBinding> bindings;
   urnic::ConnectRequest request;
   std::shared_ptr<Endpoint> left;  // a connection whose id is gone ends
   Process& process = Process::get();
-  if (id->number != 0) process.remove(id->number);
+  for (const DeviceBinding& b : id->bindings) {
+    if (b.number != 0) process.remove(b.number);
+  }
   {
     std::unique_lock lock(process.cm);
     id->stop_listening();
-    listener = std::move(id->listener);
-    bound = std::move(id->bound);
+    bindings = std::move(id->bindings);
     request = std::move(id->request);
     if (id->stage >= Stage::Connecting && id->stage <= Stage::Connected) left = id->end;
     id->detach_end();
@@ -256,11 +250,17 @@ ibv_context** urnic_rdma_get_devices(int* number) {
   return guarded(
       [&]() -> ibv_context** {
         if (number != nullptr) *number = 0;
-        ibv_context* context = Process::get().shared_context();
-        if (context == nullptr) return nullptr;
-        auto** list = new ibv_context*[2]();
-        list[0] = context;
-        if (number != nullptr) *number = 1;
+        std::vector<Adapter*> opened;
+        if (const int e = Process::get().open(&opened); e != 0) return nothing(e);
+        std::vector<ibv_context*> contexts;
+        for (Adapter* adapter : opened) {
+          ibv_context* context = adapter->shared_context();
+          if (context == nullptr) return nullptr;
+          contexts.push_back(context);
+        }
+        auto** list = new ibv_context*[contexts.size() + 1]();
+        std::copy(contexts.begin(), contexts.end(), list);
+        if (number != nullptr) *number = static_cast<int>(contexts.size());
         return list;
       },
       nullptr);

@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "compat/cm_address.h"
 #include "compat/cm_channel.h"
+#include "compat/errors.h"
 #include "compat/exported.h"
 #include "compat/queue_pair.h"
 #include "urnic/verbs.h"
@@ -29,27 +31,32 @@ enum class Stage : std::uint8_t {
   Ended,
 };
 
+// Where an id is bound, or listens: on one device, or, by a wildcard, on one for each.
+struct DeviceBinding {
+  Adapter* adapter;
+  Binding bound;  // from rdma_bind_addr to rdma_listen, or for the connection
+  Listener listener;
+  std::uint64_t number = 0;  // as a subject
+  std::shared_ptr<Subject> subject;
+};
+
 struct CmId : ConnectionManager {
   // What the program has; `base` is not at the front, as this has virtual functions.
   struct Handle {
     rdma_cm_id base;  // first
     CmId* self;
+    unsigned made_in = generation.load();
   } handle{};
   rdma_cm_id& id() { return handle.base; }
   static CmId* of(rdma_cm_id* id) { return reinterpret_cast<Handle*>(id)->self; }
 
   bool sync = false;  // has a channel of its own; calls wait for their events
   Stage stage = Stage::Idle;
+  Adapter* adapter = nullptr;  // not yet chosen: idle, or bound by a wildcard
   BindOptions options;
   Address source{}, destination{};
   std::shared_ptr<Endpoint> end;  // whose connection it is
-  // Listening.
-  Binding bound;  // from rdma_bind_addr to rdma_listen, or for the connection
-  Listener listener;
-  std::uint64_t number = 0;  // as a subject
-  std::shared_ptr<Subject> subject;
-  ibv_context* id_verbs = nullptr;  // what the ids of its requests get
-  ibv_pd* id_pd = nullptr;
+  std::vector<DeviceBinding> bindings;
   // Of a request: what the peer wants.
   ConnectRequest request;
   std::uint8_t responder_resources = 0, initiator_depth = 0;
@@ -61,14 +68,16 @@ struct CmId : ConnectionManager {
   std::condition_variable acknowledged;
 
   void on_connection(Event& event) override;
-  void on_request(Event& event);
+  void on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd);
   // An event of this id; the owner of `conn`'s private data is the event.
   void tell(rdma_cm_event_type type, int status, std::string private_data = {});
   void show_addresses();
   // Of the connection; its port was chosen when it began.
   void show_source(const std::string& local);
   void detach_end();
+  // Nothing that comes from now on makes requests of it.
   void stop_listening();
+  std::vector<Adapter*> where_bound() const;
   // One of `options`, before or behind rdma_bind_addr. 0 or errno.
   int set_binding(bool* option, bool value);
 };
@@ -76,13 +85,16 @@ struct CmId : ConnectionManager {
 // A new id, counted nowhere. Null without memory.
 CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync);
 // verbs, pd, port_num. 0 or errno; without Process::cm.
-int give_device(CmId* id);
-ibv_pd* default_pd();
+int give_device(CmId* id, Adapter& adapter);
 // Puts an event where the id's events go.
 void deliver(CmId* id, CmEvent* event);
 // Drops what `id` has in its channel that nobody has fetched; requests are refused.
 void drop_events(CmId* id);
 // For a synchronous id: waits for what was begun. -1 with errno. Without Process::cm.
 int complete(CmId* id);
+// What a call answers with that began something, or could not.
+inline int begun(CmId* id, int error) {
+  return error == 0 ? complete(id) : failed(error);
+}
 
 }  // namespace urnic::compat

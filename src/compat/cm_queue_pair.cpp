@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "compat/cm_id.h"
+#include "compat/context.h"
 #include "compat/errors.h"
+#include "compat/roce_states.h"
 
 namespace urnic::compat {
 namespace {
@@ -43,7 +45,7 @@ int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
   if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
     attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
     attr->pd = r->pd;
-  } else if (attr->pd->context->device != r->verbs->device) {
+  } else if (!is_same_device(attr->pd->context, r->verbs)) {
     return failed(EINVAL);
   }
   if (attr->recv_cq == nullptr) {
@@ -60,10 +62,10 @@ int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
   }
   if (r->srq != nullptr) attr->srq = r->srq;
   ibv_qp* qp = create_for_cm(r->verbs, attr);
-  ibv_qp_attr init{};
-  init.qp_state = IBV_QPS_INIT;
-  init.port_num = 1;
-  int error = qp == nullptr ? errno : urnic_ibv_modify_qp(qp, &init, IBV_QP_STATE);
+  int mask = 0;
+  ibv_qp_attr init = init_attributes(true, &mask);
+  if (!Adapter::of(r->verbs).is_roce()) mask = IBV_QP_STATE;
+  int error = qp == nullptr ? errno : urnic_ibv_modify_qp(qp, &init, mask);
   if (error != 0) {
     if (qp != nullptr) urnic_ibv_destroy_qp(qp);
     destroy_queues(r);
@@ -114,6 +116,7 @@ void urnic_rdma_destroy_qp(rdma_cm_id* r) {
 
 int urnic_rdma_create_srq(rdma_cm_id* r, ibv_pd* pd, ibv_srq_init_attr* attr) {
   if (r->srq != nullptr || r->verbs == nullptr) return failed(EINVAL);
+  if (pd != nullptr && !is_same_device(pd->context, r->verbs)) return failed(EINVAL);
   ibv_srq* srq = urnic_ibv_create_srq(pd != nullptr ? pd : r->pd, attr);
   if (srq == nullptr) return -1;
   r->srq = srq;
@@ -139,7 +142,23 @@ void urnic_rdma_destroy_srq(rdma_cm_id* r) {
   r->srq = nullptr;
 }
 
-// What a program that moves the queue pair itself is to say. iWARP's connection moves it to RTS, so
+namespace {
+
+// RoCE: to INIT a program moves it, everything else comes with the connection.
+int init_roce(const CmId& id, ibv_qp_attr* attr, int* mask) {
+  if (attr->qp_state > IBV_QPS_RTS || attr->qp_state == IBV_QPS_RESET) return EINVAL;
+  *mask = 0;
+  if (attr->qp_state != IBV_QPS_INIT || id.stage >= Stage::Accepting) return 0;
+  const ibv_qp_attr init = init_attributes(true, mask);
+  attr->pkey_index = init.pkey_index;
+  attr->port_num = init.port_num;
+  attr->qp_access_flags = init.qp_access_flags;
+  return 0;
+}
+
+}  // namespace
+
+// What a program that moves the queue pair itself is to say. The connection moves it to RTS, so
 // there is nothing to say of that, and once it has, of no state.
 int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
   if (r->verbs == nullptr) return failed(EINVAL);
@@ -147,6 +166,10 @@ int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
   {
     const std::lock_guard guard(Process::get().cm);
     connected = CmId::of(r)->stage == Stage::Connected;
+    if (Adapter::of(r->verbs).is_roce()) {
+      const int e = init_roce(*CmId::of(r), attr, mask);
+      return e == 0 ? 0 : failed(e);
+    }
   }
   switch (attr->qp_state) {
     case IBV_QPS_INIT:

@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <type_traits>
 
 #include "compat/cancel.h"
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/queue_pair.h"
+#include "compat/tables_lock.h"
 #include "compat/work.h"
 
 namespace urnic::compat {
@@ -50,9 +53,9 @@ ibv_wc_status to_status(WcStatus s) {
 }
 
 // The first send of a queue pair that never met its peer is one whose retries are used up.
-ibv_wc_status status_of(const Completion& c) {
+ibv_wc_status status_of(const Adapter& adapter, const Completion& c) {
   if (c.status == WcStatus::flushed && c.opcode != Opcode::receive) {
-    const auto end = endpoint_of(c.qp_number);
+    const auto end = endpoint_of(adapter, c.qp_number);
     if (end != nullptr && end->apart && !end->told_unreached.exchange(true)) {
       return IBV_WC_RETRY_EXC_ERR;
     }
@@ -87,29 +90,46 @@ ibv_wc_opcode to_opcode(Opcode o) {
 }
 
 // A receive is that of a Send, or of the Immediate Data behind a Write.
-bool behind_write(const Completion& c) {
+bool behind_write(bool is_roce, const Completion& c) {
+  if (is_roce) return c.behind_write;
   return c.with_immediate && immediate_length(c.immediate) != kWithSend;
 }
-ibv_wc_opcode opcode_of(const Completion& c) {
-  return behind_write(c) ? IBV_WC_RECV_RDMA_WITH_IMM : to_opcode(c.opcode);
+__be32 data_of(bool is_roce, const Completion& c) {
+  return is_roce ? roce_immediate_data(c.immediate) : immediate_data(c.immediate);
 }
-std::uint32_t length_of(const Completion& c) {
-  return behind_write(c) && c.byte_len == 0 ? immediate_length(c.immediate) : c.byte_len;
+ibv_wc_opcode opcode_of(bool is_roce, const Completion& c) {
+  return behind_write(is_roce, c) ? IBV_WC_RECV_RDMA_WITH_IMM : to_opcode(c.opcode);
+}
+std::uint32_t length_of(bool is_roce, const Completion& c) {
+  const bool untold = !is_roce && behind_write(is_roce, c) && c.byte_len == 0;
+  return untold ? immediate_length(c.immediate) : c.byte_len;
 }
 unsigned flags_of(const Completion& c) {
-  return (c.invalidated ? IBV_WC_WITH_INV : 0) | (c.with_immediate ? IBV_WC_WITH_IMM : 0);
+  return (c.invalidated ? IBV_WC_WITH_INV : 0) | (c.with_immediate ? IBV_WC_WITH_IMM : 0) |
+         (c.has_grh ? IBV_WC_GRH : 0);
 }
 
-void to_wc(const Completion& c, ibv_wc* wc) {
+// A datagram's `sl` says of which kind its packet was, as adapters for RoCE have it (Annex A17 asks
+// for that in a completion and verbs have no member for it): UCX takes no datagram without. RoCE
+// over UDP, and IPv6 or IPv4 below.
+std::uint8_t packet_type(const Completion& c) {
+  constexpr std::uint8_t kUdp = 8, kIpv6 = 1, kIpv4 = 2;
+  if (!c.has_grh) return 0;
+  return kUdp | (c.grh_is_ipv4 ? kIpv4 : kIpv6);
+}
+
+void to_wc(const Cq& cq, const Completion& c, ibv_wc* wc) {
   *wc = {};
   wc->wr_id = c.wr_id;
-  wc->status = status_of(c);
-  wc->opcode = opcode_of(c);
-  wc->byte_len = length_of(c);
+  wc->status = status_of(cq.adapter, c);
+  wc->opcode = opcode_of(cq.is_roce, c);
+  wc->byte_len = length_of(cq.is_roce, c);
   wc->qp_num = c.qp_number;
   wc->wc_flags = flags_of(c);
   if (c.invalidated) wc->invalidated_rkey = c.invalidated_rkey;
-  if (c.with_immediate) wc->imm_data = immediate_data(c.immediate);
+  if (c.with_immediate) wc->imm_data = data_of(cq.is_roce, c);
+  wc->src_qp = c.source_qp;
+  wc->sl = packet_type(c);
 }
 
 // The last queues that were destroyed. libiscsi polls one from within the call whose completion
@@ -119,13 +139,13 @@ class Remains {
   void keep(Cq* cq) {
     cq->queue = CompletionQueue();
     cq->subject.reset();
-    const std::lock_guard guard(mutex_);
-    kept_[next_++ % kMost].reset(cq);
+    std::unique_ptr<Cq> last(cq);  // goes without the lock
+    const std::lock_guard guard(tables_lock);
+    kept_[next_++ % kMost].swap(last);
   }
 
  private:
   static constexpr std::size_t kMost = 16;
-  std::mutex mutex_;
   std::array<std::unique_ptr<Cq>, kMost> kept_;
   std::size_t next_ = 0;
 };
@@ -138,13 +158,16 @@ Remains& remains() {
 int poll_cq(ibv_cq* c, int most, ibv_wc* wc) {
   const Uncancelled uncancelled;
   Cq* cq = Cq::of(c);
+  // Most polls find nothing: what they would find has no values before.
+  static_assert(std::is_trivially_copyable_v<Completion>);
+  alignas(Completion) std::byte storage[kAtOnce * sizeof(Completion)];
+  auto* const got = reinterpret_cast<Completion*>(storage);
   int done = 0;
   while (done < most) {
-    Completion got[kAtOnce];
     const int want = std::min(most - done, kAtOnce);
     const int n = cq->queue.poll({got, static_cast<std::size_t>(want)});
     if (n < 0) return done != 0 || !cq->queue ? done : -1;
-    for (int i = 0; i < n; ++i) to_wc(got[i], &wc[done++]);
+    for (int i = 0; i < n; ++i) to_wc(*cq, got[i], &wc[done++]);
     if (n < want) break;
   }
   return done;
@@ -165,7 +188,7 @@ int next_poll(ibv_cq_ex* ex) {
   if (n < 0) return EIO;
   if (n == 0) return ENOENT;
   ex->wr_id = cq->current.wr_id;
-  ex->status = status_of(cq->current);
+  ex->status = status_of(cq->adapter, cq->current);
   return 0;
 }
 
@@ -174,24 +197,27 @@ int start_poll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) {
 }
 void end_poll(ibv_cq_ex*) {}
 ibv_wc_opcode read_opcode(ibv_cq_ex* ex) {
-  return opcode_of(Cq::of(ex)->current);
+  const Cq& cq = *Cq::of(ex);
+  return opcode_of(cq.is_roce, cq.current);
 }
 std::uint32_t read_vendor_err(ibv_cq_ex*) {
   return 0;
 }
 std::uint32_t read_byte_len(ibv_cq_ex* ex) {
-  return length_of(Cq::of(ex)->current);
+  const Cq& cq = *Cq::of(ex);
+  return length_of(cq.is_roce, cq.current);
 }
 // Immediate data or, in the same place, the key that was invalidated.
 __be32 read_imm_data(ibv_cq_ex* ex) {
-  const Completion& c = Cq::of(ex)->current;
-  return c.with_immediate ? immediate_data(c.immediate) : c.invalidated_rkey;
+  const Cq& cq = *Cq::of(ex);
+  const Completion& c = cq.current;
+  return c.with_immediate ? data_of(cq.is_roce, c) : c.invalidated_rkey;
 }
 std::uint32_t read_qp_num(ibv_cq_ex* ex) {
   return Cq::of(ex)->current.qp_number;
 }
-std::uint32_t read_src_qp(ibv_cq_ex*) {
-  return 0;
+std::uint32_t read_src_qp(ibv_cq_ex* ex) {
+  return Cq::of(ex)->current.source_qp;
 }
 unsigned read_wc_flags(ibv_cq_ex* ex) {
   return flags_of(Cq::of(ex)->current);
@@ -199,8 +225,8 @@ unsigned read_wc_flags(ibv_cq_ex* ex) {
 std::uint32_t read_slid(ibv_cq_ex*) {
   return 0;
 }
-std::uint8_t read_sl(ibv_cq_ex*) {
-  return 0;
+std::uint8_t read_sl(ibv_cq_ex* ex) {
+  return packet_type(Cq::of(ex)->current);
 }
 std::uint8_t read_dlid_path_bits(ibv_cq_ex*) {
   return 0;
@@ -235,17 +261,18 @@ Cq* create(ibv_context* c, std::uint32_t entries, void* cq_context, ibv_comp_cha
       vector >= static_cast<std::uint32_t>(c->num_comp_vectors)) {
     return nothing(EINVAL);
   }
-  if (channel != nullptr && channel->context != c && channel->context->device != c->device) {
+  if (channel != nullptr && !is_same_device(channel->context, c)) {
     return nothing(EINVAL);
   }
-  auto cq = std::make_unique<Cq>();
-  if (!count_up(counts().completion_queues, Limits::kCompletionQueues)) return nothing(ENOMEM);
+  Adapter& adapter = Adapter::of(c);
+  auto cq = std::make_unique<Cq>(adapter);
+  if (!count_up(counts(c).completion_queues, Limits::kCompletionQueues)) return nothing(ENOMEM);
   auto subject = std::make_shared<CqSubject>(cq.get());
   Process& process = Process::get();
   cq->subject = subject;
   cq->number = process.add(std::move(subject));
   int error = 0;
-  if (auto queue = process.device().create_cq(entries, Process::as_context(cq->number)); !queue) {
+  if (auto queue = adapter.device().create_cq(entries, Process::as_context(cq->number)); !queue) {
     error = to_errno(queue.error().code);
   } else {
     cq->queue = std::move(*queue);
@@ -256,10 +283,9 @@ Cq* create(ibv_context* c, std::uint32_t entries, void* cq_context, ibv_comp_cha
   }
   if (error != 0) {
     process.remove(cq->number);
-    counts().completion_queues.fetch_sub(1);
+    counts(c).completion_queues.fetch_sub(1);
     return nothing(error);
   }
-  cq->ex = {};
   cq->ex.context = c;
   cq->ex.channel = channel;
   cq->ex.cq_context = cq_context;
@@ -340,7 +366,7 @@ ibv_comp_channel* urnic_ibv_create_comp_channel(ibv_context* c) {
         auto channel = std::make_unique<Channel>();
         channel->base.context = c;
         channel->base.refcnt = 0;
-        auto events = Process::get().device().create_completion_channel();
+        auto events = Adapter::of(c).device().create_completion_channel();
         if (!events) return nothing(to_errno(events.error().code));
         channel->events = std::move(*events);
         const int fd = channel->base.fd = channel->events.fd();
@@ -353,12 +379,13 @@ ibv_comp_channel* urnic_ibv_create_comp_channel(ibv_context* c) {
 }
 
 int urnic_ibv_destroy_comp_channel(ibv_comp_channel* c) {
+  if (is_inherited(c->context)) return 0;
   Channel* channel = Channel::of(c);
   {
     const std::lock_guard guard(channel->mutex);
     if (c->refcnt != 0) return EBUSY;
   }
-  Context::of(c->context)->users.fetch_sub(1);
+  Context::drop(c->context);
   delete channel;
   return 0;
 }
@@ -376,6 +403,7 @@ ibv_cq* urnic_ibv_create_cq(ibv_context* c, int entries, void* cq_context,
 }
 
 int urnic_ibv_destroy_cq(ibv_cq* c) {
+  if (is_inherited(c->context)) return 0;
   Cq* cq = Cq::of(c);
   if (cq->users.load() != 0) return EBUSY;
   static_cast<CqSubject*>(cq->subject.get())->detach();
@@ -400,8 +428,8 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
     const std::lock_guard guard(Channel::of(c->channel)->mutex);
     --c->channel->refcnt;
   }
-  Context::of(c->context)->users.fetch_sub(1);
-  counts().completion_queues.fetch_sub(1);
+  counts(c->context).completion_queues.fetch_sub(1);
+  Context::drop(c->context);
   pthread_mutex_destroy(&c->mutex);
   pthread_cond_destroy(&c->cond);
   remains().keep(cq);

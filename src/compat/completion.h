@@ -23,7 +23,10 @@ struct Channel {
 };
 
 struct Cq {
+  explicit Cq(Adapter& of) : ex{}, adapter(of), is_roce(of.is_roce()) {}
   ibv_cq_ex ex;  // first; an ibv_cq up to comp_mask
+  Adapter& adapter;
+  const bool is_roce;
   CompletionQueue queue;
   std::shared_ptr<Subject> subject;
   std::uint64_t number = 0;   // as a subject

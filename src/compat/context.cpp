@@ -24,7 +24,7 @@ namespace urnic::compat {
 namespace {
 
 constexpr std::uint32_t kVendor = 0x55524e;  // nobody's: programs then take the common way
-constexpr std::uint32_t kMostMessage = 0xffffffff;
+constexpr std::uint32_t kMostMessage = 0xffffffff, kMostRoceMessage = 0x80000000;
 constexpr std::uint64_t kMostRegion = std::uint64_t{1} << 47;
 
 __be64 guid_of(const std::uint8_t* mac) {
@@ -35,22 +35,17 @@ __be64 guid_of(const std::uint8_t* mac) {
   return out;
 }
 
-int reads(const char* setting) {
-  return static_cast<int>(std::min<std::int64_t>(Process::get().config().get_int(setting), 255));
-}
-
-void fill_device(ibv_device_attr* a) {
-  Process& process = Process::get();
+void fill_device(const Adapter& adapter, ibv_device_attr* a) {
   *a = {};
   std::strncpy(a->fw_ver, URNIC_VERSION, sizeof a->fw_ver - 1);
-  a->node_guid = a->sys_image_guid = guid_of(process.mac());
+  a->node_guid = a->sys_image_guid = guid_of(adapter.mac());
   a->max_mr_size = kMostRegion;
   a->page_size_cap = 0xfffff000;
   a->vendor_id = kVendor;
   a->vendor_part_id = 1;
   a->hw_ver = 1;
   a->max_qp = static_cast<int>(
-      std::min<std::int64_t>(process.config().get_int("max_connections"), Limits::kQueuePairs));
+      std::min<std::int64_t>(adapter.config().get_int("max_connections"), Limits::kQueuePairs));
   a->max_qp_wr = Limits::kWork;
   a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
                         IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_MEM_WINDOW |
@@ -61,8 +56,8 @@ void fill_device(ibv_device_attr* a) {
   a->max_mr = Limits::kRegions;
   a->max_mw = Limits::kWindows;
   a->max_pd = Limits::kDomains;
-  a->max_qp_rd_atom = reads("ird");
-  a->max_qp_init_rd_atom = reads("ord");
+  a->max_qp_rd_atom = adapter.most_reads("ird");
+  a->max_qp_init_rd_atom = adapter.most_reads("ord");
   a->max_res_rd_atom = static_cast<int>(
       std::min<std::int64_t>(std::int64_t{a->max_qp_rd_atom} * a->max_qp, 0x7fffffff));
   a->atomic_cap = IBV_ATOMIC_GLOB;
@@ -71,18 +66,36 @@ void fill_device(ibv_device_attr* a) {
   a->max_srq_sge = Limits::kSges;
   a->max_pkeys = 1;
   a->phys_port_cnt = 1;
+  if (!adapter.is_roce()) return;
+  a->max_ah = Limits::kAddressHandles;
+  a->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN;
 }
 
-int fill_port(std::uint8_t number, ibv_port_attr* a) {
+// Octets of payload that fit one packet of this IP MTU, also with IPv6 (IB-13).
+ibv_mtu path_mtu_in(std::uint32_t ip_mtu) {
+  constexpr std::uint32_t kAround = 84;
+  for (const ibv_mtu mtu : {IBV_MTU_4096, IBV_MTU_2048, IBV_MTU_1024, IBV_MTU_512}) {
+    if ((128u << mtu) + kAround <= ip_mtu) return mtu;
+  }
+  return IBV_MTU_256;
+}
+
+void fill_roce_port(std::uint32_t ip_mtu, ibv_port_attr* a) {
+  a->active_mtu = path_mtu_in(ip_mtu);
+  a->max_msg_sz = kMostRoceMessage;
+  a->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  a->flags = IBV_QPF_GRH_REQUIRED;
+}
+
+int fill_port(Adapter& adapter, std::uint8_t number, ibv_port_attr* a) {
   if (number != 1) return EINVAL;
-  Process& process = Process::get();
   *a = {};
-  const DeviceInfo info = process.device().info();
-  const bool up = process.is_port_up();
+  const DeviceInfo info = adapter.device().info();
+  const bool up = adapter.is_port_up();
   a->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   a->max_mtu = IBV_MTU_4096;
   a->active_mtu = info.mtu >= 4096 ? IBV_MTU_4096 : info.mtu >= 2048 ? IBV_MTU_2048 : IBV_MTU_1024;
-  a->gid_tbl_len = static_cast<int>(gid_table().size());
+  a->gid_tbl_len = static_cast<int>(gid_table(adapter).size());
   a->max_msg_sz = kMostMessage;
   a->pkey_tbl_len = 1;
   a->max_vl_num = 1;
@@ -90,31 +103,32 @@ int fill_port(std::uint8_t number, ibv_port_attr* a) {
   a->active_speed = 1;  // the least there is a number for
   a->phys_state = up ? 5 : 3;
   a->link_layer = IBV_LINK_LAYER_ETHERNET;
+  if (adapter.is_roce()) fill_roce_port(info.mtu, a);
   return 0;
 }
 
-int fill_gid(std::uint32_t port, std::uint32_t index, ibv_gid* gid) {
-  return port == 1 && gid_at(index, gid) ? 0 : EINVAL;
+int fill_gid(Adapter& adapter, std::uint32_t port, std::uint32_t index, ibv_gid* gid) {
+  return port == 1 && gid_at(adapter, index, gid) ? 0 : EINVAL;
 }
 
-ibv_gid_type gid_type() {
-  return is_ib_like() ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
+ibv_gid_type gid_type(const Adapter& adapter) {
+  return adapter.is_ib_like() ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
 }
 
-int query_port(ibv_context*, std::uint8_t number, ibv_port_attr* out, std::size_t size) {
+int query_port(ibv_context* c, std::uint8_t number, ibv_port_attr* out, std::size_t size) {
   ibv_port_attr a;
-  if (const int e = fill_port(number, &a); e != 0) return e;
+  if (const int e = fill_port(Adapter::of(c), number, &a); e != 0) return e;
   std::memset(out, 0, size);
   std::memcpy(out, &a, std::min(size, sizeof a));
   return 0;
 }
 
-int query_device_ex(ibv_context*, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
+int query_device_ex(ibv_context* c, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
                     std::size_t size) {
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   if (size < sizeof(ibv_device_attr)) return EINVAL;
   ibv_device_attr_ex a{};
-  fill_device(&a.orig_attr);
+  fill_device(Adapter::of(c), &a.orig_attr);
   a.phys_port_cnt_ex = 1;
   std::memset(out, 0, size);
   std::memcpy(out, &a, std::min(size, sizeof a));
@@ -123,17 +137,12 @@ int query_device_ex(ibv_context*, const ibv_query_device_ex_input* input, ibv_de
 
 }  // namespace
 
-Counts& counts() {
-  static Counts all;
-  return all;
-}
-
-ibv_context* Context::make() {
-  auto context = std::unique_ptr<Context>(new (std::nothrow) Context{});
+ibv_context* Context::make(Adapter& adapter) {
+  auto context = std::unique_ptr<Context>(new (std::nothrow) Context(adapter));
   if (context == nullptr) return nothing(ENOMEM);
   verbs_context& v = context->verbs;
   ibv_context& c = v.context;
-  c.device = Process::get().slot();
+  c.device = adapter.slot();
   c.cmd_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);  // programs may look whether it is one
   c.async_fd = context->async.fd();
   if (c.cmd_fd < 0 || c.async_fd < 0) {
@@ -151,14 +160,22 @@ ibv_context* Context::make() {
   set_completion_calls(&v);
   set_queue_pair_calls(&v);
   set_shared_receive_calls(&v);
-  Process::get().add_context(context.get());
+  adapter.add_context(context.get());
   return &context.release()->verbs.context;
+}
+
+void Context::drop(ibv_context* c) {
+  Context* context = of(c);
+  if (context->users.fetch_sub(1) != 1) return;
+  pthread_mutex_destroy(&c->mutex);
+  delete context;
 }
 
 }  // namespace urnic::compat
 
 // ---- what is exported
 
+using urnic::compat::Adapter;
 using urnic::compat::Context;
 using urnic::compat::failed;
 using urnic::compat::guarded;
@@ -170,11 +187,11 @@ ibv_device** urnic_ibv_get_device_list(int* number) {
   return guarded(
       [&]() -> ibv_device** {
         Process& process = Process::get();
-        auto** list = new ibv_device*[2]();
-        if (process.configured()) {
-          list[0] = process.slot();
-          if (number != nullptr) *number = 1;
-        }
+        (void)process.configured();
+        const auto& adapters = process.adapters();
+        auto** list = new ibv_device*[adapters.size() + 1]();
+        for (std::size_t i = 0; i < adapters.size(); ++i) list[i] = adapters[i]->slot();
+        if (number != nullptr) *number = static_cast<int>(adapters.size());
         return list;
       },
       nullptr);
@@ -192,62 +209,64 @@ int urnic_ibv_get_device_index(ibv_device*) {
   return -1;  // of the kernel; it has none
 }
 
-__be64 urnic_ibv_get_device_guid(ibv_device*) {
-  return urnic::compat::guid_of(Process::get().mac());
+__be64 urnic_ibv_get_device_guid(ibv_device* device) {
+  return urnic::compat::guid_of(Adapter::of(device).mac());
 }
 
 ibv_context* urnic_ibv_open_device(ibv_device* device) {
   return guarded(
       [&]() -> ibv_context* {
-        Process& process = Process::get();
-        if (device != process.slot()) return nothing(ENODEV);
-        if (const int e = process.open(); e != 0) return nothing(e);
-        return Context::make();
+        Adapter* adapter = Process::get().find(device);
+        if (adapter == nullptr) return nothing(ENODEV);
+        if (const int e = adapter->open(); e != 0) return nothing(e);
+        return Context::make(*adapter);
       },
       nullptr);
 }
 
 int urnic_ibv_close_device(ibv_context* c) {
+  if (urnic::compat::is_inherited(c)) return 0;
   Context* context = Context::of(c);
-  Process::get().remove_context(context);
+  context->adapter.remove_context(context);
   close(c->cmd_fd);
   // What the program has not destroyed (perftest's receive queue of a sender) still has it, as it
   // would have the real one's; that is no fault to be told of.
-  if (context->users.load() != 0) return 0;
-  pthread_mutex_destroy(&c->mutex);
-  delete context;
+  Context::drop(c);
   return 0;
 }
 
-int urnic_ibv_query_device(ibv_context*, ibv_device_attr* out) {
-  return guarded([&] { return urnic::compat::fill_device(out), 0; }, ENOMEM);
+int urnic_ibv_query_device(ibv_context* c, ibv_device_attr* out) {
+  return guarded([&] { return urnic::compat::fill_device(Adapter::of(c), out), 0; }, ENOMEM);
 }
 
 // The caller's structure is the old, shorter one, which ends behind link_layer.
-int urnic_ibv_query_port(ibv_context*, std::uint8_t number, _compat_ibv_port_attr* out) {
+int urnic_ibv_query_port(ibv_context* c, std::uint8_t number, _compat_ibv_port_attr* out) {
   return guarded(
       [&] {
         ibv_port_attr a;
-        if (const int e = urnic::compat::fill_port(number, &a); e != 0) return e;
+        if (const int e = urnic::compat::fill_port(Adapter::of(c), number, &a); e != 0) return e;
         std::memcpy(static_cast<void*>(out), &a, offsetof(ibv_port_attr, flags));
         return 0;
       },
       ENOMEM);
 }
 
-int urnic_ibv_query_gid(ibv_context*, std::uint8_t port, int index, ibv_gid* gid) {
-  const int e = urnic::compat::fill_gid(port, static_cast<std::uint32_t>(index), gid);
+int urnic_ibv_query_gid(ibv_context* c, std::uint8_t port, int index, ibv_gid* gid) {
+  const int e =
+      urnic::compat::fill_gid(Adapter::of(c), port, static_cast<std::uint32_t>(index), gid);
   return e == 0 ? 0 : failed(e);
 }
 
-int urnic__ibv_query_gid_ex(ibv_context*, std::uint32_t port, std::uint32_t index,
+int urnic__ibv_query_gid_ex(ibv_context* c, std::uint32_t port, std::uint32_t index,
                             ibv_gid_entry* entry, std::uint32_t flags, std::size_t size) {
   if (flags != 0) return EOPNOTSUPP;
   ibv_gid_entry e{};
   e.gid_index = index;
   e.port_num = port;
-  e.gid_type = urnic::compat::gid_type();
-  if (const int error = urnic::compat::fill_gid(port, index, &e.gid); error != 0) return error;
+  Adapter& adapter = Adapter::of(c);
+  e.gid_type = urnic::compat::gid_type(adapter);
+  if (const int error = urnic::compat::fill_gid(adapter, port, index, &e.gid); error != 0)
+    return error;
   std::memset(static_cast<void*>(entry), 0, size);
   std::memcpy(static_cast<void*>(entry), &e, std::min(size, sizeof e));
   return 0;
@@ -259,7 +278,7 @@ ssize_t urnic__ibv_query_gid_table(ibv_context* c, ibv_gid_entry* entries, std::
   if (most < 1) return -EINVAL;
   return guarded(
       [&]() -> ssize_t {
-        const std::size_t n = std::min(most, urnic::compat::gid_table().size());
+        const std::size_t n = std::min(most, urnic::compat::gid_table(Adapter::of(c)).size());
         auto* at = reinterpret_cast<char*>(entries);
         for (std::size_t i = 0; i < n; ++i, at += size) {
           auto* entry = reinterpret_cast<ibv_gid_entry*>(at);
@@ -271,10 +290,11 @@ ssize_t urnic__ibv_query_gid_table(ibv_context* c, ibv_gid_entry* entries, std::
       -ENOMEM);
 }
 
-int urnic_ibv_query_gid_type(ibv_context*, std::uint8_t port, unsigned index, unsigned* type) {
+int urnic_ibv_query_gid_type(ibv_context* c, std::uint8_t port, unsigned index, unsigned* type) {
   ibv_gid gid;
-  if (const int e = urnic::compat::fill_gid(port, index, &gid); e != 0) return failed(e);
-  *type = urnic::compat::is_ib_like() ? 1 : 0;  // as sysfs has it: IB or RoCE v1, RoCE v2
+  if (const int e = urnic::compat::fill_gid(Adapter::of(c), port, index, &gid); e != 0)
+    return failed(e);
+  *type = Adapter::of(c).is_ib_like() ? 1 : 0;  // as sysfs has it: IB or RoCE v1, RoCE v2
   return 0;
 }
 

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compat/process.h"
+#include "compat/adapter.h"
 
 namespace urnic::compat {
-namespace {
 
 ibv_gid to_gid(const Address& a) {
   ibv_gid gid{};
@@ -18,6 +17,8 @@ ibv_gid to_gid(const Address& a) {
   }
   return gid;
 }
+
+namespace {
 
 // Where in the table; what is of one link alone is not in it, as a GID does not say which.
 enum Rank { kV4, kV6, kLoopback, kNowhere };
@@ -31,14 +32,9 @@ Rank rank_of(const Address& a) {
 
 }  // namespace
 
-bool is_ib_like() {
-  return Process::get().config().get("identity") == "ib-like";
-}
-
-std::vector<ibv_gid> gid_table() {
-  Process& process = Process::get();
+std::vector<ibv_gid> gid_table(Adapter& adapter) {
   std::vector<std::pair<Rank, ibv_gid>> ranked;
-  if (auto own = process.device().addresses()) {
+  if (auto own = adapter.device().addresses()) {
     for (const std::string& text : *own) {
       const bool v4 = text.find(':') == std::string::npos;
       Address a;
@@ -49,17 +45,17 @@ std::vector<ibv_gid> gid_table() {
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ibv_gid> table;
-  if (!is_ib_like() || ranked.empty()) {
+  if (!adapter.is_ib_like() || ranked.empty()) {
     ibv_gid mac{};
-    std::memcpy(mac.raw, process.mac(), 6);
+    std::memcpy(mac.raw, adapter.mac(), 6);
     table.push_back(mac);
   }
   for (const auto& [rank, gid] : ranked) table.push_back(gid);
   return table;
 }
 
-bool gid_at(std::uint32_t index, ibv_gid* gid) {
-  const std::vector<ibv_gid> table = gid_table();
+bool gid_at(Adapter& adapter, std::uint32_t index, ibv_gid* gid) {
+  const std::vector<ibv_gid> table = gid_table(adapter);
   if (index >= table.size()) return false;
   *gid = table[index];
   return true;

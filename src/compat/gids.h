@@ -1,4 +1,4 @@
-// The port's table of GIDs: its addresses, as RoCE has them.
+// A port's table of GIDs: its addresses, as RoCE has them.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@
 
 namespace urnic::compat {
 
-// The setting `identity`.
-bool is_ib_like();
+class Adapter;
 
 // Never empty. As an iWARP device, first the MAC address and zeros, by iWARP's convention; behind
-// it (ib-like: alone) own addresses, those of IPv4 first, of loopback last.
-std::vector<ibv_gid> gid_table();
+// it (ib-like and RoCE: alone) own addresses, those of IPv4 first, of loopback last.
+std::vector<ibv_gid> gid_table(Adapter& adapter);
+// As RoCE has it: those of IPv4 mapped.
+ibv_gid to_gid(const Address&);
 // False where the table ends.
-bool gid_at(std::uint32_t index, ibv_gid* gid);
+bool gid_at(Adapter& adapter, std::uint32_t index, ibv_gid* gid);
 // False for one that is no address of IP.
 bool to_address(const ibv_gid& gid, Address* address);
 

@@ -2,7 +2,8 @@
 """make_exports.py LIST OUTPUT_DIR MACHINE - version scripts, stubs and declarations of the drop-in libraries.
 
 Reads src/compat/symbols.txt. For each library writes <library>.map and <library>.S, in which every name is
-a jump into liburnic-dropin.so; exports.h declares what is to be defined there. MACHINE as of `uname -m`.
+a jump into liburnic-dropin.so; exports.h declares what is to be defined there. plain.S has the jumps without
+nodes. MACHINE as of `uname -m`.
 """
 import os
 import re
@@ -86,6 +87,17 @@ def write_stubs(out, rows, machine):
     out.write("\t.section .note.GNU-stack,\"\",%progbits\n")
 
 
+def write_plain(out, rows, machine):
+    """The default names without a node, for a program that has the functions itself."""
+    kind = "%function" if machine == "aarch64" else "@function"
+    out.write("\t.text\n")
+    for _, _, name, form, default in rows:
+        if default and form != "data":
+            out.write(f"\t.globl {name}\n\t.type {name}, {kind}\n\t.balign 16\n{name}:\n"
+                      + JUMPS[machine].format(target(name, form)) + f"\t.size {name}, .-{name}\n")
+    out.write("\t.section .note.GNU-stack,\"\",%progbits\n")
+
+
 def write_declarations(out, rows):
     out.write("// Made by make_exports.py: what liburnic-dropin.so defines for the two libraries.\n#pragma once\n\n"
               "#include <infiniband/verbs.h>\n#include <rdma/rdma_cma.h>\n#include <rdma/rdma_verbs.h>\n"
@@ -107,6 +119,8 @@ def main():
             write_map(f, library, mine)
         with open(os.path.join(folder, library + ".S"), "w", encoding="utf-8") as f:
             write_stubs(f, mine, machine)
+    with open(os.path.join(folder, "plain.S"), "w", encoding="utf-8") as f:
+        write_plain(f, rows, machine)
     with open(os.path.join(folder, "exports.h"), "w", encoding="utf-8") as f:
         write_declarations(f, rows)
     # For the test that every name is there: library, node, name.

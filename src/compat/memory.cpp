@@ -5,7 +5,6 @@
 
 #include "compat/context.h"
 #include "compat/errors.h"
-#include "compat/process.h"
 #include "compat/queue_pair.h"
 
 namespace urnic::compat {
@@ -53,12 +52,13 @@ ibv_mr* register_region(ibv_pd* p, void* address, std::size_t length, std::uint6
                         unsigned flags) {
   if (const int e = refusal_of(flags); e != 0) return nothing(e);
   auto mr = std::make_unique<Mr>();
-  if (!count_up(counts().regions, Limits::kRegions)) return nothing(ENOMEM);
+  if (!count_up(counts(p->context).regions, Limits::kRegions)) return nothing(ENOMEM);
   Pd* pd = Pd::of(p);
-  auto region =
-      Process::get().device().register_memory(pd->domain, address, length, to_access(flags), iova);
+  auto region = Adapter::of(p->context)
+                    .device()
+                    .register_memory(pd->domain, address, length, to_access(flags), iova);
   if (!region) {
-    counts().regions.fetch_sub(1);
+    counts(p->context).regions.fetch_sub(1);
     return nothing(to_errno(region.error().code));
   }
   mr->region = std::move(*region);
@@ -115,12 +115,14 @@ ibv_mw* alloc_mw(ibv_pd* p, ibv_mw_type type) {
       [&]() -> ibv_mw* {
         if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return nothing(EINVAL);
         auto mw = std::make_unique<Mw>();
-        if (!count_up(counts().windows, Limits::kWindows)) return nothing(ENOMEM);
+        if (!count_up(counts(p->context).windows, Limits::kWindows)) return nothing(ENOMEM);
         Pd* pd = Pd::of(p);
-        auto window = Process::get().device().create_window(
-            pd->domain, type == IBV_MW_TYPE_1 ? WindowType::type1 : WindowType::type2);
+        auto window = Adapter::of(p->context)
+                          .device()
+                          .create_window(pd->domain, type == IBV_MW_TYPE_1 ? WindowType::type1
+                                                                           : WindowType::type2);
         if (!window) {
-          counts().windows.fetch_sub(1);
+          counts(p->context).windows.fetch_sub(1);
           return nothing(to_errno(window.error().code));
         }
         mw->window = std::move(*window);
@@ -148,8 +150,9 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
 }
 
 int dealloc_mw(ibv_mw* m) {
+  if (is_inherited(m->context)) return 0;
   Pd::of(m->pd)->users.fetch_sub(1);
-  counts().windows.fetch_sub(1);
+  counts(m->context).windows.fetch_sub(1);
   delete Mw::of(m);
   return 0;
 }
@@ -175,9 +178,10 @@ ibv_td* alloc_td(ibv_context* c, ibv_td_init_attr* attr) {
 }
 
 int dealloc_td(ibv_td* t) {
+  if (is_inherited(t->context)) return 0;
   Td* td = reinterpret_cast<Td*>(t);
   if (td->users.load() != 0) return EBUSY;
-  Context::of(t->context)->users.fetch_sub(1);
+  Context::drop(t->context);
   delete td;
   return 0;
 }
@@ -186,11 +190,11 @@ int dealloc_td(ibv_td* t) {
 ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) {
   return guarded(
       [&]() -> ibv_pd* {
-        if (attr->pd == nullptr) return nothing(EINVAL);
+        if (attr->pd == nullptr || !is_same_device(attr->pd->context, c)) return nothing(EINVAL);
         constexpr std::uint32_t kKnown = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
         if ((attr->comp_mask & ~kKnown) != 0) return nothing(EOPNOTSUPP);
         auto pd = std::make_unique<Pd>();
-        if (!count_up(counts().domains, Limits::kDomains)) return nothing(ENOMEM);
+        if (!count_up(counts(c).domains, Limits::kDomains)) return nothing(ENOMEM);
         pd->domain = Pd::of(attr->pd)->domain;
         pd->parent = Pd::of(attr->pd);
         pd->parent->users.fetch_add(1);
@@ -238,10 +242,10 @@ ibv_pd* urnic_ibv_alloc_pd(ibv_context* c) {
   return guarded(
       [&]() -> ibv_pd* {
         auto pd = std::make_unique<Pd>();
-        if (!count_up(counts().domains, Limits::kDomains)) return nothing(ENOMEM);
-        auto domain = Process::get().device().alloc_pd();
+        if (!count_up(counts(c).domains, Limits::kDomains)) return nothing(ENOMEM);
+        auto domain = Adapter::of(c).device().alloc_pd();
         if (!domain) {
-          counts().domains.fetch_sub(1);
+          counts(c).domains.fetch_sub(1);
           return nothing(to_errno(domain.error().code));
         }
         pd->domain = std::move(*domain);
@@ -254,12 +258,13 @@ ibv_pd* urnic_ibv_alloc_pd(ibv_context* c) {
 }
 
 int urnic_ibv_dealloc_pd(ibv_pd* p) {
+  if (is_inherited(p->context)) return 0;
   Pd* pd = Pd::of(p);
   if (pd->users.load() != 0) return EBUSY;
   if (pd->parent != nullptr) pd->parent->users.fetch_sub(1);
   if (pd->thread_users != nullptr) pd->thread_users->fetch_sub(1);
-  Context::of(p->context)->users.fetch_sub(1);
-  counts().domains.fetch_sub(1);
+  counts(p->context).domains.fetch_sub(1);
+  Context::drop(p->context);
   delete pd;
   return 0;
 }
@@ -286,10 +291,11 @@ int urnic_ibv_rereg_mr(ibv_mr* m, int flags, ibv_pd* pd, void* address, std::siz
 }
 
 int urnic_ibv_dereg_mr(ibv_mr* m) {
+  if (is_inherited(m->context)) return 0;
   Mr* mr = Mr::of(m);
   if (const auto gone = mr->region.deregister(); !gone) return why_not(gone.error());
   Pd::of(m->pd)->users.fetch_sub(1);
-  counts().regions.fetch_sub(1);
+  counts(m->context).regions.fetch_sub(1);
   delete mr;
   return 0;
 }

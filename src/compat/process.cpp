@@ -7,34 +7,42 @@
 #include <net/if.h>
 #include <netpacket/packet.h>
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <system_error>
-#include <thread>
 #include <utility>
 
-#include "compat/context.h"
-#include "compat/errors.h"
-#include "compat/rendezvous.h"
+#include "compat/signalled_queue.h"
+#include "compat/tables_lock.h"
 
 namespace urnic::compat {
 namespace {
 
-constexpr std::uint64_t kDeviceEvents = ~std::uint64_t{0};
-
 std::atomic<Process*> current{nullptr};
 std::mutex making;
 
+void hold_tables() {
+  tables_lock.lock();
+}
+void leave_tables() {
+  tables_lock.unlock();
+}
+
 // In a child the parent's is left as it is: its threads are not there, its locks may be taken.
 void forget_parent() {
+  leave_tables();
   current.store(nullptr);
   generation.fetch_add(1);
   new (&making) std::mutex;
+}
+
+// FNV-1a.
+constexpr std::uint64_t kHashBasis = 14695981039346656037u;
+std::uint64_t hashed(std::uint64_t hash, char c) {
+  return (hash ^ static_cast<std::uint8_t>(c)) * 1099511628211u;
 }
 
 // A MAC address that stays: of the first real interface, else made from the machine's name.
@@ -53,10 +61,8 @@ void choose_mac(std::uint8_t* mac) {
   if (std::all_of(mac, mac + 6, [](std::uint8_t b) { return b == 0; })) {
     char name[256] = {};
     gethostname(name, sizeof name - 1);
-    std::uint64_t hash = 14695981039346656037u;  // FNV-1a
-    for (const char* p = name; *p != 0; ++p) {
-      hash = (hash ^ static_cast<std::uint8_t>(*p)) * 1099511628211u;
-    }
+    std::uint64_t hash = kHashBasis;
+    for (const char* p = name; *p != 0; ++p) hash = hashed(hash, *p);
     std::memcpy(mac, &hash, 6);
   }
   mac[0] = static_cast<std::uint8_t>((mac[0] | 2) & ~1);  // ours, not the interface's own
@@ -90,22 +96,17 @@ Process& Process::get() {
   if (Process* p = current.load(); p != nullptr) return *p;
   const std::lock_guard guard(making);
   if (Process* p = current.load(); p != nullptr) return *p;
-  static const int once = pthread_atfork(nullptr, nullptr, forget_parent);
+  static const int once = pthread_atfork(hold_tables, leave_tables, forget_parent);
   (void)once;
   auto* p = new Process;
   current.store(p);
   return *p;
 }
 
-Process::Process() : rendezvous_(std::make_unique<Rendezvous>()) {
-  choose_mac(mac_);
-  ibv_device& d = slot_.device;
-  d.node_type = IBV_NODE_RNIC;
-  d.transport_type = IBV_TRANSPORT_IWARP;
-  std::strcpy(d.name, "urnic0");
-  std::strcpy(d.dev_name, "uverbs0");
-  std::strcpy(d.dev_path, "/sys/class/infiniband_verbs/uverbs0");
-  std::strcpy(d.ibdev_path, "/sys/class/infiniband/urnic0");
+void Process::leave_all() {
+  Process* const p = current.load();  // null in a child of a fork that has asked for nothing
+  if (p == nullptr) return;
+  for (const auto& a : p->adapters_) a->disconnect_all();
 }
 
 // One of the two libraries of another origin beside ours: their structures and their idea of who
@@ -121,36 +122,60 @@ std::string Process::wrong_companion() const {
   return search.wrong;
 }
 
+namespace {
+
+bool complain(const std::string& what) {
+  std::fprintf(stderr, "urnic: %s\n", what.c_str());
+  return false;
+}
+
+// Of one device among several, by its name alone, so that the order of the file does not matter.
+void mix_name_in(const std::string& name, std::uint8_t* mac) {
+  std::uint64_t hash = kHashBasis;
+  for (const char c : name) hash = hashed(hash, c);
+  for (int i = 1; i < 6; ++i) mac[i] ^= static_cast<std::uint8_t>(hash >> 8 * i);
+}
+
+}  // namespace
+
+bool Process::add_adapter(const Config& given, const std::string& name) {
+  Config config = given;
+  // What verbs programs are used to: no set-up, and a Send that waits for its receive (RNR).
+  const std::pair<const char*, const char*> own[] = {
+      {"port", config.get("transport") == "roce" ? "udp" : "tcp"}, {"receive_wait_ms", "120000"}};
+  for (const auto& [setting, value] : own) {
+    for (const Setting& s : config.settings()) {
+      if (s.name != setting || s.origin != Origin::standard) continue;
+      if (auto ok = config.set(setting, value); !ok) return complain(ok.error().message);
+      break;
+    }
+  }
+  if (auto ok = config.check(); !ok) return complain(ok.error().message);
+  std::uint8_t mac[6] = {};
+  choose_mac(mac);
+  if (!name.empty()) mix_name_in(name, mac);
+  const auto index = static_cast<unsigned>(adapters_.size());
+  adapters_.push_back(std::make_unique<Adapter>(index, name, std::move(config), mac));
+  return true;
+}
+
 bool Process::load() {
-  const auto complain = [](const std::string& what) {
-    std::fprintf(stderr, "urnic: %s\n", what.c_str());
-    return false;
-  };
   if (const std::string wrong = wrong_companion(); !wrong.empty()) {
     return complain("this process has " + wrong +
                     " as well, which does not go with urnic's libraries: no device");
   }
   auto config = Config::load();
   if (!config) return complain(config.error().message);
-  // What verbs programs are used to: no set-up, and a Send that waits for its receive (RNR).
-  static constexpr std::pair<const char*, const char*> kOwn[] = {{"port", "tcp"},
-                                                                 {"receive_wait_ms", "120000"}};
-  for (const auto& [name, value] : kOwn) {
-    for (const Setting& s : config->settings()) {
-      if (s.name != name || s.origin != Origin::standard) continue;
-      if (auto ok = config->set(name, value); !ok) return complain(ok.error().message);
-      break;
-    }
-  }
+  std::vector<std::string> names = config->devices();
+  if (const std::string chosen = config->get("device"); !chosen.empty()) names = {chosen};
+  if (names.empty()) return add_adapter(*config, {});
+  // All of them together: what they cannot share is looked for here, once.
   if (auto ok = config->check(); !ok) return complain(ok.error().message);
-  config_ = std::move(*config);
-  const std::string port = config_.get("port");
-  if (config_.get("identity") == "ib-like") {
-    slot_.device.node_type = IBV_NODE_CA;
-    slot_.device.transport_type = IBV_TRANSPORT_IB;
+  for (const std::string& name : names) {
+    auto of_one = config->device(name);
+    if (!of_one) return complain(of_one.error().message);
+    if (!add_adapter(*of_one, name)) return false;
   }
-  over_kernel_tcp_ = port == "tcp" || port.starts_with("tcp:");
-  is_memif_ = port.starts_with("memif:");
   return true;
 }
 
@@ -159,60 +184,28 @@ bool Process::configured() {
   if (!loaded_) {
     loaded_ = true;
     usable_ = load();
+    if (!usable_) adapters_.clear();
   }
   return usable_;
 }
 
-int Process::open() {
+Adapter* Process::find(const ibv_device* device) {
+  if (!configured()) return nullptr;
+  for (const auto& a : adapters_) {
+    if (a->slot() == device) return a.get();
+  }
+  return nullptr;
+}
+
+int Process::open(std::vector<Adapter*>* opened) {
   if (!configured()) return ENODEV;
-  const std::lock_guard guard(mutex_);
-  if (device_) return 0;
-  auto device = Device::open(config_);
-  if (!device) {
-    std::fprintf(stderr, "urnic: %s\n", device.error().message.c_str());
-    return to_errno(device.error().code);
-  }
-  auto events = device->create_event_queue();
-  if (!events) return to_errno(events.error().code);
-  if (auto ok = device->deliver_events(*events, as_context(kDeviceEvents)); !ok) {
-    return to_errno(ok.error().code);
-  }
-  device_ = std::move(*device);
-  events_ = std::move(*events);
-  if (device_.info().link_up) had_link_ = true;  // before anybody listened
-  // The program's signals are the program's.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
   int error = 0;
-  try {
-    std::thread([this] { serve(); }).detach();
-  } catch (const std::system_error&) {
-    error = ENOMEM;
+  for (const auto& a : adapters_) {
+    const int e = a->open();
+    if (e == 0) opened->push_back(a.get());
+    if (error == 0) error = e;
   }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (error != 0) {
-    events_ = {};
-    device_ = {};
-  }
-  return error;
-}
-
-// The wire of a memif is there when both programs are, and a server starts before its client: until
-// its first link that port can be used, as one of the kernel's TCP can.
-bool Process::is_port_up() const {
-  if (over_kernel_tcp_ || device_.info().link_up) return true;
-  return is_memif_ && !had_link_.load();
-}
-
-ibv_context* Process::shared_context() {
-  if (const int e = open(); e != 0) {
-    errno = e;
-    return nullptr;
-  }
-  const std::lock_guard guard(cm);
-  if (shared_ == nullptr) shared_ = Context::make();
-  return shared_;
+  return opened->empty() ? error : 0;
 }
 
 // ---- events
@@ -232,70 +225,14 @@ void Process::remove(std::uint64_t number) {
   subjects_.erase(found);
 }
 
-void Process::add_context(Context* context) {
-  const std::lock_guard guard(mutex_);
-  contexts_.push_back(context);
-}
-
-void Process::remove_context(Context* context) {
-  const std::lock_guard guard(mutex_);
-  std::erase(contexts_, context);
-}
-
-int Process::next_ms() {
-  const std::lock_guard guard(cm);
-  return rendezvous_->next_ms();
-}
-
-void Process::expire() {
-  const std::lock_guard guard(cm);
-  rendezvous_->expire();
-}
-
-void Process::serve() {
-  pthread_setname_np(pthread_self(), "urnic-events");
-  for (;;) {
-    Event event;
-    try {
-      if (events_.wait(&event, next_ms())) {
-        dispatch(event);
-      } else {
-        expire();
-      }
-    } catch (const std::exception&) {
-      // Without memory an event is lost, as it is where a device has no room for it.
-    }
-  }
-}
-
 void Process::dispatch(Event& event) {
-  const auto number = reinterpret_cast<std::uint64_t>(event.context);
-  if (number == kDeviceEvents) {
-    if (event.kind == EventKind::link_up) {
-      // The first one is no news where the port was active before.
-      const bool was_active = is_memif_ || over_kernel_tcp_;
-      if (had_link_.exchange(true) || !was_active) tell_contexts(IBV_EVENT_PORT_ACTIVE);
-    }
-    if (event.kind == EventKind::link_down) tell_contexts(IBV_EVENT_PORT_ERR);
-    return;
-  }
   std::shared_ptr<Subject> subject;
   {
     const std::lock_guard guard(mutex_);
-    const auto found = subjects_.find(number);
+    const auto found = subjects_.find(reinterpret_cast<std::uint64_t>(event.context));
     if (found != subjects_.end()) subject = found->second;
   }
   if (subject != nullptr) subject->on_event(event);
-}
-
-void Process::tell_contexts(ibv_event_type what) {
-  const std::lock_guard guard(mutex_);
-  for (Context* c : contexts_) {
-    ibv_async_event e{};
-    e.event_type = what;
-    e.element.port_num = 1;
-    c->async.push(e);
-  }
 }
 
 }  // namespace urnic::compat

@@ -8,7 +8,9 @@
 #include "compat/errors.h"
 #include "compat/memory.h"
 #include "compat/rendezvous.h"
+#include "compat/roce_states.h"
 #include "compat/shared_receive.h"
+#include "compat/tables_lock.h"
 #include "compat/work.h"
 
 namespace urnic::compat {
@@ -20,14 +22,15 @@ static_assert(static_cast<int>(QpState::reset) == IBV_QPS_RESET);
 static_assert(static_cast<int>(QpState::rts) == IBV_QPS_RTS);
 static_assert(static_cast<int>(QpState::error) == IBV_QPS_ERR);
 
-// Numbers of the queue pairs of this process: rdma_conn_param names them so.
-struct Numbers {
-  std::mutex mutex;
-  std::unordered_map<std::uint32_t, std::shared_ptr<Endpoint>> all;
-};
-Numbers& numbers() {
+// Numbers of the queue pairs of this process, each device's its own: rdma_conn_param names them so.
+using Numbers = std::unordered_map<std::uint64_t, std::shared_ptr<Endpoint>>;
+Numbers& numbers() {  // under tables_lock
   static auto* n = new Numbers;
   return *n;
+}
+
+std::uint64_t key_of(const Adapter& adapter, std::uint32_t number) {
+  return std::uint64_t{adapter.index()} << 32 | number;
 }
 
 void tell(Qp* qp, ibv_event_type what) {
@@ -50,6 +53,8 @@ std::optional<ibv_event_type> to_async(EventKind kind) {
       return IBV_EVENT_QP_REQ_ERR;
     case EventKind::fatal:
       return IBV_EVENT_QP_FATAL;
+    case EventKind::send_queue_drained:
+      return IBV_EVENT_SQ_DRAINED;
     default:
       return std::nullopt;
   }
@@ -79,7 +84,9 @@ void Endpoint::on_event(Event& event) {
   {
     const std::lock_guard guard(mutex_);
     if (qp_ != nullptr) {
-      if (asynchronous) tell(qp_, *asynchronous);
+      const bool drained = event.kind == EventKind::send_queue_drained;
+      if (drained) qp_->drained = true;
+      if (asynchronous && (!drained || qp_->tell_drained)) tell(qp_, *asynchronous);
       qp_->show(qp_->state());
     }
     if (end) ended_ = true;
@@ -87,6 +94,15 @@ void Endpoint::on_event(Event& event) {
   if (asynchronous) return;
   const std::lock_guard guard(Process::get().cm);
   if (manager != nullptr) manager->on_connection(event);
+}
+
+void Endpoint::allow(bool reads) {
+  if (!adapter.is_roce() || handle.state() != QpState::init) return;
+  int mask = 0;
+  const std::lock_guard guard(mutex_);
+  if (qp_ == nullptr) return;
+  const ibv_qp_attr a = init_attributes(reads, &mask);
+  (void)qp_->modify(a, mask);  // refused only if the program moves it meanwhile: then it is its own
 }
 
 void Endpoint::refresh() {
@@ -122,10 +138,10 @@ void Endpoint::release() {
   if (is_found_by_number) {
     const std::uint32_t own = handle.number();
     // The program knows of no end: what it has posted goes out, and FIN.
-    if (process.rendezvous().is_connected(own)) handle.disconnect();
-    process.rendezvous().remove(own);
+    if (adapter.rendezvous().is_connected(own)) handle.disconnect();
+    adapter.rendezvous().remove(own);
     handle.discard();
-    process.rendezvous().give_back(own);
+    adapter.rendezvous().give_back(own);
   } else {
     handle.discard();
   }
@@ -135,10 +151,10 @@ void Endpoint::release() {
   if (manager != nullptr) manager->on_connection(event);
 }
 
-std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number) {
-  const std::lock_guard guard(numbers().mutex);
-  const auto found = numbers().all.find(qp_number);
-  return found == numbers().all.end() ? nullptr : found->second;
+std::shared_ptr<Endpoint> endpoint_of(const Adapter& adapter, std::uint32_t qp_number) {
+  const std::lock_guard guard(tables_lock);
+  const auto found = numbers().find(key_of(adapter, qp_number));
+  return found == numbers().end() ? nullptr : found->second;
 }
 
 // ---- work
@@ -147,6 +163,7 @@ namespace {
 
 int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
   QueuePair& qp = Qp::of(q)->end->handle;
+  const PostedTo to{q->qp_type, Qp::of(q)->end->adapter.is_roce()};
   return guarded(
       [&] {
         while (wr != nullptr) {
@@ -157,7 +174,7 @@ int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
           ibv_send_wr* first = wr;
           for (; wr != nullptr && n < kBatch; wr = wr->next) {
             if (n != 0 && batch[n - 1].opcode == Opcode::bind_window) break;
-            why = to_request(*wr, &batch[n], &bind);
+            why = to_request(*wr, to, &batch[n], &bind);
             if (why != 0) break;
             ++n;
           }
@@ -181,13 +198,13 @@ int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
 }
 
 // Kept until the connection is there; it may never be.
-void note_early(const Endpoint& end) {
-  if (!end.apart.load(std::memory_order_relaxed)) return;
+void note_early(ibv_qp* q) {
+  const Endpoint& end = *Qp::of(q)->end;
+  if (!end.apart.load(std::memory_order_relaxed) || is_inherited(q->context)) return;
   guarded(
       [&] {
-        Process& process = Process::get();
-        const std::lock_guard guard(process.cm);
-        process.rendezvous().posted(end.handle.number());
+        const std::lock_guard guard(Process::get().cm);
+        end.adapter.rendezvous().posted(end.handle.number());
         return 0;
       },
       0);
@@ -195,7 +212,7 @@ void note_early(const Endpoint& end) {
 
 int post_send(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
   const int result = post_all(q, wr, bad);
-  note_early(*Qp::of(q)->end);
+  note_early(q);
   return result;
 }
 
@@ -217,17 +234,27 @@ int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 // ---- making
 
-int check(const ibv_qp_init_attr_ex& a) {
-  if (a.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
+bool has_type(const Adapter& adapter, ibv_qp_type type) {
+  const bool unreliable = type == IBV_QPT_UC || type == IBV_QPT_UD;
+  return type == IBV_QPT_RC || (unreliable && adapter.is_roce());
+}
+
+Service service_of(ibv_qp_type type) {
+  return type == IBV_QPT_UC ? Service::uc : type == IBV_QPT_UD ? Service::ud : Service::rc;
+}
+
+// That all of it is of the device is looked at by the library.
+int check(const ibv_context* c, const ibv_qp_init_attr_ex& a) {
+  if (!has_type(Adapter::of(c), a.qp_type)) return EOPNOTSUPP;
   constexpr std::uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((a.comp_mask & ~kKnown) != 0) return EOPNOTSUPP;
   const bool builds = (a.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
-  if (builds && (a.send_ops_flags & ~Builder::kOperations) != 0) return EOPNOTSUPP;
+  if (builds && (a.send_ops_flags & ~Builder::operations_of(a.qp_type)) != 0) return EOPNOTSUPP;
   if (a.pd == nullptr || a.send_cq == nullptr || a.recv_cq == nullptr) return EINVAL;
-  const ibv_qp_cap& c = a.cap;
-  const bool fits = c.max_send_wr <= Limits::kWork && c.max_recv_wr <= Limits::kWork &&
-                    c.max_send_sge <= Limits::kSges && c.max_recv_sge <= Limits::kSges &&
-                    c.max_inline_data <= Limits::kInline;
+  const ibv_qp_cap& cap = a.cap;
+  const bool fits = cap.max_send_wr <= Limits::kWork && cap.max_recv_wr <= Limits::kWork &&
+                    cap.max_send_sge <= Limits::kSges && cap.max_recv_sge <= Limits::kSges &&
+                    cap.max_inline_data <= Limits::kInline;
   return fits ? 0 : EINVAL;
 }
 
@@ -243,40 +270,41 @@ void count_users(const ibv_qp& b, int by) {
   Cq::of(b.recv_cq)->users.fetch_add(by);
   if (b.srq != nullptr) Srq::of(b.srq)->users.fetch_add(by);
   Context::of(b.context)->users.fetch_add(by);
-  counts().queue_pairs.fetch_add(by);
+  counts(b.context).queue_pairs.fetch_add(by);
 }
 
 // With a number by which the peer finds it, where one is to be had. rdma_cm needs none.
-Result<QueuePair> make_handle(ibv_pd* pd, QpOptions& o, bool by_number) {
-  Process& process = Process::get();
+Result<QueuePair> make_handle(Adapter& adapter, ibv_pd* pd, QpOptions& o, bool by_number) {
   for (int tries = by_number ? 3 : 0; tries > 0; --tries) {
     {
-      const std::lock_guard guard(process.cm);
-      o.number = process.rendezvous().take_number();
+      const std::lock_guard guard(Process::get().cm);
+      o.number = adapter.rendezvous().take_number();
     }
     if (o.number == 0) break;
-    auto made = process.device().create_qp(Pd::of(pd)->domain, o);
+    auto made = adapter.device().create_qp(Pd::of(pd)->domain, o);
     if (made) return made;
-    const std::lock_guard guard(process.cm);
-    process.rendezvous().give_back(o.number);
+    const std::lock_guard guard(Process::get().cm);
+    adapter.rendezvous().give_back(o.number);
     if (made.error().code != Errc::in_use) return made;
   }
   o.number = 0;
-  return process.device().create_qp(Pd::of(pd)->domain, o);
+  return adapter.device().create_qp(Pd::of(pd)->domain, o);
 }
 
 ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
-  if (const int e = check(*a); e != 0) return nothing(e);
-  if (counts().queue_pairs.load() >= Limits::kQueuePairs) return nothing(ENOMEM);
+  if (is_inherited(c)) return nothing(ENODEV);  // its tables are the parent's
+  if (const int e = check(c, *a); e != 0) return nothing(e);
+  Adapter& adapter = Adapter::of(c);
+  if (counts(c).queue_pairs.load() >= Limits::kQueuePairs) return nothing(ENOMEM);
   auto qp = std::make_unique<Qp>();
   auto builder = std::make_unique<Builder>();
-  auto end = std::make_shared<Endpoint>();
+  auto end = std::make_shared<Endpoint>(adapter);
   Process& process = Process::get();
   end->number = process.add(end);
   QpOptions o;
   o.send_cq = Cq::of(a->send_cq)->queue;
   o.receive_cq = Cq::of(a->recv_cq)->queue;
-  o.events = process.events();
+  o.events = adapter.events();
   o.context = Process::as_context(end->number);
   o.max_send = a->cap.max_send_wr;
   o.max_receive = a->srq != nullptr ? 0 : a->cap.max_recv_wr;
@@ -285,8 +313,10 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   o.max_inline = inline_granted(a->cap.max_inline_data, o.max_send_sge);
   o.signal_all = a->sq_sig_all != 0;
   o.asynchronous_events = true;
+  o.transport = adapter.transport();
+  o.service = service_of(a->qp_type);
   if (a->srq != nullptr) o.srq = Srq::of(a->srq)->queue;
-  auto handle = make_handle(a->pd, o, by_number);
+  auto handle = make_handle(adapter, a->pd, o, by_number && !adapter.is_roce());
   if (!handle) {
     process.remove(end->number);
     return nothing(to_errno(handle.error().code));
@@ -318,14 +348,14 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   }
   qp->sig_all = o.signal_all;
   {
-    const std::lock_guard guard(numbers().mutex);
-    numbers().all.emplace(b.qp_num, end);
+    const std::lock_guard guard(tables_lock);
+    numbers().emplace(key_of(adapter, b.qp_num), end);
   }
   qp->end = std::move(end);
   if (o.number != 0) {
     qp->end->is_found_by_number = true;
     const std::lock_guard guard(process.cm);
-    process.rendezvous().add(qp->end);
+    adapter.rendezvous().add(qp->end);
   }
   count_users(b, 1);
   return &qp.release()->base;
@@ -347,13 +377,14 @@ int post_bind(ibv_qp* qp, std::uint64_t wr_id, unsigned flags, const WindowBind&
         r.flags = to_flags(flags);
         r.bind = &bind;
         const auto posted = Qp::of(qp)->end->handle.post_send(r);
-        note_early(*Qp::of(qp)->end);
+        note_early(qp);
         return posted ? 0 : to_errno(posted.error().code);
       },
       ENOMEM);
 }
 
 ibv_qp* create_for_cm(ibv_context* c, ibv_qp_init_attr_ex* attr) {
+  if (attr->qp_type != IBV_QPT_RC) return nothing(EOPNOTSUPP);
   return create(c, attr, false);
 }
 
@@ -406,6 +437,7 @@ int urnic_ibv_query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init
   attr->path_mig_state = IBV_MIG_MIGRATED;
   attr->cap = qp->cap;
   attr->port_num = 1;
+  attr->sq_draining = qp->end->adapter.is_roce() && attr->qp_state == IBV_QPS_SQD && !qp->drained;
   *init = {};
   init->qp_context = q->qp_context;
   init->send_cq = q->send_cq;
@@ -422,10 +454,11 @@ int urnic_ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, std::uint32_t) {
 }
 
 int urnic_ibv_destroy_qp(ibv_qp* q) {
+  if (is_inherited(q->context)) return 0;
   Qp* qp = Qp::of(q);
   {
-    const std::lock_guard guard(numbers().mutex);
-    numbers().all.erase(q->qp_num);
+    const std::lock_guard guard(tables_lock);
+    numbers().erase(key_of(qp->end->adapter, q->qp_num));
   }
   qp->end->release();
   Context::of(q->context)

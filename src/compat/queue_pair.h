@@ -16,15 +16,11 @@ namespace urnic::compat {
 
 struct Qp;
 
-// Who is told of what becomes of the connection (cm_id.h). Called with Process::cm.
-class ConnectionManager {
- public:
-  virtual ~ConnectionManager() = default;
-  virtual void on_connection(Event& event) = 0;
-};
-
 class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
  public:
+  explicit Endpoint(Adapter& of) : adapter(of) {}
+
+  Adapter& adapter;
   QueuePair handle;
   std::uint64_t number = 0;         // as a subject
   bool is_found_by_number = false;  // it may meet its peer without rdma_cm (rendezvous.h)
@@ -32,7 +28,7 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   // flushed then is one whose retries are used up.
   std::atomic<bool> met{false}, apart{false};
   std::atomic<bool> told_unreached{false};
-  ConnectionManager* manager = nullptr;  // under Process::cm
+  ConnectionManager* manager = nullptr;  // under Process::cm (cm_id.h, rendezvous.h)
 
   void on_event(Event& event) override;
   // Sends what was posted, then FIN.
@@ -42,6 +38,10 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   // The program's queue pair is gone, and its id hears that the connection is. That ends by itself,
   // as it was told to; without having been told, now.
   void release();
+
+  // RoCE, in INIT before a connection: the peer has the rights that rdma_cm gives it, whatever the
+  // program has said so far (rping -q: none).
+  void allow(bool reads);
 
   // Shows the program the state it is in.
   void refresh();
@@ -68,6 +68,8 @@ struct Qp {
   std::atomic<ibv_qp_state> told{IBV_QPS_RESET};
   // What ibv_modify_qp was given and nothing here depends on, to be told again.
   ibv_qp_attr given{};
+  // RoCE, in SQD: nothing is unanswered any more, and whether the program wants to be told.
+  std::atomic<bool> drained{false}, tell_drained{false};
   std::uint32_t async_handed = 0;  // under base.mutex
   Qp() : ex{} {}
   static Qp* of(ibv_qp* q) { return reinterpret_cast<Qp*>(q); }
@@ -76,13 +78,14 @@ struct Qp {
   void show(ibv_qp_state s) { __atomic_store_n(&base.state, s, __ATOMIC_RELAXED); }
 };
 
-// The endpoint of the queue pair of this number; null without one.
-std::shared_ptr<Endpoint> endpoint_of(std::uint32_t qp_number);
+// The endpoint of the device's queue pair of this number; null without one.
+std::shared_ptr<Endpoint> endpoint_of(const Adapter& adapter, std::uint32_t qp_number);
 
 // A bind of a window, in the order of what is posted. 0 or an errno value.
 int post_bind(ibv_qp*, std::uint64_t wr_id, unsigned flags, const WindowBind& bind);
 
-// Of rdma_cm: it needs no number by which others find it. Null with errno.
+// Of rdma_cm: it needs no number by which others find it, and only RC is connected. Null with
+// errno.
 ibv_qp* create_for_cm(ibv_context*, ibv_qp_init_attr_ex*);
 
 void set_queue_pair_calls(verbs_context*);

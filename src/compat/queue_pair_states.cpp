@@ -2,30 +2,28 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/gids.h"
 #include "compat/queue_pair.h"
 #include "compat/rendezvous.h"
+#include "compat/roce_states.h"
 
 namespace urnic::compat {
 namespace {
 
-Rendezvous& rendezvous() {
-  return Process::get().rendezvous();
-}
-
 // What the two ends say of each other: an address as a GID, a number.
-int to_peer(const ibv_qp_attr& a, int mask, Peer* out) {
+int to_peer(Adapter& adapter, const ibv_qp_attr& a, int mask, Peer* out) {
   constexpr int kBoth = IBV_QP_AV | IBV_QP_DEST_QPN;
   if ((mask & kBoth) != kBoth) return EINVAL;
   const ibv_ah_attr& to = a.ah_attr;
   if (to.is_global == 0 || !to_address(to.grh.dgid, &out->address)) return EOPNOTSUPP;
   ibv_gid own;
-  if (gid_at(to.grh.sgid_index, &own)) (void)to_address(own, &out->own);
+  if (gid_at(adapter, to.grh.sgid_index, &own)) (void)to_address(own, &out->own);
   if (out->own.any.sa_family != out->address.any.sa_family) out->own = {};
   if (a.dest_qp_num == 0 || a.dest_qp_num > 0xffffff) return EINVAL;
   out->number = a.dest_qp_num;
-  const auto most = Process::get().config().get_int("ird");
+  const auto most = adapter.config().get_int("ird");
   out->ird = static_cast<std::uint16_t>((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0
                                             ? std::min<std::int64_t>(a.max_dest_rd_atomic, most)
                                             : most);
@@ -51,9 +49,10 @@ int to_ready_to_receive(Qp* qp, const ibv_qp_attr& a, int mask, ibv_qp_state now
   if (now != IBV_QPS_INIT && (now != IBV_QPS_RTR || by_number)) return EINVAL;
   if (by_number) {
     Peer peer;
-    if (const int e = to_peer(a, mask, &peer); e != 0) return e;
+    Adapter& adapter = qp->end->adapter;
+    if (const int e = to_peer(adapter, a, mask, &peer); e != 0) return e;
     const std::lock_guard guard(Process::get().cm);
-    if (const int e = rendezvous().meet(qp->base.qp_num, peer); e != 0) return e;
+    if (const int e = adapter.rendezvous().meet(qp->base.qp_num, peer); e != 0) return e;
   }
   qp->told = IBV_QPS_RTR;
   return 0;
@@ -64,7 +63,7 @@ int to_ready_to_send(Qp* qp, const ibv_qp_attr& a, int mask, ibv_qp_state now) {
   const std::lock_guard guard(Process::get().cm);
   // A connection lost before it was there shows itself by the first send.
   if (qp->told != IBV_QPS_RTR || !qp->end->met) return EINVAL;
-  rendezvous().set_patience(qp->base.qp_num, patience_of(a, mask));
+  qp->end->adapter.rendezvous().set_patience(qp->base.qp_num, patience_of(a, mask));
   qp->end->handle.take_early_sends(true);
   qp->told = IBV_QPS_RTS;
   return 0;
@@ -88,7 +87,7 @@ int move(Qp* qp, const ibv_qp_attr& a, int mask) {
       if (a.qp_state == IBV_QPS_INIT && now == IBV_QPS_INIT) return 0;
       if (a.qp_state == IBV_QPS_RESET || a.qp_state == IBV_QPS_ERR) {
         const std::lock_guard guard(Process::get().cm);
-        rendezvous().leave(qp->base.qp_num);
+        qp->end->adapter.rendezvous().leave(qp->base.qp_num);
       }
       auto ok = handle.modify(static_cast<QpState>(a.qp_state));
       if (!ok) return to_errno(ok.error().code);
@@ -116,6 +115,7 @@ void remember(Qp* qp, const ibv_qp_attr& a, int mask) {
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) g.max_rd_atomic = a.max_rd_atomic;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) g.max_dest_rd_atomic = a.max_dest_rd_atomic;
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) g.qp_access_flags = a.qp_access_flags;
+  if ((mask & IBV_QP_QKEY) != 0) g.qkey = a.qkey;
 }
 
 }  // namespace
@@ -130,6 +130,14 @@ ibv_qp_state Qp::state() const {
 }
 
 int Qp::modify(const ibv_qp_attr& a, int mask) {
+  if (is_inherited(base.context)) return EINVAL;  // its tables are the parent's
+  if (end->adapter.is_roce()) {
+    if (const int e = modify_roce(this, a, mask); e != 0) return e;
+    if ((mask & IBV_QP_STATE) != 0 && a.qp_state == IBV_QPS_RESET) given = {};
+    remember(this, a, mask);
+    show(state());
+    return 0;
+  }
   if ((mask & (IBV_QP_QKEY | IBV_QP_ALT_PATH | IBV_QP_CAP | IBV_QP_RATE_LIMIT)) != 0) {
     return EOPNOTSUPP;
   }

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "compat/errors.h"
+#include "compat/process.h"
+#include "compat/queue_pair.h"
 
 namespace urnic::compat {
 namespace {
@@ -67,12 +69,15 @@ ConnectionOptions options_of(const Peer& p) {
 
 class PortSubject : public Subject {
  public:
+  explicit PortSubject(Rendezvous& of) : of_(of) {}
   void on_event(Event& event) override {
     if (event.kind != EventKind::connect_request) return;
-    Process& process = Process::get();
-    const std::lock_guard guard(process.cm);
-    process.rendezvous().on_request(event.request);
+    const std::lock_guard guard(Process::get().cm);
+    of_.on_request(event.request);
   }
+
+ private:
+  Rendezvous& of_;
 };
 
 }  // namespace
@@ -81,13 +86,14 @@ class PortSubject : public Subject {
 
 Rendezvous::Port* Rendezvous::open_port() {
   Process& process = Process::get();
-  auto bound = process.device().bind("[::]:0");
-  if (!bound) bound = process.device().bind("0.0.0.0:0");
+  Device& device = adapter_.device();
+  auto bound = device.bind("[::]:0");
+  if (!bound) bound = device.bind("0.0.0.0:0");
   if (!bound) return nullptr;
   auto port = std::make_unique<Port>();
-  port->subject = process.add(std::make_shared<PortSubject>());
-  auto listener = process.device().listen(*bound, kBacklog, process.events(),
-                                          Process::as_context(port->subject));
+  port->subject = process.add(std::make_shared<PortSubject>(*this));
+  auto listener =
+      device.listen(*bound, kBacklog, adapter_.events(), Process::as_context(port->subject));
   if (!listener) {
     process.remove(port->subject);
     return nullptr;
@@ -149,7 +155,8 @@ int Rendezvous::meet(std::uint32_t number, const Peer& peer) {
   if (m == nullptr) return EOPNOTSUPP;  // made by rdma_cm, or no port could be had
   if (m->phase != Meeting::Phase::Apart || m->end->manager != nullptr) return EINVAL;
   m->peer = peer;
-  if (m->peer.own.any.sa_family == AF_UNSPEC && choose_source(peer.address, &m->peer.own) != 0) {
+  if (m->peer.own.any.sa_family == AF_UNSPEC &&
+      choose_source(adapter_, peer.address, &m->peer.own) != 0) {
     return ENETUNREACH;
   }
   if (number == peer.number && ip_of(m->peer.own) == ip_of(peer.address)) return EOPNOTSUPP;
@@ -179,8 +186,8 @@ int Rendezvous::connect(Meeting& m) {
   ConnectionOptions o = options_of(m.peer);
   o.private_data = said;
   Address routed{};
-  if (choose_source(m.peer.address, &routed) == 0 && ip_of(routed) != ip_of(m.peer.own)) {
-    auto bound = Process::get().device().bind(ip_of(m.peer.own));
+  if (choose_source(adapter_, m.peer.address, &routed) == 0 && ip_of(routed) != ip_of(m.peer.own)) {
+    auto bound = adapter_.device().bind(ip_of(m.peer.own));
     if (!bound) return to_errno(bound.error().code);
     m.source = std::move(*bound);
     o.source = &m.source;
@@ -228,13 +235,13 @@ void Meeting::on_connection(Event& event) {
       if (phase != Phase::Connecting) return;
       phase = Phase::Connected;
       end->apart = false;
-      Process::get().rendezvous().stop_clock(*this);
+      end->adapter.rendezvous().stop_clock(*this);
       return;
     case EventKind::connect_failed:
     case EventKind::disconnected:
     case EventKind::failed:
       if (phase != Phase::Apart) phase = Phase::Lost;
-      Process::get().rendezvous().stop_clock(*this);
+      end->adapter.rendezvous().stop_clock(*this);
       return;
     default:
       return;
@@ -270,7 +277,7 @@ void Rendezvous::posted(std::uint32_t number) {
   m->until = Meeting::Clock::now() + m->patience;
   const bool sooner = clocks_.empty() || m->until < clocks_.begin()->first;
   clocks_.emplace(m->until, number);
-  if (sooner) Process::get().events().wake();
+  if (sooner) adapter_.events().wake();
 }
 
 void Rendezvous::stop_clock(Meeting& m) {

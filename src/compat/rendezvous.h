@@ -16,11 +16,19 @@
 
 #include "compat/cm_address.h"
 #include "compat/exported.h"
-#include "compat/process.h"
-#include "compat/queue_pair.h"
 #include "urnic/verbs.h"
 
 namespace urnic::compat {
+
+class Adapter;
+class Endpoint;
+
+// Who is told of what becomes of a connection. Called with Process::cm.
+class ConnectionManager {
+ public:
+  virtual ~ConnectionManager() = default;
+  virtual void on_connection(Event& event) = 0;
+};
 
 // What a program says of a connection in ibv_modify_qp.
 struct Peer {
@@ -54,8 +62,11 @@ class Meeting : public ConnectionManager {
   std::vector<std::pair<std::uint32_t, ConnectRequest>> early;
 };
 
+// Of one device.
 class Rendezvous {
  public:
+  explicit Rendezvous(Adapter& adapter) : adapter_(adapter) {}
+
   // For a new queue pair: its lower 16 bits are a port of this process, where its requests arrive.
   // 0: there is none to be had.
   std::uint32_t take_number();
@@ -94,10 +105,11 @@ class Rendezvous {
   };
   Port* open_port();
   Meeting* find(std::uint32_t number);
-  static int connect(Meeting& m);
+  int connect(Meeting& m);
   static bool accept(Meeting& m, ConnectRequest& request);
   void give_up(Meeting& m);
 
+  Adapter& adapter_;
   std::unordered_map<std::uint16_t, std::unique_ptr<Port>> ports_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Meeting>> meetings_;
   std::set<std::pair<Meeting::Clock::time_point, std::uint32_t>> clocks_;

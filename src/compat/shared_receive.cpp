@@ -34,20 +34,21 @@ ibv_srq* create(ibv_pd* p, void* srq_context, ibv_srq_attr* attr) {
     return nothing(EINVAL);
   }
   auto srq = std::make_unique<Srq>();
-  if (!count_up(counts().shared_queues, Limits::kSharedQueues)) return nothing(ENOMEM);
+  if (!count_up(counts(p->context).shared_queues, Limits::kSharedQueues)) return nothing(ENOMEM);
   Process& process = Process::get();
+  Adapter& adapter = Adapter::of(p->context);
   auto subject = std::make_shared<SrqSubject>(srq.get());
   srq->subject = subject;
   srq->number = process.add(std::move(subject));
   SrqOptions o;
   o.max_receive = attr->max_wr;
   o.max_receive_sge = std::max<std::uint32_t>(attr->max_sge, 1);
-  o.events = process.events();
+  o.events = adapter.events();
   o.context = Process::as_context(srq->number);
-  auto queue = process.device().create_srq(Pd::of(p)->domain, o);
+  auto queue = adapter.device().create_srq(Pd::of(p)->domain, o);
   if (!queue) {
     process.remove(srq->number);
-    counts().shared_queues.fetch_sub(1);
+    counts(p->context).shared_queues.fetch_sub(1);
     return nothing(to_errno(queue.error().code));
   }
   srq->queue = std::move(*queue);
@@ -142,6 +143,7 @@ int urnic_ibv_query_srq(ibv_srq* s, ibv_srq_attr* attr) {
 }
 
 int urnic_ibv_destroy_srq(ibv_srq* s) {
+  if (is_inherited(s->context)) return 0;
   Srq* srq = Srq::of(s);
   if (srq->users.load() != 0) return EBUSY;
   static_cast<SrqSubject*>(srq->subject.get())->detach();
@@ -156,8 +158,8 @@ int urnic_ibv_destroy_srq(ibv_srq* s) {
   while (s->events_completed != srq->async_handed) pthread_cond_wait(&s->cond, &s->mutex);
   pthread_mutex_unlock(&s->mutex);
   Pd::of(s->pd)->users.fetch_sub(1);
-  Context::of(s->context)->users.fetch_sub(1);
-  counts().shared_queues.fetch_sub(1);
+  counts(s->context).shared_queues.fetch_sub(1);
+  Context::drop(s->context);
   pthread_mutex_destroy(&s->mutex);
   pthread_cond_destroy(&s->cond);
   delete srq;

@@ -1,7 +1,9 @@
 #include "compat/work.h"
 
 #include <cerrno>
+#include <cstring>
 
+#include "compat/address_handle.h"
 #include "compat/memory.h"
 
 namespace urnic::compat {
@@ -12,6 +14,18 @@ std::uint32_t octets_of(const ibv_send_wr& wr) {
   std::uint32_t octets = 0;
   for (int i = 0; i < wr.num_sge; ++i) octets += wr.sg_list[i].length;
   return octets;
+}
+
+// A number as the program has written it, which need not be one of them.
+unsigned number_of_opcode(const ibv_send_wr& wr) {
+  static_assert(sizeof wr.opcode == sizeof(unsigned));
+  unsigned number;
+  std::memcpy(&number, &wr.opcode, sizeof number);
+  return number;
+}
+
+std::uint64_t immediate_of(const ibv_send_wr& wr, const PostedTo& to, std::uint32_t told) {
+  return to.is_roce ? to_roce_immediate(wr.imm_data) : to_immediate(wr.imm_data, told);
 }
 
 }  // namespace
@@ -25,9 +39,9 @@ std::uint32_t to_flags(unsigned flags) {
   return out;
 }
 
-int to_request(const ibv_send_wr& wr, SendRequest* out, WindowBind* bind) {
+int to_request(const ibv_send_wr& wr, const PostedTo& to, SendRequest* out, WindowBind* bind) {
   out->wr_id = wr.wr_id;
-  switch (wr.opcode) {
+  switch (number_of_opcode(wr)) {
     case IBV_WR_SEND:
       out->opcode = Opcode::send;
       break;
@@ -47,11 +61,11 @@ int to_request(const ibv_send_wr& wr, SendRequest* out, WindowBind* bind) {
       break;
     case IBV_WR_SEND_WITH_IMM:
       out->opcode = Opcode::send_with_immediate;
-      out->immediate = to_immediate(wr.imm_data, kWithSend);
+      out->immediate = immediate_of(wr, to, kWithSend);
       break;
     case IBV_WR_RDMA_WRITE_WITH_IMM:
       out->opcode = Opcode::write_with_immediate;
-      out->immediate = to_immediate(wr.imm_data, octets_of(wr));
+      out->immediate = immediate_of(wr, to, octets_of(wr));
       break;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       out->opcode = Opcode::fetch_add;
@@ -81,6 +95,12 @@ int to_request(const ibv_send_wr& wr, SendRequest* out, WindowBind* bind) {
   } else if (wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
     out->remote_address = wr.wr.atomic.remote_addr;
     out->rkey = wr.wr.atomic.rkey;
+  }
+  if (to.type == IBV_QPT_UD) {
+    if (wr.wr.ud.ah == nullptr) return EINVAL;
+    out->address_handle = &Ah::of(wr.wr.ud.ah)->handle;
+    out->remote_qp = wr.wr.ud.remote_qpn;
+    out->remote_qkey = wr.wr.ud.remote_qkey;
   }
   if (wr.num_sge < 0 || (wr.send_flags & ~kSendFlags) != 0) return EINVAL;
   out->flags = to_flags(wr.send_flags);

@@ -33,13 +33,27 @@ inline __be32 immediate_data(std::uint64_t immediate) {
 inline std::uint32_t immediate_length(std::uint64_t immediate) {
   return static_cast<std::uint32_t>(immediate);
 }
+// RoCE has the four octets that verbs have.
+inline std::uint64_t to_roce_immediate(__be32 data) {
+  return be32toh(data);
+}
+inline __be32 roce_immediate_data(std::uint64_t immediate) {
+  return htobe32(static_cast<std::uint32_t>(immediate));
+}
 
 // Of a send request.
 inline constexpr unsigned kSendFlags =
     IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE | IBV_SEND_FENCE;
 std::uint32_t to_flags(unsigned flags);
 
-// 0, or why the request cannot be one of ours. `bind` is what a request for a bind points to.
-int to_request(const ibv_send_wr& wr, SendRequest* out, WindowBind* bind);
+// Of the queue pair, what matters to a request.
+struct PostedTo {
+  ibv_qp_type type;
+  bool is_roce;
+};
+
+// 0, or why the request cannot be one of ours on that queue pair. `bind` is what a request for a
+// bind points to.
+int to_request(const ibv_send_wr& wr, const PostedTo& to, SendRequest* out, WindowBind* bind);
 
 }  // namespace urnic::compat

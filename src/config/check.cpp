@@ -48,7 +48,8 @@ Result<void> check_framing(const Config& c) {
   }
   for (const Combination& legal : kLegal) {
     if (framing != legal.framing || (in_logic != "auto" && in_logic != legal.in_logic)) continue;
-    if (c.get_int("max_recovery_attempts") < legal.least_attempts) {
+    // RoCE has no such limit: a packet that was damaged comes again.
+    if (c.get("transport") != "roce" && c.get_int("max_recovery_attempts") < legal.least_attempts) {
       return bad(
           "max_recovery_attempts = 0 is only possible with markers: without them one corrupted "
           "segment would be refused for ever (E-3); use at least 1");
@@ -65,6 +66,17 @@ Result<void> check_transport(const Config& c) {
   if (transport != "iwarp" && (port == "tcp" || port.starts_with("tcp:"))) {
     return bad("transport = " + transport + " does not go with port = " + port +
                ": the kernel's TCP carries iWARP alone");
+  }
+  const std::string identity = c.get("identity");
+  const char* const wanted = identity == "roce" ? "roce" : identity != "auto" ? "iwarp" : nullptr;
+  if (wanted != nullptr && transport != wanted && transport != "both") {
+    return bad("identity = " + identity + " does not go with transport = " + transport +
+               ": a device is what it speaks; use transport = " + wanted + " or both");
+  }
+  if (port != "udp" && !port.starts_with("udp:")) return {};
+  if (transport != "roce") {
+    return bad("transport = " + transport + " does not go with port = " + port +
+               ": the kernel's UDP carries RoCE alone; use transport = roce");
   }
   return {};
 }
@@ -102,9 +114,25 @@ Result<void> check_addresses(const Config& c) {
   return {};
 }
 
+// What a section is for: one that has no port of its own would have that of who names none.
+Result<void> check_port_named(const Config& c, const std::string& device) {
+  if (device.empty()) return {};
+  for (const Setting& s : c.settings()) {
+    if (s.name != "port" || s.origin != Origin::standard) continue;
+    return bad("device " + device + " has no port: say port = in its section");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> Config::check() const {
+  if (!sections_.empty() || get("device") != device_) {
+    if (sections_.size() > 1 && get("device").empty()) return check_devices();
+    auto chosen = one();
+    return chosen ? chosen->check() : Result<void>(chosen.error());
+  }
+  if (auto ok = check_port_named(*this, device_); !ok) return ok;
   if (auto ok = check_transport(*this); !ok) return ok;
   if (auto ok = check_framing(*this); !ok) return ok;
   if (auto ok = check_addresses(*this); !ok) return ok;

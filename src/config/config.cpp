@@ -1,5 +1,6 @@
-// Config (D12): values by name, each with its origin. The table of names is config_keys.cpp, file
-// and environment are config_load.cpp, the consistency of the whole is config_check.cpp.
+// Config (D12): values by name, each with its origin. The table of names is keys.cpp, file and
+// environment are load.cpp, several devices are devices.cpp, the consistency of the whole is
+// check.cpp.
 #include "urnic/config.h"
 
 #include <charconv>

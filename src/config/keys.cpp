@@ -19,24 +19,29 @@ namespace {
 // clang-format off
 constexpr Key kKeys[] = {
   {"name", Kind::Text, nullptr, "what `urnic stat` calls this process (default: the program's name)"},
-  {"port", Kind::Port, nullptr, "the wire, as kind:key=value,... (memif, tap, dgram, dpdk, mem), or tcp: the kernel's; see docs/ports.md"},
+  {"device", Kind::Text, "", "which device of the configuration file this process opens, by the name of its section [device.NAME]; empty: the only one; the drop-in libraries: all of them"},
+  {"port", Kind::Port, nullptr, "the wire, as kind:key=value,... (memif, tap, dgram, dpdk, mem; udp for RoCE), or tcp: the kernel's; see docs/ports.md"},
   {"address", Kind::Addresses, "auto", "own addresses with prefix, separated by commas; auto: 10.77.0.1/24,fd77::1/64 on the listening side of the port, 10.77.0.2/24,fd77::2/64 on the other"},
   {"gateway", Kind::Gateway, "", "default gateways, at most one for each family; empty: none"},
   {"mac", Kind::Mac, "auto", "MAC address; auto: the port's, else a random one of this process"},
   {"vlan", Kind::Number, "0", "VLAN tag on every frame; 0: none", "", 0, 4094},
   {"mtu", Kind::Number, "auto", "IP MTU in octets; auto: what the port carries, at most 9000", "auto", 576, 65521},
   {"transport", Kind::Choice, "iwarp", "what the device speaks: iWARP, RoCEv2 (UDP port 4791), or both at the same time", "iwarp|roce|both"},
-  {"connection_type", Kind::Choice, "fast", "connections are initiated FAST or SLOW (R-1)", "fast|slow"},
+  {"connection_type", Kind::Choice, "fast", "connections are initiated FAST or SLOW (R-1; RoCE: S-1)", "fast|slow"},
   {"in_logic", Kind::Choice, "auto", "decision procedure of InLogic; auto: fig9 without markers, fig3 with; see `urnic config --matrix`", "auto|fig9|fig10|fig3"},
   {"framing", Kind::Choice, "no-markers", "framing policy; see `urnic config --matrix`", "no-markers|markers|absolute-markers|modified-length"},
-  {"max_recovery_attempts", Kind::Number, "32", "drops in one recovery before a FAST connection is downgraded (R-42)", "", 0, 1'000'000},
+  {"max_recovery_attempts", Kind::Number, "32", "drops in one recovery before a FAST connection is downgraded (R-42); RoCE: gaps (S-8)", "", 0, 1'000'000},
   {"max_cut_frames", Kind::Number, "2", "downgrade when so many FPDUs came cut in two segments, within 1 MiB of the stream; 0: never", "", 0, 1'000'000},
   {"max_same_segment", Kind::Number, "4", "downgrade when the segment at RCV.NXT was refused this often in a row; 0: never", "", 0, 1'000'000},
-  {"upgrade_after", Kind::Number, "64", "aligned in-order segments before a SLOW connection is upgraded (R-55)", "", 1, 65536},
+  {"upgrade_after", Kind::Number, "64", "aligned in-order segments before a SLOW connection is upgraded (R-55); RoCE: requests in order (S-8)", "", 1, 65536},
   {"hole_limit", Kind::Number, "256", "TCP holes a connection may have (R-96)", "", 1, 65535},
   {"immediate_dup_ack", Kind::Switch, "on", "answer a refused segment with a duplicate ACK at once (section 7)"},
   {"crc", Kind::Switch, "on", "MPA CRC; off only works when both ends say so, and such a connection is SLOW for ever"},
   {"ooo_without_markers", Kind::Choice, "auto", "out-of-order segments of FAST connections: place at once, or store until the gap closes; auto: place on memif, mem and dgram, else store", "auto|place|store"},
+  {"out_of_order", Kind::Choice, "store", "RoCE: requests behind a lost packet on a FAST queue pair: kept until it comes, or dropped as the letter has it (S-1)", "store|drop"},
+  {"held_packets", Kind::Number, "512", "RoCE: packets that a FAST queue pair keeps at a time; one more makes it SLOW (S-8)", "", 1, 4096},
+  {"rnr_park", Kind::Number, "64", "RoCE: packets that a FAST queue pair keeps when a Send finds no receive, before it asks the peer to come again (RNR NAK); 0: it asks at once, as the letter has it (S-9)", "", 0, 4096},
+  {"rnr_park_ms", Kind::Number, "10", "RoCE: how long they wait at most, ms; less than the transport timer of the peer times its retries (S-9)", "", 1, 60'000},
   {"probe", Kind::Switch, "on", "RoCE: who hears nothing for two round trips asks with its oldest packet, and does not wait for the transport timer (S-5)"},
   {"rq_nudge", Kind::Switch, "on", "duplicate ACKs when a receive is posted that a dropped Send waited for"},
   {"receive_wait_ms", Kind::Number, "0", "how long a Send that TCP has acknowledged waits for a receive, and all behind it, ms; 0: it ends the connection (R-116); the drop-in libraries: 120000", "", 0, 86'400'000},
@@ -50,7 +55,12 @@ constexpr Key kKeys[] = {
   {"ord", Kind::Number, "32", "RDMA Reads outstanding at once on a connection", "", 0, 16382},
   {"receive_window", Kind::Size, "4M", "largest TCP window offered, octets", "", 64 << 10, 1 << 30},
   {"max_connections", Kind::Number, "262144", "connections of one engine at a time; more are refused", "", 1, 16'777'216},
-  {"reassembly_pool", Kind::Number, "64", "memory for reassembly of one engine, MiB", "", 1, 1 << 20},
+  {"allow", Kind::Prefixes, "", "who may connect to a listener: addresses and prefixes, separated by commas; the longest of allow and deny that an address is in decides, deny of two alike; empty: all but those denied"},
+  {"deny", Kind::Prefixes, "", "who may not, as allow"},
+  {"listener_connections", Kind::Number, "0", "connections of one listener at a time; 0: no limit", "", 0, 16'777'216},
+  {"peer_connections", Kind::Number, "0", "connections of one listener with one address at a time; 0: no limit", "", 0, 16'777'216},
+  {"accept_rate", Kind::Number, "0", "new connections of one listener in a second; 0: no limit", "", 0, 1'000'000},
+  {"reassembly_pool", Kind::Number, "64", "memory for reassembly of one engine, MiB; RoCE: as much for what is kept behind gaps (S-8)", "", 1, 1 << 20},
   {"sack", Kind::Switch, "on", "TCP selective acknowledgements (RFC 2018)"},
   {"timestamps", Kind::Switch, "on", "TCP timestamps (RFC 7323)"},
   {"window_scaling", Kind::Switch, "on", "TCP window scaling (RFC 7323)"},
@@ -65,11 +75,11 @@ constexpr Key kKeys[] = {
   {"undo", Kind::Switch, "on", "undo what a spurious retransmission did to the window (RFC 3522, 3708, 5682)"},
   {"time_wait_ms", Kind::Number, "60000", "how long a connection stays in TIME-WAIT, ms", "", 0, 240'000},
   {"link_timeout_ms", Kind::Number, "5000", "connections fail when the link has been down for so long, ms; 0: they wait for it", "", 0, 3'600'000},
-  {"keepalive", Kind::Choice, "auto", "probes on idle connections; auto: where the link does not tell that the peer is gone (tap, dpdk, tcp)", "auto|on|off"},
+  {"keepalive", Kind::Switch, "on", "probes on idle connections, whose peer may have gone without a word: also behind the switch that a memif leads to"},
   {"keepalive_s", Kind::Number, "30", "seconds without a word from the peer before the first probe; three without an answer end the connection as long again", "", 1, 86'400},
   {"progress", Kind::Choice, "auto", "who drives the engine: the polling application with a thread as stand-in, the application alone, or the thread alone", "auto|poll|thread"},
   {"spin_us", Kind::Number, "0", "how long the thread looks for work before it sleeps, us", "", 0, 1'000'000},
-  {"identity", Kind::Choice, "iwarp", "what the drop-in libraries say the device is", "iwarp|ib-like"},
+  {"identity", Kind::Choice, "auto", "what the drop-in libraries say the device is; auto: roce with transport = roce, else iwarp", "auto|iwarp|ib-like|roce"},
   {"capture", Kind::Text, "", "write every frame of the port to this pcapng file"},
   {"faults", Kind::Text, "", "faults on the port, as `urnic wire --help` describes them"},
   {"stat", Kind::Switch, "on", "let `urnic stat` read this process"},
@@ -208,6 +218,19 @@ Outcome<std::string, std::string> gateway(std::string_view text) {
   return out;
 }
 
+Outcome<std::string, std::string> prefixes(std::string_view text) {
+  std::string out;
+  for (const std::string_view item : split(text, ',')) {
+    const auto prefix = IpPrefix::parse(item);
+    if (!prefix) {
+      return fail("'" + std::string(item) +
+                  "' is neither an address nor a prefix, like 10.77.0.0/24 or fd77::1");
+    }
+    out += (out.empty() ? "" : ",") + IpPrefix{prefix->network(), prefix->length}.to_string();
+  }
+  return out;
+}
+
 Outcome<std::string, std::string> mac(std::string_view text) {
   if (text == "auto") return std::string("auto");
   const auto m = MacAddress::parse(text);
@@ -220,7 +243,7 @@ Outcome<std::string, std::string> mac(std::string_view text) {
 
 Outcome<std::string, std::string> port(std::string_view text) {
   const std::size_t colon = text.find(':');
-  if (text == "tcp") return std::string(text);  // the one kind that needs no more than its name
+  if (text == "tcp" || text == "udp") return std::string(text);  // which need no more than a name
   if (colon == 0 || colon == std::string_view::npos) {
     return fail(
         std::string("expected kind:key=value,..., e.g. memif:socket=/run/user/1000/u.sock"));
@@ -295,6 +318,8 @@ Outcome<std::string, std::string> normalise(const Key& key, std::string_view tex
       return gateway(text);
     case Kind::Mac:
       return mac(text);
+    case Kind::Prefixes:
+      return prefixes(text);
     case Kind::Port:
       return port(text);
   }

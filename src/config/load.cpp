@@ -1,13 +1,11 @@
-// Where settings come from besides the command line: one TOML file and the environment (D12, E-34).
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
+// Where settings come from besides the command line: one TOML file (file.cpp) and the environment
+// (D12, E-34).
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
+#include <utility>
 
-#include "base/toml_document.h"
+#include "config/file.h"
 #include "config/keys.h"
 #include "urnic/config.h"
 
@@ -16,10 +14,8 @@ extern char** environ;  // NOLINT(readability-redundant-declaration): not in eve
 namespace urnic {
 namespace {
 
-constexpr std::size_t kMostFile = 1 << 20;
-
 // Variables that begin like settings but say something else.
-constexpr const char* kOtherVariables[] = {"URNIC_CONFIG", "URNIC_PLUGIN_DIR"};
+constexpr const char* kOtherVariables[] = {"URNIC_CONFIG", "URNIC_PLUGIN_DIR", "URNIC_SYSFS"};
 
 // The usual place; empty when the environment names none.
 std::string usual_path() {
@@ -30,56 +26,6 @@ std::string usual_path() {
     return std::string(home) + "/.config/urnic/urnic.toml";
   }
   return {};
-}
-
-Result<std::string> read_all(const std::string& path, bool must_exist) {
-  const auto cannot = [&](const char* what) {
-    return Error{errno == EACCES ? Errc::permission : Errc::io, path + ": " + what};
-  };
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    if ((errno == ENOENT || errno == ENOTDIR) && !must_exist) return std::string();
-    return cannot(std::strerror(errno));
-  }
-  struct stat st {};
-  std::string text;
-  if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
-    errno = EISDIR;
-  else
-    errno = 0;
-  char buffer[16384];
-  ssize_t n = 0;
-  while (errno == 0 && text.size() <= kMostFile && (n = ::read(fd, buffer, sizeof buffer)) > 0) {
-    text.append(buffer, static_cast<std::size_t>(n));
-  }
-  const int wrong = errno;
-  ::close(fd);
-  errno = wrong;
-  if (wrong != 0) return cannot(std::strerror(wrong));
-  if (text.size() > kMostFile) return cannot("longer than 1 MiB, not a configuration");
-  return text;
-}
-
-// One TOML value as the text set() would take.
-Result<std::string> text_of(const toml::node& node) {
-  if (const auto* s = node.as_string()) return s->get();
-  if (const auto* b = node.as_boolean()) return std::string(b->get() ? "on" : "off");
-  if (const auto* i = node.as_integer()) return std::to_string(i->get());
-  if (const auto* array = node.as_array()) {
-    std::string out;
-    for (const toml::node& item : *array) {
-      const auto* s = item.as_string();
-      if (s == nullptr) break;
-      out += (out.empty() ? "" : ",") + s->get();
-      if (&item == &array->back()) return out;
-    }
-    return Error{Errc::invalid_argument, "expected an array of strings that is not empty"};
-  }
-  return Error{Errc::invalid_argument, "expected a string, a number or a boolean"};
-}
-
-std::string place(const std::string& path, const toml::source_region& where) {
-  return path + ":" + std::to_string(where.begin.line);
 }
 
 std::string variable_of(std::string_view name) {
@@ -119,26 +65,21 @@ Result<Config> Config::load(std::string_view given) {
     }
   }
   if (!path.empty()) {
-    auto text = read_all(path, must_exist);
-    if (!text) return text.error();
-    const auto parsed = parse_toml(*text, path);
-    if (!parsed) {
-      return Error{Errc::invalid_argument,
-                   path + ":" + std::to_string(parsed.error().line) + ": " + parsed.error().what};
+    auto file = config::read_file(path, must_exist);
+    if (!file) return file.error();
+    for (const config::Assignment& a : file->settings) {
+      if (auto ok = c.put(a.name, a.value, Origin::file, a.at); !ok) {
+        return Error{ok.error().code, a.at + ": " + ok.error().message};
+      }
     }
-    for (const auto& [key, node] : *parsed) {
-      const std::string at = place(path, key.source());
-      const std::string name(key.str());
-      if (node.is_table()) {
-        return Error{Errc::invalid_argument,
-                     at + ": [" + name + "]: settings stand at the top, there are no sections"};
+    for (const config::DeviceSection& section : file->devices) {
+      Config of_file;
+      for (const config::Assignment& a : section.settings) {
+        if (auto ok = of_file.put(a.name, a.value, Origin::file, a.at); !ok) {
+          return Error{ok.error().code, a.at + ": " + ok.error().message};
+        }
       }
-      auto value = text_of(node);
-      if (!value)
-        return Error{Errc::invalid_argument, at + ": " + name + ": " + value.error().message};
-      if (auto ok = c.put(name, *value, Origin::file, at); !ok) {
-        return Error{ok.error().code, at + ": " + ok.error().message};
-      }
+      c.sections_.push_back({section.name, std::move(of_file.values_)});
     }
   }
   for (char** e = environ; e != nullptr && *e != nullptr; ++e) {

@@ -7,8 +7,10 @@
 #include "device/device_impl.h"
 #include "device/kernel_tcp_port.h"
 #include "device/mapping.h"
+#include "device/modify.h"
 #include "device/port_stack.h"
 #include "device/secrets.h"
+#include "device/udp_addresses.h"
 
 namespace urnic {
 namespace detail {
@@ -48,24 +50,17 @@ DeviceImpl::~DeviceImpl() {
   engine.reset();
 }
 
-// Queue pairs that were destroyed leave connections that end in order: for a moment.
-void DeviceImpl::finish_ends() {
-  constexpr Duration kMoment = Duration::s(1);
-  Instant until = engine::monotonic_now() + kMoment;
-  std::uint64_t sent = 0;
-  const auto ended = [&](Instant now) {
-    iwarp::Life& life = engine->iwarp().life();
-    if (life.leaving() == 0) return true;
-    // As long as they get on, on a busy machine too; linger_timeout bounds each of them.
-    if (const std::uint64_t so_far = life.leaving_sent(); so_far != sent) {
-      sent = so_far;
-      until = now + kMoment;
-    }
-    if (now >= until) life.drop_leaving(now);
-    engine->poll(now);
-    return now >= until;
-  };
-  while (!driver->own(ended)) usleep(200);
+Result<bool> wants_roce(const std::optional<Transport>& named, const engine::Options& options) {
+  if (named && *named != Transport::iwarp && *named != Transport::roce) {
+    return Error{Errc::invalid_argument, "no transport"};
+  }
+  const bool roce = named ? *named == Transport::roce : !options.speaks_iwarp;
+  if (!(roce ? options.speaks_roce : options.speaks_iwarp)) {
+    return Error{Errc::unsupported, std::string("this device does not speak ") +
+                                        (roce ? "RoCE: set transport = roce or both"
+                                              : "iWARP: set transport = iwarp or both")};
+  }
+  return roce;
 }
 
 std::string DeviceImpl::why_down() const {
@@ -95,7 +90,10 @@ EngineStats DeviceImpl::stats() {
 
 namespace {
 
-Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& config) {
+Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& whole) {
+  auto chosen = whole.one();
+  if (!chosen) return chosen.error();
+  const Config& config = *chosen;
   if (auto ok = config.check(); !ok) return ok.error();
   auto log = engine::Log::open(config);
   if (!log) return log.error();
@@ -119,6 +117,11 @@ Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& config) {
   auto mac = engine::random_mac();
   if (!seed) return seed.error();
   if (!mac) return mac.error();
+  if (options.socket_port != 0) {
+    auto own = engine::addresses_of_udp_port(spec);
+    if (!own) return own.error();
+    options.addresses = std::move(*own);
+  }
   options.seed = *seed;
   options.own_mac = *mac;
   auto device = std::make_shared<detail::DeviceImpl>(
@@ -148,6 +151,9 @@ DeviceInfo Device::info() const {
     i.port = impl_->port_spec;
     i.kernel = std::string(fused_kernel_name());
     i.identity = impl_->config.get("identity");
+    if (i.identity == "auto") {
+      i.identity = impl_->config.get("transport") == "roce" ? "roce" : "iwarp";
+    }
     impl_->driver->own([&](Instant) {
       i.mac = impl_->engine->interface().mac().to_string();
       i.addresses = impl_->engine->addresses_text();
@@ -339,9 +345,6 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
   if (o.number > 0xffffff) {
     return Error{Errc::invalid_argument, "the number of a queue pair has 24 bits"};
   }
-  if (o.transport && *o.transport != Transport::iwarp && *o.transport != Transport::roce) {
-    return Error{Errc::invalid_argument, "no transport"};
-  }
   const std::uint32_t method = o.iwarp.completion_method.value_or(2);
   if (method < 1 || method > 2 || o.iwarp.completion_threshold.value_or(0) > 65536 ||
       (method == 1 && o.iwarp.completion_threshold)) {
@@ -373,18 +376,22 @@ ddp::StreamConfig stream_config(const QpOptions& o, verbs::PdId pd,
   return config;
 }
 
-// The one it names, or that of the device: whether it is RoCE.
-Result<bool> wants_roce(const QpOptions& o, const engine::Options& options) {
-  const bool roce = o.transport ? *o.transport == Transport::roce : !options.speaks_iwarp;
-  if (!(roce ? options.speaks_roce : options.speaks_iwarp)) {
-    return Error{Errc::unsupported, std::string("this device does not speak ") +
-                                        (roce ? "RoCE: set transport = roce or both"
-                                              : "iWARP: set transport = iwarp or both")};
+ib::LossRules loss_rules(const QpOptions& o, const engine::Options& options) {
+  ib::LossRules rules = options.roce.loss;
+  if (o.roce.type) {
+    rules.type =
+        *o.roce.type == ConnectionType::slow ? ib::ConnectionType::Slow : ib::ConnectionType::Fast;
   }
-  if (roce && o.number != 0) {
-    return Error{Errc::unsupported, "the number of a queue pair of RoCE is the device's choice"};
+  rules.max_recovery_attempts = o.roce.max_recovery_attempts.value_or(rules.max_recovery_attempts);
+  return rules;
+}
+
+Result<verbs::Service> service_of(Service wanted, bool roce) {
+  if (wanted > Service::ud) return Error{Errc::invalid_argument, "no service"};
+  if (wanted != Service::rc && !roce) {
+    return Error{Errc::unsupported, "iWARP has reliable connections alone (QpOptions::service)"};
   }
-  return roce;
+  return detail::to_inner(wanted);
 }
 
 const detail::DeviceImpl* device_of(const auto& handle) {
@@ -402,8 +409,13 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
                        device_of(o.srq.impl_), device_of(o.events.impl_))) {
       return *wrong;
     }
-    auto roce = wants_roce(o, impl_->engine->options());
+    auto roce = detail::wants_roce(o.transport, impl_->engine->options());
     if (!roce) return roce.error();
+    if (*roce && o.number != 0) {
+      return Error{Errc::unsupported, "the number of a queue pair of RoCE is the device's choice"};
+    }
+    auto service = service_of(o.service, *roce);
+    if (!service) return service.error();
     auto qp = std::make_shared<detail::QpImpl>();
     qp->device = impl_;
     qp->pd = pd.impl_;
@@ -415,12 +427,16 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     qp->signal_all = o.signal_all;
     qp->asynchronous_events = o.asynchronous_events;
     ddp::StreamConfig config = stream_config(o, pd.impl_->id, impl_->engine->options());
+    const ib::LossRules loss = loss_rules(o, impl_->engine->options());
     impl_->driver->own([&](Instant) {
       if (qp->srq) config.shared_rq = qp->srq->queue;
-      qp->qp = *roce ? impl_->engine->roce().create(config.pd, config, qp->send_cq.get(),
-                                                    qp->receive_cq.get())
+      qp->qp = *roce ? impl_->engine->roce().create(*service, config.pd, config, qp->send_cq.get(),
+                                                    qp->receive_cq.get(), &loss)
                      : impl_->engine->create_qp(config, qp->send_cq.get(), qp->receive_cq.get());
       if (qp->qp != nullptr) qp->qp->owner = qp.get();
+      if (*service == verbs::Service::Ud) {
+        qp->most_datagram = ib::octets(ib::path_mtu_of(impl_->engine->mtu()));
+      }
       return 0;
     });
     if (qp->qp == nullptr && o.number != 0) {
@@ -431,8 +447,28 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
   });
 }
 
+Result<AddressHandle> Device::create_address_handle(const ProtectionDomain& pd,
+                                                    const QpPath& path) {
+  return detail::guarded([&]() -> Result<AddressHandle> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    if (!pd || pd.impl_->device != impl_) return kForeignPd;
+    auto roce = detail::wants_roce(Transport::roce, impl_->engine->options());
+    if (!roce) return roce.error();
+    auto made = std::make_shared<detail::AddressHandleImpl>();
+    made->pd = pd.impl_;
+    auto handle = impl_->driver->own(
+        [&](Instant now) { return detail::create_handle(*impl_->engine, path, now); });
+    if (!handle) return handle.error();
+    made->handle = *handle;
+    return AddressHandle(std::move(made));
+  });
+}
+
 bool Device::progress() {
   return impl_ && impl_->driver->app_poll();
+}
+void Device::disconnect_all(int timeout_ms) {
+  if (impl_) detail::or_nothing([&] { impl_->disconnect_all(Duration::ms(timeout_ms)); });
 }
 EngineStats Device::stats() const {
   if (!impl_) return {};

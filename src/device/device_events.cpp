@@ -186,6 +186,18 @@ void DeviceImpl::on_note(engine::Note note, const engine::FlowKey& key, const ch
               [&] { return ends_of(key) + ": " + name_of(note) + ": " + why; });
 }
 
+// What needs memory comes first. Once it is queued the request is the consumer's alone: the last to
+// let go of it refuses it, for which we, who own the engine, would wait for ever.
+void DeviceImpl::pass_on(ListenerImpl& listener, std::shared_ptr<RequestImpl> request) {
+  std::list<EventQueueImpl::Entry> one(1);
+  request->device = shared_from_this();
+  one.front().from = &listener;
+  one.front().event.kind = EventKind::connect_request;
+  one.front().event.context = listener.context;
+  one.front().event.request.impl_ = std::move(request);
+  listener.events->put(std::move(one));
+}
+
 void DeviceImpl::on_cm_event(engine::CmEvent e) {
   using Kind = engine::CmEvent::Kind;
   if (e.kind == Kind::ConnectRequest) {
@@ -194,19 +206,10 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
     iwarp::Side::RequestInfo info;
     engine->iwarp().request_info(e.connection, &info);
     log_quietly(engine::LogLevel::Info, [&] { return ends_of(info.key) + ": " + name_of(e.kind); });
-    // What needs memory comes first. Once it is queued the request is the consumer's alone: the
-    // last to let go of it refuses it, for which we, who own the engine, would wait for ever.
-    std::list<EventQueueImpl::Entry> one(1);
     auto request = std::make_shared<RequestImpl>();
-    request->device = shared_from_this();
     request->connection = e.connection;
     request->info = std::move(info);
-    one.front().from = listener;
-    one.front().event.kind = EventKind::connect_request;
-    one.front().event.context = listener->context;
-    one.front().event.request.impl_ = std::move(request);
-    listener->events->put(std::move(one));
-    return;
+    return pass_on(*listener, std::move(request));
   }
   auto* qp = static_cast<QpImpl*>(e.qp->owner);
   if (qp == nullptr) return;
@@ -253,6 +256,26 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
 }
 
 // ---- RoCE
+
+void DeviceImpl::on_roce_request(engine::RoceListener& at, const engine::RoceRequest& what) {
+  auto* const listener = static_cast<ListenerImpl*>(at.owner);
+  if (listener == nullptr) return;
+  auto request = std::make_shared<RequestImpl>();
+  request->roce = true;
+  request->connection = what.handle;
+  request->info.key = {what.local.ip, what.peer.ip, what.local.port, what.peer.port};
+  const ByteView data = what.data.view();
+  request->info.private_data.assign(data.begin(), data.end());
+  request->info.ird = what.ird;
+  request->retry_count = what.retry_count;
+  request->rnr_retry = what.rnr_retry;
+  request->info.ord = what.ord;
+  log_quietly(engine::LogLevel::Info, [&] {
+    return ends_of(request->info.key) + ": " + name_of(engine::CmEvent::Kind::ConnectRequest) +
+           " (RoCE)";
+  });
+  pass_on(*listener, std::move(request));
+}
 
 // Within a burst. Without memory nothing is told: the state says it, and completions do.
 void DeviceImpl::tell_quietly(QpImpl& qp, EventKind kind, const Error& error) const {

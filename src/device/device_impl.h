@@ -116,6 +116,11 @@ struct WindowImpl {
   std::uint32_t key = 0;
   ~WindowImpl();
 };
+struct AddressHandleImpl {
+  std::shared_ptr<PdImpl> pd;
+  std::uint32_t handle = 0;  // of RoCE's side
+  ~AddressHandleImpl();
+};
 // What is wrong with it as a region, if anything.
 std::optional<Error> not_registrable(const MrImpl&);
 
@@ -138,6 +143,7 @@ struct QpImpl {
   void* context = nullptr;
   bool signal_all = false;
   bool asynchronous_events = false;
+  std::uint32_t most_datagram = 0;       // UD: octets of a request
   std::atomic<bool> early_sends{false};  // taken before there is a connection
   verbs::QueuePair* qp = nullptr;        // the engine's; queue_pair.h says what needs ownership
   Spinlock send_lock, receive_lock;      // among threads that post
@@ -154,9 +160,25 @@ struct QpImpl {
   ~QpImpl();
 };
 
+// An address and port that is kept, or where connections are waited for: of one transport.
+struct LocalPlace {
+  engine::Listener* iwarp = nullptr;
+  engine::RoceListener* roce = nullptr;
+  explicit operator bool() const { return iwarp != nullptr || roce != nullptr; }
+  bool is_roce() const { return roce != nullptr; }
+  std::uint16_t port() const { return is_roce() ? roce->port() : iwarp->port(); }
+  void set_owner(void* owner) const { (is_roce() ? roce->owner : iwarp->owner) = owner; }
+  void set_gate(std::shared_ptr<Gate> gate) const {
+    (is_roce() ? roce->gate : iwarp->gate) = std::move(gate);
+  }
+  // False and *error when another listens there.
+  bool listen(engine::Engine& engine, int backlog, Error* error) const;
+  void close(engine::Engine& engine, Instant now) const;
+};
+
 struct BindingImpl {
   std::shared_ptr<DeviceImpl> device;
-  engine::Listener* bound = nullptr;  // null: it has become a listener
+  LocalPlace bound;  // none: it has become a listener
   SocketAddress at;
   ~BindingImpl();
 };
@@ -165,15 +187,17 @@ struct ListenerImpl {
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
-  engine::Listener* listener = nullptr;
+  LocalPlace place;
   std::uint16_t port = 0;
   ~ListenerImpl();
 };
 
 struct RequestImpl {
   std::shared_ptr<DeviceImpl> device;
-  engine::ConnectionId connection = 0;
+  bool roce = false;
+  engine::ConnectionId connection = 0;  // of RoCE: the handle
   iwarp::Side::RequestInfo info;
+  std::uint8_t retry_count = 0, rnr_retry = 0;  // of RoCE
   std::atomic<bool> answered{false};
   ~RequestImpl();
   void refuse(ByteView private_data) const;
@@ -195,7 +219,10 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void on_note(engine::Note note, const engine::FlowKey& key, const char* why) override;
   void on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) override;
   void on_qp_failed(verbs::QueuePair& qp, Errc code, const std::string& why) override;
+  void on_roce_request(engine::RoceListener& listener, const engine::RoceRequest& what) override;
+  void pass_on(ListenerImpl& listener, std::shared_ptr<RequestImpl> request);
   void finish_ends();
+  void disconnect_all(Duration most);
   EngineStats stats();
   std::string why_down() const;
   // Says on what device events arrive (link, overrun) that nobody else is asked about.
@@ -237,6 +264,9 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void* context = nullptr;
   std::string link_reason;  // under ownership: why the link went
 };
+
+// The transport that is named, or that of the device: whether it is RoCE.
+Result<bool> wants_roce(const std::optional<Transport>& named, const engine::Options& options);
 
 inline constexpr std::uint32_t kMostCompletions = 1u << 24;
 inline Error depth_error() {

@@ -134,12 +134,15 @@ bool Driver::app_poll() {
   if (options_.progress == Progress::Thread || inherited()) return false;
   if (!ownership_.try_take()) return false;
   const Instant now = monotonic_now();
-  last_poll_.store(kInside, std::memory_order_relaxed);
+  last_seen_.store(kInside, std::memory_order_relaxed);
   caller_.habit.begin(now);
+  caller_.posting.look(now);
   if (announced_.load(std::memory_order_relaxed)) {
     announced_.store(false, std::memory_order_relaxed);
-    caller_.habit.forget();
+    caller_.forget();
   }
+  send_gathered();
+  caller_.gathering.polled();
   bool rouse = false;
   Instant ended = now;
   const bool any = poll_and_rearm(&ended, &rouse);
@@ -152,7 +155,7 @@ bool Driver::app_poll() {
     std::this_thread::yield();
     ended = monotonic_now();
   }
-  last_poll_.store(ended.ns(), std::memory_order_relaxed);
+  last_seen_.store(ended.ns(), std::memory_order_relaxed);
   if (options_.progress == Progress::Poll) watched_.serve_when_due(now);
   return any;
 }
@@ -169,12 +172,10 @@ bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
     caller_.habit.end(*time);
   }
   const Sleeper sleeper = sleeper_.load(std::memory_order_relaxed);
-  if (sleeper == Sleeper::Watching) *rouse = !caller_.habit.steady();
+  if (sleeper == Sleeper::Watching) *rouse = !caller_.comes_back();
   if (sleeper == Sleeper::OnPort) {
     if (caller_.habit.steady()) {
-      port_->disarm(queue_);
-      armed_ = false;
-      *rouse = true;                         // to watch
+      *rouse = watch_from_now_on();
     } else if (any && port_->arm(queue_)) {  // more came meanwhile
       any |= poll_engine(now, false);
       *rouse = port_->arm(queue_);
@@ -182,6 +183,14 @@ bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
   }
   if (*rouse) sleeper_ = Sleeper::Awake;
   return any;
+}
+
+// The thread, asleep on the port, is woken to watch an application that comes back all the time.
+bool Driver::watch_from_now_on() {
+  port_->disarm(queue_);
+  armed_ = false;
+  sleeper_ = Sleeper::Awake;
+  return true;
 }
 
 void Driver::hand_over() {
@@ -200,17 +209,54 @@ void Driver::ring(verbs::QueuePair& qp) {
   if (inherited()) return;
   if (ownership_.try_take()) {
     const Instant now = monotonic_now();
-    caller_.habit.post(now);
-    attend(qp, now);
-    leave(serve_between_posts(now));
+    leave(answer_or_keep(qp, now));
     return;
   }
-  if (!qp.rung.exchange(true)) doorbells_.push(&qp);
+  leave_doorbell(qp);
   ownership_.rang();
   if (ownership_.try_take()) {  // the owner may have gone without seeing it
     answer_doorbells();
     leave();
   }
+}
+
+void Driver::leave_doorbell(verbs::QueuePair& qp) {
+  if (!qp.rung.exchange(true)) doorbells_.push(&qp);
+}
+
+// The doorbell of the application's thread, which has the engine. True: wake the sleeper.
+bool Driver::answer_or_keep(verbs::QueuePair& qp, Instant now) {
+  caller_.habit.post(now);
+  if (options_.progress == Progress::Auto && engine_->over_kernel_tcp()) {
+    caller_.posting.post(now);
+    last_seen_.store(now.ns(), std::memory_order_relaxed);
+  }
+  if (gathers(qp, now)) {
+    leave_doorbell(qp);
+    return false;
+  }
+  send_gathered();
+  attend(qp, now);
+  caller_.gathering.sent();
+  if (caller_.posting.streams() && sleeper_.load(std::memory_order_relaxed) == Sleeper::OnPort) {
+    return watch_from_now_on();
+  }
+  return serve_between_posts(now);
+}
+
+// Whether a doorbell may wait for those behind it.
+bool Driver::gathers(verbs::QueuePair& qp, Instant now) {
+  if (!engine_->over_kernel_tcp() || !caller_.comes_back() || is_roce(qp) ||
+      sleeper_.load(std::memory_order_relaxed) != Sleeper::Watching) {
+    return false;
+  }
+  if (qp.state != verbs::QpState::Rts || qp.starved.load(std::memory_order_relaxed)) return false;
+  const std::uint32_t tail = qp.sq.tail(), waiting = tail - qp.sq.started();
+  return waiting != 0 && caller_.gathering.keeps(waiting, qp.sq.wqe(tail - 1).length, now);
+}
+
+void Driver::send_gathered() {
+  if (caller_.gathering.any()) answer_doorbells();
 }
 
 // A thread that posts without a pause has the engine nearly all the time, and perhaps the core too:
@@ -231,6 +277,7 @@ void Driver::answer_doorbells() {
     qp->rung.exchange(false);  // first: what is posted from now on rings again
     attend(*qp, now);
   }
+  caller_.gathering.sent();
 }
 
 // The thread sleeps on the port past something that has come up since.
@@ -269,6 +316,7 @@ void Driver::run() {
     if (ownership_.wanted()) std::this_thread::yield();
     ownership_.take();
     const Instant now = monotonic_now();
+    send_gathered();
     if (application_drives(now)) {
       sleeper_ = Sleeper::Watching;
       leave();
@@ -291,12 +339,12 @@ void Driver::run() {
 
 // Under ownership. What it did a while ago is forgotten.
 bool Driver::application_drives(Instant now) {
-  if (options_.progress != Progress::Auto || !caller_.habit.steady()) return false;
+  if (options_.progress != Progress::Auto || !caller_.comes_back()) return false;
   if (announced_.load()) return false;
-  if (now.ns() - last_poll_.load(std::memory_order_relaxed) < PollingHabit::kPause.count_ns()) {
+  if (now.ns() - last_seen_.load(std::memory_order_relaxed) < PollingHabit::kPause.count_ns()) {
     return true;
   }
-  caller_.habit.forget();
+  caller_.forget();
   return false;
 }
 
@@ -304,7 +352,7 @@ bool Driver::application_drives(Instant now) {
 void Driver::watch_application() {
   Duration nap = kWatchFirst;
   while (!stop_ && sleeper_.load() == Sleeper::Watching && !announced_.load() &&
-         monotonic_now().ns() - last_poll_.load(std::memory_order_relaxed) <
+         monotonic_now().ns() - last_seen_.load(std::memory_order_relaxed) <
              PollingHabit::kPause.count_ns()) {
     sleep(nap, false);
     nap = std::min(nap * 5 / 4, kWatchMost);

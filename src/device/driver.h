@@ -18,8 +18,10 @@
 #include <utility>
 
 #include "base/mpsc_queue.h"
+#include "device/gathering.h"
 #include "device/ownership.h"
 #include "device/polling_habit.h"
+#include "device/posting_habit.h"
 #include "device/room_wait.h"
 #include "device/watched_descriptor.h"
 #include "engine/engine.h"
@@ -67,8 +69,8 @@ class Driver {
     const Owner owner(this);
     return tried(std::forward<F>(f));
   }
-  // Work was posted to `qp`: done now if the engine is free, else by its owner before anybody could
-  // sleep. Never waits. Any thread.
+  // Work was posted to `qp`: done now if the engine is free and nothing is gained by waiting for
+  // more (gathering.h), else by its owner before anybody could sleep. Never waits. Any thread.
   void ring(verbs::QueuePair& qp);
   // Own, as above, when no doorbell of `qp` is left: it may go afterwards.
   template <class F>
@@ -92,7 +94,10 @@ class Driver {
  private:
   class Owner {
    public:
-    explicit Owner(Driver* d) : d_(d) { d_->ownership_.take(); }
+    explicit Owner(Driver* d) : d_(d) {
+      d_->ownership_.take();
+      d_->send_gathered();  // what is done now was asked for behind it
+    }
     ~Owner() { d_->leave(); }
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
@@ -125,7 +130,12 @@ class Driver {
   // `*time` is when it begins, and then, if that is some time later, when what it did was done.
   bool poll_and_rearm(Instant* time, bool* rouse);
   void attend(verbs::QueuePair& qp, Instant now);
+  void leave_doorbell(verbs::QueuePair& qp);
+  bool answer_or_keep(verbs::QueuePair& qp, Instant now);
+  bool gathers(verbs::QueuePair& qp, Instant now);
+  void send_gathered();
   bool serve_between_posts(Instant now);
+  bool watch_from_now_on();
   void answer_doorbells();
   bool sleeps_too_long() const;
   bool rouse_for_work();
@@ -154,16 +164,23 @@ class Driver {
   enum class Sleeper : std::uint8_t {
     Awake,     // or woken: it takes the ownership before it sleeps, and sees what is then
     OnPort,    // asleep on the port, which is armed, until sleep_deadline_
-    Watching,  // asleep for a moment: the application polls all the time
+    Watching,  // asleep for a moment: the application polls, or posts, all the time
   };
   std::atomic<Sleeper> sleeper_{Sleeper::Awake};
   std::atomic<bool> announced_{false};      // the application is about to sleep
-  std::atomic<std::int64_t> last_poll_{0};  // of the application, ns
+  std::atomic<std::int64_t> last_seen_{0};  // the application, polling or posting; ns
   std::atomic<std::uint64_t> sleeps_{0};
   // Under ownership.
   struct Caller {
     PollingHabit habit;
     RoomWait room_wait;
+    PostingHabit posting;
+    Gathering gathering;
+    bool comes_back() const { return habit.steady() || posting.streams(); }
+    void forget() {
+      habit.forget();
+      posting.forget();
+    }
   } caller_;  // what the application does
   Instant sleep_deadline_, last_burst_;
   bool sleeps_for_room_ = false;

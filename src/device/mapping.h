@@ -89,6 +89,12 @@ constexpr QpState to_public(verbs::QpState s) {
   return static_cast<QpState>(s);
 }
 
+static_assert(same(Service::rc, verbs::Service::Rc) && same(Service::uc, verbs::Service::Uc) &&
+              same(Service::ud, verbs::Service::Ud));
+constexpr verbs::Service to_inner(Service s) {
+  return static_cast<verbs::Service>(s);
+}
+
 // Posted by the consumer in spans, read by the engine in place.
 static_assert(sizeof(Sge) == sizeof(inner::Sge) && alignof(Sge) == alignof(inner::Sge));
 static_assert(offsetof(Sge, address) == offsetof(inner::Sge, addr) &&

@@ -15,6 +15,7 @@ struct Name {
 };
 constexpr Name kNames[] = {
     {verbs::kQpAttrAccess, "access"},
+    {verbs::kQpAttrQkey, "qkey"},
     {verbs::kQpAttrDestQpn, "dest_qp"},
     {verbs::kQpAttrAv, "path"},
     {verbs::kQpAttrPathMtu, "path_mtu"},
@@ -183,6 +184,10 @@ Result<roce::QpChange> change_of(QpState from, QpState to, const QpAttributes& a
     c.mask |= verbs::kQpAttrAv;
     c.av = *av;
   }
+  if (a.qkey) {
+    c.mask |= verbs::kQpAttrQkey;
+    c.qkey = *a.qkey;
+  }
   if (a.tell_drained) {
     c.mask |= verbs::kQpAttrSqdNotify;
     c.tell_drained = *a.tell_drained;
@@ -191,6 +196,17 @@ Result<roce::QpChange> change_of(QpState from, QpState to, const QpAttributes& a
     c.mask |= verbs::kQpAttrPort | verbs::kQpAttrPkeyIndex;
   }
   return c;
+}
+
+Result<std::uint32_t> create_handle(engine::Engine& engine, const QpPath& path, Instant now) {
+  auto av = vector_of(path, engine.interface());
+  if (!av) return av.error();
+  const roce::Ways::Opened made = engine.roce().create_handle(*av, now);
+  if (made.verdict != roce::Modified::Ok) {
+    return bad("path: addresses of one version, that of a single peer");
+  }
+  if (made.handle == 0) return Error{Errc::no_memory, "there are 2^20 address handles"};
+  return made.handle;
 }
 
 Result<void> modify_roce(engine::Engine& engine, verbs::QueuePair& qp, QpState to,

@@ -17,6 +17,9 @@ Result<roce::QpChange> change_of(verbs::QpState from, verbs::QpState to, const Q
 // Moves it. Under the ownership of its engine, with posts kept away.
 Result<void> modify_roce(engine::Engine&, verbs::QueuePair&, verbs::QpState to, const QpAttributes&,
                          Instant now);
+// An address handle of RoCE's side (never 0). Errors: as change_of() says of a path; no_memory.
+// Under the ownership of its engine.
+Result<std::uint32_t> create_handle(engine::Engine&, const QpPath&, Instant now);
 // What a move that the state does not allow is answered with.
 Error no_such_move(verbs::QpState from, verbs::QpState to);
 

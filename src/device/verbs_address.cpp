@@ -17,6 +17,30 @@ Error no_route(const IpAddress& to) {
   return {Errc::unreachable, "no route to " + to.to_string()};
 }
 
+constexpr std::size_t kMostPrefixes = 1024;
+constexpr std::uint32_t kMostRate = 1'000'000;
+
+Result<GateRules> rules_of(const AccessOptions& o) {
+  GateRules rules{{}, o.max_connections, o.max_peer_connections, o.accept_rate};
+  if (o.allow.size() + o.deny.size() > kMostPrefixes) {
+    return Error{Errc::invalid_argument, "more than 1024 prefixes to allow and deny"};
+  }
+  if (o.accept_rate > kMostRate) {
+    return Error{Errc::invalid_argument, "accept_rate: at most 1000000 in a second"};
+  }
+  for (const auto* list : {&o.allow, &o.deny}) {
+    for (const std::string& text : *list) {
+      const auto prefix = IpPrefix::parse(text);
+      if (!prefix) {
+        return Error{Errc::invalid_argument, "neither an address nor a prefix: '" + text +
+                                                 "' (write 10.77.0.0/24 or fd77::1)"};
+      }
+      list == &o.allow ? rules.access.allow(*prefix) : rules.access.deny(*prefix);
+    }
+  }
+  return rules;
+}
+
 // Over the kernel's TCP: what bind= restricts the device to.
 const IpAddress* only_address(const detail::DeviceImpl& device) {
   const engine::KernelTcp& kernel = *device.engine->iwarp().state().kernel;
@@ -36,6 +60,29 @@ Result<std::vector<IpAddress>> own_addresses(detail::DeviceImpl& device) {
   if (const IpAddress* only = only_address(device)) return std::vector<IpAddress>{*only};
   auto all = sockets::host_addresses();
   if (!all) return Error{Errc::io, std::string("cannot list addresses: ") + strerror(all.error())};
+  return std::move(*all);
+}
+
+// Over the kernel's TCP or UDP networks are those of the machine, around the addresses that the
+// device has.
+Result<std::vector<IpPrefix>> own_networks(detail::DeviceImpl& device) {
+  const auto own = device.driver->own([&](Instant) {
+    std::vector<IpPrefix> found;
+    for (const net::OwnAddress& a : device.engine->interface().addresses()) {
+      if (a.state != net::AddressState::Duplicate) found.push_back(a.prefix);
+    }
+    return found;
+  });
+  const bool over_tcp = device.engine->over_kernel_tcp();
+  if (!over_tcp && device.engine->options().socket_port == 0) return own;
+  auto all = sockets::host_prefixes();
+  if (!all) return Error{Errc::io, std::string("cannot list addresses: ") + strerror(all.error())};
+  const IpAddress* const only = over_tcp ? only_address(device) : nullptr;
+  std::erase_if(*all, [&](const IpPrefix& p) {
+    if (over_tcp) return only != nullptr && p.address != *only;
+    return std::none_of(own.begin(), own.end(),
+                        [&](const IpPrefix& o) { return o.address == p.address; });
+  });
   return std::move(*all);
 }
 
@@ -94,28 +141,50 @@ Result<std::string> Device::source_for(std::string_view address) const {
   });
 }
 
+Result<unsigned> Device::prefix_length_for(std::string_view address) const {
+  if (const auto source = source_for(address); !source) return source.error();
+  return detail::guarded([&]() -> Result<unsigned> {
+    const IpAddress to = *IpAddress::parse(address);
+    if (has_address(address)) return to.bits();
+    auto networks = own_networks(*impl_);
+    if (!networks) return networks.error();
+    unsigned longest = 0;
+    for (const IpPrefix& p : *networks) {
+      if (p.contains(to)) longest = std::max<unsigned>(longest, p.length);
+    }
+    return longest;
+  });
+}
+
 Result<Binding> Device::bind(std::string_view address, const BindOptions& options) {
   return detail::guarded([&]() -> Result<Binding> {
     if (auto no = detail::unusable(impl_)) return *no;
-    if (!impl_->engine->options().speaks_iwarp) {
-      return Error{Errc::unsupported,
-                   "queue pairs of RoCE, which this device speaks alone, are connected by "
-                   "QueuePair::modify"};
-    }
+    auto roce = detail::wants_roce(options.transport, impl_->engine->options());
+    if (!roce) return roce.error();
     const auto at = SocketAddress::parse(address);
     if (!at) {
       return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
                                                "' (write 10.77.0.1:18515 or [fd77::1]:0)"};
     }
+    auto rules = options.access ? rules_of(*options.access) : GateRules();
+    if (!rules) return rules.error();
+    auto gate = make_gate(*rules);
     auto b = std::make_shared<detail::BindingImpl>();
     b->device = impl_;
     Error error = detail::no_memory();
     impl_->driver->own([&](Instant) {
-      b->bound = impl_->engine->iwarp().bind({*at, options.ipv6_only, options.shared}, &error);
-      if (b->bound != nullptr) b->at = {at->ip, b->bound->port()};
+      engine::Engine& e = *impl_->engine;
+      const iwarp::LocalEnd local{*at, options.ipv6_only, options.shared};
+      if (*roce) {
+        b->bound.roce = e.roce().connections().listeners().bind(local, &error);
+      } else {
+        b->bound.iwarp = e.iwarp().bind(local, &error);
+      }
+      if (b->bound && options.access) b->bound.set_gate(std::move(gate));
+      if (b->bound) b->at = {at->ip, b->bound.port()};
       return 0;
     });
-    if (b->bound == nullptr) return error;
+    if (!b->bound) return error;
     return Binding(std::move(b));
   });
 }
@@ -142,18 +211,17 @@ Result<Listener> Device::listen(Binding& at, int backlog, const EventQueue& even
     l->port = at.port();
     Error error = detail::no_memory();
     impl_->driver->own([&](Instant) {
-      engine::Listener* bound = at.impl_->bound;
-      bound->owner = l.get();  // before the first request can come
-      if (detail::or_nothing(
-              [&] { return impl_->engine->iwarp().listen(bound, backlog, &error); })) {
-        l->listener = bound;
-        at.impl_->bound = nullptr;
+      const detail::LocalPlace bound = at.impl_->bound;
+      bound.set_owner(l.get());  // before the first request can come
+      if (detail::or_nothing([&] { return bound.listen(*impl_->engine, backlog, &error); })) {
+        l->place = bound;
+        at.impl_->bound = {};
       } else {
-        bound->owner = nullptr;
+        bound.set_owner(nullptr);
       }
       return 0;
     });
-    if (l->listener == nullptr) return error;
+    if (!l->place) return error;
     at = Binding();
     return Listener(std::move(l));
   });

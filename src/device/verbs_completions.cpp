@@ -1,6 +1,10 @@
 // The public verbs handles that hold what work needs: memory regions and completion queues.
 #include <poll.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
 #include "device/device_impl.h"
 #include "device/mapping.h"
 
@@ -58,6 +62,10 @@ Completion completion_of(const verbs::Cqe& cqe) {
   out.qp_number = cqe.qp_number;
   out.with_immediate = c.with_immediate;
   out.immediate = c.immediate;
+  out.behind_write = c.receive && c.op == verbs::WrOp::WriteImm;
+  out.has_grh = c.datagram;
+  out.grh_is_ipv4 = c.ipv4;
+  out.source_qp = cqe.source_qp;
   return out;
 }
 
@@ -180,23 +188,31 @@ std::uint32_t MemoryWindow::next_rkey() {
 
 // ---- completion queues
 
+namespace {
+
+int take(verbs::CompletionQueue& queue, std::span<Completion> out) {
+  constexpr std::size_t kAtOnce = 64;
+  // Values they have when they are polled: most polls find none, and would set 4 KiB for nothing.
+  static_assert(std::is_trivially_copyable_v<verbs::Cqe>);
+  alignas(verbs::Cqe) std::byte storage[kAtOnce * sizeof(verbs::Cqe)];
+  auto* const cqes = reinterpret_cast<verbs::Cqe*>(storage);
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const std::size_t want = std::min(out.size() - done, kAtOnce);
+    const int n = queue.poll({cqes, want});
+    if (n < 0) return done != 0 ? static_cast<int>(done) : -1;
+    for (int i = 0; i < n; ++i) out[done++] = completion_of(cqes[i]);
+    if (static_cast<std::size_t>(n) < want) break;
+  }
+  return static_cast<int>(done);
+}
+
+}  // namespace
+
 int CompletionQueue::poll(std::span<Completion> out) {
   if (!impl_ || impl_->device->driver->inherited()) return -1;
-  verbs::Cqe cqes[64];
-  const auto take = [&]() -> int {
-    std::size_t done = 0;
-    while (done < out.size()) {
-      const std::size_t want = std::min<std::size_t>(out.size() - done, 64);
-      const int n = impl_->verbs::CompletionQueue::poll({cqes, want});
-      if (n < 0) return done != 0 ? static_cast<int>(done) : -1;
-      for (int i = 0; i < n; ++i) out[done++] = completion_of(cqes[i]);
-      if (static_cast<std::size_t>(n) < want) break;
-    }
-    return static_cast<int>(done);
-  };
-  if (!impl_->looks_empty()) return take();
-  impl_->device->driver->app_poll();
-  return take();
+  if (impl_->looks_empty()) impl_->device->driver->app_poll();
+  return take(*impl_, out);
 }
 
 void CompletionQueue::arm(bool solicited_only) {

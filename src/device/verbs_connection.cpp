@@ -3,23 +3,34 @@
 #include <utility>
 
 #include "device/device_impl.h"
+#include "device/service.h"
 
 namespace urnic {
 namespace detail {
 
+bool LocalPlace::listen(engine::Engine& engine, int backlog, Error* error) const {
+  return is_roce() ? engine.roce().connections().listeners().listen(roce, backlog, error)
+                   : engine.iwarp().listen(iwarp, backlog, error);
+}
+
+void LocalPlace::close(engine::Engine& engine, Instant now) const {
+  if (is_roce()) return engine.roce().connections().listeners().close(roce);
+  engine.iwarp().close_listener(iwarp, now);
+}
+
 BindingImpl::~BindingImpl() {
-  if (bound == nullptr) return;
+  if (!bound) return;
   device->driver->own([&](Instant now) {
-    device->engine->iwarp().close_listener(bound, now);
+    bound.close(*device->engine, now);
     return 0;
   });
 }
 
 ListenerImpl::~ListenerImpl() {
-  if (listener == nullptr) return;
+  if (!place) return;
   device->driver->own([&](Instant now) {
-    listener->owner = nullptr;
-    device->engine->iwarp().close_listener(listener, now);
+    place.set_owner(nullptr);
+    place.close(*device->engine, now);
     return 0;
   });
   // Requests that nobody has fetched are refused; those that were are their holder's.
@@ -27,12 +38,17 @@ ListenerImpl::~ListenerImpl() {
 }
 
 RequestImpl::~RequestImpl() {
-  if (!answered.exchange(true)) refuse({});
+  if (device != nullptr && !answered.exchange(true)) refuse({});
 }
 
 void RequestImpl::refuse(ByteView private_data) const {
   device->driver->own([&](Instant now) {
-    device->engine->iwarp().reject(connection, private_data, now);
+    if (roce) {
+      const auto handle = static_cast<ib_cm::Handle>(connection);
+      device->engine->roce().connections().reject(handle, private_data, now);
+    } else {
+      device->engine->iwarp().reject(connection, private_data, now);
+    }
     return 0;
   });
 }
@@ -59,6 +75,31 @@ engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOp
   return p;
 }
 
+engine::RoceConnect roce_params_of(const engine::Engine& engine, const ConnectionOptions& o) {
+  engine::RoceConnect p;
+  p.ird = o.ird.value_or(engine.options().mpa.ird);
+  p.ord = o.ord.value_or(engine.options().mpa.ord);
+  p.retry_count = o.roce.retry_count.value_or(p.retry_count);
+  p.rnr_retry = o.roce.rnr_retry.value_or(p.rnr_retry);
+  p.private_data = o.private_data;
+  p.timeout = o.timeout_ms > 0 ? Duration::ms(o.timeout_ms) : engine.options().startup_timeout;
+  p.refusal_retry = Duration::ms(o.refusal_retry_ms);
+  return p;
+}
+
+// What both transports ask of them.
+std::optional<Error> check_common(const ConnectionOptions& o) {
+  if (o.refusal_retry_ms < 0 || o.refusal_retry_ms > 100) {
+    return Error{Errc::invalid_argument, "refusal_retry_ms is 0 to 100"};
+  }
+  constexpr std::uint8_t kMostRetries = 7;  // three bits of its messages
+  if (o.roce.retry_count.value_or(0) > kMostRetries ||
+      o.roce.rnr_retry.value_or(0) > kMostRetries) {
+    return Error{Errc::invalid_argument, "retry_count and rnr_retry are 0 to 7"};
+  }
+  return std::nullopt;
+}
+
 std::optional<Error> check_options(const engine::Engine& engine, const ConnectionOptions& o) {
   if (o.iwarp.require_fast) {  // E-31
     const engine::ConnectParams p = params_of(engine, o);
@@ -72,9 +113,7 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
                    std::string("require_fast: this connection cannot be FAST: ") + why};
     }
   }
-  if (o.refusal_retry_ms < 0 || o.refusal_retry_ms > 100) {
-    return Error{Errc::invalid_argument, "refusal_retry_ms is 0 to 100"};
-  }
+  if (auto bad = check_common(o)) return bad;
   const mpa::Policy policy = engine.options().mpa.policy;
   const std::uint32_t room = mpa::max_private_data(true, policy);
   if (o.private_data.size() > room) {
@@ -91,32 +130,27 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
 
 }  // namespace
 
-namespace {
-
-std::optional<Error> by_hand_alone(const detail::QpImpl& qp) {
-  if (!engine::is_roce(*qp.qp)) return std::nullopt;
-  return Error{Errc::unsupported, "a queue pair of RoCE is connected by QueuePair::modify"};
-}
-
-}  // namespace
-
 Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {
   return detail::guarded([&]() -> Result<void> {
     if (!impl_) return detail::empty_handle("queue pair");
-    if (auto no = by_hand_alone(*impl_)) return *no;
+    const bool roce = engine::is_roce(*impl_->qp);
     const auto to = SocketAddress::parse(address);
     if (!to) {
       return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
                                                "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
-    if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
+    if (auto no = detail::not_to_connect(*impl_)) return *no;
+    if (auto bad = roce ? check_common(options) : check_options(*impl_->device->engine, options)) {
+      return *bad;
+    }
     const detail::BindingImpl* from = nullptr;
     if (options.source != nullptr) {
       from = options.source->impl_.get();
-      if (from == nullptr || from->device != impl_->device || from->bound == nullptr) {
+      if (from == nullptr || from->device != impl_->device || !from->bound ||
+          from->bound.is_roce() != roce) {
         return Error{Errc::invalid_argument,
-                     "the source is empty, of another device, or listened on"};
+                     "the source is empty, of another device or transport, or listened on"};
       }
     }
     {
@@ -126,8 +160,13 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     }
     return impl_->device->driver->own([&](Instant now) {
       engine::Engine& e = *impl_->device->engine;
+      if (roce) {
+        engine::RoceConnect params = roce_params_of(e, options);
+        if (from != nullptr) params.source = from->bound.roce->local;
+        return e.roce().connections().connect(*impl_->qp, *to, params, now);
+      }
       engine::ConnectParams params = params_of(e, options);
-      if (from != nullptr) params.source = from->bound->to_connect_from();
+      if (from != nullptr) params.source = from->bound.iwarp->to_connect_from();
       return e.iwarp().connect(*impl_->qp, *to, params, now);
     });
   });
@@ -231,18 +270,26 @@ std::string QueuePair::peer_private_data() const {
 
 void QueuePair::disconnect() {
   if (!impl_) return;
-  if (engine::is_roce(*impl_->qp)) return;
   impl_->device->driver->own([&](Instant now) {
-    impl_->device->engine->iwarp().disconnect(*impl_->qp, now);
+    engine::Engine& e = *impl_->device->engine;
+    if (engine::is_roce(*impl_->qp)) {
+      e.roce().connections().disconnect(*impl_->qp, now);
+    } else {
+      e.iwarp().disconnect(*impl_->qp, now);
+    }
     return 0;
   });
 }
 
 void QueuePair::abort() {
   if (!impl_) return;
-  if (engine::is_roce(*impl_->qp)) return;
   impl_->device->driver->own([&](Instant now) {
-    impl_->device->engine->iwarp().abort(*impl_->qp, now);
+    engine::Engine& e = *impl_->device->engine;
+    if (engine::is_roce(*impl_->qp)) {
+      e.roce().connections().abort(*impl_->qp, now);
+    } else {
+      e.iwarp().abort(*impl_->qp, now);
+    }
     return 0;
   });
 }
@@ -280,6 +327,12 @@ std::uint16_t ConnectRequest::ird() const {
 std::uint16_t ConnectRequest::ord() const {
   return impl_ ? impl_->info.ord : 0;
 }
+std::uint8_t ConnectRequest::retry_count() const {
+  return impl_ ? impl_->retry_count : 0;
+}
+std::uint8_t ConnectRequest::rnr_retry() const {
+  return impl_ ? impl_->rnr_retry : 0;
+}
 
 Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
   return detail::guarded([&]() -> Result<void> {
@@ -288,9 +341,17 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
     if (qp.impl_->device != impl_->device) {
       return Error{Errc::invalid_argument, "the queue pair belongs to another device"};
     }
-    if (auto no = by_hand_alone(*qp.impl_)) return *no;
+    const bool roce = engine::is_roce(*qp.impl_->qp);
+    if (roce != impl_->roce) {
+      return Error{Errc::invalid_argument,
+                   std::string("the request is for a queue pair of ") +
+                       (impl_->roce ? "RoCE (QpOptions::transport)" : "iWARP")};
+    }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
-    if (auto bad = check_options(*impl_->device->engine, options)) return *bad;
+    if (auto no = detail::not_to_connect(*qp.impl_)) return *no;
+    if (auto bad = roce ? check_common(options) : check_options(*impl_->device->engine, options)) {
+      return *bad;
+    }
     if (impl_->answered.exchange(true)) {
       return Error{Errc::wrong_state, "the connection request has been answered already"};
     }
@@ -302,6 +363,11 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
       }
       return impl_->device->driver->own([&](Instant now) {
         engine::Engine& e = *impl_->device->engine;
+        if (roce) {
+          const auto handle = static_cast<ib_cm::Handle>(impl_->connection);
+          return e.roce().connections().accept(handle, *qp.impl_->qp, roce_params_of(e, options),
+                                               now);
+        }
         return e.iwarp().accept(impl_->connection, *qp.impl_->qp, params_of(e, options), now);
       });
     });

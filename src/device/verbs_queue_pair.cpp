@@ -2,6 +2,7 @@
 #include "device/device_impl.h"
 #include "device/mapping.h"
 #include "device/modify.h"
+#include "device/service.h"
 
 namespace urnic {
 namespace detail {
@@ -16,6 +17,14 @@ SrqImpl::~SrqImpl() {
   if (events) events->take_of(this);
 }
 
+AddressHandleImpl::~AddressHandleImpl() {
+  if (handle == 0 || !pd) return;
+  pd->device->driver->own([&](Instant) {
+    pd->device->engine->roce().side().ways().close(handle);
+    return 0;
+  });
+}
+
 QpImpl::~QpImpl() {
   if (qp == nullptr) return;
   device->driver->own_last(*qp, [&](Instant now) {
@@ -27,6 +36,9 @@ QpImpl::~QpImpl() {
 }
 
 }  // namespace detail
+
+AddressHandle& AddressHandle::operator=(AddressHandle&&) noexcept = default;
+AddressHandle::~AddressHandle() = default;
 
 void QueuePair::discard() {
   if (!impl_) return;
@@ -144,6 +156,14 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
         });
         break;
       }
+      const detail::AddressHandleImpl* const handle =
+          r.address_handle != nullptr ? r.address_handle->impl_.get() : nullptr;
+      if (qp.state.service() != verbs::Service::Rc || r.address_handle != nullptr) [[unlikely]] {
+        if (const char* const no = detail::not_of_service(*impl_, r, handle)) {
+          detail::explain(why, [&] { return Error{Errc::invalid_argument, no}; });
+          break;
+        }
+      }
       verbs::SendWr wr;
       wr.wr_id = r.wr_id;
       wr.op = detail::to_inner(r.opcode);
@@ -160,6 +180,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
         const AtomicOperands& o = r.atomic;
         wr.atomic = {o.data, o.compare, o.boundaries, o.data_mask, o.compare_mask};
       }
+      if (handle != nullptr) ib::set_destination(&wr, {handle->handle, r.remote_qp, r.remote_qkey});
       const auto result = qp.sq.post(wr);
       if (result != verbs::Post::Ok) {
         detail::explain(why, [&] { return refusal(result); });

@@ -5,14 +5,10 @@
 #include <new>
 #include <utility>
 
+#include "engine/keys.h"
+
 namespace urnic::engine {
 namespace {
-
-// Keys of what is not TCP's (tcp/host_keys.h), from the same seed.
-SipKey device_key(std::uint64_t seed, std::uint64_t what) {
-  constexpr SipKey kOurs{0x75726e69632d6476, 0x6963652d6b657973};
-  return {siphash24(kOurs, {seed, what, 0}), siphash24(kOurs, {seed, what, 1})};
-}
 
 // Ethernet header, with a tag when our frames have one.
 std::uint32_t link_header(const Options& options) {
@@ -52,16 +48,14 @@ net::InterfaceConfig interface_config(const Options& options, const port::Info& 
     c.mac = MacAddress::from_bytes(info.mac);
     if (c.mac.is_zero() && options.own_mac) c.mac = *options.own_mac;
   }
+  if (options.socket_port != 0) {
+    c.only_neighbour = MacAddress{{2, 0, 0, 0, 0, 2}};
+    c.link_local = false;
+  }
   if (const auto gw = IpAddress::parse(options.gateway)) {
     c.routes.push_back({{gw->is_v6() ? IpAddress::any_v6() : IpAddress::any_v4(), 0}, *gw});
   }
   return c;
-}
-
-roce::Options roce_options(const Options& options) {
-  roce::Options roce = options.roce;
-  roce.key = device_key(options.seed, 3);
-  return roce;
 }
 
 Options settled(Options options, const port::Port& port) {
@@ -106,12 +100,13 @@ Engine::Engine(const Options& options, port::Port* port, unsigned queue, Hooks* 
       queue_(queue),
       hooks_(hooks),
       wire_(port, queue, usable_mtu(options, port->info()), link_header(options),
-            interface_config(options, port->info(), usable_mtu(options, port->info()))),
-      memory_(1u << 20, StagForm(device_key(options.seed, 1))),
+            interface_config(options, port->info(), usable_mtu(options, port->info())),
+            options.socket_port),
+      memory_(1u << 20, StagForm(device_key(options.seed, KeyOf::Stags))),
       iwarp_(options_, hooks, &wire_, &memory_, std::move(kernel), queue, port->info().queues),
       link_(port, &wire_.interface(), hooks, options.link_timeout),
-      qps_(device_key(options.seed, 2)),
-      roce_(roce_options(options), hooks, &wire_, &memory_, &qps_) {
+      qps_(device_key(options.seed, KeyOf::IwarpNumbers)),
+      roce_(options_, hooks, &wire_, &memory_, &qps_) {
   network_events_.reserve(32);  // changes places with the interface's
 }
 
@@ -125,12 +120,13 @@ bool Engine::poll(Instant now, bool comes_back) {
   wire_.begin_sending();
   const auto moved = [this] { return counters_.rx_frames + wire_.tx().frames_sent(); };
   const std::uint64_t before = moved();
-  const bool arrived = over_kernel_tcp_ ? iwarp_.poll_sockets(now) : receive_burst(now);
+  const bool arrived = over_kernel_tcp_ ? iwarp_.poll_sockets(now, comes_back) : receive_burst(now);
   bool any = arrived;
   spare([&] { look_at_link(!any, now); });
   bool more = wire_.looped() != 0 && loop_frames(now);
   more |= iwarp_.drain_round(now);
   any |= more;
+  roce_.act(now);
   spare([&] { look_at_shared_limits(); });
   const bool all_waits = iwarp_.end_of_burst(!arrived, comes_back, now);
   if (iwarp_.completions().take_overrun() || roce_.overrun_pending()) fail_overrun(now);
@@ -150,6 +146,7 @@ bool Engine::poll(Instant now, bool comes_back) {
   spare([&] { wire_.interface().run_timers(now); });
   iwarp_.run_timers(now);
   if (roce_.side().next_deadline() <= now) roce_.side().run_timers(now);
+  roce_.act(now);
   if (wire_.interface().has_events()) [[unlikely]]
     any |= take_network_events(now);
   if (std::exchange(look_again_, false)) iwarp_.life().reroute(nullptr, false, now);
@@ -168,8 +165,8 @@ Instant Engine::next_deadline() const {
   if (wire_.looped() != 0 || interface().has_events()) return Instant();
   const Instant side = iwarp_.next_deadline();
   if (over_kernel_tcp_) return side;
-  if (roce_.overrun_pending()) return Instant();
-  const Instant sides = earlier(side, roce_.side().next_deadline());
+  if (roce_.overrun_pending() || roce_.has_news()) return Instant();
+  const Instant sides = earlier(side, roce_.next_deadline());
   return earlier(earlier(sides, interface().next_deadline()), link_.given_up_at());
 }
 
@@ -375,7 +372,7 @@ verbs::QueuePair* Engine::create_qp(ddp::StreamConfig config, verbs::CompletionQ
 }
 
 void Engine::destroy_qp(verbs::QueuePair* qp, Instant now) {
-  if (is_roce(*qp)) return roce_.destroy(qp);
+  if (is_roce(*qp)) return roce_.destroy(qp, now);
   memory_.unbind_windows_of(qp->number());
   iwarp_.destroy(qps_.take(qp), now);
 }

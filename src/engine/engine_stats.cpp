@@ -25,6 +25,9 @@ EngineTables Engine::tables() const {
   t.regions = memory_.in_use();
   t.neighbours = interface().neighbours().size();
   t.reassembly_octets = side.pool.in_use();
+  t.roce_connections = roce_.connections().size();
+  t.cm_connections = roce_.connections().handles();
+  t.resting_numbers = roce_.side().resting_numbers();
   return t;
 }
 
@@ -55,6 +58,7 @@ void Engine::fill_stats(EngineStats* out) const {
     out->port.tx_bytes = p.tx_bytes;
   }
   out->port.rx_bad_port = p.rx_bad;
+  out->port.syscalls = p.syscalls;
   out->net.rx_bad_ip = 0;
   for (const net::DropReason r : {net::DropReason::IpVersion, net::DropReason::IpHeader,
                                   net::DropReason::IpChecksum, net::DropReason::Ipv6Extension}) {
@@ -77,6 +81,8 @@ void Engine::fill_stats(EngineStats* out) const {
   out->connections_opened = n.opened;
   out->connections_closed = n.closed;
   out->connections_failed = n.failed;
+  out->peers_denied = n.denied;
+  out->peers_over_limit = n.over_limit;
   out->iwarp.reassembly_bytes = side.pool.in_use();
   out->verbs.regions = memory_.in_use();
   out->ended = side.ended.totals();

@@ -4,11 +4,14 @@
 
 #include <string>
 
+#include "engine/roce_request.h"
 #include "iwarp/events.h"
 #include "roce/hooks.h"
 #include "urnic/status.h"
 
 namespace urnic::engine {
+
+struct RoceListener;
 
 // Called from within the engine's functions: nothing of the engine may be called back.
 class Hooks : public iwarp::Hooks, public roce::Hooks {
@@ -16,6 +19,9 @@ class Hooks : public iwarp::Hooks, public roce::Hooks {
   void on_completion(verbs::CompletionQueue*) override = 0;
   void on_cq_overrun(verbs::CompletionQueue*) override {}
   void on_qp_event(verbs::QueuePair&, roce::QpEvent) override {}
+  // Of RoCE: somebody asks for a connection. What becomes of those that are made on_cm_event()
+  // says, for both transports.
+  virtual void on_roce_request(RoceListener&, const RoceRequest&) {}
   // Of RoCE: it is in Error, for a reason besides its peer and its work.
   virtual void on_qp_failed(verbs::QueuePair&, Errc, const std::string& /*why*/) {}
 };

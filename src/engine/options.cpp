@@ -30,6 +30,20 @@ fastpath::InLogicVariant variant_of(const std::string& text, mpa::Policy policy)
   return text == "fig10" ? fastpath::InLogicVariant::Fig10 : fastpath::InLogicVariant::Fig9;
 }
 
+// S-1: what iWARP has as well has the same names.
+ib::LossRules loss_rules(const Config& c) {
+  ib::LossRules r;
+  const auto number = [&](const char* name) { return static_cast<std::uint32_t>(c.get_int(name)); };
+  r.type = c.get("connection_type") == "slow" ? ib::ConnectionType::Slow : ib::ConnectionType::Fast;
+  r.out_of_order = c.get("out_of_order") == "drop" ? ib::OutOfOrder::Drop : ib::OutOfOrder::Store;
+  r.store_packets = number("held_packets");
+  r.max_recovery_attempts = number("max_recovery_attempts");
+  r.upgrade_after = number("upgrade_after");
+  r.rnr_park = number("rnr_park");
+  r.rnr_park_time = Duration::ms(c.get_int("rnr_park_ms"));
+  return r;
+}
+
 }  // namespace
 
 void settle_by_port_kind(Options* options, std::string_view kind) {
@@ -38,6 +52,7 @@ void settle_by_port_kind(Options* options, std::string_view kind) {
     if (shared_memory) options->tcp.rto_min = Duration::ms(20);
     options->rto_auto = false;
   }
+  if (kind == "udp") options->socket_port = ib::kUdpPort;
   if (options->out_of_order == Options::OutOfOrder::Auto) {
     // E-12: trusted on wires between processes, not on networks with unknown middleboxes.
     options->out_of_order =
@@ -110,6 +125,8 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.mpa.ird = static_cast<std::uint16_t>(number("ird"));
   o.mpa.ord = static_cast<std::uint16_t>(number("ord"));
   o.roce.probe = c.get_bool("probe");
+  o.roce.loss = loss_rules(c);
+  o.roce.held_octets = static_cast<std::size_t>(c.get_int("reassembly_pool")) << 20;
   o.rq_nudge = c.get_bool("rq_nudge");
   o.receive_wait = Duration::ms(c.get_int("receive_wait_ms"));
   o.first_fpdu_delay = Duration::ms(c.get_int("first_fpdu_delay_ms"));
@@ -118,13 +135,17 @@ Options options_from(const Config& c, std::string_view port_kind) {
     o.completion_threshold = number("completion_threshold");
   }
   o.max_connections = number("max_connections");
+  for (const std::string& prefix : split(text("allow")))
+    o.gate.access.allow(*IpPrefix::parse(prefix));
+  for (const std::string& prefix : split(text("deny")))
+    o.gate.access.deny(*IpPrefix::parse(prefix));
+  o.gate.most = number("listener_connections");
+  o.gate.most_of_peer = number("peer_connections");
+  o.gate.rate = number("accept_rate");
   o.reassembly_pool = static_cast<std::uint64_t>(c.get_int("reassembly_pool")) << 20;
   o.link_timeout = Duration::ms(c.get_int("link_timeout_ms"));
   o.keepalive_idle = Duration::s(c.get_int("keepalive_s"));
-  const std::string keepalive = c.get("keepalive");
-  o.keepalive =
-      keepalive == "on" ||
-      (keepalive == "auto" && (port_kind == "tap" || port_kind == "dpdk" || port_kind == "tcp"));
+  o.keepalive = c.get_bool("keepalive");
   o.duplicate_address_detection = port_kind == "tap" || port_kind == "dpdk";
   settle_by_port_kind(&o, port_kind);
   o.real_time = true;

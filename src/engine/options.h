@@ -25,6 +25,8 @@ struct Options : iwarp::Options {
   enum class OutOfOrder : std::uint8_t { Auto, Place, Store } out_of_order = OutOfOrder::Auto;
   Duration link_timeout = Duration::s(5);  // E-43; 0: a link that is down is waited for
   bool duplicate_address_detection = false;
+  // Frames end in the kernel's UDP: no station is asked for, and UDP leaves with this port. 0: not.
+  std::uint16_t socket_port = 0;
   // What the device speaks: frames of a transport that it does not are nobody's.
   bool speaks_iwarp = true, speaks_roce = false;
   roce::Options roce;  // its key comes from the seed

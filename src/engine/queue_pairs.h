@@ -32,6 +32,7 @@ class QueuePairs {
     }
     return 0;
   }
+  // Also one that rests.
   bool has(std::uint32_t number) const { return by_number_.find(number) != nullptr; }
   // Nobody has its number. On std::bad_alloc it still is the caller's.
   verbs::QueuePair* add(std::unique_ptr<verbs::QueuePair>&& qp) {
@@ -45,15 +46,20 @@ class QueuePairs {
     qps_.back() = std::move(qp);
     return qps_.back().get();
   }
-  // Out of here.
-  std::unique_ptr<verbs::QueuePair> take(const verbs::QueuePair* qp) {
+  // Out of here. `rests`: nobody else has its number before release().
+  std::unique_ptr<verbs::QueuePair> take(const verbs::QueuePair* qp, bool rests = false) {
     const auto at =
         std::find_if(qps_.begin(), qps_.end(), [&](const auto& q) { return q.get() == qp; });
     std::unique_ptr<verbs::QueuePair> taken = std::move(*at);
     qps_.erase(at);
-    by_number_.erase(taken->number());
+    if (rests) {
+      *by_number_.find(taken->number()) = nullptr;
+    } else {
+      by_number_.erase(taken->number());
+    }
     return taken;
   }
+  void release(std::uint32_t number) { by_number_.erase(number); }
   std::size_t size() const { return qps_.size(); }
   // f(QueuePair&) for each; f creates and destroys none.
   template <class F>

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "engine/hooks.h"
+#include "engine/options.h"
 #include "engine/queue_pairs.h"
+#include "engine/roce_connections.h"
 #include "roce/side.h"
 #include "urnic/stats.h"
 
@@ -21,41 +23,61 @@ inline bool is_roce(const verbs::QueuePair& qp) {
 class RocePairs {
  public:
   // What is pointed to outlives it.
-  RocePairs(const roce::Options&, Hooks*, wire::Wire*, verbs::MemoryTable*, QueuePairs*);
+  RocePairs(const Options&, Hooks*, wire::Wire*, verbs::MemoryTable*, QueuePairs*);
+  ~RocePairs();
+  RocePairs(const RocePairs&) = delete;
+  RocePairs& operator=(const RocePairs&) = delete;
 
   roce::Side& side() { return side_; }
   const roce::Side& side() const { return side_; }
+  // Of a device that speaks RoCE.
+  RoceConnections& connections() { return connections_; }
+  const RoceConnections& connections() const { return connections_; }
 
-  // In Reset. Null when no number is left.
-  verbs::QueuePair* create(verbs::PdId, const verbs::WorkQueueSizes&, verbs::CompletionQueue* send,
-                           verbs::CompletionQueue* receive);
+  // In Reset. Null when no number is left. `loss`: null for those of the options.
+  verbs::QueuePair* create(verbs::Service, verbs::PdId, const verbs::WorkQueueSizes&,
+                           verbs::CompletionQueue* send, verbs::CompletionQueue* receive,
+                           const ib::LossRules* loss = nullptr);
   // Completions not yet polled stay in their queues; no more come, and no memory of the consumer is
-  // touched for it any more.
-  void destroy(verbs::QueuePair*);
+  // touched for it any more. Its connection ends, and its number may have to rest (IB-129).
+  void destroy(verbs::QueuePair*, Instant now);
   // A refusal changes nothing. Who posts is kept away meanwhile by the caller.
   roce::Modified modify(verbs::QueuePair&, const roce::QpChange&, Instant now);
+  // As roce::Ways::open(), and the way is asked for.
+  roce::Ways::Opened create_handle(const ib::AddressVector&, Instant now);
   void work_posted(verbs::QueuePair&, Instant now);
   // It cannot go on: Error, flushed, and told.
   void fail(verbs::QueuePair&, Errc, const std::string& why);
   // All that have a peer beyond the link (E-43).
   void give_up_link(const std::string& why);
 
-  // Live queue pairs with a peer go to `connections`, those that have gone to `ended`.
+  // Live queue pairs that take requests go to `connections`, those that have gone to `ended`.
   void fill_stats(EngineStats*) const;
   static ConnectionStats stats_of(const verbs::QueuePair&);
+
+  // What has come of connections, and is to be acted on now.
+  bool has_news() const { return connections_.has_news(); }
+  void act(Instant now) {
+    if (connections_.has_news() || connections_.next_deadline() <= now) connections_.act(now);
+  }
+  Instant next_deadline() const {
+    return earlier(side_.next_deadline(), connections_.next_deadline());
+  }
 
   // A completion queue has overrun, and the queue pairs on it are to fail (E-47).
   bool overrun_pending() const { return side_.completions().overrun_pending(); }
   bool take_overrun() { return side_.completions().take_overrun(); }
 
  private:
-  std::unique_ptr<verbs::QueuePair> new_pair(verbs::PdId, const verbs::WorkQueueSizes&,
+  std::unique_ptr<verbs::QueuePair> new_pair(verbs::Service, verbs::PdId,
+                                             const verbs::WorkQueueSizes&,
                                              verbs::CompletionQueue* send,
-                                             verbs::CompletionQueue* receive);
+                                             verbs::CompletionQueue* receive,
+                                             const ib::LossRules* loss);
 
-  Hooks* hooks_;
   wire::Wire& wire_;
   QueuePairs& qps_;
+  RoceConnections connections_;  // hears what the side tells
   roce::Side side_;
 };
 

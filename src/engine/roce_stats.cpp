@@ -23,12 +23,33 @@ void put(const ib::ResponderCounters& c, RoceStats* out) {
   out->requests_taken += c.requests;
   out->requests_duplicate += c.duplicates;
   out->requests_out_of_sequence += c.out_of_sequence;
+  out->requests_held += c.held;
+  out->requests_parked += c.parked;
+  out->gap_recoveries += c.recovery_attempts;
+  out->roce_downgrades += c.downgrades;
+  out->store_full_downgrades += c.store_full;
+  out->roce_upgrades += c.upgrades;
   out->requests_too_late += c.dropped_duplicates;
   out->acks_sent += c.acks;
   out->sequence_naks_sent += c.sequence_naks;
   out->rnr_naks_sent += c.rnr_naks;
   out->requests_refused += c.refusals;
   out->read_packets_sent += c.read_responses;
+}
+
+void put(const roce::UnreliableCounters& c, RoceStats* out) {
+  out->requests_sent += c.sent;
+  out->requests_too_long += c.too_long;
+  out->requests_taken += c.taken;
+  out->requests_out_of_sequence += c.out_of_sequence;
+  out->requests_dropped += c.refused;
+  out->messages_lost += c.lost_messages;
+}
+
+void put(const roce::Statistics& s, RoceStats* out) {
+  put(s.requesters, out);
+  put(s.responders, out);
+  put(s.unreliable, out);
 }
 
 }  // namespace
@@ -39,21 +60,26 @@ ConnectionStats RocePairs::stats_of(const verbs::QueuePair& qp) {
   s.transport = "roce";
   s.qp_number = qp.number();
   s.state = verbs::name(qp.state);
-  if (c.responder) {  // it has a peer
+  if (c.responder && qp.state.service() != verbs::Service::Ud) {  // it has a peer
     const ib::AddressVector& av = c.attributes.av;
     s.local = SocketAddress{av.local, ib::kUdpPort}.to_string();
     s.peer = (av.remote.is_v6() ? "[" + av.remote.to_string() + "]" : av.remote.to_string()) + ":" +
              std::to_string(c.attributes.dest_qp);
-    put(c.responder->counters(), &s.roce);
   }
-  if (c.requester) put(c.requester->counters(), &s.roce);
+  if (const ib::Responder* const half = c.responder.rc()) {
+    const ib::Recovery& recovery = half->state().recovery;
+    s.roce.fast = recovery.type() == ib::ConnectionType::Fast;
+    s.roce.slow_reason = ib::name(recovery.reason());
+  }
+  roce::Statistics of;
+  roce::add(&of, c);
+  put(of, &s.roce);
   return s;
 }
 
 void RocePairs::fill_stats(EngineStats* out) const {
   const roce::Statistics& all = side_.of_the_gone();
-  put(all.requesters, &out->ended.roce);
-  put(all.responders, &out->ended.roce);
+  put(all, &out->ended.roce);
   RoceHostStats& host = out->roce;
   host.rx_roce = all.received;
   host.tx_roce = all.sent;
@@ -66,6 +92,9 @@ void RocePairs::fill_stats(EngineStats* out) const {
   host.rx_wrong_service = all.drops.of(ib::Drop::WrongService);
   host.rx_bad_pkey = all.drops.of(ib::Drop::BadPkey);
   host.rx_wrong_address = all.drops.of(ib::Drop::WrongAddress);
+  host.rx_bad_qkey = all.drops.of(ib::Drop::BadQkey);
+  host.held_bytes = side_.held_octets();
+  connections_.fill_stats(out);
   qps_.for_each([&](const verbs::QueuePair& qp) {
     if (is_roce(qp) && roce::context_of(qp).responder) out->connections.push_back(stats_of(qp));
   });

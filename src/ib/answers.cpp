@@ -23,6 +23,12 @@ void put_ack(const ResponderState& s, ResponsePacket* out) {
   out->header.aeth.syndrome = Syndrome::ack(credits_told(*s.rq, s.qp->tells_credits));
 }
 
+// Nothing is taken any more, so nothing waits.
+void fail(ResponderState& s, Verdict why) {
+  s.failure = why;
+  s.parked = false;
+}
+
 // The last word of a responder that has failed.
 void end(ResponderState& s) {
   s.ended = true;
@@ -47,7 +53,7 @@ bool cannot_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
   }
   begin(s, Operation::Acknowledge, psn, out);
   out->header.aeth = {Syndrome::nak(NakCode::RemoteAccess), r->before};
-  s.failure = Verdict::RemoteAccess;
+  fail(s, Verdict::RemoteAccess);
   end(s);
   return true;
 }
@@ -140,6 +146,13 @@ bool duplicate_served(ResponderState& s, const ParsedPacket& p) {
 }
 
 }  // namespace
+
+void refuse(ResponderState& s, Verdict why, Psn psn) {
+  s.silent = true;
+  s.nak = {why, psn, 0};
+  s.refused = why;
+  if (is_fatal(why)) fail(s, why);
+}
 
 void answer_duplicate(ResponderState& s, const ParsedPacket& request) {
   ++s.counters.duplicates;

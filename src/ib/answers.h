@@ -10,6 +10,9 @@ namespace urnic::ib {
 
 struct ResponsePacket;
 
+// One NAK is owed, and no other one will be before something is accepted (IB-52).
+void refuse(ResponderState&, Verdict why, Psn psn);
+
 // A request that was carried out before asks again. Nothing is done again; one that cannot be
 // answered any more is dropped, and never NAKed.
 void answer_duplicate(ResponderState&, const ParsedPacket& request);

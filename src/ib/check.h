@@ -44,8 +44,14 @@ struct DropCounters {
   std::uint64_t of(Drop d) const { return by_reason[static_cast<std::size_t>(d)]; }
 };
 
+// What is known of the header in front.
+enum class Headers : std::uint8_t {
+  AsCame,
+  FromSocket,  // made of what a socket tells: IPv4 with an identification of 0 that means nothing
+};
 // Of the octets UDP carried, BTH to ICRC; `ip_udp` as icrc() takes it. The result borrows them.
-Outcome<ParsedPacket, Drop> open_packet(ByteView ip_udp, ByteView datagram);
+Outcome<ParsedPacket, Drop> open_packet(ByteView ip_udp, ByteView datagram,
+                                        Headers headers = Headers::AsCame);
 
 // Whose packet it is: responses are the requester's.
 enum class Half : std::uint8_t { Requester, Responder };

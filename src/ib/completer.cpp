@@ -258,6 +258,8 @@ Taken take_response(SendState& s, const ParsedPacket& packet, Instant now) {
       if (in_ack_form(packet.header.row(), packet.header) && take_msn(s, packet.header)) {
         made_progress(s);
         rearm(s, now);
+      } else {
+        heard(s, now);  // the peer is at it; a probe of a READ would make it begin again
       }
       break;
     default:

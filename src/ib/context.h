@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/ip_address.h"
+#include "ib/loss_rules.h"
 #include "ib/opcode_table.h"
 #include "ib/packet.h"
 #include "ib/psn.h"
@@ -69,6 +70,8 @@ struct QpAttributes {
   std::uint8_t retry_count = 7;      // seven, not unlimited (IB-74)
   std::uint8_t rnr_retry = 7;        // 7: unlimited
   bool probe = false;                // the requester's probe (probe.h); off is the letter (S-5)
+
+  LossRules loss;  // as a responder and as a requester; before Rtr
 
   // Whether the receive queue tells its credits (RC without a shared receive queue, IB-80..82);
   // else every ACK says kNoCredits.

@@ -23,6 +23,56 @@ void mask_ip(std::uint8_t* ip) {
   }
 }
 
+// ---- a hidden identification
+// A CRC is linear: what two octets change of it is a polynomial of 16 terms times x to the bits
+// that follow. Dividing the difference by that power gives the octets back, if they alone differ.
+
+constexpr std::uint32_t kPolynomial = 0xedb88320;  // reflected: bit 31 is x^0
+constexpr std::uint32_t kOne = 0x80000000;
+
+constexpr std::uint32_t times_x(std::uint32_t a) {
+  return (a >> 1) ^ ((a & 1) != 0 ? kPolynomial : 0);
+}
+constexpr std::uint32_t over_x(std::uint32_t a) {
+  return (a & kOne) != 0 ? ((a ^ kPolynomial) << 1) | 1 : a << 1;
+}
+constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t sum = 0;
+  for (; b != 0; b <<= 1, a = times_x(a)) sum ^= (b & kOne) != 0 ? a : 0;
+  return sum;
+}
+
+// x^-8n for n of 0 to 63, and for multiples of 64 up to what the largest packet has.
+struct InversePowers {
+  std::array<std::uint32_t, 64> ones{};
+  std::array<std::uint32_t, 80> sixty_fours{};
+  constexpr InversePowers() {
+    std::uint32_t power = kOne;
+    for (auto& p : ones) {
+      p = power;
+      for (int bit = 0; bit < 8; ++bit) power = over_x(power);
+    }
+    const std::uint32_t step = power;
+    power = kOne;
+    for (auto& p : sixty_fours) {
+      p = power;
+      power = product(power, step);
+    }
+  }
+};
+constexpr InversePowers kInverse;
+
+constexpr std::size_t kIdentificationAt = 4;  // in the header of IPv4
+
+// Whether two octets with `behind` covered ones behind them can have made that difference.
+bool two_octets_explain(std::uint32_t difference, std::size_t behind) {
+  const std::size_t octets = behind + 2;
+  if (octets / 64 >= kInverse.sixty_fours.size()) return false;
+  const std::uint32_t before =
+      product(product(difference, kInverse.ones[octets % 64]), kInverse.sixty_fours[octets / 64]);
+  return before < 0x10000;
+}
+
 }  // namespace
 
 IpUdpHeaders pseudo_headers(const DatagramFields& f, std::size_t packet) {
@@ -72,6 +122,15 @@ std::uint32_t icrc(ByteView ip_udp, ByteView covered) {
 bool icrc_good(ByteView ip_udp, ByteView packet) {
   const std::size_t covered = packet.size() - kIcrcOctets;
   return load_le32(packet.data() + covered) == icrc(ip_udp, packet.first(covered));
+}
+
+bool icrc_good_for_some_identification(ByteView ip_udp, ByteView packet) {
+  const std::size_t covered = packet.size() - kIcrcOctets;
+  const std::uint32_t difference =
+      load_le32(packet.data() + covered) ^ icrc(ip_udp, packet.first(covered));
+  if (difference == 0) return true;
+  const bool v4 = ip_udp[0] >> 4 == 4;
+  return v4 && two_octets_explain(difference, ip_udp.size() - (kIdentificationAt + 2) + covered);
 }
 
 void seal(ByteView ip_udp, MutBytes packet) {

@@ -1,7 +1,9 @@
 #include "ib/responder.h"
 
 #include "ib/answers.h"
+#include "ib/behind_gap.h"
 #include "ib/judge_request.h"
+#include "ib/park.h"
 #include "ib/placement.h"
 #include "ib/receive_end.h"
 
@@ -10,24 +12,6 @@ namespace {
 
 using verbs::Completion;
 using verbs::Status;
-
-// ---- what is refused
-
-void refuse(ResponderState& s, Verdict why, Psn psn) {
-  s.silent = true;
-  s.nak = {why, psn, 0};
-  if (is_fatal(why)) s.failure = why;
-}
-
-// Something is missing. One NAK tells so; what follows adds nothing but how much was dropped.
-void note_gap(ResponderState& s, Psn psn) {
-  ++s.counters.out_of_sequence;
-  if (!s.silent) {
-    refuse(s, Verdict::OutOfSequence, psn);
-  } else if (s.nak.why == Verdict::OutOfSequence && s.nak.refused.before(psn)) {
-    s.nak.refused = psn;
-  }
-}
 
 // ---- what is accepted
 
@@ -85,7 +69,7 @@ void accept_atomic(ResponderState& s, const PacketHeader& h, std::uint8_t* targe
 void commit(ResponderState& s, const PacketHeader& h) {
   const OpcodeRow& row = h.row();
   ++s.counters.requests;
-  s.silent = false;
+  s.silent = s.parked = false;
   if (s.nak.why == Verdict::NotReady) s.nak = {};
   if (row.ends()) {
     s.message = {};
@@ -124,29 +108,69 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
   return received;
 }
 
-}  // namespace
-
-Received Responder::take(const ParsedPacket& request, Completion* completion) {
-  const RequestJudgment j = judge_request(s_, request);
+Received carry_out(ResponderState& s, const ParsedPacket& request, Completion* completion) {
+  const RequestJudgment j = judge_request(s, request);
   switch (j.verdict) {
     case Verdict::Accept:
-      return accept(s_, request, j.target, completion);
+      return accept(s, request, j.target, completion);
     case Verdict::Duplicate:
-      answer_duplicate(s_, request);
+      answer_duplicate(s, request);
       return {j.verdict};
     case Verdict::OutOfSequence:
-      note_gap(s_, request.header.bth.psn);
+      take_behind_gap(s, request);
       return {j.verdict};
     case Verdict::Ignored:
       return {j.verdict};
+    case Verdict::NotReady:
+      if (park(s, request)) return {j.verdict};
+      break;
     default:
       break;
   }
-  refuse(s_, j.verdict, request.header.bth.psn);
-  s_.nak.timer = j.rnr_timer;
+  refuse(s, j.verdict, request.header.bth.psn);
+  s.nak.timer = j.rnr_timer;
   if (j.receive == Status::Success) return {j.verdict};
-  fail_receive(s_.rq, j.receive, completion);
+  fail_receive(s.rq, j.receive, completion);
   return {j.verdict, true};
+}
+
+}  // namespace
+
+Received Responder::take(const ParsedPacket& request, Completion* completion) {
+  Received r = carry_out(s_, request, completion);
+  if (s_.watch) [[unlikely]] {
+    look_at_recovery(s_, r.verdict);
+    r.more = held_has_turn(s_);
+  }
+  return r;
+}
+
+// What the peer repeats now are duplicates; it is told at once how far all has come, whether it
+// asked or not.
+Received Responder::take_held(Completion* completion) {
+  const ParsedPacket request = s_.held.first();
+  Received r = carry_out(s_, request, completion);
+  if (s_.parked) return r;  // it finds no receive, and stays
+  s_.held.remove_first();
+  const Family family = request.header.row().family;
+  if (r.verdict == Verdict::Accept && (family == Family::Send || family == Family::Write)) {
+    s_.ack_due = true;
+  }
+  look_at_recovery(s_, r.verdict);
+  r.more = held_has_turn(s_);
+  if (!r.more) say_gap(s_);
+  return r;
+}
+
+bool Responder::receive_posted() {
+  if (!s_.parked || !s_.rq->has(s_.rq->head())) return false;
+  s_.parked = false;
+  return true;
+}
+
+void Responder::stop_waiting() {
+  ib::stop_waiting(s_);
+  look_at_recovery(s_, Verdict::NotReady);
 }
 
 bool Responder::next_response(ResponsePacket* out) {

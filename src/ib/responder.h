@@ -1,7 +1,8 @@
 // The responder half of an RC queue pair: requests are carried out, answered in their order, and
 // what comes twice is answered and not done twice.
 //
-//   take()            a request has come: judged, then carried out and committed, or refused
+//   take()            a request has come: judged, then carried out and committed, refused, or kept
+//   take_held()       one that was kept behind a gap has its turn
 //   due()             something is to be answered now
 //   next_response()   packet by packet, until it says no
 //   failed()          the last NAK has left: the queue pair goes to Error
@@ -27,6 +28,7 @@ namespace urnic::ib {
 struct Received {
   Verdict verdict = Verdict::Accept;
   bool completed = false;  // a receive, with an error if the verdict is a refusal
+  bool more = false;       // one that was kept has its turn: take_held() is next
 };
 
 // emit_packet() puts it together.
@@ -39,8 +41,10 @@ class Responder {
  public:
   // In Rtr, with the attributes of the move there, which outlive it like queue and table; their
   // access rights and RNR timer may change later.
-  Responder(const QpAttributes& attributes, verbs::ReceiveQueue* rq, verbs::MemoryTable* memory)
-      : s_(attributes, rq, memory) {}
+  // `pool` lends what is kept behind gaps; without one nothing is.
+  Responder(const QpAttributes& attributes, verbs::ReceiveQueue* rq, verbs::MemoryTable* memory,
+            HeldPool* pool = nullptr)
+      : s_(attributes, rq, memory, pool) {}
   Responder(const Responder&) = delete;
   Responder& operator=(const Responder&) = delete;
 
@@ -49,6 +53,17 @@ class Responder {
   // `*completion`; its `op` is WriteImm if a WRITE with Immediate Data used it, else Send. A fatal
   // verdict (is_fatal) ends the queue pair when its NAK has left; nothing is taken any more.
   Received take(const ParsedPacket& request, verbs::Completion* completion);
+  // A gap has closed (Received::more): the first request that was kept behind it, as if it came
+  // now. Called until there is no more.
+  Received take_held(verbs::Completion* completion);
+
+  // A request waits for a receive, and no RNR NAK has gone out (S-9): the owner calls one of these,
+  // as soon as a receive has been posted or when LossRules::rnr_park_time is up.
+  bool parked() const { return s_.parked; }
+  // True: it has its turn, take_held() is next.
+  bool receive_posted();
+  // The RNR NAK is owed now.
+  void stop_waiting();
 
   // Whether next_response() has a packet that must leave.
   bool due() const { return !s_.ended && (s_.resources.any_due() || s_.nak.owed() || s_.ack_due); }
@@ -57,6 +72,12 @@ class Responder {
   // An ACK that nobody asked for, with fresh credits and MSN; repeats what was acknowledged last,
   // and at first the PSN before the initial one (IB-87).
   void volunteer_ack() { s_.ack_due = !is_fatal(s_.failure); }
+
+  // The queue pair is in Error: nothing is taken any more, and what is kept is given back.
+  void forget_held() {
+    s_.held.clear();
+    s_.parked = false;
+  }
 
   // A request was refused for good, and its peer has been told.
   bool failed() const { return s_.ended; }

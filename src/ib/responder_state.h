@@ -1,12 +1,15 @@
 // The state of the responder half of one RC queue pair, and what it says of a request. Its
-// functions are in judge_request.cpp (is it to be taken?), responder.cpp (what becomes of it) and
-// answers.cpp (what goes back).
+// functions are in judge_request.cpp (is it to be taken?), responder.cpp (what becomes of it),
+// behind_gap.cpp (of what comes too early), park.cpp (of what finds no receive) and answers.cpp
+// (what goes back).
 #pragma once
 
 #include <cstdint>
 
 #include "ib/context.h"
+#include "ib/held_packets.h"
 #include "ib/packet.h"
+#include "ib/recovery.h"
 #include "ib/resources.h"
 #include "verbs/memory.h"
 #include "verbs/receive_queue.h"
@@ -45,7 +48,7 @@ struct IncomingMessage {
 // The one NAK that may be outstanding.
 struct OwedNak {
   Verdict why = Verdict::Accept;  // Accept: none
-  Psn refused;                    // OutOfSequence: the furthest that was dropped
+  Psn refused;                    // OutOfSequence: the furthest that came behind the gap
   std::uint8_t timer = 0;         // NotReady: RNR timer code
 
   bool owed() const { return why != Verdict::Accept; }
@@ -55,19 +58,26 @@ struct ResponderCounters {
   std::uint64_t requests = 0;            // packets accepted
   std::uint64_t duplicates = 0;          // packets
   std::uint64_t out_of_sequence = 0;     // packets
-  std::uint64_t dropped_duplicates = 0;  // of these not answered: not to be served any more
+  std::uint64_t held = 0;                // of these kept until their turn
+  std::uint64_t parked = 0;              // packets that waited for a receive
+  std::uint64_t dropped_duplicates = 0;  // of the duplicates not answered: too late
   std::uint64_t acks = 0, sequence_naks = 0, rnr_naks = 0, refusals = 0;  // sent
   std::uint64_t read_responses = 0;                                       // packets sent
+  std::uint64_t recovery_attempts = 0;         // gaps behind which something was kept
+  std::uint64_t downgrades = 0, upgrades = 0;  // FAST to SLOW, and back
+  std::uint64_t store_full = 0;                // of the downgrades: for want of room
 };
 
 struct ResponderState {
   ResponderState(const QpAttributes& attributes, verbs::ReceiveQueue* receives,
-                 verbs::MemoryTable* table)
+                 verbs::MemoryTable* table, HeldPool* pool)
       : qp(&attributes),
         rq(receives),
         memory(table),
         expected(attributes.rq_psn),
-        resources(attributes.responder_depth) {}
+        resources(attributes.responder_depth),
+        held(pool, attributes.loss.store_packets, attributes.pmtu()),
+        recovery(attributes.loss) {}
 
   // Whose keys the receives name.
   verbs::PdId receive_pd() const { return rq->shared() != nullptr ? rq->shared()->pd() : qp->pd; }
@@ -79,6 +89,13 @@ struct ResponderState {
   Msn msn;       // messages completed
   IncomingMessage message;
   Resources resources;
+  HeldPackets held;  // behind a gap
+  Recovery recovery;
+  // S-9: the first of those kept is the expected one, and waits for a receive.
+  bool parked = false;
+  bool gap_unsaid = false;            // a gap showed meanwhile, and drew no NAK
+  bool watch = false;                 // what is taken concerns one of these two
+  Verdict refused = Verdict::Accept;  // why, the last time; while `silent`
   OwedNak nak;
   // A NAK has been sent, or is owed, and nothing was accepted since: no further one (IB-52).
   bool silent = false;

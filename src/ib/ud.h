@@ -79,6 +79,9 @@ class UdRequester : public HandedOut {
   UdRequester(const QpAttributes& attributes, verbs::SendQueue* sq, verbs::MemoryTable* memory)
       : HandedOut(attributes, sq, memory) {}
 
+  // By which address handle the next packet goes. False when there is none, or with `may_begin`
+  // false (SQD). Passes requests that never leave. May fail.
+  bool next_handle(bool may_begin, std::uint32_t* address_handle);
   // The next packet, which counts as sent, and by which address handle it goes. False when there is
   // none, or with `may_begin` false (SQD). May fail. Completions are to be reported when the
   // payload has been copied.

@@ -49,8 +49,14 @@ bool UdRequester::find_message() {
   return false;
 }
 
-bool UdRequester::next_packet(bool may_begin, RequestPacket* out, std::uint32_t* address_handle) {
+bool UdRequester::next_handle(bool may_begin, std::uint32_t* address_handle) {
   if (failed() || !may_begin || !find_message()) return false;
+  *address_handle = static_cast<std::uint32_t>(wqes_.wqe(next_.wqe).remote_address >> 32);
+  return true;
+}
+
+bool UdRequester::next_packet(bool may_begin, RequestPacket* out, std::uint32_t* address_handle) {
+  if (!next_handle(may_begin, address_handle)) return false;
   SendWqe& w = wqes_.wqe(next_.wqe);
   out->length = w.length;
   if (!wqes_.gather(next_.wqe, 0, w.length, out->pieces.data(), &out->count)) {
@@ -58,7 +64,6 @@ bool UdRequester::next_packet(bool may_begin, RequestPacket* out, std::uint32_t*
     return false;
   }
   out->header = header_of(*qp_, wqes_, next_);
-  *address_handle = static_cast<std::uint32_t>(w.remote_address >> 32);
   wqes_.queue().start();
   w.done = true;
   ++next_.psn;

@@ -46,6 +46,8 @@ UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
     rq_->claim(rq_->head());  // first: it may find no memory
     place_datagram(request.payload, ip_udp);
     complete_receive(rq_, request.header, octets, completion);
+    completion->datagram = true;
+    completion->ipv4 = ip_header(ip_udp).size() == kIpv4;
     ++counters_.requests;
     return {{verdict, true}, request.header.deth.source_qp};
   }

@@ -1,5 +1,6 @@
 // The side that is asked for a connection.
 #include <algorithm>
+#include <utility>
 
 #include "ib_cm/connections.h"
 #include "ib_cm/consent.h"
@@ -60,7 +61,9 @@ void Connections::repeated_req(Connection& c, const Way& way, const MadHeader& h
 // Nothing is kept of what is refused here.
 void Connections::new_req(const Way& way, const MadHeader& h, const Req& r, Instant now) {
   Listeners::Found* const l = core_.listeners.find(r.service, way.local);
-  if (l == nullptr) return refuse_req(way, h, r, Reason::NoSuchService);
+  if (l == nullptr || !may_pass(*l, way, r, now)) {
+    return refuse_req(way, h, r, Reason::NoSuchService);
+  }
   const Reason reason = judge_req(r, way, core_.options.most_mtu);
   if (reason != Reason::None) return refuse_req(way, h, r, reason);
   if (r.transport != l->what.transport) return refuse_req(way, h, r, Reason::Transport);
@@ -69,10 +72,27 @@ void Connections::new_req(const Way& way, const MadHeader& h, const Req& r, Inst
   begin_passive(*l, way, h, r, now);
 }
 
+// AC-2, AC-3: to whom the gate is closed nobody listens here. A REQ shows no more than that
+// somebody says it comes from there.
+bool Connections::may_pass(const Listeners::Found& l, const Way& way, const Req& r, Instant now) {
+  if (l.what.gate == nullptr) return true;
+  const GateVerdict verdict = l.what.gate->judge(way.remote, now);
+  if (verdict == GateVerdict::Admitted) return true;
+  ++(verdict == GateVerdict::Denied ? core_.counters.denied : core_.counters.over_limit);
+  core_.tell_turned_away(l.id, way, r, verdict);
+  return false;
+}
+
 void Connections::begin_passive(Listeners::Found& l, const Way& way, const MadHeader& h,
                                 const Req& r, Instant now) {
+  Admission place;
+  if (l.what.gate != nullptr) {
+    l.what.gate->enter(way.remote, now);  // may_pass() has seen that there is room
+    place = Admission(l.what.gate, way.remote);
+  }
   Connection* const c = core_.open(State::ReqReceived, way);
   if (c == nullptr) return core_.counters.count(Drop::Full);
+  c->admission = std::move(place);
   c->remote_id = r.local_id;
   c->remote_qpn = r.qpn;
   c->remote_psn = r.psn;
@@ -168,6 +188,7 @@ void Connections::take_rtu(const Way& way, const Rtu& r) {
 }
 
 Refusal Connections::established(Handle handle) {
+  core_.make_room();
   Connection* const c = core_.table.find(handle);
   if (c == nullptr) return Refusal::NoSuchHandle;
   if (c->state != State::RepSent) return Refusal::WrongState;

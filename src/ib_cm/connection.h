@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/deadlines.h"
+#include "base/gate.h"
 #include "base/time.h"
 #include "ib_cm/events.h"
 
@@ -38,6 +39,7 @@ struct Connection {
   std::uint64_t transaction = 0;  // of the exchange under way
   std::uint64_t service = 0;
   ListenerId listener = 0;  // ReqReceived, SidrReceived
+  Admission admission;      // passive, until it has ended: its place behind the listener's gate
   QpValues offered;         // depths that the REQ has
   PathValues path;
   std::uint8_t extensions = 0;  // offered: by us or, to us, what we also have

@@ -57,6 +57,7 @@ class Connections {
   // accepting.cpp
   void repeated_req(Connection& c, const Way& way, const MadHeader& h, const Req& r);
   void new_req(const Way& way, const MadHeader& h, const Req& r, Instant now);
+  bool may_pass(const Listeners::Found& l, const Way& way, const Req& r, Instant now);
   void begin_passive(Listeners::Found& l, const Way& way, const MadHeader& h, const Req& r,
                      Instant now);
   void refuse_req(const Way& way, const MadHeader& h, const Req& r, Reason reason);

@@ -68,8 +68,13 @@ void Core::send(const Way& way, const Mad& mad) {
     ++counters.unsent;
     return;
   }
+  try {
+    outgoing.push_back({way, mad});
+  } catch (const std::bad_alloc&) {
+    ++counters.unsent;
+    return;
+  }
   ++counters.sent;
-  outgoing.push_back({way, mad});
 }
 
 Event& Core::tell(Connection& c, EventKind kind, Reason reason) {
@@ -93,6 +98,20 @@ Event& Core::tell_asked(Connection& c, EventKind kind, ByteView data) {
   }
   e.data = PrivateData(data);
   return e;
+}
+
+void Core::tell_turned_away(ListenerId listener, const Way& way, const Req& r,
+                            GateVerdict verdict) {
+  Event& e = events.emplace_back();
+  e = Event();
+  e.kind = EventKind::TurnedAway;
+  e.listener = listener;
+  e.way = way;
+  e.wanted = r.service;
+  if (const auto header = read_ip_header(r.private_data); header && is_ip_service(r.service)) {
+    e.source_port = header->source_port;
+  }
+  e.verdict = verdict;
 }
 
 // ---- time
@@ -120,6 +139,7 @@ bool Core::lengthen(Connection& c, std::uint8_t service_timeout, Instant now) {
 }
 
 void Core::hold_back(Connection& c, State state, Instant now) {
+  c.admission.give_back();
   move(c, state);
   set_due(c, now + c.time_wait);
 }

@@ -56,7 +56,9 @@ struct Core {
   }
 
   // ---- out
-  // Lost, and counted, when too many wait already.
+  // Room for the events of one step: who has it is not left in the middle without memory.
+  void make_room() { events.reserve(events.size() + 4); }
+  // Lost, and counted, when too many wait already, or there is no memory.
   void send(const Way& way, const Mad& mad);
   // What is sent again until it is answered, or as answer to the same.
   void send_first(Connection& c, const Mad& mad) {
@@ -72,6 +74,8 @@ struct Core {
   // Somebody asks its listener for its service. `data`: the private data of the request, looked at
   // already; where the service is of IP its header is taken off.
   Event& tell_asked(Connection& c, EventKind kind, ByteView data);
+  // Of a listener: a request was refused at its gate.
+  void tell_turned_away(ListenerId listener, const Way& way, const Req& r, GateVerdict verdict);
 
   // ---- time
   Duration bounded(Duration d) const {

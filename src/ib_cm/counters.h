@@ -27,10 +27,11 @@ std::string_view name(Drop);
 
 struct Counters {
   std::uint64_t received = 0, sent = 0;
-  std::uint64_t repeated = 0;  // sent again because time was up
-  std::uint64_t answered = 0;  // sent again because the peer asked again
-  std::uint64_t unsent = 0;    // lost here: the owner took nothing for too long
-  std::uint64_t stale = 0;     // REQs and REPs that named what another connection had
+  std::uint64_t repeated = 0;                // sent again because time was up
+  std::uint64_t answered = 0;                // sent again because the peer asked again
+  std::uint64_t unsent = 0;                  // lost here: the owner took nothing for too long
+  std::uint64_t stale = 0;                   // REQs and REPs that named what another connection had
+  std::uint64_t denied = 0, over_limit = 0;  // REQs refused at the gate of their listener
   std::array<std::uint64_t, kDrops> drops{};
 
   void count(Drop d) { ++drops[static_cast<std::size_t>(d)]; }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "base/gate.h"
 #include "base/ip_address.h"
 #include "ib/context.h"
 #include "ib/psn.h"
@@ -44,7 +45,7 @@ struct PrivateData {
 // What the one end says of its queue pair to the other (IB-135).
 struct QpValues {
   std::uint32_t qpn = 0;
-  ib::Psn psn;                           // of the first request it sends
+  ib::Psn psn;                           // of the first request it takes
   std::uint8_t responder_resources = 0;  // READs and atomics it serves at a time
   std::uint8_t initiator_depth = 0;      // READs and atomics it has outstanding
   std::uint8_t rnr_retry = 7;            // for the other end's send queue
@@ -103,13 +104,14 @@ enum class EventKind : std::uint8_t {
   Disconnected,    // the queue pair to Error; `reason` when it was not by a DREQ
   ServiceRequest,  // answer()
   Resolved,        // `service`, with its status
+  TurnedAway,      // `verdict`; a request that the gate of its listener refused, without a handle
   Released,        // the last of each handle: its queue pair's number may be another's now (IB-129)
 };
 
 struct Event {
   EventKind kind = EventKind::Released;
   Handle handle = 0;
-  ListenerId listener = 0;  // ConnectRequest, ServiceRequest
+  ListenerId listener = 0;  // ConnectRequest, ServiceRequest, TurnedAway
   Way way;
   Reason reason = Reason::None;   // Rejected, Disconnected
   std::uint64_t wanted = 0;       // ConnectRequest, ServiceRequest: which service
@@ -119,6 +121,7 @@ struct Event {
   PathValues path;              // ConnectRequest; Accepted: ack_timeout, mtu, retry_count
   std::uint8_t extensions = 0;  // ConnectRequest: offered; Accepted: agreed to
   Service service;              // Resolved
+  GateVerdict verdict = GateVerdict::Admitted;  // TurnedAway
   PrivateData data;
 };
 

@@ -18,13 +18,15 @@ void Listeners::close(ListenerId id) {
 }
 
 Listeners::Found* Listeners::find(std::uint64_t service, const IpAddress& local) {
-  Found* any = nullptr;
+  const IpAddress version = local.is_v6() ? IpAddress::any_v6() : IpAddress::any_v4();
+  Found *of_version = nullptr, *any = nullptr;
   for (Found& f : all_) {
     if (f.what.service != service) continue;
     if (f.what.local == local) return &f;
+    if (f.what.local == version) of_version = &f;
     if (!f.what.local) any = &f;
   }
-  return any;
+  return of_version != nullptr ? of_version : any;
 }
 
 void Listeners::count(ListenerId id, int by) {

@@ -2,18 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "base/gate.h"
 #include "ib_cm/events.h"
 
 namespace urnic::ib_cm {
 
 struct Listen {
   std::uint64_t service = 0;
-  std::optional<IpAddress> local;       // nullopt: any
-  Transport transport = Transport::Rc;  // what it serves; SIDR goes to any
-  std::uint32_t backlog = 16;           // requests that the owner has not answered
+  // nullopt: any; the any-address of a version of IP: all of that version.
+  std::optional<IpAddress> local;
+  Transport transport = Transport::Rc;   // what it serves; SIDR goes to any
+  std::uint32_t backlog = 16;            // requests that the owner has not answered
+  std::shared_ptr<Gate> gate = nullptr;  // everybody may come
 };
 
 class Listeners {
@@ -27,7 +31,8 @@ class Listeners {
     Listen what;
     std::uint32_t pending = 0;
   };
-  // The one for a request to `local`: that of the address itself before that of any. Null if none.
+  // The one for a request to `local`: that of the address itself before that of its version of IP,
+  // and that before that of any. Null if none.
   Found* find(std::uint64_t service, const IpAddress& local);
   // One more waits for it, or one less; nothing when it has gone.
   void count(ListenerId id, int by);

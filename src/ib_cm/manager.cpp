@@ -3,6 +3,7 @@
 namespace urnic::ib_cm {
 
 void Manager::take(const Way& way, ByteView mad, Instant now) {
+  core_.make_room();
   ++core_.counters.received;
   const auto h = read_header(mad);
   if (!h.ok()) return core_.counters.count(static_cast<Drop>(h.error()));
@@ -34,6 +35,7 @@ void Manager::take(const Way& way, ByteView mad, Instant now) {
 
 void Manager::on_time(Instant now) {
   while (core_.deadlines.next() <= now) {
+    core_.make_room();
     Connection& c = *core_.deadlines.take();
     if (c.state >= State::SidrSent) {
       sidr_.on_time(c, now);

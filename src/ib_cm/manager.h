@@ -5,7 +5,8 @@
 //        next_mad(&out) until it says no, next_event(&event) until it says no
 //
 // A function of (state, input, now): all randomness is Options::key's. Memory: one block for each
-// connection, none for a message. Owned by one engine.
+// connection, none for a message but where it waits. Without any take(), on_time() and
+// established() throw std::bad_alloc, and nothing has changed. Owned by one engine.
 #pragma once
 
 #include "ib_cm/connections.h"
@@ -26,6 +27,7 @@ class Manager {
   void on_time(Instant now);
   bool next_mad(Outgoing* out);
   bool next_event(Event* event);
+  bool has_event() const { return !core_.events.empty(); }
   bool wants_to_send() const { return !core_.outgoing.empty(); }
 
   // ---- listeners

@@ -54,6 +54,14 @@ void Sidr::take_rep(const Way& way, const MadHeader& h, const SidrRep& r) {
 
 // ---- who is asked
 
+// AC-2: it is no connection, so that limits do not bear on it.
+bool Sidr::is_denied(const Listeners::Found& l, const Way& way, Instant now) {
+  const bool denied =
+      l.what.gate != nullptr && l.what.gate->judge(way.remote, now) == GateVerdict::Denied;
+  core_.counters.denied += denied;
+  return denied;
+}
+
 void Sidr::take_req(const Way& way, const MadHeader& h, const SidrReq& r, Instant now) {
   if (Connection* const c = core_.table.by_request_id(way.remote, r.request_id); c != nullptr) {
     if (c->way != way || c->transaction != h.transaction || c->service != r.service) {
@@ -63,7 +71,9 @@ void Sidr::take_req(const Way& way, const MadHeader& h, const SidrReq& r, Instan
     return core_.counters.count(Drop::Unexpected);  // the owner has not said yet
   }
   Listeners::Found* const l = core_.listeners.find(r.service, way.local);
-  if (l == nullptr) return refuse(way, h, r, SidrStatus::NoSuchService);
+  if (l == nullptr || is_denied(*l, way, now)) {
+    return refuse(way, h, r, SidrStatus::NoSuchService);
+  }
   if ((r.pkey & kPartition) != kPartition || !addresses_agree(r.service, r.private_data, way)) {
     return refuse(way, h, r, SidrStatus::Rejected);
   }

@@ -26,6 +26,7 @@ class Sidr {
 
  private:
   void refuse(const Way& way, const MadHeader& h, const SidrReq& r, SidrStatus status);
+  bool is_denied(const Listeners::Found& l, const Way& way, Instant now);
   void begin(Listeners::Found& l, const Way& way, const MadHeader& h, const SidrReq& r,
              Instant now);
 

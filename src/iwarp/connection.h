@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/gate.h"
 #include "base/ip_address.h"
 #include "base/time.h"
 #include "ddp_rdma/stream.h"
@@ -132,6 +133,7 @@ struct Connection {
   std::unique_ptr<ddp::Stream> own_stream;  // carries the Reply of a rejected request
   std::unique_ptr<verbs::QueuePair> left;   // what the consumer has destroyed and still sends
   Listener* listener = nullptr;             // passive, until the consumer has answered
+  Admission admission;                      // passive: its place behind the listener's gate
   bool half_open = false;                   // counted by the listener as such
   bool retry_revision1 = false;
   bool patience_over = false;  // of `awaits_receive`: it has waited for too long

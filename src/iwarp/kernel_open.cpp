@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "iwarp/opening.h"
 #include "iwarp/silent_peers.h"
@@ -107,7 +108,7 @@ Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
     return nullptr;
   }
   at.port = socket->local().port;
-  Listener* l = s_.listeners.add({at, local.v6_only, local.shared});
+  Listener* l = s_.listeners.add({at, local.v6_only, local.shared}, make_gate(s_.options.gate));
   l->socket = std::move(*socket);
   return l;
 }
@@ -123,7 +124,7 @@ bool Opening::listen_kernel(Listener& l, int backlog, Error* error) {
   return true;
 }
 
-Connection* Opening::adopt(Listener& l, sockets::Socket socket, Instant now) {
+Connection* Opening::adopt(Listener& l, sockets::Socket socket, Admission admission, Instant now) {
   const SocketAddress local = socket.local(), remote = socket.remote();
   Connection* c = new_connection({local.ip, remote.ip, local.port, remote.port});
   if (c == nullptr) {  // max_connections: the peer is told at once
@@ -134,6 +135,7 @@ Connection* Opening::adopt(Listener& l, sockets::Socket socket, Instant now) {
   }
   ending_.guard(*c, now, [&] {
     begin_passive(*c, l, false, now);
+    c->admission = std::move(admission);
     if (adopt_link(*c, std::make_unique<KernelLink>(std::move(socket), s_.kernel.get())) != 0) {
       ending_.fail_connection(*c, Errc::no_memory, "", now);
       return;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "iwarp/admission.h"
 #include "iwarp/silent_peers.h"
 #include "iwarp/socket_end.h"
 
@@ -17,7 +18,14 @@ constexpr std::size_t kReceiveTurn = 1 << 20;
 // Before the consumer has answered a request this much of what follows it is taken, no more.
 constexpr std::size_t kEarly = 64 * 1024;
 constexpr unsigned kReadyAtOnce = 64;
+// So many are refused before connections that there are have their turn.
+constexpr unsigned kRefusedAtOnce = 64;
 constexpr Duration kAcceptPause = Duration::ms(100);
+// Who polls all the time asks the kernel again after this share of the time for which nothing has
+// been ready, no longer than that: what comes is hardly later for it, and the polls in between cost
+// next to nothing.
+constexpr int kAskShare = 16;
+constexpr Duration kAskLatest = Duration::us(2);
 
 // The consumer has not answered the request, or has posted no receive: what its eager peer sends
 // meanwhile stays in the kernel, and TCP's window closes.
@@ -27,10 +35,17 @@ bool is_held_back(const Connection& c) {
 
 }  // namespace
 
-bool KernelRounds::poll(Instant now) {
+unsigned KernelRounds::ask(Instant now) {
   sockets::Poller::Ready ready[kReadyAtOnce];
   const unsigned n = s_.kernel->poller->take(ready, kReadyAtOnce);
   for (unsigned i = 0; i < n; ++i) take_readiness(ready[i], now);
+  if (n != 0) s_.kernel->ready = now;
+  s_.kernel->ask_again = now + std::min((now - s_.kernel->ready) / kAskShare, kAskLatest);
+  return n;
+}
+
+bool KernelRounds::poll(Instant now, bool comes_back) {
+  const unsigned n = comes_back && now < s_.kernel->ask_again ? 0 : ask(now);
   if (s_.kernel->accept_again <= now) {
     s_.kernel->accept_again = Instant::never();
     // Somebody else in this process may have been quicker to take the one given up.
@@ -174,7 +189,8 @@ void KernelRounds::end_of_octets(Connection& c, const sockets::Moved& got, Insta
 }
 
 void KernelRounds::accept_waiting(Listener& l, Instant now) {
-  while (l.acceptable) {
+  unsigned refused = 0;
+  while (l.acceptable && refused < kRefusedAtOnce) {
     const bool full = l.pending() >= l.backlog.most_waiting;
     if (full && !gives_way(l, now)) return;
     auto socket = l.socket.accept();
@@ -183,8 +199,15 @@ void KernelRounds::accept_waiting(Listener& l, Instant now) {
       if (socket.error() != EAGAIN) turn_away(l, socket.error(), now);
       return;
     }
+    const SocketAddress local = socket->local(), remote = socket->remote();
+    auto place = admit(s_, l, {local.ip, remote.ip, local.port, remote.port}, now);
+    if (!place) {  // AC-2, AC-3: before a silent one would have to go for it
+      socket->reset();
+      ++refused;
+      continue;
+    }
     if (full) make_room(s_, ending_, l, now);
-    if (opening_.adopt(l, std::move(*socket), now) == nullptr) {
+    if (opening_.adopt(l, std::move(*socket), std::move(*place), now) == nullptr) {
       ++s_.counters.failed;
       ++s_.kernel->turned_away;
     }

@@ -18,13 +18,15 @@ class KernelRounds {
         ending_(*ending),
         life_(*life) {}
 
-  // True if anything was done.
-  bool poll(Instant now);
+  // True if anything was done. `comes_back`: the caller polls again at once, and need not hear of
+  // what becomes ready a moment earlier than that.
+  bool poll(Instant now, bool comes_back);
   // Something can be taken without anything new happening.
   bool has_work() const { return !s_.kernel->readable.empty() || can_accept(); }
   void close_listening(Listener& l);
 
  private:
+  unsigned ask(Instant now);
   void take_readiness(const sockets::Poller::Ready& ready, Instant now);
   bool gives_way(Listener& l, Instant now);
   void take_readiness(Connection& c, const sockets::Poller::Ready& ready, Instant now);

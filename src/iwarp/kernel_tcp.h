@@ -92,6 +92,7 @@ struct KernelTcp {
   KernelBatch batch;
   sockets::Socket spare;  // given up for a moment when descriptors run out
   Instant accept_again = Instant::never();
+  Instant ready, ask_again;            // sockets: when any was last, and when to ask again
   std::uint32_t waiting_for_room = 0;  // connections
   std::uint64_t octets_in = 0, octets_out = 0, reads = 0, writes = 0, turned_away = 0;
 };

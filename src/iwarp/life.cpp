@@ -174,6 +174,12 @@ std::size_t Life::leaving() const {
   return n;
 }
 
+std::size_t Life::ending() const {
+  std::size_t n = 0;
+  s_.connections.for_each([&](const Connection& c) { n += c.left != nullptr || c.qp != nullptr; });
+  return n;
+}
+
 std::uint64_t Life::leaving_sent() const {
   std::uint64_t octets = 0;
   s_.connections.for_each([&](const Connection& c) {

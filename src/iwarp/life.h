@@ -35,6 +35,8 @@ class Life {
   void give_up_link(const std::string& why, Instant now);
   // Connections whose queue pair was destroyed and that still end.
   std::size_t leaving() const;
+  // And those whose queue pairs are still there.
+  std::size_t ending() const;
   // What they have sent, in octets: as long as that grows they get on.
   std::uint64_t leaving_sent() const;
   // They go by RST now.

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "base/gate.h"
 #include "base/ip_address.h"
 #include "base/ring.h"
 #include "base/time.h"
@@ -51,6 +53,7 @@ struct Listener {
   };
   Ring<Silent> silent;
   void* owner = nullptr;
+  std::shared_ptr<Gate> gate;  // null: everybody may come
   // Over the kernel's TCP:
   sockets::Socket socket;
   bool acceptable = false;  // connections wait in the kernel, as far as we know

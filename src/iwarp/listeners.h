@@ -15,10 +15,11 @@ namespace urnic::iwarp {
 
 class Listeners {
  public:
-  Listener* add(const LocalEnd& local) {
+  Listener* add(const LocalEnd& local, std::shared_ptr<Gate> gate) {
     all_.push_back(std::make_unique<Listener>());
     Listener* l = all_.back().get();
     l->local = local;
+    l->gate = std::move(gate);
     l->number = ++last_;
     return l;
   }

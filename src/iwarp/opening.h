@@ -46,11 +46,12 @@ class Opening {
   static bool is_request(const Connection* c);
   // The connection the segment belongs to now, if it has opened one.
   Connection* take_unmatched(wire::FrameHead& head, const tcp::Segment& seg, Instant now);
-  // A connection the kernel has accepted. nullptr when there are too many.
-  Connection* adopt(Listener& l, sockets::Socket socket, Instant now);
+  // A connection the kernel has accepted. nullptr when there are too many, or no memory for it.
+  Connection* adopt(Listener& l, sockets::Socket socket, Admission admission, Instant now);
 
   // ---- startup_steps.cpp
-  void tcp_established(Connection& c, Instant now);
+  // False: its listener has no place for it, and it has ended.
+  bool tcp_established(Connection& c, Instant now);
   void run_startup(Connection& c, Instant now);
   // The responder has received a valid FPDU: it may send (RFC 5044 7.1.3), and a peer-to-peer
   // connection is established (RFC 6581 9.2). Or the initiator has waited as long as it was told

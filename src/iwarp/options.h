@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/gate.h"
 #include "base/time.h"
 #include "ddp_rdma/stream.h"
 #include "fastpath/connection_context.h"
@@ -27,6 +28,7 @@ struct Options {
   std::uint32_t completion_threshold = ddp::kCompletionThreshold;
   std::uint64_t reassembly_pool = 64u << 20;
   std::uint32_t max_connections = 262144;  // of one engine; TIME-WAIT counts
+  GateRules gate;                          // of listeners that nobody has told otherwise
   Duration startup_timeout = Duration::s(10);
   Duration linger_timeout = Duration::s(10);
   bool keepalive = false;  // unless a connection says otherwise

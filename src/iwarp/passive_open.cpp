@@ -1,10 +1,12 @@
 // The passive side of a connection: listeners, a peer's SYN, the consumer's answer to its request.
 #include <algorithm>
 
+#include "iwarp/admission.h"
 #include "iwarp/opening.h"
 #include "iwarp/refusal_text.h"
 #include "iwarp/silent_peers.h"
 #include "tcp/isn.h"
+#include "tcp/listen.h"
 
 namespace urnic::iwarp {
 namespace {
@@ -54,6 +56,12 @@ Connection* Opening::take_unmatched(wire::FrameHead& head, const tcp::Segment& s
   Listener* listener = s_.listeners.on(head.net.dst, seg.dst_port);
   if (take_lingering(head, seg, listener != nullptr, now)) return nullptr;
   const FlowKey key = flow_of(head, seg);
+  // AC-2, AC-3: to whom the gate is closed nobody listens here. AC-4: it is asked again when TCP's
+  // handshake has shown that the address is the peer's own, and then counts.
+  if (listener != nullptr && tcp::check_listen(seg) == tcp::ListenAction::Accept &&
+      !may_ask(s_, *listener, key, now)) {
+    listener = nullptr;
+  }
   const tcp::Config config = tcp_config(key);
   tcp::Backlog* backlog = listener != nullptr ? &listener->backlog : nullptr;
   if (backlog != nullptr) {
@@ -138,7 +146,7 @@ Listener* Opening::bind(LocalEnd local, Error* error) {
                                 " is already listened on, or bound, by this device"};
     return nullptr;
   }
-  return s_.listeners.add(local);
+  return s_.listeners.add(local, make_gate(s_.options.gate));
 }
 
 bool Opening::listen(Listener& l, int backlog, Error* error) {

@@ -159,7 +159,8 @@ inline bool Receiver::cut_through_plain(Connection& c, const InHand& in) {
     if (ack.ack_first) [[unlikely]]
       transmitter_.emit_ack(c, now);
   }
-  if (ack.established) opening_.tcp_established(c, now);
+  if (ack.established && !opening_.tcp_established(c, now)) [[unlikely]]
+    return;
   if (ack.una_advanced && c.stream != nullptr) {
     complete_acked(completions_, c, ack.una);
     if (now >=

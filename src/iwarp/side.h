@@ -68,8 +68,9 @@ class Side {
   // One that `head` has classified as TCP for us.
   void stage(const port::Frame& frame, wire::FrameHead& head, Arrived* a);
   void process(wire::FrameHead& head, Arrived& a, Instant now);
-  // Instead of frames, over the kernel's TCP. True if anything was done.
-  bool poll_sockets(Instant now) { return rounds_.poll(now); }
+  // Instead of frames, over the kernel's TCP. True if anything was done. `comes_back`: as
+  // KernelRounds::poll() has it.
+  bool poll_sockets(Instant now, bool comes_back) { return rounds_.poll(now, comes_back); }
   // SLOW connections that have more than one turn's worth, one after the other. True if there were.
   bool drain_round(Instant now);
   // `acks_wait`: the caller is soon back, and what is sent until then may carry the ACKs that are

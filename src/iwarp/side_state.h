@@ -27,6 +27,7 @@ struct SideCounters {
   std::uint64_t bad_checksum = 0, dropped = 0, rst_sent = 0;
   tcp::HostCounters tcp;
   std::uint64_t opened = 0, closed = 0, failed = 0;  // connections
+  std::uint64_t denied = 0, over_limit = 0;          // refused at the gate of their listener
 };
 
 struct SideState {

@@ -1,6 +1,8 @@
 // MPA start-up of a connection: from TCP's handshake to full operation (RFC 5044 7.1, RFC 6581).
 #include <algorithm>
+#include <utility>
 
+#include "iwarp/admission.h"
 #include "iwarp/opening.h"
 #include "iwarp/refusal_text.h"
 #include "iwarp/silent_peers.h"
@@ -27,7 +29,15 @@ std::uint32_t build_rtr(std::uint8_t kind, ddp::Stream& stream, std::uint8_t* ul
 
 }  // namespace
 
-void Opening::tcp_established(Connection& c, Instant now) {
+bool Opening::tcp_established(Connection& c, Instant now) {
+  if (c.listener != nullptr) {
+    auto place = admit(s_, *c.listener, c.key, now);
+    if (!place) {
+      ending_.fail_connection(c, Errc::refused, "refused by the rules of its listener", now);
+      return false;
+    }
+    c.admission = std::move(*place);
+  }
   c.stage = Stage::Startup;
   Listeners::tcp_established(c);
   if (c.listener != nullptr) note_silent(s_, c, now);
@@ -39,6 +49,7 @@ void Opening::tcp_established(Connection& c, Instant now) {
     c.stream->sender.queue_raw(c.startup->request_bytes());
     s_.sending.push(c);
   }
+  return true;
 }
 
 void Opening::run_startup(Connection& c, Instant now) {

@@ -32,7 +32,8 @@ constexpr Counter<EngineStats> kEngine[] = {
         URNIC_NET_COUNTERS(URNIC_OF_NET) URNIC_IWARP_HOST_COUNTERS(URNIC_OF_HOST)
             URNIC_ROCE_HOST_COUNTERS(URNIC_OF_ROCE_HOST)};
 constexpr Counter<EngineStats> kGauges[] = {URNIC_VERBS_GAUGES(URNIC_OF_OBJECTS)
-                                                URNIC_IWARP_HOST_GAUGES(URNIC_OF_HOST)};
+                                                URNIC_IWARP_HOST_GAUGES(URNIC_OF_HOST)
+                                                    URNIC_ROCE_HOST_GAUGES(URNIC_OF_ROCE_HOST)};
 
 }  // namespace
 

@@ -115,7 +115,8 @@ void Interface::input(const Classified& c, ByteView frame, Instant now) {
 }
 
 bool Interface::may_send(const IpAddress& a) const {
-  return !a.is_loopback() && addresses_.free_for_others(a);
+  const bool loopback_may = config_.only_neighbour.has_value();
+  return (loopback_may || !a.is_loopback()) && addresses_.free_for_others(a);
 }
 
 // ---- sending --------------------------------------------------------------------------------
@@ -123,6 +124,7 @@ bool Interface::may_send(const IpAddress& a) const {
 bool Interface::has_route(const IpAddress& dst) const {
   if (dst.is_any() || dst.is_multicast() || dst.is_broadcast()) return false;
   if (is_own(dst)) return true;
+  if (config_.only_neighbour) return choose_source(dst).has_value();
   const Route* route = routes_.lookup(dst);
   return route != nullptr && (route->gateway || !is_subnet_broadcast(route->destination, dst));
 }
@@ -131,6 +133,7 @@ Resolution Interface::resolve(const IpAddress& dst, Instant now) {
   using Kind = Resolution::Kind;
   if (!has_route(dst)) return {Kind::Unreachable, {}, dst};
   if (is_own(dst)) return {Kind::Loopback, mac(), dst};
+  if (config_.only_neighbour) return {Kind::Mac, *config_.only_neighbour, dst};
   const IpAddress hop = routes_.lookup(dst)->gateway.value_or(dst);
   const auto found = cache_.lookup(hop, now);
   drain_cache();
@@ -311,6 +314,7 @@ void Interface::link_up(Instant now) {
   Event recheck;
   recheck.kind = Event::Kind::Recheck;
   events_.add(recheck);
+  if (config_.only_neighbour) return;
   if (addresses_.any_v6()) {
     mld_left_ = kMldReports;
     mld_due_ = now;

@@ -20,6 +20,7 @@
 #include "base/ip_address.h"
 #include "base/rng.h"
 #include "base/time.h"
+#include "base/token_bucket.h"
 #include "net/classify.h"
 #include "net/counters.h"
 #include "net/event.h"
@@ -28,7 +29,6 @@
 #include "net/output.h"
 #include "net/own_addresses.h"
 #include "net/route_table.h"
-#include "net/token_bucket.h"
 
 namespace urnic::net {
 
@@ -63,6 +63,9 @@ struct InterfaceConfig {
   NeighbourTiming neighbour;
   std::size_t neighbour_limit = 4096;
   std::uint32_t icmp_per_second = 100, icmp_burst = 50;  // echo replies
+  // A link that ends in the kernel's sockets: this station is the way to all others. Nobody is
+  // asked for an address, no own one is announced or defended.
+  std::optional<MacAddress> only_neighbour;
   std::size_t output_bytes = 64 * 1024;  // frames waiting to be sent; at least two of MTU size
   std::uint64_t seed = 1;                // of the random delays
 };
@@ -108,7 +111,7 @@ class Interface {
     return c.dst_mac == mac() && c.vlan == config_.vlan && is_own(c.dst);
   }
   // An address that another host can have: not our own, no broadcast of a network of ours, not
-  // loopback (RFC 1122 3.2.1.3, RFC 4291 2.5.3).
+  // loopback (RFC 1122 3.2.1.3, RFC 4291 2.5.3) unless a socket of this host's has it from there.
   bool may_send(const IpAddress& a) const;
   // Any frame but kind Tcp. `frame` is the whole frame (contiguous, not changing during the call);
   // of frames offered in part only, messages that end beyond it are dropped. Never fails.

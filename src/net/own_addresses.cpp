@@ -57,8 +57,8 @@ bool OwnAddresses::any_v6() const {
 std::optional<IpAddress> OwnAddresses::choose_source(const IpAddress& dst,
                                                      const IpAddress& hop) const {
   const OwnAddress* best = nullptr;
-  // Larger is better: itself, right scope, around the next hop, longest match (RFC 6724 rules 1,
-  // 2, 5 and 8); the configured order decides what is left.
+  // Larger is better: itself, right scope (of this host, of this link), around the next hop,
+  // longest match (RFC 6724 rules 1, 2, 5 and 8); the configured order decides what is left.
   unsigned best_rank = 0;
   for (const OwnAddress& own : own_) {
     const IpAddress& a = own.prefix.address;
@@ -66,7 +66,8 @@ std::optional<IpAddress> OwnAddresses::choose_source(const IpAddress& dst,
     unsigned rank = 1 + common_prefix(a, dst);
     if (own.prefix.contains(hop)) rank += 1000;
     if (a.is_link_local() == dst.is_link_local()) rank += 2000;
-    if (a == dst) rank += 4000;
+    if (a.is_loopback() == dst.is_loopback()) rank += 4000;
+    if (a == dst) rank += 8000;
     if (rank > best_rank) {
       best_rank = rank;
       best = &own;

@@ -106,8 +106,8 @@ DgramPort::DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser us
       max_frame_(max_frame),
       stride_((((max_frame + kVlanTag + 63) / 64) | 1) * std::size_t{64}),
       owner_(getpid()),
-      rx_memory_(new std::uint8_t[kSlots * stride_]) {
-  tx_.memory.reset(new std::uint8_t[kSlots * stride_]);
+      rx_memory_(new std::uint8_t[kSlots * stride_]),
+      tx_(stride_) {
   peer_.address = std::move(peer);
   const int size = 1 << 20;  // a hint; what is allowed depends on the system
   setsockopt(socket_.fd(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -143,8 +143,7 @@ void DgramPort::peer_seen(bool there) {
     peer_.look_delay_ms = 0;
     return;
   }
-  counters_.tx_dropped.add(tx_.committed - tx_.sent);
-  tx_.sent = tx_.committed;
+  lose_what_waits();
   peer_.next_look_ms = now_ms() + kFirstLookMs;
   peer_.look_delay_ms = kFirstLookMs;
 }
@@ -192,7 +191,7 @@ bool DgramPort::sender_allowed(const msghdr& m) const {
 // ---- receive ----
 
 unsigned DgramPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
-  if (tx_.waits()) flush();
+  if (tx_.waiting() != 0) flush();
   if (!peer_.there && ++calls_ % kLookEvery == 0) look_for_peer();
   n = std::min(n, kSlots);
   std::array<mmsghdr, kSlots> messages{};
@@ -240,23 +239,14 @@ void DgramPort::rx_release(unsigned, const urnic_frame*, unsigned) {}
 // ---- transmit ----
 
 unsigned DgramPort::tx_reserve(unsigned, std::uint32_t len, urnic_frame* frames, unsigned n) {
-  if (tx_.waits()) flush();
-  tx_.reserved = tx_.committed;
-  unsigned got = 0;
-  if (len <= max_frame_) {
-    got = static_cast<unsigned>(std::min<std::uint64_t>(n, kSlots - (tx_.committed - tx_.sent)));
-  }
-  for (unsigned i = 0; i < got; ++i) {
-    frames[i] = {};
-    frames[i].data[0] = tx_slot(tx_.reserved++);
-    frames[i].len[0] = len;
-  }
+  if (tx_.waiting() != 0) flush();
+  const unsigned got = len <= max_frame_ ? tx_.reserve(len, frames, n) : 0;
   if (got < n) counters_.tx_full.add();
   return got;
 }
 
 void DgramPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
-  for (unsigned i = 0; i < n && tx_.committed != tx_.reserved; ++i) {
+  for (unsigned i = 0; i < n && tx_.lent(); ++i) {
     const urnic_frame& f = frames[i];
     if (f.len[0] == 0) continue;  // given back; the frames behind it move up
     const std::uint64_t total = std::uint64_t{f.len[0]} + f.len[1];
@@ -264,21 +254,23 @@ void DgramPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
       counters_.tx_dropped.add();
       continue;
     }
-    std::uint8_t* to = tx_slot(tx_.committed);
-    if (to != f.data[0]) std::memcpy(to, f.data[0], f.len[0]);
-    if (f.len[1] != 0) std::memcpy(to + f.len[0], f.data[1], f.len[1]);
-    tx_.lengths[tx_.committed++ & (kSlots - 1)] = static_cast<std::uint32_t>(total);
+    tx_.keep(static_cast<std::uint32_t>(tx_.gather(f).size()));
   }
   flush();
 }
 
+void DgramPort::lose_what_waits() {
+  counters_.tx_dropped.add(tx_.waiting());
+  tx_.drop(tx_.waiting());
+}
+
 void DgramPort::flush() {
-  while (tx_.waits()) {
+  while (tx_.waiting() != 0) {
     std::array<mmsghdr, kSlots> messages{};
     std::array<iovec, kSlots> parts;
-    const unsigned n = static_cast<unsigned>(tx_.committed - tx_.sent);
+    const unsigned n = tx_.waiting();
     for (unsigned i = 0; i < n; ++i) {
-      parts[i] = {tx_slot(tx_.sent + i), tx_.lengths[(tx_.sent + i) & (kSlots - 1)]};
+      parts[i] = {tx_.frame(i), tx_.note(i)};
       messages[i].msg_hdr.msg_iov = &parts[i];
       messages[i].msg_hdr.msg_iovlen = 1;
       // Not connected: a connected peer that restarts would leave us cut off until we send.
@@ -291,7 +283,7 @@ void DgramPort::flush() {
       for (int i = 0; i < done; ++i)
         counters_.tx_bytes.add(parts[static_cast<unsigned>(i)].iov_len);
       counters_.tx_frames.add(static_cast<unsigned>(done));
-      tx_.sent += static_cast<unsigned>(done);
+      tx_.drop(static_cast<unsigned>(done));
       room_wait_us_ = 0;
       peer_seen(true);
       continue;
@@ -299,12 +291,11 @@ void DgramPort::flush() {
     if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return;  // later
     if (errno == EMSGSIZE) {                                            // just this one
       counters_.tx_dropped.add();
-      ++tx_.sent;
+      tx_.drop(1);
       continue;
     }
     // ENOENT, ECONNREFUSED: nobody there. EPERM, EACCES: not for us. The rest is lost with it.
-    counters_.tx_dropped.add(tx_.committed - tx_.sent);
-    tx_.sent = tx_.committed;
+    lose_what_waits();
     peer_seen(false);
   }
 }
@@ -329,7 +320,7 @@ unsigned DgramPort::wait_fds(unsigned, int* fds, unsigned max) {
 }
 
 int DgramPort::arm(unsigned) {
-  if (tx_.waits()) {
+  if (tx_.waiting() != 0) {
     room_wait_us_ = std::clamp(room_wait_us_ * 2, kRoomFirstUs, kRoomMostUs);
     set_timer(room_wait_us_);
   } else if (!peer_.there) {
@@ -347,7 +338,7 @@ int DgramPort::arm(unsigned) {
 
 void DgramPort::disarm(unsigned) {
   if (!timer_set_) return;
-  if (look_timer_ && peer_.there && !tx_.waits() && now_ms() < peer_.next_look_ms) return;
+  if (look_timer_ && peer_.there && tx_.waiting() == 0 && now_ms() < peer_.next_look_ms) return;
   const bool due = look_timer_ && peer_.there && now_ms() >= peer_.next_look_ms;
   set_timer(0);  // also clears a timer that has fired
   if (due) ask_for_peer();

@@ -12,6 +12,7 @@
 #include "port/counters.h"
 #include "port/peer_user.h"
 #include "port/port.h"
+#include "port/transmit_ring.h"
 #include "port/unix_address.h"
 
 namespace urnic::port {
@@ -33,13 +34,12 @@ class DgramPort {
   void disarm(unsigned q);
 
  private:
-  static constexpr unsigned kSlots = 64;  // frames per burst, each way; a power of two
+  using Transmit = TransmitRing<std::uint32_t>;         // beside each frame its length
+  static constexpr unsigned kSlots = Transmit::kSlots;  // frames per burst, each way
 
   DgramPort(BoundSocket socket, Fd timer, UnixAddress peer, PeerUser user, std::uint32_t max_frame);
-  std::uint8_t* tx_slot(std::uint64_t position) {
-    return tx_.memory.get() + (position & (kSlots - 1)) * stride_;
-  }
   void flush();
+  void lose_what_waits();
   void peer_seen(bool there);
   void look_for_peer();
   void ask_for_peer();
@@ -47,13 +47,6 @@ class DgramPort {
   bool sender_allowed(const msghdr& m) const;
   void set_timer(std::uint64_t us);
 
-  // A ring of buffers. Frames the peer's queue had no room for wait in [sent, committed).
-  struct Transmit {
-    std::unique_ptr<std::uint8_t[]> memory;
-    std::uint64_t sent = 0, committed = 0, reserved = 0;
-    std::uint32_t lengths[kSlots] = {};
-    bool waits() const { return sent != committed; }
-  };
   // Whether somebody receives at the peer's address, and when to look again.
   struct Peer {
     UnixAddress address;
@@ -70,7 +63,7 @@ class DgramPort {
   std::size_t stride_;
   pid_t owner_;
   std::unique_ptr<std::uint8_t[]> rx_memory_;
-  Transmit tx_;
+  Transmit tx_;  // what the peer's queue had no room for waits
   Peer peer_;
   std::uint32_t room_wait_us_ = 0;
   std::uint32_t calls_ = 0;

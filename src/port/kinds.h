@@ -14,12 +14,14 @@ extern const urnic_port_ops kMemoryPortOps;
 extern const urnic_port_ops kMemifPortOps;
 extern const urnic_port_ops kTapPortOps;
 extern const urnic_port_ops kDgramPortOps;
+extern const urnic_port_ops kUdpPortOps;
 
 // What is wrong with the arguments of a kind, without opening anything; empty when nothing is.
 std::string check_memory_args(Args& args);
 std::string check_memif_args(Args& args);
 std::string check_tap_args(Args& args);
 std::string check_dgram_args(Args& args);
+std::string check_udp_args(Args& args);
 
 // Arguments of `tcp`, which is no port of frames (src/device opens it).
 struct TcpArgs {
@@ -27,5 +29,12 @@ struct TcpArgs {
   std::optional<IpAddress> bind;
 };
 Outcome<TcpArgs, std::string> read_tcp_args(Args& args);
+
+// Arguments of `udp`.
+struct UdpArgs {
+  std::optional<IpAddress> bind;  // none: all addresses of the machine
+  std::uint32_t mtu = 1500;       // of IP
+};
+Outcome<UdpArgs, std::string> read_udp_args(Args& args);
 
 }  // namespace urnic::port

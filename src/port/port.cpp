@@ -18,10 +18,11 @@ struct BuiltIn {
   const urnic_port_ops* ops;
   std::string (*check)(Args&);
 };
-constexpr std::array<BuiltIn, 4> kBuiltIn = {{{&kMemoryPortOps, check_memory_args},
+constexpr std::array<BuiltIn, 5> kBuiltIn = {{{&kMemoryPortOps, check_memory_args},
                                               {&kMemifPortOps, check_memif_args},
                                               {&kTapPortOps, check_tap_args},
-                                              {&kDgramPortOps, check_dgram_args}}};
+                                              {&kDgramPortOps, check_dgram_args},
+                                              {&kUdpPortOps, check_udp_args}}};
 constexpr std::string_view kDpdk = "dpdk", kTcp = "tcp";
 
 std::vector<std::string> kind_names() {

@@ -26,8 +26,8 @@ inline std::uint32_t frame_len(const Frame& f) {
 class Port {
  public:
   // `spec` is "kind:key=value,..." (E-34), e.g. "memif:socket=/run/user/1000/u.sock,role=server".
-  // Kinds: mem, memif, tap, dgram, dpdk (shared object); tcp has no frames and is not opened here.
-  // The error is one line for the user.
+  // Kinds: mem, memif, tap, dgram, udp, dpdk (shared object); tcp has no frames and is not opened
+  // here. The error is one line for the user.
   static Outcome<Port, std::string> open(std::string_view spec);
   // What is wrong with a spec as far as can be said without opening it: its kind, and for the kinds
   // compiled in their keys and values. Empty when nothing is.

@@ -20,13 +20,15 @@ extern "C" {
 enum urnic_csum_state {
   URNIC_CSUM_UNKNOWN = 0,  // verify it
   URNIC_CSUM_GOOD = 1,     // somebody trustworthy verified it
-  URNIC_CSUM_PARTIAL = 2   // the field holds the pseudo-header sum only (kernel offload); the
+  URNIC_CSUM_PARTIAL = 2,  // the field holds the pseudo-header sum only (kernel offload); the
                            // bytes come from the same machine and are to be trusted
+  URNIC_CSUM_SOCKET = 3    // a socket of the kernel's has looked, and the headers in front are made
+                           // of what it tells: of IPv4 not the identification, zero stands there
 };
 
-// One Ethernet frame. `data[0]` always holds every header up to the TCP payload; the payload is
-// contiguous: either it follows the headers inside span 0 (then len[1] == 0), or span 0 ends with
-// the headers and span 1 is the payload.
+// One Ethernet frame. `data[0]` always holds every header up to the payload of TCP or UDP; the
+// payload is contiguous: either it follows the headers inside span 0 (then len[1] == 0), or span 0
+// ends with the headers and span 1 is the payload.
 //
 // Received frames are borrowed: valid and unchanged in length and place until rx_release. Where the
 // bytes live in memory shared with a peer (memif) their *content* may change at any time: copy

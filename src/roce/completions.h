@@ -1,6 +1,8 @@
 // What the consumer learns of its work.
 #pragma once
 
+#include <cstdint>
+
 #include "roce/hooks.h"
 #include "verbs/queue_pair.h"
 
@@ -11,10 +13,14 @@ class Completions {
   explicit Completions(Hooks* hooks) : hooks_(hooks) {}
 
   // Behind the request's leaving its queue, and before the next one's.
-  void post(verbs::QueuePair& qp, const verbs::Completion& completion) {
+  // `source_qp`: of a datagram, whose it was.
+  void post(verbs::QueuePair& qp, const verbs::Completion& completion,
+            std::uint32_t source_qp = 0) {
     using Notify = verbs::CompletionQueue::Notify;
     verbs::CompletionQueue* const cq = completion.receive ? qp.receive_cq : qp.send_cq;
-    const Notify what = cq->push(qp.cqe_of(completion));
+    verbs::Cqe cqe = qp.cqe_of(completion);
+    cqe.source_qp = source_qp;
+    const Notify what = cq->push(cqe);
     if (what == Notify::Yes) hooks_->on_completion(cq);
     if (what != Notify::Overrun) return;
     overrun_ = true;  // not here: whoever completes is in the middle of a queue pair

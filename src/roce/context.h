@@ -3,41 +3,36 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
-#include "base/ip_address.h"
 #include "base/time.h"
 #include "ib/context.h"
-#include "ib/requester.h"
-#include "ib/responder.h"
-#include "roce/frame.h"
+#include "roce/halves.h"
+#include "roce/way.h"
 #include "verbs/queue_pair.h"
 
 namespace urnic::roce {
-
-// What is known of the way to the peer.
-enum class Route : std::uint8_t {
-  Unknown,  // to be asked for
-  Awaited,  // asked for; an event follows
-  Known,
-  Own,   // an address of this device: frames come straight back
-  None,  // what leaves is lost, and costs retries like anything that is
-};
 
 struct Context final : verbs::TransportHalf {
   static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 
   explicit Context(verbs::QueuePair* of) : qp(of) {}
+  // Nothing of the peer's waits for a receive (any more).
+  void end_waiting() {
+    parked_until = Instant::never();
+    qp->starved = false;
+  }
 
   verbs::QueuePair* qp;
   ib::QpAttributes attributes;
   // From Rtr and Rts on.
-  std::optional<ib::Responder> responder;
-  std::optional<ib::Requester> requester;
+  ResponderHalf responder;
+  RequesterHalf requester;
 
-  Route route = Route::Unknown;
-  IpAddress next_hop;
-  FrameHeaders headers;
+  Way way;                       // to the peer; UD has none
+  std::uint64_t unreliable = 0;  // packets handed out, of UC and UD
+
+  // A request of the peer waits for a receive, until then (S-9).
+  Instant parked_until = Instant::never();
 
   bool tell_drained = false;      // once nothing is outstanding in Sqd (IB-112)
   bool told_established = false;  // that a request came in Rtr (IB-120)

@@ -5,6 +5,10 @@
 namespace urnic::roce {
 namespace {
 
+std::uint32_t salt_of(const SipKey& key) {
+  return static_cast<std::uint32_t>(siphash24(key, {2})) & 0xffffff;
+}
+
 // Numbers with a meaning of their own: subnet management, general services, multicast.
 bool reserved(std::uint32_t number) {
   return number <= 1 || number == 0xffffff;
@@ -15,7 +19,7 @@ constexpr std::uint32_t kRest = 64;
 }  // namespace
 
 ContextTable::ContextTable(const SipKey& key, std::uint32_t most)
-    : form_(key), most_(std::min(most, kMost)) {}
+    : form_(key), salt_(salt_of(key)), most_(std::min(most, kMost)) {}
 
 std::uint32_t ContextTable::open() {
   std::uint32_t index = first_free_;
@@ -37,7 +41,7 @@ std::uint32_t ContextTable::open() {
 }
 
 std::uint32_t ContextTable::index_of(std::uint32_t number) const {
-  const std::uint32_t inside = form_.inside(number << 8);
+  const std::uint32_t inside = form_.inside(number << 8) ^ salt_;
   const std::uint32_t index = inside & (kMost - 1);
   if (index >= entries_.size()) return kNone;
   const Entry& e = entries_[index];
@@ -48,22 +52,35 @@ void ContextTable::set(std::uint32_t number, Context* context) {
   entries_[index_of(number)].context = context;
 }
 
+void ContextTable::rest(std::uint32_t number) noexcept {
+  const std::uint32_t index = index_of(number);
+  if (index == kNone || entries_[index].resting) return;
+  entries_[index].context = nullptr;
+  entries_[index].resting = true;
+  ++resting_;
+  forget_last(number);
+}
+
 void ContextTable::close(std::uint32_t number) noexcept {
   const std::uint32_t index = index_of(number);
   if (index == kNone) return;
   Entry& e = entries_[index];
+  resting_ -= e.resting;
   e.context = nullptr;
-  e.open = false;
+  e.open = e.resting = false;
   e.generation = (e.generation + 1) % kGenerations;
   e.next_free = kNone;
   (last_free_ == kNone ? first_free_ : entries_[last_free_].next_free) = index;
   last_free_ = index;
   ++free_;
   --size_;
-  if (last_number_ == number) {
-    last_number_ = kNone;
-    last_ = nullptr;
-  }
+  forget_last(number);
+}
+
+void ContextTable::forget_last(std::uint32_t number) {
+  if (last_number_ != number) return;
+  last_number_ = kNone;
+  last_ = nullptr;
 }
 
 Context* ContextTable::find_other(std::uint32_t number) {

@@ -29,7 +29,9 @@ class ContextTable {
   std::uint32_t open();
   // `number` has been opened.
   void set(std::uint32_t number, Context* context);
-  // The number finds nobody any more.
+  // The number finds nobody any more, and is nobody else's before it is closed.
+  void rest(std::uint32_t number) noexcept;
+  // The number finds nobody any more, and somebody else may have it.
   void close(std::uint32_t number) noexcept;
 
   // Of any 24 bits; null when it is nobody's.
@@ -38,7 +40,9 @@ class ContextTable {
       return last_;
     return find_other(number);
   }
+  // Those that rest included.
   std::size_t size() const { return size_; }
+  std::size_t resting() const { return resting_; }
 
   // f(Context&) for each that is set.
   template <class F>
@@ -56,19 +60,22 @@ class ContextTable {
     Context* context = nullptr;
     std::uint32_t next_free = kNone;
     std::uint8_t generation = 0;
-    bool open = false;
+    bool open = false, resting = false;
   };
   std::uint32_t number_of(std::uint32_t index) const {
-    return form_.outside(index | std::uint32_t{entries_[index].generation} << kIndexBits);
+    const std::uint32_t inside = index | std::uint32_t{entries_[index].generation} << kIndexBits;
+    return form_.outside(inside ^ salt_);
   }
   // kNone: not of an entry that is open.
   std::uint32_t index_of(std::uint32_t number) const;
   Context* find_other(std::uint32_t number);
+  void forget_last(std::uint32_t number);
 
   StagForm form_;
+  std::uint32_t salt_;  // 24 bits: the permutation leaves 0 where it is, and nobody begins there
   std::vector<Entry> entries_;
   std::uint32_t most_;
-  std::uint32_t size_ = 0, free_ = 0;
+  std::uint32_t size_ = 0, resting_ = 0, free_ = 0;
   std::uint32_t first_free_ = kNone, last_free_ = kNone;  // the longest free first
   std::uint32_t last_number_ = kNone;
   Context* last_ = nullptr;

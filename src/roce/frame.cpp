@@ -42,7 +42,7 @@ FrameHeaders::FrameHeaders(const FrameConfig& c) : v6_(c.av.remote.is_v6()) {
                    p);
     p += net::kIpv4Header;
   }
-  store_be16(p, av.source_port);
+  store_be16(p, c.fixed_source_port != 0 ? c.fixed_source_port : av.source_port);
   store_be16(p + 2, ib::kUdpPort);
   size_ = static_cast<std::uint8_t>(p + kUdpHeader - bytes_.data());
 }

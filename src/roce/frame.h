@@ -43,7 +43,8 @@ struct FrameConfig {
   MacAddress source, destination;
   std::uint16_t vlan = 0;  // 0 untagged
   ib::AddressVector av;
-  std::uint32_t flow_label = 0;  // IPv6
+  std::uint32_t flow_label = 0;         // IPv6
+  std::uint16_t fixed_source_port = 0;  // instead of the address vector's, where nobody may choose
 };
 
 // Everything in front of the packets of one queue pair.

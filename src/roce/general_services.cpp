@@ -69,7 +69,8 @@ bool GeneralServices::put(const ib_cm::Outgoing& o, const MacAddress& to, bool o
   ib::AddressVector av;
   av.local = o.way.local;
   av.remote = o.way.remote;
-  const FrameHeaders headers({interface.mac(), to, interface.vlan(), av});
+  const FrameHeaders headers(
+      {interface.mac(), to, interface.vlan(), av, 0, wire_.udp_source_port()});
   const auto write = [&](std::uint8_t* at) {
     ib::emit_packet(ib_cm::gsi_header(psn_), o.mad, at + headers.size());
     ++psn_;

@@ -29,6 +29,7 @@ class GeneralServices {
   GeneralServices& operator=(const GeneralServices&) = delete;
 
   ib_cm::Manager& manager() { return manager_; }
+  const ib_cm::Manager& manager() const { return manager_; }
   const Statistics& statistics() const { return statistics_; }
 
   // A packet to queue pair 1, its ICRC found good.

@@ -10,7 +10,7 @@ namespace urnic::roce {
 enum class QpEvent : std::uint8_t {
   Established,  // a request came in Rtr: it may go to Rts (IB-120)
   Drained,      // in Sqd, as asked for (IB-112)
-  // It is in Error, and the peer knows: one of its requests touched what it may not, could not be,
+  // It is in Error, and a peer of RC knows: a request of its touched what it may not, could not be,
   // or met a fault of ours.
   RefusedAccess,
   RefusedRequest,

@@ -22,12 +22,12 @@ Modified modified_of(QpVerdict v) {
   return Modified::Unsupported;
 }
 
-namespace {
-
 bool address_fits(const ib::AddressVector& av) {
   return av.local.is_v6() == av.remote.is_v6() && !av.remote.is_any() &&
          !av.remote.is_multicast() && !av.remote.is_broadcast() && av.hop_limit != 0;
 }
+
+namespace {
 
 bool mtu_fits(const QpChange& c, const ModifyLimits& limits) {
   switch (c.path_mtu) {
@@ -70,6 +70,7 @@ void apply(const QpChange& c, ib::QpAttributes* a) {
   const auto small = [](std::uint32_t v) { return static_cast<std::uint8_t>(v); };
   if (has(kQpAttrAccess)) a->access = c.access;
   if (has(kQpAttrPkeyIndex)) a->pkey = ib::kDefaultPkey;
+  if (has(kQpAttrQkey)) a->qkey = c.qkey;
   if (has(kQpAttrDestQpn)) a->dest_qp = c.dest_qp;
   if (has(kQpAttrAv)) a->av = c.av;
   if (has(kQpAttrPathMtu)) a->path_mtu = c.path_mtu;

@@ -18,6 +18,7 @@ struct QpChange {
   std::uint8_t access = 0;       // verbs::kRemoteWrite, kRemoteRead, kRemoteAtomic
   std::uint32_t pkey_index = 0;  // there is one
   std::uint32_t port = 1;        // there is one
+  std::uint32_t qkey = 0;        // UD
   std::uint32_t dest_qp = 0;
   ib::AddressVector av;
   ib::PathMtu path_mtu = ib::PathMtu::k1024;
@@ -44,6 +45,8 @@ struct ModifyLimits {
   std::uint32_t ip_mtu = 1500;
   std::uint32_t most_depth = 16;  // READs and atomics at a time, each way
 };
+// Of one version, to a single peer.
+bool address_fits(const ib::AddressVector&);
 // Whether the values in the mask can be; with an address, `path_mtu` is looked at in any case.
 // Whose addresses they are is not asked.
 bool values_fit(const QpChange&, const ModifyLimits&);

@@ -2,6 +2,7 @@
 // that takes it; then the half. What fails on the way is counted, and nothing else (IB-2).
 #include <cstring>
 
+#include "roce/receive_wait.h"
 #include "roce/side.h"
 
 namespace urnic::roce {
@@ -22,7 +23,9 @@ void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
   ib::DropCounters& drops = statistics_.drops;
   const auto datagram = find_packet(head.net, {head.bytes, head.octets});
   if (!datagram) return drops.count(ib::Drop::Malformed);
-  const auto packet = ib::open_packet(datagram->ip_udp, packet_of(*a.frame, *datagram));
+  const auto headers =
+      a.frame->csum == URNIC_CSUM_SOCKET ? ib::Headers::FromSocket : ib::Headers::AsCame;
+  const auto packet = ib::open_packet(datagram->ip_udp, packet_of(*a.frame, *datagram), headers);
   if (!packet.ok()) return drops.count(packet.error());
   if (packet->header.bth.dest_qp == ib_cm::kGsiQpn && general_ != nullptr) {
     return general_->take(*packet, {head.net.dst, head.net.src}, now);
@@ -31,26 +34,37 @@ void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
   const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
   if (!half.ok()) return drops.count(half.error());
-  take(*c, *half, *packet, now);
+  take(*c, *half, *packet, datagram->ip_udp, now);
 }
 
 // The state that check() has seen has that half.
-void Side::take(Context& c, ib::Half half, const ib::ParsedPacket& packet, Instant now) {
-  verbs::QueuePair& qp = *c.qp;
-  if (half == ib::Half::Requester) {
-    c.requester->take(packet, now);
-  } else {
-    verbs::Completion done;
-    const ib::Received r = c.responder->take(packet, &done);
-    if (r.completed) completions_.post(qp, done);
-    if (r.verdict == ib::Verdict::Accept && qp.state == verbs::QpState::Rtr &&
-        !c.told_established) {
-      c.told_established = true;
-      hooks_->on_qp_event(qp, QpEvent::Established);
-    }
+void Side::take(Context& c, ib::Half half, const ib::ParsedPacket& packet, ByteView ip_udp,
+                Instant now) {
+  if (half == ib::Half::Responder) {
+    take_request(c, packet, ip_udp, now);
+  } else if (c.requester.rc() != nullptr) {  // nothing answers the others (IB-99)
+    c.requester.rc()->take(packet, now);
   }
-  sending_.add(c);
+  if (c.requester.rc() != nullptr || c.responder.rc() != nullptr) sending_.add(c);
   settle(c);
+}
+
+void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_udp, Instant now) {
+  verbs::QueuePair& qp = *c.qp;
+  verbs::Completion done;
+  if (auto* const half = c.responder.ud()) {
+    const ib::UdReceived r = half->take(packet, ip_udp, &done);
+    if (r.received.completed) completions_.post(qp, done, r.source_qp);
+    return;  // it has no peer whose first request it could be
+  }
+  auto* const uc = c.responder.uc();
+  ib::Received r = uc != nullptr ? uc->take(packet, &done) : c.responder.rc()->take(packet, &done);
+  if (r.verdict == ib::Verdict::Accept && qp.state == verbs::QpState::Rtr && !c.told_established) {
+    c.told_established = true;
+    hooks_->on_qp_event(qp, QpEvent::Established);
+  }
+  take_turns(&completions_, c, r, &done);
+  if (uc == nullptr) look_for_receive(&completions_, c, now);
 }
 
 // In one piece.

@@ -3,35 +3,54 @@
 #include <new>
 #include <utility>
 
+#include "roce/receive_wait.h"
+
 namespace urnic::roce {
 
 using verbs::QpState;
+
+namespace {
+
+ib::ServiceType type_of(verbs::Service s) {
+  if (s == verbs::Service::Uc) return ib::ServiceType::Uc;
+  return s == verbs::Service::Ud ? ib::ServiceType::Ud : ib::ServiceType::Rc;
+}
+
+}  // namespace
 
 Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory)
     : options_(options),
       hooks_(hooks),
       wire_(*wire),
       memory_(*memory),
+      ways_(wire),
+      buffers_(wire),
+      held_pool_(options.held_octets),
       table_(options.key, options.most_queue_pairs),
       completions_(hooks) {}
 
 // ---- queue pairs
 
-std::unique_ptr<verbs::QueuePair> Side::create(verbs::PdId pd, const verbs::WorkQueueSizes& sizes,
+std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::PdId pd,
+                                               const verbs::WorkQueueSizes& sizes,
                                                verbs::CompletionQueue* send,
-                                               verbs::CompletionQueue* receive) {
+                                               verbs::CompletionQueue* receive,
+                                               const ib::LossRules* loss) {
   const std::uint32_t number = table_.open();
   if (number == 0) return nullptr;
   try {
     deadlines_.reserve(table_.size());
     const verbs::WorkQueueLayout layout{sizeof(ib::SendPart), 0, &pool_};
-    auto qp = std::make_unique<verbs::QueuePair>(number, verbs::kIbRules, verbs::Service::Rc, sizes,
-                                                 layout, send, receive);
+    auto qp = std::make_unique<verbs::QueuePair>(number, verbs::kIbRules, service, sizes, layout,
+                                                 send, receive);
     auto context = std::make_unique<Context>(qp.get());
+    context->attributes.service = type_of(service);
     context->attributes.number = number;
     context->attributes.pd = pd;
+    context->attributes.path_mtu = ib::path_mtu_of(wire_.mtu());
     context->attributes.tells_credits = options_.tell_credits;
     context->attributes.probe = options_.probe;
+    context->attributes.loss = loss != nullptr ? *loss : options_.loss;
     table_.set(number, context.get());
     qp->transport = std::move(context);
     return qp;
@@ -41,17 +60,22 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::PdId pd, const verbs::Work
   }
 }
 
-void Side::destroy(std::unique_ptr<verbs::QueuePair> qp) {
+void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Number number) {
   Context& c = context_of(*qp);
   memory_.unbind_windows_of(qp->number());
   forget_halves(c);
-  table_.close(qp->number());
+  if (number == Number::Rests) {
+    table_.rest(qp->number());
+  } else {
+    table_.close(qp->number());
+  }
 }
 
 // Nothing is sent any more, and nothing waits.
 void Side::forget_halves(Context& c) {
-  if (c.requester) add(&statistics_.requesters, c.requester->counters());
-  if (c.responder) add(&statistics_.responders, c.responder->counters());
+  add(&statistics_, c);
+  c.unreliable = 0;
+  c.end_waiting();
   c.requester.reset();
   c.responder.reset();
   deadlines_.set(c, Instant::never());
@@ -83,15 +107,19 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
     }
   }
   begin_halves(c, change);
+  if (qp.state == QpState::Sqe && change.to == QpState::Rts) {
+    flush_sends(c);  // posted so far, it belongs to what has failed
+    c.requester.resume();
+  }
   qp.state.modify(change.to, change.mask);
-  if (has(verbs::kQpAttrAv)) c.route = Route::Unknown;
+  if (has(verbs::kQpAttrAv)) c.way.route = Route::Unknown;
   if (move.effect == verbs::QpEffect::FlushAll) {
     enter_error(c);
   } else if (move.effect == verbs::QpEffect::Discard) {
     discard(c);
   } else {
     if (c.requester) {
-      if (drained(c)) c.requester->attributes_changed();
+      if (drained(c) && c.requester.rc() != nullptr) c.requester.rc()->attributes_changed();
       c.tell_drained = change.to == QpState::Sqd &&
                        (c.tell_drained || (has(verbs::kQpAttrSqdNotify) && change.tell_drained));
       settle(c);
@@ -108,20 +136,19 @@ void Side::begin_halves(Context& c, const QpChange& change) {
   apply(change, &c.attributes);
   if (change.to == QpState::Rtr && !c.responder) {
     try {
-      c.responder.emplace(c.attributes, &c.qp->rq, &memory_);
+      c.responder.make(c.attributes, c.qp, &memory_, &held_pool_);
     } catch (...) {
       c.attributes = before;
       throw;
     }
   }
   if (change.to == QpState::Rts && !c.requester) {
-    c.requester.emplace(c.attributes, options_.send, &c.qp->sq, &memory_);
+    c.requester.make(c.attributes, options_.send, c.qp, &memory_);
   }
 }
 
-// Whole messages alone: in Sqd what has begun goes on to its end.
 bool Side::drained(const Context& c) const {
-  return !c.requester || (c.requester->drained() && c.requester->state().fresh.packet == 0);
+  return !c.requester || c.requester.drained();
 }
 
 namespace {
@@ -137,23 +164,23 @@ QpEvent event_of(ib::Verdict refusal) {
 // After anything that may have moved a half.
 void Side::settle(Context& c) {
   verbs::QueuePair& qp = *c.qp;
-  if (c.requester) {
-    c.requester->report([&](const verbs::Completion& done) { completions_.post(qp, done); });
+  c.requester.report([&](const verbs::Completion& done) { completions_.post(qp, done); });
+  const bool refused = c.responder.failed();
+  if (!refused && c.requester.failed() && qp.state.service() != verbs::Service::Rc) {
+    return enter_sqe(c);
   }
-  const bool refused = c.responder && c.responder->failed();
-  if (refused || (c.requester && c.requester->failed())) {
+  if (refused || c.requester.failed()) {
     if (qp.state == QpState::Error) return;
     qp.state.advance(QpState::Error);
     enter_error(c);
-    hooks_->on_qp_event(qp, refused ? event_of(c.responder->failure()) : QpEvent::Failed);
+    hooks_->on_qp_event(qp, refused ? event_of(c.responder.failure()) : QpEvent::Failed);
     return;
   }
-  if (!c.requester) return;
-  if (c.tell_drained && qp.state == QpState::Sqd && drained(c)) {
+  if (c.requester && c.tell_drained && qp.state == QpState::Sqd && drained(c)) {
     c.tell_drained = false;
     hooks_->on_qp_event(qp, QpEvent::Drained);
   }
-  deadlines_.set(c, c.requester->due());
+  deadlines_.set(c, earlier(c.requester.due(), c.parked_until));
 }
 
 // ---- ends
@@ -166,26 +193,39 @@ bool Side::fail(verbs::QueuePair& qp) {
 }
 
 // Its state is Error. Whatever is outstanding completes, whatever is owed to the peer is not said.
+// Neither is what was kept behind a gap carried out: others may have that memory (S-8).
 void Side::enter_error(Context& c) {
   flush(c);
+  if (c.responder.rc() != nullptr) c.responder.rc()->forget_held();
+  c.end_waiting();
   deadlines_.set(c, Instant::never());
   sending_.remove(c);
 }
 
+// A request of UC or UD cannot be sent: it has its status, what is behind it is flushed, and
+// receives go on (IB-114).
+void Side::enter_sqe(Context& c) {
+  if (!c.qp->state.advance(QpState::Sqe).ok()) return;  // there already, or in Error
+  c.tell_drained = false;
+  flush_sends(c);
+}
+
+void Side::flush_sends(Context& c) {
+  // One that was never to send anything has its posts all the same.
+  if (!c.requester) c.requester.make(c.attributes, options_.send, c.qp, &memory_);
+  c.requester.flush([&](const verbs::Completion& done) { completions_.post(*c.qp, done); });
+}
+
 void Side::flush(Context& c) {
   verbs::QueuePair& qp = *c.qp;
-  const auto post = [&](const verbs::Completion& done) { completions_.post(qp, done); };
-  // One that was never to send anything has its posts all the same.
-  if (!c.requester) c.requester.emplace(c.attributes, options_.send, &qp.sq, &memory_);
-  if (!c.requester->failed()) c.requester->stop();
-  c.requester->flush(post);
+  flush_sends(c);
   while (qp.rq.posted() != 0) {
     verbs::Completion done;
     done.wr_id = qp.rq.wqe(qp.rq.head()).wr_id;
     done.status = verbs::Status::Flushed;
     done.receive = true;
     qp.rq.pop();
-    post(done);
+    completions_.post(qp, done);
   }
   if (qp.rq.shared() == nullptr || qp.last_receive_told) return;
   // Receives nobody has bound stay in the shared queue for others; this one takes no more.
@@ -203,12 +243,15 @@ void Side::discard(Context& c) {
   memory_.unbind_windows_of(qp.number());
   qp.last_receive_told = false;
   c.tell_drained = c.told_established = false;
-  c.route = Route::Unknown;
+  c.way.route = Route::Unknown;
   ib::QpAttributes fresh;
+  fresh.service = c.attributes.service;
+  fresh.path_mtu = ib::path_mtu_of(wire_.mtu());
   fresh.number = qp.number();
   fresh.pd = c.attributes.pd;
   fresh.tells_credits = options_.tell_credits;
   fresh.probe = options_.probe;
+  fresh.loss = c.attributes.loss;
   c.attributes = fresh;
 }
 
@@ -216,8 +259,14 @@ void Side::discard(Context& c) {
 
 void Side::work_posted(verbs::QueuePair& qp, Instant now) {
   Context& c = context_of(qp);
+  if (qp.state == QpState::Sqe) return flush_sends(c);
   if (verbs::flushes_posts(qp.state)) return flush(c);
-  if (!c.requester) return;  // receives, before Rts
+  if (!c.parked_until.is_never()) {
+    look_for_receive(&completions_, c, now);
+    settle(c);
+  } else if (!c.requester) {
+    return;  // receives, before Rts
+  }
   sending_.add(c);
   transmit_round(now);
 }
@@ -226,7 +275,9 @@ void Side::run_timers(Instant now) {
   if (general_ != nullptr) general_->run_timers(now);
   while (deadlines_.next() <= now) {
     Context& c = *deadlines_.take();
-    c.requester->on_time(now);
+    // Nobody else has a deadline.
+    if (c.requester) c.requester.rc()->on_time(now);
+    if (c.parked_until <= now) stop_waiting(c);
     sending_.add(c);
     settle(c);
   }
@@ -234,15 +285,13 @@ void Side::run_timers(Instant now) {
 
 bool Side::goes_out(const verbs::QueuePair& qp) const {
   const Context& c = context_of(qp);
+  if (qp.state.service() == verbs::Service::Ud) return false;
   return c.responder && !wire_.interface().is_own(c.attributes.av.remote);
 }
 
 Statistics Side::statistics() const {
   Statistics s = statistics_;
-  table_.for_each([&](const Context& c) {
-    if (c.requester) add(&s.requesters, c.requester->counters());
-    if (c.responder) add(&s.responders, c.responder->counters());
-  });
+  table_.for_each([&](const Context& c) { add(&s, c); });
   return s;
 }
 

@@ -2,7 +2,7 @@
 // the queue pairs. The engine drives it by the functions it also has of the iWARP side.
 //
 //   receive.cpp    a frame through the checks to the half it is for
-//   transmit.cpp   what the halves have to send, turn by turn, and the way it goes
+//   transmit.cpp   what the halves have to send, turn by turn, and the way it goes (ways.h)
 //   side.cpp       queue pairs, their states and ends; time
 //
 // A function of (state, input, now); every call under the ownership of its engine.
@@ -15,6 +15,7 @@
 #include "base/buffer_pool.h"
 #include "base/siphash.h"
 #include "base/time.h"
+#include "ib/held_pool.h"
 #include "port/port.h"
 #include "roce/completions.h"
 #include "roce/context.h"
@@ -23,8 +24,10 @@
 #include "roce/general_services.h"
 #include "roce/hooks.h"
 #include "roce/modify.h"
+#include "roce/send_buffers.h"
 #include "roce/send_list.h"
 #include "roce/statistics.h"
+#include "roce/ways.h"
 #include "wire/frame_head.h"
 #include "wire/wire.h"
 
@@ -32,8 +35,10 @@ namespace urnic::roce {
 
 struct Options {
   ib::SendRules send;
-  bool tell_credits = true;       // of receive queues that are not shared
-  bool probe = false;             // of requesters (S-5)
+  bool tell_credits = true;                         // of receive queues that are not shared
+  bool probe = false;                               // of requesters (S-5)
+  ib::LossRules loss;                               // of queue pairs that have none of their own
+  std::size_t held_octets = std::size_t{64} << 20;  // what all may keep behind gaps
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
   std::uint32_t most_queue_pairs = ContextTable::kMost;
   SipKey key;  // what numbers look like from outside (E-49)
@@ -73,12 +78,21 @@ class Side {
   void use(GeneralServices* general) { general_ = general; }
 
   // ---- queue pairs
-  // Of service RC, in Reset. Null when no number is left. The caller keeps it.
-  std::unique_ptr<verbs::QueuePair> create(verbs::PdId, const verbs::WorkQueueSizes&,
+  // In Reset. Null when no number is left. The caller keeps it. `loss`: for as long as it lives;
+  // null: those of the options.
+  std::unique_ptr<verbs::QueuePair> create(verbs::Service, verbs::PdId,
+                                           const verbs::WorkQueueSizes&,
                                            verbs::CompletionQueue* send,
-                                           verbs::CompletionQueue* receive);
+                                           verbs::CompletionQueue* receive,
+                                           const ib::LossRules* loss = nullptr);
+  // What becomes of the number of a queue pair that goes.
+  enum class Number : std::uint8_t {
+    Free,
+    Rests,  // nobody else has it before release()
+  };
   // Completions not yet polled stay in their queues; no memory is touched for it any more.
-  void destroy(std::unique_ptr<verbs::QueuePair>);
+  void destroy(std::unique_ptr<verbs::QueuePair>, Number = Number::Free);
+  void release(std::uint32_t number) { table_.close(number); }
   // A refusal changes nothing.
   Modified modify(verbs::QueuePair&, const QpChange&, Instant now);
   // Something was posted. Transmits at once.
@@ -90,11 +104,17 @@ class Side {
   // It has a peer, and that is not one of our own addresses.
   bool goes_out(const verbs::QueuePair&) const;
 
+  // Address handles among the rest.
+  Ways& ways() { return ways_; }
+
   // ---- looking
   Statistics statistics() const;
   // The same without queue pairs that are there.
   const Statistics& of_the_gone() const { return statistics_; }
-  std::size_t queue_pairs() const { return table_.size(); }
+  std::size_t queue_pairs() const { return table_.size() - table_.resting(); }
+  std::size_t resting_numbers() const { return table_.resting(); }
+  // Lent to queue pairs for what they keep behind gaps.
+  std::size_t held_octets() const { return held_pool_.in_use(); }
 
  private:
   struct Turn {
@@ -102,32 +122,25 @@ class Side {
     bool again = false;  // there may be more
     bool full = false;   // of the port
   };
-  struct Buffer {
-    std::uint8_t* at = nullptr;
-    port::Frame* frame = nullptr;  // else looped
-    wire::Wire::Octets* looped = nullptr;
-  };
-
   // receive.cpp
-  void take(Context&, ib::Half, const ib::ParsedPacket&, Instant now);
+  void take(Context&, ib::Half, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
+  void take_request(Context&, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
   ByteView packet_of(const port::Frame&, const Datagram&);
   // side.cpp
   void settle(Context&);
   void enter_error(Context&);
+  void enter_sqe(Context&);
   void flush(Context&);
+  void flush_sends(Context&);
   void discard(Context&);
   void forget_halves(Context&);
   bool drained(const Context&) const;
   void begin_halves(Context&, const QpChange&);
   // transmit.cpp
   Turn transmit(Context&, Instant now);
-  bool find_route(Context&, Instant now);
-  FrameHeaders headers_to(const MacAddress&, const Context&) const;
-  bool take_buffer(const Context&, Buffer*);
-  void keep(const Buffer&, std::size_t octets);
-  void give_back(const Buffer&);
+  Turn transmit_connected(Context&, Instant now);
+  Turn transmit_datagrams(Context&, Instant now);
   std::size_t next_packet(Context&, bool responses_first, std::uint8_t* to, Instant now);
-  void lose(Context&, Instant now);
 
   Options options_;
   Hooks* hooks_;
@@ -135,6 +148,9 @@ class Side {
   wire::Wire& wire_;
   verbs::MemoryTable& memory_;
   BufferPool pool_;
+  Ways ways_;
+  SendBuffers buffers_;
+  ib::HeldPool held_pool_;  // outlives the queue pairs, as `pool_` does
   ContextTable table_;
   Deadlines deadlines_;
   SendList sending_;

@@ -9,6 +9,19 @@
 
 namespace urnic::roce {
 
+// Of UC and UD.
+struct UnreliableCounters {
+  std::uint64_t sent = 0;      // packets handed out, those lost here included
+  std::uint64_t too_long = 0;  // requests of UD of which nothing was sent (IB-100)
+  std::uint64_t taken = 0;     // packets
+  std::uint64_t out_of_sequence = 0, refused = 0;  // packets dropped by the half
+  std::uint64_t lost_messages = 0;                 // of UC, begun and never ended
+};
+
+struct Context;
+// Of that queue pair; nothing but zeroes with RC.
+UnreliableCounters counters_of(const Context&);
+
 struct Statistics {
   std::uint64_t received = 0, sent = 0;  // datagrams to our port; packets that left
   std::uint64_t unroutable = 0;          // packets lost here: nobody answers on the way
@@ -16,7 +29,19 @@ struct Statistics {
   // Of all queue pairs, those that have gone included.
   ib::RequesterCounters requesters;
   ib::ResponderCounters responders;
+  UnreliableCounters unreliable;
 };
+
+// What its halves have counted.
+void add(Statistics*, const Context&);
+inline void add(UnreliableCounters* to, const UnreliableCounters& c) {
+  to->sent += c.sent;
+  to->too_long += c.too_long;
+  to->taken += c.taken;
+  to->out_of_sequence += c.out_of_sequence;
+  to->refused += c.refused;
+  to->lost_messages += c.lost_messages;
+}
 
 inline void add(ib::RequesterCounters* to, const ib::RequesterCounters& c) {
   to->packets += c.packets;
@@ -42,6 +67,12 @@ inline void add(ib::ResponderCounters* to, const ib::ResponderCounters& c) {
   to->rnr_naks += c.rnr_naks;
   to->refusals += c.refusals;
   to->read_responses += c.read_responses;
+  to->held += c.held;
+  to->parked += c.parked;
+  to->recovery_attempts += c.recovery_attempts;
+  to->downgrades += c.downgrades;
+  to->upgrades += c.upgrades;
+  to->store_full += c.store_full;
 }
 
 }  // namespace urnic::roce

@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned kTurn = 16;  // packets
 
 bool may_answer(const Context& c) {
-  return c.responder && verbs::rights(c.qp->state).takes_requests;
+  return c.responder.rc() != nullptr && verbs::rights(c.qp->state).takes_requests;
 }
 bool may_request(const Context& c) {
   return c.requester && verbs::rights(c.qp->state).takes_responses;
@@ -23,6 +23,50 @@ std::size_t put(const ib::RequestPacket& p, std::uint8_t* to) {
   std::uint8_t* const payload = to + ib::header_octets(p.header.bth.opcode);
   p.copy_payload(payload);
   return ib::emit_packet(p.header, {payload, p.length}, to);
+}
+
+// Of the service there is.
+bool next_request(Context& c, ib::RequestPacket* p, Instant now) {
+  const bool may_begin = verbs::rights(c.qp->state).begins_sends;
+  if (auto* const half = c.requester.rc()) return half->next_packet(now, may_begin, p);
+  std::uint32_t handle = 0;
+  auto* const uc = c.requester.uc();
+  const bool is = uc != nullptr ? uc->next_packet(may_begin, p)
+                                : c.requester.ud()->next_packet(may_begin, p, &handle);
+  if (is) ++c.unreliable;
+  return is;
+}
+
+// Nobody answers on the way. What would leave is lost here, so that the transport's own timer and
+// counters say when it is enough; the next time the way is looked for again. Returns the packets.
+std::uint64_t lose(Context& c, Instant now) {
+  ib::RequestPacket request;
+  ib::ResponsePacket response;
+  std::uint64_t lost = 0;
+  for (unsigned n = 0; n < kTurn && may_request(c); ++n) {
+    if (!next_request(c, &request, now)) break;
+    ++lost;
+  }
+  for (unsigned n = 0; n < kTurn && may_answer(c) && c.responder.rc()->due(); ++n) {
+    if (!c.responder.rc()->next_response(&response)) break;
+    ++lost;
+  }
+  c.way.route = Route::Unknown;
+  return lost;
+}
+
+// The same of datagrams: those by this handle that stand first, but no more than a turn. Nobody
+// answers on its way; or, null, it has gone.
+std::uint64_t lose_datagrams(Context& c, std::uint32_t handle, Way* way) {
+  ib::RequestPacket request;
+  std::uint32_t next = 0;
+  std::uint64_t lost = 0;
+  while (lost < kTurn && c.requester.ud()->next_handle(true, &next) && next == handle &&
+         next_request(c, &request, Instant())) {
+    ++lost;
+  }
+  if (way != nullptr) way->route = Route::Unknown;
+  return lost;
 }
 
 }  // namespace
@@ -48,30 +92,67 @@ bool Side::transmit_round(Instant now) {
 }
 
 Side::Turn Side::transmit(Context& c, Instant now) {
+  if (!may_answer(c) && !may_request(c)) return {};
+  const bool datagrams = c.requester.ud() != nullptr;
+  const Turn turn = datagrams ? transmit_datagrams(c, now) : transmit_connected(c, now);
+  settle(c);
+  return turn;
+}
+
+Side::Turn Side::transmit_connected(Context& c, Instant now) {
   Turn turn;
-  if (!may_answer(c) && !may_request(c)) return turn;
-  if (!find_route(c, now)) return turn;  // an event follows
-  if (c.route == Route::None) {
-    lose(c, now);
-    settle(c);
+  if (!ways_.find(&c.way, c.attributes.av, now)) return turn;  // an event follows
+  if (c.way.route == Route::None) {
+    statistics_.unroutable += lose(c, now);
     return turn;
   }
   turn.again = true;
   for (unsigned n = 0; n < kTurn; ++n) {
-    Buffer buffer;
-    turn.full = !take_buffer(c, &buffer);
+    SendBuffers::Buffer buffer;
+    turn.full = !buffers_.take(c.way, &buffer);
     if (turn.full) break;
-    const std::size_t packet = next_packet(c, n % 2 == 0, buffer.at + c.headers.size(), now);
+    const std::size_t packet = next_packet(c, n % 2 == 0, buffer.at + c.way.headers.size(), now);
     if (packet == 0) {
-      give_back(buffer);
+      buffers_.give_back(buffer);
       turn.again = false;
       break;
     }
-    keep(buffer, c.headers.finish(buffer.at, packet, 0));
+    buffers_.keep(buffer, c.way.headers.finish(buffer.at, packet, 0));
     ++statistics_.sent;
     turn.sent = true;
   }
-  settle(c);
+  return turn;
+}
+
+// Each by the way of its address handle. One whose way is asked for waits, and all behind it: they
+// leave in their order.
+Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
+  Turn turn;
+  ib::UdRequester& requester = *c.requester.ud();
+  const bool may_begin = verbs::rights(c.qp->state).begins_sends;
+  std::uint32_t handle = 0;
+  for (unsigned n = 0; n < kTurn; ++n) {
+    if (!requester.next_handle(may_begin, &handle)) return turn;
+    AddressHandles::Handle* const to = ways_.of(handle);
+    if (to != nullptr && !ways_.find(&to->way, to->av, now)) return turn;  // an event follows
+    if (to == nullptr || to->way.route == Route::None) {
+      statistics_.unroutable += lose_datagrams(c, handle, to != nullptr ? &to->way : nullptr);
+      continue;
+    }
+    SendBuffers::Buffer buffer;
+    turn.full = !buffers_.take(to->way, &buffer);
+    if (turn.full) break;
+    ib::RequestPacket packet;
+    if (!next_request(c, &packet, now)) {
+      buffers_.give_back(buffer);
+      return turn;
+    }
+    const FrameHeaders& headers = to->way.headers;
+    buffers_.keep(buffer, headers.finish(buffer.at, put(packet, buffer.at + headers.size()), 0));
+    ++statistics_.sent;
+    turn.sent = true;
+  }
+  turn.again = true;
   return turn;
 }
 
@@ -80,102 +161,24 @@ std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to
   for (const bool response : {responses_first, !responses_first}) {
     if (response) {
       ib::ResponsePacket p;
-      if (may_answer(c) && c.responder->due() && c.responder->next_response(&p)) return put(p, to);
+      if (!may_answer(c) || !c.responder.rc()->due()) continue;
+      if (c.responder.rc()->next_response(&p)) return put(p, to);
     } else {
       ib::RequestPacket p;
-      const bool may_begin = verbs::rights(c.qp->state).begins_sends;
-      if (may_request(c) && c.requester->next_packet(now, may_begin, &p)) return put(p, to);
+      if (may_request(c) && next_request(c, &p, now)) return put(p, to);
     }
   }
   return 0;
 }
 
-// Nobody answers on the way. What would leave is lost here, so that the transport's own timer and
-// counters say when it is enough; the next time the way is looked for again.
-void Side::lose(Context& c, Instant now) {
-  ib::RequestPacket request;
-  ib::ResponsePacket response;
-  const bool may_begin = verbs::rights(c.qp->state).begins_sends;
-  for (unsigned n = 0; n < kTurn && may_request(c); ++n) {
-    if (!c.requester->next_packet(now, may_begin, &request)) break;
-    ++statistics_.unroutable;
-  }
-  for (unsigned n = 0; n < kTurn && may_answer(c) && c.responder->due(); ++n) {
-    if (!c.responder->next_response(&response)) break;
-    ++statistics_.unroutable;
-  }
-  c.route = Route::Unknown;
-}
-
-// ---- the way
-
-// False: asked for, and whoever waits is woken by reroute().
-bool Side::find_route(Context& c, Instant now) {
-  using Kind = net::Resolution::Kind;
-  if (c.route == Route::Known || c.route == Route::Own || c.route == Route::None) return true;
-  const net::Resolution r = wire_.interface().resolve(c.attributes.av.remote, now);
-  c.next_hop = r.next_hop;
-  switch (r.kind) {
-    case Kind::Mac:
-      c.headers = headers_to(r.mac, c);
-      c.route = Route::Known;
-      return true;
-    case Kind::Loopback:
-      c.headers = headers_to(wire_.interface().mac(), c);
-      c.route = Route::Own;
-      return true;
-    case Kind::Pending:
-      c.route = Route::Awaited;
-      return false;
-    case Kind::Unreachable:
-      c.route = Route::None;
-      return true;
-  }
-  return false;
-}
-
-FrameHeaders Side::headers_to(const MacAddress& to, const Context& c) const {
-  const net::Interface& interface = wire_.interface();
-  return FrameHeaders({interface.mac(), to, interface.vlan(), c.attributes.av});
-}
-
 void Side::reroute(const IpAddress* next_hop, bool failed) {
   if (general_ != nullptr) general_->reroute(next_hop, failed);
+  ways_.forget(next_hop, failed);
   table_.for_each([&](Context& c) {
-    if (c.route == Route::Unknown || (next_hop != nullptr && c.next_hop != *next_hop)) return;
-    c.route = failed ? Route::None : Route::Unknown;
-    sending_.add(c);
+    // Datagrams may wait for the way of a handle that has gone meanwhile.
+    const bool waits = c.requester.ud() != nullptr || c.way.forget(next_hop, failed);
+    if (waits) sending_.add(c);
   });
-}
-
-// ---- buffers
-
-bool Side::take_buffer(const Context& c, Buffer* b) {
-  if (c.route != Route::Own) {
-    b->frame = wire_.tx().next();
-    if (b->frame == nullptr) return false;
-    b->at = b->frame->data[0];
-    return true;
-  }
-  if (wire_.loop_full()) return false;
-  try {
-    b->looped = &wire_.new_looped(c.headers.size() + wire_.mtu());
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-  b->at = b->looped->data();
-  return true;
-}
-
-void Side::keep(const Buffer& b, std::size_t octets) {
-  if (b.looped != nullptr) return b.looped->resize(octets);
-  b.frame->len[0] = static_cast<std::uint32_t>(octets);
-  b.frame->len[1] = 0;
-  wire_.tx().keep();
-}
-
-void Side::give_back(const Buffer& b) {
-  if (b.looped != nullptr) wire_.take_back_looped();
 }
 
 }  // namespace urnic::roce

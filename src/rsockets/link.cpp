@@ -95,7 +95,7 @@ int Link::open(rdma_cm_id* id, const Settings& settings, ibv_comp_channel* chann
   id_ = id;
   settings_ = settings;
   slot_count_ = settings.receive_queue + kExtraReceives;
-  int e = make_queues(channel, cookie);
+  int e = channel == nullptr ? ENOMEM : make_queues(channel, cookie);
   if (e == 0) e = make_memory();
   for (std::uint32_t i = 0; e == 0 && i < slot_count_; ++i) e = post_receive(i);
   return e;

@@ -2,9 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
 
 #include <atomic>
 #include <new>
@@ -35,17 +35,6 @@ int make_non_blocking(int fd) {
   return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ? errno : 0;
 }
 
-ibv_comp_channel* make_completions() {
-  int n = 0;
-  ibv_context** devices = urnic_rdma_get_devices(&n);
-  if (devices == nullptr) return nullptr;
-  ibv_comp_channel* channel = urnic_ibv_create_comp_channel(devices[0]);
-  const int error = errno;
-  urnic_rdma_free_devices(devices);
-  errno = error;
-  return channel;
-}
-
 // What a connection that was not made says to its program.
 int error_of(const rdma_cm_event& e) {
   if (e.event == RDMA_CM_EVENT_REJECTED) return ECONNREFUSED;
@@ -72,10 +61,9 @@ int Service::start() {
   if (started_) return 0;
   if (events_ == nullptr) events_ = urnic_rdma_create_event_channel();
   if (events_ == nullptr) return errno;
-  if (completions_ == nullptr) completions_ = make_completions();
-  if (completions_ == nullptr) return errno;
-  if (const int e = make_non_blocking(events_->fd); e != 0) return e;
-  if (const int e = make_non_blocking(completions_->fd); e != 0) return e;
+  if (watched_ < 0) watched_ = epoll_create1(EPOLL_CLOEXEC);
+  if (watched_ < 0) return errno;
+  if (const int e = watch(events_->fd); e != 0) return e;
   // The program's signals are the program's.
   sigset_t all, old;
   sigfillset(&all);
@@ -89,6 +77,31 @@ int Service::start() {
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   return error;
+}
+
+// Its events are taken by the thread from now on; once is enough.
+int Service::watch(int fd) const {
+  if (const int e = make_non_blocking(fd); e != 0) return e;
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  return epoll_ctl(watched_, EPOLL_CTL_ADD, fd, &wanted) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+ibv_comp_channel* Service::completions(ibv_context* context) {
+  const std::lock_guard guard(mutex_);
+  for (ibv_comp_channel* channel : completions_) {
+    if (channel->context == context) return channel;
+  }
+  completions_.reserve(completions_.size() + 1);
+  ibv_comp_channel* channel = urnic_ibv_create_comp_channel(context);
+  if (channel == nullptr) return nullptr;
+  if (const int e = watch(channel->fd); e != 0) {
+    urnic_ibv_destroy_comp_channel(channel);
+    errno = e;
+    return nullptr;
+  }
+  completions_.push_back(channel);
+  return channel;
 }
 
 void* Service::add(std::weak_ptr<Socket> socket) {
@@ -111,13 +124,15 @@ std::shared_ptr<Socket> Service::find(const void* cookie) {
 void Service::run() {
   pthread_setname_np(pthread_self(), "urnic-rsockets");
   for (;;) {
-    pollfd fds[] = {{events_->fd, POLLIN, 0}, {completions_->fd, POLLIN, 0}};
-    ::poll(fds, 2, busy_.empty() ? -1 : kAgainMs);
+    epoll_event any;
+    (void)epoll_wait(watched_, &any, 1, busy_.empty() ? -1 : kAgainMs);
     try {
       while (take_event()) {
       }
       ask_again();
-      while (take_completion()) {
+      for (std::size_t i = 0; ibv_comp_channel* channel = nth_channel(i); ++i) {
+        while (take_completion(channel)) {
+        }
       }
     } catch (const std::exception&) {
       // Without memory an event is lost, as it is where a device has no room for it.
@@ -167,10 +182,16 @@ void Service::ask_again() {
   }
 }
 
-bool Service::take_completion() {
+// Null behind the last.
+ibv_comp_channel* Service::nth_channel(std::size_t i) {
+  const std::lock_guard guard(mutex_);
+  return i < completions_.size() ? completions_[i] : nullptr;
+}
+
+bool Service::take_completion(ibv_comp_channel* channel) {
   ibv_cq* cq = nullptr;
   void* cookie = nullptr;
-  if (urnic_ibv_get_cq_event(completions_, &cq, &cookie) != 0) return false;
+  if (urnic_ibv_get_cq_event(channel, &cq, &cookie) != 0) return false;
   urnic_ibv_ack_cq_events(cq, 1);  // from here on the queue may go
   const auto socket = find(cookie);
   if (socket != nullptr && !socket->on_completion()) busy_.insert(cookie);

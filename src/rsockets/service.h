@@ -1,6 +1,6 @@
-// What all rsockets of a process share: the two channels by which rdma_cm and the completion queues
-// tell of them, and the thread that waits there. It is made with the first connection or listener.
-// Rsockets are named by numbers: what comes late finds nobody.
+// What all rsockets of a process share: the channels by which rdma_cm and the completion queues of
+// each device tell of them, and the thread that waits there. It is made with the first connection
+// or listener. Rsockets are named by numbers: what comes late finds nobody.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "compat/exported.h"
 
@@ -24,7 +25,8 @@ class Service {
   int start();
   // After start().
   rdma_event_channel* events() { return events_; }
-  ibv_comp_channel* completions() { return completions_; }
+  // Of the device of that context of rdma_cm's. Null where there is none to be had.
+  ibv_comp_channel* completions(ibv_context* context);
 
   // The cookie by which it is told of: of rdma_cm's identifier and of the completion queues.
   void* add(std::weak_ptr<Socket>);
@@ -33,14 +35,17 @@ class Service {
  private:
   void run();
   bool take_event();
-  bool take_completion();
+  bool take_completion(ibv_comp_channel* channel);
+  int watch(int fd) const;
+  ibv_comp_channel* nth_channel(std::size_t i);
   void ask_again();
   std::shared_ptr<Socket> find(const void* cookie);
 
   std::mutex mutex_;
   bool started_ = false;
   rdma_event_channel* events_ = nullptr;
-  ibv_comp_channel* completions_ = nullptr;
+  int watched_ = -1;                            // an epoll of all descriptors below
+  std::vector<ibv_comp_channel*> completions_;  // they stay
   std::uint64_t last_ = 0;
   std::unordered_set<void*> busy_;  // cookies of those to be asked again; the thread's own
   std::unordered_map<std::uint64_t, std::weak_ptr<Socket>> sockets_;

@@ -117,8 +117,8 @@ int Socket::prepare_connection(const sockaddr* to) {
       urnic_rdma_migrate_id(id_, Service::get().events()) != 0) {
     return errno;
   }
-  return stream_.open(std::exchange(id_, nullptr), settings_, Service::get().completions(),
-                      cookie_);
+  rdma_cm_id* const id = std::exchange(id_, nullptr);
+  return stream_.open(id, settings_, Service::get().completions(id->verbs), cookie_);
 }
 
 int Socket::connect(const sockaddr* to, socklen_t length) {
@@ -161,7 +161,7 @@ int Socket::open_request(rdma_cm_id* id, const std::string& private_data) {
   const std::lock_guard guard(mutex_);
   id->context = cookie_;
   const auto peers = decode(octets_of(private_data));
-  int e = stream_.open(id, settings_, Service::get().completions(), cookie_);
+  int e = stream_.open(id, settings_, Service::get().completions(id->verbs), cookie_);
   if (e == 0 && !peers) e = EPROTO;
   if (e != 0) return e;
   stream_.begin(*peers);
@@ -171,6 +171,7 @@ int Socket::open_request(rdma_cm_id* id, const std::string& private_data) {
   p.private_data = said.data();
   p.private_data_len = said.size();
   p.responder_resources = p.initiator_depth = 1;
+  p.retry_count = p.rnr_retry_count = 7;
   return urnic_rdma_accept(id, &p) == 0 ? 0 : errno;
 }
 

@@ -1,4 +1,5 @@
 #include <initializer_list>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -21,11 +22,13 @@ Json wire_json(const fault::FaultCounters& c) {
   return j;
 }
 
-// The counters of one end that `names` lists, in that order.
+// The counters of one end that `names` lists, in that order; those of RoCE are others' business,
+// whose names are those of iWARP's in part.
 Json counters(const ConnectionStats& s, std::initializer_list<const char*> names) {
   Json all;
-  connection_members(
-      s, [&](const char*, const char* name, const auto& member) { all[name] = member; });
+  connection_members(s, [&](const char* group, const char* name, const auto& member) {
+    if (std::string_view(group) != "roce") all[name] = member;
+  });
   Json j;
   for (const char* name : names) j[name] = all.at(name);
   return j;

@@ -26,8 +26,8 @@ verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_
   return engine_->create_qp(config, &send_cq_, &receive_cq_);
 }
 
-verbs::QueuePair* Node::make_roce_qp(const verbs::WorkQueueSizes& sizes) {
-  return engine_->roce().create(pd, sizes, &send_cq_, &receive_cq_);
+verbs::QueuePair* Node::make_roce_qp(const verbs::WorkQueueSizes& sizes, verbs::Service service) {
+  return engine_->roce().create(service, pd, sizes, &send_cq_, &receive_cq_);
 }
 
 std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access) {

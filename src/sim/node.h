@@ -25,8 +25,14 @@ class Node : public engine::Hooks {
   void on_completion(verbs::CompletionQueue*) override {
     if (on_sleeper) on_sleeper();
   }
+  void on_note(engine::Note note, const engine::FlowKey& key, const char* why) override {
+    if (note == engine::Note::TurnedAway) turned_away.emplace_back(key, why);
+  }
   void on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) override {
     roce_events.emplace_back(qp.number(), event);
+  }
+  void on_roce_request(engine::RoceListener&, const engine::RoceRequest& what) override {
+    roce_requests.push_back(what);
   }
   void on_qp_failed(verbs::QueuePair& qp, Errc, const std::string& why) override {
     roce_failed.emplace_back(qp.number(), why);
@@ -40,7 +46,8 @@ class Node : public engine::Hooks {
   verbs::QueuePair* make_qp(std::uint32_t send_depth = 256, std::uint32_t receive_depth = 256,
                             std::uint32_t sges = 4, verbs::SharedReceiveQueue* shared = nullptr);
   // One of RoCE, in Reset. Null when no number is left.
-  verbs::QueuePair* make_roce_qp(const verbs::WorkQueueSizes& sizes = {});
+  verbs::QueuePair* make_roce_qp(const verbs::WorkQueueSizes& sizes = {},
+                                 verbs::Service service = verbs::Service::Rc);
   std::uint32_t register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access);
 
   verbs::Post post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now);
@@ -56,6 +63,8 @@ class Node : public engine::Hooks {
   // Of RoCE's queue pairs, by number.
   std::vector<std::pair<std::uint32_t, roce::QpEvent>> roce_events;
   std::vector<std::pair<std::uint32_t, std::string>> roce_failed;
+  std::vector<engine::RoceRequest> roce_requests;
+  std::vector<std::pair<engine::FlowKey, std::string>> turned_away;  // whom, and why
   std::vector<verbs::Cqe> send_done, receive_done;
   verbs::PdId pd = 0;
 

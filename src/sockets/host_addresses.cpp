@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 
 #include "sockets/kernel_address.h"
@@ -18,18 +20,43 @@ Socket datagram_socket(const IpAddress& like) {
   return Socket(::socket(like.is_v6() ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 }
 
+// Without a netmask the address is alone in its network.
+std::uint8_t length_of(const sockaddr* netmask, const IpAddress& address) {
+  if (netmask == nullptr) return static_cast<std::uint8_t>(address.bits());
+  const auto* const octets = address.is_v6()
+                                 ? reinterpret_cast<const sockaddr_in6*>(netmask)->sin6_addr.s6_addr
+                                 : reinterpret_cast<const std::uint8_t*>(
+                                       &reinterpret_cast<const sockaddr_in*>(netmask)->sin_addr);
+  std::uint8_t length = 0;
+  for (unsigned i = 0; i < address.bits() / 8; ++i) {
+    length = static_cast<std::uint8_t>(length + std::countl_one(octets[i]));
+    if (octets[i] != 0xff) break;
+  }
+  return length;
+}
+
 }  // namespace
 
-Outcome<std::vector<IpAddress>, int> host_addresses() {
+Outcome<std::vector<IpPrefix>, int> host_prefixes() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return fail(errno);
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> keeper(list, freeifaddrs);
-  std::vector<IpAddress> found;
+  std::vector<IpPrefix> found;
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0) continue;
     if (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) continue;
     const IpAddress ip = from_kernel(*i->ifa_addr).ip;
-    if (std::find(found.begin(), found.end(), ip) == found.end()) found.push_back(ip);
+    found.push_back({ip, length_of(i->ifa_netmask, ip)});
+  }
+  return found;
+}
+
+Outcome<std::vector<IpAddress>, int> host_addresses() {
+  const auto all = host_prefixes();
+  if (!all) return fail(all.error());
+  std::vector<IpAddress> found;
+  for (const IpPrefix& p : *all) {
+    if (std::find(found.begin(), found.end(), p.address) == found.end()) found.push_back(p.address);
   }
   return found;
 }

@@ -8,7 +8,9 @@
 
 namespace urnic::sockets {
 
-// Of all interfaces that are up, each once; errors are errno values.
+// Of all interfaces that are up, with the networks around them; errors are errno values.
+Outcome<std::vector<IpPrefix>, int> host_prefixes();
+// Each of those addresses once.
 Outcome<std::vector<IpAddress>, int> host_addresses();
 // A socket could have it.
 bool is_host_address(const IpAddress& address);

@@ -76,6 +76,7 @@ void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
   cc_open(t.cc, t.config, emss(t), t.syn_lost);
   // The first data is no restart after idleness.
   t.timers.last_sent = now;
+  t.timers.last_received = now;
   arm_keepalive(t, now);
   r->established = r->send_unblocked = true;
 }

@@ -67,8 +67,14 @@ void on_keepalive(Tcb& t, Instant now) {
       t.timers.keepalive = idle_at;
       return;
     }
-    if (flight(t) != 0) {  // retransmission is asking the peer already
-      t.timers.keepalive = now + t.config.keepalive_interval;
+    if (flight(t) != 0) {
+      // Retransmission asks in the place of probes, which end it no sooner and no later.
+      const Instant gone_at = idle_at + t.config.keepalive_interval * t.config.keepalive_probes;
+      if (gone_at <= now) {
+        abort(t, now, CloseReason::TimedOut);
+      } else {
+        t.timers.keepalive = earlier(now + t.config.keepalive_interval, gone_at);
+      }
       return;
     }
   }

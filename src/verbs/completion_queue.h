@@ -21,6 +21,7 @@ struct alignas(64) Cqe {
   std::uint32_t references = 1;  // reference counter 544
   WqeStore* stored = nullptr;    // indicator 546: null is the full kind
   std::uint32_t position = 0;    // of the next WQE in `stored`; or behind the one in `places`
+  std::uint32_t source_qp = 0;   // of a datagram, whose it was
   Places* places = nullptr;      // where the request has its place
 };
 static_assert(sizeof(Cqe) == 64, "a cache line");

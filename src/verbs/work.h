@@ -95,6 +95,8 @@ struct Completion {
   bool with_invalidate = false;  // receive side: inv_key is meaningful
   bool solicited = false;
   bool with_immediate = false;  // receive side: so is immediate
+  bool datagram = false;        // receive side: behind 40 octets of a header (IB-144)
+  bool ipv4 = false;            // of these: the last 20, an IPv4 header
   std::uint32_t byte_len = 0;
   std::uint32_t inv_key = 0;
   std::uint64_t immediate = 0;

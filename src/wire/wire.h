@@ -19,16 +19,21 @@ class Wire {
  public:
   using Octets = std::vector<std::uint8_t>;
 
-  // `queue` of `port`, which outlives it. `mtu` is IP's.
+  // `queue` of `port`, which outlives it. `mtu` is IP's. `udp_source_port`: what UDP leaves with
+  // where nobody may choose, as through a socket; 0: anything.
   Wire(port::Port* port, unsigned queue, std::uint32_t mtu, std::uint32_t link_header,
-       net::InterfaceConfig config)
-      : interface_(std::move(config)), mtu_(mtu), tx_(port, queue, mtu + link_header) {}
+       net::InterfaceConfig config, std::uint16_t udp_source_port = 0)
+      : interface_(std::move(config)),
+        mtu_(mtu),
+        udp_source_port_(udp_source_port),
+        tx_(port, queue, mtu + link_header) {}
 
   net::Interface& interface() { return interface_; }
   const net::Interface& interface() const { return interface_; }
   port::TxBatch& tx() { return tx_; }
   const port::TxBatch& tx() const { return tx_; }
   std::uint32_t mtu() const { return mtu_; }
+  std::uint16_t udp_source_port() const { return udp_source_port_; }
 
   net::HeaderTemplate make_header(const MacAddress& to, const IpAddress& from,
                                   const IpAddress& dst) const;
@@ -58,6 +63,7 @@ class Wire {
 
   net::Interface interface_;
   std::uint32_t mtu_;
+  std::uint16_t udp_source_port_;
   port::TxBatch tx_;
   std::deque<Octets> loop_;
   std::uint64_t times_full_ = 0;

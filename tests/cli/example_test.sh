@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The two examples, against each other. $2 is the folder with the programs.
+# The examples with two ends, against each other. $2 is the folder with the programs.
 . "$(dirname "$0")/lib.sh"
 programs=$(readlink -f "$2")
 start server "$programs/example_server"
@@ -11,4 +11,12 @@ grep -q "wrote: a text of its own$" "$work/server.log" || fail "$(cat "$work/ser
 for f in server client; do
   [ "$(wc -l <"$here/../../examples/$f.cpp")" -lt 100 ] || fail "examples/$f.cpp has 100 lines or more"
 done
+
+start datagrams "$programs/example_datagrams"
+until_true 10 grep -q "queue pair" "$work/datagrams.log" || fail "datagrams: $(cat "$work/datagrams.log")"
+number=$(awk '/^queue pair/ { sub(",", "", $3); print $3 }' "$work/datagrams.log")
+answer=$("$programs/example_datagrams" 10.77.0.1 "$number" "stressed" 2>&1) || fail "datagrams: $answer"
+[ "$answer" = "answer: desserts" ] || fail "datagrams: $answer"
+grep -q "^8 octets from 10.77.0.2, queue pair " "$work/datagrams.log" || fail "$(cat "$work/datagrams.log")"
+stop_process "$last"
 done_testing

@@ -10,9 +10,18 @@ spent() {
   awk '{ sub(/.*\) /, ""); ticks += $12 + $13 } END { print ticks }' /proc/"$1"/stat
   cat /proc/"$1"/task/*/status | awk '/^voluntary_ctxt/ { n += $2 } END { print n }'
 }
+# threads PID: name and voluntary switches so far of each, and what the host has taken of all processors, in ticks
+threads() {
+  local task
+  for task in /proc/"$1"/task/*; do
+    echo "$(cat "$task/comm") $(awk '/^voluntary_ctxt/ { print $2 }' "$task/status")"
+  done
+  awk '/^cpu / { print "stolen " $9 }' /proc/stat
+}
 # idle PID SECONDS WHAT [SWITCHES]: at most so many, 2 a second when not said
 idle() {
   local before after ticks switches most=${4:-$((2 * $2 - 1))}
+  local of_threads=$(threads "$1")
   mapfile -t before < <(spent "$1")
   sleep "$2"
   mapfile -t after < <(spent "$1")
@@ -22,6 +31,7 @@ idle() {
     echo "ok: $3: $ticks ticks, $switches switches in $2 s"
   else
     fail "$3: $ticks ticks, $switches switches in $2 s"
+    paste <(echo "$of_threads") <(threads "$1") >&2
   fi
 }
 

@@ -36,7 +36,7 @@ cd "$work"
 # The examples again, and by pkg-config.
 export LD_LIBRARY_PATH=$lib PKG_CONFIG_PATH=$lib/pkgconfig
 mkdir "$work/by-pkg-config"
-for f in server client; do
+for f in server client datagrams; do
   ${CXX:-g++} -std=c++20 ${URNIC_TEST_CXXFLAGS-} $(pkg-config --cflags urnic) "$here/../../examples/$f.cpp" -o "$work/by-pkg-config/example_$f" \
     $(pkg-config --libs urnic) >"$work/pc.log" 2>&1 || fail "pkg-config: $(tail -5 "$work/pc.log")"
 done

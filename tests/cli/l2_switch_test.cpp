@@ -139,6 +139,16 @@ TEST_F(Lan, AMemberThatDoesNotReadCostsItselfAndABoundedQueue) {
   EXPECT_EQ(lan->counters(1).full + lan->counters(1).sent, 1000u + 1);
 }
 
+TEST_F(Lan, TheSwitchLooksAgainOnlyWhereItsMembersLeaveItACore) {
+  make(3);
+  EXPECT_GT(lan->turns_before_sleep(4), 1);
+  EXPECT_EQ(lan->turns_before_sleep(3), 1);
+  EXPECT_EQ(lan->turns_before_sleep(1), 1);
+  ends[2] = port::Port();
+  run();
+  EXPECT_GT(lan->turns_before_sleep(3), 1) << "a member has gone";
+}
+
 TEST_F(Lan, FramesThatAreTooLongOrNoneAreCounted) {
   auto [inside, outside] = port::make_memory_pair({.max_frame = 100});
   make(1);

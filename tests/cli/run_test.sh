@@ -21,6 +21,28 @@ refused 2 "which program?" "$urnic" run
 [ -e "$dropin/librspreload.so" ] || fail "there is no librspreload.so"
 refused 2 "--env goes without a program" "$urnic" run --env -- true
 refused 2 "is the kernel's own with --port tcp" "$urnic" run --mtu 9000 -- true
+"$urnic" run --transport roce -- true || fail "--transport roce has a port of its own"
+refused 2 "is the kernel's own with --port udp" "$urnic" run --transport roce --vlan 5 -- true
+refused 2 "the kernel's TCP carries iWARP alone" "$urnic" run --transport roce --port tcp -- true
+refused 2 "use transport = iwarp or both" "$urnic" run --transport roce --identity ib-like -- true
+
+# ---- several devices
+printf '[device.lan]\nport = "tcp"\n[device.wire]\nport = "mem:name=w"\naddress = ["10.9.0.1/24"]\n' >two.toml
+"$urnic" run --env --config two.toml >env || fail "--env with several devices"
+grep -qx "URNIC_CONFIG=$work/two.toml" env || fail "--env: $(cat env)"
+"$urnic" run --config two.toml --device wire --env | grep -qx URNIC_DEVICE=wire || fail "--env --device"
+refused 2 "is of one device, and there are several (lan, wire)" "$urnic" run --config two.toml --port tcp -- true
+refused 2 "there is no device 'lane'; the nearest is 'lan'" "$urnic" run --config two.toml --device lane -- true
+refused 2 "say which with the setting device" "$urnic" perf --config two.toml
+"$urnic" config --config two.toml --json >two.json || fail "config of several devices"
+[ "$(json two.json '(j["devices"]["wire"]["address"]["value"], list(j["devices"]), j["port"]["origin"])')" = \
+  "('10.9.0.1/24', ['lan', 'wire'], 'default')" ] || fail "$(cat two.json)"
+"$urnic" config --config two.toml --toml >again.toml
+diff <("$urnic" config --config two.toml --json | grep value) <("$urnic" config --config again.toml --json | grep value) ||
+  fail "--toml of several devices is not read back"
+"$urnic" config --config two.toml | grep -A4 "^device wire" | grep -q "mem:name=w" || fail "config: $("$urnic" config --config two.toml)"
+printf '[device.lan]\nport = "tcp"\n[device.roce]\nport = "udp"\n' >bad.toml
+refused 2 "device roce: transport = iwarp does not go with port = udp" "$urnic" run --config bad.toml -- true
 
 # ---- which libraries
 cat >probe.c <<'C'
@@ -35,6 +57,9 @@ int main(void) {
 C
 cc -o probe probe.c "$dropin/libibverbs.so.1" -Wl,--allow-shlib-undefined || fail "cc"
 [ "$("$urnic" run -- ./probe)" = "1 urnic0" ] || fail "the probe: $("$urnic" run -- ./probe 2>&1)"
+[ "$("$urnic" run --config two.toml -- ./probe)" = "2 lan" ] || fail "the probe: $("$urnic" run --config two.toml -- ./probe 2>&1)"
+[ "$("$urnic" run --config two.toml --device wire -- ./probe)" = "1 wire" ] || fail "the chosen device"
+[ "$("$urnic" run --transport roce -- ./probe)" = "1 urnic0" ] || fail "the probe: $("$urnic" run --transport roce -- ./probe 2>&1)"
 # A library of the same name in a folder that the program insists on: LD_PRELOAD helps.
 mkdir other
 echo 'void *ibv_get_device_list(int *n) { *n = 99; return 0; } const char *ibv_get_device_name(void *d) { return "other"; }' >other.c
@@ -63,6 +88,38 @@ cc -o late late.c "$dropin/libibverbs.so.1" -Wl,--allow-shlib-undefined
 [ "$("$urnic" run -- ./late 2>err)" = 0 ] && [ "$(wc -l <err)" = 1 ] && grep -q "does not go with urnic's" err || fail "a mixture at run time: $(cat err)"
 cp probe suid && chmod u+s suid
 refused 126 "is set-uid" "$urnic" run -- ./suid
+
+# ---- --sysfs: what looks past the libraries finds the device too, children as well, and nothing else changes
+view=$dropin/libsysfsview.so
+[ "$("$urnic" run --sysfs -- cat /sys/class/infiniband/urnic0/node_type)" = "4: RNIC" ] || fail "--sysfs: cat"
+# An address of its own: port 4791 is one for all.
+roce="--transport roce --port udp:bind=127.88.$((RANDOM % 250 + 1)).$((RANDOM % 250 + 1))"
+[ "$("$urnic" run --sysfs $roce -- cat /sys/class/infiniband/urnic0/node_type)" = "1: CA" ] || fail "--sysfs: cat, RoCE"
+[ "$("$urnic" run --sysfs -- ls /sys/class/infiniband /dev/infiniband | tr '\n' ' ')" = "/dev/infiniband: uverbs0  /sys/class/infiniband: urnic0 " ] || fail "--sysfs: ls"
+"$urnic" run --sysfs -- bash -c 'read -r x </sys/class/infiniband/urnic0/ports/1/state && [ "$x" = "4: ACTIVE" ] && [ -c /dev/infiniband/uverbs0 ] && [ -r /dev/infiniband/uverbs0 ] && [ -d /sys/class/net/lo ] && [ $(ls -d /sys/class/infiniband/*/ports/1/gids/0 | wc -l) = 1 ]' || fail "--sysfs: bash"
+"$urnic" run --sysfs -- python3 -c '
+import os, glob, stat
+d = "/sys/class/infiniband/"
+assert os.listdir(d) == ["urnic0"], os.listdir(d)
+assert open(d + "urnic0/ports/1/link_layer").read() == "Ethernet\n"
+assert stat.S_ISCHR(os.stat("/dev/infiniband/uverbs0").st_mode)
+assert glob.glob(d + "*/ports/*/gid_attrs/types/0"), "glob"
+assert len(list(os.walk(d))) > 5
+assert os.path.realpath(d + "urnic0").endswith("/urnic0")
+' || fail "--sysfs: python"
+[ "$("$urnic" run --sysfs -- ./probe)" = "1 urnic0" ] || fail "--sysfs: the probe"
+[ "$(LD_PRELOAD= "$urnic" run --sysfs --sockets --env | grep PRELOAD)" = "LD_PRELOAD=$dropin/librspreload.so:$view" ] || fail "--sysfs --env"
+printf '[device.first]\nport = "tcp:bind=127.0.0.1"\n[device.second]\nport = "tcp:bind=127.0.0.2"\nidentity = "ib-like"\n' >two.toml
+[ "$("$urnic" run --config two.toml --sysfs -- sh -c 'cd /sys/class/infiniband && cat first/node_type second/node_type /sys/class/infiniband_verbs/uverbs1/ibdev' | tr '\n' ' ')" = "4: RNIC 1: CA second " ] || fail "--sysfs of two devices"
+folder=$("$urnic" run --sysfs --env | sed -n 's/^URNIC_SYSFS=//p')
+[ -d "$folder/sys/class/infiniband/urnic0" ] && [ "$("$urnic" run --sysfs --env | sed -n 's/^URNIC_SYSFS=//p')" = "$folder" ] || fail "--sysfs twice: $folder"
+[ "$("$urnic" run --sysfs --identity ib-like --env | sed -n 's/^URNIC_SYSFS=//p')" != "$folder" ] || fail "--sysfs of another device"
+[ -z "$(find "$(dirname "$folder")" -name 'sysfs.*')" ] || fail "--sysfs leaves something unfinished"
+refused 2 "which program?" env XDG_RUNTIME_DIR=/nowhere "$urnic" run --sysfs
+refused 1 "/nowhere/urnic: No such file" env XDG_RUNTIME_DIR=/nowhere "$urnic" run --sysfs -- true
+mkdir -p open/urnic && chmod 755 open/urnic
+refused 1 "is not a folder of this user alone" env XDG_RUNTIME_DIR="$work/open" "$urnic" run --sysfs -- true
+"$urnic" run --sysfs --port memif:socket=/nowhere/wire.sock,role=server -- true 2>err; [ $? = 1 ] && grep -q "the files of the device cannot be written" err || fail "--sysfs without a device: $(cat err)"
 
 # ---- a wrong configuration is one line and no device, not a crash
 printf 'nosuchkey = 1\n' >bad.toml

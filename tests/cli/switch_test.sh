@@ -10,7 +10,7 @@ start switch "$urnic" switch --dir "$work/lan" --sockets 4
 switch=$last
 until_true 10 grep -q switching switch.log || fail "no switch: $(cat switch.log)"
 mkdir export
-start target "$urnic" target --export export $(member 1)
+start target env URNIC_KEEPALIVE_S=1 "$urnic" target --export export $(member 1)
 target=$last
 until_true 10 grep -q serving target.log || fail "no target: $(cat target.log)"
 
@@ -29,6 +29,10 @@ other=$last
 under_way "$target"
 kill -9 "$doomed"
 wait "$other" || fail "the member that lives: $(cat other.log)"
+# Who was killed says nothing, nor does the link, which goes to the switch: the target asks, after a
+# second of silence, and gives up after another (E-43).
+alone() { "$urnic" stat --json "$target" >now && ! grep -qF '10.77.0.12:' now; }
+until_true 20 alone || fail "the killed member is still connected: $(grep -F 10.77.0.12: now)"
 ok "its socket takes a successor" "$urnic" put f 10.77.0.11/d $(member 2)
 # The target dies and comes back at another socket with its address: the switch finds it.
 kill -9 "$target"

@@ -22,7 +22,7 @@ refused 2 "which command? target, put, get" "$urnic"
 refused 2 "which command?" "$urnic" ""
 refused 2 "the nearest is 'mtu'" "$urnic" config --port "memif:socket=$work/x,mtuu=3"
 refused 2 "the nearest is 'memif'" "$urnic" target --export d --port "memfi:socket=$work/x"
-refused 2 "kinds: mem, memif, tap, dgram, dpdk, tcp" "$urnic" ls 10.77.0.1 --port nonsense:x
+refused 2 "kinds: mem, memif, tap, dgram, udp, dpdk, tcp" "$urnic" ls 10.77.0.1 --port nonsense:x
 refused 2 "the nearest is 'loss'" "$urnic" sim limited-recovery --set wire.los=0.1
 refused 2 "the nearest is 'right.max_recovery_attempts'" "$urnic" sim limited-recovery --set right.max_recovery_atempts=1
 ok "a value may look like an option" "$urnic" config --name --hlep
@@ -179,5 +179,5 @@ wait $busy 2>/dev/null
 start tcp "$urnic" target --export d --port tcp -p 18599
 until_true 10 grep -q serving tcp.log || fail "$(cat tcp.log)"
 sleep 0.2
-grep -q "every address of this machine, and whoever reaches it may write" tcp.log || fail "tcp: $(cat tcp.log)"
+grep -q "warning: whoever reaches every address of this machine may write, and nothing is encrypted" tcp.log || fail "tcp: $(cat tcp.log)"
 done_testing

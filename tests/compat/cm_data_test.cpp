@@ -1,47 +1,14 @@
 // What goes over a connection of rdma_cm: messages, memory by its keys, windows, requests that are
-// built, Immediate Data, atomics.
+// built, and who is told.
 #include <cstring>
+#include <thread>
 
-#include "compat/cm_ends.h"
+#include "compat/cm_data.h"
 
 namespace cm {
 namespace {
 
-struct CmDataTest : CmTest {
-  // The client's requests are built, and its completions polled by the extended calls.
-  void connect_built(std::uint64_t operations) {
-    resolve(ntohs(rdma_get_src_port(listener_)));
-    rdma_destroy_qp(client_);
-    ibv_cq_init_attr_ex c{};
-    c.cqe = 16;
-    c.wc_flags = IBV_WC_STANDARD_FLAGS;
-    cq_ = ibv_create_cq_ex(client_->verbs, &c);
-    ASSERT_NE(cq_, nullptr);
-    ibv_qp_init_attr_ex x{};
-    x.send_cq = x.recv_cq = ibv_cq_ex_to_cq(cq_);
-    x.qp_type = IBV_QPT_RC;
-    x.cap = small_qp().cap;
-    x.cap.max_inline_data = 64;
-    x.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    x.pd = client_->pd;
-    x.send_ops_flags = operations;
-    ASSERT_EQ(rdma_create_qp_ex(client_, &x), 0);
-    ex_ = ibv_qp_to_qp_ex(client_->qp);
-    ASSERT_NE(ex_, nullptr);
-    request();
-  }
-  void TearDown() override {
-    if (cq_ != nullptr) {
-      rdma_destroy_qp(client_);
-      EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq_)), 0);
-    }
-    CmTest::TearDown();
-  }
-
-  ibv_cq_ex* cq_ = nullptr;
-  ibv_qp_ex* ex_ = nullptr;
-};
-
+// proves: DI-5, DI-8
 TEST_F(CmDataTest, MessagesWritesAndReadsGoBothWays) {
   connect();
   EXPECT_EQ(said_, "hello");
@@ -83,6 +50,7 @@ TEST_F(CmDataTest, MessagesWritesAndReadsGoBothWays) {
 }
 
 // As rdma_xclient sends, which asks for none.
+// proves: DI-1
 TEST_F(CmDataTest, InlineDataGoesUpToWhatWasGrantedAlsoUnasked) {
   resolve(ntohs(rdma_get_src_port(listener_)));
   rdma_destroy_qp(client_);
@@ -121,6 +89,7 @@ TEST_F(CmDataTest, InlineDataGoesUpToWhatWasGrantedAlsoUnasked) {
   EXPECT_EQ(rdma_dereg_mr(sink), 0);
 }
 
+// proves: DI-5
 TEST_F(CmDataTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
   connect();
   accept();
@@ -311,109 +280,94 @@ TEST_F(CmDataTest, BuiltRequestsAndExtendedPollsCarryData) {
   EXPECT_EQ(rdma_dereg_mr(sink), 0);
 }
 
-TEST_F(CmDataTest, ImmediateDataComesWithWritesAndSends) {
+// Ten requests for a queue of eight.
+TEST_F(CmDataTest, DI4_TheFirstRequestThatIsNotTakenIsNamedAndThoseBeforeItAreDone) {
   connect();
-  char from[64] = "with four octets more", into[64] = {}, target[64] = {};
-  ibv_mr* source = rdma_reg_msgs(client_, from, sizeof from);
-  ibv_mr* sink = rdma_reg_msgs(client_, into, sizeof into);
-  ibv_mr* open = ibv_reg_mr(client_->pd, target, sizeof target,
-                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  ASSERT_TRUE(source != nullptr && sink != nullptr && open != nullptr);
-  accept();
-  for (const std::uint32_t length : {0u, 64u}) {
-    for (const ibv_wr_opcode op : {IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND_WITH_IMM}) {
-      SCOPED_TRACE(static_cast<int>(op));
-      ibv_sge from_here{reinterpret_cast<std::uint64_t>(from), length, source->lkey};
-      ibv_send_wr wr{}, *bad = nullptr;
-      wr.opcode = op;
-      wr.sg_list = &from_here;
-      wr.num_sge = 1;
-      wr.send_flags = IBV_SEND_SIGNALED;
-      wr.imm_data = htonl(0xabcd0000 + length);
-      wr.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(target);
-      wr.wr.rdma.rkey = open->rkey;
-      ASSERT_EQ(rdma_post_recv(server_, into, into, sizeof into, sink), 0);
-      ASSERT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
-      const bool write = op == IBV_WR_RDMA_WRITE_WITH_IMM;
-      const ibv_wc sent = wait_for(client_->send_cq);
-      EXPECT_EQ(sent.status, IBV_WC_SUCCESS);
-      EXPECT_EQ(sent.opcode, write ? IBV_WC_RDMA_WRITE : IBV_WC_SEND);
-      const ibv_wc got = wait_for(server_->recv_cq);
-      EXPECT_EQ(got.status, IBV_WC_SUCCESS);
-      EXPECT_EQ(got.wr_id, reinterpret_cast<std::uint64_t>(into));
-      EXPECT_EQ(got.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
-      EXPECT_EQ(got.wc_flags & IBV_WC_WITH_IMM, static_cast<unsigned>(IBV_WC_WITH_IMM));
-      EXPECT_EQ(ntohl(got.imm_data), 0xabcd0000 + length);
-      EXPECT_EQ(got.byte_len, length);
-      EXPECT_EQ(std::memcmp(write ? target : into, from, length), 0);
-    }
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+  ibv_recv_wr receive{}, *bad_receive = nullptr;
+  for (int i = 0; i < 8; ++i) ASSERT_EQ(ibv_post_recv(server_->qp, &receive, &bad_receive), 0);
+  ASSERT_EQ(rdma_accept(server_, nullptr), 0);
+  pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+  pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
+  ibv_send_wr list[10]{}, *bad = nullptr;
+  for (std::size_t i = 0; i < 10; ++i) {
+    list[i].next = i < 9 ? &list[i + 1] : nullptr;
+    list[i].wr_id = i;
+    list[i].opcode = IBV_WR_SEND;
+    list[i].send_flags = IBV_SEND_SIGNALED;
   }
-  for (ibv_mr* mr : {source, sink, open}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
-}
-
-TEST_F(CmDataTest, AtomicsBringWhatWasThere) {
-  ibv_device_attr device;
-  connect();
-  ASSERT_EQ(ibv_query_device(client_->verbs, &device), 0);
-  EXPECT_EQ(device.atomic_cap, IBV_ATOMIC_GLOB);
-  alignas(8) std::uint64_t word = 5, got = 0;
-  ibv_mr* into = rdma_reg_msgs(client_, &got, sizeof got);
-  EXPECT_EQ(ibv_reg_mr(client_->pd, &word, sizeof word, IBV_ACCESS_REMOTE_ATOMIC), nullptr);
-  ibv_mr* target = ibv_reg_mr(client_->pd, &word, sizeof word,
-                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
-  ASSERT_TRUE(into != nullptr && target != nullptr);
-  accept();
-  const auto run = [&](ibv_wr_opcode op, std::uint64_t compare_add, std::uint64_t swap) {
-    ibv_sge sge{reinterpret_cast<std::uint64_t>(&got), sizeof got, into->lkey};
-    ibv_send_wr wr{}, *bad = nullptr;
-    wr.opcode = op;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.wr.atomic.remote_addr = reinterpret_cast<std::uint64_t>(&word);
-    wr.wr.atomic.compare_add = compare_add;
-    wr.wr.atomic.swap = swap;
-    wr.wr.atomic.rkey = target->rkey;
-    EXPECT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
-    const ibv_wc done = wait_for(client_->send_cq);
-    EXPECT_EQ(done.status, IBV_WC_SUCCESS);
-    EXPECT_EQ(done.byte_len, 8u);
-    EXPECT_EQ(done.opcode, op == IBV_WR_ATOMIC_CMP_AND_SWP ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD);
-    return got;
-  };
-  EXPECT_EQ(run(IBV_WR_ATOMIC_FETCH_AND_ADD, 3, 0), 5u);
-  EXPECT_EQ(run(IBV_WR_ATOMIC_CMP_AND_SWP, 7, 9), 8u);
-  EXPECT_EQ(run(IBV_WR_ATOMIC_CMP_AND_SWP, 8, 9), 8u);
-  EXPECT_EQ(run(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0), 9u);
-  for (ibv_mr* mr : {into, target}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
-}
-
-TEST_F(CmDataTest, AtomicsAreBuiltAsWell) {
-  connect_built(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD);
-  alignas(8) std::uint64_t word = 5, got[2] = {};
-  ibv_mr* into = rdma_reg_msgs(client_, got, sizeof got);
-  ibv_mr* target = ibv_reg_mr(client_->pd, &word, sizeof word,
-                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
-  ASSERT_TRUE(into != nullptr && target != nullptr);
-  accept();
-  const auto at = reinterpret_cast<std::uint64_t>(&word);
-  const auto to = reinterpret_cast<std::uint64_t>(got);
-  ibv_wr_start(ex_);
-  ex_->wr_flags = IBV_SEND_SIGNALED;
-  ibv_wr_atomic_fetch_add(ex_, target->rkey, at, 3);
-  ibv_wr_set_sge(ex_, into->lkey, to, 8);
-  ibv_wr_atomic_cmp_swp(ex_, target->rkey, at, 8, 21);
-  ibv_wr_set_sge(ex_, into->lkey, to + 8, 8);
-  ASSERT_EQ(ibv_wr_complete(ex_), 0);
-  for (const ibv_wc_opcode op : {IBV_WC_FETCH_ADD, IBV_WC_COMP_SWAP}) {
-    const ibv_wc wc = wait_for(ibv_cq_ex_to_cq(cq_));
+  EXPECT_EQ(ibv_post_send(client_->qp, list, &bad), ENOMEM);
+  EXPECT_EQ(bad, &list[8]);
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    const ibv_wc wc = wait_for(client_->send_cq);
+    EXPECT_EQ(wc.wr_id, i);
     EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
-    EXPECT_EQ(wc.opcode, op);
+    EXPECT_EQ(wait_for(server_->recv_cq).status, IBV_WC_SUCCESS);
   }
-  EXPECT_EQ(got[0], 5u);
-  EXPECT_EQ(got[1], 8u);
-  EXPECT_EQ(word, 21u);
-  for (ibv_mr* mr : {into, target}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  // In the middle of a list what is no request at all.
+  list[2].opcode = static_cast<ibv_wr_opcode>(99);
+  EXPECT_EQ(ibv_post_send(client_->qp, list, &bad), EOPNOTSUPP);
+  EXPECT_EQ(bad, &list[2]);
+}
+
+TEST_F(CmDataTest, DI6_AQueueArmedForSolicitedMessagesIsSilentForOthers) {
+  connect();
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+  ibv_recv_wr receive{}, *bad_receive = nullptr;
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(ibv_post_recv(server_->qp, &receive, &bad_receive), 0);
+  ASSERT_EQ(rdma_accept(server_, nullptr), 0);
+  pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+  pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
+  ASSERT_EQ(ibv_req_notify_cq(server_->recv_cq, 1), 0);
+  const auto send = [&](unsigned flags) {
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED | flags;
+    EXPECT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
+  };
+  pollfd p{server_->recv_cq_channel->fd, POLLIN, 0};
+  send(0);
+  EXPECT_EQ(wait_for(server_->recv_cq).status, IBV_WC_SUCCESS);
+  EXPECT_EQ(poll(&p, 1, 50), 0);
+  send(IBV_SEND_SOLICITED);
+  ASSERT_EQ(poll(&p, 1, 10'000), 1);
+  // Who waits for the event has it, and one only.
+  ibv_cq* which = nullptr;
+  void* its = nullptr;
+  ASSERT_EQ(ibv_get_cq_event(server_->recv_cq_channel, &which, &its), 0);
+  EXPECT_EQ(which, server_->recv_cq);
+  ibv_ack_cq_events(which, 1);
+  EXPECT_EQ(wait_for(server_->recv_cq).status, IBV_WC_SUCCESS);
+  EXPECT_EQ(poll(&p, 1, 0), 0);
+}
+
+TEST_F(CmDataTest, DI6_WhoAsksForAnEventBeforeThereIsOneSleepsUntilItComes) {
+  connect();
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+  ibv_recv_wr receive{}, *bad_receive = nullptr;
+  ASSERT_EQ(ibv_post_recv(server_->qp, &receive, &bad_receive), 0);
+  ASSERT_EQ(rdma_accept(server_, nullptr), 0);
+  pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
+  pass(peers_, RDMA_CM_EVENT_ESTABLISHED);
+  ASSERT_EQ(ibv_req_notify_cq(server_->recv_cq, 0), 0);
+  std::thread later([&] {
+    usleep(50'000);
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.opcode = IBV_WR_SEND;
+    EXPECT_EQ(ibv_post_send(client_->qp, &wr, &bad), 0);
+  });
+  ibv_cq* which = nullptr;
+  void* its = nullptr;
+  const int result = ibv_get_cq_event(server_->recv_cq_channel, &which, &its);
+  EXPECT_EQ(result, 0);
+  later.join();
+  if (result == 0) {
+    ibv_ack_cq_events(which, 1);
+  }
+  EXPECT_EQ(wait_for(server_->recv_cq).status, IBV_WC_SUCCESS);
 }
 
 }  // namespace

@@ -94,6 +94,7 @@ struct CompletionEvents : testing::Test {
   ibv_comp_channel* channel = nullptr;
 };
 
+// proves: DI-3
 TEST_F(CompletionEvents, AnEventThatComesOutIsOfAQueueThatIsThere) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the hold-up is another's name";

@@ -104,6 +104,7 @@ TEST_F(VerbsTest, AsIbLikeItIsAnAdapterOfInfiniBandOnEthernet) {
 }
 
 // perftest's server asks whether its port is active before there is a client, and gives up if not.
+// proves: DI-7
 TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
@@ -168,6 +169,7 @@ TEST_F(VerbsTest, AContextWithSomethingLeftCanBeClosed) {
 }
 
 // A child has a device of its own; what it closes of its parent's harms nobody.
+// proves: DI-11
 TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
@@ -183,12 +185,22 @@ TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
   ibv_recv_wr receive{}, *bad = nullptr;
   ASSERT_EQ(ibv_post_recv(qp, &receive, &bad), 0);
   ASSERT_EQ(ibv_req_notify_cq(cq, 0), 0);
+  // An event nobody has fetched: of a shared receive queue with fewer receives than its limit.
+  ibv_srq_init_attr s{};
+  s.attr.max_wr = 4;
+  s.attr.max_sge = 1;
+  ibv_srq* srq = ibv_create_srq(pd_, &s);
+  ASSERT_NE(srq, nullptr);
+  s.attr.srq_limit = 1;
+  ASSERT_EQ(ibv_modify_srq(srq, &s.attr, IBV_SRQ_LIMIT), 0);
+  pollfd limit{context_->async_fd, POLLIN, 0};
+  ASSERT_EQ(poll(&limit, 1, 5000), 1);
   const pid_t child = fork();
   if (child == 0) {
     alarm(20);
     if (ibv_post_recv(qp, &receive, &bad) == 0) _exit(2);  // the parent's
     if (ibv_destroy_qp(qp) != 0 || ibv_destroy_cq(cq) != 0) _exit(3);
-    if (ibv_destroy_comp_channel(channel) != 0) _exit(4);
+    if (ibv_destroy_comp_channel(channel) != 0 || ibv_destroy_srq(srq) != 0) _exit(4);
     int number = 0;
     ibv_device** list = ibv_get_device_list(&number);
     ibv_context* own = number == 1 ? ibv_open_device(list[0]) : nullptr;
@@ -203,6 +215,9 @@ TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+  ASSERT_EQ(poll(&limit, 1, 0), 1) << "the child has taken it away";
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(poll(&limit, 1, 0), 0) << "the link that was there when the device was opened";
   q.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
   pollfd p{channel->fd, POLLIN, 0};

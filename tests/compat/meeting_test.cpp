@@ -203,6 +203,7 @@ class MeetingTest : public testing::Test {
   End a_, b_, c_;
 };
 
+// proves: DI-12
 TEST_F(MeetingTest, DataGoesBothWaysWhoeverIsReadyFirst) {
   for (const bool active_first : {true, false}) {
     End& first = active_first ? active() : passive();
@@ -229,6 +230,7 @@ TEST_F(MeetingTest, DataGoesBothWaysWhoeverIsReadyFirst) {
   }
 }
 
+// proves: DI-12
 TEST_F(MeetingTest, SendsPostedBeforeThePeerHasComeAreKept) {
   for (End* early : {&active(), &passive()}) {
     End& late = early == &a_ ? b_ : a_;
@@ -257,6 +259,7 @@ TEST_F(MeetingTest, SendsPostedBeforeThePeerHasComeAreKept) {
   }
 }
 
+// proves: DI-12
 TEST_F(MeetingTest, APeerThatNeverComesIsRetriesUsedUp) {
   for (const bool connects : {true, false}) {
     End& end = connects ? active() : passive();
@@ -308,6 +311,7 @@ TEST_F(MeetingTest, AQueuePairMayBeDestroyedWhileItConnectsOrIsExpected) {
   one_way(c_, left);
 }
 
+// proves: DI-12
 TEST_F(MeetingTest, WhoIsNotExpectedIsTurnedAway) {
   c_.make(context_, pd_);
   // Of the three the last waits for the second, and the first comes.
@@ -323,6 +327,7 @@ TEST_F(MeetingTest, WhoIsNotExpectedIsTurnedAway) {
   one_way(awaited, c_);
 }
 
+// proves: DI-12
 TEST_F(MeetingTest, WhatCannotBeConnectedToIsRefused) {
   EXPECT_EQ(to_rtr(a_, a_.qp->qp_num), EOPNOTSUPP);  // itself
   EXPECT_EQ(to_rtr(a_, 0), EINVAL);

@@ -10,6 +10,7 @@
 namespace verbs_api {
 namespace {
 
+// proves: DI-1
 TEST_F(VerbsTest, RegionsWantRightsThatFit) {
   std::vector<char> memory(4096);
   const auto reg = [&](int access) { return ibv_reg_mr(pd_, memory.data(), 4096, access); };

@@ -18,4 +18,10 @@ if(NOT URNIC_SANITIZE)
   add_test(NAME compat.programs
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/programs --build ${CMAKE_BINARY_DIR})
   set_tests_properties(compat.programs PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS "compat;peer" RUN_SERIAL ON)
+  # Against the kernel's own devices, in the guest of tests/interop; each cell has its second try by itself.
+  foreach(device siw rxe)
+    add_test(NAME compat.programs-${device}
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/programs --build ${CMAKE_BINARY_DIR} --over ${device})
+    set_tests_properties(compat.programs-${device} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS "compat;interop;cases" RUN_SERIAL ON)
+  endforeach()
 endif()

@@ -14,6 +14,7 @@
 namespace verbs_api {
 namespace {
 
+// proves: DI-1
 TEST_F(VerbsTest, CompletionQueuesAreAsDeepAsReportedAndNotDeeper) {
   for (const int wrong : {0, -1, attr_.max_cqe + 1}) {
     errno = 0;
@@ -42,6 +43,7 @@ TEST_F(VerbsTest, AQueueJustDestroyedHasNothingToPoll) {
   EXPECT_EQ(ibv_poll_cq(cq, 1, wc), 0);
 }
 
+// proves: DI-1, DI-3
 TEST_F(VerbsTest, AQueuePairHasWhatIsReportedAndNotMore) {
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);
@@ -75,6 +77,7 @@ TEST_F(VerbsTest, AQueuePairHasWhatIsReportedAndNotMore) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+// proves: DI-2, DI-4
 TEST_F(VerbsTest, AFreshQueuePairIsInResetAndMovesAsItMay) {
   ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
   ibv_qp_init_attr a = qp_attr(cq);
@@ -132,6 +135,7 @@ TEST_F(VerbsTest, AFreshQueuePairIsInResetAndMovesAsItMay) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+// proves: DI-6
 TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
   ibv_comp_channel* channel = ibv_create_comp_channel(context_);
   ASSERT_NE(channel, nullptr);
@@ -174,6 +178,7 @@ TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
   EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 }
 
+// proves: DI-7
 TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
   ibv_srq_init_attr s{};
   s.attr.max_wr = static_cast<std::uint32_t>(attr_.max_srq_wr) + 1;
@@ -213,6 +218,67 @@ TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 
+// More flushed receives than the queue has places.
+TEST_F(VerbsTest, DI7_AnOverrunIsAnEventOfTheQueueAndItsQueuePairsAreInError) {
+  ibv_cq* cq = ibv_create_cq(context_, 1, nullptr, nullptr, 0);
+  ibv_cq* other = ibv_create_cq(context_, 1, nullptr, nullptr, 0);
+  ASSERT_TRUE(cq != nullptr && other != nullptr);
+  const int places = cq->cqe;
+  ibv_qp_init_attr a = qp_attr(cq);
+  a.cap.max_recv_wr = static_cast<std::uint32_t>(places) + 1;
+  ibv_qp* qp = ibv_create_qp(pd_, &a);
+  ASSERT_NE(qp, nullptr);
+  ibv_qp_attr q{};
+  q.qp_state = IBV_QPS_INIT;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  ibv_recv_wr receive{}, *bad = nullptr;
+  for (int i = 0; i <= places; ++i) ASSERT_EQ(ibv_post_recv(qp, &receive, &bad), 0);
+  q.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  bool told = false;
+  for (pollfd p{context_->async_fd, POLLIN, 0}; !told && poll(&p, 1, 5000) == 1;) {
+    ibv_async_event event;
+    ASSERT_EQ(ibv_get_async_event(context_, &event), 0);
+    if (event.event_type == IBV_EVENT_CQ_ERR) {
+      EXPECT_EQ(event.element.cq, cq);
+      told = true;
+    }
+    ibv_ack_async_event(&event);
+  }
+  EXPECT_TRUE(told);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(ibv_destroy_cq(other), 0);
+}
+
+TEST_F(VerbsTest, DI7_AQueuePairInErrorHasTakenItsLastSharedReceive) {
+  ibv_srq_init_attr s{};
+  s.attr.max_wr = 8;
+  s.attr.max_sge = 1;
+  ibv_srq* srq = ibv_create_srq(pd_, &s);
+  ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+  ibv_qp_init_attr a = qp_attr(cq);
+  a.srq = srq;
+  ibv_qp* qp = ibv_create_qp(pd_, &a);
+  ASSERT_NE(qp, nullptr);
+  ibv_qp_attr q{};
+  q.qp_state = IBV_QPS_INIT;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  q.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
+  pollfd p{context_->async_fd, POLLIN, 0};
+  ASSERT_EQ(poll(&p, 1, 5000), 1);
+  ibv_async_event event;
+  ASSERT_EQ(ibv_get_async_event(context_, &event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+  EXPECT_EQ(event.element.qp, qp);
+  ibv_ack_async_event(&event);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+// proves: DI-3
 TEST_F(VerbsTest, ParentAndThreadDomainsCountTheirUsers) {
   ibv_td_init_attr none{};
   ibv_td* td = ibv_alloc_td(context_, &none);

@@ -46,7 +46,7 @@ class ConfigTest : public testing::Test {
     setenv(name.c_str(), value.c_str(), 1);
   }
   std::string file(const std::string& text, const std::string& name = "urnic.toml") {
-    const std::string path = folder_ + "/" + name;
+    std::string path = folder_ + "/" + name;
     std::ofstream(path) << text;
     return path;
   }
@@ -162,6 +162,7 @@ TEST_F(ConfigTest, TheUsualFileIsReadIfThereAndItsAbsenceIsFine) {
 
 TEST_F(ConfigTest, UnknownVariablesAreRefusedExceptThoseOfOthers) {
   env("URNIC_PLUGIN_DIR", "/nowhere");
+  env("URNIC_SYSFS", "/nowhere");
   env("URNIC_TEST_LONG", "1");
   EXPECT_TRUE(Config::load().ok());
   env("URNIC_HOLE_LIMITS", "3");
@@ -206,6 +207,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"address", "127.0.0.1/8", "address of a host"},
         BadValue{"address", "224.0.0.1/4", "address of a host"},
         BadValue{"gateway", "10.0.0.1,10.0.0.2", "at most one"},
+        BadValue{"allow", "10.0.0.0/33", "'10.0.0.0/33'"},
+        BadValue{"deny", "10.0.0.1,all", "'all' is neither"},
+        BadValue{"accept_rate", "1000001", "0 to 1000000"},
         BadValue{"gateway", "0.0.0.0", "gateway"}, BadValue{"capture", "a\nb", "control character"},
         BadValue{"log", "trace", "off, error, warn, info or debug"}));
 
@@ -213,6 +217,10 @@ TEST_F(ConfigTest, ValuesAreKeptInOneForm) {
   Config c;
   ASSERT_TRUE(c.set("crc", "no").ok());
   EXPECT_EQ(c.get("crc"), "off");
+  ASSERT_TRUE(c.set("allow", " 10.1.2.3/8 ,fd77::0001, 127.0.0.1/32").ok());
+  EXPECT_EQ(c.get("allow"), "10.0.0.0/8,fd77::1/128,127.0.0.1/32");
+  ASSERT_TRUE(c.set("allow", "").ok());
+  EXPECT_EQ(c.get("allow"), "");
   ASSERT_TRUE(c.set("rtr", " read , write").ok());
   EXPECT_EQ(c.get("rtr"), "write,read");
   ASSERT_TRUE(c.set("mac", "02-00-0A-4D-00-01").ok());
@@ -239,6 +247,10 @@ TEST_F(ConfigTest, E3NoMarkersNeedsARecoveryAttempt) {
   ASSERT_TRUE(c.set("max_recovery_attempts", "0").ok());
   ASSERT_FALSE(c.check().ok());
   EXPECT_THAT(c.check().error().message, HasSubstr("max_recovery_attempts"));
+  ASSERT_TRUE(c.set("transport", "roce").ok());
+  EXPECT_TRUE(c.check().ok()) << "that is iWARP's alone";
+  ASSERT_TRUE(c.set("transport", "both").ok());
+  EXPECT_FALSE(c.check().ok());
   ASSERT_TRUE(c.set("max_recovery_attempts", "1").ok());
   EXPECT_TRUE(c.check().ok());
 }
@@ -319,6 +331,11 @@ TEST_F(ConfigTest, TheWholeMustFit) {
     return r.ok() ? std::string() : r.error().message;
   };
   EXPECT_EQ(why({{"identity", "ib-like"}}), "");
+  EXPECT_THAT(why({{"identity", "roce"}}), HasSubstr("use transport = roce or both"));
+  EXPECT_EQ(why({{"identity", "roce"}, {"transport", "roce"}}), "");
+  EXPECT_EQ(why({{"identity", "roce"}, {"transport", "both"}}), "");
+  EXPECT_THAT(why({{"identity", "iwarp"}, {"transport", "roce"}}),
+              HasSubstr("use transport = iwarp or both"));
   EXPECT_THAT(why({{"address", "10.1.0.1/24"}, {"gateway", "10.2.0.1"}}),
               HasSubstr("not in a network"));
   EXPECT_THAT(why({{"address", "10.1.0.1/24"}, {"gateway", "10.1.0.1"}}), HasSubstr("own address"));

@@ -124,6 +124,33 @@ INSTANTIATE_TEST_SUITE_P(, Addresses, ::testing::Values(Wire::Memif, Wire::Kerne
                            return i.param == Wire::Memif ? "Memif" : "KernelTcp";
                          });
 
+// Of several devices the nearest has the way.
+TEST_P(Addresses, AnAddressIsAsNearAsTheLongestNetworkThatHasIt) {
+  const Device& d = server->device;
+  const auto length = [&](const char* address) {
+    auto n = d.prefix_length_for(address);
+    return n ? static_cast<int>(*n) : -1;
+  };
+  EXPECT_EQ(length(first.c_str()), 32);
+  EXPECT_EQ(length(second.c_str()), 32);
+  EXPECT_EQ(d.prefix_length_for("x").error().code, Errc::invalid_argument);
+  if (GetParam() == Wire::KernelTcp) {
+    Config c = config("server", "");
+    ASSERT_TRUE(c.set("port", "tcp:bind=127.0.0.1").ok());
+    auto bound = Device::open(c);
+    ASSERT_TRUE(bound.ok()) << bound.error().message;
+    EXPECT_EQ(*bound->prefix_length_for("127.0.0.1"), 32u);
+    EXPECT_EQ(*bound->prefix_length_for("127.9.9.9"), 8u);
+    EXPECT_EQ(*bound->prefix_length_for("192.0.2.1"), 0u);  // it leaves from there whatever it is
+    return;
+  }
+  EXPECT_EQ(length(six.c_str()), 128);
+  EXPECT_EQ(length("10.77.0.200"), 24);
+  EXPECT_EQ(length("fd77::77"), 64);
+  EXPECT_EQ(length("10.78.0.1"), -1);
+  EXPECT_EQ(d.prefix_length_for("10.78.0.1").error().code, Errc::unreachable);
+}
+
 // As tgt does.
 TEST_P(Addresses, BothVersionsListenOnOnePort) {
   if (!has_six()) GTEST_SKIP() << "no IPv6 here";

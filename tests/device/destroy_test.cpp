@@ -338,6 +338,23 @@ TEST_P(Destroy, E50_AsynchronousEventsAreForThoseWhoAsk) {
   }
 }
 
+// Over the kernel's TCP the kernel does it when the process is gone.
+TEST_P(Destroy, DisconnectAllEndsConnectionsOfLivingQueuePairs) {
+  client->make_qp();
+  server->make_qp();
+  connect();
+  const auto begun = std::chrono::steady_clock::now();
+  client->device.disconnect_all(15000);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  if (!memif()) {
+    EXPECT_EQ(server->device.stats().connections.size(), 1u);
+    return;
+  }
+  const auto e = server->next();
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->kind, EventKind::disconnected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Wires, DestroySlowly, ::testing::Values("memif"),
                          [](const auto& wire) { return std::string(wire.param); });
 INSTANTIATE_TEST_SUITE_P(Wires, Destroy, ::testing::Values("memif", "tcp"),

@@ -29,6 +29,7 @@ struct LinkTest : ::testing::Test {
     EXPECT_TRUE(c.set("port", "memif:socket=" + directory + "/l.sock,role=" + role).ok());
     EXPECT_TRUE(c.set("stat", "off").ok());
     EXPECT_TRUE(c.set("link_timeout_ms", timeout_ms).ok());
+    EXPECT_TRUE(c.set("keepalive", "off").ok());
     EXPECT_TRUE(c.set("keepalive_s", "1").ok());
     Side s(c);
     EXPECT_TRUE(s.device);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "support/loopback_network.h"
 #include "urnic/urnic.h"
 
 namespace urnic::test {
@@ -107,6 +108,7 @@ struct RoceEnd {
 // Two queue pairs, as their programs have agreed.
 struct Agreed {
   bool v6 = false;
+  std::string network = "10.77.0.";  // of version 4
   std::uint32_t psn[2] = {0xffffff, 0x123456};
   std::uint32_t path_mtu = 1024;
   std::uint32_t depth = 4;
@@ -140,7 +142,7 @@ struct Agreed {
     return a;
   }
   std::string address(int which) const {
-    return (v6 ? "fd77::" : "10.77.0.") + std::to_string(which + 1);
+    return (v6 ? "fd77::" : network) + std::to_string(which + 1);
   }
   // As far as that, from reset.
   void move(QueuePair& qp, int which, std::uint32_t dest, QpState to = QpState::rts) const {
@@ -163,7 +165,7 @@ struct Agreed {
   }
 };
 
-// The parameter is the port's kind: "memif" or "mem".
+// The parameter is the port's kind: "memif", "mem" or "udp".
 class RoceDevices : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -178,6 +180,13 @@ class RoceDevices : public ::testing::TestWithParam<const char*> {
   }
   Settings settings(int which, const Settings& more = {}) const {
     Settings s = more;
+    if (std::string(GetParam()) == "udp") {
+      s.insert(
+          {"port", "udp:bind=" + loopback_network() + std::to_string(which + 1) + ",mtu=5000"});
+      s.insert({"stat", "off"});
+      s.insert({"transport", "roce"});
+      return s;
+    }
     const bool memif = std::string(GetParam()) == "memif";
     s.insert({"port", memif ? "memif:socket=" + directory_ +
                                   "/r.sock,role=" + (which == 0 ? "server" : "client") + ",mtu=9000"

@@ -112,11 +112,14 @@ TEST_P(RoceModify, WhatIsNotSpokenOrNotThereIsUnsupported) {
   EXPECT_TRUE(create(1, std::nullopt).ok()) << "what the device speaks";
   expect_refused(create(1, Transport::roce, 77), Errc::unsupported, "the device's choice");
   expect_refused(create(1, static_cast<Transport>(9)), Errc::invalid_argument, "no transport");
-  const auto listener = ends[1].device.listen(0);
-  ASSERT_FALSE(listener.ok());
-  EXPECT_EQ(listener.error().code, Errc::unsupported);
+  BindOptions place;
+  place.transport = Transport::iwarp;
+  const auto bound = ends[1].device.bind("[::]:0", place);
+  ASSERT_FALSE(bound.ok());
+  EXPECT_EQ(bound.error().code, Errc::unsupported);
+  place.transport = Transport::roce;
+  EXPECT_FALSE(ends[0].device.bind("[::]:0", place).ok());
   QueuePair qp = ends[1].make();
-  expect_refused(qp.connect("10.77.0.1:1"), Errc::unsupported, "QueuePair::modify");
   qp.disconnect();
   qp.abort();
   EXPECT_EQ(qp.state(), QpState::reset);

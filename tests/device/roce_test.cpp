@@ -76,12 +76,11 @@ void all_operations(RoceEnd (&ends)[2], QueuePair (&qps)[2]) {
       EXPECT_EQ(received.opcode, Opcode::receive);
       EXPECT_EQ(received.wr_id, 200 + i);
       EXPECT_EQ(received.qp_number, qps[1].number());
-      if (sends) {
-        EXPECT_EQ(received.byte_len, length);
-      }
+      EXPECT_EQ(received.byte_len, length);
       EXPECT_EQ(received.with_immediate,
                 op == Opcode::send_with_immediate || op == Opcode::write_with_immediate);
       EXPECT_EQ(received.immediate, received.with_immediate ? 0x89abcdefu : 0u);
+      EXPECT_EQ(received.behind_write, op == Opcode::write_with_immediate);
       EXPECT_EQ(received.invalidated, op == Opcode::send_with_invalidate);
       if (received.invalidated) {
         EXPECT_EQ(received.invalidated_rkey, spare.rkey());
@@ -221,7 +220,9 @@ TEST_P(Roce, ASendWaitsForItsReceive) {
   up();
   const Sge from = ends[0].sge(0, 100), into = ends[1].sge(0, 100);
   ASSERT_TRUE(qps[0].post_send(request(Opcode::send, 1, from, 0)).ok());
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < 1000 && qps[1].stats().roce.rnr_naks_sent == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   ASSERT_TRUE(qps[1].post_receive({2, {&into, 1}}).ok());
   EXPECT_EQ(ends[0].one().status, WcStatus::success);
   EXPECT_EQ(ends[1].one().status, WcStatus::success);
@@ -351,6 +352,63 @@ TEST_P(Roce, TheApplicationAloneDrivesOverABadWire) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Roce, ::testing::Values("memif", "mem"));
+
+// ---- through the kernel's UDP
+
+using RoceOverUdp = RoceDevices;
+
+TEST_P(RoceOverUdp, EveryOperation) {
+  Agreed agreed;
+  agreed.network = loopback_network();
+  agreed.path_mtu = 4096;
+  up(agreed);
+  all_operations(ends, qps);
+  EXPECT_EQ(ends[0].device.info().addresses, loopback_network() + "1/32");
+}
+
+// Our own packets have the identification a socket gives them; foreign ones have any.
+TEST_P(RoceOverUdp, ADamagedPacketIsRepeatedAndHurtsNothing) {
+  Agreed agreed;
+  agreed.network = loopback_network();
+  up(agreed, {{"faults", "corrupt=0.02,seed=3"}});
+  for (int round = 0; round < 4; ++round) {
+    const Sge sge = ends[0].sge(0, 128 << 10);
+    ASSERT_TRUE(qps[0].post_send(request(Opcode::write, 1, sge, 0)).ok());
+    EXPECT_EQ(ends[0].one().status, WcStatus::success);
+    ends[1].device.stats();
+    EXPECT_EQ(std::memcmp(ends[1].memory.data(), ends[0].memory.data(), 128 << 10), 0);
+    for (auto& b : ends[0].memory) b = static_cast<std::uint8_t>(b + 1);
+    ends[0].in_order();
+  }
+}
+
+TEST_P(RoceOverUdp, ToAnAddressWhereNobodyIsTheRetriesAreUsedUp) {
+  Agreed agreed;
+  agreed.network = loopback_network(1);
+  agreed.ack_timeout = 10;
+  agreed.retry_count = 2;
+  up(agreed);
+  const Sge sge = ends[0].sge(0, 100);
+  ASSERT_TRUE(qps[0].post_send(request(Opcode::write, 1, sge, 0)).ok());
+  EXPECT_EQ(ends[0].one().status, WcStatus::retry_exceeded);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RoceOverUdp, ::testing::Values("udp"));
+
+// What does not go together is said before anything is opened.
+TEST(UdpSettings, WhatTheKernelsUdpCannotDoIsRefused) {
+  const auto error_of = [](const Settings& settings) {
+    Config c;
+    for (const auto& [name, value] : settings) EXPECT_TRUE(c.set(name, value).ok());
+    const auto ok = c.check();
+    return ok.ok() ? std::string() : ok.error().message;
+  };
+  EXPECT_EQ(error_of({{"port", "udp"}, {"transport", "roce"}}), "");
+  for (const char* transport : {"iwarp", "both"}) {
+    EXPECT_NE(error_of({{"port", "udp"}, {"transport", transport}}).find("use transport = roce"),
+              std::string::npos);
+  }
+}
 
 }  // namespace
 }  // namespace urnic::test

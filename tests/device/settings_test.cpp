@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
@@ -61,6 +62,10 @@ const std::map<std::string, OfEngine> kOfEngine = {
     {"immediate_dup_ack", {"off", SEEN(context.immediate_dup_ack)}},
     {"crc", {"off", SEEN(mpa.crc)}},
     {"ooo_without_markers", {"store", SEEN(out_of_order)}},
+    {"out_of_order", {"drop", SEEN(roce.loss.out_of_order)}},
+    {"held_packets", {"9", SEEN(roce.loss.store_packets)}},
+    {"rnr_park", {"9", SEEN(roce.loss.rnr_park)}},
+    {"rnr_park_ms", {"9", SEEN(roce.loss.rnr_park_time)}},
     {"probe", {"off", SEEN(roce.probe)}},
     {"rq_nudge", {"off", SEEN(rq_nudge)}},
     {"receive_wait_ms", {"9", SEEN(receive_wait)}},
@@ -88,8 +93,13 @@ const std::map<std::string, OfEngine> kOfEngine = {
     {"undo", {"off", SEEN(tcp.undo)}},
     {"time_wait_ms", {"9", SEEN(tcp.time_wait)}},
     {"link_timeout_ms", {"9", SEEN(link_timeout)}},
-    {"keepalive", {"on", SEEN(keepalive)}},
+    {"keepalive", {"off", SEEN(keepalive)}},
     {"max_connections", {"9", SEEN(max_connections)}},
+    {"allow", {"10.0.0.0/8", SEEN(gate.access.admits(IpAddress::v4(11, 0, 0, 1)))}},
+    {"deny", {"10.0.0.0/8", SEEN(gate.access.admits(IpAddress::v4(10, 0, 0, 1)))}},
+    {"listener_connections", {"9", SEEN(gate.most)}},
+    {"peer_connections", {"9", SEEN(gate.most_of_peer)}},
+    {"accept_rate", {"9", SEEN(gate.rate)}},
     {"keepalive_s", {"9", SEEN(keepalive_idle)}},
 };
 
@@ -147,12 +157,22 @@ struct SettingsTest : ::testing::Test {
 TEST_F(SettingsTest, EveryKeyChangesSomething) {
   const std::map<std::string, std::function<bool()>> of_device = {
       {"name", [&] { return look("name", "other").name == "other"; }},
+      {"device",
+       [&] {
+         std::ofstream(directory + "/two.toml") << "[device.a]\nport = \"mem:name=a\"\n"
+                                                << "[device.b]\nport = \"mem:name=b\"\n";
+         auto c = Config::load(directory + "/two.toml");
+         if (!c.ok() || Device::open(*c).ok() || !c->set("device", "b").ok()) return false;
+         auto d = Device::open(*c);
+         return d.ok() && d->info().port == "mem:name=b";
+       }},
       {"port", [&] { return look("port", "mem:name=other").port == "mem:name=other"; }},
       {"progress", [&] { return look("progress", "poll").polls_alone == 0; }},
       {"spin_us", [&] { return look("spin_us", "1000000").polls_alone > 2 * look().polls_alone; }},
       {"identity",
        [&] {
-         return look().identity == "iwarp" && look("identity", "ib-like").identity == "ib-like";
+         return look().identity == "iwarp" && look("transport", "roce").identity == "roce" &&
+                look("identity", "ib-like").identity == "ib-like";
        }},
       {"capture", [&] { return look("capture", directory + "/file").file; }},
       {"faults",

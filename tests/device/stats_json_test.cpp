@@ -20,6 +20,8 @@ ConnectionStats numbered(std::uint64_t from) {
   s.state = "established";
   s.iwarp.fast = true;
   s.iwarp.slow_reason = "down\"graded\\";
+  s.roce.fast = true;
+  s.roce.slow_reason = "store-full";
   s.iwarp.mpa.crc = false;
   for (const auto& c : connection_counters()) c.of(s) = n++;
   for (std::uint64_t& r : s.iwarp.reasons) r = n++;
@@ -65,6 +67,8 @@ TEST(StatsJson, EveryCounterSurvivesTheWayThereAndBack) {
             sample().connections[0].iwarp.ddp.fpdus_received);
   EXPECT_EQ(back->ended.iwarp.tcp.mss, sample().ended.iwarp.tcp.mss);
   EXPECT_EQ(back->iwarp.rx_bad_tcp_checksum, sample().iwarp.rx_bad_tcp_checksum);
+  EXPECT_TRUE(back->connections[0].roce.fast);
+  EXPECT_EQ(back->connections[0].roce.slow_reason, "store-full");
   EXPECT_EQ(back->connections[0].iwarp.slow_reason, "down\"graded\\");
 }
 
@@ -84,7 +88,7 @@ TEST(StatsJson, AllNumbersOfTheSampleAreDistinctInTheDocument) {
   EXPECT_EQ(c["iwarp"]["ddp"]["fpdus_sent"].size(), kOpcodeCount);
   EXPECT_EQ(c["iwarp"]["ddp"]["fpdus_received"].size(), kOpcodeCount);
   const std::size_t connection =
-      10u + connection_counters().size() + 5 + kReasonCount + 2 * kOpcodeCount;
+      12u + connection_counters().size() + 5 + kReasonCount + 2 * kOpcodeCount;
   EXPECT_EQ(leaves(c), connection);
   EXPECT_EQ(leaves(j), 8u + engine_counters().size() + engine_gauges().size() + 3 * connection);
 }

@@ -8,64 +8,20 @@
 
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <string>
 
 #include "base/inet_checksum.h"
 #include "net/arp.h"
 #include "net/ethernet.h"
 #include "net/header_template.h"
-#include "roce/frame.h"
-#include "tests/engine/roce_ends.h"
+#include "tests/engine/moved_counters.h"
+#include "tests/engine/roce_counters.h"
 #include "tests/engine/rx_path.h"
 #include "tests/engine/stream_ends.h"
 #include "urnic/urnic.h"
 
 namespace urnic::test {
 namespace {
-
-// What has moved so far, by name; counters by opcode and reason by their labels too.
-class Moved {
- public:
-  void add(const EngineStats& s) {
-    for (const auto& c : engine_counters()) count_[c.name] += c.of(s);
-    for (const auto& c : engine_gauges()) count_[c.name] += c.of(s);
-    add(s.ended);
-    for (const ConnectionStats& c : s.connections) add(c);
-  }
-  void add(const HandPeer& p) { add(p.engine_stats()); }
-  void add(const engine::Engine& e) {
-    EngineStats s;
-    e.fill_stats(&s);
-    add(s);
-  }
-  // Those that have not, by name.
-  std::string still() const {
-    std::string out;
-    const auto look = [&](const std::string& name) {
-      const auto it = count_.find(name);
-      if (it == count_.end() || it->second == 0) out += " " + name;
-    };
-    for (const auto& c : engine_counters()) look(c.name);
-    for (const auto& c : engine_gauges()) look(c.name);
-    for (const auto& c : connection_counters()) look(c.name);
-    for (std::size_t i = 0; i < kOpcodeCount; ++i) {
-      look(std::string("sent: ") + opcode_label(i));
-      look(std::string("received: ") + opcode_label(i));
-    }
-    return out;
-  }
-
- private:
-  void add(const ConnectionStats& s) {
-    for (const auto& c : connection_counters()) count_[c.name] += c.of(s);
-    for (std::size_t i = 0; i < kOpcodeCount; ++i) {
-      count_[std::string("sent: ") + opcode_label(i)] += s.iwarp.ddp.fpdus_sent[i];
-      count_[std::string("received: ") + opcode_label(i)] += s.iwarp.ddp.fpdus_received[i];
-    }
-  }
-  std::map<std::string, std::uint64_t> count_;
-};
 
 struct Path : RxPath {
   void TestBody() override {}
@@ -269,146 +225,6 @@ void refused_access(Moved* moved) {
   t.add_to(moved);
 }
 
-// ---- RoCE
-
-// Two engines and a bad wire between them.
-struct Lossy : RoceEnds {
-  void TestBody() override {}
-  void work(Moved* moved) {
-    ByHand h;
-    h.retry_count = 7;
-    up(both(), h);
-    rooms(512 << 10);
-    pair->run_for(Duration::ms(10));  // they have found each other
-    pair->set_faults_left("loss=0.1,dup=0.1,reorder=0.1");
-    pair->set_faults_right("loss=0.1,dup=0.1,reorder=0.1");
-    for (std::uint64_t i = 0; i < 60; ++i) {
-      post(*left, i % 2 == 0 ? verbs::WrOp::Read : verbs::WrOp::Write, i, 6000, i * 8000);
-    }
-    ASSERT_TRUE(run(60));
-    pair->set_faults_left("");
-    pair->set_faults_right("");
-    post(*left, verbs::WrOp::Send, 60, 100, 0);
-    ASSERT_FALSE(run(61, 1, Duration::ms(5)));  // RNR NAKs
-    receive(*right, 1, 0, 100);
-    ASSERT_TRUE(run(61, 1));
-    moved->add(pair->left().engine());
-    moved->add(pair->right().engine());
-    theirs->key ^= 0x7700;
-    post(*left, verbs::WrOp::Write, 61, 100, 0);  // requests_refused
-    ASSERT_TRUE(run(62, 1));
-    moved->add(pair->right().engine());
-  }
-  // The transport timer is half a second, a round trip much less: probes and what they show.
-  void probe(Moved* moved) {
-    sim::PairOptions o = both();
-    o.left.roce.probe = true;
-    ByHand h;
-    h.ack_timeout = 17;
-    h.retry_count = 7;
-    up(o, h);
-    rooms(512 << 10);
-    pair->run_for(Duration::ms(10));
-    pair->set_faults_left("loss=0.2");
-    pair->set_faults_right("loss=0.2");
-    for (std::uint64_t i = 0; i < 60; ++i) {
-      post(*left, verbs::WrOp::Write, i, 6000, i * 8000);
-      pair->run_for(Duration::ms(3));
-    }
-    ASSERT_TRUE(run(60));
-    moved->add(pair->left().engine());
-  }
-};
-
-// Packets that no peer of ours sends. One connected queue pair, whose peer is the test.
-struct Crafted {
-  Crafted() {
-    auto [a, b] = port::make_memory_pair({.max_frame = 1518});
-    engine::Options o;
-    o.speaks_roce = true;
-    o.addresses = {"10.0.0.1/24"};
-    o.mtu = 1500;
-    wire = std::move(b);
-    node = std::make_unique<sim::Node>(o, std::move(a));
-    node->engine().poll(now);
-    qp = node->make_roce_qp();
-    connect(*node, *qp, {}, 0, 0x55, 1, now);
-  }
-  static ib::PacketHeader header(ib::Operation op, std::uint32_t psn) {
-    ib::PacketHeader h;
-    h.bth.opcode = ib::Opcode(ib::ServiceType::Rc, op);
-    h.bth.psn = ib::Psn(psn);
-    return h;
-  }
-  template <class Spoil>
-  void arrive_spoiled(ib::PacketHeader h, Spoil&& spoil, std::uint32_t to = 0, int from = 1) {
-    roce::FrameConfig config;
-    config.source = MacAddress{{2, 9, 9, 9, 9, 9}};
-    config.destination = node->engine().interface().mac();
-    config.av.local = address_of(from);
-    config.av.remote = address_of(0);
-    const roce::FrameHeaders headers(config);
-    h.bth.dest_qp = to != 0 ? to : qp->number();
-    port::Frame f;
-    ASSERT_EQ(wire.tx_reserve(0, 200, &f, 1), 1u);
-    const std::size_t n = ib::emit_packet(h, {}, f.data[0] + headers.size());
-    f.len[0] = static_cast<std::uint32_t>(headers.finish(f.data[0], n, 0));
-    f.len[1] = 0;
-    spoil(f);
-    wire.tx_commit(0, &f, 1);
-    node->engine().poll(now);
-  }
-  void arrive(const ib::PacketHeader& h, std::uint32_t to = 0, int from = 1) {
-    arrive_spoiled(
-        h, [](port::Frame&) {}, to, from);
-  }
-  void pass(Duration d) {
-    for (const Instant until = now + d; now < until; now = now + Duration::ms(1)) {
-      node->engine().poll(now);
-    }
-  }
-  Instant now = Instant::from_ns(1000);
-  port::Port wire;
-  std::unique_ptr<sim::Node> node;
-  verbs::QueuePair* qp = nullptr;
-};
-
-void packets_of_roce(Moved* moved) {
-  using Op = ib::Operation;
-  Crafted c;
-  const ib::PacketHeader good = Crafted::header(Op::SendOnly, 77);
-  c.arrive_spoiled(good, [](port::Frame& f) { f.data[0][f.len[0] - 1] ^= 1; });  // rx_bad_icrc
-  c.arrive_spoiled(good, [](port::Frame& f) { f.data[0][39] ^= 4; });  // rx_roce_malformed
-  ib::PacketHeader h = good;
-  h.bth.version = 1;
-  c.arrive(h);                                       // rx_bad_version
-  c.arrive(good, 0x777777);                          // rx_no_queue_pair
-  c.arrive(good, c.node->make_roce_qp()->number());  // rx_wrong_state
-  h = good;
-  h.bth.opcode = ib::Opcode(ib::ServiceType::Uc, Op::SendOnly);
-  c.arrive(h);  // rx_wrong_service
-  h = good;
-  h.bth.pkey = 0x1234;
-  c.arrive(h);           // rx_bad_pkey
-  c.arrive(good, 0, 2);  // rx_wrong_address
-  h = Crafted::header(Op::ReadRequest, 70);
-  c.arrive(h);  // requests_too_late
-  h = Crafted::header(Op::Acknowledge, 0x123);
-  c.arrive(h);  // responses_ghost
-  h = Crafted::header(Op::Acknowledge, 0xfffffa);
-  h.aeth.syndrome.octet = 0x40;
-  c.arrive(h);  // responses_malformed
-  // Nobody answers for the peer: tx_unroutable.
-  Room room(*c.node, 4096, 1);
-  const verbs::Sge sge{room.at(), 100, room.key};
-  verbs::SendWr wr;
-  wr.op = verbs::WrOp::Write;
-  wr.sges = {&sge, 1};
-  ASSERT_EQ(c.node->post_send(*c.qp, wr, c.now), verbs::Post::Ok);
-  c.pass(Duration::ms(3500));
-  moved->add(c.node->engine());
-}
-
 // ---- what only a real port counts
 
 void a_port_of_the_system(Moved* moved) {
@@ -459,6 +275,25 @@ void too_many_connections(Moved* moved) {
   moved->add(server.stats());
 }
 
+// Of the peer's two addresses one is denied, and the other has as many connections as it may.
+void refused_at_the_gate(Moved* moved) {
+  sim::PairOptions o;
+  o.right.gate.access.deny(*IpPrefix::parse("10.0.0.1"));
+  o.right.gate.most_of_peer = 1;
+  sim::Pair pair(o);
+  engine::Engine& e = pair.left().engine();
+  ASSERT_TRUE(
+      pair.connect(*pair.left().make_qp(), *pair.right().make_qp(), {}, {}, "[fd00::2]:7000"));
+  for (const char* to : {"10.0.0.2:7000", "[fd00::2]:7000"}) {  // peers_denied, peers_over_limit
+    ASSERT_TRUE(e.iwarp()
+                    .connect(*pair.left().make_qp(), *SocketAddress::parse(to), e.default_params(),
+                             pair.now())
+                    .ok());
+    pair.run_for(Duration::s(1));
+  }
+  moved->add(pair.right().engine());
+}
+
 // proves: E-48
 TEST(Counters, E48_EachOfThemMovesWhenWhatItCountsHappens) {
   Moved moved;
@@ -472,9 +307,13 @@ TEST(Counters, E48_EachOfThemMovesWhenWhatItCountsHappens) {
   refused_access(&moved);
   a_port_of_the_system(&moved);
   too_many_connections(&moved);
+  refused_at_the_gate(&moved);
   Lossy().work(&moved);
   Lossy().probe(&moved);
+  Lossy().unreliable(&moved);
+  Lossy().kept(&moved);
   packets_of_roce(&moved);
+  connections_of_roce(&moved);
   EXPECT_EQ(moved.still(), "");
 }
 

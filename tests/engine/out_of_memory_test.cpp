@@ -103,6 +103,7 @@ class Lives {
     o.context.initiated_as = fastpath::ConnectionType::Slow;  // which needs memory more often
     o.keepalive = true;  // a RST may be lost, and who waits for a Read sends nothing
     o.keepalive_idle = Duration::s(5);
+    o.gate.most_of_peer = 8;  // which is written down for each address
     return o;
   }
   void connect(std::uint8_t number) {

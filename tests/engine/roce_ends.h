@@ -68,6 +68,30 @@ inline void connect(sim::Node& node, verbs::QueuePair& qp, const ByHand& h, int 
   ASSERT_EQ(roce.modify(qp, to_rts(h, which), now), roce::Modified::Ok);
 }
 
+inline constexpr std::uint32_t kQkey = 0x7654321;
+// The same for UC, or UD under kQkey, which has no peer.
+inline void move_unreliable(sim::Node& node, verbs::QueuePair& qp, verbs::Service service,
+                            const ByHand& h, int which, std::uint32_t dest, Instant now) {
+  engine::RocePairs& roce = node.engine().roce();
+  roce::QpChange init = to_init(), rtr = to_rtr(h, which, dest, 1 - which), rts = to_rts(h, which);
+  rtr.mask &= ~(verbs::kQpAttrMaxDestRdAtomic | verbs::kQpAttrMinRnrTimer);
+  rts.mask = verbs::kQpAttrSqPsn;
+  if (service == verbs::Service::Ud) {
+    init.mask ^= verbs::kQpAttrAccess | verbs::kQpAttrQkey;
+    init.qkey = kQkey;
+    rtr.mask = verbs::kQpAttrState;
+  }
+  for (const roce::QpChange& c : {init, rtr, rts}) {
+    ASSERT_EQ(roce.modify(qp, c, now), roce::Modified::Ok);
+  }
+}
+inline std::uint32_t handle_to(sim::Node& node, int which, int peer, Instant now) {
+  ib::AddressVector av;
+  av.local = address_of(which);
+  av.remote = address_of(peer);
+  return node.engine().roce().create_handle(av, now).handle;
+}
+
 // Memory of one end, with every right.
 struct Room {
   Room(sim::Node& node, std::size_t octets, std::uint64_t seed) : bytes(octets) {
@@ -90,6 +114,14 @@ class RoceEnds : public ::testing::Test {
     sim::PairOptions o;
     o.left.speaks_roce = o.right.speaks_roce = true;
     return o;
+  }
+  // Queue pairs of UC, or of UD under kQkey.
+  void up_unreliable(verbs::Service s, const sim::PairOptions& o = both(), const ByHand& h = {}) {
+    pair = std::make_unique<sim::Pair>(o);
+    left = pair->left().make_roce_qp({}, s);
+    right = pair->right().make_roce_qp({}, s);
+    move_unreliable(pair->left(), *left, s, h, 0, right->number(), pair->now());
+    move_unreliable(pair->right(), *right, s, h, 1, left->number(), pair->now());
   }
   void up(const sim::PairOptions& o = both(), const ByHand& h = {}) {
     pair = std::make_unique<sim::Pair>(o);

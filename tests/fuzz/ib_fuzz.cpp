@@ -68,7 +68,8 @@ class Peer {
 
  private:
   void connection() {
-    Responder r(qp_, &rq_, &table_);
+    choose_rules();
+    Responder r(qp_, &rq_, &table_, &pool_);
     for (int after = 0; !in_.empty() && after < 4; after += is_fatal(r.failure())) {
       switch (in_.below(8)) {
         case 0:
@@ -84,6 +85,13 @@ class Peer {
           if (in_.often(8)) table_.invalidate(rkey_, qp_.peer());
           r.volunteer_ack();
           break;
+        case 4:
+          if (r.receive_posted()) {
+            held(r);
+          } else if (in_.often(64)) {
+            r.stop_waiting();
+          }
+          break;
         default:
           request(r);
           break;
@@ -91,6 +99,30 @@ class Peer {
     }
     answers(r, 1u << 20);
     require(!r.due(), "something is due that does not leave");
+    require(r.state().held.size() <= qp_.loss.store_packets, "more is kept than may be");
+    r.forget_held();
+    require(pool_.in_use() == 0, "what was kept is not given back");
+  }
+
+  // The letter, or not.
+  void choose_rules() {
+    qp_.loss.type = in_.often(64) ? ConnectionType::Slow : ConnectionType::Fast;
+    qp_.loss.store_packets = 1 + in_.below(40);
+    qp_.loss.max_recovery_attempts = in_.below(40);
+    qp_.loss.upgrade_after = 1 + in_.below(8);
+    qp_.loss.rnr_park = in_.below(20);
+  }
+
+  // All that has its turn.
+  void held(Responder& r) {
+    verbs::Completion c;
+    std::uint32_t n = 0;
+    for (Received got{Verdict::Accept, false, true}; got.more; ++n) {
+      require(n <= qp_.loss.store_packets, "what is kept has no end");
+      got = r.take_held(&c);
+      completed_ += got.completed;
+      require(completed_ <= posted_, "more receives complete than were posted");
+    }
   }
 
   std::uint8_t* octets() { return reinterpret_cast<std::uint8_t*>(memory_); }
@@ -163,12 +195,16 @@ class Peer {
     require(completed_ <= posted_, "more receives complete than were posted");
     const bool accepted = got.verdict == Verdict::Accept;
     require(accepted || (s.expected == expected && s.msn == msn), "what was not accepted counts");
-    if (!accepted) return;
+    if (!accepted) {
+      if (got.more) held(r);
+      return;
+    }
     const bool read = p.header.row().family == Family::Read;
     const std::uint32_t psns = read ? packets_of(p.header.reth.length, kPmtu) : 1;
     require(p.header.bth.psn == expected && s.expected == expected + psns,
             "the expected PSN is another");
     require(s.msn - msn == (p.header.row().ends() ? 1u : 0u), "the MSN is another");
+    if (got.more) held(r);
   }
 
   void answers(Responder& r, std::uint32_t most) {
@@ -199,6 +235,7 @@ class Peer {
   Input& in_;
   alignas(64) std::uint64_t memory_[(2 * kGuard + kRegion) / 8];
   verbs::MemoryTable table_;
+  HeldPool pool_;
   QpAttributes qp_;
   verbs::ReceiveQueue rq_{16, 2, 0};
   std::uint32_t rkey_ = 0, lkey_ = 0;

@@ -73,7 +73,9 @@ std::string text(Input& in) {
                                          "\xff",
                                          "log",
                                          "on",
-                                         "off"};
+                                         "off",
+                                         "[device.a]\n",
+                                         "device."};
   std::string out;
   while (!in.empty() && out.size() < 4000) {
     const unsigned what = in.u8();

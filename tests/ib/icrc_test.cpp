@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/rng.h"
 #include "support/golden.h"
 
 namespace urnic::ib {
@@ -81,6 +82,64 @@ TEST(Icrc, HeadersMadeFromASocketsFieldsServeAsWell) {
   f.source = *IpAddress::parse("2001:db8::1");
   f.destination = *IpAddress::parse("2001:db8::2");
   EXPECT_TRUE(icrc_good(pseudo_headers(f, 36).view(), whole(kVectors[2])));
+}
+
+// A socket does not tell the identification of what arrives.
+// proves: IB-1
+TEST(Icrc, AHiddenIdentificationIsFoundWhateverItIs) {
+  Rng rng(4791);
+  for (const std::size_t length :
+       {std::size_t{24}, std::size_t{63}, std::size_t{64}, std::size_t{1052}, std::size_t{4124}}) {
+    for (int round = 0; round < 50; ++round) {
+      DatagramFields f;
+      f.source = *IpAddress::parse("192.0.2.1");
+      f.destination = *IpAddress::parse("192.0.2.2");
+      f.source_port = 0xc001;
+      f.identification = static_cast<std::uint16_t>(round == 0 ? 0 : rng.next());
+      Bytes packet(length);
+      for (auto& b : packet) b = static_cast<std::uint8_t>(rng.next());
+      seal(pseudo_headers(f, length).view(), packet);
+      f.identification = 0;
+      const IpUdpHeaders known = pseudo_headers(f, length);
+      EXPECT_TRUE(icrc_good_for_some_identification(known.view(), packet));
+      // One bit of what is covered, anywhere but in the octet that routers change.
+      std::size_t bit = rng.below(length * 8);
+      if (bit / 8 == 4) bit += 8;
+      packet[bit / 8] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
+      EXPECT_FALSE(icrc_good_for_some_identification(known.view(), packet)) << bit;
+    }
+  }
+}
+
+// What this leaves: a broken packet is taken once in 2^16.
+TEST(Icrc, OneInSixtyFiveThousandBrokenPacketsPassesWithAHiddenIdentification) {
+  Rng rng(1);
+  DatagramFields f;
+  f.source = *IpAddress::parse("192.0.2.1");
+  f.destination = *IpAddress::parse("192.0.2.2");
+  const IpUdpHeaders known = pseudo_headers(f, 24);
+  Bytes packet(24);
+  int passed = 0;
+  for (int i = 0; i < 1 << 20; ++i) {
+    for (std::size_t at = 0; at < packet.size(); at += 8) store_be64(&packet[at], rng.next());
+    passed += icrc_good_for_some_identification(known.view(), packet) ? 1 : 0;
+  }
+  EXPECT_GE(passed, 4);
+  EXPECT_LE(passed, 40);  // 16 expected
+}
+
+TEST(Icrc, SixHidesNothing) {
+  Rng rng(6);
+  for (const Vector& v : kVectors) {
+    const Bytes ip_udp = from_hex(v.ip_udp);
+    if (ip_udp[0] >> 4 != 6) continue;
+    Bytes packet = whole(v);
+    EXPECT_TRUE(icrc_good_for_some_identification(ip_udp, packet));
+    for (int i = 0; i < 1 << 18; ++i) {
+      store_be32(&packet[packet.size() - 4], static_cast<std::uint32_t>(rng.next()));
+      EXPECT_EQ(icrc_good_for_some_identification(ip_udp, packet), icrc_good(ip_udp, packet));
+    }
+  }
 }
 
 }  // namespace

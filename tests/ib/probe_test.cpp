@@ -227,6 +227,20 @@ TEST_F(RequesterProbe, AResponseThatMovesNothingPutsItOff) {
   EXPECT_EQ(r().due(), now + Duration::ms(1));
 }
 
+// It is of an answer that is on its way: a probe would make a peer begin a long READ again, and
+// again.
+// proves: S-5
+TEST_F(RequesterProbe, ADuplicateResponsePutsItOff) {
+  post(WrOp::Read, 3 * kPmtu, 4096);
+  leave();
+  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
+  data(Operation::ReadResponseMiddle, 101, octets_of(kPmtu, 2));
+  const Instant then = r().due();
+  now = now + Duration::us(500);
+  EXPECT_EQ(data(Operation::ReadResponseMiddle, 101, octets_of(kPmtu, 2)), Response::Duplicate);
+  EXPECT_EQ(r().due(), then + Duration::us(500));
+}
+
 // proves: S-5
 TEST_F(RequesterProbe, MemoryThatHasGoneIsForTheTransportTimer) {
   post_sends(1);

@@ -68,7 +68,7 @@ struct ResponderFixture : testing::Test {
   ByteView written(std::uint64_t offset, std::size_t n) { return {target() + offset, n}; }
 
   Responder& responder() {
-    if (!responder_) responder_ = std::make_unique<Responder>(qp, queue, &table);
+    if (!responder_) responder_ = std::make_unique<Responder>(qp, queue, &table, &held_pool);
     return *responder_;
   }
   // A receive of `octets`, cut in two, at the inbox's octet 1000 * wr_id.
@@ -112,10 +112,16 @@ struct ResponderFixture : testing::Test {
     return p;
   }
 
+  // With all that was kept for want of it; `turns` is what became of that.
   Received take(const ParsedPacket& p) {
     verbs::Completion c;
     const Received r = responder().take(p, &c);
     if (r.completed) completions.push_back(c);
+    for (Received next = r; next.more;) {
+      next = responder().take_held(&c);
+      if (next.completed) completions.push_back(c);
+      turns.push_back(next.verdict);
+    }
     return r;
   }
   Verdict verdict(const ParsedPacket& p) { return take(p).verdict; }
@@ -184,12 +190,14 @@ struct ResponderFixture : testing::Test {
 
   alignas(64) std::uint64_t memory[2 * kOctets / 8]{};
   verbs::MemoryTable table;
+  HeldPool held_pool;  // asked by a FAST queue pair alone
   QpAttributes qp;
   verbs::ReceiveQueue rq{16, 2, 0};
   verbs::ReceiveQueue* queue = &rq;
   std::uint32_t rkey = 0, lkey = 0;
   Psn psn;  // of the peer's next packet
   std::vector<verbs::Completion> completions;
+  std::vector<Verdict> turns;
   std::deque<Bytes> payloads;
 
  private:

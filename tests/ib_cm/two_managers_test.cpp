@@ -108,6 +108,8 @@ class Owner {
         if (s.failed || e.service.qpn != 5) return "resolved wrongly";
         s.failed = true;  // decided
         return "";
+      case EventKind::TurnedAway:
+        return "turned away, and there is no gate";
       case EventKind::Released:
         s.released = true;
         return "";

@@ -84,12 +84,13 @@ def find_debian_image():
 class Guest:
     """The QEMU guest; programs in it are run through siw/guest."""
 
-    def __init__(self, image, folder, address, tap=None):
+    def __init__(self, image, folder, address, tap=None, options=()):
         self.folder, self.name, self.address, self.tap = folder, "siw", address, tap
+        self.options = options  # more of siw/guest's
         self.image, self.variant = image, ("", 1500)
         self.environment = dict(os.environ, SIWVM_IMG=image, SIWVM_RUN=os.path.join(folder, "run"))
         self.wire = os.path.join(folder, "guest.sock"), os.path.join(folder, "urnic.sock")
-        os.makedirs(self.environment["SIWVM_RUN"])
+        os.makedirs(self.environment["SIWVM_RUN"], exist_ok=True)
         self.watchdog = None
 
     def call(self, *arguments, timeout=CASE_TIMEOUT):
@@ -101,7 +102,7 @@ class Guest:
 
     def start(self):
         wire = ("--tap", self.tap) if self.tap else ("--dgram", ",".join(self.wire))
-        done = self.call("start", self.name, *wire, "--ip", self.address + "/24", timeout=200)
+        done = self.call("start", self.name, *wire, "--ip", self.address + "/24", *self.options, timeout=200)
         if done.returncode:
             raise Skip("the guest does not boot here: " + done.stderr.strip()[-300:])
         print(done.stderr.strip(), flush=True)

@@ -22,15 +22,23 @@ add_test(NAME interop.siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR
 set_tests_properties(interop.siw PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;cases"
                      RUN_SERIAL ON)
 
+# RoCE and connection management against Linux rdma_rxe, in the same guest.
+add_test(NAME interop.rxe COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/rxe_test
+         --programs ${CMAKE_BINARY_DIR})
+add_test(NAME interop.rxe-udp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/rxe_test
+         --programs ${CMAKE_BINARY_DIR} --kernel-udp)
+set_tests_properties(interop.rxe interop.rxe-udp PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS "interop;cases"
+                     RUN_SERIAL ON)
+
 # Every pair of {own TCP, kernel TCP, siw} through the matrix, in two halves: the second one skips where no
-# guest is to be had.
+# guest is to be had, and gives each of its cases a second try.
 add_test(NAME interop.matrix COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/interop
          --build ${CMAKE_BINARY_DIR} --without-siw)
 set_tests_properties(interop.matrix PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS "interop;peer"
                      RUN_SERIAL ON)
 add_test(NAME interop.matrix-siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/interop
          --build ${CMAKE_BINARY_DIR} --with-siw)
-set_tests_properties(interop.matrix-siw PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77 LABELS "interop;peer"
+set_tests_properties(interop.matrix-siw PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77 LABELS "interop;cases"
                      RUN_SERIAL ON)
 
 # urnic beside the kernel: on one NIC, and behind `urnic switch` with a TAP uplink.

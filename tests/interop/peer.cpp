@@ -131,6 +131,10 @@ Connection::Connection(Host& host, std::uint32_t max_receive) : host_(host) {
   auto qp = host.device().create_qp(host.pd(), options);
   if (!qp) die("create_qp: " + qp.error().message);
   qp_ = std::move(*qp);
+  if (qp_.state() != QpState::reset) return;
+  QpAttributes rights;  // of RoCE: from now on receives can be posted
+  rights.access = access_remote_write | access_remote_read;
+  if (auto ok = qp_.modify(QpState::init, rights); !ok) die("modify: " + ok.error().message);
 }
 
 Event Connection::next_event(const char* what) {
@@ -231,6 +235,8 @@ void report(const std::string& peer, const std::string& own_members, const Conne
   };
   std::string line = "{\"peer\": \"" + peer + "\"";
   if (!own_members.empty()) line += ", " + own_members;
+  line += ", \"transport\": \"" + s.transport + "\"";
+  line += n("requests_repeated", s.roce.requests_repeated);
   line += std::string(", \"fast\": ") + (s.iwarp.fast ? "true" : "false");
   line += std::string(", \"crc\": ") + (s.iwarp.mpa.crc ? "true" : "false");
   line += ", \"slow_reason\": \"" + s.iwarp.slow_reason + "\"";

@@ -244,14 +244,14 @@ class OwnCapture(Capture):
 
 
 class DumpcapCapture(Capture):
-    """By dumpcap on an interface: everything that passes, however it came to be."""
+    """By dumpcap on an interface: everything that passes, however it came to be; `only`: of that capture filter."""
 
-    def __init__(self, path, interface):
-        self.path, self.interface, self.dumpcap = path, interface, None
+    def __init__(self, path, interface, only=""):
+        self.path, self.interface, self.only, self.dumpcap = path, interface, only, None
 
     def start(self):
         self.dumpcap = subprocess.Popen(
-            ["dumpcap", "-q", "-i", self.interface, "-w", self.path], stdin=subprocess.DEVNULL,
+            ["dumpcap", "-q", "-i", self.interface, "-w", self.path, "-f", self.only], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(100):
             if os.path.exists(self.path) and os.path.getsize(self.path):

@@ -190,9 +190,10 @@ def look_at_segment(out, stream, row, where, rules):
     if length:
         side.end = max(side.end, sequence + length)
         side.highest = max(side.highest, sequence)
-    if flags & RST and not rules.ends_badly:
+    if flags & RST:
         if any(other.startup for other in stream.values()) or side.syn:
-            out.wrong.append(f"{where}: RST from {source}")
+            if not rules.ends_badly:
+                out.wrong.append(f"{where}: RST from {source}")
         else:
             out.refused += 1
             stream["refused"].syn = True

@@ -29,16 +29,29 @@ def records(path):
     return out
 
 
+def altered(frame, at, word):
+    """A copy with another 16-bit word in its TCP header, and the checksum that goes with it."""
+    out, tcp = bytearray(frame), 16 + 14 + 20
+    before, = struct.unpack_from(">H", out, tcp + at)
+    checksum, = struct.unpack_from(">H", out, tcp + 16)
+    total = (~checksum & 0xffff) + (~before & 0xffff) + word  # RFC 1624
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    struct.pack_into(">H", out, tcp + at, word)
+    struct.pack_into(">H", out, tcp + 16, ~total & 0xffff)
+    return out
+
+
 class Judge(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="urnic-judge-")
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def wrong(self, frames):
+    def wrong(self, frames, rules=wire_judge.Rules()):
         path = os.path.join(self.folder, "x.pcap")
         with open(path, "wb") as f:
             f.write(b"".join(frames))
-        return "\n".join(wire_judge.judge(path).wrong)
+        return "\n".join(wire_judge.judge(path, rules).wrong)
 
     def data_frames(self, frames):
         return [i for i, f in enumerate(frames) if i and len(f) > 16 + HEADERS + 40]
@@ -78,6 +91,20 @@ class Judge(unittest.TestCase):
         wrong = wire_judge.judge(os.path.join(CAPTURES, "siw-terminate-no-recv-buffer.pcap")).wrong
         self.assertTrue(any("Terminate" in w for w in wrong))
         self.assertTrue(any("RST" in w for w in wrong))
+
+    def test_refused_attempt_passes_whether_connections_may_end_badly_or_not(self):
+        frames = records(GOOD)
+        tcp = 16 + 14 + 20
+        syn = next(f for f in frames[1:] if f[tcp + 13] == wire_judge.SYN)
+        # Of the server's, without octets or options of a SYN: its FIN.
+        fin = next(f for f in frames[1:] if f[tcp + 13] & wire_judge.FIN and f[tcp:tcp + 2] == syn[tcp + 2:tcp + 4])
+        acknowledged = int.from_bytes(syn[tcp + 4:tcp + 8], "big") + 1
+        reset = fin
+        for at, word in ((2, 40000), (4, 0), (6, 0), (8, acknowledged >> 16), (10, acknowledged & 0xffff), (12, fin[tcp + 12] << 8 | 0x14)):
+            reset = altered(reset, at, word)
+        attempt = [altered(syn, 0, 40000), reset]
+        for ends_badly in (False, True):
+            self.assertEqual(self.wrong(frames[:1] + attempt + frames[1:], wire_judge.Rules(ends_badly=ends_badly)), "")
 
     def test_capture_without_iwarp_does_not_pass(self):
         self.assertIn("no MPA start-up", self.wrong(records(GOOD)[:4]))

@@ -1,5 +1,6 @@
 // The tests of the rooms over the mutated sources: URNIC_MUTANT names the one that is at work
-// (tests/mutants/*.toml). Driven by tools/mutants.
+// (tests/mutants/*.toml), and URNIC_TEST_MUTANT to this program started again by one of its tests.
+// Driven by tools/mutants.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -33,9 +34,12 @@ bool choose(std::string_view chosen) {
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   const char* name = std::getenv("URNIC_MUTANT");
+  if (name != nullptr) setenv("URNIC_TEST_MUTANT", name, 1);
+  name = std::getenv("URNIC_TEST_MUTANT");
   if (name != nullptr && !urnic::choose(name)) {
     std::fprintf(stderr, "test_mutants: no mutant %s\n", name);
     return 2;
   }
+  unsetenv("URNIC_MUTANT");  // to the configuration it would be a setting nobody knows
   return RUN_ALL_TESTS();
 }

@@ -177,6 +177,39 @@ TEST(InterfaceSource, PrefersSameScopeAndThePrefixAroundTheNextHop_RFC6724) {
   EXPECT_EQ(Interface(only4).choose_source(ip("2001:db8::9")), std::nullopt);
 }
 
+TEST(InterfaceSource, LoopbackIsForLoopbackAlone) {
+  InterfaceConfig c;
+  c.addresses = {prefix("127.0.0.1/32"), prefix("192.168.7.1/32")};
+  c.link_local = false;
+  const Interface i(c);
+  EXPECT_EQ(i.choose_source(ip("127.0.0.2")), ip("127.0.0.1"));
+  EXPECT_EQ(i.choose_source(ip("10.1.1.1")), ip("192.168.7.1"));
+  EXPECT_EQ(i.choose_source(ip("100.1.1.1")), ip("192.168.7.1"));
+}
+
+// A link that ends in a socket of the kernel's.
+TEST(InterfaceResolve, BehindTheOnlyNeighbourIsEverybodyAndNothingIsAsked) {
+  InterfaceConfig c;
+  c.addresses = {prefix("127.0.0.1/32"), prefix("192.168.7.1/32")};
+  c.link_local = false;
+  c.only_neighbour = kMacB;
+  Interface i(c);
+  i.link_up(at(0));
+  EXPECT_EQ(i.next_deadline(), Instant::never());
+  for (const char* dst : {"127.0.0.2", "192.168.7.2", "203.0.113.5"}) {
+    const auto r = i.resolve(ip(dst), at(1));
+    EXPECT_EQ(r.kind, ResKind::Mac) << dst;
+    EXPECT_EQ(r.mac, kMacB);
+    EXPECT_TRUE(i.may_send(ip(dst))) << dst;
+  }
+  EXPECT_EQ(i.resolve(ip("192.168.7.1"), at(1)).kind, ResKind::Loopback);
+  EXPECT_FALSE(i.may_send(ip("192.168.7.1")));
+  for (const char* dst : {"0.0.0.0", "224.0.0.1", "fd77::1"}) {
+    EXPECT_EQ(i.resolve(ip(dst), at(1)).kind, ResKind::Unreachable) << dst;
+  }
+  EXPECT_TRUE(drain(i).empty());
+}
+
 TEST(InterfaceLink, ComingUpAnnouncesAndAsksForARecheck) {
   InterfaceConfig c = config_a();
   c.addresses = {prefix("10.0.0.1/24")};

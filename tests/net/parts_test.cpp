@@ -1,4 +1,4 @@
-// Token bucket, frame queue, route table.
+// Frame queue, route table.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -7,35 +7,9 @@
 #include "base/rng.h"
 #include "net/frame_queue.h"
 #include "net/route_table.h"
-#include "net/token_bucket.h"
 
 namespace urnic::net {
 namespace {
-
-TEST(TokenBucket, AllowsABurstThenTheRate) {
-  TokenBucket b(10, 3);
-  const Instant t0 = Instant::from_ns(0) + Duration::s(5);
-  EXPECT_TRUE(b.take(t0));
-  EXPECT_TRUE(b.take(t0));
-  EXPECT_TRUE(b.take(t0));
-  EXPECT_FALSE(b.take(t0));
-  EXPECT_FALSE(b.take(t0 + Duration::ms(99)));
-  EXPECT_TRUE(b.take(t0 + Duration::ms(100)));
-  EXPECT_FALSE(b.take(t0 + Duration::ms(101)));
-  // A long rest fills it again, not more.
-  int taken = 0;
-  while (b.take(t0 + Duration::s(100))) ++taken;
-  EXPECT_EQ(taken, 3);
-}
-
-TEST(TokenBucket, LongRunRateIsExact) {
-  TokenBucket b(1000, 50);
-  int taken = 0;
-  for (int us = 0; us < 1000000; us += 100) {
-    taken += b.take(Instant::from_ns(0) + Duration::us(us));
-  }
-  EXPECT_NEAR(taken, 1050, 1);
-}
 
 TEST(FrameQueue, IsFifoAndBounded) {
   FrameQueue q(64);

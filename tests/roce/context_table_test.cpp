@@ -75,6 +75,41 @@ TEST(ContextTable, WhoHasGoneIsNotFoundUnderTheNextOwnersEntry) {
   EXPECT_EQ(table.size(), 0u);
 }
 
+// Devices begin at numbers of their own: a peer that knows the last one's takes the next for it.
+// proves: E-49
+TEST(ContextTable, E49_TheFirstNumberOfADeviceIsNoOthers) {
+  constexpr std::uint64_t kDevices = 2000;
+  std::set<std::uint32_t> first, low;
+  for (std::uint64_t key = 0; key < kDevices; ++key) {
+    const std::uint32_t n = ContextTable({key, ~key}).open();
+    first.insert(n);
+    low.insert(n & 0xfff);
+  }
+  EXPECT_GE(first.size(), kDevices - 2);
+  EXPECT_GT(low.size(), 1400u) << "of 4096: all bits of it";
+}
+
+// proves: IB-129
+TEST(ContextTable, ANumberThatRestsFindsNobodyAndIsNobodyElses) {
+  ContextTable table(kKey, 1);
+  Context a(nullptr);
+  const std::uint32_t number = table.open();
+  table.set(number, &a);
+  EXPECT_EQ(table.find(number), &a);
+  table.rest(number);
+  table.rest(number);  // twice is once
+  EXPECT_EQ(table.find(number), nullptr) << "not the last one either";
+  EXPECT_EQ(table.resting(), 1u);
+  EXPECT_EQ(table.open(), 0u) << "its entry is taken";
+  std::size_t found = 0;
+  table.for_each([&](Context&) { ++found; });
+  EXPECT_EQ(found, 0u);
+  table.close(number);
+  EXPECT_EQ(table.resting(), 0u);
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_NE(table.open(), 0u);
+}
+
 TEST(ContextTable, UsedEntriesRestButTheTableDoesNotGrowForEver) {
   ContextTable table(kKey);
   std::set<std::uint32_t> numbers;

@@ -68,9 +68,11 @@ TEST_P(GeneralServicesTest, AConnectionIsMadeAndEndedOverFrames) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].kind, EventKind::ConnectRequest);
   EXPECT_EQ(events[0].way.remote, test::address_of(0, GetParam()));
+  EXPECT_FALSE(b.general.manager().has_event()) << "all are taken";
   const ib_cm::Handle passive = events[0].handle;
   b.general.manager().connections().accept(passive, {0x22}, {}, now);
   run();
+  EXPECT_TRUE(a.general.manager().has_event());
   events = a.events();
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].kind, EventKind::Accepted);

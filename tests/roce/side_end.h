@@ -63,8 +63,9 @@ class SideEnd {
     return o;
   }
 
-  std::unique_ptr<verbs::QueuePair> queue_pair(verbs::WorkQueueSizes sizes = {}) {
-    return side.create(kPd, sizes, &cq, &cq);
+  std::unique_ptr<verbs::QueuePair> queue_pair(verbs::WorkQueueSizes sizes = {},
+                                               verbs::Service service = verbs::Service::Rc) {
+    return side.create(service, kPd, sizes, &cq, &cq);
   }
 
   // A frame arrives; it is worked on by poll().

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/inet_checksum.h"
 #include "ib/icrc.h"
 #include "roce/side_end.h"
 
@@ -149,7 +150,7 @@ TEST_F(OneSide, ResetForgetsWorkCompletionsAndNumbersOfPackets) {
   pairing.psn[0] = 77;
   ready();
   EXPECT_EQ(qp->state, QpState::Rts);
-  EXPECT_EQ(context_of(*qp).requester->state().una.psn.value(), pairing.psn[0]);
+  EXPECT_EQ(context_of(*qp).requester.rc()->state().una.psn.value(), pairing.psn[0]);
 }
 
 // proves: IB-117
@@ -187,6 +188,43 @@ TEST_F(OneSide, WhatComesInErrorIsDropped) {
   EXPECT_EQ(end.side.statistics().responders.requests, 0u);
   EXPECT_EQ(end.log.count(QpEvent::Established), 0u);
   EXPECT_EQ(end.completions().size(), 1u);
+}
+
+// Whoever is in Error may stay there for as long as its program likes.
+// proves: S-8
+TEST_F(OneSide, WhatWasKeptBehindAGapIsGivenBackInError) {
+  Options options = SideEnd::keyed(1);
+  options.loss.type = ib::ConnectionType::Fast;
+  SideEnd fast{0, options};
+  auto mine = fast.queue_pair();
+  const auto keep_one = [&] {
+    connect(fast, *mine, pairing, 0, 0x123456, now);
+    Bytes frame = from_peer(request(ib::Operation::SendOnly, pairing.psn[1] + 1));
+    store_be32(frame.data() + 42 + 4, mine->number());
+    ib::seal(ByteView(frame).subspan(14, 28), MutBytes(frame).subspan(42));
+    fast.arrive(frame);
+    fast.poll(now);
+    EXPECT_GT(fast.side.held_octets(), 0u);
+  };
+  const auto move_to = [&](QpState to) {
+    QpChange change;
+    change.to = to;
+    EXPECT_EQ(fast.side.modify(*mine, change, now), Modified::Ok);
+  };
+  keep_one();
+  move_to(QpState::Error);
+  EXPECT_EQ(fast.side.held_octets(), 0u);
+  move_to(QpState::Reset);
+  keep_one();
+  EXPECT_TRUE(fast.side.fail(*mine));
+  EXPECT_EQ(fast.side.held_octets(), 0u);
+  move_to(QpState::Reset);
+  keep_one();
+  move_to(QpState::Reset);
+  EXPECT_EQ(fast.side.held_octets(), 0u);
+  keep_one();
+  fast.side.destroy(std::move(mine));
+  EXPECT_EQ(fast.side.held_octets(), 0u);
 }
 
 // proves: IB-120
@@ -278,6 +316,34 @@ TEST_F(OneSide, FramesInTwoPiecesAreJoinedBeforeTheyAreBelieved) {
   EXPECT_EQ(s.responders.requests, 1u);
   EXPECT_EQ(s.responders.duplicates, 2u);
   EXPECT_EQ(s.drops.of(ib::Drop::BadIcrc), 0u);
+}
+
+// A socket does not tell the identification the ICRC was made with; a frame has it.
+// proves: IB-1
+TEST_F(OneSide, AHiddenIdentificationIsSolvedWhereASocketHidesIt) {
+  ready();
+  Bytes octets = from_peer(request(ib::Operation::WriteOnly, pairing.psn[1]));
+  octets[14 + 4] = 0x12;  // the identification it is sent with
+  ib::seal(ByteView(octets).subspan(14, 28), MutBytes(octets).subspan(42));
+  octets[14 + 4] = 0;  // and the one that is seen
+  octets[14 + 10] = octets[14 + 11] = 0;
+  store_be16(&octets[14 + 10], inet_checksum(inet_sum_words(&octets[14], 20)));
+  for (const auto csum : {URNIC_CSUM_UNKNOWN, URNIC_CSUM_SOCKET}) {
+    port::Frame frame{};
+    frame.data[0] = octets.data();
+    frame.len[0] = static_cast<std::uint32_t>(octets.size());
+    frame.csum = csum;
+    wire::FrameHead head;
+    head.copy(frame);
+    head.copy_whole(frame);
+    head.classify();
+    Arrived a;
+    ASSERT_TRUE(end.side.stage(frame, head, &a));
+    end.side.process(head, a, now);
+    const Statistics s = end.side.statistics();
+    EXPECT_EQ(s.drops.of(ib::Drop::BadIcrc), 1u);
+    EXPECT_EQ(s.responders.requests, csum == URNIC_CSUM_SOCKET ? 1u : 0u);
+  }
 }
 
 TEST_F(OneSide, PacketsOfOneThatHasGoneFindNobody) {

@@ -23,6 +23,7 @@ namespace {
 
 using ConnectionTest = EndsTest;
 
+// proves: DI-18
 TEST_F(ConnectionTest, AddressesAreThoseOfBothEnds) {
   connect();
   sockaddr_in a{}, b{};
@@ -36,6 +37,7 @@ TEST_F(ConnectionTest, AddressesAreThoseOfBothEnds) {
   EXPECT_EQ(errno, ENOTCONN);
 }
 
+// proves: DI-15
 TEST_F(ConnectionTest, WhoDoesNotWaitIsWokenByTheConnection) {
   make_non_blocking(client);
   make_non_blocking(listener);
@@ -58,6 +60,38 @@ TEST_F(ConnectionTest, WhoDoesNotWaitIsWokenByTheConnection) {
   EXPECT_EQ(wait(listener, POLLIN, 20), 0);
 }
 
+// A listener of the kernel's that says nothing, and then goes.
+TEST_F(ConnectionTest, DI15_AConnectWithoutAnAnswerIsUnderWayUntilItFails) {
+  const int silent = socket(AF_INET, SOCK_STREAM, 0);
+  auto a = loopback(0);
+  socklen_t length = sizeof a;
+  ASSERT_EQ(bind(silent, any(a), sizeof a), 0);
+  ASSERT_EQ(listen(silent, 1), 0);
+  ASSERT_EQ(getsockname(silent, any(a), &length), 0);
+  make_non_blocking(client);
+  ASSERT_EQ(rconnect(client, any(a), sizeof a), -1);
+  EXPECT_EQ(errno, EINPROGRESS);
+  EXPECT_EQ(rconnect(client, any(a), sizeof a), -1);
+  EXPECT_EQ(errno, EALREADY);
+  EXPECT_EQ(wait(client, POLLIN | POLLOUT, 50), 0);
+  char c = 0;
+  EXPECT_EQ(rsend(client, &c, 1, 0), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_EQ(rrecv(client, &c, 1, 0), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  int error = -1;
+  length = sizeof error;
+  ASSERT_EQ(rgetsockopt(client, SOL_SOCKET, SO_ERROR, &error, &length), 0);
+  EXPECT_EQ(error, 0);
+  close(silent);
+  EXPECT_NE(wait(client, POLLOUT) & POLLERR, 0);
+  ASSERT_EQ(rgetsockopt(client, SOL_SOCKET, SO_ERROR, &error, &length), 0);
+  EXPECT_NE(error, 0);
+  ASSERT_EQ(rgetsockopt(client, SOL_SOCKET, SO_ERROR, &error, &length), 0);
+  EXPECT_EQ(error, 0) << "it is told once";
+}
+
+// proves: DI-15
 TEST_F(ConnectionTest, APortWithNobodyIsRefused) {
   auto a = loopback(port);
   end(listener);
@@ -77,6 +111,7 @@ TEST_F(ConnectionTest, APortWithNobodyIsRefused) {
 
 TEST_F(ConnectionTest, TwentyConnectAtOnceToOneThatAcceptsLater) {
   std::vector<std::thread> clients;
+  clients.reserve(20);
   for (int i = 0; i < 20; ++i) {
     clients.emplace_back([this] {
       int fd = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -101,6 +136,7 @@ TEST_F(ConnectionTest, TwentyConnectAtOnceToOneThatAcceptsLater) {
   for (auto& c : clients) c.join();
 }
 
+// proves: DI-17
 TEST_F(ConnectionTest, OneEndMayGoOnWhenTheOtherHasNoMoreToSay) {
   connect();
   ASSERT_EQ(rsend(client, "question", 8, 0), 8);
@@ -118,6 +154,7 @@ TEST_F(ConnectionTest, OneEndMayGoOnWhenTheOtherHasNoMoreToSay) {
   EXPECT_NE(wait(client, POLLIN) & POLLHUP, 0);
 }
 
+// proves: DI-17
 TEST_F(ConnectionTest, WhatWasSentBeforeACloseIsReadBehindIt) {
   connect();
   std::vector<char> all(100'000, 'a'), in(all.size());
@@ -131,6 +168,7 @@ TEST_F(ConnectionTest, WhatWasSentBeforeACloseIsReadBehindIt) {
   EXPECT_NE(wait(server, POLLIN) & POLLHUP, 0);
 }
 
+// proves: DI-17
 TEST_F(ConnectionTest, WhoDoesNotLingerResets) {
   connect();
   const linger none{1, 0};
@@ -184,6 +222,7 @@ TEST_F(ConnectionTest, ANewProcessConnectsAndIsServed) {
   EXPECT_TRUE(went_well(child));
 }
 
+// proves: DI-17
 TEST_F(ConnectionTest, AKilledPeerIsAnErrorBehindWhatItHadSent) {
   SKIP_UNDER_TSAN();
   const pid_t child = in_child([this] {
@@ -230,6 +269,7 @@ TEST_F(ConnectionTest, WhoSendsToAKilledPeerDoesNotWaitForEver) {
   EXPECT_FALSE(went_well(child));
 }
 
+// proves: DI-17
 TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
   SKIP_UNDER_TSAN();
   const pid_t child = fork();
@@ -290,6 +330,7 @@ TEST_F(ConnectionTest, AChildHasNothingOfItsParentsConnections) {
   EXPECT_EQ(in, 'y');
 }
 
+// proves: DI-18
 TEST_F(ConnectionTest, WrongUseIsTold) {
   const auto fails = [](long result, int error) { return result == -1 && errno == error; };
   EXPECT_TRUE(fails(rsocket(AF_INET, SOCK_DGRAM, 0), ESOCKTNOSUPPORT)) << "datagrams need UD";
@@ -322,6 +363,7 @@ TEST_F(ConnectionTest, WrongUseIsTold) {
   EXPECT_EQ(rsend(client, &c, 0, 0), 0);
 }
 
+// proves: DI-18
 TEST_F(ConnectionTest, OptionsAreKeptAndThoseThatAreNotAreRefused) {
   const auto get = [this](int level, int name) {
     int value = -1;
@@ -354,6 +396,7 @@ TEST_F(ConnectionTest, OptionsAreKeptAndThoseThatAreNotAreRefused) {
   EXPECT_EQ(errno, EINVAL) << "the queues are made";
 }
 
+// proves: DI-18
 TEST(RsocketAddresses, AWildcardOfIpv6TakesIpv4AndTellsItMapped) {
   const int listener = rsocket(AF_INET6, SOCK_STREAM, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in6 a{};

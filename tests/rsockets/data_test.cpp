@@ -1,6 +1,8 @@
 // What goes over a connection of rsockets.
 #include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -72,6 +74,7 @@ TEST_F(DataTest, WithoutInlineDataTheSame) {
   sender.join();
 }
 
+// proves: DI-15, DI-16
 TEST_F(DataTest, WhoDoesNotWaitIsToldAndWokenWhenThereIsSomething) {
   connect();
   make_non_blocking(server);
@@ -91,16 +94,19 @@ TEST_F(DataTest, WhoDoesNotWaitIsToldAndWokenWhenThereIsSomething) {
   EXPECT_EQ(poll(&kernels, 1, 0), 0);
 }
 
+// proves: DI-15
 TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWhenItDoes) {
   connect();
   make_non_blocking(client);
   const auto all = pattern(100'000);
   std::size_t sent = 0;
   ssize_t n;
+  int rounds = 0;
   do {  // what is still on its way makes room for a while
     while ((n = rsend(client, all.data(), all.size(), 0)) > 0) sent += static_cast<std::size_t>(n);
     EXPECT_EQ(errno, EAGAIN);
-  } while (wait(client, POLLOUT, 100) != 0);
+  } while (++rounds < 100 && wait(client, POLLOUT, 100) != 0);
+  EXPECT_LT(rounds, 100) << "it can be written to, and cannot";
   EXPECT_LE(sent, std::size_t{1} << 18) << "what its own and the peer's buffer hold";
   pollfd kernels{client, POLLOUT, 0};
   EXPECT_EQ(poll(&kernels, 1, 0), 0);
@@ -111,6 +117,7 @@ TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWh
   EXPECT_EQ(wait(client, POLLOUT), POLLOUT);
 }
 
+// proves: DI-16
 TEST_F(DataTest, PartsAreGatheredAndScattered) {
   connect();
   char a[] = "one, ", b[] = "two, ", c[] = "three";
@@ -137,6 +144,44 @@ TEST_F(DataTest, PartsAreGatheredAndScattered) {
   EXPECT_EQ(ntohs(who.sin_port), port);
 }
 
+TEST_F(DataTest, DI16_AllThatWasAskedForIsWaitedFor) {
+  connect();
+  std::thread sender([this] {
+    EXPECT_EQ(rsend(client, "half", 4, 0), 4);
+    usleep(50'000);
+    EXPECT_EQ(rsend(client, "more", 4, 0), 4);
+  });
+  char in[9] = {};
+  EXPECT_EQ(rrecv(server, in, 8, MSG_WAITALL), 8);
+  EXPECT_STREQ(in, "halfmore");
+  sender.join();
+}
+
+TEST_F(DataTest, DI16_WhatFitsOfASendIsSentAndCounted) {
+  connect();
+  make_non_blocking(client);
+  const auto all = pattern(4'000'000);
+  const ssize_t sent = rsend(client, all.data(), all.size(), 0);
+  ASSERT_GT(sent, 0);
+  ASSERT_LT(sent, static_cast<ssize_t>(all.size()));
+  ASSERT_EQ(rshutdown(client, SHUT_WR), 0);
+  const auto got = received(server, 65536);
+  ASSERT_EQ(static_cast<ssize_t>(got.size()), sent);
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), all.begin()));
+}
+
+TEST_F(DataTest, DI16_ASendThatFindsNoRoomEndsWithItsTime) {
+  connect();
+  const timeval t{0, 50'000};
+  ASSERT_EQ(rsetsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t), 0);
+  const auto all = pattern(1'000'000);
+  const ssize_t sent = rsend(client, all.data(), all.size(), 0);
+  EXPECT_GT(sent, 0);
+  EXPECT_LT(sent, static_cast<ssize_t>(all.size()));
+  EXPECT_EQ(rsend(client, all.data(), all.size(), 0), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
 TEST_F(DataTest, ATimeOutEndsAWait) {
   connect();
   const timeval t{0, 50'000};
@@ -146,6 +191,7 @@ TEST_F(DataTest, ATimeOutEndsAWait) {
   EXPECT_EQ(errno, EAGAIN);
 }
 
+// proves: DI-15
 TEST_F(DataTest, SelectSeesWhatPollSees) {
   connect();
   fd_set in, out;
@@ -162,6 +208,7 @@ TEST_F(DataTest, SelectSeesWhatPollSees) {
   EXPECT_EQ(rselect(server + 1, &in, nullptr, nullptr, &t), 1);
 }
 
+// proves: DI-19
 TEST_F(DataTest, BuffersOfTheProgramAreWrittenByTheirOffsets) {
   set(SOL_RDMA, RDMA_IOMAPSIZE, 2);
   connect();

@@ -16,6 +16,7 @@ constexpr auto value(Control c) {
   return static_cast<std::uint32_t>(c);
 }
 
+// proves: DI-17
 TEST(RsocketEnding, ClosingForWritingIsToldAndLeavesTheOtherDirection) {
   Ending e = connected();
   EXPECT_EQ(e.close(false, true), Control::shutdown);
@@ -29,6 +30,7 @@ TEST(RsocketEnding, ClosingForWritingIsToldAndLeavesTheOtherDirection) {
   EXPECT_EQ(e.error(), 0);
 }
 
+// proves: DI-17
 TEST(RsocketEnding, ClosingForReadingIsNotTold) {
   Ending e = connected();
   EXPECT_EQ(e.close(true, false), std::nullopt);
@@ -42,6 +44,7 @@ TEST(RsocketEnding, ClosingBothIsOneMessage) {
   EXPECT_EQ(e.close(true, true), std::nullopt);
 }
 
+// proves: DI-17
 TEST(RsocketEnding, ThePeersShutdownEndsInputAndBothEndAll) {
   Ending e = connected();
   EXPECT_TRUE(e.on_control(value(Control::shutdown)));

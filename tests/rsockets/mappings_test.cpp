@@ -5,6 +5,7 @@
 namespace urnic::rsockets {
 namespace {
 
+// proves: DI-19
 TEST(RsocketMappings, PlacesOfThePeersTableAreGivenOutAndTakenBack) {
   Mappings m;
   m.open(2, 0);
@@ -36,6 +37,7 @@ TEST(RsocketMappings, EachIsToldOnceAndLocalOnesNever) {
   EXPECT_EQ(m.untold(), nullptr);
 }
 
+// proves: DI-19
 TEST(RsocketMappings, ThePeersAreFoundByTheirOffsets) {
   Mappings m;
   m.open(0, 2);

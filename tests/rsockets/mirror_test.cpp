@@ -20,6 +20,7 @@ struct MirrorTest : testing::Test {
   Mirror mirror;
 };
 
+// proves: DI-15
 TEST_F(MirrorTest, InputAndOutputAreShownApart) {
   EXPECT_EQ(seen(mirror.fd()), POLLOUT);
   mirror.show_input(true);
@@ -33,6 +34,7 @@ TEST_F(MirrorTest, InputAndOutputAreShownApart) {
   EXPECT_EQ(seen(mirror.fd()), POLLOUT);
 }
 
+// proves: DI-15
 TEST_F(MirrorTest, TheEndOfInputIsReadableForEver) {
   mirror.show_end_of_input();
   EXPECT_EQ(seen(mirror.fd()), POLLIN | POLLOUT | POLLRDHUP);
@@ -40,6 +42,7 @@ TEST_F(MirrorTest, TheEndOfInputIsReadableForEver) {
   EXPECT_EQ(seen(mirror.fd()), POLLIN | POLLOUT | POLLRDHUP);
 }
 
+// proves: DI-15
 TEST_F(MirrorTest, AHangUpWakesWhoWaitsToSend) {
   mirror.show_output(false);
   mirror.show_hang_up();

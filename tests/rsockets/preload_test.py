@@ -4,6 +4,7 @@ of FOLDER: Python's own, both ends in one process, over loopback. It starts itse
 import fcntl
 import os
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import termios
 import threading
+import time
 
 MAIN = []
 
@@ -200,6 +202,42 @@ def nobody_there_is_told():
         raise AssertionError("there is somebody")
     except ConnectionRefusedError:
         pass
+
+
+@case
+def who_sends_to_a_closed_end_hears_of_it_by_signal():
+    heard = []
+    signal.signal(signal.SIGPIPE, lambda *_: heard.append(threading.current_thread()))
+    sends = [lambda s: s.send(b"x"), lambda s: os.write(s.fileno(), b"x"), lambda s: s.sendmsg([b"x"]),
+             lambda s: os.writev(s.fileno(), [b"x", b"y"])]
+    for i, send in enumerate(sends, 1):
+        client, server = pair()
+        client.close()
+        assert server.recv(1) == b""
+        try:
+            server.send(b"x", socket.MSG_NOSIGNAL)
+            raise AssertionError("the other end is closed")
+        except BrokenPipeError:
+            time.sleep(0)
+            assert len(heard) == i - 1, "it asked for the error alone"
+        try:
+            send(server)
+            raise AssertionError("the other end is closed")
+        except BrokenPipeError:
+            time.sleep(0)  # Python calls its handler between two steps
+            assert len(heard) == i, i
+        server.close()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    child = os.fork()
+    if child == 0:
+        client, server = pair()
+        client.close()
+        server.recv(1)
+        server.send(b"x")
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPIPE, status
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
 @case

@@ -25,6 +25,7 @@ struct ReceiveSideTest : testing::Test {
   std::vector<std::uint8_t> buffer, into;
 };
 
+// proves: DI-14
 TEST_F(ReceiveSideTest, TheSecondHalfIsGrantedFirst) {
   ASSERT_TRUE(side.owes_grant());
   const auto g = side.grant();
@@ -33,6 +34,7 @@ TEST_F(ReceiveSideTest, TheSecondHalfIsGrantedFirst) {
   EXPECT_FALSE(side.owes_grant());
 }
 
+// proves: DI-14
 TEST_F(ReceiveSideTest, MessagesAreOneStreamThatGoesRoundTheBuffer) {
   side.grant();
   ASSERT_TRUE(side.on_data(32));
@@ -58,6 +60,7 @@ TEST_F(ReceiveSideTest, ALookLeavesWhatItSees) {
   EXPECT_EQ(side.peek(buffer, into.data(), 3), 0u);
 }
 
+// proves: DI-14
 TEST_F(ReceiveSideTest, CreditsAreDueWhenHalfTheirMessagesAreRead) {
   side.grant();
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(side.on_data(2));
@@ -78,6 +81,7 @@ TEST_F(ReceiveSideTest, AMappingTakesACreditAndGivesItBackAtOnce) {
   EXPECT_EQ(side.grant().limit, kCredits + 4);
 }
 
+// proves: DI-14
 TEST_F(ReceiveSideTest, APeerThatWritesMoreThanItMayIsFound) {
   EXPECT_FALSE(side.on_data(kBuffer / 2 + 1)) << "it has the first half only";
   EXPECT_TRUE(side.on_data(kBuffer / 2));

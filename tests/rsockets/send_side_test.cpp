@@ -30,6 +30,7 @@ TEST(RsocketSendSide, APieceTakesACreditTwoPlacesAndItsOctetsOfTheRing) {
   EXPECT_EQ(s.next_piece(kRing), kRing);
 }
 
+// proves: DI-14
 TEST(RsocketSendSide, TheRingGoesRound) {
   SendSide s = begun();
   s.take(6000, false);
@@ -50,6 +51,7 @@ TEST(RsocketSendSide, WhatIsInlinedTakesNothingOfTheRing) {
   EXPECT_EQ(s.take(64, false).to.address, 0x1000u + 64);
 }
 
+// proves: DI-14
 TEST(RsocketSendSide, ItStopsAtTheLastCreditAndGoesOnWithMore) {
   SendSide s = begun(2);
   for (int i = 0; i < 2; ++i) {
@@ -75,6 +77,7 @@ TEST(RsocketSendSide, CreditsAreCountedInSixteenBits) {
   }
 }
 
+// proves: DI-14
 TEST(RsocketSendSide, ItStopsWithoutPlacesOrRoomInTheRing) {
   SendSide s = begun();
   for (std::uint32_t i = 0; i < kSlots / kPostsOfData; ++i) {
@@ -89,6 +92,7 @@ TEST(RsocketSendSide, ItStopsWithoutPlacesOrRoomInTheRing) {
   EXPECT_TRUE(s.can_send());
 }
 
+// proves: DI-14
 TEST(RsocketSendSide, ATargetIsUsedUpBeforeTheNext) {
   SendSide s = begun(100, {0x1000, 7, 3000});
   EXPECT_TRUE(s.on_target({0x9000, 8, 5000}));

@@ -8,6 +8,7 @@
 namespace urnic::rsockets {
 namespace {
 
+// proves: DI-13
 TEST(RsocketWire, PrivateDataIsVersionFlagsCreditsIomapTargetsBuffer) {
   ConnectionData d;
   d.order = Order::little;
@@ -23,6 +24,7 @@ TEST(RsocketWire, PrivateDataIsVersionFlagsCreditsIomapTargetsBuffer) {
   EXPECT_EQ(decode(wanted), d);
 }
 
+// proves: DI-13
 TEST(RsocketWire, WhatCannotBeUsedIsNotDecoded) {
   ConnectionData d;
   d.credits = 16;
@@ -58,6 +60,7 @@ TEST(RsocketWire, MessagesHaveTheirKindInTheUpperThreeBits) {
   EXPECT_EQ(value_of(0xffff'ffffu), 0x1fff'ffffu);
 }
 
+// proves: DI-13
 TEST(RsocketWire, EntriesAndMessagesAreInTheOrderOfWhoReadsThem) {
   std::uint8_t octets[kMappingOctets];
   put_message(0x80000180, Order::big, octets);
@@ -74,6 +77,7 @@ TEST(RsocketWire, EntriesAndMessagesAreInTheOrderOfWhoReadsThem) {
   }
 }
 
+// proves: DI-13
 TEST(RsocketWire, NumbersOfMappingsAreExactUpTo128) {
   for (const std::uint32_t n : {0u, 1u, 127u, 128u}) EXPECT_EQ(from_scale(to_scale(n)), n);
   EXPECT_EQ(from_scale(to_scale(1000)), 768u);

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 
 #include <cstdarg>
 
+#include "compat/next_function.h"
 #include "rsockets/calls.h"
 
 // With headers that check buffers, some of these are inline functions by name.
@@ -22,21 +24,10 @@
 
 namespace {
 
-// The function of this name that comes behind ours. Found once; two threads find the same.
-template <class F>
-F* next(F** kept, const char* name) {
-  F* f = __atomic_load_n(kept, __ATOMIC_RELAXED);
-  if (f == nullptr) {
-    f = reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
-    __atomic_store_n(kept, f, __ATOMIC_RELAXED);
-  }
-  return f;
-}
-
-#define URNIC_NEXT(name)           \
-  ([] {                            \
-    static decltype(::name)* kept; \
-    return next(&kept, #name);     \
+#define URNIC_NEXT(name)                               \
+  ([] {                                                \
+    static decltype(::name)* kept;                     \
+    return urnic::compat::next_function(&kept, #name); \
   }())
 
 bool is_ours(int fd) {
@@ -63,6 +54,16 @@ int also(int from, int to) {
   URNIC_NEXT(close)(to);
   errno = error;
   return -1;
+}
+
+// As the kernel's TCP: who sends to an end that is closed gets SIGPIPE, in the thread that sends,
+// unless it asked for the error alone. rsend itself never raises it, as librdmacm's does not.
+ssize_t piped(ssize_t sent, int flags) {
+  if (sent < 0 && errno == EPIPE && (flags & MSG_NOSIGNAL) == 0) {
+    raise(SIGPIPE);
+    errno = EPIPE;
+  }
+  return sent;
 }
 
 ssize_t send_from_file(int out, int in, off_t* offset, std::size_t size) {
@@ -165,35 +166,38 @@ extern "C" ssize_t recvmsg(int fd, msghdr* m, int flags) {
 }
 
 extern "C" ssize_t write(int fd, const void* from, std::size_t size) {
-  return is_ours(fd) ? urnic_rwrite(fd, from, size) : URNIC_NEXT(write)(fd, from, size);
+  return is_ours(fd) ? piped(urnic_rwrite(fd, from, size), 0) : URNIC_NEXT(write)(fd, from, size);
 }
 
 extern "C" ssize_t writev(int fd, const iovec* parts, int count) {
-  return is_ours(fd) ? urnic_rwritev(fd, parts, count) : URNIC_NEXT(writev)(fd, parts, count);
+  return is_ours(fd) ? piped(urnic_rwritev(fd, parts, count), 0)
+                     : URNIC_NEXT(writev)(fd, parts, count);
 }
 
 extern "C" ssize_t send(int fd, const void* from, std::size_t size, int flags) {
-  return is_ours(fd) ? urnic_rsend(fd, from, size, flags) : URNIC_NEXT(send)(fd, from, size, flags);
+  return is_ours(fd) ? piped(urnic_rsend(fd, from, size, flags), flags)
+                     : URNIC_NEXT(send)(fd, from, size, flags);
 }
 
 extern "C" ssize_t sendto(int fd, const void* from, std::size_t size, int flags, const sockaddr* a,
                           socklen_t n) {
-  return is_ours(fd) ? urnic_rsendto(fd, from, size, flags, a, n)
+  return is_ours(fd) ? piped(urnic_rsendto(fd, from, size, flags, a, n), flags)
                      : URNIC_NEXT(sendto)(fd, from, size, flags, a, n);
 }
 
 extern "C" ssize_t sendmsg(int fd, const msghdr* m, int flags) {
-  return is_ours(fd) ? urnic_rsendmsg(fd, m, flags) : URNIC_NEXT(sendmsg)(fd, m, flags);
+  return is_ours(fd) ? piped(urnic_rsendmsg(fd, m, flags), flags)
+                     : URNIC_NEXT(sendmsg)(fd, m, flags);
 }
 
 extern "C" ssize_t sendfile(int out, int in, off_t* offset, std::size_t size) noexcept {
-  return is_ours(out) ? send_from_file(out, in, offset, size)
+  return is_ours(out) ? piped(send_from_file(out, in, offset, size), 0)
                       : URNIC_NEXT(sendfile)(out, in, offset, size);
 }
 
 extern "C" ssize_t sendfile64(int out, int in, off64_t* offset, std::size_t size) noexcept {
   static_assert(sizeof(off_t) == sizeof(off64_t));
-  return is_ours(out) ? send_from_file(out, in, offset, size)
+  return is_ours(out) ? piped(send_from_file(out, in, offset, size), 0)
                       : URNIC_NEXT(sendfile64)(out, in, offset, size);
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/time.h"
 
-namespace urnic::net {
+namespace urnic {
 
 class TokenBucket {
  public:
@@ -17,16 +17,17 @@ class TokenBucket {
 
   // True when one more event may happen at `now`. A `now` before an earlier one gains nothing.
   bool take(Instant now) {
-    // Kept as "the time at which the bucket is full again": one number, no fractions.
-    const Instant full = std::max(full_at_, now);
-    if (full - now > depth_ - cost_) return false;
-    full_at_ = full + cost_;
+    if (!has(now)) return false;
+    full_at_ = std::max(full_at_, now) + cost_;
     return true;
   }
+  // Whether take() would say so; nothing has happened then.
+  bool has(Instant now) const { return std::max(full_at_, now) - now <= depth_ - cost_; }
 
  private:
+  // Kept as "the time at which the bucket is full again": one number, no fractions.
   Duration cost_, depth_;
   Instant full_at_;
 };
 
-}  // namespace urnic::net
+}  // namespace urnic

@@ -1,0 +1,227 @@
+"""V1, V2, V3, V6, V7, V8 of bench/run: unmodified programs under `urnic run` over the kernel's TCP on loopback,
+beside iperf3, `urnic perf` and ping-pongs of the kernel's TCP."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+START = 0.7  # seconds a server has to listen
+PORT = 20000 + os.getpid() % 10000  # of all servers, one after the other
+
+
+# `m` is bench/run itself: run(*command), program(o, name), find(tree, key). `r` is its report, `o` its options.
+
+def under_urnic(m, o, words):
+    """The command of a program on the drop-in libraries, whatever the settings of this machine are."""
+    return [m.program(o, "urnic"), "run", "--port", "tcp", "--crc", "on", "--", *words]
+
+
+def needs(*tools):
+    for tool in tools:
+        if not shutil.which(tool):
+            sys.exit(f"bench/run: {tool} is not installed")
+
+
+def both(server, client, cpus):
+    """The client's output; each end on a core of its own when `cpus`."""
+    on = [["taskset", "-c", str(cpu)] for cpu in (0, 1)] if cpus else [[], []]
+    peer = subprocess.Popen(on[0] + server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        time.sleep(START)
+        done = subprocess.run(on[1] + client, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode != 0:
+            sys.exit(f"bench/run: {' '.join(client)}: {(done.stderr or done.stdout).strip()[-200:]}")
+        return done.stdout
+    finally:
+        if peer.poll() is None:
+            peer.terminate()
+        peer.wait()
+
+
+def perftest(m, o, words, cpus):
+    """The figures of perftest's last row."""
+    command = under_urnic(m, o, [*words, "-p", str(PORT)])
+    rows = re.findall(r"^ *\d+ +\d+ +[\d. \t]+$", both(command, command + ["127.0.0.1"], cpus), re.M)
+    if not rows:
+        sys.exit(f"bench/run: {' '.join(words)} printed no figures")
+    return [float(v) for v in rows[-1].split()]
+
+
+def iperf(seconds, cpus, length="64K"):
+    """bits a second."""
+    out = both(["iperf3", "-s", "-1", "-p", str(PORT)],
+               ["iperf3", "-c", "127.0.0.1", "-p", str(PORT), "-t", str(seconds), "-l", length, "-J"], cpus)
+    return json.loads(out)["end"]["sum_received"]["bits_per_second"]
+
+
+def bandwidth(m, o, op, seconds, cpus):
+    """Gb/s."""
+    return perftest(m, o, [f"ib_{op}_bw", "-R", "-s", "65536", "-D", str(seconds), "--report_gbits"], cpus)[3]
+
+
+def own_perf(m, o, op, seconds):
+    urnic = m.program(o, "urnic")
+    common = ["--port", "tcp", "--stat", "off", "--crc", "on"]
+    out = both([urnic, "perf", *common], [urnic, "perf", "127.0.0.1", "--json", *common, "--op", op, "--test", "bw",
+                                          "-s", "65536", "-D", f"{seconds}s"], True)
+    return m.find(json.loads(out[out.index("{"):]), "bw_average_gbit_per_second")
+
+
+def v1(m, r, o):
+    needs("ib_write_bw", "iperf3", "taskset")
+    seconds = max(1, round(o.seconds or 3))
+    ops, kernel = ("write", "send", "read"), []
+    ours, perf = {op: [] for op in ops}, {op: [] for op in ops}
+    for _ in range(o.reps or 5):
+        kernel.append(iperf(seconds, True) * 1e-9)
+        for op in ops:
+            ours[op].append(bandwidth(m, o, op, seconds, True))
+            perf[op].append(own_perf(m, o, op, seconds))
+    k = r.figure("iperf3 -l 64K, pinned", kernel, "Gb/s")
+    for op, target in zip(ops, (1.0, 0.9, 0.9)):
+        mine = r.figure(f"ib_{op}_bw -R, 64 KiB, pinned", ours[op], "Gb/s")
+        own = r.figure(f"urnic perf --op {op}, 64 KiB, pinned", perf[op], "Gb/s")
+        r.ratio(f"ib_{op}_bw / iperf3, pinned", mine / k, target)
+        r.ratio(f"ib_{op}_bw / urnic perf, pinned", mine / own, 0.95)
+
+
+def v2(m, r, o):
+    needs("ib_write_bw", "iperf3")
+    seconds = max(1, round(o.seconds or 3))
+    ops, kernel = ("write", "send", "read"), []
+    ours = {op: [] for op in ops}
+    for _ in range(o.reps or 5):
+        kernel.append(iperf(seconds, False) * 1e-9)
+        for op in ops:
+            ours[op].append(bandwidth(m, o, op, seconds, False))
+    k = r.figure("iperf3 -l 64K", kernel, "Gb/s")
+    for op in ops:
+        mine = r.figure(f"ib_{op}_bw -R, 64 KiB", ours[op], "Gb/s")
+        r.ratio(f"ib_{op}_bw / iperf3, nothing pinned", mine / k, 0.8)
+
+
+def v3(m, r, o):
+    needs("ib_send_lat", "taskset")
+    rounds = str(int((o.seconds or 1) * 20000))
+    typical, tail, kernel, kernel_tail = [], [], [], []
+    for _ in range(o.reps or 9):
+        row = perftest(m, o, ["ib_send_lat", "-R", "-s", "8", "-n", rounds], True)
+        typical.append(row[4])
+        tail.append(row[7])
+        p50, p99 = (float(v) for v in m.run(m.program(o, "bench_tcp_pingpong"), rounds).split()[:2])
+        kernel.append(p50)
+        kernel_tail.append(p99)
+    mine = r.figure("ib_send_lat -R, 8 octets, typical", typical, "us")
+    far = r.figure("ib_send_lat -R, 8 octets, p99", tail, "us")
+    k = r.figure("kernel TCP, both spin on recv, p50", kernel, "us")
+    k99 = r.figure("kernel TCP, both spin on recv, p99", kernel_tail, "us")
+    r.ratio("ib_send_lat typical / kernel TCP", mine / k, 1.5, at_most=True)
+    r.ratio("ib_send_lat p99 / kernel TCP", far / k99, 3, at_most=True)
+
+
+def v6(m, r, o):
+    needs("ib_write_bw", "iperf3", "taskset")
+    seconds = max(1, round(o.seconds or 2))
+    single, listed, kernel = [], [], []
+    for _ in range(o.reps or 5):
+        words = ["ib_write_bw", "-R", "-s", "64", "-D", str(seconds)]
+        single.append(perftest(m, o, words, True)[4])
+        listed.append(perftest(m, o, words + ["-l", "32"], True)[4])
+        kernel.append(iperf(seconds, True, "64") / 512 * 1e-6)
+    one = r.figure("ib_write_bw -R -s 64", single, "M/s")
+    many = r.figure("ib_write_bw -R -s 64 -l 32", listed, "M/s")
+    k = r.figure("iperf3 -l 64, sends", kernel, "M/s")
+    r.ratio("64-octet Writes one by one / sends of iperf3", one / k, 1)
+    r.ratio("64-octet Writes in lists of 32 / sends of iperf3", many / k, 8)
+
+
+def v7(m, r, o):
+    calls, over_tcp = [[], [], [], []], os.environ | {"URNIC_PORT": "tcp"}
+    for _ in range(o.reps or 5):
+        for values, value in zip(calls, m.run(m.program(o, "bench_verbs_calls"), env=over_tcp).split(), strict=True):
+            values.append(float(value))
+    empty = r.figure("empty ibv_poll_cq, over kernel TCP", calls[0], "ns")
+    clock = r.figure("clock_gettime", calls[1], "ns")
+    one = r.figure("register and deregister 1 GiB, 1 queue pair", calls[2], "us")
+    many = r.figure("register and deregister 1 GiB, 1000 queue pairs", calls[3], "us")
+    r.ratio("empty ibv_poll_cq / clock_gettime", empty / clock, 5, at_most=True)
+    r.ratio("register and deregister, 1 queue pair [us]", one, 0.5, at_most=True)
+    r.ratio("register and deregister, 1000 queue pairs [us]", many, 0.5, at_most=True)
+
+
+def seconds_of_cpu(group):
+    """What all processes of a process group have used."""
+    used = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+                words = f.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(words[2]) == group:
+            used += int(words[11]) + int(words[12])
+    return used / os.sysconf("SC_CLK_TCK")
+
+
+def rping(command, rounds):
+    """Seconds that a whole client takes, from its start to its end."""
+    server = subprocess.Popen([*command, "-C", str(rounds), "-s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(START)
+        begin = time.monotonic()
+        done = subprocess.run([*command, "-C", str(rounds), "-c", "-a", "127.0.0.1"], capture_output=True, text=True,
+                              timeout=120, check=False)
+        took = time.monotonic() - begin
+        if done.returncode != 0 or server.wait(10) != 0:
+            sys.exit(f"bench/run: rping: {(done.stderr or done.stdout).strip()[-200:] or 'the server failed'}")
+        return took
+    finally:
+        if server.poll() is None:
+            server.kill()
+        server.wait()
+
+
+def idle_share(command, seconds):
+    """Percent of a core that a server takes to which nobody comes."""
+    server = subprocess.Popen([*command, "-s"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        time.sleep(START)
+        before = seconds_of_cpu(server.pid)
+        time.sleep(seconds)
+        used = seconds_of_cpu(server.pid) - before
+        if server.poll() is not None:
+            sys.exit("bench/run: rping -s ended")
+        return 100 * used / seconds
+    finally:
+        server.kill()
+        server.wait()
+
+
+def v8(m, r, o):
+    needs("rping", "taskset")
+    command = under_urnic(m, o, ["rping", "-p", str(PORT)])
+    one_core = ["taskset", "-c", "0"]
+    takes, shortest, kernel, takes_on_one, kernel_on_one = [], [], [], [], []
+    for _ in range(o.reps or 5):
+        takes.append(rping(command, 2000))
+        shortest.append(rping(command, 1))
+        takes_on_one.append(rping(one_core + command, 2000))
+        # 6000 rounds are 12000 half round trips: six messages for each of the 2000 of rping.
+        kernel.append(12000 * m.wake(o, 6000, "tcp-event")[2] * 1e-6)
+        on_one = m.run(*one_core, m.program(o, "bench_wake"), "tcp-event", "--rounds", "6000")
+        kernel_on_one.append(12000 * float(on_one.split()[2]) * 1e-6)
+    share = idle_share(command, 5)
+    mine = r.figure("rping -C 2000, whole program", takes, "s")
+    r.figure("rping -C 1, whole program", shortest, "s")
+    k = r.figure("12000 half round trips of kernel TCP, blocking", kernel, "s")
+    r.figure("rping -C 2000, all on one core", takes_on_one, "s")
+    r.figure("kernel TCP, blocking, all on one core", kernel_on_one, "s")
+    r.figure("an idle rping -s", [share], "% of a core")
+    r.ratio("rping -C 2000 / kernel TCP", mine / k, 4, at_most=True)
+    r.ratio("an idle server [% of a core]", share, 1, at_most=True)
+
+
+MEASURES = {"V1": v1, "V2": v2, "V3": v3, "V6": v6, "V7": v7, "V8": v8}

@@ -1,0 +1,56 @@
+// What is chosen with one connection, by who connects and by who accepts. Values, to be used from
+// any thread, but for what is borrowed; urnic/verbs.h includes this.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "urnic/qp_attributes.h"
+
+namespace urnic {
+
+class Binding;
+
+// What of a connection is iWARP's alone.
+struct IwarpConnectionOptions {
+  std::optional<ConnectionType> type;                  // initiated FAST or SLOW
+  std::optional<std::uint32_t> max_recovery_attempts;  // R-42; at least 1 without markers
+  // Fail with Errc::unsupported instead of a connection that is SLOW from the start and stays so:
+  // over the kernel's TCP (reason "no-segments"), without CRC, or when asked to be.
+  bool require_fast = false;
+  std::optional<bool> crc;  // of MPA; off only if both ends say so (RFC 5044, 7.1.1)
+  // Probes while the connection is idle, so that a peer that has vanished is noticed (RFC 9293,
+  // 3.8.4; RFC 1122, 4.2.3.6): after `keepalive_s` of the Config. Left alone: its `keepalive`.
+  std::optional<bool> keepalive;
+};
+
+// What is RoCE's alone: how often requests are repeated (IB-73, IB-74), 0 to 7. Left alone: 7.
+struct RoceConnectionOptions {
+  // Of both ends, those that nobody answers; connecting only, as its request says it for both.
+  std::optional<std::uint8_t> retry_count;
+  // Of the peer, those that find no receive at this end; 7: any number of times.
+  std::optional<std::uint8_t> rnr_retry;
+};
+
+// Attributes of one connection, chosen by the local consumer at set-up; anything left alone comes
+// from the Config.
+struct ConnectionOptions {
+  std::optional<std::uint16_t> ird, ord;  // reads served / outstanding; RoCE: up to 16 are used
+  // Borrowed for the call. iWARP: at most 508 octets (512 on MPA revision 1). RoCE: at most 56 to
+  // connect and 196 to accept; its messages say no length, so the peer gets as many octets in any
+  // case, zeroes behind what was given here.
+  std::span<const std::uint8_t> private_data;
+  int timeout_ms = 10000;  // from the call (iWARP: the SYN) to established
+  // Connecting only: from this address and port; borrowed for the call, and of the transport of the
+  // queue pair. Left alone: the address that Device::source_for() says, any port. RoCE: the port is
+  // what the peer is told, and need not be free.
+  const Binding* source = nullptr;
+  // Connecting only: for so long, 0 to 100, a peer that refuses may yet begin to listen; it is
+  // asked again every few milliseconds, and `refused` comes late.
+  int refusal_retry_ms = 0;
+  IwarpConnectionOptions iwarp;
+  RoceConnectionOptions roce;
+};
+
+}  // namespace urnic

@@ -1,0 +1,254 @@
+// Where an id is bound and listens, and by which device it goes: rdma_bind_addr, rdma_resolve_addr,
+// rdma_listen.
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "compat/cm_id.h"
+#include "compat/errors.h"
+
+namespace urnic::compat {
+namespace {
+
+constexpr int kBacklog = 128;
+// Of a device's own addresses, until others on its wire had the time to say that they are theirs.
+constexpr std::chrono::milliseconds kSettling{1000}, kSettlingStep{20};
+// A wildcard with a port of nobody's choice: the first device's may be taken on the second.
+constexpr int kPortTries = 16;
+
+// On each of them that can, at the same port. A port that somebody has on one of them is one that
+// is taken, since clients reach whoever has it there.
+int bind_on(const std::vector<Adapter*>& where, const BindOptions& options, Address* a,
+            std::vector<DeviceBinding>* out) {
+  int error = 0;
+  for (Adapter* adapter : where) {
+    BindOptions o = options;
+    o.transport = adapter->transport();
+    auto bound = adapter->device().bind(text_of(*a), o);
+    if (bound) {
+      set_port(a, bound->port());
+      out->push_back({adapter, std::move(*bound), {}, 0, nullptr});
+      continue;
+    }
+    if (error == 0) error = to_errno(bound.error().code);
+    if (bound.error().code == Errc::in_use) return EADDRINUSE;
+  }
+  return out->empty() ? error : 0;
+}
+
+// Address and port are the id's from now on.
+int keep_address(CmId* id, const std::vector<Adapter*>& where, Address* a) {
+  const bool any_port = port_of(*a) == 0;
+  for (int tries = any_port && where.size() > 1 ? kPortTries : 1;; --tries) {
+    Address at = *a;
+    std::vector<DeviceBinding> bindings;
+    const int e = bind_on(where, id->options, &at, &bindings);
+    if (e == EADDRINUSE && tries > 1) continue;
+    if (e != 0) return e;
+    id->bindings = std::move(bindings);
+    *a = at;
+    return 0;
+  }
+}
+
+int bind_to(CmId* id, const sockaddr* address) {
+  Address a;
+  if (!copy_address(address, &a)) return EAFNOSUPPORT;
+  if (id->stage != Stage::Idle) return EINVAL;
+  std::vector<Adapter*> where;
+  if (const int e = Process::get().open(&where); e != 0) return e;
+  if (!is_wildcard(a)) {
+    Adapter* owner = owner_of(a, where);
+    if (owner == nullptr) return ENODEV;
+    where = {owner};
+  }
+  if (const int e = keep_address(id, where, &a); e != 0) return e;
+  if (!is_wildcard(a)) {
+    if (const int e = give_device(id, *where.front()); e != 0) return e;
+  }
+  const std::lock_guard guard(Process::get().cm);
+  id->source = a;
+  id->show_addresses();
+  id->stage = Stage::Bound;
+  return 0;
+}
+
+// As choose_device(), of devices some of which may have been opened a moment ago: another that
+// leads there too is not taken in the place of one that will be nearer.
+int choose_settled(const Address& to, const std::vector<Adapter*>& among, Adapter** chosen,
+                   Address* from) {
+  for (auto left = kSettling;; left -= kSettlingStep) {
+    const int e = choose_device(to, among, chosen, from);
+    if ((e == 0 && among.size() == 1) || left.count() <= 0) return e;
+    if (std::none_of(among.begin(), among.end(), [](Adapter* a) { return is_settling(*a); })) {
+      return e;
+    }
+    std::this_thread::sleep_for(kSettlingStep);
+  }
+}
+
+int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destination) {
+  if (destination == nullptr) return EINVAL;
+  if (id->stage != Stage::Idle && id->stage != Stage::Bound) return EINVAL;
+  Address to;
+  if (!copy_address(destination, &to)) return EAFNOSUPPORT;
+  if (id->stage == Stage::Idle && source != nullptr && source->sa_family != AF_UNSPEC) {
+    if (const int e = bind_to(id, source); e != 0) return e;
+  }
+  std::vector<Adapter*> among = id->where_bound();
+  if (among.empty()) {
+    if (const int e = Process::get().open(&among); e != 0) return e;
+  }
+  Address from{};
+  Adapter* chosen = nullptr;
+  const int unreachable = choose_settled(to, among, &chosen, &from);
+  std::vector<DeviceBinding> left;  // of the other devices; goes without the lock
+  if (unreachable == 0) {
+    if (const int e = give_device(id, *chosen); e != 0) return e;
+  }
+  const std::lock_guard guard(Process::get().cm);
+  id->destination = to;
+  if (unreachable != 0) {
+    id->stage = Stage::Idle;
+    id->tell(RDMA_CM_EVENT_ADDR_ERROR, -unreachable);
+    return 0;
+  }
+  const auto other =
+      std::stable_partition(id->bindings.begin(), id->bindings.end(),
+                            [&](const DeviceBinding& b) { return b.adapter == chosen; });
+  left.assign(std::move_iterator(other), std::move_iterator(id->bindings.end()));
+  id->bindings.erase(other, id->bindings.end());
+  if (id->stage == Stage::Idle) {
+    id->source = from;
+  } else if (is_wildcard(id->source)) {
+    set_port(&from, port_of(id->source));
+    id->source = from;
+  }
+  id->show_addresses();
+  id->stage = Stage::AddressResolved;
+  id->tell(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+  return 0;
+}
+
+class ListenSubject : public Subject {
+ public:
+  ListenSubject(CmId* id, Adapter& at) : id_(id), at_(at) {}
+  void on_event(Event& event) override {
+    if (event.kind != EventKind::connect_request) return;
+    // The new id needs the device; both are there since rdma_listen, so this does not fail.
+    ibv_context* verbs = at_.shared_context();
+    ibv_pd* pd = at_.default_pd();
+    if (verbs == nullptr || pd == nullptr) return;
+    const std::lock_guard guard(Process::get().cm);
+    if (id_ != nullptr) id_->on_request(event, at_, verbs, pd);
+  }
+  void detach() { id_ = nullptr; }  // under Process::cm
+
+ private:
+  CmId* id_;
+  Adapter& at_;
+};
+
+int listen_at(CmId* id, DeviceBinding* at, int backlog) {
+  Adapter& adapter = *at->adapter;
+  if (adapter.default_pd() == nullptr) return errno;  // for the ids of requests
+  Process& process = Process::get();
+  auto subject = std::make_shared<ListenSubject>(id, adapter);
+  at->subject = subject;
+  at->number = process.add(std::move(subject));
+  auto listener = adapter.device().listen(at->bound, backlog > 0 ? backlog : kBacklog,
+                                          adapter.events(), Process::as_context(at->number));
+  if (listener) {
+    at->listener = std::move(*listener);
+    return 0;
+  }
+  process.remove(at->number);
+  at->number = 0;
+  at->subject.reset();
+  return to_errno(listener.error().code);
+}
+
+// All or none: what listens already is bound again, as it was.
+void bind_again(CmId* id) {
+  const std::vector<Adapter*> where = id->where_bound();
+  for (const DeviceBinding& b : id->bindings) {
+    if (b.number != 0) Process::get().remove(b.number);
+  }
+  {
+    const std::lock_guard guard(Process::get().cm);
+    id->stop_listening();
+  }
+  id->bindings.clear();
+  (void)keep_address(id, where, &id->source);
+}
+
+int listen_on(CmId* id, int backlog) {
+  if (id->stage == Stage::Idle) {
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    if (const int e = bind_to(id, reinterpret_cast<sockaddr*>(&any)); e != 0) return e;
+  }
+  if (id->stage != Stage::Bound || id->bindings.empty()) return EINVAL;
+  for (DeviceBinding& at : id->bindings) {
+    const int e = listen_at(id, &at, backlog);
+    if (e == 0) continue;
+    if (id->bindings.size() > 1) bind_again(id);
+    return e;
+  }
+  const std::lock_guard guard(Process::get().cm);
+  id->show_addresses();
+  id->stage = Stage::Listening;
+  return 0;
+}
+
+}  // namespace
+
+int CmId::set_binding(bool* option, bool value) {
+  if (stage != Stage::Idle && stage != Stage::Bound) return EINVAL;
+  const bool before = std::exchange(*option, value);
+  if (stage == Stage::Idle || before == value) return 0;
+  const std::vector<Adapter*> where = where_bound();
+  bindings.clear();  // and again, as is wanted now
+  return keep_address(this, where, &source);
+}
+
+void CmId::stop_listening() {
+  for (DeviceBinding& b : bindings) {
+    if (b.subject != nullptr) static_cast<ListenSubject*>(b.subject.get())->detach();
+    b.subject.reset();
+  }
+}
+
+std::vector<Adapter*> CmId::where_bound() const {
+  std::vector<Adapter*> where;
+  for (const DeviceBinding& b : bindings) where.push_back(b.adapter);
+  return where;
+}
+
+}  // namespace urnic::compat
+
+using namespace urnic::compat;  // the exported functions stand for themselves
+
+namespace {
+
+int answer(int error) {
+  return error == 0 ? 0 : failed(error);
+}
+
+}  // namespace
+
+int urnic_rdma_bind_addr(rdma_cm_id* r, sockaddr* address) {
+  return guarded(
+      [&] { return answer(address == nullptr ? EINVAL : bind_to(CmId::of(r), address)); }, -1);
+}
+
+int urnic_rdma_resolve_addr(rdma_cm_id* r, sockaddr* source, sockaddr* destination, int) {
+  return guarded(
+      [&] { return begun(CmId::of(r), resolve_address(CmId::of(r), source, destination)); }, -1);
+}
+
+int urnic_rdma_listen(rdma_cm_id* r, int backlog) {
+  return guarded([&] { return answer(listen_on(CmId::of(r), backlog)); }, -1);
+}

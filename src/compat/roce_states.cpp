@@ -1,0 +1,110 @@
+#include "compat/roce_states.h"
+
+#include <optional>
+
+#include "compat/address_handle.h"
+#include "compat/errors.h"
+
+namespace urnic::compat {
+namespace {
+
+constexpr int kIbMasks = (1 << 21) - 1;
+// Nothing of it is there: no other path, and queues stay as they were made.
+constexpr int kNot = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP;
+constexpr int kReady = IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+constexpr std::uint32_t kPsn = 0xffffff;
+
+// A state that the program names as the present one belongs to the moves to RTS (IB-106).
+bool names_present_state(const ibv_qp_attr& a, int mask, ibv_qp_state now, ibv_qp_state to) {
+  if ((mask & IBV_QP_CUR_STATE) == 0) return true;
+  return to == IBV_QPS_RTS && a.cur_qp_state == now;
+}
+
+std::uint32_t to_rights(unsigned flags) {
+  std::uint32_t out = 0;
+  if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0) out |= access_remote_write;
+  if ((flags & IBV_ACCESS_REMOTE_READ) != 0) out |= access_remote_read;
+  if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0) out |= access_remote_atomic;
+  return out;
+}
+
+// 0 where it is none; that is refused below.
+std::uint32_t octets_of(ibv_mtu mtu) {
+  return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;
+}
+
+void take_numbers(const ibv_qp_attr& a, int mask, QpAttributes* out) {
+  const auto take = [&](int bit, std::uint32_t value, std::optional<std::uint32_t>* to) {
+    if ((mask & bit) != 0) *to = value;
+  };
+  take(IBV_QP_ACCESS_FLAGS, to_rights(a.qp_access_flags), &out->access);
+  take(IBV_QP_PKEY_INDEX, a.pkey_index, &out->pkey_index);
+  take(IBV_QP_PORT, a.port_num, &out->port);
+  take(IBV_QP_QKEY, a.qkey, &out->qkey);
+  take(IBV_QP_DEST_QPN, a.dest_qp_num, &out->dest_qp);
+  take(IBV_QP_PATH_MTU, octets_of(a.path_mtu), &out->path_mtu);
+  take(IBV_QP_RQ_PSN, a.rq_psn & kPsn, &out->rq_psn);
+  take(IBV_QP_SQ_PSN, a.sq_psn & kPsn, &out->sq_psn);
+  take(IBV_QP_MAX_DEST_RD_ATOMIC, a.max_dest_rd_atomic, &out->responder_depth);
+  take(IBV_QP_MAX_QP_RD_ATOMIC, a.max_rd_atomic, &out->initiator_depth);
+  take(IBV_QP_MIN_RNR_TIMER, a.min_rnr_timer, &out->min_rnr_timer);
+  take(IBV_QP_TIMEOUT, a.timeout, &out->ack_timeout);
+  take(IBV_QP_RETRY_CNT, a.retry_cnt, &out->retry_count);
+  take(IBV_QP_RNR_RETRY, a.rnr_retry, &out->rnr_retry);
+}
+
+int to_attributes(const Qp& qp, const ibv_qp_attr& a, int mask, QpAttributes* out) {
+  take_numbers(a, mask, out);
+  if ((mask & IBV_QP_AV) == 0) return 0;
+  // Of both numbers, so that each pair of queue pairs may have a way of its own.
+  const std::uint32_t to = (mask & IBV_QP_DEST_QPN) != 0 ? a.dest_qp_num : qp.given.dest_qp_num;
+  QpPath path;
+  if (const int e = to_path(qp.end->adapter, a.ah_attr, qp.base.qp_num ^ to, &path); e != 0)
+    return e;
+  out->path = std::move(path);
+  return 0;
+}
+
+// What the library takes for granted there and InfiniBand wants to be told (IB-107).
+bool lacks_port(ibv_qp_state now, ibv_qp_state to, int mask) {
+  return now == IBV_QPS_RESET && to == IBV_QPS_INIT && (mask & kReady) != kReady;
+}
+
+// The library is always asked to say when the queue has drained, as ibv_query_qp tells it; an event
+// is for who asked (IB-112).
+void drain(Qp* qp, const ibv_qp_attr& a, int mask, QpAttributes* out) {
+  qp->drained = false;
+  qp->tell_drained = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && a.en_sqd_async_notify != 0;
+  out->tell_drained = true;
+}
+
+}  // namespace
+
+int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask) {
+  if (mask == 0) return 0;  // so says rdma_init_qp_attr of what the connection does by itself
+  if ((mask & ~kIbMasks) != 0) return EINVAL;
+  if ((mask & kNot) != 0) return EOPNOTSUPP;
+  const ibv_qp_state now = qp->state();
+  const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? a.qp_state : now;
+  if (to > IBV_QPS_ERR || !names_present_state(a, mask, now, to)) return EINVAL;
+  if (lacks_port(now, to, mask)) return EINVAL;
+  QpAttributes attributes;
+  if (const int e = to_attributes(*qp, a, mask, &attributes); e != 0) return e;
+  const bool drains = now == IBV_QPS_RTS && to == IBV_QPS_SQD;
+  if (drains) drain(qp, a, mask, &attributes);
+  if (!drains && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) return EINVAL;
+  const auto moved = qp->end->handle.modify(static_cast<QpState>(to), attributes);
+  return moved ? 0 : to_errno(moved.error().code);
+}
+
+ibv_qp_attr init_attributes(bool reads, int* mask) {
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_INIT;
+  a.port_num = 1;
+  a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  if (reads) a.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  *mask = IBV_QP_STATE | kReady | IBV_QP_ACCESS_FLAGS;
+  return a;
+}
+
+}  // namespace urnic::compat

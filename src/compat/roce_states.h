@@ -1,0 +1,16 @@
+// The states of a queue pair of RoCE: ibv_modify_qp as InfiniBand has it, with the masks of its
+// moves (IB-105 to IB-122), which the library below holds to.
+#pragma once
+
+#include "compat/queue_pair.h"
+
+namespace urnic::compat {
+
+// 0 or errno, and nothing has changed then.
+int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask);
+
+// What rdma_cm moves a queue pair to INIT with. The peer may write, and read and use atomics if
+// `reads` are served.
+ibv_qp_attr init_attributes(bool reads, int* mask);
+
+}  // namespace urnic::compat

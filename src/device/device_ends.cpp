@@ -1,0 +1,54 @@
+// How the connections of a device end when it goes, or when its program does.
+#include <unistd.h>
+
+#include "device/device_impl.h"
+
+namespace urnic::detail {
+
+// Queue pairs that were destroyed leave connections that end in order: for a moment.
+void DeviceImpl::finish_ends() {
+  constexpr Duration kMoment = Duration::s(1);
+  Instant until = engine::monotonic_now() + kMoment;
+  std::uint64_t sent = 0;
+  const auto ended = [&](Instant now) {
+    iwarp::Life& life = engine->iwarp().life();
+    const bool says_so = port.info().link_up != 0 && engine->roce().connections().leaving() != 0;
+    if (life.leaving() == 0 && !says_so) return true;
+    // As long as they get on, on a busy machine too; linger_timeout bounds each of them.
+    if (const std::uint64_t so_far = life.leaving_sent(); so_far != sent) {
+      sent = so_far;
+      until = now + kMoment;
+    }
+    if (now >= until) life.drop_leaving(now);
+    engine->poll(now);
+    return now >= until;
+  };
+  while (!driver->own(ended)) usleep(200);
+}
+
+void DeviceImpl::disconnect_all(Duration most) {
+  const auto is_ending = [&] {
+    return engine->iwarp().life().ending() + engine->roce().connections().leaving(true) != 0;
+  };
+  if (engine->over_kernel_tcp()) return;
+  const Instant until = engine::monotonic_now() + most;
+  bool ends = driver->own([&](Instant now) {
+    engine->queue_pairs().for_each([&](verbs::QueuePair& qp) {
+      if (engine::is_roce(qp)) {
+        engine->roce().connections().disconnect(qp, now);
+      } else {
+        engine->iwarp().disconnect(qp, now);
+      }
+    });
+    return is_ending();
+  });
+  while (ends && engine::monotonic_now() < until) {
+    usleep(200);
+    ends = driver->own([&](Instant now) {
+      engine->poll(now);
+      return is_ending();
+    });
+  }
+}
+
+}  // namespace urnic::detail

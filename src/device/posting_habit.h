@@ -1,0 +1,44 @@
+// Does the application post without a pause? Then it comes back before what it posted is old, and
+// its sends may wait for each other (gathering.h). Who does so may poll as well; polls that find
+// completions are not seen here. A function of the times it is told.
+#pragma once
+
+#include "base/time.h"
+#include "device/polling_habit.h"
+
+namespace urnic::engine {
+
+class PostingHabit {
+ public:
+  // How long it takes to believe it, how many doorbells there are in that time, and how long a
+  // pause ends it.
+  static constexpr Duration kWindow = Duration::ms(1), kPause = PollingHabit::kPause;
+  static constexpr unsigned kLeast = 64;
+
+  // The application posted.
+  void post(Instant now) {
+    if (now - last_ > kPause) forget();
+    if (posts_ == 0) begin_ = now;
+    last_ = now;
+    if (++posts_ < kLeast || now - begin_ < kWindow) return;
+    streams_ = now - begin_ < kWindow * 2;
+    posts_ = 0;
+  }
+  // Whether it still does, asked at another moment.
+  void look(Instant now) {
+    if (streams_ && now - last_ > kPause) forget();
+  }
+  // It says, or it has turned out, that it does something else.
+  void forget() {
+    streams_ = false;
+    posts_ = 0;
+  }
+  bool streams() const { return streams_; }
+
+ private:
+  Instant begin_, last_;
+  unsigned posts_ = 0;  // since begin_
+  bool streams_ = false;
+};
+
+}  // namespace urnic::engine

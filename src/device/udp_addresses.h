@@ -1,0 +1,16 @@
+// What addresses a device has whose frames go through the kernel's UDP.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "urnic/status.h"
+
+namespace urnic::engine {
+
+// Of "udp" or "udp:bind=ADDRESS,...": that one, or all of this machine that are up now but those of
+// a single link, each alone ("192.0.2.1/32"). Errors: unavailable.
+Result<std::vector<std::string>> addresses_of_udp_port(std::string_view spec);
+
+}  // namespace urnic::engine

@@ -1,0 +1,317 @@
+// What connection management, the transport and time bring.
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "engine/roce_connections.h"
+#include "engine/roce_moves.h"
+
+namespace urnic::engine {
+namespace {
+
+using ib_cm::EventKind;
+using ib_cm::Reason;
+
+// Between one question and the next to who does not listen: long to a listener of this machine,
+// short to a person.
+constexpr Duration kAskAgain = Duration::ms(5);
+// What there was no memory to tell is told when so long has passed.
+constexpr Duration kTellAgain = Duration::ms(10);
+
+Errc code_of(Reason reason) {
+  switch (reason) {
+    case Reason::Consumer:
+      return Errc::rejected;
+    case Reason::NoSuchService:
+      return Errc::refused;
+    case Reason::Timeout:
+      return Errc::timed_out;
+    case Reason::NoResources:
+      return Errc::no_memory;
+    default:
+      return Errc::protocol;
+  }
+}
+
+const char* text_of(Reason reason) {
+  switch (reason) {
+    case Reason::Consumer:
+      return "the peer rejected the connection";
+    case Reason::NoSuchService:
+      return "nobody listens there for RoCE";
+    case Reason::Timeout:
+      return "the peer had no answer in time";
+    case Reason::NoResources:
+      return "the peer has no room for the connection";
+    case Reason::Stale:
+      return "the peer takes it for an old connection (REJ 10)";
+    case Reason::PathMtu:
+      return "the peer takes no packets of this size (REJ 26)";
+    case Reason::Transport:
+      return "the peer serves another transport there (REJ 9)";
+    default:
+      return "the peer refused the connection";
+  }
+}
+
+const char* text_of(roce::QpEvent event) {
+  switch (event) {
+    case roce::QpEvent::RefusedAccess:
+      return "the peer asked for memory it has no right to";
+    case roce::QpEvent::RefusedRequest:
+      return "the peer asked for what may not be asked";
+    default:
+      return "a request of the peer met a fault of this end";
+  }
+}
+
+// A smaller packet, for a peer that takes none as large.
+std::optional<ib::PathMtu> below(ib::PathMtu mtu) {
+  if (mtu == ib::PathMtu::k256) return std::nullopt;
+  return static_cast<ib::PathMtu>(ib::octets(mtu) / 2);
+}
+
+// A request that the gate of its listener refused.
+void note_turned_away(const RoceListener* l, const ib_cm::Event& e, Hooks& hooks) {
+  const std::uint16_t port = l != nullptr ? l->port() : 0;
+  hooks.on_note(iwarp::Note::TurnedAway, {e.way.local, e.way.remote, port, e.source_port},
+                name(e.verdict));
+}
+
+}  // namespace
+
+// ---- the transport
+
+void RoceConnections::on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) {
+  using Kind = roce::QpEvent;
+  Bond* const b = bonds_.of(qp);
+  const bool ours = b != nullptr && b->stage != Stage::Over && event != Kind::Drained &&
+                    event != Kind::LastReceive;
+  if (!ours) return hooks_->on_qp_event(qp, event);
+  if (event == Kind::Established) {
+    b->established = true;
+  } else {
+    b->broken = true;
+    b->code = Errc::protocol;
+    b->why = text_of(event);
+    // Who waits for a connection hears that there is none.
+    if (b->stage != Stage::Accepting) hooks_->on_qp_event(qp, event);
+  }
+  bonds_.note(*b);
+}
+
+// ---- all of it
+
+void RoceConnections::act(Instant now) {
+  // What the peer is owed leaves before the consumer hears why: a program may end with that, and
+  // its peer would wait for a DREP until it gives up (IB-138).
+  if (general_->transmit(now)) wire_.tx().flush();
+  bonds_.attend([&](Bond& b) { attend(b, now); });
+  while (next_deadline() <= now) on_time(*bonds_.deadlines().take(), now);
+  for (ib_cm::Event e; manager().next_event(&e);) on_event(e, now);
+}
+
+void RoceConnections::attend(Bond& b, Instant now) {
+  if (b.broken) {
+    b.broken = b.established = false;
+    if (b.stage == Stage::Over) return;
+    cm().abandon(b.handle, now);
+    if (b.stage == Stage::Asking || b.stage == Stage::Accepting) {
+      return end(b, CmEvent::Kind::ConnectFailed, b.code, b.why, now);
+    }
+    b.stage = Stage::Over;  // its consumer has heard of it
+    ++counters_.failed;
+  } else if (b.established && b.stage == Stage::Accepting) {
+    try {
+      cm().established(b.handle);
+      b.established = false;
+    } catch (const std::bad_alloc&) {
+      bonds_.note(b);
+    }
+  }
+}
+
+void RoceConnections::on_time(Bond& b, Instant now) {
+  if (b.untold) {
+    if (!tell(b, *b.untold, {})) bonds_.deadlines().set(b, now + kTellAgain);
+    if (!b.untold && b.handle == 0) drop(b);
+    return;
+  }
+  if (b.stage == Stage::Asking && b.handle == 0 && now < b.asked->give_up) {
+    if (!ask(b, now)) {
+      return end(b, CmEvent::Kind::ConnectFailed, Errc::no_memory, "out of memory", now);
+    }
+    return bonds_.deadlines().set(b, b.asked->give_up);
+  }
+  cm().abandon(b.handle, now);
+  end(b, CmEvent::Kind::ConnectFailed, Errc::timed_out, "the peer did not answer in time", now);
+}
+
+// ---- connection management
+
+void RoceConnections::on_event(const ib_cm::Event& e, Instant now) {
+  if (e.kind == EventKind::ConnectRequest) return requested(e, now);
+  if (e.kind == EventKind::TurnedAway) {
+    return note_turned_away(listeners_.find(e.listener), e, *hooks_);
+  }
+  if (e.kind == EventKind::ServiceRequest) {  // of queue pairs of UD, which are not served
+    manager().sidr().answer(e.handle, {ib_cm::SidrStatus::NoSuchService}, {}, now);
+    return;
+  }
+  Bond* const b = bonds_.by_handle(e.handle);
+  if (b == nullptr) return;  // a request that was not answered yet, or nobody wants to hear
+  if (e.kind == EventKind::Released) {
+    bonds_.name(*b, 0);
+    if (b->stage == Stage::Over && !b->untold) drop(*b);
+    return;
+  }
+  if (b->stage == Stage::Over) return;
+  switch (e.kind) {
+    case EventKind::Accepted:
+      return accepted(*b, e, now);
+    case EventKind::Established:
+      return up(*b, e.data, now);
+    case EventKind::Rejected:
+    case EventKind::Unreachable:
+      return refused(*b, e, now);
+    case EventKind::Disconnected:
+      if (b->stage == Stage::Asking || b->stage == Stage::Accepting) {
+        return end(*b, CmEvent::Kind::ConnectFailed, Errc::reset,
+                   "the peer ended it before it was established", now);
+      }
+      if (b->stage == Stage::Ending || e.reason == Reason::None) {
+        return end(*b, CmEvent::Kind::Disconnected, Errc::closed, "", now, e.data.view());
+      }
+      return end(*b, CmEvent::Kind::Failed, Errc::reset,
+                 e.reason == Reason::Stale ? "the peer has begun anew" : text_of(e.reason), now);
+    default:
+      return;
+  }
+}
+
+void RoceConnections::requested(const ib_cm::Event& e, Instant now) {
+  RoceListener* const l = listeners_.find(e.listener);
+  if (l == nullptr) {
+    cm().reject(e.handle, Reason::NoSuchService, {}, now);
+    return;
+  }
+  RoceRequest r;
+  r.handle = e.handle;
+  r.local = {e.way.local, l->port()};
+  r.peer = {e.way.remote, e.source_port};
+  r.ird = e.qp.responder_resources;
+  r.ord = e.qp.initiator_depth;
+  r.retry_count = e.path.retry_count;
+  r.rnr_retry = e.qp.rnr_retry;
+  r.data = e.data;
+  try {
+    hooks_->on_roce_request(*l, r);
+  } catch (const std::bad_alloc&) {
+    cm().reject(e.handle, Reason::NoResources, {}, now);
+  }
+}
+
+// The answer to our request. The peer is told only when our end is ready.
+void RoceConnections::accepted(Bond& b, const ib_cm::Event& e, Instant now) {
+  const bool ready = b.stage == Stage::Asking &&
+                     move(side_, *b.qp, to_rtr(e.way, e.qp, e.path, b.number, b.psn), now) &&
+                     move(side_, *b.qp, to_rts(e.qp, e.path, e.qp.responder_resources), now);
+  if (!ready) {
+    cm().reject(b.handle, Reason::Consumer, {}, now);
+    return end(b, CmEvent::Kind::ConnectFailed, Errc::wrong_state,
+               "the queue pair cannot be made ready", now);
+  }
+  if (cm().confirm(b.handle, {}) != ib_cm::Refusal::None) {
+    return end(b, CmEvent::Kind::ConnectFailed, Errc::reset,
+               "the peer ended it before it was established", now);
+  }
+  b.stage = Stage::Up;
+  up(b, e.data, now);
+}
+
+// Both ends are ready. First Rts: who hears of it may post at once, from another thread.
+void RoceConnections::up(Bond& b, const ib_cm::PrivateData& data, Instant now) {
+  if (b.stage == Stage::Accepting) {
+    const ib_cm::Connection* const c = manager().find(b.handle);
+    if (c == nullptr || !move(side_, *b.qp, to_rts(c->offered, c->path, b.depth), now)) {
+      cm().abandon(b.handle, now);
+      return end(b, CmEvent::Kind::ConnectFailed, Errc::wrong_state,
+                 "the queue pair cannot be made ready", now);
+    }
+  }
+  b.stage = Stage::Up;
+  b.asked.reset();
+  bonds_.deadlines().set(b, Instant::never());
+  ++counters_.opened;
+  if (tell(b, CmEvent::Kind::Established, data.view())) return;
+  cm().abandon(b.handle, now);
+  end(b, CmEvent::Kind::ConnectFailed, Errc::no_memory, "out of memory", now);
+}
+
+void RoceConnections::refused(Bond& b, const ib_cm::Event& e, Instant now) {
+  if (e.kind == EventKind::Unreachable) {
+    return end(b, CmEvent::Kind::ConnectFailed, Errc::timed_out,
+               "nobody answers there, or the other end does not speak RoCE", now);
+  }
+  if (b.stage == Stage::Asking && asks_again(b, e.reason, now)) return;
+  end(b, CmEvent::Kind::ConnectFailed, code_of(e.reason), text_of(e.reason), now, e.data.view());
+}
+
+// Who does not listen yet may do so in a moment; who takes no packets as large may take smaller.
+bool RoceConnections::asks_again(Bond& b, Reason reason, Instant now) {
+  ib_cm::Connect& what = b.asked->what;
+  const auto smaller = below(what.path.mtu);
+  Instant at = now;
+  if (reason == Reason::NoSuchService && now < b.asked->refused_until) {
+    at = std::min(now + kAskAgain, b.asked->refused_until);
+  } else if (reason == Reason::PathMtu && smaller) {
+    what.path.mtu = *smaller;
+  } else {
+    return false;
+  }
+  bonds_.name(b, 0);
+  bonds_.deadlines().set(b, std::min(at, b.asked->give_up));
+  return true;
+}
+
+// ---- ends
+
+// No connection, or none any more: its queue pair is in Error, and its consumer hears why.
+void RoceConnections::end(Bond& b, CmEvent::Kind kind, Errc code, const char* why, Instant now,
+                          ByteView data) {
+  ++(kind == CmEvent::Kind::Disconnected ? counters_.closed : counters_.failed);
+  b.stage = Stage::Over;
+  b.code = code;
+  b.why = why;
+  b.asked.reset();
+  bonds_.deadlines().set(b, Instant::never());
+  try {
+    side_.fail(*b.qp);
+  } catch (const std::bad_alloc&) {
+    // It is in Error. What is left in its queues is flushed with the next post.
+  }
+  if (!tell(b, kind, data)) {
+    bonds_.deadlines().set(b, now + kTellAgain);
+  } else if (b.handle == 0) {
+    drop(b);
+  }
+}
+
+// False: there is no memory for it.
+bool RoceConnections::tell(Bond& b, CmEvent::Kind kind, ByteView data) {
+  try {
+    hooks_->on_cm_event(
+        {.kind = kind,
+         .qp = b.qp,
+         .code = b.code,
+         .message = b.why,
+         .private_data = std::string(reinterpret_cast<const char*>(data.data()), data.size())});
+    b.untold.reset();
+    return true;
+  } catch (const std::bad_alloc&) {
+    b.untold = kind;
+    return false;
+  }
+}
+
+}  // namespace urnic::engine

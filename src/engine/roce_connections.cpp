@@ -1,0 +1,289 @@
+// What the consumer asks of connections.
+#include "engine/roce_connections.h"
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "engine/roce_moves.h"
+
+namespace urnic::engine {
+namespace {
+
+using verbs::QpState;
+
+// How often a message is repeated, and how long either end waits for an answer: so that all of it
+// covers the time the consumer gives, but no less than a quarter of a second each. A code.
+constexpr std::uint8_t kRetries = 15, kLeastResponse = 16, kMostResponse = 31;
+std::uint8_t response_timeout(Duration all) {
+  std::uint8_t code = kLeastResponse;
+  while (code < kMostResponse && ib_cm::time_of(code) * (kRetries + 1) < all) ++code;
+  return code;
+}
+
+std::uint8_t depth_of(std::uint32_t wanted, std::uint32_t most) {
+  return static_cast<std::uint8_t>(std::min({wanted, most, 255u}));
+}
+
+}  // namespace
+
+RoceConnections::RoceConnections(const ib_cm::Options& cm, const roce::Options& roce,
+                                 const GateRules* gate, engine::Hooks* hooks, wire::Wire* wire,
+                                 roce::Side* side, QueuePairs* qps)
+    : cm_options_(cm),
+      most_depth_(roce.most_depth),
+      tells_credits_(roce.tell_credits),
+      hooks_(hooks),
+      wire_(*wire),
+      side_(*side),
+      qps_(*qps),
+      listeners_(cm.key, gate, &wire->interface()) {}
+
+void RoceConnections::start() {
+  general_.emplace(cm_options_, &wire_);
+  side_.use(&*general_);
+  listeners_.use(&manager());
+}
+
+// ---- connecting
+
+Result<ib_cm::Way> RoceConnections::choose_way(const SocketAddress& to,
+                                               const iwarp::LocalEnd& from) const {
+  const net::Interface& interface = wire_.interface();
+  const IpAddress& given = from.at.ip;
+  const auto source = given.is_any() ? interface.choose_source(to.ip) : given;
+  if (!source || !interface.has_route(to.ip)) {
+    return Error{Errc::unreachable, "no route to " + to.ip.to_string() +
+                                        ": no own address on its network and no gateway (set "
+                                        "'address' or 'gateway')"};
+  }
+  if (given.is_any() ? !from.covers(*source) : source->is_v6() != to.ip.is_v6()) {
+    return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": " + given.to_string() +
+                                        " is of the other version of IP"};
+  }
+  return ib_cm::Way{*source, to.ip};
+}
+
+std::optional<Error> RoceConnections::wrong_with(const verbs::QueuePair& qp, const RoceConnect& p,
+                                                 std::size_t room) const {
+  if (qp.state > QpState::Init) {
+    return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
+  }
+  if (bonds_.of(qp) != nullptr) {
+    return Error{Errc::wrong_state,
+                 "the queue pair has, or just had, a connection, whose number rests (time-wait)"};
+  }
+  if (p.private_data.size() > room) {
+    return Error{Errc::invalid_argument,
+                 "private data is limited to " + std::to_string(room) + " octets"};
+  }
+  return std::nullopt;
+}
+
+RoceBond& RoceConnections::open(verbs::QueuePair& qp, Stage stage, std::uint32_t ord, Instant due) {
+  Bond& b = bonds_.open(qp);
+  b.stage = stage;
+  b.depth = depth_of(ord, most_depth_);
+  b.psn = static_cast<std::uint32_t>(siphash24(cm_options_.key, {qp.number(), ++psns_, 0})) &
+          ib::kMask24;
+  bonds_.deadlines().set(b, due);
+  return b;
+}
+
+// Nothing of it is held back any more.
+void RoceConnections::drop(Bond& b) {
+  if (b.qp == nullptr) {
+    qps_.release(b.number);
+    side_.release(b.number);
+  }
+  bonds_.close(b);
+}
+
+ib_cm::QpValues RoceConnections::values_of(const Bond& b, std::uint32_t ird,
+                                           std::uint8_t rnr_retry) const {
+  ib_cm::QpValues v;
+  v.qpn = b.number;
+  v.psn = ib::Psn(b.psn);
+  v.responder_resources = depth_of(ird, most_depth_);
+  v.initiator_depth = static_cast<std::uint8_t>(b.depth);
+  v.rnr_retry = rnr_retry;
+  v.srq = b.qp->rq.shared() != nullptr;
+  v.credits = tells_credits_ && !v.srq;
+  return v;
+}
+
+Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress& to,
+                                      const RoceConnect& p, Instant now) {
+  if (auto wrong = wrong_with(qp, p, ib_cm::kReqConsumer)) return *wrong;
+  auto way = choose_way(to, p.source);
+  if (!way) return way.error();
+  auto asked = std::make_unique<Bond::Asked>();
+  ib_cm::Connect& what = asked->what;
+  what.way = *way;
+  what.service = ib_cm::service_of(ib_cm::PortSpace::Tcp, to.port);
+  what.source_port = p.source.at.port != 0 ? p.source.at.port : listeners_.choose_port(way->local);
+  what.path.mtu = cm_options_.most_mtu;
+  what.path.ack_timeout =
+      ib_cm::ack_timeout_of(cm_options_.packet_life_time, cm_options_.ack_delay);
+  what.path.retry_count = p.retry_count;
+  what.response_timeout = response_timeout(p.timeout);
+  what.max_cm_retries = kRetries;
+  asked->data = ib_cm::PrivateData(p.private_data);
+  asked->give_up = now + p.timeout;
+  asked->refused_until = now + p.refusal_retry;
+  Bond& b = open(qp, Stage::Asking, p.ord, asked->give_up);
+  what.qp = values_of(b, p.ird, p.rnr_retry);
+  b.asked = std::move(asked);
+  if (qp.state == QpState::Reset) move(side_, qp, to_init(p.ird), now);
+  if (ask(b, now)) return {};
+  drop(b);
+  return Error{Errc::no_memory, "as many connections are being made, or rest, as there may be"};
+}
+
+// False: there is no room. As often as need be.
+bool RoceConnections::ask(Bond& b, Instant now) {
+  const auto handle = cm().connect(b.asked->what, b.asked->data.view(), now);
+  if (!handle.ok()) return false;
+  try {
+    bonds_.name(b, *handle);
+  } catch (const std::bad_alloc&) {
+    cm().abandon(*handle, now);
+    return false;
+  }
+  return true;
+}
+
+// ---- answering
+
+Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
+                                     const RoceConnect& p, Instant now) {
+  if (auto wrong = wrong_with(qp, p, ib_cm::kRepPrivate)) return *wrong;
+  const ib_cm::Connection* const c = manager().find(handle);
+  if (c == nullptr || c->state != ib_cm::State::ReqReceived) {
+    return Error{Errc::closed, "the peer has given up, or the request was answered"};
+  }
+  Bond& b = open(qp, Stage::Accepting,
+                 std::min<std::uint32_t>(p.ord, c->offered.responder_resources), now + p.timeout);
+  const std::uint32_t ird = std::min<std::uint32_t>(p.ird, c->offered.initiator_depth);
+  try {
+    bonds_.name(b, handle);
+  } catch (const std::bad_alloc&) {
+    drop(b);
+    throw;
+  }
+  wire_.begin_sending();
+  if (qp.state == QpState::Reset) move(side_, qp, to_init(ird), now);
+  ib_cm::QpValues peer = c->offered;
+  peer.initiator_depth = depth_of(ird, most_depth_);
+  if (!move(side_, qp, to_rtr(c->way, peer, c->path, qp.number(), b.psn), now)) {
+    bonds_.name(b, 0);
+    drop(b);
+    return Error{Errc::no_memory, "the queue pair cannot be made ready"};
+  }
+  cm().accept(handle, values_of(b, ird, p.rnr_retry), p.private_data, now);
+  return {};
+}
+
+void RoceConnections::reject(ib_cm::Handle handle, ByteView private_data, Instant now) {
+  cm().reject(handle, ib_cm::Reason::Consumer,
+              private_data.first(std::min(private_data.size(), ib_cm::kRejPrivate)), now);
+}
+
+// ---- ends
+
+void RoceConnections::disconnect(verbs::QueuePair& qp, Instant now) {
+  Bond* const b = bonds_.of(qp);
+  if (b == nullptr) return;
+  if (b->stage == Stage::Asking || b->stage == Stage::Accepting) {
+    cm().abandon(b->handle, now);
+    end(*b, CmEvent::Kind::ConnectFailed, Errc::closed, "closed before it was established", now);
+  } else if (b->stage == Stage::Up) {
+    b->stage = Stage::Ending;
+    cm().disconnect(b->handle, {}, now);
+    side_.fail(qp);
+  }
+}
+
+void RoceConnections::abort(verbs::QueuePair& qp, Instant now) {
+  Bond* const b = bonds_.of(qp);
+  if (b == nullptr || b->stage == Stage::Over) return;
+  const bool up = b->stage == Stage::Up || b->stage == Stage::Ending;
+  cm().abandon(b->handle, now);
+  end(*b, up ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed, Errc::closed,
+      "aborted by the local consumer", now);
+}
+
+bool RoceConnections::forsake(const verbs::QueuePair& qp, bool goes, Instant now) {
+  Bond* const b = bonds_.of(qp);
+  if (b == nullptr) return false;
+  if (b->handle == 0) {
+    bonds_.close(*b);
+    return false;
+  }
+  if (b->stage != Stage::Over) {
+    cm().abandon(b->handle, now);
+    // A program may end with its queue pair, and its peer, who is never told, would ask for a DREP
+    // until it gives up.
+    wire_.begin_sending();
+    if (general_->transmit(now)) wire_.tx().flush();
+  }
+  b->stage = Stage::Over;
+  b->untold.reset();
+  b->asked.reset();
+  bonds_.deadlines().set(*b, Instant::never());
+  if (goes) b->qp = nullptr;
+  return true;
+}
+
+void RoceConnections::failed(verbs::QueuePair& qp, Errc code, const std::string& why) {
+  Bond* const b = bonds_.of(qp);
+  const bool waits = b != nullptr && (b->stage == Stage::Asking || b->stage == Stage::Accepting);
+  if (!waits) hooks_->on_qp_failed(qp, code, why);
+  if (b == nullptr || b->stage == Stage::Over) return;
+  b->broken = true;
+  b->code = code;
+  b->why = code == Errc::unreachable ? "the link is down, and was given up"
+                                     : "its completion queue has overrun: it is too small";
+  bonds_.note(*b);
+}
+
+bool RoceConnections::asks_out(const verbs::QueuePair& qp) const {
+  const Bond* const b = bonds_.of(qp);
+  return b != nullptr && b->asked != nullptr &&
+         !wire_.interface().is_own(b->asked->what.way.remote);
+}
+
+// ---- looking
+
+std::size_t RoceConnections::leaving(bool also_living) {
+  if (!general_) return 0;
+  std::size_t n = general_->wants_to_send() ? 1 : 0;
+  bonds_.for_each([&](const Bond& b) {
+    if ((b.qp != nullptr && !also_living) || b.handle == 0) return;
+    const ib_cm::Connection* const c = manager().find(b.handle);
+    n += c != nullptr && c->state == ib_cm::State::DreqSent;
+  });
+  return n;
+}
+
+void RoceConnections::fill_stats(EngineStats* all) const {
+  all->connections_opened += counters_.opened;
+  all->connections_closed += counters_.closed;
+  all->connections_failed += counters_.failed;
+  RoceHostStats* const out = &all->roce;
+  out->resting_numbers = side_.resting_numbers();
+  if (!general_) return;
+  const ib_cm::Counters& c = general_->manager().counters();
+  out->cm_received = c.received;
+  out->cm_sent = c.sent;
+  out->cm_repeated = c.repeated;
+  out->cm_answered_again = c.answered;
+  out->cm_stale = c.stale;
+  all->peers_denied += c.denied;
+  all->peers_over_limit += c.over_limit;
+  for (const std::uint64_t n : c.drops) out->cm_dropped += n;
+  for (const std::uint64_t n : general_->statistics().drops) out->cm_dropped += n;
+  out->tx_unroutable += general_->statistics().unroutable;
+}
+
+}  // namespace urnic::engine

@@ -1,0 +1,142 @@
+// Connections of RoCE's queue pairs: what their programs ask for, joined to connection management
+// (ib_cm) and to Modify QP.
+//
+//   connect   Init, REQ;  REP: Rtr, Rts, RTU, established
+//   accept    Init, Rtr, REP;  RTU or the first request: Rts, established
+//   ends      disconnect: Error at once, DREQ;  DREQ of the peer, or a queue pair that fails: Error
+//
+// A queue pair has one bond at a time, from connect or accept until connection management releases
+// its handle; as long nobody else gets the number of the queue pair (IB-129), though it may have
+// gone. What the transport finds within a burst is noted here, as hooks between it and the owner of
+// the engine, and acted on by act().
+//
+//   roce_connections.cpp          what the consumer asks for
+//   roce_connection_events.cpp    what connection management, the transport and time bring
+//
+// A function of (state, input, now); every call under the ownership of the engine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/hooks.h"
+#include "engine/queue_pairs.h"
+#include "engine/roce_bonds.h"
+#include "engine/roce_listeners.h"
+#include "roce/side.h"
+#include "urnic/stats.h"
+
+namespace urnic::engine {
+
+// What the consumer chooses for one connection.
+struct RoceConnect {
+  iwarp::LocalEnd source;          // to connect from
+  std::uint32_t ird = 0, ord = 0;  // READs and atomics served, and outstanding, at a time
+  // Of both ends' requests that nobody answers, and of the peer's that find no receive here.
+  std::uint8_t retry_count = 7, rnr_retry = 7;
+  ByteView private_data;  // borrowed for the call
+  Duration timeout = Duration::s(10);
+  Duration refusal_retry;  // for so long, a peer that does not listen is asked again
+};
+
+class RoceConnections final : public roce::Hooks {
+ public:
+  // What is pointed to outlives it. `side` is not touched before start().
+  RoceConnections(const ib_cm::Options&, const roce::Options&, const GateRules*, engine::Hooks*,
+                  wire::Wire*, roce::Side* side, QueuePairs*);
+
+  // From now on queue pair 1 is served. Where RoCE is not spoken it never is, and nothing is asked
+  // of this.
+  void start();
+
+  // ---- driving
+  // Something is to be acted on now.
+  bool has_news() const {
+    return bonds_.any_noted() || (general_ && general_->manager().has_event());
+  }
+  Instant next_deadline() const { return bonds_.deadlines().next(); }
+  void act(Instant now);
+
+  // ---- connections
+  RoceListeners& listeners() { return listeners_; }
+  // In Reset or Init. An error, and the queue pair is as it was, or in Init.
+  Result<void> connect(verbs::QueuePair&, const SocketAddress& to, const RoceConnect&, Instant now);
+  // Answers a request. Errors: closed (the peer has given up), and as connect().
+  Result<void> accept(ib_cm::Handle, verbs::QueuePair&, const RoceConnect&, Instant now);
+  void reject(ib_cm::Handle, ByteView private_data, Instant now);
+  // Error and flushed at once, Disconnected follows. One that is not established yet fails.
+  void disconnect(verbs::QueuePair&, Instant now);
+  void abort(verbs::QueuePair&, Instant now);
+
+  // ---- queue pairs
+  // It goes, or was reset: nobody hears of its connection any more, the peer hears of its end.
+  // True: its number is to rest; what it rests in is released from here.
+  bool forsake(const verbs::QueuePair&, bool goes, Instant now);
+  // It is in Error for a reason of ours: who waits for a connection is told so, else its owner.
+  void failed(verbs::QueuePair&, Errc, const std::string& why);
+  // It waits for an answer of a peer that is none of our own addresses.
+  bool asks_out(const verbs::QueuePair&) const;
+
+  // ---- looking
+  struct Counters {
+    std::uint64_t opened = 0, closed = 0, failed = 0;
+  };
+  const Counters& counters() const { return counters_; }
+  std::size_t size() const { return bonds_.size(); }
+  // Connections of connection management, and requests that wait for an answer.
+  std::size_t handles() const { return general_ ? general_->manager().size() : 0; }
+  // Queue pairs that have gone, and whose peer has not answered the DREQ yet; one more while a
+  // message waits to leave.
+  // `also_living`: and of those whose queue pairs are still there.
+  std::size_t leaving(bool also_living = false);
+  void fill_stats(EngineStats*) const;
+
+  // ---- what the transport tells
+  void on_completion(verbs::CompletionQueue* cq) override { hooks_->on_completion(cq); }
+  void on_cq_overrun(verbs::CompletionQueue* cq) override { hooks_->on_cq_overrun(cq); }
+  void on_qp_event(verbs::QueuePair&, roce::QpEvent) override;
+
+ private:
+  using Bond = RoceBond;
+  using Stage = RoceBond::Stage;
+
+  ib_cm::Manager& manager() { return general_->manager(); }
+  ib_cm::Connections& cm() { return general_->manager().connections(); }
+  // roce_connections.cpp
+  Result<ib_cm::Way> choose_way(const SocketAddress& to, const iwarp::LocalEnd& from) const;
+  std::optional<Error> wrong_with(const verbs::QueuePair&, const RoceConnect&,
+                                  std::size_t room) const;
+  Bond& open(verbs::QueuePair&, Stage, std::uint32_t ord, Instant due);
+  void drop(Bond& b);
+  bool ask(Bond& b, Instant now);
+  ib_cm::QpValues values_of(const Bond& b, std::uint32_t ird, std::uint8_t rnr_retry) const;
+  // roce_connection_events.cpp
+  void attend(Bond& b, Instant now);
+  void on_time(Bond& b, Instant now);
+  void on_event(const ib_cm::Event& e, Instant now);
+  void requested(const ib_cm::Event& e, Instant now);
+  void accepted(Bond& b, const ib_cm::Event& e, Instant now);
+  void refused(Bond& b, const ib_cm::Event& e, Instant now);
+  bool asks_again(Bond& b, ib_cm::Reason reason, Instant now);
+  void up(Bond& b, const ib_cm::PrivateData& data, Instant now);
+  void end(Bond& b, CmEvent::Kind kind, Errc code, const char* why, Instant now,
+           ByteView data = {});
+  bool tell(Bond& b, CmEvent::Kind kind, ByteView data);
+
+  ib_cm::Options cm_options_;
+  std::uint32_t most_depth_;
+  bool tells_credits_;
+  engine::Hooks* hooks_;
+  wire::Wire& wire_;
+  roce::Side& side_;
+  QueuePairs& qps_;
+  std::optional<roce::GeneralServices> general_;
+  RoceListeners listeners_;
+  RoceBonds bonds_;
+  std::uint64_t psns_ = 0;
+  Counters counters_;
+};
+
+}  // namespace urnic::engine

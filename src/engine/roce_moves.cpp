@@ -1,0 +1,61 @@
+#include "engine/roce_moves.h"
+
+#include <new>
+
+namespace urnic::engine {
+
+roce::QpChange to_init(std::uint32_t ird) {
+  roce::QpChange c;
+  c.to = verbs::QpState::Init;
+  c.mask |= verbs::kQpAttrPkeyIndex | verbs::kQpAttrPort | verbs::kQpAttrAccess;
+  c.access = verbs::kRemoteWrite;
+  if (ird != 0) c.access |= verbs::kRemoteRead | verbs::kRemoteAtomic;
+  return c;
+}
+
+roce::QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer,
+                      const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn) {
+  constexpr std::uint32_t kFirstSourcePort = 0xc000, kSourcePorts = 0x4000;
+  constexpr std::uint8_t kHopLimit = 64;  // of a peer that names none
+  roce::QpChange c;
+  c.to = verbs::QpState::Rtr;
+  c.mask |= verbs::kQpAttrAv | verbs::kQpAttrPathMtu | verbs::kQpAttrDestQpn | verbs::kQpAttrRqPsn |
+            verbs::kQpAttrMaxDestRdAtomic | verbs::kQpAttrMinRnrTimer;
+  c.av.local = way.local;
+  c.av.remote = way.remote;
+  // Which way among several, and the same way both times: by the queue pairs.
+  c.av.source_port =
+      static_cast<std::uint16_t>(kFirstSourcePort + ((number ^ peer.qpn) % kSourcePorts));
+  c.av.traffic_class = path.traffic_class;
+  c.av.hop_limit = path.hop_limit != 0 ? path.hop_limit : kHopLimit;
+  c.path_mtu = path.mtu;
+  c.dest_qp = peer.qpn;
+  c.rq_psn = psn;
+  c.responder_depth = peer.initiator_depth;
+  c.min_rnr_timer = kMinRnrTimer;
+  return c;
+}
+
+roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
+                      std::uint32_t depth) {
+  roce::QpChange c;
+  c.to = verbs::QpState::Rts;
+  c.mask |= verbs::kQpAttrTimeout | verbs::kQpAttrRetryCount | verbs::kQpAttrRnrRetry |
+            verbs::kQpAttrSqPsn | verbs::kQpAttrMaxRdAtomic;
+  c.sq_psn = peer.psn.value();
+  c.ack_timeout = path.ack_timeout;
+  c.retry_count = path.retry_count;
+  c.rnr_retry = peer.rnr_retry;
+  c.initiator_depth = depth;
+  return c;
+}
+
+bool move(roce::Side& side, verbs::QueuePair& qp, const roce::QpChange& change, Instant now) {
+  try {
+    return side.modify(qp, change, now) == roce::Modified::Ok;
+  } catch (const std::bad_alloc&) {
+    return qp.state == change.to;  // what is to be sent waits for memory
+  }
+}
+
+}  // namespace urnic::engine

@@ -1,0 +1,28 @@
+// The moves of a queue pair of RoCE that a connection makes, and their values (IB-135): what the
+// messages of connection management say, as Modify QP takes it.
+#pragma once
+
+#include <cstdint>
+
+#include "ib_cm/events.h"
+#include "roce/side.h"
+
+namespace urnic::engine {
+
+// Requests of the peer that find no receive come again after 0.64 ms.
+inline constexpr std::uint32_t kMinRnrTimer = 12;
+
+// Peers may write; read and use atomics if any of those are served.
+roce::QpChange to_init(std::uint32_t ird);
+// Either end says where the other one shall begin. `peer`: what it says of its queue pair, its
+// depth cut to what we serve. `number`, `psn`: ours, as we have said.
+roce::QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer,
+                      const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn);
+// `depth`: of our requests.
+roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
+                      std::uint32_t depth);
+
+// False: it cannot be moved so, or there is no memory for it.
+bool move(roce::Side& side, verbs::QueuePair& qp, const roce::QpChange& change, Instant now);
+
+}  // namespace urnic::engine

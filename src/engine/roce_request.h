@@ -1,0 +1,20 @@
+// A request for a connection of RoCE, as its listener hears of it: a value.
+#pragma once
+
+#include <cstdint>
+
+#include "base/ip_address.h"
+#include "ib_cm/events.h"
+
+namespace urnic::engine {
+
+struct RoceRequest {
+  ib_cm::Handle handle = 0;  // to accept or reject
+  SocketAddress local, peer;
+  // What the peer serves at a time, and wants to have outstanding.
+  std::uint8_t ird = 0, ord = 0;
+  std::uint8_t retry_count = 0, rnr_retry = 0;  // for both ends' requests, and for ours
+  ib_cm::PrivateData data;
+};
+
+}  // namespace urnic::engine

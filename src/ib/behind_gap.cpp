@@ -1,0 +1,78 @@
+#include "ib/behind_gap.h"
+
+#include "ib/answers.h"
+#include "ib/park.h"
+
+namespace urnic::ib {
+namespace {
+
+// Something is missing. One NAK tells so; what follows adds nothing but how far it reaches.
+void note_gap(ResponderState& s, Psn psn) {
+  ++s.counters.out_of_sequence;
+  if (!s.silent) {
+    refuse(s, Verdict::OutOfSequence, psn);
+  } else if (s.nak.why == Verdict::OutOfSequence && s.nak.refused.before(psn)) {
+    s.nak.refused = psn;
+  }
+}
+
+void downgrade(ResponderState& s, SlowReason why) {
+  stop_waiting(s);  // nothing is kept any more, so the peer must be told
+  ++s.counters.downgrades;
+  if (why == SlowReason::StoreFull) ++s.counters.store_full;
+  s.recovery.downgrade(why, s.counters.requests);
+  s.held.clear();
+  s.watch = true;
+}
+
+// Whether there is a gap in front of `psn` that was not seen before. What is missing because it was
+// refused for want of a receive is none.
+bool is_new_gap(const ResponderState& s, Psn psn) {
+  if (!s.held.empty()) return s.held.end().before(psn);
+  const bool was_refused = s.silent && s.refused == Verdict::NotReady;
+  return !was_refused || psn != s.expected + 1;
+}
+
+// What is longer than any packet may be is not worth keeping: the peer repeats it, and is told
+// then.
+void keep(ResponderState& s, const ParsedPacket& p) {
+  const Psn psn = p.header.bth.psn;
+  if (p.payload.size() > s.qp->pmtu()) return;
+  s.watch = true;
+  if (waits_too_many(s)) stop_waiting(s);
+  if (is_new_gap(s, psn)) {
+    s.gap_unsaid = s.parked;
+    if (!s.recovery.gap(psn)) return downgrade(s, SlowReason::RecoveryExhausted);
+    ++s.counters.recovery_attempts;
+  }
+  switch (s.held.keep(p)) {
+    case HeldPackets::Kept::Yes:
+      ++s.counters.held;
+      return;
+    case HeldPackets::Kept::Already:
+      return;
+    case HeldPackets::Kept::NoRoom:
+      return downgrade(s, SlowReason::StoreFull);
+  }
+}
+
+}  // namespace
+
+void take_behind_gap(ResponderState& s, const ParsedPacket& request) {
+  note_gap(s, request.header.bth.psn);
+  if (s.recovery.type() == ConnectionType::Slow) {
+    s.recovery.broken();
+  } else {
+    keep(s, request);
+  }
+}
+
+void look_at_recovery(ResponderState& s, Verdict last) {
+  if (is_fatal(s.failure)) s.held.clear();
+  if (last == Verdict::Accept && s.recovery.taken(s.expected, s.counters.requests)) {
+    ++s.counters.upgrades;
+  }
+  s.watch = !s.held.empty() || s.recovery.waits();
+}
+
+}  // namespace urnic::ib

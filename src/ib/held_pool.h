@@ -1,0 +1,40 @@
+// Memory for what the responders of one engine keep behind gaps (held_packets.h), with a bound. A
+// queue pair without a gap owns none of it; what is given back is cached, so that gaps that come
+// again and again allocate nothing.
+//
+// Owned by the side of one engine; outlives its responders. Not thread safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "base/buffer_pool.h"
+
+namespace urnic::ib {
+
+class HeldPool {
+ public:
+  // `limit`: octets lent at a time.
+  explicit HeldPool(std::size_t limit = std::size_t{64} << 20) : limit_(limit) {}
+
+  // 1 << shift octets, aligned to 64, contents undefined; shift as BufferPool has it. Null: so many
+  // are lent already, or there is no memory.
+  std::uint8_t* take(unsigned shift) {
+    if (pool_.in_use() + (std::size_t{1} << shift) > limit_) return nullptr;
+    try {
+      return pool_.take(shift);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+  void give(std::uint8_t* block, unsigned shift) { pool_.give(block, shift); }
+
+  std::size_t in_use() const { return pool_.in_use(); }
+
+ private:
+  BufferPool pool_;
+  std::size_t limit_;
+};
+
+}  // namespace urnic::ib

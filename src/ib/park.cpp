@@ -1,0 +1,44 @@
+#include "ib/park.h"
+
+#include "ib/answers.h"
+
+namespace urnic::ib {
+namespace {
+
+// It is a receive that is missing, and not one in use that waits for READs to be answered.
+bool may_park(const ResponderState& s) {
+  return s.recovery.type() == ConnectionType::Fast && s.qp->loss.rnr_park != 0 &&
+         s.rq->shared() == nullptr && !s.rq->has(s.rq->head());
+}
+
+}  // namespace
+
+bool park(ResponderState& s, const ParsedPacket& request) {
+  if (s.parked) return true;
+  if (!may_park(s)) return false;
+  if (request.payload.size() > s.qp->pmtu() || s.held.size() >= s.qp->loss.rnr_park) return false;
+  if (s.held.keep(request) == HeldPackets::Kept::NoRoom) return false;
+  ++s.counters.parked;
+  s.parked = s.watch = true;
+  // As if it had been refused: no NAK for what follows, and what was owed is for what has come.
+  s.silent = true;
+  s.refused = Verdict::NotReady;
+  s.nak = {};
+  return true;
+}
+
+void stop_waiting(ResponderState& s) {
+  if (!s.parked) return;
+  s.parked = s.gap_unsaid = false;
+  s.held.remove_first();
+  refuse(s, Verdict::NotReady, s.expected);
+  s.nak.timer = s.qp->min_rnr_timer;
+}
+
+void say_gap(ResponderState& s) {
+  if (!s.gap_unsaid || s.parked) return;
+  s.gap_unsaid = false;
+  if (!s.held.empty() && !s.silent) refuse(s, Verdict::OutOfSequence, s.held.end() - 1);
+}
+
+}  // namespace urnic::ib

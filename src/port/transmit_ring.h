@@ -1,0 +1,67 @@
+// The buffers of a port whose frames leave by system calls: lent for a burst, then filled or given
+// back, and waiting in their order until the kernel has taken them. `Note` is what a port keeps
+// beside each frame that waits. Owned by one queue of one port.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "base/bytes.h"
+#include "port/port.h"
+
+namespace urnic::port {
+
+template <class Note>
+class TransmitRing {
+ public:
+  static constexpr unsigned kSlots = 64;  // a power of two
+
+  // Buffers of `stride` octets, which no longer frame than that is asked for.
+  explicit TransmitRing(std::size_t stride)
+      : stride_(stride), memory_(new std::uint8_t[kSlots * stride]) {}
+
+  unsigned waiting() const { return static_cast<unsigned>(committed_ - sent_); }
+
+  // Up to n frames of `len` octets; what was lent before and not kept is lent again.
+  unsigned reserve(std::uint32_t len, urnic_frame* frames, unsigned n) {
+    n = std::min(n, kSlots - waiting());
+    reserved_ = committed_ + n;
+    for (unsigned i = 0; i < n; ++i) {
+      frames[i] = {};
+      frames[i].data[0] = slot(committed_ + i);
+      frames[i].len[0] = len;
+    }
+    return n;
+  }
+  bool lent() const { return committed_ != reserved_; }
+
+  // A frame that was lent, in one piece, where the next one that waits lies; lent(). Not kept
+  // before keep() says so.
+  MutBytes gather(const urnic_frame& f) {
+    std::uint8_t* const to = slot(committed_);
+    if (to != f.data[0]) std::memcpy(to, f.data[0], f.len[0]);
+    if (f.len[1] != 0) std::memcpy(to + f.len[0], f.data[1], f.len[1]);
+    return {to, std::size_t{f.len[0]} + f.len[1]};
+  }
+  void keep(const Note& note) { notes_[committed_++ & (kSlots - 1)] = note; }
+
+  // Of those that wait, from the oldest on; i < waiting().
+  const Note& note(unsigned i) const { return notes_[(sent_ + i) & (kSlots - 1)]; }
+  std::uint8_t* frame(unsigned i) { return slot(sent_ + i); }
+  // The oldest n have left, or are lost.
+  void drop(unsigned n) { sent_ += n; }
+
+ private:
+  std::uint8_t* slot(std::uint64_t position) {
+    return memory_.get() + (position & (kSlots - 1)) * stride_;
+  }
+
+  std::size_t stride_;
+  std::unique_ptr<std::uint8_t[]> memory_;
+  std::uint64_t sent_ = 0, committed_ = 0, reserved_ = 0;
+  Note notes_[kSlots] = {};
+};
+
+}  // namespace urnic::port

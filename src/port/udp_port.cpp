@@ -1,0 +1,394 @@
+#include "port/udp_port.h"
+
+#include <errno.h>
+#include <linux/udp.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "port/adapter.h"
+#include "port/kinds.h"
+
+namespace urnic::port {
+namespace {
+
+constexpr std::uint32_t kEthernetHeader = 14;
+constexpr std::uint32_t kMostMtu = 9000;  // the largest packet of RoCEv2 has 4096 octets of payload
+// Nobody tells when a full socket has room again but to who waits to write.
+constexpr std::uint32_t kRoomFirstUs = 50, kRoomMostUs = 5000;
+constexpr int kBufferHint = 4 << 20;  // what is allowed depends on the system
+
+union KernelAddress {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+};
+
+socklen_t kernel_address(const IpAddress& ip, std::uint16_t port, KernelAddress* a) {
+  *a = {};
+  if (ip.is_v4()) {
+    a->v4.sin_family = AF_INET;
+    a->v4.sin_port = htons(port);
+    std::memcpy(&a->v4.sin_addr, ip.bytes().data(), 4);
+    return sizeof a->v4;
+  }
+  a->v6.sin6_family = AF_INET6;
+  a->v6.sin6_port = htons(port);
+  std::memcpy(&a->v6.sin6_addr, ip.bytes().data(), 16);
+  return sizeof a->v6;
+}
+
+IpAddress address_of(const in_addr& a) {
+  return IpAddress::from_bytes({reinterpret_cast<const std::uint8_t*>(&a), 4});
+}
+IpAddress address_of(const in6_addr& a) {
+  return IpAddress::from_bytes({reinterpret_cast<const std::uint8_t*>(&a), 16});
+}
+
+// Room for the control messages of one datagram: an address of ours, a traffic class.
+struct Control {
+  alignas(cmsghdr) char octets[CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(int))];
+};
+
+bool set(int fd, int level, int name, int value) {
+  return setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
+
+// Not connected, "do not fragment": the kernel then sends an identification of 0, which the ICRC
+// covers.
+bool prepare(int fd, bool v6) {
+  set(fd, SOL_SOCKET, SO_SNDBUF, kBufferHint);
+  set(fd, SOL_SOCKET, SO_RCVBUF, kBufferHint);
+  if (!v6) {
+    return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) &&
+           set(fd, IPPROTO_IP, IP_PKTINFO, 1) && set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+  }
+  set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);  // the ICRC covers more, so senders leave it out
+  return set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
+         set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
+         set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) && set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+}
+
+// Closed where this machine has no such version of IP.
+Outcome<Fd, std::string> bound_socket(const IpAddress& at) {
+  const bool v6 = at.is_v6();
+  Fd fd(::socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd && errno == EAFNOSUPPORT) return fd;
+  if (!fd) return fail(std::string("no socket: ") + std::strerror(errno));
+  if (!prepare(fd.get(), v6)) {
+    return fail(std::string("the kernel refuses a socket option: ") + std::strerror(errno));
+  }
+  KernelAddress a;
+  const socklen_t size = kernel_address(at, kRocePort, &a);
+  if (::bind(fd.get(), &a.any, size) == 0) return fd;
+  if (errno == EADDRINUSE) {
+    return fail("UDP port 4791 of " + at.to_string() +
+                " is taken: somebody speaks RoCE there; give each an address of its own (bind=)");
+  }
+  if (errno == EADDRNOTAVAIL && at.is_any()) return Fd();
+  if (errno == EADDRNOTAVAIL)
+    return fail("bind=" + at.to_string() + ": not an address of this machine");
+  return fail("UDP port 4791 of " + at.to_string() + ": " + std::strerror(errno));
+}
+
+// What a program may choose: an own address and a traffic class.
+std::size_t write_control(const UdpDatagram& d, Control* c) {
+  msghdr m{};
+  std::memset(c->octets, 0, sizeof c->octets);
+  m.msg_control = c->octets;
+  m.msg_controllen = sizeof c->octets;
+  cmsghdr* h = CMSG_FIRSTHDR(&m);
+  const bool v6 = d.source.is_v6();
+  std::size_t used = 0;
+  const auto put = [&](int level, int type, const void* what, std::size_t octets) {
+    h->cmsg_level = level;
+    h->cmsg_type = type;
+    h->cmsg_len = CMSG_LEN(octets);
+    std::memcpy(CMSG_DATA(h), what, octets);
+    used += CMSG_SPACE(octets);
+    h = CMSG_NXTHDR(&m, h);
+  };
+  if (v6) {
+    in6_pktinfo info{};
+    std::memcpy(&info.ipi6_addr, d.source.bytes().data(), 16);
+    put(IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof info);
+  } else {
+    in_pktinfo info{};
+    std::memcpy(&info.ipi_spec_dst, d.source.bytes().data(), 4);
+    put(IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
+  }
+  if (d.traffic_class != 0) {
+    const int traffic_class = d.traffic_class;
+    put(v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TCLASS : IP_TOS, &traffic_class,
+        sizeof traffic_class);
+  }
+  return used;
+}
+
+// Whom it came to, and its traffic class.
+void read_control(msghdr& m, UdpDatagram* d) {
+  for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+      in_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(c), sizeof info);
+      d->destination = address_of(info.ipi_addr);
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+      in6_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(c), sizeof info);
+      d->destination = address_of(info.ipi6_addr);
+    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+      d->traffic_class = *CMSG_DATA(c);
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+      int value = 0;
+      std::memcpy(&value, CMSG_DATA(c), sizeof value);
+      d->traffic_class = static_cast<std::uint8_t>(value);
+    }
+  }
+}
+
+}  // namespace
+
+Outcome<UdpArgs, std::string> read_udp_args(Args& args) {
+  UdpArgs a;
+  const std::string bind = args.str("bind");
+  a.mtu = static_cast<std::uint32_t>(args.num("mtu", 1500, 576, kMostMtu));
+  if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
+  if (bind.empty()) return a;
+  a.bind = IpAddress::parse(bind);
+  if (!a.bind || a.bind->is_multicast() || a.bind->is_any()) {
+    return fail("bind=" + bind + ": not an address of one host");
+  }
+  return a;
+}
+
+std::string check_udp_args(Args& args) {
+  auto read = read_udp_args(args);
+  return read.ok() ? std::string() : read.error();
+}
+
+Outcome<std::unique_ptr<UdpPort>, std::string> UdpPort::make(Args& args) {
+  auto read = read_udp_args(args);
+  if (!read.ok()) return fail(read.error());
+  Fd sockets[2];
+  for (const bool v6 : {false, true}) {
+    if (read->bind && read->bind->is_v6() != v6) continue;
+    const IpAddress any = v6 ? IpAddress::any_v6() : IpAddress::any_v4();
+    auto socket = bound_socket(read->bind.value_or(any));
+    if (!socket.ok()) return fail(socket.error());
+    sockets[v6 ? 1 : 0] = std::move(*socket);
+  }
+  if (!sockets[0] && !sockets[1]) {
+    return fail(std::string("this machine does not speak that version of IP"));
+  }
+  Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!timer) return fail(std::string("no timer: ") + std::strerror(errno));
+  std::unique_ptr<UdpPort> port(
+      new UdpPort(std::move(sockets[0]), std::move(sockets[1]), std::move(timer), read->mtu));
+  if (getrandom(port->mac_, sizeof port->mac_, 0) != sizeof port->mac_) {
+    return fail(std::string("no random numbers from the kernel: ") + std::strerror(errno));
+  }
+  port->mac_[0] = static_cast<std::uint8_t>((port->mac_[0] & 0xfc) | 2);
+  return port;
+}
+
+UdpPort::UdpPort(Fd v4, Fd v6, Fd timer, std::uint32_t mtu)
+    : v4_(std::move(v4)),
+      v6_(std::move(v6)),
+      timer_(std::move(timer)),
+      max_frame_(mtu + kEthernetHeader),
+      stride_((kMostUdpHeaders + mtu + 63) / 64 * std::size_t{64}),
+      rx_memory_(new std::uint8_t[2 * kSlots * stride_]),
+      tx_(stride_) {}
+
+void UdpPort::info(urnic_port_info* i) const {
+  *i = {};
+  std::memcpy(i->mac, mac_, sizeof mac_);
+  i->link_up = 1;
+  i->max_frame = max_frame_;
+  i->queues = 1;
+  i->link_epoch = 1;
+}
+
+void UdpPort::stats(urnic_port_stats* s) const {
+  *s = {};
+  counters_.add_to(s);
+}
+
+// ---- receive ----
+
+unsigned UdpPort::rx_burst(unsigned, urnic_frame* frames, unsigned n) {
+  if (tx_.waiting() != 0) flush();
+  n = std::min(n, kSlots);
+  unsigned got = 0;
+  if (v4_) got = receive(v4_, false, frames, n);
+  if (v6_ && got < n) got += receive(v6_, true, frames + got, n - got);
+  if (got != 0 && slept_) counters_.wakeups.add();
+  slept_ = slept_ && got == 0;
+  counters_.rx_frames.add(got);
+  return got;
+}
+
+unsigned UdpPort::receive(const Fd& socket, bool v6, urnic_frame* frames, unsigned n) {
+  std::uint8_t* const buffers = rx_memory_.get() + (v6 ? kSlots * stride_ : 0);
+  std::array<mmsghdr, kSlots> messages;
+  std::array<iovec, kSlots> parts;
+  std::array<KernelAddress, kSlots> senders;
+  std::array<Control, kSlots> control;
+  for (unsigned i = 0; i < n; ++i) {
+    parts[i] = {buffers + i * stride_ + kMostUdpHeaders, stride_ - kMostUdpHeaders};
+    messages[i].msg_hdr = {};
+    messages[i].msg_hdr.msg_iov = &parts[i];
+    messages[i].msg_hdr.msg_iovlen = 1;
+    messages[i].msg_hdr.msg_name = &senders[i];
+    messages[i].msg_hdr.msg_namelen = sizeof senders[i];
+    messages[i].msg_hdr.msg_control = control[i].octets;
+    messages[i].msg_hdr.msg_controllen = sizeof control[i].octets;
+  }
+  counters_.syscalls.add();
+  const int came = recvmmsg(socket.get(), messages.data(), n, MSG_DONTWAIT, nullptr);
+  unsigned got = 0;
+  for (int i = 0; i < came; ++i) {
+    if (take(messages[static_cast<unsigned>(i)].msg_hdr, messages[static_cast<unsigned>(i)].msg_len,
+             v6, &frames[got])) {
+      ++got;
+    } else {
+      counters_.rx_bad.add();
+    }
+  }
+  return got;
+}
+
+bool UdpPort::take(msghdr& message, std::uint32_t octets, bool v6, urnic_frame* frame) {
+  UdpDatagram d;
+  read_control(message, &d);
+  const auto* const from = static_cast<const KernelAddress*>(message.msg_name);
+  d.source = v6 ? address_of(from->v6.sin6_addr) : address_of(from->v4.sin_addr);
+  d.source_port = ntohs(v6 ? from->v6.sin6_port : from->v4.sin_port);
+  d.length = octets;
+  auto* const payload = static_cast<std::uint8_t*>(message.msg_iov->iov_base);
+  const bool whole = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
+  if (!whole || d.destination.is_v6() != v6) return false;
+  const std::size_t headers = write_udp_headers(d, mac_, payload);
+  if (headers + octets > max_frame_) return false;
+  *frame = {};
+  frame->data[0] = payload - headers;
+  frame->len[0] = static_cast<std::uint32_t>(headers + octets);
+  frame->csum = URNIC_CSUM_SOCKET;
+  counters_.rx_bytes.add(frame->len[0]);
+  return true;
+}
+
+// The buffers are free again with the next burst.
+void UdpPort::rx_release(unsigned, const urnic_frame*, unsigned) {}
+
+// ---- transmit ----
+
+unsigned UdpPort::tx_reserve(unsigned, std::uint32_t len, urnic_frame* frames, unsigned n) {
+  if (tx_.waiting() != 0) flush();
+  const unsigned got = len <= max_frame_ ? tx_.reserve(len, frames, n) : 0;
+  if (got < n) counters_.tx_full.add();
+  return got;
+}
+
+void UdpPort::tx_commit(unsigned, urnic_frame* frames, unsigned n) {
+  for (unsigned i = 0; i < n && tx_.lent(); ++i) {
+    const urnic_frame& f = frames[i];
+    if (f.len[0] == 0) continue;  // given back; the frames behind it move up
+    const std::uint64_t total = std::uint64_t{f.len[0]} + f.len[1];
+    if (total > max_frame_) {
+      counters_.tx_dropped.add();
+      continue;
+    }
+    const auto d = parse_udp_frame(tx_.gather(f));
+    if (!d || !(d->source.is_v6() ? v6_ : v4_)) {  // not what our sockets can carry
+      counters_.tx_dropped.add();
+      continue;
+    }
+    tx_.keep(*d);
+  }
+  flush();
+}
+
+void UdpPort::flush() {
+  while (tx_.waiting() != 0 && send_run()) {
+  }
+}
+
+// Those of one version that are next. False: no room now.
+bool UdpPort::send_run() {
+  std::array<mmsghdr, kSlots> messages;
+  std::array<iovec, kSlots> parts;
+  std::array<KernelAddress, kSlots> to;
+  std::array<Control, kSlots> control;
+  const bool v6 = tx_.note(0).source.is_v6();
+  unsigned n = 0;
+  for (; n != tx_.waiting(); ++n) {
+    const UdpDatagram& d = tx_.note(n);
+    if (d.source.is_v6() != v6) break;
+    parts[n] = {tx_.frame(n) + d.payload, d.length};
+    msghdr& m = messages[n].msg_hdr;
+    m = {};
+    m.msg_iov = &parts[n];
+    m.msg_iovlen = 1;
+    m.msg_name = &to[n];
+    m.msg_namelen = kernel_address(d.destination, kRocePort, &to[n]);
+    m.msg_control = control[n].octets;
+    m.msg_controllen = write_control(d, &control[n]);
+  }
+  counters_.syscalls.add();
+  const int done = sendmmsg((v6 ? v6_ : v4_).get(), messages.data(), n, MSG_DONTWAIT);
+  if (done <= 0) {
+    if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) return false;
+    // No way there, too large for it (EMSGSIZE), not allowed: this one is lost, as on any wire.
+    counters_.tx_dropped.add();
+    tx_.drop(1);
+    return true;
+  }
+  for (unsigned i = 0; i < static_cast<unsigned>(done); ++i) {
+    const UdpDatagram& d = tx_.note(i);
+    counters_.tx_bytes.add(d.payload + d.length);
+  }
+  counters_.tx_frames.add(static_cast<unsigned>(done));
+  tx_.drop(static_cast<unsigned>(done));
+  room_wait_us_ = 0;
+  return true;
+}
+
+// ---- sleeping ----
+
+void UdpPort::set_timer(std::uint32_t us) {
+  itimerspec t{};
+  t.it_value.tv_nsec = static_cast<long>(us) * 1000;
+  counters_.syscalls.add();
+  timerfd_settime(timer_.get(), 0, &t, nullptr);
+  timer_set_ = us != 0;
+}
+
+unsigned UdpPort::wait_fds(unsigned, int* fds, unsigned max) {
+  unsigned n = 0;
+  for (const Fd* fd : {&v4_, &v6_, &timer_}) {
+    if (*fd && n < max) fds[n++] = fd->get();
+  }
+  return n;
+}
+
+int UdpPort::arm(unsigned) {
+  if (tx_.waiting() != 0) {
+    room_wait_us_ = std::clamp(room_wait_us_ * 2, kRoomFirstUs, kRoomMostUs);
+    set_timer(room_wait_us_);
+  }
+  slept_ = true;
+  return 0;
+}
+
+void UdpPort::disarm(unsigned) {
+  if (timer_set_) set_timer(0);  // also clears a timer that has fired
+}
+
+constinit const urnic_port_ops kUdpPortOps = Adapter<UdpPort>::table("udp");
+
+}  // namespace urnic::port

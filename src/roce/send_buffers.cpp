@@ -1,0 +1,35 @@
+#include "roce/send_buffers.h"
+
+#include <new>
+
+namespace urnic::roce {
+
+bool SendBuffers::take(const Way& way, Buffer* b) {
+  if (way.route != Route::Own) {
+    b->frame = wire_.tx().next();
+    if (b->frame == nullptr) return false;
+    b->at = b->frame->data[0];
+    return true;
+  }
+  if (wire_.loop_full()) return false;
+  try {
+    b->looped = &wire_.new_looped(way.headers.size() + wire_.mtu());
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  b->at = b->looped->data();
+  return true;
+}
+
+void SendBuffers::keep(const Buffer& b, std::size_t octets) {
+  if (b.looped != nullptr) return b.looped->resize(octets);
+  b.frame->len[0] = static_cast<std::uint32_t>(octets);
+  b.frame->len[1] = 0;
+  wire_.tx().keep();
+}
+
+void SendBuffers::give_back(const Buffer& b) {
+  if (b.looped != nullptr) wire_.take_back_looped();
+}
+
+}  // namespace urnic::roce

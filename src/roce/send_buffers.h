@@ -1,0 +1,34 @@
+// Where a packet is written before it leaves: a frame of the port, or one that comes straight back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "port/port.h"
+#include "roce/way.h"
+#include "wire/wire.h"
+
+namespace urnic::roce {
+
+class SendBuffers {
+ public:
+  struct Buffer {
+    std::uint8_t* at = nullptr;
+    port::Frame* frame = nullptr;  // else looped
+    wire::Wire::Octets* looped = nullptr;
+  };
+
+  // `wire` outlives it.
+  explicit SendBuffers(wire::Wire* wire) : wire_(*wire) {}
+
+  // Room for the largest frame of that way, which is known. False: there is none now.
+  bool take(const Way& way, Buffer* b);
+  // Either of these, once for each that was taken.
+  void keep(const Buffer& b, std::size_t octets);
+  void give_back(const Buffer& b);
+
+ private:
+  wire::Wire& wire_;
+};
+
+}  // namespace urnic::roce

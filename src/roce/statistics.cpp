@@ -1,0 +1,31 @@
+#include "roce/statistics.h"
+
+#include "roce/context.h"
+
+namespace urnic::roce {
+
+UnreliableCounters counters_of(const Context& c) {
+  UnreliableCounters n;
+  n.sent = c.unreliable;
+  if (const auto* const half = c.requester.ud()) n.too_long = half->too_long();
+  if (const auto* const half = c.responder.uc()) {
+    const ib::UcResponderCounters& uc = half->counters();
+    n.taken = uc.requests;
+    n.out_of_sequence = uc.out_of_sequence;
+    n.refused = uc.refused;
+    n.lost_messages = uc.lost_messages;
+  }
+  if (const auto* const half = c.responder.ud()) {
+    n.taken = half->counters().requests;
+    n.refused = half->counters().refused;
+  }
+  return n;
+}
+
+void add(Statistics* to, const Context& c) {
+  if (const auto* const half = c.requester.rc()) add(&to->requesters, half->counters());
+  if (const auto* const half = c.responder.rc()) add(&to->responders, half->counters());
+  add(&to->unreliable, counters_of(c));
+}
+
+}  // namespace urnic::roce

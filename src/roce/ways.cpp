@@ -1,0 +1,51 @@
+#include "roce/ways.h"
+
+namespace urnic::roce {
+
+bool Ways::find(Way* way, const ib::AddressVector& av, Instant now) {
+  using Kind = net::Resolution::Kind;
+  if (way->found()) return true;
+  const net::Resolution r = wire_.interface().resolve(av.remote, now);
+  way->next_hop = r.next_hop;
+  switch (r.kind) {
+    case Kind::Mac:
+      way->headers = headers_to(r.mac, av);
+      way->route = Route::Known;
+      return true;
+    case Kind::Loopback:
+      way->headers = headers_to(wire_.interface().mac(), av);
+      way->route = Route::Own;
+      return true;
+    case Kind::Pending:
+      way->route = Route::Awaited;
+      return false;
+    case Kind::Unreachable:
+      way->route = Route::None;
+      return true;
+  }
+  return false;
+}
+
+FrameHeaders Ways::headers_to(const MacAddress& to, const ib::AddressVector& av) const {
+  const net::Interface& interface = wire_.interface();
+  return FrameHeaders({interface.mac(), to, interface.vlan(), av, 0, wire_.udp_source_port()});
+}
+
+Ways::Opened Ways::open(const ib::AddressVector& av, Instant now) {
+  if (!address_fits(av) || !wire_.interface().is_own(av.local)) return {};
+  const std::uint32_t handle = handles_.open(av);
+  if (handle == 0) return {Modified::Ok, 0};
+  try {
+    find(&handles_.find(handle)->way, av, now);
+  } catch (...) {
+    handles_.close(handle);
+    throw;
+  }
+  return {Modified::Ok, handle};
+}
+
+void Ways::forget(const IpAddress* next_hop, bool failed) {
+  handles_.for_each([&](AddressHandles::Handle& h) { h.way.forget(next_hop, failed); });
+}
+
+}  // namespace urnic::roce

@@ -1,0 +1,46 @@
+// The ways out of an engine: those of its address handles, and how any of them is found.
+//
+// Owned by one engine.
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+#include "roce/address_handles.h"
+#include "roce/modify.h"
+#include "roce/way.h"
+#include "wire/wire.h"
+
+namespace urnic::roce {
+
+class Ways {
+ public:
+  // `wire` outlives it.
+  explicit Ways(wire::Wire* wire) : wire_(*wire) {}
+
+  // False: asked for, and whoever waits is woken by forget().
+  bool find(Way* way, const ib::AddressVector& av, Instant now);
+
+  // ---- address handles
+  struct Opened {
+    Modified verdict = Modified::BadValue;
+    std::uint32_t handle = 0;
+  };
+  // The way that requests of UD name (ib::DatagramTo); it is asked for at once. Refused like the
+  // address of a move: not ours, of two versions, of more than one. 0: no more can be.
+  Opened open(const ib::AddressVector& av, Instant now);
+  // Requests that still name it are lost.
+  void close(std::uint32_t handle) noexcept { handles_.close(handle); }
+  // Null: not open. Holds until the next call of open().
+  AddressHandles::Handle* of(std::uint32_t handle) { return handles_.find(handle); }
+  // The way over `next_hop`, or any if null, has changed, or nobody answers there.
+  void forget(const IpAddress* next_hop, bool failed);
+
+ private:
+  FrameHeaders headers_to(const MacAddress&, const ib::AddressVector&) const;
+
+  wire::Wire& wire_;
+  AddressHandles handles_;
+};
+
+}  // namespace urnic::roce

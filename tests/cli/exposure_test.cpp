@@ -1,0 +1,56 @@
+#include "cli/exposure.h"
+
+#include <gmock/gmock.h>
+
+namespace urnic::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Config config(const std::string& port, const std::string& allow = "") {
+  Config c;
+  EXPECT_TRUE(c.set("port", port).ok());
+  EXPECT_TRUE(c.set("allow", allow).ok());
+  return c;
+}
+
+TEST(Exposure, AC9_PortsWithinThisMachineAreReachedByNobodyElse) {
+  for (const char* port : {"memif:socket=/tmp/x", "mem:name=x", "dgram:socket=/tmp/x",
+                           "tcp:bind=127.0.0.1", "tcp:bind=127.1.2.3", "tcp:bind=::1",
+                           "udp:bind=127.0.0.1,mtu=5000", "tcp:bind=::ffff:127.0.0.1"}) {
+    EXPECT_EQ(reachable_at(config(port), "10.77.0.1/24"), "") << port;
+    EXPECT_EQ(exposure_warning(config(port), "10.77.0.1/24", false), "") << port;
+  }
+}
+
+TEST(Exposure, AC9_WhatANetworkReachesIsNamed) {
+  EXPECT_EQ(reachable_at(config("tcp"), ""), "every address of this machine");
+  EXPECT_EQ(reachable_at(config("udp"), ""), "every address of this machine");
+  EXPECT_EQ(reachable_at(config("tcp:bind=0.0.0.0"), ""), "every address of this machine");
+  EXPECT_EQ(reachable_at(config("tcp:bind=::"), ""), "every address of this machine");
+  EXPECT_EQ(reachable_at(config("tcp:align=off,bind=192.168.7.1"), ""), "192.168.7.1");
+  EXPECT_EQ(reachable_at(config("tap:name=urnic0"), "192.168.7.1/24"), "192.168.7.1/24");
+  EXPECT_EQ(reachable_at(config("dpdk:device=0"), "192.168.7.1/24"), "192.168.7.1/24");
+}
+
+TEST(Exposure, AC9_WhereOnlyThisMachineIsAllowedNobodyElseReachesIt) {
+  EXPECT_EQ(reachable_at(config("tcp", "127.0.0.0/8,::1"), ""), "");
+  EXPECT_NE(reachable_at(config("tcp", "127.0.0.0/8,10.0.0.0/8"), ""), "");
+  EXPECT_NE(reachable_at(config("tcp", "126.0.0.0/7"), ""), "");
+  EXPECT_NE(reachable_at(config("tcp", "::/127"), ""), "");
+}
+
+TEST(Exposure, AC9_TheWarningIsOneLineAndSaysWhatKeepsOthersOut) {
+  const std::string bare = exposure_warning(config("tcp"), "", false);
+  EXPECT_THAT(bare, AllOf(HasSubstr("whoever reaches every address of this machine may write"),
+                          HasSubstr("nothing is encrypted"), HasSubstr("--token-file"),
+                          HasSubstr("docs/access.md"), Not(HasSubstr("\n"))));
+  const std::string kept = exposure_warning(config("tcp", "10.0.0.0/8"), "", true);
+  EXPECT_THAT(kept, AllOf(HasSubstr("has the token"), HasSubstr("that allow admits"),
+                          Not(HasSubstr("--token-file"))));
+}
+
+}  // namespace
+}  // namespace urnic::cli

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# urnic target, put, get and ls over RoCE: memif, IPv6, a wire that loses, and the kernel's UDP.
+. "$(dirname "$0")/lib.sh"
+cd "$work"
+octets 3000001 >file
+# there_and_back TEXT PORT-OF-THE-TARGET PORT-OF-THE-CLIENT ADDRESS [OPTIONS...]
+there_and_back() {
+  local text=$1 target=$2 client=$3 address=$4
+  shift 4
+  rm -f back "$work/export/name"
+  target_on "$target" --transport roce
+  timeout 60 "$urnic" put file "$address/name" --port "$client" --transport roce --bar never "$@" >out 2>&1 ||
+    fail "$text: put: $(cat out)"
+  cmp -s file "$work/export/name" || fail "$text: what was put differs"
+  timeout 60 "$urnic" ls "$address/" --port "$client" --transport roce >out 2>&1 || fail "$text: ls: $(cat out)"
+  grep -q name out || fail "$text: ls: $(cat out)"
+  timeout 60 "$urnic" get "$address/name" back --port "$client" --transport roce --bar never "$@" >out 2>&1 ||
+    fail "$text: get: $(cat out)"
+  cmp -s file back || fail "$text: what was got differs"
+  stop_process "$last"
+  echo "ok: $text"
+}
+wire=memif:socket=$work/r.sock
+there_and_back "memif" "$wire" "$wire" 10.77.0.1
+there_and_back "IPv6, a wire that loses" "$wire" "$wire" '[fd77::1]' --faults loss=0.005,seed=7
+net=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200))
+there_and_back "the kernel's UDP" "udp:bind=$net.1" "udp:bind=$net.2" "$net.1"
+done_testing

@@ -1,0 +1,81 @@
+#include "cli/storage_token.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "cli/storage_message.h"
+
+namespace urnic::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class StorageTokenTest : public ::testing::Test {
+ protected:
+  StorageTokenTest() {
+    char name[] = "/tmp/urnic-token-XXXXXX";
+    root_ = mkdtemp(name);
+  }
+  ~StorageTokenTest() override { std::filesystem::remove_all(root_); }
+  Result<StorageToken> load(const std::string& text) const {
+    const std::string path = root_ + "/token";
+    std::ofstream(path, std::ios::binary) << text;
+    return StorageToken::load(path);
+  }
+  std::string root_;
+};
+
+TEST_F(StorageTokenTest, AC8_IsWhatTheFileSaysWithoutTheEndOfItsLastLine) {
+  const Digest plain = StorageToken::of("0123456789abcdef").digest();
+  EXPECT_EQ(load("0123456789abcdef")->digest(), plain);
+  EXPECT_EQ(load("0123456789abcdef\n")->digest(), plain);
+  EXPECT_EQ(load("0123456789abcdef\r\n")->digest(), plain);
+  EXPECT_NE(load("0123456789abcdef\n\n")->digest(), plain);
+  EXPECT_NE(load(" 0123456789abcdef")->digest(), plain);
+  EXPECT_TRUE(load(std::string(4096, 'a') + "\n").ok());
+}
+
+TEST_F(StorageTokenTest, AC8_WhatIsNoTokenIsOneLine) {
+  for (const std::string& text :
+       {std::string(), std::string("\n"), std::string("0123456789abcde\n"), std::string(4097, 'a'),
+        std::string(100000, 'a')}) {
+    const auto token = load(text);
+    ASSERT_FALSE(token.ok()) << text.size();
+    EXPECT_THAT(token.error().message, HasSubstr("16 to 4096 octets"));
+  }
+  EXPECT_THAT(StorageToken::load(root_ + "/none").error().message, HasSubstr("No such file"));
+  EXPECT_THAT(StorageToken::load(root_).error().message, HasSubstr("directory"));
+}
+
+TEST_F(StorageTokenTest, AC8_AnotherInAnyOneBitIsNotIt) {
+  const StorageToken token = StorageToken::of("0123456789abcdef");
+  Digest said = token.digest();
+  EXPECT_TRUE(token.is(said));
+  for (std::size_t bit = 0; bit < said.size() * 8; ++bit) {
+    said[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+    EXPECT_FALSE(token.is(said)) << bit;
+    said[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+  }
+  EXPECT_NE(StorageToken::of("0123456789abcdeg").digest(), said);
+}
+
+// As private data it comes back whole, also where zeroes are behind it or cut it off.
+TEST_F(StorageTokenTest, AC8_IsSaidBehindTheGreeting) {
+  const StorageToken token = StorageToken::of("0123456789abcdef");
+  auto greeting = storage_greeting(&token.digest());
+  EXPECT_EQ(check_greeting(greeting), "");
+  EXPECT_LE(greeting.size(), 56u) << "what a REQ of RoCE has room for";
+  EXPECT_EQ(token_said(greeting), token.digest());
+  greeting.resize(56);
+  EXPECT_EQ(token_said(greeting), token.digest());
+  greeting.resize(39);
+  EXPECT_EQ(token_said(greeting), Digest{});
+  EXPECT_EQ(token_said(storage_greeting()), Digest{});
+  EXPECT_EQ(token_said({}), Digest{});
+}
+
+}  // namespace
+}  // namespace urnic::cli

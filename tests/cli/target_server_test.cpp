@@ -1,0 +1,102 @@
+// A target and its clients in one process, over the kernel's TCP.
+#include "cli/target_server.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "cli/initiator.h"
+
+namespace urnic::cli {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+class TargetServerTest : public ::testing::Test {
+ protected:
+  TargetServerTest() {
+    char name[] = "/tmp/urnic-target-XXXXXX";
+    root_ = mkdtemp(name);
+    std::filesystem::create_directory(root_ + "/export");
+    std::ofstream(root_ + "/f") << std::string(5000, 'x');
+    folder_ = std::move(*open_folder(root_ + "/export"));
+  }
+  ~TargetServerTest() override {
+    if (thread_.joinable()) {
+      server_->stop();
+      thread_.join();
+    }
+    server_.reset();
+    std::filesystem::remove_all(root_);
+  }
+  static Config config() {
+    Config c;
+    EXPECT_TRUE(c.set("port", "tcp:bind=127.0.0.1").ok());
+    EXPECT_TRUE(c.set("stat", "off").ok());
+    return c;
+  }
+  void serve(TargetServer::Options o) {
+    o.session.folder = folder_.get();
+    o.tcp_port = 0;
+    auto opened = TargetServer::open(config(), o);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    server_ = std::move(*opened);
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  Result<std::unique_ptr<Initiator>> connect(const std::optional<StorageToken>& token = {}) {
+    InitiatorOptions o;
+    o.token = token;
+    return Initiator::connect(config(), "127.0.0.1:" + std::to_string(server_->tcp_port()), o);
+  }
+  std::string put(Initiator& client, const std::string& name) {
+    auto from = LocalSource::open(root_ + "/f");
+    EXPECT_TRUE(from.ok());
+    const auto done = client.put(*from, name, [](std::uint64_t, std::uint64_t) {});
+    return done.ok() ? "" : done.error().message;
+  }
+  std::size_t files() const { return folder_usage(folder_.get()).files; }
+
+  std::string root_;
+  FileDescriptor folder_;
+  std::unique_ptr<TargetServer> server_;
+  std::thread thread_;
+};
+
+TEST_F(TargetServerTest, AC8_WhoDoesNotSayTheTokenIsRefusedInOneLine) {
+  TargetServer::Options o;
+  o.token = StorageToken::of("0123456789abcdef");
+  serve(o);
+  auto none = connect(), other = connect(StorageToken::of("0123456789abcdeg"));
+  ASSERT_FALSE(none.ok() || other.ok());
+  EXPECT_EQ(none.error().code, Errc::rejected);
+  EXPECT_THAT(none.error().message,
+              EndsWith(": the target refuses: it asks for a token (--token-file)"));
+  EXPECT_THAT(other.error().message,
+              EndsWith(": the target refuses: the token is not its own (--token-file)"));
+  auto right = connect(o.token);
+  ASSERT_TRUE(right.ok()) << right.error().message;
+  EXPECT_EQ(put(**right, "f"), "");
+}
+
+TEST_F(TargetServerTest, AC6_APutOverTheQuotaIsOneLineAndLeavesNothing) {
+  std::ofstream(root_ + "/export/old") << std::string(4000, 'o');
+  TargetServer::Options o;
+  o.quota = std::make_shared<Quota>(folder_.get(), QuotaLimits{.octets = 10000});
+  serve(o);
+  auto client = connect();
+  ASSERT_TRUE(client.ok()) << client.error().message;
+  EXPECT_EQ(put(**client, "a"), "");
+  EXPECT_THAT(put(**client, "b"), HasSubstr("target: b: over the target's quota of 9.77 KiB"));
+  EXPECT_EQ(files(), 2u);
+  EXPECT_EQ(put(**client, "a"), "") << "the connection goes on, and what is replaced makes room";
+  auto to = LocalDestination::open(root_ + "/back");
+  ASSERT_TRUE(to.ok());
+  EXPECT_TRUE((*client)->get("old", *to, [](std::uint64_t, std::uint64_t) {}).ok());
+}
+
+}  // namespace
+}  // namespace urnic::cli

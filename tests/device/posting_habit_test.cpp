@@ -1,0 +1,67 @@
+// Who counts as posting without a pause, in made-up time.
+#include "device/posting_habit.h"
+
+#include <gtest/gtest.h>
+
+namespace urnic::engine {
+namespace {
+
+struct PostingHabitTest : testing::Test {
+  void post(Duration length, Duration every) {
+    for (const Instant end = now + length; now < end; now = now + every) habit.post(now);
+  }
+  PostingHabit habit;
+  Instant now = Instant::from_ns(1'000'000'000);
+};
+
+TEST_F(PostingHabitTest, WhoPostsWithoutAPauseIsBelievedAfterAWindow) {
+  post(Duration::us(900), Duration::ns(500));
+  EXPECT_FALSE(habit.streams());
+  post(Duration::us(300), Duration::ns(500));
+  EXPECT_TRUE(habit.streams());
+}
+
+TEST_F(PostingHabitTest, WhoPostsNowAndThenIsNot) {
+  post(Duration::ms(20), Duration::us(40));
+  EXPECT_FALSE(habit.streams());
+}
+
+TEST_F(PostingHabitTest, NorWhoPostsManyAtOnceAndPauses) {
+  for (int i = 0; i < 10; ++i) {
+    post(Duration::us(900), Duration::us(1));
+    now = now + PostingHabit::kPause + Duration::us(1);
+    ASSERT_FALSE(habit.streams());
+  }
+}
+
+TEST_F(PostingHabitTest, OnePauseEndsIt) {
+  post(Duration::ms(3), Duration::us(1));
+  ASSERT_TRUE(habit.streams());
+  now = now + PostingHabit::kPause + Duration::us(1);
+  habit.post(now);
+  EXPECT_FALSE(habit.streams());
+}
+
+TEST_F(PostingHabitTest, APauseIsSeenWithoutAPost) {
+  post(Duration::ms(3), Duration::us(1));
+  habit.look(now + PostingHabit::kPause - Duration::us(2));
+  EXPECT_TRUE(habit.streams());
+  habit.look(now + PostingHabit::kPause + Duration::us(1));
+  EXPECT_FALSE(habit.streams());
+}
+
+TEST_F(PostingHabitTest, ItEndsWithinTwoWindowsOfPostingRarely) {
+  post(Duration::ms(3), Duration::us(1));
+  ASSERT_TRUE(habit.streams());
+  post(Duration::ms(4), Duration::us(45));
+  EXPECT_FALSE(habit.streams());
+}
+
+TEST_F(PostingHabitTest, SayingSoEndsIt) {
+  post(Duration::ms(3), Duration::us(1));
+  habit.forget();
+  EXPECT_FALSE(habit.streams());
+}
+
+}  // namespace
+}  // namespace urnic::engine

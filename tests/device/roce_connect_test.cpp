@@ -1,0 +1,297 @@
+// connect, listen, accept, reject and disconnect of the public API with queue pairs of RoCE: the
+// calls are those of iWARP, and both may be used at once.
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "tests/device/roce_ends.h"
+
+namespace urnic::test {
+namespace {
+
+std::span<const std::uint8_t> octets(const std::string& s) {
+  return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
+}
+
+// The second end listens, the first one connects.
+class RoceConnection : public RoceDevices {
+ protected:
+  void listen(std::uint16_t port = 0) {
+    BindOptions o;
+    o.transport = Transport::roce;
+    auto at = ends[1].device.bind("[::]:" + std::to_string(port), o);
+    ASSERT_TRUE(at.ok()) << at.error().message;
+    auto made = ends[1].device.listen(*at);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    listener = std::move(*made);
+  }
+  void begin(const Settings& more = {}) {
+    open(more);
+    for (int i = 0; i < 2; ++i) qps[i] = ends[i].make();
+    listen();
+  }
+  std::string there() const { return "10.77.0.2:" + std::to_string(listener.port()); }
+  // Whoever has no thread of its own is driven here.
+  Result<ConnectRequest> asked() {
+    for (int i = 0; i < 5000; ++i) {
+      ends[0].device.progress();
+      auto request = listener.next(2);
+      if (request.ok()) return request;
+    }
+    return Error{Errc::timed_out, "nobody asks"};
+  }
+  std::optional<Event> next(int which, EventKind kind, int ms = 20000) {
+    Event e;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+    while (std::chrono::steady_clock::now() < until) {
+      ends[1 - which].device.progress();
+      if (ends[which].events.wait(&e, 2) && e.kind == kind) return e;
+    }
+    return std::nullopt;
+  }
+  void connected() {
+    ASSERT_TRUE(qps[0].connect_start(there()).ok());
+    auto request = asked();
+    ASSERT_TRUE(request.ok());
+    ASSERT_TRUE(request->accept(qps[1]).ok());
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(next(i, EventKind::established)) << i;
+  }
+  void expect_carries() {
+    const Sge sge = ends[0].sge(0, 5000);
+    ends[1].in_order();
+    ASSERT_TRUE(qps[0].post_send(request(Opcode::write, 1, sge, 0)).ok());
+    Completion c;
+    for (int i = 0; i < 20000 && ends[0].cq.poll({&c, 1}) == 0; ++i) {
+      ends[1].device.progress();
+      if (i > 100) usleep(1000);
+    }
+    EXPECT_EQ(c.status, WcStatus::success);
+    ends[1].device.stats();
+    EXPECT_EQ(std::memcmp(ends[0].memory.data(), ends[1].memory.data(), 5000), 0);
+  }
+
+  Listener listener;
+};
+
+// proves: IB-135, IB-136
+TEST_P(RoceConnection, IsMadeAndCarriesDataOfTheProgramsBothWays) {
+  begin();
+  ConnectionOptions o;
+  const std::string mine = "from the first", its = "from the second";
+  o.private_data = octets(mine);
+  o.ird = 3;
+  o.ord = 5;
+  o.roce.rnr_retry = 8;
+  EXPECT_EQ(qps[0].connect_start(there(), o).error().code, Errc::invalid_argument);
+  o.roce.rnr_retry = 6;
+  o.roce.retry_count = 8;
+  EXPECT_EQ(qps[0].connect_start(there(), o).error().code, Errc::invalid_argument);
+  o.roce.retry_count = 5;
+  ASSERT_TRUE(qps[0].connect_start(there(), o).ok());
+  auto request = asked();
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->peer().substr(0, 10), "10.77.0.1:");
+  EXPECT_EQ(request->local(), there());
+  EXPECT_EQ(request->ird(), 3);
+  EXPECT_EQ(request->ord(), 5);
+  EXPECT_EQ(request->retry_count(), 5);
+  EXPECT_EQ(request->rnr_retry(), 6);
+  ASSERT_EQ(request->private_data().size(), 56u);
+  EXPECT_EQ(std::memcmp(request->private_data().data(), mine.data(), mine.size()), 0);
+  EXPECT_EQ(request->private_data()[mine.size()], 0);
+  o.private_data = octets(its);
+  ASSERT_TRUE(request->accept(qps[1], o).ok());
+  const auto up = next(0, EventKind::established);
+  ASSERT_TRUE(up);
+  EXPECT_EQ(up->context, &ends[0].tag);
+  EXPECT_EQ(up->private_data.size(), 196u);
+  EXPECT_EQ(qps[0].peer_private_data().substr(0, its.size()), its);
+  ASSERT_TRUE(next(1, EventKind::established));
+  EXPECT_EQ(qps[0].state(), QpState::rts);
+  EXPECT_EQ(qps[1].state(), QpState::rts);
+  expect_carries();
+  EXPECT_EQ(request->accept(qps[1]).error().code, Errc::wrong_state) << "answered";
+}
+
+// proves: IB-138
+TEST_P(RoceConnection, EndsByDisconnectAtBothEndsAndWorkIsFlushed) {
+  begin();
+  ASSERT_TRUE(qps[1].modify(QpState::init, Agreed().to_init()).ok());
+  connected();
+  const Sge into = ends[1].sge(0, 100);
+  ASSERT_TRUE(qps[1].post_receive({7, {&into, 1}}).ok());
+  qps[0].disconnect();
+  EXPECT_EQ(qps[0].state(), QpState::error);
+  ASSERT_TRUE(next(1, EventKind::disconnected));
+  ASSERT_TRUE(next(0, EventKind::disconnected));
+  EXPECT_EQ(ends[1].one().status, WcStatus::flushed);
+  EXPECT_EQ(qps[1].state(), QpState::error);
+  const EngineStats s = ends[0].device.stats();
+  EXPECT_EQ(s.connections_opened, 1u);
+  EXPECT_EQ(s.connections_closed, 1u);
+  EXPECT_GE(s.roce.cm_sent, 3u);
+}
+
+// proves: IB-137
+TEST_P(RoceConnection, IsRejectedWithTheProgramsReasonAndRefusedWhereNobodyListens) {
+  begin();
+  ASSERT_TRUE(qps[0].connect_start(there()).ok());
+  auto request = asked();
+  ASSERT_TRUE(request.ok());
+  request->reject(octets("not today"));
+  auto e = next(0, EventKind::connect_failed);
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->error.code, Errc::rejected);
+  EXPECT_EQ(e->private_data.size(), 148u);
+  EXPECT_STREQ(e->private_data.c_str(), "not today");
+  EXPECT_EQ(qps[0].connect_start(there()).error().code, Errc::wrong_state);
+
+  qps[0] = ends[0].make();
+  ASSERT_TRUE(qps[0].connect_start(there()).ok());
+  { auto dropped = asked(); }
+  e = next(0, EventKind::connect_failed);
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->error.code, Errc::rejected) << "dropped without an answer";
+
+  const std::string gone = there();
+  listener = Listener();
+  qps[0] = ends[0].make();
+  ASSERT_TRUE(qps[0].connect_start(gone).ok());
+  e = next(0, EventKind::connect_failed);
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->error.code, Errc::refused);
+}
+
+TEST_P(RoceConnection, DestroyingAQueuePairEndsItsConnection) {
+  begin();
+  connected();
+  qps[0] = QueuePair();
+  ASSERT_TRUE(next(1, EventKind::disconnected));
+  EXPECT_EQ(ends[0].device.stats().roce.resting_numbers, 1u);
+}
+
+// The device goes with it: what is to be said is said first.
+TEST_P(RoceConnection, WhoClosesItsDeviceSaysSoFirst) {
+  begin();
+  connected();
+  qps[0] = QueuePair();
+  ends[0] = RoceEnd();
+  ASSERT_TRUE(next(1, EventKind::disconnected));
+}
+
+// Also of a queue pair that is still there.
+TEST_P(RoceConnection, DisconnectAllReturnsWhenThePeersHaveAnswered) {
+  begin();
+  connected();
+  const auto begun = std::chrono::steady_clock::now();
+  ends[0].device.disconnect_all(15000);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  Event e;
+  ASSERT_TRUE(ends[1].events.wait(&e, 5000));
+  EXPECT_EQ(e.kind, EventKind::disconnected);
+  ends[0].device.disconnect_all(15000);  // there is nothing left to wait for
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+}
+
+TEST_P(RoceConnection, AbortFailsHereAndThePeerHearsOfIt) {
+  begin();
+  connected();
+  qps[1].abort();
+  const auto e = next(1, EventKind::failed);
+  ASSERT_TRUE(e);
+  EXPECT_EQ(e->error.code, Errc::closed);
+  ASSERT_TRUE(next(0, EventKind::disconnected));
+}
+
+// One port of each transport, and neither hears of the other's connections.
+TEST_P(RoceConnection, StandsBesideIwarpOnOneDevice) {
+  begin();
+  auto stream = ends[1].device.bind("[::]:" + std::to_string(listener.port()));
+  ASSERT_TRUE(stream.ok()) << "another space of ports";
+  auto streams = *ends[1].device.listen(*stream, 8, ends[1].events, &listener);
+  QueuePair a = ends[0].make(Transport::iwarp), b = ends[1].make(Transport::iwarp);
+  ASSERT_TRUE(a.connect_start(there()).ok());
+  auto asks = next(1, EventKind::connect_request);
+  ASSERT_TRUE(asks);
+  EXPECT_EQ(asks->context, &listener);
+  const auto wrong = asks->request.accept(qps[1]);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_EQ(wrong.error().code, Errc::invalid_argument);
+  EXPECT_NE(wrong.error().message.find("iWARP"), std::string::npos);
+  ASSERT_TRUE(asks->request.accept(b).ok());
+  ASSERT_TRUE(next(0, EventKind::established));
+  ASSERT_TRUE(next(1, EventKind::established));
+  connected();
+  expect_carries();
+}
+
+TEST_P(RoceConnection, LeavesFromThePlaceTheProgramNames) {
+  begin();
+  BindOptions o;
+  o.transport = Transport::roce;
+  auto source = *ends[0].device.bind("10.77.0.1:4711", o);
+  auto stream = *ends[0].device.bind("10.77.0.1:4711");
+  ConnectionOptions c;
+  c.source = &stream;
+  EXPECT_EQ(qps[0].connect_start(there(), c).error().code, Errc::invalid_argument);
+  c.source = &source;
+  ASSERT_TRUE(qps[0].connect_start(there(), c).ok());
+  auto request = asked();
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->peer(), "10.77.0.1:4711");
+}
+
+TEST_P(RoceConnection, SaysWhatIsWrongAtOnce) {
+  begin();
+  ConnectionOptions o;
+  const std::string large(57, 'x');
+  o.private_data = octets(large);
+  const auto no = qps[0].connect_start(there(), o);
+  ASSERT_FALSE(no.ok());
+  EXPECT_EQ(no.error().code, Errc::invalid_argument);
+  EXPECT_NE(no.error().message.find("56 octets"), std::string::npos);
+  o = {};
+  o.refusal_retry_ms = 101;
+  EXPECT_EQ(qps[0].connect_start(there(), o).error().code, Errc::invalid_argument);
+  EXPECT_EQ(qps[0].connect_start("203.0.113.1:7").error().code, Errc::unreachable);
+  EXPECT_EQ(qps[0].connect_start("nowhere").error().code, Errc::invalid_argument);
+  EXPECT_EQ(qps[0].state(), QpState::reset);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RoceConnection, ::testing::Values("memif", "mem"),
+                         [](const auto& i) { return std::string(i.param); });
+
+// ---- who drives
+
+TEST_P(RoceConnection, TheBlockingCallReturnsWhenItIsEstablished) {
+  begin();
+  std::thread server([&] {
+    auto request = listener.next(20000);
+    ASSERT_TRUE(request.ok());
+    EXPECT_TRUE(request->accept(qps[1]).ok());
+  });
+  const auto done = qps[0].connect(there());
+  server.join();
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  expect_carries();
+}
+class RoceDriven : public RoceConnection {};
+TEST_P(RoceDriven, ItIsMadeUsedAndEndedHoweverTheEngineIsDriven) {
+  for (const char* progress : {"auto", "poll", "thread"}) {
+    SCOPED_TRACE(progress);
+    begin({{"progress", progress}});
+    connected();
+    expect_carries();
+    qps[1].disconnect();
+    ASSERT_TRUE(next(0, EventKind::disconnected));
+    ASSERT_TRUE(next(1, EventKind::disconnected));
+    listener = Listener();
+    for (QueuePair& qp : qps) qp = QueuePair();
+    for (RoceEnd& e : ends) e = RoceEnd();
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Devices, RoceDriven, ::testing::Values("memif"),
+                         [](const auto& i) { return std::string(i.param); });
+
+}  // namespace
+}  // namespace urnic::test

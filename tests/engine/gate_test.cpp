@@ -1,0 +1,446 @@
+// The gate in front of a listener: who is refused finds nobody listening, and nothing of him is
+// kept; over own TCP and RoCE in virtual time, over the kernel's TCP on this machine.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+
+#include "tests/engine/roce_connect_ends.h"
+#include "tests/engine/stream_ends.h"
+#include "tests/support/allocator.h"
+#include "tests/support/hand_peer.h"
+
+namespace urnic::test {
+namespace {
+
+using Kind = engine::CmEvent::Kind;
+
+GateRules denies(const std::string& prefix) {
+  GateRules rules;
+  rules.access.deny(*IpPrefix::parse(prefix));
+  return rules;
+}
+
+// Why somebody was turned away last.
+std::string last_reason(const sim::Node& n) {
+  return n.turned_away.empty() ? "" : n.turned_away.back().second;
+}
+
+// Connections of iWARP over own TCP from the left end to a listener of the right one. The left
+// end's two addresses are two peers.
+class OwnTcpGate : public ::testing::Test {
+ protected:
+  void open(const GateRules& rules) {
+    sim::PairOptions o;
+    o.right.gate = rules;
+    o.left.mpa.revision = o.right.mpa.revision = 1;  // one TCP connection for each attempt
+    o.left.tcp.time_wait = o.right.tcp.time_wait = Duration::ms(1);
+    pair = std::make_unique<sim::Pair>(o);
+    Error error;
+    listener = pair->right().engine().iwarp().listen(7000, 16, &error);
+    ASSERT_NE(listener, nullptr) << error.message;
+  }
+  verbs::QueuePair* ask(bool v6 = false) {
+    engine::Engine& e = pair->left().engine();
+    verbs::QueuePair* qp = pair->left().make_qp();
+    const auto to = SocketAddress::parse(v6 ? "[fd00::2]:7000" : "10.0.0.2:7000");
+    EXPECT_TRUE(e.iwarp().connect(*qp, *to, e.default_params(), pair->now()).ok());
+    return qp;
+  }
+  // What becomes of it, said by either end; accepted where it was asked for.
+  std::optional<Kind> outcome(verbs::QueuePair* qp) {
+    std::optional<Kind> kind;
+    pair->run_until(
+        [&] {
+          accept();
+          take_events();
+          kind = outcomes.contains(qp) ? std::optional(outcomes[qp]) : std::nullopt;
+          return kind.has_value();
+        },
+        Duration::s(30));
+    return kind;
+  }
+  bool comes(bool v6 = false) { return outcome(last = ask(v6)) == Kind::Established; }
+  // Refused as by a port where nobody listens.
+  bool is_refused(bool v6 = false) {
+    codes.clear();
+    return outcome(last = ask(v6)) == Kind::ConnectFailed && codes[last] == Errc::refused;
+  }
+  void accept() {
+    auto& events = pair->right().events;
+    for (; !events.empty(); events.pop_front()) {
+      if (events.front().kind != Kind::ConnectRequest) continue;
+      engine::Engine& e = pair->right().engine();
+      EXPECT_TRUE(e.iwarp()
+                      .accept(events.front().connection, *pair->right().make_qp(),
+                              e.default_params(), pair->now())
+                      .ok());
+    }
+  }
+  void take_events() {
+    auto& events = pair->left().events;
+    for (; !events.empty(); events.pop_front()) {
+      outcomes[events.front().qp] = events.front().kind;
+      codes[events.front().qp] = events.front().code;
+    }
+  }
+  void end(verbs::QueuePair* qp) {
+    pair->left().engine().iwarp().abort(*qp, pair->now());
+    pair->run_for(Duration::ms(50));
+  }
+  EngineStats stats() {
+    EngineStats s;
+    pair->right().engine().fill_stats(&s);
+    return s;
+  }
+  std::size_t connections() { return pair->right().engine().tables().connections; }
+  std::string why() { return last_reason(pair->right()); }
+
+  std::unique_ptr<sim::Pair> pair;
+  engine::Listener* listener = nullptr;
+  verbs::QueuePair* last = nullptr;
+  std::map<verbs::QueuePair*, Kind> outcomes;
+  std::map<verbs::QueuePair*, Errc> codes;
+};
+
+TEST_F(OwnTcpGate, AC2_WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
+  open(denies("10.0.0.0/24"));
+  EXPECT_TRUE(is_refused());
+  EXPECT_EQ(stats().peers_denied, 1u);
+  EXPECT_EQ(stats().peers_over_limit, 0u);
+  EXPECT_EQ(stats().connections_opened, 0u) << "its SYN is answered, and that is all";
+  EXPECT_EQ(stats().iwarp.rst_sent, 1u);
+  EXPECT_EQ(connections(), 0u);
+  ASSERT_EQ(pair->right().turned_away.size(), 1u);
+  EXPECT_EQ(pair->right().turned_away[0].first.remote, *IpAddress::parse("10.0.0.1"));
+  EXPECT_EQ(pair->right().turned_away[0].first.local_port, 7000);
+  EXPECT_EQ(pair->right().turned_away[0].second, "its address is denied");
+  EXPECT_TRUE(comes(true)) << "the other address is not denied";
+  EXPECT_EQ(stats().peers_denied, 1u);
+}
+
+TEST_F(OwnTcpGate, AC3_AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds) {
+  open({.most = 2});
+  ASSERT_TRUE(comes());
+  verbs::QueuePair* first = last;
+  ASSERT_TRUE(comes(true));
+  EXPECT_TRUE(is_refused());
+  EXPECT_TRUE(is_refused(true));
+  EXPECT_EQ(stats().peers_over_limit, 2u);
+  EXPECT_EQ(stats().peers_denied, 0u);
+  EXPECT_EQ(connections(), 2u);
+  EXPECT_EQ(why(), "listener_connections");
+  end(first);
+  EXPECT_TRUE(comes());
+  EXPECT_EQ(stats().peers_over_limit, 2u);
+}
+
+TEST_F(OwnTcpGate, AC3_AnAddressHasItsShareAndTheOtherIsNotAsked) {
+  open({.most_of_peer = 1});
+  ASSERT_TRUE(comes());
+  verbs::QueuePair* first = last;
+  EXPECT_TRUE(is_refused());
+  EXPECT_TRUE(comes(true));
+  EXPECT_EQ(why(), "peer_connections");
+  end(first);
+  EXPECT_TRUE(comes());
+}
+
+TEST_F(OwnTcpGate, AC3_SoManyComeInASecond) {
+  open({.rate = 2});
+  EXPECT_TRUE(comes());
+  EXPECT_TRUE(comes());
+  EXPECT_TRUE(is_refused());
+  EXPECT_EQ(why(), "accept_rate");
+  pair->run_for(Duration::ms(500));
+  EXPECT_TRUE(comes());
+  EXPECT_TRUE(is_refused());
+  EXPECT_EQ(stats().peers_over_limit, 2u);
+}
+
+// Both SYNs are answered before either handshake is done: whose is done first has the place.
+TEST_F(OwnTcpGate, AC4_TheHandshakeTakesThePlaceAndNotTheSyn) {
+  open({.most = 1});
+  verbs::QueuePair *a = ask(), *b = ask(true);
+  const auto first = outcome(a), second = outcome(b);
+  EXPECT_NE(first == Kind::Established, second == Kind::Established);
+  EXPECT_EQ(stats().connections_opened, 2u) << "both were half open";
+  EXPECT_EQ(stats().peers_over_limit, 1u);
+  pair->run_for(Duration::s(20));
+  EXPECT_EQ(connections(), 1u);
+}
+
+// The consumer rejects it: its place is free when it has gone.
+TEST_F(OwnTcpGate, AC3_ARejectedOneGivesItsPlaceBack) {
+  open({.most = 1});
+  ask();
+  ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
+  pair->right().engine().iwarp().reject(pair->right().events.front().connection, {}, pair->now());
+  pair->right().events.clear();
+  pair->run_for(Duration::s(20));
+  EXPECT_TRUE(comes());
+}
+
+TEST_F(OwnTcpGate, AC4_WhoIsThereNoticesNothingOfTheOthersAndOutlivesTheListener) {
+  open({.most = 1});
+  ASSERT_TRUE(comes());
+  verbs::QueuePair* first = last;
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(is_refused(i % 2 == 0));
+  EXPECT_EQ(stats().peers_over_limit, 50u);
+  pair->right().engine().iwarp().close_listener(listener, pair->now());
+  pair->run_for(Duration::s(5));
+  EXPECT_EQ(outcomes[first], Kind::Established);
+  EXPECT_EQ(connections(), 1u);
+  end(first);  // behind its gate, which it kept
+  EXPECT_EQ(connections(), 0u);
+}
+
+// Whoever sends SYNs in the name of others takes nothing from them.
+TEST(Gate, AC4_SynsThatNobodyStandsBehindUseNoPlaceUp) {
+  HandPeer p;
+  p.options.gate = {{}, 1, 1, 1};
+  p.flood = 50;
+  ASSERT_TRUE(p.up()) << "behind a flood in its own name, of which none was meant";
+  EXPECT_EQ(p.engine_stats().peers_over_limit, 0u);
+  const auto got = p.forged_syn({IpAddress::v4(10, 0, 0, 1), 50000}, IpAddress::v4(10, 0, 0, 2));
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_TRUE(got[0].seg.has(tcp::kRst));
+  EXPECT_EQ(got[0].seg.ack, tcp::Seq(100));
+  EXPECT_EQ(p.engine_stats().peers_over_limit, 1u);
+  EXPECT_TRUE(p.fast());
+  p.send(0, p.write(64, Octets(300, 7)));
+  EXPECT_EQ(p.at(64, 300), Octets(300, 7));
+}
+
+// ---- over the kernel's TCP
+
+class KernelTcpGate : public ::testing::Test {
+ protected:
+  using Settings = stream_test::Settings;
+  void open(const Settings& rules) {
+    server = stream_test::open(rules);
+    auto made = server.listen(0);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    listener = std::move(*made);
+  }
+  // The one that is to be refused or accepted, of a device whose address is 127.0.0.`host`.
+  std::unique_ptr<stream_test::End>& at(int host) {
+    Device& d = devices[host];
+    if (!d) {
+      const std::string port = "tcp:bind=127.0.0." + std::to_string(host);
+      d = stream_test::open({{"port", port.c_str()}, {"mpa_revision", "1"}});
+    }
+    return ends.emplace_back(std::make_unique<stream_test::End>(d));
+  }
+  std::string there() const { return "127.0.0.1:" + std::to_string(listener.port()); }
+  // Begun, or refused before that was said.
+  bool begins(QueuePair& qp) const {
+    const auto begun = qp.connect_start(there());
+    return begun.ok() || begun.error().code == Errc::reset;
+  }
+  bool comes(int host) {
+    auto& c = at(host);
+    auto& s = served.emplace_back(std::make_unique<stream_test::End>(server));
+    if (!c->qp.connect_start(there()).ok()) return false;
+    auto request = listener.next(10000);
+    if (!request.ok() || !request->accept(s->qp).ok()) return false;
+    Event e;
+    return c->events.wait(&e, 10000) && e.kind == EventKind::established;
+  }
+  bool is_refused(int host) {
+    const auto got = at(host)->qp.connect(there());
+    return !got.ok() && got.error().code == Errc::reset;
+  }
+  std::uint64_t over() { return server.stats().peers_over_limit; }
+
+  Device server;
+  std::map<int, Device> devices;
+  std::deque<std::unique_ptr<stream_test::End>> ends, served;
+  Listener listener;
+};
+
+TEST_F(KernelTcpGate, AC2_WhoIsDeniedIsResetBehindTheHandshake) {
+  open({{"deny", "127.0.0.2,10.0.0.0/8"}});
+  EXPECT_TRUE(is_refused(2));
+  EXPECT_TRUE(comes(3));
+  EXPECT_EQ(server.stats().peers_denied, 1u);
+  EXPECT_EQ(over(), 0u);
+  EXPECT_EQ(server.stats().connections_opened, 1u);
+}
+
+TEST_F(KernelTcpGate, AC2_WhereSomethingIsAllowedNothingElseIs) {
+  open({{"allow", "127.0.0.2"}});
+  EXPECT_TRUE(is_refused(3));
+  EXPECT_TRUE(comes(2));
+  EXPECT_EQ(server.stats().peers_denied, 1u);
+}
+
+TEST_F(KernelTcpGate, AC3_AnAddressHasItsShareAndAListenerItsNumber) {
+  open({{"peer_connections", "1"}, {"listener_connections", "2"}});
+  ASSERT_TRUE(comes(2));
+  EXPECT_TRUE(is_refused(2));
+  ASSERT_TRUE(comes(3));
+  EXPECT_TRUE(is_refused(4)) << "the listener has as many as it may";
+  EXPECT_EQ(over(), 2u);
+  ends.front()->qp.abort();
+  for (int i = 0; i < 1000 && server.stats().connections.size() != 1; ++i) usleep(10000);
+  EXPECT_TRUE(comes(2));
+  EXPECT_EQ(over(), 2u);
+}
+
+TEST_F(KernelTcpGate, AC3_SoManyComeInASecond) {
+  open({{"accept_rate", "1"}});
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(begins(at(2)->qp));
+  const auto opened = [&] { return server.stats().connections_opened; };
+  for (int i = 0; i < 1000 && over() + opened() < 3; ++i) usleep(10000);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+  EXPECT_EQ(over() + opened(), 3u);
+  EXPECT_GE(opened(), 1u);
+  EXPECT_LE(static_cast<double>(opened()), 1 + took.count());
+}
+
+// More than are refused at a turn wait in the kernel, and one that may come behind them.
+TEST_F(KernelTcpGate, AC4_AFloodOfRefusedDoesNotKeepAnybodyOut) {
+  open({{"deny", "127.0.0.2"}});
+  ASSERT_TRUE(comes(3));
+  std::deque<QueuePair> many;
+  at(2);
+  for (int i = 0; i < 100; ++i) {
+    QpOptions o;
+    o.send_cq = o.receive_cq = ends.back()->cq;
+    o.events = ends.back()->events;
+    many.push_back(*devices[2].create_qp(ends.back()->pd, o));
+    EXPECT_TRUE(begins(many.back()));
+  }
+  EXPECT_TRUE(comes(3));
+  for (int i = 0; i < 1000 && server.stats().peers_denied < 100; ++i) usleep(10000);
+  EXPECT_EQ(server.stats().peers_denied, 100u);
+  EXPECT_EQ(server.stats().connections_opened, 2u);
+  stream_test::exchange(*ends.front(), *served.front());
+}
+
+// Each allocation of the round that accepts is refused once: the connection is there, or is
+// refused.
+TEST_F(KernelTcpGate, AC3_WithoutMemoryForItsPlaceNobodyIsLetIn) {
+  open({{"peer_connections", "100"}, {"progress", "poll"}, {"mpa_revision", "1"}});
+  for (std::uint64_t after = 0; after < 12; ++after) {
+    auto& c = at(2);
+    ASSERT_TRUE(begins(c->qp));
+    const std::uint64_t opened = server.stats().connections_opened, refused = over();
+    const auto met = [&] {
+      return server.stats().connections_opened != opened || over() != refused;
+    };
+    for (int i = 0; i < 400 && !met(); ++i) {
+      {
+        const testing::NoMemory none(after, 1);
+        EXPECT_NO_THROW(server.progress());
+      }
+      usleep(500);
+    }
+    Event e;
+    bool decided = false;
+    for (int i = 0; i < 5000 && !decided; ++i) {
+      server.progress();
+      decided =
+          listener.next(0).ok() || (c->events.wait(&e, 1) && e.kind == EventKind::connect_failed);
+    }
+    EXPECT_TRUE(decided) << after;
+  }
+  EXPECT_GE(over(), 1u);
+}
+
+// ---- RoCE
+
+class RoceGate : public RoceConnectEnds {
+ protected:
+  std::string why() { return last_reason(pair->right()); }
+  void open_with(const GateRules& rules) {
+    sim::PairOptions o = both();
+    o.right.gate = rules;
+    open(o);
+  }
+  bool is_refused(bool over_v6 = false) {
+    v6 = over_v6;
+    pair->left().events.clear();
+    left = pair->left().make_roce_qp();
+    EXPECT_TRUE(ask().ok());
+    if (!until(pair->left(), Kind::ConnectFailed, Duration::s(30))) return false;
+    return find(pair->left(), Kind::ConnectFailed)->code == Errc::refused;
+  }
+  bool comes(bool over_v6 = false) {
+    v6 = over_v6;
+    pair->left().events.clear();
+    pair->right().events.clear();
+    pair->right().roce_requests.clear();
+    left = pair->left().make_roce_qp();
+    right = pair->right().make_roce_qp();
+    return ask().ok() && asked(Duration::s(30)) && answer().ok() && established(Duration::s(30));
+  }
+  EngineStats stats() {
+    EngineStats s;
+    pair->right().engine().fill_stats(&s);
+    return s;
+  }
+};
+
+TEST_F(RoceGate, AC2_WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
+  open_with(denies("10.0.0.1"));
+  EXPECT_TRUE(is_refused());
+  EXPECT_EQ(stats().peers_denied, 1u);
+  EXPECT_EQ(tables(pair->right()).cm_connections, 0u);
+  ASSERT_EQ(pair->right().turned_away.size(), 1u);
+  const engine::FlowKey& who = pair->right().turned_away[0].first;
+  EXPECT_EQ(who.remote, *IpAddress::parse("10.0.0.1"));
+  EXPECT_EQ(who.local_port, 7000);
+  EXPECT_NE(who.remote_port, 0);
+  EXPECT_EQ(pair->right().turned_away[0].second, "its address is denied");
+  EXPECT_TRUE(comes(true));
+  EXPECT_EQ(stats().peers_denied, 1u);
+}
+
+TEST_F(RoceGate, AC3_LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded) {
+  open_with({.most = 2, .most_of_peer = 1});
+  ASSERT_TRUE(comes());
+  verbs::QueuePair* first = left;
+  EXPECT_TRUE(is_refused());
+  EXPECT_EQ(why(), "peer_connections");
+  ASSERT_TRUE(comes(true));
+  EXPECT_TRUE(is_refused());
+  EXPECT_EQ(stats().peers_over_limit, 2u);
+  connections(pair->left()).disconnect(*first, pair->now());
+  pair->run_for(Duration::ms(50));
+  EXPECT_TRUE(comes()) << "its number rests, its place does not";
+}
+
+TEST_F(RoceGate, AC3_ARejectedOneGivesItsPlaceBackAndTheRateIsKept) {
+  open_with({.most = 1, .rate = 2});
+  ASSERT_TRUE(ask().ok());
+  ASSERT_TRUE(asked());
+  connections(pair->right()).reject(pair->right().roce_requests.back().handle, {}, pair->now());
+  ASSERT_TRUE(until(pair->left(), Kind::ConnectFailed));
+  ASSERT_TRUE(comes());
+  connections(pair->left()).disconnect(*left, pair->now());
+  pair->run_for(Duration::ms(50));
+  EXPECT_TRUE(is_refused());
+  EXPECT_EQ(why(), "accept_rate");
+  pair->run_for(Duration::ms(500));
+  EXPECT_TRUE(comes());
+}
+
+TEST_F(RoceGate, AC4_ARepeatedRequestIsTheOneThatIsThereAndTheOthersGoOn) {
+  open_with({.most = 1});
+  pair->set_faults_right("loss=0.5");
+  ASSERT_TRUE(comes());
+  pair->set_faults_right("");
+  verbs::QueuePair* const made = left;
+  EXPECT_TRUE(is_refused(true));
+  left = made;
+  expect_carries();
+  connections(pair->right()).listeners().close(listener);
+  connections(pair->left()).disconnect(*left, pair->now());
+  expect_nothing_left();
+}
+
+}  // namespace
+}  // namespace urnic::test

@@ -1,0 +1,98 @@
+// How often the kernel is asked which sockets have become ready.
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "engine/engine.h"
+#include "port/memory_port.h"
+#include "port/port.h"
+
+namespace urnic::engine {
+namespace {
+
+struct NoHooks : Hooks {
+  void on_cm_event(CmEvent) override {}
+  void on_completion(verbs::CompletionQueue*) override {}
+};
+
+// Something that becomes ready, and that no connection is.
+class Ready {
+ public:
+  explicit Ready(sockets::Poller* poller) : fd_(eventfd(0, EFD_NONBLOCK)) {
+    constexpr std::uint64_t kNobody = 4711;
+    EXPECT_EQ(poller->add(fd_, kNobody), 0);
+  }
+  ~Ready() { close(fd_); }
+  void now() const { EXPECT_EQ(eventfd_write(fd_, 1), 0); }
+
+ private:
+  int fd_;
+};
+
+class KernelRounds : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto poller = sockets::Poller::make();
+    ASSERT_TRUE(poller.ok());
+    kernel->poller = std::move(*poller);
+    engine.emplace(options, &ports.first, 0, &hooks, kernel);
+    ready.emplace(kernel->poller.get());
+    // An eventfd is writable from the first, and the device has its own to do.
+    while (engine->poll(t, false)) t = t + Duration::ms(1);
+    ready->now();
+    EXPECT_TRUE(engine->poll(t, false));
+  }
+  // Something is ready once so much time has passed since it last was; nothing was in between.
+  void ready_after(Duration d) {
+    ready->now();
+    EXPECT_TRUE(engine->poll(t, false));
+    EXPECT_FALSE(engine->poll(t + d, true)) << "it asks, and is told that nothing is";
+    ready->now();
+    t = t + d;
+  }
+
+  static Options options_for() {
+    Options o;
+    o.addresses = {"127.0.0.1/8"};
+    return o;
+  }
+  std::shared_ptr<KernelTcp> kernel = std::make_shared<KernelTcp>();
+  std::pair<port::Port, port::Port> ports = port::make_memory_pair({});
+  NoHooks hooks;
+  Options options = options_for();
+  std::optional<Engine> engine;
+  std::optional<Ready> ready;
+  Instant t = Instant::from_ns(1'000'000'000);
+};
+
+TEST_F(KernelRounds, WhoPollsAllTheTimeAsksAgainAfterASixteenthOfTheSilence) {
+  ready_after(Duration::us(8));
+  EXPECT_FALSE(engine->poll(t + Duration::ns(499), true));
+  EXPECT_TRUE(engine->poll(t + Duration::ns(500), true));
+}
+
+TEST_F(KernelRounds, AndAtTheLatestAfterTwoMicroseconds) {
+  ready_after(Duration::ms(1));
+  EXPECT_FALSE(engine->poll(t + Duration::ns(1999), true));
+  EXPECT_TRUE(engine->poll(t + Duration::us(2), true));
+}
+
+TEST_F(KernelRounds, WhenSomethingWasReadyTheNextPollAsks) {
+  for (int i = 0; i < 3; ++i) {
+    ready->now();
+    EXPECT_TRUE(engine->poll(t, true));
+  }
+}
+
+TEST_F(KernelRounds, WhoMayNotBeBackAsksAtOnce) {
+  ready_after(Duration::ms(1));
+  EXPECT_FALSE(engine->poll(t, true));
+  EXPECT_TRUE(engine->poll(t, false));
+}
+
+}  // namespace
+}  // namespace urnic::engine

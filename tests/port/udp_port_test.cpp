@@ -1,0 +1,322 @@
+// RoCEv2 through the kernel's sockets: what becomes of frames, both ways.
+#include "port/udp_port.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "support/loopback_network.h"
+#include "tests/port/netns_check.h"
+
+namespace urnic::port {
+namespace {
+
+using Octets = std::vector<std::uint8_t>;
+
+// The n-th address of this process.
+std::string at(int n) {
+  return test::loopback_network() + std::to_string(n);
+}
+
+UdpDatagram datagram(const std::string& from, const std::string& to, std::uint32_t length,
+                     std::uint8_t traffic_class = 0) {
+  UdpDatagram d;
+  d.source = *IpAddress::parse(from);
+  d.destination = *IpAddress::parse(to);
+  d.length = length;
+  d.traffic_class = traffic_class;
+  return d;
+}
+
+// A frame as the engine would send it.
+Octets frame_of(const UdpDatagram& d, const Octets& payload) {
+  Octets room(kMostUdpHeaders + payload.size());
+  std::memcpy(room.data() + kMostUdpHeaders, payload.data(), payload.size());
+  const std::uint8_t mac[6] = {2, 1, 2, 3, 4, 5};
+  const std::size_t headers = write_udp_headers(d, mac, room.data() + kMostUdpHeaders);
+  return {room.end() - static_cast<std::ptrdiff_t>(headers + payload.size()), room.end()};
+}
+
+Octets pattern(std::size_t n, unsigned salt = 1) {
+  Octets o(n);
+  for (std::size_t i = 0; i < n; ++i) o[i] = static_cast<std::uint8_t>(i * 7 + salt);
+  return o;
+}
+
+unsigned send(Port& p, const std::vector<Octets>& frames) {
+  std::vector<Frame> f(frames.size());
+  const unsigned n = p.tx_reserve(0, 1500, f.data(), static_cast<unsigned>(f.size()));
+  for (unsigned i = 0; i < n; ++i) {
+    std::memcpy(f[i].data[0], frames[i].data(), frames[i].size());
+    f[i].len[0] = static_cast<std::uint32_t>(frames[i].size());
+  }
+  p.tx_commit(0, f.data(), n);
+  return n;
+}
+
+// Up to `n` frames, for a second.
+std::vector<Octets> receive(Port& p, std::size_t n, std::vector<std::uint8_t>* csum = nullptr) {
+  std::vector<Octets> all;
+  for (int i = 0; i < 1000 && all.size() < n; ++i) {
+    Frame f[kBurst];
+    const unsigned got = p.rx_burst(0, f, kBurst);
+    for (unsigned k = 0; k < got; ++k) {
+      all.emplace_back(f[k].data[0], f[k].data[0] + f[k].len[0]);
+      if (csum != nullptr) csum->push_back(f[k].csum);
+    }
+    p.rx_release(0, f, got);
+    if (got == 0) usleep(1000);
+  }
+  return all;
+}
+
+std::string error_of(const std::string& spec) {
+  auto p = Port::open(spec);
+  return p.ok() ? "(opened)" : p.error();
+}
+
+// ---- headers
+
+TEST(UdpHeaders, WhatIsWrittenIsReadAgain) {
+  for (const auto& d : {datagram("192.0.2.1", "198.51.100.7", 100, 0x2b),
+                        datagram("2001:db8::1", "2001:db8::2", 100, 0x2b)}) {
+    const Octets frame = frame_of(d, pattern(100));
+    const auto read = parse_udp_frame(frame);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->source, d.source);
+    EXPECT_EQ(read->destination, d.destination);
+    EXPECT_EQ(read->traffic_class, 0x2b);
+    EXPECT_EQ(read->length, 100u);
+    EXPECT_EQ(Octets(frame.begin() + read->payload, frame.end()), pattern(100));
+  }
+}
+
+TEST(UdpHeaders, WhatASocketCannotSendAsItStandsIsNoDatagram) {
+  const Octets good = frame_of(datagram("192.0.2.1", "192.0.2.2", 8), pattern(8));
+  ASSERT_TRUE(parse_udp_frame(good));
+  const struct {
+    std::size_t at;
+    std::uint8_t value;
+  } breaches[] = {
+      {12, 0x88},    // another protocol of Ethernet
+      {14, 0x46},    // options
+      {19, 1},       // an identification
+      {20, 0x00},    // may be fragmented
+      {21, 1},       // is a fragment
+      {23, 6},       // TCP
+      {17, 200},     // longer than the frame
+      {34, 0x13},    // from another port
+      {36, 0x13},    // to another port
+      {39, 17 + 8},  // UDP's length is not IP's
+  };
+  for (const auto& b : breaches) {
+    Octets bad = good;
+    bad[b.at] = b.value;
+    EXPECT_FALSE(parse_udp_frame(bad)) << b.at;
+  }
+  for (std::size_t n = 0; n < good.size(); ++n) {
+    EXPECT_FALSE(parse_udp_frame(ByteView(good).first(n))) << n;
+  }
+}
+
+// ---- opening
+
+TEST(UdpPort, SaysWhatIsWrongWithItsName) {
+  EXPECT_EQ(error_of("udp:bind=nobody"), "udp: bind=nobody: not an address of one host");
+  EXPECT_EQ(error_of("udp:bind=0.0.0.0"), "udp: bind=0.0.0.0: not an address of one host");
+  EXPECT_NE(error_of("udp:mtu=100").find("mtu"), std::string::npos);
+  EXPECT_NE(error_of("udp:bnd=127.0.0.1").find("bind"), std::string::npos);
+  EXPECT_EQ(error_of("udp:bind=192.0.2.200"),
+            "udp: bind=192.0.2.200: not an address of this machine");
+}
+
+TEST(UdpPort, TheSecondAtAnAddressIsToldWhatToDo) {
+  auto first = Port::open("udp:bind=" + at(1));
+  ASSERT_TRUE(first.ok()) << first.error();
+  EXPECT_NE(error_of("udp:bind=" + at(1)).find("is taken"), std::string::npos);
+  EXPECT_EQ(error_of("udp:bind=" + at(2)), "(opened)");
+}
+
+// ---- frames
+
+struct Pair {
+  Pair()
+      : a(std::move(*Port::open("udp:bind=" + at(1)))),
+        b(std::move(*Port::open("udp:bind=" + at(2)))) {}
+  Port a, b;
+};
+
+TEST(UdpPort, FramesArriveWithTheHeadersOfTheirWay) {
+  Pair p;
+  std::vector<Octets> sent;
+  for (unsigned i = 0; i < 20; ++i) {
+    sent.push_back(frame_of(datagram(at(1), at(2), 64 + i, 2), pattern(64 + i, i)));
+  }
+  ASSERT_EQ(send(p.a, sent), 20u);
+  std::vector<std::uint8_t> csum;
+  const auto got = receive(p.b, 20, &csum);
+  ASSERT_EQ(got.size(), 20u);
+  const Info to = p.b.info();
+  for (unsigned i = 0; i < 20; ++i) {
+    Octets expected = sent[i];
+    std::memcpy(expected.data(), to.mac, 6);
+    EXPECT_EQ(got[i], expected) << i;
+    EXPECT_EQ(csum[i], URNIC_CSUM_SOCKET);
+  }
+  EXPECT_EQ(p.a.stats().tx_frames, 20u);
+  EXPECT_EQ(p.b.stats().rx_frames, 20u);
+}
+
+TEST(UdpPort, FramesOfSixCrossToo) {
+  const auto body = []() -> std::string {
+    if (system("ip -6 addr add fd77::1/128 dev lo nodad 2>&1 && "
+               "ip -6 addr add fd77::2/128 dev lo nodad 2>&1") != 0) {
+      std::ifstream off("/proc/sys/net/ipv6/conf/lo/disable_ipv6");
+      return off.get() == '0' ? "no address of version 6 to be had" : "";
+    }
+    auto a = Port::open("udp:bind=fd77::1"), b = Port::open("udp:bind=fd77::2");
+    if (!a.ok() || !b.ok()) return a.ok() ? b.error() : a.error();
+    const Octets frame = frame_of(datagram("fd77::1", "fd77::2", 300, 1), pattern(300));
+    send(*a, {frame});
+    const auto got = receive(*b, 1);
+    if (got.size() != 1) return "nothing came";
+    Octets expected = frame;
+    std::memcpy(expected.data(), b->info().mac, 6);
+    return got[0] == expected ? "" : "something else came";
+  };
+  RUN_IN_NETWORK_NAMESPACE(body);
+}
+
+TEST(UdpPort, WhatItCannotCarryIsDroppedAndCounted) {
+  Pair p;
+  Octets tcp = frame_of(datagram(at(1), at(2), 8), pattern(8));
+  tcp[23] = 6;
+  const Octets good = frame_of(datagram(at(1), at(2), 8), pattern(8));
+  const Octets six = frame_of(datagram("fd77::1", "fd77::2", 8), pattern(8));
+  send(p.a, {tcp, good, six, good});
+  EXPECT_EQ(receive(p.b, 2).size(), 2u);
+  EXPECT_EQ(p.a.stats().tx_dropped, 2u);
+  EXPECT_EQ(p.a.stats().tx_frames, 2u);
+}
+
+TEST(UdpPort, ADatagramThatCannotLeaveCostsNoOther) {
+  Pair p;
+  const Octets foreign = frame_of(datagram("192.0.2.77", at(2), 8), pattern(8));
+  const Octets good = frame_of(datagram(at(1), at(2), 8), pattern(8));
+  send(p.a, {good, foreign, good});
+  EXPECT_EQ(receive(p.b, 2).size(), 2u);
+  EXPECT_EQ(p.a.stats().tx_dropped, 1u);
+}
+
+// Anybody may send anything to the port.
+TEST(UdpPort, LongAndEmptyDatagramsHurtNobody) {
+  auto p = Port::open("udp:bind=" + at(1) + ",mtu=1500");
+  ASSERT_TRUE(p.ok()) << p.error();
+  const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(kRocePort);
+  inet_pton(AF_INET, at(1).c_str(), &to.sin_addr);
+  for (const std::size_t n :
+       {std::size_t{1472}, std::size_t{1473}, std::size_t{60000}, std::size_t{0}}) {
+    const Octets o = pattern(n);
+    ASSERT_EQ(sendto(s, o.data(), n, 0, reinterpret_cast<sockaddr*>(&to), sizeof to),
+              static_cast<ssize_t>(n));
+  }
+  close(s);
+  const auto got = receive(*p, 2);
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_EQ(got[0].size(), 1514u);
+  EXPECT_EQ(got[1].size(), 42u);
+  EXPECT_EQ(p->stats().rx_bad, 2u);
+}
+
+// To port 4791 of loopback, as anybody may.
+bool send_raw(const char* to, const Octets& payload) {
+  const bool v6 = std::strchr(to, ':') != nullptr;
+  sockaddr_in6 six{};
+  sockaddr_in four{};
+  six.sin6_family = AF_INET6;
+  four.sin_family = AF_INET;
+  six.sin6_port = four.sin_port = htons(kRocePort);
+  inet_pton(v6 ? AF_INET6 : AF_INET, to,
+            v6 ? static_cast<void*>(&six.sin6_addr) : static_cast<void*>(&four.sin_addr));
+  const int s = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const ssize_t sent =
+      sendto(s, payload.data(), payload.size(), 0,
+             v6 ? reinterpret_cast<sockaddr*>(&six) : reinterpret_cast<sockaddr*>(&four),
+             v6 ? sizeof six : sizeof four);
+  close(s);
+  return sent == static_cast<ssize_t>(payload.size());
+}
+
+// A datagram that is refused takes a buffer as well: those behind it stay what they are.
+TEST(UdpPort, BothVersionsInOneBurstKeepTheirBuffers) {
+  const auto body = []() -> std::string {
+    auto p = Port::open("udp");
+    if (!p.ok()) return p.error();
+    if (!send_raw("127.0.0.1", pattern(3000)) || !send_raw("127.0.0.1", pattern(100, 4)) ||
+        !send_raw("::1", pattern(100, 6))) {
+      std::ifstream off("/proc/sys/net/ipv6/conf/lo/disable_ipv6");
+      return off.get() == '0' ? "cannot send" : "";
+    }
+    Frame f[kBurst];
+    if (p->rx_burst(0, f, kBurst) != 2) return "not two frames";
+    for (unsigned i = 0; i < 2; ++i) {
+      const Octets got(f[i].data[0] + f[i].len[0] - 100, f[i].data[0] + f[i].len[0]);
+      if (got != pattern(100, i == 0 ? 4 : 6)) return "frame " + std::to_string(i) + " is another";
+    }
+    p->rx_release(0, f, 2);
+    return p->stats().rx_bad == 1 ? "" : "the long one was not counted";
+  };
+  RUN_IN_NETWORK_NAMESPACE(body);
+}
+
+TEST(UdpPort, ASleeperIsWokenByADatagram) {
+  Pair p;
+  int fds[8];
+  const unsigned n = p.b.wait_fds(0, fds, 8);
+  ASSERT_GE(n, 2u);
+  EXPECT_FALSE(p.b.arm(0));
+  std::vector<pollfd> all;
+  for (unsigned i = 0; i < n; ++i) all.push_back({fds[i], POLLIN, 0});
+  EXPECT_EQ(::poll(all.data(), n, 0), 0);
+  send(p.a, {frame_of(datagram(at(1), at(2), 8), pattern(8))});
+  EXPECT_EQ(::poll(all.data(), n, 1000), 1);
+  p.b.disarm(0);
+  EXPECT_EQ(receive(p.b, 1).size(), 1u);
+  EXPECT_EQ(p.b.stats().wakeups, 1u);
+}
+
+// More than the receiver's socket holds: what is lost is lost there, and the sender goes on.
+TEST(UdpPort, ABurstIsSentInItsOrder) {
+  Pair p;
+  unsigned sent = 0, got = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Octets> frames;
+    for (unsigned i = 0; i < 32; ++i) {
+      Octets payload = pattern(1000);
+      store_be32(payload.data(), sent + i);
+      frames.push_back(frame_of(datagram(at(1), at(2), 1000), payload));
+    }
+    const unsigned n = send(p.a, frames);
+    for (const Octets& f : receive(p.b, n)) {
+      EXPECT_EQ(load_be32(f.data() + 42), got);
+      ++got;
+    }
+    sent += n;
+  }
+  EXPECT_EQ(got, sent);
+  EXPECT_GT(sent, 3200u);
+}
+
+}  // namespace
+}  // namespace urnic::port

@@ -1,0 +1,64 @@
+"""An end of a row of tools/programs: a program that runs, and what it has said."""
+import os
+import resource
+import signal
+import subprocess
+import time
+
+
+def listening(pid=None):
+    """TCP ports listened on in the namespace of that process, None: ours."""
+    ports = set()
+    for name in ("tcp", "tcp6"):
+        with open(f"/proc/{pid or 'self'}/net/{name}", encoding="ascii") as f:
+            for line in f.readlines()[1:]:
+                words = line.split()
+                if words[3] == "0A":
+                    ports.add(int(words[1].split(":")[1], 16))
+    return ports
+
+
+class Process:
+    """A program on this machine."""
+
+    in_guest = False
+
+    def __init__(self, words, folder, name, descriptors=None):
+        self.name, self.folder = name, folder
+        with open(self.path("out"), "w", encoding="utf-8") as out, open(self.path("err"), "w", encoding="utf-8") as err:
+            self.process = subprocess.Popen(words, stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=folder,
+                                            start_new_session=True,  # what it forks is stopped with it
+                                            preexec_fn=(lambda: resource.setrlimit(
+                                                resource.RLIMIT_NOFILE, (descriptors, descriptors))) if descriptors else None)
+
+    def path(self, of):
+        return os.path.join(self.folder, f"{self.name}.{of}")
+
+    def poll(self):
+        """Its exit code, None while it runs."""
+        return self.process.poll()
+
+    def wait(self, until):
+        """As poll, at that time at the latest."""
+        try:
+            return self.process.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self, killed=False):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL if killed else signal.SIGTERM)
+            try:
+                self.process.wait(3)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def text(self, of):
+        """What it has said on its standard output ("out") or standard error ("err")."""
+        with open(self.path(of), encoding="utf-8", errors="replace") as f:
+            return f.read()
