@@ -441,8 +441,7 @@ int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_c
   for (;;) {
     if (take_event(channel, out, out_context)) return 0;
     if ((fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0) return failed(EAGAIN);
-    pollfd p{channel->fd, POLLIN, 0};
-    if (::poll(&p, 1, -1) < 0 && !(errno == EINTR && restarts())) return -1;
+    if (!Channel::of(channel)->events.sleep() && !restarts()) return failed(EINTR);
   }
 }
 

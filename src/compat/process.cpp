@@ -23,20 +23,14 @@ namespace {
 
 std::atomic<Process*> current{nullptr};
 std::mutex making;
+// Those of this process's parents: never given back, and no leak.
+const Process* forgotten = nullptr;
 
 void hold_tables() {
   tables_lock.lock();
 }
 void leave_tables() {
   tables_lock.unlock();
-}
-
-// In a child the parent's is left as it is: its threads are not there, its locks may be taken.
-void forget_parent() {
-  leave_tables();
-  current.store(nullptr);
-  generation.fetch_add(1);
-  new (&making) std::mutex;
 }
 
 // FNV-1a.
@@ -91,6 +85,17 @@ int look_at(dl_phdr_info* info, std::size_t, void* arg) {
 }
 
 }  // namespace
+
+// In a child the parent's is left as it is: its threads are not there, its locks may be taken.
+void Process::forget_parent() {
+  leave_tables();
+  Process* const parents = current.exchange(nullptr);
+  generation.fetch_add(1);
+  new (&making) std::mutex;
+  if (parents == nullptr) return;
+  parents->before_ = forgotten;
+  forgotten = parents;
+}
 
 Process& Process::get() {
   if (Process* p = current.load(); p != nullptr) return *p;

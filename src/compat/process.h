@@ -57,11 +57,13 @@ class Process {
   std::mutex cm;
 
  private:
+  static void forget_parent();
   bool load();
   bool add_adapter(const Config& config, const std::string& name);
   std::string wrong_companion() const;
 
-  std::mutex mutex_;  // of all below
+  const Process* before_ = nullptr;  // of the process whose child the owner of this one was
+  std::mutex mutex_;                 // of all below
   bool loaded_ = false, usable_ = false;
   std::vector<std::unique_ptr<Adapter>> adapters_;
   std::uint64_t last_ = 0;

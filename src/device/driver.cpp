@@ -23,8 +23,6 @@ namespace {
 constexpr Duration kWatchFirst = Duration::us(200), kWatchMost = Duration::ms(1);
 // How long what arrives may lie while a thread posts without a pause.
 constexpr Duration kMostUnserved = Duration::us(200);
-constexpr unsigned kMaxFds = 16;
-constexpr Duration kForEver = Duration::ns(-1);
 constexpr std::int64_t kInside = std::numeric_limits<std::int64_t>::max();  // a poll goes on
 
 // A woken thread goes before one that has run for long if the slice it asks for is short (Linux
@@ -82,7 +80,7 @@ Driver::~Driver() {
     return;
   }
   stop_ = true;
-  wake();
+  ring_bell(wake_fd_);
   if (thread_.joinable()) thread_.join();
   if (wake_fd_ >= 0) close(wake_fd_);
 }
@@ -188,7 +186,7 @@ bool Driver::poll_and_rearm(Instant* time, bool* rouse) {
 // The thread, asleep on the port, is woken to watch an application that comes back all the time.
 bool Driver::watch_from_now_on() {
   port_->disarm(queue_);
-  armed_ = false;
+  asleep_.armed = false;
   sleeper_ = Sleeper::Awake;
   return true;
 }
@@ -197,12 +195,17 @@ void Driver::hand_over() {
   if (options_.progress != Progress::Auto || inherited()) return;
   // Either we see the thread watching, or it sees this before it sleeps.
   if (announced_.exchange(true)) return;
-  if (sleeper_.load() == Sleeper::Watching) wake();
+  if (sleeper_.load() == Sleeper::Watching) ring_bell(wake_fd_);
 }
 
-void Driver::wake() {
+void Driver::ring_bell(int fd) {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto n = ::write(wake_fd_, &one, sizeof one);
+  [[maybe_unused]] const auto n = ::write(fd, &one, sizeof one);
+}
+
+void Driver::silence(int fd) {
+  std::uint64_t v;
+  [[maybe_unused]] const auto got = ::read(fd, &v, sizeof v);
 }
 
 void Driver::ring(verbs::QueuePair& qp) {
@@ -283,8 +286,8 @@ void Driver::answer_doorbells() {
 // The thread sleeps on the port past something that has come up since.
 bool Driver::sleeps_too_long() const {
   if (engine_->has_more_to_send()) return true;
-  if (engine_->waits_for_room() && !sleeps_for_room_) return true;
-  return engine_->next_deadline() < sleep_deadline_;
+  if (engine_->waits_for_room() && !asleep_.for_room) return true;
+  return engine_->next_deadline() < asleep_.until;
 }
 
 bool Driver::rouse_for_work() {
@@ -299,11 +302,13 @@ bool Driver::rouse_for_work() {
 // behind: who rang meanwhile is answered, and the sleeper knows.
 void Driver::leave(bool rouse) {
   rouse |= rouse_for_work();
+  int whose = bell();
   while (ownership_.give_up() && ownership_.try_take()) {
     answer_doorbells();
     rouse |= rouse_for_work();
+    whose = bell();
   }
-  if (rouse) wake();
+  if (rouse) ring_bell(whose);
 }
 
 // ---- the thread
@@ -317,6 +322,11 @@ void Driver::run() {
     ownership_.take();
     const Instant now = monotonic_now();
     send_gathered();
+    if (seat_.lent()) {
+      leave();
+      be_relieved();
+      continue;
+    }
     if (application_drives(now)) {
       sleeper_ = Sleeper::Watching;
       leave();
@@ -358,30 +368,55 @@ void Driver::watch_application() {
     nap = std::min(nap * 5 / 4, kWatchMost);
   }
   ownership_.take();
-  sleeper_ = Sleeper::Awake;
+  if (!seat_.lent()) sleeper_ = Sleeper::Awake;
   leave();
 }
 
 // Arm the port and sleep, unless there is work already.
 void Driver::sleep_until_work() {
   ownership_.take();
-  if (port_->arm(queue_)) {
-    port_->disarm(queue_);
+  if (seat_.lent() || !fall_asleep()) {
     leave();
     return;
   }
-  armed_ = true;
-  sleeps_for_room_ = engine_->waits_for_room();
-  const Instant until = sleep_deadline_ = engine_->next_deadline();
-  sleeper_ = Sleeper::OnPort;
+  const Instant until = asleep_.until;
   leave();
   sleeps_.fetch_add(1, std::memory_order_relaxed);
-  sleep(until.is_never() ? kForEver : std::max(Duration(), until - monotonic_now()), true);
+  sleep(left_until(until), true);
   ownership_.take();
-  sleeper_ = Sleeper::Awake;
-  if (armed_) port_->disarm(queue_);
-  armed_ = false;
+  if (!seat_.lent()) wake_up();
   leave();
+}
+
+// Whoever is to sleep on the port: all is noted that could come up before it must wake. False:
+// there is work. Under ownership, as wake_up(), which is the other end of it.
+bool Driver::fall_asleep() {
+  if (port_->arm(queue_)) {
+    port_->disarm(queue_);
+    return false;
+  }
+  asleep_.armed = true;
+  asleep_.for_room = engine_->waits_for_room();
+  asleep_.until = engine_->next_deadline();
+  sleeper_ = Sleeper::OnPort;
+  return true;
+}
+
+void Driver::wake_up() {
+  sleeper_ = Sleeper::Awake;
+  if (asleep_.armed) port_->disarm(queue_);
+  asleep_.armed = false;
+}
+
+Duration Driver::left_until(Instant until) {
+  return until.is_never() ? kForEver : std::max(Duration(), until - monotonic_now());
+}
+
+unsigned Driver::port_descriptors(pollfd* fds, unsigned room) {
+  int port_fds[kMaxFds];
+  const unsigned n = port_->wait_fds(queue_, port_fds, std::min(kMaxFds, room));
+  for (unsigned i = 0; i < n; ++i) fds[i] = {port_fds[i], POLLIN, 0};
+  return n;
 }
 
 void Driver::sleep(Duration most, bool with_port) {
@@ -389,17 +424,10 @@ void Driver::sleep(Duration most, bool with_port) {
   unsigned n = 0;
   fds[n++] = {wake_fd_, POLLIN, 0};
   if (watched_.fd() >= 0) fds[n++] = {watched_.fd(), POLLIN, 0};
-  if (with_port) {
-    int port_fds[kMaxFds];
-    const unsigned k = port_->wait_fds(queue_, port_fds, kMaxFds);
-    for (unsigned i = 0; i < k; ++i) fds[n++] = {port_fds[i], POLLIN, 0};
-  }
+  if (with_port) n += port_descriptors(fds + n, kMaxFds);
   const timespec t{most.count_ns() / 1000000000, most.count_ns() % 1000000000};
   if (::ppoll(fds, n, most == kForEver ? nullptr : &t, nullptr) <= 0) return;
-  if (fds[0].revents != 0) {
-    std::uint64_t v;
-    [[maybe_unused]] const auto got = ::read(wake_fd_, &v, sizeof v);
-  }
+  if (fds[0].revents != 0) silence(wake_fd_);
   watched_.serve();
 }
 

@@ -23,6 +23,7 @@
 #include "device/polling_habit.h"
 #include "device/posting_habit.h"
 #include "device/room_wait.h"
+#include "device/seat.h"
 #include "device/watched_descriptor.h"
 #include "engine/engine.h"
 #include "urnic/status.h"
@@ -88,6 +89,10 @@ class Driver {
   // The application is about to sleep, whatever it did before: from now on arrivals are the
   // thread's, but for what the one poll between arming a completion queue and sleeping finds.
   void hand_over();
+  // The application sleeps until `fd` is readable, or something was served that may have made it
+  // so, or `most` has passed (negative: never does): it sits in our thread's place meanwhile, if it
+  // is one that waits again and again (seat.h). False: a signal ended it.
+  bool wait(int fd, Duration most);
   std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
   bool has_thread() const { return options_.progress != Progress::Poll; }
 
@@ -141,12 +146,32 @@ class Driver {
   bool rouse_for_work();
   void leave(bool rouse = false);
 
+  // Where a thread of the application waits.
+  enum class Place : std::uint8_t {
+    Beside,  // the port is another's
+    Seated,  // asleep on the port, and woken by the bell
+    Served,  // nowhere: there was work, which is done
+  };
+  class Sitting;
+  Place sit_down(Instant* until);
+  Place choose_place(Instant now);
+  void get_up(bool serves);
+  void be_relieved();
+  int bell() const { return seat_.lent() ? seat_.bell() : wake_fd_; }
+
   void run();
   bool application_drives(Instant now);
   void watch_application();
   void sleep_until_work();
+  bool fall_asleep();
+  static Duration left_until(Instant);
+  void wake_up();
+  unsigned port_descriptors(struct pollfd* fds, unsigned room);
   void sleep(Duration most, bool with_port);
-  void wake();
+  static void ring_bell(int fd);
+  static void silence(int fd);
+  static constexpr unsigned kMaxFds = 16;
+  static constexpr Duration kForEver = Duration::ns(-1);
 
   DriverOptions options_;
   Engine* engine_;
@@ -160,10 +185,11 @@ class Driver {
   std::thread thread_;
   std::atomic<bool> stop_{false};
 
-  // What the thread is doing. Written under ownership; read without by hand_over().
+  // What the thread is doing, or who sits in its place. Written under ownership; read without by
+  // hand_over().
   enum class Sleeper : std::uint8_t {
     Awake,     // or woken: it takes the ownership before it sleeps, and sees what is then
-    OnPort,    // asleep on the port, which is armed, until sleep_deadline_
+    OnPort,    // asleep on the port, which is armed, until asleep_.until
     Watching,  // asleep for a moment: the application polls, or posts, all the time
   };
   std::atomic<Sleeper> sleeper_{Sleeper::Awake};
@@ -182,9 +208,13 @@ class Driver {
       posting.forget();
     }
   } caller_;  // what the application does
-  Instant sleep_deadline_, last_burst_;
-  bool sleeps_for_room_ = false;
-  bool armed_ = false;
+  struct Asleep {
+    Instant until;
+    bool for_room = false;
+    bool armed = false;
+  } asleep_;
+  Instant last_burst_;
+  Seat seat_;
 };
 
 }  // namespace urnic::engine

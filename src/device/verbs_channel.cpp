@@ -1,4 +1,6 @@
 // Completion channels: one descriptor for the events of many completion queues.
+#include <errno.h>
+
 #include "device/device_impl.h"
 
 namespace urnic {
@@ -89,13 +91,21 @@ bool CompletionChannel::wait(void** context, int timeout_ms) {
     if (impl_->pop(context)) return true;
     const Instant now = engine::monotonic_now();
     if (now >= until) return false;
-    int left = until.is_never() ? -1 : static_cast<int>((until - now).count_ms()) + 1;
-    if (!driver.has_thread()) {  // nobody else drives: look and nap
-      if (driver.app_poll()) continue;
-      left = 1;
+    if (driver.has_thread()) {
+      (void)driver.wait(impl_->fd.get(), until.is_never() ? Duration::ns(-1) : until - now);
+    } else if (!driver.app_poll()) {  // nobody else drives: look and nap
+      impl_->fd.wait(1);
     }
-    impl_->fd.wait(left);
   }
+}
+bool CompletionChannel::sleep() {
+  if (!impl_) return true;
+  engine::Driver& driver = *impl_->device->driver;
+  if (driver.inherited()) return true;
+  if (driver.has_thread()) return driver.wait(impl_->fd.get(), Duration::ns(-1));
+  if (driver.app_poll()) return true;  // nobody else drives: look and nap
+  errno = 0;
+  return impl_->fd.wait(1) || errno != EINTR;
 }
 int CompletionChannel::fd() const {
   return impl_ ? impl_->fd.get() : -1;

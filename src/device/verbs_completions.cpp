@@ -252,17 +252,10 @@ bool CompletionQueue::wait(int timeout_ms) {
     if (!impl_->looks_empty() || impl_->overrun()) return true;
     const Instant now = engine::monotonic_now();
     if (now >= until) return false;
-    int left = until.is_never() ? -1 : static_cast<int>((until - now).count_ms()) + 1;
-    if (driver.has_thread()) {
-      driver.hand_over();
-    } else {  // nobody else drives: look and nap
-      if (driver.app_poll()) continue;
-      left = 1;
-    }
-    if (fd != nullptr) {
-      fd->wait(left);
-    } else {  // none is left: look and nap
-      ::poll(nullptr, 0, 1);
+    if (driver.has_thread() && fd != nullptr) {
+      (void)driver.wait(fd->get(), until.is_never() ? Duration::ns(-1) : until - now);
+    } else if (driver.has_thread() || !driver.app_poll()) {  // no descriptor, or nobody else
+      ::poll(nullptr, 0, 1);                                 // drives: look and nap
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "compat/several_devices.h"
+#include "support/quiet_fork.h"
 
 namespace devices {
 namespace {
@@ -208,7 +209,7 @@ class LostTest : public DevicesTest {
   }
   // The other end of the wire, another program: it connects, and stays until it is killed.
   pid_t peer(std::uint16_t port) const {
-    const pid_t child = fork();
+    const pid_t child = urnic::test::quiet_fork();
     if (child != 0) return child;
     alarm(60);
     std::ofstream(folder_ + "/peer.toml")

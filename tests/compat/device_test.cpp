@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compat/verbs_fixture.h"
+#include "support/quiet_fork.h"
 
 namespace verbs_api {
 namespace {
@@ -82,7 +83,7 @@ TEST_F(VerbsTest, AsIbLikeItIsAnAdapterOfInfiniBandOnEthernet) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the sanitizer knows no threads behind a fork of a process that had some";
 #endif
-  const pid_t child = fork();
+  const pid_t child = urnic::test::quiet_fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     setenv("URNIC_IDENTITY", "ib-like", 1);
@@ -123,7 +124,7 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
   };
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
-  const pid_t server = fork();
+  const pid_t server = urnic::test::quiet_fork();
   ASSERT_GE(server, 0);
   if (server == 0) {
     alarm(20);
@@ -139,7 +140,7 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
   close(ready[1]);  // a server that ends early is noticed
   char byte;
   ASSERT_EQ(read(ready[0], &byte, 1), 1) << "the server gave up";
-  const pid_t client = fork();
+  const pid_t client = urnic::test::quiet_fork();
   ASSERT_GE(client, 0);
   if (client == 0) {
     alarm(20);
@@ -195,7 +196,7 @@ TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
   ASSERT_EQ(ibv_modify_srq(srq, &s.attr, IBV_SRQ_LIMIT), 0);
   pollfd limit{context_->async_fd, POLLIN, 0};
   ASSERT_EQ(poll(&limit, 1, 5000), 1);
-  const pid_t child = fork();
+  const pid_t child = urnic::test::quiet_fork();
   if (child == 0) {
     alarm(20);
     if (ibv_post_recv(qp, &receive, &bad) == 0) _exit(2);  // the parent's

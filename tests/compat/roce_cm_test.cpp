@@ -3,6 +3,7 @@
 
 #include "compat/cm_ends.h"
 #include "compat/roce_process.h"
+#include "support/quiet_fork.h"
 
 namespace {
 
@@ -328,7 +329,7 @@ TEST_F(RoceCmTest, WhoExitsWithAConnectionHasEndedIt) {
   if (!within()) return;
   listen();
   sockaddr_in to = at(ntohs(rdma_get_src_port(listener_)));
-  const pid_t child = fork();
+  const pid_t child = urnic::test::quiet_fork();
   if (child == 0) {  // a device of its own, at an address of its own
     setenv("URNIC_PORT", ("udp:bind=" + urnic::test::loopback_network() + "2,mtu=5000").c_str(), 1);
     rdma_event_channel* channel = rdma_create_event_channel();

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/quiet_fork.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -127,7 +128,7 @@ TEST_F(Channels, WhoWaitsIsWoken) {
 TEST_F(Channels, AForkedChildLeavesTheParentsAsItIs) {
   auto a = queue(&places[0]);
   tell(a);
-  const pid_t child = fork();
+  const pid_t child = test::quiet_fork();
   if (child == 0) {
     alarm(20);
     void* context = nullptr;

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "support/quiet_fork.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -189,7 +190,7 @@ TEST_F(LogTest, WithoutAFileItGoesToStandardErrorAndOffSaysNothing) {
 // A child that was forked inherits neither the thread nor its lines.
 TEST_F(LogTest, AForkDoesNotDisturbIt_D11) {
   auto d = std::make_unique<Device>(*Device::open(config("server", "debug", directory + "/s.log")));
-  const pid_t pid = fork();
+  const pid_t pid = test::quiet_fork();
   if (pid == 0) {
     alarm(20);
     d.reset();

@@ -14,6 +14,7 @@
 #include "mpa/builder.h"
 #include "mpa/fpdu.h"
 #include "mpa/startup.h"
+#include "support/quiet_fork.h"
 
 namespace urnic {
 namespace {
@@ -306,7 +307,7 @@ TEST_F(BareTest, ABadCrcIsAnsweredByTerminateAndFin) {
 
 TEST_F(BareTest, AKilledPeerIsNoticed) {
   End s(server);
-  const pid_t pid = fork();
+  const pid_t pid = test::quiet_fork();
   if (pid == 0) {  // holds a connection, then dies without a word
     Bare peer(listener.port());
     peer.request();

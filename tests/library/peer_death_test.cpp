@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "support/device_end.h"
+#include "support/quiet_fork.h"
 
 namespace urnic {
 namespace {
@@ -43,7 +44,7 @@ struct PeerDeath : ::testing::Test {
   std::string start(const std::string& port, const std::string& at) {
     int told[2];
     if (pipe(told) != 0) return "";
-    server = fork();
+    server = test::quiet_fork();
     if (server == 0) {
       alarm(120);
       End s(config(port, "5000", port.starts_with("dgram") ? at + "/24" : "auto"));

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "rsockets/ends.h"
+#include "support/quiet_fork.h"
 
 // ThreadSanitizer knows nothing of the threads of a child.
 #if defined(__SANITIZE_THREAD__)
@@ -193,7 +194,7 @@ TEST_F(ConnectionTest, AThreadThatWaitsIsWokenByTheEnd) {
 // Runs `f` in a child that has the library for itself; false when it says so, or dies.
 template <class F>
 pid_t in_child(F&& f) {
-  const pid_t child = fork();
+  const pid_t child = urnic::test::quiet_fork();
   if (child == 0) _exit(f() ? 0 : 1);
   return child;
 }
@@ -272,7 +273,7 @@ TEST_F(ConnectionTest, WhoSendsToAKilledPeerDoesNotWaitForEver) {
 // proves: DI-17
 TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
   SKIP_UNDER_TSAN();
-  const pid_t child = fork();
+  const pid_t child = urnic::test::quiet_fork();
   if (child == 0) {
     const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
     auto a = loopback(port);
@@ -290,7 +291,7 @@ TEST_F(ConnectionTest, AProcessThatEndsWithoutClosingEndsInOrder) {
 TEST_F(ConnectionTest, AProcessThatEndsBesideThreadsInCallsEndsInOrder) {
   SKIP_UNDER_TSAN();
   for (int i = 0; i < 20; ++i) {
-    const pid_t child = fork();
+    const pid_t child = urnic::test::quiet_fork();
     if (child == 0) {
       const int fd = rsocket(AF_INET, SOCK_STREAM, 0);
       auto a = loopback(port);

@@ -1,0 +1,129 @@
+// A thread of the application in the place of ours, while it waits (seat.h).
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "device/driver.h"
+
+namespace urnic::engine {
+namespace {
+
+// A thread that is cancelled ends where it sleeps, and nowhere else: not with the engine in its
+// hands.
+class Uncancelled {
+ public:
+  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
+  Uncancelled(const Uncancelled&) = delete;
+  Uncancelled& operator=(const Uncancelled&) = delete;
+
+  // As ppoll(2), for `most`; negative: for ever.
+  int sleep(pollfd* fds, unsigned n, Duration most) const {
+    const timespec t{most.count_ns() / 1000000000, most.count_ns() % 1000000000};
+    pthread_setcancelstate(before_, nullptr);
+    const int woken = ::ppoll(fds, n, most.count_ns() < 0 ? nullptr : &t, nullptr);
+    const int error = errno;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    errno = error;
+    return woken;
+  }
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace
+
+// Gets up also where the thread is cancelled in its sleep.
+class Driver::Sitting {
+ public:
+  explicit Sitting(Driver* driver) : driver_(driver) {}
+  ~Sitting() { driver_->get_up(serves); }
+  Sitting(const Sitting&) = delete;
+  Sitting& operator=(const Sitting&) = delete;
+  bool serves = false;  // something has come, or is due
+
+ private:
+  Driver* driver_;
+};
+
+bool Driver::wait(int fd, Duration most) {
+  const Uncancelled uncancelled;
+  seat_.back(monotonic_now());
+  Instant until;
+  const Place place = sit_down(&until);
+  if (place == Place::Served) return true;
+  pollfd fds[kMaxFds + 2];
+  fds[0] = {fd, POLLIN, 0};
+  if (place == Place::Beside) {
+    const bool slept = uncancelled.sleep(fds, 1, most) >= 0 || errno != EINTR;
+    seat_.away(monotonic_now());
+    return slept;
+  }
+  Sitting sitting(this);
+  fds[1] = {seat_.bell(), POLLIN, 0};
+  const unsigned n = 2 + port_descriptors(fds + 2, kMaxFds);
+  const Duration due = left_until(until);
+  const bool gives_up = most.count_ns() >= 0 && (due == kForEver || most < due);
+  sleeps_.fetch_add(1, std::memory_order_relaxed);
+  const int woken = uncancelled.sleep(fds, n, gives_up ? most : due);
+  if (woken < 0) return errno != EINTR;
+  if (fds[1].revents != 0) silence(fds[1].fd);
+  sitting.serves = woken == 0 ? !gives_up : woken > (fds[0].revents != 0 ? 1 : 0);
+  return true;
+}
+
+Driver::Place Driver::sit_down(Instant* until) {
+  if (options_.progress != Progress::Auto || inherited() || !seat_.offered()) return Place::Beside;
+  ownership_.take();
+  send_gathered();
+  const Place place = choose_place(monotonic_now());
+  *until = asleep_.until;
+  leave();
+  return place;
+}
+
+// Under ownership. Who comes back all the time without sleeping, in another thread, drives.
+Driver::Place Driver::choose_place(Instant now) {
+  const bool lent = seat_.lent();
+  if (caller_.comes_back() || sleeper_.load(std::memory_order_relaxed) == Sleeper::Watching ||
+      !seat_.sit()) {
+    return Place::Beside;
+  }
+  if (!lent) ring_bell(wake_fd_);  // our thread, perhaps asleep on the port, is relieved
+  if (fall_asleep()) return Place::Seated;
+  sleeper_ = Sleeper::Awake;
+  poll_engine(now, false);
+  seat_.away(now);
+  seat_.rise(now);
+  return Place::Served;
+}
+
+// The seat is kept for who gets up.
+void Driver::get_up(bool serves) {
+  ownership_.take();
+  send_gathered();
+  wake_up();
+  const Instant now = monotonic_now();
+  if (serves) poll_engine(now, false);
+  seat_.away(now);
+  seat_.rise(now);
+  leave();
+}
+
+// Our thread, until the seat is its own again.
+void Driver::be_relieved() {
+  for (bool lent = true; lent && !stop_;) {
+    pollfd fds[] = {{wake_fd_, POLLIN, 0}, {seat_.timer(), POLLIN, 0}, {watched_.fd(), POLLIN, 0}};
+    ::ppoll(fds, 3, nullptr, nullptr);
+    if (fds[0].revents != 0) silence(wake_fd_);
+    if (fds[1].revents != 0) silence(fds[1].fd);
+    watched_.serve();
+    ownership_.take();
+    if (seat_.deserted(monotonic_now())) seat_.take_back();
+    lent = seat_.lent();
+    leave();
+  }
+}
+
+}  // namespace urnic::engine

@@ -1,0 +1,220 @@
+// A thread of the application that waits again and again sits in our thread's place meanwhile.
+#include "device/seat.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "device/event_queue.h"
+#include "device/observed_driver.h"
+
+namespace urnic::engine {
+namespace {
+
+Instant at(std::int64_t us) {
+  return Instant() + Duration::us(us);
+}
+bool readable(int fd, int within_ms = 0) {
+  pollfd p{fd, POLLIN, 0};
+  return poll(&p, 1, within_ms) == 1;
+}
+
+TEST(Seat, IsOfferedToWhoCameBackSoon) {
+  Seat seat;
+  EXPECT_FALSE(seat.offered());
+  seat.away(at(1000));
+  seat.back(at(1000) + Seat::kKept);
+  EXPECT_FALSE(seat.offered());
+  seat.away(at(2000));
+  seat.back(at(2000) + Seat::kKept - Duration::ns(1));
+  EXPECT_TRUE(seat.offered());
+}
+
+TEST(Seat, IsKeptForAMomentAndThenDeserted) {
+  Seat seat;
+  EXPECT_FALSE(seat.lent());
+  ASSERT_TRUE(seat.sit());
+  EXPECT_FALSE(seat.sit()) << "somebody sits there";
+  EXPECT_TRUE(seat.lent());
+  EXPECT_FALSE(seat.deserted(at(1'000'000))) << "somebody sits there";
+  seat.rise(at(1000));
+  EXPECT_TRUE(seat.lent());
+  EXPECT_FALSE(seat.deserted(at(1000) + Seat::kKept - Duration::ns(1)));
+  EXPECT_TRUE(seat.deserted(at(1000) + Seat::kKept));
+  EXPECT_TRUE(readable(seat.timer(), 5000));
+  ASSERT_TRUE(seat.sit());
+  EXPECT_FALSE(readable(seat.timer(), 1)) << "the alarm of the last time";
+  seat.rise(at(2000));
+  seat.take_back();
+  EXPECT_FALSE(seat.lent());
+  EXPECT_FALSE(readable(seat.timer(), 1));
+}
+
+struct Seated : ObservedDriver {
+  Seated() { ready.signal(); }
+  // Waits, seated, and `meanwhile` runs in another thread. On a busy machine it may come back too
+  // late to be given the seat: then once more.
+  template <class F>
+  bool wait_seated(F&& meanwhile, bool* slept = nullptr) {
+    for (int i = 0; i < 1000; ++i) {
+      std::atomic<bool> sits{false};
+      std::thread other([&] {
+        sits = seated_within(std::chrono::milliseconds(200));
+        if (sits) {
+          meanwhile();
+        } else {
+          quiet.signal();
+        }
+      });
+      driver->wait(ready.get(), Duration());
+      waits = true;
+      const bool result = driver->wait(quiet.get(), Duration::s(10));
+      waits = false;
+      other.join();
+      if (slept != nullptr) *slept = result;
+      if (sits) return true;
+      quiet.clear();
+    }
+    return false;
+  }
+  bool seated_within(std::chrono::milliseconds most) {
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + most; Clock::now() < end;) {
+      if (waits && seen.armed && seen.by_application) return true;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return false;
+  }
+  EventFd ready, quiet;
+  std::atomic<bool> waits{false};
+};
+
+// proves: E-51
+TEST_F(Seated, E51_WhoWaitsAgainAndAgainIsServedByItself) {
+  drive();
+  for (unsigned i = 1; i <= 20; ++i) {
+    const unsigned others = seen.sleeper_frames;
+    ASSERT_TRUE(wait_seated([&] { arrive(); }));
+    ASSERT_TRUE(soon([&] { return seen.frames == i; }));
+    EXPECT_EQ(seen.sleeper_frames, others);
+  }
+}
+
+// proves: E-51
+TEST_F(Seated, E51_WhoDoesNotComeBackIsNotWaitedFor) {
+  drive();
+  for (unsigned i = 1; i <= 5; ++i) {
+    ASSERT_TRUE(wait_seated([&] { arrive(); }));
+    const unsigned others = seen.sleeper_frames;
+    arrive();
+    ASSERT_TRUE(soon([&] { return seen.frames == 2 * i; }));
+    EXPECT_EQ(seen.sleeper_frames, others + 1);
+  }
+}
+
+// proves: E-51
+TEST_F(Seated, E51_IsToldOfADeadlineBeforeTheOneItKnows) {
+  drive();
+  ASSERT_TRUE(sleeps_for_long());
+  const auto begin = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point asked;
+  ASSERT_TRUE(wait_seated([&] {
+    asked = std::chrono::steady_clock::now();
+    EXPECT_TRUE(only_a_deadline());
+  }));
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(5))
+      << "it waits for 10 s at most, since "
+      << std::chrono::duration<double>(asked - begin).count() << " s";
+  EXPECT_TRUE(soon([&] { return hooks.events != 0; }));
+  driver.reset();
+}
+
+// proves: E-51
+TEST_F(Seated, E51_ServesTimersAsItServesArrivals) {
+  drive();
+  bool itself = false;
+  for (unsigned i = 0; i < 100 && !itself; ++i) {
+    const unsigned events = hooks.events;
+    EXPECT_TRUE(only_a_deadline());
+    while (hooks.events == events) driver->wait(quiet.get(), Duration::ms(5));
+    itself = hooks.told.load() == seen.application;
+  }
+  EXPECT_TRUE(itself);
+  driver.reset();
+}
+
+TEST_F(Seated, ADescriptorTimeAndASignalEndTheWait) {
+  drive();
+  bool slept = false;
+  ASSERT_TRUE(wait_seated([&] { quiet.signal(); }, &slept));
+  EXPECT_TRUE(slept);
+  quiet.clear();
+
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(driver->wait(quiet.get(), Duration::ms(3)));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(20));
+
+  struct sigaction action {}, before {};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  const pthread_t self = pthread_self();
+  ASSERT_TRUE(wait_seated([&] { pthread_kill(self, SIGUSR1); }, &slept));
+  EXPECT_FALSE(slept);
+  sigaction(SIGUSR1, &before, nullptr);
+}
+
+// proves: E-51
+TEST_F(Seated, E51_WhoIsCancelledThereLeavesTheSeat) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a cancelled thread's stack";
+#endif
+  drive();
+  std::thread waiter([&] {
+    seen.application = std::this_thread::get_id();
+    for (;;) {
+      driver->wait(ready.get(), Duration());
+      waits = true;
+      driver->wait(quiet.get(), Duration::ms(200));
+    }
+  });
+  ASSERT_TRUE(seated_within(std::chrono::seconds(20)));
+  pthread_cancel(waiter.native_handle());
+  waiter.join();
+  seen.application = std::this_thread::get_id();
+  arrive();
+  EXPECT_TRUE(soon([&] { return seen.frames == 1; }));
+}
+
+TEST_F(Seated, WhoFindsItTakenWaitsBesideIt) {
+  drive();
+  EventFd event;
+  ASSERT_TRUE(wait_seated([&] {
+    std::thread tells([&] { event.signal(); });
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(driver->wait(event.get(), Duration::s(10)));
+    EXPECT_TRUE(seen.armed && seen.by_application);
+    tells.join();
+    arrive();
+  }));
+  EXPECT_TRUE(soon([&] { return seen.frames == 1; }));
+}
+
+// proves: E-51
+TEST_F(Seated, E51_WhatComesBehindAPollingThreadIsServedAsEver) {
+  if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
+  drive();
+  std::atomic<bool> stop{false};
+  std::thread waiter([&] {
+    while (!stop) driver->wait(quiet.get(), Duration::ms(1));
+  });
+  for (unsigned i = 1; i <= 5; ++i) {
+    ASSERT_TRUE(poll_until_watched());
+    arrive();
+    EXPECT_TRUE(soon([&] { return seen.frames == i; }));
+  }
+  stop = true;
+  waiter.join();
+}
+
+}  // namespace
+}  // namespace urnic::engine
