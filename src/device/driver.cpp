@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +12,8 @@
 #include <limits>
 #include <string>
 #include <system_error>
+
+#include "device/nap.h"
 
 namespace urnic::engine {
 namespace {
@@ -65,9 +66,7 @@ Instant monotonic_now() {
 }
 
 Driver::Driver(const DriverOptions& options, Engine* engine, port::Port* port, unsigned queue)
-    : options_(options), engine_(engine), port_(port), queue_(queue), forks_(count_forks()) {
-  wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-}
+    : options_(options), engine_(engine), port_(port), queue_(queue), forks_(count_forks()) {}
 
 bool Driver::inherited() const {
   return forks.load(std::memory_order_relaxed) != forks_;
@@ -76,17 +75,15 @@ bool Driver::inherited() const {
 Driver::~Driver() {
   if (inherited()) {  // the thread is not there, and its descriptors are closed with the others
     if (thread_.joinable()) thread_.detach();
-    if (wake_fd_ >= 0) close(wake_fd_);
     return;
   }
   stop_ = true;
-  ring_bell(wake_fd_);
+  wake_.signal();
   if (thread_.joinable()) thread_.join();
-  if (wake_fd_ >= 0) close(wake_fd_);
 }
 
 Result<void> Driver::start() {
-  if (wake_fd_ < 0) {
+  if (wake_.get() < 0) {
     return Error{Errc::no_memory, "no file descriptor left for the engine (see ulimit -n)"};
   }
   if (options_.progress == Progress::Poll) return {};
@@ -195,17 +192,7 @@ void Driver::hand_over() {
   if (options_.progress != Progress::Auto || inherited()) return;
   // Either we see the thread watching, or it sees this before it sleeps.
   if (announced_.exchange(true)) return;
-  if (sleeper_.load() == Sleeper::Watching) ring_bell(wake_fd_);
-}
-
-void Driver::ring_bell(int fd) {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto n = ::write(fd, &one, sizeof one);
-}
-
-void Driver::silence(int fd) {
-  std::uint64_t v;
-  [[maybe_unused]] const auto got = ::read(fd, &v, sizeof v);
+  if (sleeper_.load() == Sleeper::Watching) wake_.signal();
 }
 
 void Driver::ring(verbs::QueuePair& qp) {
@@ -302,13 +289,13 @@ bool Driver::rouse_for_work() {
 // behind: who rang meanwhile is answered, and the sleeper knows.
 void Driver::leave(bool rouse) {
   rouse |= rouse_for_work();
-  int whose = bell();
+  EventFd* whose = &bell();
   while (ownership_.give_up() && ownership_.try_take()) {
     answer_doorbells();
     rouse |= rouse_for_work();
-    whose = bell();
+    whose = &bell();
   }
-  if (rouse) ring_bell(whose);
+  if (rouse) whose->signal();
 }
 
 // ---- the thread
@@ -408,10 +395,6 @@ void Driver::wake_up() {
   asleep_.armed = false;
 }
 
-Duration Driver::left_until(Instant until) {
-  return until.is_never() ? kForEver : std::max(Duration(), until - monotonic_now());
-}
-
 unsigned Driver::port_descriptors(pollfd* fds, unsigned room) {
   int port_fds[kMaxFds];
   const unsigned n = port_->wait_fds(queue_, port_fds, std::min(kMaxFds, room));
@@ -422,12 +405,11 @@ unsigned Driver::port_descriptors(pollfd* fds, unsigned room) {
 void Driver::sleep(Duration most, bool with_port) {
   pollfd fds[kMaxFds + 2];
   unsigned n = 0;
-  fds[n++] = {wake_fd_, POLLIN, 0};
+  fds[n++] = {wake_.get(), POLLIN, 0};
   if (watched_.fd() >= 0) fds[n++] = {watched_.fd(), POLLIN, 0};
   if (with_port) n += port_descriptors(fds + n, kMaxFds);
-  const timespec t{most.count_ns() / 1000000000, most.count_ns() % 1000000000};
-  if (::ppoll(fds, n, most == kForEver ? nullptr : &t, nullptr) <= 0) return;
-  if (fds[0].revents != 0) silence(wake_fd_);
+  if (::ppoll(fds, n, Nap(most).get(), nullptr) <= 0) return;
+  if (fds[0].revents != 0) wake_.clear();
   watched_.serve();
 }
 

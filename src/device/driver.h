@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/mpsc_queue.h"
+#include "device/event_queue.h"
 #include "device/gathering.h"
 #include "device/ownership.h"
 #include "device/polling_habit.h"
@@ -155,23 +156,18 @@ class Driver {
   class Sitting;
   Place sit_down(Instant* until);
   Place choose_place(Instant now);
-  void get_up(bool serves);
   void be_relieved();
-  int bell() const { return seat_.lent() ? seat_.bell() : wake_fd_; }
+  EventFd& bell() { return seat_.lent() ? seat_.bell() : wake_; }
 
   void run();
   bool application_drives(Instant now);
   void watch_application();
   void sleep_until_work();
   bool fall_asleep();
-  static Duration left_until(Instant);
   void wake_up();
   unsigned port_descriptors(struct pollfd* fds, unsigned room);
   void sleep(Duration most, bool with_port);
-  static void ring_bell(int fd);
-  static void silence(int fd);
   static constexpr unsigned kMaxFds = 16;
-  static constexpr Duration kForEver = Duration::ns(-1);
 
   DriverOptions options_;
   Engine* engine_;
@@ -180,7 +176,7 @@ class Driver {
   const std::uint64_t forks_;  // of this process' ancestry when we began
   Ownership ownership_;
   MpscQueue<verbs::QueuePair> doorbells_;
-  int wake_fd_ = -1;
+  EventFd wake_;
   WatchedDescriptor watched_;
   std::thread thread_;
   std::atomic<bool> stop_{false};

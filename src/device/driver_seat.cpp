@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "device/driver.h"
+#include "device/nap.h"
 
 namespace urnic::engine {
 namespace {
@@ -19,9 +20,8 @@ class Uncancelled {
 
   // As ppoll(2), for `most`; negative: for ever.
   int sleep(pollfd* fds, unsigned n, Duration most) const {
-    const timespec t{most.count_ns() / 1000000000, most.count_ns() % 1000000000};
     pthread_setcancelstate(before_, nullptr);
-    const int woken = ::ppoll(fds, n, most.count_ns() < 0 ? nullptr : &t, nullptr);
+    const int woken = ::ppoll(fds, n, Nap(most).get(), nullptr);
     const int error = errno;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
     errno = error;
@@ -34,17 +34,26 @@ class Uncancelled {
 
 }  // namespace
 
-// Gets up also where the thread is cancelled in its sleep.
+// Gets up also where the thread is cancelled in its sleep. The seat is kept for it.
 class Driver::Sitting {
  public:
-  explicit Sitting(Driver* driver) : driver_(driver) {}
-  ~Sitting() { driver_->get_up(serves); }
+  explicit Sitting(Driver* driver) : d_(driver) {}
+  ~Sitting() {
+    d_->ownership_.take();
+    d_->send_gathered();
+    d_->wake_up();
+    const Instant now = monotonic_now();
+    if (serves) d_->poll_engine(now, false);
+    d_->seat_.away(now);
+    d_->seat_.rise(now);
+    d_->leave();
+  }
   Sitting(const Sitting&) = delete;
   Sitting& operator=(const Sitting&) = delete;
   bool serves = false;  // something has come, or is due
 
  private:
-  Driver* driver_;
+  Driver* d_;
 };
 
 bool Driver::wait(int fd, Duration most) {
@@ -61,14 +70,14 @@ bool Driver::wait(int fd, Duration most) {
     return slept;
   }
   Sitting sitting(this);
-  fds[1] = {seat_.bell(), POLLIN, 0};
+  fds[1] = {seat_.bell().get(), POLLIN, 0};
   const unsigned n = 2 + port_descriptors(fds + 2, kMaxFds);
   const Duration due = left_until(until);
   const bool gives_up = most.count_ns() >= 0 && (due == kForEver || most < due);
   sleeps_.fetch_add(1, std::memory_order_relaxed);
   const int woken = uncancelled.sleep(fds, n, gives_up ? most : due);
   if (woken < 0) return errno != EINTR;
-  if (fds[1].revents != 0) silence(fds[1].fd);
+  if (fds[1].revents != 0) seat_.bell().clear();
   sitting.serves = woken == 0 ? !gives_up : woken > (fds[0].revents != 0 ? 1 : 0);
   return true;
 }
@@ -90,7 +99,7 @@ Driver::Place Driver::choose_place(Instant now) {
       !seat_.sit()) {
     return Place::Beside;
   }
-  if (!lent) ring_bell(wake_fd_);  // our thread, perhaps asleep on the port, is relieved
+  if (!lent) wake_.signal();  // our thread, perhaps asleep on the port, is relieved
   if (fall_asleep()) return Place::Seated;
   sleeper_ = Sleeper::Awake;
   poll_engine(now, false);
@@ -99,25 +108,14 @@ Driver::Place Driver::choose_place(Instant now) {
   return Place::Served;
 }
 
-// The seat is kept for who gets up.
-void Driver::get_up(bool serves) {
-  ownership_.take();
-  send_gathered();
-  wake_up();
-  const Instant now = monotonic_now();
-  if (serves) poll_engine(now, false);
-  seat_.away(now);
-  seat_.rise(now);
-  leave();
-}
-
 // Our thread, until the seat is its own again.
 void Driver::be_relieved() {
   for (bool lent = true; lent && !stop_;) {
-    pollfd fds[] = {{wake_fd_, POLLIN, 0}, {seat_.timer(), POLLIN, 0}, {watched_.fd(), POLLIN, 0}};
+    pollfd fds[] = {
+        {wake_.get(), POLLIN, 0}, {seat_.timer(), POLLIN, 0}, {watched_.fd(), POLLIN, 0}};
     ::ppoll(fds, 3, nullptr, nullptr);
-    if (fds[0].revents != 0) silence(wake_fd_);
-    if (fds[1].revents != 0) silence(fds[1].fd);
+    if (fds[0].revents != 0) wake_.clear();
+    if (fds[1].revents != 0) seat_.alarm_heard();
     watched_.serve();
     ownership_.take();
     if (seat_.deserted(monotonic_now())) seat_.take_back();

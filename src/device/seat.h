@@ -6,14 +6,15 @@
 // Under the ownership of the engine, but for back(), away() and offered().
 #pragma once
 
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "base/time.h"
+#include "device/event_queue.h"
 
 namespace urnic::engine {
 
@@ -24,7 +25,6 @@ class Seat {
 
   Seat() = default;
   ~Seat() {
-    if (bell_ >= 0) close(bell_);
     if (timer_ >= 0) close(timer_);
   }
   Seat(const Seat&) = delete;
@@ -62,16 +62,20 @@ class Seat {
   // Nobody came back for it.
   bool deserted(Instant now) const { return lent_ && !taken_ && now >= kept_until_; }
 
-  // Wakes who sits; -1 before anybody sat.
-  int bell() const { return bell_; }
+  // Wakes who sits; there when somebody has sat.
+  EventFd& bell() { return *bell_; }
   // Readable when the seat has been kept for long enough; -1 before anybody sat.
   int timer() const { return timer_; }
+  void alarm_heard() const {
+    std::uint64_t times;
+    [[maybe_unused]] const auto n = ::read(timer_, &times, sizeof times);
+  }
 
  private:
   bool open() {
-    if (bell_ < 0) bell_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (!bell_ || bell_->get() < 0) bell_.emplace();
     if (timer_ < 0) timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    return bell_ >= 0 && timer_ >= 0;
+    return bell_->get() >= 0 && timer_ >= 0;
   }
   void alarm(Duration in) const {
     itimerspec at{};
@@ -79,7 +83,8 @@ class Seat {
     timerfd_settime(timer_, 0, &at, nullptr);
   }
 
-  int bell_ = -1, timer_ = -1;
+  std::optional<EventFd> bell_;
+  int timer_ = -1;
   bool taken_ = false, lent_ = false;
   Instant kept_until_;
   std::atomic<bool> returns_{false};

@@ -124,8 +124,8 @@ TEST_F(Seated, E51_IsToldOfADeadlineBeforeTheOneItKnows) {
     EXPECT_TRUE(only_a_deadline());
   }));
   EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(5))
-      << "it waits for 10 s at most, since "
-      << std::chrono::duration<double>(asked - begin).count() << " s";
+      << "it waits for 10 s at most, since " << std::chrono::duration<double>(asked - begin).count()
+      << " s";
   EXPECT_TRUE(soon([&] { return hooks.events != 0; }));
   driver.reset();
 }
@@ -155,7 +155,8 @@ TEST_F(Seated, ADescriptorTimeAndASignalEndTheWait) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(driver->wait(quiet.get(), Duration::ms(3)));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(20));
 
-  struct sigaction action {}, before {};
+  struct sigaction action {
+  }, before{};
   action.sa_handler = [](int) {};
   ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
   const pthread_t self = pthread_self();

@@ -1,5 +1,5 @@
-// fork() of a process that has threads, when none of them runs: AddressSanitizer's allocator knows no
-// forks, so that a child waits for ever for a lock that a thread of its parent held at that moment.
+// fork() of a process that has threads, when none of them runs: AddressSanitizer's allocator knows
+// no forks, so that a child waits for ever for a lock that a thread of its parent held then.
 #pragma once
 
 #include <sys/syscall.h>

@@ -1,0 +1,33 @@
+// How long a thread sleeps in ppoll(2).
+#pragma once
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "base/time.h"
+#include "device/driver.h"
+
+namespace urnic::engine {
+
+inline constexpr Duration kForEver = Duration::ns(-1);
+
+// What is left of the time until then.
+inline Duration left_until(Instant until) {
+  return until.is_never() ? kForEver : std::max(Duration(), until - monotonic_now());
+}
+
+// As ppoll(2) wants it, null for ever.
+class Nap {
+ public:
+  explicit Nap(Duration most)
+      : for_ever_(most.count_ns() < 0),
+        time_{most.count_ns() / 1000000000, most.count_ns() % 1000000000} {}
+  const timespec* get() const { return for_ever_ ? nullptr : &time_; }
+
+ private:
+  bool for_ever_;
+  timespec time_;
+};
+
+}  // namespace urnic::engine
