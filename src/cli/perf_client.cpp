@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/endpoint.h"
 #include "cli/perf_run.h"
 
 namespace urnic::cli {
 
 Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
-                                                        const std::string& endpoint,
+                                                        const std::vector<std::string>& places,
                                                         std::uint32_t connections,
                                                         std::uint64_t buffer) {
   auto client = std::make_unique<PerfClient>();
   client->config_ = config;
-  client->endpoint_ = endpoint;
   PerfSession& s = client->s_;
   s.transport = perf_transport(config);
   auto device = Device::open(config);
@@ -22,7 +22,6 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
   if (auto ok = wait_ready(s.device, config.get("port"), "urnic perf", 10'000); !ok) {
     return ok.error();
   }
-  if (auto ok = not_ourselves(s.device, endpoint); !ok) return ok.error();
   auto pd = s.device.alloc_pd();
   if (!pd) return pd.error();
   s.pd = std::move(*pd);
@@ -37,10 +36,12 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
                                  access_local_write | access_remote_write | access_remote_read);
   if (!memory) return memory.error();
   s.memory = std::move(*memory);
-  auto control = PerfControl::make(s.device, s.pd, s.transport, s.events, nullptr);
-  if (!control) return control.error();
-  s.control = std::move(*control);
-  if (auto ok = client->connect_one(s.control->qp(), {true, 0, 0}); !ok) return ok.error();
+  Result<void> reached = Error{Errc::invalid_argument, "no address to connect to"};
+  for (const std::string& place : reachable(s.device, places)) {
+    reached = client->reach(place);
+    if (reached || stop_requested()) break;
+  }
+  if (!reached) return reached.error();
 
   PerfMessage hello;
   hello.kind = PerfKind::Hello;
@@ -62,6 +63,15 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
     }
   }
   return client;
+}
+
+Result<void> PerfClient::reach(const std::string& place) {
+  endpoint_ = place;
+  if (auto ok = not_ourselves(s_.device, place); !ok) return ok;
+  auto control = PerfControl::make(s_.device, s_.pd, s_.transport, s_.events, nullptr);
+  if (!control) return control.error();
+  s_.control = std::move(*control);
+  return connect_one(s_.control->qp(), {true, 0, 0});
 }
 
 Result<void> PerfClient::connect_one(QueuePair& qp, const PerfGreeting& greeting) {

@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/ip_address.h"
 #include "cli/command.h"
+#include "cli/endpoint.h"
 #include "cli/perf_run.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -183,17 +183,8 @@ class PerfCommand : public Command {
     std::vector<PerfRun> runs;
     if (forever_) return usage("--forever is for the server");
     if (const std::string wrong = plan(&runs); !wrong.empty()) return usage(wrong);
-    std::optional<SocketAddress> to = SocketAddress::parse(server_);
-    if (!to) {
-      std::string_view bare = server_;
-      if (bare.size() > 2 && bare.front() == '[' && bare.back() == ']') {
-        bare = bare.substr(1, bare.size() - 2);
-      }
-      if (const auto ip = IpAddress::parse(bare)) {
-        to = SocketAddress{*ip, static_cast<std::uint16_t>(service_)};
-      }
-    }
-    if (!to) return usage("'" + server_ + "' is not an address; write 10.77.0.1[:18516]");
+    const auto to = parse_endpoint(server_, static_cast<std::uint16_t>(service_));
+    if (!to) return usage("'" + server_ + "' is not an address; write 10.77.0.1[:18516] or a name");
     std::uint64_t buffer = kLeastBuffer;
     for (const PerfRun& r : runs) {
       const std::uint64_t stride = perf_stride(r);
@@ -207,8 +198,10 @@ class PerfCommand : public Command {
           "the messages under way need more than 2 GiB; use smaller ones, fewer "
           "connections or a smaller --depth");
     }
-    auto client = PerfClient::connect(config, to->to_string(), ask_.connections, buffer);
-    if (!client) return failed(client.error().message);
+    auto places = places_of(*to);
+    if (!places.ok()) return failed(places.error());
+    auto client = PerfClient::connect(config, *places, ask_.connections, buffer);
+    if (!client) return failed((to->ip ? "" : to->host + ": ") + client.error().message);
     if (!json_) print_head(config, (*client)->info(), runs.front());
     Json results = Json::array();
     PerfResult last;

@@ -12,10 +12,10 @@ namespace urnic::cli {
 
 class PerfClient {
  public:
-  // Opens the device, connects `connections` + 1 times to `endpoint`; `buffer` octets of data area
-  // for each connection.
+  // Opens the device, connects `connections` + 1 times to the first of `places` where that
+  // succeeds; `buffer` octets of data area for each connection.
   static Result<std::unique_ptr<PerfClient>> connect(const Config& config,
-                                                     const std::string& endpoint,
+                                                     const std::vector<std::string>& places,
                                                      std::uint32_t connections,
                                                      std::uint64_t buffer);
   Result<PerfResult> measure(const PerfRun& run);
@@ -23,6 +23,7 @@ class PerfClient {
   DeviceInfo info() const { return s_.device.info(); }
 
  private:
+  Result<void> reach(const std::string& place);
   Result<void> connect_one(QueuePair& qp, const PerfGreeting& greeting);
   Result<PerfMessage> await(PerfKind kind, const std::function<void()>& meanwhile);
   Result<PerfResult> bandwidth(const PerfRun& run);

@@ -87,6 +87,7 @@ for command in put get; do
   expect_usage $command --repeat "" 0 -1 x $huge
   expect_usage $command --for 0 -1 x
   expect_usage $command --bar "" x
+  expect_usage $command --limit 0 -1 1023 x $huge
 done
 expect_usage target --export ""
 expect_usage target --service "" 0 -1 65536 x
@@ -161,7 +162,7 @@ ok "it answers again" "$urnic" stat "$last"
 octets 10 >d/x
 ok "ls of one file" "$urnic" ls 10.77.0.1/x --port "$a"
 grep -q " x$" out || fail "ls A/x: $(cat out)"
-refused 1 "no such file on the target" "$urnic" ls 10.77.0.1/y --port "$a"
+refused 1 "y: No such file" "$urnic" ls 10.77.0.1/y --port "$a"
 # Our own address, and a taken wire.
 refused 1 "this end's own address" "$urnic" ls 10.77.0.2 --port "$a"
 refused 1 "this end's own address" "$urnic" perf 10.77.0.2 --port "$a"

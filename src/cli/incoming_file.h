@@ -1,0 +1,65 @@
+// A file that comes into a folder and appears in it only once it is complete (E-38).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cli/folder.h"
+
+namespace urnic::cli {
+
+// The name of a file that is to become `leaf`, as long as it needs one of its own. Always the same,
+// so that the next file to become `leaf` finds what was left by a process that was killed.
+std::string temporary_name(std::string_view leaf);
+
+// A file being written: without a name where the file system can do that, else under a temporary
+// one beside its final place, with its lock held (flock). Gone without a trace unless commit()
+// succeeds; of a process that is killed a temporary name may stay until the next file of this name.
+//
+// One that may be gone on with later has the temporary name from its beginning, and keeps it when
+// it is given up; the next such one of that name takes over what is there. Any other one takes it
+// away.
+class IncomingFile {
+ public:
+  // `name` (checked by check_name) below the folder. A name that is taken by anything but a regular
+  // file is refused: it would be replaced. Nothing is reserved on the disk for what has not come
+  // yet; a disk that has no room for it is found now, all the same.
+  static Outcome<IncomingFile, FileError> create(int folder, const std::string& name,
+                                                 const FileAttributes& is, bool resume = false);
+  // How much an earlier one has left to go on with.
+  static std::uint64_t left(int folder, const std::string& name);
+  IncomingFile() = default;
+  IncomingFile(IncomingFile&& o) noexcept { *this = std::move(o); }
+  IncomingFile& operator=(IncomingFile&& o) noexcept;
+  ~IncomingFile() { leave(); }
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+
+  int fd() const { return fd_.get(); }
+  // Octets that an earlier one has left. Whether they are those of the file nobody knows.
+  std::uint64_t there() const { return there_; }
+  // What is there behind `offset` goes.
+  Outcome<bool, FileError> begin_at(std::uint64_t offset);
+  // Give it its name, in place of any file that had it, and its time of change. `durable`: on the
+  // disk before this returns. The file is closed either way.
+  Outcome<bool, FileError> commit(std::uint64_t size, bool durable);
+  // Given up: what has come stays for later where it was created for that.
+  void leave();
+  // Given up without a trace.
+  void discard();
+
+ private:
+  bool take_over(const std::string& temporary, Outcome<bool, FileError>* why);
+  Outcome<bool, FileError> take_name();
+  Outcome<bool, FileError> give_attributes();
+
+  FileDescriptor directory_, fd_;
+  std::string leaf_, temporary_;  // temporary_ empty: the file has no name yet
+  std::string shown_;             // the name as the user said it
+  FileAttributes is_;
+  std::uint64_t there_ = 0;
+  bool locked_ = false;     // whose lock says that its owner lives
+  bool resumable_ = false;  // stays when it is given up
+};
+
+}  // namespace urnic::cli
