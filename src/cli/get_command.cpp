@@ -18,7 +18,7 @@ class GetCommand : public Command {
   explicit GetCommand(CLI::App* parent) {
     app = parent->add_subcommand("get", "get files and folders from a target by RDMA Read");
     app->add_option(
-           "SOURCE... FILE", words_,
+           "SOURCE... [FILE]", words_,
            "ADDRESS[:PORT]/NAME of each, of one target; NAME may have * ? [...] in it. And "
            "where to, - for standard output; without it, or with a folder, each keeps its "
            "name")

@@ -111,7 +111,6 @@ class Initiator {
   // Orderly end: waits until the target has it, at most a second.
   void disconnect();
 
-  ConnectionStats stats() { return rdma_.channel->qp().stats(); }
   Device& device() { return rdma_.device; }
   const std::string& file_backend() const { return files_.backend(); }
 

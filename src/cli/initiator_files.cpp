@@ -271,7 +271,7 @@ Result<Transfer> Initiator::get(const std::string& name, const LocalDestination&
     }
   }
   t.seconds = now_seconds() - began;
-  const ConnectionStats s = stats();
+  const ConnectionStats s = rdma_.channel->qp().stats();
   t.bytes_fast = s.iwarp.bytes_fast;
   t.bytes_slow = s.iwarp.bytes_slow;
   t.downgrades = s.iwarp.downgrades;

@@ -101,6 +101,8 @@ expect_usage perf --test "" x
 expect_usage perf --size "" 0 -1 2G x $huge
 expect_usage perf --iters "" 0 -1 x $huge
 expect_usage perf --duration 0 -1 x 2000h
+expect_usage perf --interval 0 -1 x 50ms
+expect_usage perf --limit 0 -1 x 1K $huge
 expect_usage perf --depth "" 0 -1 x $huge
 expect_usage perf --qps "" 0 -1 1025 x
 expect_usage perf --cq-mod "" 0 -1 x
