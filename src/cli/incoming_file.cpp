@@ -94,7 +94,7 @@ std::string temporary_name(std::string_view leaf) {
 }
 
 Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::string& name,
-                                                      const FileAttributes& is, bool resume) {
+                                                      const FileAttributes& is, Resume resume) {
   IncomingFile f;
   f.shown_ = name;
   f.is_ = is;
@@ -106,7 +106,7 @@ Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::str
     return fail(free.error());
   }
   const mode_t mode = static_cast<mode_t>(is.permissions & 0777);
-  if (resume) {
+  if (resume == Resume::Keep) {
     Outcome<bool, FileError> mine = true;
     f.take_over(temporary_name(f.leaf_), &mine);
     if (!mine.ok()) return fail(mine.error());
@@ -116,6 +116,7 @@ Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::str
     const std::uint64_t more = std::min(is.size, is.allocated);
     if (no_room(f.fd_.get(), more - std::min(more, f.there_)))
       return fail(file_error(ENOSPC, name));
+    if (f.there_ == 0) f.find_existing();
     return f;
   }
   if (access("/proc/self/fd", X_OK) == 0) {  // commit() names it through there
@@ -131,6 +132,7 @@ Outcome<IncomingFile, FileError> IncomingFile::create(int folder, const std::str
   }
   if (!f.fd_) return fail(file_error(errno, name));
   f.locked_ = flock(f.fd_.get(), LOCK_EX | LOCK_NB) == 0;
+  if (resume == Resume::Compare) f.find_existing();
   // A full disk is better found now than at the end.
   if (no_room(f.fd_.get(), std::min(is.size, is.allocated))) return fail(file_error(ENOSPC, name));
   return f;
@@ -140,16 +142,20 @@ std::uint64_t IncomingFile::left(int folder, const std::string& name) {
   std::string leaf;
   auto directory = walk_to(folder, name, &leaf);
   struct stat st {};
-  if (!directory.ok() ||
-      fstatat(directory->get(), temporary_name(leaf).c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
-    return 0;
+  if (!directory.ok()) return 0;
+  for (const std::string& of : {temporary_name(leaf), leaf}) {
+    if (fstatat(directory->get(), of.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(st.st_mode) && st.st_size > 0) {
+      return static_cast<std::uint64_t>(st.st_size);
+    }
   }
-  return S_ISREG(st.st_mode) ? static_cast<std::uint64_t>(st.st_size) : 0;
+  return 0;
 }
 
 IncomingFile& IncomingFile::operator=(IncomingFile&& o) noexcept {
   std::swap(directory_, o.directory_);
   std::swap(fd_, o.fd_);
+  std::swap(existing_, o.existing_);
   std::swap(leaf_, o.leaf_);
   std::swap(temporary_, o.temporary_);
   std::swap(shown_, o.shown_);
@@ -166,8 +172,9 @@ Outcome<bool, FileError> IncomingFile::commit(std::uint64_t size, bool durable) 
     discard();
     return fail(file_error(why, shown_));
   };
+  if (existing_) return commit_existing(durable);
   if (ftruncate(fd_.get(), static_cast<off_t>(size)) != 0) return failed();
-  if (auto given = give_attributes(); !given.ok()) {
+  if (auto given = give_attributes(fd_.get(), resumable_); !given.ok()) {
     discard();
     return fail(given.error());
   }
@@ -213,14 +220,14 @@ Outcome<bool, FileError> IncomingFile::take_name() {
 
 // Its time is that of the file it is a copy of. One that waited for the rest has been private so
 // far.
-Outcome<bool, FileError> IncomingFile::give_attributes() {
-  if (resumable_ && fchmod(fd_.get(), is_.permissions & 0777 & ~process_umask()) != 0) {
+Outcome<bool, FileError> IncomingFile::give_attributes(int fd, bool mode) {
+  if (mode && fchmod(fd, is_.permissions & 0777 & ~process_umask()) != 0) {
     return fail(file_error(errno, shown_));
   }
   if (!is_.modified.known()) return true;
   const timespec times[2] = {{0, UTIME_OMIT},
                              {is_.modified.seconds, static_cast<long>(is_.modified.nanoseconds)}};
-  if (futimens(fd_.get(), times) != 0) return fail(file_error(errno, shown_));
+  if (futimens(fd, times) != 0) return fail(file_error(errno, shown_));
   return true;
 }
 
@@ -256,7 +263,39 @@ bool IncomingFile::take_over(const std::string& temporary, Outcome<bool, FileErr
   return false;
 }
 
+// The file that has the name may be the one that is to come.
+void IncomingFile::find_existing() {
+  FileDescriptor fd(
+      openat(directory_.get(), leaf_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat st {};
+  if (!fd || is_.size == 0 || fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) ||
+      static_cast<std::uint64_t>(st.st_size) != is_.size) {
+    return;
+  }
+  existing_ = std::move(fd);
+  there_ = is_.size;
+}
+
+// It is: what was made for another one goes. It must still have the name.
+Outcome<bool, FileError> IncomingFile::commit_existing(bool durable) {
+  struct stat held {
+  }, named{};
+  Outcome<bool, FileError> done = true;
+  if (fstat(existing_.get(), &held) != 0 ||
+      fstatat(directory_.get(), leaf_.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+      held.st_dev != named.st_dev || held.st_ino != named.st_ino) {
+    done = fail(FileError{Status::InputOutput, shown_ + ": somebody has changed it meanwhile"});
+  } else {
+    done = give_attributes(existing_.get(), true);
+    if (done.ok() && durable && fsync(existing_.get()) != 0) done = fail(file_error(errno, shown_));
+  }
+  discard();
+  return done;
+}
+
 Outcome<bool, FileError> IncomingFile::begin_at(std::uint64_t offset) {
+  if (existing_ && offset == is_.size) return true;
+  existing_ = FileDescriptor();
   if (ftruncate(fd_.get(), static_cast<off_t>(offset)) == 0) return true;
   return fail(file_error(errno, shown_));
 }
@@ -273,6 +312,7 @@ void IncomingFile::discard() {
   if (!temporary_.empty()) unlinkat(directory_.get(), temporary_.c_str(), 0);
   temporary_.clear();
   fd_ = FileDescriptor();
+  existing_ = FileDescriptor();
   directory_ = FileDescriptor();
 }
 

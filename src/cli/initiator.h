@@ -133,7 +133,8 @@ class Initiator {
   bool open(Message m);
   // Compares the beginning of `fd`, which has `there` octets, with what the target says of its own;
   // where to go on.
-  Result<Point> begin(int fd, std::uint64_t there, const std::string& what);
+  // `whole_only`: with all of it or none.
+  Result<Point> begin(int fd, std::uint64_t there, bool whole_only, const std::string& what);
   // A bare request, answered by a Result.
   bool answered() {
     return run([] { return false; }, [&] { return file_.result.has_value(); });

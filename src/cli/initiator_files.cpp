@@ -43,7 +43,8 @@ bool Initiator::pump_source() {
 
 // ---- a part is there
 
-Result<Point> Initiator::begin(int fd, std::uint64_t there, const std::string& what) {
+Result<Point> Initiator::begin(int fd, std::uint64_t there, bool whole_only,
+                               const std::string& what) {
   const std::uint64_t common = file_.opened->offset;
   PrefixComparer compare(fd, there >= common ? common : 0, what);
   const auto work = [&] {
@@ -63,6 +64,7 @@ Result<Point> Initiator::begin(int fd, std::uint64_t there, const std::string& w
     return Error{Errc::io, error->text};
   }
   Point same = compare.take();
+  if (whole_only && same.offset != common) same = Point{};
   Message m = request(MessageKind::Begin);
   m.offset = same.offset;
   send(m);
@@ -84,7 +86,7 @@ Result<void> Initiator::prepare_source(OpenedFile file, const std::string& path,
   if (!open(m)) return ended(path);
   Point from_here;
   if (how.resume) {
-    auto same = begin(file.fd.get(), file.is.size, path);
+    auto same = begin(file.fd.get(), file.is.size, file_.opened->whole_only, path);
     if (!same) return same.error();
     from_here = std::move(*same);
   }
@@ -187,7 +189,8 @@ Result<void> Initiator::prepare_sink(const LocalDestination& to, const FileOptio
   }
   const Message& o = *file_.opened;
   const FileAttributes is{o.size, o.allocated, o.permissions, how.times ? o.modified : FileTime{}};
-  auto created = IncomingFile::create(to.folder(), to.leaf(), is, how.resume);
+  auto created =
+      IncomingFile::create(to.folder(), to.leaf(), is, how.resume ? Resume::Keep : Resume::No);
   if (!created.ok()) {
     give_up(Status::Aborted);
     return Error{Errc::io, to.prefix() + created.error().text};
@@ -195,7 +198,7 @@ Result<void> Initiator::prepare_sink(const LocalDestination& to, const FileOptio
   *file = std::move(*created);
   Point from_here;
   if (how.resume) {
-    auto same = begin(file->fd(), file->there(), to.shown());
+    auto same = begin(file->check_fd(), file->there(), file->whole_only(), to.shown());
     if (!same) return same.error();
     from_here = std::move(*same);
     if (auto ok = file->begin_at(from_here.offset); !ok.ok()) {

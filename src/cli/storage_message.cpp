@@ -23,7 +23,7 @@ constexpr std::size_t body_size(MessageKind kind) {
     case MessageKind::Open:
       return kOpenBody;
     case MessageKind::Opened:
-      return 40;
+      return 48;
     case MessageKind::Chunk:
       return 16;
     case MessageKind::Have:
@@ -152,6 +152,7 @@ std::size_t encode(const Message& m, std::span<std::uint8_t> out) {
       break;
     case MessageKind::Opened:
       store_file(b, m);
+      store_be32(b + 40, m.whole_only ? 1 : 0);
       break;
     case MessageKind::Have:
       store_be64(b, m.offset);
@@ -234,6 +235,7 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
       break;
     case MessageKind::Opened:
       load_file(b, &m);
+      m.whole_only = (load_be32(b + 40) & 1) != 0;
       break;
     case MessageKind::Have:
       m.offset = load_be64(b);

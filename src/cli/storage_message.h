@@ -85,6 +85,7 @@ struct Message {
   bool read_only = false;              // Welcome
   OpenMode mode = OpenMode::Put;       // Open
   bool resume = false;                 // Open: what is there of it is gone on with
+  bool whole_only = false;  // Opened: what is there is the file or is not; Begin at 0 or behind all
   std::uint64_t allocated = 0;         // Open (put), Opened: octets that its disk blocks take
   FileTime modified;                   // Open (put), Opened
   std::uint32_t permissions = 0;       // Open (put), Opened (get): lowest nine mode bits

@@ -78,7 +78,7 @@ class TargetSession {
   void open_list(const std::string& name);
   void open_folder(const Message& m);
   void open_source(std::unique_ptr<FileSource> source);
-  void opened(const FileAttributes& is, std::uint64_t there);
+  void opened(const FileAttributes& is, std::uint64_t there, bool whole_only = false);
   // Of a file of which a part is there: tells what that is, until the initiator says where to go
   // on.
   void check_what_is_there(int fd, std::uint64_t length);

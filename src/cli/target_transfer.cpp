@@ -19,8 +19,10 @@ void TargetSession::open_put(const Message& m) {
   }
   request_.is = {m.size, m.allocated, m.permissions, m.modified};
   // What waits to be gone on with counts for no quota, so that with one nothing does.
-  auto file = IncomingFile::create(host_.options->folder, m.text, request_.is,
-                                   m.resume && host_.quota == nullptr);
+  const Resume resume = !m.resume                ? Resume::No
+                        : host_.quota == nullptr ? Resume::Keep
+                                                 : Resume::Compare;
+  auto file = IncomingFile::create(host_.options->folder, m.text, request_.is, resume);
   if (!file.ok()) {
     file_.share.give_back();
     return refuse(file.error().status, file.error().text);
@@ -28,12 +30,12 @@ void TargetSession::open_put(const Message& m) {
   file_.incoming = std::move(*file);
   const std::uint64_t there = std::min(file_.incoming.there(), m.size);
   if (m.resume) {
-    check_what_is_there(file_.incoming.fd(), there);
+    check_what_is_there(file_.incoming.check_fd(), there);
   } else {
     file_.sink = std::make_unique<FileSink>(host_.files, tag_base(), window_, file_.incoming.fd(),
                                             m.size, m.text);
   }
-  opened(request_.is, there);
+  opened(request_.is, there, file_.incoming.whole_only());
 }
 
 void TargetSession::open_get(const Message& m) {
@@ -76,7 +78,7 @@ void TargetSession::open_folder(const Message& m) {
   result(Status::Ok, "");
 }
 
-void TargetSession::opened(const FileAttributes& is, std::uint64_t there) {
+void TargetSession::opened(const FileAttributes& is, std::uint64_t there, bool whole_only) {
   request_.open = true;
   Message o;
   o.kind = MessageKind::Opened;
@@ -86,6 +88,7 @@ void TargetSession::opened(const FileAttributes& is, std::uint64_t there) {
   o.permissions = is.permissions;
   o.modified = is.modified;
   o.offset = there;
+  o.whole_only = whole_only;
   send(o);
 }
 
@@ -118,7 +121,10 @@ bool TargetSession::step_check() {
 
 void TargetSession::on_begin(const Message& m) {
   auto point = file_.check ? file_.check->begin(m.offset) : std::nullopt;
-  if (!point) return violation("a beginning at a place that was not told");
+  const bool whole_only = file_.incoming.whole_only() && m.offset != request_.is.size;
+  if (!point || (whole_only && m.offset != 0)) {
+    return violation("a beginning at a place that was not told");
+  }
   if (request_.mode == OpenMode::Put) {
     if (auto ok = file_.incoming.begin_at(point->offset); !ok.ok()) {
       drop_file();

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 namespace urnic::cli {
@@ -26,7 +27,8 @@ class IncomingFileTest : public testing::Test {
   }
   ~IncomingFileTest() override { std::filesystem::remove_all(root_); }
   Outcome<IncomingFile, FileError> create(bool resume, FileTime modified = {}) {
-    return IncomingFile::create(fd_.get(), "x", {6, 6, 0640, modified}, resume);
+    return IncomingFile::create(fd_.get(), "x", {6, 6, 0640, modified},
+                                resume ? Resume::Keep : Resume::No);
   }
   // One that is given up after these octets.
   void interrupted(const std::string& octets, bool resume = true) {
@@ -112,6 +114,64 @@ TEST_F(IncomingFileTest, ALinkInItsPlaceIsNotFollowed) {
   ASSERT_EQ(pwrite(f->fd(), "abcdef", 6, 0), 6);
   ASSERT_TRUE(f->commit(6, false).ok());
   EXPECT_EQ(read(root_ + "/victim"), "victim");
+}
+
+TEST_F(IncomingFileTest, TheFileThatHasTheNameMayBeTheOne) {
+  for (const Resume resume : {Resume::Compare, Resume::Keep}) {
+    std::ofstream(root_ + "/x") << "abcdef";
+    struct stat before {
+    }, after{};
+    ASSERT_EQ(stat((root_ + "/x").c_str(), &before), 0);
+    EXPECT_EQ(IncomingFile::left(fd_.get(), "x"), 6u);
+    auto f = IncomingFile::create(fd_.get(), "x", {6, 6, 0600, {1'000'000'000, 0}}, resume);
+    ASSERT_TRUE(f.ok());
+    EXPECT_TRUE(f->whole_only());
+    EXPECT_EQ(f->there(), 6u);
+    char seen[7] = {};
+    EXPECT_EQ(pread(f->check_fd(), seen, 6, 0), 6);
+    EXPECT_STREQ(seen, "abcdef");
+    ASSERT_TRUE(f->begin_at(6).ok());
+    ASSERT_TRUE(f->commit(6, false).ok());
+    ASSERT_EQ(stat((root_ + "/x").c_str(), &after), 0);
+    EXPECT_EQ(before.st_ino, after.st_ino);
+    EXPECT_EQ(after.st_mode & 0777, 0600u);
+    EXPECT_EQ(after.st_mtim.tv_sec, 1'000'000'000);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_), {}), 1);
+  }
+}
+
+TEST_F(IncomingFileTest, OrItIsNotAndIsReplacedAsAWhole) {
+  std::ofstream(root_ + "/x") << "ABCDEF";
+  auto f = create(true);
+  ASSERT_TRUE(f.ok());
+  ASSERT_TRUE(f->whole_only());
+  ASSERT_TRUE(f->begin_at(0).ok());
+  ASSERT_EQ(pwrite(f->fd(), "abc", 3, 0), 3);
+  EXPECT_EQ(read(root_ + "/x"), "ABCDEF");
+  ASSERT_EQ(pwrite(f->fd(), "def", 3, 3), 3);
+  ASSERT_TRUE(f->commit(6, false).ok());
+  EXPECT_EQ(read(root_ + "/x"), "abcdef");
+}
+
+TEST_F(IncomingFileTest, WhatHasChangedMeanwhileIsNotTheOne) {
+  std::ofstream(root_ + "/x") << "abcdef";
+  auto f = create(true);
+  ASSERT_TRUE(f.ok());
+  ASSERT_TRUE(f->begin_at(6).ok());
+  std::ofstream(root_ + "/y") << "ABCDEF";
+  ASSERT_EQ(rename((root_ + "/y").c_str(), (root_ + "/x").c_str()), 0);
+  const auto done = f->commit(6, false);
+  ASSERT_FALSE(done.ok());
+  EXPECT_THAT(done.error().text, HasSubstr("changed it meanwhile"));
+  EXPECT_EQ(read(root_ + "/x"), "ABCDEF");
+}
+
+TEST_F(IncomingFileTest, AFileOfAnotherSizeIsNotTheOne) {
+  std::ofstream(root_ + "/x") << "abc";
+  auto f = create(true);
+  ASSERT_TRUE(f.ok());
+  EXPECT_FALSE(f->whole_only());
+  EXPECT_EQ(f->there(), 0u);
 }
 
 TEST_F(IncomingFileTest, ModeAndTimeOfTheOriginal) {

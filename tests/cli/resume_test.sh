@@ -103,6 +103,22 @@ mkdir d && : >d/empty && octets 5000 >d/small
 ok "a folder" "$urnic" put -r d 10.77.0.1 --resume --port "$port"
 ok "and back" "$urnic" get -r 10.77.0.1/d back --resume --port "$port"
 diff -r d back/d && diff -r d export/d || fail "a folder differs"
+# What is there as a whole is verified and not moved again; what has changed is.
+octets 2000000 >d/one && octets 2000000 >d/two
+ok "a folder that has grown" "$urnic" put -r d 10.77.0.1 --resume --port "$port"
+printf X | dd of=export/d/one bs=1 seek=1500000 conv=notrunc 2>/dev/null
+cp d/small small && octets 5000 >d/small
+chmod 600 d/two && touch -d 2001-01-01 d/two
+inode=$(stat -c %i export/d/two)
+ok "again" "$urnic" put -r d 10.77.0.1 --resume --json --port "$port"
+[ "$(there_already)" = 2000000 ] || fail "there already: $(there_already)"
+diff -r d export/d || fail "again: differs"
+[ "$(stat -c '%i %a %Y' export/d/two)" = "$inode 600 $(stat -c %Y d/two)" ] || fail "what was there: $(stat -c '%i %a %y' export/d/two)"
+printf X | dd of=back/d/small bs=1 seek=50 conv=notrunc 2>/dev/null
+ok "and back" "$urnic" get -r 10.77.0.1/d back --resume --json --port "$port"
+diff -r d back/d || fail "and back: differs"
+ok "and back again" "$urnic" get -r 10.77.0.1/d back --resume --json --port "$port"
+[ "$(there_already)" = 4005000 ] || fail "there already, of a get: $(there_already)"
 
 # ---- what waits would be in no quota: with one nothing waits
 stop_process "$target"
@@ -115,4 +131,6 @@ kill -INT $pid
 wait $pid
 nothing_left export big
 finish_put "with a quota"
+finish_put "with a quota, what is there"
+[ "$(there_already)" = 60000000 ] || fail "with a quota: $(there_already)"
 done_testing

@@ -33,6 +33,7 @@ Message full(MessageKind kind) {
   m.length = 4097;
   m.hole = true;
   m.resume = true;
+  m.whole_only = true;
   m.allocated = std::uint64_t{4} << 40;
   m.modified = {-5, 123456789};
   m.offset = std::uint64_t{3} << 33;
@@ -76,6 +77,7 @@ TEST(StorageMessage, FieldsOfTheirKindSurvive) {
     EXPECT_EQ(of.modified, (FileTime{-5, 123456789}));
     EXPECT_EQ(of.offset, std::uint64_t{3} << 33);
   }
+  EXPECT_TRUE(decode(encoded(full(MessageKind::Opened)))->whole_only);
   const Message have = *decode(encoded(full(MessageKind::Have)));
   EXPECT_EQ(have.offset, std::uint64_t{3} << 33);
   EXPECT_EQ(have.sha256, full(MessageKind::Have).sha256);
