@@ -81,6 +81,9 @@ std::string TransferOptions::check(bool chunk_given, InitiatorOptions* options) 
     return "--limit " + limit + ": expected octets a second, at least 1K, e.g. 10M";
   }
   options->limit = *rate;
+  if (chunk_given && options->chunk / 10 > *rate) {
+    return "--limit " + limit + ": less than a chunk in ten seconds; leave --chunk out";
+  }
   // Several in a second, so that it goes evenly.
   if (!chunk_given) {
     const std::uint64_t eighth = *rate / 8 / 4096 * 4096;

@@ -59,30 +59,35 @@ class GetCommand : public Command {
     return kExitOk;
   }
 
+  // Where the one file goes that is called so at the target.
+  std::string path_for(const std::string& name) const {
+    if (to_ == "-" || !(to_.empty() || to_.back() == '/' || open_folder(to_).ok())) return to_;
+    return (to_.empty() || to_.back() == '/' ? to_ : to_ + "/") + leaf_of(name);
+  }
+
   int get_one() {
     const StorageAddress& from = sources_.front();
-    std::string path = to_;
-    if (path != "-" && (path.empty() || path.back() == '/' || open_folder(path).ok())) {
-      if (!path.empty() && path.back() != '/') path += '/';
-      path += leaf_of(from.name);
-    }
     // Before anybody is bothered.
-    auto to = LocalDestination::open(path);
+    auto to = LocalDestination::open(path_for(from.name));
     if (!to.ok()) return failed("get", to.error());
     std::unique_ptr<Initiator> client;
     const int code = connect_client("get", options_, &transfer_, from, &client);
-    if (code != kExitOk) return code;
+    return code == kExitOk ? fetch_one(*client, *to) : code;
+  }
+
+  int fetch_one(Initiator& client, const LocalDestination& to) const {
+    const std::string &name = sources_.front().name, path = path_for(name);
     TransferPlan plan;
-    plan.files.push_back({from.name, path, false, 0, 0});
-    if (transfer_.dry_run) return tell_one(*client, &plan);
+    plan.files.push_back({name, path, false, 0, 0});
+    if (transfer_.dry_run) return tell_one(client, &plan);
     TransferSteps steps;
     steps.file = [&](const PlannedFile& f, const ProgressFunction& progress) {
-      return client->get(f.from, *to, transfer_.of_file(), progress);
+      return client.get(f.from, to, transfer_.of_file(), progress);
     };
-    const TransferSum sum = move_planned("get", plan, transfer_, steps, *client, options_.json);
+    const TransferSum sum = move_planned("get", plan, transfer_, steps, client, options_.json);
     // Standard output may be the file itself.
-    return conclude("get", client->endpoint() + "/" + from.name, path, plan, sum, *client,
-                    options_.json, path == "-" ? stderr : stdout);
+    return conclude("get", client.endpoint() + "/" + name, path, plan, sum, client, options_.json,
+                    path == "-" ? stderr : stdout);
   }
 
   int tell_one(Initiator& client, TransferPlan* plan) const {
@@ -97,7 +102,9 @@ class GetCommand : public Command {
   }
 
   int get_several() {
-    if (to_ == "-") return usage_error("get", "standard output takes one file");
+    if (to_ == "-" && !(sources_.size() == 1 && !transfer_.recursive)) {
+      return usage_error("get", "standard output takes one file");
+    }
     const std::string folder = to_.empty() ? "." : to_;
     std::unique_ptr<Initiator> client;
     const int code = connect_client("get", options_, &transfer_, sources_.front(), &client);
@@ -110,6 +117,13 @@ class GetCommand : public Command {
       client->disconnect();
       return failed("get", wrong);
     }
+    // A file whose name only looks like a pattern.
+    if (sources_.size() == 1 && !transfer_.recursive && plan.files.size() == 1 &&
+        plan.files.front().from == sources_.front().name) {
+      auto to = LocalDestination::open(path_for(sources_.front().name));
+      return to.ok() ? fetch_one(*client, *to) : failed("get", to.error());
+    }
+    if (to_ == "-") return failed("get", "standard output takes one file, and this is a pattern");
     if (const std::string wrong = clash_in(plan); !wrong.empty()) return failed("get", wrong);
     if (transfer_.dry_run) {
       client->disconnect();

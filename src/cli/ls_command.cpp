@@ -38,6 +38,7 @@ class LsCommand : public Command {
     auto entries = client->list(to->name);
     client->disconnect();
     if (!entries) return failed("ls", entries.error().message);
+    const bool cut = entries->size() >= kMostEntries;
     std::erase_if(*entries, [](const ListEntry& e) { return e.folder; });
     if (options_.json) {
       Json j = Json::array();
@@ -57,6 +58,10 @@ class LsCommand : public Command {
         table.add({format_size(static_cast<double>(e.size)), when, e.name});
       }
       std::fputs(table.text().c_str(), stdout);
+    }
+    if (cut) {
+      return failed("ls", "only the first " + std::to_string(kMostEntries) +
+                              " files and folders are listed; name a folder");
     }
     return captured("ls", client->device());
   }

@@ -42,10 +42,17 @@ class PutCommand : public Command {
     const std::string shown =
         client->endpoint() + "/" + (plan->several ? to.name : plan->files.front().to);
     if (plan->several && client->read_only()) {
+      client->disconnect();
       return failed("put", std::string("target: ") + describe(Status::ReadOnly));
     }
     if (transfer_.dry_run) {
       client->disconnect();
+      const std::string& name = plan->files.front().to;
+      const std::string wrong = plan->several ? "" : check_name(name);
+      if (!wrong.empty()) return failed("put", "'" + name + "': " + wrong);
+      if (client->read_only()) {
+        return failed("put", std::string("target: ") + describe(Status::ReadOnly));
+      }
       return tell_plan("put", *plan, shown, options_.json);
     }
     TransferSteps steps;
