@@ -211,7 +211,7 @@ class PerfCommand : public Command {
     if (ask_.bidirectional && ask_.verify) {
       return "--verify goes without -b: both ends would hold the same data before it arrives";
     }
-    if (const std::string wrong = plan_pace(&r); !wrong.empty()) return wrong;
+    if (std::string wrong = plan_pace(&r); !wrong.empty()) return wrong;
     r.depth = r.op == PerfOp::Read && app->count("--depth") == 0 ? 16 : ask_.depth;
     r.cq_moderation = ask_.cq_moderation;
     r.post_list = std::min(ask_.post_list, r.depth);

@@ -94,7 +94,8 @@ TEST_F(IncomingFileTest, OneThatIsBeingWrittenIsNotTakenOver) {
 }
 
 // Who has another name for it, or owns it, could change it after it was verified.
-TEST_F(IncomingFileTest, WhatOthersCanReachIsNotTakenOver) {
+// proves: E-38
+TEST_F(IncomingFileTest, E38WhatOthersCanReachIsNotTakenOver) {
   interrupted("abc");
   ASSERT_EQ(link(part_.c_str(), (root_ + "/other").c_str()), 0);
   auto f = create(true);

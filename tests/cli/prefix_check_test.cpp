@@ -69,7 +69,8 @@ TEST_F(PrefixCheckTest, AllThatIsTheSameIsGoneOnFrom) {
   EXPECT_EQ(agree(0), 0u);
 }
 
-TEST_F(PrefixCheckTest, ADifferenceIsNeverGoneOnBehind) {
+// proves: E-38
+TEST_F(PrefixCheckTest, E38ADifferenceIsNeverGoneOnBehind) {
   spoil(there_, 3'000'000);
   EXPECT_EQ(agree(kSize), 2u << 20) << "the last place before it";
   EXPECT_EQ(agree(3'000'000), 3'000'000u) << "it lies behind";
