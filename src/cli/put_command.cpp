@@ -47,9 +47,11 @@ class PutCommand : public Command {
     }
     if (transfer_.dry_run) {
       client->disconnect();
-      const std::string& name = plan->files.front().to;
-      const std::string wrong = plan->several ? "" : check_name(name);
-      if (!wrong.empty()) return failed("put", "'" + name + "': " + wrong);
+      if (!plan->several) {
+        const std::string& name = plan->files.front().to;
+        const std::string wrong = check_name(name);
+        if (!wrong.empty()) return failed("put", "'" + name + "': " + wrong);
+      }
       if (client->read_only()) {
         return failed("put", std::string("target: ") + describe(Status::ReadOnly));
       }

@@ -32,8 +32,13 @@ std::string counted(std::uint64_t n, const char* what) {
 bool one_round(const std::string& command, const TransferPlan& plan, const TransferOptions& options,
                const TransferSteps& steps, Initiator& client, bool json, TransferSum* sum) {
   sum->each.clear();
+  std::string lost;  // a folder that could not be made, with its slash
   for (const PlannedFile& f : plan.files) {
     Error why;
+    if (!lost.empty() && f.to.starts_with(lost)) {  // one line for all of it
+      ++sum->failed;
+      continue;
+    }
     if (f.folder) {
       auto made = steps.folder(f);
       if (made) {
@@ -41,6 +46,7 @@ bool one_round(const std::string& command, const TransferPlan& plan, const Trans
         continue;
       }
       why = made.error();
+      lost = f.to + "/";
     } else {
       ProgressBar bar(f.to, when(options, json));
       auto t = steps.file(f, [&](std::uint64_t done, std::uint64_t size) { bar.show(done, size); });

@@ -112,6 +112,15 @@ get -r 10.77.0.1/s/ dest >out 2>err || code=$?
 [ $code = 1 ] && [ -p dest/a ] && [ -L dest/sub ] && [ ! -e /etc/x ] && [ "$(cat dest/z)" = 3 ] ||
   fail "get into what is no folder of ours: $(cat err) $(ls -l dest)"
 
+mkdir -p tree/x/y tree/z empty && echo 1 >tree/x/1 && echo 2 >tree/x/y/2 && echo 3 >tree/z/3
+mkdir export/tree && echo file >export/tree/x
+code=0
+put -r tree 10.77.0.1 >out 2>err || code=$?
+[ $code = 1 ] && [ "$(wc -l <err)" = 2 ] && grep -q "tree/x: Not a directory" err && grep -q "4 of what" err && cmp -s tree/z/3 export/tree/z/3 ||
+  fail "a folder that cannot be made: $(cat err)"
+ok "nothing at all" put -r empty/ 10.77.0.1
+ok "nothing, dry" put -r -n empty/ 10.77.0.1
+
 # ---- wrongly used
 refused 1 "-r puts it with all" put d 10.77.0.1
 refused 1 "none: No such file" put d/f1 none 10.77.0.1/q
