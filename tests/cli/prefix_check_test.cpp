@@ -91,6 +91,20 @@ TEST_F(PrefixCheckTest, OnlyPlacesThatWereToldAreBegunAt) {
   EXPECT_TRUE(teller.begin(0).has_value());
 }
 
+TEST_F(PrefixCheckTest, TheTargetWaitsForTheInitiator) {
+  PrefixTeller teller(there_, kSize, "there");  // five points
+  std::size_t told = 0;
+  while (teller.step()) {
+    while (teller.next()) ++told;
+  }
+  EXPECT_EQ(told, 4u);
+  EXPECT_TRUE(teller.compared());
+  while (teller.step()) {
+    while (teller.next()) ++told;
+  }
+  EXPECT_EQ(told, 5u);
+}
+
 TEST_F(PrefixCheckTest, AFileThatIsShorterThanItWasIsAnError) {
   ASSERT_EQ(ftruncate(there_, 1000), 0);
   PrefixTeller teller(there_, kSize, "there");
