@@ -293,8 +293,8 @@ int run_commands(int argc, const char* const* argv) {
     commands.back()->app->add_flag("--help-all", help_all, "this, with every setting");
   }
   const Words words(argv + 1, argv + argc);
-  complain_as_json(std::find(words.begin(), std::find(words.begin(), words.end(), "--"),
-                             "--json") != std::find(words.begin(), words.end(), "--"));
+  const auto end_of_options = std::find(words.begin(), words.end(), "--");
+  complain_as_json(std::find(words.begin(), end_of_options, "--json") != end_of_options);
   Words names;
   const std::string all = command_names(app, &names);
   const CLI::App* chosen = &app;

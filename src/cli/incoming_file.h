@@ -54,6 +54,8 @@ class IncomingFile {
   // Give it its name, in place of any file that had it, and its time of change. `durable`: on the
   // disk before this returns. The file is closed either way.
   Outcome<bool, FileError> commit(std::uint64_t size, bool durable);
+  // Nothing stays for later, though it was created for that: a full disk is of no use to anybody.
+  void keep_nothing() { resumable_ = false; }
   // Given up: what has come stays for later where it was created for that.
   void leave();
   // Given up without a trace.

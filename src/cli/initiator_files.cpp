@@ -233,7 +233,10 @@ Result<void> Initiator::fill_sink(const std::string& name, const LocalDestinatio
   settle();
   const std::string partly = begun ? " (a part is written)" : "";
   if (stop_requested() && error) return Error{Errc::io, "stopped" + partly};
-  if (error) return Error{Errc::io, error->text + partly};
+  if (error) {
+    const bool full = error->status == Status::NoSpace;
+    return Error{full ? Errc::no_memory : Errc::io, error->text + partly};
+  }
   if (!complete) {
     Error why = ended(name);
     why.message += partly;
@@ -264,8 +267,9 @@ Result<Transfer> Initiator::get(const std::string& name, const LocalDestination&
   IncomingFile file;
   if (auto ok = prepare_sink(to, how, &file, &t); !ok) return ok.error();
   if (auto ok = fill_sink(name, to, progress, &t); !ok) {
-    // What is known to be wrong is not gone on with.
-    if (ok.error().code == Errc::protocol) file.discard();
+    // What is known to be wrong is not gone on with, and what has filled the disk goes.
+    const Errc code = ok.error().code;
+    if (code == Errc::protocol || code == Errc::no_memory) file.discard();
     return ok.error();
   }
   if (!to.is_stream()) {

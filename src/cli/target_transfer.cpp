@@ -194,6 +194,7 @@ bool TargetSession::step_sink() {
   bool worked = file_.sink->step();
   if (const auto& error = file_.sink->error(); error) {
     const FileError why = *error;
+    if (why.status == Status::NoSpace) file_.incoming.keep_nothing();
     drop_file();
     refuse(why.status, why.text);
     return true;
