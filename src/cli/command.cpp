@@ -256,6 +256,22 @@ bool helped(CLI::App* app, const Words& words, int* code) {
   return true;
 }
 
+// A positional that stands for several words says so in its name: "FILE... TARGET".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_usage(const CLI::Option* option) const override {
+    return is_several(option) ? option->get_name(true) : Formatter::make_option_usage(option);
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return is_several(option) ? "" : Formatter::make_option_opts(option);
+  }
+
+ private:
+  static bool is_several(const CLI::Option* option) {
+    return option->get_positional() && option->get_name(true).find("... ") != std::string::npos;
+  }
+};
+
 int run_commands(int argc, const char* const* argv) {
   CLI::App app(
       "urnic: an RNIC in user space. RDMA over iWARP without RDMA hardware, kernel modules "
@@ -263,6 +279,7 @@ int run_commands(int argc, const char* const* argv) {
       "urnic");
   app.set_version_flag("-V,--version", "urnic " URNIC_VERSION);
   app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.get_formatter()->column_width(34);
   app.footer(
       "urnic help COMMAND, or urnic COMMAND --help. Documentation: docs/cli.md, docs/config.md.");
@@ -276,6 +293,8 @@ int run_commands(int argc, const char* const* argv) {
     commands.back()->app->add_flag("--help-all", help_all, "this, with every setting");
   }
   const Words words(argv + 1, argv + argc);
+  const auto end_of_options = std::find(words.begin(), words.end(), "--");
+  complain_as_json(std::find(words.begin(), end_of_options, "--json") != end_of_options);
   Words names;
   const std::string all = command_names(app, &names);
   const CLI::App* chosen = &app;

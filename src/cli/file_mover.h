@@ -7,6 +7,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/file_queue.h"
@@ -25,11 +26,14 @@ struct Window {
 struct ChunkRef {
   std::uint32_t slot = 0, length = 0;
   std::uint64_t offset = 0;
+  bool hole = false;  // zeros; the slot has its turn, but nothing is in it
 };
 
-// Adds chunks to a hash in the order they were given.
+// Adds chunks to a hash in the order they were given; those without data are zeros.
 class HashLine {
  public:
+  // Octets that go before all others.
+  void begin_with(Sha256 hash) { hash_ = std::move(hash); }
   void push(std::uint32_t slot, const std::uint8_t* data, std::uint32_t length);
   // Some work; the slot that is thereby finished, if any. `*worked` says whether there was any.
   std::optional<std::uint32_t> step(bool* worked);
@@ -54,6 +58,8 @@ class FileSource {
   // The same from memory.
   FileSource(Window window, std::vector<std::uint8_t> content);
 
+  // The octets before `offset` are at the other side: `hash` has had them. Before the first step().
+  void begin_at(std::uint64_t offset, Sha256 hash);
   // Starts what can start and hashes a little. True if anything was done.
   bool step();
   // The read into `slot` has ended.
@@ -73,6 +79,8 @@ class FileSource {
   std::uint64_t sent() const { return sent_; }
 
  private:
+  // What is to be read next: data or a hole, and where it ends.
+  void look_ahead();
   enum class Slot : std::uint8_t { Free, Reading, Ready, Lent };
   struct State {
     Slot state = Slot::Free;
@@ -85,6 +93,8 @@ class FileSource {
   FileDescriptor fd_;
   std::vector<std::uint8_t> memory_;
   std::uint64_t size_ = 0, read_to_ = 0, sent_ = 0, taken_ = 0;
+  std::uint64_t stretch_ends_ = 0;  // of the data or the hole at read_to_
+  bool in_hole_ = false;
   std::uint32_t next_read_ = 0, next_send_ = 0;
   std::string what_;
   std::vector<State> states_;
@@ -103,10 +113,12 @@ class FileSink {
   // it within arrived().
   FileSink(Window window, int stream, std::uint64_t size, std::string what);
 
+  // As for FileSource. Before the first announce().
+  void begin_at(std::uint64_t offset, Sha256 hash);
   // The other side says that `chunk` is (or can be had) in its slot. False: not the next one, or of
   // a wrong size, or the slot is in use (a protocol error).
   bool announce(const ChunkRef& chunk);
-  // The bytes of an announced chunk are in the window.
+  // The bytes of an announced chunk are in the window, or it is a hole.
   void arrived(std::uint32_t slot);
   bool step();
   void file_done(std::uint32_t slot, std::int64_t result);
@@ -125,11 +137,13 @@ class FileSink {
 
  private:
   struct State {
-    bool used = false, writing = false, hashing = false;
+    bool used = false, there = false, writing = false, hashing = false;
     ChunkRef chunk;
   };
   void release_if_done(std::uint32_t slot);
+  void take(std::uint32_t slot);
   void write_stream(std::uint32_t slot);
+  bool write_all(const std::uint8_t* at, std::uint32_t left);
 
   FileQueue* queue_ = nullptr;
   std::uint64_t tag_base_ = 0;
@@ -138,7 +152,7 @@ class FileSink {
   bool stream_ = false;
   std::vector<std::uint8_t> memory_;
   std::uint64_t size_ = 0, announced_ = 0, freed_octets_ = 0;
-  std::uint32_t next_slot_ = 0;
+  std::uint32_t next_slot_ = 0, next_taken_ = 0;
   std::string what_;
   std::vector<State> states_;
   std::deque<std::uint32_t> freed_;

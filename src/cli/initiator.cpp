@@ -28,23 +28,29 @@ Errc code_of(Status s) {
 }  // namespace
 
 Initiator::Initiator(const Config& config, const InitiatorOptions& options)
-    : config_(config), options_(options), files_(64, options.use_uring) {}
+    : config_(config), options_(options), files_(64, options.use_uring), pace_(options.limit) {}
 
 Initiator::~Initiator() {
   if (file_.source || file_.sink) settle();
 }
 
 Result<std::unique_ptr<Initiator>> Initiator::connect(const Config& config,
-                                                      const std::string& endpoint,
+                                                      const std::vector<std::string>& places,
                                                       const InitiatorOptions& options) {
   std::unique_ptr<Initiator> i(new Initiator(config, options));
-  if (auto ok = i->start(endpoint); !ok) return ok.error();
+  if (auto ok = i->start(); !ok) return ok.error();
+  const auto tried = reachable(i->rdma_.device, places);
+  Result<void> reached = Error{Errc::invalid_argument, "no address to connect to"};
+  for (const std::string& place : tried) {
+    reached = i->reach(place, options.connect_timeout_ms / static_cast<int>(tried.size()));
+    if (reached || stop_requested()) break;
+  }
+  if (!reached) return reached.error();
   if (auto ok = i->say_hello(); !ok) return ok.error();
   return i;
 }
 
-Result<void> Initiator::start(const std::string& endpoint) {
-  endpoint_ = endpoint;
+Result<void> Initiator::start() {
   auto device = Device::open(config_);
   if (!device) return device.error();
   rdma_.device = std::move(*device);
@@ -53,7 +59,6 @@ Result<void> Initiator::start(const std::string& endpoint) {
       !ok) {
     return ok;
   }
-  if (auto ok = not_ourselves(rdma_.device, endpoint); !ok) return ok;
   auto pd = rdma_.device.alloc_pd();
   if (!pd) return pd.error();
   rdma_.pd = std::move(*pd);
@@ -63,6 +68,12 @@ Result<void> Initiator::start(const std::string& endpoint) {
   auto events = rdma_.device.create_event_queue();
   if (!events) return events.error();
   rdma_.events = std::move(*events);
+  return {};
+}
+
+Result<void> Initiator::reach(const std::string& place, int timeout_ms) {
+  endpoint_ = place;
+  if (auto ok = not_ourselves(rdma_.device, place); !ok) return ok;
   auto channel = Channel::make(rdma_.device, rdma_.pd, rdma_.cq, rdma_.events, nullptr);
   if (!channel) return channel.error();
   rdma_.channel = std::move(*channel);
@@ -70,8 +81,10 @@ Result<void> Initiator::start(const std::string& endpoint) {
   const auto greeting = storage_greeting(options_.token ? &options_.token->digest() : nullptr);
   ConnectionOptions connect;
   connect.private_data = greeting;
-  connect.timeout_ms = options_.connect_timeout_ms;
-  if (auto ok = rdma_.channel->qp().connect_start(endpoint, connect); !ok) return ok.error();
+  connect.timeout_ms = std::max(timeout_ms, 1);
+  if (auto ok = rdma_.channel->qp().connect_start(place, connect); !ok) {
+    return Error{ok.error().code, place + ": " + ok.error().message};
+  }
   while (true) {
     Event e;
     if (!rdma_.events.wait(&e, 100)) {
@@ -84,12 +97,12 @@ Result<void> Initiator::start(const std::string& endpoint) {
       why = "the target refuses: ";
       for (const char c : e.private_data) why += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
     }
-    return Error{e.error.code, endpoint + ": " + why};
+    return Error{e.error.code, place + ": " + why};
   }
   const std::string answer = rdma_.channel->qp().peer_private_data();
   if (!check_greeting({reinterpret_cast<const std::uint8_t*>(answer.data()), answer.size()})
            .empty()) {
-    return Error{Errc::protocol, endpoint + ": the other end is not a target this version knows"};
+    return Error{Errc::protocol, place + ": the other end is not a target this version knows"};
   }
   return {};
 }
@@ -141,11 +154,13 @@ bool Initiator::run(const std::function<bool()>& work, const std::function<bool(
   while (failure_.empty()) {
     if (done()) return true;
     const bool worked = step() || work();
+    const double pause = pace_.wait(now_seconds());
+    if (worked || pause > 0) watch_.last_progress = now_seconds();
     if (worked) {
       idle.reset();
-      watch_.last_progress = now_seconds();
     } else if (idle.ripe()) {
-      rdma_.cq.wait(files_.outstanding() != 0 ? 1 : 50);
+      const int longest = pause > 0 ? std::clamp(static_cast<int>(pause * 1000), 1, 50) : 50;
+      rdma_.cq.wait(files_.outstanding() != 0 ? 1 : longest);
       idle.reset();
     }
     check_time();
@@ -275,6 +290,10 @@ void Initiator::on_message(const Message& m) {
       }
       if (slots_.taken(m.slot)) file_.source->slot_free(m.slot);
       return;
+    case MessageKind::Have:
+      if (file_.haves.size() >= Channel::kMaxSlots) return fail_with("the target says too much");
+      file_.haves.push_back(m);
+      return;
     case MessageKind::Chunk:
       if (file_.sink) return on_chunk(m);
       if (file_.early_chunks.size() < Channel::kMaxSlots) file_.early_chunks.push_back(m);
@@ -285,9 +304,16 @@ void Initiator::on_message(const Message& m) {
 }
 
 void Initiator::on_chunk(const Message& m) {
-  if (m.slot >= offer_.window.slots || !file_.sink->announce({m.slot, m.length, m.offset})) {
+  if (m.slot >= offer_.window.slots ||
+      !file_.sink->announce({m.slot, m.length, m.offset, m.hole})) {
     return fail_with("the target sent a chunk out of order or of a wrong size");
   }
+  if (m.hole) return file_.sink->arrived(m.slot);
+  if (!pace_.limits()) return fetch(m);
+  file_.announced.push_back(m);  // at most one for each slot
+}
+
+void Initiator::fetch(const Message& m) {
   const std::size_t at = std::size_t{m.slot} * offer_.window.chunk;
   if (auto ok = rdma_.channel->read(m.slot, rdma_.buffer.sge(at, m.length), offer_.remote + at,
                                     offer_.rkey);
@@ -301,18 +327,16 @@ void Initiator::take_early_chunks() {
   for (const Message& m : std::exchange(file_.early_chunks, {})) on_chunk(m);
 }
 
-bool Initiator::open(OpenMode mode, const std::string& name, std::uint64_t size,
-                     std::uint32_t permissions) {
+bool Initiator::open(Message m) {
   ++file_.transfer;
   file_.commit_sent = false;
   file_.opened = file_.commit = file_.result = std::nullopt;
   file_.early_chunks.clear();
+  file_.announced.clear();
+  file_.haves.clear();
   file_.next_bar = 0;
-  Message m = request(MessageKind::Open);
-  m.mode = mode;
-  m.text = name;
-  m.size = size;
-  m.permissions = permissions;
+  m.kind = MessageKind::Open;
+  m.transfer = file_.transfer;
   send(m);
   return run([] { return false; }, [&] { return file_.opened || file_.result; }) && file_.opened;
 }
@@ -335,6 +359,7 @@ void Initiator::settle() {
   }
   file_.source.reset();
   file_.sink.reset();
+  file_.announced.clear();
   slots_.reset(offer_.window.slots);
 }
 

@@ -68,8 +68,7 @@ Outcome<OpenedFile, std::string> open_local(const std::string& path) {
   if (!S_ISREG(st.st_mode)) {
     return fail(path + ": not a regular file (give '-' for what comes on standard input)");
   }
-  f.size = static_cast<std::uint64_t>(st.st_size);
-  f.permissions = st.st_mode & 0777;
+  f.is = attributes_of(st);
   return f;
 }
 
@@ -102,8 +101,9 @@ Outcome<OpenedFile, std::string> LocalSource::again() const {
   f.fd = FileDescriptor(fcntl(copy_.get(), F_DUPFD_CLOEXEC, 3));
   struct stat st {};
   if (!f.fd || fstat(f.fd.get(), &st) != 0) return fail(because(shown_, errno));
-  f.size = static_cast<std::uint64_t>(st.st_size);
-  f.permissions = 0644;
+  f.is = attributes_of(st);
+  f.is.permissions = 0644;
+  f.is.modified = {};
   return f;
 }
 
@@ -147,6 +147,17 @@ Outcome<LocalDestination, std::string> LocalDestination::open(const std::string&
   d.folder_ = std::move(*opened);
   d.leaf_ = leaf;
   d.prefix_ = folder.empty() || folder == "/" ? folder : folder + "/";
+  return d;
+}
+
+Outcome<LocalDestination, std::string> LocalDestination::below(int folder, const std::string& shown,
+                                                               const std::string& name) {
+  LocalDestination d;
+  d.folder_ = FileDescriptor(fcntl(folder, F_DUPFD_CLOEXEC, 3));
+  if (!d.folder_) return fail(because(shown, errno));
+  d.leaf_ = name;
+  d.prefix_ = shown.back() == '/' ? shown : shown + "/";
+  d.shown_ = d.prefix_ + name;
   return d;
 }
 

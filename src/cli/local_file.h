@@ -31,6 +31,9 @@ class LocalSource {
 class LocalDestination {
  public:
   static Outcome<LocalDestination, std::string> open(const std::string& path);
+  // `name` below a folder, which `shown` is called: no link is followed on the way there.
+  static Outcome<LocalDestination, std::string> below(int folder, const std::string& shown,
+                                                      const std::string& name);
   bool is_stream() const { return static_cast<bool>(stream_); }
   int stream() const { return stream_.get(); }
   int folder() const { return folder_.get(); }

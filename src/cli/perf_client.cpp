@@ -3,17 +3,30 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/endpoint.h"
 #include "cli/perf_run.h"
 
 namespace urnic::cli {
 
+namespace {
+
+void take_counts(const PerfMessage& receiver, const PerfMessage& sender, PerfResult* r) {
+  r->bytes_fast = receiver.bytes_fast;
+  r->bytes_slow = receiver.bytes_slow;
+  r->downgrades = receiver.downgrades;
+  r->upgrades = receiver.upgrades;
+  r->recoveries = receiver.recoveries;
+  r->retransmits = sender.retransmits;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
-                                                        const std::string& endpoint,
+                                                        const std::vector<std::string>& places,
                                                         std::uint32_t connections,
                                                         std::uint64_t buffer) {
   auto client = std::make_unique<PerfClient>();
   client->config_ = config;
-  client->endpoint_ = endpoint;
   PerfSession& s = client->s_;
   s.transport = perf_transport(config);
   auto device = Device::open(config);
@@ -22,7 +35,6 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
   if (auto ok = wait_ready(s.device, config.get("port"), "urnic perf", 10'000); !ok) {
     return ok.error();
   }
-  if (auto ok = not_ourselves(s.device, endpoint); !ok) return ok.error();
   auto pd = s.device.alloc_pd();
   if (!pd) return pd.error();
   s.pd = std::move(*pd);
@@ -37,10 +49,12 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
                                  access_local_write | access_remote_write | access_remote_read);
   if (!memory) return memory.error();
   s.memory = std::move(*memory);
-  auto control = PerfControl::make(s.device, s.pd, s.transport, s.events, nullptr);
-  if (!control) return control.error();
-  s.control = std::move(*control);
-  if (auto ok = client->connect_one(s.control->qp(), {true, 0, 0}); !ok) return ok.error();
+  Result<void> reached = Error{Errc::invalid_argument, "no address to connect to"};
+  for (const std::string& place : reachable(s.device, places)) {
+    reached = client->reach(place);
+    if (reached || stop_requested()) break;
+  }
+  if (!reached) return reached.error();
 
   PerfMessage hello;
   hello.kind = PerfKind::Hello;
@@ -62,6 +76,15 @@ Result<std::unique_ptr<PerfClient>> PerfClient::connect(const Config& config,
     }
   }
   return client;
+}
+
+Result<void> PerfClient::reach(const std::string& place) {
+  endpoint_ = place;
+  if (auto ok = not_ourselves(s_.device, place); !ok) return ok;
+  auto control = PerfControl::make(s_.device, s_.pd, s_.transport, s_.events, nullptr);
+  if (!control) return control.error();
+  s_.control = std::move(*control);
+  return connect_one(s_.control->qp(), {true, 0, 0});
 }
 
 Result<void> PerfClient::connect_one(QueuePair& qp, const PerfGreeting& greeting) {
@@ -88,7 +111,8 @@ Error PerfClient::failed() const {
   return {Errc::reset, endpoint_ + ": " + s_.failure};
 }
 
-Result<PerfMessage> PerfClient::await(PerfKind kind, const std::function<void()>& meanwhile) {
+Result<PerfMessage> PerfClient::await(PerfKind kind, const std::function<void()>& meanwhile,
+                                      std::optional<PerfKind> also) {
   const double began = now_seconds();
   Idle idle(config_.get_int("spin_us"));
   double next_check = 0;
@@ -100,7 +124,7 @@ Result<PerfMessage> PerfClient::await(PerfKind kind, const std::function<void()>
                    endpoint_ + ": " + (s_.failure.empty() ? m.error().message : s_.failure)};
     }
     if (*m) {
-      if ((*m)->kind == kind) return std::move(**m);
+      if ((*m)->kind == kind || (also && (*m)->kind == *also)) return std::move(**m);
       return Error{Errc::protocol, endpoint_ + ": the server sent a message that does not belong"};
     }
     meanwhile();
@@ -130,7 +154,23 @@ void PerfClient::dispatch(BandwidthSender* sender, SendReceiver* receiver) {
   }
 }
 
+void PerfClient::note(std::optional<PerfInterval> over) {
+  if (!over) return;
+  intervals_.push_back(*over);
+  if (tell_ != nullptr && *tell_) (*tell_)(*over);
+}
+
+Result<PerfResult> PerfClient::measure(const PerfRun& run, const Tell& tell) {
+  tell_ = &tell;
+  intervals_.clear();
+  auto result = measure(run);
+  tell_ = nullptr;
+  if (result) result->intervals = std::move(intervals_);
+  return result;
+}
+
 Result<PerfResult> PerfClient::measure(const PerfRun& run) {
+  if (run.reverse) return reversed(run);
   if (run.test == PerfTest::Latency) return latency(run);
   // Sends are compared one by one as they arrive.
   return run.verify && run.op != PerfOp::Send ? verified(run) : bandwidth(run);
@@ -206,33 +246,31 @@ Result<PerfResult> PerfClient::bandwidth(const PerfRun& run) {
   // and Read is the same place with the same octets.
   SendReceiver receiver(&s_, run);
   const bool receiving = run.op == PerfOp::Send && run.bidirectional;
-  PerfMessage m;
-  m.kind = PerfKind::Run;
-  m.run = run;
-  if (auto ok = s_.control->send(m); !ok) return ok.error();
-  auto ready = await(PerfKind::Ready, [] {});
-  if (!ready) return ready.error();
-  if (receiving) {
-    if (auto ok = receiver.start(); !ok) return ok.error();
-  }
+  if (auto ok = begin(run, receiving, &receiver); !ok) return ok.error();
+  IntervalMeter meter(run.interval_ms);
   double last_progress = now_seconds(), next_check = 0;
   while (!sender.finished()) {
     const std::uint64_t before = sender.messages();
     sender.step();
     dispatch(&sender, receiving ? &receiver : nullptr);
     const double now = now_seconds();
-    if (sender.messages() != before) last_progress = now;
+    if (sender.messages() != before || run.limit != 0) last_progress = now;
+    note(meter.at(sender.elapsed(now), sender.messages()));
     if (now >= next_check) {
       next_check = now + 0.1;
       s_.alive(last_progress);
     }
     if (!s_.failure.empty()) return failed();
   }
+  note(meter.rest(sender.seconds(), sender.messages()));
   if (run.verify && run.op == PerfOp::Write) {
     if (auto placed = see_writes_placed(); !placed) return placed.error();
   }
+  PerfMessage m;
   m.kind = PerfKind::Done;
   m.messages = sender.messages();
+  m.nanoseconds = static_cast<std::uint64_t>(sender.seconds() * 1e9);
+  m.peak = static_cast<std::uint64_t>(sender.peak_rate());
   if (auto ok = s_.control->send(m); !ok) return ok.error();
   auto report =
       await(PerfKind::Report, [&] { dispatch(&sender, receiving ? &receiver : nullptr); });
@@ -267,13 +305,60 @@ Result<PerfResult> PerfClient::bandwidth(const PerfRun& run) {
   PerfMessage here;
   s_.add_stats(&here);
   const bool we_receive = run.op == PerfOp::Read;
-  const PerfMessage& receiver_side = we_receive ? here : *report;
-  r.bytes_fast = receiver_side.bytes_fast;
-  r.bytes_slow = receiver_side.bytes_slow;
-  r.downgrades = receiver_side.downgrades;
-  r.upgrades = receiver_side.upgrades;
-  r.recoveries = receiver_side.recoveries;
-  r.retransmits = we_receive ? report->retransmits : here.retransmits;
+  take_counts(we_receive ? here : *report, we_receive ? *report : here, &r);
+  return r;
+}
+
+// Tells the server what comes, and takes what it sends.
+Result<void> PerfClient::begin(const PerfRun& run, bool receives, SendReceiver* receiver) {
+  PerfMessage m;
+  m.kind = PerfKind::Run;
+  m.run = run;
+  if (auto ok = s_.control->send(m); !ok) return ok;
+  auto ready = await(PerfKind::Ready, [] {});
+  if (!ready) return ready.error();
+  return receives ? receiver->start() : Result<void>();
+}
+
+// The server writes, reads or sends; it says how far it is.
+Result<PerfResult> PerfClient::reversed(const PerfRun& run) {
+  for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
+    std::fill_n(s_.memory.data() + s_.layout.credit(i), 64, std::uint8_t{0});
+    std::fill_n(s_.data(i), s_.layout.buffer, std::uint8_t{0});
+  }
+  SendReceiver receiver(&s_, run);
+  const bool receives = run.op == PerfOp::Send;
+  if (auto ok = begin(run, receives, &receiver); !ok) return ok.error();
+  BandwidthSender idle_sender(&s_, run);
+  const auto meanwhile = [&] { dispatch(&idle_sender, receives ? &receiver : nullptr); };
+  IntervalMeter meter(run.interval_ms);
+  PerfMessage last;
+  while (last.kind != PerfKind::Report) {
+    auto m = await(PerfKind::Report, meanwhile, PerfKind::Progress);
+    if (!m) return m.error();
+    last = *m;
+    const double seconds = static_cast<double>(last.nanoseconds) / 1e9;
+    note(last.kind == PerfKind::Report ? meter.rest(seconds, last.messages)
+                                       : meter.at(seconds, last.messages));
+  }
+  // "That was all" comes by another connection than the messages.
+  const double until = now_seconds() + 5;
+  while (receives && receiver.messages() < last.messages) {
+    meanwhile();
+    if (now_seconds() > until) s_.failure = "not all messages have arrived";
+    if (!receiver.failure().empty()) s_.failure = receiver.failure();
+    if (!s_.failure.empty()) return failed();
+  }
+  PerfResult r;
+  r.run = run;
+  r.messages = last.messages;
+  r.seconds = static_cast<double>(last.nanoseconds) / 1e9;
+  r.message_rate = static_cast<double>(r.messages) / std::max(r.seconds, 1e-9);
+  r.average_rate = r.message_rate * run.size;
+  r.peak_rate = std::max(static_cast<double>(last.peak), r.average_rate);
+  PerfMessage here;
+  s_.add_stats(&here);
+  take_counts(run.op == PerfOp::Read ? last : here, run.op == PerfOp::Read ? here : last, &r);
   return r;
 }
 
@@ -288,24 +373,20 @@ Result<PerfResult> PerfClient::latency(const PerfRun& run) {
   if (!ready) return ready.error();
   if (!loop.run()) return failed();
   m.kind = PerfKind::Done;
-  m.messages = loop.messages();
-  if (auto ok = s_.control->send(m); !ok) return ok.error();
-  auto report = await(PerfKind::Report, [] {});
-  if (!report) return report.error();
   PerfResult r;
   r.run = run;
-  r.messages = loop.messages();
+  r.messages = m.messages = loop.messages();
   r.seconds = loop.seconds();
   r.message_rate = static_cast<double>(r.messages) / std::max(r.seconds, 1e-9);
   r.latency = summarise(&loop.samples());
+  m.nanoseconds = static_cast<std::uint64_t>(r.seconds * 1e9);
+  m.latency = to_nanoseconds(r.latency);
+  if (auto ok = s_.control->send(m); !ok) return ok.error();
+  auto report = await(PerfKind::Report, [] {});
+  if (!report) return report.error();
   PerfMessage here;
   s_.add_stats(&here);
-  r.bytes_fast = here.bytes_fast;
-  r.bytes_slow = here.bytes_slow;
-  r.downgrades = here.downgrades;
-  r.upgrades = here.upgrades;
-  r.recoveries = here.recoveries;
-  r.retransmits = here.retransmits;
+  take_counts(here, here, &r);
   return r;
 }
 

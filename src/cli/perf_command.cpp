@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "base/ip_address.h"
 #include "cli/command.h"
+#include "cli/endpoint.h"
 #include "cli/perf_run.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -63,6 +63,12 @@ class PerfCommand : public Command {
         ->check(CLI::Range(0u, 1'000'000u))
         ->type_name("[100]");
     app->add_flag("-b,--bidirectional", ask_.bidirectional, "bw: both ends send");
+    app->add_flag("--reverse", ask_.reverse, "bw: the server sends, to the client");
+    app->add_option("-i,--interval", ask_.interval, "bw: a line for every so many seconds")
+        ->type_name("TIME");
+    app->add_option("--limit,--rate_limit", ask_.limit,
+                    "bw: octets a second at most, e.g. 100M, of each end that sends")
+        ->type_name("RATE");
     app->add_flag("--verify", ask_.verify, "bw: compare every octet that arrived (between passes)");
     app->add_option("-p,--service", service_, "port of the transport")
         ->check(CLI::Range(1, 65535))
@@ -97,7 +103,8 @@ class PerfCommand : public Command {
   int serve(const Config& config) {
     for (const char* option :
          {"--op", "--test", "--size", "--all", "--iters", "--duration", "--depth", "--qps",
-          "--cq-mod", "--post-list", "--inline", "--warm-up", "--bidirectional", "--verify"}) {
+          "--cq-mod", "--post-list", "--inline", "--warm-up", "--bidirectional", "--verify",
+          "--reverse", "--interval", "--limit"}) {
       if (app->count(option) != 0) {
         return usage(std::string(option) + " is for the client; the server takes what it asks for");
       }
@@ -108,6 +115,9 @@ class PerfCommand : public Command {
     }
     auto server = PerfServer::open(config, static_cast<std::uint16_t>(service_), *memory);
     if (!server) return failed(server.error().message);
+    (*server)->on_result = [this](const std::string& peer, const PerfResult& r) {
+      tell_result(peer, r);
+    };
     if (!json_) {
       const DeviceInfo info = (*server)->info();
       std::printf("waiting for a client on %s, addresses %s, port %d\n", config.get("port").c_str(),
@@ -127,6 +137,65 @@ class PerfCommand : public Command {
     }
   }
 
+  // The server's table: what each client measures, under a head of its own for each kind of test.
+  void tell_result(const std::string& peer, const PerfResult& r) {
+    if (json_) {
+      Json j = to_json(r);
+      j["client"] = peer;
+      j["op"] = name_of(r.run.op);
+      j["test"] = r.run.test == PerfTest::Latency ? "lat" : "bw";
+      j.erase("receiver");
+      j.erase("retransmits");
+      std::printf("%s\n", j.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    } else {
+      const std::string of = test_name(r.run) + ", client " + printable(peer);
+      if (of != told_) {
+        print_rule();
+        std::printf(" %s\n%s\n", of.c_str(), perf_heading(r.run.test, gigabits_).c_str());
+        told_ = of;
+      }
+      std::printf("%s\n", perf_line(r, gigabits_).c_str());
+    }
+    std::fflush(stdout);
+  }
+
+  static std::string test_name(const PerfRun& r) {
+    const char* name = r.op == PerfOp::Write  ? "RDMA_Write"
+                       : r.op == PerfOp::Read ? "RDMA_Read"
+                                              : "Send";
+    return std::string(name) +
+           (r.bidirectional ? " Bidirectional"
+            : r.reverse     ? " Reverse"
+                            : "") +
+           (r.test == PerfTest::Latency ? " Latency" : " BW") + " Test";
+  }
+
+  // The parts of a plan that are about time and rate; an error is one line.
+  std::string plan_pace(PerfRun* r) const {
+    if (!ask_.interval.empty()) {
+      const auto ms = parse_duration_ms(ask_.interval);
+      if (!ms || *ms < 100 || *ms > 86'400'000) {
+        return "--interval " + ask_.interval + ": expected a time from 100ms, like 1s";
+      }
+      r->interval_ms = static_cast<std::uint32_t>(*ms);
+    }
+    if (!ask_.limit.empty()) {
+      const auto rate = parse_size(ask_.limit);
+      if (!rate || *rate < 1024) {
+        return "--limit " + ask_.limit + ": expected octets a second, at least 1K, e.g. 100M";
+      }
+      r->limit = *rate;
+    }
+    if (r->test == PerfTest::Latency && (r->interval_ms != 0 || r->limit != 0 || r->reverse)) {
+      return "-i, --limit and --reverse are for --test bw";
+    }
+    if (r->verify && (r->interval_ms != 0 || r->limit != 0 || r->reverse)) {
+      return "--verify goes without -i, --limit and --reverse";
+    }
+    if (r->reverse && r->bidirectional) return "--reverse and -b exclude each other";
+    return {};
+  }
+
   // What to measure, from the options; an empty error means fine.
   std::string plan(std::vector<PerfRun>* runs) const {
     PerfRun r;
@@ -135,12 +204,14 @@ class PerfCommand : public Command {
     const bool latency = r.test == PerfTest::Latency;
     r.bidirectional = ask_.bidirectional;
     r.verify = ask_.verify;
+    r.reverse = ask_.reverse;
     if (latency && (ask_.bidirectional || ask_.verify || ask_.connections != 1)) {
       return "-b, -q and --verify are for --test bw";
     }
     if (ask_.bidirectional && ask_.verify) {
       return "--verify goes without -b: both ends would hold the same data before it arrives";
     }
+    if (std::string wrong = plan_pace(&r); !wrong.empty()) return wrong;
     r.depth = r.op == PerfOp::Read && app->count("--depth") == 0 ? 16 : ask_.depth;
     r.cq_moderation = ask_.cq_moderation;
     r.post_list = std::min(ask_.post_list, r.depth);
@@ -175,6 +246,9 @@ class PerfCommand : public Command {
       return "--size " + ask_.size + ": expected 1 to 1G";
     }
     r.size = static_cast<std::uint32_t>(*size);
+    if (r.limit != 0 && r.limit < r.size) {
+      return "--limit " + ask_.limit + ": less than a message a second";
+    }
     runs->push_back(r);
     return {};
   }
@@ -183,17 +257,8 @@ class PerfCommand : public Command {
     std::vector<PerfRun> runs;
     if (forever_) return usage("--forever is for the server");
     if (const std::string wrong = plan(&runs); !wrong.empty()) return usage(wrong);
-    std::optional<SocketAddress> to = SocketAddress::parse(server_);
-    if (!to) {
-      std::string_view bare = server_;
-      if (bare.size() > 2 && bare.front() == '[' && bare.back() == ']') {
-        bare = bare.substr(1, bare.size() - 2);
-      }
-      if (const auto ip = IpAddress::parse(bare)) {
-        to = SocketAddress{*ip, static_cast<std::uint16_t>(service_)};
-      }
-    }
-    if (!to) return usage("'" + server_ + "' is not an address; write 10.77.0.1[:18516]");
+    const auto to = parse_endpoint(server_, static_cast<std::uint16_t>(service_));
+    if (!to) return usage("'" + server_ + "' is not an address; write 10.77.0.1[:18516] or a name");
     std::uint64_t buffer = kLeastBuffer;
     for (const PerfRun& r : runs) {
       const std::uint64_t stride = perf_stride(r);
@@ -207,14 +272,20 @@ class PerfCommand : public Command {
           "the messages under way need more than 2 GiB; use smaller ones, fewer "
           "connections or a smaller --depth");
     }
-    auto client = PerfClient::connect(config, to->to_string(), ask_.connections, buffer);
-    if (!client) return failed(client.error().message);
+    auto places = places_of(*to);
+    if (!places.ok()) return failed(places.error());
+    auto client = PerfClient::connect(config, *places, ask_.connections, buffer);
+    if (!client) return failed((to->ip ? "" : to->host + ": ") + client.error().message);
     if (!json_) print_head(config, (*client)->info(), runs.front());
     Json results = Json::array();
     PerfResult last;
     std::uint64_t errors = 0;
     for (const PerfRun& run : runs) {
-      auto result = (*client)->measure(run);
+      auto result = (*client)->measure(run, [&](const PerfInterval& over) {
+        if (json_) return;
+        std::printf("%s\n", perf_line(over, run.size, gigabits_).c_str());
+        std::fflush(stdout);
+      });
       if (!result) return failed(result.error().message);
       last = *result;
       errors += last.errors;
@@ -259,12 +330,8 @@ class PerfCommand : public Command {
 
   void print_head(const Config& config, const DeviceInfo& info, const PerfRun& r) const {
     const bool latency = r.test == PerfTest::Latency;
-    const char* name = r.op == PerfOp::Write  ? "RDMA_Write"
-                       : r.op == PerfOp::Read ? "RDMA_Read"
-                                              : "Send";
     print_rule();
-    std::printf("                    %s %s%s Test\n", name,
-                ask_.bidirectional ? "Bidirectional " : "", latency ? "Latency" : "BW");
+    std::printf("                    %s\n", test_name(r).c_str());
     std::vector<std::pair<std::string, std::string>> lines = {
         {"Port", info.port},
         {"Addresses", info.addresses},
@@ -308,6 +375,14 @@ class PerfCommand : public Command {
       j["message_rate_per_second"] = r.message_rate;
       if (r.run.verify) j["messages_that_differ"] = r.errors;
     }
+    for (const PerfInterval& i : r.intervals) {
+      const double seconds = std::max(i.to - i.from, 1e-9);
+      j["intervals"].push_back(
+          {{"from_seconds", i.from},
+           {"to_seconds", i.to},
+           {"messages", i.messages},
+           {"bytes_per_second", static_cast<double>(i.messages) * r.run.size / seconds}});
+    }
     j["receiver"] = {{"bytes_fast", r.bytes_fast},
                      {"bytes_slow", r.bytes_slow},
                      {"downgrades", r.downgrades},
@@ -322,6 +397,7 @@ class PerfCommand : public Command {
     j["op"] = ask_.op;
     j["test"] = ask_.test;
     j["bidirectional"] = ask_.bidirectional;
+    j["reverse"] = ask_.reverse;
     j["port"] = info.port;
     j["mtu"] = info.mtu;
     j["kernel"] = info.kernel;
@@ -339,8 +415,8 @@ class PerfCommand : public Command {
 
   // What a client asks for, as the command line says it.
   struct Ask {
-    std::string op = "write", test = "bw", size, duration;
-    bool all = false, bidirectional = false, verify = false;
+    std::string op = "write", test = "bw", size, duration, interval, limit;
+    bool all = false, bidirectional = false, verify = false, reverse = false;
     std::uint64_t iterations = 0;
     std::uint32_t depth = 128, connections = 1, cq_moderation = 64, post_list = 1, max_inline = 0,
                   warm_up = 100;
@@ -349,6 +425,7 @@ class PerfCommand : public Command {
   SettingsOptions settings_;
   Ask ask_;
   std::string server_, memory_ = "1G";
+  std::string told_;  // what the server's table is about
   bool gigabits_ = false, json_ = false, forever_ = false;
   int service_ = kPerfPort, cpu_ = -1;
 };

@@ -64,7 +64,8 @@ BandwidthSender::BandwidthSender(PerfSession* session, const PerfRun& run)
       slots_(perf_slots(run, session->layout.buffer)),
       lanes_(session->qps.size()),
       batch_(run.post_list),
-      sges_(run.post_list) {
+      sges_(run.post_list),
+      pace_(run.limit) {
   expected_ = run.iterations * lanes_.size();
 }
 
@@ -97,6 +98,8 @@ bool BandwidthSender::post(std::uint32_t connection, double now) {
     lane.stopped = true;
     if (lane.signaled == lane.posted) return false;
     // One more, so that a completion tells of the last ones.
+  } else if (!pace_.may(now)) {
+    return false;
   }
   const std::uint64_t left = lane.stopped           ? 1
                              : run_.iterations == 0 ? UINT64_MAX
@@ -135,6 +138,7 @@ bool BandwidthSender::post(std::uint32_t connection, double now) {
     if ((batch_[i].flags & send_signaled) != 0) lane.signaled = lane.posted + i + 1;
   }
   lane.posted += taken;
+  pace_.spend(taken * run_.size, now);
   if (taken < n && why.code != Errc::no_memory && s_->failure.empty()) s_->failure = why.message;
   if (lane.posted == run_.iterations) lane.stopped = true;
   return taken != 0;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "cli/pace.h"
 #include "cli/perf_session.h"
 
 namespace urnic::cli {
@@ -30,6 +31,8 @@ class BandwidthSender {
   void on_completion(const Completion& c);
   std::uint64_t messages() const { return completed_; }
   double seconds() const { return ended_ - began_; }
+  // Since the first message was posted.
+  double elapsed(double now) const { return began_ == 0 ? 0 : now - began_; }
   double peak_rate() const { return peak_; }
 
  private:
@@ -58,6 +61,7 @@ class BandwidthSender {
   double mark_time_ = 0;
   std::uint64_t mark_count_ = 0;
   bool done_ = false;
+  Pace pace_;
 };
 
 // Takes Sends: keeps receives posted and tells the sender how many it may send.
@@ -96,7 +100,8 @@ class LatencyLoop {
   std::vector<std::uint32_t>& samples() { return samples_; }
   std::uint64_t messages() const { return count_; }
   double seconds() const { return seconds_; }
-  bool control_waiting() const { return control_waiting_; }
+  // What the client has said at its end.
+  const PerfMessage& done() const { return done_; }
 
  private:
   bool measure();
@@ -114,6 +119,7 @@ class LatencyLoop {
   std::uint64_t receives_ready_ = 0;
   double seconds_ = 0, last_progress_ = 0;
   bool control_waiting_ = false;
+  PerfMessage done_;
   std::uint32_t spins_ = 0;
   std::vector<std::uint32_t> samples_;
 };

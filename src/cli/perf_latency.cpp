@@ -33,6 +33,7 @@ bool LatencyLoop::healthy() {
     if (message && *message) {
       if ((*message)->kind != PerfKind::Done) s_->failure = "the client sent what does not belong";
       control_waiting_ = true;
+      done_ = std::move(**message);
       return false;
     }
   }

@@ -9,7 +9,7 @@ namespace urnic::cli {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x55524e50;  // "URNP"
-constexpr std::size_t kTextAt = 96, kMostText = kPerfMessage - kTextAt;
+constexpr std::size_t kTextAt = 192, kMostText = kPerfMessage - kTextAt;
 
 // Writes or reads fields one behind another, so that both directions share one list.
 struct Writer {
@@ -32,21 +32,25 @@ void fields(PerfMessage& m, F&& f) {
       break;
     case PerfKind::Run: {
       PerfRun& r = m.run;
-      std::uint32_t what = static_cast<std::uint32_t>(r.op) |
-                           static_cast<std::uint32_t>(r.test) << 8 |
-                           (r.bidirectional ? 1u << 16 : 0) | (r.verify ? 1u << 17 : 0);
+      std::uint32_t what =
+          static_cast<std::uint32_t>(r.op) | static_cast<std::uint32_t>(r.test) << 8 |
+          (r.bidirectional ? 1u << 16 : 0) | (r.verify ? 1u << 17 : 0) | (r.reverse ? 1u << 18 : 0);
       f(what), f(r.size), f(r.iterations), f(r.duration_ms), f(r.depth), f(r.cq_moderation);
       f(r.post_list), f(r.inline_size), f(r.warm_up), f(r.seed);
+      f(r.interval_ms), f(r.limit);
       r.op = static_cast<PerfOp>(what & 0xff);
       r.test = static_cast<PerfTest>(what >> 8 & 0xff);
       r.bidirectional = (what >> 16 & 1) != 0;
       r.verify = (what >> 17 & 1) != 0;
+      r.reverse = (what >> 18 & 1) != 0;
       break;
     }
     case PerfKind::Done:
     case PerfKind::Report:
+    case PerfKind::Progress:
       f(m.messages), f(m.nanoseconds), f(m.errors), f(m.bytes_fast), f(m.bytes_slow);
-      f(m.downgrades), f(m.upgrades), f(m.recoveries), f(m.retransmits);
+      f(m.downgrades), f(m.upgrades), f(m.recoveries), f(m.retransmits), f(m.peak);
+      for (std::uint64_t& nanoseconds : m.latency) f(nanoseconds);
       break;
     case PerfKind::Ready:
     case PerfKind::Error:
@@ -58,7 +62,9 @@ bool fits(const PerfRun& r) {
   return r.op <= PerfOp::Send && r.test <= PerfTest::Latency && r.size >= 1 &&
          r.size <= (1u << 30) && r.depth >= 1 && r.depth <= 32768 && r.cq_moderation >= 1 &&
          r.post_list >= 1 && r.post_list <= r.depth && r.inline_size <= 4096 &&
-         (r.iterations != 0 || r.duration_ms != 0);
+         (r.iterations != 0 || r.duration_ms != 0) &&
+         !(r.reverse && (r.bidirectional || r.verify || r.test == PerfTest::Latency)) &&
+         (r.interval_ms == 0 || r.interval_ms >= 100);
 }
 
 }  // namespace
@@ -85,7 +91,8 @@ Outcome<PerfMessage, std::string> decode_perf(std::span<const std::uint8_t> byte
   }
   PerfMessage m;
   const std::size_t text = load_be16(bytes.data() + 6);
-  if (bytes[5] < 1 || bytes[5] > static_cast<std::uint8_t>(PerfKind::Error) || text > kMostText) {
+  if (bytes[5] < 1 || bytes[5] > static_cast<std::uint8_t>(PerfKind::Progress) ||
+      text > kMostText) {
     return fail(std::string("a control message is malformed"));
   }
   m.kind = static_cast<PerfKind>(bytes[5]);

@@ -12,8 +12,8 @@
 namespace urnic::cli {
 
 inline constexpr std::uint16_t kPerfPort = 18516;
-inline constexpr std::uint8_t kPerfVersion = 1;
-inline constexpr std::size_t kPerfMessage = 256;
+inline constexpr std::uint8_t kPerfVersion = 2;
+inline constexpr std::size_t kPerfMessage = 384;
 
 enum class PerfKind : std::uint8_t {
   Hello = 1,  // client: connections and memory it wants
@@ -23,6 +23,7 @@ enum class PerfKind : std::uint8_t {
   Done,       // client: all of ours is sent
   Report,     // server: what arrived, and what it sent itself
   Error,      // either: `text`, then the connection ends
+  Progress,   // server that sends: how far it is
 };
 enum class PerfOp : std::uint8_t { Write = 0, Read, Send };
 enum class PerfTest : std::uint8_t { Bandwidth = 0, Latency };
@@ -32,6 +33,7 @@ struct PerfRun {
   PerfOp op = PerfOp::Write;
   PerfTest test = PerfTest::Bandwidth;
   bool bidirectional = false, verify = false;
+  bool reverse = false;  // the server does what the client would do
   std::uint32_t size = 65536;
   std::uint64_t iterations = 5000;  // of each connection; 0: by duration
   std::uint32_t duration_ms = 0;
@@ -40,6 +42,8 @@ struct PerfRun {
   std::uint32_t post_list = 1;        // work requests for one doorbell
   std::uint32_t inline_size = 0;      // messages up to this size are posted inline
   std::uint32_t warm_up = 0;          // messages before the clock starts (latency)
+  std::uint32_t interval_ms = 0;      // how often it is told how far it is; 0: not
+  std::uint64_t limit = 0;            // octets a second of each end that sends; 0: none
   std::uint64_t seed = 1;
   bool operator==(const PerfRun&) const = default;
 };
@@ -51,8 +55,9 @@ struct PerfMessage {
   std::uint64_t buffer = 0;  // octets of data area for each connection
   std::uint64_t address = 0;
   PerfRun run;  // Run
-  // Done, Report
-  std::uint64_t messages = 0, nanoseconds = 0, errors = 0;
+  // Done, Report, Progress: of the end that says it
+  std::uint64_t messages = 0, nanoseconds = 0, errors = 0, peak = 0;
+  std::array<std::uint64_t, 9> latency{};  // Done: nanoseconds, in the order of LatencySummary
   std::uint64_t bytes_fast = 0, bytes_slow = 0, downgrades = 0, upgrades = 0, recoveries = 0,
                 retransmits = 0;
   std::string text;  // Error, up to 160 octets

@@ -32,6 +32,40 @@ LatencySummary summarise(std::vector<std::uint32_t>* samples) {
   return s;
 }
 
+std::array<std::uint64_t, 9> to_nanoseconds(const LatencySummary& l) {
+  const double all[] = {l.min, l.max, l.typical, l.average, l.deviation,
+                        l.p50, l.p90, l.p99,     l.p999};
+  std::array<std::uint64_t, 9> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<std::uint64_t>(std::llround(all[i] * 1000));
+  }
+  return out;
+}
+
+LatencySummary from_nanoseconds(const std::array<std::uint64_t, 9>& n) {
+  const auto us = [&](std::size_t i) { return static_cast<double>(n[i]) / 1000; };
+  return {us(0), us(1), us(2), us(3), us(4), us(5), us(6), us(7), us(8)};
+}
+
+PerfInterval IntervalMeter::cut(double seconds, std::uint64_t messages) {
+  const PerfInterval over{from_, seconds, messages - std::min(messages, before_)};
+  from_ = seconds;
+  before_ = messages;
+  return over;
+}
+
+std::optional<PerfInterval> IntervalMeter::at(double seconds, std::uint64_t messages) {
+  if (interval_ == 0 || seconds - from_ < interval_) return std::nullopt;
+  return cut(seconds, messages);
+}
+
+std::optional<PerfInterval> IntervalMeter::rest(double seconds, std::uint64_t messages) {
+  // So short that its rate would say nothing: it is in the sum only.
+  if (interval_ == 0 || messages <= before_ || seconds - from_ < interval_ / 10)
+    return std::nullopt;
+  return cut(seconds, messages);
+}
+
 std::string perf_heading(PerfTest test, bool gigabits) {
   if (test == PerfTest::Latency) {
     return " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    "
@@ -60,6 +94,17 @@ std::string perf_line(const PerfResult& r, bool gigabits) {
   std::string out = line;
   while (!out.empty() && out.back() == ' ') out.pop_back();
   return out;
+}
+
+std::string perf_line(const PerfInterval& i, std::uint32_t size, bool gigabits) {
+  char line[256];
+  const double seconds = std::max(i.to - i.from, 1e-9);
+  const double rate = static_cast<double>(i.messages) / seconds;
+  std::snprintf(line, sizeof line, " [%7.2f - %7.2f s] %-10llu  %-10.2f[%s]  %.6f[Mpps]", i.from,
+                i.to, static_cast<unsigned long long>(i.messages),
+                rate * size / (gigabits ? 1e9 / 8 : 1 << 20), gigabits ? "Gb/sec" : "MB/sec",
+                rate / 1e6);
+  return line;
 }
 
 std::string perf_receiver_line(const PerfResult& r, Transport transport) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,20 +13,30 @@ namespace urnic::cli {
 
 class PerfClient {
  public:
-  // Opens the device, connects `connections` + 1 times to `endpoint`; `buffer` octets of data area
-  // for each connection.
+  // Opens the device, connects `connections` + 1 times to the first of `places` where that
+  // succeeds; `buffer` octets of data area for each connection.
   static Result<std::unique_ptr<PerfClient>> connect(const Config& config,
-                                                     const std::string& endpoint,
+                                                     const std::vector<std::string>& places,
                                                      std::uint32_t connections,
                                                      std::uint64_t buffer);
-  Result<PerfResult> measure(const PerfRun& run);
+  // `tell` hears of every interval of a run that has some, as it is over.
+  using Tell = std::function<void(const PerfInterval&)>;
+  Result<PerfResult> measure(const PerfRun& run, const Tell& tell);
   void disconnect();
   DeviceInfo info() const { return s_.device.info(); }
 
  private:
+  Result<void> reach(const std::string& place);
   Result<void> connect_one(QueuePair& qp, const PerfGreeting& greeting);
-  Result<PerfMessage> await(PerfKind kind, const std::function<void()>& meanwhile);
+  Result<PerfResult> measure(const PerfRun& run);
+  // `also`: another kind that may come.
+  Result<PerfMessage> await(PerfKind kind, const std::function<void()>& meanwhile,
+                            std::optional<PerfKind> also = {});
   Result<PerfResult> bandwidth(const PerfRun& run);
+  Result<void> begin(const PerfRun& run, bool receives, SendReceiver* receiver);
+  Result<PerfResult> reversed(const PerfRun& run);
+  // Interval by interval, of one of our own or what the server says.
+  void note(std::optional<PerfInterval> over);
   Result<void> see_writes_placed();
   Result<PerfResult> verified(const PerfRun& run);
   Result<PerfResult> latency(const PerfRun& run);
@@ -35,6 +46,8 @@ class PerfClient {
   Config config_;
   std::string endpoint_;
   PerfSession s_;
+  const Tell* tell_ = nullptr;  // during a run
+  std::vector<PerfInterval> intervals_;
 };
 
 class PerfServer {
@@ -46,6 +59,8 @@ class PerfServer {
   // Serves one client. `*served` tells whether there was one; an error is that client's, and the
   // server may go on. Returns an error also when stopped.
   Result<void> serve_one(bool* served);
+  // Hears of every measurement of every client, as its client has seen it.
+  std::function<void(const std::string& peer, const PerfResult&)> on_result;
   DeviceInfo info() const { return s_.device.info(); }
 
  private:
@@ -54,9 +69,13 @@ class PerfServer {
   Result<void> accept_control(std::string* peer);
   Result<void> await_control();
   Result<void> accept_data(const PerfMessage& hello);
-  Result<void> run_one(const PerfRun& run);
-  Result<void> run_bandwidth(const PerfRun& run, PerfMessage* report);
-  Result<void> run_latency(const PerfRun& run);
+  Result<void> run_one(const PerfRun& run, const std::string& peer);
+  Result<void> run_bandwidth(const PerfRun& run, PerfMessage* report, PerfMessage* done);
+  Result<void> run_latency(const PerfRun& run, PerfMessage* done);
+  // Whether all is there that is to come: `done` is the client's, once it has said so.
+  static bool over(const PerfRun& run, const std::optional<PerfMessage>& done,
+                   const BandwidthSender& sender, const SendReceiver& receiver);
+  void count_differences(const PerfRun& run, std::uint64_t messages, PerfMessage* report);
   void forget_client();
 
   Config config_;

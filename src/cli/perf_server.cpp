@@ -9,6 +9,12 @@
 namespace urnic::cli {
 namespace {
 
+// Seconds between two messages on how far it is: several in an interval, since the client cuts
+// those, and so many that it keeps its patience.
+double tell_every(const PerfRun& run) {
+  return run.interval_ms == 0 ? 1 : std::min(run.interval_ms / 4000.0, 1.0);
+}
+
 std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
@@ -238,7 +244,7 @@ Result<void> PerfServer::serve_one(bool* served) {
         if (auto ok = accept_data(**m); !ok) return failed(ok.error());
         greeted = true;
       } else if ((*m)->kind == PerfKind::Run && greeted) {
-        if (auto ok = run_one((*m)->run); !ok) return failed(ok.error());
+        if (auto ok = run_one((*m)->run, peer); !ok) return failed(ok.error());
         last_sign = now_seconds();
       } else {
         return failed({Errc::protocol, "a message that does not belong"});
@@ -258,34 +264,62 @@ Result<void> PerfServer::serve_one(bool* served) {
   }
 }
 
-Result<void> PerfServer::run_one(const PerfRun& run) {
+Result<void> PerfServer::run_one(const PerfRun& run, const std::string& peer) {
   if (run.size > s_.layout.buffer || run.depth > kPerfMaxDepth ||
       (run.test == PerfTest::Latency && 2 * std::uint64_t{perf_stride(run)} > s_.layout.buffer)) {
     return Error{Errc::invalid_argument, "the measurement does not fit its memory"};
   }
-  PerfMessage report;
-  auto ok = run.test == PerfTest::Latency ? run_latency(run) : run_bandwidth(run, &report);
+  PerfMessage report, done;
+  auto ok =
+      run.test == PerfTest::Latency ? run_latency(run, &done) : run_bandwidth(run, &report, &done);
   if (!ok) return ok;
   report.kind = PerfKind::Report;
   s_.add_stats(&report);
-  return s_.control->send(report);
+  if (auto sent = s_.control->send(report); !sent) return sent;
+  if (!on_result) return {};
+  PerfResult r;
+  r.run = run;
+  r.latency = from_nanoseconds(done.latency);
+  // Of both directions, where there are two.
+  for (const PerfMessage* end : {&done, &report}) {
+    if (end == &report && !run.bidirectional && !run.reverse) break;
+    const double seconds = std::max(static_cast<double>(end->nanoseconds) / 1e9, 1e-9);
+    r.seconds = std::max(r.seconds, seconds);
+    r.messages += end->messages;
+    r.message_rate += static_cast<double>(end->messages) / seconds;
+    r.peak_rate += static_cast<double>(end->peak);
+  }
+  r.average_rate = r.message_rate * run.size;
+  r.peak_rate = std::max(r.peak_rate, r.average_rate);
+  on_result(peer, r);
+  return {};
 }
 
-Result<void> PerfServer::run_latency(const PerfRun& run) {
+Result<void> PerfServer::run_latency(const PerfRun& run, PerfMessage* done) {
   LatencyLoop loop(&s_, run, false);
   if (auto ok = loop.prepare(); !ok) return ok;
   PerfMessage ready;
   ready.kind = PerfKind::Ready;
   if (auto ok = s_.control->send(ready); !ok) return ok;
   if (!loop.run()) return Error{Errc::reset, s_.failure};
+  *done = loop.done();
   return {};
 }
 
-Result<void> PerfServer::run_bandwidth(const PerfRun& run, PerfMessage* report) {
+bool PerfServer::over(const PerfRun& run, const std::optional<PerfMessage>& done,
+                      const BandwidthSender& sender, const SendReceiver& receiver) {
+  if (run.reverse) return sender.finished();
+  const bool all_in = done && (run.op != PerfOp::Send || receiver.messages() >= done->messages);
+  return all_in && (!run.bidirectional || sender.finished());
+}
+
+Result<void> PerfServer::run_bandwidth(const PerfRun& run, PerfMessage* report, PerfMessage* done) {
+  const bool sends = run.bidirectional || run.reverse;
+  const bool receives = run.op == PerfOp::Send && !run.reverse;
   for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
     std::fill_n(s_.memory.data() + s_.layout.credit(i), 64, std::uint8_t{0});
     // Sources hold the pattern, sinks nothing; in both directions each end is both.
-    if (run.op == PerfOp::Read || run.bidirectional) {
+    if (run.op == PerfOp::Read || sends) {
       fill_pattern(run.seed, 0, {s_.data(i), s_.layout.buffer});
     } else {
       std::fill_n(s_.data(i), s_.layout.buffer, std::uint8_t{0});
@@ -296,15 +330,16 @@ Result<void> PerfServer::run_bandwidth(const PerfRun& run, PerfMessage* report) 
   PerfMessage ready;
   ready.kind = PerfKind::Ready;
   if (auto ok = s_.control->send(ready); !ok) return ok;
-  if (run.op == PerfOp::Send) {
+  if (receives) {
     if (auto ok = receiver.start(); !ok) return ok;
   }
-  std::optional<std::uint64_t> announced;
-  double last_progress = now_seconds(), next_check = 0;
+  std::optional<PerfMessage> announced;
+  const double began = now_seconds();
+  double last_progress = began, next_check = 0, next_told = began + tell_every(run);
   std::array<Completion, 64> batch;
   Idle idle(config_.get_int("spin_us"));
-  for (;;) {
-    bool worked = run.bidirectional && sender.step();
+  while (!over(run, announced, sender, receiver)) {
+    bool worked = sends && sender.step();
     const int n = s_.cq.poll(batch);
     for (int i = 0; i < n; ++i) {
       const Completion& c = batch[static_cast<std::size_t>(i)];
@@ -323,43 +358,52 @@ Result<void> PerfServer::run_bandwidth(const PerfRun& run, PerfMessage* report) 
     auto m = s_.control->receive();
     if (!m) return m.error();
     if (*m) {
-      if ((*m)->kind != PerfKind::Done)
+      if ((*m)->kind != PerfKind::Done || run.reverse)
         return Error{Errc::protocol, "a message that does not belong"};
-      announced = (*m)->messages;
+      announced = std::move(**m);
       worked = true;
     }
-    const bool all_in = announced && (run.op != PerfOp::Send || receiver.messages() >= *announced);
-    if (all_in && (!run.bidirectional || sender.finished())) break;
     const double now = now_seconds();
     if (worked) {
       last_progress = now;
       idle.reset();
     }
+    // The client sees nothing of what is written and read here, but for this.
+    if (run.reverse && now >= next_told) {
+      next_told = now + tell_every(run);
+      PerfMessage told;
+      told.kind = PerfKind::Progress;
+      told.messages = sender.messages();
+      told.nanoseconds = static_cast<std::uint64_t>(sender.elapsed(now) * 1e9);
+      if (auto ok = s_.control->send(told); !ok) return ok;
+    }
     if (now >= next_check) {
       next_check = now + 0.1;
       // One-sided operations pass without us: then the client's patience counts.
-      if (!s_.alive(run.op == PerfOp::Send || announced ? last_progress : now)) {
-        return Error{Errc::reset, s_.failure};
-      }
+      const bool ours = run.op == PerfOp::Send || run.reverse || announced;
+      if (!s_.alive(ours ? last_progress : now)) return Error{Errc::reset, s_.failure};
     }
-    if (!worked && !run.bidirectional && run.op != PerfOp::Send && idle.ripe()) {
-      s_.device.progress();
-    }
+    if (!worked && !sends && run.op != PerfOp::Send && idle.ripe()) s_.device.progress();
   }
-  report->messages = run.bidirectional ? sender.messages() : receiver.messages();
+  report->messages = sends ? sender.messages() : receiver.messages();
   report->nanoseconds = static_cast<std::uint64_t>(std::max(sender.seconds(), 0.0) * 1e9);
+  report->peak = static_cast<std::uint64_t>(sender.peak_rate());
   report->errors = receiver.errors();
-  if (run.verify && run.op == PerfOp::Write) {
-    const std::uint64_t slots = perf_slots(run, s_.layout.buffer);
-    const std::uint64_t each = *announced / s_.layout.connections;
-    for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
-      for (std::uint64_t k = 0; k < std::min(slots, each); ++k) {
-        const std::uint64_t at = k * perf_stride(run);
-        if (!matches_pattern(run.seed, at, {s_.data(i) + at, run.size})) ++report->errors;
-      }
+  if (announced) *done = *announced;
+  if (run.verify && run.op == PerfOp::Write) count_differences(run, done->messages, report);
+  return {};
+}
+
+void PerfServer::count_differences(const PerfRun& run, std::uint64_t messages,
+                                   PerfMessage* report) {
+  const std::uint64_t slots = perf_slots(run, s_.layout.buffer);
+  const std::uint64_t each = messages / s_.layout.connections;
+  for (std::uint32_t i = 0; i < s_.layout.connections; ++i) {
+    for (std::uint64_t k = 0; k < std::min(slots, each); ++k) {
+      const std::uint64_t at = k * perf_stride(run);
+      if (!matches_pattern(run.seed, at, {s_.data(i) + at, run.size})) ++report->errors;
     }
   }
-  return {};
 }
 
 }  // namespace urnic::cli

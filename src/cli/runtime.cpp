@@ -10,10 +10,13 @@
 #include <cstdio>
 #include <cstring>
 
+#include <nlohmann/json.hpp>
+
 namespace urnic::cli {
 namespace {
 
 std::atomic<bool> stop_flag{false}, finish_flag{false};
+bool json_complaints = false;  // set once, before anything is done
 int stop_event = -1;
 constexpr std::size_t kMostShown = 400;  // of a line
 
@@ -48,7 +51,19 @@ std::string printable(const std::string& text) {
   return out;
 }
 
+void complain_as_json(bool json) {
+  json_complaints = json;
+}
+
 void complain(const std::string& command, const std::string& message) {
+  if (json_complaints) {
+    nlohmann::ordered_json j;
+    if (!command.empty()) j["command"] = command;
+    j["error"] = message;
+    const std::string text = j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::fprintf(stderr, "%s\n", text.c_str());
+    return;
+  }
   std::string line = command.empty() ? "urnic: " : "urnic " + command + ": ";
   for (const char c : message) line += c == '\n' || c == '\t' ? ' ' : c;
   while (!line.empty() && line.back() == ' ') line.pop_back();

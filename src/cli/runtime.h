@@ -21,7 +21,9 @@ enum ExitCode : int {
 // become '?'.
 std::string printable(const std::string& text);
 
-// Prints "urnic <command>: <message>" as one line to standard error.
+// Prints "urnic <command>: <message>" as one line to standard error; or, where results are JSON, an
+// object {"command": ..., "error": ...} in its place, on one line as well.
+void complain_as_json(bool json);
 void complain(const std::string& command, const std::string& message);
 
 // SIGINT, SIGTERM and SIGHUP ask the running command to stop; SIGPIPE is ignored.

@@ -32,6 +32,12 @@ void Sha256::add(std::span<const std::uint8_t> bytes) {
   require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()));
 }
 
+Sha256 Sha256::copy() const {
+  Sha256 other;
+  require(EVP_MD_CTX_copy_ex(other.context_.get(), context_.get()));
+  return other;
+}
+
 Digest Sha256::finish() {
   Digest d{};
   require(EVP_DigestFinal_ex(context_.get(), d.data(), nullptr));

@@ -21,6 +21,8 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void add(std::span<const std::uint8_t> bytes);
+  // Another one that has had the same octets.
+  Sha256 copy() const;
   // Ends the message; the object then begins a new one.
   Digest finish();
 

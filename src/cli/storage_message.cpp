@@ -1,12 +1,9 @@
 #include "cli/storage_message.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
-#include <optional>
 
 #include "base/bytes.h"
-#include "base/ip_address.h"
 
 namespace urnic::cli {
 namespace {
@@ -14,7 +11,7 @@ namespace {
 // Header of every message:
 //   0 magic(4)  4 version(1)  5 kind(1)  6 length of the whole(2)  8 transfer(4)  12 status(4)
 constexpr std::size_t kHeader = 16;
-constexpr std::size_t kOpenBody = 24, kResultBody = 64, kAbortBody = 8;
+constexpr std::size_t kOpenBody = 44, kResultBody = 64, kAbortBody = 8;
 
 // Octets of the body before any text.
 constexpr std::size_t body_size(MessageKind kind) {
@@ -26,8 +23,12 @@ constexpr std::size_t body_size(MessageKind kind) {
     case MessageKind::Open:
       return kOpenBody;
     case MessageKind::Opened:
-      return 16;
+      return 48;
     case MessageKind::Chunk:
+      return 16;
+    case MessageKind::Have:
+      return 40;
+    case MessageKind::Begin:
       return 16;
     case MessageKind::Taken:
       return 8;
@@ -57,9 +58,27 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+// What Open and Opened say of a file: 40 octets.
+void store_file(std::uint8_t* b, const Message& m) {
+  store_be32(b, m.permissions);
+  store_be32(b + 4, m.modified.nanoseconds);
+  store_be64(b + 8, static_cast<std::uint64_t>(m.modified.seconds));
+  store_be64(b + 16, m.size);
+  store_be64(b + 24, m.allocated);
+  store_be64(b + 32, m.offset);
+}
+
+void load_file(const std::uint8_t* b, Message* m) {
+  m->permissions = load_be32(b) & 0777;
+  m->modified = {static_cast<std::int64_t>(load_be64(b + 8)), load_be32(b + 4)};
+  m->size = load_be64(b + 16);
+  m->allocated = load_be64(b + 24);
+  m->offset = load_be64(b + 32);
+}
+
 bool is_kind(std::uint8_t k) {
   return k >= static_cast<std::uint8_t>(MessageKind::Hello) &&
-         k <= static_cast<std::uint8_t>(MessageKind::Abort);
+         k <= static_cast<std::uint8_t>(MessageKind::Begin);
 }
 
 }  // namespace
@@ -127,16 +146,24 @@ std::size_t encode(const Message& m, std::span<std::uint8_t> out) {
       break;
     case MessageKind::Open:
       b[0] = static_cast<std::uint8_t>(m.mode);
+      b[1] = m.resume ? 1 : 0;
       store_be16(b + 2, static_cast<std::uint16_t>(text));
-      store_be32(b + 4, m.permissions);
-      store_be64(b + 8, m.size);
+      store_file(b + 4, m);
       break;
     case MessageKind::Opened:
-      store_be64(b, m.size);
-      store_be32(b + 8, m.permissions);
+      store_file(b, m);
+      store_be32(b + 40, m.whole_only ? 1 : 0);
+      break;
+    case MessageKind::Have:
+      store_be64(b, m.offset);
+      std::copy(m.sha256.begin(), m.sha256.end(), b + 8);
+      break;
+    case MessageKind::Begin:
+      store_be64(b, m.offset);
       break;
     case MessageKind::Chunk:
-      store_be32(b, m.slot);
+      store_be16(b, static_cast<std::uint16_t>(m.slot));
+      store_be16(b + 2, m.hole ? 1 : 0);
       store_be32(b + 4, m.length);
       store_be64(b + 8, m.offset);
       break;
@@ -200,18 +227,26 @@ Outcome<Message, std::string> decode(std::span<const std::uint8_t> bytes) {
       m.address = load_be64(b + 16);
       break;
     case MessageKind::Open:
-      if (b[0] < 1 || b[0] > 3) return fail(Bad("a control message opens in an unknown mode"));
+      if (b[0] < 1 || b[0] > 4) return fail(Bad("a control message opens in an unknown mode"));
       m.mode = static_cast<OpenMode>(b[0]);
+      m.resume = (b[1] & 1) != 0;
       text = load_be16(b + 2);
-      m.permissions = load_be32(b + 4) & 0777;
-      m.size = load_be64(b + 8);
+      load_file(b + 4, &m);
       break;
     case MessageKind::Opened:
-      m.size = load_be64(b);
-      m.permissions = load_be32(b + 8) & 0777;
+      load_file(b, &m);
+      m.whole_only = (load_be32(b + 40) & 1) != 0;
+      break;
+    case MessageKind::Have:
+      m.offset = load_be64(b);
+      std::copy(b + 8, b + 40, m.sha256.begin());
+      break;
+    case MessageKind::Begin:
+      m.offset = load_be64(b);
       break;
     case MessageKind::Chunk:
-      m.slot = load_be32(b);
+      m.slot = load_be16(b);
+      m.hole = (load_be16(b + 2) & 1) != 0;
       m.length = load_be32(b + 4);
       m.offset = load_be64(b + 8);
       break;
@@ -271,16 +306,20 @@ std::string check_greeting(std::span<const std::uint8_t> d) {
   return {};
 }
 
-// Each entry: size(8) modified(8) name length(2) name
+constexpr std::size_t kEntry = 22;  // without the name
+
+// Each entry: size(8) modified(8) what(1; 1 file, 2 folder) 0(1) permissions(2) name length(2) name
 std::vector<std::uint8_t> encode_listing(const std::vector<ListEntry>& entries) {
   std::vector<std::uint8_t> out;
   for (const ListEntry& e : entries) {
     const std::size_t at = out.size(), name = std::min<std::size_t>(e.name.size(), 65535);
-    out.resize(at + 18 + name);
+    out.resize(at + kEntry + name);
     store_be64(&out[at], e.size);
     store_be64(&out[at + 8], static_cast<std::uint64_t>(e.modified));
-    store_be16(&out[at + 16], static_cast<std::uint16_t>(name));
-    std::memcpy(&out[at] + 18, e.name.data(), name);
+    out[at + 16] = e.folder ? 2 : 1;
+    store_be16(&out[at + 18], static_cast<std::uint16_t>(e.permissions));
+    store_be16(&out[at + 20], static_cast<std::uint16_t>(name));
+    std::memcpy(&out[at] + kEntry, e.name.data(), name);
   }
   return out;
 }
@@ -288,14 +327,16 @@ std::vector<std::uint8_t> encode_listing(const std::vector<ListEntry>& entries) 
 Outcome<std::vector<ListEntry>, std::string> decode_listing(std::span<const std::uint8_t> bytes) {
   std::vector<ListEntry> out;
   while (!bytes.empty()) {
-    if (bytes.size() < 18) return fail(std::string("the listing is cut off"));
+    if (bytes.size() < kEntry) return fail(std::string("the listing is cut off"));
     ListEntry e;
     e.size = load_be64(bytes.data());
     e.modified = static_cast<std::int64_t>(load_be64(bytes.data() + 8));
-    const std::size_t name = load_be16(bytes.data() + 16);
-    if (bytes.size() < 18 + name) return fail(std::string("the listing is cut off"));
-    e.name = printable({reinterpret_cast<const char*>(bytes.data() + 18), name});
-    bytes = bytes.subspan(18 + name);
+    e.folder = bytes[16] == 2;
+    e.permissions = load_be16(bytes.data() + 18) & 0777u;
+    const std::size_t name = load_be16(bytes.data() + 20);
+    if (bytes.size() < kEntry + name) return fail(std::string("the listing is cut off"));
+    e.name = printable({reinterpret_cast<const char*>(bytes.data() + kEntry), name});
+    bytes = bytes.subspan(kEntry + name);
     out.push_back(std::move(e));
   }
   return out;
@@ -308,7 +349,10 @@ std::string check_name(std::string_view name) {
     const auto u = static_cast<unsigned char>(c);
     if (u < 0x20 || u == 0x7f) return "the name has a control character in it";
   }
-  while (true) {
+  for (std::size_t components = 1;; ++components) {
+    if (components > kMaxComponents) {
+      return "the name has more than " + std::to_string(kMaxComponents) + " components";
+    }
     const std::size_t slash = name.find('/');
     const std::string_view part = name.substr(0, slash);
     if (part.empty()) return "the name begins or ends with a slash, or has two in a row";
@@ -327,20 +371,13 @@ Outcome<StorageAddress, std::string> parse_storage_address(std::string_view text
   const std::size_t slash = text.find('/');
   const std::string_view endpoint = text.substr(0, slash);
   if (slash != std::string_view::npos) out.name = text.substr(slash + 1);
-  std::optional<SocketAddress> to = SocketAddress::parse(endpoint);
+  const auto to = parse_endpoint(endpoint, kStoragePort);
   if (!to) {
-    std::string_view bare = endpoint;
-    if (bare.size() > 2 && bare.front() == '[' && bare.back() == ']') {
-      bare = bare.substr(1, bare.size() - 2);
-    }
-    if (const auto ip = IpAddress::parse(bare)) to = SocketAddress{*ip, kStoragePort};
-  }
-  if (!to || to->port == 0) {
     return fail("'" + std::string(text) +
-                "' is not a target; write ADDRESS[:PORT][/NAME], e.g. 10.77.0.1/file or "
+                "' is not a target; write ADDRESS[:PORT][/NAME], e.g. 10.77.0.1/file, host/file or "
                 "[fd77::1]:18700/file");
   }
-  out.endpoint = to->to_string();
+  out.endpoint = *to;
   return out;
 }
 

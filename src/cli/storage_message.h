@@ -2,7 +2,8 @@
 // big-endian, one message in one RDMA Send. docs/cli.md has the layouts and the order of messages.
 //
 // The data itself moves by RDMA through the target's window: `slots` pieces of `chunk` octets.
-// Chunk k of a file lies in slot k mod slots.
+// Chunk k of a transfer has slot k mod slots. One that is a hole of the file has its turn in that
+// order too, but nothing lies in its slot.
 #pragma once
 
 #include <array>
@@ -13,16 +14,19 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/endpoint.h"
 #include "cli/sha256.h"
 
 namespace urnic::cli {
 
 inline constexpr std::uint16_t kStoragePort = 18700;
 inline constexpr std::uint32_t kStorageMagic = 0x55524e53;  // "URNS"
-inline constexpr std::uint8_t kStorageVersion = 1;
+inline constexpr std::uint8_t kStorageVersion = 2;
 inline constexpr std::size_t kMaxMessage = 1536;
 inline constexpr std::size_t kMaxName = 1024;
 inline constexpr std::size_t kMaxText = 512;
+inline constexpr std::uint32_t kMaxHole = 64 << 20;  // octets of one chunk that is a hole
+inline constexpr std::size_t kMaxComponents = 64;    // of a name
 
 enum class MessageKind : std::uint8_t {
   Hello = 1,  // initiator: window wanted
@@ -34,9 +38,21 @@ enum class MessageKind : std::uint8_t {
   Commit,     // the filling side: that was all, and its SHA-256
   Result,     // target: how it ended (put: after the rename)
   Abort,      // initiator: gives the open file up
+  Have,       // target: SHA-256 of the octets before `offset`, which are there already
+  Begin,      // initiator: go on at `offset`
 };
 
-enum class OpenMode : std::uint8_t { Put = 1, Get, List };
+// MakeFolder is answered by a Result; a folder that is there is one.
+enum class OpenMode : std::uint8_t { Put = 1, Get, List, MakeFolder };
+
+// When a file was changed last; the nanoseconds are kNoTime when nobody says.
+inline constexpr std::uint32_t kNoTime = UINT32_MAX;
+struct FileTime {
+  std::int64_t seconds = 0;  // since 1970
+  std::uint32_t nanoseconds = kNoTime;
+  bool known() const { return nanoseconds < 1'000'000'000; }
+  bool operator==(const FileTime&) const = default;
+};
 
 enum class Status : std::uint8_t {
   Ok,
@@ -68,11 +84,17 @@ struct Message {
   std::uint64_t address = 0;           // Welcome: of the window
   bool read_only = false;              // Welcome
   OpenMode mode = OpenMode::Put;       // Open
+  bool resume = false;                 // Open: what is there of it is gone on with
+  bool whole_only = false;  // Opened: what is there is the file or is not; Begin at 0 or behind all
+  std::uint64_t allocated = 0;         // Open (put), Opened: octets that its disk blocks take
+  FileTime modified;                   // Open (put), Opened
   std::uint32_t permissions = 0;       // Open (put), Opened (get): lowest nine mode bits
   std::uint64_t size = 0;              // Open (put), Opened, Commit, Result: octets of the file
   std::uint32_t slot = 0, length = 0;  // Chunk; Taken has the slot
-  std::uint64_t offset = 0;            // Chunk: place in the file
-  Digest sha256{};                     // Commit, Result
+  bool hole = false;                   // Chunk: zeros, of which none are in the slot
+  // Chunk, Begin: place in the file. Open (get), Opened, Have: octets that are there already.
+  std::uint64_t offset = 0;
+  Digest sha256{};  // Commit, Result, Have
   // Result: what the target's receive side has counted on this connection so far.
   std::uint64_t bytes_fast = 0, bytes_slow = 0;
   std::uint64_t downgrades = 0, upgrades = 0, recoveries = 0;
@@ -96,10 +118,14 @@ Digest token_said(std::span<const std::uint8_t> private_data);
 
 // ---- listing: what an Open in mode List gives, as the content of a file
 
+inline constexpr std::size_t kMostEntries = 100'000;  // no more are listed
+
 struct ListEntry {
   std::string name;
   std::uint64_t size = 0;
   std::int64_t modified = 0;  // seconds since 1970
+  bool folder = false;
+  std::uint32_t permissions = 0;
   bool operator==(const ListEntry&) const = default;
 };
 std::vector<std::uint8_t> encode_listing(const std::vector<ListEntry>& entries);
@@ -107,16 +133,17 @@ Outcome<std::vector<ListEntry>, std::string> decode_listing(std::span<const std:
 
 // ---- names
 
-// A name inside an exported folder: components separated by single slashes, none of them "." or
-// "..", no control characters, not one of our temporary names. Empty when fine; else why not.
+// A name inside an exported folder: at most kMaxComponents, separated by single slashes, none of
+// them "." or "..", no control characters, not one of our temporary names. Empty when fine; else
+// why not.
 std::string check_name(std::string_view name);
 inline constexpr std::string_view kTemporaryPrefix = ".urnic-";
 
-// "host:port", "host:port/name", port optional: "10.77.0.1", "[fd77::1]:7/a/b". The error is one
-// line.
+// "host:port", "host:port/name", port optional: "10.77.0.1", "[fd77::1]:7/a/b", "host/a". The error
+// is one line.
 struct StorageAddress {
-  std::string endpoint;  // "10.77.0.1:18700"
-  std::string name;      // without the leading slash; may be empty
+  Endpoint endpoint;
+  std::string name;  // without the leading slash; may be empty
 };
 Outcome<StorageAddress, std::string> parse_storage_address(std::string_view text);
 

@@ -4,13 +4,11 @@
 #include <utility>
 
 #include "cli/runtime.h"
-#include "cli/units.h"
 
 namespace urnic::cli {
 namespace {
 
 constexpr std::uint32_t kLeastChunk = 4096;
-constexpr std::size_t kMostEntries = 100'000;  // of a listing
 
 }  // namespace
 
@@ -33,9 +31,10 @@ void TargetSession::send(const Message& m) {
 
 void TargetSession::note_failure(const std::string& why) {
   ++host_.totals->failed;
-  const char* what = request_.mode == OpenMode::Put   ? "put of "
-                     : request_.mode == OpenMode::Get ? "get of "
-                                                      : "";
+  const char* what = request_.mode == OpenMode::Put          ? "put of "
+                     : request_.mode == OpenMode::Get        ? "get of "
+                     : request_.mode == OpenMode::MakeFolder ? "making folder "
+                                                             : "";
   // A file error begins with the name.
   const std::string reason =
       why.starts_with(request_.name + ": ") ? why.substr(request_.name.size() + 2) : why;
@@ -116,20 +115,24 @@ void TargetSession::on_message(const Message& m) {
   if (!request_.open || m.transfer != request_.transfer) {
     if (m.transfer != 0 && m.transfer == request_.transfer && m.kind == MessageKind::Abort) return;
     if (m.kind == MessageKind::Chunk || m.kind == MessageKind::Taken ||
-        m.kind == MessageKind::Commit || m.kind == MessageKind::Abort) {
+        m.kind == MessageKind::Commit || m.kind == MessageKind::Abort ||
+        m.kind == MessageKind::Begin) {
       return;
     }
     return violation("a message of a kind that only a target sends");
   }
   switch (m.kind) {
+    case MessageKind::Begin:
+      return on_begin(m);
     case MessageKind::Chunk:
       if (!file_.sink || request_.commit || m.slot >= window_.slots ||
-          !file_.sink->announce({m.slot, m.length, m.offset})) {
+          !file_.sink->announce({m.slot, m.length, m.offset, m.hole})) {
         return violation("a chunk out of order or of a wrong size");
       }
       file_.sink->arrived(m.slot);
       return;
     case MessageKind::Taken:
+      if (file_.check && file_.check->compared()) return;
       if (!file_.source || !file_.source->slot_free(m.slot)) {
         return violation("a slot was given back that had not been lent");
       }
@@ -184,8 +187,8 @@ void TargetSession::on_open(const Message& m) {
   }
   request_.transfer = m.transfer;
   request_.mode = m.mode;
-  request_.name = m.mode == OpenMode::List ? std::string() : m.text;
-  if (m.mode != OpenMode::List) {
+  request_.name = m.text;
+  if (m.mode != OpenMode::List || !m.text.empty()) {
     if (const std::string wrong = check_name(m.text); !wrong.empty()) {
       return refuse(Status::BadName, wrong);
     }
@@ -196,57 +199,10 @@ void TargetSession::on_open(const Message& m) {
     case OpenMode::Get:
       return open_get(m);
     case OpenMode::List:
-      return open_list();
+      return open_list(m.text);
+    case OpenMode::MakeFolder:
+      return open_folder(m);
   }
-}
-
-void TargetSession::open_put(const Message& m) {
-  if (host_.options->read_only)
-    return refuse(Status::ReadOnly, m.text + ": the export is read-only");
-  if (host_.quota != nullptr) {
-    auto share = host_.quota->reserve(client(), m.text, m.size, now_seconds());
-    if (!share.ok()) return refuse(share.error().status, share.error().text);
-    file_.share = std::move(*share);
-  }
-  auto file = IncomingFile::create(host_.options->folder, m.text, m.size, m.permissions);
-  if (!file.ok()) {
-    file_.share.give_back();
-    return refuse(file.error().status, file.error().text);
-  }
-  file_.incoming = std::move(*file);
-  file_.sink = std::make_unique<FileSink>(host_.files, tag_base(), window_, file_.incoming.fd(),
-                                          m.size, m.text);
-  request_.open = true;
-  Message o;
-  o.kind = MessageKind::Opened;
-  o.transfer = request_.transfer;
-  o.size = m.size;
-  send(o);
-}
-
-void TargetSession::open_get(const Message& m) {
-  auto file = open_for_reading(host_.options->folder, m.text);
-  if (!file.ok()) return refuse(file.error().status, file.error().text);
-  open_source(std::make_unique<FileSource>(host_.files, tag_base(), window_, std::move(file->fd),
-                                           file->size, m.text),
-              file->permissions);
-}
-
-void TargetSession::open_list() {
-  open_source(std::make_unique<FileSource>(
-                  window_, encode_listing(list_folder(host_.options->folder, kMostEntries))),
-              0);
-}
-
-void TargetSession::open_source(std::unique_ptr<FileSource> source, std::uint32_t permissions) {
-  file_.source = std::move(source);
-  request_.open = true;
-  Message o;
-  o.kind = MessageKind::Opened;
-  o.transfer = request_.transfer;
-  o.size = file_.source->size();
-  o.permissions = permissions;
-  send(o);
 }
 
 void TargetSession::on_file(std::uint32_t slot, std::int64_t result, double now) {
@@ -259,90 +215,6 @@ void TargetSession::on_file(std::uint32_t slot, std::int64_t result, double now)
   }
   if (old_.any() && old_.in_flight() == 0) old_.drop();
   if (waiting_open_ && !old_.any() && !ended_) on_open(*std::exchange(waiting_open_, nullptr));
-}
-
-bool TargetSession::step(double now) {
-  if (ended_ || !request_.open) return false;
-  bool worked = file_.source ? file_.source->step() : file_.sink->step();
-  if (const auto& error = file_.source ? file_.source->error() : file_.sink->error(); error) {
-    const FileError why = *error;
-    drop_file();
-    refuse(why.status, why.text);
-    return true;
-  }
-  if (file_.source) {
-    while (const auto chunk = file_.source->next_ready()) {
-      Message m;
-      m.kind = MessageKind::Chunk;
-      m.transfer = request_.transfer;
-      m.slot = chunk->slot;
-      m.length = chunk->length;
-      m.offset = chunk->offset;
-      send(m);
-      worked = true;
-      if (ended_) return true;
-    }
-    if (file_.source->finished()) {
-      Message m;
-      m.kind = MessageKind::Commit;
-      m.transfer = request_.transfer;
-      m.size = file_.source->size();
-      m.sha256 = file_.source->digest();
-      if (request_.mode == OpenMode::List) {
-        ++host_.totals->listings;
-      } else {
-        ++host_.totals->files_out;
-        host_.totals->bytes_out += m.size;
-        host_.options->report("sent " + request_.name + " (" +
-                              format_size(static_cast<double>(m.size)) + ") to " + peer_);
-      }
-      drop_file();
-      send(m);
-      worked = true;
-    }
-  } else {
-    while (const auto slot = file_.sink->next_freed()) {
-      Message m;
-      m.kind = MessageKind::Taken;
-      m.transfer = request_.transfer;
-      m.slot = *slot;
-      send(m);
-      worked = true;
-      if (ended_) return true;
-    }
-    if (request_.commit && file_.sink->finished()) {
-      finish_put();
-      worked = true;
-    }
-  }
-  if (worked) last_sign_ = now;
-  return worked;
-}
-
-void TargetSession::finish_put() {
-  const Digest digest = file_.sink->digest();
-  const std::uint64_t size = file_.sink->size();
-  file_.sink.reset();
-  request_.open = false;
-  const Message commit = *std::exchange(request_.commit, std::nullopt);
-  if (digest != commit.sha256) {
-    file_.drop();
-    return refuse(Status::Checksum, "the SHA-256 of what arrived differs from what was sent");
-  }
-  // Another server of the folder may replace it at the same moment: the next look puts that right.
-  std::optional<std::uint64_t> replaced;
-  if (host_.quota != nullptr) replaced = size_of_file(host_.options->folder, request_.name);
-  auto done = file_.incoming.commit(size, host_.options->durable);
-  if (!done.ok()) {
-    file_.share.give_back();
-    return refuse(done.error().status, done.error().text);
-  }
-  file_.share.keep(replaced);
-  ++host_.totals->files_in;
-  host_.totals->bytes_in += size;
-  host_.options->report("received " + request_.name + " (" +
-                        format_size(static_cast<double>(size)) + ") from " + peer_);
-  result(Status::Ok, "", digest, size);
 }
 
 void TargetSession::check_time(double now) {

@@ -9,6 +9,8 @@
 
 #include "cli/channel.h"
 #include "cli/file_mover.h"
+#include "cli/incoming_file.h"
+#include "cli/prefix_check.h"
 #include "cli/quota.h"
 
 namespace urnic::cli {
@@ -66,7 +68,6 @@ class TargetSession {
 
   // Ended, and nothing of it is in use any more: may be destroyed.
   bool gone() const { return ended_ && in_flight() == 0; }
-  bool transferring() const { return file_.source != nullptr || file_.sink != nullptr; }
 
  private:
   void on_message(const Message& m);
@@ -74,8 +75,17 @@ class TargetSession {
   void on_open(const Message& m);
   void open_put(const Message& m);
   void open_get(const Message& m);
-  void open_list();
-  void open_source(std::unique_ptr<FileSource> source, std::uint32_t permissions);
+  void open_list(const std::string& name);
+  void open_folder(const Message& m);
+  void open_source(std::unique_ptr<FileSource> source);
+  void opened(const FileAttributes& is, std::uint64_t there, bool whole_only = false);
+  // Of a file of which a part is there: tells what that is, until the initiator says where to go
+  // on.
+  void check_what_is_there(int fd, std::uint64_t length);
+  bool step_check();
+  void on_begin(const Message& m);
+  bool step_source();
+  bool step_sink();
   void finish_put();
   // Who it is for quotas: its address, whatever its port.
   std::string client() const { return peer_.substr(0, peer_.rfind(':')); }
@@ -97,16 +107,23 @@ class TargetSession {
     std::unique_ptr<FileSource> source;
     std::unique_ptr<FileSink> sink;
     IncomingFile incoming;
+    std::optional<OpenedFile> outgoing;   // until its source has it
+    std::unique_ptr<PrefixTeller> check;  // until the initiator says where to begin
     Quota::Share share;
 
     bool any() const { return source != nullptr || sink != nullptr; }
+    void drop_check() {
+      check.reset();
+      outgoing.reset();
+    }
     unsigned in_flight() const {
       return (source ? source->in_flight() : 0) + (sink ? sink->in_flight() : 0);
     }
     void drop() {
       source.reset();
       sink.reset();
-      incoming.discard();
+      drop_check();
+      incoming.leave();
       share.give_back();
     }
   };
@@ -116,6 +133,7 @@ class TargetSession {
     bool open = false;  // it is under way
     OpenMode mode = OpenMode::Put;
     std::string name;
+    FileAttributes is;              // what a put has announced
     std::optional<Message> commit;  // all of a put has been announced
   };
 

@@ -7,7 +7,7 @@ octets 3000000 >f
 
 # ---- arguments and configuration: exit 2, nothing tried
 refused 2 "FILE is required" "$urnic" put
-refused 2 "is not a target" "$urnic" put f nonsense --port "$port"
+refused 2 "is not a target" "$urnic" put f 10.77.0.300 --port "$port"
 refused 2 "names no file" "$urnic" get 10.77.0.1 --port "$port"
 refused 2 "--chunk" "$urnic" put f 10.77.0.1 --chunk 1K --port "$port"
 refused 2 "--slots" "$urnic" put f 10.77.0.1 --slots 33 --port "$port"

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "cli/incoming_file.h"
+
 namespace urnic::cli {
 namespace {
 
@@ -46,7 +48,7 @@ class FolderTest : public testing::Test {
     return n;
   }
   Outcome<IncomingFile, FileError> create(const std::string& name, std::uint64_t size = 3) {
-    return IncomingFile::create(fd_.get(), name, size, 0640);
+    return IncomingFile::create(fd_.get(), name, {size, size, 0640, {}});
   }
 
   std::string base_, root_;
@@ -60,7 +62,7 @@ TEST_F(FolderTest, ReadsRegularFilesOnly) {
   mkfifo((root_ + "/pipe").c_str(), 0600);
   auto a = open_for_reading(fd_.get(), "a");
   ASSERT_TRUE(a.ok());
-  EXPECT_EQ(a->size, 5u);
+  EXPECT_EQ(a->is.size, 5u);
   EXPECT_TRUE(open_for_reading(fd_.get(), "d/b").ok());
   EXPECT_EQ(open_for_reading(fd_.get(), "d").error().status, Status::NotAFile);
   EXPECT_EQ(open_for_reading(fd_.get(), "pipe").error().status, Status::NotAFile);
@@ -214,12 +216,52 @@ TEST_F(FolderTest, ListWalksFoldersAndHidesTemporaries) {
   write(root_ + "/d/b", "1");
   write(root_ + "/.urnic-abc.part", "half");
   ASSERT_EQ(symlink("../secret", (root_ + "/link").c_str()), 0);
-  const auto list = list_folder(fd_.get(), 100);
-  ASSERT_EQ(list.size(), 2u);
-  EXPECT_EQ(list[0].name, "d/b");
-  EXPECT_EQ(list[1].name, "z");
-  EXPECT_EQ(list[1].size, 2u);
-  EXPECT_EQ(list_folder(fd_.get(), 1).size(), 1u);
+  const auto list = *list_folder(fd_.get(), "", 100);
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].name, "d");
+  EXPECT_TRUE(list[0].folder);
+  EXPECT_EQ(list[1].name, "d/b");
+  EXPECT_EQ(list[2].name, "z");
+  EXPECT_EQ(list[2].size, 2u);
+  EXPECT_EQ(list_folder(fd_.get(), "", 1)->size(), 1u);
+}
+
+TEST_F(FolderTest, ListOfANameIsThatAndWhatIsBelow) {
+  mkdir((root_ + "/d").c_str(), 0755);
+  mkdir((root_ + "/d/e").c_str(), 0755);
+  write(root_ + "/d/e/b", "1");
+  write(root_ + "/dz", "12");
+  ASSERT_EQ(symlink("..", (root_ + "/up").c_str()), 0);
+  const auto names = [&](const std::string& of) {
+    std::string out;
+    const auto list = list_folder(fd_.get(), of, 100);
+    if (!list.ok()) return list.error().text;
+    for (const ListEntry& e : *list) out += e.name + " ";
+    return out;
+  };
+  EXPECT_EQ(names("d"), "d d/e d/e/b ");
+  EXPECT_EQ(names("d/e"), "d/e d/e/b ");
+  EXPECT_EQ(names("dz"), "dz ");
+  EXPECT_EQ(names("none"), "none: No such file or directory");
+  EXPECT_EQ(names("up"), "up: symbolic links are not followed");
+  EXPECT_EQ(names("up/secret"), "up: symbolic links are not followed");
+}
+
+// proves: E-38
+TEST_F(FolderTest, E38AFolderIsMadeOnceAndNowhereElse) {
+  ASSERT_EQ(symlink("..", (root_ + "/up").c_str()), 0);
+  write(root_ + "/f", "x");
+  EXPECT_TRUE(*make_folder(fd_.get(), "d", 0));
+  EXPECT_FALSE(*make_folder(fd_.get(), "d", 0));
+  struct stat st {};
+  ASSERT_EQ(stat((root_ + "/d").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0700, 0700u) << "its owner may put something into it";
+  EXPECT_TRUE(*make_folder(fd_.get(), "d/e", 0755));
+  EXPECT_EQ(make_folder(fd_.get(), "n/e", 0755).error().status, Status::NotFound);
+  EXPECT_FALSE(make_folder(fd_.get(), "f", 0755).ok());
+  EXPECT_FALSE(make_folder(fd_.get(), "up", 0755).ok());
+  EXPECT_FALSE(make_folder(fd_.get(), "up/evil", 0755).ok());
+  EXPECT_NE(access((base_ + "/evil").c_str(), F_OK), 0);
 }
 
 }  // namespace

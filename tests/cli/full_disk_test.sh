@@ -19,9 +19,27 @@ refused 1 "target: x: No space left on device" "$urnic" put f 10.77.0.1/x --port
 [ -z "$(ls -A export)" ] || fail "left behind: $(ls -A export)"
 octets 500000 >g
 ok "a file that fits" "$urnic" put g 10.77.0.1/g --port "$port"
+# One that fills while the file comes: what has come goes as well, though it was to stay for later.
+rm export/g
+octets 800000 >h
+filled() {
+  local folder=$1 pid
+  shift
+  "$urnic" "$@" --resume --limit 200K --port "$port" >filled.log 2>&1 &
+  pid=$!
+  until_true 20 sh -c "[ -n \"\$(find $folder -name '.urnic-*' -size +100k)\" ]" || fail "nothing arrives: $(cat filled.log)"
+  head -c 2000000 /dev/zero >$folder/fill 2>/dev/null
+  wait $pid
+  [ $? = 1 ] && grep -q "No space left on device" filled.log || fail "filled: $(cat filled.log)"
+  [ "$(ls -A $folder)" = fill ] || fail "left behind in $folder: $(ls -A $folder)"
+  rm $folder/fill
+}
+filled export put h 10.77.0.1
 stop_process "$last"
 umount export
 target_on "$port"
+cp h export/h
+filled small get 10.77.0.1/h small/h
 cp f export/f
 refused 1 "small/f: No space left on device" "$urnic" get 10.77.0.1/f small/f --port "$port"
 [ -z "$(ls -A small)" ] || fail "left behind: $(ls -A small)"

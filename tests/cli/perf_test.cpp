@@ -34,7 +34,10 @@ PerfMessage sample(PerfKind kind) {
       m.run.inline_size = 220;
       m.run.warm_up = 9;
       m.run.seed = 0x123456789abcdef0;
+      m.run.interval_ms = 500;
+      m.run.limit = std::uint64_t{3} << 34;
       break;
+    case PerfKind::Progress:
     case PerfKind::Done:
     case PerfKind::Report:
       m.messages = 1;
@@ -46,6 +49,8 @@ PerfMessage sample(PerfKind kind) {
       m.upgrades = 7;
       m.recoveries = 8;
       m.retransmits = 9;
+      m.peak = 10;
+      m.latency = {11, 12, 13, 14, 15, 16, 17, 18, 19};
       break;
     case PerfKind::Ready:
       break;
@@ -63,7 +68,7 @@ std::array<std::uint8_t, kPerfMessage> encoded(const PerfMessage& m) {
 }
 
 TEST(PerfMessage, EveryKindComesBackAsItWas) {
-  for (int k = 1; k <= static_cast<int>(PerfKind::Error); ++k) {
+  for (int k = 1; k <= static_cast<int>(PerfKind::Progress); ++k) {
     const PerfMessage m = sample(static_cast<PerfKind>(k));
     auto back = decode_perf(encoded(m));
     ASSERT_TRUE(back.ok()) << k << ": " << back.error();
@@ -89,6 +94,20 @@ TEST(PerfMessage, WhatCannotBeIsRefused) {
   EXPECT_TRUE(refused([](PerfRun& r) { r.post_list = r.depth + 1; }));
   EXPECT_TRUE(refused([](PerfRun& r) { r.iterations = r.duration_ms = 0; }));
   EXPECT_TRUE(refused([](PerfRun& r) { r.op = static_cast<PerfOp>(3); }));
+  EXPECT_TRUE(refused([](PerfRun& r) { r.interval_ms = 99; }));
+  const auto reverse = [](auto change) {
+    PerfMessage m = sample(PerfKind::Run);
+    m.run.reverse = true;
+    m.run.bidirectional = m.run.verify = false;
+    m.run.test = PerfTest::Bandwidth;
+    change(m.run);
+    const auto back = decode_perf(encoded(m));
+    return back.ok() && back->run == m.run;
+  };
+  EXPECT_TRUE(reverse([](PerfRun&) {}));
+  EXPECT_FALSE(reverse([](PerfRun& r) { r.bidirectional = true; }));
+  EXPECT_FALSE(reverse([](PerfRun& r) { r.verify = true; }));
+  EXPECT_FALSE(reverse([](PerfRun& r) { r.test = PerfTest::Latency; }));
 }
 
 TEST(PerfMessage, RandomOctetsNeverDoHarm) {
@@ -96,8 +115,8 @@ TEST(PerfMessage, RandomOctetsNeverDoHarm) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 rng(seed);
   for (int i = 0; i < 100000; ++i) {
-    auto bytes = encoded(sample(static_cast<PerfKind>(1 + rng() % 7)));
-    for (unsigned n = rng() % 5; n > 0; --n) bytes[rng() % 110] = static_cast<std::uint8_t>(rng());
+    auto bytes = encoded(sample(static_cast<PerfKind>(1 + rng() % 8)));
+    for (unsigned n = rng() % 5; n > 0; --n) bytes[rng() % 210] = static_cast<std::uint8_t>(rng());
     (void)decode_perf(bytes);
     (void)decode_greeting({bytes.data(), rng() % 20});
   }
@@ -111,6 +130,35 @@ TEST(PerfMessage, Greeting) {
   EXPECT_EQ(g->index, 9u);
   EXPECT_TRUE(decode_greeting(encode(PerfGreeting{}))->control);
   EXPECT_FALSE(decode_greeting({}).ok());
+}
+
+TEST(PerfResult, ALatencyCrossesTheWireInNanoseconds) {
+  const LatencySummary l{1.5, 900, 2, 3.25, 4, 5, 6, 7, 8.001};
+  const LatencySummary back = from_nanoseconds(to_nanoseconds(l));
+  EXPECT_DOUBLE_EQ(back.min, 1.5);
+  EXPECT_DOUBLE_EQ(back.max, 900);
+  EXPECT_DOUBLE_EQ(back.average, 3.25);
+  EXPECT_DOUBLE_EQ(back.p999, 8.001);
+}
+
+TEST(IntervalMeter, CutsAtItsIntervalsAndKeepsWhatIsLeft) {
+  IntervalMeter meter(500);
+  EXPECT_FALSE(meter.at(0.49, 100));
+  const auto first = meter.at(0.51, 110);
+  ASSERT_TRUE(first);
+  EXPECT_DOUBLE_EQ(first->from, 0);
+  EXPECT_DOUBLE_EQ(first->to, 0.51);
+  EXPECT_EQ(first->messages, 110u);
+  EXPECT_FALSE(meter.at(1.0, 150));
+  const auto idle = meter.at(1.1, 110);
+  ASSERT_TRUE(idle) << "one in which nothing went is told as well";
+  EXPECT_EQ(idle->messages, 0u);
+  EXPECT_FALSE(meter.rest(1.12, 120)) << "too short to say something";
+  const auto rest = meter.rest(1.3, 130);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->messages, 20u);
+  EXPECT_FALSE(IntervalMeter(0).at(100, 5));
+  EXPECT_FALSE(IntervalMeter(0).rest(100, 5));
 }
 
 TEST(PerfResult, PercentilesAreRanks) {

@@ -52,6 +52,39 @@ check "crc off" 'r["iterations"] == 100'
 grep -q '^ #bytes     #iterations    BW peak\[MB/sec\]    BW average\[MB/sec\]   MsgRate\[Mpps\]$' table ||
   fail "columns: $(cat table)"
 grep -q '^ 65536      100 ' table || fail "row: $(cat table)"
+# ---- habits of perftest and iperf3
+for op in write read send; do
+  perf --op $op --reverse -s 64K -n 500
+  check "$op reverse" 'r["iterations"] == 500 and r["bw_average_mib_per_second"] > 1 and r["bw_peak_bytes_per_second"] >= r["bw_average_bytes_per_second"]'
+  perf --op $op --reverse -s 4K -q 3 -n 1000 -l 4
+  check "$op reverse x 3" 'r["iterations"] == 3000'
+done
+perf --reverse -s 64K -n 2000 --op send
+check "the client receives" 'r["receiver"]["bytes_fast"] + r["receiver"]["bytes_slow"] > 100e6 or r["iterations"] == 2000'
+for way in "" --reverse; do
+  perf -s 64K -D 900ms -i 200ms $way
+  check "intervals $way" '3 <= len(r["intervals"]) <= 6 and all(i["to_seconds"] - i["from_seconds"] >= 0.02 for i in r["intervals"])'
+  check "intervals $way" '0.9 * r["iterations"] <= sum(i["messages"] for i in r["intervals"]) <= r["iterations"]'
+  perf -s 16K -D 1s --limit 8M $way
+  check "limit $way" '4 << 20 < r["bw_average_bytes_per_second"] < 9 << 20'
+done
+"$urnic" perf 10.77.0.1 --port "$port" -D 1 -i 0.3 >table || fail "table"
+[ "$(grep -c '^ \[ .* s\] [1-9][0-9]* .*\[MB/sec\]' table)" -ge 2 ] || fail "lines of intervals: $(cat table)"
+refused 2 "are for --test bw" "$urnic" perf 10.77.0.1 --test lat --reverse --port "$port"
+refused 2 "exclude each other" "$urnic" perf 10.77.0.1 -b --reverse --port "$port"
+refused 2 "goes without" "$urnic" perf 10.77.0.1 --verify -i 1 --port "$port"
+refused 2 "is for the client" "$urnic" perf -i 1 --port "$port"
+# The server's table.
+grep -q "^ RDMA_Write BW Test, client 10.77.0.2:" server.log && grep -q "^ Send Reverse BW Test, client" server.log &&
+  grep -q "^ RDMA_Read Latency Test" server.log || fail "the server's heads: $(grep Test server.log | head -3)"
+[ "$(grep -c '^ 65536 ' server.log)" -ge 10 ] || fail "the server's rows: $(tail -5 server.log)"
+start json "$urnic" perf --json --forever --port "memif:socket=$work/j.sock,mtu=9000"
+until_true 10 test -S j.sock || fail "no server: $(cat json.log)"
+"$urnic" perf 10.77.0.1 --port "memif:socket=$work/j.sock,mtu=9000" -n 700 --json >r.json || fail "client of a JSON server"
+until_true 5 test -s json.log
+[ "$(json json.log '(j["iterations"], j["op"], j["seconds"] > 0)')" = "(700, 'write', True)" ] || fail "the server's JSON: $(cat json.log)"
+[ "$(json json.log 'round(j["bw_average_bytes_per_second"] / 1e6)')" = "$(json r.json 'round(j["results"][0]["bw_average_bytes_per_second"] / 1e6)')" ] ||
+  fail "both ends differ: $(cat json.log r.json)"
 # The server outlives a client that is killed.
 "$urnic" perf 10.77.0.1 --port "$port" -D 20s >/dev/null 2>&1 &
 pid=$!

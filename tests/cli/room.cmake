@@ -6,6 +6,8 @@ function(urnic_command_test name timeout)
 endfunction()
 
 urnic_command_test(put_get 300)
+urnic_command_test(many 120)
+urnic_command_test(resume 180)
 urnic_command_test(put_roce 120)
 urnic_command_test(errors 300)
 urnic_command_test(odd 120)

@@ -31,6 +31,11 @@ Message full(MessageKind kind) {
   m.size = std::uint64_t{5} << 40;
   m.slot = 7;
   m.length = 4097;
+  m.hole = true;
+  m.resume = true;
+  m.whole_only = true;
+  m.allocated = std::uint64_t{4} << 40;
+  m.modified = {-5, 123456789};
   m.offset = std::uint64_t{3} << 33;
   for (std::size_t i = 0; i < m.sha256.size(); ++i) m.sha256[i] = static_cast<std::uint8_t>(i + 1);
   m.bytes_fast = 11;
@@ -43,7 +48,7 @@ Message full(MessageKind kind) {
 }
 
 TEST(StorageMessage, EveryKindComesBackAsItWas) {
-  for (int k = 1; k <= static_cast<int>(MessageKind::Abort); ++k) {
+  for (int k = 1; k <= static_cast<int>(MessageKind::Begin); ++k) {
     const Message m = full(static_cast<MessageKind>(k));
     const auto bytes = encoded(m);
     auto back = decode(bytes);
@@ -65,9 +70,22 @@ TEST(StorageMessage, FieldsOfTheirKindSurvive) {
   EXPECT_EQ(open.mode, OpenMode::List);
   EXPECT_EQ(open.size, std::uint64_t{5} << 40);
   EXPECT_EQ(open.permissions, 0640u);
+  EXPECT_TRUE(open.resume);
+  for (const MessageKind kind : {MessageKind::Open, MessageKind::Opened}) {
+    const Message of = *decode(encoded(full(kind)));
+    EXPECT_EQ(of.allocated, std::uint64_t{4} << 40);
+    EXPECT_EQ(of.modified, (FileTime{-5, 123456789}));
+    EXPECT_EQ(of.offset, std::uint64_t{3} << 33);
+  }
+  EXPECT_TRUE(decode(encoded(full(MessageKind::Opened)))->whole_only);
+  const Message have = *decode(encoded(full(MessageKind::Have)));
+  EXPECT_EQ(have.offset, std::uint64_t{3} << 33);
+  EXPECT_EQ(have.sha256, full(MessageKind::Have).sha256);
+  EXPECT_EQ(decode(encoded(full(MessageKind::Begin)))->offset, std::uint64_t{3} << 33);
   const Message chunk = *decode(encoded(full(MessageKind::Chunk)));
   EXPECT_EQ(chunk.slot, 7u);
   EXPECT_EQ(chunk.length, 4097u);
+  EXPECT_TRUE(chunk.hole);
   EXPECT_EQ(chunk.offset, std::uint64_t{3} << 33);
   const Message result = *decode(encoded(full(MessageKind::Result)));
   EXPECT_EQ(result.sha256, full(MessageKind::Result).sha256);
@@ -75,8 +93,8 @@ TEST(StorageMessage, FieldsOfTheirKindSurvive) {
   EXPECT_EQ(result.text, "folder/name with blanks");
 }
 
-// E-38: the layout is fixed. These octets are version 1; a change needs another version.
-TEST(StorageMessage, LayoutOfVersion1) {
+// E-38: the layout is fixed. These octets are version 2; a change needs another version.
+TEST(StorageMessage, LayoutOfVersion2) {
   Message m;
   m.kind = MessageKind::Chunk;
   m.transfer = 2;
@@ -84,9 +102,13 @@ TEST(StorageMessage, LayoutOfVersion1) {
   m.length = 0x1000;
   m.offset = 0x123456789a;
   const std::vector<std::uint8_t> expected = {
-      'U', 'R', 'N', 'S', 1, 5, 0,    32, 0, 0, 0, 2,    0,    0,    0,    0,
-      0,   0,   0,   3,   0, 0, 0x10, 0,  0, 0, 0, 0x12, 0x34, 0x56, 0x78, 0x9a};
+      'U', 'R', 'N', 'S', 2, 5, 0,    32, 0, 0, 0, 2,    0,    0,    0,    0,
+      0,   3,   0,   0,   0, 0, 0x10, 0,  0, 0, 0, 0x12, 0x34, 0x56, 0x78, 0x9a};
   EXPECT_EQ(encoded(m), expected);
+  auto hole = expected;
+  hole[19] = 1;
+  m.hole = true;
+  EXPECT_EQ(encoded(m), hole);
 }
 
 TEST(StorageMessage, PermissionsLoseSetUid) {
@@ -112,7 +134,7 @@ TEST(StorageMessage, TextForTheTerminalHasNoControlCharacters) {
 }
 
 TEST(StorageMessage, EveryCutMessageIsRefused) {
-  for (int k = 1; k <= static_cast<int>(MessageKind::Abort); ++k) {
+  for (int k = 1; k <= static_cast<int>(MessageKind::Begin); ++k) {
     const auto bytes = encoded(full(static_cast<MessageKind>(k)));
     for (std::size_t n = 0; n < bytes.size(); ++n) {
       EXPECT_FALSE(decode({bytes.data(), n}).ok()) << k << " " << n;
@@ -125,11 +147,11 @@ TEST(StorageMessage, EveryCutMessageIsRefused) {
 
 TEST(StorageMessage, OtherVersionsAndForeignMessagesSaySo) {
   auto bytes = encoded(full(MessageKind::Taken));
-  bytes[4] = 2;
-  EXPECT_THAT(decode(bytes).error(), HasSubstr("version 2"));
   bytes[4] = 1;
-  bytes[5] = 10;
-  EXPECT_THAT(decode(bytes).error(), HasSubstr("kind 10"));
+  EXPECT_THAT(decode(bytes).error(), HasSubstr("version 1"));
+  bytes[4] = 2;
+  bytes[5] = 12;
+  EXPECT_THAT(decode(bytes).error(), HasSubstr("kind 12"));
   bytes[0] = 'X';
   EXPECT_THAT(decode(bytes).error(), HasSubstr("not one of ours"));
 }
@@ -139,7 +161,7 @@ TEST(StorageMessage, RandomOctetsNeverDoHarm) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 rng(seed);
   for (int i = 0; i < 200000; ++i) {
-    auto bytes = encoded(full(static_cast<MessageKind>(1 + rng() % 9)));
+    auto bytes = encoded(full(static_cast<MessageKind>(1 + rng() % 11)));
     for (unsigned n = rng() % 4; n > 0; --n)
       bytes[rng() % bytes.size()] = static_cast<std::uint8_t>(rng());
     if (rng() % 4 == 0) bytes.resize(rng() % (bytes.size() + 1));
@@ -164,7 +186,7 @@ TEST(StorageMessage, GreetingTellsVersionsApart) {
 
 TEST(StorageListing, ComesBackAndRefusesCutOnes) {
   const std::vector<ListEntry> entries = {
-      {"a", 0, 0}, {"dir/b", std::uint64_t{1} << 50, -5}, {"", 1, 2}};
+      {"a", 0, 0}, {"dir/b", std::uint64_t{1} << 50, -5, true, 0750}, {"", 1, 2}};
   const auto bytes = encode_listing(entries);
   EXPECT_EQ(*decode_listing(bytes), entries);
   EXPECT_TRUE(decode_listing({})->empty());
@@ -188,12 +210,16 @@ TEST(StorageName, E38NamesCannotLeaveTheFolder) {
   std::string deep;
   while (deep.size() < kMaxName) deep += "d/";
   EXPECT_NE(check_name(deep + "x"), "");
+  std::string most = "d";
+  for (std::size_t i = 1; i < kMaxComponents; ++i) most += "/d";
+  EXPECT_EQ(check_name(most), "");
+  EXPECT_NE(check_name(most + "/d"), "") << "deeper than a quota looks";
 }
 
 TEST(StorageAddress, FormsThatAreUnderstood) {
   const auto parsed = [](const char* text) {
     auto a = parse_storage_address(text);
-    return a.ok() ? a->endpoint + " " + a->name : "error";
+    return a.ok() ? a->endpoint.to_string() + " " + a->name : "error";
   };
   EXPECT_EQ(parsed("10.77.0.1"), "10.77.0.1:18700 ");
   EXPECT_EQ(parsed("10.77.0.1/a/b"), "10.77.0.1:18700 a/b");
@@ -201,8 +227,10 @@ TEST(StorageAddress, FormsThatAreUnderstood) {
   EXPECT_EQ(parsed("[fd77::1]:7/x"), "[fd77::1]:7 x");
   EXPECT_EQ(parsed("[fd77::1]/x"), "[fd77::1]:18700 x");
   EXPECT_EQ(parsed("fd77::1"), "[fd77::1]:18700 ");
-  for (const char* bad :
-       {"", "/x", "host/x", "10.77.0/x", "10.77.0.1:0/x", "10.77.0.1:99999", ":7"}) {
+  EXPECT_EQ(parsed("host/x"), "host:18700 x");
+  EXPECT_EQ(parsed("a.example.:7/x"), "a.example.:7 x");
+  for (const char* bad : {"", "/x", "10.77.0/x", "10.77.0.300", "ho st/x", "-h/x", "host:x/y",
+                          "a:b:c/x", "10.77.0.1:0/x", "10.77.0.1:99999", ":7"}) {
     EXPECT_EQ(parsed(bad), "error") << bad;
   }
 }

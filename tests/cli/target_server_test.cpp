@@ -50,12 +50,12 @@ class TargetServerTest : public ::testing::Test {
   Result<std::unique_ptr<Initiator>> connect(const std::optional<StorageToken>& token = {}) {
     InitiatorOptions o;
     o.token = token;
-    return Initiator::connect(config(), "127.0.0.1:" + std::to_string(server_->tcp_port()), o);
+    return Initiator::connect(config(), {"127.0.0.1:" + std::to_string(server_->tcp_port())}, o);
   }
   std::string put(Initiator& client, const std::string& name) {
     auto from = LocalSource::open(root_ + "/f");
     EXPECT_TRUE(from.ok());
-    const auto done = client.put(*from, name, [](std::uint64_t, std::uint64_t) {});
+    const auto done = client.put(*from, name, {}, [](std::uint64_t, std::uint64_t) {});
     return done.ok() ? "" : done.error().message;
   }
   std::size_t files() const { return folder_usage(folder_.get()).files; }
@@ -95,7 +95,7 @@ TEST_F(TargetServerTest, AC6_APutOverTheQuotaIsOneLineAndLeavesNothing) {
   EXPECT_EQ(put(**client, "a"), "") << "the connection goes on, and what is replaced makes room";
   auto to = LocalDestination::open(root_ + "/back");
   ASSERT_TRUE(to.ok());
-  EXPECT_TRUE((*client)->get("old", *to, [](std::uint64_t, std::uint64_t) {}).ok());
+  EXPECT_TRUE((*client)->get("old", *to, {}, [](std::uint64_t, std::uint64_t) {}).ok());
 }
 
 }  // namespace

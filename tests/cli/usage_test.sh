@@ -87,6 +87,7 @@ for command in put get; do
   expect_usage $command --repeat "" 0 -1 x $huge
   expect_usage $command --for 0 -1 x
   expect_usage $command --bar "" x
+  expect_usage $command --limit 0 -1 1023 x $huge
 done
 expect_usage target --export ""
 expect_usage target --service "" 0 -1 65536 x
@@ -100,6 +101,8 @@ expect_usage perf --test "" x
 expect_usage perf --size "" 0 -1 2G x $huge
 expect_usage perf --iters "" 0 -1 x $huge
 expect_usage perf --duration 0 -1 x 2000h
+expect_usage perf --interval 0 -1 x 50ms
+expect_usage perf --limit 0 -1 x 1K $huge
 expect_usage perf --depth "" 0 -1 x $huge
 expect_usage perf --qps "" 0 -1 1025 x
 expect_usage perf --cq-mod "" 0 -1 x
@@ -161,7 +164,7 @@ ok "it answers again" "$urnic" stat "$last"
 octets 10 >d/x
 ok "ls of one file" "$urnic" ls 10.77.0.1/x --port "$a"
 grep -q " x$" out || fail "ls A/x: $(cat out)"
-refused 1 "no such file on the target" "$urnic" ls 10.77.0.1/y --port "$a"
+refused 1 "y: No such file" "$urnic" ls 10.77.0.1/y --port "$a"
 # Our own address, and a taken wire.
 refused 1 "this end's own address" "$urnic" ls 10.77.0.2 --port "$a"
 refused 1 "this end's own address" "$urnic" perf 10.77.0.2 --port "$a"
