@@ -33,6 +33,9 @@ struct BindOptions {
   // Whose port it is: each transport has ports of its own. One that the device speaks; left alone:
   // iWARP if it does.
   std::optional<Transport> transport;
+  // RoCE: for whom it is: `rc`, connections; `ud`, who sends datagrams (urnic/datagram_service.h).
+  // Each has ports of its own. Others are refused as unsupported.
+  Service service = Service::rc;
   // For who listens there. Left alone: as the settings `allow`, `deny`, `listener_connections`,
   // `peer_connections` and `accept_rate` say.
   std::optional<AccessOptions> access;
