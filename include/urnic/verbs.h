@@ -147,8 +147,8 @@ class URNIC_API ConnectRequest {
   // data with it, and no event follows. What could not be accepted then can be answered again.
   Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
   // Refuses the peer. iWARP: MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 octets. RoCE: REJ
-  // 28, with up to 148 (for datagrams SIDR REP 2, 136), zeroes behind them; more are cut. Dropping the object without answering
-  // does the same. Nothing happens to a request that has been
+  // 28, with up to 148 (for datagrams SIDR REP 2, 136), zeroes behind them; more are cut. Dropping
+  // the object without answering does the same. Nothing happens to a request that has been
   // answered.
   void reject(std::span<const std::uint8_t> private_data = {});
 

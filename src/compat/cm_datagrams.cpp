@@ -115,8 +115,7 @@ int connect_datagrams(CmId* id, const rdma_conn_param* p) {
   if (!id->bindings.empty()) o.source = &id->bindings.front().bound;
   const std::uint64_t number = process.add(subject);
   Adapter& adapter = *id->adapter;
-  auto asked =
-      adapter.device().resolve_start(to, adapter.events(), Process::as_context(number), o);
+  auto asked = adapter.device().resolve_start(to, adapter.events(), Process::as_context(number), o);
   const std::lock_guard guard(process.cm);
   id->question.number = number;
   if (asked) {

@@ -27,10 +27,9 @@ Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionO
   }
   auto served = request.device->driver->own([&](Instant now) -> Result<void> {
     const auto handle = static_cast<ib_cm::Handle>(request.connection);
-    const std::uint32_t qkey =
-        options.roce.qkey.value_or(roce::context_of(*qp.qp).attributes.qkey);
-    return request.device->engine->roce().connections().serve(handle, *qp.qp, qkey,
-                                                              options.private_data, now);
+    const std::uint32_t qkey = options.roce.qkey.value_or(roce::context_of(*qp.qp).attributes.qkey);
+    auto& questions = request.device->engine->roce().connections().questions();
+    return questions.serve(handle, *qp.qp, qkey, options.private_data, now);
   });
   // The peer still waits for an answer, which may be another one.
   if (!served && served.error().code != Errc::closed) request.answered = false;
@@ -54,8 +53,8 @@ Result<engine::RoceAsk> to_ask(const DeviceImpl& device, const BindingImpl* from
     ask.source = from->bound.roce->local;
   }
   ask.private_data = o.private_data;
-  ask.timeout = o.timeout_ms > 0 ? Duration::ms(o.timeout_ms)
-                                 : device.engine->options().startup_timeout;
+  ask.timeout =
+      o.timeout_ms > 0 ? Duration::ms(o.timeout_ms) : device.engine->options().startup_timeout;
   ask.refusal_retry = Duration::ms(o.refusal_retry_ms);
   return ask;
 }

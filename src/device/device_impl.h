@@ -166,9 +166,7 @@ struct LocalPlace {
   engine::RoceListener* roce = nullptr;
   explicit operator bool() const { return iwarp != nullptr || roce != nullptr; }
   bool is_roce() const { return roce != nullptr; }
-  bool is_for_datagrams() const {
-    return is_roce() && roce->space == ib_cm::PortSpace::Udp;
-  }
+  bool is_for_datagrams() const { return is_roce() && roce->space == ib_cm::PortSpace::Udp; }
   std::uint16_t port() const { return is_roce() ? roce->port() : iwarp->port(); }
   void set_owner(void* owner) const { (is_roce() ? roce->owner : iwarp->owner) = owner; }
   void set_gate(std::shared_ptr<Gate> gate) const {
@@ -207,7 +205,7 @@ struct ResolutionImpl {
 struct RequestImpl {
   std::shared_ptr<DeviceImpl> device;
   bool roce = false;
-  bool datagrams = false;  // of RoCE: a question for a queue pair of UD
+  bool datagrams = false;               // of RoCE: a question for a queue pair of UD
   engine::ConnectionId connection = 0;  // of RoCE: the handle
   iwarp::Side::RequestInfo info;
   std::uint8_t retry_count = 0, rnr_retry = 0;  // of RoCE

@@ -7,7 +7,6 @@
 
 #include "engine/roce_moves.h"
 #include "engine/roce_way.h"
-#include "roce/context.h"
 
 namespace urnic::engine {
 namespace {
@@ -160,22 +159,6 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   }
   cm().accept(handle, values_of(b, ird, p.rnr_retry), p.private_data, now);
   return {};
-}
-
-Result<void> RoceConnections::serve(ib_cm::Handle handle, const verbs::QueuePair& qp,
-                                    std::uint32_t qkey, ByteView data, Instant now) {
-  if (data.size() > ib_cm::kSidrRepPrivate) {
-    return Error{Errc::invalid_argument, "private data is limited to " +
-                                             std::to_string(ib_cm::kSidrRepPrivate) + " octets"};
-  }
-  const QpState state = qp.state;
-  if (state != QpState::Rtr && state != QpState::Rts && state != QpState::Sqe) {
-    return Error{Errc::wrong_state, "the queue pair takes no datagrams: move it to rtr or rts"};
-  }
-  const auto refusal =
-      manager().sidr().answer(handle, {ib_cm::SidrStatus::Valid, qp.number(), qkey}, data, now);
-  if (refusal == ib_cm::Refusal::None) return {};
-  return Error{Errc::closed, "the peer has given up, or the question was answered"};
 }
 
 void RoceConnections::reject(ib_cm::Handle handle, ByteView private_data, Instant now) {

@@ -65,16 +65,13 @@ class RoceConnections final : public roce::Hooks {
 
   // ---- connections
   RoceListeners& listeners() { return listeners_; }
+  // Of queue pairs of UD, which have no connections.
   RoceQuestions& questions() { return questions_; }
   // In Reset or Init. An error, and the queue pair is as it was, or in Init.
   Result<void> connect(verbs::QueuePair&, const SocketAddress& to, const RoceConnect&, Instant now);
   // Answers a request. Errors: closed (the peer has given up), and as connect().
   Result<void> accept(ib_cm::Handle, verbs::QueuePair&, const RoceConnect&, Instant now);
-  // Answers a question: datagrams for `qkey` go to that queue pair of UD. Errors: as accept(), and
-  // wrong_state (it does not take any yet).
-  Result<void> serve(ib_cm::Handle, const verbs::QueuePair&, std::uint32_t qkey, ByteView data,
-                     Instant now);
-  // Either.
+  // A request, or a question about a service of UD.
   void reject(ib_cm::Handle, ByteView private_data, Instant now);
   // Error and flushed at once, Disconnected follows. One that is not established yet fails.
   void disconnect(verbs::QueuePair&, Instant now);

@@ -67,7 +67,8 @@ bool RoceListeners::listen(RoceListener* l, int backlog, Error* error) {
     return other->id != 0 && other->space == l->space && other->local.overlaps(l->local);
   });
   if (listened_on) {
-    *error = {Errc::in_use, port_text(l->local, l->space) + " is already listened on by this device"};
+    *error = {Errc::in_use,
+              port_text(l->local, l->space) + " is already listened on by this device"};
     return false;
   }
   ib_cm::Listen what;

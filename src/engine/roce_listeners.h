@@ -21,7 +21,7 @@ struct RoceListener {
   iwarp::LocalEnd local;
   ib_cm::ListenerId id = 0;  // 0: it is only kept, and who connects is refused
   void* owner = nullptr;
-  std::shared_ptr<Gate> gate;  // null: everybody may come
+  std::shared_ptr<Gate> gate;                      // null: everybody may come
   ib_cm::PortSpace space = ib_cm::PortSpace::Tcp;  // of connections; Udp: of services of UD
   std::uint16_t port() const { return local.at.port; }
 };
@@ -47,8 +47,7 @@ class RoceListeners {
   // The one that waits by that id; null when it has gone.
   RoceListener* find(ib_cm::ListenerId id) const;
   // A port of `local` for a connection, or a question, to leave from; 0 when there is none.
-  std::uint16_t choose_port(const IpAddress& local,
-                            ib_cm::PortSpace space = ib_cm::PortSpace::Tcp);
+  std::uint16_t choose_port(const IpAddress& local, ib_cm::PortSpace space = ib_cm::PortSpace::Tcp);
 
  private:
   bool is_taken(const iwarp::LocalEnd& local, ib_cm::PortSpace space) const;

@@ -12,6 +12,7 @@ namespace {
 
 using ib_cm::EventKind;
 using ib_cm::SidrStatus;
+using verbs::QpState;
 
 // As for connections (roce_connection_events.cpp).
 constexpr Duration kAskAgain = Duration::ms(5), kTellAgain = Duration::ms(10);
@@ -106,6 +107,22 @@ void RoceQuestions::give_up(Id id, Instant now) {
 }
 
 // ---- answers
+
+Result<void> RoceQuestions::serve(ib_cm::Handle handle, const verbs::QueuePair& qp,
+                                  std::uint32_t qkey, ByteView data, Instant now) {
+  if (data.size() > ib_cm::kSidrRepPrivate) {
+    return Error{Errc::invalid_argument, "private data is limited to " +
+                                             std::to_string(ib_cm::kSidrRepPrivate) + " octets"};
+  }
+  const QpState state = qp.state;
+  if (state != QpState::Rtr && state != QpState::Rts && state != QpState::Sqe) {
+    return Error{Errc::wrong_state, "the queue pair takes no datagrams: move it to rtr or rts"};
+  }
+  const auto refusal =
+      manager_->sidr().answer(handle, {ib_cm::SidrStatus::Valid, qp.number(), qkey}, data, now);
+  if (refusal == ib_cm::Refusal::None) return {};
+  return Error{Errc::closed, "the peer has given up, or the question was answered"};
+}
 
 bool RoceQuestions::take(const ib_cm::Event& e, Instant now) {
   Question* const* const found = handles_.find(e.handle);

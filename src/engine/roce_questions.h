@@ -1,6 +1,6 @@
-// Questions about services of UD (SIDR, IB-141), as who asks them sees it: which queue pair of UD
-// is behind an address and a port, and by what Q_Key it is reached. Those who are asked answer by
-// connection management itself (roce_connections.h).
+// Questions about services of UD (SIDR, IB-141): which queue pair of UD is behind an address and a
+// port, and by what Q_Key it is reached. Who is asked hears of it as of a request for a connection
+// (roce_connections.h).
 //
 // A question is asked again as connection management does, and for a moment where nobody serves the
 // port yet. Its owner hears of one answer, or that there is none, and of nothing once it has given
@@ -18,6 +18,7 @@
 #include "ib_cm/manager.h"
 #include "iwarp/listener.h"
 #include "urnic/status.h"
+#include "verbs/queue_pair.h"
 
 namespace urnic::engine {
 
@@ -65,6 +66,12 @@ class RoceQuestions {
   Result<Asked> ask(void* owner, const SocketAddress& to, const RoceAsk&, Instant now);
   // Its owner wants to hear no more; nothing if it has been told.
   void give_up(Id id, Instant now);
+
+  // Answers what a listener was asked: datagrams for `qkey` go to that queue pair of UD. Errors:
+  // invalid_argument (private data), wrong_state (it takes none), closed (who asked has given up,
+  // or was answered).
+  Result<void> serve(ib_cm::Handle, const verbs::QueuePair&, std::uint32_t qkey, ByteView data,
+                     Instant now);
 
   // False: it is about none of these.
   bool take(const ib_cm::Event& e, Instant now);

@@ -1,5 +1,5 @@
-// A request for a connection of RoCE, or a question for a queue pair of UD, as its listener hears of
-// it: a value.
+// A request for a connection of RoCE, or a question for a queue pair of UD, as its listener hears
+// of it: a value.
 #pragma once
 
 #include <cstdint>

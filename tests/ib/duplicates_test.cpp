@@ -198,7 +198,7 @@ TEST_F(Duplicates, AnEarlierOnePreemptsAReadUnderWay) {
 }
 
 // As the probe of a requester asks, which is not patient with us.
-// proves: IB-43, S-5
+// proves: IB-43
 TEST_F(Duplicates, AnAnswerUnderWayGoesOnWhereAPartOfItIsAskedForAgain) {
   const Psn first = psn;
   next(read(psn, 1024, 6 * kPmtu));
