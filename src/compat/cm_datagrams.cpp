@@ -126,6 +126,8 @@ int connect_datagrams(CmId* id, const rdma_conn_param* p) {
   const Errc code = asked.error().code;
   if (code == Errc::invalid_argument || code == Errc::no_memory) {
     id->stage = Stage::RouteResolved;
+    id->question = {};
+    process.remove(number);
     return to_errno(code);
   }
   Event e;  // what the network says comes as an event

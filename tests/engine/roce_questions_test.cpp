@@ -95,7 +95,9 @@ TEST_F(RoceQuestion, IsAnsweredWithTheQueuePairAndItsKey) {
   EXPECT_EQ(answer().way.remote, address_of(1));
   EXPECT_EQ(answer().way.local, address_of(0));
   EXPECT_EQ(text(answer().data), padded("welcome", 136));
-  EXPECT_EQ(serve().error().code, Errc::closed) << "answered";
+  const auto again = serve();
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Errc::closed) << "answered";
   expect_over();
 }
 
@@ -220,6 +222,7 @@ TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
   ASSERT_TRUE(id.ok());
   const auto sent = [&] { return stats_of(pair->left()).cm_sent; };
   ASSERT_TRUE(pair->run_until([&] { return sent() == 2; }, Duration::s(1)));
+  pair->run_for(Duration::ms(1));  // it is refused, and asked again in some more
   questions().give_up(id->id, pair->now());
   pair->run_for(Duration::s(1));
   EXPECT_EQ(sent(), 2u);
@@ -237,16 +240,21 @@ TEST_F(RoceQuestion, SaysWhatIsWrongAtOnce) {
   ASSERT_FALSE(no.ok());
   EXPECT_EQ(no.error().code, Errc::invalid_argument);
   EXPECT_NE(no.error().message.find("180 octets"), std::string::npos);
-  EXPECT_EQ(put({}, "203.0.113.1:7").error().code, Errc::unreachable);
+  const auto nowhere = put({}, "203.0.113.1:7");
+  ASSERT_FALSE(nowhere.ok());
+  EXPECT_EQ(nowhere.error().code, Errc::unreachable);
   EXPECT_EQ(questions().size(), 0u);
   ASSERT_TRUE(put().ok());
   ASSERT_TRUE(asked());
-  EXPECT_EQ(serve(std::string(137, 'x')).error().code, Errc::invalid_argument);
+  const auto large_answer = serve(std::string(137, 'x'));
+  ASSERT_FALSE(large_answer.ok());
+  EXPECT_EQ(large_answer.error().code, Errc::invalid_argument);
   verbs::QueuePair* const fresh = pair->right().make_roce_qp({}, verbs::Service::Ud);
   const auto early =
       connections(pair->right())
           .questions()
           .serve(pair->right().roce_requests.back().handle, *fresh, 1, {}, pair->now());
+  ASSERT_FALSE(early.ok());
   EXPECT_EQ(early.error().code, Errc::wrong_state);
   ASSERT_TRUE(serve().ok()) << "nothing of that was an answer";
   ASSERT_TRUE(told());
