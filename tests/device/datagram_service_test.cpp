@@ -143,6 +143,7 @@ TEST_P(DatagramService, WhoAsksSendsToWhoAccepts) {
   EXPECT_EQ(std::memcmp(&ends[1].memory[4096 + 40], ends[0].memory.data(), 500), 0);
 }
 
+// proves: IB-141
 TEST_P(DatagramService, TheBlockingCallReturnsTheAnswer) {
   begin();
   std::thread server([&] {
@@ -189,6 +190,7 @@ TEST_P(DatagramService, ARefusalSaysWhy) {
 }
 
 // Whatever it asks then, nobody hears of it.
+// proves: IB-141
 TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
   begin();
   auto question = ask();
@@ -213,6 +215,7 @@ TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
   EXPECT_FALSE(ends[0].events.wait(&e, 10));
 }
 
+// proves: IB-141
 TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) {
   begin();
   auto question = ask();
@@ -231,6 +234,7 @@ TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) 
   ASSERT_TRUE(next(EventKind::resolved));
 }
 
+// proves: IB-141
 TEST_P(DatagramService, AConnectionIsNotMadeThereAndDatagramsNotWhereConnectionsAre) {
   begin();
   QueuePair reliable = make(0, Service::rc);

@@ -139,6 +139,7 @@ TEST_F(RoceQuestion, WhereNobodyServesItIsRefusedAtOnce) {
   expect_over();
 }
 
+// proves: IB-141
 TEST_F(RoceQuestion, WhoServesAMomentLaterIsFoundIfAskedFor) {
   begin();
   connections(pair->right()).listeners().close(listener);
@@ -183,6 +184,7 @@ TEST_F(RoceQuestion, TheNoOfThePeerComesWithItsData) {
   expect_over();
 }
 
+// proves: IB-141
 TEST_F(RoceQuestion, WithoutAnAnswerItFailsWhenItsTimeIsOver) {
   begin();
   pair->set_faults_right("loss=1");
@@ -198,6 +200,7 @@ TEST_F(RoceQuestion, WithoutAnAnswerItFailsWhenItsTimeIsOver) {
   expect_over();
 }
 
+// proves: IB-141
 TEST_F(RoceQuestion, GivenUpNothingIsToldAndAnAnswerFindsNobody) {
   begin();
   const auto id = put();
@@ -213,6 +216,7 @@ TEST_F(RoceQuestion, GivenUpNothingIsToldAndAnAnswerFindsNobody) {
 }
 
 // Also one that is between two questions.
+// proves: IB-141
 TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
   begin();
   connections(pair->right()).listeners().close(listener);
@@ -231,6 +235,7 @@ TEST_F(RoceQuestion, GivenUpBetweenTwoQuestionsNothingIsAsked) {
 
 // ---- wrong use
 
+// proves: IB-141
 TEST_F(RoceQuestion, SaysWhatIsWrongAtOnce) {
   begin();
   engine::RoceAsk p;
@@ -262,6 +267,7 @@ TEST_F(RoceQuestion, SaysWhatIsWrongAtOnce) {
 }
 
 // Connections and datagrams have ports of their own, and each is refused at the other's.
+// proves: IB-141
 TEST_F(RoceQuestion, AConnectionIsNotMadeAtItsPortNorTheOtherWayRound) {
   begin();
   verbs::QueuePair* const reliable = pair->left().make_roce_qp();
@@ -280,6 +286,7 @@ TEST_F(RoceQuestion, AConnectionIsNotMadeAtItsPortNorTheOtherWayRound) {
 }
 
 // By the service id of the other, which no program of ours sends.
+// proves: IB-141
 TEST(RoceService, OneOfTheOtherPortSpaceIsRefused) {
   Crafted c;
   engine::RoceConnections& ours = c.node->engine().roce().connections();
