@@ -17,6 +17,7 @@ COLUMNS = {"siw": ("siw-serves", "siw-calls", "siw-serves-own", "siw-calls-own")
 # be with the client's last, behind the results: the server answers that and is gone.
 GOOD_BYE = ("Bad wc status 2", "Unable to write to socket/rdma_cm", "Failed to close connection", "Trying to close this side")
 RESULT = r"#bytes[^\n]*\n *[0-9]+ +[0-9]+ +[0-9.]+"
+MORE_READS = "perftest asks for as many Reads at a time as its server has, 128 of rxe; our device has 16 and refuses"
 CALLS = ("siw-calls", "siw-calls-own")
 ESTABLISH = "the client calls rdma_establish, which Linux refuses with iWARP (EINVAL), between two siw as well"
 
@@ -27,11 +28,11 @@ class Table:
     def __init__(self, group, guest_serves, here, first_port):
         self.group, self.guest_serves, self.here, self.port, self.rows = group, guest_serves, here, first_port, []
 
-    def add(self, name, client, server, on="both", speaks_first=False, **more):
+    def add(self, name, client, server, on="both", speaks_first=False, fixed_port=None, **more):
         self.port += 4
         words = {"here": self.here, "port": self.port}
         files = {n: text.format(**words) for n, text in more.pop("files", {}).items()}
-        row = Row(name, client.format(**words), server.format(**words), port=self.port, on=on, files=files, **more)
+        row = Row(name, client.format(**words), server.format(**words), port=fixed_port or self.port, on=on, files=files, **more)
         if speaks_first and self.group == "siw":
             row.siw, row.notes = dict.fromkeys(CALLS, KNOB), dict.fromkeys(CALLS, SPEAKS_FIRST)
         row.how = " ".join(w for w in client.replace("{here}", "SERVER").replace(" -lp {port}", "").replace(" -p {port}", "").split()[1:])
@@ -117,11 +118,14 @@ def rows(group, guest_serves, here, first_port):
     t.qperf("rc_compare_swap_mr", but=no_atomics)
     t.qperf("rc_fetch_add_mr", but=no_atomics)
     t.without_cm("ib_write_bw", "-n 100", but=cm_alone)
-    t.without_cm("ib_read_bw", "-n 100", but=cm_alone)
+    t.without_cm("ib_read_bw", "-n 100", but={**cm_alone, "rxe-serves": MORE_READS})
     t.without_cm("ib_send_bw", "-n 100", but=cm_alone)
     t.without_cm("ib_atomic_bw", "-n 100", but=cm_alone)
     t.without_cm("ib_send_bw", "-c UC -s 1024 -n 100", on="roce")
     t.without_cm("ib_send_bw", "-c UD -s 1024 -n 50", on="roce")
+    t.perftest("ib_send_bw", "-c UD -s 1024 -n 50", on="roce")
+    t.perftest("ib_send_lat", "-c UD -s 512 -n 50", on="roce")
+    t.add("udaddy", "udaddy -s {here}", "udaddy", fixed_port=7174, on="roce", short=True)
     t.pingpong("rc", "-n 100", but=cm_alone, short=True)
     t.pingpong("rc", "-e -n 100", but=cm_alone)
     t.pingpong("srq", "-n 100", but=cm_alone)

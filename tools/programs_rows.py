@@ -54,7 +54,6 @@ PINGPONG_BUT = {"::1": "its server listens, by a socket of the kernel's, on the 
 XSERVER_BUT = {"::1": "its server listens where rdma_getaddrinfo says first, on 0.0.0.0, and has no option for another"}
 QPERF_BUT = dict.fromkeys(("roce-udp", "roce-memif"), "qperf names its peer by LID where it has no rdma_cm, and RoCE has none: so it does on "
                           "any RoCE device")
-UD_CM_BUT = dict.fromkeys(("roce-udp", "roce-memif"), "the connection manager has no services of UD (RDMA_PS_UDP)")
 RCOPY_BUT = {"::1": "rcopy splits HOST:FILE at the first colon"}
 # Of perftest, which knows what other vendors' devices can do inline.
 PERFTEST = ("Device not recognized to implement inline feature", "Unable to open file descriptor",
@@ -220,8 +219,10 @@ def rows(here):
         without_cm("ib_send_lat", "-c UC -n 500", on="roce", seconds=90),
         without_cm("ib_send_bw", "-c UD -s 1024 -n 100", on="roce", short=True),
         without_cm("ib_send_lat", "-c UD -n 500", on="roce", seconds=90),
-        Row("ib_send_bw -R -c UD", f"ib_send_bw -R -c UD {here}", "ib_send_bw -R -c UD", on="roce", but=UD_CM_BUT),
-        Row("udaddy", f"udaddy -s {here}", "udaddy", port=7174, on="roce", but=UD_CM_BUT),
+        perftest("ib_send_bw", "-c UD -s 1024 -n 100", on="roce", short=True),
+        perftest("ib_send_lat", "-c UD -n 500", on="roce", seconds=90),
+        Row("udaddy", f"udaddy -s {here}", "udaddy", port=7174, on="roce", short=True),
+        Row("udaddy 5 x 20", f"udaddy -c 5 -C 20 -S 1000 -s {here}", "udaddy -c 5 -C 20 -S 1000", port=7174, on="roce"),
         ucx("tag_lat", "-n 500 -w 50", short=True),
         ucx("tag_bw", "-n 200 -w 10 -s 65536"),
         ucx("ucp_put_lat", "-n 500 -w 50"),

@@ -13,7 +13,8 @@ namespace urnic {
 
 // Who may connect to a listener, and how many (items AC-1 to AC-5). Whoever may not finds nobody
 // listening: iWARP: RST to the SYN (over the kernel's TCP: RST behind the handshake), RoCE: REJ 8.
-// Counted in EngineStats::peers_denied and peers_over_limit.
+// Counted in EngineStats::peers_denied and peers_over_limit. For datagrams (Service::ud) `allow`
+// and `deny` alone count: nobody serves them to who may not ask (SIDR status 1).
 struct AccessOptions {
   // Prefixes: "10.77.0.0/24", "fd77::/64", or one address; at most 1024 in all. The longest that
   // an address is in decides, of two alike the one of `deny`. An address in none of them may
@@ -33,6 +34,9 @@ struct BindOptions {
   // Whose port it is: each transport has ports of its own. One that the device speaks; left alone:
   // iWARP if it does.
   std::optional<Transport> transport;
+  // RoCE: for whom it is: `rc`, connections; `ud`, who sends datagrams (urnic/datagram_service.h).
+  // Each has ports of its own. Others are refused as unsupported.
+  Service service = Service::rc;
   // For who listens there. Left alone: as the settings `allow`, `deny`, `listener_connections`,
   // `peer_connections` and `accept_rate` say.
   std::optional<AccessOptions> access;

@@ -31,6 +31,9 @@ struct RoceConnectionOptions {
   std::optional<std::uint8_t> retry_count;
   // Of the peer, those that find no receive at this end; 7: any number of times.
   std::optional<std::uint8_t> rnr_retry;
+  // Accepting a request for datagrams only: the Q_Key that they are to bring. Left alone: that of
+  // the queue pair.
+  std::optional<std::uint32_t> qkey;
 };
 
 // Attributes of one connection, chosen by the local consumer at set-up; anything left alone comes
@@ -38,8 +41,8 @@ struct RoceConnectionOptions {
 struct ConnectionOptions {
   std::optional<std::uint16_t> ird, ord;  // reads served / outstanding; RoCE: up to 16 are used
   // Borrowed for the call. iWARP: at most 508 octets (512 on MPA revision 1). RoCE: at most 56 to
-  // connect and 196 to accept; its messages say no length, so the peer gets as many octets in any
-  // case, zeroes behind what was given here.
+  // connect and 196 to accept (136 for datagrams); its messages say no length, so the peer gets as
+  // many octets in any case, zeroes behind what was given here.
   std::span<const std::uint8_t> private_data;
   int timeout_ms = 10000;  // from the call (iWARP: the SYN) to established
   // Connecting only: from this address and port; borrowed for the call, and of the transport of the

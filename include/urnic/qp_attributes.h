@@ -28,6 +28,15 @@ enum class Transport : std::uint8_t {
   roce,   // the InfiniBand transport over UDP, port 4791 (RoCEv2)
 };
 
+// What a queue pair does for its requests (InfiniBand specification, volume 1, 9.7 and 9.8).
+enum class Service : std::uint8_t {
+  rc,  // reliable, to one peer
+  // To one peer, and what is lost on the way is lost: sends and writes, done when they have left.
+  // A message of which a packet is missing is not delivered. RoCE alone, as the next.
+  uc,
+  ud,  // sends of one packet each, to and from anybody who knows the Q_Key; may be lost as well
+};
+
 enum class ConnectionType : std::uint8_t { fast, slow };  // iWARP: 62; RoCE: S-1
 
 // What of a queue pair of RoCE's RC is its own: what becomes of requests of its peer that come

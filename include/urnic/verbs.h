@@ -45,6 +45,7 @@
 #include "urnic/bind_options.h"
 #include "urnic/config.h"
 #include "urnic/connection_options.h"
+#include "urnic/datagram_service.h"
 #include "urnic/memory.h"
 #include "urnic/qp_attributes.h"
 #include "urnic/stats.h"
@@ -76,7 +77,8 @@ class URNIC_API Binding {
   explicit operator bool() const { return impl_ != nullptr; }
   // "10.77.0.1:18515", "[::]:18515"; empty when empty.
   std::string address() const;
-  // Host byte order; 0 when empty. iWARP: a TCP port. RoCE: one of rdma_cm's port space for TCP.
+  // Host byte order; 0 when empty. iWARP: a TCP port. RoCE: one of rdma_cm's port space for TCP, or
+  // for UDP (BindOptions::service).
   std::uint16_t port() const;
 
  private:
@@ -84,15 +86,6 @@ class URNIC_API Binding {
   friend class QueuePair;
   explicit Binding(std::shared_ptr<detail::BindingImpl> i) : impl_(std::move(i)) {}
   std::shared_ptr<detail::BindingImpl> impl_;
-};
-
-// What a queue pair does for its requests (InfiniBand specification, volume 1, 9.7 and 9.8).
-enum class Service : std::uint8_t {
-  rc,  // reliable, to one peer
-  // To one peer, and what is lost on the way is lost: sends and writes, done when they have left.
-  // A message of which a packet is missing is not delivered. RoCE alone, as the next.
-  uc,
-  ud,  // sends of one packet each, to and from anybody who knows the Q_Key; may be lost as well
 };
 
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
@@ -122,6 +115,10 @@ enum class EventKind : std::uint8_t {
   address_conflict,    // of the Device: another station has an address of ours (RFC 5227)
   cq_overrun,          // of a CompletionQueue, where the Device's events go: it was too small
   send_queue_drained,  // on a QueuePair of RoCE in sqd, as asked for: QpAttributes::tell_drained
+  resolved,            // of a Resolution: `peer` and private_data are filled
+  // Of a Resolution: `error`: refused (nobody serves datagrams there), rejected (private_data: 136
+  // octets of the peer's), timed_out, protocol, no_memory.
+  resolve_failed,
 };
 
 class QueuePair;
@@ -139,14 +136,19 @@ class URNIC_API ConnectRequest {
   // peer (7: any number of times). iWARP: 0.
   std::uint8_t retry_count() const;
   std::uint8_t rnr_retry() const;
+  // What is wanted: a connection (rc), or a queue pair of UD for datagrams, whose private data has
+  // 180 octets.
+  Service service() const;
   // Take the connection on `qp` (state init or reset), of the transport of the listener.
   // Asynchronous: `established` or `connect_failed` follows on the queue pair. Errors: closed (the
   // peer gave up meanwhile), wrong_state (answered already; `qp` has or had a connection), as
-  // QueuePair::connect_start.
+  // QueuePair::connect_start. For datagrams: `qp` is of UD, in rtr or rts, and any number of
+  // requests may be accepted on it; the answer has left with the call, up to 136 octets of private
+  // data with it, and no event follows. What could not be accepted then can be answered again.
   Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
   // Refuses the peer. iWARP: MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 octets. RoCE: REJ
-  // 28, with up to 148, zeroes behind them; more are cut. Dropping the object without answering
-  // does the same. Nothing happens to a request that has been
+  // 28, with up to 148 (for datagrams SIDR REP 2, 136), zeroes behind them; more are cut. Dropping
+  // the object without answering does the same. Nothing happens to a request that has been
   // answered.
   void reject(std::span<const std::uint8_t> private_data = {});
 
@@ -162,6 +164,7 @@ struct Event {
   ConnectRequest request;
   Error error;
   std::string private_data;  // octets
+  DatagramPeer peer;         // of a Resolution; its private_data is the one above
 };
 
 // Where connection events arrive. One may serve many queue pairs and listeners.
@@ -181,6 +184,7 @@ class URNIC_API EventQueue {
   friend class Device;
   friend class Listener;
   friend class QueuePair;
+  friend class Resolution;
   explicit EventQueue(std::shared_ptr<detail::EventQueueImpl> i) : impl_(std::move(i)) {}
   std::shared_ptr<detail::EventQueueImpl> impl_;
 };
@@ -452,6 +456,13 @@ class URNIC_API Device {
   // chooses one. Errors: as bind().
   Result<Listener> listen(std::uint16_t port, int backlog = 128, const EventQueue& events = {},
                           void* context = nullptr);
+
+  // Who takes datagrams at "address:port" (urnic/datagram_service.h): waits until it is known.
+  // Errors: those of resolve_failed, unsupported (the device does not speak RoCE), unreachable.
+  Result<DatagramPeer> resolve(std::string_view address, const ResolveOptions& options = {});
+  // Returns at once; `resolved` or `resolve_failed` follows, one of them, with `context`.
+  Result<Resolution> resolve_start(std::string_view address, const EventQueue& events,
+                                   void* context = nullptr, const ResolveOptions& options = {});
 
   // Where link_up, link_down and cq_overrun arrive; an empty queue: nowhere. The device does not
   // keep the queue alive.

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "compat/cm_datagrams.h"
 #include "compat/cm_id.h"
 #include "compat/errors.h"
 
@@ -53,12 +54,19 @@ int keep_address(CmId* id, const std::vector<Adapter*>& where, Address* a) {
   }
 }
 
+// All that have what the id is for. 0 or errno.
+int devices_for(const CmId& id, std::vector<Adapter*>* out) {
+  if (const int e = Process::get().open(out); e != 0) return e;
+  if (id.has_datagrams()) keep_those_with_datagrams(out);
+  return out->empty() ? ENODEV : 0;
+}
+
 int bind_to(CmId* id, const sockaddr* address) {
   Address a;
   if (!copy_address(address, &a)) return EAFNOSUPPORT;
   if (id->stage != Stage::Idle) return EINVAL;
   std::vector<Adapter*> where;
-  if (const int e = Process::get().open(&where); e != 0) return e;
+  if (const int e = devices_for(*id, &where); e != 0) return e;
   if (!is_wildcard(a)) {
     Adapter* owner = owner_of(a, where);
     if (owner == nullptr) return ENODEV;
@@ -99,7 +107,7 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   }
   std::vector<Adapter*> among = id->where_bound();
   if (among.empty()) {
-    if (const int e = Process::get().open(&among); e != 0) return e;
+    if (const int e = devices_for(*id, &among); e != 0) return e;
   }
   Address from{};
   Adapter* chosen = nullptr;

@@ -3,14 +3,13 @@
 #include <cstring>
 #include <utility>
 
+#include "compat/cm_datagrams.h"
 #include "compat/cm_id.h"
 #include "compat/errors.h"
 
 namespace urnic::compat {
 namespace {
 
-// Programs announce a port before they listen on it.
-constexpr int kRefusalRetryMs = 100;
 // More is taken for that many, as the kernel takes it.
 constexpr std::uint8_t kMostRetries = 7;
 
@@ -39,7 +38,12 @@ ConnectionOptions options_of(const Adapter& on, const rdma_conn_param& p) {
   return o;
 }
 
-// The queue pair of the id, or the one the parameters name, of the id's device.
+int status_of(const Error& e) {
+  return -to_errno(e.code);
+}
+
+}  // namespace
+
 std::shared_ptr<Endpoint> endpoint_for(CmId* id, const rdma_conn_param* p) {
   if (ibv_qp* qp = id->id().qp; qp != nullptr) {
     auto end = Qp::of(qp)->end;
@@ -47,12 +51,6 @@ std::shared_ptr<Endpoint> endpoint_for(CmId* id, const rdma_conn_param* p) {
   }
   return p == nullptr ? nullptr : endpoint_of(*id->adapter, p->qp_num);
 }
-
-int status_of(const Error& e) {
-  return -to_errno(e.code);
-}
-
-}  // namespace
 
 void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd) {
   CmId* made = make_id(CmChannel::of(id().channel), id().context, id().ps, sync);
@@ -78,6 +76,10 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
   e->base.event = RDMA_CM_EVENT_CONNECT_REQUEST;
   const auto data = made->request.private_data();
   e->private_data.assign(data.begin(), data.end());
+  if (has_datagrams()) {
+    fill_request(e.get());
+    return deliver(this, e.release());
+  }
   rdma_conn_param& conn = e->base.param.conn;
   if (!data.empty()) {
     conn.private_data = e->private_data.data();
@@ -223,16 +225,45 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
 
 using namespace urnic::compat;  // the exported functions stand for themselves
 
+namespace {
+
+// There is no connection: the queue pair is in Error, nobody is told and no event comes.
+int leave_datagrams(CmId* id) {
+  {
+    const std::lock_guard guard(Process::get().cm);
+    if (id->stage != Stage::Connected) return failed(EINVAL);
+  }
+  if (id->id().qp == nullptr) return 0;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  const int e = urnic_ibv_modify_qp(id->id().qp, &attr, IBV_QP_STATE);
+  return e == 0 ? 0 : failed(e);
+}
+
+}  // namespace
+
 int urnic_rdma_resolve_route(rdma_cm_id* r, int) {
   return guarded([&] { return begun(CmId::of(r), resolve_route(CmId::of(r))); }, -1);
 }
 
 int urnic_rdma_connect(rdma_cm_id* r, rdma_conn_param* p) {
-  return guarded([&] { return begun(CmId::of(r), connect_to(CmId::of(r), p)); }, -1);
+  return guarded(
+      [&] {
+        CmId* id = CmId::of(r);
+        return begun(id, id->has_datagrams() ? connect_datagrams(id, p) : connect_to(id, p));
+      },
+      -1);
 }
 
 int urnic_rdma_accept(rdma_cm_id* r, rdma_conn_param* p) {
-  return guarded([&] { return begun(CmId::of(r), accept_on(CmId::of(r), p)); }, -1);
+  return guarded(
+      [&] {
+        CmId* id = CmId::of(r);
+        if (!id->has_datagrams()) return begun(id, accept_on(id, p));
+        const int e = accept_datagrams(id, p);  // of which no event comes
+        return e == 0 ? 0 : failed(e);
+      },
+      -1);
 }
 
 int urnic_rdma_reject(rdma_cm_id* r, const void* data, std::uint8_t length) {
@@ -256,6 +287,7 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
   return guarded(
       [&] {
         CmId* id = CmId::of(r);
+        if (id->has_datagrams()) return leave_datagrams(id);
         std::shared_ptr<Endpoint> end;
         {
           const std::lock_guard guard(Process::get().cm);

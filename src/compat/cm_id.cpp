@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "compat/cm_datagrams.h"
 #include "compat/errors.h"
 #include "compat/gids.h"
 
@@ -24,7 +25,8 @@ CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync) 
   id->id().channel = &channel->base;
   id->id().context = context;
   id->id().ps = ps;
-  id->id().qp_type = IBV_QPT_RC;
+  id->id().qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+  id->options.service = id->has_datagrams() ? Service::ud : Service::rc;
   return id.release();
 }
 
@@ -140,8 +142,9 @@ int urnic_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* co
                          rdma_port_space ps) {
   return guarded(
       [&] {
-        if (ps != RDMA_PS_TCP) return failed(EOPNOTSUPP);
+        if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP) return failed(EOPNOTSUPP);
         if (!Process::get().configured()) return failed(ENODEV);
+        if (ps == RDMA_PS_UDP && !has_datagrams()) return failed(EOPNOTSUPP);
         CmId* id = make_id(channel == nullptr ? nullptr : CmChannel::of(channel), context, ps,
                            channel == nullptr);
         if (id == nullptr) return -1;
@@ -160,15 +163,19 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
   }
   // What it listened on and what it was asked goes without the lock: ending them waits.
   std::vector<DeviceBinding> bindings;
+  DatagramQuestion question;
   urnic::ConnectRequest request;
   std::shared_ptr<Endpoint> left;  // a connection whose id is gone ends
   Process& process = Process::get();
   for (const DeviceBinding& b : id->bindings) {
     if (b.number != 0) process.remove(b.number);
   }
+  if (id->question.number != 0) process.remove(id->question.number);
   {
     std::unique_lock lock(process.cm);
     id->stop_listening();
+    id->stop_asking();
+    question = std::move(id->question);
     bindings = std::move(id->bindings);
     request = std::move(id->request);
     if (id->stage >= Stage::Connecting && id->stage <= Stage::Connected) left = id->end;

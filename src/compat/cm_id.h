@@ -40,6 +40,13 @@ struct DeviceBinding {
   std::shared_ptr<Subject> subject;
 };
 
+// What an id of RDMA_PS_UDP has asked a peer.
+struct DatagramQuestion {
+  std::uint64_t number = 0;  // as a subject
+  std::shared_ptr<Subject> subject;
+  Resolution resolution;
+};
+
 struct CmId : ConnectionManager {
   // What the program has; `base` is not at the front, as this has virtual functions.
   struct Handle {
@@ -48,6 +55,7 @@ struct CmId : ConnectionManager {
     unsigned made_in = generation.load();
   } handle{};
   rdma_cm_id& id() { return handle.base; }
+  bool has_datagrams() const { return handle.base.qp_type == IBV_QPT_UD; }
   static CmId* of(rdma_cm_id* id) { return reinterpret_cast<Handle*>(id)->self; }
 
   bool sync = false;  // has a channel of its own; calls wait for their events
@@ -57,6 +65,7 @@ struct CmId : ConnectionManager {
   Address source{}, destination{};
   std::shared_ptr<Endpoint> end;  // whose connection it is
   std::vector<DeviceBinding> bindings;
+  DatagramQuestion question;
   // Of a request: what the peer wants.
   ConnectRequest request;
   std::uint8_t responder_resources = 0, initiator_depth = 0;
@@ -68,6 +77,7 @@ struct CmId : ConnectionManager {
   std::condition_variable acknowledged;
 
   void on_connection(Event& event) override;
+  void on_resolved(Event& event);
   void on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd);
   // An event of this id; the owner of `conn`'s private data is the event.
   void tell(rdma_cm_event_type type, int status, std::string private_data = {});
@@ -77,11 +87,18 @@ struct CmId : ConnectionManager {
   void detach_end();
   // Nothing that comes from now on makes requests of it.
   void stop_listening();
+  // Nothing that comes from now on is told of its question.
+  void stop_asking();
   std::vector<Adapter*> where_bound() const;
   // One of `options`, before or behind rdma_bind_addr. 0 or errno.
   int set_binding(bool* option, bool value);
 };
 
+// Programs announce a port before they listen on it.
+inline constexpr int kRefusalRetryMs = 100;
+
+// The queue pair of the id, or the one the parameters name, of the id's device; null without one.
+std::shared_ptr<Endpoint> endpoint_for(CmId* id, const rdma_conn_param* p);
 // A new id, counted nowhere. Null without memory.
 CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync);
 // verbs, pd, port_num. 0 or errno; without Process::cm.

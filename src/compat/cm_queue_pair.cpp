@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compat/cm_datagrams.h"
 #include "compat/cm_id.h"
 #include "compat/context.h"
 #include "compat/errors.h"
@@ -40,6 +41,15 @@ bool make_queue(rdma_cm_id* r, std::uint32_t depth, ibv_comp_channel** channel, 
   return false;
 }
 
+// As far as rdma_cm moves it without a peer: to INIT, or to RTS where it needs none.
+int make_ready(const rdma_cm_id& r, ibv_qp* qp) {
+  if (r.qp_type == IBV_QPT_UD) return ready_datagrams(qp);
+  int mask = 0;
+  ibv_qp_attr init = init_attributes(true, &mask);
+  if (!Adapter::of(r.verbs).is_roce()) mask = IBV_QP_STATE;
+  return urnic_ibv_modify_qp(qp, &init, mask);
+}
+
 int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
   if (r->qp != nullptr || r->verbs == nullptr) return failed(EINVAL);
   if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
@@ -61,11 +71,8 @@ int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
     attr->send_cq = r->send_cq;
   }
   if (r->srq != nullptr) attr->srq = r->srq;
-  ibv_qp* qp = create_for_cm(r->verbs, attr);
-  int mask = 0;
-  ibv_qp_attr init = init_attributes(true, &mask);
-  if (!Adapter::of(r->verbs).is_roce()) mask = IBV_QP_STATE;
-  int error = qp == nullptr ? errno : urnic_ibv_modify_qp(qp, &init, mask);
+  ibv_qp* qp = create_for_cm(r->verbs, attr, r->qp_type);
+  const int error = qp == nullptr ? errno : make_ready(*r, qp);
   if (error != 0) {
     if (qp != nullptr) urnic_ibv_destroy_qp(qp);
     destroy_queues(r);
@@ -146,6 +153,7 @@ namespace {
 
 // RoCE: to INIT a program moves it, everything else comes with the connection.
 int init_roce(const CmId& id, ibv_qp_attr* attr, int* mask) {
+  if (id.has_datagrams()) return init_datagrams(attr, mask);
   if (attr->qp_state > IBV_QPS_RTS || attr->qp_state == IBV_QPS_RESET) return EINVAL;
   *mask = 0;
   if (attr->qp_state != IBV_QPS_INIT || id.stage >= Stage::Accepting) return 0;
@@ -191,7 +199,8 @@ int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
 int urnic_rdma_create_ep(rdma_cm_id** out, rdma_addrinfo* a, ibv_pd* pd, ibv_qp_init_attr* attr) {
   return guarded(
       [&] {
-        if (a->ai_qp_type != IBV_QPT_RC && a->ai_qp_type != 0) return failed(EOPNOTSUPP);
+        const int type = a->ai_port_space == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+        if (a->ai_qp_type != type && a->ai_qp_type != 0) return failed(EOPNOTSUPP);
         rdma_cm_id* r = nullptr;
         if (urnic_rdma_create_id(nullptr, &r, nullptr,
                                  static_cast<rdma_port_space>(a->ai_port_space)) != 0) {
@@ -207,7 +216,7 @@ int urnic_rdma_create_ep(rdma_cm_id** out, rdma_addrinfo* a, ibv_pd* pd, ibv_qp_
           if (urnic_rdma_bind_addr(r, a->ai_src_addr) != 0) return give_up();
           if (attr != nullptr) {
             id->request_qp = std::make_unique<ibv_qp_init_attr>(*attr);
-            id->request_qp->qp_type = IBV_QPT_RC;
+            id->request_qp->qp_type = r->qp_type;
             id->request_pd = pd;
           }
           *out = r;
@@ -216,7 +225,7 @@ int urnic_rdma_create_ep(rdma_cm_id** out, rdma_addrinfo* a, ibv_pd* pd, ibv_qp_
         if (urnic_rdma_resolve_addr(r, a->ai_src_addr, a->ai_dst_addr, 2000) != 0) return give_up();
         if (urnic_rdma_resolve_route(r, 2000) != 0) return give_up();
         if (attr != nullptr) {
-          attr->qp_type = IBV_QPT_RC;
+          attr->qp_type = r->qp_type;
           if (urnic_rdma_create_qp(r, pd, attr) != 0) return give_up();
         }
         *out = r;
@@ -253,8 +262,9 @@ int urnic_rdma_getaddrinfo(const char* node, const char* service, const rdma_add
   const rdma_addrinfo& h = hints != nullptr ? *hints : none;
   r->ai_flags = h.ai_flags;
   r->ai_family = h.ai_family;
-  r->ai_qp_type = h.ai_qp_type != 0 ? h.ai_qp_type : IBV_QPT_RC;
-  r->ai_port_space = h.ai_port_space != 0 ? h.ai_port_space : RDMA_PS_TCP;
+  const bool datagrams = h.ai_qp_type == IBV_QPT_UD || h.ai_port_space == RDMA_PS_UDP;
+  r->ai_qp_type = h.ai_qp_type != 0 ? h.ai_qp_type : datagrams ? IBV_QPT_UD : IBV_QPT_RC;
+  r->ai_port_space = h.ai_port_space != 0 ? h.ai_port_space : datagrams ? RDMA_PS_UDP : RDMA_PS_TCP;
   r->ai_src_len = h.ai_src_len;
   r->ai_src_addr = copied(h.ai_src_addr, h.ai_src_len);
   r->ai_dst_len = h.ai_dst_len;
@@ -263,7 +273,7 @@ int urnic_rdma_getaddrinfo(const char* node, const char* service, const rdma_add
   if (node != nullptr || service != nullptr) {
     addrinfo want{};
     want.ai_family = (h.ai_flags & RAI_FAMILY) != 0 ? h.ai_family : AF_UNSPEC;
-    want.ai_socktype = SOCK_STREAM;
+    want.ai_socktype = datagrams ? SOCK_DGRAM : SOCK_STREAM;
     if (passive) want.ai_flags |= AI_PASSIVE;
     if ((h.ai_flags & RAI_NUMERICHOST) != 0) want.ai_flags |= AI_NUMERICHOST;
     addrinfo* found = nullptr;

@@ -383,8 +383,8 @@ int post_bind(ibv_qp* qp, std::uint64_t wr_id, unsigned flags, const WindowBind&
       ENOMEM);
 }
 
-ibv_qp* create_for_cm(ibv_context* c, ibv_qp_init_attr_ex* attr) {
-  if (attr->qp_type != IBV_QPT_RC) return nothing(EOPNOTSUPP);
+ibv_qp* create_for_cm(ibv_context* c, ibv_qp_init_attr_ex* attr, ibv_qp_type type) {
+  if (attr->qp_type != type) return nothing(EOPNOTSUPP);
   return create(c, attr, false);
 }
 

@@ -84,9 +84,9 @@ std::shared_ptr<Endpoint> endpoint_of(const Adapter& adapter, std::uint32_t qp_n
 // A bind of a window, in the order of what is posted. 0 or an errno value.
 int post_bind(ibv_qp*, std::uint64_t wr_id, unsigned flags, const WindowBind& bind);
 
-// Of rdma_cm: it needs no number by which others find it, and only RC is connected. Null with
+// Of rdma_cm: it needs no number by which others find it, and is of `type`, its id's. Null with
 // errno.
-ibv_qp* create_for_cm(ibv_context*, ibv_qp_init_attr_ex*);
+ibv_qp* create_for_cm(ibv_context*, ibv_qp_init_attr_ex*, ibv_qp_type type);
 
 void set_queue_pair_calls(verbs_context*);
 

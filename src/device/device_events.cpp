@@ -262,6 +262,7 @@ void DeviceImpl::on_roce_request(engine::RoceListener& at, const engine::RoceReq
   if (listener == nullptr) return;
   auto request = std::make_shared<RequestImpl>();
   request->roce = true;
+  request->datagrams = what.datagrams;
   request->connection = what.handle;
   request->info.key = {what.local.ip, what.peer.ip, what.local.port, what.peer.port};
   const ByteView data = what.data.view();
@@ -272,9 +273,33 @@ void DeviceImpl::on_roce_request(engine::RoceListener& at, const engine::RoceReq
   request->info.ord = what.ord;
   log_quietly(engine::LogLevel::Info, [&] {
     return ends_of(request->info.key) + ": " + name_of(engine::CmEvent::Kind::ConnectRequest) +
-           " (RoCE)";
+           (what.datagrams ? " (RoCE, datagrams)" : " (RoCE)");
   });
   pass_on(*listener, std::move(request));
+}
+
+// What needs memory comes first: it is told again when there was none.
+void DeviceImpl::on_roce_answer(void* owner, const engine::RoceAnswer& answer) {
+  auto& asked = *static_cast<ResolutionImpl*>(owner);
+  Event event;
+  event.kind = answer.found ? EventKind::resolved : EventKind::resolve_failed;
+  event.context = asked.context;
+  const ByteView data = answer.data.view();
+  event.private_data.assign(reinterpret_cast<const char*>(data.data()), data.size());
+  if (answer.found) {
+    event.peer.path.remote = answer.way.remote.to_string();
+    event.peer.path.local = answer.way.local.to_string();
+    event.peer.qp = answer.service.qpn;
+    event.peer.qkey = answer.service.qkey;
+  } else {
+    event.error = {answer.code, answer.why};
+  }
+  log_quietly(engine::LogLevel::Info, [&] {
+    return asked.local.to_string() + " - " + answer.way.remote.to_string() +
+           (answer.found ? ": datagrams go to QP " + std::to_string(answer.service.qpn)
+                         : std::string(": no datagrams: ") + answer.why);
+  });
+  asked.events->push(std::move(event), &asked);
 }
 
 // Within a burst. Without memory nothing is told: the state says it, and completions do.

@@ -166,6 +166,7 @@ struct LocalPlace {
   engine::RoceListener* roce = nullptr;
   explicit operator bool() const { return iwarp != nullptr || roce != nullptr; }
   bool is_roce() const { return roce != nullptr; }
+  bool is_for_datagrams() const { return is_roce() && roce->space == ib_cm::PortSpace::Udp; }
   std::uint16_t port() const { return is_roce() ? roce->port() : iwarp->port(); }
   void set_owner(void* owner) const { (is_roce() ? roce->owner : iwarp->owner) = owner; }
   void set_gate(std::shared_ptr<Gate> gate) const {
@@ -192,9 +193,19 @@ struct ListenerImpl {
   ~ListenerImpl();
 };
 
+struct ResolutionImpl {
+  std::shared_ptr<DeviceImpl> device;
+  std::shared_ptr<EventQueueImpl> events;
+  void* context = nullptr;
+  engine::RoceQuestions::Id id = 0;
+  SocketAddress local;
+  ~ResolutionImpl();
+};
+
 struct RequestImpl {
   std::shared_ptr<DeviceImpl> device;
   bool roce = false;
+  bool datagrams = false;               // of RoCE: a question for a queue pair of UD
   engine::ConnectionId connection = 0;  // of RoCE: the handle
   iwarp::Side::RequestInfo info;
   std::uint8_t retry_count = 0, rnr_retry = 0;  // of RoCE
@@ -220,6 +231,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) override;
   void on_qp_failed(verbs::QueuePair& qp, Errc code, const std::string& why) override;
   void on_roce_request(engine::RoceListener& listener, const engine::RoceRequest& what) override;
+  void on_roce_answer(void* owner, const engine::RoceAnswer& answer) override;
   void pass_on(ListenerImpl& listener, std::shared_ptr<RequestImpl> request);
   void finish_ends();
   void disconnect_all(Duration most);

@@ -161,6 +161,11 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
     if (auto no = detail::unusable(impl_)) return *no;
     auto roce = detail::wants_roce(options.transport, impl_->engine->options());
     if (!roce) return roce.error();
+    const bool datagrams = options.service == Service::ud;
+    if (options.service == Service::uc || (datagrams && !*roce)) {
+      return Error{Errc::unsupported,
+                   "ports are for connections (rc) or, of RoCE, for datagrams (ud)"};
+    }
     const auto at = SocketAddress::parse(address);
     if (!at) {
       return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
@@ -176,7 +181,8 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
       engine::Engine& e = *impl_->engine;
       const iwarp::LocalEnd local{*at, options.ipv6_only, options.shared};
       if (*roce) {
-        b->bound.roce = e.roce().connections().listeners().bind(local, &error);
+        const auto space = datagrams ? ib_cm::PortSpace::Udp : ib_cm::PortSpace::Tcp;
+        b->bound.roce = e.roce().connections().listeners().bind(local, &error, space);
       } else {
         b->bound.iwarp = e.iwarp().bind(local, &error);
       }

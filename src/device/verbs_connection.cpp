@@ -2,6 +2,7 @@
 // listeners.
 #include <utility>
 
+#include "device/datagram_service.h"
 #include "device/device_impl.h"
 #include "device/service.h"
 
@@ -148,7 +149,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     if (options.source != nullptr) {
       from = options.source->impl_.get();
       if (from == nullptr || from->device != impl_->device || !from->bound ||
-          from->bound.is_roce() != roce) {
+          from->bound.is_roce() != roce || from->bound.is_for_datagrams()) {
         return Error{Errc::invalid_argument,
                      "the source is empty, of another device or transport, or listened on"};
       }
@@ -333,6 +334,9 @@ std::uint8_t ConnectRequest::retry_count() const {
 std::uint8_t ConnectRequest::rnr_retry() const {
   return impl_ ? impl_->rnr_retry : 0;
 }
+Service ConnectRequest::service() const {
+  return impl_ && impl_->datagrams ? Service::ud : Service::rc;
+}
 
 Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
   return detail::guarded([&]() -> Result<void> {
@@ -342,6 +346,7 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
       return Error{Errc::invalid_argument, "the queue pair belongs to another device"};
     }
     const bool roce = engine::is_roce(*qp.impl_->qp);
+    if (impl_->datagrams) return detail::serve_datagrams(*impl_, *qp.impl_, options);
     if (roce != impl_->roce) {
       return Error{Errc::invalid_argument,
                    std::string("the request is for a queue pair of ") +

@@ -107,7 +107,8 @@ void RoceConnections::act(Instant now) {
   // its peer would wait for a DREP until it gives up (IB-138).
   if (general_->transmit(now)) wire_.tx().flush();
   bonds_.attend([&](Bond& b) { attend(b, now); });
-  while (next_deadline() <= now) on_time(*bonds_.deadlines().take(), now);
+  while (bonds_.deadlines().next() <= now) on_time(*bonds_.deadlines().take(), now);
+  questions_.on_time(now);
   for (ib_cm::Event e; manager().next_event(&e);) on_event(e, now);
 }
 
@@ -150,14 +151,13 @@ void RoceConnections::on_time(Bond& b, Instant now) {
 // ---- connection management
 
 void RoceConnections::on_event(const ib_cm::Event& e, Instant now) {
-  if (e.kind == EventKind::ConnectRequest) return requested(e, now);
+  if (e.kind == EventKind::ConnectRequest || e.kind == EventKind::ServiceRequest) {
+    return requested(e, now);
+  }
   if (e.kind == EventKind::TurnedAway) {
     return note_turned_away(listeners_.find(e.listener), e, *hooks_);
   }
-  if (e.kind == EventKind::ServiceRequest) {  // of queue pairs of UD, which are not served
-    manager().sidr().answer(e.handle, {ib_cm::SidrStatus::NoSuchService}, {}, now);
-    return;
-  }
+  if (questions_.take(e, now)) return;
   Bond* const b = bonds_.by_handle(e.handle);
   if (b == nullptr) return;  // a request that was not answered yet, or nobody wants to hear
   if (e.kind == EventKind::Released) {
@@ -189,14 +189,23 @@ void RoceConnections::on_event(const ib_cm::Event& e, Instant now) {
   }
 }
 
+// A request, or a question about a service of UD, which only those of its port space are asked.
 void RoceConnections::requested(const ib_cm::Event& e, Instant now) {
+  const bool datagrams = e.kind == EventKind::ServiceRequest;
+  const auto refuse = [&](Reason reason, ib_cm::SidrStatus status) {
+    if (datagrams) {
+      manager().sidr().answer(e.handle, {status}, {}, now);
+    } else {
+      cm().reject(e.handle, reason, {}, now);
+    }
+  };
   RoceListener* const l = listeners_.find(e.listener);
-  if (l == nullptr) {
-    cm().reject(e.handle, Reason::NoSuchService, {}, now);
-    return;
+  if (l == nullptr || (l->space == ib_cm::PortSpace::Udp) != datagrams) {
+    return refuse(Reason::NoSuchService, ib_cm::SidrStatus::NoSuchService);
   }
   RoceRequest r;
   r.handle = e.handle;
+  r.datagrams = datagrams;
   r.local = {e.way.local, l->port()};
   r.peer = {e.way.remote, e.source_port};
   r.ird = e.qp.responder_resources;
@@ -207,7 +216,7 @@ void RoceConnections::requested(const ib_cm::Event& e, Instant now) {
   try {
     hooks_->on_roce_request(*l, r);
   } catch (const std::bad_alloc&) {
-    cm().reject(e.handle, Reason::NoResources, {}, now);
+    refuse(Reason::NoResources, ib_cm::SidrStatus::NoQueuePair);
   }
 }
 

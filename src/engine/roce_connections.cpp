@@ -6,20 +6,12 @@
 #include <string>
 
 #include "engine/roce_moves.h"
+#include "engine/roce_way.h"
 
 namespace urnic::engine {
 namespace {
 
 using verbs::QpState;
-
-// How often a message is repeated, and how long either end waits for an answer: so that all of it
-// covers the time the consumer gives, but no less than a quarter of a second each. A code.
-constexpr std::uint8_t kRetries = 15, kLeastResponse = 16, kMostResponse = 31;
-std::uint8_t response_timeout(Duration all) {
-  std::uint8_t code = kLeastResponse;
-  while (code < kMostResponse && ib_cm::time_of(code) * (kRetries + 1) < all) ++code;
-  return code;
-}
 
 std::uint8_t depth_of(std::uint32_t wanted, std::uint32_t most) {
   return static_cast<std::uint8_t>(std::min({wanted, most, 255u}));
@@ -37,32 +29,17 @@ RoceConnections::RoceConnections(const ib_cm::Options& cm, const roce::Options& 
       wire_(*wire),
       side_(*side),
       qps_(*qps),
-      listeners_(cm.key, gate, &wire->interface()) {}
+      listeners_(cm.key, gate, &wire->interface()),
+      questions_(hooks, &wire->interface(), &listeners_) {}
 
 void RoceConnections::start() {
   general_.emplace(cm_options_, &wire_);
   side_.use(&*general_);
   listeners_.use(&manager());
+  questions_.use(&manager());
 }
 
 // ---- connecting
-
-Result<ib_cm::Way> RoceConnections::choose_way(const SocketAddress& to,
-                                               const iwarp::LocalEnd& from) const {
-  const net::Interface& interface = wire_.interface();
-  const IpAddress& given = from.at.ip;
-  const auto source = given.is_any() ? interface.choose_source(to.ip) : given;
-  if (!source || !interface.has_route(to.ip)) {
-    return Error{Errc::unreachable, "no route to " + to.ip.to_string() +
-                                        ": no own address on its network and no gateway (set "
-                                        "'address' or 'gateway')"};
-  }
-  if (given.is_any() ? !from.covers(*source) : source->is_v6() != to.ip.is_v6()) {
-    return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": " + given.to_string() +
-                                        " is of the other version of IP"};
-  }
-  return ib_cm::Way{*source, to.ip};
-}
 
 std::optional<Error> RoceConnections::wrong_with(const verbs::QueuePair& qp, const RoceConnect& p,
                                                  std::size_t room) const {
@@ -115,7 +92,7 @@ ib_cm::QpValues RoceConnections::values_of(const Bond& b, std::uint32_t ird,
 Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress& to,
                                       const RoceConnect& p, Instant now) {
   if (auto wrong = wrong_with(qp, p, ib_cm::kReqConsumer)) return *wrong;
-  auto way = choose_way(to, p.source);
+  auto way = choose_way(wire_.interface(), to, p.source);
   if (!way) return way.error();
   auto asked = std::make_unique<Bond::Asked>();
   ib_cm::Connect& what = asked->what;
@@ -127,7 +104,7 @@ Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress&
       ib_cm::ack_timeout_of(cm_options_.packet_life_time, cm_options_.ack_delay);
   what.path.retry_count = p.retry_count;
   what.response_timeout = response_timeout(p.timeout);
-  what.max_cm_retries = kRetries;
+  what.max_cm_retries = kCmRetries;
   asked->data = ib_cm::PrivateData(p.private_data);
   asked->give_up = now + p.timeout;
   asked->refused_until = now + p.refusal_retry;
@@ -185,6 +162,13 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
 }
 
 void RoceConnections::reject(ib_cm::Handle handle, ByteView private_data, Instant now) {
+  const ib_cm::Connection* const c = manager().find(handle);
+  if (c != nullptr && c->state >= ib_cm::State::SidrSent) {
+    manager().sidr().answer(
+        handle, {ib_cm::SidrStatus::Rejected},
+        private_data.first(std::min(private_data.size(), ib_cm::kSidrRepPrivate)), now);
+    return;
+  }
   cm().reject(handle, ib_cm::Reason::Consumer,
               private_data.first(std::min(private_data.size(), ib_cm::kRejPrivate)), now);
 }

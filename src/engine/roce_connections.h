@@ -4,6 +4,7 @@
 //   connect   Init, REQ;  REP: Rtr, Rts, RTU, established
 //   accept    Init, Rtr, REP;  RTU or the first request: Rts, established
 //   ends      disconnect: Error at once, DREQ;  DREQ of the peer, or a queue pair that fails: Error
+//   datagrams queue pairs of UD have no connection: who asks for one is told its number and Q_Key
 //
 // A queue pair has one bond at a time, from connect or accept until connection management releases
 // its handle; as long nobody else gets the number of the queue pair (IB-129), though it may have
@@ -25,6 +26,7 @@
 #include "engine/queue_pairs.h"
 #include "engine/roce_bonds.h"
 #include "engine/roce_listeners.h"
+#include "engine/roce_questions.h"
 #include "roce/side.h"
 #include "urnic/stats.h"
 
@@ -56,15 +58,20 @@ class RoceConnections final : public roce::Hooks {
   bool has_news() const {
     return bonds_.any_noted() || (general_ && general_->manager().has_event());
   }
-  Instant next_deadline() const { return bonds_.deadlines().next(); }
+  Instant next_deadline() const {
+    return earlier(bonds_.deadlines().next(), questions_.next_deadline());
+  }
   void act(Instant now);
 
   // ---- connections
   RoceListeners& listeners() { return listeners_; }
+  // Of queue pairs of UD, which have no connections.
+  RoceQuestions& questions() { return questions_; }
   // In Reset or Init. An error, and the queue pair is as it was, or in Init.
   Result<void> connect(verbs::QueuePair&, const SocketAddress& to, const RoceConnect&, Instant now);
   // Answers a request. Errors: closed (the peer has given up), and as connect().
   Result<void> accept(ib_cm::Handle, verbs::QueuePair&, const RoceConnect&, Instant now);
+  // A request, or a question about a service of UD.
   void reject(ib_cm::Handle, ByteView private_data, Instant now);
   // Error and flushed at once, Disconnected follows. One that is not established yet fails.
   void disconnect(verbs::QueuePair&, Instant now);
@@ -105,7 +112,6 @@ class RoceConnections final : public roce::Hooks {
   ib_cm::Manager& manager() { return general_->manager(); }
   ib_cm::Connections& cm() { return general_->manager().connections(); }
   // roce_connections.cpp
-  Result<ib_cm::Way> choose_way(const SocketAddress& to, const iwarp::LocalEnd& from) const;
   std::optional<Error> wrong_with(const verbs::QueuePair&, const RoceConnect&,
                                   std::size_t room) const;
   Bond& open(verbs::QueuePair&, Stage, std::uint32_t ord, Instant due);
@@ -134,6 +140,7 @@ class RoceConnections final : public roce::Hooks {
   QueuePairs& qps_;
   std::optional<roce::GeneralServices> general_;
   RoceListeners listeners_;
+  RoceQuestions questions_;
   RoceBonds bonds_;
   std::uint64_t psns_ = 0;
   Counters counters_;

@@ -8,29 +8,31 @@ namespace {
 
 constexpr std::uint32_t kFirstPort = 49152, kPorts = 16384;  // dynamic ones (RFC 6335)
 
-std::string port_text(const iwarp::LocalEnd& local) {
-  return "port " + std::to_string(local.at.port) + " of RoCE";
+std::string port_text(const iwarp::LocalEnd& local, ib_cm::PortSpace space) {
+  return "port " + std::to_string(local.at.port) +
+         (space == ib_cm::PortSpace::Udp ? " of RoCE's datagrams" : " of RoCE");
 }
 
 }  // namespace
 
-bool RoceListeners::is_taken(const iwarp::LocalEnd& local) const {
+bool RoceListeners::is_taken(const iwarp::LocalEnd& local, ib_cm::PortSpace space) const {
   return std::any_of(all_.begin(), all_.end(), [&](const auto& l) {
-    return l->local.overlaps(local) && (l->id != 0 || !l->local.shared || !local.shared);
+    return l->space == space && l->local.overlaps(local) &&
+           (l->id != 0 || !l->local.shared || !local.shared);
   });
 }
 
 // The search begins where only a secret tells (RFC 6056).
-std::uint16_t RoceListeners::choose_port(const IpAddress& local) {
+std::uint16_t RoceListeners::choose_port(const IpAddress& local, ib_cm::PortSpace space) {
   const std::uint64_t begin = siphash24(key_, {++chosen_}) % kPorts;
   for (std::uint32_t i = 0; i < kPorts; ++i) {
     const auto port = static_cast<std::uint16_t>(kFirstPort + (begin + i) % kPorts);
-    if (!is_taken({{local, port}, false, false})) return port;
+    if (!is_taken({{local, port}, false, false}, space)) return port;
   }
   return 0;
 }
 
-RoceListener* RoceListeners::bind(iwarp::LocalEnd local, Error* error) {
+RoceListener* RoceListeners::bind(iwarp::LocalEnd local, Error* error, ib_cm::PortSpace space) {
   const auto& own = interface_.addresses();
   const bool ours =
       local.at.ip.is_any() || std::any_of(own.begin(), own.end(), [&](const auto& a) {
@@ -42,17 +44,19 @@ RoceListener* RoceListeners::bind(iwarp::LocalEnd local, Error* error) {
     return nullptr;
   }
   if (local.at.port == 0) {
-    local.at.port = choose_port(local.at.ip);
+    local.at.port = choose_port(local.at.ip, space);
     if (local.at.port == 0) {
       *error = {Errc::in_use, "every ephemeral port of RoCE is taken on this device"};
       return nullptr;
     }
-  } else if (is_taken(local)) {
-    *error = {Errc::in_use, port_text(local) + " is already listened on, or bound, by this device"};
+  } else if (is_taken(local, space)) {
+    *error = {Errc::in_use,
+              port_text(local, space) + " is already listened on, or bound, by this device"};
     return nullptr;
   }
   auto made = std::make_unique<RoceListener>();
   made->local = local;
+  made->space = space;
   made->gate = make_gate(gate_);
   all_.push_back(std::move(made));
   return all_.back().get();
@@ -60,14 +64,15 @@ RoceListener* RoceListeners::bind(iwarp::LocalEnd local, Error* error) {
 
 bool RoceListeners::listen(RoceListener* l, int backlog, Error* error) {
   const bool listened_on = std::any_of(all_.begin(), all_.end(), [&](const auto& other) {
-    return other->id != 0 && other->local.overlaps(l->local);
+    return other->id != 0 && other->space == l->space && other->local.overlaps(l->local);
   });
   if (listened_on) {
-    *error = {Errc::in_use, port_text(l->local) + " is already listened on by this device"};
+    *error = {Errc::in_use,
+              port_text(l->local, l->space) + " is already listened on by this device"};
     return false;
   }
   ib_cm::Listen what;
-  what.service = ib_cm::service_of(ib_cm::PortSpace::Tcp, l->port());
+  what.service = ib_cm::service_of(l->space, l->port());
   what.backlog = static_cast<std::uint32_t>(std::max(backlog, 1));
   what.gate = l->gate;
   const IpAddress& ip = l->local.at.ip;

@@ -1,5 +1,6 @@
-// Where connections of RoCE are waited for, and the addresses and ports kept for somebody: the port
-// space of rdma_cm's IP services, which is not that of TCP. Owned here until they are closed.
+// Where connections of RoCE are waited for, and questions about services of UD, and the addresses
+// and ports kept for somebody: two port spaces of rdma_cm's IP services, neither of which is that
+// of TCP. Owned here until they are closed.
 //
 // Under the ownership of the engine.
 #pragma once
@@ -20,7 +21,8 @@ struct RoceListener {
   iwarp::LocalEnd local;
   ib_cm::ListenerId id = 0;  // 0: it is only kept, and who connects is refused
   void* owner = nullptr;
-  std::shared_ptr<Gate> gate;  // null: everybody may come
+  std::shared_ptr<Gate> gate;                      // null: everybody may come
+  ib_cm::PortSpace space = ib_cm::PortSpace::Tcp;  // of connections; Udp: of services of UD
   std::uint16_t port() const { return local.at.port; }
 };
 
@@ -35,7 +37,8 @@ class RoceListeners {
 
   // Keeps it for the caller; port 0 chooses one. Null and *error when it is taken, or the address
   // is none of ours.
-  RoceListener* bind(iwarp::LocalEnd local, Error* error);
+  RoceListener* bind(iwarp::LocalEnd local, Error* error,
+                     ib_cm::PortSpace space = ib_cm::PortSpace::Tcp);
   // False and *error when another listens there.
   bool listen(RoceListener* l, int backlog, Error* error);
   // Listening or bound. Requests that were told of stay the consumer's to answer.
@@ -43,11 +46,11 @@ class RoceListeners {
 
   // The one that waits by that id; null when it has gone.
   RoceListener* find(ib_cm::ListenerId id) const;
-  // A port of `local` for a connection to leave from; 0 when there is none.
-  std::uint16_t choose_port(const IpAddress& local);
+  // A port of `local` for a connection, or a question, to leave from; 0 when there is none.
+  std::uint16_t choose_port(const IpAddress& local, ib_cm::PortSpace space = ib_cm::PortSpace::Tcp);
 
  private:
-  bool is_taken(const iwarp::LocalEnd& local) const;
+  bool is_taken(const iwarp::LocalEnd& local, ib_cm::PortSpace space) const;
 
   SipKey key_;
   const GateRules& gate_;

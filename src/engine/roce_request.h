@@ -1,4 +1,5 @@
-// A request for a connection of RoCE, as its listener hears of it: a value.
+// A request for a connection of RoCE, or a question for a queue pair of UD, as its listener hears
+// of it: a value.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@ namespace urnic::engine {
 struct RoceRequest {
   ib_cm::Handle handle = 0;  // to accept or reject
   SocketAddress local, peer;
+  bool datagrams = false;  // a question: to be answered with a queue pair of UD
   // What the peer serves at a time, and wants to have outstanding.
   std::uint8_t ird = 0, ord = 0;
   std::uint8_t retry_count = 0, rnr_retry = 0;  // for both ends' requests, and for ours

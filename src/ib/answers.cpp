@@ -122,6 +122,27 @@ bool inside(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
          reth.length <= r.length - skipped && packets_of(reth.length, pmtu) <= r.packets - from;
 }
 
+// A duplicate READ whose answer is under way and has the same octets under the same PSNs.
+bool of_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t pmtu) {
+  const Answer& a = r.answer;
+  const auto ahead = static_cast<std::int64_t>(h.bth.psn - r.psn) - (a.psn - r.psn);
+  return r.pending && h.reth.address - a.address == static_cast<std::uint64_t>(ahead * pmtu);
+}
+
+// What is asked for has yet to leave, and comes anyway; or the answer goes on from there, and no
+// less far than it would have gone.
+void read_again(ResponderState& s, Resource* r, const PacketHeader& h) {
+  Answer again{h.bth.psn, h.reth.address, h.reth.length, 0};
+  if (of_answer_under_way(*r, h, s.qp->pmtu())) {
+    const Answer& a = r->answer;
+    const std::uint64_t end = a.address + a.octets;
+    const bool within = again.address + again.octets <= end;
+    if (within && !h.bth.psn.before(a.psn + a.sent)) return;
+    if (within) again.octets = static_cast<std::uint32_t>(end - again.address);
+  }
+  s.resources.ask_again(r, again);
+}
+
 bool duplicate_served(ResponderState& s, const ParsedPacket& p) {
   const PacketHeader& h = p.header;
   const OpcodeRow& row = h.row();
@@ -141,7 +162,7 @@ bool duplicate_served(ResponderState& s, const ParsedPacket& p) {
     return true;
   }
   if (!inside(*r, h, s.qp->pmtu())) return false;
-  s.resources.ask_again(r, {h.bth.psn, h.reth.address, h.reth.length, 0});
+  read_again(s, r, h);
   return true;
 }
 

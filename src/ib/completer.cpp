@@ -53,19 +53,22 @@ Judgment bad(const SendState& s, std::uint32_t wqe, Psn p) {
 // ---- READ responses and atomic results
 
 // Whether a READ response may have its place in the READ's responses: First and Only begin what was
-// asked for, the whole READ or the rest of it; behind them come Middle and Last.
+// asked for, the whole READ or the rest of it; behind them come Middle and Last. What a probe asked
+// for alone is an Only, or a Last where a peer counts the places of the READ (Linux rxe).
 bool place_fits(const SendState& s, Place place, Psn p, std::uint32_t k, std::uint32_t packets) {
+  const Awaiting& a = s.awaiting;
   const bool last = k + 1 == packets;
-  const bool begins = k == 0 || (s.awaiting.is_resumed && s.awaiting.resumed == p);
+  const bool begins = k == 0 || (a.is_resumed && a.resumed == p);
+  const bool ends = last || (a.is_probed && a.probed == p);
   switch (place) {
     case Place::First:
       return begins && !last;
     case Place::Middle:
       return k != 0 && !last;
     case Place::Last:
-      return k != 0 && last;
+      return k != 0 && ends;
     case Place::Only:
-      return begins && last;
+      return begins && ends;
   }
   return false;
 }
@@ -162,7 +165,13 @@ bool store_result(SendState& s, const PacketHeader& h) {
   return s.wqes.scatter(s.una.wqe, 0, octets);
 }
 
+// Whether nothing follows what came for una, though the READ has more.
+bool comes_alone(const SendState& s, const OpcodeRow& row) {
+  return row.ends() && s.una.packet + 1 != s.wqes.packets(s.wqes.wqe(s.una.wqe));
+}
+
 void take_data(SendState& s, const ParsedPacket& packet, bool result) {
+  s.awaiting.alone = comes_alone(s, packet.header.row());
   const bool stored = result ? store_result(s, packet.header) : store_data(s, packet);
   if (!stored) {
     fail(s, s.una.wqe, Status::LocalProtection);

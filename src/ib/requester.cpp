@@ -119,15 +119,33 @@ void resume_read(SendState& s, const SendPosition& at) {
   s.awaiting.is_resumed = true;
 }
 
+// Of a READ that the peer has begun to answer the probe asks for one packet. A peer that serves
+// requests one behind the other, each to its end, would else send all of the rest once more for
+// each. Of one that it may never have seen it asks for all: a part would be a request of its own,
+// and count as a message.
+void ask_for_one(SendState& s, PacketHeader* h) {
+  const SendWqe& w = s.wqes.wqe(s.una.wqe);
+  if (w.op != WrOp::Read || s.una.packet == 0) return;
+  h->reth.length = s.wqes.octets(w, s.una.packet);
+  s.awaiting.probed = s.una.psn;
+  s.awaiting.is_probed = true;
+}
+
 // The oldest unacknowledged packet leaves again as the probe (S-5). No position moves; retry
 // counter and transport timer do not notice. Needless where that packet is the next to be repeated;
-// where its memory has gone, that is for the transport timer to find.
+// where its memory has gone, that is for the transport timer to find. Nothing came behind the one
+// packet that a probe had asked for: what was under way is lost, and is asked for again.
 bool probe_packet(SendState& s, Instant now, RequestPacket* out) {
+  if (s.awaiting.alone && s.next != s.una) {
+    repeat_by_probe(s);
+    return false;
+  }
   if (s.una == s.fresh || s.next == s.una || !build(s, s.una, out)) {
     s.probe.skip();
     return false;
   }
   resume_read(s, s.una);
+  ask_for_one(s, &out->header);
   out->header.bth.ack_request = true;
   ++s.counters.packets;
   ++s.counters.repeated;

@@ -80,7 +80,7 @@ void answered(SendState& s) {
   Awaiting& a = s.awaiting;
   advance(s, 1);
   if (s.una.wqe == a.oldest) return;
-  a.is_resumed = false;
+  a.is_resumed = a.is_probed = false;
   if (--a.count != 0) {
     do {
       ++a.oldest;
@@ -120,6 +120,7 @@ namespace {
 // The timer starts with the first repeated packet that must be answered.
 void go_back(SendState& s) {
   s.next = s.una;
+  s.awaiting.alone = false;
   s.timer.stop();
   s.probe.go_back();
 }

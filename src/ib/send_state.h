@@ -56,6 +56,11 @@ struct Awaiting {
   // The oldest READ was asked again from this PSN on, which a First or Only may now carry.
   Psn resumed;
   bool is_resumed = false;
+  // Its packet at this PSN was asked for alone, by a probe: an Only, or a Last, may carry it.
+  Psn probed;
+  bool is_probed = false;
+  // The newest that was taken did, and was not the last of the READ.
+  bool alone = false;
 };
 
 // The peer had no receive for a packet. Nothing leaves before the time it named has passed.

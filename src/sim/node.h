@@ -34,6 +34,9 @@ class Node : public engine::Hooks {
   void on_roce_request(engine::RoceListener&, const engine::RoceRequest& what) override {
     roce_requests.push_back(what);
   }
+  void on_roce_answer(void* owner, const engine::RoceAnswer& answer) override {
+    roce_answers.emplace_back(owner, answer);
+  }
   void on_qp_failed(verbs::QueuePair& qp, Errc, const std::string& why) override {
     roce_failed.emplace_back(qp.number(), why);
   }
@@ -64,6 +67,7 @@ class Node : public engine::Hooks {
   std::vector<std::pair<std::uint32_t, roce::QpEvent>> roce_events;
   std::vector<std::pair<std::uint32_t, std::string>> roce_failed;
   std::vector<engine::RoceRequest> roce_requests;
+  std::vector<std::pair<void*, engine::RoceAnswer>> roce_answers;    // and whose question it was
   std::vector<std::pair<engine::FlowKey, std::string>> turned_away;  // whom, and why
   std::vector<verbs::Cqe> send_done, receive_done;
   verbs::PdId pd = 0;

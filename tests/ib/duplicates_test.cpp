@@ -197,6 +197,49 @@ TEST_F(Duplicates, AnEarlierOnePreemptsAReadUnderWay) {
   EXPECT_EQ(all[0].psn, second);
 }
 
+// As the probe of a requester asks, which is not patient with us.
+// proves: IB-43
+TEST_F(Duplicates, AnAnswerUnderWayGoesOnWhereAPartOfItIsAskedForAgain) {
+  const Psn first = psn;
+  next(read(psn, 1024, 6 * kPmtu));
+  Response r;
+  ASSERT_TRUE(response(&r));
+  ASSERT_TRUE(response(&r));
+  ASSERT_TRUE(response(&r));
+  // What has yet to leave comes anyway.
+  verdict(read(first + 3, 1024 + 3 * kPmtu, kPmtu));
+  ASSERT_TRUE(response(&r));
+  EXPECT_EQ(r.psn, first + 3);
+  EXPECT_EQ(r.operation, Operation::ReadResponseMiddle);
+  // What has left begins again there, and goes on to the end.
+  verdict(read(first + 2, 1024 + 2 * kPmtu, kPmtu));
+  const auto all = responses();
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0].operation, Operation::ReadResponseFirst);
+  EXPECT_EQ(all[0].psn, first + 2);
+  EXPECT_EQ(all[0].payload, Bytes(target() + 1024 + 2 * kPmtu, target() + 1024 + 3 * kPmtu));
+  EXPECT_EQ(all[3].operation, Operation::ReadResponseLast);
+  EXPECT_EQ(all[3].psn, first + 5);
+  EXPECT_EQ(all[3].payload, Bytes(target() + 1024 + 5 * kPmtu, target() + 1024 + 6 * kPmtu));
+}
+
+// proves: IB-44
+TEST_F(Duplicates, OtherOctetsUnderItsPsnsDoNotReachBeyondTheEnd) {
+  const Psn first = psn;
+  next(read(psn, 1024, 6 * kPmtu));
+  Response r;
+  ASSERT_TRUE(response(&r));
+  verdict(read(first + 5, 1024, kPmtu));
+  const auto all = responses();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].psn, first + 5);
+  // Nor does one that asks for more than what is left of a part.
+  verdict(read(first, 1024, 2 * kPmtu));
+  ASSERT_TRUE(response(&r));
+  verdict(read(first + 1, 1024 + kPmtu, 5 * kPmtu));
+  EXPECT_EQ(responses().size(), 5u);
+}
+
 // proves: IB-50
 TEST_F(Duplicates, AreNeverNaked) {
   const Psn first = psn;

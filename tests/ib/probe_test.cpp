@@ -188,35 +188,6 @@ TEST_F(RequesterProbe, WhatLeftBehindTheProbeIsNotLost) {
 }
 
 // proves: S-5
-TEST_F(RequesterProbe, OfAReadAsksForWhatHasNotCome) {
-  post(WrOp::Read, 3 * kPmtu, 4096);
-  leave();
-  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
-  pass_until_due();
-  const auto probe = leave();
-  ASSERT_THAT(psns(probe), ElementsAre(101));
-  EXPECT_EQ(probe[0].h.reth.length, 2 * kPmtu);
-  EXPECT_EQ(probe[0].h.reth.address, 0x10000u + kPmtu);
-  data(Operation::ReadResponseMiddle, 101, octets_of(kPmtu, 2));  // the first answer was only slow
-  EXPECT_EQ(data(Operation::ReadResponseFirst, 101, octets_of(kPmtu, 2)), Response::Duplicate);
-  data(Operation::ReadResponseLast, 102, octets_of(kPmtu, 3));
-  EXPECT_THAT(done(), ElementsAre(1));
-  EXPECT_EQ(memory[4096 + 2 * kPmtu], 3);
-}
-
-// proves: S-5
-TEST_F(RequesterProbe, OfAReadAsksForWhatHasNotComeAndTakesIt) {
-  post(WrOp::Read, 3 * kPmtu, 4096);
-  leave();
-  data(Operation::ReadResponseFirst, 100, octets_of(kPmtu, 1));
-  pass_until_due();
-  leave();
-  EXPECT_EQ(data(Operation::ReadResponseFirst, 101, octets_of(kPmtu, 2)), Response::ReadData);
-  EXPECT_EQ(data(Operation::ReadResponseLast, 102, octets_of(kPmtu, 3)), Response::ReadData);
-  EXPECT_THAT(done(), ElementsAre(1));
-}
-
-// proves: S-5
 TEST_F(RequesterProbe, AResponseThatMovesNothingPutsItOff) {
   post_sends(3);
   leave();

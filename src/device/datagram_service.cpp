@@ -1,0 +1,134 @@
+// Questions for queue pairs of UD as the public API has them, and their answers.
+#include "device/datagram_service.h"
+
+#include <utility>
+
+#include "roce/context.h"
+
+namespace urnic {
+namespace detail {
+
+ResolutionImpl::~ResolutionImpl() {
+  device->driver->own([&](Instant now) {
+    device->engine->roce().connections().questions().give_up(id, now);
+    return 0;
+  });
+  events->take_of(this);
+}
+
+Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionOptions& options) {
+  if (!engine::is_roce(*qp.qp) || qp.qp->state.service() != verbs::Service::Ud) {
+    return Error{Errc::invalid_argument,
+                 "the request is for datagrams: accept it on a queue pair of UD"};
+  }
+  if (request.device->driver->inherited()) return engine::inherited_error();
+  if (request.answered.exchange(true)) {
+    return Error{Errc::wrong_state, "the request has been answered already"};
+  }
+  auto served = request.device->driver->own([&](Instant now) -> Result<void> {
+    const auto handle = static_cast<ib_cm::Handle>(request.connection);
+    const std::uint32_t qkey = options.roce.qkey.value_or(roce::context_of(*qp.qp).attributes.qkey);
+    auto& questions = request.device->engine->roce().connections().questions();
+    return questions.serve(handle, *qp.qp, qkey, options.private_data, now);
+  });
+  // The peer still waits for an answer, which may be another one.
+  if (!served && served.error().code != Errc::closed) request.answered = false;
+  return served;
+}
+
+namespace {
+
+Result<engine::RoceAsk> to_ask(const DeviceImpl& device, const BindingImpl* from,
+                               const ResolveOptions& o) {
+  if (o.refusal_retry_ms < 0 || o.refusal_retry_ms > 100) {
+    return Error{Errc::invalid_argument, "refusal_retry_ms is 0 to 100"};
+  }
+  engine::RoceAsk ask;
+  if (o.source != nullptr) {
+    if (from == nullptr || from->device.get() != &device || !from->bound.is_for_datagrams()) {
+      return Error{Errc::invalid_argument,
+                   "the source is empty, of another device, listened on, or not for datagrams "
+                   "(BindOptions::service)"};
+    }
+    ask.source = from->bound.roce->local;
+  }
+  ask.private_data = o.private_data;
+  ask.timeout =
+      o.timeout_ms > 0 ? Duration::ms(o.timeout_ms) : device.engine->options().startup_timeout;
+  ask.refusal_retry = Duration::ms(o.refusal_retry_ms);
+  return ask;
+}
+
+Result<std::shared_ptr<ResolutionImpl>> begin(const std::shared_ptr<DeviceImpl>& device,
+                                              std::string_view address,
+                                              const std::shared_ptr<EventQueueImpl>& events,
+                                              void* context, const BindingImpl* from,
+                                              const ResolveOptions& options) {
+  if (!device->engine->options().speaks_roce) {
+    return Error{Errc::unsupported,
+                 "datagrams are RoCE's, which the device does not speak (setting 'transport')"};
+  }
+  const auto to = SocketAddress::parse(address);
+  if (!to) {
+    return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
+                                             "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
+  }
+  auto ask = to_ask(*device, from, options);
+  if (!ask) return ask.error();
+  auto made = std::make_shared<ResolutionImpl>();
+  made->device = device;
+  made->events = events;
+  made->context = context;
+  auto asked = device->driver->own([&](Instant now) -> Result<engine::RoceQuestions::Asked> {
+    auto& questions = device->engine->roce().connections().questions();
+    auto r = questions.ask(made.get(), *to, *ask, now);
+    if (r) {  // before it can be told
+      made->id = r->id;
+      made->local = r->from;
+    }
+    return r;
+  });
+  if (!asked) return asked.error();
+  return made;
+}
+
+}  // namespace
+}  // namespace detail
+
+Resolution& Resolution::operator=(Resolution&&) noexcept = default;
+Resolution::~Resolution() = default;
+std::string Resolution::local() const {
+  return detail::or_nothing([&] { return impl_ ? impl_->local.to_string() : std::string(); });
+}
+
+Result<Resolution> Device::resolve_start(std::string_view address, const EventQueue& events,
+                                         void* context, const ResolveOptions& options) {
+  return detail::guarded([&]() -> Result<Resolution> {
+    if (auto no = detail::unusable(impl_)) return *no;
+    if (!events || events.impl_->device != impl_) {
+      return Error{Errc::invalid_argument, "the event queue is empty or belongs to another device"};
+    }
+    const detail::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
+    auto made = detail::begin(impl_, address, events.impl_, context, from, options);
+    if (!made) return made.error();
+    return Resolution(std::move(*made));
+  });
+}
+
+Result<DatagramPeer> Device::resolve(std::string_view address, const ResolveOptions& options) {
+  return detail::guarded([&]() -> Result<DatagramPeer> {
+    auto queue = create_event_queue();
+    if (!queue) return queue.error();
+    auto asked = resolve_start(address, *queue, nullptr, options);
+    if (!asked) return asked.error();
+    Event e;
+    while (!queue->wait(&e, -1)) {
+      if (impl_->driver->inherited()) return engine::inherited_error();
+    }
+    if (e.kind != EventKind::resolved) return e.error;
+    e.peer.private_data = std::move(e.private_data);
+    return std::move(e.peer);
+  });
+}
+
+}  // namespace urnic

@@ -1,0 +1,12 @@
+// Answers to questions for queue pairs of UD, as the public API has them.
+#pragma once
+
+#include "device/device_impl.h"
+
+namespace urnic::detail {
+
+// Accepts `request`, which is for datagrams, on `qp`. Errors: invalid_argument (`qp` is not of UD;
+// private data), wrong_state (answered already; `qp` takes no datagrams), closed.
+Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionOptions& options);
+
+}  // namespace urnic::detail

@@ -1,0 +1,21 @@
+#include "engine/roce_way.h"
+
+namespace urnic::engine {
+
+Result<ib_cm::Way> choose_way(const net::Interface& interface, const SocketAddress& to,
+                              const iwarp::LocalEnd& from) {
+  const IpAddress& given = from.at.ip;
+  const auto source = given.is_any() ? interface.choose_source(to.ip) : given;
+  if (!source || !interface.has_route(to.ip)) {
+    return Error{Errc::unreachable, "no route to " + to.ip.to_string() +
+                                        ": no own address on its network and no gateway (set "
+                                        "'address' or 'gateway')"};
+  }
+  if (given.is_any() ? !from.covers(*source) : source->is_v6() != to.ip.is_v6()) {
+    return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": " + given.to_string() +
+                                        " is of the other version of IP"};
+  }
+  return ib_cm::Way{*source, to.ip};
+}
+
+}  // namespace urnic::engine
