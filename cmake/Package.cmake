@@ -98,7 +98,9 @@ they are."
   RECOMMENDS "urnic (= ${full_version})")
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/liburnic-dev
-        COMPONENT development EXCLUDE_FROM_ALL)
+        COMPONENT development EXCLUDE_FROM_ALL PATTERN containers EXCLUDE)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples/containers DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/urnic/examples
+        COMPONENT command EXCLUDE_FROM_ALL)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/urnic
         COMPONENT command EXCLUDE_FROM_ALL
         FILES_MATCHING PATTERN "*.md" PATTERN decisions EXCLUDE PATTERN mechanisms EXCLUDE PATTERN conformance.md EXCLUDE)

@@ -64,7 +64,9 @@ TEST_F(Described, EveryOptionOfEveryCommandIsInItsPageAndInBothCompletions) {
         EXPECT_THAT(specs, HasSubstr(n + "[")) << name;
         ++options;
       }
-      if (names.empty()) EXPECT_THAT(text, HasSubstr("\\fI" + dashes(o->get_name()))) << name;
+      if (names.empty()) {
+        EXPECT_THAT(text, HasSubstr("\\fI" + dashes(o->get_name()))) << name;
+      }
     }
   }
   EXPECT_GT(options, 500);  // settings are options of most of them

@@ -16,10 +16,9 @@ if [ -z "${URNIC_TEST_NAMESPACES:-}" ]; then
 fi
 in_namespaces "$@"
 
-root=$work/root-$$
-mkdir "$root"
+root=$work/root
+mkdir -p "$root"
 mount -t tmpfs -o size=2g,mode=0755 tmpfs "$root"  # gone with this namespace
-trap 'rmdir "$work"/root-* 2>/dev/null || true' EXIT
 enter_root "$work/root.tar" "$root"
 in_root() {
   timeout 120 env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$root" "$@"

@@ -42,7 +42,7 @@ plugins=()
 [[ "$*" == *URNIC_DPDK=OFF* ]] || ! pkg-config --exists libdpdk || plugins=("$lib/urnic/liburnic-port-dpdk.so")
 has_only urnic /usr/bin/urnic '/usr/share/urnic/(scenarios/[a-z0-9-]+.toml|plot-sim)' '/usr/share/man/man1/urnic(-[a-z]+)?.1.gz' \
   /usr/share/man/man5/urnic.toml.5.gz /usr/share/bash-completion/completions/urnic /usr/share/zsh/vendor-completions/_urnic \
-  '/usr/share/doc/urnic/(docs/)?[A-Za-z0-9_-]+.md'
+  '/usr/share/doc/urnic/(docs/)?[A-Za-z0-9_-]+.md' '/usr/share/doc/urnic/examples/containers/(Containerfile|pod.yaml)'
 has_only liburnic0 "$lib/liburnic(-tcp)?.so.0(.[0-9.]+)?" "${plugins[@]}"
 has_only liburnic-dev '/usr/include/urnic/[a-z_]+.h' "$lib/liburnic(-tcp)?.so" "$lib/pkgconfig/urnic(-tcp)?.pc" \
   "$lib/cmake/urnic/urnic[A-Za-z-]+.cmake" '/usr/share/doc/liburnic-dev/examples/[A-Za-z_]+.(cpp|txt)'
