@@ -12,7 +12,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/liburnic_version.cpp
 add_library(urnic_shared SHARED ${CMAKE_BINARY_DIR}/liburnic_version.cpp)
 set_target_properties(urnic_shared PROPERTIES
   OUTPUT_NAME urnic EXPORT_NAME urnic
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${URNIC_SOVERSION}
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/urnic.map)
 target_include_directories(urnic_shared PUBLIC
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -41,7 +41,7 @@ endif()
 add_library(urnic_tcp_shared SHARED ${CMAKE_BINARY_DIR}/liburnic_version.cpp)
 set_target_properties(urnic_tcp_shared PROPERTIES
   OUTPUT_NAME urnic-tcp EXPORT_NAME tcp
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${URNIC_SOVERSION}
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/urnic-tcp.map)
 target_include_directories(urnic_tcp_shared PUBLIC
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

@@ -5,7 +5,7 @@ set(URNIC_DEB_SUFFIX "" CACHE STRING "behind the version of packages that are no
 set(URNIC_MAINTAINER "The urnic authors <urnic@packages.invalid>" CACHE STRING "who answers for the packages")
 set(version ${PROJECT_VERSION}${URNIC_DEB_SUFFIX})
 set(full_version ${version}-1)
-set(soname ${PROJECT_VERSION_MAJOR})
+set(soname ${URNIC_SOVERSION})
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME urnic)

@@ -110,6 +110,10 @@ constexpr const char* kExitStatus =
     ".TP\n1\nIt was tried and did not work; one line on standard error says why.\n"
     ".TP\n2\nThe arguments or the configuration are wrong; nothing was tried.\n";
 
+constexpr const char* kExitOfProgram =
+    ".PP\nOnce the program runs it has taken the place of urnic, and its exit status is the exit "
+    "status; 126 when it cannot be run on urnic, 127 when there is no such program.\n";
+
 constexpr const char* kSettings =
     ".SH SETTINGS\n"
     "Each setting of\n.BR urnic.toml (5)\n"
@@ -151,6 +155,7 @@ std::string manual_of_command(const CLI::App& command, const std::string& versio
   out += ".SH OPTIONS\n" + own;
   if (!settings.empty()) out += kSettings + settings + ".\n";
   out += footer_of(command) + kExitStatus;
+  if (command.get_name() == "run") out += kExitOfProgram;
   return out + ".SH SEE ALSO\n.BR urnic (1),\n.BR urnic.toml (5)\n";
 }
 
