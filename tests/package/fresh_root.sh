@@ -63,6 +63,7 @@ enter_root() { # ROOT.tar FOLDER
   mkdir -p "$2"
   tar -C "$2" --numeric-owner --exclude='./dev/*' -xf "$1"
   mount -t proc proc "$2/proc"
+  mount -t sysfs sysfs "$2/sys" 2>/dev/null || true
   mount -t tmpfs tmpfs "$2/dev"
   mount -t tmpfs tmpfs "$2/tmp"
   mkdir "$2/dev/shm"
