@@ -9,11 +9,9 @@ work=$(realpath "$1")
 command -v podman >/dev/null || skip "podman is not installed"
 command -v runc >/dev/null || skip "runc is not installed"
 [ "$(id -u)" = 0 ] || skip "root is needed for a podman with folders and networks of its own"
-if [ -z "${URNIC_TEST_NAMESPACES:-}" ]; then
-  # shellcheck disable=SC2046
-  make_root "$work" perftest python3 $(dependencies "$work"/dist/*.deb)
-fi
-in_namespaces "$@"
+# shellcheck disable=SC2046
+root_of_this() { make_root "$work" perftest python3 $(dependencies "$work"/dist/*.deb); }
+in_namespaces root_of_this "$@"
 
 mount --make-rprivate /
 mount -t tmpfs tmpfs /run

@@ -4,16 +4,17 @@
 skip() { echo "skipped: $1"; exit 77; }
 fail() { echo "FAILED: $1" >&2; exit 1; }
 
-# Again as root of namespaces of our own: an ordinary user by `unshare`, where he has further ids.
-in_namespaces() { # ARGUMENTS of the script
+# Again as root of namespaces of our own, behind BEFORE, which runs as who we are: an ordinary user by `unshare`, where he
+# has further ids.
+in_namespaces() { # BEFORE ARGUMENTS of the script
   [ -z "${URNIC_TEST_NAMESPACES:-}" ] || return 0
-  local rights=(--mount --pid --fork --net --ipc --uts --mount-proc)
-  if [ "$(id -u)" != 0 ]; then
-    rights+=(--map-root-user --map-auto)
-  fi
+  local before=$1 rights=(--mount --pid --fork --net --ipc --uts --mount-proc)
+  shift
+  [ "$(id -u)" = 0 ] || rights+=(--map-root-user --map-auto)
   unshare "${rights[@]}" true 2>/dev/null ||
     skip "no namespaces for $(id -un): root is needed, or unshare --map-auto (uidmap, /etc/subuid)"
-  URNIC_TEST_NAMESPACES=1 exec timeout --kill-after=10 "${ROOT_SECONDS:-300}" unshare --kill-child "${rights[@]}" -- "$0" "$@"
+  $before
+  URNIC_TEST_NAMESPACES=1 exec timeout --kill-after=10 300 unshare --kill-child "${rights[@]}" -- "$0" "$@"
 }
 
 # The mirror that this machine takes Debian's packages from, as a line of sources.list.

@@ -10,11 +10,9 @@ mkdir -p "$1"
 work=$(realpath "$1") demo=$(realpath "$2")
 dist=$work/dist
 [ -n "$(ls "$dist"/*.deb 2>/dev/null)" ] || skip "no packages were built"
-if [ -z "${URNIC_TEST_NAMESPACES:-}" ]; then
-  # shellcheck disable=SC2046
-  make_root "$work" perftest python3 $(dependencies "$dist"/*.deb)
-fi
-in_namespaces "$@"
+# shellcheck disable=SC2046
+root_of_this() { make_root "$work" perftest python3 $(dependencies "$dist"/*.deb); }
+in_namespaces root_of_this "$@"
 
 root=$work/root
 mkdir -p "$root"
