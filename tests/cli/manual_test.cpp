@@ -108,6 +108,13 @@ TEST_F(Described, DefaultsBoundsAndChoicesAreTold) {
   EXPECT_THAT(page("target"), HasSubstr("\\fB\\-\\-export\\fR \\fIDIR\\fR"));
 }
 
+TEST_F(Described, NotesAreACommandsOwn) {
+  EXPECT_THAT(page("switch"), HasSubstr(".SH NOTES\n.nf\nMembers:"));
+  EXPECT_EQ(page("put").find(".SH NOTES"), std::string::npos);
+  EXPECT_THAT(page("run"), HasSubstr("126 when it cannot be run"));
+  EXPECT_EQ(page("put").find("126"), std::string::npos);
+}
+
 TEST_F(Described, NoLineOfTextIsARequestOfRoffs) {
   CLI::App app("has .TH and\n.SH in its text\n'x and \\n too", "odd");
   app.footer(".ig\n'de x");
