@@ -69,8 +69,10 @@ fi
 # far as DPDK's own refusal.
 if [ -e "$(echo "$root"/usr/lib/*/urnic/liburnic-port-dpdk.so)" ]; then
   port='dpdk:vdev=net_nothing0'
-  cp "$root/usr/bin/ib_write_bw" "$root/tmp"  # not beside the command
-  for command in "urnic perf --port $port" "env URNIC_PORT=$port /tmp/hello" "urnic run --port $port -- /tmp/ib_write_bw -R"; do
+  mkdir -p "$root/tmp/far/away"  # from where no folder beside the program is the right one
+  cp "$root/usr/bin/ib_write_bw" "$root/tmp/far/away"
+  [ ! -e "$root/tmp/hello" ] || cp "$root/tmp/hello" "$root/tmp/far/away"
+  for command in "urnic perf --port $port" "env URNIC_PORT=$port /tmp/far/away/hello" "urnic run --port $port -- /tmp/far/away/ib_write_bw -R"; do
     [ -e "$root/tmp/hello" ] || [[ "$command" != *hello* ]] || continue
     # shellcheck disable=SC2086
     said=$(in_root $command 2>&1) && fail "$command: a card that does not exist"
