@@ -85,8 +85,17 @@ cp "$demo" "$root/tmp/demo"
 in_root python3 /tmp/demo /usr/bin/urnic /tmp >"$work/demo.log" 2>&1 || { tail -n 20 "$work/demo.log" >&2; fail "the demonstration"; }
 tail -n 2 "$work/demo.log"
 
+# The command alone says what it lacks.
+in_root dpkg --purge urnic-verbs liburnic-dev liburnic0 >"$work/remove.log" 2>&1 ||
+  { cat "$work/remove.log" >&2; fail "what the command needs not does not go"; }
+for command in "urnic run -- true" "urnic perf --port dpdk:vdev=net_nothing0"; do
+  # shellcheck disable=SC2086
+  said=$(in_root $command 2>&1) && fail "$command: without its package"
+  [[ "$said" == *"package "*urnic* ]] || fail "$command: $said"
+done
+
 rm -r "$root/packages"
-in_root dpkg --purge urnic urnic-verbs liburnic-dev liburnic0 >"$work/remove.log" 2>&1 ||
+in_root dpkg --purge urnic >>"$work/remove.log" 2>&1 ||
   { cat "$work/remove.log" >&2; fail "the packages do not go"; }
 ! grep -i warning "$work/remove.log" || fail "dpkg warned while it removed"
 files >"$root/tmp/after"
