@@ -89,7 +89,8 @@ std::string synopsis(const CLI::App& command, const std::vector<OptionText>& opt
   }
   for (const OptionText& o : options) {
     if (!o.is_positional) continue;
-    const std::string name = italic(o.names[0]) + (o.takes_many ? "..." : "");
+    const bool said = o.names[0].find("...") != std::string::npos;
+    const std::string name = italic(o.names[0]) + (o.takes_many && !said ? "..." : "");
     out += o.is_required ? " " + name : " [" + name + "]";
   }
   return out + "\n";

@@ -103,7 +103,8 @@ TEST_F(Described, DefaultsBoundsAndChoicesAreTold) {
       put, HasSubstr("\\fB\\-\\-slots\\fR \\fIN\\fR\nChunks under way at once, 1 to 32. Default: "
                      "16.\n"));
   EXPECT_THAT(put, HasSubstr("\\fB\\-\\-bar\\fR \\fIauto|always|never\\fR"));
-  EXPECT_THAT(put, HasSubstr("\\fBurnic put\\fR [\\fIOPTION\\fR]... \\fIFILE\\fR \\fITARGET\\fR"));
+  EXPECT_THAT(page("ls"), HasSubstr("\\fBurnic ls\\fR [\\fIOPTION\\fR]... \\fITARGET\\fR\n"));
+  EXPECT_THAT(page("run"), HasSubstr("[\\fIprogram\\fR...]"));
   EXPECT_THAT(page("stat"), HasSubstr("[\\fIPID\\fR]"));
   EXPECT_THAT(page("target"), HasSubstr("\\fB\\-\\-export\\fR \\fIDIR\\fR"));
 }
