@@ -1,7 +1,6 @@
 # liburnic.so: every room, with only the public interface exported; its installation with headers,
 # CMake package (find_package(urnic), target urnic::urnic) and pkg-config file (urnic); and below,
 # TCP as a library of its own.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(URNIC_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib ib_cm wire roce iwarp
@@ -13,7 +12,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/liburnic_version.cpp
 add_library(urnic_shared SHARED ${CMAKE_BINARY_DIR}/liburnic_version.cpp)
 set_target_properties(urnic_shared PROPERTIES
   OUTPUT_NAME urnic EXPORT_NAME urnic
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${URNIC_SOVERSION}
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/urnic.map)
 target_include_directories(urnic_shared PUBLIC
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -42,7 +41,7 @@ endif()
 add_library(urnic_tcp_shared SHARED ${CMAKE_BINARY_DIR}/liburnic_version.cpp)
 set_target_properties(urnic_tcp_shared PROPERTIES
   OUTPUT_NAME urnic-tcp EXPORT_NAME tcp
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  VERSION ${PROJECT_VERSION} SOVERSION ${URNIC_SOVERSION}
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/urnic-tcp.map)
 target_include_directories(urnic_tcp_shared PUBLIC
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -58,17 +57,17 @@ if(NOT URNIC_SANITIZE)
 endif()
 
 install(TARGETS urnic_shared urnic_tcp_shared EXPORT urnicTargets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/urnic DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/urnic DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILES_MATCHING PATTERN "*.h")
-install(EXPORT urnicTargets NAMESPACE urnic:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic)
+install(EXPORT urnicTargets NAMESPACE urnic:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic COMPONENT development)
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/urnicConfig.cmake.in
   ${CMAKE_BINARY_DIR}/urnicConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/urnicConfigVersion.cmake
   VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/urnicConfig.cmake ${CMAKE_BINARY_DIR}/urnicConfigVersion.cmake
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic)
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/urnic COMPONENT development)
 
 # Relative to where the file lies, so that an installation can be moved (cmake --install --prefix).
 file(RELATIVE_PATH to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
@@ -87,5 +86,5 @@ foreach(dir LIBDIR INCLUDEDIR)
 endforeach()
 foreach(pc urnic urnic-tcp)
   configure_file(${CMAKE_SOURCE_DIR}/cmake/${pc}.pc.in ${CMAKE_BINARY_DIR}/${pc}.pc @ONLY)
-  install(FILES ${CMAKE_BINARY_DIR}/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES ${CMAKE_BINARY_DIR}/${pc}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endforeach()

@@ -25,8 +25,6 @@ namespace urnic::cli {
 namespace {
 
 constexpr int kMostCpus = CPU_SETSIZE;
-constexpr const char* kSettingsGroup =
-    "Settings (the same names in urnic.toml, as URNIC_NAME in the environment, and here)";
 
 std::string dashed(std::string name) {
   for (char& c : name) {
@@ -273,25 +271,8 @@ class HelpFormatter : public CLI::Formatter {
 };
 
 int run_commands(int argc, const char* const* argv) {
-  CLI::App app(
-      "urnic: an RNIC in user space. RDMA over iWARP without RDMA hardware, kernel modules "
-      "or privileges.",
-      "urnic");
-  app.set_version_flag("-V,--version", "urnic " URNIC_VERSION);
-  app.require_subcommand(1);
-  app.formatter(std::make_shared<HelpFormatter>());
-  app.get_formatter()->column_width(34);
-  app.footer(
-      "urnic help COMMAND, or urnic COMMAND --help. Documentation: docs/cli.md, docs/config.md.");
-
-  bool help_all = false;  // looked for before anything is parsed
-  std::vector<std::unique_ptr<Command>> commands;
-  for (auto make : {make_target_command, make_put_command, make_get_command, make_ls_command,
-                    make_perf_command, make_stat_command, make_config_command, make_wire_command,
-                    make_sim_command, make_switch_command, make_run_command}) {
-    commands.push_back(make(&app));
-    commands.back()->app->add_flag("--help-all", help_all, "this, with every setting");
-  }
+  const WholeCommand whole;
+  CLI::App& app = *whole.app;
   const Words words(argv + 1, argv + argc);
   const auto end_of_options = std::find(words.begin(), words.end(), "--");
   complain_as_json(std::find(words.begin(), end_of_options, "--json") != end_of_options);
@@ -330,13 +311,35 @@ int run_commands(int argc, const char* const* argv) {
     return kExitUsage;
   }
   install_stop_signals();
-  for (const auto& c : commands) {
+  for (const auto& c : whole.commands) {
     if (c->app->parsed()) return c->run();
   }
   return kExitUsage;
 }
 
 }  // namespace
+
+WholeCommand::~WholeCommand() = default;
+WholeCommand::WholeCommand()
+    : app(std::make_unique<CLI::App>(
+          "urnic: an RNIC in user space. RDMA over iWARP without RDMA hardware, kernel modules "
+          "or privileges.",
+          "urnic")) {
+  app->set_version_flag("-V,--version", "urnic " URNIC_VERSION);
+  app->require_subcommand(1);
+  app->formatter(std::make_shared<HelpFormatter>());
+  app->get_formatter()->column_width(34);
+  app->footer(
+      "urnic help COMMAND, or urnic COMMAND --help. Documentation: docs/cli.md, docs/config.md.");
+  for (auto make : {make_target_command, make_put_command, make_get_command, make_ls_command,
+                    make_perf_command, make_stat_command, make_config_command, make_wire_command,
+                    make_sim_command, make_switch_command, make_run_command}) {
+    commands.push_back(make(app.get()));
+    // Looked for before anything is parsed.
+    commands.back()->app->add_flag_function(
+        "--help-all", [](std::int64_t) {}, "this, with every setting");
+  }
+}
 
 int run_cli(int argc, const char* const* argv) {
   try {

@@ -14,6 +14,10 @@ class App;
 
 namespace urnic::cli {
 
+// The group of options that are settings.
+inline constexpr const char* kSettingsGroup =
+    "Settings (the same names in urnic.toml, as URNIC_NAME in the environment, and here)";
+
 // Every setting of the configuration as an option of a command: --max-recovery-attempts 3.
 class SettingsOptions {
  public:
@@ -67,6 +71,14 @@ std::unique_ptr<Command> make_wire_command(CLI::App* app);
 std::unique_ptr<Command> make_sim_command(CLI::App* app);
 std::unique_ptr<Command> make_switch_command(CLI::App* app);
 std::unique_ptr<Command> make_run_command(CLI::App* app);
+
+// `urnic` with all its subcommands, for who runs it and who describes it (manual.h, completion.h).
+struct WholeCommand {
+  std::unique_ptr<CLI::App> app;
+  std::vector<std::unique_ptr<Command>> commands;  // in the order of the help
+  WholeCommand();
+  ~WholeCommand();
+};
 
 // The whole program.
 int run_cli(int argc, const char* const* argv);

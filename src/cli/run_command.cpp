@@ -70,8 +70,8 @@ class RunCommand : public Command {
     const std::string folder = dropin_folder();
     if (folder.empty()) {
       return refuse(
-          "the drop-in libraries are not there: urnic was built without them (it needs "
-          "libibverbs-dev and librdmacm-dev)",
+          "the drop-in libraries are not there: they are in the package urnic-verbs, or built "
+          "where libibverbs-dev and librdmacm-dev are installed",
           kExitFailed);
     }
     std::map<std::string, std::string> variables = settings_.environment();

@@ -7,8 +7,16 @@
 #include <cstdlib>
 #include <vector>
 
+#ifndef URNIC_LIBDIR
+#define URNIC_LIBDIR "lib"
+#endif
+
 namespace urnic::port {
 namespace {
+
+// From the folder of the program, of liburnic.so or of the drop-in libraries, built or installed.
+constexpr const char* kFolders[] = {"", "/urnic", "/../lib", "/../" URNIC_LIBDIR "/urnic"};
+constexpr std::string_view kDropin = "/urnic/dropin";
 
 // Somewhere in the object file this code was linked into.
 const char kHere = 0;
@@ -32,8 +40,8 @@ std::vector<std::string> candidates(const std::string& file) {
     const std::size_t slash = object.rfind('/');
     if (slash == std::string::npos) continue;
     const std::string dir = object.substr(0, slash);
-    paths.push_back(dir + "/" + file);
-    paths.push_back(dir + "/../lib/" + file);
+    for (const char* folder : kFolders) paths.push_back(dir + folder + "/" + file);
+    if (dir.ends_with(kDropin)) paths.push_back(dir + "/../" + file);
   }
   return paths;
 }

@@ -69,9 +69,10 @@ Outcome<const urnic_port_ops*, std::string> find_kind(std::string_view kind) {
   auto plugin = load_plugin(kind, &missing);
   if (plugin.ok()) return plugin.value();
   if (missing && kind == kDpdk) {
-    return fail(
-        std::string("liburnic-port-dpdk.so was not found: it is built with -DURNIC_DPDK=ON, which "
-                    "./quickstart leaves out; if you have it, set URNIC_PLUGIN_DIR to its folder"));
+    return fail(std::string(
+        "liburnic-port-dpdk.so was not found: it is in the package liburnic0, or built with "
+        "-DURNIC_DPDK=ON, which ./quickstart leaves out; if you have it, set URNIC_PLUGIN_DIR to "
+        "its folder"));
   }
   if (missing)
     return fail(unknown(kind) + " (or set URNIC_PLUGIN_DIR to the folder of its plugin)");

@@ -25,6 +25,7 @@ urnic_command_test(framing 300)
 urnic_command_test(stat_config 60)
 urnic_command_test(ports 120)
 urnic_command_test(sim 300)
+urnic_command_test(completion 60 ${CMAKE_BINARY_DIR}/described)
 urnic_command_test(example 60 ${CMAKE_BINARY_DIR}/examples)
 if(NOT URNIC_SANITIZE)
   # Memory limits and installation make no sense with a sanitizer's run-time; counters that must agree

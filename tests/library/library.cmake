@@ -38,3 +38,9 @@ target_include_directories(urnic_headers_alone PRIVATE ${CMAKE_SOURCE_DIR}/inclu
 add_test(NAME tree.headers-alone
          COMMAND ${CMAKE_COMMAND} --build ${CMAKE_BINARY_DIR} --target urnic_headers_alone)
 set_tests_properties(tree.headers-alone PROPERTIES TIMEOUT 300 LABELS tree)
+# What both libraries export, and by which name programs ask for them.
+if(NOT URNIC_SANITIZE)
+  add_test(NAME library.abi COMMAND ${Python3_EXECUTABLE} tools/check-abi --build ${CMAKE_BINARY_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(library.abi PROPERTIES TIMEOUT 60 SKIP_RETURN_CODE 77)
+endif()

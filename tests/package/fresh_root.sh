@@ -1,0 +1,77 @@
+# Sourced by the tests of the packages: a fresh Debian, made of a mirror with nothing of this machine in it but the
+# address of the mirror, and what runs in it. SKIP: 77.
+
+skip() { echo "skipped: $1"; exit 77; }
+fail() { echo "FAILED: $1" >&2; exit 1; }
+
+# Again as root of namespaces of our own, behind BEFORE, which runs as who we are: an ordinary user by `unshare`, where he
+# has further ids.
+in_namespaces() { # BEFORE ARGUMENTS of the script
+  [ -z "${URNIC_TEST_NAMESPACES:-}" ] || return 0
+  local before=$1 rights=(--mount --pid --fork --net --ipc --uts --mount-proc)
+  shift
+  [ "$(id -u)" = 0 ] || rights+=(--map-root-user --map-auto)
+  unshare "${rights[@]}" true 2>/dev/null ||
+    skip "no namespaces for $(id -un): root is needed, or unshare --map-auto (uidmap, /etc/subuid)"
+  $before
+  URNIC_TEST_NAMESPACES=1 exec timeout --kill-after=10 300 unshare --kill-child "${rights[@]}" -- "$0" "$@"
+}
+
+# The mirror that this machine takes Debian's packages from, as a line of sources.list.
+mirror() {
+  apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' \
+    'Created-By: Packages' 'Origin: Debian' 2>/dev/null |
+    awk '$2 == "bookworm" && $3 == "main" {print "deb", $1, $2, $3; exit}'
+}
+
+# Everything these packages say they depend on, but for themselves.
+dependencies() { # PACKAGE.deb...
+  local deb
+  for deb in "$@"; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' |
+    sed 's/([^)]*)//; s/|.*//; s/[[:space:]]//g' | grep -v '^\(lib\)\?urnic' | sort -u
+}
+
+# FOLDER/root.tar with Debian's smallest system and these packages of Debian's; kept for the next test of this folder.
+make_root() { # FOLDER PACKAGE...
+  local folder=$1 list line
+  shift
+  list=$(printf '%s\n' "$@" | sort -u | paste -sd,)
+  command -v mmdebstrap >/dev/null || skip "mmdebstrap is not installed"
+  exec 9>"$folder/root.lock"
+  flock -w 300 9 || fail "another test is making the root for ever"
+  if [ "$(cat "$folder/root.list" 2>/dev/null)" != "$list" ] || [ ! -s "$folder/root.tar" ]; then
+    line=$(mirror)
+    [ -n "$line" ] || skip "apt of this machine knows no mirror of Debian 12 (apt-get update)"
+    rm -f "$folder/root.list"
+    if ! printf '%s\n' "$line" | TMPDIR=$folder timeout --kill-after=10 280 mmdebstrap --quiet --variant=apt \
+        --include="$list" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
+        --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/doc/*urnic*' \
+        bookworm "$folder/root.tar" - >"$folder/root.log" 2>&1; then
+      tail -n 5 "$folder/root.log" >&2
+      grep -qE 'not resolve|Could not connect|Unable to connect|timed out|Failed to fetch' "$folder/root.log" &&
+        skip "the mirror of this machine is out of reach"
+      grep -qE 'newuidmap|subuid|unshare' "$folder/root.log" && skip "no rights to make a root: $(tail -n 1 "$folder/root.log")"
+      fail "mmdebstrap could not make a root: $folder/root.log"
+    fi
+    printf '%s\n' "$list" >"$folder/root.list"
+  fi
+  flock -u 9
+}
+
+# That root, unpacked, with what a program expects of a running system.
+enter_root() { # ROOT.tar FOLDER
+  local device
+  mkdir -p "$2"
+  tar -C "$2" --numeric-owner --exclude='./dev/*' -xf "$1"
+  mount -t proc proc "$2/proc"
+  mount -t sysfs sysfs "$2/sys" 2>/dev/null || true
+  mount -t tmpfs tmpfs "$2/dev"
+  mount -t tmpfs tmpfs "$2/tmp"
+  mkdir "$2/dev/shm"
+  chmod 1777 "$2/dev/shm" "$2/tmp"
+  for device in null zero full random urandom tty; do
+    : >"$2/dev/$device"
+    mount --bind "/dev/$device" "$2/dev/$device"
+  done
+  ip link set lo up
+}
