@@ -66,6 +66,7 @@ struct Channels : testing::Test {
 TEST_F(Channels, OneDescriptorForAllQueues) {
   const std::size_t before = descriptors();
   std::vector<CompletionQueue> cqs;
+  cqs.reserve(100);
   for (int i = 0; i < 100; ++i) cqs.push_back(queue(places));
   EXPECT_EQ(descriptors(), before);
   EXPECT_FALSE(readable());
