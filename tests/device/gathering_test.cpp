@@ -93,8 +93,17 @@ class Gathered : public test::WiredEnds {
   MemoryRegion sink_, source_;
 };
 
+// Nothing but the data says here that a Write has come.
+#ifdef __SANITIZE_THREAD__
+#define SKIP_WITH_THREADS() \
+  GTEST_SKIP() << "the sanitizer takes memory that a peer writes, and is looked at, for a race"
+#else
+#define SKIP_WITH_THREADS() static_cast<void>(0)
+#endif
+
 // proves: E-51
 TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
+  SKIP_WITH_THREADS();
   constexpr unsigned kSends = 128, kRounds = 400, kEnough = 10;
   unsigned good = 0;
   for (unsigned round = 0; round < kRounds && good < kEnough; ++round) {
@@ -108,7 +117,7 @@ TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
     if (at_once == kSends && system_calls() - before <= kSends / 8) ++good;
   }
   // On a busy machine it does not poll all the time in every round.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef __SANITIZE_ADDRESS__
   if (good < kEnough) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
 #endif
   EXPECT_EQ(good, kEnough);
@@ -117,6 +126,7 @@ TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
 // Nobody polls behind the posts: the thread sends what was kept.
 // proves: E-51
 TEST_P(Gathered, WhatIsKeptLeavesWithoutAPoll) {
+  SKIP_WITH_THREADS();
   constexpr unsigned kSends = 7;
   for (int round = 0; round < 50; ++round) {
     client.fill(static_cast<std::uint8_t>(round));

@@ -20,8 +20,8 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     Device device;
     ProtectionDomain pd;
     CompletionQueue cq;
-    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(8192);
     QueuePair qp;
+    std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(8192);  // goes last
 
     QueuePair another() {
       QpOptions o;
@@ -81,6 +81,12 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     join(server.qp, client.qp);
   }
   void TearDown() override {
+    client.qp = QueuePair();
+    server.qp = QueuePair();
+    // Whichever thread placed what came last has done so.
+    for (End* end : {&client, &server}) {
+      if (end->device) end->device.stats();
+    }
     client = End();
     server = End();
     std::filesystem::remove_all(directory_);
