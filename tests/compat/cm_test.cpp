@@ -90,8 +90,9 @@ TEST_F(CmTest, AnAccessWithoutRightIsAnAsynchronousEventThatIsWaitedFor) {
     destroyed = true;
   });
   usleep(100'000);
-  EXPECT_FALSE(destroyed);
-  ibv_ack_async_event(&event);
+  const bool waits = !destroyed;
+  EXPECT_TRUE(waits);
+  if (waits) ibv_ack_async_event(&event);  // else what it names is gone
   destroying.join();
   rdma_destroy_qp(client_);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
