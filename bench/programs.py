@@ -50,6 +50,12 @@ def perftest(m, o, words, cpus):
     return [float(v) for v in rows[-1].split()]
 
 
+def waiting_latency(m, o, rounds):
+    """Half a round trip of a program that waits in ibv_get_cq_event, typical, nothing pinned."""
+    needs("ib_send_lat")
+    return perftest(m, o, ["ib_send_lat", "-R", "-e", "-s", "8", "-n", str(rounds)], False)[4]
+
+
 def iperf(seconds, cpus, length="64K"):
     """bits a second."""
     out = both(["iperf3", "-s", "-1", "-p", str(PORT)],

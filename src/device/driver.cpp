@@ -378,11 +378,11 @@ void Driver::sleep_until_work() {
 // Whoever is to sleep on the port: all is noted that could come up before it must wake. False:
 // there is work. Under ownership, as wake_up(), which is the other end of it.
 bool Driver::fall_asleep() {
-  if (port_->arm(queue_)) {
+  asleep_.armed = !port_->arm(queue_);
+  if (!asleep_.armed) {
     port_->disarm(queue_);
     return false;
   }
-  asleep_.armed = true;
   asleep_.for_room = engine_->waits_for_room();
   asleep_.until = engine_->next_deadline();
   sleeper_ = Sleeper::OnPort;

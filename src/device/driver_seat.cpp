@@ -113,9 +113,9 @@ void Driver::be_relieved() {
   for (bool lent = true; lent && !stop_;) {
     pollfd fds[] = {
         {wake_.get(), POLLIN, 0}, {seat_.timer(), POLLIN, 0}, {watched_.fd(), POLLIN, 0}};
+    sleeps_.fetch_add(1, std::memory_order_relaxed);
     ::ppoll(fds, 3, nullptr, nullptr);
     if (fds[0].revents != 0) wake_.clear();
-    if (fds[1].revents != 0) seat_.alarm_heard();
     watched_.serve();
     ownership_.take();
     if (seat_.deserted(monotonic_now())) seat_.take_back();

@@ -64,12 +64,9 @@ class Seat {
 
   // Wakes who sits; there when somebody has sat.
   EventFd& bell() { return *bell_; }
-  // Readable when the seat has been kept for long enough; -1 before anybody sat.
+  // Readable when the seat has been kept for long enough, until somebody has it again; -1 before
+  // anybody sat.
   int timer() const { return timer_; }
-  void alarm_heard() const {
-    std::uint64_t times;
-    [[maybe_unused]] const auto n = ::read(timer_, &times, sizeof times);
-  }
 
  private:
   bool open() {

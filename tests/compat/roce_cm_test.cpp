@@ -1,8 +1,7 @@
 // The drop-in librdmacm over RoCE. Both ends are of one device, which sends to its own address.
 #include <errno.h>
 
-#include "compat/cm_ends.h"
-#include "compat/roce_process.h"
+#include "compat/roce_ids.h"
 #include "support/quiet_fork.h"
 
 namespace {
@@ -10,55 +9,20 @@ namespace {
 using cm::any;
 using cm::next;
 using cm::pass;
+using roce::at;
+using roce::padded;
 
 constexpr std::uint8_t kRequestOctets = 56, kReplyOctets = 196, kRefusalOctets = 148;
-
-sockaddr_in at(std::uint16_t port) {
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  inet_pton(AF_INET, roce::address().c_str(), &a.sin_addr);
-  a.sin_port = htons(port);
-  return a;
-}
 
 std::string data_of(const rdma_cm_event& e) {
   return {static_cast<const char*>(e.param.conn.private_data), e.param.conn.private_data_len};
 }
-std::string padded(std::string text, std::size_t octets) {
-  text.resize(octets);
-  return text;
-}
 
-class RoceCmTest : public roce::RoceTest {
+class RoceCmTest : public roce::RoceIdsTest {
  protected:
-  void SetUp() override {
-    RoceTest::SetUp();
-    if (!is_within()) return;
-    listeners_ = rdma_create_event_channel();
-    clients_ = rdma_create_event_channel();
-    ASSERT_EQ(rdma_create_id(listeners_, &listener_, nullptr, RDMA_PS_TCP), 0);
-    sockaddr_in a = at(0);
-    ASSERT_EQ(rdma_bind_addr(listener_, any(a)), 0);
-    ASSERT_EQ(rdma_create_id(clients_, &client_, nullptr, RDMA_PS_TCP), 0);
-  }
-  void TearDown() override {
-    for (rdma_cm_id* id : {client_, server_, listener_}) {
-      if (id == nullptr) continue;
-      rdma_destroy_qp(id);
-      EXPECT_EQ(rdma_destroy_id(id), 0);
-    }
-    if (listeners_ != nullptr) rdma_destroy_event_channel(listeners_);
-    if (clients_ != nullptr) rdma_destroy_event_channel(clients_);
-    RoceTest::TearDown();
-  }
+  RoceCmTest() : RoceIdsTest(RDMA_PS_TCP) {}
   void listen() const { ASSERT_EQ(rdma_listen(listener_, 1), 0); }
-  void resolve() {
-    sockaddr_in to = at(ntohs(rdma_get_src_port(listener_)));
-    ASSERT_EQ(rdma_resolve_addr(client_, nullptr, any(to), 1000), 0);
-    pass(clients_, RDMA_CM_EVENT_ADDR_RESOLVED);
-    ASSERT_EQ(rdma_resolve_route(client_, 1000), 0);
-    pass(clients_, RDMA_CM_EVENT_ROUTE_RESOLVED);
-  }
+  void resolve() { RoceIdsTest::resolve(port()); }
   static rdma_conn_param saying(const char* text) {
     rdma_conn_param p{};
     p.private_data = text;
@@ -91,9 +55,6 @@ class RoceCmTest : public roce::RoceTest {
     EXPECT_EQ(data_of(*e), padded("welcome", kReplyOctets));
     EXPECT_EQ(rdma_ack_cm_event(e), 0);
   }
-
-  rdma_event_channel *listeners_ = nullptr, *clients_ = nullptr;
-  rdma_cm_id *listener_ = nullptr, *client_ = nullptr, *server_ = nullptr;
 };
 
 // proves: DI-23

@@ -4,31 +4,21 @@
 
 #include <thread>
 
-#include "compat/cm_ends.h"
-#include "compat/roce_process.h"
+#include "compat/roce_ids.h"
 
 namespace {
 
 using cm::any;
 using cm::next;
 using cm::pass;
+using roce::at;
+using roce::padded;
 
 constexpr std::uint8_t kRequestOctets = 180, kReplyOctets = 136;
 constexpr int kNoSuchService = 1, kRejected = 2;  // a peer's status, as the kernel tells it
 
-sockaddr_in at(std::uint16_t port) {
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  inet_pton(AF_INET, roce::address().c_str(), &a.sin_addr);
-  a.sin_port = htons(port);
-  return a;
-}
 std::string data_of(const rdma_cm_event& e) {
   return {static_cast<const char*>(e.param.ud.private_data), e.param.ud.private_data_len};
-}
-std::string padded(std::string text, std::size_t octets) {
-  text.resize(octets);
-  return text;
 }
 ibv_qp_init_attr datagrams() {
   ibv_qp_init_attr a = cm::small_qp();
@@ -42,37 +32,9 @@ rdma_conn_param saying(const char* text) {
   return p;
 }
 
-class RoceDatagramsTest : public roce::RoceTest {
+class RoceDatagramsTest : public roce::RoceIdsTest {
  protected:
-  void SetUp() override {
-    RoceTest::SetUp();
-    if (!is_within()) return;
-    listeners_ = rdma_create_event_channel();
-    clients_ = rdma_create_event_channel();
-    ASSERT_EQ(rdma_create_id(listeners_, &listener_, this, RDMA_PS_UDP), 0);
-    EXPECT_EQ(listener_->qp_type, IBV_QPT_UD);
-    sockaddr_in a = at(0);
-    ASSERT_EQ(rdma_bind_addr(listener_, any(a)), 0);
-    ASSERT_EQ(rdma_create_id(clients_, &client_, nullptr, RDMA_PS_UDP), 0);
-  }
-  void TearDown() override {
-    for (rdma_cm_id* id : {client_, server_, listener_}) {
-      if (id == nullptr) continue;
-      rdma_destroy_qp(id);
-      EXPECT_EQ(rdma_destroy_id(id), 0);
-    }
-    if (listeners_ != nullptr) rdma_destroy_event_channel(listeners_);
-    if (clients_ != nullptr) rdma_destroy_event_channel(clients_);
-    RoceTest::TearDown();
-  }
-  std::uint16_t port() const { return ntohs(rdma_get_src_port(listener_)); }
-  void resolve(std::uint16_t to_port) {
-    sockaddr_in to = at(to_port);
-    ASSERT_EQ(rdma_resolve_addr(client_, nullptr, any(to), 1000), 0);
-    pass(clients_, RDMA_CM_EVENT_ADDR_RESOLVED);
-    ASSERT_EQ(rdma_resolve_route(client_, 1000), 0);
-    pass(clients_, RDMA_CM_EVENT_ROUTE_RESOLVED);
-  }
+  RoceDatagramsTest() : RoceIdsTest(RDMA_PS_UDP) {}
   void request() {
     ASSERT_EQ(rdma_listen(listener_, 4), 0);
     resolve(port());
@@ -83,14 +45,12 @@ class RoceDatagramsTest : public roce::RoceTest {
     server_ = e->id;
     EXPECT_EQ(e->listen_id, listener_);
     EXPECT_EQ(server_->context, this);
+    EXPECT_EQ(listener_->qp_type, IBV_QPT_UD);
     EXPECT_EQ(server_->qp_type, IBV_QPT_UD);
     EXPECT_EQ(server_->verbs, client_->verbs);
     EXPECT_EQ(data_of(*e), padded("hello", kRequestOctets));
     EXPECT_EQ(rdma_ack_cm_event(e), 0);
   }
-
-  rdma_event_channel *listeners_ = nullptr, *clients_ = nullptr;
-  rdma_cm_id *listener_ = nullptr, *client_ = nullptr, *server_ = nullptr;
 };
 
 // What udaddy does.

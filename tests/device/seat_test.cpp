@@ -101,6 +101,20 @@ TEST_F(Seated, E51_WhoWaitsAgainAndAgainIsServedByItself) {
   }
 }
 
+// Of what is told to it while somebody sits there our thread takes notice once.
+TEST_F(Seated, OurThreadSleepsMeanwhile) {
+  drive();
+  std::uint64_t before = 0, after = 0;
+  ASSERT_TRUE(wait_seated([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    before = driver->sleeps();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    after = driver->sleeps();
+    arrive();
+  }));
+  EXPECT_LE(after - before, 2u);  // for the interface's own timers
+}
+
 // proves: E-51
 TEST_F(Seated, E51_WhoDoesNotComeBackIsNotWaitedFor) {
   drive();
