@@ -143,9 +143,9 @@ class URNIC_API CompletionChannel {
   bool poll(void** context);
   // poll, sleeping up to timeout_ms (-1: for ever); false then, and at once in a forked child.
   bool wait(void** context, int timeout_ms);
-  // Sleeps until poll() may find one, as wait() does for ever; a signal ends it as well (false), and
-  // pthread_cancel ends the thread there, in order. May return when there is none. True at once in a
-  // forked child and of an empty handle.
+  // Sleeps until poll() may find one, as wait() does for ever; a signal ends it as well (false),
+  // and pthread_cancel ends the thread there, in order. May return when there is none. True at once
+  // in a forked child and of an empty handle.
   bool sleep();
   // Readable while events are in it (level); nobody reads it. Owned by the channel; -1 when empty.
   int fd() const;
