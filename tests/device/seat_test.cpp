@@ -152,6 +152,10 @@ TEST_F(Seated, E51_IsToldOfADeadlineBeforeTheOneItKnows) {
       << "it waits for 10 s at most, since " << std::chrono::duration<double>(asked - begin).count()
       << " s";
   EXPECT_TRUE(soon([&] { return hooks.events != 0; }));
+  // It is told once.
+  const auto told = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) driver->wait(quiet.get(), Duration::ms(3));
+  EXPECT_GE(std::chrono::steady_clock::now() - told, std::chrono::milliseconds(20));
   driver.reset();
 }
 
