@@ -1,0 +1,139 @@
+// What bench/instructions counts: fixed work of one kind, the same instructions in every run.
+// Prints how many units (segments, messages) passed through the engine's poll.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/receive/replay.h"
+#include "sim/pair.h"
+
+using namespace urnic;
+
+namespace {
+
+[[noreturn]] void die(const char* what) {
+  std::fprintf(stderr, "bench_counted: %s\n", what);
+  std::exit(1);
+}
+
+// The receiving half alone, fed from memory: segments.
+std::uint64_t receive(std::uint32_t mtu, bool fast) {
+  bench::Receiver receiver(mtu, 128u << 10, fast);
+  std::uint64_t placed = 0;
+  receiver.run_engine(16u << 20, &placed);
+  if (placed < 16u << 20) die("not everything was placed");
+  return placed / receiver.frame_payload();
+}
+
+// Two engines in virtual time, and Writes between them: everything both do for a message.
+class Writes {
+ public:
+  Writes(std::uint32_t mtu, bool roce) : memory_(2 * kMemory, 0x33) {
+    sim::PairOptions o;
+    o.mtu = mtu;
+    for (engine::Options* e : {&o.left, &o.right}) {
+      e->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // as a device does (E-7)
+      e->speaks_roce = roce;
+    }
+    pair_ = std::make_unique<sim::Pair>(o);
+    roce ? connect_roce() : connect_iwarp();
+    source_ = pair_->left().register_memory(memory_.data(), kMemory, verbs::kLocalWrite);
+    sink_ = pair_->right().register_memory(memory_.data() + kMemory, kMemory,
+                                           verbs::kLocalWrite | verbs::kRemoteWrite);
+  }
+
+  std::uint64_t run(std::uint32_t octets, std::uint64_t count, std::uint32_t depth) {
+    std::uint64_t posted = 0, done = 0;
+    const bool finished = pair_->run_until(
+        [&] {
+          pair_->left().drain_completions();
+          done += pair_->left().send_done.size();
+          pair_->left().send_done.clear();
+          for (; posted < count && posted - done < depth; ++posted) post(octets);
+          return done == count;
+        },
+        Duration::s(60));
+    if (!finished || left_->state != verbs::QpState::Rts) die("a Write did not complete");
+    return count;
+  }
+
+ private:
+  static constexpr std::uint32_t kMemory = 1u << 17;
+
+  void connect_iwarp() {
+    left_ = pair_->left().make_qp();
+    if (!pair_->connect(*left_, *pair_->right().make_qp())) die("the connection did not come up");
+  }
+  void connect_roce() {
+    left_ = pair_->left().make_roce_qp();
+    verbs::QueuePair* const right = pair_->right().make_roce_qp();
+    Error error;
+    const SocketAddress at = *SocketAddress::parse("10.0.0.2:7000");
+    auto& far = pair_->right().engine().roce().connections();
+    auto& near = pair_->left().engine().roce().connections();
+    engine::RoceListener* const l = far.listeners().bind({at, false, false}, &error);
+    if (l == nullptr || !far.listeners().listen(l, 1, &error)) die("nobody listens");
+    if (!near.connect(*left_, at, {}, pair_->now())) die("connect");
+    const auto come = [&] { return !pair_->right().roce_requests.empty(); };
+    if (!pair_->run_until(come, Duration::s(10))) die("nobody asked");
+    const auto handle = pair_->right().roce_requests.back().handle;
+    if (!far.accept(handle, *right, {}, pair_->now())) die("accept");
+    const auto up = [&] { return left_->state == verbs::QpState::Rts; };
+    if (!pair_->run_until(up, Duration::s(10))) die("the connection did not come up");
+  }
+  void post(std::uint32_t octets) {
+    const verbs::Sge sge{reinterpret_cast<std::uint64_t>(memory_.data()), octets, source_};
+    verbs::SendWr wr;
+    wr.op = verbs::WrOp::Write;
+    wr.flags = verbs::kSignaled;
+    wr.sges = {&sge, 1};
+    wr.remote_address = reinterpret_cast<std::uint64_t>(memory_.data() + kMemory);
+    wr.rkey = sink_;
+    if (pair_->left().post_send(*left_, wr, pair_->now()) != verbs::Post::Ok) die("post");
+  }
+
+  std::vector<std::uint8_t> memory_;
+  std::unique_ptr<sim::Pair> pair_;
+  verbs::QueuePair* left_ = nullptr;
+  std::uint32_t source_ = 0, sink_ = 0;
+};
+
+const std::map<std::string, std::function<std::uint64_t()>> kCases = {
+    {"receive-1500", [] { return receive(1500, true); }},
+    {"receive-9000", [] { return receive(9000, true); }},
+    {"receive-1500-slow", [] { return receive(1500, false); }},
+    {"write-64k-1500", [] { return Writes(1500, false).run(65536, 300, 16); }},
+    {"write-64k-9000", [] { return Writes(9000, false).run(65536, 600, 16); }},
+    {"write-64", [] { return Writes(1500, false).run(64, 8000, 64); }},
+    {"write-64-alone", [] { return Writes(1500, false).run(64, 4000, 1); }},
+    {"roce-write-64k-1500", [] { return Writes(1500, true).run(65536, 300, 16); }},
+    {"roce-write-64", [] { return Writes(1500, true).run(64, 8000, 64); }},
+    {"roce-write-64-alone", [] { return Writes(1500, true).run(64, 4000, 1); }},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"fixed work whose instructions bench/instructions counts"};
+  std::string name;
+  bool list = false;
+  app.add_option("CASE", name, "which work");
+  app.add_flag("--list", list, "the names of all cases");
+  CLI11_PARSE(app, argc, argv);
+  if (list) {
+    for (const auto& c : kCases) std::printf("%s\n", c.first.c_str());
+    return 0;
+  }
+  const auto found = kCases.find(name);
+  if (found == kCases.end()) {
+    std::fprintf(stderr, "bench_counted: no case '%s': see --list\n", name.c_str());
+    return 2;
+  }
+  std::printf("units %llu\n", static_cast<unsigned long long>(found->second()));
+  return 0;
+}
