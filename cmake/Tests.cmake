@@ -16,6 +16,7 @@ urnic_tree_test(words-catches-breach ${Python3_EXECUTABLE} tests/tools/check_wor
 urnic_tree_test(places ${Python3_EXECUTABLE} tools/check-places)
 urnic_tree_test(places-catches-breach ${Python3_EXECUTABLE} tests/tools/check_places_test.py)
 urnic_tree_test(abi-catches-breach ${Python3_EXECUTABLE} tests/tools/check_abi_test.py)
+urnic_tree_test(instructions-catches-breach ${Python3_EXECUTABLE} tests/tools/instructions_test.py)
 urnic_tree_test(format tools/check-format)
 urnic_tree_test(conformance-catches-breach ${Python3_EXECUTABLE} tests/tools/conformance_test.py)
 urnic_tree_test(mutants-catches-breach ${Python3_EXECUTABLE} tests/tools/mutants_test.py)

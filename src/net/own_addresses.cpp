@@ -23,10 +23,12 @@ unsigned common_prefix(const IpAddress& a, const IpAddress& b) {
 }  // namespace
 
 bool is_subnet_broadcast(const IpPrefix& p, const IpAddress& a) {
-  if (a.is_v6() || p.length > 30 || !p.contains(a)) return false;
+  // Asked of the source of every datagram that belongs to no connection of TCP.
+  if (a.is_v6() || p.address.is_v6() || p.length > 30) return false;
   const std::uint32_t host = 0xffffffffu >> p.length;
-  const std::uint32_t bits = a.v4_value() & host;
-  return bits == host || bits == 0;
+  const std::uint32_t bits = a.v4_value();
+  if (((bits ^ p.address.v4_value()) & ~host) != 0) return false;
+  return (bits & host) == host || (bits & host) == 0;
 }
 
 void OwnAddresses::add(const IpPrefix& p, AddressState state) {
