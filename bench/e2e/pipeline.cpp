@@ -1,8 +1,11 @@
 // The protocol-free pipeline of P4: what a wire of memif can carry when one process only copies
 // with CRC into frames and the other only checks the CRC and copies out. Prints Gb/s of payload.
+// With a third argument, of P6: frames of so many octets that nothing is done with but to write
+// their headers; prints millions of them a second.
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -59,17 +62,72 @@ void send_side(port::Port port, std::uint32_t payload, const double until) {
   }
 }
 
+// Frames of `octets`, of which only the headers are written.
+void send_frames(port::Port port, std::uint32_t octets, const double until) {
+  port::Frame frames[port::kBurst];
+  while (seconds() < until) {
+    if (port.info().link_up == 0) {
+      port.rx_burst(0, frames, port::kBurst);
+      continue;
+    }
+    const unsigned n = port.tx_reserve(0, octets, frames, port::kBurst);
+    for (unsigned i = 0; i < n; ++i) {
+      std::memset(frames[i].data[0], 0, std::min(octets, kHeaders));
+      frames[i].len[0] = octets;
+      frames[i].len[1] = 0;
+    }
+    if (n != 0) port.tx_commit(0, frames, n);
+    const unsigned back = port.rx_burst(0, frames, port::kBurst);
+    if (back != 0) port.rx_release(0, frames, back);
+  }
+}
+
+struct Received {
+  std::uint64_t frames = 0, octets = 0, bad = 0;
+  double took = 0;
+};
+
+// From the first frame on, for `length` seconds; `payload` of each is checked and copied out. Gives
+// up at `until`.
+Received receive(port::Port& port, std::uint32_t payload, double length, double until) {
+  std::vector<std::uint8_t> memory(kMemory);
+  port::Frame frames[port::kBurst];
+  Received r;
+  std::size_t at = 0;
+  double from = 0;
+  for (;;) {
+    const unsigned n = port.rx_burst(0, frames, port::kBurst);
+    for (unsigned i = 0; i < n && payload != 0; ++i) {
+      const std::uint8_t* p = frames[i].data[0] + kHeaders;
+      const FusedSums s = fused_crc_sum({p, payload}, kCrc32cInit);
+      if (crc32c_finish(s.crc) != load_le32(p + payload)) ++r.bad;
+      if (at + payload > kMemory) at = 0;
+      std::memcpy(memory.data() + at, p, payload);
+      at += payload;
+    }
+    if (n != 0) port.rx_release(0, frames, n);
+    const double now = seconds();
+    if (from == 0 && n != 0) from = now;
+    r.frames += n;
+    r.octets += std::uint64_t{n} * payload;
+    r.took = now - from;
+    if ((from != 0 && r.took > length) || now > until) return r;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: bench_pipeline MTU SECONDS\n");
+  if (argc != 3 && argc != 4) {
+    std::fprintf(stderr, "usage: bench_pipeline MTU SECONDS [FRAME-OCTETS]\n");
     return 2;
   }
   const auto mtu = static_cast<std::uint32_t>(std::atoi(argv[1]));
   const double length = std::atof(argv[2]);
+  const auto octets = static_cast<std::uint32_t>(argc == 4 ? std::atoi(argv[3]) : 0);
   if (mtu < 576 || mtu > 65000 || length <= 0) return 2;
-  const std::uint32_t payload = mtu - 20 - 20 - 20;
+  if (argc == 4 && (octets < 60 || octets > mtu + 14)) return 2;
+  const std::uint32_t payload = octets != 0 ? 0 : mtu - 20 - 20 - 20;
   char directory[] = "/tmp/urnic-pipeline-XXXXXX";
   if (mkdtemp(directory) == nullptr) return 1;
   const std::string socket = std::string(directory) + "/wire.sock";
@@ -78,41 +136,27 @@ int main(int argc, char** argv) {
   const pid_t child = fork();
   if (child == 0) {
     pin_to(1);
-    send_side(open_end(socket, "client", mtu), payload, until);
+    port::Port client = open_end(socket, "client", mtu);
+    if (octets != 0) {
+      send_frames(std::move(client), octets, until);
+    } else {
+      send_side(std::move(client), payload, until);
+    }
     _exit(0);
   }
   pin_to(0);
-  std::vector<std::uint8_t> memory(kMemory);
-  port::Frame frames[port::kBurst];
-  std::uint64_t octets = 0, bad = 0;
-  std::size_t at = 0;
-  double from = 0, now = 0;
-  for (;;) {
-    const unsigned n = server.rx_burst(0, frames, port::kBurst);
-    for (unsigned i = 0; i < n; ++i) {
-      const std::uint8_t* p = frames[i].data[0] + kHeaders;
-      const FusedSums s = fused_crc_sum({p, payload}, kCrc32cInit);
-      if (crc32c_finish(s.crc) != load_le32(p + payload)) ++bad;
-      if (at + payload > kMemory) at = 0;
-      std::memcpy(memory.data() + at, p, payload);
-      at += payload;
-    }
-    if (n != 0) server.rx_release(0, frames, n);
-    now = seconds();
-    if (from == 0 && n != 0) from = now;
-    octets += std::uint64_t{n} * payload;
-    if (from != 0 && now - from > length) break;
-    if (now > until + 5) break;
-  }
+  const Received r = receive(server, payload, length, until + 5);
   int status = 0;
   waitpid(child, &status, 0);
   unlink(socket.c_str());
   rmdir(directory);
-  if (bad != 0 || octets == 0) {
-    std::fprintf(stderr, "pipeline: %llu bad frames, %llu octets\n",
-                 static_cast<unsigned long long>(bad), static_cast<unsigned long long>(octets));
+  if (r.bad != 0 || r.frames == 0) {
+    std::fprintf(stderr, "pipeline: %llu bad frames of %llu\n",
+                 static_cast<unsigned long long>(r.bad), static_cast<unsigned long long>(r.frames));
     return 1;
   }
-  std::printf("%.3f\n", static_cast<double>(octets) * 8e-9 / (now - from));
+  const double done = octets != 0 ? static_cast<double>(r.frames) * 1e-6
+                                  : static_cast<double>(r.octets) * 8e-9;
+  std::printf("%.3f\n", done / r.took);
   return 0;
 }

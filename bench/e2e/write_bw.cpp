@@ -24,6 +24,7 @@ struct Options {
   double seconds = 2, warm_up = 0.2;
   std::uint32_t size = 65536;
   std::uint32_t depth = 16;
+  std::uint32_t signal_every = 1;  // Writes that have one completion between them
   std::uint32_t window = 1 << 20;  // octets of memory at each end, walked round and round
   bool json = false;
 };
@@ -68,73 +69,106 @@ int receive_side(const Options& o, Seen* seen) {
   return right ? 0 : 1;
 }
 
-nlohmann::json send_side(const Options& o) {
-  std::vector<std::uint8_t> memory(o.window + kFlag);
-  fill_pattern({memory.data(), o.window});
-  End e = open_client(o.end, memory);
-  const std::uint64_t slots = o.window / o.size;
-  std::uint64_t posted = 0, done = 0, counted = 0;
-  double from = 0, now = seconds();
-  const double warm = now + o.warm_up;
-  std::vector<Completion> got(o.depth);
-  const auto poll = [&] {
-    const int n = e.cq.poll(got);
-    for (int i = 0; i < n; ++i) {
-      if (got[static_cast<std::size_t>(i)].status == WcStatus::success) continue;
-      std::fprintf(stderr, "write_bw: %s\n", to_string(got[static_cast<std::size_t>(i)].status));
-      std::_Exit(1);
-    }
-    done += static_cast<std::uint64_t>(n);
-    return n;
-  };
-  for (;;) {
-    while (posted - done < o.depth) {
-      const std::uint64_t at = posted % slots * o.size;
-      e.write(posted, at, o.size, at, send_signaled);
-      ++posted;
-    }
-    if (poll() == 0) continue;
-    now = seconds();
-    if (from == 0 && now > warm) {
-      from = now;
-      counted = done;
-    }
-    if (from != 0 && now - from > o.seconds) break;
+// The sending end: how many Writes are posted and done, those without a completion of their own
+// told by the next that has one.
+class Sender {
+ public:
+  Sender(const Options& o, End& e) : o_(o), e_(e), got_(o.depth) {}
+
+  // One more of the walk through the window, when there is room.
+  void write_next(std::uint64_t slot) {
+    const std::uint64_t at = slot * o_.size;
+    const bool tells = (posted + 1) % o_.signal_every == 0;
+    e_.write(posted++, at, o_.size, at, tells ? std::uint32_t{send_signaled} : 0u);
   }
-  counted = done - counted;
-  const double took = now - from;
-  while (done < posted) poll();
+  // One octet, of which a completion tells, and so of all before it.
+  void write_flag(std::uint64_t at, std::uint64_t to) {
+    e_.write(posted++, at, 1, to, send_signaled);
+  }
+  bool has_room() const { return posted - done < o_.depth; }
+  // True when there was something.
+  bool poll() {
+    const int n = e_.cq.poll(got_);
+    for (int i = 0; i < n; ++i) {
+      const Completion& c = got_[static_cast<std::size_t>(i)];
+      if (c.status != WcStatus::success) {
+        std::fprintf(stderr, "write_bw: %s\n", to_string(c.status));
+        std::_Exit(1);
+      }
+      done = c.wr_id + 1;
+    }
+    return n != 0;
+  }
+
+  std::uint64_t posted = 0, done = 0;
+
+ private:
+  const Options& o_;
+  End& e_;
+  std::vector<Completion> got_;
+};
+
+// The receiver compares each pass; the first is what the measurement left.
+void have_it_compared(const Options& o, std::vector<std::uint8_t>& memory, Sender& s) {
+  const std::uint64_t slots = o.window / o.size;
   volatile std::uint8_t* const compared = &memory[o.window + 1];
   for (std::uint8_t pass = 1; pass <= kPasses; ++pass) {
     if (pass != 1) {
       fill_pattern({memory.data(), o.window}, pass - 1u);
       for (std::uint64_t slot = 0; slot < slots; ++slot) {
-        while (posted - done >= o.depth) poll();
-        e.write(posted++, slot * o.size, o.size, slot * o.size, send_signaled);
+        while (!s.has_room()) s.poll();
+        s.write_next(slot);
       }
     }
     memory[o.window] = pass;
-    while (posted - done >= o.depth) poll();
-    e.write(posted++, o.window, 1, o.window, send_signaled);
+    while (!s.has_room()) s.poll();
+    s.write_flag(o.window, o.window);
     const double give_up = seconds() + 10;
-    while (done < posted || *compared != pass) {
-      poll();
+    while (s.done < s.posted || *compared != pass) {
+      s.poll();
       if (seconds() > give_up) {
         std::fprintf(stderr, "write_bw: the receiver does not answer\n");
         std::_Exit(1);
       }
     }
   }
+}
+
+nlohmann::json send_side(const Options& o) {
+  std::vector<std::uint8_t> memory(o.window + kFlag);
+  fill_pattern({memory.data(), o.window});
+  End e = open_client(o.end, memory);
+  const std::uint64_t slots = o.window / o.size;
+  Sender s(o, e);
+  std::uint64_t counted = 0;
+  double from = 0, now = seconds();
+  const double warm = now + o.warm_up;
+  for (;;) {
+    while (s.has_room()) s.write_next(s.posted % slots);
+    if (!s.poll()) continue;
+    now = seconds();
+    if (from == 0 && now > warm) {
+      from = now;
+      counted = s.done;
+    }
+    if (from != 0 && now - from > o.seconds) break;
+  }
+  counted = s.done - counted;
+  const double took = now - from;
+  // Those behind the last that tells.
+  s.write_flag(o.window, o.window);
+  while (s.done < s.posted) s.poll();
+  have_it_compared(o, memory, s);
   const double rate = static_cast<double>(counted) * o.size * 8e-9 / took;
-  const ConnectionStats s = e.qp.stats();
+  const ConnectionStats stats = e.qp.stats();
   e.qp.disconnect();
   return {{"gbits", rate},
           {"messages", counted},
           {"seconds", took},
-          {"retransmits", s.iwarp.tcp.retransmits},
-          {"rto_expirations", s.iwarp.tcp.rto_expirations},
-          {"segments_out", s.iwarp.tcp.segments_out},
-          {"segments_in", s.iwarp.tcp.segments_in}};
+          {"retransmits", stats.iwarp.tcp.retransmits},
+          {"rto_expirations", stats.iwarp.tcp.rto_expirations},
+          {"segments_out", stats.iwarp.tcp.segments_out},
+          {"segments_in", stats.iwarp.tcp.segments_in}};
 }
 
 }  // namespace
@@ -148,6 +182,8 @@ int main(int argc, char** argv) {
   app.add_option("--warm-up", o.warm_up, "seconds before it begins")->check(CLI::Range(0., 60.));
   app.add_option("--size", o.size, "octets of a Write")->check(CLI::Range(1, 1 << 24));
   app.add_option("--depth", o.depth, "Writes outstanding")->check(CLI::Range(1, 256));
+  app.add_option("--signal-every", o.signal_every, "Writes that have one completion between them")
+      ->check(CLI::Range(1, 128));
   app.add_option("--window", o.window, "octets of memory at each end")
       ->check(CLI::Range(1, 1 << 30));
   app.add_option("--progress", o.end.progress, "who drives the engines: poll or auto");
@@ -155,6 +191,10 @@ int main(int argc, char** argv) {
   app.add_option("--faults", faults, "what the wire does to the Writes (docs/fault.md)");
   app.add_flag("--json", o.json, "one JSON object instead of one number");
   CLI11_PARSE(app, argc, argv);
+  if (2 * o.signal_every > o.depth && o.signal_every > 1) {
+    std::fprintf(stderr, "write_bw: --depth is at least twice --signal-every\n");
+    return 2;
+  }
   o.window = std::max(o.window / o.size, 1u) * o.size;
   const SocketDirectory directory;
   o.end.socket = directory.socket();
