@@ -155,8 +155,8 @@ int main(int argc, char** argv) {
                  static_cast<unsigned long long>(r.bad), static_cast<unsigned long long>(r.frames));
     return 1;
   }
-  const double done = octets != 0 ? static_cast<double>(r.frames) * 1e-6
-                                  : static_cast<double>(r.octets) * 8e-9;
+  const double done =
+      octets != 0 ? static_cast<double>(r.frames) * 1e-6 : static_cast<double>(r.octets) * 8e-9;
   std::printf("%.3f\n", done / r.took);
   return 0;
 }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t kMessage = 4096;
 constexpr std::uint32_t kMemory = 1u << 20;
-constexpr std::uint32_t kDepth = 16;             // messages under way, over all connections
+constexpr std::uint32_t kDepth = 16;                    // messages under way, over all connections
 constexpr std::uint64_t kConnectionsOfOnePort = 20000;  // fewer than there are ephemeral ports
 
 struct Options {
@@ -142,10 +142,12 @@ int main(int argc, char** argv) {
   const std::uint64_t before = resident();
   const double began = bench::seconds_now();
   crowd.grow(o.connections);
-  const double set_up = (bench::seconds_now() - began) / static_cast<double>(o.connections - kFirst);
+  const double set_up =
+      (bench::seconds_now() - began) / static_cast<double>(o.connections - kFirst);
   const std::uint64_t after = resident();
   // Each connection has two ends in this process.
-  const double idle = static_cast<double>(after - before) / static_cast<double>(o.connections - kFirst) / 2;
+  const double idle =
+      static_cast<double>(after - before) / static_cast<double>(o.connections - kFirst) / 2;
 
   crowd.write(o.messages, 1);
   crowd.write(o.messages, o.connections);
@@ -155,7 +157,8 @@ int main(int argc, char** argv) {
     all.push_back(crowd.write(o.messages, o.connections));
     ratio.push_back(one.back() / all.back());
   }
-  const double used = static_cast<double>(resident() - before) / static_cast<double>(o.connections) / 2;
+  const double used =
+      static_cast<double>(resident() - before) / static_cast<double>(o.connections) / 2;
   const auto rate = [&](const std::vector<double>& v) {
     return static_cast<double>(o.messages) / median(v);
   };
