@@ -17,6 +17,8 @@ urnic_tree_test(places ${Python3_EXECUTABLE} tools/check-places)
 urnic_tree_test(places-catches-breach ${Python3_EXECUTABLE} tests/tools/check_places_test.py)
 urnic_tree_test(abi-catches-breach ${Python3_EXECUTABLE} tests/tools/check_abi_test.py)
 urnic_tree_test(format tools/check-format)
+# docs/reliability.md names only commands that exist.
+urnic_tree_test(reliability ${Python3_EXECUTABLE} tools/reliability --check --build ${CMAKE_BINARY_DIR})
 urnic_tree_test(conformance-catches-breach ${Python3_EXECUTABLE} tests/tools/conformance_test.py)
 urnic_tree_test(mutants-catches-breach ${Python3_EXECUTABLE} tests/tools/mutants_test.py)
 urnic_tree_test(mutated-sources ${Python3_EXECUTABLE} tests/tools/mutated_sources_test.py)
