@@ -1,5 +1,6 @@
-/* Put in front of a program (LD_PRELOAD): pread, pwrite and fsync of regular files fail with EIO from call
-   number $FAIL_FROM on, those of the kind $FAIL_KIND (r, w or s) alone. For failing_files_test.sh. */
+/* Put in front of a program (LD_PRELOAD): pread, pwrite and fsync of regular files fail with EIO
+   from call number $FAIL_FROM on, those of the kind $FAIL_KIND (r, w or s) alone. For
+   failing_files_test.sh. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,9 +29,15 @@ int fsync(int fd);
 ssize_t pread64(int fd, void* to, size_t n, off64_t at) {
   return fails(fd, 'r') ? -1 : PASS(pread64)(fd, to, n, at);
 }
-ssize_t pread(int fd, void* to, size_t n, off_t at) { return pread64(fd, to, n, at); }
+ssize_t pread(int fd, void* to, size_t n, off_t at) {
+  return pread64(fd, to, n, at);
+}
 ssize_t pwrite64(int fd, const void* from, size_t n, off64_t at) {
   return fails(fd, 'w') ? -1 : PASS(pwrite64)(fd, from, n, at);
 }
-ssize_t pwrite(int fd, const void* from, size_t n, off_t at) { return pwrite64(fd, from, n, at); }
-int fsync(int fd) { return fails(fd, 's') ? -1 : PASS(fsync)(fd); }
+ssize_t pwrite(int fd, const void* from, size_t n, off_t at) {
+  return pwrite64(fd, from, n, at);
+}
+int fsync(int fd) {
+  return fails(fd, 's') ? -1 : PASS(fsync)(fd);
+}
