@@ -18,6 +18,8 @@ urnic_tree_test(places-catches-breach ${Python3_EXECUTABLE} tests/tools/check_pl
 urnic_tree_test(abi-catches-breach ${Python3_EXECUTABLE} tests/tools/check_abi_test.py)
 urnic_tree_test(instructions-catches-breach ${Python3_EXECUTABLE} tests/tools/instructions_test.py)
 urnic_tree_test(format tools/check-format)
+# docs/reliability.md names only commands that exist.
+urnic_tree_test(reliability ${Python3_EXECUTABLE} tools/reliability --check --build ${CMAKE_BINARY_DIR})
 urnic_tree_test(conformance-catches-breach ${Python3_EXECUTABLE} tests/tools/conformance_test.py)
 urnic_tree_test(mutants-catches-breach ${Python3_EXECUTABLE} tests/tools/mutants_test.py)
 urnic_tree_test(mutated-sources ${Python3_EXECUTABLE} tests/tools/mutated_sources_test.py)

@@ -3,11 +3,13 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/old_parts.h"
 #include "cli/transfer_run.h"
 
 namespace urnic::cli {
@@ -80,6 +82,7 @@ class GetCommand : public Command {
     TransferPlan plan;
     plan.files.push_back({name, path, false, 0, 0});
     if (transfer_.dry_run) return tell_one(client, &plan);
+    if (!to.is_stream()) remove_old_parts(to.folder(), std::time(nullptr), false);
     TransferSteps steps;
     steps.file = [&](const PlannedFile& f, const ProgressFunction& progress) {
       return client.get(f.from, to, transfer_.of_file(), progress);
@@ -135,10 +138,15 @@ class GetCommand : public Command {
     }
     auto opened = open_folder(folder);
     if (!opened.ok()) return failed("get", opened.error().text);
+    remove_old_parts(opened->get(), std::time(nullptr), false);
     TransferSteps steps;
     steps.folder = [&](const PlannedFile& f) -> Result<void> {
       auto made = make_folder(opened->get(), f.to, f.permissions);
       if (!made.ok()) return Error{Errc::io, folder + "/" + made.error().text};
+      if (!*made) {  // it was there: so may parts be
+        auto there = open_folder(folder + "/" + f.to);
+        if (there.ok()) remove_old_parts(there->get(), std::time(nullptr), false);
+      }
       return {};
     };
     steps.file = [&](const PlannedFile& f, const ProgressFunction& progress) -> Result<Transfer> {

@@ -32,24 +32,6 @@ std::string random_name() {
   return name_of(r);
 }
 
-// Who uses a temporary name holds the lock of its file. Where nobody does, its owner was killed:
-// the name goes. The lock is asked for before the name is looked at again, so that it is the same
-// file.
-void take_away_left(int folder, const std::string& temporary) {
-  const FileDescriptor left(
-      openat(folder, temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat held {
-  }, named{};
-  if (!left || flock(left.get(), LOCK_EX | LOCK_NB) != 0) return;
-  if (fstat(left.get(), &held) != 0 ||
-      fstatat(folder, temporary.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
-    return;
-  }
-  if (held.st_dev == named.st_dev && held.st_ino == named.st_ino && S_ISREG(held.st_mode)) {
-    unlinkat(folder, temporary.c_str(), 0);
-  }
-}
-
 // Whether a complete file may take this name: nothing, or a regular file that it replaces.
 Outcome<bool, FileError> may_take(int directory, const std::string& leaf,
                                   const std::string& shown) {
@@ -86,6 +68,21 @@ mode_t process_umask() {
 }
 
 }  // namespace
+
+// The lock is asked for before the name is looked at again, so that it is the same file.
+bool take_away_left(int folder, const std::string& temporary) {
+  const FileDescriptor left(
+      openat(folder, temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat held {
+  }, named{};
+  if (!left || flock(left.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  if (fstat(left.get(), &held) != 0 ||
+      fstatat(folder, temporary.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
+    return false;
+  }
+  return held.st_dev == named.st_dev && held.st_ino == named.st_ino && S_ISREG(held.st_mode) &&
+         unlinkat(folder, temporary.c_str(), 0) == 0;
+}
 
 std::string temporary_name(std::string_view leaf) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a

@@ -13,6 +13,10 @@ namespace urnic::cli {
 // so that the next file to become `leaf` finds what was left by a process that was killed.
 std::string temporary_name(std::string_view leaf);
 
+// Who uses a temporary name holds the lock of its file. Where nobody does, its owner was killed or
+// has left it for later: the name goes. False when it stays.
+bool take_away_left(int folder, const std::string& temporary);
+
 // What of an earlier transfer is made use of.
 enum class Resume : std::uint8_t {
   No,

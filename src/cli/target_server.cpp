@@ -7,6 +7,9 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
+
+#include "cli/old_parts.h"
 
 namespace urnic::cli {
 namespace {
@@ -53,7 +56,19 @@ Result<void> TargetServer::start() {
   auto listener = device_.listen(options_.tcp_port, 64, events_);
   if (!listener) return listener.error();
   listener_ = std::move(*listener);
+  remove_parts();
   return {};
+}
+
+// Nobody else would ever take away what is not gone on with.
+void TargetServer::remove_parts() {
+  const double now = now_seconds();
+  if (options_.session.read_only || now < next_parts_) return;
+  next_parts_ = now + options_.parts_every;
+  const std::size_t gone = remove_old_parts(options_.session.folder, std::time(nullptr), true);
+  if (gone == 0) return;
+  say("removed " + std::to_string(gone) + (gone == 1 ? " part" : " parts") +
+      " that nobody has gone on with for " + std::to_string(kDaysOfAPart) + " days");
 }
 
 TargetServer::~TargetServer() {
@@ -129,6 +144,7 @@ void TargetServer::on_request(ConnectRequest& request) {
   by_qp_[qp] = session.get();
   sessions_[id] = std::move(session);
   say("client " + request.peer() + " connected");
+  remove_parts();
 }
 
 void TargetServer::on_event(Event& e) {

@@ -30,6 +30,7 @@ class TargetServer {
     bool verbose = false;               // a line for each client and file
     std::optional<StorageToken> token;  // who connects must say it
     std::shared_ptr<Quota> quota;       // of all servers of the folder
+    double parts_every = 24 * 3600;     // seconds between two looks for old parts, with a client
   };
   static Result<std::unique_ptr<TargetServer>> open(const Config& config, const Options& options);
   ~TargetServer();
@@ -51,6 +52,7 @@ class TargetServer {
   void on_event(Event& e);
   void on_request(ConnectRequest& request);
   std::string refusal_of(std::span<const std::uint8_t> greeting) const;
+  void remove_parts();
   void sleep();
   // Drops the clients that have been silent too long, or whose wire is gone.
   void check_clients(double now);
@@ -73,6 +75,7 @@ class TargetServer {
   std::uint32_t last_id_ = 0;
   unsigned clients_served_ = 0;
   double next_check_ = 0;
+  double next_parts_ = 0;
   double link_down_since_ = 0;
   std::atomic<bool> stopped_{false};
 };

@@ -98,6 +98,18 @@ finish_get "get with a wrong part"
 ok "nothing is there: --resume is as without" "$urnic" get 10.77.0.1/big new --resume --port "$port"
 cmp -s big new || fail "new differs"
 
+# ---- what nobody has gone on with for a week goes: here with the next get, there when a target starts
+rm -f got
+interrupted INT . get 10.77.0.1/big got
+other=.urnic-aaaaaaaaaaaa.part
+touch -d '6 days ago' "$(part .)"
+echo old >$other && touch -d '8 days ago' $other
+octets 1000 >export/first
+ok "a get beside parts" "$urnic" get 10.77.0.1/first new --port "$port"
+[ ! -e $other ] || fail "an old part stays"
+finish_get "of six days"
+[ "$(there_already)" -gt 1000000 ] || fail "of six days: began at $(there_already)"
+
 # ---- a folder of which a part is there; empty files
 mkdir d && : >d/empty && octets 5000 >d/small
 ok "a folder" "$urnic" put -r d 10.77.0.1 --resume --port "$port"
@@ -122,8 +134,10 @@ ok "and back again" "$urnic" get -r 10.77.0.1/d back --resume --json --port "$po
 
 # ---- what waits would be in no quota: with one nothing waits
 stop_process "$target"
+echo old >export/d/$other && touch -d '8 days ago' export/d/$other
 rm export/big
 target_on "$port" --client-quota 1G
+[ ! -e export/d/$other ] && grep -q 'removed 1 part that' target.log || fail "an old part of the export stays: $(cat target.log)"
 "$urnic" put big 10.77.0.1 --resume --limit 40M --port "$port" >interrupted.log 2>&1 &
 pid=$!
 under_way "$last"

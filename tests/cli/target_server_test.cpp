@@ -1,13 +1,17 @@
 // A target and its clients in one process, over the kernel's TCP.
 #include "cli/target_server.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "cli/incoming_file.h"
 #include "cli/initiator.h"
 
 namespace urnic::cli {
@@ -65,6 +69,37 @@ class TargetServerTest : public ::testing::Test {
   std::unique_ptr<TargetServer> server_;
   std::thread thread_;
 };
+
+// proves: E-38
+TEST_F(TargetServerTest, E38OldPartsGoWhenItStartsAndWithALaterClient) {
+  const std::string part = root_ + "/export/" + temporary_name("x");
+  const auto make_old = [&] {
+    std::ofstream(part) << "half";
+    const timespec times[2] = {{0, UTIME_OMIT}, {std::time(nullptr) - 8 * 24 * 3600, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, part.c_str(), times, 0), 0);
+  };
+  make_old();
+  TargetServer::Options o;
+  o.parts_every = 0;
+  serve(o);
+  EXPECT_FALSE(std::filesystem::exists(part));
+  make_old();
+  auto client = connect();
+  ASSERT_TRUE(client.ok());
+  EXPECT_EQ(put(**client, "y"), "");
+  EXPECT_FALSE(std::filesystem::exists(part));
+}
+
+TEST_F(TargetServerTest, OneThatOnlyReadsTakesNothingAway) {
+  const std::string part = root_ + "/export/" + temporary_name("x");
+  std::ofstream(part) << "half";
+  const timespec times[2] = {{0, UTIME_OMIT}, {1, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, part.c_str(), times, 0), 0);
+  TargetServer::Options o;
+  o.session.read_only = true;
+  serve(o);
+  EXPECT_TRUE(std::filesystem::exists(part));
+}
 
 TEST_F(TargetServerTest, AC8_WhoDoesNotSayTheTokenIsRefusedInOneLine) {
   TargetServer::Options o;

@@ -441,6 +441,24 @@ TEST_F(RequesterSends, AStoppedOneFlushesWhatIsThereAndWhatIsPostedLater) {
   EXPECT_TRUE(r().due().is_never());
 }
 
+// A bind is carried out when its turn comes, and completes when all before it has: never, here.
+// proves: IB-117
+TEST_F(RequesterSends, IB117NothingSucceedsBehindWhatIsFlushed) {
+  const std::uint32_t region =
+      table.register_memory(kPd, memory.data(), 4096, verbs::kLocalWrite | verbs::kBindWindow);
+  const verbs::WindowBind bind{reinterpret_cast<std::uintptr_t>(memory.data()), 100, region,
+                               (table.allocate_window(kPd, verbs::WindowType::Two) & ~0xffu) | 0x42,
+                               verbs::kRemoteWrite};
+  post(WrOp::Send, 1);
+  verbs::SendWr wr = request(WrOp::Bind, 0);
+  wr.bind = &bind;
+  post(wr);
+  post(WrOp::Send, 1);
+  leave();
+  r().stop();
+  EXPECT_THAT(statuses(), ElementsAre(Status::Flushed, Status::Flushed, Status::Flushed));
+}
+
 TEST_F(RequesterSends, UnsignaledRequestsCompleteInSilenceUnlessTheyFail) {
   verbs::SendWr wr = request(WrOp::Send, 1);
   wr.flags = 0;

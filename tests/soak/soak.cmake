@@ -1,0 +1,17 @@
+# The soak of verbs traffic: two programs with one traffic, over the C++ API and over the C libraries.
+add_executable(soak_verbs_api ${CMAKE_CURRENT_LIST_DIR}/end.cpp ${CMAKE_CURRENT_LIST_DIR}/session.cpp
+               ${CMAKE_CURRENT_LIST_DIR}/api_verbs.cpp)
+target_link_libraries(soak_verbs_api PRIVATE urnic_shared)
+set(soak_programs soak_verbs_api)
+if(TARGET urnic_compat)
+  add_executable(soak_verbs_c ${CMAKE_CURRENT_LIST_DIR}/end.cpp ${CMAKE_CURRENT_LIST_DIR}/session.cpp
+                 ${CMAKE_CURRENT_LIST_DIR}/c_verbs.cpp)
+  target_link_libraries(soak_verbs_c PRIVATE ibverbs rdmacm)
+  add_dependencies(soak_verbs_c urnic_dropin_libraries)
+endif()
+if(TARGET soak_verbs_c AND NOT URNIC_SANITIZE)
+  # Half a minute of what `./run-tests --long` does for two hours.
+  add_test(NAME cli.verbs-soak COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/verbs_soak
+           --build ${CMAKE_BINARY_DIR} --duration 30s)
+  set_tests_properties(cli.verbs-soak PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77 LABELS cli RUN_SERIAL ON)
+endif()
