@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "ib/selective.h"
 #include "ib/send_progress.h"
 
 namespace urnic::ib {
@@ -23,6 +24,7 @@ bool in_ack_form(const OpcodeRow& row, const PacketHeader& h) {
 bool malformed(const ParsedPacket& p) {
   const OpcodeRow& row = p.header.row();
   if (!row.response()) return true;
+  if (row.family == Family::Sack && !parse_sack(p)) return true;
   if (row.payload == PayloadRule::None && (!p.payload.empty() || p.header.bth.pad != 0)) {
     return true;
   }
@@ -208,7 +210,7 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
     progress = true;
   }
   if (in_ack_form(h.row(), h) && take_msn(s, h)) progress = true;
-  if (progress) made_progress(s);
+  if (progress) made_progress(s, now);
   if (s.failure.set) return;
   switch (j.what) {
     case Response::Bad:
@@ -224,8 +226,20 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
     case Response::RnrNak:
       take_rnr_nak(s, h, now);
       break;
+    case Response::Sack:
+      // Beyond a READ or an atomic it is an implied NAK of it as well.
+      if (j.end != h.bth.psn + 1) {
+        take_nak(s, &s.counters.implied_naks);
+      } else if (take_sack(s, *parse_sack(packet), now)) {
+        take_nak(s, &s.counters.sequence_naks);
+      }
+      break;
     case Response::Ack:
-      if (progress && s.probe.shows_loss(s.una.psn)) repeat_by_probe(s);
+      if (repeats_alone(s)) {
+        judge_losses(s, now);
+      } else if (progress && s.probe.shows_loss(s.una.psn)) {
+        repeat_by_probe(s);
+      }
       break;
     default:
       break;
@@ -242,6 +256,9 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
 Judgment judge_response(const SendState& s, const ParsedPacket& packet) {
   if (malformed(packet)) return {};
   const Psn p = packet.header.bth.psn;
+  if (packet.header.row().family == Family::Sack && p + 1 == s.una.psn) {
+    return {Response::Sack, s.una.wqe, Status::Success, s.una.psn};
+  }
   if (const Response c = classify(s, p); c != Response::Ack) return {c, 0, Status::Success, {}};
   const std::uint32_t index = wqe_at(s, p);
   switch (packet.header.row().family) {
@@ -249,6 +266,8 @@ Judgment judge_response(const SendState& s, const ParsedPacket& packet) {
       return judge_read_data(s, packet, index);
     case Family::AtomicAcknowledge:
       return judge_atomic_result(s, p, index);
+    case Family::Sack:
+      return {Response::Sack, index, Status::Success, up_to(s, p + 1)};
     default:
       return judge_acknowledge(s, packet.header, index);
   }
@@ -265,7 +284,7 @@ Taken take_response(SendState& s, const ParsedPacket& packet, Instant now) {
     case Response::Duplicate:
       discard(s, j.what);
       if (in_ack_form(packet.header.row(), packet.header) && take_msn(s, packet.header)) {
-        made_progress(s);
+        made_progress(s, now);
         rearm(s, now);
       } else {
         heard(s, now);  // the peer is at it; a probe of a READ would make it begin again

@@ -19,6 +19,7 @@ enum class Response : std::uint8_t {
   ReadData,      // the next part of the oldest READ
   AtomicResult,  // of the oldest atomic
   Ack,
+  Sack,  // an ACK, and what lies behind it (sack.h)
   SequenceNak,
   RnrNak,
   InProgress,  // NAK code 5: it takes longer

@@ -27,6 +27,12 @@ class HeldPackets {
   // The one that comes first; not empty(). Its payload is the store's until it is removed.
   const ParsedPacket& first() const;
   Psn first_psn() const { return first().header.bth.psn; }
+  // f(PSN) of each, in order, until it says false.
+  template <class F>
+  void for_each_psn(F&& f) const {
+    for (std::uint32_t i = 0; i < count_ && f(book_.order[head_ + i].psn); ++i) {
+    }
+  }
   // Behind the last one: the PSN that would follow it; not empty().
   Psn end() const;
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ib/request_operation.h"
+#include "ib/selective.h"
 #include "ib/send_progress.h"
 
 namespace urnic::ib {
@@ -90,17 +91,22 @@ bool asks(const SendState& s, const PacketHeader& h, const SendPosition& end) {
   return s.in_flight >= s.rules.window;
 }
 
-// It leaves. A response must come for what asks for one.
-void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, Instant now) {
-  h->bth.ack_request = ask;
-  ++s.counters.packets;
-  s.since_ack = ask ? 0 : s.since_ack + 1;
-  s.next = end;
-  if (!ask) return;
+// A response must come for a packet that leaves and asks, and ends at `end`.
+void expect_answer(SendState& s, const SendPosition& end, Instant now) {
   const bool newest = !s.expecting() || end.psn - s.una.psn > s.expected_end - s.una.psn;
   if (newest) s.expected_end = end.psn;
   s.timer.start(now);
   s.probe.start(now);
+}
+
+// It leaves, in its turn.
+void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, Instant now) {
+  h->bth.ack_request = ask;
+  ++s.counters.packets;
+  s.since_ack = ask ? 0 : s.since_ack + 1;
+  if (s.qp->peer_selective) s.log.append(h->bth.psn, end.psn, now);
+  s.next = end;
+  if (ask) expect_answer(s, end, now);
 }
 
 // ---- again
@@ -151,6 +157,25 @@ bool probe_packet(SendState& s, Instant now, RequestPacket* out) {
   ++s.counters.repeated;
   ++s.counters.probes;
   s.probe.left(s.una.psn, s.next.psn, now);
+  s.log.again(s.una.psn, now);
+  return true;
+}
+
+// What is lost and nothing else leaves again (S-6). Each asks: the next loss shows by its answer.
+bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
+  const SendPosition at = lost_position(s);
+  if (s.stuck.set && s.stuck.wqe == at.wqe) return false;
+  if (!build(s, at, out)) {
+    get_stuck(s, at.wqe, Status::LocalProtection);
+    return false;
+  }
+  resume_read(s, at);
+  out->header.bth.ack_request = true;
+  ++s.counters.packets;
+  ++s.counters.repeated;
+  ++s.counters.alone;
+  s.log.again(at.psn, now);
+  expect_answer(s, behind(s, at), now);
   return true;
 }
 
@@ -287,6 +312,7 @@ bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
   if (failed() || s_.rnr.on()) return false;
   catch_up(s_);
   if (s_.probe.wanted() && probe_packet(s_, now, out)) return true;
+  if (s_.log.any_lost()) return lost_packet(s_, now, out);
   if (s_.next != s_.fresh) return repeat_packet(s_, now, out);
   return new_packet(s_, may_begin, now, out);
 }
@@ -294,6 +320,7 @@ bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
 void Requester::on_time(Instant now) {
   if (s_.rnr.until <= now && s_.rnr.on()) repeat_after_wait(s_);
   if (s_.timer.expired(now)) repeat_by_timeout(s_);
+  if (s_.log.due() <= now && !s_.log.due().is_never()) judge_losses(s_, now);
   s_.probe.on_time(now);
 }
 

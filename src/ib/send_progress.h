@@ -19,7 +19,7 @@ bool acknowledge_messages(SendState&, Msn msn);
 // The response that una, which is of a READ or an atomic, awaits is in memory.
 void answered(SendState&);
 // After one of the above did something: counters, waits and what they hold back begin anew.
-void made_progress(SendState&);
+void made_progress(SendState&, Instant now);
 // Local operations at una, done already, are passed.
 void settle(SendState&);
 // A response was taken, or something was acknowledged: the transport timer goes on or ends (IB-69).

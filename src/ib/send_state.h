@@ -16,6 +16,7 @@
 #include "ib/probe.h"
 #include "ib/send_credits.h"
 #include "ib/send_wqes.h"
+#include "ib/sent_log.h"
 #include "ib/timers.h"
 
 namespace urnic::ib {
@@ -47,6 +48,11 @@ struct RequesterCounters {
   std::uint64_t timeouts = 0, sequence_naks = 0, implied_naks = 0, rnr_naks = 0;  // acted upon
   std::uint64_t probes = 0;        // of those repeated (S-5)
   std::uint64_t probe_losses = 0;  // repetitions that the answer to a probe called for
+  // S-6.
+  std::uint64_t sacks = 0;      // taken
+  std::uint64_t alone = 0;      // of those repeated: found lost, and sent again alone
+  std::uint64_t needless = 0;   // of these: they had only been late
+  std::uint64_t sack_lies = 0;  // SACKs of packets that have never left
 };
 
 // Requests that await a response of their own: READs and atomics.
@@ -79,7 +85,7 @@ struct SendFailure {
 
 struct SendState {
   SendState(const QpAttributes& attributes, const SendRules& r, verbs::SendQueue* sq,
-            verbs::MemoryTable* memory)
+            verbs::MemoryTable* memory, HeldPool* pool)
       : qp(&attributes),
         rules(r),
         wqes(sq, memory, attributes.peer(), attributes.pmtu()),
@@ -87,6 +93,7 @@ struct SendState {
         probe(attributes.probe),
         retries(attributes.retry_count, attributes.rnr_retry),
         credits(r.obey_credits),
+        log(pool, r.window + attributes.initiator_depth),
         una{sq->started(), 0, attributes.sq_psn},
         next(una),
         fresh(una),
@@ -106,6 +113,7 @@ struct SendState {
   Probe probe;
   RetryCounters retries;
   SendCredits credits;
+  SentLog log;  // of what lies between una and next, where the peer is urnic (S-6)
   SendPosition una, next, fresh;
   Msn ssn;           // of the newest request begun
   Psn expected_end;  // behind the newest packet that a response must come for

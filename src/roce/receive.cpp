@@ -40,13 +40,28 @@ void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
 // The state that check() has seen has that half.
 void Side::take(Context& c, ib::Half half, const ib::ParsedPacket& packet, ByteView ip_udp,
                 Instant now) {
-  if (half == ib::Half::Responder) {
+  if (packet.header.row().family == ib::Family::Hello) {
+    take_hello(c, packet);
+  } else if (half == ib::Half::Responder) {
     take_request(c, packet, ip_udp, now);
   } else if (c.requester.rc() != nullptr) {  // nothing answers the others (IB-99)
     c.requester.rc()->take(packet, now);
   }
   if (c.requester.rc() != nullptr || c.responder.rc() != nullptr) sending_.add(c);
   settle(c);
+}
+
+// S-7: the peer is urnic as well. Somebody else's, who only guesses, says nothing.
+void Side::take_hello(Context& c, const ib::ParsedPacket& packet) {
+  const auto hello = ib::parse_hello(packet);
+  if (!hello || !hello->selective ||
+      !ib::Greeting::is_of_peer(packet.header, c.attributes, bool{c.requester})) {
+    ++statistics_.hellos_refused;
+    return;
+  }
+  ++statistics_.hellos_received;
+  c.attributes.peer_selective = true;
+  c.greeting.heard(*hello);
 }
 
 void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_udp, Instant now) {

@@ -37,6 +37,7 @@ struct Options {
   ib::SendRules send;
   bool tell_credits = true;                         // of receive queues that are not shared
   bool probe = false;                               // of requesters (S-5)
+  bool selective = false;                           // repeat, where the peer does too (S-6, S-7)
   ib::LossRules loss;                               // of queue pairs that have none of their own
   std::size_t held_octets = std::size_t{64} << 20;  // what all may keep behind gaps
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
@@ -124,6 +125,7 @@ class Side {
   };
   // receive.cpp
   void take(Context&, ib::Half, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
+  void take_hello(Context&, const ib::ParsedPacket&);
   void take_request(Context&, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
   ByteView packet_of(const port::Frame&, const Datagram&);
   // side.cpp
@@ -136,6 +138,7 @@ class Side {
   void forget_halves(Context&);
   bool drained(const Context&) const;
   void begin_halves(Context&, const QpChange&);
+  void agree(Context&, const QpChange&, Instant now);
   // transmit.cpp
   Turn transmit(Context&, Instant now);
   Turn transmit_connected(Context&, Instant now);
