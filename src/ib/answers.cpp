@@ -70,7 +70,7 @@ bool cannot_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
 }
 
 bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
-  Answer& a = r->answer;
+  Answer& a = r->has_aside ? r->aside : r->answer;
   const std::uint32_t pmtu = s.qp->pmtu(), packets = packets_of(a.octets, pmtu), k = a.sent;
   const Psn psn = a.psn + k;
   const std::uint32_t octets = std::min(pmtu, a.octets - k * pmtu);
@@ -83,7 +83,12 @@ bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   put_ack(s, out);
   if (octets != 0) out->payload = {address_in(*s.memory, r->rkey, at), octets};
   ++s.counters.read_responses;
-  if (++a.sent == packets) s.resources.done(r);
+  if (++a.sent != packets) return true;
+  if (r->has_aside) {
+    r->has_aside = false;
+  } else {
+    s.resources.done(r);
+  }
   return true;
 }
 
@@ -149,9 +154,10 @@ void read_again(ResponderState& s, Resource* r, const PacketHeader& h) {
     const std::uint64_t end = a.address + a.octets;
     const bool within = again.address + again.octets <= end;
     if (within && !h.bth.psn.before(a.psn + a.sent)) return;
+    if (within && s.qp->peer_selective) return Resources::ask_aside(r, again);
     if (within) again.octets = static_cast<std::uint32_t>(end - again.address);
   }
-  s.resources.ask_again(r, again);
+  s.resources.ask_again(r, again, s.qp->peer_selective);
 }
 
 bool duplicate_served(ResponderState& s, const ParsedPacket& p) {

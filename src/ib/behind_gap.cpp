@@ -2,6 +2,7 @@
 
 #include "ib/answers.h"
 #include "ib/park.h"
+#include "ib/place_early.h"
 
 namespace urnic::ib {
 namespace {
@@ -49,7 +50,7 @@ void keep(ResponderState& s, const ParsedPacket& p) {
     ++s.counters.recovery_attempts;
   }
   s.sack_due = s.tells_kept();
-  switch (s.held.keep(p)) {
+  switch (keep_early(s, p)) {
     case HeldPackets::Kept::Yes:
       ++s.counters.held;
       return;

@@ -1,7 +1,9 @@
 #include "ib/requester.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "ib/answer_holes.h"
 #include "ib/request_operation.h"
 #include "ib/selective.h"
 #include "ib/send_progress.h"
@@ -179,6 +181,26 @@ bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
   return true;
 }
 
+// What is missing of an answer is asked for, and nothing else (S-2).
+bool missing_part(SendState& s, Instant now, RequestPacket* out) {
+  MissingPart part;
+  if (!next_missing(s, now, &part)) return false;
+  if (!build(s, part.at, out)) {
+    get_stuck(s, part.at.wqe, Status::LocalProtection);
+    return false;
+  }
+  Reth& reth = out->header.reth;
+  if (s.wqes.wqe(part.at.wqe).op == WrOp::Read) {
+    reth.length = std::min(reth.length, part.packets * s.wqes.pmtu());
+  }
+  out->header.bth.ack_request = true;
+  ++s.counters.packets;
+  ++s.counters.repeated;
+  ++s.counters.missing;
+  expect_answer(s, behind(s, part.at), now);
+  return true;
+}
+
 // next, which lies before fresh, leaves again.
 bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
   const SendPosition at = s.next, end = behind(s, at);
@@ -312,14 +334,16 @@ bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
   if (failed() || s_.rnr.on()) return false;
   catch_up(s_);
   if (s_.probe.wanted() && probe_packet(s_, now, out)) return true;
+  if (s_.hole.wanted && missing_part(s_, now, out)) return true;
   if (s_.log.any_lost()) return lost_packet(s_, now, out);
   if (s_.next != s_.fresh) return repeat_packet(s_, now, out);
   return new_packet(s_, may_begin, now, out);
 }
 
 void Requester::on_time(Instant now) {
-  if (s_.rnr.until <= now && s_.rnr.on()) repeat_after_wait(s_);
+  if (s_.rnr.until <= now && s_.rnr.on()) repeat_after_wait(s_, now);
   if (s_.timer.expired(now)) repeat_by_timeout(s_);
+  holes_due(s_, now);
   if (s_.log.due() <= now && !s_.log.due().is_never()) judge_losses(s_, now);
   s_.probe.on_time(now);
 }

@@ -57,7 +57,8 @@ class Requester {
 
   // When on_time() is due; never() when nothing waits for time to pass.
   Instant due() const {
-    return earlier(earlier(s_.timer.due(), s_.rnr.until), earlier(s_.probe.due(), s_.log.due()));
+    const Instant loss = earlier(s_.log.due(), s_.hole.due);
+    return earlier(earlier(s_.timer.due(), s_.rnr.until), earlier(s_.probe.due(), loss));
   }
   void on_time(Instant now);
 

@@ -70,7 +70,9 @@ class Responder {
   void stop_waiting();
 
   // Whether next_response() has a packet that must leave.
-  bool due() const { return !s_.ended && (s_.resources.any_due() || s_.nak.owed() || s_.ack_due || s_.sack_due); }
+  bool due() const {
+    return !s_.ended && (s_.resources.any_due() || s_.nak.owed() || s_.ack_due || s_.sack_due);
+  }
   // The next packet to leave, which counts as sent. False when there is none.
   bool next_response(ResponsePacket* out);
   // An ACK that nobody asked for, with fresh credits and MSN; repeats what was acknowledged last,

@@ -59,6 +59,7 @@ struct ResponderCounters {
   std::uint64_t duplicates = 0;          // packets
   std::uint64_t out_of_sequence = 0;     // packets
   std::uint64_t held = 0;                // of these kept until their turn
+  std::uint64_t placed = 0;              // of these in their place at once (S-2)
   std::uint64_t parked = 0;              // packets that waited for a receive
   std::uint64_t dropped_duplicates = 0;  // of the duplicates not answered: too late
   std::uint64_t acks = 0, sequence_naks = 0, rnr_naks = 0, refusals = 0;  // sent
@@ -81,9 +82,7 @@ struct ResponderState {
         recovery(attributes.loss) {}
 
   // The peer is told what is kept, and not only that something is missing (S-6).
-  bool tells_kept() const {
-    return qp->peer_selective && recovery.type() == ConnectionType::Fast;
-  }
+  bool tells_kept() const { return qp->peer_selective && recovery.type() == ConnectionType::Fast; }
   // Whose keys the receives name.
   verbs::PdId receive_pd() const { return rq->shared() != nullptr ? rq->shared()->pd() : qp->pd; }
 

@@ -171,9 +171,16 @@ void wait_for_receive(SendState& s, Psn refused, std::uint8_t code, Instant now)
   }
 }
 
-void repeat_after_wait(SendState& s) {
+void repeat_after_wait(SendState& s, Instant now) {
   s.rnr.until = Instant::never();
-  if (repeats_alone(s)) return;
+  // An older SACK may have said meanwhile that the refused one is kept: the timers have the last
+  // word.
+  if (repeats_alone(s)) {
+    s.log.lose(s.una.psn);
+    s.timer.start(now);
+    s.probe.start(now);
+    return;
+  }
   s.repeating = true;
   go_back(s);
 }
@@ -184,6 +191,8 @@ void fail(SendState& s, std::uint32_t wqe, Status status) {
   if (s.failure.set) return;
   s.failure = {true, wqe, status};
   s.log.clear();
+  s.ahead.clear();
+  s.hole = {};
   s.timer.stop();
   s.probe.stop();
   s.rnr.until = Instant::never();

@@ -36,7 +36,7 @@ void repeat_by_timeout(SendState&);
 void repeat_by_probe(SendState&);
 // The same when the time of an RNR NAK of PSN `refused` has passed.
 void wait_for_receive(SendState&, Psn refused, std::uint8_t code, Instant now);
-void repeat_after_wait(SendState&);
+void repeat_after_wait(SendState&, Instant now);
 
 // ---- to its end
 void fail(SendState&, std::uint32_t wqe, verbs::Status);

@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "ib/context.h"
 #include "ib/probe.h"
+#include "ib/read_ahead.h"
 #include "ib/send_credits.h"
 #include "ib/send_wqes.h"
 #include "ib/sent_log.h"
@@ -53,6 +54,9 @@ struct RequesterCounters {
   std::uint64_t alone = 0;      // of those repeated: found lost, and sent again alone
   std::uint64_t needless = 0;   // of these: they had only been late
   std::uint64_t sack_lies = 0;  // SACKs of packets that have never left
+  // S-2.
+  std::uint64_t ahead = 0;    // answers behind a hole that were put into memory
+  std::uint64_t missing = 0;  // of those repeated: parts of READs, and atomics, asked for alone
 };
 
 // Requests that await a response of their own: READs and atomics.
@@ -67,6 +71,14 @@ struct Awaiting {
   bool is_probed = false;
   // The newest that was taken did, and was not the last of the READ.
   bool alone = false;
+};
+
+// S-2: an answer is missing, and something behind it has come (answer_holes.h).
+struct HoleWatch {
+  bool any = false;
+  Psn seen;                        // the peer has taken all requests before it
+  bool wanted = false;             // what is missing is looked for
+  Instant due = Instant::never();  // or then
 };
 
 // The peer had no receive for a packet. Nothing leaves before the time it named has passed.
@@ -94,6 +106,7 @@ struct SendState {
         retries(attributes.retry_count, attributes.rnr_retry),
         credits(r.obey_credits),
         log(pool, r.window + attributes.initiator_depth),
+        ahead(pool),
         una{sq->started(), 0, attributes.sq_psn},
         next(una),
         fresh(una),
@@ -102,8 +115,8 @@ struct SendState {
   std::uint32_t outstanding() const { return fresh.psn - una.psn; }  // PSNs
   // Whether a response must come: one before expected_end has been asked for.
   bool expecting() const {
-    const std::uint32_t ahead = expected_end - una.psn;
-    return ahead != 0 && ahead <= outstanding();
+    const std::uint32_t steps = expected_end - una.psn;
+    return steps != 0 && steps <= outstanding();
   }
 
   const QpAttributes* qp;
@@ -114,6 +127,8 @@ struct SendState {
   RetryCounters retries;
   SendCredits credits;
   SentLog log;  // of what lies between una and next, where the peer is urnic (S-6)
+  ReadAhead ahead;
+  HoleWatch hole;
   SendPosition una, next, fresh;
   Msn ssn;           // of the newest request begun
   Psn expected_end;  // behind the newest packet that a response must come for

@@ -82,7 +82,7 @@ void SentLog::take(Record* r, Instant now) {
   unlose(r);
   r->flags |= kHas;
   const Duration trip = now - r->left;
-  const bool needless = r->is(kRepeated) && trip < least_trip_;
+  const bool needless = r->is(kRepeated) && trip * 4 < least_trip_ * 3;
   if (needless) ++needless_;
   if (late || needless) {
     width_ = std::min<std::uint8_t>(width_ + 1, kMostWidth);

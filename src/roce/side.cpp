@@ -16,6 +16,17 @@ ib::ServiceType type_of(verbs::Service s) {
   return s == verbs::Service::Ud ? ib::ServiceType::Ud : ib::ServiceType::Rc;
 }
 
+// S-7: in Rtr the peer may know already, in Rts it is asked unless somebody has said.
+void agree(Context& c, const QpChange& change, Instant now) {
+  using Consent = QpChange::Consent;
+  ib::QpAttributes& a = c.attributes;
+  if (!a.selective) return;
+  if (change.consent == Consent::Given) a.peer_selective = true;
+  if (change.consent == Consent::Refused) a.selective = false;
+  const bool begins = change.to == QpState::Rts && c.qp->state == QpState::Rtr;
+  if (begins && a.selective && !a.peer_selective) c.greeting.begin(now);
+}
+
 }  // namespace
 
 Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory)
@@ -148,17 +159,6 @@ void Side::begin_halves(Context& c, const QpChange& change) {
   if (change.to == QpState::Rts && !c.requester) {
     c.requester.make(c.attributes, options_.send, c.qp, &memory_, &held_pool_);
   }
-}
-
-// S-7: in Rtr the peer may know already, in Rts it is asked unless somebody has said.
-void Side::agree(Context& c, const QpChange& change, Instant now) {
-  using Consent = QpChange::Consent;
-  ib::QpAttributes& a = c.attributes;
-  if (!a.selective) return;
-  if (change.consent == Consent::Given) a.peer_selective = true;
-  if (change.consent == Consent::Refused) a.selective = false;
-  const bool begins = change.to == QpState::Rts && c.qp->state == QpState::Rtr;
-  if (begins && a.selective && !a.peer_selective) c.greeting.begin(now);
 }
 
 bool Side::drained(const Context& c) const {

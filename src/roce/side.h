@@ -125,7 +125,6 @@ class Side {
   };
   // receive.cpp
   void take(Context&, ib::Half, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
-  void take_hello(Context&, const ib::ParsedPacket&);
   void take_request(Context&, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
   ByteView packet_of(const port::Frame&, const Datagram&);
   // side.cpp
@@ -138,7 +137,6 @@ class Side {
   void forget_halves(Context&);
   bool drained(const Context&) const;
   void begin_halves(Context&, const QpChange&);
-  void agree(Context&, const QpChange&, Instant now);
   // transmit.cpp
   Turn transmit(Context&, Instant now);
   Turn transmit_connected(Context&, Instant now);

@@ -27,7 +27,7 @@ struct Statistics {
   std::uint64_t unroutable = 0;          // packets lost here: nobody answers on the way
   // S-7; refused: of another version, or not the peer's.
   std::uint64_t hellos_sent = 0, hellos_received = 0, hellos_refused = 0;
-  ib::DropCounters drops;                // of what was received
+  ib::DropCounters drops;  // of what was received
   // Of all queue pairs, those that have gone included.
   ib::RequesterCounters requesters;
   ib::ResponderCounters responders;
@@ -62,6 +62,8 @@ inline void add(ib::RequesterCounters* to, const ib::RequesterCounters& c) {
   to->alone += c.alone;
   to->needless += c.needless;
   to->sack_lies += c.sack_lies;
+  to->ahead += c.ahead;
+  to->missing += c.missing;
 }
 inline void add(ib::ResponderCounters* to, const ib::ResponderCounters& c) {
   to->requests += c.requests;
@@ -74,6 +76,7 @@ inline void add(ib::ResponderCounters* to, const ib::ResponderCounters& c) {
   to->refusals += c.refusals;
   to->read_responses += c.read_responses;
   to->held += c.held;
+  to->placed += c.placed;
   to->parked += c.parked;
   to->recovery_attempts += c.recovery_attempts;
   to->downgrades += c.downgrades;

@@ -82,6 +82,7 @@ struct Case {
     for (QpAttributes& qp : qps) {
       qp.selective = qp.peer_selective = true;
       if (rng.chance(0.7)) qp.loss.type = ConnectionType::Fast;
+      if (rng.chance(0.5)) qp.loss.out_of_order = OutOfOrder::Place;
       if (rng.chance(0.8)) qp.probe = true;
       if (rng.chance(0.5)) qp.ack_timeout = 14;
     }
@@ -355,6 +356,7 @@ class TwoEnds {
     return ends_[0].done() && ends_[1].done() ? "" : "it does not end";
   }
 
+  const End& end(int i) const { return ends_[i]; }
   const FaultyWire& wire() const { return wire_; }
   const RequesterCounters& counters(int i) const { return ends_[i].requester.counters(); }
   const ResponderCounters& served(int i) const { return ends_[i].responder.counters(); }
