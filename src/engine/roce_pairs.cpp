@@ -58,7 +58,9 @@ RocePairs::RocePairs(const Options& options, Hooks* hooks, wire::Wire* wire,
 // What they have borrowed of the side goes back before it goes.
 RocePairs::~RocePairs() {
   qps_.for_each([](verbs::QueuePair& qp) {
-    if (is_roce(qp)) roce::context_of(qp).responder.reset();
+    if (!is_roce(qp)) return;
+    roce::context_of(qp).responder.reset();
+    roce::context_of(qp).requester.reset();
   });
 }
 
