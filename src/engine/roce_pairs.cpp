@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/keys.h"
+#include "ib_cm/consent.h"
 
 namespace urnic::engine {
 namespace {

@@ -91,8 +91,8 @@ TEST_F(RoceSelective, WhatIsLostIsRepeatedAndNothingElse) {
       const Duration without = takes(false, op, loss);
       std::printf("%s%s: of the clean goodput %.3f, without %.3f; %llu repeated\n",
                   op == verbs::WrOp::Write ? "writes" : "reads", loss,
-                  static_cast<double>(clean.ns()) / static_cast<double>(with.ns()),
-                  static_cast<double>(clean.ns()) / static_cast<double>(without.ns()),
+                  static_cast<double>(clean.count_ns()) / static_cast<double>(with.count_ns()),
+                  static_cast<double>(clean.count_ns()) / static_cast<double>(without.count_ns()),
                   static_cast<unsigned long long>(s.requests_repeated));
       EXPECT_LT(with, without);
       EXPECT_EQ(s.response_timeouts, 0u);
