@@ -90,7 +90,7 @@ bool asks(const SendState& s, const PacketHeader& h, const SendPosition& end) {
   const OpcodeRow& row = h.row();
   if (row.ends() || s.since_ack + 1 >= s.rules.ack_every) return true;
   if (end.psn == s.fresh.psn) return true;  // the last repeated one
-  return s.in_flight >= s.rules.window;
+  return s.in_flight >= s.window();
 }
 
 // A response must come for a packet that leaves and asks, and ends at `end`.
@@ -244,7 +244,7 @@ bool pass_local(SendState& s) {
 // May one more PSN, or all of a READ's, be outstanding (IB-9), and one more packet or request?
 bool room_for(const SendState& s, const SendWqe& w) {
   if (!awaits_response(w.op)) {
-    return s.in_flight < s.rules.window && s.outstanding() < kPsnWindow;
+    return s.in_flight < s.window() && s.outstanding() < kPsnWindow;
   }
   return s.awaiting.count < s.qp->initiator_depth &&
          s.wqes.packets(w) <= kPsnWindow - s.outstanding();

@@ -9,6 +9,7 @@
 // READs expect included.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/time.h"
@@ -105,7 +106,7 @@ struct SendState {
         probe(attributes.probe),
         retries(attributes.retry_count, attributes.rnr_retry),
         credits(r.obey_credits),
-        log(pool, r.window + attributes.initiator_depth),
+        log(pool, 2 * r.window + attributes.initiator_depth),
         ahead(pool),
         una{sq->started(), 0, attributes.sq_psn},
         next(una),
@@ -118,6 +119,10 @@ struct SendState {
     const std::uint32_t steps = expected_end - una.psn;
     return steps != 0 && steps <= outstanding();
   }
+
+  // SEND and WRITE packets that may be unacknowledged: what is behind a hole and has come does not
+  // hold back new ones, up to twice the window (S-6).
+  std::uint32_t window() const { return rules.window + std::min(log.kept(), rules.window); }
 
   const QpAttributes* qp;
   SendRules rules;

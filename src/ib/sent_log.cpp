@@ -22,7 +22,7 @@ bool SentLog::open() {
 }
 
 void SentLog::clear() {
-  head_ = count_ = lost_ = 0;
+  head_ = count_ = lost_ = kept_ = 0;
   due_ = Instant::never();
   if (ring_ == nullptr) return;
   pool_->give(reinterpret_cast<std::uint8_t*>(ring_), shift_);
@@ -81,6 +81,7 @@ void SentLog::take(Record* r, Instant now) {
   const bool late = r->is(kLost);
   unlose(r);
   r->flags |= kHas;
+  ++kept_;
   const Duration trip = now - r->left;
   const bool needless = r->is(kRepeated) && trip * 4 < least_trip_ * 3;
   if (needless) ++needless_;
@@ -100,6 +101,7 @@ void SentLog::take(Record* r, Instant now) {
 
 // The peer has forgotten what it kept.
 void SentLog::take_back(Record* r) {
+  if (r->is(kHas)) --kept_;
   r->flags &= static_cast<std::uint8_t>(~kHas);
 }
 
@@ -108,6 +110,7 @@ void SentLog::passed(Psn una, Instant now) {
     const Psn end = count_ == 1 ? end_ : at(1).psn;
     if (una.before(end)) return;
     take(&at(0), now);
+    --kept_;
     ++head_;
     --count_;
   }

@@ -60,6 +60,7 @@ class SentLog {
 
   // ---- looking
   std::uint32_t size() const { return count_; }
+  std::uint32_t kept() const { return kept_; }  // that have come, and are not answered
   // How much later than the packets behind it one may come.
   Duration reordering_window() const;
   Duration round_trip() const { return newest_.round_trip; }  // of the newest packet that has come
@@ -100,7 +101,7 @@ class SentLog {
   std::uint32_t most_;
   Record* ring_ = nullptr;
   unsigned shift_ = 0;  // of its block
-  std::uint32_t mask_ = 0, head_ = 0, count_ = 0, lost_ = 0;
+  std::uint32_t mask_ = 0, head_ = 0, count_ = 0, lost_ = 0, kept_ = 0;
   Psn end_;
   Newest newest_;
   Duration least_trip_ = Duration::zero();

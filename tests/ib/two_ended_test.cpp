@@ -129,7 +129,7 @@ TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWhereBothRepeatSelective
   }
   EXPECT_GT(met.downgrades, seeds / 10);
   EXPECT_GT(met.needless, seeds / 10);
-  EXPECT_GT(met.placed, seeds);
+  EXPECT_GT(met.placed, seeds / 2);
   EXPECT_GT(met.missing, seeds);
   EXPECT_EQ(met.lies, 0u);
 }
