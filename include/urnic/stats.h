@@ -86,36 +86,44 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(dup_acks_out, "duplicate ACKs sent")
 
 // RoCE: packets of the InfiniBand transport, requests of ours and of the peer.
-#define URNIC_ROCE_COUNTERS(X)                                                 \
-  X(requests_sent, "request packets sent, repeated ones included")             \
-  X(requests_repeated, "of those: sent before")                                \
-  X(acks_received, "responses that acknowledged something")                    \
-  X(responses_duplicate, "responses that said nothing new")                    \
-  X(responses_ghost, "responses to nothing that is outstanding")               \
-  X(responses_malformed, "responses discarded for what they carried")          \
-  X(response_timeouts, "times that no answer came in time (IB-70)")            \
-  X(sequence_naks_received, "Sequence NAKs acted upon (IB-72)")                \
-  X(implied_naks, "gaps seen in responses, and acted upon")                    \
-  X(rnr_naks_received, "RNR NAKs acted upon: the peer had no receive")         \
-  X(probes_sent, "request packets repeated as probes (S-5)")                   \
-  X(probe_losses, "losses that the answer to a probe showed")                  \
-  X(requests_taken, "request packets carried out")                             \
-  X(requests_duplicate, "request packets that had come before")                \
-  X(requests_out_of_sequence, "request packets behind a lost one")             \
-  X(requests_held, "of those: kept until their turn (S-3)")                    \
-  X(requests_parked, "request packets that found no receive and waited (S-9)") \
-  X(gap_recoveries, "gaps behind which requests were kept (S-8)")              \
-  X(roce_downgrades, "FAST to SLOW (S-8)")                                     \
-  X(store_full_downgrades, "of those: for want of room; else too many gaps")   \
-  X(roce_upgrades, "SLOW to FAST (S-8)")                                       \
-  X(requests_too_late, "repeated requests that cannot be answered any more")   \
-  X(acks_sent, "ACKs sent")                                                    \
-  X(sequence_naks_sent, "Sequence NAKs sent")                                  \
-  X(rnr_naks_sent, "RNR NAKs sent: there was no receive")                      \
-  X(requests_refused, "requests refused, each of which ended its queue pair")  \
-  X(read_packets_sent, "packets of answers to Reads sent")                     \
-  X(requests_too_long, "UD: requests longer than the path MTU, never sent")    \
-  X(requests_dropped, "UC, UD: packets dropped for what they are or found")    \
+#define URNIC_ROCE_COUNTERS(X)                                                   \
+  X(requests_sent, "request packets sent, repeated ones included")               \
+  X(requests_repeated, "of those: sent before")                                  \
+  X(acks_received, "responses that acknowledged something")                      \
+  X(responses_duplicate, "responses that said nothing new")                      \
+  X(responses_ghost, "responses to nothing that is outstanding")                 \
+  X(responses_malformed, "responses discarded for what they carried")            \
+  X(response_timeouts, "times that no answer came in time (IB-70)")              \
+  X(sequence_naks_received, "Sequence NAKs acted upon (IB-72)")                  \
+  X(implied_naks, "gaps seen in responses, and acted upon")                      \
+  X(rnr_naks_received, "RNR NAKs acted upon: the peer had no receive")           \
+  X(probes_sent, "request packets repeated as probes (S-5)")                     \
+  X(probe_losses, "losses that the answer to a probe showed")                    \
+  X(requests_repeated_alone, "request packets repeated, nothing else was (S-6)") \
+  X(repeats_needless, "of those: the first one had only been late")              \
+  X(sacks_received, "SACKs received: what the peer has (S-6)")                   \
+  X(sack_lies, "of those: of packets that have never left")                      \
+  X(answers_ahead, "answers to Reads behind a lost one, kept (S-2)")             \
+  X(answers_asked_again, "parts of answers that were asked for alone (S-2)")     \
+  X(requests_taken, "request packets carried out")                               \
+  X(requests_duplicate, "request packets that had come before")                  \
+  X(requests_out_of_sequence, "request packets behind a lost one")               \
+  X(requests_held, "of those: kept until their turn (S-3)")                      \
+  X(requests_placed, "of those: in their place at once (S-2)")                   \
+  X(requests_parked, "request packets that found no receive and waited (S-9)")   \
+  X(gap_recoveries, "gaps behind which requests were kept (S-8)")                \
+  X(roce_downgrades, "FAST to SLOW (S-8)")                                       \
+  X(store_full_downgrades, "of those: for want of room; else too many gaps")     \
+  X(roce_upgrades, "SLOW to FAST (S-8)")                                         \
+  X(requests_too_late, "repeated requests that cannot be answered any more")     \
+  X(acks_sent, "ACKs sent")                                                      \
+  X(sacks_sent, "SACKs sent (S-6)")                                              \
+  X(sequence_naks_sent, "Sequence NAKs sent")                                    \
+  X(rnr_naks_sent, "RNR NAKs sent: there was no receive")                        \
+  X(requests_refused, "requests refused, each of which ended its queue pair")    \
+  X(read_packets_sent, "packets of answers to Reads sent")                       \
+  X(requests_too_long, "UD: requests longer than the path MTU, never sent")      \
+  X(requests_dropped, "UC, UD: packets dropped for what they are or found")      \
   X(messages_lost, "UC: messages of which a packet was missing")
 
 #define URNIC_COUNTER_MEMBER(name, help) std::uint64_t name = 0;
@@ -156,6 +164,7 @@ struct IwarpStats {
 // All of a queue pair of RoCE. What the verbs count is not counted there.
 struct RoceStats {
   bool fast = false;        // ConnectionType now (S-1); RC alone is ever FAST
+  bool selective = false;   // the peer has agreed to selective repeat (S-7)
   std::string slow_reason;  // why it is SLOW: "initiated-slow", "drop", "recovery-exhausted",
                             // "store-full"; empty when FAST, or with another service
   URNIC_ROCE_COUNTERS(URNIC_COUNTER_MEMBER)
@@ -212,24 +221,27 @@ struct ConnectionStats {
   X(turned_away, "connections not taken: too many, or no descriptors")
 
 // RoCE besides its queue pairs.
-#define URNIC_ROCE_HOST_COUNTERS(X)                                      \
-  X(rx_roce, "datagrams received for RoCE")                              \
-  X(tx_roce, "packets of RoCE sent")                                     \
-  X(tx_unroutable, "packets lost here: nobody answers on their way")     \
-  X(rx_roce_malformed, "dropped: lengths that cannot be")                \
-  X(rx_bad_icrc, "dropped: damaged, by the ICRC")                        \
-  X(rx_bad_version, "dropped: of another version of the transport")      \
-  X(rx_no_queue_pair, "dropped: to a number that nobody has")            \
-  X(rx_wrong_state, "dropped: to a queue pair that takes none now")      \
-  X(rx_wrong_service, "dropped: of another service")                     \
-  X(rx_bad_pkey, "dropped: of another partition")                        \
-  X(rx_wrong_address, "dropped: not from the peer of the queue pair")    \
-  X(rx_bad_qkey, "dropped: with another Q_Key than that of the UD one")  \
-  X(cm_received, "messages of connection management received")           \
-  X(cm_sent, "messages of connection management sent")                   \
-  X(cm_repeated, "of those: sent again, for no answer came")             \
-  X(cm_answered_again, "of those: sent again, for the peer asked again") \
-  X(cm_dropped, "messages of connection management dropped")             \
+#define URNIC_ROCE_HOST_COUNTERS(X)                                        \
+  X(rx_roce, "datagrams received for RoCE")                                \
+  X(tx_roce, "packets of RoCE sent")                                       \
+  X(tx_unroutable, "packets lost here: nobody answers on their way")       \
+  X(rx_roce_malformed, "dropped: lengths that cannot be")                  \
+  X(rx_bad_icrc, "dropped: damaged, by the ICRC")                          \
+  X(rx_bad_version, "dropped: of another version of the transport")        \
+  X(rx_no_queue_pair, "dropped: to a number that nobody has")              \
+  X(rx_wrong_state, "dropped: to a queue pair that takes none now")        \
+  X(rx_wrong_service, "dropped: of another service")                       \
+  X(rx_bad_pkey, "dropped: of another partition")                          \
+  X(rx_wrong_address, "dropped: not from the peer of the queue pair")      \
+  X(rx_bad_qkey, "dropped: with another Q_Key than that of the UD one")    \
+  X(hellos_sent, "packets that ask whether a peer is urnic as well (S-7)") \
+  X(hellos_received, "such packets of peers")                              \
+  X(hellos_refused, "such packets dropped: no peer's, or not understood")  \
+  X(cm_received, "messages of connection management received")             \
+  X(cm_sent, "messages of connection management sent")                     \
+  X(cm_repeated, "of those: sent again, for no answer came")               \
+  X(cm_answered_again, "of those: sent again, for the peer asked again")   \
+  X(cm_dropped, "messages of connection management dropped")               \
   X(cm_stale, "requests and replies refused: they name what another connection has")
 
 // Gauges: what there is now.

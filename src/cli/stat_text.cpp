@@ -28,7 +28,7 @@ ConnectionStats total_of(const EngineStats& s) {
 
 // Of UC and UD nothing.
 std::string type_text(const RoceStats& r) {
-  if (r.fast) return " FAST";
+  if (r.fast) return r.selective ? " FAST, selective" : " FAST";
   return r.slow_reason.empty() ? "" : " SLOW: " + r.slow_reason;
 }
 

@@ -35,7 +35,10 @@ ib::LossRules loss_rules(const Config& c) {
   ib::LossRules r;
   const auto number = [&](const char* name) { return static_cast<std::uint32_t>(c.get_int(name)); };
   r.type = c.get("connection_type") == "slow" ? ib::ConnectionType::Slow : ib::ConnectionType::Fast;
-  r.out_of_order = c.get("out_of_order") == "drop" ? ib::OutOfOrder::Drop : ib::OutOfOrder::Store;
+  const std::string way = c.get("out_of_order");
+  r.out_of_order = way == "drop"    ? ib::OutOfOrder::Drop
+                   : way == "place" ? ib::OutOfOrder::Place
+                                    : ib::OutOfOrder::Store;
   r.store_packets = number("held_packets");
   r.max_recovery_attempts = number("max_recovery_attempts");
   r.upgrade_after = number("upgrade_after");
@@ -125,6 +128,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.mpa.ird = static_cast<std::uint16_t>(number("ird"));
   o.mpa.ord = static_cast<std::uint16_t>(number("ord"));
   o.roce.probe = c.get_bool("probe");
+  o.roce.selective = c.get_bool("selective");
   o.roce.loss = loss_rules(c);
   o.roce.held_octets = static_cast<std::size_t>(c.get_int("reassembly_pool")) << 20;
   o.rq_nudge = c.get_bool("rq_nudge");

@@ -222,8 +222,10 @@ void RoceConnections::requested(const ib_cm::Event& e, Instant now) {
 
 // The answer to our request. The peer is told only when our end is ready.
 void RoceConnections::accepted(Bond& b, const ib_cm::Event& e, Instant now) {
-  const bool ready = b.stage == Stage::Asking &&
-                     move(side_, *b.qp, to_rtr(e.way, e.qp, e.path, b.number, b.psn), now) &&
+  const auto rtr = [&] {
+    return agreed(to_rtr(e.way, e.qp, e.path, b.number, b.psn), e.extensions);
+  };
+  const bool ready = b.stage == Stage::Asking && move(side_, *b.qp, rtr(), now) &&
                      move(side_, *b.qp, to_rts(e.qp, e.path, e.qp.responder_resources), now);
   if (!ready) {
     cm().reject(b.handle, Reason::Consumer, {}, now);

@@ -104,6 +104,7 @@ Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress&
       ib_cm::ack_timeout_of(cm_options_.packet_life_time, cm_options_.ack_delay);
   what.path.retry_count = p.retry_count;
   what.response_timeout = response_timeout(p.timeout);
+  what.extensions = cm_options_.extensions;
   what.max_cm_retries = kCmRetries;
   asked->data = ib_cm::PrivateData(p.private_data);
   asked->give_up = now + p.timeout;
@@ -152,7 +153,8 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   if (qp.state == QpState::Reset) move(side_, qp, to_init(ird), now);
   ib_cm::QpValues peer = c->offered;
   peer.initiator_depth = depth_of(ird, most_depth_);
-  if (!move(side_, qp, to_rtr(c->way, peer, c->path, qp.number(), b.psn), now)) {
+  const roce::QpChange rtr = to_rtr(c->way, peer, c->path, qp.number(), b.psn);
+  if (!move(side_, qp, agreed(rtr, c->extensions), now)) {
     bonds_.name(b, 0);
     drop(b);
     return Error{Errc::no_memory, "the queue pair cannot be made ready"};

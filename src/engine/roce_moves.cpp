@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "ib_cm/consent.h"
+
 namespace urnic::engine {
 
 roce::QpChange to_init(std::uint32_t ird) {
@@ -48,6 +50,13 @@ roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path
   c.rnr_retry = peer.rnr_retry;
   c.initiator_depth = depth;
   return c;
+}
+
+roce::QpChange agreed(roce::QpChange change, std::uint8_t extensions) {
+  using Consent = roce::QpChange::Consent;
+  const bool given = (extensions & ib_cm::kExtensionSelective) != 0;
+  change.consent = given ? Consent::Given : Consent::Refused;
+  return change;
 }
 
 bool move(roce::Side& side, verbs::QueuePair& qp, const roce::QpChange& change, Instant now) {

@@ -22,6 +22,9 @@ roce::QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer,
 roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
                       std::uint32_t depth);
 
+// S-7: what the other end has agreed to, before either of the two.
+roce::QpChange agreed(roce::QpChange change, std::uint8_t extensions);
+
 // False: it cannot be moved so, or there is no memory for it.
 bool move(roce::Side& side, verbs::QueuePair& qp, const roce::QpChange& change, Instant now);
 

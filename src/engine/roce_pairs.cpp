@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/keys.h"
+#include "ib_cm/consent.h"
 
 namespace urnic::engine {
 namespace {
@@ -39,6 +40,7 @@ ib_cm::Options cm_options(const Options& options, const wire::Wire& wire) {
   cm.key = device_key(options.seed, KeyOf::CommunicationIds);
   cm.ca_guid = guid_of(wire.interface().mac());
   cm.most_mtu = path_mtu_within(wire.mtu());
+  if (options.roce.selective) cm.extensions = ib_cm::kExtensionSelective;
   return cm;
 }
 
@@ -57,7 +59,9 @@ RocePairs::RocePairs(const Options& options, Hooks* hooks, wire::Wire* wire,
 // What they have borrowed of the side goes back before it goes.
 RocePairs::~RocePairs() {
   qps_.for_each([](verbs::QueuePair& qp) {
-    if (is_roce(qp)) roce::context_of(qp).responder.reset();
+    if (!is_roce(qp)) return;
+    roce::context_of(qp).responder.reset();
+    roce::context_of(qp).requester.reset();
   });
 }
 

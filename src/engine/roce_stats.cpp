@@ -17,6 +17,12 @@ void put(const ib::RequesterCounters& c, RoceStats* out) {
   out->rnr_naks_received += c.rnr_naks;
   out->probes_sent += c.probes;
   out->probe_losses += c.probe_losses;
+  out->requests_repeated_alone += c.alone;
+  out->repeats_needless += c.needless;
+  out->sacks_received += c.sacks;
+  out->sack_lies += c.sack_lies;
+  out->answers_ahead += c.ahead;
+  out->answers_asked_again += c.missing;
 }
 
 void put(const ib::ResponderCounters& c, RoceStats* out) {
@@ -24,6 +30,7 @@ void put(const ib::ResponderCounters& c, RoceStats* out) {
   out->requests_duplicate += c.duplicates;
   out->requests_out_of_sequence += c.out_of_sequence;
   out->requests_held += c.held;
+  out->requests_placed += c.placed;
   out->requests_parked += c.parked;
   out->gap_recoveries += c.recovery_attempts;
   out->roce_downgrades += c.downgrades;
@@ -31,6 +38,7 @@ void put(const ib::ResponderCounters& c, RoceStats* out) {
   out->roce_upgrades += c.upgrades;
   out->requests_too_late += c.dropped_duplicates;
   out->acks_sent += c.acks;
+  out->sacks_sent += c.sacks;
   out->sequence_naks_sent += c.sequence_naks;
   out->rnr_naks_sent += c.rnr_naks;
   out->requests_refused += c.refusals;
@@ -69,6 +77,7 @@ ConnectionStats RocePairs::stats_of(const verbs::QueuePair& qp) {
   if (const ib::Responder* const half = c.responder.rc()) {
     const ib::Recovery& recovery = half->state().recovery;
     s.roce.fast = recovery.type() == ib::ConnectionType::Fast;
+    s.roce.selective = c.attributes.peer_selective;
     s.roce.slow_reason = ib::name(recovery.reason());
   }
   roce::Statistics of;
@@ -93,6 +102,9 @@ void RocePairs::fill_stats(EngineStats* out) const {
   host.rx_bad_pkey = all.drops.of(ib::Drop::BadPkey);
   host.rx_wrong_address = all.drops.of(ib::Drop::WrongAddress);
   host.rx_bad_qkey = all.drops.of(ib::Drop::BadQkey);
+  host.hellos_sent = all.hellos_sent;
+  host.hellos_received = all.hellos_received;
+  host.hellos_refused = all.hellos_refused;
   host.held_bytes = side_.held_octets();
   connections_.fill_stats(out);
   qps_.for_each([&](const verbs::QueuePair& qp) {

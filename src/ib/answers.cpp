@@ -10,7 +10,8 @@ namespace urnic::ib {
 namespace {
 
 void begin(const ResponderState& s, Operation operation, Psn psn, ResponsePacket* out) {
-  *out = {};
+  out->header = {};
+  out->payload = {};
   Bth& bth = out->header.bth;
   bth.opcode = Opcode(ServiceType::Rc, operation);
   bth.pkey = s.qp->pkey;
@@ -23,6 +24,16 @@ void put_ack(const ResponderState& s, ResponsePacket* out) {
   out->header.aeth.syndrome = Syndrome::ack(credits_told(*s.rq, s.qp->tells_credits));
 }
 
+// What has come in order, as an ACK, and what is kept behind it.
+void next_sack(ResponderState& s, ResponsePacket* out) {
+  begin(s, Operation::Acknowledge, s.expected - 1, out);
+  out->header.bth.opcode = kSackOpcode;
+  put_ack(s, out);
+  SackWriter writer(&out->own, static_cast<std::uint32_t>(++s.counters.sacks));
+  s.held.for_each_psn([&](Psn psn) { return writer.set(psn - s.expected); });
+  out->payload = writer.payload();
+}
+
 // Nothing is taken any more, so nothing waits.
 void fail(ResponderState& s, Verdict why) {
   s.failure = why;
@@ -33,7 +44,7 @@ void fail(ResponderState& s, Verdict why) {
 void end(ResponderState& s) {
   s.ended = true;
   s.nak = {};
-  s.ack_due = false;
+  s.ack_due = s.sack_due = false;
   ++s.counters.refusals;
 }
 
@@ -59,7 +70,7 @@ bool cannot_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
 }
 
 bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
-  Answer& a = r->answer;
+  Answer& a = r->has_aside ? r->aside : r->answer;
   const std::uint32_t pmtu = s.qp->pmtu(), packets = packets_of(a.octets, pmtu), k = a.sent;
   const Psn psn = a.psn + k;
   const std::uint32_t octets = std::min(pmtu, a.octets - k * pmtu);
@@ -72,7 +83,12 @@ bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   put_ack(s, out);
   if (octets != 0) out->payload = {address_in(*s.memory, r->rkey, at), octets};
   ++s.counters.read_responses;
-  if (++a.sent == packets) s.resources.done(r);
+  if (++a.sent != packets) return true;
+  if (r->has_aside) {
+    r->has_aside = false;
+  } else {
+    s.resources.done(r);
+  }
   return true;
 }
 
@@ -138,9 +154,10 @@ void read_again(ResponderState& s, Resource* r, const PacketHeader& h) {
     const std::uint64_t end = a.address + a.octets;
     const bool within = again.address + again.octets <= end;
     if (within && !h.bth.psn.before(a.psn + a.sent)) return;
+    if (within && s.qp->peer_selective) return Resources::ask_aside(r, again);
     if (within) again.octets = static_cast<std::uint32_t>(end - again.address);
   }
-  s.resources.ask_again(r, again);
+  s.resources.ask_again(r, again, s.qp->peer_selective);
 }
 
 bool duplicate_served(ResponderState& s, const ParsedPacket& p) {
@@ -195,8 +212,14 @@ bool next_answer(ResponderState& s, ResponsePacket* out) {
     next_nak(s, out);
     return true;
   }
-  if (!s.ack_due) return false;
-  s.ack_due = false;
+  const bool kept = s.tells_kept() && !s.held.empty();
+  if (!kept) s.sack_due = false;
+  if (!s.ack_due && !s.sack_due) return false;
+  s.ack_due = s.sack_due = false;
+  if (kept) {
+    next_sack(s, out);
+    return true;
+  }
   begin(s, Operation::Acknowledge, s.expected - 1, out);
   put_ack(s, out);
   ++s.counters.acks;

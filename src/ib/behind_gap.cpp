@@ -2,6 +2,7 @@
 
 #include "ib/answers.h"
 #include "ib/park.h"
+#include "ib/place_early.h"
 
 namespace urnic::ib {
 namespace {
@@ -9,6 +10,7 @@ namespace {
 // Something is missing. One NAK tells so; what follows adds nothing but how far it reaches.
 void note_gap(ResponderState& s, Psn psn) {
   ++s.counters.out_of_sequence;
+  if (s.tells_kept()) return;  // a SACK says more
   if (!s.silent) {
     refuse(s, Verdict::OutOfSequence, psn);
   } else if (s.nak.why == Verdict::OutOfSequence && s.nak.refused.before(psn)) {
@@ -16,12 +18,14 @@ void note_gap(ResponderState& s, Psn psn) {
   }
 }
 
-void downgrade(ResponderState& s, SlowReason why) {
+void downgrade(ResponderState& s, SlowReason why, Psn psn) {
   stop_waiting(s);  // nothing is kept any more, so the peer must be told
   ++s.counters.downgrades;
   if (why == SlowReason::StoreFull) ++s.counters.store_full;
+  if (s.tells_kept() && !s.silent) refuse(s, Verdict::OutOfSequence, psn);
   s.recovery.downgrade(why, s.counters.requests);
   s.held.clear();
+  s.sack_due = false;
   s.watch = true;
 }
 
@@ -42,17 +46,18 @@ void keep(ResponderState& s, const ParsedPacket& p) {
   if (waits_too_many(s)) stop_waiting(s);
   if (is_new_gap(s, psn)) {
     s.gap_unsaid = s.parked;
-    if (!s.recovery.gap(psn)) return downgrade(s, SlowReason::RecoveryExhausted);
+    if (!s.recovery.gap(psn)) return downgrade(s, SlowReason::RecoveryExhausted, psn);
     ++s.counters.recovery_attempts;
   }
-  switch (s.held.keep(p)) {
+  s.sack_due = s.tells_kept();
+  switch (keep_early(s, p)) {
     case HeldPackets::Kept::Yes:
       ++s.counters.held;
       return;
     case HeldPackets::Kept::Already:
       return;
     case HeldPackets::Kept::NoRoom:
-      return downgrade(s, SlowReason::StoreFull);
+      return downgrade(s, SlowReason::StoreFull, psn);
   }
 }
 

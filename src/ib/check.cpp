@@ -35,7 +35,8 @@ Outcome<Half, Drop> check(const PacketHeader& h, const IpAddress& source, const 
   if (!(half == Half::Requester ? rights.takes_responses : rights.takes_requests)) {
     return fail(Drop::WrongState);
   }
-  if (h.bth.opcode.service() != qp->service) return fail(Drop::WrongService);
+  const bool agreed = h.row().ours() && qp->selective && qp->service == ServiceType::Rc;
+  if (h.bth.opcode.service() != qp->service && !agreed) return fail(Drop::WrongService);
   if (!pkeys_match(h.bth.pkey, qp->pkey)) return fail(Drop::BadPkey);
   if (qp->service != ServiceType::Ud) {
     if (source != qp->av.remote) return fail(Drop::WrongAddress);

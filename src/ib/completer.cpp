@@ -3,6 +3,8 @@
 #include <array>
 #include <cstring>
 
+#include "ib/answer_holes.h"
+#include "ib/selective.h"
 #include "ib/send_progress.h"
 
 namespace urnic::ib {
@@ -23,6 +25,7 @@ bool in_ack_form(const OpcodeRow& row, const PacketHeader& h) {
 bool malformed(const ParsedPacket& p) {
   const OpcodeRow& row = p.header.row();
   if (!row.response()) return true;
+  if (row.family == Family::Sack && !parse_sack(p)) return true;
   if (row.payload == PayloadRule::None && (!p.payload.empty() || p.header.bth.pad != 0)) {
     return true;
   }
@@ -78,22 +81,26 @@ Judgment judge_read_data(const SendState& s, const ParsedPacket& packet, std::ui
   const SendWqe& w = s.wqes.wqe(index);
   if (w.op != WrOp::Read) return bad(s, index, p);
   // It is outstanding, hence one of those that await; the oldest of them comes first.
-  if (index != s.awaiting.oldest || p != awaited_psn(s)) {
-    return {Response::ImpliedNak, index, Status::Success, awaited_psn(s)};
-  }
+  const bool next = index == s.awaiting.oldest && p == awaited_psn(s);
   const std::uint32_t k = p - s.wqes.part(index).psn;
   const Place place = packet.header.row().place;
-  if (!place_fits(s, place, p, k, s.wqes.packets(w)) ||
-      packet.payload.size() != s.wqes.octets(w, k)) {
-    return bad(s, index, p);
+  // While parts of READs are asked for again an answer may begin and end where it likes: that to a
+  // part which was asked for twice is late.
+  const bool fits = packet.payload.size() == s.wqes.octets(w, k) &&
+                    (!s.ahead.empty() || place_fits(s, place, p, k, s.wqes.packets(w)));
+  if (!next) {
+    const Response what = fits && keeps_ahead(s) ? Response::Ahead : Response::ImpliedNak;
+    return {what, index, Status::Success, awaited_psn(s)};
   }
+  if (!fits) return bad(s, index, p);
   return {Response::ReadData, index, Status::Success, p};
 }
 
 Judgment judge_atomic_result(const SendState& s, Psn p, std::uint32_t index) {
   if (!verbs::is_atomic(s.wqes.wqe(index).op)) return bad(s, index, p);
   if (index != s.awaiting.oldest) {
-    return {Response::ImpliedNak, index, Status::Success, awaited_psn(s)};
+    const Response what = keeps_ahead(s) ? Response::Ahead : Response::ImpliedNak;
+    return {what, index, Status::Success, awaited_psn(s)};
   }
   return {Response::AtomicResult, index, Status::Success, p};
 }
@@ -153,30 +160,30 @@ bool take_msn(SendState& s, const PacketHeader& h) {
   return acknowledge_messages(s, msn);
 }
 
-// False when it may not be where it was to go.
-bool store_data(SendState& s, const ParsedPacket& packet) {
-  const std::uint32_t index = s.una.wqe;
-  return s.wqes.scatter(index, s.una.packet * s.wqes.pmtu(), packet.payload);
-}
-
-bool store_result(SendState& s, const PacketHeader& h) {
+// An answer, packet `k` of what the request asked for. False when it may not be where it was to go.
+bool store(const SendState& s, const ParsedPacket& packet, std::uint32_t wqe, std::uint32_t k) {
+  const PacketHeader& h = packet.header;
+  if (h.row().family == Family::ReadResponse) {
+    return s.wqes.scatter(wqe, k * s.wqes.pmtu(), packet.payload);
+  }
   std::array<std::uint8_t, verbs::kAtomicOctets> octets;
   std::memcpy(octets.data(), &h.original, octets.size());
-  return s.wqes.scatter(s.una.wqe, 0, octets);
+  return s.wqes.scatter(wqe, 0, octets);
 }
 
 // Whether nothing follows what came for una, though the READ has more.
 bool comes_alone(const SendState& s, const OpcodeRow& row) {
-  return row.ends() && s.una.packet + 1 != s.wqes.packets(s.wqes.wqe(s.una.wqe));
+  return row.ends() && s.una.packet + 1 != s.wqes.packets(s.wqes.wqe(s.una.wqe)) &&
+         !s.ahead.ends(s.una.psn);
 }
 
-void take_data(SendState& s, const ParsedPacket& packet, bool result) {
+void take_data(SendState& s, const ParsedPacket& packet) {
   s.awaiting.alone = comes_alone(s, packet.header.row());
-  const bool stored = result ? store_result(s, packet.header) : store_data(s, packet);
-  if (!stored) {
+  if (!store(s, packet, s.una.wqe, s.una.packet)) {
     fail(s, s.una.wqe, Status::LocalProtection);
     return;
   }
+  s.ahead.pass(s.una.psn);
   answered(s);
 }
 
@@ -186,6 +193,20 @@ void take_nak(SendState& s, std::uint64_t* counter) {
   if (s.repeating || s.rnr.on()) return;
   ++*counter;
   repeat_by_nak(s);
+}
+
+// What came says that an answer before it is missing, and that all requests before `end` are taken.
+void take_implied_nak(SendState& s, Psn end, Instant now) {
+  if (keeps_ahead(s) && s.ahead.open()) return note_hole(s, end, now);
+  take_nak(s, &s.counters.implied_naks);
+}
+
+// What may not be where it was to go is told in its turn.
+void take_ahead(SendState& s, const ParsedPacket& packet, std::uint32_t wqe, Instant now) {
+  const Psn p = packet.header.bth.psn;
+  if (!s.ahead.open()) return take_implied_nak(s, p, now);
+  if (may_keep(s, p) && store(s, packet, wqe, p - s.wqes.part(wqe).psn)) kept_ahead(s, p);
+  note_hole(s, p + 1, now);
 }
 
 void take_rnr_nak(SendState& s, const PacketHeader& h, Instant now) {
@@ -204,11 +225,14 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
   const PacketHeader& h = packet.header;
   bool progress = acknowledge(s, j.end);
   if (j.what == Response::ReadData || j.what == Response::AtomicResult) {
-    take_data(s, packet, j.what == Response::AtomicResult);
+    take_data(s, packet);
     progress = true;
   }
   if (in_ack_form(h.row(), h) && take_msn(s, h)) progress = true;
-  if (progress) made_progress(s);
+  if (progress) {
+    close_hole(s, now);
+    made_progress(s, now);
+  }
   if (s.failure.set) return;
   switch (j.what) {
     case Response::Bad:
@@ -216,7 +240,10 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
       fail(s, j.wqe, j.status);
       return;
     case Response::ImpliedNak:
-      take_nak(s, &s.counters.implied_naks);
+      take_implied_nak(s, h.bth.psn + (h.row().family == Family::Acknowledge ? 1 : 0), now);
+      break;
+    case Response::Ahead:
+      take_ahead(s, packet, j.wqe, now);
       break;
     case Response::SequenceNak:
       take_nak(s, &s.counters.sequence_naks);
@@ -224,8 +251,17 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
     case Response::RnrNak:
       take_rnr_nak(s, h, now);
       break;
+    case Response::Sack:
+      // Beyond a READ or an atomic it is an implied NAK of it as well.
+      if (j.end != h.bth.psn + 1) take_implied_nak(s, h.bth.psn + 1, now);
+      if (take_sack(s, *parse_sack(packet), now)) take_nak(s, &s.counters.sequence_naks);
+      break;
     case Response::Ack:
-      if (progress && s.probe.shows_loss(s.una.psn)) repeat_by_probe(s);
+      if (repeats_alone(s)) {
+        judge_losses(s, now);
+      } else if (progress && s.probe.shows_loss(s.una.psn)) {
+        repeat_by_probe(s);
+      }
       break;
     default:
       break;
@@ -242,6 +278,9 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
 Judgment judge_response(const SendState& s, const ParsedPacket& packet) {
   if (malformed(packet)) return {};
   const Psn p = packet.header.bth.psn;
+  if (packet.header.row().family == Family::Sack && p + 1 == s.una.psn) {
+    return {Response::Sack, s.una.wqe, Status::Success, s.una.psn};
+  }
   if (const Response c = classify(s, p); c != Response::Ack) return {c, 0, Status::Success, {}};
   const std::uint32_t index = wqe_at(s, p);
   switch (packet.header.row().family) {
@@ -249,6 +288,8 @@ Judgment judge_response(const SendState& s, const ParsedPacket& packet) {
       return judge_read_data(s, packet, index);
     case Family::AtomicAcknowledge:
       return judge_atomic_result(s, p, index);
+    case Family::Sack:
+      return {Response::Sack, index, Status::Success, up_to(s, p + 1)};
     default:
       return judge_acknowledge(s, packet.header, index);
   }
@@ -265,7 +306,7 @@ Taken take_response(SendState& s, const ParsedPacket& packet, Instant now) {
     case Response::Duplicate:
       discard(s, j.what);
       if (in_ack_form(packet.header.row(), packet.header) && take_msn(s, packet.header)) {
-        made_progress(s);
+        made_progress(s, now);
         rearm(s, now);
       } else {
         heard(s, now);  // the peer is at it; a probe of a READ would make it begin again

@@ -18,7 +18,9 @@ enum class Response : std::uint8_t {
   ImpliedNak,    // an earlier READ or atomic has had no response, or a part of this one is missing
   ReadData,      // the next part of the oldest READ
   AtomicResult,  // of the oldest atomic
+  Ahead,         // either, behind a hole: kept until its turn (answer_holes.h)
   Ack,
+  Sack,  // an ACK, and what lies behind it (sack.h)
   SequenceNak,
   RnrNak,
   InProgress,  // NAK code 5: it takes longer

@@ -73,6 +73,10 @@ struct QpAttributes {
 
   LossRules loss;  // as a responder and as a requester; before Rtr
 
+  // S-7, RC: packets of our own (sack.h) are taken; and the peer takes them as well, as it has said
+  // when it was connected or by its hello, at any time.
+  bool selective = false, peer_selective = false;
+
   // Whether the receive queue tells its credits (RC without a shared receive queue, IB-80..82);
   // else every ACK says kNoCredits.
   bool tells_credits = true;

@@ -61,7 +61,7 @@ bool HeldPackets::open() {
 }
 
 void HeldPackets::clear() {
-  head_ = count_ = 0;
+  head_ = count_ = placed_ = 0;
   if (book_.block == nullptr) return;
   for (std::uint32_t i = 0; i < pages(); ++i) {
     if (book_.pages[i] != nullptr) pool_->give(book_.pages[i], kPageShift);
@@ -117,12 +117,51 @@ HeldPackets::Kept HeldPackets::keep(const ParsedPacket& p) {
     std::memcpy(payload, p.payload.data(), p.payload.size());
   }
   --spare_;
-  *insert_before(place) = {psn, record};
+  *insert_before(place) = {psn, record, false};
   book_.records[record] = {p.header, {payload, p.payload.size()}};
   return Kept::Yes;
 }
 
+bool HeldPackets::has(Psn psn) const {
+  const std::uint32_t place = up_to(psn);
+  return place != 0 && book_.order[head_ + place - 1].psn == psn;
+}
+
+HeldPackets::Kept HeldPackets::keep_placed(const ParsedPacket& p, const std::uint8_t* at) {
+  const ParsedPacket header{p.header, {}};
+  const Kept kept = keep(header);
+  if (kept != Kept::Yes) return kept;
+  Entry& entry = book_.order[head_ + up_to(p.header.bth.psn) - 1];
+  entry.placed = true;
+  ++placed_;
+  book_.records[entry.record].payload = {at, p.payload.size()};
+  return kept;
+}
+
+void HeldPackets::forget_placed(Psn psn, const std::uint8_t* at, std::size_t n) {
+  for (std::uint32_t i = up_to(psn); i < count_;) {
+    const Entry& entry = book_.order[head_ + i];
+    const ByteView there = book_.records[entry.record].payload;
+    const bool overlaps = entry.placed && there.data() < at + n && at < there.data() + there.size();
+    if (overlaps) {
+      remove(i);
+    } else {
+      ++i;
+    }
+  }
+  if (count_ == 0) clear();
+}
+
+void HeldPackets::remove(std::uint32_t place) {
+  Entry* const at = book_.order + head_ + place;
+  if (at->placed) --placed_;
+  book_.spare[spare_++] = at->record;
+  --count_;
+  std::memmove(at, at + 1, (count_ - place) * sizeof(Entry));
+}
+
 void HeldPackets::remove_first() {
+  if (book_.order[head_].placed) --placed_;
   book_.spare[spare_++] = book_.order[head_].record;
   ++head_;
   if (--count_ == 0) clear();

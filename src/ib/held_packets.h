@@ -27,12 +27,25 @@ class HeldPackets {
   // The one that comes first; not empty(). Its payload is the store's until it is removed.
   const ParsedPacket& first() const;
   Psn first_psn() const { return first().header.bth.psn; }
+  // f(PSN) of each, in order, until it says false.
+  template <class F>
+  void for_each_psn(F&& f) const {
+    for (std::uint32_t i = 0; i < count_ && f(book_.order[head_ + i].psn); ++i) {
+    }
+  }
   // Behind the last one: the PSN that would follow it; not empty().
   Psn end() const;
 
   enum class Kept : std::uint8_t { Yes, Already, NoRoom };
   // Its payload, at most pmtu octets, is copied. All that are kept lie within 2^23 PSNs.
   Kept keep(const ParsedPacket&);
+  // The same of one whose payload lies in its place, `at`, already. first() has it there.
+  Kept keep_placed(const ParsedPacket&, const std::uint8_t* at);
+  bool has(Psn) const;
+  bool first_placed() const { return book_.order[head_].placed; }
+  bool any_placed() const { return placed_ != 0; }
+  // Those placed and behind `psn` of which a part lies in [at, at + n) are kept no longer.
+  void forget_placed(Psn psn, const std::uint8_t* at, std::size_t n);
   void remove_first();
   void clear();
 
@@ -40,6 +53,7 @@ class HeldPackets {
   struct Entry {
     Psn psn;
     std::uint16_t record;
+    bool placed;
   };
   // The book: one block of the pool.
   struct Book {
@@ -56,13 +70,14 @@ class HeldPackets {
   std::uint8_t* payload_of(std::uint16_t record);
   std::uint32_t up_to(Psn) const;
   Entry* insert_before(std::uint32_t place);
+  void remove(std::uint32_t place);
 
   static constexpr unsigned kPageShift = BufferPool::kMinShift;
   static constexpr std::uint32_t kPage = 1u << kPageShift;
 
   HeldPool* pool_;
   std::uint32_t limit_, pmtu_;
-  std::uint32_t head_ = 0, count_ = 0, spare_ = 0;
+  std::uint32_t head_ = 0, count_ = 0, spare_ = 0, placed_ = 0;
   unsigned book_shift_ = 0;
   Book book_{};
 };

@@ -18,6 +18,7 @@ enum class ConnectionType : std::uint8_t { Fast, Slow };
 enum class OutOfOrder : std::uint8_t {
   Drop,   // the letter
   Store,  // it is kept until the gap closes
+  Place,  // the same, but of a WRITE whose place is certain the payload goes there at once (S-2)
 };
 
 struct LossRules {

@@ -63,6 +63,9 @@ struct Opcode {
   constexpr bool operator==(const Opcode&) const = default;
 };
 
+// Manufacturers': between urnic ends alone (S-6, S-7).
+inline constexpr Opcode kSackOpcode{0xc0}, kHelloOpcode{0xc1};
+
 // Whose message a packet belongs to.
 enum class Family : std::uint8_t {
   Reserved,  // no such operation with this service
@@ -70,9 +73,11 @@ enum class Family : std::uint8_t {
   Write,
   Read,          // the request
   Atomic,        // the request
+  Hello,         // of ours, to ask whether the other end is urnic as well (sack.h)
   ReadResponse,  // from here on responses
   Acknowledge,   // ACK, NAK and RNR NAK
   AtomicAcknowledge,
+  Sack,  // of ours (sack.h)
 };
 
 // Which packet of its message; what has one packet alone is an Only.
@@ -110,6 +115,8 @@ struct OpcodeRow {
   constexpr bool has(HeaderBit h) const { return (headers & h) != 0; }
   constexpr bool begins() const { return place == Place::First || place == Place::Only; }
   constexpr bool ends() const { return place == Place::Last || place == Place::Only; }
+  // No request or response of the transport: between urnic ends alone.
+  constexpr bool ours() const { return family == Family::Sack || family == Family::Hello; }
   // Ends in a receive of the responder: it must have one, and completes it.
   constexpr bool completes_receive() const {
     return ends() && (family == Family::Send || (family == Family::Write && has(kImmDt)));
@@ -190,6 +197,8 @@ constexpr std::array<OpcodeRow, 256> make_rows() {
     if (e.uc) put(e, ServiceType::Uc, 0);
     if (e.ud) put(e, ServiceType::Ud, kDeth);
   }
+  rows[kSackOpcode.octet] = {Family::Sack, Place::Only, PayloadRule::Any, kAeth, octets_of(kAeth)};
+  rows[kHelloOpcode.octet] = {Family::Hello, Place::Only, PayloadRule::Any, 0, 0};
   return rows;
 }
 

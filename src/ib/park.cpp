@@ -38,7 +38,8 @@ void stop_waiting(ResponderState& s) {
 void say_gap(ResponderState& s) {
   if (!s.gap_unsaid || s.parked) return;
   s.gap_unsaid = false;
-  if (!s.held.empty() && !s.silent) refuse(s, Verdict::OutOfSequence, s.held.end() - 1);
+  if (!s.held.empty() && !s.silent && !s.tells_kept())
+    refuse(s, Verdict::OutOfSequence, s.held.end() - 1);
 }
 
 }  // namespace urnic::ib

@@ -1,8 +1,11 @@
 #include "ib/requester.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "ib/answer_holes.h"
 #include "ib/request_operation.h"
+#include "ib/selective.h"
 #include "ib/send_progress.h"
 
 namespace urnic::ib {
@@ -87,20 +90,25 @@ bool asks(const SendState& s, const PacketHeader& h, const SendPosition& end) {
   const OpcodeRow& row = h.row();
   if (row.ends() || s.since_ack + 1 >= s.rules.ack_every) return true;
   if (end.psn == s.fresh.psn) return true;  // the last repeated one
-  return s.in_flight >= s.rules.window;
+  return s.in_flight >= s.window();
 }
 
-// It leaves. A response must come for what asks for one.
-void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, Instant now) {
-  h->bth.ack_request = ask;
-  ++s.counters.packets;
-  s.since_ack = ask ? 0 : s.since_ack + 1;
-  s.next = end;
-  if (!ask) return;
+// A response must come for a packet that leaves and asks, and ends at `end`.
+void expect_answer(SendState& s, const SendPosition& end, Instant now) {
   const bool newest = !s.expecting() || end.psn - s.una.psn > s.expected_end - s.una.psn;
   if (newest) s.expected_end = end.psn;
   s.timer.start(now);
   s.probe.start(now);
+}
+
+// It leaves, in its turn.
+void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, Instant now) {
+  h->bth.ack_request = ask;
+  ++s.counters.packets;
+  s.since_ack = ask ? 0 : s.since_ack + 1;
+  if (s.qp->peer_selective) s.log.append(h->bth.psn, end.psn, now);
+  s.next = end;
+  if (ask) expect_answer(s, end, now);
 }
 
 // ---- again
@@ -151,6 +159,45 @@ bool probe_packet(SendState& s, Instant now, RequestPacket* out) {
   ++s.counters.repeated;
   ++s.counters.probes;
   s.probe.left(s.una.psn, s.next.psn, now);
+  s.log.again(s.una.psn, now);
+  return true;
+}
+
+// What is lost and nothing else leaves again (S-6). Each asks: the next loss shows by its answer.
+bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
+  const SendPosition at = lost_position(s);
+  if (s.stuck.set && s.stuck.wqe == at.wqe) return false;
+  if (!build(s, at, out)) {
+    get_stuck(s, at.wqe, Status::LocalProtection);
+    return false;
+  }
+  resume_read(s, at);
+  out->header.bth.ack_request = true;
+  ++s.counters.packets;
+  ++s.counters.repeated;
+  ++s.counters.alone;
+  s.log.again(at.psn, now);
+  expect_answer(s, behind(s, at), now);
+  return true;
+}
+
+// What is missing of an answer is asked for, and nothing else (S-2).
+bool missing_part(SendState& s, Instant now, RequestPacket* out) {
+  MissingPart part;
+  if (!next_missing(s, now, &part)) return false;
+  if (!build(s, part.at, out)) {
+    get_stuck(s, part.at.wqe, Status::LocalProtection);
+    return false;
+  }
+  Reth& reth = out->header.reth;
+  if (s.wqes.wqe(part.at.wqe).op == WrOp::Read) {
+    reth.length = std::min(reth.length, part.packets * s.wqes.pmtu());
+  }
+  out->header.bth.ack_request = true;
+  ++s.counters.packets;
+  ++s.counters.repeated;
+  ++s.counters.missing;
+  expect_answer(s, behind(s, part.at), now);
   return true;
 }
 
@@ -197,7 +244,7 @@ bool pass_local(SendState& s) {
 // May one more PSN, or all of a READ's, be outstanding (IB-9), and one more packet or request?
 bool room_for(const SendState& s, const SendWqe& w) {
   if (!awaits_response(w.op)) {
-    return s.in_flight < s.rules.window && s.outstanding() < kPsnWindow;
+    return s.in_flight < s.window() && s.outstanding() < kPsnWindow;
   }
   return s.awaiting.count < s.qp->initiator_depth &&
          s.wqes.packets(w) <= kPsnWindow - s.outstanding();
@@ -287,13 +334,17 @@ bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
   if (failed() || s_.rnr.on()) return false;
   catch_up(s_);
   if (s_.probe.wanted() && probe_packet(s_, now, out)) return true;
+  if (s_.hole.wanted && missing_part(s_, now, out)) return true;
+  if (s_.log.any_lost()) return lost_packet(s_, now, out);
   if (s_.next != s_.fresh) return repeat_packet(s_, now, out);
   return new_packet(s_, may_begin, now, out);
 }
 
 void Requester::on_time(Instant now) {
-  if (s_.rnr.until <= now && s_.rnr.on()) repeat_after_wait(s_);
+  if (s_.rnr.until <= now && s_.rnr.on()) repeat_after_wait(s_, now);
   if (s_.timer.expired(now)) repeat_by_timeout(s_);
+  holes_due(s_, now);
+  if (s_.log.due() <= now && !s_.log.due().is_never()) judge_losses(s_, now);
   s_.probe.on_time(now);
 }
 

@@ -37,10 +37,11 @@ struct RequestPacket {
 class Requester {
  public:
   // In RTS, with the attributes of the move there, which outlive it like queue and table. The
-  // queue was made with sizeof(SendPart) octets for the transport.
+  // queue was made with sizeof(SendPart) octets for the transport. `pool` lends what selective
+  // repeat needs; without one all is repeated.
   Requester(const QpAttributes& attributes, const SendRules& rules, verbs::SendQueue* sq,
-            verbs::MemoryTable* memory)
-      : s_(attributes, rules, sq, memory) {}
+            verbs::MemoryTable* memory, HeldPool* pool = nullptr)
+      : s_(attributes, rules, sq, memory, pool) {}
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
   // Timeout, retry counts or depth were changed; nothing is outstanding (SQD).
@@ -55,7 +56,10 @@ class Requester {
   Taken take(const ParsedPacket& response, Instant now) { return take_response(s_, response, now); }
 
   // When on_time() is due; never() when nothing waits for time to pass.
-  Instant due() const { return earlier(earlier(s_.timer.due(), s_.rnr.until), s_.probe.due()); }
+  Instant due() const {
+    const Instant loss = earlier(s_.log.due(), s_.hole.due);
+    return earlier(earlier(s_.timer.due(), s_.rnr.until), earlier(s_.probe.due(), loss));
+  }
   void on_time(Instant now);
 
   // Completions of what is done, in posting order, signaled ones only.

@@ -30,10 +30,11 @@ Resource* Resources::find(Psn psn) {
   return nullptr;
 }
 
-void Resources::ask_again(Resource* r, const Answer& answer) {
+void Resources::ask_again(Resource* r, const Answer& answer, bool alone) {
   if (!r->pending) ++pending_;
   r->pending = true;
   r->answer = answer;
+  if (alone) return;
   bool behind = false;
   for (std::uint32_t i = 0; i != size_; ++i) {
     if (behind) at(i).answer.sent = 0;
@@ -59,7 +60,7 @@ Resource* Resources::due() {
 
 void Resources::done(Resource* r) {
   if (r->pending) --pending_;
-  r->pending = r->fresh = false;
+  r->pending = r->fresh = r->has_aside = false;
 }
 
 }  // namespace urnic::ib

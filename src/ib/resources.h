@@ -36,6 +36,9 @@ struct Resource {
   bool fresh = true;
   bool pending = true;  // `answer` is to be sent, or the rest of it
   Answer answer;
+  // A part that is missing at a peer which knows what it has: goes in between (S-2).
+  Answer aside;
+  bool has_aside = false;
 };
 
 class Resources {
@@ -49,8 +52,13 @@ class Resources {
   // The one that takes `psn`; nullptr when it is none, or forgotten.
   Resource* find(Psn psn);
   // A duplicate asks again. Answers to what lies behind it begin anew: what a peer made of the
-  // parts that overtook the lost one is not known (IB-49).
-  void ask_again(Resource*, const Answer&);
+  // parts that overtook the lost one is not known (IB-49). With `alone` it is: they go on.
+  void ask_again(Resource*, const Answer&, bool alone = false);
+  // The part goes in between the answer, which is under way.
+  static void ask_aside(Resource* r, const Answer& part) {
+    r->aside = part;
+    r->has_aside = true;
+  }
   // A READ by this key is not answered in full yet.
   bool reads_by(std::uint32_t rkey) const;
   // The first that has something to be sent; nullptr.

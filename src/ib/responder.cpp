@@ -4,6 +4,7 @@
 #include "ib/behind_gap.h"
 #include "ib/judge_request.h"
 #include "ib/park.h"
+#include "ib/place_early.h"
 #include "ib/placement.h"
 #include "ib/receive_end.h"
 
@@ -27,9 +28,11 @@ bool place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* targe
   if (h.row().begins()) begin_message(s, h);
   if (!p.payload.empty()) {
     if (h.row().family == Family::Send) {
+      forget_under_receive(s, p);
       place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(), s.message.octets,
                        p.payload);
-    } else {
+    } else if (target != p.payload.data()) {  // else it is there
+      forget_under(s, h.bth.psn, target, p.payload.size());
       place(target, p.payload);
     }
     s.message.octets += static_cast<std::uint32_t>(p.payload.size());
@@ -108,10 +111,14 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
   return received;
 }
 
-Received carry_out(ResponderState& s, const ParsedPacket& request, Completion* completion) {
+// `placed`: its payload is where it was to go, and nowhere else: where that has moved it has to
+// come again.
+Received carry_out(ResponderState& s, const ParsedPacket& request, Completion* completion,
+                   bool placed = false) {
   const RequestJudgment j = judge_request(s, request);
   switch (j.verdict) {
     case Verdict::Accept:
+      if (placed && j.target != request.payload.data()) return {Verdict::OutOfSequence};
       return accept(s, request, j.target, completion);
     case Verdict::Duplicate:
       answer_duplicate(s, request);
@@ -149,7 +156,7 @@ Received Responder::take(const ParsedPacket& request, Completion* completion) {
 // asked or not.
 Received Responder::take_held(Completion* completion) {
   const ParsedPacket request = s_.held.first();
-  Received r = carry_out(s_, request, completion);
+  Received r = carry_out(s_, request, completion, s_.held.first_placed());
   if (s_.parked) return r;  // it finds no receive, and stays
   s_.held.remove_first();
   const Family family = request.header.row().family;

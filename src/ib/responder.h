@@ -20,6 +20,7 @@
 #include "base/bytes.h"
 #include "ib/packet.h"
 #include "ib/responder_state.h"
+#include "ib/sack.h"
 #include "verbs/work.h"
 
 namespace urnic::ib {
@@ -34,7 +35,10 @@ struct Received {
 // emit_packet() puts it together.
 struct ResponsePacket {
   PacketHeader header;
-  ByteView payload;  // of registered memory; holds until that is deregistered or written
+  // Of registered memory, and holds until that is deregistered or written; a SACK's lies in `own`:
+  // such a packet is not copied.
+  ByteView payload;
+  SackOctets own;
 };
 
 class Responder {
@@ -66,7 +70,9 @@ class Responder {
   void stop_waiting();
 
   // Whether next_response() has a packet that must leave.
-  bool due() const { return !s_.ended && (s_.resources.any_due() || s_.nak.owed() || s_.ack_due); }
+  bool due() const {
+    return !s_.ended && (s_.resources.any_due() || s_.nak.owed() || s_.ack_due || s_.sack_due);
+  }
   // The next packet to leave, which counts as sent. False when there is none.
   bool next_response(ResponsePacket* out);
   // An ACK that nobody asked for, with fresh credits and MSN; repeats what was acknowledged last,

@@ -59,6 +59,7 @@ struct ResponderCounters {
   std::uint64_t duplicates = 0;          // packets
   std::uint64_t out_of_sequence = 0;     // packets
   std::uint64_t held = 0;                // of these kept until their turn
+  std::uint64_t placed = 0;              // of these in their place at once (S-2)
   std::uint64_t parked = 0;              // packets that waited for a receive
   std::uint64_t dropped_duplicates = 0;  // of the duplicates not answered: too late
   std::uint64_t acks = 0, sequence_naks = 0, rnr_naks = 0, refusals = 0;  // sent
@@ -66,6 +67,7 @@ struct ResponderCounters {
   std::uint64_t recovery_attempts = 0;         // gaps behind which something was kept
   std::uint64_t downgrades = 0, upgrades = 0;  // FAST to SLOW, and back
   std::uint64_t store_full = 0;                // of the downgrades: for want of room
+  std::uint64_t sacks = 0;                     // sent (S-6)
 };
 
 struct ResponderState {
@@ -79,6 +81,8 @@ struct ResponderState {
         held(pool, attributes.loss.store_packets, attributes.pmtu()),
         recovery(attributes.loss) {}
 
+  // The peer is told what is kept, and not only that something is missing (S-6).
+  bool tells_kept() const { return qp->peer_selective && recovery.type() == ConnectionType::Fast; }
   // Whose keys the receives name.
   verbs::PdId receive_pd() const { return rq->shared() != nullptr ? rq->shared()->pd() : qp->pd; }
 
@@ -100,6 +104,7 @@ struct ResponderState {
   // A NAK has been sent, or is owed, and nothing was accepted since: no further one (IB-52).
   bool silent = false;
   bool ack_due = false;               // somebody asked
+  bool sack_due = false;              // more is kept than the peer has been told (S-6)
   Verdict failure = Verdict::Accept;  // fatal: nothing is taken any more
   bool ended = false;                 // and its NAK has left
   ResponderCounters counters;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ib/selective.h"
+
 namespace urnic::ib {
 
 using verbs::awaits_response;
@@ -89,7 +91,8 @@ void answered(SendState& s) {
   settle(s);
 }
 
-void made_progress(SendState& s) {
+void made_progress(SendState& s, Instant now) {
+  s.log.passed(s.una.psn, now);
   s.retries.reload();
   s.repeating = false;
   if (s.rnr.refused.before(s.una.psn)) s.rnr.until = Instant::never();
@@ -123,6 +126,7 @@ void go_back(SendState& s) {
   s.awaiting.alone = false;
   s.timer.stop();
   s.probe.go_back();
+  s.log.clear();
 }
 
 bool take_retry(SendState& s) {
@@ -158,11 +162,25 @@ void wait_for_receive(SendState& s, Psn refused, std::uint8_t code, Instant now)
     return;
   }
   s.rnr = {now + rnr_wait(code), refused};
-  go_back(s);
+  if (repeats_alone(s) && refused == s.una.psn) {  // the peer keeps what follows it
+    s.log.lose(refused);
+    s.timer.stop();
+    s.probe.go_back();
+  } else {
+    go_back(s);
+  }
 }
 
-void repeat_after_wait(SendState& s) {
+void repeat_after_wait(SendState& s, Instant now) {
   s.rnr.until = Instant::never();
+  // An older SACK may have said meanwhile that the refused one is kept: the timers have the last
+  // word.
+  if (repeats_alone(s)) {
+    s.log.lose(s.una.psn);
+    s.timer.start(now);
+    s.probe.start(now);
+    return;
+  }
   s.repeating = true;
   go_back(s);
 }
@@ -172,6 +190,9 @@ void repeat_after_wait(SendState& s) {
 void fail(SendState& s, std::uint32_t wqe, Status status) {
   if (s.failure.set) return;
   s.failure = {true, wqe, status};
+  s.log.clear();
+  s.ahead.clear();
+  s.hole = {};
   s.timer.stop();
   s.probe.stop();
   s.rnr.until = Instant::never();

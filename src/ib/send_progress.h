@@ -19,7 +19,7 @@ bool acknowledge_messages(SendState&, Msn msn);
 // The response that una, which is of a READ or an atomic, awaits is in memory.
 void answered(SendState&);
 // After one of the above did something: counters, waits and what they hold back begin anew.
-void made_progress(SendState&);
+void made_progress(SendState&, Instant now);
 // Local operations at una, done already, are passed.
 void settle(SendState&);
 // A response was taken, or something was acknowledged: the transport timer goes on or ends (IB-69).
@@ -36,7 +36,7 @@ void repeat_by_timeout(SendState&);
 void repeat_by_probe(SendState&);
 // The same when the time of an RNR NAK of PSN `refused` has passed.
 void wait_for_receive(SendState&, Psn refused, std::uint8_t code, Instant now);
-void repeat_after_wait(SendState&);
+void repeat_after_wait(SendState&, Instant now);
 
 // ---- to its end
 void fail(SendState&, std::uint32_t wqe, verbs::Status);

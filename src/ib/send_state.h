@@ -9,13 +9,16 @@
 // READs expect included.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/time.h"
 #include "ib/context.h"
 #include "ib/probe.h"
+#include "ib/read_ahead.h"
 #include "ib/send_credits.h"
 #include "ib/send_wqes.h"
+#include "ib/sent_log.h"
 #include "ib/timers.h"
 
 namespace urnic::ib {
@@ -47,6 +50,14 @@ struct RequesterCounters {
   std::uint64_t timeouts = 0, sequence_naks = 0, implied_naks = 0, rnr_naks = 0;  // acted upon
   std::uint64_t probes = 0;        // of those repeated (S-5)
   std::uint64_t probe_losses = 0;  // repetitions that the answer to a probe called for
+  // S-6.
+  std::uint64_t sacks = 0;      // taken
+  std::uint64_t alone = 0;      // of those repeated: found lost, and sent again alone
+  std::uint64_t needless = 0;   // of these: they had only been late
+  std::uint64_t sack_lies = 0;  // SACKs of packets that have never left
+  // S-2.
+  std::uint64_t ahead = 0;    // answers behind a hole that were put into memory
+  std::uint64_t missing = 0;  // of those repeated: parts of READs, and atomics, asked for alone
 };
 
 // Requests that await a response of their own: READs and atomics.
@@ -61,6 +72,14 @@ struct Awaiting {
   bool is_probed = false;
   // The newest that was taken did, and was not the last of the READ.
   bool alone = false;
+};
+
+// S-2: an answer is missing, and something behind it has come (answer_holes.h).
+struct HoleWatch {
+  bool any = false;
+  Psn seen;                        // the peer has taken all requests before it
+  bool wanted = false;             // what is missing is looked for
+  Instant due = Instant::never();  // or then
 };
 
 // The peer had no receive for a packet. Nothing leaves before the time it named has passed.
@@ -79,7 +98,7 @@ struct SendFailure {
 
 struct SendState {
   SendState(const QpAttributes& attributes, const SendRules& r, verbs::SendQueue* sq,
-            verbs::MemoryTable* memory)
+            verbs::MemoryTable* memory, HeldPool* pool)
       : qp(&attributes),
         rules(r),
         wqes(sq, memory, attributes.peer(), attributes.pmtu()),
@@ -87,6 +106,8 @@ struct SendState {
         probe(attributes.probe),
         retries(attributes.retry_count, attributes.rnr_retry),
         credits(r.obey_credits),
+        log(pool, 2 * r.window + attributes.initiator_depth),
+        ahead(pool),
         una{sq->started(), 0, attributes.sq_psn},
         next(una),
         fresh(una),
@@ -95,9 +116,13 @@ struct SendState {
   std::uint32_t outstanding() const { return fresh.psn - una.psn; }  // PSNs
   // Whether a response must come: one before expected_end has been asked for.
   bool expecting() const {
-    const std::uint32_t ahead = expected_end - una.psn;
-    return ahead != 0 && ahead <= outstanding();
+    const std::uint32_t steps = expected_end - una.psn;
+    return steps != 0 && steps <= outstanding();
   }
+
+  // SEND and WRITE packets that may be unacknowledged: what is behind a hole and has come does not
+  // hold back new ones, up to twice the window (S-6).
+  std::uint32_t window() const { return rules.window + std::min(log.kept(), rules.window); }
 
   const QpAttributes* qp;
   SendRules rules;
@@ -106,6 +131,9 @@ struct SendState {
   Probe probe;
   RetryCounters retries;
   SendCredits credits;
+  SentLog log;  // of what lies between una and next, where the peer is urnic (S-6)
+  ReadAhead ahead;
+  HoleWatch hole;
   SendPosition una, next, fresh;
   Msn ssn;           // of the newest request begun
   Psn expected_end;  // behind the newest packet that a response must come for

@@ -13,7 +13,7 @@ namespace urnic::ib_cm {
 // Of no manufacturer: locally administered.
 inline constexpr std::uint32_t kVendorId = 0x02756e;
 // Bit by bit what an end can do; 0 is nothing.
-inline constexpr std::uint8_t kExtensionFast = 1;
+inline constexpr std::uint8_t kExtensionSelective = 1;  // repeat (S-6)
 
 inline constexpr std::uint32_t kOffer = 0x756e0000, kConsent = 0x756e8000;
 

@@ -17,6 +17,7 @@ void connection_members(S& s, F&& f) {
   f("iwarp", "fast", s.iwarp.fast);
   f("iwarp", "slow_reason", s.iwarp.slow_reason);
   f("roce", "fast", s.roce.fast);
+  f("roce", "selective", s.roce.selective);
   f("roce", "slow_reason", s.roce.slow_reason);
   for (const auto& c : connection_counters()) f(c.group, c.name, c.of(s));
   f("iwarp.mpa", "crc", s.iwarp.mpa.crc);

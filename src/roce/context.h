@@ -6,6 +6,7 @@
 
 #include "base/time.h"
 #include "ib/context.h"
+#include "ib/greeting.h"
 #include "roce/halves.h"
 #include "roce/way.h"
 #include "verbs/queue_pair.h"
@@ -28,6 +29,7 @@ struct Context final : verbs::TransportHalf {
   ResponderHalf responder;
   RequesterHalf requester;
 
+  ib::Greeting greeting;         // of the peer (S-7)
   Way way;                       // to the peer; UD has none
   std::uint64_t unreliable = 0;  // packets handed out, of UC and UD
 

@@ -24,9 +24,10 @@ class RequesterHalf {
     with([&](const auto&) { is = true; });
     return is;
   }
-  // Of the service in `attributes`, in place of what was there.
+  // Of the service in `attributes`, in place of what was there. `pool`, which outlives it, lends
+  // what selective repeat needs.
   void make(const ib::QpAttributes& attributes, const ib::SendRules& rules, verbs::QueuePair* qp,
-            verbs::MemoryTable* memory) {
+            verbs::MemoryTable* memory, ib::HeldPool* pool) {
     switch (attributes.service) {
       case ib::ServiceType::Uc:
         half_.emplace<ib::UcRequester>(attributes, &qp->sq, memory);
@@ -35,7 +36,7 @@ class RequesterHalf {
         half_.emplace<ib::UdRequester>(attributes, &qp->sq, memory);
         return;
       default:
-        half_.emplace<ib::Requester>(attributes, rules, &qp->sq, memory);
+        half_.emplace<ib::Requester>(attributes, rules, &qp->sq, memory, pool);
         return;
     }
   }

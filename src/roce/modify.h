@@ -27,6 +27,14 @@ struct QpChange {
   std::uint32_t min_rnr_timer = 0, ack_timeout = 0;  // codes
   std::uint32_t retry_count = 7, rnr_retry = 7;
   bool tell_drained = false;  // kQpAttrSqdNotify
+
+  // S-7, to Rtr and to Rts: whether the peer takes our packets of selective repeat.
+  enum class Consent : std::uint8_t {
+    Ask,  // nobody has said: by a hello
+    Given,
+    Refused,
+  };
+  Consent consent = Consent::Ask;
 };
 
 enum class Modified : std::uint8_t {

@@ -7,6 +7,23 @@
 
 namespace urnic::roce {
 
+namespace {
+
+// S-7: the peer is urnic as well. Somebody else's, who only guesses, says nothing.
+void take_hello(Context& c, const ib::ParsedPacket& packet, Statistics* statistics) {
+  const auto hello = ib::parse_hello(packet);
+  if (!hello || !hello->selective ||
+      !ib::Greeting::is_of_peer(packet.header, c.attributes, bool{c.requester})) {
+    ++statistics->hellos_refused;
+    return;
+  }
+  ++statistics->hellos_received;
+  c.attributes.peer_selective = true;
+  c.greeting.heard(*hello);
+}
+
+}  // namespace
+
 bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
   const ByteView octets{head.bytes, head.octets};
   if (!is_roce(head.net, octets)) return false;
@@ -40,7 +57,9 @@ void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
 // The state that check() has seen has that half.
 void Side::take(Context& c, ib::Half half, const ib::ParsedPacket& packet, ByteView ip_udp,
                 Instant now) {
-  if (half == ib::Half::Responder) {
+  if (packet.header.row().family == ib::Family::Hello) {
+    take_hello(c, packet, &statistics_);
+  } else if (half == ib::Half::Responder) {
     take_request(c, packet, ip_udp, now);
   } else if (c.requester.rc() != nullptr) {  // nothing answers the others (IB-99)
     c.requester.rc()->take(packet, now);

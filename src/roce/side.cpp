@@ -16,6 +16,17 @@ ib::ServiceType type_of(verbs::Service s) {
   return s == verbs::Service::Ud ? ib::ServiceType::Ud : ib::ServiceType::Rc;
 }
 
+// S-7: in Rtr the peer may know already, in Rts it is asked unless somebody has said.
+void agree(Context& c, const QpChange& change, Instant now) {
+  using Consent = QpChange::Consent;
+  ib::QpAttributes& a = c.attributes;
+  if (!a.selective) return;
+  if (change.consent == Consent::Given) a.peer_selective = true;
+  if (change.consent == Consent::Refused) a.selective = false;
+  const bool begins = change.to == QpState::Rts && c.qp->state == QpState::Rtr;
+  if (begins && a.selective && !a.peer_selective) c.greeting.begin(now);
+}
+
 }  // namespace
 
 Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::MemoryTable* memory)
@@ -50,6 +61,7 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     context->attributes.path_mtu = ib::path_mtu_of(wire_.mtu());
     context->attributes.tells_credits = options_.tell_credits;
     context->attributes.probe = options_.probe;
+    context->attributes.selective = options_.selective && service == verbs::Service::Rc;
     context->attributes.loss = loss != nullptr ? *loss : options_.loss;
     table_.set(number, context.get());
     qp->transport = std::move(context);
@@ -76,6 +88,7 @@ void Side::forget_halves(Context& c) {
   add(&statistics_, c);
   c.unreliable = 0;
   c.end_waiting();
+  c.greeting.end();
   c.requester.reset();
   c.responder.reset();
   deadlines_.set(c, Instant::never());
@@ -107,6 +120,7 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
     }
   }
   begin_halves(c, change);
+  agree(c, change, now);
   if (qp.state == QpState::Sqe && change.to == QpState::Rts) {
     flush_sends(c);  // posted so far, it belongs to what has failed
     c.requester.resume();
@@ -143,7 +157,7 @@ void Side::begin_halves(Context& c, const QpChange& change) {
     }
   }
   if (change.to == QpState::Rts && !c.requester) {
-    c.requester.make(c.attributes, options_.send, c.qp, &memory_);
+    c.requester.make(c.attributes, options_.send, c.qp, &memory_, &held_pool_);
   }
 }
 
@@ -180,7 +194,7 @@ void Side::settle(Context& c) {
     c.tell_drained = false;
     hooks_->on_qp_event(qp, QpEvent::Drained);
   }
-  deadlines_.set(c, earlier(c.requester.due(), c.parked_until));
+  deadlines_.set(c, earlier(earlier(c.requester.due(), c.parked_until), c.greeting.due()));
 }
 
 // ---- ends
@@ -198,6 +212,7 @@ void Side::enter_error(Context& c) {
   flush(c);
   if (c.responder.rc() != nullptr) c.responder.rc()->forget_held();
   c.end_waiting();
+  c.greeting.end();
   deadlines_.set(c, Instant::never());
   sending_.remove(c);
 }
@@ -212,7 +227,7 @@ void Side::enter_sqe(Context& c) {
 
 void Side::flush_sends(Context& c) {
   // One that was never to send anything has its posts all the same.
-  if (!c.requester) c.requester.make(c.attributes, options_.send, c.qp, &memory_);
+  if (!c.requester) c.requester.make(c.attributes, options_.send, c.qp, &memory_, &held_pool_);
   c.requester.flush([&](const verbs::Completion& done) { completions_.post(*c.qp, done); });
 }
 
@@ -251,6 +266,7 @@ void Side::discard(Context& c) {
   fresh.pd = c.attributes.pd;
   fresh.tells_credits = options_.tell_credits;
   fresh.probe = options_.probe;
+  fresh.selective = options_.selective && qp.state.service() == verbs::Service::Rc;
   fresh.loss = c.attributes.loss;
   c.attributes = fresh;
 }
@@ -278,6 +294,7 @@ void Side::run_timers(Instant now) {
     // Nobody else has a deadline.
     if (c.requester) c.requester.rc()->on_time(now);
     if (c.parked_until <= now) stop_waiting(c);
+    c.greeting.on_time(now);
     sending_.add(c);
     settle(c);
   }

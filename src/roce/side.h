@@ -37,6 +37,7 @@ struct Options {
   ib::SendRules send;
   bool tell_credits = true;                         // of receive queues that are not shared
   bool probe = false;                               // of requesters (S-5)
+  bool selective = false;                           // repeat, where the peer does too (S-6, S-7)
   ib::LossRules loss;                               // of queue pairs that have none of their own
   std::size_t held_octets = std::size_t{64} << 20;  // what all may keep behind gaps
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way

@@ -25,7 +25,9 @@ UnreliableCounters counters_of(const Context&);
 struct Statistics {
   std::uint64_t received = 0, sent = 0;  // datagrams to our port; packets that left
   std::uint64_t unroutable = 0;          // packets lost here: nobody answers on the way
-  ib::DropCounters drops;                // of what was received
+  // S-7; refused: of another version, or not the peer's.
+  std::uint64_t hellos_sent = 0, hellos_received = 0, hellos_refused = 0;
+  ib::DropCounters drops;  // of what was received
   // Of all queue pairs, those that have gone included.
   ib::RequesterCounters requesters;
   ib::ResponderCounters responders;
@@ -56,6 +58,12 @@ inline void add(ib::RequesterCounters* to, const ib::RequesterCounters& c) {
   to->rnr_naks += c.rnr_naks;
   to->probes += c.probes;
   to->probe_losses += c.probe_losses;
+  to->sacks += c.sacks;
+  to->alone += c.alone;
+  to->needless += c.needless;
+  to->sack_lies += c.sack_lies;
+  to->ahead += c.ahead;
+  to->missing += c.missing;
 }
 inline void add(ib::ResponderCounters* to, const ib::ResponderCounters& c) {
   to->requests += c.requests;
@@ -68,11 +76,13 @@ inline void add(ib::ResponderCounters* to, const ib::ResponderCounters& c) {
   to->refusals += c.refusals;
   to->read_responses += c.read_responses;
   to->held += c.held;
+  to->placed += c.placed;
   to->parked += c.parked;
   to->recovery_attempts += c.recovery_attempts;
   to->downgrades += c.downgrades;
   to->upgrades += c.upgrades;
   to->store_full += c.store_full;
+  to->sacks += c.sacks;
 }
 
 }  // namespace urnic::roce

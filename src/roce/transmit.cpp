@@ -158,6 +158,12 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
 
 // Octets at `to`, whole but for the ICRC; 0 when there is none to send.
 std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to, Instant now) {
+  if (c.greeting.wanted() && may_answer(c)) {
+    ++statistics_.hellos_sent;
+    ib::Hello hello;
+    const ib::PacketHeader h = c.greeting.next(c.attributes, bool{c.requester}, &hello);
+    return ib::emit_packet(h, ib::write_hello(hello), to);
+  }
   for (const bool response : {responses_first, !responses_first}) {
     if (response) {
       ib::ResponsePacket p;

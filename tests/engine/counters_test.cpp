@@ -310,6 +310,7 @@ TEST(Counters, E48_EachOfThemMovesWhenWhatItCountsHappens) {
   refused_at_the_gate(&moved);
   Lossy().work(&moved);
   Lossy().probe(&moved);
+  Lossy().selective(&moved);
   Lossy().unreliable(&moved);
   Lossy().kept(&moved);
   packets_of_roce(&moved);

@@ -85,6 +85,29 @@ struct Lossy : RoceEnds {
     ASSERT_TRUE(run(60));
     moved->add(pair->left().engine());
   }
+  // Both repeat selectively, and Writes are placed early; what is late is repeated for nothing.
+  void selective(Moved* moved) {
+    sim::PairOptions o = both();
+    for (engine::Options* e : {&o.left, &o.right}) {
+      e->roce.selective = e->roce.probe = true;
+      e->roce.loss.type = ib::ConnectionType::Fast;
+      e->roce.loss.out_of_order = ib::OutOfOrder::Place;
+    }
+    ByHand h;
+    h.ack_timeout = 14;
+    h.retry_count = 7;
+    up(o, h);
+    rooms(1 << 20);
+    pair->run_for(Duration::ms(200));
+    pair->set_faults_left("loss=0.03,reorder=0.1:2ms");
+    pair->set_faults_right("loss=0.03,reorder=0.1:2ms");
+    for (std::uint64_t i = 0; i < 120; ++i) {
+      post(*left, i % 2 == 0 ? verbs::WrOp::Read : verbs::WrOp::Write, i, 6000, i * 8000);
+    }
+    ASSERT_TRUE(run(120));
+    moved->add(pair->left().engine());
+    moved->add(pair->right().engine());
+  }
   // FAST: what is behind a gap is kept, what finds no receive waits, and one gap more than is
   // allowed makes it SLOW for a while.
   void kept(Moved* moved) {
@@ -129,7 +152,7 @@ struct Crafted {
   Crafted() {
     auto [a, b] = port::make_memory_pair({.max_frame = 1518});
     engine::Options o;
-    o.speaks_roce = true;
+    o.speaks_roce = o.roce.selective = true;
     o.addresses = {"10.0.0.1/24"};
     o.mtu = 1500;
     wire = std::move(b);
@@ -155,7 +178,7 @@ struct Crafted {
     h.bth.dest_qp = to != 0 ? to : qp->number();
     port::Frame f;
     ASSERT_EQ(wire.tx_reserve(0, 200, &f, 1), 1u);
-    const std::size_t n = ib::emit_packet(h, {}, f.data[0] + headers.size());
+    const std::size_t n = ib::emit_packet(h, payload, f.data[0] + headers.size());
     f.len[0] = static_cast<std::uint32_t>(headers.finish(f.data[0], n, 0));
     f.len[1] = 0;
     spoil(f);
@@ -188,6 +211,7 @@ struct Crafted {
       node->engine().poll(now);
     }
   }
+  Octets payload;  // of what arrives
   Instant now = Instant::from_ns(1000);
   port::Port wire;
   std::unique_ptr<sim::Node> node;
@@ -219,6 +243,13 @@ inline void packets_of_roce(Moved* moved) {
   h = Crafted::header(Op::Acknowledge, 0xfffffa);
   h.aeth.syndrome.octet = 0x40;
   c.arrive(h);  // responses_malformed
+  h = Crafted::header(Op::Acknowledge, 0xfffff9);
+  h.bth.opcode = ib::kSackOpcode;
+  c.payload = Octets(8, 0xff);
+  c.arrive(h);  // sack_lies
+  h.bth.opcode = ib::kHelloOpcode;
+  c.arrive(h);  // hellos_refused
+  c.payload.clear();
   // Nobody answers for the peer: tx_unroutable.
   Room room(*c.node, 4096, 1);
   const verbs::Sge sge{room.at(), 100, room.key};

@@ -111,6 +111,8 @@ class Peer {
     qp_.loss.max_recovery_attempts = in_.below(40);
     qp_.loss.upgrade_after = 1 + in_.below(8);
     qp_.loss.rnr_park = in_.below(20);
+    qp_.selective = qp_.peer_selective = in_.often(128);
+    qp_.loss.out_of_order = in_.often(128) ? OutOfOrder::Place : OutOfOrder::Store;
   }
 
   // All that has its turn.
@@ -224,7 +226,7 @@ class Peer {
           "a response to what has not come");
       require(!row.has(kAeth) || !out.header.aeth.syndrome.reserved(), "a reserved syndrome");
       nak = row.family == Family::Acknowledge && out.header.aeth.syndrome.kind() != AckKind::Ack;
-      require(out.payload.empty() ||
+      require(out.payload.empty() || row.family == Family::Sack ||
                   (out.payload.data() >= octets() + kGuard &&
                    out.payload.data() + out.payload.size() <= octets() + kGuard + kRegion),
               "memory that nobody gave away is read");

@@ -50,7 +50,7 @@ class RequesterBench : public ::testing::Test {
   // The requester is made at the first use, with what the test has set until then.
   Requester& r() {
     if (used_ != nullptr) return *used_;
-    if (!made_) made_ = std::make_unique<Requester>(qp, rules, &sq, &table);
+    if (!made_) made_ = std::make_unique<Requester>(qp, rules, &sq, &table, &held_pool);
     return *made_;
   }
 
@@ -171,6 +171,7 @@ class RequesterBench : public ::testing::Test {
   }
 
   verbs::MemoryTable table;
+  HeldPool held_pool;  // asked where the peer repeats selectively, or the queue pair is FAST
   std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(64 * 1024);
   std::uint32_t lkey = 0;
   QpAttributes qp;

@@ -14,7 +14,8 @@ using two_ends::TwoEnds;
 struct Met {
   std::uint64_t lost = 0, doubled = 0, overtaken = 0, timeouts = 0, sequence_naks = 0,
                 implied_naks = 0, rnr_naks = 0, duplicates = 0, probes = 0, probe_losses = 0,
-                held = 0, parked = 0, downgrades = 0, upgrades = 0;
+                held = 0, parked = 0, downgrades = 0, upgrades = 0, sacks = 0, alone = 0,
+                needless = 0, lies = 0, ahead = 0, missing = 0, placed = 0;
 };
 
 void run_case(const Case& c, Met* met) {
@@ -32,8 +33,15 @@ void run_case(const Case& c, Met* met) {
     met->duplicates += n.duplicates;
     met->probes += n.probes;
     met->probe_losses += n.probe_losses;
+    met->sacks += n.sacks;
+    met->alone += n.alone;
+    met->needless += n.needless;
+    met->lies += n.sack_lies;
+    met->ahead += n.ahead;
+    met->missing += n.missing;
     const ResponderCounters& r = ends->served(i);
     met->held += r.held;
+    met->placed += r.placed;
     met->parked += r.parked;
     met->downgrades += r.downgrades;
     met->upgrades += r.upgrades;
@@ -87,7 +95,7 @@ TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWithProbes) {
   EXPECT_LT(met.timeouts, met.probes / 10) << "probes come before the transport timer";
 }
 
-// proves: S-12
+// proves: S-2, S-12
 TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightInAnyMixture) {
   Met met;
   const std::uint64_t seeds = all_seeds();
@@ -97,12 +105,33 @@ TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightInAnyMixture) {
     return c;
   };
   if (!run_seeds(make, seeds, &met)) return;
-  for (const std::uint64_t n :
-       {met.lost, met.doubled, met.overtaken, met.timeouts, met.sequence_naks, met.implied_naks,
-        met.rnr_naks, met.duplicates, met.probes, met.held, met.parked, met.downgrades}) {
+  for (const std::uint64_t n : {met.lost, met.doubled, met.overtaken, met.timeouts,
+                                met.sequence_naks, met.ahead, met.missing, met.rnr_naks,
+                                met.duplicates, met.probes, met.held, met.parked, met.downgrades}) {
     EXPECT_GE(n, seeds) << "each kind of fault and of repair, often";
   }
   EXPECT_GE(met.upgrades, seeds / 2);
+}
+
+// proves: S-6, S-2, S-12
+TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWhereBothRepeatSelectively) {
+  Met met;
+  const std::uint64_t seeds = all_seeds();
+  const auto make = [](std::uint64_t seed) {
+    Case c(seed);
+    c.with_store().with_selective();
+    return c;
+  };
+  if (!run_seeds(make, seeds, &met)) return;
+  for (const std::uint64_t n : {met.lost, met.doubled, met.overtaken, met.rnr_naks, met.duplicates,
+                                met.probes, met.held, met.parked, met.sacks, met.alone}) {
+    EXPECT_GE(n, seeds) << "each kind of fault and of repair, often";
+  }
+  EXPECT_GT(met.downgrades, seeds / 10);
+  EXPECT_GT(met.needless, seeds / 10);
+  EXPECT_GT(met.placed, seeds / 2);
+  EXPECT_GT(met.missing, seeds);
+  EXPECT_EQ(met.lies, 0u);
 }
 
 }  // namespace

@@ -77,6 +77,17 @@ struct Case {
     }
     return *this;
   }
+  // Both ends are urnic and repeat what is lost alone.
+  Case& with_selective() {
+    for (QpAttributes& qp : qps) {
+      qp.selective = qp.peer_selective = true;
+      if (rng.chance(0.7)) qp.loss.type = ConnectionType::Fast;
+      if (rng.chance(0.5)) qp.loss.out_of_order = OutOfOrder::Place;
+      if (rng.chance(0.8)) qp.probe = true;
+      if (rng.chance(0.5)) qp.ack_timeout = 14;
+    }
+    return *this;
+  }
   std::uint64_t seed;
   Rng rng;
   WireFaults faults;
@@ -102,7 +113,7 @@ struct End {
   End(const Case& c, int which)
       : qp(c.qps[which]),
         messages(c.messages),
-        requester(qp, c.rules[which], &sq, &table),
+        requester(qp, c.rules[which], &sq, &table, &pool),
         responder(qp, &rq, &table, &pool) {
     Rng rng(c.seed * 2 + which);
     for (Bytes* b : {&local, &target, &inbox})
@@ -345,6 +356,7 @@ class TwoEnds {
     return ends_[0].done() && ends_[1].done() ? "" : "it does not end";
   }
 
+  const End& end(int i) const { return ends_[i]; }
   const FaultyWire& wire() const { return wire_; }
   const RequesterCounters& counters(int i) const { return ends_[i].requester.counters(); }
   const ResponderCounters& served(int i) const { return ends_[i].responder.counters(); }

@@ -1,0 +1,68 @@
+// Two packets of our own among urnic ends, in the manufacturers' opcode range, which others must
+// drop and do (S-6, S-7).
+//
+//   SACK   BTH, PSN: the last request taken; AETH in ACK form; then
+//            0 serial (4)   4 bitmap (4 to 128)
+//          bit 7 of octet 4 is the request behind that PSN, bit 6 the next one: 1, it is kept
+//   hello  BTH, PSN: a first one of the connection (greeting.h); then
+//            0 version, 1   1 flags   2 reserved (2)
+//
+// The serial counts the SACKs of a queue pair: what a newer one has said, an older one does not
+// take back. A bit says nothing for good: what is kept may be forgotten, and only the PSN
+// acknowledges.
+//
+// Pure; any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/bytes.h"
+#include "ib/packet.h"
+
+namespace urnic::ib {
+
+inline constexpr std::uint32_t kSerialOctets = 4;
+inline constexpr std::uint32_t kMostSackBits = 1024;
+inline constexpr std::uint32_t kMostSackOctets = kSerialOctets + kMostSackBits / 8;
+inline constexpr std::uint32_t kHelloOctets = 4;
+using SackOctets = std::array<std::uint8_t, kMostSackOctets>;
+
+struct Sack {
+  Psn expected;  // the first request not taken
+  std::uint32_t serial = 0;
+  ByteView bits;  // borrowed from the packet
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(bits.size()) * 8; }
+  // The request at expected + i, i < size().
+  bool has(std::uint32_t i) const { return (bits[i / 8] >> (7 - i % 8) & 1) != 0; }
+};
+
+// nullopt: its length cannot be.
+std::optional<Sack> parse_sack(const ParsedPacket&);
+
+// The payload of one, bit by bit.
+class SackWriter {
+ public:
+  // `to` is cleared.
+  SackWriter(SackOctets* to, std::uint32_t serial);
+  // The request so many PSNs behind the last one taken, 0 the first; false when it is too far.
+  bool set(std::uint32_t i);
+  // Of what was set so far, at least one word of bits.
+  ByteView payload() const { return {to_->data(), octets_}; }
+
+ private:
+  SackOctets* to_;
+  std::uint32_t octets_;
+};
+
+struct Hello {
+  bool selective = false;  // takes SACKs, and sends them
+  bool answer = false;     // the other end is asked to say hello as well
+};
+// nullopt: of another version or length.
+std::optional<Hello> parse_hello(const ParsedPacket&);
+std::array<std::uint8_t, kHelloOctets> write_hello(const Hello&);
+
+}  // namespace urnic::ib

@@ -1,0 +1,171 @@
+// A responder whose peer is urnic as well tells what it keeps (S-6), and puts Writes in their place
+// at once where that is allowed (S-2).
+#include <gmock/gmock.h>
+
+#include "ib/responder_fixture.h"
+
+namespace urnic::ib {
+namespace {
+
+using test::Bytes;
+using test::counting;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class KeptTold : public test::ResponderFixture {
+ protected:
+  KeptTold() {
+    qp.loss.type = ConnectionType::Fast;
+    qp.selective = qp.peer_selective = true;
+  }
+  // The next write of eight octets, `ahead` PSNs beyond the expected one.
+  Verdict write_ahead(std::uint32_t ahead, unsigned value = 1) {
+    const std::uint64_t at = 64 * ahead;
+    return verdict(write_only(qp.rq_psn + ahead, at, counting(8, value)));
+  }
+  // What the SACK that is due says is kept, as distances from the first PSN.
+  std::vector<std::uint32_t> told(Psn* expected = nullptr) {
+    std::vector<std::uint32_t> kept;
+    ResponsePacket p;
+    if (!responder().due() || !responder().next_response(&p)) return kept;
+    EXPECT_EQ(p.header.bth.opcode, kSackOpcode);
+    const auto sack = parse_sack({p.header, p.payload});
+    EXPECT_TRUE(sack);
+    if (!sack) return kept;
+    if (expected != nullptr) *expected = sack->expected;
+    serials.push_back(sack->serial);
+    for (std::uint32_t i = 0; i < sack->size(); ++i) {
+      if (sack->has(i)) kept.push_back(sack->expected + i - qp.rq_psn);
+    }
+    return kept;
+  }
+  std::vector<std::uint32_t> serials;
+};
+
+// proves: S-6
+TEST_F(KeptTold, ASackForEachBurstAndNoNak) {
+  write_ahead(0);
+  responses();
+  write_ahead(2);
+  write_ahead(3);
+  Psn expected;
+  EXPECT_THAT(told(&expected), ElementsAre(2, 3));
+  EXPECT_EQ(expected, qp.rq_psn + 1);
+  EXPECT_FALSE(responder().due());
+  write_ahead(6);
+  EXPECT_THAT(told(), ElementsAre(2, 3, 6));
+  EXPECT_THAT(serials, ElementsAre(1, 2));
+  write_ahead(1);  // one gap closes, the other is told of with the ACK that is due
+  EXPECT_THAT(told(&expected), ElementsAre(6));
+  EXPECT_EQ(expected, qp.rq_psn + 4);
+  write_ahead(4);
+  write_ahead(5);
+  EXPECT_TRUE(only_response().is_ack());
+  EXPECT_EQ(responder().state().msn, Msn(7));
+  EXPECT_EQ(responder().counters().sequence_naks, 0u);
+  EXPECT_EQ(responder().counters().sacks, 3u);
+}
+
+// proves: S-6
+TEST_F(KeptTold, WhoKeepsNothingSaysNakAsBefore) {
+  qp.loss.type = ConnectionType::Slow;
+  write_ahead(1);
+  EXPECT_TRUE(only_response().is_nak(NakCode::SequenceError));
+}
+
+// proves: S-6
+TEST_F(KeptTold, ADowngradeIsToldByANak) {
+  qp.loss.store_packets = 2;
+  write_ahead(1);
+  write_ahead(2);
+  EXPECT_THAT(told(), ElementsAre(1, 2));
+  write_ahead(3);
+  EXPECT_TRUE(only_response().is_nak(NakCode::SequenceError));
+}
+
+// proves: S-7
+TEST_F(KeptTold, APeerThatHasNotAgreedSeesNothingOfIt) {
+  qp.peer_selective = false;
+  write_ahead(1);
+  write_ahead(2);
+  EXPECT_TRUE(only_response().is_nak(NakCode::SequenceError));
+  write_ahead(4);
+  EXPECT_THAT(responses(), IsEmpty());
+}
+
+// proves: S-2
+TEST_F(KeptTold, TheMissingPartOfAReadGoesInBetween) {
+  EXPECT_EQ(next(read(psn, 0, 6 * kPmtu)), Verdict::Accept);
+  test::Response r;
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(response(&r));
+  take(read(qp.rq_psn + 1, kPmtu, 2 * kPmtu));
+  std::vector<std::uint32_t> order;
+  for (const test::Response& each : responses()) order.push_back(each.psn - qp.rq_psn);
+  EXPECT_THAT(order, ElementsAre(1, 2, 4, 5));
+}
+
+class PlacedEarly : public KeptTold {
+ protected:
+  PlacedEarly() { qp.loss.out_of_order = OutOfOrder::Place; }
+  Bytes at(std::uint64_t offset) {
+    const ByteView v = written(offset, 8);
+    return {v.begin(), v.end()};
+  }
+};
+
+// proves: S-2
+TEST_F(PlacedEarly, AWriteWithItsOwnRethIsInItsPlaceAndCompletesInItsTurn) {
+  write_ahead(1, 50);
+  EXPECT_EQ(at(64), counting(8, 50));
+  EXPECT_EQ(responder().counters().placed, 1u);
+  EXPECT_EQ(responder().state().msn, Msn(0));
+  target()[64] ^= 1;  // and is not placed again
+  write_ahead(0);
+  EXPECT_EQ(responder().state().msn, Msn(2));
+  EXPECT_NE(at(64), counting(8, 50));
+}
+
+// proves: S-2
+TEST_F(PlacedEarly, APartOfTheOpenWriteIsInItsPlace) {
+  next(write(Operation::WriteFirst, psn, 0, 3 * kPmtu, counting(kPmtu)));
+  verdict(packet(Operation::WriteLast, qp.rq_psn + 2, counting(kPmtu, 9)));
+  EXPECT_EQ(at(2 * kPmtu), counting(8, 9));
+  verdict(packet(Operation::WriteMiddle, qp.rq_psn + 1, counting(kPmtu, 5)));
+  EXPECT_EQ(at(kPmtu), counting(8, 5));
+  EXPECT_EQ(responder().state().msn, Msn(1));
+}
+
+// proves: S-2, S-12
+TEST_F(PlacedEarly, TheLaterWriteHasTheLastWord) {
+  verdict(write_only(qp.rq_psn + 2, 4, counting(8, 90)));
+  verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));  // over it
+  EXPECT_THAT(told(), ElementsAre(1));
+  verdict(write_only(qp.rq_psn, 0, counting(4, 10)));  // and over that
+  responses();
+  EXPECT_EQ(responder().state().expected, qp.rq_psn + 1);
+  verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));
+  verdict(write_only(qp.rq_psn + 2, 4, counting(8, 90)));
+  EXPECT_EQ(at(4), counting(8, 90));
+  EXPECT_EQ(responder().state().msn, Msn(3));
+}
+
+// proves: S-2, S-3
+TEST_F(PlacedEarly, WhatMayNotBeThereIsNot) {
+  ParsedPacket p = write_only(qp.rq_psn + 1, 64, counting(8, 50));
+  p.header.reth.rkey ^= 0x100;
+  const Bytes before = at(64);
+  verdict(p);
+  EXPECT_EQ(at(64), before);
+  write_ahead(0);
+  EXPECT_THAT(turns, ElementsAre(Verdict::RemoteAccess));
+  again();
+  turns.clear();
+  write_ahead(1, 60);
+  table.invalidate(rkey, qp.peer());
+  EXPECT_EQ(responder().counters().placed, 1u);
+  write_ahead(0);
+  EXPECT_TRUE(responder().state().msn == Msn(0));
+}
+
+}  // namespace
+}  // namespace urnic::ib

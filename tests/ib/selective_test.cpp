@@ -1,0 +1,306 @@
+// Selective repeat (S-6): what a requester makes of SACKs, by hand.
+#include "ib/selective.h"
+
+#include <gmock/gmock.h>
+
+#include "base/rng.h"
+#include "ib/requester_bench.h"
+
+namespace urnic::ib {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using verbs::WrOp;
+
+// Writes of one packet each from PSN 100 on; a round trip takes 100 us.
+class Selective : public RequesterBench {
+ protected:
+  static constexpr Duration kTrip = Duration::us(100);
+
+  Selective() { qp.selective = qp.peer_selective = true; }
+
+  // `n` of them, one each microsecond.
+  void write(int n) {
+    for (int i = 0; i < n; ++i) {
+      post(WrOp::Write, 8);
+      ASSERT_EQ(leave().size(), 1u);
+      pass(Duration::us(1));
+    }
+  }
+  Response sack(std::uint32_t expected, std::initializer_list<std::uint32_t> kept) {
+    SackWriter writer(&own_, ++serial_);
+    for (const std::uint32_t psn : kept) writer.set(psn - expected);
+    ParsedPacket p;
+    p.header.bth.opcode = kSackOpcode;
+    p.header.bth.psn = Psn(expected - 1);
+    p.header.aeth = {Syndrome::ack(kNoCredits), Msn(0)};
+    p.payload = writer.payload();
+    return take(p);
+  }
+  const RequesterCounters& counters() { return r().counters(); }
+
+  std::uint32_t serial_ = 0;
+
+ private:
+  SackOctets own_;
+};
+
+// proves: S-6
+TEST_F(Selective, OnlyWhatIsLostLeavesAgainAndOnlyWhatIsAcknowledgedCompletes) {
+  write(6);
+  pass(kTrip - Duration::us(4));
+  EXPECT_EQ(sack(101, {102, 104, 105}), Response::Sack);
+  EXPECT_THAT(done(), ElementsAre(1));
+  EXPECT_THAT(leave(), IsEmpty()) << "they may only be late";
+  pass(kTrip);
+  const auto again = leave();
+  EXPECT_THAT(psns(again), ElementsAre(101, 103));
+  for (const SentPacket& p : again) EXPECT_TRUE(p.ask());
+  EXPECT_EQ(counters().alone, 2u);
+  EXPECT_EQ(counters().timeouts, 0u);
+  EXPECT_EQ(counters().sequence_naks, 0u);
+  pass(kTrip);
+  ack(105);
+  EXPECT_THAT(done(), ElementsAre(2, 3, 4, 5, 6));
+  EXPECT_EQ(held_pool.in_use(), 0u);
+}
+
+// proves: S-6
+TEST_F(Selective, WhatIsLateAndComesWithinTheWindowIsNotRepeatedHoweverMuchOvertookIt) {
+  write(50);
+  pass(kTrip - Duration::us(50));
+  sack(101, {102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112});
+  pass(Duration::us(5));
+  EXPECT_THAT(leave(), IsEmpty());
+  ack(149);
+  pass(kTrip * 5);
+  EXPECT_THAT(leave(), IsEmpty());
+  EXPECT_EQ(counters().repeated, 0u);
+  EXPECT_EQ(done().size(), 50u);
+}
+
+// proves: S-6
+TEST_F(Selective, TheWindowGrowsWithWhatWasOnlyLate) {
+  write(3);
+  pass(kTrip);
+  ack(100);
+  const Duration before = r().state().log.reordering_window();
+  sack(101, {102});
+  pass(kTrip * 2);
+  EXPECT_THAT(psns(leave()), ElementsAre(101));
+  pass(Duration::us(5));  // sooner than a round trip: that was the first one
+  ack(102);
+  EXPECT_GT(r().state().log.reordering_window(), before);
+  EXPECT_EQ(counters().needless, 0u) << "counted when losses are judged";
+  write(1);
+  pass(kTrip);
+  ack(103);
+  EXPECT_EQ(counters().needless, 0u);
+}
+
+// proves: S-6
+TEST_F(Selective, ALostRepetitionIsRepeatedWhenSomethingThatLeftBehindItHasCome) {
+  write(4);
+  pass(kTrip);
+  sack(100, {103});
+  pass(kTrip);
+  EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102));
+  pass(kTrip);
+  sack(100, {101, 102, 103});
+  EXPECT_THAT(leave(), IsEmpty());
+  pass(kTrip);
+  EXPECT_THAT(psns(leave()), ElementsAre(100));
+  EXPECT_EQ(counters().timeouts, 0u);
+}
+
+// proves: S-6
+TEST_F(Selective, AnOlderSackSaysNothingAndAForgottenPacketIsMissingAgain) {
+  write(4);
+  pass(kTrip);
+  serial_ = 9;
+  sack(100, {101, 102, 103});
+  serial_ = 3;
+  sack(100, {103});  // overtaken
+  pass(kTrip * 2);
+  EXPECT_THAT(psns(leave()), ElementsAre(100));
+  serial_ = 20;
+  pass(kTrip);
+  sack(100, {103});  // the peer has forgotten
+  pass(kTrip * 2);
+  EXPECT_THAT(psns(leave()), ElementsAre(101, 102));
+}
+
+// proves: S-6
+TEST_F(Selective, ANakOfThePeerHasTheOldMeaning) {
+  write(4);
+  pass(kTrip);
+  sack(100, {102, 103});
+  nak(100, NakCode::SequenceError);
+  EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102, 103));
+}
+
+// proves: S-6
+TEST_F(Selective, BehindAnRnrNakThatPacketAloneLeavesAgain) {
+  write(4);
+  pass(kTrip);
+  rnr(100, 1);
+  EXPECT_THAT(leave(), IsEmpty());
+  pass(Duration::ms(1));
+  EXPECT_THAT(psns(leave()), ElementsAre(100));
+}
+
+// proves: S-6
+TEST_F(Selective, WithoutALogASackIsASequenceNak) {
+  qp.peer_selective = false;
+  write(3);
+  qp.peer_selective = true;  // it has said so meanwhile
+  pass(kTrip);
+  sack(100, {101, 102});
+  EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102));
+  EXPECT_EQ(counters().sequence_naks, 1u);
+}
+
+// proves: S-6
+TEST_F(Selective, LiesCompleteNothing) {
+  write(3);
+  pass(kTrip);
+  sack(100, {100, 101, 102, 103, 900});  // all of it, and what has never left
+  EXPECT_EQ(counters().sack_lies, 1u);
+  EXPECT_THAT(done(), IsEmpty());
+  EXPECT_EQ(sack(104, {105}), Response::Ghost);  // beyond what has left
+  sack(50, {51});                                // long behind
+  EXPECT_THAT(done(), IsEmpty());
+  EXPECT_EQ(r().state().una.psn, Psn(100));
+  pass_until_due();  // the transport timer does not believe it
+  while (leave().empty()) pass_until_due();
+  EXPECT_FALSE(r().failed());
+}
+
+// Any SACKs: nothing completes by them, and all is answered in the end.
+// proves: S-6
+TEST_F(Selective, AnySacksHarmNothing) {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    Rng rng(seed);
+    verbs::SendQueue queue(16, 4, 0, sizeof(SendPart));
+    QpAttributes attributes = qp;
+    attributes.sq_psn = Psn(static_cast<std::uint32_t>(rng.next()));
+    attributes.retry_count = 7;
+    Requester mine(attributes, rules, &queue, &table, &held_pool);
+    use(&mine);
+    std::uint64_t posted = 0, completed = 0;
+    const auto sink = [&](const verbs::Completion&) { ++completed; };
+    RequestPacket out;
+    for (int step = 0; step < 80 && !mine.failed(); ++step) {
+      constexpr WrOp kOps[] = {WrOp::Send, WrOp::Write, WrOp::Read, WrOp::CmpSwap};
+      const WrOp op = kOps[rng.below(std::size(kOps))];
+      const auto n = static_cast<std::uint32_t>(verbs::is_atomic(op) ? 8 : rng.below(900));
+      if (rng.chance(0.5)) posted += queue.post(request(op, n)) == verbs::Post::Ok;
+      for (int i = 0; i < 8 && mine.next_packet(now, true, &out); ++i) {
+      }
+      const SendState& s = mine.state();
+      std::vector<std::uint8_t> payload(4 * rng.below(40));
+      for (std::uint8_t& o : payload) o = static_cast<std::uint8_t>(rng.next() & rng.next());
+      ParsedPacket p;
+      p.header.bth.opcode = kSackOpcode;
+      const auto off = static_cast<std::uint32_t>(rng.below(s.outstanding() + 6));
+      p.header.bth.psn = rng.chance(0.8) ? s.una.psn - 1 : s.una.psn - 3 + off;
+      const bool old_msn = rng.chance(0.5);
+      const auto back = static_cast<std::uint32_t>(old_msn ? kPsnWindow : rng.below(6));
+      p.header.aeth = {Syndrome::ack(kNoCredits), s.ssn + 2 - back};
+      p.payload = payload;
+      const Psn before = s.una.psn;
+      const bool says = p.header.bth.psn + 1 != before;
+      mine.take(p, now);
+      mine.report(sink);
+      if (!says && old_msn) {
+        ASSERT_EQ(s.una.psn, before) << seed;
+      }
+      now = now + Duration::us(static_cast<std::int64_t>(rng.below(300)));
+      if (mine.due() <= now) mine.on_time(now);
+    }
+    mine.stop();
+    mine.flush(sink);
+    ASSERT_EQ(completed, posted) << seed;
+    ASSERT_EQ(held_pool.in_use(), 0u) << seed;
+  }
+  use(nullptr);
+}
+
+// ---- answers behind a hole (S-2)
+
+class AnswerHoles : public RequesterBench {
+ protected:
+  AnswerHoles() { qp.loss.type = ConnectionType::Fast; }
+  Response part(Operation o, std::uint32_t psn) {
+    return data(o, psn, octets_of(kPmtu, static_cast<std::uint8_t>(psn)));
+  }
+};
+
+// proves: S-2
+TEST_F(AnswerHoles, WhatIsBehindOneIsKeptAndTheMissingPartAloneIsAskedFor) {
+  using enum Operation;
+  post(WrOp::Read, 6 * kPmtu);
+  leave();
+  part(ReadResponseFirst, 100);
+  EXPECT_EQ(part(ReadResponseMiddle, 103), Response::Ahead);
+  EXPECT_EQ(part(ReadResponseMiddle, 104), Response::Ahead);
+  EXPECT_THAT(done(), IsEmpty());
+  pass_until_due();
+  const auto again = leave();
+  ASSERT_THAT(psns(again), ElementsAre(101));
+  EXPECT_EQ(again[0].h.reth.length, 2 * kPmtu);
+  EXPECT_EQ(again[0].h.reth.address, 0x10000u + kPmtu);
+  EXPECT_EQ(r().counters().sequence_naks + r().counters().implied_naks, 0u);
+  part(ReadResponseFirst, 101);
+  part(ReadResponseLast, 102);
+  part(ReadResponseLast, 105);
+  EXPECT_THAT(done(), ElementsAre(1));
+  for (std::uint32_t i = 0; i < 6 * kPmtu; ++i) ASSERT_EQ(memory[i], 100 + i / kPmtu) << i;
+  EXPECT_EQ(r().counters().ahead, 2u);
+  EXPECT_EQ(r().counters().missing, 1u);
+  EXPECT_EQ(held_pool.in_use(), 0u);
+}
+
+// proves: S-2
+TEST_F(AnswerHoles, ALaterAnswerIsKeptAndWhatItAcknowledgedIsNotForgotten) {
+  using enum Operation;
+  post(WrOp::Read, kPmtu);
+  post(WrOp::Write, 8);
+  post_atomic(WrOp::FetchAdd, {}, 4096);
+  leave();
+  EXPECT_EQ(result(102, 7), Response::Ahead);
+  EXPECT_THAT(done(), IsEmpty());
+  pass_until_due();
+  EXPECT_THAT(psns(leave()), ElementsAre(100));
+  part(ReadResponseOnly, 100);
+  EXPECT_THAT(done(), ElementsAre(1, 2, 3));
+}
+
+// proves: S-2
+TEST_F(AnswerHoles, MemoryThatHasGoneMeanwhileFailsInItsTurn) {
+  using enum Operation;
+  post(WrOp::Read, 3 * kPmtu);
+  leave();
+  part(ReadResponseLast, 102);
+  part(ReadResponseFirst, 100);
+  table.deregister(lkey);
+  part(ReadResponseMiddle, 101);
+  EXPECT_THAT(statuses(), ElementsAre(verbs::Status::LocalProtection));
+}
+
+// proves: S-2
+TEST_F(AnswerHoles, ASlowQueuePairGoesBack) {
+  using enum Operation;
+  qp.loss.type = ConnectionType::Slow;
+  post(WrOp::Read, 4 * kPmtu);
+  leave();
+  part(ReadResponseFirst, 100);
+  EXPECT_EQ(part(ReadResponseMiddle, 102), Response::ImpliedNak);
+  const auto again = leave();
+  ASSERT_THAT(psns(again), ElementsAre(101));
+  EXPECT_EQ(again[0].h.reth.length, 3 * kPmtu);
+}
+
+}  // namespace
+}  // namespace urnic::ib
