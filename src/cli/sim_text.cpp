@@ -151,9 +151,8 @@ void roce_rows(Count&& count, Row&& row) {
   count("most packets kept", [](const RunResult& r) { return r.roce.most_held; });
   count("most octets lent for them", [](const RunResult& r) { return r.roce.most_held_octets; });
   count("dropped: bad ICRC", [](const RunResult& r) { return r.roce.bad_icrc; });
-  count("messages of connection management", [](const RunResult& r) {
-    return r.roce.from_left.management + r.roce.from_right.management;
-  });
+  count("connection management: messages", [](const RunResult& r) { return r.roce.management; });
+  count("sent again", [](const RunResult& r) { return r.roce.management_again; });
 }
 
 bool is_roce(const RunResult& r) {

@@ -87,7 +87,6 @@ Json packets_json(const PacketCounts& c) {
   Json j;
   j["requests"] = c.requests;
   j["responses"] = c.responses;
-  j["management"] = c.management;
   j["payload"] = c.payload;
   j["read_requests"] = c.read_requests;
   j["atomics"] = c.atomics;
@@ -120,6 +119,8 @@ Json roce_run_json(const RunResult& r) {
   j["longest_rnr_wait_ns"] = r.roce.longest_rnr_wait.count_ns();
   j["sent_in_waits"] = r.roce.sent_in_waits;
   j["drained"] = r.roce.drained;
+  j["management"] = r.roce.management;
+  j["management_again"] = r.roce.management_again;
   j["requester"] = roce_end(r.sender);
   j["responder"] = roce_end(r.receiver);
   j["from_left"] = packets_json(r.roce.from_left);

@@ -12,11 +12,7 @@ void PacketWatch::see(const urnic_frame& frame) {
   whole.insert(whole.end(), frame.data[1], frame.data[1] + frame.len[1]);
   const auto c = net::classify(whole, static_cast<std::uint32_t>(whole.size()));
   const auto view = fault::view_roce(c, whole);
-  if (!view) return;
-  if (view->management()) {
-    ++counts.management;
-    return;
-  }
+  if (!view || view->management()) return;
   const auto packet = ib::parse_packet(ByteView(whole).subspan(view->bth, view->octets));
   if (!packet) return;
   const ib::PacketHeader& h = packet->header;

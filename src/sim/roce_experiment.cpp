@@ -1,6 +1,4 @@
 // One run between two queue pairs of RoCE.
-#include <optional>
-
 #include "sim/roce_observer.h"
 #include "sim/roce_rules.h"
 #include "sim/run_parts.h"
@@ -11,18 +9,20 @@ namespace {
 // To Sqd when it is time, and back to Rts a while after it has drained.
 class Drain {
  public:
-  Drain(Pair& pair, verbs::QueuePair& qp, const WorkPlan& plan, Recorder& recorder)
-      : pair_(pair), qp_(qp), plan_(plan), recorder_(recorder), began_(pair.now()) {}
+  Drain(Pair& pair, verbs::QueuePair& qp, const WorkPlan& plan, RoceObserver& observer)
+      : pair_(pair),
+        qp_(qp),
+        observer_(observer),
+        time_(plan.sqd_time),
+        next_(plan.sqd_begin == Duration() ? Instant::never() : pair.now() + plan.sqd_begin) {}
 
   void step() {
-    if (plan_.sqd_begin == Duration() || over_) return;
-    const Instant at = began_ + plan_.sqd_begin, back = at + plan_.sqd_time;
-    const Instant next = in_sqd_ ? back : at;
-    if (pair_.now() < next) return pair_.wake_at(next);
+    if (in_sqd_ && next_.is_never() && observer_.found.drained != 0) next_ = pair_.now() + time_;
+    if (next_.is_never()) return;
+    if (pair_.now() < next_) return pair_.wake_at(next_);
+    next_ = Instant::never();
     move(in_sqd_ ? verbs::QpState::Rts : verbs::QpState::Sqd);
-    over_ = in_sqd_;
-    in_sqd_ = true;
-    if (!over_) pair_.wake_at(back);
+    in_sqd_ = !in_sqd_;
   }
 
  private:
@@ -34,15 +34,15 @@ class Drain {
       c.tell_drained = true;
     }
     pair_.left().engine().roce().modify(qp_, c, pair_.now());
-    recorder_.note("state", std::string(verbs::name(to)));
+    observer_.recorder.note("state", std::string(verbs::name(to)));
   }
 
   Pair& pair_;
   verbs::QueuePair& qp_;
-  const WorkPlan& plan_;
-  Recorder& recorder_;
-  const Instant began_;
-  bool in_sqd_ = false, over_ = false;
+  RoceObserver& observer_;
+  const Duration time_;
+  Instant next_;
+  bool in_sqd_ = false;
 };
 
 verbs::QueuePair* make(Node& node, const Setup& setup) {
@@ -53,11 +53,21 @@ verbs::QueuePair* make(Node& node, const Setup& setup) {
   return node.make_roce_qp(sizes, setup.roce.service);
 }
 
+void count_management(Pair& pair, RoceObserved* to) {
+  for (Node* node : {&pair.left(), &pair.right()}) {
+    EngineStats s;
+    node->engine().roce().fill_stats(&s);
+    to->management += s.roce.cm_sent;
+    to->management_again += s.roce.cm_repeated + s.roce.cm_answered_again;
+  }
+}
+
 }  // namespace
 
 RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool series) {
   RunResult r;
   r.seed = seed;
+  r.sender.transport = r.receiver.transport = "roce";
   Pair pair(pair_options(setup, seed));
   const Instant asked = pair.now();
   verbs::QueuePair* const left = make(pair.left(), setup);
@@ -75,13 +85,13 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   Traffic traffic(pair, *left, *right, setup.work, setup.roce, began, seed);
   RoceObserver observer(pair, *left, *right, traffic, series);
   Phases phases(pair, setup, observer.recorder);
-  Drain drain(pair, *left, setup.work, observer.recorder);
+  Drain drain(pair, *left, setup.work, observer);
   const bool ended = pair.run_until(
       [&] {
         phases.step();
         traffic.step();
-        drain.step();
         observer.look();
+        drain.step();
         return traffic.complete() || !traffic.failure().empty();
       },
       limit);
@@ -93,6 +103,7 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   r.sender = engine::RocePairs::stats_of(*left);
   r.receiver = engine::RocePairs::stats_of(*right);
   r.roce = std::move(observer.found);
+  count_management(pair, &r.roce);
   r.repairs = std::move(r.roce.repairs);
   r.most_pending = r.roce.most_held;
   r.rules_seen = rules_seen(setup, r);

@@ -43,6 +43,8 @@ struct RoceObserved {
   Duration longest_rnr_wait;
   std::uint64_t bad_icrc = 0;  // packets dropped for it, both nodes
   std::uint64_t drained = 0;   // drained events of the left queue pair
+  // Messages of connection management, both nodes, and of these sent again. From the beginning.
+  std::uint64_t management = 0, management_again = 0;
   PacketCounts from_left, from_right;
 };
 

@@ -212,7 +212,7 @@ constexpr SetupKey kSetupKeys[] = {
      [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_gap); }},
     {"work.sqd_begin", "RoCE: the left queue pair goes to Sqd then",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.sqd_begin); }},
-    {"work.sqd_time", "RoCE: and back to Rts after that",
+    {"work.sqd_time", "RoCE: and back to Rts so long after it has drained",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.sqd_time); }},
     {"work.embed",
      "Writes carry an FPDU in their payload, octets 100 to 183: a Write of 64 octets to "

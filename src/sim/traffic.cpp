@@ -54,7 +54,7 @@ Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, co
   std::uint8_t rights = verbs::kRemoteRead | verbs::kZeroBased;
   if (plan_.op == Op::Atomic) {
     source_.octets.assign(kAtomicOctets, 0);  // one counter
-    rights = verbs::kRemoteAtomic | verbs::kZeroBased;
+    rights = verbs::kLocalWrite | verbs::kRemoteAtomic | verbs::kZeroBased;
   }
   source_.stag = from.register_memory(source_.octets.data(), source_.octets.size(), rights);
   if (plan_.op == Op::Send) {
