@@ -102,7 +102,7 @@ void Traffic::take_completions() {
   for (int n; (n = pair_.left().poll_send(batch)) > 0;) {
     for (int i = 0; i < n; ++i) {
       if (batch[i].completion.status != verbs::Status::Success) {
-        ++failed_;
+        ++n_.failed;
         const bool first = batch[i].completion.status != verbs::Status::Flushed;
         if (roce_.on && first && failure_.empty()) {
           failure_ = std::string("left: ") + why_failed(batch[i].completion.status);
@@ -110,8 +110,8 @@ void Traffic::take_completions() {
         continue;
       }
       if (plan_.op == Op::Atomic) check_atomic();
-      if (plan_.op != Op::Send) delivered_octets_ += size_of(completed_);
-      ++completed_;
+      if (plan_.op != Op::Send) n_.octets += size_of(n_.completed);
+      ++n_.completed;
       last_delivery_ = pair_.now();
     }
   }
@@ -122,29 +122,28 @@ void Traffic::take_completions() {
 
 void Traffic::check_receive(const verbs::Completion& c) {
   if (c.status != verbs::Status::Success) return;  // flushed: the stream is over
-  const std::uint64_t in_turn = received_++;
+  const std::uint64_t in_turn = n_.received++;
   // What may be lost says itself which it is.
   const std::uint64_t message = unreliable() ? c.immediate : in_turn;
   const std::uint64_t length = size_of(message);
-  delivered_octets_ += length;
+  n_.octets += length;
   last_delivery_ = pair_.now();
   const std::uint64_t receives = std::min(plan_.receives, plan_.count);
   const std::uint8_t* got = receive_.octets.data() + (c.wr_id % receives) * receive_slot() + head();
   const std::uint8_t* sent = source_.octets.data() + slot_of(message) * largest_;
   if (c.wr_id != in_turn || c.byte_len != length + head() || message >= plan_.count) {
-    wrong_ += length;
+    n_.wrong += length;
     return;
   }
-  newest_ = std::max(newest_, message + 1);
-  for (std::uint64_t i = 0; i < length; ++i) wrong_ += got[i] != sent[i] ? 1 : 0;
+  for (std::uint64_t i = 0; i < length; ++i) n_.wrong += got[i] != sent[i] ? 1 : 0;
 }
 
 // Each is carried out once, in order: what was there is how many came before.
 void Traffic::check_atomic() {
   std::uint64_t was = 0;
-  std::copy_n(sink_.octets.data() + slot_of(completed_) * largest_, kAtomicOctets,
+  std::copy_n(sink_.octets.data() + slot_of(n_.completed) * largest_, kAtomicOctets,
               reinterpret_cast<std::uint8_t*>(&was));
-  if (was != completed_) wrong_ += kAtomicOctets;
+  if (was != n_.completed) n_.wrong += kAtomicOctets;
 }
 
 void Traffic::look_for_the_end() {
@@ -166,39 +165,39 @@ void Traffic::post_receives(Instant now) {
     return;
   }
   const std::uint64_t receives = std::min(plan_.receives, plan_.count);
-  while (receives_posted_ < plan_.count && receives_posted_ - received_ < receives) {
+  while (n_.receives_posted < plan_.count && n_.receives_posted - n_.received < receives) {
     if (now < next_receive_) {
       pair_.wake_at(next_receive_);
       return;
     }
-    const verbs::Sge sge{(receives_posted_ % receives) * receive_slot(),
+    const verbs::Sge sge{(n_.receives_posted % receives) * receive_slot(),
                          static_cast<std::uint32_t>(receive_slot()), receive_.stag};
-    if (!pair_.right().post_receive(right_, {receives_posted_, {&sge, 1}}, now)) return;
-    ++receives_posted_;
+    if (!pair_.right().post_receive(right_, {n_.receives_posted, {&sge, 1}}, now)) return;
+    ++n_.receives_posted;
     if (plan_.receives_gap > Duration()) next_receive_ = now + plan_.receives_gap;
   }
 }
 
 void Traffic::post_work(Instant now) {
-  while (posted_ < plan_.count && posted_ - completed_ < plan_.depth) {
+  while (n_.posted < plan_.count && n_.posted - n_.completed < plan_.depth) {
     if (now < next_post_) {
       pair_.wake_at(next_post_);
       return;
     }
     verbs::Sge sge;
-    sge.addr = slot_of(posted_) * largest_;
-    sge.length = size_of(posted_);
+    sge.addr = slot_of(n_.posted) * largest_;
+    sge.length = size_of(n_.posted);
     sge.lkey = reads() || plan_.op == Op::Atomic ? sink_.stag : source_.stag;
     const verbs::SendWr wr = request(&sge);
     if (pair_.left().post_send(left_, wr, now) != verbs::Post::Ok) return;
-    ++posted_;
+    ++n_.posted;
     next_post_ = now + plan_.gap;
   }
 }
 
 verbs::SendWr Traffic::request(const verbs::Sge* sge) const {
   verbs::SendWr wr;
-  wr.wr_id = posted_;
+  wr.wr_id = n_.posted;
   wr.flags = verbs::kSignaled;
   wr.sges = {sge, 1};
   wr.remote_address = sge->addr;
@@ -220,7 +219,7 @@ verbs::SendWr Traffic::request(const verbs::Sge* sge) const {
     case Op::Send:
       wr.op = unreliable() ? verbs::WrOp::SendImm : verbs::WrOp::Send;
       wr.remote_address = 0;
-      wr.immediate = posted_;
+      wr.immediate = n_.posted;
       if (head() != 0) ib::set_destination(&wr, {handle_, right_.number(), kSimQkey});
       break;
   }
@@ -228,7 +227,7 @@ verbs::SendWr Traffic::request(const verbs::Sge* sge) const {
 }
 
 bool Traffic::complete() const {
-  if (completed_ != plan_.count) return false;
+  if (n_.completed != plan_.count) return false;
   if (unreliable()) {
     if (pair_.now() >= last_delivery_ + kQuiet) return true;
     pair_.wake_at(last_delivery_ + kQuiet);
@@ -244,21 +243,21 @@ void Traffic::check_memory() {
   if (plan_.op == Op::Atomic) {
     std::uint64_t counter = 0;
     std::copy_n(source_.octets.data(), kAtomicOctets, reinterpret_cast<std::uint8_t*>(&counter));
-    if (counter < completed_ || counter > posted_) wrong_ += kAtomicOctets;
+    if (counter < n_.completed || counter > n_.posted) n_.wrong += kAtomicOctets;
     return;
   }
   for (std::uint64_t slot = 0; slot < slots_; ++slot) {
     std::uint64_t length = 0;  // of the longest message that has gone through this slot
     const std::uint64_t rounds = plan_.sizes.size();
-    for (std::uint64_t m = slot, n = 0; m < completed_ && n < rounds; m += slots_, ++n) {
+    for (std::uint64_t m = slot, n = 0; m < n_.completed && n < rounds; m += slots_, ++n) {
       length = std::max<std::uint64_t>(length, size_of(m));
     }
     const std::uint64_t at = slot * largest_;
     for (std::uint64_t i = at; i < at + length; ++i)
-      wrong_ += sink_.octets[i] != source_.octets[i] ? 1 : 0;
+      n_.wrong += sink_.octets[i] != source_.octets[i] ? 1 : 0;
   }
   for (std::uint64_t i = source_.octets.size(); i < sink_.octets.size(); ++i)
-    wrong_ += sink_.octets[i] != 0 ? 1 : 0;
+    n_.wrong += sink_.octets[i] != 0 ? 1 : 0;
 }
 
 }  // namespace urnic::sim

@@ -27,19 +27,19 @@ class Traffic {
   // Why the stream ended early; empty while it stands.
   const std::string& failure() const { return failure_; }
 
-  std::uint64_t posted() const { return posted_; }
+  std::uint64_t posted() const { return n_.posted; }
   // Data comes back to who asks.
   bool reads() const { return plan_.op == Op::Read; }
   // When the last message was delivered.
   Instant last_delivery() const { return last_delivery_; }
   // Messages whose work is done for whoever gets the data: receives completed for Sends, else work
   // requests completed.
-  std::uint64_t delivered() const { return plan_.op == Op::Send ? received_ : completed_; }
-  std::uint64_t delivered_octets() const { return delivered_octets_; }
-  std::uint64_t completed() const { return completed_; }
-  std::uint64_t failed() const { return failed_; }
+  std::uint64_t delivered() const { return plan_.op == Op::Send ? n_.received : n_.completed; }
+  std::uint64_t delivered_octets() const { return n_.octets; }
+  std::uint64_t completed() const { return n_.completed; }
+  std::uint64_t failed() const { return n_.failed; }
   // Octets that are not what was sent: of Sends as they complete, of the rest by check_memory().
-  std::uint64_t wrong_octets() const { return wrong_; }
+  std::uint64_t wrong_octets() const { return n_.wrong; }
   void check_memory();
 
  private:
@@ -74,9 +74,10 @@ class Traffic {
   std::uint64_t slots_, largest_;
   // Message i lies in slot i mod slots_ of the source and goes to that of the sink.
   Memory source_, sink_, receive_;
-  std::uint64_t posted_ = 0, completed_ = 0, received_ = 0, receives_posted_ = 0;
-  std::uint64_t delivered_octets_ = 0, wrong_ = 0, failed_ = 0;
-  std::uint64_t newest_ = 0;  // behind the newest message received of a service that loses some
+  struct Counts {
+    std::uint64_t posted = 0, completed = 0, received = 0, receives_posted = 0;
+    std::uint64_t octets = 0, wrong = 0, failed = 0;  // delivered; not what was sent; requests
+  } n_;
   std::string failure_;
 };
 
