@@ -82,6 +82,86 @@ std::string repairs(const VariantResult& v) {
   return milliseconds(rank(50)) + " / " + milliseconds(rank(90)) + " / " + milliseconds(all.back());
 }
 
+// Items that any run has shown.
+std::string rules_seen(const VariantResult& v) {
+  std::vector<std::string> all;
+  for (const RunResult& r : v.runs) {
+    for (const std::string& rule : r.rules_seen) {
+      if (std::find(all.begin(), all.end(), rule) == all.end()) all.push_back(rule);
+    }
+  }
+  std::string out;
+  for (const std::string& rule : all) out += (out.empty() ? "" : " ") + rule;
+  return out.empty() ? "-" : out;
+}
+
+// Rows of what only one transport has.
+template <class Count, class Row>
+void iwarp_rows(Count&& count, Row&& row) {
+  count("octets by FAST", [](const RunResult& r) { return r.receiver.iwarp.bytes_fast; });
+  count("octets by SLOW", [](const RunResult& r) { return r.receiver.iwarp.bytes_slow; });
+  count("detours", [](const RunResult& r) { return r.receiver.iwarp.detours; });
+  count("octets by detour", [](const RunResult& r) { return r.receiver.iwarp.bytes_detour; });
+  count("octets copied", [](const RunResult& r) { return r.receiver.iwarp.bytes_copied; });
+  count("downgrades", [](const RunResult& r) { return r.receiver.iwarp.downgrades; });
+  count("upgrades", [](const RunResult& r) { return r.receiver.iwarp.upgrades; });
+  count("recovery attempts", [](const RunResult& r) { return r.receiver.iwarp.recovery_attempts; });
+  row("repair p50 / p90 / most", repairs);
+  count("drops, no receive posted",
+        [](const RunResult& r) { return r.receiver.iwarp.empty_rq_drops; });
+  count("immediate dup ACKs",
+        [](const RunResult& r) { return r.receiver.iwarp.immediate_dup_acks; });
+  count("dup ACKs sent", [](const RunResult& r) { return r.receiver.iwarp.tcp.dup_acks_out; });
+  count("retransmissions", [](const RunResult& r) { return r.sender.iwarp.tcp.retransmits; });
+  count("time-outs", [](const RunResult& r) { return r.sender.iwarp.tcp.rto_expirations; });
+  count("most holes open", [](const RunResult& r) { return r.most_holes; });
+  count("most messages behind holes", [](const RunResult& r) { return r.most_pending; });
+  count("most octets of hole state", [](const RunResult& r) { return r.most_hole_state; });
+  count("most reassembly octets", [](const RunResult& r) { return r.most_reassembly; });
+}
+
+template <class Count, class Row>
+void roce_rows(Count&& count, Row&& row) {
+  count("request packets sent", [](const RunResult& r) { return r.sender.roce.requests_sent; });
+  count("of those repeated", [](const RunResult& r) { return r.sender.roce.requests_repeated; });
+  count("probes", [](const RunResult& r) { return r.sender.roce.probes_sent; });
+  count("time-outs", [](const RunResult& r) { return r.sender.roce.response_timeouts; });
+  count("implied NAKs", [](const RunResult& r) { return r.sender.roce.implied_naks; });
+  count("behind a gap",
+        [](const RunResult& r) { return r.receiver.roce.requests_out_of_sequence; });
+  count("of those kept", [](const RunResult& r) { return r.receiver.roce.requests_held; });
+  count("waited for a receive", [](const RunResult& r) { return r.receiver.roce.requests_parked; });
+  count("duplicates", [](const RunResult& r) { return r.receiver.roce.requests_duplicate; });
+  count("packets of answers to Reads",
+        [](const RunResult& r) { return r.receiver.roce.read_packets_sent; });
+  count("ACKs sent", [](const RunResult& r) { return r.receiver.roce.acks_sent; });
+  count("Sequence NAKs sent",
+        [](const RunResult& r) { return r.receiver.roce.sequence_naks_sent; });
+  count("RNR NAKs sent", [](const RunResult& r) { return r.receiver.roce.rnr_naks_sent; });
+  row("longest RNR wait", [](const VariantResult& v) {
+    Duration most;
+    for (const RunResult& r : v.runs) most = std::max(most, r.roce.longest_rnr_wait);
+    return most == Duration() ? std::string("-") : milliseconds(most.count_ns());
+  });
+  count("gaps", [](const RunResult& r) { return r.repairs.size(); });
+  row("gap closed p50 / p90 / most", repairs);
+  count("downgrades", [](const RunResult& r) { return r.receiver.roce.roce_downgrades; });
+  count("upgrades", [](const RunResult& r) { return r.receiver.roce.roce_upgrades; });
+  count("messages lost", [](const RunResult& r) { return r.receiver.roce.messages_lost; });
+  count("most packets kept", [](const RunResult& r) { return r.roce.most_held; });
+  count("most octets lent for them", [](const RunResult& r) { return r.roce.most_held_octets; });
+  count("dropped: bad ICRC", [](const RunResult& r) { return r.roce.bad_icrc; });
+  count("connection management: messages", [](const RunResult& r) { return r.roce.management; });
+  count("sent again", [](const RunResult& r) { return r.roce.management_again; });
+}
+
+bool is_roce(const RunResult& r) {
+  return r.sender.transport == "roce";
+}
+bool ends_fast(const RunResult& r) {
+  return is_roce(r) ? r.receiver.roce.fast : r.receiver.iwarp.fast;
+}
+
 Table side_by_side(const std::vector<VariantResult>& results) {
   std::vector<std::pair<std::string, Table::Align>> columns{{"", Table::Align::Left}};
   for (const VariantResult& v : results) {
@@ -116,38 +196,24 @@ Table side_by_side(const std::vector<VariantResult>& results) {
   count("octets delivered", [](const RunResult& r) { return r.octets; });
   count("octets wrong", [](const RunResult& r) { return r.wrong_octets; });
   row("FAST at the end", [](const VariantResult& v) {
-    const auto fast = std::count_if(v.runs.begin(), v.runs.end(),
-                                    [](const RunResult& r) { return r.receiver.iwarp.fast; });
+    const auto fast = std::count_if(v.runs.begin(), v.runs.end(), ends_fast);
     const auto all = static_cast<std::ptrdiff_t>(v.runs.size());
     if (fast == all) return std::string("yes");
     return fast == 0 ? std::string("no") : std::to_string(fast) + " of " + std::to_string(all);
   });
-  count("octets by FAST", [](const RunResult& r) { return r.receiver.iwarp.bytes_fast; });
-  count("octets by SLOW", [](const RunResult& r) { return r.receiver.iwarp.bytes_slow; });
-  count("detours", [](const RunResult& r) { return r.receiver.iwarp.detours; });
-  count("octets by detour", [](const RunResult& r) { return r.receiver.iwarp.bytes_detour; });
-  count("octets copied", [](const RunResult& r) { return r.receiver.iwarp.bytes_copied; });
-  count("downgrades", [](const RunResult& r) { return r.receiver.iwarp.downgrades; });
-  count("upgrades", [](const RunResult& r) { return r.receiver.iwarp.upgrades; });
-  count("recovery attempts", [](const RunResult& r) { return r.receiver.iwarp.recovery_attempts; });
-  row("repair p50 / p90 / most", repairs);
-  count("drops, no receive posted",
-        [](const RunResult& r) { return r.receiver.iwarp.empty_rq_drops; });
-  count("immediate dup ACKs",
-        [](const RunResult& r) { return r.receiver.iwarp.immediate_dup_acks; });
-  count("dup ACKs sent", [](const RunResult& r) { return r.receiver.iwarp.tcp.dup_acks_out; });
-  count("retransmissions", [](const RunResult& r) { return r.sender.iwarp.tcp.retransmits; });
-  count("time-outs", [](const RunResult& r) { return r.sender.iwarp.tcp.rto_expirations; });
-  count("most holes open", [](const RunResult& r) { return r.most_holes; });
-  count("most messages behind holes", [](const RunResult& r) { return r.most_pending; });
-  count("most octets of hole state", [](const RunResult& r) { return r.most_hole_state; });
-  count("most reassembly octets", [](const RunResult& r) { return r.most_reassembly; });
+  const auto any = [&](bool roce) {
+    return std::any_of(results.begin(), results.end(),
+                       [&](const VariantResult& v) { return is_roce(v.runs.front()) == roce; });
+  };
+  if (any(false)) iwarp_rows(count, row);
+  if (any(true)) roce_rows(count, row);
   for (std::size_t k = 0; k < static_cast<std::size_t>(fault::FaultKind::Count); ++k) {
     const std::string name =
         "wire: " + std::string(fault_kind_name(static_cast<fault::FaultKind>(k)));
     count(name.c_str(),
           [&](const RunResult& r) { return r.to_right.injected[k] + r.to_left.injected[k]; });
   }
+  row("rules seen", rules_seen);
   count("router: too large", [](const RunResult& r) { return r.router_dropped; });
   return table;
 }

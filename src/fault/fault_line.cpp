@@ -67,13 +67,15 @@ void FaultLine::recycle(Frame f) {
   if (spare_.size() < kSpareLimit) spare_.push_back(std::move(f));
 }
 
-bool FaultLine::is_eligible(const TcpView* v, ByteView payload) {
-  if (v != nullptr && guard_.spares(*v, payload, plan_)) {
+bool FaultLine::is_eligible(const FrameView& v, ByteView payload) {
+  const bool spared = v.tcp ? guard_.spares(*v.tcp, payload, plan_)
+                            : v.roce && plan_.skip_handshake && v.roce->management();
+  if (spared) {
     ++counters_.spared;
     return false;
   }
   if (!plan_.tcp_only) return true;
-  return v != nullptr && v->payload_len > plan_.payload_only;
+  return (v.tcp || v.roce) && v.payload() > plan_.payload_only;
 }
 
 bool FaultLine::asked_for(FaultKind kind) const {
@@ -81,7 +83,7 @@ bool FaultLine::asked_for(FaultKind kind) const {
          plan_.at.end();
 }
 
-void FaultLine::note(FaultKind kind, std::size_t length, const TcpView* v, Instant now,
+void FaultLine::note(FaultKind kind, std::size_t length, const FrameView& v, Instant now,
                      std::uint32_t at) {
   ++counters_.injected[static_cast<std::size_t>(kind)];
   if (log_ == nullptr) return;
@@ -89,16 +91,17 @@ void FaultLine::note(FaultKind kind, std::size_t length, const TcpView* v, Insta
   r.time = now;
   r.kind = kind;
   r.direction = direction_;
-  r.tcp = v != nullptr;
+  r.tcp = v.tcp.has_value();
+  r.roce = v.roce.has_value();
   r.queue = queue_;
-  r.seq = v != nullptr ? v->seq : 0;
-  r.payload = v != nullptr ? v->payload_len : 0;
+  r.seq = v.tcp ? v.tcp->seq : v.roce ? v.roce->psn : 0;
+  r.payload = v.payload();
   r.length = static_cast<std::uint32_t>(length);
   r.at = at;
   log_->add(r);
 }
 
-bool FaultLine::lose(std::size_t length, const TcpView* v, Instant now) {
+bool FaultLine::lose(std::size_t length, const FrameView& v, Instant now) {
   bool lost = burst_left_ != 0;
   if (lost) {
     --burst_left_;
@@ -110,20 +113,20 @@ bool FaultLine::lose(std::size_t length, const TcpView* v, Instant now) {
   return lost;
 }
 
-FaultLine::Decision FaultLine::decide(const TcpView* v, ByteView payload, std::size_t length,
+FaultLine::Decision FaultLine::decide(const FrameView& v, ByteView payload, std::size_t length,
                                       Instant now) {
   Decision d;
-  if (v != nullptr) {
-    mtu_seen_ = std::max(mtu_seen_, v->overhead() - v->net.l3_offset + v->payload_len);
+  if (v.tcp) {
+    mtu_seen_ = std::max(mtu_seen_, v.tcp->overhead() - v.tcp->net.l3_offset + v.tcp->payload_len);
   }
   d.eligible = is_eligible(v, payload);
   if (!d.eligible) return d;
   ++counters_.eligible;
   ++ordinal_;
   d.lost = lose(length, v, now);
-  if (d.lost || v == nullptr) return d;
-  d.corrupt = v->payload_len != 0 && hit(FaultKind::Corrupt, plan_.corrupt);
-  d.bad_checksum = !d.corrupt && hit(FaultKind::BadSum, plan_.bad_checksum);
+  if (d.lost) return d;
+  d.corrupt = v.corruptible() && hit(FaultKind::Corrupt, plan_.corrupt);
+  d.bad_checksum = v.tcp && !d.corrupt && hit(FaultKind::BadSum, plan_.bad_checksum);
   return d;
 }
 
@@ -134,29 +137,34 @@ FaultLine::Verdict FaultLine::inspect(const urnic_frame& f, Instant now, Frame* 
   const std::size_t n = std::min<std::size_t>(f.len[0], sizeof head);
   std::memcpy(head, f.data[0], n);
   const std::uint32_t length = port::frame_len(f);
-  const auto view = parse_tcp_frame({head, n}, length);
-  const TcpView* v = view ? &*view : nullptr;
+  const FrameView view = look_at({head, n}, length);
+  const TcpView* v = view.segment();
   ByteView payload;
   if (v != nullptr && v->payload_offset() < f.len[0]) {
     payload = ByteView(f.data[0], f.len[0]).subspan(v->payload_offset());
   } else if (v != nullptr) {
     payload = {f.data[1], f.len[1]};
   }
-  const Decision d = decide(v, payload, length, now);
+  const Decision d = decide(view, payload, length, now);
   if (d.lost) return Verdict::Lost;
   ++counters_.delivered;
   if (!d.corrupt && !d.bad_checksum) return Verdict::Pass;
   *changed = new_frame({f.data[0], f.len[0]}, {f.data[1], f.len[1]}, f.csum);
   std::memcpy(changed->bytes.data(), head, n);  // as inspected, whatever is there by now
   if (d.corrupt) {
-    corrupt(*changed, *v, now);
+    corrupt(*changed, view, now);
   } else {
-    break_checksum(*changed, *v, now);
+    break_checksum(*changed, view, now);
   }
   return Verdict::Change;
 }
 
-void FaultLine::corrupt(Frame& f, const TcpView& v, Instant now) {
+void FaultLine::corrupt(Frame& f, const FrameView& v, Instant now) {
+  const std::uint32_t at = v.tcp ? corrupt_tcp(f, *v.tcp) : corrupt_roce(f, *v.roce, &rng_);
+  note(FaultKind::Corrupt, f.bytes.size(), v, now, at);
+}
+
+std::uint32_t FaultLine::corrupt_tcp(Frame& f, const TcpView& v) {
   const std::uint64_t n = rng_.between(1, std::min<std::uint64_t>(kCorruptOctets, v.payload_len));
   const auto at =
       static_cast<std::uint32_t>(v.payload_offset() + rng_.below(v.payload_len - n + 1));
@@ -166,10 +174,11 @@ void FaultLine::corrupt(Frame& f, const TcpView& v, Instant now) {
     f.bytes[at + i] = static_cast<std::uint8_t>(f.bytes[at + i] ^ rng_.between(1, 255));
   }
   patch_tcp_checksum(f, v, at, was);
-  note(FaultKind::Corrupt, f.bytes.size(), &v, now, at);
+  return at;
 }
 
-void FaultLine::break_checksum(Frame& f, const TcpView& v, Instant now) {
+void FaultLine::break_checksum(Frame& f, const FrameView& seen, Instant now) {
+  const TcpView& v = *seen.tcp;
   if (!tcp_checksum_ok(f, v)) return;  // is broken already; another change might mend it
   if (f.csum == URNIC_CSUM_PARTIAL) finish_tcp_frame(f, v, v.payload_len);
   f.csum = URNIC_CSUM_UNKNOWN;
@@ -180,7 +189,7 @@ void FaultLine::break_checksum(Frame& f, const TcpView& v, Instant now) {
           ? v.payload_offset() + static_cast<std::uint32_t>(rng_.below(v.payload_len))
           : v.net.l4_offset + 16u + static_cast<std::uint32_t>(rng_.below(2));
   f.bytes[at] = static_cast<std::uint8_t>(f.bytes[at] ^ (1u << rng_.below(8)));
-  note(FaultKind::BadSum, f.bytes.size(), &v, now, at);
+  note(FaultKind::BadSum, f.bytes.size(), seen, now, at);
 }
 
 void FaultLine::push(ByteView head, ByteView tail, std::uint8_t csum, Instant now) {
@@ -190,14 +199,14 @@ void FaultLine::push(ByteView head, ByteView tail, std::uint8_t csum, Instant no
     enqueue(std::move(f), now, Duration(), true);
     return;
   }
-  const auto view = parse_tcp_frame(f);
-  const TcpView* v = view ? &*view : nullptr;
+  const FrameView view = look_at(f);
+  const TcpView* v = view.segment();
   const ByteView payload =
       v != nullptr ? ByteView(f.bytes).subspan(v->payload_offset()) : ByteView();
-  const Decision d = decide(v, payload, f.bytes.size(), now);
+  const Decision d = decide(view, payload, f.bytes.size(), now);
   if (d.lost) return recycle(std::move(f));
-  if (d.corrupt) corrupt(f, *v, now);
-  if (d.bad_checksum) break_checksum(f, *v, now);
+  if (d.corrupt) corrupt(f, view, now);
+  if (d.bad_checksum) break_checksum(f, view, now);
   if (d.eligible) {
     duplicate_next_ = duplicate_next_ || asked_for(FaultKind::Duplicate);
     reorder_next_ = reorder_next_ || asked_for(FaultKind::Reorder);
@@ -214,8 +223,8 @@ void FaultLine::push(ByteView head, ByteView tail, std::uint8_t csum, Instant no
   const std::size_t length = f.bytes.size();
   out_.clear();
   resegmenter_.push(std::move(f), v, rule, now, out_);
-  if (resegmenter_.stats().cut != before.cut) note(FaultKind::Cut, length, v, now);
-  if (resegmenter_.stats().joined != before.joined) note(FaultKind::Join, length, v, now);
+  if (resegmenter_.stats().cut != before.cut) note(FaultKind::Cut, length, view, now);
+  if (resegmenter_.stats().joined != before.joined) note(FaultKind::Join, length, view, now);
   pass_on(d.eligible, now);
 }
 
@@ -225,10 +234,9 @@ void FaultLine::pass_on(bool eligible, Instant now) {
     const bool late = eligible && (reorder_next_ || chance(plan_.reorder));
     if (eligible) duplicate_next_ = reorder_next_ = false;
     if (twice || late) {
-      const auto view = parse_tcp_frame(f);
-      const TcpView* v = view ? &*view : nullptr;
-      if (twice) note(FaultKind::Duplicate, f.bytes.size(), v, now);
-      if (late) note(FaultKind::Reorder, f.bytes.size(), v, now);
+      const FrameView view = look_at(f);
+      if (twice) note(FaultKind::Duplicate, f.bytes.size(), view, now);
+      if (late) note(FaultKind::Reorder, f.bytes.size(), view, now);
     }
     if (twice) enqueue(new_frame(f.bytes, {}, f.csum), now, Duration(), true);
     if (!late) {
@@ -260,8 +268,7 @@ void FaultLine::overtaken(Instant now) {
 void FaultLine::enqueue(Frame f, Instant now, Duration extra, bool in_order) {
   under_way_.move_due(now);
   if (under_way_.size() >= plan_.limit) {
-    const auto view = idle_ ? std::nullopt : parse_tcp_frame(f);
-    note(FaultKind::Overflow, f.bytes.size(), view ? &*view : nullptr, now);
+    note(FaultKind::Overflow, f.bytes.size(), idle_ ? FrameView() : look_at(f), now);
     return recycle(std::move(f));
   }
   under_way_.enter(std::move(f), plan_, now, extra, in_order, &rng_);

@@ -16,6 +16,7 @@
 #include "fault/delay_line.h"
 #include "fault/fault_log.h"
 #include "fault/flow_guard.h"
+#include "fault/frame_view.h"
 #include "fault/plan.h"
 #include "fault/resegmenter.h"
 #include "fault/tcp_frame.h"
@@ -79,21 +80,22 @@ class FaultLine {
   struct Decision {
     bool eligible = false, lost = false, corrupt = false, bad_checksum = false;
   };
-  Decision decide(const TcpView* v, ByteView payload, std::size_t length, Instant now);
-  bool is_eligible(const TcpView* v, ByteView payload);
+  Decision decide(const FrameView& v, ByteView payload, std::size_t length, Instant now);
+  bool is_eligible(const FrameView& v, ByteView payload);
   // The plan wants `kind` for the current eligible frame: by its number or by chance.
   bool asked_for(FaultKind kind) const;
   bool chance(double p) { return p > 0 && rng_.chance(p); }
   bool hit(FaultKind kind, double p) { return asked_for(kind) || chance(p); }
-  bool lose(std::size_t length, const TcpView* v, Instant now);
-  void corrupt(Frame& f, const TcpView& v, Instant now);
-  void break_checksum(Frame& f, const TcpView& v, Instant now);
+  bool lose(std::size_t length, const FrameView& v, Instant now);
+  void corrupt(Frame& f, const FrameView& v, Instant now);
+  std::uint32_t corrupt_tcp(Frame& f, const TcpView& v);
+  void break_checksum(Frame& f, const FrameView& seen, Instant now);
   // Duplication and reordering of what the re-segmentation put into out_.
   void pass_on(bool eligible, Instant now);
   void enqueue(Frame f, Instant now, Duration extra, bool in_order);
   void overtaken(Instant now);
   Frame new_frame(ByteView head, ByteView tail, std::uint8_t csum);
-  void note(FaultKind kind, std::size_t length, const TcpView* v, Instant now,
+  void note(FaultKind kind, std::size_t length, const FrameView& v, Instant now,
             std::uint32_t at = 0);
 
   FaultPlan plan_;

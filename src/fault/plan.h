@@ -16,7 +16,8 @@ enum class FaultKind : std::uint8_t {
   Loss,       // not delivered
   Duplicate,  // delivered twice in a row
   Reorder,    // delivered later than frames behind it
-  Corrupt,    // payload changed, TCP checksum made right again: only the MPA CRC can tell
+  Corrupt,    // payload changed, TCP checksum made right again: only the MPA CRC can tell; of RoCE
+              // anything between BTH and ICRC
   BadSum,     // changed so that the TCP checksum is wrong
   Cut,        // one segment became several
   Join,       // segments were joined, perhaps cut elsewhere
@@ -44,10 +45,11 @@ struct FaultPlan {
   std::uint32_t mtu = 0;  // largest IP datagram made by joining; 0: the largest seen so far
 
   // Which frames are eligible for all but delay, jitter and rate.
-  std::uint32_t payload_only = 0;  // TCP segments with more payload than this; 0: every frame
-  bool tcp_only = false;           // set by payload_only=: also for payload_only=0
-  std::uint64_t after = 0;         // spare the first octets of each TCP stream
-  bool skip_handshake = false;     // spare SYNs and the MPA Request and Reply
+  // TCP segments and packets of RoCE with more payload than this; 0: every frame
+  std::uint32_t payload_only = 0;
+  bool tcp_only = false;        // set by payload_only=: also for payload_only=0
+  std::uint64_t after = 0;      // spare the first octets of each TCP stream
+  bool skip_handshake = false;  // spare SYNs, MPA Request and Reply; RoCE's queue pair 1
 
   // Exact faults: the n-th eligible frame since the plan took force, counted from 1.
   struct At {

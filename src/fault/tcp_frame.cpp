@@ -32,8 +32,12 @@ void set_ce(Frame& f, const TcpView& v) {
 }  // namespace
 
 std::optional<TcpView> parse_tcp_frame(ByteView head, std::uint32_t total_len) {
+  return view_tcp(net::classify(head, total_len), head);
+}
+
+std::optional<TcpView> view_tcp(const net::Classified& c, ByteView head) {
   TcpView v;
-  v.net = net::classify(head, total_len);
+  v.net = c;
   if (v.net.kind != net::FrameKind::Tcp) return std::nullopt;
   const std::uint8_t* t = head.data() + v.net.l4_offset;
   v.src_port = load_be16(t);
@@ -75,22 +79,26 @@ void finish_tcp_frame(Frame& f, const TcpView& v, std::uint32_t payload_len) {
 
 void patch_tcp_checksum(Frame& f, const TcpView& v, std::uint32_t at, ByteView was) {
   if (f.csum == URNIC_CSUM_PARTIAL) return;  // the field does not cover the payload
-  std::uint8_t* t = f.bytes.data() + v.net.l4_offset;
+  mend_checksum(f, v.net.l4_offset, kChecksumField, at, was);
+}
+
+void mend_checksum(Frame& f, std::uint32_t l4, std::uint32_t field, std::uint32_t at,
+                   ByteView was) {
   // An octet at an odd offset is the low half of its word.
   const auto word_sum = [&](const std::uint8_t* p, std::size_t n) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      const bool high = (at + i - v.net.l4_offset) % 2 == 0;
+      const bool high = (at + i - l4) % 2 == 0;
       sum += high ? std::uint32_t{p[i]} << 8 : std::uint32_t{p[i]};
     }
     return inet_fold(sum);
   };
   const std::uint16_t before = word_sum(was.data(), was.size());
   const std::uint16_t after = word_sum(f.bytes.data() + at, was.size());
-  const std::uint16_t field = load_be16(t + kChecksumField);
+  std::uint8_t* const to = f.bytes.data() + l4 + field;
   // RFC 1624, equation 3.
-  store_be16(t + kChecksumField, inet_checksum(std::uint64_t{static_cast<std::uint16_t>(~field)} +
-                                               static_cast<std::uint16_t>(~before) + after));
+  store_be16(to, inet_checksum(std::uint64_t{static_cast<std::uint16_t>(~load_be16(to))} +
+                               static_cast<std::uint16_t>(~before) + after));
 }
 
 Frame piece_of(const Frame& f, const TcpView& v, std::uint32_t from, std::uint32_t len) {

@@ -39,6 +39,8 @@ struct TcpView {
 // nullopt when the frame is no well-formed TCP segment (or is a fragment, or is cut short). The
 // first form needs only the beginning of the frame, with all its headers.
 std::optional<TcpView> parse_tcp_frame(ByteView head, std::uint32_t total_len);
+// The same of a frame that has been classified.
+std::optional<TcpView> view_tcp(const net::Classified& c, ByteView head);
 inline std::optional<TcpView> parse_tcp_frame(const Frame& f) {
   return parse_tcp_frame(f.bytes, static_cast<std::uint32_t>(f.bytes.size()));
 }
@@ -52,6 +54,8 @@ void finish_tcp_frame(Frame& f, const TcpView& v, std::uint32_t payload_len);
 // way (RFC 1624), so that a right one stays right and a wrong one wrong. `at` is the offset in the
 // frame, both ranges have the same length.
 void patch_tcp_checksum(Frame& f, const TcpView& v, std::uint32_t at, ByteView was);
+// The same of any checksum of layer 4, which lies `field` octets behind its beginning `l4`.
+void mend_checksum(Frame& f, std::uint32_t l4, std::uint32_t field, std::uint32_t at, ByteView was);
 
 // A segment of its own with octets [from, from + len) of the payload of `f`: FIN and PSH only on
 // the last piece, CWR only on the first (RFC 3168, 6.1.2).

@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/observer.h"
+#include "sim/roce_observer.h"
 #include "sim/scenario.h"
 #include "urnic/stats.h"
 
@@ -17,15 +20,19 @@ struct RunResult {
   std::uint64_t seed = 0;
   bool complete = false;
   std::string end;                         // "complete", "limit reached", or why the stream ended
-  Duration took;                           // from both ends established to the end
+  Duration setup;                          // until both ends were established
+  Duration took;                           // from then to the end
   std::uint64_t messages = 0, octets = 0;  // delivered
   std::uint64_t failed = 0;                // work requests that did not succeed
   std::uint64_t wrong_octets = 0;          // delivered, but not what was sent
-  ConnectionStats sender, receiver;        // of the data
+  ConnectionStats sender, receiver;        // of the data; RoCE: who asks and who serves
   fault::FaultCounters to_right, to_left;  // what the wire did
   std::uint64_t router_dropped = 0;
   std::uint64_t most_holes = 0, most_pending = 0, most_hole_state = 0, most_reassembly = 0;
   std::vector<Duration> repairs;
+  RoceObserved roce;                          // of RoCE alone
+  std::vector<std::string> rules_seen;        // the same: items that this run has shown
+  std::span<const std::string_view> columns;  // of the samples
   // Of the first run of a variant only.
   std::vector<Event> events;
   std::uint64_t events_left_out = 0;

@@ -72,7 +72,68 @@ Json sender_json(const ConnectionStats& s) {
       s, {"segments_out", "retransmits", "rto_expirations", "dup_acks_in", "srtt_us", "mss"});
 }
 
-Json run_json(const RunResult& r) {
+// The counters of one end of RoCE, and FAST or SLOW.
+Json roce_end(const ConnectionStats& s) {
+  Json j;
+  j["fast"] = s.roce.fast;
+  j["slow_reason"] = s.roce.slow_reason;
+  connection_members(s, [&](const char* group, const char* name, const auto& member) {
+    if (std::string_view(group) == "roce") j[name] = member;
+  });
+  return j;
+}
+
+Json packets_json(const PacketCounts& c) {
+  Json j;
+  j["requests"] = c.requests;
+  j["responses"] = c.responses;
+  j["payload"] = c.payload;
+  j["read_requests"] = c.read_requests;
+  j["atomics"] = c.atomics;
+  j["acks"] = c.acks;
+  j["acks_with_credits"] = c.acks_with_credits;
+  j["sequence_naks"] = c.sequence_naks;
+  j["naks_told_twice"] = c.naks_told_twice;
+  j["rnr_naks"] = c.rnr_naks;
+  j["fatal_naks"] = c.fatal_naks;
+  return j;
+}
+
+Json roce_run_json(const RunResult& r) {
+  Json j;
+  j["seed"] = r.seed;
+  j["complete"] = r.complete;
+  j["end"] = r.end;
+  j["setup_ns"] = r.setup.count_ns();
+  j["took_ns"] = r.took.count_ns();
+  j["messages"] = r.messages;
+  j["octets"] = r.octets;
+  j["goodput_bps"] = r.goodput();
+  j["failed"] = r.failed;
+  j["wrong_octets"] = r.wrong_octets;
+  j["rules_seen"] = r.rules_seen;
+  j["most_held"] = r.roce.most_held;
+  j["most_held_octets"] = r.roce.most_held_octets;
+  j["bad_icrc"] = r.roce.bad_icrc;
+  j["rnr_waits"] = r.roce.rnr_waits;
+  j["longest_rnr_wait_ns"] = r.roce.longest_rnr_wait.count_ns();
+  j["sent_in_waits"] = r.roce.sent_in_waits;
+  j["drained"] = r.roce.drained;
+  j["management"] = r.roce.management;
+  j["management_again"] = r.roce.management_again;
+  j["requester"] = roce_end(r.sender);
+  j["responder"] = roce_end(r.receiver);
+  j["from_left"] = packets_json(r.roce.from_left);
+  j["from_right"] = packets_json(r.roce.from_right);
+  j["to_right"] = wire_json(r.to_right);
+  j["to_left"] = wire_json(r.to_left);
+  Json& repairs = j["repairs_ns"] = Json::array();
+  for (const Duration d : r.repairs) repairs.push_back(d.count_ns());
+  return j;
+}
+
+Json run_json(const RunResult& r, bool roce) {
+  if (roce) return roce_run_json(r);
   Json j;
   j["seed"] = r.seed;
   j["complete"] = r.complete;
@@ -107,10 +168,10 @@ Json events_json(const RunResult& r) {
 
 Json series_json(const RunResult& r) {
   Json columns = Json::object();
-  for (std::size_t k = 0; k < kColumns; ++k) {
+  for (std::size_t k = 0; k < r.columns.size(); ++k) {
     Json column = Json::array();
     for (const Sample& s : r.samples) column.push_back(s[k]);
-    columns[std::string(column_name(k))] = std::move(column);
+    columns[std::string(r.columns[k])] = std::move(column);
   }
   return columns;
 }
@@ -144,10 +205,12 @@ std::string to_json(const Scenario& scenario, const std::vector<VariantResult>& 
   out += " \"variants\": [\n";
   for (std::size_t i = 0; i < results.size(); ++i) {
     const VariantResult& v = results[i];
+    const bool roce = scenario.variants[i].roce.on;
     out += "  {\n";
     member(&out, "   ", "name", v.name, false);
+    if (roce) member(&out, "   ", "transport", "roce", false);
     Json runs = Json::array();
-    for (const RunResult& r : v.runs) runs.push_back(run_json(r));
+    for (const RunResult& r : v.runs) runs.push_back(run_json(r, roce));
     list(&out, "   ", "runs", runs, false);
     list(&out, "   ", "events", events_json(v.runs.front()), false);
     member(&out, "   ", "events_left_out", v.runs.front().events_left_out, false);

@@ -6,9 +6,6 @@
 namespace urnic::sim {
 namespace {
 
-constexpr std::size_t kMostSamples = 200;
-constexpr std::size_t kMostEvents = 300;
-
 constexpr std::string_view kColumnNames[] = {"t_ns",        "fast",       "attempts",  "holes",
                                              "in_order",    "placed",     "delivered", "pending",
                                              "hole_state",  "reassembly", "copied",    "dup_acks",
@@ -45,21 +42,15 @@ std::uint64_t pending_messages(const engine::Connection& c) {
 
 }  // namespace
 
-std::string_view column_name(std::size_t column) {
-  return column < kColumns ? kColumnNames[column] : "?";
-}
-
 Observer::Observer(Pair& pair, Node& sender_node, verbs::QueuePair& sender, Node& receiver_node,
                    verbs::QueuePair& receiver, const Traffic& traffic, bool series)
-    : pair_(pair),
+    : recorder(pair, kColumnNames, kAttempts, series),
+      pair_(pair),
       sender_node_(sender_node),
       receiver_node_(receiver_node),
       sender_(sender),
       receiver_(receiver),
-      traffic_(traffic),
-      series_(series),
-      began_(pair.now()),
-      next_sample_(pair.now()) {
+      traffic_(traffic) {
   if (const auto* c = receiver_node_.engine().iwarp().find(receiver_.connection)) {
     was_.receiver = c->counters;
   }
@@ -69,23 +60,14 @@ Observer::Observer(Pair& pair, Node& sender_node, verbs::QueuePair& sender, Node
   }
 }
 
-void Observer::note(std::string_view what, std::string text, std::uint64_t count) {
-  if (!series_) return;
-  if (found.events.size() == kMostEvents) {
-    ++found.events_left_out;
-    return;
-  }
-  found.events.push_back({pair_.now() - began_, what, std::move(text), count});
-}
-
 void Observer::look() {
   const Instant now = pair_.now();
   if (const auto* c = sender_node_.engine().iwarp().find(sender_.connection)) look_at_sender(*c);
   if (const auto* c = receiver_node_.engine().iwarp().find(receiver_.connection)) {
     look_at_receiver(*c, now);
   }
-  row_[kDelivered] = static_cast<std::int64_t>(traffic_.delivered());
-  if (series_ && now >= next_sample_) sample(now);
+  recorder.put(kDelivered, traffic_.delivered());
+  recorder.step();
 }
 
 void Observer::look_at_verdicts(const engine::Connection& c) {
@@ -110,20 +92,23 @@ void Observer::look_at_verdicts(const engine::Connection& c) {
       why = r;
       --n;
     }
-    if (n != 0) note("drop", std::string(fastpath::reason_name(r)), n);
+    if (n != 0) recorder.note("drop", std::string(fastpath::reason_name(r)), n);
   }
-  if (const auto n = is.empty_rq_drops - was.empty_rq_drops) note("drop", "no receive posted", n);
-  if (is.detours != was.detours) note("detour begins", "");
-  if (downgraded) note("downgrade", why ? std::string(fastpath::reason_name(*why)) : std::string());
-  if (is.upgrades != was.upgrades) note("upgrade", "");
-  if (is.terminates_sent != was.terminates_sent) note("terminate sent", c.failure);
+  if (const auto n = is.empty_rq_drops - was.empty_rq_drops)
+    recorder.note("drop", "no receive posted", n);
+  if (is.detours != was.detours) recorder.note("detour begins", "");
+  if (downgraded)
+    recorder.note("downgrade", why ? std::string(fastpath::reason_name(*why)) : std::string());
+  if (is.upgrades != was.upgrades) recorder.note("upgrade", "");
+  if (is.terminates_sent != was.terminates_sent) recorder.note("terminate sent", c.failure);
 }
 
 void Observer::look_at_receiver(const engine::Connection& c, Instant now) {
   look_at_verdicts(c);
   const bool fast = c.context.type == fastpath::ConnectionType::Fast;
   const std::uint64_t holes = c.tcb.rcv.holes.size();
-  if (holes != was_.holes) note(holes > was_.holes ? "hole opens" : "hole closes", "", holes);
+  if (holes != was_.holes)
+    recorder.note(holes > was_.holes ? "hole opens" : "hole closes", "", holes);
   look_for_repairs(c, now);
   const std::uint64_t pending = pending_messages(c);
   const std::uint64_t state = holes * (sizeof(tcp::Hole) + sizeof(ddp::MessageCounts));
@@ -132,10 +117,9 @@ void Observer::look_at_receiver(const engine::Connection& c, Instant now) {
   found.most_pending = std::max(found.most_pending, pending);
   found.most_hole_state = std::max(found.most_hole_state, state);
   found.most_reassembly = std::max(found.most_reassembly, reassembly);
-  const auto put = [&](Column k, std::uint64_t v) { row_[k] = static_cast<std::int64_t>(v); };
+  const auto put = [&](Column k, std::uint64_t v) { recorder.put(k, v); };
   put(kFast, fast ? 1 : 0);
   put(kAttempts, c.context.recovery_attempts);
-  most_attempts_ = std::max(most_attempts_, row_[kAttempts]);
   put(kHoles, holes);
   put(kInOrder, c.tcb.rcv.holes.rcv_nxt().value());
   put(kPlaced, c.counters.payload_placed);
@@ -150,14 +134,17 @@ void Observer::look_at_receiver(const engine::Connection& c, Instant now) {
 
 void Observer::look_at_sender(const engine::Connection& c) {
   const auto& is = c.counters;
-  if (const auto n = is.retransmits - was_.sender.retransmits) note("retransmission", "", n);
-  if (const auto n = is.rto_expirations - was_.sender.rto_expirations) note("time-out", "", n);
+  if (const auto n = is.retransmits - was_.sender.retransmits)
+    recorder.note("retransmission", "", n);
+  if (const auto n = is.rto_expirations - was_.sender.rto_expirations)
+    recorder.note("time-out", "", n);
   if (c.tcb.snd.mss != was_.mss) {
-    note("segment size", std::to_string(was_.mss) + " to " + std::to_string(c.tcb.snd.mss));
+    recorder.note("segment size",
+                  std::to_string(was_.mss) + " to " + std::to_string(c.tcb.snd.mss));
   }
-  row_[kRetransmits] = static_cast<std::int64_t>(is.retransmits);
-  row_[kCwnd] = c.tcb.cc.cwnd;
-  row_[kFlight] = tcp::flight(c.tcb);
+  recorder.put(kRetransmits, is.retransmits);
+  recorder.put(kCwnd, c.tcb.cc.cwnd);
+  recorder.put(kFlight, tcp::flight(c.tcb));
   was_.sender = is;
   was_.mss = c.tcb.snd.mss;
 }
@@ -183,32 +170,6 @@ void Observer::look_for_repairs(const engine::Connection& c, Instant now) {
       ++it;
     }
   }
-}
-
-void Observer::sample(Instant now) {
-  row_[kTime] = (now - began_).count_ns();
-  found.samples.push_back(row_);
-  // Attempts come and go between two found.samples: the most since the last one is what counts.
-  found.samples.back()[kAttempts] = std::max(row_[kAttempts], most_attempts_);
-  most_attempts_ = 0;
-  if (found.samples.size() > kMostSamples) {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < found.samples.size(); i += 2) {
-      Sample s = found.samples[i];
-      if (i + 1 < found.samples.size())
-        s[kAttempts] = std::max(s[kAttempts], found.samples[i + 1][kAttempts]);
-      found.samples[kept++] = s;
-    }
-    found.samples.resize(kept);
-    interval_ = interval_ * 2;
-  }
-  while (next_sample_ <= now) next_sample_ = next_sample_ + interval_;
-}
-
-void Observer::finish() {
-  if (!series_) return;
-  row_[kTime] = (pair_.now() - began_).count_ns();
-  found.samples.push_back(row_);
 }
 
 }  // namespace urnic::sim

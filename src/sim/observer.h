@@ -2,25 +2,17 @@
 // events, a series of samples, and the time each dropped segment took to be repaired. Only reads.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/time.h"
 #include "iwarp/connection.h"
 #include "sim/pair.h"
+#include "sim/recorder.h"
 #include "sim/traffic.h"
 
 namespace urnic::sim {
-
-struct Event {
-  Duration at;  // since both ends were established
-  std::string_view what;
-  std::string note;
-  std::uint64_t count = 1;
-};
 
 // One row of the timeline. Everything is of the connection's end that takes the data, except what
 // says "sender".
@@ -42,14 +34,9 @@ enum Column : std::uint8_t {
   kFlight,       // sender, octets
   kColumns
 };
-std::string_view column_name(std::size_t column);
-using Sample = std::array<std::int64_t, kColumns>;
 
-// What a run has shown.
+// What a run has shown besides events and samples.
 struct Observed {
-  std::vector<Event> events;
-  std::uint64_t events_left_out = 0;
-  std::vector<Sample> samples;
   std::vector<Duration> repairs;  // of dropped segments, in the order of repair
   std::uint64_t most_holes = 0, most_pending = 0, most_hole_state = 0, most_reassembly = 0;
 };
@@ -62,10 +49,8 @@ class Observer {
 
   // After every step.
   void look();
-  void note(std::string_view what, std::string text, std::uint64_t count = 1);
-  // The last sample.
-  void finish();
 
+  Recorder recorder;
   Observed found;
 
  private:
@@ -77,7 +62,6 @@ class Observer {
   void look_at_verdicts(const engine::Connection& c);
   void look_at_sender(const engine::Connection& c);
   void look_for_repairs(const engine::Connection& c, Instant now);
-  void sample(Instant now);
 
   // As last seen.
   struct Before {
@@ -90,15 +74,8 @@ class Observer {
   Node &sender_node_, &receiver_node_;
   verbs::QueuePair &sender_, &receiver_;
   const Traffic& traffic_;
-  const bool series_;
-  const Instant began_;
   Before was_;
-  Sample row_{};
-  std::int64_t most_attempts_ = 0;  // since the last sample
   std::vector<Dropped> dropped_;
-  // Samples are taken every `interval_`; when there are too many, every other one goes.
-  Duration interval_ = Duration::us(1);
-  Instant next_sample_;
 };
 
 }  // namespace urnic::sim

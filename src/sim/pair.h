@@ -51,6 +51,11 @@ class Pair {
   // Datagrams that were too large for it, both ways.
   std::uint64_t router_dropped() const { return left_router_->dropped + right_router_->dropped; }
 
+  // Sees every frame that the left (right) node sends, before the wire treats it.
+  using Watch = std::function<void(const urnic_frame&)>;
+  void watch_left(Watch w) { left_router_->watch = std::move(w); }
+  void watch_right(Watch w) { right_router_->watch = std::move(w); }
+
   // Bring up one connection: left connects, right accepts. Both queue pairs are established when
   // this returns true.
   bool connect(verbs::QueuePair& left, verbs::QueuePair& right,

@@ -80,6 +80,7 @@ bool Router::fits(const urnic_frame& f) const {
 
 void Router::tx_commit(unsigned q, urnic_frame* frames, unsigned n) {
   for (unsigned i = 0; i < n; ++i) {
+    if (control_->watch) control_->watch(frames[i]);
     if (fits(frames[i])) continue;
     ++control_->dropped;
     if (waiting_.size() < kMostWaiting) {

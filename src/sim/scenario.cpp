@@ -51,6 +51,27 @@ struct Draft {
   std::vector<Values> phases;
 };
 
+// What its transport and service cannot do; null when there is nothing.
+const char* transport_breach(const Setup& s) {
+  const bool drops = s.left.roce.loss.out_of_order == ib::OutOfOrder::Drop ||
+                     s.right.roce.loss.out_of_order == ib::OutOfOrder::Drop;
+  if (!s.roce.on) {
+    if (drops) return "out_of_order = drop goes with transport = roce";
+    if (s.work.op == Op::Atomic) return "work.op = atomic goes with transport = roce";
+    if (s.work.sqd_begin != Duration()) return "work.sqd_begin goes with transport = roce";
+    return nullptr;
+  }
+  if (s.work.embed) return "work.embed goes with transport = iwarp";
+  if (s.roce.service == verbs::Service::Rc) return nullptr;
+  if (s.work.op != Op::Send) return "service = uc and ud go with work.op = send";
+  if (s.roce.by_cm) return "connect = cm goes with service = rc";
+  const std::uint64_t largest = *std::max_element(s.work.sizes.begin(), s.work.sizes.end());
+  if (s.roce.service == verbs::Service::Ud && largest > octets(ib::path_mtu_of(s.mtu))) {
+    return "a datagram of UD is at most the path MTU: the largest of 256 to 4096 that fits `mtu`";
+  }
+  return nullptr;
+}
+
 class Builder {
  public:
   explicit Builder(const std::string& path) : path_(path) {}
@@ -79,10 +100,12 @@ class Builder {
   bool phase(const Values& values, std::size_t number, const WireDraft& base, Setup* setup);
   bool finish(Draft& d);
   bool check(const Setup& s);
+  bool check_keys();
 
   const std::string& path_;
   Values given_;                               // --set but for phases
   std::map<std::size_t, Values> phase_given_;  // --set phase.N.key
+  Values given_keys_[2];                       // of nodes: of iWARP alone, of RoCE alone
 };
 
 bool Builder::split_overrides(std::span<const Override> overrides) {
@@ -179,6 +202,7 @@ bool Builder::node(const std::string& key, const Value& v, Draft* d, bool* known
   for (const NodeKey& k : node_keys()) {
     if (key.substr(dot + 1) != k.name) continue;
     *known = true;
+    if (k.of != KeyOf::Both) given_keys_[k.of == KeyOf::Roce][key] = v;
     const char* what = nullptr;
     if (who != "right") what = k.set(d->setup.left, v);
     if (who != "left" && what == nullptr) what = k.set(d->setup.right, v);
@@ -254,6 +278,21 @@ bool Builder::check(const Setup& s) {
   if (s.left.tcp.rto_min > s.left.tcp.rto_max || s.right.tcp.rto_min > s.right.tcp.rto_max) {
     return no("rto_min is larger than rto_max");
   }
+  const char* const breach = transport_breach(s);
+  return breach == nullptr || no(breach);
+}
+
+// A key that no variant's transport knows would say nothing.
+bool Builder::check_keys() {
+  for (const bool roce : {false, true}) {
+    const bool spoken = std::any_of(scenario.variants.begin(), scenario.variants.end(),
+                                    [&](const Setup& s) { return s.roce.on == roce; });
+    if (spoken || given_keys_[roce].empty()) continue;
+    const auto& [key, v] = *given_keys_[roce].begin();
+    return bad(key, v,
+               std::string("is ") + (roce ? "RoCE" : "iWARP") +
+                   "'s, and no variant has transport = " + (roce ? "roce" : "iwarp"));
+  }
   return true;
 }
 
@@ -273,6 +312,7 @@ bool Builder::finish(Draft& d) {
     return false;
   }
   if (!check(s)) return false;
+  s.left.speaks_roce = s.right.speaks_roce = s.roce.on;
   for (const Setup& other : scenario.variants) {
     if (other.name == s.name) {
       wrong = path_ + ": two variants are called '" + s.name + "'";
@@ -298,10 +338,13 @@ bool Builder::build(const ScenarioValues& values, std::span<const Override> over
   for (engine::Options* o : {&base.setup.left, &base.setup.right}) {
     o->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // the product's default (E-7)
     o->out_of_order = engine::Options::OutOfOrder::Place;
+    o->roce.probe = true;
+    o->roce.loss.type = ib::ConnectionType::Fast;
+    o->roce.loss.rnr_park = 64;
   }
   if (!layer(common, &base)) return false;
   base.phases = values.phases;
-  if (values.variants.empty()) return layer(over, &base) && finish(base);
+  if (values.variants.empty()) return layer(over, &base) && finish(base) && check_keys();
   for (const ScenarioValues::Variant& variant : values.variants) {
     Draft d = base;
     if (!layer(variant.values, &d)) return false;
@@ -312,7 +355,7 @@ bool Builder::build(const ScenarioValues& values, std::span<const Override> over
     }
     if (!layer(over, &d) || !finish(d)) return false;
   }
-  return true;
+  return check_keys();
 }
 
 std::string name_of(const std::string& path) {
@@ -332,6 +375,8 @@ std::string_view op_name(Op op) {
       return "send";
     case Op::Read:
       return "read";
+    case Op::Atomic:
+      return "atomic";
   }
   return "?";
 }

@@ -11,10 +11,11 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "engine/options.h"
+#include "sim/roce_setup.h"
 
 namespace urnic::sim {
 
-enum class Op : std::uint8_t { Write, Send, Read };
+enum class Op : std::uint8_t { Write, Send, Read, Atomic };  // Atomic: fetch and add, RoCE alone
 std::string_view op_name(Op op);
 
 // The left node asks: it writes to the right one, sends to it, or reads from it.
@@ -26,13 +27,16 @@ struct WorkPlan {
   Duration gap;                             // from one posting to the next at least
   std::uint32_t receives = 256;             // kept posted at the right node
   Duration receives_begin;                  // none is posted before
+  Duration receives_gap;                    // from one posted receive to the next at least
+  // RoCE: the left queue pair goes to Sqd at that time, and back to Rts after a while; 0: never.
+  Duration sqd_begin, sqd_time = Duration::ms(2);
   // Writes carry a whole FPDU in their payload, from octet kEmbeddedAt on (E-12): a Write of
   // kEmbedded octets to memory of the right node behind all that messages are meant for.
   bool embed = false;
   static constexpr std::uint32_t kEmbeddedAt = 100, kEmbedded = 64;
 
-  // Where data arrives: at the left for Reads, else at the right.
-  bool into_left() const { return op == Op::Read; }
+  // Where data arrives: at the left for Reads and atomics, else at the right.
+  bool into_left() const { return op == Op::Read || op == Op::Atomic; }
 };
 
 // The wire from `begin` (after both ends were established) until the next phase.
@@ -50,6 +54,9 @@ struct Setup {
   engine::Options left, right;
   std::vector<Phase> phases;  // the first begins at 0
   WorkPlan work;
+  RocePlan roce;
+  // The wire's faults are there while the connection is set up, too.
+  bool faults_at_setup = false;
 };
 
 struct Scenario {

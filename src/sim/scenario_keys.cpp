@@ -131,15 +131,19 @@ constexpr SceneKey kSceneKeys[] = {
      [](Scenario& s, const Value& v) { return whole32(v, 1, 10000, &s.runs, "1 to 10000"); }},
     {"limit", "virtual time after which a run is ended",
      [](Scenario& s, const Value& v) { return read_time(v, &s.limit); }},
-    {"plot", "picture: timeline, recovery, memory, copies, delivery, bars, writes",
+    {"plot",
+     "picture: timeline, recovery, memory, copies, delivery, bars, writes; RoCE: psn, packets, "
+     "goodput",
      [](Scenario& s, const Value& v) -> const char* {
        constexpr Named<const char*> kKinds[] = {{"timeline", "timeline"}, {"recovery", "recovery"},
                                                 {"memory", "memory"},     {"copies", "copies"},
                                                 {"delivery", "delivery"}, {"bars", "bars"},
-                                                {"writes", "writes"}};
+                                                {"writes", "writes"},     {"psn", "psn"},
+                                                {"packets", "packets"},   {"goodput", "goodput"}};
        const char* kind = nullptr;
-       if (const char* wrong = choice(
-               v, kKinds, &kind, "timeline, recovery, memory, copies, delivery, bars or writes")) {
+       if (const char* wrong = choice(v, kKinds, &kind,
+                                      "timeline, recovery, memory, copies, delivery, bars, "
+                                      "writes, psn, packets or goodput")) {
          return wrong;
        }
        s.plot = kind;
@@ -153,10 +157,40 @@ constexpr SetupKey kSetupKeys[] = {
      [](Setup& s, const Value& v) {
        return whole32(v, 576, 9000, &s.mtu, "octets from 576 to 9000");
      }},
-    {"work.op", "write, send or read; the left node asks",
+    {"transport", "iwarp or roce",
      [](Setup& s, const Value& v) {
-       constexpr Named<Op> kOps[] = {{"write", Op::Write}, {"send", Op::Send}, {"read", Op::Read}};
-       return choice(v, kOps, &s.work.op, "write, send or read");
+       constexpr Named<bool> kTransports[] = {{"iwarp", false}, {"roce", true}};
+       return choice(v, kTransports, &s.roce.on, "iwarp or roce");
+     }},
+    {"service", "RoCE: rc, uc or ud",
+     [](Setup& s, const Value& v) {
+       constexpr Named<verbs::Service> kServices[] = {
+           {"rc", verbs::Service::Rc}, {"uc", verbs::Service::Uc}, {"ud", verbs::Service::Ud}};
+       return choice(v, kServices, &s.roce.service, "rc, uc or ud");
+     }},
+    {"connect", "RoCE: hand (the default) or cm, connection management",
+     [](Setup& s, const Value& v) {
+       constexpr Named<bool> kWays[] = {{"hand", false}, {"cm", true}};
+       return choice(v, kWays, &s.roce.by_cm, "hand or cm");
+     }},
+    {"faults_at_setup", "the wire's faults strike the set-up of the connection too",
+     [](Setup& s, const Value& v) { return flag(v, &s.faults_at_setup); }},
+    {"qp.ack_timeout",
+     "RoCE, both queue pairs: code of the transport timer, 4.096 us * 2^N; 0: none",
+     [](Setup& s, const Value& v) { return whole32(v, 0, 31, &s.roce.ack_timeout, "0 to 31"); }},
+    {"qp.retry_count", "RoCE: repetitions without an answer",
+     [](Setup& s, const Value& v) { return whole32(v, 0, 7, &s.roce.retry_count, "0 to 7"); }},
+    {"qp.rnr_retry", "RoCE: repetitions after an RNR NAK; 7: for ever",
+     [](Setup& s, const Value& v) { return whole32(v, 0, 7, &s.roce.rnr_retry, "0 to 7"); }},
+    {"qp.min_rnr_timer", "RoCE: code of the wait that an RNR NAK asks for (IB-56)",
+     [](Setup& s, const Value& v) { return whole32(v, 0, 31, &s.roce.min_rnr_timer, "0 to 31"); }},
+    {"qp.depth", "RoCE: Reads and atomics outstanding",
+     [](Setup& s, const Value& v) { return whole32(v, 1, 16, &s.roce.depth, "1 to 16"); }},
+    {"work.op", "write, send, read or, with RoCE, atomic (fetch and add); the left node asks",
+     [](Setup& s, const Value& v) {
+       constexpr Named<Op> kOps[] = {
+           {"write", Op::Write}, {"send", Op::Send}, {"read", Op::Read}, {"atomic", Op::Atomic}};
+       return choice(v, kOps, &s.work.op, "write, send, read or atomic");
      }},
     {"work.size", "octets of a message, or a list of sizes taken in turn",
      [](Setup& s, const Value& v) { return sizes(v, &s.work.sizes); }},
@@ -174,6 +208,12 @@ constexpr SetupKey kSetupKeys[] = {
      }},
     {"work.receives_begin", "no receive is posted before",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_begin); }},
+    {"work.receives_gap", "least time from one posted receive to the next",
+     [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_gap); }},
+    {"work.sqd_begin", "RoCE: the left queue pair goes to Sqd then",
+     [](Setup& s, const Value& v) { return read_time(v, &s.work.sqd_begin); }},
+    {"work.sqd_time", "RoCE: and back to Rts so long after it has drained",
+     [](Setup& s, const Value& v) { return read_time(v, &s.work.sqd_time); }},
     {"work.embed",
      "Writes carry an FPDU in their payload, octets 100 to 183: a Write of 64 octets to "
      "where none is meant to go",
@@ -201,12 +241,16 @@ const char* sender(const Value& v, tcp::Config* to) {
 }
 
 constexpr NodeKey kNodeKeys[] = {
-    {"type", "initiated as: fast or slow (ConnectionType 62)",
+    {"type", "initiated as: fast or slow (ConnectionType 62; RoCE: S-1)",
      [](Options& o, const Value& v) {
-       constexpr Named<ConnectionType> kTypes[] = {{"fast", ConnectionType::Fast},
-                                                   {"slow", ConnectionType::Slow}};
-       return choice(v, kTypes, &o.context.initiated_as, "fast or slow");
-     }},
+       constexpr Named<bool> kTypes[] = {{"fast", true}, {"slow", false}};
+       bool fast = true;
+       if (const char* wrong = choice(v, kTypes, &fast, "fast or slow")) return wrong;
+       o.context.initiated_as = fast ? ConnectionType::Fast : ConnectionType::Slow;
+       o.roce.loss.type = fast ? ib::ConnectionType::Fast : ib::ConnectionType::Slow;
+       return static_cast<const char*>(nullptr);
+     },
+     KeyOf::Both},
     {"framing",
      "no-markers, markers, absolute-markers or modified-length; with markers Fig 3 decides",
      [](Options& o, const Value& v) -> const char* {
@@ -225,10 +269,14 @@ constexpr NodeKey kNodeKeys[] = {
                                                       {"fig10", InLogicVariant::Fig10}};
        return choice(v, kVariants, &o.context.variant, "fig9 or fig10");
      }},
-    {"max_recovery_attempts", "MaxRecoveryAttemptsNum 296; 0: the first error downgrades",
+    {"max_recovery_attempts",
+     "MaxRecoveryAttemptsNum 296, with RoCE gaps (S-8); 0: the first error downgrades",
      [](Options& o, const Value& v) {
-       return whole32(v, 0, 1000000, &o.context.max_recovery_attempts, "0 to 1000000");
-     }},
+       const char* wrong = whole32(v, 0, 1000000, &o.context.max_recovery_attempts, "0 to 1000000");
+       if (wrong == nullptr) o.roce.loss.max_recovery_attempts = o.context.max_recovery_attempts;
+       return wrong;
+     },
+     KeyOf::Both},
     {"max_cut_frames",
      "FPDUs that come cut in two before a downgrade (decisions/cut-frames.md); 0: off",
      [](Options& o, const Value& v) {
@@ -238,18 +286,60 @@ constexpr NodeKey kNodeKeys[] = {
      [](Options& o, const Value& v) {
        return whole32(v, 0, 1000000, &o.context.max_same_segment, "0 to 1000000");
      }},
-    {"upgrade_after", "aligned segments in a row before an upgrade (E-9)",
+    {"upgrade_after",
+     "aligned segments, or requests in order, in a row before an upgrade (E-9, S-8)",
      [](Options& o, const Value& v) {
-       return whole32(v, 1, fastpath::kMaxUpgradeAfter, &o.context.upgrade_after, "1 to 65536");
-     }},
+       const char* wrong =
+           whole32(v, 1, fastpath::kMaxUpgradeAfter, &o.context.upgrade_after, "1 to 65536");
+       if (wrong == nullptr) o.roce.loss.upgrade_after = o.context.upgrade_after;
+       return wrong;
+     },
+     KeyOf::Both},
     {"immediate_dup_ack", "section 7: a duplicate ACK with every drop",
      [](Options& o, const Value& v) { return flag(v, &o.context.immediate_dup_ack); }},
-    {"out_of_order", "place or store (E-12)",
+    {"out_of_order", "iWARP: place or store (E-12); RoCE: store or drop (S-1)",
      [](Options& o, const Value& v) {
-       constexpr Named<OutOfOrder> kWays[] = {{"place", OutOfOrder::Place},
-                                              {"store", OutOfOrder::Store}};
-       return choice(v, kWays, &o.out_of_order, "place or store");
-     }},
+       enum Way { Place, Store, Drop };
+       constexpr Named<Way> kWays[] = {{"place", Place}, {"store", Store}, {"drop", Drop}};
+       Way way = Store;
+       if (const char* wrong = choice(v, kWays, &way, "place, store or drop")) return wrong;
+       o.out_of_order = way == Place ? OutOfOrder::Place : OutOfOrder::Store;
+       o.roce.loss.out_of_order = way == Drop ? ib::OutOfOrder::Drop : ib::OutOfOrder::Store;
+       return static_cast<const char*>(nullptr);
+     },
+     KeyOf::Both},
+    {"held_packets", "kept behind gaps at most (S-8)",
+     [](Options& o, const Value& v) {
+       return whole32(v, 1, ib::LossRules::kMostStored, &o.roce.loss.store_packets, "1 to 4096");
+     },
+     KeyOf::Roce},
+    {"rnr_park", "packets that may wait for a receive (S-9); 0: RNR NAK at once",
+     [](Options& o, const Value& v) {
+       return whole32(v, 0, ib::LossRules::kMostStored, &o.roce.loss.rnr_park, "0 to 4096");
+     },
+     KeyOf::Roce},
+    {"rnr_park_time", "how long they wait at most (S-9)",
+     [](Options& o, const Value& v) { return read_time(v, &o.roce.loss.rnr_park_time); },
+     KeyOf::Roce},
+    {"probe", "who hears nothing asks with its oldest packet (S-5)",
+     [](Options& o, const Value& v) { return flag(v, &o.roce.probe); }, KeyOf::Roce},
+    {"credits", "credits are told, and obeyed (IB-80, IB-83)",
+     [](Options& o, const Value& v) {
+       const char* wrong = flag(v, &o.roce.tell_credits);
+       if (wrong == nullptr) o.roce.send.obey_credits = o.roce.tell_credits;
+       return wrong;
+     },
+     KeyOf::Roce},
+    {"window", "packets of Sends and Writes unacknowledged at most",
+     [](Options& o, const Value& v) {
+       return whole32(v, 1, 65536, &o.roce.send.window, "1 to 65536");
+     },
+     KeyOf::Roce},
+    {"ack_every", "of a long message, every so manieth packet asks for an ACK",
+     [](Options& o, const Value& v) {
+       return whole32(v, 1, 65536, &o.roce.send.ack_every, "1 to 65536");
+     },
+     KeyOf::Roce},
     {"rq_nudge", "duplicate ACKs when a receive is posted at last (E-17)",
      [](Options& o, const Value& v) { return flag(v, &o.rq_nudge); }},
     {"completion_method", "1: a WQE and a CQE for each Send; 2: WQEs share a CQE (9.4)",
@@ -303,11 +393,13 @@ constexpr WireKey kWireKeys[] = {
     {"loss", "loss", "probability, or \"P:FRAMES\" for losses in a row"},
     {"dup", "dup", "probability"},
     {"reorder", "reorder", "probability, \"P:FRAMES\" or \"P:TIME\""},
-    {"corrupt", "corrupt", "probability; the TCP checksum is mended, only the MPA CRC can tell"},
+    {"corrupt", "corrupt",
+     "probability; the checksum is mended: only the MPA CRC, or RoCE's ICRC, can tell"},
     {"badsum", "badsum", "probability; the TCP checksum is wrong"},
     {"reseg", "reseg", "probability that a segment is cut or joined"},
     {"hold", "hold", "longest wait for a frame to reorder with or join to"},
-    {"payload_only", "payload_only", "touch only TCP segments with more payload than this"},
+    {"payload_only", "payload_only",
+     "touch only TCP segments and packets of RoCE with more payload than this"},
     {"at", "at",
      "exact faults, \"KIND:N+KIND:N\" or a list (empty: none): loss dup reorder corrupt badsum "
      "cut"},

@@ -29,9 +29,12 @@ struct SetupKey {
   const char *name, *help;
   const char* (*set)(Setup&, const Value&);
 };
+// Whose business a key of a node is.
+enum class KeyOf : std::uint8_t { Both, Iwarp, Roce };
 struct NodeKey {
   const char *name, *help;
   const char* (*set)(engine::Options&, const Value&);
+  KeyOf of = KeyOf::Iwarp;
 };
 
 // Keys of [wire], [wire.to_right], [wire.to_left] and [[phase]], but for path_mtu: those of a fault

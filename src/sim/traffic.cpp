@@ -5,27 +5,64 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/rng.h"
+#include "ib/ud.h"
 
 namespace urnic::sim {
+namespace {
+
+// After the last one was handed out nothing is under way any more.
+constexpr Duration kQuiet = Duration::ms(20);
+constexpr std::uint32_t kAtomicOctets = 8;
+
+const char* why_failed(verbs::Status s) {
+  switch (s) {
+    case verbs::Status::RetryExceeded:
+      return "no answer to any of the repetitions";
+    case verbs::Status::RnrRetryExceeded:
+      return "the peer never had a receive";
+    case verbs::Status::RemoteAccess:
+    case verbs::Status::RemoteOperation:
+    case verbs::Status::RemoteInvalidRequest:
+      return "refused by the peer";
+    default:
+      return "a request failed";
+  }
+}
+
+}  // namespace
 
 Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const WorkPlan& plan,
-                 Instant begin, std::uint64_t seed)
-    : pair_(pair), left_(left), right_(right), plan_(plan), begin_(begin), next_post_(begin) {
+                 const RocePlan& roce, Instant begin, std::uint64_t seed)
+    : pair_(pair),
+      left_(left),
+      right_(right),
+      plan_(plan),
+      roce_(roce),
+      begin_(begin),
+      next_post_(begin),
+      next_receive_(begin),
+      last_delivery_(begin) {
+  if (plan_.op == Op::Atomic) plan_.sizes.assign(1, kAtomicOctets);
+  if (roce_.on && roce_.service == verbs::Service::Ud) handle_ = address_of_right(pair);
   slots_ = std::min(plan.depth, plan.count);
-  largest_ = *std::max_element(plan.sizes.begin(), plan.sizes.end());
+  largest_ = *std::max_element(plan_.sizes.begin(), plan_.sizes.end());
   Rng rng(seed * 77 + 5);
   source_.octets.resize(largest_ * slots_);
   for (auto& octet : source_.octets) octet = static_cast<std::uint8_t>(rng.next());
   Node& from = plan_.into_left() ? pair.right() : pair.left();
   Node& to = plan_.into_left() ? pair.left() : pair.right();
-  source_.stag = from.register_memory(source_.octets.data(), source_.octets.size(),
-                                      verbs::kRemoteRead | verbs::kZeroBased);
+  std::uint8_t rights = verbs::kRemoteRead | verbs::kZeroBased;
+  if (plan_.op == Op::Atomic) {
+    source_.octets.assign(kAtomicOctets, 0);  // one counter
+    rights = verbs::kLocalWrite | verbs::kRemoteAtomic | verbs::kZeroBased;
+  }
+  source_.stag = from.register_memory(source_.octets.data(), source_.octets.size(), rights);
   if (plan_.op == Op::Send) {
-    receive_.octets.resize(largest_ * std::min(plan.receives, plan.count));
+    receive_.octets.resize(receive_slot() * std::min(plan.receives, plan.count));
     receive_.stag = to.register_memory(receive_.octets.data(), receive_.octets.size(),
                                        verbs::kLocalWrite | verbs::kZeroBased);
   } else {
-    sink_.octets.assign(source_.octets.size() + (plan_.embed ? WorkPlan::kEmbedded : 0), 0);
+    sink_.octets.assign(largest_ * slots_ + (plan_.embed ? WorkPlan::kEmbedded : 0), 0);
     sink_.stag = to.register_memory(sink_.octets.data(), sink_.octets.size(),
                                     verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kZeroBased);
     if (plan_.embed) embed();
@@ -65,11 +102,17 @@ void Traffic::take_completions() {
   for (int n; (n = pair_.left().poll_send(batch)) > 0;) {
     for (int i = 0; i < n; ++i) {
       if (batch[i].completion.status != verbs::Status::Success) {
-        ++failed_;
+        ++n_.failed;
+        const bool first = batch[i].completion.status != verbs::Status::Flushed;
+        if (roce_.on && first && failure_.empty()) {
+          failure_ = std::string("left: ") + why_failed(batch[i].completion.status);
+        }
         continue;
       }
-      if (plan_.op != Op::Send) delivered_octets_ += size_of(completed_);
-      ++completed_;
+      if (plan_.op == Op::Atomic) check_atomic();
+      if (plan_.op != Op::Send) n_.octets += size_of(n_.completed);
+      ++n_.completed;
+      last_delivery_ = pair_.now();
     }
   }
   for (int n; (n = pair_.right().poll_receive(batch)) > 0;) {
@@ -79,17 +122,28 @@ void Traffic::take_completions() {
 
 void Traffic::check_receive(const verbs::Completion& c) {
   if (c.status != verbs::Status::Success) return;  // flushed: the stream is over
-  const std::uint64_t message = received_++;
+  const std::uint64_t in_turn = n_.received++;
+  // What may be lost says itself which it is.
+  const std::uint64_t message = unreliable() ? c.immediate : in_turn;
   const std::uint64_t length = size_of(message);
-  delivered_octets_ += length;
+  n_.octets += length;
+  last_delivery_ = pair_.now();
   const std::uint64_t receives = std::min(plan_.receives, plan_.count);
-  const std::uint8_t* got = receive_.octets.data() + (c.wr_id % receives) * largest_;
+  const std::uint8_t* got = receive_.octets.data() + (c.wr_id % receives) * receive_slot() + head();
   const std::uint8_t* sent = source_.octets.data() + slot_of(message) * largest_;
-  if (c.wr_id != message || c.byte_len != length) {
-    wrong_ += length;
+  if (c.wr_id != in_turn || c.byte_len != length + head() || message >= plan_.count) {
+    n_.wrong += length;
     return;
   }
-  for (std::uint64_t i = 0; i < length; ++i) wrong_ += got[i] != sent[i] ? 1 : 0;
+  for (std::uint64_t i = 0; i < length; ++i) n_.wrong += got[i] != sent[i] ? 1 : 0;
+}
+
+// Each is carried out once, in order: what was there is how many came before.
+void Traffic::check_atomic() {
+  std::uint64_t was = 0;
+  std::copy_n(sink_.octets.data() + slot_of(n_.completed) * largest_, kAtomicOctets,
+              reinterpret_cast<std::uint8_t*>(&was));
+  if (was != n_.completed) n_.wrong += kAtomicOctets;
 }
 
 void Traffic::look_for_the_end() {
@@ -111,61 +165,99 @@ void Traffic::post_receives(Instant now) {
     return;
   }
   const std::uint64_t receives = std::min(plan_.receives, plan_.count);
-  while (receives_posted_ < plan_.count && receives_posted_ - received_ < receives) {
-    const verbs::Sge sge{(receives_posted_ % receives) * largest_,
-                         static_cast<std::uint32_t>(largest_), receive_.stag};
-    if (!pair_.right().post_receive(right_, {receives_posted_, {&sge, 1}}, now)) return;
-    ++receives_posted_;
+  while (n_.receives_posted < plan_.count && n_.receives_posted - n_.received < receives) {
+    if (now < next_receive_) {
+      pair_.wake_at(next_receive_);
+      return;
+    }
+    const verbs::Sge sge{(n_.receives_posted % receives) * receive_slot(),
+                         static_cast<std::uint32_t>(receive_slot()), receive_.stag};
+    if (!pair_.right().post_receive(right_, {n_.receives_posted, {&sge, 1}}, now)) return;
+    ++n_.receives_posted;
+    if (plan_.receives_gap > Duration()) next_receive_ = now + plan_.receives_gap;
   }
 }
 
 void Traffic::post_work(Instant now) {
-  while (posted_ < plan_.count && posted_ - completed_ < plan_.depth) {
+  while (n_.posted < plan_.count && n_.posted - n_.completed < plan_.depth) {
     if (now < next_post_) {
       pair_.wake_at(next_post_);
       return;
     }
-    const std::uint64_t at = slot_of(posted_) * largest_;
     verbs::Sge sge;
-    sge.addr = at;
-    sge.length = size_of(posted_);
-    sge.lkey = plan_.op == Op::Read ? sink_.stag : source_.stag;
-    verbs::SendWr wr;
-    wr.wr_id = posted_;
-    wr.flags = verbs::kSignaled;
-    wr.sges = {&sge, 1};
-    wr.op = plan_.op == Op::Write  ? verbs::WrOp::Write
-            : plan_.op == Op::Read ? verbs::WrOp::Read
-                                   : verbs::WrOp::Send;
-    if (plan_.op != Op::Send) {
-      wr.remote_address = at;
-      wr.rkey = plan_.op == Op::Write ? sink_.stag : source_.stag;
-    }
+    sge.addr = slot_of(n_.posted) * largest_;
+    sge.length = size_of(n_.posted);
+    sge.lkey = reads() || plan_.op == Op::Atomic ? sink_.stag : source_.stag;
+    const verbs::SendWr wr = request(&sge);
     if (pair_.left().post_send(left_, wr, now) != verbs::Post::Ok) return;
-    ++posted_;
+    ++n_.posted;
     next_post_ = now + plan_.gap;
   }
 }
 
+verbs::SendWr Traffic::request(const verbs::Sge* sge) const {
+  verbs::SendWr wr;
+  wr.wr_id = n_.posted;
+  wr.flags = verbs::kSignaled;
+  wr.sges = {sge, 1};
+  wr.remote_address = sge->addr;
+  switch (plan_.op) {
+    case Op::Write:
+      wr.op = verbs::WrOp::Write;
+      wr.rkey = sink_.stag;
+      break;
+    case Op::Read:
+      wr.op = verbs::WrOp::Read;
+      wr.rkey = source_.stag;
+      break;
+    case Op::Atomic:
+      wr.op = verbs::WrOp::FetchAdd;
+      wr.rkey = source_.stag;
+      wr.remote_address = 0;
+      wr.atomic.data = 1;
+      break;
+    case Op::Send:
+      wr.op = unreliable() ? verbs::WrOp::SendImm : verbs::WrOp::Send;
+      wr.remote_address = 0;
+      wr.immediate = n_.posted;
+      if (head() != 0) ib::set_destination(&wr, {handle_, right_.number(), kSimQkey});
+      break;
+  }
+  return wr;
+}
+
 bool Traffic::complete() const {
-  return delivered() == plan_.count && completed_ == plan_.count &&
-         ddp::stream_of(left_).sender.idle() && ddp::stream_of(right_).sender.idle();
+  if (n_.completed != plan_.count) return false;
+  if (unreliable()) {
+    if (pair_.now() >= last_delivery_ + kQuiet) return true;
+    pair_.wake_at(last_delivery_ + kQuiet);
+    return delivered() == plan_.count;
+  }
+  if (delivered() != plan_.count) return false;
+  // With RoCE a request completes when it is acknowledged.
+  return roce_.on || (ddp::stream_of(left_).sender.idle() && ddp::stream_of(right_).sender.idle());
 }
 
 void Traffic::check_memory() {
   if (plan_.op == Op::Send) return;
+  if (plan_.op == Op::Atomic) {
+    std::uint64_t counter = 0;
+    std::copy_n(source_.octets.data(), kAtomicOctets, reinterpret_cast<std::uint8_t*>(&counter));
+    if (counter < n_.completed || counter > n_.posted) n_.wrong += kAtomicOctets;
+    return;
+  }
   for (std::uint64_t slot = 0; slot < slots_; ++slot) {
     std::uint64_t length = 0;  // of the longest message that has gone through this slot
     const std::uint64_t rounds = plan_.sizes.size();
-    for (std::uint64_t m = slot, n = 0; m < completed_ && n < rounds; m += slots_, ++n) {
+    for (std::uint64_t m = slot, n = 0; m < n_.completed && n < rounds; m += slots_, ++n) {
       length = std::max<std::uint64_t>(length, size_of(m));
     }
     const std::uint64_t at = slot * largest_;
     for (std::uint64_t i = at; i < at + length; ++i)
-      wrong_ += sink_.octets[i] != source_.octets[i] ? 1 : 0;
+      n_.wrong += sink_.octets[i] != source_.octets[i] ? 1 : 0;
   }
   for (std::uint64_t i = source_.octets.size(); i < sink_.octets.size(); ++i)
-    wrong_ += sink_.octets[i] != 0 ? 1 : 0;
+    n_.wrong += sink_.octets[i] != 0 ? 1 : 0;
 }
 
 }  // namespace urnic::sim

@@ -1,5 +1,5 @@
-// The work of one run: the left node posts Writes, Sends or Reads as its plan allows, the right
-// node posts receives; what arrives is compared with what was sent.
+// The work of one run: the left node posts Writes, Sends, Reads or atomics as its plan allows, the
+// right node posts receives; what arrives is compared with what was sent.
 //
 // Memory is registered zero-based, so that no frame depends on where the process has its memory.
 #pragma once
@@ -15,26 +15,31 @@ namespace urnic::sim {
 
 class Traffic {
  public:
-  // `begin`: when the times of the plan count from.
+  // `begin`: when the times of the plan count from. `roce`: of what kind the queue pairs are.
   Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const WorkPlan& plan,
-          Instant begin, std::uint64_t seed);
+          const RocePlan& roce, Instant begin, std::uint64_t seed);
 
   // Take completions, post what may be posted.
   void step();
-  // Everything is complete and acknowledged.
+  // Everything is complete and acknowledged. Of a service that acknowledges nothing: everything was
+  // handed out, and nothing has come for a while.
   bool complete() const;
   // Why the stream ended early; empty while it stands.
   const std::string& failure() const { return failure_; }
 
-  std::uint64_t posted() const { return posted_; }
+  std::uint64_t posted() const { return n_.posted; }
+  // Data comes back to who asks.
+  bool reads() const { return plan_.op == Op::Read; }
+  // When the last message was delivered.
+  Instant last_delivery() const { return last_delivery_; }
   // Messages whose work is done for whoever gets the data: receives completed for Sends, else work
   // requests completed.
-  std::uint64_t delivered() const { return plan_.op == Op::Send ? received_ : completed_; }
-  std::uint64_t delivered_octets() const { return delivered_octets_; }
-  std::uint64_t completed() const { return completed_; }
-  std::uint64_t failed() const { return failed_; }
+  std::uint64_t delivered() const { return plan_.op == Op::Send ? n_.received : n_.completed; }
+  std::uint64_t delivered_octets() const { return n_.octets; }
+  std::uint64_t completed() const { return n_.completed; }
+  std::uint64_t failed() const { return n_.failed; }
   // Octets that are not what was sent: of Sends as they complete, of the rest by check_memory().
-  std::uint64_t wrong_octets() const { return wrong_; }
+  std::uint64_t wrong_octets() const { return n_.wrong; }
   void check_memory();
 
  private:
@@ -52,17 +57,27 @@ class Traffic {
   void look_for_the_end();
   void post_receives(Instant now);
   void post_work(Instant now);
+  verbs::SendWr request(const verbs::Sge* sge) const;
   void check_receive(const verbs::Completion& c);
+  void check_atomic();
+  bool unreliable() const { return roce_.on && roce_.service != verbs::Service::Rc; }
+  // Octets in front of what a receive gets of a datagram.
+  std::uint64_t head() const { return roce_.service == verbs::Service::Ud ? 40 : 0; }
+  std::uint64_t receive_slot() const { return largest_ + head(); }
 
   Pair& pair_;
   verbs::QueuePair &left_, &right_;
   WorkPlan plan_;
-  Instant begin_, next_post_;
+  RocePlan roce_;
+  std::uint32_t handle_ = 0;  // to the right node, of datagrams
+  Instant begin_, next_post_, next_receive_, last_delivery_;
   std::uint64_t slots_, largest_;
   // Message i lies in slot i mod slots_ of the source and goes to that of the sink.
   Memory source_, sink_, receive_;
-  std::uint64_t posted_ = 0, completed_ = 0, received_ = 0, receives_posted_ = 0;
-  std::uint64_t delivered_octets_ = 0, wrong_ = 0, failed_ = 0;
+  struct Counts {
+    std::uint64_t posted = 0, completed = 0, received = 0, receives_posted = 0;
+    std::uint64_t octets = 0, wrong = 0, failed = 0;  // delivered; not what was sent; requests
+  } n_;
   std::string failure_;
 };
 

@@ -125,7 +125,7 @@ TEST(Scenario, WhatIsWrongIsSaidWithFileAndLine) {
   EXPECT_THAT(wrong("[work]\ncount = \"many\"\n"), HasSubstr("not 'many'"));
   EXPECT_THAT(wrong("[work]\ncount = 1.5\n"), HasSubstr("expected 1 to 10000000"));
   EXPECT_THAT(wrong("[work]\nsize = []\n"), HasSubstr("expected octets"));
-  EXPECT_THAT(wrong("[work]\nop = \"atomic\"\n"), HasSubstr("write, send or read"));
+  EXPECT_THAT(wrong("[work]\nop = \"bind\"\n"), HasSubstr("write, send, read or atomic"));
   EXPECT_THAT(wrong("[left]\nsack = \"yes\"\n"), HasSubstr("true or false"));
   EXPECT_THAT(wrong("[left]\nrto_min = 3\n"), HasSubstr("like \"2ms\""));
   EXPECT_THAT(wrong("seed = -1\n"), HasSubstr("one.toml:1: seed"));

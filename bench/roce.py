@@ -1,0 +1,112 @@
+"""P13, P14, P16: RoCE over a bad network, in virtual time: two engines in `urnic sim`, so that the machine and its load say nothing."""
+import json
+import os
+import tempfile
+
+HEAD = """
+transport = "roce"
+runs = {runs}
+limit = "600s"
+[wire]
+rate = "10gbit"
+delay = "{delay}"
+"""
+WRITES = """
+[work]
+op = "write"
+size = 65536
+depth = 32
+count = {count}
+"""
+# To the letter, as Linux rxe behaves in what these measurements touch: goes back N, keeps nothing, one NAK for a gap, waits
+# for its timer, 128 packets in flight, an ACK asked for with every 65th of a message, no credits.
+RXE = """
+{side}.type = "slow"
+{side}.probe = false
+{side}.window = 128
+{side}.ack_every = 65
+{side}.credits = false
+"""
+LETTER = 'both.type = "slow"\nboth.probe = false\n'
+
+
+def simulate(bench, options, text):
+    """{variant: [its runs]}; every run must have ended well."""
+    with tempfile.TemporaryDirectory(prefix="urnic-bench-") as folder:
+        path = os.path.join(folder, "measured.toml")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(text)
+        doc = json.loads(bench.run(bench.program(options, "urnic"), "sim", path, "--json"))
+    found = {v["name"]: v["runs"] for v in doc["variants"]}
+    for name, runs in found.items():
+        for one in runs:
+            if not one["complete"] or one["wrong_octets"]:
+                raise SystemExit(f"bench/run: {name}: {one['end']}, {one['wrong_octets']} octets wrong")
+    return found
+
+
+def variant(name, *lines):
+    return f'\n[[variant]]\nname = "{name}"\n' + "\n".join(lines) + "\n"
+
+
+def goodputs(r, found):
+    return {name: r.figure(name, [one["goodput_bps"] * 1e-9 for one in runs], "Gb/s") for name, runs in found.items()}
+
+
+def p13(bench, r, o):
+    text = HEAD.format(runs=o.reps or 3, delay="50us") + WRITES.format(count=1024)
+    for loss in ("0", "0.01", "0.1", "1"):
+        rate = f"wire.loss = {float(loss) / 100:g}"
+        text += variant(f"FAST, {loss} % lost", rate) + variant(f"go-back-N to the letter, 67 ms, {loss} % lost", rate, LETTER)
+    got = goodputs(r, simulate(bench, o, text))
+    clean = got["FAST, 0 % lost"]
+    for loss, target in (("0.01", 0.99), ("0.1", 0.98), ("1", 0.9)):
+        r.ratio(f"goodput, {loss} % lost both ways / clean", got[f"FAST, {loss} % lost"] / clean, target)
+    for loss, target in (("0.1", 1.1), ("1", 10)):
+        letter = got[f"go-back-N to the letter, 67 ms, {loss} % lost"]
+        r.ratio(f"goodput / go-back-N to the letter, {loss} % lost", got[f"FAST, {loss} % lost"] / letter, target)
+
+
+def p14(bench, r, o):
+    lost = "wire.loss = 0.01"
+    text = HEAD.format(runs=o.reps or 3, delay="50us") + WRITES.format(count=512)
+    right, left = RXE.format(side="right"), RXE.format(side="left")
+    text += variant("we send to an rxe-like peer, 1 % lost, probe on", lost, right)
+    text += variant("we send to an rxe-like peer, 1 % lost, probe off", lost, right, "left.probe = false")
+    text += variant("an rxe-like peer sends to us, 1 % lost, kept", lost, left)
+    text += variant("an rxe-like peer sends to us, 1 % lost, dropped", lost, left, 'right.out_of_order = "drop"')
+    got = goodputs(r, simulate(bench, o, text))
+    on, off, kept, dropped = got.values()
+    text = HEAD.format(runs=o.reps or 3, delay="500us") + WRITES.format(count=1024) + "\n[both]\nwindow = 4096\n"
+    text += variant("FAST, 1 ms, 0.1 % lost", "wire.loss = 0.001")
+    text += variant("go-back-N to the letter, 1 ms, 0.1 % lost", "wire.loss = 0.001", LETTER)
+    far = goodputs(r, simulate(bench, o, text))
+    r.ratio("we send to an rxe-like peer, 1 %: probe on / off (S-5)", on / off, 5)
+    r.ratio("we receive from one, 1 %: kept / dropped (S-4)", kept / dropped, 1.3)
+    fast, letter = far.values()
+    r.ratio("1 ms, 0.1 %: FAST / go-back-N to the letter", fast / letter, 1.8)
+
+
+def p16(bench, r, o):
+    text = HEAD.format(runs=1, delay="50us") + """
+[work]
+op = "send"
+size = 256
+depth = 60
+count = 60
+receives = 1
+receives_gap = "200us"
+[qp]
+min_rnr_timer = 5
+[both]
+credits = false
+"""
+    text += variant("Sends wait for their receives (S-9)") + variant("to the letter: RNR NAK at once", LETTER)
+    found = simulate(bench, o, text)
+    packets = {name: r.figure(name, [one["requester"]["requests_sent"] for one in runs], "packets")
+               for name, runs in found.items()}
+    waits, _ = packets.values()
+    r.ratio("packets for 60 Sends into a receive queue of depth 1 / 60", waits / 60, 1.2, at_most=True)
+
+
+MEASURES = {"P13": p13, "P14": p14, "P16": p16}

@@ -1,0 +1,113 @@
+// One run between two queue pairs of RoCE.
+#include "sim/roce_observer.h"
+#include "sim/roce_rules.h"
+#include "sim/run_parts.h"
+
+namespace urnic::sim {
+namespace {
+
+// To Sqd when it is time, and back to Rts a while after it has drained.
+class Drain {
+ public:
+  Drain(Pair& pair, verbs::QueuePair& qp, const WorkPlan& plan, RoceObserver& observer)
+      : pair_(pair),
+        qp_(qp),
+        observer_(observer),
+        time_(plan.sqd_time),
+        next_(plan.sqd_begin == Duration() ? Instant::never() : pair.now() + plan.sqd_begin) {}
+
+  void step() {
+    if (in_sqd_ && next_.is_never() && observer_.found.drained != 0) next_ = pair_.now() + time_;
+    if (next_.is_never()) return;
+    if (pair_.now() < next_) return pair_.wake_at(next_);
+    next_ = Instant::never();
+    move(in_sqd_ ? verbs::QpState::Rts : verbs::QpState::Sqd);
+    in_sqd_ = !in_sqd_;
+  }
+
+ private:
+  void move(verbs::QpState to) {
+    roce::QpChange c;
+    c.to = to;
+    if (to == verbs::QpState::Sqd) {
+      c.mask |= verbs::kQpAttrSqdNotify;
+      c.tell_drained = true;
+    }
+    pair_.left().engine().roce().modify(qp_, c, pair_.now());
+    observer_.recorder.note("state", std::string(verbs::name(to)));
+  }
+
+  Pair& pair_;
+  verbs::QueuePair& qp_;
+  RoceObserver& observer_;
+  const Duration time_;
+  Instant next_;
+  bool in_sqd_ = false;
+};
+
+verbs::QueuePair* make(Node& node, const Setup& setup) {
+  verbs::WorkQueueSizes sizes;
+  sizes.max_send_wr = setup.work.depth;
+  sizes.max_recv_wr = setup.work.receives;
+  sizes.max_send_sge = sizes.max_recv_sge = 1;
+  return node.make_roce_qp(sizes, setup.roce.service);
+}
+
+void count_management(Pair& pair, RoceObserved* to) {
+  for (Node* node : {&pair.left(), &pair.right()}) {
+    EngineStats s;
+    node->engine().roce().fill_stats(&s);
+    to->management += s.roce.cm_sent;
+    to->management_again += s.roce.cm_repeated + s.roce.cm_answered_again;
+  }
+}
+
+}  // namespace
+
+RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool series) {
+  RunResult r;
+  r.seed = seed;
+  r.sender.transport = r.receiver.transport = "roce";
+  Pair pair(pair_options(setup, seed));
+  const Instant asked = pair.now();
+  verbs::QueuePair* const left = make(pair.left(), setup);
+  verbs::QueuePair* const right = make(pair.right(), setup);
+  if (left == nullptr || right == nullptr ||
+      !connect_roce(pair, *left, *right, setup.roce, limit)) {
+    r.end = "the connection did not come up";
+    r.setup = pair.now() - asked;
+    r.to_right = pair.injected_left();
+    r.to_left = pair.injected_right();
+    return r;
+  }
+  const Instant began = pair.now();
+  r.setup = began - asked;
+  Traffic traffic(pair, *left, *right, setup.work, setup.roce, began, seed);
+  RoceObserver observer(pair, *left, *right, traffic, series);
+  Phases phases(pair, setup, observer.recorder);
+  Drain drain(pair, *left, setup.work, observer);
+  const bool ended = pair.run_until(
+      [&] {
+        phases.step();
+        traffic.step();
+        observer.look();
+        drain.step();
+        return traffic.complete() || !traffic.failure().empty();
+      },
+      limit);
+  r.complete = traffic.complete();
+  r.end = r.complete ? "complete" : ended ? traffic.failure() : "limit reached";
+  const bool unreliable = setup.roce.service != verbs::Service::Rc;
+  r.took = (unreliable ? traffic.last_delivery() : pair.now()) - began;
+  finish(&r, pair, traffic, observer.recorder);
+  r.sender = engine::RocePairs::stats_of(*left);
+  r.receiver = engine::RocePairs::stats_of(*right);
+  r.roce = std::move(observer.found);
+  count_management(pair, &r.roce);
+  r.repairs = std::move(r.roce.repairs);
+  r.most_pending = r.roce.most_held;
+  r.rules_seen = rules_seen(setup, r);
+  return r;
+}
+
+}  // namespace urnic::sim

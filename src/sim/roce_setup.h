@@ -1,0 +1,34 @@
+// Two queue pairs of RoCE made ready to work for each other: by hand, as programs do that exchange
+// number, address and PSN themselves, or by connection management.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/pair.h"
+#include "verbs/qp_state.h"
+
+namespace urnic::sim {
+
+// What a scenario says of both queue pairs. Codes and counts are as on the wire.
+struct RocePlan {
+  bool on = false;  // transport = roce
+  verbs::Service service = verbs::Service::Rc;
+  bool by_cm = false;               // RC alone
+  std::uint8_t ack_timeout = 14;    // 67 ms; rdma_cm has 19
+  std::uint8_t retry_count = 7;     // seven
+  std::uint8_t rnr_retry = 7;       // for ever
+  std::uint8_t min_rnr_timer = 12;  // 0.64 ms
+  std::uint8_t depth = 16;          // READs and atomics outstanding
+};
+
+inline constexpr std::uint32_t kSimQkey = 0x11223344;
+
+// Both are in Reset; afterwards both are in Rts. The PSNs begin close to their wrap. False: they
+// did not come up within `limit`.
+bool connect_roce(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const RocePlan& plan,
+                  Duration limit);
+
+// Of the left node, to the right one. UD.
+std::uint32_t address_of_right(Pair& pair);
+
+}  // namespace urnic::sim
