@@ -145,7 +145,8 @@ void End::poll(Queue& q, std::size_t most) {
   if (n < 0) q.overrun = true;
   for (int i = 0; i < n; ++i) {
     ledger_.complete(c[i].wr_id, c[i].qp_number, c[i].opcode == Opcode::receive,
-                     c[i].status == WcStatus::success, c[i].byte_len);
+                     c[i].status == WcStatus::success,
+                     c[i].behind_write ? 0 : c[i].byte_len);  // those are elsewhere
   }
 }
 
@@ -179,8 +180,8 @@ void End::lose_what_cannot_come(const Pair& p) {
 void End::check_work() {
   for (const Pair& p : pairs_) {
     lose_what_cannot_come(p);
-    if (ledger_.knows(p.sends)) ledger_.settle(p.sends);
-    if (p.srq == 0 && ledger_.knows(p.receives)) ledger_.settle(p.receives);
+    ledger_.settle(p.sends);
+    if (p.srq == 0) ledger_.settle(p.receives);
   }
   for (const Shared& s : shared_) {
     if (!ledger_.knows(s.name)) continue;

@@ -2,6 +2,8 @@
 // calls are made beside it, what it carries arrives once, in order and as it was.
 #pragma once
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -14,7 +16,8 @@ namespace urnic::fuzz {
 
 class SparedConnection {
  public:
-  SparedConnection(Device& a, Device& b, Transport transport) {
+  // From a to b, at that address of b's.
+  SparedConnection(Device& a, Device& b, Transport transport, const std::string& address) {
     Device* const devices[] = {&a, &b};
     for (int i = 0; i < 2; ++i) sides_[i].make(*devices[i], transport);
     for (Side& s : sides_) {
@@ -23,7 +26,7 @@ class SparedConnection {
     BindOptions o;
     o.transport = transport;
     const std::uint16_t port = transport == Transport::roce ? 7001 : 7002;
-    const std::string at = "10.77.0.2:" + std::to_string(port);
+    const std::string at = address + ":" + std::to_string(port);
     auto bound = b.bind(at, o);
     require(bound.ok(), "the spared connection cannot bind");
     auto listener = b.listen(*bound, 4, sides_[1].events, nullptr);
@@ -33,6 +36,7 @@ class SparedConnection {
       a.progress();
       b.progress();
       for (Side& s : sides_) s.take_events();
+      if (i > 100) usleep(200);  // where others drive the devices
     }
     require(sides_[0].up && sides_[1].up, "the spared connection does not come about");
   }

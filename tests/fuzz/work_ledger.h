@@ -55,12 +55,20 @@ class WorkLedger {
   }
   // Everything of that queue has come to its end.
   void settle(std::uint64_t queue) const {
-    const Queue& q = queues_.at(queue);
-    for (const auto& [id, e] : entries_) {
-      if (e.work.queue != queue || e.done || !e.work.signaled) continue;
-      if (id <= q.forgotten_to || id <= q.lost_to) continue;
+    if (const std::uint64_t id = unsettled(queue); id != 0) {
       fail("a work request never completed: " + text(id));
     }
+  }
+  // One that has not, 0 if there is none.
+  std::uint64_t unsettled(std::uint64_t queue) const {
+    const auto found = queues_.find(queue);
+    if (found == queues_.end()) return 0;
+    const Queue& q = found->second;
+    for (const auto& [id, e] : entries_) {
+      if (e.work.queue != queue || e.done || !e.work.signaled) continue;
+      if (id > q.forgotten_to && id > q.lost_to) return id;
+    }
+    return 0;
   }
   bool knows(std::uint64_t queue) const { return queues_.contains(queue); }
   // Posted to it and not completed.

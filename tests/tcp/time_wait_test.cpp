@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "tests/support/allocator.h"
 #include "tests/tcp/host.h"
 
 namespace urnic::tcp::test {
@@ -157,6 +158,27 @@ TEST_F(TimeWaitTest, AnswersAsTheControlBlockDoes) {
     EXPECT_EQ(one.size(), 1u);
     one.run(t.timers.time_wait);
     EXPECT_EQ(one.size(), 0u);
+  }
+}
+
+// Whatever there was no memory for, nothing is kept that never ends.
+TEST_F(TimeWaitTest, WhatFindsNoMemoryIsNotKept) {
+  const Tcb t = in_time_wait(true);
+  std::uint64_t failed = 1;
+  for (std::uint64_t k = 0; failed != 0; ++k) {
+    TimeWaitTable table(SipKey{1, 2});
+    {
+      const testing::NoMemory plan(k);
+      try {
+        table.add(kKey, t);
+      } catch (const std::bad_alloc&) {
+        EXPECT_EQ(table.size(), 0u) << "allocation " << k;
+      }
+      failed = plan.failed();
+    }
+    table.run(t.timers.time_wait);
+    EXPECT_EQ(table.size(), 0u) << "allocation " << k;
+    EXPECT_TRUE(table.next_deadline().is_never());
   }
 }
 
