@@ -37,6 +37,7 @@ urnic_fuzz(verbs RUNS 300 SOURCES verbs_fuzz.cpp verbs_end.cpp verbs_connect.cpp
 # The calls as a program in C has them, by names without nodes, over the library as it is: so that its operator
 # new is the one that fails.
 if(TARGET urnic_compat)
+  enable_language(ASM)
   urnic_fuzz(compat RUNS 60 SOURCES compat_fuzz.cpp compat_ids.cpp compat_objects.cpp compat_pairs.cpp
              LINK urnic_rsockets urnic_compat urnic_test_allocator)
   add_dependencies(fuzz_compat urnic_dropin_made)
