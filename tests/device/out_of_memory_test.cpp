@@ -132,7 +132,7 @@ TEST(OutOfMemoryCalls, PostingSeveralTakesThoseThereIsMemoryFor) {
   const Sge sge{reinterpret_cast<std::uint64_t>(c.memory.data()), 8, c.mr.lkey()};
   requests[1].opcode = Opcode::fetch_add;
   requests[1].sges = {&sge, 1};
-  requests[1].remote_address = reinterpret_cast<std::uint64_t>(s.memory.data()) + 7 & ~7ull;
+  requests[1].remote_address = s.mr.remote_address();
   requests[1].rkey = s.mr.rkey();
   ASSERT_TRUE(s.qp.post_receive(ReceiveRequest{}).ok());
   for (std::uint64_t k = 0; k < 2; ++k) {

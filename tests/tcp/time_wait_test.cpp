@@ -12,7 +12,7 @@ namespace {
 
 const FlowKey kKey{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2), 1000, 2000};
 
-class TimeWaitTest : public testing::Test {
+class TimeWaitTest : public ::testing::Test {
  protected:
   // A control block in TIME-WAIT: 100 octets came, 50 went.
   Tcb in_time_wait(bool timestamps) {
@@ -166,19 +166,19 @@ TEST_F(TimeWaitTest, WhatFindsNoMemoryIsNotKept) {
   const Tcb t = in_time_wait(true);
   std::uint64_t failed = 1;
   for (std::uint64_t k = 0; failed != 0; ++k) {
-    TimeWaitTable table(SipKey{1, 2});
+    TimeWaitTable fresh(SipKey{1, 2});
     {
-      const testing::NoMemory plan(k);
+      const urnic::testing::NoMemory plan(k);
       try {
-        table.add(kKey, t);
+        fresh.add(kKey, t);
       } catch (const std::bad_alloc&) {
-        EXPECT_EQ(table.size(), 0u) << "allocation " << k;
+        EXPECT_EQ(fresh.size(), 0u) << "allocation " << k;
       }
       failed = plan.failed();
     }
-    table.run(t.timers.time_wait);
-    EXPECT_EQ(table.size(), 0u) << "allocation " << k;
-    EXPECT_TRUE(table.next_deadline().is_never());
+    fresh.run(t.timers.time_wait);
+    EXPECT_EQ(fresh.size(), 0u) << "allocation " << k;
+    EXPECT_TRUE(fresh.next_deadline().is_never());
   }
 }
 
