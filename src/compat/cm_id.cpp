@@ -283,7 +283,8 @@ int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::
     case RDMA_OPTION_ID_REUSEADDR: {
       if (length != sizeof(int)) return failed(EINVAL);
       bool& option = name == RDMA_OPTION_ID_AFONLY ? id->options.ipv6_only : id->options.shared;
-      const int e = id->set_binding(&option, *static_cast<int*>(value) != 0);
+      const bool on = *static_cast<int*>(value) != 0;
+      const int e = guarded([&] { return id->set_binding(&option, on); }, ENOMEM);
       return e == 0 ? 0 : failed(e);
     }
     // Hints, which iWARP's connection manager takes as well without doing anything.

@@ -28,7 +28,7 @@ sockaddr* any_of(sockaddr_in& a) {
 void CProgram::make_id(Input& in) {
   if (ids_.size() >= kMost) return;
   rdma_cm_id* id = nullptr;
-  const rdma_port_space ps = in.often(4)    ? static_cast<rdma_port_space>(in.u16())
+  const rdma_port_space ps = in.often(4)    ? static_cast<rdma_port_space>(in.u16() & 0x1ff)
                              : in.often(48) ? RDMA_PS_UDP
                                             : RDMA_PS_TCP;
   rdma_event_channel* channel = cm_[in.below(2)];

@@ -180,7 +180,7 @@ void CProgram::move_window(Input& in) {
     case 0: {
       ibv_pd* pd = pick(domains_, in);
       if (pd == nullptr || windows_.size() >= kMost) return;
-      const auto type = static_cast<ibv_mw_type>(in.often(8) ? in.u8() : 1 + in.below(2));
+      const auto type = static_cast<ibv_mw_type>(in.often(8) ? in.below(4) : 1 + in.below(2));
       ibv_mw* made = call([&] { return ibv_alloc_mw(pd, type); });
       if (made != nullptr) windows_.push_back(made);
       return;

@@ -122,7 +122,7 @@ void CProgram::destroy_pair(std::size_t at) {
 void CProgram::modify(Input& in) {
   CPair* p = any(pairs_, in);
   if (p == nullptr) return;
-  const auto to = static_cast<ibv_qp_state>(in.often(8) ? in.u8() : in.below(7));
+  const auto to = static_cast<ibv_qp_state>(in.below(8));
   const CPair* other = any(pairs_, in);
   ibv_qp_attr a = attributes(to, other == nullptr ? nullptr : other->qp);
   int mask = mask_of(p->qp->qp_type, to);
@@ -199,7 +199,7 @@ void CProgram::post_send(Input& in) {
     ibv_send_wr& w = wr[i];
     w.wr_id = ledger_.next_id() + i;
     w.next = i + 1 < many ? &wr[i + 1] : nullptr;
-    w.opcode = in.often(2) ? static_cast<ibv_wr_opcode>(in.u8()) : kOps[in.below(13)];
+    w.opcode = in.often(2) ? static_cast<ibv_wr_opcode>(in.below(16)) : kOps[in.below(13)];
     w.send_flags = in.often(192) ? unsigned{IBV_SEND_SIGNALED} : 0u;
     if (in.often(8)) w.send_flags |= 1u << in.below(6) & ~unsigned{IBV_SEND_INLINE};
     const bool atomic =
