@@ -77,7 +77,10 @@ class Machine {
     if (may_have_ended) spared_.clear();
   }
   void require_nothing_left() const {
+    static constexpr std::uint64_t kSpared[] = {2, 0, 1, 1};  // regions of each device
     for (const auto& a : compat::Process::get().adapters()) {
+      require(a->device().stats().verbs.regions == (spared_.empty() ? 0 : kSpared[a->index()]),
+              "a region is left behind");
       const compat::Counts& c = a->counts();
       require(c.queue_pairs == 0, "a queue pair is counted that is gone");
       require(c.completion_queues == 0, "a completion queue is counted that is gone");
