@@ -6,6 +6,7 @@
 #include "compat/cm_datagrams.h"
 #include "compat/cm_id.h"
 #include "compat/errors.h"
+#include "compat/undo.h"
 
 namespace urnic::compat {
 namespace {
@@ -55,6 +56,10 @@ std::shared_ptr<Endpoint> endpoint_for(CmId* id, const rdma_conn_param* p) {
 void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd) {
   CmId* made = make_id(CmChannel::of(id().channel), id().context, id().ps, sync);
   if (made == nullptr) return;  // dropping the request refuses it
+  Undo whole([&] {
+    if (made->sync) delete CmChannel::of(made->id().channel);
+    delete made;
+  });
   made->adapter = &at;
   made->stage = Stage::Requested;
   made->request = std::move(event.request);
@@ -78,7 +83,9 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
   e->private_data.assign(data.begin(), data.end());
   if (has_datagrams()) {
     fill_request(e.get());
-    return deliver(this, e.release());
+    deliver(this, std::move(e));
+    whole.keep();
+    return;
   }
   rdma_conn_param& conn = e->base.param.conn;
   if (!data.empty()) {
@@ -89,7 +96,8 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
   conn.rnr_retry_count = made->request.rnr_retry();
   conn.responder_resources = made->responder_resources;
   conn.initiator_depth = made->initiator_depth;
-  deliver(this, e.release());
+  deliver(this, std::move(e));
+  whole.keep();
 }
 
 void CmId::on_connection(Event& event) {

@@ -88,7 +88,7 @@ void CmId::on_resolved(Event& event) {
     e->base.status = status_of(event.error);
   }
   point_at_data(e.get());
-  deliver(this, e.release());
+  deliver(this, std::move(e));
 }
 
 void CmId::stop_asking() {

@@ -60,10 +60,11 @@ void CmId::show_source(const std::string& local) {
   show_addresses();
 }
 
-void deliver(CmId* id, CmEvent* event) {
+void deliver(CmId* id, std::unique_ptr<CmEvent> event) {
   event->counted = id;
+  CmChannel::of(id->id().channel)->events.push(event.get());
+  (void)event.release();
   ++id->outstanding;
-  CmChannel::of(id->id().channel)->events.push(event);
 }
 
 void CmId::tell(rdma_cm_event_type type, int status, std::string private_data) {
@@ -81,7 +82,7 @@ void CmId::tell(rdma_cm_event_type type, int status, std::string private_data) {
   conn.responder_resources = responder_resources;
   conn.initiator_depth = initiator_depth;
   if (end != nullptr && end->handle) conn.qp_num = end->handle.number();
-  deliver(this, event.release());
+  deliver(this, std::move(event));
 }
 
 void CmId::detach_end() {
@@ -90,10 +91,9 @@ void CmId::detach_end() {
 }
 
 void drop_events(CmId* id) {
-  std::vector<CmEvent*> dropped;
-  CmChannel::of(id->id().channel)
-      ->events.remove_if([&](const CmEvent* e) { return e->counted == id; },
-                         [&](CmEvent* e) { dropped.push_back(e); });
+  const auto dropped = CmChannel::of(id->id().channel)->events.take_if([&](const CmEvent* e) {
+    return e->counted == id;
+  });
   for (CmEvent* e : dropped) {
     --id->outstanding;
     CmId* made = CmId::of(e->base.id);
@@ -207,10 +207,8 @@ int urnic_rdma_migrate_id(rdma_cm_id* r, rdma_event_channel* to) {
         CmChannel* target = own ? own.get() : CmChannel::of(to);
         {
           const std::lock_guard guard(Process::get().cm);
-          std::vector<CmEvent*> moved;
-          from->events.remove_if([&](const CmEvent* e) { return e->counted == id; },
-                                 [&](CmEvent* e) { moved.push_back(e); });
-          for (CmEvent* e : moved) target->events.push(e);
+          target->events.put(
+              from->events.take_if([&](const CmEvent* e) { return e->counted == id; }));
           r->channel = &target->base;
         }
         if (id->sync) delete from;
@@ -285,7 +283,8 @@ int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::
     case RDMA_OPTION_ID_REUSEADDR: {
       if (length != sizeof(int)) return failed(EINVAL);
       bool& option = name == RDMA_OPTION_ID_AFONLY ? id->options.ipv6_only : id->options.shared;
-      const int e = id->set_binding(&option, *static_cast<int*>(value) != 0);
+      const bool on = *static_cast<int*>(value) != 0;
+      const int e = guarded([&] { return id->set_binding(&option, on); }, ENOMEM);
       return e == 0 ? 0 : failed(e);
     }
     // Hints, which iWARP's connection manager takes as well without doing anything.

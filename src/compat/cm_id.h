@@ -104,7 +104,7 @@ CmId* make_id(CmChannel* channel, void* context, rdma_port_space ps, bool sync);
 // verbs, pd, port_num. 0 or errno; without Process::cm.
 int give_device(CmId* id, Adapter& adapter);
 // Puts an event where the id's events go.
-void deliver(CmId* id, CmEvent* event);
+void deliver(CmId* id, std::unique_ptr<CmEvent> event);
 // Drops what `id` has in its channel that nobody has fetched; requests are refused.
 void drop_events(CmId* id);
 // For a synchronous id: waits for what was begun. -1 with errno. Without Process::cm.

@@ -71,7 +71,7 @@ int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
     attr->send_cq = r->send_cq;
   }
   if (r->srq != nullptr) attr->srq = r->srq;
-  ibv_qp* qp = create_for_cm(r->verbs, attr, r->qp_type);
+  ibv_qp* qp = guarded([&] { return create_for_cm(r->verbs, attr, r->qp_type); }, nullptr);
   const int error = qp == nullptr ? errno : make_ready(*r, qp);
   if (error != 0) {
     if (qp != nullptr) urnic_ibv_destroy_qp(qp);

@@ -14,6 +14,7 @@
 #include "compat/errors.h"
 #include "compat/queue_pair.h"
 #include "compat/tables_lock.h"
+#include "compat/undo.h"
 #include "compat/work.h"
 
 namespace urnic::compat {
@@ -267,10 +268,12 @@ Cq* create(ibv_context* c, std::uint32_t entries, void* cq_context, ibv_comp_cha
   Adapter& adapter = Adapter::of(c);
   auto cq = std::make_unique<Cq>(adapter);
   if (!count_up(counts(c).completion_queues, Limits::kCompletionQueues)) return nothing(ENOMEM);
+  Undo count([&] { counts(c).completion_queues.fetch_sub(1); });
   auto subject = std::make_shared<CqSubject>(cq.get());
   Process& process = Process::get();
   cq->subject = subject;
   cq->number = process.add(std::move(subject));
+  Undo name([&] { process.remove(cq->number); });
   int error = 0;
   if (auto queue = adapter.device().create_cq(entries, Process::as_context(cq->number)); !queue) {
     error = to_errno(queue.error().code);
@@ -281,11 +284,9 @@ Cq* create(ibv_context* c, std::uint32_t entries, void* cq_context, ibv_comp_cha
     const auto told = cq->queue.deliver_events(Channel::of(channel)->events, cq.get());
     if (!told.ok()) error = to_errno(told.error().code);
   }
-  if (error != 0) {
-    process.remove(cq->number);
-    counts(c).completion_queues.fetch_sub(1);
-    return nothing(error);
-  }
+  if (error != 0) return nothing(error);
+  count.keep();
+  name.keep();
   cq->ex.context = c;
   cq->ex.channel = channel;
   cq->ex.cq_context = cq_context;
@@ -408,12 +409,9 @@ int urnic_ibv_destroy_cq(ibv_cq* c) {
   if (cq->users.load() != 0) return EBUSY;
   static_cast<CqSubject*>(cq->subject.get())->detach();
   Process::get().remove(cq->number);
-  Context::of(c->context)
-      ->async.remove_if(
-          [&](const ibv_async_event& e) {
-            return e.event_type == IBV_EVENT_CQ_ERR && e.element.cq == c;
-          },
-          [](const ibv_async_event&) {});
+  Context::of(c->context)->async.take_if([&](const ibv_async_event& e) {
+    return e.event_type == IBV_EVENT_CQ_ERR && e.element.cq == c;
+  });
   if (c->channel != nullptr) {
     const std::lock_guard guard(Channel::of(c->channel)->mutex);
     (void)cq->queue.deliver_events({}, nullptr);

@@ -15,6 +15,7 @@
 #include "compat/process.h"
 #include "compat/queue_pair.h"
 #include "compat/shared_receive.h"
+#include "compat/undo.h"
 
 #ifndef URNIC_VERSION
 #define URNIC_VERSION "unknown"
@@ -108,7 +109,7 @@ int fill_port(Adapter& adapter, std::uint8_t number, ibv_port_attr* a) {
 }
 
 int fill_gid(Adapter& adapter, std::uint32_t port, std::uint32_t index, ibv_gid* gid) {
-  return port == 1 && gid_at(adapter, index, gid) ? 0 : EINVAL;
+  return guarded([&] { return port == 1 && gid_at(adapter, index, gid) ? 0 : EINVAL; }, ENOMEM);
 }
 
 ibv_gid_type gid_type(const Adapter& adapter) {
@@ -117,7 +118,8 @@ ibv_gid_type gid_type(const Adapter& adapter) {
 
 int query_port(ibv_context* c, std::uint8_t number, ibv_port_attr* out, std::size_t size) {
   ibv_port_attr a;
-  if (const int e = fill_port(Adapter::of(c), number, &a); e != 0) return e;
+  const int e = guarded([&] { return fill_port(Adapter::of(c), number, &a); }, ENOMEM);
+  if (e != 0) return e;
   std::memset(out, 0, size);
   std::memcpy(out, &a, std::min(size, sizeof a));
   return 0;
@@ -128,7 +130,8 @@ int query_device_ex(ibv_context* c, const ibv_query_device_ex_input* input, ibv_
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   if (size < sizeof(ibv_device_attr)) return EINVAL;
   ibv_device_attr_ex a{};
-  fill_device(Adapter::of(c), &a.orig_attr);
+  const int e = guarded([&] { return fill_device(Adapter::of(c), &a.orig_attr), 0; }, ENOMEM);
+  if (e != 0) return e;
   a.phys_port_cnt_ex = 1;
   std::memset(out, 0, size);
   std::memcpy(out, &a, std::min(size, sizeof a));
@@ -150,6 +153,7 @@ ibv_context* Context::make(Adapter& adapter) {
     if (c.cmd_fd >= 0) close(c.cmd_fd);
     return nothing(error);
   }
+  Undo descriptor([&] { close(c.cmd_fd); });
   c.num_comp_vectors = 1;
   pthread_mutex_init(&c.mutex, nullptr);
   c.abi_compat = reinterpret_cast<void*>(UINTPTR_MAX);
@@ -161,6 +165,7 @@ ibv_context* Context::make(Adapter& adapter) {
   set_queue_pair_calls(&v);
   set_shared_receive_calls(&v);
   adapter.add_context(context.get());
+  descriptor.keep();
   return &context.release()->verbs.context;
 }
 

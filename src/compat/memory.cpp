@@ -104,6 +104,7 @@ int reregister(Mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length,
     Pd::of(mr->base.pd)->users.fetch_sub(1);
     Pd::of(pd)->users.fetch_add(1);
     mr->base.pd = pd;
+    mr->base.context = pd->context;  // the old one may be closed when nothing of it is left
   }
   return 0;
 }

@@ -11,6 +11,7 @@
 #include "compat/roce_states.h"
 #include "compat/shared_receive.h"
 #include "compat/tables_lock.h"
+#include "compat/undo.h"
 #include "compat/work.h"
 
 namespace urnic::compat {
@@ -146,9 +147,14 @@ void Endpoint::release() {
     handle.discard();
   }
   if (told) return;
+  if (manager == nullptr) return;
   Event event;
   event.kind = EventKind::disconnected;
-  if (manager != nullptr) manager->on_connection(event);
+  try {
+    manager->on_connection(event);
+  } catch (const std::bad_alloc&) {
+    // Who destroys cannot be refused; the event is lost, as others are without memory.
+  }
 }
 
 std::shared_ptr<Endpoint> endpoint_of(const Adapter& adapter, std::uint32_t qp_number) {
@@ -301,6 +307,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   auto end = std::make_shared<Endpoint>(adapter);
   Process& process = Process::get();
   end->number = process.add(end);
+  Undo name([&] { process.remove(end->number); });
   QpOptions o;
   o.send_cq = Cq::of(a->send_cq)->queue;
   o.receive_cq = Cq::of(a->recv_cq)->queue;
@@ -317,13 +324,14 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   o.service = service_of(a->qp_type);
   if (a->srq != nullptr) o.srq = Srq::of(a->srq)->queue;
   auto handle = make_handle(adapter, a->pd, o, by_number && !adapter.is_roce());
-  if (!handle) {
-    process.remove(end->number);
-    return nothing(to_errno(handle.error().code));
-  }
+  if (!handle) return nothing(to_errno(handle.error().code));
+  Undo number([&] {
+    if (o.number == 0) return;
+    const std::lock_guard guard(process.cm);
+    adapter.rendezvous().give_back(o.number);
+  });
   end->handle = std::move(*handle);
   (void)end->handle.modify(QpState::reset);
-  end->belongs_to(qp.get());
   a->cap.max_send_wr = o.max_send;
   a->cap.max_recv_wr = o.max_receive;
   a->cap.max_send_sge = o.max_send_sge;
@@ -351,12 +359,20 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
     const std::lock_guard guard(tables_lock);
     numbers().emplace(key_of(adapter, b.qp_num), end);
   }
-  qp->end = std::move(end);
+  Undo entry([&] {
+    const std::lock_guard guard(tables_lock);
+    numbers().erase(key_of(adapter, b.qp_num));
+  });
   if (o.number != 0) {
-    qp->end->is_found_by_number = true;
+    end->is_found_by_number = true;
     const std::lock_guard guard(process.cm);
-    adapter.rendezvous().add(qp->end);
+    adapter.rendezvous().add(end);
   }
+  name.keep();
+  number.keep();
+  entry.keep();
+  end->belongs_to(qp.get());
+  qp->end = std::move(end);
   count_users(b, 1);
   return &qp.release()->base;
 }
@@ -461,9 +477,7 @@ int urnic_ibv_destroy_qp(ibv_qp* q) {
     numbers().erase(key_of(qp->end->adapter, q->qp_num));
   }
   qp->end->release();
-  Context::of(q->context)
-      ->async.remove_if([&](const ibv_async_event& e) { return is_about(e, q); },
-                        [](const ibv_async_event&) {});
+  Context::of(q->context)->async.take_if([&](const ibv_async_event& e) { return is_about(e, q); });
   pthread_mutex_lock(&q->mutex);
   while (q->events_completed != qp->async_handed) pthread_cond_wait(&q->cond, &q->mutex);
   pthread_mutex_unlock(&q->mutex);

@@ -9,6 +9,7 @@
 #include "compat/errors.h"
 #include "compat/process.h"
 #include "compat/queue_pair.h"
+#include "compat/undo.h"
 
 namespace urnic::compat {
 namespace {
@@ -91,16 +92,17 @@ Rendezvous::Port* Rendezvous::open_port() {
   if (!bound) bound = device.bind("0.0.0.0:0");
   if (!bound) return nullptr;
   auto port = std::make_unique<Port>();
-  port->subject = process.add(std::make_shared<PortSubject>(*this));
+  const std::uint64_t subject = process.add(std::make_shared<PortSubject>(*this));
+  port->subject = subject;
+  Undo name([&] { process.remove(subject); });
   auto listener =
       device.listen(*bound, kBacklog, adapter_.events(), Process::as_context(port->subject));
-  if (!listener) {
-    process.remove(port->subject);
-    return nullptr;
-  }
+  if (!listener) return nullptr;
   port->listener = std::move(*listener);
   const std::uint16_t at = port->listener.port();
-  return (ports_[at] = std::move(port)).get();
+  Port* const added = (ports_[at] = std::move(port)).get();
+  name.keep();
+  return added;
 }
 
 std::uint32_t Rendezvous::take_number() {

@@ -3,6 +3,7 @@
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/memory.h"
+#include "compat/undo.h"
 #include "compat/work.h"
 
 namespace urnic::compat {
@@ -35,22 +36,22 @@ ibv_srq* create(ibv_pd* p, void* srq_context, ibv_srq_attr* attr) {
   }
   auto srq = std::make_unique<Srq>();
   if (!count_up(counts(p->context).shared_queues, Limits::kSharedQueues)) return nothing(ENOMEM);
+  Undo count([&] { counts(p->context).shared_queues.fetch_sub(1); });
   Process& process = Process::get();
   Adapter& adapter = Adapter::of(p->context);
   auto subject = std::make_shared<SrqSubject>(srq.get());
   srq->subject = subject;
   srq->number = process.add(std::move(subject));
+  Undo name([&] { process.remove(srq->number); });
   SrqOptions o;
   o.max_receive = attr->max_wr;
   o.max_receive_sge = std::max<std::uint32_t>(attr->max_sge, 1);
   o.events = adapter.events();
   o.context = Process::as_context(srq->number);
   auto queue = adapter.device().create_srq(Pd::of(p)->domain, o);
-  if (!queue) {
-    process.remove(srq->number);
-    counts(p->context).shared_queues.fetch_sub(1);
-    return nothing(to_errno(queue.error().code));
-  }
+  if (!queue) return nothing(to_errno(queue.error().code));
+  count.keep();
+  name.keep();
   srq->queue = std::move(*queue);
   srq->base = {};
   srq->base.context = p->context;
@@ -148,12 +149,9 @@ int urnic_ibv_destroy_srq(ibv_srq* s) {
   if (srq->users.load() != 0) return EBUSY;
   static_cast<SrqSubject*>(srq->subject.get())->detach();
   Process::get().remove(srq->number);
-  Context::of(s->context)
-      ->async.remove_if(
-          [&](const ibv_async_event& e) {
-            return e.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && e.element.srq == s;
-          },
-          [](const ibv_async_event&) {});
+  Context::of(s->context)->async.take_if([&](const ibv_async_event& e) {
+    return e.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && e.element.srq == s;
+  });
   pthread_mutex_lock(&s->mutex);
   while (s->events_completed != srq->async_handed) pthread_cond_wait(&s->cond, &s->mutex);
   pthread_mutex_unlock(&s->mutex);

@@ -10,7 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <mutex>
 
 #include "compat/cancel.h"
@@ -35,11 +35,17 @@ class SignalledQueue {
   int fd() const { return fd_; }
 
   void push(T value) {
+    std::list<T> one;
+    one.push_back(std::move(value));
+    put(std::move(one));
+  }
+  // Of another queue; takes no memory.
+  void put(std::list<T>&& values) noexcept {
+    const std::uint64_t many = values.size();
     const std::lock_guard guard(mutex_);
-    values_.push_back(std::move(value));
-    if (generation.load() != of_) return;
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto n = ::write(fd_, &one, sizeof one);
+    values_.splice(values_.end(), values);
+    if (many == 0 || generation.load() != of_) return;
+    [[maybe_unused]] const auto n = ::write(fd_, &many, sizeof many);
   }
 
   // 0, or an errno value: EAGAIN when there is none and the descriptor is non-blocking, EINTR. Who
@@ -75,20 +81,18 @@ class SignalledQueue {
     return true;
   }
 
-  // Takes out what `is` says, and hands it to `then`.
-  template <class Is, class Then>
-  void remove_if(Is&& is, Then&& then) {
+  // Takes out what `is` says, which takes no memory.
+  template <class Is>
+  std::list<T> take_if(Is&& is) {
+    std::list<T> taken;
     const std::lock_guard guard(mutex_);
     for (auto i = values_.begin(); i != values_.end();) {
-      if (!is(*i)) {
-        ++i;
-        continue;
-      }
-      T value = std::move(*i);
-      i = values_.erase(i);
+      const auto at = i++;
+      if (!is(*at)) continue;
+      taken.splice(taken.end(), values_, at);
       count_down();
-      then(std::move(value));
     }
+    return taken;
   }
 
  private:
@@ -102,7 +106,7 @@ class SignalledQueue {
   const int fd_;
   const unsigned of_ = generation.load();
   std::mutex mutex_;
-  std::deque<T> values_;
+  std::list<T> values_;
 };
 
 }  // namespace urnic::compat

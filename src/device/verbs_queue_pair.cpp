@@ -1,4 +1,7 @@
 // The public queue pair and shared receive queue: posting work.
+#include <new>
+#include <optional>
+
 #include "device/device_impl.h"
 #include "device/mapping.h"
 #include "device/modify.h"
@@ -108,6 +111,16 @@ void QueuePair::take_early_sends(bool on) {
 
 namespace {
 
+// The first request of a queue takes memory, and the first of some kinds.
+std::optional<verbs::Post> post_if_there_is_memory(verbs::SendQueue& queue,
+                                                   const verbs::SendWr& wr) noexcept {
+  try {
+    return queue.post(wr);
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
+}
+
 Error refusal(verbs::Post result) {
   using Post = verbs::Post;
   switch (result) {
@@ -181,9 +194,9 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
         wr.atomic = {o.data, o.compare, o.boundaries, o.data_mask, o.compare_mask};
       }
       if (handle != nullptr) ib::set_destination(&wr, {handle->handle, r.remote_qp, r.remote_qkey});
-      const auto result = qp.sq.post(wr);
+      const auto result = post_if_there_is_memory(qp.sq, wr);
       if (result != verbs::Post::Ok) {
-        detail::explain(why, [&] { return refusal(result); });
+        detail::explain(why, [&] { return result ? refusal(*result) : detail::no_memory(); });
         break;
       }
       ++taken;

@@ -74,8 +74,8 @@ Segment ack_of(const Tcb& t, const TimeWait& w, const Segment& s, Instant now) {
 
 void TimeWaitTable::add(const FlowKey& key, const Tcb& t) {
   const TimeWait w = of(t);
+  push(w.until, key);  // first: without a place for its end it would never have one
   flows_.insert(key, w);
-  push(w.until, key);
 }
 
 void TimeWaitTable::push(Instant at, const FlowKey& key) {

@@ -92,6 +92,22 @@ TEST_F(VerbsTest, ReregistrationIsAnsweredAsRdmaCoreAnswersIt) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+// It is of the context of its domain, whichever it was made with: that one may be closed.
+TEST_F(VerbsTest, ARegionGoesOverToTheContextOfItsNewDomain) {
+  ibv_context* other = ibv_open_device(list_[0]);
+  ASSERT_NE(other, nullptr);
+  ibv_pd* domain = ibv_alloc_pd(other);
+  ASSERT_NE(domain, nullptr);
+  char memory[16];
+  ibv_mr* mr = ibv_reg_mr(domain, memory, sizeof memory, IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_NE(mr, nullptr);
+  EXPECT_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd_, nullptr, 0, 0), 0);
+  EXPECT_EQ(mr->context, context_);
+  EXPECT_EQ(ibv_dealloc_pd(domain), 0);
+  EXPECT_EQ(ibv_close_device(other), 0);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
 TEST_F(VerbsTest, ARegionMayHaveAnotherAddressForWorkThanForTheProgram) {
   std::vector<char> memory(4096);
   ibv_mr* mr = ibv_reg_mr_iova(pd_, memory.data(), 4096, 0x10, IBV_ACCESS_LOCAL_WRITE);

@@ -115,6 +115,42 @@ TEST(OutOfMemoryCalls, ARefusalWithoutMemoryForItsReasonIsARefusal) {
   });
 }
 
+// Posting several at once has no Result to say it in; those that were taken before are sent.
+TEST(OutOfMemoryCalls, PostingSeveralTakesThoseThereIsMemoryFor) {
+  Device server = open({{"progress", "thread"}}), client = open({{"progress", "thread"}});
+  End s(server, 64), c(client, 64);
+  auto listener = server.listen(0);
+  ASSERT_TRUE(listener.ok());
+  ASSERT_TRUE(c.qp.connect_start("127.0.0.1:" + std::to_string(listener->port())).ok());
+  auto request = listener->next(5000);
+  ASSERT_TRUE(request.ok() && request->accept(s.qp).ok());
+  Event e;
+  ASSERT_TRUE(c.events.wait(&e, 10000));
+  ASSERT_EQ(e.kind, EventKind::established);
+  // A plain one needs the queue, an atomic one its operands besides.
+  SendRequest requests[2];
+  const Sge sge{reinterpret_cast<std::uint64_t>(c.memory.data()), 8, c.mr.lkey()};
+  requests[1].opcode = Opcode::fetch_add;
+  requests[1].sges = {&sge, 1};
+  requests[1].remote_address = s.mr.remote_address();
+  requests[1].rkey = s.mr.rkey();
+  ASSERT_TRUE(s.qp.post_receive(ReceiveRequest{}).ok());
+  for (std::uint64_t k = 0; k < 2; ++k) {
+    Error why;
+    std::size_t taken = 2;
+    {
+      const testing::NoMemory plan(k, testing::NoMemory::kForEver);
+      EXPECT_NO_THROW(taken = c.qp.post_send(requests, &why));
+    }
+    EXPECT_EQ(taken, k);
+    EXPECT_EQ(why.code, Errc::no_memory);
+  }
+  Completion done[1];
+  for (int i = 0; i < 10000 && c.cq.poll(done) == 0; ++i) c.cq.wait(10);
+  EXPECT_EQ(done[0].status, WcStatus::success);
+  EXPECT_EQ(done[0].opcode, Opcode::send);
+}
+
 // A queue pair for which connecting had no memory connects all the same when there is some; one
 // whose peer's answer had none knows it.
 TEST(OutOfMemoryCalls, ConnectLeavesTheQueuePairAsItWas) {

@@ -1,5 +1,7 @@
 #include "tests/support/allocator.h"
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -7,7 +9,7 @@
 namespace urnic::testing {
 namespace {
 
-std::atomic<std::uint64_t> count{0};
+std::atomic<std::uint64_t> count{0}, octets{0};
 
 struct Plan {
   bool on = false;
@@ -28,6 +30,10 @@ bool fails() {
 
 std::uint64_t allocations() {
   return count.load(std::memory_order_relaxed);
+}
+
+std::uint64_t allocated_octets() {
+  return octets.load(std::memory_order_relaxed);
 }
 
 NoMemory::NoMemory(std::uint64_t after, std::uint64_t many) {
@@ -51,8 +57,15 @@ std::uint64_t NoMemory::failed() const {
 
 static void* allocate_or_null(std::size_t n, std::size_t align) {
   if (fails()) return nullptr;
-  return align == 0 ? std::malloc(n != 0 ? n : 1)
-                    : std::aligned_alloc(align, (n + align - 1) / align * align);
+  void* const p = align == 0 ? std::malloc(n != 0 ? n : 1)
+                             : std::aligned_alloc(align, (n + align - 1) / align * align);
+  octets.fetch_add(malloc_usable_size(p), std::memory_order_relaxed);
+  return p;
+}
+
+static void release(void* p) {
+  octets.fetch_sub(malloc_usable_size(p), std::memory_order_relaxed);
+  std::free(p);
 }
 
 // As operator new has it: never null.
@@ -90,38 +103,38 @@ void* operator new[](std::size_t n, std::align_val_t align, const std::nothrow_t
   return urnic::testing::allocate_or_null(n, static_cast<std::size_t>(align));
 }
 void operator delete(void* p) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete(void* p, std::align_val_t) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete(void* p, const std::nothrow_t&) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete[](void* p) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete[](void* p, std::size_t) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete[](void* p, std::align_val_t) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete[](void* p, std::size_t, std::align_val_t) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete[](void* p, const std::nothrow_t&) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }
 void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept {
-  std::free(p);
+  urnic::testing::release(p);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "tests/support/allocator.h"
 #include "tests/tcp/host.h"
 
 namespace urnic::tcp::test {
@@ -11,7 +12,7 @@ namespace {
 
 const FlowKey kKey{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2), 1000, 2000};
 
-class TimeWaitTest : public testing::Test {
+class TimeWaitTest : public ::testing::Test {
  protected:
   // A control block in TIME-WAIT: 100 octets came, 50 went.
   Tcb in_time_wait(bool timestamps) {
@@ -157,6 +158,27 @@ TEST_F(TimeWaitTest, AnswersAsTheControlBlockDoes) {
     EXPECT_EQ(one.size(), 1u);
     one.run(t.timers.time_wait);
     EXPECT_EQ(one.size(), 0u);
+  }
+}
+
+// Whatever there was no memory for, nothing is kept that never ends.
+TEST_F(TimeWaitTest, WhatFindsNoMemoryIsNotKept) {
+  const Tcb t = in_time_wait(true);
+  std::uint64_t failed = 1;
+  for (std::uint64_t k = 0; failed != 0; ++k) {
+    TimeWaitTable fresh(SipKey{1, 2});
+    {
+      const urnic::testing::NoMemory plan(k);
+      try {
+        fresh.add(kKey, t);
+      } catch (const std::bad_alloc&) {
+        EXPECT_EQ(fresh.size(), 0u) << "allocation " << k;
+      }
+      failed = plan.failed();
+    }
+    fresh.run(t.timers.time_wait);
+    EXPECT_EQ(fresh.size(), 0u) << "allocation " << k;
+    EXPECT_TRUE(fresh.next_deadline().is_never());
   }
 }
 

@@ -1,0 +1,79 @@
+// Memory that a program registers, with some on either side that nobody may touch; and what of it
+// is no longer registered, which nobody may touch either.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tests/fuzz/input.h"
+
+namespace urnic::fuzz {
+
+class GuardedMemory {
+ public:
+  explicit GuardedMemory(std::size_t octets)
+      : octets_(octets), all_(std::make_unique<std::uint8_t[]>(octets + 2 * kGuard)) {
+    std::fill_n(all_.get(), octets + 2 * kGuard, kCanary);
+    for (std::size_t i = 0; i < octets; ++i) data()[i] = untouched(i);
+  }
+  std::uint8_t* data() { return all_.get() + kGuard; }
+  const std::uint8_t* data() const { return all_.get() + kGuard; }
+  std::size_t size() const { return octets_; }
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data()); }
+
+  // Nobody has asked for anything to be written there so far, and nobody may.
+  bool may_change = false;
+  // Not registered any more.
+  void close() {
+    std::fill_n(data(), octets_, kClosed);
+    is_closed_ = true;
+  }
+  void check() const {
+    const auto all = [](const std::uint8_t* p, std::size_t n, std::uint8_t what) {
+      return std::all_of(p, p + n, [what](std::uint8_t b) { return b == what; });
+    };
+    require(all(all_.get(), kGuard, kCanary) && all(data() + octets_, kGuard, kCanary),
+            "memory beside a region was written");
+    require(!is_closed_ || all(data(), octets_, kClosed),
+            "memory was written that is not registered any more");
+    if (is_closed_ || may_change) return;
+    for (std::size_t i = 0; i < octets_; ++i) {
+      require(data()[i] == untouched(i), "memory was written that nobody gave away");
+    }
+  }
+
+ private:
+  static constexpr std::size_t kGuard = 256;
+  static constexpr std::uint8_t kCanary = 0xcd, kClosed = 0xdd;
+  static std::uint8_t untouched(std::size_t i) { return static_cast<std::uint8_t>(i * 11 + 3); }
+
+  std::size_t octets_;
+  std::unique_ptr<std::uint8_t[]> all_;
+  bool is_closed_ = false;
+};
+
+// What was registered, for as long as somebody might still write to it.
+class Graveyard {
+ public:
+  void bury(std::unique_ptr<GuardedMemory> m) {
+    m->check();
+    m->close();
+    graves_.push_back(std::move(m));
+    if (graves_.size() <= kMost) return;
+    graves_.front()->check();
+    graves_.pop_front();
+  }
+  void check() const {
+    for (const auto& m : graves_) m->check();
+  }
+
+ private:
+  static constexpr std::size_t kMost = 32;
+  std::deque<std::unique_ptr<GuardedMemory>> graves_;
+};
+
+}  // namespace urnic::fuzz

@@ -1,0 +1,21 @@
+// Time and chance of a program whose devices live in it: while it is on, clocks stand still but for
+// what is slept, and a little for each look; random numbers come from a seed. So a run of whole
+// devices repeats from its input, and minutes pass in no time. One thread alone.
+#pragma once
+
+#include <cstdint>
+
+namespace urnic::fuzz {
+
+class VirtualTime {
+ public:
+  explicit VirtualTime(std::uint64_t seed);
+  ~VirtualTime();
+  VirtualTime(const VirtualTime&) = delete;
+  VirtualTime& operator=(const VirtualTime&) = delete;
+
+  static std::int64_t now_ns();
+  static void pass(std::int64_t ns);
+};
+
+}  // namespace urnic::fuzz
