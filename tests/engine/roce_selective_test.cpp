@@ -94,7 +94,11 @@ TEST_F(RoceSelective, WhatIsLostIsRepeatedAndNothingElse) {
                   static_cast<double>(clean.count_ns()) / static_cast<double>(with.count_ns()),
                   static_cast<double>(clean.count_ns()) / static_cast<double>(without.count_ns()),
                   static_cast<unsigned long long>(s.requests_repeated));
-      EXPECT_LT(with, without);
+      if (op == verbs::WrOp::Write) {
+        EXPECT_LT(with, without);
+      } else {  // the missing part of a READ is asked for alone with any peer (S-2)
+        EXPECT_LT(with * 20, without * 21);
+      }
       EXPECT_EQ(s.response_timeouts, 0u);
     }
   }
