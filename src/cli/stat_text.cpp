@@ -142,14 +142,16 @@ std::string behind_gaps_text(const EngineStats& s, Said* said) {
 std::string management_text(const EngineStats& s) {
   const RoceHostStats& h = s.roce;
   if (h.cm_received + h.cm_sent + h.cm_repeated + h.cm_answered_again + h.cm_dropped + h.cm_stale +
-          h.resting_numbers ==
+          h.resting_numbers + h.hellos_sent + h.hellos_received + h.hellos_refused ==
       0) {
     return "-";
   }
   return format_count(h.cm_received) + " messages in, " + format_count(h.cm_dropped) +
          " dropped; " + format_count(h.cm_sent) + " out, again " + format_count(h.cm_repeated) +
          " unasked, " + format_count(h.cm_answered_again) + " asked; " + format_count(h.cm_stale) +
-         " stale refused; " + format_count(h.resting_numbers) + " numbers rest";
+         " stale refused; " + format_count(h.resting_numbers) + " numbers rest; hellos " +
+         format_count(h.hellos_sent) + " out, " + format_count(h.hellos_received) + " in, " +
+         format_count(h.hellos_refused) + " refused";
 }
 
 std::string escaped(const std::string& text) {

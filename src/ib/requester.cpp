@@ -212,6 +212,7 @@ bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
   resume_read(s, at);
   ++s.counters.repeated;
   sent(s, &out->header, end, asks(s, out->header, end), now);
+  if (!s.log.empty()) s.log.again(at.psn, now);  // an answer may be to the one before
   return true;
 }
 

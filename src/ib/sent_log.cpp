@@ -86,8 +86,7 @@ void SentLog::take(Record* r, Instant now) {
   const bool needless = r->is(kRepeated) && trip * 4 < least_trip_ * 3;
   if (needless) ++needless_;
   if (late || needless) {
-    width_ = std::min<std::uint8_t>(width_ + 1, kMostWidth);
-    calm_ = 0;
+    widen(*r, now);
     if (needless) return;
   } else if (r->is(kRepeated) && ++calm_ == kCalm) {
     calm_ = 0;
@@ -96,7 +95,17 @@ void SentLog::take(Record* r, Instant now) {
   if (!r->is(kRepeated) && (least_trip_ == Duration::zero() || trip < least_trip_)) {
     least_trip_ = trip;
   }
+  // Which of its packets is answered is not known (Karn), until something has been measured.
+  if (r->is(kRepeated) && least_trip_ == Duration::zero()) return;
   if (!newest_.known || !left_before_newest(*r)) newest_ = {r->left, r->psn, trip, true};
+}
+
+// Once for all that left before it was last: a burst that was late is late once.
+void SentLog::widen(const Record& r, Instant now) {
+  calm_ = 0;
+  if (r.left < widened_) return;
+  widened_ = now;
+  width_ = std::min<std::uint8_t>(width_ + 1, kMostWidth);
 }
 
 // The peer has forgotten what it kept.

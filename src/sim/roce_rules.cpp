@@ -37,6 +37,11 @@ constexpr Rule kRules[] = {
               s.run.roce.from_right.naks_told_twice == 0;
      }},
     {"S-5", [](const Seen& s) { return s.right() && s.asks().probes_sent != 0; }},
+    {"S-2",
+     [](const Seen& s) {
+       return s.right() && s.asks().answers_ahead != 0 && s.asks().answers_asked_again != 0;
+     }},
+    {"S-6", [](const Seen& s) { return s.right() && s.asks().requests_repeated_alone != 0; }},
     {"S-8",
      [](const Seen& s) {
        return s.right() && s.serves().roce_downgrades != 0 && s.serves().roce_upgrades != 0;

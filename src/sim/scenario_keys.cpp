@@ -323,6 +323,8 @@ constexpr NodeKey kNodeKeys[] = {
      KeyOf::Roce},
     {"probe", "who hears nothing asks with its oldest packet (S-5)",
      [](Options& o, const Value& v) { return flag(v, &o.roce.probe); }, KeyOf::Roce},
+    {"selective", "only what is missing is sent again, where the peer does so too (S-6, S-7)",
+     [](Options& o, const Value& v) { return flag(v, &o.roce.selective); }, KeyOf::Roce},
     {"credits", "credits are told, and obeyed (IB-80, IB-83)",
      [](Options& o, const Value& v) {
        const char* wrong = flag(v, &o.roce.tell_credits);

@@ -88,7 +88,7 @@ TEST(StatsJson, AllNumbersOfTheSampleAreDistinctInTheDocument) {
   EXPECT_EQ(c["iwarp"]["ddp"]["fpdus_sent"].size(), kOpcodeCount);
   EXPECT_EQ(c["iwarp"]["ddp"]["fpdus_received"].size(), kOpcodeCount);
   const std::size_t connection =
-      12u + connection_counters().size() + 5 + kReasonCount + 2 * kOpcodeCount;
+      13u + connection_counters().size() + 5 + kReasonCount + 2 * kOpcodeCount;
   EXPECT_EQ(leaves(c), connection);
   EXPECT_EQ(leaves(j), 8u + engine_counters().size() + engine_gauges().size() + 3 * connection);
 }

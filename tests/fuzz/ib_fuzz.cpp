@@ -213,11 +213,13 @@ class Peer {
     ResponsePacket out;
     bool nak = false;
     std::uint32_t n = 0;
-    const bool failed = r.failed();
+    bool failed = r.failed();
     while (n != most && r.next_response(&out)) {
       ++n;
       const OpcodeRow& row = out.header.row();
-      require(!failed && !nak, "something follows a NAK, or a failure");
+      // What is kept may still be told of behind one that asks to come again.
+      require(!failed && (!nak || row.family == Family::Sack),
+              "something follows a NAK, or a failure");
       require(row.response() &&
                   payload_fits(row.payload, static_cast<std::uint32_t>(out.payload.size()), kPmtu),
               "a response that is none");
@@ -225,7 +227,8 @@ class Peer {
           out.header.bth.psn.before(r.state().expected) || out.header.bth.psn == r.state().expected,
           "a response to what has not come");
       require(!row.has(kAeth) || !out.header.aeth.syndrome.reserved(), "a reserved syndrome");
-      nak = row.family == Family::Acknowledge && out.header.aeth.syndrome.kind() != AckKind::Ack;
+      nak |= row.family == Family::Acknowledge && out.header.aeth.syndrome.kind() != AckKind::Ack;
+      failed = r.failed();
       require(out.payload.empty() || row.family == Family::Sack ||
                   (out.payload.data() >= octets() + kGuard &&
                    out.payload.data() + out.payload.size() <= octets() + kGuard + kRegion),

@@ -100,6 +100,31 @@ TEST_F(Selective, TheWindowGrowsWithWhatWasOnlyLate) {
 }
 
 // proves: S-6
+TEST_F(Selective, ABurstThatWasOnlyLateWidensItOnce) {
+  write(8);
+  pass(kTrip);
+  ack(100);
+  const Duration before = r().state().log.reordering_window();
+  sack(101, {107});
+  pass(kTrip * 2);
+  EXPECT_EQ(leave().size(), 6u);
+  pass(Duration::us(5));
+  ack(107);
+  EXPECT_GT(r().state().log.reordering_window(), before);
+  EXPECT_LE(r().state().log.reordering_window(), before * 2);
+}
+
+// proves: S-6
+TEST_F(Selective, TheFirstRoundTripIsNotMeasuredByARepetition) {
+  write(3);
+  nak(100, NakCode::SequenceError);
+  EXPECT_EQ(leave().size(), 3u);
+  pass(Duration::us(5));
+  sack(101, {102});
+  EXPECT_EQ(r().state().log.round_trip(), Duration::zero());
+}
+
+// proves: S-6
 TEST_F(Selective, ALostRepetitionIsRepeatedWhenSomethingThatLeftBehindItHasCome) {
   write(4);
   pass(kTrip);
@@ -287,6 +312,21 @@ TEST_F(AnswerHoles, MemoryThatHasGoneMeanwhileFailsInItsTurn) {
   table.deregister(lkey);
   part(ReadResponseMiddle, 101);
   EXPECT_THAT(statuses(), ElementsAre(verbs::Status::LocalProtection));
+}
+
+// proves: S-2
+TEST_F(AnswerHoles, MemoryOfAKeptAnswerThatHasGoneFailsInItsTurn) {
+  using enum Operation;
+  post(WrOp::Read, kPmtu);
+  const std::uint32_t first = lkey;
+  lkey = table.register_memory(kPd, memory.data(), memory.size(), verbs::kLocalWrite);
+  post(WrOp::Read, kPmtu);
+  leave();
+  part(ReadResponseOnly, 101);
+  table.deregister(lkey);
+  lkey = first;
+  part(ReadResponseOnly, 100);
+  EXPECT_THAT(statuses(), ElementsAre(verbs::Status::Success, verbs::Status::LocalProtection));
 }
 
 // proves: S-2

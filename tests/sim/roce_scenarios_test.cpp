@@ -87,7 +87,10 @@ TEST(RoceScenarios, ALostTailCostsAProbeOrATimer) {
 
 TEST(RoceScenarios, HolesInReadsAreAskedForAgain) {
   const auto runs = first_runs("roce-read-hole");
-  for (const RunResult& r : runs) EXPECT_GT(asks(r).implied_naks, 50u);
+  for (const RunResult& r : runs) {
+    EXPECT_GT(asks(r).answers_asked_again, 50u);
+    EXPECT_EQ(asks(r).implied_naks, 0u) << "what came behind a hole was thrown away";
+  }
   EXPECT_EQ(asks(runs[1]).response_timeouts, 0u);
 }
 
@@ -125,7 +128,7 @@ TEST(RoceScenarios, CreditsSpareTheWireRnrNaks) {
 
 TEST(RoceScenarios, DuplicatesDoNothingTwice) {
   for (const RunResult& r : first_runs("roce-duplicates")) {
-    EXPECT_GT(serves(r).requests_duplicate, 100u);
+    EXPECT_GT(serves(r).requests_duplicate, 50u);
     EXPECT_EQ(r.messages, 400u);
   }
 }
@@ -177,19 +180,23 @@ TEST(RoceScenarios, TheSendQueueDrainsAndGoesOn) {
   }
 }
 
-TEST(RoceScenarios, FastIsNeverBehindGoBackNAndFarAheadAtOnePercent) {
-  const auto runs = first_runs("roce-go-back-n-vs-fast");
-  ASSERT_EQ(runs.size(), 16u);
+TEST(RoceScenarios, SelectiveRepeatIsAheadOfFastAndFastOfGoBackN) {
+  const auto runs = first_runs("roce-go-back-n-vs-selective");
+  ASSERT_EQ(runs.size(), 24u);
   for (int trip = 0; trip < 2; ++trip) {
-    const RunResult* const fast = &runs[trip * 8];
+    const RunResult* const selective = &runs[trip * 12];
+    const RunResult* const fast = selective + 4;
     const RunResult* const slow = fast + 4;
     EXPECT_EQ(fast[0].took, slow[0].took);
     for (int loss = 1; loss < 4; ++loss) {
+      EXPECT_GE(selective[loss].goodput(), fast[loss].goodput()) << trip << loss;
       EXPECT_GE(fast[loss].goodput() * 100, slow[loss].goodput() * 99) << trip << loss;
       EXPECT_LT(fast[loss].goodput(), fast[loss - 1].goodput());
       EXPECT_EQ(asks(fast[loss]).response_timeouts, 0u);
+      EXPECT_EQ(asks(selective[loss]).response_timeouts, 0u);
     }
     EXPECT_GT(fast[3].goodput(), 4 * slow[3].goodput());
+    EXPECT_GT(selective[3].goodput() * 10, 9 * selective[0].goodput());
   }
 }
 
