@@ -79,7 +79,7 @@ def p14(bench, r, o):
     text += variant("an rxe-like peer sends to us, 1 % lost, dropped", lost, left, 'right.out_of_order = "drop"')
     got = goodputs(r, simulate(bench, o, text))
     on, off, kept, dropped = got.values()
-    text = HEAD.format(runs=o.reps or 3, delay="500us") + WRITES.format(count=1024) + "\n[both]\nwindow = 4096\n"
+    text = HEAD.format(runs=o.reps or 3, delay="500us") + WRITES.format(count=1024) + "\n[both]\nwindow = 4096\nheld_packets = 4096\n"
     text += variant("selective, 1 ms, 0.1 % lost", "wire.loss = 0.001", SELECTIVE)
     text += variant("FAST, 1 ms, 0.1 % lost", "wire.loss = 0.001")
     text += variant("go-back-N to the letter, 1 ms, 0.1 % lost", "wire.loss = 0.001", LETTER)

@@ -24,7 +24,8 @@
 namespace urnic::ib {
 
 inline constexpr std::uint32_t kSerialOctets = 4;
-inline constexpr std::uint32_t kMostSackBits = 1024;
+inline constexpr std::uint32_t kMostSackBits =
+    2016;  // with the serial 256 octets, the least path MTU
 inline constexpr std::uint32_t kMostSackOctets = kSerialOctets + kMostSackBits / 8;
 inline constexpr std::uint32_t kHelloOctets = 4;
 using SackOctets = std::array<std::uint8_t, kMostSackOctets>;
