@@ -107,7 +107,7 @@ class SentLog {
   Newest newest_;
   Duration least_trip_ = Duration::zero();
   std::uint8_t width_ = 1, calm_ = 0;  // of the reordering window, in quarters of a round trip
-  Instant widened_;  // last
+  Instant widened_;                    // last
   Instant due_ = Instant::never();
   std::uint32_t serial_ = 0;
   bool any_serial_ = false;
