@@ -3,25 +3,23 @@
 namespace urnic::ddp {
 
 std::uint32_t ReadSinks::open(StreamId stream, std::span<const std::span<std::uint8_t>> pieces) {
-  const std::uint32_t at = free_ != kNone ? free_ : static_cast<std::uint32_t>(sinks_.size());
-  const std::uint32_t stag = keys_->reserve(at);
-  if (stag == 0) return 0;
-  if (free_ != kNone) {
-    free_ = sinks_[at].stream;
-  } else {
-    sinks_.emplace_back();
+  // All that memory may be missing for comes before the key, which nobody else would give back.
+  if (free_ == kNone) {
+    sinks_.emplace_back().stream = kNone;
+    free_ = static_cast<std::uint32_t>(sinks_.size() - 1);
   }
+  const std::uint32_t at = free_;
   ReadSink& s = sinks_[at];
-  s.base = nullptr;
-  s.length = 0;
-  if (pieces.size() == 1) {
-    s.base = pieces[0].data();
-    s.length = pieces[0].size();
-  } else if (pieces.size() > 1) {
+  if (pieces.size() > 1) {
     if (!s.pieces) s.pieces = std::make_unique<std::vector<std::span<std::uint8_t>>>();
     s.pieces->assign(pieces.begin(), pieces.end());
-    for (const auto& piece : pieces) s.length += piece.size();
   }
+  const std::uint32_t stag = keys_->reserve(at);
+  if (stag == 0) return 0;
+  free_ = s.stream;
+  s.base = pieces.size() == 1 ? pieces[0].data() : nullptr;
+  s.length = 0;
+  for (const auto& piece : pieces) s.length += piece.size();
   s.stream = stream;
   s.progress = 0;
   s.out_of_order = false;
