@@ -66,7 +66,6 @@ TEST_F(KeptTold, ASackForEachBurstAndNoNak) {
   EXPECT_EQ(responder().counters().sacks, 3u);
 }
 
-// proves: S-6
 TEST_F(KeptTold, WhoKeepsNothingSaysNakAsBefore) {
   qp.loss.type = ConnectionType::Slow;
   write_ahead(1);
@@ -93,7 +92,6 @@ TEST_F(KeptTold, APeerThatHasNotAgreedSeesNothingOfIt) {
   EXPECT_THAT(responses(), IsEmpty());
 }
 
-// proves: S-2
 TEST_F(KeptTold, TheMissingPartOfAReadGoesInBetween) {
   EXPECT_EQ(next(read(psn, 0, 6 * kPmtu)), Verdict::Accept);
   test::Response r;
@@ -113,7 +111,6 @@ class PlacedEarly : public KeptTold {
   }
 };
 
-// proves: S-2
 TEST_F(PlacedEarly, AWriteWithItsOwnRethIsInItsPlaceAndCompletesInItsTurn) {
   write_ahead(1, 50);
   EXPECT_EQ(at(64), counting(8, 50));
@@ -125,7 +122,6 @@ TEST_F(PlacedEarly, AWriteWithItsOwnRethIsInItsPlaceAndCompletesInItsTurn) {
   EXPECT_NE(at(64), counting(8, 50));
 }
 
-// proves: S-2
 TEST_F(PlacedEarly, APartOfTheOpenWriteIsInItsPlace) {
   next(write(Operation::WriteFirst, psn, 0, 3 * kPmtu, counting(kPmtu)));
   verdict(packet(Operation::WriteLast, qp.rq_psn + 2, counting(kPmtu, 9)));
@@ -135,7 +131,7 @@ TEST_F(PlacedEarly, APartOfTheOpenWriteIsInItsPlace) {
   EXPECT_EQ(responder().state().msn, Msn(1));
 }
 
-// proves: S-2, S-12
+// proves: S-2
 TEST_F(PlacedEarly, TheLaterWriteHasTheLastWord) {
   verdict(write_only(qp.rq_psn + 2, 4, counting(8, 90)));
   verdict(write_only(qp.rq_psn + 1, 0, counting(8, 70)));  // over it
@@ -149,7 +145,7 @@ TEST_F(PlacedEarly, TheLaterWriteHasTheLastWord) {
   EXPECT_EQ(responder().state().msn, Msn(3));
 }
 
-// proves: S-2, S-3
+// proves: S-3
 TEST_F(PlacedEarly, WhatMayNotBeThereIsNot) {
   ParsedPacket p = write_only(qp.rq_psn + 1, 64, counting(8, 50));
   p.header.reth.rkey ^= 0x100;
