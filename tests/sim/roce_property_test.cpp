@@ -133,7 +133,6 @@ std::string run_seed(std::uint64_t seed, Met* met) {
   return bad;
 }
 
-// proves: IB-76, S-12
 TEST(RoceProperty, EveryMessageOnceInOrderAndRightOverEveryKindOfFault) {
   std::uint64_t first = 1, last = std::getenv("URNIC_TEST_SOAK") != nullptr ? 10000 : 280;
   if (const char* one = std::getenv("URNIC_TEST_SEED"))
