@@ -6,11 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "bench/receive/replay.h"
-#include "sim/pair.h"
+#include "bench/simulated/writes.h"
 
 using namespace urnic;
 
@@ -31,34 +31,23 @@ std::uint64_t receive(std::uint32_t mtu, bool fast) {
 }
 
 // Two engines in virtual time, and Writes between them: everything both do for a message.
-class Writes {
+class Ends {
  public:
-  Writes(std::uint32_t mtu, bool roce) : memory_(2 * kMemory, 0x33) {
+  Ends(std::uint32_t mtu, bool roce) {
     sim::PairOptions o;
     o.mtu = mtu;
     for (engine::Options* e : {&o.left, &o.right}) {
       e->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // as a device does (E-7)
       e->speaks_roce = roce;
+      e->roce.selective = e->roce.probe = true;  // the settings' defaults
     }
     pair_ = std::make_unique<sim::Pair>(o);
     roce ? connect_roce() : connect_iwarp();
-    source_ = pair_->left().register_memory(memory_.data(), kMemory, verbs::kLocalWrite);
-    sink_ = pair_->right().register_memory(memory_.data() + kMemory, kMemory,
-                                           verbs::kLocalWrite | verbs::kRemoteWrite);
+    writes_.emplace(pair_.get(), kMemory);
   }
 
   std::uint64_t run(std::uint32_t octets, std::uint64_t count, std::uint32_t depth) {
-    std::uint64_t posted = 0, done = 0;
-    const bool finished = pair_->run_until(
-        [&] {
-          pair_->left().drain_completions();
-          done += pair_->left().send_done.size();
-          pair_->left().send_done.clear();
-          for (; posted < count && posted - done < depth; ++posted) post(octets);
-          return done == count;
-        },
-        Duration::s(60));
-    if (!finished || left_->state != verbs::QpState::Rts) die("a Write did not complete");
+    writes_->run(*left_, octets, count, depth);
     return count;
   }
 
@@ -86,34 +75,23 @@ class Writes {
     const auto up = [&] { return left_->state == verbs::QpState::Rts; };
     if (!pair_->run_until(up, Duration::s(10))) die("the connection did not come up");
   }
-  void post(std::uint32_t octets) {
-    const verbs::Sge sge{reinterpret_cast<std::uint64_t>(memory_.data()), octets, source_};
-    verbs::SendWr wr;
-    wr.op = verbs::WrOp::Write;
-    wr.flags = verbs::kSignaled;
-    wr.sges = {&sge, 1};
-    wr.remote_address = reinterpret_cast<std::uint64_t>(memory_.data() + kMemory);
-    wr.rkey = sink_;
-    if (pair_->left().post_send(*left_, wr, pair_->now()) != verbs::Post::Ok) die("post");
-  }
 
-  std::vector<std::uint8_t> memory_;
   std::unique_ptr<sim::Pair> pair_;
+  std::optional<bench::Writes> writes_;
   verbs::QueuePair* left_ = nullptr;
-  std::uint32_t source_ = 0, sink_ = 0;
 };
 
 const std::map<std::string, std::function<std::uint64_t()>> kCases = {
     {"receive-1500", [] { return receive(1500, true); }},
     {"receive-9000", [] { return receive(9000, true); }},
     {"receive-1500-slow", [] { return receive(1500, false); }},
-    {"write-64k-1500", [] { return Writes(1500, false).run(65536, 300, 16); }},
-    {"write-64k-9000", [] { return Writes(9000, false).run(65536, 600, 16); }},
-    {"write-64", [] { return Writes(1500, false).run(64, 8000, 64); }},
-    {"write-64-alone", [] { return Writes(1500, false).run(64, 4000, 1); }},
-    {"roce-write-64k-1500", [] { return Writes(1500, true).run(65536, 300, 16); }},
-    {"roce-write-64", [] { return Writes(1500, true).run(64, 8000, 64); }},
-    {"roce-write-64-alone", [] { return Writes(1500, true).run(64, 4000, 1); }},
+    {"write-64k-1500", [] { return Ends(1500, false).run(65536, 300, 16); }},
+    {"write-64k-9000", [] { return Ends(9000, false).run(65536, 600, 16); }},
+    {"write-64", [] { return Ends(1500, false).run(64, 8000, 64); }},
+    {"write-64-alone", [] { return Ends(1500, false).run(64, 4000, 1); }},
+    {"roce-write-64k-1500", [] { return Ends(1500, true).run(65536, 300, 16); }},
+    {"roce-write-64", [] { return Ends(1500, true).run(64, 8000, 64); }},
+    {"roce-write-64-alone", [] { return Ends(1500, true).run(64, 4000, 1); }},
 };
 
 }  // namespace

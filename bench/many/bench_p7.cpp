@@ -9,12 +9,13 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/rng.h"
 #include "bench/micro/stopwatch.h"
-#include "sim/pair.h"
+#include "bench/simulated/writes.h"
 
 using namespace urnic;
 using bench::median;
@@ -48,7 +49,7 @@ std::uint64_t resident() {
 // Two nodes and connections between them; Writes from the left one into the same memory.
 class Crowd {
  public:
-  explicit Crowd(std::uint64_t most) : memory_(2 * kMemory, 0x5a) {
+  explicit Crowd(std::uint64_t most) {
     sim::PairOptions o;
     o.completions = 1024;
     for (engine::Options* e : {&o.left, &o.right}) {
@@ -56,9 +57,7 @@ class Crowd {
       e->max_connections = static_cast<std::uint32_t>(most);
     }
     pair_ = std::make_unique<sim::Pair>(o);
-    source_ = pair_->left().register_memory(memory_.data(), kMemory, verbs::kLocalWrite);
-    sink_ = pair_->right().register_memory(memory_.data() + kMemory, kMemory,
-                                           verbs::kLocalWrite | verbs::kRemoteWrite);
+    writes_.emplace(pair_.get(), kMemory);
     qps_.reserve(most);
   }
 
@@ -104,23 +103,15 @@ class Crowd {
   // 0: there is no room, the last one is still under way.
   unsigned post(verbs::QueuePair& qp) {
     const std::uint64_t at = rng_.below(kMemory / kMessage) * kMessage;
-    const verbs::Sge sge{reinterpret_cast<std::uint64_t>(memory_.data()) + at, kMessage, source_};
-    verbs::SendWr wr;
-    wr.op = verbs::WrOp::Write;
-    wr.flags = verbs::kSignaled;
-    wr.sges = {&sge, 1};
-    wr.remote_address = reinterpret_cast<std::uint64_t>(memory_.data() + kMemory) + at;
-    wr.rkey = sink_;
-    const verbs::Post posted = pair_->left().post_send(qp, wr, pair_->now());
+    const verbs::Post posted = writes_->post(qp, kMessage, at);
     if (posted == verbs::Post::Full) return 0;
     if (posted != verbs::Post::Ok) die("a Write was refused");
     return 1;
   }
 
-  std::vector<std::uint8_t> memory_;
   std::unique_ptr<sim::Pair> pair_;
+  std::optional<bench::Writes> writes_;
   std::vector<verbs::QueuePair*> qps_;
-  std::uint32_t source_ = 0, sink_ = 0;
   Rng rng_{7};
 };
 

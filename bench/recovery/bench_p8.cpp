@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "sim/pair.h"
+#include "bench/simulated/writes.h"
 
 using namespace urnic;
 
@@ -30,7 +30,7 @@ constexpr std::uint32_t kMemory = 1u << 20;
 // Two nodes a hundred microseconds apart, and Writes between them.
 class Path {
  public:
-  Path(std::uint64_t seed, bool sack, bool immediate) : memory_(2 * kMemory, 0x33) {
+  Path(std::uint64_t seed, bool sack, bool immediate) {
     sim::PairOptions o;
     o.seed = seed;
     o.faults_left = o.faults_right = kWire;
@@ -45,9 +45,7 @@ class Path {
     left_ = pair_->left().make_qp();
     right_ = pair_->right().make_qp();
     if (!pair_->connect(*left_, *right_)) die("the connection did not come up");
-    source_ = pair_->left().register_memory(memory_.data(), kMemory, verbs::kLocalWrite);
-    sink_ = pair_->right().register_memory(memory_.data() + kMemory, kMemory,
-                                           verbs::kLocalWrite | verbs::kRemoteWrite);
+    writes_.emplace(pair_.get(), kMemory);
     // The round-trip time is known and the congestion window open before anything is measured.
     write(65536, 20, 16);
   }
@@ -56,21 +54,9 @@ class Path {
     pair_->set_faults_left(more.empty() ? kWire : kWire + ("," + more));
   }
 
-  // `count` Writes of `octets`, `depth` at a time. Virtual time it took.
+  // As Writes::run() has it.
   Duration write(std::uint32_t octets, std::uint64_t count, std::uint32_t depth) {
-    const Instant from = pair_->now();
-    std::uint64_t posted = 0, done = 0;
-    const bool finished = pair_->run_until(
-        [&] {
-          pair_->left().drain_completions();
-          done += pair_->left().send_done.size();
-          pair_->left().send_done.clear();
-          for (; posted < count && posted - done < depth; ++posted) post(octets);
-          return done == count;
-        },
-        Duration::s(3600));
-    if (!finished || left_->state != verbs::QpState::Rts) die("a Write did not complete");
-    return pair_->now() - from;
+    return writes_->run(*left_, octets, count, depth);
   }
 
   void idle(Duration d) { pair_->run_for(d); }
@@ -81,21 +67,9 @@ class Path {
   }
 
  private:
-  void post(std::uint32_t octets) {
-    const verbs::Sge sge{reinterpret_cast<std::uint64_t>(memory_.data()), octets, source_};
-    verbs::SendWr wr;
-    wr.op = verbs::WrOp::Write;
-    wr.flags = verbs::kSignaled;
-    wr.sges = {&sge, 1};
-    wr.remote_address = reinterpret_cast<std::uint64_t>(memory_.data() + kMemory);
-    wr.rkey = sink_;
-    if (pair_->left().post_send(*left_, wr, pair_->now()) != verbs::Post::Ok) die("post");
-  }
-
-  std::vector<std::uint8_t> memory_;
   std::unique_ptr<sim::Pair> pair_;
+  std::optional<bench::Writes> writes_;
   verbs::QueuePair *left_ = nullptr, *right_ = nullptr;
-  std::uint32_t source_ = 0, sink_ = 0;
 };
 
 // Microseconds that the refusal of the first segment costs a message with `behind` more; the mean

@@ -154,13 +154,16 @@ void SentLog::judge(Instant now) {
   const Duration enough = newest_.round_trip + reordering_window();
   for (std::uint32_t i = 0; i < count_; ++i) {
     Record& r = at(i);
-    if (r.is(kHas) || r.is(kLost) || !left_before_newest(r)) continue;
-    if (r.left + enough <= now) {
+    if (r.is(kHas) || r.is(kLost)) continue;
+    const bool overtaken = left_before_newest(r);
+    if (overtaken && r.left + enough <= now) {
       r.flags |= kLost;
       ++lost_;
-    } else {
-      due_ = earlier(due_, r.left + enough);
+      continue;
     }
+    if (overtaken) due_ = earlier(due_, r.left + enough);
+    // Those behind it left later, or again later; mostly it is the first.
+    if (!r.is(kRepeated)) return;
   }
 }
 

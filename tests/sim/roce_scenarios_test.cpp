@@ -128,6 +128,7 @@ TEST(RoceScenarios, CreditsSpareTheWireRnrNaks) {
 
 TEST(RoceScenarios, DuplicatesDoNothingTwice) {
   for (const RunResult& r : first_runs("roce-duplicates")) {
+    // Three in a hundred of 400 to 3200 packets come twice; Reads ask for what is missing alone.
     EXPECT_GT(serves(r).requests_duplicate, 50u);
     EXPECT_EQ(r.messages, 400u);
   }
