@@ -166,6 +166,7 @@ TEST_F(TargetSessionTest, AFileThatHasTheNameIsGoneOnWithAsAWholeOnly) {
   EXPECT_EQ(std::filesystem::file_size(root_ + "/f"), 3 * kMiB);
 }
 
+// proves: E-38
 TEST_F(TargetSessionTest, E38WhatHasAnotherSha256IsNoFileAndIsNotGoneOnWith) {
   hello();
   ASSERT_EQ(open(OpenMode::Put, "f", 100, true).kind, MessageKind::Opened);
