@@ -25,6 +25,7 @@ namespace urnic::detail {
 struct CqImpl;
 
 struct EventQueueImpl {
+  static constexpr std::size_t kMostNews = 64;
   // Whose event it is: an object of this file.
   struct Entry {
     Event event;
@@ -42,6 +43,9 @@ struct EventQueueImpl {
   ~EventQueueImpl();
 
   void push(Event e, const void* from);
+  // Of the device itself, which goes on telling whether anybody fetches it or not: of more than
+  // kMostNews the oldest goes.
+  void push_news(Event e);
   bool pop(Event* out);
   // What is queued of that object, taken out.
   std::list<Entry> take_of(const void* from);
@@ -236,6 +240,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void finish_ends();
   void disconnect_all(Duration most);
   EngineStats stats();
+  EngineStats totals();  // all but the connections
   std::string why_down() const;
   // Says on what device events arrive (link, overrun) that nobody else is asked about.
   // `from` is the object it is about; it has `about` as its context, or that of the device if null.

@@ -39,6 +39,11 @@ struct EngineCounters {
   std::uint64_t long_polls = 0;
 };
 
+// How far somebody who walks through the connections has come.
+struct StatsPlace {
+  std::size_t iwarp = 0, roce = 0;
+};
+
 // How many of everything are kept now. What ends takes its share of each along.
 struct EngineTables {
   std::size_t connections = 0, flows = 0;  // TIME-WAIT included
@@ -119,6 +124,12 @@ class Engine {
   const EngineCounters& counters() const { return counters_; }
   const net::Interface& interface() const { return wire_.interface(); }
   void fill_stats(EngineStats* out) const;
+  // The same in pieces, which cost the engine little each: all but `connections`, and then up to
+  // `most` of those from `*place` on, until it is false. Who comes or goes meanwhile is among them
+  // or not.
+  void fill_totals(EngineStats* out) const;
+  bool add_connections(StatsPlace* place, std::size_t most,
+                       std::vector<ConnectionStats>* out) const;
   EngineTables tables() const;
   std::uint32_t mtu() const { return wire_.mtu(); }
   // "10.77.0.1/24 fd77::1/64"

@@ -5,6 +5,12 @@
 namespace urnic {
 
 namespace engine {
+namespace {
+
+// So many are looked at in the time that one connection takes.
+constexpr std::size_t kEmptyPlaces = 16;
+
+}  // namespace
 
 EngineTables Engine::tables() const {
   const iwarp::SideState& side = iwarp_.state();
@@ -45,7 +51,7 @@ std::string Engine::addresses_text() const {
   return out;
 }
 
-void Engine::fill_stats(EngineStats* out) const {
+void Engine::fill_totals(EngineStats* out) const {
   const iwarp::SideState& side = iwarp_.state();
   const iwarp::SideCounters& n = side.counters;
   out->port.rx_frames = counters_.rx_frames;
@@ -87,9 +93,33 @@ void Engine::fill_stats(EngineStats* out) const {
   out->verbs.regions = memory_.in_use();
   out->ended = side.ended.totals();
   out->connections.clear();
-  side.connections.for_each(
-      [&](const Connection& c) { out->connections.push_back(iwarp::stats_of(c)); });
-  roce_.fill_stats(out);
+  roce_.fill_totals(out);
+}
+
+bool Engine::add_connections(StatsPlace* place, std::size_t most,
+                             std::vector<ConnectionStats>* out) const {
+  const iwarp::ConnectionTable& all = iwarp_.state().connections;
+  std::size_t looks = kEmptyPlaces * most;  // an empty place costs as well
+  std::size_t found = 0;
+  for (; place->iwarp < all.places(); ++place->iwarp) {
+    if (found == most || looks-- == 0) return true;
+    if (const Connection* c = all.in(place->iwarp); c != nullptr) {
+      out->push_back(iwarp::stats_of(*c));
+      ++found;
+    }
+  }
+  for (; place->roce < roce_.places(); ++place->roce) {
+    if (found == most || looks-- == 0) return true;
+    if (roce_.add_connection(place->roce, out)) ++found;
+  }
+  return false;
+}
+
+void Engine::fill_stats(EngineStats* out) const {
+  fill_totals(out);
+  const std::size_t all = iwarp_.state().connections.places() + roce_.places();
+  for (StatsPlace place; add_connections(&place, all + 1, &out->connections);) {
+  }
 }
 
 }  // namespace engine

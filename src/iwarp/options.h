@@ -27,7 +27,7 @@ struct Options {
   ddp::CompletionMethod completion_method = ddp::CompletionMethod::Shared;
   std::uint32_t completion_threshold = ddp::kCompletionThreshold;
   std::uint64_t reassembly_pool = 64u << 20;
-  std::uint32_t max_connections = 262144;  // of one engine; TIME-WAIT counts
+  std::uint32_t max_connections = 262144;  // of one engine; as many again in TIME-WAIT
   GateRules gate;                          // of listeners that nobody has told otherwise
   Duration startup_timeout = Duration::s(10);
   Duration linger_timeout = Duration::s(10);

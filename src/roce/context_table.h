@@ -40,6 +40,10 @@ class ContextTable {
       return last_;
     return find_other(number);
   }
+  // What is in each of so many places; null: nothing. Who stays keeps its place.
+  std::size_t places() const { return entries_.size(); }
+  const Context* in(std::size_t place) const { return entries_[place].context; }
+
   // Those that rest included.
   std::size_t size() const { return size_; }
   std::size_t resting() const { return resting_; }
