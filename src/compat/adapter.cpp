@@ -187,6 +187,8 @@ void Adapter::show_port(bool active) {
 }
 
 // A program that never asks for them may live long, and its link come and go.
+// bound: events of the port (up, down) of a context that the program has not fetched; beyond: the
+// oldest of them goes; test: SignalledQueueTest.OfOneKindTheLastAreKept
 static constexpr std::size_t kMostPortEvents = 64;
 
 void Adapter::tell_contexts(ibv_event_type what) {

@@ -35,7 +35,9 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
     stat_server = std::make_unique<engine::StatServer>(engine::StatSource{
         [this] { return totals(); },
         [this](engine::StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out) {
-          return driver->own([&](Instant) { return engine->add_connections(place, most, out); });
+          return driver->own([&](Instant) {
+            return engine::add_connections(engine->iwarp(), engine->roce(), place, most, out);
+          });
         }});
     if (stat_server->fd() >= 0) {
       driver->watch(stat_server->fd(), [this] { or_nothing([&] { stat_server->serve(); }); });
@@ -75,8 +77,10 @@ std::string DeviceImpl::why_down() const {
 EngineStats DeviceImpl::stats() {
   constexpr std::size_t kPiece = 64;
   EngineStats s = totals();
-  for (engine::StatsPlace place; driver->own(
-           [&](Instant) { return engine->add_connections(&place, kPiece, &s.connections); });) {
+  for (engine::StatsPlace place; driver->own([&](Instant) {
+         return engine::add_connections(engine->iwarp(), engine->roce(), &place, kPiece,
+                                        &s.connections);
+       });) {
   }
   return s;
 }
@@ -84,7 +88,7 @@ EngineStats DeviceImpl::stats() {
 EngineStats DeviceImpl::totals() {
   EngineStats s;
   driver->own([&](Instant now) {
-    engine->fill_totals(&s);
+    engine->fill_stats(&s, false);
     s.uptime_ms = static_cast<std::uint64_t>((now - opened).count_ms());
     s.port.link_up = port.info().link_up != 0;
     s.port.mac = engine->interface().mac().to_string();

@@ -21,6 +21,8 @@ namespace {
 std::atomic<unsigned> next_device{0};
 
 // Clients that have not read all of their answer.
+// bound: readers of statistics that have not got all of their answer; beyond: the oldest is cut
+// off; test: StatServerTest.AReaderThatDoesNotReadHoldsUpNobody, StatServerTest.OneCallNeverWaits
 constexpr std::size_t kMostClients = 8;
 
 // Ours alone: a directory somebody else made under a public /tmp is not used.

@@ -123,13 +123,8 @@ class Engine {
   ConnectParams default_params() const;
   const EngineCounters& counters() const { return counters_; }
   const net::Interface& interface() const { return wire_.interface(); }
-  void fill_stats(EngineStats* out) const;
-  // The same in pieces, which cost the engine little each: all but `connections`, and then up to
-  // `most` of those from `*place` on, until it is false. Who comes or goes meanwhile is among them
-  // or not.
-  void fill_totals(EngineStats* out) const;
-  bool add_connections(StatsPlace* place, std::size_t most,
-                       std::vector<ConnectionStats>* out) const;
+  // Without connections: those are had in pieces (add_connections).
+  void fill_stats(EngineStats* out, bool with_connections = true) const;
   EngineTables tables() const;
   std::uint32_t mtu() const { return wire_.mtu(); }
   // "10.77.0.1/24 fd77::1/64"
@@ -177,5 +172,10 @@ class Engine {
   std::vector<std::uint8_t> control_frame_;
   std::vector<net::Event> network_events_;
 };
+
+// The statistics of up to `most` connections more, from `*place` on, until it is false: in pieces
+// that cost the engine little each. Who comes or goes meanwhile is among them or not.
+bool add_connections(const iwarp::Side&, const RocePairs&, StatsPlace* place, std::size_t most,
+                     std::vector<ConnectionStats>* out);
 
 }  // namespace urnic::engine

@@ -33,7 +33,7 @@ EngineTables Engine::tables() const {
   t.reassembly_octets = side.pool.in_use();
   t.roce_connections = roce_.connections().size();
   t.cm_connections = roce_.connections().handles();
-  t.resting_numbers = roce_.side().resting_numbers();
+  t.resting_numbers = roce_.side().contexts().resting();
   return t;
 }
 
@@ -51,7 +51,7 @@ std::string Engine::addresses_text() const {
   return out;
 }
 
-void Engine::fill_totals(EngineStats* out) const {
+void Engine::fill_stats(EngineStats* out, bool with_connections) const {
   const iwarp::SideState& side = iwarp_.state();
   const iwarp::SideCounters& n = side.counters;
   out->port.rx_frames = counters_.rx_frames;
@@ -94,11 +94,15 @@ void Engine::fill_totals(EngineStats* out) const {
   out->ended = side.ended.totals();
   out->connections.clear();
   roce_.fill_totals(out);
+  if (!with_connections) return;
+  const std::size_t all = iwarp_.state().connections.places() + roce_.places();
+  for (StatsPlace place; add_connections(iwarp_, roce_, &place, all + 1, &out->connections);) {
+  }
 }
 
-bool Engine::add_connections(StatsPlace* place, std::size_t most,
-                             std::vector<ConnectionStats>* out) const {
-  const iwarp::ConnectionTable& all = iwarp_.state().connections;
+bool add_connections(const iwarp::Side& side, const RocePairs& pairs, StatsPlace* place,
+                     std::size_t most, std::vector<ConnectionStats>* out) {
+  const iwarp::ConnectionTable& all = side.state().connections;
   std::size_t looks = kEmptyPlaces * most;  // an empty place costs as well
   std::size_t found = 0;
   for (; place->iwarp < all.places(); ++place->iwarp) {
@@ -108,18 +112,11 @@ bool Engine::add_connections(StatsPlace* place, std::size_t most,
       ++found;
     }
   }
-  for (; place->roce < roce_.places(); ++place->roce) {
+  for (; place->roce < pairs.places(); ++place->roce) {
     if (found == most || looks-- == 0) return true;
-    if (roce_.add_connection(place->roce, out)) ++found;
+    if (pairs.add_connection(place->roce, out)) ++found;
   }
   return false;
-}
-
-void Engine::fill_stats(EngineStats* out) const {
-  fill_totals(out);
-  const std::size_t all = iwarp_.state().connections.places() + roce_.places();
-  for (StatsPlace place; add_connections(&place, all + 1, &out->connections);) {
-  }
 }
 
 }  // namespace engine

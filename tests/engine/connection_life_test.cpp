@@ -372,7 +372,7 @@ TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
   std::multiset<std::uint32_t> seen;
   StatsPlace place;
   std::vector<ConnectionStats> some;
-  for (int piece = 0; left.add_connections(&place, 3, &some); ++piece) {
+  for (int piece = 0; add_connections(left.iwarp(), left.roce(), &place, 3, &some); ++piece) {
     EXPECT_LE(some.size(), 3u);
     for (const ConnectionStats& c : some) seen.insert(c.qp_number);
     some.clear();
