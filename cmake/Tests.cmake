@@ -20,6 +20,9 @@ urnic_tree_test(instructions-catches-breach ${Python3_EXECUTABLE} tests/tools/in
 urnic_tree_test(format tools/check-format)
 # docs/reliability.md names only commands that exist.
 urnic_tree_test(reliability ${Python3_EXECUTABLE} tools/reliability --check --build ${CMAKE_BINARY_DIR})
+# docs/resources.md is what the code says of its bounds.
+urnic_tree_test(resources ${Python3_EXECUTABLE} tools/resources --check)
+urnic_tree_test(resources-catches-breach ${Python3_EXECUTABLE} tests/tools/resources_test.py)
 urnic_tree_test(conformance-catches-breach ${Python3_EXECUTABLE} tests/tools/conformance_test.py)
 urnic_tree_test(mutants-catches-breach ${Python3_EXECUTABLE} tests/tools/mutants_test.py)
 urnic_tree_test(mutated-sources ${Python3_EXECUTABLE} tests/tools/mutated_sources_test.py)

@@ -6,6 +6,8 @@ namespace urnic {
 namespace {
 
 // Parts of one dotted key: each is a table inside a table, taken apart by recursion.
+// bound: parts of a dotted key in a file; beyond: an error with the line; test:
+// TomlDocument.DepthIsBounded
 constexpr unsigned kMostParts = 8;
 
 struct Tripped : std::exception {};

@@ -67,7 +67,7 @@ Result<std::string> read_stat_socket(const std::string& path, int timeout_ms) {
     return failed(std::strerror(errno));
   }
   std::string text;
-  const double until = now_seconds() + timeout_ms / 1000.0;
+  double until = now_seconds() + timeout_ms / 1000.0;  // for the next piece
   char buffer[65536];
   while (true) {
     pollfd p{fd.get(), POLLIN, 0};
@@ -80,6 +80,7 @@ Result<std::string> read_stat_socket(const std::string& path, int timeout_ms) {
     if (n < 0) return failed(std::strerror(errno));
     if (n == 0) break;
     text.append(buffer, static_cast<std::size_t>(n));
+    until = now_seconds() + timeout_ms / 1000.0;
     if (text.size() > kMostAnswer) return failed("the answer is too long");
   }
   return text;

@@ -23,7 +23,12 @@ class TargetServer {
   struct Options {
     TargetOptions session;
     std::uint16_t tcp_port = kStoragePort;
+    // bound: memory for the windows of all clients of a target; limit: `--memory`, 128 MiB; beyond:
+    // windows are smaller; without any the client is refused: it is busy; test:
+    // TargetServerTest.WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes
     std::uint64_t memory = 128 << 20;  // for the windows of all clients
+    // bound: clients of a target; limit: `--max-clients`, 64; beyond: refused: it is busy; test:
+    // TargetServerTest.SoManyClientsAndOneMoreWhenOneHasGone
     unsigned max_clients = 64;
     bool use_uring = true;
     bool once = false;                  // end when the first client has gone

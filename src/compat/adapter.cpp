@@ -186,6 +186,11 @@ void Adapter::show_port(bool active) {
   tell_contexts(active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
+// A program that never asks for them may live long, and its link come and go.
+// bound: events of the port (up, down) of a context that the program has not fetched; beyond: the
+// oldest of them goes; test: SignalledQueueTest.OfOneKindTheLastAreKept
+static constexpr std::size_t kMostPortEvents = 64;
+
 void Adapter::tell_contexts(ibv_event_type what) {
   const std::lock_guard guard(mutex_);
   for (Context* c : contexts_) {
@@ -193,6 +198,9 @@ void Adapter::tell_contexts(ibv_event_type what) {
     e.event_type = what;
     e.element.port_num = 1;
     c->async.push(e);
+    c->async.keep_last(kMostPortEvents, [](const ibv_async_event& of) {
+      return of.event_type == IBV_EVENT_PORT_ACTIVE || of.event_type == IBV_EVENT_PORT_ERR;
+    });
   }
 }
 

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <list>
@@ -93,6 +94,21 @@ class SignalledQueue {
       count_down();
     }
     return taken;
+  }
+
+  // Of those that `is` says the last `most` stay.
+  template <class Is>
+  void keep_last(std::size_t most, Is&& is) {
+    std::list<T> gone;
+    const std::lock_guard guard(mutex_);
+    auto n = static_cast<std::size_t>(std::count_if(values_.begin(), values_.end(), is));
+    for (auto i = values_.begin(); n > most;) {
+      const auto at = i++;
+      if (!is(*at)) continue;
+      gone.splice(gone.end(), values_, at);
+      count_down();
+      --n;
+    }
   }
 
  private:

@@ -14,7 +14,11 @@
 namespace urnic::config {
 namespace {
 
+// bound: octets of a configuration file; beyond: an error that says so; test:
+// ConfigTest.AFileHasAMiBAtMost
 constexpr std::size_t kMostFile = 1 << 20;
+// bound: devices of a configuration file; beyond: an error that says so; test:
+// ConfigDevicesTest.MalformedSectionsAreOneLineWithTheirPlace
 constexpr std::size_t kMostDevices = 32, kMostName = 32;
 
 Result<std::string> read_all(const std::string& path, bool must_exist) {

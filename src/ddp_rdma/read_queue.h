@@ -31,6 +31,9 @@ class ReadQueue {
   ReadQueue& operator=(const ReadQueue&) = delete;
 
   // Negotiated IRD; only while empty.
+  // bound: Reads and atomics of the peer that are served at once (IRD); setting: ird; beyond: one
+  // more breaks the protocol: Terminate; test: ReadQueue.CapacityIsTheNegotiatedMaximum_R90,
+  // Admitting.ReadRequestsMeetTheNegotiatedLimit_R90, Reads.MoreRequestsThanNegotiatedTerminate
   void set_limit(std::uint16_t ird);
   std::uint16_t limit() const { return limit_; }
   void reset(std::uint32_t first_msn = 1);

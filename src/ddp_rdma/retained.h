@@ -77,6 +77,8 @@ class Retained {
   const KeptBytes& kept() const { return kept_; }
 
  private:
+  // bound: FPDUs of a connection in flight; beyond: no more are cut before some are acknowledged;
+  // test: RetainedTest.SoManyFpdusAreInFlightAndMoreWhenSomeAreAcknowledged
   static constexpr std::uint32_t kMaxRecords = 1u << 20;  // FPDUs in flight
 
   static std::uint32_t low(StreamOffset at) { return static_cast<std::uint32_t>(at.value()); }

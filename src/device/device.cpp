@@ -32,7 +32,13 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
   d.spin = Duration::us(config.get_int("spin_us"));
   driver = std::make_unique<engine::Driver>(d, engine.get(), &port, 0);
   if (config.get_bool("stat")) {
-    stat_server = std::make_unique<engine::StatServer>([this] { return stats(); });
+    stat_server = std::make_unique<engine::StatServer>(engine::StatSource{
+        [this] { return totals(); },
+        [this](engine::StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out) {
+          return driver->own([&](Instant) {
+            return engine::add_connections(engine->iwarp(), engine->roce(), place, most, out);
+          });
+        }});
     if (stat_server->fd() >= 0) {
       driver->watch(stat_server->fd(), [this] { or_nothing([&] { stat_server->serve(); }); });
     }
@@ -67,10 +73,22 @@ std::string DeviceImpl::why_down() const {
   return port.why();
 }
 
+// The ownership is given up between two pieces: whoever waits for it has it first.
 EngineStats DeviceImpl::stats() {
+  constexpr std::size_t kPiece = 64;
+  EngineStats s = totals();
+  for (engine::StatsPlace place; driver->own([&](Instant) {
+         return engine::add_connections(engine->iwarp(), engine->roce(), &place, kPiece,
+                                        &s.connections);
+       });) {
+  }
+  return s;
+}
+
+EngineStats DeviceImpl::totals() {
   EngineStats s;
   driver->own([&](Instant now) {
-    engine->fill_stats(&s);
+    engine->fill_stats(&s, false);
     s.uptime_ms = static_cast<std::uint64_t>((now - opened).count_ms());
     s.port.link_up = port.info().link_up != 0;
     s.port.mac = engine->interface().mac().to_string();

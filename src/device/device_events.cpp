@@ -1,4 +1,6 @@
 // What the engine tells, on its way to the consumer: event queues, completion queues, the log.
+#include <algorithm>
+
 #include "device/device_impl.h"
 
 namespace urnic {
@@ -14,6 +16,15 @@ void EventQueueImpl::push(Event e, const void* from) {
   const std::lock_guard guard(mutex);
   events.push_back({std::move(e), from});
   fd.signal();
+}
+
+void EventQueueImpl::push_news(Event e) {
+  push(std::move(e), nullptr);
+  const std::lock_guard guard(mutex);
+  const auto is_news = [](const Entry& entry) { return entry.from == nullptr; };
+  if (std::count_if(events.begin(), events.end(), is_news) > std::ptrdiff_t{kMostNews}) {
+    events.erase(std::find_if(events.begin(), events.end(), is_news));
+  }
 }
 
 bool EventQueueImpl::pop(Event* out) {
@@ -78,7 +89,7 @@ void DeviceImpl::tell(EventKind kind, const void* from, void* about, const char*
     event.kind = kind;
     event.context = about != nullptr ? about : context;
     event.error.message = why;
-    events->push(std::move(event), from);
+    from != nullptr ? events->push(std::move(event), from) : events->push_news(std::move(event));
   } catch (const std::bad_alloc&) {
     // News of the device: lost, and no connection with them.
   }

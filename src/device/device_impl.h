@@ -25,6 +25,9 @@ namespace urnic::detail {
 struct CqImpl;
 
 struct EventQueueImpl {
+  // bound: news of a device (link, address conflict) that nobody has fetched; beyond: the oldest of
+  // them goes; test: DeviceNews.SoManyWaitAndTheLatestAreThere
+  static constexpr std::size_t kMostNews = 64;
   // Whose event it is: an object of this file.
   struct Entry {
     Event event;
@@ -42,6 +45,9 @@ struct EventQueueImpl {
   ~EventQueueImpl();
 
   void push(Event e, const void* from);
+  // Of the device itself, which goes on telling whether anybody fetches it or not: of more than
+  // kMostNews the oldest goes.
+  void push_news(Event e);
   bool pop(Event* out);
   // What is queued of that object, taken out.
   std::list<Entry> take_of(const void* from);
@@ -236,6 +242,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void finish_ends();
   void disconnect_all(Duration most);
   EngineStats stats();
+  EngineStats totals();  // all but the connections
   std::string why_down() const;
   // Says on what device events arrive (link, overrun) that nobody else is asked about.
   // `from` is the object it is about; it has `about` as its context, or that of the device if null.
@@ -280,6 +287,8 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
 // The transport that is named, or that of the device: whether it is RoCE.
 Result<bool> wants_roce(const std::optional<Transport>& named, const engine::Options& options);
 
+// bound: entries a completion queue may be asked for; beyond: creating or resizing it:
+// invalid_argument; test: CompletionQueueMemory.NoMoreEntriesThanMayBeAskedFor
 inline constexpr std::uint32_t kMostCompletions = 1u << 24;
 inline Error depth_error() {
   return {Errc::invalid_argument, "a completion queue has 1 to 16777216 entries"};

@@ -21,6 +21,8 @@ namespace {
 std::atomic<unsigned> next_device{0};
 
 // Clients that have not read all of their answer.
+// bound: readers of statistics that have not got all of their answer; beyond: the oldest is cut
+// off; test: StatServerTest.AReaderThatDoesNotReadHoldsUpNobody, StatServerTest.OneCallNeverWaits
 constexpr std::size_t kMostClients = 8;
 
 // Ours alone: a directory somebody else made under a public /tmp is not used.
@@ -40,8 +42,7 @@ std::string stat_directory() {
   return "/tmp/urnic-" + std::to_string(geteuid());
 }
 
-StatServer::StatServer(std::function<EngineStats()> source)
-    : source_(std::move(source)), owner_(getpid()) {
+StatServer::StatServer(StatSource source) : source_(std::move(source)), owner_(getpid()) {
   const std::string dir = stat_directory();
   if (!private_directory(dir)) return;
   const unsigned n = next_device++;
@@ -72,34 +73,58 @@ void StatServer::watch(int fd, std::uint32_t events) const {
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &e);
 }
 
+// What follows in the text; false when that was all.
+bool StatServer::next_piece(Client& c) {
+  if (c.whole) return false;
+  std::vector<ConnectionStats> some;
+  c.whole = !source_.connections(&c.place, kPiece, &some);
+  c.text.clear();
+  c.done = 0;
+  for (const ConnectionStats& s : some) {
+    c.text += stats_connection_to_json(s, !c.any);
+    c.any = true;
+  }
+  if (c.whole) c.text += stats_tail_to_json(c.ended, c.any);
+  return true;
+}
+
+// One piece at most.
 bool StatServer::finished(Client& c) {
+  if (c.done == c.text.size() && !next_piece(c)) return true;
   while (c.done < c.text.size()) {
     const ssize_t n = send(c.socket.get(), c.text.data() + c.done, c.text.size() - c.done,
                            MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n <= 0) return n == 0 || (errno != EAGAIN && errno != EINTR);
     c.done += static_cast<std::size_t>(n);
   }
-  return true;
+  return c.whole;
 }
 
-void StatServer::take_clients() {
-  for (std::size_t i = 0; i < kMostClients; ++i) {
-    port::Fd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket) return;
-    const int room = 1 << 20;  // a hint: all at once, if the system lets us
-    setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-    Client c{std::move(socket), stats_to_json(source_()), 0};
-    if (finished(c)) continue;
-    if (clients_.size() == kMostClients) clients_.pop_front();
-    watch(c.socket.get(), EPOLLOUT);
-    clients_.push_back(std::move(c));
-  }
+void StatServer::take_client() {
+  port::Fd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket) return;
+  const int room = 1 << 20;  // a hint: all at once, if the system lets us
+  setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+  Client c;
+  c.socket = std::move(socket);
+  EngineStats totals = source_.totals();
+  c.text = stats_head_to_json(totals);
+  c.ended = std::move(totals.ended);
+  if (clients_.size() == kMostClients) clients_.pop_front();
+  watch(c.socket.get(), EPOLLOUT);
+  clients_.push_back(std::move(c));
 }
 
 void StatServer::serve() {
   if (!epoll_) return;
-  std::erase_if(clients_, [](Client& c) { return finished(c); });
-  take_clients();
+  // One after the other, and whoever wants in when each has had its turn.
+  if (turn_ >= clients_.size()) {
+    turn_ = 0;
+    take_client();
+    return;
+  }
+  const auto at = clients_.begin() + static_cast<std::ptrdiff_t>(turn_);
+  finished(*at) ? void(clients_.erase(at)) : void(++turn_);
 }
 
 }  // namespace urnic::engine

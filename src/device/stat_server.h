@@ -1,20 +1,34 @@
 // Serves the counters of this process to `urnic stat` (D10): a unix stream socket of the user that
-// answers every connection with one JSON document and closes it.
+// answers every connection with one JSON document and closes it. The document is made piece by
+// piece, so that however many connections there are no call takes longer than a burst.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "engine/engine.h"
 #include "port/fd.h"
 #include "urnic/stats.h"
 
 namespace urnic::engine {
 
+// Where the counters come from: all but the connections, and then some of those at a time, from
+// `place` on, until it is false.
+struct StatSource {
+  std::function<EngineStats()> totals;
+  std::function<bool(StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out)>
+      connections;
+};
+
 class StatServer {
  public:
-  explicit StatServer(std::function<EngineStats()> source);
+  // Connections in one piece.
+  static constexpr std::size_t kPiece = 4;
+
+  explicit StatServer(StatSource source);
   ~StatServer();
   StatServer(const StatServer&) = delete;
   StatServer& operator=(const StatServer&) = delete;
@@ -22,26 +36,31 @@ class StatServer {
   // Readable when there is something to serve; -1 when the socket could not be made (then there is
   // just no `urnic stat`).
   int fd() const { return epoll_.get(); }
-  // Takes waiting clients and goes on with those that had no room for all of their answer. Never
-  // blocks: it may run in the thread that drives the engine. Of clients that do not read, the
-  // oldest are cut off.
+  // Takes one waiting client, or goes on with one that has not got all of its answer: by a piece.
+  // fd() stays readable while there is more to do. Never blocks: it may run in the thread that
+  // drives the engine. Of clients that do not read, the oldest are cut off.
   void serve();
 
  private:
   struct Client {
     port::Fd socket;
-    std::string text;
+    std::string text;  // a piece, of which `done` octets have gone
     std::size_t done = 0;
+    ConnectionStats ended;
+    StatsPlace place;
+    bool any = false, whole = false;
   };
-  void take_clients();
-  static bool finished(Client& c);
+  void take_client();
+  bool next_piece(Client& c);
+  bool finished(Client& c);
   void watch(int fd, std::uint32_t events) const;
 
-  std::function<EngineStats()> source_;
+  StatSource source_;
   std::string path_;
   int owner_;  // process: a forked child leaves the socket file alone
   port::Fd socket_, epoll_;
   std::deque<Client> clients_;  // oldest first
+  std::size_t turn_ = 0;        // whose it is
 };
 
 // Where the sockets of this user live: $XDG_RUNTIME_DIR/urnic or /tmp/urnic-<uid>.

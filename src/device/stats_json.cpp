@@ -114,17 +114,48 @@ std::string read_connection(const Json& j, ConnectionStats* out) {
   return reader.wrong();
 }
 
+std::string text_of(const Json& j) {
+  return j.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A line for each member, so deep. No text has an end of line of its own in it.
+std::string indented(std::string text, int depth) {
+  const std::string margin(static_cast<std::size_t>(depth), ' ');
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) {
+    text.insert(++at, margin);
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string stats_to_json(const EngineStats& s) {
+std::string stats_head_to_json(const EngineStats& s) {
   Json j;
   engine_members(s, [&](const char* group, const char* name, const auto& member) {
     object_of(&j, group)[name] = member;
   });
-  Json& connections = j["connections"] = Json::array();
-  for (const ConnectionStats& c : s.connections) connections.push_back(to_json(c));
-  j["ended"] = to_json(s.ended);
-  return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string text = text_of(j);
+  text.resize(text.size() - 2);  // the end of its last line, and its bracket
+  return text + ",\n \"connections\": [";
+}
+
+std::string stats_connection_to_json(const ConnectionStats& s, bool first) {
+  return (first ? "\n  " : ",\n  ") + indented(text_of(to_json(s)), 2);
+}
+
+std::string stats_tail_to_json(const ConnectionStats& ended, bool any) {
+  return (any ? "\n ]" : "]") + (",\n \"ended\": " + indented(text_of(to_json(ended)), 1)) +
+         "\n}\n";
+}
+
+std::string stats_to_json(const EngineStats& s) {
+  std::string text = stats_head_to_json(s);
+  bool first = true;
+  for (const ConnectionStats& c : s.connections) {
+    text += stats_connection_to_json(c, first);
+    first = false;
+  }
+  return text + stats_tail_to_json(s.ended, !first);
 }
 
 Result<EngineStats> stats_from_json(std::string_view text) {

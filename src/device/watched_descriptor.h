@@ -35,7 +35,7 @@ class WatchedDescriptor {
   }
 
  private:
-  static constexpr Duration kPeriod = Duration::ms(20);
+  static constexpr Duration kPeriod = Duration::ms(2);
   int fd_ = -1;
   std::function<void()> service_;
   std::atomic<std::int64_t> next_{0};

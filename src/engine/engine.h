@@ -39,6 +39,11 @@ struct EngineCounters {
   std::uint64_t long_polls = 0;
 };
 
+// How far somebody who walks through the connections has come.
+struct StatsPlace {
+  std::size_t iwarp = 0, roce = 0;
+};
+
 // How many of everything are kept now. What ends takes its share of each along.
 struct EngineTables {
   std::size_t connections = 0, flows = 0;  // TIME-WAIT included
@@ -118,7 +123,8 @@ class Engine {
   ConnectParams default_params() const;
   const EngineCounters& counters() const { return counters_; }
   const net::Interface& interface() const { return wire_.interface(); }
-  void fill_stats(EngineStats* out) const;
+  // Without connections: those are had in pieces (add_connections).
+  void fill_stats(EngineStats* out, bool with_connections = true) const;
   EngineTables tables() const;
   std::uint32_t mtu() const { return wire_.mtu(); }
   // "10.77.0.1/24 fd77::1/64"
@@ -166,5 +172,10 @@ class Engine {
   std::vector<std::uint8_t> control_frame_;
   std::vector<net::Event> network_events_;
 };
+
+// The statistics of up to `most` connections more, from `*place` on, until it is false: in pieces
+// that cost the engine little each. Who comes or goes meanwhile is among them or not.
+bool add_connections(const iwarp::Side&, const RocePairs&, StatsPlace* place, std::size_t most,
+                     std::vector<ConnectionStats>* out);
 
 }  // namespace urnic::engine

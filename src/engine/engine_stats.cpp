@@ -5,6 +5,12 @@
 namespace urnic {
 
 namespace engine {
+namespace {
+
+// So many are looked at in the time that one connection takes.
+constexpr std::size_t kEmptyPlaces = 16;
+
+}  // namespace
 
 EngineTables Engine::tables() const {
   const iwarp::SideState& side = iwarp_.state();
@@ -27,7 +33,7 @@ EngineTables Engine::tables() const {
   t.reassembly_octets = side.pool.in_use();
   t.roce_connections = roce_.connections().size();
   t.cm_connections = roce_.connections().handles();
-  t.resting_numbers = roce_.side().resting_numbers();
+  t.resting_numbers = roce_.side().contexts().resting();
   return t;
 }
 
@@ -45,7 +51,7 @@ std::string Engine::addresses_text() const {
   return out;
 }
 
-void Engine::fill_stats(EngineStats* out) const {
+void Engine::fill_stats(EngineStats* out, bool with_connections) const {
   const iwarp::SideState& side = iwarp_.state();
   const iwarp::SideCounters& n = side.counters;
   out->port.rx_frames = counters_.rx_frames;
@@ -87,9 +93,30 @@ void Engine::fill_stats(EngineStats* out) const {
   out->verbs.regions = memory_.in_use();
   out->ended = side.ended.totals();
   out->connections.clear();
-  side.connections.for_each(
-      [&](const Connection& c) { out->connections.push_back(iwarp::stats_of(c)); });
-  roce_.fill_stats(out);
+  roce_.fill_totals(out);
+  if (!with_connections) return;
+  const std::size_t all = iwarp_.state().connections.places() + roce_.places();
+  for (StatsPlace place; add_connections(iwarp_, roce_, &place, all + 1, &out->connections);) {
+  }
+}
+
+bool add_connections(const iwarp::Side& side, const RocePairs& pairs, StatsPlace* place,
+                     std::size_t most, std::vector<ConnectionStats>* out) {
+  const iwarp::ConnectionTable& all = side.state().connections;
+  std::size_t looks = kEmptyPlaces * most;  // an empty place costs as well
+  std::size_t found = 0;
+  for (; place->iwarp < all.places(); ++place->iwarp) {
+    if (found == most || looks-- == 0) return true;
+    if (const Connection* c = all.in(place->iwarp); c != nullptr) {
+      out->push_back(iwarp::stats_of(*c));
+      ++found;
+    }
+  }
+  for (; place->roce < pairs.places(); ++place->roce) {
+    if (found == most || looks-- == 0) return true;
+    if (pairs.add_connection(place->roce, out)) ++found;
+  }
+  return false;
 }
 
 }  // namespace engine

@@ -25,12 +25,14 @@ class QueuePairs {
   verbs::PdId new_pd() { return ++last_pd_; }
   // In 24 bits, not 0, and not to be counted (E-49). 0 when none is left. One that somebody has is
   // passed over: the consumer may have chosen it, and other transports have numbers of their own.
+  // When all have been given out they come again, the one longest unused first.
   std::uint32_t new_number() {
-    while (last_qp_ != 0xffffff) {
-      const std::uint32_t number = numbers_.outside(++last_qp_);
+    if (by_number_.size() >= kMostNumbers) return 0;
+    for (;;) {
+      last_qp_ = last_qp_ == kMostNumbers ? 1 : last_qp_ + 1;
+      const std::uint32_t number = numbers_.outside(last_qp_);
       if (!has(number)) return number;
     }
-    return 0;
   }
   // Also one that rests.
   bool has(std::uint32_t number) const { return by_number_.find(number) != nullptr; }
@@ -87,6 +89,10 @@ class QueuePairs {
   }
 
  private:
+  // bound: numbers of queue pairs of iWARP; beyond: creating one: no_memory; a number that has gone
+  // comes again when all have been used; test:
+  // QueuePairNumbers.E49_ComeAgainWhenAllHaveBeenGivenOutButThoseInUse
+  static constexpr std::uint32_t kMostNumbers = 0xffffff;
   // Numbers are spread already.
   struct AsItIs {
     std::uint64_t operator()(std::uint32_t number) const { return number; }

@@ -257,7 +257,7 @@ void RoceConnections::fill_stats(EngineStats* all) const {
   all->connections_closed += counters_.closed;
   all->connections_failed += counters_.failed;
   RoceHostStats* const out = &all->roce;
-  out->resting_numbers = side_.resting_numbers();
+  out->resting_numbers = side_.contexts().resting();
   if (!general_) return;
   const ib_cm::Counters& c = general_->manager().counters();
   out->cm_received = c.received;

@@ -51,8 +51,13 @@ class RocePairs {
   // All that have a peer beyond the link (E-43).
   void give_up_link(const std::string& why);
 
-  // Live queue pairs that take requests go to `connections`, those that have gone to `ended`.
+  // All but `connections`; what has gone is in `ended`.
+  void fill_totals(EngineStats*) const;
+  // With the live queue pairs that take requests.
   void fill_stats(EngineStats*) const;
+  // The one in that place, one of places(), if there is one.
+  std::size_t places() const { return side_.contexts().places(); }
+  bool add_connection(std::size_t place, std::vector<ConnectionStats>* out) const;
   static ConnectionStats stats_of(const verbs::QueuePair&);
 
   // What has come of connections, and is to be acted on now.

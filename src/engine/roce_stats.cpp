@@ -86,7 +86,7 @@ ConnectionStats RocePairs::stats_of(const verbs::QueuePair& qp) {
   return s;
 }
 
-void RocePairs::fill_stats(EngineStats* out) const {
+void RocePairs::fill_totals(EngineStats* out) const {
   const roce::Statistics& all = side_.of_the_gone();
   put(all, &out->ended.roce);
   RoceHostStats& host = out->roce;
@@ -107,9 +107,18 @@ void RocePairs::fill_stats(EngineStats* out) const {
   host.hellos_refused = all.hellos_refused;
   host.held_bytes = side_.held_octets();
   connections_.fill_stats(out);
-  qps_.for_each([&](const verbs::QueuePair& qp) {
-    if (is_roce(qp) && roce::context_of(qp).responder) out->connections.push_back(stats_of(qp));
-  });
+}
+
+bool RocePairs::add_connection(std::size_t place, std::vector<ConnectionStats>* out) const {
+  const roce::Context* const c = side_.contexts().in(place);
+  if (c == nullptr || !c->responder) return false;
+  out->push_back(stats_of(*c->qp));
+  return true;
+}
+
+void RocePairs::fill_stats(EngineStats* out) const {
+  fill_totals(out);
+  for (std::size_t i = 0; i < places(); ++i) add_connection(i, &out->connections);
 }
 
 }  // namespace urnic::engine

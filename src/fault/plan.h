@@ -38,8 +38,10 @@ struct FaultPlan {
   double corrupt = 0;
   double bad_checksum = 0;
   double resegment = 0;
-  Duration delay, jitter;           // every frame: delay + 0..jitter; order is kept
-  std::uint64_t rate_bps = 0;       // 0: as fast as it comes
+  Duration delay, jitter;      // every frame: delay + 0..jitter; order is kept
+  std::uint64_t rate_bps = 0;  // 0: as fast as it comes
+  // bound: frames in a line with delay or rate; limit: `limit=`, 10000; beyond: what comes is lost,
+  // counted; test: FaultLine.AFullQueueLosesWhatComes
   std::uint32_t limit = 10000;      // frames waiting in the line; more are lost (Overflow)
   Duration hold = Duration::ms(1);  // longest wait for a frame to reorder with or join to
   std::uint32_t mtu = 0;  // largest IP datagram made by joining; 0: the largest seen so far

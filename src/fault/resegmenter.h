@@ -43,6 +43,8 @@ class Resegmenter {
   const ResegmentStats& stats() const { return stats_; }
 
  private:
+  // bound: segments held back to be joined; beyond: the segment goes on as it is; test:
+  // Resegmenter.FlowsDoNotMix
   static constexpr std::size_t kHeldLimit = 256;
   struct Held {
     Frame frame;

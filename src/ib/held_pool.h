@@ -16,6 +16,10 @@ namespace urnic::ib {
 class HeldPool {
  public:
   // `limit`: octets lent at a time.
+  // bound: memory for what RoCE keeps: packets behind gaps, logs of what was sent, answers ahead;
+  // setting: reassembly_pool; limit: 64 MiB; beyond: the queue pair goes SLOW, repeats everything
+  // from the gap on, or has an answer sent again; test: HeldPacketsTest.ThePoolIsAboveAll,
+  // BehindGap.MemoryThatIsLentToOthersMakesItSlow
   explicit HeldPool(std::size_t limit = std::size_t{64} << 20) : limit_(limit) {}
 
   // 1 << shift octets, aligned to 64, contents undefined; shift as BufferPool has it. Null: so many

@@ -25,6 +25,8 @@ namespace urnic::ib {
 class ReadAhead {
  public:
   static constexpr std::uint32_t kReach = 16384;  // PSNs, from una on
+  // bound: parts of READs asked for again at once; beyond: the next hole waits for its turn; test:
+  // ReadAheadBound.SoManyPartsAreAskedForAtOnce
   static constexpr std::uint32_t kMostParts = 32;
 
   // `pool` may be null: nothing is kept, and all of an answer comes again.

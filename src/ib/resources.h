@@ -43,6 +43,10 @@ struct Resource {
 
 class Resources {
  public:
+  // bound: READs and atomics of a peer that are served at once (responder resources); setting: ird;
+  // beyond: one more is an invalid request: NAK (IB-43); test:
+  // Resources.TheOldestAnsweredOneMakesRoom,
+  // RequestCheck.MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest
   explicit Resources(std::uint8_t depth);
 
   // As many as may be are not answered yet, or none may be at all.

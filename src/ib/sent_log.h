@@ -24,6 +24,9 @@ namespace urnic::ib {
 class SentLog {
  public:
   // At most `most` packets. `pool` may be null: it covers nothing, ever.
+  // bound: packets in the log of what is under way; limit: the window of the requester; beyond: it
+  // covers nothing, and the requester goes back N until all of it is acknowledged; test:
+  // SentLogBound.OneMoreThanItHoldsCoversNothingUntilItBeginsAnew
   SentLog(HeldPool* pool, std::uint32_t most) : pool_(pool), most_(most) {}
   ~SentLog() { clear(); }
   SentLog(const SentLog&) = delete;

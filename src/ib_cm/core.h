@@ -21,8 +21,14 @@ struct Options {
   std::uint8_t packet_life_time = 18;         // code: of the network
   std::uint8_t service_timeout = 22;          // code: what an MRA of ours asks for
   std::uint8_t extensions = 0;                // what REQs may be offered (consent.h)
-  std::uint32_t most = 1u << 18;              // connections at a time, those in time-wait too
-  std::uint32_t most_half_open = 1024;        // begun by others, and not established
+  // bound: connections of connection management, those in time-wait too; limit: 262144; beyond:
+  // asking: no_memory; a REQ is dropped, counted, and comes again; test:
+  // RefusalTest.ATableThatIsFullTakesNoMore
+  std::uint32_t most = 1u << 18;  // connections at a time, those in time-wait too
+  // bound: connections that others have begun and that are not established; limit: 1024; beyond: a
+  // REQ is dropped, counted, and comes again; test:
+  // RefusalTest.HalfOpenConnectionsAreBoundedAcrossListeners
+  std::uint32_t most_half_open = 1024;  // begun by others, and not established
   // Whatever codes a peer sends, no wait is shorter or longer.
   Duration least_wait = Duration::ms(10), most_wait = Duration::s(120);
 };
@@ -99,8 +105,12 @@ struct Core {
     return siphash24(options.key, {c.id, which});
   }
 
+  // bound: MADs on their way out; beyond: lost and counted (`unsent`), as on the wire; test:
+  // RefusalTest.MadsThatNobodyFetchesAreBounded
   static constexpr std::size_t kMostWaiting = 4096;  // MADs
-  static constexpr std::uint8_t kMostMras = 15;      // of one exchange
+  // bound: times a peer may ask for more time (MRA) in one exchange; beyond: it is not given any;
+  // test: Opening.AnMraPutsOffTheRepetitionForItsTime
+  static constexpr std::uint8_t kMostMras = 15;  // of one exchange
 
   Options options;
   Counters counters;

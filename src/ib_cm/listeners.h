@@ -15,7 +15,11 @@ struct Listen {
   std::uint64_t service = 0;
   // nullopt: any; the any-address of a version of IP: all of that version.
   std::optional<IpAddress> local;
-  Transport transport = Transport::Rc;   // what it serves; SIDR goes to any
+  Transport transport = Transport::Rc;  // what it serves; SIDR goes to any
+  // bound: requests of a listener of RoCE that nobody has answered; limit: what `listen` says;
+  // beyond: a REQ is dropped, counted, and comes again; test:
+  // RefusalTest.AFloodOfReqsIsBoundedByBacklogAndHarmsNobody,
+  // RefusalTest.ARequestOutlivesItsListenerAndOneAnsweredMakesRoom
   std::uint32_t backlog = 16;            // requests that the owner has not answered
   std::shared_ptr<Gate> gate = nullptr;  // everybody may come
 };

@@ -72,6 +72,13 @@ class ConnectionTable {
     }
   }
 
+  // Who lives in each of so many places; null: nobody. Who stays keeps its place.
+  std::size_t places() const { return places_.size(); }
+  const Connection* in(std::size_t place) const {
+    const Connection* c = places_[place].connection.get();
+    return c != nullptr && !c->is_over() ? c : nullptr;
+  }
+
   std::size_t size() const { return live_; }
   std::size_t flows() const { return flows_.size(); }
   std::uint32_t most() const { return most_; }

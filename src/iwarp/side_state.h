@@ -44,7 +44,7 @@ struct SideState {
         pool(opts.reassembly_pool),
         streams(memory),
         connections(tcp::FlowKeyHash{keys.flows}, opts.max_connections),
-        time_wait(keys.flows),
+        time_wait(keys.flows, opts.max_connections),
         timers(opts.real_time) {}
 
   const Options& options;

@@ -7,14 +7,36 @@ namespace {
 // than the round trip that its MPA Request takes behind the handshake.
 constexpr Duration kSilence = Duration::ms(200);
 
+// Entries not worth looking through.
+// bound: peers of a listener that have said nothing yet; limit: 32 and twice the backlog; beyond:
+// those that have spoken meanwhile are taken out; test:
+// SilentPeers.E50_WhoHasSpokenIsForgottenBehindOneThatHasNot, SilentPeers.WhoHasSpokenIsForgotten
+constexpr std::size_t kSpare = 32;
+
+// The connection of that entry; null when it has spoken, or is gone.
+Connection* still_silent(const SideState& s, const Listener& l, const Listener::Silent& entry) {
+  Connection* c = s.connections.find(entry.connection);
+  if (c == nullptr || c->listener != &l || c->startup == nullptr) return nullptr;
+  return c->startup->phase() == Startup::Phase::WaitRequest ? c : nullptr;
+}
+
 // Those that have spoken, or are gone, leave the list.
 Connection* first_silent(const SideState& s, Listener& l) {
   for (; !l.silent.empty(); l.silent.pop_front()) {
-    Connection* c = s.connections.find(l.silent.front().connection);
-    if (c == nullptr || c->listener != &l || c->startup == nullptr) continue;
-    if (c->startup->phase() == Startup::Phase::WaitRequest) return c;
+    if (Connection* c = still_silent(s, l, l.silent.front()); c != nullptr) return c;
   }
   return nullptr;
+}
+
+// So do those behind one that goes on saying nothing, when they have become many: there are never
+// more silent ones than the backlog has places.
+void forget_the_others(const SideState& s, Listener& l) {
+  if (l.silent.size() < kSpare + 2 * std::size_t{l.backlog.most_waiting}) return;
+  for (std::size_t n = l.silent.size(); n > 0; --n) {
+    const Listener::Silent entry = l.silent.front();
+    l.silent.pop_front();
+    if (still_silent(s, l, entry) != nullptr) l.silent.push_back(entry);
+  }
 }
 
 }  // namespace
@@ -22,6 +44,7 @@ Connection* first_silent(const SideState& s, Listener& l) {
 // A listener that is never full keeps no list either.
 void note_silent(const SideState& s, const Connection& c, Instant now) {
   first_silent(s, *c.listener);
+  forget_the_others(s, *c.listener);
   c.listener->silent.push_back({c.id, now});
 }
 

@@ -24,6 +24,9 @@ inline constexpr std::size_t kMessageSize = 128;
 inline constexpr std::size_t kNameSize = 32;
 inline constexpr std::size_t kSecretSize = 24;
 inline constexpr std::size_t kReasonSize = 96;
+// bound: frames in a memif ring; limit: `rsize=` (a power of two), up to 2^14; beyond: who sends
+// waits for room and is woken; test: MemifPort.AFullRingGivesLessAndRecovers,
+// MemifPort.ASenderWithoutRoomIsWokenByTheReceiver
 inline constexpr unsigned kMaxLog2Ring = 14;
 inline constexpr unsigned kMaxQueues = 255;
 inline constexpr unsigned kMaxRegions = 16;

@@ -31,6 +31,9 @@ class TapPort {
   void disarm(unsigned q);
 
  private:
+  // bound: frames of a TAP device that are written or read at once; beyond: the rest waits in the
+  // transmit ring, which lends no buffer in which a frame waits; test:
+  // TransmitRing.LendsNoBufferInWhichAFrameWaits, TransmitRing.WhatIsNotKeptIsLentAgainAndNotSent
   static constexpr std::size_t kMost = 64;  // frames per burst, each way
   // Ethernet with tags and 64 KiB of IP: what one read may bring.
   static constexpr std::size_t kReadSize = VnetHeader::kSize + 14 + 8 + 65536;

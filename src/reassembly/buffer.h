@@ -29,6 +29,14 @@ class Pool {
   static constexpr std::uint32_t kChunk = 16384;
   // `total_limit`: octets all buffers together may hold beyond each one's guarantee. Chunks taken
   // under the guarantee count as well, so out-of-order data is what gives way under pressure.
+  // bound: memory for reassembly of an engine; setting: reassembly_pool; limit: 64 MiB; beyond:
+  // what is out of order is refused and comes again; every connection may keep one FPDU and one
+  // segment in order (E-11); who holds much leaves four times as much to others; test:
+  // ReassemblyBuffer.E11_WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot,
+  // ReassemblyBuffer.E11_AThousandDowngradesOnAPoolOfTenWindows,
+  // ReassemblyBuffer.E11_AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
+  // Sharing.E11_AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
+  // RxDetour.E41_WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot
   explicit Pool(std::uint64_t total_limit);
   ~Pool();
   Pool(const Pool&) = delete;
@@ -50,6 +58,10 @@ class Buffer {
  public:
   // At most `capacity` octets beyond the read position are ever stored (never less than
   // kGuarantee).
+  // bound: reassembly buffer of a connection; limit: the receive window, at least one FPDU and one
+  // segment; beyond: refused, and comes again; test:
+  // ReassemblyBuffer.RefusesWhatLiesBelowTheReadPositionOrBeyondTheCapacity,
+  // ReassemblyBuffer.ASmallCapacityStillHoldsAMaximalFpduAndOneMss
   Buffer(Pool* pool, std::uint32_t capacity);
   ~Buffer();
   Buffer(const Buffer&) = delete;

@@ -19,6 +19,8 @@ struct Context;
 class ContextTable {
  public:
   static constexpr std::uint32_t kIndexBits = 18;
+  // bound: queue pairs of RoCE of an engine, numbers that rest included; limit: 262144 (`kMost`);
+  // beyond: creating one: no_memory; test: ContextTable.ThereAreSoManyAndThenNoMore
   static constexpr std::uint32_t kMost = 1u << kIndexBits;
 
   // `most`: no more at a time, up to kMost.
@@ -40,6 +42,10 @@ class ContextTable {
       return last_;
     return find_other(number);
   }
+  // What is in each of so many places; null: nothing. Who stays keeps its place.
+  std::size_t places() const { return entries_.size(); }
+  const Context* in(std::size_t place) const { return entries_[place].context; }
+
   // Those that rest included.
   std::size_t size() const { return size_; }
   std::size_t resting() const { return resting_; }

@@ -112,8 +112,8 @@ class Side {
   Statistics statistics() const;
   // The same without queue pairs that are there.
   const Statistics& of_the_gone() const { return statistics_; }
+  const ContextTable& contexts() const { return table_; }
   std::size_t queue_pairs() const { return table_.size() - table_.resting(); }
-  std::size_t resting_numbers() const { return table_.resting(); }
   // Lent to queue pairs for what they keep behind gaps.
   std::size_t held_octets() const { return held_pool_.in_use(); }
 

@@ -24,6 +24,11 @@ class SendSide {
   };
 
   // `slots` places in the send queue are for data, those for control are the Gate's.
+  // bound: what an rsocket sends before its peer has made room: credits, ring, places in the send
+  // queue; limit: RDMA_SQSIZE 384, SO_SNDBUF 128 KiB, the peer's RDMA_RQSIZE; beyond: the call
+  // waits, or says EAGAIN; test: RsocketSendSide.ItStopsAtTheLastCreditAndGoesOnWithMore,
+  // RsocketSendSide.ItStopsWithoutPlacesOrRoomInTheRing,
+  // DataTest.WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWhenItDoes
   void open(std::uint32_t ring, std::uint32_t slots);
   // What the peer said when the connection was made.
   void begin(std::uint16_t credits, const Entry& first);

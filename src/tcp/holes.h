@@ -87,6 +87,10 @@ class HoleList {
 
   std::vector<Hole> holes_;
   StreamOffset rcv_nxt_;
+  // bound: TCP holes of a connection; setting: hole_limit; beyond: a segment that would open one
+  // more is dropped without acknowledgement and comes again; test:
+  // HoleList.LimitRefusesNewHolesOnly_R96, RxDetour.E41_TheLimitOfHolesHoldsOnADetour,
+  // Scenarios.HoleLimitIsKept_R96
   std::uint32_t limit_ = 256;
 };
 

@@ -29,9 +29,18 @@ struct HostCounters {
 // How many connections of a listener there are between SYN and accept().
 struct Backlog {
   std::uint32_t waiting = 0;  // finished, nobody has accepted them yet
+  // bound: backlog of a listener; limit: what `listen` says; beyond: SYNs and ACKs are dropped and
+  // come again; of peers that have said nothing the oldest gives way; test:
+  // StackTest.BacklogLimitsFinishedConnections, Setup.BacklogLimitsPendingConnections,
+  // SilentPeers.E50_TheOldestOfAFullBacklogGivesWay,
+  // SilentSockets.E50_TheOldestOfAFullBacklogGivesWay
   std::uint32_t most_waiting =
       1;                        // beyond it SYNs and ACKs are dropped: the accepting side is slow
   std::uint32_t half_open = 0;  // the peer has not answered our SYN-ACK
+  // bound: half-open connections of a listener; limit: what the backlog has left (own stack:
+  // SynBacklog, 256); beyond: SYNs are answered by cookies, which keep nothing (RFC 4987), or
+  // dropped where those are off; test: StackTest.HalfOpenConnectionsAreLimited,
+  // SynCookies.AFloodCostsNoMemory_RFC4987_3_6, Listener.WithRoomNoCookieIsSent_RFC4987_3_6
   std::uint32_t most_half_open = 1;  // beyond it SYNs are answered by cookies, which keep nothing
   bool cookies = true;               // ... or dropped
   Instant last_cookie = Instant::never();

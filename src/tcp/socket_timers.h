@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,7 @@ class SocketTimers {
     std::uint32_t generation = 0;
   };
   bool empty() const { return heap_.empty(); }
+  std::size_t size() const { return heap_.size(); }
   const Entry& front() const { return heap_.front(); }
   void push(const Entry& e) {
     heap_.push_back(e);
@@ -26,6 +28,12 @@ class SocketTimers {
   void pop() {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     heap_.pop_back();
+  }
+  // Removes what `wanted(entry)` says no to. When, is the owner's choice: it costs a look at each.
+  template <class Wanted>
+  void prune(Wanted&& wanted) {
+    std::erase_if(heap_, [&](const Entry& e) { return !wanted(e); });
+    std::make_heap(heap_.begin(), heap_.end(), later);
   }
 
  private:

@@ -87,6 +87,7 @@ class StackCore {
   void emit(Socket&, const SendPlan& plan, Instant now);
   void emit_reset(const net::Classified& c, const Segment& reset, Instant now);
   void arm(Socket&);
+  void prune_timers();
   void fire(Instant until, bool including);
   void note(Socket&, std::uint32_t changes);
   void deliver();

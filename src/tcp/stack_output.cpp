@@ -64,6 +64,10 @@ bool Stack::next_output(Datagram* out) {
 // -----------------------------------------------------------------------------------------
 
 namespace {
+// bound: entries in the list of timers of a TCP stack; limit: 1024 and twice the endpoints; beyond:
+// those of endpoints that are gone are taken out; test: StackTest.E50_TimersOfWhatIsGoneAreTakenOut
+constexpr std::size_t kSpareTimers = 1024;  // entries not worth looking through
+
 Instant socket_deadline(const Socket& s) {
   return earlier(tcp::next_deadline(s.tcb), s.orphan_deadline);
 }
@@ -74,6 +78,17 @@ void StackCore::arm(Socket& s) {
   if (at >= s.timer_at) return;  // an entry for an earlier time is on its way
   s.timer_at = at;
   timers_.push({at, s.slot, s.generation});
+  if (timers_.size() > kSpareTimers + 2 * sockets_.size()) [[unlikely]]
+    prune_timers();
+}
+
+// An entry of each endpoint that lives is wanted; at twice as many the look at all of them has been
+// paid for. Endpoints that come and go faster than their deadlines would leave any number.
+void StackCore::prune_timers() {
+  timers_.prune([&](const SocketTimers::Entry& e) {
+    const Socket* s = sockets_.at(e.slot, e.generation);
+    return s != nullptr && !s->dead && s->timer_at == e.at;
+  });
 }
 
 // Everything due before `until` (or at it, if `including`), in order. Entries that are out of date

@@ -11,6 +11,8 @@ namespace {
 // Where RCV.NXT lies in the stream of a control block made for one segment: far enough that what is
 // old lies in it as well.
 constexpr StreamOffset kReceived{std::uint64_t{1} << 32};
+// Entries of the heap not worth looking through.
+constexpr std::size_t kSpare = 1024;
 
 TimeWait of(const Tcb& t) {
   TimeWait w;
@@ -73,9 +75,25 @@ Segment ack_of(const Tcb& t, const TimeWait& w, const Segment& s, Instant now) {
 }  // namespace
 
 void TimeWaitTable::add(const FlowKey& key, const Tcb& t) {
-  const TimeWait w = of(t);
+  TimeWait w = of(t);
+  w.listed = w.until;
+  make_room();
   push(w.until, key);  // first: without a place for its end it would never have one
   flows_.insert(key, w);
+}
+
+// Of the heap as well: whoever ended before its time (RFC 6191, a RST) has left its entry there,
+// and connections that come again and again between the same ends would leave any number.
+void TimeWaitTable::make_room() {
+  while (flows_.size() >= most_) pop(ends_.front().at);
+  if (ends_.size() <= kSpare + 2 * flows_.size()) return;
+  std::erase_if(ends_, [&](const End& e) { return !is_of_one(e); });
+  std::make_heap(ends_.begin(), ends_.end(), later);
+}
+
+bool TimeWaitTable::is_of_one(const End& e) const {
+  const TimeWait* w = flows_.find(e.key);
+  return w != nullptr && w->listed == e.at;
 }
 
 void TimeWaitTable::push(Instant at, const FlowKey& key) {
@@ -119,19 +137,23 @@ std::optional<TimeWaitTable::Verdict> TimeWaitTable::take(const FlowKey& key, co
   return Verdict::Reply;
 }
 
-void TimeWaitTable::run(Instant now) {
-  while (!ends_.empty() && ends_.front().at <= now) {
-    const FlowKey key = ends_.front().key;
-    std::pop_heap(ends_.begin(), ends_.end(), later);
-    ends_.pop_back();
-    const TimeWait* w = flows_.find(key);
-    if (w == nullptr) continue;
-    if (w->until > now) {  // it was prolonged meanwhile, or is a later one between the same ends
-      push(w->until, key);
-    } else {
-      flows_.erase(key);
-    }
+// The earliest entry: its connection ends, unless it was prolonged beyond `now` meanwhile.
+void TimeWaitTable::pop(Instant now) {
+  const End e = ends_.front();
+  std::pop_heap(ends_.begin(), ends_.end(), later);
+  ends_.pop_back();
+  if (!is_of_one(e)) return;
+  TimeWait* w = flows_.find(e.key);
+  if (w->until > now) {
+    w->listed = w->until;
+    push(w->until, e.key);
+  } else {
+    flows_.erase(e.key);
   }
+}
+
+void TimeWaitTable::run(Instant now) {
+  while (!ends_.empty() && ends_.front().at <= now) pop(now);
 }
 
 }  // namespace urnic::tcp

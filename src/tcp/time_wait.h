@@ -16,6 +16,7 @@ namespace urnic::tcp {
 
 struct TimeWait {
   Instant until;
+  Instant listed;                         // its place in the heap: at or before `until`
   Duration wait;                          // once more, when the peer's FIN comes again
   Seq snd_nxt, rcv_nxt;                   // behind both FINs
   std::uint32_t window = 0, max_wnd = 0;  // what we offered last; the largest the peer offered
@@ -29,9 +30,18 @@ struct TimeWait {
 
 class TimeWaitTable {
  public:
-  explicit TimeWaitTable(const SipKey& key) : flows_(FlowKeyHash{key}) {}
+  // bound: connections in TIME-WAIT; setting: max_connections; limit: as many as connections; a TCP
+  // stack of a program 262144; beyond: the one that would end first ends now; test:
+  // TimeWaitTest.E50_AFullTableLetsGoOfTheOneThatEndsFirst,
+  // TimeWaitTest.E50_ConnectionsThatComeAgainLeaveABoundedListOfEnds
+  static constexpr std::size_t kUsual = 262144;
 
-  // `t` is in TIME-WAIT; its host may forget it.
+  // At most `most` connections, and one at least.
+  explicit TimeWaitTable(const SipKey& key, std::size_t most = kUsual)
+      : flows_(FlowKeyHash{key}), most_(most == 0 ? 1 : most) {}
+
+  // `t` is in TIME-WAIT; its host may forget it. In a full table the one that would end first does
+  // so now.
   void add(const FlowKey&, const Tcb& t);
   bool contains(const FlowKey& k) const { return flows_.contains(k); }
   std::size_t size() const { return flows_.size(); }
@@ -48,6 +58,8 @@ class TimeWaitTable {
   // When the next one ends, or a little before.
   Instant next_deadline() const { return ends_.empty() ? Instant::never() : ends_.front().at; }
   void run(Instant now);
+  // Entries of its heap: some may be of connections that are gone.
+  std::size_t ends() const { return ends_.size(); }
 
  private:
   struct End {
@@ -56,8 +68,12 @@ class TimeWaitTable {
   };
   static bool later(const End& a, const End& b) { return a.at > b.at; }
   void push(Instant at, const FlowKey&);
+  void pop(Instant now);
+  bool is_of_one(const End&) const;
+  void make_room();
 
   HashMap<FlowKey, TimeWait, FlowKeyHash> flows_;
+  std::size_t most_;
   std::vector<End> ends_;  // heap, earliest first; one for each, which may be earlier than its end
 };
 

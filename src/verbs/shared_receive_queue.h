@@ -60,6 +60,10 @@ class SharedReceiveQueue {
   std::unique_ptr<std::uint32_t[]> posted_;  // positions, in posting order
   std::uint32_t head_ = 0;                   // free running
   std::atomic<std::uint32_t> tail_{0};
+  // bound: shared receive queue; limit: what it was created with, up to 65536; beyond: posting:
+  // queue_full; a receive counts until its message is done; test:
+  // SharedReceiveQueue.HoldsItsLimitAndHandsOutOldestFirst,
+  // SharedReceiveRoom.E15_WhatWasDeliveredIntoIsFreeAgain
   std::uint32_t max_wr_, max_sge_;
   std::uint32_t limit_ = 0;
   PdId pd_;

@@ -62,6 +62,14 @@ class TargetServerTest : public ::testing::Test {
     const auto done = client.put(*from, name, {}, [](std::uint64_t, std::uint64_t) {});
     return done.ok() ? "" : done.error().message;
   }
+  // Once it is refused, until there is room again: who has gone may take a moment to be noticed.
+  bool connects_soon() {
+    for (int i = 0; i < 200; ++i) {
+      if (connect().ok()) return true;
+      usleep(20'000);
+    }
+    return false;
+  }
   std::size_t files() const { return folder_usage(folder_.get()).files; }
 
   std::string root_;
@@ -69,6 +77,35 @@ class TargetServerTest : public ::testing::Test {
   std::unique_ptr<TargetServer> server_;
   std::thread thread_;
 };
+
+TEST_F(TargetServerTest, SoManyClientsAndOneMoreWhenOneHasGone) {
+  TargetServer::Options o;
+  o.max_clients = 2;
+  serve(std::move(o));
+  auto one = connect(), two = connect();
+  ASSERT_TRUE(one.ok() && two.ok());
+  const auto third = connect();
+  ASSERT_FALSE(third.ok());
+  EXPECT_EQ(third.error().code, Errc::rejected) << third.error().message;
+  EXPECT_EQ(put(**two, "there"), "");
+  one->reset();
+  EXPECT_TRUE(connects_soon());
+}
+
+TEST_F(TargetServerTest, WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes) {
+  TargetServer::Options o;
+  o.memory = 5 << 20;
+  serve(std::move(o));
+  std::vector<std::unique_ptr<Initiator>> clients;
+  for (auto c = connect(); c.ok(); c = connect()) {
+    clients.push_back(std::move(*c));
+    ASSERT_LT(clients.size(), 64u);
+  }
+  ASSERT_FALSE(clients.empty());
+  EXPECT_EQ(put(*clients.back(), "there"), "");
+  clients.pop_back();
+  EXPECT_TRUE(connects_soon());
+}
 
 // proves: E-38
 TEST_F(TargetServerTest, E38OldPartsGoWhenItStartsAndWithALaterClient) {

@@ -146,6 +146,12 @@ TEST_F(ConfigTest, BrokenFilesAreRefusedNotFatal) {
   EXPECT_THAT(error_of(Config::load(folder_ + "/none.toml")), HasSubstr("No such file"));
 }
 
+TEST_F(ConfigTest, AFileHasAMiBAtMost) {
+  EXPECT_TRUE(Config::load(file(std::string(1 << 20, '#'))).ok());
+  EXPECT_THAT(error_of(Config::load(file(std::string((1 << 20) + 1, '#')))),
+              HasSubstr("longer than 1 MiB"));
+}
+
 TEST_F(ConfigTest, TheUsualFileIsReadIfThereAndItsAbsenceIsFine) {
   EXPECT_TRUE(Config::load().ok());
   ASSERT_EQ(mkdir((folder_ + "/urnic").c_str(), 0700), 0);

@@ -32,6 +32,16 @@ TEST_F(RetainedTest, HoldsFromTheOldestToTheEnd) {
   EXPECT_EQ(retained.end_of_oldest(), StreamOffset(150));
 }
 
+TEST_F(RetainedTest, SoManyFpdusAreInFlightAndMoreWhenSomeAreAcknowledged) {
+  while (retained.room() != 0) cut(64);
+  EXPECT_EQ(retained.size(), 1u << 20);
+  retained.pop_oldest();
+  EXPECT_EQ(retained.room(), 1u);
+  cut(64);
+  EXPECT_EQ(retained.room(), 0u);
+  EXPECT_EQ(retained.end_of_oldest(), StreamOffset(128));
+}
+
 TEST_F(RetainedTest, OffsetsBeyondFourGigabytes) {
   constexpr std::uint32_t kStep = 1u << 30;
   for (int i = 0; i < 9; ++i) {

@@ -87,6 +87,17 @@ TEST(CompletionQueueMemory, IsTakenAsTheQueueFills) {
   EXPECT_LT(resident_octets() - before, std::size_t{16} << 20);
 }
 
+TEST(CompletionQueueMemory, NoMoreEntriesThanMayBeAskedFor) {
+  Device d = open_device();
+  for (const std::uint32_t depth : {0u, (1u << 24) + 1}) {
+    const auto cq = d.create_cq(depth);
+    ASSERT_FALSE(cq.ok());
+    EXPECT_EQ(cq.error().code, Errc::invalid_argument);
+    EXPECT_NE(cq.error().message.find("16777216"), std::string::npos);
+  }
+  EXPECT_TRUE(d.create_cq(1u << 24).ok());
+}
+
 // proves: E-47
 TEST(CompletionQueueSize, ChangesWithCompletionsInIt) {
   Device d = open_device();

@@ -3,14 +3,19 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
+#include "device/log.h"
+#include "port/fd.h"
 #include "support/quiet_fork.h"
 #include "urnic/urnic.h"
 
@@ -106,6 +111,36 @@ TEST_F(LogTest, OneLineForEachEventOfAConnectionAtInfo) {
   EXPECT_THAT(log, HasSubstr(": established\n"));
   EXPECT_THAT(log, HasSubstr(": failed: "));
   EXPECT_EQ(read("c.log"), "");  // nothing went wrong there
+}
+
+// A reader that does not read holds up nobody: the oldest lines go, and the latest are there when
+// it reads again.
+TEST_F(LogTest, AFullQueueLosesTheOldestAndHoldsNobodyUp) {
+  const std::string pipe = directory + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const port::Fd reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto log = engine::Log::open(config("server", "info", pipe));
+  ASSERT_TRUE(log.ok() && *log != nullptr);
+  const std::string padding(200, '.');
+  for (int i = 0; i < 20'000; ++i) {
+    (*log)->line(engine::LogLevel::Info, "line " + std::to_string(i) + padding);
+  }
+  std::string text;
+  std::thread reading([&] {
+    char buffer[65536];
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (text.find("line 19999.") == std::string::npos &&
+           std::chrono::steady_clock::now() < until) {
+      pollfd p{reader.get(), POLLIN, 0};
+      if (poll(&p, 1, 100) <= 0) continue;
+      const ssize_t n = ::read(reader.get(), buffer, sizeof buffer);
+      if (n > 0) text.append(buffer, static_cast<std::size_t>(n));
+    }
+  });
+  reading.join();
+  EXPECT_THAT(text, HasSubstr("line 19000."));
+  EXPECT_THAT(text, HasSubstr("line 19999."));
+  EXPECT_THAT(text, Not(HasSubstr("line 10000.")));
 }
 
 // proves: E-48

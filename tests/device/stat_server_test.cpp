@@ -3,13 +3,17 @@
 #include "device/stat_server.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace urnic::engine {
 namespace {
@@ -40,19 +44,40 @@ struct StatServerTest : ::testing::Test {
   // An answer larger than any socket buffer.
   static EngineStats much() {
     EngineStats s;
-    s.connections.resize(1200);
+    s.connections.resize(kConnections);
+    for (std::size_t i = 0; i < kConnections; ++i) {
+      s.connections[i].qp_number = static_cast<std::uint32_t>(i);
+    }
     return s;
   }
+  StatSource source() {
+    return {[] {
+              EngineStats s = much();
+              s.connections.clear();
+              return s;
+            },
+            [this](StatsPlace* place, std::size_t most, std::vector<ConnectionStats>* out) {
+              asked = std::max(asked, most);
+              ++pieces;
+              for (; most != 0 && place->iwarp < kConnections; --most) {
+                out->push_back(all.connections[place->iwarp++]);
+              }
+              return place->iwarp < kConnections;
+            }};
+  }
+  static constexpr std::size_t kConnections = 1200;
+  const EngineStats all = much();
+  std::size_t asked = 0, pieces = 0;
   std::string directory, before;
 };
 
 TEST_F(StatServerTest, AReaderThatDoesNotReadHoldsUpNobody) {
-  StatServer server(much);
+  StatServer server(source());
   ASSERT_GE(server.fd(), 0);
   std::vector<port::Fd> slow;
   for (int i = 0; i < 10; ++i) {
     slow.push_back(connect());
-    server.serve();
+    for (int k = 0; k < 12; ++k) server.serve();
   }
   // One that reads gets all of it meanwhile, piece by piece.
   port::Fd reader = connect();
@@ -69,12 +94,54 @@ TEST_F(StatServerTest, AReaderThatDoesNotReadHoldsUpNobody) {
 }
 
 TEST_F(StatServerTest, OneCallNeverWaits) {
-  StatServer server(much);
+  StatServer server(source());
   const port::Fd silent = connect();
   server.serve();
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 50; ++i) server.serve();  // 200 ms each, were it waiting
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+// However many connections there are and however many ask: a call makes a piece of one answer.
+TEST_F(StatServerTest, OneCallMakesOnePieceOfOneAnswer) {
+  StatServer server(source());
+  std::vector<port::Fd> readers;
+  for (int i = 0; i < 4; ++i) readers.push_back(connect());
+  std::size_t open = readers.size();
+  std::vector<std::string> texts(readers.size());
+  std::vector<bool> done(readers.size());
+  char buffer[65536];
+  for (int calls = 0; open != 0 && calls < 10'000; ++calls) {
+    const std::size_t made = pieces;
+    server.serve();
+    ASSERT_LE(pieces, made + 1);
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+      const ssize_t n = recv(readers[i].get(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (n > 0) texts[i].append(buffer, static_cast<std::size_t>(n));
+      if (n != 0 || done[i]) continue;
+      done[i] = true;
+      --open;
+    }
+  }
+  EXPECT_EQ(asked, StatServer::kPiece);
+  EXPECT_EQ(pieces, 4 * kConnections / StatServer::kPiece);
+  for (const std::string& text : texts) EXPECT_EQ(text, stats_to_json(much()));
+}
+
+// Nobody has to be told that there is more: the descriptor says so.
+TEST_F(StatServerTest, WhoeverSleepsOnItIsWokenUntilAllIsSaid) {
+  StatServer server(source());
+  const port::Fd reader = connect();
+  pollfd p{server.fd(), POLLIN, 0};
+  std::string text;
+  char buffer[65536];
+  while (poll(&p, 1, 0) == 1) {
+    server.serve();
+    for (ssize_t n; (n = recv(reader.get(), buffer, sizeof buffer, MSG_DONTWAIT)) > 0;) {
+      text.append(buffer, static_cast<std::size_t>(n));
+    }
+  }
+  EXPECT_EQ(text, stats_to_json(much()));
 }
 
 }  // namespace

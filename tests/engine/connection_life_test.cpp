@@ -349,6 +349,70 @@ TEST(ConnectionLife, ConnectionsOfAPeerThatIsGoneAreFreedWhenDestroyed) {
   EXPECT_EQ(life.left().tables().timers, 0u);
 }
 
+// ---- statistics
+
+// A walk in pieces meets every connection once that is there all the time, whoever comes and goes.
+TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
+  HandWire w;
+  Error error;
+  ASSERT_NE(w.right.engine().iwarp().listen(kVictim, 64, &error), nullptr);
+  Engine& left = w.left.engine();
+  std::vector<verbs::QueuePair*> qps;
+  const auto connect = [&] {
+    qps.push_back(w.left.node->make_qp());
+    ASSERT_TRUE(left.iwarp()
+                    .connect(*qps.back(), *SocketAddress::parse("10.0.0.2:7001"),
+                             left.default_params(), w.now)
+                    .ok());
+    w.run_for(Duration::ms(1));
+  };
+  for (int i = 0; i < 20; ++i) connect();
+  std::vector<std::uint32_t> numbers;
+  for (const verbs::QueuePair* qp : qps) numbers.push_back(qp->number());
+  std::multiset<std::uint32_t> seen;
+  StatsPlace place;
+  std::vector<ConnectionStats> some;
+  for (int piece = 0; add_connections(left.iwarp(), left.roce(), &place, 3, &some); ++piece) {
+    EXPECT_LE(some.size(), 3u);
+    for (const ConnectionStats& c : some) seen.insert(c.qp_number);
+    some.clear();
+    if (piece != 2) continue;
+    for (const int gone : {0, 15}) left.destroy_qp(qps[static_cast<std::size_t>(gone)], w.now);
+    w.run_for(Duration::ms(1));
+    connect();
+  }
+  EXPECT_LE(some.size(), 3u);
+  for (const ConnectionStats& c : some) seen.insert(c.qp_number);
+  for (std::size_t i = 0; i < 20; ++i) {
+    if (i == 0 || i == 15) continue;
+    EXPECT_EQ(seen.count(numbers[i]), 1u) << i;
+  }
+  EngineStats all;
+  left.fill_stats(&all);
+  EXPECT_EQ(all.connections.size(), 19u);
+}
+
+// ---- timers
+
+// Connections that come and go faster than their deadlines leave a bounded list.
+TEST(ConnectionLife, E50_TimersOfWhatIsGoneAreTakenOut) {
+  HandWire w;
+  const auto to = *SocketAddress::parse("10.0.0.2:9");  // where nobody listens
+  Engine& left = w.left.engine();
+  verbs::QueuePair* qp = w.left.node->make_qp();
+  for (std::size_t i = 1; i <= 4000; ++i) {
+    ASSERT_TRUE(left.iwarp().connect(*qp, to, left.default_params(), w.now).ok());
+    w.run_for(Duration::us(50));
+    left.destroy_qp(qp, w.now);
+    qp = w.left.node->make_qp();
+    ASSERT_LE(left.tables().timers, 1024u + 16) << i;
+  }
+  EXPECT_EQ(left.tables().connections, 0u);
+  w.run_for(Duration::s(60));
+  EXPECT_EQ(left.tables().timers, 0u);
+  ASSERT_TRUE(left.iwarp().connect(*qp, to, left.default_params(), w.now).ok());
+}
+
 // ---- max_connections
 
 TEST(ConnectionLife, BeyondTheirLimitConnectionsAreRefusedAtOnce) {

@@ -57,6 +57,7 @@ class RoceSelective : public RoceEnds {
   static constexpr std::uint32_t kEach = 65536, kMany = 512;
 };
 
+// proves: S-7
 TEST_F(RoceSelective, ByHandAHelloIsAnsweredAndBothAgree) {
   up(options(true, true));
   pair->run_for(Duration::ms(200));
@@ -103,6 +104,7 @@ TEST_F(RoceSelective, WhatIsLostIsRepeatedAndNothingElse) {
   }
 }
 
+// proves: S-6
 TEST_F(RoceSelective, ReorderingAloneCostsNextToNothing) {
   const Duration clean = takes(true, verbs::WrOp::Write, "");
   const Duration mixed = takes(true, verbs::WrOp::Write, ",reorder=0.02");

@@ -51,6 +51,13 @@ struct SilentPeers : ::testing::Test {
         std::count_if(wire.right.node->events.begin(), wire.right.node->events.end(),
                       [](const CmEvent& e) { return e.kind == CmEvent::Kind::ConnectRequest; }));
   }
+  // At the right end, with that port of the left one.
+  bool is_there(std::uint16_t port) {
+    bool found = false;
+    wire.right.engine().iwarp().state().connections.for_each(
+        [&](const iwarp::Connection& c) { found = found || c.key.remote_port == port; });
+    return found;
+  }
   std::uint64_t failed() { return wire.right.engine().iwarp().state().counters.failed; }
   HandWire wire;
   iwarp::Listener* listener = nullptr;
@@ -92,6 +99,32 @@ TEST_F(SilentPeers, WhoHasSpokenIsForgotten) {
     ASSERT_TRUE(engine.iwarp().accept(last->connection, *qp, params, wire.now).ok());
     EXPECT_LE(listener->silent.size(), 1u);
   }
+}
+
+// Behind one that goes on saying nothing either: what is kept is as long as the backlog, not as the
+// connections that have come meanwhile are many.
+TEST_F(SilentPeers, E50_WhoHasSpokenIsForgottenBehindOneThatHasNot) {
+  const auto port = wire.left.engine().iwarp().find(connect(false)->connection)->key.local_port;
+  wire.run_for(Duration::ms(5));
+  ASSERT_TRUE(is_there(port));
+  for (std::size_t i = 1; i <= 200; ++i) {
+    connect(true);
+    ASSERT_TRUE(wire.run_until([&] { return requests() == i; }, Duration::ms(20)));
+    wire.right.engine().iwarp().reject(wire.right.node->events.back().connection, {}, wire.now);
+    wire.run_for(Duration::ms(1));
+  }
+  EXPECT_LE(listener->silent.size(), 32u + 2 * kBacklog);
+  EXPECT_GE(listener->silent.size(), 1u);
+  // The silent one is still the first to give way.
+  for (int i = 1; i < kBacklog; ++i) connect(false);
+  wire.run_for(Duration::ms(500));
+  EXPECT_TRUE(listener->backlog.full());
+  const std::uint64_t before = failed();
+  const std::size_t asked = requests();
+  connect(true);
+  EXPECT_TRUE(wire.run_until([&] { return requests() == asked + 1; }, Duration::s(4)));
+  EXPECT_EQ(failed(), before + 1);
+  EXPECT_FALSE(is_there(port)) << "the one that had been silent for longest";
 }
 
 // A SYN is not enough: whoever cannot be reached at the address it says pushes nobody out.

@@ -39,6 +39,7 @@ TEST(Greeting, AsksThreeTimesAndNoMore) {
   EXPECT_EQ(now, Instant::from_ns(1000) + Duration::ms(110));
 }
 
+// proves: S-7
 TEST(Greeting, IsOverWhenTheOtherEndIsHeardAndAnswersWhoAsks) {
   Greeting g;
   Hello hello;

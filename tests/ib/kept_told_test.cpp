@@ -66,6 +66,7 @@ TEST_F(KeptTold, ASackForEachBurstAndNoNak) {
   EXPECT_EQ(responder().counters().sacks, 3u);
 }
 
+// proves: S-6
 TEST_F(KeptTold, WhoKeepsNothingSaysNakAsBefore) {
   qp.loss.type = ConnectionType::Slow;
   write_ahead(1);
@@ -92,6 +93,7 @@ TEST_F(KeptTold, APeerThatHasNotAgreedSeesNothingOfIt) {
   EXPECT_THAT(responses(), IsEmpty());
 }
 
+// proves: S-2
 TEST_F(KeptTold, TheMissingPartOfAReadGoesInBetween) {
   EXPECT_EQ(next(read(psn, 0, 6 * kPmtu)), Verdict::Accept);
   test::Response r;
@@ -111,6 +113,7 @@ class PlacedEarly : public KeptTold {
   }
 };
 
+// proves: S-2
 TEST_F(PlacedEarly, AWriteWithItsOwnRethIsInItsPlaceAndCompletesInItsTurn) {
   write_ahead(1, 50);
   EXPECT_EQ(at(64), counting(8, 50));
@@ -122,6 +125,7 @@ TEST_F(PlacedEarly, AWriteWithItsOwnRethIsInItsPlaceAndCompletesInItsTurn) {
   EXPECT_NE(at(64), counting(8, 50));
 }
 
+// proves: S-2
 TEST_F(PlacedEarly, APartOfTheOpenWriteIsInItsPlace) {
   next(write(Operation::WriteFirst, psn, 0, 3 * kPmtu, counting(kPmtu)));
   verdict(packet(Operation::WriteLast, qp.rq_psn + 2, counting(kPmtu, 9)));

@@ -23,6 +23,7 @@ PacketHeader sack_header(std::uint32_t psn) {
   return h;
 }
 
+// proves: S-6
 TEST(Sack, LiesOnTheWireAsItIsWrittenDown) {
   SackOctets own;
   SackWriter writer(&own, 0xa1b2c3d4);
@@ -46,6 +47,7 @@ TEST(Sack, LiesOnTheWireAsItIsWrittenDown) {
   for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(sack->has(i), i == 1 || i == 8 || i == 33) << i;
 }
 
+// proves: S-6
 TEST(Sack, OfLengthsThatCannotBeIsNone) {
   const Bytes payload(kMostSackOctets + 8);
   for (std::size_t n = 0; n <= payload.size(); ++n) {
@@ -56,6 +58,7 @@ TEST(Sack, OfLengthsThatCannotBeIsNone) {
   }
 }
 
+// proves: S-7
 TEST(HelloPacket, LiesOnTheWireAsItIsWrittenDown) {
   PacketHeader h;
   h.bth.opcode = kHelloOpcode;

@@ -80,6 +80,7 @@ TEST_F(Selective, WhatIsLateAndComesWithinTheWindowIsNotRepeatedHoweverMuchOvert
   EXPECT_EQ(done().size(), 50u);
 }
 
+// proves: S-6
 TEST_F(Selective, TheWindowGrowsWithWhatWasOnlyLate) {
   write(3);
   pass(kTrip);
@@ -155,6 +156,7 @@ TEST_F(Selective, AnOlderSackSaysNothingAndAForgottenPacketIsMissingAgain) {
   EXPECT_THAT(psns(leave()), ElementsAre(101, 102));
 }
 
+// proves: S-6
 TEST_F(Selective, ANakOfThePeerHasTheOldMeaning) {
   write(4);
   pass(kTrip);
@@ -163,6 +165,7 @@ TEST_F(Selective, ANakOfThePeerHasTheOldMeaning) {
   EXPECT_THAT(psns(leave()), ElementsAre(100, 101, 102, 103));
 }
 
+// proves: S-6
 TEST_F(Selective, BehindAnRnrNakThatPacketAloneLeavesAgain) {
   write(4);
   pass(kTrip);
@@ -172,6 +175,7 @@ TEST_F(Selective, BehindAnRnrNakThatPacketAloneLeavesAgain) {
   EXPECT_THAT(psns(leave()), ElementsAre(100));
 }
 
+// proves: S-6
 TEST_F(Selective, WithoutALogASackIsASequenceNak) {
   qp.peer_selective = false;
   write(3);
@@ -283,6 +287,7 @@ TEST_F(AnswerHoles, WhatIsBehindOneIsKeptAndTheMissingPartAloneIsAskedFor) {
   EXPECT_EQ(held_pool.in_use(), 0u);
 }
 
+// proves: S-2
 TEST_F(AnswerHoles, ALaterAnswerIsKeptAndWhatItAcknowledgedIsNotForgotten) {
   using enum Operation;
   post(WrOp::Read, kPmtu);
@@ -297,6 +302,7 @@ TEST_F(AnswerHoles, ALaterAnswerIsKeptAndWhatItAcknowledgedIsNotForgotten) {
   EXPECT_THAT(done(), ElementsAre(1, 2, 3));
 }
 
+// proves: S-2
 TEST_F(AnswerHoles, MemoryThatHasGoneMeanwhileFailsInItsTurn) {
   using enum Operation;
   post(WrOp::Read, 3 * kPmtu);
@@ -323,6 +329,7 @@ TEST_F(AnswerHoles, MemoryOfAKeptAnswerThatHasGoneFailsInItsTurn) {
   EXPECT_THAT(statuses(), ElementsAre(verbs::Status::Success, verbs::Status::LocalProtection));
 }
 
+// proves: S-2
 TEST_F(AnswerHoles, ASlowQueuePairGoesBack) {
   using enum Operation;
   qp.loss.type = ConnectionType::Slow;

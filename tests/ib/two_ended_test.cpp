@@ -113,7 +113,7 @@ TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightInAnyMixture) {
   EXPECT_GE(met.upgrades, seeds / 2);
 }
 
-// proves: S-6, S-12
+// proves: S-6, S-2, S-12
 TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWhereBothRepeatSelectively) {
   Met met;
   const std::uint64_t seeds = all_seeds();

@@ -293,6 +293,17 @@ TEST_F(RefusalTest, ATableThatIsFullTakesNoMore) {
   EXPECT_EQ(small.manager.counters().of(Drop::Full), 7u);
   EXPECT_EQ(small.manager.connections().connect(small.connect_to(a.me), {}, now).error(),
             Refusal::Full);
+  // All of it passes, and there is room again.
+  for (const Event& e : small.events()) {
+    small.manager.connections().reject(e.handle, Reason::Consumer, {}, now);
+  }
+  for (int i = 0; i < 100 && !small.manager.due().is_never(); ++i) {
+    small.manager.on_time(small.manager.due());
+    small.mads();
+    small.events();
+  }
+  EXPECT_EQ(small.manager.size(), 0u);
+  EXPECT_TRUE(small.manager.connections().connect(small.connect_to(a.me), {}, now).ok());
 }
 
 // What the owner does not fetch is lost, not kept without end.
@@ -301,6 +312,9 @@ TEST_F(RefusalTest, MadsThatNobodyFetchesAreBounded) {
   const Outgoing req = a.mads().at(0);
   for (int i = 0; i < 10'000; ++i) deliver(a, req);
   EXPECT_EQ(b.mads().size(), 4096u);
+  EXPECT_EQ(b.manager.counters().unsent, 10'000u - 4096u);
+  deliver(a, req);
+  EXPECT_EQ(b.mads().size(), 1u);
   EXPECT_EQ(b.manager.counters().unsent, 10'000u - 4096u);
 }
 

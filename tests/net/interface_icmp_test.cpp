@@ -104,6 +104,10 @@ TEST(InterfaceIcmp, AFloodOfErrorsEndsInOneRecheck) {
   EXPECT_EQ(ev.back().kind, EventKind::Recheck);
   EXPECT_EQ(count_of(ev, EventKind::Recheck), 1u);
   EXPECT_GT(a.counters().events_lost, 3000u);
+  feed(a, kFragNeededToA, at(2));
+  const auto later = events(a);
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_NE(later[0].kind, EventKind::Recheck);
 }
 
 // ---- neighbour discovery ---------------------------------------------------------------------

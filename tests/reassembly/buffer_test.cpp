@@ -156,6 +156,52 @@ TEST(ReassemblyBuffer, E11_WhoHoldsMuchOutOfOrderLeavesAShareToOthers) {
   EXPECT_GT(fill(late), 1u << 20);
 }
 
+// A few that hold all they can, out of order for ever, do not push those that come later below half
+// of their share, however many of these there are; and what they held is the others' when they go.
+TEST(ReassemblyBuffer, E11_AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
+  constexpr std::uint64_t kPool = 64u << 20;
+  constexpr std::uint32_t kCapacity = 32u << 20;
+  Rng rng(19);
+  const Octets piece = random_octets(rng, Pool::kChunk);
+  const auto one_more = [&](Buffer& b, std::uint64_t* held) {
+    const bool stored = b.store(at(Pool::kChunk + *held), piece, false);
+    if (stored) *held += piece.size();
+    return stored;
+  };
+  for (const std::size_t few : {1u, 2u, 4u}) {
+    for (const std::size_t many : {4u, 16u, 60u}) {
+      SCOPED_TRACE(::testing::Message() << few << " and " << many);
+      Pool pool(kPool);
+      std::vector<std::unique_ptr<Buffer>> greedy, others;
+      for (std::size_t i = 0; i < few + many; ++i) {
+        auto& list = i < few ? greedy : others;
+        list.push_back(std::make_unique<Buffer>(&pool, kCapacity));
+        list.back()->reset(at(0));
+      }
+      std::vector<std::uint64_t> taken(few), held(many);
+      for (bool any = true; any;) {
+        any = false;
+        for (std::size_t i = 0; i < few; ++i) any |= one_more(*greedy[i], &taken[i]);
+      }
+      for (bool any = true; any;) {
+        any = false;
+        for (std::size_t i = 0; i < many; ++i) any |= one_more(*others[i], &held[i]);
+      }
+      const std::uint64_t half = kPool / (few + many) / 2;
+      for (const std::uint64_t octets : held) EXPECT_GE(octets + Pool::kChunk, half);
+      greedy.clear();
+      std::uint64_t more = 0;
+      for (std::size_t i = 0; i < many; ++i) {
+        const std::uint64_t before = held[i];
+        while (one_more(*others[i], &held[i])) {
+        }
+        more += held[i] - before;
+      }
+      EXPECT_GT(more, 0u) << "what they held is of use again";
+    }
+  }
+}
+
 TEST(ReassemblyBuffer, E11_WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot) {
   Rng rng(8);
   Pool pool(2 * Pool::kChunk);

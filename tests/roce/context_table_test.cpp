@@ -122,6 +122,23 @@ TEST(ContextTable, UsedEntriesRestButTheTableDoesNotGrowForEver) {
   for (int i = 0; i < 200; ++i) table.close(table.open());
 }
 
+TEST(ContextTable, ThereAreSoManyAndThenNoMore) {
+  ContextTable table(kKey, 100);
+  std::vector<std::uint32_t> numbers;
+  for (int i = 0; i < 100; ++i) {
+    numbers.push_back(table.open());
+    ASSERT_NE(numbers.back(), 0u);
+  }
+  EXPECT_EQ(table.open(), 0u);
+  table.rest(numbers[7]);
+  EXPECT_EQ(table.open(), 0u) << "a number that rests is still somebody's";
+  table.close(numbers[7]);
+  const std::uint32_t next = table.open();
+  EXPECT_NE(next, 0u);
+  EXPECT_NE(next, numbers[7]);
+  EXPECT_EQ(table.open(), 0u);
+}
+
 TEST(ContextTable, KeepsAllWhenItCannotGrow) {
   ContextTable table(kKey);
   std::deque<Context> contexts;

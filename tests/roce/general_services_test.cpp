@@ -107,6 +107,25 @@ TEST_P(GeneralServicesTest, WhereNobodyAnswersOnTheWayItIsUnreachable) {
   EXPECT_GT(a.general.statistics().unroutable, 0u);
 }
 
+TEST_P(GeneralServicesTest, SoManyMadsWaitForTheWayAndNoMore) {
+  run();
+  for (int i = 0; i < 300; ++i) ask(9);
+  a.poll(now);
+  a.sent();
+  EXPECT_EQ(a.general.statistics().unroutable, 300u - 256u);
+  // Nobody answers: what waited is given up, and others may wait.
+  for (int i = 0; i < 100 && a.general.statistics().unroutable < 300; ++i) {
+    now = now + Duration::ms(100);
+    a.poll(now);
+    a.sent();
+  }
+  const std::uint64_t lost = a.general.statistics().unroutable;
+  EXPECT_GE(lost, 300u);
+  ask(8);
+  a.poll(now);
+  EXPECT_EQ(a.general.statistics().unroutable, lost);
+}
+
 TEST_P(GeneralServicesTest, OwnAddressesComeStraightBack) {
   run();
   ask(0);

@@ -236,6 +236,43 @@ TEST_F(StackTest, BacklogLimitsFinishedConnections) {
   EXPECT_TRUE(a->readiness(xs[3]).connected);
 }
 
+// Endpoints that come and go faster than their deadlines leave a bounded list of timers.
+TEST_F(StackTest, E50_TimersOfWhatIsGoneAreTakenOut) {
+  a->set_default(Option::Linger, 0);
+  // Whose deadline is before all others: nothing leaves the list from its top meanwhile.
+  const Endpoint first = a->open();
+  ASSERT_EQ(a->connect(first, {ip("10.0.0.78"), 80}, now), Status::InProgress);
+  now = now + Duration::ms(1);
+  for (int i = 0; i < 10'000; ++i) {
+    x = a->open();
+    ASSERT_EQ(a->connect(x, {ip("10.0.0.77"), 80}, now), Status::InProgress);
+    ASSERT_EQ(a->close(x, now), Status::Ok);
+    drain(*a);
+    ASSERT_LE(a->timers(), 1030u) << i;
+  }
+  EXPECT_EQ(a->sockets(), 1u);
+  ASSERT_EQ(a->close(first, now), Status::Ok);
+  pass(Duration::s(100));
+  EXPECT_EQ(a->timers(), 0u);
+}
+
+// RSTs to segments of no connection: a driver that fetches nothing holds so many and no more.
+TEST_F(StackTest, AnswersToStrangersThatNobodyFetchesAreBounded) {
+  x = a->open();
+  a->connect(x, {ip("10.0.0.2"), 81}, now);
+  Datagram d;
+  ASSERT_TRUE(a->next_output(&d));
+  const std::vector<std::uint8_t> syn(d.bytes.begin(), d.bytes.end());
+  drain(*b);
+  for (int i = 0; i < 10'000; ++i) b->input(syn, now);
+  std::size_t answers = 0;
+  while (b->next_output(&d)) ++answers;
+  EXPECT_EQ(answers, 4096u);
+  b->input(syn, now);
+  EXPECT_TRUE(b->next_output(&d));
+  EXPECT_FALSE(b->next_output(&d));
+}
+
 TEST_F(StackTest, HalfOpenConnectionsAreLimited) {
   b->set_default(Option::SynBacklog, 3);
   b->set_default(Option::SynCookies, 0);

@@ -182,6 +182,58 @@ TEST_F(TimeWaitTest, WhatFindsNoMemoryIsNotKept) {
   }
 }
 
+FlowKey from_port(std::uint16_t port) {
+  FlowKey key = kKey;
+  key.remote_port = port;
+  return key;
+}
+
+// As many as may be; one more, and the one that would end first has ended. Who was prolonged would
+// not.
+TEST_F(TimeWaitTest, E50_AFullTableLetsGoOfTheOneThatEndsFirst) {
+  TimeWaitTable small(SipKey{1, 2}, 3);
+  Tcb t = in_time_wait(true);
+  for (std::uint16_t i = 1; i <= 3; ++i) {
+    t.timers.time_wait = now + Duration::s(10 + i);
+    small.add(from_port(i), t);
+  }
+  Segment answer;
+  ASSERT_TRUE(small.take(from_port(1), segment(peer + 101, kAck | kFin, 9052), false, &answer,
+                         counters, now));
+  t.timers.time_wait = now + Duration::s(20);
+  small.add(from_port(4), t);
+  EXPECT_EQ(small.size(), 3u);
+  EXPECT_FALSE(small.contains(from_port(2)));
+  for (const std::uint16_t i : {1, 3, 4}) EXPECT_TRUE(small.contains(from_port(i))) << i;
+  small.run(now + Duration::s(200));
+  EXPECT_EQ(small.size(), 0u);
+  EXPECT_EQ(small.ends(), 0u);
+  t.timers.time_wait = now + Duration::s(260);
+  for (std::uint16_t i = 1; i <= 3; ++i) small.add(from_port(i), t);
+  EXPECT_EQ(small.size(), 3u) << "and is of use again";
+}
+
+// Between the same ends again and again, before the time of the old one is up (RFC 6191): what is
+// left in the list of ends is bounded, and each has one end.
+TEST_F(TimeWaitTest, E50_ConnectionsThatComeAgainLeaveABoundedListOfEnds) {
+  Tcb t = in_time_wait(true);
+  for (int i = 0; i < 10'000; ++i) {
+    now = now + Duration::ms(1);
+    t.timers.time_wait = now + Duration::s(60);
+    table.add(kKey, t);
+    Segment answer;
+    if (i == 9'999) break;
+    ASSERT_EQ(table.take(kKey, segment(peer + 1000, kSyn), true, &answer, counters, now),
+              TimeWaitTable::Verdict::Reopen);
+  }
+  EXPECT_LE(table.ends(), 1100u);
+  table.run(now + Duration::ms(59'999));
+  EXPECT_EQ(table.ends(), 1u) << "those of the earlier ones are no ends of the last";
+  EXPECT_TRUE(table.contains(kKey));
+  table.run(now + Duration::s(60));
+  EXPECT_EQ(table.size(), 0u);
+}
+
 TEST_F(TimeWaitTest, IsSmall) {
   EXPECT_LE(sizeof(TimeWait), 120u);
 }

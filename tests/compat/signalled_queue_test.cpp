@@ -1,0 +1,33 @@
+// Values on their way to a program that sleeps on a descriptor.
+#include "compat/signalled_queue.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+namespace urnic::compat {
+namespace {
+
+TEST(SignalledQueueTest, OfOneKindTheLastAreKept) {
+  SignalledQueue<int> queue;
+  const auto is_even = [](int v) { return v % 2 == 0; };
+  queue.push(1);
+  for (int i = 0; i < 1000; ++i) {
+    queue.push(2 * i);
+    queue.keep_last(3, is_even);
+  }
+  queue.push(3);
+  for (const int value : {1, 1994, 1996, 1998, 3}) {
+    pollfd p{queue.fd(), POLLIN, 0};
+    EXPECT_EQ(poll(&p, 1, 0), 1) << value;
+    int got = 0;
+    ASSERT_TRUE(queue.take(&got));
+    EXPECT_EQ(got, value);
+  }
+  pollfd p{queue.fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 0), 0) << "readable exactly while there are some";
+  queue.push(4);
+  EXPECT_EQ(poll(&p, 1, 0), 1);
+}
+
+}  // namespace
+}  // namespace urnic::compat

@@ -1,0 +1,45 @@
+// What a requester keeps in books of so many entries: at the last one, and behind it.
+#include <gtest/gtest.h>
+
+#include "ib/read_ahead.h"
+#include "ib/sent_log.h"
+
+namespace urnic::ib {
+namespace {
+
+constexpr Instant kNow = Instant::from_ns(1'000'000);
+
+TEST(SentLogBound, OneMoreThanItHoldsCoversNothingUntilItBeginsAnew) {
+  HeldPool pool;
+  SentLog log(&pool, 10);
+  for (std::uint32_t i = 0; i < 10; ++i) log.append(Psn(i), Psn(i + 1), kNow);
+  EXPECT_TRUE(log.covers(Psn(0)));
+  log.append(Psn(10), Psn(11), kNow);
+  EXPECT_FALSE(log.covers(Psn(0)));
+  EXPECT_EQ(log.size(), 1u);
+  log.passed(Psn(10), kNow);
+  EXPECT_TRUE(log.covers(Psn(10))) << "what left before is acknowledged";
+  log.clear();
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+TEST(ReadAheadBound, SoManyPartsAreAskedForAtOnce) {
+  HeldPool pool;
+  ReadAhead ahead(&pool);
+  for (std::uint32_t i = 0; i < ReadAhead::kMostParts; ++i) {
+    EXPECT_TRUE(ahead.ask(Psn(10 * i), Psn(10 * i + 2), kNow)) << i;
+  }
+  EXPECT_FALSE(ahead.ask(Psn(1000), Psn(1001), kNow));
+  // The first has come: its place is free.
+  ahead.keep(Psn(0));
+  ahead.keep(Psn(1));
+  Instant until;
+  EXPECT_FALSE(ahead.asked(Psn(0), Psn(2), kNow, Duration::s(1), &until));
+  EXPECT_TRUE(ahead.ask(Psn(1000), Psn(1001), kNow));
+  EXPECT_FALSE(ahead.ask(Psn(1010), Psn(1011), kNow));
+  ahead.clear();
+  EXPECT_EQ(pool.in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace urnic::ib
