@@ -15,7 +15,9 @@ void AimdWindow::measured(Duration trip, Instant now) {
   }
   least_ = std::min(least_, trip);
   queueing_ = trip - base();
-  target_ = std::clamp(target_, least_target(), kMostTarget);
+  if (target_ == Duration::zero()) target_ = least_target();
+  if (target_ < least_target()) target_ = target_ + target_ / 64;
+  target_ = std::clamp(target_, shortest_target(), kMostTarget);
 }
 
 // The first round trip behind a cut for length. Alone in the queue we would have shortened it by
@@ -24,8 +26,11 @@ void AimdWindow::measured(Duration trip, Instant now) {
 void AimdWindow::judge_cut(Duration trip) {
   if (cut_at_ == Duration::zero()) return;
   const bool helped = trip < cut_at_ - cut_at_ / 8;
-  target_ = helped ? target_ - target_ / 16 : target_ + target_ / 4;
-  target_ = std::clamp(target_, least_target(), kMostTarget);
+  if (helped) {
+    if (target_ > least_target()) target_ = std::max(least_target(), target_ - target_ / 16);
+  } else {
+    target_ = std::min(kMostTarget, target_ * 2);
+  }
   cut_at_ = Duration::zero();
 }
 
@@ -47,13 +52,12 @@ bool AimdWindow::round(const Round& r, Instant now) {
   return false;
 }
 
-// Where the target was lifted, others fill the queue who do not go by marks: a long queue is marked
-// all the time then, whatever we do.
+// Where the target was lifted, others fill the queue who do not go by marks. A long queue is marked
+// all the time then, whatever we do: its length alone counts.
 bool AimdWindow::notified() {
   const bool is_long = queueing_ > least_target();
-  if (is_long && target_ > least_target() && queueing_ <= target_) return false;
-  const bool too_long = is_long && queueing_ > target_;
-  if (too_long && cut_at_ == Duration::zero()) cut_at_ = base() + queueing_;
+  if (is_long && target_ > least_target()) return false;
+  if (is_long && cut_at_ == Duration::zero()) cut_at_ = base() + queueing_;
   cut_to(window_ / 2);
   return true;
 }
@@ -84,8 +88,8 @@ void AimdWindow::time_out() {
 
 // Here the queue ends: others who go by losses back off at that length, so we do before.
 void AimdWindow::note_loss() {
-  if (queueing_ <= least_target()) return;
-  target_ = std::max(least_target(), std::min(target_, queueing_ - queueing_ / 4));
+  if (queueing_ <= shortest_target()) return;
+  target_ = std::max(shortest_target(), std::min(target_, queueing_ - queueing_ / 4));
 }
 
 }  // namespace urnic::ib

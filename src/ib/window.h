@@ -23,7 +23,7 @@ class AimdWindow {
   static constexpr std::uint32_t kFirst = 32;  // it begins with; each round doubles it at first
   // Queueing that closes it at the least; more on a long way. A process that lost its processor
   // looks like a queue.
-  static constexpr Duration kLeastTarget = Duration::us(250);
+  static constexpr Duration kLeastTarget = Duration::us(100);
   static constexpr Duration kMostTarget = Duration::ms(100);
 
   // `most` packets, 1 or more: what it is when open.
@@ -64,6 +64,8 @@ class AimdWindow {
   void judge_cut(Duration trip);
   void grow();
   Duration least_target() const { return std::max(kLeastTarget, base() * 2); }
+  // Where the queue ends so early.
+  Duration shortest_target() const { return std::max(kLeastTarget / 3, base() / 16); }
   std::uint32_t floor() const { return std::min(kFloor * kOne, most_); }
 
   std::uint32_t most_, window_;
