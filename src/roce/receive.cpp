@@ -24,6 +24,15 @@ void take_hello(Context& c, const ib::ParsedPacket& packet, Statistics* statisti
   c.greeting.heard(*hello);
 }
 
+// S-10: who sent it is told. Marks on what is small anyway and carries nothing say nothing. Of a
+// READ it is we who ask for what comes, so we ask for less as well.
+void take_mark(Context& c, const ib::OpcodeRow& row, Instant now) {
+  const bool answer = row.family == ib::Family::ReadResponse;
+  if (!c.way.marked || (row.response() && !answer)) return;
+  const bool tells = c.marks.seen(now);
+  if (answer && tells && c.requester.rc() != nullptr) c.requester.rc()->slow_down(now);
+}
+
 // A CNP (S-10).
 void take_cnp(ib::Requester& requester, const ib::ParsedPacket& packet, Instant now) {
   if (ib::Marks::is_cnp(packet)) requester.notified(now);
@@ -60,16 +69,6 @@ void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
   if (!half.ok()) return drops.count(half.error());
   if (head.net.ecn == kCongestionExperienced) take_mark(*c, packet->header.row(), now);
   take(*c, *half, *packet, datagram->ip_udp, now);
-}
-
-// S-10: who sent it is told. Marks on what is small anyway and carries nothing say nothing. Of a
-// READ it is we who ask for what comes, so we ask for less as well.
-void Side::take_mark(Context& c, const ib::OpcodeRow& row, Instant now) {
-  const bool answer = row.family == ib::Family::ReadResponse;
-  if (!slows_down() || (row.response() && !answer)) return;
-  if (c.qp->state.service() != verbs::Service::Rc) return;  // nobody there slows down
-  const bool tells = c.marks.seen(now);
-  if (answer && tells && c.requester.rc() != nullptr) c.requester.rc()->slow_down(now);
 }
 
 // The state that check() has seen has that half.

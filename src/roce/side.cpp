@@ -63,7 +63,8 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     context->attributes.probe = options_.probe;
     context->attributes.selective = options_.selective && service == verbs::Service::Rc;
     context->attributes.loss = loss != nullptr ? *loss : options_.loss;
-    context->way.marked = slows_down() && service == verbs::Service::Rc;
+    const bool slows_down = options_.send.congestion != ib::CongestionRule::Off;
+    context->way.marked = slows_down && service == verbs::Service::Rc;
     table_.set(number, context.get());
     qp->transport = std::move(context);
     return qp;

@@ -125,7 +125,6 @@ class Side {
   };
   // receive.cpp
   void take(Context&, ib::Half, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
-  void take_mark(Context&, const ib::OpcodeRow&, Instant now);
   void take_request(Context&, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
   ByteView packet_of(const port::Frame&, const Datagram&);
   // side.cpp
@@ -137,8 +136,6 @@ class Side {
   void discard(Context&);
   void forget_halves(Context&);
   bool drained(const Context&) const;
-  // S-10: CE marks are asked for, looked at and told.
-  bool slows_down() const { return options_.send.congestion != ib::CongestionRule::Off; }
   void begin_halves(Context&, const QpChange&);
   // transmit.cpp
   Turn transmit(Context&, Instant now);
