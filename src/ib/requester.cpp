@@ -112,7 +112,9 @@ void expect_answer(SendState& s, const SendPosition& end, Instant now) {
 void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, bool again,
           Instant now) {
   h->bth.ack_request = ask;
-  s.congestion.left(h->bth.psn, ask, again, s.in_flight >= s.window(), now);
+  // A READ waits for those before it at the peer, which says nothing of the way.
+  const bool untold = again || h->row().family == Family::Read;
+  s.congestion.left(h->bth.psn, ask, untold, s.outstanding() >= s.window(), now);
   ++s.counters.packets;
   s.since_ack = ask ? 0 : s.since_ack + 1;
   if (s.qp->peer_selective) s.log.append(h->bth.psn, end.psn, now);
@@ -261,8 +263,10 @@ bool room_for(const SendState& s, const SendWqe& w) {
     return s.in_flight < s.window() && s.outstanding() < kPsnWindow;
   }
   const std::uint32_t packets = s.wqes.packets(w), outstanding = s.outstanding();
-  // What answers it is in flight as well, and one READ may be longer than any window (S-10).
-  if (s.congestion.closed() && outstanding != 0 && outstanding + packets > s.window()) return false;
+  // What answers it is in flight as well where the network has said that it is too much, and one
+  // READ may be longer than any window (S-10).
+  const bool narrow = s.congestion.closed() && s.congestion.counters().cuts != 0;
+  if (narrow && outstanding != 0 && outstanding + packets > s.window()) return false;
   return s.awaiting.count < s.qp->initiator_depth && packets <= kPsnWindow - outstanding;
 }
 

@@ -20,7 +20,8 @@ namespace urnic::ib {
 class AimdWindow {
  public:
   static constexpr std::uint32_t kFloor = 2;
-  static constexpr std::uint32_t kFirst = 32;  // it begins with; each round doubles it at first
+  // It begins with so many, or a 32nd where that is more; each round doubles it at first.
+  static constexpr std::uint32_t kFirst = 32;
   // Queueing that closes it at the least; more on a long way. A process that lost its processor
   // looks like a queue.
   static constexpr Duration kLeastTarget = Duration::us(100);
@@ -28,7 +29,9 @@ class AimdWindow {
 
   // `most` packets, 1 or more: what it is when open.
   explicit AimdWindow(std::uint32_t most)
-      : most_(most * kOne), window_(std::min(most, kFirst) * kOne), threshold_(most * kOne) {}
+      : most_(most * kOne),
+        window_(std::min(most, std::max(kFirst, most / kFirst)) * kOne),
+        threshold_(most * kOne) {}
 
   std::uint32_t packets() const { return window_ / kOne; }
 
