@@ -122,6 +122,11 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(rnr_naks_sent, "RNR NAKs sent: there was no receive")                        \
   X(requests_refused, "requests refused, each of which ended its queue pair")    \
   X(read_packets_sent, "packets of answers to Reads sent")                       \
+  X(marks_received, "packets received with a CE mark (S-10)")                    \
+  X(cnps_sent, "CNPs sent for those, one for each 50 us at most")                \
+  X(cnps_received, "CNPs received")                                              \
+  X(cnps_ignored, "of those: nothing was in flight, or it was known already")    \
+  X(window_cuts, "times that less was let into flight, for whatever reason")     \
   X(requests_too_long, "UD: requests longer than the path MTU, never sent")      \
   X(requests_dropped, "UC, UD: packets dropped for what they are or found")      \
   X(messages_lost, "UC: messages of which a packet was missing")

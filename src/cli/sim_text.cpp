@@ -148,6 +148,15 @@ void roce_rows(Count&& count, Row&& row) {
   count("downgrades", [](const RunResult& r) { return r.receiver.roce.roce_downgrades; });
   count("upgrades", [](const RunResult& r) { return r.receiver.roce.roce_upgrades; });
   count("messages lost", [](const RunResult& r) { return r.receiver.roce.messages_lost; });
+  count("queue full", [](const RunResult& r) { return r.to_right.of(fault::FaultKind::Overflow); });
+  count("CE marks", [](const RunResult& r) { return r.receiver.roce.marks_received; });
+  count("CNPs", [](const RunResult& r) { return r.receiver.roce.cnps_sent; });
+  count("windows cut", [](const RunResult& r) { return r.sender.roce.window_cuts; });
+  count("octets of the others", [](const RunResult& r) {
+    std::uint64_t n = 0;
+    for (const sim::Beside& b : r.beside) n += b.octets;
+    return n;
+  });
   count("most packets kept", [](const RunResult& r) { return r.roce.most_held; });
   count("most octets lent for them", [](const RunResult& r) { return r.roce.most_held_octets; });
   count("dropped: bad ICRC", [](const RunResult& r) { return r.roce.bad_icrc; });

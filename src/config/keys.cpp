@@ -43,6 +43,7 @@ constexpr Key kKeys[] = {
   {"rnr_park", Kind::Number, "64", "RoCE: packets that a FAST queue pair keeps when a Send finds no receive, before it asks the peer to come again (RNR NAK); 0: it asks at once, as the letter has it (S-9)", "", 0, 4096},
   {"rnr_park_ms", Kind::Number, "10", "RoCE: how long they wait at most, ms; less than the transport timer of the peer times its retries (S-9)", "", 1, 60'000},
   {"probe", Kind::Switch, "on", "RoCE: who hears nothing for two round trips asks with its oldest packet, and does not wait for the transport timer (S-5)"},
+  {"roce_congestion", Kind::Choice, "window", "RoCE: what closes the window of a queue pair (S-10): window: CNPs, many losses and round trips that grow; dcqcn: CNPs by rate, as network cards do; off: nothing, and CE marks are not answered", "window|dcqcn|off"},
   {"selective", Kind::Switch, "on", "RoCE: selective repeat where the other end is urnic as well: it is told what has come, and repeats nothing else (S-6, S-7)"},
   {"rq_nudge", Kind::Switch, "on", "duplicate ACKs when a receive is posted that a dropped Send waited for"},
   {"receive_wait_ms", Kind::Number, "0", "how long a Send that TCP has acknowledged waits for a receive, and all behind it, ms; 0: it ends the connection (R-116); the drop-in libraries: 120000", "", 0, 86'400'000},

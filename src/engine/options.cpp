@@ -30,6 +30,11 @@ fastpath::InLogicVariant variant_of(const std::string& text, mpa::Policy policy)
   return text == "fig10" ? fastpath::InLogicVariant::Fig10 : fastpath::InLogicVariant::Fig9;
 }
 
+ib::CongestionRule congestion_rule(const std::string& name) {
+  if (name == "off") return ib::CongestionRule::Off;
+  return name == "dcqcn" ? ib::CongestionRule::Dcqcn : ib::CongestionRule::Window;
+}
+
 // S-1: what iWARP has as well has the same names.
 ib::LossRules loss_rules(const Config& c) {
   ib::LossRules r;
@@ -129,6 +134,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.mpa.ord = static_cast<std::uint16_t>(number("ord"));
   o.roce.probe = c.get_bool("probe");
   o.roce.selective = c.get_bool("selective");
+  o.roce.send.congestion = congestion_rule(c.get("roce_congestion"));
   o.roce.loss = loss_rules(c);
   o.roce.held_octets = static_cast<std::size_t>(c.get_int("reassembly_pool")) << 20;
   o.rq_nudge = c.get_bool("rq_nudge");

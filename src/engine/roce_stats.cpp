@@ -54,10 +54,19 @@ void put(const roce::UnreliableCounters& c, RoceStats* out) {
   out->messages_lost += c.lost_messages;
 }
 
+void put(const roce::CongestionCounters& c, RoceStats* out) {
+  out->marks_received += c.marked;
+  out->cnps_sent += c.cnps_sent;
+  out->cnps_received += c.own.cnps;
+  out->cnps_ignored += c.own.cnps_ignored;
+  out->window_cuts += c.own.cuts;
+}
+
 void put(const roce::Statistics& s, RoceStats* out) {
   put(s.requesters, out);
   put(s.responders, out);
   put(s.unreliable, out);
+  put(s.congestion, out);
 }
 
 }  // namespace

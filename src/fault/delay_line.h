@@ -21,6 +21,11 @@ class DelayLine {
   // Those whose time has come can leave.
   void move_due(Instant now);
 
+  // How long the rate-limited line is busy with what it has.
+  Duration wait(Instant now) const {
+    return Duration::ns(line_free_ > now.ns() ? line_free_ - now.ns() : 0);
+  }
+
   std::size_t ready() const { return ready_.size(); }
   const Frame& front() const { return ready_.front(); }
   Frame pop();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fault/mark.h"
+
 namespace urnic::fault {
 namespace {
 
@@ -271,8 +273,15 @@ void FaultLine::enqueue(Frame f, Instant now, Duration extra, bool in_order) {
     note(FaultKind::Overflow, f.bytes.size(), idle_ ? FrameView() : look_at(f), now);
     return recycle(std::move(f));
   }
+  if (plan_.mark != Duration() && under_way_.wait(now) > plan_.mark) mark(&f, now);
   under_way_.enter(std::move(f), plan_, now, extra, in_order, &rng_);
   if (in_order) overtaken(now);
+}
+
+// As a router does that would else have to drop (RFC 3168, 5): who does not take part is left
+// alone.
+void FaultLine::mark(Frame* f, Instant now) {
+  if (mark_frame(f)) note(FaultKind::Mark, f->bytes.size(), look_at(*f), now);
 }
 
 std::size_t FaultLine::ready(Instant now) {

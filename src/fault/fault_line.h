@@ -94,6 +94,7 @@ class FaultLine {
   void pass_on(bool eligible, Instant now);
   void enqueue(Frame f, Instant now, Duration extra, bool in_order);
   void overtaken(Instant now);
+  void mark(Frame* f, Instant now);
   Frame new_frame(ByteView head, ByteView tail, std::uint8_t csum);
   void note(FaultKind kind, std::size_t length, const FrameView& v, Instant now,
             std::uint32_t at = 0);

@@ -9,8 +9,8 @@
 namespace urnic::fault {
 namespace {
 
-constexpr std::string_view kKindNames[] = {"loss",   "dup", "reorder", "corrupt",
-                                           "badsum", "cut", "join",    "overflow"};
+constexpr std::string_view kKindNames[] = {"loss", "dup",  "reorder",  "corrupt", "badsum",
+                                           "cut",  "join", "overflow", "mark"};
 
 struct Unit {
   std::string_view name;
@@ -151,6 +151,7 @@ bool Parser::item(std::string_view key, std::string_view v) {
   if (key == "jitter") return time(v, plan.jitter);
   if (key == "hold") return time(v, plan.hold);
   if (key == "limit") return count(v, plan.limit, 1);
+  if (key == "mark") return time(v, plan.mark);
   if (key == "at") return at(v);
   if (key == "cut_at") return cut_at(v);
   if (key == "rate") {
@@ -214,7 +215,7 @@ std::string_view fault_kind_name(FaultKind k) {
 bool FaultPlan::idle() const {
   return loss == 0 && duplicate == 0 && reorder == 0 && corrupt == 0 && bad_checksum == 0 &&
          resegment == 0 && delay == Duration() && jitter == Duration() && rate_bps == 0 &&
-         at.empty();
+         at.empty();  // nobody waits, so nobody is marked
 }
 
 std::string FaultPlan::to_string() const {
@@ -242,6 +243,7 @@ std::string FaultPlan::to_string() const {
   if (jitter != plain.jitter) put("jitter", time_text(jitter));
   if (rate_bps != 0) put("rate", std::to_string(rate_bps) + "bit");
   if (limit != plain.limit) put("limit", std::to_string(limit));
+  if (mark != Duration()) put("mark", time_text(mark));
   if (hold != plain.hold) put("hold", time_text(hold));
   if (mtu != 0) put("mtu", std::to_string(mtu));
   if (tcp_only) put("payload_only", std::to_string(payload_only));
@@ -279,7 +281,7 @@ Outcome<FaultPlan, std::string> FaultPlan::parse(std::string_view text) {
     if (p.wrong.empty()) {
       return fail("fault plan: unknown key '" + std::string(key) +
                   "'; known: loss, dup, reorder, corrupt, badsum, reseg, delay, jitter, rate, "
-                  "limit, hold, mtu, payload_only, after, skip_handshake, at, cut_at, seed");
+                  "limit, mark, hold, mtu, payload_only, after, skip_handshake, at, cut_at, seed");
     }
     return fail("fault plan: " + std::string(item) + ": expected " + p.wrong);
   }

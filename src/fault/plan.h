@@ -22,6 +22,7 @@ enum class FaultKind : std::uint8_t {
   Cut,        // one segment became several
   Join,       // segments were joined, perhaps cut elsewhere
   Overflow,   // the queue of the line was full
+  Mark,       // the queue of the line was long: CE, where the sender takes part (RFC 3168)
   Count
 };
 std::string_view fault_kind_name(FaultKind k);
@@ -43,6 +44,7 @@ struct FaultPlan {
   // bound: frames in a line with delay or rate; limit: `limit=`, 10000; beyond: what comes is lost,
   // counted; test: FaultLine.AFullQueueLosesWhatComes
   std::uint32_t limit = 10000;      // frames waiting in the line; more are lost (Overflow)
+  Duration mark;                    // who waits longer for the line is marked; 0: nobody is
   Duration hold = Duration::ms(1);  // longest wait for a frame to reorder with or join to
   std::uint32_t mtu = 0;  // largest IP datagram made by joining; 0: the largest seen so far
 
@@ -73,7 +75,7 @@ struct FaultPlan {
   std::string to_string() const;
 
   // Keys: loss=P[:FRAMES] dup=P reorder=P[:FRAMES|:TIME] corrupt=P badsum=P reseg=P delay=TIME
-  // jitter=TIME rate=N[k|m|g]bit limit=FRAMES hold=TIME mtu=OCTETS payload_only=OCTETS
+  // jitter=TIME rate=N[k|m|g]bit limit=FRAMES mark=TIME hold=TIME mtu=OCTETS payload_only=OCTETS
   // after=OCTETS[k|m|g] skip_handshake[=on|off] at=KIND:N+KIND:N... cut_at=FROM-TO seed=N. TIME is
   // a number with ns, us, ms or s. The error is one line for the user.
   static Outcome<FaultPlan, std::string> parse(std::string_view text);

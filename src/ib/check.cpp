@@ -35,7 +35,8 @@ Outcome<Half, Drop> check(const PacketHeader& h, const IpAddress& source, const 
   if (!(half == Half::Requester ? rights.takes_responses : rights.takes_requests)) {
     return fail(Drop::WrongState);
   }
-  const bool agreed = h.row().ours() && qp->selective && qp->service == ServiceType::Rc;
+  const bool agreed = qp->service == ServiceType::Rc &&
+                      (h.row().family == Family::Cnp || (h.row().ours() && qp->selective));
   if (h.bth.opcode.service() != qp->service && !agreed) return fail(Drop::WrongService);
   if (!pkeys_match(h.bth.pkey, qp->pkey)) return fail(Drop::BadPkey);
   if (qp->service != ServiceType::Ud) {

@@ -189,16 +189,16 @@ void take_data(SendState& s, const ParsedPacket& packet) {
 
 // A NAK, spoken or implied, asks for a repetition. Behind an RNR NAK, and once one has begun, there
 // is nothing to add (IB-147).
-void take_nak(SendState& s, std::uint64_t* counter) {
+void take_nak(SendState& s, std::uint64_t* counter, Instant now) {
   if (s.repeating || s.rnr.on()) return;
   ++*counter;
-  repeat_by_nak(s);
+  repeat_by_nak(s, now);
 }
 
 // What came says that an answer before it is missing, and that all requests before `end` are taken.
 void take_implied_nak(SendState& s, Psn end, Instant now) {
   if (keeps_ahead(s) && s.ahead.open()) return note_hole(s, end, now);
-  take_nak(s, &s.counters.implied_naks);
+  take_nak(s, &s.counters.implied_naks, now);
 }
 
 // What may not be where it was to go is told in its turn.
@@ -246,7 +246,7 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
       take_ahead(s, packet, j.wqe, now);
       break;
     case Response::SequenceNak:
-      take_nak(s, &s.counters.sequence_naks);
+      take_nak(s, &s.counters.sequence_naks, now);
       break;
     case Response::RnrNak:
       take_rnr_nak(s, h, now);
@@ -254,13 +254,15 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
     case Response::Sack:
       // Beyond a READ or an atomic it is an implied NAK of it as well.
       if (j.end != h.bth.psn + 1) take_implied_nak(s, h.bth.psn + 1, now);
-      if (take_sack(s, *parse_sack(packet), now)) take_nak(s, &s.counters.sequence_naks);
+      if (take_sack(s, *parse_sack(packet), now)) {
+        take_nak(s, &s.counters.sequence_naks, now);
+      }
       break;
     case Response::Ack:
       if (repeats_alone(s)) {
         judge_losses(s, now);
       } else if (progress && s.probe.shows_loss(s.una.psn)) {
-        repeat_by_probe(s);
+        repeat_by_probe(s, now);
       }
       break;
     default:

@@ -63,6 +63,9 @@ struct Opcode {
   constexpr bool operator==(const Opcode&) const = default;
 };
 
+// To the sender of what came with a CE mark (annex A17, S-10).
+inline constexpr Opcode kCnpOpcode{0x81};
+
 // Manufacturers': between urnic ends alone (S-6, S-7).
 inline constexpr Opcode kSackOpcode{0xc0}, kHelloOpcode{0xc1};
 
@@ -78,6 +81,7 @@ enum class Family : std::uint8_t {
   Acknowledge,   // ACK, NAK and RNR NAK
   AtomicAcknowledge,
   Sack,  // of ours (sack.h)
+  Cnp,   // of connected queue pairs, beside all services (marks.h)
 };
 
 // Which packet of its message; what has one packet alone is an Only.
@@ -198,6 +202,7 @@ constexpr std::array<OpcodeRow, 256> make_rows() {
     if (e.ud) put(e, ServiceType::Ud, kDeth);
   }
   rows[kSackOpcode.octet] = {Family::Sack, Place::Only, PayloadRule::Any, kAeth, octets_of(kAeth)};
+  rows[kCnpOpcode.octet] = {Family::Cnp, Place::Only, PayloadRule::Any, 0, 0};
   rows[kHelloOpcode.octet] = {Family::Hello, Place::Only, PayloadRule::Any, 0, 0};
   return rows;
 }

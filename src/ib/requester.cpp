@@ -84,11 +84,18 @@ SendPosition behind(const SendState& s, SendPosition at) {
   return at;
 }
 
+// A window that has closed moves on by quarters: as one piece it would stand still for a round trip
+// each time (S-10).
+std::uint32_t ack_every(const SendState& s) {
+  if (!s.congestion.closed()) return s.rules.ack_every;
+  return std::clamp<std::uint32_t>(s.congestion.packets() / 4, 1, s.rules.ack_every);
+}
+
 // Whether a packet, which ends at `end`, asks for an ACK (IB-15): each last one of a message; of
 // long messages some between, so that the window moves on; and where nothing may follow it now.
 bool asks(const SendState& s, const PacketHeader& h, const SendPosition& end) {
   const OpcodeRow& row = h.row();
-  if (row.ends() || s.since_ack + 1 >= s.rules.ack_every) return true;
+  if (row.ends() || s.since_ack + 1 >= ack_every(s)) return true;
   if (end.psn == s.fresh.psn) return true;  // the last repeated one
   return s.in_flight >= s.window();
 }
@@ -102,8 +109,12 @@ void expect_answer(SendState& s, const SendPosition& end, Instant now) {
 }
 
 // It leaves, in its turn.
-void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, Instant now) {
+void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, bool again,
+          Instant now) {
   h->bth.ack_request = ask;
+  // A READ waits for those before it at the peer, which says nothing of the way.
+  const bool untold = again || h->row().family == Family::Read;
+  s.congestion.left(h->bth.psn, ask, untold, s.outstanding() >= s.window(), now);
   ++s.counters.packets;
   s.since_ack = ask ? 0 : s.since_ack + 1;
   if (s.qp->peer_selective) s.log.append(h->bth.psn, end.psn, now);
@@ -145,7 +156,7 @@ void ask_for_one(SendState& s, PacketHeader* h) {
 // packet that a probe had asked for: what was under way is lost, and is asked for again.
 bool probe_packet(SendState& s, Instant now, RequestPacket* out) {
   if (s.awaiting.alone && s.next != s.una) {
-    repeat_by_probe(s);
+    repeat_by_probe(s, now);
     return false;
   }
   if (s.una == s.fresh || s.next == s.una || !build(s, s.una, out)) {
@@ -166,6 +177,8 @@ bool probe_packet(SendState& s, Instant now, RequestPacket* out) {
 // What is lost and nothing else leaves again (S-6). Each asks: the next loss shows by its answer.
 bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
   const SendPosition at = lost_position(s);
+  if (at != s.una && s.in_flight - s.log.lost() >= s.window() && s.congestion.closed())
+    return false;
   if (s.stuck.set && s.stuck.wqe == at.wqe) return false;
   if (!build(s, at, out)) {
     get_stuck(s, at.wqe, Status::LocalProtection);
@@ -177,6 +190,7 @@ bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
   ++s.counters.repeated;
   ++s.counters.alone;
   s.log.again(at.psn, now);
+  s.congestion.repeated();
   expect_answer(s, behind(s, at), now);
   return true;
 }
@@ -201,8 +215,9 @@ bool missing_part(SendState& s, Instant now, RequestPacket* out) {
   return true;
 }
 
-// next, which lies before fresh, leaves again.
+// next, which lies before fresh, leaves again, when the window lets it.
 bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
+  if (s.next.psn - s.una.psn >= s.window() && s.congestion.closed()) return false;
   const SendPosition at = s.next, end = behind(s, at);
   if (s.stuck.set && s.stuck.wqe == at.wqe) return false;
   if (!build(s, at, out)) {
@@ -211,7 +226,7 @@ bool repeat_packet(SendState& s, Instant now, RequestPacket* out) {
   }
   resume_read(s, at);
   ++s.counters.repeated;
-  sent(s, &out->header, end, asks(s, out->header, end), now);
+  sent(s, &out->header, end, asks(s, out->header, end), true, now);
   if (!s.log.empty()) s.log.again(at.psn, now);  // an answer may be to the one before
   return true;
 }
@@ -247,8 +262,12 @@ bool room_for(const SendState& s, const SendWqe& w) {
   if (!awaits_response(w.op)) {
     return s.in_flight < s.window() && s.outstanding() < kPsnWindow;
   }
-  return s.awaiting.count < s.qp->initiator_depth &&
-         s.wqes.packets(w) <= kPsnWindow - s.outstanding();
+  const std::uint32_t packets = s.wqes.packets(w), outstanding = s.outstanding();
+  // What answers it is in flight as well where the network has said that it is too much, and one
+  // READ may be longer than any window (S-10).
+  const bool narrow = s.congestion.closed() && s.congestion.counters().cuts != 0;
+  if (narrow && outstanding != 0 && outstanding + packets > s.window()) return false;
+  return s.awaiting.count < s.qp->initiator_depth && packets <= kPsnWindow - outstanding;
 }
 
 // A new WQE at fresh whose first packet may leave. Passes local operations on the way.
@@ -311,7 +330,7 @@ bool new_packet(SendState& s, bool may_begin, Instant now, RequestPacket* out) {
   const bool ask = stop || asks(s, out->header, end);
   s.fresh = end;
   if (ask) s.probe.measure(at.psn, now);
-  sent(s, &out->header, end, ask, now);
+  sent(s, &out->header, end, ask, false, now);
   return true;
 }
 
@@ -331,6 +350,14 @@ void Requester::attributes_changed() {
   s_.probe = Probe(s_.qp->probe);
 }
 
+void Requester::notified(Instant now) {
+  s_.congestion.notified(s_.fresh.psn, s_.outstanding() != 0, now);
+}
+
+void Requester::slow_down(Instant now) {
+  if (s_.outstanding() != 0) s_.congestion.marked(s_.fresh.psn, now);
+}
+
 bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
   if (failed() || s_.rnr.on()) return false;
   catch_up(s_);
@@ -343,7 +370,7 @@ bool Requester::next_packet(Instant now, bool may_begin, RequestPacket* out) {
 
 void Requester::on_time(Instant now) {
   if (s_.rnr.until <= now && s_.rnr.on()) repeat_after_wait(s_, now);
-  if (s_.timer.expired(now)) repeat_by_timeout(s_);
+  if (s_.timer.expired(now)) repeat_by_timeout(s_, now);
   holes_due(s_, now);
   if (s_.log.due() <= now && !s_.log.due().is_never()) judge_losses(s_, now);
   s_.probe.on_time(now);

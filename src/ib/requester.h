@@ -55,6 +55,10 @@ class Requester {
   // A response, its header checked (check.h) and addressed to this queue pair. May fail.
   Taken take(const ParsedPacket& response, Instant now) { return take_response(s_, response, now); }
 
+  // S-10: a CNP has come, or the network has marked what answers us.
+  void notified(Instant now);
+  void slow_down(Instant now);
+
   // When on_time() is due; never() when nothing waits for time to pass.
   Instant due() const {
     const Instant loss = earlier(s_.log.due(), s_.hole.due);

@@ -25,7 +25,9 @@ bool take_sack(SendState& s, const Sack& sack, Instant now) {
 }
 
 void judge_losses(SendState& s, Instant now) {
+  const std::uint32_t before = s.log.lost();
   s.log.judge(now);
+  if (s.log.lost() != before) s.congestion.lost(s.log.lost() - before, s.fresh.psn, now);
   s.counters.needless += s.log.take_needless();
 }
 

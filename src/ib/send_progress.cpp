@@ -93,6 +93,7 @@ void answered(SendState& s) {
 
 void made_progress(SendState& s, Instant now) {
   s.log.passed(s.una.psn, now);
+  s.congestion.acknowledged(s.una.psn, s.fresh.psn, now);
   s.retries.reload();
   s.repeating = false;
   if (s.rnr.refused.before(s.una.psn)) s.rnr.until = Instant::never();
@@ -127,6 +128,7 @@ void go_back(SendState& s) {
   s.timer.stop();
   s.probe.go_back();
   s.log.clear();
+  s.congestion.went_back(s.una.psn);
 }
 
 bool take_retry(SendState& s) {
@@ -137,21 +139,24 @@ bool take_retry(SendState& s) {
 
 }  // namespace
 
-void repeat_by_nak(SendState& s) {
+void repeat_by_nak(SendState& s, Instant now) {
   if (!take_retry(s)) return;
+  s.congestion.lost(1, s.fresh.psn, now);
   s.repeating = true;
   go_back(s);
 }
 
-void repeat_by_timeout(SendState& s) {
+void repeat_by_timeout(SendState& s, Instant now) {
   ++s.counters.timeouts;
   if (!take_retry(s)) return;
+  s.congestion.timed_out(now);
   s.repeating = false;
   go_back(s);
 }
 
-void repeat_by_probe(SendState& s) {
+void repeat_by_probe(SendState& s, Instant now) {
   ++s.counters.probe_losses;
+  s.congestion.lost(1, s.fresh.psn, now);
   s.repeating = true;
   go_back(s);
 }

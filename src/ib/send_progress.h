@@ -30,10 +30,10 @@ void heard(SendState&, Instant now);
 
 // ---- back
 // Everything from una on is sent again, if the retry counter allows it.
-void repeat_by_nak(SendState&);
-void repeat_by_timeout(SendState&);
+void repeat_by_nak(SendState&, Instant now);
+void repeat_by_timeout(SendState&, Instant now);
 // The same at no cost: the answer to a probe says that what left before it is lost (S-5).
-void repeat_by_probe(SendState&);
+void repeat_by_probe(SendState&, Instant now);
 // The same when the time of an RNR NAK of PSN `refused` has passed.
 void wait_for_receive(SendState&, Psn refused, std::uint8_t code, Instant now);
 void repeat_after_wait(SendState&, Instant now);

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "base/time.h"
+#include "ib/congestion.h"
 #include "ib/context.h"
 #include "ib/probe.h"
 #include "ib/read_ahead.h"
@@ -28,7 +29,8 @@ struct SendRules {
   std::uint32_t window = 256;    // SEND and WRITE packets unacknowledged at a time
   std::uint32_t ack_every = 32;  // of a long message, every so manieth packet asks for an ACK
   bool obey_credits = true;      // off: the peer's receive queue is known to tell none
-  Duration least_timeout = Duration::zero();  // shorter ACK timeouts are lengthened to it
+  Duration least_timeout = Duration::zero();        // shorter ACK timeouts are lengthened to it
+  CongestionRule congestion = CongestionRule::Off;  // what closes the window (S-10)
 };
 
 // A packet of a WQE; the index of a WQE not yet begun with packet 0.
@@ -108,6 +110,7 @@ struct SendState {
         credits(r.obey_credits),
         log(pool, 2 * r.window + attributes.initiator_depth),
         ahead(pool),
+        congestion(r.congestion, r.window),
         una{sq->started(), 0, attributes.sq_psn},
         next(una),
         fresh(una),
@@ -122,7 +125,7 @@ struct SendState {
 
   // SEND and WRITE packets that may be unacknowledged: what is behind a hole and has come does not
   // hold back new ones, up to twice the window (S-6).
-  std::uint32_t window() const { return rules.window + std::min(log.kept(), rules.window); }
+  std::uint32_t window() const { return congestion.packets() + std::min(log.kept(), rules.window); }
 
   const QpAttributes* qp;
   SendRules rules;
@@ -133,6 +136,7 @@ struct SendState {
   SendCredits credits;
   SentLog log;  // of what lies between una and next, where the peer is urnic (S-6)
   ReadAhead ahead;
+  Congestion congestion;
   HoleWatch hole;
   SendPosition una, next, fresh;
   Msn ssn;           // of the newest request begun

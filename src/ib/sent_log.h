@@ -56,6 +56,7 @@ class SentLog {
 
   // ---- what is to be repeated
   bool any_lost() const { return lost_ != 0; }
+  std::uint32_t lost() const { return lost_; }
   // The first PSN of the first such packet; there is one.
   Psn first_lost() const;
   // When judge() may find more.

@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "ib/context.h"
 #include "ib/greeting.h"
+#include "ib/marks.h"
 #include "roce/halves.h"
 #include "roce/way.h"
 #include "verbs/queue_pair.h"
@@ -30,6 +31,7 @@ struct Context final : verbs::TransportHalf {
   RequesterHalf requester;
 
   ib::Greeting greeting;         // of the peer (S-7)
+  ib::Marks marks;               // on what it sends (S-10)
   Way way;                       // to the peer; UD has none
   std::uint64_t unreliable = 0;  // packets handed out, of UC and UD
 

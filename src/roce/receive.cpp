@@ -9,6 +9,8 @@ namespace urnic::roce {
 
 namespace {
 
+constexpr std::uint8_t kCongestionExperienced = 3;  // RFC 3168, 5
+
 // S-7: the peer is urnic as well. Somebody else's, who only guesses, says nothing.
 void take_hello(Context& c, const ib::ParsedPacket& packet, Statistics* statistics) {
   const auto hello = ib::parse_hello(packet);
@@ -20,6 +22,20 @@ void take_hello(Context& c, const ib::ParsedPacket& packet, Statistics* statisti
   ++statistics->hellos_received;
   c.attributes.peer_selective = true;
   c.greeting.heard(*hello);
+}
+
+// S-10: who sent it is told. Marks on what is small anyway and carries nothing say nothing. Of a
+// READ it is we who ask for what comes, so we ask for less as well.
+void take_mark(Context& c, const ib::OpcodeRow& row, Instant now) {
+  const bool answer = row.family == ib::Family::ReadResponse;
+  if (!c.way.marked || (row.response() && !answer)) return;
+  const bool tells = c.marks.seen(now);
+  if (answer && tells && c.requester.rc() != nullptr) c.requester.rc()->slow_down(now);
+}
+
+// A CNP (S-10).
+void take_cnp(ib::Requester& requester, const ib::ParsedPacket& packet, Instant now) {
+  if (ib::Marks::is_cnp(packet)) requester.notified(now);
 }
 
 }  // namespace
@@ -51,6 +67,7 @@ void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
   const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
   if (!half.ok()) return drops.count(half.error());
+  if (head.net.ecn == kCongestionExperienced) take_mark(*c, packet->header.row(), now);
   take(*c, *half, *packet, datagram->ip_udp, now);
 }
 
@@ -59,6 +76,8 @@ void Side::take(Context& c, ib::Half half, const ib::ParsedPacket& packet, ByteV
                 Instant now) {
   if (packet.header.row().family == ib::Family::Hello) {
     take_hello(c, packet, &statistics_);
+  } else if (packet.header.row().family == ib::Family::Cnp) {
+    if (c.requester.rc() != nullptr) take_cnp(*c.requester.rc(), packet, now);
   } else if (half == ib::Half::Responder) {
     take_request(c, packet, ip_udp, now);
   } else if (c.requester.rc() != nullptr) {  // nothing answers the others (IB-99)

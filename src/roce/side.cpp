@@ -63,6 +63,8 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     context->attributes.probe = options_.probe;
     context->attributes.selective = options_.selective && service == verbs::Service::Rc;
     context->attributes.loss = loss != nullptr ? *loss : options_.loss;
+    const bool slows_down = options_.send.congestion != ib::CongestionRule::Off;
+    context->way.marked = slows_down && service == verbs::Service::Rc;
     table_.set(number, context.get());
     qp->transport = std::move(context);
     return qp;
@@ -89,6 +91,7 @@ void Side::forget_halves(Context& c) {
   c.unreliable = 0;
   c.end_waiting();
   c.greeting.end();
+  c.marks = {};
   c.requester.reset();
   c.responder.reset();
   deadlines_.set(c, Instant::never());

@@ -22,7 +22,16 @@ UnreliableCounters counters_of(const Context& c) {
   return n;
 }
 
+CongestionCounters congestion_of(const Context& c) {
+  CongestionCounters n;
+  n.marked = c.marks.marked();
+  n.cnps_sent = c.marks.cnps();
+  if (const auto* const half = c.requester.rc()) n.own = half->state().congestion.counters();
+  return n;
+}
+
 void add(Statistics* to, const Context& c) {
+  add(&to->congestion, congestion_of(c));
   if (const auto* const half = c.requester.rc()) add(&to->requesters, half->counters());
   if (const auto* const half = c.responder.rc()) add(&to->responders, half->counters());
   add(&to->unreliable, counters_of(c));

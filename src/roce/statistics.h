@@ -18,9 +18,16 @@ struct UnreliableCounters {
   std::uint64_t lost_messages = 0;                 // of UC, begun and never ended
 };
 
+// S-10.
+struct CongestionCounters {
+  std::uint64_t marked = 0, cnps_sent = 0;  // packets that came with a mark; told
+  ib::CongestionCounters own;               // of the requester
+};
+
 struct Context;
 // Of that queue pair; nothing but zeroes with RC.
 UnreliableCounters counters_of(const Context&);
+CongestionCounters congestion_of(const Context&);
 
 struct Statistics {
   std::uint64_t received = 0, sent = 0;  // datagrams to our port; packets that left
@@ -32,6 +39,7 @@ struct Statistics {
   ib::RequesterCounters requesters;
   ib::ResponderCounters responders;
   UnreliableCounters unreliable;
+  CongestionCounters congestion;
 };
 
 // What its halves have counted.
@@ -43,6 +51,14 @@ inline void add(UnreliableCounters* to, const UnreliableCounters& c) {
   to->out_of_sequence += c.out_of_sequence;
   to->refused += c.refused;
   to->lost_messages += c.lost_messages;
+}
+
+inline void add(CongestionCounters* to, const CongestionCounters& c) {
+  to->marked += c.marked;
+  to->cnps_sent += c.cnps_sent;
+  to->own.cnps += c.own.cnps;
+  to->own.cnps_ignored += c.own.cnps_ignored;
+  to->own.cuts += c.own.cuts;
 }
 
 inline void add(ib::RequesterCounters* to, const ib::RequesterCounters& c) {

@@ -164,6 +164,9 @@ std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to
     const ib::PacketHeader h = c.greeting.next(c.attributes, bool{c.requester}, &hello);
     return ib::emit_packet(h, ib::write_hello(hello), to);
   }
+  if (c.marks.wanted() && may_answer(c)) {
+    return ib::emit_packet(c.marks.next(c.attributes), ib::Marks::payload(), to);
+  }
   for (const bool response : {responses_first, !responses_first}) {
     if (response) {
       ib::ResponsePacket p;

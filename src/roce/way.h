@@ -22,6 +22,7 @@ enum class Route : std::uint8_t {
 struct Way {
   Route route = Route::Unknown;
   IpAddress next_hop;
+  bool marked = false;  // instead of dropped: packets leave with ECT(0) (RFC 3168, S-10)
   FrameHeaders headers;
 
   bool found() const { return route != Route::Unknown && route != Route::Awaited; }

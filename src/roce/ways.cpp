@@ -9,11 +9,11 @@ bool Ways::find(Way* way, const ib::AddressVector& av, Instant now) {
   way->next_hop = r.next_hop;
   switch (r.kind) {
     case Kind::Mac:
-      way->headers = headers_to(r.mac, av);
+      way->headers = headers_to(r.mac, av, way->marked);
       way->route = Route::Known;
       return true;
     case Kind::Loopback:
-      way->headers = headers_to(wire_.interface().mac(), av);
+      way->headers = headers_to(wire_.interface().mac(), av, way->marked);
       way->route = Route::Own;
       return true;
     case Kind::Pending:
@@ -26,9 +26,14 @@ bool Ways::find(Way* way, const ib::AddressVector& av, Instant now) {
   return false;
 }
 
-FrameHeaders Ways::headers_to(const MacAddress& to, const ib::AddressVector& av) const {
+// The two bits are the network's: of a traffic class the upper six are the program's.
+FrameHeaders Ways::headers_to(const MacAddress& to, const ib::AddressVector& av,
+                              bool marked) const {
+  constexpr unsigned kEct0 = 2, kEcn = 3;
   const net::Interface& interface = wire_.interface();
-  return FrameHeaders({interface.mac(), to, interface.vlan(), av, 0, wire_.udp_source_port()});
+  FrameConfig c{interface.mac(), to, interface.vlan(), av, 0, wire_.udp_source_port()};
+  if (marked) c.av.traffic_class = static_cast<std::uint8_t>((av.traffic_class & ~kEcn) | kEct0);
+  return FrameHeaders(c);
 }
 
 Ways::Opened Ways::open(const ib::AddressVector& av, Instant now) {

@@ -37,7 +37,7 @@ class Ways {
   void forget(const IpAddress* next_hop, bool failed);
 
  private:
-  FrameHeaders headers_to(const MacAddress&, const ib::AddressVector&) const;
+  FrameHeaders headers_to(const MacAddress&, const ib::AddressVector&, bool marked) const;
 
   wire::Wire& wire_;
   AddressHandles handles_;

@@ -16,6 +16,12 @@
 
 namespace urnic::sim {
 
+// Another stream over the same wire, when the one that is looked at has ended.
+struct Beside {
+  std::string transport;
+  std::uint64_t messages = 0, octets = 0, wrong_octets = 0;
+};
+
 struct RunResult {
   std::uint64_t seed = 0;
   bool complete = false;
@@ -30,7 +36,8 @@ struct RunResult {
   std::uint64_t router_dropped = 0;
   std::uint64_t most_holes = 0, most_pending = 0, most_hole_state = 0, most_reassembly = 0;
   std::vector<Duration> repairs;
-  RoceObserved roce;                          // of RoCE alone
+  RoceObserved roce;  // of RoCE alone
+  std::vector<Beside> beside;
   std::vector<std::string> rules_seen;        // the same: items that this run has shown
   std::span<const std::string_view> columns;  // of the samples
   // Of the first run of a variant only.

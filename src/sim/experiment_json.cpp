@@ -17,6 +17,8 @@ Json wire_json(const fault::FaultCounters& c) {
   j["frames"] = c.frames;
   j["delivered"] = c.delivered;
   for (std::size_t i = 0; i < c.injected.size(); ++i) {
+    // Only where there are any, like what an iWARP receiver has of its own.
+    if (static_cast<FaultKind>(i) == FaultKind::Mark && c.injected[i] == 0) continue;
     j[std::string(fault_kind_name(static_cast<FaultKind>(i)))] = c.injected[i];
   }
   return j;
@@ -111,6 +113,10 @@ Json roce_run_json(const RunResult& r) {
   j["goodput_bps"] = r.goodput();
   j["failed"] = r.failed;
   j["wrong_octets"] = r.wrong_octets;
+  for (const Beside& b : r.beside) {
+    j["beside"].push_back(
+        {{"transport", b.transport}, {"octets", b.octets}, {"wrong_octets", b.wrong_octets}});
+  }
   j["rules_seen"] = r.rules_seen;
   j["most_held"] = r.roce.most_held;
   j["most_held_octets"] = r.roce.most_held_octets;

@@ -3,7 +3,8 @@
 namespace urnic::sim {
 
 Node::Node(const engine::Options& options, port::Port port, std::uint32_t completions)
-    : port_(std::move(port)), send_cq_(completions), receive_cq_(completions) {
+    : port_(std::move(port)), completions_(completions) {
+  add_queues();
   engine_ = std::make_unique<engine::Engine>(options, &port_, 0, this);
   pd = engine_->queue_pairs().new_pd();
 }
@@ -12,8 +13,14 @@ Node::~Node() {
   engine_.reset();
 }
 
+unsigned Node::add_queues() {
+  queues_.emplace_back(completions_);
+  return static_cast<unsigned>(queues_.size() - 1);
+}
+
 verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_depth,
-                                std::uint32_t sges, verbs::SharedReceiveQueue* shared) {
+                                std::uint32_t sges, verbs::SharedReceiveQueue* shared,
+                                unsigned queues) {
   ddp::StreamConfig config;
   config.shared_rq = shared;
   config.completion_method = engine_->options().completion_method;
@@ -23,11 +30,13 @@ verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_
   config.max_send_wr = send_depth;
   config.max_recv_wr = receive_depth;
   config.max_send_sge = config.max_recv_sge = sges;
-  return engine_->create_qp(config, &send_cq_, &receive_cq_);
+  return engine_->create_qp(config, &queues_[queues].send, &queues_[queues].receive);
 }
 
-verbs::QueuePair* Node::make_roce_qp(const verbs::WorkQueueSizes& sizes, verbs::Service service) {
-  return engine_->roce().create(service, pd, sizes, &send_cq_, &receive_cq_);
+verbs::QueuePair* Node::make_roce_qp(const verbs::WorkQueueSizes& sizes, verbs::Service service,
+                                     unsigned queues) {
+  return engine_->roce().create(service, pd, sizes, &queues_[queues].send,
+                                &queues_[queues].receive);
 }
 
 std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access) {
@@ -62,8 +71,8 @@ bool Node::post_receive(verbs::QueuePair& qp, const verbs::RecvWr& wr, Instant n
 
 void Node::drain_completions() {
   verbs::Cqe batch[64];
-  for (int n; (n = send_cq_.poll(batch)) > 0;) send_done.insert(send_done.end(), batch, batch + n);
-  for (int n; (n = receive_cq_.poll(batch)) > 0;) {
+  for (int n; (n = poll_send(batch)) > 0;) send_done.insert(send_done.end(), batch, batch + n);
+  for (int n; (n = poll_receive(batch)) > 0;) {
     receive_done.insert(receive_done.end(), batch, batch + n);
   }
 }

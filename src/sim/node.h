@@ -45,12 +45,16 @@ class Node : public engine::Hooks {
   const engine::Engine& engine() const { return *engine_; }
   port::Port& port() { return port_; }
 
-  // A queue pair on this node's two completion queues.
+  // Two more completion queues, for work that is counted apart; 0 are those there are. Returns
+  // their number.
+  unsigned add_queues();
+  // A queue pair on this node's two completion queues of that number.
   verbs::QueuePair* make_qp(std::uint32_t send_depth = 256, std::uint32_t receive_depth = 256,
-                            std::uint32_t sges = 4, verbs::SharedReceiveQueue* shared = nullptr);
+                            std::uint32_t sges = 4, verbs::SharedReceiveQueue* shared = nullptr,
+                            unsigned queues = 0);
   // One of RoCE, in Reset. Null when no number is left.
   verbs::QueuePair* make_roce_qp(const verbs::WorkQueueSizes& sizes = {},
-                                 verbs::Service service = verbs::Service::Rc);
+                                 verbs::Service service = verbs::Service::Rc, unsigned queues = 0);
   std::uint32_t register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access);
 
   verbs::Post post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now);
@@ -58,8 +62,12 @@ class Node : public engine::Hooks {
   // Completions since the last call, send side and receive side, appended to the histories.
   void drain_completions();
   // For consumers that keep no history: up to out.size() completions, as CompletionQueue::poll.
-  int poll_send(std::span<verbs::Cqe> out) { return send_cq_.poll(out); }
-  int poll_receive(std::span<verbs::Cqe> out) { return receive_cq_.poll(out); }
+  int poll_send(std::span<verbs::Cqe> out, unsigned queues = 0) {
+    return queues_[queues].send.poll(out);
+  }
+  int poll_receive(std::span<verbs::Cqe> out, unsigned queues = 0) {
+    return queues_[queues].receive.poll(out);
+  }
 
   std::function<void()> on_sleeper;  // an armed completion queue has something
   std::deque<engine::CmEvent> events;
@@ -74,7 +82,12 @@ class Node : public engine::Hooks {
 
  private:
   port::Port port_;
-  verbs::CompletionQueue send_cq_, receive_cq_;
+  struct Queues {
+    explicit Queues(std::uint32_t depth) : send(depth), receive(depth) {}
+    verbs::CompletionQueue send, receive;
+  };
+  std::uint32_t completions_;
+  std::deque<Queues> queues_;
   std::unique_ptr<engine::Engine> engine_;
 };
 

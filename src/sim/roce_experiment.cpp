@@ -1,4 +1,5 @@
 // One run between two queue pairs of RoCE.
+#include "sim/company.h"
 #include "sim/roce_observer.h"
 #include "sim/roce_rules.h"
 #include "sim/run_parts.h"
@@ -72,8 +73,10 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   const Instant asked = pair.now();
   verbs::QueuePair* const left = make(pair.left(), setup);
   verbs::QueuePair* const right = make(pair.right(), setup);
-  if (left == nullptr || right == nullptr ||
-      !connect_roce(pair, *left, *right, setup.roce, limit)) {
+  const bool up =
+      left != nullptr && right != nullptr && connect_roce(pair, *left, *right, setup.roce, limit);
+  Company company(pair, setup, limit);
+  if (!up || company.wrong()) {
     r.end = "the connection did not come up";
     r.setup = pair.now() - asked;
     r.to_right = pair.injected_left();
@@ -83,6 +86,7 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   const Instant began = pair.now();
   r.setup = began - asked;
   Traffic traffic(pair, *left, *right, setup.work, setup.roce, began, seed);
+  company.begin(began, seed);
   RoceObserver observer(pair, *left, *right, traffic, series);
   Phases phases(pair, setup, observer.recorder);
   Drain drain(pair, *left, setup.work, observer);
@@ -90,6 +94,7 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
       [&] {
         phases.step();
         traffic.step();
+        company.step();
         observer.look();
         drain.step();
         return traffic.complete() || !traffic.failure().empty();
@@ -104,6 +109,7 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   r.receiver = engine::RocePairs::stats_of(*right);
   r.roce = std::move(observer.found);
   count_management(pair, &r.roce);
+  r.beside = company.found();
   r.repairs = std::move(r.roce.repairs);
   r.most_pending = r.roce.most_held;
   r.rules_seen = rules_seen(setup, r);

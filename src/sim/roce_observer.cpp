@@ -6,9 +6,9 @@ namespace urnic::sim {
 namespace {
 
 constexpr std::string_view kColumnNames[] = {
-    "t_ns",          "fast",     "psn_sent",    "psn_furthest", "psn_in_order",
-    "delivered",     "held",     "held_octets", "not_kept",     "duplicates",
-    "sequence_naks", "rnr_naks", "repeated",    "flight"};
+    "t_ns",     "fast",        "psn_sent", "psn_furthest", "psn_in_order",  "delivered",
+    "held",     "held_octets", "not_kept", "duplicates",   "sequence_naks", "rnr_naks",
+    "repeated", "flight",      "window",   "marks"};
 static_assert(std::size(kColumnNames) == kRoceColumns);
 
 const ib::Requester* requester_of(const verbs::QueuePair& qp) {
@@ -104,6 +104,10 @@ void RoceObserver::look_at_requester(const ib::Requester& r) {
   recorder.put(kPsnSent, run_on(&sent_, s.fresh.psn));
   recorder.put(kRepeated, is.repeated);
   recorder.put(kRoceFlight, s.outstanding());
+  const std::uint64_t cuts = s.congestion.counters().cuts;
+  if (cuts != was_.cuts) recorder.note("window closes", std::to_string(s.congestion.packets()));
+  was_.cuts = cuts;
+  recorder.put(kWindow, s.congestion.packets());
   if (traffic_.reads()) {
     recorder.put(kPsnInOrder, run_on(&in_order_, s.una.psn));
     recorder.put(kPsnFurthest, in_order_);
@@ -139,6 +143,7 @@ void RoceObserver::look_at_responder(const ib::Responder& r) {
   put(kDuplicates, is.duplicates);
   put(kSequenceNaks, is.sequence_naks);
   put(kRnrNaks, is.rnr_naks);
+  put(kMarks, roce::context_of(right_).marks.marked());
   was_.responder = is;
 }
 

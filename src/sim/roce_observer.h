@@ -32,6 +32,8 @@ enum RoceColumn : std::uint8_t {
   kRnrNaks,
   kRepeated,    // packets the requester sent again
   kRoceFlight,  // PSNs unanswered
+  kWindow,      // packets that may be in flight (S-10)
+  kMarks,       // packets that came with a CE mark
   kRoceColumns
 };
 
@@ -75,6 +77,7 @@ class RoceObserver {
     ib::RequesterCounters requester;
     std::uint64_t bad_icrc = 0;
     std::uint64_t lost_messages = 0;
+    std::uint64_t cuts = 0;
     bool waits = false;
   };
 

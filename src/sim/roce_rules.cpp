@@ -47,6 +47,16 @@ constexpr Rule kRules[] = {
        return s.right() && s.serves().roce_downgrades != 0 && s.serves().roce_upgrades != 0;
      }},
     {"S-9", [](const Seen& s) { return s.right() && s.serves().requests_parked != 0; }},
+    {"S-10",
+     [](const Seen& s) {
+       return s.right() && s.asks().window_cuts != 0 &&
+              (s.serves().marks_received == 0) == (s.asks().cnps_received == 0);
+     }},
+    {"S-11",
+     [](const Seen& s) {
+       return s.right() && s.is(Op::Write) && s.serves().acks_sent != 0 &&
+              s.serves().acks_sent * 2 < s.serves().requests_taken;
+     }},
     {"S-12",
      [](const Seen& s) {
        return s.right() && s.rc() && s.wire(FaultKind::Loss) != 0 &&

@@ -64,9 +64,12 @@ const char* transport_breach(const Setup& s) {
     return nullptr;
   }
   if (s.work.embed) return "work.embed goes with transport = iwarp";
+  const bool shared = s.work.flows != 1 || s.work.beside_tcp;
+  if (shared && s.roce.by_cm) return "work.flows and work.beside_tcp go with connect = hand";
   if (s.roce.service == verbs::Service::Rc) return nullptr;
   if (s.work.op != Op::Send) return "service = uc and ud go with work.op = send";
   if (s.roce.by_cm) return "connect = cm goes with service = rc";
+  if (shared) return "work.flows and work.beside_tcp go with service = rc";
   const std::uint64_t largest = *std::max_element(s.work.sizes.begin(), s.work.sizes.end());
   if (s.roce.service == verbs::Service::Ud && largest > octets(ib::path_mtu_of(s.mtu))) {
     return "a datagram of UD is at most the path MTU: the largest of 256 to 4096 that fits `mtu`";
@@ -341,6 +344,7 @@ bool Builder::build(const ScenarioValues& values, std::span<const Override> over
     o->tcp.ack_policy = tcp::AckPolicy::PerBurst;  // the product's default (E-7)
     o->out_of_order = engine::Options::OutOfOrder::Place;
     o->roce.probe = true;
+    o->roce.send.congestion = ib::CongestionRule::Window;
     o->roce.loss.type = ib::ConnectionType::Fast;
     o->roce.loss.rnr_park = 64;
   }

@@ -26,8 +26,11 @@ struct WorkPlan {
   std::uint32_t depth = 16;                 // work requests outstanding at most
   Duration gap;                             // from one posting to the next at least
   std::uint32_t receives = 256;             // kept posted at the right node
-  Duration receives_begin;                  // none is posted before
-  Duration receives_gap;                    // from one posted receive to the next at least
+  // RoCE: so many queue pairs do the same; one of them is looked at.
+  std::uint32_t flows = 1;
+  bool beside_tcp = false;  // RoCE: and a connection of iWARP
+  Duration receives_begin;  // none is posted before
+  Duration receives_gap;    // from one posted receive to the next at least
   // RoCE: the left queue pair goes to Sqd at that time, and back to Rts after a while; 0: never.
   Duration sqd_begin, sqd_time = Duration::ms(2);
   // Writes carry a whole FPDU in their payload, from octet kEmbeddedAt on (E-12): a Write of

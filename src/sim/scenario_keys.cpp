@@ -135,15 +135,15 @@ constexpr SceneKey kSceneKeys[] = {
      "picture: timeline, recovery, memory, copies, delivery, bars, writes; RoCE: psn, packets, "
      "goodput",
      [](Scenario& s, const Value& v) -> const char* {
-       constexpr Named<const char*> kKinds[] = {{"timeline", "timeline"}, {"recovery", "recovery"},
-                                                {"memory", "memory"},     {"copies", "copies"},
-                                                {"delivery", "delivery"}, {"bars", "bars"},
-                                                {"writes", "writes"},     {"psn", "psn"},
-                                                {"packets", "packets"},   {"goodput", "goodput"}};
+       constexpr Named<const char*> kKinds[] = {
+           {"timeline", "timeline"}, {"recovery", "recovery"}, {"memory", "memory"},
+           {"copies", "copies"},     {"delivery", "delivery"}, {"bars", "bars"},
+           {"writes", "writes"},     {"psn", "psn"},           {"packets", "packets"},
+           {"goodput", "goodput"},   {"window", "window"}};
        const char* kind = nullptr;
        if (const char* wrong = choice(v, kKinds, &kind,
                                       "timeline, recovery, memory, copies, delivery, bars, "
-                                      "writes, psn, packets or goodput")) {
+                                      "writes, psn, packets, goodput or window")) {
          return wrong;
        }
        s.plot = kind;
@@ -208,6 +208,10 @@ constexpr SetupKey kSetupKeys[] = {
      }},
     {"work.receives_begin", "no receive is posted before",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_begin); }},
+    {"work.flows", "RoCE: queue pairs that all do this; the first is looked at, and the run is its",
+     [](Setup& s, const Value& v) { return whole32(v, 1, 64, &s.work.flows, "1 to 64"); }},
+    {"work.beside_tcp", "RoCE: so does a connection of iWARP, over the same wire",
+     [](Setup& s, const Value& v) { return flag(v, &s.work.beside_tcp); }},
     {"work.receives_gap", "least time from one posted receive to the next",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_gap); }},
     {"work.sqd_begin", "RoCE: the left queue pair goes to Sqd then",
@@ -325,6 +329,14 @@ constexpr NodeKey kNodeKeys[] = {
      [](Options& o, const Value& v) { return flag(v, &o.roce.probe); }, KeyOf::Roce},
     {"selective", "only what is missing is sent again, where the peer does so too (S-6, S-7)",
      [](Options& o, const Value& v) { return flag(v, &o.roce.selective); }, KeyOf::Roce},
+    {"congestion", "RoCE: window, dcqcn or off (S-10)",
+     [](Options& o, const Value& v) {
+       constexpr Named<ib::CongestionRule> kRules[] = {{"window", ib::CongestionRule::Window},
+                                                       {"dcqcn", ib::CongestionRule::Dcqcn},
+                                                       {"off", ib::CongestionRule::Off}};
+       return choice(v, kRules, &o.roce.send.congestion, "window, dcqcn or off");
+     },
+     KeyOf::Roce},
     {"credits", "credits are told, and obeyed (IB-80, IB-83)",
      [](Options& o, const Value& v) {
        const char* wrong = flag(v, &o.roce.tell_credits);
@@ -364,6 +376,14 @@ constexpr NodeKey kNodeKeys[] = {
      "rack (RFC 8985, with tail loss probes and PRR)",
      [](Options& o, const Value& v) { return sender(v, &o.tcp); }},
     {"sack", "offer SACK", [](Options& o, const Value& v) { return flag(v, &o.tcp.sack); }},
+    {"ecn", "ask for ECN (RFC 3168)",
+     [](Options& o, const Value& v) {
+       bool on = false;
+       if (const char* wrong = flag(v, &on)) return wrong;
+       o.tcp.ecn = on ? tcp::EcnMode::Request : tcp::EcnMode::Off;
+       return static_cast<const char*>(nullptr);
+     },
+     KeyOf::Both},
     {"timestamps", "offer timestamps",
      [](Options& o, const Value& v) { return flag(v, &o.tcp.timestamps); }},
     {"ack_policy", "burst, second or every (E-7)",
@@ -392,6 +412,8 @@ constexpr WireKey kWireKeys[] = {
     {"delay", "delay", "of every frame"},
     {"jitter", "jitter", "up to this much more delay; order is kept"},
     {"queue", "limit", "frames waiting in the line; more are lost"},
+    {"mark", "mark",
+     "frames that wait longer for the line get a CE mark, if they can be marked; 0: none do"},
     {"loss", "loss", "probability, or \"P:FRAMES\" for losses in a row"},
     {"dup", "dup", "probability"},
     {"reorder", "reorder", "probability, \"P:FRAMES\" or \"P:TIME\""},

@@ -32,12 +32,13 @@ const char* why_failed(verbs::Status s) {
 }  // namespace
 
 Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const WorkPlan& plan,
-                 const RocePlan& roce, Instant begin, std::uint64_t seed)
+                 const RocePlan& roce, Instant begin, std::uint64_t seed, unsigned queues)
     : pair_(pair),
       left_(left),
       right_(right),
       plan_(plan),
       roce_(roce),
+      queues_(queues),
       begin_(begin),
       next_post_(begin),
       next_receive_(begin),
@@ -99,7 +100,7 @@ void Traffic::step() {
 
 void Traffic::take_completions() {
   verbs::Cqe batch[64];
-  for (int n; (n = pair_.left().poll_send(batch)) > 0;) {
+  for (int n; (n = pair_.left().poll_send(batch, queues_)) > 0;) {
     for (int i = 0; i < n; ++i) {
       if (batch[i].completion.status != verbs::Status::Success) {
         ++n_.failed;
@@ -115,7 +116,7 @@ void Traffic::take_completions() {
       last_delivery_ = pair_.now();
     }
   }
-  for (int n; (n = pair_.right().poll_receive(batch)) > 0;) {
+  for (int n; (n = pair_.right().poll_receive(batch, queues_)) > 0;) {
     for (int i = 0; i < n; ++i) check_receive(batch[i].completion);
   }
 }

@@ -16,8 +16,9 @@ namespace urnic::sim {
 class Traffic {
  public:
   // `begin`: when the times of the plan count from. `roce`: of what kind the queue pairs are.
+  // `queues`: their completion queues at both nodes.
   Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const WorkPlan& plan,
-          const RocePlan& roce, Instant begin, std::uint64_t seed);
+          const RocePlan& roce, Instant begin, std::uint64_t seed, unsigned queues = 0);
 
   // Take completions, post what may be posted.
   void step();
@@ -69,6 +70,7 @@ class Traffic {
   verbs::QueuePair &left_, &right_;
   WorkPlan plan_;
   RocePlan roce_;
+  unsigned queues_;
   std::uint32_t handle_ = 0;  // to the right node, of datagrams
   Instant begin_, next_post_, next_receive_, last_delivery_;
   std::uint64_t slots_, largest_;

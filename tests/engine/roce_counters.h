@@ -109,6 +109,21 @@ struct Lossy : RoceEnds {
     moved->add(pair->left().engine());
     moved->add(pair->right().engine());
   }
+  // A line that marks: CNPs, more than there are round trips.
+  void congested(Moved* moved) {
+    sim::PairOptions o = both();
+    for (engine::Options* e : {&o.left, &o.right}) {
+      e->roce.send.congestion = ib::CongestionRule::Window;
+    }
+    up(o);
+    rooms(512 << 10);
+    pair->run_for(Duration::ms(10));
+    pair->set_faults_left("rate=1gbit,delay=300us,mark=10us");
+    for (std::uint64_t i = 0; i < 8; ++i) post(*left, verbs::WrOp::Write, i, 60000, i * 60000);
+    ASSERT_TRUE(run(8));
+    moved->add(pair->left().engine());
+    moved->add(pair->right().engine());
+  }
   // FAST: what is behind a gap is kept, what finds no receive waits, and one gap more than is
   // allowed makes it SLOW for a while.
   void kept(Moved* moved) {

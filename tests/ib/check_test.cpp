@@ -50,8 +50,20 @@ TEST_F(CheckTest, AnUnknownQueuePairOrAnotherServiceIsASilentDrop) {
     header.bth.opcode = Opcode(s, Operation::SendOnly);
     expect_drop(Drop::WrongService);
   }
-  header.bth.opcode = Opcode(0x81);  // congestion notification
-  expect_drop(Drop::WrongService);
+}
+
+// proves: S-10
+TEST_F(CheckTest, ACnpIsForARequesterOfAReliableConnectionAndFromItsPeer) {
+  header.bth.opcode = kCnpOpcode;
+  ASSERT_TRUE(verdict().ok());
+  EXPECT_EQ(*verdict(), Half::Requester);
+  expect_drop(Drop::WrongState, QpState::Rtr);
+  source = *IpAddress::parse("192.0.2.9");
+  expect_drop(Drop::WrongAddress);
+  for (const ServiceType s : {ServiceType::Uc, ServiceType::Ud}) {
+    qp.service = s;
+    expect_drop(Drop::WrongService);
+  }
 }
 
 // proves: IB-132

@@ -85,6 +85,39 @@ TEST(RoceScenarios, ALostTailCostsAProbeOrATimer) {
   EXPECT_EQ(asks(runs[1]).response_timeouts, 1u);
 }
 
+// proves: S-10
+TEST(RoceScenarios, AQueueThatMarksStaysShortWhereWindowsClose) {
+  const auto runs = first_runs("roce-ecn-incast");
+  EXPECT_EQ(runs[0].to_right.of(fault::FaultKind::Overflow), 0u);
+  EXPECT_GT(runs[2].to_right.of(fault::FaultKind::Overflow), 10'000u);
+  EXPECT_LT(runs[0].took, runs[2].took);
+  EXPECT_LT(runs[1].took, runs[2].took);
+  for (const RunResult* r : {&runs[0], &runs[1]}) {
+    ASSERT_EQ(r->beside.size(), 7u);
+    for (const Beside& b : r->beside) {
+      EXPECT_EQ(b.wrong_octets, 0u);
+      EXPECT_GT(b.octets * 4, r->octets * 3) << "all get about the same";
+      EXPECT_LT(b.octets * 3, r->octets * 4);
+    }
+    // Nothing of the line is wasted: 1 Gb/s less its headers.
+    EXPECT_GT(r->goodput() * 8, 850'000'000u);
+  }
+}
+
+// proves: S-10
+TEST(RoceScenarios, BesideTcpEachGetsAQuarterOfTheOther) {
+  const auto runs = first_runs("roce-beside-tcp");
+  for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
+    ASSERT_EQ(runs[i].beside.size(), 1u);
+    const Beside& tcp = runs[i].beside[0];
+    EXPECT_EQ(tcp.transport, "iwarp");
+    EXPECT_EQ(tcp.wrong_octets, 0u);
+    EXPECT_GE(tcp.octets * 4, runs[i].octets) << i;
+    EXPECT_GE(runs[i].octets * 4, tcp.octets) << i;
+  }
+  EXPECT_LT(runs.back().beside[0].octets * 4, runs.back().octets) << "off, TCP starves";
+}
+
 TEST(RoceScenarios, HolesInReadsAreAskedForAgain) {
   const auto runs = first_runs("roce-read-hole");
   for (const RunResult& r : runs) {
