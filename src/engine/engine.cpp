@@ -80,6 +80,14 @@ Options settled(Options options, const port::Port& port) {
 
 }  // namespace
 
+[[gnu::always_inline]] inline void Engine::prefetch_next(const Staged& s) {
+  if (s.tcp.usable) {
+    prefetch_payload(s.tcp.seg.payload);
+  } else if (s.roce.frame != nullptr) {
+    prefetch_payload({s.roce.frame->data[0], s.roce.frame->len[0]});
+  }
+}
+
 // What belongs to no connection and is done again, or can be done without: no memory for it is no
 // reason to leave a burst (docs/decisions/out-of-memory.md). Connections that may have waited for
 // it look for their way again.
@@ -212,7 +220,7 @@ bool Engine::receive_burst(Instant now) {
   for (Staged* s = staged_; s != end;) {
     try {
       for (; s != end; ++s) {
-        if (s + 1 != end && s[1].tcp.usable) prefetch_payload(s[1].tcp.seg.payload);
+        if (s + 1 != end) prefetch_next(s[1]);
         if (s->tcp.usable) [[likely]] {
           iwarp_.process(s->head, s->tcp, now);
         } else if (s->roce.frame != nullptr) {
@@ -233,9 +241,11 @@ bool Engine::receive_burst(Instant now) {
 [[gnu::always_inline]] inline void Engine::stage(const port::Frame& frame, Staged& s, Instant now) {
   s.tcp.usable = false;
   s.roce.frame = nullptr;
+  s.roce.like_last = false;
   counters_.rx_bytes += s.head.frame_octets;
   if (iwarp_.stage_like_last(frame, s.head, &s.tcp)) [[likely]]
     return;
+  if (roce_.side().stage_like_last(frame, s.head, &s.roce)) return;
   stage_unknown(frame, s, now);
 }
 
@@ -322,6 +332,7 @@ bool Engine::take_network_events(Instant now) {
 
 void Engine::on_network_event(const net::Event& e, Instant now) {
   using Kind = net::Event::Kind;
+  roce_.side().forget_last();
   switch (e.kind) {
     case Kind::NeighbourUsable:
     case Kind::NeighbourForgotten:

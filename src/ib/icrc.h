@@ -38,6 +38,7 @@ IpUdpHeaders pseudo_headers(const DatagramFields&, std::size_t packet);
 
 // `ip_udp`: IP header (IPv4 with any options, or the 40 octets of IPv6) and UDP header, as on the
 // wire or as pseudo_headers() makes them. `covered`: from the BTH, which is whole, through the pad.
+// Where it lies behind `ip_udp`, both are passed over once.
 std::uint32_t icrc(ByteView ip_udp, ByteView covered);
 
 // Of a whole packet, ICRC included; at least kBthOctets + kIcrcOctets.

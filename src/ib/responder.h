@@ -19,6 +19,7 @@
 
 #include "base/bytes.h"
 #include "ib/packet.h"
+#include "ib/plain_write.h"
 #include "ib/responder_state.h"
 #include "ib/sack.h"
 #include "verbs/work.h"
@@ -57,6 +58,12 @@ class Responder {
   // `*completion`; its `op` is WriteImm if a WRITE with Immediate Data used it, else Send. A fatal
   // verdict (is_fatal) ends the queue pair when its NAK has left; nothing is taken any more.
   Received take(const ParsedPacket& request, verbs::Completion* completion);
+  // The same of the commonest packets (plain_write.h), where nothing completes and nothing is owed
+  // but an ACK. False, and nothing has changed: it is for take().
+  bool admits_plain(PlainWrite* w) const { return admit_plain_write(s_, w); }
+  void take_plain(const PlainWrite& w, const std::uint8_t* payload) {
+    take_plain_write(s_, w, payload);
+  }
   // A gap has closed (Received::more): the first request that was kept behind it, as if it came
   // now. Called until there is no more.
   Received take_held(verbs::Completion* completion);

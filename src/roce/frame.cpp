@@ -12,7 +12,7 @@
 namespace urnic::roce {
 
 bool is_roce(const net::Classified& c, ByteView head) {
-  return c.kind == net::FrameKind::Other && c.protocol == kProtoUdp &&
+  return c.kind == net::FrameKind::Other && c.protocol == net::kProtoUdp &&
          head.size() >= c.l4_offset + kUdpHeader && c.l4_len >= kUdpHeader &&
          load_be16(head.data() + c.l4_offset + 2) == ib::kUdpPort;
 }
@@ -34,10 +34,10 @@ FrameHeaders::FrameHeaders(const FrameConfig& c) : v6_(c.av.remote.is_v6()) {
   const ib::AddressVector& av = c.av;
   if (v6_) {
     net::emit_ipv6(
-        {av.traffic_class, c.flow_label, 0, kProtoUdp, av.hop_limit, av.local, av.remote}, p);
+        {av.traffic_class, c.flow_label, 0, net::kProtoUdp, av.hop_limit, av.local, av.remote}, p);
     p += net::kIpv6Header;
   } else {
-    net::emit_ipv4({av.traffic_class, 0, 0, net::kIpv4DontFragment, av.hop_limit, kProtoUdp,
+    net::emit_ipv4({av.traffic_class, 0, 0, net::kIpv4DontFragment, av.hop_limit, net::kProtoUdp,
                     av.local, av.remote},
                    p);
     p += net::kIpv4Header;

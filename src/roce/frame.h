@@ -17,7 +17,6 @@
 
 namespace urnic::roce {
 
-inline constexpr std::uint8_t kProtoUdp = 17;
 inline constexpr std::size_t kUdpHeader = 8;
 inline constexpr std::size_t kMaxFrameHeaders = net::kHeaderTemplateMax + kUdpHeader;
 // What stands around the payload of the largest packet with one: IP header not counted.

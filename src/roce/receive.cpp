@@ -35,14 +35,21 @@ bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived*
   return true;
 }
 
-void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
+void Side::process(wire::FrameHead& head, const Arrived& a, Instant now) {
   ++statistics_.received;
+  if (a.like_last) {
+    if (process_plain(head, a)) [[likely]]
+      return;
+    head.copy_whole(*a.frame);
+    head.classify();
+  }
   ib::DropCounters& drops = statistics_.drops;
   const auto datagram = find_packet(head.net, {head.bytes, head.octets});
   if (!datagram) return drops.count(ib::Drop::Malformed);
   const auto headers =
       a.frame->csum == URNIC_CSUM_SOCKET ? ib::Headers::FromSocket : ib::Headers::AsCame;
-  const auto packet = ib::open_packet(datagram->ip_udp, packet_of(*a.frame, *datagram), headers);
+  const ByteView octets = packet_of(*a.frame, *datagram);
+  const auto packet = ib::open_packet(datagram->ip_udp, octets, headers);
   if (!packet.ok()) return drops.count(packet.error());
   if (packet->header.bth.dest_qp == ib_cm::kGsiQpn && general_ != nullptr) {
     return general_->take(*packet, {head.net.dst, head.net.src}, now);
@@ -51,6 +58,7 @@ void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
   const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
   if (!half.ok()) return drops.count(half.error());
+  if (!a.like_last) learn_flow(head, *c, packet->header);
   take(*c, *half, *packet, datagram->ip_udp, now);
 }
 

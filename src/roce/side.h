@@ -2,6 +2,7 @@
 // the queue pairs. The engine drives it by the functions it also has of the iWARP side.
 //
 //   receive.cpp    a frame through the checks to the half it is for
+//   receive_plain.cpp   the commonest of them in one piece
 //   transmit.cpp   what the halves have to send, turn by turn, and the way it goes (ways.h)
 //   side.cpp       queue pairs, their states and ends; time
 //
@@ -16,6 +17,7 @@
 #include "base/siphash.h"
 #include "base/time.h"
 #include "ib/held_pool.h"
+#include "net/flow_match.h"
 #include "port/port.h"
 #include "roce/completions.h"
 #include "roce/context.h"
@@ -48,6 +50,14 @@ struct Options {
 // A received frame between parsing and work.
 struct Arrived {
   const port::Frame* frame = nullptr;  // null: not ours
+  bool like_last = false;              // it was not classified; `flow` says what can be said
+  net::FlowMatch::Match flow;
+};
+
+// Of the last datagram that came for a queue pair which answers, and has been through all checks.
+struct LastFlow {
+  net::FlowMatch match;
+  IpAddress source;
 };
 
 class Side {
@@ -61,7 +71,11 @@ class Side {
   // A frame that is neither TCP nor to be dropped, classified. False: it is not ours. `frame` and
   // `head` stay until process().
   bool stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
-  void process(const wire::FrameHead& head, const Arrived& a, Instant now);
+  // A frame not yet classified, when it is of the flow of the last one for a queue pair.
+  bool stage_like_last(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
+  void process(wire::FrameHead& head, const Arrived& a, Instant now);
+  // Whose addresses are whose may have changed.
+  void forget_last() { last_ = {}; }
   void run_timers(Instant now);
   Instant next_deadline() const {
     return general_ == nullptr ? deadlines_.next()
@@ -123,7 +137,9 @@ class Side {
     bool again = false;  // there may be more
     bool full = false;   // of the port
   };
-  // receive.cpp
+  // receive.cpp, receive_plain.cpp
+  void learn_flow(const wire::FrameHead&, const Context&, const ib::PacketHeader&);
+  bool process_plain(const wire::FrameHead&, const Arrived&);
   void take(Context&, ib::Half, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
   void take_request(Context&, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
   ByteView packet_of(const port::Frame&, const Datagram&);
@@ -157,6 +173,7 @@ class Side {
   SendList sending_;
   Completions completions_;
   Statistics statistics_;            // halves that are still there not included
+  LastFlow last_;
   std::vector<std::uint8_t> whole_;  // a packet that comes in two pieces
 };
 

@@ -1,0 +1,66 @@
+// The commonest datagrams in one piece: a Write in order, of the flow of the last datagram that has
+// been through all checks (ib/plain_write.h). Nothing is found of it here that receive.cpp would
+// not find; what is not such a datagram, or not in such a state, goes that way.
+#include "ib/icrc.h"
+#include "ib/plain_write.h"
+#include "roce/side.h"
+
+namespace urnic::roce {
+namespace {
+
+bool icrc_right(const port::Frame& f, ByteView ip_udp, ByteView packet) {
+  return f.csum == URNIC_CSUM_SOCKET ? ib::icrc_good_for_some_identification(ip_udp, packet)
+                                     : ib::icrc_good(ip_udp, packet);
+}
+
+}  // namespace
+
+// E-46: what comes back from ourselves says nothing of what may come from the wire.
+void Side::learn_flow(const wire::FrameHead& head, const Context& c, const ib::PacketHeader& h) {
+  if (head.looped || c.responder.rc() == nullptr || h.row().response()) return;
+  last_.match.learn(head.bytes, head.net);
+  last_.source = head.net.src;
+}
+
+bool Side::stage_like_last(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
+  if (head.looped || !last_.match.match(head.bytes, head.octets, head.frame_octets, &a->flow)) {
+    return false;
+  }
+  a->frame = &frame;
+  a->like_last = true;
+  const std::size_t bth = a->flow.l4_offset + kUdpHeader;
+  __builtin_prefetch(table_.find(load_be32(head.bytes + bth + 4) & ib::kMask24));
+  return true;
+}
+
+bool Side::process_plain(const wire::FrameHead& head, const Arrived& a) {
+  constexpr std::uint8_t kCongestion = 3;
+  const net::FlowMatch::Match& flow = a.flow;
+  const port::Frame& f = *a.frame;
+  const std::uint32_t bth = flow.l4_offset + kUdpHeader, end = flow.l4_offset + flow.l4_len;
+  const bool whole = end <= f.len[0] && load_be16(head.bytes + flow.l4_offset + 4) == flow.l4_len;
+  if (!whole || flow.ecn == kCongestion) return false;
+  ib::PlainWrite w;
+  if (!ib::read_plain_write(ByteView{head.bytes, head.octets}.subspan(bth), end - bth, &w)) {
+    return false;
+  }
+  Context* const c = table_.find(w.dest_qp);
+  if (c == nullptr || w.pkey != ib::kDefaultPkey || c->attributes.pkey != ib::kDefaultPkey ||
+      c->attributes.av.remote != last_.source || c->qp->state != verbs::QpState::Rts) {
+    return false;
+  }
+  ib::Responder* const half = c->responder.rc();
+  if (half == nullptr || !half->admits_plain(&w)) return false;
+  // Over the frame as it lies there, where headers and packet are one piece.
+  const std::size_t ip_udp = last_.source.is_v6() ? ib::kIpv6UdpOctets : ib::kIpv4UdpOctets;
+  const ByteView datagram{f.data[0] + bth - ip_udp, end - bth + ip_udp};
+  if (!icrc_right(f, datagram.first(ip_udp), datagram.subspan(ip_udp))) {
+    statistics_.drops.count(ib::Drop::BadIcrc);
+    return true;
+  }
+  half->take_plain(w, f.data[0] + bth + w.headers);
+  if (half->due()) sending_.add(*c);
+  return true;
+}
+
+}  // namespace urnic::roce
