@@ -1,5 +1,5 @@
-// Two processes with one connection between them, over memif or the kernel's TCP: the set-up that
-// the end-to-end measurements share. Each end offers one region to the other.
+// Two processes with one connection between them, iWARP or RoCE, over memif, the kernel's TCP or its
+// UDP: the set-up that the end-to-end measurements share. Each end offers one region to the other.
 #pragma once
 
 #include <urnic/urnic.h>
@@ -22,7 +22,9 @@ struct EndOptions {
   std::uint32_t mtu = 1500;
   std::string progress = "poll";  // the measuring thread drives; nothing else runs
   bool fast = true;
-  bool kernel_tcp = false;  // over loopback, instead of memif
+  // Over loopback instead of memif: the kernel's TCP, or RoCE over its UDP.
+  bool kernel_tcp = false, kernel_udp = false;
+  bool roce = false;
   std::string faults;       // of the wire behind this end's port (docs/fault.md); empty: none
 };
 

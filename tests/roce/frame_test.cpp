@@ -101,7 +101,7 @@ TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
   EXPECT_TRUE(is_roce(c, frame));
   c.protocol = 16;
   EXPECT_FALSE(is_roce(c, frame));
-  c.protocol = kProtoUdp;
+  c.protocol = net::kProtoUdp;
   c.kind = net::FrameKind::Drop;
   EXPECT_FALSE(is_roce(c, frame));
 }
