@@ -27,10 +27,15 @@ void need(const Result<void>& r, const char* what) {
   if (!r.ok()) die(what, r.error().message);
 }
 
-// Each end has an address of its own, since port 4791 has one user there.
+std::string loopback_of(const EndOptions& o, bool server) {
+  const std::uint32_t n = o.of_process;
+  return "127." + std::to_string(1 + (n >> 14 & 0x7f)) + "." + std::to_string(n >> 7 & 0x7f) + "." +
+         std::to_string(2 * (n & 0x7f) + (server ? 0 : 1));
+}
+
 std::string port_of(const EndOptions& o, const std::string& role) {
   const std::string mtu = ",mtu=" + std::to_string(o.mtu);
-  if (o.kernel_udp) return "udp:bind=127.0.0." + std::string(role == "server" ? "1" : "2") + mtu;
+  if (o.kernel_udp) return "udp:bind=" + loopback_of(o, role == "server") + mtu;
   if (o.kernel_tcp) return "tcp:bind=127.0.0.1";
   return "memif:socket=" + o.socket + ",role=" + role + mtu;
 }
@@ -109,7 +114,9 @@ End open_client(const EndOptions& options, std::span<std::uint8_t> memory) {
   ConnectionOptions c;
   c.private_data = bytes_of(ours);
   const bool no_link = options.kernel_tcp || options.kernel_udp;
-  const char* const server = no_link ? "127.0.0.1:" : "10.77.0.1:";
+  const std::string at = options.kernel_udp ? loopback_of(options, true)
+                         : options.kernel_tcp ? "127.0.0.1" : "10.77.0.1";
+  const std::string server = at + ":";
   auto connected = e.qp.connect(server + std::to_string(kPort), c);
   // No link says that the other end is there: it listens in a moment.
   for (int i = 0; i < 1000 && !connected && no_link; ++i) {

@@ -2,6 +2,7 @@
 // UDP: the set-up that the end-to-end measurements share. Each end offers one region to the other.
 #pragma once
 
+#include <unistd.h>
 #include <urnic/urnic.h>
 
 #include <cstdint>
@@ -25,6 +26,8 @@ struct EndOptions {
   // Over loopback instead of memif: the kernel's TCP, or RoCE over its UDP.
   bool kernel_tcp = false, kernel_udp = false;
   bool roce = false;
+  // Which two addresses of 127/8, since port 4791 has one user at each: made before the fork.
+  std::uint32_t of_process = static_cast<std::uint32_t>(getpid());
   std::string faults;       // of the wire behind this end's port (docs/fault.md); empty: none
 };
 

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "base/crc32.h"
 #include "base/crc_math.h"
 
 namespace urnic::ib {
@@ -120,6 +119,9 @@ std::uint32_t icrc_of_datagram(ByteView datagram, bool v6) {
 }
 
 }  // namespace
+
+RunningIcrc::RunningIcrc(ByteView headers, bool v6)
+    : state_(crc32_update_masked(kBehindLrh, headers, v6 ? kIpv6Mask : kIpv4Mask)) {}
 
 std::uint32_t icrc(ByteView ip_udp, ByteView covered) {
   const bool v6 = ip_udp[0] >> 4 == 6;

@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "ib/packet.h"
 #include "ib/placement.h"
-#include "ib/responder_state.h"
+#include "ib/responder.h"
 
 namespace urnic::ib {
 
@@ -31,7 +31,7 @@ struct PlainWrite {
 };
 
 // `head`: the beginning of a packet of `packet` octets, read once (E-19). False for everything else.
-inline bool read_plain_write(ByteView head, std::uint32_t packet, PlainWrite* w) {
+[[gnu::always_inline]] inline bool read_plain_write(ByteView head, std::uint32_t packet, PlainWrite* w) {
   constexpr std::uint8_t kVersion = 0x0f;
   const std::uint8_t* const p = head.data();
   if (head.size() < kBthOctets || p[0] > Opcode(ServiceType::Rc, Operation::WriteOnly).octet) {
@@ -45,7 +45,6 @@ inline bool read_plain_write(ByteView head, std::uint32_t packet, PlainWrite* w)
   w->headers = kBthOctets + row.header_octets;
   if (head.size() < w->headers || packet % 4 != 0) return false;
   if (packet <= w->headers + pad + kIcrcOctets) return false;
-  if (pad != 0 && !row.ends()) return false;
   w->row = &row;
   w->payload = packet - w->headers - pad - kIcrcOctets;
   w->pkey = load_be16(p + 2);
@@ -57,14 +56,14 @@ inline bool read_plain_write(ByteView head, std::uint32_t packet, PlainWrite* w)
   return true;
 }
 
-inline bool admit_plain_write(const ResponderState& s, PlainWrite* w) {
+[[gnu::always_inline]] inline bool admit_plain_write(const ResponderState& s, PlainWrite* w) {
   const OpcodeRow& row = *w->row;
   const IncomingMessage& m = s.message;
   if (w->psn != s.expected || s.watch || s.nak.owed() || is_fatal(s.failure)) return false;
   // In sequence, and switched on.
   if (row.begins() ? m.open() : m.family != Family::Write) return false;
   if ((s.qp->access & verbs::kRemoteWrite) == 0) return false;
-  // Lengths.
+  // Lengths; a pad on First or Middle leaves none that fits.
   if (!payload_fits(row.payload, w->payload, s.qp->pmtu())) return false;
   const std::uint32_t length = row.begins() ? w->reth.length : m.length;
   const std::uint64_t octets = (row.begins() ? 0 : std::uint64_t{m.octets}) + w->payload;
@@ -80,7 +79,8 @@ inline bool admit_plain_write(const ResponderState& s, PlainWrite* w) {
 }
 
 // Of a packet that was admitted, and nothing else since. `payload`: its octets.
-inline void take_plain_write(ResponderState& s, const PlainWrite& w, const std::uint8_t* payload) {
+inline void Responder::take_plain(const PlainWrite& w, const std::uint8_t* payload) {
+  ResponderState& s = s_;
   const OpcodeRow& row = *w.row;
   IncomingMessage& m = s.message;
   place(w.to, {payload, w.payload});

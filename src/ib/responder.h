@@ -19,7 +19,6 @@
 
 #include "base/bytes.h"
 #include "ib/packet.h"
-#include "ib/plain_write.h"
 #include "ib/responder_state.h"
 #include "ib/sack.h"
 #include "verbs/work.h"
@@ -42,6 +41,8 @@ struct ResponsePacket {
   SackOctets own;
 };
 
+struct PlainWrite;  // plain_write.h
+
 class Responder {
  public:
   // In Rtr, with the attributes of the move there, which outlive it like queue and table; their
@@ -58,12 +59,9 @@ class Responder {
   // `*completion`; its `op` is WriteImm if a WRITE with Immediate Data used it, else Send. A fatal
   // verdict (is_fatal) ends the queue pair when its NAK has left; nothing is taken any more.
   Received take(const ParsedPacket& request, verbs::Completion* completion);
-  // The same of the commonest packets (plain_write.h), where nothing completes and nothing is owed
-  // but an ACK. False, and nothing has changed: it is for take().
-  bool admits_plain(PlainWrite* w) const { return admit_plain_write(s_, w); }
-  void take_plain(const PlainWrite& w, const std::uint8_t* payload) {
-    take_plain_write(s_, w, payload);
-  }
+  // The same of one that admit_plain_write() has admitted (plain_write.h): nothing completes, and
+  // nothing is owed but an ACK.
+  void take_plain(const PlainWrite&, const std::uint8_t* payload);
   // A gap has closed (Received::more): the first request that was kept behind it, as if it came
   // now. Called until there is no more.
   Received take_held(verbs::Completion* completion);

@@ -35,11 +35,9 @@ bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived*
   return true;
 }
 
-void Side::process(wire::FrameHead& head, const Arrived& a, Instant now) {
+void Side::process_any(wire::FrameHead& head, const Arrived& a, Instant now) {
   ++statistics_.received;
   if (a.like_last) {
-    if (process_plain(head, a)) [[likely]]
-      return;
     head.copy_whole(*a.frame);
     head.classify();
   }

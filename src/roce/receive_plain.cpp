@@ -8,6 +8,12 @@
 namespace urnic::roce {
 namespace {
 
+// What holds for a queue pair until it is modified or goes.
+bool takes_plain(const Context& c, const LastFlow& last) {
+  return c.responder.rc() != nullptr && c.attributes.pkey == ib::kDefaultPkey &&
+         c.attributes.av.remote == last.source;
+}
+
 bool icrc_right(const port::Frame& f, ByteView ip_udp, ByteView packet) {
   return f.csum == URNIC_CSUM_SOCKET ? ib::icrc_good_for_some_identification(ip_udp, packet)
                                      : ib::icrc_good(ip_udp, packet);
@@ -20,6 +26,7 @@ void Side::learn_flow(const wire::FrameHead& head, const Context& c, const ib::P
   if (head.looped || c.responder.rc() == nullptr || h.row().response()) return;
   last_.match.learn(head.bytes, head.net);
   last_.source = head.net.src;
+  last_.context = nullptr;
 }
 
 bool Side::stage_like_last(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
@@ -45,19 +52,24 @@ bool Side::process_plain(const wire::FrameHead& head, const Arrived& a) {
     return false;
   }
   Context* const c = table_.find(w.dest_qp);
-  if (c == nullptr || w.pkey != ib::kDefaultPkey || c->attributes.pkey != ib::kDefaultPkey ||
-      c->attributes.av.remote != last_.source || c->qp->state != verbs::QpState::Rts) {
+  if (c == nullptr || w.pkey != ib::kDefaultPkey || c->qp->state != verbs::QpState::Rts) {
     return false;
   }
+  if (c != last_.context) {
+    if (!takes_plain(*c, last_)) return false;
+    last_.context = c;
+  }
   ib::Responder* const half = c->responder.rc();
-  if (half == nullptr || !half->admits_plain(&w)) return false;
+  if (!ib::admit_plain_write(half->state(), &w)) return false;
   // Over the frame as it lies there, where headers and packet are one piece.
   const std::size_t ip_udp = last_.source.is_v6() ? ib::kIpv6UdpOctets : ib::kIpv4UdpOctets;
   const ByteView datagram{f.data[0] + bth - ip_udp, end - bth + ip_udp};
   if (!icrc_right(f, datagram.first(ip_udp), datagram.subspan(ip_udp))) {
+    ++statistics_.received;
     statistics_.drops.count(ib::Drop::BadIcrc);
     return true;
   }
+  ++statistics_.received;
   half->take_plain(w, f.data[0] + bth + w.headers);
   if (half->due()) sending_.add(*c);
   return true;

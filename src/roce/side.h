@@ -58,6 +58,7 @@ struct Arrived {
 struct LastFlow {
   net::FlowMatch match;
   IpAddress source;
+  const Context* context = nullptr;  // one that takes what comes from there (receive_plain.cpp)
 };
 
 class Side {
@@ -73,7 +74,11 @@ class Side {
   bool stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
   // A frame not yet classified, when it is of the flow of the last one for a queue pair.
   bool stage_like_last(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
-  void process(wire::FrameHead& head, const Arrived& a, Instant now);
+  void process(wire::FrameHead& head, const Arrived& a, Instant now) {
+    if (a.like_last && process_plain(head, a)) [[likely]]
+      return;
+    process_any(head, a, now);
+  }
   // Whose addresses are whose may have changed.
   void forget_last() { last_ = {}; }
   void run_timers(Instant now);
@@ -139,6 +144,7 @@ class Side {
   };
   // receive.cpp, receive_plain.cpp
   void learn_flow(const wire::FrameHead&, const Context&, const ib::PacketHeader&);
+  void process_any(wire::FrameHead&, const Arrived&, Instant now);
   bool process_plain(const wire::FrameHead&, const Arrived&);
   void take(Context&, ib::Half, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
   void take_request(Context&, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
@@ -157,7 +163,8 @@ class Side {
   Turn transmit(Context&, Instant now);
   Turn transmit_connected(Context&, Instant now);
   Turn transmit_datagrams(Context&, Instant now);
-  std::size_t next_packet(Context&, bool responses_first, std::uint8_t* to, Instant now);
+  std::size_t next_packet(Context&, bool responses_first, ib::RequestPacket*, std::uint8_t* to,
+                          Instant now);
 
   Options options_;
   Hooks* hooks_;
