@@ -114,8 +114,9 @@ End open_client(const EndOptions& options, std::span<std::uint8_t> memory) {
   ConnectionOptions c;
   c.private_data = bytes_of(ours);
   const bool no_link = options.kernel_tcp || options.kernel_udp;
-  const std::string at = options.kernel_udp ? loopback_of(options, true)
-                         : options.kernel_tcp ? "127.0.0.1" : "10.77.0.1";
+  const std::string at = options.kernel_udp   ? loopback_of(options, true)
+                         : options.kernel_tcp ? "127.0.0.1"
+                                              : "10.77.0.1";
   const std::string server = at + ":";
   auto connected = e.qp.connect(server + std::to_string(kPort), c);
   // No link says that the other end is there: it listens in a moment.

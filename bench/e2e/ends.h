@@ -1,5 +1,6 @@
-// Two processes with one connection between them, iWARP or RoCE, over memif, the kernel's TCP or its
-// UDP: the set-up that the end-to-end measurements share. Each end offers one region to the other.
+// Two processes with one connection between them, iWARP or RoCE, over memif, the kernel's TCP or
+// its UDP: the set-up that the end-to-end measurements share. Each end offers one region to the
+// other.
 #pragma once
 
 #include <unistd.h>
@@ -28,7 +29,7 @@ struct EndOptions {
   bool roce = false;
   // Which two addresses of 127/8, since port 4791 has one user at each: made before the fork.
   std::uint32_t of_process = static_cast<std::uint32_t>(getpid());
-  std::string faults;       // of the wire behind this end's port (docs/fault.md); empty: none
+  std::string faults;  // of the wire behind this end's port (docs/fault.md); empty: none
 };
 
 struct End {

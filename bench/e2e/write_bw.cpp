@@ -1,6 +1,6 @@
 // P4, P12, P17: RDMA Writes over one connection between two processes on a core each, own TCP or
-// RoCE over memif, or RoCE over the kernel's UDP; CRC on. Prints Gb/s of payload, acknowledged by the peer. Afterwards the receiver compares every
-// octet of some passes over the memory.
+// RoCE over memif, or RoCE over the kernel's UDP; CRC on. Prints Gb/s of payload, acknowledged by
+// the peer. Afterwards the receiver compares every octet of some passes over the memory.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -188,7 +188,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1 << 30));
   app.add_option("--progress", o.end.progress, "who drives the engines: poll or auto");
   app.add_flag("--roce", o.end.roce, "RoCE instead of iWARP");
-  app.add_flag("--udp", o.end.kernel_udp, "over the kernel's UDP on loopback instead of memif; RoCE");
+  app.add_flag("--udp", o.end.kernel_udp,
+               "over the kernel's UDP on loopback instead of memif; RoCE");
   std::string faults;
   app.add_option("--faults", faults, "what the wire does to the Writes (docs/fault.md)");
   app.add_flag("--json", o.json, "one JSON object instead of one number");

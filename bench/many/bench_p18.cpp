@@ -1,6 +1,7 @@
-// P18: many queue pairs of RoCE. What an idle one of RC takes in memory, and what messages cost when
-// each is of a queue pair chosen at random among all of them, beside the same messages over one. Two
-// engines in one thread and virtual time; what is measured is the time this thread works, in turns.
+// P18: many queue pairs of RoCE. What an idle one of RC takes in memory, and what messages cost
+// when each is of a queue pair chosen at random among all of them, beside the same messages over
+// one. Two engines in one thread and virtual time; what is measured is the time this thread works,
+// in turns.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>

@@ -51,7 +51,8 @@ class Crowd {
   void grow(std::uint64_t to) {
     while (qps_.size() < to) {
       // Work queues are as large as who has them wants; only one connection needs more than one.
-      verbs::QueuePair* const left = pair_->left().make_qp(qps_.empty() ? bench::ScatteredWrites::kDepth : 1, 1, 1);
+      verbs::QueuePair* const left =
+          pair_->left().make_qp(qps_.empty() ? bench::ScatteredWrites::kDepth : 1, 1, 1);
       verbs::QueuePair* const right = pair_->right().make_qp(1, 1, 1);
       const std::uint64_t port = 7000 + qps_.size() / kConnectionsOfOnePort;
       if (left == nullptr || right == nullptr ||

@@ -118,7 +118,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   const std::string kernel(crc32_kernel(crc32_kernel_count() - 1).name);
-  nlohmann::json report = {{"bench", "P10"}, {"kernel", kernel}, {"sizes", nlohmann::json::array()}};
+  nlohmann::json report = {
+      {"bench", "P10"}, {"kernel", kernel}, {"sizes", nlohmann::json::array()}};
   std::vector<std::pair<double, double>> results;
   for (const std::size_t size : sizes) {
     const auto series = measure(Datagrams(size), o);

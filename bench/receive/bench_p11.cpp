@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
   Options o;
   CLI::App app{"P11: the receive path of RoCE against a loop of ICRC and memcpy"};
   app.add_option("--reps", o.reps, "slices of every loop")->check(CLI::Range(1, 100000));
-  app.add_option("--pmtu", o.pmtus, "path MTUs")->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
+  app.add_option("--pmtu", o.pmtus, "path MTUs")
+      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
   app.add_option("--set", o.sets, "working sets in KiB, multiples of 64")
       ->check(CLI::Range(64, 1 << 20))
       ->check([](const std::string& v) {
@@ -59,14 +60,19 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   nlohmann::json report = {{"bench", "P11"}, {"reps", o.reps}, {"rows", nlohmann::json::array()}};
-  if (!o.json) std::printf("%-8s %-8s %12s %12s %9s\n", "path MTU", "set KiB", "engine GB/s", "loop GB/s", "ratio");
+  if (!o.json)
+    std::printf("%-8s %-8s %12s %12s %9s\n", "path MTU", "set KiB", "engine GB/s", "loop GB/s",
+                "ratio");
   std::vector<double> worst(o.pmtus.size(), 1e9);
   for (std::size_t m = 0; m < o.pmtus.size(); ++m) {
     for (const std::uint64_t set : o.sets) {
       const Row r = measure(o.pmtus[m], set, o.reps);
       worst[m] = std::min(worst[m], r.ratio);
-      report["rows"].push_back({{"pmtu", r.pmtu}, {"set_kib", r.set}, {"engine_gbytes", r.engine},
-                                {"loop_gbytes", r.ideal}, {"ratio", r.ratio}});
+      report["rows"].push_back({{"pmtu", r.pmtu},
+                                {"set_kib", r.set},
+                                {"engine_gbytes", r.engine},
+                                {"loop_gbytes", r.ideal},
+                                {"ratio", r.ratio}});
       if (!o.json) {
         std::printf("%-8u %-8llu %12.2f %12.2f %9.3f\n", r.pmtu,
                     static_cast<unsigned long long>(r.set), r.engine, r.ideal, r.ratio);
@@ -76,8 +82,9 @@ int main(int argc, char** argv) {
   if (o.json) std::printf("%s\n", report.dump().c_str());
   for (std::size_t m = 0; m < o.pmtus.size(); ++m) {
     const double target = o.pmtus[m] <= 1024 ? 0.7 : 0.85;
-    std::printf("P11 %.3f %.2f %s # path MTU %u: Writes / loop of ICRC and memcpy, the worse working set\n",
-                worst[m], target, worst[m] >= target ? "met" : "missed", o.pmtus[m]);
+    std::printf(
+        "P11 %.3f %.2f %s # path MTU %u: Writes / loop of ICRC and memcpy, the worse working set\n",
+        worst[m], target, worst[m] >= target ? "met" : "missed", o.pmtus[m]);
   }
   return 0;
 }

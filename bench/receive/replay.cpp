@@ -28,8 +28,7 @@ namespace {
 void FrameSet::patch(std::size_t i, std::uint32_t at) {
   std::uint8_t* tcp = frame(i) + tcp_offset;
   store_be32(tcp + 4, at);
-  store_be16(tcp + 16,
-             inet_checksum(std::uint64_t{items[i].partial} + (at >> 16) + (at & 0xffff)));
+  store_be16(tcp + 16, inet_checksum(std::uint64_t{items[i].partial} + (at >> 16) + (at & 0xffff)));
 }
 
 // The next frames of the set, each made the next segment.

@@ -9,7 +9,8 @@
 namespace urnic::bench {
 
 struct ReplayPort {
-  // The next frame, ready to be looked at. One call for a burst of them: up to `n`, which are there.
+  // The next frame, ready to be looked at. One call for a burst of them: up to `n`, which are
+  // there.
   void (*next)(void* set, urnic_frame* frames, unsigned n) = nullptr;
   void* set = nullptr;
   std::uint64_t left = 0;  // frames still to be handed out

@@ -38,8 +38,8 @@ void PacketSet::patch(std::size_t i, std::uint32_t at) {
   const Shifts& by = shifts[item.shifts].second;
   std::uint8_t* const f = frame(i);
   store_psn(f, at);
-  store_le32(f + item.length - ib::kIcrcOctets, item.icrc ^ by[0][at >> 16 & 0xff] ^
-                                                    by[1][at >> 8 & 0xff] ^ by[2][at & 0xff]);
+  store_le32(f + item.length - ib::kIcrcOctets,
+             item.icrc ^ by[0][at >> 16 & 0xff] ^ by[1][at >> 8 & 0xff] ^ by[2][at & 0xff]);
 }
 
 void PacketSet::hand_out(void* set, urnic_frame* f, unsigned n) {

@@ -26,7 +26,8 @@ class ScatteredWrites {
         [&] {
           for (int n; (n = pair_->left().poll_send(cqes)) > 0;) {
             for (int i = 0; i < n; ++i) {
-              if (cqes[i].completion.status != verbs::Status::Success) Writes::die("a Write failed");
+              if (cqes[i].completion.status != verbs::Status::Success)
+                Writes::die("a Write failed");
             }
             done += static_cast<std::uint64_t>(n);
           }

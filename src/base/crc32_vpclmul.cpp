@@ -15,9 +15,10 @@
 namespace urnic {
 namespace {
 
-#define URNIC_TARGET                                                                        \
-  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,vpclmulqdq,avx2,bmi2," \
-                        "sse4.2,pclmul")))
+#define URNIC_TARGET                                                                \
+  __attribute__((                                                                   \
+      target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,vpclmulqdq,avx2,bmi2," \
+             "sse4.2,pclmul")))
 #define URNIC_CRC static inline __attribute__((always_inline)) URNIC_TARGET
 
 static_assert(Crc32Math::kPoly33 == 0x1db710641 && Crc32Math::quotient() == 0x1f7011641);
@@ -68,8 +69,7 @@ URNIC_CRC std::uint32_t reduce(__m512i all) {
   // The upper half stands for x^0 to x^63; 32 more are half of a quadword.
   const __m128i upper = _mm_slli_si128(_mm_srli_si128(r, 8), 4);
   const __m128i t = _mm_xor_si128(_mm_clmulepi64_si128(r, fold_by, 0x00), upper);
-  const __m128i u =
-      _mm_srli_si128(_mm_xor_si128(_mm_clmulepi64_si128(t, fold_by, 0x10), t), 8);
+  const __m128i u = _mm_srli_si128(_mm_xor_si128(_mm_clmulepi64_si128(t, fold_by, 0x10), t), 8);
   const __m128i q =
       _mm_and_si128(_mm_clmulepi64_si128(_mm_and_si128(u, low_word), barrett, 0x10), low_word);
   const __m128i left = _mm_xor_si128(_mm_clmulepi64_si128(q, barrett, 0x00), u);

@@ -73,7 +73,7 @@ struct CrcMath {
   static constexpr std::uint64_t kPoly33 = std::uint64_t{kPoly} << 1 | 1;
   static constexpr std::uint64_t quotient() {
     std::uint64_t q = 0;
-    std::uint32_t rest = kPoly;  // of x^32, whose quotient is 1
+    std::uint32_t rest = kPoly;                  // of x^32, whose quotient is 1
     for (int power = 31; power >= 0; --power) {  // the quotient's coefficients downward
       if ((rest & 1) != 0) q |= std::uint64_t{1} << (32 - power);
       rest = times_x(rest);

@@ -78,15 +78,24 @@ Options settled(Options options, const port::Port& port) {
   }
 }
 
-}  // namespace
-
-[[gnu::always_inline]] inline void Engine::prefetch_next(const Staged& s) {
+// Of either side.
+template <class Staged>
+[[gnu::always_inline]] inline void prefetch_next(const Staged& s) {
   if (s.tcp.usable) {
     prefetch_payload(s.tcp.seg.payload);
   } else if (s.roce.frame != nullptr) {
     prefetch_payload({s.roce.frame->data[0], s.roce.frame->len[0]});
   }
 }
+
+template <class Staged>
+[[gnu::always_inline]] inline void process_roce(roce::Side* side, Staged& s, Instant now) {
+  if (s.roce.like_last && side->plain().take(s.head, s.roce)) [[likely]]
+    return;
+  side->process(s.head, s.roce, now);
+}
+
+}  // namespace
 
 // What belongs to no connection and is done again, or can be done without: no memory for it is no
 // reason to leave a burst (docs/decisions/out-of-memory.md). Connections that may have waited for
@@ -224,7 +233,7 @@ bool Engine::receive_burst(Instant now) {
         if (s->tcp.usable) [[likely]] {
           iwarp_.process(s->head, s->tcp, now);
         } else if (s->roce.frame != nullptr) {
-          roce_.side().process(s->head, s->roce, now);
+          process_roce(&roce_.side(), *s, now);
         }
       }
     } catch (const std::bad_alloc&) {  // the frames behind it are others' too
@@ -245,7 +254,7 @@ bool Engine::receive_burst(Instant now) {
   counters_.rx_bytes += s.head.frame_octets;
   if (iwarp_.stage_like_last(frame, s.head, &s.tcp)) [[likely]]
     return;
-  if (roce_.side().stage_like_last(frame, s.head, &s.roce)) return;
+  if (roce_.side().plain().stage(frame, s.head, &s.roce)) return;
   stage_unknown(frame, s, now);
 }
 
@@ -332,7 +341,7 @@ bool Engine::take_network_events(Instant now) {
 
 void Engine::on_network_event(const net::Event& e, Instant now) {
   using Kind = net::Event::Kind;
-  roce_.side().forget_last();
+  roce_.side().plain().forget();
   switch (e.kind) {
     case Kind::NeighbourUsable:
     case Kind::NeighbourForgotten:

@@ -135,7 +135,6 @@ class Engine {
   template <class F>
   void spare(F&& step);
   bool receive_burst(Instant now);
-  static void prefetch_next(const Staged& s);
   void stage(const port::Frame& frame, Staged& s, Instant now);
   void stage_unknown(const port::Frame& frame, Staged& s, Instant now);
   void input_control(const port::Frame& frame, const net::Classified& c, Instant now);

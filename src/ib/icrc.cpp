@@ -33,8 +33,8 @@ constexpr Crc32Mask mask_of(bool v6, std::size_t ip) {
     ones[8] = 0xff;              // time to live
     ones[10] = ones[11] = 0xff;  // header checksum
   }
-  ones[ip + 6] = ones[ip + 7] = 0xff;   // UDP checksum
-  ones[ip + kUdpOctets + 4] = 0xff;  // FECN, BECN, reserved
+  ones[ip + 6] = ones[ip + 7] = 0xff;  // UDP checksum
+  ones[ip + kUdpOctets + 4] = 0xff;    // FECN, BECN, reserved
   return mask;
 }
 constexpr Crc32Mask kIpv4Mask = mask_of(false, 20), kIpv6Mask = mask_of(true, 40);

@@ -1,7 +1,7 @@
 // What bulk data over RC consists of: packets of Writes without Immediate Data that come in order
 // while nothing is missing, refused or kept. Read, judged, placed and committed in line, by the
-// rules of judge_request.cpp and responder.cpp; what is not of that kind, refusals included, is left
-// to them.
+// rules of judge_request.cpp and responder.cpp; what is not of that kind, refusals included, is
+// left to them.
 //
 //   read      of the headers alone: is it such a packet?
 //   admit     changes nothing: would it be accepted, and where does it go?
@@ -24,14 +24,16 @@ struct PlainWrite {
   std::uint32_t dest_qp = 0;
   Psn psn;
   bool ack_request = false;
-  Reth reth;                  // of a First or Only
-  std::uint32_t headers = 0;  // octets of BTH and RETH
-  std::uint32_t payload = 0;  // octets, not 0
+  Reth reth;                   // of a First or Only
+  std::uint32_t headers = 0;   // octets of BTH and RETH
+  std::uint32_t payload = 0;   // octets, not 0
   std::uint8_t* to = nullptr;  // admitted: where they go
 };
 
-// `head`: the beginning of a packet of `packet` octets, read once (E-19). False for everything else.
-[[gnu::always_inline]] inline bool read_plain_write(ByteView head, std::uint32_t packet, PlainWrite* w) {
+// `head`: the beginning of a packet of `packet` octets, read once (E-19). False for everything
+// else.
+[[gnu::always_inline]] inline bool read_plain_write(ByteView head, std::uint32_t packet,
+                                                    PlainWrite* w) {
   constexpr std::uint8_t kVersion = 0x0f;
   const std::uint8_t* const p = head.data();
   if (head.size() < kBthOctets || p[0] > Opcode(ServiceType::Rc, Operation::WriteOnly).octet) {

@@ -61,8 +61,8 @@ class FrameHeaders {
   // before it, and the ICRC. Returns the octets of the frame. DF is set, so that any
   // `identification` (IPv4) will do.
   std::size_t finish(std::uint8_t* dst, std::size_t packet, std::uint16_t identification) const;
-  // All of a frame: these headers, those of `header`, `pieces`, which are `payload` octets together,
-  // pad and ICRC. Each octet of payload is read once. Returns the octets of the frame.
+  // All of a frame: these headers, those of `header`, `pieces`, which are `payload` octets
+  // together, pad and ICRC. Each octet of payload is read once. Returns the octets of the frame.
   std::size_t write(std::uint8_t* dst, const ib::PacketHeader& header,
                     std::span<const ByteView> pieces, std::uint32_t payload) const;
 

@@ -35,7 +35,7 @@ bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived*
   return true;
 }
 
-void Side::process_any(wire::FrameHead& head, const Arrived& a, Instant now) {
+void Side::process(wire::FrameHead& head, const Arrived& a, Instant now) {
   ++statistics_.received;
   if (a.like_last) {
     head.copy_whole(*a.frame);
@@ -46,7 +46,7 @@ void Side::process_any(wire::FrameHead& head, const Arrived& a, Instant now) {
   if (!datagram) return drops.count(ib::Drop::Malformed);
   const auto headers =
       a.frame->csum == URNIC_CSUM_SOCKET ? ib::Headers::FromSocket : ib::Headers::AsCame;
-  const ByteView octets = packet_of(*a.frame, *datagram);
+  const ByteView octets = whole_.of(*a.frame, *datagram);
   const auto packet = ib::open_packet(datagram->ip_udp, octets, headers);
   if (!packet.ok()) return drops.count(packet.error());
   if (packet->header.bth.dest_qp == ib_cm::kGsiQpn && general_ != nullptr) {
@@ -56,7 +56,7 @@ void Side::process_any(wire::FrameHead& head, const Arrived& a, Instant now) {
   const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
   if (!half.ok()) return drops.count(half.error());
-  if (!a.like_last) learn_flow(head, *c, packet->header);
+  if (!a.like_last) plain_.learn(head, *c, packet->header);
   take(*c, *half, *packet, datagram->ip_udp, now);
 }
 
@@ -93,14 +93,14 @@ void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_
 }
 
 // In one piece.
-ByteView Side::packet_of(const port::Frame& frame, const Datagram& d) {
+ByteView WholePackets::of(const port::Frame& frame, const Datagram& d) {
   const std::size_t first = frame.len[0];
   if (d.offset + std::size_t{d.octets} <= first) [[likely]]
     return {frame.data[0] + d.offset, d.octets};
-  whole_.resize(first + frame.len[1]);
-  std::memcpy(whole_.data(), frame.data[0], first);
-  std::memcpy(whole_.data() + first, frame.data[1], frame.len[1]);
-  return ByteView(whole_).subspan(d.offset, d.octets);
+  octets_.resize(first + frame.len[1]);
+  std::memcpy(octets_.data(), frame.data[0], first);
+  std::memcpy(octets_.data() + first, frame.data[1], frame.len[1]);
+  return ByteView(octets_).subspan(d.offset, d.octets);
 }
 
 }  // namespace urnic::roce

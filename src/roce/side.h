@@ -2,7 +2,7 @@
 // the queue pairs. The engine drives it by the functions it also has of the iWARP side.
 //
 //   receive.cpp    a frame through the checks to the half it is for
-//   receive_plain.cpp   the commonest of them in one piece
+//   plain_receiver.h   the commonest of them in one piece
 //   transmit.cpp   what the halves have to send, turn by turn, and the way it goes (ways.h)
 //   side.cpp       queue pairs, their states and ends; time
 //
@@ -17,7 +17,6 @@
 #include "base/siphash.h"
 #include "base/time.h"
 #include "ib/held_pool.h"
-#include "net/flow_match.h"
 #include "port/port.h"
 #include "roce/completions.h"
 #include "roce/context.h"
@@ -26,6 +25,7 @@
 #include "roce/general_services.h"
 #include "roce/hooks.h"
 #include "roce/modify.h"
+#include "roce/plain_receiver.h"
 #include "roce/send_buffers.h"
 #include "roce/send_list.h"
 #include "roce/statistics.h"
@@ -47,18 +47,14 @@ struct Options {
   SipKey key;  // what numbers look like from outside (E-49)
 };
 
-// A received frame between parsing and work.
-struct Arrived {
-  const port::Frame* frame = nullptr;  // null: not ours
-  bool like_last = false;              // it was not classified; `flow` says what can be said
-  net::FlowMatch::Match flow;
-};
+// Packets that come in two pieces, joined.
+class WholePackets {
+ public:
+  // Holds until the next.
+  ByteView of(const port::Frame&, const Datagram&);
 
-// Of the last datagram that came for a queue pair which answers, and has been through all checks.
-struct LastFlow {
-  net::FlowMatch match;
-  IpAddress source;
-  const Context* context = nullptr;  // one that takes what comes from there (receive_plain.cpp)
+ private:
+  std::vector<std::uint8_t> octets_;
 };
 
 class Side {
@@ -72,15 +68,9 @@ class Side {
   // A frame that is neither TCP nor to be dropped, classified. False: it is not ours. `frame` and
   // `head` stay until process().
   bool stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
-  // A frame not yet classified, when it is of the flow of the last one for a queue pair.
-  bool stage_like_last(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
-  void process(wire::FrameHead& head, const Arrived& a, Instant now) {
-    if (a.like_last && process_plain(head, a)) [[likely]]
-      return;
-    process_any(head, a, now);
-  }
-  // Whose addresses are whose may have changed.
-  void forget_last() { last_ = {}; }
+  void process(wire::FrameHead& head, const Arrived& a, Instant now);
+  // Frames that may be spared the two above.
+  PlainReceiver& plain() { return plain_; }
   void run_timers(Instant now);
   Instant next_deadline() const {
     return general_ == nullptr ? deadlines_.next()
@@ -142,13 +132,9 @@ class Side {
     bool again = false;  // there may be more
     bool full = false;   // of the port
   };
-  // receive.cpp, receive_plain.cpp
-  void learn_flow(const wire::FrameHead&, const Context&, const ib::PacketHeader&);
-  void process_any(wire::FrameHead&, const Arrived&, Instant now);
-  bool process_plain(const wire::FrameHead&, const Arrived&);
+  // receive.cpp
   void take(Context&, ib::Half, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
   void take_request(Context&, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
-  ByteView packet_of(const port::Frame&, const Datagram&);
   // side.cpp
   void settle(Context&);
   void enter_error(Context&);
@@ -179,9 +165,9 @@ class Side {
   Deadlines deadlines_;
   SendList sending_;
   Completions completions_;
-  Statistics statistics_;            // halves that are still there not included
-  LastFlow last_;
-  std::vector<std::uint8_t> whole_;  // a packet that comes in two pieces
+  Statistics statistics_;  // halves that are still there not included
+  PlainReceiver plain_{&table_, &sending_, &statistics_};
+  WholePackets whole_;
 };
 
 }  // namespace urnic::roce

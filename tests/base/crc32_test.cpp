@@ -73,11 +73,13 @@ TEST_P(Crc32Kernels, CopyWhatTheyCountAndNothingBesideIt) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(OfThisCpu, Crc32Kernels, ::testing::Range(std::size_t{0}, crc32_kernel_count()));
+INSTANTIATE_TEST_SUITE_P(OfThisCpu, Crc32Kernels,
+                         ::testing::Range(std::size_t{0}, crc32_kernel_count()));
 
 TEST(Crc32, TakesTheFastestKernel) {
   const Crc32KernelSet& best = crc32_kernel(crc32_kernel_count() - 1);
-  const ByteView bytes = view("what both see in the same way, for longer than one block of the kernel has room");
+  const ByteView bytes =
+      view("what both see in the same way, for longer than one block of the kernel has room");
   Crc32Mask mask;
   mask.ones[9] = 0xff;
   std::vector<std::uint8_t> to(bytes.size());

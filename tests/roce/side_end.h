@@ -134,8 +134,11 @@ class SideEnd {
     wire::FrameHead head;
     Arrived a;
     head.copy(frame);
-    if (like_last && side.stage_like_last(frame, head, &a)) {
-      ++short_ways;
+    if (like_last && side.plain().stage(frame, head, &a)) {
+      if (side.plain().take(head, a)) {
+        ++short_ways;
+        return;
+      }
       return side.process(head, a, now);
     }
     head.copy_whole(frame);
@@ -152,7 +155,7 @@ class SideEnd {
 
  public:
   bool like_last = false;  // as an engine does: what is of the last flow is not classified
-  int short_ways = 0;      // begun
+  int short_ways = 0;      // taken
   EventLog log;
   verbs::MemoryTable memory;
   verbs::CompletionQueue cq{4096};

@@ -1,17 +1,17 @@
-// The commonest datagrams in one piece: a Write in order, of the flow of the last datagram that has
-// been through all checks (ib/plain_write.h). Nothing is found of it here that receive.cpp would
-// not find; what is not such a datagram, or not in such a state, goes that way.
+#include "roce/plain_receiver.h"
+
 #include "ib/icrc.h"
 #include "ib/plain_write.h"
-#include "roce/side.h"
+#include "roce/context.h"
+#include "roce/frame.h"
 
 namespace urnic::roce {
 namespace {
 
 // What holds for a queue pair until it is modified or goes.
-bool takes_plain(const Context& c, const LastFlow& last) {
+bool takes_plain(const Context& c, const IpAddress& source) {
   return c.responder.rc() != nullptr && c.attributes.pkey == ib::kDefaultPkey &&
-         c.attributes.av.remote == last.source;
+         c.attributes.av.remote == source;
 }
 
 bool icrc_right(const port::Frame& f, ByteView ip_udp, ByteView packet) {
@@ -22,15 +22,16 @@ bool icrc_right(const port::Frame& f, ByteView ip_udp, ByteView packet) {
 }  // namespace
 
 // E-46: what comes back from ourselves says nothing of what may come from the wire.
-void Side::learn_flow(const wire::FrameHead& head, const Context& c, const ib::PacketHeader& h) {
+void PlainReceiver::learn(const wire::FrameHead& head, const Context& c,
+                          const ib::PacketHeader& h) {
   if (head.looped || c.responder.rc() == nullptr || h.row().response()) return;
-  last_.match.learn(head.bytes, head.net);
-  last_.source = head.net.src;
-  last_.context = nullptr;
+  flow_.learn(head.bytes, head.net);
+  source_ = head.net.src;
+  context_ = nullptr;
 }
 
-bool Side::stage_like_last(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
-  if (head.looped || !last_.match.match(head.bytes, head.octets, head.frame_octets, &a->flow)) {
+bool PlainReceiver::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
+  if (head.looped || !flow_.match(head.bytes, head.octets, head.frame_octets, &a->flow)) {
     return false;
   }
   a->frame = &frame;
@@ -40,7 +41,7 @@ bool Side::stage_like_last(const port::Frame& frame, const wire::FrameHead& head
   return true;
 }
 
-bool Side::process_plain(const wire::FrameHead& head, const Arrived& a) {
+bool PlainReceiver::take(const wire::FrameHead& head, const Arrived& a) {
   constexpr std::uint8_t kCongestion = 3;
   const net::FlowMatch::Match& flow = a.flow;
   const port::Frame& f = *a.frame;
@@ -55,14 +56,14 @@ bool Side::process_plain(const wire::FrameHead& head, const Arrived& a) {
   if (c == nullptr || w.pkey != ib::kDefaultPkey || c->qp->state != verbs::QpState::Rts) {
     return false;
   }
-  if (c != last_.context) {
-    if (!takes_plain(*c, last_)) return false;
-    last_.context = c;
+  if (c != context_) {
+    if (!takes_plain(*c, source_)) return false;
+    context_ = c;
   }
   ib::Responder* const half = c->responder.rc();
   if (!ib::admit_plain_write(half->state(), &w)) return false;
   // Over the frame as it lies there, where headers and packet are one piece.
-  const std::size_t ip_udp = last_.source.is_v6() ? ib::kIpv6UdpOctets : ib::kIpv4UdpOctets;
+  const std::size_t ip_udp = source_.is_v6() ? ib::kIpv6UdpOctets : ib::kIpv4UdpOctets;
   const ByteView datagram{f.data[0] + bth - ip_udp, end - bth + ip_udp};
   if (!icrc_right(f, datagram.first(ip_udp), datagram.subspan(ip_udp))) {
     ++statistics_.received;
