@@ -23,7 +23,7 @@ class FlowMatch {
 
   struct Match {
     std::uint32_t l4_offset, l4_len;  // as in Classified
-    std::uint32_t pseudo_sum;  // of TCP
+    std::uint32_t pseudo_sum;         // of TCP
     std::uint8_t ecn;
   };
 
