@@ -1,4 +1,5 @@
-"""P13, P14, P16: RoCE over a bad network, in virtual time: two engines in `urnic sim`, so that the machine and its load say nothing."""
+"""RoCE. P10, P11, P12, P17, P18: what it costs. P13, P14, P16: over a bad network, in virtual time: two engines in `urnic sim`, so that
+the machine and its load say nothing."""
 import json
 import os
 import tempfile
@@ -117,4 +118,46 @@ credits = false
     r.ratio("packets for 60 Sends into a receive queue of depth 1 / 60", waits / 60, 1.2, at_most=True)
 
 
-MEASURES = {"P13": p13, "P14": p14, "P16": p16}
+def p10(bench, r, o):
+    r.passed_on([bench.program(o, "bench_p10"), *(["--reps", str(o.reps)] if o.reps else [])])
+
+
+def p11(bench, r, o):
+    r.passed_on([bench.program(o, "bench_p11"), *(["--reps", str(o.reps)] if o.reps else [])])
+
+
+def p12(bench, r, o):
+    reps, seconds = o.reps or 5, o.seconds or 1
+    writes, pingpong = bench.program(o, "bench_write_bw"), bench.program(o, "bench_write_lat")
+    for mtu in (1500, 9000):
+        rates = {"iWARP": [], "RoCE": []}
+        for _ in range(reps):
+            for name, more in (("iWARP", []), ("RoCE", ["--roce"])):
+                rates[name].append(float(bench.run(writes, "--mtu", str(mtu), "--seconds", str(seconds), "--warm-up", str(bench.WARM_UP),
+                                                   *more)))
+        iwarp, roce = (r.figure(f"IP MTU {mtu}: Writes of 64 KiB, {name}", rate, "Gb/s") for name, rate in rates.items())
+        r.ratio(f"IP MTU {mtu}: Writes of 64 KiB, RoCE / iWARP", roce / iwarp, 0.8)
+    half = {"iWARP": [], "RoCE": []}
+    for _ in range(reps):
+        for name, more in (("iWARP", []), ("RoCE", ["--roce"])):
+            half[name].append(float(bench.run(pingpong, "--rounds", str(int(seconds * 20000)), *more).split()[0]))
+    iwarp, roce = (r.figure(f"8-octet Write, half round trip p50, {name}", us, "us") for name, us in half.items())
+    r.ratio("8-octet Write, half round trip, RoCE / iWARP", roce / iwarp, 1, at_most=True)
+
+
+def p17(bench, r, o):
+    """IP MTU 1500, so packets of 1024 octets."""
+    seconds = str(o.seconds or 1)
+    ours, bare = [], []
+    for _ in range(o.reps or 9):
+        ours.append(float(bench.run(bench.program(o, "bench_write_bw"), "--udp", "--seconds", seconds)))
+        bare.append(float(bench.run(bench.program(o, "bench_udp_pipeline"), "1024", seconds)))
+    mine = r.figure("port = udp on loopback, Writes of 64 KiB", ours, "Gb/s")
+    r.ratio("Writes of 64 KiB / sendmmsg and recvmmsg alone", mine / r.figure("sendmmsg and recvmmsg of such packets", bare, "Gb/s"), 0.7)
+
+
+def p18(bench, r, o):
+    r.passed_on([bench.program(o, "bench_p18"), *(["--reps", str(o.reps)] if o.reps else [])])
+
+
+MEASURES = {"P10": p10, "P11": p11, "P12": p12, "P17": p17, "P18": p18, "P13": p13, "P14": p14, "P16": p16}

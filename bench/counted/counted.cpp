@@ -10,6 +10,7 @@
 #include <string>
 
 #include "bench/receive/replay.h"
+#include "bench/receive/roce_replay.h"
 #include "bench/simulated/writes.h"
 
 using namespace urnic;
@@ -28,6 +29,13 @@ std::uint64_t receive(std::uint32_t mtu, bool fast) {
   receiver.run_engine(16u << 20, &placed);
   if (placed < 16u << 20) die("not everything was placed");
   return placed / receiver.frame_payload();
+}
+
+// The same of RoCE: packets.
+std::uint64_t receive_roce(std::uint32_t pmtu) {
+  bench::RoceReceiver receiver(pmtu, 128u << 10);
+  receiver.run_engine(16u << 20);
+  return (16u << 20) / pmtu;
 }
 
 // Two engines in virtual time, and Writes between them: everything both do for a message.
@@ -85,11 +93,14 @@ const std::map<std::string, std::function<std::uint64_t()>> kCases = {
     {"receive-1500", [] { return receive(1500, true); }},
     {"receive-9000", [] { return receive(9000, true); }},
     {"receive-1500-slow", [] { return receive(1500, false); }},
+    {"roce-receive-1024", [] { return receive_roce(1024); }},
+    {"roce-receive-4096", [] { return receive_roce(4096); }},
     {"write-64k-1500", [] { return Ends(1500, false).run(65536, 300, 16); }},
     {"write-64k-9000", [] { return Ends(9000, false).run(65536, 600, 16); }},
     {"write-64", [] { return Ends(1500, false).run(64, 8000, 64); }},
     {"write-64-alone", [] { return Ends(1500, false).run(64, 4000, 1); }},
     {"roce-write-64k-1500", [] { return Ends(1500, true).run(65536, 300, 16); }},
+    {"roce-write-64k-9000", [] { return Ends(9000, true).run(65536, 600, 16); }},
     {"roce-write-64", [] { return Ends(1500, true).run(64, 8000, 64); }},
     {"roce-write-64-alone", [] { return Ends(1500, true).run(64, 4000, 1); }},
 };

@@ -27,13 +27,25 @@ void need(const Result<void>& r, const char* what) {
   if (!r.ok()) die(what, r.error().message);
 }
 
+std::string loopback_of(const EndOptions& o, bool server) {
+  const std::uint32_t n = o.of_process;
+  return "127." + std::to_string(1 + (n >> 14 & 0x7f)) + "." + std::to_string(n >> 7 & 0x7f) + "." +
+         std::to_string(2 * (n & 0x7f) + (server ? 0 : 1));
+}
+
+std::string port_of(const EndOptions& o, const std::string& role) {
+  const std::string mtu = ",mtu=" + std::to_string(o.mtu);
+  if (o.kernel_udp) return "udp:bind=" + loopback_of(o, role == "server") + mtu;
+  if (o.kernel_tcp) return "tcp:bind=127.0.0.1";
+  return "memif:socket=" + o.socket + ",role=" + role + mtu;
+}
+
 // The environment and configuration files have no say in a measurement.
 End open_end(const EndOptions& o, const char* role, std::span<std::uint8_t> memory) {
   Config config;
-  const std::string mtu = std::to_string(o.mtu);
-  const std::string memif = "memif:socket=" + o.socket + ",role=" + role + ",mtu=" + mtu;
-  need(config.set("port", o.kernel_tcp ? "tcp:bind=127.0.0.1" : memif), "port");
-  need(config.set("mtu", mtu), "mtu");
+  need(config.set("port", port_of(o, role)), "port");
+  need(config.set("mtu", std::to_string(o.mtu)), "mtu");
+  if (o.roce) need(config.set("transport", "roce"), "transport");
   need(config.set("progress", o.progress), "progress");
   need(config.set("connection_type", o.fast && !o.kernel_tcp ? "fast" : "slow"), "connection_type");
   need(config.set("stat", "off"), "stat");
@@ -101,10 +113,14 @@ End open_client(const EndOptions& options, std::span<std::uint8_t> memory) {
   const Offer ours = offer_of(e);
   ConnectionOptions c;
   c.private_data = bytes_of(ours);
-  const char* const server = options.kernel_tcp ? "127.0.0.1:" : "10.77.0.1:";
+  const bool no_link = options.kernel_tcp || options.kernel_udp;
+  const std::string at = options.kernel_udp   ? loopback_of(options, true)
+                         : options.kernel_tcp ? "127.0.0.1"
+                                              : "10.77.0.1";
+  const std::string server = at + ":";
   auto connected = e.qp.connect(server + std::to_string(kPort), c);
   // No link says that the other end is there: it listens in a moment.
-  for (int i = 0; i < 1000 && !connected && options.kernel_tcp; ++i) {
+  for (int i = 0; i < 1000 && !connected && no_link; ++i) {
     usleep(10000);
     QpOptions q;
     q.send_cq = q.receive_cq = e.cq;

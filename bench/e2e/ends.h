@@ -1,7 +1,9 @@
-// Two processes with one connection between them, over memif or the kernel's TCP: the set-up that
-// the end-to-end measurements share. Each end offers one region to the other.
+// Two processes with one connection between them, iWARP or RoCE, over memif, the kernel's TCP or
+// its UDP: the set-up that the end-to-end measurements share. Each end offers one region to the
+// other.
 #pragma once
 
+#include <unistd.h>
 #include <urnic/urnic.h>
 
 #include <cstdint>
@@ -22,8 +24,12 @@ struct EndOptions {
   std::uint32_t mtu = 1500;
   std::string progress = "poll";  // the measuring thread drives; nothing else runs
   bool fast = true;
-  bool kernel_tcp = false;  // over loopback, instead of memif
-  std::string faults;       // of the wire behind this end's port (docs/fault.md); empty: none
+  // Over loopback instead of memif: the kernel's TCP, or RoCE over its UDP.
+  bool kernel_tcp = false, kernel_udp = false;
+  bool roce = false;
+  // Which two addresses of 127/8, since port 4791 has one user at each: made before the fork.
+  std::uint32_t of_process = static_cast<std::uint32_t>(getpid());
+  std::string faults;  // of the wire behind this end's port (docs/fault.md); empty: none
 };
 
 struct End {

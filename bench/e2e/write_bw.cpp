@@ -1,6 +1,6 @@
-// P4: RDMA Writes over one connection between two processes on a core each, own TCP over memif, CRC
-// on. Prints Gb/s of payload, acknowledged by the peer. Afterwards the receiver compares every
-// octet of some passes over the memory.
+// P4, P12, P17: RDMA Writes over one connection between two processes on a core each, own TCP or
+// RoCE over memif, or RoCE over the kernel's UDP; CRC on. Prints Gb/s of payload, acknowledged by
+// the peer. Afterwards the receiver compares every octet of some passes over the memory.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -175,7 +175,7 @@ nlohmann::json send_side(const Options& o) {
 
 int main(int argc, char** argv) {
   Options o;
-  CLI::App app{"P4: RDMA Write bandwidth over memif"};
+  CLI::App app{"P4, P12, P17: RDMA Write bandwidth"};
   app.add_option("--mtu", o.end.mtu, "IP MTU")->check(CLI::Range(576, 65000));
   app.add_option("--seconds", o.seconds, "length of the measurement")
       ->check(CLI::Range(0.05, 3600.));
@@ -187,6 +187,9 @@ int main(int argc, char** argv) {
   app.add_option("--window", o.window, "octets of memory at each end")
       ->check(CLI::Range(1, 1 << 30));
   app.add_option("--progress", o.end.progress, "who drives the engines: poll or auto");
+  app.add_flag("--roce", o.end.roce, "RoCE instead of iWARP");
+  app.add_flag("--udp", o.end.kernel_udp,
+               "over the kernel's UDP on loopback instead of memif; RoCE");
   std::string faults;
   app.add_option("--faults", faults, "what the wire does to the Writes (docs/fault.md)");
   app.add_flag("--json", o.json, "one JSON object instead of one number");
@@ -195,6 +198,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "write_bw: --depth is at least twice --signal-every\n");
     return 2;
   }
+  o.end.roce |= o.end.kernel_udp;
   o.window = std::max(o.window / o.size, 1u) * o.size;
   const SocketDirectory directory;
   o.end.socket = directory.socket();

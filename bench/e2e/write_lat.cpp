@@ -1,7 +1,8 @@
-// P5: ping-pong of 8-octet RDMA Writes between two processes on a core each, own TCP over memif.
+// P5, P12: ping-pong of 8-octet RDMA Writes between two processes on a core each, own TCP or RoCE
+// over memif.
 // Each end polls the memory the other writes (E-13) and drives its engine in between. Prints half
 // round trips in microseconds, median and 99th percentile, and the TCP segments that went out for
-// each Write: one, where replies carry the ACKs (E-7).
+// each Write: one, where replies carry the ACKs (E-7); 0 with RoCE.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,10 +62,11 @@ std::span<std::uint8_t> octets(std::vector<std::uint64_t>& words) {
 int main(int argc, char** argv) {
   EndOptions o;
   std::uint64_t rounds = 100000;
-  CLI::App app{"P5: RDMA Write latency over memif"};
+  CLI::App app{"P5, P12: RDMA Write latency over memif"};
   app.add_option("--rounds", rounds, "round trips")->check(CLI::Range(100, 100000000));
   app.add_option("--mtu", o.mtu, "IP MTU")->check(CLI::Range(576, 65000));
   app.add_option("--progress", o.progress, "who drives the engines: poll or auto");
+  app.add_flag("--roce", o.roce, "RoCE instead of iWARP");
   CLI11_PARSE(app, argc, argv);
   const SocketDirectory directory;
   o.socket = directory.socket();

@@ -1,30 +1,24 @@
 // P7: many connections. What an idle one takes in memory, and what Writes cost when each is of a
 // connection chosen at random among all of them, beside the same Writes over one. Two engines in
 // one thread and virtual time; what is measured is the time this thread works, in turns.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/rng.h"
+#include "bench/many/resident.h"
 #include "bench/micro/stopwatch.h"
-#include "bench/simulated/writes.h"
+#include "bench/simulated/scattered.h"
 
 using namespace urnic;
 using bench::median;
 
 namespace {
 
-constexpr std::uint32_t kMessage = 4096;
-constexpr std::uint32_t kMemory = 1u << 20;
-constexpr std::uint32_t kDepth = 16;                    // messages under way, over all connections
 constexpr std::uint64_t kConnectionsOfOnePort = 20000;  // fewer than there are ephemeral ports
 
 struct Options {
@@ -39,13 +33,6 @@ struct Options {
   std::exit(1);
 }
 
-std::uint64_t resident() {
-  std::ifstream statm("/proc/self/statm");
-  std::uint64_t all = 0, pages = 0;
-  if (!(statm >> all >> pages)) die("/proc/self/statm cannot be read");
-  return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 // Two nodes and connections between them; Writes from the left one into the same memory.
 class Crowd {
  public:
@@ -57,14 +44,15 @@ class Crowd {
       e->max_connections = static_cast<std::uint32_t>(most);
     }
     pair_ = std::make_unique<sim::Pair>(o);
-    writes_.emplace(pair_.get(), kMemory);
+    writes_.emplace(pair_.get());
     qps_.reserve(most);
   }
 
   void grow(std::uint64_t to) {
     while (qps_.size() < to) {
       // Work queues are as large as who has them wants; only one connection needs more than one.
-      verbs::QueuePair* const left = pair_->left().make_qp(qps_.empty() ? kDepth : 1, 1, 1);
+      verbs::QueuePair* const left =
+          pair_->left().make_qp(qps_.empty() ? bench::ScatteredWrites::kDepth : 1, 1, 1);
       verbs::QueuePair* const right = pair_->right().make_qp(1, 1, 1);
       const std::uint64_t port = 7000 + qps_.size() / kConnectionsOfOnePort;
       if (left == nullptr || right == nullptr ||
@@ -80,39 +68,13 @@ class Crowd {
 
   // `count` Writes, each of one of the first `among` connections. Seconds this thread worked.
   double write(std::uint64_t count, std::uint64_t among) {
-    std::uint64_t posted = 0, done = 0;
-    verbs::Cqe cqes[kDepth];
-    const double from = bench::seconds_now();
-    const bool finished = pair_->run_until(
-        [&] {
-          for (int n; (n = pair_->left().poll_send(cqes)) > 0;) {
-            for (int i = 0; i < n; ++i) {
-              if (cqes[i].completion.status != verbs::Status::Success) die("a Write failed");
-            }
-            done += static_cast<std::uint64_t>(n);
-          }
-          while (posted < count && posted - done < kDepth) posted += post(*qps_[rng_.below(among)]);
-          return done == count;
-        },
-        Duration::s(3600));
-    if (!finished) die("a Write did not complete");
-    return bench::seconds_now() - from;
+    return writes_->run({qps_.data(), static_cast<std::size_t>(among)}, count);
   }
 
  private:
-  // 0: there is no room, the last one is still under way.
-  unsigned post(verbs::QueuePair& qp) {
-    const std::uint64_t at = rng_.below(kMemory / kMessage) * kMessage;
-    const verbs::Post posted = writes_->post(qp, kMessage, at);
-    if (posted == verbs::Post::Full) return 0;
-    if (posted != verbs::Post::Ok) die("a Write was refused");
-    return 1;
-  }
-
   std::unique_ptr<sim::Pair> pair_;
-  std::optional<bench::Writes> writes_;
+  std::optional<bench::ScatteredWrites> writes_;
   std::vector<verbs::QueuePair*> qps_;
-  Rng rng_{7};
 };
 
 }  // namespace
@@ -130,12 +92,12 @@ int main(int argc, char** argv) {
   constexpr std::uint64_t kFirst = 100;
   Crowd crowd(o.connections);
   crowd.grow(kFirst);
-  const std::uint64_t before = resident();
+  const std::uint64_t before = bench::resident();
   const double began = bench::seconds_now();
   crowd.grow(o.connections);
   const double set_up =
       (bench::seconds_now() - began) / static_cast<double>(o.connections - kFirst);
-  const std::uint64_t after = resident();
+  const std::uint64_t after = bench::resident();
   // Each connection has two ends in this process.
   const double idle =
       static_cast<double>(after - before) / static_cast<double>(o.connections - kFirst) / 2;
@@ -149,7 +111,7 @@ int main(int argc, char** argv) {
     ratio.push_back(one.back() / all.back());
   }
   const double used =
-      static_cast<double>(resident() - before) / static_cast<double>(o.connections) / 2;
+      static_cast<double>(bench::resident() - before) / static_cast<double>(o.connections) / 2;
   const auto rate = [&](const std::vector<double>& v) {
     return static_cast<double>(o.messages) / median(v);
   };

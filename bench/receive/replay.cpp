@@ -1,7 +1,5 @@
 #include "bench/receive/replay.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +8,7 @@
 #include "base/crc32c.h"
 #include "base/fused.h"
 #include "base/inet_checksum.h"
+#include "bench/micro/stopwatch.h"
 #include "ddp_rdma/header.h"
 #include "mpa/builder.h"
 #include "mpa/fpdu.h"
@@ -19,13 +18,6 @@
 namespace urnic::bench {
 namespace {
 
-// Time this thread has run: what other processes take away on a shared machine is not ours.
-double seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "bench: %s\n", what);
   std::exit(1);
@@ -33,69 +25,24 @@ double seconds() {
 
 }  // namespace
 
-void FrameSet::patch(std::size_t i, std::uint32_t seq) {
+void FrameSet::patch(std::size_t i, std::uint32_t at) {
   std::uint8_t* tcp = frame(i) + tcp_offset;
-  store_be32(tcp + 4, seq);
-  store_be16(tcp + 16,
-             inet_checksum(std::uint64_t{items[i].partial} + (seq >> 16) + (seq & 0xffff)));
+  store_be32(tcp + 4, at);
+  store_be16(tcp + 16, inet_checksum(std::uint64_t{items[i].partial} + (at >> 16) + (at & 0xffff)));
 }
 
-// A port that receives the next frames of a set and swallows what is sent.
-struct ReplayPort {
-  FrameSet* set = nullptr;
-  std::uint32_t seq = 0;
-  std::size_t next = 0;
-  std::uint64_t left = 0;  // frames still to be handed out
-  std::vector<std::uint8_t> sink = std::vector<std::uint8_t>(64 * 65536);
-
-  static ReplayPort* of(urnic_port* p) { return reinterpret_cast<ReplayPort*>(p); }
-  static const urnic_port_ops* ops();
-};
-
-const urnic_port_ops* ReplayPort::ops() {
-  static const urnic_port_ops table = [] {
-    urnic_port_ops o{};
-    o.abi_version = URNIC_PORT_ABI_VERSION;
-    o.size = sizeof o;
-    o.kind = "mem";
-    o.close = [](urnic_port*) {};
-    o.info = [](urnic_port*, urnic_port_info* i) {
-      *i = {};
-      i->link_up = 1;
-      i->queues = 1;
-      i->max_frame = 65535;
-      i->link_epoch = 1;
-    };
-    o.stats = [](urnic_port*, urnic_port_stats* s) { *s = {}; };
-    o.rx_burst = [](urnic_port* p, unsigned, urnic_frame* f, unsigned n) -> unsigned {
-      ReplayPort& r = *of(p);
-      unsigned i = 0;
-      for (; i < n && r.left != 0; ++i, --r.left) {
-        r.set->patch(r.next, r.seq);
-        const FrameSet::Item& item = r.set->items[r.next];
-        f[i] = {};
-        f[i].data[0] = r.set->frame(r.next);
-        f[i].len[0] = item.length;
-        r.seq += item.payload;
-        if (++r.next == r.set->items.size()) r.next = 0;
-      }
-      return i;
-    };
-    o.rx_release = [](urnic_port*, unsigned, const urnic_frame*, unsigned) {};
-    o.tx_reserve = [](urnic_port* p, unsigned, std::uint32_t, urnic_frame* f, unsigned n) {
-      for (unsigned i = 0; i < n; ++i) {
-        f[i] = {};
-        f[i].data[0] = of(p)->sink.data() + i * 65536;
-      }
-      return n;
-    };
-    o.tx_commit = [](urnic_port*, unsigned, urnic_frame*, unsigned) {};
-    o.wait_fds = [](urnic_port*, unsigned, int*, unsigned) { return 0u; };
-    o.arm = [](urnic_port*, unsigned) { return 1; };
-    o.disarm = [](urnic_port*, unsigned) {};
-    return o;
-  }();
-  return &table;
+// The next frames of the set, each made the next segment.
+void FrameSet::hand_out(void* set, urnic_frame* f, unsigned n) {
+  FrameSet& s = *static_cast<FrameSet*>(set);
+  for (unsigned i = 0; i < n; ++i) {
+    s.patch(s.next, s.seq);
+    const Item& item = s.items[s.next];
+    f[i] = {};
+    f[i].data[0] = s.frame(s.next);
+    f[i].len[0] = item.length;
+    s.seq += item.payload;
+    if (++s.next == s.items.size()) s.next = 0;
+  }
 }
 
 Receiver::Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast) : fast_(fast) {
@@ -116,11 +63,11 @@ Receiver::Receiver(std::uint32_t mtu, std::uint64_t working_set, bool fast) : fa
                                          verbs::kLocalWrite | verbs::kRemoteWrite);
   prepare(mtu, working_set);
   replay_ = std::make_unique<ReplayPort>();
+  replay_->next = FrameSet::hand_out;
   replay_->set = &frames_;
   const engine::Connection* c = pair_->right().engine().iwarp().find(receiver_->connection);
-  replay_->seq = tcp::rcv_nxt_seq(c->tcb).value();
-  pair_->right().port() =
-      port::Port(ReplayPort::ops(), reinterpret_cast<urnic_port*>(replay_.get()));
+  frames_.seq = tcp::rcv_nxt_seq(c->tcb).value();
+  pair_->right().port() = replay_->port();
   now_ = pair_->now();
 }
 
@@ -187,12 +134,12 @@ double Receiver::run_engine(std::uint64_t octets, std::uint64_t* placed) {
   engine::Engine& e = pair_->right().engine();
   const std::uint64_t before = e.iwarp().qp_stats(*receiver_).verbs.payload_placed;
   replay_->left = octets / frames_.ulp_octets + 1;
-  const double from = seconds();
+  const double from = seconds_now();
   while (replay_->left != 0) {
     e.poll(now_);
     now_ = now_ + Duration::us(1);
   }
-  const double took = seconds() - from;
+  const double took = seconds_now() - from;
   *placed = e.iwarp().qp_stats(*receiver_).verbs.payload_placed - before;
   return took;
 }
@@ -204,7 +151,7 @@ double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed, Ideal ki
   std::uint32_t seq = 1;
   std::uint64_t good_sums = 0, good_crcs = 0;
   std::size_t slow_at = 0;
-  const double from = seconds();
+  const double from = seconds_now();
   while (frames != 0) {
     // Bursts as the engine gets them: patch, then work.
     const std::size_t burst = std::min<std::uint64_t>(frames, port::kBurst);
@@ -247,7 +194,7 @@ double Receiver::run_ideal(std::uint64_t octets, std::uint64_t* placed, Ideal ki
     next_ideal_ = i;
     frames -= burst;
   }
-  const double took = seconds() - from;
+  const double took = seconds_now() - from;
   if (good_sums != all || good_crcs != all) die("the ideal loop saw a frame that is not good");
   return took;
 }

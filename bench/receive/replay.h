@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "bench/receive/replay_port.h"
 #include "sim/pair.h"
 
 namespace urnic::bench {
@@ -24,12 +25,16 @@ class FrameSet {
   };
   std::uint8_t* frame(std::size_t i) { return block.data() + items[i].offset; }
   // Make frame `i` the segment at `seq`.
-  void patch(std::size_t i, std::uint32_t seq);
+  void patch(std::size_t i, std::uint32_t at);
+  // Of a ReplayPort: from `next` on, at `seq`.
+  static void hand_out(void* set, urnic_frame* frames, unsigned n);
 
   std::vector<std::uint8_t> block;
   std::vector<Item> items;
   std::uint32_t tcp_offset = 0, payload_offset = 0;  // in every frame
   std::uint32_t ulp_octets = 0;                      // ULP payload per frame
+  std::size_t next = 0;
+  std::uint32_t seq = 0;
 };
 
 // What the engine is compared with: loops over the same frames that do no protocol.
@@ -65,7 +70,7 @@ class Receiver {
   FrameSet frames_;
   std::vector<std::uint8_t> region_, reassembly_;
   std::uint32_t stag_ = 0;
-  std::unique_ptr<struct ReplayPort> replay_;
+  std::unique_ptr<ReplayPort> replay_;
   Instant now_;
   std::size_t next_ideal_ = 0;
 };

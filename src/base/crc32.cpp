@@ -2,19 +2,108 @@
 
 #include <isa-l/crc.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/cpu.h"
+#include "base/crc32_kernels.h"
+#include "base/crc_math.h"
+
 namespace urnic {
+namespace {
+
+// ---- ISA-L's
+
+std::uint32_t isal_masked(std::uint32_t state, ByteView bytes, const Crc32Mask& mask) {
+  std::array<std::uint64_t, Crc32Mask::kMost / 8> words{}, ones;
+  auto* const first = reinterpret_cast<std::uint8_t*>(words.data());
+  const std::size_t n = std::min(bytes.size(), Crc32Mask::kMost);
+  if (n == 0) return state;
+  if (n == Crc32Mask::kMost) [[likely]] {
+    std::memcpy(first, bytes.data(), Crc32Mask::kMost);
+  } else {
+    std::memcpy(first, bytes.data(), n);
+  }
+  std::memcpy(ones.data(), mask.ones.data(), sizeof ones);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] |= ones[i];
+  return crc32_update_isal(crc32_update_isal(state, {first, n}), bytes.subspan(n));
+}
+
+// What was copied is what counts: memory shared with a peer may have changed in between (E-20).
+std::uint32_t isal_copy(std::uint32_t state, std::uint8_t* dst, ByteView bytes) {
+  if (bytes.empty()) return state;
+  std::memcpy(dst, bytes.data(), bytes.size());
+  return crc32_update_isal(state, {dst, bytes.size()});
+}
+
+// ---- the fastest; fused.cpp says why this is safe at any time and from any thread
+
+const Crc32KernelSet& best() {
+  return crc32_kernel(crc32_kernel_count() - 1);
+}
+
+std::uint32_t resolve_update(std::uint32_t state, ByteView bytes);
+std::uint32_t resolve_masked(std::uint32_t state, ByteView bytes, const Crc32Mask& mask);
+std::uint32_t resolve_copy(std::uint32_t state, std::uint8_t* dst, ByteView bytes);
+
+constinit std::atomic<decltype(Crc32KernelSet::update)> chosen_update{resolve_update};
+constinit std::atomic<decltype(Crc32KernelSet::masked)> chosen_masked{resolve_masked};
+constinit std::atomic<decltype(Crc32KernelSet::copy)> chosen_copy{resolve_copy};
+
+std::uint32_t resolve_update(std::uint32_t state, ByteView bytes) {
+  chosen_update.store(best().update, std::memory_order_relaxed);
+  return best().update(state, bytes);
+}
+std::uint32_t resolve_masked(std::uint32_t state, ByteView bytes, const Crc32Mask& mask) {
+  chosen_masked.store(best().masked, std::memory_order_relaxed);
+  return best().masked(state, bytes, mask);
+}
+std::uint32_t resolve_copy(std::uint32_t state, std::uint8_t* dst, ByteView bytes) {
+  chosen_copy.store(best().copy, std::memory_order_relaxed);
+  return best().copy(state, dst, bytes);
+}
+
+}  // namespace
+
+const Crc32KernelSet kCrc32Isal = {"isa-l", crc32_update_isal, isal_masked, isal_copy};
+
+std::size_t crc32_kernel_count() {
+#if defined(__x86_64__)
+  return cpu_features().vpclmulqdq ? 2 : 1;
+#else
+  return 1;
+#endif
+}
+
+const Crc32KernelSet& crc32_kernel(std::size_t index) {
+#if defined(__x86_64__)
+  if (index == 1) return kCrc32Vpclmul;
+#endif
+  (void)index;
+  return kCrc32Isal;
+}
 
 std::uint32_t crc32_update(std::uint32_t state, ByteView bytes) {
+  return chosen_update.load(std::memory_order_relaxed)(state, bytes);
+}
+std::uint32_t crc32_update_masked(std::uint32_t state, ByteView bytes, const Crc32Mask& mask) {
+  return chosen_masked.load(std::memory_order_relaxed)(state, bytes, mask);
+}
+std::uint32_t crc32_update_copy(std::uint32_t state, std::uint8_t* dst, ByteView bytes) {
+  return chosen_copy.load(std::memory_order_relaxed)(state, dst, bytes);
+}
+
+std::uint32_t crc32_update_isal(std::uint32_t state, ByteView bytes) {
   if (bytes.empty()) return state;
   // ISA-L takes and returns finished values.
   return crc32_finish(crc32_gzip_refl(crc32_finish(state), bytes.data(), bytes.size()));
 }
 
 std::uint32_t crc32_update_portable(std::uint32_t state, ByteView bytes) {
-  constexpr std::uint32_t kPolynomial = 0xedb88320u;  // reflected
   for (const std::uint8_t b : bytes) {
     state ^= b;
-    for (int i = 0; i < 8; ++i) state = state >> 1 ^ ((state & 1) != 0 ? kPolynomial : 0);
+    for (int i = 0; i < 8; ++i) state = Crc32Math::times_x(state);
   }
   return state;
 }

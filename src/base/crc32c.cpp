@@ -6,7 +6,7 @@
 #include <array>
 #include <atomic>
 
-#include "base/crc32c_math.h"
+#include "base/crc_math.h"
 #include "base/fused_kernels.h"
 
 namespace urnic {
@@ -19,7 +19,7 @@ constexpr SlicingTables make_tables() {
   SlicingTables t{};
   for (std::uint32_t b = 0; b < 256; ++b) {
     std::uint32_t v = b;
-    for (int i = 0; i < 8; ++i) v = crc32c_math::times_x(v);
+    for (int i = 0; i < 8; ++i) v = Crc32cMath::times_x(v);
     t[0][b] = v;
   }
   for (std::size_t k = 1; k < 8; ++k) {

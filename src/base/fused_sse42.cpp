@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/crc32c_math.h"
+#include "base/crc_math.h"
 #include "base/fused_kernels.h"
 
 #if defined(__x86_64__)

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstring>
 
-#include "base/crc32c_math.h"
+#include "base/crc_math.h"
 #include "base/fused_kernels.h"
 
 #if defined(__x86_64__)
@@ -36,7 +36,7 @@ constexpr auto kToEnd = [] {
     for (std::size_t lane = 0; lane < 4; ++lane) {
       const std::uint64_t bits = 512 * block + 128 * (3 - lane);
       if (bits == 0) continue;
-      const auto f = crc32c_math::fold_by(bits);
+      const auto f = Crc32cMath::fold_by(bits);
       t[block].k[2 * lane] = f.lo;
       t[block].k[2 * lane + 1] = f.hi;
     }
@@ -155,7 +155,7 @@ URNIC_FUSED std::uint32_t finish(Cursor& at, const __m512i (&x)[kBlocks], std::s
 // The next 256 bytes folded onto four blocks.
 template <bool kCopy, bool kSum>
 URNIC_FUSED void fold_four(Cursor& at, __m512i (&x)[4]) {
-  constexpr auto kBy2048 = crc32c_math::fold_by(2048);
+  constexpr auto kBy2048 = Crc32cMath::fold_by(2048);
   const __m512i k = _mm512_broadcast_i32x4(
       _mm_set_epi64x(static_cast<long long>(kBy2048.hi), static_cast<long long>(kBy2048.lo)));
   x[0] = fold(x[0], k, next_block<kCopy, kSum, 0>(at));

@@ -78,6 +78,23 @@ Options settled(Options options, const port::Port& port) {
   }
 }
 
+// Of either side.
+template <class Staged>
+[[gnu::always_inline]] inline void prefetch_next(const Staged& s) {
+  if (s.tcp.usable) {
+    prefetch_payload(s.tcp.seg.payload);
+  } else if (s.roce.frame != nullptr) {
+    prefetch_payload({s.roce.frame->data[0], s.roce.frame->len[0]});
+  }
+}
+
+template <class Staged>
+[[gnu::always_inline]] inline void process_roce(roce::Side* side, Staged& s, Instant now) {
+  if (s.roce.like_last && side->plain().take(s.head, s.roce)) [[likely]]
+    return;
+  side->process(s.head, s.roce, now);
+}
+
 }  // namespace
 
 // What belongs to no connection and is done again, or can be done without: no memory for it is no
@@ -212,11 +229,11 @@ bool Engine::receive_burst(Instant now) {
   for (Staged* s = staged_; s != end;) {
     try {
       for (; s != end; ++s) {
-        if (s + 1 != end && s[1].tcp.usable) prefetch_payload(s[1].tcp.seg.payload);
+        if (s + 1 != end) prefetch_next(s[1]);
         if (s->tcp.usable) [[likely]] {
           iwarp_.process(s->head, s->tcp, now);
         } else if (s->roce.frame != nullptr) {
-          roce_.side().process(s->head, s->roce, now);
+          process_roce(&roce_.side(), *s, now);
         }
       }
     } catch (const std::bad_alloc&) {  // the frames behind it are others' too
@@ -233,9 +250,11 @@ bool Engine::receive_burst(Instant now) {
 [[gnu::always_inline]] inline void Engine::stage(const port::Frame& frame, Staged& s, Instant now) {
   s.tcp.usable = false;
   s.roce.frame = nullptr;
+  s.roce.like_last = false;
   counters_.rx_bytes += s.head.frame_octets;
   if (iwarp_.stage_like_last(frame, s.head, &s.tcp)) [[likely]]
     return;
+  if (roce_.side().plain().stage(frame, s.head, &s.roce)) return;
   stage_unknown(frame, s, now);
 }
 
@@ -322,6 +341,7 @@ bool Engine::take_network_events(Instant now) {
 
 void Engine::on_network_event(const net::Event& e, Instant now) {
   using Kind = net::Event::Kind;
+  roce_.side().plain().forget();
   switch (e.kind) {
     case Kind::NeighbourUsable:
     case Kind::NeighbourForgotten:

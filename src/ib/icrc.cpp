@@ -2,45 +2,54 @@
 
 #include <cstring>
 
-#include "base/crc32.h"
+#include "base/crc_math.h"
 
 namespace urnic::ib {
 namespace {
 
-constexpr std::size_t kLrhOctets = 8, kUdpOctets = 8, kMaxIpOctets = 60;
+constexpr std::size_t kUdpOctets = 8, kMaxIpOctets = 60;
 constexpr std::uint8_t kUdpProtocol = 17;
 
-// Ones where routers write; `ip` begins with the IP header.
-void mask_ip(std::uint8_t* ip) {
-  if (ip[0] >> 4 == 4) {
-    ip[1] = 0xff;            // type of service
-    ip[8] = 0xff;            // time to live
-    ip[10] = ip[11] = 0xff;  // header checksum
-  } else {
-    ip[0] |= 0x0f;  // traffic class and flow label
-    ip[1] = ip[2] = ip[3] = 0xff;
-    ip[7] = 0xff;  // hop limit
+// The running CRC behind eight octets of ones in the place of the LRH.
+constexpr std::uint32_t kBehindLrh = [] {
+  std::uint32_t state = kCrc32Init;
+  for (int octet = 0; octet < 8; ++octet) {
+    state ^= 0xff;
+    for (int i = 0; i < 8; ++i) state = Crc32Math::times_x(state);
   }
+  return state;
+}();
+
+// Ones where routers write, in IP header, UDP header and BTH. `ip` octets of IP header.
+constexpr Crc32Mask mask_of(bool v6, std::size_t ip) {
+  Crc32Mask mask;
+  auto& ones = mask.ones;
+  if (v6) {
+    ones[0] = 0x0f;  // traffic class and flow label
+    ones[1] = ones[2] = ones[3] = 0xff;
+    ones[7] = 0xff;  // hop limit
+  } else {
+    ones[1] = 0xff;              // type of service
+    ones[8] = 0xff;              // time to live
+    ones[10] = ones[11] = 0xff;  // header checksum
+  }
+  ones[ip + 6] = ones[ip + 7] = 0xff;  // UDP checksum
+  ones[ip + kUdpOctets + 4] = 0xff;    // FECN, BECN, reserved
+  return mask;
 }
+constexpr Crc32Mask kIpv4Mask = mask_of(false, 20), kIpv6Mask = mask_of(true, 40);
+// The two headers, and what their mask covers of the BTH.
+static_assert(kIpv6UdpOctets + 5 <= Crc32Mask::kMost);
 
 // ---- a hidden identification
 // A CRC is linear: what two octets change of it is a polynomial of 16 terms times x to the bits
 // that follow. Dividing the difference by that power gives the octets back, if they alone differ.
 
-constexpr std::uint32_t kPolynomial = 0xedb88320;  // reflected: bit 31 is x^0
-constexpr std::uint32_t kOne = 0x80000000;
-
-constexpr std::uint32_t times_x(std::uint32_t a) {
-  return (a >> 1) ^ ((a & 1) != 0 ? kPolynomial : 0);
-}
+constexpr std::uint32_t kOne = Crc32Math::kOne;
 constexpr std::uint32_t over_x(std::uint32_t a) {
-  return (a & kOne) != 0 ? ((a ^ kPolynomial) << 1) | 1 : a << 1;
+  return (a & kOne) != 0 ? ((a ^ Crc32Math::kPoly) << 1) | 1 : a << 1;
 }
-constexpr std::uint32_t product(std::uint32_t a, std::uint32_t b) {
-  std::uint32_t sum = 0;
-  for (; b != 0; b <<= 1, a = times_x(a)) sum ^= (b & kOne) != 0 ? a : 0;
-  return sum;
-}
+constexpr auto product = Crc32Math::multiply;
 
 // x^-8n for n of 0 to 63, and for multiples of 64 up to what the largest packet has.
 struct InversePowers {
@@ -102,20 +111,31 @@ IpUdpHeaders pseudo_headers(const DatagramFields& f, std::size_t packet) {
   return h;
 }
 
+namespace {
+
+// In one piece, without options of IPv4: mostly.
+std::uint32_t icrc_of_datagram(ByteView datagram, bool v6) {
+  return crc32_finish(crc32_update_masked(kBehindLrh, datagram, v6 ? kIpv6Mask : kIpv4Mask));
+}
+
+}  // namespace
+
+RunningIcrc::RunningIcrc(ByteView headers, bool v6)
+    : state_(crc32_update_masked(kBehindLrh, headers, v6 ? kIpv6Mask : kIpv4Mask)) {}
+
 std::uint32_t icrc(ByteView ip_udp, ByteView covered) {
-  std::array<std::uint8_t, kLrhOctets + kMaxIpOctets + kUdpOctets + kBthOctets> masked;
-  std::uint8_t* p = masked.data();
-  std::memset(p, 0xff, kLrhOctets);
-  p += kLrhOctets;
-  std::memcpy(p, ip_udp.data(), ip_udp.size());
-  mask_ip(p);
-  p += ip_udp.size();
-  p[-2] = p[-1] = 0xff;  // UDP checksum
-  std::memcpy(p, covered.data(), kBthOctets);
-  p[4] = 0xff;  // FECN, BECN, reserved
-  p += kBthOctets;
-  const std::uint32_t state =
-      crc32_update(kCrc32Init, {masked.data(), static_cast<std::size_t>(p - masked.data())});
+  const bool v6 = ip_udp[0] >> 4 == 6;
+  const bool plain = ip_udp.size() == (v6 ? kIpv6UdpOctets : kIpv4UdpOctets);
+  if (plain && ip_udp.data() + ip_udp.size() == covered.data()) [[likely]] {
+    return icrc_of_datagram({ip_udp.data(), ip_udp.size() + covered.size()}, v6);
+  }
+  std::array<std::uint8_t, kMaxIpOctets + kUdpOctets + kBthOctets> head;
+  const std::size_t octets = ip_udp.size() + kBthOctets;
+  std::memcpy(head.data(), ip_udp.data(), ip_udp.size());
+  std::memcpy(head.data() + ip_udp.size(), covered.data(), kBthOctets);
+  const Crc32Mask mask = mask_of(v6, ip_udp.size() - kUdpOctets);
+  for (std::size_t i = 0; i < octets; ++i) head[i] |= mask.ones[i];
+  const std::uint32_t state = crc32_update(kBehindLrh, {head.data(), octets});
   return crc32_finish(crc32_update(state, covered.subspan(kBthOctets)));
 }
 

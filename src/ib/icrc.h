@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "base/bytes.h"
+#include "base/crc32.h"
 #include "base/ip_address.h"
 #include "ib/packet.h"
 
@@ -38,7 +39,23 @@ IpUdpHeaders pseudo_headers(const DatagramFields&, std::size_t packet);
 
 // `ip_udp`: IP header (IPv4 with any options, or the 40 octets of IPv6) and UDP header, as on the
 // wire or as pseudo_headers() makes them. `covered`: from the BTH, which is whole, through the pad.
+// Where it lies behind `ip_udp`, both are passed over once.
 std::uint32_t icrc(ByteView ip_udp, ByteView covered);
+
+// The same piece by piece, for who writes a datagram from its beginning on.
+class RunningIcrc {
+ public:
+  // From the IP header, without options, through at least the BTH.
+  RunningIcrc(ByteView headers, bool v6);
+  void cover(ByteView octets) {
+    if (!octets.empty()) state_ = crc32_update(state_, octets);
+  }
+  void copy(std::uint8_t* to, ByteView octets) { state_ = crc32_update_copy(state_, to, octets); }
+  std::uint32_t value() const { return crc32_finish(state_); }
+
+ private:
+  std::uint32_t state_;
+};
 
 // Of a whole packet, ICRC included; at least kBthOctets + kIcrcOctets.
 bool icrc_good(ByteView ip_udp, ByteView packet);

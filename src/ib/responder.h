@@ -41,6 +41,8 @@ struct ResponsePacket {
   SackOctets own;
 };
 
+struct PlainWrite;  // plain_write.h
+
 class Responder {
  public:
   // In Rtr, with the attributes of the move there, which outlive it like queue and table; their
@@ -57,6 +59,9 @@ class Responder {
   // `*completion`; its `op` is WriteImm if a WRITE with Immediate Data used it, else Send. A fatal
   // verdict (is_fatal) ends the queue pair when its NAK has left; nothing is taken any more.
   Received take(const ParsedPacket& request, verbs::Completion* completion);
+  // The same of one that admit_plain_write() has admitted (plain_write.h): nothing completes, and
+  // nothing is owed but an ACK.
+  void take_plain(const PlainWrite&, const std::uint8_t* payload);
   // A gap has closed (Received::more): the first request that was kept behind it, as if it came
   // now. Called until there is no more.
   Received take_held(verbs::Completion* completion);

@@ -23,16 +23,18 @@ class FlowMatch {
 
   struct Match {
     std::uint32_t l4_offset, l4_len;  // as in Classified
-    std::uint32_t pseudo_sum;
+    std::uint32_t pseudo_sum;         // of TCP
     std::uint8_t ecn;
   };
 
-  // Takes the flow of a frame that classify() called Tcp; `head` has kSpan octets, those behind the
-  // frame's end may be anything. Frames with IP options or extension headers are not taken: false.
+  // Takes the flow of a frame that classify() called Tcp, or Other for its UDP; `head` has kSpan
+  // octets, those behind the frame's end may be anything. Frames with IP options or extension
+  // headers are not taken: false.
   bool learn(const std::uint8_t* head, const Classified& c) {
     forget();
     const std::size_t ip_len = c.v6 ? kIpv6Header : kIpv4Header;
-    if (c.kind != FrameKind::Tcp || c.l4_offset != c.l3_offset + ip_len) return false;
+    const bool udp = c.kind == FrameKind::Other && c.protocol == kProtoUdp;
+    if ((c.kind != FrameKind::Tcp && !udp) || c.l4_offset != c.l3_offset + ip_len) return false;
     std::array<std::uint8_t, kSpan> mask{};
     // Addresses and EtherType, then the ports; what lies between is judged by field.
     std::memset(mask.data(), 0xff, c.l3_offset);
@@ -63,9 +65,9 @@ class FlowMatch {
   void forget() { l4_offset_ = 0; }
   bool known() const { return l4_offset_ != 0; }
 
-  // Whether the frame is of that flow and classify() would call it Tcp. `head` as for learn();
-  // `in_head` octets of the frame, perhaps more than kSpan, can be looked at from there, and the
-  // TCP header must be among them; `total_len` is the length of the frame.
+  // Whether the frame is of that flow and classify() would call it the same. `head` as for learn();
+  // `in_head` octets of the frame, perhaps more than kSpan, can be looked at from there, and a TCP
+  // header, or as much of UDP, must be among them; `total_len` is the length of the frame.
   bool match(const std::uint8_t* head, std::size_t in_head, std::uint32_t total_len,
              Match* out) const {
     Word differs{};

@@ -20,6 +20,7 @@ inline constexpr std::uint16_t kIpv4OffsetMask = 0x1fff;
 
 inline constexpr std::uint8_t kProtoIcmp = 1;
 inline constexpr std::uint8_t kProtoTcp = 6;
+inline constexpr std::uint8_t kProtoUdp = 17;
 inline constexpr std::uint8_t kProtoIcmpv6 = 58;
 
 struct Ipv4Header {

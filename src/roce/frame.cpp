@@ -12,7 +12,7 @@
 namespace urnic::roce {
 
 bool is_roce(const net::Classified& c, ByteView head) {
-  return c.kind == net::FrameKind::Other && c.protocol == kProtoUdp &&
+  return c.kind == net::FrameKind::Other && c.protocol == net::kProtoUdp &&
          head.size() >= c.l4_offset + kUdpHeader && c.l4_len >= kUdpHeader &&
          load_be16(head.data() + c.l4_offset + 2) == ib::kUdpPort;
 }
@@ -34,12 +34,13 @@ FrameHeaders::FrameHeaders(const FrameConfig& c) : v6_(c.av.remote.is_v6()) {
   const ib::AddressVector& av = c.av;
   if (v6_) {
     net::emit_ipv6(
-        {av.traffic_class, c.flow_label, 0, kProtoUdp, av.hop_limit, av.local, av.remote}, p);
+        {av.traffic_class, c.flow_label, 0, net::kProtoUdp, av.hop_limit, av.local, av.remote}, p);
     p += net::kIpv6Header;
   } else {
-    net::emit_ipv4({av.traffic_class, 0, 0, net::kIpv4DontFragment, av.hop_limit, kProtoUdp,
+    net::emit_ipv4({av.traffic_class, 0, 0, net::kIpv4DontFragment, av.hop_limit, net::kProtoUdp,
                     av.local, av.remote},
                    p);
+    ipv4_sum_ = net::ipv4_header_sum(p, net::kIpv4Header) - load_be16(p + 10);
     p += net::kIpv4Header;
   }
   store_be16(p, c.fixed_source_port != 0 ? c.fixed_source_port : av.source_port);
@@ -47,22 +48,43 @@ FrameHeaders::FrameHeaders(const FrameConfig& c) : v6_(c.av.remote.is_v6()) {
   size_ = static_cast<std::uint8_t>(p + kUdpHeader - bytes_.data());
 }
 
-std::size_t FrameHeaders::finish(std::uint8_t* dst, std::size_t packet,
-                                 std::uint16_t identification) const {
+void FrameHeaders::write_front(std::uint8_t* dst, std::size_t packet,
+                               std::uint16_t identification) const {
   std::memcpy(dst, bytes_.data(), size_);
   std::uint8_t* const ip = dst + ip_;
-  std::uint8_t* const udp = dst + size_ - kUdpHeader;
   const auto length = static_cast<std::uint16_t>(kUdpHeader + packet);
-  store_be16(udp + 4, length);
+  store_be16(dst + size_ - kUdpHeader + 4, length);
   if (v6_) {
     store_be16(ip + 4, length);
-  } else {
-    store_be16(ip + 2, static_cast<std::uint16_t>(net::kIpv4Header + length));
-    store_be16(ip + 4, identification);
-    store_be16(ip + 10, 0);
-    store_be16(ip + 10, inet_checksum(net::ipv4_header_sum(ip, net::kIpv4Header)));
+    return;
   }
-  ib::seal({ip, static_cast<std::size_t>(size_ - ip_)}, {dst + size_, packet});
+  const auto total = static_cast<std::uint16_t>(net::kIpv4Header + length);
+  store_be16(ip + 2, total);
+  store_be16(ip + 4, identification);
+  store_be16(ip + 10, inet_checksum(std::uint64_t{ipv4_sum_} + total + identification));
+}
+
+std::size_t FrameHeaders::finish(std::uint8_t* dst, std::size_t packet,
+                                 std::uint16_t identification) const {
+  write_front(dst, packet, identification);
+  ib::seal({dst + ip_, static_cast<std::size_t>(size_ - ip_)}, {dst + size_, packet});
+  return size_ + packet;
+}
+
+std::size_t FrameHeaders::write(std::uint8_t* dst, const ib::PacketHeader& header,
+                                std::span<const ByteView> pieces, std::uint32_t payload) const {
+  const std::size_t packet = ib::packet_octets(header.bth.opcode, payload);
+  write_front(dst, packet, 0);
+  std::uint8_t* to = dst + size_ + ib::emit_headers(header, payload, dst + size_);
+  ib::RunningIcrc icrc({dst + ip_, to}, v6_);
+  for (const ByteView piece : pieces) {
+    icrc.copy(to, piece);
+    to += piece.size();
+  }
+  const std::uint8_t pad = ib::pad_of(payload);
+  std::memset(to, 0, pad);
+  icrc.cover({to, pad});
+  store_le32(to + pad, icrc.value());
   return size_ + packet;
 }
 

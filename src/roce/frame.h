@@ -8,16 +8,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/bytes.h"
 #include "base/ip_address.h"
 #include "ib/context.h"
+#include "ib/packet.h"
 #include "net/classify.h"
 #include "net/header_template.h"
 
 namespace urnic::roce {
 
-inline constexpr std::uint8_t kProtoUdp = 17;
 inline constexpr std::size_t kUdpHeader = 8;
 inline constexpr std::size_t kMaxFrameHeaders = net::kHeaderTemplateMax + kUdpHeader;
 // What stands around the payload of the largest packet with one: IP header not counted.
@@ -60,10 +61,18 @@ class FrameHeaders {
   // before it, and the ICRC. Returns the octets of the frame. DF is set, so that any
   // `identification` (IPv4) will do.
   std::size_t finish(std::uint8_t* dst, std::size_t packet, std::uint16_t identification) const;
+  // All of a frame: these headers, those of `header`, `pieces`, which are `payload` octets
+  // together, pad and ICRC. Each octet of payload is read once. Returns the octets of the frame.
+  std::size_t write(std::uint8_t* dst, const ib::PacketHeader& header,
+                    std::span<const ByteView> pieces, std::uint32_t payload) const;
 
  private:
+  // What stands before a packet of so many octets.
+  void write_front(std::uint8_t* dst, std::size_t packet, std::uint16_t identification) const;
+
   std::array<std::uint8_t, kMaxFrameHeaders> bytes_{};
   std::uint8_t size_ = 0, ip_ = 0;  // ip_: where the IP header begins
+  std::uint32_t ipv4_sum_ = 0;      // of its header, length and identification zero
   bool v6_ = false;
 };
 

@@ -51,14 +51,19 @@ bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived*
   return true;
 }
 
-void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
+void Side::process(wire::FrameHead& head, const Arrived& a, Instant now) {
   ++statistics_.received;
+  if (a.like_last) {
+    head.copy_whole(*a.frame);
+    head.classify();
+  }
   ib::DropCounters& drops = statistics_.drops;
   const auto datagram = find_packet(head.net, {head.bytes, head.octets});
   if (!datagram) return drops.count(ib::Drop::Malformed);
   const auto headers =
       a.frame->csum == URNIC_CSUM_SOCKET ? ib::Headers::FromSocket : ib::Headers::AsCame;
-  const auto packet = ib::open_packet(datagram->ip_udp, packet_of(*a.frame, *datagram), headers);
+  const ByteView octets = whole_.of(*a.frame, *datagram);
+  const auto packet = ib::open_packet(datagram->ip_udp, octets, headers);
   if (!packet.ok()) return drops.count(packet.error());
   if (packet->header.bth.dest_qp == ib_cm::kGsiQpn && general_ != nullptr) {
     return general_->take(*packet, {head.net.dst, head.net.src}, now);
@@ -68,6 +73,7 @@ void Side::process(const wire::FrameHead& head, const Arrived& a, Instant now) {
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
   if (!half.ok()) return drops.count(half.error());
   if (head.net.ecn == kCongestionExperienced) take_mark(*c, packet->header.row(), now);
+  if (!a.like_last) plain_.learn(head, *c, packet->header);
   take(*c, *half, *packet, datagram->ip_udp, now);
 }
 
@@ -106,14 +112,14 @@ void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_
 }
 
 // In one piece.
-ByteView Side::packet_of(const port::Frame& frame, const Datagram& d) {
+ByteView WholePackets::of(const port::Frame& frame, const Datagram& d) {
   const std::size_t first = frame.len[0];
   if (d.offset + std::size_t{d.octets} <= first) [[likely]]
     return {frame.data[0] + d.offset, d.octets};
-  whole_.resize(first + frame.len[1]);
-  std::memcpy(whole_.data(), frame.data[0], first);
-  std::memcpy(whole_.data() + first, frame.data[1], frame.len[1]);
-  return ByteView(whole_).subspan(d.offset, d.octets);
+  octets_.resize(first + frame.len[1]);
+  std::memcpy(octets_.data(), frame.data[0], first);
+  std::memcpy(octets_.data() + first, frame.data[1], frame.len[1]);
+  return ByteView(octets_).subspan(d.offset, d.octets);
 }
 
 }  // namespace urnic::roce

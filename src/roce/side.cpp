@@ -87,6 +87,7 @@ void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Number number) {
 
 // Nothing is sent any more, and nothing waits.
 void Side::forget_halves(Context& c) {
+  plain_.forget_queue_pair();
   add(&statistics_, c);
   c.unreliable = 0;
   c.end_waiting();
@@ -149,6 +150,7 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
 
 // The values, and the half that the new state has and the old one had not. All or nothing.
 void Side::begin_halves(Context& c, const QpChange& change) {
+  plain_.forget_queue_pair();
   const ib::QpAttributes before = c.attributes;
   apply(change, &c.attributes);
   if (change.to == QpState::Rtr && !c.responder) {

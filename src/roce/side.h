@@ -2,6 +2,7 @@
 // the queue pairs. The engine drives it by the functions it also has of the iWARP side.
 //
 //   receive.cpp    a frame through the checks to the half it is for
+//   plain_receiver.h   the commonest of them in one piece
 //   transmit.cpp   what the halves have to send, turn by turn, and the way it goes (ways.h)
 //   side.cpp       queue pairs, their states and ends; time
 //
@@ -24,6 +25,7 @@
 #include "roce/general_services.h"
 #include "roce/hooks.h"
 #include "roce/modify.h"
+#include "roce/plain_receiver.h"
 #include "roce/send_buffers.h"
 #include "roce/send_list.h"
 #include "roce/statistics.h"
@@ -45,9 +47,14 @@ struct Options {
   SipKey key;  // what numbers look like from outside (E-49)
 };
 
-// A received frame between parsing and work.
-struct Arrived {
-  const port::Frame* frame = nullptr;  // null: not ours
+// Packets that come in two pieces, joined.
+class WholePackets {
+ public:
+  // Holds until the next.
+  ByteView of(const port::Frame&, const Datagram&);
+
+ private:
+  std::vector<std::uint8_t> octets_;
 };
 
 class Side {
@@ -61,7 +68,9 @@ class Side {
   // A frame that is neither TCP nor to be dropped, classified. False: it is not ours. `frame` and
   // `head` stay until process().
   bool stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a);
-  void process(const wire::FrameHead& head, const Arrived& a, Instant now);
+  void process(wire::FrameHead& head, const Arrived& a, Instant now);
+  // Frames that may be spared the two above.
+  PlainReceiver& plain() { return plain_; }
   void run_timers(Instant now);
   Instant next_deadline() const {
     return general_ == nullptr ? deadlines_.next()
@@ -126,7 +135,6 @@ class Side {
   // receive.cpp
   void take(Context&, ib::Half, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
   void take_request(Context&, const ib::ParsedPacket&, ByteView ip_udp, Instant now);
-  ByteView packet_of(const port::Frame&, const Datagram&);
   // side.cpp
   void settle(Context&);
   void enter_error(Context&);
@@ -141,7 +149,8 @@ class Side {
   Turn transmit(Context&, Instant now);
   Turn transmit_connected(Context&, Instant now);
   Turn transmit_datagrams(Context&, Instant now);
-  std::size_t next_packet(Context&, bool responses_first, std::uint8_t* to, Instant now);
+  std::size_t next_packet(Context&, bool responses_first, ib::RequestPacket*, std::uint8_t* to,
+                          Instant now);
 
   Options options_;
   Hooks* hooks_;
@@ -156,8 +165,9 @@ class Side {
   Deadlines deadlines_;
   SendList sending_;
   Completions completions_;
-  Statistics statistics_;            // halves that are still there not included
-  std::vector<std::uint8_t> whole_;  // a packet that comes in two pieces
+  Statistics statistics_;  // halves that are still there not included
+  PlainReceiver plain_{&table_, &sending_, &statistics_};
+  WholePackets whole_;
 };
 
 }  // namespace urnic::roce

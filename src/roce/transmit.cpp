@@ -1,6 +1,7 @@
 // What goes out. A turn of a queue pair is a few packets, answers and requests by turns, so that a
 // long READ which it serves holds up neither its own requests nor those of others.
 #include <new>
+#include <span>
 
 #include "roce/side.h"
 
@@ -16,13 +17,12 @@ bool may_request(const Context& c) {
   return c.requester && verbs::rights(c.qp->state).takes_responses;
 }
 
-std::size_t put(const ib::ResponsePacket& p, std::uint8_t* to) {
-  return ib::emit_packet(p.header, p.payload, to);
+std::size_t put(const FrameHeaders& headers, const ib::RequestPacket& p, std::uint8_t* frame) {
+  return headers.write(frame, p.header, std::span(p.pieces).first(p.count), p.length);
 }
-std::size_t put(const ib::RequestPacket& p, std::uint8_t* to) {
-  std::uint8_t* const payload = to + ib::header_octets(p.header.bth.opcode);
-  p.copy_payload(payload);
-  return ib::emit_packet(p.header, {payload, p.length}, to);
+std::size_t put(const FrameHeaders& headers, const ib::ResponsePacket& p, std::uint8_t* frame) {
+  const auto octets = static_cast<std::uint32_t>(p.payload.size());
+  return headers.write(frame, p.header, {&p.payload, 1}, octets);
 }
 
 // Of the service there is.
@@ -107,17 +107,18 @@ Side::Turn Side::transmit_connected(Context& c, Instant now) {
     return turn;
   }
   turn.again = true;
+  ib::RequestPacket request;  // one for all: its pieces are many
   for (unsigned n = 0; n < kTurn; ++n) {
     SendBuffers::Buffer buffer;
     turn.full = !buffers_.take(c.way, &buffer);
     if (turn.full) break;
-    const std::size_t packet = next_packet(c, n % 2 == 0, buffer.at + c.way.headers.size(), now);
-    if (packet == 0) {
+    const std::size_t frame = next_packet(c, n % 2 == 0, &request, buffer.at, now);
+    if (frame == 0) {
       buffers_.give_back(buffer);
       turn.again = false;
       break;
     }
-    buffers_.keep(buffer, c.way.headers.finish(buffer.at, packet, 0));
+    buffers_.keep(buffer, frame);
     ++statistics_.sent;
     turn.sent = true;
   }
@@ -148,7 +149,7 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
       return turn;
     }
     const FrameHeaders& headers = to->way.headers;
-    buffers_.keep(buffer, headers.finish(buffer.at, put(packet, buffer.at + headers.size()), 0));
+    buffers_.keep(buffer, put(headers, packet, buffer.at));
     ++statistics_.sent;
     turn.sent = true;
   }
@@ -156,25 +157,28 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
   return turn;
 }
 
-// Octets at `to`, whole but for the ICRC; 0 when there is none to send.
-std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to, Instant now) {
+// Octets of the frame at `to`; 0 when there is none to send. `request` is for its use.
+std::size_t Side::next_packet(Context& c, bool responses_first, ib::RequestPacket* request,
+                              std::uint8_t* to, Instant now) {
+  const FrameHeaders& headers = c.way.headers;
   if (c.greeting.wanted() && may_answer(c)) {
     ++statistics_.hellos_sent;
     ib::Hello hello;
     const ib::PacketHeader h = c.greeting.next(c.attributes, bool{c.requester}, &hello);
-    return ib::emit_packet(h, ib::write_hello(hello), to);
+    const auto octets = ib::write_hello(hello);
+    const ByteView said(octets);
+    return headers.write(to, h, {&said, 1}, static_cast<std::uint32_t>(said.size()));
   }
   if (c.marks.wanted() && may_answer(c)) {
     return ib::emit_packet(c.marks.next(c.attributes), ib::Marks::payload(), to);
   }
   for (const bool response : {responses_first, !responses_first}) {
     if (response) {
-      ib::ResponsePacket p;
       if (!may_answer(c) || !c.responder.rc()->due()) continue;
-      if (c.responder.rc()->next_response(&p)) return put(p, to);
+      ib::ResponsePacket p;
+      if (c.responder.rc()->next_response(&p)) return put(headers, p, to);
     } else {
-      ib::RequestPacket p;
-      if (may_request(c) && next_request(c, &p, now)) return put(p, to);
+      if (may_request(c) && next_request(c, request, now)) return put(headers, *request, to);
     }
   }
   return 0;

@@ -49,6 +49,16 @@ bool free_of(const Bytes& ip, std::size_t bit) {
   return (bit >= 4 && bit < 8) || (octet >= 1 && octet < 4) || octet == 7;
 }
 
+// Headers and packet in one piece, as they mostly are, and apart.
+bool good_both_ways(const Bytes& ip_udp, const Bytes& packet) {
+  Bytes all = ip_udp;
+  all.insert(all.end(), packet.begin(), packet.end());
+  const ByteView datagram(all);
+  const bool good = icrc_good(ip_udp, packet);
+  EXPECT_EQ(icrc_good(datagram.first(ip_udp.size()), datagram.subspan(ip_udp.size())), good);
+  return good;
+}
+
 // proves: IB-1
 TEST(Icrc, EveryBitButThoseRoutersChangeIsCovered) {
   for (const Vector& v : kVectors) {
@@ -58,12 +68,12 @@ TEST(Icrc, EveryBitButThoseRoutersChangeIsCovered) {
     for (std::size_t bit = first; bit < ip_udp.size() * 8; ++bit) {
       Bytes changed = ip_udp;
       changed[bit / 8] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
-      EXPECT_EQ(icrc_good(changed, packet), free_of(ip_udp, bit)) << bit;
+      EXPECT_EQ(good_both_ways(changed, packet), free_of(ip_udp, bit)) << bit;
     }
     for (std::size_t bit = 0; bit < packet.size() * 8; ++bit) {
       Bytes changed = packet;
       changed[bit / 8] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
-      EXPECT_EQ(icrc_good(ip_udp, changed), bit / 8 == 4) << bit;
+      EXPECT_EQ(good_both_ways(ip_udp, changed), bit / 8 == 4) << bit;
     }
   }
 }
@@ -82,6 +92,27 @@ TEST(Icrc, HeadersMadeFromASocketsFieldsServeAsWell) {
   f.source = *IpAddress::parse("2001:db8::1");
   f.destination = *IpAddress::parse("2001:db8::2");
   EXPECT_TRUE(icrc_good(pseudo_headers(f, 36).view(), whole(kVectors[2])));
+}
+
+// proves: IB-1
+TEST(Icrc, OptionsAreCoveredAsTheyAreWhereverThePacketLies) {
+  Bytes ip_udp = from_hex(kVectors[0].ip_udp);
+  ip_udp[0] = 0x4f;
+  for (std::uint8_t i = 0; i < 40; ++i) ip_udp.insert(ip_udp.begin() + 20 + i, i);
+  Bytes packet = whole(kVectors[0]);
+  seal(ip_udp, packet);
+  for (std::size_t bit = 8; bit < ip_udp.size() * 8; ++bit) {
+    Bytes changed = ip_udp;
+    changed[bit / 8] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
+    const std::size_t octet = bit / 8;
+    const bool free = octet == 1 || octet == 8 || octet == 10 || octet == 11 || octet >= 66;
+    EXPECT_EQ(good_both_ways(changed, packet), free) << bit;
+  }
+  for (std::size_t bit = 0; bit < packet.size() * 8; ++bit) {
+    Bytes changed = packet;
+    changed[bit / 8] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
+    EXPECT_EQ(good_both_ways(ip_udp, changed), bit / 8 == 4) << bit;
+  }
 }
 
 // A socket does not tell the identification of what arrives.

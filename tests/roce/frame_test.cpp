@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rng.h"
 #include "ib/icrc.h"
 #include "tests/support/golden.h"
 #include "tests/support/pcap.h"
@@ -64,6 +65,35 @@ TEST(RoceFrame, AreThoseOfLinuxOctetForOctet) {
   EXPECT_GT(v6, 5u);
 }
 
+// proves: IB-1
+TEST(RoceFrame, WrittenAtOnceAreTheSame) {
+  Rng rng(3);
+  for (const bool v6 : {false, true}) {
+    FrameConfig config;
+    config.vlan = v6 ? 3 : 0;
+    config.av.local = *IpAddress::parse(v6 ? "2001:db8::1" : "192.0.2.1");
+    config.av.remote = *IpAddress::parse(v6 ? "2001:db8::2" : "192.0.2.2");
+    config.av.traffic_class = 0x28;
+    const FrameHeaders headers(config);
+    for (std::uint32_t n = 0; n < 1100; n += n < 150 ? 1 : 97) {
+      ib::PacketHeader h;
+      h.bth.opcode = ib::Opcode(ib::ServiceType::Rc, ib::Operation::WriteOnly);
+      h.bth.psn = ib::Psn(static_cast<std::uint32_t>(rng.next()));
+      h.reth = {rng.next(), 7, n};
+      Bytes payload(n);
+      for (auto& b : payload) b = static_cast<std::uint8_t>(rng.next());
+      Bytes one(1300, 0xee), other(1300, 0xee);
+      const std::size_t packet = ib::emit_packet(h, payload, one.data() + headers.size());
+      const std::size_t frame = headers.finish(one.data(), packet, 0);
+      const ByteView all(payload);
+      const std::size_t cut = rng.below(n + 1), cut2 = cut + rng.below(n - cut + 1);
+      const ByteView pieces[] = {all.first(cut), all.subspan(cut, cut2 - cut), all.subspan(cut2)};
+      ASSERT_EQ(headers.write(other.data(), h, pieces, n), frame);
+      ASSERT_EQ(other, one) << n << " octets, cut at " << cut << " and " << cut2;
+    }
+  }
+}
+
 class FrameParts : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -101,7 +131,7 @@ TEST_F(FrameParts, OtherPortsAndProtocolsAreOthers) {
   EXPECT_TRUE(is_roce(c, frame));
   c.protocol = 16;
   EXPECT_FALSE(is_roce(c, frame));
-  c.protocol = kProtoUdp;
+  c.protocol = net::kProtoUdp;
   c.kind = net::FrameKind::Drop;
   EXPECT_FALSE(is_roce(c, frame));
 }

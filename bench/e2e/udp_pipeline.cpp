@@ -1,0 +1,159 @@
+// The protocol-free other side of P17: datagrams of the size that RoCE's packets have, from one
+// process to another through the kernel's UDP on loopback, 32 at a time by sendmmsg and recvmmsg,
+// and nothing done with them. Prints Gb/s of the payload that packets of `pmtu` octets would have
+// carried, as received.
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "bench/e2e/pin.h"
+
+using namespace urnic::bench;
+
+namespace {
+
+constexpr unsigned kBurst = 32;
+constexpr std::size_t kAround = 12 + 4;  // BTH and ICRC: of a packet in the middle of a message
+constexpr int kBuffer = 4 << 20;         // as port = udp asks for
+
+// What the receiver has: memory of both processes.
+struct Shared {
+  std::atomic<std::uint64_t> received;
+  std::atomic<int> port, stop;
+};
+
+[[noreturn]] void die(const char* what) {
+  std::fprintf(stderr, "udp_pipeline: %s: %s\n", what, std::strerror(errno));
+  std::_Exit(1);
+}
+
+int bound_socket(sockaddr_in* at) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) die("socket");
+  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof kBuffer);
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kBuffer, sizeof kBuffer);
+  const int probe = IP_PMTUDISC_DO;
+  setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe);
+  *at = {};
+  at->sin_family = AF_INET;
+  at->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof *at;
+  if (bind(fd, reinterpret_cast<sockaddr*>(at), size) != 0) die("bind");
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(at), &size) != 0) die("getsockname");
+  return fd;
+}
+
+// As many messages as a burst has, each with a buffer of its own.
+class Burst {
+ public:
+  explicit Burst(std::size_t octets) : memory_(kBurst * octets, 0x5a) {
+    for (unsigned i = 0; i < kBurst; ++i) {
+      parts_[i] = {memory_.data() + i * octets, octets};
+      messages_[i] = {};
+      messages_[i].msg_hdr.msg_iov = &parts_[i];
+      messages_[i].msg_hdr.msg_iovlen = 1;
+    }
+  }
+  void send_to(sockaddr_in* to) {
+    for (mmsghdr& m : messages_) {
+      m.msg_hdr.msg_name = to;
+      m.msg_hdr.msg_namelen = sizeof *to;
+    }
+  }
+  mmsghdr* messages() { return messages_.data(); }
+
+ private:
+  std::vector<std::uint8_t> memory_;
+  std::array<iovec, kBurst> parts_;
+  std::array<mmsghdr, kBurst> messages_;
+};
+
+void receive_side(std::size_t octets, Shared* shared) {
+  sockaddr_in at;
+  const int fd = bound_socket(&at);
+  shared->port = ntohs(at.sin_port);
+  Burst burst(octets);
+  while (shared->stop == 0) {
+    const int n = recvmmsg(fd, burst.messages(), kBurst, MSG_DONTWAIT, nullptr);
+    if (n > 0) shared->received += static_cast<unsigned>(n);
+  }
+}
+
+// Never further ahead than `window`, as a requester is: what a full socket loses counts for nobody.
+double send_side(std::size_t octets, std::uint64_t window, double length, Shared* shared) {
+  sockaddr_in own, to;
+  const int fd = bound_socket(&own);
+  while (shared->port == 0) usleep(1000);
+  to = own;
+  to.sin_port = htons(static_cast<std::uint16_t>(shared->port));
+  Burst burst(octets);
+  burst.send_to(&to);
+  std::uint64_t sent = 0, before = 0;
+  const double begin = seconds(), warm = begin + length / 10;
+  double from = 0, now = begin, heard = begin;
+  std::uint64_t last = 0;
+  while (from == 0 || now - from < length) {
+    const std::uint64_t there = shared->received;
+    if (there != last) {
+      last = there;
+      heard = now;
+    } else if (now - heard > 0.01) {
+      sent = there;  // some were lost: they are not waited for
+      heard = now;
+    }
+    if (sent - there + kBurst <= window) {
+      const int n = sendmmsg(fd, burst.messages(), kBurst, MSG_DONTWAIT);
+      if (n > 0) sent += static_cast<unsigned>(n);
+    }
+    now = seconds();
+    if (from == 0 && now > warm) {
+      from = now;
+      before = shared->received;
+    }
+  }
+  return static_cast<double>(shared->received - before) / (now - from);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: bench_udp_pipeline PATH_MTU SECONDS\n");
+    return 2;
+  }
+  const std::size_t pmtu = std::strtoul(argv[1], nullptr, 10);
+  const double length = std::strtod(argv[2], nullptr);
+  if (pmtu < 256 || pmtu > 4096 || !(length > 0 && length <= 3600)) {
+    std::fprintf(stderr, "bench_udp_pipeline: PATH_MTU is 256 to 4096, SECONDS up to 3600\n");
+    return 2;
+  }
+  constexpr std::uint64_t kWindow = 256;  // SendRules::window
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) die("memory");
+  auto* const shared = new (memory) Shared{};
+  const pid_t child = fork();
+  if (child < 0) die("fork");
+  if (child == 0) {
+    pin_to(1);
+    receive_side(pmtu + kAround, shared);
+    std::_Exit(0);
+  }
+  pin_to(0);
+  const double rate = send_side(pmtu + kAround, kWindow, length, shared);
+  shared->stop = 1;
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("%.3f\n", rate * static_cast<double>(pmtu) * 8e-9);
+  return status == 0 ? 0 : 1;
+}

@@ -1,0 +1,127 @@
+// P18: many queue pairs of RoCE. What an idle one of RC takes in memory, and what messages cost
+// when each is of a queue pair chosen at random among all of them, beside the same messages over
+// one. Two engines in one thread and virtual time; what is measured is the time this thread works,
+// in turns.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "bench/many/resident.h"
+#include "bench/micro/stopwatch.h"
+#include "bench/simulated/roce_pairing.h"
+#include "bench/simulated/scattered.h"
+
+using namespace urnic;
+using bench::median;
+
+namespace {
+
+struct Options {
+  std::uint32_t queue_pairs = 100000;
+  int reps = 30;
+  std::uint64_t messages = 20000;  // of a slice
+  bool json = false;
+};
+
+[[noreturn]] void die(const char* what) {
+  std::fprintf(stderr, "bench_p18: %s\n", what);
+  std::exit(1);
+}
+
+sim::PairOptions pair_options() {
+  sim::PairOptions o;
+  o.completions = 1024;
+  for (engine::Options* e : {&o.left, &o.right}) {
+    e->speaks_roce = true;
+    e->roce.selective = e->roce.probe = true;  // the settings' defaults
+  }
+  return o;
+}
+
+// Two nodes and pairs of queue pairs, whose work queues are as small as they can be but for one.
+class Crowd {
+ public:
+  Crowd() : pair_(pair_options()), writes_(&pair_) {}
+
+  void grow(std::uint64_t to) {
+    while (qps_.size() < to) {
+      const std::uint32_t depth = qps_.empty() ? bench::ScatteredWrites::kDepth : 1;
+      verbs::QueuePair* const left = pair_.left().make_roce_qp({depth, 1, 1});
+      verbs::QueuePair* const right = pair_.right().make_roce_qp({1, 1, 1});
+      if (left == nullptr || right == nullptr) die("no queue pair any more");
+      bench::pair_up(&pair_, *left, *right, ib::PathMtu::k1024);
+      qps_.push_back(left);
+    }
+    pair_.run_for(Duration::s(1));  // the way to the peer is asked for
+  }
+  double write(std::uint64_t count, std::uint64_t among) {
+    return writes_.run({qps_.data(), static_cast<std::size_t>(among)}, count);
+  }
+
+ private:
+  sim::Pair pair_;
+  bench::ScatteredWrites writes_;
+  std::vector<verbs::QueuePair*> qps_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  CLI::App app{"P18: memory of an idle RC queue pair; Writes over many of them beside one"};
+  app.add_option("--queue-pairs", o.queue_pairs, "how many")->check(CLI::Range(1000, 100000));
+  app.add_option("--reps", o.reps, "slices of each kind")->check(CLI::Range(1, 10000));
+  app.add_option("--messages", o.messages, "of a slice")->check(CLI::Range(100, 10000000));
+  app.add_flag("--json", o.json, "print everything as one JSON object before the last lines");
+  CLI11_PARSE(app, argc, argv);
+
+  // What the first hundred take is the engines' own: tables begin, pools get their first blocks.
+  constexpr std::uint32_t kFirst = 100;
+  Crowd crowd;
+  crowd.grow(kFirst);
+  const std::uint64_t before = bench::resident();
+  crowd.grow(o.queue_pairs);
+  const std::uint64_t after = bench::resident();
+  // Each pair has two ends in this process.
+  const double idle =
+      static_cast<double>(after - before) / static_cast<double>(o.queue_pairs - kFirst) / 2;
+
+  crowd.write(o.messages, 1);
+  crowd.write(o.messages, o.queue_pairs);
+  std::vector<double> one, all, ratio;
+  for (int i = 0; i < o.reps; ++i) {
+    one.push_back(crowd.write(o.messages, 1));
+    all.push_back(crowd.write(o.messages, o.queue_pairs));
+    ratio.push_back(one.back() / all.back());
+  }
+  const double used = static_cast<double>(bench::resident() - before) / o.queue_pairs / 2;
+  const auto rate = [&](const std::vector<double>& v) {
+    return static_cast<double>(o.messages) / median(v);
+  };
+  if (o.json) {
+    std::printf("%s\n", nlohmann::json{{"bench", "P18"},
+                                       {"queue_pairs", o.queue_pairs},
+                                       {"octets_idle", idle},
+                                       {"octets_used", used},
+                                       {"messages_one", rate(one)},
+                                       {"messages_all", rate(all)},
+                                       {"ratio", median(ratio)}}
+                            .dump()
+                            .c_str());
+  } else {
+    std::printf("%-58s %10u\n", "queue pairs", o.queue_pairs);
+    std::printf("%-58s %10.0f\n", "octets of an idle one", idle);
+    std::printf("%-58s %10.0f\n", "octets of one that was used now and then", used);
+    std::printf("%-58s %10.0f\n", "messages a second of this thread, one queue pair", rate(one));
+    std::printf("%-58s %10.0f\n", "messages a second of this thread, any of them", rate(all));
+  }
+  const auto verdict = [](double value, double target, bool met, const char* what) {
+    std::printf("P18 %.3f %.2f %s # %s\n", value, target, met ? "met" : "missed", what);
+  };
+  verdict(idle / 1024, 1, idle <= 1024, "KiB of an idle RC queue pair");
+  verdict(median(ratio), 0.8, median(ratio) >= 0.8,
+          "4 KiB Writes over queue pairs chosen at random / over one, same memory");
+  return 0;
+}

@@ -1,0 +1,74 @@
+// Feeds one engine with prepared packets of RoCE as fast as it takes them: RDMA Writes of 64 KiB to
+// a registered region over one RC queue pair. The same packets, patched in the same way, serve the
+// ideal loop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bench/receive/replay_port.h"
+#include "sim/pair.h"
+
+namespace urnic::bench {
+
+// Frames in one block of memory. PSN and ICRC are patched when a frame is used, so that a set can
+// be sent over and over: what the PSN changes of the ICRC, which is linear, is in three tables.
+class PacketSet {
+ public:
+  struct Item {
+    std::uint32_t offset;   // of the frame in the block
+    std::uint32_t length;   // whole frame
+    std::uint32_t icrc;     // at PSN 0
+    std::uint32_t shifts;   // which table: packets of that many octets
+    std::uint32_t payload;  // offset in the frame
+    std::uint64_t to;       // where the payload goes: octets from the region's start
+  };
+  std::uint8_t* frame(std::size_t i) { return block.data() + items[i].offset; }
+  void patch(std::size_t i, std::uint32_t at);
+  // Of a ReplayPort: from `next` on, at `psn`.
+  static void hand_out(void* set, urnic_frame* frames, unsigned n);
+
+  using Shifts = std::array<std::array<std::uint32_t, 256>, 3>;  // by octet of the PSN
+  std::vector<std::uint8_t> block;
+  std::vector<Item> items;
+  std::vector<std::pair<std::uint32_t, Shifts>> shifts;  // by octets of a packet
+  std::size_t next = 0;
+  std::uint32_t psn = 0;
+};
+
+class RoceReceiver {
+ public:
+  static constexpr std::uint32_t kMessage = 65536;
+
+  // `working_set`: octets of payload of all frames together; the destination region is as large. A
+  // multiple of kMessage.
+  RoceReceiver(std::uint32_t pmtu, std::uint64_t working_set);
+
+  // Feed `octets` of payload, a multiple of kMessage; returns the seconds this thread worked. Both
+  // loops go on where they stopped, half the working set apart.
+  double run_engine(std::uint64_t octets);
+  // The same frames through patch, ICRC and memcpy without any protocol. Every ICRC must be right,
+  // else the process ends.
+  double run_ideal(std::uint64_t octets);
+
+  std::uint32_t pmtu() const { return pmtu_; }
+
+ private:
+  void prepare(std::uint64_t working_set);
+  std::uint64_t taken() const;
+
+  std::uint32_t pmtu_;
+  std::unique_ptr<sim::Pair> pair_;
+  verbs::QueuePair *sender_ = nullptr, *receiver_ = nullptr;
+  std::vector<std::uint8_t> region_;
+  std::uint32_t rkey_ = 0;
+  PacketSet packets_;
+  ReplayPort replay_;
+  Instant now_;
+  std::size_t next_ideal_ = 0;
+};
+
+}  // namespace urnic::bench

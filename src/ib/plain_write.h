@@ -1,0 +1,103 @@
+// What bulk data over RC consists of: packets of Writes without Immediate Data that come in order
+// while nothing is missing, refused or kept. Read, judged, placed and committed in line, by the
+// rules of judge_request.cpp and responder.cpp; what is not of that kind, refusals included, is
+// left to them.
+//
+//   read      of the headers alone: is it such a packet?
+//   admit     changes nothing: would it be accepted, and where does it go?
+//   (the caller sees to the rest of check.h, and to the ICRC)
+//   take      payload in its place, and counted
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "ib/packet.h"
+#include "ib/placement.h"
+#include "ib/responder.h"
+
+namespace urnic::ib {
+
+struct PlainWrite {
+  const OpcodeRow* row = nullptr;
+  std::uint16_t pkey = 0;
+  std::uint32_t dest_qp = 0;
+  Psn psn;
+  bool ack_request = false;
+  Reth reth;                   // of a First or Only
+  std::uint32_t headers = 0;   // octets of BTH and RETH
+  std::uint32_t payload = 0;   // octets, not 0
+  std::uint8_t* to = nullptr;  // admitted: where they go
+};
+
+// `head`: the beginning of a packet of `packet` octets, read once (E-19). False for everything
+// else.
+[[gnu::always_inline]] inline bool read_plain_write(ByteView head, std::uint32_t packet,
+                                                    PlainWrite* w) {
+  constexpr std::uint8_t kVersion = 0x0f;
+  const std::uint8_t* const p = head.data();
+  if (head.size() < kBthOctets || p[0] > Opcode(ServiceType::Rc, Operation::WriteOnly).octet) {
+    return false;
+  }
+  const OpcodeRow& row = ib::row(Opcode(p[0]));
+  if (row.family != Family::Write || row.has(kImmDt) || (p[1] & kVersion) != 0) return false;
+  const std::uint32_t to = load_be32(p + 4);
+  if (to > kMask24) return false;  // somebody has marked it
+  const std::uint32_t pad = p[1] >> 4 & 3;
+  w->headers = kBthOctets + row.header_octets;
+  if (head.size() < w->headers || packet % 4 != 0) return false;
+  if (packet <= w->headers + pad + kIcrcOctets) return false;
+  w->row = &row;
+  w->payload = packet - w->headers - pad - kIcrcOctets;
+  w->pkey = load_be16(p + 2);
+  w->dest_qp = to;
+  const std::uint32_t last = load_be32(p + 8);
+  w->ack_request = last >> 31 != 0;
+  w->psn = Psn(last & kMask24);
+  if (row.begins()) w->reth = {load_be64(p + 12), load_be32(p + 20), load_be32(p + 24)};
+  return true;
+}
+
+[[gnu::always_inline]] inline bool admit_plain_write(const ResponderState& s, PlainWrite* w) {
+  const OpcodeRow& row = *w->row;
+  const IncomingMessage& m = s.message;
+  if (w->psn != s.expected || s.watch || s.nak.owed() || is_fatal(s.failure)) return false;
+  // In sequence, and switched on.
+  if (row.begins() ? m.open() : m.family != Family::Write) return false;
+  if ((s.qp->access & verbs::kRemoteWrite) == 0) return false;
+  // Lengths; a pad on First or Middle leaves none that fits.
+  if (!payload_fits(row.payload, w->payload, s.qp->pmtu())) return false;
+  const std::uint32_t length = row.begins() ? w->reth.length : m.length;
+  const std::uint64_t octets = (row.begins() ? 0 : std::uint64_t{m.octets}) + w->payload;
+  if (length > kMaxMessageOctets || octets > length || (row.ends() && octets != length)) {
+    return false;
+  }
+  // Rights, range and domain.
+  const std::uint64_t at = row.begins() ? w->reth.address : m.address;
+  const verbs::Region* const r = s.memory->find(row.begins() ? w->reth.rkey : m.rkey);
+  if (r == nullptr || !r->may_write(s.qp->peer(), at, w->payload)) return false;
+  w->to = r->base + (at - r->address);
+  return true;
+}
+
+// Of a packet that was admitted, and nothing else since. `payload`: its octets.
+inline void Responder::take_plain(const PlainWrite& w, const std::uint8_t* payload) {
+  ResponderState& s = s_;
+  const OpcodeRow& row = *w.row;
+  IncomingMessage& m = s.message;
+  place(w.to, {payload, w.payload});
+  if (row.ends()) {
+    m = {};
+    ++s.msn;
+  } else {
+    if (row.begins()) m = {Family::Write, 0, w.reth.address, w.reth.rkey, w.reth.length};
+    m.octets += w.payload;
+    m.address += w.payload;
+  }
+  ++s.counters.requests;
+  s.silent = false;
+  ++s.expected;
+  s.ack_due = s.ack_due || w.ack_request;
+}
+
+}  // namespace urnic::ib
