@@ -170,7 +170,10 @@ std::size_t Side::next_packet(Context& c, bool responses_first, ib::RequestPacke
     return headers.write(to, h, {&said, 1}, static_cast<std::uint32_t>(said.size()));
   }
   if (c.marks.wanted() && may_answer(c)) {
-    return ib::emit_packet(c.marks.next(c.attributes), ib::Marks::payload(), to);
+    const auto octets = ib::Marks::payload();
+    const ByteView said(octets);
+    return headers.write(to, c.marks.next(c.attributes), {&said, 1},
+                         static_cast<std::uint32_t>(said.size()));
   }
   for (const bool response : {responses_first, !responses_first}) {
     if (response) {

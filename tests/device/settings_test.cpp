@@ -68,6 +68,7 @@ const std::map<std::string, OfEngine> kOfEngine = {
     {"rnr_park_ms", {"9", SEEN(roce.loss.rnr_park_time)}},
     {"probe", {"off", SEEN(roce.probe)}},
     {"selective", {"off", SEEN(roce.selective)}},
+    {"roce_congestion", {"off", SEEN(roce.send.congestion)}},
     {"rq_nudge", {"off", SEEN(rq_nudge)}},
     {"receive_wait_ms", {"9", SEEN(receive_wait)}},
     {"completion_method", {"1", SEEN(completion_method)}},
