@@ -320,7 +320,8 @@ void spoil(Packet* p, Rng* rng) {
       p->payload += 1 + static_cast<std::uint32_t>(rng->below(9));
       break;
     case 16:
-      p->op = static_cast<Operation>(rng->below(0x18));
+      // Mostly of a Write: in sequence or not is the question.
+      p->op = static_cast<Operation>(rng->below(4) == 0 ? rng->below(0x18) : 6 + rng->below(6));
       break;
     case 17:
       p->key_error = 1u << rng->below(32);
@@ -444,6 +445,7 @@ TEST_P(PlainReceive, IsOfItsPeerAlone) {
   Packet p = next();
   p.number_error = with_.qp->number() ^ with_.other->number();
   p.op = Operation::WriteOnly;
+  p.dma_length = p.payload;
   p.psn = with_.first_psn();
   ASSERT_TRUE(give(p));
   EXPECT_EQ(view_.drops[static_cast<std::size_t>(ib::Drop::WrongAddress)], 1u);
