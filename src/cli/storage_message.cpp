@@ -335,7 +335,8 @@ Outcome<std::vector<ListEntry>, std::string> decode_listing(std::span<const std:
     e.permissions = load_be16(bytes.data() + 18) & 0777u;
     const std::size_t name = load_be16(bytes.data() + 20);
     if (bytes.size() < kEntry + name) return fail(std::string("the listing is cut off"));
-    e.name = printable({reinterpret_cast<const char*>(bytes.data() + kEntry), name});
+    e.name =
+        printable(std::string_view(reinterpret_cast<const char*>(bytes.data() + kEntry), name));
     bytes = bytes.subspan(kEntry + name);
     out.push_back(std::move(e));
   }
