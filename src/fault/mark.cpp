@@ -8,7 +8,7 @@
 namespace urnic::fault {
 
 bool mark_frame(Frame* f) {
-  constexpr unsigned kNotEct = 0, kCe = 3;
+  constexpr unsigned kNotEct = 0, kCe = net::kCongestionExperienced;
   const net::Classified c = net::classify(f->bytes, static_cast<std::uint32_t>(f->bytes.size()));
   if (c.kind == net::FrameKind::Drop || c.kind == net::FrameKind::Arp) return false;
   if (c.ecn == kNotEct || c.ecn == kCe) return false;

@@ -25,6 +25,8 @@ enum class FrameKind : std::uint8_t {
 // extension headers (or IPv4 with all its options) and a full TCP header.
 inline constexpr std::size_t kHeadSpan = 192;
 
+inline constexpr std::uint8_t kCongestionExperienced = 3;  // of Classified::ecn (RFC 3168, 5)
+
 struct Classified {
   FrameKind kind = FrameKind::Drop;
   DropReason reason = DropReason::None;

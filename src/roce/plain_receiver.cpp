@@ -42,12 +42,11 @@ bool PlainReceiver::stage(const port::Frame& frame, const wire::FrameHead& head,
 }
 
 bool PlainReceiver::take(const wire::FrameHead& head, const Arrived& a) {
-  constexpr std::uint8_t kCongestion = 3;
   const net::FlowMatch::Match& flow = a.flow;
   const port::Frame& f = *a.frame;
   const std::uint32_t bth = flow.l4_offset + kUdpHeader, end = flow.l4_offset + flow.l4_len;
   const bool whole = end <= f.len[0] && load_be16(head.bytes + flow.l4_offset + 4) == flow.l4_len;
-  if (!whole || flow.ecn == kCongestion) return false;
+  if (!whole || flow.ecn == net::kCongestionExperienced) return false;
   ib::PlainWrite w;
   if (!ib::read_plain_write(ByteView{head.bytes, head.octets}.subspan(bth), end - bth, &w)) {
     return false;

@@ -9,8 +9,6 @@ namespace urnic::roce {
 
 namespace {
 
-constexpr std::uint8_t kCongestionExperienced = 3;  // RFC 3168, 5
-
 // S-7: the peer is urnic as well. Somebody else's, who only guesses, says nothing.
 void take_hello(Context& c, const ib::ParsedPacket& packet, Statistics* statistics) {
   const auto hello = ib::parse_hello(packet);
@@ -72,7 +70,7 @@ void Side::process(wire::FrameHead& head, const Arrived& a, Instant now) {
   const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
   if (!half.ok()) return drops.count(half.error());
-  if (head.net.ecn == kCongestionExperienced) take_mark(*c, packet->header.row(), now);
+  if (head.net.ecn == net::kCongestionExperienced) take_mark(*c, packet->header.row(), now);
   if (!a.like_last) plain_.learn(head, *c, packet->header);
   take(*c, *half, *packet, datagram->ip_udp, now);
 }

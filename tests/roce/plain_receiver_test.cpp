@@ -114,6 +114,12 @@ class End {
     end_.arrive(frame_of(p, payload));
     talk();
   }
+  // In one burst: nothing leaves between them.
+  void give(const Packet& one, const Packet& two, const Rng& payload) {
+    end_.arrive(frame_of(one, payload));
+    end_.arrive(frame_of(two, payload));
+    talk();
+  }
 
   // All that can be seen.
   struct View {
@@ -431,6 +437,25 @@ TEST_P(PlainReceive, HoldsAWriteToItsRegionPacketByPacket) {
   ASSERT_TRUE(give(p));
   EXPECT_EQ(view_.requests, before);
   EXPECT_EQ(view_.refusals, 1u);
+}
+
+// A NAK that is owed for want of a receive goes with what comes in that packet's place.
+// proves: IB-18
+TEST_P(PlainReceive, AsksWhetherANakIsOwed) {
+  Packet send;
+  send.op = Operation::SendOnly;  // of nothing: the receives have no room
+  for (int i = 0; i < 8; ++i, ++psn_) {
+    send.psn = psn_;
+    ASSERT_TRUE(give(send));
+  }
+  ASSERT_EQ(view_.requests, 8u);
+  const Packet write = next();
+  ASSERT_EQ(write.psn, psn_);
+  send.psn = psn_;
+  const Rng payload(rng_.next());
+  both([&](End& e) { e.give(send, write, payload); });
+  ASSERT_TRUE(same());
+  EXPECT_EQ(view_.requests, 9u);
 }
 
 // Another queue pair on the same way is another matter.
