@@ -8,13 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "bench/many/resident.h"
-#include "bench/micro/stopwatch.h"
+#include "bench/many/crowd.h"
 #include "bench/simulated/roce_pairing.h"
 #include "bench/simulated/scattered.h"
 
 using namespace urnic;
-using bench::median;
 
 namespace {
 
@@ -77,51 +75,30 @@ int main(int argc, char** argv) {
   app.add_flag("--json", o.json, "print everything as one JSON object before the last lines");
   CLI11_PARSE(app, argc, argv);
 
-  // What the first hundred take is the engines' own: tables begin, pools get their first blocks.
-  constexpr std::uint32_t kFirst = 100;
   Crowd crowd;
-  crowd.grow(kFirst);
-  const std::uint64_t before = bench::resident();
-  crowd.grow(o.queue_pairs);
-  const std::uint64_t after = bench::resident();
-  // Each pair has two ends in this process.
-  const double idle =
-      static_cast<double>(after - before) / static_cast<double>(o.queue_pairs - kFirst) / 2;
-
-  crowd.write(o.messages, 1);
-  crowd.write(o.messages, o.queue_pairs);
-  std::vector<double> one, all, ratio;
-  for (int i = 0; i < o.reps; ++i) {
-    one.push_back(crowd.write(o.messages, 1));
-    all.push_back(crowd.write(o.messages, o.queue_pairs));
-    ratio.push_back(one.back() / all.back());
-  }
-  const double used = static_cast<double>(bench::resident() - before) / o.queue_pairs / 2;
-  const auto rate = [&](const std::vector<double>& v) {
-    return static_cast<double>(o.messages) / median(v);
-  };
+  const bench::ManyFigures f = bench::measure_many(crowd, o.queue_pairs, o.reps, o.messages);
   if (o.json) {
     std::printf("%s\n", nlohmann::json{{"bench", "P18"},
                                        {"queue_pairs", o.queue_pairs},
-                                       {"octets_idle", idle},
-                                       {"octets_used", used},
-                                       {"messages_one", rate(one)},
-                                       {"messages_all", rate(all)},
-                                       {"ratio", median(ratio)}}
+                                       {"octets_idle", f.idle},
+                                       {"octets_used", f.used},
+                                       {"messages_one", f.rate_one},
+                                       {"messages_all", f.rate_all},
+                                       {"ratio", f.ratio}}
                             .dump()
                             .c_str());
   } else {
     std::printf("%-58s %10u\n", "queue pairs", o.queue_pairs);
-    std::printf("%-58s %10.0f\n", "octets of an idle one", idle);
-    std::printf("%-58s %10.0f\n", "octets of one that was used now and then", used);
-    std::printf("%-58s %10.0f\n", "messages a second of this thread, one queue pair", rate(one));
-    std::printf("%-58s %10.0f\n", "messages a second of this thread, any of them", rate(all));
+    std::printf("%-58s %10.0f\n", "octets of an idle one", f.idle);
+    std::printf("%-58s %10.0f\n", "octets of one that was used now and then", f.used);
+    std::printf("%-58s %10.0f\n", "messages a second of this thread, one queue pair", f.rate_one);
+    std::printf("%-58s %10.0f\n", "messages a second of this thread, any of them", f.rate_all);
   }
   const auto verdict = [](double value, double target, bool met, const char* what) {
     std::printf("P18 %.3f %.2f %s # %s\n", value, target, met ? "met" : "missed", what);
   };
-  verdict(idle / 1024, 1, idle <= 1024, "KiB of an idle RC queue pair");
-  verdict(median(ratio), 0.8, median(ratio) >= 0.8,
+  verdict(f.idle / 1024, 1, f.idle <= 1024, "KiB of an idle RC queue pair");
+  verdict(f.ratio, 0.8, f.ratio >= 0.8,
           "4 KiB Writes over queue pairs chosen at random / over one, same memory");
   return 0;
 }

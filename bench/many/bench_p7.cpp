@@ -10,12 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/many/resident.h"
-#include "bench/micro/stopwatch.h"
+#include "bench/many/crowd.h"
 #include "bench/simulated/scattered.h"
 
 using namespace urnic;
-using bench::median;
 
 namespace {
 
@@ -88,57 +86,32 @@ int main(int argc, char** argv) {
   app.add_flag("--json", o.json, "print everything as one JSON object before the last lines");
   CLI11_PARSE(app, argc, argv);
 
-  // What the first hundred take is the engines' own: tables begin, pools get their first blocks.
-  constexpr std::uint64_t kFirst = 100;
   Crowd crowd(o.connections);
-  crowd.grow(kFirst);
-  const std::uint64_t before = bench::resident();
-  const double began = bench::seconds_now();
-  crowd.grow(o.connections);
-  const double set_up =
-      (bench::seconds_now() - began) / static_cast<double>(o.connections - kFirst);
-  const std::uint64_t after = bench::resident();
-  // Each connection has two ends in this process.
-  const double idle =
-      static_cast<double>(after - before) / static_cast<double>(o.connections - kFirst) / 2;
-
-  crowd.write(o.messages, 1);
-  crowd.write(o.messages, o.connections);
-  std::vector<double> one, all, ratio;
-  for (int i = 0; i < o.reps; ++i) {
-    one.push_back(crowd.write(o.messages, 1));
-    all.push_back(crowd.write(o.messages, o.connections));
-    ratio.push_back(one.back() / all.back());
-  }
-  const double used =
-      static_cast<double>(bench::resident() - before) / static_cast<double>(o.connections) / 2;
-  const auto rate = [&](const std::vector<double>& v) {
-    return static_cast<double>(o.messages) / median(v);
-  };
+  const bench::ManyFigures f = bench::measure_many(crowd, o.connections, o.reps, o.messages);
   if (o.json) {
     std::printf("%s\n", nlohmann::json{{"bench", "P7"},
                                        {"connections", o.connections},
-                                       {"octets_idle", idle},
-                                       {"octets_used", used},
-                                       {"set_up_us", set_up * 1e6},
-                                       {"messages_one", rate(one)},
-                                       {"messages_all", rate(all)},
-                                       {"ratio", median(ratio)}}
+                                       {"octets_idle", f.idle},
+                                       {"octets_used", f.used},
+                                       {"set_up_us", f.set_up * 1e6},
+                                       {"messages_one", f.rate_one},
+                                       {"messages_all", f.rate_all},
+                                       {"ratio", f.ratio}}
                             .dump()
                             .c_str());
   } else {
     std::printf("%-58s %10llu\n", "connections", static_cast<unsigned long long>(o.connections));
-    std::printf("%-58s %10.0f\n", "octets of an idle one, each end", idle);
-    std::printf("%-58s %10.0f\n", "octets of one that was used now and then", used);
-    std::printf("%-58s %10.2f\n", "us of this thread to set one up, both ends", set_up * 1e6);
-    std::printf("%-58s %10.0f\n", "messages a second of this thread, one connection", rate(one));
-    std::printf("%-58s %10.0f\n", "messages a second of this thread, any of them", rate(all));
+    std::printf("%-58s %10.0f\n", "octets of an idle one, each end", f.idle);
+    std::printf("%-58s %10.0f\n", "octets of one that was used now and then", f.used);
+    std::printf("%-58s %10.2f\n", "us of this thread to set one up, both ends", f.set_up * 1e6);
+    std::printf("%-58s %10.0f\n", "messages a second of this thread, one connection", f.rate_one);
+    std::printf("%-58s %10.0f\n", "messages a second of this thread, any of them", f.rate_all);
   }
   const auto verdict = [](double value, double target, bool met, const char* what) {
     std::printf("P7 %.3f %.2f %s # %s\n", value, target, met ? "met" : "missed", what);
   };
-  verdict(idle / 1024, 2, idle <= 2048, "KiB of an idle connection, each end");
-  verdict(median(ratio), 0.8, median(ratio) >= 0.8,
+  verdict(f.idle / 1024, 2, f.idle <= 2048, "KiB of an idle connection, each end");
+  verdict(f.ratio, 0.8, f.ratio >= 0.8,
           "4 KiB Writes over connections chosen at random / over one, same memory");
   return 0;
 }

@@ -23,25 +23,8 @@ namespace {
 
 static_assert(Crc32Math::kPoly33 == 0x1db710641 && Crc32Math::quotient() == 0x1f7011641);
 
-// Multipliers of the four lanes of a block that stands `block` blocks before the last one: each
-// lane moves to the place of the last lane, which itself stays where it is.
-struct alignas(64) BlockFold {
-  std::uint64_t k[8];
-};
 inline constexpr std::size_t kAtOnce = 4;  // blocks in flight
-constexpr auto kToEnd = [] {
-  std::array<BlockFold, 2 * kAtOnce> t{};
-  for (std::size_t block = 0; block < t.size(); ++block) {
-    for (std::size_t lane = 0; lane < 4; ++lane) {
-      const std::uint64_t bits = 512 * block + 128 * (3 - lane);
-      if (bits == 0) continue;
-      const auto f = Crc32Math::fold_by(bits);
-      t[block].k[2 * lane] = f.lo;
-      t[block].k[2 * lane + 1] = f.hi;
-    }
-  }
-  return t;
-}();
+constexpr auto kToEnd = Crc32Math::blocks_to_end<2 * kAtOnce>();
 
 URNIC_CRC __m512i fold(__m512i x, __m512i k, __m512i next) {
   return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, k, 0x00),

@@ -68,6 +68,26 @@ struct CrcMath {
             static_cast<std::uint64_t>(x_to(bits - 1)) << 32};
   }
 
+  // Multipliers of the four lanes of a 64-byte block that stands `block` blocks before the last
+  // one: each lane moves to the place of the last lane, which itself stays where it is.
+  struct alignas(64) BlockFold {
+    std::uint64_t k[8];
+  };
+  template <std::size_t N>
+  static constexpr std::array<BlockFold, N> blocks_to_end() {
+    std::array<BlockFold, N> t{};
+    for (std::size_t block = 0; block < N; ++block) {
+      for (std::size_t lane = 0; lane < 4; ++lane) {
+        const std::uint64_t bits = 512 * block + 128 * (3 - lane);
+        if (bits == 0) continue;
+        const Fold f = fold_by(bits);
+        t[block].k[2 * lane] = f.lo;
+        t[block].k[2 * lane + 1] = f.hi;
+      }
+    }
+    return t;
+  }
+
   // Barrett's reduction of 64 bits to 32: the polynomial with its x^32 in bit 0, and the quotient
   // of x^64 by it, as reflected 33-bit numbers.
   static constexpr std::uint64_t kPoly33 = std::uint64_t{kPoly} << 1 | 1;

@@ -24,25 +24,8 @@ namespace {
              "sse4.2,pclmul")))
 #define URNIC_FUSED static inline __attribute__((always_inline)) URNIC_TARGET
 
-// Multipliers of the four lanes of a block that stands `block` blocks before the last one: each
-// lane moves to the place of the last lane. The last lane of the last block stays where it is.
-struct alignas(64) BlockFold {
-  std::uint64_t k[8];
-};
 inline constexpr std::size_t kMaxDistance = 6;
-constexpr auto kToEnd = [] {
-  std::array<BlockFold, kMaxDistance + 1> t{};
-  for (std::size_t block = 0; block <= kMaxDistance; ++block) {
-    for (std::size_t lane = 0; lane < 4; ++lane) {
-      const std::uint64_t bits = 512 * block + 128 * (3 - lane);
-      if (bits == 0) continue;
-      const auto f = Crc32cMath::fold_by(bits);
-      t[block].k[2 * lane] = f.lo;
-      t[block].k[2 * lane + 1] = f.hi;
-    }
-  }
-  return t;
-}();
+constexpr auto kToEnd = Crc32cMath::blocks_to_end<kMaxDistance + 1>();
 
 // Sums of the bytes at even and at odd places, one multiply-add each; four of either, used in turn,
 // because a multiply-add waits five cycles for the one before. The lanes of all together hold 24
