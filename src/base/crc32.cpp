@@ -13,6 +13,21 @@
 namespace urnic {
 namespace {
 
+// ---- four octets at a time
+// Table k: an octet with k zero octets behind it.
+using WordTables = std::array<std::array<std::uint32_t, 256>, 4>;
+constexpr WordTables kWordTables = [] {
+  WordTables t{};
+  for (std::uint32_t octet = 0; octet < 256; ++octet) {
+    std::uint32_t state = octet;
+    for (auto& table : t) {
+      for (int bit = 0; bit < 8; ++bit) state = Crc32Math::times_x(state);
+      table[octet] = state;
+    }
+  }
+  return t;
+}();
+
 // ---- ISA-L's
 
 std::uint32_t isal_masked(std::uint32_t state, ByteView bytes, const Crc32Mask& mask) {
@@ -92,6 +107,15 @@ std::uint32_t crc32_update_masked(std::uint32_t state, ByteView bytes, const Crc
 }
 std::uint32_t crc32_update_copy(std::uint32_t state, std::uint8_t* dst, ByteView bytes) {
   return chosen_copy.load(std::memory_order_relaxed)(state, dst, bytes);
+}
+
+std::uint32_t crc32_update_words(std::uint32_t state, ByteView bytes) {
+  for (std::size_t i = 0; i < bytes.size(); i += 4) {
+    state ^= load_le32(bytes.data() + i);
+    state = kWordTables[3][state & 0xff] ^ kWordTables[2][state >> 8 & 0xff] ^
+            kWordTables[1][state >> 16 & 0xff] ^ kWordTables[0][state >> 24];
+  }
+  return state;
 }
 
 std::uint32_t crc32_update_isal(std::uint32_t state, ByteView bytes) {

@@ -33,6 +33,11 @@ std::uint32_t crc32_update_masked(std::uint32_t state, ByteView bytes, const Crc
 // Copies `bytes` to `dst`, which does not overlap, and goes on with them. Each octet is read once.
 std::uint32_t crc32_update_copy(std::uint32_t state, std::uint8_t* dst, ByteView bytes);
 
+// A multiple of four octets, read four at a time. For a few that have just been written: a load
+// that is wider than the stores before it waits until all of them have left the core, also those of
+// the packet before.
+std::uint32_t crc32_update_words(std::uint32_t state, ByteView bytes);
+
 // Intel ISA-L's crc32_gzip_refl.
 std::uint32_t crc32_update_isal(std::uint32_t state, ByteView bytes);
 // Bit by bit: the reference the others are tested against.

@@ -45,8 +45,13 @@ std::uint32_t icrc(ByteView ip_udp, ByteView covered);
 // The same piece by piece, for who writes a datagram from its beginning on.
 class RunningIcrc {
  public:
-  // From the IP header, without options, through at least the BTH.
+  // From the IP header, without options, through at least the first eight octets of the BTH.
   RunningIcrc(ByteView headers, bool v6);
+  // From what state() was, of the same octets.
+  explicit RunningIcrc(std::uint32_t state) : state_(state) {}
+  std::uint32_t state() const { return state_; }
+  // Headers that have just been written, in words.
+  void words(ByteView octets) { state_ = crc32_update_words(state_, octets); }
   void cover(ByteView octets) {
     if (!octets.empty()) state_ = crc32_update(state_, octets);
   }

@@ -9,12 +9,6 @@ std::uint32_t load_be24(const std::uint8_t* p) {
   return std::uint32_t{p[0]} << 16 | std::uint32_t{p[1]} << 8 | p[2];
 }
 
-void store_be24(std::uint8_t* p, std::uint32_t v) {
-  p[0] = static_cast<std::uint8_t>(v >> 16);
-  p[1] = static_cast<std::uint8_t>(v >> 8);
-  p[2] = static_cast<std::uint8_t>(v);
-}
-
 // BTH.
 constexpr std::uint8_t kSolicitedBit = 0x80, kMigratedBit = 0x40;  // octet 1
 constexpr unsigned kPadShift = 4;
@@ -37,16 +31,19 @@ Bth read_bth(const std::uint8_t* p) {
   return h;
 }
 
+std::uint64_t front_of(const Bth& h, std::uint8_t pad) {
+  const std::uint32_t flags = (h.solicited ? kSolicitedBit : 0u) |
+                              (h.migrated ? kMigratedBit : 0u) | std::uint32_t{pad} << kPadShift |
+                              (h.version & 15u);
+  const std::uint32_t marks = (h.fecn ? kFecnBit : 0u) | (h.becn ? kBecnBit : 0u);
+  return std::uint64_t{h.opcode.octet} << 56 | std::uint64_t{flags} << 48 |
+         std::uint64_t{h.pkey} << 32 | marks << 24 | (h.dest_qp & kMask24);
+}
+
+// In words, as the ICRC reads them (crc32_update_words).
 void write_bth(const Bth& h, std::uint8_t pad, std::uint8_t* p) {
-  p[0] = h.opcode.octet;
-  p[1] = static_cast<std::uint8_t>((h.solicited ? kSolicitedBit : 0u) |
-                                   (h.migrated ? kMigratedBit : 0u) | pad << kPadShift |
-                                   (h.version & 15u));
-  store_be16(p + 2, h.pkey);
-  p[4] = static_cast<std::uint8_t>((h.fecn ? kFecnBit : 0u) | (h.becn ? kBecnBit : 0u));
-  store_be24(p + 5, h.dest_qp);
-  p[8] = h.ack_request ? kAckRequestBit : 0;
-  store_be24(p + 9, h.psn.value());
+  store_be64(p, front_of(h, pad));
+  store_be32(p + 8, (h.ack_request ? kAckRequestBit : 0u) << 24 | h.psn.value());
 }
 
 // The headers behind the BTH, which are there.
@@ -81,8 +78,7 @@ void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h)
 void write_extensions(const OpcodeRow& r, const PacketHeader& h, std::uint8_t* p) {
   if (r.has(kDeth)) {
     store_be32(p, h.deth.qkey);
-    p[4] = 0;
-    store_be24(p + 5, h.deth.source_qp);
+    store_be32(p + 4, h.deth.source_qp & kMask24);
     p += 8;
   }
   if (r.has(kReth)) {
@@ -99,8 +95,7 @@ void write_extensions(const OpcodeRow& r, const PacketHeader& h, std::uint8_t* p
     p += 28;
   }
   if (r.has(kAeth)) {
-    p[0] = h.aeth.syndrome.octet & 0x7f;
-    store_be24(p + 1, h.aeth.msn.value());
+    store_be32(p, (h.aeth.syndrome.octet & 0x7fu) << 24 | h.aeth.msn.value());
     p += 4;
   }
   if (r.has(kAtomicAckEth)) {
@@ -138,6 +133,10 @@ std::uint32_t emit_headers(const PacketHeader& h, std::size_t payload, std::uint
   write_bth(h.bth, pad_of(payload), dst);
   write_extensions(r, h, dst + kBthOctets);
   return kBthOctets + r.header_octets;
+}
+
+std::uint64_t bth_front(const PacketHeader& h, std::size_t payload) {
+  return front_of(h.bth, pad_of(payload));
 }
 
 std::size_t emit_packet(const PacketHeader& h, ByteView payload, std::uint8_t* dst) {

@@ -149,6 +149,8 @@ constexpr std::size_t packet_octets(Opcode o, std::size_t payload) {
 // Writes BTH and headers for a payload of `payload` octets to `dst`, which has room for
 // header_octets(); returns that. bth.opcode must be known.
 std::uint32_t emit_headers(const PacketHeader&, std::size_t payload, std::uint8_t* dst);
+// The first eight octets of its BTH as a number, the first octet on top: all but AckReq and PSN.
+std::uint64_t bth_front(const PacketHeader&, std::size_t payload);
 // Writes headers, payload and pad to `dst` and leaves the last four octets, the ICRC's, as they
 // are: `dst` has room for packet_octets(), which is returned. `payload` may lie where it is to go,
 // at dst + header_octets().

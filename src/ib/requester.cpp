@@ -71,17 +71,12 @@ bool build(const SendState& s, const SendPosition& at, RequestPacket* out) {
 }
 
 // Behind the request packet at a position: a READ's is the only one of its message.
-SendPosition behind(const SendState& s, SendPosition at) {
+SendPosition behind(const SendState& s, const SendPosition& at) {
   const SendWqe& w = s.wqes.wqe(at.wqe);
   const std::uint32_t packets = s.wqes.packets(w);
   const std::uint32_t step = w.op == WrOp::Read ? packets - at.packet : 1;
-  at.packet += step;
-  at.psn += step;
-  if (at.packet == packets) {
-    ++at.wqe;
-    at.packet = 0;
-  }
-  return at;
+  const bool last = at.packet + step == packets;
+  return SendPosition::at(last ? at.wqe + 1 : at.wqe, last ? 0 : at.packet + step, at.psn + step);
 }
 
 // A window that has closed moves on by quarters: as one piece it would stand still for a round trip

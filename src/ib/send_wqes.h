@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "base/bytes.h"
@@ -23,10 +24,10 @@ struct SendPart {
 
 class SendWqes {
  public:
-  // Both outlive it. `pmtu`: octets of payload of a full packet.
+  // Both outlive it. `pmtu`: octets of payload of a full packet, a power of two.
   SendWqes(verbs::SendQueue* queue, verbs::MemoryTable* memory, verbs::Requester who,
            std::uint32_t pmtu)
-      : sq_(queue), memory_(memory), who_(who), pmtu_(pmtu) {}
+      : sq_(queue), memory_(memory), who_(who), pmtu_(pmtu), shift_(std::countr_zero(pmtu)) {}
 
   verbs::SendQueue& queue() const { return *sq_; }
   verbs::MemoryTable& memory() const { return *memory_; }
@@ -38,7 +39,8 @@ class SendWqes {
   // PSNs it takes: request packets, or the responses a READ expects. IB-8.
   std::uint32_t packets(const verbs::SendWqe& w) const {
     if (verbs::is_local(w.op)) return 0;
-    return verbs::is_atomic(w.op) ? 1 : packets_of(w.length, pmtu_);
+    if (verbs::is_atomic(w.op) || w.length == 0) return 1;
+    return ((w.length - 1) >> shift_) + 1;
   }
   // Payload octets of packet `k` of them.
   std::uint32_t octets(const verbs::SendWqe& w, std::uint32_t k) const {
@@ -69,6 +71,7 @@ class SendWqes {
   verbs::MemoryTable* memory_;
   verbs::Requester who_;
   std::uint32_t pmtu_;
+  int shift_;  // its logarithm
 };
 
 }  // namespace urnic::ib

@@ -10,6 +10,11 @@
 #include "net/ipv6.h"
 
 namespace urnic::roce {
+namespace {
+
+constexpr std::size_t kFrontOctets = 8;  // of a BTH: all but AckReq and PSN
+
+}  // namespace
 
 bool is_roce(const net::Classified& c, ByteView head) {
   return c.kind == net::FrameKind::Other && c.protocol == net::kProtoUdp &&
@@ -71,12 +76,23 @@ std::size_t FrameHeaders::finish(std::uint8_t* dst, std::size_t packet,
   return size_ + packet;
 }
 
+ib::RunningIcrc FrameHeaders::front(const std::uint8_t* frame, const ib::PacketHeader& h,
+                                    std::uint32_t payload) {
+  Front& f = fronts_[h.bth.opcode.octet & 1];
+  const std::uint64_t bth = ib::bth_front(h, payload);
+  if (f.bth == bth && f.payload == payload) return ib::RunningIcrc(f.icrc);
+  const ib::RunningIcrc icrc({frame + ip_, frame + size_ + kFrontOctets}, v6_);
+  f = {bth, payload, icrc.state()};
+  return icrc;
+}
+
 std::size_t FrameHeaders::write(std::uint8_t* dst, const ib::PacketHeader& header,
-                                std::span<const ByteView> pieces, std::uint32_t payload) const {
+                                std::span<const ByteView> pieces, std::uint32_t payload) {
   const std::size_t packet = ib::packet_octets(header.bth.opcode, payload);
   write_front(dst, packet, 0);
   std::uint8_t* to = dst + size_ + ib::emit_headers(header, payload, dst + size_);
-  ib::RunningIcrc icrc({dst + ip_, to}, v6_);
+  ib::RunningIcrc icrc = front(dst, header, payload);
+  icrc.words({dst + size_ + kFrontOctets, to});
   for (const ByteView piece : pieces) {
     icrc.copy(to, piece);
     to += piece.size();

@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/ip_address.h"
 #include "ib/context.h"
+#include "ib/icrc.h"
 #include "ib/packet.h"
 #include "net/classify.h"
 #include "net/header_template.h"
@@ -64,16 +65,25 @@ class FrameHeaders {
   // All of a frame: these headers, those of `header`, `pieces`, which are `payload` octets
   // together, pad and ICRC. Each octet of payload is read once. Returns the octets of the frame.
   std::size_t write(std::uint8_t* dst, const ib::PacketHeader& header,
-                    std::span<const ByteView> pieces, std::uint32_t payload) const;
+                    std::span<const ByteView> pieces, std::uint32_t payload);
 
  private:
   // What stands before a packet of so many octets.
   void write_front(std::uint8_t* dst, std::size_t packet, std::uint16_t identification) const;
+  // The ICRC of a frame through the first eight octets of its BTH: what differs between the packets
+  // of a message stands behind them.
+  struct Front {
+    std::uint64_t bth = 0;
+    std::uint32_t payload = ~0u;
+    std::uint32_t icrc = 0;
+  };
+  ib::RunningIcrc front(const std::uint8_t* frame, const ib::PacketHeader&, std::uint32_t payload);
 
   std::array<std::uint8_t, kMaxFrameHeaders> bytes_{};
   std::uint8_t size_ = 0, ip_ = 0;  // ip_: where the IP header begins
   std::uint32_t ipv4_sum_ = 0;      // of its header, length and identification zero
   bool v6_ = false;
+  std::array<Front, 2> fronts_;  // the newest, by opcode: requests in the middle, and ACKs, are odd
 };
 
 }  // namespace urnic::roce

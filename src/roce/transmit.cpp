@@ -17,10 +17,10 @@ bool may_request(const Context& c) {
   return c.requester && verbs::rights(c.qp->state).takes_responses;
 }
 
-std::size_t put(const FrameHeaders& headers, const ib::RequestPacket& p, std::uint8_t* frame) {
+std::size_t put(FrameHeaders& headers, const ib::RequestPacket& p, std::uint8_t* frame) {
   return headers.write(frame, p.header, std::span(p.pieces).first(p.count), p.length);
 }
-std::size_t put(const FrameHeaders& headers, const ib::ResponsePacket& p, std::uint8_t* frame) {
+std::size_t put(FrameHeaders& headers, const ib::ResponsePacket& p, std::uint8_t* frame) {
   const auto octets = static_cast<std::uint32_t>(p.payload.size());
   return headers.write(frame, p.header, {&p.payload, 1}, octets);
 }
@@ -148,7 +148,7 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
       buffers_.give_back(buffer);
       return turn;
     }
-    const FrameHeaders& headers = to->way.headers;
+    FrameHeaders& headers = to->way.headers;
     buffers_.keep(buffer, put(headers, packet, buffer.at));
     ++statistics_.sent;
     turn.sent = true;
@@ -160,7 +160,7 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
 // Octets of the frame at `to`; 0 when there is none to send. `request` is for its use.
 std::size_t Side::next_packet(Context& c, bool responses_first, ib::RequestPacket* request,
                               std::uint8_t* to, Instant now) {
-  const FrameHeaders& headers = c.way.headers;
+  FrameHeaders& headers = c.way.headers;
   if (c.greeting.wanted() && may_answer(c)) {
     ++statistics_.hellos_sent;
     ib::Hello hello;

@@ -73,6 +73,17 @@ TEST_P(Crc32Kernels, CopyWhatTheyCountAndNothingBesideIt) {
   });
 }
 
+TEST(Crc32, WordsAreTheSameOctets) {
+  Rng rng(6);
+  std::vector<std::uint8_t> data(72);
+  for (auto& b : data) b = static_cast<std::uint8_t>(rng.next());
+  for (std::size_t n = 0; n <= 64; n += 4) {
+    const ByteView bytes(data.data() + n % 7, n);
+    const auto state = static_cast<std::uint32_t>(rng.next());
+    EXPECT_EQ(crc32_update_words(state, bytes), crc32_update_portable(state, bytes)) << n;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(OfThisCpu, Crc32Kernels,
                          ::testing::Range(std::size_t{0}, crc32_kernel_count()));
 

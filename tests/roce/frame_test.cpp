@@ -74,7 +74,7 @@ TEST(RoceFrame, WrittenAtOnceAreTheSame) {
     config.av.local = *IpAddress::parse(v6 ? "2001:db8::1" : "192.0.2.1");
     config.av.remote = *IpAddress::parse(v6 ? "2001:db8::2" : "192.0.2.2");
     config.av.traffic_class = 0x28;
-    const FrameHeaders headers(config);
+    FrameHeaders headers(config);
     for (std::uint32_t n = 0; n < 1100; n += n < 150 ? 1 : 97) {
       ib::PacketHeader h;
       h.bth.opcode = ib::Opcode(ib::ServiceType::Rc, ib::Operation::WriteOnly);
@@ -90,6 +90,63 @@ TEST(RoceFrame, WrittenAtOnceAreTheSame) {
       const ByteView pieces[] = {all.first(cut), all.subspan(cut, cut2 - cut), all.subspan(cut2)};
       ASSERT_EQ(headers.write(other.data(), h, pieces, n), frame);
       ASSERT_EQ(other, one) << n << " octets, cut at " << cut << " and " << cut2;
+    }
+  }
+}
+
+// proves: IB-1
+TEST(RoceFrame, WhatIsRememberedOfTheOneBeforeFitsTheNext) {
+  using Op = ib::Operation;
+  Rng rng(8);
+  for (const bool v6 : {false, true}) {
+    FrameConfig config;
+    config.av.local = *IpAddress::parse(v6 ? "2001:db8::1" : "192.0.2.1");
+    config.av.remote = *IpAddress::parse(v6 ? "2001:db8::2" : "192.0.2.2");
+    FrameHeaders headers(config);
+    const FrameHeaders fresh(config);
+    ib::PacketHeader h;
+    h.bth.dest_qp = 0x123456;
+    std::uint32_t n = 64;
+    for (int i = 0; i < 2000; ++i) {
+      // Mostly one of them changes, so that what is the same otherwise is remembered.
+      switch (rng.below(9)) {
+        case 0:
+          h.bth.dest_qp ^= 1u << rng.below(24);
+          break;
+        case 1:
+          h.bth.pkey ^= 1u << rng.below(16);
+          break;
+        case 2:
+          h.bth.solicited = !h.bth.solicited;
+          break;
+        case 3:
+          n = static_cast<std::uint32_t>(rng.below(70));
+          break;
+        case 4:
+          h.bth.migrated = !h.bth.migrated;
+          break;
+        default:
+          break;
+      }
+      constexpr Op kOps[] = {Op::SendMiddle,       Op::WriteMiddle, Op::WriteLast,
+                             Op::WriteOnly,        Op::SendOnlyImm, Op::ReadResponseMiddle,
+                             Op::ReadResponseLast, Op::CmpSwap};
+      const Op op = kOps[rng.below(std::size(kOps))];
+      h.bth.opcode = ib::Opcode(ib::ServiceType::Rc, op);
+      h.bth.psn = ib::Psn(static_cast<std::uint32_t>(rng.next()));
+      h.bth.ack_request = rng.below(2) != 0;
+      h.reth = {rng.next(), static_cast<std::uint32_t>(rng.next()), n};
+      h.aeth = {ib::Syndrome{static_cast<std::uint8_t>(rng.below(128))},
+                ib::Msn(static_cast<std::uint32_t>(rng.next()))};
+      h.atomic = {rng.next(), 5, rng.next(), rng.next()};
+      h.immediate = static_cast<std::uint32_t>(rng.next());
+      const std::uint32_t octets = op == Op::CmpSwap ? 0 : n;
+      Bytes payload(octets, 0x5a), one(300, 0xee), other(300, 0xee);
+      const std::size_t packet = ib::emit_packet(h, payload, one.data() + fresh.size());
+      const std::size_t frame = fresh.finish(one.data(), packet, 0);
+      const ByteView piece(payload);
+      ASSERT_EQ(headers.write(other.data(), h, {&piece, 1}, octets), frame);
+      ASSERT_EQ(other, one) << "packet " << i << " of " << octets << " octets";
     }
   }
 }
