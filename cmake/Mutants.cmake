@@ -21,6 +21,12 @@ list(FILTER again INCLUDE REGEX "/tests/")
 foreach(room ${URNIC_MUTANT_ROOMS})
   if(TARGET test_${room})
     set(objects $<TARGET_OBJECTS:test_${room}>)
+    if(URNIC_TOGETHER)
+      # One object has several tests, so all of them are compiled again, as fast as a few alone.
+      file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
+      list(APPEND again ${tests})
+      set(objects $<FILTER:${objects},EXCLUDE,/unity_test_>)
+    endif()
     foreach(test ${again})
       if(test MATCHES "/tests/${room}/([a-z0-9_]+)\\.cpp$")
         set(objects $<FILTER:${objects},EXCLUDE,/tests/${room}/${CMAKE_MATCH_1}.cpp>)
@@ -30,6 +36,7 @@ foreach(room ${URNIC_MUTANT_ROOMS})
     list(APPEND mutant_rooms_pattern ${room})
   endif()
 endforeach()
+list(REMOVE_DUPLICATES again)
 list(JOIN mutant_rooms_pattern "|" rooms_of_tests)
 list(FILTER again INCLUDE REGEX "/tests/(${rooms_of_tests})/")
 set(again_src ${URNIC_MUTATED_AGAIN})
@@ -40,11 +47,26 @@ add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${URNIC_MUTA
                tests/library/host_test.cpp tests/library/peer_death_test.cpp ${test_objects})
 # Which headers are mutated is part of the command line: nobody else tells that an include leads elsewhere now.
 target_compile_definitions(test_mutants PRIVATE NDEBUG URNIC_MUTATED_HEADERS=${URNIC_MUTATED_HEADERS})
-target_compile_options(test_mutants PRIVATE -Wno-unused -Wno-unused-parameter)
+target_compile_options(test_mutants PRIVATE -Wno-unused -Wno-unused-parameter -Wno-shadow)
 target_include_directories(test_mutants BEFORE PRIVATE ${mutated} ${CMAKE_SOURCE_DIR}/src
                            ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
 target_link_libraries(test_mutants PRIVATE urnic_test_source_dir urnic_test_allocator urnic_cli urnic_sim urnic_device
                       urnic_roce urnic_ib_cm urnic_config GTest::gmock GTest::gtest)
+
+if(URNIC_TOGETHER)
+  foreach(room ${URNIC_MUTANT_ROOMS})
+    if(NOT TARGET test_${room})
+      continue()
+    endif()
+    target_compile_definitions(test_mutants PRIVATE $<TARGET_PROPERTY:test_${room},COMPILE_DEFINITIONS>)
+    set(tests ${again})
+    list(FILTER tests INCLUDE REGEX "/tests/${room}/")
+    urnic_together(test_mutants test_${room} 8 ${tests})
+    set(sources ${URNIC_MUTATED} ${again_src})
+    list(FILTER sources INCLUDE REGEX "/(src|mutated)/${room}/")
+    urnic_together(test_mutants mutated_${room} 4 ${sources})
+  endforeach()
+endif()
 
 # The drop-in's calls by the names a program has for them, without the libraries between.
 if(TARGET test_compat)
@@ -62,12 +84,12 @@ endif()
 
 add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(proof.mutants PROPERTIES TIMEOUT 1500 LABELS proof)
+set_tests_properties(proof.mutants PROPERTIES TIMEOUT 1500 LABELS proof PROCESSORS 2 COST 200)
 
 # Every test that claims an item falls to a mutant of it; what proof.mutants has seen is not tried again.
 add_test(NAME proof.claims COMMAND ${Python3_EXECUTABLE} tools/mutants --claims --build ${CMAKE_BINARY_DIR}
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(proof.claims PROPERTIES TIMEOUT 1500 LABELS proof DEPENDS proof.mutants)
+set_tests_properties(proof.claims PROPERTIES TIMEOUT 1500 LABELS proof DEPENDS proof.mutants PROCESSORS 2)
 
 # Behind the rooms, whose results it reads, wherever in the tree they are added.
 add_test(NAME proof.conformance
