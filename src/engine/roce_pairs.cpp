@@ -70,10 +70,11 @@ std::unique_ptr<verbs::QueuePair> RocePairs::new_pair(verbs::Service service, ve
                                                       const verbs::WorkQueueSizes& sizes,
                                                       verbs::CompletionQueue* send,
                                                       verbs::CompletionQueue* receive,
-                                                      const ib::LossRules* loss) {
+                                                      const ib::LossRules* loss,
+                                                      std::uint32_t domain) {
   constexpr int kMost = 256;  // taken one after the other: the numbers are as good as used up
   for (int i = 0; i < kMost; ++i) {
-    auto made = side_.create(service, pd, sizes, send, receive, loss);
+    auto made = side_.create(service, pd, sizes, send, receive, loss, domain);
     if (made == nullptr || !qps_.has(made->number())) return made;
     side_.destroy(std::move(made));
   }
@@ -83,8 +84,8 @@ std::unique_ptr<verbs::QueuePair> RocePairs::new_pair(verbs::Service service, ve
 verbs::QueuePair* RocePairs::create(verbs::Service service, verbs::PdId pd,
                                     const verbs::WorkQueueSizes& sizes,
                                     verbs::CompletionQueue* send, verbs::CompletionQueue* receive,
-                                    const ib::LossRules* loss) {
-  auto made = new_pair(service, pd, sizes, send, receive, loss);
+                                    const ib::LossRules* loss, std::uint32_t domain) {
+  auto made = new_pair(service, pd, sizes, send, receive, loss, domain);
   if (made == nullptr) return nullptr;
   try {
     return qps_.add(std::move(made));
@@ -92,6 +93,25 @@ verbs::QueuePair* RocePairs::create(verbs::Service service, verbs::PdId pd,
     side_.destroy(std::move(made));
     throw;
   }
+}
+
+verbs::SharedReceiveQueue* RocePairs::create_xrc_queue(verbs::PdId pd, std::uint32_t max_wr,
+                                                       std::uint32_t max_sge, std::uint32_t domain,
+                                                       verbs::CompletionQueue* completions) {
+  verbs::SharedReceiveQueue* const queue = qps_.create_shared(pd, max_wr, max_sge);
+  try {
+    if (side_.xrc_queues().open(queue, domain, completions)) return queue;
+  } catch (...) {
+    qps_.destroy_shared(queue);
+    throw;
+  }
+  qps_.destroy_shared(queue);
+  return nullptr;
+}
+
+void RocePairs::destroy_xrc_queue(verbs::SharedReceiveQueue* queue) {
+  side_.close_xrc(queue);
+  qps_.destroy_shared(queue);
 }
 
 void RocePairs::destroy(verbs::QueuePair* qp, Instant now) {

@@ -13,6 +13,7 @@ namespace {
 
 ib::ServiceType type_of(verbs::Service s) {
   if (s == verbs::Service::Uc) return ib::ServiceType::Uc;
+  if (verbs::is_xrc(s)) return ib::ServiceType::Xrc;
   return s == verbs::Service::Ud ? ib::ServiceType::Ud : ib::ServiceType::Rc;
 }
 
@@ -38,6 +39,7 @@ Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::Memory
       buffers_(wire),
       held_pool_(options.held_octets),
       table_(options.key, options.most_queue_pairs),
+      xrc_queues_(options.key),
       completions_(hooks) {}
 
 // ---- queue pairs
@@ -46,7 +48,8 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
                                                const verbs::WorkQueueSizes& sizes,
                                                verbs::CompletionQueue* send,
                                                verbs::CompletionQueue* receive,
-                                               const ib::LossRules* loss) {
+                                               const ib::LossRules* loss,
+                                               std::uint32_t domain) {
   const std::uint32_t number = table_.open();
   if (number == 0) return nullptr;
   try {
@@ -58,13 +61,14 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     context->attributes.service = type_of(service);
     context->attributes.number = number;
     context->attributes.pd = pd;
+    context->attributes.xrc = {service == verbs::Service::XrcReceive, domain, &xrc_queues_};
     context->attributes.path_mtu = ib::path_mtu_of(wire_.mtu());
-    context->attributes.tells_credits = options_.tell_credits;
+    context->attributes.tells_credits = options_.tell_credits && !verbs::is_xrc(service);
     context->attributes.probe = options_.probe;
-    context->attributes.selective = options_.selective && service == verbs::Service::Rc;
+    context->attributes.selective = options_.selective && verbs::is_reliable(service);
     context->attributes.loss = loss != nullptr ? *loss : options_.loss;
     const bool slows_down = options_.send.congestion != ib::CongestionRule::Off;
-    context->way.marked = slows_down && service == verbs::Service::Rc;
+    context->way.marked = slows_down && verbs::is_reliable(service);
     table_.set(number, context.get());
     qp->transport = std::move(context);
     return qp;
@@ -72,6 +76,24 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     table_.close(number);
     throw;
   }
+}
+
+void Side::close_xrc(verbs::SharedReceiveQueue* queue) {
+  xrc_queues_.close(queue);
+  table_.for_each([&](Context& c) { c.qp->rq.forget_queue(queue); });
+}
+
+bool Side::completes_on_overrun(const verbs::QueuePair& qp) {
+  bool is = false;
+  for (const verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) {
+    is = is || (cq != nullptr && cq->overrun());
+  }
+  const ib::XrcEnd& end = context_of(qp).attributes.xrc;
+  if (!end.receives) return is;
+  xrc_queues_.for_each([&](const verbs::SharedReceiveQueue& queue) {
+    is = is || (queue.xrc.domain == end.domain && queue.xrc.completions->overrun());
+  });
+  return is;
 }
 
 void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Number number) {
@@ -108,7 +130,9 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
   const verbs::QpMove move = qp.state.judge(change.to, change.mask);
   if (!move.ok()) return modified_of(move.verdict);
   if (!has(verbs::kQpAttrPathMtu)) change.path_mtu = c.attributes.path_mtu;
-  if (!values_fit(change, {wire_.mtu(), options_.most_depth})) return Modified::BadValue;
+  const std::uint32_t more = verbs::is_xrc(qp.state.service()) ? ib::kXrcEthOctets : 0;
+  const ModifyLimits limits{wire_.mtu() - more, options_.most_depth};
+  if (!values_fit(change, limits)) return Modified::BadValue;
   if (has(verbs::kQpAttrAv) && !wire_.interface().is_own(change.av.local)) {
     return Modified::BadValue;
   }
@@ -174,7 +198,7 @@ namespace {
 
 QpEvent event_of(ib::Verdict refusal) {
   if (refusal == ib::Verdict::RemoteAccess) return QpEvent::RefusedAccess;
-  if (refusal == ib::Verdict::InvalidRequest) return QpEvent::RefusedRequest;
+  if (refusal == ib::Verdict::InvalidRequest || refusal == ib::Verdict::WrongDomain) return QpEvent::RefusedRequest;
   return QpEvent::RefusedFault;
 }
 
@@ -185,7 +209,7 @@ void Side::settle(Context& c) {
   verbs::QueuePair& qp = *c.qp;
   c.requester.report([&](const verbs::Completion& done) { completions_.post(qp, done); });
   const bool refused = c.responder.failed();
-  if (!refused && c.requester.failed() && qp.state.service() != verbs::Service::Rc) {
+  if (!refused && c.requester.failed() && !verbs::is_reliable(qp.state.service())) {
     return enter_sqe(c);
   }
   if (refused || c.requester.failed()) {
@@ -247,6 +271,7 @@ void Side::flush(Context& c) {
     qp.rq.pop();
     completions_.post(qp, done);
   }
+  if (c.attributes.xrc.receives) qp.rq.turn_to(nullptr);
   if (qp.rq.shared() == nullptr || qp.last_receive_told) return;
   // Receives nobody has bound stay in the shared queue for others; this one takes no more.
   qp.last_receive_told = true;
@@ -259,7 +284,14 @@ void Side::discard(Context& c) {
   forget_halves(c);
   qp.sq.clear();
   qp.rq.reset(0);
-  for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) cq->forget(qp.number());
+  for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) {
+    if (cq != nullptr) cq->forget(qp.number());
+  }
+  if (c.attributes.xrc.receives) {
+    xrc_queues_.for_each([&](const verbs::SharedReceiveQueue& queue) {
+      if (queue.xrc.domain == c.attributes.xrc.domain) queue.xrc.completions->forget(qp.number());
+    });
+  }
   memory_.unbind_windows_of(qp.number());
   qp.last_receive_told = false;
   c.tell_drained = c.told_established = false;
@@ -269,9 +301,10 @@ void Side::discard(Context& c) {
   fresh.path_mtu = ib::path_mtu_of(wire_.mtu());
   fresh.number = qp.number();
   fresh.pd = c.attributes.pd;
-  fresh.tells_credits = options_.tell_credits;
+  fresh.xrc = c.attributes.xrc;
+  fresh.tells_credits = options_.tell_credits && !verbs::is_xrc(qp.state.service());
   fresh.probe = options_.probe;
-  fresh.selective = options_.selective && qp.state.service() == verbs::Service::Rc;
+  fresh.selective = options_.selective && verbs::is_reliable(qp.state.service());
   fresh.loss = c.attributes.loss;
   c.attributes = fresh;
 }

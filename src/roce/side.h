@@ -17,6 +17,7 @@
 #include "base/siphash.h"
 #include "base/time.h"
 #include "ib/held_pool.h"
+#include "ib/xrc_queues.h"
 #include "port/port.h"
 #include "roce/completions.h"
 #include "roce/context.h"
@@ -89,12 +90,14 @@ class Side {
 
   // ---- queue pairs
   // In Reset. Null when no number is left. The caller keeps it. `loss`: for as long as it lives;
-  // null: those of the options.
+  // null: those of the options. `domain`: of XRC's receiving end, which has no completion queues;
+  // the sending end has none for receives.
   std::unique_ptr<verbs::QueuePair> create(verbs::Service, verbs::PdId,
                                            const verbs::WorkQueueSizes&,
                                            verbs::CompletionQueue* send,
                                            verbs::CompletionQueue* receive,
-                                           const ib::LossRules* loss = nullptr);
+                                           const ib::LossRules* loss = nullptr,
+                                           std::uint32_t domain = 0);
   // What becomes of the number of a queue pair that goes.
   enum class Number : std::uint8_t {
     Free,
@@ -113,6 +116,12 @@ class Side {
   const Completions& completions() const { return completions_; }
   // It has a peer, and that is not one of our own addresses.
   bool goes_out(const verbs::QueuePair&) const;
+
+  // Shared receive queues of XRC; what receiving ends had bound of one that is closed is free.
+  ib::XrcQueues& xrc_queues() { return xrc_queues_; }
+  void close_xrc(verbs::SharedReceiveQueue*);
+  // A completion queue on which the queue pair completes, or may, has overrun (E-47).
+  bool completes_on_overrun(const verbs::QueuePair&);
 
   // Address handles among the rest.
   Ways& ways() { return ways_; }
@@ -162,6 +171,7 @@ class Side {
   SendBuffers buffers_;
   ib::HeldPool held_pool_;  // outlives the queue pairs, as `pool_` does
   ContextTable table_;
+  ib::XrcQueues xrc_queues_;
   Deadlines deadlines_;
   SendList sending_;
   Completions completions_;

@@ -30,6 +30,8 @@ class ReceiveQueue {
   ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first);
   // On `shared`, which outlives it; `pool` lends the list of bound WQEs.
   ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::uint32_t first);
+  // XRC: on none at first; each message chooses one.
+  ReceiveQueue(BufferPool* pool, std::uint32_t first);
   ~ReceiveQueue();
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
@@ -90,6 +92,10 @@ class ReceiveQueue {
   void reset(std::uint32_t first);
   // Nothing is received any more: nor is a shared queue needed, which may go.
   void leave();
+  // XRC: what is bound next is of that one, null: of none; nothing is bound.
+  void turn_to(SharedReceiveQueue* queue);
+  // XRC: that queue goes. What is bound of it is free again, without a word.
+  void forget_queue(const SharedReceiveQueue* queue);
 
  private:
   void forget_posted();
@@ -112,7 +118,7 @@ class ReceiveQueue {
   // (QueuePair::starved).
   std::atomic<std::uint32_t> head_, tail_;
   std::uint32_t bound_mask_ = 0;  // of bound_
-  SharedReceiveQueue* shared_ = nullptr;
+  SharedReceiveQueue* shared_ = nullptr;  // of XRC the one in use
   BufferPool* pool_ = nullptr;
   std::uint32_t* bound_ = nullptr;  // positions by index, while any is bound
   Places places_;
