@@ -121,6 +121,8 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(sequence_naks_sent, "Sequence NAKs sent")                                    \
   X(rnr_naks_sent, "RNR NAKs sent: there was no receive")                        \
   X(requests_refused, "requests refused, each of which ended its queue pair")    \
+  X(xrc_no_queue, "of those: of XRC, for a queue that is not there")             \
+  X(xrc_wrong_domain, "of those: of XRC, for a queue of another domain")         \
   X(read_packets_sent, "packets of answers to Reads sent")                       \
   X(marks_received, "packets received with a CE mark (S-10)")                    \
   X(cnps_sent, "CNPs sent for those, one for each 50 us at most")                \

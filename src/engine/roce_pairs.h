@@ -45,8 +45,6 @@ class RocePairs {
                                               verbs::CompletionQueue* completions);
   // Receiving ends may be in the middle of a message for it: that fails with its next packet.
   void destroy_xrc_queue(verbs::SharedReceiveQueue*);
-  // A number for a domain of XRC, which none has had.
-  std::uint32_t new_domain() { return ++last_domain_; }
   // Completions not yet polled stay in their queues; no more come, and no memory of the consumer is
   // touched for it any more. Its connection ends, and its number may have to rest (IB-129).
   void destroy(verbs::QueuePair*, Instant now);
@@ -93,7 +91,6 @@ class RocePairs {
 
   wire::Wire& wire_;
   QueuePairs& qps_;
-  std::uint32_t last_domain_ = 0;
   RoceConnections connections_;  // hears what the side tells
   roce::Side side_;
 };

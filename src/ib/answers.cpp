@@ -75,8 +75,8 @@ bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   const Psn psn = a.psn + k;
   const std::uint32_t octets = std::min(pmtu, a.octets - k * pmtu);
   const std::uint64_t at = a.address + std::uint64_t{k} * pmtu;
-  if (octets != 0 && verbs::check_remote_read(*s.memory, r->rkey, at, octets, {r->pd, s.qp->number}) !=
-                         verbs::AccessVerdict::Ok) {
+  if (octets != 0 && verbs::check_remote_read(*s.memory, r->rkey, at, octets,
+                                              {r->pd, s.qp->number}) != verbs::AccessVerdict::Ok) {
     return cannot_read(s, r, psn, out);
   }
   begin(s, place_of(k, packets), psn, out);

@@ -47,7 +47,7 @@ class XrcQueues;
 
 // XRC: which end of its connection a queue pair is.
 struct XrcEnd {
-  bool receives = false;    // the receiving one (TGT): it has no requests, the other no receives
+  bool receives = false;  // the receiving one (TGT): it has no requests, the other no receives
   std::uint32_t domain = 0;
   XrcQueues* queues = nullptr;  // among which the domain's are
 };

@@ -24,7 +24,7 @@ enum class Verdict : std::uint8_t {
   // At the expected PSN. Each is told by its NAK and, all but NotReady, ends the queue pair.
   InvalidRequest,
   WrongDomain,  // XRC: the queue it names is of another domain
-  NotReady,  // no receive is posted, or not yet: RNR NAK, the peer comes again
+  NotReady,     // no receive is posted, or not yet: RNR NAK, the peer comes again
   RemoteAccess,
   Operational,  // a fault of our own
   // Nothing is looked at any more: the queue pair has failed.
@@ -98,8 +98,8 @@ struct ResponderState {
   verbs::ReceiveQueue* rq;
   verbs::MemoryTable* memory;
   verbs::PdId pd;  // whose memory requests reach; XRC: that of the queue the last one has named
-  Psn expected;  // ePSN
-  Msn msn;       // messages completed
+  Psn expected;    // ePSN
+  Msn msn;         // messages completed
   IncomingMessage message;
   Resources resources;
   HeldPackets held;  // behind a gap

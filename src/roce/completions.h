@@ -18,7 +18,8 @@ class Completions {
             std::uint32_t source_qp = 0) {
     using Notify = verbs::CompletionQueue::Notify;
     verbs::CompletionQueue* cq = completion.receive ? qp.receive_cq : qp.send_cq;
-    if (cq == nullptr) [[unlikely]] cq = qp.rq.shared()->xrc.completions;
+    if (cq == nullptr) [[unlikely]]
+      cq = qp.rq.shared()->xrc.completions;
     verbs::Cqe cqe = qp.cqe_of(completion);
     cqe.source_qp = source_qp;
     const Notify what = cq->push(cqe);

@@ -17,6 +17,15 @@ ib::ServiceType type_of(verbs::Service s) {
   return s == verbs::Service::Ud ? ib::ServiceType::Ud : ib::ServiceType::Rc;
 }
 
+// An end of XRC has one of the two queues.
+verbs::WorkQueueSizes of_service(verbs::Service s, verbs::WorkQueueSizes sizes) {
+  if (!verbs::is_xrc(s)) return sizes;
+  sizes.shared_rq = nullptr;
+  sizes.xrc_receives = s == verbs::Service::XrcReceive;
+  (sizes.xrc_receives ? sizes.max_send_wr : sizes.max_recv_wr) = 0;
+  return sizes;
+}
+
 // S-7: in Rtr the peer may know already, in Rts it is asked unless somebody has said.
 void agree(Context& c, const QpChange& change, Instant now) {
   using Consent = QpChange::Consent;
@@ -48,15 +57,14 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
                                                const verbs::WorkQueueSizes& sizes,
                                                verbs::CompletionQueue* send,
                                                verbs::CompletionQueue* receive,
-                                               const ib::LossRules* loss,
-                                               std::uint32_t domain) {
+                                               const ib::LossRules* loss, std::uint32_t domain) {
   const std::uint32_t number = table_.open();
   if (number == 0) return nullptr;
   try {
     deadlines_.reserve(table_.size());
     const verbs::WorkQueueLayout layout{sizeof(ib::SendPart), 0, &pool_};
-    auto qp = std::make_unique<verbs::QueuePair>(number, verbs::kIbRules, service, sizes, layout,
-                                                 send, receive);
+    auto qp = std::make_unique<verbs::QueuePair>(number, verbs::kIbRules, service,
+                                                 of_service(service, sizes), layout, send, receive);
     auto context = std::make_unique<Context>(qp.get());
     context->attributes.service = type_of(service);
     context->attributes.number = number;
@@ -198,7 +206,8 @@ namespace {
 
 QpEvent event_of(ib::Verdict refusal) {
   if (refusal == ib::Verdict::RemoteAccess) return QpEvent::RefusedAccess;
-  if (refusal == ib::Verdict::InvalidRequest || refusal == ib::Verdict::WrongDomain) return QpEvent::RefusedRequest;
+  if (refusal == ib::Verdict::InvalidRequest || refusal == ib::Verdict::WrongDomain)
+    return QpEvent::RefusedRequest;
   return QpEvent::RefusedFault;
 }
 

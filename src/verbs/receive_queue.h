@@ -117,7 +117,7 @@ class ReceiveQueue {
   // the engine missed the receive, and the engine says so before it looks again
   // (QueuePair::starved).
   std::atomic<std::uint32_t> head_, tail_;
-  std::uint32_t bound_mask_ = 0;  // of bound_
+  std::uint32_t bound_mask_ = 0;          // of bound_
   SharedReceiveQueue* shared_ = nullptr;  // of XRC the one in use
   BufferPool* pool_ = nullptr;
   std::uint32_t* bound_ = nullptr;  // positions by index, while any is bound
