@@ -121,8 +121,6 @@ URNIC_API const char* opcode_label(std::size_t index);
   X(sequence_naks_sent, "Sequence NAKs sent")                                    \
   X(rnr_naks_sent, "RNR NAKs sent: there was no receive")                        \
   X(requests_refused, "requests refused, each of which ended its queue pair")    \
-  X(xrc_no_queue, "of those: of XRC, for a queue that is not there")             \
-  X(xrc_wrong_domain, "of those: of XRC, for a queue of another domain")         \
   X(read_packets_sent, "packets of answers to Reads sent")                       \
   X(marks_received, "packets received with a CE mark (S-10)")                    \
   X(cnps_sent, "CNPs sent for those, one for each 50 us at most")                \
@@ -168,6 +166,15 @@ struct IwarpStats {
   TcpStats tcp;
 };
 
+// XRC, of `requests_refused` (IB-163).
+#define URNIC_XRC_COUNTERS(X)                                           \
+  X(no_queue, "for a queue that is not there, or not of their message") \
+  X(wrong_domain, "for a queue of another domain")
+
+struct XrcStats {
+  URNIC_XRC_COUNTERS(URNIC_COUNTER_MEMBER)
+};
+
 // All of a queue pair of RoCE. What the verbs count is not counted there.
 struct RoceStats {
   bool fast = false;        // ConnectionType now (S-1); RC alone is ever FAST
@@ -175,6 +182,7 @@ struct RoceStats {
   std::string slow_reason;  // why it is SLOW: "initiated-slow", "drop", "recovery-exhausted",
                             // "store-full"; empty when FAST, or with another service
   URNIC_ROCE_COUNTERS(URNIC_COUNTER_MEMBER)
+  XrcStats xrc;
 };
 
 struct ConnectionStats {

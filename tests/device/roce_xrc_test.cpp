@@ -175,8 +175,8 @@ TEST_P(RoceXrc, AQueueOfAnotherDomainEndsBothEndsWithAStatusOfItsOwn) {
   EXPECT_EQ(qps[0].state(), QpState::error);
   EXPECT_EQ(qps[1].state(), QpState::error);
   EXPECT_EQ(queue.query().posted, 1u);
-  EXPECT_EQ(qps[1].stats().roce.xrc_wrong_domain, 1u);
-  EXPECT_EQ(qps[1].stats().roce.xrc_no_queue, 0u);
+  EXPECT_EQ(qps[1].stats().roce.xrc.wrong_domain, 1u);
+  EXPECT_EQ(qps[1].stats().roce.xrc.no_queue, 0u);
 }
 
 // proves: IB-163
@@ -188,7 +188,7 @@ TEST_P(RoceXrc, AQueueThatIsNotThereOrOrdinaryIsAnInvalidRequest) {
   ASSERT_TRUE(qps[0].post_send(to(ordinary, Opcode::send, 1, sge)).ok());
   EXPECT_EQ(ends[0].one().status, WcStatus::remote_invalid_request);
   EXPECT_TRUE(ends[1].next(EventKind::request_error));
-  EXPECT_EQ(qps[1].stats().roce.xrc_no_queue, 1u);
+  EXPECT_EQ(qps[1].stats().roce.xrc.no_queue, 1u);
 }
 
 TEST_P(RoceXrc, AQueueThatGoesIsNotThereAnyMore) {
