@@ -83,7 +83,7 @@ class ReceiveQueue {
     }
   }
   // From now on a receive of its own holds its place (places.h); before the first post.
-  void hold_places() { holds_ = shared_ == nullptr ? 1 : 0; }
+  void hold_places() { holds_ = pool_ == nullptr ? 1 : 0; }
   // Null where it is not its own.
   Places* places() { return holds_ != 0 ? &places_ : nullptr; }
   // What ended out of order is forgotten (section 5); WQEs stay with their indices (E-15).
@@ -119,8 +119,8 @@ class ReceiveQueue {
   std::atomic<std::uint32_t> head_, tail_;
   std::uint32_t bound_mask_ = 0;          // of bound_
   SharedReceiveQueue* shared_ = nullptr;  // of XRC the one in use
-  BufferPool* pool_ = nullptr;
-  std::uint32_t* bound_ = nullptr;  // positions by index, while any is bound
+  BufferPool* pool_ = nullptr;            // null: the queue is one of its own
+  std::uint32_t* bound_ = nullptr;        // positions by index, while any is bound
   Places places_;
 };
 
