@@ -8,8 +8,9 @@
 namespace urnic::engine {
 namespace {
 
-roce::Options side_options(const Options& options) {
+roce::Options side_options(const Options& options, ib::XrcQueues* xrc) {
   roce::Options roce = options.roce;
+  roce.xrc = xrc;
   roce.key = device_key(options.seed, KeyOf::RoceNumbers);
   return roce;
 }
@@ -50,9 +51,10 @@ RocePairs::RocePairs(const Options& options, Hooks* hooks, wire::Wire* wire,
                      verbs::MemoryTable* memory, QueuePairs* qps)
     : wire_(*wire),
       qps_(*qps),
+      xrc_queues_(device_key(options.seed, KeyOf::RoceNumbers)),
       connections_(cm_options(options, *wire), options.roce, &options.gate, hooks, wire, &side_,
                    qps),
-      side_(side_options(options), &connections_, wire, memory) {
+      side_(side_options(options, &xrc_queues_), &connections_, wire, memory) {
   if (options.speaks_roce) connections_.start();
 }
 
@@ -100,7 +102,7 @@ verbs::SharedReceiveQueue* RocePairs::create_xrc_queue(verbs::PdId pd, std::uint
                                                        verbs::CompletionQueue* completions) {
   verbs::SharedReceiveQueue* const queue = qps_.create_shared(pd, max_wr, max_sge);
   try {
-    if (side_.xrc_queues().open(queue, domain, completions)) return queue;
+    if (xrc_queues_.open(queue, domain, completions)) return queue;
   } catch (...) {
     qps_.destroy_shared(queue);
     throw;
@@ -110,7 +112,7 @@ verbs::SharedReceiveQueue* RocePairs::create_xrc_queue(verbs::PdId pd, std::uint
 }
 
 void RocePairs::destroy_xrc_queue(verbs::SharedReceiveQueue* queue) {
-  side_.close_xrc(queue);
+  roce::close_xrc(&xrc_queues_, side_.contexts(), queue);
   qps_.destroy_shared(queue);
 }
 

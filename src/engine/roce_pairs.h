@@ -11,7 +11,9 @@
 #include "engine/options.h"
 #include "engine/queue_pairs.h"
 #include "engine/roce_connections.h"
+#include "ib/xrc_queues.h"
 #include "roce/side.h"
+#include "roce/xrc.h"
 #include "urnic/stats.h"
 
 namespace urnic::engine {
@@ -80,7 +82,7 @@ class RocePairs {
   bool overrun_pending() const { return side_.completions().overrun_pending(); }
   bool take_overrun() { return side_.completions().take_overrun(); }
   // Whether one of its completion queues has.
-  bool overrun(const verbs::QueuePair& qp) { return side_.completes_on_overrun(qp); }
+  static bool overrun(const verbs::QueuePair& qp) { return roce::completes_on_overrun(qp); }
 
  private:
   std::unique_ptr<verbs::QueuePair> new_pair(verbs::Service, verbs::PdId,
@@ -91,6 +93,7 @@ class RocePairs {
 
   wire::Wire& wire_;
   QueuePairs& qps_;
+  ib::XrcQueues xrc_queues_;
   RoceConnections connections_;  // hears what the side tells
   roce::Side side_;
 };

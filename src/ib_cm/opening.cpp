@@ -17,8 +17,7 @@ bool values_fit(const Connect& what) {
   return what.way.local.is_v6() == what.way.remote.is_v6() && !is_reserved(what.qp.qpn) &&
          what.qp.qpn < 1u << 24 && what.qp.rnr_retry < 8 && what.path.retry_count < 8 &&
          what.path.ack_timeout < 32 && what.path.flow_label < 1u << 20 &&
-         what.response_timeout < 32 && what.max_cm_retries < 16 &&
-         what.transport != Transport::Rd;
+         what.response_timeout < 32 && what.max_cm_retries < 16 && what.transport != Transport::Rd;
 }
 
 }  // namespace

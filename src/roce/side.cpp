@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "roce/receive_wait.h"
+#include "roce/xrc.h"
 
 namespace urnic::roce {
 
@@ -48,7 +49,6 @@ Side::Side(const Options& options, Hooks* hooks, wire::Wire* wire, verbs::Memory
       buffers_(wire),
       held_pool_(options.held_octets),
       table_(options.key, options.most_queue_pairs),
-      xrc_queues_(options.key),
       completions_(hooks) {}
 
 // ---- queue pairs
@@ -69,7 +69,7 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     context->attributes.service = type_of(service);
     context->attributes.number = number;
     context->attributes.pd = pd;
-    context->attributes.xrc = {service == verbs::Service::XrcReceive, domain, &xrc_queues_};
+    context->attributes.xrc = {service == verbs::Service::XrcReceive, domain, options_.xrc};
     context->attributes.path_mtu = ib::path_mtu_of(wire_.mtu());
     context->attributes.tells_credits = options_.tell_credits && !verbs::is_xrc(service);
     context->attributes.probe = options_.probe;
@@ -84,24 +84,6 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
     table_.close(number);
     throw;
   }
-}
-
-void Side::close_xrc(verbs::SharedReceiveQueue* queue) {
-  xrc_queues_.close(queue);
-  table_.for_each([&](Context& c) { c.qp->rq.forget_queue(queue); });
-}
-
-bool Side::completes_on_overrun(const verbs::QueuePair& qp) {
-  bool is = false;
-  for (const verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) {
-    is = is || (cq != nullptr && cq->overrun());
-  }
-  const ib::XrcEnd& end = context_of(qp).attributes.xrc;
-  if (!end.receives) return is;
-  xrc_queues_.for_each([&](const verbs::SharedReceiveQueue& queue) {
-    is = is || (queue.xrc.domain == end.domain && queue.xrc.completions->overrun());
-  });
-  return is;
 }
 
 void Side::destroy(std::unique_ptr<verbs::QueuePair> qp, Number number) {
@@ -296,11 +278,7 @@ void Side::discard(Context& c) {
   for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) {
     if (cq != nullptr) cq->forget(qp.number());
   }
-  if (c.attributes.xrc.receives) {
-    xrc_queues_.for_each([&](const verbs::SharedReceiveQueue& queue) {
-      if (queue.xrc.domain == c.attributes.xrc.domain) queue.xrc.completions->forget(qp.number());
-    });
-  }
+  forget_received(c);
   memory_.unbind_windows_of(qp.number());
   qp.last_receive_told = false;
   c.tell_drained = c.told_established = false;

@@ -17,7 +17,6 @@
 #include "base/siphash.h"
 #include "base/time.h"
 #include "ib/held_pool.h"
-#include "ib/xrc_queues.h"
 #include "port/port.h"
 #include "roce/completions.h"
 #include "roce/context.h"
@@ -45,7 +44,8 @@ struct Options {
   std::size_t held_octets = std::size_t{64} << 20;  // what all may keep behind gaps
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
   std::uint32_t most_queue_pairs = ContextTable::kMost;
-  SipKey key;  // what numbers look like from outside (E-49)
+  SipKey key;                    // what numbers look like from outside (E-49)
+  ib::XrcQueues* xrc = nullptr;  // outlives the side; null: there are no ends of XRC
 };
 
 // Packets that come in two pieces, joined.
@@ -117,12 +117,6 @@ class Side {
   // It has a peer, and that is not one of our own addresses.
   bool goes_out(const verbs::QueuePair&) const;
 
-  // Shared receive queues of XRC; what receiving ends had bound of one that is closed is free.
-  ib::XrcQueues& xrc_queues() { return xrc_queues_; }
-  void close_xrc(verbs::SharedReceiveQueue*);
-  // A completion queue on which the queue pair completes, or may, has overrun (E-47).
-  bool completes_on_overrun(const verbs::QueuePair&);
-
   // Address handles among the rest.
   Ways& ways() { return ways_; }
 
@@ -171,7 +165,6 @@ class Side {
   SendBuffers buffers_;
   ib::HeldPool held_pool_;  // outlives the queue pairs, as `pool_` does
   ContextTable table_;
-  ib::XrcQueues xrc_queues_;
   Deadlines deadlines_;
   SendList sending_;
   Completions completions_;

@@ -3,7 +3,9 @@
 #include <array>
 #include <vector>
 
+#include "ib/xrc_queues.h"
 #include "roce/side_end.h"
+#include "roce/xrc.h"
 
 namespace urnic::roce::test {
 namespace {
@@ -24,7 +26,7 @@ struct XrcSides : ::testing::Test {
           kPd, memory[i].data(), memory[i].size(),
           verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead);
     }
-    EXPECT_TRUE(ends[1].side.xrc_queues().open(&queue, kDomain, &cq));
+    EXPECT_TRUE(queues.open(&queue, kDomain, &cq));
     from = make(0, Service::XrcSend);
     to = make(1, Service::XrcReceive);
   }
@@ -36,8 +38,9 @@ struct XrcSides : ::testing::Test {
       if (*qp) ends[1].side.destroy(std::move(*qp));
     }
   }
-  static Options selective() {
+  Options selective() {
     Options o = SideEnd::keyed(1);
+    o.xrc = &queues;
     o.selective = true;
     o.loss.type = ib::ConnectionType::Fast;
     return o;
@@ -117,6 +120,7 @@ struct XrcSides : ::testing::Test {
   Instant now = Instant::from_ns(1000);
   verbs::CompletionQueue cq{64};
   verbs::SharedReceiveQueue queue{kPd, 8, 1};
+  ib::XrcQueues queues{SipKey{1, 2}};
   SideEnd ends[2] = {SideEnd(0, selective()), SideEnd(1, selective())};
   std::array<Bytes, 2> memory;
   std::uint32_t key[2] = {};
@@ -172,7 +176,7 @@ TEST_F(XrcSides, AQueueThatGoesInTheMiddleOfAMessageIsLetGo) {
   post(0, *from, verbs::WrOp::Send, 4000, queue.xrc.number);
   run(1);
   ASSERT_EQ(to->rq.posted(), 1u) << "in use";
-  ends[1].side.close_xrc(&queue);
+  close_xrc(&queues, ends[1].side.contexts(), &queue);
   EXPECT_EQ(to->rq.posted(), 0u);
   EXPECT_EQ(to->rq.shared(), nullptr);
   for (int i = 0; i < 20; ++i) {  // what was lost comes again
