@@ -137,7 +137,7 @@ Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram) {
   if (n < headers + kIcrcOctets) return fail(Malformed::Headers);
   const std::size_t behind = n - headers - kIcrcOctets;
   if (behind < h.bth.pad) return fail(Malformed::Pad);
-  read_extensions(r, datagram.data() + kBthOctets, &h);
+  if (r.headers != 0) read_extensions(r, datagram.data() + kBthOctets, &h);
   packet.payload = datagram.subspan(headers, behind - h.bth.pad);
   return packet;
 }
@@ -145,7 +145,7 @@ Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram) {
 std::uint32_t emit_headers(const PacketHeader& h, std::size_t payload, std::uint8_t* dst) {
   const OpcodeRow& r = h.row();
   write_bth(h.bth, pad_of(payload), dst);
-  write_extensions(r, h, dst + kBthOctets);
+  if (r.headers != 0) write_extensions(r, h, dst + kBthOctets);  // most of a long message have none
   return kBthOctets + r.header_octets;
 }
 

@@ -64,7 +64,7 @@ bool build(const SendState& s, const SendPosition& at, RequestPacket* out) {
   h.bth.dest_qp = s.qp->dest_qp;
   h.bth.psn = at.psn;
   h.bth.solicited = (w.flags & verbs::kSolicited) != 0 && h.row().completes_receive();
-  set_extension(s, at, &h);
+  if (h.row().headers != 0) set_extension(s, at, &h);
   out->count = 0;
   out->length = awaits_response(w.op) ? 0 : s.wqes.octets(w, at.packet);
   return s.wqes.gather(at.wqe, at.packet * s.wqes.pmtu(), out->length, out->pieces.data(),
