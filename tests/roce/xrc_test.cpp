@@ -145,7 +145,7 @@ TEST_F(XrcSides, AReceiveCompletesOnTheQueueOfItsSharedQueueWithTheNumberOfTheEn
 // proves: IB-164
 TEST_F(XrcSides, WhatIsOfTheOtherHalfOrOfRcIsDroppedAndCounted) {
   ends[1].like_last = true;
-  up();
+  up(QpState::Rts);
   post(0, *from, verbs::WrOp::Write, 100, queue.xrc.number);
   run();
   ASSERT_EQ(ends[0].completions().size(), 1u);
@@ -177,8 +177,8 @@ TEST_F(XrcSides, AQueueThatGoesInTheMiddleOfAMessageIsLetGo) {
   run(1);
   ASSERT_EQ(to->rq.posted(), 1u) << "in use";
   close_xrc(&queues, ends[1].side.contexts(), &queue);
-  EXPECT_EQ(to->rq.posted(), 0u);
-  EXPECT_EQ(to->rq.shared(), nullptr);
+  ASSERT_EQ(to->rq.posted(), 0u);
+  ASSERT_EQ(to->rq.shared(), nullptr);
   for (int i = 0; i < 20; ++i) {  // what was lost comes again
     now = now + Duration::ms(5);
     run();
