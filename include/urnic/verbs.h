@@ -309,9 +309,9 @@ class URNIC_API QueuePair {
   // full), invalid_argument (too many SGEs, inline too long, receives on a queue pair with a
   // SharedReceiveQueue, what the service does not have: UC no reads, atomics or invalidation of
   // peers' keys, UD nothing but sends with an AddressHandle of its protection domain, no longer
-  // than a packet), wrong_state. A request counts until its completion, or a later one of its
-  // queue, has been polled; one that has none, once it is done and nothing before it waits to be
-  // polled.
+  // than a packet, XRC the half of the other end), wrong_state. A request counts until its
+  // completion, or a later one of its queue, has been polled; one that has none, once it is done
+  // and nothing before it waits to be polled.
   Result<void> post_send(const SendRequest& request);
   // Several at once: one doorbell. Returns how many were taken; `*why` says why not all.
   std::size_t post_send(std::span<const SendRequest> requests, Error* why = nullptr);
@@ -320,12 +320,12 @@ class URNIC_API QueuePair {
   // Connect to "address:port" and wait until established or failed. Asynchronous form: with
   // QpOptions::events, connect_start returns at once and an Event follows. Errors: wrong_state (it
   // has or had a connection), unreachable, refused, rejected (peer_private_data() has what the peer
-  // said), timed_out, reset, protocol, unsupported (require_fast; of UC or UD), in_use (no local
-  // port is left). RoCE: from reset it goes through init, where the peer may write, and read and
-  // use atomics if `ird` is not 0; in init already, as modify() said, and receives can be posted
-  // before. The path MTU is the largest that both ends take. After a reset it can be connected
-  // again when time-wait is over (2.3 s, wrong_state until then). An end that does not speak RoCE
-  // does not answer: timed_out.
+  // said), timed_out, reset, protocol, unsupported (require_fast; of UC, UD or xrc_receive), in_use
+  // (no local port is left). RoCE: from reset it goes through init, where the peer may write, and
+  // read and use atomics if `ird` is not 0; in init already, as modify() said, and receives can be
+  // posted before. The path MTU is the largest that both ends take. After a reset it can be
+  // connected again when time-wait is over (2.3 s, wrong_state until then). An end that does not
+  // speak RoCE does not answer: timed_out.
   Result<void> connect(std::string_view address, const ConnectionOptions& options = {});
   Result<void> connect_start(std::string_view address, const ConnectionOptions& options = {});
   // Its events go there from now on, with that context, and so do those that are queued and not yet
