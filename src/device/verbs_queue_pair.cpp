@@ -35,6 +35,8 @@ AddressHandle::~AddressHandle() = default;
 
 void QueuePair::discard() {
   if (!impl_) return;
+  // Of XRC's receiving end they lie in queues of others: reset knows which.
+  if (impl_->xrc != nullptr) (void)modify(QpState::reset);
   const std::uint32_t gone = number();
   const std::shared_ptr<detail::CqImpl> queues[] = {impl_->send_cq, impl_->receive_cq};
   impl_.reset();

@@ -220,6 +220,19 @@ TEST_P(RoceXrc, ResetForgetsAndLeadsToAnotherConnection) {
   EXPECT_EQ(ends[1].one().wr_id, 2u) << "the first one's is forgotten";
 }
 
+// What nobody has polled goes with the end, wherever it lies.
+TEST_P(RoceXrc, AReceivingEndThatIsDiscardedTakesItsCompletionsWithIt) {
+  up();
+  post(queues[0], 1, 100'000);
+  const Sge sge = ends[0].sge(0, 100);
+  ASSERT_TRUE(qps[0].post_send(to(queues[0], Opcode::send, 1, sge)).ok());
+  EXPECT_EQ(ends[0].one().status, WcStatus::success);
+  qps[1].discard();
+  EXPECT_FALSE(qps[1]);
+  Completion c;
+  EXPECT_EQ(ends[1].cq.poll({&c, 1}), 0);
+}
+
 // E-47: nobody receives any more where completions are lost.
 TEST_P(RoceXrc, ACompletionQueueThatOverrunsEndsTheReceivingEndsOfItsDomain) {
   open();
