@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/rng.h"
 #include "ib/requester_bench.h"
 #include "ib/responder_fixture.h"
 #include "ib/xrc_queues.h"
@@ -176,6 +177,58 @@ TEST_F(Xrc, WhatIsLeftOfAMessageIsRefusedWhenItsQueueHasGone) {
   EXPECT_EQ(rq_of_xrc.posted(), 0u);
   EXPECT_EQ(rq_of_xrc.shared(), nullptr);
   expect_refused(rest, NakCode::InvalidRequest);
+}
+
+// Whatever a peer sends, for whatever queue, while queues come and go: at most one receive is in
+// use, none is lost, and memory outside of what it may touch stays as it was.
+TEST_F(Xrc, AnythingAPeerSendsKeepsTheQueuesWhole) {
+  Rng rng(11);
+  verbs::SharedReceiveQueue* const all[] = {&first, &second, &foreign};
+  constexpr Operation kOps[] = {
+      Operation::SendFirst, Operation::SendMiddle,   Operation::SendLast,
+      Operation::SendOnly,  Operation::WriteFirst,   Operation::WriteLast,
+      Operation::WriteOnly, Operation::WriteOnlyImm, Operation::ReadRequest,
+      Operation::FetchAdd,  Operation::SendOnlyInv,  Operation::Resync};
+  qp.loss.type = ConnectionType::Fast;
+  std::uint64_t posted = 0, used = 0;
+  for (int round = 0; round < 5000; ++round) {
+    rq_of_xrc.reset(0);
+    again();
+    for (int i = 0; i < 30; ++i) {
+      verbs::SharedReceiveQueue& q = *all[rng.below(3)];
+      const verbs::Sge sge{1000, 300, lkey};
+      if (rng.chance(0.3)) posted += q.post({1, {&sge, 1}}) == verbs::SharedReceiveQueue::Post::Ok;
+      if (rng.chance(0.05)) {
+        queues.close(&q);
+        rq_of_xrc.forget_queue(&q);
+        ASSERT_TRUE(queues.open(&q, &q == &foreign ? kDomain + 1 : kDomain, &cq));
+      }
+      ParsedPacket p = packet(kOps[rng.below(std::size(kOps))],
+                              responder().state().expected + (rng.chance(0.1) ? 1 : 0),
+                              counting(rng.chance(0.5) ? kPmtu : rng.below(kPmtu)));
+      p.header.reth = {kTarget + rng.below(kOctets), rkey,
+                       static_cast<std::uint32_t>(rng.below(600))};
+      p.header.atomic = {kTarget + 8 * rng.below(kOctets / 8), rkey, 1, 0};
+      p.header.srq =
+          rng.chance(0.9) ? q.xrc.number : static_cast<std::uint32_t>(rng.below(1 << 24));
+      take(p);
+      ASSERT_LE(rq_of_xrc.posted(), 1u);
+    }
+    responses();
+    used += completions.size();
+    completions.clear();
+    payloads.clear();
+  }
+  EXPECT_GT(used, 100u);
+  EXPECT_GT(posted, used);
+  rq_of_xrc.reset(0);
+  for (verbs::SharedReceiveQueue* q : all) {
+    std::uint32_t room = 0;
+    const verbs::Sge sge{1000, 300, lkey};
+    const std::uint32_t there = q->available();
+    while (q->post({1, {&sge, 1}}) == verbs::SharedReceiveQueue::Post::Ok) ++room;
+    EXPECT_EQ(there + room, q->max_wr()) << "none is lost";
+  }
 }
 
 // Numbers are not to be guessed from another, and come again only when all have been used.
