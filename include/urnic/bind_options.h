@@ -34,8 +34,9 @@ struct BindOptions {
   // Whose port it is: each transport has ports of its own. One that the device speaks; left alone:
   // iWARP if it does.
   std::optional<Transport> transport;
-  // RoCE: for whom it is: `rc`, connections; `ud`, who sends datagrams (urnic/datagram_service.h).
-  // Each has ports of its own. Others are refused as unsupported.
+  // RoCE: for whom it is: `rc`, connections; `xrc_receive`, those of XRC, at the same ports; `ud`,
+  // who sends datagrams (urnic/datagram_service.h), at ports of their own. Who connects otherwise
+  // is refused (REJ 9), others than these are refused here as unsupported.
   Service service = Service::rc;
   // For who listens there. Left alone: as the settings `allow`, `deny`, `listener_connections`,
   // `peer_connections` and `accept_rate` say.

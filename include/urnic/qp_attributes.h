@@ -12,7 +12,9 @@
 //
 // UC is moved in the same way, and has nothing that is about answers: no responder_depth and
 // min_rnr_timer to rtr, and sq_psn alone to rts. UD has no peer: qkey to init instead of access,
-// nothing to rtr, sq_psn to rts. What a move of its service does not take is refused.
+// nothing to rtr, sq_psn to rts. Of XRC the sending end has no responder_depth and min_rnr_timer to
+// rtr, and the receiving one sq_psn and ack_timeout alone to rts, where it need not go. What a move
+// of its service does not take is refused.
 //
 // Lifetime, threads, errors and units are those of urnic/verbs.h, which includes this.
 #pragma once
@@ -35,6 +37,9 @@ enum class Service : std::uint8_t {
   // A message of which a packet is missing is not delivered. RoCE alone, as the next.
   uc,
   ud,  // sends of one packet each, to and from anybody who knows the Q_Key; may be lost as well
+  // Of RoCE alone: the two ends of an extended reliable connection (urnic/xrc_domain.h).
+  xrc_send,
+  xrc_receive,
 };
 
 enum class ConnectionType : std::uint8_t { fast, slow };  // iWARP: 62; RoCE: S-1

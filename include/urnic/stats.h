@@ -166,6 +166,15 @@ struct IwarpStats {
   TcpStats tcp;
 };
 
+// XRC, of `requests_refused` (IB-163).
+#define URNIC_XRC_COUNTERS(X)                                           \
+  X(no_queue, "for a queue that is not there, or not of their message") \
+  X(wrong_domain, "for a queue of another domain")
+
+struct XrcStats {
+  URNIC_XRC_COUNTERS(URNIC_COUNTER_MEMBER)
+};
+
 // All of a queue pair of RoCE. What the verbs count is not counted there.
 struct RoceStats {
   bool fast = false;        // ConnectionType now (S-1); RC alone is ever FAST
@@ -173,6 +182,7 @@ struct RoceStats {
   std::string slow_reason;  // why it is SLOW: "initiated-slow", "drop", "recovery-exhausted",
                             // "store-full"; empty when FAST, or with another service
   URNIC_ROCE_COUNTERS(URNIC_COUNTER_MEMBER)
+  XrcStats xrc;
 };
 
 struct ConnectionStats {

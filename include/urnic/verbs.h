@@ -51,6 +51,7 @@
 #include "urnic/stats.h"
 #include "urnic/status.h"
 #include "urnic/work.h"
+#include "urnic/xrc_domain.h"
 
 namespace urnic {
 
@@ -136,8 +137,8 @@ class URNIC_API ConnectRequest {
   // peer (7: any number of times). iWARP: 0.
   std::uint8_t retry_count() const;
   std::uint8_t rnr_retry() const;
-  // What is wanted: a connection (rc), or a queue pair of UD for datagrams, whose private data has
-  // 180 octets.
+  // What is wanted: a connection, on a queue pair of that service (rc, xrc_receive), or one of UD
+  // for datagrams, whose private data has 180 octets.
   Service service() const;
   // Take the connection on `qp` (state init or reset), of the transport of the listener.
   // Asynchronous: `established` or `connect_failed` follows on the queue pair. Errors: closed (the
@@ -195,6 +196,8 @@ struct SrqOptions {
   std::uint32_t limit = 0;            // as set_limit()
   EventQueue events;                  // optional: where receive_limit arrives
   void* context = nullptr;
+  XrcDomain xrc_domain;        // XRC: whose receiving ends use it, and no other queue pair
+  CompletionQueue receive_cq;  // XRC: where all of its receives complete
 };
 
 // Receives that any number of queue pairs use, oldest first; a queue pair is made with it by
@@ -225,6 +228,7 @@ class URNIC_API SharedReceiveQueue {
     std::uint32_t posted = 0;  // not yet used by a Send
   };
   Attributes query() const;
+  std::uint32_t number() const;  // of XRC: 24 bits, unique on its device while it lives; else 0
 
  private:
   friend class Device;
@@ -246,8 +250,9 @@ struct IwarpQpOptions {
 };
 
 struct QpOptions {
-  CompletionQueue send_cq, receive_cq;  // may be the same
-  EventQueue events;                    // optional: without it, use the blocking calls
+  // May be the same. XRC: the sending end has no receive_cq, the receiving one neither.
+  CompletionQueue send_cq, receive_cq;
+  EventQueue events;  // optional: without it, use the blocking calls
   void* context = nullptr;
   std::uint32_t max_send = 128, max_receive = 128;  // work requests outstanding; 0: none ever
   std::uint32_t max_send_sge = 4, max_receive_sge = 4;
@@ -267,6 +272,7 @@ struct QpOptions {
   // Receives come from here; max_receive and max_receive_sge then mean nothing, and
   // QueuePair::post_receive is refused. Of the same device.
   SharedReceiveQueue srq;
+  XrcDomain xrc_domain;  // of an xrc_receive, which has no `srq`
   IwarpQpOptions iwarp;
   RoceQpOptions roce;
 };
@@ -303,9 +309,9 @@ class URNIC_API QueuePair {
   // full), invalid_argument (too many SGEs, inline too long, receives on a queue pair with a
   // SharedReceiveQueue, what the service does not have: UC no reads, atomics or invalidation of
   // peers' keys, UD nothing but sends with an AddressHandle of its protection domain, no longer
-  // than a packet), wrong_state. A request counts until its completion, or a later one of its
-  // queue, has been polled; one that has none, once it is done and nothing before it waits to be
-  // polled.
+  // than a packet, XRC the half of the other end), wrong_state. A request counts until its
+  // completion, or a later one of its queue, has been polled; one that has none, once it is done
+  // and nothing before it waits to be polled.
   Result<void> post_send(const SendRequest& request);
   // Several at once: one doorbell. Returns how many were taken; `*why` says why not all.
   std::size_t post_send(std::span<const SendRequest> requests, Error* why = nullptr);
@@ -314,12 +320,12 @@ class URNIC_API QueuePair {
   // Connect to "address:port" and wait until established or failed. Asynchronous form: with
   // QpOptions::events, connect_start returns at once and an Event follows. Errors: wrong_state (it
   // has or had a connection), unreachable, refused, rejected (peer_private_data() has what the peer
-  // said), timed_out, reset, protocol, unsupported (require_fast; of UC or UD), in_use (no local
-  // port is left). RoCE: from reset it goes through init, where the peer may write, and read and
-  // use atomics if `ird` is not 0; in init already, as modify() said, and receives can be posted
-  // before. The path MTU is the largest that both ends take. After a reset it can be connected
-  // again when time-wait is over (2.3 s, wrong_state until then). An end that does not speak RoCE
-  // does not answer: timed_out.
+  // said), timed_out, reset, protocol, unsupported (require_fast; of UC, UD or xrc_receive), in_use
+  // (no local port is left). RoCE: from reset it goes through init, where the peer may write, and
+  // read and use atomics if `ird` is not 0; in init already, as modify() said, and receives can be
+  // posted before. The path MTU is the largest that both ends take. After a reset it can be
+  // connected again when time-wait is over (2.3 s, wrong_state until then). An end that does not
+  // speak RoCE does not answer: timed_out.
   Result<void> connect(std::string_view address, const ConnectionOptions& options = {});
   Result<void> connect_start(std::string_view address, const ConnectionOptions& options = {});
   // Its events go there from now on, with that context, and so do those that are queued and not yet
@@ -419,6 +425,9 @@ class URNIC_API Device {
   Result<CompletionQueue> create_cq(std::uint32_t depth, void* context = nullptr);
   Result<CompletionChannel> create_completion_channel();  // takes a descriptor
   Result<EventQueue> create_event_queue();                // takes a descriptor
+  // XRC: the domain that others on this device have opened by that name, or a new one; without a
+  // name one that nobody else has. Errors: unsupported (the device does not speak RoCE).
+  Result<XrcDomain> open_xrc_domain(std::string_view name = {});
   Result<SharedReceiveQueue> create_srq(const ProtectionDomain&, const SrqOptions& options = {});
   // Errors: in_use (another queue pair has the `number` wanted), unsupported (a transport that the
   // device does not speak, or that does not have the service).

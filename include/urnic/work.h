@@ -82,6 +82,8 @@ struct SendRequest {
   const AddressHandle* address_handle = nullptr;
   std::uint32_t remote_qp = 0;
   std::uint32_t remote_qkey = 0;
+  // XRC alone: SharedReceiveQueue::number() of the peer's queue that this one is for, 24 bits.
+  std::uint32_t remote_srq = 0;
 };
 
 // Where the next Send is to go, in the order of posting.
@@ -107,6 +109,8 @@ enum class WcStatus : std::uint8_t {
   rnr_retry_exceeded,  // the peer never had a receive posted (RNR Retry Count, IB-73)
   bad_response,        // an answer that does not belong to what was asked
   local_operation,     // the queue pair cannot carry it out in the state or service it is in
+  // XRC: the shared receive queue is of another domain than the peer's queue pair (IB-163)
+  remote_invalid_rd_request,
 };
 // e.g. "work request flushed: the connection ended".
 URNIC_API const char* to_string(WcStatus);

@@ -49,6 +49,11 @@ void Builder::set_datagram(ibv_ah* ah, std::uint32_t qp_number, std::uint32_t qk
   held_.back().wr.wr.ud = {ah, qp_number, qkey};
 }
 
+void Builder::set_queue(std::uint32_t srq_number) {
+  if (held_.empty()) return spoil(EINVAL);
+  held_.back().wr.qp_type.xrc.remote_srqn = srq_number;
+}
+
 ibv_send_wr* Builder::chain() {
   ibv_send_wr* next = nullptr;
   for (auto h = held_.rbegin(); h != held_.rend(); ++h) {
@@ -184,11 +189,16 @@ void wr_set_ud_addr(ibv_qp_ex* ex, ibv_ah* ah, std::uint32_t qp_number, std::uin
   noted(ex, [&](Builder& b) { b.set_datagram(ah, qp_number, qkey); });
 }
 
+void wr_set_xrc_srqn(ibv_qp_ex* ex, std::uint32_t number) {
+  noted(ex, [&](Builder& b) { b.set_queue(number); });
+}
+
 }  // namespace
 
 std::uint64_t Builder::operations_of(ibv_qp_type type) {
   constexpr std::uint64_t kDatagram = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
   if (type == IBV_QPT_UD) return kDatagram;
+  if (type == IBV_QPT_XRC_RECV) return 0;
   constexpr std::uint64_t kUnreliable = kDatagram | IBV_QP_EX_WITH_RDMA_WRITE |
                                         IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                         IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW;
@@ -206,6 +216,7 @@ void Builder::install(ibv_qp_ex* ex, std::uint64_t operations) {
   ex->wr_set_inline_data = wr_set_inline_data;
   ex->wr_set_inline_data_list = wr_set_inline_data_list;
   if (ex->qp_base.qp_type == IBV_QPT_UD) ex->wr_set_ud_addr = wr_set_ud_addr;
+  if (ex->qp_base.qp_type == IBV_QPT_XRC_SEND) ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
   if ((operations & IBV_QP_EX_WITH_SEND) != 0) ex->wr_send = wr_send;
   if ((operations & IBV_QP_EX_WITH_SEND_WITH_INV) != 0) ex->wr_send_inv = wr_send_inv;
   if ((operations & IBV_QP_EX_WITH_SEND_WITH_IMM) != 0) ex->wr_send_imm = wr_send_imm;

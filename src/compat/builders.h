@@ -26,6 +26,7 @@ class Builder {
   void set_list(const ibv_sge* list, std::size_t number);
   void set_inline(const ibv_data_buf* list, std::size_t number);
   void set_datagram(ibv_ah* ah, std::uint32_t qp_number, std::uint32_t qkey);
+  void set_queue(std::uint32_t srq_number);
   // What is wrong with any of them: 0 or an errno value.
   void spoil(int error) { error_ = error_ != 0 ? error_ : error; }
   int error() const { return error_; }

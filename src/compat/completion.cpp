@@ -44,6 +44,8 @@ ibv_wc_status to_status(WcStatus s) {
       return IBV_WC_RNR_RETRY_EXC_ERR;
     case WcStatus::bad_response:
       return IBV_WC_BAD_RESP_ERR;
+    case WcStatus::remote_invalid_rd_request:
+      return IBV_WC_REM_INV_RD_REQ_ERR;
     case WcStatus::local_operation:
       return IBV_WC_LOC_QP_OP_ERR;
     case WcStatus::retry_exceeded:

@@ -16,6 +16,7 @@
 #include "compat/queue_pair.h"
 #include "compat/shared_receive.h"
 #include "compat/undo.h"
+#include "compat/xrc.h"
 
 #ifndef URNIC_VERSION
 #define URNIC_VERSION "unknown"
@@ -69,7 +70,7 @@ void fill_device(const Adapter& adapter, ibv_device_attr* a) {
   a->phys_port_cnt = 1;
   if (!adapter.is_roce()) return;
   a->max_ah = Limits::kAddressHandles;
-  a->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN;
+  a->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC;
 }
 
 // Octets of payload that fit one packet of this IP MTU, also with IPv6 (IB-13).
@@ -164,6 +165,7 @@ ibv_context* Context::make(Adapter& adapter) {
   set_completion_calls(&v);
   set_queue_pair_calls(&v);
   set_shared_receive_calls(&v);
+  if (adapter.is_roce()) set_xrc_calls(&v);
   adapter.add_context(context.get());
   descriptor.keep();
   return &context.release()->verbs.context;

@@ -7,12 +7,14 @@
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/memory.h"
+#include "compat/qp_types.h"
 #include "compat/rendezvous.h"
 #include "compat/roce_states.h"
 #include "compat/shared_receive.h"
 #include "compat/tables_lock.h"
 #include "compat/undo.h"
 #include "compat/work.h"
+#include "compat/xrc.h"
 
 namespace urnic::compat {
 namespace {
@@ -240,23 +242,17 @@ int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 // ---- making
 
-bool has_type(const Adapter& adapter, ibv_qp_type type) {
-  const bool unreliable = type == IBV_QPT_UC || type == IBV_QPT_UD;
-  return type == IBV_QPT_RC || (unreliable && adapter.is_roce());
-}
-
-Service service_of(ibv_qp_type type) {
-  return type == IBV_QPT_UC ? Service::uc : type == IBV_QPT_UD ? Service::ud : Service::rc;
-}
-
 // That all of it is of the device is looked at by the library.
 int check(const ibv_context* c, const ibv_qp_init_attr_ex& a) {
   if (!has_type(Adapter::of(c), a.qp_type)) return EOPNOTSUPP;
-  constexpr std::uint32_t kKnown = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-  if ((a.comp_mask & ~kKnown) != 0) return EOPNOTSUPP;
+  const std::uint32_t known =
+      a.qp_type == IBV_QPT_XRC_RECV
+          ? std::uint32_t{IBV_QP_INIT_ATTR_PD} | IBV_QP_INIT_ATTR_XRCD
+          : std::uint32_t{IBV_QP_INIT_ATTR_PD} | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  if ((a.comp_mask & ~known) != 0) return EOPNOTSUPP;
   const bool builds = (a.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   if (builds && (a.send_ops_flags & ~Builder::operations_of(a.qp_type)) != 0) return EOPNOTSUPP;
-  if (a.pd == nullptr || a.send_cq == nullptr || a.recv_cq == nullptr) return EINVAL;
+  if (!has_objects(a)) return EINVAL;
   const ibv_qp_cap& cap = a.cap;
   const bool fits = cap.max_send_wr <= Limits::kWork && cap.max_recv_wr <= Limits::kWork &&
                     cap.max_send_sge <= Limits::kSges && cap.max_recv_sge <= Limits::kSges &&
@@ -270,36 +266,30 @@ std::uint32_t inline_granted(std::uint32_t asked, std::uint32_t sges) {
   return std::max(asked, sges * static_cast<std::uint32_t>(sizeof(ibv_sge)));
 }
 
-void count_users(const ibv_qp& b, int by) {
-  Pd::of(b.pd)->users.fetch_add(by);
-  Cq::of(b.send_cq)->users.fetch_add(by);
-  Cq::of(b.recv_cq)->users.fetch_add(by);
-  if (b.srq != nullptr) Srq::of(b.srq)->users.fetch_add(by);
-  Context::of(b.context)->users.fetch_add(by);
-  counts(b.context).queue_pairs.fetch_add(by);
-}
-
 // With a number by which the peer finds it, where one is to be had. rdma_cm needs none.
-Result<QueuePair> make_handle(Adapter& adapter, ibv_pd* pd, QpOptions& o, bool by_number) {
+Result<QueuePair> make_handle(Adapter& adapter, const ProtectionDomain& pd, QpOptions& o,
+                              bool by_number) {
   for (int tries = by_number ? 3 : 0; tries > 0; --tries) {
     {
       const std::lock_guard guard(Process::get().cm);
       o.number = adapter.rendezvous().take_number();
     }
     if (o.number == 0) break;
-    auto made = adapter.device().create_qp(Pd::of(pd)->domain, o);
+    auto made = adapter.device().create_qp(pd, o);
     if (made) return made;
     const std::lock_guard guard(Process::get().cm);
     adapter.rendezvous().give_back(o.number);
     if (made.error().code != Errc::in_use) return made;
   }
   o.number = 0;
-  return adapter.device().create_qp(Pd::of(pd)->domain, o);
+  return adapter.device().create_qp(pd, o);
 }
 
 ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   if (is_inherited(c)) return nothing(ENODEV);  // its tables are the parent's
   if (const int e = check(c, *a); e != 0) return nothing(e);
+  forget_other_half(a);
+  ibv_xrcd* const xrcd = a->qp_type == IBV_QPT_XRC_RECV ? a->xrcd : nullptr;
   Adapter& adapter = Adapter::of(c);
   if (counts(c).queue_pairs.load() >= Limits::kQueuePairs) return nothing(ENOMEM);
   auto qp = std::make_unique<Qp>();
@@ -309,8 +299,9 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   end->number = process.add(end);
   Undo name([&] { process.remove(end->number); });
   QpOptions o;
-  o.send_cq = Cq::of(a->send_cq)->queue;
-  o.receive_cq = Cq::of(a->recv_cq)->queue;
+  if (a->send_cq != nullptr) o.send_cq = Cq::of(a->send_cq)->queue;
+  if (a->recv_cq != nullptr) o.receive_cq = Cq::of(a->recv_cq)->queue;
+  if (xrcd != nullptr) o.xrc_domain = Xrcd::of(xrcd)->domain;
   o.events = adapter.events();
   o.context = Process::as_context(end->number);
   o.max_send = a->cap.max_send_wr;
@@ -323,7 +314,8 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   o.transport = adapter.transport();
   o.service = service_of(a->qp_type);
   if (a->srq != nullptr) o.srq = Srq::of(a->srq)->queue;
-  auto handle = make_handle(adapter, a->pd, o, by_number && !adapter.is_roce());
+  const ProtectionDomain& pd = xrcd != nullptr ? Xrcd::of(xrcd)->none : Pd::of(a->pd)->domain;
+  auto handle = make_handle(adapter, pd, o, by_number && !adapter.is_roce());
   if (!handle) return nothing(to_errno(handle.error().code));
   Undo number([&] {
     if (o.number == 0) return;
@@ -350,6 +342,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   pthread_mutex_init(&b.mutex, nullptr);
   pthread_cond_init(&b.cond, nullptr);
   qp->cap = a->cap;
+  qp->xrcd = xrcd;
   if ((a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
     qp->builder = std::move(builder);
     Builder::install(&qp->ex, a->send_ops_flags);
@@ -372,8 +365,12 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   number.keep();
   entry.keep();
   end->belongs_to(qp.get());
+  if (xrcd != nullptr) {
+    end->xrcd = Xrcd::of(xrcd);
+    end->domain = end->xrcd->name;
+  }
   qp->end = std::move(end);
-  count_users(b, 1);
+  count_users(*qp, 1);
   return &qp.release()->base;
 }
 
@@ -472,16 +469,22 @@ int urnic_ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, std::uint32_t) {
 int urnic_ibv_destroy_qp(ibv_qp* q) {
   if (is_inherited(q->context)) return 0;
   Qp* qp = Qp::of(q);
+  bool last = true;
   {
     const std::lock_guard guard(tables_lock);
-    numbers().erase(key_of(qp->end->adapter, q->qp_num));
+    last = --qp->end->opened == 0;
+    if (last) numbers().erase(key_of(qp->end->adapter, q->qp_num));
   }
-  qp->end->release();
+  if (last) {
+    qp->end->release();
+  } else {
+    qp->end->leaves(qp);
+  }
   Context::of(q->context)->async.take_if([&](const ibv_async_event& e) { return is_about(e, q); });
   pthread_mutex_lock(&q->mutex);
   while (q->events_completed != qp->async_handed) pthread_cond_wait(&q->cond, &q->mutex);
   pthread_mutex_unlock(&q->mutex);
-  count_users(*q, -1);
+  count_users(*qp, -1);
   pthread_mutex_destroy(&q->mutex);
   pthread_cond_destroy(&q->cond);
   delete qp;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "compat/builders.h"
 #include "compat/completion.h"
@@ -15,6 +16,7 @@
 namespace urnic::compat {
 
 struct Qp;
+struct Xrcd;
 
 class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
  public:
@@ -28,6 +30,10 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   // flushed then is one whose retries are used up.
   std::atomic<bool> met{false}, apart{false};
   std::atomic<bool> told_unreached{false};
+  int opened = 1;  // handles of the program (ibv_open_qp), under tables_lock
+  // Of a receiving end of XRC: the domain it was made in, and its name if it has one.
+  const Xrcd* xrcd = nullptr;
+  std::string domain;
   ConnectionManager* manager = nullptr;  // under Process::cm (cm_id.h, rendezvous.h)
 
   void on_event(Event& event) override;
@@ -48,6 +54,11 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
 
   // Under mutex_ until release().
   void belongs_to(Qp* qp) { qp_ = qp; }
+  // One handle of several goes. Events are told of none, if it was the first.
+  void leaves(const Qp* qp) {
+    const std::lock_guard guard(mutex_);
+    if (qp_ == qp) qp_ = nullptr;
+  }
 
  private:
   std::mutex mutex_;
@@ -62,6 +73,7 @@ struct Qp {
   };
   std::shared_ptr<Endpoint> end;
   std::unique_ptr<Builder> builder;  // made with send_ops_flags
+  ibv_xrcd* xrcd = nullptr;          // of a receiving end of XRC
   ibv_qp_cap cap;
   bool sig_all = false;
   // As the program was told to show it: RTR, RTS, or RESET for nothing.

@@ -53,6 +53,15 @@ void take_numbers(const ibv_qp_attr& a, int mask, QpAttributes* out) {
   take(IBV_QP_RNR_RETRY, a.rnr_retry, &out->rnr_retry);
 }
 
+// An end of XRC has nothing to do with what is the other half's, and programs say it all the same
+// (perftest).
+int of_its_half(ibv_qp_type type, int mask) {
+  constexpr int kServes = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  constexpr int kAsks = IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  if (type == IBV_QPT_XRC_SEND) return mask & ~kServes;
+  return type == IBV_QPT_XRC_RECV ? mask & ~kAsks : mask;
+}
+
 int to_attributes(const Qp& qp, const ibv_qp_attr& a, int mask, QpAttributes* out) {
   take_numbers(a, mask, out);
   if ((mask & IBV_QP_AV) == 0) return 0;
@@ -82,6 +91,7 @@ void drain(Qp* qp, const ibv_qp_attr& a, int mask, QpAttributes* out) {
 
 int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask) {
   if (mask == 0) return 0;  // so says rdma_init_qp_attr of what the connection does by itself
+  mask = of_its_half(qp->base.qp_type, mask);
   if ((mask & ~kIbMasks) != 0) return EINVAL;
   if ((mask & kNot) != 0) return EOPNOTSUPP;
   const ibv_qp_state now = qp->state();

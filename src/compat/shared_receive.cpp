@@ -1,13 +1,22 @@
 #include "compat/shared_receive.h"
 
+#include "compat/completion.h"
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/memory.h"
 #include "compat/undo.h"
 #include "compat/work.h"
+#include "compat/xrc.h"
 
 namespace urnic::compat {
 namespace {
+
+void count_users(const Srq& srq, int by) {
+  Pd::of(srq.base.pd)->users.fetch_add(by);
+  if (srq.cq != nullptr) Cq::of(srq.cq)->users.fetch_add(by);
+  if (srq.xrcd != nullptr) Xrcd::of(srq.xrcd)->users.fetch_add(by);
+  if (by > 0) Context::of(srq.base.context)->users.fetch_add(by);
+}
 
 class SrqSubject : public Subject {
  public:
@@ -30,7 +39,9 @@ class SrqSubject : public Subject {
   Srq* srq_;
 };
 
-ibv_srq* create(ibv_pd* p, void* srq_context, ibv_srq_attr* attr) {
+// `cq` and `xrcd`: of XRC, else null.
+ibv_srq* create(ibv_pd* p, void* srq_context, ibv_srq_attr* attr, ibv_cq* cq = nullptr,
+                ibv_xrcd* xrcd = nullptr) {
   if (attr->max_wr == 0 || attr->max_wr > Limits::kWork || attr->max_sge > Limits::kSges) {
     return nothing(EINVAL);
   }
@@ -48,6 +59,10 @@ ibv_srq* create(ibv_pd* p, void* srq_context, ibv_srq_attr* attr) {
   o.max_receive_sge = std::max<std::uint32_t>(attr->max_sge, 1);
   o.events = adapter.events();
   o.context = Process::as_context(srq->number);
+  if (xrcd != nullptr) {
+    o.xrc_domain = Xrcd::of(xrcd)->domain;
+    o.receive_cq = Cq::of(cq)->queue;
+  }
   auto queue = adapter.device().create_srq(Pd::of(p)->domain, o);
   if (!queue) return nothing(to_errno(queue.error().code));
   count.keep();
@@ -63,8 +78,9 @@ ibv_srq* create(ibv_pd* p, void* srq_context, ibv_srq_attr* attr) {
   const auto granted = srq->queue.query();
   attr->max_wr = granted.max_receive;
   attr->max_sge = granted.max_receive_sge;
-  Pd::of(p)->users.fetch_add(1);
-  Context::of(p->context)->users.fetch_add(1);
+  srq->cq = cq;
+  srq->xrcd = xrcd;
+  count_users(*srq, 1);
   return &srq.release()->base;
 }
 
@@ -84,7 +100,7 @@ int post_srq_recv(ibv_srq* s, ibv_recv_wr* wr, ibv_recv_wr** bad) {
       ENOMEM);
 }
 
-ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* attr) {
+ibv_srq* create_srq_ex(ibv_context* c, ibv_srq_init_attr_ex* attr) {
   return guarded(
       [&]() -> ibv_srq* {
         if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
@@ -92,14 +108,23 @@ ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* attr) {
         }
         const bool basic =
             (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || attr->srq_type == IBV_SRQT_BASIC;
-        if (!basic) return nothing(EOPNOTSUPP);
-        return create(attr->pd, attr->srq_context, &attr->attr);
+        if (basic) return create(attr->pd, attr->srq_context, &attr->attr);
+        if (attr->srq_type != IBV_SRQT_XRC || !Adapter::of(c).is_roce()) {
+          return nothing(EOPNOTSUPP);
+        }
+        constexpr std::uint32_t kXrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+        if ((attr->comp_mask & kXrc) != kXrc || attr->xrcd == nullptr || attr->cq == nullptr) {
+          return nothing(EINVAL);
+        }
+        return create(attr->pd, attr->srq_context, &attr->attr, attr->cq, attr->xrcd);
       },
       nullptr);
 }
 
-int get_srq_num(ibv_srq*, std::uint32_t*) {
-  return EOPNOTSUPP;  // XRC has them
+int get_srq_num(ibv_srq* s, std::uint32_t* number) {
+  if (Srq::of(s)->xrcd == nullptr) return EOPNOTSUPP;  // XRC has them
+  *number = Srq::of(s)->queue.number();
+  return 0;
 }
 
 }  // namespace
@@ -155,7 +180,7 @@ int urnic_ibv_destroy_srq(ibv_srq* s) {
   pthread_mutex_lock(&s->mutex);
   while (s->events_completed != srq->async_handed) pthread_cond_wait(&s->cond, &s->mutex);
   pthread_mutex_unlock(&s->mutex);
-  Pd::of(s->pd)->users.fetch_sub(1);
+  count_users(*srq, -1);
   counts(s->context).shared_queues.fetch_sub(1);
   Context::drop(s->context);
   pthread_mutex_destroy(&s->mutex);

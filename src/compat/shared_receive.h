@@ -14,6 +14,8 @@ namespace urnic::compat {
 struct Srq {
   ibv_srq base;  // first
   SharedReceiveQueue queue;
+  ibv_cq* cq = nullptr;  // both of XRC alone
+  ibv_xrcd* xrcd = nullptr;
   std::shared_ptr<Subject> subject;
   std::uint64_t number = 0;
   std::atomic<int> users{0};       // queue pairs

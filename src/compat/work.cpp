@@ -102,6 +102,7 @@ int to_request(const ibv_send_wr& wr, const PostedTo& to, SendRequest* out, Wind
     out->remote_qp = wr.wr.ud.remote_qpn;
     out->remote_qkey = wr.wr.ud.remote_qkey;
   }
+  if (to.type == IBV_QPT_XRC_SEND) out->remote_srq = wr.qp_type.xrc.remote_srqn & 0xffffff;
   if (wr.num_sge < 0 || (wr.send_flags & ~kSendFlags) != 0) return EINVAL;
   out->flags = to_flags(wr.send_flags);
   out->sges = to_sges(wr.sg_list, wr.num_sge);

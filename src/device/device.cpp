@@ -10,6 +10,7 @@
 #include "device/modify.h"
 #include "device/port_stack.h"
 #include "device/secrets.h"
+#include "device/service.h"
 #include "device/udp_addresses.h"
 
 namespace urnic {
@@ -311,45 +312,15 @@ Result<EventQueue> Device::create_event_queue() {
   });
 }
 
-Result<SharedReceiveQueue> Device::create_srq(const ProtectionDomain& pd, const SrqOptions& o) {
-  return detail::guarded([&]() -> Result<SharedReceiveQueue> {
-    if (auto no = detail::unusable(impl_)) return *no;
-    if (!pd || pd.impl_->device != impl_) return kForeignPd;
-    if (o.max_receive == 0 || o.max_receive > 65536 || o.max_receive_sge > 32 ||
-        o.limit > o.max_receive) {
-      return Error{Errc::invalid_argument,
-                   "shared receive queue limits: max_receive 1..65536, SGEs up to 32, limit up to "
-                   "max_receive"};
-    }
-    auto srq = std::make_shared<detail::SrqImpl>();
-    srq->device = impl_;
-    srq->pd = pd.impl_;
-    srq->events = o.events.impl_;
-    srq->context = o.context;
-    impl_->driver->own([&](Instant) {
-      srq->queue = impl_->engine->queue_pairs().create_shared(pd.impl_->id, o.max_receive,
-                                                              o.max_receive_sge);
-      srq->queue->owner = srq.get();
-      if (o.limit != 0) impl_->engine->set_shared_limit(*srq->queue, o.limit);
-      return 0;
-    });
-    if (srq->queue == nullptr) return detail::no_memory();
-    return SharedReceiveQueue(std::move(srq));
-  });
-}
-
 namespace {
 
 std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* device,
                                 const detail::DeviceImpl* send, const detail::DeviceImpl* receive,
                                 const detail::DeviceImpl* shared,
                                 const detail::DeviceImpl* events) {
-  if (!o.send_cq || !o.receive_cq) {
-    return Error{Errc::invalid_argument,
-                 "a queue pair needs a send and a receive completion queue"};
-  }
-  if (send != device || receive != device || (o.srq && shared != device) ||
-      (o.events && events != device)) {
+  if (const char* const no = detail::not_of_end(o)) return Error{Errc::invalid_argument, no};
+  if ((o.send_cq && send != device) || (o.receive_cq && receive != device) ||
+      (o.srq && shared != device) || (o.events && events != device)) {
     return Error{
         Errc::invalid_argument,
         "a completion queue, shared receive queue or event queue belongs to another device"};
@@ -405,7 +376,7 @@ ib::LossRules loss_rules(const QpOptions& o, const engine::Options& options) {
 }
 
 Result<verbs::Service> service_of(Service wanted, bool roce) {
-  if (wanted > Service::ud) return Error{Errc::invalid_argument, "no service"};
+  if (wanted > Service::xrc_receive) return Error{Errc::invalid_argument, "no service"};
   if (wanted != Service::rc && !roce) {
     return Error{Errc::unsupported, "iWARP has reliable connections alone (QpOptions::service)"};
   }
@@ -434,8 +405,12 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     }
     auto service = service_of(o.service, *roce);
     if (!service) return service.error();
+    if (o.xrc_domain && device_of(o.xrc_domain.impl_) != impl_.get()) {
+      return Error{Errc::invalid_argument, "the XRC domain belongs to another device"};
+    }
     auto qp = std::make_shared<detail::QpImpl>();
     qp->device = impl_;
+    qp->xrc = o.xrc_domain.impl_;
     qp->pd = pd.impl_;
     qp->srq = o.srq.impl_;
     qp->send_cq = o.send_cq.impl_;
@@ -449,7 +424,8 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     impl_->driver->own([&](Instant) {
       if (qp->srq) config.shared_rq = qp->srq->queue;
       qp->qp = *roce ? impl_->engine->roce().create(*service, config.pd, config, qp->send_cq.get(),
-                                                    qp->receive_cq.get(), &loss)
+                                                    qp->receive_cq.get(), &loss,
+                                                    qp->xrc != nullptr ? qp->xrc->id : 0)
                      : impl_->engine->create_qp(config, qp->send_cq.get(), qp->receive_cq.get());
       if (qp->qp != nullptr) qp->qp->owner = qp.get();
       if (*service == verbs::Service::Ud) {

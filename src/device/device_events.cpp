@@ -273,7 +273,7 @@ void DeviceImpl::on_roce_request(engine::RoceListener& at, const engine::RoceReq
   if (listener == nullptr) return;
   auto request = std::make_shared<RequestImpl>();
   request->roce = true;
-  request->datagrams = what.datagrams;
+  request->service = what.datagrams ? Service::ud : what.xrc ? Service::xrc_receive : Service::rc;
   request->connection = what.handle;
   request->info.key = {what.local.ip, what.peer.ip, what.local.port, what.peer.port};
   const ByteView data = what.data.view();

@@ -15,6 +15,7 @@
 #include "device/guard.h"
 #include "device/log.h"
 #include "device/stat_server.h"
+#include "device/xrc_domains.h"
 #include "engine/engine.h"
 #include "fault/capture_port.h"
 #include "port/port.h"
@@ -135,6 +136,8 @@ struct SrqImpl {
   std::shared_ptr<PdImpl> pd;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
+  std::shared_ptr<XrcDomainImpl> xrc;  // both of XRC alone
+  std::shared_ptr<CqImpl> receive_cq;
   verbs::SharedReceiveQueue* queue = nullptr;  // the engine's; under ownership but for posting
   Spinlock lock;                               // among threads that post
   ~SrqImpl();
@@ -144,6 +147,7 @@ struct QpImpl {
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<PdImpl> pd;
   std::shared_ptr<SrqImpl> srq;
+  std::shared_ptr<XrcDomainImpl> xrc;  // a receiving end's
   std::shared_ptr<CqImpl> send_cq, receive_cq;
   std::shared_ptr<EventQueueImpl> events;
   void* context = nullptr;
@@ -211,7 +215,7 @@ struct ResolutionImpl {
 struct RequestImpl {
   std::shared_ptr<DeviceImpl> device;
   bool roce = false;
-  bool datagrams = false;               // of RoCE: a question for a queue pair of UD
+  Service service = Service::rc;        // of RoCE; ud: a question for a queue pair
   engine::ConnectionId connection = 0;  // of RoCE: the handle
   iwarp::Side::RequestInfo info;
   std::uint8_t retry_count = 0, rnr_retry = 0;  // of RoCE
@@ -281,6 +285,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   // it is never the device's thread that lets go of the last one.
   EventQueueImpl* events = nullptr;
   void* context = nullptr;
+  XrcDomains xrc_domains;
   std::string link_reason;  // under ownership: why the link went
 };
 

@@ -30,7 +30,8 @@ static_assert(same(WcStatus::success, inner::Status::Success) &&
               same(WcStatus::retry_exceeded, inner::Status::RetryExceeded) &&
               same(WcStatus::rnr_retry_exceeded, inner::Status::RnrRetryExceeded) &&
               same(WcStatus::bad_response, inner::Status::BadResponse) &&
-              same(WcStatus::local_operation, inner::Status::LocalOperation));
+              same(WcStatus::local_operation, inner::Status::LocalOperation) &&
+              same(WcStatus::remote_invalid_rd_request, inner::Status::RemoteInvalidRd));
 constexpr WcStatus to_public(inner::Status s) {
   return static_cast<WcStatus>(s);
 }
@@ -90,7 +91,9 @@ constexpr QpState to_public(verbs::QpState s) {
 }
 
 static_assert(same(Service::rc, verbs::Service::Rc) && same(Service::uc, verbs::Service::Uc) &&
-              same(Service::ud, verbs::Service::Ud));
+              same(Service::ud, verbs::Service::Ud) &&
+              same(Service::xrc_send, verbs::Service::XrcSend) &&
+              same(Service::xrc_receive, verbs::Service::XrcReceive));
 constexpr verbs::Service to_inner(Service s) {
   return static_cast<verbs::Service>(s);
 }

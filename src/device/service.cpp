@@ -1,5 +1,7 @@
 #include "device/service.h"
 
+#include "device/mapping.h"
+
 namespace urnic::detail {
 namespace {
 
@@ -41,12 +43,51 @@ const char* not_of_service(const QpImpl& qp, const SendRequest& r,
   const verbs::Service service = qp.qp->state.service();
   if (service == verbs::Service::Ud) return not_of_ud(qp, r, handle);
   if (r.address_handle != nullptr) return "only sends of UD go by an address handle";
+  if (service == verbs::Service::XrcReceive) return "the receiving end of XRC has no requests";
+  if (service == verbs::Service::XrcSend) {
+    return r.remote_srq > 0xffffff ? "remote_srq is 0 to 16777215" : nullptr;
+  }
   return service == verbs::Service::Uc ? not_of_uc(r) : nullptr;
 }
 
+const char* not_of_end(const QpOptions& o) noexcept {
+  if (!verbs::is_xrc(to_inner(o.service))) {
+    if (o.srq.number() != 0) return "a shared receive queue of XRC is for receiving ends of XRC";
+    if (o.xrc_domain) return "only a queue pair of service xrc_receive has an XRC domain";
+    return o.send_cq && o.receive_cq ? nullptr
+                                     : "a queue pair needs a send and a receive completion queue";
+  }
+  if (o.srq) return "a queue pair of XRC has no shared receive queue: requests name one";
+  if (o.service == Service::xrc_send) {
+    if (o.xrc_domain) return "only a queue pair of service xrc_receive has an XRC domain";
+    return o.send_cq && !o.receive_cq
+               ? nullptr
+               : "the sending end of XRC has a send completion queue, and none for receives";
+  }
+  if (!o.xrc_domain) return "the receiving end of XRC needs an XRC domain";
+  return o.send_cq || o.receive_cq
+             ? "the receiving end of XRC has no completion queues: receives complete on that of "
+               "their shared receive queue"
+             : nullptr;
+}
+
 std::optional<Error> not_to_connect(const QpImpl& qp) {
-  if (qp.qp->state.service() == verbs::Service::Rc) return std::nullopt;
+  const verbs::Service service = qp.qp->state.service();
+  if (service == verbs::Service::Rc || service == verbs::Service::XrcSend) return std::nullopt;
+  if (service == verbs::Service::XrcReceive) {
+    return Error{Errc::unsupported, "the receiving end of XRC does not connect: it accepts"};
+  }
   return Error{Errc::unsupported, "only an RC queue pair is connected: move this one by modify()"};
+}
+
+std::optional<Error> not_to_accept(const QpImpl& qp, Service asked) {
+  const verbs::Service service = qp.qp->state.service();
+  if (service == to_inner(asked)) return std::nullopt;
+  if (service == verbs::Service::Uc || service == verbs::Service::Ud) return not_to_connect(qp);
+  return Error{Errc::invalid_argument,
+               asked == Service::xrc_receive
+                   ? "the request is of XRC: accept it on a queue pair of service xrc_receive"
+                   : "the request is for a queue pair of service rc"};
 }
 
 }  // namespace urnic::detail

@@ -164,9 +164,11 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
     auto roce = detail::wants_roce(options.transport, impl_->engine->options());
     if (!roce) return roce.error();
     const bool datagrams = options.service == Service::ud;
-    if (options.service == Service::uc || (datagrams && !*roce)) {
+    const bool xrc = options.service == Service::xrc_receive;
+    if (options.service != Service::rc && !((datagrams || xrc) && *roce)) {
       return Error{Errc::unsupported,
-                   "ports are for connections (rc) or, of RoCE, for datagrams (ud)"};
+                   "ports are for connections (rc) or, of RoCE, for datagrams (ud) or connections "
+                   "of XRC (xrc_receive)"};
     }
     const auto at = SocketAddress::parse(address);
     if (!at) {
@@ -185,6 +187,7 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
       if (*roce) {
         const auto space = datagrams ? ib_cm::PortSpace::Udp : ib_cm::PortSpace::Tcp;
         b->bound.roce = e.roce().connections().listeners().bind(local, &error, space);
+        if (b->bound.roce != nullptr) b->bound.roce->xrc = xrc;
       } else {
         b->bound.iwarp = e.iwarp().bind(local, &error);
       }

@@ -97,6 +97,8 @@ const char* to_string(WcStatus s) {
       return "the peer never had a receive posted";
     case WcStatus::bad_response:
       return "the peer answered what was not asked";
+    case WcStatus::remote_invalid_rd_request:
+      return "the shared receive queue is of another XRC domain than the peer's queue pair";
     case WcStatus::local_operation:
       return "the queue pair cannot carry it out";
   }

@@ -335,7 +335,7 @@ std::uint8_t ConnectRequest::rnr_retry() const {
   return impl_ ? impl_->rnr_retry : 0;
 }
 Service ConnectRequest::service() const {
-  return impl_ && impl_->datagrams ? Service::ud : Service::rc;
+  return impl_ ? impl_->service : Service::rc;
 }
 
 Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& options) {
@@ -346,14 +346,14 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
       return Error{Errc::invalid_argument, "the queue pair belongs to another device"};
     }
     const bool roce = engine::is_roce(*qp.impl_->qp);
-    if (impl_->datagrams) return detail::serve_datagrams(*impl_, *qp.impl_, options);
+    if (impl_->service == Service::ud) return detail::serve_datagrams(*impl_, *qp.impl_, options);
     if (roce != impl_->roce) {
       return Error{Errc::invalid_argument,
                    std::string("the request is for a queue pair of ") +
                        (impl_->roce ? "RoCE (QpOptions::transport)" : "iWARP")};
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
-    if (auto no = detail::not_to_connect(*qp.impl_)) return *no;
+    if (auto no = detail::not_to_accept(*qp.impl_, impl_->service)) return *no;
     if (auto bad = roce ? check_common(options) : check_options(*impl_->device->engine, options)) {
       return *bad;
     }

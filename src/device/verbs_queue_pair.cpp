@@ -1,4 +1,4 @@
-// The public queue pair and shared receive queue: posting work.
+// The public queue pair: posting work.
 #include <new>
 #include <optional>
 
@@ -9,16 +9,6 @@
 
 namespace urnic {
 namespace detail {
-
-SrqImpl::~SrqImpl() {
-  if (queue == nullptr) return;
-  device->driver->own([&](Instant) {
-    queue->owner = nullptr;
-    return device->engine->queue_pairs().destroy_shared(
-        queue);  // the queue pairs that kept us are gone
-  });
-  if (events) events->take_of(this);
-}
 
 AddressHandleImpl::~AddressHandleImpl() {
   if (handle == 0 || !pd) return;
@@ -45,10 +35,14 @@ AddressHandle::~AddressHandle() = default;
 
 void QueuePair::discard() {
   if (!impl_) return;
+  // Of XRC's receiving end they lie in queues of others: reset knows which.
+  if (impl_->xrc != nullptr) (void)modify(QpState::reset);
   const std::uint32_t gone = number();
   const std::shared_ptr<detail::CqImpl> queues[] = {impl_->send_cq, impl_->receive_cq};
   impl_.reset();
-  for (const auto& queue : queues) queue->forget(gone);
+  for (const auto& queue : queues) {
+    if (queue != nullptr) queue->forget(gone);
+  }
 }
 
 QueuePair& QueuePair::operator=(QueuePair&&) noexcept = default;
@@ -186,6 +180,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
       wr.rkey = r.rkey;
       wr.inv_key = r.invalidate_rkey;
       wr.immediate = r.immediate;
+      wr.remote_srq = r.remote_srq;
       if (r.opcode == Opcode::bind_window && r.bind != nullptr) {
         bind = detail::to_inner(*r.bind);
         wr.bind = &bind;
@@ -224,6 +219,10 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
       if (!verbs::may_post_receive(qp.state)) {
         return Error{Errc::wrong_state, "the queue pair is in state reset"};
       }
+      if (verbs::is_xrc(qp.state.service())) [[unlikely]] {
+        return Error{Errc::invalid_argument,
+                     "a queue pair of XRC has no receives: post to a shared receive queue"};
+      }
       const verbs::RecvWr wr{r.wr_id, detail::to_inner(r.sges)};
       switch (qp.rq.post(wr)) {
         case verbs::ReceiveQueue::Post::Ok:
@@ -241,73 +240,6 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
     // before it looks at the queue, and we look at them after the post.
     if (qp.starved || verbs::flushes_posts(qp.state)) impl_->device->driver->ring(qp);
     return {};
-  });
-}
-
-// ---- shared receive queues
-
-std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> requests, Error* why) {
-  using Post = verbs::SharedReceiveQueue::Post;
-  std::size_t taken = 0;
-  Post result = Post::Ok;
-  const bool inherited = impl_ && impl_->device->driver->inherited();
-  if (!impl_ || inherited) {
-    detail::explain(why, [&] {
-      return inherited ? engine::inherited_error() : detail::empty_handle("shared receive queue");
-    });
-    return 0;
-  }
-  {
-    const std::lock_guard guard(impl_->lock);
-    for (const ReceiveRequest& r : requests) {
-      result = impl_->queue->post({r.wr_id, detail::to_inner(r.sges)});
-      if (result != Post::Ok) break;
-      ++taken;
-    }
-  }
-  // Silent unless the engine waits for it (E-17).
-  if (taken != 0 && impl_->queue->wanted) {
-    impl_->device->driver->own([&](Instant now) {
-      impl_->device->engine->iwarp().shared_posted(*impl_->queue, now);
-      return 0;
-    });
-  }
-  if (result == Post::Full) {
-    detail::explain(why, [] { return Error{Errc::no_memory, "the shared receive queue is full"}; });
-  } else if (result == Post::TooManySges) {
-    detail::explain(why, [] {
-      return Error{Errc::invalid_argument, "too many scatter/gather elements"};
-    });
-  }
-  return taken;
-}
-
-Result<void> SharedReceiveQueue::post_receive(const ReceiveRequest& request) {
-  return detail::guarded([&]() -> Result<void> {
-    Error why;
-    if (post_receive({&request, 1}, &why) == 1) return {};
-    return why;
-  });
-}
-
-Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
-  return detail::guarded([&]() -> Result<void> {
-    if (!impl_) return detail::empty_handle("shared receive queue");
-    return impl_->device->driver->own([&](Instant) -> Result<void> {
-      if (limit > impl_->queue->max_wr()) {
-        return Error{Errc::invalid_argument, "the limit is above max_receive"};
-      }
-      impl_->device->engine->set_shared_limit(*impl_->queue, limit);
-      return {};
-    });
-  });
-}
-
-SharedReceiveQueue::Attributes SharedReceiveQueue::query() const {
-  if (!impl_) return {};
-  return impl_->device->driver->own([&](Instant) {
-    const verbs::SharedReceiveQueue& q = *impl_->queue;
-    return Attributes{q.max_wr(), q.max_sge(), q.limit(), q.available()};
   });
 }
 

@@ -466,7 +466,9 @@ void Engine::fail_overrun(Instant now) {
   constexpr const char* kWhy = "its completion queue has overrun: it is too small";
   roce_.take_overrun();
   qps_.for_each([&](verbs::QueuePair& qp) {
-    if (!qp.send_cq->overrun() && !qp.receive_cq->overrun()) return;
+    const bool overrun =
+        is_roce(qp) ? roce_.overrun(qp) : qp.send_cq->overrun() || qp.receive_cq->overrun();
+    if (!overrun) return;
     spare([&] {
       if (is_roce(qp)) return roce_.fail(qp, Errc::no_memory, kWhy);
       iwarp_.fail(qp, Errc::no_memory, kWhy, now);

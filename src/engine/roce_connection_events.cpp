@@ -206,6 +206,7 @@ void RoceConnections::requested(const ib_cm::Event& e, Instant now) {
   RoceRequest r;
   r.handle = e.handle;
   r.datagrams = datagrams;
+  r.xrc = e.transport == ib_cm::Transport::Extended;
   r.local = {e.way.local, l->port()};
   r.peer = {e.way.remote, e.source_port};
   r.ird = e.qp.responder_resources;

@@ -84,8 +84,10 @@ ib_cm::QpValues RoceConnections::values_of(const Bond& b, std::uint32_t ird,
   v.responder_resources = depth_of(ird, most_depth_);
   v.initiator_depth = static_cast<std::uint8_t>(b.depth);
   v.rnr_retry = rnr_retry;
-  v.srq = b.qp->rq.shared() != nullptr;
-  v.credits = tells_credits_ && !v.srq;
+  const verbs::Service service = b.qp->state.service();
+  v.srq = service == verbs::Service::XrcReceive || b.qp->rq.shared() != nullptr;
+  v.credits = tells_credits_ && !v.srq && !verbs::is_xrc(service);
+  if (service == verbs::Service::XrcSend) v.responder_resources = v.rnr_retry = 0;
   return v;
 }
 
@@ -111,6 +113,8 @@ Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress&
   asked->refused_until = now + p.refusal_retry;
   Bond& b = open(qp, Stage::Asking, p.ord, asked->give_up);
   what.qp = values_of(b, p.ird, p.rnr_retry);
+  const bool xrc = qp.state.service() == verbs::Service::XrcSend;
+  what.transport = xrc ? ib_cm::Transport::Extended : ib_cm::Transport::Rc;
   b.asked = std::move(asked);
   if (qp.state == QpState::Reset) move(side_, qp, to_init(p.ird), now);
   if (ask(b, now)) return {};

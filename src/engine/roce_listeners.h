@@ -23,6 +23,7 @@ struct RoceListener {
   void* owner = nullptr;
   std::shared_ptr<Gate> gate;                      // null: everybody may come
   ib_cm::PortSpace space = ib_cm::PortSpace::Tcp;  // of connections; Udp: of services of UD
+  bool xrc = false;                                // of XRC's connections
   std::uint16_t port() const { return local.at.port; }
 };
 

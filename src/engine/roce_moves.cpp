@@ -60,8 +60,11 @@ roce::QpChange agreed(roce::QpChange change, std::uint8_t extensions) {
 }
 
 bool move(roce::Side& side, verbs::QueuePair& qp, const roce::QpChange& change, Instant now) {
+  roce::QpChange taken = change;
+  const verbs::QpMask of_service = verbs::attributes(qp.state.service(), qp.state, change.to);
+  taken.mask &= verbs::kQpAttrState | of_service.required | of_service.optional;
   try {
-    return side.modify(qp, change, now) == roce::Modified::Ok;
+    return side.modify(qp, taken, now) == roce::Modified::Ok;
   } catch (const std::bad_alloc&) {
     return qp.state == change.to;  // what is to be sent waits for memory
   }

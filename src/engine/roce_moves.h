@@ -25,7 +25,8 @@ roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path
 // S-7: what the other end has agreed to, before either of the two.
 roce::QpChange agreed(roce::QpChange change, std::uint8_t extensions);
 
-// False: it cannot be moved so, or there is no memory for it.
+// An end of XRC takes of a move what is its own. False: it cannot be moved so, or there is no
+// memory for it.
 bool move(roce::Side& side, verbs::QueuePair& qp, const roce::QpChange& change, Instant now);
 
 }  // namespace urnic::engine

@@ -8,8 +8,9 @@
 namespace urnic::engine {
 namespace {
 
-roce::Options side_options(const Options& options) {
+roce::Options side_options(const Options& options, ib::XrcQueues* xrc) {
   roce::Options roce = options.roce;
+  roce.xrc = xrc;
   roce.key = device_key(options.seed, KeyOf::RoceNumbers);
   return roce;
 }
@@ -50,9 +51,10 @@ RocePairs::RocePairs(const Options& options, Hooks* hooks, wire::Wire* wire,
                      verbs::MemoryTable* memory, QueuePairs* qps)
     : wire_(*wire),
       qps_(*qps),
+      xrc_queues_(device_key(options.seed, KeyOf::RoceNumbers)),
       connections_(cm_options(options, *wire), options.roce, &options.gate, hooks, wire, &side_,
                    qps),
-      side_(side_options(options), &connections_, wire, memory) {
+      side_(side_options(options, &xrc_queues_), &connections_, wire, memory) {
   if (options.speaks_roce) connections_.start();
 }
 
@@ -70,10 +72,11 @@ std::unique_ptr<verbs::QueuePair> RocePairs::new_pair(verbs::Service service, ve
                                                       const verbs::WorkQueueSizes& sizes,
                                                       verbs::CompletionQueue* send,
                                                       verbs::CompletionQueue* receive,
-                                                      const ib::LossRules* loss) {
+                                                      const ib::LossRules* loss,
+                                                      std::uint32_t domain) {
   constexpr int kMost = 256;  // taken one after the other: the numbers are as good as used up
   for (int i = 0; i < kMost; ++i) {
-    auto made = side_.create(service, pd, sizes, send, receive, loss);
+    auto made = side_.create(service, pd, sizes, send, receive, loss, domain);
     if (made == nullptr || !qps_.has(made->number())) return made;
     side_.destroy(std::move(made));
   }
@@ -83,8 +86,8 @@ std::unique_ptr<verbs::QueuePair> RocePairs::new_pair(verbs::Service service, ve
 verbs::QueuePair* RocePairs::create(verbs::Service service, verbs::PdId pd,
                                     const verbs::WorkQueueSizes& sizes,
                                     verbs::CompletionQueue* send, verbs::CompletionQueue* receive,
-                                    const ib::LossRules* loss) {
-  auto made = new_pair(service, pd, sizes, send, receive, loss);
+                                    const ib::LossRules* loss, std::uint32_t domain) {
+  auto made = new_pair(service, pd, sizes, send, receive, loss, domain);
   if (made == nullptr) return nullptr;
   try {
     return qps_.add(std::move(made));
@@ -92,6 +95,25 @@ verbs::QueuePair* RocePairs::create(verbs::Service service, verbs::PdId pd,
     side_.destroy(std::move(made));
     throw;
   }
+}
+
+verbs::SharedReceiveQueue* RocePairs::create_xrc_queue(verbs::PdId pd, std::uint32_t max_wr,
+                                                       std::uint32_t max_sge, std::uint32_t domain,
+                                                       verbs::CompletionQueue* completions) {
+  verbs::SharedReceiveQueue* const queue = qps_.create_shared(pd, max_wr, max_sge);
+  try {
+    if (xrc_queues_.open(queue, domain, completions)) return queue;
+  } catch (...) {
+    qps_.destroy_shared(queue);
+    throw;
+  }
+  qps_.destroy_shared(queue);
+  return nullptr;
+}
+
+void RocePairs::destroy_xrc_queue(verbs::SharedReceiveQueue* queue) {
+  roce::close_xrc(&xrc_queues_, side_.contexts(), queue);
+  qps_.destroy_shared(queue);
 }
 
 void RocePairs::destroy(verbs::QueuePair* qp, Instant now) {

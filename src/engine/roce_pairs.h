@@ -11,7 +11,9 @@
 #include "engine/options.h"
 #include "engine/queue_pairs.h"
 #include "engine/roce_connections.h"
+#include "ib/xrc_queues.h"
 #include "roce/side.h"
+#include "roce/xrc.h"
 #include "urnic/stats.h"
 
 namespace urnic::engine {
@@ -37,7 +39,14 @@ class RocePairs {
   // In Reset. Null when no number is left. `loss`: null for those of the options.
   verbs::QueuePair* create(verbs::Service, verbs::PdId, const verbs::WorkQueueSizes&,
                            verbs::CompletionQueue* send, verbs::CompletionQueue* receive,
-                           const ib::LossRules* loss = nullptr);
+                           const ib::LossRules* loss = nullptr, std::uint32_t domain = 0);
+  // A shared receive queue of XRC: of a domain, with completions of its own. Null when there are as
+  // many as may be.
+  verbs::SharedReceiveQueue* create_xrc_queue(verbs::PdId, std::uint32_t max_wr,
+                                              std::uint32_t max_sge, std::uint32_t domain,
+                                              verbs::CompletionQueue* completions);
+  // Receiving ends may be in the middle of a message for it: that fails with its next packet.
+  void destroy_xrc_queue(verbs::SharedReceiveQueue*);
   // Completions not yet polled stay in their queues; no more come, and no memory of the consumer is
   // touched for it any more. Its connection ends, and its number may have to rest (IB-129).
   void destroy(verbs::QueuePair*, Instant now);
@@ -72,16 +81,19 @@ class RocePairs {
   // A completion queue has overrun, and the queue pairs on it are to fail (E-47).
   bool overrun_pending() const { return side_.completions().overrun_pending(); }
   bool take_overrun() { return side_.completions().take_overrun(); }
+  // Whether one of its completion queues has.
+  static bool overrun(const verbs::QueuePair& qp) { return roce::completes_on_overrun(qp); }
 
  private:
   std::unique_ptr<verbs::QueuePair> new_pair(verbs::Service, verbs::PdId,
                                              const verbs::WorkQueueSizes&,
                                              verbs::CompletionQueue* send,
                                              verbs::CompletionQueue* receive,
-                                             const ib::LossRules* loss);
+                                             const ib::LossRules* loss, std::uint32_t domain);
 
   wire::Wire& wire_;
   QueuePairs& qps_;
+  ib::XrcQueues xrc_queues_;
   RoceConnections connections_;  // hears what the side tells
   roce::Side side_;
 };

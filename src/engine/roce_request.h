@@ -13,6 +13,7 @@ struct RoceRequest {
   ib_cm::Handle handle = 0;  // to accept or reject
   SocketAddress local, peer;
   bool datagrams = false;  // a question: to be answered with a queue pair of UD
+  bool xrc = false;        // for a receiving end of XRC
   // What the peer serves at a time, and wants to have outstanding.
   std::uint8_t ird = 0, ord = 0;
   std::uint8_t retry_count = 0, rnr_retry = 0;  // for both ends' requests, and for ours

@@ -42,6 +42,8 @@ void put(const ib::ResponderCounters& c, RoceStats* out) {
   out->sequence_naks_sent += c.sequence_naks;
   out->rnr_naks_sent += c.rnr_naks;
   out->requests_refused += c.refusals;
+  out->xrc.no_queue += c.unknown_queues;
+  out->xrc.wrong_domain += c.wrong_domains;
   out->read_packets_sent += c.read_responses;
 }
 

@@ -13,7 +13,7 @@ void begin(const ResponderState& s, Operation operation, Psn psn, ResponsePacket
   out->header = {};
   out->payload = {};
   Bth& bth = out->header.bth;
-  bth.opcode = Opcode(ServiceType::Rc, operation);
+  bth.opcode = Opcode(s.qp->service, operation);
   bth.pkey = s.qp->pkey;
   bth.dest_qp = s.qp->dest_qp;
   bth.psn = psn;
@@ -75,8 +75,8 @@ bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   const Psn psn = a.psn + k;
   const std::uint32_t octets = std::min(pmtu, a.octets - k * pmtu);
   const std::uint64_t at = a.address + std::uint64_t{k} * pmtu;
-  if (octets != 0 && verbs::check_remote_read(*s.memory, r->rkey, at, octets, s.qp->peer()) !=
-                         verbs::AccessVerdict::Ok) {
+  if (octets != 0 && verbs::check_remote_read(*s.memory, r->rkey, at, octets,
+                                              {r->pd, s.qp->number}) != verbs::AccessVerdict::Ok) {
     return cannot_read(s, r, psn, out);
   }
   begin(s, place_of(k, packets), psn, out);
@@ -109,6 +109,8 @@ Syndrome syndrome_of(const OwedNak& nak) {
       return Syndrome::nak(NakCode::RemoteAccess);
     case Verdict::Operational:
       return Syndrome::nak(NakCode::RemoteOperational);
+    case Verdict::WrongDomain:
+      return Syndrome::nak(NakCode::InvalidRdRequest);
     default:
       return Syndrome::nak(NakCode::InvalidRequest);
   }

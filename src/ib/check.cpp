@@ -27,6 +27,21 @@ bool pkeys_match(std::uint16_t a, std::uint16_t b) {
   return (a & kKey) == (b & kKey) && (a & kKey) != 0 && ((a | b) & kMember) != 0;
 }
 
+namespace {
+
+// Of XRC each end has one half, and but for what both urnic ends say to each other the other half's
+// packets are nobody's (o9-79.a1).
+bool has_half(const QpAttributes& qp, Half half) {
+  return half == (qp.xrc.receives ? Half::Responder : Half::Requester);
+}
+
+// Not of a service: CNPs, and packets of our own (S-6, S-7).
+bool of_no_service(const OpcodeRow& row, const QpAttributes& qp) {
+  return qp.reliable() && (row.family == Family::Cnp || (row.ours() && qp.selective));
+}
+
+}  // namespace
+
 Outcome<Half, Drop> check(const PacketHeader& h, const IpAddress& source, const QpAttributes* qp,
                           verbs::QpState state) {
   if (qp == nullptr) return fail(Drop::NoQueuePair);
@@ -35,9 +50,11 @@ Outcome<Half, Drop> check(const PacketHeader& h, const IpAddress& source, const 
   if (!(half == Half::Requester ? rights.takes_responses : rights.takes_requests)) {
     return fail(Drop::WrongState);
   }
-  const bool agreed = qp->service == ServiceType::Rc &&
-                      (h.row().family == Family::Cnp || (h.row().ours() && qp->selective));
-  if (h.bth.opcode.service() != qp->service && !agreed) return fail(Drop::WrongService);
+  if (h.bth.opcode.service() != qp->service) {
+    if (!of_no_service(h.row(), *qp)) return fail(Drop::WrongService);
+  } else if (qp->service == ServiceType::Xrc && !has_half(*qp, half)) {
+    return fail(Drop::WrongService);
+  }
   if (!pkeys_match(h.bth.pkey, qp->pkey)) return fail(Drop::BadPkey);
   if (qp->service != ServiceType::Ud) {
     if (source != qp->av.remote) return fail(Drop::WrongAddress);

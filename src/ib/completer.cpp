@@ -130,8 +130,10 @@ Judgment judge_nak(const SendState& s, NakCode code, Psn p, std::uint32_t index)
       j.status = Status::RemoteInvalidRequest;
       break;
     case NakCode::RemoteOperational:
-    case NakCode::InvalidRdRequest:
       j.status = Status::RemoteOperation;
+      break;
+    case NakCode::InvalidRdRequest:
+      j.status = Status::RemoteInvalidRd;
       break;
   }
   return j;

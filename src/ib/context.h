@@ -43,12 +43,22 @@ struct AddressVector {
   std::uint8_t hop_limit = 64;
 };
 
+class XrcQueues;
+
+// XRC: which end of its connection a queue pair is.
+struct XrcEnd {
+  bool receives = false;  // the receiving one (TGT): it has no requests, the other no receives
+  std::uint32_t domain = 0;
+  XrcQueues* queues = nullptr;  // among which the domain's are
+};
+
 // Defaults are those of a queue pair that was just made. Widths are as on the wire: PSNs and QPNs
 // 24 bits, timer codes 5 bits, retry counts 3 bits; whoever sets them has checked that.
 struct QpAttributes {
   ServiceType service = ServiceType::Rc;
   std::uint32_t number = 0;  // own QPN
   verbs::PdId pd = 0;
+  XrcEnd xrc;
 
   // Reset to Init.
   std::uint8_t access = 0;            // verbs::kRemoteWrite, kRemoteRead, kRemoteAtomic
@@ -81,6 +91,8 @@ struct QpAttributes {
   // else every ACK says kNoCredits.
   bool tells_credits = true;
 
+  // Answered and repeated: RC and XRC.
+  bool reliable() const { return service == ServiceType::Rc || service == ServiceType::Xrc; }
   std::uint32_t pmtu() const { return octets(path_mtu); }
   verbs::Requester peer() const { return {pd, number}; }
 };

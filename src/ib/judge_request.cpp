@@ -57,7 +57,7 @@ bool ready(const Arrival& a, std::uint8_t* timer) {
 // Rights, range and domain; of nothing nothing is asked (IB-24). Finds the target.
 bool may_access(const Arrival& a, std::uint8_t** target) {
   const verbs::MemoryTable& memory = *a.s.memory;
-  const verbs::Requester peer = a.s.qp->peer();
+  const verbs::Requester peer = a.s.peer();
   const Reth& reth = a.h.reth;
   switch (a.row.family) {
     case Family::Write: {

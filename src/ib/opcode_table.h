@@ -16,7 +16,7 @@ enum class ServiceType : std::uint8_t {
   Rd = 2,   // reliable datagram; not implemented
   Ud = 3,   // unreliable datagram
   Cnp = 4,  // congestion notification: 0x81 alone
-  Xrc = 5,  // extended reliable connection; not implemented
+  Xrc = 5,  // extended reliable connection: as RC, requests name a shared receive queue
   Manufacturer6 = 6,
   Manufacturer7 = 7,
 };
@@ -104,6 +104,7 @@ enum HeaderBit : std::uint8_t {
   kAtomicAckEth = 16,
   kImmDt = 32,
   kIeth = 64,
+  kXrcEth = 128,
 };
 
 struct OpcodeRow {
@@ -130,7 +131,7 @@ struct OpcodeRow {
 namespace opcode_detail {
 
 constexpr std::uint8_t octets_of(std::uint8_t headers) {
-  constexpr std::array<std::uint8_t, 7> kOctets = {8, 16, 28, 4, 8, 4, 4};  // by HeaderBit
+  constexpr std::array<std::uint8_t, 8> kOctets = {8, 16, 28, 4, 8, 4, 4, 4};  // by HeaderBit
   unsigned sum = 0;
   for (std::size_t bit = 0; bit < kOctets.size(); ++bit) {
     if ((headers >> bit & 1) != 0) sum += kOctets[bit];
@@ -147,7 +148,8 @@ struct Entry {
   std::uint8_t headers;
 };
 
-// The table of the wire formats; UD has the DETH before what stands here.
+// The table of the wire formats; UD has the DETH before what stands here, requests of XRC, which
+// is RC otherwise, the XRCETH.
 inline constexpr Entry kEntries[] = {
     {Operation::SendFirst, true, true, false, Family::Send, Place::First, PayloadRule::Full, 0},
     {Operation::SendMiddle, true, true, false, Family::Send, Place::Middle, PayloadRule::Full, 0},
@@ -197,7 +199,9 @@ constexpr std::array<OpcodeRow, 256> make_rows() {
     r.header_octets = octets_of(r.headers);
   };
   for (const Entry& e : kEntries) {
+    const bool response = e.family >= Family::ReadResponse;
     if (e.rc) put(e, ServiceType::Rc, 0);
+    if (e.rc) put(e, ServiceType::Xrc, response ? 0 : kXrcEth);
     if (e.uc) put(e, ServiceType::Uc, 0);
     if (e.ud) put(e, ServiceType::Ud, kDeth);
   }

@@ -48,6 +48,10 @@ void write_bth(const Bth& h, std::uint8_t pad, std::uint8_t* p) {
 
 // The headers behind the BTH, which are there.
 void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h) {
+  if (r.has(kXrcEth)) {
+    h->srq = load_be24(p + 1);
+    p += kXrcEthOctets;
+  }
   if (r.has(kDeth)) {
     h->deth = {load_be32(p), load_be24(p + 5)};
     p += 8;
@@ -76,6 +80,11 @@ void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h)
 }
 
 void write_extensions(const OpcodeRow& r, const PacketHeader& h, std::uint8_t* p) {
+  if (r.has(kXrcEth)) {
+    p[0] = 0;
+    store_be24(p + 1, h.srq);
+    p += kXrcEthOctets;
+  }
   if (r.has(kDeth)) {
     store_be32(p, h.deth.qkey);
     store_be32(p + 4, h.deth.source_qp & kMask24);
@@ -123,7 +132,7 @@ Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram) {
   if (n < headers + kIcrcOctets) return fail(Malformed::Headers);
   const std::size_t behind = n - headers - kIcrcOctets;
   if (behind < h.bth.pad) return fail(Malformed::Pad);
-  read_extensions(r, datagram.data() + kBthOctets, &h);
+  if (r.headers != 0) read_extensions(r, datagram.data() + kBthOctets, &h);
   packet.payload = datagram.subspan(headers, behind - h.bth.pad);
   return packet;
 }
@@ -131,7 +140,7 @@ Outcome<ParsedPacket, Malformed> parse_packet(ByteView datagram) {
 std::uint32_t emit_headers(const PacketHeader& h, std::size_t payload, std::uint8_t* dst) {
   const OpcodeRow& r = h.row();
   write_bth(h.bth, pad_of(payload), dst);
-  write_extensions(r, h, dst + kBthOctets);
+  if (r.headers != 0) write_extensions(r, h, dst + kBthOctets);  // most of a long message have none
   return kBthOctets + r.header_octets;
 }
 

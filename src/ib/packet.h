@@ -19,7 +19,8 @@ inline constexpr std::uint16_t kUdpPort = 4791;
 inline constexpr std::uint16_t kDefaultPkey = 0xffff;
 inline constexpr std::uint32_t kBthOctets = 12;
 inline constexpr std::uint32_t kIcrcOctets = 4;
-inline constexpr std::uint32_t kMaxHeaderOctets = 40;  // BTH and AtomicETH
+inline constexpr std::uint32_t kXrcEthOctets = 4;
+inline constexpr std::uint32_t kMaxHeaderOctets = 44;  // BTH, XRCETH and AtomicETH
 inline constexpr std::uint32_t kMaxPmtu = 4096;
 // The largest datagram payload: headers, a full packet, ICRC.
 inline constexpr std::uint32_t kMaxPacketOctets = kMaxHeaderOctets + kMaxPmtu + kIcrcOctets;
@@ -65,7 +66,7 @@ enum class NakCode : std::uint8_t {
   InvalidRequest = 1,
   RemoteAccess = 2,
   RemoteOperational = 3,
-  InvalidRdRequest = 4,
+  InvalidRdRequest = 4,  // or XRC: a queue of another domain
   OperationInProgress = 5,
 };
 inline constexpr std::uint8_t kNoCredits = 31;  // of an ACK: nothing is said of credits
@@ -111,6 +112,7 @@ struct PacketHeader {
   std::uint32_t immediate = 0;  // ImmDt, as a number; the octets are big endian
   std::uint32_t inv_rkey = 0;   // IETH
   Deth deth;
+  std::uint32_t srq = 0;  // XRCETH: number of a shared receive queue, 24 bits
 
   const OpcodeRow& row() const { return ib::row(bth.opcode); }
 };

@@ -13,6 +13,7 @@ std::uint8_t* certain_place(const ResponderState& s, const ParsedPacket& p) {
   if (s.qp->loss.out_of_order != OutOfOrder::Place || row.family != Family::Write || n == 0) {
     return nullptr;
   }
+  if (s.qp->service == ServiceType::Xrc) return nullptr;  // whose memory it is is asked in its turn
   if ((s.qp->access & verbs::kRemoteWrite) == 0 || !payload_fits(row.payload, n, s.qp->pmtu())) {
     return nullptr;
   }

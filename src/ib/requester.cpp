@@ -37,6 +37,7 @@ bool expressible(const SendState& s, std::uint32_t index) {
 void set_extension(const SendState& s, const SendPosition& at, PacketHeader* h) {
   const SendWqe& w = s.wqes.wqe(at.wqe);
   const OpcodeRow& row = h->row();
+  if (row.has(kXrcEth)) h->srq = w.remote_srq;
   if (row.has(kReth)) {
     // Of a READ in part what has not come yet (IB-64).
     const std::uint32_t skip = w.op == WrOp::Read ? at.packet * s.wqes.pmtu() : 0;
@@ -58,12 +59,12 @@ bool build(const SendState& s, const SendPosition& at, RequestPacket* out) {
   const std::uint32_t packets = s.wqes.packets(w);
   PacketHeader& h = out->header;
   h = PacketHeader{};
-  h.bth.opcode = Opcode(ServiceType::Rc, operation_of(w.op, at.packet, packets));
+  h.bth.opcode = Opcode(s.qp->service, operation_of(w.op, at.packet, packets));
   h.bth.pkey = s.qp->pkey;
   h.bth.dest_qp = s.qp->dest_qp;
   h.bth.psn = at.psn;
   h.bth.solicited = (w.flags & verbs::kSolicited) != 0 && h.row().completes_receive();
-  set_extension(s, at, &h);
+  if (h.row().headers != 0) set_extension(s, at, &h);
   out->count = 0;
   out->length = awaits_response(w.op) ? 0 : s.wqes.octets(w, at.packet);
   return s.wqes.gather(at.wqe, at.packet * s.wqes.pmtu(), out->length, out->pieces.data(),

@@ -29,6 +29,7 @@ struct Resource {
   std::uint64_t address = 0;
   std::uint32_t rkey = 0;
   std::uint32_t length = 0;    // READ: octets asked for
+  std::uint32_t pd = 0;        // READ: whose memory
   std::uint64_t original = 0;  // atomic: what was there before
   Msn before;                  // messages completed before it
 

@@ -7,6 +7,7 @@
 #include "ib/place_early.h"
 #include "ib/placement.h"
 #include "ib/receive_end.h"
+#include "ib/xrc.h"
 
 namespace urnic::ib {
 namespace {
@@ -39,7 +40,7 @@ bool place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* targe
     s.message.address += p.payload.size();
   }
   return !h.row().has(kIeth) ||
-         s.memory->invalidate(h.inv_rkey, s.qp->peer()) == verbs::MemoryTable::Invalidate::Ok;
+         s.memory->invalidate(h.inv_rkey, s.peer()) == verbs::MemoryTable::Invalidate::Ok;
 }
 
 void accept_read(ResponderState& s, const PacketHeader& h) {
@@ -50,6 +51,7 @@ void accept_read(ResponderState& s, const PacketHeader& h) {
   r.address = h.reth.address;
   r.rkey = h.reth.rkey;
   r.length = h.reth.length;
+  r.pd = s.pd;
   r.before = s.msn;
   s.resources.add(r);
   s.expected += r.packets;
@@ -115,7 +117,8 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
 // come again.
 Received carry_out(ResponderState& s, const ParsedPacket& request, Completion* completion,
                    bool placed = false) {
-  const RequestJudgment j = judge_request(s, request);
+  const bool xrc = s.qp->service == ServiceType::Xrc;
+  const RequestJudgment j = xrc ? judge_xrc_request(s, request) : judge_request(s, request);
   switch (j.verdict) {
     case Verdict::Accept:
       if (placed && j.target != request.payload.data()) return {Verdict::OutOfSequence};

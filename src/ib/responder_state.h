@@ -23,14 +23,16 @@ enum class Verdict : std::uint8_t {
   OutOfSequence,  // something before it was lost: NAK, once
   // At the expected PSN. Each is told by its NAK and, all but NotReady, ends the queue pair.
   InvalidRequest,
-  NotReady,  // no receive is posted, or not yet: RNR NAK, the peer comes again
+  WrongDomain,  // XRC: the queue it names is of another domain
+  NotReady,     // no receive is posted, or not yet: RNR NAK, the peer comes again
   RemoteAccess,
   Operational,  // a fault of our own
   // Nothing is looked at any more: the queue pair has failed.
   Ignored,
 };
 constexpr bool is_fatal(Verdict v) {
-  return v == Verdict::InvalidRequest || v == Verdict::RemoteAccess || v == Verdict::Operational;
+  return v == Verdict::InvalidRequest || v == Verdict::WrongDomain || v == Verdict::RemoteAccess ||
+         v == Verdict::Operational;
 }
 
 // The message of which a part has come; of READs and atomics there are no parts.
@@ -68,6 +70,9 @@ struct ResponderCounters {
   std::uint64_t downgrades = 0, upgrades = 0;  // FAST to SLOW, and back
   std::uint64_t store_full = 0;                // of the downgrades: for want of room
   std::uint64_t sacks = 0;                     // sent (S-6)
+  // XRC, of the refusals: a queue that is not there, or not the one of the message; one of another
+  // domain.
+  std::uint64_t unknown_queues = 0, wrong_domains = 0;
 };
 
 struct ResponderState {
@@ -76,6 +81,7 @@ struct ResponderState {
       : qp(&attributes),
         rq(receives),
         memory(table),
+        pd(attributes.pd),
         expected(attributes.rq_psn),
         resources(attributes.responder_depth),
         held(pool, attributes.loss.store_packets, attributes.pmtu()),
@@ -84,13 +90,16 @@ struct ResponderState {
   // The peer is told what is kept, and not only that something is missing (S-6).
   bool tells_kept() const { return qp->peer_selective && recovery.type() == ConnectionType::Fast; }
   // Whose keys the receives name.
+  // Who asks for memory here.
+  verbs::Requester peer() const { return {pd, qp->number}; }
   verbs::PdId receive_pd() const { return rq->shared() != nullptr ? rq->shared()->pd() : qp->pd; }
 
   const QpAttributes* qp;
   verbs::ReceiveQueue* rq;
   verbs::MemoryTable* memory;
-  Psn expected;  // ePSN
-  Msn msn;       // messages completed
+  verbs::PdId pd;  // whose memory requests reach; XRC: that of the queue the last one has named
+  Psn expected;    // ePSN
+  Msn msn;         // messages completed
   IncomingMessage message;
   Resources resources;
   HeldPackets held;  // behind a gap

@@ -159,7 +159,7 @@ Refusal Connections::accept(Handle handle, const QpValues& qp, ByteView data, In
   Rep r;
   r.local_id = c->id;
   r.remote_id = c->remote_id;
-  r.qpn = qp.qpn;
+  (c->transport == Transport::Extended ? r.eecn : r.qpn) = qp.qpn;
   r.vendor_id = c->extensions == 0 ? 0 : kVendorId;
   r.psn = qp.psn;
   r.responder_resources = std::min(qp.responder_resources, c->offered.initiator_depth);

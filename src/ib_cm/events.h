@@ -65,7 +65,7 @@ struct Connect {
   Way way;
   std::uint64_t service = 0;
   std::uint16_t source_port = 0;        // of an IP service
-  Transport transport = Transport::Rc;  // Rc or Uc
+  Transport transport = Transport::Rc;  // Rc, Uc, or Extended: XRC
   QpValues qp;
   PathValues path;
   std::uint8_t response_timeout = 20;  // code: how long either end may take to answer

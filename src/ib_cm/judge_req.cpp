@@ -21,8 +21,8 @@ bool addresses_agree(std::uint64_t service, ByteView private_data, const Way& wa
 
 Reason judge_req(const Req& r, const Way& way, ib::PathMtu most_mtu) {
   constexpr std::uint16_t kPartition = 0x7fff;
-  const bool served = r.transport == Transport::Rc || r.transport == Transport::Uc;
-  if (!served || r.extended != 0) return Reason::Transport;
+  const std::uint8_t extended = r.transport == Transport::Extended ? kExtendedXrc : 0;
+  if (r.transport == Transport::Rd || r.extended != extended) return Reason::Transport;
   if (is_reserved(r.qpn) || r.rdc || (r.pkey & kPartition) != kPartition) {
     return Reason::Unsupported;
   }

@@ -47,7 +47,9 @@ struct PathRecord {
   bool any() const { return local_lid != 0 || remote_lid != 0 || local != Gid{}; }
 };
 
+// Extended: which one is in Req::extended.
 enum class Transport : std::uint8_t { Rc = 0, Uc = 1, Rd = 2, Extended = 3 };
+inline constexpr std::uint8_t kExtendedXrc = 1;
 
 // Request for communication. Timeouts are codes: 4.096 us * 2^n.
 struct Req {
@@ -122,7 +124,7 @@ struct Rep {
   std::uint32_t qkey = 0;                     // 8 (4)
   std::uint32_t qpn = 0;                      // 12 (3)
   std::uint32_t vendor_id = 0;                // an octet each at 15, 19, 23
-  std::uint32_t eecn = 0;                     // 16 (3)
+  std::uint32_t eecn = 0;                     // 16 (3): of XRC the queue pair, whose 12 is 0
   ib::Psn psn;                                // 20 (3)
   std::uint8_t responder_resources = 0;       // 24
   std::uint8_t initiator_depth = 0;           // 25

@@ -17,8 +17,7 @@ bool values_fit(const Connect& what) {
   return what.way.local.is_v6() == what.way.remote.is_v6() && !is_reserved(what.qp.qpn) &&
          what.qp.qpn < 1u << 24 && what.qp.rnr_retry < 8 && what.path.retry_count < 8 &&
          what.path.ack_timeout < 32 && what.path.flow_label < 1u << 20 &&
-         what.response_timeout < 32 && what.max_cm_retries < 16 &&
-         (what.transport == Transport::Rc || what.transport == Transport::Uc);
+         what.response_timeout < 32 && what.max_cm_retries < 16 && what.transport != Transport::Rd;
 }
 
 }  // namespace
@@ -65,6 +64,7 @@ Req Connections::make_req(const Connection& c, const Connect& what, ByteView dat
   r.initiator_depth = what.qp.initiator_depth;
   r.remote_timeout = r.local_timeout = what.response_timeout;
   r.transport = what.transport;
+  r.extended = what.transport == Transport::Extended ? kExtendedXrc : 0;
   r.credits = what.qp.credits;
   r.psn = what.qp.psn;
   r.retry_count = what.path.retry_count;
@@ -107,12 +107,13 @@ void Connections::take_rep(const Way& way, const MadHeader& h, const Rep& r, Ins
 }
 
 void Connections::rep_accepted(Connection& c, const MadHeader& h, const Rep& r, Instant now) {
-  if (r.local_id == 0 || is_reserved(r.qpn)) {
+  const std::uint32_t qpn = c.transport == Transport::Extended ? r.eecn : r.qpn;
+  if (r.local_id == 0 || is_reserved(qpn)) {
     core_.tell(c, EventKind::Rejected, Reason::Unsupported);
     return refuse(c, Which::Rep, Reason::Unsupported, {}, now);
   }
   for (Connection* old : {core_.table.by_remote_id(c.way.remote, r.local_id),
-                          core_.table.by_remote_qpn(c.way.remote, r.qpn)}) {
+                          core_.table.by_remote_qpn(c.way.remote, qpn)}) {
     if (old == nullptr) continue;
     ++core_.counters.stale;
     end_stale(*old, now);
@@ -121,7 +122,7 @@ void Connections::rep_accepted(Connection& c, const MadHeader& h, const Rep& r, 
     return refuse(c, Which::Rep, Reason::Stale, {}, now);
   }
   c.remote_id = r.local_id;
-  c.remote_qpn = r.qpn;
+  c.remote_qpn = qpn;
   if (!core_.table.name(&c)) {
     c.remote_id = c.remote_qpn = 0;  // no memory: the peer tries again
     return core_.counters.count(Drop::Full);
@@ -133,7 +134,7 @@ void Connections::rep_accepted(Connection& c, const MadHeader& h, const Rep& r, 
   // The peer waits for the RTU as long as the REQ says. Half of that is the owner's.
   core_.set_due(c, now + Duration::ns(c.interval.count_ns() / 2));
   Event& e = core_.tell(c, EventKind::Accepted);
-  e.qp = {r.qpn,
+  e.qp = {qpn,
           r.psn,
           std::min(r.responder_resources, c.offered.initiator_depth),
           std::min(r.initiator_depth, c.offered.responder_resources),

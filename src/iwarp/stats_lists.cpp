@@ -16,6 +16,8 @@ namespace {
 
 #define URNIC_OF_ROCE(name, help) URNIC_LISTED(ConnectionStats, "roce", s.roce, name, help)
 
+#define URNIC_OF_XRC(name, help) URNIC_LISTED(ConnectionStats, "roce.xrc", s.roce.xrc, name, help)
+
 #define URNIC_OF_ENGINE(name, help) URNIC_LISTED(EngineStats, "", s, name, help)
 #define URNIC_OF_PORT(name, help) URNIC_LISTED(EngineStats, "port", s.port, name, help)
 #define URNIC_OF_NET(name, help) URNIC_LISTED(EngineStats, "net", s.net, name, help)
@@ -26,7 +28,7 @@ namespace {
 constexpr Counter<ConnectionStats> kConnection[] = {
     URNIC_VERBS_COUNTERS(URNIC_OF_VERBS) URNIC_FAST_SLOW_COUNTERS(URNIC_OF_IWARP)
         URNIC_DDP_COUNTERS(URNIC_OF_DDP) URNIC_TCP_COUNTERS(URNIC_OF_TCP)
-            URNIC_ROCE_COUNTERS(URNIC_OF_ROCE)};
+            URNIC_ROCE_COUNTERS(URNIC_OF_ROCE) URNIC_XRC_COUNTERS(URNIC_OF_XRC)};
 constexpr Counter<EngineStats> kEngine[] = {
     URNIC_ENGINE_COUNTERS(URNIC_OF_ENGINE) URNIC_PORT_COUNTERS(URNIC_OF_PORT)
         URNIC_NET_COUNTERS(URNIC_OF_NET) URNIC_IWARP_HOST_COUNTERS(URNIC_OF_HOST)

@@ -17,7 +17,9 @@ class Completions {
   void post(verbs::QueuePair& qp, const verbs::Completion& completion,
             std::uint32_t source_qp = 0) {
     using Notify = verbs::CompletionQueue::Notify;
-    verbs::CompletionQueue* const cq = completion.receive ? qp.receive_cq : qp.send_cq;
+    verbs::CompletionQueue* cq = completion.receive ? qp.receive_cq : qp.send_cq;
+    if (cq == nullptr) [[unlikely]]
+      cq = qp.rq.shared()->xrc.completions;
     verbs::Cqe cqe = qp.cqe_of(completion);
     cqe.source_qp = source_qp;
     const Notify what = cq->push(cqe);

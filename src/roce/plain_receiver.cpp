@@ -10,8 +10,8 @@ namespace {
 
 // What holds for a queue pair until it is modified or goes.
 bool takes_plain(const Context& c, const IpAddress& source) {
-  return c.responder.rc() != nullptr && c.attributes.pkey == ib::kDefaultPkey &&
-         c.attributes.av.remote == source;
+  return c.responder.rc() != nullptr && c.attributes.service == ib::ServiceType::Rc &&
+         c.attributes.pkey == ib::kDefaultPkey && c.attributes.av.remote == source;
 }
 
 bool icrc_right(const port::Frame& f, ByteView ip_udp, ByteView packet) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "roce/receive_wait.h"
+#include "roce/xrc.h"
 
 namespace urnic::roce {
 
@@ -13,7 +14,17 @@ namespace {
 
 ib::ServiceType type_of(verbs::Service s) {
   if (s == verbs::Service::Uc) return ib::ServiceType::Uc;
+  if (verbs::is_xrc(s)) return ib::ServiceType::Xrc;
   return s == verbs::Service::Ud ? ib::ServiceType::Ud : ib::ServiceType::Rc;
+}
+
+// An end of XRC has one of the two queues.
+verbs::WorkQueueSizes of_service(verbs::Service s, verbs::WorkQueueSizes sizes) {
+  if (!verbs::is_xrc(s)) return sizes;
+  sizes.shared_rq = nullptr;
+  sizes.xrc_receives = s == verbs::Service::XrcReceive;
+  (sizes.xrc_receives ? sizes.max_send_wr : sizes.max_recv_wr) = 0;
+  return sizes;
 }
 
 // S-7: in Rtr the peer may know already, in Rts it is asked unless somebody has said.
@@ -46,25 +57,26 @@ std::unique_ptr<verbs::QueuePair> Side::create(verbs::Service service, verbs::Pd
                                                const verbs::WorkQueueSizes& sizes,
                                                verbs::CompletionQueue* send,
                                                verbs::CompletionQueue* receive,
-                                               const ib::LossRules* loss) {
+                                               const ib::LossRules* loss, std::uint32_t domain) {
   const std::uint32_t number = table_.open();
   if (number == 0) return nullptr;
   try {
     deadlines_.reserve(table_.size());
     const verbs::WorkQueueLayout layout{sizeof(ib::SendPart), 0, &pool_};
-    auto qp = std::make_unique<verbs::QueuePair>(number, verbs::kIbRules, service, sizes, layout,
-                                                 send, receive);
+    auto qp = std::make_unique<verbs::QueuePair>(number, verbs::kIbRules, service,
+                                                 of_service(service, sizes), layout, send, receive);
     auto context = std::make_unique<Context>(qp.get());
     context->attributes.service = type_of(service);
     context->attributes.number = number;
     context->attributes.pd = pd;
+    context->attributes.xrc = {service == verbs::Service::XrcReceive, domain, options_.xrc};
     context->attributes.path_mtu = ib::path_mtu_of(wire_.mtu());
-    context->attributes.tells_credits = options_.tell_credits;
+    context->attributes.tells_credits = options_.tell_credits && !verbs::is_xrc(service);
     context->attributes.probe = options_.probe;
-    context->attributes.selective = options_.selective && service == verbs::Service::Rc;
+    context->attributes.selective = options_.selective && verbs::is_reliable(service);
     context->attributes.loss = loss != nullptr ? *loss : options_.loss;
     const bool slows_down = options_.send.congestion != ib::CongestionRule::Off;
-    context->way.marked = slows_down && service == verbs::Service::Rc;
+    context->way.marked = slows_down && verbs::is_reliable(service);
     table_.set(number, context.get());
     qp->transport = std::move(context);
     return qp;
@@ -108,7 +120,9 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
   const verbs::QpMove move = qp.state.judge(change.to, change.mask);
   if (!move.ok()) return modified_of(move.verdict);
   if (!has(verbs::kQpAttrPathMtu)) change.path_mtu = c.attributes.path_mtu;
-  if (!values_fit(change, {wire_.mtu(), options_.most_depth})) return Modified::BadValue;
+  const std::uint32_t more = verbs::is_xrc(qp.state.service()) ? ib::kXrcEthOctets : 0;
+  const ModifyLimits limits{wire_.mtu() - more, options_.most_depth};
+  if (!values_fit(change, limits)) return Modified::BadValue;
   if (has(verbs::kQpAttrAv) && !wire_.interface().is_own(change.av.local)) {
     return Modified::BadValue;
   }
@@ -174,7 +188,8 @@ namespace {
 
 QpEvent event_of(ib::Verdict refusal) {
   if (refusal == ib::Verdict::RemoteAccess) return QpEvent::RefusedAccess;
-  if (refusal == ib::Verdict::InvalidRequest) return QpEvent::RefusedRequest;
+  if (refusal == ib::Verdict::InvalidRequest || refusal == ib::Verdict::WrongDomain)
+    return QpEvent::RefusedRequest;
   return QpEvent::RefusedFault;
 }
 
@@ -185,7 +200,7 @@ void Side::settle(Context& c) {
   verbs::QueuePair& qp = *c.qp;
   c.requester.report([&](const verbs::Completion& done) { completions_.post(qp, done); });
   const bool refused = c.responder.failed();
-  if (!refused && c.requester.failed() && qp.state.service() != verbs::Service::Rc) {
+  if (!refused && c.requester.failed() && !verbs::is_reliable(qp.state.service())) {
     return enter_sqe(c);
   }
   if (refused || c.requester.failed()) {
@@ -247,6 +262,7 @@ void Side::flush(Context& c) {
     qp.rq.pop();
     completions_.post(qp, done);
   }
+  if (c.attributes.xrc.receives) qp.rq.turn_to(nullptr);
   if (qp.rq.shared() == nullptr || qp.last_receive_told) return;
   // Receives nobody has bound stay in the shared queue for others; this one takes no more.
   qp.last_receive_told = true;
@@ -259,7 +275,10 @@ void Side::discard(Context& c) {
   forget_halves(c);
   qp.sq.clear();
   qp.rq.reset(0);
-  for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) cq->forget(qp.number());
+  for (verbs::CompletionQueue* cq : {qp.send_cq, qp.receive_cq}) {
+    if (cq != nullptr) cq->forget(qp.number());
+  }
+  forget_received(c);
   memory_.unbind_windows_of(qp.number());
   qp.last_receive_told = false;
   c.tell_drained = c.told_established = false;
@@ -269,9 +288,10 @@ void Side::discard(Context& c) {
   fresh.path_mtu = ib::path_mtu_of(wire_.mtu());
   fresh.number = qp.number();
   fresh.pd = c.attributes.pd;
-  fresh.tells_credits = options_.tell_credits;
+  fresh.xrc = c.attributes.xrc;
+  fresh.tells_credits = options_.tell_credits && !verbs::is_xrc(qp.state.service());
   fresh.probe = options_.probe;
-  fresh.selective = options_.selective && qp.state.service() == verbs::Service::Rc;
+  fresh.selective = options_.selective && verbs::is_reliable(qp.state.service());
   fresh.loss = c.attributes.loss;
   c.attributes = fresh;
 }

@@ -44,7 +44,8 @@ struct Options {
   std::size_t held_octets = std::size_t{64} << 20;  // what all may keep behind gaps
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
   std::uint32_t most_queue_pairs = ContextTable::kMost;
-  SipKey key;  // what numbers look like from outside (E-49)
+  SipKey key;                    // what numbers look like from outside (E-49)
+  ib::XrcQueues* xrc = nullptr;  // outlives the side; null: there are no ends of XRC
 };
 
 // Packets that come in two pieces, joined.
@@ -89,12 +90,14 @@ class Side {
 
   // ---- queue pairs
   // In Reset. Null when no number is left. The caller keeps it. `loss`: for as long as it lives;
-  // null: those of the options.
+  // null: those of the options. `domain`: of XRC's receiving end, which has no completion queues;
+  // the sending end has none for receives.
   std::unique_ptr<verbs::QueuePair> create(verbs::Service, verbs::PdId,
                                            const verbs::WorkQueueSizes&,
                                            verbs::CompletionQueue* send,
                                            verbs::CompletionQueue* receive,
-                                           const ib::LossRules* loss = nullptr);
+                                           const ib::LossRules* loss = nullptr,
+                                           std::uint32_t domain = 0);
   // What becomes of the number of a queue pair that goes.
   enum class Number : std::uint8_t {
     Free,

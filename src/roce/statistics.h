@@ -99,6 +99,8 @@ inline void add(ib::ResponderCounters* to, const ib::ResponderCounters& c) {
   to->upgrades += c.upgrades;
   to->store_full += c.store_full;
   to->sacks += c.sacks;
+  to->unknown_queues += c.unknown_queues;
+  to->wrong_domains += c.wrong_domains;
 }
 
 }  // namespace urnic::roce

@@ -29,7 +29,7 @@ Json wire_json(const fault::FaultCounters& c) {
 Json counters(const ConnectionStats& s, std::initializer_list<const char*> names) {
   Json all;
   connection_members(s, [&](const char* group, const char* name, const auto& member) {
-    if (std::string_view(group) != "roce") all[name] = member;
+    if (!std::string_view(group).starts_with("roce")) all[name] = member;
   });
   Json j;
   for (const char* name : names) j[name] = all.at(name);

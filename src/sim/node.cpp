@@ -35,8 +35,16 @@ verbs::QueuePair* Node::make_qp(std::uint32_t send_depth, std::uint32_t receive_
 
 verbs::QueuePair* Node::make_roce_qp(const verbs::WorkQueueSizes& sizes, verbs::Service service,
                                      unsigned queues) {
-  return engine_->roce().create(service, pd, sizes, &queues_[queues].send,
-                                &queues_[queues].receive);
+  Queues& q = queues_[queues];
+  if (!verbs::is_xrc(service)) {
+    return engine_->roce().create(service, pd, sizes, &q.send, &q.receive);
+  }
+  verbs::CompletionQueue* const send = service == verbs::Service::XrcSend ? &q.send : nullptr;
+  return engine_->roce().create(service, pd, sizes, send, nullptr, nullptr, kXrcDomain);
+}
+
+verbs::SharedReceiveQueue* Node::make_xrc_queue(std::uint32_t receives) {
+  return engine_->roce().create_xrc_queue(pd, receives, 1, kXrcDomain, &queues_[0].receive);
 }
 
 std::uint32_t Node::register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access) {

@@ -55,6 +55,9 @@ class Node : public engine::Hooks {
   // One of RoCE, in Reset. Null when no number is left.
   verbs::QueuePair* make_roce_qp(const verbs::WorkQueueSizes& sizes = {},
                                  verbs::Service service = verbs::Service::Rc, unsigned queues = 0);
+  // The same of XRC: both ends are of domain 1, whose queues complete as receives do here.
+  static constexpr std::uint32_t kXrcDomain = 1;
+  verbs::SharedReceiveQueue* make_xrc_queue(std::uint32_t receives);
   std::uint32_t register_memory(std::uint8_t* base, std::size_t length, std::uint8_t access);
 
   verbs::Post post_send(verbs::QueuePair& qp, const verbs::SendWr& wr, Instant now);

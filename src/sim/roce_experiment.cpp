@@ -46,12 +46,14 @@ class Drain {
   bool in_sqd_ = false;
 };
 
-verbs::QueuePair* make(Node& node, const Setup& setup) {
+verbs::QueuePair* make(Node& node, const Setup& setup, bool receives) {
   verbs::WorkQueueSizes sizes;
   sizes.max_send_wr = setup.work.depth;
   sizes.max_recv_wr = setup.work.receives;
   sizes.max_send_sge = sizes.max_recv_sge = 1;
-  return node.make_roce_qp(sizes, setup.roce.service);
+  const bool xrc = verbs::is_xrc(setup.roce.service);
+  return node.make_roce_qp(sizes,
+                           xrc && receives ? verbs::Service::XrcReceive : setup.roce.service);
 }
 
 void count_management(Pair& pair, RoceObserved* to) {
@@ -71,8 +73,8 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   r.sender.transport = r.receiver.transport = "roce";
   Pair pair(pair_options(setup, seed));
   const Instant asked = pair.now();
-  verbs::QueuePair* const left = make(pair.left(), setup);
-  verbs::QueuePair* const right = make(pair.right(), setup);
+  verbs::QueuePair* const left = make(pair.left(), setup, false);
+  verbs::QueuePair* const right = make(pair.right(), setup, true);
   const bool up =
       left != nullptr && right != nullptr && connect_roce(pair, *left, *right, setup.roce, limit);
   Company company(pair, setup, limit);
@@ -102,7 +104,7 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
       limit);
   r.complete = traffic.complete();
   r.end = r.complete ? "complete" : ended ? traffic.failure() : "limit reached";
-  const bool unreliable = setup.roce.service != verbs::Service::Rc;
+  const bool unreliable = !verbs::is_reliable(setup.roce.service);
   r.took = (unreliable ? traffic.last_delivery() : pair.now()) - began;
   finish(&r, pair, traffic, observer.recorder);
   r.sender = engine::RocePairs::stats_of(*left);

@@ -11,6 +11,7 @@ struct Seen {
   const RoceStats& serves() const { return run.receiver.roce; }
   bool right() const { return run.complete && run.wrong_octets == 0 && run.failed == 0; }
   bool rc() const { return setup.roce.service == verbs::Service::Rc; }
+  bool xrc() const { return verbs::is_xrc(setup.roce.service); }
   bool is(Op op) const { return setup.work.op == op; }
   std::uint64_t wire(fault::FaultKind k) const { return run.to_right.of(k) + run.to_left.of(k); }
   bool starts_slow() const { return setup.right.roce.loss.type == ib::ConnectionType::Slow; }
@@ -110,12 +111,23 @@ constexpr Rule kRules[] = {
      }},
     {"IB-98",
      [](const Seen& s) {
-       return !s.rc() && s.run.complete && s.run.failed == 0 && s.run.messages < s.setup.work.count;
+       return !s.rc() && !s.xrc() && s.run.complete && s.run.failed == 0 &&
+              s.run.messages < s.setup.work.count;
      }},
     {"IB-112", [](const Seen& s) { return s.right() && s.run.roce.drained == 1; }},
     {"IB-113", [](const Seen& s) { return s.right() && s.run.roce.drained == 1; }},
     {"IB-139",
      [](const Seen& s) { return s.right() && s.setup.roce.by_cm && s.setup.faults_at_setup; }},
+    {"IB-162",
+     [](const Seen& s) {
+       return s.right() && s.xrc() && s.is(Op::Send) && s.run.messages == s.setup.work.count;
+     }},
+    {"IB-165",
+     [](const Seen& s) {
+       return s.right() && s.xrc() && s.wire(FaultKind::Loss) != 0 &&
+              s.run.roce.from_right.acks_with_credits == 0;
+     }},
+    {"IB-166", [](const Seen& s) { return s.right() && s.xrc() && s.setup.roce.by_cm; }},
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ roce::QpChange to_rtr(const RocePlan& plan, int which, std::uint32_t peer, std::
   c.to = QpState::Rtr;
   if (plan.service == Service::Ud) return c;
   c.mask |= verbs::kQpAttrAv | verbs::kQpAttrPathMtu | verbs::kQpAttrDestQpn | verbs::kQpAttrRqPsn;
-  if (plan.service == Service::Rc) {
+  if (verbs::is_reliable(plan.service)) {
     c.mask |= verbs::kQpAttrMaxDestRdAtomic | verbs::kQpAttrMinRnrTimer;
   }
   c.av = way_from(which);
@@ -52,7 +52,7 @@ roce::QpChange to_rts(const RocePlan& plan, int which) {
   roce::QpChange c;
   c.to = QpState::Rts;
   c.mask |= verbs::kQpAttrSqPsn;
-  if (plan.service == Service::Rc) {
+  if (verbs::is_reliable(plan.service)) {
     c.mask |= verbs::kQpAttrTimeout | verbs::kQpAttrRetryCount | verbs::kQpAttrRnrRetry |
               verbs::kQpAttrMaxRdAtomic;
   }
@@ -70,8 +70,11 @@ bool by_hand(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const 
     engine::Engine& engine = (which == 0 ? pair.left() : pair.right()).engine();
     const std::uint32_t peer = qps[1 - which]->number();
     const std::uint32_t mtu = engine.options().mtu;
-    for (const roce::QpChange& c :
+    for (roce::QpChange c :
          {to_init(plan.service), to_rtr(plan, which, peer, mtu), to_rts(plan, which)}) {
+      const verbs::QpStateMachine& state = qps[which]->state;
+      const verbs::QpMask takes = verbs::attributes(state.service(), state, c.to);
+      c.mask &= verbs::kQpAttrState | takes.required | takes.optional;  // of XRC: those of its end
       if (engine.roce().modify(*qps[which], c, pair.now()) != Modified::Ok) return false;
     }
   }
@@ -86,6 +89,7 @@ bool by_management(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right,
   const SocketAddress to{address_of(1), kPort};
   Error error;
   engine::RoceListener* const listener = answers.listeners().bind({to, false, false}, &error);
+  if (listener != nullptr) listener->xrc = verbs::is_xrc(plan.service);
   if (listener == nullptr || !answers.listeners().listen(listener, 8, &error)) return false;
   engine::RoceConnect params;
   params.ird = params.ord = plan.depth;

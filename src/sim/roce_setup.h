@@ -11,14 +11,14 @@ namespace urnic::sim {
 
 // What a scenario says of both queue pairs. Codes and counts are as on the wire.
 struct RocePlan {
-  bool on = false;  // transport = roce
-  verbs::Service service = verbs::Service::Rc;
-  bool by_cm = false;               // RC alone
-  std::uint8_t ack_timeout = 14;    // 67 ms; rdma_cm has 19
-  std::uint8_t retry_count = 7;     // seven
-  std::uint8_t rnr_retry = 7;       // for ever
-  std::uint8_t min_rnr_timer = 12;  // 0.64 ms
-  std::uint8_t depth = 16;          // READs and atomics outstanding
+  bool on = false;                              // transport = roce
+  verbs::Service service = verbs::Service::Rc;  // XrcSend: of the left end; the right one receives
+  bool by_cm = false;                           // RC and XRC
+  std::uint8_t ack_timeout = 14;                // 67 ms; rdma_cm has 19
+  std::uint8_t retry_count = 7;                 // seven
+  std::uint8_t rnr_retry = 7;                   // for ever
+  std::uint8_t min_rnr_timer = 12;              // 0.64 ms
+  std::uint8_t depth = 16;                      // READs and atomics outstanding
 };
 
 inline constexpr std::uint32_t kSimQkey = 0x11223344;

@@ -67,8 +67,11 @@ const char* transport_breach(const Setup& s) {
   const bool shared = s.work.flows != 1 || s.work.beside_tcp;
   if (shared && s.roce.by_cm) return "work.flows and work.beside_tcp go with connect = hand";
   if (s.roce.service == verbs::Service::Rc) return nullptr;
+  if (verbs::is_xrc(s.roce.service)) {
+    return shared ? "work.flows and work.beside_tcp go with service = rc" : nullptr;
+  }
   if (s.work.op != Op::Send) return "service = uc and ud go with work.op = send";
-  if (s.roce.by_cm) return "connect = cm goes with service = rc";
+  if (s.roce.by_cm) return "connect = cm goes with service = rc or xrc";
   if (shared) return "work.flows and work.beside_tcp go with service = rc";
   const std::uint64_t largest = *std::max_element(s.work.sizes.begin(), s.work.sizes.end());
   if (s.roce.service == verbs::Service::Ud && largest > octets(ib::path_mtu_of(s.mtu))) {

@@ -162,11 +162,13 @@ constexpr SetupKey kSetupKeys[] = {
        constexpr Named<bool> kTransports[] = {{"iwarp", false}, {"roce", true}};
        return choice(v, kTransports, &s.roce.on, "iwarp or roce");
      }},
-    {"service", "RoCE: rc, uc or ud",
+    {"service", "RoCE: rc, uc, ud or xrc",
      [](Setup& s, const Value& v) {
-       constexpr Named<verbs::Service> kServices[] = {
-           {"rc", verbs::Service::Rc}, {"uc", verbs::Service::Uc}, {"ud", verbs::Service::Ud}};
-       return choice(v, kServices, &s.roce.service, "rc, uc or ud");
+       constexpr Named<verbs::Service> kServices[] = {{"rc", verbs::Service::Rc},
+                                                      {"uc", verbs::Service::Uc},
+                                                      {"ud", verbs::Service::Ud},
+                                                      {"xrc", verbs::Service::XrcSend}};
+       return choice(v, kServices, &s.roce.service, "rc, uc, ud or xrc");
      }},
     {"connect", "RoCE: hand (the default) or cm, connection management",
      [](Setup& s, const Value& v) {

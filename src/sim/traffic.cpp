@@ -23,6 +23,7 @@ const char* why_failed(verbs::Status s) {
     case verbs::Status::RemoteAccess:
     case verbs::Status::RemoteOperation:
     case verbs::Status::RemoteInvalidRequest:
+    case verbs::Status::RemoteInvalidRd:
       return "refused by the peer";
     default:
       return "a request failed";
@@ -45,6 +46,11 @@ Traffic::Traffic(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, co
       last_delivery_(begin) {
   if (plan_.op == Op::Atomic) plan_.sizes.assign(1, kAtomicOctets);
   if (roce_.on && roce_.service == verbs::Service::Ud) handle_ = address_of_right(pair);
+  if (roce_.on && verbs::is_xrc(roce_.service)) {
+    for (int i = 0; i < 2; ++i) {
+      shared_.push_back(pair.right().make_xrc_queue(static_cast<std::uint32_t>(plan.receives)));
+    }
+  }
   slots_ = std::min(plan.depth, plan.count);
   largest_ = *std::max_element(plan_.sizes.begin(), plan_.sizes.end());
   Rng rng(seed * 77 + 5);
@@ -173,10 +179,15 @@ void Traffic::post_receives(Instant now) {
     }
     const verbs::Sge sge{(n_.receives_posted % receives) * receive_slot(),
                          static_cast<std::uint32_t>(receive_slot()), receive_.stag};
-    if (!pair_.right().post_receive(right_, {n_.receives_posted, {&sge, 1}}, now)) return;
+    if (!post_receive({n_.receives_posted, {&sge, 1}}, now)) return;
     ++n_.receives_posted;
     if (plan_.receives_gap > Duration()) next_receive_ = now + plan_.receives_gap;
   }
+}
+
+bool Traffic::post_receive(const verbs::RecvWr& wr, Instant now) {
+  if (shared_.empty()) return pair_.right().post_receive(right_, wr, now);
+  return shared_[wr.wr_id % shared_.size()]->post(wr) == verbs::SharedReceiveQueue::Post::Ok;
 }
 
 void Traffic::post_work(Instant now) {
@@ -202,6 +213,7 @@ verbs::SendWr Traffic::request(const verbs::Sge* sge) const {
   wr.flags = verbs::kSignaled;
   wr.sges = {sge, 1};
   wr.remote_address = sge->addr;
+  if (!shared_.empty()) wr.remote_srq = shared_[n_.posted % shared_.size()]->xrc.number;
   switch (plan_.op) {
     case Op::Write:
       wr.op = verbs::WrOp::Write;

@@ -61,7 +61,8 @@ class Traffic {
   verbs::SendWr request(const verbs::Sge* sge) const;
   void check_receive(const verbs::Completion& c);
   void check_atomic();
-  bool unreliable() const { return roce_.on && roce_.service != verbs::Service::Rc; }
+  bool unreliable() const { return roce_.on && !verbs::is_reliable(roce_.service); }
+  bool post_receive(const verbs::RecvWr& wr, Instant now);
   // Octets in front of what a receive gets of a datagram.
   std::uint64_t head() const { return roce_.service == verbs::Service::Ud ? 40 : 0; }
   std::uint64_t receive_slot() const { return largest_ + head(); }
@@ -72,6 +73,8 @@ class Traffic {
   RocePlan roce_;
   unsigned queues_;
   std::uint32_t handle_ = 0;  // to the right node, of datagrams
+  // Of XRC: messages go to them in turn.
+  std::vector<verbs::SharedReceiveQueue*> shared_;
   Instant begin_, next_post_, next_receive_, last_delivery_;
   std::uint64_t slots_, largest_;
   // Message i lies in slot i mod slots_ of the source and goes to that of the sink.

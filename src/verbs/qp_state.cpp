@@ -21,7 +21,7 @@ constexpr std::array<QpRights, kQpStates> kRights{{
 
 struct MaskRow {
   QpState from, to;
-  QpMask rc, uc, ud;
+  QpMask rc, uc, ud, xrc_send, xrc_receive;
 };
 
 using enum QpState;
@@ -36,41 +36,69 @@ constexpr MaskRow kMasks[] = {
      Init,
      {kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess, 0},
      {kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess, 0},
-     {kQpAttrPkeyIndex | kQpAttrPort | kQpAttrQkey, 0}},
+     {kQpAttrPkeyIndex | kQpAttrPort | kQpAttrQkey, 0},
+     {kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess, 0},
+     {kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess, 0}},
     {Init,
      Init,
      {0, kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess},
      {0, kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess},
-     {0, kQpAttrPkeyIndex | kQpAttrPort | kQpAttrQkey}},
+     {0, kQpAttrPkeyIndex | kQpAttrPort | kQpAttrQkey},
+     {0, kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess},
+     {0, kQpAttrPkeyIndex | kQpAttrPort | kQpAttrAccess}},
     {Init,
      Rtr,
      {kAddress | kQpAttrMaxDestRdAtomic | kQpAttrMinRnrTimer,
       kQpAttrAltPath | kQpAttrAccess | kQpAttrPkeyIndex},
      {kAddress, kQpAttrAltPath | kQpAttrAccess | kQpAttrPkeyIndex},
-     {0, kQpAttrPkeyIndex | kQpAttrQkey}},
+     {0, kQpAttrPkeyIndex | kQpAttrQkey},
+     {kAddress, kQpAttrAltPath | kQpAttrAccess | kQpAttrPkeyIndex},
+     {kAddress | kQpAttrMaxDestRdAtomic | kQpAttrMinRnrTimer,
+      kQpAttrAltPath | kQpAttrAccess | kQpAttrPkeyIndex}},
     {Rtr,
      Rts,
      {kRetries | kQpAttrSqPsn | kQpAttrMaxRdAtomic, kQpAttrCurState | kPath | kQpAttrMinRnrTimer},
      {kQpAttrSqPsn, kQpAttrCurState | kPath},
-     {kQpAttrSqPsn, kQpAttrCurState | kQpAttrQkey}},
+     {kQpAttrSqPsn, kQpAttrCurState | kQpAttrQkey},
+     {kRetries | kQpAttrSqPsn | kQpAttrMaxRdAtomic, kQpAttrCurState | kPath},
+     {kQpAttrTimeout | kQpAttrSqPsn, kQpAttrCurState | kPath | kQpAttrMinRnrTimer}},
     {Rts,
      Rts,
      {0, kQpAttrCurState | kPath | kQpAttrMinRnrTimer},
      {0, kQpAttrCurState | kPath},
-     {0, kQpAttrCurState | kQpAttrQkey}},
-    {Rts, Sqd, {0, kQpAttrSqdNotify}, {0, kQpAttrSqdNotify}, {0, kQpAttrSqdNotify}},
+     {0, kQpAttrCurState | kQpAttrQkey},
+     {0, kQpAttrCurState | kPath},
+     {0, kQpAttrCurState | kPath | kQpAttrMinRnrTimer}},
+    {Rts,
+     Sqd,
+     {0, kQpAttrSqdNotify},
+     {0, kQpAttrSqdNotify},
+     {0, kQpAttrSqdNotify},
+     {0, kQpAttrSqdNotify},
+     {0, kQpAttrSqdNotify}},
     {Sqd,
      Sqd,
      {0, kQpAttrPort | kQpAttrAv | kRetries | kQpAttrMaxRdAtomic | kQpAttrMaxDestRdAtomic | kPath |
              kQpAttrPkeyIndex | kQpAttrMinRnrTimer},
      {0, kQpAttrAv | kPath | kQpAttrPkeyIndex},
-     {0, kQpAttrPkeyIndex | kQpAttrQkey}},
+     {0, kQpAttrPkeyIndex | kQpAttrQkey},
+     {0, kQpAttrPort | kQpAttrAv | kRetries | kQpAttrMaxRdAtomic | kPath | kQpAttrPkeyIndex},
+     {0, kQpAttrPort | kQpAttrAv | kQpAttrTimeout | kQpAttrMaxDestRdAtomic | kPath |
+             kQpAttrPkeyIndex | kQpAttrMinRnrTimer}},
     {Sqd,
      Rts,
      {0, kQpAttrCurState | kPath | kQpAttrMinRnrTimer},
      {0, kQpAttrCurState | kPath},
-     {0, kQpAttrCurState | kQpAttrQkey}},
-    {Sqe, Rts, {0, 0}, {0, kQpAttrCurState | kQpAttrAccess}, {0, kQpAttrCurState | kQpAttrQkey}},
+     {0, kQpAttrCurState | kQpAttrQkey},
+     {0, kQpAttrCurState | kPath},
+     {0, kQpAttrCurState | kPath | kQpAttrMinRnrTimer}},
+    {Sqe,
+     Rts,
+     {0, 0},
+     {0, kQpAttrCurState | kQpAttrAccess},
+     {0, kQpAttrCurState | kQpAttrQkey},
+     {0, 0},
+     {0, 0}},
 };
 
 constexpr Mover n = Mover::Nobody, C = Mover::Consumer, T = Mover::Transport, E = Mover::Either;
@@ -118,7 +146,18 @@ const QpRights& rights(QpState s) {
 QpMask attributes(Service service, QpState from, QpState to) {
   for (const MaskRow& row : kMasks) {
     if (row.from != from || row.to != to) continue;
-    return service == Service::Rc ? row.rc : service == Service::Uc ? row.uc : row.ud;
+    switch (service) {
+      case Service::Rc:
+        return row.rc;
+      case Service::Uc:
+        return row.uc;
+      case Service::Ud:
+        return row.ud;
+      case Service::XrcSend:
+        return row.xrc_send;
+      case Service::XrcReceive:
+        return row.xrc_receive;
+    }
   }
   return {};
 }
@@ -127,7 +166,7 @@ QpMove judge_move(const QpRules& rules, Service service, QpState from, QpState t
                   std::uint32_t mask) {
   if (at(to) >= kQpStates) return {QpVerdict::NoSuchMove, QpEffect::Nothing};
   const auto who = static_cast<unsigned>(rules.moves[at(from)][at(to)]);
-  const bool has_sqe = service != Service::Rc;
+  const bool has_sqe = !is_reliable(service);
   if ((who & static_cast<unsigned>(by)) == 0 || (!has_sqe && (from == Sqe || to == Sqe))) {
     return {QpVerdict::NoSuchMove, QpEffect::Nothing};
   }

@@ -28,8 +28,16 @@ enum class QpState : std::uint8_t { Reset, Init, Rtr, Rts, Sqd, Sqe, Error };
 inline constexpr std::size_t kQpStates = 7;
 std::string_view name(QpState);
 
-// Reliable, unreliable connection; unreliable datagram.
-enum class Service : std::uint8_t { Rc, Uc, Ud };
+// Reliable, unreliable connection; unreliable datagram; the sending and the receiving end of an
+// extended reliable connection (XRC INI and TGT).
+enum class Service : std::uint8_t { Rc, Uc, Ud, XrcSend, XrcReceive };
+constexpr bool is_xrc(Service s) {
+  return s >= Service::XrcSend;
+}
+// Acknowledged and repeated: the send queue fails with the whole, there is no Sqe.
+constexpr bool is_reliable(Service s) {
+  return s == Service::Rc || is_xrc(s);
+}
 
 // ---- what a state does with work
 // -----------------------------------------------------------------

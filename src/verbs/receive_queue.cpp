@@ -35,10 +35,13 @@ ReceiveQueue::ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::ui
   ++shared_->users;
 }
 
+ReceiveQueue::ReceiveQueue(BufferPool* pool, std::uint32_t first)
+    : max_wr_(0), max_sge_(0), holds_(0), head_(first), tail_(first), pool_(pool) {}
+
 ReceiveQueue::~ReceiveQueue() {
   if (shared_ != nullptr) {
     reset(head());
-    --shared_->users;
+    if (shared_->xrc.number == 0) --shared_->users;
   } else if (store_ != nullptr) {
     store_->abandon();
   }
@@ -82,11 +85,23 @@ void ReceiveQueue::reset(std::uint32_t first) {
   tail_ = first;
 }
 
+void ReceiveQueue::turn_to(SharedReceiveQueue* queue) {
+  shared_ = queue;
+  store_ = queue != nullptr ? queue->store() : nullptr;
+}
+
+void ReceiveQueue::forget_queue(const SharedReceiveQueue* queue) {
+  if (shared_ != queue) return;
+  forget_posted();
+  tail_ = head();
+  turn_to(nullptr);
+}
+
 void ReceiveQueue::leave() {
   forget_posted();
   tail_ = head();
   if (shared_ == nullptr) return;
-  --shared_->users;
+  if (shared_->xrc.number == 0) --shared_->users;
   shared_ = nullptr;
   store_ = nullptr;
 }

@@ -30,6 +30,8 @@ class ReceiveQueue {
   ReceiveQueue(std::uint32_t max_wr, std::uint32_t max_sge, std::uint32_t first);
   // On `shared`, which outlives it; `pool` lends the list of bound WQEs.
   ReceiveQueue(SharedReceiveQueue* shared, BufferPool* pool, std::uint32_t first);
+  // XRC: on none at first; each message chooses one.
+  ReceiveQueue(BufferPool* pool, std::uint32_t first);
   ~ReceiveQueue();
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
@@ -81,7 +83,7 @@ class ReceiveQueue {
     }
   }
   // From now on a receive of its own holds its place (places.h); before the first post.
-  void hold_places() { holds_ = shared_ == nullptr ? 1 : 0; }
+  void hold_places() { holds_ = pool_ == nullptr ? 1 : 0; }
   // Null where it is not its own.
   Places* places() { return holds_ != 0 ? &places_ : nullptr; }
   // What ended out of order is forgotten (section 5); WQEs stay with their indices (E-15).
@@ -90,6 +92,10 @@ class ReceiveQueue {
   void reset(std::uint32_t first);
   // Nothing is received any more: nor is a shared queue needed, which may go.
   void leave();
+  // XRC: what is bound next is of that one, null: of none; nothing is bound.
+  void turn_to(SharedReceiveQueue* queue);
+  // XRC: that queue goes. What is bound of it is free again, without a word.
+  void forget_queue(const SharedReceiveQueue* queue);
 
  private:
   void forget_posted();
@@ -111,10 +117,10 @@ class ReceiveQueue {
   // the engine missed the receive, and the engine says so before it looks again
   // (QueuePair::starved).
   std::atomic<std::uint32_t> head_, tail_;
-  std::uint32_t bound_mask_ = 0;  // of bound_
-  SharedReceiveQueue* shared_ = nullptr;
-  BufferPool* pool_ = nullptr;
-  std::uint32_t* bound_ = nullptr;  // positions by index, while any is bound
+  std::uint32_t bound_mask_ = 0;          // of bound_
+  SharedReceiveQueue* shared_ = nullptr;  // of XRC the one in use
+  BufferPool* pool_ = nullptr;            // null: the queue is one of its own
+  std::uint32_t* bound_ = nullptr;        // positions by index, while any is bound
   Places places_;
 };
 

@@ -83,6 +83,7 @@ Post SendQueue::post(const SendWr& wr) {
   w->length = static_cast<std::uint32_t>(length);
   w->op = wr.op;
   w->flags = wr.flags;
+  w->remote_srq = wr.remote_srq;
   std::memset(at + sizeof(SendWqe), 0, payload_ - sizeof(SendWqe));
   std::byte* payload = at + payload_;
   if (wr.op == WrOp::Bind) [[unlikely]] {

@@ -36,7 +36,8 @@ struct SendWqe {
   WrOp op = WrOp::Send;
   std::uint8_t flags = 0;  // WrFlag
   std::uint8_t num_sge = 0;
-  bool done = false;  // completes as soon as everything before it has
+  bool done = false;             // completes as soon as everything before it has
+  std::uint32_t remote_srq = 0;  // XRC
 };
 static_assert(sizeof(SendWqe) == 32, "with 16 octets of the transport and one SGE a cache line");
 

@@ -16,6 +16,16 @@
 
 namespace urnic::verbs {
 
+class CompletionQueue;
+
+// What a shared receive queue of XRC has besides: any receiving end of its domain delivers into it
+// what names its number, and it completes on the queue's own completion queue.
+struct XrcQueue {
+  std::uint32_t number = 0;  // 24 bits; 0: it is none of XRC
+  std::uint32_t domain = 0;
+  CompletionQueue* completions = nullptr;  // outlives it
+};
+
 class SharedReceiveQueue {
  public:
   enum class Post : std::uint8_t { Ok, Full, TooManySges };
@@ -47,7 +57,8 @@ class SharedReceiveQueue {
   // The event is due: reported once, then disarmed.
   bool take_limit_event();
 
-  // Queue pairs that use it.
+  XrcQueue xrc;
+  // Queue pairs that use it; of XRC none is counted.
   std::uint32_t users = 0;
   // Connections that dropped a Send for want of a receive (E-17), by the engine's handle.
   std::vector<std::uint64_t> starved;

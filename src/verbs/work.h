@@ -65,6 +65,7 @@ struct SendWr {
   std::uint64_t immediate = 0;       // SendImm, WriteImm
   const WindowBind* bind = nullptr;  // Bind; borrowed for the call
   AtomicOperands atomic;             // what was there comes to the SGEs, eight octets
+  std::uint32_t remote_srq = 0;      // XRC: number of the peer's shared receive queue
 };
 
 struct RecvWr {
@@ -87,6 +88,7 @@ enum class Status : std::uint8_t {
   RnrRetryExceeded,  // the peer never had a receive posted
   BadResponse,       // an answer that does not belong to what was asked
   LocalOperation,    // not in this state, not with this service
+  RemoteInvalidRd,   // XRC: that shared receive queue is of another domain
 };
 
 struct Completion {

@@ -15,6 +15,7 @@ struct WorkQueueSizes {
   std::uint32_t max_send_sge = 4, max_recv_sge = 4;
   std::uint32_t max_inline = 256;
   SharedReceiveQueue* shared_rq = nullptr;  // instead of receives of its own; outlives the queues
+  bool xrc_receives = false;                // or those of whatever queue of XRC a message names
 };
 
 // What the transport needs.
@@ -27,8 +28,10 @@ struct WorkQueueLayout {
 struct WorkQueues {
   WorkQueues(const WorkQueueSizes& c, const WorkQueueLayout& l)
       : sq(c.max_send_wr, c.max_send_sge, c.max_inline, l.send_part),
-        rq(c.shared_rq != nullptr ? ReceiveQueue(c.shared_rq, l.pool, l.first_receive)
-                                  : ReceiveQueue(c.max_recv_wr, c.max_recv_sge, l.first_receive)) {}
+        rq(c.xrc_receives ? ReceiveQueue(l.pool, l.first_receive)
+           : c.shared_rq != nullptr
+               ? ReceiveQueue(c.shared_rq, l.pool, l.first_receive)
+               : ReceiveQueue(c.max_recv_wr, c.max_recv_sge, l.first_receive)) {}
 
   SendQueue sq;
   ReceiveQueue rq;

@@ -313,6 +313,7 @@ TEST(Counters, E48_EachOfThemMovesWhenWhatItCountsHappens) {
   Lossy().selective(&moved);
   Lossy().unreliable(&moved);
   Lossy().kept(&moved);
+  Lossy().xrc(&moved);
   Lossy().congested(&moved);
   packets_of_roce(&moved);
   connections_of_roce(&moved);

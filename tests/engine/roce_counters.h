@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "roce/frame.h"
+#include "sim/roce_setup.h"
 #include "tests/engine/moved_counters.h"
 #include "tests/engine/roce_ends.h"
 
@@ -65,6 +66,27 @@ struct Lossy : RoceEnds {
     pair->run_for(Duration::ms(10));
     moved->add(pair->left().engine());
     moved->add(pair->right().engine());
+  }
+  // XRC: a request for a queue that is not there, and one for a queue of another domain.
+  void xrc(Moved* moved) {
+    for (const bool foreign : {false, true}) {
+      pair = std::make_unique<sim::Pair>(both());
+      left = pair->left().make_roce_qp({}, verbs::Service::XrcSend);
+      right = pair->right().make_roce_qp({}, verbs::Service::XrcReceive);
+      sim::RocePlan plan;
+      plan.service = verbs::Service::XrcSend;
+      ASSERT_TRUE(sim::connect_roce(*pair, *left, *right, plan, Duration::s(1)));
+      rooms(8000);
+      verbs::CompletionQueue cq(1);
+      verbs::SharedReceiveQueue* const queue = pair->right().engine().roce().create_xrc_queue(
+          pair->right().pd, 1, 1, sim::Node::kXrcDomain + 1, &cq);
+      const verbs::Sge sge{ours->at(), 10, ours->key};
+      verbs::SendWr wr = request(verbs::WrOp::Send, 1, sge, 0, 0);
+      wr.remote_srq = foreign ? queue->xrc.number : 0;
+      ASSERT_EQ(pair->left().post_send(*left, wr, pair->now()), verbs::Post::Ok);
+      ASSERT_TRUE(run(1));
+      moved->add(pair->right().engine());
+    }
   }
   // The transport timer is half a second, a round trip much less: probes and what they show.
   void probe(Moved* moved) {

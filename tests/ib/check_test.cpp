@@ -52,6 +52,51 @@ TEST_F(CheckTest, AnUnknownQueuePairOrAnotherServiceIsASilentDrop) {
   }
 }
 
+// proves: IB-164
+TEST_F(CheckTest, AnEndOfXrcHasOneHalf) {
+  qp.service = ServiceType::Xrc;
+  header.bth.opcode = Opcode(ServiceType::Xrc, Operation::SendOnly);
+  expect_drop(Drop::WrongService);
+  header.bth.opcode = Opcode(ServiceType::Xrc, Operation::Acknowledge);
+  ASSERT_TRUE(verdict().ok());
+  EXPECT_EQ(*verdict(), Half::Requester);
+  qp.xrc.receives = true;
+  expect_drop(Drop::WrongService);
+  header.bth.opcode = Opcode(ServiceType::Xrc, Operation::SendOnly);
+  ASSERT_TRUE(verdict().ok());
+  EXPECT_EQ(*verdict(), Half::Responder);
+  EXPECT_TRUE(verdict(QpState::Rtr).ok());
+}
+
+// proves: IB-164
+TEST_F(CheckTest, XrcIsNotRc) {
+  qp.service = ServiceType::Xrc;
+  header.bth.opcode = Opcode(ServiceType::Rc, Operation::Acknowledge);
+  expect_drop(Drop::WrongService);
+  qp.xrc.receives = true;
+  header.bth.opcode = Opcode(ServiceType::Rc, Operation::SendOnly);
+  expect_drop(Drop::WrongService);
+  qp = {};
+  qp.av.remote = source;
+  header.bth.opcode = Opcode(ServiceType::Xrc, Operation::SendOnly);
+  expect_drop(Drop::WrongService);
+}
+
+// Hellos, SACKs and CNPs are of no service.
+TEST_F(CheckTest, WhatUrnicEndsSayToEachOtherComesToEitherEndOfXrc) {
+  qp.service = ServiceType::Xrc;
+  for (const bool receives : {false, true}) {
+    qp.xrc.receives = receives;
+    header.bth.opcode = kCnpOpcode;
+    EXPECT_TRUE(verdict().ok());
+    header.bth.opcode = kHelloOpcode;
+    qp.selective = false;
+    expect_drop(Drop::WrongService);
+    qp.selective = true;
+    EXPECT_TRUE(verdict().ok());
+  }
+}
+
 // proves: S-10
 TEST_F(CheckTest, ACnpIsForARequesterOfAReliableConnectionAndFromItsPeer) {
   header.bth.opcode = kCnpOpcode;

@@ -18,7 +18,8 @@ TEST(OpcodeTable, EachServiceHasItsOperationsAndNoOthers) {
   const std::set<int> ud = {0x64, 0x65};
   for (int octet = 0; octet < 256; ++octet) {
     const bool known = octet <= 0x14 || octet == 0x16 || octet == 0x17 || uc.contains(octet) ||
-                       ud.contains(octet) || octet == 0x81 || octet == 0xc0 || octet == 0xc1;
+                       ud.contains(octet) || octet == 0x81 || octet == 0xc0 || octet == 0xc1 ||
+                       (octet >= 0xa0 && octet <= 0xb4) || octet == 0xb6 || octet == 0xb7;
     EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(octet))).known(), known) << octet;
   }
 }
@@ -35,7 +36,8 @@ TEST(OpcodeTable, OpcodesHaveTheNumbersOfTheWire) {
 // own.
 TEST(OpcodeTable, ResponsesAreReadResponsesAndAcknowledges) {
   for (int octet = 0; octet < 256; ++octet) {
-    const bool response = (octet >= 0x0d && octet <= 0x12) || octet == 0x81 || octet == 0xc0;
+    const bool response = (octet >= 0x0d && octet <= 0x12) || octet == 0x81 || octet == 0xc0 ||
+                          (octet >= 0xad && octet <= 0xb2);
     EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(octet))).response(), response) << octet;
   }
 }
@@ -54,6 +56,20 @@ TEST(OpcodeTable, HeadersBehindTheBth) {
   EXPECT_EQ(rc(Operation::ReadResponseMiddle).headers, 0);
   EXPECT_EQ(row(Opcode(ServiceType::Ud, Operation::SendOnlyImm)).headers, kDeth | kImmDt);
   EXPECT_EQ(row(Opcode(ServiceType::Ud, Operation::SendOnlyImm)).header_octets, 12);
+}
+
+// RC behind an XRCETH, which responses do not have.
+TEST(OpcodeTable, XrcIsRcBehindTheNumberOfAQueue) {
+  for (unsigned operation = 0; operation < 32; ++operation) {
+    const OpcodeRow& of_rc = rc(static_cast<Operation>(operation));
+    const OpcodeRow& xrc = row(Opcode(ServiceType::Xrc, static_cast<Operation>(operation)));
+    const int more = of_rc.known() && !of_rc.response() ? kXrcEth : 0;
+    EXPECT_EQ(xrc.headers, of_rc.headers | more) << operation;
+    EXPECT_EQ(xrc.header_octets, of_rc.header_octets + (more != 0 ? 4 : 0)) << operation;
+    EXPECT_EQ(xrc.family, of_rc.family) << operation;
+    EXPECT_EQ(xrc.place, of_rc.place) << operation;
+    EXPECT_EQ(xrc.payload, of_rc.payload) << operation;
+  }
 }
 
 TEST(OpcodeTable, NoHeadersAreLongerThanTheLongest) {

@@ -65,6 +65,53 @@ TEST(Packet, EveryExtensionHeaderLiesWhereItShould) {
   EXPECT_EQ(to_hex(ByteView(emit(h)).subspan(12, 12)), "800100000001020300000007");
 }
 
+// proves: IB-161
+TEST(Packet, RequestsOfXrcNameAQueueBehindTheBthAndResponsesDoNot) {
+  PacketHeader h = header_of(ServiceType::Xrc, Operation::SendOnly);
+  h.srq = 0x0a0b0c;
+  EXPECT_EQ(to_hex(emit(h, {1, 2, 3, 4})),
+            "a440ffff0012345600abcdef"
+            "000a0b0c"
+            "01020304"
+            "00000000");
+  h = header_of(ServiceType::Xrc, Operation::WriteOnlyImm);
+  h.srq = 0x010203;
+  h.reth = {0x0102030405060708, 0x11121314, 0x21222324};
+  h.immediate = 0x31323334;
+  EXPECT_EQ(to_hex(ByteView(emit(h)).subspan(12, 24)),
+            "00010203"
+            "0102030405060708111213142122232431323334");
+  h = header_of(ServiceType::Xrc, Operation::CmpSwap);
+  h.srq = 0xffffff;
+  h.atomic = {0x0102030405060708, 0x11121314, 0x2122232425262728, 0x3132333435363738};
+  EXPECT_EQ(to_hex(ByteView(emit(h)).subspan(12, 32)),
+            "00ffffff"
+            "01020304050607081112131421222324252627283132333435363738");
+  h = header_of(ServiceType::Xrc, Operation::Acknowledge);
+  h.srq = 0x0a0b0c;
+  h.aeth = {Syndrome::nak(NakCode::InvalidRdRequest), Msn(0x010203)};
+  EXPECT_EQ(to_hex(emit(h)),
+            "b140ffff0012345600abcdef"
+            "64010203"
+            "00000000");
+}
+
+// proves: IB-161
+TEST(Packet, OneThatIsTooShortForTheNumberOfItsQueueIsMalformed) {
+  const Bytes whole = from_hex("a440ffff0012345600abcdef000a0b0c00000000");
+  const auto packet = parse_packet(whole);
+  ASSERT_TRUE(packet.ok());
+  EXPECT_EQ(packet->header.srq, 0x0a0b0cu);
+  EXPECT_TRUE(packet->payload.empty());
+  const auto cut = parse_packet(ByteView(whole).first(16));
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error(), Malformed::Headers);
+  // What stands in its first octet says nothing.
+  const auto reserved = parse_packet(from_hex("a440ffff0012345600abcdefee0a0b0c00000000"));
+  ASSERT_TRUE(reserved.ok());
+  EXPECT_EQ(reserved->header.srq, 0x0a0b0cu);
+}
+
 // What is written is read, for every opcode and any values.
 TEST(Packet, WhatIsWrittenReadsTheSame) {
   Rng rng(3);

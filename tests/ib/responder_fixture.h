@@ -83,7 +83,7 @@ struct ResponderFixture : testing::Test {
   ParsedPacket packet(Operation o, Psn at, Bytes payload = {}) {
     payloads.push_back(std::move(payload));
     ParsedPacket p;
-    p.header.bth.opcode = Opcode(ServiceType::Rc, o);
+    p.header.bth.opcode = Opcode(qp.service, o);
     p.header.bth.dest_qp = qp.number;
     p.header.bth.psn = at;
     p.header.bth.ack_request = p.header.row().ends();
@@ -142,7 +142,7 @@ struct ResponderFixture : testing::Test {
     const auto seen = parse_packet(octets);
     EXPECT_TRUE(seen.ok());
     const PacketHeader& h = seen->header;
-    EXPECT_EQ(h.bth.opcode.service(), ServiceType::Rc);
+    EXPECT_EQ(h.bth.opcode.service(), qp.service);
     EXPECT_EQ(h.bth.dest_qp, qp.dest_qp);
     EXPECT_TRUE(h.row().response());
     const auto n = static_cast<std::uint32_t>(seen->payload.size());

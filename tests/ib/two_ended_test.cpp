@@ -134,5 +134,27 @@ TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightWhereBothRepeatSelective
   EXPECT_EQ(met.lies, 0u);
 }
 
+// proves: IB-165
+TEST(TwoEndedSimulation, EveryMessageOnceInOrderAndRightOverXrc) {
+  Met met;
+  const std::uint64_t seeds = all_seeds();
+  const auto make = [](std::uint64_t seed) {
+    Case c(seed);
+    if (seed % 2 == 0) c.with_store();
+    if (seed % 4 == 0) c.with_selective();
+    return c.with_xrc();
+  };
+  if (!run_seeds(make, seeds, &met)) return;
+  for (const std::uint64_t n : {met.lost, met.doubled, met.overtaken, met.timeouts,
+                                met.sequence_naks, met.rnr_naks, met.duplicates, met.held}) {
+    EXPECT_GE(n, seeds) << "each kind of fault and of repair, often";
+  }
+  EXPECT_GT(met.sacks, seeds);
+  EXPECT_GT(met.alone, seeds / 4);
+  EXPECT_GT(met.downgrades, seeds / 10);
+  EXPECT_EQ(met.parked, 0u) << "a shared queue has no waiting";
+  EXPECT_EQ(met.placed, 0u) << "whose memory it is, is asked in its turn";
+}
+
 }  // namespace
 }  // namespace urnic::ib::test

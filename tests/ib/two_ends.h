@@ -14,6 +14,8 @@
 #include "ib/faulty_wire.h"
 #include "ib/requester.h"
 #include "ib/responder.h"
+#include "ib/xrc_queues.h"
+#include "verbs/completion_queue.h"
 
 namespace urnic::ib::test::two_ends {
 
@@ -88,6 +90,15 @@ struct Case {
     }
     return *this;
   }
+  // Each end has receives in three shared queues, and each request names one of the other's.
+  Case& with_xrc() {
+    for (QpAttributes& qp : qps) {
+      qp.service = ServiceType::Xrc;
+      qp.tells_credits = false;
+      qp.xrc.domain = 5;
+    }
+    return *this;
+  }
   std::uint64_t seed;
   Rng rng;
   WireFaults faults;
@@ -103,6 +114,7 @@ struct Work {
   std::uint32_t length = 0;
   std::uint64_t remote = 0;  // offset in the peer's target
   std::uint32_t value = 0;   // Immediate Data, or the key that is invalidated
+  std::size_t queue = 0;     // XRC: which of the peer's
   verbs::AtomicOperands atomic;
   bool takes_receive() const {
     return op == WrOp::Send || op == WrOp::SendImm || op == WrOp::SendInv || op == WrOp::WriteImm;
@@ -113,9 +125,15 @@ struct End {
   End(const Case& c, int which)
       : qp(c.qps[which]),
         messages(c.messages),
+        rq(c.qps[which].service == ServiceType::Xrc ? verbs::ReceiveQueue(&buffers, 0)
+                                                    : verbs::ReceiveQueue(6, 4, 0)),
         requester(qp, c.rules[which], &sq, &table, &pool),
         responder(qp, &rq, &table, &pool) {
     Rng rng(c.seed * 2 + which);
+    qp.xrc.queues = &xrc_queues;
+    for (verbs::SharedReceiveQueue& queue : queues) {
+      xrc_queues.open(&queue, qp.xrc.domain, &completions);
+    }
     for (Bytes* b : {&local, &target, &inbox})
       b->resize(std::size_t{messages} * kSlot + 8 * kCells);
     for (Bytes* b : {&local, &target}) {
@@ -150,6 +168,7 @@ struct End {
       w.length = lengths[rng->below(std::size(lengths))];
       w.value = static_cast<std::uint32_t>(rng->next());
       w.remote = std::uint64_t{i} * kSlot;
+      if (xrc()) w.queue = rng->below(std::size(queues));
       if (w.op == WrOp::SendInv) peer->gone.push_back(w.value = peer->small_region());
       if (w.op == WrOp::LocalInv) gone.push_back(w.value = small_region());
       if (verbs::is_atomic(w.op)) plan_atomic(rng, i, &w);
@@ -187,13 +206,18 @@ struct End {
     while (receives < takes.size() && !rng->chance(0.4)) {
       const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(&inbox[receives * kSlot]), kSlot,
                            inbox_key};
-      if (rq.post({receives, {&sge, 1}}) != verbs::ReceiveQueue::Post::Ok) break;
+      if (!post_receive({receives, {&sge, 1}})) break;
       ++receives;
     }
     while (posted < work.size() && !rng->chance(0.2)) {
       if (!post_work(rng, posted)) break;
       ++posted;
     }
+  }
+  bool post_receive(const verbs::RecvWr& wr) {
+    if (!xrc()) return rq.post(wr) == verbs::ReceiveQueue::Post::Ok;
+    verbs::SharedReceiveQueue& queue = queues[other->work[takes[receives]].queue];
+    return queue.post(wr) == verbs::SharedReceiveQueue::Post::Ok;
   }
   bool post_work(Rng* rng, std::uint32_t i) {
     const Work& w = work[i];
@@ -206,6 +230,7 @@ struct End {
     wr.inv_key = w.value;
     wr.immediate = w.value;
     wr.atomic = w.atomic;
+    wr.remote_srq = other->queues[w.queue].xrc.number;
     const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(&local[i * kSlot]);
     const auto cut = static_cast<std::uint32_t>(rng->between(0, w.length));
     const verbs::Sge sges[] = {{at, cut, lkey}, {at + cut, w.length - cut, lkey}};
@@ -271,6 +296,7 @@ struct End {
     return true;
   }
 
+  bool xrc() const { return qp.service == ServiceType::Xrc; }
   bool failed() const { return requester.failed() || responder.failed(); }
   bool done() const {
     return posted == work.size() && sq.empty() && requester.drained() &&
@@ -320,7 +346,11 @@ struct End {
   verbs::MemoryTable table;
   HeldPool pool;
   verbs::SendQueue sq{12, 4, 64, sizeof(SendPart)};
-  verbs::ReceiveQueue rq{6, 4, 0};
+  BufferPool buffers;
+  verbs::CompletionQueue completions{1};  // nothing is put there: it is in `received`
+  verbs::SharedReceiveQueue queues[3] = {{kPd, 6, 4}, {kPd, 6, 4}, {kPd, 6, 4}};
+  XrcQueues xrc_queues{SipKey{1, 2}};
+  verbs::ReceiveQueue rq;
   Requester requester;
   Responder responder;
   Bytes local, target, inbox, expected_local, expected_target;

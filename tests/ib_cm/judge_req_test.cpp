@@ -41,6 +41,13 @@ TEST_F(JudgeReq, EveryReasonHasItsNumber) {
   EXPECT_EQ(judge([](Req& r) { r.transport = Transport::Rd; }), Reason::Transport);
   EXPECT_EQ(judge([](Req& r) { r.transport = Transport::Extended; }), Reason::Transport);
   EXPECT_EQ(judge([](Req& r) { r.extended = 1; }), Reason::Transport);
+  for (std::uint8_t extended = 0; extended < 8; ++extended) {
+    EXPECT_EQ(judge([extended](Req& r) {
+                r.transport = Transport::Extended;
+                r.extended = extended;
+              }),
+              extended == kExtendedXrc ? Reason::None : Reason::Transport);
+  }
   for (const std::uint32_t qpn : {0u, 1u, 0xffffffu}) {
     EXPECT_EQ(judge([qpn](Req& r) { r.qpn = qpn; }), Reason::Unsupported) << qpn;
   }

@@ -82,6 +82,60 @@ TEST_F(Opening, WhatEachEndSaysIsWhatTheOtherHears) {
   EXPECT_EQ(b.manager.half_open(), 0u);
 }
 
+// proves: IB-166
+TEST_F(Opening, OfXrcTheRepNamesTheQueuePairWhereOthersNameAnEeContext) {
+  listener = b.manager.listen({test::kService, {}, Transport::Extended, 16});
+  Connect c = a.connect_to(b.me, 0x4711);
+  c.transport = Transport::Extended;
+  active = *a.manager.connections().connect(c, {}, now);
+  const auto sent = a.mads();
+  ASSERT_EQ(sent.size(), 1u);
+  const Req req = read_req(sent[0].mad);
+  EXPECT_EQ(req.transport, Transport::Extended);
+  EXPECT_EQ(req.extended, kExtendedXrc);
+  EXPECT_EQ(req.qpn, 0x4711u);
+  deliver(a, sent[0]);
+  EXPECT_EQ(request().transport, Transport::Extended);
+  ASSERT_EQ(b.manager.connections().accept(
+                passive, {0x815, ib::Psn(0x123456), 1, 0, 7, true, false}, {}, now),
+            Refusal::None);
+  const auto answered = b.mads();
+  ASSERT_EQ(answered.size(), 1u);
+  const Rep rep = read_rep(answered[0].mad);
+  EXPECT_EQ(rep.eecn, 0x815u);
+  EXPECT_EQ(rep.qpn, 0u);
+  EXPECT_TRUE(rep.srq);
+  deliver(b, answered[0]);
+  const auto accepted = a.events();
+  ASSERT_THAT(kinds_of(accepted), ElementsAre(EventKind::Accepted));
+  EXPECT_EQ(accepted[0].qp.qpn, 0x815u);
+  ASSERT_EQ(a.manager.connections().confirm(active, {}), Refusal::None);
+  carry(a);
+  EXPECT_EQ(state_of(b, passive), State::Established);
+  // Either end finds the other one by it.
+  ASSERT_EQ(b.manager.connections().disconnect(passive, {}, now), Refusal::None);
+  settle();
+  EXPECT_THAT(kinds_of(a.events()), ElementsAre(EventKind::Disconnected));
+}
+
+// proves: IB-166
+TEST_F(Opening, XrcAndRcAreNotEachOthers) {
+  for (const Transport served : {Transport::Rc, Transport::Extended}) {
+    listener = b.manager.listen({test::kService, {}, served, 16});
+    Connect c = a.connect_to(b.me, served == Transport::Rc ? 0x11 : 0x12);
+    c.transport = served == Transport::Rc ? Transport::Extended : Transport::Rc;
+    active = *a.manager.connections().connect(c, {}, now);
+    carry(a);
+    EXPECT_THAT(b.events(), IsEmpty());
+    carry(b);
+    const auto refused = a.events();
+    ASSERT_FALSE(refused.empty());
+    EXPECT_EQ(refused[0].kind, EventKind::Rejected);
+    EXPECT_EQ(refused[0].reason, Reason::Transport);
+    b.manager.unlisten(listener);
+  }
+}
+
 // The REQ that rping of Linux sends, out of our own mouth.
 TEST_F(Opening, AReqIsThatOfLinux) {
   ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me), {}, now).ok());

@@ -192,6 +192,21 @@ TEST(RoceScenarios, UnreliableServicesLoseWholeMessages) {
   EXPECT_GT(runs[0].messages, runs[1].messages);
 }
 
+// proves: IB-165
+TEST(RoceScenarios, XrcIsRcWithQueuesByNumber) {
+  const auto runs = first_runs("roce-xrc");
+  for (const RunResult& r : runs) {
+    EXPECT_EQ(r.messages, 500u);
+    EXPECT_GT(asks(r).requests_repeated, 0u);
+    EXPECT_EQ(serves(r).requests_refused, 0u);
+    EXPECT_EQ(r.roce.from_right.acks_with_credits, 0u);
+  }
+  EXPECT_TRUE(asks(runs[0]).selective && serves(runs[0]).selective) << "by a hello";
+  EXPECT_TRUE(asks(runs[1]).selective && serves(runs[1]).selective) << "by connection management";
+  EXPECT_EQ(serves(runs[2]).requests_held, 0u);
+  EXPECT_GT(runs[0].goodput(), runs[2].goodput());
+}
+
 TEST(RoceScenarios, ConnectionsComeUpOverABadWire) {
   const auto runs = first_runs("roce-cm-loss");
   EXPECT_EQ(runs[0].roce.management_again, 0u);

@@ -51,6 +51,35 @@ TEST(QpState, IB109_IB111_IB118_AllPairsOfUcAndUd) {
   expect_moves(kIbRules, Service::Ud, want);
 }
 
+// Both ends of XRC are moved as RC, each with the attributes of the half it has.
+// proves: IB-164
+TEST(QpState, TheEndsOfXrcMoveAsRcWithTheirOwnAttributes) {
+  for (const Service service : {Service::XrcSend, Service::XrcReceive}) {
+    expect_moves(kIbRules, service,
+                 {"CC-----", "CCC---C", "C--C--E", "C--CC-E", "C--CC-E", "-------", "C-----C"});
+    EXPECT_EQ(attributes(service, QpState::Reset, QpState::Init).required,
+              attributes(Service::Rc, QpState::Reset, QpState::Init).required);
+  }
+  const auto required = [](Service s, QpState from, QpState to) {
+    return attributes(s, from, to).required;
+  };
+  constexpr std::uint32_t kServes = kQpAttrMaxDestRdAtomic | kQpAttrMinRnrTimer;
+  constexpr std::uint32_t kAsks = kQpAttrRetryCount | kQpAttrRnrRetry | kQpAttrMaxRdAtomic;
+  const std::uint32_t rtr = required(Service::Rc, QpState::Init, QpState::Rtr);
+  const std::uint32_t rts = required(Service::Rc, QpState::Rtr, QpState::Rts);
+  EXPECT_EQ(required(Service::XrcSend, QpState::Init, QpState::Rtr), rtr & ~kServes);
+  EXPECT_EQ(required(Service::XrcReceive, QpState::Init, QpState::Rtr), rtr);
+  EXPECT_EQ(required(Service::XrcSend, QpState::Rtr, QpState::Rts), rts);
+  EXPECT_EQ(required(Service::XrcReceive, QpState::Rtr, QpState::Rts), rts & ~kAsks);
+  for (const QpState from : {QpState::Rtr, QpState::Rts, QpState::Sqd}) {
+    EXPECT_EQ(attributes(Service::XrcSend, from, QpState::Rts).optional & kQpAttrMinRnrTimer, 0u);
+    EXPECT_NE(attributes(Service::XrcReceive, from, QpState::Rts).optional & kQpAttrMinRnrTimer,
+              0u);
+  }
+  EXPECT_EQ(attributes(Service::XrcSend, QpState::Sqd, QpState::Sqd).optional & kServes, 0u);
+  EXPECT_EQ(attributes(Service::XrcReceive, QpState::Sqd, QpState::Sqd).optional & kAsks, 0u);
+}
+
 TEST(QpState, IB122_AllPairsOverIwarp) {
   expect_moves(kIwarpRules, Service::Rc,
                {"CC-----", "CCT---C", "C--T--E", "C--CE-E", "C-----E", "-------", "C-----C"});

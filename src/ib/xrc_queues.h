@@ -1,0 +1,53 @@
+// The shared receive queues of XRC of an engine, by the number that requests name in their XRCETH.
+// Which queue a request is for is asked with each message (xrc.h).
+//
+// Under the ownership of the engine. A lookup allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/hash_map.h"
+#include "base/siphash.h"
+#include "base/stag_form.h"
+#include "verbs/shared_receive_queue.h"
+
+namespace urnic::ib {
+
+class XrcQueues {
+ public:
+  // bound: shared receive queues of XRC of an engine; limit: 65536 (`kMost`); beyond: creating one:
+  // no_memory; test: XrcQueues.ThereAreSoManyAndThenNoMore
+  static constexpr std::uint32_t kMost = 1u << 16;
+
+  // `key`: what numbers look like from outside (E-49).
+  explicit XrcQueues(const SipKey& key) : numbers_(key) {}
+
+  // It has a number from now on, and belongs to the domain. False: there are as many as may be.
+  // Throws std::bad_alloc, and then nothing has changed.
+  bool open(verbs::SharedReceiveQueue*, std::uint32_t domain, verbs::CompletionQueue* completions);
+  // Nobody finds it any more. Its number comes again when all others have been used.
+  void close(verbs::SharedReceiveQueue*) noexcept;
+  // Null when it is nobody's: 0, an ordinary queue's, one that has gone.
+  verbs::SharedReceiveQueue* find(std::uint32_t number) const {
+    verbs::SharedReceiveQueue* const* const at = by_number_.find(number);
+    return at == nullptr ? nullptr : *at;
+  }
+  std::size_t size() const { return by_number_.size(); }
+  // f(SharedReceiveQueue&) for each.
+  template <class F>
+  void for_each(F&& f) {
+    by_number_.for_each([&](std::uint32_t, verbs::SharedReceiveQueue* q) { f(*q); });
+  }
+
+ private:
+  // Numbers are spread already.
+  struct AsItIs {
+    std::uint64_t operator()(std::uint32_t number) const { return number; }
+  };
+  HashMap<std::uint32_t, verbs::SharedReceiveQueue*, AsItIs> by_number_;
+  StagForm numbers_;
+  std::uint32_t last_ = 0;
+};
+
+}  // namespace urnic::ib
