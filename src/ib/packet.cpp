@@ -51,6 +51,10 @@ void write_bth(const Bth& h, std::uint8_t pad, std::uint8_t* p) {
 
 // The headers behind the BTH, which are there.
 void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h) {
+  if (r.has(kRdeth)) {
+    h->ee_context = load_be24(p + 1);
+    p += 4;
+  }
   if (r.has(kDeth)) {
     h->deth = {load_be32(p), load_be24(p + 5)};
     p += 8;
@@ -79,6 +83,11 @@ void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h)
 }
 
 void write_extensions(const OpcodeRow& r, const PacketHeader& h, std::uint8_t* p) {
+  if (r.has(kRdeth)) {
+    p[0] = 0;
+    store_be24(p + 1, h.ee_context);
+    p += 4;
+  }
   if (r.has(kDeth)) {
     store_be32(p, h.deth.qkey);
     p[4] = 0;

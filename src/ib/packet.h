@@ -19,7 +19,7 @@ inline constexpr std::uint16_t kUdpPort = 4791;
 inline constexpr std::uint16_t kDefaultPkey = 0xffff;
 inline constexpr std::uint32_t kBthOctets = 12;
 inline constexpr std::uint32_t kIcrcOctets = 4;
-inline constexpr std::uint32_t kMaxHeaderOctets = 40;  // BTH and AtomicETH
+inline constexpr std::uint32_t kMaxHeaderOctets = 52;  // RD: BTH, RDETH, DETH, AtomicETH
 inline constexpr std::uint32_t kMaxPmtu = 4096;
 // The largest datagram payload: headers, a full packet, ICRC.
 inline constexpr std::uint32_t kMaxPacketOctets = kMaxHeaderOctets + kMaxPmtu + kIcrcOctets;
@@ -111,6 +111,7 @@ struct PacketHeader {
   std::uint32_t immediate = 0;  // ImmDt, as a number; the octets are big endian
   std::uint32_t inv_rkey = 0;   // IETH
   Deth deth;
+  std::uint32_t ee_context = 0;  // RDETH, 24 bits: whose packet it is at its receiver
 
   const OpcodeRow& row() const { return ib::row(bth.opcode); }
 };
