@@ -157,9 +157,12 @@ void RdHost::settle(EeContext& ee) {
       return;
     case RdEnd::How::QueuePairStops:
       return stop_sends(*qp);
+    case RdEnd::How::BothStop:
+      stop_context(ee);
+      return stop_queue_pair(*qp);
     case RdEnd::How::EeContextStops:
       stop_context(ee);
-      if (qp != nullptr) stop_queue_pair(*qp);
+      if (qp != nullptr) stop_sends(*qp);
       return;
   }
 }

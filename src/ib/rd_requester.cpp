@@ -126,7 +126,7 @@ void RdRequester::finish(Msn msn) {
 void RdRequester::give_up(Status status, GiveUp how) {
   m_.sender->fail(status);
   const bool all = how == GiveUp::Error;
-  end_ = {all ? RdEnd::How::EeContextStops : RdEnd::How::QueuePairStops, m_.sender};
+  end_ = {all ? RdEnd::How::BothStop : RdEnd::How::QueuePairStops, m_.sender};
   if (all) {
     m_.sender = nullptr;
     phase_ = Phase::Idle;

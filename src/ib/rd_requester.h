@@ -29,7 +29,8 @@ struct RdEnd {
     None,
     Done,
     QueuePairStops,  // failed; the queue pair goes to Sqe
-    EeContextStops,  // failed; queue pair and EE context go to Error
+    BothStop,        // failed; queue pair and EE context go to Error
+    EeContextStops,  // no RESYNC was answered; a message that was to be put back has failed
     PutBack,         // it will come again
   };
   How how = How::None;

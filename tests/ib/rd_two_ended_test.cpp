@@ -67,7 +67,7 @@ TEST(RdTwoEnded, EachMessageAtMostOnceWholeInOrderAndToItsOwnAndEachRequestEndsO
   }
   for (const std::uint64_t n :
        {met.resyncs_again, met.put_back, met.invalid_rd, met.ignored, met.aborted_receives}) {
-    EXPECT_GE(n, seeds / 20) << met.resyncs_again << " " << met.put_back << " " << met.invalid_rd << " " << met.ignored << " " << met.aborted_receives << " " << met.succeeded<< " " << met.failed;
+    EXPECT_GE(n, seeds / 20);
   }
 }
 

@@ -97,6 +97,21 @@ TEST_F(Resyncing, ALostResyncComesAgainAndWithoutAnAnswerTheEeContextIsInError) 
   EXPECT_THAT(statuses(), ElementsAre(Status::RemoteAccess, Status::LocalOperation));
 }
 
+// proves: IB-166, IB-167
+TEST_F(Resyncing, WithoutAnAnswerAMessageThatWasToBePutBackFailsOnce) {
+  ee.rules.on_rnr = OnRnr::Suspend;
+  ee.retry_count = 0;
+  post(WrOp::Send, 10, 0x11, 1);
+  requests();
+  come(rnr(100));
+  requests();
+  wait();
+  EXPECT_EQ(context().state, QpState::Error);
+  EXPECT_EQ(pair().state, QpState::Sqe);
+  EXPECT_THAT(requests(), IsEmpty());
+  EXPECT_THAT(statuses(), ElementsAre(Status::RetryExceeded));
+}
+
 // Late answers to the message are none to its RESYNC.
 // proves: IB-164
 TEST_F(Resyncing, OnlyAnAckOfItsPsnAnswersIt) {
