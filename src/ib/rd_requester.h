@@ -49,13 +49,13 @@ enum class RdHeard : std::uint8_t {
 };
 
 struct RdRequesterCounters {
-  std::uint64_t messages = 0;                // done
-  std::uint64_t packets = 0, repeated = 0;   // sent in all; of these sent before
-  std::uint64_t resyncs = 0;                 // messages given up by one
-  std::uint64_t resyncs_again = 0;           // of these sent again
+  std::uint64_t messages = 0;                          // done
+  std::uint64_t packets = 0, repeated = 0;             // sent in all; of these sent before
+  std::uint64_t resyncs = 0;                           // messages given up by one
+  std::uint64_t resyncs_again = 0;                     // of these sent again
   std::uint64_t timeouts = 0, naks = 0, rnr_naks = 0;  // acted upon
-  std::uint64_t put_back = 0;                // messages, for want of a receive
-  std::uint64_t strangers = 0, malformed = 0;  // responses discarded
+  std::uint64_t put_back = 0;                          // messages, for want of a receive
+  std::uint64_t strangers = 0, malformed = 0;          // responses discarded
 };
 
 class RdRequester {
@@ -91,6 +91,11 @@ class RdRequester {
   Psn psn() const { return psn_; }
   // For tests and statistics.
   const RdMessage& message() const { return m_; }
+  // Behind the furthest PSN that was ever used, that of a RESYNC included.
+  Psn furthest() const {
+    if (phase_ == Phase::Idle) return psn_;
+    return m_.first + m_.fresh + (phase_ == Phase::Resync ? 1 : 0);
+  }
   bool resyncing() const { return phase_ == Phase::Resync; }
 
  private:
@@ -118,7 +123,7 @@ class RdRequester {
   bool owed_ = false;       // RESYNC: is to leave
   bool repeating_ = false;  // a NAK has begun this repetition, and no progress was made since
   Psn psn_;
-  RdMessage m_;  // in Resync: of which nothing but numbers is left
+  RdMessage m_;               // in Resync: of which nothing but numbers is left
   RdSender* held_ = nullptr;  // whose that was
   // OnRnr::Suspend: the answer to the RESYNC says what becomes of the message.
   bool suspended_ = false;

@@ -150,8 +150,8 @@ void RdResponder::serve(RdQueuePair* to, const PacketHeader& h) {
   pair_ = {true, h.deth.source_qp, h.bth.dest_qp};
 }
 
-// Receives are used in their order: while a message over another EE context has the oldest, there is
-// none for one of ours.
+// Receives are used in their order: while a message over another EE context has the oldest, there
+// is none for one of ours.
 bool RdResponder::receive_in_use(const OpcodeRow& row) const {
   if (to_->receives_from == nullptr || to_->receives_from == this) return false;
   return row.family == Family::Send ? row.begins() : row.completes_receive();

@@ -1,6 +1,6 @@
-// The responder half of an EE context: takes requests for all queue pairs of its domain in the order
-// of their PSNs, by the checks of RC, and answers them. What is refused ends its message, not the EE
-// context; a RESYNC says where it goes on.
+// The responder half of an EE context: takes requests for all queue pairs of its domain in the
+// order of their PSNs, by the checks of RC, and answers them. What is refused ends its message, not
+// the EE context; a RESYNC says where it goes on.
 //
 //   take()            a request has come: carried out, answered again, refused, or ignored
 //   due()             something is to be answered now
@@ -42,10 +42,10 @@ struct RdReceived {
 struct RdResponderCounters {
   std::uint64_t requests = 0;  // packets accepted
   std::uint64_t duplicates = 0, ignored = 0, out_of_sequence = 0;
-  std::uint64_t refused = 0;     // packets, and of these as an Invalid RD Request
+  std::uint64_t refused = 0;  // packets, and of these as an Invalid RD Request
   std::uint64_t invalid_rd = 0;
-  std::uint64_t resyncs = 0;     // that were new
-  std::uint64_t aborted = 0;     // messages of which a part had come
+  std::uint64_t resyncs = 0;  // that were new
+  std::uint64_t aborted = 0;  // messages of which a part had come
   std::uint64_t acks = 0, sequence_naks = 0, rnr_naks = 0, fatal_naks = 0, read_responses = 0;
 };
 

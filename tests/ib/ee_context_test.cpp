@@ -65,10 +65,10 @@ TEST(RdQueuePairStates, MovesTakeTheAttributesOfRd) {
         }
       }
       // Address, PSNs and retries are the EE context's.
-      constexpr std::uint32_t kConnection =
-          verbs::kQpAttrAv | verbs::kQpAttrPathMtu | verbs::kQpAttrDestQpn | verbs::kQpAttrRqPsn |
-          verbs::kQpAttrSqPsn | verbs::kQpAttrTimeout | verbs::kQpAttrRetryCount |
-          verbs::kQpAttrRnrRetry;
+      constexpr std::uint32_t kConnection = verbs::kQpAttrAv | verbs::kQpAttrPathMtu |
+                                            verbs::kQpAttrDestQpn | verbs::kQpAttrRqPsn |
+                                            verbs::kQpAttrSqPsn | verbs::kQpAttrTimeout |
+                                            verbs::kQpAttrRetryCount | verbs::kQpAttrRnrRetry;
       EXPECT_EQ(all & kConnection, 0u);
     }
   }

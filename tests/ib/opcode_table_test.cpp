@@ -32,12 +32,12 @@ TEST(OpcodeTable, OpcodesHaveTheNumbersOfTheWire) {
   EXPECT_EQ(Opcode(0x65).operation(), Operation::SendOnlyImm);
 }
 
-// The split of section 0.7: 0x0d..0x12 are the requester's, with RD as well, and so are CNPs and the
-// SACK of our own.
+// The split of section 0.7: 0x0d..0x12 are the requester's, with RD as well, and so are CNPs and
+// the SACK of our own.
 TEST(OpcodeTable, ResponsesAreReadResponsesAndAcknowledges) {
   for (int octet = 0; octet < 256; ++octet) {
-    const bool of_service = (octet >> 5 == 0 || octet >> 5 == 2) && octet % 32 >= 0x0d &&
-                            octet % 32 <= 0x12;
+    const bool of_service =
+        (octet >> 5 == 0 || octet >> 5 == 2) && octet % 32 >= 0x0d && octet % 32 <= 0x12;
     const bool response = of_service || octet == 0x81 || octet == 0xc0;
     EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(octet))).response(), response) << octet;
   }

@@ -51,9 +51,9 @@ struct RdBench : ::testing::Test {
       memory[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
     }
     lkey = table.register_memory(kPd, memory.data(), memory.size(), verbs::kLocalWrite);
-    rkey = table.register_memory(kPd, {target(), kTarget, kOctets},
-                                 verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead |
-                                     verbs::kRemoteAtomic);
+    rkey = table.register_memory(
+        kPd, {target(), kTarget, kOctets},
+        verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic);
   }
 
   // ---- what there is; made at the first use, with what the test has set until then

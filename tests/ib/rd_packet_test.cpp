@@ -55,9 +55,9 @@ TEST(RdPacket, ResponsesHaveTheRdethAlone) {
   PacketHeader h = header_of(Operation::Acknowledge);
   h.aeth = {Syndrome::nak(NakCode::InvalidRdRequest), Msn(0x010203)};
   EXPECT_EQ(to_hex(emit(h)), "5140ffff0012345600abcdef000a0b0c6401020300000000");
-  EXPECT_EQ(to_hex(ByteView(emit(header_of(Operation::ReadResponseMiddle), Bytes(4, 9)))
-                       .subspan(12, 8)),
-            "000a0b0c09090909");
+  EXPECT_EQ(
+      to_hex(ByteView(emit(header_of(Operation::ReadResponseMiddle), Bytes(4, 9))).subspan(12, 8)),
+      "000a0b0c09090909");
   h = header_of(Operation::AtomicAcknowledge);
   h.original = 0x1112131415161718;
   EXPECT_EQ(to_hex(ByteView(emit(h)).subspan(12, 16)), "000a0b0c1f0000001112131415161718");
@@ -73,7 +73,6 @@ TEST(RdPacket, AResyncIsItsHeadersAlone) {
   EXPECT_FALSE(h.row().response() || h.row().completes_receive());
 }
 
-// proves: IB-160
 TEST(RdPacket, OperationsAreThoseOfRcButKeysTakenAwayAndResync) {
   for (unsigned o = 0; o < 32; ++o) {
     const auto operation = static_cast<Operation>(o);

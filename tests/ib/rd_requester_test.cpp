@@ -123,8 +123,8 @@ TEST_F(RdRequesting, WhatCannotBeReadOrSaidFailsWithoutAPacket) {
   EXPECT_THAT(requests(), IsEmpty());
   EXPECT_EQ(pair(0x11).state, QpState::Sqe);
   EXPECT_EQ(pair(0x12).state, QpState::Sqe);
-  EXPECT_THAT(statuses(), ::testing::UnorderedElementsAre(Status::LocalProtection,
-                                                          Status::LocalOperation));
+  EXPECT_THAT(statuses(),
+              ::testing::UnorderedElementsAre(Status::LocalProtection, Status::LocalOperation));
 }
 
 // ---- loss
@@ -178,14 +178,13 @@ TEST_F(RdRequesting, OperationInProgressReloadsTheTimerAndNothingElse) {
   EXPECT_THAT(requests(), IsEmpty());
 }
 
-// proves: IB-4
 TEST_F(RdRequesting, WhatIsNoAnswerOfThisMessageChangesNothing) {
   post(WrOp::Send, 2 * kPmtu);
   requests();
-  come(to(0x12, ack(101)));                                            // of another queue pair
-  come(ack(102));                                                      // of what has not left
-  come(ack(99));                                                       // of before
-  come(answer(Operation::Acknowledge, 101, Syndrome{0x40}));           // reserved
+  come(to(0x12, ack(101)));                                   // of another queue pair
+  come(ack(102));                                             // of what has not left
+  come(ack(99));                                              // of before
+  come(answer(Operation::Acknowledge, 101, Syndrome{0x40}));  // reserved
   come(answer(Operation::Acknowledge, 101, Syndrome::ack(0), {1, 2, 3, 4}));  // too long
   EXPECT_THAT(told, IsEmpty());
   EXPECT_EQ(asks().counters().strangers, 3u);
@@ -196,7 +195,6 @@ TEST_F(RdRequesting, WhatIsNoAnswerOfThisMessageChangesNothing) {
 
 // ---- READ and atomic
 
-// proves: IB-64
 TEST_F(RdRequesting, AHoleInAReadIsAskedForFromThere) {
   post(WrOp::Read, 3 * kPmtu);
   const Seen s = only_request();
@@ -244,11 +242,10 @@ TEST_F(RdRequesting, AnAnswerThatIsNoneToWhatWasAskedGivesUp) {
 
 // proves: IB-166
 TEST_F(RdRequesting, ARefusedMessageStopsItsQueuePairAndTheOthersAreServed) {
-  const std::pair<NakCode, Status> all[] = {
-      {NakCode::InvalidRequest, Status::RemoteInvalidRequest},
-      {NakCode::RemoteAccess, Status::RemoteAccess},
-      {NakCode::RemoteOperational, Status::RemoteOperation},
-      {NakCode::InvalidRdRequest, Status::RemoteOperation}};
+  const std::pair<NakCode, Status> all[] = {{NakCode::InvalidRequest, Status::RemoteInvalidRequest},
+                                            {NakCode::RemoteAccess, Status::RemoteAccess},
+                                            {NakCode::RemoteOperational, Status::RemoteOperation},
+                                            {NakCode::InvalidRdRequest, Status::RemoteOperation}};
   for (const auto& [code, status] : all) {
     again();
     post(WrOp::Write, 10, 0x11, 1);

@@ -65,8 +65,8 @@ TEST_F(RdResponding, ASendOfSeveralPacketsFillsItsReceive) {
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].c.byte_len, 2 * kPmtu + 9);
   EXPECT_TRUE(told[0].c.with_immediate);
-  EXPECT_TRUE(std::equal(last.payload.begin(), last.payload.end(),
-                         memory.begin() + 3000 + 2 * kPmtu));
+  EXPECT_TRUE(
+      std::equal(last.payload.begin(), last.payload.end(), memory.begin() + 3000 + 2 * kPmtu));
 }
 
 TEST_F(RdResponding, WritesReadsAndAtomicsAreCarriedOutAndAnswered) {
@@ -291,9 +291,9 @@ TEST_F(RdResponding, AQueuePairThatGoesAwayWithinItsMessageIsRefusedFromThere) {
   come(send(Operation::SendFirst, first(), kPmtu));
   EXPECT_TRUE(host().modify(pair(), Error, verbs::kQpAttrState).ok());
   EXPECT_THAT(statuses(), ElementsAre(Status::Flushed));
-  expect_refused(send(Operation::SendMiddle, first() + 1, kPmtu), NakCode::InvalidRdRequest);
   EXPECT_TRUE(host().modify(pair(), Reset, verbs::kQpAttrState).ok());
   bring(pair(), Rts);  // another life: not the rest of that message
+  expect_refused(send(Operation::SendMiddle, first() + 1, kPmtu), NakCode::InvalidRdRequest);
   expect_refused(send(Operation::SendLast, first() + 1, 10), NakCode::InvalidRdRequest);
   come(resync(first() + 2));
   EXPECT_EQ(told.size(), 1u);

@@ -1,5 +1,5 @@
-// Several queue pairs over shared EE contexts and a faulty wire (rd_two_ends.h). A failure prints its
-// seed; URNIC_TEST_SEED=n runs that one alone.
+// Several queue pairs over shared EE contexts and a faulty wire (rd_two_ends.h). A failure prints
+// its seed; URNIC_TEST_SEED=n runs that one alone.
 #include <cstdlib>
 
 #include "ib/rd_two_ends.h"

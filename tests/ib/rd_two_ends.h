@@ -1,6 +1,6 @@
-// Two ends of RD with work for each other: several queue pairs each over one or two EE contexts, and
-// a wire that loses, doubles and reorders. Some of the work is bad on purpose, some finds no receive
-// or is retried in vain; whoever stops is brought back. All of it out of a seed.
+// Two ends of RD with work for each other: several queue pairs each over one or two EE contexts,
+// and a wire that loses, doubles and reorders. Some of the work is bad on purpose, some finds no
+// receive or is retried in vain; whoever stops is brought back. All of it out of a seed.
 //
 // Each message says whose it is and which: octets 0..3 the sender's queue pair, 4..7 its number in
 // order of posting there, 8..11 its receiver's queue pair, 12.. a pattern of these.
