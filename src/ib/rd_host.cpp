@@ -239,7 +239,7 @@ bool RdHost::begin_message(EeContext& ee, Instant now) {
     if (!verbs::rights(qp.state).begins_sends || qp.sender.not_before() > now) continue;
     if (!qp.sender.find_message() || qp.sender.to().ee != ee.attributes.number) continue;
     turn_ = (turn_ + i + 1) % n;
-    ee.requester.begin(&qp.sender, qp.rdd, now);
+    ee.requester.begin(&qp.sender, qp.rdd);
     settle(ee);
     return true;
   }

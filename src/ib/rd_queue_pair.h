@@ -22,7 +22,7 @@ struct RdTo {
   std::uint32_t qkey = 0;  // with the top bit set: that of the queue pair it leaves from
 };
 
-// The send queue. One message of it is under way at a time (IB-163).
+// The send queue. One message of it is under way at a time (IB-173).
 class RdSender : public HandedOut {
  public:
   // The queue was made with sizeof(RdTo) octets for the transport.
@@ -87,7 +87,7 @@ struct RdQueuePair {
 
 // May a request that came over an EE context of domain `rdd` be for it? Else the answer is NAK
 // Invalid RD Request: no such queue pair, none of RD, of another domain, one that does not receive,
-// or the wrong Q_Key (IB-161).
+// or the wrong Q_Key (IB-171).
 bool takes_rd(const RdQueuePair* to, std::uint32_t rdd, std::uint32_t qkey);
 
 }  // namespace urnic::ib

@@ -13,7 +13,7 @@ RdRequester::RdRequester(const EeAttributes& ee)
       timer_(ee.ack_timeout, ee.rules.least_timeout),
       retries_(ee.retry_count, ee.rnr_retry) {}
 
-void RdRequester::begin(RdSender* sender, std::uint32_t rdd, Instant) {
+void RdRequester::begin(RdSender* sender, std::uint32_t rdd) {
   m_ = begin_rd_message(sender, *ee_, psn_);
   phase_ = Phase::Message;
   repeating_ = false;
@@ -69,8 +69,7 @@ bool RdRequester::next_packet(Instant now, RequestPacket* out) {
 
 // ---- time
 
-void RdRequester::repeat(Instant now) {
-  (void)now;
+void RdRequester::repeat() {
   m_.next = m_.una;
   m_.asked = m_.una;
   m_.since_ack = 0;
@@ -81,7 +80,7 @@ void RdRequester::on_time(Instant now) {
   if (phase_ == Phase::RnrWait && wait_ <= now) {
     wait_ = Instant::never();
     phase_ = Phase::Message;
-    repeat(now);
+    repeat();
   }
   if (!timer_.expired(now)) return;
   ++counters_.timeouts;
@@ -99,7 +98,7 @@ void RdRequester::on_time(Instant now) {
     return;
   }
   repeating_ = false;
-  if (retries_.take_retry()) return repeat(now);
+  if (retries_.take_retry()) return repeat();
   give_up(Status::RetryExceeded, ee_->rules.give_up);
 }
 

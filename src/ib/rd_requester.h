@@ -69,7 +69,7 @@ class RdRequester {
   bool idle() const { return phase_ == Phase::Idle && end_.how == RdEnd::How::None; }
   // idle(). `sender` has found a message for this EE context. `rdd`: its queue pair's domain; where
   // that is another the message ends as if nobody had answered (o9-34). May end at once.
-  void begin(RdSender* sender, std::uint32_t rdd, Instant now);
+  void begin(RdSender* sender, std::uint32_t rdd);
 
   // The next packet that may leave, which counts as sent. May end.
   bool next_packet(Instant now, RequestPacket* out);
@@ -104,8 +104,8 @@ class RdRequester {
   bool resync_packet(Instant now, RequestPacket* out);
   void acknowledge(std::uint32_t up_to, Msn msn, Instant now);
   void finish(Msn msn);
-  void repeat(Instant now);
-  RdHeard nak(Instant now);
+  void repeat();
+  RdHeard nak();
   RdHeard rnr_nak(std::uint8_t timer, Instant now);
   RdHeard refused(verbs::Status status);
   RdHeard acknowledged(const PacketHeader& h, std::uint32_t k, Instant now);

@@ -55,11 +55,11 @@ RdHeard RdRequester::refused(Status status) {
 }
 
 // Something was lost on the way: once for all that is said of the same.
-RdHeard RdRequester::nak(Instant now) {
+RdHeard RdRequester::nak() {
   if (repeating_ || phase_ == Phase::RnrWait) return RdHeard::Nothing;
   ++counters_.naks;
   if (!retries_.take_retry()) return refused(Status::RetryExceeded);
-  repeat(now);
+  repeat();
   repeating_ = true;
   return RdHeard::Nak;
 }
@@ -95,13 +95,13 @@ RdHeard RdRequester::rnr_nak(std::uint8_t timer, Instant now) {
 RdHeard RdRequester::acknowledged(const PacketHeader& h, std::uint32_t k, Instant now) {
   const Syndrome s = h.aeth.syndrome;
   if (s.kind() == AckKind::Ack) {
-    if (m_.awaits_data()) return nak(now);  // its answer was lost
+    if (m_.awaits_data()) return nak();  // its answer was lost
     acknowledge(k + 1, h.aeth.msn, now);
     return RdHeard::Progress;
   }
   if (!m_.awaits_data()) acknowledge(k, h.aeth.msn, now);
   if (s.kind() == AckKind::RnrNak) return rnr_nak(s.value(), now);
-  if (s.code() == NakCode::SequenceError) return nak(now);
+  if (s.code() == NakCode::SequenceError) return nak();
   if (s.code() != NakCode::OperationInProgress) return refused(status_of(s.code()));
   if (m_.expecting()) timer_.restart(now);
   return RdHeard::Nothing;
@@ -138,7 +138,7 @@ RdHeard RdRequester::data(const ParsedPacket& p, std::uint32_t k, Instant now) {
   if (!m_.awaits_data() || read != (m_.op == verbs::WrOp::Read)) {
     return refused(Status::BadResponse);
   }
-  if (k != m_.una) return nak(now);  // one before it was lost
+  if (k != m_.una) return nak();  // one before it was lost
   const bool fits = !read || (place_fits(p.header.row().place, k) &&
                               p.payload.size() == wqes.octets(wqes.wqe(m_.sender->index()), k));
   if (!fits) return refused(Status::BadResponse);

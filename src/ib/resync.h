@@ -12,7 +12,7 @@
 namespace urnic::ib {
 
 // The PSN of the RESYNC for a message that began with `first` and has used `used` PSNs, those of
-// responses that a READ expects included: one behind the highest (o9-35.a1, IB-164).
+// responses that a READ expects included: one behind the highest (o9-35.a1, IB-174).
 constexpr Psn resync_psn(Psn first, std::uint32_t used) {
   return first + used;
 }
@@ -31,7 +31,7 @@ inline PacketHeader resync_header(const EeAttributes& ee, Psn psn, std::uint32_t
   return h;
 }
 
-// What a responder makes of one (o9-38.a2, IB-165): before what it expects it has come before, and
+// What a responder makes of one (o9-38.a2, IB-175): before what it expects it has come before, and
 // is answered, no more; else it says what is expected now.
 enum class ResyncIs : std::uint8_t { Again, New };
 constexpr ResyncIs judge_resync(Psn psn, Psn expected) {

@@ -10,8 +10,8 @@ constexpr std::size_t kMostEvents = 300;
 
 }  // namespace
 
-Recorder::Recorder(const Instant& clock, std::span<const std::string_view> columns, std::size_t peak,
-                   bool series)
+Recorder::Recorder(const Instant& clock, std::span<const std::string_view> columns,
+                   std::size_t peak, bool series)
     : clock_(clock),
       columns_(columns),
       peak_(peak),

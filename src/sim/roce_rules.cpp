@@ -117,20 +117,20 @@ constexpr Rule kRules[] = {
      }},
     {"IB-112", [](const Seen& s) { return s.right() && s.run.roce.drained == 1; }},
     {"IB-113", [](const Seen& s) { return s.right() && s.run.roce.drained == 1; }},
-    {"IB-161", [](const Seen& s) { return s.run.rd.invalid_rd != 0 && s.run.complete; }},
-    {"IB-163", [](const Seen& s) { return s.rd() && s.setup.work.flows > 1; }},
-    {"IB-164", [](const Seen& s) { return s.rd() && s.run.rd.resyncs != 0; }},
-    {"IB-165",
+    {"IB-171", [](const Seen& s) { return s.run.rd.invalid_rd != 0 && s.run.complete; }},
+    {"IB-173", [](const Seen& s) { return s.rd() && s.setup.work.flows > 1; }},
+    {"IB-174", [](const Seen& s) { return s.rd() && s.run.rd.resyncs != 0; }},
+    {"IB-175",
      [](const Seen& s) {
        return s.rd() && s.run.rd.resyncs != 0 && s.run.rd.resyncs == s.run.rd.resyncs_taken;
      }},
-    {"IB-166",
+    {"IB-176",
      [](const Seen& s) {
        return s.rd() && s.run.rd.stops != 0 && s.run.rd.given_up == s.run.rd.stops &&
               s.run.messages + s.run.rd.given_up == s.setup.work.flows * s.setup.work.count;
      }},
-    {"IB-167", [](const Seen& s) { return s.rd() && s.serves().rnr_naks_sent != 0; }},
-    {"IB-169",
+    {"IB-177", [](const Seen& s) { return s.rd() && s.serves().rnr_naks_sent != 0; }},
+    {"IB-179",
      [](const Seen& s) {
        return s.rd() && s.setup.work.flows > 1 && s.wire(FaultKind::Loss) != 0 &&
               s.wire(FaultKind::Duplicate) != 0 && s.wire(FaultKind::Reorder) != 0;

@@ -21,7 +21,7 @@ using enum QpState;
 
 constexpr QpState kStates[] = {Reset, Init, Rtr, Rts, Sqd, Sqe, Error};
 
-// proves: IB-170
+// proves: IB-180
 TEST(EeContextStates, AnEeContextHasNoSqe) {
   for (const QpState s : kStates) {
     for (const Mover by : {Mover::Consumer, Mover::Transport}) {
@@ -34,7 +34,7 @@ TEST(EeContextStates, AnEeContextHasNoSqe) {
   EXPECT_TRUE(judge_ee_move(Sqd, Rts, Mover::Consumer).ok());
 }
 
-// proves: IB-170
+// proves: IB-180
 TEST(RdQueuePairStates, AQueuePairOfRdHasSqe) {
   EXPECT_TRUE(judge_rd_move(Rts, Sqe, Mover::Transport, 0).ok());
   EXPECT_TRUE(judge_rd_move(Sqd, Sqe, Mover::Transport, 0).ok());
@@ -43,7 +43,7 @@ TEST(RdQueuePairStates, AQueuePairOfRdHasSqe) {
 }
 
 // The rows of 1.4 to 1.6 that name RD.
-// proves: IB-170
+// proves: IB-180
 TEST(RdQueuePairStates, MovesTakeTheAttributesOfRd) {
   const auto required = [](QpState from, QpState to) { return rd_attributes(from, to).required; };
   EXPECT_EQ(required(Reset, Init), verbs::kQpAttrAccess | verbs::kQpAttrQkey);

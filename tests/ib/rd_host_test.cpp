@@ -41,7 +41,7 @@ TEST_F(RdHostTest, NumbersAreGivenOnce) {
   EXPECT_EQ(host().make_queue_pair(qp, kRdd, &sq, &rq), nullptr);
 }
 
-// proves: IB-163
+// proves: IB-173
 TEST_F(RdHostTest, QueuePairsTakeTurnsOnOneEeContext) {
   for (std::uint32_t i = 0; i < 3; ++i) {
     for (std::uint32_t q = 0x11; q < 0x14; ++q) post(WrOp::Send, 1, q);

@@ -26,7 +26,7 @@ Bytes emit(const PacketHeader& h, const Bytes& payload = {}) {
   return out;
 }
 
-// proves: IB-160
+// proves: IB-170
 TEST(RdPacket, TheRdethStandsBehindTheBthAndTheDethBehindIt) {
   EXPECT_EQ(to_hex(emit(header_of(Operation::SendOnly), {1, 2, 3})),
             "4450ffff0012345600abcdef"  // BTH, PadCnt 1
@@ -36,7 +36,7 @@ TEST(RdPacket, TheRdethStandsBehindTheBthAndTheDethBehindIt) {
             "00000000");
 }
 
-// proves: IB-160
+// proves: IB-170
 TEST(RdPacket, OtherHeadersFollowThem) {
   PacketHeader h = header_of(Operation::WriteOnlyImm);
   h.reth = {0x0102030405060708, 0x11121314, 0x21222324};
@@ -50,7 +50,7 @@ TEST(RdPacket, OtherHeadersFollowThem) {
             "01020304050607081112131421222324252627283132333435363738");
 }
 
-// proves: IB-160
+// proves: IB-170
 TEST(RdPacket, ResponsesHaveTheRdethAlone) {
   PacketHeader h = header_of(Operation::Acknowledge);
   h.aeth = {Syndrome::nak(NakCode::InvalidRdRequest), Msn(0x010203)};
@@ -63,7 +63,7 @@ TEST(RdPacket, ResponsesHaveTheRdethAlone) {
   EXPECT_EQ(to_hex(ByteView(emit(h)).subspan(12, 16)), "000a0b0c1f0000001112131415161718");
 }
 
-// proves: IB-160
+// proves: IB-170
 TEST(RdPacket, AResyncIsItsHeadersAlone) {
   PacketHeader h = header_of(Operation::Resync);
   h.bth.ack_request = true;
@@ -90,7 +90,7 @@ TEST(RdPacket, OperationsAreThoseOfRcButKeysTakenAwayAndResync) {
   }
 }
 
-// proves: IB-160
+// proves: IB-170
 TEST(RdPacket, WhatIsTooShortForItsHeadersIsNone) {
   const Bytes whole = emit(header_of(Operation::SendOnly));
   const auto p = parse_packet(ByteView(whole).first(whole.size() - 4));

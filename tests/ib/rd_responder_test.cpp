@@ -38,7 +38,7 @@ struct RdResponding : RdBench {
 
 // ---- delivery
 
-// proves: IB-163
+// proves: IB-173
 TEST_F(RdResponding, MessagesOfSeveralQueuePairsGoToTheirOwnAndAcksTellNoCredits_o9_72) {
   for (std::uint32_t i = 0; i < 3; ++i) {
     post_receive(i + 1, 1000, 0x11 + i);
@@ -96,7 +96,7 @@ TEST_F(RdResponding, WritesReadsAndAtomicsAreCarriedOutAndAnswered) {
 
 // ---- Invalid RD Request
 
-// proves: IB-161
+// proves: IB-171
 TEST_F(RdResponding, AQueuePairOfAnotherDomainIsAnInvalidRdRequest_o9_38) {
   host();
   add(0x21, kRdd + 1);
@@ -107,7 +107,7 @@ TEST_F(RdResponding, AQueuePairOfAnotherDomainIsAnInvalidRdRequest_o9_38) {
   EXPECT_EQ(pair(0x21).state, Rts);
 }
 
-// proves: IB-161
+// proves: IB-171
 TEST_F(RdResponding, AWrongQkeyIsAnInvalidRdRequest_C9_127) {
   post_receive(1);
   ParsedPacket p = send(Operation::SendOnly, first(), 10);
@@ -115,7 +115,7 @@ TEST_F(RdResponding, AWrongQkeyIsAnInvalidRdRequest_C9_127) {
   expect_refused(p, NakCode::InvalidRdRequest);
 }
 
-// proves: IB-161
+// proves: IB-171
 TEST_F(RdResponding, AQueuePairThatIsNoneOrNotOfRdIsAnInvalidRdRequest_C9_127) {
   expect_refused(from(0x901, 0x999, send(Operation::SendOnly, first(), 10)),
                  NakCode::InvalidRdRequest);
@@ -128,7 +128,7 @@ TEST_F(RdResponding, AQueuePairThatIsNoneOrNotOfRdIsAnInvalidRdRequest_C9_127) {
                  NakCode::InvalidRdRequest);
 }
 
-// proves: IB-161
+// proves: IB-171
 TEST_F(RdResponding, AQueuePairThatDoesNotReceiveIsAnInvalidRdRequest_C9_127) {
   for (const QpState s : {Reset, Init, Error}) {
     again();
@@ -142,7 +142,7 @@ TEST_F(RdResponding, AQueuePairThatDoesNotReceiveIsAnInvalidRdRequest_C9_127) {
   }
 }
 
-// proves: IB-161
+// proves: IB-171
 TEST_F(RdResponding, InSqeAndSqdAQueuePairReceives) {
   host();
   post_receive(1);
@@ -160,7 +160,7 @@ TEST_F(RdResponding, InSqeAndSqdAQueuePairReceives) {
   EXPECT_EQ(told.back().qp, 0x12u);
 }
 
-// proves: IB-161, IB-132
+// proves: IB-171, IB-132
 TEST_F(RdResponding, ABadPkeyIsDroppedByTheEeContextWithoutAWord_o9_74) {
   post_receive(1);
   ParsedPacket p = send(Operation::SendOnly, first(), 10);
@@ -172,7 +172,7 @@ TEST_F(RdResponding, ABadPkeyIsDroppedByTheEeContextWithoutAWord_o9_74) {
 }
 
 // A NAK that was lost comes again, whatever has changed meanwhile; a RESYNC leads on.
-// proves: IB-161
+// proves: IB-171
 TEST_F(RdResponding, ARefusalStandsUntilAResync) {
   ParsedPacket p = send(Operation::SendOnly, first(), 10);
   p.header.deth.qkey ^= 1;
@@ -190,7 +190,7 @@ TEST_F(RdResponding, ARefusalStandsUntilAResync) {
 
 // ---- queue pairs of a message
 
-// proves: IB-162
+// proves: IB-172
 TEST_F(RdResponding, MiddleAndLastOfOtherQueuePairsAreIgnored_o9_38a1) {
   for (int which = 0; which < 2; ++which) {
     again();
@@ -210,7 +210,7 @@ TEST_F(RdResponding, MiddleAndLastOfOtherQueuePairsAreIgnored_o9_38a1) {
   }
 }
 
-// proves: IB-162
+// proves: IB-172
 TEST_F(RdResponding, DuplicatesOfOtherQueuePairsThanTheNewestRequestsAreIgnored_o9_38a1) {
   post_receive(1, 1000, 0x11), post_receive(2, 1000, 0x12);
   const ParsedPacket old = send(Operation::SendOnly, first(), 10);
@@ -253,7 +253,7 @@ TEST_F(RdResponding, WithoutAReceiveAnRnrNakAsksForItAgain) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Success));
 }
 
-// proves: IB-166
+// proves: IB-176
 TEST_F(RdResponding, WhatIsRefusedEndsTheMessageAndNotTheEeContext) {
   post_receive(1), post_receive(2, 100, 0x12);
   ParsedPacket p = write(Operation::WriteOnly, first(), 0, 8, Bytes(8, 1));
@@ -272,7 +272,7 @@ TEST_F(RdResponding, WhatIsRefusedEndsTheMessageAndNotTheEeContext) {
   EXPECT_THAT(statuses(), ElementsAre(Status::Success));
 }
 
-// proves: IB-166
+// proves: IB-176
 TEST_F(RdResponding, AReceiveThatIsTooSmallFailsItsQueuePairAlone) {
   post_receive(1, 100, 0x12), post_receive(2, 100, 0x12), post_receive(3);
   expect_refused(from(0x902, 0x12, send(Operation::SendOnly, first(), 101)),
@@ -285,7 +285,7 @@ TEST_F(RdResponding, AReceiveThatIsTooSmallFailsItsQueuePairAlone) {
   EXPECT_EQ(told.back().c.status, Status::Success);
 }
 
-// proves: IB-166
+// proves: IB-176
 TEST_F(RdResponding, AQueuePairThatGoesAwayWithinItsMessageIsRefusedFromThere) {
   post_receive(1);
   come(send(Operation::SendFirst, first(), kPmtu));

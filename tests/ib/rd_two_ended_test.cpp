@@ -48,7 +48,7 @@ void run_case(const Case& c, Met* met) {
   }
 }
 
-// proves: IB-169
+// proves: IB-179
 TEST(RdTwoEnded, EachMessageAtMostOnceWholeInOrderAndToItsOwnAndEachRequestEndsOnce) {
   Met met;
   if (const char* one = std::getenv("URNIC_TEST_SEED"); one != nullptr) {

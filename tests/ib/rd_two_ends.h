@@ -28,6 +28,8 @@ using Bytes = std::vector<std::uint8_t>;
 inline constexpr verbs::PdId kPd = 9;
 inline constexpr std::uint32_t kRdd = 3, kQkey = 0x77, kSlot = 8 * 1024, kHead = 12;
 inline constexpr std::uint32_t kQueuePairs = 4, kContexts = 2, kMessages = 24;
+// Behind the slots of messages: octets of eight for atomics, one for each queue pair.
+inline constexpr std::size_t kCells = std::size_t{kQueuePairs} * kMessages * kSlot;
 
 struct Case {
   explicit Case(std::uint64_t s) : seed(s), rng(s) {
@@ -81,10 +83,12 @@ class End {
     host_ = std::make_unique<RdHost>(&table_, hooks);
     memory_.resize(std::size_t{kQueuePairs} * (16 + 16 + 1) * kSlot);
     lkey_ = table_.register_memory(kPd, memory_.data(), memory_.size(), verbs::kLocalWrite);
-    target_.resize(std::size_t{kQueuePairs} * kMessages * kSlot);
+    target_.resize(kCells + std::size_t{kQueuePairs} * 8);
     for (std::size_t i = 0; i < target_.size(); ++i) target_[i] = static_cast<std::uint8_t>(i * 5);
-    rkey = table_.register_memory(kPd, {target_.data(), 0, target_.size()},
-                                  verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead);
+    std::memset(target_.data() + kCells, 0, std::size_t{kQueuePairs} * 8);
+    rkey = table_.register_memory(
+        kPd, {target_.data(), 0, target_.size()},
+        verbs::kLocalWrite | verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic);
     for (std::uint32_t e = 0; e < kContexts; ++e) make_context(c, e);
     for (std::uint32_t q = 0; q < kQueuePairs; ++q) make_queue_pair(c, q);
   }
@@ -112,7 +116,7 @@ class End {
     a.number = 0x100 + q;
     a.pd = kPd;
     a.qkey = kQkey;
-    a.access = verbs::kRemoteWrite | verbs::kRemoteRead;
+    a.access = verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
     a.responder_depth = a.initiator_depth = 1;
     a.min_rnr_timer = 6;
     RdQueuePair& made = *host_->make_queue_pair(a, kRdd, &own.sq, &own.rq);
@@ -153,14 +157,17 @@ class End {
     const std::uint32_t pmtu = octets(c.mtu);
     const std::uint32_t lengths[] = {kHead, 100, pmtu, pmtu + 1, 3 * pmtu + 9, 6 * pmtu};
     s.length = lengths[rng_.below(std::size(lengths))];
-    constexpr WrOp kOps[] = {WrOp::Send, WrOp::Send, WrOp::SendImm, WrOp::Write, WrOp::Read};
+    constexpr WrOp kOps[] = {WrOp::Send,  WrOp::Send, WrOp::SendImm,
+                             WrOp::Write, WrOp::Read, WrOp::FetchAdd};
     s.op = kOps[rng_.below(std::size(kOps))];
     s.bad = rng_.chance(c.bad);
+    const bool atomic = s.op == WrOp::FetchAdd;
+    if (atomic) s.length = 8;
     const std::uint32_t to = 0x100 + static_cast<std::uint32_t>(rng_.below(kQueuePairs));
     const std::uint64_t slot = std::uint64_t{q} * 33 + 16 + n % 16;
     std::uint8_t* const octets_ = memory_.data() + slot * kSlot;
     const std::uint32_t head[3] = {qp.attributes.number, n, to};
-    std::memcpy(octets_, head, kHead);
+    if (!atomic) std::memcpy(octets_, head, kHead);
     for (std::uint32_t i = kHead; i < s.length; ++i) {
       octets_[i] = pattern(qp.attributes.number, n, i);
     }
@@ -171,10 +178,12 @@ class End {
     wr.flags = verbs::kSignaled;
     wr.sges = {&sge, 1};
     wr.remote_address = (std::uint64_t{q} * kMessages + n) * kSlot;
+    if (atomic) wr.remote_address = kCells + std::uint64_t{q} * 8;
+    wr.atomic.data = 1;
     wr.rkey = s.bad ? peer.rkey ^ 1 : peer.rkey;
     wr.immediate = n;
     RdTo way{0x50 + static_cast<std::uint32_t>(rng_.below(kContexts)), to, kQkey};
-    const bool needs_key = s.op == WrOp::Write || s.op == WrOp::Read;
+    const bool needs_key = s.op == WrOp::Write || s.op == WrOp::Read || atomic;
     if (s.bad && !needs_key) way.qkey = kQkey + 1;
     if (qp.sender.post(wr, way) != verbs::Post::Ok) return false;
     sent_[q].push_back(s);
@@ -190,6 +199,7 @@ class End {
     s.succeeded = done.status == Status::Success;
     if (s.succeeded && s.bad) fail("a bad request succeeded");
     ++(s.succeeded ? succeeded : failed);
+    if (s.succeeded && s.op == WrOp::FetchAdd) check_add(q, done.wr_id);
     if (s.succeeded && s.op == WrOp::Read) check_read(q, static_cast<std::uint32_t>(done.wr_id));
   }
   void check_read(std::uint32_t q, std::uint32_t n) {
@@ -199,6 +209,13 @@ class End {
     for (std::uint32_t i = 0; i < sent_[q][n].length; ++i) {
       if (got[i] != static_cast<std::uint8_t>((from + i) * 5)) return fail("what was read");
     }
+  }
+  // Each that was told done has added one: what was there before grows.
+  void check_add(std::uint32_t q, std::uint64_t n) {
+    std::uint64_t was = 0;
+    std::memcpy(&was, memory_.data() + (std::uint64_t{q} * 33 + 16 + n % 16) * kSlot, 8);
+    if (was < added_[q]) fail("an atomic's result");
+    added_[q] = was + 1;
   }
   // Each message whole, for this queue pair, once, and in order within those of its sender.
   void took(std::uint32_t q, const verbs::Completion& done) {
@@ -243,6 +260,7 @@ class End {
   // Afterwards: what was told done has come, whole.
   void check(const End& peer) {
     for (std::uint32_t q = 0; q < kQueuePairs; ++q) {
+      check_sum(q, peer);
       for (std::uint32_t n = 0; n < sent_[q].size(); ++n) {
         const Sent& s = sent_[q][n];
         if (s.completions != 1) fail("a request completed not exactly once");
@@ -254,6 +272,17 @@ class End {
         if (s.op == WrOp::Write && s.succeeded) check_write(q, n, peer);
       }
     }
+  }
+  // The sum is of those that were told done, and perhaps of those that failed.
+  void check_sum(std::uint32_t q, const End& peer) {
+    std::uint64_t sum = 0, least = 0, most = 0;
+    std::memcpy(&sum, peer.target_.data() + kCells + std::size_t{q} * 8, 8);
+    for (const Sent& s : sent_[q]) {
+      if (s.op != WrOp::FetchAdd) continue;
+      least += s.succeeded ? 1 : 0;
+      most += s.bad ? 0 : 1;
+    }
+    if (sum < least || sum > most) fail("a sum of atomics");
   }
   void check_write(std::uint32_t q, std::uint32_t n, const End& peer) {
     const std::uint8_t* const got = peer.target_.data() + (std::size_t{q} * kMessages + n) * kSlot;
@@ -323,6 +352,7 @@ class End {
   std::deque<Queues> queues_;
   std::vector<std::vector<Sent>> sent_;
   std::uint32_t done_[kQueuePairs] = {};
+  std::uint64_t added_[kQueuePairs] = {};
   std::vector<std::map<std::uint32_t, Delivered>> received_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> lengths_;
   std::unique_ptr<RdHost> host_;

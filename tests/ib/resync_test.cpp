@@ -27,7 +27,7 @@ struct Resyncing : RdBench {
 // ---- the requester
 
 // The text's first example: request packets 4, 5, 6 lead to RESYNC 7.
-// proves: IB-164
+// proves: IB-174
 TEST_F(Resyncing, ThePsnIsOneBehindTheHighestOfTheMessage_o9_35a1) {
   ee.sq_psn = Psn(4);
   post(WrOp::Send, 3 * kPmtu);
@@ -39,7 +39,7 @@ TEST_F(Resyncing, ThePsnIsOneBehindTheHighestOfTheMessage_o9_35a1) {
 }
 
 // The second: a READ at 24 with five responses leads to RESYNC 29.
-// proves: IB-164
+// proves: IB-174
 TEST_F(Resyncing, ResponsesThatAReadExpectsCount_o9_35a1) {
   ee.sq_psn = Psn(24);
   post(WrOp::Read, 5 * kPmtu);
@@ -51,7 +51,7 @@ TEST_F(Resyncing, ResponsesThatAReadExpectsCount_o9_35a1) {
   EXPECT_EQ(only_request().psn(), 30u);
 }
 
-// proves: IB-164
+// proves: IB-174
 TEST_F(Resyncing, RepetitionsUseNoPsnOfTheirOwnAndWhatNeverLeftUsesNone_o9_35a1) {
   ee.sq_psn = Psn(0xfffffe);
   ee.rules.window = 2;
@@ -62,7 +62,7 @@ TEST_F(Resyncing, RepetitionsUseNoPsnOfTheirOwnAndWhatNeverLeftUsesNone_o9_35a1)
   EXPECT_EQ(resync_after_refusal(0xfffffe).psn(), 0u);
 }
 
-// proves: IB-164
+// proves: IB-174
 TEST_F(Resyncing, TheQueuePairsAreThoseOfTheMessage_o9_35a2) {
   post(WrOp::Write, 10, 0x12);
   requests();
@@ -77,7 +77,7 @@ TEST_F(Resyncing, TheQueuePairsAreThoseOfTheMessage_o9_35a2) {
   EXPECT_EQ(s.h.ee_context, kPeerEe);
 }
 
-// proves: IB-166
+// proves: IB-176
 TEST_F(Resyncing, ALostResyncComesAgainAndWithoutAnAnswerTheEeContextIsInError) {
   ee.retry_count = 2;
   post(WrOp::Send, 10, 0x11, 1);
@@ -97,7 +97,7 @@ TEST_F(Resyncing, ALostResyncComesAgainAndWithoutAnAnswerTheEeContextIsInError) 
   EXPECT_THAT(statuses(), ElementsAre(Status::RemoteAccess, Status::LocalOperation));
 }
 
-// proves: IB-166, IB-167
+// proves: IB-176, IB-177
 TEST_F(Resyncing, WithoutAnAnswerAMessageThatWasToBePutBackFailsOnce) {
   ee.rules.on_rnr = OnRnr::Suspend;
   ee.retry_count = 0;
@@ -113,7 +113,7 @@ TEST_F(Resyncing, WithoutAnAnswerAMessageThatWasToBePutBackFailsOnce) {
 }
 
 // Late answers to the message are none to its RESYNC.
-// proves: IB-164
+// proves: IB-174
 TEST_F(Resyncing, OnlyAnAckOfItsPsnAnswersIt) {
   post(WrOp::Send, 2 * kPmtu, 0x11);
   post(WrOp::Send, 1, 0x12);
@@ -131,7 +131,7 @@ TEST_F(Resyncing, OnlyAnAckOfItsPsnAnswersIt) {
 
 // The queue pair that is moved to Error has a message under way: the others still find both ends
 // agreed.
-// proves: IB-166
+// proves: IB-176
 TEST_F(Resyncing, AQueuePairThatIsMovedToErrorLeavesOneBehind) {
   post(WrOp::Send, 10, 0x11, 1);
   post(WrOp::Send, 10, 0x12, 2);
@@ -144,7 +144,7 @@ TEST_F(Resyncing, AQueuePairThatIsMovedToErrorLeavesOneBehind) {
 }
 
 // What is late of the message would come behind what its queue pair sends over another way.
-// proves: IB-166
+// proves: IB-176
 TEST_F(Resyncing, TheQueuePairSendsNothingElseBeforeItIsAnswered) {
   post(WrOp::Send, 10, 0x11);
   requests();
@@ -158,7 +158,7 @@ TEST_F(Resyncing, TheQueuePairSendsNothingElseBeforeItIsAnswered) {
 
 // ---- the responder
 
-// proves: IB-165
+// proves: IB-175
 TEST_F(Resyncing, AtOrBehindTheExpectedPsnItSaysWhatIsExpectedNow_o9_38a2) {
   for (const std::uint32_t ahead : {0u, 1u, 5u, kPsnWindow}) {
     again();
@@ -173,7 +173,7 @@ TEST_F(Resyncing, AtOrBehindTheExpectedPsnItSaysWhatIsExpectedNow_o9_38a2) {
   }
 }
 
-// proves: IB-165
+// proves: IB-175
 TEST_F(Resyncing, BeforeTheExpectedPsnItIsAnsweredAndMovesNothing_o9_38a2) {
   post_receive(1);
   come(send(Operation::SendFirst, ee.rq_psn, kPmtu));
@@ -186,7 +186,7 @@ TEST_F(Resyncing, BeforeTheExpectedPsnItIsAnsweredAndMovesNothing_o9_38a2) {
   EXPECT_THAT(told, IsEmpty());
 }
 
-// proves: IB-165
+// proves: IB-175
 TEST_F(Resyncing, AReceiveInPartUsedCompletesInErrorAndTheNextMessageHasTheNext_o9_38a2) {
   post_receive(1), post_receive(2);
   come(send(Operation::SendFirst, ee.rq_psn, kPmtu));
@@ -207,7 +207,7 @@ TEST_F(Resyncing, AReceiveInPartUsedCompletesInErrorAndTheNextMessageHasTheNext_
   EXPECT_EQ(told[1].c.status, Status::Success);
 }
 
-// proves: IB-165
+// proves: IB-175
 TEST_F(Resyncing, ItIsTakenFromAnyQueuePairsWithinAnyMessage_o9_38a2) {
   post_receive(1), post_receive(2);
   come(send(Operation::SendFirst, ee.rq_psn, kPmtu));
@@ -221,7 +221,7 @@ TEST_F(Resyncing, ItIsTakenFromAnyQueuePairsWithinAnyMessage_o9_38a2) {
 }
 
 // A WRITE that is given up has used no receive.
-// proves: IB-165
+// proves: IB-175
 TEST_F(Resyncing, AWriteInPartTakesNoReceiveWithIt) {
   post_receive(1);
   come(write(Operation::WriteFirst, ee.rq_psn, 0, 2 * kPmtu, Bytes(kPmtu, 1)));
@@ -233,7 +233,7 @@ TEST_F(Resyncing, AWriteInPartTakesNoReceiveWithIt) {
 }
 
 // What is repeated of a message that was given up finds nobody.
-// proves: IB-165
+// proves: IB-175
 TEST_F(Resyncing, LatePacketsOfTheMessageAreIgnored) {
   post_receive(1), post_receive(2);
   come(send(Operation::SendFirst, ee.rq_psn, kPmtu));
@@ -246,7 +246,7 @@ TEST_F(Resyncing, LatePacketsOfTheMessageAreIgnored) {
   EXPECT_EQ(serves().counters().ignored, 2u);
 }
 
-// proves: IB-165
+// proves: IB-175
 TEST_F(Resyncing, AnswersToAReadThatWasGivenUpStop) {
   come(read(ee.rq_psn, 0, 4 * kPmtu));
   ResponsePacket p;

@@ -67,7 +67,7 @@ TEST(SqeScenario, AUdSendQueueFailsAndComesBackWhileReceivesGoOn) {
   EXPECT_EQ(at("RTS") - at("SQE"), Duration::ms(2));
 }
 
-// proves: IB-165, IB-166, IB-169
+// proves: IB-175, IB-176, IB-179
 TEST(RdScenario, WhatIsRefusedFailsAloneAndEverythingElseArrives) {
   const auto runs = first_runs("roce-rd-resync");
   ASSERT_EQ(runs.size(), 3u);
@@ -84,7 +84,7 @@ TEST(RdScenario, WhatIsRefusedFailsAloneAndEverythingElseArrives) {
   EXPECT_GT(runs[2].rd.given_up, 20u);
 }
 
-// proves: IB-167
+// proves: IB-177
 TEST(RdScenario, WhoPutsBackLetsOthersGoFirst) {
   const auto runs = first_runs("roce-rd-resync");
   // When the others have had all of theirs.
