@@ -4,6 +4,8 @@ import json
 import os
 import tempfile
 
+import roce_guest
+
 HEAD = """
 transport = "roce"
 runs = {runs}
@@ -98,6 +100,14 @@ def p14(bench, r, o):
 
 def p15(bench, r, o):
     """At the values of rdma_cm: a timer of 2.1 s, seven repetitions."""
+    peer = os.path.join(o.build, "interop_perftest_peer")
+    there = roce_guest.measure(peer, o.reps or 3) if os.path.exists(peer) else f"{peer} is missing: build it first"
+    if isinstance(there, str):
+        print("  not measured, Linux rxe: " + there)
+    else:
+        for op in ("write", "read"):
+            rates = {who: r.figure(f"{op}s, {who} to Linux rxe, 1 % lost", there[who, op], "MB/s") for who in ("rxe", "urnic")}
+            r.ratio(f"{op}s of 64 KiB, 1 % lost both ways: urnic to rxe / rxe to rxe", rates["urnic"] / rates["rxe"], 3)
     got = {}
     for op in ("write", "read"):
         text = HEAD.format(runs=o.reps or 3, delay="50us") + WRITES.format(count=512).replace('"write"', f'"{op}"')
