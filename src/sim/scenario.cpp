@@ -294,6 +294,10 @@ bool Builder::check(const Setup& s) {
   };
   const std::uint64_t largest = *std::max_element(s.work.sizes.begin(), s.work.sizes.end());
   const std::uint64_t slots = std::min(s.work.depth, s.work.count);
+  if (s.roce.rd &&
+      largest * s.work.flows * std::max<std::uint64_t>(slots, s.work.receives) > kMostMemory) {
+    return no("work: size times flows times depth, or receives, is more than 256 MiB");
+  }
   if (largest * slots > kMostMemory) {
     return no("work: size times depth is more than 256 MiB");
   }

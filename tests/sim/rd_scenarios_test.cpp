@@ -162,6 +162,7 @@ TEST(RdScenario, WhatCannotBeIsSaidInOneLine) {
   };
   const std::string rd = "service = \"rd\"\n";
   EXPECT_NE(wrong(rd + "[work]\nop = \"read\"\n").find("send or write"), std::string::npos);
+  EXPECT_NE(wrong(rd + "[work]\nsize = 10000000\nflows = 64\n").find("256 MiB"), std::string::npos);
   EXPECT_NE(wrong(rd + "connect = \"cm\"\n").find("service = rd"), std::string::npos);
   EXPECT_NE(wrong(rd + "[[phase]]\nbegin = \"1ms\"\n").find("phases"), std::string::npos);
   EXPECT_NE(wrong("[work]\nbad_every = 3\n").find("service = rd"), std::string::npos);
