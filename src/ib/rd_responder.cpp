@@ -202,6 +202,49 @@ RdReceived RdResponder::expected_request(const ParsedPacket& request, RdQueuePai
   return r;
 }
 
+// A READ or an atomic: carried out as its answer, or now.
+void RdResponder::accept_data(const PacketHeader& h, std::uint8_t* target) {
+  Resource one;
+  one.family = h.row().family;
+  one.psn = h.bth.psn;
+  one.before = s_.msn;
+  ++s_.msn;
+  if (one.family == Family::Read) {
+    one.packets = packets_of(h.reth.length, ee_->pmtu());
+    one.address = h.reth.address;
+    one.rkey = h.reth.rkey;
+    one.length = h.reth.length;
+  } else {
+    one.original = h.bth.opcode.operation() == Operation::FetchAdd
+                       ? fetch_add(target, h.atomic.swap_or_add)
+                       : compare_swap(target, h.atomic.compare, h.atomic.swap_or_add);
+  }
+  s_.resources.add(one);
+  s_.expected += one.packets;
+  s_.ack_due = false;
+}
+
+void RdResponder::place_part(const ParsedPacket& request, std::uint8_t* target) {
+  const PacketHeader& h = request.header;
+  const bool send = h.row().family == Family::Send;
+  if (h.row().begins()) {
+    if (send) {
+      s_.rq->claim(s_.rq->head());
+      to_->receives_from = this;
+    }
+    s_.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
+  }
+  if (request.payload.empty()) return;
+  if (send) {
+    place_in_receive(*s_.memory, s_.rq->sges(s_.rq->head()), s_.receive_pd(), s_.message.octets,
+                     request.payload);
+  } else {
+    place(target, request.payload);
+  }
+  s_.message.octets += static_cast<std::uint32_t>(request.payload.size());
+  s_.message.address += request.payload.size();
+}
+
 RdReceived RdResponder::accept(const ParsedPacket& request, std::uint8_t* target, Completion* c) {
   const PacketHeader& h = request.header;
   const OpcodeRow& row = h.row();
@@ -210,43 +253,10 @@ RdReceived RdResponder::accept(const ParsedPacket& request, std::uint8_t* target
   s_.silent = false;
   s_.nak = {};
   if (awaits_data(row)) {
-    Resource one;
-    one.family = row.family;
-    one.psn = h.bth.psn;
-    one.before = s_.msn;
-    ++s_.msn;
-    if (row.family == Family::Read) {
-      one.packets = packets_of(h.reth.length, ee_->pmtu());
-      one.address = h.reth.address;
-      one.rkey = h.reth.rkey;
-      one.length = h.reth.length;
-    } else {
-      one.original = h.bth.opcode.operation() == Operation::FetchAdd
-                         ? fetch_add(target, h.atomic.swap_or_add)
-                         : compare_swap(target, h.atomic.compare, h.atomic.swap_or_add);
-    }
-    s_.resources.add(one);
-    s_.expected += one.packets;
-    s_.ack_due = false;
+    accept_data(h, target);
     return r;
   }
-  if (row.begins()) {
-    if (row.family == Family::Send) {
-      s_.rq->claim(s_.rq->head());
-      to_->receives_from = this;
-    }
-    s_.message = {row.family, 0, h.reth.address, h.reth.rkey, h.reth.length};
-  }
-  if (!request.payload.empty()) {
-    if (row.family == Family::Send) {
-      place_in_receive(*s_.memory, s_.rq->sges(s_.rq->head()), s_.receive_pd(), s_.message.octets,
-                       request.payload);
-    } else {
-      place(target, request.payload);
-    }
-    s_.message.octets += static_cast<std::uint32_t>(request.payload.size());
-    s_.message.address += request.payload.size();
-  }
+  place_part(request, target);
   ++s_.expected;
   s_.ack_due = s_.ack_due || h.bth.ack_request;
   if (row.completes_receive()) {

@@ -97,6 +97,8 @@ class RdResponder {
   RdReceived behind_gap(const PacketHeader& h);
   RdReceived expected_request(const ParsedPacket& request, RdQueuePair* to, verbs::Completion* c);
   RdReceived accept(const ParsedPacket& request, std::uint8_t* target, verbs::Completion* c);
+  void accept_data(const PacketHeader& h, std::uint8_t* target);
+  void place_part(const ParsedPacket& request, std::uint8_t* target);
   RdReceived refuse(const PacketHeader& h, NakCode code);
   void serve(RdQueuePair* to, const PacketHeader& h);
   bool receive_in_use(const OpcodeRow& row) const;

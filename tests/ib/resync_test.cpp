@@ -18,7 +18,7 @@ struct Resyncing : RdBench {
   // Of queue pair 0x11's message, refused at PSN `at`.
   Seen resync_after_refusal(std::uint32_t at) {
     come(nak(at, NakCode::RemoteAccess));
-    const Seen s = only_request();
+    Seen s = only_request();
     EXPECT_EQ(s.operation(), Operation::Resync);
     return s;
   }
