@@ -1,8 +1,10 @@
-"""RoCE. P10, P11, P12, P17, P18: what it costs. P13, P14, P16: over a bad network, in virtual time: two engines in `urnic sim`, so that
+"""RoCE. P10, P11, P12, P17, P18: what it costs. P13 to P16: over a bad network, in virtual time: two engines in `urnic sim`, so that
 the machine and its load say nothing."""
 import json
 import os
 import tempfile
+
+import roce_guest
 
 HEAD = """
 transport = "roce"
@@ -96,6 +98,28 @@ def p14(bench, r, o):
     print(f"  without selective repeat, 1 ms, 0.1 % / go-back-N to the letter: {fast / letter:.3f}")
 
 
+def p15(bench, r, o):
+    """At the values of rdma_cm: a timer of 2.1 s, seven repetitions."""
+    peer = os.path.join(o.build, "interop_perftest_peer")
+    there = roce_guest.measure(peer, o.reps or 3) if os.path.exists(peer) else f"{peer} is missing: build it first"
+    if isinstance(there, str):
+        print("  not measured, Linux rxe: " + there)
+    else:
+        for op in ("write", "read"):
+            rates = {who: r.figure(f"{op}s, {who} to Linux rxe, 1 % lost", there[who, op], "MB/s") for who in ("rxe", "urnic")}
+            r.ratio(f"{op}s of 64 KiB, 1 % lost both ways: urnic to rxe / rxe to rxe", rates["urnic"] / rates["rxe"], 3)
+    got = {}
+    for op in ("write", "read"):
+        text = HEAD.format(runs=o.reps or 3, delay="50us") + WRITES.format(count=512).replace('"write"', f'"{op}"')
+        text += "\n[qp]\nack_timeout = 19\n"
+        for name, transport in (("iWARP", "iwarp"), ("RoCE", "roce")):
+            more = (SELECTIVE,) if transport == "roce" else ()
+            text += variant(f"{op}s, {name}, 1 % lost", f'transport = "{transport}"', "wire.loss = 0.01", *more)
+        got |= goodputs(r, simulate(bench, o, text))
+    for op in ("write", "read"):
+        r.ratio(f"{op}s of 64 KiB, 1 % lost both ways: RoCE / iWARP", got[f"{op}s, RoCE, 1 % lost"] / got[f"{op}s, iWARP, 1 % lost"], 0.9)
+
+
 def p16(bench, r, o):
     text = HEAD.format(runs=1, delay="50us") + """
 [work]
@@ -160,4 +184,4 @@ def p18(bench, r, o):
     r.passed_on([bench.program(o, "bench_p18"), *(["--reps", str(o.reps)] if o.reps else [])])
 
 
-MEASURES = {"P10": p10, "P11": p11, "P12": p12, "P17": p17, "P18": p18, "P13": p13, "P14": p14, "P16": p16}
+MEASURES = {"P10": p10, "P11": p11, "P12": p12, "P17": p17, "P18": p18, "P13": p13, "P14": p14, "P15": p15, "P16": p16}

@@ -13,7 +13,7 @@ namespace urnic::ib {
 enum class ServiceType : std::uint8_t {
   Rc = 0,   // reliable connection
   Uc = 1,   // unreliable connection
-  Rd = 2,   // reliable datagram; not implemented
+  Rd = 2,   // reliable datagram (ee_context.h): in simulation alone, no device has it
   Ud = 3,   // unreliable datagram
   Cnp = 4,  // congestion notification: 0x81 alone
   Xrc = 5,  // extended reliable connection: as RC, requests name a shared receive queue
@@ -77,6 +77,7 @@ enum class Family : std::uint8_t {
   Read,          // the request
   Atomic,        // the request
   Hello,         // of ours, to ask whether the other end is urnic as well (sack.h)
+  Resync,        // RD: a message was given up (resync.h)
   ReadResponse,  // from here on responses
   Acknowledge,   // ACK, NAK and RNR NAK
   AtomicAcknowledge,
@@ -95,8 +96,8 @@ enum class PayloadRule : std::uint8_t {
   Any,       // 0 .. path MTU
 };
 
-// Headers behind the BTH, in this order on the wire.
-enum HeaderBit : std::uint8_t {
+// Headers behind the BTH, in this order on the wire but for the RDETH.
+enum HeaderBit : std::uint16_t {
   kDeth = 1,
   kReth = 2,
   kAtomicEth = 4,
@@ -105,13 +106,14 @@ enum HeaderBit : std::uint8_t {
   kImmDt = 32,
   kIeth = 64,
   kXrcEth = 128,
+  kRdeth = 256,  // before all others
 };
 
 struct OpcodeRow {
   Family family = Family::Reserved;
   Place place = Place::Only;
   PayloadRule payload = PayloadRule::Any;
-  std::uint8_t headers = 0;        // HeaderBit
+  std::uint16_t headers = 0;       // HeaderBit
   std::uint8_t header_octets = 0;  // of all headers behind the BTH
 
   constexpr bool known() const { return family != Family::Reserved; }
@@ -130,8 +132,8 @@ struct OpcodeRow {
 
 namespace opcode_detail {
 
-constexpr std::uint8_t octets_of(std::uint8_t headers) {
-  constexpr std::array<std::uint8_t, 8> kOctets = {8, 16, 28, 4, 8, 4, 4, 4};  // by HeaderBit
+constexpr std::uint8_t octets_of(std::uint16_t headers) {
+  constexpr std::array<std::uint8_t, 9> kOctets = {8, 16, 28, 4, 8, 4, 4, 4, 4};  // by HeaderBit
   unsigned sum = 0;
   for (std::size_t bit = 0; bit < kOctets.size(); ++bit) {
     if ((headers >> bit & 1) != 0) sum += kOctets[bit];
@@ -145,7 +147,7 @@ struct Entry {
   Family family;
   Place place;
   PayloadRule payload;
-  std::uint8_t headers;
+  std::uint16_t headers;
 };
 
 // The table of the wire formats; UD has the DETH before what stands here, requests of XRC, which
@@ -191,11 +193,20 @@ inline constexpr Entry kEntries[] = {
      kIeth},
 };
 
+// RD has what RC has but for keys that a SEND takes away. All packets name an EE context, requests
+// the queue pair they come from as well.
+constexpr bool in_rd(const Entry& e) {
+  return e.rc && (e.headers & kIeth) == 0;
+}
+constexpr unsigned rd_headers(const Entry& e) {
+  return e.family >= Family::ReadResponse ? unsigned{kRdeth} : unsigned{kRdeth} | kDeth;
+}
+
 constexpr std::array<OpcodeRow, 256> make_rows() {
   std::array<OpcodeRow, 256> rows{};
   const auto put = [&rows](const Entry& e, ServiceType s, unsigned more) {
     OpcodeRow& r = rows[Opcode(s, e.operation).octet];
-    r = {e.family, e.place, e.payload, static_cast<std::uint8_t>(e.headers | more), 0};
+    r = {e.family, e.place, e.payload, static_cast<std::uint16_t>(e.headers | more), 0};
     r.header_octets = octets_of(r.headers);
   };
   for (const Entry& e : kEntries) {
@@ -204,7 +215,10 @@ constexpr std::array<OpcodeRow, 256> make_rows() {
     if (e.rc) put(e, ServiceType::Xrc, response ? 0 : kXrcEth);
     if (e.uc) put(e, ServiceType::Uc, 0);
     if (e.ud) put(e, ServiceType::Ud, kDeth);
+    if (in_rd(e)) put(e, ServiceType::Rd, rd_headers(e));
   }
+  put({Operation::Resync, false, false, false, Family::Resync, Place::Only, PayloadRule::None, 0},
+      ServiceType::Rd, kRdeth | kDeth);
   rows[kSackOpcode.octet] = {Family::Sack, Place::Only, PayloadRule::Any, kAeth, octets_of(kAeth)};
   rows[kCnpOpcode.octet] = {Family::Cnp, Place::Only, PayloadRule::Any, 0, 0};
   rows[kHelloOpcode.octet] = {Family::Hello, Place::Only, PayloadRule::Any, 0, 0};

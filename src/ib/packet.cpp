@@ -52,6 +52,10 @@ void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h)
     h->srq = load_be24(p + 1);
     p += kXrcEthOctets;
   }
+  if (r.has(kRdeth)) {
+    h->ee_context = load_be24(p + 1);
+    p += 4;
+  }
   if (r.has(kDeth)) {
     h->deth = {load_be32(p), load_be24(p + 5)};
     p += 8;
@@ -81,9 +85,12 @@ void read_extensions(const OpcodeRow& r, const std::uint8_t* p, PacketHeader* h)
 
 void write_extensions(const OpcodeRow& r, const PacketHeader& h, std::uint8_t* p) {
   if (r.has(kXrcEth)) {
-    p[0] = 0;
-    store_be24(p + 1, h.srq);
+    store_be32(p, h.srq & kMask24);
     p += kXrcEthOctets;
+  }
+  if (r.has(kRdeth)) {
+    store_be32(p, h.ee_context & kMask24);
+    p += 4;
   }
   if (r.has(kDeth)) {
     store_be32(p, h.deth.qkey);

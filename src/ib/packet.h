@@ -20,7 +20,7 @@ inline constexpr std::uint16_t kDefaultPkey = 0xffff;
 inline constexpr std::uint32_t kBthOctets = 12;
 inline constexpr std::uint32_t kIcrcOctets = 4;
 inline constexpr std::uint32_t kXrcEthOctets = 4;
-inline constexpr std::uint32_t kMaxHeaderOctets = 44;  // BTH, XRCETH and AtomicETH
+inline constexpr std::uint32_t kMaxHeaderOctets = 52;  // RD: BTH, RDETH, DETH, AtomicETH
 inline constexpr std::uint32_t kMaxPmtu = 4096;
 // The largest datagram payload: headers, a full packet, ICRC.
 inline constexpr std::uint32_t kMaxPacketOctets = kMaxHeaderOctets + kMaxPmtu + kIcrcOctets;
@@ -113,6 +113,7 @@ struct PacketHeader {
   std::uint32_t inv_rkey = 0;   // IETH
   Deth deth;
   std::uint32_t srq = 0;  // XRCETH: number of a shared receive queue, 24 bits
+  std::uint32_t ee_context = 0;  // RDETH, 24 bits: whose packet it is at its receiver
 
   const OpcodeRow& row() const { return ib::row(bth.opcode); }
 };

@@ -11,6 +11,7 @@ std::uint64_t RunResult::goodput() const {
 }
 
 RunResult run_once(const Setup& setup, Duration limit, std::uint64_t seed, bool series) {
+  if (setup.roce.on && setup.roce.rd) return run_rd(setup, limit, seed, series);
   if (setup.roce.on) return run_roce(setup, limit, seed, series);
   RunResult r;
   r.seed = seed;

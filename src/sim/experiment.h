@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/observer.h"
+#include "sim/rd_experiment.h"
 #include "sim/roce_observer.h"
 #include "sim/scenario.h"
 #include "urnic/stats.h"
@@ -37,6 +38,7 @@ struct RunResult {
   std::uint64_t most_holes = 0, most_pending = 0, most_hole_state = 0, most_reassembly = 0;
   std::vector<Duration> repairs;
   RoceObserved roce;  // of RoCE alone
+  RdObserved rd;      // of RD alone
   std::vector<Beside> beside;
   std::vector<std::string> rules_seen;        // the same: items that this run has shown
   std::span<const std::string_view> columns;  // of the samples

@@ -101,6 +101,22 @@ Json packets_json(const PacketCounts& c) {
   return j;
 }
 
+Json rd_json(const RdObserved& o) {
+  Json j;
+  j["delivered_first"] = o.first;
+  j["given_up"] = o.given_up;
+  j["posted_again"] = o.posted_again;
+  j["stops"] = o.stops;
+  j["put_back"] = o.put_back;
+  j["resyncs"] = o.resyncs;
+  j["resyncs_again"] = o.resyncs_again;
+  j["resyncs_taken"] = o.resyncs_taken;
+  j["aborted"] = o.aborted;
+  j["invalid_rd"] = o.invalid_rd;
+  j["receives_in_error"] = o.receives_in_error;
+  return j;
+}
+
 Json roce_run_json(const RunResult& r) {
   Json j;
   j["seed"] = r.seed;
@@ -127,6 +143,8 @@ Json roce_run_json(const RunResult& r) {
   j["drained"] = r.roce.drained;
   j["management"] = r.roce.management;
   j["management_again"] = r.roce.management_again;
+  if (r.roce.sqe != 0) j["received_in_sqe"] = r.roce.came_in_sqe;
+  if (r.rd.on) j["rd"] = rd_json(r.rd);
   j["requester"] = roce_end(r.sender);
   j["responder"] = roce_end(r.receiver);
   j["from_left"] = packets_json(r.roce.from_left);

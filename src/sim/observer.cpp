@@ -44,7 +44,7 @@ std::uint64_t pending_messages(const engine::Connection& c) {
 
 Observer::Observer(Pair& pair, Node& sender_node, verbs::QueuePair& sender, Node& receiver_node,
                    verbs::QueuePair& receiver, const Traffic& traffic, bool series)
-    : recorder(pair, kColumnNames, kAttempts, series),
+    : recorder(pair.clock(), kColumnNames, kAttempts, series),
       pair_(pair),
       sender_node_(sender_node),
       receiver_node_(receiver_node),

@@ -32,6 +32,7 @@ class Pair {
   Node& left() { return *left_; }
   Node& right() { return *right_; }
   Instant now() const { return now_; }
+  const Instant& clock() const { return now_; }
 
   // Advance virtual time until `done` or for `limit`. True if done. Between events time jumps to
   // the next deadline of either node or of the wire.

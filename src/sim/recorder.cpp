@@ -10,14 +10,14 @@ constexpr std::size_t kMostEvents = 300;
 
 }  // namespace
 
-Recorder::Recorder(const Pair& pair, std::span<const std::string_view> columns, std::size_t peak,
-                   bool series)
-    : pair_(pair),
+Recorder::Recorder(const Instant& clock, std::span<const std::string_view> columns,
+                   std::size_t peak, bool series)
+    : clock_(clock),
       columns_(columns),
       peak_(peak),
       series_(series),
-      began_(pair.now()),
-      next_sample_(pair.now()) {}
+      began_(clock),
+      next_sample_(clock) {}
 
 void Recorder::note(std::string_view what, std::string text, std::uint64_t count) {
   if (!series_) return;
@@ -34,7 +34,7 @@ void Recorder::put(std::size_t column, std::uint64_t value) {
 }
 
 void Recorder::step() {
-  const Instant now = pair_.now();
+  const Instant now = clock_;
   if (!series_ || now < next_sample_) return;
   row_[0] = elapsed().count_ns();
   samples.push_back(row_);

@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "base/time.h"
-#include "sim/pair.h"
-
 namespace urnic::sim {
 
 struct Event {
@@ -31,7 +29,8 @@ class Recorder {
  public:
   // `peak`: the column whose most since the last sample is what counts. With `series` false nothing
   // is written down.
-  Recorder(const Pair& pair, std::span<const std::string_view> columns, std::size_t peak,
+  // `clock`: the virtual time, which outlives it.
+  Recorder(const Instant& clock, std::span<const std::string_view> columns, std::size_t peak,
            bool series);
 
   void note(std::string_view what, std::string text, std::uint64_t count = 1);
@@ -41,7 +40,7 @@ class Recorder {
   // The last sample.
   void finish();
 
-  Duration elapsed() const { return pair_.now() - began_; }
+  Duration elapsed() const { return clock_ - began_; }
   std::span<const std::string_view> columns() const { return columns_; }
 
   std::vector<Event> events;
@@ -51,7 +50,7 @@ class Recorder {
  private:
   void thin();
 
-  const Pair& pair_;
+  const Instant& clock_;
   const std::span<const std::string_view> columns_;
   const std::size_t peak_;
   const bool series_;

@@ -3,6 +3,7 @@
 #include "sim/roce_observer.h"
 #include "sim/roce_rules.h"
 #include "sim/run_parts.h"
+#include "sim/sqe_drill.h"
 
 namespace urnic::sim {
 namespace {
@@ -48,7 +49,7 @@ class Drain {
 
 verbs::QueuePair* make(Node& node, const Setup& setup, bool receives) {
   verbs::WorkQueueSizes sizes;
-  sizes.max_send_wr = setup.work.depth;
+  sizes.max_send_wr = setup.work.depth + (setup.work.sqe_begin == Duration() ? 0 : 64);
   sizes.max_recv_wr = setup.work.receives;
   sizes.max_send_sge = sizes.max_recv_sge = 1;
   const bool xrc = verbs::is_xrc(setup.roce.service);
@@ -92,9 +93,11 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   RoceObserver observer(pair, *left, *right, traffic, series);
   Phases phases(pair, setup, observer.recorder);
   Drain drain(pair, *left, setup.work, observer);
+  SqeDrill sqe(pair, *left, *right, setup.work, observer);
   const bool ended = pair.run_until(
       [&] {
         phases.step();
+        sqe.step();  // first: what is posted now is behind the request that cannot be sent
         traffic.step();
         company.step();
         observer.look();

@@ -34,7 +34,7 @@ std::uint64_t bad_icrc(Pair& pair) {
 
 RoceObserver::RoceObserver(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right,
                            const Traffic& traffic, bool series)
-    : recorder(pair, kColumnNames, kHeld, series),
+    : recorder(pair.clock(), kColumnNames, kHeld, series),
       pair_(pair),
       left_(left),
       right_(right),

@@ -45,6 +45,8 @@ struct RoceObserved {
   Duration longest_rnr_wait;
   std::uint64_t bad_icrc = 0;  // packets dropped for it, both nodes
   std::uint64_t drained = 0;   // drained events of the left queue pair
+  // The left queue pair was in Sqe; datagrams that it received then, and otherwise.
+  std::uint64_t sqe = 0, came_in_sqe = 0, came_back = 0;
   // Messages of connection management, both nodes, and of these sent again. From the beginning.
   std::uint64_t management = 0, management_again = 0;
   PacketCounts from_left, from_right;

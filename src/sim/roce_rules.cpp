@@ -10,8 +10,10 @@ struct Seen {
   const RoceStats& asks() const { return run.sender.roce; }
   const RoceStats& serves() const { return run.receiver.roce; }
   bool right() const { return run.complete && run.wrong_octets == 0 && run.failed == 0; }
-  bool rc() const { return setup.roce.service == verbs::Service::Rc; }
+  bool rc() const { return setup.roce.service == verbs::Service::Rc && !setup.roce.rd; }
   bool xrc() const { return verbs::is_xrc(setup.roce.service); }
+  // Of RD; to its end, and nothing wrong came.
+  bool rd() const { return run.rd.on && run.complete && run.wrong_octets == 0; }
   bool is(Op op) const { return setup.work.op == op; }
   std::uint64_t wire(fault::FaultKind k) const { return run.to_right.of(k) + run.to_left.of(k); }
   bool starts_slow() const { return setup.right.roce.loss.type == ib::ConnectionType::Slow; }
@@ -111,11 +113,35 @@ constexpr Rule kRules[] = {
      }},
     {"IB-98",
      [](const Seen& s) {
-       return !s.rc() && !s.xrc() && s.run.complete && s.run.failed == 0 &&
+       return !s.rc() && !s.xrc() && !s.run.rd.on && s.run.complete && s.run.failed == 0 &&
               s.run.messages < s.setup.work.count;
      }},
     {"IB-112", [](const Seen& s) { return s.right() && s.run.roce.drained == 1; }},
     {"IB-113", [](const Seen& s) { return s.right() && s.run.roce.drained == 1; }},
+    {"IB-171", [](const Seen& s) { return s.run.rd.invalid_rd != 0 && s.run.complete; }},
+    {"IB-173", [](const Seen& s) { return s.rd() && s.setup.work.flows > 1; }},
+    {"IB-174", [](const Seen& s) { return s.rd() && s.run.rd.resyncs != 0; }},
+    {"IB-175",
+     [](const Seen& s) {
+       return s.rd() && s.run.rd.resyncs != 0 && s.run.rd.resyncs == s.run.rd.resyncs_taken;
+     }},
+    {"IB-176",
+     [](const Seen& s) {
+       return s.rd() && s.run.rd.stops != 0 && s.run.rd.given_up == s.run.rd.stops &&
+              s.run.messages + s.run.rd.given_up == s.setup.work.flows * s.setup.work.count;
+     }},
+    {"IB-177", [](const Seen& s) { return s.rd() && s.serves().rnr_naks_sent != 0; }},
+    {"IB-179",
+     [](const Seen& s) {
+       return s.rd() && s.setup.work.flows > 1 && s.wire(FaultKind::Loss) != 0 &&
+              s.wire(FaultKind::Duplicate) != 0 && s.wire(FaultKind::Reorder) != 0;
+     }},
+    {"IB-114",
+     [](const Seen& s) {
+       return s.run.complete && s.run.wrong_octets == 0 && s.run.roce.sqe != 0 &&
+              s.run.failed != 0 && s.run.roce.came_in_sqe != 0 &&
+              s.run.messages == s.setup.work.count;
+     }},
     {"IB-139",
      [](const Seen& s) { return s.right() && s.setup.roce.by_cm && s.setup.faults_at_setup; }},
     {"IB-162",

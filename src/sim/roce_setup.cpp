@@ -128,4 +128,8 @@ std::uint32_t address_of_right(Pair& pair) {
   return pair.left().engine().roce().create_handle(way_from(0), pair.now()).handle;
 }
 
+std::uint32_t address_of_left(Pair& pair) {
+  return pair.right().engine().roce().create_handle(way_from(1), pair.now()).handle;
+}
+
 }  // namespace urnic::sim

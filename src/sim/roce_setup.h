@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "ib/ee_context.h"
 #include "sim/pair.h"
 #include "verbs/qp_state.h"
 
@@ -19,6 +20,9 @@ struct RocePlan {
   std::uint8_t rnr_retry = 7;                   // for ever
   std::uint8_t min_rnr_timer = 12;              // 0.64 ms
   std::uint8_t depth = 16;                      // READs and atomics outstanding
+  // Reliable datagrams: queue pairs over one EE context (rd_traffic.h).
+  bool rd = false;
+  ib::OnRnr on_rnr = ib::OnRnr::Retry;
 };
 
 inline constexpr std::uint32_t kSimQkey = 0x11223344;
@@ -28,7 +32,8 @@ inline constexpr std::uint32_t kSimQkey = 0x11223344;
 bool connect_roce(Pair& pair, verbs::QueuePair& left, verbs::QueuePair& right, const RocePlan& plan,
                   Duration limit);
 
-// Of the left node, to the right one. UD.
+// Of the left node to the right one, and back. UD.
 std::uint32_t address_of_right(Pair& pair);
+std::uint32_t address_of_left(Pair& pair);
 
 }  // namespace urnic::sim

@@ -36,5 +36,7 @@ void finish(RunResult* r, Pair& pair, Traffic& traffic, Recorder& recorder);
 
 // Of two queue pairs of RoCE; run_once() asks for it.
 RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool series);
+// Of queue pairs of RD, without engines; the same.
+RunResult run_rd(const Setup& setup, Duration limit, std::uint64_t seed, bool series);
 
 }  // namespace urnic::sim

@@ -53,6 +53,18 @@ struct Draft {
   std::vector<Values> phases;
 };
 
+// The same of RD, which runs without engines.
+const char* rd_breach(const Setup& s) {
+  if (s.work.op != Op::Send && s.work.op != Op::Write) {
+    return "service = rd goes with work.op = send or write";
+  }
+  if (s.roce.by_cm || s.work.beside_tcp || s.work.sqd_begin != Duration()) {
+    return "connect = cm, work.beside_tcp and work.sqd_begin do not go with service = rd";
+  }
+  if (s.phases.size() > 1) return "phases do not go with service = rd";
+  return nullptr;
+}
+
 // What its transport and service cannot do; null when there is nothing.
 const char* transport_breach(const Setup& s) {
   const bool drops = s.left.roce.loss.out_of_order == ib::OutOfOrder::Drop ||
@@ -61,9 +73,17 @@ const char* transport_breach(const Setup& s) {
     if (drops) return "out_of_order = drop goes with transport = roce";
     if (s.work.op == Op::Atomic) return "work.op = atomic goes with transport = roce";
     if (s.work.sqd_begin != Duration()) return "work.sqd_begin goes with transport = roce";
+    if (s.work.sqe_begin != Duration()) return "work.sqe_begin goes with transport = roce";
+    if (s.work.bad_every != 0) return "work.bad_every goes with transport = roce";
     return nullptr;
   }
   if (s.work.embed) return "work.embed goes with transport = iwarp";
+  if (s.work.sqe_begin != Duration() && s.roce.service != verbs::Service::Ud) {
+    return "work.sqe_begin goes with service = ud";
+  }
+  if (s.roce.rd) return rd_breach(s);
+  if (s.work.bad_every != 0) return "work.bad_every goes with service = rd";
+  if (s.roce.on_rnr != ib::OnRnr::Retry) return "qp.on_rnr goes with service = rd";
   const bool shared = s.work.flows != 1 || s.work.beside_tcp;
   if (shared && s.roce.by_cm) return "work.flows and work.beside_tcp go with connect = hand";
   if (s.roce.service == verbs::Service::Rc) return nullptr;
@@ -277,6 +297,10 @@ bool Builder::check(const Setup& s) {
   };
   const std::uint64_t largest = *std::max_element(s.work.sizes.begin(), s.work.sizes.end());
   const std::uint64_t slots = std::min(s.work.depth, s.work.count);
+  if (s.roce.rd &&
+      largest * s.work.flows * std::max<std::uint64_t>(slots, s.work.receives) > kMostMemory) {
+    return no("work: size times flows times depth, or receives, is more than 256 MiB");
+  }
   if (largest * slots > kMostMemory) {
     return no("work: size times depth is more than 256 MiB");
   }

@@ -33,6 +33,11 @@ struct WorkPlan {
   Duration receives_gap;    // from one posted receive to the next at least
   // RoCE: the left queue pair goes to Sqd at that time, and back to Rts after a while; 0: never.
   Duration sqd_begin, sqd_time = Duration::ms(2);
+  // UD: a request that cannot be sent is posted then, 0: none. UD and RD: a queue pair in Sqe goes
+  // back to Rts after that time.
+  Duration sqe_begin, sqe_time = Duration::ms(1);
+  // RD: every so manieth message of the first queue pair is refused by the right node; 0: none.
+  std::uint32_t bad_every = 0;
   // Writes carry a whole FPDU in their payload, from octet kEmbeddedAt on (E-12): a Write of
   // kEmbedded octets to memory of the right node behind all that messages are meant for.
   bool embed = false;

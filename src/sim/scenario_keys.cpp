@@ -133,17 +133,17 @@ constexpr SceneKey kSceneKeys[] = {
      [](Scenario& s, const Value& v) { return read_time(v, &s.limit); }},
     {"plot",
      "picture: timeline, recovery, memory, copies, delivery, bars, writes; RoCE: psn, packets, "
-     "goodput",
+     "goodput, window, datagrams",
      [](Scenario& s, const Value& v) -> const char* {
        constexpr Named<const char*> kKinds[] = {
            {"timeline", "timeline"}, {"recovery", "recovery"}, {"memory", "memory"},
            {"copies", "copies"},     {"delivery", "delivery"}, {"bars", "bars"},
            {"writes", "writes"},     {"psn", "psn"},           {"packets", "packets"},
-           {"goodput", "goodput"},   {"window", "window"}};
+           {"goodput", "goodput"},   {"window", "window"},     {"datagrams", "datagrams"}};
        const char* kind = nullptr;
        if (const char* wrong = choice(v, kKinds, &kind,
                                       "timeline, recovery, memory, copies, delivery, bars, "
-                                      "writes, psn, packets, goodput or window")) {
+                                      "writes, psn, packets, goodput, window or datagrams")) {
          return wrong;
        }
        s.plot = kind;
@@ -162,13 +162,15 @@ constexpr SetupKey kSetupKeys[] = {
        constexpr Named<bool> kTransports[] = {{"iwarp", false}, {"roce", true}};
        return choice(v, kTransports, &s.roce.on, "iwarp or roce");
      }},
-    {"service", "RoCE: rc, uc, ud or xrc",
+    {"service", "RoCE: rc, uc, ud, xrc or rd",
      [](Setup& s, const Value& v) {
        constexpr Named<verbs::Service> kServices[] = {{"rc", verbs::Service::Rc},
                                                       {"uc", verbs::Service::Uc},
                                                       {"ud", verbs::Service::Ud},
-                                                      {"xrc", verbs::Service::XrcSend}};
-       return choice(v, kServices, &s.roce.service, "rc, uc, ud or xrc");
+                                                      {"xrc", verbs::Service::XrcSend},
+                                                      {"rd", verbs::Service::Rc}};
+       s.roce.rd = v.text == "rd";
+       return choice(v, kServices, &s.roce.service, "rc, uc, ud, xrc or rd");
      }},
     {"connect", "RoCE: hand (the default) or cm, connection management",
      [](Setup& s, const Value& v) {
@@ -186,6 +188,14 @@ constexpr SetupKey kSetupKeys[] = {
      [](Setup& s, const Value& v) { return whole32(v, 0, 7, &s.roce.rnr_retry, "0 to 7"); }},
     {"qp.min_rnr_timer", "RoCE: code of the wait that an RNR NAK asks for (IB-56)",
      [](Setup& s, const Value& v) { return whole32(v, 0, 31, &s.roce.min_rnr_timer, "0 to 31"); }},
+    {"qp.on_rnr", "RD: what follows an RNR NAK: retry, suspend, abandon or error",
+     [](Setup& s, const Value& v) {
+       constexpr Named<ib::OnRnr> kWays[] = {{"retry", ib::OnRnr::Retry},
+                                             {"suspend", ib::OnRnr::Suspend},
+                                             {"abandon", ib::OnRnr::Abandon},
+                                             {"error", ib::OnRnr::Error}};
+       return choice(v, kWays, &s.roce.on_rnr, "retry, suspend, abandon or error");
+     }},
     {"qp.depth", "RoCE: Reads and atomics outstanding",
      [](Setup& s, const Value& v) { return whole32(v, 1, 16, &s.roce.depth, "1 to 16"); }},
     {"work.op", "write, send, read or, with RoCE, atomic (fetch and add); the left node asks",
@@ -220,6 +230,14 @@ constexpr SetupKey kSetupKeys[] = {
      [](Setup& s, const Value& v) { return read_time(v, &s.work.sqd_begin); }},
     {"work.sqd_time", "RoCE: and back to Rts so long after it has drained",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.sqd_time); }},
+    {"work.sqe_begin", "UD: a request that cannot be sent is posted then, and leads to Sqe",
+     [](Setup& s, const Value& v) { return read_time(v, &s.work.sqe_begin); }},
+    {"work.sqe_time", "UD, RD: a queue pair in Sqe goes back to Rts after that time",
+     [](Setup& s, const Value& v) { return read_time(v, &s.work.sqe_time); }},
+    {"work.bad_every", "RD: every so manieth message of the first queue pair is refused; 0: none",
+     [](Setup& s, const Value& v) {
+       return whole32(v, 0, 1000000, &s.work.bad_every, "0 to 1000000");
+     }},
     {"work.embed",
      "Writes carry an FPDU in their payload, octets 100 to 183: a Write of 64 octets to "
      "where none is meant to go",

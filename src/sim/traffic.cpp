@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "base/rng.h"
 #include "ib/ud.h"
+#include "sim/sqe_drill.h"
 
 namespace urnic::sim {
 namespace {
@@ -110,7 +111,10 @@ void Traffic::take_completions() {
     for (int i = 0; i < n; ++i) {
       if (batch[i].completion.status != verbs::Status::Success) {
         ++n_.failed;
-        const bool first = batch[i].completion.status != verbs::Status::Flushed;
+        const std::uint64_t id = batch[i].completion.wr_id;
+        if (plan_.sqe_begin != Duration()) n_.posted = std::min(n_.posted, id);  // comes again
+        const bool first =
+            batch[i].completion.status != verbs::Status::Flushed && id != SqeDrill::kBadRequest;
         if (roce_.on && first && failure_.empty()) {
           failure_ = std::string("left: ") + why_failed(batch[i].completion.status);
         }
@@ -191,6 +195,7 @@ bool Traffic::post_receive(const verbs::RecvWr& wr, Instant now) {
 }
 
 void Traffic::post_work(Instant now) {
+  if (left_.state == verbs::QpState::Sqe) return;
   while (n_.posted < plan_.count && n_.posted - n_.completed < plan_.depth) {
     if (now < next_post_) {
       pair_.wake_at(next_post_);

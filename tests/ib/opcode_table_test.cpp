@@ -17,9 +17,11 @@ TEST(OpcodeTable, EachServiceHasItsOperationsAndNoOthers) {
   const std::set<int> uc = {0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b};
   const std::set<int> ud = {0x64, 0x65};
   for (int octet = 0; octet < 256; ++octet) {
+    const bool rd = octet >= 0x40 && octet <= 0x55;
     const bool known = octet <= 0x14 || octet == 0x16 || octet == 0x17 || uc.contains(octet) ||
-                       ud.contains(octet) || octet == 0x81 || octet == 0xc0 || octet == 0xc1 ||
-                       (octet >= 0xa0 && octet <= 0xb4) || octet == 0xb6 || octet == 0xb7;
+                       rd || ud.contains(octet) || octet == 0x81 || octet == 0xc0 ||
+                       octet == 0xc1 || (octet >= 0xa0 && octet <= 0xb4) || octet == 0xb6 ||
+                       octet == 0xb7;
     EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(octet))).known(), known) << octet;
   }
 }
@@ -32,12 +34,14 @@ TEST(OpcodeTable, OpcodesHaveTheNumbersOfTheWire) {
   EXPECT_EQ(Opcode(0x65).operation(), Operation::SendOnlyImm);
 }
 
-// The split of section 0.7: 0x0d..0x12 are the requester's, and so are CNPs and the SACK of our
-// own.
+// The split of section 0.7: 0x0d..0x12 are the requester's, with RD as well, and so are CNPs and
+// the SACK of our own.
 TEST(OpcodeTable, ResponsesAreReadResponsesAndAcknowledges) {
   for (int octet = 0; octet < 256; ++octet) {
-    const bool response = (octet >= 0x0d && octet <= 0x12) || octet == 0x81 || octet == 0xc0 ||
-                          (octet >= 0xad && octet <= 0xb2);
+    const int service = octet >> 5;
+    const bool of_service =
+        (service == 0 || service == 2 || service == 5) && octet % 32 >= 0x0d && octet % 32 <= 0x12;
+    const bool response = of_service || octet == 0x81 || octet == 0xc0;
     EXPECT_EQ(row(Opcode(static_cast<std::uint8_t>(octet))).response(), response) << octet;
   }
 }
