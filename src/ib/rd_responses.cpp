@@ -27,6 +27,8 @@ Status status_of(NakCode code) {
       return Status::RemoteAccess;
     case NakCode::InvalidRequest:
       return Status::RemoteInvalidRequest;
+    case NakCode::InvalidRdRequest:
+      return Status::RemoteInvalidRd;
     default:
       return Status::RemoteOperation;
   }

@@ -88,7 +88,7 @@ enum class Status : std::uint8_t {
   RnrRetryExceeded,  // the peer never had a receive posted
   BadResponse,       // an answer that does not belong to what was asked
   LocalOperation,    // not in this state, not with this service
-  RemoteInvalidRd,   // XRC: that shared receive queue is of another domain
+  RemoteInvalidRd,   // XRC: that shared receive queue is of another domain; RD: nobody there
 };
 
 struct Completion {

@@ -243,7 +243,7 @@ TEST_F(RdRequesting, ARefusedMessageStopsItsQueuePairAndTheOthersAreServed) {
   const std::pair<NakCode, Status> all[] = {{NakCode::InvalidRequest, Status::RemoteInvalidRequest},
                                             {NakCode::RemoteAccess, Status::RemoteAccess},
                                             {NakCode::RemoteOperational, Status::RemoteOperation},
-                                            {NakCode::InvalidRdRequest, Status::RemoteOperation}};
+                                            {NakCode::InvalidRdRequest, Status::RemoteInvalidRd}};
   for (const auto& [code, status] : all) {
     again();
     post(WrOp::Write, 10, 0x11, 1);
