@@ -112,7 +112,7 @@ struct PacketHeader {
   std::uint32_t immediate = 0;  // ImmDt, as a number; the octets are big endian
   std::uint32_t inv_rkey = 0;   // IETH
   Deth deth;
-  std::uint32_t srq = 0;  // XRCETH: number of a shared receive queue, 24 bits
+  std::uint32_t srq = 0;         // XRCETH: number of a shared receive queue, 24 bits
   std::uint32_t ee_context = 0;  // RDETH, 24 bits: whose packet it is at its receiver
 
   const OpcodeRow& row() const { return ib::row(bth.opcode); }
