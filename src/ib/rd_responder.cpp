@@ -147,6 +147,7 @@ void RdResponder::serve(RdQueuePair* to, const PacketHeader& h) {
   constexpr unsigned kData = verbs::kRemoteRead | verbs::kRemoteAtomic;
   if (!serves_data) now_.access &= static_cast<std::uint8_t>(~kData);
   s_.rq = to->rq;
+  s_.pd = now_.pd;
   pair_ = {true, h.deth.source_qp, h.bth.dest_qp};
 }
 

@@ -61,5 +61,5 @@ for how in by-cmake by-pkg-config; do
   ok "examples built $how" "$here/example_test.sh" "$root/bin/urnic" "$work/$how"
 done
 # What ./quickstart builds is what an installation needs.
-grep -q 'ninja -C "$build" -j "$jobs" urnic urnic_shared urnic_tcp_shared' "$here/../../quickstart" || fail "quickstart does not build the libraries"
+grep -q '^targets=(urnic urnic_shared urnic_tcp_shared' "$here/../../quickstart" || fail "quickstart does not build the libraries"
 done_testing

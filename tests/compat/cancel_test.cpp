@@ -93,7 +93,7 @@ TEST(Cancel, GoesBeforeALookAtTheChannel) {
 }
 
 // As libiscsi's thread does, whose channel's place has become something else.
-TEST(Channels, WhatIsNoneIsRefused) {
+TEST(CancelledCalls, WhatIsNoneIsRefused) {
   rdma_cm_event* event;
   errno = 0;
   EXPECT_EQ(rdma_get_cm_event(reinterpret_cast<rdma_event_channel*>(0x313632333a31), &event), -1);
