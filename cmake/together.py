@@ -12,6 +12,8 @@ import sys
 
 # Names of the same words in rooms that have a namespace `test` of their own.
 kAlone = ('captures_test.cpp', 'header_test.cpp', 'terminate_test.cpp', 'vectors_test.cpp', 'receive_queue_test.cpp')
+# In src/device names of the public API and those of src/verbs are meant by the same word.
+kInner = re.compile(r'^using verbs::\w+;', re.M)
 # Takes a name from what headers behind it mean; GoogleTest's names where others see our namespace `testing`.
 kHides = re.compile(r'^using (?:test::Response|verbs::Sge);|(?<![:\w])testing::(?!Octets|NoMemory)[A-Z]', re.M)
 
@@ -27,7 +29,7 @@ DEFINED = re.compile(r'''^(?:
 def names(path):
     found = set()
     text = path.read_text()
-    if kHides.search(text):
+    if kHides.search(text) or (path.parent.name == 'device' and kInner.search(text)):
         return None
     for line in text.splitlines():
         match = DEFINED.match(line)
