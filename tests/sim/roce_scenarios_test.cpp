@@ -192,7 +192,6 @@ TEST(RoceScenarios, UnreliableServicesLoseWholeMessages) {
   EXPECT_GT(runs[0].messages, runs[1].messages);
 }
 
-// proves: IB-165
 TEST(RoceScenarios, XrcIsRcWithQueuesByNumber) {
   const auto runs = first_runs("roce-xrc");
   for (const RunResult& r : runs) {
