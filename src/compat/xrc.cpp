@@ -17,8 +17,8 @@
 namespace urnic::compat {
 namespace {
 
-// Handles of each domain that has a file, by device. A domain is what is in this process: another
-// process that opens the same file has one of its own.
+// Handles, one or more, of each domain that has a file, by device. A domain is what is in this
+// process: another process that opens the same file has one of its own.
 struct Files {
   std::mutex mutex;
   std::map<std::pair<std::size_t, std::string>, int> handles;
@@ -73,10 +73,16 @@ ibv_xrcd* open_xrcd(ibv_context* c, ibv_xrcd_init_attr* attr) {
         std::string name;
         if (const int e = name_of(attr->fd, &name); e != 0) return nothing(e);
         const std::lock_guard guard(files().mutex);
-        int& handles = files().handles[{Adapter::of(c).index(), name}];
-        if (const int e = refusal(attr->oflags, handles != 0); e != 0) return nothing(e);
+        const std::pair file{Adapter::of(c).index(), name};
+        const bool is_there = files().handles.contains(file);
+        if (const int e = refusal(attr->oflags, is_there); e != 0) return nothing(e);
+        int& handles = files().handles[file];
         ibv_xrcd* const x = open_domain(c, std::move(name));
-        handles += x != nullptr ? 1 : 0;
+        if (x != nullptr) {
+          ++handles;
+        } else if (!is_there) {
+          files().handles.erase(file);
+        }
         return x;
       },
       nullptr);

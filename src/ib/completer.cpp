@@ -63,17 +63,7 @@ bool place_fits(const SendState& s, Place place, Psn p, std::uint32_t k, std::ui
   const bool last = k + 1 == packets;
   const bool begins = k == 0 || (a.is_resumed && a.resumed == p);
   const bool ends = last || (a.is_probed && a.probed == p);
-  switch (place) {
-    case Place::First:
-      return begins && !last;
-    case Place::Middle:
-      return k != 0 && !last;
-    case Place::Last:
-      return k != 0 && ends;
-    case Place::Only:
-      return begins && ends;
-  }
-  return false;
+  return ib::place_fits(place, k, begins, last, ends);
 }
 
 Judgment judge_read_data(const SendState& s, const ParsedPacket& packet, std::uint32_t index) {

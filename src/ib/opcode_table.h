@@ -88,6 +88,22 @@ enum class Family : std::uint8_t {
 // Which packet of its message; what has one packet alone is an Only.
 enum class Place : std::uint8_t { First, Middle, Last, Only };
 
+// Whether packet `k` of a message, or of a READ's responses, may have that place. `begins`: a First
+// or Only may stand here, as at 0; `last`: it is the last; `ends`: a Last or Only may stand here.
+constexpr bool place_fits(Place place, std::uint32_t k, bool begins, bool last, bool ends) {
+  switch (place) {
+    case Place::First:
+      return begins && !last;
+    case Place::Middle:
+      return k != 0 && !last;
+    case Place::Last:
+      return k != 0 && ends;
+    case Place::Only:
+      return begins && ends;
+  }
+  return false;
+}
+
 // Octets of payload that are right.
 enum class PayloadRule : std::uint8_t {
   None,      // 0

@@ -112,17 +112,7 @@ RdHeard RdRequester::acknowledged(const PacketHeader& h, std::uint32_t k, Instan
 bool RdRequester::place_fits(Place place, std::uint32_t k) const {
   const bool last = k + 1 == m_.packets;
   const bool begins = k == 0 || k == m_.resumed;
-  switch (place) {
-    case Place::First:
-      return begins && !last;
-    case Place::Middle:
-      return k != 0 && !last;
-    case Place::Last:
-      return k != 0 && last;
-    case Place::Only:
-      return begins && last;
-  }
-  return false;
+  return ib::place_fits(place, k, begins, last, last);
 }
 
 bool RdRequester::store(const ParsedPacket& p, std::uint32_t k) const {

@@ -89,9 +89,9 @@ struct ResponderState {
 
   // The peer is told what is kept, and not only that something is missing (S-6).
   bool tells_kept() const { return qp->peer_selective && recovery.type() == ConnectionType::Fast; }
-  // Whose keys the receives name.
   // Who asks for memory here.
   verbs::Requester peer() const { return {pd, qp->number}; }
+  // Whose keys the receives name.
   verbs::PdId receive_pd() const { return rq->shared() != nullptr ? rq->shared()->pd() : qp->pd; }
 
   const QpAttributes* qp;

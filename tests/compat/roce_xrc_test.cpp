@@ -269,6 +269,7 @@ TEST_F(RoceXrcTest, AReceivingEndIsThereUntilItsLastHandleGoes) {
   EXPECT_EQ(ibv_close_xrcd(other), 0);
 }
 
+// proves: DI-26
 TEST_F(RoceXrcTest, WhatLacksItsDomainOrHasNoNumberIsRefused) {
   if (!within()) return;
   EXPECT_EQ(make_receiver(nullptr), nullptr);

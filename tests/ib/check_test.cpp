@@ -68,6 +68,7 @@ TEST_F(CheckTest, AnEndOfXrcHasOneHalf) {
   EXPECT_TRUE(verdict(QpState::Rtr).ok());
 }
 
+// proves: IB-164
 TEST_F(CheckTest, XrcIsNotRc) {
   qp.service = ServiceType::Xrc;
   header.bth.opcode = Opcode(ServiceType::Rc, Operation::Acknowledge);

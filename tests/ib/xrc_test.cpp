@@ -105,6 +105,7 @@ TEST_F(Xrc, MemoryIsThatOfTheDomainOfTheQueue) {
   expect_refused(wrong, NakCode::RemoteAccess);
 }
 
+// proves: IB-162
 TEST_F(Xrc, WritesReadsAndImmediateDataAreAsWithRc) {
   post(&second, 7);
   EXPECT_EQ(next(to(first, write(Operation::WriteFirst, psn, 0, kPmtu + 4, counting(kPmtu, 9)))),
@@ -165,6 +166,7 @@ TEST_F(Xrc, AMessageDoesNotChangeItsQueue) {
   EXPECT_TRUE(completions.empty());
 }
 
+// proves: IB-163
 TEST_F(Xrc, WhatIsLeftOfAMessageIsRefusedWhenItsQueueHasGone) {
   post(&first, 1);
   post(&first, 2);
