@@ -1,11 +1,13 @@
 """V1, V2, V3, V6, V7, V8 of bench/run: unmodified programs under `urnic run` over the kernel's TCP on loopback,
-beside iperf3, `urnic perf` and ping-pongs of the kernel's TCP."""
+beside iperf3, `urnic perf` and ping-pongs of the kernel's TCP; and P19, `urnic perf` beside iperf3 on a busy machine."""
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 START = 0.7  # seconds a server has to listen
@@ -26,8 +28,8 @@ def needs(*tools):
 
 
 def both(server, client, cpus):
-    """The client's output; each end on a core of its own when `cpus`."""
-    on = [["taskset", "-c", str(cpu)] for cpu in (0, 1)] if cpus else [[], []]
+    """The client's output; each end on a core of its own when `cpus`, or on those two that it names."""
+    on = [["taskset", "-c", str(cpu)] for cpu in (cpus if isinstance(cpus, tuple) else (0, 1))] if cpus else [[], []]
     peer = subprocess.Popen(on[0] + server, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         time.sleep(START)
@@ -50,10 +52,10 @@ def perftest(m, o, words, cpus):
     return [float(v) for v in rows[-1].split()]
 
 
-def waiting_latency(m, o, rounds):
-    """Half a round trip of a program that waits in ibv_get_cq_event, typical, nothing pinned."""
+def waiting_latency(m, o, rounds, cpus=False):
+    """Half a round trip of a program that waits in ibv_get_cq_event, typical; nothing pinned, or its ends on `cpus`."""
     needs("ib_send_lat")
-    return perftest(m, o, ["ib_send_lat", "-R", "-e", "-s", "8", "-n", str(rounds)], False)[4]
+    return perftest(m, o, ["ib_send_lat", "-R", "-e", "-s", "8", "-n", str(rounds)], cpus)[4]
 
 
 def iperf(seconds, cpus, length="64K"):
@@ -68,12 +70,25 @@ def bandwidth(m, o, op, seconds, cpus):
     return perftest(m, o, [f"ib_{op}_bw", "-R", "-s", "65536", "-D", str(seconds), "--report_gbits"], cpus)[3]
 
 
-def own_perf(m, o, op, seconds):
+def own_perf(m, o, op, seconds, cpus=True, port="tcp", server="127.0.0.1"):
+    """Gb/s."""
     urnic = m.program(o, "urnic")
-    common = ["--port", "tcp", "--stat", "off", "--crc", "on"]
-    out = both([urnic, "perf", *common], [urnic, "perf", "127.0.0.1", "--json", *common, "--op", op, "--test", "bw",
-                                          "-s", "65536", "-D", f"{seconds}s"], True)
+    common = ["--port", port, "--stat", "off", "--crc", "on"]
+    out = both([urnic, "perf", *common], [urnic, "perf", server, "--json", *common, "--op", op, "--test", "bw",
+                                          "-s", "65536", "-D", f"{seconds}s"], cpus)
     return m.find(json.loads(out[out.index("{"):]), "bw_average_gbit_per_second")
+
+
+@contextlib.contextmanager
+def busy_loops(n):
+    """Others that compute all the time meanwhile."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def v1(m, r, o):
@@ -230,4 +245,21 @@ def v8(m, r, o):
     r.ratio("an idle server [% of a core]", share, 1, at_most=True)
 
 
-MEASURES = {"V1": v1, "V2": v2, "V3": v3, "V6": v6, "V7": v7, "V8": v8}
+def p19(m, r, o):
+    """A machine that others keep busy: both transports beside iperf3, nothing pinned."""
+    needs("iperf3")
+    seconds = max(1, round(o.seconds or 2))
+    for loops in (0, 1, 2, 4):
+        memif, tcp, kernel = [], [], []
+        with busy_loops(loops), tempfile.TemporaryDirectory(prefix="urnic-p19-") as folder:
+            for i in range(o.reps or 5):
+                memif.append(own_perf(m, o, "write", seconds, False, f"memif:socket={folder}/{i}.sock,mtu=9000", "10.77.0.1"))
+                tcp.append(own_perf(m, o, "write", seconds, False))
+                kernel.append(iperf(seconds, False) * 1e-9)
+        beside = f"{loops} busy loops"
+        t = r.figure(f"{beside}: urnic perf over the kernel's TCP, 64 KiB Writes", tcp, "Gb/s")
+        r.ratio(f"{beside}: memif / kernel TCP transport", r.figure(f"{beside}: urnic perf over memif", memif, "Gb/s") / t, 1)
+        r.ratio(f"{beside}: kernel TCP transport / iperf3", t / r.figure(f"{beside}: iperf3 -l 64K", kernel, "Gb/s"), 0.8)
+
+
+MEASURES = {"P19": p19, "V1": v1, "V2": v2, "V3": v3, "V6": v6, "V7": v7, "V8": v8}

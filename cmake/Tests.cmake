@@ -23,6 +23,11 @@ urnic_tree_test(reliability ${Python3_EXECUTABLE} tools/reliability --check --bu
 # docs/resources.md is what the code says of its bounds.
 urnic_tree_test(resources ${Python3_EXECUTABLE} tools/resources --check)
 urnic_tree_test(resources-catches-breach ${Python3_EXECUTABLE} tests/tools/resources_test.py)
+# What docs/performance.md and README.md show beside others is what was recorded.
+urnic_tree_test(compare ${Python3_EXECUTABLE} bench/compare --check)
+urnic_tree_test(compare-catches-breach ${Python3_EXECUTABLE} tests/tools/compare_test.py)
 urnic_tree_test(conformance-catches-breach ${Python3_EXECUTABLE} tests/tools/conformance_test.py)
+urnic_tree_test(rdma-core-tests-catches-breach ${Python3_EXECUTABLE} tests/tools/rdma_core_tests_test.py)
+urnic_tree_test(failed-tests-catches-breach ${Python3_EXECUTABLE} tests/tools/failed_tests_test.py)
 urnic_tree_test(mutants-catches-breach ${Python3_EXECUTABLE} tests/tools/mutants_test.py)
 urnic_tree_test(mutated-sources ${Python3_EXECUTABLE} tests/tools/mutated_sources_test.py)

@@ -17,7 +17,7 @@ COLUMNS = {"siw": ("siw-serves", "siw-calls", "siw-serves-own", "siw-calls-own")
 # be with the client's last, behind the results: the server answers that and is gone.
 GOOD_BYE = ("Bad wc status 2", "Unable to write to socket/rdma_cm", "Failed to close connection", "Trying to close this side")
 RESULT = r"#bytes[^\n]*\n *[0-9]+ +[0-9]+ +[0-9.]+"
-MORE_READS = "perftest asks for as many Reads at a time as its server has, 128 of rxe; our device has 16 and refuses"
+MORE_READS = "perftest asks for as many Reads and atomics at a time as its server has, 128 of rxe; our device has 16 and refuses"
 CALLS = ("siw-calls", "siw-calls-own")
 ESTABLISH = "the client calls rdma_establish, which Linux refuses with iWARP (EINVAL), between two siw as well"
 
@@ -120,7 +120,7 @@ def rows(group, guest_serves, here, first_port):
     t.without_cm("ib_write_bw", "-n 100", but=cm_alone)
     t.without_cm("ib_read_bw", "-n 100", but={**cm_alone, "rxe-serves": MORE_READS})
     t.without_cm("ib_send_bw", "-n 100", but=cm_alone)
-    t.without_cm("ib_atomic_bw", "-n 100", but=cm_alone)
+    t.without_cm("ib_atomic_bw", "-n 100", but={**cm_alone, "rxe-serves": MORE_READS})
     t.without_cm("ib_send_bw", "-c UC -s 1024 -n 100", on="roce")
     t.without_cm("ib_send_bw", "-c UD -s 1024 -n 50", on="roce")
     t.perftest("ib_send_bw", "-c UD -s 1024 -n 50", on="roce")

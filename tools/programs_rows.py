@@ -1,17 +1,18 @@
 """The rows of tools/programs: which program, how, and what is known not to work yet.
 
 `rows(here)` are those of a column whose server is at the address `here`."""
+import os
 
 
 class Row:
     def __init__(self, name, client, server=None, port=18515, seconds=60, short=False, clients=1, server_stays=False,
                  files=None, noise=(), wanted=None, missing=None, pause=0.0, descriptors=None, prepare=(), killed=False,
                  needs=None, settings=None, sockets=False, sysfs=False, fixed=False, but=None, on="iwarp",
-                 captured=False, siw=None, complaints=False, notes=None, theirs=(), excused=()):
+                 captured=False, siw=None, complaints=False, notes=None, theirs=(), excused=(), makes=()):
         self.name = name
         self.client = client.split() if isinstance(client, str) else client
         self.needs = needs or self.client[0]  # the program that has to be there
-        self.server = server.split() if server else None
+        self.server = server.split() if isinstance(server, str) else server
         self.port = port
         self.seconds = seconds  # both ends together
         self.short = short  # in the short form as well
@@ -27,6 +28,7 @@ class Row:
         self.wanted = wanted  # in what the client prints
         self.missing = missing  # why it does not work yet
         self.settings = settings or {}  # of the environment of both ends
+        self.makes = makes  # files of fixed names, outside of the row's folder
         self.sockets = sockets  # its TCP sockets are rsockets
         self.sysfs = sysfs  # it looks for devices in the file system
         self.fixed = fixed  # it names its address itself: a row of the first column alone
@@ -52,10 +54,14 @@ PERFTEST_BUT = {"::1": "perftest looks for IPv4 addresses alone, also with --ipv
 FIO_BUT = {"::1": "fio's rdma engine looks for its host by gethostbyname, which knows IPv4 alone"}
 PINGPONG_BUT = {"::1": "its server listens, by a socket of the kernel's, on the first address that getaddrinfo names, 0.0.0.0"}
 XSERVER_BUT = {"::1": "its server listens where rdma_getaddrinfo says first, on 0.0.0.0, and has no option for another"}
-XSRQ_BUT = {"roce-memif": "its server sends before the client has asked for its address, repeats for half a second, and looks at its receives alone: "
-            "where the switch loses the first answer of ARP, which is asked for again after a second, both wait for ever"}
+# Which name their XRC domains; whoever runs them next is perhaps another user.
+XSRQ_FILES = ("/tmp/xrc_domain",)
+XRC_FILES = ("/tmp/xrc_domain_client", "/tmp/xrc_domain_server")  # perftest
 QPERF_BUT = dict.fromkeys(("roce-udp", "roce-memif"), "qperf names its peer by LID where it has no rdma_cm, and RoCE has none: so it does on "
                           "any RoCE device")
+QPERF_CM_BUT = {"::1": "qperf looks for the address that it gives to rdma_cm among IPv4 alone"}
+QEMU_BUT = {"::1": "QEMU takes Ethernet for RoCE, and has IPv6 over that for something Linux cannot do"}
+MIGRATION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs_migration.py")
 RCOPY_BUT = {"::1": "rcopy splits HOST:FILE at the first colon"}
 # Of perftest, which knows what other vendors' devices can do inline.
 PERFTEST = ("Device not recognized to implement inline feature", "Unable to open file descriptor",
@@ -95,9 +101,22 @@ def rows(here):
         return Row(f"ucx_perftest -t {test} {options}", f"ucx_perftest {here} -t {test} {options}", "ucx_perftest", port=13337, on="roce",
                    sysfs=True, wanted="Final:", settings={"UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_NET_DEVICES": "urnic0:1"}, **more)
 
+    # libfabric takes devices at addresses of interfaces other than "lo" alone, so there is one, and each end has an address of its own.
+    def fabric(provider, options, roce=False, **more):
+        def end(address, rest=""):
+            own = f"export URNIC_TRANSPORT=roce URNIC_PORT=udp:bind={address},mtu=5000; " if roce else ""
+            return ["sh", "-c", f"{own}exec fi_pingpong -p '{provider}' {options}{rest}"]
+
+        made = "ip link add fabric type veth peer name other && ip addr add 10.5.5.1/24 dev fabric && ip addr add 10.5.5.2/24 dev fabric && " \
+               "ip link set other up && ip link set fabric up && "
+        server = end("10.5.5.1")
+        server[2] = made + server[2]
+        return Row(f"fi_pingpong -p {provider} {options}" + (" as RoCE" if roce else ""), end("10.5.5.2", " 10.5.5.1"), server, port=47592, fixed=True,
+                   needs="fi_pingpong", wanted=r"\d+ +=10 ", settings={"FI_LOG_LEVEL": "error"}, noise=("libfabric:",), **more)
+
     def qperf(test, missing=None, **more):
         return Row(f"qperf -cm 1 {test}", f"qperf -t 1 -cm 1 {here} {test}", "qperf", port=19765, server_stays=True,
-                   short=test == "rc_bw", missing=missing, wanted="=", **more)
+                   short=test == "rc_bw", missing=missing, wanted="=", but=QPERF_CM_BUT, **more)
 
     # tgt's iSER target with one disk of 64 MiB. It keeps running for its initiators' sake when asked to end.
     lun = f"iser://{host}:3261/iqn.2026-11.urnic:disk/1"
@@ -119,6 +138,12 @@ def rows(here):
     def rstream(program, options, **more):
         return Row(f"{program} {options}".strip(), f"{program} -s {here} {options}".strip(), f"{program} {options}{bound}", port=7471, **more)
 
+    def migration():
+        row = Row("QEMU live migration", ["/usr/bin/python3", MIGRATION, "source", here], f"/usr/bin/python3 {MIGRATION} target {here}", port=4444,
+                  needs="qemu-system-x86_64", wanted=r"migrated \d+ MiB", noise=("RDMA Device opened",), short=True, on="both", but=QEMU_BUT)
+        row.how = f"migrate rdma:{here}:4444"  # what it is told by its monitor
+        return row
+
     http = f"/usr/bin/python3 -m http.server 8000 --bind {here}"
 
     def over_sockets(name, client, server, port, **more):
@@ -129,6 +154,8 @@ def rows(here):
         Row("ibv_devinfo -v", "ibv_devinfo -v", short=True, fixed=True, wanted="PORT_ACTIVE"),
         Row("ibv_asyncwatch, 2 s", ["sh", "-c", "stdbuf -oL timeout 2 ibv_asyncwatch; test $? = 124"], fixed=True, needs="ibv_asyncwatch",
             wanted="urnic0: async event FD"),
+        Row("ibstat as RoCE", "ibstat", fixed=True, sysfs=True, wanted="State: Active", settings=ROCE),
+        Row("ibstatus", "ibstatus", fixed=True, sysfs=True, wanted="4: ACTIVE"),
         Row("two devices: ibv_devices", "ibv_devices", wanted="lab", **TWO_DEVICES),
         Row("two devices: rping by the kernel's TCP", "rping -c -a 127.0.0.1 -C 20 -V", "rping -s -C 20 -V", noise=RPING, port=7174,
             **TWO_DEVICES),
@@ -210,12 +237,12 @@ def rows(here):
         Row("ibv_srq_pingpong as RoCE", f"ibv_srq_pingpong -g 0 {here}", "ibv_srq_pingpong -g 0", on="roce"),
         Row("ibv_uc_pingpong", f"ibv_uc_pingpong -g 0 {here}", "ibv_uc_pingpong -g 0", short=True, on="roce"),
         Row("ibv_ud_pingpong", f"ibv_ud_pingpong -g 0 {here}", "ibv_ud_pingpong -g 0", short=True, on="roce"),
-        Row("ibv_xsrq_pingpong", f"ibv_xsrq_pingpong -g 0 {here}", "ibv_xsrq_pingpong -g 0", short=True, on="roce", but=XSRQ_BUT),
-        Row("ibv_xsrq_pingpong -e -n 100", f"ibv_xsrq_pingpong -e -n 100 -g 0 {here}", "ibv_xsrq_pingpong -e -n 100 -g 0", on="roce", but=XSRQ_BUT),
-        without_cm("ib_send_bw", "-c XRC", on="roce"),
-        without_cm("ib_send_lat", "-c XRC", on="roce"),
-        without_cm("ib_write_bw", "-c XRC", on="roce"),
-        without_cm("ib_read_bw", "-c XRC", on="roce"),
+        Row("ibv_xsrq_pingpong", f"ibv_xsrq_pingpong -g 0 {here}", "ibv_xsrq_pingpong -g 0", short=True, on="roce", makes=XSRQ_FILES),
+        Row("ibv_xsrq_pingpong -e -n 100", f"ibv_xsrq_pingpong -e -n 100 -g 0 {here}", "ibv_xsrq_pingpong -e -n 100 -g 0", on="roce", makes=XSRQ_FILES),
+        without_cm("ib_send_bw", "-c XRC", on="roce", makes=XRC_FILES),
+        without_cm("ib_send_lat", "-c XRC", on="roce", makes=XRC_FILES),
+        without_cm("ib_write_bw", "-c XRC", on="roce", makes=XRC_FILES),
+        without_cm("ib_read_bw", "-c XRC", on="roce", makes=XRC_FILES),
         without_cm("ib_send_bw", on="roce"),
         without_cm("ib_send_lat", on="roce"),
         without_cm("ib_read_lat", on="roce"),
@@ -235,6 +262,17 @@ def rows(here):
         ucx("tag_bw", "-n 200 -w 10 -s 65536"),
         ucx("ucp_put_lat", "-n 500 -w 50"),
         ucx("ucp_get", "-n 200 -w 10 -s 65536"),
+        ucx("ucp_am_bw", "-n 300 -w 10"),
+        ucx("stream_bw", "-n 300 -w 10"),
+        ucx("ucp_fadd", "-n 300 -w 10"),
+        ucx("am_bw", "-d urnic0:1 -x rc_verbs -n 300 -w 10"),
+        ucx("am_lat", "-d urnic0:1 -x ud_verbs -n 300 -w 10"),
+        fabric("verbs", "-e msg", short=True),
+        fabric("verbs;ofi_rxm", "-e rdm -m tagged"),
+        fabric("verbs", "-e msg", roce=True, short=True),
+        fabric("verbs", "-e dgram", roce=True),
+        fabric("verbs;ofi_rxm", "-e rdm -m tagged", roce=True),
+        fabric("verbs;ofi_rxd", "-e rdm", roce=True),
         Row("qperf uc_bw", f"qperf -t 1 {here} uc_bw", "qperf", port=19765, on="roce", but=QPERF_BUT),
         Row("qperf ud_bw", f"qperf -t 1 {here} ud_bw", "qperf", port=19765, on="roce", but=QPERF_BUT),
         iser("iscsi-inq", "iscsi-inq {} " + lun, wanted="Peripheral Device Type:DIRECT_ACCESS", short=True),
@@ -243,6 +281,7 @@ def rows(here):
         iser("iscsi-perf, 30 s", "iscsi-perf {} -t 30 " + lun, wanted="finished"),
         iser("iscsi-test-cu --dataloss", ["sh", "-c", scsi_tests], program="iscsi-test-cu", wanted="87 of 87 passed or were skipped",
              seconds=180),
+        migration(),
         rstream("rstream", "", seconds=90),
         rstream("rstream", "-T v -S 65536 -I 100 -C 10", short=True, on="both"),
         rstream("rstream", "-T b -T v -S 100000 -I 100 -C 10"),

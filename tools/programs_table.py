@@ -1,4 +1,5 @@
 """The tables of docs/programs.md, as tools/programs writes them: one for each group of columns, between two lines that name it."""
+import os
 
 HEADS = {
     "urnic": ["Programs of Debian 12 as their packages have them, both ends under `urnic run --`, as an ordinary user in a network namespace",
@@ -47,11 +48,16 @@ def table(group, results, columns):
 
 def write(path, group, results, columns):
     """The group's table in its place in the file."""
-    begin, end = f"<!-- {group}: written by tools/programs -->\n", f"<!-- end of {group} -->\n"
+    put(path, group, "tools/programs", table(group, results, columns))
+
+
+def put(path, group, tool, text):
+    """What `tool` writes there between the two lines that name the group."""
+    begin, end = f"<!-- {group}: written by {tool} -->\n", f"<!-- end of {group} -->\n"
     with open(path, encoding="utf-8") as f:
         before, found, rest = f.read().partition(begin)
     _, ended, after = rest.partition(end)
     if not (found and ended):
-        raise SystemExit(f"programs: {path} has no place for the table of {group}")
+        raise SystemExit(f"{os.path.basename(tool)}: {path} has no place for the table of {group}")
     with open(path, "w", encoding="utf-8") as f:
-        f.write(before + begin + table(group, results, columns) + end + after)
+        f.write(before + begin + text + end + after)

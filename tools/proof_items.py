@@ -2,7 +2,8 @@
 prove them, the mutants of tests/mutants/*.toml, the anchors in the code.
 
 A test claims items in its name, as tokens between underscores (R45, E7, L2, H3, T6, IB105, DI4, AC1), or in a comment
-directly above it:  // proves: R-45, E-7.  A segment script of tests/tcp/scripts claims by its file name
+directly above it:  // proves: R-45, E-7.  With "if undisturbed" there it may skip itself on a machine that is too busy to show
+it, as long as others prove the same.  A segment script of tests/tcp/scripts claims by its file name
 (r57-..., e10-...).
 """
 import os
@@ -23,7 +24,8 @@ NAMED = re.compile(r"\b(%s)-(\d+)\b" % FAMILY)
 RANGE = re.compile(r"\b(%s)-(\d+)\s*(?:\.\.\.?|…|to)\s*(?:\1-)?(\d+)\b" % FAMILY)
 
 Item = namedtuple("Item", "id text attributes")
-Claim = namedtuple("Claim", "room suite name file items")      # one test of the sources
+# One test of the sources. if_undisturbed: it needs a machine that lets it run.
+Claim = namedtuple("Claim", "room suite name file items if_undisturbed", defaults=(False,))
 Edit = namedtuple("Edit", "file function find put where")      # where: file and line of its table
 Mutant = namedtuple("Mutant", "name items tests text edits seen_by")
 Shortcut = namedtuple("Shortcut", "name mutants edit text")    # turned off while one of them is at work
@@ -88,14 +90,15 @@ def source_names(suite, name):
 
 
 def comment_above(lines, index):
-    """The `proves:` items of the comment lines directly above line `index`."""
-    found = set()
+    """The `proves:` items of the comment lines directly above line `index`, and whether only if undisturbed."""
+    found, if_undisturbed = set(), False
     index -= 1
     while index >= 0 and lines[index].lstrip().startswith("//"):
         if m := PROVES.search(lines[index]):
             found |= ids_in(m[1])
+            if_undisturbed |= "if undisturbed" in m[1]
         index -= 1
-    return found
+    return found, if_undisturbed
 
 
 def load_claims(root):
@@ -112,8 +115,9 @@ def load_claims(root):
             lines = text.split("\n")
             for m in TEST.finditer(text):
                 line = text.count("\n", 0, m.start())
-                items = ids_in_name(m[3]) | comment_above(lines, line)
-                claims.append(Claim(room, m[2], m[3], f"tests/{room}/{name}", frozenset(items)))
+                said, if_undisturbed = comment_above(lines, line)
+                claims.append(Claim(room, m[2], m[3], f"tests/{room}/{name}",
+                                    frozenset(ids_in_name(m[3]) | said), if_undisturbed))
         scripts = os.path.join(folder, "scripts")
         if os.path.isdir(scripts):
             for name in sorted(os.listdir(scripts)):

@@ -1,6 +1,6 @@
 // V4 and V5: ping-pong of 8 octets between two processes that do not poll all the time, so that the
-// sleeping thread of each serves what arrives (docs/progress.md). Nothing is pinned. Prints half
-// round trips in microseconds: median, 99th percentile, average.
+// sleeping thread of each serves what arrives (docs/progress.md). Nothing is pinned but by --cpus.
+// Prints half round trips in microseconds: median, 99th percentile, average.
 //
 //   bench_wake event [--port memif|tcp]   Sends; arm, poll, sleep in poll(2) on the queue's
 //   descriptor bench_wake memory [--port memif|tcp]  Writes; spins on the memory the other writes
@@ -180,12 +180,17 @@ int main(int argc, char** argv) {
   o.progress = "auto";
   std::uint64_t rounds = 10000;
   std::string what, port = "memif";
+  std::vector<int> cpus;
   CLI::App app{"V4, V5: ping-pong of programs that sleep, or spin on memory"};
   app.add_option("what", what)
       ->required()
       ->check(CLI::IsMember({"event", "memory", "tcp-event", "tcp-memory"}));
   app.add_option("--port", port)->check(CLI::IsMember({"memif", "tcp"}));
   app.add_option("--rounds", rounds, "round trips")->check(CLI::Range(10, 100000000));
+  app.add_option("--cpus", cpus, "the cores of the two ends")
+      ->delimiter(',')
+      ->expected(2)
+      ->check(CLI::Range(0, CPU_SETSIZE - 1));
   CLI11_PARSE(app, argc, argv);
   const SocketDirectory directory;
   o.socket = directory.socket();
@@ -204,6 +209,7 @@ int main(int argc, char** argv) {
   };
   const pid_t child = fork();
   if (child < 0) return 1;
+  if (!cpus.empty()) pin_to(cpus[child == 0 ? 1 : 0]);
   if (child == 0) {
     const auto p = player(true);
     for (std::uint64_t n = 1; n <= total; ++n) {

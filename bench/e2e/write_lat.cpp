@@ -1,19 +1,20 @@
-// P5, P12: ping-pong of 8-octet RDMA Writes between two processes on a core each, own TCP or RoCE
-// over memif.
-// Each end polls the memory the other writes (E-13) and drives its engine in between. Prints half
-// round trips in microseconds, median and 99th percentile, and the TCP segments that went out for
-// each Write: one, where replies carry the ACKs (E-7); 0 with RoCE.
+// P5, P12: ping-pong of RDMA Writes of 8 octets, or of as many as asked for, between two processes
+// on a core each, own TCP or RoCE over memif, or over the kernel's TCP.
+// Each end polls the memory the other writes (E-13), first and last word, and drives its engine in
+// between. Prints half round trips in microseconds, median and 99th percentile, and the TCP
+// segments that went out for each Write: one, where replies carry the ACKs (E-7); 0 with RoCE and
+// the kernel's TCP. With --json the distribution.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
 #include "bench/e2e/ends.h"
+#include "bench/e2e/half_trips.h"
 #include "bench/e2e/pin.h"
 
 using namespace urnic;
@@ -21,19 +22,29 @@ using namespace urnic::bench;
 
 namespace {
 
-constexpr std::uint32_t kMessage = 8;
+// Up to this size a Write takes its payload along when it is posted.
+constexpr std::uint32_t kInline = 64;
 // Every so many Writes one is signaled, so that the send queue empties.
 constexpr std::uint64_t kSignalEvery = 64;
 
-// Memory of one end: what the peer writes, then what we write from.
+// Memory of one end: what the peer writes, then what we write from. Both are whole words; the first
+// and the last hold the number of the Write.
 struct Player {
   End e;
   std::uint64_t* memory;
+  std::size_t words;  // of one message
+
+  // Where the message we send begins: at a line of its own.
+  static std::size_t outgoing(std::size_t words) { return (words + 7) / 8 * 8; }
 
   void send(std::uint64_t n) {
-    memory[8] = n;
+    const std::size_t out = outgoing(words);
+    const auto octets = static_cast<std::uint32_t>(8 * words);
+    memory[out] = memory[out + words - 1] = n;
     const bool last = n % kSignalEvery == 0;
-    e.write(n, 64, kMessage, 0, send_inline | (last ? send_signaled : SendFlags(0)));
+    e.write(
+        n, 8 * out, octets, 0,
+        (octets <= kInline ? send_inline : SendFlags(0)) | (last ? send_signaled : SendFlags(0)));
     if (!last) return;
     Completion c;
     while (e.cq.poll({&c, 1}) == 0) {
@@ -41,8 +52,11 @@ struct Player {
     if (c.status != WcStatus::success) fail(to_string(c.status));
   }
   void receive(std::uint64_t n) {
-    const std::atomic_ref<std::uint64_t> word(memory[0]);
-    for (std::uint64_t spins = 0; word.load(std::memory_order_acquire) != n; ++spins) {
+    const std::atomic_ref<std::uint64_t> first(memory[0]), last(memory[words - 1]);
+    const auto there = [n](const std::atomic_ref<std::uint64_t>& word) {
+      return word.load(std::memory_order_acquire) == n;
+    };
+    for (std::uint64_t spins = 0; !there(last) || !there(first); ++spins) {
       e.device.progress();
       if ((spins & 0xfffff) == 0xfffff && e.qp.state() == QpState::error) fail("connection lost");
     }
@@ -62,21 +76,32 @@ std::span<std::uint8_t> octets(std::vector<std::uint64_t>& words) {
 int main(int argc, char** argv) {
   EndOptions o;
   std::uint64_t rounds = 100000;
-  CLI::App app{"P5, P12: RDMA Write latency over memif"};
+  CLI::App app{"P5, P12: RDMA Write latency"};
+  std::uint32_t size = 8;
+  bool json = false;
   app.add_option("--rounds", rounds, "round trips")->check(CLI::Range(100, 100000000));
   app.add_option("--mtu", o.mtu, "IP MTU")->check(CLI::Range(576, 65000));
   app.add_option("--progress", o.progress, "who drives the engines: poll or auto");
   app.add_flag("--roce", o.roce, "RoCE instead of iWARP");
+  app.add_flag("--tcp", o.kernel_tcp, "over the kernel's TCP on loopback instead of memif");
+  app.add_option("--size", size, "octets of a Write, a multiple of 8")
+      ->check(CLI::Range(8, 1 << 24));
+  app.add_flag("--json", json, "the distribution, [[percent, us], ...]");
   CLI11_PARSE(app, argc, argv);
+  if (size % 8 != 0 || (o.roce && o.kernel_tcp)) {
+    std::fprintf(stderr, "write_lat: --size is a multiple of 8, and --tcp is iWARP alone\n");
+    return 2;
+  }
   const SocketDirectory directory;
   o.socket = directory.socket();
   const std::uint64_t warm = rounds / 10, total = rounds + warm;
-  std::vector<std::uint64_t> memory(16);
+  const std::size_t words = size / 8;
+  std::vector<std::uint64_t> memory(Player::outgoing(words) + words);
   const pid_t child = fork();
   if (child < 0) return 1;
   if (child == 0) {
     pin_to(1);
-    Player p{open_server(o, octets(memory)), memory.data()};
+    Player p{open_server(o, octets(memory)), memory.data(), words};
     for (std::uint64_t n = 1; n <= total; ++n) {
       p.receive(n);
       p.send(n);
@@ -86,7 +111,7 @@ int main(int argc, char** argv) {
     std::_Exit(0);
   }
   pin_to(0);
-  Player p{open_client(o, octets(memory)), memory.data()};
+  Player p{open_client(o, octets(memory)), memory.data(), words};
   std::vector<double> half;
   half.reserve(rounds);
   double before = seconds();
@@ -101,8 +126,11 @@ int main(int argc, char** argv) {
   p.e.qp.disconnect();
   int status = 0;
   waitpid(child, &status, 0);
-  std::sort(half.begin(), half.end());
-  std::printf("%.3f %.3f %.3f\n", half[half.size() / 2], half[half.size() * 99 / 100],
-              sent / static_cast<double>(total));
+  const HalfTrips trips(std::move(half));
+  if (json) {
+    trips.print_json();
+  } else {
+    std::printf("%.3f %.3f %.3f\n", trips.at(50), trips.at(99), sent / static_cast<double>(total));
+  }
   return status == 0 ? 0 : 1;
 }

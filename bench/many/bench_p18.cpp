@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/many/crowd.h"
+#include "bench/many/touched.h"
 #include "bench/simulated/roce_pairing.h"
 #include "bench/simulated/scattered.h"
 
@@ -51,6 +52,7 @@ class Crowd {
       if (left == nullptr || right == nullptr) die("no queue pair any more");
       bench::pair_up(&pair_, *left, *right, ib::PathMtu::k1024);
       qps_.push_back(left);
+      peers_.push_back(right);
     }
     pair_.run_for(Duration::s(1));  // the way to the peer is asked for
   }
@@ -58,10 +60,20 @@ class Crowd {
     return writes_.run({qps_.data(), static_cast<std::size_t>(among)}, count);
   }
 
+  // What memory alone would make of it, of those that have been used.
+  bench::Touched touched() const {
+    bench::Touched t;
+    for (std::size_t i = 0; i < qps_.size(); ++i) {
+      const bool used = roce::context_of(*qps_[i]).requester.rc() != nullptr;
+      if (used) t.add(*qps_[i], *peers_[i]);
+    }
+    return t;
+  }
+
  private:
   sim::Pair pair_;
   bench::ScatteredWrites writes_;
-  std::vector<verbs::QueuePair*> qps_;
+  std::vector<verbs::QueuePair*> qps_, peers_;
 };
 
 }  // namespace
@@ -77,6 +89,15 @@ int main(int argc, char** argv) {
 
   Crowd crowd;
   const bench::ManyFigures f = bench::measure_many(crowd, o.queue_pairs, o.reps, o.messages);
+  bench::Touched touched = crowd.touched();
+  std::vector<double> one, all;
+  for (int i = 0; i < o.reps; ++i) {
+    one.push_back(touched.run(o.messages, 1));
+    all.push_back(touched.run(o.messages, touched.size()));
+  }
+  const double more = (bench::median(all) - bench::median(one)) / static_cast<double>(o.messages);
+  const double least = 1 / f.rate_one;  // seconds of a message over one
+  const double by_memory = least / (least + more);
   if (o.json) {
     std::printf("%s\n", nlohmann::json{{"bench", "P18"},
                                        {"queue_pairs", o.queue_pairs},
@@ -84,7 +105,9 @@ int main(int argc, char** argv) {
                                        {"octets_used", f.used},
                                        {"messages_one", f.rate_one},
                                        {"messages_all", f.rate_all},
-                                       {"ratio", f.ratio}}
+                                       {"ratio", f.ratio},
+                                       {"ns_of_memory", more * 1e9},
+                                       {"ratio_by_memory", by_memory}}
                             .dump()
                             .c_str());
   } else {
@@ -93,6 +116,9 @@ int main(int argc, char** argv) {
     std::printf("%-58s %10.0f\n", "octets of one that was used now and then", f.used);
     std::printf("%-58s %10.0f\n", "messages a second of this thread, one queue pair", f.rate_one);
     std::printf("%-58s %10.0f\n", "messages a second of this thread, any of them", f.rate_all);
+    std::printf("%-58s %10.0f\n", "ns that the lines of any of them take, nothing done",
+                more * 1e9);
+    std::printf("%-58s %10.3f\n", "ratio if a message took these besides, and no more", by_memory);
   }
   const auto verdict = [](double value, double target, bool met, const char* what) {
     std::printf("P18 %.3f %.2f %s # %s\n", value, target, met ? "met" : "missed", what);

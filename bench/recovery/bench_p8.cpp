@@ -30,7 +30,7 @@ constexpr std::uint32_t kMemory = 1u << 20;
 // Two nodes a hundred microseconds apart, and Writes between them.
 class Path {
  public:
-  Path(std::uint64_t seed, bool sack, bool immediate) {
+  Path(std::uint64_t seed, bool sack, bool immediate, bool name = false) {
     sim::PairOptions o;
     o.seed = seed;
     o.faults_left = o.faults_right = kWire;
@@ -40,6 +40,7 @@ class Path {
       e->rto_auto = false;
       e->tcp.rto_min = Duration::ms(20);  // as on memif
       e->context.immediate_dup_ack = immediate;
+      e->tcp.name_corrupted = name;
     }
     pair_ = std::make_unique<sim::Pair>(o);
     left_ = pair_->left().make_qp();
@@ -97,11 +98,12 @@ constexpr Pattern kPatterns[] = {{"4 KiB, one at a time", 4096, 1, 20000},
                                  {"64 KiB, 16 at a time", 65536, 16, 4000}};
 
 // Gb/s of virtual time.
-double goodput(bool sack, bool immediate, const Pattern& p, int seeds) {
+double goodput(bool sack, bool immediate, const Pattern& p, int seeds, bool name = false,
+               const char* faults = "corrupt=0.001") {
   double seconds = 0;
   for (int seed = 1; seed <= seeds; ++seed) {
-    Path path(static_cast<std::uint64_t>(seed), sack, immediate);
-    path.faults("corrupt=0.001");
+    Path path(static_cast<std::uint64_t>(seed), sack, immediate, name);
+    path.faults(faults);
     seconds += static_cast<double>(path.write(p.octets, p.messages, p.depth).count_ns()) * 1e-9;
     if (!path.stays_fast()) die("the connection did not stay FAST");
   }
@@ -142,6 +144,14 @@ int main(int argc, char** argv) {
       small[1] = on;
     }
   }
+  const Pattern& stream = kPatterns[2];
+  const double whole = goodput(true, true, stream, seeds, true, "");
+  const double cut = goodput(true, true, stream, seeds, false);
+  const double named = goodput(true, true, stream, seeds, true);
+  std::printf("  %s: clean %.3f Gb/s, not named %.3f, named %.3f\n", stream.name, whole, cut,
+              named);
+  verdict(named / whole, 0.9, false,
+          "virtual time: goodput with corruption / without, named (E-42)");
   verdict(recovery[1] / recovery[0], 0.7, true,
           "no SACK: recovery time, mean of 1 to 3 segments behind, on / off");
   verdict(small[1] / small[0], 1.05, false, "no SACK: goodput, 4 KiB one at a time, on / off");

@@ -23,14 +23,23 @@ struct IwarpConnectionOptions {
   // Probes while the connection is idle, so that a peer that has vanished is noticed (RFC 9293,
   // 3.8.4; RFC 1122, 4.2.3.6): after `keepalive_s` of the Config. Left alone: its `keepalive`.
   std::optional<bool> keepalive;
+  // When the peer has ended the connection in order and nothing of ours is outstanding, the queue
+  // pair stays as it is for so long, 0 to 60000, unless this end ends it too: its receives are
+  // flushed, and the program is told, only then. So what came last can be polled alone, as with a
+  // peer of InfiniBand, which goes without a word. 0: at once.
+  int close_wait_ms = 0;
 };
 
-// What is RoCE's alone: how often requests are repeated (IB-73, IB-74), 0 to 7. Left alone: 7.
+// What is RoCE's alone: how often requests are repeated (IB-73, IB-74), 0 to 7 (left alone: 7), and
+// when.
 struct RoceConnectionOptions {
   // Of both ends, those that nobody answers; connecting only, as its request says it for both.
   std::optional<std::uint8_t> retry_count;
   // Of the peer, those that find no receive at this end; 7: any number of times.
   std::optional<std::uint8_t> rnr_retry;
+  // Of this end, those that nobody has answered in time, as a code, 0 to 31, as in QpAttributes.
+  // Left alone: what the ends say of the way between them (IB-128).
+  std::optional<std::uint8_t> ack_timeout;
   // Accepting a request for datagrams only: the Q_Key that they are to bring. Left alone: that of
   // the queue pair.
   std::optional<std::uint32_t> qkey;

@@ -101,7 +101,7 @@ enum class EventKind : std::uint8_t {
   failed,
   receive_limit,  // on a SharedReceiveQueue: fewer receives are left than set_limit() said
   last_receive,   // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
-  // On a QueuePair with QpOptions::asynchronous_events, as the next three: a receive has completed
+  // On a QueuePair with QpOptions::asynchronous_events, as the next four: a receive has completed
   // before `established` could be said, which follows. RoCE: a request has come in rtr, on a queue
   // pair that modify() connects; on others `established` says it.
   communication_established,
@@ -111,6 +111,7 @@ enum class EventKind : std::uint8_t {
   access_error,
   request_error,
   fatal,
+  time_wait_over,      // the same, of RoCE: its connection has ended, and it may have another
   link_up,             // of the Device (deliver_events): frames can flow
   link_down,           // of the Device: they cannot; error.message says why, if it is known
   address_conflict,    // of the Device: another station has an address of ours (RFC 5227)
@@ -131,8 +132,9 @@ class URNIC_API ConnectRequest {
   std::string local() const;
   // Valid while this object lives. RoCE: always 56 octets, zeroes behind what the peer gave.
   std::span<const std::uint8_t> private_data() const;
-  std::uint16_t ird() const;  // what the peer can serve / wants outstanding, after matching
-  std::uint16_t ord() const;
+  std::uint16_t ird() const;  // Reads and atomics the peer wants outstanding; iWARP: ours if it
+                              // does not say
+  std::uint16_t ord() const;  // those it can serve, and we want
   // RoCE: how often both ends repeat what nobody answers, and this end what finds no receive at the
   // peer (7: any number of times). iWARP: 0.
   std::uint8_t retry_count() const;
@@ -160,6 +162,7 @@ class URNIC_API ConnectRequest {
 
 struct Event {
   EventKind kind = EventKind::failed;
+  std::uint32_t connection = 0;  // on a QueuePair: which of its connections(); 0: of none of them
   // Of the QueuePair, Listener, SharedReceiveQueue, CompletionQueue or Device it belongs to.
   void* context = nullptr;
   ConnectRequest request;
@@ -258,7 +261,7 @@ struct QpOptions {
   std::uint32_t max_send_sge = 4, max_receive_sge = 4;
   std::uint32_t max_inline = 256;
   bool signal_all = false;  // every send request completes visibly
-  // `events` hears of communication_established, access_error, request_error and fatal as well.
+  // `events` hears of communication_established, access_error and the three behind it as well.
   bool asynchronous_events = false;
   // Its number(), in 24 bits, where others find it by that; 0: the device chooses one, which it
   // does for RoCE in any case.
@@ -285,18 +288,17 @@ class URNIC_API QueuePair {
   ~QueuePair();
   explicit operator bool() const { return impl_ != nullptr; }
 
-  // Not 0, unique on its device while it lives, in 24 bits.
-  std::uint32_t number() const;
-  // docs/architecture.md has the table of states (D9); reset when empty.
-  QpState state() const;
+  std::uint32_t number() const;       // not 0, unique on its device while it lives, in 24 bits
+  QpState state() const;              // docs/architecture.md has the table (D9); reset when empty
+  std::uint32_t connections() const;  // begun so far, whatever came of them
   // Moves it as verbs programs do. init: receives may be posted. error: work completes as flushed.
   // reset: forgets all work and its completions, those not polled included, without a word; through
   // init it can be connected again. Errors, and nothing has changed then: wrong_state (not from the
   // state it is in), and of RoCE what QpAttributes say, invalid_argument (an attribute that the
   // move needs is missing, or one is not the move's), unreachable (no own address leads to the
   // peer).
-  // iWARP: attributes are not looked at; made in init; error ends the connection by RST; sqd is
-  // disconnect(); rtr and rts come by connecting.
+  // iWARP: of the attributes only `access` counts, in each move (reset: all again); made in init;
+  // error ends the connection by RST; sqd is disconnect(); rtr and rts come by connecting.
   // RoCE: made in reset. rtr: what the peer asks for is served. rts: sends begin. sqd: they stop
   // beginning, and rts lets them go on. error: nobody is told, the peer not and no event comes.
   Result<void> modify(QpState to, const QpAttributes& attributes = {});
@@ -351,6 +353,11 @@ class URNIC_API QueuePair {
   // Current type and everything counted about this connection, or the last one (D10). Waits for a
   // burst of the engine.
   ConnectionStats stats() const;
+  // Reads and atomics of the peer that are served at a time, and of this end that may be
+  // outstanding, as both ends have agreed (RFC 6581, 3.1; IB-135): from `established` on until the
+  // next connection. Waits for a burst of the engine.
+  std::uint16_t ird() const;
+  std::uint16_t ord() const;
 
  private:
   friend class Device;

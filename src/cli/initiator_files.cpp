@@ -6,6 +6,8 @@
 namespace urnic::cli {
 namespace {
 
+// bound: octets of a listing that a client reads; beyond: it is given up with one line, and the
+// connection goes on; test: InitiatorFiles.AListingThatIsTooLargeIsGivenUpAndTheNextOneRead
 constexpr std::uint64_t kMostListing = 64 << 20;
 
 }  // namespace
@@ -308,6 +310,8 @@ Result<std::vector<std::uint8_t>> Initiator::fetch_listing(const std::string& na
   m.text = name;
   if (!open(m)) return ended(endpoint_);
   if (file_.opened->size > kMostListing) {
+    send(request(MessageKind::Abort));
+    answered();
     return Error{Errc::protocol, endpoint_ + ": the listing is larger than 64 MiB"};
   }
   file_.sink = std::make_unique<FileSink>(offer_.window, file_.opened->size);

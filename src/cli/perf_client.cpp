@@ -156,12 +156,13 @@ void PerfClient::dispatch(BandwidthSender* sender, SendReceiver* receiver) {
 
 void PerfClient::note(std::optional<PerfInterval> over) {
   if (!over) return;
-  intervals_.push_back(*over);
+  if (keeps_) intervals_.push_back(*over);
   if (tell_ != nullptr && *tell_) (*tell_)(*over);
 }
 
 Result<PerfResult> PerfClient::measure(const PerfRun& run, const Tell& tell) {
   tell_ = &tell;
+  keeps_ = run.duration_ms != kPerfNoEnd;
   intervals_.clear();
   auto result = measure(run);
   tell_ = nullptr;

@@ -18,9 +18,28 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kLeastBuffer = 4 << 20;
+// bound: memory of `urnic perf` for the messages under way; beyond: the client says so and measures
+// nothing; test: ctest cli.perf
 constexpr std::uint64_t kMostBuffer = std::uint64_t{2} << 30;
 // With -a the large sizes would take minutes at 5000 messages each.
 constexpr std::uint64_t kMostOctetsAll = std::uint64_t{1} << 30;
+
+// What perftest's users type and what does not belong here: what to say instead.
+struct Elsewhere {
+  const char* option;
+  bool has_value;
+  const char* instead;
+};
+constexpr Elsewhere kElsewhere[] = {
+    {"-x,--gid-index,--gid_index", true,
+     "the GID is that of the address: --address is this end's, SERVER the other's"},
+    {"-R,--rdma_cm", false,
+     "connections are always made as rdma_cm makes them; what iperf3 means by it is --reverse"},
+    {"-m", true, "the MTU is that of the port, and RoCE's follows from it: --mtu"},
+    {"-d,--ib-dev", true, "the device is what --port says, or --device of a configuration file"},
+    {"-P", true, "connections are -q"},
+    {"-c,--connection", true, "connections are reliable (RC), and there is no other kind here"},
+};
 
 class PerfCommand : public Command {
  public:
@@ -77,11 +96,24 @@ class PerfCommand : public Command {
     app->add_flag("--json", json_, "print the results as JSON");
     app->add_flag("--forever", forever_, "server: serve one client after the other");
     app->add_option("--memory", memory_, "server: most memory for a client")->type_name("[1G]");
+    app->add_flag("--run_infinitely,--run-infinitely", ask_.endless,
+                  "bw: until it is interrupted, with -i (5s unless said otherwise)");
     add_cpu_option(app, &cpu_);
     settings_.add_to(app);
+    // Known, and not shown.
+    app->add_flag("-F,--CPU-freq")->group("");  // no frequency of a processor is asked for
+    for (const Elsewhere& e : kElsewhere) {
+      (e.has_value ? app->add_option(e.option, elsewhere_)->expected(0, 1)
+                   : app->add_flag(e.option))
+          ->group("");
+    }
   }
 
   int run() override {
+    for (const Elsewhere& e : kElsewhere) {
+      const std::string name = std::string(e.option).substr(0, 2);
+      if (app->count(name) != 0) return usage(name + ": " + e.instead);
+    }
     auto config = settings_.load();
     if (!config) return usage(config.error().message);
     if (cpu_ >= 0) {
@@ -104,7 +136,7 @@ class PerfCommand : public Command {
     for (const char* option :
          {"--op", "--test", "--size", "--all", "--iters", "--duration", "--depth", "--qps",
           "--cq-mod", "--post-list", "--inline", "--warm-up", "--bidirectional", "--verify",
-          "--reverse", "--interval", "--limit"}) {
+          "--reverse", "--interval", "--limit", "--run_infinitely"}) {
       if (app->count(option) != 0) {
         return usage(std::string(option) + " is for the client; the server takes what it asks for");
       }
@@ -172,6 +204,15 @@ class PerfCommand : public Command {
 
   // The parts of a plan that are about time and rate; an error is one line.
   std::string plan_pace(PerfRun* r) const {
+    if (ask_.endless) {
+      if (r->test == PerfTest::Latency || r->verify || json_ || ask_.all) {
+        return "--run_infinitely is for --test bw, without --verify, --json and -a";
+      }
+      if (app->count("--iters") + app->count("--duration") != 0) {
+        return "--run_infinitely and -n or -D exclude each other";
+      }
+      r->interval_ms = 5000;
+    }
     if (!ask_.interval.empty()) {
       const auto ms = parse_duration_ms(ask_.interval);
       if (!ms || *ms < 100 || *ms > 86'400'000) {
@@ -224,6 +265,9 @@ class PerfCommand : public Command {
         return "--duration " + ask_.duration + ": expected a time like 10s";
       }
       r.duration_ms = static_cast<std::uint32_t>(*ms);
+      r.iterations = 0;
+    } else if (ask_.endless) {
+      r.duration_ms = kPerfNoEnd;
       r.iterations = 0;
     } else {
       r.iterations = ask_.iterations != 0 ? ask_.iterations : latency ? 1000 : 5000;
@@ -286,6 +330,7 @@ class PerfCommand : public Command {
         std::printf("%s\n", perf_line(over, run.size, gigabits_).c_str());
         std::fflush(stdout);
       });
+      if (!result && ask_.endless && stop_requested()) return kExitOk;
       if (!result) return failed(result.error().message);
       last = *result;
       errors += last.errors;
@@ -416,7 +461,7 @@ class PerfCommand : public Command {
   // What a client asks for, as the command line says it.
   struct Ask {
     std::string op = "write", test = "bw", size, duration, interval, limit;
-    bool all = false, bidirectional = false, verify = false, reverse = false;
+    bool all = false, bidirectional = false, verify = false, reverse = false, endless = false;
     std::uint64_t iterations = 0;
     std::uint32_t depth = 128, connections = 1, cq_moderation = 64, post_list = 1, max_inline = 0,
                   warm_up = 100;
@@ -425,7 +470,8 @@ class PerfCommand : public Command {
   SettingsOptions settings_;
   Ask ask_;
   std::string server_, memory_ = "1G";
-  std::string told_;  // what the server's table is about
+  std::string elsewhere_;  // values of what is not for us
+  std::string told_;       // what the server's table is about
   bool gigabits_ = false, json_ = false, forever_ = false;
   int service_ = kPerfPort, cpu_ = -1;
 };

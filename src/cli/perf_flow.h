@@ -89,6 +89,24 @@ class SendReceiver {
   std::string failure_;
 };
 
+// Of single messages, in nanoseconds.
+class LatencySamples {
+ public:
+  // bound: samples of a latency test of `urnic perf`; beyond: further messages are counted only,
+  // and what is printed is of the first ones; test: LatencySamples.SoManyAreKeptAndTheRestIsNot
+  static constexpr std::uint64_t kMostSamples = 20'000'000;
+
+  void reserve(std::uint64_t expected) { samples_.reserve(std::min(expected, kMostSamples)); }
+  void add(std::int64_t ns) {
+    if (samples_.size() == kMostSamples) return;
+    samples_.push_back(static_cast<std::uint32_t>(std::min<std::int64_t>(ns, UINT32_MAX)));
+  }
+  std::vector<std::uint32_t>& all() { return samples_; }
+
+ private:
+  std::vector<std::uint32_t> samples_;
+};
+
 // Ping-pong of one message; samples are of the client (`first`), in nanoseconds: half round trips,
 // for Read whole ones. Runs until done or the session fails.
 class LatencyLoop {
@@ -97,7 +115,7 @@ class LatencyLoop {
   // Clears the memory and posts receives; before the other end may begin.
   Result<void> prepare();
   bool run();
-  std::vector<std::uint32_t>& samples() { return samples_; }
+  std::vector<std::uint32_t>& samples() { return samples_.all(); }
   std::uint64_t messages() const { return count_; }
   double seconds() const { return seconds_; }
   // What the client has said at its end.
@@ -121,7 +139,7 @@ class LatencyLoop {
   bool control_waiting_ = false;
   PerfMessage done_;
   std::uint32_t spins_ = 0;
-  std::vector<std::uint32_t> samples_;
+  LatencySamples samples_;
 };
 
 }  // namespace urnic::cli

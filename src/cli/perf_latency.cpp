@@ -8,7 +8,6 @@
 namespace urnic::cli {
 namespace {
 
-constexpr std::uint64_t kMostSamples = 20'000'000;
 constexpr std::uint64_t kSignalEvery = 32;
 constexpr std::uint64_t kReceives = 64;
 constexpr std::uint64_t kLatency = 1ull << 56;
@@ -19,8 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 LatencyLoop::LatencyLoop(PerfSession* session, const PerfRun& run, bool first)
     : s_(session), run_(run), first_(first) {
-  if (first)
-    samples_.reserve(std::min(run.iterations == 0 ? 1'000'000 : run.iterations, kMostSamples));
+  if (first) samples_.reserve(run.iterations == 0 ? 1'000'000 : run.iterations);
 }
 
 // Every so many spins: is everybody still there? The server also looks for the end of the test.
@@ -145,10 +143,7 @@ bool LatencyLoop::measure() {
     }
     if (!ok) return false;
     const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start);
-    if (i >= warm_up && samples_.size() < kMostSamples) {
-      const std::int64_t part = took.count() / (run_.op == PerfOp::Read ? 1 : 2);
-      samples_.push_back(static_cast<std::uint32_t>(std::min<std::int64_t>(part, UINT32_MAX)));
-    }
+    if (i >= warm_up) samples_.add(took.count() / (run_.op == PerfOp::Read ? 1 : 2));
     if ((i & 31) == 0 && run_.op == PerfOp::Write && !drain()) return false;
     if ((i & 255) == 0) last_progress_ = now_seconds();
     if (i >= warm_up) ++count_;

@@ -28,6 +28,9 @@ enum class PerfKind : std::uint8_t {
 enum class PerfOp : std::uint8_t { Write = 0, Read, Send };
 enum class PerfTest : std::uint8_t { Bandwidth = 0, Latency };
 
+// A time that nobody waits for.
+inline constexpr std::uint32_t kPerfNoEnd = ~std::uint32_t{0};
+
 // One measurement.
 struct PerfRun {
   PerfOp op = PerfOp::Write;
@@ -35,8 +38,8 @@ struct PerfRun {
   bool bidirectional = false, verify = false;
   bool reverse = false;  // the server does what the client would do
   std::uint32_t size = 65536;
-  std::uint64_t iterations = 5000;  // of each connection; 0: by duration
-  std::uint32_t duration_ms = 0;
+  std::uint64_t iterations = 5000;    // of each connection; 0: by duration
+  std::uint32_t duration_ms = 0;      // kPerfNoEnd: until somebody ends it
   std::uint32_t depth = 128;          // work requests outstanding on each connection
   std::uint32_t cq_moderation = 100;  // one completion for so many
   std::uint32_t post_list = 1;        // work requests for one doorbell

@@ -48,6 +48,7 @@ class PerfClient {
   PerfSession s_;
   const Tell* tell_ = nullptr;  // during a run
   std::vector<PerfInterval> intervals_;
+  bool keeps_ = true;  // them, since the measurement has an end
 };
 
 class PerfServer {

@@ -7,6 +7,7 @@ namespace {
 
 constexpr double kPatience = 30;  // seconds without progress
 constexpr double kWaiting = 2;    // seconds the next client is kept waiting
+constexpr const char* kWireGone = "the other end of the wire is gone";
 
 void reject_busy(ConnectRequest& request) {
   const std::string busy = "the server is busy with another client";
@@ -94,6 +95,12 @@ void PerfSession::on_event(Event& e) {
       waiting_at = e.context;
       waiting_since = now_seconds();
       return;
+    case EventKind::link_down:
+      if (failure.empty()) failure = kWireGone;
+      return;
+    case EventKind::link_up:
+    case EventKind::address_conflict:
+      return;
     default:
       if (failure.empty()) failure = e.error.message;
   }
@@ -112,7 +119,7 @@ bool PerfSession::alive(double last_progress) {
   }
   if (failure.empty() && ended) failure = "the other end has ended the connection";
   if (failure.empty() && stop_requested()) failure = "stopped";
-  if (failure.empty() && !device.info().link_up) failure = "the other end of the wire is gone";
+  if (failure.empty() && !device.info().link_up) failure = kWireGone;
   if (failure.empty() && now - last_progress > kPatience) {
     failure = "nothing has moved for " + std::to_string(static_cast<int>(kPatience)) + " s";
   }

@@ -13,7 +13,9 @@ using sim::RunResult;
 using sim::VariantResult;
 
 constexpr unsigned kWidth = 96;
-constexpr std::size_t kMostLines = 40;  // of a timeline
+// bound: lines of a timeline that `urnic sim` prints; beyond: the last one is shown, and how many
+// are not; test: SimText.ATimelineHasSoManyLinesAndSaysWhatItLeavesOut
+constexpr std::size_t kMostLines = 40;
 
 // 1234567 ns -> "1.235 ms"
 std::string milliseconds(std::int64_t ns) {

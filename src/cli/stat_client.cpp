@@ -18,6 +18,8 @@
 namespace urnic::cli {
 namespace {
 
+// bound: octets of an answer that `urnic stat` reads; beyond: the process is named with one line,
+// the others are read; test: StatSocketTest.AnAnswerThatDoesNotEndIsGivenUp
 constexpr std::size_t kMostAnswer = 256 << 20;
 
 // "<pid>.sock" or "<pid>-<n>.sock".

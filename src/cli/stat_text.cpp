@@ -138,6 +138,17 @@ std::string behind_gaps_text(const EngineStats& s, Said* said) {
          said->count(r.roce_upgrades) + " upgrades";
 }
 
+// What the network said of RoCE's congestion, and what came of it (S-10): a row of its own where it
+// said anything.
+std::string congestion_text(Said* said) {
+  const RoceStats& r = said->t.roce;
+  if (r.marks_received + r.cnps_sent + r.cnps_received + r.window_cuts == 0) return "-";
+  return "windows closed " + said->count(r.window_cuts) + " times; CNPs " +
+         said->count(r.cnps_received) + " in, of these " + said->count(r.cnps_ignored) +
+         " ignored, " + said->count(r.cnps_sent) + " out; " + said->count(r.marks_received) +
+         " packets came with a CE mark";
+}
+
 // Connection management of RoCE: a row of its own where there was any.
 std::string management_text(const EngineStats& s) {
   const RoceHostStats& h = s.roce;
@@ -229,6 +240,7 @@ std::string stat_table(const EngineStats& s) {
                           " out"},
        {"RoCE", roce_text(s, &said)},
        {"RoCE loss", behind_gaps_text(s, &said)},
+       {"RoCE congestion", congestion_text(&said)},
        {"RoCE CM", management_text(s)},
        {"besides", said.others()},
        {"memory", size_of(s.iwarp.reassembly_bytes) + " in reassembly, " +

@@ -106,7 +106,9 @@ Result<std::string> write_sysfs(const std::string& folder,
   struct stat s;
   if (lstat(own.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != geteuid() ||
       (s.st_mode & 077) != 0) {
-    return Error{Errc::permission, "--sysfs: " + own + " is not a folder of this user alone"};
+    return Error{Errc::permission,
+                 "--sysfs: " + own +
+                     " is not a folder of this user alone: set XDG_RUNTIME_DIR to one that is"};
   }
   std::string name = own + "/sysfs.XXXXXX";
   if (mkdtemp(name.data()) == nullptr) return trouble(own, errno);

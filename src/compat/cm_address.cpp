@@ -54,6 +54,11 @@ bool is_wildcard(const Address& a) {
   return a.any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&a.v6.sin6_addr);
 }
 
+bool is_loopback(const Address& a) {
+  if (a.any.sa_family == AF_INET) return ntohl(a.v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  return a.any.sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr);
+}
+
 std::string text_of(const Address& a) {
   const std::string ip = host_of(a), port = ":" + std::to_string(port_of(a));
   return a.any.sa_family == AF_INET ? ip + port : "[" + ip + "]" + port;

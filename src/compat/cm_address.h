@@ -26,6 +26,7 @@ bool copy_address(const sockaddr* from, Address* to);
 std::uint16_t port_of(const Address&);
 void set_port(Address*, std::uint16_t port);
 bool is_wildcard(const Address&);
+bool is_loopback(const Address&);
 // "10.77.0.1", "::1".
 std::string host_of(const Address&);
 // "10.77.0.1:18515", "[::1]:18515", and back.

@@ -39,17 +39,27 @@ int bind_on(const std::vector<Adapter*>& where, const BindOptions& options, Addr
   return out->empty() ? error : 0;
 }
 
+// Where to bind for an address that names no device: a loopback address that none has stands for
+// all of them, as with a kernel (its cma_any_addr).
+Address without_device(const Address& a) {
+  Address any{};
+  any.any.sa_family = a.any.sa_family;
+  set_port(&any, port_of(a));
+  return any;
+}
+
 // Address and port are the id's from now on.
 int keep_address(CmId* id, const std::vector<Adapter*>& where, Address* a) {
   const bool any_port = port_of(*a) == 0;
+  const bool owned = owner_of(*a, where) != nullptr;
   for (int tries = any_port && where.size() > 1 ? kPortTries : 1;; --tries) {
-    Address at = *a;
+    Address at = owned ? *a : without_device(*a);
     std::vector<DeviceBinding> bindings;
     const int e = bind_on(where, id->options, &at, &bindings);
     if (e == EADDRINUSE && tries > 1) continue;
     if (e != 0) return e;
     id->bindings = std::move(bindings);
-    *a = at;
+    set_port(a, port_of(at));
     return 0;
   }
 }
@@ -67,13 +77,11 @@ int bind_to(CmId* id, const sockaddr* address) {
   if (id->stage != Stage::Idle) return EINVAL;
   std::vector<Adapter*> where;
   if (const int e = devices_for(*id, &where); e != 0) return e;
-  if (!is_wildcard(a)) {
-    Adapter* owner = owner_of(a, where);
-    if (owner == nullptr) return ENODEV;
-    where = {owner};
-  }
+  Adapter* owner = is_wildcard(a) ? nullptr : owner_of(a, where);
+  if (owner == nullptr && !is_wildcard(a) && !is_loopback(a)) return ENODEV;
+  if (owner != nullptr) where = {owner};
   if (const int e = keep_address(id, where, &a); e != 0) return e;
-  if (!is_wildcard(a)) {
+  if (owner != nullptr) {
     if (const int e = give_device(id, *where.front()); e != 0) return e;
   }
   const std::lock_guard guard(Process::get().cm);
@@ -113,6 +121,7 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   Adapter* chosen = nullptr;
   const int unreachable = choose_settled(to, among, &chosen, &from);
   std::vector<DeviceBinding> left;  // of the other devices; goes without the lock
+  const bool had_none = id->adapter == nullptr;
   if (unreachable == 0) {
     if (const int e = give_device(id, *chosen); e != 0) return e;
   }
@@ -130,7 +139,7 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   id->bindings.erase(other, id->bindings.end());
   if (id->stage == Stage::Idle) {
     id->source = from;
-  } else if (is_wildcard(id->source)) {
+  } else if (had_none) {
     set_port(&from, port_of(id->source));
     id->source = from;
   }
@@ -220,6 +229,14 @@ int CmId::set_binding(bool* option, bool value) {
   const std::vector<Adapter*> where = where_bound();
   bindings.clear();  // and again, as is wanted now
   return keep_address(this, where, &source);
+}
+
+int CmId::set_ack_timeout(std::uint8_t code) {
+  constexpr std::uint8_t kLastCode = 31;  // five bits of its messages
+  if (code > kLastCode) return EINVAL;
+  const std::lock_guard guard(Process::get().cm);
+  ack_timeout = code;
+  return 0;
 }
 
 void CmId::stop_listening() {

@@ -1,6 +1,7 @@
 // Requests and connections: what the calls of rdma_cm do and what becomes of them.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "compat/cm_datagrams.h"
@@ -26,13 +27,15 @@ bool too_many_reads(const Adapter& on, const rdma_conn_param& p) {
   return above(p.responder_resources, "ird") || above(p.initiator_depth, "ord");
 }
 
-ConnectionOptions options_of(const Adapter& on, const rdma_conn_param& p) {
+ConnectionOptions options_of(const CmId& id, const rdma_conn_param& p) {
+  const Adapter& on = *id.adapter;
   ConnectionOptions o;
   o.ird = reads(on, p.responder_resources, "ird");
   o.ord = reads(on, p.initiator_depth, "ord");
   if (on.is_roce()) {
     o.roce.retry_count = std::min(p.retry_count, kMostRetries);
     o.roce.rnr_retry = std::min(p.rnr_retry_count, kMostRetries);
+    o.roce.ack_timeout = id.ack_timeout;
   }
   o.private_data = {static_cast<const std::uint8_t*>(p.private_data),
                     p.private_data == nullptr ? 0u : p.private_data_len};
@@ -75,6 +78,7 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
   r.verbs = verbs;
   r.pd = pd;
   r.port_num = 1;
+  made->show_path();
   auto e = std::make_unique<CmEvent>();
   e->base.id = &r;
   e->base.listen_id = &id();
@@ -100,10 +104,23 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
   whole.keep();
 }
 
+// As agreed, which may be less than this end has asked for. Of RoCE's passive end a kernel says
+// nothing: what it has answered is what holds.
+void CmId::show_depths(bool passive) {
+  if (end == nullptr || !end->handle) return;
+  const auto shown = [&](std::uint16_t reads) {
+    return static_cast<std::uint8_t>(std::min<unsigned>(reads, 255));
+  };
+  const bool says_nothing = passive && adapter->is_roce();
+  responder_resources = says_nothing ? 0 : shown(end->handle.ird());
+  initiator_depth = says_nothing ? 0 : shown(end->handle.ord());
+}
+
 void CmId::on_connection(Event& event) {
   switch (event.kind) {
     case EventKind::established:
       if (stage != Stage::Connecting && stage != Stage::Accepting) return;
+      show_depths(stage == Stage::Accepting);
       stage = Stage::Connected;
       if (end != nullptr) show_source(end->handle.stats().local);
       tell(RDMA_CM_EVENT_ESTABLISHED, 0, std::move(event.private_data));
@@ -132,6 +149,9 @@ void CmId::on_connection(Event& event) {
       }
       return;
     }
+    case EventKind::time_wait_over:
+      if (stage == Stage::Ended) tell(RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+      return;
     default:
       return;
   }
@@ -143,6 +163,7 @@ int resolve_route(CmId* id) {
   const std::lock_guard guard(Process::get().cm);
   if (id->stage != Stage::AddressResolved) return EINVAL;
   id->stage = Stage::RouteResolved;
+  id->show_path();
   id->tell(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
   return 0;
 }
@@ -159,21 +180,24 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   auto end = endpoint_for(id, given);
   if (end == nullptr) return EINVAL;
   std::string to;
+  ConnectionOptions o;
+  std::optional<std::uint8_t> timeout;
   {
     const std::lock_guard guard(Process::get().cm);
     if (id->stage != Stage::RouteResolved) return EINVAL;
     id->stage = Stage::Connecting;
     id->end = end;
     end->manager = id;
-    const ConnectionOptions o = options_of(*id->adapter, p);
+    o = options_of(*id, p);
+    timeout = id->ack_timeout;
     id->responder_resources = static_cast<std::uint8_t>(*o.ird);
     id->initiator_depth = static_cast<std::uint8_t>(*o.ord);
     to = text_of(id->destination);
   }
-  ConnectionOptions o = options_of(*id->adapter, p);
   o.refusal_retry_ms = kRefusalRetryMs;
   if (!id->bindings.empty()) o.source = &id->bindings.front().bound;
   end->allow(*o.ird != 0);
+  end->tell_timeout(timeout);
   const auto started = end->handle.connect_start(to, o);
   if (started) {
     const std::string local = end->handle.stats().local;
@@ -209,6 +233,8 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
   auto end = endpoint_for(id, given);
   if (end == nullptr) return EINVAL;
   ConnectRequest request;
+  ConnectionOptions o;
+  std::optional<std::uint8_t> timeout;
   {
     const std::lock_guard guard(Process::get().cm);
     if (id->stage != Stage::Requested) return EINVAL;
@@ -216,15 +242,27 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
     id->end = end;
     end->manager = id;
     request = std::move(id->request);
+    o = options_of(*id, p);
+    timeout = id->ack_timeout;
   }
-  const ConnectionOptions o = options_of(*id->adapter, p);
   end->allow(*o.ird != 0);
+  end->tell_timeout(timeout);
   auto ok = request.accept(end->handle, o);
   if (ok) return 0;
   const std::lock_guard guard(Process::get().cm);
-  id->stage = Stage::Ended;
-  id->detach_end();
-  return ok.error().code == Errc::closed ? ECONNRESET : to_errno(ok.error().code);
+  if (ok.error().code != Errc::closed) {
+    id->stage = Stage::Ended;
+    id->detach_end();
+    return to_errno(ok.error().code);
+  }
+  // Who asked has gone, which is no fault of the call's: it comes as an event, as with a card that
+  // finds it out when nobody takes its answer. Programs are ready for that, and not all for more.
+  (void)end->handle.modify(QpState::error);
+  Event e;
+  e.kind = EventKind::connect_failed;
+  e.error = ok.error();
+  id->on_connection(e);
+  return 0;
 }
 
 }  // namespace
@@ -301,6 +339,11 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
           const std::lock_guard guard(Process::get().cm);
           const bool had_one = id->stage == Stage::Connected || id->stage == Stage::Ended;
           if (!had_one || id->end == nullptr) return failed(EINVAL);
+          // A synchronous id that was told of the end would wait for another event for ever.
+          const std::uint32_t seen = r->event != nullptr ? 1 : 0;
+          if (id->sync && id->stage == Stage::Ended && id->outstanding == seen) {
+            return failed(EINVAL);
+          }
           end = id->end;
         }
         end->disconnect();

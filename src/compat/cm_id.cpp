@@ -277,6 +277,11 @@ void urnic_rdma_free_devices(ibv_context** list) {
 
 int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::size_t length) {
   CmId* id = CmId::of(r);
+  if (value == nullptr && length != 0) return failed(EFAULT);
+  if (level == RDMA_OPTION_IB && name == RDMA_OPTION_IB_PATH) {
+    const int e = guarded([&] { return id->set_path(value, length); }, ENOMEM);
+    return e == 0 ? 0 : failed(e);
+  }
   if (level != RDMA_OPTION_ID) return failed(ENOSYS);
   switch (name) {
     case RDMA_OPTION_ID_AFONLY:
@@ -287,10 +292,14 @@ int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::
       const int e = guarded([&] { return id->set_binding(&option, on); }, ENOMEM);
       return e == 0 ? 0 : failed(e);
     }
-    // Hints, which iWARP's connection manager takes as well without doing anything.
+    // A hint, which iWARP's connection manager takes as well without doing anything.
     case RDMA_OPTION_ID_TOS:
-    case RDMA_OPTION_ID_ACK_TIMEOUT:
       return length == sizeof(std::uint8_t) ? 0 : failed(EINVAL);
+    case RDMA_OPTION_ID_ACK_TIMEOUT: {
+      if (length != sizeof(std::uint8_t) || id->has_datagrams()) return failed(EINVAL);
+      const int e = id->set_ack_timeout(*static_cast<std::uint8_t*>(value));
+      return e == 0 ? 0 : failed(e);
+    }
     default:
       return failed(ENOSYS);
   }

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,8 @@ struct CmId : ConnectionManager {
   // Of a request: what the peer wants.
   ConnectRequest request;
   std::uint8_t responder_resources = 0, initiator_depth = 0;
+  std::optional<std::uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT
+  ibv_sa_path_rec path{};                   // RoCE: what route.path_rec shows
   // Of rdma_create_ep with RAI_PASSIVE.
   std::unique_ptr<ibv_qp_init_attr> request_qp;
   ibv_pd* request_pd = nullptr;
@@ -82,14 +85,23 @@ struct CmId : ConnectionManager {
   // An event of this id; the owner of `conn`'s private data is the event.
   void tell(rdma_cm_event_type type, int status, std::string private_data = {});
   void show_addresses();
+  // Its two addresses are known (rdma_resolve_route, a request).
+  void show_path();
+  // Instead of rdma_resolve_route: an array of ibv_path_data. 0 or errno; without Process::cm.
+  int set_path(const void* records, std::size_t octets);
   // Of the connection; its port was chosen when it began.
   void show_source(const std::string& local);
+  // Of the connection, which is established.
+  void show_depths(bool passive);
   void detach_end();
   // Nothing that comes from now on makes requests of it.
   void stop_listening();
   // Nothing that comes from now on is told of its question.
   void stop_asking();
   std::vector<Adapter*> where_bound() const;
+  // Of the connection that is made next, as ibv_qp_attr.timeout: iWARP has no such timer, and tells
+  // it again. 0 or errno.
+  int set_ack_timeout(std::uint8_t code);
   // One of `options`, before or behind rdma_bind_addr. 0 or errno.
   int set_binding(bool* option, bool value);
 };

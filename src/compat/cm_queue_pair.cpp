@@ -182,8 +182,8 @@ int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
   switch (attr->qp_state) {
     case IBV_QPS_INIT:
     case IBV_QPS_RTR:
-      attr->qp_access_flags =
-          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+      attr->qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
       *mask = IBV_QP_ACCESS_FLAGS | (connected ? 0 : IBV_QP_STATE);
       return 0;
     case IBV_QPS_RTS:

@@ -369,8 +369,12 @@ ibv_comp_channel* urnic_ibv_create_comp_channel(ibv_context* c) {
         auto channel = std::make_unique<Channel>();
         channel->base.context = c;
         channel->base.refcnt = 0;
+        errno = 0;
         auto events = Adapter::of(c).device().create_completion_channel();
-        if (!events) return nothing(to_errno(events.error().code));
+        if (!events) {  // most often a descriptor is missing, which is told by name
+          const bool full = errno == EMFILE || errno == ENFILE;
+          return nothing(full ? errno : to_errno(events.error().code));
+        }
         channel->events = std::move(*events);
         const int fd = channel->base.fd = channel->events.fd();
         // As a program finds that of the kernel: it waits.

@@ -211,10 +211,18 @@ ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) {
 
 }  // namespace
 
+std::uint32_t to_remote_access(unsigned flags) {
+  return to_access(flags &
+                   (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
+}
+
 int to_bind(const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info, WindowBind* out) {
   constexpr unsigned kRights = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
-  if ((info.mw_access_flags & ~kRights) != 0) return EINVAL;
+  // To write locally is no right of a window, and programs name it with those of peers all the same
+  // (rdma-core's own tests); devices let it pass.
+  constexpr unsigned kPasses = IBV_ACCESS_LOCAL_WRITE;
+  if ((info.mw_access_flags & ~(kRights | kPasses)) != 0) return EINVAL;
   if (info.mr == nullptr && (info.addr != 0 || info.length != 0)) return EINVAL;
   if (info.mr != nullptr && info.mr->pd != mw.pd) return EPERM;
   if ((rkey ^ mw.rkey) >> 8 != 0) return EINVAL;  // the upper 24 bits say which window it is
@@ -222,7 +230,7 @@ int to_bind(const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info, 
   out->lkey = info.mr != nullptr ? info.mr->lkey : 0;
   out->address = info.addr;
   out->length = info.length;
-  out->access = to_access(info.mw_access_flags);
+  out->access = to_access(info.mw_access_flags & kRights);
   return 0;
 }
 

@@ -30,6 +30,8 @@ struct Mw {
   static Mw* of(ibv_mw* m) { return reinterpret_cast<Mw*>(m); }
 };
 
+// Of IBV_ACCESS_* those that a peer may have.
+std::uint32_t to_remote_access(unsigned flags);
 // A bind of `mw` with that key as one of the library's. 0, or why not.
 int to_bind(const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info, WindowBind* out);
 

@@ -141,7 +141,7 @@ void Endpoint::release() {
   if (is_found_by_number) {
     const std::uint32_t own = handle.number();
     // The program knows of no end: what it has posted goes out, and FIN.
-    if (adapter.rendezvous().is_connected(own)) handle.disconnect();
+    if (adapter.rendezvous().has_connection(own)) handle.disconnect();
     adapter.rendezvous().remove(own);
     handle.discard();
     adapter.rendezvous().give_back(own);
@@ -249,7 +249,9 @@ int check(const ibv_context* c, const ibv_qp_init_attr_ex& a) {
       a.qp_type == IBV_QPT_XRC_RECV
           ? std::uint32_t{IBV_QP_INIT_ATTR_PD} | IBV_QP_INIT_ATTR_XRCD
           : std::uint32_t{IBV_QP_INIT_ATTR_PD} | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-  if ((a.comp_mask & ~known) != 0) return EOPNOTSUPP;
+  if ((a.comp_mask & ~(known | IBV_QP_INIT_ATTR_CREATE_FLAGS)) != 0) return EOPNOTSUPP;
+  // None of them is had; who says so has said nothing.
+  if ((a.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && a.create_flags != 0) return EOPNOTSUPP;
   const bool builds = (a.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   if (builds && (a.send_ops_flags & ~Builder::operations_of(a.qp_type)) != 0) return EOPNOTSUPP;
   if (!has_objects(a)) return EINVAL;
@@ -445,6 +447,9 @@ int urnic_ibv_query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init
   Qp* qp = Qp::of(q);
   *attr = qp->given;
   attr->qp_state = attr->cur_qp_state = qp->state();
+  if (attr->dest_qp_num == 0 && qp->end->adapter.is_roce()) {
+    attr->dest_qp_num = guarded([&] { return peer_number(*qp); }, 0u);
+  }
   qp->show(attr->qp_state);
   if (attr->path_mtu == 0) attr->path_mtu = IBV_MTU_1024;
   attr->path_mig_state = IBV_MIG_MIGRATED;

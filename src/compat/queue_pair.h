@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "compat/builders.h"
@@ -48,6 +49,8 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   // RoCE, in INIT before a connection: the peer has the rights that rdma_cm gives it, whatever the
   // program has said so far (rping -q: none).
   void allow(bool reads);
+  // Told by ibv_query_qp from now on, if anything is.
+  void tell_timeout(std::optional<std::uint8_t> code);
 
   // Shows the program the state it is in.
   void refresh();

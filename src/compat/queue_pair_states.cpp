@@ -5,6 +5,7 @@
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/gids.h"
+#include "compat/memory.h"
 #include "compat/queue_pair.h"
 #include "compat/rendezvous.h"
 #include "compat/roce_states.h"
@@ -100,6 +101,19 @@ int move(Qp* qp, const ibv_qp_attr& a, int mask) {
   }
 }
 
+// What the peer may do, of what regions allow.
+int take_rights(Qp* qp, unsigned flags) {
+  QueuePair& handle = qp->end->handle;
+  QpAttributes a;
+  a.access = to_remote_access(flags);
+  for (;;) {  // the connection may come or go meanwhile, which is another state
+    const QpState state = handle.state();
+    const auto ok = handle.modify(state, a);
+    if (ok) return 0;
+    if (handle.state() == state) return to_errno(ok.error().code);
+  }
+}
+
 // What nothing here depends on: the path's MTU, sequence numbers and the like.
 void remember(Qp* qp, const ibv_qp_attr& a, int mask) {
   ibv_qp_attr& g = qp->given;
@@ -119,6 +133,11 @@ void remember(Qp* qp, const ibv_qp_attr& a, int mask) {
 }
 
 }  // namespace
+
+void Endpoint::tell_timeout(std::optional<std::uint8_t> code) {
+  const std::lock_guard guard(mutex_);
+  if (code && qp_ != nullptr) qp_->given.timeout = *code;
+}
 
 // RFC 5040 knows Idle, RTS and the ways out of it. Without rdma_cm the program says what it is
 // ready for, whether there is a connection yet or not.
@@ -143,8 +162,18 @@ int Qp::modify(const ibv_qp_attr& a, int mask) {
   }
   if ((mask & IBV_QP_PORT) != 0 && a.port_num != 1) return EINVAL;
   if ((mask & IBV_QP_PKEY_INDEX) != 0 && a.pkey_index != 0) return EINVAL;
-  if ((mask & IBV_QP_STATE) != 0) {
+  // Before the peer may come; RESET forgets them.
+  const bool moves = (mask & IBV_QP_STATE) != 0;
+  const bool connects = moves && (a.qp_state == IBV_QPS_RTR || a.qp_state == IBV_QPS_RTS);
+  const bool rights = (mask & IBV_QP_ACCESS_FLAGS) != 0;
+  if (rights && connects) {
+    if (const int e = take_rights(this, a.qp_access_flags); e != 0) return e;
+  }
+  if (moves) {
     if (const int e = move(this, a, mask); e != 0) return e;
+  }
+  if (rights && !connects) {
+    if (const int e = take_rights(this, a.qp_access_flags); e != 0) return e;
   }
   remember(this, a, mask);
   show(state());

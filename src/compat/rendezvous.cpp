@@ -14,8 +14,12 @@
 namespace urnic::compat {
 namespace {
 
-// Requests that wait for an answer: some of each queue pair behind the port.
+// bound: requests of peers that wait until a queue pair of the drop-in is told with whom (RTR);
+// beyond: the oldest is refused; test: MeetingTest.SoManyWaitForItAndTheOldestIsRefused
 constexpr std::size_t kMostEarly = 4;
+// A program that knows of no connections ends when it has what it wants, and its peer may still
+// poll what came last: a receive that is flushed beside it would be an error of the peer's.
+constexpr int kCloseWaitMs = 1000;
 constexpr int kBacklog = 256 * static_cast<int>(kMostEarly);
 
 // What the active end says in its private data: who it is, and whom it wants.
@@ -55,6 +59,13 @@ std::string ip_of(Address a) {
   return text_of(a);
 }
 
+// The peer's, without its port; empty: there is none.
+std::string host_of(const ConnectRequest& request) {
+  Address from, plain;
+  const bool known = from_text(request.peer(), &from) && copy_address(&from.any, &plain);
+  return known ? ip_of(plain) : std::string();
+}
+
 // What ranks two ends with the same number.
 bool is_before(const Peer& p, std::uint32_t own_number) {
   if (own_number != p.number) return own_number < p.number;
@@ -65,6 +76,7 @@ ConnectionOptions options_of(const Peer& p) {
   ConnectionOptions o;
   o.ird = p.ird;
   o.timeout_ms = std::numeric_limits<int>::max();  // the program's own clock counts
+  o.iwarp.close_wait_ms = kCloseWaitMs;
   return o;
 }
 
@@ -145,9 +157,11 @@ Meeting* Rendezvous::find(std::uint32_t number) {
   return at == meetings_.end() ? nullptr : at->second.get();
 }
 
-bool Rendezvous::is_connected(std::uint32_t number) const {
+bool Rendezvous::has_connection(std::uint32_t number) const {
   const auto at = meetings_.find(number);
-  return at != meetings_.end() && at->second->phase == Meeting::Phase::Connected;
+  if (at == meetings_.end()) return false;
+  const Meeting::Phase phase = at->second->phase;
+  return phase == Meeting::Phase::Connecting || phase == Meeting::Phase::Connected;
 }
 
 // ---- meeting
@@ -197,6 +211,7 @@ int Rendezvous::connect(Meeting& m) {
   Address to = m.peer.address;
   set_port(&to, port_of_number(m.peer.number));
   const auto started = m.end->handle.connect_start(text_of(to), o);
+  m.connection = m.end->handle.connections();
   if (started) return 0;
   const Errc code = started.error().code;
   if (code == Errc::wrong_state || code == Errc::invalid_argument || code == Errc::no_memory) {
@@ -208,11 +223,9 @@ int Rendezvous::connect(Meeting& m) {
 
 // False: it was not the one, or has gone; another may come.
 bool Rendezvous::accept(Meeting& m, ConnectRequest& request) {
-  Address from;
-  if (!from_text(request.peer(), &from)) return false;
-  Address plain;
-  if (!copy_address(&from.any, &plain) || ip_of(plain) != ip_of(m.peer.address)) return false;
+  if (host_of(request) != ip_of(m.peer.address)) return false;
   if (!request.accept(m.end->handle, options_of(m.peer))) return false;
+  m.connection = m.end->handle.connections();
   m.phase = Meeting::Phase::Connecting;
   return true;
 }
@@ -226,12 +239,18 @@ void Rendezvous::on_request(ConnectRequest& request) {
     if (said.from == m->peer.number) accept(*m, request);
     return;
   }
-  if (m->phase != Meeting::Phase::Apart) return;
+  // With another by now, or not yet away from the connection before this: it waits until the
+  // program has said with whom, as a first packet would be repeated. One that comes again is
+  // new; two hosts may have the same number.
+  std::erase_if(m->early, [&, host = host_of(request)](const auto& e) {
+    return e.first == said.from && host_of(e.second) == host;
+  });
   if (m->early.size() == kMostEarly) m->early.erase(m->early.begin());
   m->early.emplace_back(said.from, std::move(request));
 }
 
 void Meeting::on_connection(Event& event) {
+  if (event.connection != connection) return;
   switch (event.kind) {
     case EventKind::established:
       if (phase != Phase::Connecting) return;
@@ -257,7 +276,7 @@ void Rendezvous::leave(std::uint32_t number) {
   m->phase = Meeting::Phase::Apart;
   m->patience = {};
   m->source = Binding();
-  m->early.clear();
+  m->connection = 0;
   m->end->met = m->end->apart = false;
   if (m->end->manager == m) m->end->manager = nullptr;
 }
@@ -300,7 +319,9 @@ void Rendezvous::expire() {
   while (!clocks_.empty() && clocks_.begin()->first <= now) {
     Meeting* m = find(clocks_.begin()->second);
     stop_clock(*m);
-    give_up(*m);
+    // The peer may be there and its event not have been handled: whoever has to has had no
+    // processor.
+    if (m->end->handle.state() != QpState::rts) give_up(*m);
   }
 }
 

@@ -54,11 +54,12 @@ class Meeting : public ConnectionManager {
 
   const std::shared_ptr<Endpoint> end;
   Phase phase = Phase::Apart;
+  std::uint32_t connection = 0;  // of those of its queue pair; events may still come of others
   Peer peer;
   std::chrono::milliseconds patience{};  // 0: for ever
   Clock::time_point until = Clock::time_point::max();
   Binding source;  // where the address to connect from is not the one the route has
-  // Who came before the program said with whom.
+  // Who came before the program said with whom, be it again.
   std::vector<std::pair<std::uint32_t, ConnectRequest>> early;
 };
 
@@ -84,8 +85,9 @@ class Rendezvous {
   void posted(std::uint32_t number);
   // The program moves it back, or to error: with nobody any more.
   void leave(std::uint32_t number);
-  // Whether a queue pair whose connection was made here has one now.
-  bool is_connected(std::uint32_t number) const;
+  // Whether a queue pair whose connection is made here has one now, or will: it may be there before
+  // its event has come.
+  bool has_connection(std::uint32_t number) const;
 
   // How long until expire() has to do something, ms; -1: for ever.
   int next_ms() const;

@@ -1,9 +1,11 @@
 #include "compat/roce_states.h"
 
+#include <charconv>
 #include <optional>
 
 #include "compat/address_handle.h"
 #include "compat/errors.h"
+#include "compat/memory.h"
 
 namespace urnic::compat {
 namespace {
@@ -20,14 +22,6 @@ bool names_present_state(const ibv_qp_attr& a, int mask, ibv_qp_state now, ibv_q
   return to == IBV_QPS_RTS && a.cur_qp_state == now;
 }
 
-std::uint32_t to_rights(unsigned flags) {
-  std::uint32_t out = 0;
-  if ((flags & IBV_ACCESS_REMOTE_WRITE) != 0) out |= access_remote_write;
-  if ((flags & IBV_ACCESS_REMOTE_READ) != 0) out |= access_remote_read;
-  if ((flags & IBV_ACCESS_REMOTE_ATOMIC) != 0) out |= access_remote_atomic;
-  return out;
-}
-
 // 0 where it is none; that is refused below.
 std::uint32_t octets_of(ibv_mtu mtu) {
   return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;
@@ -37,7 +31,7 @@ void take_numbers(const ibv_qp_attr& a, int mask, QpAttributes* out) {
   const auto take = [&](int bit, std::uint32_t value, std::optional<std::uint32_t>* to) {
     if ((mask & bit) != 0) *to = value;
   };
-  take(IBV_QP_ACCESS_FLAGS, to_rights(a.qp_access_flags), &out->access);
+  take(IBV_QP_ACCESS_FLAGS, to_remote_access(a.qp_access_flags), &out->access);
   take(IBV_QP_PKEY_INDEX, a.pkey_index, &out->pkey_index);
   take(IBV_QP_PORT, a.port_num, &out->port);
   take(IBV_QP_QKEY, a.qkey, &out->qkey);
@@ -105,6 +99,13 @@ int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask) {
   if (!drains && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) return EINVAL;
   const auto moved = qp->end->handle.modify(static_cast<QpState>(to), attributes);
   return moved ? 0 : to_errno(moved.error().code);
+}
+
+std::uint32_t peer_number(const Qp& qp) {
+  const std::string peer = qp.end->handle.stats().peer;  // "address:number"
+  std::uint32_t number = 0;
+  std::from_chars(peer.data() + peer.rfind(':') + 1, peer.data() + peer.size(), number);
+  return number;
 }
 
 ibv_qp_attr init_attributes(bool reads, int* mask) {

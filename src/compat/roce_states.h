@@ -13,4 +13,7 @@ int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask);
 // `reads` are served.
 ibv_qp_attr init_attributes(bool reads, int* mask);
 
+// The peer rdma_cm has connected it to; 0 before.
+std::uint32_t peer_number(const Qp& qp);
+
 }  // namespace urnic::compat

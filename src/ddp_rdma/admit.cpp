@@ -102,6 +102,8 @@ void Admitter::admit_write(Admission& a) const {
   if (r == nullptr || !r->may_write({s_->config.pd, s_->config.id}, h.to, len)) [[unlikely]] {
     return violate(a, check_write(*s_->shared, h.stag, h.to, len, s_->config.pd, s_->config.id));
   }
+  if (!s_->allows(verbs::kRemoteWrite)) [[unlikely]]
+    return violate(a, Violation::WriteAccess);
   const std::uint64_t offset = h.to - r->address;
   a.direct = r->base + offset;
   a.behind = r->length - offset - len;

@@ -59,18 +59,25 @@ bool joins(const Stream& s, const StoredSends& run, std::uint32_t position) {
          position == run.first + run.count;
 }
 
+// Of memory, and then of the queue pair (RFC 5040, 7.2: rights come last).
+Violation check_read_request(const Stream& s, const ReadRequest& q, const AtomicRequest* atomic) {
+  const Violation v = atomic != nullptr ? check_atomic_target(*s.shared, atomic->stag, atomic->to,
+                                                              s.config.pd, s.config.id)
+                                        : check_read_source(*s.shared, q.source_stag, q.source_to,
+                                                            q.size, s.config.pd, s.config.id);
+  if (v != Violation::None) return v;
+  return s.allows(atomic != nullptr ? verbs::kRemoteAtomic : verbs::kRemoteRead)
+             ? Violation::None
+             : Violation::ReadAccess;
+}
+
 Violation deliver_read_requests(Stream& s, std::uint32_t n, ByteView* offending) {
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::uint32_t msn = s.inbound_reads.next();
     const ReadRequest* q = s.inbound_reads.to_deliver();
     if (q == nullptr) return Violation::UntaggedMsnRange;
     if (q->size != 0) {  // zero-length: the source is not looked at (RFC 5040, 5.2.1)
-      const AtomicRequest* atomic = s.inbound_reads.atomic(msn);
-      const Violation v =
-          atomic != nullptr
-              ? check_atomic_target(*s.shared, atomic->stag, atomic->to, s.config.pd, s.config.id)
-              : check_read_source(*s.shared, q->source_stag, q->source_to, q->size, s.config.pd,
-                                  s.config.id);
+      const Violation v = check_read_request(s, *q, s.inbound_reads.atomic(msn));
       if (v != Violation::None) {
         std::uint8_t* const at = s.shared->offending.data();
         *offending = {at, s.inbound_reads.emit(msn, 0, at)};

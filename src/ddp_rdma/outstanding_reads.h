@@ -16,6 +16,7 @@ class OutstandingReads {
       : next_msn_(first_msn), atomic_msn_(first_msn) {}
 
   void set_ord(std::uint16_t ord) { ord_ = ord; }
+  std::uint16_t ord() const { return ord_; }
   // ORD 0 lets none go, ever: the peer answers no Reads (iwarp-wire 5.3).
   bool none_allowed() const { return ord_ == 0; }
   bool none() const { return count_ == 0; }

@@ -38,7 +38,10 @@ inline bool admit_plain_write(const Stream& s, ByteView ulpdu, PlainWrite* out) 
   const std::uint64_t to = once(load_be64(ulpdu.data() + 6));
   const std::uint64_t len = ulpdu.size() - kTaggedHeader;
   const Region* r = s.memory->find(stag);
-  if (r == nullptr || !r->may_write({s.config.pd, s.config.id}, to, len)) return false;
+  if (r == nullptr || !s.allows(verbs::kRemoteWrite) ||
+      !r->may_write({s.config.pd, s.config.id}, to, len)) {
+    return false;
+  }
   const std::uint64_t offset = to - r->address;
   out->payload = ulpdu.subspan(kTaggedHeader);
   out->to = r->base + offset;

@@ -48,6 +48,7 @@ class Sender {
 
   // Negotiated number of Reads that may be outstanding.
   void set_ord(std::uint16_t ord) { s_.reads.set_ord(ord); }
+  std::uint16_t ord() const { return s_.reads.ord(); }
   // How FPDUs shall look; before the first one is cut.
   void set_framing(const mpa::Framing& framing);
   const mpa::Framing& framing() const { return s_.sizes.framing(); }

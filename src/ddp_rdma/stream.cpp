@@ -66,6 +66,7 @@ void Stream::reset() {
   rq.reset(1);
   held.clear();
   shared->fresh_sends.forget(config.id);
+  remote_access = kAllRemoteAccess;
   terminate_received = false;
   terminate = {};
   mo_msn = 1;

@@ -54,6 +54,10 @@ struct StreamConfig : verbs::WorkQueueSizes {
   Duration receive_wait;
 };
 
+// What a peer may do to memory that allows it, unless the program says less of a queue pair.
+inline constexpr std::uint8_t kAllRemoteAccess =
+    verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
+
 // What the peer's Terminate said.
 struct TerminateRecord {
   TerminateInfo info;
@@ -89,6 +93,11 @@ struct Stream : verbs::TransportHalf {
   // In-order delivery position of the untagged queues: MSN of the next message to be delivered.
   std::uint32_t next_send_msn() const { return rq.head(); }
   std::uint32_t next_read_msn() const { return inbound_reads.next(); }
+
+  // Of the queue pair: bits of kAllRemoteAccess. What is not there the peer may not do, whatever a
+  // region allows; Reads and atomics are held to it when they are delivered (Q-31).
+  std::uint8_t remote_access = kAllRemoteAccess;
+  bool allows(verbs::Access what) const { return (remote_access & what) != 0; }
 
   bool terminate_received = false;
   TerminateRecord terminate;  // valid when terminate_received

@@ -31,6 +31,10 @@ DeviceImpl::DeviceImpl(const Config& c, std::string spec, port::Port p,
                : progress == "thread" ? engine::Progress::Thread
                                       : engine::Progress::Auto;
   d.spin = Duration::us(config.get_int("spin_us"));
+  d.lookout = Duration::us(config.get_int("lookout_us"));
+  // Two ends of a memif that meet on one core would stay there: asleep by turns they are no load
+  // that the scheduler would spread, and polling they are.
+  if (engine->over_kernel_tcp()) d.doze = Duration::us(config.get_int("doze_us"));
   driver = std::make_unique<engine::Driver>(d, engine.get(), &port, 0);
   if (config.get_bool("stat")) {
     stat_server = std::make_unique<engine::StatServer>(engine::StatSource{

@@ -167,6 +167,8 @@ const char* name_of(engine::CmEvent::Kind kind) {
       return "request error";
     case Kind::Fatal:
       return "fatal error";
+    case Kind::TimeWaitOver:
+      return "time-wait is over";
   }
   return "";
 }
@@ -185,6 +187,8 @@ std::optional<EventKind> asynchronous(engine::CmEvent::Kind kind) {
       return EventKind::request_error;
     case Kind::Fatal:
       return EventKind::fatal;
+    case Kind::TimeWaitOver:
+      return EventKind::time_wait_over;
     default:
       return std::nullopt;
   }
@@ -226,6 +230,7 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
   if (qp == nullptr) return;
   // What needs memory comes before what is changed: the engine tells again what it could not.
   Event event;
+  event.connection = qp->connection.number;
   event.context = qp->context;
   event.error = {e.code, e.message};
   if (const auto kind = asynchronous(e.kind)) {
@@ -319,6 +324,7 @@ void DeviceImpl::tell_quietly(QpImpl& qp, EventKind kind, const Error& error) co
   try {
     Event event;
     event.kind = kind;
+    event.connection = qp.connection.number;
     event.context = qp.context;
     event.error = error;
     qp.events->push(std::move(event), &qp);
@@ -332,7 +338,7 @@ void DeviceImpl::tell_failed(QpImpl& qp, Errc code, const std::string& why,
   if (cause && qp.asynchronous_events) tell_quietly(qp, *cause, {code, why});
   log_quietly(engine::LogLevel::Info, [&] {
     const std::lock_guard guard(qp.mutex);
-    return "QP " + std::to_string(qp.qp->number()) + ", " + qp.peer + ": failed: " + why;
+    return "QP " + std::to_string(qp.qp->number()) + ", " + qp.connection.peer + ": failed: " + why;
   });
 }
 
@@ -365,14 +371,16 @@ void DeviceImpl::on_qp_event(verbs::QueuePair& of, roce::QpEvent event) {
     case Kind::Failed:
       return tell_failed(*qp, Errc::reset, "a request failed, as its completion says",
                          std::nullopt);
+    case Kind::Silent:  // of a queue pair with a connection alone, which says so itself
+      return;
   }
 }
 
 void DeviceImpl::log_event(QpImpl& qp, const engine::CmEvent& e) const {
   log_quietly(engine::LogLevel::Info, [&] {
     const std::lock_guard guard(qp.mutex);
-    return "QP " + std::to_string(e.qp->number()) + ", " + qp.peer + ": " + name_of(e.kind) +
-           (e.message.empty() ? "" : ": " + e.message);
+    return "QP " + std::to_string(e.qp->number()) + ", " + qp.connection.peer + ": " +
+           name_of(e.kind) + (e.message.empty() ? "" : ": " + e.message);
   });
 }
 

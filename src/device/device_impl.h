@@ -162,7 +162,10 @@ struct QpImpl {
   enum class Outcome : std::uint8_t { None, Pending, Established, Failed } outcome = Outcome::None;
   Error error;
   std::string private_data;
-  std::string peer;                          // for the log
+  struct {                                 // the last that was begun
+    std::string peer;                      // for the log
+    std::atomic<std::uint32_t> number{0};  // counted from 1; changed under ownership
+  } connection;
   std::unique_ptr<engine::EventFd> settled;  // while somebody waits for it
   void settle() {                            // under `mutex`
     if (settled != nullptr) settled->signal();

@@ -18,10 +18,6 @@
 namespace urnic::engine {
 namespace {
 
-// How often the thread looks whether the application still polls: how late an arrival may be served
-// that comes when it has just stopped. Each look costs an application that shares its core some
-// 20 us; so the longer it has polled, the rarer the looks.
-constexpr Duration kWatchFirst = Duration::us(200), kWatchMost = Duration::ms(1);
 // How long what arrives may lie while a thread posts without a pause.
 constexpr Duration kMostUnserved = Duration::us(200);
 constexpr std::int64_t kInside = std::numeric_limits<std::int64_t>::max();  // a poll goes on
@@ -66,7 +62,12 @@ Instant monotonic_now() {
 }
 
 Driver::Driver(const DriverOptions& options, Engine* engine, port::Port* port, unsigned queue)
-    : options_(options), engine_(engine), port_(port), queue_(queue), forks_(count_forks()) {}
+    : options_(options),
+      engine_(engine),
+      port_(port),
+      queue_(queue),
+      forks_(count_forks()),
+      seat_(options.lookout) {}
 
 bool Driver::inherited() const {
   return forks.load(std::memory_order_relaxed) != forks_;
@@ -83,7 +84,7 @@ Driver::~Driver() {
 }
 
 Result<void> Driver::start() {
-  if (wake_.get() < 0) {
+  if (wake_.get() < 0 || absence_.fd() < 0) {
     return Error{Errc::no_memory, "no file descriptor left for the engine (see ulimit -n)"};
   }
   if (options_.progress == Progress::Poll) return {};
@@ -138,18 +139,14 @@ bool Driver::app_poll() {
   }
   send_gathered();
   caller_.gathering.polled();
+  if (sleeper_.load(std::memory_order_relaxed) == Sleeper::Watching) absence_.seen(now);
   bool rouse = false;
   Instant ended = now;
   const bool any = poll_and_rearm(&ended, &rouse);
-  const bool waits = !any && engine_->waits_for_room();
-  if (!waits) caller_.room_wait.forget();
-  const bool yields = waits && caller_.room_wait.leaves_core(engine_->over_kernel_tcp(), now);
-  if (yields) caller_.habit.yield();
+  Core core(this);
+  const PollWait::Core how = core.after(any, now);
   leave(rouse);
-  if (yields) {
-    std::this_thread::yield();
-    ended = monotonic_now();
-  }
+  if (how != PollWait::Core::Kept) ended = core.leave(how, now);
   last_seen_.store(ended.ns(), std::memory_order_relaxed);
   if (options_.progress == Progress::Poll) watched_.serve_when_due(now);
   return any;
@@ -220,6 +217,7 @@ bool Driver::answer_or_keep(verbs::QueuePair& qp, Instant now) {
   if (options_.progress == Progress::Auto && engine_->over_kernel_tcp()) {
     caller_.posting.post(now);
     last_seen_.store(now.ns(), std::memory_order_relaxed);
+    if (sleeper_.load(std::memory_order_relaxed) == Sleeper::Watching) absence_.seen(now);
   }
   if (gathers(qp, now)) {
     leave_doorbell(qp);
@@ -345,14 +343,17 @@ bool Driver::application_drives(Instant now) {
   return false;
 }
 
-// Until the application no longer polls all the time.
+// Until the application no longer polls all the time. It may have been kept from putting the alarm
+// off in time: then it is watched anew.
 void Driver::watch_application() {
-  Duration nap = kWatchFirst;
   while (!stop_ && sleeper_.load() == Sleeper::Watching && !announced_.load() &&
          monotonic_now().ns() - last_seen_.load(std::memory_order_relaxed) <
              PollingHabit::kPause.count_ns()) {
-    sleep(nap, false);
-    nap = std::min(nap * 5 / 4, kWatchMost);
+    ownership_.take();
+    absence_.begin(monotonic_now());
+    leave();
+    sleep(kForEver, On::Absence);
+    sleeps_.fetch_add(1, std::memory_order_relaxed);
   }
   ownership_.take();
   if (!seat_.lent()) sleeper_ = Sleeper::Awake;
@@ -369,7 +370,7 @@ void Driver::sleep_until_work() {
   const Instant until = asleep_.until;
   leave();
   sleeps_.fetch_add(1, std::memory_order_relaxed);
-  sleep(left_until(until), true);
+  sleep(left_until(until), On::Port);
   ownership_.take();
   if (!seat_.lent()) wake_up();
   leave();
@@ -402,12 +403,13 @@ unsigned Driver::port_descriptors(pollfd* fds, unsigned room) {
   return n;
 }
 
-void Driver::sleep(Duration most, bool with_port) {
+void Driver::sleep(Duration most, On what) {
   pollfd fds[kMaxFds + 2];
   unsigned n = 0;
   fds[n++] = {wake_.get(), POLLIN, 0};
   if (watched_.fd() >= 0) fds[n++] = {watched_.fd(), POLLIN, 0};
-  if (with_port) n += port_descriptors(fds + n, kMaxFds);
+  if (what == On::Absence) fds[n++] = {absence_.fd(), POLLIN, 0};
+  if (what == On::Port) n += port_descriptors(fds + n, kMaxFds);
   if (::ppoll(fds, n, Nap(most).get(), nullptr) <= 0) return;
   if (fds[0].revents != 0) wake_.clear();
   watched_.serve();

@@ -18,12 +18,14 @@
 #include <utility>
 
 #include "base/mpsc_queue.h"
+#include "device/absence.h"
+#include "device/clock.h"
 #include "device/event_queue.h"
 #include "device/gathering.h"
 #include "device/ownership.h"
+#include "device/poll_wait.h"
 #include "device/polling_habit.h"
 #include "device/posting_habit.h"
-#include "device/room_wait.h"
 #include "device/seat.h"
 #include "device/watched_descriptor.h"
 #include "engine/engine.h"
@@ -31,7 +33,6 @@
 
 namespace urnic::engine {
 
-Instant monotonic_now();
 // What every call on a device says in a forked child.
 Error inherited_error();
 
@@ -43,7 +44,9 @@ enum class Progress : std::uint8_t {
 
 struct DriverOptions {
   Progress progress = Progress::Auto;
-  Duration spin;  // how long the thread looks before it sleeps
+  Duration spin;     // how long the thread looks before it sleeps
+  Duration lookout;  // how long a thread of the application does in its place, at most
+  Duration doze;     // how long a poll in vain sleeps on a core that others need; 0: it keeps it
 };
 
 class Driver {
@@ -135,6 +138,17 @@ class Driver {
   bool poll_engine(Instant now, bool comes_back);
   // `*time` is when it begins, and then, if that is some time later, when what it did was done.
   bool poll_and_rearm(Instant* time, bool* rouse);
+  // The core of who polls (driver_core.cpp).
+  class Core {
+   public:
+    explicit Core(Driver* driver) : d_(driver) {}
+    PollWait::Core after(bool any, Instant now);
+    Instant leave(PollWait::Core how, Instant now);
+
+   private:
+    bool doze(Instant now);
+    Driver* d_;
+  };
   void attend(verbs::QueuePair& qp, Instant now);
   void leave_doorbell(verbs::QueuePair& qp);
   bool answer_or_keep(verbs::QueuePair& qp, Instant now);
@@ -166,7 +180,8 @@ class Driver {
   bool fall_asleep();
   void wake_up();
   unsigned port_descriptors(struct pollfd* fds, unsigned room);
-  void sleep(Duration most, bool with_port);
+  enum class On : std::uint8_t { Port, Absence };
+  void sleep(Duration most, On what);
   static constexpr unsigned kMaxFds = 16;
 
   DriverOptions options_;
@@ -186,7 +201,7 @@ class Driver {
   enum class Sleeper : std::uint8_t {
     Awake,     // or woken: it takes the ownership before it sleeps, and sees what is then
     OnPort,    // asleep on the port, which is armed, until asleep_.until
-    Watching,  // asleep for a moment: the application polls, or posts, all the time
+    Watching,  // asleep until the application, which polls or posts all the time, stays away
   };
   std::atomic<Sleeper> sleeper_{Sleeper::Awake};
   std::atomic<bool> announced_{false};      // the application is about to sleep
@@ -195,7 +210,7 @@ class Driver {
   // Under ownership.
   struct Caller {
     PollingHabit habit;
-    RoomWait room_wait;
+    PollWait wait;
     PostingHabit posting;
     Gathering gathering;
     bool comes_back() const { return habit.steady() || posting.streams(); }
@@ -210,6 +225,7 @@ class Driver {
     bool armed = false;
   } asleep_;
   Instant last_burst_;
+  Absence absence_;
   Seat seat_;
 };
 

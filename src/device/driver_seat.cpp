@@ -1,39 +1,12 @@
 // A thread of the application in the place of ours, while it waits (seat.h).
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 
 #include "device/driver.h"
 #include "device/nap.h"
+#include "device/uncancelled.h"
 
 namespace urnic::engine {
-namespace {
-
-// A thread that is cancelled ends where it sleeps, and nowhere else: not with the engine in its
-// hands.
-class Uncancelled {
- public:
-  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
-  Uncancelled(const Uncancelled&) = delete;
-  Uncancelled& operator=(const Uncancelled&) = delete;
-
-  // As ppoll(2), for `most`; negative: for ever.
-  int sleep(pollfd* fds, unsigned n, Duration most) const {
-    pthread_setcancelstate(before_, nullptr);
-    const int woken = ::ppoll(fds, n, Nap(most).get(), nullptr);
-    const int error = errno;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-    errno = error;
-    return woken;
-  }
-
- private:
-  int before_ = PTHREAD_CANCEL_ENABLE;
-};
-
-}  // namespace
-
 // Gets up also where the thread is cancelled in its sleep. The seat is kept for it.
 class Driver::Sitting {
  public:
@@ -69,13 +42,18 @@ bool Driver::wait(int fd, Duration most) {
     seat_.away(monotonic_now());
     return slept;
   }
+  const Instant begun = monotonic_now();
   Sitting sitting(this);
   fds[1] = {seat_.bell().get(), POLLIN, 0};
   const unsigned n = 2 + port_descriptors(fds + 2, kMaxFds);
-  const Duration due = left_until(until);
-  const bool gives_up = most.count_ns() >= 0 && (due == kForEver || most < due);
-  sleeps_.fetch_add(1, std::memory_order_relaxed);
-  const int woken = uncancelled.sleep(fds, n, gives_up ? most : due);
+  const Instant given_up = most.count_ns() < 0 ? Instant::never() : begun + most;
+  int woken = seat_.lookout().out(fds, n, begun, std::min(until, given_up));
+  if (woken == 0) {
+    const Duration left = left_until(std::min(until, given_up));
+    if (left != Duration()) sleeps_.fetch_add(1, std::memory_order_relaxed);
+    woken = uncancelled.sleep(fds, n, left);
+  }
+  const bool gives_up = given_up < until;
   if (woken < 0) return errno != EINTR;
   if (fds[1].revents != 0) seat_.bell().clear();
   sitting.serves = woken == 0 ? !gives_up : woken > (fds[0].revents != 0 ? 1 : 0);
@@ -96,7 +74,7 @@ Driver::Place Driver::sit_down(Instant* until) {
 Driver::Place Driver::choose_place(Instant now) {
   const bool lent = seat_.lent();
   if (caller_.comes_back() || sleeper_.load(std::memory_order_relaxed) == Sleeper::Watching ||
-      !seat_.sit()) {
+      !seat_.sit(now)) {
     return Place::Beside;
   }
   if (!lent) wake_.signal();  // our thread, perhaps asleep on the port, is relieved
@@ -118,7 +96,7 @@ void Driver::be_relieved() {
     if (fds[0].revents != 0) wake_.clear();
     watched_.serve();
     ownership_.take();
-    if (seat_.deserted(monotonic_now())) seat_.take_back();
+    seat_.take_back(monotonic_now());
     lent = seat_.lent();
     leave();
   }

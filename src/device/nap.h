@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/time.h"
-#include "device/driver.h"
+#include "device/clock.h"
 
 namespace urnic::engine {
 

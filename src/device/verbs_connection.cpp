@@ -2,9 +2,11 @@
 // listeners.
 #include <utility>
 
+#include "ddp_rdma/stream.h"
 #include "device/datagram_service.h"
 #include "device/device_impl.h"
 #include "device/service.h"
+#include "roce/context.h"
 
 namespace urnic {
 namespace detail {
@@ -71,6 +73,7 @@ engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOp
   if (o.ord) p.mpa.ord = *o.ord;
   p.private_data.assign(o.private_data.begin(), o.private_data.end());
   p.keepalive = o.iwarp.keepalive;
+  p.close_wait_ms = static_cast<std::uint16_t>(o.iwarp.close_wait_ms);
   if (o.timeout_ms > 0) p.timeout = Duration::ms(o.timeout_ms);
   p.refusal_retry = Duration::ms(o.refusal_retry_ms);
   return p;
@@ -82,6 +85,7 @@ engine::RoceConnect roce_params_of(const engine::Engine& engine, const Connectio
   p.ord = o.ord.value_or(engine.options().mpa.ord);
   p.retry_count = o.roce.retry_count.value_or(p.retry_count);
   p.rnr_retry = o.roce.rnr_retry.value_or(p.rnr_retry);
+  p.ack_timeout = o.roce.ack_timeout;
   p.private_data = o.private_data;
   p.timeout = o.timeout_ms > 0 ? Duration::ms(o.timeout_ms) : engine.options().startup_timeout;
   p.refusal_retry = Duration::ms(o.refusal_retry_ms);
@@ -93,10 +97,17 @@ std::optional<Error> check_common(const ConnectionOptions& o) {
   if (o.refusal_retry_ms < 0 || o.refusal_retry_ms > 100) {
     return Error{Errc::invalid_argument, "refusal_retry_ms is 0 to 100"};
   }
+  if (o.iwarp.close_wait_ms < 0 || o.iwarp.close_wait_ms > 60'000) {
+    return Error{Errc::invalid_argument, "close_wait_ms is 0 to 60000"};
+  }
   constexpr std::uint8_t kMostRetries = 7;  // three bits of its messages
   if (o.roce.retry_count.value_or(0) > kMostRetries ||
       o.roce.rnr_retry.value_or(0) > kMostRetries) {
     return Error{Errc::invalid_argument, "retry_count and rnr_retry are 0 to 7"};
+  }
+  constexpr std::uint8_t kLastTimeout = 31;  // five bits of its messages
+  if (o.roce.ack_timeout.value_or(0) > kLastTimeout) {
+    return Error{Errc::invalid_argument, "ack_timeout is 0 to 31"};
   }
   return std::nullopt;
 }
@@ -131,6 +142,22 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
 
 }  // namespace
 
+namespace detail {
+
+// What happens to a connection may be told before the call that begins it has returned: it has its
+// number by then.
+template <class Call>
+Result<void> begin(QpImpl& qp, Call&& call) {
+  return qp.device->driver->own([&](Instant now) -> Result<void> {
+    ++qp.connection.number;
+    Result<void> begun = call(*qp.device->engine, now);
+    if (!begun) --qp.connection.number;
+    return begun;
+  });
+}
+
+}  // namespace detail
+
 Result<void> QueuePair::connect_start(std::string_view address, const ConnectionOptions& options) {
   return detail::guarded([&]() -> Result<void> {
     if (!impl_) return detail::empty_handle("queue pair");
@@ -157,10 +184,9 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     {
       const std::lock_guard guard(impl_->mutex);
       impl_->outcome = detail::QpImpl::Outcome::Pending;
-      impl_->peer = to->to_string();
+      impl_->connection.peer = to->to_string();
     }
-    return impl_->device->driver->own([&](Instant now) {
-      engine::Engine& e = *impl_->device->engine;
+    return detail::begin(*impl_, [&](engine::Engine& e, Instant now) {
       if (roce) {
         engine::RoceConnect params = roce_params_of(e, options);
         if (from != nullptr) params.source = from->bound.roce->local;
@@ -304,6 +330,24 @@ ConnectionStats QueuePair::stats() const {
   });
 }
 
+std::uint16_t QueuePair::ird() const {
+  if (!impl_) return 0;
+  return impl_->device->driver->own([&](Instant) -> std::uint16_t {
+    const verbs::QueuePair& qp = *impl_->qp;
+    return engine::is_roce(qp) ? roce::context_of(qp).attributes.responder_depth
+                               : ddp::stream_of(qp).inbound_reads.limit();
+  });
+}
+
+std::uint16_t QueuePair::ord() const {
+  if (!impl_) return 0;
+  return impl_->device->driver->own([&](Instant) -> std::uint16_t {
+    const verbs::QueuePair& qp = *impl_->qp;
+    return engine::is_roce(qp) ? roce::context_of(qp).attributes.initiator_depth
+                               : ddp::stream_of(qp).sender.ord();
+  });
+}
+
 // ---- requests, events, listeners
 
 std::string ConnectRequest::peer() const {
@@ -364,10 +408,9 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
       {
         const std::lock_guard guard(qp.impl_->mutex);
         qp.impl_->outcome = detail::QpImpl::Outcome::Pending;
-        qp.impl_->peer = peer();
+        qp.impl_->connection.peer = peer();
       }
-      return impl_->device->driver->own([&](Instant now) {
-        engine::Engine& e = *impl_->device->engine;
+      return detail::begin(*qp.impl_, [&](engine::Engine& e, Instant now) {
         if (roce) {
           const auto handle = static_cast<ib_cm::Handle>(impl_->connection);
           return e.roce().connections().accept(handle, *qp.impl_->qp, roce_params_of(e, options),

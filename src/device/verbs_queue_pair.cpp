@@ -2,6 +2,7 @@
 #include <new>
 #include <optional>
 
+#include "ddp_rdma/stream.h"
 #include "device/device_impl.h"
 #include "device/mapping.h"
 #include "device/modify.h"
@@ -51,18 +52,32 @@ std::uint32_t QueuePair::number() const {
   return impl_ ? impl_->qp->number() : 0;
 }
 
+std::uint32_t QueuePair::connections() const {
+  return impl_ ? impl_->connection.number.load() : 0;
+}
+
 QpState QueuePair::state() const {
   return impl_ ? detail::to_public(impl_->qp->state.load()) : QpState::reset;
 }
 
 namespace {
 
+// Of its attributes this transport has one.
+Result<void> modify_iwarp(engine::Engine& engine, verbs::QueuePair& qp, verbs::QpState to,
+                          const std::optional<std::uint32_t>& access, Instant now) {
+  if (access && (*access & ~std::uint32_t{ddp::kAllRemoteAccess}) != 0) {
+    return Error{Errc::invalid_argument, "access is of access_remote_write, _read and _atomic"};
+  }
+  const auto verdict = engine.modify_qp(qp, to, verbs::kQpAttrState, now);
+  if (verdict != verbs::QpVerdict::Ok) return detail::no_such_move(qp.state, to);
+  if (access) ddp::stream_of(qp).remote_access = static_cast<std::uint8_t>(*access);
+  return {};
+}
+
 Result<void> move_to(engine::Engine& engine, verbs::QueuePair& qp, verbs::QpState to,
                      const QpAttributes& attributes, Instant now) {
   if (engine::is_roce(qp)) return detail::modify_roce(engine, qp, to, attributes, now);
-  const auto verdict = engine.modify_qp(qp, to, verbs::kQpAttrState, now);
-  if (verdict == verbs::QpVerdict::Ok) return {};
-  return detail::no_such_move(qp.state, to);
+  return modify_iwarp(engine, qp, to, attributes.access, now);
 }
 
 }  // namespace
@@ -76,14 +91,16 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
       const std::lock_guard sends(impl_->send_lock);
       const std::lock_guard receives(impl_->receive_lock);
       auto moved = impl_->device->driver->own([&](Instant now) -> Result<void> {
-        return move_to(*impl_->device->engine, *impl_->qp, static_cast<verbs::QpState>(to),
-                       attributes, now);
+        auto done = move_to(*impl_->device->engine, *impl_->qp, static_cast<verbs::QpState>(to),
+                            attributes, now);
+        if (done && attributes.path) ++impl_->connection.number;
+        return done;
       });
       if (!moved) return moved;
     }
     if (attributes.path) {
       const std::lock_guard guard(impl_->mutex);
-      impl_->peer = attributes.path->remote;
+      impl_->connection.peer = attributes.path->remote;
     }
     if (to == QpState::reset) {  // nobody else would tell who waits for a connection
       const std::lock_guard guard(impl_->mutex);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/keys.h"
+#include "engine/to_send.h"
 
 namespace urnic::engine {
 namespace {
@@ -68,14 +69,13 @@ Options settled(Options options, const port::Port& port) {
 // placed. Of a long payload the beginning, the rest is a stream that the processor sees coming.
 [[gnu::always_inline]] inline void prefetch_payload(ByteView payload) {
   constexpr std::size_t kLine = 64, kMost = 1024;
-  const std::size_t n = std::min(payload.size(), kMost);
-  for (std::size_t i = 0; i < n; i += 4 * kLine) {  // a line or two too many does no harm
-    const std::uint8_t* const p = payload.data() + i;
-    __builtin_prefetch(p);
-    __builtin_prefetch(p + kLine);
-    __builtin_prefetch(p + 2 * kLine);
-    __builtin_prefetch(p + 3 * kLine);
+  const std::uint8_t* const p = payload.data();
+  if (payload.size() >= kMost) [[likely]] {
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kMost; i += kLine) __builtin_prefetch(p + i);
+    return;
   }
+  for (std::size_t i = 0; i < payload.size(); i += kLine) __builtin_prefetch(p + i);
 }
 
 // Of either side.
@@ -148,7 +148,9 @@ bool Engine::poll(Instant now, bool comes_back) {
   const bool all_waits = iwarp_.end_of_burst(!arrived, comes_back, now);
   if (iwarp_.completions().take_overrun() || roce_.overrun_pending()) fail_overrun(now);
   // The consumer has it first; timers and turns are for the poll that comes next.
-  if (all_waits && !roce_.side().wants_to_send()) {
+  const bool roce_waits = roce_.side().plain().acks_wait(arrived && comes_back);
+  const bool iwarp_sends = iwarp_.wants_to_send() || wire_.interface().output_size() != 0;
+  if (acks_alone({all_waits, iwarp_sends}, {roce_waits, roce_.side().wants_to_send()})) {
     wire_.tx().flush();
     iwarp_.leave(now);
     return true;
@@ -226,12 +228,18 @@ bool Engine::receive_burst(Instant now) {
   for (unsigned i = 0; i < n; ++i) staged_[i].head.copy(rx_frames_[i]);
   for (unsigned i = 0; i < n; ++i) stage(rx_frames_[i], staged_[i], now);
   Staged* const end = staged_ + n;
+  if (roce::PlainReceiver& plain = roce_.side().plain(); plain.several()) {
+    for (const Staged* s = staged_; s != end; ++s) {
+      if (s->roce.frame != nullptr) plain.fetch(s->roce);
+    }
+  }
   for (Staged* s = staged_; s != end;) {
     try {
       for (; s != end; ++s) {
         if (s + 1 != end) prefetch_next(s[1]);
         if (s->tcp.usable) [[likely]] {
           iwarp_.process(s->head, s->tcp, now);
+          roce_.side().plain().interrupt();
         } else if (s->roce.frame != nullptr) {
           process_roce(&roce_.side(), *s, now);
         }

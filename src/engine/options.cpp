@@ -104,6 +104,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
               : ecn == "request" ? tcp::EcnMode::Request
                                  : tcp::EcnMode::Off;
   o.tcp.rack = c.get_bool("rack");
+  o.tcp.name_corrupted = c.get_bool("name_corrupted");
   o.tcp.tlp = c.get_bool("tlp");
   o.tcp.prr = c.get_bool("prr");
   o.tcp.undo = o.tcp.frto = c.get_bool("undo");
@@ -135,6 +136,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.roce.probe = c.get_bool("probe");
   o.roce.selective = c.get_bool("selective");
   o.roce.send.congestion = congestion_rule(c.get("roce_congestion"));
+  o.roce.send.window = number("roce_window");
   o.roce.loss = loss_rules(c);
   o.roce.held_octets = static_cast<std::size_t>(c.get_int("reassembly_pool")) << 20;
   o.rq_nudge = c.get_bool("rq_nudge");
@@ -156,6 +158,7 @@ Options options_from(const Config& c, std::string_view port_kind) {
   o.link_timeout = Duration::ms(c.get_int("link_timeout_ms"));
   o.keepalive_idle = Duration::s(c.get_int("keepalive_s"));
   o.keepalive = c.get_bool("keepalive");
+  if (o.keepalive) o.roce.keepalive = o.keepalive_idle;
   o.duplicate_address_detection = port_kind == "tap" || port_kind == "dpdk";
   settle_by_port_kind(&o, port_kind);
   o.real_time = true;

@@ -41,13 +41,15 @@ struct RoceBond {
   std::uint32_t number = 0;
   verbs::QueuePair* qp = nullptr;  // null: it has gone
   Stage stage = Stage::Asking;
+  bool answered = false;  // by one end or the other: there is a time-wait behind its end
   bool noted = false;
   bool established = false;  // noted: a request has come before the RTU
   bool broken = false;       // noted: the queue pair is in Error, for this reason
   Errc code = Errc::io;
   const char* why = "";
-  std::uint32_t psn = 0;    // of the first request that we take
-  std::uint32_t depth = 0;  // READs and atomics that we have outstanding
+  std::uint32_t psn = 0;                    // of the first request that we take
+  std::uint32_t depth = 0;                  // READs and atomics that we have outstanding
+  std::optional<std::uint8_t> ack_timeout;  // as its consumer has chosen
   std::unique_ptr<Asked> asked;
   std::optional<CmEvent::Kind> untold;  // with `code`: there was no memory to tell it
   Instant due = Instant::never();

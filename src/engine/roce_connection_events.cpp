@@ -60,6 +60,8 @@ const char* text_of(roce::QpEvent event) {
       return "the peer asked for memory it has no right to";
     case roce::QpEvent::RefusedRequest:
       return "the peer asked for what may not be asked";
+    case roce::QpEvent::Silent:
+      return "the peer does not answer any more";
     default:
       return "a request of the peer met a fault of this end";
   }
@@ -92,10 +94,11 @@ void RoceConnections::on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) {
     b->established = true;
   } else {
     b->broken = true;
-    b->code = Errc::protocol;
+    b->code = event == Kind::Silent ? Errc::timed_out : Errc::protocol;
     b->why = text_of(event);
-    // Who waits for a connection hears that there is none.
-    if (b->stage != Stage::Accepting) hooks_->on_qp_event(qp, event);
+    // Who waits for a connection hears that there is none, who had one that it has ended.
+    const bool of_the_connection = b->stage == Stage::Accepting || event == Kind::Silent;
+    if (!of_the_connection) hooks_->on_qp_event(qp, event);
   }
   bonds_.note(*b);
 }
@@ -120,6 +123,7 @@ void RoceConnections::attend(Bond& b, Instant now) {
     if (b.stage == Stage::Asking || b.stage == Stage::Accepting) {
       return end(b, CmEvent::Kind::ConnectFailed, b.code, b.why, now);
     }
+    if (b.code == Errc::timed_out) return end(b, CmEvent::Kind::Failed, b.code, b.why, now);
     b.stage = Stage::Over;  // its consumer has heard of it
     ++counters_.failed;
   } else if (b.established && b.stage == Stage::Accepting) {
@@ -160,10 +164,12 @@ void RoceConnections::on_event(const ib_cm::Event& e, Instant now) {
   if (questions_.take(e, now)) return;
   Bond* const b = bonds_.by_handle(e.handle);
   if (b == nullptr) return;  // a request that was not answered yet, or nobody wants to hear
-  if (e.kind == EventKind::Released) {
+  if (e.kind == EventKind::Released) {  // nothing is held back any more
     bonds_.name(*b, 0);
-    if (b->stage == Stage::Over && !b->untold) drop(*b);
-    return;
+    if (b->stage != Stage::Over || b->untold) return;
+    const bool tells = b->answered && b->qp != nullptr;
+    if (!tells || tell(*b, CmEvent::Kind::TimeWaitOver, {})) return drop(*b);
+    return bonds_.deadlines().set(*b, now + kTellAgain);
   }
   if (b->stage == Stage::Over) return;
   switch (e.kind) {
@@ -209,8 +215,8 @@ void RoceConnections::requested(const ib_cm::Event& e, Instant now) {
   r.xrc = e.transport == ib_cm::Transport::Extended;
   r.local = {e.way.local, l->port()};
   r.peer = {e.way.remote, e.source_port};
-  r.ird = e.qp.responder_resources;
-  r.ord = e.qp.initiator_depth;
+  r.ird = e.qp.initiator_depth;  // what one end asks for the other serves
+  r.ord = e.qp.responder_resources;
   r.retry_count = e.path.retry_count;
   r.rnr_retry = e.qp.rnr_retry;
   r.data = e.data;
@@ -226,8 +232,9 @@ void RoceConnections::accepted(Bond& b, const ib_cm::Event& e, Instant now) {
   const auto rtr = [&] {
     return agreed(to_rtr(e.way, e.qp, e.path, b.number, b.psn), e.extensions);
   };
-  const bool ready = b.stage == Stage::Asking && move(side_, *b.qp, rtr(), now) &&
-                     move(side_, *b.qp, to_rts(e.qp, e.path, e.qp.responder_resources), now);
+  const auto rts = [&] { return to_rts(e.qp, e.path, e.qp.responder_resources, b.ack_timeout); };
+  const bool ready =
+      b.stage == Stage::Asking && move(side_, *b.qp, rtr(), now) && move(side_, *b.qp, rts(), now);
   if (!ready) {
     cm().reject(b.handle, Reason::Consumer, {}, now);
     return end(b, CmEvent::Kind::ConnectFailed, Errc::wrong_state,
@@ -238,6 +245,7 @@ void RoceConnections::accepted(Bond& b, const ib_cm::Event& e, Instant now) {
                "the peer ended it before it was established", now);
   }
   b.stage = Stage::Up;
+  b.answered = true;
   up(b, e.data, now);
 }
 
@@ -245,13 +253,15 @@ void RoceConnections::accepted(Bond& b, const ib_cm::Event& e, Instant now) {
 void RoceConnections::up(Bond& b, const ib_cm::PrivateData& data, Instant now) {
   if (b.stage == Stage::Accepting) {
     const ib_cm::Connection* const c = manager().find(b.handle);
-    if (c == nullptr || !move(side_, *b.qp, to_rts(c->offered, c->path, b.depth), now)) {
+    if (c == nullptr ||
+        !move(side_, *b.qp, to_rts(c->offered, c->path, b.depth, b.ack_timeout), now)) {
       cm().abandon(b.handle, now);
       return end(b, CmEvent::Kind::ConnectFailed, Errc::wrong_state,
                  "the queue pair cannot be made ready", now);
     }
   }
   b.stage = Stage::Up;
+  side_.keep_alive(*b.qp, now);
   b.asked.reset();
   bonds_.deadlines().set(b, Instant::never());
   ++counters_.opened;

@@ -112,6 +112,7 @@ Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress&
   asked->give_up = now + p.timeout;
   asked->refused_until = now + p.refusal_retry;
   Bond& b = open(qp, Stage::Asking, p.ord, asked->give_up);
+  b.ack_timeout = p.ack_timeout;
   what.qp = values_of(b, p.ird, p.rnr_retry);
   const bool xrc = qp.state.service() == verbs::Service::XrcSend;
   what.transport = xrc ? ib_cm::Transport::Extended : ib_cm::Transport::Rc;
@@ -146,6 +147,7 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   }
   Bond& b = open(qp, Stage::Accepting,
                  std::min<std::uint32_t>(p.ord, c->offered.responder_resources), now + p.timeout);
+  b.ack_timeout = p.ack_timeout;
   const std::uint32_t ird = std::min<std::uint32_t>(p.ird, c->offered.initiator_depth);
   try {
     bonds_.name(b, handle);
@@ -164,6 +166,7 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
     return Error{Errc::no_memory, "the queue pair cannot be made ready"};
   }
   cm().accept(handle, values_of(b, ird, p.rnr_retry), p.private_data, now);
+  b.answered = true;
   return {};
 }
 

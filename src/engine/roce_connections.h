@@ -38,7 +38,8 @@ struct RoceConnect {
   std::uint32_t ird = 0, ord = 0;  // READs and atomics served, and outstanding, at a time
   // Of both ends' requests that nobody answers, and of the peer's that find no receive here.
   std::uint8_t retry_count = 7, rnr_retry = 7;
-  ByteView private_data;  // borrowed for the call
+  std::optional<std::uint8_t> ack_timeout;  // of ours; nothing: as both ends' figures have it
+  ByteView private_data;                    // borrowed for the call
   Duration timeout = Duration::s(10);
   Duration refusal_retry;  // for so long, a peer that does not listen is asked again
 };

@@ -39,13 +39,13 @@ roce::QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer,
 }
 
 roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
-                      std::uint32_t depth) {
+                      std::uint32_t depth, std::optional<std::uint8_t> ack_timeout) {
   roce::QpChange c;
   c.to = verbs::QpState::Rts;
   c.mask |= verbs::kQpAttrTimeout | verbs::kQpAttrRetryCount | verbs::kQpAttrRnrRetry |
             verbs::kQpAttrSqPsn | verbs::kQpAttrMaxRdAtomic;
   c.sq_psn = peer.psn.value();
-  c.ack_timeout = path.ack_timeout;
+  c.ack_timeout = ack_timeout.value_or(path.ack_timeout);
   c.retry_count = path.retry_count;
   c.rnr_retry = peer.rnr_retry;
   c.initiator_depth = depth;
@@ -56,6 +56,7 @@ roce::QpChange agreed(roce::QpChange change, std::uint8_t extensions) {
   using Consent = roce::QpChange::Consent;
   const bool given = (extensions & ib_cm::kExtensionSelective) != 0;
   change.consent = given ? Consent::Given : Consent::Refused;
+  change.parts = given && (extensions & ib_cm::kExtensionParts) != 0;
   return change;
 }
 

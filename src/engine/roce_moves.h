@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "ib_cm/events.h"
 #include "roce/side.h"
@@ -18,9 +19,9 @@ roce::QpChange to_init(std::uint32_t ird);
 // depth cut to what we serve. `number`, `psn`: ours, as we have said.
 roce::QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer,
                       const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn);
-// `depth`: of our requests.
+// `depth`: of our requests. `ack_timeout`: instead of the path's.
 roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
-                      std::uint32_t depth);
+                      std::uint32_t depth, std::optional<std::uint8_t> ack_timeout = {});
 
 // S-7: what the other end has agreed to, before either of the two.
 roce::QpChange agreed(roce::QpChange change, std::uint8_t extensions);

@@ -41,7 +41,7 @@ ib_cm::Options cm_options(const Options& options, const wire::Wire& wire) {
   cm.key = device_key(options.seed, KeyOf::CommunicationIds);
   cm.ca_guid = guid_of(wire.interface().mac());
   cm.most_mtu = path_mtu_within(wire.mtu());
-  if (options.roce.selective) cm.extensions = ib_cm::kExtensionSelective;
+  if (options.roce.selective) cm.extensions = ib_cm::kExtensionSelective | ib_cm::kExtensionParts;
   return cm;
 }
 

@@ -14,7 +14,7 @@ struct RoceRequest {
   SocketAddress local, peer;
   bool datagrams = false;  // a question: to be answered with a queue pair of UD
   bool xrc = false;        // for a receiving end of XRC
-  // What the peer serves at a time, and wants to have outstanding.
+  // READs and atomics at a time: what the peer wants to have outstanding, and what it serves.
   std::uint8_t ird = 0, ord = 0;
   std::uint8_t retry_count = 0, rnr_retry = 0;  // for both ends' requests, and for ours
   ib_cm::PrivateData data;

@@ -85,8 +85,10 @@ ConnectionStats RocePairs::stats_of(const verbs::QueuePair& qp) {
     s.peer = (av.remote.is_v6() ? "[" + av.remote.to_string() + "]" : av.remote.to_string()) + ":" +
              std::to_string(c.attributes.dest_qp);
   }
-  if (const ib::Responder* const half = c.responder.rc()) {
-    const ib::Recovery& recovery = half->state().recovery;
+  if (c.responder && c.attributes.reliable()) {
+    const ib::Responder* const half = c.responder.rc();
+    const ib::Recovery at_first(c.attributes.loss);
+    const ib::Recovery& recovery = half != nullptr ? half->state().recovery : at_first;
     s.roce.fast = recovery.type() == ib::ConnectionType::Fast;
     s.roce.selective = c.attributes.peer_selective;
     s.roce.slow_reason = ib::name(recovery.reason());

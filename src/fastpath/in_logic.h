@@ -43,6 +43,13 @@ enum class Reason : std::uint8_t {
 };
 std::string_view reason_name(Reason);
 
+// An FPDU lies where it should, and its CRC is wrong: corruption, not another way of cutting
+// (E-42).
+constexpr bool tells_of_crc(Reason r) {
+  return r == Reason::CrcFirst || r == Reason::CrcLater || r == Reason::CrcCaseA ||
+         r == Reason::CrcCaseB;
+}
+
 struct SegmentFacts {
   tcp::Arrival arrival = tcp::Arrival::InOrder;  // InOrder, OutOfOrder or Overlap
   tcp::Seq sn;                                   // sequence number of the first payload octet (4.3)

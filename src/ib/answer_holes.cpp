@@ -13,9 +13,12 @@ namespace {
 
 constexpr Duration kLeastPatience = Duration::us(500);
 
+// Of the way, not of READs that wait behind others: the shortest that was seen, of which the
+// reordering window is a quarter or more.
 Duration round_trip(const SendState& s) {
   const Duration seen = s.log.round_trip();
-  return seen == Duration::zero() ? s.probe.round_trip() : seen;
+  if (seen == Duration::zero()) return s.probe.round_trip();
+  return std::min(seen, s.log.reordering_window() * 4);
 }
 
 // How much later than what is behind it an answer may come.
@@ -38,8 +41,8 @@ bool may_keep(SendState& s, Psn p) {
   return keeps_ahead(s) && p - s.una.psn < ReadAhead::kReach && s.ahead.open() && !s.ahead.has(p);
 }
 
-void kept_ahead(SendState& s, Psn p) {
-  s.ahead.keep(p);
+void kept_ahead(SendState& s, Psn p, Instant now) {
+  s.ahead.keep(p, now);
   ++s.counters.ahead;
   if (s.ahead.ends(p)) s.hole.wanted = true;  // there may be more of that READ
 }
@@ -68,7 +71,7 @@ void close_hole(SendState& s, Instant now) {
     // Its memory may have gone since.
     if (!checked && !s.wqes.may_touch(s.una.wqe))
       return fail(s, s.una.wqe, Status::LocalProtection);
-    s.ahead.pass(s.una.psn);
+    s.ahead.pass(s.una.psn, now);
     const std::uint32_t wqe = s.una.wqe;
     answered(s);
     checked = s.una.wqe == wqe;
@@ -87,11 +90,38 @@ void holes_due(SendState& s, Instant now) {
   s.hole.wanted = true;
 }
 
-// The first that is missing of each READ or atomic which the peer has got to.
+namespace {
+
+// What is missing of [from, to), of which nothing is under way; of a peer that has not agreed
+// nothing else of the READ, which ends at `end`, may be. `to`: none is.
+Psn first_to_ask(SendState& s, Psn from, Psn to, Psn end, Instant now) {
+  const Duration trip = round_trip(s);
+  const Duration most = std::max(kLeastPatience, trip * 2) + window(s);
+  const bool known = trip != Duration::zero();
+  const ReadAhead::Patience patience{most, known ? trip + window(s) : most};
+  Instant until;
+  Psn missing = s.ahead.first(false, from, to);
+  if (missing == to || missing - s.una.psn >= ReadAhead::kReach) return to;
+  if (!s.qp->peer_parts) {
+    if (!s.ahead.asked(from, end, now, patience, &until)) return missing;
+    look_again(s, until);
+    return to;
+  }
+  for (Psn behind; s.ahead.covers(missing, now, patience, &until, &behind);) {
+    look_again(s, until);
+    if (!behind.before(to)) return to;
+    missing = s.ahead.first(false, behind, to);
+    if (missing == to || missing - s.una.psn >= ReadAhead::kReach) return to;
+  }
+  return missing;
+}
+
+}  // namespace
+
+// Of the READs and atomics which the peer has got to.
 bool next_missing(SendState& s, Instant now, MissingPart* out) {
   s.hole.wanted = false;
   if (!beyond_una(s) || s.awaiting.count == 0 || !s.ahead.open()) return false;
-  const Duration patience = std::max(kLeastPatience, round_trip(s) * 2) + window(s);
   for (std::uint32_t wqe = s.awaiting.oldest; wqe != s.wqes.queue().started(); ++wqe) {
     const verbs::SendWqe& w = s.wqes.wqe(wqe);
     if (!awaits_response(w.op)) continue;
@@ -101,16 +131,11 @@ bool next_missing(SendState& s, Instant now, MissingPart* out) {
     if (from - s.una.psn >= std::min(known, ReadAhead::kReach)) break;
     // Of what lies behind all that came it is not known whether it is still on its way.
     const Psn to = end - s.una.psn <= known ? end : s.hole.seen;
-    const Psn missing = s.ahead.first(false, from, to);
-    if (missing == to || missing - s.una.psn >= ReadAhead::kReach) continue;
-    Instant until;
-    if (s.ahead.asked(from, end, now, patience, &until)) {
-      look_again(s, until);
-      continue;
-    }
+    const Psn missing = first_to_ask(s, from, to, end, now);
+    if (missing == to) continue;
     const Psn behind = s.ahead.first(true, missing, to);
-    if (!s.ahead.ask(missing, behind, now)) break;
-    look_again(s, now + patience);
+    if (!s.ahead.ask(missing, behind, s.una.psn, now)) break;
+    look_again(s, now + std::max(kLeastPatience, round_trip(s) * 2) + window(s));
     s.hole.wanted = true;  // perhaps of the next one too
     out->at = {wqe, missing - begin, missing};
     out->packets = behind - missing;

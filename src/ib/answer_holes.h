@@ -17,7 +17,7 @@ inline bool keeps_ahead(const SendState& s) {
 // right in itself, may be kept.
 bool may_keep(SendState&, Psn p);
 // Its octets are in memory.
-void kept_ahead(SendState&, Psn p);
+void kept_ahead(SendState&, Psn p, Instant now);
 
 // Something has come that is behind the awaited answer; the peer has taken all requests before
 // `end`.

@@ -70,7 +70,7 @@ bool cannot_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
 }
 
 bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
-  Answer& a = r->has_aside ? r->aside : r->answer;
+  Answer& a = r->asides != 0 ? s.resources.aside_of(*r) : r->answer;
   const std::uint32_t pmtu = s.qp->pmtu(), packets = packets_of(a.octets, pmtu), k = a.sent;
   const Psn psn = a.psn + k;
   const std::uint32_t octets = std::min(pmtu, a.octets - k * pmtu);
@@ -84,8 +84,8 @@ bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   if (octets != 0) out->payload = {address_in(*s.memory, r->rkey, at), octets};
   ++s.counters.read_responses;
   if (++a.sent != packets) return true;
-  if (r->has_aside) {
-    r->has_aside = false;
+  if (r->asides != 0) {
+    s.resources.aside_done(r);
   } else {
     s.resources.done(r);
   }
@@ -151,15 +151,17 @@ bool of_answer_under_way(const Resource& r, const PacketHeader& h, std::uint32_t
 // less far than it would have gone.
 void read_again(ResponderState& s, Resource* r, const PacketHeader& h) {
   Answer again{h.bth.psn, h.reth.address, h.reth.length, 0};
+  const bool knows = s.qp->peer_selective;  // what it has
   if (of_answer_under_way(*r, h, s.qp->pmtu())) {
     const Answer& a = r->answer;
     const std::uint64_t end = a.address + a.octets;
     const bool within = again.address + again.octets <= end;
     if (within && !h.bth.psn.before(a.psn + a.sent)) return;
-    if (within && s.qp->peer_selective) return Resources::ask_aside(r, again);
-    if (within) again.octets = static_cast<std::uint32_t>(end - again.address);
+    if (within && !knows) again.octets = static_cast<std::uint32_t>(end - again.address);
   }
-  s.resources.ask_again(r, again, s.qp->peer_selective);
+  // Parts of it that are asked for together come one behind the other.
+  if (knows && r->pending) return s.resources.ask_aside(r, again);
+  s.resources.ask_again(r, again, knows);
 }
 
 bool duplicate_served(ResponderState& s, const ParsedPacket& p) {

@@ -169,13 +169,13 @@ bool comes_alone(const SendState& s, const OpcodeRow& row) {
          !s.ahead.ends(s.una.psn);
 }
 
-void take_data(SendState& s, const ParsedPacket& packet) {
+void take_data(SendState& s, const ParsedPacket& packet, Instant now) {
   s.awaiting.alone = comes_alone(s, packet.header.row());
   if (!store(s, packet, s.una.wqe, s.una.packet)) {
     fail(s, s.una.wqe, Status::LocalProtection);
     return;
   }
-  s.ahead.pass(s.una.psn);
+  s.ahead.pass(s.una.psn, now);
   answered(s);
 }
 
@@ -197,7 +197,7 @@ void take_implied_nak(SendState& s, Psn end, Instant now) {
 void take_ahead(SendState& s, const ParsedPacket& packet, std::uint32_t wqe, Instant now) {
   const Psn p = packet.header.bth.psn;
   if (!s.ahead.open()) return take_implied_nak(s, p, now);
-  if (may_keep(s, p) && store(s, packet, wqe, p - s.wqes.part(wqe).psn)) kept_ahead(s, p);
+  if (may_keep(s, p) && store(s, packet, wqe, p - s.wqes.part(wqe).psn)) kept_ahead(s, p, now);
   note_hole(s, p + 1, now);
 }
 
@@ -217,7 +217,7 @@ void carry_out(SendState& s, const Judgment& j, const ParsedPacket& packet, Inst
   const PacketHeader& h = packet.header;
   bool progress = acknowledge(s, j.end);
   if (j.what == Response::ReadData || j.what == Response::AtomicResult) {
-    take_data(s, packet);
+    take_data(s, packet, now);
     progress = true;
   }
   if (in_ack_form(h.row(), h) && take_msn(s, h)) progress = true;

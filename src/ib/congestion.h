@@ -52,6 +52,13 @@ class Congestion {
     if (rule_ == CongestionRule::Dcqcn) dcqcn_.sent();
     if (asks && !round_) begin_round(psn, again, now);
   }
+  // So many packets leave, 1 or more, of which the last is `last` and alone may ask, or be followed
+  // by no other.
+  void run_left(std::uint32_t packets, Psn last, bool asks, bool full, Instant now) {
+    if (!on()) return;
+    for (; packets != 1; --packets) left(last, false, false, false, now);
+    left(last, asks, false, full, now);
+  }
   // Everything before `una` is answered; `end` lies behind the newest that has left.
   void acknowledged(Psn una, Psn end, Instant now) {
     if (round_ || cut_) take_answer(una, end, now);

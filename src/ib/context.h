@@ -86,6 +86,8 @@ struct QpAttributes {
   // S-7, RC: packets of our own (sack.h) are taken; and the peer takes them as well, as it has said
   // when it was connected or by its hello, at any time.
   bool selective = false, peer_selective = false;
+  // The peer has said as well that it keeps parts of READs which are asked for at once (S-2).
+  bool peer_parts = false;
 
   // Whether the receive queue tells its credits (RC without a shared receive queue, IB-80..82);
   // else every ACK says kNoCredits.

@@ -16,7 +16,7 @@ PacketHeader Greeting::next(const QpAttributes& qp, bool may_send, Hello* out) {
   h.bth.pkey = qp.pkey;
   h.bth.dest_qp = qp.dest_qp;
   h.bth.psn = may_send ? qp.sq_psn : qp.rq_psn;
-  *out = {true, asks_};
+  *out = {true, asks_, true};
   asks_ = answers_ = false;
   return h;
 }

@@ -118,6 +118,18 @@ std::uint32_t icrc_of_datagram(ByteView datagram, bool v6) {
   return crc32_finish(crc32_update_masked(kBehindLrh, datagram, v6 ? kIpv6Mask : kIpv4Mask));
 }
 
+// Not in line: what it has on the stack is not for who does without.
+[[gnu::noinline]] std::uint32_t icrc_in_pieces(ByteView ip_udp, ByteView covered, bool v6) {
+  std::array<std::uint8_t, kMaxIpOctets + kUdpOctets + kBthOctets> head;
+  const std::size_t octets = ip_udp.size() + kBthOctets;
+  std::memcpy(head.data(), ip_udp.data(), ip_udp.size());
+  std::memcpy(head.data() + ip_udp.size(), covered.data(), kBthOctets);
+  const Crc32Mask mask = mask_of(v6, ip_udp.size() - kUdpOctets);
+  for (std::size_t i = 0; i < octets; ++i) head[i] |= mask.ones[i];
+  const std::uint32_t state = crc32_update(kBehindLrh, {head.data(), octets});
+  return crc32_finish(crc32_update(state, covered.subspan(kBthOctets)));
+}
+
 }  // namespace
 
 RunningIcrc::RunningIcrc(ByteView headers, bool v6)
@@ -129,14 +141,7 @@ std::uint32_t icrc(ByteView ip_udp, ByteView covered) {
   if (plain && ip_udp.data() + ip_udp.size() == covered.data()) [[likely]] {
     return icrc_of_datagram({ip_udp.data(), ip_udp.size() + covered.size()}, v6);
   }
-  std::array<std::uint8_t, kMaxIpOctets + kUdpOctets + kBthOctets> head;
-  const std::size_t octets = ip_udp.size() + kBthOctets;
-  std::memcpy(head.data(), ip_udp.data(), ip_udp.size());
-  std::memcpy(head.data() + ip_udp.size(), covered.data(), kBthOctets);
-  const Crc32Mask mask = mask_of(v6, ip_udp.size() - kUdpOctets);
-  for (std::size_t i = 0; i < octets; ++i) head[i] |= mask.ones[i];
-  const std::uint32_t state = crc32_update(kBehindLrh, {head.data(), octets});
-  return crc32_finish(crc32_update(state, covered.subspan(kBthOctets)));
+  return icrc_in_pieces(ip_udp, covered, v6);
 }
 
 bool icrc_good(ByteView ip_udp, ByteView packet) {

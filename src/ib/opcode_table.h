@@ -138,6 +138,10 @@ struct OpcodeRow {
   constexpr bool has(HeaderBit h) const { return (headers & h) != 0; }
   constexpr bool begins() const { return place == Place::First || place == Place::Only; }
   constexpr bool ends() const { return place == Place::Last || place == Place::Only; }
+  // Has an answer of its own, and not an ACK.
+  constexpr bool awaits_answer() const {
+    return family == Family::Read || family == Family::Atomic;
+  }
   // No request or response of the transport: between urnic ends alone.
   constexpr bool ours() const { return family == Family::Sack || family == Family::Hello; }
   // Ends in a receive of the responder: it must have one, and completes it.

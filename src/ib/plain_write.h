@@ -9,6 +9,7 @@
 //   take      payload in its place, and counted
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/bytes.h"
@@ -98,6 +99,44 @@ inline void Responder::take_plain(const PlainWrite& w, const std::uint8_t* paylo
   s.silent = false;
   ++s.expected;
   s.ack_due = s.ack_due || w.ack_request;
+}
+
+// What is known of the next packet of a Write behind one that was taken, as long as nothing but
+// such packets comes: what read and admit would find of it, were it one in the middle again.
+struct NextMiddle {
+  std::uint64_t front = 0;    // of its BTH: all but AckReq and PSN
+  std::uint32_t payload = 0;  // octets; 0: nothing is known
+  std::uint64_t left = 0;     // octets that may come in the middle
+  std::uint8_t* to = nullptr;
+};
+// Behind `w`, which was taken; `front` is of its BTH.
+[[gnu::always_inline]] inline NextMiddle next_middle(const ResponderState& s, const PlainWrite& w,
+                                                     std::uint64_t front) {
+  const OpcodeRow& row = *w.row;
+  const IncomingMessage& m = s.message;
+  if (row.ends() || w.payload != s.qp->pmtu()) return {};
+  constexpr std::uint64_t kOpcode = 0xff;
+  const std::uint64_t middle = Opcode(ServiceType::Rc, Operation::WriteMiddle).octet;
+  const verbs::Region* const r = s.memory->find(m.rkey);
+  const std::uint64_t in_region = r->address + r->length - m.address;
+  const std::uint64_t in_message = m.length - m.octets;
+  return {(front & ~(kOpcode << 56)) | middle << 56, w.payload, std::min(in_region, in_message),
+          w.to + w.payload};
+}
+
+inline void Responder::take_middle(NextMiddle* next, const std::uint8_t* payload,
+                                   bool ack_request) {
+  ResponderState& s = s_;
+  const std::uint32_t octets = next->payload;
+  place(next->to, {payload, octets});
+  next->to += octets;
+  next->left -= octets;
+  s.message.octets += octets;
+  s.message.address += octets;
+  ++s.counters.requests;
+  s.silent = false;
+  ++s.expected;
+  s.ack_due = s.ack_due || ack_request;
 }
 
 }  // namespace urnic::ib

@@ -6,8 +6,10 @@
 //    | . . x x . x ...      a bit for each PSN: x has come; it is not completed before what is
 //    missing
 //
-// One part of a READ is asked for at a time, the first that is missing: a peer that serves a part
-// may forget what lies before it (Linux rxe does). Parts of several READs may be asked for at once.
+// Of a peer that has agreed (S-7) all parts of a READ are asked for at once, else one at a time,
+// the first that is missing: a peer that serves a part may forget what lies before it (Linux rxe
+// does). Parts of several READs may be asked for at once. One that was asked for and does not come
+// is asked for again when a later one has been answered, or after a longer time.
 //
 // The memory is lent by the engine's pool while there is a hole. Owned by one requester.
 #pragma once
@@ -41,31 +43,52 @@ class ReadAhead {
   void clear();
 
   // ---- what has come; open() has said yes, and PSNs lie less than kReach from una
-  void keep(Psn p) { book_->has[p.value() % kReach] = true; }
+  void keep(Psn p, Instant now) {
+    book_->has[p.value() % kReach] = true;
+    came(p, now);
+  }
   bool has(Psn p) const { return book_ != nullptr && book_->has[p.value() % kReach]; }
   // una goes beyond it.
-  void pass(Psn p);
+  void pass(Psn p, Instant now);
   // Of [from, to) the first that has come, or has not; `to` if there is none.
   Psn first(bool come, Psn from, Psn to) const;
 
   // ---- what has been asked for again
-  // Whether a part of [from, to) is under way, asked for less than `patience` ago, and its time is
+  // How long a part is waited for.
+  struct Patience {
+    // Nothing says that it is lost: so long nothing comes any more. While something does, it may
+    // stand behind that in a queue on the way, and is waited for up to kQueued times as long.
+    Duration most;
+    Duration overtaken;  // a part behind it that was asked for later has been answered
+  };
+  static constexpr std::int64_t kQueued = 8;
+  // Whether a part of [from, to) is under way, asked for no longer ago than that, and its time is
   // up at `*until` then. One that has come, or whose time is up, is forgotten.
-  bool asked(Psn from, Psn to, Instant now, Duration patience, Instant* until);
-  // [begin, end) is asked for now. False: too many parts are under way.
-  bool ask(Psn begin, Psn end, Instant now);
+  bool asked(Psn from, Psn to, Instant now, const Patience&, Instant* until);
+  // The same of the part that `p` is of, which ends at `*end` then.
+  bool covers(Psn p, Instant now, const Patience&, Instant* until, Psn* end);
+  // [begin, end) is asked for now; all before `una` has been taken. False: too many parts are under
+  // way.
+  bool ask(Psn begin, Psn end, Psn una, Instant now);
   // Whether one of them ends with `p`.
   bool ends(Psn p) const;
 
  private:
   struct Part {
     Psn begin, end;
+    std::uint32_t serial = 0;         // in the order of asking, from 1 on
     Instant left = Instant::never();  // never: no part
   };
   struct Book {
     std::bitset<kReach> has;
     std::array<Part, kMostParts> parts;
+    std::uint32_t serial = 0;    // of the newest part
+    std::uint32_t answered = 0;  // the newest of those that were answered
+    Psn answered_psn;            // its first
+    Instant heard;               // when the newest answer came
   };
+  void came(Psn p, Instant now);
+  bool waits(Part* part, Instant now, const Patience&, Instant* until) const;
   static constexpr unsigned kShift = BufferPool::kMinShift;
   static_assert(sizeof(Book) <= std::size_t{1} << kShift);
 

@@ -80,13 +80,6 @@ SendPosition behind(const SendState& s, const SendPosition& at) {
   return SendPosition::at(last ? at.wqe + 1 : at.wqe, last ? 0 : at.packet + step, at.psn + step);
 }
 
-// A window that has closed moves on by quarters: as one piece it would stand still for a round trip
-// each time (S-10).
-std::uint32_t ack_every(const SendState& s) {
-  if (!s.congestion.closed()) return s.rules.ack_every;
-  return std::clamp<std::uint32_t>(s.congestion.packets() / 4, 1, s.rules.ack_every);
-}
-
 // Whether a packet, which ends at `end`, asks for an ACK (IB-15): each last one of a message; of
 // long messages some between, so that the window moves on; and where nothing may follow it now.
 bool asks(const SendState& s, const PacketHeader& h, const SendPosition& end) {
@@ -94,14 +87,6 @@ bool asks(const SendState& s, const PacketHeader& h, const SendPosition& end) {
   if (row.ends() || s.since_ack + 1 >= ack_every(s)) return true;
   if (end.psn == s.fresh.psn) return true;  // the last repeated one
   return s.in_flight >= s.window();
-}
-
-// A response must come for a packet that leaves and asks, and ends at `end`.
-void expect_answer(SendState& s, const SendPosition& end, Instant now) {
-  const bool newest = !s.expecting() || end.psn - s.una.psn > s.expected_end - s.una.psn;
-  if (newest) s.expected_end = end.psn;
-  s.timer.start(now);
-  s.probe.start(now);
 }
 
 // It leaves, in its turn.
@@ -115,7 +100,7 @@ void sent(SendState& s, PacketHeader* h, const SendPosition& end, bool ask, bool
   s.since_ack = ask ? 0 : s.since_ack + 1;
   if (s.qp->peer_selective) s.log.append(h->bth.psn, end.psn, now);
   s.next = end;
-  if (ask) expect_answer(s, end, now);
+  if (ask) expect_answer(s, end.psn, now);
 }
 
 // ---- again
@@ -187,7 +172,7 @@ bool lost_packet(SendState& s, Instant now, RequestPacket* out) {
   ++s.counters.alone;
   s.log.again(at.psn, now);
   s.congestion.repeated();
-  expect_answer(s, behind(s, at), now);
+  expect_answer(s, behind(s, at).psn, now);
   return true;
 }
 
@@ -207,7 +192,7 @@ bool missing_part(SendState& s, Instant now, RequestPacket* out) {
   ++s.counters.packets;
   ++s.counters.repeated;
   ++s.counters.missing;
-  expect_answer(s, behind(s, part.at), now);
+  expect_answer(s, behind(s, part.at).psn, now);
   return true;
 }
 

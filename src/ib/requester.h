@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "ib/completer.h"
 #include "ib/packet.h"
+#include "ib/request_run.h"
 #include "ib/send_state.h"
 
 namespace urnic::ib {
@@ -51,6 +52,16 @@ class Requester {
   // local operations whose turn it is. With `may_begin` false no WQE is begun (SQD): those that
   // have are sent to their end. A packet returned counts as sent. May fail.
   bool next_packet(Instant now, bool may_begin, RequestPacket* out);
+
+  // Part of a message has left: next_run() is worth asking.
+  bool in_message() const { return s_.fresh.packet != 0; }
+  // At most `most` of them in one go, 1 or more, where they are the middle of a long message
+  // (request_run.h): false when the next one is not. They count as sent when left() says so, which
+  // follows at once.
+  bool next_run(std::uint32_t most, RequestRun* run) { return begin_run(s_, most, run); }
+  void left(const RequestRun& run, std::uint32_t packets, Instant now) {
+    run_left(s_, run, packets, now);
+  }
 
   // A response, its header checked (check.h) and addressed to this queue pair. May fail.
   Taken take(const ParsedPacket& response, Instant now) { return take_response(s_, response, now); }

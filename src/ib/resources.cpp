@@ -1,9 +1,14 @@
 #include "ib/resources.h"
 
+#include <algorithm>
+#include <new>
+
 namespace urnic::ib {
 
-Resources::Resources(std::uint8_t depth)
-    : depth_(depth), ring_(depth == 0 ? nullptr : new Resource[depth]) {}
+bool Resources::open() {
+  if (ring_ == nullptr) ring_.reset(new (std::nothrow) Resource[depth_]);
+  return ring_ != nullptr;
+}
 
 bool Resources::full() const {
   if (size_ < depth_) return false;
@@ -11,6 +16,7 @@ bool Resources::full() const {
 }
 
 void Resources::add(const Resource& r) {
+  if (!open()) throw std::bad_alloc();
   if (size_ == depth_) {
     done(&at(0));
     oldest_ = (oldest_ + 1) % depth_;
@@ -18,6 +24,7 @@ void Resources::add(const Resource& r) {
   }
   Resource& mine = at(size_++);
   mine = r;
+  mine.asides = 0;
   mine.fresh = mine.pending = true;
   mine.answer = {r.psn, r.address, r.length, 0};
   ++pending_;
@@ -60,7 +67,37 @@ Resource* Resources::due() {
 
 void Resources::done(Resource* r) {
   if (r->pending) --pending_;
-  r->pending = r->fresh = r->has_aside = false;
+  r->pending = r->fresh = false;
+  while (r->asides != 0) aside_done(r);
+}
+
+// ---- parts
+
+void Resources::ask_aside(Resource* r, const Answer& part) {
+  if (asides_ == nullptr) asides_.reset(new (std::nothrow) Aside[kMostAsides]);
+  if (asides_ == nullptr || asides_count_ == kMostAsides) return;
+  const auto known = [&](const Aside& a) {
+    return a.of == r && a.part.psn == part.psn && a.part.octets == part.octets && a.part.sent == 0;
+  };
+  if (std::any_of(asides_.get(), asides_.get() + asides_count_, known)) return;
+  asides_[asides_count_++] = {r, part};
+  ++r->asides;
+}
+
+Resources::Aside* Resources::first_aside(const Resource& r) {
+  const auto mine = [&](const Aside& a) { return a.of == &r; };
+  return std::find_if(asides_.get(), asides_.get() + asides_count_, mine);
+}
+
+Answer& Resources::aside_of(const Resource& r) {
+  return first_aside(r)->part;
+}
+
+void Resources::aside_done(Resource* r) {
+  Aside* const a = first_aside(*r);
+  std::copy(a + 1, asides_.get() + asides_count_, a);
+  --asides_count_;
+  --r->asides;
 }
 
 }  // namespace urnic::ib

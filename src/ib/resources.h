@@ -2,7 +2,7 @@
 // serve at a time, with what their answers need, the first ones and those to duplicates
 // (IB-43..46). They lie in the order of their PSNs, and so are answered.
 //
-// Owned by the responder of one queue pair. Takes its memory once.
+// Owned by the responder of one queue pair. Takes its memory once, when the first one comes.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,7 @@ struct Resource {
   bool fresh = true;
   bool pending = true;  // `answer` is to be sent, or the rest of it
   Answer answer;
-  // A part that is missing at a peer which knows what it has: goes in between (S-2).
-  Answer aside;
-  bool has_aside = false;
+  std::uint32_t asides = 0;  // parts of it that go in between
 };
 
 class Resources {
@@ -48,22 +46,31 @@ class Resources {
   // beyond: one more is an invalid request: NAK (IB-43); test:
   // Resources.TheOldestAnsweredOneMakesRoom,
   // RequestCheck.MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest
-  explicit Resources(std::uint8_t depth);
+  explicit Resources(std::uint8_t depth) : depth_(depth) {}
 
+  // Memory for them, taken with the first: who serves none needs none. False: there is none.
+  bool open();
   // As many as may be are not answered yet, or none may be at all.
   bool full() const;
   // One more, pending; not full(). Its answer is the whole of it. The oldest may be forgotten.
+  // Throws std::bad_alloc where open() has not said yes before.
   void add(const Resource&);
   // The one that takes `psn`; nullptr when it is none, or forgotten.
   Resource* find(Psn psn);
   // A duplicate asks again. Answers to what lies behind it begin anew: what a peer made of the
   // parts that overtook the lost one is not known (IB-49). With `alone` it is: they go on.
   void ask_again(Resource*, const Answer&, bool alone = false);
-  // The part goes in between the answer, which is under way.
-  static void ask_aside(Resource* r, const Answer& part) {
-    r->aside = part;
-    r->has_aside = true;
-  }
+  // bound: parts of answers that a peer which knows what it has may ask for at once (S-2); limit:
+  // 32; beyond: one more is dropped, and asked for again; test:
+  // ResourcesBound.SoManyPartsWaitAndOneMoreIsDropped
+  static constexpr std::uint32_t kMostAsides = 32;
+  // The part, which is missing at a peer that knows what it has, goes in between the answer, which
+  // is under way. One that is known already is no other.
+  void ask_aside(Resource* r, const Answer& part);
+  // The first of them, of one that has any.
+  Answer& aside_of(const Resource& r);
+  // It has left.
+  void aside_done(Resource* r);
   // A READ by this key is not answered in full yet.
   bool reads_by(std::uint32_t rkey) const;
   // The first that has something to be sent; nullptr.
@@ -76,8 +83,17 @@ class Resources {
   Resource& at(std::uint32_t i) { return ring_[(oldest_ + i) % depth_]; }
   const Resource& at(std::uint32_t i) const { return ring_[(oldest_ + i) % depth_]; }
 
+  struct Aside {
+    const Resource* of;
+    Answer part;
+  };
+  Aside* first_aside(const Resource& r);
+
   std::uint32_t depth_;
   std::unique_ptr<Resource[]> ring_;
+  // Of all of them, in the order of asking; made with the first.
+  std::unique_ptr<Aside[]> asides_;
+  std::uint32_t asides_count_ = 0;
   std::uint32_t oldest_ = 0, size_ = 0;
   std::uint32_t pending_ = 0;
 };

@@ -122,6 +122,7 @@ Received carry_out(ResponderState& s, const ParsedPacket& request, Completion* c
   switch (j.verdict) {
     case Verdict::Accept:
       if (placed && j.target != request.payload.data()) return {Verdict::OutOfSequence};
+      if (request.header.row().awaits_answer() && !s.resources.open()) return {Verdict::Ignored};
       return accept(s, request, j.target, completion);
     case Verdict::Duplicate:
       answer_duplicate(s, request);

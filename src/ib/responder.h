@@ -41,6 +41,7 @@ struct ResponsePacket {
   SackOctets own;
 };
 
+struct NextMiddle;
 struct PlainWrite;  // plain_write.h
 
 class Responder {
@@ -62,6 +63,8 @@ class Responder {
   // The same of one that admit_plain_write() has admitted (plain_write.h): nothing completes, and
   // nothing is owed but an ACK.
   void take_plain(const PlainWrite&, const std::uint8_t* payload);
+  // The same of one that is as `next` has it, which then knows the one behind it.
+  void take_middle(NextMiddle* next, const std::uint8_t* payload, bool ack_request);
   // A gap has closed (Received::more): the first request that was kept behind it, as if it came
   // now. Called until there is no more.
   Received take_held(verbs::Completion* completion);

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint32_t kWord = 4;  // the bitmap grows by
 
 constexpr std::uint8_t kHelloVersion = 1;
-constexpr std::uint8_t kSelectiveBit = 0x80, kAnswerBit = 0x40;
+constexpr std::uint8_t kSelectiveBit = 0x80, kAnswerBit = 0x40, kPartsBit = 0x20;
 
 }  // namespace
 
@@ -34,11 +34,13 @@ bool SackWriter::set(std::uint32_t i) {
 
 std::optional<Hello> parse_hello(const ParsedPacket& p) {
   if (p.payload.size() != kHelloOctets || p.payload[0] != kHelloVersion) return std::nullopt;
-  return Hello{(p.payload[1] & kSelectiveBit) != 0, (p.payload[1] & kAnswerBit) != 0};
+  const std::uint8_t flags = p.payload[1];
+  return Hello{(flags & kSelectiveBit) != 0, (flags & kAnswerBit) != 0, (flags & kPartsBit) != 0};
 }
 
 std::array<std::uint8_t, kHelloOctets> write_hello(const Hello& h) {
-  const unsigned flags = (h.selective ? kSelectiveBit : 0u) | (h.answer ? kAnswerBit : 0u);
+  const unsigned flags = (h.selective ? kSelectiveBit : 0u) | (h.answer ? kAnswerBit : 0u) |
+                         (h.parts ? kPartsBit : 0u);
   return {kHelloVersion, static_cast<std::uint8_t>(flags), 0, 0};
 }
 

@@ -5,7 +5,7 @@
 //            0 serial (4)   4 bitmap (4 to 128)
 //          bit 7 of octet 4 is the request behind that PSN, bit 6 the next one: 1, it is kept
 //   hello  BTH, PSN: a first one of the connection (greeting.h); then
-//            0 version, 1   1 flags   2 reserved (2)
+//            0 version, 1   1 flags: selective, answer, parts   2 reserved (2)
 //
 // The serial counts the SACKs of a queue pair: what a newer one has said, an older one does not
 // take back. A bit says nothing for good: what is kept may be forgotten, and only the PSN
@@ -61,6 +61,7 @@ class SackWriter {
 struct Hello {
   bool selective = false;  // takes SACKs, and sends them
   bool answer = false;     // the other end is asked to say hello as well
+  bool parts = false;      // keeps parts of READs that are asked for at once (resources.h)
 };
 // nullopt: of another version or length.
 std::optional<Hello> parse_hello(const ParsedPacket&);

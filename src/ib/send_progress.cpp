@@ -102,6 +102,20 @@ void made_progress(SendState& s, Instant now) {
   judge_stuck(s);
 }
 
+// A window that has closed moves on by quarters: as one piece it would stand still for a round trip
+// each time (S-10).
+std::uint32_t ack_every(const SendState& s) {
+  if (!s.congestion.closed()) return s.rules.ack_every;
+  return std::clamp<std::uint32_t>(s.congestion.packets() / 4, 1, s.rules.ack_every);
+}
+
+void expect_answer(SendState& s, Psn end, Instant now) {
+  const bool newest = !s.expecting() || end - s.una.psn > s.expected_end - s.una.psn;
+  if (newest) s.expected_end = end;
+  s.timer.start(now);
+  s.probe.start(now);
+}
+
 void rearm(SendState& s, Instant now) {
   s.probe.answered(s.una.psn, now);
   if (s.expecting() && !s.rnr.on()) {

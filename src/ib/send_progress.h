@@ -22,6 +22,10 @@ void answered(SendState&);
 void made_progress(SendState&, Instant now);
 // Local operations at una, done already, are passed.
 void settle(SendState&);
+// Of a long message every so manieth packet asks for an ACK.
+std::uint32_t ack_every(const SendState&);
+// A packet leaves that asks for a response and ends at `end`.
+void expect_answer(SendState&, Psn end, Instant now);
 // A response was taken, or something was acknowledged: the transport timer goes on or ends (IB-69).
 void rearm(SendState&, Instant now);
 // A response in the window was taken that moved nothing: the peer lives, and no probe is needed

@@ -53,6 +53,18 @@ bool SendWqes::gather(std::uint32_t index, std::uint32_t offset, std::uint32_t l
   return false;
 }
 
+ByteView SendWqes::piece(std::uint32_t index, std::uint32_t offset) const {
+  if ((wqe(index).flags & verbs::kInline) != 0) return sq_->inline_payload(index).subspan(offset);
+  for (const Sge& sge : sq_->sges(index)) {
+    if (offset < sge.length) {
+      const std::uint8_t* const at = memory_of(sge);
+      return at == nullptr ? ByteView() : ByteView(at + offset, sge.length - offset);
+    }
+    offset -= sge.length;
+  }
+  return {};
+}
+
 bool SendWqes::scatter(std::uint32_t index, std::uint32_t offset, ByteView payload) const {
   std::array<MutBytes, verbs::kMaxSges> to;
   std::size_t count = 0;

@@ -53,6 +53,9 @@ class SendWqes {
   // their memory has gone. The views hold until memory is deregistered.
   bool gather(std::uint32_t index, std::uint32_t offset, std::uint32_t len, ByteView* pieces,
               std::uint32_t* count) const;
+  // What lies in one piece from that octet on, which the payload has; empty when its memory has
+  // gone.
+  ByteView piece(std::uint32_t index, std::uint32_t offset) const;
   // A part of a response goes to where it belongs. False, and nothing was written, when it may not.
   bool scatter(std::uint32_t index, std::uint32_t offset, ByteView payload) const;
 

@@ -38,6 +38,13 @@ void SentLog::append(Psn psn, Psn end, Instant now) {
   end_ = end;
 }
 
+void SentLog::append_run(Psn first, std::uint32_t packets, Instant now) {
+  if (!open()) return;
+  for (std::uint32_t i = 0; i < packets; ++i) at(count_ + i) = {now, first + i, 0};
+  count_ += packets;
+  end_ = first + packets;
+}
+
 void SentLog::again(Psn psn, Instant now) {
   if (!covers(psn)) return;
   Record& r = at(find(psn));

@@ -24,8 +24,8 @@ namespace urnic::ib {
 class SentLog {
  public:
   // At most `most` packets. `pool` may be null: it covers nothing, ever.
-  // bound: packets in the log of what is under way; limit: the window of the requester; beyond: it
-  // covers nothing, and the requester goes back N until all of it is acknowledged; test:
+  // bound: packets in the log of what is under way; setting: roce_window; beyond: it covers
+  // nothing, and the requester goes back N until all of it is acknowledged; test:
   // SentLogBound.OneMoreThanItHoldsCoversNothingUntilItBeginsAnew
   SentLog(HeldPool* pool, std::uint32_t most) : pool_(pool), most_(most) {}
   ~SentLog() { clear(); }
@@ -35,6 +35,13 @@ class SentLog {
   // ---- what leaves
   // A packet that takes the PSNs [psn, end): behind all in the log, or the log begins anew.
   void append(Psn psn, Psn end, Instant now);
+  // So many packets of one PSN each leave, no more than room_behind() has said.
+  void append_run(Psn first, std::uint32_t packets, Instant now);
+  // How many there is room for behind all that is in it; 0: with the packet `psn` it begins anew.
+  std::uint32_t room_behind(Psn psn) const {
+    if (count_ == 0) return most_;
+    return psn == end_ ? most_ - count_ : 0;
+  }
   // The packet that `psn` belongs to leaves again, alone.
   void again(Psn psn, Instant now);
   // All is sent again, in order, or nothing more is.

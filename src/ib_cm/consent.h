@@ -14,6 +14,7 @@ namespace urnic::ib_cm {
 inline constexpr std::uint32_t kVendorId = 0x02756e;
 // Bit by bit what an end can do; 0 is nothing.
 inline constexpr std::uint8_t kExtensionSelective = 1;  // repeat (S-6)
+inline constexpr std::uint8_t kExtensionParts = 2;      // of READs, asked for at once (S-2)
 
 inline constexpr std::uint32_t kOffer = 0x756e0000, kConsent = 0x756e8000;
 

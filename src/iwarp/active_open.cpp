@@ -93,6 +93,7 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   c->qp = &qp;
   c->stream = &ddp::stream_of(qp);
   c->context.config = params.context;
+  c->close_wait_ms = params.close_wait_ms;
   c->startup = std::move(startup);
   c->stage_deadline = now + params.timeout;
   try {
@@ -107,7 +108,7 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
 void Opening::begin_active(Connection& c, std::unique_ptr<KernelLink> link,
                            const ConnectParams& params, Instant now) {
   if (params.refusal_retry > Duration::zero() || params.source.at.port != 0 ||
-      !params.source.at.ip.is_any()) {
+      !params.source.at.ip.is_any() || params.keepalive) {
     c.redial = std::make_unique<Redial>(
         Redial{params.source, params.keepalive, now + params.refusal_retry, Instant::never()});
   }
@@ -117,7 +118,7 @@ void Opening::begin_active(Connection& c, std::unique_ptr<KernelLink> link,
     return;
   }
   if (link != nullptr) {
-    adopt_link(c, std::move(link));
+    if (!adopt_link(c, std::move(link), now)) return;
     set_keepalive(c, params, now);
     s_.timers.arm(c);
     return;
@@ -168,7 +169,7 @@ void Opening::redial(Connection& c, Instant now) {
   }
   s_.connections.join_flow(c, key);
   if (link != nullptr) {
-    adopt_link(c, std::move(link));
+    if (!adopt_link(c, std::move(link), now)) return;
   } else {
     tcp::open_active(c.tcb, tcp_config(key),
                      tcp::initial_sequence(s_.keys.isn, {key.local, key.local_port}, to, now), now);
@@ -186,36 +187,47 @@ bool Opening::refuses_revision2(const Connection& c) const {
          c.startup->phase() == Startup::Phase::WaitReply;
 }
 
-// E-35: once more as RFC 5044 alone, on a new TCP connection.
+// E-35: once more as RFC 5044 alone, on a new TCP connection, asking for the same. Where there can
+// be none, the queue pair is told by the end of the old one, which has its stage until then.
 void Opening::retry_as_revision1(Connection& c, Instant now) {
-  verbs::QueuePair* qp = c.qp;
+  verbs::QueuePair* const qp = c.qp;
   ConnectParams params;
   params.context = c.context.config;
   params.mpa = c.startup->options();
   params.mpa.revision = 1;
   const ByteView pd = c.startup->request().private_view();
   params.private_data.assign(pd.begin(), pd.end());
-  if (c.redial != nullptr) params.source = c.redial->source;
+  if (c.redial != nullptr) {
+    params.source = c.redial->source;
+    params.keepalive = c.redial->keepalive;
+    params.refusal_retry = std::max(c.redial->until - now, Duration::zero());
+  }
   s_.connections.leave_flow(c);  // the port may be a given one
   params.timeout =
       c.stage_deadline.is_never() ? s_.options.startup_timeout : c.stage_deadline - now;
-  const SocketAddress to{c.key.remote, c.key.remote_port};
+  transport_.abort(c, now);
+  s_.sending.push(c);
   c.qp = nullptr;
+  qp->connection = 0;
+  ddp::stream_of(*qp).sender.forget_startup();
+  const auto back = [&] {
+    c.qp = qp;
+    qp->connection = c.id;
+  };
+  try {
+    if (auto again = connect(*qp, {c.key.remote, c.key.remote_port}, params, now); !again) {
+      back();
+      ending_.fail_connection(c, again.error().code, again.error().message, now);
+      return;
+    }
+  } catch (const std::bad_alloc&) {
+    back();
+    throw;
+  }
   c.stream = nullptr;
   c.startup.reset();
   c.stage = Stage::Lingering;
   c.stage_deadline = now + s_.options.linger_timeout;
-  transport_.abort(c, now);
-  s_.sending.push(c);
-  qp->connection = 0;
-  ddp::stream_of(*qp).sender.forget_startup();
-  if (auto again = connect(*qp, to, params, now); !again) {
-    completions_.enter_error(*qp, verbs::Status::Flushed);
-    s_.hooks->on_cm_event({.kind = CmEvent::Kind::ConnectFailed,
-                           .qp = qp,
-                           .code = again.error().code,
-                           .message = again.error().message});
-  }
   if (transport_.is_closed(c)) ending_.take_closed(c, now);
 }
 

@@ -101,9 +101,9 @@ struct Connection {
   bool awaits_receive = false;   // SLOW: the FPDU in front, and all behind it, wait for a receive
   bool fin_waits = false;        // the peer's FIN comes after SLOW octets not yet parsed
   bool first_fpdu_seen = false;  // the responder may send from then on (RFC 5044 7.1.3)
-  bool residue = false;      // E-1: octets glued behind the start-up frame are still being parsed
-  bool rtr_pending = false;  // passive: `established` is reported when the RTR has come
-  bool fin_received = false;
+  bool residue = false;       // E-1: octets glued behind the start-up frame are still being parsed
+  bool rtr_pending = false;   // passive: `established` is reported when the RTR has come
+  bool fin_received = false;  // in Stage::Full: and acted on when its time has come
   bool fin_queued = false;
   StreamOffset starved_at;  // where the segment began that was dropped for it
   ConnectionCounters counters;
@@ -134,6 +134,7 @@ struct Connection {
   std::unique_ptr<verbs::QueuePair> left;   // what the consumer has destroyed and still sends
   Listener* listener = nullptr;             // passive, until the consumer has answered
   Admission admission;                      // passive: its place behind the listener's gate
+  std::uint16_t close_wait_ms = 0;          // how long an orderly FIN of the peer's waits
   bool half_open = false;                   // counted by the listener as such
   bool retry_revision1 = false;
   bool patience_over = false;  // of `awaits_receive`: it has waited for too long

@@ -31,6 +31,8 @@ class Ending {
   void try_finish_close(Connection& c, Instant now);
   // The peer's FIN, from full operation on.
   void take_fin(Connection& c, Instant now);
+  // It was orderly, and has waited long enough (ConnectParams::close_wait_ms).
+  void close_behind_peer(Connection& c, Instant now);
   // TCP has finished (TIME-WAIT counts): the queue pair is done, TCP lingers alone.
   void take_closed(Connection& c, Instant now);
   // The stream is gone (or goes now, by RST): flush and report; TCP sends its RST if it owes one.

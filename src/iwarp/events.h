@@ -31,6 +31,7 @@ struct CmEvent {
     AccessError,
     RequestError,
     Fatal,
+    TimeWaitOver,  // RoCE: behind an end; the queue pair may be connected again
   };
   Kind kind = Kind::Failed;
   verbs::QueuePair* qp = nullptr;  // not for ConnectRequest

@@ -104,6 +104,7 @@ inline void Receiver::carry_out(Connection& c, const InHand& in,
     case Outcome::Drop:
       if (verdict.counts) ++c.counters.recovery_attempts;
       note(s_, c, Note::Refused, verdict.reason);
+      if (fastpath::tells_of_crc(verdict.reason)) tcp::note_corrupted(c.tcb, in.check);
       delivery_.ulp_drop(c, in.check, now);
       break;
     case Outcome::Downgrade:  // Fig 5: holes first, then the segment

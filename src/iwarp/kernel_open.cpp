@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "iwarp/opening.h"
@@ -14,35 +13,6 @@ namespace {
 
 bool same_host(const FlowKey& key) {
   return key.remote.is_loopback() || key.local == key.remote;
-}
-
-Error socket_error(int e, const std::string& what) {
-  const std::string text = what + ": " + std::strerror(e);
-  switch (e) {
-    case EADDRINUSE:
-      return {Errc::in_use, what + ": the port is taken by another program"};
-    case EADDRNOTAVAIL:
-      return {Errc::invalid_argument, what + ": not an address of this machine"};
-    case EACCES:
-    case EPERM:
-      return {Errc::permission, text + " (ports below 1024 need a right)"};
-    case EMFILE:
-      return {Errc::no_memory, what + ": this process has no file descriptor left (see ulimit -n)"};
-    case ENFILE:
-      return {Errc::no_memory, what + ": the machine has no file descriptor left"};
-    case ENOMEM:
-    case ENOBUFS:
-    case ENOSPC:
-      return {Errc::no_memory, text};
-    case ENETUNREACH:
-    case EHOSTUNREACH:
-    case ENETDOWN:
-      return {Errc::unreachable, "no route to " + what};
-    case EAFNOSUPPORT:
-      return {Errc::unsupported, what + ": this machine does not speak that version of IP"};
-    default:
-      return {Errc::io, text};
-  }
 }
 
 }  // namespace
@@ -78,11 +48,15 @@ Result<std::unique_ptr<KernelLink>> Opening::open_link(const SocketAddress& to,
   return std::make_unique<KernelLink>(std::move(*socket), s_.kernel.get());
 }
 
-// The connection watches its socket from now on. 0 or an errno value.
-int Opening::adopt_link(Connection& c, std::unique_ptr<KernelLink> link) {
+// The connection watches its socket from now on, or has failed: the kernel watches no more of them.
+bool Opening::adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instant now) {
   c.link = std::move(link);
   c.link->aligned = s_.kernel->options.align && !same_host(c.key);
-  return s_.kernel->poller->add(c.link->socket.fd(), c.id);
+  const int e = s_.kernel->poller->add(c.link->socket.fd(), c.id);
+  if (e == 0) return true;
+  const Error error = socket_error(e, "cannot wait for " + c.key.remote.to_string());
+  ending_.fail_connection(c, error.code, error.message, now);
+  return false;
 }
 
 Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
@@ -136,8 +110,7 @@ Connection* Opening::adopt(Listener& l, sockets::Socket socket, Admission admiss
   ending_.guard(*c, now, [&] {
     begin_passive(*c, l, false, now);
     c->admission = std::move(admission);
-    if (adopt_link(*c, std::make_unique<KernelLink>(std::move(socket), s_.kernel.get())) != 0) {
-      ending_.fail_connection(*c, Errc::no_memory, "", now);
+    if (!adopt_link(*c, std::make_unique<KernelLink>(std::move(socket), s_.kernel.get()), now)) {
       return;
     }
     c->stage = Stage::Startup;

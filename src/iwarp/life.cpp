@@ -98,6 +98,11 @@ void Life::on_timer(Connection& c, Instant now) {
         drain(c, now);
         return;
       }
+      if (c.fin_received) {
+        ending_.close_behind_peer(c, now);
+        if (!c.is_over() && transport_.conclude(c)) ending_.take_closed(c, now);
+        return;
+      }
       [[fallthrough]];  // the RTR never came
     case Stage::Startup:
       ending_.fail_connection(c, Errc::timed_out,

@@ -83,7 +83,7 @@ class Opening {
   // kernel_open.cpp
   Result<std::unique_ptr<KernelLink>> open_link(const SocketAddress& to, const LocalEnd& from,
                                                 FlowKey* key);
-  int adopt_link(Connection& c, std::unique_ptr<KernelLink> link);
+  bool adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instant now);
   Result<IpAddress> within_bind(const LocalEnd& local) const;
   Listener* bind_kernel(const LocalEnd& local, Error* error);
   bool listen_kernel(Listener& l, int backlog, Error* error);

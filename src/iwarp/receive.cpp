@@ -137,6 +137,39 @@ inline bool Receiver::cut_through_plain(Connection& c, const InHand& in) {
   return true;
 }
 
+inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant now) {
+  if (c.context.config.initiated_as != fastpath::ConnectionType::Slow || in.validation == nullptr) {
+    return false;
+  }
+  if (c.stage != Stage::Full || !c.first_fpdu_seen || c.framing.marked()) return false;
+  if (!in.validation->passed() || in.validation->frames.size() != 1) return false;
+  if (c.residue || c.awaits_receive || c.in_drain_queue || !c.buffer.empty()) return false;
+  if (c.buffer.read_position() != in.check.begin || !tcp::commits_predicted(c.tcb)) return false;
+  const ByteView fpdu = in.seg.payload;
+  const std::uint32_t ulpdu = load_be16(fpdu.data());
+  if (mpa::fpdu_size(ulpdu) != fpdu.size()) return false;
+  ddp::PlainWrite write;
+  if (!ddp::admit_plain_write(*c.stream, fpdu.subspan(mpa::kLengthField, ulpdu), &write)) {
+    return false;
+  }
+  std::uint8_t* const kept = c.buffer.pass(fpdu);
+  if (kept == nullptr) return false;
+  write.payload = {kept + (write.payload.data() - fpdu.data()), write.payload.size()};
+  ddp::place_plain_write(write);
+  c.buffer.passed(kept, in.check.end);
+  c.extractor.checked(in.check.end);
+  tcp::commit_predicted(c.tcb, in.check.begin, in.check.end);
+  ConnectionCounters& n = c.counters;
+  ++n.reasons[static_cast<std::size_t>(fastpath::Reason::Slow)];
+  ++n.fpdus_in[static_cast<std::size_t>(ddp::Opcode::Write)];
+  n.bytes_slow += fpdu.size();
+  n.bytes_copied += fpdu.size() + write.payload.size();
+  n.write_bytes_in += write.payload.size();
+  n.payload_placed += write.payload.size();
+  delivery_.update_receive_room(c, now);
+  return true;
+}
+
 [[gnu::always_inline]] inline void Side::process_connection(Connection& c, wire::FrameHead& head,
                                                             const Arrived& a,
                                                             fastpath::Validation* validation,
@@ -153,6 +186,7 @@ inline bool Receiver::cut_through_plain(Connection& c, const InHand& in) {
   tcp::AckResult ack;
   if (predicted && tcp::take_ack_predicted(c.tcb, a.seg, now)) [[likely]] {
     if (receiver_.cut_through_plain(c, in)) return;
+    if (receiver_.reassemble_plain(c, in, now)) return;
   } else {
     ack = tcp::take_ack(c.tcb, a.seg, check, now);
     c.counters.dup_acks_in += ack.duplicate;

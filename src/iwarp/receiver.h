@@ -27,6 +27,9 @@ class Receiver {
   // a Write that may be placed. Its check is check_predicted()'s. False, with nothing changed, for
   // any other: take_payload decides.
   bool cut_through_plain(Connection& c, const InHand& in);
+  // The same of a connection that was initiated SLOW and has nothing in its reassembly buffer:
+  // through the buffer, as all that it receives (T1).
+  bool reassemble_plain(Connection& c, const InHand& in, Instant now);
   void take_payload(Connection& c, const InHand& in, Instant now, Found* found);
 
  private:

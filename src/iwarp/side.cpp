@@ -303,8 +303,11 @@ bool Side::request_info(ConnectionId connection, RequestInfo* out) const {
   out->key = c->key;
   const ByteView pd = c->startup->request().private_view();
   out->private_data.assign(pd.begin(), pd.end());
+  const mpa::StartupFrame& request = c->startup->request();
   const mpa::Agreement a = c->startup->preview(state_.options.mpa);
-  out->ird = a.ird;
+  // Reads the peer wants outstanding, where it says so.
+  const bool says = request.enhanced && request.ord != mpa::kNoNegotiation;
+  out->ird = says ? std::min(request.ord, state_.options.mpa.max_ird) : a.ird;
   out->ord = a.ord;
   return true;
 }

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include <cstring>
+
 namespace urnic::iwarp {
 
 SocketEnd socket_end_of(int e, bool opening) {
@@ -20,6 +22,35 @@ SocketEnd socket_end_of(int e, bool opening) {
       return {Errc::reset, "a local error ended the stream"};
     default:
       return {Errc::reset, "connection reset by the peer"};
+  }
+}
+
+Error socket_error(int e, const std::string& what) {
+  const std::string text = what + ": " + std::strerror(e);
+  switch (e) {
+    case EADDRINUSE:
+      return {Errc::in_use, what + ": the port is taken by another program"};
+    case EADDRNOTAVAIL:
+      return {Errc::invalid_argument, what + ": not an address of this machine"};
+    case EACCES:
+    case EPERM:
+      return {Errc::permission, text + " (ports below 1024 need a right)"};
+    case EMFILE:
+      return {Errc::no_memory, what + ": this process has no file descriptor left (see ulimit -n)"};
+    case ENFILE:
+      return {Errc::no_memory, what + ": the machine has no file descriptor left"};
+    case ENOMEM:
+    case ENOBUFS:
+    case ENOSPC:
+      return {Errc::no_memory, text};
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+      return {Errc::unreachable, "no route to " + what};
+    case EAFNOSUPPORT:
+      return {Errc::unsupported, what + ": this machine does not speak that version of IP"};
+    default:
+      return {Errc::io, text};
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "urnic/status.h"
 
@@ -17,5 +18,8 @@ struct SocketEnd {
 
 // What errno value `e` of a socket means for its connection.
 SocketEnd socket_end_of(int e, bool opening);
+
+// Why there is no socket for `what`, an address or a deed.
+Error socket_error(int e, const std::string& what);
 
 }  // namespace urnic::iwarp

@@ -29,6 +29,8 @@ inline constexpr std::size_t kReasonSize = 96;
 // MemifPort.ASenderWithoutRoomIsWokenByTheReceiver
 inline constexpr unsigned kMaxLog2Ring = 14;
 inline constexpr unsigned kMaxQueues = 255;
+// bound: regions of memory a memif client shows its server; beyond: the handshake is refused with a
+// reason; test: MemifHostile.AClientHasSoManyRegionsAndNoMore
 inline constexpr unsigned kMaxRegions = 16;
 
 enum class MessageType : std::uint16_t {

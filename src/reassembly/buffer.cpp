@@ -153,6 +153,19 @@ bool Buffer::store(StreamOffset begin, ByteView bytes, bool in_order) {
   return true;
 }
 
+std::uint8_t* Buffer::pass(ByteView fpdu) {
+  assert(empty() && chunks_.empty());
+  if (fpdu.size() > Pool::kChunk) return nullptr;
+  std::uint8_t* chunk = pool_->take(true);
+  if (chunk != nullptr) std::memcpy(chunk, fpdu.data(), fpdu.size());
+  return chunk;
+}
+
+void Buffer::passed(std::uint8_t* fpdu, StreamOffset end) {
+  pool_->give(fpdu);
+  base_ = read_ = high_ = end;
+}
+
 ByteView Buffer::view(std::uint64_t skip, std::uint32_t max, StreamOffset in_order_end) const {
   const StreamOffset at = read_ + skip;
   // neither beyond what the caller calls in order nor beyond what was ever stored.

@@ -74,6 +74,12 @@ class Buffer {
   // Store octets at `begin` >= read position. False (state unchanged) if can_store was false.
   bool store(StreamOffset begin, ByteView bytes, bool in_order);
 
+  // A whole FPDU that comes next, into an empty buffer and out of it again: where it lies until
+  // passed(), in one chunk; nullptr, with nothing changed, when it needs more than that.
+  std::uint8_t* pass(ByteView fpdu);
+  // It is done with, and the stream read up to `end`.
+  void passed(std::uint8_t* fpdu, StreamOffset end);
+
   StreamOffset read_position() const { return read_; }
   // Contiguous view of at most `max` octets at the read position + skip, below `in_order_end`. May
   // end early at a chunk edge.

@@ -7,6 +7,7 @@
 #include "base/time.h"
 #include "ib/context.h"
 #include "ib/greeting.h"
+#include "ib/keepalive.h"
 #include "ib/marks.h"
 #include "roce/halves.h"
 #include "roce/way.h"
@@ -31,6 +32,7 @@ struct Context final : verbs::TransportHalf {
   RequesterHalf requester;
 
   ib::Greeting greeting;         // of the peer (S-7)
+  ib::Keepalive alive;           // of the peer, as long as it has a connection
   ib::Marks marks;               // on what it sends (S-10)
   Way way;                       // to the peer; UD has none
   std::uint64_t unreliable = 0;  // packets handed out, of UC and UD
@@ -46,6 +48,20 @@ struct Context final : verbs::TransportHalf {
   bool queued = false;
   std::uint32_t place = kNowhere;
   Instant due = Instant::never();
+};
+
+// Makes the halves of RC, each when it is first needed. What is pointed to outlives them.
+struct HalfMaker {
+  const ib::SendRules* rules;
+  verbs::MemoryTable* memory;
+  ib::HeldPool* pool;
+
+  // Throws std::bad_alloc, and then there is none; it has been chosen.
+  void requester(Context& c) const { c.requester.make(c.attributes, *rules, c.qp, memory, pool); }
+  // Null: there is no memory.
+  ib::Responder* responder(Context& c) const {
+    return c.responder.make(c.attributes, c.qp, memory, pool);
+  }
 };
 
 inline Context& context_of(const verbs::QueuePair& qp) {

@@ -86,6 +86,16 @@ ib::RunningIcrc FrameHeaders::front(const std::uint8_t* frame, const ib::PacketH
   return icrc;
 }
 
+FrameRun FrameHeaders::run_of(const ib::PacketHeader& header, std::uint32_t payload) const {
+  FrameRun run;
+  std::uint8_t* const p = run.bytes_.data();
+  write_front(p, ib::packet_octets(header.bth.opcode, payload), 0);
+  run.headers_ = size_ + ib::emit_headers(header, payload, p + size_);
+  run.payload_ = payload;
+  run.icrc_ = ib::RunningIcrc({p + ip_, p + size_ + kFrontOctets}, v6_).state();
+  return run;
+}
+
 std::size_t FrameHeaders::write(std::uint8_t* dst, const ib::PacketHeader& header,
                                 std::span<const ByteView> pieces, std::uint32_t payload) {
   const std::size_t packet = ib::packet_octets(header.bth.opcode, payload);

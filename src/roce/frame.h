@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
@@ -49,6 +50,31 @@ struct FrameConfig {
   std::uint16_t fixed_source_port = 0;  // instead of the address vector's, where nobody may choose
 };
 
+// Packets whose headers differ in PSN and AckReq alone (FrameHeaders::run_of).
+class FrameRun {
+ public:
+  // All of a frame. Each octet of payload is read once. Returns the octets of the frame.
+  std::size_t write(std::uint8_t* dst, ib::Psn psn, bool ask, const std::uint8_t* payload) const {
+    std::memcpy(dst, bytes_.data(), kCopied);  // in a few moves; the payload goes over the rest
+    std::uint8_t* const behind = dst + headers_;
+    store_be32(behind - 4, (ask ? kAckRequest : 0) | psn.value());
+    ib::RunningIcrc icrc(icrc_);
+    icrc.words({behind - 4, behind});
+    icrc.copy(behind, {payload, payload_});
+    store_le32(behind + payload_, icrc.value());
+    return headers_ + std::size_t{payload_} + ib::kIcrcOctets;
+  }
+
+ private:
+  friend class FrameHeaders;
+  static constexpr std::uint32_t kAckRequest = 1u << 31;
+  static constexpr std::size_t kCopied = kMaxFrameHeaders + ib::kBthOctets;
+
+  std::array<std::uint8_t, kCopied> bytes_{};
+  std::uint32_t headers_ = 0, payload_ = 0;  // octets of each
+  std::uint32_t icrc_ = 0;                   // of what stands before the PSN
+};
+
 // Everything in front of the packets of one queue pair.
 class FrameHeaders {
  public:
@@ -66,6 +92,9 @@ class FrameHeaders {
   // together, pad and ICRC. Each octet of payload is read once. Returns the octets of the frame.
   std::size_t write(std::uint8_t* dst, const ib::PacketHeader& header,
                     std::span<const ByteView> pieces, std::uint32_t payload);
+  // Frames that write() would make, but for PSN and AckReq of the same headers, no others than a
+  // BTH, in front of `payload` octets each, a multiple of four.
+  FrameRun run_of(const ib::PacketHeader& header, std::uint32_t payload) const;
 
  private:
   // What stands before a packet of so many octets.

@@ -1,10 +1,14 @@
-// The two halves of a queue pair, each that of its service. Which one it is, is chosen when it is
-// made; what all services have is asked here, the rest of the half itself.
+// The two halves of a queue pair, each that of its service. Which one it is, is chosen when its
+// state has one; what all services have is asked here, the rest of the half itself. Those of RC and
+// XRC are large, and are made when they are first needed: who only receives has no requester, and
+// who only sends no responder.
 //
 // Owned by the queue pair's Context.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <variant>
 
 #include "base/time.h"
@@ -19,15 +23,11 @@ namespace urnic::roce {
 
 class RequesterHalf {
  public:
-  explicit operator bool() const {
-    bool is = false;
-    with([&](const auto&) { is = true; });
-    return is;
-  }
-  // Of the service in `attributes`, in place of what was there. `pool`, which outlives it, lends
-  // what selective repeat needs.
-  void make(const ib::QpAttributes& attributes, const ib::SendRules& rules, verbs::QueuePair* qp,
-            verbs::MemoryTable* memory, ib::HeldPool* pool) {
+  // It has been chosen.
+  explicit operator bool() const { return !std::holds_alternative<std::monostate>(half_); }
+  // Of the service in `attributes`, in place of what was there. That of RC is not there yet.
+  void choose(const ib::QpAttributes& attributes, verbs::QueuePair* qp,
+              verbs::MemoryTable* memory) {
     switch (attributes.service) {
       case ib::ServiceType::Uc:
         half_.emplace<ib::UcRequester>(attributes, &qp->sq, memory);
@@ -36,15 +36,33 @@ class RequesterHalf {
         half_.emplace<ib::UdRequester>(attributes, &qp->sq, memory);
         return;
       default:
-        half_.emplace<ib::Requester>(attributes, rules, &qp->sq, memory, pool);
+        half_.emplace<OfRc>();
         return;
     }
   }
+  // That of RC has been chosen, and is not there.
+  bool awaited() const {
+    const OfRc* const half = std::get_if<OfRc>(&half_);
+    return half != nullptr && *half == nullptr;
+  }
+  // awaited(): it is there from now on. `pool`, which outlives it, lends what selective repeat
+  // needs. Throws std::bad_alloc, and then it is not.
+  void make(const ib::QpAttributes& attributes, const ib::SendRules& rules, verbs::QueuePair* qp,
+            verbs::MemoryTable* memory, ib::HeldPool* pool) {
+    *std::get_if<OfRc>(&half_) =
+        std::make_unique<ib::Requester>(attributes, rules, &qp->sq, memory, pool);
+  }
   void reset() { half_.emplace<std::monostate>(); }
 
-  // Null: of another service, or none.
-  ib::Requester* rc() { return std::get_if<ib::Requester>(&half_); }
-  const ib::Requester* rc() const { return std::get_if<ib::Requester>(&half_); }
+  // Null: of another service, or not there (yet).
+  ib::Requester* rc() {
+    OfRc* const half = std::get_if<OfRc>(&half_);
+    return half == nullptr ? nullptr : half->get();
+  }
+  const ib::Requester* rc() const {
+    const OfRc* const half = std::get_if<OfRc>(&half_);
+    return half == nullptr ? nullptr : half->get();
+  }
   ib::UcRequester* uc() { return std::get_if<ib::UcRequester>(&half_); }
   ib::UdRequester* ud() { return std::get_if<ib::UdRequester>(&half_); }
   const ib::UdRequester* ud() const { return std::get_if<ib::UdRequester>(&half_); }
@@ -85,6 +103,8 @@ class RequesterHalf {
   Instant due() const { return rc() != nullptr ? rc()->due() : Instant::never(); }
 
  private:
+  using OfRc = std::unique_ptr<ib::Requester>;
+
   template <class F>
   void with(F&& f) {
     if (auto* const a = rc()) f(*a);
@@ -98,16 +118,16 @@ class RequesterHalf {
     if (const auto* const a = ud()) f(*a);
   }
 
-  std::variant<std::monostate, ib::Requester, ib::UcRequester, ib::UdRequester> half_;
+  std::variant<std::monostate, OfRc, ib::UcRequester, ib::UdRequester> half_;
 };
 
 class ResponderHalf {
  public:
-  explicit operator bool() const { return rc() != nullptr || uc() != nullptr || ud() != nullptr; }
-  // Throws std::bad_alloc, and then there is none.
-  // `pool`, which outlives it, lends what is kept behind gaps.
-  void make(const ib::QpAttributes& attributes, verbs::QueuePair* qp, verbs::MemoryTable* memory,
-            ib::HeldPool* pool) {
+  // It has been chosen.
+  explicit operator bool() const { return !std::holds_alternative<std::monostate>(half_); }
+  // Of the service in `attributes`. That of RC is not there yet.
+  void choose(const ib::QpAttributes& attributes, verbs::QueuePair* qp,
+              verbs::MemoryTable* memory) {
     switch (attributes.service) {
       case ib::ServiceType::Uc:
         half_.emplace<ib::UcResponder>(attributes, &qp->rq, memory);
@@ -116,14 +136,29 @@ class ResponderHalf {
         half_.emplace<ib::UdResponder>(attributes, &qp->rq, memory);
         return;
       default:
-        half_.emplace<ib::Responder>(attributes, &qp->rq, memory, pool);
+        half_.emplace<OfRc>();
         return;
     }
   }
+  // That of RC has been chosen; it is there from now on, or null: there is no memory. `pool`, which
+  // outlives it, lends what is kept behind gaps.
+  ib::Responder* make(const ib::QpAttributes& attributes, verbs::QueuePair* qp,
+                      verbs::MemoryTable* memory, ib::HeldPool* pool) {
+    OfRc& half = *std::get_if<OfRc>(&half_);
+    half.reset(new (std::nothrow) ib::Responder(attributes, &qp->rq, memory, pool));
+    return half.get();
+  }
   void reset() { half_.emplace<std::monostate>(); }
 
-  ib::Responder* rc() { return std::get_if<ib::Responder>(&half_); }
-  const ib::Responder* rc() const { return std::get_if<ib::Responder>(&half_); }
+  // Null: of another service, or not there (yet).
+  ib::Responder* rc() {
+    OfRc* const half = std::get_if<OfRc>(&half_);
+    return half == nullptr ? nullptr : half->get();
+  }
+  const ib::Responder* rc() const {
+    const OfRc* const half = std::get_if<OfRc>(&half_);
+    return half == nullptr ? nullptr : half->get();
+  }
   ib::UcResponder* uc() { return std::get_if<ib::UcResponder>(&half_); }
   const ib::UcResponder* uc() const { return std::get_if<ib::UcResponder>(&half_); }
   ib::UdResponder* ud() { return std::get_if<ib::UdResponder>(&half_); }
@@ -140,7 +175,9 @@ class ResponderHalf {
   }
 
  private:
-  std::variant<std::monostate, ib::Responder, ib::UcResponder, ib::UdResponder> half_;
+  using OfRc = std::unique_ptr<ib::Responder>;
+
+  std::variant<std::monostate, OfRc, ib::UcResponder, ib::UdResponder> half_;
 };
 
 }  // namespace urnic::roce

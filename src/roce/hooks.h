@@ -16,6 +16,7 @@ enum class QpEvent : std::uint8_t {
   RefusedRequest,
   RefusedFault,
   Failed,       // in Error: a request of ours failed, as its completion says
+  Silent,       // in Error: the peer is not there any more (Side::keep_alive)
   LastReceive,  // in Error, it uses no more of its shared receive queue
 };
 

@@ -35,6 +35,7 @@ struct QpChange {
     Refused,
   };
   Consent consent = Consent::Ask;
+  bool parts = false;  // Given: and what QpAttributes::peer_parts says
 };
 
 enum class Modified : std::uint8_t {

@@ -1,5 +1,7 @@
 #include "roce/plain_receiver.h"
 
+#include <algorithm>
+
 #include "ib/icrc.h"
 #include "ib/plain_write.h"
 #include "roce/context.h"
@@ -10,38 +12,96 @@ namespace {
 
 // What holds for a queue pair until it is modified or goes.
 bool takes_plain(const Context& c, const IpAddress& source) {
-  return c.responder.rc() != nullptr && c.attributes.service == ib::ServiceType::Rc &&
-         c.attributes.pkey == ib::kDefaultPkey && c.attributes.av.remote == source;
+  return c.responder.rc() != nullptr && c.way.found() &&
+         c.attributes.service == ib::ServiceType::Rc && c.attributes.pkey == ib::kDefaultPkey &&
+         c.attributes.av.remote == source;
 }
 
-bool icrc_right(const port::Frame& f, ByteView ip_udp, ByteView packet) {
+// Over the frame as it lies there, where headers and packet are one piece: from `ip` to `end`.
+bool icrc_right(const port::Frame& f, std::size_t ip, std::size_t bth, std::size_t end) {
+  const ByteView ip_udp{f.data[0] + ip, bth - ip}, packet{f.data[0] + bth, end - bth};
   return f.csum == URNIC_CSUM_SOCKET ? ib::icrc_good_for_some_identification(ip_udp, packet)
                                      : ib::icrc_good(ip_udp, packet);
 }
 
 }  // namespace
 
+void LastStaged::remember(const wire::FrameHead& head, const net::FlowMatch::Match& flow) {
+  constexpr std::uint32_t kFront = 8;  // of the BTH
+  const std::uint32_t n = flow.l4_offset + kUdpHeader + kFront;
+  if (n > std::min<std::uint32_t>(kSpan, head.octets)) return forget();
+  if (n != masked_) {
+    std::array<std::uint8_t, kSpan> mask{};
+    std::fill_n(mask.begin(), n, std::uint8_t{0xff});
+    std::memcpy(mask_.data(), mask.data(), kSpan);
+    masked_ = n;
+  }
+  std::memcpy(begin_.data(), head.bytes, kSpan);
+  if (++serial_ == 0) ++serial_;
+  octets_ = head.frame_octets;
+  flow_ = flow;
+}
+
 // E-46: what comes back from ourselves says nothing of what may come from the wire.
 void PlainReceiver::learn(const wire::FrameHead& head, const Context& c,
                           const ib::PacketHeader& h) {
-  if (head.looped || c.responder.rc() == nullptr || h.row().response()) return;
+  if (head.looped || !c.responder || !c.attributes.reliable() || h.row().response()) return;
+  forget();
   flow_.learn(head.bytes, head.net);
   source_ = head.net.src;
-  context_ = nullptr;
 }
 
-bool PlainReceiver::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
-  if (head.looped || !flow_.match(head.bytes, head.octets, head.frame_octets, &a->flow)) {
-    return false;
-  }
-  a->frame = &frame;
-  a->like_last = true;
-  const std::size_t bth = a->flow.l4_offset + kUdpHeader;
-  __builtin_prefetch(table_.find(load_be32(head.bytes + bth + 4) & ib::kMask24));
+// Of the same flow, but not with the headers of the last frame: those are remembered now.
+bool PlainReceiver::stage_another(const wire::FrameHead& head, net::FlowMatch::Match* flow) {
+  if (!flow_.match(head.bytes, head.octets, head.frame_octets, flow)) return false;
+  const std::size_t bth = flow->l4_offset + kUdpHeader;
+  staged_ = table_.find(load_be32(head.bytes + bth + 4) & ib::kMask24);
+  last_.remember(head, *flow);
+  ahead_.context(staged_);
   return true;
 }
 
-bool PlainReceiver::take(const wire::FrameHead& head, const Arrived& a) {
+// What take_alone() would look at in headers is as `next_` has it. Other frames with the same
+// headers need not be asked again.
+bool PlainReceiver::fits(const wire::FrameHead& head, const Arrived& a) {
+  const net::FlowMatch::Match& flow = a.flow;
+  const std::uint32_t bth = flow.l4_offset + kUdpHeader;
+  const std::uint32_t around = kUdpHeader + ib::kBthOctets + ib::kIcrcOctets;
+  if (flow.l4_len != around + next_.payload) return false;
+  if (load_be16(head.bytes + flow.l4_offset + 4) != flow.l4_len) return false;
+  if (flow.ecn == net::kCongestionExperienced) return false;
+  if (load_be64(head.bytes + bth) != next_.front) return false;
+  const std::size_t ip_udp = source_.is_v6() ? ib::kIpv6UdpOctets : ib::kIpv4UdpOctets;
+  fitting_ = {a.headers, static_cast<std::uint32_t>(bth - ip_udp), bth,
+              flow.l4_offset + flow.l4_len};
+  return true;
+}
+
+// The commonest again: in the middle of the Write that the last one was of, to which nothing else
+// has happened. What take_alone() would look at is as it was, or stands in `next_`.
+bool PlainReceiver::take_next(const wire::FrameHead& head, const Arrived& a) {
+  if (next_.payload == 0 || next_.payload > next_.left) return false;
+  const bool same = a.headers != 0 && a.headers == fitting_.headers;
+  if (!same && !fits(head, a)) return false;
+  const port::Frame& f = *a.frame;
+  const Fitting at = fitting_;
+  if (at.end > f.len[0]) return false;
+  const std::uint32_t last = load_be32(head.bytes + at.bth + 8);
+  ib::Responder& half = *taker_->responder.rc();
+  if (ib::Psn(last & ib::kMask24) != half.state().expected) return false;
+  ++statistics_.received;
+  if (!icrc_right(f, at.ip, at.bth, at.end)) {
+    statistics_.drops.count(ib::Drop::BadIcrc);
+    return true;
+  }
+  const bool ask = last >> 31 != 0;
+  half.take_middle(&next_, f.data[0] + at.bth + ib::kBthOctets, ask);
+  if (ask) sending_.add_owing(*taker_);  // nothing else has become due
+  return true;
+}
+
+bool PlainReceiver::take_alone(const wire::FrameHead& head, const Arrived& a) {
+  interrupt();
   const net::FlowMatch::Match& flow = a.flow;
   const port::Frame& f = *a.frame;
   const std::uint32_t bth = flow.l4_offset + kUdpHeader, end = flow.l4_offset + flow.l4_len;
@@ -61,17 +121,17 @@ bool PlainReceiver::take(const wire::FrameHead& head, const Arrived& a) {
   }
   ib::Responder* const half = c->responder.rc();
   if (!ib::admit_plain_write(half->state(), &w)) return false;
-  // Over the frame as it lies there, where headers and packet are one piece.
+  ++statistics_.received;
   const std::size_t ip_udp = source_.is_v6() ? ib::kIpv6UdpOctets : ib::kIpv4UdpOctets;
-  const ByteView datagram{f.data[0] + bth - ip_udp, end - bth + ip_udp};
-  if (!icrc_right(f, datagram.first(ip_udp), datagram.subspan(ip_udp))) {
-    ++statistics_.received;
+  if (!icrc_right(f, bth - ip_udp, bth, end)) {
     statistics_.drops.count(ib::Drop::BadIcrc);
     return true;
   }
-  ++statistics_.received;
   half->take_plain(w, f.data[0] + bth + w.headers);
-  if (half->due()) sending_.add(*c);
+  if (half->due()) sending_.add_owing(*c);
+  taker_ = c;
+  next_ = ib::next_middle(half->state(), w, load_be64(head.bytes + bth));
+  fitting_.headers = 0;
   return true;
 }
 

@@ -1,6 +1,7 @@
 // What comes in: lengths, ICRC, version; then whose it is, and whether from its peer in a state
 // that takes it; then the half. What fails on the way is counted, and nothing else (IB-2).
 #include <cstring>
+#include <new>
 
 #include "roce/receive_wait.h"
 #include "roce/side.h"
@@ -19,6 +20,7 @@ void take_hello(Context& c, const ib::ParsedPacket& packet, Statistics* statisti
   }
   ++statistics->hellos_received;
   c.attributes.peer_selective = true;
+  c.attributes.peer_parts = hello->parts;
   c.greeting.heard(*hello);
 }
 
@@ -36,20 +38,43 @@ void take_cnp(ib::Requester& requester, const ib::ParsedPacket& packet, Instant 
   if (ib::Marks::is_cnp(packet)) requester.notified(now);
 }
 
+// Or a CNP. Nothing answers the other services (IB-99).
+void take_response(Context& c, const HalfMaker& halves, const ib::ParsedPacket& packet,
+                   Instant now) {
+  if (c.requester.awaited()) {  // nothing has left that it could be for
+    if (c.alive.take_answer(packet, c.attributes)) return;
+    try {
+      halves.requester(c);
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+  }
+  ib::Requester* const half = c.requester.rc();
+  if (half == nullptr) return;
+  if (packet.header.row().family == ib::Family::Cnp) {
+    take_cnp(*half, packet, now);
+  } else {
+    half->take(packet, now);
+  }
+}
+
 }  // namespace
 
 bool Side::stage(const port::Frame& frame, const wire::FrameHead& head, Arrived* a) {
   const ByteView octets{head.bytes, head.octets};
   if (!is_roce(head.net, octets)) return false;
   a->frame = &frame;
+  a->context = nullptr;
   const std::size_t bth = head.net.l4_offset + kUdpHeader;
   if (octets.size() >= bth + ib::kBthOctets) {
-    __builtin_prefetch(table_.find(load_be32(octets.data() + bth + 4) & ib::kMask24));
+    a->context = table_.find(load_be32(octets.data() + bth + 4) & ib::kMask24);
+    ahead_.context(a->context);
   }
   return true;
 }
 
 void Side::process(wire::FrameHead& head, const Arrived& a, Instant now) {
+  plain_.interrupt();
   ++statistics_.received;
   if (a.like_last) {
     head.copy_whole(*a.frame);
@@ -70,6 +95,9 @@ void Side::process(wire::FrameHead& head, const Arrived& a, Instant now) {
   const auto half = ib::check(packet->header, head.net.src, c == nullptr ? nullptr : &c->attributes,
                               c == nullptr ? verbs::QpState::Reset : c->qp->state.load());
   if (!half.ok()) return drops.count(half.error());
+  if (c->way.route == Route::Awaited && !head.looped) [[unlikely]] {
+    ways_.heard(&c->way, c->attributes.av, head.net.src, head.net.src_mac);
+  }
   if (head.net.ecn == net::kCongestionExperienced) take_mark(*c, packet->header.row(), now);
   if (!a.like_last) plain_.learn(head, *c, packet->header);
   take(*c, *half, *packet, datagram->ip_udp, now);
@@ -81,13 +109,13 @@ void Side::take(Context& c, ib::Half half, const ib::ParsedPacket& packet, ByteV
   if (packet.header.row().family == ib::Family::Hello) {
     take_hello(c, packet, &statistics_);
   } else if (packet.header.row().family == ib::Family::Cnp) {
-    if (c.requester.rc() != nullptr) take_cnp(*c.requester.rc(), packet, now);
+    take_response(c, halves_, packet, now);
   } else if (half == ib::Half::Responder) {
     take_request(c, packet, ip_udp, now);
-  } else if (c.requester.rc() != nullptr) {  // nothing answers the others (IB-99)
-    c.requester.rc()->take(packet, now);
+  } else {
+    take_response(c, halves_, packet, now);
   }
-  if (c.requester.rc() != nullptr || c.responder.rc() != nullptr) sending_.add(c);
+  if (c.attributes.reliable()) sending_.add(c);
   settle(c);
 }
 
@@ -100,7 +128,13 @@ void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_
     return;  // it has no peer whose first request it could be
   }
   auto* const uc = c.responder.uc();
-  ib::Received r = uc != nullptr ? uc->take(packet, &done) : c.responder.rc()->take(packet, &done);
+  ib::Responder* rc = c.responder.rc();
+  if (uc == nullptr && rc == nullptr) {
+    if (c.alive.take_question(packet, c.attributes)) return;
+    rc = halves_.responder(c);
+    if (rc == nullptr) return;  // no memory: it comes again
+  }
+  ib::Received r = uc != nullptr ? uc->take(packet, &done) : rc->take(packet, &done);
   if (r.verdict == ib::Verdict::Accept && qp.state == verbs::QpState::Rtr && !c.told_established) {
     c.told_established = true;
     hooks_->on_qp_event(qp, QpEvent::Established);

@@ -27,12 +27,39 @@ verbs::WorkQueueSizes of_service(verbs::Service s, verbs::WorkQueueSizes sizes) 
   return sizes;
 }
 
+bool drained(const Context& c) {
+  return !c.requester || c.requester.drained();
+}
+
+// Changes with all that the halves take from the peer.
+std::uint64_t heard(const Context& c) {
+  std::uint64_t all = 0;
+  if (const ib::Requester* const half = c.requester.rc()) {
+    const ib::RequesterCounters& r = half->state().counters;
+    all += r.acks + r.duplicates + r.ghosts + r.sequence_naks + r.implied_naks + r.rnr_naks;
+  }
+  if (const ib::Responder* const half = c.responder.rc()) {
+    const ib::ResponderCounters& r = half->counters();
+    all += r.requests + r.duplicates + r.out_of_sequence;
+  }
+  return all;
+}
+
+// True: the peer has gone. The transport timer looks after one that was asked for something.
+bool is_silent(Context& c, Duration idle, Instant now) {
+  const bool busy = c.attributes.ack_timeout != 0 && !c.requester.drained();
+  return c.alive.on_time(heard(c), busy, idle, now);
+}
+
 // S-7: in Rtr the peer may know already, in Rts it is asked unless somebody has said.
 void agree(Context& c, const QpChange& change, Instant now) {
   using Consent = QpChange::Consent;
   ib::QpAttributes& a = c.attributes;
   if (!a.selective) return;
-  if (change.consent == Consent::Given) a.peer_selective = true;
+  if (change.consent == Consent::Given) {
+    a.peer_selective = true;
+    a.peer_parts = change.parts;
+  }
   if (change.consent == Consent::Refused) a.selective = false;
   const bool begins = change.to == QpState::Rts && c.qp->state == QpState::Rtr;
   if (begins && a.selective && !a.peer_selective) c.greeting.begin(now);
@@ -104,6 +131,7 @@ void Side::forget_halves(Context& c) {
   c.unreliable = 0;
   c.end_waiting();
   c.greeting.end();
+  c.alive.end();
   c.marks = {};
   c.requester.reset();
   c.responder.reset();
@@ -162,26 +190,16 @@ Modified Side::modify(verbs::QueuePair& qp, const QpChange& wanted, Instant now)
   return Modified::Ok;
 }
 
-// The values, and the half that the new state has and the old one had not. All or nothing.
+// The values, and the half that the new state has and the old one had not.
 void Side::begin_halves(Context& c, const QpChange& change) {
   plain_.forget_queue_pair();
-  const ib::QpAttributes before = c.attributes;
   apply(change, &c.attributes);
   if (change.to == QpState::Rtr && !c.responder) {
-    try {
-      c.responder.make(c.attributes, c.qp, &memory_, &held_pool_);
-    } catch (...) {
-      c.attributes = before;
-      throw;
-    }
+    c.responder.choose(c.attributes, c.qp, &memory_);
   }
   if (change.to == QpState::Rts && !c.requester) {
-    c.requester.make(c.attributes, options_.send, c.qp, &memory_, &held_pool_);
+    c.requester.choose(c.attributes, c.qp, &memory_);
   }
-}
-
-bool Side::drained(const Context& c) const {
-  return !c.requester || c.requester.drained();
 }
 
 namespace {
@@ -214,7 +232,8 @@ void Side::settle(Context& c) {
     c.tell_drained = false;
     hooks_->on_qp_event(qp, QpEvent::Drained);
   }
-  deadlines_.set(c, earlier(earlier(c.requester.due(), c.parked_until), c.greeting.due()));
+  const Instant work = earlier(c.requester.due(), c.parked_until);
+  deadlines_.set(c, earlier(work, earlier(c.greeting.due(), c.alive.due())));
 }
 
 // ---- ends
@@ -233,6 +252,7 @@ void Side::enter_error(Context& c) {
   if (c.responder.rc() != nullptr) c.responder.rc()->forget_held();
   c.end_waiting();
   c.greeting.end();
+  c.alive.end();
   deadlines_.set(c, Instant::never());
   sending_.remove(c);
 }
@@ -247,8 +267,14 @@ void Side::enter_sqe(Context& c) {
 
 void Side::flush_sends(Context& c) {
   // One that was never to send anything has its posts all the same.
-  if (!c.requester) c.requester.make(c.attributes, options_.send, c.qp, &memory_, &held_pool_);
-  c.requester.flush([&](const verbs::Completion& done) { completions_.post(*c.qp, done); });
+  if (!c.requester) c.requester.choose(c.attributes, c.qp, &memory_);
+  const auto post = [&](const verbs::Completion& done) { completions_.post(*c.qp, done); };
+  if (!c.requester.awaited()) return c.requester.flush(post);
+  if (c.qp->sq.empty()) return;
+  // Nothing of them has left, and to end them must not fail for want of memory.
+  ib::Requester unused(c.attributes, options_.send, &c.qp->sq, &memory_);
+  unused.stop();
+  unused.flush(post);
 }
 
 void Side::flush(Context& c) {
@@ -300,6 +326,8 @@ void Side::discard(Context& c) {
 
 void Side::work_posted(verbs::QueuePair& qp, Instant now) {
   Context& c = context_of(qp);
+  ahead_.context(&c);
+  ahead_.halves(&c);
   if (qp.state == QpState::Sqe) return flush_sends(c);
   if (verbs::flushes_posts(qp.state)) return flush(c);
   if (!c.parked_until.is_never()) {
@@ -317,12 +345,24 @@ void Side::run_timers(Instant now) {
   while (deadlines_.next() <= now) {
     Context& c = *deadlines_.take();
     // Nobody else has a deadline.
-    if (c.requester) c.requester.rc()->on_time(now);
+    if (c.requester.rc() != nullptr) c.requester.rc()->on_time(now);
     if (c.parked_until <= now) stop_waiting(c);
     c.greeting.on_time(now);
+    if (is_silent(c, options_.keepalive, now) && c.qp->state.advance(QpState::Error).ok()) {
+      enter_error(c);
+      hooks_->on_qp_event(*c.qp, QpEvent::Silent);
+      continue;
+    }
     sending_.add(c);
     settle(c);
   }
+}
+
+void Side::keep_alive(verbs::QueuePair& qp, Instant now) {
+  if (options_.keepalive == Duration::zero() || qp.state.service() != verbs::Service::Rc) return;
+  Context& c = context_of(qp);
+  c.alive.begin(options_.keepalive, now);
+  settle(c);
 }
 
 bool Side::goes_out(const verbs::QueuePair& qp) const {

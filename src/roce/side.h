@@ -22,6 +22,7 @@
 #include "roce/context.h"
 #include "roce/context_table.h"
 #include "roce/deadlines.h"
+#include "roce/fetch_ahead.h"
 #include "roce/general_services.h"
 #include "roce/hooks.h"
 #include "roce/modify.h"
@@ -42,6 +43,7 @@ struct Options {
   bool selective = false;                           // repeat, where the peer does too (S-6, S-7)
   ib::LossRules loss;                               // of queue pairs that have none of their own
   std::size_t held_octets = std::size_t{64} << 20;  // what all may keep behind gaps
+  Duration keepalive = Duration::zero();            // of keep_alive(); zero: nobody asks
   std::uint32_t most_depth = 16;  // READs and atomics of a queue pair at a time, each way
   std::uint32_t most_queue_pairs = ContextTable::kMost;
   SipKey key;                    // what numbers look like from outside (E-49)
@@ -112,6 +114,9 @@ class Side {
   void work_posted(verbs::QueuePair&, Instant now);
   // It cannot go on: Error, and flushed; nobody is told. False: it was there already, or in Reset.
   bool fail(verbs::QueuePair&);
+  // In Rts, RC: from now on its peer is asked for when it is silent, and given up when it does not
+  // answer (QpEvent::Silent). Other services have nobody who answers, or no answers.
+  void keep_alive(verbs::QueuePair&, Instant now);
   Completions& completions() { return completions_; }
   const Completions& completions() const { return completions_; }
   // It has a peer, and that is not one of our own addresses.
@@ -146,14 +151,12 @@ class Side {
   void flush_sends(Context&);
   void discard(Context&);
   void forget_halves(Context&);
-  bool drained(const Context&) const;
   void begin_halves(Context&, const QpChange&);
   // transmit.cpp
   Turn transmit(Context&, Instant now);
   Turn transmit_connected(Context&, Instant now);
   Turn transmit_datagrams(Context&, Instant now);
-  std::size_t next_packet(Context&, bool responses_first, ib::RequestPacket*, std::uint8_t* to,
-                          Instant now);
+  std::size_t next_packet(Context&, bool responses_first, std::uint8_t* to, Instant now);
 
   Options options_;
   Hooks* hooks_;
@@ -168,9 +171,12 @@ class Side {
   Deadlines deadlines_;
   SendList sending_;
   Completions completions_;
+  HalfMaker halves_{&options_.send, &memory_, &held_pool_};
   Statistics statistics_;  // halves that are still there not included
-  PlainReceiver plain_{&table_, &sending_, &statistics_};
+  FetchAhead ahead_;
+  PlainReceiver plain_{&table_, &ahead_, &sending_, &statistics_};
   WholePackets whole_;
+  ib::RequestPacket request_;  // the one that is put together: its pieces are many
 };
 
 }  // namespace urnic::roce

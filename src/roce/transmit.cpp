@@ -3,6 +3,7 @@
 #include <new>
 #include <span>
 
+#include "ib/receive_credits.h"
 #include "roce/side.h"
 
 namespace urnic::roce {
@@ -11,10 +12,17 @@ namespace {
 constexpr unsigned kTurn = 16;  // packets
 
 bool may_answer(const Context& c) {
-  return c.responder.rc() != nullptr && verbs::rights(c.qp->state).takes_requests;
+  return c.responder && c.attributes.reliable() && verbs::rights(c.qp->state).takes_requests;
+}
+bool owes(const Context& c) {
+  return may_answer(c) && c.responder.rc() != nullptr && c.responder.rc()->due();
 }
 bool may_request(const Context& c) {
   return c.requester && verbs::rights(c.qp->state).takes_responses;
+}
+// Now: what it owes may have to wait, which is an ACK then.
+bool answers(const Context& c, bool acks_wait) {
+  return !acks_wait && owes(c);
 }
 
 std::size_t put(FrameHeaders& headers, const ib::RequestPacket& p, std::uint8_t* frame) {
@@ -25,16 +33,60 @@ std::size_t put(FrameHeaders& headers, const ib::ResponsePacket& p, std::uint8_t
   return headers.write(frame, p.header, {&p.payload, 1}, octets);
 }
 
+// A question to a silent peer, or the answer to its own where no responder is there to give it.
+// Octets of its frame; 0: neither is due.
+std::size_t keep_alive_packet(Context& c, std::uint8_t* to) {
+  if (c.alive.answers() && may_answer(c)) {
+    const std::uint8_t credits = ib::credits_told(c.qp->rq, c.attributes.tells_credits);
+    return c.way.headers.write(to, c.alive.answer(c.attributes, credits), {}, 0);
+  }
+  if (!c.alive.asks() || !may_request(c)) return 0;
+  const ib::Requester* const half = c.requester.rc();
+  const ib::Psn next = half != nullptr ? half->state().fresh.psn : c.attributes.sq_psn;
+  return c.way.headers.write(to, c.alive.question(c.attributes, next), {}, 0);
+}
+
+// The first request has been posted: who never sends one needs no requester.
+void wake_requester(Context& c, const HalfMaker& halves) {
+  if (verbs::rights(c.qp->state).begins_sends && !c.qp->sq.all_started()) halves.requester(c);
+}
+
 // Of the service there is.
 bool next_request(Context& c, ib::RequestPacket* p, Instant now) {
   const bool may_begin = verbs::rights(c.qp->state).begins_sends;
   if (auto* const half = c.requester.rc()) return half->next_packet(now, may_begin, p);
+  if (c.requester.awaited()) return false;
   std::uint32_t handle = 0;
   auto* const uc = c.requester.uc();
   const bool is = uc != nullptr ? uc->next_packet(may_begin, p)
                                 : c.requester.ud()->next_packet(may_begin, p, &handle);
   if (is) ++c.unreliable;
   return is;
+}
+
+// Requests out of the middle of a long message, while nothing else wants to leave: how many have.
+unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, Instant now) {
+  ib::Requester* const half = c.requester.rc();
+  if (half == nullptr || !half->in_message()) return 0;
+  if (c.way.route != Route::Known || !may_request(c)) return 0;
+  if (answers(c, acks_wait) || c.greeting.wanted() || c.marks.wanted()) return 0;
+  ib::RequestRun run;
+  if (!half->next_run(most, &run)) return 0;
+  const FrameRun frames = c.way.headers.run_of(run.header, run.octets);
+  unsigned n = 0;
+  for (; n < run.packets; ++n) {
+    port::Frame* const slot = tx.next();
+    if (slot == nullptr) break;
+    const bool ask = run.ask && n + 1 == run.packets;
+    const std::uint8_t* const payload = run.payload + std::size_t{n} * run.octets;
+    slot->len[0] = static_cast<std::uint32_t>(
+        frames.write(slot->data[0], run.header.bth.psn + n, ask, payload));
+    slot->len[1] = 0;
+    tx.keep();
+  }
+  if (n == 0) return 0;
+  half->left(run, n, now);
+  return n;
 }
 
 // Nobody answers on the way. What would leave is lost here, so that the transport's own timer and
@@ -47,7 +99,7 @@ std::uint64_t lose(Context& c, Instant now) {
     if (!next_request(c, &request, now)) break;
     ++lost;
   }
-  for (unsigned n = 0; n < kTurn && may_answer(c) && c.responder.rc()->due(); ++n) {
+  for (unsigned n = 0; n < kTurn && owes(c); ++n) {
     if (!c.responder.rc()->next_response(&response)) break;
     ++lost;
   }
@@ -84,7 +136,11 @@ bool Side::transmit_round(Instant now) {
       throw;
     }
     any |= turn.sent;
-    if (turn.again && verbs::rights(c->qp->state).takes_requests) sending_.add(*c);
+    if (turn.again && verbs::rights(c->qp->state).takes_requests) {
+      sending_.add(*c);
+    } else if (sending_.acks_wait() && owes(*c)) {
+      sending_.add_owing(*c);
+    }
     if (turn.full || c == last) break;
   }
   wire_.finish_sending();
@@ -101,18 +157,25 @@ Side::Turn Side::transmit(Context& c, Instant now) {
 
 Side::Turn Side::transmit_connected(Context& c, Instant now) {
   Turn turn;
+  if (c.requester.awaited()) [[unlikely]]
+    wake_requester(c, halves_);
   if (!ways_.find(&c.way, c.attributes.av, now)) return turn;  // an event follows
   if (c.way.route == Route::None) {
     statistics_.unroutable += lose(c, now);
     return turn;
   }
   turn.again = true;
-  ib::RequestPacket request;  // one for all: its pieces are many
   for (unsigned n = 0; n < kTurn; ++n) {
+    if (const unsigned run = send_run(c, kTurn - n, sending_.acks_wait(), wire_.tx(), now)) {
+      turn.sent = true;
+      statistics_.sent += run;
+      n += run - 1;
+      continue;
+    }
     SendBuffers::Buffer buffer;
     turn.full = !buffers_.take(c.way, &buffer);
     if (turn.full) break;
-    const std::size_t frame = next_packet(c, n % 2 == 0, &request, buffer.at, now);
+    const std::size_t frame = next_packet(c, n % 2 == 0, buffer.at, now);
     if (frame == 0) {
       buffers_.give_back(buffer);
       turn.again = false;
@@ -157,9 +220,8 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
   return turn;
 }
 
-// Octets of the frame at `to`; 0 when there is none to send. `request` is for its use.
-std::size_t Side::next_packet(Context& c, bool responses_first, ib::RequestPacket* request,
-                              std::uint8_t* to, Instant now) {
+// Octets of the frame at `to`; 0 when there is none to send.
+std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to, Instant now) {
   FrameHeaders& headers = c.way.headers;
   if (c.greeting.wanted() && may_answer(c)) {
     ++statistics_.hellos_sent;
@@ -175,13 +237,15 @@ std::size_t Side::next_packet(Context& c, bool responses_first, ib::RequestPacke
     return headers.write(to, c.marks.next(c.attributes), {&said, 1},
                          static_cast<std::uint32_t>(said.size()));
   }
+  if (const std::size_t frame = keep_alive_packet(c, to); frame != 0) [[unlikely]]
+    return frame;
   for (const bool response : {responses_first, !responses_first}) {
     if (response) {
-      if (!may_answer(c) || !c.responder.rc()->due()) continue;
+      if (!answers(c, sending_.acks_wait())) continue;
       ib::ResponsePacket p;
       if (c.responder.rc()->next_response(&p)) return put(headers, p, to);
     } else {
-      if (may_request(c) && next_request(c, request, now)) return put(headers, *request, to);
+      if (may_request(c) && next_request(c, &request_, now)) return put(headers, request_, to);
     }
   }
   return 0;

@@ -26,6 +26,13 @@ bool Ways::find(Way* way, const ib::AddressVector& av, Instant now) {
   return false;
 }
 
+void Ways::heard(Way* way, const ib::AddressVector& av, const IpAddress& from,
+                 const MacAddress& mac) const {
+  if (way->route != Route::Awaited || way->next_hop != from || mac.is_multicast()) return;
+  way->headers = headers_to(mac, av, way->marked);
+  way->route = Route::Known;
+}
+
 // The two bits are the network's: of a traffic class the upper six are the program's.
 FrameHeaders Ways::headers_to(const MacAddress& to, const ib::AddressVector& av,
                               bool marked) const {

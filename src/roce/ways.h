@@ -21,6 +21,13 @@ class Ways {
   // False: asked for, and whoever waits is woken by forget().
   bool find(Way* way, const ib::AddressVector& av, Instant now);
 
+  // A packet of the peer's, past all checks, has come from `mac`, while the way to it is asked for:
+  // what answers it goes there. Else a peer that knows us and loses our question, or its answer,
+  // would repeat in vain until its retries are used up, in less time than passes between two
+  // questions. It holds until the neighbour answers, or is given up.
+  void heard(Way* way, const ib::AddressVector& av, const IpAddress& from,
+             const MacAddress& mac) const;
+
   // ---- address handles
   struct Opened {
     Modified verdict = Modified::BadValue;

@@ -17,6 +17,10 @@ namespace urnic::rsockets {
 namespace {
 
 // A request of many connections at once is not turned away by a program that says listen(5).
+// bound: rsockets of a listener that wait to be accepted, and as many that are being made; limit:
+// what `rlisten` says, 128 to 4096; beyond: refused; test:
+// ConnectionTest.SoManyWaitToBeAcceptedAndTheNextIsRefused,
+// ConnectionTest.PeersThatDoNotFinishTheirOpeningAreBounded
 constexpr int kLeastBacklog = 128, kMostBacklog = 4096;
 constexpr int kResolveMs = 2000;
 // For how long nothing may move before what was sent is given up by close().
@@ -180,7 +184,7 @@ void Socket::on_request(rdma_cm_id* id, const std::string& private_data) {
   bool wanted;
   {
     const std::lock_guard guard(mutex_);
-    wanted = stage_ == Stage::listening && accepted_.size() < backlog_;
+    wanted = stage_ == Stage::listening && accepted_.size() < backlog_ && making_.size() < backlog_;
     made->settings_ = settings_;
     made->listener_ = weak_from_this();
   }

@@ -95,17 +95,23 @@ void Pair::close_capture() {
   if (capture_) capture_->flush();
 }
 
+void Pair::leap(Node& n, Duration d) {
+  Duration& ahead = &n == left_.get() ? ahead_left_ : ahead_right_;
+  ahead = ahead + d;
+}
+
 bool Pair::step() {
-  const bool a = left_->engine().poll(now_);
-  const bool b = right_->engine().poll(now_);
+  const bool a = left_->engine().poll(now_ + ahead_left_);
+  const bool b = right_->engine().poll(now_ + ahead_right_);
   // The right engine's poll may have brought frames out of its line that the left one has not seen;
   // without a further look they would lie there until the next deadline of somebody.
-  return a || b || left_->engine().poll(now_);
+  return a || b || left_->engine().poll(now_ + ahead_left_);
 }
 
 Instant Pair::next_deadline() const {
   const Instant wires = earlier(left_wire_->next_release(), right_wire_->next_release());
-  const Instant nodes = earlier(left_->engine().next_deadline(), right_->engine().next_deadline());
+  const Instant nodes = earlier(left_->engine().next_deadline() - ahead_left_,
+                                right_->engine().next_deadline() - ahead_right_);
   return earlier(wake_, earlier(wires, nodes));
 }
 
@@ -143,7 +149,7 @@ bool Pair::connect(verbs::QueuePair& left, verbs::QueuePair& right,
   right_->engine().iwarp().listen(to->port, 16, &error);
   engine::ConnectParams params = left_->engine().default_params();
   if (adjust_left) adjust_left(params);
-  if (!left_->engine().iwarp().connect(left, *to, params, now_)) return false;
+  if (!left_->engine().iwarp().connect(left, *to, params, now_of(*left_))) return false;
   using Kind = engine::CmEvent::Kind;
   bool accepted = false;
   const auto handle = [&] {
@@ -157,7 +163,7 @@ bool Pair::connect(verbs::QueuePair& left, verbs::QueuePair& right,
       it = events.erase(it);
       engine::ConnectParams answer = right_->engine().default_params();
       if (adjust_right) adjust_right(answer);
-      accepted = right_->engine().iwarp().accept(id, right, answer, now_).ok();
+      accepted = right_->engine().iwarp().accept(id, right, answer, now_of(*right_)).ok();
       return;
     }
   };

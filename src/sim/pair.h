@@ -33,6 +33,14 @@ class Pair {
   Node& right() { return *right_; }
   Instant now() const { return now_; }
   const Instant& clock() const { return now_; }
+  // What that node's own clock says.
+  Instant now_of(const Node& n) const {
+    return now_ + (&n == left_.get() ? ahead_left_ : ahead_right_);
+  }
+  // Nobody looked for so long, as if machine or process had been suspended: the clock of one node,
+  // or everybody's, wires included, is ahead by that much from now on.
+  void leap(Node& n, Duration d);
+  void leap(Duration d) { now_ = now_ + d; }
 
   // Advance virtual time until `done` or for `limit`. True if done. Between events time jumps to
   // the next deadline of either node or of the wire.
@@ -79,6 +87,7 @@ class Pair {
                            std::size_t records);
 
   Instant now_ = Instant::from_ns(1000000000);  // the clock of engines and wires
+  Duration ahead_left_, ahead_right_;
   Instant wake_ = Instant::never();
   std::uint64_t seed_;
   std::shared_ptr<fault::CaptureFile> capture_;

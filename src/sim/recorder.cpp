@@ -5,7 +5,11 @@
 namespace urnic::sim {
 namespace {
 
+// bound: samples of a run of `urnic sim`; beyond: every other one goes, and further ones are twice
+// as far apart; test: Recorder.SamplesAreThinnedAndCoverAllOfTheRunWithItsPeak
 constexpr std::size_t kMostSamples = 200;
+// bound: events of a run of `urnic sim`; beyond: further ones are counted only; test:
+// Recorder.SoManyEventsAreKeptTheRestIsCountedAndANewRunBeginsAnew
 constexpr std::size_t kMostEvents = 300;
 
 }  // namespace

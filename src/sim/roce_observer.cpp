@@ -57,7 +57,9 @@ void RoceObserver::look() {
   const ib::Responder* const serves = responder_of(right_);
   if (asks != nullptr) look_at_requester(*asks);
   if (serves != nullptr) look_at_responder(*serves);
-  if (asks == nullptr) look_at_unreliable(roce::context_of(left_), roce::context_of(right_));
+  if (serves == nullptr) look_at_idle(roce::context_of(right_));
+  if (asks == nullptr && !roce::context_of(left_).attributes.reliable())
+    look_at_unreliable(roce::context_of(left_), roce::context_of(right_));
   const std::uint64_t bad = bad_icrc(pair_);
   if (bad != was_.bad_icrc) recorder.note("bad ICRC", "", bad - was_.bad_icrc);
   found.bad_icrc += bad - was_.bad_icrc;
@@ -113,6 +115,13 @@ void RoceObserver::look_at_requester(const ib::Requester& r) {
     recorder.put(kPsnFurthest, in_order_);
   }
   was_.requester = is;
+}
+
+// Nothing has come yet that needs a responder.
+void RoceObserver::look_at_idle(const roce::Context& serves) {
+  if (!serves.responder || !serves.attributes.reliable()) return;
+  const ib::Recovery at_first(serves.attributes.loss);
+  recorder.put(kRoceFast, at_first.type() == ib::ConnectionType::Fast ? 1 : 0);
 }
 
 void RoceObserver::look_at_responder(const ib::Responder& r) {

@@ -68,6 +68,7 @@ class RoceObserver {
 
  private:
   void look_at_responder(const ib::Responder& r);
+  void look_at_idle(const roce::Context& serves);
   void look_at_requester(const ib::Requester& r);
   void look_for_gaps(const ib::ResponderState& s);
   void look_at_unreliable(const roce::Context& asks, const roce::Context& serves);

@@ -395,6 +395,8 @@ constexpr NodeKey kNodeKeys[] = {
      "loss recovery: reno, newreno (both no SACK), sack (RFC 6675), sack-counts-plain (E-26) or "
      "rack (RFC 8985, with tail loss probes and PRR)",
      [](Options& o, const Value& v) { return sender(v, &o.tcp); }},
+    {"name_corrupted", "segments with a wrong CRC are named, where both ends have it (E-42)",
+     [](Options& o, const Value& v) { return flag(v, &o.tcp.name_corrupted); }},
     {"sack", "offer SACK", [](Options& o, const Value& v) { return flag(v, &o.tcp.sack); }},
     {"ecn", "ask for ECN (RFC 3168)",
      [](Options& o, const Value& v) {

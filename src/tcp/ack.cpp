@@ -126,6 +126,8 @@ void on_progress(Tcb& t, const Segment& s, std::uint32_t acked, AckResult* r, In
     }
     if (s.opts.sack_count != 0) news.sack = loss_take_sack(t, s, &news.delivered);
     rack_take(t, news.delivered, highest, now);
+    if (s.opts.has_corrupted) [[unlikely]]
+      take_corrupted(t, s);
   }
   loss_on_progress(t, s, news, now);
   t.timers.retries = 0;
@@ -177,6 +179,8 @@ AckResult take_news(Tcb& t, const Segment& s, std::int32_t acked, Instant now) {
       const Delivery& d = news.delivered;
       if (t.config.rack && d.any && !d.again) rtt_sample(t.rtt, t.config, now - d.sent_at);
     }
+    if (s.opts.has_corrupted) [[unlikely]]
+      take_corrupted(t, s);
     loss_on_same_ack(t, s, news, now);
     r.duplicate = news.plain || news.sack.fresh != 0;
     r.send_unblocked = true;

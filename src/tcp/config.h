@@ -58,6 +58,9 @@ struct Config {
   bool prr = true;
   bool frto = true;  // spurious timeouts noticed without timestamps (RFC 5682)
   bool undo = true;  // a cut that turns out to have been for nothing is undone (RFC 4015)
+  // E-42, with SACK and RACK, where both ends have it: a segment whose CRC was wrong is named, and
+  // sent again without a cut.
+  bool name_corrupted = false;
   bool restart_after_idle = true;    // RFC 5681 4.1
   bool count_plain_dupacks = false;  // E-26
   std::uint32_t hole_limit = 256;    // 0: unlimited (byte streams)

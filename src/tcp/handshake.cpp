@@ -35,6 +35,7 @@ void negotiate(Tcb& t, const Options& peer) {
   t.snd.mss = std::max(mss, kLeastMss);
   t.sack_on = t.config.sack && peer.sack_permitted;
   t.ts_on = t.config.timestamps && peer.has_ts;
+  t.naming_on = t.sack_on && offers_naming(t.config) && peer.corruption_permitted;
   if (t.config.window_scaling && peer.has_wscale) {
     t.rcv.wscale = t.config.window_shift;
     t.snd.wscale = peer.wscale;
@@ -74,6 +75,7 @@ void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
     if (t.syn_lost) rtt_after_syn_loss(t.rtt, t.config);
   }
   cc_open(t.cc, t.config, emss(t), t.syn_lost);
+  corruption_open(t.loss.corruption, t.cc);
   // The first data is no restart after idleness.
   t.timers.last_sent = now;
   t.timers.last_received = now;

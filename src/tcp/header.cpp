@@ -83,6 +83,7 @@ void write_special(const Tcb& t, const SendPlan& p, Segment* s, std::uint64_t su
     s->opts.has_wscale =
         t.config.window_scaling && (!answer || t.rcv.wscale != 0 || t.snd.wscale != 0);
     s->opts.wscale = t.config.window_shift;
+    s->opts.corruption_permitted = answer ? t.naming_on : offers_naming(t.config);
     s->opts.tsval = ts_clock(t, now);
     if (answer) {
       s->ack = rcv_nxt_seq(t);
@@ -136,9 +137,16 @@ void write_header(const Tcb& t, const SendPlan& p, std::uint32_t len, bool psh,
     w.word(t.rcv.ts_recent);
     used += 12;
   }
+  if (p.corrupted) [[unlikely]] {
+    w.word(kNopNopCorrupted);
+    w.word(kCorruptionId);
+    w.word(rcv_seq(t, t.rcv.corrupted).value());
+    w.word(rcv_seq(t, t.rcv.corrupted_end).value());
+    used += kCorrupted;
+  }
   if (p.header > used) [[unlikely]] {
     SackBlock blocks[4];
-    const std::uint8_t n = collect_blocks(t, (p.header - used - 4) / 8, blocks);
+    const std::uint8_t n = collect_blocks(t, planned_blocks(t, p), blocks);
     w.word(0x01010500u | (2u + 8u * n));
     for (std::uint8_t i = 0; i < n; ++i) {
       w.word(blocks[i].begin.value());

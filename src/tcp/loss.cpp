@@ -71,6 +71,7 @@ void leave_recovery(Tcb& t) {
   l.impatient = l.force = false;
   const bool quiet = t.sent_segments.sacked() == 0 && t.sent_segments.todo() == 0;
   l.state = quiet ? Recovery::Open : Recovery::Disorder;
+  if (quiet) l.corruption.together = 0;
 }
 
 // IsLost() for every entry at once: more than two full segments, or three separate blocks, were
@@ -131,6 +132,7 @@ void undo(Tcb& t) {
   l.dup_acks = 0;
   l.has_recover = false;
   l.state = t.sent_segments.sacked() == 0 ? Recovery::Open : Recovery::Disorder;
+  if (l.state == Recovery::Open) l.corruption.together = 0;
 }
 
 // F-RTO, SACK or not (RFC 5682 2.1, 3.1). True when the timeout turned out to be spurious.
@@ -237,6 +239,7 @@ SackNews loss_take_sack(Tcb& t, const Segment& s, Delivery* delivered) {
 
 void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now) {
   LossState& l = t.loss;
+  corruption_earned(l.corruption, t.cc, news.octets);
   AckTime at{now, t.rtt.srtt};
   const Delivery& d = news.delivered;
   if (d.any && !d.again) at.rtt = now - d.sent_at;
@@ -279,7 +282,10 @@ void loss_on_progress(Tcb& t, const Segment& s, const AckNews& news, Instant now
     case Recovery::Disorder:
     case Recovery::Open:
       cc_acked(t.cc, t.config, news.octets, at);
-      if (t.sent_segments.sacked() == 0 && t.sent_segments.todo() == 0) l.state = Recovery::Open;
+      if (t.sent_segments.sacked() == 0 && t.sent_segments.todo() == 0) {
+        l.state = Recovery::Open;
+        l.corruption.together = 0;
+      }
       break;
   }
   after_ack(t, news, now);

@@ -10,6 +10,7 @@
 
 #include "base/stream_offset.h"
 #include "base/time.h"
+#include "tcp/corruption.h"
 #include "tcp/prr.h"
 #include "tcp/rack.h"
 #include "tcp/segment.h"
@@ -50,6 +51,7 @@ struct LossState {
   // Without SACK, in fast recovery: duplicate ACKs, each for a segment above SND.UNA, and how many
   // there may be before one must be for something that left after the last retransmission.
   std::uint32_t arrived = 0, echoes = 0;
+  Corruption corruption;
   Prr prr;
   Rack rack;
   Undo undo;

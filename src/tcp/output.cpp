@@ -15,11 +15,14 @@ std::uint32_t plain_header(const Tcb& t) {
   return static_cast<std::uint32_t>(kHeaderMin) + (t.ts_on ? kTimestamps : 0);
 }
 
-// SACK blocks there are to report, and the header octets `n` of them take.
-std::uint32_t sack_blocks(const Tcb& t) {
+// SACK blocks there are to report, `room` at most, and the header octets `n` of them take.
+std::uint32_t sack_blocks(const Tcb& t, std::uint32_t room) {
   if (!t.sack_on) return 0;
   const auto holes = static_cast<std::uint32_t>(t.rcv.holes.size());
-  return std::min(holes + (t.rcv.has_dsack ? 1u : 0u), t.ts_on ? 3u : 4u);
+  return std::min(holes + (t.rcv.has_dsack ? 1u : 0u), room);
+}
+std::uint32_t sack_blocks(const Tcb& t) {
+  return sack_blocks(t, t.ts_on ? 3 : 4);
 }
 std::uint32_t sack_octets(std::uint32_t n) {
   return n == 0 ? 0 : 4 + 8 * n;
@@ -48,6 +51,7 @@ SendPlan plan_syn(const Tcb& t) {
     header += 4;
   }
   if (wscale) header += 4;
+  if (answer ? t.naming_on : offers_naming(t.config)) header += kCorruptionPermitted;
   return plan(answer ? Send::SynAck : Send::Syn, StreamOffset(0), 0, header);
 }
 
@@ -189,8 +193,10 @@ bool fin_is_next(const Tcb& t, const SourceView& source) {
 
 void ack_sent(Tcb& t, const SendPlan& p) {
   ack_left(t, window_now(t));
-  const std::uint32_t plain = plain_header(t);
-  if (p.header > plain && reports_dsack(t, (p.header - plain - 4) / 8)) t.rcv.has_dsack = false;
+  if (p.header > plain_header(t) && reports_dsack(t, planned_blocks(t, p))) {
+    t.rcv.has_dsack = false;
+  }
+  if (p.corrupted) t.rcv.has_corrupted = false;
 }
 
 void fin_sent(Tcb& t) {
@@ -276,7 +282,20 @@ std::uint32_t emss(const Tcb& t) {
 
 SendPlan plan_ack(const Tcb& t) {
   if (t.rst_due || t.state == State::Closed || t.state == State::SynSent) return {};
+  // What has come meanwhile need not come again.
+  if (t.rcv.has_corrupted && t.rcv.holes.any_new(t.rcv.corrupted, t.rcv.corrupted_end))
+      [[unlikely]] {
+    const std::uint32_t blocks = sack_blocks(t, t.ts_on ? 1 : 2);
+    SendPlan p = plan(Send::Ack, t.snd.nxt, 0, plain_header(t) + kCorrupted + sack_octets(blocks));
+    p.corrupted = true;
+    return p;
+  }
   return plan(Send::Ack, t.snd.nxt, 0, plain_header(t) + sack_octets(sack_blocks(t)));
+}
+
+std::uint32_t planned_blocks(const Tcb& t, const SendPlan& p) {
+  const std::uint32_t octets = p.header - plain_header(t) - (p.corrupted ? kCorrupted : 0);
+  return octets == 0 ? 0 : (octets - 4) / 8;
 }
 
 SendPlan plan_syn_ack(const Tcb& t) {

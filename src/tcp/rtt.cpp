@@ -21,6 +21,10 @@ void rtt_open(Rtt& r, const Config& c) {
 
 void rtt_sample(Rtt& r, const Config& c, Duration sample) {
   if (sample < Duration::zero()) return;
+  // The timer was due long ago and has not fired, or once where it was due many times: nobody
+  // looked, and the answer may have lain here for hours. That is no round trip. (What is timed
+  // across n expirations took less than 2^(n+1) of the first time-out, which is twice the latest.)
+  if (sample > std::max(r.rto * 2, Duration::s(1))) return;
   if (!r.measured) {
     r.srtt = sample;
     r.rttvar = sample / 2;

@@ -14,6 +14,7 @@ enum OptionKind : std::uint8_t {
   kOptSackPermitted = 4,  // RFC 2018 2
   kOptSack = 5,           // RFC 2018 3
   kOptTimestamps = 8,     // RFC 7323 3.2
+  kOptExperiment = 253,   // RFC 6994: told apart by the four octets behind the length
 };
 
 // What every segment of a connection with timestamps begins its options with.
@@ -49,6 +50,13 @@ void take_option(std::uint8_t kind, const std::uint8_t* body, std::size_t len, O
       out->has_ts = true;
       out->tsval = load_be32(body);
       out->tsecr = load_be32(body + 4);
+      return;
+    case kOptExperiment:
+      if (len < 4 || load_be32(body) != kCorruptionId) return;
+      if (len == 4) out->corruption_permitted = true;
+      if (len != 12) return;
+      out->has_corrupted = true;
+      out->corrupted = {Seq(load_be32(body + 4)), Seq(load_be32(body + 8))};
       return;
     default:
       return;  // RFC 9293 3.1: unknown options are skipped by their length
@@ -128,6 +136,13 @@ void put_syn_options(OptionWriter& w, const Options& o) {
     w.put8(3);
     w.put8(o.wscale);
   }
+  if (o.corruption_permitted) {
+    w.put8(kOptNop);
+    w.put8(kOptNop);
+    w.put8(kOptExperiment);
+    w.put8(6);
+    w.put32(kCorruptionId);
+  }
 }
 
 void put_plain_options(OptionWriter& w, const Options& o) {
@@ -136,8 +151,15 @@ void put_plain_options(OptionWriter& w, const Options& o) {
     w.put8(kOptNop);
     put_timestamps(w, o);
   }
-  // 40 octets of options hold four blocks, three beside timestamps (RFC 2018 3).
-  const std::size_t room = o.has_ts ? 3 : 4;
+  if (o.has_corrupted) {
+    w.put32(kNopNopCorrupted);
+    w.put32(kCorruptionId);
+    w.put32(o.corrupted.begin.value());
+    w.put32(o.corrupted.end.value());
+  }
+  // 40 octets of options hold four blocks, three beside timestamps (RFC 2018 3), two fewer beside
+  // what E-42 names.
+  const std::size_t room = (o.has_ts ? 3u : 4u) - (o.has_corrupted ? 2u : 0u);
   const std::size_t blocks = std::min<std::size_t>(o.sack_count, room);
   if (blocks == 0) return;
   w.put8(kOptNop);

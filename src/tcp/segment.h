@@ -12,6 +12,13 @@ namespace urnic::tcp {
 
 inline constexpr std::size_t kHeaderMin = 20;
 inline constexpr std::size_t kHeaderMax = 60;
+// Octets of the options of E-42, padding included.
+inline constexpr std::uint32_t kCorruptionPermitted = 8;
+inline constexpr std::uint32_t kCorrupted = 16;
+// What the experimental option is known by (RFC 6994 3): "urCR".
+inline constexpr std::uint32_t kCorruptionId = 0x75724352;
+// Two nops, kind 253, length 14: what the option that names a segment begins with.
+inline constexpr std::uint32_t kNopNopCorrupted = 0x0101fd0e;
 
 enum Flag : std::uint16_t {
   kFin = 0x01,
@@ -31,12 +38,16 @@ struct SackBlock {
 
 // Options that were present. Absent ones keep their `has_` flag false.
 struct Options {
-  bool has_mss = false, has_wscale = false, sack_permitted = false, has_ts = false;
-  std::uint16_t mss = 0;
-  std::uint8_t wscale = 0;
+  bool has_mss = false, has_wscale = false, sack_permitted = false;
+  bool corruption_permitted = false;  // E-42, on SYN: segments with a wrong CRC may be named
+  bool has_ts = false;
+  bool has_corrupted = false;  // `corrupted` is such a segment's payload
   std::uint8_t sack_count = 0;
+  std::uint8_t wscale = 0;
+  std::uint16_t mss = 0;
   std::uint32_t tsval = 0, tsecr = 0;
   std::array<SackBlock, 4> sack{};
+  SackBlock corrupted;
 };
 
 struct Segment {
@@ -85,7 +96,8 @@ inline bool parse_plain_segment(ByteView header, Segment* s, std::size_t* header
   } else {
     return false;
   }
-  o.has_mss = o.has_wscale = o.sack_permitted = false;
+  o.has_mss = o.has_wscale = o.sack_permitted = o.corruption_permitted = false;
+  o.has_corrupted = false;
   o.sack_count = 0;
   s->src_port = load_be16(p);
   s->dst_port = load_be16(p + 2);
@@ -99,8 +111,8 @@ inline bool parse_plain_segment(ByteView header, Segment* s, std::size_t* header
 }
 
 // Writes header and options (padded to 4) to `dst` (>= kHeaderMax) with the checksum field zero;
-// returns the header length. Option order: mss, sackOK, TS, nop, wscale on SYN; nop nop TS, then
-// nop nop SACK otherwise.
+// returns the header length. Option order: mss, sackOK, TS, nop, wscale, nop nop corruption
+// permitted on SYN; nop nop TS, nop nop corrupted, then nop nop SACK otherwise.
 std::size_t emit_header(const Segment& seg, std::uint8_t* dst);
 
 }  // namespace urnic::tcp

@@ -146,6 +146,10 @@ Receipt commit(Tcb&, StreamOffset begin, StreamOffset end, bool fin, bool psh, I
 // `immediate_dup_ack` (R-57..R-65).
 AckNeed refuse(Tcb&, const Check&, bool ulp, bool immediate_dup_ack, Instant now);
 
+// The segment that refuse() is about to be called for has a right checksum and a wrong CRC: where
+// both ends have agreed to it, the next pure ACK names it (E-42).
+void note_corrupted(Tcb&, const Check&);
+
 // Part of a segment that is about to be committed came before (Arrival::Overlap): its first run of
 // such octets is reported by D-SACK (RFC 2883 4.2). To be called before the new part is committed.
 void note_duplicate_part(Tcb&, const Check&);
@@ -172,6 +176,7 @@ struct SendPlan {
   std::uint32_t header = 0;  // TCP header length with options this segment will have
   bool must_cut = false;     // window or MSS cannot hold a whole unit: cutting an FPDU is allowed
   bool fin = false;          // FIN goes with the last octet if all of [begin, source end) fits
+  bool corrupted = false;    // an ACK that names a segment (E-42)
   bool repeated = false;     // SYN-ACK: because the peer asked again, not because it was lost
 };
 

@@ -59,8 +59,10 @@ struct ReceiveState {
   bool ece = false;         // echo congestion until the peer says CWR (RFC 3168 6.1.3)
   bool ece_next = false;    // DCTCP: what `ece` becomes once the owed ACK has left (RFC 8257 3.2)
   bool ece_turned = false;  // ... and the segment that changes it is acknowledged at once
-  std::uint16_t largest = 536;    // largest payload seen: what "full-sized" means for this peer
-  StreamOffset dsack, dsack_end;  // the duplicate to report (RFC 2883)
+  std::uint16_t largest = 536;  // largest payload seen: what "full-sized" means for this peer
+  bool has_corrupted = false;
+  StreamOffset dsack, dsack_end;          // the duplicate to report (RFC 2883)
+  StreamOffset corrupted, corrupted_end;  // the segment to name (E-42)
 };
 
 struct Timers {
@@ -87,6 +89,7 @@ struct Tcb {
   bool ts_on = false;         // timestamps agreed
   bool sack_on = false;       // SACK agreed
   bool ecn_on = false;        // ECN agreed
+  bool naming_on = false;     // segments with a wrong CRC are named (E-42)
   bool passive = false;       // began with the peer's SYN
   bool from_cookie = false;   // the SYN-ACK left before there was this block
   bool syn_again = false;     // the SYN went twice because of the peer's old connection
@@ -155,6 +158,8 @@ struct WindowNow {
   StreamOffset edge;
 };
 WindowNow window_now(const Tcb&);
+// The SACK blocks a planned segment has room for.
+std::uint32_t planned_blocks(const Tcb&, const SendPlan&);
 // ... of a SYN, whose window is never scaled (RFC 7323 2.2).
 WindowNow syn_window(const Tcb&);
 // What every segment that carries an ACK changes when it has left, and what new data does besides

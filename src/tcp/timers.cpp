@@ -58,9 +58,31 @@ void on_persist(Tcb& t) {
   t.probe_due = true;
 }
 
+// Retransmission asks in the place of probes, which end it no sooner and no later. Where its turn
+// comes later than theirs would (a long round trip, a time-out backed off), it asks when they
+// would: nobody is given up whom nobody has asked.
+void keepalive_of_flight(Tcb& t, Instant idle_at, Instant now) {
+  const Instant gone_at = idle_at + t.config.keepalive_interval * t.config.keepalive_probes;
+  if (gone_at <= now) {
+    abort(t, now, CloseReason::TimedOut);
+    return;
+  }
+  const Instant next = earlier(now + t.config.keepalive_interval, gone_at);
+  t.timers.keepalive = next;
+  Instant& turn = t.timers.retransmit;
+  if (!turn.is_never() && turn >= next && t.timers.retries < t.config.data_retries) turn = now;
+}
+
 void on_keepalive(Tcb& t, Instant now) {
+  const Instant due = t.timers.keepalive;
   t.timers.keepalive = Instant::never();
   if (t.config.keepalive == Duration::zero() || !synchronized(t.state)) return;
+  // Nobody looked for longer than an answer is waited for: a process that was stopped, a machine
+  // that slept. What the peer has said may not be read yet, so it is asked from the beginning.
+  if (now - due > t.config.keepalive_interval) {
+    t.timers.keepalive_sent = 0;
+    t.timers.last_received = now - t.config.keepalive;
+  }
   if (t.timers.keepalive_sent == 0) {
     const Instant idle_at = t.timers.last_received + t.config.keepalive;
     if (idle_at > now) {  // something came in meanwhile
@@ -68,13 +90,7 @@ void on_keepalive(Tcb& t, Instant now) {
       return;
     }
     if (flight(t) != 0) {
-      // Retransmission asks in the place of probes, which end it no sooner and no later.
-      const Instant gone_at = idle_at + t.config.keepalive_interval * t.config.keepalive_probes;
-      if (gone_at <= now) {
-        abort(t, now, CloseReason::TimedOut);
-      } else {
-        t.timers.keepalive = earlier(now + t.config.keepalive_interval, gone_at);
-      }
+      keepalive_of_flight(t, idle_at, now);
       return;
     }
   }

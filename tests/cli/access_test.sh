@@ -31,7 +31,7 @@ refused 2 "'10.0.0.0/33'" "$urnic" target --export . --deny 10.0.0.0/33
 # ---- limits
 serve limits --peer-connections 1
 start busy "$urnic" put f "127.0.0.1:$port" --port tcp --for 60s
-until_true 20 grep -q "received f" limits.log
+until_true 20 grep -q "received f" limits.log || fail "nothing arrives: $(cat limits.log busy.log)"
 first=$last
 refused 1 "connection reset by the peer" "$urnic" ls "127.0.0.1:$port" --port tcp
 ok "another address" "$urnic" ls "127.0.0.1:$port" --port tcp:bind=127.0.0.2
@@ -93,13 +93,14 @@ warned() { grep -c "warning: whoever" "$work/$1.log"; }
 for name in deny limits token whole client; do
   [ "$(warned $name)" = 0 ] || fail "$name warns: $(cat "$name.log")"
 done
+# everywhere NAME OPTION...: a target on all addresses, and the end of it: what it had to say is in its log then.
 everywhere() {
   local name=$1
   shift
   mkdir -p "$name.d"
   start "$name" "$urnic" target --export "$name.d" --port tcp --service "$(free_port)" "$@"
   until_true 20 grep -q serving "$name.log" || fail "$(cat "$name.log")"
-  sleep 0.2
+  stop_process "$last"
 }
 everywhere open
 [ "$(warned open)" = 1 ] || fail "no warning: $(cat open.log)"

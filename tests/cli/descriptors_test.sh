@@ -31,7 +31,7 @@ kill -0 $target || fail "the target has died"
 stop_process $target
 # The target: it starts or says why not; what it serves is whole, and it lives on when a client has asked in vain.
 for ((n = 4; n <= 28; n += 2)); do
-  rm -f export/x
+  rm -f export/x target.log  # the last one's says "serving" until the shell behind & has come to its own
   (ulimit -n $n; exec "$urnic" target --export export --port tcp:bind=$net) >target.log 2>err &
   last=$!
   pids+=($last)

@@ -23,7 +23,7 @@ fi
 
 # A connection that is open shows what it is.
 octets 60000000 >large
-start put "$urnic" put large "127.0.0.1:$port" --port tcp --for 10s --name mover
+start put "$urnic" put large "127.0.0.1:$port" --port tcp --for 60s --name mover
 shows() { "$urnic" stat --json >stat.json && grep -q no-segments stat.json; }
 until_true 10 shows || fail "urnic stat does not tell why the connection is SLOW: $(cat stat.json)"
 

@@ -7,13 +7,18 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d /tmp/urnic-test-XXXXXX)
 export XDG_RUNTIME_DIR=$work URNIC_CONFIG=/dev/null
 unset URNIC_PORT
-pids=()
+pids=()  # of what was started in the background, in its order
 failures=0
 
+# Only what is still a process of this shell's: the number of one that has ended is soon another's.
+ours() { jobs -pr | grep -qx "$1"; }
 finish() {
   local pid
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
-  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
+  for pid in $(jobs -pr); do
+    kill "$pid" 2>/dev/null
+    kill -CONT "$pid" 2>/dev/null
+  done
+  wait
   rm -rf "$work"
 }
 trap finish EXIT
@@ -49,12 +54,14 @@ refused() {
     echo "ok: $(cat "$work/err")"
   fi
 }
-# until_true SECONDS COMMAND...
+# until_true SECONDS COMMAND...: looks twenty times a second. The looks are counted as well: while the machine stands still
+# nothing can happen, and then no look is lost.
 until_true() {
-  local end=$((SECONDS + $1))
+  local end=$((SECONDS + $1)) looks=$(($1 * 4))
   shift
   until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || return 1
+    [ $SECONDS -lt $end ] || [ $looks -gt 0 ] || return 1
+    looks=$((looks - 1))
     sleep 0.05
   done
 }
@@ -75,6 +82,7 @@ nothing_left() {
 start() {
   local name=$1
   shift
+  : >"$work/$name.log"  # at once: nobody takes a line of the one before for one of this
   "$@" >"$work/$name.log" 2>&1 &
   last=$!
   pids+=("$last")
@@ -84,18 +92,47 @@ target_on() {
   local port=$1
   shift
   mkdir -p "$work/export"
-  : >"$work/target.log"
   start target "$urnic" target --export "$work/export" --port "$port" "$@"
   until_true 10 grep -q serving "$work/target.log" || fail "no target: $(cat "$work/target.log")"
 }
+# at_rest: every client of the target that has come has gone
+at_rest() {
+  [ "$(grep -cE '^client [^ ]+ connected$' "$work/target.log")" = "$(grep -cE '^client [^ ]+ gone$' "$work/target.log")" ]
+}
 # stop_process PID
 stop_process() {
-  kill "$1" 2>/dev/null
+  ours "$1" && kill "$1" 2>/dev/null
   wait "$1" 2>/dev/null
 }
-# free_port: a TCP port that nobody has
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'; }
+# free_port: a TCP port that nobody has, nor gets from the kernel as the near one of a connection before it is taken
+free_port() {
+  python3 -c '
+import random, socket
+most = int(open("/proc/sys/net/ipv4/ip_local_port_range").read().split()[0])
+while True:
+    with socket.socket() as s:
+        port = random.randrange(5000, most if most > 6000 else 32768)
+        try:
+            s.bind(("", port))
+        except OSError:
+            continue
+        print(port)
+        break'
+}
 # octets N: so many random ones
 octets() { head -c "$1" /dev/urandom; }
+# in_fifo PID: it waits in open() for whoever is to be at the other end of a FIFO.
+in_fifo() { grep -qs wait_for_partner /proc/"$1"/task/*/wchan || grep -qsE '^(257|56|2) ' /proc/"$1"/task/*/syscall; }
+# measured_by PID: a client's data comes to this `urnic perf`, which is in the middle of it.
+measured_by() {
+  local so_far=
+  more() {
+    "$urnic" stat "$1" --json >"$work/measured.json" || return
+    local octets
+    octets=$(json "$work/measured.json" 'j[0]["port"]["rx_bytes"]')
+    [ "${so_far:=$octets}" -lt $((octets - 1000000)) ]
+  }
+  until_true 20 more "$1" || fail "nothing is measured by process $1: $(cat "$work/measured.json")"
+}
 # json FILE EXPRESSION: a Python expression over the document `j`
 json() { python3 -c 'import json,sys; j=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }

@@ -161,6 +161,20 @@ TEST(IntervalMeter, CutsAtItsIntervalsAndKeepsWhatIsLeft) {
   EXPECT_FALSE(IntervalMeter(0).rest(100, 5));
 }
 
+TEST(LatencySamples, SoManyAreKeptAndTheRestIsNot) {
+  constexpr std::uint64_t kMost = LatencySamples::kMostSamples;
+  LatencySamples s;
+  s.reserve(~std::uint64_t{0});  // what -n may say
+  for (std::uint64_t i = 0; i < kMost; ++i) s.add(static_cast<std::int64_t>(i));
+  for (int i = 0; i < 3; ++i) s.add(7);
+  ASSERT_EQ(s.all().size(), kMost);
+  EXPECT_EQ(s.all().back(), kMost - 1);
+  EXPECT_EQ(s.all().capacity(), kMost);
+  LatencySamples next;  // of the next measurement
+  next.add(std::int64_t{1} << 40);
+  EXPECT_EQ(next.all(), std::vector<std::uint32_t>{UINT32_MAX});
+}
+
 TEST(PerfResult, PercentilesAreRanks) {
   std::vector<std::uint32_t> samples;
   for (std::uint32_t i = 1000; i >= 1; --i) samples.push_back(i * 1000);

@@ -7,14 +7,14 @@ cd "$work"
 octets 60000000 >big
 target_on "$port"
 target=$last
-part() { find "$1" -maxdepth 1 -name '.urnic-*.part' -size +10000k; }
-# interrupted SIGNAL FOLDER COMMAND...: slowly, until 10 MB are there; then the signal
+part() { find "$1" -maxdepth 1 -name '.urnic-*.part' -size +4000k; }
+# interrupted SIGNAL FOLDER COMMAND...: slowly, until 4 MB are there, in less than a tenth of its time; then the signal
 interrupted() {
   local signal=$1 folder=$2
   shift 2
-  "$urnic" "$@" --resume --limit 40M --port "$port" >interrupted.log 2>&1 &
+  "$urnic" "$@" --resume --limit 10M --port "$port" >interrupted.log 2>&1 &
   local pid=$!
-  until_true 20 sh -c "[ -n \"\$(find $folder -maxdepth 1 -name '.urnic-*.part' -size +10000k)\" ]" || fail "nothing arrives: $(cat interrupted.log)"
+  until_true 20 sh -c "[ -n \"\$(find $folder -maxdepth 1 -name '.urnic-*.part' -size +4000k)\" ]" || fail "nothing arrives: $(cat interrupted.log)"
   kill -"$signal" $pid
   wait $pid 2>/dev/null
 }
@@ -38,16 +38,16 @@ grep -q stopped interrupted.log || fail "$(cat interrupted.log)"
 refused 1 "reserved" "$urnic" get "10.77.0.1/$(basename "$(part export)")" x --port "$port"
 "$urnic" ls 10.77.0.1 --port "$port" | grep -q part && fail "ls shows what has not arrived"
 finish_put "put goes on"
-[ "$(there_already)" -gt 9000000 ] || fail "put began at $(there_already)"
+[ "$(there_already)" -gt 3500000 ] || fail "put began at $(there_already)"
 [ "$(stat -c %a export/big)" = "$(stat -c %a big)" ] || fail "mode $(stat -c %a export/big)"
 [ "$(stat -c %Y export/big)" = "$(stat -c %Y big)" ] || fail "time $(stat -c %y export/big)"
 
 # What is there is not what was sent: as far as it is, it is gone on with.
 rm export/big
 interrupted INT export put big 10.77.0.1
-printf WRONG | dd of="$(part export)" bs=1 seek=5000000 conv=notrunc 2>/dev/null
+printf WRONG | dd of="$(part export)" bs=1 seek=3000000 conv=notrunc 2>/dev/null
 finish_put "put with a wrong part"
-[ "$(there_already)" -gt 1000000 ] && [ "$(there_already)" -le 5000000 ] || fail "wrong part: began at $(there_already)"
+[ "$(there_already)" -gt 1000000 ] && [ "$(there_already)" -le 3000000 ] || fail "wrong part: began at $(there_already)"
 rm export/big
 interrupted INT export put big 10.77.0.1
 octets 60000000 >other
@@ -65,13 +65,13 @@ ok "put without --resume" "$urnic" put big 10.77.0.1 --port "$port"
 # The client is killed, then the target.
 rm export/big
 interrupted KILL export put big 10.77.0.1
-until_true 10 sh -c '[ "$(grep -c connected target.log)" = "$(grep -c gone target.log)" ]'
+until_true 10 at_rest || fail "the target keeps a killed client: $(cat target.log)"
 finish_put "after a killed client"
-[ "$(there_already)" -gt 9000000 ] || fail "killed client: began at $(there_already)"
+[ "$(there_already)" -gt 3500000 ] || fail "killed client: began at $(there_already)"
 rm export/big
-"$urnic" put big 10.77.0.1 --resume --limit 40M --port "$port" >interrupted.log 2>&1 &
+"$urnic" put big 10.77.0.1 --resume --limit 10M --port "$port" >interrupted.log 2>&1 &
 pid=$!
-until_true 20 sh -c "[ -n \"\$(find export -name '.urnic-*.part' -size +10000k)\" ]" || fail "nothing arrives"
+until_true 20 sh -c "[ -n \"\$(find export -name '.urnic-*.part' -size +4000k)\" ]" || fail "nothing arrives"
 kill -9 "$target"
 wait $pid
 [ $? = 1 ] || fail "the target was killed: $(cat interrupted.log)"
@@ -118,7 +118,8 @@ diff -r d back/d && diff -r d export/d || fail "a folder differs"
 # What is there as a whole is verified and not moved again; what has changed is.
 octets 2000000 >d/one && octets 2000000 >d/two
 ok "a folder that has grown" "$urnic" put -r d 10.77.0.1 --resume --port "$port"
-printf X | dd of=export/d/one bs=1 seek=1500000 conv=notrunc 2>/dev/null
+# Random octets may have any single one by chance.
+printf CHANGED | dd of=export/d/one bs=1 seek=1500000 conv=notrunc 2>/dev/null
 cp d/small small && octets 5000 >d/small
 chmod 600 d/two && touch -d 2001-01-01 d/two
 inode=$(stat -c %i export/d/two)
@@ -126,7 +127,7 @@ ok "again" "$urnic" put -r d 10.77.0.1 --resume --json --port "$port"
 [ "$(there_already)" = 2000000 ] || fail "there already: $(there_already)"
 diff -r d export/d || fail "again: differs"
 [ "$(stat -c '%i %a %Y' export/d/two)" = "$inode 600 $(stat -c %Y d/two)" ] || fail "what was there: $(stat -c '%i %a %y' export/d/two)"
-printf X | dd of=back/d/small bs=1 seek=50 conv=notrunc 2>/dev/null
+printf CHANGED | dd of=back/d/small bs=1 seek=50 conv=notrunc 2>/dev/null
 ok "and back" "$urnic" get -r 10.77.0.1/d back --resume --json --port "$port"
 diff -r d back/d || fail "and back: differs"
 ok "and back again" "$urnic" get -r 10.77.0.1/d back --resume --json --port "$port"
@@ -138,7 +139,7 @@ echo old >export/d/$other && touch -d '8 days ago' export/d/$other
 rm export/big
 target_on "$port" --client-quota 1G
 [ ! -e export/d/$other ] && grep -q 'removed 1 part that' target.log || fail "an old part of the export stays: $(cat target.log)"
-"$urnic" put big 10.77.0.1 --resume --limit 40M --port "$port" >interrupted.log 2>&1 &
+"$urnic" put big 10.77.0.1 --resume --limit 10M --port "$port" >interrupted.log 2>&1 &
 pid=$!
 under_way "$last"
 kill -INT $pid

@@ -46,7 +46,7 @@ refused 1 "not a regular file" put f 10.77.0.1/pipe
 # Nobody reads: a signal ends the waiting.
 "$urnic" get 10.77.0.1/f pipe --port "$port" >fifo.log 2>&1 & # no function: $! is the program itself
 pid=$!
-sleep 0.5
+until_true 20 in_fifo $pid || fail "get does not wait for a reader: $(cat fifo.log)"
 kill -TERM $pid
 wait $pid
 [ $? = 1 ] && grep -q "pipe: stopped" fifo.log || fail "get to a FIFO that nobody reads: $(cat fifo.log)"
@@ -95,16 +95,15 @@ refused 1 "Bad file descriptor" sh -c '"$@" >&-' sh "$urnic" get 10.77.0.1/f - -
 # ---- the log of a wire
 wire() { "$urnic" wire --a "memif:socket=$work/a.sock" --b "memif:socket=$work/b.sock" "$@"; }
 for log in pipe2 loglink; do
-  [ $log = pipe2 ] && { mkfifo pipe2; cat pipe2 >/dev/null & }
+  [ $log = pipe2 ] && { mkfifo pipe2; exec 9<>pipe2; }  # who holds both its ends keeps nobody waiting
   [ $log = loglink ] && ln -s log.json loglink
   before=$(kind $log)
   start wire "$urnic" wire --a "memif:socket=$work/a.sock" --b "memif:socket=$work/b.sock" --log $log
   until_true 5 grep -q joining wire.log || fail "wire: $(cat wire.log)"
-  [ $log = pipe2 ] && { cat pipe2 >/dev/null & }
-  sleep 0.2
   stop_process "$last"
   [ "$(kind $log)" = "$before" ] || fail "wire --log has replaced $log"
 done
+exec 9>&-
 [ "$(json log.json 'j["complete"]')" = True ] || fail "the log behind a link"
 refused 1 "No such file" wire --log none/x
 refused 1 "Is a directory" wire --log "$work"

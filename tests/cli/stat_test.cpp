@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 #include "cli/stat_client.h"
 
@@ -16,6 +17,7 @@ namespace urnic::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class StatSocketTest : public testing::Test {
  protected:
@@ -85,6 +87,37 @@ TEST_F(StatSocketTest, AProcessThatDoesNotAnswerIsGivenUp) {
   EXPECT_FALSE(read_stat_socket(std::string(200, 'x'), 100).ok());
 }
 
+// It writes as long as it is read; the next process, which does not, is read in full.
+TEST_F(StatSocketTest, AnAnswerThatDoesNotEndIsGivenUp) {
+  const std::string path = folder_ + "/3.sock";
+  const int fd = listen_at(path);
+  std::uint64_t written = 0;
+  std::thread process([&] {
+    const std::vector<char> much(1 << 20, 'x');
+    for (const bool endless : {true, false}) {
+      const int one = accept(fd, nullptr, nullptr);
+      for (ssize_t n = 0; endless; written += static_cast<std::uint64_t>(n)) {
+        n = send(one, much.data(), much.size(), MSG_NOSIGNAL);
+        if (n <= 0) break;
+      }
+      if (!endless) {
+        EXPECT_EQ(send(one, "{}", 2, MSG_NOSIGNAL), 2);
+      }
+      close(one);
+    }
+  });
+  auto endless = read_stat_socket(path, 2000);
+  auto next = read_stat_socket(path, 2000);
+  process.join();
+  close(fd);
+  ASSERT_FALSE(endless.ok());
+  EXPECT_THAT(endless.error().message, HasSubstr("too long"));
+  EXPECT_GE(written, std::uint64_t{256} << 20);
+  EXPECT_LT(written, std::uint64_t{258} << 20);
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ(*next, "{}");
+}
+
 EngineStats sample() {
   EngineStats s;
   s.name = "urnic \"target\"";
@@ -114,6 +147,28 @@ TEST(StatText, TableSumsConnectionsThatAreAndThatWere) {
   EXPECT_THAT(text, HasSubstr("SLOW: downgraded"));
   EXPECT_THAT(text, HasSubstr("75.00 %"));
   EXPECT_THAT(text, HasSubstr(std::string(reason_label(1)) + " 9"));
+}
+
+TEST(StatText, CongestionOfRoceIsARowOfItsOwnWhereTheNetworkSaidAnything) {
+  EngineStats s = sample();
+  EXPECT_THAT(stat_table(s), Not(HasSubstr("windows closed")));
+  RoceStats& r = s.ended.roce;
+  r.window_cuts = 3;
+  r.cnps_received = 4;
+  r.cnps_ignored = 1;
+  r.cnps_sent = 5;
+  r.marks_received = 6;
+  const std::string said =
+      "windows closed 3 times; CNPs 4 in, of these 1 ignored, 5 out; 6 packets came with a CE mark";
+  EXPECT_THAT(stat_table(s), HasSubstr("RoCE congestion"));
+  EXPECT_THAT(stat_table(s), HasSubstr(said));
+  // Each alone is enough.
+  for (std::uint64_t RoceStats::*one : {&RoceStats::window_cuts, &RoceStats::cnps_received,
+                                        &RoceStats::cnps_sent, &RoceStats::marks_received}) {
+    EngineStats t = sample();
+    t.ended.roce.*one = 1;
+    EXPECT_THAT(stat_table(t), HasSubstr("windows closed"));
+  }
 }
 
 // proves: E-48

@@ -22,7 +22,7 @@ cmp -s f export/b || fail "what arrived differs"
 
 # Two at once; one is killed in the middle, the other does not notice.
 octets 100000000 >large
-start doomed "$urnic" put large 10.77.0.11/large $(member 2) --for 20s
+start doomed "$urnic" put large 10.77.0.11/large $(member 2) --for 60s
 doomed=$last
 start other "$urnic" put f 10.77.0.11/c $(member 3) --repeat 20
 other=$last

@@ -173,14 +173,14 @@ refused 1 "a urnic target serves on $work/a.sock already" timeout 10 "$urnic" pe
 octets 200000000 >big
 "$urnic" put big 10.77.0.1/big --repeat 1000 --port "$a" >/dev/null 2>&1 &
 busy=$!
-until_true 10 sh -c 'grep -q "connected" sleeper.log && grep -q "received big" sleeper.log'
+under_way "$last"
 refused 1 "is taken by another client" "$urnic" ls 10.77.0.1 --port "$a" --connect-timeout 1s
 kill $busy
 wait $busy 2>/dev/null
 
 # ---- on every address of the machine: said at the start
-start tcp "$urnic" target --export d --port tcp -p 18599
+start tcp "$urnic" target --export d --port tcp -p "$(free_port)"
 until_true 10 grep -q serving tcp.log || fail "$(cat tcp.log)"
-sleep 0.2
+stop_process "$last"  # it has said all then
 grep -q "warning: whoever reaches every address of this machine may write, and nothing is encrypted" tcp.log || fail "tcp: $(cat tcp.log)"
 done_testing

@@ -4,11 +4,14 @@
 cd "$work"
 i=memif:socket=$work/i.sock,mtu=1500 t=memif:socket=$work/t.sock,mtu=1500
 octets 20000000 >f
-# on_wire OPTIONS...: puts and gets f over a wire; log in w.json, counters of the target in s.json
+# On a busy machine much is under way at a time: as many as are broken in it may be refused in one recovery.
+export URNIC_MAX_RECOVERY_ATTEMPTS=1000000
+target=
+# on_wire OPTIONS...: puts and gets f over a wire; its log in w.json. The target stays and is $target.
 on_wire() {
+  [ -z "$target" ] || stop_process "$target"
   target_on "$t"
-  local target=$last
-  : >wire.log
+  target=$last
   start wire "$urnic" wire --a "$i,role=server" --b "$t,role=client" --log w.json "$@"
   local wire=$last
   until_true 10 grep -q joining wire.log || fail "wire: $(cat wire.log)"
@@ -16,37 +19,47 @@ on_wire() {
   "$urnic" put f 10.77.0.1/f $client >put.log 2>&1 || fail "$*: $(cat put.log)"
   "$urnic" get 10.77.0.1/f b $client >get.log 2>&1 || fail "$*: $(cat get.log)"
   cmp -s f b || fail "$*: differs"
-  "$urnic" stat "$target" --json >s.json
+  until_true 3 at_rest  # what is under way arrives; should the farewell be lost, the target learns it when the wire goes
   stop_process "$wire"
-  stop_process "$target"
 }
 equal() { [ "$1" = "$2" ] || fail "$3: $1 and $2"; }
 counted() { json w.json "j['total']['a_to_b']['injected']['$1']"; }
+# comes_to EXPRESSION TEXT: over the counters of the target, `j`. What the wire gave it last it takes when it is its turn.
+comes_to() {
+  is_so() { "$urnic" stat "$target" --json >s.json && [ "$(json s.json "bool($1)")" = True ]; }
+  until_true 20 is_so "$1" || fail "$2: not $1: $(cat s.json)"
+}
+# all_arrive TEXT: what the wire let through was handed on, and what was handed on came.
+all_arrive() {
+  equal "$(json w.json "j['total']['a_to_b']['delivered']")" \
+    "$(json w.json "j['forwarded']['a_to_b']['frames'] + j['forwarded']['a_to_b']['no_link']")" "$1: handed on"
+  comes_to "j[0]['port']['rx_frames'] == $(json w.json "j['forwarded']['a_to_b']['frames']")" "$1: frames"
+}
 
 on_wire
-equal "$(json w.json "j['total']['a_to_b']['delivered']")" "$(json s.json 'j[0]["port"]["rx_frames"]')" "clean: frames"
-equal "$(json s.json 'j[0]["ended"]["iwarp"]["tcp"]["retransmits"] + j[0]["iwarp"]["rx_bad_tcp_checksum"] + j[0]["ended"]["iwarp"]["downgrades"]' | grep -c '^[0-9]')" 1 "clean"
+all_arrive clean
+comes_to 'j[0]["iwarp"]["rx_bad_tcp_checksum"] == 0 and j[0]["ended"]["iwarp"]["downgrades"] == 0' clean
 
 on_wire --faults badsum=0.01,skip_handshake=on,seed=7
 [ "$(counted badsum)" -gt 20 ] || fail "badsum: only $(counted badsum)"
-equal "$(counted badsum)" "$(json s.json 'j[0]["iwarp"]["rx_bad_tcp_checksum"]')" "broken checksums"
+comes_to "j[0]['iwarp']['rx_bad_tcp_checksum'] == $(counted badsum)" "broken checksums"
 
 on_wire --faults corrupt=0.01,skip_handshake=on,seed=8 --direction a-to-b
 [ "$(counted corrupt)" -gt 20 ] || fail "corrupt: only $(counted corrupt)"
-unseen=$(json s.json 'j[0]["iwarp"]["rx_tcp_dropped"]') refused=$(json s.json 'j[0]["ended"]["iwarp"]["recovery_attempts"]')
-[ "$refused" -le "$(counted corrupt)" ] && [ "$refused" -ge $(($(counted corrupt) - unseen)) ] ||
-  fail "corrupted $(counted corrupt), refused $refused, dropped before $unseen"
+# Each is refused, or was dropped before anybody looked at its payload.
+comes_to "(lambda seen, dropped: $(counted corrupt) - dropped <= seen <= $(counted corrupt))(
+  j[0]['ended']['iwarp']['recovery_attempts'], j[0]['iwarp']['rx_tcp_dropped'])" corrupted
 equal "$(json w.json "sum(j['total']['b_to_a']['injected'].values())")" 0 "the other direction"
 
 on_wire --faults loss=0.005,dup=0.005,reorder=0.01,skip_handshake=on,seed=9
 [ "$(counted loss)" -gt 10 ] && [ "$(counted dup)" -gt 10 ] && [ "$(counted reorder)" -gt 10 ] || fail "$(cat w.json)"
-equal "$(json w.json "j['total']['a_to_b']['delivered']")" "$(json s.json 'j[0]["port"]["rx_frames"]')" "lossy: frames"
+all_arrive lossy
 
 on_wire --phases "corrupt=0.01,skip_handshake=on@4M; clean@4M; reseg=1@4M; clean" --capture c.pcapng
 equal "$(json w.json 'len(j["phases"])')" 4 "phases"
 [ "$(json w.json 'j["phases"][0]["a_to_b"]["injected"]["corrupt"] > 0 and j["phases"][2]["a_to_b"]["injected"]["cut"] > 0 and sum(j["phases"][1]["a_to_b"]["injected"].values()) == 0')" = True ] ||
   fail "phases: $(cat w.json)"
-[ "$(json s.json 'j[0]["ended"]["iwarp"]["recovery_attempts"] > 0 and j[0]["ended"]["iwarp"]["downgrades"] > 0')" = True ] || fail "stat: $(cat s.json)"
+comes_to 'j[0]["ended"]["iwarp"]["recovery_attempts"] > 0 and j[0]["ended"]["iwarp"]["downgrades"] > 0' stat
 [ "$(stat -c %s c.pcapng)" -gt 40000000 ] || fail "the capture has only $(stat -c %s c.pcapng) octets"
 [ "$(od -An -tx4 -N4 c.pcapng | tr -d ' ')" = 0a0d0d0a ] || fail "not pcapng"
 done_testing

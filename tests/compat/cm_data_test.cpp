@@ -135,6 +135,7 @@ TEST_F(CmDataTest, WorkNamesMemoryByItsIovaAndByTheKeyOfItsLastRegistration) {
   for (ibv_mr* mr : {source, sink, last}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+// proves: DI-1
 TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
   connect();
   accept();
@@ -160,7 +161,7 @@ TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
   EXPECT_EQ(ibv_bind_mw(server_->qp, two, &bind), EINVAL) << "of type 2 by post_send";
   bind.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED;
   EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EINVAL);
-  bind.bind_info.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
+  bind.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
   EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EINVAL);
   bind.bind_info = {nullptr, at, 64, IBV_ACCESS_REMOTE_READ};
   EXPECT_EQ(ibv_bind_mw(server_->qp, one, &bind), EINVAL);
@@ -172,7 +173,8 @@ TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
   EXPECT_EQ(ibv_dealloc_pd(other), 0);
   EXPECT_EQ(one->rkey, first);
 
-  bind.bind_info = {region, at, 64, IBV_ACCESS_REMOTE_READ};
+  // Programs say besides what is no right of a window's.
+  bind.bind_info = {region, at, 64, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_LOCAL_WRITE};
   ASSERT_EQ(ibv_bind_mw(server_->qp, one, &bind), 0);
   EXPECT_NE(one->rkey, first);
   ibv_wc done = wait_for(server_->send_cq);

@@ -154,5 +154,25 @@ TEST_F(CmDataTest, AtomicsAreBuiltAsWell) {
   for (ibv_mr* mr : {into, target}) EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+// A target that serves many would end with a call that fails, as tgt does.
+// proves: DI-8
+TEST_F(CmTest, WhoAcceptsAPeerThatHasGoneIsToldByAnEvent) {
+  connect();
+  auto attr = small_qp();
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+  char into[8] = {};
+  ibv_mr* mr = rdma_reg_msgs(server_, into, sizeof into);
+  ASSERT_EQ(rdma_post_recv(server_, into, into, sizeof into, mr), 0);
+  rdma_destroy_qp(client_);
+  EXPECT_EQ(rdma_destroy_id(client_), 0);
+  ASSERT_EQ(rdma_create_id(peers_, &client_, this, RDMA_PS_TCP), 0);
+  usleep(200'000);  // it is mostly known then, and makes no difference
+  EXPECT_EQ(rdma_accept(server_, nullptr), 0);
+  pass(channel_, RDMA_CM_EVENT_CONNECT_ERROR);
+  const ibv_wc wc = wait_for(server_->recv_cq);
+  EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(rdma_dereg_mr(mr), 0);
+}
+
 }  // namespace
 }  // namespace cm

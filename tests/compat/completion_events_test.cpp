@@ -163,7 +163,8 @@ TEST_F(CompletionEvents, QueuesComeAndGoWhileAThreadTakesEvents) {
       ibv_ack_cq_events(which, 1);
     }
   });
-  for (int i = 0; i < 300; ++i) {
+  // Enough of them, and one that the thread was there for.
+  for (int i = 0; i < 300 || (taken == 0 && i < 100'000); ++i) {
     ibv_cq* cq = ibv_create_cq(context, 4, nullptr, channel, 0);
     ibv_qp_init_attr a{};
     a.qp_type = IBV_QPT_RC;

@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 
-PACKAGES = ["perftest", "rdmacm-utils", "ibverbs-utils", "fio", "qperf", "tgt", "libiscsi7", "libiscsi-bin"]
+PACKAGES = ["perftest", "rdmacm-utils", "ibverbs-utils", "fio", "qperf", "tgt", "libiscsi7", "libiscsi-bin", "libfabric1",
+            "libucx0"]
 OURS = ("libibverbs.so.1", "librdmacm.so.1")
 
 

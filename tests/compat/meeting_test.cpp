@@ -1,207 +1,56 @@
 // Connections without rdma_cm: two programs tell each other address, number and go to RTR and RTS.
-// Both ends here are in one process, over the kernel's TCP on loopback.
-#include <errno.h>
-#include <gtest/gtest.h>
-#include <infiniband/verbs.h>
-#include <unistd.h>
+#include "compat/meeting.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
+#include <vector>
 
+namespace meeting {
 namespace {
 
-constexpr std::uint8_t kLoopback[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
+// The regions allow it, the queue pairs do not.
+// proves: DI-2
+TEST_F(MeetingTest, WhatTheQueuePairDoesNotAllowIsRefused) {
+  for (End* end : {&a_, &b_}) end->init(IBV_ACCESS_REMOTE_READ);
+  ready(a_, b_);
+  ready(b_, a_);
+  ibv_qp_attr told;
+  ibv_qp_init_attr init;
+  ASSERT_EQ(ibv_query_qp(b_.qp, &told, IBV_QP_ACCESS_FLAGS, &init), 0);
+  EXPECT_EQ(told.qp_access_flags, unsigned{IBV_ACCESS_REMOTE_READ});
+  ASSERT_EQ(a_.send(1, IBV_WR_RDMA_READ, &b_), 0);
+  EXPECT_EQ(a_.next().status, IBV_WC_SUCCESS);
+  std::strcpy(a_.memory, "written");
+  ASSERT_EQ(a_.send(2, IBV_WR_RDMA_WRITE, &b_), 0);
+  (void)a_.next();  // the kernel has it
+  for (int i = 0; i < 10'000 && b_.state() == IBV_QPS_RTS; ++i) usleep(1000);
+  EXPECT_EQ(b_.state(), IBV_QPS_ERR);
+  EXPECT_STREQ(b_.memory + 32, "");
+}
 
-// A queue pair with queues and memory of its own.
-struct End {
-  ibv_cq* cq = nullptr;
-  ibv_mr* mr = nullptr;
-  ibv_qp* qp = nullptr;
-  char memory[64] = {};
+// proves: DI-2
+TEST_F(MeetingTest, WhoMayNotReadIsToldSo) {
+  for (End* end : {&a_, &b_}) end->init(IBV_ACCESS_REMOTE_WRITE);
+  ready(a_, b_);
+  ready(b_, a_);
+  std::strcpy(a_.memory, "unread");
+  ASSERT_EQ(a_.send(3, IBV_WR_RDMA_READ, &b_), 0);
+  EXPECT_EQ(a_.next().status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_STREQ(a_.memory, "unread");
+}
 
-  void make(ibv_context* context, ibv_pd* pd) {
-    cq = ibv_create_cq(context, 32, nullptr, nullptr, 0);
-    ASSERT_NE(cq, nullptr);
-    mr = ibv_reg_mr(pd, memory, sizeof memory,
-                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
-    ASSERT_NE(mr, nullptr);
-    ibv_qp_init_attr a{};
-    a.send_cq = a.recv_cq = cq;
-    a.qp_type = IBV_QPT_RC;
-    a.cap.max_send_wr = a.cap.max_recv_wr = 8;
-    a.cap.max_send_sge = a.cap.max_recv_sge = 1;
-    qp = ibv_create_qp(pd, &a);
-    ASSERT_NE(qp, nullptr);
-    init();
-  }
-  void init() const {
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_INIT;
-    a.port_num = 1;
-    ASSERT_EQ(
-        ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-        0);
-  }
-  void destroy_qp() {
-    if (qp != nullptr) {
-      EXPECT_EQ(ibv_destroy_qp(qp), 0);
-    }
-    qp = nullptr;
-  }
-  void destroy() {
-    destroy_qp();
-    if (mr != nullptr) {
-      EXPECT_EQ(ibv_dereg_mr(mr), 0);
-    }
-    if (cq != nullptr) {
-      EXPECT_EQ(ibv_destroy_cq(cq), 0);
-    }
-  }
-  int receive(std::uint64_t id) {
-    ibv_sge sge{reinterpret_cast<std::uint64_t>(memory) + 32, 32, mr->lkey};
-    ibv_recv_wr wr{}, *bad;
-    wr.wr_id = id;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    return ibv_post_recv(qp, &wr, &bad);
-  }
-  int send(std::uint64_t id, ibv_wr_opcode opcode = IBV_WR_SEND, const End* to = nullptr) {
-    ibv_sge sge{reinterpret_cast<std::uint64_t>(memory), 16, mr->lkey};
-    ibv_send_wr wr{}, *bad;
-    wr.wr_id = id;
-    wr.opcode = opcode;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    if (to != nullptr) {
-      wr.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(to->memory) + 32;
-      wr.wr.rdma.rkey = to->mr->rkey;
-    }
-    return ibv_post_send(qp, &wr, &bad);
-  }
-  // The next completion within 10 s.
-  ibv_wc next() const {
-    ibv_wc wc{};
-    for (int i = 0; i < 100'000; ++i) {
-      if (ibv_poll_cq(cq, 1, &wc) != 0) return wc;
-      usleep(100);
-    }
-    ADD_FAILURE() << "no completion";
-    return wc;
-  }
-  bool is_silent(int ms) const {
-    ibv_wc wc{};
-    for (int i = 0; i < ms; ++i) {
-      if (ibv_poll_cq(cq, 1, &wc) != 0) return false;
-      usleep(1000);
-    }
-    return true;
-  }
-  // What the library shows of it, from a thread of its own.
-  ibv_qp_state shown() const { return __atomic_load_n(&qp->state, __ATOMIC_RELAXED); }
-  ibv_qp_state state() const {
-    ibv_qp_attr a;
-    ibv_qp_init_attr i;
-    EXPECT_EQ(ibv_query_qp(qp, &a, IBV_QP_STATE, &i), 0);
-    return a.qp_state;
-  }
-};
-
-class MeetingTest : public testing::Test {
- protected:
-  void SetUp() override {
-    unsetenv("URNIC_CONFIG");
-    list_ = ibv_get_device_list(nullptr);
-    ASSERT_NE(list_[0], nullptr);
-    context_ = ibv_open_device(list_[0]);
-    ASSERT_NE(context_, nullptr);
-    pd_ = ibv_alloc_pd(context_);
-    ASSERT_NE(pd_, nullptr);
-    ibv_port_attr port;
-    ASSERT_EQ(ibv_query_port(context_, 1, &port), 0);
-    for (int i = 0; i < port.gid_tbl_len; ++i) {
-      ASSERT_EQ(ibv_query_gid(context_, 1, i, &gid_), 0);
-      gid_index_ = static_cast<std::uint8_t>(i);
-      if (std::memcmp(gid_.raw, kLoopback, 16) == 0) break;
-    }
-    ASSERT_EQ(std::memcmp(gid_.raw, kLoopback, 16), 0);
-    a_.make(context_, pd_);
-    b_.make(context_, pd_);
-  }
-  void TearDown() override {
-    a_.destroy();
-    b_.destroy();
-    c_.destroy();
-    EXPECT_EQ(ibv_dealloc_pd(pd_), 0);
-    EXPECT_EQ(ibv_close_device(context_), 0);
-    ibv_free_device_list(list_);
-  }
-  int to_rtr(const End& end, std::uint32_t number) const {
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_RTR;
-    a.path_mtu = IBV_MTU_1024;
-    a.dest_qp_num = number;
-    a.max_dest_rd_atomic = 1;
-    a.min_rnr_timer = 12;
-    a.ah_attr.is_global = 1;
-    a.ah_attr.grh.dgid = gid_;
-    a.ah_attr.grh.sgid_index = gid_index_;
-    a.ah_attr.port_num = 1;
-    return ibv_modify_qp(end.qp, &a,
-                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  }
-  // The shortest time-out there is.
-  static int to_rts(const End& end) {
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_RTS;
-    a.timeout = 1;
-    a.max_rd_atomic = 1;
-    return ibv_modify_qp(end.qp, &a,
-                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-  }
-  void ready(const End& end, const End& with) const {
-    ASSERT_EQ(to_rtr(end, with.qp->qp_num), 0);
-    EXPECT_EQ(end.state(), IBV_QPS_RTR);
-    ASSERT_EQ(to_rts(end), 0);
-    EXPECT_EQ(end.state(), IBV_QPS_RTS);
-    EXPECT_EQ(end.shown(), IBV_QPS_RTS);
-  }
-  static void one_way(End& from, End& to) {
-    std::strcpy(from.memory, "hello");
-    std::memset(to.memory, 0, sizeof to.memory);
-    ASSERT_EQ(to.receive(1), 0);
-    ASSERT_EQ(from.send(2), 0);
-    EXPECT_EQ(from.next().status, IBV_WC_SUCCESS);
-    const ibv_wc wc = to.next();
-    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
-    EXPECT_EQ(wc.byte_len, 16u);
-    EXPECT_EQ(wc.qp_num, to.qp->qp_num);
-    EXPECT_STREQ(to.memory + 32, "hello");
-  }
-  static void expect_lost(End& end) {
-    const ibv_wc first = end.next();
-    EXPECT_EQ(first.status, IBV_WC_RETRY_EXC_ERR) << ibv_wc_status_str(first.status);
-    EXPECT_EQ(first.wr_id, 1u);
-    const ibv_wc second = end.next();
-    EXPECT_EQ(second.status, IBV_WC_WR_FLUSH_ERR) << ibv_wc_status_str(second.status);
-    EXPECT_EQ(end.state(), IBV_QPS_ERR);
-    // Shown behind that, by the library's thread.
-    for (int i = 0; i < 10'000 && end.shown() != IBV_QPS_ERR; ++i) usleep(1000);
-    EXPECT_EQ(end.shown(), IBV_QPS_ERR);
-  }
-  // The lower number connects.
-  End& active() { return a_.qp->qp_num < b_.qp->qp_num ? a_ : b_; }
-  End& passive() { return &active() == &a_ ? b_ : a_; }
-
-  ibv_device** list_ = nullptr;
-  ibv_context* context_ = nullptr;
-  ibv_pd* pd_ = nullptr;
-  ibv_gid gid_{};
-  std::uint8_t gid_index_ = 0;
-  End a_, b_, c_;
-};
+// proves: DI-2
+TEST_F(MeetingTest, RightsMayComeWithTheLastMove) {
+  ready(a_, b_);
+  ASSERT_EQ(to_rtr(b_, a_.qp->qp_num), 0);
+  ibv_qp_attr a{};
+  a.qp_state = IBV_QPS_RTS;
+  a.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+  ASSERT_EQ(ibv_modify_qp(b_.qp, &a, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS), 0);
+  be_terminated();
+}
 
 // proves: DI-12
 TEST_F(MeetingTest, DataGoesBothWaysWhoeverIsReadyFirst) {
@@ -220,11 +69,8 @@ TEST_F(MeetingTest, DataGoesBothWaysWhoeverIsReadyFirst) {
     EXPECT_EQ(first.next().status, IBV_WC_SUCCESS);
     EXPECT_STREQ(first.memory, "written");
     // Back to the beginning, and once more the other way round.
-    ibv_qp_attr reset{};
-    reset.qp_state = IBV_QPS_RESET;
-    for (End* end : {&first, &second}) {
-      ASSERT_EQ(ibv_modify_qp(end->qp, &reset, IBV_QP_STATE), 0);
-      EXPECT_EQ(end->state(), IBV_QPS_RESET);
+    for (const End* end : {&first, &second}) {
+      end->reset();
       end->init();
     }
   }
@@ -237,7 +83,7 @@ TEST_F(MeetingTest, SendsPostedBeforeThePeerHasComeAreKept) {
     std::strcpy(early->memory, "early");
     ASSERT_EQ(to_rtr(*early, late.qp->qp_num), 0);
     EXPECT_EQ(early->send(1), EINVAL);  // not before RTS
-    ASSERT_EQ(to_rts(*early), 0);
+    ASSERT_EQ(to_rts(*early, 0), 0);
     ASSERT_EQ(early->send(1), 0);
     ASSERT_EQ(early->send(2), 0);
     EXPECT_TRUE(early->is_silent(100));
@@ -298,6 +144,18 @@ TEST_F(MeetingTest, APeerThatHasGoneIsNoticedByTheFirstSend) {
   expect_lost(left);
 }
 
+// A program that has what it wants goes without a word, as it may with InfiniBand: what its peer
+// has received is not followed by a flush that it would take for an error.
+// proves: DI-12
+TEST_F(MeetingTest, ReceivesOutliveAPeerThatHasEndedForAMoment) {
+  expect_outlives(passive(), active());
+}
+
+// proves: DI-12
+TEST_F(MeetingTest, SoTheyDoWhereThePeerWasConnectedTo) {
+  expect_outlives(active(), passive());
+}
+
 TEST_F(MeetingTest, AQueuePairMayBeDestroyedWhileItConnectsOrIsExpected) {
   ready(active(), passive());
   ASSERT_EQ(active().send(1), 0);
@@ -327,6 +185,63 @@ TEST_F(MeetingTest, WhoIsNotExpectedIsTurnedAway) {
   one_way(awaited, c_);
 }
 
+// Five others ask for one that nobody has told of them yet; then it is told of one that still
+// waits.
+TEST_F(MeetingTest, SoManyWaitForItAndTheOldestIsRefused) {
+  std::array<End, 5> others;
+  for (End& e : others) e.make(context_, pd_);
+  // Whose number is the largest is asked by all of them.
+  std::vector<End*> all{&a_, &b_};
+  for (End& e : others) all.push_back(&e);
+  std::sort(all.begin(), all.end(),
+            [](const End* x, const End* y) { return x->qp->qp_num < y->qp->qp_num; });
+  End& asked = *all.back();
+  all.pop_back();
+  End& late = *all.back();
+  all.pop_back();
+  ASSERT_EQ(all.size(), 5u);
+  const auto ask = [&](const End& e) {
+    ASSERT_EQ(to_rtr(e, asked.qp->qp_num), 0);
+    ASSERT_EQ(to_rts(e, 0), 0);
+  };
+  const auto count_lost = [&] {
+    return std::count_if(all.begin(), all.end(),
+                         [](const End* e) { return e->state() == IBV_QPS_ERR; });
+  };
+  for (End* e : all) {
+    ask(*e);
+    ASSERT_EQ(e->send(1), 0);
+    ASSERT_EQ(e->send(2), 0);
+  }
+  for (int i = 0; i < 10'000 && count_lost() == 0; ++i) usleep(1000);
+  ASSERT_EQ(count_lost(), 1);
+  End& refused = **std::find_if(all.begin(), all.end(),
+                                [](const End* e) { return e->state() == IBV_QPS_ERR; });
+  expect_lost(refused);
+  std::erase(all, &refused);
+  for (const End* e : all) EXPECT_TRUE(e->is_silent(20)) << "who is among the last four waits";
+
+  End& taken = *all.front();
+  ASSERT_EQ(asked.receive(3), 0);
+  ASSERT_EQ(asked.receive(4), 0);
+  ready(asked, taken);
+  for (const std::uint64_t id : {1, 2}) {
+    EXPECT_EQ(taken.next().wr_id, id);
+    EXPECT_EQ(asked.next().status, IBV_WC_SUCCESS);
+  }
+  one_way(asked, taken);
+  std::erase(all, &taken);
+  for (End* e : all) expect_lost(*e);
+
+  // Another time, with one that has not asked yet.
+  asked.reset();
+  asked.init();
+  ready(late, asked);
+  ready(asked, late);
+  one_way(late, asked);
+  for (End& e : others) e.destroy();
+}
+
 // proves: DI-12
 TEST_F(MeetingTest, WhatCannotBeConnectedToIsRefused) {
   EXPECT_EQ(to_rtr(a_, a_.qp->qp_num), EOPNOTSUPP);  // itself
@@ -343,3 +258,4 @@ TEST_F(MeetingTest, WhatCannotBeConnectedToIsRefused) {
 }
 
 }  // namespace
+}  // namespace meeting

@@ -1,6 +1,8 @@
 // The drop-in librdmacm over RoCE. Both ends are of one device, which sends to its own address.
 #include <errno.h>
 
+#include <chrono>
+
 #include "compat/roce_ids.h"
 #include "support/quiet_fork.h"
 
@@ -23,6 +25,13 @@ class RoceCmTest : public roce::RoceIdsTest {
   RoceCmTest() : RoceIdsTest(RDMA_PS_TCP) {}
   void listen() const { ASSERT_EQ(rdma_listen(listener_, 1), 0); }
   void resolve() { RoceIdsTest::resolve(port()); }
+  // The listener listens, and the client has its way and its queue pair.
+  void ready() {
+    listen();
+    resolve();
+    auto attr = cm::small_qp();
+    ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  }
   static rdma_conn_param saying(const char* text) {
     rdma_conn_param p{};
     p.private_data = text;
@@ -39,17 +48,18 @@ class RoceCmTest : public roce::RoceIdsTest {
     EXPECT_EQ(data_of(*e), padded("hello", kRequestOctets));
     EXPECT_EQ(rdma_ack_cm_event(e), 0);
   }
-  void connect() {
-    listen();
-    resolve();
+  // The client's event is still to be fetched.
+  void accept() {
     auto attr = cm::small_qp();
-    ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
-    request();
-    attr = cm::small_qp();
     ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
     rdma_conn_param p = saying("welcome");
     ASSERT_EQ(rdma_accept(server_, &p), 0);
     pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
+  }
+  void connect() {
+    ready();
+    request();
+    accept();
     auto* e = next(clients_, RDMA_CM_EVENT_ESTABLISHED);
     ASSERT_NE(e, nullptr);
     EXPECT_EQ(data_of(*e), padded("welcome", kReplyOctets));
@@ -95,13 +105,22 @@ TEST_F(RoceCmTest, TwoEndsFindEachOtherAndPart) {
   EXPECT_EQ(ibv_dereg_mr(in), 0);
 }
 
+// What a target frees its connections with.
+// proves: DI-23
+TEST_F(RoceCmTest, WhenNumbersHaveRestedBothEndsHearOfIt) {
+  if (!within()) return;
+  connect();
+  ASSERT_EQ(rdma_disconnect(client_), 0);
+  pass(clients_, RDMA_CM_EVENT_DISCONNECTED);
+  pass(listeners_, RDMA_CM_EVENT_DISCONNECTED);
+  pass(clients_, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  pass(listeners_, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
 // proves: DI-23
 TEST_F(RoceCmTest, ARefusalSaysWhyAndNobodyThereIsOne) {
   if (!within()) return;
-  listen();
-  resolve();
-  auto attr = cm::small_qp();
-  ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  ready();
   request();
   ASSERT_EQ(rdma_reject(server_, "no", 2), 0);
   auto* e = next(clients_, RDMA_CM_EVENT_REJECTED);
@@ -118,7 +137,7 @@ TEST_F(RoceCmTest, ARefusalSaysWhyAndNobodyThereIsOne) {
   pass(clients_, RDMA_CM_EVENT_ADDR_RESOLVED);
   ASSERT_EQ(rdma_resolve_route(client_, 1000), 0);
   pass(clients_, RDMA_CM_EVENT_ROUTE_RESOLVED);
-  attr = cm::small_qp();
+  auto attr = cm::small_qp();
   ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
   rdma_conn_param p = saying("hello");
   ASSERT_EQ(rdma_connect(client_, &p), 0);
@@ -161,10 +180,7 @@ class RoceRetriesTest : public RoceCmTest {
 // proves: DI-23
 TEST_F(RoceRetriesTest, EachEndRepeatsAsOftenAsTheOtherSays) {
   if (!within()) return;
-  listen();
-  resolve();
-  auto attr = cm::small_qp();
-  ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  ready();
   rdma_conn_param p = saying("hello");
   p.retry_count = 200;  // as many as there are
   p.rnr_retry_count = 1;
@@ -175,7 +191,7 @@ TEST_F(RoceRetriesTest, EachEndRepeatsAsOftenAsTheOtherSays) {
   EXPECT_EQ(e->param.conn.retry_count, 7);
   EXPECT_EQ(e->param.conn.rnr_retry_count, 1);
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
-  attr = cm::small_qp();
+  auto attr = cm::small_qp();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
   p = saying("welcome");
   p.rnr_retry_count = 7;
@@ -196,6 +212,35 @@ TEST_F(RoceRetriesTest, EachEndRepeatsAsOftenAsTheOtherSays) {
   // Once, and then no more.
   ASSERT_EQ(rdma_post_send(server_, nullptr, octets, 8, mr, IBV_SEND_SIGNALED), 0);
   EXPECT_EQ(cm::wait_for(server_->send_cq).status, IBV_WC_RNR_RETRY_EXC_ERR);
+  rdma_destroy_qp(client_);
+  rdma_destroy_qp(server_);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+// proves: DI-23
+TEST_F(RoceCmTest, TheTimeOutIsTheProgramsWhereItSaysOne) {
+  if (!within()) return;
+  ready();
+  std::uint8_t code = 8;  // a millisecond; the way between them gives two seconds
+  ASSERT_EQ(rdma_set_option(client_, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &code, 1), 0);
+  request();
+  accept();
+  pass(clients_, RDMA_CM_EVENT_ESTABLISHED);
+  ibv_qp_attr told;
+  ibv_qp_init_attr init;
+  ASSERT_EQ(ibv_query_qp(client_->qp, &told, IBV_QP_TIMEOUT, &init), 0);
+  EXPECT_EQ(told.timeout, code);
+  // A peer that answers nothing any more.
+  ibv_qp_attr error{};
+  error.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(server_->qp, &error, IBV_QP_STATE), 0);
+  char octets[8] = {};
+  ibv_mr* mr = ibv_reg_mr(client_->pd, octets, sizeof octets, IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_NE(mr, nullptr);
+  const auto begun = std::chrono::steady_clock::now();
+  ASSERT_EQ(rdma_post_send(client_, nullptr, octets, 8, mr, IBV_SEND_SIGNALED), 0);
+  EXPECT_EQ(cm::wait_for(client_->send_cq).status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4));
   rdma_destroy_qp(client_);
   rdma_destroy_qp(server_);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
@@ -280,6 +325,99 @@ TEST_F(RoceCmTest, APortIsKeptFromWhenItIsBound) {
   EXPECT_EQ(rdma_bind_addr(other, any(strange)), -1);
   EXPECT_EQ(errno, ENODEV);
   EXPECT_EQ(rdma_destroy_id(other), 0);
+}
+
+// proves: DI-8
+TEST_F(RoceCmTest, AnIdHasAPathAndItsQueuePairAPeer) {
+  if (!within()) return;
+  connect();
+  for (rdma_cm_id* id : {client_, server_}) {
+    ASSERT_EQ(id->route.num_paths, 1);
+    const ibv_sa_path_rec& path = *id->route.path_rec;
+    ibv_gid own{};
+    ASSERT_EQ(ibv_query_gid(id->verbs, 1, 0, &own), 0);
+    EXPECT_EQ(std::memcmp(&path.sgid, &own, sizeof own), 0);
+    EXPECT_EQ(std::memcmp(&path.dgid, &own, sizeof own), 0);
+    ibv_port_attr port{};
+    ASSERT_EQ(ibv_query_port(id->verbs, 1, &port), 0);
+    EXPECT_EQ(path.mtu, port.active_mtu);
+    EXPECT_EQ(path.pkey, 0xffff);
+    EXPECT_EQ(path.packet_life_time, 16);
+    ibv_qp_attr attr{};
+    ibv_qp_init_attr init{};
+    ASSERT_EQ(ibv_query_qp(id->qp, &attr, IBV_QP_DEST_QPN, &init), 0);
+    EXPECT_EQ(attr.dest_qp_num, (id == client_ ? server_ : client_)->qp->qp_num);
+  }
+}
+
+// What the client asks for is what the server serves, and the other way round, as cm of a kernel
+// tells it.
+// proves: DI-8
+TEST_F(RoceCmTest, ARequestSaysWhatIsToBeServed) {
+  if (!within()) return;
+  ready();
+  rdma_conn_param p = saying("hello");
+  p.responder_resources = 2;
+  p.initiator_depth = 5;
+  ASSERT_EQ(rdma_connect(client_, &p), 0);
+  auto* e = next(listeners_, RDMA_CM_EVENT_CONNECT_REQUEST);
+  ASSERT_NE(e, nullptr);
+  server_ = e->id;
+  EXPECT_EQ(e->param.conn.responder_resources, 5);
+  EXPECT_EQ(e->param.conn.initiator_depth, 2);
+  EXPECT_EQ(rdma_ack_cm_event(e), 0);
+}
+
+// A kernel says nothing of it at the passive end.
+// proves: DI-8
+TEST_F(RoceCmTest, EstablishedSaysWhatBothEndsHaveAgreedOn) {
+  if (!within()) return;
+  ready();
+  rdma_conn_param p = saying("hello");
+  p.responder_resources = 2;
+  p.initiator_depth = 9;
+  request(p);
+  auto attr = cm::small_qp();
+  ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
+  p = saying("welcome");
+  p.responder_resources = 3;
+  p.initiator_depth = 1;
+  ASSERT_EQ(rdma_accept(server_, &p), 0);
+  auto* e = next(listeners_, RDMA_CM_EVENT_ESTABLISHED);
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->param.conn.responder_resources, 0);
+  EXPECT_EQ(e->param.conn.initiator_depth, 0);
+  EXPECT_EQ(rdma_ack_cm_event(e), 0);
+  e = next(clients_, RDMA_CM_EVENT_ESTABLISHED);
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->param.conn.responder_resources, 1);
+  EXPECT_EQ(e->param.conn.initiator_depth, 3);
+  EXPECT_EQ(rdma_ack_cm_event(e), 0);
+}
+
+// As with a kernel: libfabric binds to "localhost" to see what devices there are.
+// proves: DI-9
+TEST_F(RoceCmTest, ALoopbackAddressThatNoDeviceHasStandsForAll) {
+  if (!within()) return;
+  rdma_cm_id* everywhere = nullptr;
+  ASSERT_EQ(rdma_create_id(listeners_, &everywhere, this, RDMA_PS_TCP), 0);
+  sockaddr_in loopback = at(0);
+  loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(rdma_bind_addr(everywhere, any(loopback)), 0);
+  EXPECT_EQ(everywhere->verbs, nullptr);
+  const auto* shown = reinterpret_cast<const sockaddr_in*>(rdma_get_local_addr(everywhere));
+  EXPECT_EQ(ntohl(shown->sin_addr.s_addr), INADDR_LOOPBACK);
+  EXPECT_NE(shown->sin_port, 0);
+  int on = 1;  // is bound again, to the same
+  EXPECT_EQ(rdma_set_option(everywhere, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on),
+            0);
+  ASSERT_EQ(rdma_listen(everywhere, 1), 0);
+  RoceIdsTest::resolve(ntohs(rdma_get_src_port(everywhere)));
+  auto attr = cm::small_qp();
+  ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);
+  request();
+  EXPECT_EQ(server_->verbs, client_->verbs);
+  EXPECT_EQ(rdma_destroy_id(everywhere), 0);
 }
 
 // As with a kernel, which ends the connections of a process that exits.

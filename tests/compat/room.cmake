@@ -18,10 +18,19 @@ if(NOT URNIC_SANITIZE)
   add_test(NAME compat.programs
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/programs --build ${CMAKE_BINARY_DIR})
   set_tests_properties(compat.programs PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS "compat;peer" RUN_SERIAL ON)
+  # The tests by which makers of cards prove their providers, unmodified.
+  add_test(NAME compat.rdma-core
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/rdma-core-tests --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(compat.rdma-core PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 LABELS "compat;peer" RUN_SERIAL ON)
+  # One end killed, stopped, or stopped for a moment: a few rows; docs/programs-faults.md has all.
+  add_test(NAME compat.programs-faults
+           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/programs --build ${CMAKE_BINARY_DIR} --faults kill)
+  set_tests_properties(compat.programs-faults PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS "compat;peer" RUN_SERIAL ON)
   # Against the kernel's own devices, in the guest of tests/interop; each cell has its second try by itself.
   foreach(device siw rxe)
     add_test(NAME compat.programs-${device}
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/programs --build ${CMAKE_BINARY_DIR} --over ${device})
-    set_tests_properties(compat.programs-${device} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS "compat;interop;cases" RUN_SERIAL ON)
+    set_tests_properties(compat.programs-${device} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS "compat;interop;cases")
   endforeach()
+  set_tests_properties(compat.programs-siw PROPERTIES COST 250)  # the longest of the guests' tests begins first
 endif()

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <thread>
@@ -296,6 +297,7 @@ TEST_F(VerbsTest, ParentAndThreadDomainsCountTheirUsers) {
   EXPECT_EQ(ibv_dealloc_td(td), 0);
 }
 
+// proves: DI-1
 TEST_F(VerbsTest, OnlyAskedForQueuePairsAndQueuesHaveTheExtendedCalls) {
   ibv_cq_init_attr_ex c{};
   c.cqe = 16;
@@ -324,6 +326,12 @@ TEST_F(VerbsTest, OnlyAskedForQueuePairsAndQueuesHaveTheExtendedCalls) {
   EXPECT_EQ(ibv_create_qp_ex(context_, &x), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
   x.send_ops_flags = IBV_QP_EX_WITH_SEND;
+  x.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  x.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+  errno = 0;
+  EXPECT_EQ(ibv_create_qp_ex(context_, &x), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  x.create_flags = 0;  // none of them: said, and nothing asked for
   ibv_qp* qp = ibv_create_qp_ex(context_, &x);
   ASSERT_NE(qp, nullptr);
   ibv_qp_ex* ex = ibv_qp_to_qp_ex(qp);
@@ -355,6 +363,27 @@ TEST_F(VerbsTest, WhatIsNotSupportedFails) {
   ibv_alloc_dm_attr dm{};
   EXPECT_EQ(ibv_alloc_dm(context_, &dm), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
+}
+
+// proves: DI-1
+TEST_F(VerbsTest, AChannelWithoutADescriptorSaysSo) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(0);
+  ASSERT_GE(next, 0);
+  EXPECT_EQ(close(next), 0);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  errno = 0;
+  ibv_comp_channel* channel = ibv_create_comp_channel(context_);
+  const int error = errno;
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(channel, nullptr);
+  EXPECT_EQ(error, EMFILE);
+  channel = ibv_create_comp_channel(context_);
+  ASSERT_NE(channel, nullptr);
+  EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 }
 
 }  // namespace

@@ -63,6 +63,22 @@ TEST_F(Admitting, PlainWritesAreAdmittedAlike_R87) {
   EXPECT_FALSE(in_line(w)) << "cut short";
 }
 
+// proves: E-55
+TEST_F(Admitting, E55_WhatTheQueuePairDoesNotAllowIsRefusedWhateverTheRegionAllows) {
+  const Octets write = write_segment(key, address(bytes.data()), Octets(10));
+  PlainWrite w;
+  ASSERT_TRUE(admit_plain_write(s, write, &w));
+  s.remote_access = kRemoteRead | verbs::kRemoteAtomic;
+  EXPECT_EQ(refused(write), Violation::WriteAccess);
+  EXPECT_EQ(refused(write, false), Violation::WriteAccess);
+  EXPECT_FALSE(admit_plain_write(s, write, &w));
+  EXPECT_EQ(refused(write_segment(key ^ 1, address(bytes.data()), Octets(10))),
+            Violation::TaggedInvalidStag)
+      << "of a key that names nothing no more is told than before";
+  s.reset();
+  EXPECT_TRUE(admit_plain_write(s, write, &w)) << "another life";
+}
+
 TEST_F(Admitting, ZeroLengthTaggedIsNotChecked) {
   EXPECT_EQ(admit(write_segment(0, 0, {})).what, Admit::Place);
   EXPECT_EQ(admit(write_segment(0xFFFFFFFF, ~0ull, {})).what, Admit::Place);

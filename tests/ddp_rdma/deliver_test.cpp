@@ -122,6 +122,30 @@ TEST_F(Delivery, ReadSourceIsCheckedAtTheDoorbell) {
   EXPECT_EQ(s.inbound_reads.ready(), 1u);
 }
 
+// proves: E-55
+TEST_F(Delivery, E55_ReadsAndAtomicsAreHeldToTheRightsOfTheQueuePair) {
+  alignas(8) std::uint8_t word[8] = {};
+  const auto words = table.register_memory(kPd, word, 8, kLocalWrite | verbs::kRemoteAtomic);
+  AtomicRequest add;
+  add.code = AtomicCode::FetchAdd;
+  add.data = 5;
+  add.stag = words;
+  add.to = address(word);
+  s.remote_access = verbs::kRemoteWrite | verbs::kRemoteAtomic;
+  EXPECT_EQ(take(read_request(1, 10, source_key, address(source.data()))), Violation::ReadAccess);
+  s.reset();
+  s.set_limits(4, 4);
+  s.remote_access = kRemoteWrite | kRemoteRead;
+  EXPECT_EQ(take(atomic_request(1, add)), Violation::ReadAccess);
+  EXPECT_EQ(word[0], 0);
+  s.reset();
+  s.set_limits(4, 4);
+  s.remote_access = kRemoteRead;
+  EXPECT_EQ(take(read_request(1, 10, source_key, address(source.data()))), Violation::None);
+  s.remote_access = verbs::kRemoteAtomic;
+  EXPECT_EQ(take(atomic_request(2, add)), Violation::None);
+}
+
 TEST_F(Delivery, CountsThatDoNotMatchWhatWasPlacedAreViolations) {
   post_receive(1, 0, 64);
   post_receive(2, 0, 64);

@@ -3,16 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <vector>
 
+#include "device/polling_habit.h"
 #include "tests/support/wired_ends.h"
 
 namespace urnic {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using engine::Gathering;
+using engine::PollingHabit;
 const Instant kStart = Instant() + Duration::ms(7);
 
 TEST(Gathering, TheFirstBehindAPollGoesAtOnceThoseBehindItAreKept) {
@@ -57,16 +61,24 @@ TEST(Gathering, NoneIsKeptForLong) {
 
 class Gathered : public test::WiredEnds {
  protected:
+  Gathered() : WiredEnds(true) {}
   void SetUp() override {
     WiredEnds::SetUp();
     sink_ = server.add(test::kAllRights);
     source_ = client.add(access_local_write);
   }
-  // Long enough to be believed.
-  void poll_all_the_time() {
+  // Long enough to be believed. False: there was a pause, as on a machine that puts it aside.
+  bool poll_all_the_time() {
     Completion none[1];
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(3);
-    while (std::chrono::steady_clock::now() < end) EXPECT_EQ(client.cq.poll(none), 0u);
+    auto longest = Clock::duration::zero();
+    auto last = Clock::now();
+    for (const auto end = last + std::chrono::milliseconds(3); last < end; ++polls_) {
+      EXPECT_EQ(client.cq.poll(none), 0u);
+      const auto now = Clock::now();
+      longest = std::max(longest, now - last);
+      last = now;
+    }
+    return longest < nanoseconds(PollingHabit::kPause);
   }
   void post(Opcode op, std::uint64_t at) {
     const Sge from{reinterpret_cast<std::uintptr_t>(client.memory.data()) + at, 8, source_.lkey()};
@@ -82,15 +94,18 @@ class Gathered : public test::WiredEnds {
   }
   // By polls alone, which never hand over to the thread.
   void poll_for(unsigned n) {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto begin = Clock::now();
     Completion c[16];
     for (unsigned got = 0; got < n; got += client.cq.poll(c)) {
-      ASSERT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+      ASSERT_LT(Clock::now() - begin, std::chrono::seconds(5));
     }
   }
-  std::uint64_t system_calls() { return client.device.stats().port.syscalls; }
+  static std::chrono::nanoseconds nanoseconds(Duration d) {
+    return std::chrono::nanoseconds(d.count_ns());
+  }
 
   MemoryRegion sink_, source_;
+  std::uint64_t polls_ = 0;  // asked for by poll_all_the_time
 };
 
 // Nothing but the data says here that a Write has come.
@@ -101,43 +116,82 @@ class Gathered : public test::WiredEnds {
 #define SKIP_WITH_THREADS() static_cast<void>(0)
 #endif
 
-// proves: E-51
+// proves: E-51, if undisturbed
 TEST_P(Gathered, ManyLeaveInFewSystemCalls) {
   SKIP_WITH_THREADS();
-  constexpr unsigned kSends = 128, kRounds = 400, kEnough = 10;
-  unsigned good = 0;
-  for (unsigned round = 0; round < kRounds && good < kEnough; ++round) {
-    const std::uint64_t before = system_calls();
-    poll_all_the_time();
-    for (unsigned i = 0; i < kSends; ++i) post(Opcode::write, i * 8);
+  constexpr unsigned kSends = 32, kEnough = 4, kMany = 400;
+  static_assert(kSends < Gathering::kMost);
+  // Rounds without a pause: all of them, those in which few system calls were made, and of those in
+  // which the posts were quick such in which the polls behind sent them, and did not.
+  unsigned rounds = 0, few = 0, good = 0, bad = 0;
+  const auto end = Clock::now() + std::chrono::seconds(40);
+  while (good < kEnough && bad < kEnough && (few != 0 || rounds < kMany) && Clock::now() < end) {
+    const EngineStats before = client.device.stats();
+    polls_ = 0;
+    const bool steady = poll_all_the_time();
+    const auto first = Clock::now();
+    auto last = first;
+    auto longest = Clock::duration::zero();
+    for (unsigned i = 0; i < kSends; ++i) {
+      post(Opcode::write, i * 8);
+      longest = std::max(longest, Clock::now() - last);
+      last = Clock::now();
+    }
+    // Else the last post may have sent them all, for they were old, and not the polls.
+    const bool quick = last - first < nanoseconds(Gathering::kLongest);
     // The poll sends what was kept; nobody waits for the thread, which may take long to see.
     Completion c[kSends];
     const unsigned at_once = client.cq.poll(c) + client.cq.poll(c) + client.cq.poll(c);
+    const bool paused = std::max(longest, Clock::now() - last) > nanoseconds(PollingHabit::kPause);
+    const EngineStats after = client.device.stats();
     if (at_once < kSends) poll_for(kSends - at_once);
-    if (at_once == kSends && system_calls() - before <= kSends / 8) ++good;
+    if (!steady || paused) continue;
+    ++rounds;
+    // On a busy machine the thread may not have come to watch yet, and then each leaves by itself,
+    // or have the engine, which no poll gets meanwhile.
+    const std::uint64_t served = after.polls - before.polls;
+    const bool gathered = after.port.syscalls - before.port.syscalls <= kSends / 8;
+    if (gathered && at_once == kSends) {
+      ++few;
+      good += quick ? 1 : 0;
+    } else if (gathered && quick && served >= polls_ + 2) {
+      ++bad;
+    }
   }
-  // On a busy machine it does not poll all the time in every round.
 #ifdef __SANITIZE_ADDRESS__
   if (good < kEnough) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
 #endif
-  EXPECT_EQ(good, kEnough);
+  EXPECT_LT(bad, kEnough) << "what is kept stays behind a poll";
+  // Quick or not, some leave together; that the polls send them shows where all are quick.
+  if (few == 0 && bad < kEnough) {
+    EXPECT_LT(rounds, kMany) << "each leaves by itself";
+  }
+  if (good < kEnough && !HasFailure()) {
+    GTEST_SKIP() << "a busy machine: in 40 s " << rounds << " rounds without a pause, " << few
+                 << " of few system calls, " << good << " of them quick";
+  }
 }
 
 // Nobody polls behind the posts: the thread sends what was kept.
-// proves: E-51
+// proves: E-51, if undisturbed
 TEST_P(Gathered, WhatIsKeptLeavesWithoutAPoll) {
   SKIP_WITH_THREADS();
   constexpr unsigned kSends = 7;
-  for (int round = 0; round < 50; ++round) {
+  // Rounds in which they were kept: it had polled all the time, and posted without a pause.
+  unsigned kept = 0;
+  const auto end = Clock::now() + std::chrono::seconds(40);
+  for (unsigned round = 0; kept < 50 && Clock::now() < end; ++round) {
     client.fill(static_cast<std::uint8_t>(round));
-    poll_all_the_time();
+    const bool steady = poll_all_the_time();
+    const auto begin = Clock::now();
     for (unsigned i = 0; i < kSends; ++i) post(Opcode::write, i * 8);
-    const auto begin = std::chrono::steady_clock::now();
+    kept += steady && Clock::now() - begin < nanoseconds(Gathering::kLongest) ? 1 : 0;
     while (std::atomic_ref(server.memory[kSends * 8 - 1]).load() != client.memory[kSends * 8 - 1]) {
-      ASSERT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << round;
+      ASSERT_LT(Clock::now() - begin, std::chrono::seconds(5)) << round;
     }
     collect(kSends);
   }
+  if (kept == 0) GTEST_SKIP() << "a busy machine: nothing was kept in 40 s";
 }
 
 // Nor is anything overtaken by the end.

@@ -2,8 +2,10 @@
 // wakes.
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "device/observed_driver.h"
@@ -25,18 +27,18 @@ TEST_F(HandOver, APollLeavesThePortArmedForTheSleeper) {
   }
 }
 
-// One poll now and then takes nothing away from the sleeper: not even the thread has to wake.
+// One poll now and then takes nothing away from the sleeper: not even the thread has to wake. Nor
+// does a timer of the interface's own wake it, which would find the port not armed for a moment.
 TEST_F(HandOver, ASinglePollDoesNotWakeTheSleeper) {
   drive();
-  ASSERT_TRUE(soon([&] { return seen.armed.load(); }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_TRUE(sleeps_for_long());
   const std::uint64_t sleeps = driver->sleeps();
   for (int i = 0; i < 100; ++i) {
     driver->app_poll();
     EXPECT_TRUE(seen.armed);
     std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
-  EXPECT_LE(driver->sleeps(), sleeps + 2);  // for the interface's own timers
+  EXPECT_EQ(driver->sleeps(), sleeps);
 }
 
 struct Elsewhere {
@@ -121,26 +123,70 @@ TEST_F(HandOver, SayingThatItSleepsIsEnough) {
 // Not disturbed: what arrives while the application polls all the time wakes nobody. Judged where
 // it did poll all the time, in this round and the two before: after a pause it is believed again
 // only at the end of a whole window (PollingHabit::kWindow, as long as a round), which may lie in
-// the second round behind the pause.
+// the second round behind the pause. On a busy machine such rounds are rare, and in some the thread
+// gets up for a pause before them: it does in rounds in which nothing arrives as well.
 TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   drive();
   ASSERT_TRUE(poll_until_watched());
-  unsigned woken = 0, judged = 0, steady_rounds = 0;
-  for (int i = 0; i < 5000 && judged < 100; ++i) {
+  constexpr int kEnough = 100;
+  struct {
+    int judged = 0, woken = 0;
+    double share() const { return static_cast<double>(woken) / judged; }
+  } quiet, busy;
+  int steady_rounds = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+  for (int i = 0; std::min(quiet.judged, busy.judged) < kEnough; ++i) {
+    if (std::chrono::steady_clock::now() > end) break;
     const std::uint64_t sleeps = driver->sleeps();
-    arrive();
+    if (i % 2 == 0) arrive();
     const bool polled = poll_for(std::chrono::milliseconds(1));
     steady_rounds = polled ? steady_rounds + 1 : 0;
-    if (steady_rounds > 2) {
-      ++judged;
-      woken += driver->sleeps() != sleeps ? 1 : 0;
-    }
+    if (steady_rounds <= 2) continue;
+    auto& rounds = i % 2 == 0 ? busy : quiet;
+    ++rounds.judged;
+    rounds.woken += driver->sleeps() != sleeps ? 1 : 0;
   }
-  if (kSlowPolls && judged < 100)
-    GTEST_SKIP() << judged << " rounds in which it polled all the time";
-  ASSERT_EQ(judged, 100u);
-  EXPECT_LE(woken, 50u);
+  if (std::min(quiet.judged, busy.judged) < kEnough / 2) {
+    GTEST_SKIP() << busy.judged << " rounds in which it polled all the time";
+  }
+  EXPECT_LE(busy.share(), quiet.share() + 1.0 / 3) << busy.judged << " and " << quiet.judged;
+}
+
+// It is the polls that put off the alarm by which the thread notices that they have ended, not the
+// thread, which would have to get up for it.
+// proves: E-51
+TEST_F(HandOver, E51_PollsPutTheThreadsAlarmOff) {
+  if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
+  const int wake = dup(0), timer = dup(0);  // the numbers that the driver's get
+  close(wake);
+  close(timer);
+  drive();
+  ASSERT_TRUE(poll_until_watched());
+  const auto left = [&] {
+    itimerspec t{};
+    EXPECT_EQ(timerfd_gettime(timer, &t), 0);
+    return t.it_value.tv_nsec;
+  };
+  // The thread sets the alarm each time before it sleeps; what it did between our two looks may be
+  // seen late. So it is not the thread that sets it a third time in one sleep.
+  std::uint64_t sleep = driver->sleeps();
+  std::int64_t before = left();
+  int set = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (set < 3 && std::chrono::steady_clock::now() < end) {
+    driver->app_poll();
+    const std::int64_t now = left();
+    if (now > before) ++set;
+    const std::uint64_t sleeps = driver->sleeps();
+    if (sleeps != sleep) set = 0;
+    sleep = sleeps;
+    before = now;
+  }
+#ifdef __SANITIZE_ADDRESS__
+  if (set < 3) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
+#endif
+  EXPECT_EQ(set, 3);
 }
 
 // proves: E-51
@@ -168,20 +214,24 @@ TEST_F(HandOver, E51_TheSleeperIsToldOfADeadlineBeforeTheOneItKnows) {
   driver.reset();
 }
 
-// Who says before each poll that it is about to sleep does not poll all the time, however fast.
+// Who says before each poll that it is about to sleep does not poll all the time, however fast: not
+// where it would otherwise be known to, which a busy machine keeps it from now and then.
 // proves: E-51
 TEST_F(HandOver, E51_WhoSaysThatItSleepsIsNotBelievedToPoll) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   seen.deaf = true;
   drive();
   ASSERT_TRUE(sleeps_for_long());
-  using Clock = std::chrono::steady_clock;
-  for (const auto end = Clock::now() + std::chrono::milliseconds(300); Clock::now() < end;) {
-    for (int i = 0; i < 1000; ++i) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+  for (int fast = 0, steady_rounds = 0; fast < 50 && std::chrono::steady_clock::now() < end;) {
+    bool armed = true;
+    const bool polled = poll_for(std::chrono::milliseconds(1), [&] {
+      armed = armed && seen.armed;
       driver->hand_over();
-      driver->app_poll();
-    }
-    ASSERT_TRUE(seen.armed);
+    });
+    ASSERT_TRUE(armed);
+    steady_rounds = polled ? steady_rounds + 1 : 0;
+    fast += steady_rounds > 2 ? 1 : 0;
   }
 }
 

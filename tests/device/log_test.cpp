@@ -119,6 +119,11 @@ TEST_F(LogTest, AFullQueueLosesTheOldestAndHoldsNobodyUp) {
   const std::string pipe = directory + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const port::Fd reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  // Full from the beginning, whenever the thread that writes gets its turn.
+  const port::Fd filler(open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  const std::string zeroes(4096, '0');
+  while (write(filler.get(), zeroes.data(), zeroes.size()) > 0) {
+  }
   auto log = engine::Log::open(config("server", "info", pipe));
   ASSERT_TRUE(log.ok() && *log != nullptr);
   const std::string padding(200, '.');
@@ -140,7 +145,8 @@ TEST_F(LogTest, AFullQueueLosesTheOldestAndHoldsNobodyUp) {
   reading.join();
   EXPECT_THAT(text, HasSubstr("line 19000."));
   EXPECT_THAT(text, HasSubstr("line 19999."));
-  EXPECT_THAT(text, Not(HasSubstr("line 10000.")));
+  EXPECT_LE(times(text, ": line "), 1024u + 1)
+      << "those that wait, and the one that was being written";
 }
 
 // proves: E-48

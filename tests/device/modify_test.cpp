@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "urnic/urnic.h"
 
@@ -31,12 +34,25 @@ struct Modify : ::testing::Test {
     EXPECT_TRUE(d.ok());
     return d.ok() ? *d : Device();
   }
+  // What the client's connect says; the server accepts.
+  static Result<void> join(Listener& listener, QueuePair& server, QueuePair& client) {
+    std::thread accepting([&] {
+      auto request = listener.next(10000);
+      ASSERT_TRUE(request.ok());
+      EXPECT_TRUE(request->accept(server).ok());
+    });
+    auto up = client.connect("10.77.0.1:4000");
+    accepting.join();
+    return up;
+  }
   struct End {
     explicit End(Device& d) {
       pd = *d.alloc_pd();
       cq = *d.create_cq(64);
+      events = *d.create_event_queue();
       QpOptions o;
       o.send_cq = o.receive_cq = cq;
+      o.events = events;
       qp = *d.create_qp(pd, o);
     }
     // "rs": what is taken of a receive and of a send; '-' for what is refused as wrong_state.
@@ -64,6 +80,7 @@ struct Modify : ::testing::Test {
     }
     ProtectionDomain pd;
     CompletionQueue cq;
+    EventQueue events;
     QueuePair qp;
   };
   std::string directory;
@@ -98,6 +115,8 @@ TEST_F(Modify, IB109_IB118_ARefusedMoveSaysWrongStateAndChangesNothing) {
   EXPECT_EQ(e.qp.state(), QpState::error);
 }
 
+// And what is told of it says which of its connections it is of.
+// proves: E-43
 TEST_F(Modify, AQueuePairIsConnectedAgainAfterReset) {
   ASSERT_TRUE(server.wait_link(10000) && client.wait_link(10000));
   End s(server), c(client);
@@ -105,13 +124,7 @@ TEST_F(Modify, AQueuePairIsConnectedAgainAfterReset) {
   ASSERT_TRUE(listener.ok());
   for (int life = 0; life < 3; ++life) {
     SCOPED_TRACE(life);
-    std::thread accepting([&] {
-      auto request = listener->next(10000);
-      ASSERT_TRUE(request.ok());
-      EXPECT_TRUE(request->accept(s.qp).ok());
-    });
-    const auto up = c.qp.connect("10.77.0.1:4000");
-    accepting.join();
+    const auto up = join(*listener, s.qp, c.qp);
     ASSERT_TRUE(up.ok()) << up.error().message;
     EXPECT_EQ(c.qp.state(), QpState::rts);
     ASSERT_TRUE(s.qp.post_receive({7, {}}).ok());
@@ -123,7 +136,85 @@ TEST_F(Modify, AQueuePairIsConnectedAgainAfterReset) {
       ASSERT_TRUE(qp->modify(QpState::reset).ok());
       ASSERT_TRUE(qp->modify(QpState::init).ok());
     }
+    EXPECT_EQ(s.qp.connections(), life + 1u);
+    EXPECT_EQ(c.qp.connections(), life + 1u);
   }
+  for (End* end : {&s, &c}) {
+    std::uint32_t established = 0;
+    for (Event e; end->events.poll(&e);) {
+      if (e.kind == EventKind::established) ++established;
+      EXPECT_EQ(e.connection, established);
+    }
+    EXPECT_EQ(established, 3u);
+  }
+}
+
+// proves: E-43
+TEST_F(Modify, ARefusedConnectIsNoneOfItsConnections) {
+  ASSERT_TRUE(server.wait_link(10000) && client.wait_link(10000));
+  End first(client), second(client);
+  auto source = client.bind("10.77.0.2:5000");
+  ASSERT_TRUE(source.ok());
+  ConnectionOptions from;
+  from.source = &*source;
+  ASSERT_TRUE(first.qp.connect_start("10.77.0.1:4000", from).ok());
+  EXPECT_EQ(first.qp.connections(), 1u);
+  const auto again = second.qp.connect_start("10.77.0.1:4000", from);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Errc::in_use) << again.error().message;
+  EXPECT_EQ(second.qp.connections(), 0u);
+}
+
+// proves: E-55
+TEST_F(Modify, E55_ThePeerMayDoWhatTheQueuePairAllowsUntilReset) {
+  ASSERT_TRUE(server.wait_link(10000) && client.wait_link(10000));
+  End s(server), c(client);
+  std::vector<std::uint8_t> theirs(64), ours(64);
+  auto sink = server.register_memory(
+      s.pd, theirs.data(), theirs.size(),
+      access_local_write | access_remote_write | access_remote_read | access_remote_atomic);
+  auto local = client.register_memory(c.pd, ours.data(), ours.size(), access_local_write);
+  ASSERT_TRUE(sink.ok() && local.ok());
+  const auto refused = s.qp.modify(QpState::init, {.access = access_local_write});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Errc::invalid_argument);
+  auto listener = server.listen(4000);
+  ASSERT_TRUE(listener.ok());
+  const auto after = [&](Opcode op, std::optional<std::uint32_t> connected = {}) {
+    const auto up = join(*listener, s.qp, c.qp);
+    EXPECT_TRUE(up.ok());
+    if (connected) {
+      EXPECT_TRUE(s.qp.modify(QpState::rts, {.access = connected}).ok());
+    }
+    const Sge sge{reinterpret_cast<std::uintptr_t>(ours.data()), 8, local->lkey()};
+    SendRequest r;
+    r.opcode = op;
+    r.sges = {&sge, 1};
+    r.remote_address = sink->remote_address();
+    r.rkey = sink->rkey();
+    EXPECT_TRUE(c.qp.post_send(r).ok());
+    // A Write completes when TCP has it at the other end; the Terminate comes behind it.
+    for (int i = 0; i < 2000 && op == Opcode::write && c.qp.state() == QpState::rts; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (theirs[0] == ours[0]) break;
+    }
+    const bool done = op == Opcode::write ? theirs[0] == ours[0] : c.statuses(1) == "o";
+    for (QueuePair* qp : {&c.qp, &s.qp}) {
+      (void)qp->modify(QpState::error);  // if it is not there by itself
+      EXPECT_TRUE(qp->modify(QpState::reset).ok());
+      EXPECT_TRUE(qp->modify(QpState::init).ok());
+    }
+    return done;
+  };
+  ours[0] = 1;
+  ASSERT_TRUE(s.qp.modify(QpState::init, {.access = access_remote_read}).ok());
+  EXPECT_FALSE(after(Opcode::write));
+  EXPECT_TRUE(after(Opcode::write)) << "reset gives all of it back";
+  ASSERT_TRUE(s.qp.modify(QpState::init, {.access = access_remote_write}).ok());
+  EXPECT_FALSE(after(Opcode::read));
+  ASSERT_TRUE(s.qp.modify(QpState::init, {.access = access_remote_read}).ok());
+  EXPECT_TRUE(after(Opcode::read));
+  EXPECT_FALSE(after(Opcode::read, access_remote_write)) << "taken away while it is connected";
 }
 
 }  // namespace

@@ -25,11 +25,6 @@ inline constexpr bool kInstrumented = true;
 #else
 inline constexpr bool kInstrumented = false;
 #endif
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kSlowPolls = true;  // some take longer than what counts as back to back
-#else
-inline constexpr bool kSlowPolls = false;
-#endif
 
 struct NoHooks : Hooks {
   void on_cm_event(CmEvent) override {
@@ -48,6 +43,7 @@ struct Seen {
   bool deaf = false;
   std::atomic<bool> armed{false};
   std::atomic<bool> by_application{false};  // who armed it the last time
+  std::atomic<unsigned> application_arms{0}, application_disarms{0};
   std::atomic<unsigned> frames{0};
   std::atomic<unsigned> sleeper_frames{0};  // received by another thread than `application`
   std::uint64_t polls = 0;                  // bursts of `application`, which alone looks
@@ -82,11 +78,13 @@ class ObservedPort {
   int arm(unsigned q) {
     const bool work = inner_.arm(q);
     seen_->by_application = std::this_thread::get_id() == seen_->application;
+    if (seen_->by_application) ++seen_->application_arms;
     seen_->armed = !work;
     return work ? 1 : 0;
   }
   void disarm(unsigned q) {
     inner_.disarm(q);
+    if (std::this_thread::get_id() == seen_->application) ++seen_->application_disarms;
     seen_->armed = false;
   }
 
@@ -117,6 +115,8 @@ struct ObservedDriver : testing::Test {
   void drive(Progress progress = Progress::Auto) {
     DriverOptions options;
     options.progress = progress;
+    options.lookout = lookout;
+    options.doze = doze;
     driver = std::make_unique<Driver>(options, engine.get(), &port, 0);
     ASSERT_TRUE(driver->start().ok());
   }
@@ -132,6 +132,11 @@ struct ObservedDriver : testing::Test {
   // on a busy machine the application is put aside, or its polls take long, or find for a while
   // that the thread has the engine and has been put aside with it.
   bool poll_for(std::chrono::milliseconds how_long) {
+    return poll_for(how_long, [] {});
+  }
+  // `first`: what it does before each poll.
+  template <class F>
+  bool poll_for(std::chrono::milliseconds how_long, F&& first) {
     using Clock = std::chrono::steady_clock;
     constexpr std::chrono::nanoseconds pause(PollingHabit::kPause.count_ns()),
         back_to_back(PollingHabit::kBackToBack.count_ns());
@@ -140,6 +145,7 @@ struct ObservedDriver : testing::Test {
     auto last = begin;
     for (const auto end = begin + how_long; last < end;) {
       const std::uint64_t polls = seen.polls;
+      first();
       driver->app_poll();
       const auto now = Clock::now();
       if (seen.polls == polls && now < end) continue;
@@ -178,6 +184,7 @@ struct ObservedDriver : testing::Test {
     });
   }
   verbs::CompletionQueue cq{256};  // of the queue pairs made here
+  Duration lookout, doze;          // of the driver
   NoHooks hooks;
   Seen seen;
   port::Port port, peer;

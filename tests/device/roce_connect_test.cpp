@@ -87,13 +87,16 @@ TEST_P(RoceConnection, IsMadeAndCarriesDataOfTheProgramsBothWays) {
   o.roce.retry_count = 8;
   EXPECT_EQ(qps[0].connect_start(there(), o).error().code, Errc::invalid_argument);
   o.roce.retry_count = 5;
+  o.roce.ack_timeout = 32;
+  EXPECT_EQ(qps[0].connect_start(there(), o).error().code, Errc::invalid_argument);
+  o.roce.ack_timeout = {};
   ASSERT_TRUE(qps[0].connect_start(there(), o).ok());
   auto request = asked();
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->peer().substr(0, 10), "10.77.0.1:");
   EXPECT_EQ(request->local(), there());
-  EXPECT_EQ(request->ird(), 3);
-  EXPECT_EQ(request->ord(), 5);
+  EXPECT_EQ(request->ird(), 5);
+  EXPECT_EQ(request->ord(), 3);
   EXPECT_EQ(request->retry_count(), 5);
   EXPECT_EQ(request->rnr_retry(), 6);
   ASSERT_EQ(request->private_data().size(), 56u);

@@ -18,7 +18,7 @@ class RoceTypes : public RoceDevices {
       qps[i] = ends[i].make(o);
     }
     Agreed agreed;
-    agreed.ack_timeout = 12;  // 17 ms
+    agreed.ack_timeout = 16;  // 268 ms, eight times: the other end may be put aside for long
     agreed.connect(qps[0], qps[1]);
     constexpr std::uint64_t kMany = 100;
     for (std::uint64_t i = 0; i < kMany; ++i) {

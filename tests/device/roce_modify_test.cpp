@@ -159,7 +159,7 @@ TEST_P(RoceModify, SqdDrainsAndSaysSoAndRtsGoesOn) {
   EXPECT_EQ(ends[0].one().wr_id, 2u);
 }
 
-// proves: IB-120
+// proves: IB-120, IB-108
 TEST_P(RoceModify, ARequestInRtrIsServedAndToldOf) {
   open();
   const Agreed agreed;
@@ -171,6 +171,9 @@ TEST_P(RoceModify, ARequestInRtrIsServedAndToldOf) {
   EXPECT_EQ(ends[0].one().status, WcStatus::success);
   EXPECT_TRUE(ends[1].next(EventKind::communication_established));
   EXPECT_EQ(qps[1].state(), QpState::rtr);
+  const Sge back = ends[1].sge(0, 100);
+  expect_refused(qps[1].post_send(request(Opcode::write, 2, back, 0)), Errc::wrong_state,
+                 "not connected");
 }
 
 // proves: IB-106
@@ -189,6 +192,7 @@ TEST_P(RoceModify, IsConnectedAgainAfterReset) {
     agreed.psn[0] += 1000;
     agreed.psn[0] &= 0xffffff;
     agreed.connect(qps[0], qps[1]);
+    for (QueuePair& qp : qps) EXPECT_EQ(qp.connections(), life + 2);
   }
 }
 
@@ -206,6 +210,7 @@ TEST_P(RoceModify, WhatThePeerHasNoRightToEndsBothAndEachIsTold) {
   ASSERT_TRUE(here && there);
   EXPECT_EQ(here->error.code, Errc::reset);
   EXPECT_EQ(here->context, &ends[0].tag);
+  EXPECT_EQ(here->connection, 1u);
   EXPECT_EQ(there->error.code, Errc::protocol);
   EXPECT_TRUE(ends[1].next(EventKind::access_error));
   for (QueuePair& qp : qps) EXPECT_EQ(qp.state(), QpState::error);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "device/event_queue.h"
-#include "device/observed_driver.h"
+#include "device/seated.h"
 
 namespace urnic::engine {
 namespace {
@@ -24,86 +24,88 @@ TEST(Seat, IsOfferedToWhoCameBackSoon) {
   Seat seat;
   EXPECT_FALSE(seat.offered());
   seat.away(at(1000));
-  seat.back(at(1000) + Seat::kKept);
+  seat.back(at(1000) + Seat::kSoon);
   EXPECT_FALSE(seat.offered());
   seat.away(at(2000));
-  seat.back(at(2000) + Seat::kKept - Duration::ns(1));
+  seat.back(at(2000) + Seat::kSoon - Duration::ns(1));
   EXPECT_TRUE(seat.offered());
 }
 
-TEST(Seat, IsKeptForAMomentAndThenDeserted) {
+TEST(Seat, IsKeptForAMomentAndThenTakenBack) {
   Seat seat;
   EXPECT_FALSE(seat.lent());
-  ASSERT_TRUE(seat.sit());
-  EXPECT_FALSE(seat.sit()) << "somebody sits there";
+  EXPECT_FALSE(seat.take_back(at(1)));
+  ASSERT_TRUE(seat.sit(at(999)));
+  EXPECT_FALSE(seat.sit(at(999))) << "somebody sits there";
   EXPECT_TRUE(seat.lent());
-  EXPECT_FALSE(seat.deserted(at(1'000'000))) << "somebody sits there";
+  EXPECT_FALSE(seat.take_back(at(1'000'000))) << "somebody sits there";
   seat.rise(at(1000));
   EXPECT_TRUE(seat.lent());
-  EXPECT_FALSE(seat.deserted(at(1000) + Seat::kKept - Duration::ns(1)));
-  EXPECT_TRUE(seat.deserted(at(1000) + Seat::kKept));
+  EXPECT_FALSE(seat.take_back(at(1000) + Seat::kKept - Duration::ns(1)));
+  EXPECT_TRUE(seat.lent());
   EXPECT_TRUE(readable(seat.timer(), 5000));
-  ASSERT_TRUE(seat.sit());
-  EXPECT_FALSE(readable(seat.timer(), 1)) << "the alarm of the last time";
-  seat.rise(at(2000));
-  seat.take_back();
+  EXPECT_TRUE(seat.take_back(at(1000) + Seat::kKept));
   EXPECT_FALSE(seat.lent());
   EXPECT_FALSE(readable(seat.timer(), 1));
 }
 
-struct Seated : ObservedDriver {
-  Seated() { ready.signal(); }
-  // Waits, seated, and `meanwhile` runs in another thread. On a busy machine it may come back too
-  // late to be given the seat: then once more.
-  template <class F>
-  bool wait_seated(F&& meanwhile, bool* slept = nullptr) {
-    for (int i = 0; i < 300; ++i) {
-      std::atomic<bool> sits{false};
-      std::thread other([&] {
-        sits = seated_within(std::chrono::milliseconds(30));
-        if (sits) {
-          meanwhile();
-        } else {
-          quiet.signal();
-        }
-      });
-      driver->wait(ready.get(), Duration());
-      waits = true;
-      const bool result = driver->wait(quiet.get(), Duration::s(10));
-      waits = false;
-      other.join();
-      if (slept != nullptr) *slept = result;
-      if (sits) return true;
-      quiet.clear();
-    }
-    return false;
-  }
-  bool seated_within(std::chrono::milliseconds most) {
-    using Clock = std::chrono::steady_clock;
-    for (const auto end = Clock::now() + most; Clock::now() < end;) {
-      if (waits && seen.armed && seen.by_application) return true;
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-    return false;
-  }
-  EventFd ready, quiet;
-  std::atomic<bool> waits{false};
-};
+// A system call for some of many short waits, and the seat is kept for kSoon behind each.
+// proves: E-51
+TEST(Seat, E51_TheAlarmIsPutOffWhenLittleOfItIsLeft) {
+  Seat seat;
+  ASSERT_TRUE(seat.sit(at(1000)));
+  seat.rise(at(1010));
+  ASSERT_TRUE(seat.sit(at(1020)));
+  seat.rise(at(1010) + Seat::kKept - Seat::kSoon);  // just enough left
+  EXPECT_TRUE(seat.take_back(at(1010) + Seat::kKept));
+  ASSERT_TRUE(seat.sit(at(2000)));
+  seat.rise(at(2010));
+  ASSERT_TRUE(seat.sit(at(2020)));
+  const Instant last = at(2011) + Seat::kKept - Seat::kSoon;
+  seat.rise(last);
+  EXPECT_FALSE(seat.take_back(at(2010) + Seat::kKept));
+  EXPECT_FALSE(seat.take_back(last + Seat::kSoon));
+  EXPECT_TRUE(seat.take_back(last + Seat::kKept));
+}
+
+// proves: E-51
+TEST(Seat, E51_TheAlarmWakesNobodyForWhoSitsLong) {
+  Seat seat;
+  ASSERT_TRUE(seat.sit(at(1000)));
+  seat.rise(at(1000) + Seat::kSoon);
+  ASSERT_TRUE(seat.sit(at(1060)));
+  EXPECT_FALSE(readable(seat.timer(), 5)) << "stopped, for it would go off as well";
+  seat.rise(at(1070));  // short
+  ASSERT_TRUE(seat.sit(at(1080)));
+  EXPECT_TRUE(readable(seat.timer(), 5000)) << "left alone";
+  EXPECT_FALSE(seat.take_back(at(1080) + Seat::kKept));
+  EXPECT_FALSE(readable(seat.timer(), 5)) << "once";
+  EXPECT_TRUE(seat.lent());
+  seat.rise(at(1300));
+  EXPECT_TRUE(readable(seat.timer(), 5000)) << "set anew";
+}
+
+// proves: E-51
+TEST(Seat, E51_KnowsHowLongItsWaitsTake) {
+  Seat seat(Duration::us(50));
+  ASSERT_TRUE(seat.sit(at(1000)));
+  seat.rise(at(1100));
+  EXPECT_EQ(seat.lookout().begin(at(1101)), Duration());
+  ASSERT_TRUE(seat.sit(at(2000)));
+  seat.rise(at(2099));
+  EXPECT_EQ(seat.lookout().begin(at(2100)), Duration::us(50));
+}
 
 // proves: E-51
 TEST_F(Seated, E51_WhoWaitsAgainAndAgainIsServedByItself) {
   drive();
-  for (unsigned i = 1; i <= 20; ++i) {
-    const unsigned others = seen.sleeper_frames;
-    ASSERT_TRUE(wait_seated([&] { arrive(); }));
-    ASSERT_TRUE(soon([&] { return seen.frames == i; }));
-    EXPECT_EQ(seen.sleeper_frames, others);
-  }
+  expect_served_by_itself();
 }
 
 // Of what is told to it while somebody sits there our thread takes notice once.
 TEST_F(Seated, OurThreadSleepsMeanwhile) {
   drive();
+  ASSERT_TRUE(sleeps_for_long());  // no timer of the interface's own
   std::uint64_t before = 0, after = 0;
   ASSERT_TRUE(wait_seated([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -112,7 +114,7 @@ TEST_F(Seated, OurThreadSleepsMeanwhile) {
     after = driver->sleeps();
     arrive();
   }));
-  EXPECT_LE(after - before, 2u);  // for the interface's own timers
+  EXPECT_EQ(after, before);
 }
 
 // proves: E-51

@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "device/crowded_core.h"
 #include "engine/options.h"
 #include "urnic/urnic.h"
 
@@ -69,6 +70,7 @@ const std::map<std::string, OfEngine> kOfEngine = {
     {"probe", {"off", SEEN(roce.probe)}},
     {"selective", {"off", SEEN(roce.selective)}},
     {"roce_congestion", {"off", SEEN(roce.send.congestion)}},
+    {"roce_window", {"1000", SEEN(roce.send.window)}},
     {"rq_nudge", {"off", SEEN(rq_nudge)}},
     {"receive_wait_ms", {"9", SEEN(receive_wait)}},
     {"completion_method", {"1", SEEN(completion_method)}},
@@ -90,6 +92,7 @@ const std::map<std::string, OfEngine> kOfEngine = {
     {"congestion", {"cubic", SEEN(tcp.congestion)}},
     {"ecn", {"request", SEEN(tcp.ecn)}},
     {"rack", {"off", SEEN(tcp.rack)}},
+    {"name_corrupted", {"off", SEEN(tcp.name_corrupted)}},
     {"tlp", {"off", SEEN(tcp.tlp)}},
     {"prr", {"off", SEEN(tcp.prr)}},
     {"undo", {"off", SEEN(tcp.undo)}},
@@ -116,7 +119,7 @@ struct SettingsTest : ::testing::Test {
   // A device, and what it does for a moment.
   struct Seen {
     std::string port, name, identity;
-    bool opened = false, file = false, stat_socket = false, thread_slept = false;
+    bool opened = false, file = false, stat_socket = false;
     std::uint64_t polls_alone = 0;
   };
   Seen look(const std::string& key = "", const std::string& value = "") {
@@ -138,11 +141,14 @@ struct SettingsTest : ::testing::Test {
       auto d = Device::open(c);
       if (!d.ok()) return s;
       s.opened = true;
-      usleep(60000);
+      // Its thread has slept, or polls without a pause; who has none is given some time for it.
+      const int most = value == "poll" ? 60 : 20'000;
+      for (int i = 0; i < most && d->stats().sleeps == 0 && d->stats().polls < 1000; ++i) {
+        usleep(1000);
+      }
       s.port = d->info().port;
       s.identity = d->info().identity;
       s.name = d->stats().name;
-      s.thread_slept = d->stats().sleeps != 0;
       s.polls_alone = d->stats().polls;
       s.stat_socket = std::filesystem::exists(stats_directory()) &&
                       !std::filesystem::is_empty(stats_directory());
@@ -151,6 +157,55 @@ struct SettingsTest : ::testing::Test {
     s.file = stat((directory + "/file").c_str(), &st) == 0 && st.st_size != 0;
     unlink((directory + "/file").c_str());
     return s;
+  }
+  // Whether who waits again and again for what is there sees it without sleeping.
+  bool looks_out(const std::string& lookout_us) {
+    constexpr std::uint64_t kWaits = 2000;
+    Config c;
+    EXPECT_TRUE(c.set("port", "mem:name=settings").ok());
+    EXPECT_TRUE(c.set("lookout_us", lookout_us).ok());
+    auto d = Device::open(c);
+    if (!d.ok()) return false;
+    CompletionChannel channel = *d->create_completion_channel();
+    const std::uint64_t one = 1, before = d->stats().sleeps;
+    EXPECT_EQ(write(channel.fd(), &one, sizeof one), ssize_t{sizeof one});
+    for (std::uint64_t i = 0; i < kWaits; ++i) EXPECT_TRUE(channel.sleep());
+    return d->stats().sleeps - before <
+           kWaits / 4;  // our thread's own, and where it came back late
+  }
+  // How often who polls in vain, beside a thread that computes on its core, sleeps meanwhile.
+  std::uint64_t dozes(const std::string& doze_us) {
+    Config c;
+    EXPECT_TRUE(c.set("port", "tcp").ok());
+    EXPECT_TRUE(c.set("doze_us", doze_us).ok());
+    auto d = Device::open(c);
+    if (!d.ok()) return 0;
+    CompletionQueue cq = *d->create_cq(16);
+    const engine::CrowdedCore core;
+    Completion out[1];
+    const auto polls_for = [&](std::int64_t ms) {
+      while (core.computed() < ms * 1'000'000) {
+        for (int i = 0; i < 20; ++i) EXPECT_EQ(cq.poll(out), 0u);
+      }
+      return d->stats().wakeups;
+    };
+    const std::uint64_t before = polls_for(20);
+    return polls_for(120) - before;
+  }
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr bool kInstrumented =
+      true;  // a poll takes longer than what counts as back to back
+#else
+  static constexpr bool kInstrumented = false;
+#endif
+  // What is told by time, which a busy machine may take away from either side, is looked at again.
+  static std::function<bool()> in_time(std::function<bool()> seen) {
+    return [seen = std::move(seen)] {
+      for (int i = 0; i < 8; ++i) {
+        if (seen()) return true;
+      }
+      return false;
+    };
   }
   std::string directory;
 };
@@ -170,7 +225,10 @@ TEST_F(SettingsTest, EveryKeyChangesSomething) {
        }},
       {"port", [&] { return look("port", "mem:name=other").port == "mem:name=other"; }},
       {"progress", [&] { return look("progress", "poll").polls_alone == 0; }},
-      {"spin_us", [&] { return look("spin_us", "1000000").polls_alone > 2 * look().polls_alone; }},
+      {"lookout_us", in_time([&] { return !looks_out("0") && looks_out("1000000"); })},
+      {"doze_us", in_time([&] { return kInstrumented || dozes("200") > 3 * dozes("0") + 10; })},
+      {"spin_us",
+       in_time([&] { return look("spin_us", "1000000").polls_alone > 2 * look().polls_alone; })},
       {"identity",
        [&] {
          return look().identity == "iwarp" && look("transport", "roce").identity == "roce" &&

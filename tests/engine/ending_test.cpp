@@ -151,6 +151,40 @@ TEST_F(ConnectionEnd, E50_AFinWithOurWorkOutstandingIsAFailure) {
   EXPECT_TRUE(got.back().seg.has(tcp::kRst));
 }
 
+// What came last can be polled alone.
+// proves: E-50
+TEST_F(ConnectionEnd, E50_AnOrderlyFinWaitsForSoLongAsItsConsumerSaid) {
+  begin();
+  p.connection()->close_wait_ms = 1000;
+  arrive(start, {}, tcp::kAck | tcp::kFin, 0);
+  EXPECT_EQ(p.qp->state, verbs::QpState::Rts);
+  p.pass(Duration::ms(999));
+  EXPECT_EQ(p.qp->state, verbs::QpState::Rts);
+  EXPECT_EQ(p.node().events.size(), 0u);
+  p.pass(Duration::ms(2));
+  EXPECT_EQ(p.qp->state, verbs::QpState::Sqd);
+  p.acknowledge(start + 1);
+}
+
+// proves: E-50
+TEST_F(ConnectionEnd, E50_OneThatFindsWorkOutstandingDoesNotWait) {
+  begin();
+  p.connection()->close_wait_ms = 1000;
+  write_unacknowledged();
+  arrive(start, {}, tcp::kAck | tcp::kFin, in_flight);
+  ASSERT_EQ(p.node().events.size(), 1u);
+  EXPECT_EQ(p.node().events[0].kind, Kind::Failed);
+}
+
+TEST_F(ConnectionEnd, E50_NorOneWhoseConsumerEndsAsWell) {
+  begin();
+  p.connection()->close_wait_ms = 1000;
+  arrive(start, {}, tcp::kAck | tcp::kFin, 0);
+  engine().iwarp().disconnect(*p.qp, p.now);
+  EXPECT_EQ(p.qp->state, verbs::QpState::Sqd);
+  EXPECT_TRUE(p.connection()->fin_queued);
+}
+
 // The octets came before; what is new is that they were the last.
 // proves: E-50
 TEST_F(ConnectionEnd, E50_AFinBehindOctetsThatCameBeforeIsTaken) {

@@ -1,6 +1,7 @@
 // A queue pair that is destroyed behind its orderly end: what was posted goes out, and nothing of
 // the consumer's is touched any more.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <numeric>
@@ -73,6 +74,21 @@ struct Leaving : ::testing::Test {
     for (const auto& e : n.events) out.push_back(e.kind);
     return out;
   }
+  // One whose answer does not come, another behind a fence, and Writes; then it is left.
+  void leave_behind(WrOp one, WrOp other) {
+    pair.set_faults_right("loss=1");
+    read(verbs::kSignaled, one);
+    pair.run_for(Duration::us(100));
+    read(verbs::kSignaled | verbs::kFence, other);
+    write_all();
+    disconnect();
+    destroy();
+    pair.set_faults_right("");
+    ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
+    EXPECT_TRUE(to == expected);
+    pair.run_for(Duration::ms(500));
+    expect_gone();
+  }
   bool peer_ended() { return !pair.right().events.empty(); }
   // Nothing of the connection is left here, and nobody has heard of it.
   void expect_gone() {
@@ -142,35 +158,13 @@ TEST_F(Leaving, E50_OverAWireThatLoses) {
 // be it behind a fence, goes out.
 // proves: E-50
 TEST_F(Leaving, E50_ReadsAreGivenUpAndWhatStandsBehindThemIsNot) {
-  pair.set_faults_right("loss=1");
-  read();
-  pair.run_for(Duration::us(100));  // its data does not come yet
-  read(verbs::kSignaled | verbs::kFence);
-  write_all();
-  disconnect();
-  destroy();
-  pair.set_faults_right("");
-  ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
-  EXPECT_TRUE(to == expected);
-  pair.run_for(Duration::ms(500));
-  expect_gone();
+  leave_behind(WrOp::Read, WrOp::Read);
 }
 
 // What was there before has nowhere to go either.
 // proves: E-53
 TEST_F(Leaving, E53_AtomicsAreGivenUpAsReadsAre) {
-  pair.set_faults_right("loss=1");
-  read(verbs::kSignaled, WrOp::FetchAdd);
-  pair.run_for(Duration::us(100));
-  read(verbs::kSignaled | verbs::kFence, WrOp::Swap);
-  write_all();
-  disconnect();
-  destroy();
-  pair.set_faults_right("");
-  ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
-  EXPECT_TRUE(to == expected);
-  pair.run_for(Duration::ms(500));
-  expect_gone();
+  leave_behind(WrOp::FetchAdd, WrOp::Swap);
 }
 
 // What the peer still sends is discarded: the receives posted here are the consumer's again.
@@ -231,6 +225,44 @@ TEST_F(Leaving, E50_WhatCannotBeSentEndsByReset) {
   ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
   EXPECT_EQ(kinds(pair.right()), std::vector<Kind>{Kind::Failed});
   expect_gone();
+}
+
+// What is posted is copied to be sent without the consumer, as long as it is not too much.
+// proves: E-50
+TEST_F(Leaving, E50_SoMuchIsCopiedAndMoreEndsByReset) {
+  constexpr std::size_t kMostLeft = std::size_t{1} << 28;
+  const std::size_t size = kMostLeft + 4096;
+  void* const zeros =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(zeros, MAP_FAILED);
+  const auto big =
+      pair.left().register_memory(static_cast<std::uint8_t*>(zeros), size, verbs::kLocalWrite);
+  const auto post = [&](std::size_t octets) {
+    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(zeros),
+                         static_cast<std::uint32_t>(octets), big};
+    verbs::SendWr wr;
+    wr.op = WrOp::Write;
+    wr.sges = {&sge, 1};
+    wr.remote_address = reinterpret_cast<std::uintptr_t>(to.data());
+    wr.rkey = sink;
+    ASSERT_EQ(pair.left().post_send(*qp, wr, pair.now()), verbs::Post::Ok);
+    pair.left().engine().iwarp().disconnect(*qp, pair.now());
+    pair.left().engine().destroy_qp(qp, pair.now());
+  };
+  post(kMostLeft + 1);
+  EXPECT_EQ(pair.left().engine().iwarp().life().leaving(), 0u);
+  ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
+  EXPECT_EQ(kinds(pair.right()), std::vector<Kind>{Kind::Failed});
+  EXPECT_EQ(pair.right().events[0].code, Errc::reset);
+
+  qp = pair.left().make_qp();
+  peer = pair.right().make_qp();
+  pair.right().events.clear();
+  ASSERT_TRUE(pair.connect(*qp, *peer));
+  post(kMostLeft);
+  EXPECT_EQ(pair.left().engine().iwarp().life().leaving(), 1u);
+  munmap(zeros, size);
+  EXPECT_TRUE(pair.left().engine().deregister(big));
 }
 
 // A peer that never answers is not waited for long.

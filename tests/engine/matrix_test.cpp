@@ -197,7 +197,7 @@ TEST_F(Setup, RevisionTwoAgainstAResponderThatKnowsOnlyOneFallsBack_E35) {
 }
 
 // The second attempt is the same request: the consumer's data and its kind of connection go with
-// it.
+// it, and what was wished for the connection, as that a silent peer is asked.
 // proves: E-35
 TEST_F(Setup, E35_TheSecondAttemptAsksForTheSame) {
   o.right.mpa.revision = 1;
@@ -207,6 +207,7 @@ TEST_F(Setup, E35_TheSecondAttemptAsksForTheSame) {
   engine::ConnectParams params = pair->left().engine().default_params();
   params.context.initiated_as = fastpath::ConnectionType::Slow;
   params.private_data = {1, 2, 3};
+  params.keepalive = true;
   ASSERT_TRUE(pair->left()
                   .engine()
                   .iwarp()
@@ -230,6 +231,10 @@ TEST_F(Setup, E35_TheSecondAttemptAsksForTheSame) {
   ASSERT_TRUE(accept(request));
   ASSERT_TRUE(left_hears(Kind::Established));
   EXPECT_FALSE(pair->left().engine().iwarp().qp_stats(*left).iwarp.fast);
+  pair->left().events.clear();
+  pair->set_faults_left("loss=1");
+  ASSERT_TRUE(left_hears(Kind::Failed, Duration::s(200)));
+  EXPECT_EQ(pair->left().events.back().code, Errc::timed_out);
 }
 
 TEST_F(Setup, NoSharedRtrKindIsAnsweredByTerminate_2_0_7) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -72,18 +73,72 @@ struct End {
   Errc code = Errc::closed;
 };
 
-class Lives {
+// Two engines in virtual time, of which one is refused memory while it looks at its port: behind
+// the first `after` allocations, `many` of them.
+class Turns {
  public:
-  // Of the engine at `right` or at the left, `many` allocations fail behind the first `after`.
-  Lives(bool right, std::uint64_t after, std::uint64_t many)
-      : wire_(options()), lines{Line(wire_, 1), Line(wire_, 2)}, right_(right), plan_(after, many) {
+  Turns(const engine::Options& o, bool right, std::uint64_t after, std::uint64_t many)
+      : wire_(o), right_(right), plan_(after, many) {
     plan_.pause();
     Error error;
     EXPECT_NE(wire_.right.engine().iwarp().listen(kPort, 8, &error), nullptr);
+  }
+  std::uint64_t refused() const { return plan_.failed(); }
+
+ protected:
+  static constexpr unsigned kNever = ~0u;
+  // For longer than every time-out of start-up and of an end that is stuck. Every so many frames
+  // one is lost.
+  void live(unsigned lost, const std::function<void(HandWire::Host&)>& take_events) {
+    for (const Instant end = wire_.now + Duration::s(60); wire_.now < end;) {
+      bool any = carry(wire_.left, true, lost);
+      any = carry(wire_.right, false, lost) || any;
+      any = poll(wire_.left, !right_) || any;
+      any = poll(wire_.right, right_) || any;
+      take_events(wire_.left);
+      take_events(wire_.right);
+      const Instant next =
+          earlier(wire_.left.engine().next_deadline(), wire_.right.engine().next_deadline());
+      wire_.now =
+          any ? wire_.now + Duration::us(1)
+              : std::max(std::min(next, wire_.now + Duration::s(1)), wire_.now + Duration::us(1));
+    }
+  }
+
+  HandWire wire_;
+
+ private:
+  bool poll(HandWire::Host& host, bool fails) {
+    if (fails) plan_.resume();
+    bool any = false;
+    EXPECT_NO_THROW(any = host.engine().poll(wire_.now));
+    plan_.pause();
+    return any;
+  }
+  bool carry(HandWire::Host& from, bool to_right, unsigned lost) {
+    port::Frame frames[port::kBurst];
+    const unsigned n = from.wire.rx_burst(0, frames, port::kBurst);
+    for (unsigned i = 0; i < n; ++i) {
+      Bytes f(frames[i].data[0], frames[i].data[0] + frames[i].len[0]);
+      f.insert(f.end(), frames[i].data[1], frames[i].data[1] + frames[i].len[1]);
+      if (++frames_ % lost != 0) wire_.send(f, to_right);
+    }
+    from.wire.rx_release(0, frames, n);
+    return n != 0;
+  }
+
+  const bool right_;
+  testing::NoMemory plan_;
+  unsigned frames_ = 0;
+};
+
+class Lives : public Turns {
+ public:
+  // Of the engine at `right` or at the left, `many` allocations fail behind the first `after`.
+  Lives(bool right, std::uint64_t after, std::uint64_t many)
+      : Turns(options(), right, after, many), lines{Line(wire_, 1), Line(wire_, 2)} {
     for (std::uint8_t i = 0; i < 2; ++i) connect(i);
-    // More than every time-out of start-up and of an end that is stuck.
-    for (const Instant end = wire_.now + Duration::s(60); wire_.now < end;) turn();
-    failed = plan_.failed();
+    live(23, [&](HandWire::Host& host) { take_events(host); });
     for (auto* host : {&wire_.left, &wire_.right}) {
       EXPECT_EQ(host->engine().iwarp().state().connections.size(), 0u);
       EXPECT_EQ(host->engine().iwarp().state().ends_waiting, 0u);
@@ -95,7 +150,8 @@ class Lives {
 
   std::map<const verbs::QueuePair*, End> ends;
   std::map<std::uint32_t, int> completions;  // of each queue pair
-  std::uint64_t failed = 0;
+
+  std::array<Line, 2> lines;
 
  private:
   static engine::Options options() {
@@ -112,38 +168,6 @@ class Lives {
     engine::ConnectParams params = engine.default_params();
     params.private_data = {number};
     EXPECT_TRUE(engine.iwarp().connect(*lines[number].left, there, params, wire_.now).ok());
-  }
-  bool poll(HandWire::Host& host, bool fails) {
-    if (fails) plan_.resume();
-    bool any = false;
-    EXPECT_NO_THROW(any = host.engine().poll(wire_.now));
-    plan_.pause();
-    return any;
-  }
-  void turn() {
-    bool any = carry(wire_.left, true);
-    any = carry(wire_.right, false) || any;
-    any = poll(wire_.left, !right_) || any;
-    any = poll(wire_.right, right_) || any;
-    take_events(wire_.left);
-    take_events(wire_.right);
-    const Instant next =
-        earlier(wire_.left.engine().next_deadline(), wire_.right.engine().next_deadline());
-    wire_.now =
-        any ? wire_.now + Duration::us(1)
-            : std::max(std::min(next, wire_.now + Duration::s(1)), wire_.now + Duration::us(1));
-  }
-  // Every 23rd frame is lost.
-  bool carry(HandWire::Host& from, bool to_right) {
-    port::Frame frames[port::kBurst];
-    const unsigned n = from.wire.rx_burst(0, frames, port::kBurst);
-    for (unsigned i = 0; i < n; ++i) {
-      Bytes f(frames[i].data[0], frames[i].data[0] + frames[i].len[0]);
-      f.insert(f.end(), frames[i].data[1], frames[i].data[1] + frames[i].len[1]);
-      if (++frames_ % 23 != 0) wire_.send(f, to_right);
-    }
-    from.wire.rx_release(0, frames, n);
-    return n != 0;
   }
   void take_events(HandWire::Host& host) {
     for (auto& events = host.node->events; !events.empty(); events.pop_front()) {
@@ -191,16 +215,6 @@ class Lives {
     line.accepted = true;
     EXPECT_TRUE(accepted.ok());
   }
-
-  HandWire wire_;
-
- public:
-  std::array<Line, 2> lines;
-
- private:
-  bool right_;
-  testing::NoMemory plan_;
-  unsigned frames_ = 0;
 };
 
 // What holds for a life whatever was refused. True if it went as if nothing had been.
@@ -242,7 +256,7 @@ TEST_P(OutOfMemory, OneRefusedAllocationEndsAtMostOneConnectionAndTheOtherDelive
         well(lives, lives.lines[0], GetParam()) + well(lives, lives.lines[1], GetParam());
     EXPECT_GE(whole, 1);
     ended += 2 - whole;
-    if (lives.failed == 0) {
+    if (lives.refused() == 0) {
       EXPECT_EQ(whole, 2);
       EXPECT_GT(k, 20u);  // else nothing was tried
       break;
@@ -259,12 +273,12 @@ TEST_P(OutOfMemory, ManyRefusedAllocationsLeaveNothingUntoldAndNothingBehind) {
     SCOPED_TRACE("from allocation " + std::to_string(k));
     const Lives lives(GetParam(), k, 40);
     for (const Line& line : lives.lines) well(lives, line, GetParam());
-    if (lives.failed == 0 || HasFailure()) break;
+    if (lives.refused() == 0 || HasFailure()) break;
   }
 }
 
 // What waits for a receive goes on when one is posted, or its connection ends; it does not lie
-// where nobody looks any more. proves: E-50
+// where nobody looks any more.
 // proves: E-50
 TEST(OutOfMemoryPost, AReceiveWithoutMemoryToResumeEndsItsConnection) {
   HandPeer p;
@@ -286,6 +300,68 @@ TEST(OutOfMemoryPost, AReceiveWithoutMemoryToResumeEndsItsConnection) {
   EXPECT_EQ(p.qp->state, verbs::QpState::Error);
   ASSERT_EQ(p.receives().size(), 1u);
   EXPECT_EQ(p.receives()[0].completion.status, verbs::Status::Flushed);
+}
+
+// A responder that knows revision 1 alone is asked a second time, by a connection that needs
+// memory. Counts what the queue pair was told.
+class SecondAttempt : public Turns {
+ public:
+  SecondAttempt(std::uint64_t after, std::uint64_t many)
+      : Turns(options(), false, after, many),
+        left_(wire_.left.node->make_qp(8, 8)),
+        right_(wire_.right.node->make_qp(8, 8)) {
+    iwarp::Side& side = wire_.left.engine().iwarp();
+    engine::ConnectParams params = wire_.left.engine().default_params();
+    params.mpa.revision = 2;
+    const SocketAddress there{IpAddress::v4(10, 0, 0, 2), kPort};
+    EXPECT_TRUE(side.connect(*left_, there, params, wire_.now).ok());
+    live(kNever, [&](HandWire::Host& host) { take_events(host); });
+    EXPECT_EQ(side.state().connections.size(), 0u);
+    EXPECT_EQ(left_->state, verbs::QpState::Error);
+  }
+  unsigned established = 0, failed = 0, ended = 0;
+
+ private:
+  static engine::Options options() {
+    engine::Options o;
+    o.mpa.revision = 1;
+    return o;
+  }
+  void take_events(HandWire::Host& host) {
+    for (auto& events = host.node->events; !events.empty(); events.pop_front()) {
+      const CmEvent& e = events.front();
+      if (e.kind == CmEvent::Kind::ConnectRequest) {
+        (void)host.engine().iwarp().accept(e.connection, *right_, host.engine().default_params(),
+                                           wire_.now);
+      }
+      if (e.qp != left_) continue;
+      const bool up = e.kind == CmEvent::Kind::Established;
+      if (up) host.engine().iwarp().disconnect(*left_, wire_.now);
+      ++(up ? established : ended);
+      if (e.kind == CmEvent::Kind::ConnectFailed) {
+        ++failed;
+        EXPECT_EQ(e.code, Errc::no_memory) << e.message;
+      }
+    }
+  }
+
+  verbs::QueuePair *left_, *right_;
+};
+
+// proves: E-50
+TEST(OutOfMemorySecondAttempt, ItsQueuePairIsToldOfOneOutcome) {
+  unsigned failed = 0;
+  for (const std::uint64_t many : {1u, 40u}) {
+    for (std::uint64_t k = 0;; ++k) {
+      SCOPED_TRACE(std::to_string(many) + " from allocation " + std::to_string(k));
+      const SecondAttempt life(k, many);
+      EXPECT_EQ(life.established + life.failed, 1u);
+      EXPECT_EQ(life.ended, 1u);
+      failed += life.failed;
+      if (life.refused() == 0 || HasFailure()) break;
+    }
+  }
+  EXPECT_GT(failed, 10u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engine, OutOfMemory, ::testing::Values(false, true),

@@ -31,6 +31,18 @@ class RoceCongestion : public RoceEnds {
     pair->watch_left([this](const urnic_frame& f) { see(f, &from_left_); });
     pair->watch_right([this](const urnic_frame& f) { see(f, &from_right_); });
   }
+  // Of 512 packets, on a way of a millisecond.
+  std::uint32_t in_flight_with(const char* window) {
+    Config c;
+    EXPECT_TRUE(c.set("roce_window", window).ok());
+    sim::PairOptions o = with(ib::CongestionRule::Off);
+    o.left.roce.send.window = engine::options_from(c, "mem").roce.send.window;
+    begin(o);
+    pair->set_faults_left("delay=1ms");
+    for (std::uint64_t i = 0; i < 8; ++i) post(*left, verbs::WrOp::Write, i, 65536, 0);
+    pair->run_for(Duration::us(900));
+    return roce::context_of(*left).requester.rc()->state().in_flight;
+  }
   RoceStats stats(sim::Node& node, verbs::QueuePair& qp) {
     return node.engine().roce().stats_of(qp).roce;
   }
@@ -57,7 +69,7 @@ class RoceCongestion : public RoceEnds {
 // A line of 1 Gb/s that marks what waits for more than 20 us.
 constexpr const char* kMarks = "rate=1gbit,delay=20us,mark=20us";
 
-// proves: S-10
+// proves: S-10, IB-146
 TEST_F(RoceCongestion, MarksDrawCnpsAndCnpsCloseTheWindow) {
   begin(with(ib::CongestionRule::Window));
   pair->set_faults_left(kMarks);
@@ -187,6 +199,25 @@ TEST_F(RoceCongestion, ALostAckCostsOneProbe) {
   EXPECT_EQ(s.probes_sent, 1u);
   EXPECT_EQ(s.requests_repeated, 1u);
   EXPECT_EQ(s.response_timeouts, 0u);
+}
+
+// proves: S-10
+TEST_F(RoceCongestion, TheSettingLetsFewIntoFlight) {
+  EXPECT_EQ(in_flight_with("16"), 16u);
+}
+
+// proves: S-10
+TEST_F(RoceCongestion, TheSettingLetsManyIntoFlight) {
+  EXPECT_EQ(in_flight_with("1000"), 512u) << "all there are";
+}
+
+TEST(RoceCongestionSetting, AWindowHasItsBounds) {
+  Config c;
+  EXPECT_EQ(engine::options_from(c, "mem").roce.send.window, 256u);
+  EXPECT_FALSE(c.set("roce_window", "1").ok());
+  EXPECT_TRUE(c.set("roce_window", "2").ok());
+  EXPECT_TRUE(c.set("roce_window", "16384").ok());
+  EXPECT_FALSE(c.set("roce_window", "16385").ok());
 }
 
 TEST(RoceCongestionSetting, IsAWindowUnlessSomebodySaysOtherwise) {

@@ -40,7 +40,7 @@ TEST_P(RoceDisconnectBoth, EitherEndEndsItAndEachIsToldOnce) {
   disconnect(GetParam());  // nothing more
   expect_nothing_left();
   for (sim::Node* n : {&pair->left(), &pair->right()}) {
-    EXPECT_EQ(n->events.size(), 2u) << "established, disconnected";
+    EXPECT_EQ(news(*n), 2u) << "established, disconnected";
     EXPECT_TRUE(n->roce_events.empty());
   }
 }
@@ -56,6 +56,30 @@ TEST_F(RoceDisconnect, BothAtOnceIsOneEndForEach) {
   expect_nothing_left();
   EXPECT_EQ(told(pair->left(), Kind::Disconnected), 1u);
   EXPECT_EQ(told(pair->right(), Kind::Disconnected), 1u);
+}
+
+// proves: IB-129
+TEST_F(RoceDisconnect, WhoHadAConnectionHearsThatTimeWaitIsOver) {
+  connected();
+  disconnect(0);
+  ASSERT_TRUE(both_told(Kind::Disconnected));
+  pair->run_for(Duration::ms(100));
+  EXPECT_EQ(told(pair->left(), Kind::TimeWaitOver), 0u);
+  pair->run_for(Duration::ms(3000));
+  EXPECT_EQ(told(pair->left(), Kind::TimeWaitOver), 1u);
+  EXPECT_EQ(told(pair->right(), Kind::TimeWaitOver), 1u);
+  EXPECT_EQ(pair->left().events.back().kind, Kind::TimeWaitOver);
+}
+
+// proves: IB-129
+TEST_F(RoceDisconnect, WhoWasRefusedDoesNot) {
+  open();
+  ASSERT_TRUE(ask().ok());
+  ASSERT_TRUE(asked());
+  connections(pair->right()).reject(pair->right().roce_requests.back().handle, {}, pair->now());
+  ASSERT_TRUE(until(pair->left(), Kind::ConnectFailed));
+  pair->run_for(Duration::s(5));
+  EXPECT_EQ(told(pair->left(), Kind::TimeWaitOver), 0u);
 }
 
 // proves: IB-138
@@ -124,8 +148,8 @@ TEST_F(RoceDisconnect, AbortEndsItNowAndThePeerIsTold) {
   ASSERT_TRUE(until(pair->right(), Kind::Disconnected));
   connections(pair->left()).abort(*left, pair->now());
   expect_nothing_left();
-  EXPECT_EQ(pair->left().events.size(), 2u);
-  EXPECT_EQ(pair->right().events.size(), 2u);
+  EXPECT_EQ(news(pair->left()), 2u);
+  EXPECT_EQ(news(pair->right()), 2u);
 }
 
 TEST_F(RoceDisconnect, WhatIsConnectedByHandHasNone) {
@@ -161,8 +185,8 @@ TEST_F(RoceDisconnect, WhateverOneFrameIsLostItIsMadeUsedAndEndedOnce) {
       disconnect(n % 2);
       ASSERT_TRUE(both_told(Kind::Disconnected));
       expect_nothing_left();
-      EXPECT_EQ(pair->left().events.size(), 2u);
-      EXPECT_EQ(pair->right().events.size(), 2u);
+      EXPECT_EQ(news(pair->left()), 2u);
+      EXPECT_EQ(news(pair->right()), 2u);
       EXPECT_EQ(pair->right().roce_requests.size(), 1u);
       ours.reset();
       theirs.reset();
@@ -186,8 +210,8 @@ TEST_F(RoceDisconnect, EverythingTwiceIsEverythingOnce) {
   disconnect(0);
   ASSERT_TRUE(both_told(Kind::Disconnected));
   expect_nothing_left();
-  EXPECT_EQ(pair->left().events.size(), 2u);
-  EXPECT_EQ(pair->right().events.size(), 2u);
+  EXPECT_EQ(news(pair->left()), 2u);
+  EXPECT_EQ(news(pair->right()), 2u);
 }
 
 // The RTU is lost, and the active end sends at once.
@@ -225,7 +249,7 @@ TEST_F(RoceDisconnect, E50_APeerThatHasVanishedIsToldOfByWorkAndNothingStays) {
   ASSERT_EQ(pair->left().roce_events.size(), 1u);
   EXPECT_EQ(pair->left().roce_events[0].second, roce::QpEvent::Failed);
   pair->run_for(Duration::s(300));
-  EXPECT_EQ(pair->left().events.size(), 1u) << "established, and no second end";
+  EXPECT_EQ(news(pair->left()), 1u) << "established, and no second end";
   EXPECT_EQ(tables(pair->left()).cm_connections, 0u);
 }
 
@@ -262,7 +286,7 @@ TEST_F(RoceDisconnect, WhatFailsBeforeItIsEstablishedIsNoConnection) {
   EXPECT_EQ(find(pair->right(), Kind::ConnectFailed)->code, Errc::protocol);
   EXPECT_TRUE(pair->right().roce_events.empty());
   expect_nothing_left();
-  EXPECT_EQ(pair->right().events.size(), 1u);
+  EXPECT_EQ(news(pair->right()), 1u);
 }
 
 TEST_F(RoceDisconnect, E43_ALinkThatIsGivenUpEndsWhatIsBeingConnected) {

@@ -58,6 +58,10 @@ class RoceConnectEnds : public RoceEnds {
     return static_cast<std::size_t>(std::count_if(n.events.begin(), n.events.end(),
                                                   [&](const auto& e) { return e.kind == kind; }));
   }
+  // Of the connection, time-wait not counted.
+  static std::size_t news(const sim::Node& n) {
+    return n.events.size() - told(n, Kind::TimeWaitOver);
+  }
   static const engine::CmEvent* find(const sim::Node& n, Kind kind) {
     const auto at = std::find_if(n.events.begin(), n.events.end(),
                                  [&](const auto& e) { return e.kind == kind; });

@@ -33,8 +33,8 @@ TEST_P(RoceConnectBoth, EachEndHasWhatTheOtherSaysAndWorkPasses) {
   EXPECT_GE(r.peer.port, 49152);
   EXPECT_EQ(r.local.ip, address_of(1, v6));
   EXPECT_EQ(r.local.port, 7000);
-  EXPECT_EQ(r.ird, 3);
-  EXPECT_EQ(r.ord, 5);
+  EXPECT_EQ(r.ird, 5);  // what the peer asks for is what we serve
+  EXPECT_EQ(r.ord, 3);
   EXPECT_EQ(r.retry_count, 2);
   EXPECT_EQ(r.rnr_retry, 4);
   EXPECT_EQ(std::string(r.data.view().begin(), r.data.view().end()), mine);
@@ -79,6 +79,20 @@ TEST_P(RoceConnectBoth, EachEndHasWhatTheOtherSaysAndWorkPasses) {
 }
 INSTANTIATE_TEST_SUITE_P(Versions, RoceConnectBoth, ::testing::Bool(),
                          [](const auto& i) { return i.param ? "IPv6" : "IPv4"; });
+
+// proves: IB-128
+TEST_F(RoceConnect, IB128_EitherEndMayChooseItsOwnTimeOut) {
+  open();
+  engine::RoceConnect p = wish();
+  p.ack_timeout = 21;
+  ASSERT_TRUE(ask(p).ok());
+  ASSERT_TRUE(asked());
+  p.ack_timeout = 14;
+  ASSERT_TRUE(answer(p).ok());
+  ASSERT_TRUE(established());
+  EXPECT_EQ(roce::context_of(*left).attributes.ack_timeout, 21);
+  EXPECT_EQ(roce::context_of(*right).attributes.ack_timeout, 14);
+}
 
 TEST_F(RoceConnect, WhoServesNoReadsLetsNobodyRead) {
   open();

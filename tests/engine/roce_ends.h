@@ -151,11 +151,11 @@ class RoceEnds : public ::testing::Test {
     wr.immediate = value;
     wr.inv_key = static_cast<std::uint32_t>(value);
     wr.atomic.data = value;
-    ASSERT_EQ(pair->left().post_send(qp, wr, pair->now()), verbs::Post::Ok);
+    ASSERT_EQ(pair->left().post_send(qp, wr, pair->now_of(pair->left())), verbs::Post::Ok);
   }
   void receive(verbs::QueuePair& qp, std::uint64_t id, std::size_t offset, std::uint32_t length) {
     const verbs::Sge sge{inbox->at(offset), length, inbox->key};
-    ASSERT_TRUE(pair->right().post_receive(qp, {id, {&sge, 1}}, pair->now()));
+    ASSERT_TRUE(pair->right().post_receive(qp, {id, {&sge, 1}}, pair->now_of(pair->right())));
   }
   bool run(std::size_t sends, std::size_t receives = 0, Duration limit = Duration::s(60)) {
     return pair->run_until(

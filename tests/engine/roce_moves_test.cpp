@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "ib/packet.h"
+#include "ib_cm/consent.h"
 #include "ib_cm/gsi.h"
 #include "ib_cm/messages.h"
 #include "tests/ib/roce_capture.h"
@@ -38,6 +39,25 @@ TEST(RoceMoves, EitherEndBeginsWhereTheOtherSays) {
   const ib_cm::Way way{IpAddress::v4(10, 77, 0, 2), IpAddress::v4(10, 77, 0, 3)};
   EXPECT_EQ(to_rts(passive, {}, 1).sq_psn, send->value());
   EXPECT_EQ(to_rtr(way, passive, {}, 0x11, asked->value()).rq_psn, read->value());
+}
+
+// proves: S-7
+TEST(RoceMoves, WhatWasAgreedIsTakenBitByBit) {
+  using Consent = roce::QpChange::Consent;
+  EXPECT_EQ(agreed({}, 0).consent, Consent::Refused);
+  EXPECT_EQ(agreed({}, ib_cm::kExtensionSelective).consent, Consent::Given);
+  EXPECT_FALSE(agreed({}, ib_cm::kExtensionSelective).parts) << "it may know one at a time";
+  EXPECT_TRUE(agreed({}, ib_cm::kExtensionSelective | ib_cm::kExtensionParts).parts);
+  EXPECT_FALSE(agreed({}, ib_cm::kExtensionParts).parts);
+}
+
+// proves: IB-128
+TEST(RoceMoves, IB128_WhoChoosesATimeOutHasItInsteadOfThePaths) {
+  ib_cm::PathValues path;
+  path.ack_timeout = 19;
+  EXPECT_EQ(to_rts({}, path, 1).ack_timeout, 19);
+  EXPECT_EQ(to_rts({}, path, 1, 0).ack_timeout, 0) << "for ever";
+  EXPECT_EQ(to_rts({}, path, 1, 21).ack_timeout, 21);
 }
 
 TEST(RoceMoves, APeerThatNamesNoHopLimitIsReachedAllTheSame) {

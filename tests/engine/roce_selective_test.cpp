@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "roce/context.h"
 #include "tests/engine/roce_ends.h"
 #include "urnic/stats.h"
 
@@ -63,6 +64,8 @@ TEST_F(RoceSelective, ByHandAHelloIsAnsweredAndBothAgree) {
   pair->run_for(Duration::ms(200));
   EXPECT_TRUE(of(pair->left(), *left).selective);
   EXPECT_TRUE(of(pair->right(), *right).selective);
+  EXPECT_TRUE(roce::context_of(*left).attributes.peer_parts);
+  EXPECT_TRUE(roce::context_of(*right).attributes.peer_parts);
   for (sim::Node* n : {&pair->left(), &pair->right()}) {
     EXPECT_GE(host(*n).hellos_sent, 1u);
     EXPECT_LE(host(*n).hellos_sent, 4u);

@@ -173,6 +173,25 @@ TEST_F(RxPath, AnOwedAckGoesBeforeTheDuplicateAck) {
   EXPECT_EQ(a[2].sack.size(), 1u);
 }
 
+// What is wrong with a segment that does not begin or end with an FPDU may be how it was cut.
+TEST_F(RxPath, E42_AWrongCrcIsNamedAndAWrongLengthIsNot) {
+  p.options.tcp.name_corrupted = p.names_corrupted = true;
+  up();
+  send(0);
+  auto a = send_spoiled(1);
+  ASSERT_EQ(a.size(), 1u);
+  ASSERT_TRUE(a[0].seg.opts.has_corrupted);
+  EXPECT_EQ(a[0].seg.opts.corrupted.begin, a[0].seg.ack);
+  EXPECT_EQ(a[0].seg.opts.corrupted.end, a[0].seg.ack + static_cast<std::uint32_t>(kSize));
+  a = p.send(kSize, Octets(fpdus[1].begin(), fpdus[1].begin() + 100));
+  ASSERT_EQ(a.size(), 1u);
+  EXPECT_FALSE(a[0].seg.opts.has_corrupted);
+  a = send(1);
+  ASSERT_EQ(a.size(), 1u);
+  EXPECT_FALSE(a[0].seg.opts.has_corrupted);
+  EXPECT_EQ(a[0].ack, 2 * kSize);
+}
+
 // proves: E-7
 TEST_F(RxPath, InOrderDataIsAcknowledgedOncePerBurst) {
   up();

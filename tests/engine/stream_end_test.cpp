@@ -78,7 +78,8 @@ struct StreamEnd : ::testing::Test {
 };
 
 // A segment was cut for the kernel, which had no room for it: nothing is left to be cut, and our
-// FIN is still not due. proves: E-50
+// FIN is still not due.
+// proves: E-50
 TEST_F(StreamEnd, E50_TheFinComesBehindWhatTheKernelHadNoRoomFor) {
   Bare peer(listener.port());
   End end(device);

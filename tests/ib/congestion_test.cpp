@@ -74,7 +74,7 @@ TEST_F(RequesterCongestion, AWindowThatIsFullAsksForAnAckAndAClosedOneAsksByQuar
   EXPECT_EQ(asks, 4u);
 }
 
-// proves: S-10
+// proves: S-10, IB-146
 TEST_F(RequesterCongestion, ACnpClosesItOnceForWhatWasInFlight) {
   open(256);
   ASSERT_EQ(fill(), 256u);

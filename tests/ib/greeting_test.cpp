@@ -32,7 +32,7 @@ TEST(Greeting, AsksThreeTimesAndNoMore) {
     EXPECT_EQ(h.bth.opcode, kHelloOpcode);
     EXPECT_EQ(h.bth.dest_qp, 0x77u);
     EXPECT_EQ(h.bth.psn, Psn(5));
-    EXPECT_TRUE(hello.selective && hello.answer);
+    EXPECT_TRUE(hello.selective && hello.answer && hello.parts);
     EXPECT_FALSE(g.wanted());
   }
   EXPECT_EQ(asked, Greeting::kTimes);

@@ -2,6 +2,8 @@
 // at once where that is allowed (S-2).
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "ib/responder_fixture.h"
 
 namespace urnic::ib {
@@ -102,6 +104,28 @@ TEST_F(KeptTold, TheMissingPartOfAReadGoesInBetween) {
   std::vector<std::uint32_t> order;
   for (const test::Response& each : responses()) order.push_back(each.psn - qp.rq_psn);
   EXPECT_THAT(order, ElementsAre(1, 2, 4, 5));
+}
+
+// proves: S-2
+TEST_F(KeptTold, SeveralMissingPartsOfAReadComeOneBehindTheOther) {
+  EXPECT_EQ(next(read(psn, 0, 8 * kPmtu)), Verdict::Accept);
+  const auto order = [&] {
+    std::vector<std::uint32_t> o;
+    for (const test::Response& each : responses()) o.push_back(each.psn - qp.rq_psn);
+    return o;
+  };
+  test::Response r;
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(response(&r));
+  take(read(qp.rq_psn + 1, kPmtu, kPmtu));
+  take(read(qp.rq_psn + 3, 3 * kPmtu, 2 * kPmtu));
+  take(read(qp.rq_psn + 3, 3 * kPmtu, 2 * kPmtu));  // the same once more
+  EXPECT_THAT(order(), ElementsAre(1, 3, 4, 6, 7));
+  // Nothing is under way now.
+  take(read(qp.rq_psn + 2, 2 * kPmtu, 2 * kPmtu));
+  take(read(qp.rq_psn + 5, 5 * kPmtu, kPmtu));
+  std::vector<std::uint32_t> after = order();
+  std::ranges::sort(after);
+  EXPECT_THAT(after, ElementsAre(2, 3, 5));
 }
 
 class PlacedEarly : public KeptTold {

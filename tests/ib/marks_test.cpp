@@ -6,7 +6,7 @@
 namespace urnic::ib {
 namespace {
 
-// proves: S-10
+// proves: S-10, IB-146
 TEST(Marks, OneCnpForEach50us) {
   Marks m;
   Instant now = Instant::from_ns(1'000'000);
@@ -24,7 +24,7 @@ TEST(Marks, OneCnpForEach50us) {
   EXPECT_EQ(m.marked(), 1000u);
 }
 
-// proves: S-10
+// proves: S-10, IB-146
 TEST(Marks, ACnpIsAsTheAnnexHasIt) {
   Marks m;
   m.seen(Instant::from_ns(1));

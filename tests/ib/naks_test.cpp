@@ -196,7 +196,7 @@ TEST_F(Naks, AWriteWithImmediateNeedsItsReceiveWhereTheImmediateIs) {
 }
 
 // As the owner of the queue pair does it.
-// proves: IB-11, IB-107
+// proves: IB-11, IB-107, IB-134
 TEST_F(Naks, APacketInInitIsDroppedAndServedWhenItComesAgain) {
   qp.av.remote = *IpAddress::parse("192.0.2.1");
   post(1);

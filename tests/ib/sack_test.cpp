@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 namespace urnic::ib {
@@ -72,8 +73,13 @@ TEST(HelloPacket, LiesOnTheWireAsItIsWrittenDown) {
   const auto hello = parse_hello(*packet);
   ASSERT_TRUE(hello);
   EXPECT_TRUE(hello->selective && hello->answer);
+  EXPECT_FALSE(hello->parts) << "as one says that has not heard of them";
+  EXPECT_EQ(write_hello({true, false, true}),
+            (std::array<std::uint8_t, kHelloOctets>{1, 0xa0, 0, 0}));
   EXPECT_FALSE(parse_hello({packet->header, packet->payload.first(3)}));
   Bytes other = octets;
+  other[13] = 0x20;
+  EXPECT_TRUE(parse_hello(*parse_packet(other))->parts);
   other[12] = 2;  // version
   EXPECT_FALSE(parse_hello(*parse_packet(other)));
 }

@@ -288,6 +288,102 @@ TEST_F(AnswerHoles, WhatIsBehindOneIsKeptAndTheMissingPartAloneIsAskedFor) {
 }
 
 // proves: S-2
+TEST_F(AnswerHoles, AllMissingPartsAreAskedForAtOnceOfAPeerThatHasAgreedAndOneOfOthers) {
+  using enum Operation;
+  for (const bool agreed : {false, true}) {
+    qp.peer_parts = agreed;
+    post(WrOp::Read, 8 * kPmtu);
+    const std::uint32_t first = psns(leave()).at(0);
+    part(ReadResponseFirst, first);
+    part(ReadResponseMiddle, first + 2);
+    part(ReadResponseMiddle, first + 4);
+    part(ReadResponseMiddle, first + 5);
+    part(ReadResponseLast, first + 7);
+    pass_until_due();
+    const auto again = leave();
+    if (!agreed) {
+      EXPECT_THAT(psns(again), ElementsAre(first + 1));
+      part(ReadResponseOnly, first + 1);
+      pass_until_due();
+      EXPECT_THAT(psns(leave()), ElementsAre(first + 3));
+      part(ReadResponseOnly, first + 3);
+      pass_until_due();
+      EXPECT_THAT(psns(leave()), ElementsAre(first + 6));
+    } else {
+      ASSERT_THAT(psns(again), ElementsAre(first + 1, first + 3, first + 6));
+      for (const auto& p : again) EXPECT_EQ(p.h.reth.length, kPmtu);
+      part(ReadResponseOnly, first + 1);
+      part(ReadResponseOnly, first + 3);
+    }
+    part(ReadResponseOnly, first + 6);
+    EXPECT_EQ(done().size(), 1u);
+  }
+  EXPECT_EQ(held_pool.in_use(), 0u);
+}
+
+// proves: S-2
+TEST_F(AnswerHoles, APartThatALaterOneHasOvertakenIsAskedForAgainBeforeItsTime) {
+  using enum Operation;
+  qp.peer_selective = qp.peer_parts = true;
+  post(WrOp::Write, 1);
+  leave();
+  pass(Duration::us(100));
+  ack(100, 1);  // that is how long a round trip takes
+  post(WrOp::Read, 6 * kPmtu);
+  leave();
+  part(ReadResponseFirst, 101);
+  part(ReadResponseMiddle, 103);
+  part(ReadResponseLast, 106);
+  pass_until_due();
+  const Instant asked = now;
+  ASSERT_THAT(psns(leave()), ElementsAre(102, 104));
+  pass(Duration::us(100));
+  part(ReadResponseFirst, 104);  // its two packets; 102 has had its turn before
+  part(ReadResponseLast, 105);
+  EXPECT_THAT(psns(leave()), IsEmpty()) << "it may only be late";
+  std::vector<std::uint32_t> again;
+  while (again.empty() && now - asked < Duration::ms(2)) {
+    pass_until_due();
+    again = psns(leave());
+  }
+  EXPECT_THAT(again, ElementsAre(102));
+  EXPECT_LT(now - asked, Duration::us(200)) << "500 us are the least when nothing says so";
+}
+
+// What stands behind the other answers in a queue on the way is not lost.
+// proves: S-2
+TEST_F(AnswerHoles, APartIsNotAskedForAgainWhileOtherAnswersComeButNotForEver) {
+  using enum Operation;
+  qp.ack_timeout = 18;  // 1.07 s
+  for (const bool it_comes : {true, false}) {
+    post(WrOp::Read, 200 * kPmtu);
+    const std::uint32_t first = psns(leave()).at(0);
+    part(ReadResponseFirst, first);
+    part(ReadResponseMiddle, first + 2);
+    pass_until_due();
+    ASSERT_THAT(psns(leave()), ElementsAre(first + 1));
+    const Instant asked = now;
+    std::uint32_t next = first + 3;
+    std::vector<SentPacket> again;
+    while (again.empty() && now - asked < Duration::ms(it_comes ? 2 : 15)) {
+      pass(Duration::us(100));
+      part(ReadResponseMiddle, next++);
+      again = leave();
+    }
+    if (it_comes) {
+      EXPECT_THAT(again, IsEmpty());
+    } else {
+      EXPECT_THAT(psns(again), ElementsAre(first + 1));
+      EXPECT_LT(now - asked, Duration::ms(6));
+    }
+    part(ReadResponseOnly, first + 1);
+    for (; next != first + 199; ++next) part(ReadResponseMiddle, next);
+    part(ReadResponseLast, next);
+    EXPECT_EQ(done().size(), 1u);
+  }
+}
+
+// proves: S-2
 TEST_F(AnswerHoles, ALaterAnswerIsKeptAndWhatItAcknowledgedIsNotForgotten) {
   using enum Operation;
   post(WrOp::Read, kPmtu);

@@ -83,6 +83,7 @@ struct Case {
   Case& with_selective() {
     for (QpAttributes& qp : qps) {
       qp.selective = qp.peer_selective = true;
+      qp.peer_parts = true;
       if (rng.chance(0.7)) qp.loss.type = ConnectionType::Fast;
       if (rng.chance(0.5)) qp.loss.out_of_order = OutOfOrder::Place;
       if (rng.chance(0.8)) qp.probe = true;

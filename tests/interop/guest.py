@@ -151,6 +151,21 @@ class Guest:
         except ProcessLookupError:
             pass
 
+    def revive(self):
+        """Boots it anew if its kernel answers nobody: an emulated NIC that has stopped is no end's fault. What was
+        done about it, or "". Only with a tap, where somebody else than the ends of a case can ask."""
+        if not self.tap or subprocess.run(["ping", "-c", "5", "-i", "0.5", "-W", "5", self.address],
+                                          capture_output=True, check=False).returncode == 0:
+            return ""
+        said = f"the guest's kernel does not answer (its console: {self.console()}): booted anew"
+        self.stop()
+        self.variant = ("", 1500)
+        try:
+            self.start()
+        except Skip as e:
+            raise Failure(f"{said}, in vain: {e}") from e
+        return said
+
     def console(self):
         """What the guest's kernel last printed, when the guest itself does not answer any more."""
         path = os.path.join(self.environment["SIWVM_RUN"], self.name, "console.log")

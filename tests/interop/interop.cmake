@@ -10,25 +10,25 @@ foreach(peer rping_peer perftest_peer verbs_peer)
 endforeach()
 
 add_test(NAME interop.judge COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/wire_judge_test.py)
-set_tests_properties(interop.judge PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS interop)
+add_test(NAME interop.rows COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/rows_test.py)
+set_tests_properties(interop.judge interop.rows PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS interop)
 
-# Label `cases`: of real peers, and each case of theirs has its second try by itself.
+# Label `cases`: of real peers, and each case of theirs has its second try by itself. Each has a guest, a namespace and
+# a folder of its own, so that they can run beside each other.
 # With URNIC_TEST_LONG (./run-tests --long) every case, else a choice. The test ends itself after 850 or
 # 3000 seconds.
 set(siw_timeout 3100)
 add_test(NAME interop.siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
          --programs ${CMAKE_BINARY_DIR})
 # 77: QEMU or tshark is missing, or the guest cannot be built here; the reason is printed.
-set_tests_properties(interop.siw PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;cases"
-                     RUN_SERIAL ON)
+set_tests_properties(interop.siw PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;cases")
 
 # RoCE and connection management against Linux rdma_rxe, in the same guest.
 add_test(NAME interop.rxe COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/rxe_test
          --programs ${CMAKE_BINARY_DIR})
 add_test(NAME interop.rxe-udp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/rxe_test
          --programs ${CMAKE_BINARY_DIR} --kernel-udp)
-set_tests_properties(interop.rxe interop.rxe-udp PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS "interop;cases"
-                     RUN_SERIAL ON)
+set_tests_properties(interop.rxe interop.rxe-udp PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS "interop;cases")
 
 # Every pair of {own TCP, kernel TCP, siw} through the matrix, in two halves: the second one skips where no
 # guest is to be had, and gives each of its cases a second try.
@@ -38,8 +38,7 @@ set_tests_properties(interop.matrix PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77 L
                      RUN_SERIAL ON)
 add_test(NAME interop.matrix-siw COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/interop
          --build ${CMAKE_BINARY_DIR} --with-siw)
-set_tests_properties(interop.matrix-siw PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77 LABELS "interop;cases"
-                     RUN_SERIAL ON)
+set_tests_properties(interop.matrix-siw PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77 LABELS "interop;cases")
 
 # urnic beside the kernel: on one NIC, and behind `urnic switch` with a TAP uplink.
 add_test(NAME interop.lan COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/lan_test
@@ -74,5 +73,4 @@ set_tests_properties(interop.tcp PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABE
                      RUN_SERIAL ON)
 add_test(NAME interop.siw-tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/siw_test
          --kernel-tcp --programs ${CMAKE_BINARY_DIR})
-set_tests_properties(interop.siw-tcp PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;cases"
-                     RUN_SERIAL ON)
+set_tests_properties(interop.siw-tcp PROPERTIES TIMEOUT ${siw_timeout} SKIP_RETURN_CODE 77 LABELS "interop;cases")

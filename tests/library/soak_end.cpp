@@ -5,7 +5,8 @@
 //
 // Does what lines on standard input say and answers each with one line; ends with its input.
 //   server: count   connections asked for so far, and open now
-//           sample  what lingers now; once all are gone: what is kept
+//           sample  the most connections asked for within the time of TIME-WAIT since the last
+//                   sample; once all are gone: what is kept
 //   client: go      make connections until told otherwise
 //           stop    end those there are: how many ended as they should, how many did not, and the
 //                   longest that one took, us
@@ -20,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <random>
 #include <string>
@@ -34,7 +36,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::uint32_t kRights = access_local_write | access_remote_write;
-constexpr auto kSilence = std::chrono::milliseconds(300);  // until the server asks: are you there?
+constexpr auto kSilence = std::chrono::milliseconds(300);   // until the server asks: are you there?
+constexpr auto kLingers = std::chrono::milliseconds(1200);  // TIME-WAIT, and two looks
 constexpr int kTimeoutMs = 5000;
 constexpr std::uint16_t kPort = 7000;
 
@@ -255,6 +258,7 @@ class Server : public Endpoint {
   // Nothing tells of a peer that vanished, except what is said to it.
   void look() {
     next_look_ = Clock::now() + kSilence / 3;
+    count_crowd();
     for_each([&](Link& link) {
       if (!link.established || Clock::now() - link.heard < kSilence || link.questions == 3) return;
       link.heard = Clock::now();
@@ -262,22 +266,31 @@ class Server : public Endpoint {
       send(link);
     });
   }
+  // As many as may linger at a time.
+  void count_crowd() {
+    const auto now = Clock::now();
+    lately_.emplace_back(now, asked_);
+    while (now - lately_.front().first > kLingers) lately_.pop_front();
+    crowd_ = std::max(crowd_, asked_ - lately_.front().second);
+  }
   void sample() {
     const auto until = Clock::now() + std::chrono::seconds(20);
     EngineStats s = device.stats();
-    const std::size_t lingering = s.connections.size();
+    count_crowd();
     while ((open() != 0 || !s.connections.empty()) && Clock::now() < until) {
       work();
       s = device.stats();
     }
     malloc_trim(0);  // what the allocator keeps of a crowd in TIME-WAIT is not in use
     const struct mallinfo2 m = mallinfo2();
-    std::printf("%" PRIu64 " %zu %zu %zu %" PRIu64 " %" PRIu64 " %zu\n", asked_, lingering, open(),
-                s.connections.size(), s.verbs.regions, s.iwarp.reassembly_bytes,
-                m.uordblks + m.hblkhd);
+    std::printf("%" PRIu64 " %" PRIu64 " %zu %zu %" PRIu64 " %" PRIu64 " %zu\n", asked_,
+                std::exchange(crowd_, 0), open(), s.connections.size(), s.verbs.regions,
+                s.iwarp.reassembly_bytes, m.uordblks + m.hblkhd);
   }
 
   std::uint64_t asked_ = 0;
+  std::uint64_t crowd_ = 0;
+  std::deque<std::pair<Clock::time_point, std::uint64_t>> lately_;  // when so many had been asked
   Listener listener_;
   Clock::time_point next_look_;
 };

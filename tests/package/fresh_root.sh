@@ -31,25 +31,44 @@ dependencies() { # PACKAGE.deb...
     sed 's/([^)]*)//; s/|.*//; s/[[:space:]]//g' | grep -v '^\(lib\)\?urnic' | sort -u
 }
 
+# With nothing open but what every program has: apt under mmdebstrap names a descriptor to /bin/sh, which takes one digit.
+with_three_descriptors() { # COMMAND
+  (
+    for fd in /proc/self/fd/*; do
+      fd=${fd##*/}
+      [ "$fd" -le 2 ] || [ "$fd" = 255 ] || eval "exec $fd>&-"
+    done
+    exec "$@"
+  )
+}
+
 # FOLDER/root.tar with Debian's smallest system and these packages of Debian's; kept for the next test of this folder.
 make_root() { # FOLDER PACKAGE...
-  local folder=$1 list line
+  local folder=$1 list line status=0 seconds=400
   shift
   list=$(printf '%s\n' "$@" | sort -u | paste -sd,)
   command -v mmdebstrap >/dev/null || skip "mmdebstrap is not installed"
   exec 9>"$folder/root.lock"
-  flock -w 300 9 || fail "another test is making the root for ever"
+  flock -w 450 9 || fail "another test is making the root for ever"
   if [ "$(cat "$folder/root.list" 2>/dev/null)" != "$list" ] || [ ! -s "$folder/root.tar" ]; then
     line=$(mirror)
     [ -n "$line" ] || skip "apt of this machine knows no mirror of Debian 12 (apt-get update)"
     rm -f "$folder/root.list"
-    if ! printf '%s\n' "$line" | TMPDIR=$folder timeout --kill-after=10 280 mmdebstrap --quiet --variant=apt \
-        --include="$list" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
+    [ -z "$(find "$folder/root.slow" -mmin -15 2>/dev/null)" ] ||
+      skip "no root of Debian within $seconds s a moment ago: the machine is too busy"
+    # Not --quiet: that keeps to itself what could not be fetched.
+    printf '%s\n' "$line" | TMPDIR=$folder with_three_descriptors timeout --kill-after=10 "$seconds" mmdebstrap \
+        --variant=apt --aptopt='Acquire::Retries "3"' --include="$list" --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/doc/*urnic*' \
-        bookworm "$folder/root.tar" - >"$folder/root.log" 2>&1; then
-      tail -n 5 "$folder/root.log" >&2
+        bookworm "$folder/root.tar" - >"$folder/root.log" 2>&1 || status=$?
+    if [ "$status" = 124 ] || [ "$status" = 137 ]; then
+      touch "$folder/root.slow"
+      skip "no root of Debian within $seconds s: the machine is too busy"
+    fi
+    if [ "$status" != 0 ]; then
+      tail -n 8 "$folder/root.log" >&2
       grep -qE 'not resolve|Could not connect|Unable to connect|timed out|Failed to fetch' "$folder/root.log" &&
-        skip "the mirror of this machine is out of reach"
+        skip "the mirror of this machine gives no packages: $(grep -m1 -E '^E: ' "$folder/root.log")"
       grep -qE 'newuidmap|subuid|unshare' "$folder/root.log" && skip "no rights to make a root: $(tail -n 1 "$folder/root.log")"
       fail "mmdebstrap could not make a root: $folder/root.log"
     fi

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "port/memif_raw_client.h"
@@ -35,8 +36,9 @@ class RawServer {
   // `pause_ms`.
   bool serve(Port& client, std::uint16_t min_version = kVersion, unsigned pause_ms = 0) {
     if (!accept(client)) return false;
+    last_turn_ = check::monotonic_ms();
     const auto answer = [&](const Message& m) {
-      if (pause_ms != 0) turn_until([] { return false; }, {&client}, pause_ms);
+      if (pause_ms != 0) turn_until([&] { return turned(false); }, {&client}, pause_ms);
       send_message(socket.get(), m);
     };
     Message m = message(MessageType::kHello);
@@ -49,7 +51,8 @@ class RawServer {
       Fd fd;
       if (!turn_until(
               [&] {
-                return (got_ = receive_message(socket.get(), &in, &fd)) != Received::kNothing;
+                got_ = receive_message(socket.get(), &in, &fd);
+                return turned(got_ != Received::kNothing);
               },
               {&client}, 2000) ||
           got_ != Received::kMessage) {
@@ -75,6 +78,8 @@ class RawServer {
       answer(message(MessageType::kAck));
     }
   }
+  // Between two turns of serve(): for so long this thread was put aside.
+  std::uint64_t longest_ms() const { return longest_; }
   ~RawServer() {
     if (base != nullptr) munmap(base, size);
     listener_->remove_file();
@@ -86,6 +91,13 @@ class RawServer {
   std::string reason;
 
  private:
+  bool turned(bool result) {
+    const std::uint64_t now = check::monotonic_ms();
+    longest_ = std::max(longest_, now - last_turn_);
+    last_turn_ = now;
+    return result;
+  }
+  std::uint64_t last_turn_ = 0, longest_ = 0;
   Received got_ = Received::kNothing;
   std::optional<BoundSocket> listener_;
 };
@@ -158,11 +170,19 @@ TEST(MemifHostile, AClientRefusesABogusTailWhenSending) {
 }
 
 // Two seconds for each answer, not for all of them: on a machine with much else to do they add up.
+// Where that puts this thread aside for a second the answers are later than meant, and nothing is
+// known.
 TEST(MemifHostile, AServerThatAnswersSlowlyIsNotGivenUp) {
-  Folder f;
-  RawServer server(f.file("s"));
-  Port client = must_open("memif:role=client,socket=" + f.file("s"));
-  EXPECT_TRUE(server.serve(client, kVersion, 450));  // six answers
+  for (int round = 0; round < 10; ++round) {
+    Folder f;
+    RawServer server(f.file("s"));
+    Port client = must_open("memif:role=client,socket=" + f.file("s"));
+    const bool served = server.serve(client, kVersion, 450);  // six answers
+    if (!served && server.longest_ms() > 1000) continue;
+    EXPECT_TRUE(served);
+    return;
+  }
+  GTEST_SKIP() << "the machine stands still";
 }
 
 TEST(MemifHostile, AServerThatNeverAnswersIsGivenUp) {

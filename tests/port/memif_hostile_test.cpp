@@ -363,5 +363,19 @@ TEST(MemifHostile, RandomRubbishInSharedMemoryIsSurvived) {
   lab.expect_alive();
 }
 
+TEST(MemifHostile, AClientHasSoManyRegionsAndNoMore) {
+  Lab lab;
+  RawClient::Lies lies;
+  lies.further_regions = 16;
+  EXPECT_EQ(lab.client()->shake(lies), "Invalid region index");
+  lies.further_regions = 15;
+  {
+    auto most = lab.client();
+    EXPECT_EQ(most->shake(lies), "");
+    EXPECT_TRUE(turn_until([&] { return lab.server.info().link_up == 1; }, {&lab.server}));
+  }
+  lab.expect_alive();
+}
+
 }  // namespace
 }  // namespace urnic::port

@@ -92,15 +92,27 @@ TEST(MemifPort, ManyServersStartedAtOnceLeaveExactlyOne) {
   Folder f;
   const std::string at = "memif:socket=" + f.file("s") + ",role=server";
   for (int round = 0; round < 3; ++round) {
+    int tried[2], over[2];
+    ASSERT_TRUE(pipe(tried) == 0 && pipe(over) == 0);
     std::vector<std::unique_ptr<Child>> children;
+    children.reserve(6);
     for (int i = 0; i < 6; ++i) {
       children.push_back(std::make_unique<Child>([&] {
+        alarm(60);
+        close(over[1]);
         auto p = Port::open(at);
         if (!p.ok()) return p.error().find("another server") != std::string::npos ? 10 : 20;
-        usleep(300'000);  // longer than the others need to try
-        return 0;
+        close(tried[1]);  // as the others' ends have
+        char none;
+        return read(over[0], &none, 1) == 0 ? 0 : 30;  // it stays until all have tried
       }));
     }
+    close(tried[1]);
+    close(over[0]);
+    char none;
+    EXPECT_EQ(read(tried[0], &none, 1), 0);
+    close(tried[0]);
+    close(over[1]);
     int won = 0, told = 0;
     for (auto& c : children) {
       const int r = c->wait();

@@ -40,6 +40,7 @@ class RawClient {
     int seals = F_SEAL_SHRINK;
     std::uint64_t real_size = 0, stated_size = 0;  // 0: what is needed
     std::uint16_t region_index = 0;
+    std::uint16_t further_regions = 0;  // behind the one that is used
     bool send_region_fd = true;
     std::uint16_t ring_region = 0;
     std::uint32_t ring_offset = 0;  // added to the true one
@@ -73,6 +74,13 @@ class RawClient {
       if (std::string wrong = ask(m, MessageType::kAck); !wrong.empty()) return wrong;
     }
     if (std::string wrong = offer_region(lies); !wrong.empty()) return wrong;
+    for (std::uint16_t i = 1; i <= lies.further_regions; ++i) {
+      m = message(MessageType::kAddRegion);
+      m.set_u16(add_region::kIndex, i);
+      m.set_u64(add_region::kSize, mapped_);
+      m.fd = memory.get();
+      if (std::string wrong = ask(m, MessageType::kAck); !wrong.empty()) return wrong;
+    }
     for (int direction = 0; direction < (lies.skip_m2s ? 1 : 2); ++direction) {
       m = message(MessageType::kAddRing);
       m.set_u16(add_ring::kFlags, direction == 0 ? add_ring::kFlagS2m : 0);

@@ -62,10 +62,10 @@ unsigned send(Port& p, const std::vector<Octets>& frames) {
   return n;
 }
 
-// Up to `n` frames, for a second.
+// Up to `n` frames, for five seconds at most.
 std::vector<Octets> receive(Port& p, std::size_t n, std::vector<std::uint8_t>* csum = nullptr) {
   std::vector<Octets> all;
-  for (int i = 0; i < 1000 && all.size() < n; ++i) {
+  for (int i = 0; i < 5000 && all.size() < n; ++i) {
     Frame f[kBurst];
     const unsigned got = p.rx_burst(0, f, kBurst);
     for (unsigned k = 0; k < got; ++k) {

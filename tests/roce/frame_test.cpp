@@ -95,6 +95,39 @@ TEST(RoceFrame, WrittenAtOnceAreTheSame) {
 }
 
 // proves: IB-1
+TEST(RoceFrame, ThoseOfARunAreTheSame) {
+  Rng rng(5);
+  for (const bool v6 : {false, true}) {
+    for (const std::uint16_t vlan : {0, 3}) {
+      FrameConfig config;
+      config.vlan = vlan;
+      config.av.local = *IpAddress::parse(v6 ? "2001:db8::1" : "192.0.2.1");
+      config.av.remote = *IpAddress::parse(v6 ? "2001:db8::2" : "192.0.2.2");
+      FrameHeaders headers(config);
+      for (const std::uint32_t n : {256u, 512u, 1024u, 2048u, 4096u}) {
+        ib::PacketHeader h;
+        h.bth.opcode =
+            ib::Opcode(ib::ServiceType::Rc,
+                       rng.below(2) != 0 ? ib::Operation::WriteMiddle : ib::Operation::SendMiddle);
+        h.bth.dest_qp = static_cast<std::uint32_t>(rng.next()) & ib::kMask24;
+        h.bth.psn = ib::Psn(ib::kMask24 - 2);
+        const FrameRun run = headers.run_of(h, n);
+        for (int i = 0; i < 5; ++i) {
+          h.bth.ack_request = rng.below(2) != 0;
+          Bytes payload(n), one(4300, 0xee), other(4300, 0xee);
+          for (auto& b : payload) b = static_cast<std::uint8_t>(rng.next());
+          const std::size_t packet = ib::emit_packet(h, payload, one.data() + headers.size());
+          const std::size_t frame = headers.finish(one.data(), packet, 0);
+          ASSERT_EQ(run.write(other.data(), h.bth.psn, h.bth.ack_request, payload.data()), frame);
+          ASSERT_EQ(other, one) << n << " octets, packet " << i;
+          ++h.bth.psn;
+        }
+      }
+    }
+  }
+}
+
+// proves: IB-1
 TEST(RoceFrame, WhatIsRememberedOfTheOneBeforeFitsTheNext) {
   using Op = ib::Operation;
   Rng rng(8);

@@ -1,345 +1,10 @@
 // The short way of Writes against the long one: two sides get the same frames, good, damaged and
 // wrong in every way, and only one of them may take the short way. Whatever can be seen of them
 // must be the same after each.
-#include <gtest/gtest.h>
+#include "tests/roce/both_ways.h"
 
-#include <algorithm>
-#include <array>
-#include <functional>
-
-#include "base/rng.h"
-#include "tests/roce/side_end.h"
-
-namespace urnic::roce {
+namespace urnic::roce::both_ways {
 namespace {
-
-using namespace test;
-using ib::Operation;
-using verbs::QpState;
-
-constexpr std::uint32_t kPmtu = 256, kMemory = 8 * kPmtu;
-
-// A packet as the peer makes it, and what has become of it on the way.
-struct Packet {
-  Operation op = Operation::WriteOnly;
-  std::uint32_t psn = 0, offset = 0, dma_length = 0, payload = 0;
-  bool ack = false;
-  std::uint32_t key_error = 0, number_error = 0;
-  std::uint16_t pkey = ib::kDefaultPkey;
-  std::uint8_t version = 0, marks = 0;  // of the BTH
-  ib::ServiceType service = ib::ServiceType::Rc;
-  std::uint8_t tos = 0, ttl = 64, host = 2;
-  std::uint16_t identification = 0;
-  int udp_length_error = 0;
-  std::size_t flipped_bit = 0;  // of the frame, after all; 0: none
-  std::size_t cut = 0;          // octets that are missing at the end
-};
-
-class End {
- public:
-  struct Kind {
-    bool v6 = false, fast = false;
-  };
-  End(bool short_way, Kind kind) : memory(kMemory + kPmtu, 0), end_(0, options_of(kind)), peer_(1) {
-    end_.like_last = short_way;
-    pairing_.mtu = ib::PathMtu::k256;
-    pairing_.v6 = kind.v6;
-    qp = end_.queue_pair();
-    key = end_.memory.register_memory(kPd, memory.data(), kMemory,
-                                      verbs::kLocalWrite | verbs::kRemoteWrite);
-    up();
-  }
-  void up() {
-    connect(end_, *qp, pairing_, 0, 0x123456, now_);
-    while (!context_of(*qp).way.found()) talk();
-    for (std::uint64_t id = 0; id < 8; ++id) qp->rq.post({id, {}});
-  }
-  void up_anew() {
-    move_to(QpState::Reset);
-    up();
-  }
-  void move_to(QpState to) {
-    QpChange change;
-    change.to = to;
-    ASSERT_EQ(end_.side.modify(*qp, change, now_), Modified::Ok);
-  }
-  void modify(const QpChange& change) {
-    ASSERT_EQ(end_.side.modify(*qp, change, now_), Modified::Ok);
-  }
-  // A queue pair whose peer is that host.
-  void another(int host) {
-    other = end_.queue_pair();
-    QpChange rtr = to_rtr(pairing_, 0, 0x123457);
-    rtr.av.remote = address_of(host - 1, pairing_.v6);
-    for (const QpChange& c : {to_init(pairing_), rtr, to_rts(pairing_, 0)}) {
-      ASSERT_EQ(end_.side.modify(*other, c, now_), Modified::Ok);
-    }
-  }
-  std::uint32_t first_psn() const { return pairing_.psn[1]; }
-
-  Bytes frame_of(const Packet& p, Rng rng) const {
-    FrameConfig config{MacAddress{{2, 9, 9, 9, 9, 9}}, end_.wire.interface().mac(), 0};
-    config.av.local = address_of(p.host - 1, pairing_.v6);
-    config.av.remote = address_of(0, pairing_.v6);
-    config.av.traffic_class = p.tos;
-    config.av.hop_limit = p.ttl;
-    const FrameHeaders headers(config);
-    ib::PacketHeader h;
-    h.bth.opcode = ib::Opcode(p.service, p.op);
-    h.bth.psn = ib::Psn(p.psn);
-    h.bth.ack_request = p.ack;
-    h.bth.dest_qp = qp->number() ^ p.number_error;
-    h.bth.pkey = p.pkey;
-    h.bth.version = p.version;
-    h.bth.fecn = (p.marks & 1) != 0;
-    h.bth.becn = (p.marks & 2) != 0;
-    h.reth = {reinterpret_cast<std::uint64_t>(memory.data()) + p.offset, key ^ p.key_error,
-              p.dma_length};
-    Bytes payload(p.payload);
-    for (auto& b : payload) b = static_cast<std::uint8_t>(rng.next());
-    Bytes frame(headers.size() + ib::packet_octets(h.bth.opcode, p.payload));
-    ib::emit_packet(h, payload, frame.data() + headers.size());
-    headers.finish(frame.data(), frame.size() - headers.size(), p.identification);
-    if (p.udp_length_error != 0) {
-      std::uint8_t* const at = frame.data() + headers.size() - 4;
-      store_be16(at, static_cast<std::uint16_t>(load_be16(at) + p.udp_length_error));
-    }
-    if (p.flipped_bit != 0) {
-      frame[p.flipped_bit / 8 % frame.size()] ^= static_cast<std::uint8_t>(1u << p.flipped_bit % 8);
-    }
-    frame.resize(frame.size() - p.cut);
-    return frame;
-  }
-  void give(const Packet& p, const Rng& payload) {
-    end_.arrive(frame_of(p, payload));
-    talk();
-  }
-  // In one burst: nothing leaves between them.
-  void give(const Packet& one, const Packet& two, const Rng& payload) {
-    end_.arrive(frame_of(one, payload));
-    end_.arrive(frame_of(two, payload));
-    talk();
-  }
-
-  // All that can be seen.
-  struct View {
-    QpState state;
-    std::uint64_t received, requests, acks, duplicates, gaps, refusals, naks;
-    std::uint32_t expected, msn;
-    bool due;
-    std::array<std::uint64_t, ib::kDrops> drops;
-    std::vector<Bytes> sent;
-    Bytes memory;
-    std::size_t completions;
-    bool operator==(const View&) const = default;
-  };
-  View look() {
-    const Statistics s = end_.side.statistics();
-    const ib::Responder* const half = context_of(*qp).responder.rc();
-    View v{};
-    v.state = qp->state;
-    v.received = s.received;
-    v.requests = s.responders.requests;
-    v.acks = s.responders.acks;
-    v.duplicates = s.responders.duplicates;
-    v.gaps = s.responders.out_of_sequence;
-    v.refusals = s.responders.refusals;
-    v.naks = s.responders.sequence_naks;
-    if (half != nullptr) {
-      v.expected = half->state().expected.value();
-      v.msn = half->state().msn.value();
-      v.due = half->due();
-    }
-    v.drops = s.drops.by_reason;
-    v.sent = std::move(sent_);
-    sent_.clear();
-    v.memory = memory;
-    v.completions = end_.completions().size();
-    return v;
-  }
-  int short_ways() const { return end_.short_ways; }
-
-  Bytes memory;
-  std::uint32_t key = 0;
-
-  // Whether a frame in two pieces may go the short way.
-  bool takes_in_pieces(const Packet& p, std::size_t first) {
-    const Bytes whole = frame_of(p, Rng(1));
-    const auto cut = whole.begin() + static_cast<std::ptrdiff_t>(first);
-    Bytes one(whole.begin(), cut), two(cut, whole.end());
-    port::Frame frame{};
-    frame.data[0] = one.data();
-    frame.len[0] = static_cast<std::uint32_t>(one.size());
-    frame.data[1] = two.data();
-    frame.len[1] = static_cast<std::uint32_t>(two.size());
-    wire::FrameHead head;
-    head.copy(frame);
-    Arrived a;
-    EXPECT_TRUE(end_.side.plain().stage(frame, head, &a));
-    return end_.side.plain().take(head, a);
-  }
-
- private:
-  static Options options_of(Kind kind) {
-    Options o = SideEnd::keyed(1);
-    o.loss.type = kind.fast ? ib::ConnectionType::Fast : ib::ConnectionType::Slow;
-    return o;
-  }
-
-  // What is no packet is a question, which the peer's station answers.
-  void talk() {
-    end_.poll(now_);
-    for (Bytes& frame : end_.sent()) {
-      const net::Classified c = net::classify(frame, static_cast<std::uint32_t>(frame.size()));
-      if (is_roce(c, frame)) {
-        sent_.push_back(std::move(frame));
-      } else {
-        peer_.arrive(frame);
-      }
-    }
-    peer_.poll(now_);
-    for (const Bytes& frame : peer_.sent()) end_.arrive(frame);
-    now_ = now_ + Duration::us(1);
-    end_.poll(now_);
-  }
-
-  Pairing pairing_;
-  SideEnd end_, peer_;
-  std::vector<Bytes> sent_;
-
- public:
-  std::unique_ptr<verbs::QueuePair> qp, other;
-
- private:
-  Instant now_ = Instant::from_ns(1);
-};
-
-class PlainReceive : public ::testing::TestWithParam<End::Kind> {
- protected:
-  // True as long as nothing differs.
-  bool give(const Packet& p) {
-    const Rng payload(rng_.next());
-    for (End* e : {&with_, &without_}) e->give(p, payload);
-    return same();
-  }
-  bool same() {
-    const End::View a = with_.look(), b = without_.look();
-    EXPECT_EQ(a.state, b.state);
-    EXPECT_EQ(a.received, b.received);
-    EXPECT_EQ(a.requests, b.requests);
-    EXPECT_EQ(a.expected, b.expected);
-    EXPECT_EQ(a.msn, b.msn);
-    EXPECT_EQ(a.drops, b.drops);
-    EXPECT_EQ(a.sent.size(), b.sent.size());
-    EXPECT_TRUE(a == b);
-    view_ = a;
-    return a == b;
-  }
-  void both(const std::function<void(End&)>& f) {
-    f(with_);
-    f(without_);
-  }
-  // The next packet of Writes of one to four packets.
-  Packet next() {
-    Packet p;
-    if (left_ == 0) {
-      length_ = left_ = 1 + static_cast<std::uint32_t>(rng_.below(4 * kPmtu));
-      offset_ = static_cast<std::uint32_t>(rng_.below(kMemory - length_ + 1));
-    }
-    const bool first = left_ == length_, last = left_ <= kPmtu;
-    p.op = first ? (last ? Operation::WriteOnly : Operation::WriteFirst)
-                 : (last ? Operation::WriteLast : Operation::WriteMiddle);
-    p.payload = std::min(left_, kPmtu);
-    p.offset = offset_;
-    p.dma_length = length_;
-    p.psn = psn_;
-    p.ack = last || rng_.below(8) == 0;
-    return p;
-  }
-  void taken(const Packet& p) {
-    left_ -= p.payload;
-    psn_ = (psn_ + 1) & 0xffffff;
-  }
-  void start_anew() {
-    left_ = 0;
-    psn_ = with_.first_psn();
-  }
-
-  Rng rng_{11};
-  End with_{true, GetParam()}, without_{false, GetParam()};
-  std::uint32_t left_ = 0, length_ = 0, offset_ = 0, psn_ = with_.first_psn();
-  End::View view_;
-};
-INSTANTIATE_TEST_SUITE_P(All, PlainReceive,
-                         ::testing::Values(End::Kind{false, false}, End::Kind{true, false},
-                                           End::Kind{false, true}, End::Kind{true, true}));
-
-// One thing wrong, or merely other than with most.
-void spoil(Packet* p, Rng* rng) {
-  switch (rng->below(20)) {
-    case 0:
-      p->psn = (p->psn + 1) & 0xffffff;
-      break;
-    case 1:
-      p->psn = (p->psn - 1) & 0xffffff;
-      break;
-    case 2:
-      p->pkey = 0x7fff;
-      break;
-    case 3:
-      p->pkey = 0xfffe;
-      break;
-    case 4:
-      p->number_error = 1u << rng->below(24);
-      break;
-    case 5:
-      p->version = 1;
-      break;
-    case 6:
-      p->marks = static_cast<std::uint8_t>(1 + rng->below(3));
-      break;
-    case 7:
-      p->service = ib::ServiceType::Uc;
-      break;
-    case 8:
-      p->tos = static_cast<std::uint8_t>(rng->next());
-      break;
-    case 9:
-      p->ttl = static_cast<std::uint8_t>(1 + rng->below(255));
-      break;
-    case 10:
-      p->host = 3;
-      break;
-    case 11:
-      p->identification = static_cast<std::uint16_t>(rng->next());
-      break;
-    case 12:
-      p->udp_length_error = rng->below(2) == 0 ? 4 : -4;
-      break;
-    case 13:
-      p->cut = 1 + rng->below(20);
-      break;
-    case 14:
-      p->payload -= static_cast<std::uint32_t>(rng->below(std::min(p->payload, 5u)));
-      break;
-    case 15:
-      p->payload += 1 + static_cast<std::uint32_t>(rng->below(9));
-      break;
-    case 16:
-      // Mostly of a Write: in sequence or not is the question.
-      p->op = static_cast<Operation>(rng->below(4) == 0 ? rng->below(0x18) : 6 + rng->below(6));
-      break;
-    case 17:
-      p->key_error = 1u << rng->below(32);
-      break;
-    case 18:
-      p->dma_length += static_cast<std::uint32_t>(rng->below(3)) - 1;
-      break;
-    default:
-      p->flipped_bit = 1 + rng->next() % 4096;
-      break;
-  }
-}
 
 // proves: IB-2, IB-18, IB-27
 TEST_P(PlainReceive, TakesWhatTheLongOneTakesAndNothingElse) {
@@ -375,6 +40,92 @@ TEST_P(PlainReceive, TakesWhatTheLongOneTakesAndNothingElse) {
   EXPECT_GT(wrong, 200);
   EXPECT_GT(ended, 50);
   EXPECT_GT(kept, 20);
+}
+
+// What comes behind a Write in the same burst is held to what is known of it.
+// proves: IB-2, IB-18, IB-27, S-10
+TEST_P(PlainReceive, InBurstsToo) {
+  most_packets_ = 9;
+  int ended = 0;
+  std::uint64_t wrong = 0, packets = 0, marked = 0;
+  for (int i = 0; i < 1500; ++i) {
+    std::vector<Packet> burst(1 + rng_.below(12));
+    bool all_right = true;
+    for (Packet& p : burst) {
+      p = next();
+      taken(p);
+      if (rng_.below(15) == 0) p.tos = 3;  // CE, which is no fault of it
+      if (rng_.below(30) != 0) continue;
+      spoil(&p, &rng_);
+      all_right = false;
+    }
+    const std::uint64_t before = view_.requests;
+    ASSERT_TRUE(give(burst)) << "burst " << i;
+    packets += burst.size();
+    wrong += burst.size() - (view_.requests - before);
+    marked += view_.marked;
+    ended += view_.state != QpState::Rts;
+    if (all_right && view_.state == QpState::Rts) continue;
+    both([](End& e) { e.up_anew(); });
+    start_anew();
+    ASSERT_TRUE(same());
+  }
+  EXPECT_GT(static_cast<std::uint64_t>(with_.short_ways()), packets / 2);
+  EXPECT_GT(wrong, 400u);
+  EXPECT_GT(marked, 10u);
+  EXPECT_GT(ended, 30);
+}
+
+// In the middle where the message should end, or beyond it: as if it had come alone.
+// proves: IB-27
+TEST_P(PlainReceive, InBurstsNotBeyondTheEndOfTheMessage) {
+  for (const std::uint32_t packets : {2u, 3u, 5u}) {
+    for (const std::uint32_t beyond : {0u, 1u}) {
+      length_ = left_ = packets * kPmtu;
+      offset_ = 0;
+      std::vector<Packet> burst;
+      for (std::uint32_t i = 0; i < packets; ++i) {
+        burst.push_back(next());
+        taken(burst.back());
+      }
+      burst.back().op = Operation::WriteMiddle;
+      if (beyond != 0) {
+        burst.push_back(burst.back());
+        burst.back().psn = psn_;
+      }
+      ASSERT_TRUE(give(burst)) << packets << " packets, " << beyond << " beyond";
+      both([](End& e) { e.up_anew(); });
+      start_anew();
+    }
+  }
+}
+
+// A request that breaks the rules ends what was known of the Write before it.
+// proves: IB-18
+TEST_P(PlainReceive, NothingIsTakenBehindWhatEndsTheQueuePair) {
+  most_packets_ = 9;
+  for (int i = 0; i < 20; ++i) {
+    const Packet p = next();
+    ASSERT_TRUE(give(p));
+    taken(p);
+  }
+  while (left_ == 0 || left_ < 5 * kPmtu) {
+    const Packet p = next();
+    ASSERT_TRUE(give(p));
+    taken(p);
+  }
+  std::vector<Packet> burst(4, next());
+  for (int i = 0; i < 2; ++i) {
+    burst[i] = next();
+    taken(burst[i]);
+  }
+  burst[2] = burst[3] = next();
+  burst[2].op = Operation::WriteFirst;  // within a message, and of a flow of its own
+  burst[2].port = 0xc123;
+  const std::uint64_t before = view_.requests;
+  ASSERT_TRUE(give(burst));
+  EXPECT_EQ(view_.requests, before + 2);
+  EXPECT_NE(view_.state, QpState::Rts);
 }
 
 // proves: IB-2
@@ -414,8 +165,25 @@ TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWay) {
   ASSERT_TRUE(give(p));
   taken(p);
   const Packet q = next();
-  EXPECT_FALSE(with_.takes_in_pieces(q, 100));
+  EXPECT_FALSE(with_.takes_in_pieces({q}, 100));
   ASSERT_TRUE(give(q));
+}
+
+// With the headers of those before it, it is a frame of its own still.
+// proves: IB-2
+TEST_P(PlainReceive, LeavesFramesInTwoPiecesToTheLongWayInBurstsToo) {
+  length_ = left_ = kPmtu;
+  const Packet p = next();
+  ASSERT_TRUE(give(p));  // the flow is known
+  taken(p);
+  length_ = left_ = 5 * kPmtu;
+  std::vector<Packet> burst;
+  for (int i = 0; i < 4; ++i) {
+    burst.push_back(next());
+    burst.back().ack = false;
+    taken(burst.back());
+  }
+  EXPECT_FALSE(with_.takes_in_pieces(burst, 150));
 }
 
 // proves: IB-23
@@ -472,9 +240,14 @@ TEST_P(PlainReceive, IsOfItsPeerAlone) {
   p.op = Operation::WriteOnly;
   p.dma_length = p.payload;
   p.psn = with_.first_psn();
+  Packet first = p;  // of its own peer: what answers is there from now on
+  first.host = 9;
+  ASSERT_TRUE(give(first));
+  ASSERT_TRUE(give(next()));  // and the short way is our peer's again
+  ++p.psn;
   ASSERT_TRUE(give(p));
   EXPECT_EQ(view_.drops[static_cast<std::size_t>(ib::Drop::WrongAddress)], 1u);
 }
 
 }  // namespace
-}  // namespace urnic::roce
+}  // namespace urnic::roce::both_ways

@@ -81,14 +81,18 @@ class SideEnd {
     wire.begin_sending();
     port::Frame frames[port::kBurst];
     const unsigned n = ports_.first.rx_burst(0, frames, port::kBurst);
-    for (unsigned i = 0; i < n; ++i) take(frames[i], now);
+    Staged staged[port::kBurst];
+    for (unsigned i = 0; i < n; ++i) stage(frames[i], &staged[i]);
+    for (unsigned i = 0; i < n; ++i) take(&staged[i], now);
     if (n != 0) ports_.first.rx_release(0, frames, n);
     for (std::size_t left = wire.looped(); left != 0; --left) {
       Bytes octets = wire.next_looped();
       port::Frame frame{};
       frame.data[0] = octets.data();
       frame.len[0] = static_cast<std::uint32_t>(octets.size());
-      take(frame, now);
+      Staged s;
+      stage(frame, &s);
+      take(&s, now);
     }
     wire.interface().run_timers(now);
     side.run_timers(now);
@@ -130,24 +134,34 @@ class SideEnd {
   }
 
  private:
-  void take(const port::Frame& frame, Instant now) {
+  // A frame of a burst, all of which are staged before the first is worked on.
+  struct Staged {
+    const port::Frame* frame = nullptr;
     wire::FrameHead head;
     Arrived a;
-    head.copy(frame);
-    if (like_last && side.plain().stage(frame, head, &a)) {
-      if (side.plain().take(head, a)) {
+    bool plain = false;
+  };
+  void stage(const port::Frame& frame, Staged* s) {
+    s->frame = &frame;
+    s->head.copy(frame);
+    s->plain = like_last && side.plain().stage(frame, s->head, &s->a);
+  }
+  void take(Staged* s, Instant now) {
+    if (s->plain) {
+      if (side.plain().take(s->head, s->a)) {
         ++short_ways;
         return;
       }
-      return side.process(head, a, now);
+      return side.process(s->head, s->a, now);
     }
-    head.copy_whole(frame);
-    head.classify();
-    if (head.net.kind == net::FrameKind::Drop || head.net.kind == net::FrameKind::Tcp) return;
-    if (side.stage(frame, head, &a)) {
-      if (wire.interface().accepts(head.net)) side.process(head, a, now);
+    s->head.copy_whole(*s->frame);
+    s->head.classify();
+    const net::Classified& net = s->head.net;
+    if (net.kind == net::FrameKind::Drop || net.kind == net::FrameKind::Tcp) return;
+    if (side.stage(*s->frame, s->head, &s->a)) {
+      if (wire.interface().accepts(net)) side.process(s->head, s->a, now);
     } else {
-      wire.interface().input(head.net, {frame.data[0], frame.len[0]}, now);
+      wire.interface().input(net, {s->frame->data[0], s->frame->len[0]}, now);
     }
   }
 

@@ -140,6 +140,7 @@ TEST_F(OneSide, ResetForgetsWorkCompletionsAndNumbersOfPackets) {
   ASSERT_EQ(qp->rq.post({8, {}}), verbs::ReceiveQueue::Post::Ok);
   QpChange reset;
   EXPECT_EQ(modify(reset), Modified::Ok);
+  EXPECT_FALSE(context_of(*qp).requester);
   EXPECT_TRUE(end.completions().empty());
   EXPECT_TRUE(qp->sq.empty());
   EXPECT_EQ(qp->rq.posted(), 0u);
@@ -150,7 +151,81 @@ TEST_F(OneSide, ResetForgetsWorkCompletionsAndNumbersOfPackets) {
   pairing.psn[0] = 77;
   ready();
   EXPECT_EQ(qp->state, QpState::Rts);
+  EXPECT_EQ(context_of(*qp).requester.rc(), nullptr) << "before anything is sent";
+  ASSERT_EQ(qp->sq.post({}), verbs::Post::Ok);
+  end.side.work_posted(*qp, now);
   EXPECT_EQ(context_of(*qp).requester.rc()->state().una.psn.value(), pairing.psn[0]);
+}
+
+// The peer knows us; its answer to our question about it was lost.
+TEST_F(OneSide, APeerThatIsHeardIsAnsweredThoughNobodySaysWhereItIs) {
+  ready();
+  ASSERT_EQ(context_of(*qp).way.route, Route::Awaited);
+  (void)end.sent();
+  give(from_peer(request(ib::Operation::SendOnly, pairing.psn[1]), address_of(2, false)));
+  EXPECT_EQ(context_of(*qp).way.route, Route::Awaited) << "that is somebody else";
+  give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1])));
+  const std::vector<Bytes> sent = end.sent();
+  ASSERT_FALSE(sent.empty());
+  EXPECT_EQ(MacAddress::from_bytes(sent.back().data()), (MacAddress{{2, 9, 9, 9, 9, 9}}));
+  // Nobody answers the questions either: as before.
+  for (int i = 0; i < 4; ++i) end.poll(now = now + Duration::s(1));
+  EXPECT_NE(context_of(*qp).way.route, Route::Known);
+}
+
+// Its middle leaves in runs.
+// proves: S-11
+TEST_F(OneSide, AnAnswerDoesNotWaitForTheEndOfALongMessage) {
+  ready();
+  std::uint32_t psn = pairing.psn[1];
+  const auto ask = [&] { give(from_peer(request(ib::Operation::WriteOnly, psn++))); };
+  // Whom it hears it answers, once its own address is settled.
+  for (int i = 0; i < 3 && context_of(*qp).way.route != Route::Known; ++i) ask();
+  ASSERT_EQ(context_of(*qp).way.route, Route::Known);
+  (void)end.sent();
+  std::vector<std::uint8_t> octets(60 * 1024);
+  verbs::Sge sge{reinterpret_cast<std::uintptr_t>(octets.data()), 60 * 1024, 0};
+  sge.lkey = end.memory.register_memory(kPd, octets.data(), octets.size(), 0);
+  verbs::SendWr wr;
+  wr.op = verbs::WrOp::Write;
+  wr.sges = {&sge, 1};
+  ASSERT_EQ(qp->sq.post(wr), verbs::Post::Ok);
+  end.side.work_posted(*qp, now);
+  EXPECT_GT(end.sent().size(), 10u) << "of the message";
+  ask();
+  const std::vector<Bytes> sent = end.sent();
+  ASSERT_GT(sent.size(), 10u) << "of the message";
+  const auto opcode_of = [](const Bytes& frame) {
+    return ib::Opcode(frame[14 + ib::kIpv4UdpOctets]).operation();
+  };
+  EXPECT_EQ(opcode_of(sent[0]), ib::Operation::Acknowledge);
+  EXPECT_EQ(opcode_of(sent[1]), ib::Operation::WriteMiddle);
+}
+
+// Memory for each half is taken with the first request that needs it.
+TEST_F(OneSide, AnIdleQueuePairHasNoHalvesAndEachComesWithItsFirstRequest) {
+  ready();
+  const Context& c = context_of(*qp);
+  EXPECT_TRUE(c.requester);
+  EXPECT_TRUE(c.responder);
+  EXPECT_EQ(c.requester.rc(), nullptr);
+  EXPECT_EQ(c.responder.rc(), nullptr);
+  give(from_peer(request(ib::Operation::WriteOnly, pairing.psn[1])));
+  EXPECT_NE(c.responder.rc(), nullptr);
+  EXPECT_EQ(c.requester.rc(), nullptr) << "only receives";
+  ASSERT_EQ(post(1), verbs::Post::Ok);
+  EXPECT_NE(c.requester.rc(), nullptr);
+}
+
+// proves: IB-117
+TEST_F(OneSide, WhatWasPostedAndNeverLeftIsFlushed) {
+  ready();
+  ASSERT_EQ(qp->sq.post({}), verbs::Post::Ok);
+  ASSERT_TRUE(end.side.fail(*qp));
+  ASSERT_EQ(context_of(*qp).requester.rc(), nullptr);
+  const auto done = end.completions();
+  ASSERT_EQ(done.size(), 1u);
+  EXPECT_EQ(done[0].completion.status, verbs::Status::Flushed);
 }
 
 // proves: IB-117

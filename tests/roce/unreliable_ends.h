@@ -145,6 +145,27 @@ struct UnreliableEnds : ::testing::Test {
       idle = any ? 0 : idle + 1;
     }
   }
+  // A Send to a queue pair in Init, and the same packet once more when that is in Rtr.
+  void in_init_and_in_rtr(verbs::Service s, std::uint32_t way) {
+    make(s);
+    ready(0);
+    ASSERT_EQ(move(1, verbs::QpState::Init), Modified::Ok);
+    receive(1, 7, 4);
+    post(0, 1, {.slot = 1, .length = 10, .to = {way, qp[1]->number(), kQkey}});
+    run();
+    ASSERT_EQ(udp.size(), 1u);
+    EXPECT_EQ(ends[1].side.statistics().drops.of(ib::Drop::WrongState), 1u);
+    EXPECT_EQ(ends[1].side.statistics().sent, 0u) << "silently";
+    EXPECT_TRUE(ends[1].completions().empty());
+    EXPECT_EQ(qp[1]->rq.posted(), 1u);
+    ASSERT_EQ(move(1, verbs::QpState::Rtr), Modified::Ok);
+    ends[1].arrive(udp[0]);
+    run();
+    const auto came = ends[1].completions();
+    ASSERT_EQ(came.size(), 1u);
+    EXPECT_EQ(came[0].completion.wr_id, 7u);
+    EXPECT_TRUE(holds(1, 4, s == verbs::Service::Ud ? 40 : 0, 0, 1, 10));
+  }
   bool holds(int i, std::uint32_t slot, std::size_t offset, int from, std::uint32_t of,
              std::size_t n) const {
     const auto at = memory[from].begin() + of * kSlot;

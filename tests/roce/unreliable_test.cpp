@@ -97,6 +97,11 @@ TEST_F(UcSides, TheFirstRequestInRtrIsToldOf) {
   EXPECT_EQ(ends[1].log.count(QpEvent::Established), 1u);
 }
 
+// proves: IB-134
+TEST_F(UcSides, WhatComesInInitIsDroppedAndTheSamePacketServedInRtr) {
+  in_init_and_in_rtr(Service::Uc, 0);
+}
+
 // proves: IB-112
 TEST_F(UcSides, InSqdAMessageThatHasBegunIsSentToItsEnd) {
   up(Service::Uc);
@@ -183,7 +188,7 @@ TEST_F(UdSides, ADatagramComesBehindItsHeaderAndSaysWhoseItIs) {
   EXPECT_EQ(ends[1].side.statistics().sent, 0u) << "IB-99";
 }
 
-// proves: IB-103
+// proves: IB-103, IB-133
 TEST_F(UdSides, AnotherQkeyIsDroppedAndTheTopBitStandsForOnesOwn) {
   up(Service::Ud);
   receive(1, 1, 4);
@@ -195,6 +200,11 @@ TEST_F(UdSides, AnotherQkeyIsDroppedAndTheTopBitStandsForOnesOwn) {
   post(0, 2, {.slot = 1, .length = 10, .to = {way, qp[1]->number(), 0x80000000}});
   run();
   EXPECT_EQ(ends[1].completions().size(), 1u);
+}
+
+// proves: IB-134
+TEST_F(UdSides, WhatComesInInitIsDroppedAndTheSamePacketServedInRtr) {
+  in_init_and_in_rtr(Service::Ud, handle(0, 1));
 }
 
 TEST_F(UdSides, OneQueuePairSendsToManyAndOneIsItself) {

@@ -296,6 +296,24 @@ TEST(Scenarios, E41_TheDetourCostsNoGoodputUnderLoss) {
   EXPECT_GE(goodput[1] * 10, goodput[0] * 9);
 }
 
+// The same frames are corrupted; or lost, which is as dear with the option as without.
+TEST(Scenarios, E42_CorruptionCostsNoGoodputAndLossDoes) {
+  const Scenario s = shipped("corruption", {{"runs", "1"}});
+  ASSERT_EQ(s.variants.size(), 4u);
+  std::uint64_t goodput[4] = {};
+  for (std::size_t v = 0; v < 4; ++v) {
+    const RunResult r = run_once(s.variants[v], s.limit, s.seed, false);
+    ASSERT_TRUE(r.complete) << r.end;
+    EXPECT_EQ(r.wrong_octets, 0u);
+    EXPECT_EQ(r.receiver.iwarp.downgrades, 0u);
+    EXPECT_EQ(r.receiver.iwarp.ddp.terminates_sent, 0u);
+    goodput[v] = r.goodput();
+  }
+  EXPECT_GE(goodput[1] * 10, goodput[0] * 9) << "named, against a clean wire";
+  EXPECT_LE(goodput[2] * 10, goodput[0] * 7) << "not named";
+  EXPECT_LE(goodput[3] * 10, goodput[0] * 7) << "lost";
+}
+
 // proves: E-12, E-41
 TEST(Scenarios, E12_AnEmbeddedFpduFoolsPlaceAndNotStore) {
   const auto runs = first_runs("embedded-fpdu");

@@ -71,5 +71,26 @@ TEST(Router, LetsThroughWhatFitsBothWays) {
   EXPECT_EQ(routed.control->dropped, 0u);
 }
 
+TEST(Router, SoManyAnswersWaitAndThenMoreAreDroppedWithoutOne) {
+  auto [a, b] = port::make_memory_pair({});
+  RoutedPort routed = wrap_router(std::move(a));
+  routed.control->path_mtu = 1000;
+  const auto drain = [&] {
+    unsigned heard = 0;
+    for (port::Frame f[4];;) {
+      const unsigned n = routed.port.rx_burst(0, f, 4);
+      if (n == 0) return heard;
+      routed.port.rx_release(0, f, n);
+      heard += n;
+    }
+  };
+  constexpr unsigned kMostWaiting = 64;
+  for (unsigned i = 0; i < kMostWaiting + 9; ++i) send(routed.port, datagram(1001));
+  EXPECT_EQ(routed.control->dropped, kMostWaiting + 9);
+  EXPECT_EQ(drain(), kMostWaiting);
+  send(routed.port, datagram(1001));
+  EXPECT_EQ(drain(), 1u) << "there is room again";
+}
+
 }  // namespace
 }  // namespace urnic::sim

@@ -8,6 +8,7 @@
 
 #include "urnic/urnic.h"
 
+#include "need.h"
 #include "verbs.h"
 
 namespace urnic::soak {
@@ -15,13 +16,6 @@ namespace {
 
 constexpr std::uint32_t kRights = access_local_write | access_remote_write | access_remote_read |
                                   access_remote_atomic | access_bind_window;
-
-template <class T>
-T need(Result<T> r, const char* what) {
-  if (r.ok()) return std::move(*r);
-  std::fprintf(stderr, "soak: %s: %s\n", what, r.error().message.c_str());
-  std::exit(2);
-}
 
 class ApiVerbs;
 

@@ -1,7 +1,5 @@
 #include "session.h"
 
-#include <chrono>
-#include <cstdio>
 #include <cstring>
 
 namespace urnic::soak {
@@ -16,40 +14,13 @@ constexpr std::uint64_t id_of(unsigned what, unsigned slot, std::uint64_t n) {
 // noticed by keepalive, or by repetitions: of TCP or of RoCE, half a minute.
 constexpr double kJobBound = 150, kFlushBound = 15, kEndBound = 60, kSilence = 40;
 
-std::uint64_t mix(std::uint64_t x) {  // splitmix64
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 27) * 0x94d049bb133111eb;
-  return x ^ x >> 31;
-}
-
-void fill(std::uint8_t* to, std::uint32_t length, std::uint64_t seed) {
-  for (std::uint32_t i = 0; i < length; i += 8) {
-    const std::uint64_t v = mix(seed + i);
-    std::memcpy(to + i, &v, std::min<std::uint32_t>(8, length - i));
-  }
-}
-
 }  // namespace
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-void violation(const std::string& what) {
-  std::printf("VIOLATION %s\n", what.c_str());
-  std::fflush(stdout);
-  std::_Exit(3);
-}
 
 void Session::check(const std::uint8_t* octets, std::uint32_t length, std::uint64_t seed,
                     const char* what) {
-  for (std::uint32_t i = 0; i < length; i += 8) {
-    const std::uint64_t v = mix(seed + i);
-    if (std::memcmp(octets + i, &v, std::min<std::uint32_t>(8, length - i)) != 0) {
-      violation(std::string(what) + ": octets differ from " + std::to_string(i) + " of " +
-                std::to_string(length));
-    }
+  if (const std::uint32_t at = differs_at(octets, length, seed); at != length) {
+    violation(std::string(what) + ": octets differ from " + std::to_string(at) + " of " +
+              std::to_string(length));
   }
   counts_.octets += length;
 }
@@ -73,7 +44,8 @@ bool Session::accept(std::string* why) {
   wire_ = verbs_.take(arena_, why);
   if (!wire_) return false;
   for (unsigned i = 0; i < kMessages; ++i) post_receive(i);
-  const Offer offer{address(0), wire_->key(), 0};
+  Offer offer{address(0), wire_->key(), 0};
+  offer.check = offer.sum();
   std::uint8_t octets[sizeof offer];
   std::memcpy(octets, &offer, sizeof offer);
   if (wire_->accept(octets)) return true;
@@ -169,6 +141,10 @@ void Session::happened(const Happening& h) {
       Offer offer;
       if (h.private_data.size() < sizeof offer) violation("the private data of an answer is short");
       std::memcpy(&offer, h.private_data.data(), sizeof offer);
+      if (offer.check != offer.sum()) {
+        broken("what the peer offered came with other octets");
+        return;
+      }
       peer_memory_ = offer.address;
       peer_key_ = offer.key;
       return;

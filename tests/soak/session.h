@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "pattern.h"
 #include "verbs.h"
 
 namespace urnic::soak {
@@ -30,10 +31,12 @@ inline constexpr std::uint32_t kOut = 0, kIn = kOut + kMessages * kMessage,
     kAtomic = kRemote + kSlots * kBulk,                             // results
     kCounter = kAtomic + kSlots * 8, kArena = kCounter + 64;
 
-// Private data of who accepts.
+// Private data of who accepts. Nothing of MPA's start-up has a CRC (RFC 5044, 7.1), and faults that
+// change octets below a right TCP checksum change these as well.
 struct Offer {
   std::uint64_t address = 0;
-  std::uint32_t key = 0, unused = 0;
+  std::uint32_t key = 0, check = 0;
+  std::uint32_t sum() const { return static_cast<std::uint32_t>(mix(address ^ mix(key))); }
 };
 
 enum class JobKind : std::uint8_t { Echo, WriteRead, WriteImmediate, Add, Swap, Grant, ReadMe };
@@ -54,9 +57,6 @@ struct Counts {
   double longest_flush = 0;  // seconds from the end of a connection to its last completion
   double longest_job = 0;    // seconds, of those that ended well
 };
-
-[[noreturn]] void violation(const std::string& what);
-double now();
 
 class Session {
  public:

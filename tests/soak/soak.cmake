@@ -2,7 +2,10 @@
 add_executable(soak_verbs_api ${CMAKE_CURRENT_LIST_DIR}/end.cpp ${CMAKE_CURRENT_LIST_DIR}/session.cpp
                ${CMAKE_CURRENT_LIST_DIR}/api_verbs.cpp)
 target_link_libraries(soak_verbs_api PRIVATE urnic_shared)
-set(soak_programs soak_verbs_api)
+# Unreliable connections and datagrams, whose messages may be lost and never torn.
+add_executable(soak_unreliable ${CMAKE_CURRENT_LIST_DIR}/unreliable.cpp ${CMAKE_CURRENT_LIST_DIR}/loose_end.cpp
+               ${CMAKE_CURRENT_LIST_DIR}/herald.cpp)
+target_link_libraries(soak_unreliable PRIVATE urnic_shared)
 if(TARGET urnic_compat)
   add_executable(soak_verbs_c ${CMAKE_CURRENT_LIST_DIR}/end.cpp ${CMAKE_CURRENT_LIST_DIR}/session.cpp
                  ${CMAKE_CURRENT_LIST_DIR}/c_verbs.cpp)

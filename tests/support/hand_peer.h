@@ -54,6 +54,7 @@ class HandPeer {
   engine::ConnectParams params;  // what the consumer accepts with; set by `adjust` of up()
   std::uint32_t iss = 1000;
   bool sack = true;
+  bool names_corrupted = false;    // E-42, agreed where `options` have it
   port::MemoryPairOptions memory;  // of the wire
   Octets region;                   // registered with every right
   Octets eager;                    // comes before the consumer has answered
@@ -239,6 +240,7 @@ class HandPeer {
     syn.opts.has_mss = true;
     syn.opts.mss = 1460;
     syn.opts.sack_permitted = sack;
+    syn.opts.corruption_permitted = names_corrupted;
     emit(syn, {}, false);
     auto got = run();
     if (got.size() != 1 || !got[0].seg.has(tcp::kSyn)) return fail("no SYN-ACK");

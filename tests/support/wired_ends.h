@@ -16,6 +16,8 @@ namespace urnic::test {
 // The parameter is the port's kind: "memif" or "tcp".
 class WiredEnds : public ::testing::TestWithParam<const char*> {
  protected:
+  // `keeps_core`: a program whose polls find nothing goes on polling, whoever needs its core.
+  explicit WiredEnds(bool keeps_core = false) : keeps_core_(keeps_core) {}
   struct End {
     Device device;
     ProtectionDomain pd;
@@ -109,9 +111,12 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
   End server, client;
 
  private:
-  static void open(End& end, const std::string& port) {
+  void open(End& end, const std::string& port) const {
     Config c;
     ASSERT_TRUE(c.set("port", port).ok());
+    if (keeps_core_) {
+      ASSERT_TRUE(c.set("doze_us", "0").ok());
+    }
     ASSERT_TRUE(c.set("stat", "off").ok());
     auto device = Device::open(c);
     ASSERT_TRUE(device.ok()) << device.error().message;
@@ -120,6 +125,7 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     end.cq = *end.device.create_cq(256);
     end.qp = end.another();
   }
+  const bool keeps_core_;
   std::string directory_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct WorkloadOptions {
   // two Sends, and nothing of a segment is taken before all of it can be (E-5).
   std::uint32_t receive_depth = 64;
   Duration limit = Duration::s(600);
+  std::function<void()> each_turn;  // between two looks of the engines; may be empty
 };
 
 class Workload {
@@ -43,6 +45,7 @@ class Workload {
     for (Side& s : sides_) post_receives(s);
     const bool done = pair_.run_until(
         [&] {
+          if (options_.each_turn) options_.each_turn();
           for (Side& s : sides_) {
             collect(s);
             post_receives(s);
@@ -161,7 +164,8 @@ class Workload {
       const verbs::Sge sge{
           reinterpret_cast<std::uint64_t>(s.receive.data()) + s.receives_posted * options_.largest,
           options_.largest, s.receive_stag};
-      if (!s.node->post_receive(*s.qp, {s.receives_posted, {&sge, 1}}, pair_.now())) return;
+      if (!s.node->post_receive(*s.qp, {s.receives_posted, {&sge, 1}}, pair_.now_of(*s.node)))
+        return;
       ++s.receives_posted;
     }
   }
@@ -191,7 +195,7 @@ class Workload {
         wr.remote_address = reinterpret_cast<std::uint64_t>(peer.source.data()) + m.from;
         wr.rkey = peer.source_stag;
       }
-      if (s.node->post_send(*s.qp, wr, pair_.now()) != verbs::Post::Ok) return;
+      if (s.node->post_send(*s.qp, wr, pair_.now_of(*s.node)) != verbs::Post::Ok) return;
       ++s.next;
     }
   }

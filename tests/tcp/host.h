@@ -62,6 +62,7 @@ class Host {
   // The layer above refuses what this says (a CRC error, say).
   std::function<bool(const Segment&)> ulp_drops;
   bool immediate_dup_ack = true;
+  bool names_drops = false;  // ... and it is a wrong CRC (E-42)
   // ... and what makes it forget all out-of-order data, before the segment itself is looked at.
   std::function<bool(const Segment&)> forgets;
   unsigned resets = 0, establishments = 0;
@@ -264,6 +265,7 @@ class Host {
                        c.arrival == Arrival::Overlap;
     if (ulp_drops && ulp_drops(s)) {
       if (ack_owed(tcb)) emit(plan_ack(tcb), now);
+      if (names_drops) note_corrupted(tcb, c);
       if (refuse(tcb, c, true, immediate_dup_ack, now) == AckNeed::Now) emit(plan_ack(tcb), now);
       return;
     }

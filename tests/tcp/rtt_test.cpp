@@ -32,8 +32,45 @@ TEST(Rtt, BoundsOfTheTimeout) {
   rtt_open(r, config());
   rtt_sample(r, config(), Duration::us(50));
   EXPECT_EQ(r.rto, Duration::ms(200));
+  for (int i = 0; i < 9; ++i) rtt_back_off(r, config());
   rtt_sample(r, config(), Duration::s(100));
   EXPECT_EQ(r.rto, Duration::s(60));
+}
+
+// A machine that slept between a segment and its ACK: the timer has not fired, since nobody looked.
+TEST(Rtt, ASleepIsNoRoundTrip) {
+  Rtt r;
+  rtt_open(r, config());
+  rtt_sample(r, config(), Duration::ms(100));
+  EXPECT_EQ(r.rto, Duration::ms(300));
+  rtt_sample(r, config(), Duration::s(3600));
+  EXPECT_EQ(r.srtt, Duration::ms(100));
+  EXPECT_EQ(r.rto, Duration::ms(300));
+  rtt_sample(r, config(), Duration::ms(900));  // a path that has become longer is no sleep
+  EXPECT_EQ(r.srtt, Duration::ms(200));
+  Rtt first;
+  rtt_open(first, config());
+  rtt_sample(first, config(), Duration::s(3600));
+  EXPECT_FALSE(first.measured);
+}
+
+// The timer fires late, once, before the answer that lay there is read.
+TEST(Rtt, NorIsASleepThatEndsWithTheTimer) {
+  Rtt r;
+  rtt_open(r, config());
+  rtt_sample(r, config(), Duration::ms(400));
+  EXPECT_EQ(r.rto, Duration::ms(1200));
+  rtt_back_off(r, config());
+  rtt_sample(r, config(), Duration::s(3600));
+  EXPECT_EQ(r.srtt, Duration::ms(400));
+  EXPECT_EQ(r.backoff, 1);
+  // A path that has become longer by far is known by what is timed across expirations: at 1.2, 3.6
+  // and 8.4 s, and not yet at 18 s.
+  rtt_back_off(r, config());
+  rtt_back_off(r, config());
+  rtt_sample(r, config(), Duration::s(17));
+  EXPECT_GT(r.srtt, Duration::s(2));
+  EXPECT_EQ(r.backoff, 0);
 }
 
 TEST(Rtt, TheClockGranularityIsTheLeastMargin_RFC6298_2_3) {

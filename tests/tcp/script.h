@@ -105,6 +105,7 @@ class Script {
     if (l.has_ack) s.ack = ours_ + l.ack;
     s.window = static_cast<std::uint16_t>(l.has_win ? l.win : 65535);
     s.opts = l.options;
+    s.opts.corrupted = {ours_ + l.corrupted.first, ours_ + l.corrupted.second};
     for (const auto& [b, e] : l.sack) {
       s.opts.sack[s.opts.sack_count++] = {ours_ + b, ours_ + e};
     }
@@ -168,6 +169,7 @@ class Script {
         EXPECT_EQ(got.wscale, want.wscale);
       }
       EXPECT_EQ(got.sack_permitted, want.sack_permitted);
+      EXPECT_EQ(got.corruption_permitted, want.corruption_permitted);
       EXPECT_EQ(got.has_ts, want.has_ts);
       if (want.has_ts && !l.any_ts) {
         EXPECT_EQ(got.tsval, want.tsval);
@@ -175,6 +177,11 @@ class Script {
       if (want.has_ts) {
         EXPECT_EQ(got.tsecr, want.tsecr);
       }
+    }
+    ASSERT_EQ(got.has_corrupted, want.has_corrupted) << "names a segment";
+    if (want.has_corrupted) {
+      EXPECT_EQ(got.corrupted.begin.value() - theirs_.value(), l.corrupted.first);
+      EXPECT_EQ(got.corrupted.end.value() - theirs_.value(), l.corrupted.second);
     }
     ASSERT_EQ(got.sack_count, l.sack.size()) << "SACK blocks";
     for (std::size_t i = 0; i < l.sack.size(); ++i) {
@@ -255,6 +262,7 @@ class Script {
         {"nagle", [](Config& k, Number n) { k.nagle = n != 0; }},
         {"limited", [](Config& k, Number n) { k.limited_transmit = n != 0; }},
         {"rack", [](Config& k, Number n) { k.rack = n != 0; }},
+        {"name", [](Config& k, Number n) { k.name_corrupted = n != 0; }},
         {"tlp", [](Config& k, Number n) { k.tlp = n != 0; }},
         {"prr", [](Config& k, Number n) { k.prr = n != 0; }},
         {"frto", [](Config& k, Number n) { k.frto = n != 0; }},
@@ -316,7 +324,8 @@ class Script {
          }},
         {"ulp",
          [&] {
-           host.immediate_dup_ack = arg == "drop-ack";
+           host.immediate_dup_ack = arg == "drop-ack" || arg == "corrupt";
+           host.names_drops = arg == "corrupt";
            host.ulp_drops = nullptr;
            if (arg != "take") host.ulp_drops = [](const Segment&) { return true; };
          }},

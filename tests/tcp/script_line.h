@@ -22,6 +22,7 @@ struct Line {
   Options options;
   std::vector<std::string> option_names;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> sack;
+  std::pair<std::uint32_t, std::uint32_t> corrupted;
 };
 
 inline void parse_options(std::string text, Line* l) {
@@ -53,6 +54,12 @@ inline void parse_options(std::string text, Line* l) {
       l->any_ts = a == "*";
       if (!l->any_ts) l->options.tsval = static_cast<std::uint32_t>(std::stoul(a));
       l->options.tsecr = static_cast<std::uint32_t>(std::stoul(b));
+    } else if (name == "corruptOK") {
+      l->options.corruption_permitted = true;
+    } else if (name == "corrupt") {
+      char colon;
+      l->options.has_corrupted = true;
+      in >> l->corrupted.first >> colon >> l->corrupted.second;
     } else if (name == "sack") {
       std::uint32_t b, e;
       char colon;

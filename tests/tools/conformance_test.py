@@ -96,6 +96,21 @@ def main():
          "which proves R-45: skipped")
     case("a test that was skipped for want of a right",
          lambda root: results(root, outcome(reload(root), "Forgets", result="SKIPPED")), None, skips="excused")
+    def skips_itself(others):
+        def breach(root):
+            text = "// proves: R-45, if undisturbed\nTEST(All, Forgets) {}\n"
+            with open(os.path.join(root, "tests/room/all_test.cpp"), encoding="utf-8") as f:
+                before = f.read()
+            claim = before[before.index("// proves: R-45"):before.index("TEST(All, Forgets) {}")]
+            more = [{"name": "More", "status": "RUN"}] if others else []
+            write(root, "tests/room/all_test.cpp", before.replace(claim + "TEST(All, Forgets) {}\n", text)
+                  + ("// proves: R-45\nTEST(All, More) {}\n" if others else ""))
+            results(root, outcome(reload(root), "Forgets", result="SKIPPED") + more)
+            subprocess.run([sys.executable, TOOL, root], capture_output=True, check=True)
+        return breach
+
+    case("a test that a busy machine does not let show it, beside others", skips_itself(True), None)
+    case("a test that a busy machine does not let show it, alone", skips_itself(False), "which proves R-45: skipped")
     case("a test that did not run, where skipped ones are excused",
          lambda root: results(root, [t for t in reload(root) if t["name"] != "Proves_R62"]),
          "which proves R-62: not run", skips="excused")
@@ -123,7 +138,7 @@ def main():
          "breaks R-46, which All.Forgets does not claim")
     case("a mutant without its test", replace("tests/mutants/room.toml", "All.Forgets", "All.Gone"),
          "no test All.Gone")
-    print("\n".join(problems) or "17 cases")
+    print("\n".join(problems) or "19 cases")
     return 1 if problems else 0
 
 

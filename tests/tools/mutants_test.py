@@ -12,13 +12,27 @@ TOOL = os.path.join(HERE, "..", "..", "tools", "mutants")
 
 # Stands for test_mutants: does what the name of the mutant says.
 PROGRAM = r'''#!/usr/bin/env python3
-import json, os, signal, sys
+import json, os, signal, sys, time
 name = os.environ["URNIC_MUTANT"]
 out = next(a for a in sys.argv if a.startswith("--gtest_output=json:"))[20:]
 if name == "Crashes":
     os.kill(os.getpid(), signal.SIGSEGV)
 if name == "ExitsOdd":
     sys.exit(3)
+# Ends when more of them are under way than may compute.
+if name.startswith("Waits"):
+    here = os.path.dirname(os.path.abspath(__file__))
+    open(os.path.join(here, name), "w").close()
+    end = time.monotonic() + 40
+    while time.monotonic() < end and sum(n.startswith("Waits") for n in os.listdir(here)) < os.cpu_count() + 4:
+        time.sleep(0.1)
+    name = "Killed" if time.monotonic() < end else "Survives"
+# The other way round the second time.
+if name.startswith("Once"):
+    mark = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".was")
+    first = not os.path.exists(mark)
+    open(mark, "w").close()
+    name = "Killed" if (name == "OnceFails") == first else "Survives"
 failed = name in ("Killed", "FailsAlways")
 tests = [] if name == "NoSuchTest" else [{"name": "T", "status": "RUN", "result": "COMPLETED"}]
 if failed:
@@ -62,12 +76,23 @@ def main():
         (["NoSuchTest"], "NoOp", 1, "no such test"),
         (["Killed"], "FailsAlways", 1, "FailsAlways must survive"),
         (["Killed"], None, 1, "no mutant that changes nothing"),
+        (["Killed", "OnceUnseen"], "NoOp", 0, "OnceUnseen: S.T: survived beside others, killed alone"),
+        (["Killed", "OnceUnseen", "Survives"], "NoOp", 1, "killed 2 of 3"),
+        (["Killed"], "OnceFails", 0, "OnceFails: S.T: failed beside others, survived alone"),
+        (["OnceUnseen"] + [f"Survives{i}" for i in range(40)], "NoOp", 1, "killed 0 of 41"),
     ]
     problems = []
     for names, noop, want, text in cases:
         code, out = run(names, noop)
         if code != want or text not in out:
             problems.append(f"{names} {noop}: exit {code}: {out}")
+        # Logs are cut: what is wrong stands at the very end.
+        if code and not out.splitlines()[-1].startswith("not proven: "):
+            problems.append(f"{names} {noop}: ends with {out.splitlines()[-1]}")
+    # Tests that wait do not keep others from beginning.
+    code, out = run([f"Waits{i}" for i in range(os.cpu_count() + 4)])
+    if code:
+        problems.append(f"waiting: exit {code}: {out}")
     one = "// proves: R-1\nTEST(S, T) {}\n"
     two = one + "// proves: R-1\nTEST(S, Other) {}\n"
     but = '[[exception]]\nitem = "R-1"\ntest = "S.{}"\nreason = "why not"\n'
@@ -79,12 +104,15 @@ def main():
         (["Killed"], one, but.format("T"), 1, "no exception any more: R-1 S.T"),
         (["Killed"], one, but.format("Gone"), 1, "no such claim: R-1 S.Gone"),
         (["Crashes"], one, "", 1, "not shown: R-1 S.T"),
+        (["OnceUnseen"], one, "", 0, "R-1 S.T: not shown beside others, shown alone by OnceUnseen"),
     ]
     for names, text, exceptions, want, said in claims:
         code, out = run(names, claims=text, exceptions=exceptions)
         if code != want or said not in out:
             problems.append(f"--claims {names} {exceptions}: exit {code}: {out}")
-    print("\n".join(problems) or f"{len(cases) + len(claims)} cases")
+        if code and said not in out.splitlines()[-1]:
+            problems.append(f"--claims {names} {exceptions}: ends with {out.splitlines()[-1]}")
+    print("\n".join(problems) or f"{len(cases) + len(claims) + 1} cases")
     return 1 if problems else 0
 
 

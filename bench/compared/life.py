@@ -1,0 +1,20 @@
+"""One connection's life in virtual time, as `urnic sim` tells it: FAST, recovery, SLOW, FAST again. Depends on no machine."""
+import json
+import os
+
+from . import pairs
+
+SCENARIO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "life.toml")
+SHOWN = ("phase", "drop", "downgrade", "upgrade")
+
+
+def lived(urnic):
+    """What the picture needs of it."""
+    doc = json.loads(pairs.output([urnic, "sim", SCENARIO, "--json"]))
+    variant = doc["variants"][0]
+    run, series = variant["runs"][0], variant["series"]
+    if not run["complete"] or run["wrong_octets"]:
+        raise pairs.Failed(f"life: {run['end']}, {run['wrong_octets']} octets wrong")
+    return {"us": [t // 1000 for t in series["t_ns"]], "fast": [int(f) for f in series["fast"]], "octets": series["placed"],
+            "reassembly": series["reassembly"], "events": [[e[0] // 1000, e[1], e[2]] for e in variant["events"] if e[1] in SHOWN],
+            "octets_delivered": run["octets"], "wrong": run["wrong_octets"], "repairs": len(run["repairs_ns"]), "goodput_mbits": round(run["goodput_bps"] * 1e-6, 1)}

@@ -1,0 +1,182 @@
+"""The comparison as docs/performance.md and README.md tell it, out of a record: no figure is typed by hand. `why` below is."""
+import re
+
+from . import costs, pictures, record, sides
+
+BLOCK = r"(<!-- {} -->\n).*?(<!-- end of {} -->)"
+URNIC = (*sides.MEMIF, sides.OVER_TCP)
+UNITS = {"throughput": lambda _: "Gb/s", "latency": lambda _: "us", "cdf": lambda _: "us", "paths": lambda _: "GB/s", "stages": lambda _: "ns/octet",
+         "loss": lambda _: "Gb/s", "stream-loss": lambda _: "Mb/s", "perftest": lambda line: costs.LINES[line][1],
+         "guests": lambda _: "Gb/s"}
+LESS_IS_BETTER = ("latency",)
+WORTH_TELLING = 1.02  # times as good; below that it is not said that something is behind
+
+# Why urnic is behind, where it is: by kind, whether urnic goes over the kernel's TCP, and who is ahead.
+MEMIF_STREAM = ("a memif is a wire: every octet is written with checksum and CRC into frames by one core and read, checked and copied out by the other, "
+                "segment by segment, and each Write is an FPDU in a segment of its own. The kernel's loopback copies large pieces without sums and puts "
+                "small sends that follow each other together.")
+TCP_STREAM = ("the same kernel calls, and on top of them headers and the MPA CRC of every octet at both ends; the CRC can be taken out (`crc = off`).")
+SMALL_PUTS = "UCX has no CRC, and the kernel's TCP puts small sends together; each Write of urnic's is an FPDU with a CRC, in a segment of its own."
+TCP_TRIP = "the same two kernel calls for each way, and in between headers, CRC, the queue pair and its progress."
+MEMIF_TRIP = "a long message is many segments, each with its sums and, in the end, its copy; a kernel's loopback takes it in few pieces."
+REASONS = {("throughput", False, sides.KERNEL): MEMIF_STREAM, ("throughput", False, sides.UCX): SMALL_PUTS, ("throughput", True, sides.KERNEL): TCP_STREAM,
+           ("throughput", True, sides.UCX): TCP_STREAM, ("latency", True, sides.KERNEL): TCP_TRIP,
+           ("latency", True, sides.UCX): TCP_TRIP, ("latency", False, sides.KERNEL): MEMIF_TRIP, ("latency", False, sides.UCX): MEMIF_TRIP}
+LOSS_REASON = ("each loss is congestion to TCP, and its window is cut; RoCE with selective repeat repeats the packet, and its window closes for marks, growing "
+               "round trips and many losses, not for each.")
+LETTER_REASON = "a loss costs it a repetition of what is behind, and no part of its window; at a high loss its timer of 67 ms decides."
+STREAM_REASON = "see [tcp.md](tcp.md) for what was measured with more rounds, and the range that is wanted."
+
+
+def shown(value):
+    """Three digits that count."""
+    if value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.3g}"
+
+
+def cell(spread):
+    if spread is None:
+        return "-"
+    median, least, most = spread
+    return shown(median) if least == most else f"{shown(median)} ({shown(least)} to {shown(most)})"
+
+
+def table(corner, columns, rows):
+    """rows: [(name, cells)]"""
+    lines = [f"| {corner} | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+    return lines + ["| " + " | ".join([name, *cells]) + " |" for name, cells in rows]
+
+
+def by_size(kept, kind, title):
+    points = sorted({p[0] for side in kept.sides(kind) for p in kept.points(kind, side)})
+    if not points:
+        return []
+    rows = [(side, [cell(kept.at(kind, side, int(p))) for p in points]) for side in kept.sides(kind)]
+    return [*table(title, [pictures.size_name(p) for p in points], rows), ""]
+
+
+def ahead(kept, kind, mine, theirs):
+    """Points at which they are better by more than the rounds differ: [(point, mine, theirs)]."""
+    found = []
+    other = {p[0]: p[1:] for p in kept.points(kind, theirs)}
+    for point, *own in kept.points(kind, mine):
+        them = other.get(point)
+        if them is None:
+            continue
+        behind = them[2] < own[1] if kind in LESS_IS_BETTER else them[1] > own[2]
+        if behind and factor(kind, own, them) >= WORTH_TELLING:
+            found.append((point, own, them))
+    return found
+
+
+def factor(kind, own, them):
+    """How far behind: above 1."""
+    return own[0] / them[0] if kind in LESS_IS_BETTER else them[0] / own[0]
+
+
+def worst_of(kind, points):
+    return max(points, key=lambda p: factor(kind, p[1], p[2]))
+
+
+def sentence(kind, theirs, found, why, name):
+    """found: [(side of urnic, [(point, own, them)])]: one line for all that is behind for one reason."""
+    parts = []
+    for mine, points in found:
+        at, own, them = worst_of(kind, points)
+        where = ", ".join(name(p[0]) for p in points)
+        parts.append(f"{mine} at {where} (furthest at {name(at)}: {shown(own[0])} against {shown(them[0])} {UNITS[kind](at)})")
+    return f"- {kind}, behind **{theirs}**: {'; '.join(parts)}. Why: {why}"
+
+
+def losses(kept):
+    """Where urnic loses, and why."""
+    lines = []
+    for kind in ("throughput", "latency"):
+        for theirs in (s for s in kept.sides(kind) if s not in URNIC):
+            for wires in (tuple(sides.MEMIF), (sides.OVER_TCP,)):
+                found = [(mine, points) for mine in wires if (points := ahead(kept, kind, mine, theirs))]
+                if found:
+                    why = REASONS.get((kind, wires == (sides.OVER_TCP,), theirs), "not looked into.")
+                    lines.append(sentence(kind, theirs, found, why, pictures.size_name))
+    for kind, mine, why in (("loss", costs.IWARP, LOSS_REASON), ("stream-loss", costs.OWN_STREAM, STREAM_REASON)):
+        for theirs in (s for s in kept.sides(kind) if s != mine):
+            points = ahead(kept, kind, mine, theirs)
+            if points:
+                lines.append(sentence(kind, theirs, [(mine, points)], LETTER_REASON if theirs == costs.LETTER else why, "{:g} % lost".format))
+    return lines or ["- nowhere in what was measured, by more than the rounds differ."]
+
+
+def machine(kept):
+    a, m = kept.about, kept.about["machine"]
+    programs = ", ".join(f"{p} {v}" for p, v in a["versions"].items())
+    lines = [f"Measured on {a['date']} at commit `{a['commit']}`, {kept.rounds()} round{'s' if kept.rounds() > 1 else ''} in {a['seconds']} s, load {a['load'][0]:g} when it began: {m['cpu']}, {m['cores']} "
+             f"processors ({', '.join(m['flags'])}), Linux {a['kernel']}; {programs}. All of it on one machine, each end on a processor of its own."]
+    if record.was_busy(a):
+        lines.append(f"**Other programs were running (load {a['load'][0]:g} when it began): these figures compare little and serve until it has been run on a quiet machine.**")
+    return [*lines, ""]
+
+
+def hardware(kept):
+    lines = ["### The same lines on a hardware RNIC", "",
+             "There is none in this machine. These are unmodified lines of Debian's perftest, so that they can be run on one and put beside; both ends in one "
+             "machine, as here, or in two.", ""]
+    shown_sides = kept.sides("perftest")
+    rows = [(f"`{line}`", [f"{cell(kept.at('perftest', s, line))} {unit}" if kept.at("perftest", s, line) else "-" for s in shown_sides])
+            for line, (_, unit) in costs.LINES.items()]
+    lines += table("perftest", shown_sides, rows) if shown_sides else [f"- {s}: {why}" for s, why in kept.absent.get("perftest", {}).items()] or ["Not measured."]
+    first = next(iter(costs.LINES))
+    return lines + ["", "    # urnic: one terminal, another", f"    taskset -c 0 urnic run --port memif:socket=/tmp/wire.sock,mtu=9000 -- {first}",
+                    f"    taskset -c 1 urnic run --port memif:socket=/tmp/wire.sock,mtu=9000 -- {first} 10.77.0.1", "    # the RNIC (name: ibv_devices; the address is that of its interface)",
+                    f"    taskset -c 0 {first} -d mlx5_0", f"    taskset -c 1 {first} -d mlx5_0 ADDRESS", ""]
+
+
+def guests(kept):
+    if not kept.sides("guests"):
+        return []
+    rows = [(side, [cell(kept.at("guests", side, op)) for op in ("write", "read")]) for side in kept.sides("guests")]
+    return ["### Linux siw and rxe, between two emulated guests", "", "`ib_write_bw` and `ib_read_bw`, 64 KiB, `-R`, on Linux's own software RNICs, and `urnic perf` in the "
+            "same two guests (QEMU without hardware help, one wire): the rates say something beside each other only.", "",
+            *table("Gb/s", ["Writes", "Reads"], rows), ""]
+
+
+def comparison(kept):
+    out = [*machine(kept), "    bench/compare --record    # measures", "    bench/compare --write     # these lines and the pictures", ""]
+    out += ["![throughput by size](compare/throughput.svg)", "", *by_size(kept, "throughput", "Gb/s"), "![half round trip by size](compare/latency.svg)", "",
+            *by_size(kept, "latency", "half round trip, us"), "libfabric's is an average, the others' medians (`fi_pingpong` tells no other).", "",
+            "![distribution of half round trips](compare/latency-cdf.svg)", "", "![messages a second](compare/rate.svg)", "", "![FAST beside SLOW](compare/fast-slow.svg)", "",
+            "![cost of an octet by stage](compare/stages.svg)", "", "![goodput by loss](compare/loss.svg)", ""]
+    out += ["### Where urnic loses, and why", "", f"What is behind by more than the rounds differ, and by {WORTH_TELLING * 100 - 100:.0f} % or more:", "", *losses(kept), ""]
+    out += guests(kept)
+    absent = [f"- {kind}, {side}: {why}" for kind, of_kind in kept.absent.items() for side, why in of_kind.items()]
+    if absent:
+        out += ["### Not there", "", *absent, ""]
+    return "\n".join(out + hardware(kept)) + "\n"
+
+
+def front(kept):
+    """What README says with its pictures."""
+    best = max((s for s in sides.MEMIF if kept.at("throughput", s, 262144)), key=lambda s: kept.at("throughput", s, 262144)[0], default=None)
+    lines = ["![urnic beside kernel TCP, UCX and libfabric: throughput and latency by message size](docs/compare/beside.svg)", ""]
+    trip = kept.at("latency", "urnic, memif, MTU 9000", sides.CDF_SIZE)
+    if best and trip:
+        busy = " with other work on it" if record.was_busy(kept.about) else ""
+        lines += [f"Between two processes of one machine{busy}: {shown(kept.at('throughput', best, 262144)[0])} Gb/s of 256 KiB RDMA Writes ({best.split(', ')[-1]}), "
+                  f"{shown(trip[0])} us for half a round trip of {sides.CDF_SIZE} octets, every octet under a CRC32C. "
+                  "[Measured how, beside what, and where it loses](docs/performance.md#beside-what-people-use-today)."]
+    return "\n".join([*lines, "", "![one connection in virtual time: FAST, recovery from corruption, SLOW behind a middlebox, FAST again](docs/compare/life.svg)"]) + "\n"
+
+
+def blocks(kept):
+    """{path: {name of the block: text}}"""
+    return {path: {name: text} for path, name, text in (("docs/performance.md", "comparison", comparison(kept)), ("README.md", "pictures", front(kept)))}
+
+
+def filled(text, found, path):
+    """The page with its blocks filled; a block that is not there is an error."""
+    for name, content in found.items():
+        pattern = re.compile(BLOCK.format(name, name), re.S)
+        if not pattern.search(text):
+            raise SystemExit(f"compare: {path} has no <!-- {name} --> ... <!-- end of {name} -->")
+        text = pattern.sub(lambda m, c=content: m[1] + c + m[2], text)
+    return text

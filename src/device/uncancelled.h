@@ -1,0 +1,36 @@
+// pthread_cancel and the threads of the application that are inside of ours.
+#pragma once
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "base/time.h"
+#include "device/nap.h"
+
+namespace urnic::engine {
+
+// A thread that is cancelled ends where it sleeps, and nowhere else: not with the engine in its
+// hands.
+class Uncancelled {
+ public:
+  Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
+  Uncancelled(const Uncancelled&) = delete;
+  Uncancelled& operator=(const Uncancelled&) = delete;
+
+  // As ppoll(2), for `most`; negative: for ever.
+  int sleep(pollfd* fds, unsigned n, Duration most) const {
+    pthread_setcancelstate(before_, nullptr);
+    const int woken = ::ppoll(fds, n, Nap(most).get(), nullptr);
+    const int error = errno;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    errno = error;
+    return woken;
+  }
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace urnic::engine

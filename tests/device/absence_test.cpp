@@ -1,0 +1,52 @@
+// The alarm that tells our thread that the application stays away, and which the application puts
+// off.
+// proves: E-51
+#include "device/absence.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/timerfd.h>
+
+namespace urnic::engine {
+namespace {
+
+// What is left until the alarm; zero when it has gone off.
+std::int64_t left_us(const Absence& absence) {
+  itimerspec left{};
+  EXPECT_EQ(timerfd_gettime(absence.fd(), &left), 0);
+  return left.it_value.tv_sec * 1'000'000 + left.it_value.tv_nsec / 1000;
+}
+Instant at(std::int64_t us) {
+  return Instant() + Duration::us(us);
+}
+
+TEST(Absence, E51_IsNoticed) {
+  Absence absence;
+  ASSERT_GE(absence.fd(), 0);
+  absence.begin(at(1'000'000));
+  pollfd p{absence.fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&p, 1, 5000), 1);
+}
+
+// Put off by who is there, but not at each of its polls: that is a system call.
+TEST(Absence, E51_IsPutOffNowAndThen) {
+  Absence absence;
+  // What is put off would go off in its turn: on a busy machine it may have before it is looked at,
+  // but not each time.
+  for (int i = 0; i < 20; ++i) {
+    absence.begin(at(1'000'000));
+    while (left_us(absence) != 0) {
+    }
+    absence.seen(at(1'000'000) + Absence::kNoticed - Absence::kPutOff - Duration::us(1));
+    EXPECT_EQ(left_us(absence), 0) << "far enough ahead";
+  }
+  absence.seen(at(1'000'000) + Absence::kNoticed - Absence::kPutOff);
+  const pollfd before{absence.fd(), POLLIN, 0};
+  pollfd p = before;
+  EXPECT_EQ(poll(&p, 1, 0), 0) << "what had gone off is taken back";
+  p = before;
+  EXPECT_EQ(poll(&p, 1, 5000), 1);
+}
+
+}  // namespace
+}  // namespace urnic::engine

@@ -1,0 +1,52 @@
+// A core that another thread needs as well.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+namespace urnic::engine {
+
+// The calling thread and one that computes without a pause share the core that the caller is on;
+// those that the caller started before go where they like.
+class CrowdedCore {
+ public:
+  CrowdedCore() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    other_ = std::thread([this] {  // on the same one, as it is of the caller's making
+      while (!stop_.load(std::memory_order_relaxed)) {
+      }
+    });
+    pthread_getcpuclockid(other_.native_handle(), &clock_);
+  }
+  ~CrowdedCore() {
+    stop_ = true;
+    other_.join();
+    sched_setaffinity(0, sizeof before_, &before_);
+  }
+  CrowdedCore(const CrowdedCore&) = delete;
+  CrowdedCore& operator=(const CrowdedCore&) = delete;
+
+  // How long the other one has computed, ns.
+  std::int64_t computed() const {
+    timespec t{};
+    clock_gettime(clock_, &t);
+    return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+  }
+
+ private:
+  cpu_set_t before_{};
+  std::atomic<bool> stop_{false};
+  std::thread other_;
+  clockid_t clock_{};
+};
+
+}  // namespace urnic::engine

@@ -1,0 +1,92 @@
+// What an application that polls in vain leaves of its core to others (poll_wait.h).
+#include <chrono>
+#include <thread>
+
+#include "device/crowded_core.h"
+#include "device/observed_driver.h"
+
+namespace urnic::engine {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+const Duration kLong = Duration::s(8);
+constexpr std::chrono::seconds kSooner(4);
+
+struct CrowdedDriver : ObservedDriver {
+  void SetUp() override {
+    if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
+  }
+  template <class F>
+  bool polls_until(F&& f) {
+    for (const auto end = Steady::now() + std::chrono::seconds(20); Steady::now() < end;) {
+      for (int i = 0; i < 20; ++i) driver->app_poll();
+      if (f()) return true;
+    }
+    return false;
+  }
+};
+
+// proves: E-51
+TEST_F(CrowdedDriver, E51_PollsInVainSleepOnACoreThatIsNeeded) {
+  doze = Duration::us(200);
+  drive();
+  ASSERT_TRUE(poll_until_watched());
+  const CrowdedCore core;
+  const unsigned before = seen.application_arms;
+  const unsigned disarmed = seen.application_disarms;
+  EXPECT_TRUE(polls_until([&] { return seen.application_arms - before >= 20; }));
+  EXPECT_GE(seen.application_disarms - disarmed, seen.application_arms - before) << "behind each";
+}
+
+TEST_F(CrowdedDriver, TheyDoNotWhereTheyAreToldNotTo) {
+  drive();
+  ASSERT_TRUE(poll_until_watched());
+  const CrowdedCore core;
+  const unsigned before = seen.application_arms;  // nothing arrives, behind which it would, too
+  EXPECT_TRUE(polls_until([&] { return core.computed() >= 100'000'000; }));
+  EXPECT_EQ(seen.application_arms, before);
+}
+
+// One that may sleep for long is woken by what comes, and brings it itself.
+// proves: E-51
+TEST_F(CrowdedDriver, E51_WhatComesWakesAPollThatSleeps) {
+  doze = kLong;
+  drive();
+  ASSERT_TRUE(poll_until_watched());
+  const CrowdedCore core;
+  const unsigned before = seen.application_arms;
+  Steady::time_point sent;
+  std::thread sender([&] {
+    EXPECT_TRUE(soon([&] { return seen.armed && seen.application_arms != before; }));
+    sent = Steady::now();
+    arrive();
+  });
+  EXPECT_TRUE(polls_until([this] { return seen.frames != 0; }));
+  sender.join();
+  EXPECT_LT(Steady::now() - sent, kSooner);
+}
+
+// What falls due does as well. Told by rounds in which a poll slept: on a busy machine it may have
+// a core for itself, or the driver's thread sees to what falls due and nothing wakes the poll.
+// proves: E-51, if undisturbed
+TEST_F(CrowdedDriver, E51_ItSleepsNoLongerThanTheNextDeadline) {
+  doze = kLong;
+  unsigned sooner = 0, later = 0;
+  for (int round = 0; round < 8 && sooner == 0 && later < 2; ++round) {
+    driver.reset();
+    drive();
+    ASSERT_TRUE(poll_until_watched());
+    const CrowdedCore core;
+    const unsigned events = hooks.events, sleeps = seen.application_arms;
+    ASSERT_TRUE(only_a_deadline());
+    const auto begun = Steady::now();
+    ASSERT_TRUE(polls_until([&] { return hooks.events != events; }));
+    if (seen.application_arms == sleeps) continue;
+    ++(Steady::now() - begun < kSooner ? sooner : later);
+  }
+  if (sooner + later == 0) GTEST_SKIP() << "no poll slept";
+  EXPECT_EQ(sooner, 1u) << later << " later";
+}
+
+}  // namespace
+}  // namespace urnic::engine

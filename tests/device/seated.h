@@ -1,0 +1,61 @@
+// A thread of the application that sits in the place of the driver's.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "device/event_queue.h"
+#include "device/observed_driver.h"
+
+namespace urnic::engine {
+
+struct Seated : ObservedDriver {
+  Seated() { ready.signal(); }
+  // Waits, seated, and `meanwhile` runs in another thread. On a busy machine it may come back too
+  // late to be given the seat: then once more.
+  template <class F>
+  bool wait_seated(F&& meanwhile, bool* slept = nullptr) {
+    for (int i = 0; i < 300; ++i) {
+      std::atomic<bool> sits{false};
+      std::thread other([&] {
+        sits = seated_within(std::chrono::milliseconds(30));
+        if (sits) {
+          meanwhile();
+        } else {
+          quiet.signal();
+        }
+      });
+      driver->wait(ready.get(), Duration());
+      waits = true;
+      const bool result = driver->wait(quiet.get(), Duration::s(10));
+      waits = false;
+      other.join();
+      if (slept != nullptr) *slept = result;
+      if (sits) return true;
+      quiet.clear();
+    }
+    return false;
+  }
+  bool seated_within(std::chrono::milliseconds most) {
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + most; Clock::now() < end;) {
+      if (waits && seen.armed && seen.by_application) return true;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+    return false;
+  }
+  // What arrives in seated waits, the first of this driver, our thread has no part in.
+  void expect_served_by_itself() {
+    for (unsigned i = 1; i <= 20; ++i) {
+      const unsigned others = seen.sleeper_frames;
+      ASSERT_TRUE(wait_seated([&] { arrive(); }));
+      ASSERT_TRUE(soon([&] { return seen.frames == i; }));
+      EXPECT_EQ(seen.sleeper_frames, others);
+    }
+  }
+  EventFd ready, quiet;
+  std::atomic<bool> waits{false};
+};
+
+}  // namespace urnic::engine

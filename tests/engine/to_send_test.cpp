@@ -1,0 +1,28 @@
+// What both sides have to send behind a burst, and whether it waits.
+#include "engine/to_send.h"
+
+#include <gtest/gtest.h>
+
+namespace urnic::engine {
+namespace {
+
+constexpr ToSend kNothing{false, false}, kAcks{true, true}, kAcksWithoutTurn{true, false},
+    kMore{false, true};
+
+// proves: S-11
+TEST(ToSend, S11_AcksOfOneSideWaitWhereTheOtherHasNothing) {
+  EXPECT_TRUE(acks_alone(kAcks, kNothing));
+  EXPECT_TRUE(acks_alone(kNothing, kAcks));
+  EXPECT_TRUE(acks_alone(kAcks, kAcks));
+  EXPECT_TRUE(acks_alone(kAcksWithoutTurn, kNothing));
+}
+
+TEST(ToSend, NothingWaitsBesideWhatMayNot) {
+  EXPECT_FALSE(acks_alone(kAcks, kMore));
+  EXPECT_FALSE(acks_alone(kMore, kAcks));
+  EXPECT_FALSE(acks_alone(kNothing, kNothing)) << "nothing is there to wait";
+  EXPECT_FALSE(acks_alone(kMore, kNothing));
+}
+
+}  // namespace
+}  // namespace urnic::engine

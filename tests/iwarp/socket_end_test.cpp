@@ -1,0 +1,53 @@
+// What the errno values of the kernel's sockets mean to who connects, listens or is connected.
+#include "iwarp/socket_end.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+
+namespace urnic::iwarp {
+namespace {
+
+TEST(SocketEnd, EachEndHasItsCodeAndItsLine) {
+  EXPECT_EQ(socket_end_of(ECONNREFUSED, true).code, Errc::refused);
+  for (const int e : {ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN})
+    EXPECT_EQ(socket_end_of(e, false).code, Errc::unreachable) << e;
+  EXPECT_EQ(socket_end_of(ECONNRESET, false).code, Errc::reset);
+  EXPECT_EQ(socket_end_of(EPIPE, false).code, Errc::reset) << "and whatever else ends a stream";
+  EXPECT_STREQ(socket_end_of(EIO, false).why, "a local error ended the stream");
+  // Silence is told apart by when it was.
+  EXPECT_EQ(socket_end_of(ETIMEDOUT, true).code, Errc::timed_out);
+  EXPECT_STREQ(socket_end_of(ETIMEDOUT, true).why, "no answer from the peer: connecting timed out");
+  EXPECT_STREQ(socket_end_of(ETIMEDOUT, false).why,
+               "the peer stopped answering: TCP gave up retransmitting");
+}
+
+TEST(SocketError, SaysWhatIsWrongAndWhatToDo) {
+  const struct {
+    int e;
+    Errc code;
+    const char* words;
+  } kCases[] = {
+      {EADDRINUSE, Errc::in_use, "here: the port is taken by another program"},
+      {EADDRNOTAVAIL, Errc::invalid_argument, "here: not an address of this machine"},
+      {EACCES, Errc::permission, "(ports below 1024 need a right)"},
+      {EPERM, Errc::permission, "(ports below 1024 need a right)"},
+      {EMFILE, Errc::no_memory, "here: this process has no file descriptor left (see ulimit -n)"},
+      {ENFILE, Errc::no_memory, "here: the machine has no file descriptor left"},
+      {ENOMEM, Errc::no_memory, "here: "},
+      {ENOBUFS, Errc::no_memory, "here: "},
+      {ENOSPC, Errc::no_memory, "here: "},
+      {ENETUNREACH, Errc::unreachable, "no route to here"},
+      {EHOSTUNREACH, Errc::unreachable, "no route to here"},
+      {ENETDOWN, Errc::unreachable, "no route to here"},
+      {EAFNOSUPPORT, Errc::unsupported, "this machine does not speak that version of IP"},
+      {EINVAL, Errc::io, "here: Invalid argument"},
+  };
+  for (const auto& c : kCases) {
+    const Error error = socket_error(c.e, "here");
+    EXPECT_EQ(error.code, c.code) << c.e;
+    EXPECT_NE(error.message.find(c.words), std::string::npos) << error.message;
+  }
+}
+
+}  // namespace
+}  // namespace urnic::iwarp
