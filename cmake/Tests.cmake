@@ -1,33 +1,96 @@
-# Tests of the tree as a whole: what no compiler checks.
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
-
-function(urnic_tree_test name)
-  add_test(NAME tree.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  # 77: the tool it needs is missing; the reason is printed.
-  set_tests_properties(tree.${name} PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS tree)
+# What ctest runs: every test is of one kind, which is its label (docs/testing.md).
+#   virtual  its result is a function of the commit: parallel, one try
+#   real     it depends on the machine: alone, and a case that fails is tried again (tools/real-test)
+#   outside  it needs what `./run-tests` may not ask for: a quiet machine, a guest, packages, an hour; `./run-tests --all`
+#
+# urnic_test(<name> KIND <kind> [SECONDS <n>] [COST <n>] [NEEDS <targets...>] COMMAND <target or command...>)
+#   SECONDS: after so long it is taken for hanging (default 120); NEEDS: targets that are built before, besides the command
+# Target `tests_<kind>` builds what the tests of a kind need. A test that exits with 77 is skipped; its last line is the reason.
+add_custom_target(tests_virtual)
+add_custom_target(tests_real)
+add_custom_target(tests_outside)
+function(urnic_test name)
+  cmake_parse_arguments(T "" "KIND;SECONDS;COST" "COMMAND;NEEDS" ${ARGN})
+  if(NOT T_KIND MATCHES "^(virtual|real|outside)$")
+    message(FATAL_ERROR "${name}: a test is virtual, real or outside, not '${T_KIND}'")
+  endif()
+  if(NOT T_SECONDS)
+    set(T_SECONDS 120)
+  endif()
+  if(URNIC_SANITIZE)
+    math(EXPR T_SECONDS "3 * ${T_SECONDS}")  # an instrumented program is slower; only one that hangs shall be ended
+  endif()
+  list(POP_FRONT T_COMMAND program)
+  if(TARGET ${program})
+    list(APPEND T_NEEDS ${program})
+    if(program MATCHES "^test_")  # GoogleTest's
+      list(APPEND T_COMMAND --gtest_output=json:${CMAKE_BINARY_DIR}/results/${name}.json)
+    endif()
+    set(program $<TARGET_FILE:${program}>)
+  endif()
+  if(T_NEEDS)
+    add_dependencies(tests_${T_KIND} ${T_NEEDS})
+  endif()
+  set(command ${program} ${T_COMMAND})
+  if(T_KIND STREQUAL "real")
+    set(command ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/real-test --results ${CMAKE_BINARY_DIR}/results ${name} -- ${command})
+  endif()
+  add_test(NAME ${name} COMMAND ${command} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS ${T_KIND} TIMEOUT ${T_SECONDS} SKIP_RETURN_CODE 77)
+  if(T_COST)
+    set_tests_properties(${name} PROPERTIES COST ${T_COST})
+  endif()
+  if(NOT T_KIND STREQUAL "virtual")
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
 endfunction()
 
-urnic_tree_test(includes ${Python3_EXECUTABLE} tools/check-includes)
-urnic_tree_test(includes-catches-breach ${Python3_EXECUTABLE} tests/tools/check_includes_test.py)
-urnic_tree_test(classes ${Python3_EXECUTABLE} tools/check-classes)
-urnic_tree_test(classes-catches-breach ${Python3_EXECUTABLE} tests/tools/check_classes_test.py)
-urnic_tree_test(words ${Python3_EXECUTABLE} tools/check-words)
-urnic_tree_test(words-catches-breach ${Python3_EXECUTABLE} tests/tools/check_words_test.py)
-urnic_tree_test(places ${Python3_EXECUTABLE} tools/check-places)
-urnic_tree_test(places-catches-breach ${Python3_EXECUTABLE} tests/tools/check_places_test.py)
-urnic_tree_test(abi-catches-breach ${Python3_EXECUTABLE} tests/tools/check_abi_test.py)
-urnic_tree_test(instructions-catches-breach ${Python3_EXECUTABLE} tests/tools/instructions_test.py)
-urnic_tree_test(format tools/check-format)
-# docs/reliability.md names only commands that exist.
-urnic_tree_test(reliability ${Python3_EXECUTABLE} tools/reliability --check --build ${CMAKE_BINARY_DIR})
-# docs/resources.md is what the code says of its bounds.
-urnic_tree_test(resources ${Python3_EXECUTABLE} tools/resources --check)
-urnic_tree_test(resources-catches-breach ${Python3_EXECUTABLE} tests/tools/resources_test.py)
-# What docs/performance.md and README.md show beside others is what was recorded.
-urnic_tree_test(compare ${Python3_EXECUTABLE} bench/compare --check)
-urnic_tree_test(compare-catches-breach ${Python3_EXECUTABLE} tests/tools/compare_test.py)
-urnic_tree_test(conformance-catches-breach ${Python3_EXECUTABLE} tests/tools/conformance_test.py)
-urnic_tree_test(rdma-core-tests-catches-breach ${Python3_EXECUTABLE} tests/tools/rdma_core_tests_test.py)
-urnic_tree_test(failed-tests-catches-breach ${Python3_EXECUTABLE} tests/tools/failed_tests_test.py)
-urnic_tree_test(mutants-catches-breach ${Python3_EXECUTABLE} tests/tools/mutants_test.py)
-urnic_tree_test(mutated-sources ${Python3_EXECUTABLE} tests/tools/mutated_sources_test.py)
+# urnic_tests_of(<room> <kind> <found>): the test files of a room of this kind; room "*": of all rooms.
+foreach(kind real outside)
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS tests/${kind}_tests.txt)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/tests/${kind}_tests.txt lines REGEX "^tests/")
+  list(TRANSFORM lines PREPEND ${CMAKE_SOURCE_DIR}/)
+  set_property(GLOBAL PROPERTY urnic_${kind}_tests ${lines})
+endforeach()
+function(urnic_tests_of room kind found)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
+  set(chosen "")
+  get_property(real GLOBAL PROPERTY urnic_real_tests)
+  get_property(outside GLOBAL PROPERTY urnic_outside_tests)
+  foreach(test ${tests})
+    set(of virtual)
+    if(test IN_LIST real)
+      set(of real)
+    elseif(test IN_LIST outside)
+      set(of outside)
+    endif()
+    if(of STREQUAL kind)
+      list(APPEND chosen ${test})
+    endif()
+  endforeach()
+  set(${found} ${chosen} PARENT_SCOPE)
+endfunction()
+
+# What is tested is optimised as it is shipped; the tests themselves compile in three quarters of the time at -O1. AddressSanitizer
+# or a crash makes some of UBSan's checks as well: they are left out of the tests, where they take a quarter of the time to
+# compile, and not of what is tested.
+function(urnic_test_options target)
+  # GCC 12 warns falsely of strings and arrays at -O1.
+  target_compile_options(${target} PRIVATE -O1 -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
+  if(URNIC_SANITIZE MATCHES undefined)
+    target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,object-size,vptr)
+  endif()
+endfunction()
+
+# What no compiler checks; .ci/run and ./run-tests begin with it.
+urnic_test(tree.check KIND virtual COMMAND tools/check)
+# The tools' own tests.
+foreach(tool check_abi check_classes check_includes conformance mutants mutated_sources real_test)
+  urnic_test(tools.${tool} KIND outside COMMAND ${Python3_EXECUTABLE} tests/tools/${tool}_test.py)
+endforeach()
+urnic_test(proof.items KIND outside COMMAND ${Python3_EXECUTABLE} tools/conformance --check)
+urnic_test(proof.mutants KIND outside SECONDS 7200 COMMAND ${Python3_EXECUTABLE} tools/mutants)
+urnic_test(proof.claims KIND outside SECONDS 7200 COMMAND ${Python3_EXECUTABLE} tools/mutants --claims)
+urnic_test(tidy.everything KIND outside SECONDS 7200 COMMAND tools/tidy)
+urnic_test(sanitizers.address KIND outside SECONDS 7200 COMMAND ./run-tests --all --sanitize address)
+urnic_test(sanitizers.thread KIND outside SECONDS 7200 COMMAND ./run-tests --all --sanitize thread)

@@ -13,8 +13,7 @@ if(TARGET urnic_compat)
   add_dependencies(soak_verbs_c urnic_dropin_libraries)
 endif()
 if(TARGET soak_verbs_c AND NOT URNIC_SANITIZE)
-  # Half a minute of what `./run-tests --long` does for two hours.
-  add_test(NAME cli.verbs-soak COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/verbs_soak
-           --build ${CMAKE_BINARY_DIR} --duration 30s)
-  set_tests_properties(cli.verbs-soak PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77 LABELS cli RUN_SERIAL ON)
+  # Half a minute of what tests/soak/verbs_soak --duration does for hours.
+  urnic_test(soak.verbs KIND outside SECONDS 400 NEEDS urnic soak_verbs_api soak_verbs_c soak_unreliable
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/verbs_soak --build ${CMAKE_BINARY_DIR} --duration 30s)
 endif()
