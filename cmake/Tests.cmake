@@ -85,9 +85,10 @@ endfunction()
 # What no compiler checks; .ci/run and ./run-tests begin with it.
 urnic_test(tree.check KIND virtual COMMAND tools/check)
 # The tools' own tests.
-foreach(tool check_abi check_classes check_includes conformance mutants mutated_sources real_test)
+foreach(tool check_abi check_classes check_includes conformance mutants mutated_sources real_test test_summary)
   urnic_test(tools.${tool} KIND outside COMMAND ${Python3_EXECUTABLE} tests/tools/${tool}_test.py)
 endforeach()
+urnic_test(proof.bounds KIND outside COMMAND ${Python3_EXECUTABLE} tools/resources --check)
 urnic_test(proof.items KIND outside COMMAND ${Python3_EXECUTABLE} tools/conformance --check)
 urnic_test(proof.mutants KIND outside SECONDS 7200 COMMAND ${Python3_EXECUTABLE} tools/mutants)
 urnic_test(proof.claims KIND outside SECONDS 7200 COMMAND ${Python3_EXECUTABLE} tools/mutants --claims)

@@ -37,8 +37,10 @@ if(NOT URNIC_SANITIZE)
   urnic_command_test(devices real 120 NEEDS urnic_dropin_libraries)
   urnic_command_test(wire real 300)
   urnic_command_test(memory outside 300)
-  # Skipped where tools/previous-release has not built it.
+  # The previous release as a peer.
+  urnic_test(cli.previous-release KIND outside SECONDS 2400 COMMAND tools/previous-release --build ${CMAKE_BINARY_DIR})
   urnic_command_test(previous outside 300 ARGUMENTS ${CMAKE_BINARY_DIR}/previous/build/bin/urnic)
+  set_tests_properties(cli.previous PROPERTIES DEPENDS cli.previous-release)
   urnic_command_test(install outside 300 ARGUMENTS ${CMAKE_BINARY_DIR}
                      NEEDS urnic_dropin_libraries urnic_shared urnic_tcp_shared urnic_manual)
   urnic_test(cli.demo KIND outside SECONDS 300 NEEDS urnic COMMAND ${CMAKE_SOURCE_DIR}/tools/demo $<TARGET_FILE:urnic>)
