@@ -9,7 +9,7 @@ tried=0
 is_over() { [ ! -e /proc/"$1"/stat ] || grep -q '^[0-9]* (.*) Z' /proc/"$1"/stat; }
 # ends PID LOG TEXT: by itself within 20 s, with exit 1 and one line
 ends() {
-  until_true 20 is_over "$1" || { fail "$3 does not end"; kill -9 "$1"; }
+  until_true 30 is_over "$1" || { fail "$3 does not end"; kill -9 "$1"; }
   local code=0
   wait "$1" || code=$?
   [ $code = 1 ] && [ "$(wc -l <"$2")" = 1 ] || fail "$3: exit $code: $(cat "$2")"
@@ -23,7 +23,7 @@ for over in memif tcp; do
   target=$last
   for what in "put big $address/x" "get $address/big got"; do
     cp big export/big
-    until_true 20 at_rest || fail "$over: somebody stays: $(cat target.log)"
+    until_true 30 at_rest || fail "$over: somebody stays: $(cat target.log)"
     # The client is stopped: the target drops it, and takes the next.
     "$urnic" $what --limit 10M --port $here --timeout 3s >client.log 2>&1 &
     client=$!
@@ -31,7 +31,7 @@ for over in memif tcp; do
     [ "${what%% *}" = put ] || under=$client
     under_way $under
     kill -STOP $client
-    until_true 20 at_rest || fail "$over, $what: the target keeps a client that is stopped: $(cat target.log)"
+    until_true 30 at_rest || fail "$over, $what: the target keeps a client that is stopped: $(cat target.log)"
     kill -CONT $client
     ends $client client.log "$over, $what, the client stopped"
     [ ! -e export/x ] && [ ! -e got ] || fail "$over, $what: a file that is not whole"

@@ -153,7 +153,7 @@ ok "and in a table" "$urnic" config --name "$bad"
 
 # ---- a process that is stopped
 start sleeper "$urnic" target --export d --port "$a"
-until_true 10 grep -q serving sleeper.log || fail "$(cat sleeper.log)"
+until_true 30 grep -q serving sleeper.log || fail "$(cat sleeper.log)"
 kill -STOP "$last"
 refused 1 "does not answer (is it stopped?)" "$urnic" stat
 refused 1 "does not answer (is it stopped?)" "$urnic" stat "$last"
@@ -179,8 +179,9 @@ kill $busy
 wait $busy 2>/dev/null
 
 # ---- on every address of the machine: said at the start
-start tcp "$urnic" target --export d --port tcp -p "$(free_port)"
-until_true 10 grep -q serving tcp.log || fail "$(cat tcp.log)"
+free_port
+start tcp "$urnic" target --export d --port tcp -p "$free"
+until_true 30 grep -q serving tcp.log || fail "$(cat tcp.log)"
 stop_process "$last"  # it has said all then
 grep -q "warning: whoever reaches every address of this machine may write, and nothing is encrypted" tcp.log || fail "tcp: $(cat tcp.log)"
 done_testing
