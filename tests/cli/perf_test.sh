@@ -3,6 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/p.sock,mtu=9000
 cd "$work"
+start nobody "$urnic" perf 10.77.0.1 --port "memif:socket=$work/nobody.sock"  # waits for ten seconds
+nobody=$last
 start server "$urnic" perf --forever --port "$port"
 server=$last
 until_true 30 grep -q waiting server.log || fail "no server: $(cat server.log)"
@@ -148,4 +150,7 @@ until_true 30 grep -q waiting once.log || fail "no server: $(cat once.log)"
 ok "a client" "$urnic" perf 10.77.0.1 --port "memif:socket=$work/once.sock" -n 10
 wait "$last"
 [ $? = 0 ] || fail "server after its client: $(cat once.log)"
+# A client without a server.
+wait "$nobody"
+[ $? = 1 ] && [ "$(wc -l <nobody.log)" = 1 ] && grep -q nobody nobody.log || fail "nobody is there: $(cat nobody.log)"
 done_testing
