@@ -155,8 +155,11 @@ ok "and in a table" "$urnic" config --name "$bad"
 start sleeper "$urnic" target --export d --port "$a"
 until_true 30 grep -q serving sleeper.log || fail "$(cat sleeper.log)"
 kill -STOP "$last"
+"$urnic" stat "$last" >named.log 2>&1 &  # both at once: each waits for two seconds
+named=$!
 refused 1 "does not answer (is it stopped?)" "$urnic" stat
-refused 1 "does not answer (is it stopped?)" "$urnic" stat "$last"
+wait "$named"
+[ $? = 1 ] && [ "$(wc -l <named.log)" = 1 ] && grep -qF "does not answer (is it stopped?)" named.log || fail "stat of one: $(cat named.log)"
 kill -CONT "$last"
 ok "it answers again" "$urnic" stat "$last"
 
