@@ -183,11 +183,13 @@ ok "localhost" "$urnic" get "localhost:$service/kept" named --port tcp
 grep -q "127.0.0.1:$service/kept" out || fail "where it went: $(cat out)"
 ok "ls of a host" "$urnic" ls "localhost:$service" --port tcp
 refused 1 "localhost: 127.0.0.1:9" timeout 20 "$urnic" ls localhost:9 --port tcp:bind=127.0.0.1
-# Where no server of names says at once that there is none: a name that the resolver itself refuses, whose label has 64 characters.
-nobody=no-such-host.invalid
-timeout 2 getent hosts $nobody >/dev/null
-[ $? = 2 ] || nobody=$(printf 'x%.0s' $(seq 64)).invalid
-for command in "ls $nobody" "get $nobody/x y" "put d/f1 $nobody" "perf $nobody"; do
-  refused 1 "$nobody'" timeout 60 "$urnic" $command --port tcp
-done
+# Only where the resolver says at once that there is no such name: with none to ask each look takes half a minute.
+timeout 2 getent hosts no-such-host.invalid >/dev/null
+if [ $? = 2 ]; then
+  for command in "ls no-such-host.invalid" "get no-such-host.invalid/x y" "put d/f1 no-such-host.invalid" "perf no-such-host.invalid"; do
+    refused 1 "no-such-host.invalid'" timeout 60 "$urnic" $command --port tcp
+  done
+else
+  echo "skipped: names of no host (no server of names answers here)"
+fi
 done_testing
