@@ -87,7 +87,7 @@ TEST_F(ConnectionEnd, TheFinBehindOctetsThatAreDiscardedIsTaken) {
 TEST_F(ConnectionEnd, APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong) {
   for (const bool ours : {true, false}) {
     SCOPED_TRACE(ours ? "ours" : "the peer's");
-    ConnectionEnd_E50_APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong_Test one;
+    ConnectionEnd_APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong_Test one;
     one.begin();
     const Octets last = ours ? offence() : terminate(1, 1);
     one.p.send(one.start, last);
@@ -113,7 +113,7 @@ TEST_F(ConnectionEnd, WhatATerminateSaysIsTheStatusOfTheRequestAtFault) {
                {2, 1, verbs::Status::RemoteOperation}};
   for (const auto& row : kRows) {
     SCOPED_TRACE(static_cast<int>(row.layer * 16 + row.etype));
-    ConnectionEnd_E50_WhatATerminateSaysIsTheStatusOfTheRequestAtFault_Test one;
+    ConnectionEnd_WhatATerminateSaysIsTheStatusOfTheRequestAtFault_Test one;
     one.begin();
     one.write_unacknowledged();
     one.arrive(one.start, terminate(row.layer, row.etype), tcp::kAck, one.in_flight);
