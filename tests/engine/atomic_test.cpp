@@ -162,7 +162,7 @@ TEST_F(AtomicHand, WhatMayNotBeTouchedIsNotAndTerminateSaysWhy) {
     std::uint8_t etype, code;
   } kRows[] = {{false, 0, 1, 2}, {true, 60, 1, 1}, {true, 4, 2, 7}};
   for (const auto& row : kRows) {
-    AtomicHand_E53_WhatMayNotBeTouchedIsNotAndTerminateSaysWhy_Test one;
+    AtomicHand_WhatMayNotBeTouchedIsNotAndTerminateSaysWhy_Test one;
     ASSERT_TRUE(one.p.up());
     const auto words = one.p.node().register_memory(one.p.region.data(), 64, kTarget);
     const auto out =
