@@ -2,9 +2,7 @@
 prove them, the mutants of tests/mutants/*.toml, the anchors in the code.
 
 A test claims items in its name, as tokens between underscores (R45, E7, L2, H3, T6, IB105, DI4, AC1), or in a comment
-directly above it:  // proves: R-45, E-7.  With "if undisturbed" there it may skip itself on a machine that is too busy to show
-it, as long as others prove the same.  A segment script of tests/tcp/scripts claims by its file name
-(r57-..., e10-...).
+directly above it:  // proves: R-45, E-7.  A segment script of tests/tcp/scripts claims by its file name (r57-..., e10-...).
 """
 import os
 import re
@@ -24,10 +22,10 @@ NAMED = re.compile(r"\b(%s)-(\d+)\b" % FAMILY)
 RANGE = re.compile(r"\b(%s)-(\d+)\s*(?:\.\.\.?|…|to)\s*(?:\1-)?(\d+)\b" % FAMILY)
 
 Item = namedtuple("Item", "id text attributes")
-# One test of the sources. if_undisturbed: it needs a machine that lets it run.
-Claim = namedtuple("Claim", "room suite name file items if_undisturbed", defaults=(False,))
+# One test of the sources; lines: first and last, its comment included (None for a script).
+Claim = namedtuple("Claim", "room suite name file items lines")
 Edit = namedtuple("Edit", "file function find put where")      # where: file and line of its table
-Mutant = namedtuple("Mutant", "name items tests text edits seen_by")
+Mutant = namedtuple("Mutant", "name items tests text edits lines")  # lines: of its table
 Shortcut = namedtuple("Shortcut", "name mutants edit text")    # turned off while one of them is at work
 
 
@@ -90,18 +88,24 @@ def source_names(suite, name):
 
 
 def comment_above(lines, index):
-    """The `proves:` items of the comment lines directly above line `index`, and whether only if undisturbed."""
-    found, if_undisturbed = set(), False
-    index -= 1
-    while index >= 0 and lines[index].lstrip().startswith("//"):
+    """The `proves:` items of the comment lines directly above line `index`, and the first of these lines."""
+    found = set()
+    while index > 0 and lines[index - 1].lstrip().startswith("//"):
+        index -= 1
         if m := PROVES.search(lines[index]):
             found |= ids_in(m[1])
-            if_undisturbed |= "if undisturbed" in m[1]
-        index -= 1
-    return found, if_undisturbed
+    return found, index
+
+
+def last_line(lines, first):
+    """Of the function that begins at line `first`: its closing brace stands in the first column or on that line."""
+    if lines[first].rstrip().endswith("}"):
+        return first
+    return next((i for i in range(first, len(lines)) if lines[i].startswith("}")), first)
 
 
 def load_claims(root):
+    """Every test of the sources, with the items it claims, if any."""
     claims = []
     tests = os.path.join(root, "tests")
     for room in sorted(os.listdir(tests)):
@@ -115,17 +119,30 @@ def load_claims(root):
             lines = text.split("\n")
             for m in TEST.finditer(text):
                 line = text.count("\n", 0, m.start())
-                said, if_undisturbed = comment_above(lines, line)
-                claims.append(Claim(room, m[2], m[3], f"tests/{room}/{name}",
-                                    frozenset(ids_in_name(m[3]) | said), if_undisturbed))
+                said, first = comment_above(lines, line)
+                claims.append(Claim(room, m[2], m[3], f"tests/{room}/{name}", frozenset(ids_in_name(m[3]) | said),
+                                    (first + 1, last_line(lines, line) + 1)))
         scripts = os.path.join(folder, "scripts")
         if os.path.isdir(scripts):
             for name in sorted(os.listdir(scripts)):
                 if m := re.match(r"^(%s)(\d+)-(.+)\.pkt$" % FAMILY.lower(), name):
                     test = "Runs/" + re.sub(r"\W", "_", name[:-4])
                     claims.append(Claim(room, "SegmentScript", test, f"tests/{room}/scripts/{name}",
-                                        frozenset({f"{m[1].upper()}-{m[2]}"})))
+                                        frozenset({f"{m[1].upper()}-{m[2]}"}), None))
     return claims
+
+
+def load_real_tests(root):
+    """The files of tests that need real time, threads, sockets or processes (tests/real_tests.txt: one path a line)."""
+    try:
+        text = read(os.path.join(root, "tests", "real_tests.txt"))
+    except FileNotFoundError:
+        return set()
+    return {line.split("#")[0].strip() for line in text.splitlines()} - {""}
+
+
+def is_real(file, real_tests):
+    return file in real_tests or file.endswith("_quiet_test.cpp")
 
 
 def mutant_tables(root):
@@ -136,7 +153,7 @@ def mutant_tables(root):
 
 
 def load_tables(root, kind, keys):
-    """(table, where) for every [[kind]] of tests/mutants/*.toml; `keys` are those it may have."""
+    """(table, where, (first line, last line)) for every [[kind]] of tests/mutants/*.toml; `keys` are those it may have."""
     for path in mutant_tables(root):
         text, name = read(path), os.path.relpath(path, root)
         try:
@@ -144,20 +161,23 @@ def load_tables(root, kind, keys):
         except tomllib.TOMLDecodeError as error:
             raise Malformed(f"{name}: {error}") from None
         starts = [m.start() for m in re.finditer(rf"^\[\[{kind}\]\]", text, re.M)]
+        every = [m.start() for m in re.finditer(r"^\[\[", text, re.M)] + [len(text)]
         for table, start in zip(tables, starts):
-            where = f"{name}:{text.count(chr(10), 0, start) + 1}"
+            first = text.count("\n", 0, start) + 1
+            last = text.count("\n", 0, min(e for e in every if e > start))
+            where = f"{name}:{first}"
             if odd := table.keys() - set(keys):
                 raise Malformed(f"{where}: unknown key {sorted(odd)[0]}")
             if lacking := [k for k, needed in keys.items() if needed and k not in table]:
                 raise Malformed(f"{where}: {lacking[0]} is missing")
-            yield table, where
+            yield table, where, (first, last)
 
 
 def load_mutants(root):
     keys = {"name": True, "file": True, "function": True, "find": True, "put": True, "text": True,
-            "items": False, "test": False, "also": False, "changes_nothing": False, "seen_by": False}
+            "items": False, "test": False, "also": False, "changes_nothing": False}
     mutants = []
-    for t, where in load_tables(root, "mutant", keys):
+    for t, where, lines in load_tables(root, "mutant", keys):
         if ("items" in t) == t.get("changes_nothing", False) or ("items" in t) != ("test" in t):
             raise Malformed(f"{where}: {t['name']} needs items and a test, or changes nothing")
         edits = [Edit(t["file"], t["function"], t["find"], t["put"], where)]
@@ -167,7 +187,7 @@ def load_mutants(root):
             raise Malformed(f"{where}: {t['name']} twice")
         tests = t.get("test", [])
         tests = (tests,) if isinstance(tests, str) else tuple(tests)
-        mutants.append(Mutant(t["name"], tuple(t.get("items", ())), tests, t["text"], edits, tuple(t.get("seen_by", ()))))
+        mutants.append(Mutant(t["name"], tuple(t.get("items", ())), tests, t["text"], edits, lines))
     return mutants
 
 
@@ -176,7 +196,7 @@ def load_shortcuts(root, mutants):
     keys = {"name": True, "file": True, "function": True, "put": True, "mutants": True, "text": True}
     known = {m.name for m in mutants}
     shortcuts = []
-    for t, where in load_tables(root, "shortcut", keys):
+    for t, where, _ in load_tables(root, "shortcut", keys):
         if odd := [n for n in t["mutants"] if n not in known]:
             raise Malformed(f"{where}: no mutant {odd[0]}")
         shortcuts.append(Shortcut(t["name"], tuple(t["mutants"]),
