@@ -1,8 +1,8 @@
 # urnic_room(<name> LINK <targets...> [NEEDS <targets...>])
 #   LINK: the rooms whose headers it may include, and libraries; NEEDS: what is linked besides
 #   urnic_<name>   static library of src/<name>/*.cpp (an interface library while it has none)
-#   test_<name>    the tests of tests/<name>/*_test.cpp, registered with ctest as room.<name>; tests/<name>/room.cmake
-#                  may add to it, and to `room_test_arguments`
+#   test_<name>... the tests of tests/<name>/*_test.cpp (urnic_room_tests); tests/<name>/room.cmake may add to them, and to
+#                  `room_arguments`
 # Where the sources lie, for tests that read files of the tree. In an object of its own: were it a
 # definition for every test, no clone could use what another has compiled (ccache).
 if(URNIC_TESTS)
@@ -17,7 +17,6 @@ endif()
 
 set(URNIC_TOGETHER OFF CACHE STRING "compile several files as one, where nobody waits for a single one: OFF, TESTS, ON")
 set_property(CACHE URNIC_TOGETHER PROPERTY STRINGS OFF TESTS ON)
-find_package(Python3 REQUIRED COMPONENTS Interpreter)  # once: each time it asks the interpreter for seconds
 
 # urnic_find_groups(<number> <files...>): about so many files of a folder are compiled as one, as together.py says, which
 # is asked once for all folders.
@@ -39,17 +38,28 @@ if(URNIC_TOGETHER STREQUAL "ON")
   urnic_find_groups(12 ${all_sources})
 endif()
 if(URNIC_TOGETHER AND URNIC_TESTS)
-  file(GLOB all_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*/*_test.cpp)
-  urnic_find_groups(8 ${all_tests})
+  foreach(kind virtual real outside)
+    urnic_tests_of("*" ${kind} tests)
+    urnic_find_groups(8 ${tests})
+  endforeach()
 endif()
 
-# Where nobody waits for a single file nor builds the same again, what most files include is read once: headers of C++ alone, so
-# that no room sees another by it.
-if(URNIC_TOGETHER STREQUAL "ON" AND NOT URNIC_TESTS)
+# What most files include is read once: headers of C++ alone, so that no room sees another by it; for the tests those of GoogleTest
+# as well. A build with a file of its own for each object (URNIC_TOGETHER=OFF; tools/tidy looks at the files one by one) shows
+# whether a file includes all that it needs.
+if(URNIC_TOGETHER STREQUAL "ON")
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cpp CONTENT "")
   add_library(urnic_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
   target_precompile_headers(urnic_precompiled PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
-  if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")  # else it takes no file that uses them
+  if(URNIC_TESTS)
+    # A program like those that use it: GCC takes no header that was compiled as for a library.
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled_tests.cpp CONTENT "int main() {}\n")
+    add_executable(urnic_precompiled_tests ${CMAKE_BINARY_DIR}/precompiled_tests.cpp)
+    target_precompile_headers(urnic_precompiled_tests PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h <gmock/gmock.h> <gtest/gtest.h>)
+    target_link_libraries(urnic_precompiled_tests PRIVATE GTest::gmock GTest::gtest)
+    urnic_test_options(urnic_precompiled_tests)
+  endif()
+  if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")  # without these it caches no file that uses precompiled headers
     list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
   endif()
@@ -91,36 +101,72 @@ function(urnic_room name)
     target_link_libraries(urnic_${name} INTERFACE ${R_LINK} ${R_NEEDS})
   endif()
   if(URNIC_TESTS)
-    file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp)
-    if(tests)
-      add_executable(test_${name} ${tests})
-      if(URNIC_TOGETHER)
-        urnic_together(test_${name} test_${name} ${tests})
-      endif()
-      target_link_libraries(test_${name} PRIVATE urnic_${name} urnic_test_source_dir
-                            GTest::gmock GTest::gtest_main)
-      target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
-      # What is tested is optimised as ever; the tests themselves take three quarters of the time to compile at -O1.
-      # Instrumented ones a third, and run in half of what they take at -O0. Checks that AddressSanitizer or a crash
-      # makes as well are left out of them, where they take a quarter of that time; what is tested has them all.
-      target_compile_options(test_${name} PRIVATE -O1)
-      if(URNIC_SANITIZE MATCHES undefined)
-        target_compile_options(test_${name} PRIVATE -fno-sanitize=null,alignment,object-size,vptr)
-      endif()
-      if(EXISTS ${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)
-        include(${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)
-      endif()
-      add_test(NAME room.${name} COMMAND test_${name} ${room_test_arguments}
-               --gtest_output=json:${CMAKE_BINARY_DIR}/results/${name}.json)
-      set(timeout 600)
-      if(URNIC_SANITIZE)
-        set(timeout 1800)  # only who hangs is to be ended, which is known late there
-      endif()
-      set_tests_properties(room.${name} PROPERTIES TIMEOUT ${timeout})
-      # On a new machine nobody knows what takes long, and what begins last is waited for alone.
-      if(name MATCHES "^(sim|device|engine|tcp)$")
-        set_tests_properties(room.${name} PROPERTIES COST 100)
-      endif()
-    endif()
+    urnic_room_tests(${name})
   endif()
+endfunction()
+
+# urnic_room_link(<libraries...>): every test program of the room needs them; for tests/<room>/room.cmake.
+macro(urnic_room_link)
+  foreach(program ${room_programs})
+    target_link_libraries(${program} PRIVATE ${ARGN})
+  endforeach()
+endmacro()
+
+# One program for each kind of test that the room has (cmake/Tests.cmake): test_<room>, test_<room>_real and test_<room>_outside,
+# which ctest knows as room.<room>, real.<room> and outside.<room>.
+function(urnic_room_tests name)
+  set(room_programs "")
+  foreach(kind virtual real outside)
+    urnic_tests_of(${name} ${kind} tests)
+    if(NOT tests)
+      continue()
+    endif()
+    set(program test_${name})
+    if(NOT kind STREQUAL "virtual")
+      string(APPEND program _${kind})
+    endif()
+    list(APPEND room_programs ${program})
+    add_executable(${program} ${tests})
+    if(URNIC_TOGETHER)
+      urnic_together(${program} ${program} ${tests})
+    endif()
+    if(TARGET urnic_precompiled_tests)
+      target_precompile_headers(${program} REUSE_FROM urnic_precompiled_tests)
+    endif()
+    target_link_libraries(${program} PRIVATE urnic_${name} urnic_test_source_dir GTest::gmock GTest::gtest_main)
+    target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
+    urnic_test_options(${program})
+  endforeach()
+  set(room_arguments "")
+  if(EXISTS ${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)
+    include(${CMAKE_SOURCE_DIR}/tests/${name}/room.cmake)
+  endif()
+  urnic_outside_cases(${name} quiet)
+  if(quiet)
+    urnic_test(quiet.${name} KIND outside SECONDS 300 COMMAND test_${name}_real --gtest_filter=${quiet})
+  endif()
+  foreach(kind virtual real outside)
+    set(prefix ${kind})
+    set(program test_${name}_${kind})
+    if(kind STREQUAL "virtual")
+      set(prefix room)
+      set(program test_${name})
+    endif()
+    if(TARGET ${program})
+      # On a new machine ctest does not know which tests take long: the longest start first.
+      set(cost 0)
+      if(name MATCHES "^(sim|engine|tcp)$")
+        set(cost 100)
+      endif()
+      set(arguments ${room_arguments})
+      if(kind STREQUAL "real" AND quiet)
+        # Behind a filter of the room's, which leaves cases out as well, these are added to it.
+        if(NOT arguments MATCHES "--gtest_filter=-")
+          set(arguments ${arguments} --gtest_filter=-)
+        endif()
+        list(TRANSFORM arguments REPLACE "(--gtest_filter=-.*)" "\\1:${quiet}")
+      endif()
+      urnic_test(${prefix}.${name} KIND ${kind} SECONDS 600 COST ${cost} COMMAND ${program} ${arguments})
+    endif()
+  endforeach()
 endfunction()

@@ -1,2 +1,2 @@
 # Tables are tested without memory.
-target_link_libraries(test_base PRIVATE urnic_test_allocator)
+urnic_room_link(urnic_test_allocator)

@@ -13,9 +13,10 @@ serve() {
   local name=$1
   shift
   mkdir -p "$name.d"
-  port=$(free_port)
+  free_port
+  port=$free
   start "$name" "$urnic" target --export "$name.d" --port tcp:bind=127.0.0.1 --service "$port" "$@"
-  until_true 20 grep -q serving "$work/$name.log" || fail "$name does not serve: $(cat "$work/$name.log")"
+  until_true 30 grep -q serving "$work/$name.log" || fail "$name does not serve: $(cat "$work/$name.log")"
 }
 count() { "$urnic" stat --json >stat.json 2>/dev/null && grep -q "\"$1\": *$2[,}]*$" stat.json; }
 
@@ -24,14 +25,14 @@ serve deny --deny 127.0.0.2/31 --allow 127.0.0.0/8
 refused 1 "connection reset by the peer" "$urnic" put f "127.0.0.1:$port" --port tcp:bind=127.0.0.2
 ok "who is not denied comes" "$urnic" put f "127.0.0.1:$port" --port tcp:bind=127.0.0.4
 refused 1 "connection reset by the peer" "$urnic" ls "127.0.0.1:$port" --port tcp:bind=127.0.0.3
-until_true 10 count peers_denied "[1-9][0-9]*" || fail "denied ones are not counted: $(grep peers stat.json)"
+until_true 30 count peers_denied "[1-9][0-9]*" || fail "denied ones are not counted: $(grep peers stat.json)"
 grep -q "refused\|connected" deny.log && grep -q "received f" deny.log || fail "$(cat deny.log)"
 refused 2 "'10.0.0.0/33'" "$urnic" target --export . --deny 10.0.0.0/33
 
 # ---- limits
 serve limits --peer-connections 1
 start busy "$urnic" put f "127.0.0.1:$port" --port tcp --for 60s
-until_true 20 grep -q "received f" limits.log || fail "nothing arrives: $(cat limits.log busy.log)"
+until_true 30 grep -q "received f" limits.log || fail "nothing arrives: $(cat limits.log busy.log)"
 first=$last
 refused 1 "connection reset by the peer" "$urnic" ls "127.0.0.1:$port" --port tcp
 ok "another address" "$urnic" ls "127.0.0.1:$port" --port tcp:bind=127.0.0.2
@@ -39,7 +40,7 @@ kill -0 "$first" 2>/dev/null || fail "who was there noticed: $(cat busy.log)"
 kill -USR1 "$first"
 wait "$first" || fail "who was there noticed: $(cat busy.log)"
 again() { "$urnic" ls "127.0.0.1:$port" --port tcp; }
-until_true 20 again || fail "its place is not free again"
+until_true 30 again || fail "its place is not free again"
 
 # ---- a token
 serve token --token-file token
@@ -72,7 +73,7 @@ nothing_left whole.d f c
 [ "$(ls whole.d | wc -l)" = 3 ] || fail "in whole.d: $(ls whole.d)"
 rm whole.d/there
 freed() { "$urnic" put small "127.0.0.1:$port/c" --port tcp; }
-until_true 20 freed || fail "what was taken away still counts"
+until_true 30 freed || fail "what was taken away still counts"
 grep -q "put of f by .* failed: over the target's quota" whole.log || fail "$(cat whole.log)"
 
 mkdir client.d
@@ -98,8 +99,9 @@ everywhere() {
   local name=$1
   shift
   mkdir -p "$name.d"
-  start "$name" "$urnic" target --export "$name.d" --port tcp --service "$(free_port)" "$@"
-  until_true 20 grep -q serving "$name.log" || fail "$(cat "$name.log")"
+  free_port
+  start "$name" "$urnic" target --export "$name.d" --port tcp --service "$free" "$@"
+  until_true 30 grep -q serving "$name.log" || fail "$(cat "$name.log")"
   stop_process "$last"
 }
 everywhere open

@@ -35,7 +35,7 @@ for ((n = 4; n <= 28; n += 2)); do
   (ulimit -n $n; exec "$urnic" target --export export --port tcp:bind=$net) >target.log 2>err &
   last=$!
   pids+=($last)
-  until_true 10 sh -c "grep -q serving target.log || ! kill -0 $last" || fail "target with $n: neither serves nor ends"
+  until_true 30 sh -c "grep -q serving target.log || ! kill -0 $last" || fail "target with $n: neither serves nor ends"
   if ! grep -q serving target.log; then
     wait $last
     honest "target with $n" $?

@@ -18,12 +18,12 @@ printf "$lan$lab" >two.toml
 printf "$lan" >lan.toml
 
 start server "$urnic" run --config three.toml -- rping -s -P -V
-until_true 10 ip addr add 10.78.0.2/24 dev vm0 || fail "no tap: $(cat server.log)"
+until_true 30 ip addr add 10.78.0.2/24 dev vm0 || fail "no tap: $(cat server.log)"
 ip link set vm0 up
-until_true 10 sh -c "ss -Hltn | grep -q 7174" || fail "rping does not listen: $(cat server.log)"
+until_true 30 sh -c "ss -Hltn | grep -q 7174" || fail "rping does not listen: $(cat server.log)"
 # by WHAT CONFIG ADDRESS: twenty round trips, each looked at by the client.
 by() {
-  ok "rping by $1" timeout 20 "$urnic" run --config "$2" -- rping -c -a "$3" -C 20 -V
+  ok "rping by $1" timeout 60 "$urnic" run --config "$2" -- rping -c -a "$3" -C 20 -V
 }
 by "the kernel's TCP" two.toml 127.0.0.1
 by memif two.toml 10.77.0.1
@@ -36,7 +36,7 @@ by "TAP, from the kernel's side" lan.toml 10.78.0.1
 # The tap is taken away, then the other end of the memif killed.
 ip link del vm0
 start client "$urnic" run --config two.toml -- rping -c -a 10.77.0.1 -C 1000000 -V
-until_true 10 sh -c "'$urnic' stat --json | grep -q '\"connections_opened\": 2'" || fail "no client: $(cat client.log)"
+until_true 30 sh -c "'$urnic' stat --json | grep -q '\"connections_opened\": 2'" || fail "no client: $(cat client.log)"
 kill -KILL "$last"
 by "the kernel's TCP when others are lost" lan.toml 127.0.0.1
 by "memif, again" two.toml 10.77.0.1

@@ -13,7 +13,7 @@ tried=0
 target() {
   : >target.log
   FAIL_KIND=$1 FAIL_FROM=$2 LD_PRELOAD=$failing start target "$urnic" target --export export --sync --no-uring --port "$port"
-  until_true 20 grep -q serving target.log || fail "no target: $(cat target.log)"
+  until_true 30 grep -q serving target.log || fail "no target: $(cat target.log)"
 }
 # whole: under their names there is all or nothing
 whole() {

@@ -50,7 +50,9 @@ std::uint64_t carry(FileQueue& files, FileSource& source, FileSink& sink, const 
   std::uint64_t octets = 0;
   std::vector<ChunkRef> arriving;
   std::vector<std::uint32_t> answers;
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  // For who hangs: a file of 150 MiB takes 3 s, and ten times as long while others use disk and
+  // processors.
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!(source.finished() && sink.finished())) {
     if (std::chrono::steady_clock::now() > give_up) {
       ADD_FAILURE() << "no progress";
@@ -121,7 +123,7 @@ TEST(FileMover, AnySizeThroughAnyWindow) {
 }
 
 TEST(FileMover, RandomWindows) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = 1;
   std::mt19937 rng(seed);
   for (int i = 0; i < 30; ++i) {
     move(rng() % 300'000, 1 + rng() % 32, 4096 + rng() % 20'000, rng() % 2 != 0,

@@ -18,7 +18,7 @@ target_on "$port"
 refused 1 "target: x: No space left on device" "$urnic" put f 10.77.0.1/x --port "$port"
 # The target answers at once, and lets go of the file when what it was writing is over.
 empty() { [ -z "$(ls -A "$1")" ]; }
-until_true 20 empty export || fail "left behind: $(ls -A export)"
+until_true 30 empty export || fail "left behind: $(ls -A export)"
 octets 500000 >g
 ok "a file that fits" "$urnic" put g 10.77.0.1/g --port "$port"
 # One that fills while the file comes: what has come goes as well, though it was to stay for later.
@@ -27,14 +27,14 @@ octets 800000 >h
 filled() {
   local folder=$1 pid
   shift
-  "$urnic" "$@" --resume --limit 200K --port "$port" >filled.log 2>&1 &
+  "$urnic" "$@" --resume --limit 100K --port "$port" >filled.log 2>&1 &
   pid=$!
-  until_true 20 sh -c "[ -n \"\$(find $folder -name '.urnic-*' -size +100k)\" ]" || fail "nothing arrives: $(cat filled.log)"
+  until_true 30 sh -c "[ -n \"\$(find $folder -name '.urnic-*' -size +40k)\" ]" || fail "nothing arrives: $(cat filled.log)"
   head -c 2000000 /dev/zero >$folder/fill 2>/dev/null
   wait $pid
   [ $? = 1 ] && grep -q "No space left on device" filled.log || fail "filled: $(cat filled.log)"
   alone() { [ "$(ls -A $folder)" = fill ]; }
-  until_true 20 alone || fail "left behind in $folder: $(ls -A $folder)"
+  until_true 30 alone || fail "left behind in $folder: $(ls -A $folder)"
   rm $folder/fill
 }
 filled export put h 10.77.0.1

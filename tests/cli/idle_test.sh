@@ -48,7 +48,7 @@ for progress in auto thread; do
   # A client that has connected and then does nothing at all.
   start put "$urnic" put big 10.77.0.1/x --port "$wire" --chunk 4K --slots 1 --bar never
   client=$last
-  until_true 10 grep -q connected target.log || fail "no client: $(cat put.log)"
+  until_true 30 grep -q connected target.log || fail "no client: $(cat put.log)"
   sleep 0.1
   kill -STOP "$client"
   sleep 3 # our retransmissions to it become rare
@@ -63,7 +63,7 @@ done
 
 # Nobody at the other end.
 start perf "$urnic" perf --port "memif:socket=$work/p.sock"
-until_true 10 grep -q waiting perf.log
+until_true 30 grep -q waiting perf.log
 sleep 1
 idle "$last" 4 "perf that waits"
 done_testing

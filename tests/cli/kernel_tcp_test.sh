@@ -2,7 +2,8 @@
 # The tools over the kernel's TCP: loopback, no rights, no namespace.
 . "$(dirname "$0")/lib.sh"
 cd "$work"
-port=$(free_port)
+free_port
+port=$free
 octets 5000000 >f
 
 target_on tcp --service "$port"
@@ -25,7 +26,7 @@ fi
 octets 60000000 >large
 start put "$urnic" put large "127.0.0.1:$port" --port tcp --for 60s --name mover
 shows() { "$urnic" stat --json >stat.json && grep -q no-segments stat.json; }
-until_true 10 shows || fail "urnic stat does not tell why the connection is SLOW: $(cat stat.json)"
+until_true 30 shows || fail "urnic stat does not tell why the connection is SLOW: $(cat stat.json)"
 
 refused 1 "is taken by another program" "$urnic" target --export export --service "$port" --port tcp
 refused 1 "connection refused by the peer" "$urnic" get 127.0.0.1:1/f b --port tcp
@@ -37,7 +38,7 @@ refused 1 "capture needs a port that carries frames" \
 
 # The target dies in the middle: one line, at once.
 kill -9 "${pids[0]}"
-until_true 10 sh -c "! kill -0 $last 2>/dev/null" || fail "put goes on without its target"
+until_true 30 sh -c "! kill -0 $last 2>/dev/null" || fail "put goes on without its target"
 [ "$(wc -l <put.log)" -le 2 ] || fail "more than its line: $(cat put.log)"
 grep -qE "reset|closed|lost|gone|ended|peer" put.log || fail "no reason: $(cat put.log)"
 done_testing

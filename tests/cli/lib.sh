@@ -9,6 +9,9 @@ export XDG_RUNTIME_DIR=$work URNIC_CONFIG=/dev/null
 unset URNIC_PORT
 pids=()  # of what was started in the background, in its order
 failures=0
+# Itself: what is in the path may be a script that looks for it, ten times as slow.
+python=$(python3 -c 'import sys; print(sys.executable)')
+free=     # the port that free_port has found
 
 # Only what is still a process of this shell's: the number of one that has ended is soon another's.
 ours() { jobs -pr | grep -qx "$1"; }
@@ -39,35 +42,44 @@ ok() {
     fail "$text (exit $?): $(cat "$work/err" "$work/out")"
   fi
 }
-# refused CODE TEXT COMMAND...: must end with CODE and one line on standard error that has TEXT.
+# refused CODE TEXT COMMAND...: must end with CODE and one line on standard error that has TEXT; the line is in $said. No process but
+# the command itself: hundreds of these are made.
 refused() {
   local code=$1 text=$2 got=0
   shift 2
   "$@" >"$work/out" 2>"$work/err" || got=$?
+  IFS= read -r -d '' said <"$work/err"
   if [ "$got" != "$code" ]; then
-    fail "$*: exit $got instead of $code: $(cat "$work/err")"
-  elif [ "$(wc -l <"$work/err")" != 1 ]; then
-    fail "$*: not one line: $(cat "$work/err")"
-  elif ! grep -qF -- "$text" "$work/err"; then
-    fail "$*: '$text' is not in: $(cat "$work/err")"
+    fail "$*: exit $got instead of $code: $said"
+  elif [[ $said != *$'\n' || ${said%$'\n'} == *$'\n'* ]]; then
+    fail "$*: not one line: $said"
+  elif [[ $said != *"$text"* ]]; then
+    fail "$*: '$text' is not in: $said"
   else
-    echo "ok: $(cat "$work/err")"
+    echo "ok: ${said%$'\n'}"
   fi
 }
-# until_true SECONDS COMMAND...: looks twenty times a second. The looks are counted as well: while the machine stands still
-# nothing can happen, and then no look is lost.
+# now: milliseconds of a clock that nobody sets (time since boot)
+now() {
+  local up _
+  read -r up _ </proc/uptime
+  echo $((10 * 10#${up/./}))
+}
+# until_true SECONDS COMMAND...: looks twenty times a second until the clock says that the time is over, and at least twenty times: a
+# machine that stood still beyond the end must still give the others a second. The time is a bound for what should come at once:
+# generous, as a longer one costs nothing where all is well.
 until_true() {
-  local end=$((SECONDS + $1)) looks=$(($1 * 4))
+  local end=$(($(now) + $1 * 1000)) looks=20
   shift
   until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || [ $looks -gt 0 ] || return 1
+    [ $looks -gt 0 ] || [ "$(now)" -lt $end ] || return 1
     looks=$((looks - 1))
     sleep 0.05
   done
 }
 # under_way PID: a file is being received by that process; it has the temporary one open, named or not.
 under_way() {
-  until_true 20 sh -c "ls -l /proc/$1/fd | grep -qE '/(\.urnic-[^/]*|#[0-9]+ \(deleted\))\$'" ||
+  until_true 30 sh -c "ls -l /proc/$1/fd | grep -qE '/(\.urnic-[^/]*|#[0-9]+ \(deleted\))\$'" ||
     fail "no file is on its way to process $1"
 }
 # nothing_left FOLDER NAME...: neither these files nor a temporary one, once the target has looked (every two seconds).
@@ -93,7 +105,7 @@ target_on() {
   shift
   mkdir -p "$work/export"
   start target "$urnic" target --export "$work/export" --port "$port" "$@"
-  until_true 10 grep -q serving "$work/target.log" || fail "no target: $(cat "$work/target.log")"
+  until_true 30 grep -q serving "$work/target.log" || fail "no target: $(cat "$work/target.log")"
 }
 # at_rest: every client of the target that has come has gone
 at_rest() {
@@ -104,20 +116,32 @@ stop_process() {
   ours "$1" && kill "$1" 2>/dev/null
   wait "$1" 2>/dev/null
 }
-# free_port: a TCP port that nobody has, nor gets from the kernel as the near one of a connection before it is taken
+# free_port: puts into $free a TCP port that nobody has, nor gets until the test ends: neither another test that asks so, nor from the
+# kernel as the near port of a connection. A socket that is bound and never listens keeps it; the program under test may bind it as
+# well, since both permit that (SO_REUSEADDR).
 free_port() {
-  python3 -c '
-import random, socket
+  local file=$work/port.$RANDOM$RANDOM
+  python3 - "$file" <<'END' &
+import os, random, socket, sys, time
+test = os.getppid()
 most = int(open("/proc/sys/net/ipv4/ip_local_port_range").read().split()[0])
 while True:
-    with socket.socket() as s:
-        port = random.randrange(5000, most if most > 6000 else 32768)
-        try:
-            s.bind(("", port))
-        except OSError:
-            continue
-        print(port)
-        break'
+    s = socket.socket()
+    port = random.randrange(5000, most if most > 6000 else 32768)
+    try:
+        s.bind(("", port))
+        break
+    except OSError:
+        s.close()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+with open(sys.argv[1] + "~", "w") as f:
+    print(port, file=f)
+os.rename(sys.argv[1] + "~", sys.argv[1])
+while os.getppid() == test:
+    time.sleep(1)
+END
+  until_true 30 test -e "$file" || fail "no free port"
+  free=$(cat "$file")
 }
 # octets N: so many random ones
 octets() { head -c "$1" /dev/urandom; }
@@ -132,7 +156,7 @@ measured_by() {
     octets=$(json "$work/measured.json" 'j[0]["port"]["rx_bytes"]')
     [ "${so_far:=$octets}" -lt $((octets - 1000000)) ]
   }
-  until_true 20 more "$1" || fail "nothing is measured by process $1: $(cat "$work/measured.json")"
+  until_true 30 more "$1" || fail "nothing is measured by process $1: $(cat "$work/measured.json")"
 }
 # json FILE EXPRESSION: a Python expression over the document `j`
-json() { python3 -c 'import json,sys; j=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
+json() { "$python" -I -S -c 'import json,sys; j=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }

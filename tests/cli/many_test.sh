@@ -9,14 +9,11 @@ cd "$work"
 put() { "$urnic" put "$@" --port "$port"; }
 get() { "$urnic" get "$@" --port "$port"; }
 
-# ---- many small files: one connection, and quick
+# ---- many small files: one connection
 mkdir -p d/e/empty
 for ((i = 0; i < 100; ++i)); do octets $((i * 37)) >d/f$i; done
 octets 3000000 >d/e/big
-began=$(date +%s%N)
 ok "a folder" put -r d 10.77.0.1 --json
-took=$((($(date +%s%N) - began) / 1000000))
-[ $took -lt 5000 ] || fail "101 files took $took ms"
 [ "$(json out '(j["files"], j["folders"], j["failed"], len(j["items"]), j["engine"]["connections_opened"])')" = "(101, 3, 0, 101, 1)" ] ||
   fail "a folder: $(head -c 400 out)"
 [ "$(json out '[i["sha256"] for i in j["items"] if i["name"] == "d/e/big"][0]')" = "$(sha256sum <d/e/big | cut -d' ' -f1)" ] ||
@@ -55,8 +52,8 @@ ok "get" get 10.77.0.1/kept kept
 ok "get" get 10.77.0.1/kept fresh --no-times
 [ "$(stat -c %Y fresh)" -gt 1700000000 ] || fail "--no-times: $(stat -c %y fresh)"
 
-truncate -s 300M sparse
-printf data | dd of=sparse bs=1 seek=100000000 conv=notrunc 2>/dev/null
+truncate -s 150M sparse  # both holes are longer than what one message tells (64 MiB)
+printf data | dd of=sparse bs=1 seek=70000000 conv=notrunc 2>/dev/null
 if [ "$(stat -c %b sparse)" -lt 1000 ]; then
   ok "a sparse file" put sparse 10.77.0.1
   ok "and back" get 10.77.0.1/sparse sparse2
@@ -81,10 +78,10 @@ refused 1 "No such file" get -n 10.77.0.1/none
 
 # ---- a limit
 for direction in put get; do
-  began=$(date +%s%N)
+  began=$(now)
   [ $direction = put ] && ok "limit" put d/e/big 10.77.0.1/limited --limit 2M
   [ $direction = get ] && ok "limit" get 10.77.0.1/limited limited --limit 2M
-  took=$((($(date +%s%N) - began) / 1000000))
+  took=$(($(now) - began))
   [ $took -gt 1300 ] || fail "$direction of 3 MB at 2 MiB/s took $took ms"
 done
 cmp -s limited d/e/big || fail "limited differs"
@@ -178,14 +175,21 @@ refused 1 "read-only" put -n d/f1 10.77.0.1/ro
 stop_process "$last"
 
 # ---- names of hosts, over the kernel's TCP
-service=$(free_port)
+free_port
+service=$free
 start tcp "$urnic" target --export export --port tcp:bind=127.0.0.1 -p "$service" --read-only
-until_true 10 grep -q serving tcp.log || fail "$(cat tcp.log)"
+until_true 30 grep -q serving tcp.log || fail "$(cat tcp.log)"
 ok "localhost" "$urnic" get "localhost:$service/kept" named --port tcp
 grep -q "127.0.0.1:$service/kept" out || fail "where it went: $(cat out)"
 ok "ls of a host" "$urnic" ls "localhost:$service" --port tcp
 refused 1 "localhost: 127.0.0.1:9" timeout 20 "$urnic" ls localhost:9 --port tcp:bind=127.0.0.1
-for command in "ls no-such-host.invalid" "get no-such-host.invalid/x y" "put d/f1 no-such-host.invalid" "perf no-such-host.invalid"; do
-  refused 1 "no-such-host.invalid'" timeout 40 "$urnic" $command --port tcp
-done
+# Only where the resolver says at once that there is no such name: with none to ask each look takes half a minute.
+timeout 2 getent hosts no-such-host.invalid >/dev/null
+if [ $? = 2 ]; then
+  for command in "ls no-such-host.invalid" "get no-such-host.invalid/x y" "put d/f1 no-such-host.invalid" "perf no-such-host.invalid"; do
+    refused 1 "no-such-host.invalid'" timeout 60 "$urnic" $command --port tcp
+  done
+else
+  echo "skipped: names of no host (no server of names answers here)"
+fi
 done_testing

@@ -18,7 +18,7 @@ mkdir export
   exec "$urnic" target --export export --port "$port" >target.log 2>&1
 ) &
 pids+=($!)
-until_true 10 grep -q serving target.log || fail "no target: $(cat target.log)"
+until_true 30 grep -q serving target.log || fail "no target: $(cat target.log)"
 limited() {
   (
     ulimit -v 262144

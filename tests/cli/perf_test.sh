@@ -3,9 +3,11 @@
 . "$(dirname "$0")/lib.sh"
 port=memif:socket=$work/p.sock,mtu=9000
 cd "$work"
+start nobody "$urnic" perf 10.77.0.1 --port "memif:socket=$work/nobody.sock"  # waits for ten seconds
+nobody=$last
 start server "$urnic" perf --forever --port "$port"
 server=$last
-until_true 10 grep -q waiting server.log || fail "no server: $(cat server.log)"
+until_true 30 grep -q waiting server.log || fail "no server: $(cat server.log)"
 perf() { "$urnic" perf 10.77.0.1 --port "$port" --json "$@" >r.json 2>err || fail "$*: $(cat err)"; }
 # check TEXT EXPRESSION over j and r = the first result
 check() {
@@ -20,12 +22,12 @@ for op in write read send; do
   perf --op $op --test lat -s 8 -n 500
   check "$op lat" 'r["iterations"] == 500 and 0 < r["t_min_us"] <= r["p50_us"] <= r["p99_us"] <= r["p99_9_us"] <= r["t_max_us"]'
   perf --op $op -s 4K -D 300ms
-  check "$op for a time" '0.25 < r["seconds"] < 5 and r["iterations"] > 10'
+  check "$op for a time" '0.25 < r["seconds"] < 30 and r["iterations"] > 10'
 done
 # Verification sees every octet of every pass over the data area: one frame changed early in the run,
 # and overwritten by later passes, is found. Without CRC, so that nothing else finds it.
 start unchecked "$urnic" perf --forever --port "memif:socket=$work/u.sock,mtu=9000" --crc off
-until_true 10 grep -q waiting unchecked.log || fail "no server: $(cat unchecked.log)"
+until_true 30 grep -q waiting unchecked.log || fail "no server: $(cat unchecked.log)"
 for op in write send; do
   timeout 60 "$urnic" perf 10.77.0.1 --port "memif:socket=$work/u.sock,mtu=9000" --json --op $op --crc off -s 64K -n 2000 --verify \
     --faults at=corrupt:50,payload_only=2000 >r.json 2>err
@@ -107,8 +109,8 @@ for way in "" --reverse; do
   for limit in "" "--limit 8M"; do
     start endless "$urnic" perf 10.77.0.1 --port "$port" --run_infinitely -s 16K -i 200ms $limit $way
     endless=$last
-    if [ -z "$limit" ]; then wanted="8 1e9"; else wanted="6 10.1"; fi  # MiB/s; 50 ms of its time may be made up for in 200
-    until_true 20 intervals $wanted || fail "no lines of intervals, $limit $way: $(cat endless.log)"
+    if [ -z "$limit" ]; then wanted="0 1e9"; else wanted="6 10.1"; fi  # MiB/s; 50 ms of its time may be made up for in 200
+    until_true 30 intervals $wanted || fail "no lines of intervals, $limit $way: $(cat endless.log)"
     kill -INT "$endless"
     wait "$endless" || fail "it was interrupted in good order, and says $?: $(cat endless.log)"
   done
@@ -118,9 +120,9 @@ grep -q "^ RDMA_Write BW Test, client 10.77.0.2:" server.log && grep -q "^ Send 
   grep -q "^ RDMA_Read Latency Test" server.log || fail "the server's heads: $(grep Test server.log | head -3)"
 [ "$(grep -c '^ 65536 ' server.log)" -ge 10 ] || fail "the server's rows: $(tail -5 server.log)"
 start json "$urnic" perf --json --forever --port "memif:socket=$work/j.sock,mtu=9000"
-until_true 10 test -S j.sock || fail "no server: $(cat json.log)"
+until_true 30 test -S j.sock || fail "no server: $(cat json.log)"
 "$urnic" perf 10.77.0.1 --port "memif:socket=$work/j.sock,mtu=9000" -n 700 --json >r.json || fail "client of a JSON server"
-until_true 20 json json.log j || fail "no JSON of the server: $(cat json.log)"  # it comes behind the client's report
+until_true 30 json json.log j || fail "no JSON of the server: $(cat json.log)"  # it comes behind the client's report
 [ "$(json json.log '(j["iterations"], j["op"], j["seconds"] > 0)')" = "(700, 'write', True)" ] || fail "the server's JSON: $(cat json.log)"
 # The client's seconds go over the wire in whole nanoseconds: the two agree to that, not to a rounded megabyte.
 there=$(json json.log 'j["bw_average_bytes_per_second"]')
@@ -144,8 +146,11 @@ wait $pid
 grep -q '^urnic perf: ' killed.log || fail "killed server: $(cat killed.log)"
 # Without --forever the server ends with its client.
 start once "$urnic" perf --port "memif:socket=$work/once.sock"
-until_true 10 grep -q waiting once.log || fail "no server: $(cat once.log)"
+until_true 30 grep -q waiting once.log || fail "no server: $(cat once.log)"
 ok "a client" "$urnic" perf 10.77.0.1 --port "memif:socket=$work/once.sock" -n 10
 wait "$last"
 [ $? = 0 ] || fail "server after its client: $(cat once.log)"
+# A client without a server.
+wait "$nobody"
+[ $? = 1 ] && [ "$(wc -l <nobody.log)" = 1 ] && grep -q nobody nobody.log || fail "nobody is there: $(cat nobody.log)"
 done_testing

@@ -14,7 +14,7 @@ interrupted() {
   shift 2
   "$urnic" "$@" --resume --limit 10M --port "$port" >interrupted.log 2>&1 &
   local pid=$!
-  until_true 20 sh -c "[ -n \"\$(find $folder -maxdepth 1 -name '.urnic-*.part' -size +4000k)\" ]" || fail "nothing arrives: $(cat interrupted.log)"
+  until_true 30 sh -c "[ -n \"\$(find $folder -maxdepth 1 -name '.urnic-*.part' -size +4000k)\" ]" || fail "nothing arrives: $(cat interrupted.log)"
   kill -"$signal" $pid
   wait $pid 2>/dev/null
 }
@@ -65,13 +65,13 @@ ok "put without --resume" "$urnic" put big 10.77.0.1 --port "$port"
 # The client is killed, then the target.
 rm export/big
 interrupted KILL export put big 10.77.0.1
-until_true 10 at_rest || fail "the target keeps a killed client: $(cat target.log)"
+until_true 30 at_rest || fail "the target keeps a killed client: $(cat target.log)"
 finish_put "after a killed client"
 [ "$(there_already)" -gt 3500000 ] || fail "killed client: began at $(there_already)"
 rm export/big
 "$urnic" put big 10.77.0.1 --resume --limit 10M --port "$port" >interrupted.log 2>&1 &
 pid=$!
-until_true 20 sh -c "[ -n \"\$(find export -name '.urnic-*.part' -size +4000k)\" ]" || fail "nothing arrives"
+until_true 30 sh -c "[ -n \"\$(find export -name '.urnic-*.part' -size +4000k)\" ]" || fail "nothing arrives"
 kill -9 "$target"
 wait $pid
 [ $? = 1 ] || fail "the target was killed: $(cat interrupted.log)"

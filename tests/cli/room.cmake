@@ -1,62 +1,50 @@
 # Whole commands: each script gets the program, and runs in a folder of its own.
-function(urnic_command_test name timeout)
-  if(URNIC_SANITIZE)
-    math(EXPR timeout "3 * ${timeout}")  # only who hangs is to be ended
-  endif()
-  add_test(NAME cli.${name}
-           COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/${name}_test.sh $<TARGET_FILE:urnic> ${ARGN})
-  set_tests_properties(cli.${name} PROPERTIES TIMEOUT ${timeout} SKIP_RETURN_CODE 77 LABELS cli)
+#   urnic_command_test(<name> <kind> <seconds> [ARGUMENTS <arguments...>] [NEEDS <targets...>])
+function(urnic_command_test name kind seconds)
+  cmake_parse_arguments(C "" "" "ARGUMENTS;NEEDS" ${ARGN})
+  urnic_test(cli.${name} KIND ${kind} SECONDS ${seconds} NEEDS urnic ${C_NEEDS}
+             COMMAND ${CMAKE_SOURCE_DIR}/tests/cli/${name}_test.sh $<TARGET_FILE:urnic> ${C_ARGUMENTS})
 endfunction()
 
-urnic_command_test(put_get 300)
-urnic_command_test(many 120)
-urnic_command_test(resume 180)
-urnic_command_test(put_roce 120)
-urnic_command_test(errors 300)
-urnic_command_test(odd 120)
-urnic_command_test(special 120)
-urnic_command_test(usage 300)
-urnic_command_test(kill 300)
-urnic_command_test(idle 120 ${URNIC_SANITIZE})
-urnic_command_test(full_disk 60)
-urnic_command_test(stopped 300)
-urnic_command_test(perf 300)
-urnic_command_test(perf_roce 300)
-urnic_command_test(kernel_tcp 120)
-urnic_command_test(access 300)
-urnic_command_test(switch 120)
-urnic_command_test(framing 300)
-urnic_command_test(stat_config 60)
-urnic_command_test(ports 120)
-urnic_command_test(sim 300)
-urnic_command_test(completion 60 ${CMAKE_BINARY_DIR}/described)
-urnic_command_test(example 60 ${CMAKE_BINARY_DIR}/examples)
+urnic_command_test(sim virtual 300)
+urnic_command_test(completion virtual 60 ARGUMENTS ${CMAKE_BINARY_DIR}/described NEEDS urnic_manual)
+foreach(name put_get many resume put_roce errors odd special usage full_disk stopped perf perf_roce kernel_tcp access switch framing
+             stat_config ports)
+  urnic_command_test(${name} real 300)
+endforeach()
+# Some of them are added behind this folder.
+cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL urnic_command_test_of_examples)
+function(urnic_command_test_of_examples)
+  urnic_command_test(example real 60 ARGUMENTS ${CMAKE_BINARY_DIR}/examples NEEDS example_server example_client example_hello
+                     example_datagrams example_virtual_time)
+endfunction()
 if(URNIC_SANITIZE MATCHES undefined)
-  # UBSan sees by a pipe whether an object may be read; where a program may have no descriptor it finds a fault in each.
-  add_test(NAME cli.descriptors
-           COMMAND sh -c "echo 'skipped: UBSan needs descriptors, and this test takes them away' && exit 77")
-  set_tests_properties(cli.descriptors PROPERTIES SKIP_RETURN_CODE 77 LABELS cli)
+  # UBSan sees by a pipe whether an object may be read; in a process that may not have a descriptor it reports a fault in each.
+  urnic_test(cli.descriptors KIND real COMMAND sh -c "echo 'UBSan needs descriptors, and this test takes them away' && exit 77")
 else()
-  urnic_command_test(descriptors 300)
+  urnic_command_test(descriptors real 300)
 endif()
+urnic_command_test(kill outside 300)
+urnic_command_test(idle outside 120 ARGUMENTS ${URNIC_SANITIZE})
 if(NOT URNIC_SANITIZE)
   # Memory limits and installation make no sense with a sanitizer's run-time; counters that must agree
   # with a wire's log in bounded time ask for the speed of a plain build.
-  urnic_command_test(memory 300)
   add_library(failing_files MODULE ${CMAKE_SOURCE_DIR}/tests/cli/failing_files.c)
   target_link_libraries(failing_files PRIVATE ${CMAKE_DL_LIBS})
   set_target_properties(failing_files PROPERTIES PREFIX "")
-  urnic_command_test(failing_files 300 $<TARGET_FILE:failing_files>)
-  urnic_command_test(run 60)
-  urnic_command_test(devices 120)
-  # Where tools/previous-release has built it (./run-tests --long does), else skipped.
-  urnic_command_test(previous 300 ${CMAKE_BINARY_DIR}/previous/build/bin/urnic)
-  urnic_command_test(install 300 ${CMAKE_BINARY_DIR})
-  urnic_command_test(wire 300)
-  add_test(NAME cli.demo COMMAND ${CMAKE_SOURCE_DIR}/tools/demo $<TARGET_FILE:urnic>)
-  set_tests_properties(cli.demo PROPERTIES TIMEOUT 300 LABELS cli)
-  # The figures of docs/mechanisms show what the engine does today; with sanitizers room.sim runs the same code.
-  add_test(NAME cli.figures
-           COMMAND ${CMAKE_SOURCE_DIR}/tools/figures --check --urnic $<TARGET_FILE:urnic>)
-  set_tests_properties(cli.figures PROPERTIES TIMEOUT 600 LABELS cli)
+  urnic_command_test(failing_files real 300 ARGUMENTS $<TARGET_FILE:failing_files> NEEDS failing_files)
+  urnic_command_test(run real 120 NEEDS urnic_dropin_libraries)
+  urnic_command_test(devices real 120 NEEDS urnic_dropin_libraries)
+  urnic_command_test(wire real 300)
+  urnic_command_test(memory outside 300)
+  # The previous release as a peer.
+  urnic_test(cli.previous-release KIND outside SECONDS 2400 COMMAND tools/previous-release --build ${CMAKE_BINARY_DIR})
+  urnic_command_test(previous outside 300 ARGUMENTS ${CMAKE_BINARY_DIR}/previous/build/bin/urnic)
+  set_tests_properties(cli.previous PROPERTIES DEPENDS cli.previous-release)
+  urnic_command_test(install outside 300 ARGUMENTS ${CMAKE_BINARY_DIR}
+                     NEEDS urnic_dropin_libraries urnic_shared urnic_tcp_shared urnic_manual)
+  urnic_test(cli.demo KIND outside SECONDS 300 NEEDS urnic COMMAND ${CMAKE_SOURCE_DIR}/tools/demo $<TARGET_FILE:urnic>)
+  # The figures of docs/mechanisms show what the engine does today; room.sim runs the same code.
+  urnic_test(cli.figures KIND outside SECONDS 600 NEEDS urnic
+             COMMAND ${CMAKE_SOURCE_DIR}/tools/figures --check --urnic $<TARGET_FILE:urnic>)
 endif()

@@ -46,7 +46,7 @@ refused 1 "not a regular file" put f 10.77.0.1/pipe
 # Nobody reads: a signal ends the waiting.
 "$urnic" get 10.77.0.1/f pipe --port "$port" >fifo.log 2>&1 & # no function: $! is the program itself
 pid=$!
-until_true 20 in_fifo $pid || fail "get does not wait for a reader: $(cat fifo.log)"
+until_true 30 in_fifo $pid || fail "get does not wait for a reader: $(cat fifo.log)"
 kill -TERM $pid
 wait $pid
 [ $? = 1 ] && grep -q "pipe: stopped" fifo.log || fail "get to a FIFO that nobody reads: $(cat fifo.log)"
@@ -99,7 +99,7 @@ for log in pipe2 loglink; do
   [ $log = loglink ] && ln -s log.json loglink
   before=$(kind $log)
   start wire "$urnic" wire --a "memif:socket=$work/a.sock" --b "memif:socket=$work/b.sock" --log $log
-  until_true 5 grep -q joining wire.log || fail "wire: $(cat wire.log)"
+  until_true 30 grep -q joining wire.log || fail "wire: $(cat wire.log)"
   stop_process "$last"
   [ "$(kind $log)" = "$before" ] || fail "wire --log has replaced $log"
 done

@@ -16,12 +16,12 @@ grep -q "100 % of .* on the FAST path" table || fail "table: $(cat table)"
 "$urnic" stat --prometheus >p || fail prometheus
 grep -q "^urnic_write_bytes_received_total{pid=\"$last\".*} 2000000$" p || fail "prometheus: $(cat p)"
 "$urnic" stat --watch 100ms >watch & pid=$!
-until_true 20 sh -c '[ "$(grep -c "^the one" watch)" -ge 3 ]' || fail "watch: $(cat watch)"
+until_true 30 sh -c '[ "$(grep -c "^the one" watch)" -ge 3 ]' || fail "watch: $(cat watch)"
 kill -TERM $pid; wait $pid || fail "watch: exit after SIGTERM"
 
 # A poller that drives itself answers as well.
 start server "$urnic" perf --port "memif:socket=$work/p.sock" --progress poll --name poller
-until_true 5 sh -c "'$urnic' stat | grep -q '^poller'" || fail "no answer with progress = poll"
+until_true 30 sh -c "'$urnic' stat | grep -q '^poller'" || fail "no answer with progress = poll"
 
 # ---- configuration
 printf 'mtu = 4000\nhole_limit = 3\nconnection_type = "slow"\n' >c.toml

@@ -8,11 +8,11 @@ member() { echo "--port memif:socket=$work/lan/$1.sock,role=client,mtu=9000 --ad
 
 start switch "$urnic" switch --dir "$work/lan" --sockets 4
 switch=$last
-until_true 10 grep -q switching switch.log || fail "no switch: $(cat switch.log)"
+until_true 30 grep -q switching switch.log || fail "no switch: $(cat switch.log)"
 mkdir export
 start target env URNIC_KEEPALIVE_S=1 "$urnic" target --export export $(member 1)
 target=$last
-until_true 10 grep -q serving target.log || fail "no target: $(cat target.log)"
+until_true 30 grep -q serving target.log || fail "no target: $(cat target.log)"
 
 ok "put through the switch" "$urnic" put f 10.77.0.11/a $(member 2)
 ok "get through another socket" "$urnic" get 10.77.0.11/a back $(member 3)
@@ -32,17 +32,17 @@ wait "$other" || fail "the member that lives: $(cat other.log)"
 # Who was killed says nothing, nor does the link, which goes to the switch: the target asks, after a
 # second of silence, and gives up after another (E-43).
 alone() { "$urnic" stat --json "$target" >now && ! grep -qF '10.77.0.12:' now; }
-until_true 20 alone || fail "the killed member is still connected: $(grep -F 10.77.0.12: now)"
+until_true 30 alone || fail "the killed member is still connected: $(grep -F 10.77.0.12: now)"
 ok "its socket takes a successor" "$urnic" put f 10.77.0.11/d $(member 2)
 # The target dies and comes back at another socket with its address: the switch finds it.
 kill -9 "$target"
 start target "$urnic" target --export export $(member 4 | sed 's/10.77.0.14/10.77.0.11/;s/fd77::14/fd77::11/')
-until_true 10 grep -q serving target.log || fail "no second target: $(cat target.log)"
+until_true 30 grep -q serving target.log || fail "no second target: $(cat target.log)"
 ok "the target has moved to another socket" "$urnic" get 10.77.0.11/a back $(member 3)
 # Two members with one address notice each other (E-34, RFC 5227): their MAC addresses differ.
 start twin "$urnic" target --export export $(member 2 | sed 's/10.77.0.12/10.77.0.11/;s/fd77::12/fd77::11/')
 twins() { [ "$("$urnic" stat --json | grep -c '"address_conflicts": [1-9]')" -ge 2 ]; }
-until_true 10 twins || fail "nobody has noticed: $("$urnic" stat --json | grep address_conflicts)"
+until_true 30 twins || fail "nobody has noticed: $("$urnic" stat --json | grep address_conflicts)"
 stop_process "$last"
 kill -0 "$switch" || fail "the switch has ended"
 stop_process "$switch"

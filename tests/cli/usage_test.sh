@@ -62,7 +62,7 @@ expect_usage() {
     [ "$command $option" = "wire --a" ] && words=(--b "$b")
     [ "$command $option" = "wire --b" ] && words=(--a "$a")
     refused 2 "" timeout 20 "$urnic" "$command" "${words[@]}" "$option=$value"
-    [ "$(head -c 6 err)" = "urnic " ] || fail "$command $option=$value: $(cat err)"
+    [[ $said == "urnic "* ]] || fail "$command $option=$value: $said"
   done
 }
 huge=99999999999999999999
@@ -153,10 +153,13 @@ ok "and in a table" "$urnic" config --name "$bad"
 
 # ---- a process that is stopped
 start sleeper "$urnic" target --export d --port "$a"
-until_true 10 grep -q serving sleeper.log || fail "$(cat sleeper.log)"
+until_true 30 grep -q serving sleeper.log || fail "$(cat sleeper.log)"
 kill -STOP "$last"
+"$urnic" stat "$last" >named.log 2>&1 &  # both at once: each waits for two seconds
+named=$!
 refused 1 "does not answer (is it stopped?)" "$urnic" stat
-refused 1 "does not answer (is it stopped?)" "$urnic" stat "$last"
+wait "$named"
+[ $? = 1 ] && [ "$(wc -l <named.log)" = 1 ] && grep -qF "does not answer (is it stopped?)" named.log || fail "stat of one: $(cat named.log)"
 kill -CONT "$last"
 ok "it answers again" "$urnic" stat "$last"
 
@@ -170,8 +173,8 @@ refused 1 "this end's own address" "$urnic" ls 10.77.0.2 --port "$a"
 refused 1 "this end's own address" "$urnic" perf 10.77.0.2 --port "$a"
 refused 1 "a urnic target serves on $work/a.sock already" timeout 10 "$urnic" target --export d --port "$a"
 refused 1 "a urnic target serves on $work/a.sock already" timeout 10 "$urnic" perf --port "$a"
-octets 200000000 >big
-"$urnic" put big 10.77.0.1/big --repeat 1000 --port "$a" >/dev/null 2>&1 &
+octets 20000000 >big
+"$urnic" put big 10.77.0.1/big --repeat 1000000 --port "$a" >/dev/null 2>&1 &
 busy=$!
 under_way "$last"
 refused 1 "is taken by another client" "$urnic" ls 10.77.0.1 --port "$a" --connect-timeout 1s
@@ -179,8 +182,9 @@ kill $busy
 wait $busy 2>/dev/null
 
 # ---- on every address of the machine: said at the start
-start tcp "$urnic" target --export d --port tcp -p "$(free_port)"
-until_true 10 grep -q serving tcp.log || fail "$(cat tcp.log)"
+free_port
+start tcp "$urnic" target --export d --port tcp -p "$free"
+until_true 30 grep -q serving tcp.log || fail "$(cat tcp.log)"
 stop_process "$last"  # it has said all then
 grep -q "warning: whoever reaches every address of this machine may write, and nothing is encrypted" tcp.log || fail "tcp: $(cat tcp.log)"
 done_testing

@@ -14,20 +14,27 @@ on_wire() {
   target=$last
   start wire "$urnic" wire --a "$i,role=server" --b "$t,role=client" --log w.json "$@"
   local wire=$last
-  until_true 10 grep -q joining wire.log || fail "wire: $(cat wire.log)"
+  until_true 30 grep -q joining wire.log || fail "wire: $(cat wire.log)"
   local client="--port $i,role=client --address 10.77.0.2/24"
   "$urnic" put f 10.77.0.1/f $client >put.log 2>&1 || fail "$*: $(cat put.log)"
   "$urnic" get 10.77.0.1/f b $client >get.log 2>&1 || fail "$*: $(cat get.log)"
   cmp -s f b || fail "$*: differs"
-  until_true 3 at_rest  # what is under way arrives; should the farewell be lost, the target learns it when the wire goes
+  until_true 3 at_rest  # should the farewell be lost, the target learns it when the wire goes
+  until_true 30 quiet || fail "$*: the target is never quiet: $(cat s.json)"
   stop_process "$wire"
 }
+# quiet: the target has received and sent nothing for 200 ms: what is under way has arrived, and the wire may be taken away
+quiet() {
+  local before after
+  before=$(frames) && sleep 0.2 && after=$(frames) && [ "$before" = "$after" ]
+}
+frames() { "$urnic" stat "$target" --json >s.json && json s.json '(j[0]["port"]["rx_frames"], j[0]["port"]["tx_frames"])'; }
 equal() { [ "$1" = "$2" ] || fail "$3: $1 and $2"; }
 counted() { json w.json "j['total']['a_to_b']['injected']['$1']"; }
 # comes_to EXPRESSION TEXT: over the counters of the target, `j`. What the wire gave it last it takes when it is its turn.
 comes_to() {
   is_so() { "$urnic" stat "$target" --json >s.json && [ "$(json s.json "bool($1)")" = True ]; }
-  until_true 20 is_so "$1" || fail "$2: not $1: $(cat s.json)"
+  until_true 30 is_so "$1" || fail "$2: not $1: $(cat s.json)"
 }
 # all_arrive TEXT: what the wire let through was handed on, and what was handed on came.
 all_arrive() {

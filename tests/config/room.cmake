@@ -1,2 +1,2 @@
 # What the settings become is Options, of the engine.
-target_link_libraries(test_config PRIVATE urnic_engine)
+urnic_room_link(urnic_engine)

@@ -1,2 +1,2 @@
 # Allocations are counted.
-target_link_libraries(test_ddp_rdma PRIVATE urnic_test_allocator)
+urnic_room_link(urnic_test_allocator)

@@ -1,1 +1,1 @@
-target_link_libraries(test_fastpath PRIVATE urnic_reassembly)
+urnic_room_link(urnic_reassembly)

@@ -7,7 +7,7 @@ add_library(urnic_fuzz_driver OBJECT ${CMAKE_CURRENT_LIST_DIR}/driver.cpp)
 target_include_directories(urnic_fuzz_driver PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src)
 
 function(urnic_fuzz name)
-  cmake_parse_arguments(F "NEEDS_DESCRIPTORS" "RUNS" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(F "NEEDS_DESCRIPTORS;REAL" "RUNS" "SOURCES;LINK" ${ARGN})
   list(TRANSFORM F_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/tests/fuzz/)
   add_executable(fuzz_${name} ${F_SOURCES})
   target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -28,14 +28,17 @@ function(urnic_fuzz name)
     # in each.
     set(command sh -c "echo 'skipped: UBSan needs descriptors, and this fuzzer takes them away' && exit 77")
   endif()
-  add_test(NAME fuzz.${name} COMMAND ${command})
-  set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300 LABELS fuzz SKIP_RETURN_CODE 77)
+  set(kind virtual)
+  if(F_REAL)
+    set(kind real)
+  endif()
+  urnic_test(fuzz.${name} KIND ${kind} SECONDS 300 COMMAND ${command})
 endfunction()
 
 urnic_fuzz(engine RUNS 3000 SOURCES engine_fuzz.cpp host.cpp forge.cpp LINK urnic_engine urnic_fault)
 urnic_fuzz(wire RUNS 200000 SOURCES wire_fuzz.cpp LINK urnic_engine urnic_reassembly urnic_fault urnic_net)
 urnic_fuzz(text RUNS 3000 SOURCES text_fuzz.cpp LINK urnic_sim urnic_config urnic_fault)
-urnic_fuzz(memif RUNS 200 SOURCES memif_fuzz.cpp LINK urnic_port)
+urnic_fuzz(memif REAL RUNS 200 SOURCES memif_fuzz.cpp LINK urnic_port)
 urnic_fuzz(ib RUNS 20000 SOURCES ib_fuzz.cpp LINK urnic_ib)
 urnic_fuzz(ib_cm RUNS 20000 SOURCES ib_cm_fuzz.cpp LINK urnic_ib_cm)
 urnic_fuzz(verbs RUNS 1000 SOURCES verbs_fuzz.cpp verbs_end.cpp verbs_connect.cpp verbs_post.cpp virtual_time.cpp
@@ -44,7 +47,7 @@ urnic_fuzz(verbs RUNS 1000 SOURCES verbs_fuzz.cpp verbs_end.cpp verbs_connect.cp
 # new is the one that fails.
 if(TARGET urnic_compat)
   enable_language(ASM)
-  urnic_fuzz(compat RUNS 300 NEEDS_DESCRIPTORS SOURCES compat_fuzz.cpp compat_ids.cpp compat_objects.cpp compat_pairs.cpp
+  urnic_fuzz(compat REAL NEEDS_DESCRIPTORS RUNS 300 SOURCES compat_fuzz.cpp compat_ids.cpp compat_objects.cpp compat_pairs.cpp
              LINK urnic_rsockets urnic_compat urnic_test_allocator)
   add_dependencies(fuzz_compat urnic_dropin_made)
   target_sources(fuzz_compat PRIVATE ${CMAKE_BINARY_DIR}/src/compat/made/plain.S)

@@ -2,11 +2,10 @@
 # 77: what it needs (rights, a mirror, a tool) is missing; the reason is printed.
 set(package_work ${CMAKE_BINARY_DIR}/package-tests)
 function(urnic_package_test name seconds)
-  add_test(NAME package.${name}
-           COMMAND ${CMAKE_SOURCE_DIR}/tests/package/${name}_test.sh ${package_work} ${ARGN})
-  set_tests_properties(package.${name} PROPERTIES TIMEOUT ${seconds} SKIP_RETURN_CODE 77 LABELS package)
+  urnic_test(package.${name} KIND outside SECONDS ${seconds}
+             COMMAND ${CMAKE_SOURCE_DIR}/tests/package/${name}_test.sh ${package_work} ${ARGN})
 endfunction()
-urnic_package_test(release 1200 -DURNIC_WERROR=${URNIC_WERROR} -DURNIC_DPDK=${URNIC_DPDK})
+urnic_package_test(release 2400 -DURNIC_WERROR=${URNIC_WERROR} -DURNIC_DPDK=${URNIC_DPDK})
 urnic_package_test(install 780 ${CMAKE_SOURCE_DIR}/tools/demo)
 urnic_package_test(containers 780)
 set_tests_properties(package.install PROPERTIES DEPENDS package.release)

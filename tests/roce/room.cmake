@@ -1,2 +1,2 @@
-#Allocations fail where a test says so.
-target_link_libraries(test_roce PRIVATE urnic_test_allocator)
+# Allocations fail where a test says so.
+urnic_room_link(urnic_test_allocator)

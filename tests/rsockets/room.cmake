@@ -1,10 +1,10 @@
 # The calls as a C program has them: linked, over loopback. What is pure is linked by itself.
-target_link_libraries(test_rsockets PRIVATE dropin_rdmacm dropin_ibverbs)
-target_include_directories(test_rsockets SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/src/compat/made)
-set_target_properties(test_rsockets PROPERTIES BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
+urnic_room_link(dropin_rdmacm dropin_ibverbs)
+foreach(program ${room_programs})
+  target_include_directories(${program} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/src/compat/made)
+  set_target_properties(${program} PROPERTIES BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
+endforeach()
 if(NOT URNIC_SANITIZE)  # whose run-time must come first
-  add_test(NAME rsockets.preload
-           COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/rsockets/preload_test.py
-                   ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
-  set_tests_properties(rsockets.preload PROPERTIES TIMEOUT 120)
+  urnic_test(rsockets.preload KIND real NEEDS urnic_dropin_libraries
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/rsockets/preload_test.py ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
 endif()

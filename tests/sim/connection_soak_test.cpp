@@ -3,7 +3,7 @@
 // way. Memory and tables, sampled whenever everything that waits for time has ended, stay as they
 // were.
 //
-// URNIC_TEST_SOAK=1: a million of them (./run-tests --long).
+// URNIC_TEST_SOAK=1: a million of them (./run-tests --all).
 #include <gtest/gtest.h>
 #include <malloc.h>
 

@@ -1,2 +1,2 @@
 find_package(nlohmann_json REQUIRED)
-target_link_libraries(test_sim PRIVATE nlohmann_json::nlohmann_json)
+urnic_room_link(nlohmann_json::nlohmann_json)

@@ -13,8 +13,28 @@ if(TARGET urnic_compat)
   add_dependencies(soak_verbs_c urnic_dropin_libraries)
 endif()
 if(TARGET soak_verbs_c AND NOT URNIC_SANITIZE)
-  # Half a minute of what `./run-tests --long` does for two hours.
-  add_test(NAME cli.verbs-soak COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/verbs_soak
-           --build ${CMAKE_BINARY_DIR} --duration 30s)
-  set_tests_properties(cli.verbs-soak PROPERTIES TIMEOUT 400 SKIP_RETURN_CODE 77 LABELS cli RUN_SERIAL ON)
+  # Half a minute of what tests/soak/verbs_soak --duration does for hours.
+  urnic_test(soak.verbs KIND outside SECONDS 400 NEEDS urnic soak_verbs_api soak_verbs_c soak_unreliable
+             COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/verbs_soak --build ${CMAKE_BINARY_DIR} --duration 30s)
 endif()
+
+# The long forms of tests that `./run-tests` has in short: ten million segments in any order under each framing policy, 10 000
+# seeds of whole runs over faulty wires, a million connections in virtual time and 100 000 between two processes, leaps of time.
+#   urnic_soak_test(<name> <program> <filter>)
+function(urnic_soak_test name program filter)
+  urnic_test(soak.${name} KIND outside SECONDS 7200 NEEDS ${program}
+             COMMAND ${CMAKE_COMMAND} -E env URNIC_TEST_SOAK=1 $<TARGET_FILE:${program}> --gtest_brief=1 --gtest_filter=${filter})
+endfunction()
+urnic_soak_test(property test_sim Property.SentBytes*)
+urnic_soak_test(any-order test_sim *AnyOrder.EverythingArrives*)
+urnic_soak_test(roce test_sim RoceProperty.*)
+urnic_soak_test(connections test_sim Connections.*)
+urnic_soak_test(leaps test_sim LeapProperty.*:LeapRoce.EverythingArrives*)
+if(NOT URNIC_SANITIZE)  # a sanitizer's memory cannot be told from the program's
+  urnic_soak_test(connections-memif test_library_outside Soak.*)
+endif()
+foreach(name verbs compat)
+  if(TARGET fuzz_${name})
+    urnic_test(soak.fuzz-${name} KIND outside SECONDS 1800 COMMAND fuzz_${name} --seconds 600 --seed 20261129)
+  endif()
+endforeach()
