@@ -133,16 +133,14 @@ def load_claims(root):
 
 
 def load_real_tests(root):
-    """The files of tests that need real time, threads, sockets or processes (tests/real_tests.txt: one path a line)."""
-    try:
-        text = read(os.path.join(root, "tests", "real_tests.txt"))
-    except FileNotFoundError:
-        return set()
-    return {line.split("#")[0].strip() for line in text.splitlines()} - {""}
-
-
-def is_real(file, real_tests):
-    return file in real_tests or file.endswith("_quiet_test.cpp")
+    """The test files whose outcome depends on the machine: tests/real_tests.txt and tests/outside_tests.txt, one path a
+    line, with the name of a case behind it where only that one is of kind outside."""
+    files = set()
+    for kind in ("real", "outside"):
+        path = os.path.join(root, "tests", f"{kind}_tests.txt")
+        if os.path.exists(path):
+            files.update(line.split("#")[0].split()[0] for line in read(path).splitlines() if line.split("#")[0].strip())
+    return files
 
 
 def mutant_tables(root):
