@@ -1,8 +1,8 @@
 """What tools/conformance and tools/mutants share: the items of docs/items.txt, the tests that claim to
 prove them, the mutants of tests/mutants/*.toml, the anchors in the code.
 
-A test claims items in its name, as tokens between underscores (R45, E7, L2, H3, T6, IB105, DI4, AC1), or in a comment
-directly above it:  // proves: R-45, E-7.  A segment script of tests/tcp/scripts claims by its file name (r57-..., e10-...).
+A test claims items in a comment directly above it:  // proves: R-45, E-7.  A segment script of tests/tcp/scripts claims in its
+first line:  # proves: R-57.
 """
 import os
 import re
@@ -13,9 +13,6 @@ FAMILIES = ("R", "T", "L", "H", "E", "IB", "S", "DI", "AC")
 FAMILY = "|".join(FAMILIES)
 ITEM = re.compile(r"^((?:%s)-\d+):\s*(.+?)\s*$" % FAMILY)
 ATTRIBUTE = re.compile(r"^\s+(hardware|open|script):\s*(.+?)\s*$")
-# In names: between underscores, or at the beginning in front of a capital.
-TOKEN = re.compile(r"(?:^|_)(%s)(\d+)(?=_|$)" % FAMILY)
-LEADING = re.compile(r"^(%s)(\d+)(?=[A-Z])" % FAMILY)
 TEST = re.compile(r"^(TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 PROVES = re.compile(r"//\s*proves:\s*(.+)")
 NAMED = re.compile(r"\b(%s)-(\d+)\b" % FAMILY)
@@ -72,13 +69,6 @@ def ids_in(text):
     return found
 
 
-def ids_in_name(name):
-    found = {f"{m[1]}-{m[2]}" for m in TOKEN.finditer(name)}
-    if m := LEADING.match(name):
-        found.add(f"{m[1]}-{m[2]}")
-    return found
-
-
 def source_names(suite, name):
     """Instance/Suite.Name/7 is the source's Suite.Name; a segment script keeps its parameter."""
     parts = suite.split("/")
@@ -120,15 +110,16 @@ def load_claims(root):
             for m in TEST.finditer(text):
                 line = text.count("\n", 0, m.start())
                 said, first = comment_above(lines, line)
-                claims.append(Claim(room, m[2], m[3], f"tests/{room}/{name}", frozenset(ids_in_name(m[3]) | said),
+                claims.append(Claim(room, m[2], m[3], f"tests/{room}/{name}", frozenset(said),
                                     (first + 1, last_line(lines, line) + 1)))
         scripts = os.path.join(folder, "scripts")
         if os.path.isdir(scripts):
             for name in sorted(os.listdir(scripts)):
-                if m := re.match(r"^(%s)(\d+)-(.+)\.pkt$" % FAMILY.lower(), name):
+                first = read(os.path.join(scripts, name)).split("\n", 1)[0]
+                if name.endswith(".pkt") and first.startswith("# proves:"):
                     test = "Runs/" + re.sub(r"\W", "_", name[:-4])
-                    claims.append(Claim(room, "SegmentScript", test, f"tests/{room}/scripts/{name}",
-                                        frozenset({f"{m[1].upper()}-{m[2]}"}), None))
+                    claims.append(Claim(room, "SegmentScript", test, f"tests/{room}/scripts/{name}", frozenset(ids_in(first)),
+                                        None))
     return claims
 
 

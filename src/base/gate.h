@@ -21,17 +21,17 @@ namespace urnic {
 struct GateRules {
   AccessList access;
   // bound: connections of a listener; setting: listener_connections; beyond: refused as if nobody
-  // listened, counted (`peers_over_limit`); test: Gate.AC3_AsManyAsMayAndOneMoreWhenOneHasGone,
-  // OwnTcpGate.AC3_AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds,
-  // RoceGate.AC3_LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
+  // listened, counted (`peers_over_limit`); test: Gate.AsManyAsMayAndOneMoreWhenOneHasGone,
+  // OwnTcpGate.AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds,
+  // RoceGate.LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
   std::uint32_t most = 0;  // connections at a time
   // bound: connections of a listener with one address; setting: peer_connections; beyond: refused
   // as if nobody listened, counted (`peers_over_limit`); test:
-  // RoceGate.AC3_LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
+  // RoceGate.LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
   std::uint32_t most_of_peer = 0;  // ... with one address
   // bound: new connections of a listener in a second; setting: accept_rate; beyond: refused as if
-  // nobody listened, counted (`peers_over_limit`); test: Gate.AC3_SoManyInASecond,
-  // OwnTcpGate.AC3_SoManyComeInASecond, KernelTcpGate.AC3_SoManyComeInASecond
+  // nobody listened, counted (`peers_over_limit`); test: Gate.SoManyInASecond,
+  // OwnTcpGate.SoManyComeInASecond, KernelTcpGate.SoManyComeInASecond
   std::uint32_t rate = 0;  // new ones in a second
 
   bool any() const { return !access.empty() || most != 0 || most_of_peer != 0 || rate != 0; }

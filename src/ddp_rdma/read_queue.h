@@ -32,8 +32,8 @@ class ReadQueue {
 
   // Negotiated IRD; only while empty.
   // bound: Reads and atomics of the peer that are served at once (IRD); setting: ird; beyond: one
-  // more breaks the protocol: Terminate; test: ReadQueue.CapacityIsTheNegotiatedMaximum_R90,
-  // Admitting.ReadRequestsMeetTheNegotiatedLimit_R90, Reads.MoreRequestsThanNegotiatedTerminate
+  // more breaks the protocol: Terminate; test: ReadQueue.CapacityIsTheNegotiatedMaximum,
+  // Admitting.ReadRequestsMeetTheNegotiatedLimit, Reads.MoreRequestsThanNegotiatedTerminate
   void set_limit(std::uint16_t ird);
   std::uint16_t limit() const { return limit_; }
   void reset(std::uint32_t first_msn = 1);

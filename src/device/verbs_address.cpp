@@ -18,7 +18,7 @@ Error no_route(const IpAddress& to) {
 }
 
 // bound: addresses and prefixes of a listener's lists; beyond: binding: invalid_argument, with the
-// number; test: Access.AC5_WhatIsNoRuleIsRefusedAndNothingIsBound
+// number; test: Access.WhatIsNoRuleIsRefusedAndNothingIsBound
 constexpr std::size_t kMostPrefixes = 1024;
 constexpr std::uint32_t kMostRate = 1'000'000;
 

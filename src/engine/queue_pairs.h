@@ -91,7 +91,7 @@ class QueuePairs {
  private:
   // bound: numbers of queue pairs of iWARP; beyond: creating one: no_memory; a number that has gone
   // comes again when all have been used; test:
-  // QueuePairNumbers.E49_ComeAgainWhenAllHaveBeenGivenOutButThoseInUse
+  // QueuePairNumbers.ComeAgainWhenAllHaveBeenGivenOutButThoseInUse
   static constexpr std::uint32_t kMostNumbers = 0xffffff;
   // Numbers are spread already.
   struct AsItIs {

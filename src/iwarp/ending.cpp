@@ -16,7 +16,7 @@ constexpr Duration kLastWords = Duration::s(1);
 constexpr Duration kEndAgain = Duration::ms(10);
 // bound: octets copied of what a queue pair has left to send that is destroyed behind its
 // disconnect; beyond: the connection ends by reset; test:
-// Leaving.E50_SoMuchIsCopiedAndMoreEndsByReset
+// Leaving.SoMuchIsCopiedAndMoreEndsByReset
 constexpr std::uint64_t kMostLeft = std::uint64_t{1} << 28;
 
 // Whose fault a violation is, as verbs have it.

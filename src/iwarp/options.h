@@ -23,7 +23,7 @@ struct Options {
   // How long a Send that TCP has acknowledged may wait for a receive; zero: not at all.
   // bound: time that a Send which TCP has acknowledged waits for a receive; setting:
   // receive_wait_ms; beyond: the connection ends; test:
-  // ShortWaitOver.R116_TheSettingBoundsTheWait
+  // ShortWaitOver.TheSettingBoundsTheWait
   Duration receive_wait;
   // Between the MPA Reply and the initiator's first FPDU: Linux siw loses what comes sooner.
   Duration first_fpdu_delay;

@@ -10,7 +10,7 @@ constexpr Duration kSilence = Duration::ms(200);
 // Entries not worth looking through.
 // bound: peers of a listener that have said nothing yet; limit: 32 and twice the backlog; beyond:
 // those that have spoken meanwhile are taken out; test:
-// SilentPeers.E50_WhoHasSpokenIsForgottenBehindOneThatHasNot, SilentPeers.WhoHasSpokenIsForgotten
+// SilentPeers.WhoHasSpokenIsForgottenBehindOneThatHasNot, SilentPeers.WhoHasSpokenIsForgotten
 constexpr std::size_t kSpare = 32;
 
 // The connection of that entry; null when it has spoken, or is gone.

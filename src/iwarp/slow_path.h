@@ -12,7 +12,7 @@ namespace urnic::iwarp {
 // burst in a poll, which carries about as much.
 inline constexpr std::uint64_t kDrainTurn = 64u << 10;
 // bound: octets of SLOW connections parsed in one turn of the engine; beyond: the rest has its turn
-// after what arrives next; test: Arbitration.ASlowBacklogIsParsedInTurns_R8
+// after what arrives next; test: Arbitration.ASlowBacklogIsParsedInTurns
 inline constexpr std::uint64_t kDrainRound = 256u << 10;
 inline constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
 

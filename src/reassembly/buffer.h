@@ -32,11 +32,11 @@ class Pool {
   // bound: memory for reassembly of an engine; setting: reassembly_pool; limit: 64 MiB; beyond:
   // what is out of order is refused and comes again; every connection may keep one FPDU and one
   // segment in order (E-11); who holds much leaves four times as much to others; test:
-  // ReassemblyBuffer.E11_WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot,
-  // ReassemblyBuffer.E11_AThousandDowngradesOnAPoolOfTenWindows,
-  // ReassemblyBuffer.E11_AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
-  // Sharing.E11_AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
-  // RxDetour.E41_WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot
+  // ReassemblyBuffer.WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot,
+  // ReassemblyBuffer.AThousandDowngradesOnAPoolOfTenWindows,
+  // ReassemblyBuffer.AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
+  // Sharing.AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
+  // RxDetour.WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot
   explicit Pool(std::uint64_t total_limit);
   ~Pool();
   Pool(const Pool&) = delete;

@@ -26,7 +26,7 @@ class InboxPool {
   // Blocks lent to connections that are waiting, before they have to do with what they have.
   // bound: blocks lent to connections over the kernel's TCP that wait for the rest of an FPDU;
   // beyond: they keep just the octets they have, at most one FPDU (E-11); test:
-  // Inbox.ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks_E11
+  // Inbox.ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks
   static constexpr std::size_t kLent = 64;
 
   std::unique_ptr<std::uint8_t[]> take();

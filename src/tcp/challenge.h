@@ -15,7 +15,7 @@ class ChallengeLimiter {
   // bound: challenge ACKs of a connection; limit: 10 in 5 s, less a share that only a secret tells;
   // beyond: none is sent, counted (`challenge_acks_withheld`); test:
   // ChallengeLimiter.WithoutAKeyTenPerFiveSeconds_RFC5961_7,
-  // Forged.E46_ChallengesAreLimitedPerConnectionAndCounted_RFC5961_7
+  // Forged.ChallengesAreLimitedPerConnectionAndCounted_RFC5961_7
   static constexpr Duration kWindow = Duration::s(5);
 
   // May one more be sent at `now`? Counts it if so. At most `most` in a window, at least half of

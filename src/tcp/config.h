@@ -32,7 +32,7 @@ struct Config {
   // receive_window; beyond: the window is shut; a segment beyond it is answered by an ACK and
   // dropped; test: AutoTune.ThePerConnectionBoundHolds,
   // AutoTune.AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6,
-  // WaitOver.R116_MoreThanTheWindowWaitsAndComesWholeAndInOrder
+  // WaitOver.MoreThanTheWindowWaitsAndComesWholeAndInOrder
   std::uint32_t receive_buffer = 4u << 20;  // largest window we ever offer, octets
   std::uint32_t initial_window = 0;         // octets; 0: RFC 6928 (10 segments)
   Duration rto_initial = Duration::s(1);

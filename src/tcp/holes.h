@@ -89,8 +89,8 @@ class HoleList {
   StreamOffset rcv_nxt_;
   // bound: TCP holes of a connection; setting: hole_limit; beyond: a segment that would open one
   // more is dropped without acknowledgement and comes again; test:
-  // HoleList.LimitRefusesNewHolesOnly_R96, RxDetour.E41_TheLimitOfHolesHoldsOnADetour,
-  // Scenarios.HoleLimitIsKept_R96
+  // HoleList.LimitRefusesNewHolesOnly, RxDetour.TheLimitOfHolesHoldsOnADetour,
+  // Scenarios.HoleLimitIsKept
   std::uint32_t limit_ = 256;
 };
 

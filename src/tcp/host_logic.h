@@ -32,8 +32,8 @@ struct Backlog {
   // bound: backlog of a listener; limit: what `listen` says; beyond: SYNs and ACKs are dropped and
   // come again; of peers that have said nothing the oldest gives way; test:
   // StackTest.BacklogLimitsFinishedConnections, Setup.BacklogLimitsPendingConnections,
-  // SilentPeers.E50_TheOldestOfAFullBacklogGivesWay,
-  // SilentSockets.E50_TheOldestOfAFullBacklogGivesWay
+  // SilentPeers.TheOldestOfAFullBacklogGivesWay,
+  // SilentSockets.TheOldestOfAFullBacklogGivesWay
   std::uint32_t most_waiting =
       1;                        // beyond it SYNs and ACKs are dropped: the accepting side is slow
   std::uint32_t half_open = 0;  // the peer has not answered our SYN-ACK

@@ -32,8 +32,8 @@ class TimeWaitTable {
  public:
   // bound: connections in TIME-WAIT; setting: max_connections; limit: as many as connections; a TCP
   // stack of a program 262144; beyond: the one that would end first ends now; test:
-  // TimeWaitTest.E50_AFullTableLetsGoOfTheOneThatEndsFirst,
-  // TimeWaitTest.E50_ConnectionsThatComeAgainLeaveABoundedListOfEnds
+  // TimeWaitTest.AFullTableLetsGoOfTheOneThatEndsFirst,
+  // TimeWaitTest.ConnectionsThatComeAgainLeaveABoundedListOfEnds
   static constexpr std::size_t kUsual = 262144;
 
   // At most `most` connections, and one at least.

@@ -31,7 +31,7 @@ class CompletionQueue {
   // bound: completion queue; limit: what it was created with, up to 16777216; beyond: one more
   // overruns it: it and every queue pair on it go to error, with an event (E-47); before, `resize`
   // makes it larger; test: CompletionQueue.OverrunIsReportedAfterWhatFitted,
-  // Overrun.E47_ByPostingEndsTheQueuePairWithThePost,
+  // Overrun.ByPostingEndsTheQueuePairWithThePost,
   // CqOverrun.TheQueueAndEveryQueuePairOnItFailWithAnEvent
   explicit CompletionQueue(std::uint32_t depth);
   ~CompletionQueue();

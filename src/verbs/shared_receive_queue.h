@@ -74,7 +74,7 @@ class SharedReceiveQueue {
   // bound: shared receive queue; limit: what it was created with, up to 65536; beyond: posting:
   // queue_full; a receive counts until its message is done; test:
   // SharedReceiveQueue.HoldsItsLimitAndHandsOutOldestFirst,
-  // SharedReceiveRoom.E15_WhatWasDeliveredIntoIsFreeAgain
+  // SharedReceiveRoom.WhatWasDeliveredIntoIsFreeAgain
   std::uint32_t max_wr_, max_sge_;
   std::uint32_t limit_ = 0;
   PdId pd_;

@@ -60,7 +60,7 @@ class Wire {
  private:
   // bound: frames of an engine on their way to itself; beyond: connections wait for room; replies
   // without a connection have 1024 places more and are lost beyond; test:
-  // Loopback.E46_WhatIsOnItsWayToOurselvesIsBounded
+  // Loopback.WhatIsOnItsWayToOurselvesIsBounded
   static constexpr std::size_t kMostLooped = 4096;
   static constexpr std::size_t kMostLoopedReplies = kMostLooped + 1024;
 

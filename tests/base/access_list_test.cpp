@@ -16,14 +16,16 @@ IpPrefix prefix(const std::string& text) {
   return *IpPrefix::parse(text);
 }
 
-TEST(AccessList, AC1_WithoutRulesEverybodyIsAdmitted) {
+// proves: AC-1
+TEST(AccessList, WithoutRulesEverybodyIsAdmitted) {
   const AccessList all;
   EXPECT_TRUE(all.empty());
   EXPECT_TRUE(all.admits(ip("10.0.0.1")));
   EXPECT_TRUE(all.admits(ip("fd77::1")));
 }
 
-TEST(AccessList, AC1_WhoIsDeniedIsKeptOutAndNobodyElse) {
+// proves: AC-1
+TEST(AccessList, WhoIsDeniedIsKeptOutAndNobodyElse) {
   AccessList list;
   list.deny(prefix("10.1.2.3/8"));
   EXPECT_FALSE(list.empty());
@@ -34,7 +36,8 @@ TEST(AccessList, AC1_WhoIsDeniedIsKeptOutAndNobodyElse) {
   EXPECT_TRUE(list.admits(ip("a00::1"))) << "the same octets in the other version";
 }
 
-TEST(AccessList, AC1_WhereSomethingIsAllowedNothingElseIsOfEitherVersion) {
+// proves: AC-1
+TEST(AccessList, WhereSomethingIsAllowedNothingElseIsOfEitherVersion) {
   AccessList list;
   list.allow(prefix("192.168.7.0/25"));
   EXPECT_TRUE(list.admits(ip("192.168.7.127")));
@@ -43,7 +46,8 @@ TEST(AccessList, AC1_WhereSomethingIsAllowedNothingElseIsOfEitherVersion) {
   EXPECT_FALSE(list.admits(ip("::1")));
 }
 
-TEST(AccessList, AC1_TheLongestPrefixDecidesWhateverTheOrder) {
+// proves: AC-1
+TEST(AccessList, TheLongestPrefixDecidesWhateverTheOrder) {
   AccessList list;
   list.allow(prefix("fd77::/16"));
   list.deny(prefix("fd77:0:0:5::/64"));
@@ -58,7 +62,8 @@ TEST(AccessList, AC1_TheLongestPrefixDecidesWhateverTheOrder) {
   EXPECT_FALSE(list.admits(ip("fd78::1")));
 }
 
-TEST(AccessList, AC1_OfTwoAlikeTheOneThatDeniesDecides) {
+// proves: AC-1
+TEST(AccessList, OfTwoAlikeTheOneThatDeniesDecides) {
   for (const bool allow_first : {true, false}) {
     AccessList list;
     if (allow_first) list.allow(prefix("10.0.0.0/24"));
@@ -68,7 +73,8 @@ TEST(AccessList, AC1_OfTwoAlikeTheOneThatDeniesDecides) {
   }
 }
 
-TEST(AccessList, AC1_AnAddressWithinTheOtherVersionIsWhatItIs) {
+// proves: AC-1
+TEST(AccessList, AnAddressWithinTheOtherVersionIsWhatItIs) {
   AccessList list;
   list.deny(prefix("10.0.0.0/8"));
   list.deny(prefix("::ffff:172.16.0.0/108"));
@@ -79,7 +85,8 @@ TEST(AccessList, AC1_AnAddressWithinTheOtherVersionIsWhatItIs) {
 }
 
 // Against every rule looked at for its own sake.
-TEST(AccessList, AC1_DecidesAsLookingAtEveryRuleDoes) {
+// proves: AC-1
+TEST(AccessList, DecidesAsLookingAtEveryRuleDoes) {
   constexpr std::uint64_t kSeed = 11;
   Rng rng(kSeed);
   for (int round = 0; round < 300; ++round) {

@@ -13,7 +13,8 @@ namespace {
 const IpAddress kFirst = IpAddress::v4(10, 0, 0, 1), kSecond = IpAddress::v4(10, 0, 0, 2);
 const Instant kNow = Instant::from_ns(5'000'000'000);
 
-TEST(Gate, AC3_WithoutRulesThereIsNone) {
+// proves: AC-3
+TEST(Gate, WithoutRulesThereIsNone) {
   EXPECT_EQ(make_gate({}), nullptr);
   EXPECT_NE(make_gate({.most = 1}), nullptr);
   EXPECT_NE(make_gate({.most_of_peer = 1}), nullptr);
@@ -23,7 +24,8 @@ TEST(Gate, AC3_WithoutRulesThereIsNone) {
   EXPECT_NE(make_gate(denies), nullptr);
 }
 
-TEST(Gate, AC2_WhoIsDeniedDoesNotCome) {
+// proves: AC-2
+TEST(Gate, WhoIsDeniedDoesNotCome) {
   GateRules rules;
   rules.access.deny({kFirst, 32});
   Gate gate(rules);
@@ -33,7 +35,8 @@ TEST(Gate, AC2_WhoIsDeniedDoesNotCome) {
   EXPECT_EQ(gate.enter(kSecond, kNow), GateVerdict::Admitted);
 }
 
-TEST(Gate, AC3_AsManyAsMayAndOneMoreWhenOneHasGone) {
+// proves: AC-3
+TEST(Gate, AsManyAsMayAndOneMoreWhenOneHasGone) {
   Gate gate({.most = 2});
   EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::Admitted);
   EXPECT_EQ(gate.judge(kSecond, kNow), GateVerdict::Admitted) << "judging takes no place";
@@ -45,7 +48,8 @@ TEST(Gate, AC3_AsManyAsMayAndOneMoreWhenOneHasGone) {
   EXPECT_EQ(gate.inside(), 2u);
 }
 
-TEST(Gate, AC3_EachAddressHasItsOwnNumber) {
+// proves: AC-3
+TEST(Gate, EachAddressHasItsOwnNumber) {
   Gate gate({.most_of_peer = 2});
   for (int i = 0; i < 2; ++i) EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::Admitted);
   EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::PeerFull);
@@ -57,7 +61,8 @@ TEST(Gate, AC3_EachAddressHasItsOwnNumber) {
   EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::Admitted);
 }
 
-TEST(Gate, AC3_SoManyInASecond) {
+// proves: AC-3
+TEST(Gate, SoManyInASecond) {
   Gate gate({.rate = 3});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::Admitted);
   for (int i = 0; i < 9; ++i) EXPECT_EQ(gate.enter(kSecond, kNow), GateVerdict::TooFast);
@@ -70,7 +75,8 @@ TEST(Gate, AC3_SoManyInASecond) {
   EXPECT_EQ(gate.inside(), 4u) << "what ends has come all the same";
 }
 
-TEST(Gate, AC3_WithoutMemoryNobodyHasComeIn) {
+// proves: AC-3
+TEST(Gate, WithoutMemoryNobodyHasComeIn) {
   Gate gate({.most = 1, .most_of_peer = 1, .rate = 1});
   {
     const testing::NoMemory none(0);
@@ -80,7 +86,8 @@ TEST(Gate, AC3_WithoutMemoryNobodyHasComeIn) {
   EXPECT_EQ(gate.enter(kFirst, kNow), GateVerdict::Admitted);
 }
 
-TEST(Gate, AC3_APlaceIsGivenBackOnceByWhoeverHoldsIt) {
+// proves: AC-3
+TEST(Gate, APlaceIsGivenBackOnceByWhoeverHoldsIt) {
   const auto gate = make_gate({.most = 2, .most_of_peer = 1});
   EXPECT_EQ(gate->enter(kFirst, kNow), GateVerdict::Admitted);
   EXPECT_EQ(gate->enter(kSecond, kNow), GateVerdict::Admitted);

@@ -49,7 +49,7 @@ refused 1 "the target refuses: the token is not its own" "$urnic" ls "127.0.0.1:
 ok "with it: put" "$urnic" put f "127.0.0.1:$port" --port tcp --token-file token
 ok "with it: ls" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file token
 ok "with it: get" "$urnic" get "127.0.0.1:$port/f" back --port tcp --token-file token
-cmp -s f back || fail "what came back differs"
+cmp -s f back || wrong_data "what came back differs"
 [ "$(ls token.d)" = f ] || fail "in token.d: $(ls token.d)"
 grep -q "refused 127.0.0.1:.*it asks for a token" token.log || fail "$(cat token.log)"
 printf short >short
@@ -68,7 +68,7 @@ ok "and once more" "$urnic" put small "127.0.0.1:$port/b" --port tcp
 refused 1 "over the target's quota of 3 files" "$urnic" put small "127.0.0.1:$port/c" --port tcp
 ok "in its own place" "$urnic" put small "127.0.0.1:$port/b" --port tcp
 ok "get does not count" "$urnic" get "127.0.0.1:$port/there" there --port tcp
-cmp -s there whole.d/there || fail "what came back differs"
+cmp -s there whole.d/there || wrong_data "what came back differs"
 nothing_left whole.d f c
 [ "$(ls whole.d | wc -l)" = 3 ] || fail "in whole.d: $(ls whole.d)"
 rm whole.d/there

@@ -16,7 +16,8 @@ Config config(const std::string& port, const std::string& allow = "") {
   return c;
 }
 
-TEST(Exposure, AC9_PortsWithinThisMachineAreReachedByNobodyElse) {
+// proves: AC-9
+TEST(Exposure, PortsWithinThisMachineAreReachedByNobodyElse) {
   for (const char* port : {"memif:socket=/tmp/x", "mem:name=x", "dgram:socket=/tmp/x",
                            "tcp:bind=127.0.0.1", "tcp:bind=127.1.2.3", "tcp:bind=::1",
                            "udp:bind=127.0.0.1,mtu=5000", "tcp:bind=::ffff:127.0.0.1"}) {
@@ -25,7 +26,8 @@ TEST(Exposure, AC9_PortsWithinThisMachineAreReachedByNobodyElse) {
   }
 }
 
-TEST(Exposure, AC9_WhatANetworkReachesIsNamed) {
+// proves: AC-9
+TEST(Exposure, WhatANetworkReachesIsNamed) {
   EXPECT_EQ(reachable_at(config("tcp"), ""), "every address of this machine");
   EXPECT_EQ(reachable_at(config("udp"), ""), "every address of this machine");
   EXPECT_EQ(reachable_at(config("tcp:bind=0.0.0.0"), ""), "every address of this machine");
@@ -35,14 +37,16 @@ TEST(Exposure, AC9_WhatANetworkReachesIsNamed) {
   EXPECT_EQ(reachable_at(config("dpdk:device=0"), "192.168.7.1/24"), "192.168.7.1/24");
 }
 
-TEST(Exposure, AC9_WhereOnlyThisMachineIsAllowedNobodyElseReachesIt) {
+// proves: AC-9
+TEST(Exposure, WhereOnlyThisMachineIsAllowedNobodyElseReachesIt) {
   EXPECT_EQ(reachable_at(config("tcp", "127.0.0.0/8,::1"), ""), "");
   EXPECT_NE(reachable_at(config("tcp", "127.0.0.0/8,10.0.0.0/8"), ""), "");
   EXPECT_NE(reachable_at(config("tcp", "126.0.0.0/7"), ""), "");
   EXPECT_NE(reachable_at(config("tcp", "::/127"), ""), "");
 }
 
-TEST(Exposure, AC9_TheWarningIsOneLineAndSaysWhatKeepsOthersOut) {
+// proves: AC-9
+TEST(Exposure, TheWarningIsOneLineAndSaysWhatKeepsOthersOut) {
   const std::string bare = exposure_warning(config("tcp"), "", false);
   EXPECT_THAT(bare, AllOf(HasSubstr("whoever reaches every address of this machine may write"),
                           HasSubstr("nothing is encrypted"), HasSubstr("--token-file"),

@@ -17,9 +17,9 @@ target() {
 }
 # whole: under their names there is all or nothing
 whole() {
-  [ ! -e export/x ] || cmp -s f export/x || fail "$1: half a file in the export"
-  [ ! -e got ] || cmp -s f got || fail "$1: half a file here"
-  cmp -s f export/there || fail "$1: what was there has changed"
+  [ ! -e export/x ] || cmp -s f export/x || wrong_data "$1: half a file in the export"
+  [ ! -e got ] || cmp -s f got || wrong_data "$1: half a file here"
+  cmp -s f export/there || wrong_data "$1: what was there has changed"
   [ -z "$(find . export -maxdepth 1 -name '.urnic-*')" ] || fail "$1: left behind: $(ls -A . export)"
   rm -f export/x got
 }
@@ -55,6 +55,6 @@ for from in 1 2 4; do
     "$urnic" get 10.77.0.1/there got --chunk 64K --no-uring --port "$port"
 done
 ok "and a disk that works" "$urnic" put f 10.77.0.1/x --port "$port"
-cmp -s f export/x || fail "differs"
+cmp -s f export/x || wrong_data "differs"
 [ $failures = 0 ] && echo "tried $tried"
 done_testing

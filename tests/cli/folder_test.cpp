@@ -67,7 +67,8 @@ TEST_F(FolderTest, ReadsRegularFilesOnly) {
   EXPECT_EQ(open_for_reading(fd_.get(), "a/b").error().status, Status::NotFound);
 }
 
-TEST_F(FolderTest, E38LinksDoNotLeadOutOfTheFolder) {
+// proves: E-38
+TEST_F(FolderTest, LinksDoNotLeadOutOfTheFolder) {
   ASSERT_EQ(symlink("../secret", (root_ + "/link").c_str()), 0);
   ASSERT_EQ(symlink("..", (root_ + "/up").c_str()), 0);
   EXPECT_FALSE(open_for_reading(fd_.get(), "link").ok());
@@ -115,7 +116,8 @@ TEST_F(FolderTest, NothingIsReservedForWhatHasNotCome) {
   EXPECT_EQ(huge.error().status, Status::NoSpace);
 }
 
-TEST_F(FolderTest, E38AFileAppearsOnlyComplete) {
+// proves: E-38
+TEST_F(FolderTest, AFileAppearsOnlyComplete) {
   {
     auto f = create("x");
     ASSERT_TRUE(f.ok());
@@ -131,7 +133,8 @@ TEST_F(FolderTest, E38AFileAppearsOnlyComplete) {
 }
 
 // So that nothing stays of a process that dies at any moment.
-TEST_F(FolderTest, E38AFreeNameIsTakenInOneStep) {
+// proves: E-38
+TEST_F(FolderTest, AFreeNameIsTakenInOneStep) {
   auto f = create("x");
   ASSERT_TRUE(f.ok());
   if (entries() != 0) GTEST_SKIP() << "no files without a name on the file system of /tmp";
@@ -146,7 +149,8 @@ TEST_F(FolderTest, E38AFreeNameIsTakenInOneStep) {
   EXPECT_EQ(static_cast<std::size_t>(n), sizeof *event + event->len) << "one event";
 }
 
-TEST_F(FolderTest, E38NothingStaysOfAFileGivenUp) {
+// proves: E-38
+TEST_F(FolderTest, NothingStaysOfAFileGivenUp) {
   write(root_ + "/x", "old");
   {
     auto f = create("x", 1 << 20);
@@ -167,7 +171,7 @@ TEST_F(FolderTest, CommitReplacesWhatWasThere) {
 }
 
 // proves: E-38
-TEST_F(FolderTest, E38WhatAKilledProcessLeftGoesWithTheNextFileOfThatName) {
+TEST_F(FolderTest, WhatAKilledProcessLeftGoesWithTheNextFileOfThatName) {
   write(root_ + "/x", "old");
   write(root_ + "/" + temporary_name("x"), "half");
   auto f = create("x", 3);
@@ -179,7 +183,7 @@ TEST_F(FolderTest, E38WhatAKilledProcessLeftGoesWithTheNextFileOfThatName) {
 }
 
 // proves: E-38
-TEST_F(FolderTest, E38ATemporaryNameThatIsInUseStays) {
+TEST_F(FolderTest, ATemporaryNameThatIsInUseStays) {
   write(root_ + "/x", "old");
   const std::string temporary = root_ + "/" + temporary_name("x");
   write(temporary, "half");
@@ -244,7 +248,7 @@ TEST_F(FolderTest, ListOfANameIsThatAndWhatIsBelow) {
 }
 
 // proves: E-38
-TEST_F(FolderTest, E38AFolderIsMadeOnceAndNowhereElse) {
+TEST_F(FolderTest, AFolderIsMadeOnceAndNowhereElse) {
   ASSERT_EQ(symlink("..", (root_ + "/up").c_str()), 0);
   write(root_ + "/f", "x");
   EXPECT_TRUE(*make_folder(fd_.get(), "d", 0));

@@ -49,7 +49,7 @@ class IncomingFileTest : public testing::Test {
 };
 
 // proves: E-38
-TEST_F(IncomingFileTest, E38WhatIsGivenUpStaysUnderATemporaryNameOnly) {
+TEST_F(IncomingFileTest, WhatIsGivenUpStaysUnderATemporaryNameOnly) {
   interrupted("abc");
   EXPECT_EQ(read(part_), "abc");
   EXPECT_NE(access((root_ + "/x").c_str(), F_OK), 0);
@@ -95,7 +95,7 @@ TEST_F(IncomingFileTest, OneThatIsBeingWrittenIsNotTakenOver) {
 
 // Who has another name for it, or owns it, could change it after it was verified.
 // proves: E-38
-TEST_F(IncomingFileTest, E38WhatOthersCanReachIsNotTakenOver) {
+TEST_F(IncomingFileTest, WhatOthersCanReachIsNotTakenOver) {
   interrupted("abc");
   ASSERT_EQ(link(part_.c_str(), (root_ + "/other").c_str()), 0);
   auto f = create(true);

@@ -9,15 +9,15 @@ octets 5000000 >f
 target_on tcp --service "$port"
 ok "put over the kernel's TCP" "$urnic" put f "127.0.0.1:$port" --port tcp
 ok "get it back" "$urnic" get "127.0.0.1:$port/f" b --port tcp
-cmp -s f b || fail "what came back differs"
+cmp -s f b || wrong_data "what came back differs"
 rm -f b
 ok "the same from another address of this machine, without CRC" \
   "$urnic" get "127.0.0.1:$port/f" b --port tcp:bind=127.0.0.2 --crc off
-cmp -s f b || fail "what came back differs"
+cmp -s f b || wrong_data "what came back differs"
 if grep -q "^0000000000000000000000000000000[1] " /proc/net/if_inet6 2>/dev/null; then
   rm -f b
   ok "and over IPv6" "$urnic" get "[::1]:$port/f" b --port tcp
-  cmp -s f b || fail "what came back differs"
+  cmp -s f b || wrong_data "what came back differs"
 else
   echo "skipped: no IPv6 here"
 fi

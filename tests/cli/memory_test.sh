@@ -27,5 +27,5 @@ limited() {
 }
 ok "put 1 GiB under 256 MiB" limited "$urnic" put f 10.77.0.1 --port "$port"
 ok "get 1 GiB under 256 MiB" limited "$urnic" get 10.77.0.1/f b --port "$port"
-cmp -s f b || fail "differs"
+cmp -s f b || wrong_data "differs"
 done_testing

@@ -45,7 +45,7 @@ class OldParts : public testing::Test {
 };
 
 // proves: E-38
-TEST_F(OldParts, E38GoAndYoungOnesStay) {
+TEST_F(OldParts, GoAndYoungOnesStay) {
   const std::string old = make(temporary_name("x"), kOld);
   const std::string young = make(temporary_name("y"), kOld - 1);
   const std::string of_tomorrow = make(temporary_name("z"), -kDay);
@@ -64,7 +64,7 @@ TEST_F(OldParts, BelowAsWellIfAskedFor) {
 }
 
 // proves: E-38
-TEST_F(OldParts, E38WhatSomebodyHoldsStays) {
+TEST_F(OldParts, WhatSomebodyHoldsStays) {
   const std::string part = make(temporary_name("x"), kOld);
   {
     const FileDescriptor owner(openat(fd_.get(), part.c_str(), O_RDWR | O_CLOEXEC));

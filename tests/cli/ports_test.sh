@@ -21,7 +21,7 @@ there_and_back() {
   target_on "${server[@]}"
   ok "put over $name" "$urnic" put f 10.77.0.1 "${client[@]}"
   ok "get over $name" "$urnic" get 10.77.0.1/f back "${client[@]}"
-  cmp -s f back || fail "$name: differs"
+  cmp -s f back || wrong_data "$name: differs"
   rm -f back export/f
   stop_process "$last"
 }

@@ -70,7 +70,7 @@ TEST_F(PrefixCheckTest, AllThatIsTheSameIsGoneOnFrom) {
 }
 
 // proves: E-38
-TEST_F(PrefixCheckTest, E38ADifferenceIsNeverGoneOnBehind) {
+TEST_F(PrefixCheckTest, ADifferenceIsNeverGoneOnBehind) {
   spoil(there_, 3'000'000);
   EXPECT_EQ(agree(kSize), 2u << 20) << "the last place before it";
   EXPECT_EQ(agree(3'000'000), 3'000'000u) << "it lies behind";

@@ -40,13 +40,13 @@ for over in memif tcp; do
     target=$last
     until_true 20 grep -q serving target.log || fail "$name: no target: $(cat target.log)"
     if agree "$name: put" "$asking" put f $address/x --port $here; then
-      cmp -s f export/x || fail "$name: what was put differs"
+      cmp -s f export/x || wrong_data "$name: what was put differs"
     else
       [ ! -e export/x ] || fail "$name: half a file"
     fi
     cp f export/x
     if agree "$name: get" "$asking" get $address/x got --port $here; then
-      cmp -s f got || fail "$name: what was got differs"
+      cmp -s f got || wrong_data "$name: what was got differs"
     fi
     kill -0 $target || fail "$name: the target has died"
     stop_process $target

@@ -11,12 +11,12 @@ there_and_back() {
   target_on "$target" --transport roce
   timeout 60 "$urnic" put file "$address/name" --port "$client" --transport roce --bar never "$@" >out 2>&1 ||
     fail "$text: put: $(cat out)"
-  cmp -s file "$work/export/name" || fail "$text: what was put differs"
+  cmp -s file "$work/export/name" || wrong_data "$text: what was put differs"
   timeout 60 "$urnic" ls "$address/" --port "$client" --transport roce >out 2>&1 || fail "$text: ls: $(cat out)"
   grep -q name out || fail "$text: ls: $(cat out)"
   timeout 60 "$urnic" get "$address/name" back --port "$client" --transport roce --bar never "$@" >out 2>&1 ||
     fail "$text: get: $(cat out)"
-  cmp -s file back || fail "$text: what was got differs"
+  cmp -s file back || wrong_data "$text: what was got differs"
   stop_process "$last"
   echo "ok: $text"
 }

@@ -48,7 +48,8 @@ class QuotaTest : public ::testing::Test {
   double now_ = 100;
 };
 
-TEST_F(QuotaTest, AC6_CountsWhatIsThereWhateverItsNameAndWherever) {
+// proves: AC-6
+TEST_F(QuotaTest, CountsWhatIsThereWhateverItsNameAndWherever) {
   write("a", 100);
   mkdir((root_ + "/d").c_str(), 0755);
   mkdir((root_ + "/d/e").c_str(), 0755);
@@ -64,7 +65,8 @@ TEST_F(QuotaTest, AC6_CountsWhatIsThereWhateverItsNameAndWherever) {
               HasSubstr("g: over the target's quota of 200 B, of which 200 B are used"));
 }
 
-TEST_F(QuotaTest, AC6_WhatIsReplacedMakesRoomForWhatReplacesIt) {
+// proves: AC-6
+TEST_F(QuotaTest, WhatIsReplacedMakesRoomForWhatReplacesIt) {
   write("f", 80);
   begin({.octets = 100, .files = 1});
   EXPECT_EQ(put("f", 100), "");
@@ -74,7 +76,8 @@ TEST_F(QuotaTest, AC6_WhatIsReplacedMakesRoomForWhatReplacesIt) {
   EXPECT_THAT(put("g", 0), HasSubstr("over the target's quota of 1 files"));
 }
 
-TEST_F(QuotaTest, AC6_OverTheQuotaAFileMayBecomeSmaller) {
+// proves: AC-6
+TEST_F(QuotaTest, OverTheQuotaAFileMayBecomeSmaller) {
   write("f", 500);
   begin({.octets = 100});
   EXPECT_NE(put("g", 1), "");
@@ -84,7 +87,8 @@ TEST_F(QuotaTest, AC6_OverTheQuotaAFileMayBecomeSmaller) {
   EXPECT_EQ(put("g", 10), "");
 }
 
-TEST_F(QuotaTest, AC6_SeveralAtOnceShareWhatIsLeft) {
+// proves: AC-6
+TEST_F(QuotaTest, SeveralAtOnceShareWhatIsLeft) {
   begin({.octets = 100, .files = 3});
   auto a = reserve("a", 60), b = reserve("b", 40);
   ASSERT_TRUE(a.ok() && b.ok());
@@ -101,7 +105,8 @@ TEST_F(QuotaTest, AC6_SeveralAtOnceShareWhatIsLeft) {
   EXPECT_FALSE(reserve("f", 0).ok()) << "three files are on their way";
 }
 
-TEST_F(QuotaTest, AC6_WhatOthersTakeAwayOrAddIsSeen) {
+// proves: AC-6
+TEST_F(QuotaTest, WhatOthersTakeAwayOrAddIsSeen) {
   begin({.octets = 100});
   EXPECT_EQ(put("f", 100), "");
   EXPECT_NE(put("g", 50), "");
@@ -113,13 +118,15 @@ TEST_F(QuotaTest, AC6_WhatOthersTakeAwayOrAddIsSeen) {
   EXPECT_NE(put("i", 1), "");
 }
 
-TEST_F(QuotaTest, AC6_SizesThatNoFileHasAreOverIt) {
+// proves: AC-6
+TEST_F(QuotaTest, SizesThatNoFileHasAreOverIt) {
   begin({.octets = 100, .client_octets = 100});
   EXPECT_NE(put("f", ~std::uint64_t{0}), "");
   EXPECT_EQ(put("f", 100), "");
 }
 
-TEST_F(QuotaTest, AC7_EachClientHasItsOwnAndWhatWasThereIsNobodys) {
+// proves: AC-7
+TEST_F(QuotaTest, EachClientHasItsOwnAndWhatWasThereIsNobodys) {
   write("old", 1000);
   begin({.client_octets = 100, .client_files = 2});
   EXPECT_EQ(put("a", 60, "10.0.0.2"), "");
@@ -131,7 +138,8 @@ TEST_F(QuotaTest, AC7_EachClientHasItsOwnAndWhatWasThereIsNobodys) {
   EXPECT_EQ(put("a", 10, "10.0.0.2"), "") << "its own, replaced";
 }
 
-TEST_F(QuotaTest, AC7_WhoReplacesAFileOfAnotherHasItFromThenOn) {
+// proves: AC-7
+TEST_F(QuotaTest, WhoReplacesAFileOfAnotherHasItFromThenOn) {
   begin({.client_octets = 100});
   EXPECT_EQ(put("a", 100, "10.0.0.2"), "");
   EXPECT_EQ(put("a", 90, "10.0.0.3"), "");
@@ -139,7 +147,8 @@ TEST_F(QuotaTest, AC7_WhoReplacesAFileOfAnotherHasItFromThenOn) {
   EXPECT_NE(put("c", 11, "10.0.0.3"), "");
 }
 
-TEST_F(QuotaTest, AC7_WhatIsTakenAwayCountsNoMore) {
+// proves: AC-7
+TEST_F(QuotaTest, WhatIsTakenAwayCountsNoMore) {
   begin({.client_octets = 100, .client_files = 1});
   EXPECT_EQ(put("a", 100), "");
   EXPECT_NE(put("b", 100), "");
@@ -147,7 +156,8 @@ TEST_F(QuotaTest, AC7_WhatIsTakenAwayCountsNoMore) {
   EXPECT_EQ(put("b", 100), "");
 }
 
-TEST_F(QuotaTest, AC7_AFailedPutLeavesNothingReserved) {
+// proves: AC-7
+TEST_F(QuotaTest, AFailedPutLeavesNothingReserved) {
   begin({.octets = 100, .client_octets = 100});
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(reserve("a", 100).ok());
   EXPECT_EQ(put("a", 100), "");

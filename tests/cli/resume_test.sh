@@ -22,12 +22,12 @@ interrupted() {
 there_already() { json out 'j["bytes_there_already"]'; }
 finish_put() {
   ok "$1" "$urnic" put big 10.77.0.1 --resume --json --port "$port"
-  cmp -s big export/big || fail "$1: differs"
+  cmp -s big export/big || wrong_data "$1: differs"
   [ -z "$(ls -A export | grep '^\.urnic')" ] || fail "$1: left behind $(ls -A export)"
 }
 finish_get() {
   ok "$1" "$urnic" get 10.77.0.1/big got --resume --json --port "$port"
-  cmp -s big got || fail "$1: differs"
+  cmp -s big got || wrong_data "$1: differs"
   [ -z "$(ls -A . | grep '^\.urnic')" ] || fail "$1: left behind"
 }
 
@@ -60,7 +60,7 @@ mv first big
 rm export/big
 interrupted INT export put big 10.77.0.1
 ok "put without --resume" "$urnic" put big 10.77.0.1 --port "$port"
-[ -z "$(ls -A export | grep '^\.urnic')" ] && cmp -s big export/big || fail "left behind $(ls -A export)"
+[ -z "$(ls -A export | grep '^\.urnic')" ] && cmp -s big export/big || wrong_data "left behind $(ls -A export)"
 
 # The client is killed, then the target.
 rm export/big
@@ -96,7 +96,7 @@ printf WRONG | dd of="$(part .)" bs=1 seek=20 conv=notrunc 2>/dev/null
 finish_get "get with a wrong part"
 [ "$(there_already)" = 0 ] || fail "get, wrong part: began at $(there_already)"
 ok "nothing is there: --resume is as without" "$urnic" get 10.77.0.1/big new --resume --port "$port"
-cmp -s big new || fail "new differs"
+cmp -s big new || wrong_data "new differs"
 
 # ---- what nobody has gone on with for a week goes: here with the next get, there when a target starts
 rm -f got

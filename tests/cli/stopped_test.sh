@@ -50,7 +50,7 @@ stopped() {
   kill -CONT $target
   [ ! -e export/x ] && [ ! -e got ] || fail "$over: a file that is not whole"
   "$urnic" put ../small $address/next --port $here --connect-timeout 30s >next.log 2>&1 || fail "$over: the next: $(cat next.log)"
-  cmp -s ../small export/next || fail "$over: the next differs"
+  cmp -s ../small export/next || wrong_data "$over: the next differs"
   nothing_left export x
   nothing_left . got
   stop_process $target

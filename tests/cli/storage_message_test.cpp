@@ -196,7 +196,8 @@ TEST(StorageListing, ComesBackAndRefusesCutOnes) {
   EXPECT_EQ(refused, bytes.size() - 1 - 2) << "only whole entries are listings";
 }
 
-TEST(StorageName, E38NamesCannotLeaveTheFolder) {
+// proves: E-38
+TEST(StorageName, NamesCannotLeaveTheFolder) {
   for (const char* good : {"a", "a/b", "..a", "a..", "...", "a/...", "-", "a b", "\xc3\xa4"}) {
     EXPECT_EQ(check_name(good), "") << good;
   }

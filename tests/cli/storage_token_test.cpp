@@ -28,7 +28,8 @@ class StorageTokenTest : public ::testing::Test {
   std::string root_;
 };
 
-TEST_F(StorageTokenTest, AC8_IsWhatTheFileSaysWithoutTheEndOfItsLastLine) {
+// proves: AC-8
+TEST_F(StorageTokenTest, IsWhatTheFileSaysWithoutTheEndOfItsLastLine) {
   const Digest plain = StorageToken::of("0123456789abcdef").digest();
   EXPECT_EQ(load("0123456789abcdef")->digest(), plain);
   EXPECT_EQ(load("0123456789abcdef\n")->digest(), plain);
@@ -38,7 +39,8 @@ TEST_F(StorageTokenTest, AC8_IsWhatTheFileSaysWithoutTheEndOfItsLastLine) {
   EXPECT_TRUE(load(std::string(4096, 'a') + "\n").ok());
 }
 
-TEST_F(StorageTokenTest, AC8_WhatIsNoTokenIsOneLine) {
+// proves: AC-8
+TEST_F(StorageTokenTest, WhatIsNoTokenIsOneLine) {
   for (const std::string& text :
        {std::string(), std::string("\n"), std::string("0123456789abcde\n"), std::string(4097, 'a'),
         std::string(100000, 'a')}) {
@@ -50,7 +52,8 @@ TEST_F(StorageTokenTest, AC8_WhatIsNoTokenIsOneLine) {
   EXPECT_THAT(StorageToken::load(root_).error().message, HasSubstr("directory"));
 }
 
-TEST_F(StorageTokenTest, AC8_AnotherInAnyOneBitIsNotIt) {
+// proves: AC-8
+TEST_F(StorageTokenTest, AnotherInAnyOneBitIsNotIt) {
   const StorageToken token = StorageToken::of("0123456789abcdef");
   Digest said = token.digest();
   EXPECT_TRUE(token.is(said));
@@ -63,7 +66,8 @@ TEST_F(StorageTokenTest, AC8_AnotherInAnyOneBitIsNotIt) {
 }
 
 // As private data it comes back whole, also where zeroes are behind it or cut it off.
-TEST_F(StorageTokenTest, AC8_IsSaidBehindTheGreeting) {
+// proves: AC-8
+TEST_F(StorageTokenTest, IsSaidBehindTheGreeting) {
   const StorageToken token = StorageToken::of("0123456789abcdef");
   auto greeting = storage_greeting(&token.digest());
   EXPECT_EQ(check_greeting(greeting), "");

@@ -109,7 +109,7 @@ TEST_F(TargetServerTest, WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes) {
 }
 
 // proves: E-38
-TEST_F(TargetServerTest, E38OldPartsGoWhenItStartsAndWithALaterClient) {
+TEST_F(TargetServerTest, OldPartsGoWhenItStartsAndWithALaterClient) {
   const std::string part = root_ + "/export/" + temporary_name("x");
   const auto make_old = [&] {
     std::ofstream(part) << "half";
@@ -139,7 +139,8 @@ TEST_F(TargetServerTest, OneThatOnlyReadsTakesNothingAway) {
   EXPECT_TRUE(std::filesystem::exists(part));
 }
 
-TEST_F(TargetServerTest, AC8_WhoDoesNotSayTheTokenIsRefusedInOneLine) {
+// proves: AC-8
+TEST_F(TargetServerTest, WhoDoesNotSayTheTokenIsRefusedInOneLine) {
   TargetServer::Options o;
   o.token = StorageToken::of("0123456789abcdef");
   serve(o);
@@ -155,7 +156,8 @@ TEST_F(TargetServerTest, AC8_WhoDoesNotSayTheTokenIsRefusedInOneLine) {
   EXPECT_EQ(put(**right, "f"), "");
 }
 
-TEST_F(TargetServerTest, AC6_APutOverTheQuotaIsOneLineAndLeavesNothing) {
+// proves: AC-6
+TEST_F(TargetServerTest, APutOverTheQuotaIsOneLineAndLeavesNothing) {
   std::ofstream(root_ + "/export/old") << std::string(4000, 'o');
   TargetServer::Options o;
   o.quota = std::make_shared<Quota>(folder_.get(), QuotaLimits{.octets = 10000});

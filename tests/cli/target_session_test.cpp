@@ -117,7 +117,7 @@ class TargetSessionTest : public ::testing::Test {
 };
 
 // proves: E-38
-TEST_F(TargetSessionTest, E38AnotherVersionIsToldSo) {
+TEST_F(TargetSessionTest, AnotherVersionIsToldSo) {
   auto greeting = storage_greeting();
   greeting[4] = 1;
   EXPECT_THAT(greet(greeting), HasSubstr("speaks version 2 of the storage protocol, the other end "
@@ -125,7 +125,7 @@ TEST_F(TargetSessionTest, E38AnotherVersionIsToldSo) {
 }
 
 // proves: E-38
-TEST_F(TargetSessionTest, E38NoModeLeavesTheFolder) {
+TEST_F(TargetSessionTest, NoModeLeavesTheFolder) {
   hello();
   for (const OpenMode mode : {OpenMode::Put, OpenMode::Get, OpenMode::List, OpenMode::MakeFolder}) {
     EXPECT_EQ(open(mode, "../x", 1, false).status, Status::BadName);
@@ -167,7 +167,7 @@ TEST_F(TargetSessionTest, AFileThatHasTheNameIsGoneOnWithAsAWholeOnly) {
 }
 
 // proves: E-38
-TEST_F(TargetSessionTest, E38WhatHasAnotherSha256IsNoFileAndIsNotGoneOnWith) {
+TEST_F(TargetSessionTest, WhatHasAnotherSha256IsNoFileAndIsNotGoneOnWith) {
   hello();
   ASSERT_EQ(open(OpenMode::Put, "f", 100, true).kind, MessageKind::Opened);
   say(of(MessageKind::Begin));

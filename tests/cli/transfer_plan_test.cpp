@@ -138,7 +138,7 @@ TEST(PlanGet, FoldersWhoseNamesBeginAlikeAreToldApart) {
 }
 
 // proves: E-38
-TEST(PlanGet, E38ATargetCannotChooseNamesHere) {
+TEST(PlanGet, ATargetCannotChooseNamesHere) {
   for (const char* evil :
        {"../x", "/etc/x", "d/../../x", "d//x", "e/x", "d2/x", "d/.urnic-x.part"}) {
     EXPECT_THAT(got("d", listed({"d/", evil})), ElementsAre(HasSubstr("was not asked for")))

@@ -283,7 +283,8 @@ TEST_F(CmDataTest, BuiltRequestsAndExtendedPollsCarryData) {
 }
 
 // Ten requests for a queue of eight.
-TEST_F(CmDataTest, DI4_TheFirstRequestThatIsNotTakenIsNamedAndThoseBeforeItAreDone) {
+// proves: DI-4
+TEST_F(CmDataTest, TheFirstRequestThatIsNotTakenIsNamedAndThoseBeforeItAreDone) {
   connect();
   auto attr = small_qp();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
@@ -313,7 +314,8 @@ TEST_F(CmDataTest, DI4_TheFirstRequestThatIsNotTakenIsNamedAndThoseBeforeItAreDo
   EXPECT_EQ(bad, &list[2]);
 }
 
-TEST_F(CmDataTest, DI6_AQueueArmedForSolicitedMessagesIsSilentForOthers) {
+// proves: DI-6
+TEST_F(CmDataTest, AQueueArmedForSolicitedMessagesIsSilentForOthers) {
   connect();
   auto attr = small_qp();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);
@@ -345,7 +347,8 @@ TEST_F(CmDataTest, DI6_AQueueArmedForSolicitedMessagesIsSilentForOthers) {
   EXPECT_EQ(poll(&p, 1, 0), 0);
 }
 
-TEST_F(CmDataTest, DI6_WhoAsksForAnEventBeforeThereIsOneSleepsUntilItComes) {
+// proves: DI-6
+TEST_F(CmDataTest, WhoAsksForAnEventBeforeThereIsOneSleepsUntilItComes) {
   connect();
   auto attr = small_qp();
   ASSERT_EQ(rdma_create_qp(server_, nullptr, &attr), 0);

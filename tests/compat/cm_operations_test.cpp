@@ -7,7 +7,8 @@
 namespace cm {
 namespace {
 
-TEST_F(CmDataTest, DI5_ASendThatInvalidatesSaysWhichKeyAndTakesItBack) {
+// proves: DI-5
+TEST_F(CmDataTest, ASendThatInvalidatesSaysWhichKeyAndTakesItBack) {
   connect();
   char lent[64] = "lent", back[64] = {};
   ibv_mr* region =

@@ -220,7 +220,8 @@ TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
 }
 
 // More flushed receives than the queue has places.
-TEST_F(VerbsTest, DI7_AnOverrunIsAnEventOfTheQueueAndItsQueuePairsAreInError) {
+// proves: DI-7
+TEST_F(VerbsTest, AnOverrunIsAnEventOfTheQueueAndItsQueuePairsAreInError) {
   ibv_cq* cq = ibv_create_cq(context_, 1, nullptr, nullptr, 0);
   ibv_cq* other = ibv_create_cq(context_, 1, nullptr, nullptr, 0);
   ASSERT_TRUE(cq != nullptr && other != nullptr);
@@ -252,7 +253,8 @@ TEST_F(VerbsTest, DI7_AnOverrunIsAnEventOfTheQueueAndItsQueuePairsAreInError) {
   EXPECT_EQ(ibv_destroy_cq(other), 0);
 }
 
-TEST_F(VerbsTest, DI7_AQueuePairInErrorHasTakenItsLastSharedReceive) {
+// proves: DI-7
+TEST_F(VerbsTest, AQueuePairInErrorHasTakenItsLastSharedReceive) {
   ibv_srq_init_attr s{};
   s.attr.max_wr = 8;
   s.attr.max_sge = 1;

@@ -248,7 +248,8 @@ TEST_F(ConfigTest, UnknownNamesAreRefusedWithTheNearestOne) {
   EXPECT_FALSE(c.get_bool("nothing"));
 }
 
-TEST_F(ConfigTest, E3NoMarkersNeedsARecoveryAttempt) {
+// proves: E-3
+TEST_F(ConfigTest, NoMarkersNeedsARecoveryAttempt) {
   Config c;
   ASSERT_TRUE(c.set("max_recovery_attempts", "0").ok());
   ASSERT_FALSE(c.check().ok());
@@ -261,7 +262,8 @@ TEST_F(ConfigTest, E3NoMarkersNeedsARecoveryAttempt) {
   EXPECT_TRUE(c.check().ok());
 }
 
-TEST_F(ConfigTest, E3OnlyLegalCombinationsOfFramingAndInLogic) {
+// proves: E-3
+TEST_F(ConfigTest, OnlyLegalCombinationsOfFramingAndInLogic) {
   for (const char* framing : {"no-markers", "markers", "absolute-markers", "modified-length"}) {
     for (const char* logic : {"auto", "fig3", "fig9", "fig10"}) {
       Config c;
@@ -279,7 +281,8 @@ TEST_F(ConfigTest, E3OnlyLegalCombinationsOfFramingAndInLogic) {
   EXPECT_THAT(Config::matrix(), testing::Each(HasSubstr("fig")));
 }
 
-TEST_F(ConfigTest, E31KernelTcpHasNoMarkers) {
+// proves: E-31
+TEST_F(ConfigTest, KernelTcpHasNoMarkers) {
   Config c;
   ASSERT_TRUE(c.set("port", "tcp").ok());
   EXPECT_TRUE(c.check().ok());
@@ -288,7 +291,8 @@ TEST_F(ConfigTest, E31KernelTcpHasNoMarkers) {
   EXPECT_THAT(c.check().error().message, HasSubstr("no segments"));
 }
 
-TEST_F(ConfigTest, E3FramingAndInLogicBecomeOptions) {
+// proves: E-3
+TEST_F(ConfigTest, FramingAndInLogicBecomeOptions) {
   const auto options = [](const char* framing, const char* logic) {
     Config c;
     EXPECT_TRUE(c.set("framing", framing).ok());

@@ -24,7 +24,8 @@ class TaggedAccess : public ::testing::Test {
   std::uint64_t va = reinterpret_cast<std::uintptr_t>(bytes.data());
 };
 
-TEST_F(TaggedAccess, WriteChecksInOrder_R87) {
+// proves: R-87
+TEST_F(TaggedAccess, WriteChecksInOrder) {
   const std::uint32_t stag = add(kLocalWrite | kRemoteWrite);
   const auto check = [&](std::uint32_t s, std::uint64_t to, std::uint64_t len, PdId pd = kPd) {
     return check_write(shared, s, to, len, pd, kStream);
@@ -58,7 +59,8 @@ TEST_F(TaggedAccess, ReadSourceChecksInOrder) {
   EXPECT_EQ(check(stag, ~0ull, 2), Violation::ReadToWrap);
 }
 
-TEST_F(TaggedAccess, SinksTakeReadResponsesOfTheirStreamOnly_E16) {
+// proves: E-16
+TEST_F(TaggedAccess, SinksTakeReadResponsesOfTheirStreamOnly) {
   const std::array<std::span<std::uint8_t>, 2> pieces{std::span(bytes).first(10),
                                                       std::span(bytes).subspan(500, 90)};
   const std::uint32_t sink = shared.sinks.open(kStream, pieces);

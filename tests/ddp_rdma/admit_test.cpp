@@ -11,7 +11,8 @@ namespace {
 
 class Admitting : public StreamFixture {};
 
-TEST_F(Admitting, WriteNeedsStagBoundsAndRights_R87) {
+// proves: R-87
+TEST_F(Admitting, WriteNeedsStagBoundsAndRights) {
   const std::uint64_t va = address(bytes.data());
   const Admission a = admit(write_segment(key, va + 10, Octets(100)));
   EXPECT_EQ(a.what, Admit::Place);
@@ -27,7 +28,8 @@ TEST_F(Admitting, WriteNeedsStagBoundsAndRights_R87) {
 
 // What is admitted in line is admitted by the Admitter, to the same octets; what is not in line is
 // the Admitter's to judge.
-TEST_F(Admitting, PlainWritesAreAdmittedAlike_R87) {
+// proves: R-87
+TEST_F(Admitting, PlainWritesAreAdmittedAlike) {
   const std::uint64_t va = address(bytes.data());
   const auto in_line = [&](const Octets& ulpdu) {
     PlainWrite w;
@@ -64,7 +66,7 @@ TEST_F(Admitting, PlainWritesAreAdmittedAlike_R87) {
 }
 
 // proves: E-55
-TEST_F(Admitting, E55_WhatTheQueuePairDoesNotAllowIsRefusedWhateverTheRegionAllows) {
+TEST_F(Admitting, WhatTheQueuePairDoesNotAllowIsRefusedWhateverTheRegionAllows) {
   const Octets write = write_segment(key, address(bytes.data()), Octets(10));
   PlainWrite w;
   ASSERT_TRUE(admit_plain_write(s, write, &w));
@@ -96,7 +98,8 @@ TEST_F(Admitting, MalformedHeadersAreRowsOfTheTable) {
   EXPECT_EQ(admit({}).what, Admit::Violate);
 }
 
-TEST_F(Admitting, SendNeedsItsReceive_R113_R114) {
+// proves
+TEST_F(Admitting, SendNeedsItsReceive) {
   EXPECT_EQ(admit(send_segment_of(1, 0, Octets(5))).what, Admit::NoReceive);
   post_receive(1, 0, 100);
   EXPECT_EQ(admit(send_segment_of(1, 0, Octets(5))).what, Admit::Place);
@@ -139,7 +142,8 @@ TEST_F(Admitting, SeveralMessagesInOneSegmentAreCounted) {
   EXPECT_EQ(bytes, Octets(4096));
 }
 
-TEST_F(Admitting, MessageLongerThanTheReceiveIsAViolation_R117) {
+// proves: R-117
+TEST_F(Admitting, MessageLongerThanTheReceiveIsAViolation) {
   post_receive(1, {{address(bytes.data()), 60, key}, {address(bytes.data() + 100), 40, key}});
   EXPECT_EQ(admit(send_segment_of(1, 0, Octets(100))).what, Admit::Place);
   EXPECT_EQ(refused(send_segment_of(1, 0, Octets(101))), Violation::UntaggedTooLong);
@@ -194,7 +198,8 @@ TEST_F(Admitting, ReceiveWhoseMemoryIsGoneIsALocalError) {
       << "no local write";
 }
 
-TEST_F(Admitting, ReadRequestsMeetTheNegotiatedLimit_R90) {
+// proves: R-90
+TEST_F(Admitting, ReadRequestsMeetTheNegotiatedLimit) {
   for (std::uint32_t m = 1; m <= 4; ++m) {
     EXPECT_EQ(admit(read_request(m, 0, 0, 0), false).what, Admit::Place);
   }

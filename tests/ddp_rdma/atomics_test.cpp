@@ -24,7 +24,7 @@ AtomicRequest operation(AtomicCode code, std::uint64_t data, std::uint64_t mask,
 }
 
 // proves: E-53
-TEST(Atomics, E53_SwapsStoreAndCompareTheBitsOfTheirMasks) {
+TEST(Atomics, SwapsStoreAndCompareTheBitsOfTheirMasks) {
   EXPECT_EQ(result_of(operation(AtomicCode::CmpSwap, 7, kAll, 0, 0), 3), 7u);
   EXPECT_EQ(result_of(operation(AtomicCode::CmpSwap, 0x1234, 0x00ff, 0, 0), 0xabcd), 0xab34u);
   EXPECT_EQ(result_of(operation(AtomicCode::CmpSwap, 7, kAll, 3), 3), 7u);
@@ -45,7 +45,7 @@ std::uint64_t add_slowly(std::uint64_t a, std::uint64_t b, std::uint64_t mask) {
 }
 
 // proves: E-53
-TEST(Atomics, E53_NoCarryOfAnAdditionLeavesItsField) {
+TEST(Atomics, NoCarryOfAnAdditionLeavesItsField) {
   EXPECT_EQ(result_of(operation(AtomicCode::FetchAdd, 1, 0), kAll), 0u);
   EXPECT_EQ(result_of(operation(AtomicCode::FetchAdd, 1, 0x80000000), 0xffffffff), 0u);
   Rng rng(3);
@@ -77,7 +77,7 @@ class AtomicTarget : public StreamFixture {
 };
 
 // proves: E-53
-TEST_F(AtomicTarget, E53_RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
+TEST_F(AtomicTarget, RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
   const auto at = address(octets);
   const auto zero_based =
       table.register_memory(kPd, octets + 4, 16, kLocalWrite | verbs::kRemoteAtomic | kZeroBased);
@@ -108,7 +108,7 @@ TEST_F(AtomicTarget, E53_RightsBoundsAndAlignmentAreCheckedBeforeItsTurn) {
 // A Read before it sees what was there, one behind it what is there now; each is done once, however
 // often its response is sent.
 // proves: E-53
-TEST_F(AtomicTarget, E53_ItIsCarriedOutOnceInItsTurn) {
+TEST_F(AtomicTarget, ItIsCarriedOutOnceInItsTurn) {
   const auto readable = table.register_memory(kPd, octets, 32, kRemoteRead);
   const auto at = address(octets);
   ASSERT_EQ(take(read_request(1, 8, readable, at)), Violation::None);
@@ -139,7 +139,7 @@ TEST_F(AtomicTarget, E53_ItIsCarriedOutOnceInItsTurn) {
 }
 
 // proves: E-53
-TEST_F(AtomicTarget, E53_AResponseIsThatOfTheOldestRequest) {
+TEST_F(AtomicTarget, AResponseIsThatOfTheOldestRequest) {
   std::uint64_t landed[2] = {1, 1};
   const auto landing = table.register_memory(kPd, reinterpret_cast<std::uint8_t*>(landed),
                                              sizeof landed, kLocalWrite);
@@ -180,7 +180,7 @@ TEST_F(AtomicTarget, E53_AResponseIsThatOfTheOldestRequest) {
 }
 
 // proves: E-53
-TEST_F(AtomicTarget, E53_ResponsesAndOurOwnWorkTakeTurns) {
+TEST_F(AtomicTarget, ResponsesAndOurOwnWorkTakeTurns) {
   const Sge sge{address(source.data()), 8, source_key};
   SendWr wr;
   wr.op = WrOp::Write;
@@ -198,7 +198,7 @@ TEST_F(AtomicTarget, E53_ResponsesAndOurOwnWorkTakeTurns) {
 }
 
 // proves: E-53
-TEST_F(AtomicTarget, E53_NoneMayBeAskedWhereNoReadMay) {
+TEST_F(AtomicTarget, NoneMayBeAskedWhereNoReadMay) {
   s.set_limits(8, 0);
   const Sge sge{address(bytes.data()), 8, key};
   SendWr wr;

@@ -17,7 +17,8 @@ class Delivery : public StreamFixture {
   }
 };
 
-TEST_F(Delivery, SendsCompleteInMsnOrder_R109) {
+// proves: R-109
+TEST_F(Delivery, SendsCompleteInMsnOrder) {
   for (std::uint64_t i = 1; i <= 3; ++i) post_receive(100 + i, i * 64, 64);
   MessageCounts hole = put(send_segment_of(3, 0, Octets(3), true, Opcode::SendSe), false);
   hole += put(send_segment_of(2, 0, Octets(2)), false);
@@ -88,7 +89,8 @@ TEST_F(Delivery, FixedOrderReadResponsesSendsDoorbell_Q31) {
   EXPECT_EQ(s.inbound_reads.ready(), 1u);
 }
 
-TEST_F(Delivery, NoResponseBeforeTheDoorbell_R91_R92) {
+// proves
+TEST_F(Delivery, NoResponseBeforeTheDoorbell) {
   const auto va = address(source.data());
   MessageCounts hole = put(read_request(2, 10, source_key, va), false);
   hole += put(read_request(3, 0, 0, 0), false);
@@ -123,7 +125,7 @@ TEST_F(Delivery, ReadSourceIsCheckedAtTheDoorbell) {
 }
 
 // proves: E-55
-TEST_F(Delivery, E55_ReadsAndAtomicsAreHeldToTheRightsOfTheQueuePair) {
+TEST_F(Delivery, ReadsAndAtomicsAreHeldToTheRightsOfTheQueuePair) {
   alignas(8) std::uint8_t word[8] = {};
   const auto words = table.register_memory(kPd, word, 8, kLocalWrite | verbs::kRemoteAtomic);
   AtomicRequest add;
@@ -165,7 +167,8 @@ TEST_F(Delivery, CountsThatDoNotMatchWhatWasPlacedAreViolations) {
   EXPECT_EQ(done.size(), 2u);
 }
 
-TEST_F(Delivery, ReadsCompleteInSqOrderAndOnlyOnDelivery_R93) {
+// proves: R-93
+TEST_F(Delivery, ReadsCompleteInSqOrderAndOnlyOnDelivery) {
   const std::uint32_t a = start_read(1, 0, 10), b = start_read(2, 20, 10), c = start_read(3, 40, 0);
   EXPECT_NE(a, b);
   MessageCounts hole = put(response_segment(b, 0, Octets(10)), false);
@@ -188,7 +191,8 @@ TEST_F(Delivery, TerminateActsWhenDelivered_Q25) {
   EXPECT_TRUE(s.terminate_received);
 }
 
-TEST_F(Delivery, ManySendsBehindOneHole_R95) {
+// proves: R-95
+TEST_F(Delivery, ManySendsBehindOneHole) {
   // The state of the stream does not grow with the messages that wait.
   StreamConfig c = config();
   c.max_recv_wr = 100000;
@@ -264,7 +268,8 @@ TEST_F(Flushing, RemoteErrorGoesToTheOldestSendRequest) {
   EXPECT_EQ(done[2].status, Status::Flushed);
 }
 
-TEST_F(Flushing, TooLongAMessageIsTheReceivesLocalLength_R117) {
+// proves: R-117
+TEST_F(Flushing, TooLongAMessageIsTheReceivesLocalLength) {
   post_receive(1, 0, 4);
   post_receive(2, 0, 4);
   const Violation v = refused(send_segment_of(1, 0, Octets(5)));

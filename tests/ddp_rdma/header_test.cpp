@@ -143,7 +143,7 @@ TEST(Header, UnknownOpcodesAreUnexpected) {
 
 // Also of octets that changed behind the check.
 // proves: E-53
-TEST(Header, E53_AnAtomicRequestIsReadAsItWasWritten) {
+TEST(Header, AnAtomicRequestIsReadAsItWasWritten) {
   Rng rng(7306);
   for (int i = 0; i < 1000; ++i) {
     Bytes b = test::random_bytes(rng, kAtomicRequest), again(kAtomicRequest);
@@ -156,7 +156,7 @@ TEST(Header, E53_AnAtomicRequestIsReadAsItWasWritten) {
 }
 
 // proves: E-53
-TEST(Header, E53_AtomicsAreOfOneSegmentAndOneLength) {
+TEST(Header, AtomicsAreOfOneSegmentAndOneLength) {
   for (const char* name : {"H1", "H2"}) {
     const Bytes whole = ulpdu(name);
     EXPECT_EQ(violation_of(whole), Violation::None);
@@ -176,7 +176,7 @@ TEST(Header, E53_AtomicsAreOfOneSegmentAndOneLength) {
 }
 
 // proves: E-53
-TEST(Header, E53_ImmediateDataIsTheBeginningOfItsMessageInOnePiece) {
+TEST(Header, ImmediateDataIsTheBeginningOfItsMessageInOnePiece) {
   const Bytes whole = ulpdu("H3");
   for (std::size_t n = 18; n < 26; ++n) {
     EXPECT_EQ(violation_of(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n))),

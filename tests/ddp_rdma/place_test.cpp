@@ -32,7 +32,8 @@ TEST_F(Placement, EveryLengthArrivesWholeAndNothingElseChanges) {
   }
 }
 
-TEST_F(Placement, SendGoesToThePiecesOfItsReceiveAlsoOutOfOrder_R88) {
+// proves: R-88
+TEST_F(Placement, SendGoesToThePiecesOfItsReceiveAlsoOutOfOrder) {
   post_receive(1, 0, 64);
   post_receive(2, {{address(bytes.data() + 100), 7, key},
                    {0, 0, 0},
@@ -113,7 +114,8 @@ struct FaultPage {
   }
 };
 
-TEST_F(Placement, LastOctetsAreStoredAfterTheRest_E13) {
+// proves: E-13
+TEST_F(Placement, LastOctetsAreStoredAfterTheRest) {
   auto* memory = static_cast<std::uint8_t*>(
       mmap(nullptr, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);

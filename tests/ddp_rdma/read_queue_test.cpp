@@ -9,7 +9,8 @@ ReadRequest request(std::uint32_t n) {
   return {n, n + 1, n + 2, n + 3, n + 4};
 }
 
-TEST(ReadQueue, RequestThreeIsPlacedWhileTwoIsMissing_R89) {
+// proves: R-89
+TEST(ReadQueue, RequestThreeIsPlacedWhileTwoIsMissing) {
   BufferPool pool;
   ReadQueue q(&pool);
   q.set_limit(4);
@@ -26,7 +27,8 @@ TEST(ReadQueue, RequestThreeIsPlacedWhileTwoIsMissing_R89) {
   EXPECT_EQ(q.request(2).source_to, 6u);
 }
 
-TEST(ReadQueue, CapacityIsTheNegotiatedMaximum_R90) {
+// proves: R-90
+TEST(ReadQueue, CapacityIsTheNegotiatedMaximum) {
   BufferPool pool;
   ReadQueue q(&pool);
   q.set_limit(3);  // no power of two
@@ -74,7 +76,8 @@ TEST(ReadQueue, OwnsNothingWhenEmpty_P7) {
   }
 }
 
-TEST(ReadQueue, SurvivesTheWrapOfTheMsn_E14) {
+// proves: E-14
+TEST(ReadQueue, SurvivesTheWrapOfTheMsn) {
   BufferPool pool;
   ReadQueue q(&pool, 0xFFFFFFF0);
   q.set_limit(3);

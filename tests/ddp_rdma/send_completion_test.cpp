@@ -80,7 +80,8 @@ struct Fixture {
   MessageCounts hole;
 };
 
-TEST(SendCompletion, Method1WritesEachWqeAndOneCqeEach_R103_Q30) {
+// proves: R-103
+TEST(SendCompletion, Method1WritesEachWqeAndOneCqeEach_Q30) {
   for (const bool ordered : {false, true}) {
     Fixture f(CompletionMethod::PerSend);
     if (ordered) {
@@ -103,7 +104,8 @@ TEST(SendCompletion, Method1WritesEachWqeAndOneCqeEach_R103_Q30) {
   }
 }
 
-TEST(SendCompletion, Method2OneCqeForTheRunBehindTheHole_R104) {
+// proves: R-104
+TEST(SendCompletion, Method2OneCqeForTheRunBehindTheHole) {
   Fixture f(CompletionMethod::Shared, 0);
   for (std::uint32_t m = 2; m <= 21; ++m) f.behind(m);
   f.in_order(1);
@@ -118,7 +120,8 @@ TEST(SendCompletion, Method2OneCqeForTheRunBehindTheHole_R104) {
   EXPECT_EQ(f.poll().size(), 21u);
 }
 
-TEST(SendCompletion, Method2InOrderUpdatesNoWqe_R106) {
+// proves: R-106
+TEST(SendCompletion, Method2InOrderUpdatesNoWqe) {
   Fixture f(CompletionMethod::Shared, 0);
   for (std::uint32_t m = 1; m <= 30; ++m) f.in_order(m);
   EXPECT_EQ(f.writes().wqe, 0u);
@@ -128,7 +131,8 @@ TEST(SendCompletion, Method2InOrderUpdatesNoWqe_R106) {
 
 // M >= N: N CQEs and no WQE; M = 0: N WQEs and one CQE; between: N - M WQEs and M + 1 CQEs,
 // N + 1 in all, when the stored ones are one run.
-TEST(SendCompletion, Method2NeverWritesMoreThanNPlus1_R105_Q26) {
+// proves: R-105
+TEST(SendCompletion, Method2NeverWritesMoreThanNPlus1_Q26) {
   constexpr std::uint32_t kN = 12;
   for (std::uint32_t m = 0; m <= kN + 2; ++m) {
     Fixture f(CompletionMethod::Shared, m);
@@ -160,7 +164,8 @@ TEST(SendCompletion, ThresholdIsPerConnectionAndFreeAgainAfterDelivery_Q26) {
   EXPECT_EQ(f.writes().wqe, 2u) << "M have room again";
 }
 
-TEST(SendCompletion, ReferenceCounterDropsByOneAPollAndTheCqeLeavesAtZero_R107) {
+// proves: R-107
+TEST(SendCompletion, ReferenceCounterDropsByOneAPollAndTheCqeLeavesAtZero) {
   Fixture f(CompletionMethod::Shared, 0);
   f.in_order(1);
   for (std::uint32_t k = 3; k <= 7; ++k) f.behind(k);
@@ -181,7 +186,8 @@ TEST(SendCompletion, ReferenceCounterDropsByOneAPollAndTheCqeLeavesAtZero_R107) 
   EXPECT_FALSE(f.cq->peek(&cqe));
 }
 
-TEST(SendCompletion, FullAndPartialPollTheSame_R108) {
+// proves: R-108
+TEST(SendCompletion, FullAndPartialPollTheSame) {
   const Opcode ops[] = {Opcode::Send, Opcode::SendSe};
   std::vector<std::vector<Cqe>> all;
   for (const auto& [method, m] : {std::pair{CompletionMethod::PerSend, 0u},
@@ -220,7 +226,8 @@ TEST(SendCompletion, AHoleWithoutSendsPlacesNoCqe) {
   EXPECT_EQ(f.writes().cqe, 0u);
 }
 
-TEST(SendCompletion, OneCqOfManyQueuePairsMixesWithoutLoss_R110) {
+// proves: R-110
+TEST(SendCompletion, OneCqOfManyQueuePairsMixesWithoutLoss) {
   CompletionQueue cq(1024);
   Fixture a(CompletionMethod::Shared, 0, 64, &cq, 1), b(CompletionMethod::PerSend, 0, 64, &cq, 2),
       c(CompletionMethod::Shared, 4, 64, &cq, 3);

@@ -14,7 +14,8 @@ class Ending : public SenderFixture {
   std::uint32_t uses(std::uint32_t stag) { return end.memory.at_index(stag)->uses; }
 };
 
-TEST_F(Ending, KeptRequestsCompleteWhenHandedToTcp_E23) {
+// proves: E-23
+TEST_F(Ending, KeptRequestsCompleteWhenHandedToTcp) {
   ASSERT_EQ(post(WrOp::Write, 100, 1), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Send, 10, 2, kSignaled | kInline), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Send, 0, 3), verbs::Post::Ok);
@@ -25,7 +26,8 @@ TEST_F(Ending, KeptRequestsCompleteWhenHandedToTcp_E23) {
   EXPECT_EQ(ids(), (Ids{1, 2, 3}));
 }
 
-TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedOver_E23) {
+// proves: E-23
+TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedOver) {
   StreamConfig c = config();
   c.keep_below = 10000;
   End other(c);
@@ -58,7 +60,8 @@ TEST_F(Ending, KeptRequestOfSeveralFpdusCompletesWhenAllAreHandedOver_E23) {
   EXPECT_EQ(other.completions.size(), 1u);
 }
 
-TEST_F(Ending, OthersCompleteWhenAcknowledgedAndAllInPostingOrder_E23) {
+// proves: E-23
+TEST_F(Ending, OthersCompleteWhenAcknowledgedAndAllInPostingOrder) {
   ASSERT_EQ(post(WrOp::Write, 3000, 1), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Write, 10, 2), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Write, 257, 3), verbs::Post::Ok);
@@ -86,7 +89,8 @@ TEST_F(Ending, UnsignaledRequestsCompleteSilentlyAndFreeTheirSlots) {
   EXPECT_EQ(end.completions.size(), 10u);
 }
 
-TEST_F(Ending, UsesAreCountedWhileUnacknowledged_E25) {
+// proves: E-25
+TEST_F(Ending, UsesAreCountedWhileUnacknowledged) {
   ASSERT_EQ(post(WrOp::Write, 3000), verbs::Post::Ok);
   EXPECT_EQ(uses(key), 0u) << "queued requests fail when reached; they need no count";
   go();
@@ -128,7 +132,8 @@ class Detaching : public Ending {
   std::uint32_t stag = 0;
 };
 
-TEST_F(Detaching, UnacknowledgedFpdusAreCopiedFirst_E25) {
+// proves: E-25
+TEST_F(Detaching, UnacknowledgedFpdusAreCopiedFirst) {
   ASSERT_EQ(post_own(WrOp::Write, 4000, 1), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Write, 4000, 2), verbs::Post::Ok);
   while (go() != 0) {

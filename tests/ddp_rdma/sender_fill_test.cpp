@@ -23,7 +23,8 @@ class Filling : public SenderFixture {
   }
 };
 
-TEST_F(Filling, LargeWritesAreRebuiltFromMemoryWithoutACopy_E21) {
+// proves: E-21
+TEST_F(Filling, LargeWritesAreRebuiltFromMemoryWithoutACopy) {
   ASSERT_EQ(post(WrOp::Write, 1440), verbs::Post::Ok);
   ASSERT_EQ(go(), 1460u);
   EXPECT_EQ(s.kept_chunks(), 0u);
@@ -35,7 +36,8 @@ TEST_F(Filling, LargeWritesAreRebuiltFromMemoryWithoutACopy_E21) {
   EXPECT_EQ(s.kept_chunks(), 0u);
 }
 
-TEST_F(Filling, SmallAndInlinePayloadIsACopy_E22) {
+// proves: E-22
+TEST_F(Filling, SmallAndInlinePayloadIsACopy) {
   ASSERT_EQ(post(WrOp::Write, 256), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Send, 200, 0, kInline), verbs::Post::Ok);
   std::fill(source.begin(), source.begin() + 100, 1);  // Writes are read when sent, inline is not
@@ -46,7 +48,8 @@ TEST_F(Filling, SmallAndInlinePayloadIsACopy_E22) {
   EXPECT_NE(fpdus()[1].payload[0], 1);
 }
 
-TEST_F(Filling, ReadResponsesAreCopies_E22) {
+// proves: E-22
+TEST_F(Filling, ReadResponsesAreCopies) {
   request_read(3000, 500);
   const std::uint32_t a = go(), b = go();
   EXPECT_EQ(Octets(fpdus()[0].payload.begin(), fpdus()[0].payload.end()),
@@ -56,7 +59,8 @@ TEST_F(Filling, ReadResponsesAreCopies_E22) {
   EXPECT_EQ(resend(a, b), sent(a, b));
 }
 
-TEST_F(Filling, PartlyAcknowledgedOrRecutFpduBecomesACopyFirst_E22) {
+// proves: E-22
+TEST_F(Filling, PartlyAcknowledgedOrRecutFpduBecomesACopyFirst) {
   ASSERT_EQ(post(WrOp::Write, 1440), verbs::Post::Ok);
   ASSERT_EQ(go(), 1460u);
   ack(700);
@@ -93,7 +97,8 @@ TEST_F(Filling, CutFpduIsOneMomentOfItsSource) {
   EXPECT_EQ(fpdus().size(), 1u) << "the CRC is that of all its octets";
 }
 
-TEST_F(Filling, RetransmissionKeepsTheOriginalBoundaries_E24) {
+// proves: E-24
+TEST_F(Filling, RetransmissionKeepsTheOriginalBoundaries) {
   for (const std::uint32_t len : {1000u, 300u, 40u, 1440u, 5u}) {
     ASSERT_EQ(post(WrOp::Write, len), verbs::Post::Ok);
   }
@@ -315,7 +320,8 @@ TEST_F(Viewing, AreWhatFillWritesWithoutACopy) {
   EXPECT_EQ(ids(), (Ids{4096, 5001, 30002, 60003}));
 }
 
-TEST_F(Viewing, AreNotGivenWithACrcNorOfWhatIsKeptNorOfMany_E20_E22) {
+// proves: E-20, E-22
+TEST_F(Viewing, AreNotGivenWithACrcNorOfWhatIsKeptNorOfMany) {
   ASSERT_EQ(post(WrOp::Write, 200), verbs::Post::Ok);
   const std::uint32_t small = cut(0).len;
   EXPECT_FALSE(s.view(StreamOffset(0), small, 1, &seen, &skip));
@@ -328,7 +334,8 @@ TEST_F(Viewing, AreNotGivenWithACrcNorOfWhatIsKeptNorOfMany_E20_E22) {
   EXPECT_FALSE(view(small, two / 2));
 }
 
-TEST_F(Viewing, OfARegionThatHasGoneAreNotGiven_E25) {
+// proves: E-25
+TEST_F(Viewing, OfARegionThatHasGoneAreNotGiven) {
   ASSERT_EQ(post(WrOp::Write, 9000), verbs::Post::Ok);
   const std::uint32_t len = cut(0).len;
   s.detach_region(key);

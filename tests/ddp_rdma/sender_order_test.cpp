@@ -142,7 +142,8 @@ TEST_F(SendingOrder, ReadsBeyondOrdStallWhatIsBehindThem) {
   EXPECT_EQ(fpdus()[2].header.msn, 3u);
 }
 
-TEST_F(SendingOrder, SendBehindAnOpenReadWaitsForIt_R112) {
+// proves: R-112
+TEST_F(SendingOrder, SendBehindAnOpenReadWaitsForIt) {
   ASSERT_EQ(post(WrOp::Read, 10, 1), verbs::Post::Ok);
   ASSERT_EQ(post(WrOp::Send, 10, 2), verbs::Post::Ok);
   go();

@@ -92,7 +92,8 @@ TEST_F(Running, OnlyTheMiddleOfAMessageInOnePieceOfMemoryIsARun) {
   EXPECT_FALSE(may());
 }
 
-TEST_F(Running, MemoryThatWasDeregisteredIsNotRead_E25) {
+// proves: E-25
+TEST_F(Running, MemoryThatWasDeregisteredIsNotRead) {
   ASSERT_EQ(post(WrOp::Write, 1440 * 4), verbs::Post::Ok);
   ASSERT_EQ(go(), 1460u);
   s.detach_region(key);
@@ -100,7 +101,8 @@ TEST_F(Running, MemoryThatWasDeregisteredIsNotRead_E25) {
   EXPECT_FALSE(s.begin_run(StreamOffset(1460), kEmss, &run));
 }
 
-TEST_F(Running, ReadResponsesAreCopiedOneByOne_E22) {
+// proves: E-22
+TEST_F(Running, ReadResponsesAreCopiedOneByOne) {
   request_read(1440 * 4);
   ASSERT_EQ(go(), 1460u);
   SendRun run;

@@ -100,7 +100,8 @@ TEST_F(Sending, MessageThatDoesNotFitTheRoomBeginsTheNextSegment) {
   EXPECT_EQ(go(), mpa::fpdu_size(1014));
 }
 
-TEST_F(Sending, NoFpduIsCutForAWindowThatIsTooSmallNow_E24) {
+// proves: E-24
+TEST_F(Sending, NoFpduIsCutForAWindowThatIsTooSmallNow) {
   ASSERT_EQ(post(WrOp::Write, 5000), verbs::Post::Ok);
   EXPECT_EQ(go(1000), 0u);
   EXPECT_EQ(wire.log.size(), 0u);

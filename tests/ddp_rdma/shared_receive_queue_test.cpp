@@ -101,7 +101,8 @@ TEST_F(SharedStreams, ReceivesGoToWhoComesFirst) {
   EXPECT_EQ(admit(*streams[0], send_segment_of(3, 0, Octets(8)), true).what, Admit::NoReceive);
 }
 
-TEST_F(SharedStreams, OutOfOrderEarlierSendsKeepEarlierReceives_E15) {
+// proves: E-15
+TEST_F(SharedStreams, OutOfOrderEarlierSendsKeepEarlierReceives) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   Stream& s = *streams[0];
   MessageCounts hole = put(s, send_segment_of(3, 0, Octets(8, 3)), false);
@@ -119,7 +120,8 @@ TEST_F(SharedStreams, OutOfOrderEarlierSendsKeepEarlierReceives_E15) {
   EXPECT_EQ(shared.pool.in_use(), 0u);
 }
 
-TEST_F(SharedStreams, BeyondWhatIsPostedThereIsNoReceive_R114) {
+// proves: R-114
+TEST_F(SharedStreams, BeyondWhatIsPostedThereIsNoReceive) {
   post(0);
   post(1);
   EXPECT_EQ(admit(*streams[0], send_segment_of(3, 0, Octets(8)), false).what, Admit::NoReceive);
@@ -127,7 +129,8 @@ TEST_F(SharedStreams, BeyondWhatIsPostedThereIsNoReceive_R114) {
   EXPECT_EQ(queue.available(), 2u) << "admission changes nothing";
 }
 
-TEST_F(SharedStreams, BindingSurvivesADowngrade_E15) {
+// proves: E-15
+TEST_F(SharedStreams, BindingSurvivesADowngrade) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   Stream& s = *streams[0];
   put(s, send_segment_of(2, 0, Octets(8, 2)), false);
@@ -139,7 +142,8 @@ TEST_F(SharedStreams, BindingSurvivesADowngrade_E15) {
   EXPECT_EQ(bytes[32], 2) << "the same octets in the same place";
 }
 
-TEST_F(SharedStreams, AnEndAfterADowngradeIsNotTheOldOne_R48) {
+// proves: R-48
+TEST_F(SharedStreams, AnEndAfterADowngradeIsNotTheOldOne) {
   for (std::uint64_t i = 0; i < 4; ++i) post(i);
   Stream& s = *streams[0];
   put(s, send_segment_of(2, 0, Octets(8, 2)), false);
@@ -210,7 +214,8 @@ TEST_F(SharedStreams, RunsOfNeighboursAreOneReport) {
 
 // Many streams, any order of arrival, receives posted as they come back: each Send lands in one
 // receive, in its stream's order.
-TEST_F(SharedStreams, RandomArrivalsOfManyStreams_R88) {
+// proves: R-88
+TEST_F(SharedStreams, RandomArrivalsOfManyStreams) {
   Rng rng(11);
   std::uint64_t posted = 0;
   for (; posted < 48; ++posted) post(posted % 64);

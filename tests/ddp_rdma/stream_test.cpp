@@ -34,7 +34,8 @@ INSTANTIATE_TEST_SUITE_P(Framing, StreamPolicies,
                            return name;
                          });
 
-TEST_P(StreamPolicies, RebuiltAndRecutSegmentsAreThoseSentFirst_R102) {
+// proves: R-102
+TEST_P(StreamPolicies, RebuiltAndRecutSegmentsAreThoseSentFirst) {
   for (const bool cut : {false, true}) {
     Options o;
     o.policy = GetParam();
@@ -54,7 +55,8 @@ TEST(Stream, SegmentsCutAnywhereGiveTheSame) {
   run_seeds(2000, 25, o);
 }
 
-TEST(Stream, OutOfOrderSegmentsGiveTheSame_R102) {
+// proves: R-102
+TEST(Stream, OutOfOrderSegmentsGiveTheSame) {
   Options o;
   o.out_of_order = true;
   run_seeds(3000, 40, o);
@@ -67,7 +69,8 @@ TEST(Stream, OutOfOrderAndCutGiveTheSame) {
   run_seeds(4000, 25, o);
 }
 
-TEST(Stream, MessageNumbersWrap_E14) {
+// proves: E-14
+TEST(Stream, MessageNumbersWrap) {
   Options o;
   o.first_msn = 0xFFFFFFF0;
   o.out_of_order = true;

@@ -21,7 +21,8 @@ Error error_of(Violation v) {
 }
 
 // The registered codes (RFC 5040 4.8, RFC 5041 7.2, RFC 5044 8, RFC 6581 8), one by one.
-TEST(ViolationTable, CodesAreThoseOfTheRfcs_E36) {
+// proves: E-36
+TEST(ViolationTable, CodesAreThoseOfTheRfcs) {
   const std::map<Violation, Error> want = {
       {Violation::TaggedInvalidStag, {1, 1, 0x00}},
       {Violation::TaggedBounds, {1, 1, 0x01}},

@@ -20,7 +20,8 @@ Instant at(std::int64_t us) {
   return Instant() + Duration::us(us);
 }
 
-TEST(Absence, E51_IsNoticed) {
+// proves: E-51
+TEST(Absence, IsNoticed) {
   Absence absence;
   ASSERT_GE(absence.fd(), 0);
   absence.begin(at(1'000'000));
@@ -29,7 +30,8 @@ TEST(Absence, E51_IsNoticed) {
 }
 
 // Put off by who is there, but not at each of its polls: that is a system call.
-TEST(Absence, E51_IsPutOffNowAndThen) {
+// proves: E-51
+TEST(Absence, IsPutOffNowAndThen) {
   Absence absence;
   // What is put off would go off in its turn: on a busy machine it may have before it is looked at,
   // but not each time.

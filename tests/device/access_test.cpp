@@ -52,7 +52,8 @@ class Access : public ::testing::Test {
   }
 };
 
-TEST_F(Access, AC5_AListenerHasTheSettingsOrWhatItsProgramSaysInstead) {
+// proves: AC-5
+TEST_F(Access, AListenerHasTheSettingsOrWhatItsProgramSaysInstead) {
   RoceEnd server = open({{"deny", "127.0.0.2/31"}, {"allow", "127.0.0.0/8"}});
   auto usual = server.device.listen(0);
   ASSERT_TRUE(usual.ok());
@@ -66,7 +67,8 @@ TEST_F(Access, AC5_AListenerHasTheSettingsOrWhatItsProgramSaysInstead) {
   EXPECT_EQ(server.device.stats().peers_denied, 2u);
 }
 
-TEST_F(Access, AC5_LimitsAreOfEachListenerForItself) {
+// proves: AC-5
+TEST_F(Access, LimitsAreOfEachListenerForItself) {
   RoceEnd server = open({{"listener_connections", "1"}});
   auto first = server.device.listen(0), second = server.device.listen(0);
   ASSERT_TRUE(first.ok() && second.ok());
@@ -90,7 +92,8 @@ TEST_F(Access, AC5_LimitsAreOfEachListenerForItself) {
   EXPECT_GE(server.device.stats().peers_over_limit, 2u);
 }
 
-TEST_F(Access, AC5_WhatIsNoRuleIsRefusedAndNothingIsBound) {
+// proves: AC-5
+TEST_F(Access, WhatIsNoRuleIsRefusedAndNothingIsBound) {
   RoceEnd server = open({});
   const auto refused = [&](const AccessOptions& access) {
     BindOptions o;
@@ -119,7 +122,8 @@ TEST_F(Access, AC5_WhatIsNoRuleIsRefusedAndNothingIsBound) {
   EXPECT_TRUE(server.device.bind("127.0.0.1:0", fine).ok());
 }
 
-TEST_F(Access, AC2_WhoIsTurnedAwayIsNamedInTheLog) {
+// proves: AC-2
+TEST_F(Access, WhoIsTurnedAwayIsNamedInTheLog) {
   char name[] = "/tmp/urnic-access-XXXXXX";
   ASSERT_NE(mkdtemp(name), nullptr);
   const std::string log = std::string(name) + "/log";
@@ -138,7 +142,8 @@ TEST_F(Access, AC2_WhoIsTurnedAwayIsNamedInTheLog) {
 
 class RoceAccess : public RoceDevices {};
 
-TEST_P(RoceAccess, AC5_AListenerOfRoceHasTheSettingsOrWhatItsProgramSaysInstead) {
+// proves: AC-5
+TEST_P(RoceAccess, AListenerOfRoceHasTheSettingsOrWhatItsProgramSaysInstead) {
   open({{"deny", "10.77.0.1"}});
   const auto listen = [&](bool its_own) {
     BindOptions o;

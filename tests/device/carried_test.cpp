@@ -71,7 +71,7 @@ class Carried : public test::WiredEnds {
 // pause: a busy machine has few of them. An ACK of its own for each Write would make it four
 // segments a round in all of them.
 // proves: E-7, if undisturbed
-TEST_P(Carried, E7_OneFrameEachWayIsAllThereIs) {
+TEST_P(Carried, OneFrameEachWayIsAllThereIs) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   const MemoryRegion at_server = server.add(test::kAllRights);
   const MemoryRegion at_client = client.add(test::kAllRights);

@@ -152,7 +152,7 @@ struct Destroy : ::testing::TestWithParam<const char*> {
 
 // Nobody drives the client until queue pair and memory are gone, so nothing has gone out before.
 // proves: E-50
-TEST_P(Destroy, E50_BehindADisconnectWhatWasPostedGoesOutThoughItsMemoryIsGone) {
+TEST_P(Destroy, BehindADisconnectWhatWasPostedGoesOutThoughItsMemoryIsGone) {
   reopen_client_with("progress", "poll");
   connect();
   write_all();
@@ -182,7 +182,7 @@ TEST_P(Destroy, BehindADisconnectItGoesOutBesideAThreadThatDrives) {
 }
 
 // proves: E-50
-TEST_P(Destroy, E50_TheLastHandleOfTheDeviceWaitsForIt) {
+TEST_P(Destroy, TheLastHandleOfTheDeviceWaitsForIt) {
   Event end;
   the_last_handle_goes_with("progress", "poll", &end);  // nobody else drives it
   EXPECT_EQ(end.kind, EventKind::disconnected) << end.error.message;
@@ -192,13 +192,13 @@ TEST_P(Destroy, E50_TheLastHandleOfTheDeviceWaitsForIt) {
 // the ACK of the peer's FIN, goes with it: how the peer ends says nothing.)
 struct DestroySlowly : Destroy {};
 // proves: E-50
-TEST_P(DestroySlowly, E50_TheLastHandleOfTheDeviceWaitsAsLongAsItGetsOn) {
+TEST_P(DestroySlowly, TheLastHandleOfTheDeviceWaitsAsLongAsItGetsOn) {
   Event end;
   the_last_handle_goes_with("faults", "rate=64mbit", &end);
 }
 
 // proves: E-50
-TEST_P(Destroy, E50_WithoutADisconnectItIsAnAbort) {
+TEST_P(Destroy, WithoutADisconnectItIsAnAbort) {
   connect();
   client->qp = QueuePair();
   const auto end = server->next();
@@ -209,7 +209,7 @@ TEST_P(Destroy, E50_WithoutADisconnectItIsAnAbort) {
 
 // The end was heard by the engine, and its event waits to be fetched.
 // proves: E-50
-TEST_P(Destroy, E50_NoEventOfAQueuePairThatIsGoneIsHeard) {
+TEST_P(Destroy, NoEventOfAQueuePairThatIsGoneIsHeard) {
   connect();
   server->qp.abort();
   for (int i = 0; i < 5000 && client->qp.state() != QpState::error; ++i) {
@@ -223,7 +223,7 @@ TEST_P(Destroy, E50_NoEventOfAQueuePairThatIsGoneIsHeard) {
 
 // Of a completion queue, whose events go where those of the device do.
 // proves: E-47
-TEST_P(Destroy, E47_NoEventOfACompletionQueueThatIsGoneIsHeard) {
+TEST_P(Destroy, NoEventOfACompletionQueueThatIsGoneIsHeard) {
   ASSERT_TRUE(client->device.deliver_events(client->events, this).ok());
   int mine = 0;
   auto small = client->device.create_cq(1, &mine);
@@ -275,7 +275,8 @@ TEST_P(Destroy, CompletionsStayUnlessTheyAreDiscarded) {
 }
 
 // Reset is asked for, also right behind creation and out of an end, and it all begins again.
-TEST_P(Destroy, IB106_ResetInitConnectedErrorRoundAndRound) {
+// proves: IB-106
+TEST_P(Destroy, ResetInitConnectedErrorRoundAndRound) {
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     for (End* end : {&*server, &*client}) {
@@ -312,7 +313,7 @@ TEST_P(Destroy, IB106_ResetInitConnectedErrorRoundAndRound) {
 // Programs take what is neither `established` nor an orderly end for a loss. What says nothing of
 // the connection comes to those who ask for it.
 // proves: E-50
-TEST_P(Destroy, E50_AsynchronousEventsAreForThoseWhoAsk) {
+TEST_P(Destroy, AsynchronousEventsAreForThoseWhoAsk) {
   for (const bool asked : {false, true}) {
     server->make_qp(asked);
     client->make_qp();

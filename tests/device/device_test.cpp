@@ -201,7 +201,8 @@ TEST_F(Pair, ARequestWhosePeerGaveUpAcceptsNobodyElse) {
   asks.join();
 }
 
-TEST_F(Pair, IdleConnectionUsesNoCpu_E39) {
+// proves: E-39
+TEST_F(Pair, IdleConnectionUsesNoCpu) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "ThreadSanitizer has a thread of its own that wakes";
 #endif
@@ -242,7 +243,8 @@ TEST_F(Pair, DeregisteredMemoryIsRefusedRemotely) {
 
 // Four threads post Sends to one queue pair and two post the receives, while others poll and a
 // background thread may drive: every request completes exactly once, each thread's in its order.
-TEST_F(Pair, ThreadsShareAQueuePair_E28) {
+// proves: E-28
+TEST_F(Pair, ThreadsShareAQueuePair) {
   for (const char* progress : {"auto", "thread", "poll"}) {
     server = Device();
     client = Device();

@@ -27,7 +27,7 @@ struct CrowdedDriver : ObservedDriver {
 };
 
 // proves: E-51
-TEST_F(CrowdedDriver, E51_PollsInVainSleepOnACoreThatIsNeeded) {
+TEST_F(CrowdedDriver, PollsInVainSleepOnACoreThatIsNeeded) {
   doze = Duration::us(200);
   drive();
   ASSERT_TRUE(poll_until_watched());
@@ -49,7 +49,7 @@ TEST_F(CrowdedDriver, TheyDoNotWhereTheyAreToldNotTo) {
 
 // One that may sleep for long is woken by what comes, and brings it itself.
 // proves: E-51
-TEST_F(CrowdedDriver, E51_WhatComesWakesAPollThatSleeps) {
+TEST_F(CrowdedDriver, WhatComesWakesAPollThatSleeps) {
   doze = kLong;
   drive();
   ASSERT_TRUE(poll_until_watched());
@@ -69,7 +69,7 @@ TEST_F(CrowdedDriver, E51_WhatComesWakesAPollThatSleeps) {
 // What falls due does as well. Told by rounds in which a poll slept: on a busy machine it may have
 // a core for itself, or the driver's thread sees to what falls due and nothing wakes the poll.
 // proves: E-51, if undisturbed
-TEST_F(CrowdedDriver, E51_ItSleepsNoLongerThanTheNextDeadline) {
+TEST_F(CrowdedDriver, ItSleepsNoLongerThanTheNextDeadline) {
   doze = kLong;
   unsigned sooner = 0, later = 0;
   for (int round = 0; round < 8 && sooner == 0 && later < 2; ++round) {

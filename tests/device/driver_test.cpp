@@ -64,7 +64,8 @@ struct DriverTest : ::testing::Test {
   verbs::QueuePair* qp;
 };
 
-TEST_F(DriverTest, RingingNeverWaitsForABurst_E28) {
+// proves: E-28
+TEST_F(DriverTest, RingingNeverWaitsForABurst) {
   auto driver = drive(Progress::Poll);
   std::promise<void> inside, leave;
   std::thread burst([&] {
@@ -86,7 +87,8 @@ TEST_F(DriverTest, RingingNeverWaitsForABurst_E28) {
   EXPECT_FALSE(qp->rung.load()) << "what is posted from now on rings again";
 }
 
-TEST_F(DriverTest, DoorbellAtTheEndOfABurstIsNotLost_E28) {
+// proves: E-28
+TEST_F(DriverTest, DoorbellAtTheEndOfABurstIsNotLost) {
   auto driver = drive(Progress::Poll);
   constexpr int kRounds = 3000;
   std::atomic<int> round{0}, left{0};
@@ -116,7 +118,8 @@ TEST_F(DriverTest, DoorbellAtTheEndOfABurstIsNotLost_E28) {
   owner.join();
 }
 
-TEST_F(DriverTest, SleepingThreadAnswersDoorbells_E28) {
+// proves: E-28
+TEST_F(DriverTest, SleepingThreadAnswersDoorbells) {
   auto driver = drive(Progress::Thread);
   for (int i = 0; i < 50; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(i % 3));
@@ -129,7 +132,8 @@ TEST_F(DriverTest, SleepingThreadAnswersDoorbells_E28) {
   }
 }
 
-TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway_E28) {
+// proves: E-28
+TEST_F(DriverTest, ManyThreadsPostToTheirQueuePairsAndTakeThemAway) {
   auto driver = drive(Progress::Thread);
   constexpr int kThreads = 4, kPosts = 2000;
   std::atomic<int> done{0};
@@ -173,7 +177,7 @@ void arrive_at(port::Port* from) {
 }
 
 // proves: E-51
-TEST_F(DriverTest, E51_WhoPostsWithoutAPauseServesArrivals) {
+TEST_F(DriverTest, WhoPostsWithoutAPauseServesArrivals) {
   auto driver = drive(Progress::Poll);  // nobody else does
   for (std::uint64_t round = 1; round <= 3; ++round) {
     arrive_at(&peer);
@@ -250,7 +254,7 @@ struct Watched : DriverTest {
 };
 
 // proves: E-51
-TEST_F(Watched, E51_IsServedWhileTheThreadSleeps) {
+TEST_F(Watched, IsServedWhileTheThreadSleeps) {
   start(Progress::Thread, {});
   // What the interface does by itself in the beginning is over: nothing else wakes the thread.
   std::uint64_t before = driver->sleeps();
@@ -263,13 +267,13 @@ TEST_F(Watched, E51_IsServedWhileTheThreadSleeps) {
 }
 
 // proves: E-51
-TEST_F(Watched, E51_IsServedByAThreadThatNeverSleeps) {
+TEST_F(Watched, IsServedByAThreadThatNeverSleeps) {
   start(Progress::Thread, Duration::s(1000));
   EXPECT_TRUE(ask([] {}));
 }
 
 // proves: E-51
-TEST_F(Watched, E51_IsServedByAnApplicationThatPollsAlone) {
+TEST_F(Watched, IsServedByAnApplicationThatPollsAlone) {
   start(Progress::Poll, {});
   EXPECT_TRUE(ask([&] { driver->app_poll(); }));
 }
@@ -278,7 +282,7 @@ std::atomic<int> signals{0};
 
 // A signal for the process is the caller's, however the caller takes it: our thread never does.
 // proves: E-28
-TEST_F(DriverTest, E28_TheCallersSignalsAreNotDeliveredToTheThread) {
+TEST_F(DriverTest, TheCallersSignalsAreNotDeliveredToTheThread) {
   auto driver = drive(Progress::Thread);
   struct sigaction count {
   }, old;
@@ -299,7 +303,8 @@ TEST_F(DriverTest, E28_TheCallersSignalsAreNotDeliveredToTheThread) {
 
 // Whoever hears that a connection is established may post at once, while the engine is still in the
 // call that told.
-TEST(Events, EstablishedIsToldWhenWorkMayBePosted_E28) {
+// proves: E-28
+TEST(Events, EstablishedIsToldWhenWorkMayBePosted) {
   struct Watch : NoHooks {
     void on_cm_event(CmEvent e) override {
       if (e.kind == CmEvent::Kind::ConnectRequest) request = e.connection;

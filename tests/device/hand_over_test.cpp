@@ -156,7 +156,7 @@ TEST_F(HandOver, WhoPollsAllTheTimeIsLeftAlone) {
 // It is the polls that put off the alarm by which the thread notices that they have ended, not the
 // thread, which would have to get up for it.
 // proves: E-51
-TEST_F(HandOver, E51_PollsPutTheThreadsAlarmOff) {
+TEST_F(HandOver, PollsPutTheThreadsAlarmOff) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   const int wake = dup(0), timer = dup(0);  // the numbers that the driver's get
   close(wake);
@@ -190,7 +190,7 @@ TEST_F(HandOver, E51_PollsPutTheThreadsAlarmOff) {
 }
 
 // proves: E-51
-TEST_F(HandOver, E51_APollThatReceivedLeavesThePortArmed) {
+TEST_F(HandOver, APollThatReceivedLeavesThePortArmed) {
   seen.deaf = true;
   drive();
   ASSERT_TRUE(sleeps_for_long());
@@ -205,7 +205,7 @@ TEST_F(HandOver, E51_APollThatReceivedLeavesThePortArmed) {
 }
 
 // proves: E-51
-TEST_F(HandOver, E51_TheSleeperIsToldOfADeadlineBeforeTheOneItKnows) {
+TEST_F(HandOver, TheSleeperIsToldOfADeadlineBeforeTheOneItKnows) {
   seen.deaf = true;
   drive();
   ASSERT_TRUE(sleeps_for_long());
@@ -217,7 +217,7 @@ TEST_F(HandOver, E51_TheSleeperIsToldOfADeadlineBeforeTheOneItKnows) {
 // Who says before each poll that it is about to sleep does not poll all the time, however fast: not
 // where it would otherwise be known to, which a busy machine keeps it from now and then.
 // proves: E-51
-TEST_F(HandOver, E51_WhoSaysThatItSleepsIsNotBelievedToPoll) {
+TEST_F(HandOver, WhoSaysThatItSleepsIsNotBelievedToPoll) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   seen.deaf = true;
   drive();
@@ -251,7 +251,7 @@ std::uint64_t pending(int fd) {
 // The thread is held in its nap, so that it cannot find out by itself. It may be met elsewhere, and
 // the application may be put aside: then once more.
 // proves: E-51
-TEST_F(HandOver, E51_AWatchingThreadIsWokenByWhoIsAboutToSleep) {
+TEST_F(HandOver, AWatchingThreadIsWokenByWhoIsAboutToSleep) {
   if (kInstrumented) GTEST_SKIP() << "a poll takes longer than what counts as back to back";
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

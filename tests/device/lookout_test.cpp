@@ -11,7 +11,7 @@ Instant at(std::int64_t us) {
 }
 
 // proves: E-51
-TEST(Lookout, E51_WaitsThatWereBriefAreLookedOutIn) {
+TEST(Lookout, WaitsThatWereBriefAreLookedOutIn) {
   Lookout l(Duration::us(50));
   EXPECT_EQ(l.begin(at(1)), Duration::us(50)) << "the first may be";
   l.ended(Duration::us(100));
@@ -22,7 +22,7 @@ TEST(Lookout, E51_WaitsThatWereBriefAreLookedOutIn) {
 }
 
 // proves: E-51
-TEST(Lookout, E51_WhereOthersNeedTheCoreNobodyLooksOutForAWhile) {
+TEST(Lookout, WhereOthersNeedTheCoreNobodyLooksOutForAWhile) {
   Lookout l(Duration::us(50));
   EXPECT_TRUE(l.goes_on(at(1000), at(1000) + Lookout::kPutAside - Duration::ns(1)));
   EXPECT_EQ(l.begin(at(1100)), Duration::us(50));
@@ -49,7 +49,7 @@ struct LookingOut : Lookouts {
 };
 
 // proves: E-51
-TEST_F(LookingOut, E51_ComesBeforeSleep) {
+TEST_F(LookingOut, ComesBeforeSleep) {
   drive();
   EXPECT_LT(sleeps(), kWaits / 4);
 }

@@ -87,7 +87,8 @@ struct Modify : ::testing::Test {
   Device server, client;
 };
 
-TEST_F(Modify, IB105_IB117_WhatIsTakenInEachState) {
+// proves: IB-105, IB-117
+TEST_F(Modify, WhatIsTakenInEachState) {
   End e(client);
   EXPECT_EQ(e.qp.state(), QpState::init);
   EXPECT_EQ(e.takes(), "r-");
@@ -102,7 +103,8 @@ TEST_F(Modify, IB105_IB117_WhatIsTakenInEachState) {
   EXPECT_EQ(e.statuses(4), "ffff") << "outstanding and later ones, both queues";
 }
 
-TEST_F(Modify, IB109_IB118_ARefusedMoveSaysWrongStateAndChangesNothing) {
+// proves: IB-109, IB-118
+TEST_F(Modify, ARefusedMoveSaysWrongStateAndChangesNothing) {
   End e(client);
   for (const QpState to : {QpState::rtr, QpState::rts, QpState::sqd, QpState::sqe}) {
     const auto moved = e.qp.modify(to);
@@ -166,7 +168,7 @@ TEST_F(Modify, ARefusedConnectIsNoneOfItsConnections) {
 }
 
 // proves: E-55
-TEST_F(Modify, E55_ThePeerMayDoWhatTheQueuePairAllowsUntilReset) {
+TEST_F(Modify, ThePeerMayDoWhatTheQueuePairAllowsUntilReset) {
   ASSERT_TRUE(server.wait_link(10000) && client.wait_link(10000));
   End s(server), c(client);
   std::vector<std::uint8_t> theirs(64), ours(64);

@@ -9,7 +9,8 @@ using test::kAllRights;
 
 class RegionsOnWire : public test::WiredEnds {};
 
-TEST_P(RegionsOnWire, E54_AreNamedByTheirIova) {
+// proves: E-54
+TEST_P(RegionsOnWire, AreNamedByTheirIova) {
   const MemoryRegion a = client.add(access_local_write, 0x1000);
   const MemoryRegion b = server.add(kAllRights, 0x2000);
   EXPECT_EQ(a.remote_address(), 0x1000u);
@@ -25,7 +26,8 @@ TEST_P(RegionsOnWire, E54_AreNamedByTheirIova) {
             WcStatus::remote_access);
 }
 
-TEST_P(RegionsOnWire, E54_AreWhatTheyWereLastRegisteredAs) {
+// proves: E-54
+TEST_P(RegionsOnWire, AreWhatTheyWereLastRegisteredAs) {
   const MemoryRegion a = client.add(access_local_write);
   MemoryRegion b = server.add(kAllRights);
   const std::uint32_t key = b.rkey();
@@ -66,7 +68,8 @@ TEST_P(RegionsOnWire, E54_AreWhatTheyWereLastRegisteredAs) {
 }
 
 // Unlike many adapters for iWARP: nothing of the program is written to by its key.
-TEST_P(RegionsOnWire, E16_ASinkNeedsNoRightButLocalWrite) {
+// proves: E-16
+TEST_P(RegionsOnWire, ASinkNeedsNoRightButLocalWrite) {
   const MemoryRegion a = client.add(access_local_write), b = server.add(access_remote_read);
   server.fill(9);
   EXPECT_EQ(client.done(Opcode::read,

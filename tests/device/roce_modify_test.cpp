@@ -130,7 +130,7 @@ TEST_P(RoceModify, WhatIsNotSpokenOrNotThereIsUnsupported) {
 }
 
 // proves: IB-122
-TEST_P(RoceModify, IB122_OverIwarpAttributesAreNotLookedAt) {
+TEST_P(RoceModify, OverIwarpAttributesAreNotLookedAt) {
   open();
   QueuePair qp = ends[0].make(Transport::iwarp);
   QpAttributes a;
@@ -235,7 +235,7 @@ TEST_P(RoceModify, APeerThatHasGoneIsTriedAndGivenUp) {
 
 // Idle, and without a timer of its own.
 // proves: E-43
-TEST_P(RoceModify, E43_ALinkThatIsGivenUpEndsIt) {
+TEST_P(RoceModify, ALinkThatIsGivenUpEndsIt) {
   Agreed agreed;
   agreed.ack_timeout = 0;
   up(agreed, {{"link_timeout_ms", "50"}});
@@ -252,7 +252,7 @@ TEST_P(RoceModify, E43_ALinkThatIsGivenUpEndsIt) {
 }
 
 // proves: E-47
-TEST_P(RoceModify, E47_AnOverrunEndsEveryQueuePairOnTheQueue) {
+TEST_P(RoceModify, AnOverrunEndsEveryQueuePairOnTheQueue) {
   open({}, 4);
   for (int i = 0; i < 2; ++i) qps[i] = ends[i].make();
   Agreed().connect(qps[0], qps[1]);

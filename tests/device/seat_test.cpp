@@ -51,7 +51,7 @@ TEST(Seat, IsKeptForAMomentAndThenTakenBack) {
 
 // A system call for some of many short waits, and the seat is kept for kSoon behind each.
 // proves: E-51
-TEST(Seat, E51_TheAlarmIsPutOffWhenLittleOfItIsLeft) {
+TEST(Seat, TheAlarmIsPutOffWhenLittleOfItIsLeft) {
   Seat seat;
   ASSERT_TRUE(seat.sit(at(1000)));
   seat.rise(at(1010));
@@ -69,7 +69,7 @@ TEST(Seat, E51_TheAlarmIsPutOffWhenLittleOfItIsLeft) {
 }
 
 // proves: E-51
-TEST(Seat, E51_TheAlarmWakesNobodyForWhoSitsLong) {
+TEST(Seat, TheAlarmWakesNobodyForWhoSitsLong) {
   Seat seat;
   ASSERT_TRUE(seat.sit(at(1000)));
   seat.rise(at(1000) + Seat::kSoon);
@@ -86,7 +86,7 @@ TEST(Seat, E51_TheAlarmWakesNobodyForWhoSitsLong) {
 }
 
 // proves: E-51
-TEST(Seat, E51_KnowsHowLongItsWaitsTake) {
+TEST(Seat, KnowsHowLongItsWaitsTake) {
   Seat seat(Duration::us(50));
   ASSERT_TRUE(seat.sit(at(1000)));
   seat.rise(at(1100));
@@ -97,7 +97,7 @@ TEST(Seat, E51_KnowsHowLongItsWaitsTake) {
 }
 
 // proves: E-51
-TEST_F(Seated, E51_WhoWaitsAgainAndAgainIsServedByItself) {
+TEST_F(Seated, WhoWaitsAgainAndAgainIsServedByItself) {
   drive();
   expect_served_by_itself();
 }
@@ -118,7 +118,7 @@ TEST_F(Seated, OurThreadSleepsMeanwhile) {
 }
 
 // proves: E-51
-TEST_F(Seated, E51_WhoDoesNotComeBackIsNotWaitedFor) {
+TEST_F(Seated, WhoDoesNotComeBackIsNotWaitedFor) {
   drive();
   for (unsigned i = 1; i <= 5; ++i) {
     ASSERT_TRUE(wait_seated([&] { arrive(); }));
@@ -131,7 +131,7 @@ TEST_F(Seated, E51_WhoDoesNotComeBackIsNotWaitedFor) {
 
 // Nothing has woken our thread by the port; who sat there has, before it did.
 // proves: E-51
-TEST_F(Seated, E51_WhoSatWithoutAnArrivalIsNotWaitedForEither) {
+TEST_F(Seated, WhoSatWithoutAnArrivalIsNotWaitedForEither) {
   drive();
   ASSERT_TRUE(sleeps_for_long());
   ASSERT_TRUE(wait_seated([&] { quiet.signal(); }));
@@ -141,7 +141,7 @@ TEST_F(Seated, E51_WhoSatWithoutAnArrivalIsNotWaitedForEither) {
 }
 
 // proves: E-51
-TEST_F(Seated, E51_IsToldOfADeadlineBeforeTheOneItKnows) {
+TEST_F(Seated, IsToldOfADeadlineBeforeTheOneItKnows) {
   drive();
   ASSERT_TRUE(sleeps_for_long());
   const auto begin = std::chrono::steady_clock::now();
@@ -162,7 +162,7 @@ TEST_F(Seated, E51_IsToldOfADeadlineBeforeTheOneItKnows) {
 }
 
 // proves: E-51
-TEST_F(Seated, E51_ServesTimersAsItServesArrivals) {
+TEST_F(Seated, ServesTimersAsItServesArrivals) {
   drive();
   bool itself = false;
   for (unsigned i = 0; i < 100 && !itself; ++i) {

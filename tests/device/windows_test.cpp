@@ -30,7 +30,8 @@ class WindowsOnWire : public test::WiredEnds {
   MemoryRegion sink, region;
 };
 
-TEST_P(WindowsOnWire, E54_AreBoundUsedInvalidatedAndBoundAgain) {
+// proves: E-54
+TEST_P(WindowsOnWire, AreBoundUsedInvalidatedAndBoundAgain) {
   MemoryWindow w = *server.device.create_window(server.pd, WindowType::type2);
   EXPECT_EQ(w.type(), WindowType::type2);
   WindowBind b{0x4100, 200, region.lkey(), w.next_rkey(), access_remote_read};
@@ -72,7 +73,8 @@ TEST_P(WindowsOnWire, E54_AreBoundUsedInvalidatedAndBoundAgain) {
   EXPECT_FALSE(region);
 }
 
-TEST_P(WindowsOnWire, E54_OfType1AreOfTheDomainOfType2OfTheQueuePair) {
+// proves: E-54
+TEST_P(WindowsOnWire, OfType1AreOfTheDomainOfType2OfTheQueuePair) {
   QueuePair at = server.another(), from = client.another();
   join(at, from);
   MemoryWindow one = *server.device.create_window(server.pd, WindowType::type1);
@@ -85,7 +87,8 @@ TEST_P(WindowsOnWire, E54_OfType1AreOfTheDomainOfType2OfTheQueuePair) {
   EXPECT_EQ(read(0x4000, two.rkey()), WcStatus::remote_access);
 }
 
-TEST_P(WindowsOnWire, E54_ThatCannotBeBoundEndTheQueuePair) {
+// proves: E-54
+TEST_P(WindowsOnWire, ThatCannotBeBoundEndTheQueuePair) {
   MemoryWindow w = *server.device.create_window(server.pd, WindowType::type1);
   SendRequest nothing;
   nothing.opcode = Opcode::bind_window;
@@ -96,7 +99,8 @@ TEST_P(WindowsOnWire, E54_ThatCannotBeBoundEndTheQueuePair) {
   EXPECT_EQ(server.qp.state(), QpState::error);
 }
 
-TEST_P(WindowsOnWire, E54_GoWithTheirRegionWhenItIsDestroyedAndWithTheirHandle) {
+// proves: E-54
+TEST_P(WindowsOnWire, GoWithTheirRegionWhenItIsDestroyedAndWithTheirHandle) {
   {
     MemoryWindow w = *server.device.create_window(server.pd, WindowType::type1);
     ASSERT_EQ(bind(server.qp, {0x4000, 100, region.lkey(), w.next_rkey(), access_remote_read}),

@@ -11,7 +11,8 @@ namespace urnic::test {
 namespace {
 
 // A SLOW connection whose hole closes has megabytes to parse: not all in one poll.
-TEST(Arbitration, ASlowBacklogIsParsedInTurns_R8) {
+// proves: R-8
+TEST(Arbitration, ASlowBacklogIsParsedInTurns) {
   Receiver r(receiver(ConnectionType::Slow), 4096);
   Octets stream;
   std::vector<std::uint64_t> at;
@@ -48,7 +49,7 @@ TEST(Arbitration, ASlowBacklogIsParsedInTurns_R8) {
 // What comes before the FIN is delivered before it, in however many turns and whatever order; also
 // when ours was first, so that nothing more of TCP is waited for.
 // proves: E-50
-TEST(Arbitration, E50_SlowOctetsBeforeAFinAreDeliveredFirst) {
+TEST(Arbitration, SlowOctetsBeforeAFinAreDeliveredFirst) {
   for (const auto& [sends, we_close] :
        {std::pair{2u, false}, std::pair{1000u, false}, std::pair{1000u, true}}) {
     SCOPED_TRACE(std::to_string(sends) + (we_close ? ", closed here first" : ""));
@@ -77,7 +78,8 @@ TEST(Arbitration, E50_SlowOctetsBeforeAFinAreDeliveredFirst) {
 
 // Three FAST and three SLOW connections, all saturated, over one wire: each gets its share, in one
 // direction and in both.
-TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire_R8) {
+// proves: R-8
+TEST(Arbitration, SaturatedFastAndSlowConnectionsShareTheWire) {
   for (const bool both_ways : {false, true}) {
     sim::PairOptions o;
     o.mtu = 9000;

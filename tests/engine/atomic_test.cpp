@@ -26,7 +26,7 @@ class AtomicMatrix : public ::testing::TestWithParam<Setting> {};
 // All four kinds in turn on one word, more of them than ORD allows at a time; what comes back is
 // what the word was at that place in the order.
 // proves: E-53
-TEST_P(AtomicMatrix, E53_EveryOneIsDoneOnceAndInOrder) {
+TEST_P(AtomicMatrix, EveryOneIsDoneOnceAndInOrder) {
   const auto [policy, fast, faults] = GetParam();
   sim::PairOptions o;
   o.seed = 31;
@@ -134,7 +134,7 @@ struct AtomicHand : ::testing::Test {
 };
 
 // proves: E-53
-TEST_F(AtomicHand, E53_ARequestBeyondTheOthersWaitsAndIsAnsweredOnItsOwnQueue) {
+TEST_F(AtomicHand, ARequestBeyondTheOthersWaitsAndIsAnsweredOnItsOwnQueue) {
   ASSERT_TRUE(p.up());
   const auto words = p.node().register_memory(p.region.data(), 64, kTarget);
   const test::Octets first = request(1, words, p.to(0)), second = request(2, words, p.to(0));
@@ -155,7 +155,7 @@ TEST_F(AtomicHand, E53_ARequestBeyondTheOthersWaitsAndIsAnsweredOnItsOwnQueue) {
 }
 
 // proves: E-53
-TEST_F(AtomicHand, E53_WhatMayNotBeTouchedIsNotAndTerminateSaysWhy) {
+TEST_F(AtomicHand, WhatMayNotBeTouchedIsNotAndTerminateSaysWhy) {
   const struct {
     bool right;
     std::uint64_t at;
@@ -182,7 +182,7 @@ TEST_F(AtomicHand, E53_WhatMayNotBeTouchedIsNotAndTerminateSaysWhy) {
 // ---- over the kernel's TCP, through the API
 
 // proves: E-53
-TEST(AtomicOverKernelTcp, E53_WhatWasThereComesBack) {
+TEST(AtomicOverKernelTcp, WhatWasThereComesBack) {
   using namespace stream_test;
   Device server = open(), client = open();
   End a(client), b(server);

@@ -31,7 +31,7 @@ struct CarriedAck : RxPath {
 };
 
 // proves: E-7
-TEST_F(CarriedAck, E7_AReplyCarriesItAndNothingElseIsSent) {
+TEST_F(CarriedAck, AReplyCarriesItAndNothingElseIsSent) {
   up();
   EXPECT_TRUE(arrive(0, kComesBack).empty());
   const auto sent = reply();
@@ -43,7 +43,7 @@ TEST_F(CarriedAck, E7_AReplyCarriesItAndNothingElseIsSent) {
 }
 
 // proves: E-7
-TEST_F(CarriedAck, E7_ThePollThatFindsNothingNewSendsIt) {
+TEST_F(CarriedAck, ThePollThatFindsNothingNewSendsIt) {
   up();
   EXPECT_TRUE(arrive(0, kComesBack).empty());
   expect_ack(p.one_poll({}, kComesBack), kSize);
@@ -51,7 +51,7 @@ TEST_F(CarriedAck, E7_ThePollThatFindsNothingNewSendsIt) {
 }
 
 // proves: E-7
-TEST_F(CarriedAck, E7_WhoDoesNotComeBackAcknowledgesAtOnce) {
+TEST_F(CarriedAck, WhoDoesNotComeBackAcknowledgesAtOnce) {
   up();
   expect_ack(arrive(0, kLeaves), kSize);
   EXPECT_TRUE(arrive(1, kComesBack).empty());
@@ -61,7 +61,7 @@ TEST_F(CarriedAck, E7_WhoDoesNotComeBackAcknowledgesAtOnce) {
 
 // Who takes the message and exits at once does not take its acknowledgement with it.
 // proves: E-7
-TEST_F(CarriedAck, E7_ASleeperIsToldBehindTheAcknowledgement) {
+TEST_F(CarriedAck, ASleeperIsToldBehindTheAcknowledgement) {
   up();
   ASSERT_TRUE(p.post_receive(1, 5000, 100));
   p.qp->receive_cq->arm(false);
@@ -79,7 +79,7 @@ TEST_F(CarriedAck, E7_ASleeperIsToldBehindTheAcknowledgement) {
 
 // RFC 9293 3.8.6.3; a full segment of this peer has at least the 536 octets of RFC 9293 3.7.1.
 // proves: E-7
-TEST_F(CarriedAck, E7_TwoFullSegmentsAreNeverLeftUnacknowledged) {
+TEST_F(CarriedAck, TwoFullSegmentsAreNeverLeftUnacknowledged) {
   up();
   EXPECT_TRUE(arrive(0, kComesBack).empty());
   EXPECT_TRUE(arrive(1, kComesBack).empty());
@@ -87,7 +87,7 @@ TEST_F(CarriedAck, E7_TwoFullSegmentsAreNeverLeftUnacknowledged) {
 }
 
 // proves: E-7
-TEST_F(CarriedAck, E7_ItWaitsNoLongerThan50Microseconds) {
+TEST_F(CarriedAck, ItWaitsNoLongerThan50Microseconds) {
   up();
   const Instant since = p.now;
   EXPECT_TRUE(arrive(0, kComesBack).empty());
@@ -102,7 +102,7 @@ TEST_F(CarriedAck, E7_ItWaitsNoLongerThan50Microseconds) {
 // A poll that received so little leaves timers and turns to the one that follows at once, and
 // that one to nobody.
 // proves: E-51
-TEST_F(CarriedAck, E51_WhatOnePollPutsOffTheNextOneDoes) {
+TEST_F(CarriedAck, WhatOnePollPutsOffTheNextOneDoes) {
   up();
   arrive(0, kLeaves);  // a responder speaks second
   const auto sent = reply();
@@ -120,7 +120,7 @@ TEST_F(CarriedAck, E51_WhatOnePollPutsOffTheNextOneDoes) {
 }
 
 // proves: E-7
-TEST_F(CarriedAck, E7_OutOfOrderIsAcknowledgedAtOnceWhoeverComesBack) {
+TEST_F(CarriedAck, OutOfOrderIsAcknowledgedAtOnceWhoeverComesBack) {
   up();
   EXPECT_TRUE(arrive(0, kComesBack).empty());
   const auto sent = arrive(2, kComesBack);

@@ -21,7 +21,8 @@ struct NoHooks : Hooks {
 
 // A wire without receive-side scaling: the sender picks the receiver's queue by flow_hash, which is
 // the same seen from both ends.
-TEST(ConnectPort, BelongsToTheQueueOfItsEngine_E29) {
+// proves: E-29
+TEST(ConnectPort, BelongsToTheQueueOfItsEngine) {
   constexpr std::uint32_t kQueues = 4;
   port::MemoryPairOptions ports;
   ports.queues = kQueues;
@@ -55,7 +56,7 @@ TEST(ConnectPort, BelongsToTheQueueOfItsEngine_E29) {
 
 // What still comes of a connection in TIME-WAIT would be taken for the new one's (RFC 6056, 3.1).
 // proves: E-29
-TEST(ConnectPort, E29_APortInTimeWaitIsNotChosen) {
+TEST(ConnectPort, APortInTimeWaitIsNotChosen) {
   constexpr std::size_t kMany = 600;  // of 28232 ports
   sim::Pair pair({});
   Engine& engine = pair.left().engine();

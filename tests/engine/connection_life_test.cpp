@@ -395,7 +395,8 @@ TEST(ConnectionLife, StatisticsComeInPiecesOfSoManyConnections) {
 // ---- timers
 
 // Connections that come and go faster than their deadlines leave a bounded list.
-TEST(ConnectionLife, E50_TimersOfWhatIsGoneAreTakenOut) {
+// proves: E-50
+TEST(ConnectionLife, TimersOfWhatIsGoneAreTakenOut) {
   HandWire w;
   const auto to = *SocketAddress::parse("10.0.0.2:9");  // where nobody listens
   Engine& left = w.left.engine();

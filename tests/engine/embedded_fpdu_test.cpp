@@ -19,7 +19,7 @@ struct Embedded : RxDetour {
 };
 
 // proves: E-12
-TEST_F(Embedded, E12_PlaceIsFooledAndTheSeamShowsIt) {
+TEST_F(Embedded, PlaceIsFooledAndTheSeamShowsIt) {
   p.options.out_of_order = engine::Options::OutOfOrder::Place;
   up();
   make();
@@ -38,7 +38,7 @@ TEST_F(Embedded, E12_PlaceIsFooledAndTheSeamShowsIt) {
 
 // A Send that never was is not delivered either.
 // proves: E-12
-TEST_F(Embedded, E12_AnEmbeddedSendIsUndoneByTheDowngrade) {
+TEST_F(Embedded, AnEmbeddedSendIsUndoneByTheDowngrade) {
   p.options.out_of_order = engine::Options::OutOfOrder::Place;
   up();
   ASSERT_TRUE(p.post_receive(1, 20000, 900));
@@ -58,7 +58,7 @@ TEST_F(Embedded, E12_AnEmbeddedSendIsUndoneByTheDowngrade) {
 }
 
 // proves: E-12, E-41
-TEST_F(Embedded, E12_StoreIsNotFooled) {
+TEST_F(Embedded, StoreIsNotFooled) {
   up();
   make();
   p.send(inner_at, inner);
@@ -75,7 +75,7 @@ TEST_F(Embedded, E12_StoreIsNotFooled) {
 // Out of order one of two segments that overlap inside an FPDU lies: dropped as any bad seam, and
 // counted; when it is at RCV.NXT it is the truth.
 // proves: E-12, E-41
-TEST_F(Embedded, E41_ABadSeamBeyondTheGapIsDroppedAsAnyOther) {
+TEST_F(Embedded, ABadSeamBeyondTheGapIsDroppedAsAnyOther) {
   up();
   make();
   p.send(inner_at, inner);

@@ -68,7 +68,7 @@ struct ConnectionEnd : RxPath {
 // ---- the stream is dead, TCP is not
 
 // proves: E-50
-TEST_F(ConnectionEnd, E50_TheFinBehindOctetsThatAreDiscardedIsTaken) {
+TEST_F(ConnectionEnd, TheFinBehindOctetsThatAreDiscardedIsTaken) {
   begin();
   const Octets bad = offence();
   p.send(start, bad);
@@ -84,7 +84,7 @@ TEST_F(ConnectionEnd, E50_TheFinBehindOctetsThatAreDiscardedIsTaken) {
 
 // The peer takes the Terminate, or has sent one, and is never heard of again.
 // proves: E-50
-TEST_F(ConnectionEnd, E50_APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong) {
+TEST_F(ConnectionEnd, APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong) {
   for (const bool ours : {true, false}) {
     SCOPED_TRACE(ours ? "ours" : "the peer's");
     ConnectionEnd_E50_APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLong_Test one;
@@ -103,7 +103,7 @@ TEST_F(ConnectionEnd, E50_APeerThatDoesNotCloseBehindATerminateIsNotWaitedForLon
 
 // Only the peer can tell why: access by layers RDMAP and DDP, anything else is a failed operation.
 // proves: E-50
-TEST_F(ConnectionEnd, E50_WhatATerminateSaysIsTheStatusOfTheRequestAtFault) {
+TEST_F(ConnectionEnd, WhatATerminateSaysIsTheStatusOfTheRequestAtFault) {
   const struct {
     std::uint8_t layer, etype;
     verbs::Status status;
@@ -125,7 +125,7 @@ TEST_F(ConnectionEnd, E50_WhatATerminateSaysIsTheStatusOfTheRequestAtFault) {
 
 // TCP owes the peer every octet it has numbered.
 // proves: E-50
-TEST_F(ConnectionEnd, E50_WhatWasSentBeforeATerminateIsSentAgainWhenItIsLost) {
+TEST_F(ConnectionEnd, WhatWasSentBeforeATerminateIsSentAgainWhenItIsLost) {
   begin();
   write_unacknowledged();
   const Octets last = terminate(1, 1);
@@ -139,7 +139,7 @@ TEST_F(ConnectionEnd, E50_WhatWasSentBeforeATerminateIsSentAgainWhenItIsLost) {
 
 // RFC 5040 5.1: with work outstanding the end is no orderly one.
 // proves: E-50
-TEST_F(ConnectionEnd, E50_AFinWithOurWorkOutstandingIsAFailure) {
+TEST_F(ConnectionEnd, AFinWithOurWorkOutstandingIsAFailure) {
   begin();
   write_unacknowledged();
   const auto got = arrive(start, {}, tcp::kAck | tcp::kFin, in_flight);
@@ -153,7 +153,7 @@ TEST_F(ConnectionEnd, E50_AFinWithOurWorkOutstandingIsAFailure) {
 
 // What came last can be polled alone.
 // proves: E-50
-TEST_F(ConnectionEnd, E50_AnOrderlyFinWaitsForSoLongAsItsConsumerSaid) {
+TEST_F(ConnectionEnd, AnOrderlyFinWaitsForSoLongAsItsConsumerSaid) {
   begin();
   p.connection()->close_wait_ms = 1000;
   arrive(start, {}, tcp::kAck | tcp::kFin, 0);
@@ -167,7 +167,7 @@ TEST_F(ConnectionEnd, E50_AnOrderlyFinWaitsForSoLongAsItsConsumerSaid) {
 }
 
 // proves: E-50
-TEST_F(ConnectionEnd, E50_OneThatFindsWorkOutstandingDoesNotWait) {
+TEST_F(ConnectionEnd, OneThatFindsWorkOutstandingDoesNotWait) {
   begin();
   p.connection()->close_wait_ms = 1000;
   write_unacknowledged();
@@ -176,7 +176,8 @@ TEST_F(ConnectionEnd, E50_OneThatFindsWorkOutstandingDoesNotWait) {
   EXPECT_EQ(p.node().events[0].kind, Kind::Failed);
 }
 
-TEST_F(ConnectionEnd, E50_NorOneWhoseConsumerEndsAsWell) {
+// proves: E-50
+TEST_F(ConnectionEnd, NorOneWhoseConsumerEndsAsWell) {
   begin();
   p.connection()->close_wait_ms = 1000;
   arrive(start, {}, tcp::kAck | tcp::kFin, 0);
@@ -187,7 +188,7 @@ TEST_F(ConnectionEnd, E50_NorOneWhoseConsumerEndsAsWell) {
 
 // The octets came before; what is new is that they were the last.
 // proves: E-50
-TEST_F(ConnectionEnd, E50_AFinBehindOctetsThatCameBeforeIsTaken) {
+TEST_F(ConnectionEnd, AFinBehindOctetsThatCameBeforeIsTaken) {
   begin();
   const auto got = arrive(0, p.write(0, Octets(100, 1)), tcp::kAck | tcp::kFin, 0);
   ASSERT_FALSE(got.empty());
@@ -199,7 +200,7 @@ TEST_F(ConnectionEnd, E50_AFinBehindOctetsThatCameBeforeIsTaken) {
 
 // The Reply that refuses is lost for ever, and so is what the peer says: it hears of the end.
 // proves: E-50
-TEST(EndingByReset, E50_WhoLingersInVainEndsByReset) {
+TEST(EndingByReset, WhoLingersInVainEndsByReset) {
   HandWire w;
   Error error;
   ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
@@ -229,7 +230,7 @@ TEST(EndingByReset, E50_WhoLingersInVainEndsByReset) {
 
 // The port takes nothing any more, so neither does anybody hear of the end: not for ever.
 // proves: E-50, E-51
-TEST(EndingByReset, E50_AResetThatFindsNoRoomIsNotWaitedForLong) {
+TEST(EndingByReset, AResetThatFindsNoRoomIsNotWaitedForLong) {
   Receiver r(receiver(ConnectionType::Fast));
   r.full = true;
   r.engine().iwarp().abort(r.qp(), r.now());
@@ -240,7 +241,7 @@ TEST(EndingByReset, E50_AResetThatFindsNoRoomIsNotWaitedForLong) {
 }
 
 // proves: E-51
-TEST(EndingByReset, E51_ATimerRunsThoughNothingCanBeSent) {
+TEST(EndingByReset, ATimerRunsThoughNothingCanBeSent) {
   Receiver r(receiver(ConnectionType::Fast));
   r.node().events.clear();
   r.full = true;
@@ -254,7 +255,7 @@ TEST(EndingByReset, E51_ATimerRunsThoughNothingCanBeSent) {
 // A start-up fails while the port is full. Its RST waits for room, and is no affair of the
 // listener's any more, which may go before it.
 // proves: E-50
-TEST(EndingByReset, E50_AListenerMayGoWhileAResetOfItsConnectionWaits) {
+TEST(EndingByReset, AListenerMayGoWhileAResetOfItsConnectionWaits) {
   Receiver r(receiver(ConnectionType::Fast));
   Error error;
   engine::Listener* const listener = r.engine().iwarp().listen(7001, 4, &error);
@@ -288,7 +289,7 @@ TEST(EndingByReset, E50_AListenerMayGoWhileAResetOfItsConnectionWaits) {
 
 // Nobody answers our FIN: what TCP gives up is no orderly end.
 // proves: E-50
-TEST(EndingByReset, E50_ACloseThatTcpGivesUpIsAFailure) {
+TEST(EndingByReset, ACloseThatTcpGivesUpIsAFailure) {
   sim::PairOptions o = receiver(ConnectionType::Fast);
   o.right.tcp.data_retries = 2;
   Receiver r(o);
@@ -303,7 +304,7 @@ TEST(EndingByReset, E50_ACloseThatTcpGivesUpIsAFailure) {
 
 // Neither does anybody answer for the peer's address any more: nothing is waited for.
 // proves: E-50
-TEST(EndingByReset, E50_WhoLingersEndsWhenItsNeighbourIsGone) {
+TEST(EndingByReset, WhoLingersEndsWhenItsNeighbourIsGone) {
   HandWire w;
   Error error;
   ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
@@ -324,7 +325,7 @@ TEST(EndingByReset, E50_WhoLingersEndsWhenItsNeighbourIsGone) {
 // ---- what was counted
 
 // proves: E-48, E-50
-TEST_F(ConnectionEnd, E48_WhatAConnectionCountedOutlivesIt) {
+TEST_F(ConnectionEnd, WhatAConnectionCountedOutlivesIt) {
   begin();
   write_unacknowledged();
   const auto sent = p.stats().verbs.writes_sent;

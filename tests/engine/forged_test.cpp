@@ -8,7 +8,7 @@ namespace urnic::test {
 namespace {
 
 // proves: E-46
-TEST(Forged, E46_ASynFromTheWireWithAnImpossibleSourceIsDroppedAndCounted) {
+TEST(Forged, ASynFromTheWireWithAnImpossibleSourceIsDroppedAndCounted) {
   HandPeer p;
   ASSERT_TRUE(p.up());
   const IpAddress own = IpAddress::v4(10, 0, 0, 2);
@@ -47,7 +47,7 @@ TEST(Forged, AnHonestSynStillGetsThrough) {
 }
 
 // proves: E-46
-TEST(Forged, E46_ChallengesAreLimitedPerConnectionAndCounted_RFC5961_7) {
+TEST(Forged, ChallengesAreLimitedPerConnectionAndCounted_RFC5961_7) {
   HandPeer p;
   ASSERT_TRUE(p.up());
   Cut rst;
@@ -63,7 +63,7 @@ TEST(Forged, E46_ChallengesAreLimitedPerConnectionAndCounted_RFC5961_7) {
 }
 
 // proves: E-46
-TEST(Forged, E46_TimestampsDoNotTellTheClock_RFC7323_5_4) {
+TEST(Forged, TimestampsDoNotTellTheClock_RFC7323_5_4) {
   HandPeer p;
   p.options.tcp.timestamps = true;
   ASSERT_TRUE(p.up());

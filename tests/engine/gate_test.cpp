@@ -104,7 +104,8 @@ class OwnTcpGate : public ::testing::Test {
   std::map<verbs::QueuePair*, Errc> codes;
 };
 
-TEST_F(OwnTcpGate, AC2_WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
+// proves: AC-2
+TEST_F(OwnTcpGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
   open(denies("10.0.0.0/24"));
   EXPECT_TRUE(is_refused());
   EXPECT_EQ(stats().peers_denied, 1u);
@@ -120,7 +121,8 @@ TEST_F(OwnTcpGate, AC2_WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
   EXPECT_EQ(stats().peers_denied, 1u);
 }
 
-TEST_F(OwnTcpGate, AC3_AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds) {
+// proves: AC-3
+TEST_F(OwnTcpGate, AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds) {
   open({.most = 2});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = last;
@@ -136,7 +138,8 @@ TEST_F(OwnTcpGate, AC3_AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds) {
   EXPECT_EQ(stats().peers_over_limit, 2u);
 }
 
-TEST_F(OwnTcpGate, AC3_AnAddressHasItsShareAndTheOtherIsNotAsked) {
+// proves: AC-3
+TEST_F(OwnTcpGate, AnAddressHasItsShareAndTheOtherIsNotAsked) {
   open({.most_of_peer = 1});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = last;
@@ -147,7 +150,8 @@ TEST_F(OwnTcpGate, AC3_AnAddressHasItsShareAndTheOtherIsNotAsked) {
   EXPECT_TRUE(comes());
 }
 
-TEST_F(OwnTcpGate, AC3_SoManyComeInASecond) {
+// proves: AC-3
+TEST_F(OwnTcpGate, SoManyComeInASecond) {
   open({.rate = 2});
   EXPECT_TRUE(comes());
   EXPECT_TRUE(comes());
@@ -160,7 +164,8 @@ TEST_F(OwnTcpGate, AC3_SoManyComeInASecond) {
 }
 
 // Both SYNs are answered before either handshake is done: whose is done first has the place.
-TEST_F(OwnTcpGate, AC4_TheHandshakeTakesThePlaceAndNotTheSyn) {
+// proves: AC-4
+TEST_F(OwnTcpGate, TheHandshakeTakesThePlaceAndNotTheSyn) {
   open({.most = 1});
   verbs::QueuePair *a = ask(), *b = ask(true);
   const auto first = outcome(a), second = outcome(b);
@@ -172,7 +177,8 @@ TEST_F(OwnTcpGate, AC4_TheHandshakeTakesThePlaceAndNotTheSyn) {
 }
 
 // The consumer rejects it: its place is free when it has gone.
-TEST_F(OwnTcpGate, AC3_ARejectedOneGivesItsPlaceBack) {
+// proves: AC-3
+TEST_F(OwnTcpGate, ARejectedOneGivesItsPlaceBack) {
   open({.most = 1});
   ask();
   ASSERT_TRUE(pair->run_until([&] { return !pair->right().events.empty(); }, Duration::s(5)));
@@ -182,7 +188,8 @@ TEST_F(OwnTcpGate, AC3_ARejectedOneGivesItsPlaceBack) {
   EXPECT_TRUE(comes());
 }
 
-TEST_F(OwnTcpGate, AC4_WhoIsThereNoticesNothingOfTheOthersAndOutlivesTheListener) {
+// proves: AC-4
+TEST_F(OwnTcpGate, WhoIsThereNoticesNothingOfTheOthersAndOutlivesTheListener) {
   open({.most = 1});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = last;
@@ -197,7 +204,8 @@ TEST_F(OwnTcpGate, AC4_WhoIsThereNoticesNothingOfTheOthersAndOutlivesTheListener
 }
 
 // Whoever sends SYNs in the name of others takes nothing from them.
-TEST(Gate, AC4_SynsThatNobodyStandsBehindUseNoPlaceUp) {
+// proves: AC-4
+TEST(Gate, SynsThatNobodyStandsBehindUseNoPlaceUp) {
   HandPeer p;
   p.options.gate = {{}, 1, 1, 1};
   p.flood = 50;
@@ -260,7 +268,8 @@ class KernelTcpGate : public ::testing::Test {
   Listener listener;
 };
 
-TEST_F(KernelTcpGate, AC2_WhoIsDeniedIsResetBehindTheHandshake) {
+// proves: AC-2
+TEST_F(KernelTcpGate, WhoIsDeniedIsResetBehindTheHandshake) {
   open({{"deny", "127.0.0.2,10.0.0.0/8"}});
   EXPECT_TRUE(is_refused(2));
   EXPECT_TRUE(comes(3));
@@ -269,14 +278,16 @@ TEST_F(KernelTcpGate, AC2_WhoIsDeniedIsResetBehindTheHandshake) {
   EXPECT_EQ(server.stats().connections_opened, 1u);
 }
 
-TEST_F(KernelTcpGate, AC2_WhereSomethingIsAllowedNothingElseIs) {
+// proves: AC-2
+TEST_F(KernelTcpGate, WhereSomethingIsAllowedNothingElseIs) {
   open({{"allow", "127.0.0.2"}});
   EXPECT_TRUE(is_refused(3));
   EXPECT_TRUE(comes(2));
   EXPECT_EQ(server.stats().peers_denied, 1u);
 }
 
-TEST_F(KernelTcpGate, AC3_AnAddressHasItsShareAndAListenerItsNumber) {
+// proves: AC-3
+TEST_F(KernelTcpGate, AnAddressHasItsShareAndAListenerItsNumber) {
   open({{"peer_connections", "1"}, {"listener_connections", "2"}});
   ASSERT_TRUE(comes(2));
   EXPECT_TRUE(is_refused(2));
@@ -289,7 +300,8 @@ TEST_F(KernelTcpGate, AC3_AnAddressHasItsShareAndAListenerItsNumber) {
   EXPECT_EQ(over(), 2u);
 }
 
-TEST_F(KernelTcpGate, AC3_SoManyComeInASecond) {
+// proves: AC-3
+TEST_F(KernelTcpGate, SoManyComeInASecond) {
   open({{"accept_rate", "1"}});
   const auto begun = std::chrono::steady_clock::now();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(begins(at(2)->qp));
@@ -303,7 +315,8 @@ TEST_F(KernelTcpGate, AC3_SoManyComeInASecond) {
 
 // More than are refused at a turn wait in the kernel before the first of them is looked at, so
 // that nobody who comes later tells of those left behind; and one that may come behind them.
-TEST_F(KernelTcpGate, AC4_AFloodOfRefusedDoesNotKeepAnybodyOut) {
+// proves: AC-4
+TEST_F(KernelTcpGate, AFloodOfRefusedDoesNotKeepAnybodyOut) {
   open({{"deny", "127.0.0.2"}, {"progress", "poll"}});
   ASSERT_TRUE(comes(3));
   std::deque<QueuePair> many;
@@ -327,7 +340,8 @@ TEST_F(KernelTcpGate, AC4_AFloodOfRefusedDoesNotKeepAnybodyOut) {
 
 // Each allocation of the round that accepts is refused once: the connection is there, or is
 // refused.
-TEST_F(KernelTcpGate, AC3_WithoutMemoryForItsPlaceNobodyIsLetIn) {
+// proves: AC-3
+TEST_F(KernelTcpGate, WithoutMemoryForItsPlaceNobodyIsLetIn) {
   open({{"peer_connections", "100"}, {"progress", "poll"}, {"mpa_revision", "1"}});
   for (std::uint64_t after = 0; after < 12; ++after) {
     auto& c = at(2);
@@ -389,7 +403,8 @@ class RoceGate : public RoceConnectEnds {
   }
 };
 
-TEST_F(RoceGate, AC2_WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
+// proves: AC-2
+TEST_F(RoceGate, WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
   open_with(denies("10.0.0.1"));
   EXPECT_TRUE(is_refused());
   EXPECT_EQ(stats().peers_denied, 1u);
@@ -404,7 +419,8 @@ TEST_F(RoceGate, AC2_WhoIsDeniedFindsNobodyListeningAndLeavesNothing) {
   EXPECT_EQ(stats().peers_denied, 1u);
 }
 
-TEST_F(RoceGate, AC3_LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded) {
+// proves: AC-3
+TEST_F(RoceGate, LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded) {
   open_with({.most = 2, .most_of_peer = 1});
   ASSERT_TRUE(comes());
   verbs::QueuePair* first = left;
@@ -418,7 +434,8 @@ TEST_F(RoceGate, AC3_LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded) {
   EXPECT_TRUE(comes()) << "its number rests, its place does not";
 }
 
-TEST_F(RoceGate, AC3_ARejectedOneGivesItsPlaceBackAndTheRateIsKept) {
+// proves: AC-3
+TEST_F(RoceGate, ARejectedOneGivesItsPlaceBackAndTheRateIsKept) {
   open_with({.most = 1, .rate = 2});
   ASSERT_TRUE(ask().ok());
   ASSERT_TRUE(asked());
@@ -433,7 +450,8 @@ TEST_F(RoceGate, AC3_ARejectedOneGivesItsPlaceBackAndTheRateIsKept) {
   EXPECT_TRUE(comes());
 }
 
-TEST_F(RoceGate, AC4_ARepeatedRequestIsTheOneThatIsThereAndTheOthersGoOn) {
+// proves: AC-4
+TEST_F(RoceGate, ARepeatedRequestIsTheOneThatIsThereAndTheOthersGoOn) {
   open_with({.most = 1});
   pair->set_faults_right("loss=0.5");
   ASSERT_TRUE(comes());

@@ -26,7 +26,7 @@ using Setting = std::tuple<mpa::Policy, bool, const char*>;
 class ImmediateMatrix : public ::testing::TestWithParam<Setting> {};
 
 // proves: E-53
-TEST_P(ImmediateMatrix, E53_EachMessageCompletesOneReceiveBehindWhatWasSentBefore) {
+TEST_P(ImmediateMatrix, EachMessageCompletesOneReceiveBehindWhatWasSentBefore) {
   const auto [policy, fast, faults] = GetParam();
   sim::PairOptions o;
   o.seed = 21;
@@ -139,7 +139,7 @@ struct ImmediateHand : ::testing::Test {
 
 // As RFC 7306 has it: a message of its own, behind any other.
 // proves: E-53
-TEST_F(ImmediateHand, E53_AMessageOfEightOctetsUsesTheReceiveOfItsMsn) {
+TEST_F(ImmediateHand, AMessageOfEightOctetsUsesTheReceiveOfItsMsn) {
   ASSERT_TRUE(p.up());
   for (std::uint64_t i = 1; i <= 2; ++i) ASSERT_TRUE(p.post_receive(i, 0, 100));
   test::Octets bytes = p.send_message(1, test::Octets(10, 7));
@@ -156,7 +156,7 @@ TEST_F(ImmediateHand, E53_AMessageOfEightOctetsUsesTheReceiveOfItsMsn) {
 }
 
 // proves: E-53
-TEST_F(ImmediateHand, E53_OneThatComesEarlyWaitsForWhatIsBeforeIt) {
+TEST_F(ImmediateHand, OneThatComesEarlyWaitsForWhatIsBeforeIt) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 100));
   const test::Octets first = p.write(500, test::Octets(20, 9));
@@ -168,7 +168,7 @@ TEST_F(ImmediateHand, E53_OneThatComesEarlyWaitsForWhatIsBeforeIt) {
 }
 
 // proves: E-53
-TEST_F(ImmediateHand, E53_WhoDoesNotKnowItIsToldApart) {
+TEST_F(ImmediateHand, WhoDoesNotKnowItIsToldApart) {
   ASSERT_TRUE(p.up());
   const test::Octets first = p.write(0, test::Octets(100, 1));
   p.send(0, first);
@@ -202,7 +202,7 @@ TEST_F(ImmediateHand, E53_WhoDoesNotKnowItIsToldApart) {
 // ---- over the kernel's TCP, through the API
 
 // proves: E-53
-TEST(ImmediateOverKernelTcp, E53_ItComesWithTheCompletion) {
+TEST(ImmediateOverKernelTcp, ItComesWithTheCompletion) {
   using namespace stream_test;
   Device server = open(), client = open();
   End a(client), b(server);

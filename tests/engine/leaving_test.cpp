@@ -111,7 +111,7 @@ struct Leaving : ::testing::Test {
 };
 
 // proves: E-25, E-50
-TEST_F(Leaving, E50_WhatWasPostedGoesOutOfMemoryThatIsNotTheConsumersAnyMore) {
+TEST_F(Leaving, WhatWasPostedGoesOutOfMemoryThatIsNotTheConsumersAnyMore) {
   write_all();
   disconnect();
   EXPECT_EQ(qp->state, verbs::QpState::Sqd);
@@ -126,7 +126,7 @@ TEST_F(Leaving, E50_WhatWasPostedGoesOutOfMemoryThatIsNotTheConsumersAnyMore) {
 
 // All that had left was lost: it is sent again, out of copies.
 // proves: E-25, E-50
-TEST_F(Leaving, E50_WhatWasSentAndLostIsSentAgain) {
+TEST_F(Leaving, WhatWasSentAndLostIsSentAgain) {
   pair.set_faults_left("loss=1");
   for (std::size_t at = 0; at < kOctets; at += 6000) write(at, 6000, sink);  // some have left whole
   disconnect();
@@ -141,7 +141,7 @@ TEST_F(Leaving, E50_WhatWasSentAndLostIsSentAgain) {
 
 // Also what is lost on the way and is sent again.
 // proves: E-25, E-50
-TEST_F(Leaving, E50_OverAWireThatLoses) {
+TEST_F(Leaving, OverAWireThatLoses) {
   write_all();
   pair.set_faults_left("loss=0.05");
   disconnect();
@@ -157,19 +157,19 @@ TEST_F(Leaving, E50_OverAWireThatLoses) {
 // A Read has nowhere to bring its data to, whether it has been sent or not; what stands behind it,
 // be it behind a fence, goes out.
 // proves: E-50
-TEST_F(Leaving, E50_ReadsAreGivenUpAndWhatStandsBehindThemIsNot) {
+TEST_F(Leaving, ReadsAreGivenUpAndWhatStandsBehindThemIsNot) {
   leave_behind(WrOp::Read, WrOp::Read);
 }
 
 // What was there before has nowhere to go either.
 // proves: E-53
-TEST_F(Leaving, E53_AtomicsAreGivenUpAsReadsAre) {
+TEST_F(Leaving, AtomicsAreGivenUpAsReadsAre) {
   leave_behind(WrOp::FetchAdd, WrOp::Swap);
 }
 
 // What the peer still sends is discarded: the receives posted here are the consumer's again.
 // proves: E-50
-TEST_F(Leaving, E50_NothingIsReceivedAnyMore) {
+TEST_F(Leaving, NothingIsReceivedAnyMore) {
   const verbs::Sge sge = piece(0, 1000);
   ASSERT_TRUE(pair.left().post_receive(*qp, {1, {&sge, 1}}, pair.now()));
   write_all();
@@ -190,7 +190,7 @@ TEST_F(Leaving, E50_NothingIsReceivedAnyMore) {
 
 // The peer closed first; our FIN was lost on its way.
 // proves: E-50
-TEST_F(Leaving, E50_BehindThePeersEndToo) {
+TEST_F(Leaving, BehindThePeersEndToo) {
   pair.set_faults_left("loss=1");
   pair.right().engine().iwarp().disconnect(*peer, pair.now());
   ASSERT_TRUE(pair.run_until([&] { return qp->state == verbs::QpState::Sqd; }, Duration::s(1)));
@@ -203,7 +203,7 @@ TEST_F(Leaving, E50_BehindThePeersEndToo) {
 }
 
 // proves: E-50
-TEST_F(Leaving, E50_WithoutADisconnectItIsAnAbort) {
+TEST_F(Leaving, WithoutADisconnectItIsAnAbort) {
   write_all();
   destroy();
   ASSERT_TRUE(pair.run_until([&] { return peer_ended(); }, Duration::s(5)));
@@ -214,7 +214,7 @@ TEST_F(Leaving, E50_WithoutADisconnectItIsAnAbort) {
 
 // A request without the right to its memory cannot go out, now or later.
 // proves: E-50
-TEST_F(Leaving, E50_WhatCannotBeSentEndsByReset) {
+TEST_F(Leaving, WhatCannotBeSentEndsByReset) {
   write_all();
   const verbs::Sge none{0x1000, 8, 0x12345601};
   verbs::SendWr wr;
@@ -229,7 +229,7 @@ TEST_F(Leaving, E50_WhatCannotBeSentEndsByReset) {
 
 // What is posted is copied to be sent without the consumer, as long as it is not too much.
 // proves: E-50
-TEST_F(Leaving, E50_SoMuchIsCopiedAndMoreEndsByReset) {
+TEST_F(Leaving, SoMuchIsCopiedAndMoreEndsByReset) {
   constexpr std::size_t kMostLeft = std::size_t{1} << 28;
   const std::size_t size = kMostLeft + 4096;
   void* const zeros =
@@ -267,7 +267,7 @@ TEST_F(Leaving, E50_SoMuchIsCopiedAndMoreEndsByReset) {
 
 // A peer that never answers is not waited for long.
 // proves: E-50
-TEST_F(Leaving, E50_NoPeerKeepsItForLong) {
+TEST_F(Leaving, NoPeerKeepsItForLong) {
   write_all();
   disconnect();
   pair.set_faults_right("loss=1");
@@ -279,7 +279,7 @@ TEST_F(Leaving, E50_NoPeerKeepsItForLong) {
 // The Terminate that the consumer's failure was is heard by the peer also when the queue pair goes
 // at once: lost, it is sent again.
 // proves: E-50
-TEST_F(Leaving, E50_ATerminateIsHeardFromAQueuePairThatIsGone) {
+TEST_F(Leaving, ATerminateIsHeardFromAQueuePairThatIsGone) {
   pair.set_faults_left("loss=1");
   write(0, 5'000, sink);
   const verbs::Sge none{0x1000, 8, 0x12345601};
@@ -299,7 +299,7 @@ TEST_F(Leaving, E50_ATerminateIsHeardFromAQueuePairThatIsGone) {
 
 // The octets of a Read that the peer waits for are owed no more.
 // proves: E-50
-TEST_F(Leaving, E50_ATerminateIsHeardThoughThePeerWaitsForAnAnswer) {
+TEST_F(Leaving, ATerminateIsHeardThoughThePeerWaitsForAnAnswer) {
   const std::uint32_t lent =
       pair.left().register_memory(from.data(), kOctets, verbs::kLocalWrite | verbs::kRemoteRead);
   pair.set_faults_left("loss=1");
@@ -331,7 +331,7 @@ TEST_F(Leaving, E50_ATerminateIsHeardThoughThePeerWaitsForAnAnswer) {
 
 // Without the memory to take its work along it ends by a RST; in no case is anything left of it.
 // proves: E-50
-TEST(LeavingWithoutMemory, E50_ItGoesInOrderOrByReset) {
+TEST(LeavingWithoutMemory, ItGoesInOrderOrByReset) {
   struct Life : Leaving {
     void TestBody() override {}
   };
@@ -365,7 +365,7 @@ TEST(LeavingWithoutMemory, E50_ItGoesInOrderOrByReset) {
 struct Faults : Leaving {};
 
 // proves: E-50
-TEST_F(Faults, E50_AccessWithoutARightIsToldAsSuch) {
+TEST_F(Faults, AccessWithoutARightIsToldAsSuch) {
   write(0, 1000, 0x00beef01);
   ASSERT_TRUE(pair.run_until([&] { return pair.right().events.size() == 2; }, Duration::s(5)));
   EXPECT_EQ(kinds(pair.right()), (std::vector<Kind>{Kind::Failed, Kind::AccessError}));
@@ -374,7 +374,7 @@ TEST_F(Faults, E50_AccessWithoutARightIsToldAsSuch) {
 
 // A Send longer than its receive is nothing the peer may ask for.
 // proves: E-50
-TEST_F(Faults, E50_WhatMayNotBeAskedIsARequestError) {
+TEST_F(Faults, WhatMayNotBeAskedIsARequestError) {
   ASSERT_TRUE(pair.right().post_receive(*peer, {1, {}}, pair.now()));
   const verbs::Sge sge = piece(0, 100);
   verbs::SendWr wr;
@@ -385,7 +385,7 @@ TEST_F(Faults, E50_WhatMayNotBeAskedIsARequestError) {
 }
 
 // proves: E-50
-TEST_F(Faults, E50_WhatGoesWrongHereIsFatalHere) {
+TEST_F(Faults, WhatGoesWrongHereIsFatalHere) {
   const verbs::Sge none{0x1000, 8, 0x12345601};
   verbs::SendWr wr;
   wr.sges = {&none, 1};
@@ -396,7 +396,7 @@ TEST_F(Faults, E50_WhatGoesWrongHereIsFatalHere) {
 
 // The start-up's last message is lost, the first Send behind it is not: both are delivered at once.
 // proves: E-50
-TEST(EarlyData, E50_WhatComesBeforeEstablishedIsToldAsSuch) {
+TEST(EarlyData, WhatComesBeforeEstablishedIsToldAsSuch) {
   Pair pair{PairOptions{}};
   Node &l = pair.left(), &r = pair.right();
   verbs::QueuePair *qp = l.make_qp(), *peer = r.make_qp();

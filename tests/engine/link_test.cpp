@@ -77,7 +77,7 @@ TEST(Link, IsUpWhenThePortSaysSoWhateverItsEpoch) {
 
 // Whoever sleeps wakes up when a lost link has been waited for long enough.
 // proves: E-43, E-51
-TEST(Link, E43_TheEndOfWaitingForItIsATimer) {
+TEST(Link, TheEndOfWaitingForItIsATimer) {
   Link link;
   link.up = 1;
   link.epoch = 1;

@@ -63,7 +63,7 @@ struct Loopback : ::testing::Test {
 };
 
 // proves: E-46, E-30
-TEST_F(Loopback, E46_WhatIsOnItsWayToOurselvesIsBounded) {
+TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsBounded) {
   Error error;
   ASSERT_NE(node->engine().iwarp().listen(7000, 32, &error), nullptr);
   std::vector<verbs::QueuePair*> qps;
@@ -91,7 +91,7 @@ TEST_F(Loopback, E46_WhatIsOnItsWayToOurselvesIsBounded) {
 
 // What was sent to ourselves outside a poll is work: nobody may sleep over it.
 // proves: E-30, E-51
-TEST_F(Loopback, E30_WhatIsOnItsWayToOurselvesIsWorkAtOnce) {
+TEST_F(Loopback, WhatIsOnItsWayToOurselvesIsWorkAtOnce) {
   for (int i = 0; i < 100; ++i) poll();
   verbs::QueuePair* qp = node->make_qp();
   const SocketAddress to{IpAddress::v4(10, 0, 0, 2), 7000};

@@ -83,8 +83,8 @@ void set_framing(engine::Options* o, mpa::Policy policy, fastpath::InLogicVarian
 
 class FramingMatrix : public ::testing::TestWithParam<FramingSetting> {};
 
-// proves
-TEST_P(FramingMatrix, DataMovesBothWaysOnThePathItShould_R2_R3_R80) {
+// proves
+TEST_P(FramingMatrix, DataMovesBothWaysOnThePathItShould) {
   const auto [policies, variant, attempts, crc, left_fast, faults] = GetParam();
   const auto [policy_left, policy_right] = policies;
   PairOptions o;
@@ -142,7 +142,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 // The absolute grid is known from the sequence number alone: nothing that the connection remembers
 // of where its stream began is asked.
-TEST(AbsoluteGrid, R76_IsFoundWithoutTheConnection) {
+// proves: R-76
+TEST(AbsoluteGrid, IsFoundWithoutTheConnection) {
   PairOptions o;
   o.seed = 11;
   set_framing(&o.left, mpa::Policy::AbsoluteMarkers, fastpath::InLogicVariant::Fig9, 32);
@@ -188,7 +189,8 @@ struct Setup : ::testing::Test {
   }
 };
 
-TEST_F(Setup, RevisionTwoAgainstAResponderThatKnowsOnlyOneFallsBack_E35) {
+// proves: E-35
+TEST_F(Setup, RevisionTwoAgainstAResponderThatKnowsOnlyOneFallsBack) {
   o.right.mpa.revision = 1;
   make();
   ASSERT_TRUE(pair->connect(*left, *right));
@@ -199,7 +201,7 @@ TEST_F(Setup, RevisionTwoAgainstAResponderThatKnowsOnlyOneFallsBack_E35) {
 // The second attempt is the same request: the consumer's data and its kind of connection go with
 // it, and what was wished for the connection, as that a silent peer is asked.
 // proves: E-35
-TEST_F(Setup, E35_TheSecondAttemptAsksForTheSame) {
+TEST_F(Setup, TheSecondAttemptAsksForTheSame) {
   o.right.mpa.revision = 1;
   make();
   Error e;
@@ -321,7 +323,8 @@ TEST_F(Setup, AcceptAfterThePeerHasGivenUpSaysClosed) {
   EXPECT_EQ(right->state, verbs::QpState::Init);
 }
 
-TEST_F(Setup, StartupSurvivesAnyReSegmentation_E1) {
+// proves: E-1
+TEST_F(Setup, StartupSurvivesAnyReSegmentation) {
   make();
   ASSERT_TRUE(pair->connect(*left, *right));
   for (const auto& s : {pair->left().engine().iwarp().qp_stats(*left),
@@ -380,7 +383,8 @@ TEST_F(Setup, BacklogLimitsPendingConnections) {
   EXPECT_EQ(pair->right().events.size(), 5u);
 }
 
-TEST_F(Setup, OwnAddressesLoopBackInsideTheProcess_E30) {
+// proves: E-30
+TEST_F(Setup, OwnAddressesLoopBackInsideTheProcess) {
   make();
   Error e;
   ASSERT_NE(pair->left().engine().iwarp().listen(7100, 4, &e), nullptr);
@@ -444,7 +448,8 @@ TEST_F(Setup, D6_PoliciesThatDoNotMeetAreRefusedWithTheReasonAtBothEnds) {
   }
 }
 
-TEST_F(Setup, R77_AbsoluteMarkersWorkForEveryInitialSequenceNumber) {
+// proves: R-77
+TEST_F(Setup, AbsoluteMarkersWorkForEveryInitialSequenceNumber) {
   std::uint32_t residues = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     o.seed = seed;

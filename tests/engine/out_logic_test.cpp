@@ -13,7 +13,8 @@ namespace {
 // ---- the empty receive queue, section 10
 // ---------------------------------------------------------
 
-TEST(EmptyReceiveQueue, FastDropsAndTheRetransmissionCompletes_R113_E17) {
+// proves: R-113, E-17
+TEST(EmptyReceiveQueue, FastDropsAndTheRetransmissionCompletes) {
   Receiver r(receiver(ConnectionType::Fast));
   const Octets send = send_fpdu(r.first, 20);
   r.frames_out = 0;
@@ -33,7 +34,8 @@ TEST(EmptyReceiveQueue, FastDropsAndTheRetransmissionCompletes_R113_E17) {
   EXPECT_TRUE(r.stats().iwarp.fast);
 }
 
-TEST(EmptyReceiveQueue, OutOfOrderToo_R114) {
+// proves: R-114
+TEST(EmptyReceiveQueue, OutOfOrderToo) {
   Receiver r(receiver(ConnectionType::Fast));
   const Octets one = send_fpdu(r.first, 20), two = send_fpdu(r.first + 1, 30);
   ASSERT_TRUE(r.post(1));
@@ -47,7 +49,8 @@ TEST(EmptyReceiveQueue, OutOfOrderToo_R114) {
   EXPECT_EQ(r.done()[1].completion.byte_len, 30u);
 }
 
-TEST(EmptyReceiveQueue, DropsAreNoRecoveryAttempts_R115) {
+// proves: R-115
+TEST(EmptyReceiveQueue, DropsAreNoRecoveryAttempts) {
   sim::PairOptions o = receiver(ConnectionType::Fast);
   o.right.context.max_recovery_attempts = 2;
   Receiver r(o);
@@ -60,7 +63,8 @@ TEST(EmptyReceiveQueue, DropsAreNoRecoveryAttempts_R115) {
   EXPECT_TRUE(r.stats().iwarp.fast);
 }
 
-TEST(EmptyReceiveQueue, SlowTerminates_R116) {
+// proves: R-116
+TEST(EmptyReceiveQueue, SlowTerminates) {
   Receiver r(receiver(ConnectionType::Slow));
   r.arrive(0, send_fpdu(r.first, 20));
   EXPECT_EQ(r.stats().iwarp.ddp.terminates_sent, 1u);
@@ -68,7 +72,8 @@ TEST(EmptyReceiveQueue, SlowTerminates_R116) {
   EXPECT_NE(r.qp().state, verbs::QpState::Rts);
 }
 
-TEST(EmptyReceiveQueue, LongerThanTheBufferEndsBothTypes_R117) {
+// proves: R-117
+TEST(EmptyReceiveQueue, LongerThanTheBufferEndsBothTypes) {
   for (const ConnectionType type : {ConnectionType::Fast, ConnectionType::Slow}) {
     Receiver r(receiver(type));
     ASSERT_TRUE(r.post(1, 64));
@@ -113,8 +118,8 @@ TEST(EmptyReceiveQueue, ASegmentOfTwoSendsAndOneReceiveDoesNotStarve) {
 // ---- completions behind a hole, in the counters a user sees
 // -----------------------------------------
 
-// proves
-TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson_R103_R104_R106) {
+// proves
+TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson) {
   struct Row {
     std::uint32_t method, threshold;
     std::uint64_t wqe, cqe, partial;
@@ -159,7 +164,8 @@ TEST(CompletionWrites, AreCountedPerConnectionAndInTheJson_R103_R104_R106) {
   }
 }
 
-TEST(CompletionWrites, SlowCompletesInOrderAndUpdatesNoReceive_R106) {
+// proves: R-106
+TEST(CompletionWrites, SlowCompletesInOrderAndUpdatesNoReceive) {
   Receiver r(receiver(ConnectionType::Slow));
   std::uint64_t at = 0;
   for (std::uint32_t i = 0; i < 10; ++i) {
@@ -174,7 +180,8 @@ TEST(CompletionWrites, SlowCompletesInOrderAndUpdatesNoReceive_R106) {
 
 // N + 1 is for the Sends of a hole that closes. What a downgrade forgets has been written to its
 // receives for nothing, and is completed again by the SLOW path (AnyOrder, seed 2379 with markers).
-TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing_R48_R105) {
+// proves
+TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing) {
   sim::PairOptions o = receiver(ConnectionType::Fast);
   o.right.completion_threshold = 0;
   o.right.context.max_recovery_attempts = 1;
@@ -204,7 +211,8 @@ TEST(CompletionWrites, SendsPendingAtADowngradeWereWrittenForNothing_R48_R105) {
   for (std::uint32_t i = 0; i <= 5; ++i) EXPECT_EQ(r.done()[i].completion.byte_len, i);
 }
 
-TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach_R95) {
+// proves: R-95
+TEST(HoleMemory, HundredThousandSendsBehindOneHoleCostNothingEach) {
   constexpr std::uint32_t kMany = 100'000;
   Receiver r(receiver(ConnectionType::Fast), kMany + 1);
   const verbs::Sge none{};
@@ -265,7 +273,8 @@ verbs::SharedReceiveQueue* eight(sim::Node& node) {
   return node.engine().queue_pairs().create_shared(node.pd, 8, 1);
 }
 
-TEST(SharedReceive, DropsWithoutAReceiveAndGoesOnWhenOneIsPosted_R113_E17) {
+// proves: R-113, E-17
+TEST(SharedReceive, DropsWithoutAReceiveAndGoesOnWhenOneIsPosted) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
   const Octets send = send_fpdu(r.first, 20);
   r.arrive(0, send);
@@ -281,7 +290,8 @@ TEST(SharedReceive, DropsWithoutAReceiveAndGoesOnWhenOneIsPosted_R113_E17) {
   EXPECT_EQ(r.done()[0].completion.wr_id, 5u);
 }
 
-TEST(SharedReceive, SlowTerminatesOnAnEmptyQueue_R116) {
+// proves: R-116
+TEST(SharedReceive, SlowTerminatesOnAnEmptyQueue) {
   Receiver r(receiver(ConnectionType::Slow), 0, eight);
   r.arrive(0, send_fpdu(r.first, 20));
   EXPECT_TRUE(r.failed("no buffer (Terminate 1/2/2 sent)"));
@@ -306,7 +316,7 @@ TEST(SharedReceive, AnEndedConnectionFlushesWhatItHadBoundAndSaysItWasTheLast) {
 
 // ... once, however much is posted and flushed later; and once more in its next life.
 // proves: E-50
-TEST(SharedReceive, E50_TheLastReceiveIsToldOnceInALife) {
+TEST(SharedReceive, TheLastReceiveIsToldOnceInALife) {
   Receiver r(receiver(ConnectionType::Fast), 0, eight);
   const auto told = [&] {
     return std::count_if(r.node().events.begin(), r.node().events.end(),

@@ -29,7 +29,7 @@ Bytes who_has(const char* target, const MacAddress& mac, const char* sender) {
 }
 
 // proves: E-51
-TEST_F(RxPath, E51_TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
+TEST_F(RxPath, TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
   ASSERT_TRUE(p.up());
   const Octets first = p.write(0, Octets(100, 1));
   p.send(0, first);
@@ -55,7 +55,7 @@ TEST_F(RxPath, E51_TheEndOfWhatThereIsToSendIsPushedAndNothingBefore) {
 // Whoever sends before the consumer has answered meets a window that shuts. With the answer there
 // is room again, and the peer hears of it by the Reply: it may have nothing to ask by.
 // proves: E-11, E-51
-TEST_F(RxPath, E51_TheReplyTellsOfTheRoomThatTheConsumersAnswerMakes) {
+TEST_F(RxPath, TheReplyTellsOfTheRoomThatTheConsumersAnswerMakes) {
   p.options.tcp.receive_buffer = 65535;
   Octets write(14);  // of no octets: STag and offset mean nothing
   write[0] = 0xc1;
@@ -69,7 +69,7 @@ TEST_F(RxPath, E51_TheReplyTellsOfTheRoomThatTheConsumersAnswerMakes) {
 
 // The part of an overlap that came before is reported on SLOW as on FAST (RFC 2883 4).
 // proves: E-51
-TEST_F(RxPath, E51_APartThatCameBeforeIsReportedOnSlowToo_RFC2883) {
+TEST_F(RxPath, APartThatCameBeforeIsReportedOnSlowToo_RFC2883) {
   p.options.tcp.dsack = true;
   up_slow();
   send(0);
@@ -82,7 +82,7 @@ TEST_F(RxPath, E51_APartThatCameBeforeIsReportedOnSlowToo_RFC2883) {
 
 // What is kept is TCP's from now on: the consumer need not wait for the peer.
 // proves: E-23, E-51
-TEST_F(RxPath, E23_WhatIsKeptCompletesAsSoonAsItHasLeft) {
+TEST_F(RxPath, WhatIsKeptCompletesAsSoonAsItHasLeft) {
   ASSERT_TRUE(p.up());
   const Octets first = p.write(0, Octets(100, 1));
   p.send(0, first);
@@ -99,7 +99,7 @@ TEST_F(RxPath, E23_WhatIsKeptCompletesAsSoonAsItHasLeft) {
 
 // Who accepts asks a silent peer whether it is there, as who connects does.
 // proves: E-43, E-51
-TEST_F(RxPath, E43_AnAcceptedConnectionIsKeptAlive) {
+TEST_F(RxPath, AnAcceptedConnectionIsKeptAlive) {
   p.options.keepalive_idle = Duration::s(3);
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) { c.keepalive = true; }));
   p.pass(Duration::ms(100));
@@ -108,7 +108,7 @@ TEST_F(RxPath, E43_AnAcceptedConnectionIsKeptAlive) {
 }
 
 // proves: E-51
-TEST_F(RxPath, E51_TimeWaitEndsByItself) {
+TEST_F(RxPath, TimeWaitEndsByItself) {
   ASSERT_TRUE(p.up());
   p.node().engine().iwarp().disconnect(*p.qp, p.now);
   p.burst({});
@@ -122,7 +122,7 @@ TEST_F(RxPath, E51_TimeWaitEndsByItself) {
 
 // Every frame of a connection has the tag of its host's network.
 // proves: E-48
-TEST(Vlan, E48_FramesOfConnectionsAreTagged) {
+TEST(Vlan, FramesOfConnectionsAreTagged) {
   sim::PairOptions o;
   o.left.vlan = o.right.vlan = 7;
   sim::Pair pair(o);
@@ -131,7 +131,7 @@ TEST(Vlan, E48_FramesOfConnectionsAreTagged) {
 
 // Nobody hurries the consumer that a request waits for.
 // proves: E-51
-TEST(Request, E51_WaitsForItsConsumerLongerThanForItsPeer) {
+TEST(Request, WaitsForItsConsumerLongerThanForItsPeer) {
   HandWire w;
   Error error;
   ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
@@ -156,7 +156,7 @@ TEST(Request, E51_WaitsForItsConsumerLongerThanForItsPeer) {
 // A responder whose first FPDU comes in one segment with its Reply has sent it, and need not come
 // again for it to be heard.
 // proves: E-1, E-51
-TEST(Reply, E1_AnFpduThatComesWithItIsDeliveredAtOnce) {
+TEST(Reply, AnFpduThatComesWithItIsDeliveredAtOnce) {
   HandWire w;
   Error error;
   ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
@@ -196,7 +196,7 @@ TEST(Reply, E1_AnFpduThatComesWithItIsDeliveredAtOnce) {
 
 // Nobody answers for one host: that says nothing about another.
 // proves: E-51
-TEST(Hosts, E51_OneThatIsNotThereEndsItsOwnConnectionsOnly) {
+TEST(Hosts, OneThatIsNotThereEndsItsOwnConnectionsOnly) {
   HandWire w;
   engine::Engine& left = w.left.engine();
   auto *one = w.left.node->make_qp(), *other = w.left.node->make_qp();
@@ -217,7 +217,7 @@ TEST(Hosts, E51_OneThatIsNotThereEndsItsOwnConnectionsOnly) {
 
 // The router's word that nobody is at that port ends the connection that asked, at once.
 // proves: E-51
-TEST(Hosts, E51_AnIcmpErrorReachesTheConnectionItIsAbout) {
+TEST(Hosts, AnIcmpErrorReachesTheConnectionItIsAbout) {
   HandWire w;
   constexpr std::size_t kIp = 20, kQuote = kIp + 8, kIcmp = 8;
   w.watch = [&](Bytes f, bool to_right) -> std::vector<Bytes> {
@@ -254,7 +254,7 @@ TEST(Hosts, E51_AnIcmpErrorReachesTheConnectionItIsAbout) {
 // Who accepted hangs up before the peer is ready to receive; the peer's RTR comes, and then no
 // word. It changes nothing of how long the peer has to close its side.
 // proves: E-50
-TEST(Rtr, E50_ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
+TEST(Rtr, ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
   HandWire w;
   Error error;
   ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
@@ -293,7 +293,7 @@ TEST(Rtr, E50_ThatComesAfterWeHaveHungUpLeavesTheDeadlineOfTheEnd) {
 // Our RST to who has rejected us finds the port full: it is not waited for as long as for an
 // answer.
 // proves: E-50
-TEST(Rejected, E50_IsNotHeldByAFullPort) {
+TEST(Rejected, IsNotHeldByAFullPort) {
   HandWire w;
   Error error;
   ASSERT_NE(w.right.engine().iwarp().listen(7000, 4, &error), nullptr);
@@ -360,7 +360,7 @@ struct Neighbours : ::testing::Test {
 
 // The peer's address moves to another machine's card, as in a fail-over: its connections follow.
 // proves: E-51
-TEST_F(Neighbours, E51_AConnectionFollowsItsNeighbourToAnotherMac) {
+TEST_F(Neighbours, AConnectionFollowsItsNeighbourToAnotherMac) {
   const MacAddress moved{{2, 0, 0, 0, 0, 0x77}};
   w.send(who_has("10.0.0.2", moved, "10.0.0.1"), true);
   std::vector<MacAddress> to;
@@ -384,7 +384,7 @@ TEST_F(Neighbours, E51_AConnectionFollowsItsNeighbourToAnotherMac) {
 
 // A queue pair that begins anew has dropped nothing yet: its first receive tells the peer nothing.
 // proves: E-17, E-51
-TEST_F(Neighbours, E17_AResetForgetsThatAConnectionWaitedForAReceive) {
+TEST_F(Neighbours, AResetForgetsThatAConnectionWaitedForAReceive) {
   verbs::SendWr wr;
   ASSERT_EQ(w.left.node->post_send(*here, wr, w.now), verbs::Post::Ok);
   w.run_for(Duration::us(100));

@@ -99,7 +99,8 @@ TEST_F(Vanishing, WhoNeverSendsItsRtrIsGivenUpInTime) {
 }
 
 // Its address has just failed to resolve, which says nothing about a host that sends us a SYN.
-TEST_F(Vanishing, E43_AHostThatIsBackIsNotRefused) {
+// proves: E-43
+TEST_F(Vanishing, AHostThatIsBackIsNotRefused) {
   const auto failed = [&] {
     return right().interface().neighbours().state(*IpAddress::parse("10.0.0.1"), pair.now()) ==
            net::NeighbourState::Failed;

@@ -76,7 +76,8 @@ bool may(QpState from, QpState to) {
   }
 }
 
-TEST(QpModify, IB109_IB111_IB118_IB122_InEveryStateTheEngineDoesWhatTheTableSays) {
+// proves: IB-109, IB-111, IB-118, IB-122
+TEST(QpModify, InEveryStateTheEngineDoesWhatTheTableSays) {
   for (const QpState from : kStates) {
     for (std::size_t t = 0; t < verbs::kQpStates; ++t) {
       const auto to = static_cast<QpState>(t);
@@ -101,7 +102,8 @@ TEST(QpModify, IB109_IB111_IB118_IB122_InEveryStateTheEngineDoesWhatTheTableSays
   }
 }
 
-TEST(QpModify, IB122_ForeignAttributesAreIgnoredAndUnknownOnesAreNot) {
+// proves: IB-122
+TEST(QpModify, ForeignAttributesAreIgnoredAndUnknownOnesAreNot) {
   Brought b(QpState::Reset);
   EXPECT_EQ(b.modify(QpState::Init, verbs::kQpAttrAll + 1), QpVerdict::ForeignAttribute);
   EXPECT_EQ(b.modify(QpState::Init, verbs::kQpAttrState | verbs::kQpAttrCap),
@@ -110,7 +112,8 @@ TEST(QpModify, IB122_ForeignAttributesAreIgnoredAndUnknownOnesAreNot) {
   EXPECT_EQ(b.modify(QpState::Init, verbs::kQpAttrAll & ~verbs::kQpAttrCap), QpVerdict::Ok);
 }
 
-TEST(QpModify, IB117_ErrorFlushesBothQueuesInPostingOrderAndWhatIsPostedLater) {
+// proves: IB-117
+TEST(QpModify, ErrorFlushesBothQueuesInPostingOrderAndWhatIsPostedLater) {
   Brought b(QpState::Rts);
   for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.post_receive(id));
   b.pair.set_faults_left("loss=1");
@@ -145,7 +148,8 @@ TEST(QpModify, IB117_ErrorFlushesBothQueuesInPostingOrderAndWhatIsPostedLater) {
 }
 
 // ... and so does what the peer ends.
-TEST(QpModify, IB117_AnEndByThePeerFlushesInPostingOrderAndWhatIsPostedLater) {
+// proves: IB-117
+TEST(QpModify, AnEndByThePeerFlushesInPostingOrderAndWhatIsPostedLater) {
   Brought b(QpState::Rts);
   for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.post_receive(id));
   b.pair.right().engine().iwarp().abort(*b.peer, b.pair.now());
@@ -165,7 +169,8 @@ TEST(QpModify, IB117_AnEndByThePeerFlushesInPostingOrderAndWhatIsPostedLater) {
 
 // The states between INIT and ERROR are the connection's to enter; a consumer asks for them in
 // vain.
-TEST(QpModify, IB109_TheConsumerDoesNotMakeTheMovesOfTheTransport) {
+// proves: IB-109
+TEST(QpModify, TheConsumerDoesNotMakeTheMovesOfTheTransport) {
   for (const QpState to : {QpState::Rtr, QpState::Rts}) {
     Brought b(QpState::Init);
     EXPECT_NE(b.modify(to), QpVerdict::Ok) << verbs::name(to);
@@ -176,7 +181,8 @@ TEST(QpModify, IB109_TheConsumerDoesNotMakeTheMovesOfTheTransport) {
   EXPECT_EQ(b.qp->state, QpState::Rtr);
 }
 
-TEST(QpModify, IB106_ResetEmptiesBothQueuesAndTakesItsCompletionsAlong) {
+// proves: IB-106
+TEST(QpModify, ResetEmptiesBothQueuesAndTakesItsCompletionsAlong) {
   Brought b(QpState::Rts);
   auto* other = b.pair.left().make_qp();
   for (std::uint64_t id = 1; id <= 3; ++id) ASSERT_TRUE(b.post_receive(id));
@@ -264,7 +270,8 @@ TEST(QpModify, AResetTellsNobodyAndAnErrorTellsOnce) {
   EXPECT_EQ(other.pair.left().events[0].kind, engine::CmEvent::Kind::Failed);
 }
 
-TEST(QpModify, IB115_IB122_ATerminateIsErrorAtBothEndsAndNeverSqe) {
+// proves: IB-115, IB-122
+TEST(QpModify, ATerminateIsErrorAtBothEndsAndNeverSqe) {
   Brought b(QpState::Rts);
   std::vector<std::uint8_t> from(64);
   const auto source = b.pair.left().register_memory(from.data(), 64, 0);

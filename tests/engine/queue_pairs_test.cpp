@@ -15,7 +15,8 @@ std::unique_ptr<verbs::QueuePair> numbered(std::uint32_t number) {
                                             nullptr, nullptr);
 }
 
-TEST(QueuePairNumbers, E49_ComeAgainWhenAllHaveBeenGivenOutButThoseInUse) {
+// proves: E-49
+TEST(QueuePairNumbers, ComeAgainWhenAllHaveBeenGivenOutButThoseInUse) {
   QueuePairs qps({1, 2});
   const std::uint32_t first = qps.new_number();
   verbs::QueuePair* const kept = qps.add(numbered(first));

@@ -94,7 +94,8 @@ struct Sharing : ::testing::Test {
   Peer* latest = nullptr;
 };
 
-TEST_F(Sharing, E11_AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
+// proves: E-11
+TEST_F(Sharing, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
   std::vector<Peer> greedy(4), others(12);
   for (Peer& p : greedy) connect(p);
   for (Peer& p : others) connect(p);

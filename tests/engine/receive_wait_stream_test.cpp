@@ -82,7 +82,8 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
   std::unique_ptr<End> a, b;
 };
 
-TEST_P(WaitOver, R116_MoreThanTheWindowWaitsAndComesWholeAndInOrder) {
+// proves: R-116
+TEST_P(WaitOver, MoreThanTheWindowWaitsAndComesWholeAndInOrder) {
   constexpr std::size_t kSends = 400;
   std::jthread sender([&] {
     bool all = true;
@@ -104,7 +105,8 @@ TEST_P(WaitOver, R116_MoreThanTheWindowWaitsAndComesWholeAndInOrder) {
   }
 }
 
-TEST_P(WaitOver, R116_SendingGoesOnMeanwhile) {
+// proves: R-116
+TEST_P(WaitOver, SendingGoesOnMeanwhile) {
   send(0, 20);
   ASSERT_TRUE(waits());
   const Sge into = a->sge(1 << 20, 500), from = b->sge(0, 500);
@@ -120,7 +122,8 @@ TEST_P(WaitOver, R116_SendingGoesOnMeanwhile) {
   }
 }
 
-TEST_P(WaitOver, R116_TheOrderlyEndComesBehindWhatWaited) {
+// proves: R-116
+TEST_P(WaitOver, TheOrderlyEndComesBehindWhatWaited) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
@@ -137,7 +140,8 @@ TEST_P(WaitOver, R116_TheOrderlyEndComesBehindWhatWaited) {
 }
 
 // More waits than the inbox and the window hold, so that nobody reads up to the RST.
-TEST_P(WaitOver, R116_TheOtherEndsResetIsSeen) {
+// proves: R-116
+TEST_P(WaitOver, TheOtherEndsResetIsSeen) {
   send(0, 100);
   ASSERT_TRUE(waits());
   const auto begin = Clock::now();
@@ -146,7 +150,8 @@ TEST_P(WaitOver, R116_TheOtherEndsResetIsSeen) {
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(8));
 }
 
-TEST_P(WaitOver, R116_DisconnectAndDestructionHereEndIt) {
+// proves: R-116
+TEST_P(WaitOver, DisconnectAndDestructionHereEndIt) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
@@ -160,7 +165,7 @@ TEST_P(WaitOver, R116_DisconnectAndDestructionHereEndIt) {
 
 // Nobody will take it any more, and it holds nobody up.
 // proves: R-116
-TEST_P(WaitOver, R116_DestroyedBehindADisconnectWhatWaitsIsDropped) {
+TEST_P(WaitOver, DestroyedBehindADisconnectWhatWaitsIsDropped) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
@@ -173,7 +178,7 @@ TEST_P(WaitOver, R116_DestroyedBehindADisconnectWhatWaitsIsDropped) {
 
 // The peer has closed meanwhile: its FIN stands behind what waits.
 // proves: R-116
-TEST_P(WaitOver, R116_DestroyedWithThePeersEndBehindWhatWaits) {
+TEST_P(WaitOver, DestroyedWithThePeersEndBehindWhatWaits) {
   send(0, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(a->wait().status, WcStatus::success);
   ASSERT_TRUE(waits());
@@ -188,7 +193,7 @@ TEST_P(WaitOver, R116_DestroyedWithThePeersEndBehindWhatWaits) {
 }
 
 // proves: R-116, E-50
-TEST_P(WaitOver, E50_DestroyedWhileASendWaitsIsAnAbort) {
+TEST_P(WaitOver, DestroyedWhileASendWaitsIsAnAbort) {
   send(0, 3);
   ASSERT_TRUE(waits());
   b->qp = QueuePair();
@@ -204,7 +209,8 @@ struct ShortWaitOver : WaitOver {
   void SetUp() override { open_with("300"); }
 };
 
-TEST_P(ShortWaitOver, R116_TheSettingBoundsTheWait) {
+// proves: R-116
+TEST_P(ShortWaitOver, TheSettingBoundsTheWait) {
   send(0, 3);
   ASSERT_TRUE(waits());
   const Event e = b->ending(5000);

@@ -28,7 +28,8 @@ struct ReceiveWait : RxPath {
   std::uint64_t end = 0;
 };
 
-TEST_F(ReceiveWait, R116_ASendAndAllBehindItWaitForItsReceive) {
+// proves: R-116
+TEST_F(ReceiveWait, ASendAndAllBehindItWaitForItsReceive) {
   wait_with_a_write_behind();
   EXPECT_EQ(p.rcv_nxt(), end) << "acknowledged";
   EXPECT_TRUE(p.untouched());
@@ -51,7 +52,8 @@ TEST_F(ReceiveWait, R116_ASendAndAllBehindItWaitForItsReceive) {
   EXPECT_EQ(p.qp->state, verbs::QpState::Rts);
 }
 
-TEST_F(ReceiveWait, R116_TheWindowClosesAndSendingGoesOn) {
+// proves: R-116
+TEST_F(ReceiveWait, TheWindowClosesAndSendingGoesOn) {
   p.options.tcp.receive_buffer = 64 << 10;
   wait_with_a_write_behind();
   std::uint64_t at = end;
@@ -82,7 +84,8 @@ TEST_F(ReceiveWait, R116_TheWindowClosesAndSendingGoesOn) {
   EXPECT_EQ(p.at(0, 1200), Octets(1200, 7));
 }
 
-TEST_F(ReceiveWait, R116_EachSendWaitsForAReceiveOfItsOwn) {
+// proves: R-116
+TEST_F(ReceiveWait, EachSendWaitsForAReceiveOfItsOwn) {
   up_slow();
   Octets all;
   std::uint64_t at = 0;
@@ -100,7 +103,8 @@ TEST_F(ReceiveWait, R116_EachSendWaitsForAReceiveOfItsOwn) {
   EXPECT_EQ(p.stats().iwarp.receive_waits, 5u);
 }
 
-TEST_F(ReceiveWait, R116_AWaitThatLastsTooLongEndsTheConnection) {
+// proves: R-116
+TEST_F(ReceiveWait, AWaitThatLastsTooLongEndsTheConnection) {
   wait_with_a_write_behind();
   p.pass(kWait - Duration::s(1));
   EXPECT_EQ(p.qp->state, verbs::QpState::Rts);
@@ -112,7 +116,8 @@ TEST_F(ReceiveWait, R116_AWaitThatLastsTooLongEndsTheConnection) {
   EXPECT_TRUE(p.untouched());
 }
 
-TEST_F(ReceiveWait, R116_TheFinBehindASendThatWaitsIsTakenAfterIt) {
+// proves: R-116
+TEST_F(ReceiveWait, TheFinBehindASendThatWaitsIsTakenAfterIt) {
   wait_with_a_write_behind();
   p.burst({{end, {}, false, tcp::kAck | tcp::kFin}});
   p.pass(Duration::s(5));
@@ -127,7 +132,8 @@ TEST_F(ReceiveWait, R116_TheFinBehindASendThatWaitsIsTakenAfterIt) {
   EXPECT_FALSE(told(engine::CmEvent::Kind::Failed));
 }
 
-TEST_F(ReceiveWait, R116_TheFinBehindASendThatWaitsBoundsTheWait) {
+// proves: R-116
+TEST_F(ReceiveWait, TheFinBehindASendThatWaitsBoundsTheWait) {
   wait_with_a_write_behind();
   p.burst({{end, {}, false, tcp::kAck | tcp::kFin}});
   p.pass(p.options.linger_timeout + Duration::s(1));
@@ -136,7 +142,8 @@ TEST_F(ReceiveWait, R116_TheFinBehindASendThatWaitsBoundsTheWait) {
 
 // The receive was posted in the last moment, and its doorbell is still on its way: what waited is
 // taken, and nothing is waited for any more.
-TEST_F(ReceiveWait, R116_AReceiveThatIsThereWhenTheWaitEndsIsUsed) {
+// proves: R-116
+TEST_F(ReceiveWait, AReceiveThatIsThereWhenTheWaitEndsIsUsed) {
   wait_with_a_write_behind();
   const verbs::Sge sge{p.to(20000), 900, p.stag};
   ASSERT_EQ(p.qp->rq.post({1, {&sge, 1}}), verbs::ReceiveQueue::Post::Ok);
@@ -147,7 +154,8 @@ TEST_F(ReceiveWait, R116_AReceiveThatIsThereWhenTheWaitEndsIsUsed) {
   EXPECT_FALSE(told(engine::CmEvent::Kind::Failed));
 }
 
-TEST_F(ReceiveWait, R116_AResetMeanwhileEndsItAtOnce) {
+// proves: R-116
+TEST_F(ReceiveWait, AResetMeanwhileEndsItAtOnce) {
   wait_with_a_write_behind();
   p.burst({{end, {}, false, tcp::kRst}});
   EXPECT_TRUE(told(engine::CmEvent::Kind::Failed));
@@ -156,7 +164,8 @@ TEST_F(ReceiveWait, R116_AResetMeanwhileEndsItAtOnce) {
   EXPECT_EQ(p.engine_stats().connections.size(), 0u);
 }
 
-TEST_F(ReceiveWait, R116_DisconnectGivesUpWhatWaits) {
+// proves: R-116
+TEST_F(ReceiveWait, DisconnectGivesUpWhatWaits) {
   wait_with_a_write_behind();
   p.node().engine().iwarp().disconnect(*p.qp, p.now);
   p.pass(Duration::us(10));
@@ -178,7 +187,7 @@ TEST_F(ReceiveWait, DestructionMeanwhileIsItsEnd) {
 
 // Behind a disconnect its end is the orderly one, and the window that was shut opens for the FIN.
 // proves: R-116, E-50
-TEST_F(ReceiveWait, E50_DestructionBehindADisconnectGivesUpWhatWaits) {
+TEST_F(ReceiveWait, DestructionBehindADisconnectGivesUpWhatWaits) {
   p.options.tcp.receive_buffer = 64 << 10;
   wait_with_a_write_behind();
   std::uint64_t at = end;
@@ -202,7 +211,8 @@ TEST_F(ReceiveWait, E50_DestructionBehindADisconnectGivesUpWhatWaits) {
 }
 
 // FAST: what TCP has not acknowledged is dropped, whether or not Sends may wait.
-TEST_F(ReceiveWait, R113_OnFastItIsStillADrop) {
+// proves: R-113
+TEST_F(ReceiveWait, OnFastItIsStillADrop) {
   ASSERT_TRUE(p.up());
   p.send(0, HandPeer::send_message(1, Octets(100, 5)));
   EXPECT_EQ(p.rcv_nxt(), 0u);
@@ -214,7 +224,8 @@ verbs::SharedReceiveQueue* shared_queue(sim::Node& node) {
   return node.engine().queue_pairs().create_shared(node.pd, 8, 1);
 }
 
-TEST(ReceiveWaitShared, R116_AReceiveOfASharedQueueTakesWhatWaits) {
+// proves: R-116
+TEST(ReceiveWaitShared, AReceiveOfASharedQueueTakesWhatWaits) {
   sim::PairOptions o = receiver(ConnectionType::Slow);
   o.right.receive_wait = kWait;
   Receiver r(o, 0, shared_queue);

@@ -9,7 +9,8 @@ using verbs::Extent;
 
 class Regions : public MemoryEnds {};
 
-TEST_F(Regions, E54_BothEndsNameMemoryByItsIova) {
+// proves: E-54
+TEST_F(Regions, BothEndsNameMemoryByItsIova) {
   constexpr std::uint64_t kOurs = 0x1000, kTheirs = ~0ull - 4000;
   up();
   const std::uint32_t a = add(pair->left(), {ours.data(), kOurs, 4000}, verbs::kLocalWrite);
@@ -34,7 +35,8 @@ TEST_F(Regions, E54_BothEndsNameMemoryByItsIova) {
   EXPECT_EQ(ended(), Status::RemoteAccess);
 }
 
-TEST_F(Regions, E54_AfterReregistrationTheOldKeyIsNobodys) {
+// proves: E-54
+TEST_F(Regions, AfterReregistrationTheOldKeyIsNobodys) {
   up();
   const std::uint32_t a = add(pair->left(), whole(ours), verbs::kLocalWrite);
   const std::uint32_t old = add(pair->right(), whole(theirs), kAll);
@@ -52,7 +54,8 @@ TEST_F(Regions, E54_AfterReregistrationTheOldKeyIsNobodys) {
   EXPECT_EQ(ended(), Status::RemoteAccess);
 }
 
-TEST_F(Regions, E54_RightsTakenAndGivenUnderTheSameKey) {
+// proves: E-54
+TEST_F(Regions, RightsTakenAndGivenUnderTheSameKey) {
   up();
   const std::uint32_t a = add(pair->left(), whole(ours), verbs::kLocalWrite);
   const std::uint32_t b = add(pair->right(), whole(theirs), verbs::kLocalWrite);
@@ -65,7 +68,8 @@ TEST_F(Regions, E54_RightsTakenAndGivenUnderTheSameKey) {
   EXPECT_EQ(ended(), Status::RemoteAccess);
 }
 
-TEST_F(Regions, E25_E54_AReadUnderWayDoesNotFillWhatItsRegionWasBefore) {
+// proves: E-25, E-54
+TEST_F(Regions, AReadUnderWayDoesNotFillWhatItsRegionWasBefore) {
   up();
   const std::uint32_t a = add(pair->left(), whole(ours), verbs::kLocalWrite);
   const std::uint32_t b = add(pair->right(), whole(theirs), kAll);
@@ -79,7 +83,8 @@ TEST_F(Regions, E25_E54_AReadUnderWayDoesNotFillWhatItsRegionWasBefore) {
   EXPECT_EQ(other, Octets(other.size()));
 }
 
-TEST_F(Regions, E54_ARefusedReregistrationChangesNothing) {
+// proves: E-54
+TEST_F(Regions, ARefusedReregistrationChangesNothing) {
   up();
   engine::Engine& e = pair->left().engine();
   const std::uint32_t a = add(pair->left(), whole(ours), kAll);
@@ -93,7 +98,8 @@ TEST_F(Regions, E54_ARefusedReregistrationChangesNothing) {
 }
 
 // Not how long it takes, but how much longer: the fastest of many, 1000 queue pairs to one.
-TEST_F(Regions, E54_OneThatNobodyUsesGoesAsQuicklyWithAThousandQueuePairs) {
+// proves: E-54
+TEST_F(Regions, OneThatNobodyUsesGoesAsQuicklyWithAThousandQueuePairs) {
   up();
   const auto fastest = [&] {
     std::int64_t best = INT64_MAX;

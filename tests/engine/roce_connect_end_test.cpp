@@ -238,7 +238,7 @@ TEST_F(RoceDisconnect, TheFirstRequestIsAsGoodAsTheRtu) {
 // ---- what breaks
 
 // proves: E-50
-TEST_F(RoceDisconnect, E50_APeerThatHasVanishedIsToldOfByWorkAndNothingStays) {
+TEST_F(RoceDisconnect, APeerThatHasVanishedIsToldOfByWorkAndNothingStays) {
   connected();
   rooms(4096);
   pair->set_faults_right("loss=1");
@@ -255,7 +255,7 @@ TEST_F(RoceDisconnect, E50_APeerThatHasVanishedIsToldOfByWorkAndNothingStays) {
 
 // A request of the peer that is refused ends it; the peer knows by the NAK, and by the DREQ.
 // proves: E-50
-TEST_F(RoceDisconnect, E50_AQueuePairThatFailsEndsItsConnectionAtBothEnds) {
+TEST_F(RoceDisconnect, AQueuePairThatFailsEndsItsConnectionAtBothEnds) {
   connected();
   rooms(4096);
   theirs->key ^= 0x100;  // nobody's
@@ -289,7 +289,8 @@ TEST_F(RoceDisconnect, WhatFailsBeforeItIsEstablishedIsNoConnection) {
   EXPECT_EQ(news(pair->right()), 1u);
 }
 
-TEST_F(RoceDisconnect, E43_ALinkThatIsGivenUpEndsWhatIsBeingConnected) {
+// proves: E-43
+TEST_F(RoceDisconnect, ALinkThatIsGivenUpEndsWhatIsBeingConnected) {
   open();
   ASSERT_TRUE(ask().ok());
   pair->left().engine().roce().give_up_link("the link is gone");
@@ -418,7 +419,7 @@ TEST_F(RoceDisconnect, WithoutMemoryThereIsOneEndOrNoBeginning) {
 
 // Nobody listens, and there is no memory to say so just when it is to be said.
 // proves: E-50
-TEST_F(RoceDisconnect, E50_WhatThereIsNoMemoryToTellIsToldLater) {
+TEST_F(RoceDisconnect, WhatThereIsNoMemoryToTellIsToldLater) {
   std::uint64_t late = 0;
   for (std::uint64_t n = 0;; ++n) {
     SCOPED_TRACE(n);

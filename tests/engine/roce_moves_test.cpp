@@ -52,7 +52,7 @@ TEST(RoceMoves, WhatWasAgreedIsTakenBitByBit) {
 }
 
 // proves: IB-128
-TEST(RoceMoves, IB128_WhoChoosesATimeOutHasItInsteadOfThePaths) {
+TEST(RoceMoves, WhoChoosesATimeOutHasItInsteadOfThePaths) {
   ib_cm::PathValues path;
   path.ack_timeout = 19;
   EXPECT_EQ(to_rts({}, path, 1).ack_timeout, 19);

@@ -353,7 +353,7 @@ TEST_F(RoceQuestion, NoMoreWaitThanItsBacklogSays) {
 
 // Any one allocation fails: there is an answer or a clear failure, and nothing stays.
 // proves: E-50
-TEST_F(RoceQuestion, E50_WithoutMemoryThereIsOneAnswerOrNoQuestion) {
+TEST_F(RoceQuestion, WithoutMemoryThereIsOneAnswerOrNoQuestion) {
   std::uint64_t found = 0;
   for (std::uint64_t n = 0;; ++n) {
     SCOPED_TRACE(n);

@@ -300,7 +300,7 @@ TEST_F(RoceEngine, WithinOneDeviceFramesComeStraightBack) {
 }
 
 // proves: E-43
-TEST_F(RoceEngine, E43_ALinkThatIsGivenUpEndsThoseWithAPeerBehindIt) {
+TEST_F(RoceEngine, ALinkThatIsGivenUpEndsThoseWithAPeerBehindIt) {
   up();
   verbs::QueuePair* const fresh = pair->left().make_roce_qp();
   pair->left().engine().roce().give_up_link("the link is gone");
@@ -313,7 +313,7 @@ TEST_F(RoceEngine, E43_ALinkThatIsGivenUpEndsThoseWithAPeerBehindIt) {
 
 // The completion queues of a node are those of all its queue pairs.
 // proves: E-47
-TEST_F(RoceEngine, E47_AnOverrunByOneTransportEndsTheQueuePairsOfBoth) {
+TEST_F(RoceEngine, AnOverrunByOneTransportEndsTheQueuePairsOfBoth) {
   sim::PairOptions options = both();
   options.completions = 4;
   up(options);
@@ -335,7 +335,7 @@ TEST_F(RoceEngine, E47_AnOverrunByOneTransportEndsTheQueuePairsOfBoth) {
 }
 
 // proves: E-47
-TEST_F(RoceEngine, E47_WhoPostsToTheEndOfAQueueKnowsAtOnce) {
+TEST_F(RoceEngine, WhoPostsToTheEndOfAQueueKnowsAtOnce) {
   sim::PairOptions options = both();
   options.completions = 2;
   up(options);
@@ -350,7 +350,7 @@ TEST_F(RoceEngine, E47_WhoPostsToTheEndOfAQueueKnowsAtOnce) {
 
 // Modify QP may complete what overruns a queue: the next poll comes soon, and ends who is on it.
 // proves: E-47
-TEST_F(RoceEngine, E47_AnOverrunByModifyIsActedOnByTheNextPoll) {
+TEST_F(RoceEngine, AnOverrunByModifyIsActedOnByTheNextPoll) {
   sim::PairOptions options = both();
   options.completions = 2;
   up(options);

@@ -86,7 +86,7 @@ TEST_F(RoceUnreliable, UdDeliversEachDatagramOrNot) {
 }
 
 // proves: E-43
-TEST_F(RoceUnreliable, E43_ALinkThatIsGivenUpEndsWhatHasAPeerBeyondIt) {
+TEST_F(RoceUnreliable, ALinkThatIsGivenUpEndsWhatHasAPeerBeyondIt) {
   up_unreliable(Service::Ud);
   rooms(8000);
   verbs::QueuePair* const uc = pair->left().make_roce_qp({}, Service::Uc);

@@ -5,7 +5,8 @@ namespace urnic::test {
 namespace {
 
 // What is no FPDU and of no connection goes through the validation unit unharmed.
-TEST_F(RxPath, SegmentsOfNoConnectionAreTcpsAffair_R72) {
+// proves: R-72
+TEST_F(RxPath, SegmentsOfNoConnectionAreTcpsAffair) {
   up();
   const auto a = p.burst({{0, Octets(200, 0xa5), false, tcp::kAck, 41000}});
   ASSERT_EQ(a.size(), 1u);
@@ -14,7 +15,8 @@ TEST_F(RxPath, SegmentsOfNoConnectionAreTcpsAffair_R72) {
 }
 
 // One completion queue serves the receive queues of two connections; the first of them has a hole.
-TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen_R110) {
+// proves: R-110
+TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen) {
   sim::PairOptions o;
   o.right.out_of_order = engine::Options::OutOfOrder::Place;
   sim::Pair pair(o);
@@ -72,7 +74,8 @@ TEST_F(RxPath, QueuePairsShareACompletionQueueWithHolesOpen_R110) {
 }
 
 // Two connections between the same hosts: what one sends must not reach the other.
-TEST_F(RxPath, EachConnectionGetsItsOwnSegments_R73) {
+// proves: R-73
+TEST_F(RxPath, EachConnectionGetsItsOwnSegments) {
   sim::PairOptions o;
   sim::Pair pair(o);
   verbs::QueuePair* left[2];

@@ -10,7 +10,7 @@ using Block = std::pair<std::uint64_t, std::uint64_t>;
 
 // What is kept was not placed, so nothing of it has to come again.
 // proves: E-41
-TEST_F(RxDetour, E41_ADowngradeInTheMiddleOfADetourKeepsTheBuffer) {
+TEST_F(RxDetour, ADowngradeInTheMiddleOfADetourKeepsTheBuffer) {
   up(1);
   send(2);
   send_spoiled(0);
@@ -68,7 +68,7 @@ Straddling straddling(HandPeer& p) {
 }
 
 // proves: E-41
-TEST_F(RxDetour, E41_KeptOctetsThatAreNoFpdusDowngradeWithTheBufferAsItIs) {
+TEST_F(RxDetour, KeptOctetsThatAreNoFpdusDowngradeWithTheBufferAsItIs) {
   ASSERT_TRUE(p.up());
   const Straddling s = straddling(p);
   const Octets both = joined({s.a, s.b});
@@ -94,7 +94,7 @@ TEST_F(RxDetour, E41_KeptOctetsThatAreNoFpdusDowngradeWithTheBufferAsItIs) {
 // ---- the end of the stream ---------------------------------------------------------------------
 
 // proves: E-41
-TEST_F(RxDetour, E41_AFinBehindAGapComesAfterWhatWasKept) {
+TEST_F(RxDetour, AFinBehindAGapComesAfterWhatWasKept) {
   up();
   p.burst({{kSize, fpdus[1], false, tcp::kAck | tcp::kFin}});
   EXPECT_FALSE(p.connection()->fin_received);
@@ -108,7 +108,7 @@ TEST_F(RxDetour, E41_AFinBehindAGapComesAfterWhatWasKept) {
 }
 
 // proves: E-41
-TEST_F(RxDetour, E41_ATerminateBehindAGapEndsTheStreamInOrder) {
+TEST_F(RxDetour, ATerminateBehindAGapEndsTheStreamInOrder) {
   up();
   std::uint8_t t[ddp::kMaxTerminate];
   const std::uint32_t n = ddp::build_terminate(ddp::Violation::TaggedBounds, {}, t);
@@ -124,7 +124,7 @@ TEST_F(RxDetour, E41_ATerminateBehindAGapEndsTheStreamInOrder) {
 }
 
 // proves: E-41, E-11
-TEST_F(RxDetour, E41_AConnectionThatEndsInADetourGivesItsMemoryBack) {
+TEST_F(RxDetour, AConnectionThatEndsInADetourGivesItsMemoryBack) {
   up();
   send(2);
   ASSERT_NE(kept(), 0u);

@@ -9,7 +9,7 @@ namespace {
 using Block = std::pair<std::uint64_t, std::uint64_t>;
 
 // proves: E-41, E-12
-TEST_F(RxDetour, E41_WhatLiesBeyondAGapIsKeptReportedAndPlacedWhenTheGapCloses) {
+TEST_F(RxDetour, WhatLiesBeyondAGapIsKeptReportedAndPlacedWhenTheGapCloses) {
   up();
   auto a = send(2);
   ASSERT_EQ(a.size(), 1u);
@@ -40,7 +40,7 @@ TEST_F(RxDetour, E41_WhatLiesBeyondAGapIsKeptReportedAndPlacedWhenTheGapCloses) 
 }
 
 // proves: E-41
-TEST_F(RxDetour, E41_InOrderSegmentsAreCutThroughBesideADetour) {
+TEST_F(RxDetour, InOrderSegmentsAreCutThroughBesideADetour) {
   up();
   send(3);
   send(0);
@@ -59,7 +59,7 @@ TEST_F(RxDetour, E41_InOrderSegmentsAreCutThroughBesideADetour) {
 }
 
 // proves: E-41
-TEST_F(RxDetour, E41_DeliveryGoesToTheNextGapAndNoFurther) {
+TEST_F(RxDetour, DeliveryGoesToTheNextGapAndNoFurther) {
   up();
   more(8);
   for (const std::size_t i : {6, 1, 4, 3}) send(i);
@@ -82,7 +82,7 @@ TEST_F(RxDetour, E41_DeliveryGoesToTheNextGapAndNoFurther) {
 }
 
 // proves: E-41, R-6, R-100
-TEST_F(RxDetour, E41_MessagesCompleteInOrderWhenTheirGapCloses) {
+TEST_F(RxDetour, MessagesCompleteInOrderWhenTheirGapCloses) {
   ASSERT_TRUE(p.up());
   sends();
   p.send(at[3], m[3]);
@@ -98,7 +98,7 @@ TEST_F(RxDetour, E41_MessagesCompleteInOrderWhenTheirGapCloses) {
 
 // A Read Request behind a gap is answered when the gap is closed.
 // proves: E-41, R-91
-TEST_F(RxDetour, E41_AReadRequestBehindAGapWaits) {
+TEST_F(RxDetour, AReadRequestBehindAGapWaits) {
   up();
   std::fill(p.region.begin() + 5000, p.region.begin() + 5010, 0x77);
   p.send(kSize, p.read_request(1, 10, 5000));
@@ -112,7 +112,7 @@ TEST_F(RxDetour, E41_AReadRequestBehindAGapWaits) {
 
 // The sequence numbers wrap somewhere in the detour.
 // proves: E-41
-TEST_F(RxDetour, E41_AcrossTheWrapOfSequenceNumbers) {
+TEST_F(RxDetour, AcrossTheWrapOfSequenceNumbers) {
   for (std::uint64_t i = 0; i <= 4; ++i) {
     HandPeer h;
     h.options.out_of_order = engine::Options::OutOfOrder::Store;
@@ -138,7 +138,7 @@ TEST_F(RxDetour, E41_AcrossTheWrapOfSequenceNumbers) {
 // ---- overlaps ----------------------------------------------------------------------------------
 
 // proves: E-41, R-99
-TEST_F(RxDetour, E41_AnOverlapAtRcvNxtIsCutThroughAndItsMessagesCountOnce) {
+TEST_F(RxDetour, AnOverlapAtRcvNxtIsCutThroughAndItsMessagesCountOnce) {
   ASSERT_TRUE(p.up());
   sends();
   p.send(at[1], m[1]);
@@ -153,7 +153,7 @@ TEST_F(RxDetour, E41_AnOverlapAtRcvNxtIsCutThroughAndItsMessagesCountOnce) {
 }
 
 // proves: E-41, R-99
-TEST_F(RxDetour, E41_AnOverlapBeyondTheGapKeepsWhatIsNew) {
+TEST_F(RxDetour, AnOverlapBeyondTheGapKeepsWhatIsNew) {
   ASSERT_TRUE(p.up());
   sends();
   p.send(at[2], m[2]);
@@ -170,7 +170,7 @@ TEST_F(RxDetour, E41_AnOverlapBeyondTheGapKeepsWhatIsNew) {
 }
 
 // proves: E-41, R-9
-TEST_F(RxDetour, E41_AnOverlapFromBelowRcvNxtIsTakenFromThereOn) {
+TEST_F(RxDetour, AnOverlapFromBelowRcvNxtIsTakenFromThereOn) {
   ASSERT_TRUE(p.up());
   sends();
   p.send(at[0], m[0]);
@@ -190,7 +190,7 @@ TEST_F(RxDetour, E41_AnOverlapFromBelowRcvNxtIsTakenFromThereOn) {
 
 // What was corrupted is refused while it can still be repaired (R-29 is not met).
 // proves: E-41, R-25
-TEST_F(RxDetour, E41_ASegmentWithAWrongCrcIsNotKept) {
+TEST_F(RxDetour, ASegmentWithAWrongCrcIsNotKept) {
   up();
   auto a = send_spoiled(2);
   ASSERT_EQ(a.size(), 1u);
@@ -209,7 +209,7 @@ TEST_F(RxDetour, E41_ASegmentWithAWrongCrcIsNotKept) {
 }
 
 // proves: E-41, E-6
-TEST_F(RxDetour, E41_AViolationBeyondTheGapIsNotKeptAndTerminatesInOrder) {
+TEST_F(RxDetour, AViolationBeyondTheGapIsNotKeptAndTerminatesInOrder) {
   up();
   const Octets outside =
       make_fpdu(ddp::test::write_segment(p.stag, p.to(p.region.size() - 10), Octets(kPayload, 1)));
@@ -228,7 +228,7 @@ TEST_F(RxDetour, E41_AViolationBeyondTheGapIsNotKeptAndTerminatesInOrder) {
 // What is acknowledged cannot be dropped any more, so a Send is kept only when its receive is
 // there.
 // proves: E-41, R-113, R-114, E-5, E-17
-TEST_F(RxDetour, E41_ASendIsKeptOnlyWhenItsReceiveIsPosted) {
+TEST_F(RxDetour, ASendIsKeptOnlyWhenItsReceiveIsPosted) {
   ASSERT_TRUE(p.up());
   sends(2);
   const auto a = p.send(at[1], joined({m[1], m[2]}));
@@ -253,7 +253,7 @@ TEST_F(RxDetour, E41_ASendIsKeptOnlyWhenItsReceiveIsPosted) {
 
 // The queue is empty when the gap is to be closed: that segment waits, what is kept stays.
 // proves: E-41, R-113
-TEST_F(RxDetour, E41_AnEmptyReceiveQueueInTheMiddleLosesNothing) {
+TEST_F(RxDetour, AnEmptyReceiveQueueInTheMiddleLosesNothing) {
   ASSERT_TRUE(p.up());
   sends(1);
   const Octets w = p.write(8000, Octets(50, 9));
@@ -274,7 +274,7 @@ TEST_F(RxDetour, E41_AnEmptyReceiveQueueInTheMiddleLosesNothing) {
 }
 
 // proves: E-41, E-11
-TEST_F(RxDetour, E41_WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot) {
+TEST_F(RxDetour, WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot) {
   p.options.reassembly_pool = reassembly::Pool::kChunk;
   up();
   more(44);
@@ -296,7 +296,7 @@ TEST_F(RxDetour, E41_WhenThePoolIsFullWhatIsOutOfOrderIsRefusedAndInOrderIsNot) 
 }
 
 // proves: E-41, E-10, R-96
-TEST_F(RxDetour, E41_TheLimitOfHolesHoldsOnADetour) {
+TEST_F(RxDetour, TheLimitOfHolesHoldsOnADetour) {
   p.options.tcp.hole_limit = 1;
   up();
   send(1);
@@ -310,7 +310,7 @@ TEST_F(RxDetour, E41_TheLimitOfHolesHoldsOnADetour) {
 }
 
 // proves: E-41, E-45
-TEST_F(RxDetour, E41_NothingBeyondTheWindowIsKept) {
+TEST_F(RxDetour, NothingBeyondTheWindowIsKept) {
   p.options.tcp.receive_buffer = 2100;
   up();
   more(10);

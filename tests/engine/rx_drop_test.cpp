@@ -25,7 +25,8 @@ TEST_F(RxPath, ASegmentWithOneBadFpduIsDroppedWhole) {
   EXPECT_EQ(p.connection()->context.recovery_attempts, 3u);
 }
 
-TEST_F(RxPath, ADroppedSegmentLeavesNoTrace_R25) {
+// proves: R-25
+TEST_F(RxPath, ADroppedSegmentLeavesNoTrace) {
   up();
   for (std::uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(p.post_receive(i, 20000 + i * 1000, 900));
   send(3);
@@ -174,7 +175,8 @@ TEST_F(RxPath, AnOwedAckGoesBeforeTheDuplicateAck) {
 }
 
 // What is wrong with a segment that does not begin or end with an FPDU may be how it was cut.
-TEST_F(RxPath, E42_AWrongCrcIsNamedAndAWrongLengthIsNot) {
+// proves: E-42
+TEST_F(RxPath, AWrongCrcIsNamedAndAWrongLengthIsNot) {
   p.options.tcp.name_corrupted = p.names_corrupted = true;
   up();
   send(0);
@@ -233,7 +235,8 @@ TEST_F(RxPath, WhatTcpRefusesIsNoUlpDrop) {
   EXPECT_TRUE(p.fast());
 }
 
-TEST_F(RxPath, WithTheOptionOffADropIsSilent_R65) {
+// proves: R-65
+TEST_F(RxPath, WithTheOptionOffADropIsSilent) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) { c.context.immediate_dup_ack = false; }));
   prepare();
   EXPECT_TRUE(send_spoiled(0).empty());

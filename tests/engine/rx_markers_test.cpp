@@ -98,7 +98,7 @@ struct RxMarkers : RxPath {
 };
 
 // proves, T-3, T-7
-TEST_F(RxMarkers, R13_R19_ValidFramesAreCutThroughInOrderAndNot) {
+TEST_F(RxMarkers, ValidFramesAreCutThroughInOrderAndNot) {
   up_marked();
   const Marked a = writes(0, {600}), b = writes(a.end(), {100, 0, 399, 33}, 1);
   send(b);
@@ -111,7 +111,7 @@ TEST_F(RxMarkers, R13_R19_ValidFramesAreCutThroughInOrderAndNot) {
 }
 
 // proves: T-1, R-11, R-54
-TEST_F(RxMarkers, T1_WhatIsInitiatedSlowIsStored) {
+TEST_F(RxMarkers, WhatIsInitiatedSlowIsStored) {
   up_marked(3, ConnectionType::Slow);
   const Marked a = writes(0, {600}), b = writes(a.end(), {300}, 1);
   send(a);
@@ -124,7 +124,7 @@ TEST_F(RxMarkers, T1_WhatIsInitiatedSlowIsStored) {
 }
 
 // proves: R-12, T-2
-TEST_F(RxMarkers, R12_T2_AFirstFrameLongerThanTheSegmentIsStoredAndSlow) {
+TEST_F(RxMarkers, AFirstFrameLongerThanTheSegmentIsStoredAndSlow) {
   up_marked();
   const Marked m = writes(0, {900}).drop_tail(8);
   expect_stored_slow(send(m), m);
@@ -134,7 +134,7 @@ TEST_F(RxMarkers, R12_T2_AFirstFrameLongerThanTheSegmentIsStoredAndSlow) {
 }
 
 // proves: R-14, T-4
-TEST_F(RxMarkers, R14_T4_AnInvalidFrameAtRcvNxtIsDropped) {
+TEST_F(RxMarkers, AnInvalidFrameAtRcvNxtIsDropped) {
   up_marked();
   expect_dropped(send(writes(0, {300}).flip(100)), 0, Reason::CrcCaseA);
   EXPECT_TRUE(p.untouched());
@@ -145,7 +145,7 @@ TEST_F(RxMarkers, R14_T4_AnInvalidFrameAtRcvNxtIsDropped) {
 // The other known frame end: the right edge of a block placed out of order. No marker lies in the
 // segment, so anywhere else it would be Case E.
 // proves: R-14, T-4
-TEST_F(RxMarkers, R14_T4_AnInvalidFrameAtTheRightEdgeOfABlockIsDroppedToo) {
+TEST_F(RxMarkers, AnInvalidFrameAtTheRightEdgeOfABlockIsDroppedToo) {
   up_marked();
   const Marked block = writes(516, {100});
   send(block);
@@ -164,35 +164,35 @@ TEST_F(RxMarkers, R14_T4_AnInvalidFrameAtTheRightEdgeOfABlockIsDroppedToo) {
 }
 
 // proves: R-15, T-5
-TEST_F(RxMarkers, R15_T5_AMarkerThatPointsAtItsStartMakesItCorruption) {
+TEST_F(RxMarkers, AMarkerThatPointsAtItsStartMakesItCorruption) {
   up_marked();
   expect_dropped(send(writes(924, {900}).flip(600)), 0, Reason::CrcCaseB);
   EXPECT_TRUE(p.untouched());
 }
 
 // proves: R-16, T-6
-TEST_F(RxMarkers, R16_T6_CaseCIsStoredAndSlow) {
+TEST_F(RxMarkers, CaseCIsStoredAndSlow) {
   up_marked();
   const Marked m = writes(924, {900}).flip(600).marker(104);
   expect_stored_slow(send(m), m);
 }
 
 // proves: R-17, T-6
-TEST_F(RxMarkers, R17_T6_CaseDIsStoredAndSlow) {
+TEST_F(RxMarkers, CaseDIsStoredAndSlow) {
   up_marked();
   const Marked m = writes(924, {900}).flip(600).marker(96);
   expect_stored_slow(send(m), m);
 }
 
 // proves: R-18, T-6
-TEST_F(RxMarkers, R18_T6_CaseEIsStoredAndSlow) {
+TEST_F(RxMarkers, CaseEIsStoredAndSlow) {
   up_marked();
   const Marked m = writes(520, {300}).flip(100);
   expect_stored_slow(send(m), m);
 }
 
 // proves: R-20, T-8
-TEST_F(RxMarkers, R20_T8_TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
+TEST_F(RxMarkers, TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
   {
     SCOPED_TRACE("A");
     up_marked();
@@ -221,7 +221,7 @@ TEST_F(RxMarkers, R20_T8_TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
 }
 
 // proves, T-9
-TEST_F(RxMarkers, R21_R22_T9_AMiddleOrLastInvalidFrameDropsTheWholeSegment) {
+TEST_F(RxMarkers, AMiddleOrLastInvalidFrameDropsTheWholeSegment) {
   up_marked();
   for (const std::size_t bad : {1u, 2u}) {
     Marked m = writes(0, {100, 200, 300});
@@ -235,7 +235,7 @@ TEST_F(RxMarkers, R21_R22_T9_AMiddleOrLastInvalidFrameDropsTheWholeSegment) {
 }
 
 // proves: R-23, T-10
-TEST_F(RxMarkers, R23_T10_ALastFrameTooLongIsStoredAndSlow) {
+TEST_F(RxMarkers, ALastFrameTooLongIsStoredAndSlow) {
   up_marked();
   const Marked m = writes(0, {100, 200, 300}).drop_tail(4);
   expect_stored_slow(send(m), m);
@@ -245,7 +245,7 @@ TEST_F(RxMarkers, R23_T10_ALastFrameTooLongIsStoredAndSlow) {
 
 // A CRC that is right over octets whose marker says that no frame begins here.
 // proves: R-16, T-6
-TEST_F(RxMarkers, T6_AGoodCrcWithAWrongMarkerIsNotPlaced) {
+TEST_F(RxMarkers, AGoodCrcWithAWrongMarkerIsNotPlaced) {
   up_marked(3);
   const Marked first = writes(0, {390});
   send(first);

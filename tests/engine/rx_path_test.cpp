@@ -7,7 +7,8 @@ namespace {
 
 // ---- types and alignment -----------------------------------------------------------------------
 
-TEST_F(RxPath, TheConsumersTypeIsTheConnectionsAndCanBeAsked_R1) {
+// proves: R-1
+TEST_F(RxPath, TheConsumersTypeIsTheConnectionsAndCanBeAsked) {
   ASSERT_TRUE(
       p.up([](engine::ConnectParams& c) { c.context.initiated_as = ConnectionType::Slow; }));
   EXPECT_FALSE(p.stats().iwarp.fast);
@@ -53,7 +54,8 @@ TEST_F(RxPath, EverythingOnSlowGoesThroughTheReassemblyBuffer) {
   EXPECT_EQ(s.iwarp.bytes_copied, 4 * (kSize + kPayload)) << "into the buffer and out of it";
 }
 
-TEST_F(RxPath, AlignedSegmentsOfADowngradedConnectionAreStored_R3) {
+// proves: R-3
+TEST_F(RxPath, AlignedSegmentsOfADowngradedConnectionAreStored) {
   up(1);  // N of the upgrade is 64
   make_downgraded();
   for (std::size_t i = 1; i < 4; ++i) send(i);
@@ -63,7 +65,8 @@ TEST_F(RxPath, AlignedSegmentsOfADowngradedConnectionAreStored_R3) {
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(placed(i));
 }
 
-TEST_F(RxPath, MisalignedSegmentsAreNeverCutThrough_R4) {
+// proves: R-4
+TEST_F(RxPath, MisalignedSegmentsAreNeverCutThrough) {
   up(1000);
   Octets all;
   for (const Octets& f : fpdus) testing::append(all, f);
@@ -82,7 +85,8 @@ TEST_F(RxPath, MisalignedSegmentsAreNeverCutThrough_R4) {
   EXPECT_EQ(p.rcv_nxt(), 0u);
 }
 
-TEST_F(RxPath, NothingIsAcknowledgedBeforeItsCrcIsGood_R5) {
+// proves: R-5
+TEST_F(RxPath, NothingIsAcknowledgedBeforeItsCrcIsGood) {
   up();
   for (int i = 0; i < 3; ++i) {
     for (const Answer& a : send_spoiled(0)) EXPECT_EQ(a.ack, 0u);
@@ -196,7 +200,8 @@ TEST_F(RxPath, ATaggedSegmentOutsideItsRegionIsNotPlacedAndTerminatesInOrder) {
   EXPECT_EQ(p.at(p.region.size() - 10, 10), Octets(10, 0));
 }
 
-TEST_F(RxPath, ASendOutOfOrderGoesToTheReceiveItsMsnNames_R88) {
+// proves: R-88
+TEST_F(RxPath, ASendOutOfOrderGoesToTheReceiveItsMsnNames) {
   ASSERT_TRUE(p.up());
   for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(p.post_receive(i, i * 1000, 900));
   p.send(5000, HandPeer::send_message(3, Octets(100, 9), 50, true));
@@ -236,7 +241,7 @@ TEST_F(RxPath, AWriteReportsNothing) {
 // A connection that stays SLOW: what came whole in its segment was found good there, and is not
 // computed once more when it is extracted; what came in two was not.
 // proves: E-20
-TEST_F(RxPath, E20_ACrcIsComputedOnce) {
+TEST_F(RxPath, ACrcIsComputedOnce) {
   up_slow();
   const auto extract_spoiled = [&](std::size_t i) {
     reassembly::Pool pool(1 << 20);

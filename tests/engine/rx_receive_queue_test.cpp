@@ -26,7 +26,8 @@ TEST_F(RxPath, ASendWithoutAReceiveIsDroppedAndCompletesOnceOneIsPosted) {
   EXPECT_TRUE(placed(0));
 }
 
-TEST_F(RxPath, ASendOutOfOrderWhoseReceiveIsMissingIsDropped_R114) {
+// proves: R-114
+TEST_F(RxPath, ASendOutOfOrderWhoseReceiveIsMissingIsDropped) {
   ASSERT_TRUE(p.up());
   const Octets m1 = HandPeer::send_message(1, Octets(100, 5)),
                m2 = HandPeer::send_message(2, Octets(100, 6));
@@ -44,7 +45,8 @@ TEST_F(RxPath, ASendOutOfOrderWhoseReceiveIsMissingIsDropped_R114) {
   EXPECT_EQ(p.receives()[1].completion.wr_id, 2u);
 }
 
-TEST_F(RxPath, EmptyReceiveQueueDropsAreNoRecoveryAttempts_R115) {
+// proves: R-115
+TEST_F(RxPath, EmptyReceiveQueueDropsAreNoRecoveryAttempts) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.max_recovery_attempts = 1;
     c.context.max_same_segment = 1;
@@ -57,7 +59,8 @@ TEST_F(RxPath, EmptyReceiveQueueDropsAreNoRecoveryAttempts_R115) {
   EXPECT_EQ(p.stats().iwarp.empty_rq_drops, 50u);
 }
 
-TEST_F(RxPath, OnSlowASendWithoutAReceiveTerminates_R116) {
+// proves: R-116
+TEST_F(RxPath, OnSlowASendWithoutAReceiveTerminates) {
   ASSERT_TRUE(
       p.up([](engine::ConnectParams& c) { c.context.initiated_as = ConnectionType::Slow; }));
   p.send(0, HandPeer::send_message(1, Octets(100, 5)));
@@ -65,7 +68,8 @@ TEST_F(RxPath, OnSlowASendWithoutAReceiveTerminates_R116) {
   EXPECT_NE(p.qp->state, verbs::QpState::Rts);
 }
 
-TEST_F(RxPath, AMessageLongerThanItsReceiveTerminatesOnBothTypes_R117) {
+// proves: R-117
+TEST_F(RxPath, AMessageLongerThanItsReceiveTerminatesOnBothTypes) {
   for (const auto type : {ConnectionType::Fast, ConnectionType::Slow}) {
     HandPeer h;
     ASSERT_TRUE(h.up([&](engine::ConnectParams& c) { c.context.initiated_as = type; }));
@@ -77,7 +81,8 @@ TEST_F(RxPath, AMessageLongerThanItsReceiveTerminatesOnBothTypes_R117) {
   }
 }
 
-TEST_F(RxPath, AStarvedConnectionIsNudgedWhenAReceiveIsPosted_E17) {
+// proves: E-17
+TEST_F(RxPath, AStarvedConnectionIsNudgedWhenAReceiveIsPosted) {
   for (const bool nudge : {true, false}) {
     HandPeer h;
     h.options.rq_nudge = nudge;
@@ -94,7 +99,7 @@ TEST_F(RxPath, AStarvedConnectionIsNudgedWhenAReceiveIsPosted_E17) {
 // [Send 1][Write, here before][Send 2], and only one receive is posted: nothing of it is taken, a
 // duplicate ACK says so, and the receive when it comes is told of.
 // proves, E-5, E-17
-TEST_F(RxPath, R113_AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
+TEST_F(RxPath, AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 900));
   const Octets m1 = HandPeer::send_message(1, Octets(100, 5)),
@@ -118,7 +123,7 @@ TEST_F(RxPath, R113_AnOverlapWhoseSecondPartFindsNoReceiveIsRefusedWhole) {
 // ... and here again, since the consumer waits for Send 1 before it posts: that one is taken, and
 // the rest is refused as any Send without a receive.
 // proves, E-17
-TEST_F(RxPath, R113_OfAnOverlapThatIsHereAgainTheFirstPartIsTakenAndTheRestRefused) {
+TEST_F(RxPath, OfAnOverlapThatIsHereAgainTheFirstPartIsTakenAndTheRestRefused) {
   ASSERT_TRUE(p.up());
   ASSERT_TRUE(p.post_receive(1, 0, 900));
   const Octets m1 = HandPeer::send_message(1, Octets(100, 5)),

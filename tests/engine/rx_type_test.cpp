@@ -106,7 +106,8 @@ TEST_F(RxPath, AnUpgradeNeedsAnEmptyBufferAndCutsItsSegmentThrough) {
 
 // In order and valid by itself, though it lies inside another FPDU of which the beginning is
 // pending.
-TEST_F(RxPath, AnFpduInsideAnotherIsNoUpgradeOverPendingOctets_R52) {
+// proves: R-52
+TEST_F(RxPath, AnFpduInsideAnotherIsNoUpgradeOverPendingOctets) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.max_recovery_attempts = 1;
     c.context.upgrade_after = 1;
@@ -153,7 +154,8 @@ TEST_F(RxPath, AMisalignedSegmentIsNoUpgradeThoughTheBufferIsEmpty) {
   EXPECT_TRUE(p.fast());
 }
 
-TEST_F(RxPath, AConnectionInitiatedSlowStaysSlow_R54) {
+// proves: R-54
+TEST_F(RxPath, AConnectionInitiatedSlowStaysSlow) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.initiated_as = ConnectionType::Slow;
     c.context.upgrade_after = 1;

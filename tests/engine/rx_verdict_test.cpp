@@ -15,7 +15,7 @@ struct RxVerdict : RxPath {
 // The commonest segment (in order, one FPDU, a Write) ends a recovery like any other that was sent
 // after what went wrong; the repaired one itself does not.
 // proves
-TEST_F(RxVerdict, R35_R39_ThePlainestSegmentEndsARecovery) {
+TEST_F(RxVerdict, ThePlainestSegmentEndsARecovery) {
   up(2);
   send_spoiled(0);
   ASSERT_EQ(attempts(), 1u);
@@ -33,7 +33,7 @@ TEST_F(RxVerdict, R35_R39_ThePlainestSegmentEndsARecovery) {
 
 // ... and the same out of order does not.
 // proves: R-37
-TEST_F(RxVerdict, R37_WhatIsOutOfOrderEndsNoRecovery) {
+TEST_F(RxVerdict, WhatIsOutOfOrderEndsNoRecovery) {
   up(2);
   send_spoiled(0);
   send(2);
@@ -43,7 +43,7 @@ TEST_F(RxVerdict, R37_WhatIsOutOfOrderEndsNoRecovery) {
 
 // A segment beyond the last recovery that is itself wrong begins a new one.
 // proves: R-41
-TEST_F(RxVerdict, R41_AnErrorBeyondTheLastRecoveryBeginsANewOne) {
+TEST_F(RxVerdict, AnErrorBeyondTheLastRecoveryBeginsANewOne) {
   up(2);
   send_spoiled(0);
   send_spoiled(0);
@@ -56,7 +56,7 @@ TEST_F(RxVerdict, R41_AnErrorBeyondTheLastRecoveryBeginsANewOne) {
 // The verdict changes the context only when the segment is really treated so: a Send without a
 // receive that lies beyond the last recovery does not end it.
 // proves: R-115
-TEST_F(RxVerdict, R115_WhatAdmitRefusesEndsNoRecovery) {
+TEST_F(RxVerdict, WhatAdmitRefusesEndsNoRecovery) {
   up(2);
   send_spoiled(0);
   send(0);
@@ -72,7 +72,7 @@ TEST_F(RxVerdict, R115_WhatAdmitRefusesEndsNoRecovery) {
 
 // ... and the segment that would complete the row of an upgrade does not upgrade.
 // proves: R-115
-TEST_F(RxVerdict, R115_AnUpgradeThatAdmitRefusesDoesNotHappen) {
+TEST_F(RxVerdict, AnUpgradeThatAdmitRefusesDoesNotHappen) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.max_recovery_attempts = 1;
     c.context.max_same_segment = 0;
@@ -94,7 +94,7 @@ TEST_F(RxVerdict, R115_AnUpgradeThatAdmitRefusesDoesNotHappen) {
 
 // What was counted behind holes while FAST has no part in holes that open and close on SLOW.
 // proves: R-48
-TEST_F(RxVerdict, R48_CountsOfForgottenHolesAreNotDeliveredWithLaterOnes) {
+TEST_F(RxVerdict, CountsOfForgottenHolesAreNotDeliveredWithLaterOnes) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) { c.context.max_recovery_attempts = 1; }));
   std::vector<Octets> m;
   std::vector<std::uint64_t> at = {0};
@@ -126,7 +126,7 @@ TEST_F(RxVerdict, R48_CountsOfForgottenHolesAreNotDeliveredWithLaterOnes) {
 }
 
 // proves: T-1, R-11, R-54
-TEST_F(RxVerdict, T1_WhatIsInitiatedSlowIsNeverAskedAbout) {
+TEST_F(RxVerdict, WhatIsInitiatedSlowIsNeverAskedAbout) {
   ASSERT_TRUE(p.up([](engine::ConnectParams& c) {
     c.context.initiated_as = ConnectionType::Slow;
     c.context.upgrade_after = 1;

@@ -28,7 +28,7 @@ struct RxWindow : RxPath {
 };
 
 // proves: E-45
-TEST_F(RxWindow, E45_FastTakesTheWholeFpdusInsideTheWindowAndNoMore) {
+TEST_F(RxWindow, FastTakesTheWholeFpdusInsideTheWindowAndNoMore) {
   up();
   prepare_more_than_the_window();
   const std::uint64_t inside = window() / kSize;
@@ -50,7 +50,7 @@ TEST_F(RxWindow, E45_FastTakesTheWholeFpdusInsideTheWindowAndNoMore) {
 }
 
 // proves: E-45
-TEST_F(RxWindow, E45_WithoutAWholeFpduInsideTheWindowTheSegmentIsRefused) {
+TEST_F(RxWindow, WithoutAWholeFpduInsideTheWindowTheSegmentIsRefused) {
   up();
   prepare_more_than_the_window();
   // One FPDU as long as the window, one octet beyond its edge.
@@ -68,7 +68,7 @@ TEST_F(RxWindow, E45_WithoutAWholeFpduInsideTheWindowTheSegmentIsRefused) {
 }
 
 // proves: E-45
-TEST_F(RxWindow, E45_OutOfOrderToo) {
+TEST_F(RxWindow, OutOfOrderToo) {
   up();
   prepare_more_than_the_window();
   const std::uint64_t inside = window() / kSize;
@@ -84,7 +84,7 @@ TEST_F(RxWindow, E45_OutOfOrderToo) {
 }
 
 // proves: E-45
-TEST_F(RxWindow, E45_SlowStoresToTheEdge) {
+TEST_F(RxWindow, SlowStoresToTheEdge) {
   up_slow();
   prepare_more_than_the_window();
   const std::uint64_t promised = window();

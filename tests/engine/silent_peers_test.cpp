@@ -64,7 +64,8 @@ struct SilentPeers : ::testing::Test {
   std::set<std::uint16_t> silent;
 };
 
-TEST_F(SilentPeers, E50_TheOldestOfAFullBacklogGivesWay) {
+// proves: E-50
+TEST_F(SilentPeers, TheOldestOfAFullBacklogGivesWay) {
   for (int i = 0; i < kBacklog; ++i) connect(false);
   wire.run_for(Duration::ms(500));
   EXPECT_EQ(requests(), 0u);
@@ -75,7 +76,8 @@ TEST_F(SilentPeers, E50_TheOldestOfAFullBacklogGivesWay) {
 }
 
 // Whoever has asked waits for the consumer, and gives way to nobody.
-TEST_F(SilentPeers, E50_ARequestThatWaitsForItsAnswerStays) {
+// proves: E-50
+TEST_F(SilentPeers, ARequestThatWaitsForItsAnswerStays) {
   for (int i = 0; i < kBacklog; ++i) connect(true);
   EXPECT_TRUE(wire.run_until([&] { return requests() == kBacklog; }, Duration::s(4)));
   connect(true);
@@ -103,7 +105,8 @@ TEST_F(SilentPeers, WhoHasSpokenIsForgotten) {
 
 // Behind one that goes on saying nothing either: what is kept is as long as the backlog, not as the
 // connections that have come meanwhile are many.
-TEST_F(SilentPeers, E50_WhoHasSpokenIsForgottenBehindOneThatHasNot) {
+// proves: E-50
+TEST_F(SilentPeers, WhoHasSpokenIsForgottenBehindOneThatHasNot) {
   const auto port = wire.left.engine().iwarp().find(connect(false)->connection)->key.local_port;
   wire.run_for(Duration::ms(5));
   ASSERT_TRUE(is_there(port));
@@ -128,7 +131,8 @@ TEST_F(SilentPeers, E50_WhoHasSpokenIsForgottenBehindOneThatHasNot) {
 }
 
 // A SYN is not enough: whoever cannot be reached at the address it says pushes nobody out.
-TEST_F(SilentPeers, E50_ASynAlonePushesNobodyOut) {
+// proves: E-50
+TEST_F(SilentPeers, ASynAlonePushesNobodyOut) {
   for (int i = 0; i < kBacklog; ++i) connect(false);
   wire.run_for(Duration::ms(500));
   EXPECT_TRUE(listener->backlog.full());
@@ -141,7 +145,8 @@ TEST_F(SilentPeers, E50_ASynAlonePushesNobodyOut) {
   EXPECT_EQ(failed(), 0u);
 }
 
-TEST(SilentSockets, E50_TheOldestOfAFullBacklogGivesWay) {
+// proves: E-50
+TEST(SilentSockets, TheOldestOfAFullBacklogGivesWay) {
   using namespace stream_test;
   Device server = open(), client = open();
   auto listener = server.listen(0, kBacklog);

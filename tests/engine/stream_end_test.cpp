@@ -80,7 +80,7 @@ struct StreamEnd : ::testing::Test {
 // A segment was cut for the kernel, which had no room for it: nothing is left to be cut, and our
 // FIN is still not due.
 // proves: E-50
-TEST_F(StreamEnd, E50_TheFinComesBehindWhatTheKernelHadNoRoomFor) {
+TEST_F(StreamEnd, TheFinComesBehindWhatTheKernelHadNoRoomFor) {
   Bare peer(listener.port());
   End end(device);
   establish(peer, end);
@@ -103,7 +103,7 @@ TEST_F(StreamEnd, E50_TheFinComesBehindWhatTheKernelHadNoRoomFor) {
 
 // Our FIN is gone; the peer's stands behind more than one turn reads, and was reported with it.
 // proves: E-50
-TEST_F(StreamEnd, E50_AFinBehindMoreThanOneTurnEndsAConnectionThatCloses) {
+TEST_F(StreamEnd, AFinBehindMoreThanOneTurnEndsAConnectionThatCloses) {
   Bare peer(listener.port());
   End end(device);
   establish(peer, end);
@@ -156,7 +156,7 @@ int listening_at(std::uint16_t port) {
 
 // Another process may have inherited the socket: who connects there is no business of ours.
 // proves: E-39
-TEST_F(StreamEnd, E39_AClosedListenerWakesNobodyThoughItsSocketLivesOn) {
+TEST_F(StreamEnd, AClosedListenerWakesNobodyThoughItsSocketLivesOn) {
   const int fd = listening_at(listener.port());
   ASSERT_GE(fd, 0);
   const int inherited = fcntl(fd, F_DUPFD_CLOEXEC, 0);

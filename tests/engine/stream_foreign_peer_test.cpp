@@ -98,7 +98,8 @@ TEST_F(BareTest, FinInTheMiddleOfAnFpduIsNot) {
 
 // FPDUs before the consumer has answered: taken in part, the rest waits in the kernel, and all of
 // it counts once the connection is accepted.
-TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard_E1) {
+// proves: E-1
+TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard) {
   Bare peer(listener.port());
   peer.request();
   constexpr std::size_t kWrites = 50000;
@@ -125,7 +126,7 @@ TEST_F(BareTest, AnEagerPeerIsHeldBackAndThenHeard_E1) {
 // A Read Request among what waited in the kernel is answered, though nothing new comes in that
 // would give the connection a turn to send.
 // proves: E-51
-TEST_F(BareTest, E51_AReadRequestThatWaitedForTheConsumerIsAnswered) {
+TEST_F(BareTest, AReadRequestThatWaitedForTheConsumerIsAnswered) {
   Device polled = open({{"progress", "poll"}});
   End s(polled);
   auto waiting = polled.listen(0);
@@ -165,7 +166,7 @@ TEST_F(BareTest, E51_AReadRequestThatWaitedForTheConsumerIsAnswered) {
 
 // Sending fails, and there is nothing to be received that would tell.
 // proves: E-50, E-51
-TEST_F(BareTest, E51_ASendThatFailsIsTheEndThoughNothingComesIn) {
+TEST_F(BareTest, ASendThatFailsIsTheEndThoughNothingComesIn) {
   Bare peer(listener.port());
   End s(server);
   establish(peer, s);
@@ -186,7 +187,7 @@ TEST_F(BareTest, E51_ASendThatFailsIsTheEndThoughNothingComesIn) {
 // A reset that sending meets first is a reset, also while we close: nothing else will ever tell,
 // and what was posted before is lost.
 // proves: E-50
-TEST_F(BareTest, E50_AResetThatSendingMeetsEndsAConnectionThatCloses) {
+TEST_F(BareTest, AResetThatSendingMeetsEndsAConnectionThatCloses) {
   Device polled = open({{"progress", "poll"}});
   End s(polled);
   auto waiting = polled.listen(0);
@@ -229,7 +230,7 @@ TEST_F(BareTest, E50_AResetThatSendingMeetsEndsAConnectionThatCloses) {
 
 // Who was rejected and goes on sending is heard to its end, and then nothing stays.
 // proves: E-50
-TEST_F(BareTest, E50_WhatComesBehindARejectedRequestIsTakenAndForgotten) {
+TEST_F(BareTest, WhatComesBehindARejectedRequestIsTakenAndForgotten) {
   Bare peer(listener.port());
   peer.request();
   auto request = listener.next(5000);
@@ -249,7 +250,7 @@ TEST_F(BareTest, E50_WhatComesBehindARejectedRequestIsTakenAndForgotten) {
 // More of a rejected peer waits in the kernel than one turn takes, and nothing new comes: the rest
 // is not left there.
 // proves: E-51
-TEST_F(BareTest, E51_WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
+TEST_F(BareTest, WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
   Device polled = open({{"progress", "poll"}});
   End s(polled);
   auto waiting = polled.listen(0);

@@ -127,7 +127,8 @@ TEST(StreamTransport, BadPortArgumentsAreRefusedWithOneLine) {
   EXPECT_EQ(Device::open(c).error().code, Errc::invalid_argument);
 }
 
-TEST(StreamTransport, RequireFastFailsAtConnectAndAccept_E31) {
+// proves: E-31
+TEST(StreamTransport, RequireFastFailsAtConnectAndAccept) {
   Device server = open(), client = open();
   End s(server), c(client);
   ConnectionOptions fast;
@@ -195,7 +196,8 @@ TEST(StreamTransport, ARefusedWriteTerminatesBothEndsInTheRightWords) {
   EXPECT_EQ(c.qp.stats().iwarp.ddp.terminates_received, 1u);
 }
 
-TEST(StreamTransport, ASendWithoutAReceiveTerminates_R116) {
+// proves: R-116
+TEST(StreamTransport, ASendWithoutAReceiveTerminates) {
   Device server = open(), client = open();
   End s(server), c(client);
   join(server, s, c);
@@ -300,7 +302,8 @@ TEST(StreamTransport, WithoutDescriptorsConnectingSaysSoAndWaitingPeersAreTurned
   EXPECT_TRUE(listener->next(5000).ok());
 }
 
-TEST(StreamTransport, IdleConnectionUsesNoCpu_E39) {
+// proves: E-39
+TEST(StreamTransport, IdleConnectionUsesNoCpu) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "a thread of the sanitizer's own wakes ten times a second";
 #endif
@@ -342,7 +345,8 @@ TEST(StreamTransport, ServesWithoutItsApplicationAndTheApplicationMayPollAlone) 
   EXPECT_EQ(c.memory, s.memory);
 }
 
-TEST(StreamTransport, DeregistrationDuringABlockedSendReturnsAndNothingIsReadAfter_E25) {
+// proves: E-25
+TEST(StreamTransport, DeregistrationDuringABlockedSendReturnsAndNothingIsReadAfter) {
   Device server = open({{"progress", "thread"}});
   Device client = open({{"progress", "poll"}});  // so that nothing more goes out meanwhile
   End s(server, 16 << 20);

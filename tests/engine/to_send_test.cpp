@@ -10,7 +10,7 @@ constexpr ToSend kNothing{false, false}, kAcks{true, true}, kAcksWithoutTurn{tru
     kMore{false, true};
 
 // proves: S-11
-TEST(ToSend, S11_AcksOfOneSideWaitWhereTheOtherHasNothing) {
+TEST(ToSend, AcksOfOneSideWaitWhereTheOtherHasNothing) {
   EXPECT_TRUE(acks_alone(kAcks, kNothing));
   EXPECT_TRUE(acks_alone(kNothing, kAcks));
   EXPECT_TRUE(acks_alone(kAcks, kAcks));

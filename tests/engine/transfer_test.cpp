@@ -57,7 +57,8 @@ struct Transfer : ::testing::Test {
   }
 };
 
-TEST_F(Transfer, ConnectionIsFastOnBothSidesAfterStartup_R1) {
+// proves: R-1
+TEST_F(Transfer, ConnectionIsFastOnBothSidesAfterStartup) {
   up();
   EXPECT_EQ(left->state, verbs::QpState::Rts);
   EXPECT_EQ(right->state, verbs::QpState::Rts);
@@ -66,7 +67,8 @@ TEST_F(Transfer, ConnectionIsFastOnBothSidesAfterStartup_R1) {
   EXPECT_TRUE(pair->right().engine().iwarp().qp_stats(*right).iwarp.fast);
 }
 
-TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer_R2) {
+// proves: R-2
+TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer) {
   up();
   Buffer src(pair->left(), 1 << 20, 7), dst(pair->right(), 1 << 20);
   for (std::size_t i = 0; i < 16; ++i) {
@@ -93,7 +95,8 @@ TEST_F(Transfer, OneMiBOfWritesArrivesWithoutTheReassemblyBuffer_R2) {
   EXPECT_EQ(s.iwarp.downgrades, 0u);
 }
 
-TEST_F(Transfer, SendsCompleteInOrderWithTheirLengths_R109) {
+// proves: R-109
+TEST_F(Transfer, SendsCompleteInOrderWithTheirLengths) {
   up();
   Buffer src(pair->left(), 100000, 3), dst(pair->right(), 100000);
   std::vector<std::size_t> lengths = {0, 1, 3, 100, 1440, 1441, 5000, 20000};
@@ -122,7 +125,8 @@ TEST_F(Transfer, SendsCompleteInOrderWithTheirLengths_R109) {
   }
 }
 
-TEST_F(Transfer, ReadBringsRemoteBytesWithoutRemoteWriteOnTheSink_E16) {
+// proves: E-16
+TEST_F(Transfer, ReadBringsRemoteBytesWithoutRemoteWriteOnTheSink) {
   up();
   Buffer remote(pair->right(), 300000, 11), local(pair->left(), 300000, 0, verbs::kLocalWrite);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -208,7 +212,8 @@ TEST_F(Transfer, RejectCarriesPrivateDataToTheConnector) {
   EXPECT_EQ(pair->left().events.front().private_data, "no");
 }
 
-TEST_F(Transfer, SlowConnectionDeliversTheSameBytesThroughTheReassemblyBuffer_R3) {
+// proves: R-3
+TEST_F(Transfer, SlowConnectionDeliversTheSameBytesThroughTheReassemblyBuffer) {
   options.left.context.initiated_as = options.right.context.initiated_as =
       fastpath::ConnectionType::Slow;
   up();

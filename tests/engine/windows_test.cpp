@@ -86,7 +86,8 @@ class Windows : public MemoryEnds {
   std::uint32_t source = 0, region = 0;
 };
 
-TEST_F(Windows, E54_GiveTheirOwnRightsToTheirOwnPart) {
+// proves: E-54
+TEST_F(Windows, GiveTheirOwnRightsToTheirOwnPart) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 100, 1000, verbs::kRemoteWrite), Status::Success);
   fill(1);
@@ -97,19 +98,22 @@ TEST_F(Windows, E54_GiveTheirOwnRightsToTheirOwnPart) {
   EXPECT_EQ(read(at(100), 1, w), Status::RemoteAccess) << "it is for writing";
 }
 
-TEST_F(Windows, E54_DoNotReachBeyondTheirPart) {
+// proves: E-54
+TEST_F(Windows, DoNotReachBeyondTheirPart) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 100, 1000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(read(at(100), 1000, w), Status::Success);
   EXPECT_EQ(read(at(101), 1000, w), Status::RemoteAccess);
 }
 
-TEST_F(Windows, E54_TheRegionOfOneIsClosedToPeers) {
+// proves: E-54
+TEST_F(Windows, TheRegionOfOneIsClosedToPeers) {
   ASSERT_EQ(bind(window(WindowType::One) + 1, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(read(at(0), 1, region), Status::RemoteAccess);
 }
 
-TEST_F(Windows, E54_ZeroBasedOnesBeginAtZero) {
+// proves: E-54
+TEST_F(Windows, ZeroBasedOnesBeginAtZero) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 100, 1000, verbs::kRemoteRead | verbs::kZeroBased), Status::Success);
   theirs[100] = 0x5a;
@@ -119,7 +123,8 @@ TEST_F(Windows, E54_ZeroBasedOnesBeginAtZero) {
 }
 
 // The peer is told of the window by the Send posted behind the bind, and uses it at once.
-TEST_F(Windows, E54_ABindIsDoneBeforeWhatIsPostedBehindIt) {
+// proves: E-54
+TEST_F(Windows, ABindIsDoneBeforeWhatIsPostedBehindIt) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   const Sge sink{address(ours), 8, source};
   ASSERT_TRUE(pair->left().post_receive(*left, {1, {&sink, 1}}, pair->now()));
@@ -143,14 +148,16 @@ TEST_F(Windows, E54_ABindIsDoneBeforeWhatIsPostedBehindIt) {
   EXPECT_EQ(read(at(0), 4000, told), Status::Success);
 }
 
-TEST_F(Windows, E54_OneOfType2IsItsQueuePairsAlone) {
+// proves: E-54
+TEST_F(Windows, OneOfType2IsItsQueuePairsAlone) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(read(at(0), 10, w), Status::Success);
   EXPECT_EQ(read_by_other(at(0), w), Status::RemoteAccess);
 }
 
-TEST_F(Windows, E54_OneOfType2IsWrittenToByItsQueuePairsPeerAlone) {
+// proves: E-54
+TEST_F(Windows, OneOfType2IsWrittenToByItsQueuePairsPeerAlone) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteWrite), Status::Success);
   fill(1);
@@ -168,13 +175,15 @@ TEST_F(Windows, E54_OneOfType2IsWrittenToByItsQueuePairsPeerAlone) {
   EXPECT_NE(other_right->state, verbs::QpState::Rts) << "refused";
 }
 
-TEST_F(Windows, E54_OneOfType1IsOfTheWholeDomain) {
+// proves: E-54
+TEST_F(Windows, OneOfType1IsOfTheWholeDomain) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(read_by_other(at(0), w), Status::Success);
 }
 
-TEST_F(Windows, E54_ANewBindOfType1TakesTheOldKeyAway) {
+// proves: E-54
+TEST_F(Windows, ANewBindOfType1TakesTheOldKeyAway) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   ASSERT_EQ(bind(w + 1, 0, 100, verbs::kRemoteRead), Status::Success);
@@ -182,7 +191,8 @@ TEST_F(Windows, E54_ANewBindOfType1TakesTheOldKeyAway) {
   EXPECT_EQ(read(at(0), 100, w), Status::RemoteAccess);
 }
 
-TEST_F(Windows, E54_ABindOfNothingUnbinds) {
+// proves: E-54
+TEST_F(Windows, ABindOfNothingUnbinds) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   ASSERT_EQ(bind(w + 1, 0, 0, 0), Status::Success);
@@ -190,7 +200,8 @@ TEST_F(Windows, E54_ABindOfNothingUnbinds) {
   EXPECT_EQ(read(at(0), 1, w + 1), Status::RemoteAccess);
 }
 
-TEST_F(Windows, E54_OneOfType2IsBoundAgainOnlyBehindAnInvalidation) {
+// proves: E-54
+TEST_F(Windows, OneOfType2IsBoundAgainOnlyBehindAnInvalidation) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   ASSERT_EQ(local_invalidate(w), Status::Success);
@@ -199,7 +210,8 @@ TEST_F(Windows, E54_OneOfType2IsBoundAgainOnlyBehindAnInvalidation) {
   EXPECT_EQ(bind(w + 2, 0, 4000, verbs::kRemoteRead), Status::WindowBind);
 }
 
-TEST_F(Windows, E54_ThePeerInvalidatesOneOfType2) {
+// proves: E-54
+TEST_F(Windows, ThePeerInvalidatesOneOfType2) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   receive({at(0), 10, region});
@@ -220,7 +232,8 @@ TEST_F(Windows, E54_ThePeerInvalidatesOneOfType2) {
   EXPECT_EQ(read(at(0), 1, w), Status::RemoteAccess);
 }
 
-TEST_F(Windows, E54_NobodyElsesPeerInvalidatesIt) {
+// proves: E-54
+TEST_F(Windows, NobodyElsesPeerInvalidatesIt) {
   const std::uint32_t w = window(WindowType::Two) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   const Sge sge{at(0), 10, region};
@@ -236,18 +249,21 @@ TEST_F(Windows, E54_NobodyElsesPeerInvalidatesIt) {
   EXPECT_EQ(read(at(0), 10, w), Status::Success) << "it is as it was";
 }
 
-TEST_F(Windows, E54_OneOfType1IsNotInvalidated) {
+// proves: E-54
+TEST_F(Windows, OneOfType1IsNotInvalidated) {
   const std::uint32_t w = window(WindowType::One) + 1;
   ASSERT_EQ(bind(w, 0, 4000, verbs::kRemoteRead), Status::Success);
   EXPECT_EQ(local_invalidate(w), Status::LocalProtection);
 }
 
-TEST_F(Windows, E54_AnImpossibleBindEndsTheQueuePairWithItsOwnStatus) {
+// proves: E-54
+TEST_F(Windows, AnImpossibleBindEndsTheQueuePairWithItsOwnStatus) {
   ASSERT_EQ(bind(window(WindowType::One) + 1, 1, 4000, verbs::kRemoteRead), Status::WindowBind);
   EXPECT_EQ(right->state, verbs::QpState::Error);
 }
 
-TEST_F(Windows, E54_WithTheirQueuePairThoseOfType2Go) {
+// proves: E-54
+TEST_F(Windows, WithTheirQueuePairThoseOfType2Go) {
   const std::uint32_t mine = window(WindowType::Two) + 1, shared = window(WindowType::One) + 1;
   ASSERT_EQ(bind(mine, 0, 4000, verbs::kRemoteRead), Status::Success);
   ASSERT_EQ(bind(shared, 0, 4000, verbs::kRemoteRead), Status::Success);
@@ -264,14 +280,16 @@ TEST_F(Windows, E54_WithTheirQueuePairThoseOfType2Go) {
   EXPECT_TRUE(pair->right().engine().deregister(region));
 }
 
-TEST_F(Windows, E54_WithADestroyedQueuePairThoseOfType2Go) {
+// proves: E-54
+TEST_F(Windows, WithADestroyedQueuePairThoseOfType2Go) {
   ASSERT_EQ(bind(window(WindowType::Two) + 1, 0, 4000, verbs::kRemoteRead), Status::Success);
   pair->right().engine().destroy_qp(right, pair->now());
   EXPECT_EQ(table().find(region)->windows, 0u);
 }
 
 // It waits behind a Read that is given up with the queue pair: whose would the window be?
-TEST_F(Windows, E54_ABindThatHasNotBeenDoneGoesWithItsQueuePair) {
+// proves: E-54
+TEST_F(Windows, ABindThatHasNotBeenDoneGoesWithItsQueuePair) {
   const std::uint32_t from = add(pair->left(), whole(ours), kAll), w = window(WindowType::Two) + 1;
   pair->set_faults_left("loss=1");
   const Sge sge{at(0), 100, region};

@@ -156,7 +156,8 @@ TEST(Fig3Case, E_NoMarkerInTheSegmentOrOnlyBehindTheFirstFrame_Q9) {
 
 // ---- the table, row by row, section 4 off
 
-TEST(Fig3, R11_T1_ASlowSegmentIsStored) {
+// proves: R-11, T-1
+TEST(Fig3, ASlowSegmentIsStored) {
   Fig3 k;
   k.c.type = k.c.config.initiated_as = ConnectionType::Slow;
   for (const bool bad : {false, true}) {
@@ -168,7 +169,8 @@ TEST(Fig3, R11_T1_ASlowSegmentIsStored) {
   }
 }
 
-TEST(Fig3, R12_T2_AFirstFrameLongerThanTheSegmentDowngrades) {
+// proves: R-12, T-2
+TEST(Fig3, AFirstFrameLongerThanTheSegmentDowngrades) {
   for (const Arrival a : {Arrival::InOrder, Arrival::OutOfOrder}) {
     Fig3 k;
     Segment s(16);
@@ -178,7 +180,8 @@ TEST(Fig3, R12_T2_AFirstFrameLongerThanTheSegmentDowngrades) {
   }
 }
 
-TEST(Fig3, R13_T3_OneValidFrameIsCutThrough) {
+// proves: R-13, T-3
+TEST(Fig3, OneValidFrameIsCutThrough) {
   for (const std::uint32_t pos : {0u, 4u, 500u, 508u, 1024u}) {
     for (const Arrival a : {Arrival::InOrder, Arrival::OutOfOrder}) {
       Fig3 k;
@@ -189,7 +192,8 @@ TEST(Fig3, R13_T3_OneValidFrameIsCutThrough) {
   }
 }
 
-TEST(Fig3, R14_T4_InvalidAtAKnownFrameEndIsDroppedAndNotCounted_Q4) {
+// proves: R-14, T-4
+TEST(Fig3, InvalidAtAKnownFrameEndIsDroppedAndNotCounted_Q4) {
   Fig3 k;
   Segment s(8);
   s.fpdu(300).flip(100);
@@ -201,7 +205,8 @@ TEST(Fig3, R14_T4_InvalidAtAKnownFrameEndIsDroppedAndNotCounted_Q4) {
   EXPECT_EQ(k.c.recovery_attempts, 0u);
 }
 
-TEST(Fig3, R15_T5_InvalidWithAMarkerThatPointsAtItsStartIsDropped) {
+// proves: R-15, T-5
+TEST(Fig3, InvalidWithAMarkerThatPointsAtItsStartIsDropped) {
   Fig3 k;
   for (int i = 0; i < 100; ++i) {
     expect(k.arrive(invalid_with_marker(100)), Row::T5, Outcome::Drop, Reason::CrcCaseB);
@@ -209,34 +214,39 @@ TEST(Fig3, R15_T5_InvalidWithAMarkerThatPointsAtItsStartIsDropped) {
   EXPECT_TRUE(k.fast());
 }
 
-TEST(Fig3, R16_T6_CaseC_Downgrades) {
+// proves: R-16, T-6
+TEST(Fig3, CaseC_Downgrades) {
   Fig3 k;
   expect(k.arrive(invalid_with_marker(100).marker(104)), Row::T6, Outcome::Downgrade,
          Reason::CrcFirst);
   EXPECT_FALSE(k.fast());
 }
 
-TEST(Fig3, R17_T6_CaseD_Downgrades) {
+// proves: R-17, T-6
+TEST(Fig3, CaseD_Downgrades) {
   Fig3 k;
   expect(k.arrive(invalid_with_marker(100).marker(96)), Row::T6, Outcome::Downgrade,
          Reason::CrcFirst);
 }
 
-TEST(Fig3, R18_T6_CaseE_Downgrades) {
+// proves: R-18, T-6
+TEST(Fig3, CaseE_Downgrades) {
   Fig3 k;
   Segment s(8);
   s.fpdu(300).flip(100);
   expect(k.arrive(s), Row::T6, Outcome::Downgrade, Reason::CrcFirst);
 }
 
-TEST(Fig3, R19_T7_SeveralValidFramesAreCutThrough) {
+// proves: R-19, T-7
+TEST(Fig3, SeveralValidFramesAreCutThrough) {
   Fig3 k;
   Segment s(300);
   s.fpdu(100).fpdu(0).fpdu(399).fpdu(700).fpdu(33);
   expect(k.in_order(s), Row::T7, Outcome::Fast, Reason::Aligned);
 }
 
-TEST(Fig3, R20_T8_TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
+// proves: R-20, T-8
+TEST(Fig3, TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
   const auto several = [](std::uint32_t at) {
     Segment s(512 - at);
     s.fpdu(400).fpdu(500);
@@ -257,7 +267,8 @@ TEST(Fig3, R20_T8_TheFirstOfSeveralInvalidIsAsIfItWereAlone) {
   EXPECT_FALSE(c.fast() || d.fast() || e.fast());
 }
 
-TEST(Fig3, R21_R22_T9_AMiddleOrLastInvalidFrameDropsTheWholeSegment) {
+// proves, T-9
+TEST(Fig3, AMiddleOrLastInvalidFrameDropsTheWholeSegment) {
   for (const std::size_t bad : {1u, 2u, 3u}) {
     for (const Arrival a : {Arrival::InOrder, Arrival::OutOfOrder}) {
       Fig3 k;
@@ -271,14 +282,16 @@ TEST(Fig3, R21_R22_T9_AMiddleOrLastInvalidFrameDropsTheWholeSegment) {
   }
 }
 
-TEST(Fig3, R23_T10_ALastFrameTooLongDowngrades) {
+// proves: R-23, T-10
+TEST(Fig3, ALastFrameTooLongDowngrades) {
   Fig3 k;
   Segment s(480);
   s.fpdu(100).fpdu(200).fpdu(300).drop_tail(4);
   expect(k.in_order(s), Row::T10, Outcome::Downgrade, Reason::TooLongLast);
 }
 
-TEST(Fig3, R24_TheFirstErrorDecides) {
+// proves: R-24
+TEST(Fig3, TheFirstErrorDecides) {
   Fig3 k;
   Segment s(480);
   s.fpdu(100).fpdu(200).fpdu(300).drop_tail(4);
@@ -286,7 +299,8 @@ TEST(Fig3, R24_TheFirstErrorDecides) {
   expect(k.in_order(s), Row::T9, Outcome::Drop, Reason::CrcLater);
 }
 
-TEST(Fig3, T6_AGoodCrcWithAMarkerThatSaysOtherwiseIsNoFrame) {
+// proves: T-6
+TEST(Fig3, AGoodCrcWithAMarkerThatSaysOtherwiseIsNoFrame) {
   Segment s(412);
   s.fpdu(400).marker(40);  // the first marker lies 100 octets in
   store_le32(s.bytes.data() + s.bytes.size() - 4,
@@ -298,7 +312,8 @@ TEST(Fig3, T6_AGoodCrcWithAMarkerThatSaysOtherwiseIsNoFrame) {
   EXPECT_EQ(limited.c.recovery_attempts, 1u);
 }
 
-TEST(Fig3, R26_AGoodRetransmissionOfWhatWasDroppedIsCutThrough) {
+// proves: R-26
+TEST(Fig3, AGoodRetransmissionOfWhatWasDroppedIsCutThrough) {
   Fig3 k;
   Segment s(100);
   s.fpdu(800);
@@ -325,7 +340,8 @@ TEST(Fig3, Q11_AnOverlapWithItsSeamInsideAFrameIsAsT2) {
   EXPECT_EQ(decide(k.c, f).outcome, Outcome::Fast);
 }
 
-TEST(Fig3, R7_OutOfOrderIsPlacedWhateverHoldsWithoutMarkers) {
+// proves: R-7
+TEST(Fig3, OutOfOrderIsPlacedWhateverHoldsWithoutMarkers) {
   Fig3 k;
   k.c.config.place_out_of_order = false;  // ooo_without_markers = store
   Segment s(100);
@@ -335,7 +351,8 @@ TEST(Fig3, R7_OutOfOrderIsPlacedWhateverHoldsWithoutMarkers) {
 
 // ---- section 4
 
-TEST(Fig3Limited, R31_R33_TheRowsWithADiamondAreDroppedExactlyMaxTimes) {
+// proves
+TEST(Fig3Limited, TheRowsWithADiamondAreDroppedExactlyMaxTimes) {
   Segment too_long(16), too_long_last(480), no_marker(8);
   too_long.fpdu(900).drop_tail(8);
   too_long_last.fpdu(100).fpdu(300).drop_tail(4);
@@ -356,7 +373,8 @@ TEST(Fig3Limited, R31_R33_TheRowsWithADiamondAreDroppedExactlyMaxTimes) {
   }
 }
 
-TEST(Fig3Limited, R43_RepairedCorruptionInCasesCDEStaysFast) {
+// proves: R-43
+TEST(Fig3Limited, RepairedCorruptionInCasesCDEStaysFast) {
   Segment no_marker(8), repaired(8);
   no_marker.fpdu(300).flip(100);
   repaired.fpdu(300);
@@ -373,7 +391,8 @@ TEST(Fig3Limited, R43_RepairedCorruptionInCasesCDEStaysFast) {
   }
 }
 
-TEST(Fig3Limited, R34_R35_R36_R37_R38_WhatEndsARecovery) {
+// proves
+TEST(Fig3Limited, WhatEndsARecovery) {
   Segment bad(16), good(16);
   bad.fpdu(900).drop_tail(8);
   good.fpdu(300);
@@ -392,7 +411,8 @@ TEST(Fig3Limited, R34_R35_R36_R37_R38_WhatEndsARecovery) {
   }
 }
 
-TEST(Fig3Limited, R35_R41_AlsoASegmentDroppedAsCorruptEndsARecoveryItLiesBeyond) {
+// proves
+TEST(Fig3Limited, AlsoASegmentDroppedAsCorruptEndsARecoveryItLiesBeyond) {
   Segment bad(16), corrupt(16);
   bad.fpdu(900).drop_tail(8);
   corrupt.fpdu(300).flip(50);
@@ -407,7 +427,8 @@ TEST(Fig3Limited, R35_R41_AlsoASegmentDroppedAsCorruptEndsARecoveryItLiesBeyond)
   EXPECT_EQ(k.c.recovery_attempts, 1u);
 }
 
-TEST(Fig3Limited, R32_MaxZeroIsFig3Alone) {
+// proves: R-32
+TEST(Fig3Limited, MaxZeroIsFig3Alone) {
   Segment bad(16);
   bad.fpdu(900).drop_tail(8);
   Fig3 k(0);
@@ -416,7 +437,8 @@ TEST(Fig3Limited, R32_MaxZeroIsFig3Alone) {
   EXPECT_EQ(v.reason, Reason::TooLong);
 }
 
-TEST(Fig3Limited, E8_TheSegmentAtRcvNxtIsNotRefusedForEver) {
+// proves: E-8
+TEST(Fig3Limited, TheSegmentAtRcvNxtIsNotRefusedForEver) {
   Segment bad(16);
   bad.fpdu(900).drop_tail(8);
   Fig3 k(32);
@@ -428,7 +450,8 @@ TEST(Fig3Limited, E8_TheSegmentAtRcvNxtIsNotRefusedForEver) {
 
 // ---- Fig 6
 
-TEST(Fig3, R53_R55_AnAlignedSegmentUpgradesAMisalignedOneDoesNot) {
+// proves
+TEST(Fig3, AnAlignedSegmentUpgradesAMisalignedOneDoesNot) {
   Segment bad(16), good(16);
   bad.fpdu(900).drop_tail(8);
   good.fpdu(300);
@@ -454,7 +477,8 @@ INSTANTIATE_TEST_SUITE_P(Framing, Fig3Policies,
                            return name;
                          });
 
-TEST_P(Fig3Policies, R4_OnlyWholeValidAlignedFramesAreCutThrough) {
+// proves: R-4
+TEST_P(Fig3Policies, OnlyWholeValidAlignedFramesAreCutThrough) {
   std::vector<int> rows(11);
   for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -78,8 +78,8 @@ TEST(HoleCounters, InOrderThatLeavesTheHoleOpenLeavesItsCountsAlone) {
   r.expect_counts({5});
 }
 
-// proves: H-2
-TEST(HoleCounters, R100_ClosingTheLowestHoleGivesTheSegmentsOwnFirstThenTheHoles) {
+// proves: R-100, H-2
+TEST(HoleCounters, ClosingTheLowestHoleGivesTheSegmentsOwnFirstThenTheHoles) {
   Receive r;
   r.commit(100, 200, 5);
   r.commit(300, 400, 7);
@@ -103,8 +103,8 @@ TEST(HoleCounters, BeyondAllReceivedOpensAHoleWithTheSegmentsCounts) {
   EXPECT_EQ(r.counters.tally().opened, 2u);
 }
 
-// proves: H-4
-TEST(HoleCounters, R98_ExtendingABlockOnItsRightAddsToItsHole) {
+// proves: R-98, H-4
+TEST(HoleCounters, ExtendingABlockOnItsRightAddsToItsHole) {
   Receive r;
   r.commit(100, 200, 3);
   r.commit(500, 600, 4);
@@ -114,8 +114,8 @@ TEST(HoleCounters, R98_ExtendingABlockOnItsRightAddsToItsHole) {
   r.expect_counts({4, 5});
 }
 
-// proves: H-5
-TEST(HoleCounters, R98_FillingTheRightEndOfAHoleAddsToThatHole) {
+// proves: R-98, H-5
+TEST(HoleCounters, FillingTheRightEndOfAHoleAddsToThatHole) {
   Receive r;
   r.commit(100, 200, 3);
   r.commit(500, 600, 4);
@@ -125,8 +125,8 @@ TEST(HoleCounters, R98_FillingTheRightEndOfAHoleAddsToThatHole) {
   r.expect_counts({13, 14});
 }
 
-// proves: H-6
-TEST(HoleCounters, R98_ASplitKeepsWhatWasCountedWithTheUpperPart) {
+// proves: R-98, H-6
+TEST(HoleCounters, ASplitKeepsWhatWasCountedWithTheUpperPart) {
   Receive r;
   r.commit(500, 600, 4);
   EXPECT_EQ(r.commit(200, 300, 1).change, HoleChange::Split);
@@ -137,8 +137,8 @@ TEST(HoleCounters, R98_ASplitKeepsWhatWasCountedWithTheUpperPart) {
   EXPECT_EQ(r.counters.tally().opened, 3u);
 }
 
-// proves: H-7
-TEST(HoleCounters, R97_ClosingAHoleThatIsNotTheLowestDeliversNothingAndMergesDownwards) {
+// proves: R-97, H-7
+TEST(HoleCounters, ClosingAHoleThatIsNotTheLowestDeliversNothingAndMergesDownwards) {
   Receive r;
   r.commit(100, 200, 1);
   r.commit(300, 400, 10);
@@ -152,8 +152,8 @@ TEST(HoleCounters, R97_ClosingAHoleThatIsNotTheLowestDeliversNothingAndMergesDow
   EXPECT_EQ(r.commit(0, 100, 0).behind.sends, 1011u);
 }
 
-// proves: H-10
-TEST(HoleCounters, R48_DowngradeDiscardsAllCounts) {
+// proves: R-48, H-10
+TEST(HoleCounters, DowngradeDiscardsAllCounts) {
   Receive r;
   r.commit(100, 200, 1);
   r.commit(300, 400, 1);
@@ -180,7 +180,8 @@ TEST(HoleCounters, EveryKindOfMessageIsCountedOnItsOwn) {
   EXPECT_EQ(d.behind.terminates, 44u);
 }
 
-TEST(HoleCounters, R95_AHundredThousandSendsBehindOneHoleCostOneHole) {
+// proves: R-95
+TEST(HoleCounters, AHundredThousandSendsBehindOneHoleCostOneHole) {
   Receive r;
   r.commit(64, 128, 1);
   const std::size_t before = mallinfo2().uordblks;
@@ -224,7 +225,8 @@ void count(MessageCounts& c, Type t) {
 
 class HoleCountersModel : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(HoleCountersModel, R101_R102_AnyOrderDeliversEverythingOnceWhenItIsCompleteAndInOrder) {
+// proves
+TEST_P(HoleCountersModel, AnyOrderDeliversEverythingOnceWhenItIsCompleteAndInOrder) {
   SCOPED_TRACE(::testing::Message() << "seed " << GetParam());
   Rng rng(GetParam());
   std::vector<Message> messages;

@@ -32,7 +32,8 @@ struct Row {
   Reason reason;
 };
 
-TEST_P(BothVariants, R81_TheFourResultsLeadToFastPathOrDropNeverToADowngrade) {
+// proves: R-81
+TEST_P(BothVariants, TheFourResultsLeadToFastPathOrDropNeverToADowngrade) {
   const Row rows[] = {
       {{kValid}, Outcome::Fast, Reason::Aligned},                     // case 1
       {{kInvalid}, Outcome::Drop, Reason::CrcFirst},                  // case 2
@@ -56,7 +57,8 @@ TEST_P(BothVariants, R81_TheFourResultsLeadToFastPathOrDropNeverToADowngrade) {
   }
 }
 
-TEST_P(BothVariants, R82_CaseAAndCaseBAreDroppedAlikeUntilTheLimit) {
+// proves: R-82
+TEST_P(BothVariants, CaseAAndCaseBAreDroppedAlikeUntilTheLimit) {
   for (const Arrival arrival : {Arrival::InOrder, Arrival::OutOfOrder}) {  // Case A, Case B
     Connection k = connection(3);
     for (int i = 0; i < 3; ++i) {
@@ -68,8 +70,8 @@ TEST_P(BothVariants, R82_CaseAAndCaseBAreDroppedAlikeUntilTheLimit) {
   }
 }
 
-// proves: L-1, R-31, R-85
-TEST_P(BothVariants, R83_R84_PersistentMisalignmentEndsSlowAfterExactlyMaxDrops) {
+// proves, L-1, R-31, R-85
+TEST_P(BothVariants, PersistentMisalignmentEndsSlowAfterExactlyMaxDrops) {
   for (const auto& statuses :
        {results({kTooLong}), results({kInvalid}), results({kValid, kTooLong})}) {
     for (const std::uint32_t max : {1u, 2u, 3u, 32u, 1000u}) {
@@ -95,7 +97,8 @@ TEST(InLogic, TheErrorThatMetTheLimitIsKept) {
   EXPECT_EQ(v.error, Reason::TooLongLast);
 }
 
-TEST_P(BothVariants, R11_R84_TheSlowCheckComesFirst) {
+// proves
+TEST_P(BothVariants, TheSlowCheckComesFirst) {
   Connection k = connection();
   k.c.type = ConnectionType::Slow;
   k.c.config.initiated_as = ConnectionType::Slow;
@@ -110,12 +113,14 @@ TEST_P(BothVariants, R11_R84_TheSlowCheckComesFirst) {
   }
 }
 
-TEST_P(BothVariants, R86_OutOfOrderTakesTheFastPathWithoutMarkers) {
+// proves: R-86
+TEST_P(BothVariants, OutOfOrderTakesTheFastPathWithoutMarkers) {
   Connection k = connection();
   EXPECT_EQ(k.good(5000, Arrival::OutOfOrder).outcome, Outcome::Fast);
 }
 
-TEST_P(BothVariants, R26_AGoodRetransmissionIsTakenFast) {
+// proves: R-26
+TEST_P(BothVariants, AGoodRetransmissionIsTakenFast) {
   Connection k = connection();
   EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
   EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
@@ -125,8 +130,8 @@ TEST_P(BothVariants, R26_AGoodRetransmissionIsTakenFast) {
 // ---- limited retransmission attempts, Figs 4A and 4B
 // -----------------------------------------------
 
-// proves: L-1, L-2, L-6
-TEST_P(BothVariants, R31_WorkedExample) {
+// proves: R-31, L-1, L-2, L-6
+TEST_P(BothVariants, WorkedExample) {
   Connection k = connection(3);
   for (std::uint32_t i = 1; i <= 3; ++i) {
     EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
@@ -139,14 +144,15 @@ TEST_P(BothVariants, R31_WorkedExample) {
   EXPECT_TRUE(k.fast());
 }
 
-// proves: L-7
-TEST_P(BothVariants, R32_MaxZeroDowngradesAtTheFirstError) {
+// proves: R-32, L-7
+TEST_P(BothVariants, MaxZeroDowngradesAtTheFirstError) {
   Connection k = connection(0);
   EXPECT_EQ(k.good(1).outcome, Outcome::Fast);
   EXPECT_EQ(k.bad(2).outcome, Outcome::Downgrade);
 }
 
-TEST_P(BothVariants, R33_EveryKindOfErrorCounts) {
+// proves: R-33
+TEST_P(BothVariants, EveryKindOfErrorCounts) {
   Connection k = connection(3);
   EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kTooLong})).outcome, Outcome::Drop);
   EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kInvalid})).outcome, Outcome::Drop);
@@ -154,8 +160,8 @@ TEST_P(BothVariants, R33_EveryKindOfErrorCounts) {
   EXPECT_EQ(k.arrive(1, Arrival::InOrder, results({kValid, kInvalid})).outcome, Outcome::Downgrade);
 }
 
-// proves: L-3
-TEST_P(BothVariants, R34_LastRecoverySnIsTheLargestOfTheRecovery) {
+// proves: R-34, L-3
+TEST_P(BothVariants, LastRecoverySnIsTheLargestOfTheRecovery) {
   Connection k = connection(10);
   k.bad(500, Arrival::OutOfOrder);
   k.bad(300);
@@ -168,8 +174,8 @@ TEST_P(BothVariants, R34_LastRecoverySnIsTheLargestOfTheRecovery) {
   EXPECT_EQ(k.c.recovery_attempts, 0u);
 }
 
-// proves: L-2, L-9
-TEST_P(BothVariants, R35_R36_R37_OnlyAnInOrderSegmentBeyondTheRecoveryResets) {
+// proves, L-2, L-9
+TEST_P(BothVariants, OnlyAnInOrderSegmentBeyondTheRecoveryResets) {
   Connection k = connection(10);
   k.bad(300);
   k.good(900, Arrival::OutOfOrder);
@@ -180,7 +186,8 @@ TEST_P(BothVariants, R35_R36_R37_OnlyAnInOrderSegmentBeyondTheRecoveryResets) {
   EXPECT_EQ(k.c.recovery_attempts, 0u) << "R-35";
 }
 
-TEST_P(BothVariants, R35_AnOverlapThatBeginsAtRcvNxtIsInOrderForTheReset) {
+// proves: R-35
+TEST_P(BothVariants, AnOverlapThatBeginsAtRcvNxtIsInOrderForTheReset) {
   Connection k = connection(10);
   k.bad(300);
   k.good(300);
@@ -190,7 +197,8 @@ TEST_P(BothVariants, R35_AnOverlapThatBeginsAtRcvNxtIsInOrderForTheReset) {
   EXPECT_EQ(k.c.recovery_attempts, 0u);
 }
 
-TEST_P(BothVariants, R38_TheRulesHoldAcrossTheWrap) {
+// proves: R-38
+TEST_P(BothVariants, TheRulesHoldAcrossTheWrap) {
   Connection k = connection(10);
   k.bad(0xffffff00u);
   k.bad(0x00000100u, Arrival::OutOfOrder);
@@ -206,7 +214,8 @@ TEST_P(BothVariants, R38_TheRulesHoldAcrossTheWrap) {
   EXPECT_EQ(k.c.recovery_attempts, 0u);
 }
 
-TEST_P(BothVariants, R39_RepairedCorruptionNeverDowngradesHoweverOften) {
+// proves: R-39
+TEST_P(BothVariants, RepairedCorruptionNeverDowngradesHoweverOften) {
   Connection k = connection(1);
   std::uint32_t sn = 0xfffe0000u;
   for (int i = 0; i < 10000; ++i) {
@@ -219,8 +228,8 @@ TEST_P(BothVariants, R39_RepairedCorruptionNeverDowngradesHoweverOften) {
   EXPECT_TRUE(k.fast());
 }
 
-// proves: L-4
-TEST_P(BothVariants, R40_AStaleLastRecoverySnTakesNoPart) {
+// proves: R-40, L-4
+TEST_P(BothVariants, AStaleLastRecoverySnTakesNoPart) {
   Connection k = connection(10);
   k.bad(100);
   k.good(100);
@@ -235,8 +244,8 @@ TEST_P(BothVariants, R40_AStaleLastRecoverySnTakesNoPart) {
   EXPECT_EQ(k.c.recovery_attempts, 0u);
 }
 
-// proves: L-5
-TEST(InLogic, R41_AnErrorInOrderBeyondTheRecoveryBeginsANewOne) {
+// proves: R-41, L-5
+TEST(InLogic, AnErrorInOrderBeyondTheRecoveryBeginsANewOne) {
   Connection k(InLogicVariant::Fig9, 3);
   k.bad(100);
   k.bad(100);
@@ -249,7 +258,8 @@ TEST(InLogic, R41_AnErrorInOrderBeyondTheRecoveryBeginsANewOne) {
   EXPECT_EQ(k.c.last_recovery_sn, Seq(200));
 }
 
-TEST(InLogic, R85_Fig10ResetsOnlyOnSegmentsThatPassed) {
+// proves: R-85
+TEST(InLogic, Fig10ResetsOnlyOnSegmentsThatPassed) {
   Connection k(InLogicVariant::Fig10, 3);
   k.bad(100);
   k.bad(100);
@@ -264,7 +274,8 @@ TEST(InLogic, R85_Fig10ResetsOnlyOnSegmentsThatPassed) {
 // ---- E-8
 // -----------------------------------------------------------------------------------------
 
-TEST_P(BothVariants, E8_TheSegmentAtRcvNxtIsRefusedSoManyTimesThenStored) {
+// proves: E-8
+TEST_P(BothVariants, TheSegmentAtRcvNxtIsRefusedSoManyTimesThenStored) {
   Connection k = connection(32);
   k.c.config.max_same_segment = 4;
   for (int i = 0; i < 4; ++i) EXPECT_EQ(k.bad(100).outcome, Outcome::Drop);
@@ -276,7 +287,8 @@ TEST_P(BothVariants, E8_TheSegmentAtRcvNxtIsRefusedSoManyTimesThenStored) {
   EXPECT_EQ(k.c.same_count, 0u);
 }
 
-TEST_P(BothVariants, E8_RefusalsOutOfOrderAreNotCountedAndDoNotBreakTheRow) {
+// proves: E-8
+TEST_P(BothVariants, RefusalsOutOfOrderAreNotCountedAndDoNotBreakTheRow) {
   Connection k = connection(32);
   k.c.config.max_same_segment = 4;
   for (int i = 0; i < 10; ++i) EXPECT_EQ(k.bad(900, Arrival::OutOfOrder).outcome, Outcome::Drop);
@@ -288,7 +300,8 @@ TEST_P(BothVariants, E8_RefusalsOutOfOrderAreNotCountedAndDoNotBreakTheRow) {
   EXPECT_EQ(k.bad(100).reason, Reason::SameSegment);
 }
 
-TEST_P(BothVariants, E8_AcceptanceBreaksTheRow) {
+// proves: E-8
+TEST_P(BothVariants, AcceptanceBreaksTheRow) {
   Connection k = connection(1000);
   k.c.config.max_same_segment = 4;
   for (std::uint32_t sn = 100; sn < 2000; sn += 100) {
@@ -298,7 +311,8 @@ TEST_P(BothVariants, E8_AcceptanceBreaksTheRow) {
   }
 }
 
-TEST_P(BothVariants, E8_TheRowIsOfOneSegmentWhereverRcvNxtHasMovedFrom) {
+// proves: E-8
+TEST_P(BothVariants, TheRowIsOfOneSegmentWhereverRcvNxtHasMovedFrom) {
   Connection k = connection(1000);
   k.c.config.max_same_segment = 4;
   for (int i = 0; i < 4; ++i) ASSERT_EQ(k.bad(100).outcome, Outcome::Drop);
@@ -309,7 +323,8 @@ TEST_P(BothVariants, E8_TheRowIsOfOneSegmentWhereverRcvNxtHasMovedFrom) {
   EXPECT_EQ(k.bad(200).reason, Reason::SameSegment);
 }
 
-TEST_P(BothVariants, E8_AnOverlapAtRcvNxtCountsToo) {
+// proves: E-8
+TEST_P(BothVariants, AnOverlapAtRcvNxtCountsToo) {
   Connection k = connection(32);
   k.c.config.max_same_segment = 4;
   k.facts.at_rcv_nxt = true;
@@ -317,7 +332,8 @@ TEST_P(BothVariants, E8_AnOverlapAtRcvNxtCountsToo) {
   EXPECT_EQ(k.bad(100, Arrival::Overlap).reason, Reason::SameSegment);
 }
 
-TEST_P(BothVariants, E8_FpdusThatComeCutInTwoDowngradeAfterTheLimit) {
+// proves: E-8
+TEST_P(BothVariants, FpdusThatComeCutInTwoDowngradeAfterTheLimit) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 2;
   k.both_halves_are_dropped(2000);
@@ -333,7 +349,8 @@ TEST_P(BothVariants, E8_FpdusThatComeCutInTwoDowngradeAfterTheLimit) {
   EXPECT_EQ(k.c.upgrade_needed, k.c.config.upgrade_after * kHabit) << "it will cut again";
 }
 
-TEST_P(BothVariants, E9_ALaterDowngradeForCutsDoublesTheWait) {
+// proves: E-9
+TEST_P(BothVariants, ALaterDowngradeForCutsDoublesTheWait) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 1;
   std::uint32_t expected = k.c.config.upgrade_after * kHabit;
@@ -345,14 +362,16 @@ TEST_P(BothVariants, E9_ALaterDowngradeForCutsDoublesTheWait) {
   }
 }
 
-TEST_P(BothVariants, E8_CutsHalfTheSequenceSpaceApartDoNotAddUp) {
+// proves: E-8
+TEST_P(BothVariants, CutsHalfTheSequenceSpaceApartDoNotAddUp) {
   Connection k = connection(1000);
   k.c.config.max_cut_frames = 2;
   for (const std::uint32_t cut : {0u, 0x80000000u, 0u}) k.both_halves_are_dropped(cut);
   EXPECT_TRUE(k.fast());
 }
 
-TEST_P(BothVariants, E8_TheSameCutAgainCountsAgain) {
+// proves: E-8
+TEST_P(BothVariants, TheSameCutAgainCountsAgain) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 3;
   for (int i = 0; i < 2; ++i) {
@@ -363,7 +382,8 @@ TEST_P(BothVariants, E8_TheSameCutAgainCountsAgain) {
   EXPECT_EQ(k.second_half(2000).reason, Reason::CutFrames);
 }
 
-TEST_P(BothVariants, E8_TheSecondHalfOfACutBeginsNone) {
+// proves: E-8
+TEST_P(BothVariants, TheSecondHalfOfACutBeginsNone) {
   Connection k = connection(32);
   k.c.config.max_cut_frames = 2;
   k.both_halves_are_dropped(2000);
@@ -371,7 +391,8 @@ TEST_P(BothVariants, E8_TheSecondHalfOfACutBeginsNone) {
   EXPECT_TRUE(k.fast());
 }
 
-TEST_P(BothVariants, E8_CorruptedLengthsAreNotTakenForCuts) {
+// proves: E-8
+TEST_P(BothVariants, CorruptedLengthsAreNotTakenForCuts) {
   Connection k = connection(1000);
   k.c.config.max_cut_frames = 1;
   for (std::uint32_t sn = 10000; sn < 50000; sn += 2000) {
@@ -383,7 +404,8 @@ TEST_P(BothVariants, E8_CorruptedLengthsAreNotTakenForCuts) {
   EXPECT_TRUE(k.fast());
 }
 
-TEST_P(BothVariants, E8_CutsFarApartDoNotAddUp) {
+// proves: E-8
+TEST_P(BothVariants, CutsFarApartDoNotAddUp) {
   Connection k = connection(1000);
   k.c.config.max_cut_frames = 2;
   for (std::uint32_t cut = 0xff000000u, i = 0; i < 20; ++i, cut += kCutReach) {
@@ -393,7 +415,8 @@ TEST_P(BothVariants, E8_CutsFarApartDoNotAddUp) {
   EXPECT_TRUE(k.fast());
 }
 
-TEST_P(BothVariants, E8_CutsAreOnlyCountedWhenAskedFor) {
+// proves: E-8
+TEST_P(BothVariants, CutsAreOnlyCountedWhenAskedFor) {
   Connection k = connection(32);
   for (int i = 0; i < 15; ++i) {
     k.both_halves_are_dropped(2000);
@@ -401,7 +424,8 @@ TEST_P(BothVariants, E8_CutsAreOnlyCountedWhenAskedFor) {
   EXPECT_EQ(k.c.cuts, 0u);
 }
 
-TEST_P(BothVariants, E8_OffLeavesOnlyTheRecoveryLimit) {
+// proves: E-8
+TEST_P(BothVariants, OffLeavesOnlyTheRecoveryLimit) {
   Connection k = connection(32);
   for (int i = 0; i < 32; ++i) ASSERT_EQ(k.bad(100).outcome, Outcome::Drop);
   EXPECT_EQ(k.bad(100).reason, Reason::RecoveryExhausted);
@@ -435,7 +459,8 @@ TEST_P(BothVariants, Q11_AnErrorInAnOverlapIsTheErrorsRow) {
   EXPECT_EQ(k.bad(100, Arrival::Overlap).reason, Reason::CrcFirst);
 }
 
-TEST_P(BothVariants, E12_AChainOfFramesFromRcvNxtThatMissesABlocksEdgeDowngradesAtOnce) {
+// proves: E-12
+TEST_P(BothVariants, AChainOfFramesFromRcvNxtThatMissesABlocksEdgeDowngradesAtOnce) {
   Connection k = connection(32);
   k.facts.at_rcv_nxt = true;
   const Verdict v = k.arrive(100, Arrival::Overlap, results({kValid, kValid}));
@@ -444,7 +469,8 @@ TEST_P(BothVariants, E12_AChainOfFramesFromRcvNxtThatMissesABlocksEdgeDowngrades
   EXPECT_FALSE(k.fast());
 }
 
-TEST_P(BothVariants, E12_StoreModePlacesNothingOutOfOrderAndCountsNothing) {
+// proves: E-12
+TEST_P(BothVariants, StoreModePlacesNothingOutOfOrderAndCountsNothing) {
   Connection k = connection(2);
   k.c.config.place_out_of_order = false;
   for (int i = 0; i < 100; ++i) {

@@ -15,7 +15,8 @@ struct Slow : Connection {
   }
 };
 
-TEST(InLogicUpgrade, R55_AllThreeConditionsMakeTheTriggeringSegmentFast) {
+// proves: R-55
+TEST(InLogicUpgrade, AllThreeConditionsMakeTheTriggeringSegmentFast) {
   Slow k;
   k.facts.now = Instant::from_ns(1234);
   const Verdict v = k.good(100);
@@ -27,7 +28,8 @@ TEST(InLogicUpgrade, R55_AllThreeConditionsMakeTheTriggeringSegmentFast) {
   EXPECT_EQ(k.c.recovery_attempts, 0u);
 }
 
-TEST(InLogicUpgrade, R52_NotWhileTheReassemblyBufferHoldsData) {
+// proves: R-52
+TEST(InLogicUpgrade, NotWhileTheReassemblyBufferHoldsData) {
   Slow k;
   k.facts.reassembly_empty = false;
   for (int i = 0; i < 100; ++i) EXPECT_EQ(k.good(100).outcome, Outcome::Store);
@@ -35,7 +37,8 @@ TEST(InLogicUpgrade, R52_NotWhileTheReassemblyBufferHoldsData) {
   EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
 }
 
-TEST(InLogicUpgrade, R53_NotOnAMisalignedOrInvalidSegment) {
+// proves: R-53
+TEST(InLogicUpgrade, NotOnAMisalignedOrInvalidSegment) {
   for (const auto& v : {results({kInvalid}), results({kTooLong}), results({kValid, kInvalid}),
                         results({kValid, kTooLong})}) {
     Slow k;
@@ -44,26 +47,30 @@ TEST(InLogicUpgrade, R53_NotOnAMisalignedOrInvalidSegment) {
   }
 }
 
-TEST(InLogicUpgrade, R53_NotOnASegmentThatIsNotInOrder) {
+// proves: R-53
+TEST(InLogicUpgrade, NotOnASegmentThatIsNotInOrder) {
   Slow k;
   EXPECT_EQ(k.good(100, Arrival::OutOfOrder).outcome, Outcome::Store);
   k.facts.seam_on_boundary = true;
   EXPECT_EQ(k.good(100, Arrival::Overlap).outcome, Outcome::Store);
 }
 
-TEST(InLogicUpgrade, R54_NeverOfAConnectionInitiatedSlow) {
+// proves: R-54
+TEST(InLogicUpgrade, NeverOfAConnectionInitiatedSlow) {
   Slow k;
   k.c.config.initiated_as = ConnectionType::Slow;
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
 }
 
-TEST(InLogicUpgrade, E2_NeverWithoutCrc) {
+// proves: E-2
+TEST(InLogicUpgrade, NeverWithoutCrc) {
   Slow k;
   k.c.config.crc = false;
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
 }
 
-TEST(InLogicUpgrade, R55_AVerdictThatIsNotAppliedChangesNothing) {
+// proves: R-55
+TEST(InLogicUpgrade, AVerdictThatIsNotAppliedChangesNothing) {
   Slow k;
   SegmentFacts f;
   const Validation v = results({kValid});
@@ -73,14 +80,16 @@ TEST(InLogicUpgrade, R55_AVerdictThatIsNotAppliedChangesNothing) {
   EXPECT_TRUE(decide(k.c, f).upgraded);
 }
 
-TEST(InLogicUpgrade, E9_NAlignedSegmentsInARow) {
+// proves: E-9
+TEST(InLogicUpgrade, NAlignedSegmentsInARow) {
   Slow k;
   k.c.upgrade_needed = 64;
   for (int i = 0; i < 63; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
   EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
 }
 
-TEST(InLogicUpgrade, E9_AMisalignedSegmentBreaksTheRowAValidOneOutOfOrderDoesNot) {
+// proves: E-9
+TEST(InLogicUpgrade, AMisalignedSegmentBreaksTheRowAValidOneOutOfOrderDoesNot) {
   Slow k;
   k.c.upgrade_needed = 10;
   for (int i = 0; i < 9; ++i) ASSERT_EQ(k.good(100).outcome, Outcome::Store);
@@ -94,7 +103,8 @@ TEST(InLogicUpgrade, E9_AMisalignedSegmentBreaksTheRowAValidOneOutOfOrderDoesNot
   EXPECT_EQ(k.good(100).outcome, Outcome::Fast);
 }
 
-TEST(InLogicUpgrade, E9_AlignedSegmentsCountWhileTheBufferIsBusyButTheLastMustFindItEmpty) {
+// proves: E-9
+TEST(InLogicUpgrade, AlignedSegmentsCountWhileTheBufferIsBusyButTheLastMustFindItEmpty) {
   Slow k;
   k.c.upgrade_needed = 3;
   k.facts.reassembly_empty = false;
@@ -115,7 +125,8 @@ std::uint32_t segments_to_upgrade(Connection& k, Instant downgraded_at) {
   return n;
 }
 
-TEST(InLogicUpgrade, E9_NDoublesAtEachLaterDowngradeUpToTheLimit) {
+// proves: E-9
+TEST(InLogicUpgrade, NDoublesAtEachLaterDowngradeUpToTheLimit) {
   Connection k;
   k.c.config.upgrade_after = 64;
   const Instant t = Instant::from_ns(0);
@@ -127,7 +138,8 @@ TEST(InLogicUpgrade, E9_NDoublesAtEachLaterDowngradeUpToTheLimit) {
   EXPECT_EQ(expected, 65536u);
 }
 
-TEST(InLogicUpgrade, E9_NIsHalvedPerMinuteSpentFast) {
+// proves: E-9
+TEST(InLogicUpgrade, NIsHalvedPerMinuteSpentFast) {
   Connection k;
   k.c.config.upgrade_after = 64;
   Instant t = Instant::from_ns(0);
@@ -138,8 +150,8 @@ TEST(InLogicUpgrade, E9_NIsHalvedPerMinuteSpentFast) {
   EXPECT_EQ(segments_to_upgrade(k, t), 128u);
 }
 
-// proves: L-8
-TEST(InLogicUpgrade, R56_FastSlowFastSlowWithNOne) {
+// proves: R-56, L-8
+TEST(InLogicUpgrade, FastSlowFastSlowWithNOne) {
   Connection k;
   k.c.config.upgrade_after = 1;
   EXPECT_EQ(segments_to_upgrade(k, Instant::from_ns(0)), 1u);

@@ -41,7 +41,8 @@ INSTANTIATE_TEST_SUITE_P(Framing, ValidationPolicies,
                            return name;
                          });
 
-TEST_P(ValidationPolicies, R71_R78_EveryPlaceAndLengthIsOneValidFrame) {
+// proves
+TEST_P(ValidationPolicies, EveryPlaceAndLengthIsOneValidFrame) {
   Rng rng(1);
   const Octets data = random_octets(rng, 1800);
   Validation v;
@@ -57,7 +58,8 @@ TEST_P(ValidationPolicies, R71_R78_EveryPlaceAndLengthIsOneValidFrame) {
   }
 }
 
-TEST_P(ValidationPolicies, R69_SeveralFramesInOrderMarkersBetweenThemBelongToTheSecond) {
+// proves: R-69
+TEST_P(ValidationPolicies, SeveralFramesInOrderMarkersBetweenThemBelongToTheSecond) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Rng rng(seed);
     const auto start = static_cast<std::uint32_t>(rng.below(128)) * 4;
@@ -80,7 +82,8 @@ TEST_P(ValidationPolicies, R69_SeveralFramesInOrderMarkersBetweenThemBelongToThe
   }
 }
 
-TEST_P(ValidationPolicies, R71_EveryBitCountsThoseOfMarkersToo) {
+// proves: R-71
+TEST_P(ValidationPolicies, EveryBitCountsThoseOfMarkersToo) {
   Rng rng(3);
   const Octets good = frame(GetParam(), 500, random_octets(rng, 61));
   Validation v;
@@ -92,7 +95,8 @@ TEST_P(ValidationPolicies, R71_EveryBitCountsThoseOfMarkersToo) {
   }
 }
 
-TEST_P(ValidationPolicies, R70_WhatRunsPastThePayloadOrIsTooSmallForAFrameIsTooLong) {
+// proves: R-70
+TEST_P(ValidationPolicies, WhatRunsPastThePayloadOrIsTooSmallForAFrameIsTooLong) {
   Rng rng(4);
   for (const std::uint32_t pos : {0u, 8u, 508u}) {
     const Octets f = frame(GetParam(), pos, random_octets(rng, 300));
@@ -123,7 +127,8 @@ TEST_P(ValidationPolicies, AnEmbeddedFrameIsFoundOutByTheMarkersItCannotHave) {
   EXPECT_EQ(v.frames.back().status, FrameStatus::BadMarker);
 }
 
-TEST_P(ValidationPolicies, R72_AnyOctetsAreOnlyEverSummedAndJudged) {
+// proves: R-72
+TEST_P(ValidationPolicies, AnyOctetsAreOnlyEverSummedAndJudged) {
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Rng rng(seed);
     Octets p = random_octets(rng, 1 + rng.below(rng.chance(0.2) ? 9000 : 64));
@@ -137,7 +142,8 @@ TEST_P(ValidationPolicies, R72_AnyOctetsAreOnlyEverSummedAndJudged) {
   }
 }
 
-TEST(ValidationModified, R78_AtStep100AZeroWordIsAMarkerTheNextHoldsTheLength) {
+// proves: R-78
+TEST(ValidationModified, AtStep100AZeroWordIsAMarkerTheNextHoldsTheLength) {
   Rng rng(6);
   const Octets f = frame(Policy::ModifiedLength, 512, random_octets(rng, 50));
   EXPECT_EQ(load_be32(f.data()), 0u);
@@ -149,7 +155,8 @@ TEST(ValidationModified, R78_AtStep100AZeroWordIsAMarkerTheNextHoldsTheLength) {
   EXPECT_FALSE(v.passed());
 }
 
-TEST(ValidationModified, R78_NoContextIsNeededTheGridMayLieAnywhere) {
+// proves: R-78
+TEST(ValidationModified, NoContextIsNeededTheGridMayLieAnywhere) {
   Rng rng(7);
   const Octets data = random_octets(rng, 1400);
   for (std::uint32_t pos = 4; pos < 512; pos += 4) {  // the same call, whatever the grid
@@ -159,7 +166,8 @@ TEST(ValidationModified, R78_NoContextIsNeededTheGridMayLieAnywhere) {
   }
 }
 
-TEST(ValidationMarked, R75_TheWrongGridGivesNoFrame) {
+// proves: R-75
+TEST(ValidationMarked, TheWrongGridGivesNoFrame) {
   Rng rng(8);
   const Octets f = frame(Policy::Markers, 300, random_octets(rng, 1400));
   Validation v;

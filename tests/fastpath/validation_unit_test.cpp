@@ -22,7 +22,8 @@ void expect_sum(const Validation& v, ByteView payload) {
   EXPECT_EQ(inet_fold(v.sum), inet_fold(inet_sum_portable(payload)));
 }
 
-TEST(ValidationUnit, R68_OneAlignedFpduOfEveryLengthResidue) {
+// proves: R-68
+TEST(ValidationUnit, OneAlignedFpduOfEveryLengthResidue) {
   Rng rng(1);
   Validation v;
   for (std::size_t n = 0; n < 200; ++n) {
@@ -37,7 +38,8 @@ TEST(ValidationUnit, R68_OneAlignedFpduOfEveryLengthResidue) {
   }
 }
 
-TEST(ValidationUnit, R10_SeveralFpdusInOneSegmentInOrder) {
+// proves: R-10
+TEST(ValidationUnit, SeveralFpdusInOneSegmentInOrder) {
   Rng rng(2);
   Validation v;
   Octets p;
@@ -56,8 +58,8 @@ TEST(ValidationUnit, R10_SeveralFpdusInOneSegmentInOrder) {
   expect_sum(v, p);
 }
 
-// proves: R-68
-TEST(ValidationUnit, R69_TheWalkEndsAtTheFirstInvalidFrame) {
+// proves
+TEST(ValidationUnit, TheWalkEndsAtTheFirstInvalidFrame) {
   Rng rng(3);
   for (std::size_t bad = 0; bad < 4; ++bad) {
     Octets p;
@@ -77,8 +79,8 @@ TEST(ValidationUnit, R69_TheWalkEndsAtTheFirstInvalidFrame) {
   }
 }
 
-// proves: R-84
-TEST(ValidationUnit, R69_AFrameThatRunsPastThePayloadIsTooLong) {
+// proves
+TEST(ValidationUnit, AFrameThatRunsPastThePayloadIsTooLong) {
   Rng rng(4);
   Octets p = random_fpdu(rng, 50);
   const Octets cut = random_fpdu(rng, 1000);
@@ -94,7 +96,8 @@ TEST(ValidationUnit, R69_AFrameThatRunsPastThePayloadIsTooLong) {
   expect_sum(v, p);
 }
 
-TEST(ValidationUnit, R70_ATailTooSmallForAFrameIsTooLong) {
+// proves: R-70
+TEST(ValidationUnit, ATailTooSmallForAFrameIsTooLong) {
   Rng rng(5);
   for (std::size_t tail = 1; tail < 8; ++tail) {
     for (const bool leading : {false, true}) {
@@ -112,7 +115,8 @@ TEST(ValidationUnit, R70_ATailTooSmallForAFrameIsTooLong) {
   }
 }
 
-TEST(ValidationUnit, R24_InvalidBeforeATooLongTailIsWhatIsReported) {
+// proves: R-24
+TEST(ValidationUnit, InvalidBeforeATooLongTailIsWhatIsReported) {
   Rng rng(6);
   Octets p = random_fpdu(rng, 100);
   p[20] ^= 1;
@@ -124,7 +128,8 @@ TEST(ValidationUnit, R24_InvalidBeforeATooLongTailIsWhatIsReported) {
   expect_sum(v, p);
 }
 
-TEST(ValidationUnit, R84_EveryBitOfAFrameCounts) {
+// proves: R-84
+TEST(ValidationUnit, EveryBitOfAFrameCounts) {
   Rng rng(7);
   const Octets good = random_fpdu(rng, 61);
   Validation v;
@@ -151,7 +156,8 @@ TEST(ValidationUnit, TheLargestFpduAndTheSmallest) {
   EXPECT_EQ(v.frames[0].length, 8u);
 }
 
-TEST(ValidationUnit, R72_AnyOctetsAreOnlyEverSummedAndJudged) {
+// proves: R-72
+TEST(ValidationUnit, AnyOctetsAreOnlyEverSummedAndJudged) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Rng rng(seed);

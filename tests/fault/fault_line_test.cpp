@@ -252,7 +252,8 @@ TEST(FaultLine, AFullQueueLosesWhatComes) {
   EXPECT_EQ(seqs(l.take(at(1000000))), (std::vector<std::uint32_t>{1, 101, 201, 301, 401}));
 }
 
-TEST(FaultLine, ResegmentationKeepsTheStream_E37) {
+// proves: E-37
+TEST(FaultLine, ResegmentationKeepsTheStream) {
   Line l("reseg=0.5,seed=3");
   std::int64_t us = 0;
   std::uint32_t seq = 1;

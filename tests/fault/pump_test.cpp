@@ -172,7 +172,8 @@ bool wait_for(port::Port& p, std::size_t n, std::vector<Bytes>& got) {
   return got.size() == n;
 }
 
-TEST_F(PumpTest, SleepsWhenIdleAndWakesForFrames_E39) {
+// proves: E-39
+TEST_F(PumpTest, SleepsWhenIdleAndWakesForFrames) {
   open();
   PumpThread t(a, b);
   std::vector<Bytes> got;

@@ -60,7 +60,8 @@ void expect_same_stream(const Passage& r, std::size_t octets, std::uint32_t mtu)
   ASSERT_EQ(seq, 0xffff0000 + static_cast<std::uint32_t>(octets));
 }
 
-TEST(Resegmenter, StreamStaysTheSameAndBoundariesMove_E37) {
+// proves: E-37
+TEST(Resegmenter, StreamStaysTheSameAndBoundariesMove) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     for (const std::size_t size : {1u, 7u, 300u, 1428u}) {

@@ -443,7 +443,7 @@ TEST_F(RequesterSends, AStoppedOneFlushesWhatIsThereAndWhatIsPostedLater) {
 
 // A bind is carried out when its turn comes, and completes when all before it has: never, here.
 // proves: IB-117
-TEST_F(RequesterSends, IB117NothingSucceedsBehindWhatIsFlushed) {
+TEST_F(RequesterSends, NothingSucceedsBehindWhatIsFlushed) {
   const std::uint32_t region =
       table.register_memory(kPd, memory.data(), 4096, verbs::kLocalWrite | verbs::kBindWindow);
   const verbs::WindowBind bind{reinterpret_cast<std::uintptr_t>(memory.data()), 100, region,

@@ -17,7 +17,8 @@ FlowKey tuple(std::uint16_t port) {
   return {*IpAddress::parse("10.0.0.1"), *IpAddress::parse("10.0.0.2"), 7000, port};
 }
 
-TEST(FlowTable, R73_CollidingTuplesLeadToTheRightContext) {
+// proves: R-73
+TEST(FlowTable, CollidingTuplesLeadToTheRightContext) {
   HashMap<FlowKey, std::uint32_t, OnePlace> flows;
   for (std::uint16_t port = 1; port <= 40; ++port) flows.insert(tuple(port), port);
   for (std::uint16_t port = 1; port <= 40; ++port) {
@@ -35,7 +36,8 @@ TEST(FlowTable, R73_CollidingTuplesLeadToTheRightContext) {
   }
 }
 
-TEST(FlowTable, R74_AnUnknownTupleIsNoConnectionOnceTheChainEnds) {
+// proves: R-74
+TEST(FlowTable, AnUnknownTupleIsNoConnectionOnceTheChainEnds) {
   HashMap<FlowKey, std::uint32_t, OnePlace> flows;
   EXPECT_EQ(flows.find(tuple(1)), nullptr);
   for (std::uint16_t port = 1; port <= 40; ++port) flows.insert(tuple(port), port);

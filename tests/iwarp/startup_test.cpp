@@ -32,7 +32,8 @@ TEST(Startup, TwoEndsAgreeOnRevision2WithCrcAndRtr) {
   EXPECT_LE(a.agreement().ord, b.agreement().ird);
 }
 
-TEST(Startup, ReplyCutIntoSingleOctetsAndFollowedByAnFpdu_E1) {
+// proves: E-1
+TEST(Startup, ReplyCutIntoSingleOctetsAndFollowedByAnFpdu) {
   mpa::StartupOptions options;
   Startup a = Startup::active(options, {}), b = Startup::passive(options);
   const auto request = a.request_bytes();
@@ -75,7 +76,8 @@ TEST(Startup, ARequestWhereAReplyBelongsIsACollision) {
   EXPECT_EQ(a.feed(b.request_bytes()).what, What::Fail);
 }
 
-TEST(Startup, RevisionOneReplyToAnEnhancedRequestAsksForARetry_E35) {
+// proves: E-35
+TEST(Startup, RevisionOneReplyToAnEnhancedRequestAsksForARetry) {
   mpa::StartupOptions options, old;
   old.revision = 1;
   old.peer_to_peer = false;
@@ -103,7 +105,8 @@ TEST(Startup, RevisionOneBothWaysEstablishesWithoutRtr) {
   EXPECT_TRUE(a.agreement().crc);
 }
 
-TEST(Startup, R77_BothFramesEndAtAWordWhateverTheInitialSequenceNumbers) {
+// proves: R-77
+TEST(Startup, BothFramesEndAtAWordWhateverTheInitialSequenceNumbers) {
   for (std::uint32_t own = 0; own < 4; ++own) {
     for (std::uint32_t peer = 0; peer < 4; ++peer) {
       mpa::StartupOptions options;
@@ -125,7 +128,8 @@ TEST(Startup, R77_BothFramesEndAtAWordWhateverTheInitialSequenceNumbers) {
   }
 }
 
-TEST(Startup, R77_AFrameThatLeavesTheStreamBetweenWordsIsMalformed) {
+// proves: R-77
+TEST(Startup, AFrameThatLeavesTheStreamBetweenWordsIsMalformed) {
   mpa::StartupOptions options;
   options.policy = mpa::Policy::AbsoluteMarkers;
   Startup a = Startup::active(options, {}), b = Startup::passive(options);

@@ -67,7 +67,8 @@ TEST(Builder, WritesTheGoldenFpdusByteForByte_RFC5044_4_1) {
   }
 }
 
-TEST(Builder, AnyCutOfHeaderAndPayloadGivesTheSameFpduAndSum_E20) {
+// proves: E-20
+TEST(Builder, AnyCutOfHeaderAndPayloadGivesTheSameFpduAndSum) {
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);

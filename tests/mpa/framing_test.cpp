@@ -49,7 +49,8 @@ TEST(Framing, BuildsTheGoldenFpdusWithMarkers_RFC5044_4_3) {
   }
 }
 
-TEST(Framing, R71_BuiltInOnePassItIsWhatInsertingAfterwardsGives) {
+// proves: R-71
+TEST(Framing, BuiltInOnePassItIsWhatInsertingAfterwardsGives) {
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
@@ -65,7 +66,8 @@ TEST(Framing, R71_BuiltInOnePassItIsWhatInsertingAfterwardsGives) {
   }
 }
 
-TEST(Framing, R79_TheUlpduComesBackWhateverItsLengthAndPlace) {
+// proves: R-79
+TEST(Framing, TheUlpduComesBackWhateverItsLengthAndPlace) {
   Rng rng(3);
   const Bytes data = random_bytes(rng, 2100);
   for (const Policy policy : kAll) {
@@ -159,7 +161,8 @@ TEST(Framing, AFrameTooLongForItsPointersIsNotBuilt) {
   EXPECT_EQ(dst[0], 0x5a);
 }
 
-TEST(Framing, R77_TheCorrectingFactorReachesTheNextWord) {
+// proves: R-77
+TEST(Framing, TheCorrectingFactorReachesTheNextWord) {
   for (std::uint32_t sn : {0u, 1u, 2u, 3u, 4u, 0xffffffffu, 0xfffffffeu, 0xfffffffdu}) {
     const std::uint32_t cf = correcting_factor(sn);
     EXPECT_LE(cf, 3u);
@@ -167,7 +170,8 @@ TEST(Framing, R77_TheCorrectingFactorReachesTheNextWord) {
   }
 }
 
-TEST(Framing, R75_R76_WhereTheGridLies) {
+// proves
+TEST(Framing, WhereTheGridLies) {
   // E1 and E3 count from StartNum, E2 from sequence number 0.
   const Framing e1 = make_framing(Policy::Markers, 0xfffffff0u, 60);
   EXPECT_EQ(e1.pos(60), 0u);

@@ -60,7 +60,8 @@ void expect_round_trip(const Bytes& marked, std::uint64_t pos, ByteView ulpdu) {
   ASSERT_EQ(to_hex(out), to_hex(ulpdu));
 }
 
-TEST(Markers, GoldenVectorsOutAndIn_R71_RFC5044_4_3) {
+// proves: R-71
+TEST(Markers, GoldenVectorsOutAndIn_RFC5044_4_3) {
   for (const auto& g : test::read_golden("fpdu-markers.txt")) {
     SCOPED_TRACE(g.name);
     const std::uint64_t pos = std::stoull(g.remark);
@@ -98,7 +99,8 @@ TEST(Markers, MulpduFitsTheSegmentWhereverItStarts) {
 }
 
 // Formula of the frame size against a walk over the stream, at all 128 starts.
-TEST(Markers, SizeFormulaAgreesWithWalkingTheStream_R71) {
+// proves: R-71
+TEST(Markers, SizeFormulaAgreesWithWalkingTheStream) {
   for (std::uint64_t pos = 0; pos < kMarkerSpacing; pos += 4) {
     for (std::uint32_t n = 0; n <= 1600; n += n < 40 ? 1 : 3) {
       std::uint32_t size = 0;
@@ -111,7 +113,8 @@ TEST(Markers, SizeFormulaAgreesWithWalkingTheStream_R71) {
   }
 }
 
-TEST(Markers, InsertThenStripAtEveryStart_R71) {
+// proves: R-71
+TEST(Markers, InsertThenStripAtEveryStart) {
   Rng rng(5);
   const Bytes data = random_bytes(rng, 1500);
   for (std::uint64_t pos = 0; pos < kMarkerSpacing; pos += 4) {

@@ -12,7 +12,8 @@ namespace {
 
 // ---- negotiation: Request ----------------------------------------------------------------------
 
-TEST(Request, DefaultIsTheSubsetEveryPeerAccepts_E35) {
+// proves: E-35
+TEST(Request, DefaultIsTheSubsetEveryPeerAccepts) {
   EXPECT_EQ(to_hex(emit(make_request(depths(16, 16), {}))), to_hex(frame("rev2-request")));
 }
 
@@ -70,7 +71,8 @@ TEST(Reply, AnswersTheGoldenRequests) {
   EXPECT_EQ(answer("nvme-request", read_only, ByteView(nvme).subspan(24)), to_hex(nvme));
 }
 
-TEST(Reply, CrcIsOnUnlessBothEndsWantItOff_E2) {
+// proves: E-2
+TEST(Reply, CrcIsOnUnlessBothEndsWantItOff) {
   for (const bool theirs : {false, true}) {
     for (const bool ours : {false, true}) {
       StartupOptions o;
@@ -91,7 +93,8 @@ TEST(Reply, CrcIsOnUnlessBothEndsWantItOff_E2) {
   }
 }
 
-TEST(Reply, SiwDefaultRequestIsAnsweredWithCrcAndNoRtr_E2) {
+// proves: E-2
+TEST(Reply, SiwDefaultRequestIsAnsweredWithCrcAndNoRtr) {
   const Answer a = answer_request(parsed(frame("siw-request"), false), depths(16, 16), {});
   EXPECT_EQ(a.refusal, Refusal::None);
   EXPECT_EQ(to_hex(emit(a.reply)),
@@ -100,7 +103,8 @@ TEST(Reply, SiwDefaultRequestIsAnsweredWithCrcAndNoRtr_E2) {
   EXPECT_EQ(a.agreement.rtr, kRtrNone);
 }
 
-TEST(Reply, R80_EachEndSendsMarkersIfTheOtherAsksForThem_RFC5044_7_1) {
+// proves: R-80
+TEST(Reply, EachEndSendsMarkersIfTheOtherAsksForThem_RFC5044_7_1) {
   for (const bool theirs : {false, true}) {
     for (const bool ours : {false, true}) {
       StartupOptions initiator, responder;
@@ -252,7 +256,8 @@ TEST_F(InitiatorTest, RejectedByThePeersUlp) {
   EXPECT_EQ(refused(), Refusal::Rejected);
 }
 
-TEST_F(InitiatorTest, ReplyOfAnotherRevisionOrForm_E35) {
+// proves: E-35
+TEST_F(InitiatorTest, ReplyOfAnotherRevisionOrForm) {
   reply.revision = 1;
   reply.enhanced = false;
   EXPECT_EQ(refused(), Refusal::NotEnhanced);

@@ -92,7 +92,8 @@ TEST(Token, WhatIsNotWhollyATokenIsPrivateData) {
   }
 }
 
-TEST(Token, R77_TheFillerMakesFullOperationBeginAtAWord) {
+// proves: R-77
+TEST(Token, TheFillerMakesFullOperationBeginAtAWord) {
   for (const bool reply : {false, true}) {
     for (std::uint32_t sn = 0xfffffffau; sn != 6; ++sn) {  // all four residues, across the wrap
       for (std::size_t pd = 0; pd < 9; ++pd) {

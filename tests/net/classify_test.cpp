@@ -145,7 +145,8 @@ TEST(Classify, EachDefectOfIpv4HasItsReason) {
   EXPECT_EQ(reason([](Bytes& f) { store_be32(&f[30], 0xffffffff); }), DropReason::Destination);
 }
 
-TEST(Classify, FragmentsAreRefusedWhateverTheirOffset_E18) {
+// proves: E-18
+TEST(Classify, FragmentsAreRefusedWhateverTheirOffset) {
   for (const std::uint16_t bits : {0x2000, 0x0001, 0x1fff, 0x6000}) {
     Bytes f = from_hex(test::kTcp4BtoA);
     store_be16(&f[20], bits);

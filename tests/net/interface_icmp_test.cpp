@@ -67,7 +67,8 @@ TEST(InterfaceIcmp, FramesOfferedInPartAreDropped) {
   EXPECT_EQ(a.counters().dropped_by(DropReason::Short), f.size());
 }
 
-TEST(InterfaceIcmp, PacketTooBigBecomesAnEventForTcpToJudge_E18) {
+// proves: E-18
+TEST(InterfaceIcmp, PacketTooBigBecomesAnEventForTcpToJudge) {
   Interface a(config_a());
   start(a, at(0));
   feed(a, kFragNeededToA, at(1));

@@ -70,7 +70,8 @@ TEST(Interface, AcceptsOnlyItsOwnMacVlanAndAddress) {
 
 // ---- routing and resolution -----------------------------------------------------------------
 
-TEST(InterfaceResolve, OwnAddressesLoopBack_E30) {
+// proves: E-30
+TEST(InterfaceResolve, OwnAddressesLoopBack) {
   Interface i(config_a());
   start(i, at(0));
   EXPECT_EQ(i.resolve(ip("10.0.0.1"), at(1)).kind, ResKind::Loopback);

@@ -67,7 +67,8 @@ Route route(const char* to, const char* by = nullptr) {
   return r;
 }
 
-TEST(RouteTable, LongestPrefixWins_E30) {
+// proves: E-30
+TEST(RouteTable, LongestPrefixWins) {
   RouteTable t;
   t.add(route("0.0.0.0/0", "10.0.0.254"));
   t.add(route("10.0.0.0/24"));

@@ -59,7 +59,8 @@ TEST(ReassemblyBuffer, KeepsOctetsAcrossChunkEdgesInAnyOrder) {
   EXPECT_EQ(read_all(b, static_cast<std::uint32_t>(data.size())), data);
 }
 
-TEST(ReassemblyBuffer, R51_ViewEndsWhereTheInOrderOctetsEnd) {
+// proves: R-51
+TEST(ReassemblyBuffer, ViewEndsWhereTheInOrderOctetsEnd) {
   Rng rng(3);
   Pool pool(kPlenty);
   Buffer b(&pool, 1 << 20);
@@ -76,7 +77,8 @@ TEST(ReassemblyBuffer, R51_ViewEndsWhereTheInOrderOctetsEnd) {
   EXPECT_EQ(b.view(0, 100000, at(100000)).size(), 100u);
 }
 
-TEST(ReassemblyBuffer, R51_ViewOfAChunkNeverStoredIsEmpty) {
+// proves: R-51
+TEST(ReassemblyBuffer, ViewOfAChunkNeverStoredIsEmpty) {
   Rng rng(4);
   Pool pool(kPlenty);
   Buffer b(&pool, 1 << 20);
@@ -118,7 +120,8 @@ TEST(ReassemblyBuffer, ConsumeGivesWholeChunksBack) {
   EXPECT_EQ(pool.in_use(), 0u);
 }
 
-TEST(ReassemblyBuffer, R44_ResetForgetsEverythingStored) {
+// proves: R-44
+TEST(ReassemblyBuffer, ResetForgetsEverythingStored) {
   Rng rng(7);
   Pool pool(kPlenty);
   Buffer b(&pool, 1 << 20);
@@ -132,7 +135,8 @@ TEST(ReassemblyBuffer, R44_ResetForgetsEverythingStored) {
 }
 
 // Connections that pin what they can leave enough for those that come later.
-TEST(ReassemblyBuffer, E11_WhoHoldsMuchOutOfOrderLeavesAShareToOthers) {
+// proves: E-11
+TEST(ReassemblyBuffer, WhoHoldsMuchOutOfOrderLeavesAShareToOthers) {
   constexpr std::uint64_t kPool = 64u << 20;
   constexpr std::uint32_t kCapacity = 4u << 20;
   Rng rng(9);
@@ -158,7 +162,8 @@ TEST(ReassemblyBuffer, E11_WhoHoldsMuchOutOfOrderLeavesAShareToOthers) {
 
 // A few that hold all they can, out of order for ever, do not push those that come later below half
 // of their share, however many of these there are; and what they held is the others' when they go.
-TEST(ReassemblyBuffer, E11_AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
+// proves: E-11
+TEST(ReassemblyBuffer, AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare) {
   constexpr std::uint64_t kPool = 64u << 20;
   constexpr std::uint32_t kCapacity = 32u << 20;
   Rng rng(19);
@@ -202,7 +207,8 @@ TEST(ReassemblyBuffer, E11_AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare)
   }
 }
 
-TEST(ReassemblyBuffer, E11_WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot) {
+// proves: E-11
+TEST(ReassemblyBuffer, WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot) {
   Rng rng(8);
   Pool pool(2 * Pool::kChunk);
   Buffer greedy(&pool, 1 << 20), victim(&pool, 1 << 20);
@@ -240,7 +246,8 @@ TEST(ReassemblyBuffer, ChunksBeginAtALineOfTheCache) {
   for (std::uint8_t* chunk : chunks) pool.give(chunk);
 }
 
-TEST(ReassemblyBuffer, E11_RoomFollowsCapacityGuaranteeAndPool) {
+// proves: E-11
+TEST(ReassemblyBuffer, RoomFollowsCapacityGuaranteeAndPool) {
   Rng rng(9);
   Pool pool(4u << 20);
   Buffer b(&pool, 1 << 20);
@@ -267,7 +274,8 @@ TEST(ReassemblyBuffer, ASmallCapacityStillHoldsAMaximalFpduAndOneMss) {
 }
 
 // A thousand connections downgrade at once on a pool of ten windows: every one makes progress.
-TEST(ReassemblyBuffer, E11_AThousandDowngradesOnAPoolOfTenWindows) {
+// proves: E-11
+TEST(ReassemblyBuffer, AThousandDowngradesOnAPoolOfTenWindows) {
   constexpr std::uint32_t kWindow = 256 * 1024, kSegment = 1460;
   Rng rng(10);
   Pool pool(10 * kWindow);

@@ -75,7 +75,8 @@ TEST(Extract, OneFpduPerSegmentIsReadInPlace) {
   EXPECT_TRUE(r.buffer.empty());
 }
 
-TEST(Extract, R28_OneOctetSegments) {
+// proves: R-28
+TEST(Extract, OneOctetSegments) {
   Rng rng(2);
   Receiver r;
   Stream s;
@@ -98,7 +99,8 @@ TEST(Extract, LargestFpduSpansFiveChunks) {
   }
 }
 
-TEST(Extract, R29_AWrongCrcIsReportedAndNothingIsHandedOut) {
+// proves: R-29
+TEST(Extract, AWrongCrcIsReportedAndNothingIsHandedOut) {
   Rng rng(4);
   Stream s;
   s.add(random_octets(rng, 500));
@@ -112,7 +114,8 @@ TEST(Extract, R29_AWrongCrcIsReportedAndNothingIsHandedOut) {
   }
 }
 
-TEST(Extract, R30_ACorruptedLengthEndsInABadCrc) {
+// proves: R-30
+TEST(Extract, ACorruptedLengthEndsInABadCrc) {
   Rng rng(5);
   Stream s;
   for (int i = 0; i < 200; ++i) s.add(random_octets(rng, 500));
@@ -143,7 +146,8 @@ TEST(Extract, PadOctetsAreIgnoredButCovered) {
   EXPECT_EQ(r.out[0], ulpdu);
 }
 
-TEST(Extract, E2_WithoutCrcTheFieldIsSkippedUnread) {
+// proves: E-2
+TEST(Extract, WithoutCrcTheFieldIsSkippedUnread) {
   Rng rng(7);
   Receiver r(0, false);
   Stream s;
@@ -153,7 +157,8 @@ TEST(Extract, E2_WithoutCrcTheFieldIsSkippedUnread) {
   EXPECT_EQ(r.out, s.ulpdus);
 }
 
-TEST(Extract, R51_OctetsBeyondTheInOrderEndAreNotUsed) {
+// proves: R-51
+TEST(Extract, OctetsBeyondTheInOrderEndAreNotUsed) {
   Rng rng(8);
   Stream s;
   s.add(random_octets(rng, 1000));
@@ -173,7 +178,8 @@ TEST(Extract, R51_OctetsBeyondTheInOrderEndAreNotUsed) {
 
 class ExtractCuts : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(ExtractCuts, R28_AnyCutOfTheStreamGivesTheSameUlpdus) {
+// proves: R-28
+TEST_P(ExtractCuts, AnyCutOfTheStreamGivesTheSameUlpdus) {
   SCOPED_TRACE(::testing::Message() << "seed " << GetParam());
   Rng rng(GetParam());
   Stream s;
@@ -251,7 +257,8 @@ INSTANTIATE_TEST_SUITE_P(Framing, ExtractPolicies,
                            return name;
                          });
 
-TEST_P(ExtractPolicies, R28_AnyCutGivesTheUlpdusWithoutTheirMarkers) {
+// proves: R-28
+TEST_P(ExtractPolicies, AnyCutGivesTheUlpdusWithoutTheirMarkers) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
@@ -272,7 +279,8 @@ TEST_P(ExtractPolicies, R28_AnyCutGivesTheUlpdusWithoutTheirMarkers) {
   }
 }
 
-TEST_P(ExtractPolicies, R29_AWrongOctetIsABadCrcAndAWrongMarkerIsToldApart) {
+// proves: R-29
+TEST_P(ExtractPolicies, AWrongOctetIsABadCrcAndAWrongMarkerIsToldApart) {
   Rng rng(5);
   build(rng, 1, 0, 1200);
   for (const bool pointer : {false, true}) {
@@ -295,7 +303,8 @@ TEST_P(ExtractPolicies, R29_AWrongOctetIsABadCrcAndAWrongMarkerIsToldApart) {
 
 // What the validation unit has found good is not read once more for its CRC; its markers are, and
 // so is the CRC of what follows.
-TEST_P(ExtractPolicies, R68_TheCrcOfWhatWasValidatedIsNotComputedAgain) {
+// proves: R-68
+TEST_P(ExtractPolicies, TheCrcOfWhatWasValidatedIsNotComputedAgain) {
   Rng rng(6);
   build(rng, 2, 0, 1200);
   const std::uint32_t first = mpa::frame_shape(GetParam(), bytes, framing.pos(0))->size;
@@ -317,7 +326,8 @@ TEST_P(ExtractPolicies, R68_TheCrcOfWhatWasValidatedIsNotComputedAgain) {
 }
 
 // At once: the octets that it promises may never come.
-TEST(Extract, R78_ALengthNoFrameCanHaveIsABadCrc) {
+// proves: R-78
+TEST(Extract, ALengthNoFrameCanHaveIsABadCrc) {
   int impossible = 0;
   for (std::uint32_t field = 0; field < 4096; ++field) {
     const Octets head = {

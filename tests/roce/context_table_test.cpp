@@ -77,7 +77,7 @@ TEST(ContextTable, WhoHasGoneIsNotFoundUnderTheNextOwnersEntry) {
 
 // Devices begin at numbers of their own: a peer that knows the last one's takes the next for it.
 // proves: E-49
-TEST(ContextTable, E49_TheFirstNumberOfADeviceIsNoOthers) {
+TEST(ContextTable, TheFirstNumberOfADeviceIsNoOthers) {
   constexpr std::uint64_t kDevices = 2000;
   std::set<std::uint32_t> first, low;
   for (std::uint64_t key = 0; key < kDevices; ++key) {

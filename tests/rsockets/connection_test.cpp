@@ -67,7 +67,8 @@ TEST_F(ConnectionTest, WhoDoesNotWaitIsWokenByTheConnection) {
 }
 
 // A listener of the kernel's that says nothing, and then goes.
-TEST_F(ConnectionTest, DI15_AConnectWithoutAnAnswerIsUnderWayUntilItFails) {
+// proves: DI-15
+TEST_F(ConnectionTest, AConnectWithoutAnAnswerIsUnderWayUntilItFails) {
   const int silent = socket(AF_INET, SOCK_STREAM, 0);
   auto a = loopback(0);
   socklen_t length = sizeof a;

@@ -144,7 +144,8 @@ TEST_F(DataTest, PartsAreGatheredAndScattered) {
   EXPECT_EQ(ntohs(who.sin_port), port);
 }
 
-TEST_F(DataTest, DI16_AllThatWasAskedForIsWaitedFor) {
+// proves: DI-16
+TEST_F(DataTest, AllThatWasAskedForIsWaitedFor) {
   connect();
   std::thread sender([this] {
     EXPECT_EQ(rsend(client, "half", 4, 0), 4);
@@ -157,7 +158,8 @@ TEST_F(DataTest, DI16_AllThatWasAskedForIsWaitedFor) {
   sender.join();
 }
 
-TEST_F(DataTest, DI16_WhatFitsOfASendIsSentAndCounted) {
+// proves: DI-16
+TEST_F(DataTest, WhatFitsOfASendIsSentAndCounted) {
   connect();
   make_non_blocking(client);
   const auto all = pattern(4'000'000);
@@ -170,7 +172,8 @@ TEST_F(DataTest, DI16_WhatFitsOfASendIsSentAndCounted) {
   EXPECT_TRUE(std::equal(got.begin(), got.end(), all.begin()));
 }
 
-TEST_F(DataTest, DI16_ASendThatFindsNoRoomEndsWithItsTime) {
+// proves: DI-16
+TEST_F(DataTest, ASendThatFindsNoRoomEndsWithItsTime) {
   connect();
   const timeval t{0, 50'000};
   ASSERT_EQ(rsetsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t), 0);

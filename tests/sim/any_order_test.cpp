@@ -169,7 +169,8 @@ bool comes_by_chance(fastpath::Reason why, bool marked) {
   }
 }
 
-TEST_P(AnyOrder, EverythingArrivesAsInOrder_R102) {
+// proves: R-102
+TEST_P(AnyOrder, EverythingArrivesAsInOrder) {
   const std::uint64_t enough = std::getenv("URNIC_TEST_SOAK") != nullptr ? 10'000'000 : 100'000;
   const char* one = std::getenv("URNIC_TEST_SEED");
   Totals totals;
@@ -270,7 +271,8 @@ TEST_P(AnyOrder, FastAndSlowMakeTheSameOfIt) {
 
 // With corruption FAST repairs by retransmission; SLOW delivers a correct prefix and ends with the
 // Terminate for a bad MPA CRC.
-TEST_P(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix_R29) {
+// proves: R-29
+TEST_P(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix) {
   std::uint64_t ended = 0, repaired = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Rng rng(seed);
@@ -297,7 +299,8 @@ TEST_P(AnyOrder, CorruptionIsRepairedOnFastAndEndsSlowAfterACorrectPrefix_R29) {
 
 // With receives posted late FAST waits for them; SLOW delivers a correct prefix and ends
 // with the Terminate for a Send that finds none.
-TEST_P(AnyOrder, LateReceivesHoldFastUpAndEndSlowAfterACorrectPrefix_R113_R116) {
+// proves
+TEST_P(AnyOrder, LateReceivesHoldFastUpAndEndSlowAfterACorrectPrefix) {
   std::uint64_t ended = 0, waited = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);

@@ -117,7 +117,8 @@ TEST(Experiment, JsonHasWholeNumbersOnly) {
 }
 
 // the same drops are repaired sooner, and with fewer time-outs.
-TEST(Scenarios, DuplicateAckAtOnceSparesANewRenoSenderTimeouts_R57_R66) {
+// proves
+TEST(Scenarios, DuplicateAckAtOnceSparesANewRenoSenderTimeouts) {
   const auto runs = first_runs("dup-ack-newreno");
   EXPECT_EQ(runs[0].receiver.iwarp.recovery_attempts, runs[1].receiver.iwarp.recovery_attempts);
   EXPECT_EQ(runs[0].receiver.iwarp.immediate_dup_acks, runs[0].receiver.iwarp.recovery_attempts);
@@ -171,7 +172,8 @@ TEST(Scenarios, RenoRetransmitsOneArrivalEarlierAndNewRenoNoLater) {
 }
 
 // R-43 against.
-TEST(Scenarios, LimitedRecoveryKeepsTheConnectionThatAnImmediateDowngradeLoses_R43_R29) {
+// proves
+TEST(Scenarios, LimitedRecoveryKeepsTheConnectionThatAnImmediateDowngradeLoses) {
   const auto runs = first_runs("limited-recovery");
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(runs[i].complete && runs[i].receiver.iwarp.fast);
@@ -184,7 +186,8 @@ TEST(Scenarios, LimitedRecoveryKeepsTheConnectionThatAnImmediateDowngradeLoses_R
   EXPECT_EQ(count(runs[2], "terminate sent"), 1u);
 }
 
-TEST(Scenarios, OnlyWhatTcpFoundValidIsAnsweredAtOnce_R57_R64) {
+// proves
+TEST(Scenarios, OnlyWhatTcpFoundValidIsAnsweredAtOnce) {
   const auto runs = first_runs("which-drops");
   EXPECT_GT(runs[0].to_right.of(fault::FaultKind::Loss), 0u);
   EXPECT_EQ(runs[0].receiver.iwarp.immediate_dup_acks, 0u);
@@ -194,7 +197,8 @@ TEST(Scenarios, OnlyWhatTcpFoundValidIsAnsweredAtOnce_R57_R64) {
             runs[2].to_right.of(fault::FaultKind::Corrupt));
 }
 
-TEST(Scenarios, MisalignmentEndsSlowAfterExactlyTheLimit_R83) {
+// proves: R-83
+TEST(Scenarios, MisalignmentEndsSlowAfterExactlyTheLimit) {
   const auto runs = first_runs("persistent-misalignment");
   for (const RunResult& r : runs) {
     EXPECT_TRUE(r.complete);
@@ -206,14 +210,16 @@ TEST(Scenarios, MisalignmentEndsSlowAfterExactlyTheLimit_R83) {
   EXPECT_LT(runs[2].took, runs[1].took);  // E-8
 }
 
-TEST(Scenarios, GarbageInThePlaceOfWhatWasForgottenEndsTheStream_R45) {
+// proves: R-45
+TEST(Scenarios, GarbageInThePlaceOfWhatWasForgottenEndsTheStream) {
   const auto runs = first_runs("garbage-hole");
   EXPECT_TRUE(runs[0].complete);
   EXPECT_EQ(runs[0].wrong_octets, 0u);
   EXPECT_FALSE(runs[1].complete);
 }
 
-TEST(Scenarios, MssChangeDowngradesAndUpgrades_R55_R54) {
+// proves
+TEST(Scenarios, MssChangeDowngradesAndUpgrades) {
   const auto runs = first_runs("mss-change");
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(runs[i].receiver.iwarp.downgrades, 1u);
@@ -225,7 +231,8 @@ TEST(Scenarios, MssChangeDowngradesAndUpgrades_R55_R54) {
   EXPECT_EQ(runs[2].receiver.iwarp.bytes_fast, 0u);
 }
 
-TEST(Scenarios, AHundredThousandSendsBehindAHoleCostOneHolesState_R95) {
+// proves: R-95
+TEST(Scenarios, AHundredThousandSendsBehindAHoleCostOneHolesState) {
   const auto runs = first_runs("sends-behind-a-hole");
   EXPECT_EQ(runs[0].most_pending, 100000u);
   EXPECT_EQ(runs[0].most_holes, 1u);
@@ -235,7 +242,8 @@ TEST(Scenarios, AHundredThousandSendsBehindAHoleCostOneHolesState_R95) {
   EXPECT_GT(runs[1].most_reassembly, 3000000u);
 }
 
-TEST(Scenarios, FastCopiesOnceSlowTwice_R2_R3) {
+// proves
+TEST(Scenarios, FastCopiesOnceSlowTwice) {
   const auto runs = first_runs("memory-traffic");
   EXPECT_EQ(runs[0].receiver.iwarp.bytes_copied, runs[0].receiver.verbs.payload_placed);
   EXPECT_EQ(runs[0].receiver.iwarp.bytes_slow, 0u);
@@ -245,7 +253,8 @@ TEST(Scenarios, FastCopiesOnceSlowTwice_R2_R3) {
             runs[2].receiver.verbs.payload_placed + runs[2].receiver.iwarp.bytes_slow);
 }
 
-TEST(Scenarios, AnEmptyReceiveQueueIsSurvivedFastAndFatalSlow_R113_R116) {
+// proves
+TEST(Scenarios, AnEmptyReceiveQueueIsSurvivedFastAndFatalSlow) {
   const auto runs = first_runs("empty-receive-queue");
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(runs[i].complete && runs[i].receiver.iwarp.fast);
@@ -257,7 +266,8 @@ TEST(Scenarios, AnEmptyReceiveQueueIsSurvivedFastAndFatalSlow_R113_R116) {
   EXPECT_EQ(count(runs[2], "terminate sent"), 1u);
 }
 
-TEST(Scenarios, HoleLimitIsKept_R96) {
+// proves: R-96
+TEST(Scenarios, HoleLimitIsKept) {
   const auto runs = first_runs("hole-limit");
   EXPECT_EQ(runs[0].most_holes, 1u);
   EXPECT_EQ(runs[1].most_holes, 2u);
@@ -266,7 +276,8 @@ TEST(Scenarios, HoleLimitIsKept_R96) {
   EXPECT_GT(runs[0].sender.iwarp.tcp.retransmits, runs[3].sender.iwarp.tcp.retransmits);
 }
 
-TEST(Scenarios, Fig9AndFig10DropTheSame_R85) {
+// proves: R-85
+TEST(Scenarios, Fig9AndFig10DropTheSame) {
   const auto runs = first_runs("fig9-fig10");
   EXPECT_GT(runs[0].receiver.iwarp.recovery_attempts, 0u);
   EXPECT_EQ(runs[0].receiver.iwarp.recovery_attempts, runs[1].receiver.iwarp.recovery_attempts);
@@ -275,7 +286,7 @@ TEST(Scenarios, Fig9AndFig10DropTheSame_R85) {
 
 // A loss costs the sender of a connection that keeps no more than that of one that places.
 // proves: E-41, E-12
-TEST(Scenarios, E41_TheDetourCostsNoGoodputUnderLoss) {
+TEST(Scenarios, TheDetourCostsNoGoodputUnderLoss) {
   const Scenario s = shipped("detour");
   ASSERT_EQ(s.variants.size(), 3u);
   std::uint64_t goodput[2] = {0, 0};
@@ -297,7 +308,8 @@ TEST(Scenarios, E41_TheDetourCostsNoGoodputUnderLoss) {
 }
 
 // The same frames are corrupted; or lost, which is as dear with the option as without.
-TEST(Scenarios, E42_CorruptionCostsNoGoodputAndLossDoes) {
+// proves: E-42
+TEST(Scenarios, CorruptionCostsNoGoodputAndLossDoes) {
   const Scenario s = shipped("corruption", {{"runs", "1"}});
   ASSERT_EQ(s.variants.size(), 4u);
   std::uint64_t goodput[4] = {};
@@ -315,7 +327,7 @@ TEST(Scenarios, E42_CorruptionCostsNoGoodputAndLossDoes) {
 }
 
 // proves: E-12, E-41
-TEST(Scenarios, E12_AnEmbeddedFpduFoolsPlaceAndNotStore) {
+TEST(Scenarios, AnEmbeddedFpduFoolsPlaceAndNotStore) {
   const auto runs = first_runs("embedded-fpdu");
   ASSERT_EQ(runs.size(), 2u);
   for (const RunResult& r : runs) {

@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Policies, Framing,
 
 const char* const kCorrupt = "corrupt=0.01,skip_handshake=on";
 
-TEST_P(Framing, R14_R26_CertainCorruptionIsRepairedByTcpForEver) {
+// proves
+TEST_P(Framing, CertainCorruptionIsRepairedByTcpForEver) {
   std::uint64_t certain = 0;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     const Result r = run(seed, options(32), kCorrupt);
@@ -83,7 +84,8 @@ TEST_P(Framing, R14_R26_CertainCorruptionIsRepairedByTcpForEver) {
   EXPECT_GT(certain, 10u);
 }
 
-TEST_P(Framing, R43_UncertainCorruptionIsRepairedToo) {
+// proves: R-43
+TEST_P(Framing, UncertainCorruptionIsRepairedToo) {
   std::uint64_t uncertain = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {  // loss makes segments come out of order
     const Result r =
@@ -99,7 +101,8 @@ TEST_P(Framing, R43_UncertainCorruptionIsRepairedToo) {
 
 // The octets that a length corrupted upwards asks for must come before it shows: a peer that falls
 // silent leaves the stream waiting for them (docs/framing.md). So this one goes on sending.
-TEST_P(Framing, R30_Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConnection) {
+// proves: R-30
+TEST_P(Framing, Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConnection) {
   std::uint64_t downgraded = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     sim::PairOptions o;
@@ -138,7 +141,8 @@ TEST_P(Framing, R30_Fig3AloneACorruptedLengthEndsInTerminationNotInALiveSlowConn
   EXPECT_GT(downgraded, 3u);
 }
 
-TEST_P(Framing, R27_R28_APeerCutAnewEveryTimeIsServedOnSlow) {
+// proves
+TEST_P(Framing, APeerCutAnewEveryTimeIsServedOnSlow) {
   for (const std::uint32_t attempts : {0u, 3u, 32u}) {
     const Result r = run(5, options(attempts), "reseg=1", 12);
     EXPECT_EQ(r.bad, "") << attempts;
@@ -148,7 +152,8 @@ TEST_P(Framing, R27_R28_APeerCutAnewEveryTimeIsServedOnSlow) {
   }
 }
 
-TEST_P(Framing, R56_DownAndUpAgainKeepsDataAndCompletionsExact) {
+// proves: R-56
+TEST_P(Framing, DownAndUpAgainKeepsDataAndCompletionsExact) {
   engine::Options o = options(0);
   o.context.upgrade_after = 1;
   std::uint64_t upgrades = 0;
@@ -161,7 +166,8 @@ TEST_P(Framing, R56_DownAndUpAgainKeepsDataAndCompletionsExact) {
   EXPECT_GT(upgrades, 5u);
 }
 
-TEST_P(Framing, R57_R65_EveryDropDrawsOneDuplicateAckOrNone) {
+// proves
+TEST_P(Framing, EveryDropDrawsOneDuplicateAckOrNone) {
   for (const bool on : {true, false}) {
     engine::Options o = options(32);
     o.context.immediate_dup_ack = on;
@@ -178,7 +184,8 @@ TEST_P(Framing, R57_R65_EveryDropDrawsOneDuplicateAckOrNone) {
 
 // I-4, D4: two copies per payload octet on FAST, the one that takes the markers out and the one
 // into memory.
-TEST_P(Framing, R2_FastPayloadIsCopiedTwiceAndNeverReassembled) {
+// proves: R-2
+TEST_P(Framing, FastPayloadIsCopiedTwiceAndNeverReassembled) {
   const Result r = run(1, options(32), "");
   EXPECT_EQ(r.bad, "");
   EXPECT_EQ(r.right.iwarp.bytes_slow, 0u);

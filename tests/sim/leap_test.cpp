@@ -137,7 +137,8 @@ TEST_F(Leap, WhatIsUnderWayIsNoReasonToGiveUpAPeerThatLives) {
 
 // Segments are under way, the timer fires as they have waited for so long, and then their ACKs are
 // read: that is not the time that answers take, and what is lost afterwards leaves again at once.
-TEST_F(Leap, E43_WhatIsLostBehindALeapLeavesAgainAsSoonAsBefore) {
+// proves: E-43
+TEST_F(Leap, WhatIsLostBehindALeapLeavesAgainAsSoonAsBefore) {
   for (const Duration d : kLeaps) {
     SCOPED_TRACE(text(Who::Both, d));
     up();

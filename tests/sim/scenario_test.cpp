@@ -149,7 +149,8 @@ TEST(Scenario, WhatCannotBeIsRefused) {
   EXPECT_THAT(wrong("", {{"wire.loss", "2"}}), HasSubstr("--set wire.loss"));
 }
 
-TEST(Scenario, FramingBringsItsInLogic_E3) {
+// proves: E-3
+TEST(Scenario, FramingBringsItsInLogic) {
   const Scenario s = parsed("[both]\nframing = \"modified-length\"\n");
   const auto& v = s.variants.front();
   for (const engine::Options* o : {&v.left, &v.right}) {

@@ -65,7 +65,8 @@ TEST(Inbox, WhatWaitsStaysAndIsContiguousWhateverIsConsumed) {
   EXPECT_LE(pool.lent(), 1u);
 }
 
-TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks_E11) {
+// proves: E-11
+TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks) {
   InboxPool pool;
   std::vector<std::unique_ptr<Inbox>> crowd;
   for (std::size_t i = 0; i < 1000; ++i) {

@@ -31,7 +31,7 @@ TEST(ChallengeLimiter, LimitOfChoice) {
 }
 
 // proves: E-46
-TEST(ChallengeLimiter, E46_AShareThatOnlyTheKeyTellsIsLeftOut) {
+TEST(ChallengeLimiter, AShareThatOnlyTheKeyTellsIsLeftOut) {
   std::set<int> seen;
   bool differ = false;
   ChallengeLimiter a, b;

@@ -34,14 +34,16 @@ std::uint32_t lost(const Tcb& t) {
   return t.sent_segments.lost() / kSegment;
 }
 
-TEST(Corruption, E42_SoManyTogetherAndNoMore) {
+// proves: E-42
+TEST(Corruption, SoManyTogetherAndNoMore) {
   Tcb t = sender();
   for (std::uint32_t i = 0; i < 20; ++i) name(t, i * kSegment, (i + 1) * kSegment);
   EXPECT_EQ(lost(t), kNamedTogether);
   EXPECT_EQ(t.loss.state, Recovery::Disorder);
 }
 
-TEST(Corruption, E42_OnlyWholeSegmentsOfOursGoAgain) {
+// proves: E-42
+TEST(Corruption, OnlyWholeSegmentsOfOursGoAgain) {
   Tcb t = sender();
   name(t, kSegment / 2, 2 * kSegment - 1);  // none in whole
   name(t, 3 * kSegment, 3 * kSegment);      // nothing
@@ -54,7 +56,8 @@ TEST(Corruption, E42_OnlyWholeSegmentsOfOursGoAgain) {
   EXPECT_EQ(lost(t), 2u);
 }
 
-TEST(Corruption, E42_WhatHasArrivedDoesNotGoAgain) {
+// proves: E-42
+TEST(Corruption, WhatHasArrivedDoesNotGoAgain) {
   Tcb t = sender();
   Delivery d;
   t.sent_segments.sack(StreamOffset(kSegment), StreamOffset(2 * kSegment), false, &d);
@@ -63,7 +66,8 @@ TEST(Corruption, E42_WhatHasArrivedDoesNotGoAgain) {
   EXPECT_EQ(t.loss.corruption.together, 0u);
 }
 
-TEST(Corruption, E42_WhereNothingIsMissingTheCountBeginsAnew) {
+// proves: E-42
+TEST(Corruption, WhereNothingIsMissingTheCountBeginsAnew) {
   Tcb t = sender();
   t.config.rack = false;
   for (std::uint32_t i = 0; i < kNamedTogether; ++i) name(t, i * kSegment, (i + 1) * kSegment);
@@ -76,7 +80,8 @@ TEST(Corruption, E42_WhereNothingIsMissingTheCountBeginsAnew) {
   EXPECT_EQ(t.loss.corruption.together, 0u);
 }
 
-TEST(Corruption, E42_WhatIsAcknowledgedIsRememberedForAWindow) {
+// proves: E-42
+TEST(Corruption, WhatIsAcknowledgedIsRememberedForAWindow) {
   Congestion cc;
   cc.smss = kSegment;
   cc.cwnd = 40 * kSegment;
@@ -93,7 +98,8 @@ TEST(Corruption, E42_WhatIsAcknowledgedIsRememberedForAWindow) {
 }
 
 // The ACK that should have named it had no frame.
-TEST(Corruption, E42_WhatCameMeanwhileIsNotNamed) {
+// proves: E-42
+TEST(Corruption, WhatCameMeanwhileIsNotNamed) {
   Tcb t = sender();
   Check c;
   c.begin = StreamOffset(0);

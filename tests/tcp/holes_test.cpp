@@ -42,7 +42,8 @@ HoleList three() {
   return l;
 }
 
-TEST(HoleList, NextMissingWalksOverTheBlocks_R44) {
+// proves: R-44
+TEST(HoleList, NextMissingWalksOverTheBlocks) {
   const HoleList l = three();
   std::string runs;
   StreamOffset from = at(0), to = at(0);
@@ -63,8 +64,8 @@ struct Row {
   const char* after;
 };
 
-// proves: H-1 to H-7
-TEST(HoleList, EveryRowOfTheBookkeepingTable_R98) {
+// proves: R-98, H-1 to H-7
+TEST(HoleList, EveryRowOfTheBookkeepingTable) {
   const Row rows[] = {
       {"in order, hole 0 shrinks",
        100,
@@ -140,8 +141,8 @@ TEST(HoleList, RefusesWhatIsNotNewAndKeepsItsState) {
   }
 }
 
-// proves: H-11
-TEST(HoleList, LimitRefusesNewHolesOnly_R96) {
+// proves: R-96, H-11
+TEST(HoleList, LimitRefusesNewHolesOnly) {
   HoleList l = three();
   l.set_limit(3);
   EXPECT_TRUE(l.exceeds_limit(at(500), at(510)));
@@ -173,8 +174,8 @@ TEST(HoleList, ReceivedEdges_Q8) {
   }
 }
 
-// proves: R-45, H-10
-TEST(HoleList, ForgetKeepsRcvNxt_R44) {
+// proves, H-10
+TEST(HoleList, ForgetKeepsRcvNxt) {
   HoleList l = three();
   l.forget();
   EXPECT_EQ(show(l), "100");

@@ -40,7 +40,7 @@ TEST(Isn, DependsOnTheSecretAndOnAllFourParts) {
 }
 
 // proves: E-46
-TEST(Isn, E46_TimestampOffsetPerConnection) {
+TEST(Isn, TimestampOffsetPerConnection) {
   const auto at = [](const SipKey& key, const SocketAddress& l, const SocketAddress& r) {
     return timestamp_offset(key, l, r);
   };
@@ -53,7 +53,7 @@ TEST(Isn, E46_TimestampOffsetPerConnection) {
 }
 
 // proves: E-49
-TEST(HostKeys, E49_AreDifferentAndRepeatFromTheSeed) {
+TEST(HostKeys, AreDifferentAndRepeatFromTheSeed) {
   const auto list = [](const HostKeys& k) {
     std::vector<std::uint64_t> all;
     for (const SipKey* key :
@@ -71,7 +71,7 @@ TEST(HostKeys, E49_AreDifferentAndRepeatFromTheSeed) {
 }
 
 // proves: E-49
-TEST(PortChoice, E49_FindsTheLastFreePortAndNeverTheOwnEnd) {
+TEST(PortChoice, FindsTheLastFreePortAndNeverTheOwnEnd) {
   PortChoice ports({1, 2}, 100, 103);
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(ports.choose(kLocal.ip, kRemote, [](std::uint16_t p) { return p != 102; }), 102);
@@ -85,7 +85,7 @@ TEST(PortChoice, E49_FindsTheLastFreePortAndNeverTheOwnEnd) {
 }
 
 // proves: E-49
-TEST(PortChoice, E49_TheNextPortIsNotTheOneBehind) {
+TEST(PortChoice, TheNextPortIsNotTheOneBehind) {
   PortChoice a({1, 2}, 32768, 60999), b({1, 3}, 32768, 60999);
   const auto free = [](std::uint16_t) { return false; };
   std::set<std::uint16_t> seen;

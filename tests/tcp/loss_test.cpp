@@ -93,7 +93,8 @@ int arrivals_until_retransmission(bool immediate, std::uint32_t of) {
 }
 
 // A, B, C, D; A is dropped by its CRC (the time line of 7.5).
-TEST(Loss, ADuplicateAckWithTheDropStartsFastRetransmitOneArrivalEarlier_R66) {
+// proves: R-66
+TEST(Loss, ADuplicateAckWithTheDropStartsFastRetransmitOneArrivalEarlier) {
   EXPECT_EQ(arrivals_until_retransmission(true, 4), 3) << "A, B, C";
   EXPECT_EQ(arrivals_until_retransmission(false, 4), 4) << "D as well";
   // With two segments behind A it decides between fast retransmit and the timer.
@@ -103,7 +104,8 @@ TEST(Loss, ADuplicateAckWithTheDropStartsFastRetransmitOneArrivalEarlier_R66) {
 
 // A Reno sender leaves recovery with the ACK of A's retransmission and needs three duplicates more
 // for B; NewReno takes that partial ACK for the loss of B.
-TEST(Loss, ANewRenoSenderRetransmitsTheSecondDropNoLater_R66) {
+// proves: R-66
+TEST(Loss, ANewRenoSenderRetransmitsTheSecondDropNoLater) {
   Pair p(true);
   p.drop({0, 2});
   p.sender.write(6 * kMss, p.now);

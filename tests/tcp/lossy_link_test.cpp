@@ -181,7 +181,8 @@ TEST(LossyLink, SeedsOfEveryKindOfTrouble) {
 
 // E-27: a receiver that forgets what it SACKed (a downgrade) and refuses what the layer above does
 // not like (a CRC error). The sender survives both, with and without SACK.
-TEST(LossyLink, RenegingAndRefusingReceivers_E27) {
+// proves: E-27
+TEST(LossyLink, RenegingAndRefusingReceivers) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Rng rng(seed * 31);
     Link link;

@@ -146,7 +146,8 @@ TEST(Scoreboard, RetransmissionsAreKnownInTheirOrder) {
   EXPECT_EQ(b.oldest_resent(), nullptr);
 }
 
-TEST(Scoreboard, RetransmissionMayCut_E24) {
+// proves: E-24
+TEST(Scoreboard, RetransmissionMayCut) {
   Scoreboard b = five(true);
   b.mark_lost(4);
   b.mark_lost(1);

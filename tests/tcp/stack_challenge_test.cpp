@@ -46,7 +46,7 @@ class StackChallenge : public StackTest {
 };
 
 // proves: E-46
-TEST_F(StackChallenge, E46_WhatIsSentToOneConnectionIsNotSeenAtAnother_RFC5961_7) {
+TEST_F(StackChallenge, WhatIsSentToOneConnectionIsNotSeenAtAnother_RFC5961_7) {
   open_pair();
   const Endpoint mine = connect_another();
   now = now + Duration::s(20);
@@ -68,7 +68,7 @@ TEST_F(StackChallenge, E46_WhatIsSentToOneConnectionIsNotSeenAtAnother_RFC5961_7
 }
 
 // proves: E-46
-TEST_F(StackChallenge, E46_TheShareDiffersFromWindowToWindow) {
+TEST_F(StackChallenge, TheShareDiffersFromWindowToWindow) {
   open_pair();
   std::set<std::size_t> seen;
   for (int i = 0; i < 40; ++i) {

@@ -237,7 +237,8 @@ TEST_F(StackTest, BacklogLimitsFinishedConnections) {
 }
 
 // Endpoints that come and go faster than their deadlines leave a bounded list of timers.
-TEST_F(StackTest, E50_TimersOfWhatIsGoneAreTakenOut) {
+// proves: E-50
+TEST_F(StackTest, TimersOfWhatIsGoneAreTakenOut) {
   a->set_default(Option::Linger, 0);
   // Whose deadline is before all others: nothing leaves the list from its top meanwhile.
   const Endpoint first = a->open();

@@ -54,7 +54,7 @@ struct DueProbe : testing::Test {
 };
 
 // proves: E-51
-TEST_F(DueProbe, E51_APointlessOneDoesNotTakeTheTurnOfNewData) {
+TEST_F(DueProbe, APointlessOneDoesNotTakeTheTurnOfNewData) {
   ASSERT_TRUE(sender.tcb.loss.rack.probe_due);
   receiver.input(in_flight, now);
   if (receiver.out.empty()) receiver.run_timers(receiver.deadline());  // the ACK it owes

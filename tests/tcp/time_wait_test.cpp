@@ -190,7 +190,8 @@ FlowKey from_port(std::uint16_t port) {
 
 // As many as may be; one more, and the one that would end first has ended. Who was prolonged would
 // not.
-TEST_F(TimeWaitTest, E50_AFullTableLetsGoOfTheOneThatEndsFirst) {
+// proves: E-50
+TEST_F(TimeWaitTest, AFullTableLetsGoOfTheOneThatEndsFirst) {
   TimeWaitTable small(SipKey{1, 2}, 3);
   Tcb t = in_time_wait(true);
   for (std::uint16_t i = 1; i <= 3; ++i) {
@@ -215,7 +216,8 @@ TEST_F(TimeWaitTest, E50_AFullTableLetsGoOfTheOneThatEndsFirst) {
 
 // Between the same ends again and again, before the time of the old one is up (RFC 6191): what is
 // left in the list of ends is bounded, and each has one end.
-TEST_F(TimeWaitTest, E50_ConnectionsThatComeAgainLeaveABoundedListOfEnds) {
+// proves: E-50
+TEST_F(TimeWaitTest, ConnectionsThatComeAgainLeaveABoundedListOfEnds) {
   Tcb t = in_time_wait(true);
   for (int i = 0; i < 10'000; ++i) {
     now = now + Duration::ms(1);

@@ -69,7 +69,9 @@ class RealTest(unittest.TestCase):
 
     def test_a_signal_a_report_and_wrong_data_fail_at_once(self):
         for n, (code, text) in enumerate([(-11, "x"), (134, "x"), (1, "ERROR: AddressSanitizer: heap"), (1, "a.cpp:1: runtime error: shift"),
-                                          (1, "wrong data at byte 7")]):
+                                          (1, "wrong data at byte 7"),
+                                          (1, "Expected equality of these values:\n  std::memcmp(a, b, 4)"),
+                                          (1, "  got\n    Which is: { '\\0', 'a' (97, 0x61) }")]):
             self.assertEqual(self.script(2, code=code, text=text, name=str(n)).returncode, 1, text)
         self.assertEqual(self.flaky(), [])
 

@@ -109,7 +109,8 @@ TEST_F(Memory, ZeroBasedRegionsCountFromZero) {
   EXPECT_EQ(span.data(), bytes.data() + 100);
 }
 
-TEST_F(Memory, E54_ARegionIsNamedByTheAddressItWasRegisteredWith) {
+// proves: E-54
+TEST_F(Memory, ARegionIsNamedByTheAddressItWasRegisteredWith) {
   constexpr std::uint64_t kIova = ~0ull - 2000;
   const std::uint8_t all = kLocalWrite | kRemoteWrite | kRemoteRead;
   const std::uint32_t key = table.register_memory(kPd, {bytes.data(), kIova, 1000}, all);
@@ -125,7 +126,8 @@ TEST_F(Memory, E54_ARegionIsNamedByTheAddressItWasRegisteredWith) {
   EXPECT_NE(table.register_memory(kPd, {bytes.data(), ~0ull - 1000, 1000}, all), 0u);
 }
 
-TEST_F(Memory, E54_ReregistrationGivesAnotherKeyUnlessOnlyTheRightsAreOthers) {
+// proves: E-54
+TEST_F(Memory, ReregistrationGivesAnotherKeyUnlessOnlyTheRightsAreOthers) {
   const std::uint32_t first = add(kLocalWrite);
   const Extent all = Extent::of(bytes.data(), bytes.size(), 0);
   const Extent half{bytes.data(), va, 500};

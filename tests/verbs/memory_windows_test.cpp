@@ -30,7 +30,8 @@ class WindowTable : public ::testing::Test {
   std::uint32_t region = add(kLocalWrite | kBindWindow);
 };
 
-TEST_F(WindowTable, E54_AWindowNamesNothingUntilItIsBound) {
+// proves: E-54
+TEST_F(WindowTable, AWindowNamesNothingUntilItIsBound) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::Two);
   ASSERT_NE(w, 0u);
   EXPECT_EQ(table.find(w), nullptr);
@@ -43,7 +44,8 @@ TEST_F(WindowTable, E54_AWindowNamesNothingUntilItIsBound) {
   EXPECT_EQ(table.in_use(), 1u);
 }
 
-TEST_F(WindowTable, E54_AccessByItIsJudgedAsByARegion) {
+// proves: E-54
+TEST_F(WindowTable, AccessByItIsJudgedAsByARegion) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::Two) + 1;
   ASSERT_TRUE(table.bind(part(region, w, kRemoteWrite), kUs));
   EXPECT_EQ(check_remote_write(table, w, kIova + 100, 200, kUs), V::Ok);
@@ -62,7 +64,8 @@ TEST_F(WindowTable, E54_AccessByItIsJudgedAsByARegion) {
   EXPECT_EQ(check_remote_write(table, region, kIova, 1, kUs), V::Rights);
 }
 
-TEST_F(WindowTable, E54_AtomicsByItNeedTheirOwnRight) {
+// proves: E-54
+TEST_F(WindowTable, AtomicsByItNeedTheirOwnRight) {
   const std::uint32_t two = table.allocate_window(kPd, WindowType::Two) + 1;
   const std::uint32_t one = table.allocate_window(kPd, WindowType::One) + 1;
   ASSERT_TRUE(table.bind(part(region, two, kRemoteAtomic), kUs));
@@ -74,7 +77,8 @@ TEST_F(WindowTable, E54_AtomicsByItNeedTheirOwnRight) {
   EXPECT_EQ(check_remote_atomic(table, one, kIova + 104, 8, kUs), V::Rights);
 }
 
-TEST_F(WindowTable, E54_OneOfType1IsForEachQueuePairOfTheDomain) {
+// proves: E-54
+TEST_F(WindowTable, OneOfType1IsForEachQueuePairOfTheDomain) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::One) + 1;
   ASSERT_TRUE(table.bind(part(region, w, kRemoteRead), kUs));
   EXPECT_EQ(check_remote_read(table, w, kIova + 100, 1, kOther), V::Ok);
@@ -84,7 +88,8 @@ TEST_F(WindowTable, E54_OneOfType1IsForEachQueuePairOfTheDomain) {
   EXPECT_EQ(table.find(region)->windows, 1u);
 }
 
-TEST_F(WindowTable, E54_WhatMayNotBeBoundIsRefusedAndChangesNothing) {
+// proves: E-54
+TEST_F(WindowTable, WhatMayNotBeBoundIsRefusedAndChangesNothing) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::One) + 1;
   ASSERT_TRUE(table.bind(part(region, w, kRemoteRead), kUs));
   const auto refused = [&](const WindowBind& b, const Requester& by, const char* why) {
@@ -115,7 +120,8 @@ TEST_F(WindowTable, E54_WhatMayNotBeBoundIsRefusedAndChangesNothing) {
   EXPECT_FALSE(table.bind(part(gone, w + 2, kRemoteRead), kUs)) << "an invalidated region";
 }
 
-TEST_F(WindowTable, E54_InvalidationIsForType2AndItsQueuePair) {
+// proves: E-54
+TEST_F(WindowTable, InvalidationIsForType2AndItsQueuePair) {
   const std::uint32_t one = table.allocate_window(kPd, WindowType::One) + 1;
   const std::uint32_t two = table.allocate_window(kPd, WindowType::Two) + 1;
   ASSERT_TRUE(table.bind(part(region, one, kRemoteRead), kUs));
@@ -134,7 +140,8 @@ TEST_F(WindowTable, E54_InvalidationIsForType2AndItsQueuePair) {
   EXPECT_EQ(check_remote_read(table, two + 1, kIova + 100, 1, kUs), V::WrongDomain);
 }
 
-TEST_F(WindowTable, E54_ARegionWithWindowsStays) {
+// proves: E-54
+TEST_F(WindowTable, ARegionWithWindowsStays) {
   std::vector<std::uint32_t> windows;
   for (int i = 0; i < 5; ++i) {
     windows.push_back(table.allocate_window(kPd, i % 2 == 0 ? WindowType::One : WindowType::Two));
@@ -156,7 +163,8 @@ TEST_F(WindowTable, E54_ARegionWithWindowsStays) {
   EXPECT_EQ(table.in_use(), 0u);
 }
 
-TEST_F(WindowTable, E54_TheQueueCarriesABindWhole) {
+// proves: E-54
+TEST_F(WindowTable, TheQueueCarriesABindWhole) {
   const WindowBind b{0x1122334455667788, 0x99aabbccddeeff00, 0x12345678, 0x9abcdef0, kRemoteRead};
   SendQueue sq(4, 0, 0, 16);
   SendWr wr;

@@ -40,12 +40,14 @@ void expect_moves(const QpRules& rules, Service service, const Table& want) {
 }
 
 // Reset Init Rtr Rts Sqd Sqe Error
-TEST(QpState, IB109_IB111_IB115_IB118_AllPairsOfRc) {
+// proves: IB-109, IB-111, IB-115, IB-118
+TEST(QpState, AllPairsOfRc) {
   expect_moves(kIbRules, Service::Rc,
                {"CC-----", "CCC---C", "C--C--E", "C--CC-E", "C--CC-E", "-------", "C-----C"});
 }
 
-TEST(QpState, IB109_IB111_IB118_AllPairsOfUcAndUd) {
+// proves: IB-109, IB-111, IB-118
+TEST(QpState, AllPairsOfUcAndUd) {
   const Table want = {"CC-----", "CCC---C", "C--C--E", "C--CCTE", "C--CCTE", "C--C--E", "C-----C"};
   expect_moves(kIbRules, Service::Uc, want);
   expect_moves(kIbRules, Service::Ud, want);
@@ -80,7 +82,8 @@ TEST(QpState, TheEndsOfXrcMoveAsRcWithTheirOwnAttributes) {
   EXPECT_EQ(attributes(Service::XrcReceive, QpState::Sqd, QpState::Sqd).optional & kAsks, 0u);
 }
 
-TEST(QpState, IB122_AllPairsOverIwarp) {
+// proves: IB-122
+TEST(QpState, AllPairsOverIwarp) {
   expect_moves(kIwarpRules, Service::Rc,
                {"CC-----", "CCT---C", "C--T--E", "C--CE-E", "C-----E", "-------", "C-----C"});
 }
@@ -144,7 +147,8 @@ constexpr MaskCase kCases[] = {
     {Service::Ud, Sqe, Rts, 0, kCur | kKey},
 };
 
-TEST(QpState, IB110_IB121_EveryRequiredBitMissingAndEveryForeignBitIsRefused) {
+// proves: IB-110, IB-121
+TEST(QpState, EveryRequiredBitMissingAndEveryForeignBitIsRefused) {
   std::size_t cases = 0;
   for (const Service service : kServices) {
     for (const QpState from : kStates) {
@@ -181,7 +185,8 @@ TEST(QpState, NoAlternatePathsAndNoResizing) {
   }
 }
 
-TEST(QpState, IB122_IwarpNeedsNoAttributeAndIgnoresForeignOnes) {
+// proves: IB-122
+TEST(QpState, IwarpNeedsNoAttributeAndIgnoresForeignOnes) {
   const auto judge = [](QpState from, QpState to, std::uint32_t mask) {
     return judge_move(kIwarpRules, Service::Rc, from, to, Mover::Consumer, mask).verdict;
   };
@@ -192,7 +197,8 @@ TEST(QpState, IB122_IwarpNeedsNoAttributeAndIgnoresForeignOnes) {
   EXPECT_EQ(judge(Sqd, Rts, kQpAttrState), QpVerdict::NoSuchMove) << "Closing is not resumed";
 }
 
-TEST(QpState, IB105_PostingRulesOfAllSevenStates) {
+// proves: IB-105
+TEST(QpState, PostingRulesOfAllSevenStates) {
   const auto row = [](QpState s) {
     const QpRights& r = rights(s);
     std::string out;
@@ -236,7 +242,8 @@ TEST(QpState, WhatFollowsAMove) {
   EXPECT_EQ(effect(Rts, Sqd, Mover::Consumer), QpEffect::Nothing);
 }
 
-TEST(QpStateMachine, IB109_ARefusalChangesNothing) {
+// proves: IB-109
+TEST(QpStateMachine, ARefusalChangesNothing) {
   QpStateMachine m(kIwarpRules, Service::Rc);
   EXPECT_EQ(m.load(), Reset);
   EXPECT_FALSE(m.modify(Rts).ok());

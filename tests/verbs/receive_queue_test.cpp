@@ -21,7 +21,8 @@ TEST(ReceiveQueue, HoldsItsLimitAndNoMore) {
   EXPECT_EQ(q.post({9, {}}), Post::Full);
 }
 
-TEST(ReceiveQueue, TheIndexSelectsTheWqe_R88) {
+// proves: R-88
+TEST(ReceiveQueue, TheIndexSelectsTheWqe) {
   ReceiveQueue q(8, 2, 1);
   for (std::uint32_t i = 0; i < 5; ++i) {
     const std::array<Sge, 2> sges{{{i, 10 + i, 1}, {i, 5, 2}}};
@@ -38,7 +39,8 @@ TEST(ReceiveQueue, TheIndexSelectsTheWqe_R88) {
   EXPECT_FALSE(q.has(1));
 }
 
-TEST(ReceiveQueue, IndexSurvivesItsWrap_E14) {
+// proves: E-14
+TEST(ReceiveQueue, IndexSurvivesItsWrap) {
   ReceiveQueue q(5, 1, 0xFFFFFFF0);
   std::uint32_t index = 0xFFFFFFF0, posted = index;
   for (int i = 0; i < 64; ++i) {

@@ -27,7 +27,7 @@ struct SharedReceiveRoom : ::testing::Test {
 };
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, E15_WhatWasDeliveredIntoIsFreeAgain) {
+TEST_F(SharedReceiveRoom, WhatWasDeliveredIntoIsFreeAgain) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   q.claim(1);
@@ -37,7 +37,7 @@ TEST_F(SharedReceiveRoom, E15_WhatWasDeliveredIntoIsFreeAgain) {
 }
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, E15_AResetGivesBackWhatWasBound) {
+TEST_F(SharedReceiveRoom, AResetGivesBackWhatWasBound) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   q.claim(3);
@@ -48,7 +48,7 @@ TEST_F(SharedReceiveRoom, E15_AResetGivesBackWhatWasBound) {
 
 // A completion that nobody will poll, since its queue pair begins anew.
 // proves: E-15
-TEST_F(SharedReceiveRoom, E15_AForgottenCompletionGivesBackWhatItNames) {
+TEST_F(SharedReceiveRoom, AForgottenCompletionGivesBackWhatItNames) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   CompletionQueue cq(8);
@@ -68,7 +68,7 @@ TEST_F(SharedReceiveRoom, E15_AForgottenCompletionGivesBackWhatItNames) {
 }
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, E15_HasUsersUntilTheyAreGone) {
+TEST_F(SharedReceiveRoom, HasUsersUntilTheyAreGone) {
   {
     ReceiveQueue one(&shared, &pool, 1), other(&shared, &pool, 1);
     EXPECT_EQ(shared.users, 2u);
@@ -77,7 +77,7 @@ TEST_F(SharedReceiveRoom, E15_HasUsersUntilTheyAreGone) {
 }
 
 // proves: E-15
-TEST_F(SharedReceiveRoom, E15_ItsLimitIsToldOnceWhenFewerAreLeft) {
+TEST_F(SharedReceiveRoom, ItsLimitIsToldOnceWhenFewerAreLeft) {
   ReceiveQueue q(&shared, &pool, 1);
   fill();
   shared.set_limit(4);
