@@ -1,114 +1,129 @@
-# test_mutants: the tests of the rooms over a copy of the sources with every breach of tests/mutants/*.toml
-# in it, chosen at run time (docs/proof.md). Compiled once more are the files that mutants change and those
-# that include a header they change; all other objects are those of the rooms. Not part of `all`:
-# tools/mutants builds it. Assertions are off in what is compiled here, because a mutant must be noticed by
-# a test and not by the code that it breaks.
-set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib ib_cm roce iwarp
-                       engine device sim cli compat rsockets)
+# test_mutants: the tests of the rooms over a copy of the sources that holds every mutant of tests/mutants/*.toml,
+# chosen at run time (docs/proof.md). tools/mutants configures it with URNIC_PROOF=ON in a build folder of its own and
+# writes the copies there before it builds, so no source is a dependency of the configuration.
+#
+# Everything is compiled for this program alone, with the copies in front: no other target is needed, and all files see
+# the same version of a mutated header. Assertions are off because a test must notice a mutant, not the code it breaks.
+set(URNIC_MUTANT_ROOMS base net tcp mpa ddp_rdma reassembly fastpath port sockets config fault verbs ib ib_cm roce wire
+                       iwarp engine device sim cli compat rsockets)
 set(mutated ${CMAKE_BINARY_DIR}/mutated)
-execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/mutants/generate.py ${mutated}
-                RESULT_VARIABLE failed ERROR_VARIABLE why)
-if(failed)
-  message(FATAL_ERROR "mutants do not fit the sources (docs/proof.md):\n${why}")
+if(NOT EXISTS ${mutated}/sources.cmake)
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/mutants/generate.py ${mutated}
+                  COMMAND_ERROR_IS_FATAL ANY)
 endif()
 include(${mutated}/sources.cmake)
-set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-             ${URNIC_MUTANT_INPUTS} tests/mutants/generate.py tools/proof_items.py)
+# src/cli looks for them in its own scope.
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+pkg_check_modules(LIBCRYPTO REQUIRED IMPORTED_TARGET libcrypto)
 
-set(test_objects "")
-set(again ${URNIC_MUTATED_AGAIN})
-list(FILTER again INCLUDE REGEX "/tests/")
-foreach(room ${URNIC_MUTANT_ROOMS})
-  if(TARGET test_${room})
-    set(objects $<TARGET_OBJECTS:test_${room}>)
-    if(URNIC_TOGETHER)
-      # One object has several tests, so all of them are compiled again, as fast as a few alone.
-      file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
-      list(APPEND again ${tests})
-      set(objects $<FILTER:${objects},EXCLUDE,/unity_test_>)
-    endif()
-    foreach(test ${again})
-      if(test MATCHES "/tests/${room}/([a-z0-9_]+)\\.cpp$")
-        set(objects $<FILTER:${objects},EXCLUDE,/tests/${room}/${CMAKE_MATCH_1}.cpp>)
-      endif()
-    endforeach()
-    list(APPEND test_objects ${objects})
-    list(APPEND mutant_rooms_pattern ${room})
-  endif()
-endforeach()
-list(REMOVE_DUPLICATES again)
-list(JOIN mutant_rooms_pattern "|" rooms_of_tests)
-list(FILTER again INCLUDE REGEX "/tests/(${rooms_of_tests})/")
-set(again_src ${URNIC_MUTATED_AGAIN})
-list(FILTER again_src INCLUDE REGEX "/src/[a-z_]+/[a-z0-9_]+\\.cpp$")
-list(FILTER again_src EXCLUDE REGEX "/(tests|src/cli)/")
+add_library(urnic_mutated INTERFACE)
+target_include_directories(urnic_mutated BEFORE INTERFACE ${mutated} ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
+                           ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
+# A depfile does not tell that an include now finds a copy: the set of mutated headers is part of the command line.
+target_compile_definitions(urnic_mutated INTERFACE NDEBUG URNIC_MUTATED_HEADERS=${URNIC_MUTATED_HEADERS}
+                           URNIC_VERSION="${PROJECT_VERSION}" URNIC_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
+target_compile_options(urnic_mutated INTERFACE -Wno-unused -Wno-unused-parameter -Wno-shadow)
+target_link_libraries(urnic_mutated INTERFACE PkgConfig::ISAL PkgConfig::LIBURING PkgConfig::LIBCRYPTO spdlog::spdlog
+                      CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
+if(URNIC_TOGETHER STREQUAL "ON")
+  target_precompile_headers(urnic_mutated INTERFACE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
+endif()
 
-add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${URNIC_MUTATED} ${again_src} ${again}
-               tests/library/host_test.cpp tests/library/peer_death_test.cpp ${test_objects})
-# Which headers are mutated is part of the command line: nobody else tells that an include leads elsewhere now.
-target_compile_definitions(test_mutants PRIVATE NDEBUG URNIC_MUTATED_HEADERS=${URNIC_MUTATED_HEADERS})
-# Its tests wait more than they compute, and nobody debugs them: so it takes two fifths of the time to compile.
-target_compile_options(test_mutants PRIVATE -Og -g0 -Wno-unused -Wno-unused-parameter -Wno-shadow)
-target_include_directories(test_mutants BEFORE PRIVATE ${mutated} ${CMAKE_SOURCE_DIR}/src
-                           ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
-target_link_libraries(test_mutants PRIVATE urnic_test_source_dir urnic_test_allocator urnic_cli urnic_sim urnic_device
-                      urnic_roce urnic_ib_cm urnic_config GTest::gmock GTest::gtest)
-
-# Not the copies: a header of theirs may be of either kind in one group.
-if(URNIC_TOGETHER)
-  foreach(room ${URNIC_MUTANT_ROOMS})
-    if(NOT TARGET test_${room})
+# urnic_in_groups(<target>): its sources are compiled by the groups of URNIC_TOGETHER, a copy in the group of its original.
+# Tests of different kinds stay apart, since their groups were found apart.
+function(urnic_in_groups target)
+  get_target_property(files ${target} SOURCES)
+  list(FILTER files INCLUDE REGEX "/[a-z_]+/[a-z0-9_]+\\.cpp$")
+  get_property(real GLOBAL PROPERTY urnic_real_tests)
+  get_property(outside GLOBAL PROPERTY urnic_outside_tests)
+  foreach(file ${files})
+    string(REPLACE ${mutated}/ ${CMAKE_SOURCE_DIR}/src/ original ${file})
+    get_property(group GLOBAL PROPERTY urnic_group_of_${original})
+    if("${group}" STREQUAL "")
       continue()
     endif()
-    target_compile_definitions(test_mutants PRIVATE $<TARGET_PROPERTY:test_${room},COMPILE_DEFINITIONS>)
-    set(tests ${again})
-    list(FILTER tests INCLUDE REGEX "/tests/${room}/")
-    urnic_together(test_mutants test_${room} ${tests})
+    cmake_path(RELATIVE_PATH original BASE_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE name)
+    set(kind "")
+    if(original IN_LIST real)
+      set(kind _real)
+    elseif(original IN_LIST outside)
+      set(kind _outside)
+    endif()
+    get_filename_component(folder ${name} DIRECTORY)
+    string(REPLACE / _ folder ${folder})
+    set_source_files_properties(${file} PROPERTIES UNITY_GROUP mutants_${folder}${kind}_${group})
   endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# urnic_mutated_sources(<target> <rooms...>): their sources, optimised as ever, since some rules are about microseconds.
+function(urnic_mutated_sources target)
+  set(sources "")
+  foreach(room ${ARGN})
+    if(TARGET urnic_${room})
+      file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${room}/*.cpp)
+      list(APPEND sources ${found})
+    endif()
+  endforeach()
+  foreach(copy ${URNIC_MUTATED})
+    list(FIND sources ${CMAKE_SOURCE_DIR}/src/${copy} at)
+    if(NOT at EQUAL -1)
+      list(REMOVE_AT sources ${at})
+      list(APPEND sources ${mutated}/${copy})
+    endif()
+  endforeach()
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_link_libraries(${target} PRIVATE urnic_mutated)
+  target_compile_options(${target} PRIVATE -O2 -g0)
+  if(URNIC_TOGETHER STREQUAL "ON")
+    urnic_in_groups(${target})
+  endif()
+endfunction()
+
+set(rooms_of_dropin compat rsockets)
+set(other_rooms ${URNIC_MUTANT_ROOMS})
+list(REMOVE_ITEM other_rooms ${rooms_of_dropin})
+urnic_mutated_sources(urnic_mutated_src ${other_rooms})
+
+set(tests "")
+foreach(room ${URNIC_MUTANT_ROOMS})
+  if(TARGET urnic_${room})
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
+    list(APPEND tests ${found})
+  endif()
+endforeach()
+add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${tests} tests/library/host_test.cpp
+               tests/library/peer_death_test.cpp $<TARGET_OBJECTS:urnic_mutated_src>)
+# Nobody debugs the tests here: -Og takes two fifths of the time to compile.
+target_compile_options(test_mutants PRIVATE -Og -g0)
+target_link_libraries(test_mutants PRIVATE urnic_mutated urnic_test_source_dir urnic_test_allocator GTest::gmock
+                      GTest::gtest)
+foreach(room ${URNIC_MUTANT_ROOMS})
+  foreach(target test_${room} test_${room}_real test_${room}_outside)
+    if(TARGET ${target})
+      target_compile_definitions(test_mutants PRIVATE $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
+    endif()
+  endforeach()
+endforeach()
+if(URNIC_TOGETHER)
+  urnic_in_groups(test_mutants)
+endif()
+if(URNIC_TOGETHER STREQUAL "ON")
+  target_precompile_headers(test_mutants PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
-# The drop-in's calls by the names a program has for them, without the libraries between.
-if(TARGET test_compat)
+# A program calls the drop-in by the names of libibverbs and librdmacm: jumps into its functions, without the libraries
+# between.
+if(TARGET urnic_compat)
   enable_language(ASM)
   set(made ${CMAKE_BINARY_DIR}/src/compat/made)
-  set(of_dropin ${URNIC_MUTATED} ${again_src})
-  list(FILTER of_dropin INCLUDE REGEX "/(compat|rsockets)/")
-  set_source_files_properties(${of_dropin} PROPERTIES COMPILE_OPTIONS -Wno-pedantic INCLUDE_DIRECTORIES ${made}
-                              COMPILE_DEFINITIONS "URNIC_VERSION=\"${PROJECT_VERSION}\"")
   set_source_files_properties(${made}/plain.S PROPERTIES GENERATED TRUE)
-  target_sources(test_mutants PRIVATE ${made}/plain.S)
-  target_link_libraries(test_mutants PRIVATE urnic_rsockets urnic_compat ${CMAKE_DL_LIBS})
+  urnic_mutated_sources(urnic_mutated_dropin ${rooms_of_dropin})
+  target_compile_options(urnic_mutated_dropin PRIVATE -Wno-pedantic)
+  target_include_directories(urnic_mutated_dropin SYSTEM PRIVATE ${made})
+  target_sources(test_mutants PRIVATE ${made}/plain.S $<TARGET_OBJECTS:urnic_mutated_dropin>)
+  target_include_directories(test_mutants SYSTEM PRIVATE ${made})
+  add_dependencies(urnic_mutated_dropin urnic_dropin_made)
   add_dependencies(test_mutants urnic_dropin_made)
 endif()
-
-# What is tested is as fast as ever: some of its rules are about microseconds.
-set_property(SOURCE ${URNIC_MUTATED} ${again_src} APPEND PROPERTY COMPILE_OPTIONS -O2)
-
-add_test(NAME proof.mutants COMMAND ${Python3_EXECUTABLE} tools/mutants --build ${CMAKE_BINARY_DIR}
-         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(proof.mutants PROPERTIES TIMEOUT 1500 LABELS proof PROCESSORS 2 COST 200)
-
-# Every test that claims an item falls to a mutant of it; what proof.mutants has seen is not tried again.
-add_test(NAME proof.claims COMMAND ${Python3_EXECUTABLE} tools/mutants --claims --build ${CMAKE_BINARY_DIR}
-         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-set_tests_properties(proof.claims PROPERTIES TIMEOUT 1500 LABELS proof DEPENDS proof.mutants PROCESSORS 2)
-
-# Behind the rooms, whose results it reads, wherever in the tree they are added.
-add_test(NAME proof.conformance
-         COMMAND ${Python3_EXECUTABLE} tools/conformance --check --results ${CMAKE_BINARY_DIR}/results
-         WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-function(urnic_rooms_below folder found)
-  get_property(tests DIRECTORY ${folder} PROPERTY TESTS)
-  list(FILTER tests INCLUDE REGEX "^(room\\.|library$)")
-  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
-  foreach(below ${folders})
-    urnic_rooms_below(${below} more)
-    list(APPEND tests ${more})
-  endforeach()
-  set(${found} ${tests} PARENT_SCOPE)
-endfunction()
-function(urnic_conformance_waits)
-  urnic_rooms_below(${CMAKE_SOURCE_DIR} rooms)
-  set_tests_properties(proof.conformance PROPERTIES TIMEOUT 120 LABELS proof DEPENDS "${rooms}")
-endfunction()
-cmake_language(DEFER CALL urnic_conformance_waits)

@@ -1,8 +1,7 @@
 """What tools/conformance and tools/mutants share: the items of docs/items.txt, the tests that claim to
 prove them, the mutants of tests/mutants/*.toml, the anchors in the code.
 
-A test claims items in a comment directly above it:  // proves: R-45, E-7.  With "if undisturbed" there it may skip itself on a
-machine that is too busy to show it, as long as others prove the same.  A segment script of tests/tcp/scripts claims in its
+A test claims items in a comment directly above it:  // proves: R-45, E-7.  A segment script of tests/tcp/scripts claims in its
 first line:  # proves: R-57.
 """
 import os
@@ -20,10 +19,10 @@ NAMED = re.compile(r"\b(%s)-(\d+)\b" % FAMILY)
 RANGE = re.compile(r"\b(%s)-(\d+)\s*(?:\.\.\.?|…|to)\s*(?:\1-)?(\d+)\b" % FAMILY)
 
 Item = namedtuple("Item", "id text attributes")
-# One test of the sources. if_undisturbed: it needs a machine that lets it run.
-Claim = namedtuple("Claim", "room suite name file items if_undisturbed", defaults=(False,))
+# One test of the sources; lines: first and last, its comment included (None for a script).
+Claim = namedtuple("Claim", "room suite name file items lines")
 Edit = namedtuple("Edit", "file function find put where")      # where: file and line of its table
-Mutant = namedtuple("Mutant", "name items tests text edits seen_by")
+Mutant = namedtuple("Mutant", "name items tests text edits lines")  # lines: of its table
 Shortcut = namedtuple("Shortcut", "name mutants edit text")    # turned off while one of them is at work
 
 
@@ -79,18 +78,24 @@ def source_names(suite, name):
 
 
 def comment_above(lines, index):
-    """The `proves:` items of the comment lines directly above line `index`, and whether only if undisturbed."""
-    found, if_undisturbed = set(), False
-    index -= 1
-    while index >= 0 and lines[index].lstrip().startswith("//"):
+    """The `proves:` items of the comment lines directly above line `index`, and the first of these lines."""
+    found = set()
+    while index > 0 and lines[index - 1].lstrip().startswith("//"):
+        index -= 1
         if m := PROVES.search(lines[index]):
             found |= ids_in(m[1])
-            if_undisturbed |= "if undisturbed" in m[1]
-        index -= 1
-    return found, if_undisturbed
+    return found, index
+
+
+def last_line(lines, first):
+    """Of the function that begins at line `first`: its closing brace stands in the first column or on that line."""
+    if lines[first].rstrip().endswith("}"):
+        return first
+    return next((i for i in range(first, len(lines)) if lines[i].startswith("}")), first)
 
 
 def load_claims(root):
+    """Every test of the sources, with the items it claims, if any."""
     claims = []
     tests = os.path.join(root, "tests")
     for room in sorted(os.listdir(tests)):
@@ -104,17 +109,29 @@ def load_claims(root):
             lines = text.split("\n")
             for m in TEST.finditer(text):
                 line = text.count("\n", 0, m.start())
-                said, if_undisturbed = comment_above(lines, line)
-                claims.append(Claim(room, m[2], m[3], f"tests/{room}/{name}",
-                                    frozenset(said), if_undisturbed))
+                said, first = comment_above(lines, line)
+                claims.append(Claim(room, m[2], m[3], f"tests/{room}/{name}", frozenset(said),
+                                    (first + 1, last_line(lines, line) + 1)))
         scripts = os.path.join(folder, "scripts")
         if os.path.isdir(scripts):
             for name in sorted(os.listdir(scripts)):
                 first = read(os.path.join(scripts, name)).split("\n", 1)[0]
                 if name.endswith(".pkt") and first.startswith("# proves:"):
                     test = "Runs/" + re.sub(r"\W", "_", name[:-4])
-                    claims.append(Claim(room, "SegmentScript", test, f"tests/{room}/scripts/{name}", frozenset(ids_in(first))))
+                    claims.append(Claim(room, "SegmentScript", test, f"tests/{room}/scripts/{name}", frozenset(ids_in(first)),
+                                        None))
     return claims
+
+
+def load_real_tests(root):
+    """The test files whose outcome depends on the machine: tests/real_tests.txt and tests/outside_tests.txt, one path a
+    line, with the name of a case behind it where only that one is of kind outside."""
+    files = set()
+    for kind in ("real", "outside"):
+        path = os.path.join(root, "tests", f"{kind}_tests.txt")
+        if os.path.exists(path):
+            files.update(line.split("#")[0].split()[0] for line in read(path).splitlines() if line.split("#")[0].strip())
+    return files
 
 
 def mutant_tables(root):
@@ -125,7 +142,7 @@ def mutant_tables(root):
 
 
 def load_tables(root, kind, keys):
-    """(table, where) for every [[kind]] of tests/mutants/*.toml; `keys` are those it may have."""
+    """(table, where, (first line, last line)) for every [[kind]] of tests/mutants/*.toml; `keys` are those it may have."""
     for path in mutant_tables(root):
         text, name = read(path), os.path.relpath(path, root)
         try:
@@ -133,20 +150,23 @@ def load_tables(root, kind, keys):
         except tomllib.TOMLDecodeError as error:
             raise Malformed(f"{name}: {error}") from None
         starts = [m.start() for m in re.finditer(rf"^\[\[{kind}\]\]", text, re.M)]
+        every = [m.start() for m in re.finditer(r"^\[\[", text, re.M)] + [len(text)]
         for table, start in zip(tables, starts):
-            where = f"{name}:{text.count(chr(10), 0, start) + 1}"
+            first = text.count("\n", 0, start) + 1
+            last = text.count("\n", 0, min(e for e in every if e > start))
+            where = f"{name}:{first}"
             if odd := table.keys() - set(keys):
                 raise Malformed(f"{where}: unknown key {sorted(odd)[0]}")
             if lacking := [k for k, needed in keys.items() if needed and k not in table]:
                 raise Malformed(f"{where}: {lacking[0]} is missing")
-            yield table, where
+            yield table, where, (first, last)
 
 
 def load_mutants(root):
     keys = {"name": True, "file": True, "function": True, "find": True, "put": True, "text": True,
-            "items": False, "test": False, "also": False, "changes_nothing": False, "seen_by": False}
+            "items": False, "test": False, "also": False, "changes_nothing": False}
     mutants = []
-    for t, where in load_tables(root, "mutant", keys):
+    for t, where, lines in load_tables(root, "mutant", keys):
         if ("items" in t) == t.get("changes_nothing", False) or ("items" in t) != ("test" in t):
             raise Malformed(f"{where}: {t['name']} needs items and a test, or changes nothing")
         edits = [Edit(t["file"], t["function"], t["find"], t["put"], where)]
@@ -156,7 +176,7 @@ def load_mutants(root):
             raise Malformed(f"{where}: {t['name']} twice")
         tests = t.get("test", [])
         tests = (tests,) if isinstance(tests, str) else tuple(tests)
-        mutants.append(Mutant(t["name"], tuple(t.get("items", ())), tests, t["text"], edits, tuple(t.get("seen_by", ()))))
+        mutants.append(Mutant(t["name"], tuple(t.get("items", ())), tests, t["text"], edits, lines))
     return mutants
 
 
@@ -165,7 +185,7 @@ def load_shortcuts(root, mutants):
     keys = {"name": True, "file": True, "function": True, "put": True, "mutants": True, "text": True}
     known = {m.name for m in mutants}
     shortcuts = []
-    for t, where in load_tables(root, "shortcut", keys):
+    for t, where, _ in load_tables(root, "shortcut", keys):
         if odd := [n for n in t["mutants"] if n not in known]:
             raise Malformed(f"{where}: no mutant {odd[0]}")
         shortcuts.append(Shortcut(t["name"], tuple(t["mutants"]),

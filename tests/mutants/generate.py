@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""generate.py [--root DIR] OUT - the sources with all breaches of tests/mutants/*.toml in them.
+"""generate.py [--root DIR] OUT - write the sources with all mutants of tests/mutants/*.toml in them.
 
-A function that mutants touch gets its body once for each of them, and once as it is; which one runs is
-asked when the function is entered (mutant_is, tests/mutants/mutant_switch.h). OUT receives the changed
-files under their own paths, so that OUT in front of src/ in the order of includes is the mutated tree,
-the names of the mutants (names.inc) and, for CMake, which files there are and which others include a
-changed header (sources.cmake).
+A function that mutants change gets its body once for each of them, and once unchanged; the function asks at its entry
+which one runs (mutant_is, tests/mutants/mutant_switch.h). OUT receives the changed files under their own paths, so that
+OUT in front of src/ in the order of includes is the mutated tree; also names.inc (the mutants' names), sources.cmake
+(the changed files) and stale.txt.
 
-A `find` that does not occur exactly once in its function is an error that names the file and the line of
-its table. Spaces, line breaks and comments do not count when it is looked for.
+A mutant is stale if its file or function is gone, or if its `find` does not occur exactly once in the function. It is
+left out and stands in stale.txt with file and line of its table. Spaces, line breaks and comments do not count when
+`find` is looked for. A table that cannot be read is an error.
 """
 import argparse
 import hashlib
@@ -22,7 +22,6 @@ import proof_items as proof  # noqa: E402
 
 TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|[A-Za-z_]\w*"""
                    r"""|\d(?:'?[\w.])*|\S""", re.S)
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 OPEN, CLOSE = "([{", ")]}"
 SWITCH = "tests/mutants/mutant_switch.h"
 
@@ -78,8 +77,8 @@ class Code:
                 return None
         return None
 
-    def bodies(self, name):
-        """(from, to) of the bodies of all definitions of that name, braces included, as places of tokens."""
+    def definitions(self, name):
+        """(name, from, to) of all definitions of that name and of their bodies, braces included, as places of tokens."""
         wanted = Code(name).tokens
         n = len(wanted)
         found = []
@@ -89,9 +88,15 @@ class Code:
             if i > 0 and (self.tokens[i - 1] in ".~" or self.tokens[i - 2:i] == ["-", ">"]):
                 continue
             begin = self.body(i + n)
-            if begin is not None:
-                found.append((begin, self.match(begin)))
+            if begin is not None and (end := self.match(begin)) is not None:
+                found.append((i, begin, end))
         return found
+
+    def lines(self, name):
+        """(first line, last line) of each definition of that name."""
+        def line(token):
+            return self.text.count("\n", 0, self.spans[token][0]) + 1
+        return [(line(i), line(end - 1)) for i, _, end in self.definitions(name)]
 
     def occurrences(self, wanted, begin, end):
         n = len(wanted)
@@ -100,7 +105,7 @@ class Code:
 
 def locate(code, edit):
     """((body from, body to), (from, to)) in octets of what an edit replaces; a sentence when it cannot."""
-    bodies = code.bodies(edit.function)
+    bodies = [(begin, end) for _, begin, end in code.definitions(edit.function)]
     if not bodies:
         return f"no function {edit.function} is defined in {edit.file}"
     if edit.find is None:  # at the very beginning
@@ -128,82 +133,73 @@ def with_edits(text, base, edits):
     return "".join(out) + text[at - base:]
 
 
-def mutate(root, file, edits, problems):
-    """The file's text with the bodies of every mutant; `edits` are (mutant's name, edit)."""
-    text = proof.read(os.path.join(root, "src", file))
-    code = Code(text)
-    functions = {}  # body: {mutant: [(from, to, put)]}
-    for name, edit in edits:
-        found = locate(code, edit)
+def overlapping(places):
+    """Of (from, to, who): pairs of `who` whose places overlap."""
+    places = sorted(places)
+    for i, (_, end, who) in enumerate(places):
+        for begin, _, other in places[i + 1:]:
+            if begin >= end:
+                break
+            yield who, other
+
+
+class File:
+    """A source file and the edits of it that fit."""
+
+    def __init__(self, root, file):
+        self.text = proof.read(os.path.join(root, "src", file))
+        self.code = Code(self.text)
+        self.found = []  # (mutant's name, body, (from, to), edit)
+
+    def take(self, name, edit):
+        """Why it does not fit, or None."""
+        found = locate(self.code, edit)
         if isinstance(found, str):
-            problems.append(f"{edit.where}: {name}: {found}")
-            continue
-        body, (begin, end) = found
-        mine = functions.setdefault(body, {}).setdefault(name, [])
-        if any(begin < e and b < end for b, e, _ in mine):
-            problems.append(f"{edit.where}: {name}: two replacements overlap")
-            continue
-        mine.append((begin, end, edit.put))
-    places = sorted(functions)
-    for (_, end), (begin, _) in zip(places, places[1:]):
-        if begin < end:
-            problems.append(f"{file}: a function with mutants lies inside another one")
-    out, at = [], 0
-    for body in places:
-        out += [text[at:body[0]], "{\n"]
-        whole = text[body[0]:body[1]]
-        variants = {}
-        for name, replaced in functions[body].items():
-            variants.setdefault(with_edits(whole, body[0], replaced), []).append(name)
-        for variant, names in variants.items():
-            asked = " || ".join(f'::urnic::mutant_is("{n}")' for n in names)
-            out.append(f"if ({asked}) {variant} else ")
-        out += [whole, "\n}"]
-        at = body[1]
-    out.append(text[at:])
-    mutated = "".join(out)
-    include = f'#include "{SWITCH}"\n'
-    if "#pragma once\n" in mutated:
-        return mutated.replace("#pragma once\n", "#pragma once\n" + include, 1)
-    return include + mutated
+            return found
+        if any(n == name and begin < found[1][1] and found[1][0] < end for n, _, (begin, end), _ in self.found):
+            return "two replacements overlap"
+        self.found.append((name, *found, edit))
+        return None
+
+    def nested(self):
+        """(name, edit) of those whose function lies inside another one that mutants change."""
+        inner = {b for a, b in overlapping({(*body, body) for _, body, _, _ in self.found})}
+        return [(name, edit) for name, body, _, edit in self.found if body in inner]
+
+    def mutated(self, stale):
+        """The text with the bodies of every mutant that is not stale; None if none is left."""
+        functions = {}  # body: {mutant: [(from, to, put)]}
+        for name, body, (begin, end), edit in self.found:
+            if name not in stale:
+                functions.setdefault(body, {}).setdefault(name, []).append((begin, end, edit.put))
+        if not functions:
+            return None
+        out, at = [], 0
+        for body in sorted(functions):
+            out += [self.text[at:body[0]], "{\n"]
+            whole = self.text[body[0]:body[1]]
+            variants = {}
+            for name, replaced in functions[body].items():
+                variants.setdefault(with_edits(whole, body[0], replaced), []).append(name)
+            for variant, names in variants.items():
+                asked = " || ".join(f'::urnic::mutant_is("{n}")' for n in names)
+                out.append(f"if ({asked}) {variant} else ")
+            out += [whole, "\n}"]
+            at = body[1]
+        out.append(self.text[at:])
+        text = "".join(out)
+        include = f'#include "{SWITCH}"\n'
+        if "#pragma once\n" in text:
+            return text.replace("#pragma once\n", "#pragma once\n" + include, 1)
+        return include + text
 
 
 def write(path, text):
-    """Only if it is news: what has not changed is not compiled again."""
+    """Only if it differs: what has not changed is not compiled again."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if not os.path.exists(path) or proof.read(path) != text:
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-
-
-def sources(root, *tops):
-    for top in tops:
-        for base, folders, names in os.walk(os.path.join(root, top)):
-            folders.sort()
-            yield from (os.path.relpath(os.path.join(base, n), root) for n in sorted(names)
-                        if n.endswith((".h", ".cpp", ".inc")))
-
-
-def reached(root, headers):
-    """Every file of src/ and tests/ that includes one of `headers` (as paths below src/), however far."""
-    including = {}
-    for file in sources(root, "src", "tests"):
-        for name in INCLUDE.findall(proof.read(os.path.join(root, file))):
-            for path in (name, "src/" + name, "tests/" + name, os.path.join(os.path.dirname(file), name)):
-                including.setdefault(path, set()).add(file)
-    found, look = set(), ["src/" + h for h in headers]
-    while look:
-        for file in including.get(look.pop(), ()):
-            if file not in found:
-                found.add(file)
-                look.append(file)
-    return sorted(f for f in found if f.endswith(".cpp"))
-
-
-def seen_by(header, mutants):
-    """The only files to be compiled with the mutated header; none named: all that include it."""
-    named = [m.seen_by for m in mutants if any(e.file == header for e in m.edits)]
-    return {f for files in named for f in files} if all(named) else set()
 
 
 def clear(out, keep):
@@ -212,6 +208,27 @@ def clear(out, keep):
             path = os.path.join(base, name)
             if path not in keep:
                 os.remove(path)
+
+
+def fit(root, mutants, shortcuts):
+    """({file: File}, {name: where and why}): the sources with the edits that fit, and the mutants and shortcuts that are
+    stale. A stale shortcut stays on; the mutants that it would be off for are tried all the same."""
+    files, stale = {}, {}
+    edits = [(m.name, m.name, e) for m in mutants for e in m.edits]
+    edits += [(f"shortcut {s.name}", name, s.edit) for s in shortcuts for name in s.mutants]
+    for owner, name, edit in edits:
+        if edit.file not in files and not os.path.exists(os.path.join(root, "src", edit.file)):
+            why = f"there is no src/{edit.file}"
+        else:
+            if edit.file not in files:
+                files[edit.file] = File(root, edit.file)
+            why = files[edit.file].take(name, edit)
+        if why:
+            stale.setdefault(owner, f"{edit.where}: {why}")
+    for file, f in files.items():
+        for name, edit in f.nested():
+            stale.setdefault(name, f"{edit.where}: {edit.function} of {file} lies inside another function with mutants")
+    return files, stale
 
 
 def main():
@@ -225,42 +242,23 @@ def main():
         shortcuts = proof.load_shortcuts(root, mutants)
     except proof.Malformed as error:
         sys.exit(str(error))
-    by_file = {}
-    for m in mutants:
-        for edit in m.edits:
-            by_file.setdefault(edit.file, []).append((m.name, edit))
-    for s in shortcuts:
-        for name in s.mutants:
-            by_file.setdefault(s.edit.file, []).append((name, s.edit))
-    problems, written = [], set()
-    for file, edits in sorted(by_file.items()):
-        if not os.path.exists(os.path.join(root, "src", file)):
-            problems.append(f"{edits[0][1].where}: there is no src/{file}")
-            continue
-        text = mutate(root, file, edits, problems)
-        if not problems:
-            path = os.path.join(out, file)
-            write(path, text)
-            written.add(path)
-    if problems:
-        sys.exit("\n".join(problems))
-    names = os.path.join(out, "names.inc")
-    write(names, "".join(f'"{m.name}",\n' for m in mutants))
-    own = {"src/" + f for f in by_file if f.endswith(".cpp")}
-    headers = [f for f in by_file if f.endswith(".h")]
-    # A header that half the tree includes, with mutants that some tests alone need to see.
-    few = {f: seen_by(f, mutants) for f in headers}
-    dependents = set(reached(root, [f for f in headers if not few[f]])).union(*few.values()) - own
-    lists = {
-        "URNIC_MUTATED": [os.path.join(out, f) for f in sorted(by_file) if f.endswith(".cpp")],
-        "URNIC_MUTATED_AGAIN": [os.path.join(root, f) for f in sorted(dependents)],
-        "URNIC_MUTANT_INPUTS": proof.mutant_tables(root) + [os.path.join(root, "src", f) for f in sorted(by_file)],
+    files, stale = fit(root, mutants, shortcuts)
+    written = set()
+    for file, f in sorted(files.items()):
+        text = f.mutated(stale)
+        if text is not None:
+            write(os.path.join(out, file), text)
+            written.add(file)
+    headers = [f for f in sorted(written) if f.endswith(".h")]
+    made = {
+        "names.inc": "".join(f'"{m.name}",\n' for m in mutants if m.name not in stale),
+        "stale.txt": "".join(f"{name}\t{why}\n" for name, why in stale.items()),
+        "sources.cmake": "set(URNIC_MUTATED\n" + "".join(f"    {f}\n" for f in sorted(written - set(headers))) + ")\n"
+                         f"set(URNIC_MUTATED_HEADERS 0x{hashlib.sha256(' '.join(headers).encode()).hexdigest()[:12]})\n",
     }
-    lists["URNIC_MUTATED_HEADERS"] = ["0x" + hashlib.sha256(" ".join(sorted(headers)).encode()).hexdigest()[:12]]
-    listed = os.path.join(out, "sources.cmake")
-    write(listed, "".join(f"set({k}\n" + "".join(f"    {v}\n" for v in values) + ")\n"
-                          for k, values in lists.items()))
-    clear(out, written | {names, listed})
+    for name, text in made.items():
+        write(os.path.join(out, name), text)
+    clear(out, {os.path.join(out, f) for f in written | set(made)})
     return 0
 
 

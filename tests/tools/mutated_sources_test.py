@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""tests/mutants/generate.py puts each breach into its function only, and refuses a table that does not fit."""
+"""tests/mutants/generate.py puts each mutant into its function only, leaves stale ones out and refuses tables that it cannot read."""
 import os
 import subprocess
 import sys
 import tempfile
+import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "..", "mutants", "generate.py")
@@ -114,54 +115,79 @@ def write(root, path, text):
 
 
 def generate(root):
-    return subprocess.run([sys.executable, TOOL, "--root", root, os.path.join(root, "out")],
-                          capture_output=True, text=True, check=False)
+    """(exit status, what it said, stale.txt)"""
+    done = subprocess.run([sys.executable, TOOL, "--root", root, os.path.join(root, "out")], capture_output=True, text=True,
+                          check=False)
+    stale = os.path.join(root, "out", "stale.txt")
+    if not os.path.exists(stale):
+        return done.returncode, done.stderr, ""
+    with open(stale, encoding="utf-8") as f:
+        return done.returncode, done.stderr, f.read()
 
 
-def main():
-    problems = []
-    with tempfile.TemporaryDirectory() as root:
-        write(root, "src/room/box.h", HEADER)
-        write(root, "src/room/a.cpp", SOURCE.replace('"box.h"', '"room/box.h"'))
-        write(root, "src/room/user.cpp", '#include "room/box.h"\n')
-        write(root, "tests/mutants/room.toml", GOOD)
-        write(root, "switch.cpp", SWITCH)
-        done = generate(root)
-        if done.returncode != 0:
-            print(done.stderr)
-            return 1
-        with open(os.path.join(root, "out", "sources.cmake"), encoding="utf-8") as f:
-            if "src/room/user.cpp" not in f.read():
-                problems.append("who includes a changed header is not listed")
-        program = os.path.join(root, "program")
-        built = subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-o", program, "-I", os.path.join(root, "out"),
-                                "-I", os.path.join(HERE, "..", ".."), os.path.join(root, "out/room/a.cpp"),
-                                os.path.join(root, "switch.cpp")], capture_output=True, text=True, check=False)
-        if built.returncode != 0:
-            print(built.stderr)
-            return 1
-        for mutant, want in CASES:
-            env = dict(os.environ, **({"M": mutant} if mutant else {}))
-            out = subprocess.run([program], env=env, capture_output=True, text=True, check=False).stdout.strip()
-            if out != want:
-                problems.append(f"{mutant}: {out}, not {want}")
-        for old, new, want in [
-                ("find = 'return 1;'", "find = 'return 3;'", "room.toml:14: Two: find occurs 0 times in first"),
-                ('function = "twice"', 'function = "thrice"', "room.toml:45: Thrice: no function thrice"),
-                ("find = '2 * x'", "find = '2'\nfinds = 1", "unknown key finds"),
-                ('name = "Two"', 'name = "Greater"', "Greater twice"),
-                ('mutants = ["Brace"]', 'mutants = ["Brake"]', "no mutant Brake"),
-                ('function = "second"\nfind = "\'{\'"', 'function = "second"\nfind = "return"',
-                 "room.toml:25: Brace: find occurs 2 times in second"),
-                ('test = "A.B"\ntext = "what', 'text = "what', "Thrice needs items and a test")]:
-            assert old in GOOD
-            write(root, "tests/mutants/room.toml", GOOD.replace(old, new))
-            done = generate(root)
-            if done.returncode == 0 or want not in done.stderr:
-                problems.append(f"{new}: exit {done.returncode}: {done.stderr}")
-    print("\n".join(problems) or f"{len(CASES)} mutants run, 7 tables refused")
-    return 1 if problems else 0
+def outputs(root):
+    """What the program prints without a mutant and under each."""
+    program = os.path.join(root, "program")
+    subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-o", program, "-I", os.path.join(root, "out"), "-I",
+                    os.path.join(root, "src"), "-I", os.path.join(HERE, "..", ".."), os.path.join(root, "out/room/a.cpp"),
+                    os.path.join(root, "switch.cpp")], check=True)
+    return [(mutant, subprocess.run([program], env=dict(os.environ, **({"M": mutant} if mutant else {})), capture_output=True,
+                                    text=True, check=False).stdout.strip()) for mutant, _ in CASES]
+
+
+STALE = [("find = 'return 1;'", "find = 'return 3;'", "Two\ttests/mutants/room.toml:14: find occurs 0 times in first"),
+         ('function = "twice"', 'function = "thrice"', "Thrice\ttests/mutants/room.toml:45: no function thrice"),
+         ('function = "second"\nfind = "\'{\'"', 'function = "second"\nfind = "return"',
+          "Brace\ttests/mutants/room.toml:25: find occurs 2 times in second"),
+         ('file = "room/a.cpp"\nfunction = "second"', 'file = "room/gone.cpp"\nfunction = "second"',
+          "Brace\ttests/mutants/room.toml:25: there is no src/room/gone.cpp"),
+         ('function = "first"\nput', 'function = "fifth"\nput', "shortcut first\ttests/mutants/room.toml:55: no function fifth")]
+REFUSED = [("find = '2 * x'", "find = '2'\nfinds = 1", "unknown key finds"),
+           ('name = "Two"', 'name = "Greater"', "Greater twice"),
+           ('mutants = ["Brace"]', 'mutants = ["Brake"]', "no mutant Brake"),
+           ('test = "A.B"\ntext = "what', 'text = "what', "Thrice needs items and a test")]
+
+
+class Generate(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = folder.name
+        write(self.root, "src/room/box.h", HEADER)
+        write(self.root, "src/room/a.cpp", SOURCE.replace('"box.h"', '"room/box.h"'))
+        write(self.root, "switch.cpp", SWITCH)
+        write(self.root, "tests/mutants/room.toml", GOOD)
+
+    def change(self, old, new):
+        self.assertIn(old, GOOD)
+        write(self.root, "tests/mutants/room.toml", GOOD.replace(old, new))
+
+    def test_each_mutant_changes_its_function_only(self):
+        self.assertEqual(generate(self.root), (0, "", ""))
+        self.assertEqual(outputs(self.root), CASES)
+
+    def test_a_stale_mutant_is_left_out_and_the_others_stay(self):
+        for old, new, want in STALE:
+            with self.subTest(new=new):
+                self.change(old, new)
+                code, said, stale = generate(self.root)
+                self.assertEqual((code, said), (0, ""))
+                self.assertEqual([line.startswith(want) for line in stale.splitlines()], [True], stale)
+                name = want.split("\t")[0]
+                with open(os.path.join(self.root, "out", "names.inc"), encoding="utf-8") as f:
+                    self.assertNotIn(f'"{name}"', f.read())
+        self.change('function = "sum", find = \'a_ + b_\'', 'function = "sum", find = \'a_ - b_\'')  # one of its two places
+        self.assertTrue(generate(self.root)[2].startswith("Two\t"))
+        self.assertEqual(outputs(self.root), [(m, CASES[0][1] if m == "Two" else said) for m, said in CASES])
+
+    def test_a_table_that_cannot_be_read_is_an_error(self):
+        for old, new, want in REFUSED:
+            with self.subTest(new=new):
+                self.change(old, new)
+                code, said, _ = generate(self.root)
+                self.assertNotEqual(code, 0)
+                self.assertIn(want, said)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    unittest.main()
