@@ -44,7 +44,8 @@ list(FILTER again_src INCLUDE REGEX "/src/[a-z_]+/[a-z0-9_]+\\.cpp$")
 list(FILTER again_src EXCLUDE REGEX "/(tests|src/cli)/")
 
 add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${URNIC_MUTATED} ${again_src} ${again}
-               tests/library/host_test.cpp tests/library/peer_death_test.cpp ${test_objects})
+               tests/library/host_quiet_test.cpp tests/library/host_test.cpp tests/library/peer_death_test.cpp
+               ${test_objects})
 # Which headers are mutated is part of the command line: nobody else tells that an include leads elsewhere now.
 target_compile_definitions(test_mutants PRIVATE NDEBUG URNIC_MUTATED_HEADERS=${URNIC_MUTATED_HEADERS})
 # Its tests wait more than they compute, and nobody debugs them: so it takes two fifths of the time to compile.
