@@ -268,7 +268,8 @@ TEST_F(CmTest, ARejectionCarriesPrivateData) {
 // A program that tells its port before it listens is found, its posted receives too. The last
 // attempt to connect is made when the tenth of a second is over, so a listener that is there before
 // is always found. Where the machine lets more time pass before it listens, nothing is known:
-// another round. proves: DI-10
+// another round.
+// proves: DI-10
 TEST_F(CmTest, AListenerMayComeALittleLate) {
   using Clock = std::chrono::steady_clock;
   const std::uint16_t port = ntohs(rdma_get_src_port(listener_));
