@@ -93,7 +93,7 @@ foreach(room ${URNIC_MUTANT_ROOMS})
     list(APPEND tests ${found})
   endif()
 endforeach()
-add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${tests} tests/library/host_test.cpp
+add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${tests} tests/library/host_test.cpp tests/library/host_quiet_test.cpp
                tests/library/peer_death_test.cpp $<TARGET_OBJECTS:urnic_mutated_src>)
 # Nobody debugs the tests here: -Og takes two fifths of the time to compile.
 target_compile_options(test_mutants PRIVATE -Og -g0)

@@ -17,7 +17,7 @@ import sys
 # a file that another library has compiled again (src/compat).
 kAlone = ('captures_test.cpp', 'header_test.cpp', 'terminate_test.cpp', 'vectors_test.cpp', 'receive_queue_test.cpp',
           'fused_avx2.cpp', 'qp_state.cpp', 'fault_port.cpp', 'transfer_plan.cpp',
-          'log.cpp', 'memif_port_test.cpp')
+          'log.cpp')
 # In src/device names of the public API and those of src/verbs are meant by the same word.
 kInner = re.compile(r'^using verbs::\w+;', re.M)
 # Takes a name from what headers behind it mean; GoogleTest's names where others see our namespace `testing`.

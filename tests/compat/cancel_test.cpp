@@ -4,9 +4,12 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+
+#include "support/soon.h"
 
 // A sanitizer does not see that a cancelled thread has left its frames.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -19,24 +22,28 @@
 
 namespace {
 
-std::atomic<bool> cancelled{false};  // pthread_cancel() has been called
-
-// A thread that runs `f` is cancelled in it. What it was called with is of use afterwards.
+// A thread that runs `f` is cancelled when it waits in the kernel. What it was called with is of
+// use afterwards.
 template <class F>
 bool ends_when_cancelled(F f) {
-  pthread_t thread;
-  cancelled = false;
+  struct Thread {
+    F f;
+    std::atomic<long> id{0};
+  } its{std::move(f)};
   const auto run = [](void* what) -> void* {
-    (*static_cast<F*>(what))();
+    auto* own = static_cast<Thread*>(what);
+    own->id = syscall(SYS_gettid);
+    own->f();
     return nullptr;
   };
-  if (pthread_create(&thread, nullptr, run, &f) != 0) return false;
-  usleep(50000);
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, run, &its) != 0) return false;
+  const bool waits =
+      urnic::test::soon([&] { return its.id != 0; }) && urnic::test::falls_asleep(its.id);
   pthread_cancel(thread);
-  cancelled = true;
   void* result = nullptr;
   pthread_join(thread, &result);
-  return result == PTHREAD_CANCELED;
+  return waits && result == PTHREAD_CANCELED;
 }
 
 TEST(Cancel, EndsAThreadWhereItWaits) {
@@ -81,22 +88,29 @@ TEST(Cancel, EndsAThreadWhereItWaits) {
   EXPECT_EQ(ibv_close_device(context), 0);
 }
 
-// A program that cancels a thread and does not wait for its end may destroy the channel under it: a
-// pending cancellation acts before the call looks at the channel.
+// Who cancels a thread and does not wait for it takes the channel away under it.
 TEST(Cancel, GoesBeforeALookAtTheChannel) {
   SKIP_UNDER_SANITIZERS();
-  auto run = [] {
-    while (!cancelled) usleep(1000);
+  static std::atomic<bool> disabled, cancelled;
+  disabled = cancelled = false;
+  const auto run = [](void*) -> void* {
     int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    disabled = true;
+    while (!cancelled) usleep(1000);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
     rdma_cm_event* event;
     rdma_get_cm_event(reinterpret_cast<rdma_event_channel*>(16), &event);
+    return nullptr;
   };
-  EXPECT_TRUE(ends_when_cancelled([&] {
-    int before;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    run();
-  }));
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, nullptr, run, nullptr), 0);
+  EXPECT_TRUE(urnic::test::soon([] { return disabled.load(); }));
+  EXPECT_EQ(pthread_cancel(thread), 0);
+  cancelled = true;
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
 }
 
 // As libiscsi's thread does, whose channel's place has become something else.

@@ -11,6 +11,8 @@
 
 #include <string>
 
+#include "support/soon.h"
+
 namespace cm {
 
 inline sockaddr_in loopback(std::uint16_t port) {
@@ -25,10 +27,10 @@ inline sockaddr* any(sockaddr_in& a) {
   return reinterpret_cast<sockaddr*>(&a);
 }
 
-// The next event within 10 s, which must be `wanted`; not yet acknowledged.
+// The next event, which must be `wanted`; not yet acknowledged.
 inline rdma_cm_event* next(rdma_event_channel* channel, rdma_cm_event_type wanted) {
   pollfd p{channel->fd, POLLIN, 0};
-  if (poll(&p, 1, 10'000) != 1) {
+  if (poll(&p, 1, urnic::test::kSoonMs) != 1) {
     ADD_FAILURE() << "no " << rdma_event_str(wanted);
     return nullptr;
   }
@@ -58,12 +60,8 @@ inline ibv_qp_init_attr small_qp() {
 
 inline ibv_wc wait_for(ibv_cq* cq) {
   ibv_wc wc{};
-  for (int i = 0; i < 100'000; ++i) {
-    const int n = ibv_poll_cq(cq, 1, &wc);
-    if (n != 0) return wc;
-    usleep(100);
-  }
-  ADD_FAILURE() << "no completion";
+  const bool came = urnic::test::soon([&] { return ibv_poll_cq(cq, 1, &wc) != 0; });
+  EXPECT_TRUE(came) << "no completion";
   return wc;
 }
 
@@ -100,11 +98,11 @@ class CmTest : public testing::Test {
   }
   void resolve(std::uint16_t port) {
     sockaddr_in to = loopback(port);
-    ASSERT_EQ(rdma_resolve_addr(client_, nullptr, any(to), 1000), 0);
+    ASSERT_EQ(rdma_resolve_addr(client_, nullptr, any(to), urnic::test::kSoonMs), 0);
     pass(peers_, RDMA_CM_EVENT_ADDR_RESOLVED);
     ASSERT_NE(client_->verbs, nullptr);
     ASSERT_NE(client_->pd, nullptr);
-    ASSERT_EQ(rdma_resolve_route(client_, 1000), 0);
+    ASSERT_EQ(rdma_resolve_route(client_, urnic::test::kSoonMs), 0);
     pass(peers_, RDMA_CM_EVENT_ROUTE_RESOLVED);
     auto attr = small_qp();
     ASSERT_EQ(rdma_create_qp(client_, nullptr, &attr), 0);

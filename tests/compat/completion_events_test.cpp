@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,22 +14,31 @@
 #include <memory>
 #include <thread>
 
+#include "support/soon.h"
+
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using urnic::test::is_asleep;
+using urnic::test::soon;
 
 // Where the one that takes events is held up: before it locks the mutex that many from now.
 struct Hold {
   int before = 0;
-  std::atomic<bool> reached{false}, go{false};
+  long destroyer = 0;  // the thread that destroys the queue meanwhile
+  std::atomic<bool> reached{false}, destroys{false}, go{false};
+
+  // Until the queue is destroyed, or its destroyer has been waiting for this thread for a while.
+  void stay() {
+    reached = true;
+    int looks = 0;
+    soon([&] {
+      if (go) return true;
+      looks = destroys && is_asleep(destroyer) ? looks + 1 : 0;
+      return looks == 100;
+    });
+  }
 };
 thread_local Hold* hold = nullptr;
-
-bool soon(const std::atomic<bool>& what, int ms) {
-  const auto end = Clock::now() + std::chrono::milliseconds(ms);
-  while (!what && Clock::now() < end) std::this_thread::yield();
-  return what;
-}
 
 }  // namespace
 
@@ -39,8 +49,7 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   static std::atomic<Lock> real{nullptr};
   if (real == nullptr) real = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
   if (Hold* h = hold; h != nullptr && --h->before == 0) {
-    h->reached = true;
-    soon(h->go, 200);
+    h->stay();
   }
   return real.load()(mutex);
 }
@@ -84,7 +93,7 @@ struct CompletionEvents : testing::Test {
     q.qp_state = IBV_QPS_ERR;
     EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
     pollfd p{channel->fd, POLLIN, 0};
-    EXPECT_EQ(poll(&p, 1, 5000), 1);
+    EXPECT_EQ(poll(&p, 1, urnic::test::kSoonMs), 1);
     EXPECT_EQ(ibv_destroy_qp(qp), 0);
     return cq;
   }
@@ -104,6 +113,7 @@ TEST_F(CompletionEvents, AnEventThatComesOutIsOfAQueueThatIsThere) {
     ibv_cq* const cq = queue_with_event();
     Hold at;
     at.before = before;
+    at.destroyer = syscall(SYS_gettid);
     std::atomic<bool> gone{false}, taken{false};
     std::thread takes([&] {
       hold = &at;
@@ -121,8 +131,9 @@ TEST_F(CompletionEvents, AnEventThatComesOutIsOfAQueueThatIsThere) {
       EXPECT_FALSE(gone) << "not acknowledged yet";
       ibv_ack_cq_events(which, 1);
     });
-    EXPECT_TRUE(soon(at.reached, 5000));
+    EXPECT_TRUE(soon([&] { return at.reached.load(); }));
     if (!taken) ++held;
+    at.destroys = true;
     EXPECT_EQ(ibv_destroy_cq(cq), 0);
     gone = true;
     at.go = true;
@@ -164,7 +175,8 @@ TEST_F(CompletionEvents, QueuesComeAndGoWhileAThreadTakesEvents) {
     }
   });
   // Enough of them, and one that the thread was there for.
-  for (int i = 0; i < 300 || (taken == 0 && i < 100'000); ++i) {
+  const auto end = std::chrono::steady_clock::now() + urnic::test::kSoon;
+  for (int i = 0; i < 300 || (taken == 0 && std::chrono::steady_clock::now() < end); ++i) {
     ibv_cq* cq = ibv_create_cq(context, 4, nullptr, channel, 0);
     ibv_qp_init_attr a{};
     a.qp_type = IBV_QPT_RC;

@@ -12,6 +12,7 @@
 
 #include "compat/verbs_fixture.h"
 #include "support/quiet_fork.h"
+#include "support/soon.h"
 
 namespace verbs_api {
 namespace {
@@ -129,7 +130,7 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
   const pid_t server = urnic::test::quiet_fork();
   ASSERT_GE(server, 0);
   if (server == 0) {
-    alarm(20);
+    alarm(60);
     ibv_context* context = open_as("server");
     if (context == nullptr || state_of(context) != IBV_PORT_ACTIVE) _exit(1);
     if (write(ready[1], "", 1) != 1) _exit(2);
@@ -145,11 +146,13 @@ TEST_F(VerbsTest, AMemifPortIsActiveUntilItsFirstLinkIsLost) {
   const pid_t client = urnic::test::quiet_fork();
   ASSERT_GE(client, 0);
   if (client == 0) {
-    alarm(20);
+    alarm(60);
     ibv_context* context = open_as("client");
     if (context == nullptr) _exit(1);
     while (state_of(context) != IBV_PORT_ACTIVE) usleep(1000);
-    usleep(500'000);  // for the server to see it
+    // For the server to see it: nothing tells the client that it has. Ten times what a thread waits
+    // for a processor beside two that compute.
+    usleep(1'000'000);
     _exit(0);
   }
   for (const pid_t child : {client, server}) {
@@ -199,10 +202,10 @@ TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
   s.attr.srq_limit = 1;
   ASSERT_EQ(ibv_modify_srq(srq, &s.attr, IBV_SRQ_LIMIT), 0);
   pollfd limit{context_->async_fd, POLLIN, 0};
-  ASSERT_EQ(poll(&limit, 1, 5000), 1);
+  ASSERT_EQ(poll(&limit, 1, urnic::test::kSoonMs), 1);
   const pid_t child = urnic::test::quiet_fork();
   if (child == 0) {
-    alarm(20);
+    alarm(60);
     if (ibv_post_recv(qp, &receive, &bad) == 0) _exit(2);  // the parent's
     if (ibv_destroy_qp(qp) != 0 || ibv_destroy_cq(cq) != 0) _exit(3);
     if (ibv_destroy_comp_channel(channel) != 0 || ibv_destroy_srq(srq) != 0) _exit(4);
@@ -226,7 +229,7 @@ TEST_F(VerbsTest, AChildOpensItsOwnAndLeavesItsParentsAlone) {
   q.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
   pollfd p{channel->fd, POLLIN, 0};
-  EXPECT_EQ(poll(&p, 1, 5000), 1);
+  EXPECT_EQ(poll(&p, 1, urnic::test::kSoonMs), 1);
   EXPECT_EQ(ibv_destroy_qp(qp), 0);
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
   EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);

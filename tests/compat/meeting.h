@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "support/soon.h"
+
 namespace meeting {
 
 inline constexpr std::uint8_t kLoopback[16] = {0, 0, 0,    0,    0,   0, 0, 0,
@@ -83,23 +85,17 @@ struct End {
     }
     return ibv_post_send(qp, &wr, &bad);
   }
-  // The next completion within 10 s.
+  // The next completion.
   ibv_wc next() const {
     ibv_wc wc{};
-    for (int i = 0; i < 100'000; ++i) {
-      if (ibv_poll_cq(cq, 1, &wc) != 0) return wc;
-      usleep(100);
-    }
-    ADD_FAILURE() << "no completion";
+    const bool came = urnic::test::soon([&] { return ibv_poll_cq(cq, 1, &wc) != 0; });
+    EXPECT_TRUE(came) << "no completion";
     return wc;
   }
   bool is_silent(int ms) const {
     ibv_wc wc{};
-    for (int i = 0; i < ms; ++i) {
-      if (ibv_poll_cq(cq, 1, &wc) != 0) return false;
-      usleep(1000);
-    }
-    return true;
+    return !urnic::test::soon([&] { return ibv_poll_cq(cq, 1, &wc) != 0; },
+                              std::chrono::milliseconds(ms));
   }
   void reset() const {
     ibv_qp_attr a{};
@@ -198,8 +194,7 @@ class MeetingTest : public testing::Test {
     EXPECT_EQ(second.status, IBV_WC_WR_FLUSH_ERR) << ibv_wc_status_str(second.status);
     EXPECT_EQ(end.state(), IBV_QPS_ERR);
     // Shown behind that, by the library's thread.
-    for (int i = 0; i < 10'000 && end.shown() != IBV_QPS_ERR; ++i) usleep(1000);
-    EXPECT_EQ(end.shown(), IBV_QPS_ERR);
+    EXPECT_TRUE(urnic::test::soon([&] { return end.shown() == IBV_QPS_ERR; })) << end.shown();
   }
   static void end_behind_a_message(End& goes, End& stays) {
     ASSERT_EQ(stays.receive(1), 0);
@@ -221,7 +216,7 @@ class MeetingTest : public testing::Test {
   void be_terminated() {
     ASSERT_EQ(a_.send(1, IBV_WR_RDMA_WRITE, &b_), 0);
     (void)a_.next();  // the kernel has it
-    for (int i = 0; i < 10'000 && b_.state() == IBV_QPS_RTS; ++i) usleep(1000);
+    EXPECT_TRUE(urnic::test::soon([&] { return b_.state() != IBV_QPS_RTS; }));
     ASSERT_EQ(b_.state(), IBV_QPS_ERR);
   }
   // The lower number connects.

@@ -12,6 +12,7 @@
 
 #include "compat/own_process.h"
 #include "support/loopback_network.h"
+#include "support/soon.h"
 
 namespace roce {
 
@@ -176,14 +177,11 @@ struct End {
     ibv_send_wr* bad;
     return ibv_post_send(qp, &wr, &bad);
   }
-  // The next completion within 10 s.
+  // The next completion.
   ibv_wc next() const {
     ibv_wc wc{};
-    for (int i = 0; i < 100'000; ++i) {
-      if (ibv_poll_cq(cq, 1, &wc) != 0) return wc;
-      usleep(100);
-    }
-    ADD_FAILURE() << "no completion";
+    const bool came = urnic::test::soon([&] { return ibv_poll_cq(cq, 1, &wc) != 0; });
+    EXPECT_TRUE(came) << "no completion";
     return wc;
   }
   ibv_qp_attr query() const {

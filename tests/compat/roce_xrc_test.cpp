@@ -142,11 +142,8 @@ class RoceXrcTest : public roce::RoceTest {
   }
   static ibv_wc next(ibv_cq* cq) {
     ibv_wc wc{};
-    for (int i = 0; i < 10'000; ++i) {
-      if (ibv_poll_cq(cq, 1, &wc) == 1) return wc;
-      usleep(1000);
-    }
-    ADD_FAILURE() << "no completion";
+    const bool came = urnic::test::soon([&] { return ibv_poll_cq(cq, 1, &wc) != 0; });
+    EXPECT_TRUE(came) << "no completion";
     return wc;
   }
 

@@ -183,9 +183,9 @@ struct ThreadsTest : testing::Test {
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     to.sin_port = rdma_get_src_port(listener);
     EXPECT_EQ(rdma_create_id(own, &id, nullptr, RDMA_PS_TCP), 0);
-    EXPECT_EQ(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), 1000), 0);
+    EXPECT_EQ(rdma_resolve_addr(id, nullptr, reinterpret_cast<sockaddr*>(&to), 60'000), 0);
     EXPECT_EQ(take(own, RDMA_CM_EVENT_ADDR_RESOLVED), id);
-    EXPECT_EQ(rdma_resolve_route(id, 1000), 0);
+    EXPECT_EQ(rdma_resolve_route(id, 60'000), 0);
     EXPECT_EQ(take(own, RDMA_CM_EVENT_ROUTE_RESOLVED), id);
     auto attr = attributes(sent, nullptr);
     EXPECT_EQ(rdma_create_qp(id, pd, &attr), 0);

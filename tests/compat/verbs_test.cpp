@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "compat/verbs_fixture.h"
+#include "support/soon.h"
 
 namespace verbs_api {
 namespace {
@@ -163,7 +164,7 @@ TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
   q.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
   pollfd p{channel->fd, POLLIN, 0};
-  ASSERT_EQ(poll(&p, 1, 5000), 1);
+  ASSERT_EQ(poll(&p, 1, urnic::test::kSoonMs), 1);
   ASSERT_EQ(ibv_get_cq_event(channel, &which, &cq_context), 0);
   EXPECT_EQ(which, cq);
   EXPECT_EQ(cq_context, channel);
@@ -205,7 +206,7 @@ TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
   limits.srq_limit = 2;
   ASSERT_EQ(ibv_modify_srq(srq, &limits, IBV_SRQ_LIMIT), 0);
   pollfd p{context_->async_fd, POLLIN, 0};
-  ASSERT_EQ(poll(&p, 1, 5000), 1);
+  ASSERT_EQ(poll(&p, 1, urnic::test::kSoonMs), 1);
   ibv_async_event event;
   ASSERT_EQ(ibv_get_async_event(context_, &event), 0);
   EXPECT_EQ(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
@@ -238,7 +239,7 @@ TEST_F(VerbsTest, AnOverrunIsAnEventOfTheQueueAndItsQueuePairsAreInError) {
   q.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
   bool told = false;
-  for (pollfd p{context_->async_fd, POLLIN, 0}; !told && poll(&p, 1, 5000) == 1;) {
+  for (pollfd p{context_->async_fd, POLLIN, 0}; !told && poll(&p, 1, urnic::test::kSoonMs) == 1;) {
     ibv_async_event event;
     ASSERT_EQ(ibv_get_async_event(context_, &event), 0);
     if (event.event_type == IBV_EVENT_CQ_ERR) {
@@ -270,7 +271,7 @@ TEST_F(VerbsTest, AQueuePairInErrorHasTakenItsLastSharedReceive) {
   q.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), 0);
   pollfd p{context_->async_fd, POLLIN, 0};
-  ASSERT_EQ(poll(&p, 1, 5000), 1);
+  ASSERT_EQ(poll(&p, 1, urnic::test::kSoonMs), 1);
   ibv_async_event event;
   ASSERT_EQ(ibv_get_async_event(context_, &event), 0);
   EXPECT_EQ(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -38,7 +39,7 @@ class ConfigTest : public testing::Test {
         unsetenv(name.c_str());
       }
     }
-    [[maybe_unused]] const int r = system(("rm -rf " + folder_).c_str());
+    std::filesystem::remove_all(folder_);
   }
   void env(const std::string& name, const std::string& value) {
     const char* old = getenv(name.c_str());

@@ -3,82 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 #include "base/rng.h"
-#include "ddp_rdma/segments.h"
-#include "verbs/completion_queue.h"
+#include "ddp_rdma/send_completions.h"
 
 namespace urnic::ddp::test {
 namespace {
 
 using verbs::CompletionQueue;
 using verbs::Cqe;
-
-// A stream, its CQ, and one hole: Sends placed behind it are counted, not delivered, until close().
-struct Fixture {
-  explicit Fixture(CompletionMethod method, std::uint32_t m = 0, std::uint32_t receives = 64,
-                   CompletionQueue* shared_cq = nullptr, std::uint32_t id = 1) {
-    ddp::StreamConfig c;
-    c.id = id;
-    c.pd = 1;
-    c.max_recv_wr = receives;
-    c.completion_method = method;
-    c.completion_threshold = m;
-    bytes.resize(64);
-    key = table.register_memory(1, bytes.data(), bytes.size(), verbs::kLocalWrite);
-    stream = std::make_unique<ddp::Stream>(c, &shared);
-    if (shared_cq == nullptr) own_cq = std::make_unique<CompletionQueue>(256);
-    cq = shared_cq != nullptr ? shared_cq : own_cq.get();
-    for (std::uint32_t i = 1; i <= receives; ++i) EXPECT_TRUE(post(i));
-  }
-  bool post(std::uint64_t id) {
-    const verbs::Sge sge{reinterpret_cast<std::uintptr_t>(bytes.data()), 64, key};
-    return stream->rq.post({id, {&sge, 1}}) == verbs::ReceiveQueue::Post::Ok;
-  }
-  // One whole Send, of `msn` octets modulo 64.
-  MessageCounts place(std::uint32_t msn, bool in_order, Opcode op = Opcode::Send) {
-    const Octets u = send_segment_of(msn, 0, Octets(msn % 64), true, op);
-    const ddp::Admission a = ddp::Admitter(*stream, in_order).next(u);
-    EXPECT_EQ(a.what, ddp::Admit::Place);
-    return ddp::place(*stream, a);
-  }
-  void behind(std::uint32_t msn, Opcode op = Opcode::Send) { hole += place(msn, false, op); }
-  void deliver(const MessageCounts& counts) {
-    struct Sink {
-      Fixture* f;
-      void operator()(const verbs::Completion& c) const {
-        Cqe cqe;
-        cqe.completion = c;
-        cqe.qp_number = f->stream->config.id;
-        f->cq->push(cqe);
-      }
-      void operator()(const verbs::StoredSends& s) const { f->cq->push(s, f->stream->config.id); }
-    };
-    EXPECT_EQ(ddp::deliver(*stream, counts, Sink{this}), ddp::Violation::None);
-  }
-  void in_order(std::uint32_t msn) { deliver(place(msn, true)); }
-  void close() { deliver(std::exchange(hole, {})); }
-  std::vector<Cqe> poll(std::size_t most = 1000) {
-    std::vector<Cqe> out(most);
-    const int n = cq->poll(out);
-    out.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
-    return out;
-  }
-  const ddp::CompletionWrites& writes() const { return stream->completion_writes; }
-
-  verbs::MemoryTable table;
-  ddp::SharedState shared{&table};
-  Octets bytes;
-  std::uint32_t key = 0;
-  std::unique_ptr<CompletionQueue> own_cq;
-  CompletionQueue* cq = nullptr;
-  std::unique_ptr<ddp::Stream> stream;
-  MessageCounts hole;
-};
+using Fixture = SendCompletions;
 
 // proves: R-103
 TEST(SendCompletion, Method1WritesEachWqeAndOneCqeEach_Q30) {
@@ -303,46 +239,6 @@ TEST(SendCompletion, SolicitedArmIsWokenByARunWithASolicitedSend) {
   for (std::uint32_t k = 2; k <= 4; ++k) store->lend(k);
   EXPECT_EQ(f.cq->push({store, 2, 3, false}, 1), CompletionQueue::Notify::No);
   f.hole = {};
-}
-
-// 9.4: poll is atomic with respect to concurrent pollers; the engine goes on meanwhile.
-TEST(SendCompletion, ConcurrentPollersShareAPartialCqe) {
-  constexpr std::uint64_t kRounds = 2000;
-  Fixture f(CompletionMethod::Shared, 0, 64);
-  std::vector<std::uint8_t> seen(65 + kRounds * 64, 0);
-  std::atomic<std::uint64_t> polled{0};
-  std::atomic<bool> stop{false};
-  const auto poller = [&] {
-    Cqe out[5];
-    while (!stop.load()) {
-      const int n = f.cq->poll(out);
-      for (int i = 0; i < n; ++i) ++seen[out[i].completion.wr_id];
-      if (n > 0) polled += static_cast<std::uint64_t>(n);
-      if (n == 0) std::this_thread::yield();
-    }
-  };
-  std::thread a(poller), b(poller);
-  std::uint64_t id = 64, total = 0;
-  for (std::uint32_t round = 0; round < kRounds; ++round) {
-    const std::uint32_t first = f.stream->next_send_msn();
-    for (std::uint32_t k = 1; k < 32; ++k) f.behind(first + k);
-    f.in_order(first);
-    f.close();
-    total += 32;
-    for (int posted = 0; posted < 32;) {
-      if (f.post(id + 1)) {
-        ++id;
-        ++posted;
-      } else {
-        std::this_thread::yield();
-      }
-    }
-  }
-  while (polled.load() < total) std::this_thread::yield();
-  stop = true;
-  a.join();
-  b.join();
-  for (std::uint64_t i = 1; i <= total; ++i) ASSERT_EQ(seen[i], 1) << i;
 }
 
 }  // namespace

@@ -1,75 +1,9 @@
-#include "fault/fault_port.h"
-
-#include <gtest/gtest.h>
-#include <poll.h>
-#include <time.h>
-
-#include <array>
-#include <cstring>
-#include <thread>
-
-#include "port/memory_port.h"
-#include "tcp_frames.h"
+#include "faulty_port.h"
 
 namespace urnic::fault {
 namespace {
 
 using namespace urnic::test;
-
-std::uint64_t monotonic(void*) {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-FaultPlan plan(const char* text) {
-  return *FaultPlan::parse(text);
-}
-
-// A faulty port `a` joined to a plain port `b`, under a clock that the test moves.
-struct FaultPortTest : ::testing::Test {
-  void open(const char* rx, const char* tx, port::MemoryPairOptions options = {}) {
-    auto [inner, other] = port::make_memory_pair(options);
-    b = std::move(other);
-    FaultOptions o;
-    o.rx = plan(rx);
-    o.tx = plan(tx);
-    o.clock = {[](void* p) { return *static_cast<std::uint64_t*>(p); }, &now_ns, false};
-    auto made = wrap_faults(std::move(inner), o);
-    a = std::move(made.port);
-    control = made.control;
-  }
-  static bool send(port::Port& p, const Bytes& bytes, bool two_spans = false) {
-    port::Frame f;
-    if (p.tx_reserve(0, static_cast<std::uint32_t>(bytes.size()), &f, 1) != 1) return false;
-    const std::size_t head = two_spans ? 54 : bytes.size();
-    std::memcpy(f.data[0], bytes.data(), head);
-    f.len[0] = static_cast<std::uint32_t>(head);
-    f.data[1] = const_cast<std::uint8_t*>(bytes.data()) + head;
-    f.len[1] = static_cast<std::uint32_t>(bytes.size() - head);
-    p.tx_commit(0, &f, 1);
-    return true;
-  }
-  static std::vector<Bytes> receive(port::Port& p) {
-    std::vector<Bytes> out;
-    std::array<port::Frame, 8> f;
-    while (const unsigned n = p.rx_burst(0, f.data(), 8)) {
-      for (unsigned i = 0; i < n; ++i) {
-        Bytes bytes(f[i].data[0], f[i].data[0] + f[i].len[0]);
-        bytes.insert(bytes.end(), f[i].data[1], f[i].data[1] + f[i].len[1]);
-        out.push_back(std::move(bytes));
-      }
-      p.rx_release(0, f.data(), n);
-    }
-    p.rx_release(0, f.data(), 0);
-    return out;
-  }
-  static Bytes segment(std::uint32_t i) { return tcp_frame({.seq = 1 + 100 * i, .payload = 100}); }
-
-  std::uint64_t now_ns = 1000;
-  port::Port a, b;
-  std::shared_ptr<FaultControl> control;
-};
 
 TEST_F(FaultPortTest, IdlePlansPassEverything) {
   open("", "");
@@ -251,58 +185,6 @@ TEST_F(FaultPortTest, WatcherSeesEveryRecord) {
   EXPECT_EQ(seen[3].seq, 301u);
   EXPECT_EQ(seen[3].kind, FaultKind::Corrupt);
   EXPECT_EQ(made.control->records().size(), 2u);  // bounded
-}
-
-// With a real clock a sleeper is woken when a delayed frame is due.
-TEST_F(FaultPortTest, SleepersAreWokenForDelayedFrames) {
-  auto [inner, other] = port::make_memory_pair();
-  FaultOptions o;
-  o.rx = plan("delay=30ms");
-  o.clock = {monotonic, nullptr, true};
-  auto made = wrap_faults(std::move(inner), o);
-  send(other, segment(0));
-  EXPECT_TRUE(receive(made.port).empty());
-  int fds[4];
-  const unsigned n = made.port.wait_fds(0, fds, 4);
-  ASSERT_EQ(n, 2u);
-  ASSERT_FALSE(made.port.arm(0));
-  pollfd p[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
-  const std::uint64_t before = monotonic(nullptr);
-  ASSERT_EQ(poll(p, 2, 5000), 1);
-  EXPECT_GE(monotonic(nullptr) - before, 20000000u);
-  made.port.disarm(0);
-  EXPECT_EQ(poll(p, 2, 0), 0);  // disarm clears
-  EXPECT_EQ(receive(made.port).size(), 1u);
-}
-
-// Counters may be read and plans set from another thread (for the thread sanitizer); each frame is
-// counted to the plan that it met.
-TEST_F(FaultPortTest, ControlIsThreadSafe) {
-  open("loss=0.1", "");
-  std::thread watcher([&] {
-    std::uint64_t lost = 0;
-    for (int i = 0; i < 300; ++i) {
-      const auto until = control->set_plan(Direction::Rx, plan(i % 2 == 0 ? "loss=0.2" : ""));
-      if (i != 0 && i % 2 == 0) {
-        EXPECT_EQ(until.of(FaultKind::Loss), lost) << "by a clean plan";
-      }
-      lost = until.of(FaultKind::Loss);
-      control->counters(Direction::Rx);
-      control->records();
-      control->next_release();
-      std::this_thread::yield();
-    }
-  });
-  std::size_t got = 0;
-  for (std::uint32_t i = 0; i < 5000; ++i) {
-    send(b, segment(i % 50));
-    if (i % 8 == 0) got += receive(a).size();
-  }
-  watcher.join();
-  got += receive(a).size();
-  const auto c = control->counters(Direction::Rx);
-  EXPECT_EQ(c.frames, 5000u);
-  EXPECT_EQ(got + c.of(FaultKind::Loss), 5000u);
 }
 
 }  // namespace

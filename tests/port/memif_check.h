@@ -49,7 +49,7 @@ inline void idle_turn(Port& p, unsigned q = 0) {
 // Turns both until `done`, at most `ms`, which only a test that fails waits for; a few turns behind
 // it as well, as the machine may have stood still until then.
 inline bool turn_until(const std::function<bool()>& done, std::initializer_list<Port*> ports,
-                       unsigned ms = 5000) {
+                       unsigned ms = kSoonMs) {
   const std::uint64_t end = monotonic_ms() + ms;
   for (int behind = 0; !done();) {
     if (monotonic_ms() > end && ++behind > 10) return false;
@@ -62,6 +62,16 @@ inline bool turn_until(const std::function<bool()>& done, std::initializer_list<
 
 inline bool link_both(Port& a, Port& b) {
   return turn_until([&] { return a.info().link_up == 1 && b.info().link_up == 1; }, {&a, &b});
+}
+
+// Whether there comes to be a file of this name.
+inline bool appears(const std::string& path) {
+  return turn_until(
+      [&] {
+        usleep(1000);
+        return access(path.c_str(), F_OK) == 0;
+      },
+      {});
 }
 
 // A child process; killed and reaped when this goes.

@@ -54,7 +54,7 @@ class RawServer {
                 got_ = receive_message(socket.get(), &in, &fd);
                 return turned(got_ != Received::kNothing);
               },
-              {&client}, 2000) ||
+              {&client}) ||
           got_ != Received::kMessage) {
         return false;
       }

@@ -56,8 +56,7 @@ TEST(MemifPort, ADeadServersSocketIsReplaced) {
       if (!p.ok()) return 1;
       for (;;) pause();
     });
-    for (int i = 0; i < 200 && access(f.file("s").c_str(), F_OK) != 0; ++i) usleep(10'000);
-    ASSERT_EQ(access(f.file("s").c_str(), F_OK), 0);
+    ASSERT_TRUE(check::appears(f.file("s")));
     server.kill_now();
   }
   ASSERT_EQ(access(f.file("s").c_str(), F_OK), 0) << "the file stays behind";
@@ -270,9 +269,7 @@ void exchange(Port& p, std::uint64_t ms) {
 }
 
 void survive_killed_peers(const char* own_role, const char* peer_role) {
-  const auto seed = static_cast<unsigned>(check::monotonic_ms());
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  srand(seed);
+  srand(1);
   Folder f;
   const std::string at = "memif:socket=" + f.file("s");
   std::unique_ptr<Child> peer;

@@ -49,8 +49,12 @@ class PeerUserTest : public testing::Test {
       }
     });
     struct stat st {};
-    for (int i = 0; i < 500 && (stat(ready.c_str(), &st) != 0 || st.st_size == 0); ++i)
-      usleep(10000);
+    EXPECT_TRUE(check::turn_until(
+        [&] {
+          usleep(1000);
+          return stat(ready.c_str(), &st) == 0 && st.st_size != 0;
+        },
+        {}));
     unlink(ready.c_str());
   }
   // A folder like /tmp: everybody may write, nobody may remove what is not theirs.

@@ -54,8 +54,12 @@ inline Bytes joined(const Frame& f) {
   return b;
 }
 
+// What comes at once on a quiet machine takes seconds where a test gets little of a core: only a
+// test that fails waits for so long.
+inline constexpr unsigned kSoonMs = 20'000;
+
 // The next frame, or nothing when none came within `ms`.
-inline Bytes receive_one(Port& p, unsigned q, unsigned ms = 2000) {
+inline Bytes receive_one(Port& p, unsigned q, unsigned ms = kSoonMs) {
   const std::uint64_t end = monotonic_ms() + ms;
   do {
     Frame f;
@@ -82,7 +86,7 @@ inline bool sleep_on(Port& p, unsigned q, int ms) {
 
 // Frames that carry their number in the first four bytes and a pattern behind.
 inline bool send_numbered(Port& p, unsigned q, std::uint32_t count, std::uint32_t len,
-                          unsigned give_up_ms = 20000) {
+                          unsigned give_up_ms = kSoonMs) {
   const std::uint64_t end = monotonic_ms() + give_up_ms;
   for (std::uint32_t next = 0; next < count;) {
     std::array<Frame, kBurst> f;
@@ -108,7 +112,7 @@ inline bool send_numbered(Port& p, unsigned q, std::uint32_t count, std::uint32_
 
 // Empty when `count` numbered frames came in order and whole; else what was wrong.
 inline std::string receive_numbered(Port& p, unsigned q, std::uint32_t count, std::uint32_t len,
-                                    unsigned give_up_ms = 20000) {
+                                    unsigned give_up_ms = kSoonMs) {
   const std::uint64_t end = monotonic_ms() + give_up_ms;
   Bytes want(len);
   for (std::uint32_t next = 0; next < count;) {

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -62,10 +63,11 @@ unsigned send(Port& p, const std::vector<Octets>& frames) {
   return n;
 }
 
-// Up to `n` frames, for five seconds at most.
+// Up to `n` frames, for twenty seconds at most.
 std::vector<Octets> receive(Port& p, std::size_t n, std::vector<std::uint8_t>* csum = nullptr) {
   std::vector<Octets> all;
-  for (int i = 0; i < 5000 && all.size() < n; ++i) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (all.size() < n && std::chrono::steady_clock::now() < end) {
     Frame f[kBurst];
     const unsigned got = p.rx_burst(0, f, kBurst);
     for (unsigned k = 0; k < got; ++k) {

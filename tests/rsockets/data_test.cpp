@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rsockets/ends.h"
+#include "support/soon.h"
 
 namespace ends {
 namespace {
@@ -102,10 +103,12 @@ TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWh
   std::size_t sent = 0;
   ssize_t n;
   int rounds = 0;
-  do {  // what is still on its way makes room for a while
+  // What is still on its way makes room for a while: until there has been none for longer than a
+  // thread waits for a processor.
+  do {
     while ((n = rsend(client, all.data(), all.size(), 0)) > 0) sent += static_cast<std::size_t>(n);
     EXPECT_EQ(errno, EAGAIN);
-  } while (++rounds < 100 && wait(client, POLLOUT, 100) != 0);
+  } while (++rounds < 100 && wait(client, POLLOUT, 500) != 0);
   EXPECT_LT(rounds, 100) << "it can be written to, and cannot";
   EXPECT_LE(sent, std::size_t{1} << 18) << "what its own and the peer's buffer hold";
   pollfd kernels{client, POLLOUT, 0};
@@ -113,7 +116,7 @@ TEST_F(DataTest, WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWh
   std::vector<char> in(sent);
   EXPECT_EQ(rrecv(server, in.data(), in.size(), MSG_WAITALL), static_cast<ssize_t>(sent));
   // The kernel alone, as an event loop has it: nobody calls us.
-  EXPECT_EQ(poll(&kernels, 1, 10'000), 1);
+  EXPECT_EQ(poll(&kernels, 1, urnic::test::kSoonMs), 1);
   EXPECT_EQ(wait(client, POLLOUT), POLLOUT);
 }
 

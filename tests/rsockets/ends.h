@@ -33,8 +33,8 @@ inline std::uint16_t port_of(int fd) {
   return ntohs(a.sin_port);
 }
 
-// Ready for one of `events` within 10 s: which.
-inline short wait(int fd, short events, int ms = 10'000) {
+// Ready for one of `events` in time: which.
+inline short wait(int fd, short events, int ms = 20'000) {
   pollfd p{fd, events, 0};
   return rpoll(&p, 1, ms) == 1 ? p.revents : short{0};
 }
