@@ -67,7 +67,8 @@ class DatagramService : public RoceDevices {
   }
   // Whoever has no thread of its own is driven here.
   Result<ConnectRequest> asked() {
-    for (int i = 0; i < 5000; ++i) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < end) {
       ends[0].device.progress();
       auto request = listener.next(2);
       if (request.ok()) return request;
@@ -76,7 +77,8 @@ class DatagramService : public RoceDevices {
   }
   std::optional<Event> next(EventKind kind) {
     Event e;
-    for (int i = 0; i < 5000; ++i) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < end) {
       ends[1].device.progress();
       if (ends[0].events.wait(&e, 2)) {
         EXPECT_EQ(e.kind, kind) << e.error.message;
@@ -207,10 +209,10 @@ TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
   request = asked();
   ASSERT_TRUE(request.ok());
   ASSERT_TRUE(request->accept(qps[1]).ok());
-  for (int i = 0; i < 5000 && ends[0].device.stats().roce.cm_received < 2; ++i) {
+  EXPECT_TRUE(eventually([&] {
     ends[0].device.progress();
-    usleep(1000);
-  }
+    return ends[0].device.stats().roce.cm_received >= 2;
+  }));
   *question = Resolution();
   EXPECT_FALSE(ends[0].events.wait(&e, 10));
 }

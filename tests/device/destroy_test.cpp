@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -212,11 +213,10 @@ TEST_P(Destroy, WithoutADisconnectItIsAnAbort) {
 TEST_P(Destroy, NoEventOfAQueuePairThatIsGoneIsHeard) {
   connect();
   server->qp.abort();
-  for (int i = 0; i < 5000 && client->qp.state() != QpState::error; ++i) {
+  ASSERT_TRUE(test::eventually([&] {
     client->device.progress();
-    usleep(1000);
-  }
-  ASSERT_EQ(client->qp.state(), QpState::error);
+    return client->qp.state() == QpState::error;
+  }));
   client->qp = QueuePair();
   EXPECT_FALSE(client->next(50));
 }
@@ -345,8 +345,8 @@ TEST_P(Destroy, DisconnectAllEndsConnectionsOfLivingQueuePairs) {
   server->make_qp();
   connect();
   const auto begun = std::chrono::steady_clock::now();
-  client->device.disconnect_all(15000);
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  client->device.disconnect_all(60000);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(40));
   if (!memif()) {
     EXPECT_EQ(server->device.stats().connections.size(), 1u);
     return;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "port/memory_port.h"
+#include "tests/support/eventually.h"
 #include "urnic/config.h"
 
 namespace urnic::engine {
@@ -78,7 +79,7 @@ TEST_F(DriverTest, RingingNeverWaitsForABurst) {
   inside.get_future().wait();
   post(*qp);
   auto rang = std::async(std::launch::async, [&] { driver->ring(*qp); });
-  EXPECT_EQ(rang.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  EXPECT_EQ(rang.wait_for(test::kPatience), std::future_status::ready);
   EXPECT_EQ(polled(), 0);  // the owner is not done
   leave.set_value();
   burst.join();
@@ -125,9 +126,7 @@ TEST_F(DriverTest, SleepingThreadAnswersDoorbells) {
     std::this_thread::sleep_for(std::chrono::milliseconds(i % 3));
     post(*qp);
     driver->ring(*qp);
-    for (int k = 0; k < 5000 && cq.looks_empty(); ++k) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    ASSERT_TRUE(test::eventually([&] { return !cq.looks_empty(); }));
     ASSERT_EQ(polled(), 1);
   }
 }
@@ -181,12 +180,14 @@ TEST_F(DriverTest, WhoPostsWithoutAPauseServesArrivals) {
   auto driver = drive(Progress::Poll);  // nobody else does
   for (std::uint64_t round = 1; round <= 3; ++round) {
     arrive_at(&peer);
-    for (int i = 0; i < 5000 && engine->counters().rx_frames < round; ++i) {
-      post(*qp);
-      driver->ring(*qp);
-      ASSERT_EQ(polled(), 1);
-      std::this_thread::sleep_for(std::chrono::microseconds(1));
-    }
+    ASSERT_TRUE(test::eventually(
+        [&] {
+          post(*qp);
+          driver->ring(*qp);
+          EXPECT_EQ(polled(), 1);
+          return engine->counters().rx_frames >= round;
+        },
+        std::chrono::microseconds(1)));
     ASSERT_EQ(engine->counters().rx_frames, round);
   }
 }
@@ -203,19 +204,13 @@ TEST_F(DriverTest, TheSleeperIsWokenAfterAPosterServed) {
     for (int i = 0; i < 50; ++i) {
       post(*qp);
       driver->ring(*qp);
-      int done = polled();  // by the thread, where that has the engine just now
-      for (int k = 0; k < 10000 && done == 0; ++k) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        done = polled();
-      }
+      int done = 0;  // by the thread, where that has the engine just now
+      ASSERT_TRUE(test::eventually([&] { return (done = polled()) != 0; }));
       ASSERT_EQ(done, 1);
     }
     arrive_at(&peer);
     seen += 2;
-    for (int i = 0; i < 10000 && !served(seen); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    ASSERT_TRUE(served(seen)) << round;
+    ASSERT_TRUE(test::eventually([&] { return served(seen); })) << round;
   }
 }
 
@@ -242,11 +237,10 @@ struct Watched : DriverTest {
   bool ask(F&& meanwhile) {
     const int before = served;
     EXPECT_EQ(write(ends[1], "x", 1), 1);
-    for (int i = 0; i < 5000 && served == before; ++i) {
+    return test::eventually([&] {
       meanwhile();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return served != before;
+      return served != before;
+    });
   }
   int ends[2];
   std::atomic<int> served{0};
@@ -256,13 +250,18 @@ struct Watched : DriverTest {
 // proves: E-51
 TEST_F(Watched, IsServedWhileTheThreadSleeps) {
   start(Progress::Thread, {});
-  // What the interface does by itself in the beginning is over: nothing else wakes the thread.
-  std::uint64_t before = driver->sleeps();
-  for (int quiet = 0; quiet < 2500; ++quiet) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (driver->sleeps() != before) quiet = 0;
-    before = driver->sleeps();
-  }
+  // What the interface does by itself in the beginning is over, and the thread sleeps: nothing else
+  // wakes it.
+  ASSERT_TRUE(test::eventually([&] {
+    return driver->own([&](Instant now) {
+      return engine->next_deadline() > now + Duration::s(1000) && !engine->has_more_to_send();
+    });
+  }));
+  ASSERT_TRUE(test::eventually([&] {
+    const std::uint64_t before = driver->sleeps();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return driver->sleeps() == before && before != 0;
+  }));
   EXPECT_TRUE(ask([] {}));
 }
 

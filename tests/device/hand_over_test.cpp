@@ -173,7 +173,7 @@ TEST_F(HandOver, PollsPutTheThreadsAlarmOff) {
   std::uint64_t sleep = driver->sleeps();
   std::int64_t before = left();
   int set = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + test::kPatience;
   while (set < 3 && std::chrono::steady_clock::now() < end) {
     driver->app_poll();
     const std::int64_t now = left();
@@ -267,7 +267,8 @@ TEST_F(HandOver, AWatchingThreadIsWokenByWhoIsAboutToSleep) {
   });
   ASSERT_TRUE(driver->start().ok());
   bool woken = false;
-  for (int round = 1; round <= 100 && !woken; ++round) {
+  const auto end = std::chrono::steady_clock::now() + test::kPatience;
+  for (int round = 1; !woken && std::chrono::steady_clock::now() < end; ++round) {
     EXPECT_TRUE(poll_until_watched());
     EXPECT_EQ(write(ends[1], "x", 1), 1);
     while (held < round) driver->app_poll();

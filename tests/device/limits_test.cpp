@@ -135,8 +135,11 @@ TEST(Limits, ADeviceThatOpensHasAllItNeeds) {
 #ifdef URNIC_SHADOWED
   GTEST_SKIP() << "the sanitizer needs descriptors of its own";
 #endif
-  for (const char* spec : {"mem:name=limits-d", "memif:socket=@urnic-limits,role=server",
-                           "dgram:path=@urnic-l1,peer=@urnic-l2,peer_user=any", "tcp"}) {
+  // Abstract names are the machine's, and another copy of this test may run on it.
+  const std::string own = "@urnic-limits-" + std::to_string(getpid());
+  for (const std::string& spec :
+       {std::string("mem:name=limits-d"), "memif:socket=" + own + ",role=server",
+        "dgram:path=" + own + "-1,peer=" + own + "-2,peer_user=any", std::string("tcp")}) {
     EXPECT_EQ(in_child([&] {
                 Config c = mem("x");
                 (void)c.set("port", spec);

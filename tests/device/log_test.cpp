@@ -17,6 +17,7 @@
 #include "device/log.h"
 #include "port/fd.h"
 #include "support/quiet_fork.h"
+#include "tests/support/eventually.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -74,13 +75,13 @@ struct LogTest : ::testing::Test {
       w.rkey = smr.rkey();
       EXPECT_TRUE(cq.post_send(w).ok());
       Completion c[1];
-      for (int k = 0; k < 200 && co.send_cq.poll(c) == 0; ++k) co.send_cq.wait(50);
+      EXPECT_TRUE(test::eventually([&] { return co.send_cq.poll(c) != 0; }));
     }
     cq.abort();
-    for (int i = 0; i < 1000 && sq.state() != QpState::error; ++i) {
+    EXPECT_TRUE(test::eventually([&] {
       server->progress();
-      usleep(2000);
-    }
+      return sq.state() == QpState::error;
+    }));
     counted = sq.stats();
   }
   std::string read(const std::string& name) const {

@@ -11,11 +11,13 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "device/driver.h"
 #include "device/polling_habit.h"
 #include "port/adapter.h"
 #include "port/memory_port.h"
+#include "tests/support/eventually.h"
 #include "urnic/config.h"
 
 namespace urnic::engine {
@@ -26,7 +28,7 @@ inline constexpr bool kInstrumented = true;
 inline constexpr bool kInstrumented = false;
 #endif
 
-struct NoHooks : Hooks {
+struct EventHooks : Hooks {
   void on_cm_event(CmEvent) override {
     told = std::this_thread::get_id();
     ++events;
@@ -97,14 +99,10 @@ inline constexpr urnic_port_ops kObserved = port::Adapter<ObservedPort>::table("
 
 template <class F>
 bool soon(F&& f) {
-  for (int i = 0; i < 20000; ++i) {
-    if (f()) return true;
-    std::this_thread::sleep_for(std::chrono::microseconds(500));
-  }
-  return false;
+  return test::eventually(std::forward<F>(f), std::chrono::microseconds(500));
 }
 
-struct ObservedDriver : testing::Test {
+struct ObservedDriver : ::testing::Test {
   ObservedDriver() {
     auto [a, b] = port::make_memory_pair();
     seen.application = std::this_thread::get_id();
@@ -157,7 +155,8 @@ struct ObservedDriver : testing::Test {
   }
   // Until the port is not armed: the application is known to poll all the time.
   bool poll_until_watched() {
-    for (int i = 0; i < 10000; ++i) {
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + test::kPatience; Clock::now() < end;) {
       poll_for(std::chrono::milliseconds(2));
       if (!seen.armed) return true;
     }
@@ -185,7 +184,7 @@ struct ObservedDriver : testing::Test {
   }
   verbs::CompletionQueue cq{256};  // of the queue pairs made here
   Duration lookout, doze;          // of the driver
-  NoHooks hooks;
+  EventHooks hooks;
   Seen seen;
   port::Port port, peer;
   std::unique_ptr<Engine> engine;

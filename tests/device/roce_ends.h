@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "support/eventually.h"
 #include "support/loopback_network.h"
 #include "urnic/urnic.h"
 
@@ -70,16 +71,21 @@ struct RoceEnd {
   // What this thread has done to the memory comes before what the engine does to it now. The wire
   // says so in any case, but no tool sees that.
   void in_order() const { static_cast<void>(device.stats()); }
-  // So many completions, or what there was when nothing came for ten seconds.
+  // So many completions, or what there was when nothing came for a minute.
   std::vector<Completion> wait(std::size_t n) {
     std::vector<Completion> all;
     Completion c[16];
-    for (int idle = 0; all.size() < n && idle < 100;) {
+    using Clock = std::chrono::steady_clock;
+    for (auto end = Clock::now() + kPatience; all.size() < n;) {
       cq.arm();
       const int got = cq.poll({c, std::min<std::size_t>(std::size(c), n - all.size())});
-      if (got < 0) break;
+      if (got < 0 || (got == 0 && Clock::now() > end)) break;
       all.insert(all.end(), c, c + got);
-      idle = got != 0 || cq.wait(100) ? 0 : idle + 1;
+      if (got != 0) {
+        end = Clock::now() + kPatience;
+      } else {
+        cq.wait(100);
+      }
     }
     EXPECT_EQ(all.size(), n);
     all.resize(n);
@@ -87,7 +93,7 @@ struct RoceEnd {
   }
   Completion one() { return wait(1).front(); }
   // The next event of that kind; others are passed over.
-  std::optional<Event> next(EventKind kind, int ms = 10000) {
+  std::optional<Event> next(EventKind kind, int ms = 60000) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
     Event e;
     while (std::chrono::steady_clock::now() < until) {
@@ -113,7 +119,8 @@ struct Agreed {
   std::uint32_t path_mtu = 1024;
   std::uint32_t depth = 4;
   std::uint32_t access = access_remote_write | access_remote_read | access_remote_atomic;
-  std::uint32_t min_rnr_timer = 1, ack_timeout = 14, retry_count = 7, rnr_retry = 7;
+  // 1.07 s and eight tries: an end that is put aside for seconds is not given up.
+  std::uint32_t min_rnr_timer = 1, ack_timeout = 18, retry_count = 7, rnr_retry = 7;
 
   QpAttributes to_init() const {
     QpAttributes a;
@@ -200,7 +207,8 @@ class RoceDevices : public ::testing::TestWithParam<const char*> {
   void open(const Settings& more = {}, std::uint32_t depth = 1024) {
     for (int i = 0; i < 2; ++i) ends[i] = RoceEnd(settings(i, more), 256 << 10, depth);
     bool ready = false;  // both in turn: they may have no threads of their own
-    for (int i = 0; i < 5000 && !ready; ++i) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!ready && std::chrono::steady_clock::now() < end) {
       ready = ends[0].device.wait_link(1);
       ready = ends[1].device.wait_link(1) && ready;
     }

@@ -17,9 +17,7 @@ class RoceTypes : public RoceDevices {
       o.roce = options;
       qps[i] = ends[i].make(o);
     }
-    Agreed agreed;
-    agreed.ack_timeout = 16;  // 268 ms, eight times: the other end may be put aside for long
-    agreed.connect(qps[0], qps[1]);
+    Agreed().connect(qps[0], qps[1]);
     constexpr std::uint64_t kMany = 100;
     for (std::uint64_t i = 0; i < kMany; ++i) {
       const Sge sge = ends[0].sge(i * 2048, 2048);
@@ -89,9 +87,7 @@ TEST_P(RoceTypes, ASendWaitsForTheReceiveThatItsProgramPosts) {
   const Sge from = ends[0].sge(0, 100), into = ends[1].sge(4096, 100);
   for (std::uint64_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(qps[0].post_send(request(Opcode::send, i, from, 0)).ok());
-    for (int n = 0; n < 1000 && seen().requests_parked == i; ++n) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    ASSERT_TRUE(eventually([&] { return seen().requests_parked != i; }));
     ASSERT_EQ(seen().requests_parked, i + 1);
     ASSERT_TRUE(qps[1].post_receive({i, {&into, 1}}).ok());
     ASSERT_EQ(ends[1].one().status, WcStatus::success);

@@ -12,11 +12,14 @@ namespace urnic::engine {
 
 struct Seated : ObservedDriver {
   Seated() { ready.signal(); }
+  // How long one waits who is not woken: well beyond what a busy machine delays a wake-up by.
+  static constexpr std::chrono::seconds kNotWoken{60};
   // Waits, seated, and `meanwhile` runs in another thread. On a busy machine it may come back too
   // late to be given the seat: then once more.
   template <class F>
   bool wait_seated(F&& meanwhile, bool* slept = nullptr) {
-    for (int i = 0; i < 300; ++i) {
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + test::kPatience; Clock::now() < end;) {
       std::atomic<bool> sits{false};
       std::thread other([&] {
         sits = seated_within(std::chrono::milliseconds(30));
@@ -28,7 +31,7 @@ struct Seated : ObservedDriver {
       });
       driver->wait(ready.get(), Duration());
       waits = true;
-      const bool result = driver->wait(quiet.get(), Duration::s(10));
+      const bool result = driver->wait(quiet.get(), Duration::s(kNotWoken.count()));
       waits = false;
       other.join();
       if (slept != nullptr) *slept = result;

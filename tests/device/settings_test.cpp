@@ -14,6 +14,7 @@
 
 #include "device/crowded_core.h"
 #include "engine/options.h"
+#include "tests/support/eventually.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -142,9 +143,11 @@ struct SettingsTest : ::testing::Test {
       if (!d.ok()) return s;
       s.opened = true;
       // Its thread has slept, or polls without a pause; who has none is given some time for it.
-      const int most = value == "poll" ? 60 : 20'000;
-      for (int i = 0; i < most && d->stats().sleeps == 0 && d->stats().polls < 1000; ++i) {
-        usleep(1000);
+      if (value == "poll") {
+        usleep(60'000);
+      } else {
+        EXPECT_TRUE(
+            test::eventually([&] { return d->stats().sleeps != 0 || d->stats().polls >= 1000; }));
       }
       s.port = d->info().port;
       s.identity = d->info().identity;
@@ -200,12 +203,7 @@ struct SettingsTest : ::testing::Test {
 #endif
   // What is told by time, which a busy machine may take away from either side, is looked at again.
   static std::function<bool()> in_time(std::function<bool()> seen) {
-    return [seen = std::move(seen)] {
-      for (int i = 0; i < 8; ++i) {
-        if (seen()) return true;
-      }
-      return false;
-    };
+    return [seen = std::move(seen)] { return test::eventually(seen); };
   }
   std::string directory;
 };

@@ -98,8 +98,8 @@ TEST_F(StatServerTest, OneCallNeverWaits) {
   const port::Fd silent = connect();
   server.serve();
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 50; ++i) server.serve();  // 200 ms each, were it waiting
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  for (int i = 0; i < 200; ++i) server.serve();  // 200 ms each, were it waiting
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 // However many connections there are and however many ask: a call makes a piece of one answer.

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,18 +36,24 @@ struct Bare {
     frame.resize(mpa::emit_frame(mpa::make_request(o, {}), frame.data()));
     send(frame);
   }
-  // Reads until `n` octets, the end (then fewer) or 5 s.
+  // Reads until `n` octets, the end (then fewer) or a minute.
   std::size_t read(std::size_t n) const {
     std::size_t got = 0;
     std::vector<std::uint8_t> in(65536);
     while (got < n) {
       pollfd p{fd, POLLIN, 0};
-      if (::poll(&p, 1, 5000) != 1) break;
+      if (::poll(&p, 1, 60000) != 1) break;
       const ssize_t r = ::recv(fd, in.data(), std::min(in.size(), n - got), 0);
       if (r <= 0) break;
       got += static_cast<std::size_t>(r);
     }
     return got;
+  }
+  // How much there is to be read.
+  std::size_t readable() const {
+    int n = 0;
+    EXPECT_EQ(ioctl(fd, FIONREAD, &n), 0);
+    return static_cast<std::size_t>(n);
   }
   int fd;
 };
@@ -67,6 +74,12 @@ inline int other_end(const Bare& peer) {
     if (theirs.sin_port == ours.sin_port) return fd;
   }
   return -1;
+}
+
+// Whether one of those events, of poll(2), has come to it.
+inline bool has(int fd, short events) {
+  pollfd p{fd, events, 0};
+  return ::poll(&p, 1, 0) == 1 && (p.revents & events) != 0;
 }
 
 inline SendRequest small_send(const Sge& sge) {

@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 // A wire, and two devices on it.
 struct WaitOver : ::testing::TestWithParam<const char*> {
-  void SetUp() override { open_with("20000"); }
+  void SetUp() override { open_with("60000"); }
   void TearDown() override {
     a.reset();
     b.reset();
@@ -59,21 +59,16 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
   }
   // The wait has begun.
   bool waits() {
-    for (int i = 0; i < 2000; ++i) {
+    return test::eventually([&] {
       if (b->qp.stats().iwarp.receive_waits != 0) return true;
       Completion c[1];
       b->cq.poll(c);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return false;
+      return false;
+    });
   }
 
-  // Well before any end is given up.
   void expect_no_connection() {
-    for (int i = 0; i < 5000 && !server.stats().connections.empty(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    EXPECT_EQ(server.stats().connections.size(), 0u);
+    EXPECT_TRUE(test::eventually([&] { return server.stats().connections.empty(); }));
   }
 
   static constexpr std::uint32_t kOctets = 8192;
@@ -147,7 +142,7 @@ TEST_P(WaitOver, TheOtherEndsResetIsSeen) {
   const auto begin = Clock::now();
   a->qp = QueuePair();
   EXPECT_EQ(b->ending().kind, EventKind::failed);
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(8));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(40)) << "before the wait is over";
 }
 
 // proves: R-116
@@ -213,10 +208,10 @@ struct ShortWaitOver : WaitOver {
 TEST_P(ShortWaitOver, TheSettingBoundsTheWait) {
   send(0, 3);
   ASSERT_TRUE(waits());
-  const Event e = b->ending(5000);
+  const Event e = b->ending();
   EXPECT_EQ(e.kind, EventKind::failed);
   EXPECT_NE(e.error.message.find("no buffer"), std::string::npos) << e.error.message;
-  EXPECT_EQ(a->ending(5000).kind, EventKind::failed);
+  EXPECT_EQ(a->ending().kind, EventKind::failed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Wires, ShortWaitOver, ::testing::Values("tcp", "memif"));

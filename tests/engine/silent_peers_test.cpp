@@ -1,17 +1,11 @@
 // Peers that connect and say nothing hold a listener only until somebody else wants in: the oldest
 // of them gives way (docs/decisions/silent-peers.md).
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 
 #include "engine/hand_wire.h"
-#include "engine/stream_ends.h"
-#include "port/fd.h"
 
 namespace urnic::test {
 namespace {
@@ -143,38 +137,6 @@ TEST_F(SilentPeers, ASynAlonePushesNobodyOut) {
   connect(true);
   wire.run_for(Duration::s(4));
   EXPECT_EQ(failed(), 0u);
-}
-
-// proves: E-50
-TEST(SilentSockets, TheOldestOfAFullBacklogGivesWay) {
-  using namespace stream_test;
-  Device server = open(), client = open();
-  auto listener = server.listen(0, kBacklog);
-  ASSERT_TRUE(listener.ok());
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(listener->port());
-  std::vector<port::Fd> silent;
-  for (int i = 0; i < kBacklog; ++i) {
-    silent.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(connect(silent.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
-  }
-  usleep(500'000);
-  End s(server, 64), c(client, 64);
-  const auto from = std::chrono::steady_clock::now();
-  ASSERT_TRUE(c.qp.connect_start("127.0.0.1:" + std::to_string(listener->port())).ok());
-  auto request = listener->next(8000);  // without, 10 s
-  ASSERT_TRUE(request.ok()) << request.error().message;
-  EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::seconds(8));
-  EXPECT_TRUE(request->accept(s.qp).ok());
-  // The first of them was told.
-  char octet;
-  EXPECT_LE(recv(silent.front().get(), &octet, 1, MSG_DONTWAIT), 0);
-  EXPECT_NE(errno, EAGAIN);
-  errno = 0;
-  EXPECT_EQ(recv(silent.back().get(), &octet, 1, MSG_DONTWAIT), -1);
-  EXPECT_EQ(errno, EAGAIN);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "urnic/urnic.h"
 
 namespace urnic::stream_test {
@@ -61,9 +63,10 @@ struct End {
     r.rkey = peer.mr.rkey();
     return r;
   }
-  Completion wait(int ms = 20000) {
+  Completion wait() {
     Completion c[1];
-    for (int i = 0; i < ms / 10; ++i) {
+    for (const auto end = std::chrono::steady_clock::now() + test::kPatience;
+         std::chrono::steady_clock::now() < end;) {
       if (cq.poll(c) == 1) return c[0];
       cq.wait(10);
     }
@@ -73,7 +76,7 @@ struct End {
     return none;
   }
   // The next event that is not `established`.
-  Event ending(int ms = 20000) {
+  Event ending(int ms = 60000) {
     Event e;
     for (int i = 0; i < 3; ++i) {
       if (!events.wait(&e, ms)) break;
@@ -101,12 +104,12 @@ inline void join(Device& server, End& s, End& c, const std::string& address = "1
   auto listener = server.listen(0);
   ASSERT_TRUE(listener.ok()) << listener.error().message;
   std::thread accepting([&] {
-    auto request = listener->next(10000);
+    auto request = listener->next(60000);
     ASSERT_TRUE(request.ok()) << request.error().message;
     const auto accepted = request->accept(s.qp, options);
     EXPECT_TRUE(accepted.ok()) << accepted.error().message;
     Event e;  // peer-to-peer: when the RTR has come
-    EXPECT_TRUE(s.events.wait(&e, 10000));
+    EXPECT_TRUE(s.events.wait(&e, 60000));
     EXPECT_EQ(e.kind, EventKind::established);
   });
   const auto ok = c.qp.connect(address + ":" + std::to_string(listener->port()), options);

@@ -145,12 +145,12 @@ TEST(StreamTransport, RequireFastFailsAtConnectAndAccept) {
   ConnectionOptions wish;
   wish.iwarp.type = ConnectionType::fast;
   ASSERT_TRUE(c.qp.connect_start(to, wish).ok());
-  auto request = listener->next(5000);
+  auto request = listener->next(60000);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->accept(s.qp, fast).error().code, Errc::unsupported);
   EXPECT_TRUE(request->accept(s.qp).ok());  // still to be answered
   Event e;
-  ASSERT_TRUE(c.events.wait(&e, 5000));
+  ASSERT_TRUE(c.events.wait(&e, 60000));
   EXPECT_EQ(e.kind, EventKind::established);
   EXPECT_FALSE(c.qp.stats().iwarp.fast);
 }
@@ -164,7 +164,7 @@ TEST(StreamTransport, RejectionCarriesPrivateDataBothWays) {
   ConnectionOptions o;
   o.private_data = data;
   ASSERT_TRUE(c.qp.connect_start("127.0.0.1:" + std::to_string(listener->port()), o).ok());
-  auto request = listener->next(5000);
+  auto request = listener->next(60000);
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->private_data().size(), data.size());
   EXPECT_EQ(request->local(), "127.0.0.1:" + std::to_string(listener->port()));
@@ -175,8 +175,7 @@ TEST(StreamTransport, RejectionCarriesPrivateDataBothWays) {
   EXPECT_EQ(e.error.code, Errc::rejected);
   EXPECT_EQ(e.private_data, std::string("\1\2\3"));
   EXPECT_EQ(c.qp.state(), QpState::error);
-  for (int i = 0; i < 500 && !server.stats().connections.empty(); ++i) usleep(10000);
-  EXPECT_TRUE(server.stats().connections.empty());
+  EXPECT_TRUE(test::eventually([&] { return server.stats().connections.empty(); }));
 }
 
 TEST(StreamTransport, ARefusedWriteTerminatesBothEndsInTheRightWords) {
@@ -246,7 +245,7 @@ TEST(StreamTransport, ManyConnectionsShareOneDevice) {
   }
   // Requests need not come in the order of connecting: tell by writing one's number.
   for (int i = 0; i < kMany; ++i) {
-    auto request = listener->next(10000);
+    auto request = listener->next(60000);
     ASSERT_TRUE(request.ok());
     const Sge into = theirs[static_cast<std::size_t>(i)]->sge(0, 8192);
     ASSERT_TRUE(theirs[static_cast<std::size_t>(i)]->qp.post_receive({1, {&into, 1}}).ok());
@@ -254,7 +253,7 @@ TEST(StreamTransport, ManyConnectionsShareOneDevice) {
   }
   for (auto& c : ours) {
     Event e;
-    ASSERT_TRUE(c->events.wait(&e, 10000));
+    ASSERT_TRUE(c->events.wait(&e, 60000));
     ASSERT_EQ(e.kind, EventKind::established);
     const Sge all = c->sge(0, 8192);
     ASSERT_TRUE(c->qp.post_send(c->request(Opcode::send, all, 1)).ok());
@@ -286,7 +285,7 @@ TEST(StreamTransport, WithoutDescriptorsConnectingSaysSoAndWaitingPeersAreTurned
   close(taken.back());
   taken.pop_back();
   ConnectionOptions quick;
-  quick.timeout_ms = 5000;
+  quick.timeout_ms = 30000;
   const auto begun = d.qp.connect_start(to, quick);
   // Known at once, or a moment later.
   const Error turned_away = begun.ok() ? d.ending().error : begun.error();
@@ -299,7 +298,7 @@ TEST(StreamTransport, WithoutDescriptorsConnectingSaysSoAndWaitingPeersAreTurned
   EXPECT_EQ(turned_away.code, Errc::reset) << turned_away.message;
   // And the listener goes on.
   ASSERT_TRUE(e.qp.connect_start(to).ok());
-  EXPECT_TRUE(listener->next(5000).ok());
+  EXPECT_TRUE(listener->next(60000).ok());
 }
 
 // proves: E-39
@@ -330,12 +329,12 @@ TEST(StreamTransport, ServesWithoutItsApplicationAndTheApplicationMayPollAlone) 
   ASSERT_TRUE(listener.ok());
   ASSERT_TRUE(c.qp.connect_start("127.0.0.1:" + std::to_string(listener->port())).ok());
   std::thread accepting([&] {
-    auto request = listener->next(10000);
+    auto request = listener->next(60000);
     ASSERT_TRUE(request.ok());
     EXPECT_TRUE(request->accept(s.qp).ok());
   });
   Event e;
-  ASSERT_TRUE(c.events.wait(&e, 10000));
+  ASSERT_TRUE(c.events.wait(&e, 60000));
   accepting.join();
   ASSERT_EQ(e.kind, EventKind::established);
   s.fill(5);

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -25,9 +26,13 @@ inline bool others_sleep() {
   return true;
 }
 
-// As fork(). Waits for that, at most a second.
+// As fork(). Waits for that, at most a second: a thread that never sleeps is not waited for.
 inline pid_t quiet_fork() {
-  for (int i = 0; i < 1000 && !others_sleep(); ++i) usleep(1000);
+  using Clock = std::chrono::steady_clock;
+  for (const auto end = Clock::now() + std::chrono::seconds(1); Clock::now() < end;) {
+    if (others_sleep()) break;
+    usleep(1000);
+  }
   return fork();
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "urnic/urnic.h"
 
 namespace urnic::test {
@@ -17,7 +18,9 @@ namespace urnic::test {
 class WiredEnds : public ::testing::TestWithParam<const char*> {
  protected:
   // `keeps_core`: a program whose polls find nothing goes on polling, whoever needs its core.
-  explicit WiredEnds(bool keeps_core = false) : keeps_core_(keeps_core) {}
+  // `progress`: as the setting; with "poll" the test drives both.
+  explicit WiredEnds(bool keeps_core = false, const char* progress = "auto")
+      : keeps_core_(keeps_core), progress_(progress) {}
   struct End {
     Device device;
     ProtectionDomain pd;
@@ -62,10 +65,12 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     }
     Completion wait() {
       Completion c[1];
-      for (int i = 0; i < 200; ++i) {
+      const auto end = std::chrono::steady_clock::now() + kPatience;
+      do {
         if (cq.poll(c) == 1) return c[0];
         cq.wait(100);
-      }
+      } while (std::chrono::steady_clock::now() < end);
+      if (cq.poll(c) == 1) return c[0];
       ADD_FAILURE() << "no completion";
       return {};
     }
@@ -79,7 +84,10 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     const std::string wire = "memif:socket=" + directory_ + "/wire.sock,role=";
     open(server, memif ? wire + "server" : "tcp");
     open(client, memif ? wire + "client" : "tcp");
-    ASSERT_TRUE(server.device.wait_link(10000) && client.device.wait_link(10000));
+    ASSERT_TRUE(eventually([&] {
+      const bool there = server.device.wait_link(1);
+      return client.device.wait_link(1) && there;
+    }));
     join(server.qp, client.qp);
   }
   void TearDown() override {
@@ -98,7 +106,7 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     auto listener = server.device.listen(0);
     ASSERT_TRUE(listener.ok());
     std::thread accepting([&] {
-      auto request = listener->next(10000);
+      auto request = listener->next(60000);
       ASSERT_TRUE(request.ok()) << request.error().message;
       EXPECT_TRUE(request->accept(at).ok());
     });
@@ -118,6 +126,7 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
       ASSERT_TRUE(c.set("doze_us", "0").ok());
     }
     ASSERT_TRUE(c.set("stat", "off").ok());
+    ASSERT_TRUE(c.set("progress", progress_).ok());
     auto device = Device::open(c);
     ASSERT_TRUE(device.ok()) << device.error().message;
     end.device = *device;
@@ -126,6 +135,7 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     end.qp = end.another();
   }
   const bool keeps_core_;
+  const char* const progress_;
   std::string directory_;
 };
 
