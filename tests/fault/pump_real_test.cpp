@@ -7,7 +7,8 @@
 namespace urnic::fault {
 namespace {
 
-TEST_F(PumpTest, SleepsWhenIdleAndWakesForFrames_E39) {
+// proves: E-39
+TEST_F(PumpTest, SleepsWhenIdleAndWakesForFrames) {
   open();
   PumpThread t(a, b);
   std::vector<Bytes> got;

@@ -9,7 +9,8 @@ namespace urnic {
 namespace {
 
 // Two processes, connected, that do nothing.
-TEST_F(HostTest, AnIdleConnectedPairUsesNoCpu_E39) {
+// proves: E-39
+TEST_F(HostTest, AnIdleConnectedPairUsesNoCpu) {
   int told[2];
   ASSERT_EQ(pipe(told), 0);
   const auto measured = [&](bool server) {

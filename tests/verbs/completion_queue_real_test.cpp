@@ -11,7 +11,7 @@ namespace urnic::verbs {
 namespace {
 
 // proves: E-28
-TEST(CompletionQueue, E28_ConcurrentPollersSeeEveryCqeOnce) {
+TEST(CompletionQueue, ConcurrentPollersSeeEveryCqeOnce) {
   CompletionQueue cq(1024);
   constexpr std::uint64_t kTotal = 200000;
   std::vector<std::uint8_t> seen(kTotal, 0);
