@@ -27,7 +27,9 @@ TEST_F(LookingOut, ComesBeforeSleep) {
   drive();
   // Where others need the core it is right to sleep: then once more.
   double share = 1;
-  EXPECT_TRUE(soon([&] { return knows_share(&share) && share < 0.25; })) << share;
+  EXPECT_TRUE(test::eventually([&] { return knows_share(&share) && share < 0.25; },
+                               std::chrono::milliseconds(20)))
+      << share;
 }
 
 TEST_F(Lookouts, WithoutOneItSleepsAtOnce) {
