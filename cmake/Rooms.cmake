@@ -44,22 +44,13 @@ if(URNIC_TOGETHER AND URNIC_TESTS)
   endforeach()
 endif()
 
-# What most files include is read once: headers of C++ alone, so that no room sees another by it; for the tests those of GoogleTest
-# as well. A build with a file of its own for each object (URNIC_TOGETHER=OFF; tools/tidy looks at the files one by one) shows
-# whether a file includes all that it needs.
-if(URNIC_TOGETHER STREQUAL "ON")
+# Where nobody builds the same again, what most files include is read once: headers of C++ alone, so that no room sees another by
+# it. Not where tests are built: a precompiled header differs from clone to clone, and ccache would find nothing of another one.
+if(URNIC_TOGETHER STREQUAL "ON" AND NOT URNIC_TESTS)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cpp CONTENT "")
   add_library(urnic_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
   target_precompile_headers(urnic_precompiled PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
-  if(URNIC_TESTS)
-    # A program like those that use it: GCC takes no header that was compiled as for a library.
-    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled_tests.cpp CONTENT "int main() {}\n")
-    add_executable(urnic_precompiled_tests ${CMAKE_BINARY_DIR}/precompiled_tests.cpp)
-    target_precompile_headers(urnic_precompiled_tests PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h <gmock/gmock.h> <gtest/gtest.h>)
-    target_link_libraries(urnic_precompiled_tests PRIVATE GTest::gmock GTest::gtest)
-    urnic_test_options(urnic_precompiled_tests)
-  endif()
-  if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")  # without these it caches no file that uses precompiled headers
+  if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")  # else it takes no file that uses them
     list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
   endif()
@@ -129,9 +120,6 @@ function(urnic_room_tests name)
     add_executable(${program} ${tests})
     if(URNIC_TOGETHER)
       urnic_together(${program} ${program} ${tests})
-    endif()
-    if(TARGET urnic_precompiled_tests)
-      target_precompile_headers(${program} REUSE_FROM urnic_precompiled_tests)
     endif()
     target_link_libraries(${program} PRIVATE urnic_${name} urnic_test_source_dir GTest::gmock GTest::gtest_main)
     target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR})
