@@ -26,9 +26,6 @@ target_compile_definitions(urnic_mutated INTERFACE NDEBUG URNIC_MUTATED_HEADERS=
 target_compile_options(urnic_mutated INTERFACE -Wno-unused -Wno-unused-parameter -Wno-shadow)
 target_link_libraries(urnic_mutated INTERFACE PkgConfig::ISAL PkgConfig::LIBURING PkgConfig::LIBCRYPTO spdlog::spdlog
                       CLI11::CLI11 nlohmann_json::nlohmann_json Threads::Threads ${CMAKE_DL_LIBS})
-if(URNIC_TOGETHER STREQUAL "ON")
-  target_precompile_headers(urnic_mutated INTERFACE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
-endif()
 
 # urnic_in_groups(<target>): its sources are compiled by the groups of URNIC_TOGETHER, a copy in the group of its original.
 # Tests of different kinds stay apart, since their groups were found apart.
@@ -108,9 +105,6 @@ foreach(room ${URNIC_MUTANT_ROOMS})
 endforeach()
 if(URNIC_TOGETHER)
   urnic_in_groups(test_mutants)
-endif()
-if(URNIC_TOGETHER STREQUAL "ON")
-  target_precompile_headers(test_mutants PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
 # A program calls the drop-in by the names of libibverbs and librdmacm: jumps into its functions, without the libraries
