@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 
 #include "device/polling_habit.h"
 #include "tests/support/wired_ends.h"
