@@ -10,8 +10,7 @@
 namespace urnic::test {
 
 // What comes at once on a quiet machine takes seconds where a test gets little of a core. A test
-// that fails may wait twice in vain and still ends by itself within the minute that tools/mutants
-// gives it.
+// that fails waits for so long.
 inline constexpr int kSoonMs = 20'000;
 inline constexpr std::chrono::milliseconds kSoon(kSoonMs);
 
