@@ -76,10 +76,9 @@ int Adapter::open() {
 }
 
 // A lock that a thread of the program holds meanwhile is not waited for.
-void Adapter::disconnect_all() {
-  constexpr int kMomentMs = 200;
+void Adapter::disconnect_all(int most_ms) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock && device_ && made_in_ == generation.load()) device_.disconnect_all(kMomentMs);
+  if (lock && device_ && made_in_ == generation.load()) device_.disconnect_all(most_ms);
 }
 
 // Of one of several, which is tried again by every call that looks for a way, the same is said

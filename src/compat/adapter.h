@@ -65,8 +65,8 @@ class Adapter {
   // After open().
   Device& device() { return device_; }
   EventQueue& events() { return events_; }
-  // The program exits: its connections end, and for a moment the peers' answers are waited for.
-  void disconnect_all();
+  // The program exits: its connections end, and so long the peers' answers are waited for.
+  void disconnect_all(int most_ms);
   // What the port is said to be.
   bool is_port_up() const;
 

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "compat/leaving.h"
 #include "compat/signalled_queue.h"
 #include "compat/tables_lock.h"
 
@@ -25,12 +26,14 @@ std::atomic<Process*> current{nullptr};
 std::mutex making;
 // Those of this process's parents: never given back, and no leak.
 const Process* forgotten = nullptr;
+// So long a program that exits waits for the peers of one device.
+constexpr int kMomentMs = 200;
 
 void hold_tables() {
-  tables_lock.lock();
+  tables_lock.before_fork();
 }
 void leave_tables() {
-  tables_lock.unlock();
+  tables_lock.after_fork();
 }
 
 // FNV-1a.
@@ -109,9 +112,12 @@ Process& Process::get() {
 }
 
 void Process::leave_all() {
-  Process* const p = current.load();  // null in a child of a fork that has asked for nothing
+  const Process* const p = current.load();  // null in a child of a fork that has asked for nothing
   if (p == nullptr) return;
-  for (const auto& a : p->adapters_) a->disconnect_all();
+  const auto disconnect = [] {
+    for (const auto& a : current.load()->adapters_) a->disconnect_all(kMomentMs);
+  };
+  do_beside(disconnect, (1 + static_cast<int>(p->adapters_.size())) * kMomentMs);
 }
 
 // One of the two libraries of another origin beside ours: their structures and their idea of who

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "compat/leaving.h"
 #include "rsockets/socket.h"
 
 namespace urnic::rsockets {
@@ -53,12 +54,16 @@ void Table::forget_parent() {
 
 // A program that ends with a connection it has not closed has ended it in order, as with TCP.
 void Table::leave_all() {
-  Table* t = current.load();
-  if (t == nullptr) return;
+  if (current.load() == nullptr) return;
+  constexpr std::chrono::milliseconds kMost = 2 * kLeaving;  // the last socket's leaving included
+  compat::do_beside([] { current.load()->end_connections(); }, kMost.count());
+}
+
+void Table::end_connections() {
   std::vector<std::shared_ptr<Socket>> all;
   {
-    const std::lock_guard guard(t->mutex_);
-    all = t->sockets_;
+    const std::lock_guard guard(mutex_);
+    all = sockets_;
   }
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + kLeaving;

@@ -1,0 +1,95 @@
+// exit() and fork() out of a signal handler, whose thread has been interrupted anywhere in us.
+#include "compat/leaving.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "compat/roce_process.h"
+#include "compat/tables_lock.h"
+
+namespace {
+
+using urnic::compat::do_beside;
+using urnic::compat::TablesLock;
+using urnic::test::soon;
+
+constexpr int kLongMs = 60'000;
+
+TEST(DoBeside, HasDoneTheWorkWhenItReturns) {
+  static bool done = false;
+  do_beside(
+      [] {
+        usleep(20'000);
+        done = true;
+      },
+      kLongMs);
+  EXPECT_TRUE(done);
+}
+
+TEST(DoBeside, LeavesWorkThatWaitsForItsCaller) {
+  static std::mutex held;
+  static std::atomic<bool> done{false};
+  held.lock();
+  do_beside(
+      [] {
+        const std::lock_guard guard(held);
+        done = true;
+      },
+      20);
+  EXPECT_FALSE(done);
+  held.unlock();
+  EXPECT_TRUE(soon([] { return done.load(); }));
+}
+
+TEST(TablesLock, ItsOwnerForks) {
+  TablesLock lock;
+  lock.lock();
+  lock.before_fork();
+  lock.after_fork();
+  lock.unlock();
+  lock.lock();  // is free again
+  lock.unlock();
+}
+
+TEST(TablesLock, NobodyElseHasItDuringAFork) {
+  TablesLock lock;
+  std::atomic<bool> had{false};
+  lock.before_fork();
+  std::thread other([&] {
+    const std::lock_guard guard(lock);
+    had = true;
+  });
+  usleep(20'000);
+  EXPECT_FALSE(had);
+  lock.after_fork();
+  other.join();
+  EXPECT_TRUE(had);
+}
+
+using ExitTest = roce::RoceTest;
+
+// The handler interrupts a poll nearly always: it is all that the program does.
+TEST_F(ExitTest, OfASignalHandlerThatInterruptsAPollEnds) {
+  if (!within()) return;
+  ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  signal(SIGALRM, [](int) {
+    signal(SIGALRM, SIG_DFL);  // which ends a process that does not end by itself
+    alarm(60);
+    exit(0);
+  });
+  itimerval after{};
+  after.it_value.tv_usec = 50'000;
+  setitimer(ITIMER_REAL, &after, nullptr);
+  ibv_wc wc;
+  for (;;) ibv_poll_cq(cq, 1, &wc);
+}
+
+}  // namespace
