@@ -134,6 +134,7 @@ int query_device_ex(ibv_context* c, const ibv_query_device_ex_input* input, ibv_
   const int e = guarded([&] { return fill_device(Adapter::of(c), &a.orig_attr), 0; }, ENOMEM);
   if (e != 0) return e;
   a.phys_port_cnt_ex = 1;
+  a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
   std::memset(out, 0, size);
   std::memcpy(out, &a, std::min(size, sizeof a));
   return 0;
@@ -274,6 +275,7 @@ int urnic__ibv_query_gid_ex(ibv_context* c, std::uint32_t port, std::uint32_t in
   e.gid_type = urnic::compat::gid_type(adapter);
   if (const int error = urnic::compat::fill_gid(adapter, port, index, &e.gid); error != 0)
     return error;
+  e.ndev_ifindex = urnic::compat::interface_of(e.gid);
   std::memset(static_cast<void*>(entry), 0, size);
   std::memcpy(static_cast<void*>(entry), &e, std::min(size, sizeof e));
   return 0;
@@ -285,7 +287,8 @@ ssize_t urnic__ibv_query_gid_table(ibv_context* c, ibv_gid_entry* entries, std::
   if (most < 1) return -EINVAL;
   return guarded(
       [&]() -> ssize_t {
-        const std::size_t n = std::min(most, urnic::compat::gid_table(Adapter::of(c)).size());
+        const std::size_t n = urnic::compat::gid_table(Adapter::of(c)).size();
+        if (n > most) return -EINVAL;  // as the kernel answers
         auto* at = reinterpret_cast<char*>(entries);
         for (std::size_t i = 0; i < n; ++i, at += size) {
           auto* entry = reinterpret_cast<ibv_gid_entry*>(at);

@@ -1,5 +1,8 @@
 #include "compat/gids.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -59,6 +62,27 @@ bool gid_at(Adapter& adapter, std::uint32_t index, ibv_gid* gid) {
   if (index >= table.size()) return false;
   *gid = table[index];
   return true;
+}
+
+unsigned interface_of(const ibv_gid& gid) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return 0;
+  Address wanted;
+  const bool of_ip = to_address(gid, &wanted);
+  unsigned found = 0;
+  for (const ifaddrs* i = all; i != nullptr && found == 0; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr) continue;
+    Address own{};
+    if (of_ip && !copy_address(i->ifa_addr, &own)) continue;
+    const ibv_gid other = to_gid(own);
+    const bool is_it = of_ip ? std::memcmp(other.raw, gid.raw, sizeof gid.raw) == 0
+                             : (i->ifa_flags & IFF_LOOPBACK) == 0;
+    if (is_it) found = if_nametoindex(i->ifa_name);
+  }
+  // A machine may have loopback alone; all of 127/8 is its, though it shows one address.
+  if (found == 0 && (!of_ip || rank_of(wanted) == kLoopback)) found = if_nametoindex("lo");
+  freeifaddrs(all);
+  return found;
 }
 
 bool to_address(const ibv_gid& gid, Address* address) {

@@ -16,6 +16,9 @@ class Adapter;
 std::vector<ibv_gid> gid_table(Adapter& adapter);
 // As RoCE has it: those of IPv4 mapped.
 ibv_gid to_gid(const Address&);
+// The interface that has it (if_nametoindex); of the MAC address the first that is not loopback. 0:
+// none, where the address is of an engine's own stack.
+unsigned interface_of(const ibv_gid& gid);
 // False where the table ends.
 bool gid_at(Adapter& adapter, std::uint32_t index, ibv_gid* gid);
 // False for one that is no address of IP.

@@ -45,7 +45,8 @@ bool has_objects(const ibv_qp_init_attr_ex& a) {
   return a.pd != nullptr && a.send_cq != nullptr && (!receives || a.recv_cq != nullptr);
 }
 
-void forget_other_half(ibv_qp_init_attr_ex* a) {
+void forget_unused(ibv_qp_init_attr_ex* a) {
+  if (a->srq != nullptr) a->cap.max_recv_wr = a->cap.max_recv_sge = 0;
   if (a->qp_type != IBV_QPT_XRC_SEND && a->qp_type != IBV_QPT_XRC_RECV) return;
   a->recv_cq = nullptr;
   a->srq = nullptr;

@@ -243,8 +243,9 @@ int post_recv(ibv_qp* q, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 // ---- making
 
 // That all of it is of the device is looked at by the library.
-int check(const ibv_context* c, const ibv_qp_init_attr_ex& a) {
+int check(const ibv_context* c, ibv_qp_init_attr_ex a) {
   if (!has_type(Adapter::of(c), a.qp_type)) return EOPNOTSUPP;
+  forget_unused(&a);
   const std::uint32_t known =
       a.qp_type == IBV_QPT_XRC_RECV
           ? std::uint32_t{IBV_QP_INIT_ATTR_PD} | IBV_QP_INIT_ATTR_XRCD
@@ -290,7 +291,7 @@ Result<QueuePair> make_handle(Adapter& adapter, const ProtectionDomain& pd, QpOp
 ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   if (is_inherited(c)) return nothing(ENODEV);  // its tables are the parent's
   if (const int e = check(c, *a); e != 0) return nothing(e);
-  forget_other_half(a);
+  forget_unused(a);
   ibv_xrcd* const xrcd = a->qp_type == IBV_QPT_XRC_RECV ? a->xrcd : nullptr;
   Adapter& adapter = Adapter::of(c);
   if (counts(c).queue_pairs.load() >= Limits::kQueuePairs) return nothing(ENOMEM);
@@ -307,7 +308,7 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
   o.events = adapter.events();
   o.context = Process::as_context(end->number);
   o.max_send = a->cap.max_send_wr;
-  o.max_receive = a->srq != nullptr ? 0 : a->cap.max_recv_wr;
+  o.max_receive = a->cap.max_recv_wr;
   o.max_send_sge = std::max<std::uint32_t>(a->cap.max_send_sge, 1);
   o.max_receive_sge = std::max<std::uint32_t>(a->cap.max_recv_sge, 1);
   o.max_inline = inline_granted(a->cap.max_inline_data, o.max_send_sge);
@@ -325,7 +326,9 @@ ibv_qp* create(ibv_context* c, ibv_qp_init_attr_ex* a, bool by_number) {
     adapter.rendezvous().give_back(o.number);
   });
   end->handle = std::move(*handle);
-  (void)end->handle.modify(QpState::reset);
+  // One of an RNIC has no other state before a connection (RFC 5040: Idle), as siw, cxgb4 and irdma
+  // tell.
+  if (adapter.is_ib_like()) (void)end->handle.modify(QpState::reset);
   a->cap.max_send_wr = o.max_send;
   a->cap.max_recv_wr = o.max_receive;
   a->cap.max_send_sge = o.max_send_sge;

@@ -41,6 +41,15 @@ def read_all(s):
 
 
 @case
+def sendto_of_a_connected_one_ignores_the_address():
+    client, server = pair()
+    assert client.sendto(b"hello", ("127.0.0.1", 9)) == 5
+    client.close()
+    assert read_all(server) == b"hello"
+    server.close()
+
+
+@case
 def is_an_rsocket():
     """The kernel has a local socket by that number, the program a TCP socket."""
     with socket.socket() as s:

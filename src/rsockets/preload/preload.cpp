@@ -179,9 +179,10 @@ extern "C" ssize_t send(int fd, const void* from, std::size_t size, int flags) {
                      : URNIC_NEXT(send)(fd, from, size, flags);
 }
 
+// An address of a connected socket is ignored, as Linux's TCP does; rsendto() refuses it.
 extern "C" ssize_t sendto(int fd, const void* from, std::size_t size, int flags, const sockaddr* a,
                           socklen_t n) {
-  return is_ours(fd) ? piped(urnic_rsendto(fd, from, size, flags, a, n), flags)
+  return is_ours(fd) ? piped(urnic_rsend(fd, from, size, flags), flags)
                      : URNIC_NEXT(sendto)(fd, from, size, flags, a, n);
 }
 
