@@ -13,6 +13,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/private_descriptors.h"
 #include "device/nap.h"
 
 namespace urnic::engine {
@@ -44,8 +45,10 @@ void ask_for_short_slice() {
 std::atomic<std::uint64_t> forks{0};
 
 std::uint64_t count_forks() {
-  [[maybe_unused]] static const int once =
-      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  [[maybe_unused]] static const int once = pthread_atfork(nullptr, nullptr, [] {
+    forks.fetch_add(1, std::memory_order_relaxed);
+    private_descriptors::let_go_in_child();
+  });
   return forks.load(std::memory_order_relaxed);
 }
 

@@ -1,16 +1,18 @@
-// A descriptor that closes itself.
+// A descriptor that closes itself, and that a child of a fork does not keep.
 #pragma once
 
 #include <unistd.h>
 
 #include <utility>
 
+#include "base/private_descriptors.h"
+
 namespace urnic::port {
 
 class Fd {
  public:
   Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
+  explicit Fd(int fd) : fd_(fd) { private_descriptors::add(fd); }
   ~Fd() { reset(); }
   Fd(Fd&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
   Fd& operator=(Fd&& o) noexcept {
@@ -22,10 +24,15 @@ class Fd {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
+  int release() {
+    private_descriptors::remove(fd_);
+    return std::exchange(fd_, -1);
+  }
   void reset(int fd = -1) {
+    private_descriptors::remove(fd_);
     if (fd_ >= 0) ::close(fd_);
     fd_ = fd;
+    private_descriptors::add(fd_);
   }
 
  private:

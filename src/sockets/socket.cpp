@@ -265,6 +265,7 @@ void Socket::reset() {
 }
 
 void Socket::close() {
+  private_descriptors::remove(fd_);
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
 }

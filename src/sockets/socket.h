@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/ip_address.h"
+#include "base/private_descriptors.h"
 #include "base/result.h"
 
 namespace urnic::sockets {
@@ -34,10 +35,11 @@ struct PathInfo {
   std::uint64_t retransmits = 0;
 };
 
+// A child of a fork does not keep it.
 class Socket {
  public:
   Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
+  explicit Socket(int fd) : fd_(fd) { private_descriptors::add(fd); }
   ~Socket() { close(); }
   Socket(Socket&& o) noexcept : fd_(o.fd_) { o.fd_ = -1; }
   Socket& operator=(Socket&& o) noexcept;

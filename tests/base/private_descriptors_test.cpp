@@ -1,0 +1,91 @@
+#include "base/private_descriptors.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/quiet_fork.h"
+
+namespace urnic::private_descriptors {
+namespace {
+
+// What a number refers to; 0: nothing is open by it.
+ino_t behind(int fd) {
+  struct stat s;
+  return fstat(fd, &s) == 0 ? s.st_ino : 0;
+}
+
+// The exit status that `of_child` returns there.
+template <class F>
+int child_says(F of_child) {
+  const pid_t child = test::quiet_fork();
+  if (child == 0) _exit(of_child());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+struct PrivateDescriptors : testing::Test {
+  void SetUp() override {
+    ASSERT_EQ(pipe(own), 0);
+    ASSERT_EQ(pipe(other), 0);
+    add(own[0]);
+    add(own[1]);
+    add(other[0]);
+    remove(other[0]);
+  }
+  void TearDown() override {
+    for (const int fd : own) {
+      remove(fd);
+      close(fd);
+    }
+    for (const int fd : other) close(fd);
+  }
+  // 0: they are let go, and only they.
+  int wrong_in_child() const {
+    const ino_t is_own = behind(own[0]), is_other = behind(other[0]);
+    let_go_in_child();
+    for (const int fd : own) {
+      if (behind(fd) == is_own) return 1;
+      if (behind(fd) == 0) return 2;
+    }
+    return behind(other[0]) == is_other ? 0 : 3;
+  }
+  int own[2], other[2];
+};
+
+TEST_F(PrivateDescriptors, AChildLetsThemGoAndTheirNumbersStayTaken) {
+  const ino_t before = behind(own[0]);
+  EXPECT_EQ(child_says([this] { return wrong_in_child(); }), 0);
+  EXPECT_EQ(behind(own[0]), before);
+}
+
+TEST_F(PrivateDescriptors, ThatNeedsNoFreeNumber) {
+  EXPECT_EQ(child_says([this] {
+              const rlim_t open = static_cast<rlim_t>(other[1]) + 1;
+              for (int fd = 0; fd < other[1]; ++fd) {
+                if (behind(fd) == 0) dup2(0, fd);
+              }
+              const rlimit limit{open, open};
+              setrlimit(RLIMIT_NOFILE, &limit);
+              if (dup(0) >= 0) return 4;
+              return wrong_in_child();
+            }),
+            0);
+}
+
+// What a child opens by such a number is its own.
+TEST_F(PrivateDescriptors, AGrandchildKeepsWhatTheChildOpens) {
+  EXPECT_EQ(child_says([this] {
+              let_go_in_child();
+              dup2(other[0], own[0]);
+              let_go_in_child();  // as in its child
+              return behind(own[0]) == behind(other[0]) ? 0 : 5;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace urnic::private_descriptors
