@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstring>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "port/fd.h"
@@ -24,6 +26,17 @@ namespace urnic::cli {
 namespace {
 
 constexpr std::array<const char*, 2> kLibraries{"libibverbs.so.1", "librdmacm.so.1"};
+// What every libibverbs may say, and nobody else: a program that has it has the library inside.
+constexpr std::string_view kInside = "libibverbs: Warning: ";
+
+// By name, whoever made it: wheels have copies by names like libibverbs-1de1263b.so.1.
+bool is_verbs_library(const std::string& file) {
+  for (const std::string_view begin : {"libibverbs", "librdmacm"}) {
+    const char after = file.size() > begin.size() ? file[begin.size()] : '\0';
+    if (file.starts_with(begin) && (after == '.' || after == '-')) return true;
+  }
+  return false;
+}
 
 std::string real_path(const std::string& path) {
   char* p = realpath(path.c_str(), nullptr);
@@ -37,24 +50,47 @@ bool read_at(int fd, void* to, std::size_t n, std::uint64_t at) {
   return pread(fd, to, n, static_cast<off_t>(at)) == static_cast<ssize_t>(n);
 }
 
-// The dynamic linker an ELF program of this machine asks for; empty for all else (a script's
-// interpreter is a program of its own, a static program takes no libraries).
-std::string linker_of(const std::string& file) {
+struct Program {
+  enum class Kind : std::uint8_t {
+    Other,   // a script, whose interpreter is a program of its own, or what cannot be read
+    Narrow,  // ELF of 32 bits
+    Static,
+    Dynamic,
+  };
+  Kind kind = Kind::Other;
+  std::string linker;  // that a dynamic one asks for
+  bool has_verbs_inside = false;
+};
+
+bool contains(int fd, std::string_view text) {
+  struct stat s;
+  if (fstat(fd, &s) != 0 || s.st_size <= 0) return false;
+  const auto size = static_cast<std::size_t>(s.st_size);
+  void* const all = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (all == MAP_FAILED) return false;
+  const bool found = memmem(all, size, text.data(), text.size()) != nullptr;
+  munmap(all, size);
+  return found;
+}
+
+Program look_at(const std::string& file) {
+  using Kind = Program::Kind;
   const port::Fd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
   Elf64_Ehdr head;
   if (fd.get() < 0 || !read_at(fd.get(), &head, sizeof head, 0)) return {};
-  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64) {
-    return {};
-  }
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (head.e_ident[EI_CLASS] != ELFCLASS64) return {Kind::Narrow, {}, false};
+  Program program{Kind::Static, {}, contains(fd.get(), kInside)};
   for (unsigned i = 0; i < head.e_phnum; ++i) {
     Elf64_Phdr p;
     if (!read_at(fd.get(), &p, sizeof p, head.e_phoff + std::uint64_t{i} * sizeof p)) return {};
     if (p.p_type != PT_INTERP || p.p_filesz == 0 || p.p_filesz > 4096) continue;
     std::string name(p.p_filesz, '\0');
     if (!read_at(fd.get(), name.data(), name.size(), p.p_offset)) return {};
-    return name.c_str();
+    program.kind = Kind::Dynamic;
+    program.linker = name.c_str();
   }
-  return {};
+  return program;
 }
 
 // What the dynamic linker would load, as it says itself without running the program.
@@ -94,11 +130,9 @@ std::string foreign_library(const std::string& list, const std::string& folder) 
     words >> name >> arrow >> path;
     if (arrow != "=>") path = name;  // preloaded, or named by a path
     const std::string file = name.substr(name.rfind('/') + 1);
-    for (const char* library : kLibraries) {
-      if (file != library) continue;
-      const std::string real = real_path(path);
-      if (real.substr(0, real.rfind('/')) != folder) return path;
-    }
+    if (!is_verbs_library(file)) continue;
+    const std::string real = real_path(path);
+    if (real.substr(0, real.rfind('/')) != folder) return path;
   }
   return {};
 }
@@ -130,7 +164,14 @@ std::string cannot_be_run(const std::string& file, const std::string& folder) {
   if (getxattr(file.c_str(), "security.capability", nullptr, 0) > 0) {
     return file + " has file capabilities: the dynamic linker takes no libraries from us for it";
   }
-  const std::string linker = linker_of(file);
+  const Program program = look_at(file);
+  if (program.kind == Program::Kind::Narrow) {
+    return file + " is a program of 32 bits: urnic's libraries have 64";
+  }
+  if (program.has_verbs_inside) {
+    return file + " has a libibverbs linked in: it would find no device of urnic's";
+  }
+  const std::string& linker = program.linker;
   if (linker.empty()) return {};
   std::string other = foreign_library(listing(linker, file), folder);
   if (other.empty()) return {};

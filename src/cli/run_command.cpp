@@ -97,6 +97,9 @@ class RunCommand : public Command {
     }
     const std::string file = search_path(words_[0]);
     if (file.empty()) return refuse("there is no program '" + words_[0] + "'", kExitNotFound);
+    if (access(file.c_str(), F_OK) != 0 && errno == ENOENT) {
+      return refuse(file + ": " + std::strerror(ENOENT), kExitNotFound);
+    }
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     if (const std::string wrong = cannot_be_run(file, folder); !wrong.empty()) {
       return refuse(wrong, kExitNotRunnable);

@@ -15,6 +15,7 @@ grep -qx "LD_LIBRARY_PATH=$dropin:/x" env && grep -qx URNIC_MAX_CONNECTIONS=17 e
 [ "$("$urnic" run -- echo --port -x "a b")" = "--port -x a b" ] || fail "arguments"
 "$urnic" run -- sh -c 'kill -TERM $$'; [ $? = 143 ] || fail "a signal ends it as it would"
 refused 127 "there is no program 'nosuch'" "$urnic" run -- nosuch
+refused 127 "No such file" "$urnic" run -- ./nosuch
 refused 126 "" "$urnic" run -- /etc/passwd
 refused 2 "which program?" "$urnic" run
 [ "$(LD_PRELOAD= "$urnic" run --sockets --env | grep PRELOAD)" = "LD_PRELOAD=$dropin/librspreload.so" ] || fail "--sockets --env"
@@ -86,6 +87,17 @@ int main(void) {
 C
 cc -o late late.c "$dropin/libibverbs.so.1" -Wl,--allow-shlib-undefined
 [ "$("$urnic" run -- ./late 2>err)" = 0 ] && [ "$(wc -l <err)" = 1 ] && grep -q "does not go with urnic's" err || fail "a mixture at run time: $(cat err)"
+# A copy by another name, as Python's wheels have, and a library that is linked in.
+cc -shared -fPIC -o other/libibverbs-1de1263b.so.1 other.c -Wl,-soname,libibverbs-1de1263b.so.1,--version-script=other.map
+cc -o copy probe.c other/libibverbs-1de1263b.so.1 -Wl,-rpath,"$work/other"
+refused 126 "instead of urnic's" "$urnic" run -- ./copy
+echo 'int puts(const char *); int main(void) { return puts("libibverbs: Warning: none") < 0; }' >inside.c
+cc -o inside inside.c && cc -static -o static inside.c || fail "cc -static"
+refused 126 "has a libibverbs linked in" "$urnic" run -- ./inside
+refused 126 "has a libibverbs linked in" "$urnic" run -- ./static
+sed 's/libibverbs: //' inside.c >none.c && cc -static -o none none.c && "$urnic" run -- ./none >none.out || fail "a static program"
+printf '\177ELF\1\1\1\0\0\0\0\0\0\0\0\0' >narrow && head -c 48 /dev/zero >>narrow && chmod +x narrow
+refused 126 "is a program of 32 bits" "$urnic" run -- ./narrow
 cp probe suid && chmod u+s suid
 refused 126 "is set-uid" "$urnic" run -- ./suid
 
