@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -87,22 +86,6 @@ std::string gid_text(const ibv_gid& gid) {
   return out;
 }
 
-// The interface that has this address; empty: none of the machine's (a port of frames has its own).
-std::string interface_of(const ibv_gid& gid) {
-  Address wanted;
-  ifaddrs* all = nullptr;
-  std::string name;
-  if (!to_address(gid, &wanted) || getifaddrs(&all) != 0) return name;
-  for (const ifaddrs* i = all; i != nullptr && name.empty(); i = i->ifa_next) {
-    Address a;
-    if (i->ifa_addr == nullptr || !copy_address(i->ifa_addr, &a)) continue;
-    const ibv_gid have = to_gid(a);
-    if (std::memcmp(have.raw, gid.raw, sizeof gid.raw) == 0) name = i->ifa_name;
-  }
-  freeifaddrs(all);
-  return name;
-}
-
 void write_gids(Tree& tree, const std::string& device, const std::string& port, ibv_context* c,
                 int number) {
   for (int i = 0; i < number; ++i) {
@@ -114,8 +97,8 @@ void write_gids(Tree& tree, const std::string& device, const std::string& port, 
     if (urnic_ibv_query_gid_type(c, 1, static_cast<unsigned>(i), &type) == 0) {
       tree.file(port + "gid_attrs/types/" + index, type == 1 ? "RoCE v2" : "IB/RoCE v1");
     }
-    const std::string interface = interface_of(gid);
-    if (interface.empty()) continue;
+    char interface[IF_NAMESIZE];
+    if (if_indextoname(interface_of(gid), interface) == nullptr) continue;
     tree.file(port + "gid_attrs/ndevs/" + index, interface);
     tree.folder(device + "device/net/" + interface);
   }

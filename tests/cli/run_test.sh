@@ -120,6 +120,40 @@ assert len(list(os.walk(d))) > 5
 assert os.path.realpath(d + "urnic0").endswith("/urnic0")
 ' || fail "--sysfs: python"
 [ "$("$urnic" run --sysfs -- ./probe)" = "1 urnic0" ] || fail "--sysfs: the probe"
+# The C library's own walks, and a descriptor of "/" as hwloc has it.
+cat >walks.c <<'C'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
+#include <glob.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static int files, wrong;
+static int count(const char *path, const struct stat *s, int type, struct FTW *at) {
+  (void)s;
+  files += type == FTW_F;
+  wrong += strncmp(path, "/sys/class/infiniband/urnic0", 28) != 0 || path[at->base - 1] != '/';
+  return 0;
+}
+int main(void) {
+  glob_t g = {0};
+  if (glob("/etc/passwd", 0, 0, &g) != 0 || glob("/sys/class/infiniband/*/ports/*/state", GLOB_APPEND, 0, &g) != 0) return 1;
+  if (g.gl_pathc != 2 || strcmp(g.gl_pathv[1], "/sys/class/infiniband/urnic0/ports/1/state") != 0) return 2;
+  if (nftw("/sys/class/infiniband/urnic0", count, 8, FTW_PHYS) != 0 || files < 6 || wrong != 0) return 3;
+  char *roots[] = {"/sys/class/infiniband/urnic0", 0};
+  FTS *walk = fts_open(roots, FTS_PHYSICAL, 0);
+  for (FTSENT *e; walk != 0 && (e = fts_read(walk)) != 0;) files -= e->fts_info == FTS_F;
+  if (files != 0) return 4;
+  int top = open("/", O_RDONLY | O_DIRECTORY);
+  if (openat(top, "sys/class/infiniband", O_RDONLY) < 0 || faccessat(top, "sys/class/infiniband/urnic0", F_OK, 0) != 0) return 5;
+  struct stat s;
+  return chdir("/sys/class") == 0 && stat("infiniband", &s) == 0 && stat("/sys/class/net/../infiniband", &s) == 0 ? 0 : 6;
+}
+C
+cc -o walks walks.c || fail "cc"
+"$urnic" run --sysfs -- ./walks || fail "--sysfs: walks: $?"
 [ "$(LD_PRELOAD= "$urnic" run --sysfs --sockets --env | grep PRELOAD)" = "LD_PRELOAD=$dropin/librspreload.so:$view" ] || fail "--sysfs --env"
 printf '[device.first]\nport = "tcp:bind=127.0.0.1"\n[device.second]\nport = "tcp:bind=127.0.0.2"\nidentity = "ib-like"\n' >two.toml
 [ "$("$urnic" run --config two.toml --sysfs -- sh -c 'cd /sys/class/infiniband && cat first/node_type second/node_type /sys/class/infiniband_verbs/uverbs1/ibdev' | tr '\n' ' ')" = "4: RNIC 1: CA second " ] || fail "--sysfs of two devices"

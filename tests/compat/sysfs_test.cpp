@@ -94,11 +94,10 @@ TEST_F(SysfsTree, SaysOfThePortWhatTheLibrarySays) {
 // The first GID is a MAC address, which is no interface's; those of IP say whose they are.
 TEST_F(SysfsTree, NamesTheInterfacesOfTheAddresses) {
   ASSERT_EQ(urnic_write_sysfs(top.c_str()), 0);
-  EXPECT_FALSE(fs::exists(top / (port + "gid_attrs/ndevs/0")));
   ibv_port_attr a;
   ASSERT_EQ(ibv_query_port(context_, 1, &a), 0);
   bool loopback = false;
-  for (int i = 1; i < a.gid_tbl_len; ++i) {
+  for (int i = 0; i < a.gid_tbl_len; ++i) {
     const std::string interface = line(port + "gid_attrs/ndevs/" + std::to_string(i));
     EXPECT_TRUE(fs::is_directory(top / (device + "device/net/" + interface)));
     loopback |= interface == "lo";
@@ -124,19 +123,35 @@ TEST_F(SysfsTree, SaysWhyItCannotBeWritten) {
 }
 
 struct SysfsPath : testing::Test {
-  std::string led(const char* path, const char* root = "/r") {
-    return urnic::compat::led(path, root, room, sizeof room);
+  std::string led(const char* path, const char* root = "/r", const char* base = nullptr) {
+    return urnic::compat::led(path, base, root, room, sizeof room);
   }
   char room[64];
 };
 
 TEST_F(SysfsPath, WhatIsShownIsInTheTree) {
   EXPECT_EQ(led("/sys/class/infiniband"), "/r/sys/class/infiniband");
-  EXPECT_EQ(led("/sys/class/infiniband/"), "/r/sys/class/infiniband/");
+  EXPECT_EQ(led("/sys/class/infiniband/"), "/r/sys/class/infiniband");
   EXPECT_EQ(led("/sys/class/infiniband/urnic0/fw_ver"), "/r/sys/class/infiniband/urnic0/fw_ver");
   EXPECT_EQ(led("/sys/class/infiniband_verbs"), "/r/sys/class/infiniband_verbs");
   EXPECT_EQ(led("/dev/infiniband/uverbs0"), "/r/dev/infiniband/uverbs0");
   EXPECT_EQ(led("//sys//class/infiniband//urnic0"), "/r/sys/class/infiniband/urnic0");
+  EXPECT_EQ(led("/sys/./class/net/../infiniband/."), "/r/sys/class/infiniband");
+  EXPECT_EQ(led("/../sys/class/infiniband"), "/r/sys/class/infiniband");
+}
+
+TEST_F(SysfsPath, ARelativeOneBeginsAtItsBase) {
+  EXPECT_EQ(led("sys/class/infiniband", "/r", "/"), "/r/sys/class/infiniband");
+  EXPECT_EQ(led("infiniband/urnic0", "/r", "/sys/class"), "/r/sys/class/infiniband/urnic0");
+  EXPECT_EQ(led("../infiniband", "/r", "/sys/class/net"), "/r/sys/class/infiniband");
+  EXPECT_EQ(led("infiniband", "/r", "/home"), "infiniband");
+}
+
+TEST_F(SysfsPath, WhatACallFindsIsShownWhereTheProgramLooked) {
+  using urnic::compat::shown_as;
+  EXPECT_STREQ(shown_as("/r/sys/class/infiniband/urnic0", "/r"), "/sys/class/infiniband/urnic0");
+  for (const char* path : {"/rest/x", "/r", "/home/r/x"}) EXPECT_STREQ(shown_as(path, "/r"), path);
+  EXPECT_STREQ(shown_as("/r/x", nullptr), "/r/x");
 }
 
 TEST_F(SysfsPath, AllElseIsWhereItWas) {
@@ -145,9 +160,9 @@ TEST_F(SysfsPath, AllElseIsWhereItWas) {
     EXPECT_EQ(led(path), path);
   }
   EXPECT_EQ(led("/dev/infiniband", ""), "/dev/infiniband");
-  EXPECT_EQ(urnic::compat::led("/dev/infiniband", nullptr, room, sizeof room),
+  EXPECT_EQ(urnic::compat::led("/dev/infiniband", nullptr, nullptr, room, sizeof room),
             std::string("/dev/infiniband"));
-  EXPECT_EQ(urnic::compat::led(nullptr, "/r", room, sizeof room), nullptr);
+  EXPECT_EQ(urnic::compat::led(nullptr, nullptr, "/r", room, sizeof room), nullptr);
 }
 
 TEST_F(SysfsPath, OneThatDoesNotFitIsWhereItWas) {
