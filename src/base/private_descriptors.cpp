@@ -1,9 +1,5 @@
 #include "base/private_descriptors.h"
 
-#include <fcntl.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -17,35 +13,31 @@ constexpr std::size_t kMost = std::size_t{1} << 20, kBits = 64;
 // Of zeros that nobody has touched: no memory.
 std::atomic<std::uint64_t> words[kMost / kBits];
 
+std::uint64_t bit_of(std::size_t fd) {
+  return std::uint64_t{1} << fd % kBits;
+}
+
 }  // namespace
 
 void add(int fd) {
   const auto at = static_cast<std::size_t>(fd);
-  if (fd >= 0 && at < kMost) words[at / kBits].fetch_or(std::uint64_t{1} << at % kBits);
+  if (fd >= 0 && at < kMost) words[at / kBits].fetch_or(bit_of(at));
 }
 
 void remove(int fd) {
   const auto at = static_cast<std::size_t>(fd);
-  if (fd >= 0 && at < kMost) words[at / kBits].fetch_and(~(std::uint64_t{1} << at % kBits));
+  if (fd >= 0 && at < kMost) words[at / kBits].fetch_and(~bit_of(at));
 }
 
-void let_go_in_child() {
-  int nothing = eventfd(0, EFD_CLOEXEC);
-  bool is_in_place = false;  // it has a number that shall stay taken
+int take() {
   for (std::size_t word = 0; word < kMost / kBits; ++word) {
-    for (std::uint64_t left = words[word].exchange(0); left != 0; left &= left - 1) {
-      const int fd = static_cast<int>(word * kBits + static_cast<unsigned>(std::countr_zero(left)));
-      if (nothing >= 0) {
-        dup3(nothing, fd, O_CLOEXEC);
-        continue;
-      }
-      // No number is free but this one.
-      close(fd);
-      nothing = eventfd(0, EFD_CLOEXEC);
-      is_in_place = nothing == fd;
-    }
+    const std::uint64_t bits = words[word].load();
+    if (bits == 0) continue;
+    const std::size_t fd = word * kBits + static_cast<std::size_t>(std::countr_zero(bits));
+    remove(static_cast<int>(fd));
+    return static_cast<int>(fd);
   }
-  if (nothing >= 0 && !is_in_place) close(nothing);
+  return -1;
 }
 
 }  // namespace urnic::private_descriptors

@@ -13,7 +13,7 @@
 #include <string>
 #include <system_error>
 
-#include "base/private_descriptors.h"
+#include "device/forked.h"
 #include "device/nap.h"
 
 namespace urnic::engine {
@@ -47,7 +47,7 @@ std::atomic<std::uint64_t> forks{0};
 std::uint64_t count_forks() {
   [[maybe_unused]] static const int once = pthread_atfork(nullptr, nullptr, [] {
     forks.fetch_add(1, std::memory_order_relaxed);
-    private_descriptors::let_go_in_child();
+    let_private_descriptors_go();
   });
   return forks.load(std::memory_order_relaxed);
 }

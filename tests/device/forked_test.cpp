@@ -1,4 +1,4 @@
-#include "base/private_descriptors.h"
+#include "device/forked.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -6,10 +6,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <vector>
+
+#include "base/private_descriptors.h"
 #include "support/quiet_fork.h"
 
-namespace urnic::private_descriptors {
+namespace urnic::engine {
 namespace {
+
+TEST(PrivateDescriptors, AreTakenFromTheLowestOn) {
+  using namespace private_descriptors;
+  constexpr int kLast = (1 << 20) - 1;
+  for (const int fd : {kLast, -1, kLast + 1, 1 << 19}) add(fd);
+  std::vector<int> taken;
+  for (int fd; (fd = take()) >= 0;) taken.push_back(fd);
+  EXPECT_EQ(taken, (std::vector<int>{1 << 19, kLast}));
+}
 
 // What a number refers to; 0: nothing is open by it.
 ino_t behind(int fd) {
@@ -27,18 +39,18 @@ int child_says(F of_child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-struct PrivateDescriptors : testing::Test {
+struct Forked : testing::Test {
   void SetUp() override {
     ASSERT_EQ(pipe(own), 0);
     ASSERT_EQ(pipe(other), 0);
-    add(own[0]);
-    add(own[1]);
-    add(other[0]);
-    remove(other[0]);
+    private_descriptors::add(own[0]);
+    private_descriptors::add(own[1]);
+    private_descriptors::add(other[0]);
+    private_descriptors::remove(other[0]);
   }
   void TearDown() override {
     for (const int fd : own) {
-      remove(fd);
+      private_descriptors::remove(fd);
       close(fd);
     }
     for (const int fd : other) close(fd);
@@ -46,7 +58,7 @@ struct PrivateDescriptors : testing::Test {
   // 0: they are let go, and only they.
   int wrong_in_child() const {
     const ino_t is_own = behind(own[0]), is_other = behind(other[0]);
-    let_go_in_child();
+    let_private_descriptors_go();
     for (const int fd : own) {
       if (behind(fd) == is_own) return 1;
       if (behind(fd) == 0) return 2;
@@ -56,13 +68,13 @@ struct PrivateDescriptors : testing::Test {
   int own[2], other[2];
 };
 
-TEST_F(PrivateDescriptors, AChildLetsThemGoAndTheirNumbersStayTaken) {
+TEST_F(Forked, AChildLetsThemGoAndTheirNumbersStayTaken) {
   const ino_t before = behind(own[0]);
   EXPECT_EQ(child_says([this] { return wrong_in_child(); }), 0);
   EXPECT_EQ(behind(own[0]), before);
 }
 
-TEST_F(PrivateDescriptors, ThatNeedsNoFreeNumber) {
+TEST_F(Forked, ThatNeedsNoFreeNumber) {
   EXPECT_EQ(child_says([this] {
               const rlim_t open = static_cast<rlim_t>(other[1]) + 1;
               for (int fd = 0; fd < other[1]; ++fd) {
@@ -77,15 +89,15 @@ TEST_F(PrivateDescriptors, ThatNeedsNoFreeNumber) {
 }
 
 // What a child opens by such a number is its own.
-TEST_F(PrivateDescriptors, AGrandchildKeepsWhatTheChildOpens) {
+TEST_F(Forked, AGrandchildKeepsWhatTheChildOpens) {
   EXPECT_EQ(child_says([this] {
-              let_go_in_child();
+              let_private_descriptors_go();
               dup2(other[0], own[0]);
-              let_go_in_child();  // as in its child
+              let_private_descriptors_go();  // as in its child
               return behind(own[0]) == behind(other[0]) ? 0 : 5;
             }),
             0);
 }
 
 }  // namespace
-}  // namespace urnic::private_descriptors
+}  // namespace urnic::engine
