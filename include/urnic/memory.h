@@ -79,7 +79,8 @@ class URNIC_API MemoryRegion {
   // At once other memory, domain or rights. The keys are new ones unless only the rights are
   // others. What was posted with the old keys and is not complete ends as if the region had been
   // deregistered. Not beside other calls on this object. Errors: invalid_argument (rights, range),
-  // in_use (windows are bound to it); nothing has changed then.
+  // bad_address (as register_memory() has it), in_use (windows are bound to it); nothing has
+  // changed then.
   Result<void> reregister(const RegionChange& change);
   // Ends the registration; the handle is empty afterwards. Waits for a burst of the engine, not for
   // the peer. Errors: in_use, and nothing has changed, while memory windows are bound to it.

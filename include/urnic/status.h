@@ -33,6 +33,7 @@ enum class Errc {
   wrong_state,       // the call does not fit the object's state
   io,                // an operating system call failed
   unsupported,       // this build, port or connection cannot do it
+  bad_address,       // memory is not mapped, or may not be accessed as asked
 };
 
 // A value of its own: copyable, and it refers to nothing.

@@ -419,10 +419,11 @@ class URNIC_API Device {
   bool wait_link(int timeout_ms);
 
   Result<ProtectionDomain> alloc_pd();  // as many as wanted
-  // Registers [address, address+length), any length up to the address space; `access` of the bits
-  // of Access. The memory is the caller's, and no page of it is pinned or touched. `iova`: what
-  // elements of ours and peers call the first octet instead of `address`; means nothing for a
-  // zero-based region. Errors: invalid_argument (rights, range), no_memory (2^20 regions).
+  // Registers [address, address+length); `access` of the bits of Access. The memory is the
+  // caller's, not pinned; up to 4 MiB are faulted in. `iova`: what elements of ours and peers call
+  // the first octet instead of `address`; means nothing for a zero-based region. Errors:
+  // invalid_argument (rights, range), no_memory (2^20 regions), bad_address (not all of it is
+  // mapped and accessible as `access` wants).
   Result<MemoryRegion> register_memory(const ProtectionDomain&, void* address, std::size_t length,
                                        std::uint32_t access,
                                        std::optional<std::uint64_t> iova = std::nullopt);

@@ -40,6 +40,8 @@ inline int to_errno(Errc code) {
       return EAGAIN;
     case Errc::unsupported:
       return EOPNOTSUPP;
+    case Errc::bad_address:
+      return EFAULT;
     case Errc::io:
       break;
   }

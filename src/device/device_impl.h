@@ -130,6 +130,8 @@ struct AddressHandleImpl {
 };
 // What is wrong with it as a region, if anything.
 std::optional<Error> not_registrable(const MrImpl&);
+// Its memory is not there, or may not be written to though the rights want it.
+std::optional<Error> not_present(const MrImpl&);
 
 struct SrqImpl {
   std::shared_ptr<DeviceImpl> device;

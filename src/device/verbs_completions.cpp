@@ -7,9 +7,19 @@
 
 #include "device/device_impl.h"
 #include "device/mapping.h"
+#include "device/present_memory.h"
 
 namespace urnic {
 namespace detail {
+namespace {
+
+Error absent(const MrImpl& mr) {
+  return {Errc::bad_address, (mr.access & access_local_write) != 0
+                                 ? "the memory is not mapped, or may not be written to"
+                                 : "the memory is not mapped, or may not be read"};
+}
+
+}  // namespace
 
 MrImpl::~MrImpl() {
   if (stag == 0 || !pd) return;
@@ -38,10 +48,18 @@ std::optional<Error> not_registrable(const MrImpl& mr) {
   if ((mr.access & ~kAccessRights) != 0) {
     return Error{Errc::invalid_argument, "unknown access rights"};
   }
-  if (!verbs::registrable(mr.extent(), static_cast<std::uint8_t>(mr.access))) {
-    return Error{Errc::invalid_argument, "no range of addresses"};
+  const verbs::Extent extent = mr.extent();
+  if (mr.address == nullptr && mr.length != 0) return absent(mr);
+  if (!verbs::registrable(extent, static_cast<std::uint8_t>(mr.access))) {
+    return Error{Errc::invalid_argument, "the range wraps around the end of the address space"};
   }
   return std::nullopt;
+}
+
+std::optional<Error> not_present(const MrImpl& mr) {
+  const bool write = (mr.access & access_local_write) != 0;
+  if (engine::is_present(mr.address, mr.length, write)) return std::nullopt;
+  return absent(mr);
 }
 
 }  // namespace detail
@@ -144,6 +162,9 @@ Result<void> MemoryRegion::reregister(const RegionChange& change) {
       }
     }
     if (auto no = detail::not_registrable(wanted)) return *no;
+    if (change.memory || change.access) {
+      if (auto no = detail::not_present(wanted)) return *no;
+    }
     const std::uint32_t stag = device->driver->own([&](Instant) {
       return device->engine->reregister(impl_->stag, pd->id, wanted.extent(),
                                         static_cast<std::uint8_t>(wanted.access));

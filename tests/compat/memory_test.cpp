@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
+#include <sys/mman.h>
 
 #include <vector>
 
@@ -26,6 +27,42 @@ TEST_F(VerbsTest, RegionsWantRightsThatFit) {
   EXPECT_EQ(mr->length, 4096u);
   EXPECT_EQ(ibv_dealloc_pd(pd_), EBUSY);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
+TEST_F(VerbsTest, MemoryThatIsNotThereIsABadAddress) {
+  void* const gone = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const readable = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const auto refused = [&](void* at, std::size_t length, int access) {
+    errno = 0;
+    const ibv_mr* const plain = ibv_reg_mr(pd_, at, length, access);
+    const int error = errno;
+    errno = 0;
+    const ibv_mr* const named = ibv_reg_mr_iova(pd_, at, length, 0x1000, access);
+    EXPECT_EQ(plain, nullptr);
+    EXPECT_EQ(named, nullptr);
+    EXPECT_EQ(errno, error);
+    return error;
+  };
+  EXPECT_EQ(refused(gone, 4096, 0), EFAULT);
+  EXPECT_EQ(refused(readable, 4096, IBV_ACCESS_LOCAL_WRITE), EFAULT);
+  EXPECT_EQ(refused(readable, std::size_t{1} << 62, 0), EFAULT);
+  EXPECT_EQ(refused(nullptr, 64, 0), EFAULT);
+  char* const last = reinterpret_cast<char*>(~std::uintptr_t{9});
+  EXPECT_EQ(refused(last, 11, 0), EINVAL) << "the range wraps around";
+
+  ibv_mr* const mr = ibv_reg_mr(pd_, readable, 4096, IBV_ACCESS_REMOTE_READ);
+  ASSERT_NE(mr, nullptr);
+  const auto not_moved = [&](int flags, void* at, int access) {
+    errno = 0;
+    EXPECT_EQ(ibv_rereg_mr(mr, flags, nullptr, at, 4096, access), IBV_REREG_MR_ERR_CMD);
+    EXPECT_EQ(errno, EFAULT);
+    EXPECT_EQ(mr->addr, readable);
+  };
+  not_moved(IBV_REREG_MR_CHANGE_TRANSLATION, gone, 0);
+  not_moved(IBV_REREG_MR_CHANGE_ACCESS, readable, IBV_ACCESS_LOCAL_WRITE);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  munmap(gone, 4096);
+  munmap(readable, 4096);
 }
 
 TEST_F(VerbsTest, WindowsAreClaimedAndCounted) {

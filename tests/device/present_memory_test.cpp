@@ -1,0 +1,134 @@
+// Memory that cannot be registered: not mapped, not accessible, behind the end of its file.
+#include "device/present_memory.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "port/fd.h"
+
+namespace urnic::engine {
+namespace {
+
+constexpr std::size_t kPage = 4096, kLarge = std::size_t{64} << 20;
+constexpr int kBoth = PROT_READ | PROT_WRITE;
+
+// A mapping of two pages, or of a large range; by each means.
+class PresentMemory : public testing::TestWithParam<std::tuple<std::size_t, bool, bool>> {
+ protected:
+  void TearDown() override {
+    for (char* const p : mapped_) munmap(p, size());
+  }
+  static std::size_t size() { return std::get<0>(GetParam()); }
+  static bool present(const char* at, std::size_t n, bool write) {
+    return is_present(at, n, write, {std::get<1>(GetParam()), std::get<2>(GetParam())});
+  }
+  char* map(int protection, int flags = MAP_PRIVATE | MAP_ANONYMOUS, int fd = -1) {
+    void* const p = mmap(nullptr, size(), protection, flags | MAP_NORESERVE, fd, 0);
+    EXPECT_NE(p, MAP_FAILED);
+    return mapped_.emplace_back(static_cast<char*>(p));
+  }
+  // Gone from its name at once.
+  static port::Fd file(std::size_t octets) {
+    port::Fd fd(memfd_create("present", MFD_CLOEXEC));
+    EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(octets)), 0);
+    return fd;
+  }
+
+ private:
+  std::vector<char*> mapped_;
+};
+
+TEST_P(PresentMemory, IsPresentAsFarAsItsMappingAllows) {
+  const char* const both = map(kBoth);
+  EXPECT_TRUE(present(both, size(), true));
+  EXPECT_TRUE(present(both + 1, size() - 1, true));
+  EXPECT_TRUE(present(both + 100, 1, true));
+  const char* const readable = map(PROT_READ);
+  EXPECT_TRUE(present(readable, size(), false));
+  EXPECT_FALSE(present(readable, size(), true));
+  EXPECT_FALSE(present(map(PROT_NONE), size(), false));
+}
+
+TEST_P(PresentMemory, IsAbsentWithASinglePageUnmapped) {
+  for (const std::size_t hole : {std::size_t{0}, size() / 2, size() - kPage}) {
+    char* const p = map(kBoth);
+    ASSERT_EQ(munmap(p + hole, kPage), 0);
+    EXPECT_FALSE(present(p, size(), true)) << hole;
+    EXPECT_FALSE(present(p, size(), false)) << hole;
+  }
+}
+
+TEST_P(PresentMemory, IsAbsentWithASinglePageProtected) {
+  char* const p = map(kBoth);
+  ASSERT_EQ(mprotect(p + size() / 2, kPage, PROT_READ), 0);
+  EXPECT_TRUE(present(p, size(), false)) << "two mappings side by side are as good as one";
+  EXPECT_FALSE(present(p, size(), true));
+}
+
+TEST_P(PresentMemory, IsAbsentAtAddressesThatNobodyCanMap) {
+  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{4096},
+                                 std::uint64_t{0xffff800000000000}, ~std::uint64_t{0}}) {
+    const auto* const p = reinterpret_cast<const char*>(at);  // NOLINT
+    EXPECT_FALSE(present(p, 1, false)) << at;
+  }
+  static const char here = 1;
+  EXPECT_FALSE(present(&here, std::size_t{1} << 62, false));
+}
+
+TEST_P(PresentMemory, OfNoLengthIsPresentAnywhere) {
+  EXPECT_TRUE(present(nullptr, 0, true));
+}
+
+TEST_P(PresentMemory, KeepsItsContents) {
+  char* const p = map(kBoth);
+  p[0] = 1, p[size() - 1] = 2;
+  EXPECT_TRUE(present(p, size(), true));
+  EXPECT_EQ(p[0], 1);
+  EXPECT_EQ(p[size() - 1], 2);
+}
+
+TEST_P(PresentMemory, IsAbsentBehindTheEndOfItsFile) {
+  if (!std::get<1>(GetParam())) return;  // the mappings do not say where a file ends
+  for (const int flags : {MAP_SHARED, MAP_PRIVATE}) {
+    const port::Fd fd = file(size());
+    const char* const p = map(kBoth, flags, fd.get());
+    EXPECT_TRUE(present(p, size(), true));
+    ASSERT_EQ(ftruncate(fd.get(), static_cast<off_t>(size() - kPage)), 0);
+    EXPECT_FALSE(present(p, size(), true));
+    EXPECT_FALSE(present(p, size(), false));
+    EXPECT_TRUE(present(p, size() - kPage, true));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Means, PresentMemory,
+    testing::Values(std::tuple{2 * kPage, true, true}, std::tuple{2 * kPage, true, false},
+                    std::tuple{2 * kPage, false, true}, std::tuple{kLarge, true, true},
+                    std::tuple{kLarge, true, false}, std::tuple{kLarge, false, true}),
+    [](const auto& how) {
+      return std::string(std::get<0>(how.param) == kLarge ? "Large" : "Small") +
+             (std::get<1>(how.param) ? "Populate" : "") + (std::get<2>(how.param) ? "Maps" : "");
+    });
+
+// A large region costs no memory that the program does not use.
+TEST(PresentMemory, OfALargeRangeIsFoundWithoutAllocatingIt) {
+  constexpr std::size_t kSize = std::size_t{1} << 30;
+  void* const p = mmap(nullptr, kSize, kBoth, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(p, MAP_FAILED);
+  EXPECT_TRUE(is_present(p, kSize, true));
+  std::vector<unsigned char> resident(kSize / kPage);
+  ASSERT_EQ(mincore(p, kSize, resident.data()), 0);
+  std::size_t pages = 0;
+  for (const unsigned char r : resident) pages += r & 1u;
+  EXPECT_EQ(pages, 0u);
+  munmap(p, kSize);
+}
+
+}  // namespace
+}  // namespace urnic::engine
