@@ -30,8 +30,8 @@ struct IwarpConnectionOptions {
   int close_wait_ms = 0;
 };
 
-// What is RoCE's alone: how often requests are repeated (IB-73, IB-74), 0 to 7 (left alone: 7), and
-// when.
+// What is RoCE's alone: how often requests are repeated (IB-73, IB-74), 0 to 7 (left alone: 7),
+// when, and what else the ends tell each other.
 struct RoceConnectionOptions {
   // Of both ends, those that nobody answers; connecting only, as its request says it for both.
   std::optional<std::uint8_t> retry_count;
@@ -40,6 +40,16 @@ struct RoceConnectionOptions {
   // Of this end, those that nobody has answered in time, as a code, 0 to 31, as in QpAttributes.
   // Left alone: what the ends say of the way between them (IB-128).
   std::optional<std::uint8_t> ack_timeout;
+  // Of the peer, those that find no receive at this end come again after that time, as a code, 0 to
+  // 31, as in QpAttributes. Left alone: 12, which is 640 us.
+  std::optional<std::uint8_t> min_rnr_timer;
+  // Of IP (DSCP and ECN as in the header), 0 to 255, for what this end sends; connecting, the peer
+  // is asked to use it as well. Left alone: 0 to connect, and what the peer has asked for to
+  // accept.
+  std::optional<std::uint8_t> traffic_class;
+  // What the peer is told of end-to-end flow control. Left alone: whether this end tells how many
+  // receives it has.
+  std::optional<bool> flow_control;
   // Accepting a request for datagrams only: the Q_Key that they are to bring. Left alone: that of
   // the queue pair.
   std::optional<std::uint32_t> qkey;

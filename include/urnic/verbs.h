@@ -44,6 +44,7 @@
 #include "urnic/address_handle.h"
 #include "urnic/bind_options.h"
 #include "urnic/config.h"
+#include "urnic/connection_events.h"
 #include "urnic/connection_options.h"
 #include "urnic/datagram_service.h"
 #include "urnic/memory.h"
@@ -91,38 +92,6 @@ class URNIC_API Binding {
 
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
 
-enum class EventKind : std::uint8_t {
-  connect_request,  // on a Listener: `request` is filled
-  established,      // on a QueuePair: RTS; private_data of the peer's answer (active side)
-  connect_failed,   // `error`; Errc::rejected carries the peer's private data
-  disconnected,     // orderly; iWARP: FIN both ways or from the peer; RoCE: DREQ of either end
-  // The connection is lost: `error`. iWARP: RST, time-out, Terminate. RoCE: a request of this end
-  // failed, as its completion says, or one of the peer's was refused.
-  failed,
-  receive_limit,  // on a SharedReceiveQueue: fewer receives are left than set_limit() said
-  last_receive,   // on a QueuePair that ended: it uses no more of its SharedReceiveQueue
-  // On a QueuePair with QpOptions::asynchronous_events, as the next four: a receive has completed
-  // before `established` could be said, which follows. RoCE: a request has come in rtr, on a queue
-  // pair that modify() connects; on others `established` says it.
-  communication_established,
-  // On a QueuePair, behind `failed`, whose cause they name: the peer asked for memory it has no
-  // right to; or for what may not be asked; or this end cannot go on (iWARP: also a CRC that is
-  // wrong). What the peer answered to requests of this end is in their completions instead.
-  access_error,
-  request_error,
-  fatal,
-  time_wait_over,      // the same, of RoCE: its connection has ended, and it may have another
-  link_up,             // of the Device (deliver_events): frames can flow
-  link_down,           // of the Device: they cannot; error.message says why, if it is known
-  address_conflict,    // of the Device: another station has an address of ours (RFC 5227)
-  cq_overrun,          // of a CompletionQueue, where the Device's events go: it was too small
-  send_queue_drained,  // on a QueuePair of RoCE in sqd, as asked for: QpAttributes::tell_drained
-  resolved,            // of a Resolution: `peer` and private_data are filled
-  // Of a Resolution: `error`: refused (nobody serves datagrams there), rejected (private_data: 136
-  // octets of the peer's), timed_out, protocol, no_memory.
-  resolve_failed,
-};
-
 class QueuePair;
 class URNIC_API ConnectRequest {
  public:
@@ -139,6 +108,7 @@ class URNIC_API ConnectRequest {
   // peer (7: any number of times). iWARP: 0.
   std::uint8_t retry_count() const;
   std::uint8_t rnr_retry() const;
+  RocePeer roce_peer() const;  // what its request says of its queue pair, these two included
   // What is wanted: a connection, on a queue pair of that service (rc, xrc_receive), or one of UD
   // for datagrams, whose private data has 180 octets.
   Service service() const;
@@ -168,7 +138,8 @@ struct Event {
   ConnectRequest request;
   Error error;
   std::string private_data;  // octets
-  DatagramPeer peer;         // of a Resolution; its private_data is the one above
+  RocePeer roce_peer;  // of `established` (active side) and connect_failed; as its message says
+  DatagramPeer peer;   // of a Resolution; its private_data is the one above
 };
 
 // Where connection events arrive. One may serve many queue pairs and listeners.
@@ -358,6 +329,9 @@ class URNIC_API QueuePair {
   // next connection. Waits for a burst of the engine.
   std::uint16_t ird() const;
   std::uint16_t ord() const;
+  // What it is connected by, as its moves have said or connection management: those attributes that
+  // its service has and the moves so far have set. iWARP: none. Waits for a burst of the engine.
+  QpAttributes attributes() const;
 
  private:
   friend class Device;

@@ -241,6 +241,7 @@ void DeviceImpl::on_cm_event(engine::CmEvent e) {
     return;
   }
   event.private_data = e.private_data;
+  event.roce_peer = e.roce_peer;
   Error error = event.error;
   std::string private_data = e.private_data;
   {
@@ -284,8 +285,7 @@ void DeviceImpl::on_roce_request(engine::RoceListener& at, const engine::RoceReq
   const ByteView data = what.data.view();
   request->info.private_data.assign(data.begin(), data.end());
   request->info.ird = what.ird;
-  request->retry_count = what.retry_count;
-  request->rnr_retry = what.rnr_retry;
+  request->of_peer = what.of_peer;
   request->info.ord = what.ord;
   log_quietly(engine::LogLevel::Info, [&] {
     return ends_of(request->info.key) + ": " + name_of(engine::CmEvent::Kind::ConnectRequest) +

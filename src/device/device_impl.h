@@ -223,7 +223,7 @@ struct RequestImpl {
   Service service = Service::rc;        // of RoCE; ud: a question for a queue pair
   engine::ConnectionId connection = 0;  // of RoCE: the handle
   iwarp::Side::RequestInfo info;
-  std::uint8_t retry_count = 0, rnr_retry = 0;  // of RoCE
+  RocePeer of_peer;  // of RoCE
   std::atomic<bool> answered{false};
   ~RequestImpl();
   void refuse(ByteView private_data) const;

@@ -218,4 +218,41 @@ Result<void> modify_roce(engine::Engine& engine, verbs::QueuePair& qp, QpState t
   return refusal(done, qp, to, *change, engine.mtu());
 }
 
+QpAttributes attributes_of(const verbs::QueuePair& qp) {
+  const roce::Context& c = roce::context_of(qp);
+  const ib::QpAttributes& a = c.attributes;
+  const verbs::Service service = qp.state.service();
+  std::uint32_t set = 0;
+  const auto moved = [&](QpState from, QpState to) {
+    const verbs::QpMask m = verbs::attributes(service, from, to);
+    set |= m.required | m.optional;
+  };
+  if (qp.state != QpState::Reset) moved(QpState::Reset, QpState::Init);
+  if (c.responder) moved(QpState::Init, QpState::Rtr);
+  if (c.requester) moved(QpState::Rtr, QpState::Rts);
+  QpAttributes out;
+  const auto show = [&](std::uint32_t bit, std::uint32_t value, std::optional<std::uint32_t>* to) {
+    if ((set & bit) != 0) *to = value;
+  };
+  show(verbs::kQpAttrAccess, a.access, &out.access);
+  show(verbs::kQpAttrQkey, a.qkey, &out.qkey);
+  show(verbs::kQpAttrDestQpn, a.dest_qp, &out.dest_qp);
+  show(verbs::kQpAttrPathMtu, a.pmtu(), &out.path_mtu);
+  show(verbs::kQpAttrRqPsn, a.rq_psn.value(), &out.rq_psn);
+  show(verbs::kQpAttrMaxDestRdAtomic, a.responder_depth, &out.responder_depth);
+  show(verbs::kQpAttrMinRnrTimer, a.min_rnr_timer, &out.min_rnr_timer);
+  show(verbs::kQpAttrSqPsn, a.sq_psn.value(), &out.sq_psn);
+  show(verbs::kQpAttrTimeout, a.ack_timeout, &out.ack_timeout);
+  show(verbs::kQpAttrRetryCount, a.retry_count, &out.retry_count);
+  show(verbs::kQpAttrRnrRetry, a.rnr_retry, &out.rnr_retry);
+  show(verbs::kQpAttrMaxRdAtomic, a.initiator_depth, &out.initiator_depth);
+  show(verbs::kQpAttrPort, 1, &out.port);
+  show(verbs::kQpAttrPkeyIndex, 0, &out.pkey_index);
+  if ((set & verbs::kQpAttrAv) != 0) {
+    out.path = {a.av.remote.to_string(), a.av.local.to_string(), a.av.traffic_class, a.av.hop_limit,
+                a.av.source_port};
+  }
+  return out;
+}
+
 }  // namespace urnic::detail

@@ -17,6 +17,8 @@ Result<roce::QpChange> change_of(verbs::QpState from, verbs::QpState to, const Q
 // Moves it. Under the ownership of its engine, with posts kept away.
 Result<void> modify_roce(engine::Engine&, verbs::QueuePair&, verbs::QpState to, const QpAttributes&,
                          Instant now);
+// What its moves have set so far, of what its service has. Under the ownership of its engine.
+QpAttributes attributes_of(const verbs::QueuePair& of_roce);
 // An address handle of RoCE's side (never 0). Errors: as change_of() says of a path; no_memory.
 // Under the ownership of its engine.
 Result<std::uint32_t> create_handle(engine::Engine&, const QpPath&, Instant now);

@@ -86,6 +86,9 @@ engine::RoceConnect roce_params_of(const engine::Engine& engine, const Connectio
   p.retry_count = o.roce.retry_count.value_or(p.retry_count);
   p.rnr_retry = o.roce.rnr_retry.value_or(p.rnr_retry);
   p.ack_timeout = o.roce.ack_timeout;
+  p.min_rnr_timer = o.roce.min_rnr_timer.value_or(p.min_rnr_timer);
+  p.traffic_class = o.roce.traffic_class;
+  p.flow_control = o.roce.flow_control;
   p.private_data = o.private_data;
   p.timeout = o.timeout_ms > 0 ? Duration::ms(o.timeout_ms) : engine.options().startup_timeout;
   p.refusal_retry = Duration::ms(o.refusal_retry_ms);
@@ -106,8 +109,9 @@ std::optional<Error> check_common(const ConnectionOptions& o) {
     return Error{Errc::invalid_argument, "retry_count and rnr_retry are 0 to 7"};
   }
   constexpr std::uint8_t kLastTimeout = 31;  // five bits of its messages
-  if (o.roce.ack_timeout.value_or(0) > kLastTimeout) {
-    return Error{Errc::invalid_argument, "ack_timeout is 0 to 31"};
+  if (o.roce.ack_timeout.value_or(0) > kLastTimeout ||
+      o.roce.min_rnr_timer.value_or(0) > kLastTimeout) {
+    return Error{Errc::invalid_argument, "ack_timeout and min_rnr_timer are 0 to 31"};
   }
   return std::nullopt;
 }
@@ -373,10 +377,13 @@ std::uint16_t ConnectRequest::ord() const {
   return impl_ ? impl_->info.ord : 0;
 }
 std::uint8_t ConnectRequest::retry_count() const {
-  return impl_ ? impl_->retry_count : 0;
+  return roce_peer().retry_count;
 }
 std::uint8_t ConnectRequest::rnr_retry() const {
-  return impl_ ? impl_->rnr_retry : 0;
+  return roce_peer().rnr_retry;
+}
+RocePeer ConnectRequest::roce_peer() const {
+  return impl_ ? impl_->of_peer : RocePeer{};
 }
 Service ConnectRequest::service() const {
   return impl_ ? impl_->service : Service::rc;

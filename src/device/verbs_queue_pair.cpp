@@ -116,6 +116,15 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
   });
 }
 
+QpAttributes QueuePair::attributes() const {
+  if (!impl_) return {};
+  return detail::or_nothing([&] {
+    return impl_->device->driver->own([&](Instant) {
+      return engine::is_roce(*impl_->qp) ? detail::attributes_of(*impl_->qp) : QpAttributes{};
+    });
+  });
+}
+
 void QueuePair::take_early_sends(bool on) {
   if (impl_) impl_->early_sends.store(on);
 }

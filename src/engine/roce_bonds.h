@@ -13,6 +13,7 @@
 
 #include "base/deadlines.h"
 #include "base/hash_map.h"
+#include "engine/roce_moves.h"
 #include "ib_cm/events.h"
 #include "iwarp/events.h"
 #include "verbs/queue_pair.h"
@@ -47,9 +48,9 @@ struct RoceBond {
   bool broken = false;       // noted: the queue pair is in Error, for this reason
   Errc code = Errc::io;
   const char* why = "";
-  std::uint32_t psn = 0;                    // of the first request that we take
-  std::uint32_t depth = 0;                  // READs and atomics that we have outstanding
-  std::optional<std::uint8_t> ack_timeout;  // as its consumer has chosen
+  std::uint32_t psn = 0;    // of the first request that we take
+  std::uint32_t depth = 0;  // READs and atomics that we have outstanding
+  OwnEnd own;               // as its consumer has chosen
   std::unique_ptr<Asked> asked;
   std::optional<CmEvent::Kind> untold;  // with `code`: there was no memory to tell it
   Instant due = Instant::never();

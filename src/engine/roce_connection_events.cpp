@@ -73,6 +73,15 @@ std::optional<ib::PathMtu> below(ib::PathMtu mtu) {
   return static_cast<ib::PathMtu>(ib::octets(mtu) / 2);
 }
 
+RocePeer told_by(const ib_cm::QpValues& peer) {
+  RocePeer p;
+  p.qp_number = peer.qpn;
+  p.rnr_retry = peer.rnr_retry;
+  p.srq = peer.srq;
+  p.flow_control = peer.credits;
+  return p;
+}
+
 // A request that the gate of its listener refused.
 void note_turned_away(const RoceListener* l, const ib_cm::Event& e, Hooks& hooks) {
   const std::uint16_t port = l != nullptr ? l->port() : 0;
@@ -138,7 +147,7 @@ void RoceConnections::attend(Bond& b, Instant now) {
 
 void RoceConnections::on_time(Bond& b, Instant now) {
   if (b.untold) {
-    if (!tell(b, *b.untold, {})) bonds_.deadlines().set(b, now + kTellAgain);
+    if (!tell(b, *b.untold)) bonds_.deadlines().set(b, now + kTellAgain);
     if (!b.untold && b.handle == 0) drop(b);
     return;
   }
@@ -176,7 +185,7 @@ void RoceConnections::on_event(const ib_cm::Event& e, Instant now) {
     case EventKind::Accepted:
       return accepted(*b, e, now);
     case EventKind::Established:
-      return up(*b, e.data, now);
+      return up(*b, {e.data.view(), {}}, now);
     case EventKind::Rejected:
     case EventKind::Unreachable:
       return refused(*b, e, now);
@@ -186,7 +195,7 @@ void RoceConnections::on_event(const ib_cm::Event& e, Instant now) {
                    "the peer ended it before it was established", now);
       }
       if (b->stage == Stage::Ending || e.reason == Reason::None) {
-        return end(*b, CmEvent::Kind::Disconnected, Errc::closed, "", now, e.data.view());
+        return end(*b, CmEvent::Kind::Disconnected, Errc::closed, "", now, {e.data.view(), {}});
       }
       return end(*b, CmEvent::Kind::Failed, Errc::reset,
                  e.reason == Reason::Stale ? "the peer has begun anew" : text_of(e.reason), now);
@@ -217,8 +226,8 @@ void RoceConnections::requested(const ib_cm::Event& e, Instant now) {
   r.peer = {e.way.remote, e.source_port};
   r.ird = e.qp.initiator_depth;  // what one end asks for the other serves
   r.ord = e.qp.responder_resources;
-  r.retry_count = e.path.retry_count;
-  r.rnr_retry = e.qp.rnr_retry;
+  r.of_peer = told_by(e.qp);
+  r.of_peer.retry_count = e.path.retry_count;
   r.data = e.data;
   try {
     hooks_->on_roce_request(*l, r);
@@ -230,9 +239,9 @@ void RoceConnections::requested(const ib_cm::Event& e, Instant now) {
 // The answer to our request. The peer is told only when our end is ready.
 void RoceConnections::accepted(Bond& b, const ib_cm::Event& e, Instant now) {
   const auto rtr = [&] {
-    return agreed(to_rtr(e.way, e.qp, e.path, b.number, b.psn), e.extensions);
+    return agreed(to_rtr(e.way, e.qp, e.path, b.number, b.psn, b.own), e.extensions);
   };
-  const auto rts = [&] { return to_rts(e.qp, e.path, e.qp.responder_resources, b.ack_timeout); };
+  const auto rts = [&] { return to_rts(e.qp, e.path, e.qp.responder_resources, b.own); };
   const bool ready =
       b.stage == Stage::Asking && move(side_, *b.qp, rtr(), now) && move(side_, *b.qp, rts(), now);
   if (!ready) {
@@ -246,26 +255,18 @@ void RoceConnections::accepted(Bond& b, const ib_cm::Event& e, Instant now) {
   }
   b.stage = Stage::Up;
   b.answered = true;
-  up(b, e.data, now);
+  up(b, {e.data.view(), told_by(e.qp)}, now);
 }
 
-// Both ends are ready. First Rts: who hears of it may post at once, from another thread.
-void RoceConnections::up(Bond& b, const ib_cm::PrivateData& data, Instant now) {
-  if (b.stage == Stage::Accepting) {
-    const ib_cm::Connection* const c = manager().find(b.handle);
-    if (c == nullptr ||
-        !move(side_, *b.qp, to_rts(c->offered, c->path, b.depth, b.ack_timeout), now)) {
-      cm().abandon(b.handle, now);
-      return end(b, CmEvent::Kind::ConnectFailed, Errc::wrong_state,
-                 "the queue pair cannot be made ready", now);
-    }
-  }
+// Both ends are ready, and in Rts.
+void RoceConnections::up(Bond& b, const Said& said, Instant now) {
+  roce::context_of(*b.qp).tells_first_request = false;
   b.stage = Stage::Up;
   side_.keep_alive(*b.qp, now);
   b.asked.reset();
   bonds_.deadlines().set(b, Instant::never());
   ++counters_.opened;
-  if (tell(b, CmEvent::Kind::Established, data.view())) return;
+  if (tell(b, CmEvent::Kind::Established, said)) return;
   cm().abandon(b.handle, now);
   end(b, CmEvent::Kind::ConnectFailed, Errc::no_memory, "out of memory", now);
 }
@@ -276,7 +277,9 @@ void RoceConnections::refused(Bond& b, const ib_cm::Event& e, Instant now) {
                "nobody answers there, or the other end does not speak RoCE", now);
   }
   if (b.stage == Stage::Asking && asks_again(b, e.reason, now)) return;
-  end(b, CmEvent::Kind::ConnectFailed, code_of(e.reason), text_of(e.reason), now, e.data.view());
+  Said said{e.data.view(), {}};
+  said.peer.reject_reason = static_cast<std::uint16_t>(e.reason);
+  end(b, CmEvent::Kind::ConnectFailed, code_of(e.reason), text_of(e.reason), now, said);
 }
 
 // Who does not listen yet may do so in a moment; who takes no packets as large may take smaller.
@@ -300,7 +303,7 @@ bool RoceConnections::asks_again(Bond& b, Reason reason, Instant now) {
 
 // No connection, or none any more: its queue pair is in Error, and its consumer hears why.
 void RoceConnections::end(Bond& b, CmEvent::Kind kind, Errc code, const char* why, Instant now,
-                          ByteView data) {
+                          const Said& said) {
   ++(kind == CmEvent::Kind::Disconnected ? counters_.closed : counters_.failed);
   b.stage = Stage::Over;
   b.code = code;
@@ -312,7 +315,7 @@ void RoceConnections::end(Bond& b, CmEvent::Kind kind, Errc code, const char* wh
   } catch (const std::bad_alloc&) {
     // It is in Error. What is left in its queues is flushed with the next post.
   }
-  if (!tell(b, kind, data)) {
+  if (!tell(b, kind, said)) {
     bonds_.deadlines().set(b, now + kTellAgain);
   } else if (b.handle == 0) {
     drop(b);
@@ -320,14 +323,15 @@ void RoceConnections::end(Bond& b, CmEvent::Kind kind, Errc code, const char* wh
 }
 
 // False: there is no memory for it.
-bool RoceConnections::tell(Bond& b, CmEvent::Kind kind, ByteView data) {
+bool RoceConnections::tell(Bond& b, CmEvent::Kind kind, const Said& said) {
   try {
     hooks_->on_cm_event(
         {.kind = kind,
          .qp = b.qp,
          .code = b.code,
          .message = b.why,
-         .private_data = std::string(reinterpret_cast<const char*>(data.data()), data.size())});
+         .private_data = {reinterpret_cast<const char*>(said.data.data()), said.data.size()},
+         .roce_peer = said.peer});
     b.untold.reset();
     return true;
   } catch (const std::bad_alloc&) {

@@ -57,9 +57,11 @@ std::optional<Error> RoceConnections::wrong_with(const verbs::QueuePair& qp, con
   return std::nullopt;
 }
 
-RoceBond& RoceConnections::open(verbs::QueuePair& qp, Stage stage, std::uint32_t ord, Instant due) {
+RoceBond& RoceConnections::open(verbs::QueuePair& qp, Stage stage, const RoceConnect& p,
+                                std::uint32_t ord, Instant due) {
   Bond& b = bonds_.open(qp);
   b.stage = stage;
+  b.own = p;
   b.depth = depth_of(ord, most_depth_);
   b.psn = static_cast<std::uint32_t>(siphash24(cm_options_.key, {qp.number(), ++psns_, 0})) &
           ib::kMask24;
@@ -77,16 +79,16 @@ void RoceConnections::drop(Bond& b) {
 }
 
 ib_cm::QpValues RoceConnections::values_of(const Bond& b, std::uint32_t ird,
-                                           std::uint8_t rnr_retry) const {
+                                           const RoceConnect& p) const {
   ib_cm::QpValues v;
   v.qpn = b.number;
   v.psn = ib::Psn(b.psn);
   v.responder_resources = depth_of(ird, most_depth_);
   v.initiator_depth = static_cast<std::uint8_t>(b.depth);
-  v.rnr_retry = rnr_retry;
+  v.rnr_retry = p.rnr_retry;
   const verbs::Service service = b.qp->state.service();
   v.srq = service == verbs::Service::XrcReceive || b.qp->rq.shared() != nullptr;
-  v.credits = tells_credits_ && !v.srq && !verbs::is_xrc(service);
+  v.credits = p.flow_control.value_or(tells_credits_ && !v.srq && !verbs::is_xrc(service));
   if (service == verbs::Service::XrcSend) v.responder_resources = v.rnr_retry = 0;
   return v;
 }
@@ -105,15 +107,15 @@ Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress&
   what.path.ack_timeout =
       ib_cm::ack_timeout_of(cm_options_.packet_life_time, cm_options_.ack_delay);
   what.path.retry_count = p.retry_count;
+  what.path.traffic_class = p.traffic_class.value_or(0);
   what.response_timeout = response_timeout(p.timeout);
   what.extensions = cm_options_.extensions;
   what.max_cm_retries = kCmRetries;
   asked->data = ib_cm::PrivateData(p.private_data);
   asked->give_up = now + p.timeout;
   asked->refused_until = now + p.refusal_retry;
-  Bond& b = open(qp, Stage::Asking, p.ord, asked->give_up);
-  b.ack_timeout = p.ack_timeout;
-  what.qp = values_of(b, p.ird, p.rnr_retry);
+  Bond& b = open(qp, Stage::Asking, p, p.ord, asked->give_up);
+  what.qp = values_of(b, p.ird, p);
   const bool xrc = qp.state.service() == verbs::Service::XrcSend;
   what.transport = xrc ? ib_cm::Transport::Extended : ib_cm::Transport::Rc;
   b.asked = std::move(asked);
@@ -145,9 +147,8 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   if (c == nullptr || c->state != ib_cm::State::ReqReceived) {
     return Error{Errc::closed, "the peer has given up, or the request was answered"};
   }
-  Bond& b = open(qp, Stage::Accepting,
-                 std::min<std::uint32_t>(p.ord, c->offered.responder_resources), now + p.timeout);
-  b.ack_timeout = p.ack_timeout;
+  const std::uint32_t ord = std::min<std::uint32_t>(p.ord, c->offered.responder_resources);
+  Bond& b = open(qp, Stage::Accepting, p, ord, now + p.timeout);
   const std::uint32_t ird = std::min<std::uint32_t>(p.ird, c->offered.initiator_depth);
   try {
     bonds_.name(b, handle);
@@ -159,13 +160,16 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   if (qp.state == QpState::Reset) move(side_, qp, to_init(ird), now);
   ib_cm::QpValues peer = c->offered;
   peer.initiator_depth = depth_of(ird, most_depth_);
-  const roce::QpChange rtr = to_rtr(c->way, peer, c->path, qp.number(), b.psn);
-  if (!move(side_, qp, agreed(rtr, c->extensions), now)) {
+  // The consumer may send as soon as it has answered, as with a kernel.
+  const roce::QpChange rtr = to_rtr(c->way, peer, c->path, qp.number(), b.psn, b.own);
+  const roce::QpChange rts = to_rts(c->offered, c->path, b.depth, b.own);
+  if (!move(side_, qp, agreed(rtr, c->extensions), now) || !move(side_, qp, rts, now)) {
     bonds_.name(b, 0);
     drop(b);
     return Error{Errc::no_memory, "the queue pair cannot be made ready"};
   }
-  cm().accept(handle, values_of(b, ird, p.rnr_retry), p.private_data, now);
+  roce::context_of(qp).tells_first_request = true;
+  cm().accept(handle, values_of(b, ird, p), p.private_data, now);
   b.answered = true;
   return {};
 }

@@ -2,7 +2,7 @@
 // (ib_cm) and to Modify QP.
 //
 //   connect   Init, REQ;  REP: Rtr, Rts, RTU, established
-//   accept    Init, Rtr, REP;  RTU or the first request: Rts, established
+//   accept    Init, Rtr, Rts, REP;  RTU or the first request: established
 //   ends      disconnect: Error at once, DREQ;  DREQ of the peer, or a queue pair that fails: Error
 //   datagrams queue pairs of UD have no connection: who asks for one is told its number and Q_Key
 //
@@ -26,6 +26,7 @@
 #include "engine/queue_pairs.h"
 #include "engine/roce_bonds.h"
 #include "engine/roce_listeners.h"
+#include "engine/roce_moves.h"
 #include "engine/roce_questions.h"
 #include "roce/side.h"
 #include "urnic/stats.h"
@@ -33,13 +34,13 @@
 namespace urnic::engine {
 
 // What the consumer chooses for one connection.
-struct RoceConnect {
+struct RoceConnect : OwnEnd {
   iwarp::LocalEnd source;          // to connect from
   std::uint32_t ird = 0, ord = 0;  // READs and atomics served, and outstanding, at a time
   // Of both ends' requests that nobody answers, and of the peer's that find no receive here.
   std::uint8_t retry_count = 7, rnr_retry = 7;
-  std::optional<std::uint8_t> ack_timeout;  // of ours; nothing: as both ends' figures have it
-  ByteView private_data;                    // borrowed for the call
+  std::optional<bool> flow_control;  // what the peer is told of it; nothing: as the engine has it
+  ByteView private_data;             // borrowed for the call
   Duration timeout = Duration::s(10);
   Duration refusal_retry;  // for so long, a peer that does not listen is asked again
 };
@@ -109,16 +110,21 @@ class RoceConnections final : public roce::Hooks {
  private:
   using Bond = RoceBond;
   using Stage = RoceBond::Stage;
+  // What a message of the peer's brings to the consumer. Borrowed.
+  struct Said {
+    ByteView data;
+    RocePeer peer;
+  };
 
   ib_cm::Manager& manager() { return general_->manager(); }
   ib_cm::Connections& cm() { return general_->manager().connections(); }
   // roce_connections.cpp
   std::optional<Error> wrong_with(const verbs::QueuePair&, const RoceConnect&,
                                   std::size_t room) const;
-  Bond& open(verbs::QueuePair&, Stage, std::uint32_t ord, Instant due);
+  Bond& open(verbs::QueuePair&, Stage, const RoceConnect&, std::uint32_t ord, Instant due);
   void drop(Bond& b);
   bool ask(Bond& b, Instant now);
-  ib_cm::QpValues values_of(const Bond& b, std::uint32_t ird, std::uint8_t rnr_retry) const;
+  ib_cm::QpValues values_of(const Bond& b, std::uint32_t ird, const RoceConnect&) const;
   // roce_connection_events.cpp
   void attend(Bond& b, Instant now);
   void on_time(Bond& b, Instant now);
@@ -127,10 +133,10 @@ class RoceConnections final : public roce::Hooks {
   void accepted(Bond& b, const ib_cm::Event& e, Instant now);
   void refused(Bond& b, const ib_cm::Event& e, Instant now);
   bool asks_again(Bond& b, ib_cm::Reason reason, Instant now);
-  void up(Bond& b, const ib_cm::PrivateData& data, Instant now);
+  void up(Bond& b, const Said& said, Instant now);
   void end(Bond& b, CmEvent::Kind kind, Errc code, const char* why, Instant now,
-           ByteView data = {});
-  bool tell(Bond& b, CmEvent::Kind kind, ByteView data);
+           const Said& said = {});
+  bool tell(Bond& b, CmEvent::Kind kind, const Said& said = {});
 
   ib_cm::Options cm_options_;
   std::uint32_t most_depth_;

@@ -16,7 +16,8 @@ roce::QpChange to_init(std::uint32_t ird) {
 }
 
 roce::QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer,
-                      const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn) {
+                      const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn,
+                      const OwnEnd& own) {
   constexpr std::uint32_t kFirstSourcePort = 0xc000, kSourcePorts = 0x4000;
   constexpr std::uint8_t kHopLimit = 64;  // of a peer that names none
   roce::QpChange c;
@@ -28,24 +29,24 @@ roce::QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer,
   // Which way among several, and the same way both times: by the queue pairs.
   c.av.source_port =
       static_cast<std::uint16_t>(kFirstSourcePort + ((number ^ peer.qpn) % kSourcePorts));
-  c.av.traffic_class = path.traffic_class;
+  c.av.traffic_class = own.traffic_class.value_or(path.traffic_class);
   c.av.hop_limit = path.hop_limit != 0 ? path.hop_limit : kHopLimit;
   c.path_mtu = path.mtu;
   c.dest_qp = peer.qpn;
   c.rq_psn = psn;
   c.responder_depth = peer.initiator_depth;
-  c.min_rnr_timer = kMinRnrTimer;
+  c.min_rnr_timer = own.min_rnr_timer;
   return c;
 }
 
 roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
-                      std::uint32_t depth, std::optional<std::uint8_t> ack_timeout) {
+                      std::uint32_t depth, const OwnEnd& own) {
   roce::QpChange c;
   c.to = verbs::QpState::Rts;
   c.mask |= verbs::kQpAttrTimeout | verbs::kQpAttrRetryCount | verbs::kQpAttrRnrRetry |
             verbs::kQpAttrSqPsn | verbs::kQpAttrMaxRdAtomic;
   c.sq_psn = peer.psn.value();
-  c.ack_timeout = ack_timeout.value_or(path.ack_timeout);
+  c.ack_timeout = own.ack_timeout.value_or(path.ack_timeout);
   c.retry_count = path.retry_count;
   c.rnr_retry = peer.rnr_retry;
   c.initiator_depth = depth;

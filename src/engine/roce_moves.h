@@ -13,15 +13,24 @@ namespace urnic::engine {
 // Requests of the peer that find no receive come again after 0.64 ms.
 inline constexpr std::uint32_t kMinRnrTimer = 12;
 
+// What the consumer of one end chooses for that end alone.
+struct OwnEnd {
+  std::optional<std::uint8_t> ack_timeout;    // of its requests; nothing: the path's
+  std::optional<std::uint8_t> traffic_class;  // of its packets; nothing: the path's
+  // A code: how long requests of the peer that find no receive here wait before they come again.
+  std::uint8_t min_rnr_timer = kMinRnrTimer;
+};
+
 // Peers may write; read and use atomics if any of those are served.
 roce::QpChange to_init(std::uint32_t ird);
 // Either end says where the other one shall begin. `peer`: what it says of its queue pair, its
 // depth cut to what we serve. `number`, `psn`: ours, as we have said.
 roce::QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer,
-                      const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn);
-// `depth`: of our requests. `ack_timeout`: instead of the path's.
+                      const ib_cm::PathValues& path, std::uint32_t number, std::uint32_t psn,
+                      const OwnEnd& own = {});
+// `depth`: of our requests.
 roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
-                      std::uint32_t depth, std::optional<std::uint8_t> ack_timeout = {});
+                      std::uint32_t depth, const OwnEnd& own = {});
 
 // S-7: what the other end has agreed to, before either of the two.
 roce::QpChange agreed(roce::QpChange change, std::uint8_t extensions);

@@ -6,6 +6,7 @@
 
 #include "base/ip_address.h"
 #include "ib_cm/events.h"
+#include "urnic/connection_events.h"
 
 namespace urnic::engine {
 
@@ -16,7 +17,7 @@ struct RoceRequest {
   bool xrc = false;        // for a receiving end of XRC
   // READs and atomics at a time: what the peer wants to have outstanding, and what it serves.
   std::uint8_t ird = 0, ord = 0;
-  std::uint8_t retry_count = 0, rnr_retry = 0;  // for both ends' requests, and for ours
+  RocePeer of_peer;  // its retries are for both ends' requests, and for ours
   ib_cm::PrivateData data;
 };
 

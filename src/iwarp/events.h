@@ -8,6 +8,7 @@
 
 #include "base/ip_address.h"
 #include "tcp/flow.h"
+#include "urnic/connection_events.h"
 #include "urnic/status.h"
 #include "verbs/completion_queue.h"
 #include "verbs/queue_pair.h"
@@ -40,6 +41,7 @@ struct CmEvent {
   Errc code = Errc::io;            // ConnectFailed, Failed
   std::string message;
   std::string private_data;  // octets
+  RocePeer roce_peer;        // Established, ConnectFailed: what the peer's message says
 };
 
 // What the receive side decides against or for a connection, for a log.

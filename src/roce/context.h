@@ -42,6 +42,8 @@ struct Context final : verbs::TransportHalf {
 
   bool tell_drained = false;      // once nothing is outstanding in Sqd (IB-112)
   bool told_established = false;  // that a request came in Rtr (IB-120)
+  // In Rts as well: its consumer is to be told of the first request as one in Rtr would be.
+  bool tells_first_request = false;
 
   // In the list of those that want to send, and in the heap of deadlines.
   Context *before = nullptr, *behind = nullptr;

@@ -135,8 +135,10 @@ void Side::take_request(Context& c, const ib::ParsedPacket& packet, ByteView ip_
     if (rc == nullptr) return;  // no memory: it comes again
   }
   ib::Received r = uc != nullptr ? uc->take(packet, &done) : rc->take(packet, &done);
-  if (r.verdict == ib::Verdict::Accept && qp.state == verbs::QpState::Rtr && !c.told_established) {
+  const bool awaited = qp.state == verbs::QpState::Rtr || c.tells_first_request;
+  if (r.verdict == ib::Verdict::Accept && awaited && !c.told_established) {
     c.told_established = true;
+    c.tells_first_request = false;
     hooks_->on_qp_event(qp, QpEvent::Established);
   }
   take_turns(&completions_, c, r, &done);

@@ -307,7 +307,7 @@ void Side::discard(Context& c) {
   forget_received(c);
   memory_.unbind_windows_of(qp.number());
   qp.last_receive_told = false;
-  c.tell_drained = c.told_established = false;
+  c.tell_drained = c.told_established = c.tells_first_request = false;
   c.way.route = Route::Unknown;
   ib::QpAttributes fresh;
   fresh.service = c.attributes.service;

@@ -225,7 +225,7 @@ TEST_F(RoceDisconnect, TheFirstRequestIsAsGoodAsTheRtu) {
   rooms(4096);
   receive(*right, 7, 0, 100);
   ASSERT_TRUE(until(pair->left(), Kind::Established));
-  EXPECT_EQ(right->state, QpState::Rtr);
+  EXPECT_EQ(told(pair->right(), Kind::Established), 0u);
   post(*left, WrOp::Send, 1, 10, 0);
   ASSERT_TRUE(until(pair->right(), Kind::Established, Duration::ms(10)));
   EXPECT_EQ(right->state, QpState::Rts);

@@ -23,6 +23,9 @@ TEST_P(RoceConnectBoth, EachEndHasWhatTheOtherSaysAndWorkPasses) {
   engine::RoceConnect p = wish(3, 5);
   p.retry_count = 2;
   p.rnr_retry = 4;
+  p.traffic_class = 104;
+  p.flow_control = false;
+  p.min_rnr_timer = 9;
   const std::string mine(56, 'q'), its = "an answer";
   p.private_data = view(mine);
   ASSERT_TRUE(ask(p).ok());
@@ -35,14 +38,17 @@ TEST_P(RoceConnectBoth, EachEndHasWhatTheOtherSaysAndWorkPasses) {
   EXPECT_EQ(r.local.port, 7000);
   EXPECT_EQ(r.ird, 5);  // what the peer asks for is what we serve
   EXPECT_EQ(r.ord, 3);
-  EXPECT_EQ(r.retry_count, 2);
-  EXPECT_EQ(r.rnr_retry, 4);
+  EXPECT_EQ(r.of_peer.qp_number, left->number());
+  EXPECT_EQ(r.of_peer.retry_count, 2);
+  EXPECT_EQ(r.of_peer.rnr_retry, 4);
+  EXPECT_FALSE(r.of_peer.flow_control);
   EXPECT_EQ(std::string(r.data.view().begin(), r.data.view().end()), mine);
   p = wish(4, 9);
   p.rnr_retry = 3;
+  p.min_rnr_timer = 10;
   p.private_data = view(its);
   ASSERT_TRUE(answer(p).ok());
-  EXPECT_EQ(right->state, QpState::Rtr) << "until the peer is ready";
+  EXPECT_EQ(right->state, QpState::Rts) << "what is sent now finds a peer that is ready";
   ASSERT_TRUE(established());
   EXPECT_EQ(left->state, QpState::Rts);
   EXPECT_EQ(right->state, QpState::Rts);
@@ -50,6 +56,13 @@ TEST_P(RoceConnectBoth, EachEndHasWhatTheOtherSaysAndWorkPasses) {
   EXPECT_EQ(got.size(), 196u);
   EXPECT_EQ(got.substr(0, its.size()), its);
   EXPECT_EQ(got[its.size()], '\0');
+  const RocePeer& peer = find(pair->left(), Kind::Established)->roce_peer;
+  EXPECT_EQ(peer.qp_number, right->number());
+  EXPECT_EQ(peer.rnr_retry, 3);
+  EXPECT_TRUE(peer.flow_control) << "left alone it is what the engine does";
+  EXPECT_EQ(peer.reject_reason, 0);
+  EXPECT_EQ(find(pair->right(), Kind::Established)->roce_peer.qp_number, 0u)
+      << "an RTU says nothing";
 
   const ib::QpAttributes& a = roce::context_of(*left).attributes;
   const ib::QpAttributes& b = roce::context_of(*right).attributes;
@@ -66,6 +79,10 @@ TEST_P(RoceConnectBoth, EachEndHasWhatTheOtherSaysAndWorkPasses) {
   EXPECT_EQ(b.retry_count, 2) << "for both ends";
   EXPECT_EQ(a.rnr_retry, 3) << "as the peer says";
   EXPECT_EQ(b.rnr_retry, 4) << "as the peer says";
+  EXPECT_EQ(a.min_rnr_timer, 9);
+  EXPECT_EQ(b.min_rnr_timer, 10);
+  EXPECT_EQ(a.av.traffic_class, 104);
+  EXPECT_EQ(b.av.traffic_class, 104) << "as the peer asks";
   EXPECT_EQ(a.path_mtu, ib::PathMtu::k1024);
   EXPECT_EQ(b.path_mtu, ib::PathMtu::k1024);
   EXPECT_EQ(a.ack_timeout, 19) << "twice the way, and the delay";

@@ -56,8 +56,17 @@ TEST(RoceMoves, WhoChoosesATimeOutHasItInsteadOfThePaths) {
   ib_cm::PathValues path;
   path.ack_timeout = 19;
   EXPECT_EQ(to_rts({}, path, 1).ack_timeout, 19);
-  EXPECT_EQ(to_rts({}, path, 1, 0).ack_timeout, 0) << "for ever";
-  EXPECT_EQ(to_rts({}, path, 1, 21).ack_timeout, 21);
+  EXPECT_EQ(to_rts({}, path, 1, {.ack_timeout = 0}).ack_timeout, 0) << "for ever";
+  EXPECT_EQ(to_rts({}, path, 1, {.ack_timeout = 21}).ack_timeout, 21);
+}
+
+TEST(RoceMoves, WhoChoosesATrafficClassOrATimerHasThemInsteadOfThePaths) {
+  const ib_cm::Way way{IpAddress::v4(10, 0, 0, 1), IpAddress::v4(10, 0, 0, 2)};
+  ib_cm::PathValues path;
+  path.traffic_class = 72;
+  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0).av.traffic_class, 72);
+  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0, {.traffic_class = 104}).av.traffic_class, 104);
+  EXPECT_EQ(to_rtr(way, {}, path, 0x11, 0, {.min_rnr_timer = 5}).min_rnr_timer, 5u);
 }
 
 TEST(RoceMoves, APeerThatNamesNoHopLimitIsReachedAllTheSame) {
