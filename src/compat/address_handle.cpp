@@ -27,6 +27,33 @@ int to_path(Adapter& adapter, const ibv_ah_attr& a, std::uint32_t pair, QpPath* 
   return 0;
 }
 
+ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& peer) {
+  ibv_ah_attr a{};
+  a.is_global = 1;
+  a.port_num = 1;
+  a.grh.dgid = to_gid(peer);
+  const ibv_gid from = to_gid(own);
+  ibv_gid at;
+  for (std::uint32_t i = 0; gid_at(adapter, i, &at); ++i) {
+    if (std::memcmp(at.raw, from.raw, sizeof from.raw) != 0) continue;
+    a.grh.sgid_index = static_cast<std::uint8_t>(i);
+    break;
+  }
+  return a;
+}
+
+ibv_ah_attr to_way(Adapter& adapter, const QpPath& path) {
+  const auto address = [](const std::string& host) {
+    Address a{};
+    (void)from_text(host.find(':') == std::string::npos ? host + ":0" : "[" + host + "]:0", &a);
+    return a;
+  };
+  ibv_ah_attr a = way_between(adapter, address(path.local), address(path.remote));
+  a.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
+  a.grh.hop_limit = static_cast<std::uint8_t>(path.hop_limit);
+  return a;
+}
+
 namespace {
 
 ibv_ah* create(ibv_pd* p, const ibv_ah_attr& attr) {

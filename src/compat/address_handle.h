@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compat/adapter.h"
+#include "compat/cm_address.h"
 #include "compat/exported.h"
 #include "urnic/verbs.h"
 
@@ -18,5 +19,10 @@ struct Ah {
 // label's, as routers may tell ways apart by it; without one `pair` chooses, which is of the two
 // ends.
 int to_path(Adapter& adapter, const ibv_ah_attr& a, std::uint32_t pair, QpPath* out);
+
+// The other way round, from an own address: as verbs name it. Index 0 where the address has gone.
+ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& peer);
+// Of what a queue pair goes by.
+ibv_ah_attr to_way(Adapter& adapter, const QpPath& path);
 
 }  // namespace urnic::compat

@@ -39,8 +39,13 @@ int bind_on(const std::vector<Adapter*>& where, const BindOptions& options, Addr
   return out->empty() ? error : 0;
 }
 
-// Where to bind for an address that names no device: a loopback address that none has stands for
-// all of them, as with a kernel (its cma_any_addr).
+// To listen at. A kernel takes a loopback address for a wildcard (its cma_any_addr), though an
+// interface has it; but connects from there.
+bool is_everywhere(const Address& a) {
+  return is_wildcard(a) || is_loopback(a);
+}
+
+// Where to bind for an address that names no device: all of them, of its version of IP.
 Address without_device(const Address& a) {
   Address any{};
   any.any.sa_family = a.any.sa_family;
@@ -48,17 +53,18 @@ Address without_device(const Address& a) {
   return any;
 }
 
-// Address and port are the id's from now on.
-int keep_address(CmId* id, const std::vector<Adapter*>& where, Address* a) {
+// Address and port are the id's from now on; `everywhere`, the port of all addresses. 0 or errno,
+// and its bindings are what they were.
+int keep_address(CmId* id, const std::vector<Adapter*>& where, bool everywhere, Address* a) {
   const bool any_port = port_of(*a) == 0;
-  const bool owned = owner_of(*a, where) != nullptr;
   for (int tries = any_port && where.size() > 1 ? kPortTries : 1;; --tries) {
-    Address at = owned ? *a : without_device(*a);
+    Address at = everywhere ? without_device(*a) : *a;
     std::vector<DeviceBinding> bindings;
     const int e = bind_on(where, id->options, &at, &bindings);
     if (e == EADDRINUSE && tries > 1) continue;
     if (e != 0) return e;
     id->bindings = std::move(bindings);
+    id->bound_everywhere = everywhere;
     set_port(a, port_of(at));
     return 0;
   }
@@ -71,18 +77,23 @@ int devices_for(const CmId& id, std::vector<Adapter*>* out) {
   return out->empty() ? ENODEV : 0;
 }
 
-int bind_to(CmId* id, const sockaddr* address) {
+// `connects`: to connect from, and not to listen at.
+int bind_to(CmId* id, const sockaddr* address, bool connects = false) {
   Address a;
   if (!copy_address(address, &a)) return EAFNOSUPPORT;
   if (id->stage != Stage::Idle) return EINVAL;
   std::vector<Adapter*> where;
   if (const int e = devices_for(*id, &where); e != 0) return e;
-  Adapter* owner = is_wildcard(a) ? nullptr : owner_of(a, where);
-  if (owner == nullptr && !is_wildcard(a) && !is_loopback(a)) return ENODEV;
+  const bool looks = connects ? !is_wildcard(a) : !is_everywhere(a);
+  Adapter* const owner = looks ? owner_of(a, where) : nullptr;
+  if (owner == nullptr && !is_everywhere(a)) return EADDRNOTAVAIL;
   if (owner != nullptr) where = {owner};
-  if (const int e = keep_address(id, where, &a); e != 0) return e;
+  if (const int e = keep_address(id, where, owner == nullptr, &a); e != 0) return e;
   if (owner != nullptr) {
-    if (const int e = give_device(id, *where.front()); e != 0) return e;
+    if (const int e = give_device(id, *owner); e != 0) {
+      id->bindings.clear();
+      return e;
+    }
   }
   const std::lock_guard guard(Process::get().cm);
   id->source = a;
@@ -105,13 +116,56 @@ int choose_settled(const Address& to, const std::vector<Adapter*>& among, Adapte
   }
 }
 
+// Of one version of IP, as the program writes them or as they are.
+bool is_one_family(const sockaddr& a, const sockaddr& b) {
+  Address x, y;
+  if (a.sa_family == b.sa_family) return true;
+  return !copy_address(&a, &x) || !copy_address(&b, &y) || x.any.sa_family == y.any.sa_family;
+}
+
+// From the device that leads there; of the others the id lets go.
+int take_device(CmId* id, Adapter& chosen, Address from) {
+  const bool had_none = id->adapter == nullptr;
+  // RoCE: the port is one of this connection manager's, and known from now on.
+  const bool binds = id->stage == Stage::Idle && chosen.is_roce();
+  if (binds) {
+    if (const int e = keep_address(id, {&chosen}, false, &from); e != 0) return e;
+  }
+  if (const int e = give_device(id, chosen); e != 0) {
+    if (binds) id->bindings.clear();
+    return e;
+  }
+  std::vector<DeviceBinding> left;  // goes without the lock
+  const std::lock_guard guard(Process::get().cm);
+  const auto other =
+      std::stable_partition(id->bindings.begin(), id->bindings.end(),
+                            [&](const DeviceBinding& b) { return b.adapter == &chosen; });
+  left.assign(std::move_iterator(other), std::move_iterator(id->bindings.end()));
+  id->bindings.erase(other, id->bindings.end());
+  if (id->stage == Stage::Idle) {
+    id->source = from;
+  } else if (had_none) {
+    set_port(&from, port_of(id->source));
+    id->source = from;
+  }
+  return 0;
+}
+
+// What is wrong with the call is its answer; what the network says comes as an event. An id that
+// was not resolved is bound as before, as with a kernel.
 int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destination) {
   if (destination == nullptr) return EINVAL;
   if (id->stage != Stage::Idle && id->stage != Stage::Bound) return EINVAL;
   Address to;
   if (!copy_address(destination, &to)) return EAFNOSUPPORT;
-  if (id->stage == Stage::Idle && source != nullptr && source->sa_family != AF_UNSPEC) {
-    if (const int e = bind_to(id, source); e != 0) return e;
+  const bool binds =
+      id->stage == Stage::Idle && source != nullptr && source->sa_family != AF_UNSPEC;
+  const sockaddr* const from_where = binds                       ? source
+                                     : id->stage == Stage::Bound ? &id->source.any
+                                                                 : nullptr;
+  if (from_where != nullptr && !is_one_family(*from_where, *destination)) return EINVAL;
+  if (binds) {
+    if (const int e = bind_to(id, source, true); e != 0) return e;
   }
   std::vector<Adapter*> among = id->where_bound();
   if (among.empty()) {
@@ -120,28 +174,14 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   Address from{};
   Adapter* chosen = nullptr;
   const int unreachable = choose_settled(to, among, &chosen, &from);
-  std::vector<DeviceBinding> left;  // of the other devices; goes without the lock
-  const bool had_none = id->adapter == nullptr;
   if (unreachable == 0) {
-    if (const int e = give_device(id, *chosen); e != 0) return e;
+    if (const int e = take_device(id, *chosen, from); e != 0) return e;
   }
   const std::lock_guard guard(Process::get().cm);
   id->destination = to;
   if (unreachable != 0) {
-    id->stage = Stage::Idle;
     id->tell(RDMA_CM_EVENT_ADDR_ERROR, -unreachable);
     return 0;
-  }
-  const auto other =
-      std::stable_partition(id->bindings.begin(), id->bindings.end(),
-                            [&](const DeviceBinding& b) { return b.adapter == chosen; });
-  left.assign(std::move_iterator(other), std::move_iterator(id->bindings.end()));
-  id->bindings.erase(other, id->bindings.end());
-  if (id->stage == Stage::Idle) {
-    id->source = from;
-  } else if (had_none) {
-    set_port(&from, port_of(id->source));
-    id->source = from;
   }
   id->show_addresses();
   id->stage = Stage::AddressResolved;
@@ -198,7 +238,7 @@ void bind_again(CmId* id) {
     id->stop_listening();
   }
   id->bindings.clear();
-  (void)keep_address(id, where, &id->source);
+  (void)keep_address(id, where, id->bound_everywhere, &id->source);
 }
 
 int listen_on(CmId* id, int backlog) {
@@ -226,16 +266,21 @@ int CmId::set_binding(bool* option, bool value) {
   if (stage != Stage::Idle && stage != Stage::Bound) return EINVAL;
   const bool before = std::exchange(*option, value);
   if (stage == Stage::Idle || before == value) return 0;
+  // And again, as is wanted now, for which the port must be free; or else as it was.
   const std::vector<Adapter*> where = where_bound();
-  bindings.clear();  // and again, as is wanted now
-  return keep_address(this, where, &source);
+  bindings.clear();
+  const int e = keep_address(this, where, bound_everywhere, &source);
+  if (e == 0) return 0;
+  *option = before;
+  (void)keep_address(this, where, bound_everywhere, &source);
+  return e;
 }
 
 int CmId::set_ack_timeout(std::uint8_t code) {
   constexpr std::uint8_t kLastCode = 31;  // five bits of its messages
   if (code > kLastCode) return EINVAL;
   const std::lock_guard guard(Process::get().cm);
-  ack_timeout = code;
+  path_options.ack_timeout = code;
   return 0;
 }
 

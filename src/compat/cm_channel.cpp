@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <unordered_set>
+#include <utility>
 
 #include "compat/cancel.h"
 #include "compat/tables_lock.h"
@@ -24,6 +25,14 @@ Known& known() {
 constexpr std::size_t kKept = 8;  // destroyed ones
 
 }  // namespace
+
+void CmEvent::keep_data(std::string data) {
+  private_data = std::move(data);
+  rdma_conn_param& conn = base.param.conn;
+  conn.private_data = private_data.empty() ? nullptr : private_data.data();
+  conn.private_data_len =
+      static_cast<std::uint8_t>(std::min<std::size_t>(private_data.size(), 255));
+}
 
 CmChannel::CmChannel() {
   base.fd = events.fd();

@@ -15,6 +15,8 @@ struct CmEvent {
   rdma_cm_event base{};     // first
   CmId* counted = nullptr;  // whose event it is: of a request the listener's
   std::string private_data;
+  // Of a connection: told with the event, which has it from now on.
+  void keep_data(std::string data);
   static CmEvent* of(rdma_cm_event* e) { return reinterpret_cast<CmEvent*>(e); }
 };
 

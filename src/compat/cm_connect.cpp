@@ -15,31 +15,51 @@ namespace {
 // More is taken for that many, as the kernel takes it.
 constexpr std::uint8_t kMostRetries = 7;
 
-// What a queue pair with nothing else to say of itself offers (R: 255 is "the most").
-std::uint16_t reads(const Adapter& on, std::uint8_t asked, const char* setting) {
-  return asked == 0xff ? on.most_reads(setting) : asked;
+// 255 is "the most": to connect, of the device; to accept, of what the peer asks for.
+constexpr std::uint8_t kMostReads = 255;
+
+// Linux's rdma_cm says 0, which is 655 ms. A program that lets the peer repeat a Send a few times
+// lives on it.
+constexpr std::uint8_t kMinRnrTimer = 0;
+
+std::uint8_t reads(std::uint8_t asked, std::uint8_t most) {
+  return asked == kMostReads ? most : asked;
 }
 
 bool too_many_reads(const Adapter& on, const rdma_conn_param& p) {
   const auto above = [&](std::uint8_t asked, const char* setting) {
-    return asked != 0xff && asked > on.most_reads(setting);
+    return asked != kMostReads && asked > on.most_reads(setting);
   };
   return above(p.responder_resources, "ird") || above(p.initiator_depth, "ord");
 }
 
+// What of it both calls say. The reads are of `p` as they are.
 ConnectionOptions options_of(const CmId& id, const rdma_conn_param& p) {
-  const Adapter& on = *id.adapter;
   ConnectionOptions o;
-  o.ird = reads(on, p.responder_resources, "ird");
-  o.ord = reads(on, p.initiator_depth, "ord");
-  if (on.is_roce()) {
+  o.ird = p.responder_resources;
+  o.ord = p.initiator_depth;
+  if (id.adapter->is_roce()) {
     o.roce.retry_count = std::min(p.retry_count, kMostRetries);
     o.roce.rnr_retry = std::min(p.rnr_retry_count, kMostRetries);
-    o.roce.ack_timeout = id.ack_timeout;
+    o.roce.ack_timeout = id.path_options.ack_timeout;
+    o.roce.min_rnr_timer = kMinRnrTimer;
+    o.roce.traffic_class = id.path_options.tos;
+    o.roce.flow_control = p.flow_control != 0;
   }
   o.private_data = {static_cast<const std::uint8_t*>(p.private_data),
                     p.private_data == nullptr ? 0u : p.private_data_len};
   return o;
+}
+
+// What a peer's message says of its queue pair.
+rdma_conn_param shown(const RocePeer& peer) {
+  rdma_conn_param p{};
+  p.qp_num = peer.qp_number;
+  p.retry_count = peer.retry_count;
+  p.rnr_retry_count = peer.rnr_retry;
+  p.srq = peer.srq ? 1 : 0;
+  p.flow_control = peer.flow_control ? 1 : 0;
+  return p;
 }
 
 int status_of(const Error& e) {
@@ -84,59 +104,73 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
   e->base.listen_id = &id();
   e->base.event = RDMA_CM_EVENT_CONNECT_REQUEST;
   const auto data = made->request.private_data();
-  e->private_data.assign(data.begin(), data.end());
   if (has_datagrams()) {
-    fill_request(e.get());
-    deliver(this, std::move(e));
-    whole.keep();
-    return;
+    fill_request(e.get(), {data.begin(), data.end()});
+  } else {
+    rdma_conn_param& conn = e->base.param.conn;
+    conn = shown(made->request.roce_peer());
+    conn.responder_resources = made->responder_resources;
+    conn.initiator_depth = made->initiator_depth;
+    e->keep_data({data.begin(), data.end()});
   }
-  rdma_conn_param& conn = e->base.param.conn;
-  if (!data.empty()) {
-    conn.private_data = e->private_data.data();
-    conn.private_data_len = static_cast<std::uint8_t>(std::min<std::size_t>(data.size(), 255));
-  }
-  conn.retry_count = made->request.retry_count();
-  conn.rnr_retry_count = made->request.rnr_retry();
-  conn.responder_resources = made->responder_resources;
-  conn.initiator_depth = made->initiator_depth;
   deliver(this, std::move(e));
   whole.keep();
 }
 
-// As agreed, which may be less than this end has asked for. Of RoCE's passive end a kernel says
-// nothing: what it has answered is what holds.
-void CmId::show_depths(bool passive) {
-  if (end == nullptr || !end->handle) return;
-  const auto shown = [&](std::uint16_t reads) {
+// As agreed, which may be less than this end has asked for. A kernel tells nothing to RoCE's
+// passive end, whose answer holds, not even the private data of the last message.
+rdma_conn_param CmId::agreed(const RocePeer& peer, bool passive) const {
+  if (end == nullptr || !end->handle || (passive && adapter->is_roce())) return {};
+  const auto number = [&](std::uint16_t reads) {
     return static_cast<std::uint8_t>(std::min<unsigned>(reads, 255));
   };
-  const bool says_nothing = passive && adapter->is_roce();
-  responder_resources = says_nothing ? 0 : shown(end->handle.ird());
-  initiator_depth = says_nothing ? 0 : shown(end->handle.ord());
+  rdma_conn_param p = shown(peer);
+  p.responder_resources = number(end->handle.ird());
+  p.initiator_depth = number(end->handle.ord());
+  return p;
 }
+
+namespace {
+
+struct Failure {
+  rdma_cm_event_type type;
+  int status;
+};
+
+// Of RoCE a refusal is known by its reason, at either end, as its message has it.
+Failure failure_of(const Event& e, bool passive, bool roce) {
+  if (const int reason = e.roce_peer.reject_reason; reason != 0) {
+    return {RDMA_CM_EVENT_REJECTED, reason};
+  }
+  const int status = status_of(e.error);
+  const Errc code = e.error.code;
+  const bool heard_nothing = code == Errc::unreachable || code == Errc::timed_out;
+  if (heard_nothing && (roce || !passive)) return {RDMA_CM_EVENT_UNREACHABLE, status};
+  const bool rejected = code == Errc::rejected || code == Errc::refused;
+  if (rejected && !passive) return {RDMA_CM_EVENT_REJECTED, status};
+  return {RDMA_CM_EVENT_CONNECT_ERROR, status};
+}
+
+}  // namespace
 
 void CmId::on_connection(Event& event) {
   switch (event.kind) {
-    case EventKind::established:
-      if (stage != Stage::Connecting && stage != Stage::Accepting) return;
-      show_depths(stage == Stage::Accepting);
-      stage = Stage::Connected;
-      if (end != nullptr) show_source(end->handle.stats().local);
-      tell(RDMA_CM_EVENT_ESTABLISHED, 0, std::move(event.private_data));
-      return;
-    case EventKind::connect_failed: {
+    case EventKind::established: {
       if (stage != Stage::Connecting && stage != Stage::Accepting) return;
       const bool passive = stage == Stage::Accepting;
+      const rdma_conn_param shown = agreed(event.roce_peer, passive);
+      stage = Stage::Connected;
+      if (passive && adapter->is_roce()) event.private_data.clear();
+      // Over RoCE the port is the one that the request names, which is known since it was bound.
+      if (end != nullptr && !adapter->is_roce()) show_source(end->handle.stats().local);
+      tell(RDMA_CM_EVENT_ESTABLISHED, 0, std::move(event.private_data), shown);
+      return;
+    }
+    case EventKind::connect_failed: {
+      if (stage != Stage::Connecting && stage != Stage::Accepting) return;
+      const Failure f = failure_of(event, stage == Stage::Accepting, adapter->is_roce());
       stage = Stage::Ended;
-      const Errc code = event.error.code;
-      const bool rejected = code == Errc::rejected || code == Errc::refused;
-      const bool unreachable = code == Errc::unreachable || code == Errc::timed_out;
-      tell(passive       ? RDMA_CM_EVENT_CONNECT_ERROR
-           : rejected    ? RDMA_CM_EVENT_REJECTED
-           : unreachable ? RDMA_CM_EVENT_UNREACHABLE
-                         : RDMA_CM_EVENT_CONNECT_ERROR,
-           status_of(event.error), std::move(event.private_data));
+      tell(f.type, f.status, std::move(event.private_data));
       return;
     }
     case EventKind::disconnected:
@@ -173,10 +207,12 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   if (given != nullptr) {
     p = *given;
   } else {
-    p.responder_resources = p.initiator_depth = 0xff;
+    p.responder_resources = p.initiator_depth = kMostReads;
     p.retry_count = p.rnr_retry_count = kMostRetries;
   }
   if (id->adapter == nullptr || too_many_reads(*id->adapter, p)) return EINVAL;
+  p.responder_resources = reads(p.responder_resources, id->adapter->most_reads("ird"));
+  p.initiator_depth = reads(p.initiator_depth, id->adapter->most_reads("ord"));
   auto end = endpoint_for(id, given);
   if (end == nullptr) return EINVAL;
   std::string to;
@@ -189,9 +225,7 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
     id->end = end;
     end->manager = id;
     o = options_of(*id, p);
-    timeout = id->ack_timeout;
-    id->responder_resources = static_cast<std::uint8_t>(*o.ird);
-    id->initiator_depth = static_cast<std::uint8_t>(*o.ord);
+    timeout = id->path_options.ack_timeout;
     to = text_of(id->destination);
   }
   o.refusal_retry_ms = kRefusalRetryMs;
@@ -200,6 +234,7 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   end->tell_timeout(timeout);
   const auto started = end->handle.connect_start(to, o);
   if (started) {
+    if (id->adapter->is_roce()) return 0;
     const std::string local = end->handle.stats().local;
     const std::lock_guard guard(Process::get().cm);
     if (id->stage == Stage::Connecting) id->show_source(local);
@@ -225,11 +260,12 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
   if (given != nullptr) {
     p = *given;
   } else {
-    p.responder_resources = id->responder_resources;
-    p.initiator_depth = id->initiator_depth;
+    p.responder_resources = p.initiator_depth = kMostReads;
     p.rnr_retry_count = kMostRetries;
   }
   if (id->adapter == nullptr || too_many_reads(*id->adapter, p)) return EINVAL;
+  p.responder_resources = reads(p.responder_resources, id->responder_resources);
+  p.initiator_depth = reads(p.initiator_depth, id->initiator_depth);
   auto end = endpoint_for(id, given);
   if (end == nullptr) return EINVAL;
   ConnectRequest request;
@@ -243,12 +279,15 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
     end->manager = id;
     request = std::move(id->request);
     o = options_of(*id, p);
-    timeout = id->ack_timeout;
+    timeout = id->path_options.ack_timeout;
   }
   end->allow(*o.ird != 0);
   end->tell_timeout(timeout);
   auto ok = request.accept(end->handle, o);
-  if (ok) return 0;
+  if (ok) {
+    end->refresh();  // over RoCE it is in RTS
+    return 0;
+  }
   const std::lock_guard guard(Process::get().cm);
   if (ok.error().code != Errc::closed) {
     id->stage = Stage::Ended;

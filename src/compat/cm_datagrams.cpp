@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compat/address_handle.h"
 #include "compat/gids.h"
 
 namespace urnic::compat {
@@ -15,21 +16,6 @@ constexpr int kNoSuchService = 1, kRejected = 2;
 int status_of(const Error& e) {
   if (e.code == Errc::refused) return kNoSuchService;
   return e.code == Errc::rejected ? kRejected : -to_errno(e.code);
-}
-
-ibv_ah_attr way_to(Adapter& adapter, const Address& from, const Address& to) {
-  ibv_ah_attr a{};
-  a.is_global = 1;
-  a.port_num = 1;
-  a.grh.dgid = to_gid(to);
-  a.grh.hop_limit = kHopLimit;
-  const ibv_gid own = to_gid(from);
-  const std::vector<ibv_gid> table = gid_table(adapter);
-  const auto at = std::find_if(table.begin(), table.end(), [&](const ibv_gid& gid) {
-    return std::equal(std::begin(gid.raw), std::end(gid.raw), std::begin(own.raw));
-  });
-  if (at != table.end()) a.grh.sgid_index = static_cast<std::uint8_t>(at - table.begin());
-  return a;
 }
 
 void point_at_data(CmEvent* e) {
@@ -64,7 +50,8 @@ bool has_datagrams() {
   return std::any_of(all.begin(), all.end(), [](const auto& a) { return a->is_roce(); });
 }
 
-void fill_request(CmEvent* e) {
+void fill_request(CmEvent* e, std::string private_data) {
+  e->private_data = std::move(private_data);
   e->base.param.ud = {};
   point_at_data(e);
 }
@@ -79,7 +66,9 @@ void CmId::on_resolved(Event& event) {
   if (event.kind == EventKind::resolved) {
     stage = Stage::Connected;
     e->base.event = RDMA_CM_EVENT_ESTABLISHED;
-    ud.ah_attr = way_to(*adapter, source, destination);
+    ud.ah_attr = way_between(*adapter, source, destination);
+    ud.ah_attr.grh.hop_limit = kHopLimit;
+    ud.ah_attr.grh.traffic_class = path_options.tos.value_or(0);
     ud.qp_num = event.peer.qp;
     ud.qkey = event.peer.qkey;
   } else {

@@ -14,7 +14,7 @@ bool has_datagrams();
 int connect_datagrams(CmId* id, const rdma_conn_param* p);
 int accept_datagrams(CmId* id, const rdma_conn_param* p);
 // To whom a request is: its parameters, with what the peer says.
-void fill_request(CmEvent* e);
+void fill_request(CmEvent* e, std::string private_data);
 // From INIT to RTS, with rdma_cm's Q_Key.
 int ready_datagrams(ibv_qp* qp);
 // What rdma_init_qp_attr says of the states in between.

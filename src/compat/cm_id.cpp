@@ -67,21 +67,14 @@ void deliver(CmId* id, std::unique_ptr<CmEvent> event) {
   ++id->outstanding;
 }
 
-void CmId::tell(rdma_cm_event_type type, int status, std::string private_data) {
+void CmId::tell(rdma_cm_event_type type, int status, std::string private_data,
+                const rdma_conn_param& shown) {
   auto event = std::make_unique<CmEvent>();
   event->base.id = &id();
   event->base.event = type;
   event->base.status = status;
-  event->private_data = std::move(private_data);
-  rdma_conn_param& conn = event->base.param.conn;
-  if (!event->private_data.empty()) {
-    conn.private_data = event->private_data.data();
-    conn.private_data_len =
-        static_cast<std::uint8_t>(std::min<std::size_t>(event->private_data.size(), 255));
-  }
-  conn.responder_resources = responder_resources;
-  conn.initiator_depth = initiator_depth;
-  if (end != nullptr && end->handle) conn.qp_num = end->handle.number();
+  event->base.param.conn = shown;
+  event->keep_data(std::move(private_data));
   deliver(this, std::move(event));
 }
 
@@ -292,9 +285,12 @@ int urnic_rdma_set_option(rdma_cm_id* r, int level, int name, void* value, std::
       const int e = guarded([&] { return id->set_binding(&option, on); }, ENOMEM);
       return e == 0 ? 0 : failed(e);
     }
-    // A hint, which iWARP's connection manager takes as well without doing anything.
-    case RDMA_OPTION_ID_TOS:
-      return length == sizeof(std::uint8_t) ? 0 : failed(EINVAL);
+    case RDMA_OPTION_ID_TOS: {
+      if (length != sizeof(std::uint8_t)) return failed(EINVAL);
+      const std::lock_guard guard(Process::get().cm);
+      id->path_options.tos = *static_cast<std::uint8_t*>(value);
+      return 0;
+    }
     case RDMA_OPTION_ID_ACK_TIMEOUT: {
       if (length != sizeof(std::uint8_t) || id->has_datagrams()) return failed(EINVAL);
       const int e = id->set_ack_timeout(*static_cast<std::uint8_t*>(value));

@@ -48,6 +48,12 @@ struct DatagramQuestion {
   Resolution resolution;
 };
 
+// What the program has chosen for the way to the peer (rdma_set_option).
+struct PathOptions {
+  std::optional<std::uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT
+  std::optional<std::uint8_t> tos;          // RDMA_OPTION_ID_TOS
+};
+
 struct CmId : ConnectionManager {
   // What the program has; `base` is not at the front, as this has virtual functions.
   struct Handle {
@@ -66,12 +72,13 @@ struct CmId : ConnectionManager {
   Address source{}, destination{};
   std::shared_ptr<Endpoint> end;  // whose connection it is
   std::vector<DeviceBinding> bindings;
+  bool bound_everywhere = false;  // `bindings` are to all addresses
   DatagramQuestion question;
   // Of a request: what the peer wants.
   ConnectRequest request;
   std::uint8_t responder_resources = 0, initiator_depth = 0;
-  std::optional<std::uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT
-  ibv_sa_path_rec path{};                   // RoCE: what route.path_rec shows
+  PathOptions path_options;
+  ibv_sa_path_rec path{};  // RoCE: what route.path_rec shows
   // Of rdma_create_ep with RAI_PASSIVE.
   std::unique_ptr<ibv_qp_init_attr> request_qp;
   ibv_pd* request_pd = nullptr;
@@ -82,8 +89,9 @@ struct CmId : ConnectionManager {
   void on_connection(Event& event) override;
   void on_resolved(Event& event);
   void on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd);
-  // An event of this id; the owner of `conn`'s private data is the event.
-  void tell(rdma_cm_event_type type, int status, std::string private_data = {});
+  // An event of this id, which says `shown` besides its private data.
+  void tell(rdma_cm_event_type type, int status, std::string private_data = {},
+            const rdma_conn_param& shown = {});
   void show_addresses();
   // Its two addresses are known (rdma_resolve_route, a request).
   void show_path();
@@ -91,8 +99,8 @@ struct CmId : ConnectionManager {
   int set_path(const void* records, std::size_t octets);
   // Of the connection; its port was chosen when it began.
   void show_source(const std::string& local);
-  // Of the connection, which is established.
-  void show_depths(bool passive);
+  // Of the connection, which is established: what both ends have agreed on, and the peer has said.
+  rdma_conn_param agreed(const RocePeer& peer, bool passive) const;
   void detach_end();
   // Nothing that comes from now on makes requests of it.
   void stop_listening();

@@ -9,6 +9,7 @@
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/roce_states.h"
+#include "compat/undo.h"
 
 namespace urnic::compat {
 namespace {
@@ -50,24 +51,32 @@ int make_ready(const rdma_cm_id& r, ibv_qp* qp) {
   return urnic_ibv_modify_qp(qp, &init, mask);
 }
 
+// Fills in what the program has left to us, which stays so if that fails.
 int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
   if (r->qp != nullptr || r->verbs == nullptr) return failed(EINVAL);
-  if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
+  const bool names_pd = (attr->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && attr->pd != nullptr;
+  if (names_pd && !is_same_device(attr->pd->context, r->verbs)) return failed(EINVAL);
+  Undo as_it_was([=, mask = attr->comp_mask, pd = attr->pd, send = attr->send_cq,
+                  receive = attr->recv_cq, srq = attr->srq] {
+    const int error = errno;
+    destroy_queues(r);
+    attr->comp_mask = mask;
+    if ((mask & IBV_QP_INIT_ATTR_PD) != 0) attr->pd = pd;
+    attr->send_cq = send;
+    attr->recv_cq = receive;
+    attr->srq = srq;
+    errno = error;
+  });
+  if (!names_pd) {
     attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
     attr->pd = r->pd;
-  } else if (!is_same_device(attr->pd->context, r->verbs)) {
-    return failed(EINVAL);
   }
   if (attr->recv_cq == nullptr) {
     if (!make_queue(r, attr->cap.max_recv_wr, &r->recv_cq_channel, &r->recv_cq)) return -1;
     attr->recv_cq = r->recv_cq;
   }
   if (attr->send_cq == nullptr) {
-    if (!make_queue(r, attr->cap.max_send_wr, &r->send_cq_channel, &r->send_cq)) {
-      const int error = errno;
-      destroy_queues(r);
-      return failed(error);
-    }
+    if (!make_queue(r, attr->cap.max_send_wr, &r->send_cq_channel, &r->send_cq)) return -1;
     attr->send_cq = r->send_cq;
   }
   if (r->srq != nullptr) attr->srq = r->srq;
@@ -75,9 +84,9 @@ int create_qp(rdma_cm_id* r, ibv_qp_init_attr_ex* attr) {
   const int error = qp == nullptr ? errno : make_ready(*r, qp);
   if (error != 0) {
     if (qp != nullptr) urnic_ibv_destroy_qp(qp);
-    destroy_queues(r);
     return failed(error);
   }
+  as_it_was.keep();
   r->qp = qp;
   return 0;
 }

@@ -181,3 +181,30 @@ int Qp::modify(const ibv_qp_attr& a, int mask) {
 }
 
 }  // namespace urnic::compat
+
+using namespace urnic::compat;  // the exported functions stand for themselves
+
+int urnic_ibv_query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
+  Qp* qp = Qp::of(q);
+  *attr = qp->given;
+  attr->qp_state = attr->cur_qp_state = qp->state();
+  if (qp->end->adapter.is_roce()) {
+    const int e = guarded([&] { return show_attributes(*qp, attr), 0; }, ENOMEM);
+    if (e != 0) return e;
+  }
+  qp->show(attr->qp_state);
+  if (attr->path_mtu == 0) attr->path_mtu = IBV_MTU_1024;
+  attr->path_mig_state = IBV_MIG_MIGRATED;
+  attr->cap = qp->cap;
+  attr->port_num = 1;
+  attr->sq_draining = qp->end->adapter.is_roce() && attr->qp_state == IBV_QPS_SQD && !qp->drained;
+  *init = {};
+  init->qp_context = q->qp_context;
+  init->send_cq = q->send_cq;
+  init->recv_cq = q->recv_cq;
+  init->srq = q->srq;
+  init->cap = qp->cap;
+  init->qp_type = q->qp_type;
+  init->sq_sig_all = qp->sig_all ? 1 : 0;
+  return 0;
+}

@@ -1,7 +1,7 @@
 #include "compat/roce_states.h"
 
-#include <charconv>
 #include <optional>
+#include <type_traits>
 
 #include "compat/address_handle.h"
 #include "compat/errors.h"
@@ -101,11 +101,29 @@ int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask) {
   return moved ? 0 : to_errno(moved.error().code);
 }
 
-std::uint32_t peer_number(const Qp& qp) {
-  const std::string peer = qp.end->handle.stats().peer;  // "address:number"
-  std::uint32_t number = 0;
-  std::from_chars(peer.data() + peer.rfind(':') + 1, peer.data() + peer.size(), number);
-  return number;
+void show_attributes(const Qp& qp, ibv_qp_attr* out) {
+  const QpAttributes a = qp.end->handle.attributes();
+  const auto show = [](const std::optional<std::uint32_t>& from, auto* to) {
+    if (from) *to = static_cast<std::remove_pointer_t<decltype(to)>>(*from);
+  };
+  show(a.qkey, &out->qkey);
+  show(a.dest_qp, &out->dest_qp_num);
+  show(a.rq_psn, &out->rq_psn);
+  show(a.responder_depth, &out->max_dest_rd_atomic);
+  show(a.min_rnr_timer, &out->min_rnr_timer);
+  show(a.sq_psn, &out->sq_psn);
+  show(a.ack_timeout, &out->timeout);
+  show(a.retry_count, &out->retry_cnt);
+  show(a.rnr_retry, &out->rnr_retry);
+  show(a.initiator_depth, &out->max_rd_atomic);
+  for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; ++mtu) {
+    if (a.path_mtu == octets_of(static_cast<ibv_mtu>(mtu)))
+      out->path_mtu = static_cast<ibv_mtu>(mtu);
+  }
+  // What the program has said of its path has a flow label and more.
+  if (a.path && out->ah_attr.is_global == 0) {
+    out->ah_attr = to_way(qp.end->adapter, *a.path);
+  }
 }
 
 ibv_qp_attr init_attributes(bool reads, int* mask) {

@@ -13,7 +13,8 @@ int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask);
 // `reads` are served.
 ibv_qp_attr init_attributes(bool reads, int* mask);
 
-// The peer rdma_cm has connected it to; 0 before.
-std::uint32_t peer_number(const Qp& qp);
+// What its moves have set, by the program or by a connection, as ibv_query_qp tells it. The rest of
+// `out` stays.
+void show_attributes(const Qp& qp, ibv_qp_attr* out);
 
 }  // namespace urnic::compat

@@ -65,7 +65,9 @@ bool is_host_address(const IpAddress& address) {
   const Socket s = datagram_socket(address);
   KernelAddress a;
   const socklen_t n = to_kernel({address, 0}, &a);
-  return s.is_open() && !address.is_any() && ::bind(s.fd(), &a.any, n) == 0;
+  // The kernel binds to groups as well, which are nobody's own.
+  const bool one = !address.is_any() && !address.is_multicast() && !address.is_broadcast();
+  return one && s.is_open() && ::bind(s.fd(), &a.any, n) == 0;
 }
 
 // A datagram socket that is connected sends nothing, but has its route.

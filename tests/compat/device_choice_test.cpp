@@ -16,11 +16,9 @@ namespace {
 
 TEST_F(DevicesTest, ABoundIdIsOfTheDeviceThatHasItsAddress) {
   if (!within()) return;
-  const std::pair<std::string, const char*> all[] = {{of_loopback(1), "first"},
-                                                     {of_loopback(2), "second"},
-                                                     {of_loopback(3), "rocky"},
-                                                     {"10.79.0.1", "left"},
-                                                     {"10.79.0.2", "right"}};
+  // A loopback address is a wildcard, as with a kernel.
+  const std::pair<std::string, const char*> all[] = {
+      {"10.79.0.1", "left"}, {"10.79.0.2", "right"}, {of_loopback(2), ""}, {"127.0.0.1", ""}};
   for (const auto& [address, name] : all) {
     rdma_cm_id* id = new_id(channel_);
     sockaddr_in a = at(address, 0);
@@ -31,7 +29,7 @@ TEST_F(DevicesTest, ABoundIdIsOfTheDeviceThatHasItsAddress) {
   rdma_cm_id* id = new_id(channel_);
   sockaddr_in nobodys = at("10.79.0.3", 0);
   EXPECT_EQ(rdma_bind_addr(id, cm::any(nobodys)), -1);
-  EXPECT_EQ(errno, ENODEV);
+  EXPECT_EQ(errno, EADDRNOTAVAIL);
   EXPECT_EQ(id->verbs, nullptr);
   EXPECT_EQ(rdma_destroy_id(id), 0);
 }
@@ -134,7 +132,7 @@ TEST_F(DevicesTest, APortThatIsTakenOnOneDeviceIsTaken) {
   EXPECT_EQ(errno, EADDRINUSE);
   // Nothing was kept on the others.
   rdma_cm_id* beside = new_id(channel_);
-  sockaddr_in there = at(of_loopback(2), port);
+  sockaddr_in there = at("10.79.0.1", port);
   EXPECT_EQ(rdma_bind_addr(beside, cm::any(there)), 0);
   EXPECT_EQ(rdma_destroy_id(beside), 0);
   EXPECT_EQ(rdma_destroy_id(owner), 0);
@@ -161,7 +159,7 @@ TEST_F(DevicesTest, WhoIsBoundEverywhereConnectsByOne) {
   EXPECT_EQ(name_of(c.client), "left");
   EXPECT_EQ(ntohs(rdma_get_dst_port(c.server)), port);
   rdma_cm_id* beside = new_id(channel_);
-  sockaddr_in there = at(of_loopback(2), port);
+  sockaddr_in there = at("10.79.0.2", port);
   EXPECT_EQ(rdma_bind_addr(beside, cm::any(there)), 0);
   EXPECT_EQ(rdma_destroy_id(beside), 0);
   destroy(c);

@@ -125,7 +125,7 @@ TEST_F(RoceCmTest, ARefusalSaysWhyAndNobodyThereIsOne) {
   ASSERT_EQ(rdma_reject(server_, "no", 2), 0);
   auto* e = next(clients_, RDMA_CM_EVENT_REJECTED);
   ASSERT_NE(e, nullptr);
-  EXPECT_EQ(e->status, -ECONNREFUSED);
+  EXPECT_EQ(e->status, 28) << "the reason of the REJ";
   EXPECT_EQ(data_of(*e), padded("no", kRefusalOctets));
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 
@@ -143,7 +143,7 @@ TEST_F(RoceCmTest, ARefusalSaysWhyAndNobodyThereIsOne) {
   ASSERT_EQ(rdma_connect(client_, &p), 0);
   e = next(clients_, RDMA_CM_EVENT_REJECTED);
   ASSERT_NE(e, nullptr);
-  EXPECT_EQ(e->status, -ECONNREFUSED);
+  EXPECT_EQ(e->status, 8) << "the reason of the REJ";
   EXPECT_EQ(rdma_ack_cm_event(e), 0);
 }
 
@@ -323,7 +323,7 @@ TEST_F(RoceCmTest, APortIsKeptFromWhenItIsBound) {
   sockaddr_in strange = at(0);
   inet_pton(AF_INET, "192.0.2.1", &strange.sin_addr);
   EXPECT_EQ(rdma_bind_addr(other, any(strange)), -1);
-  EXPECT_EQ(errno, ENODEV);
+  EXPECT_EQ(errno, EADDRNOTAVAIL);
   EXPECT_EQ(rdma_destroy_id(other), 0);
 }
 
@@ -397,7 +397,7 @@ TEST_F(RoceCmTest, EstablishedSaysWhatBothEndsHaveAgreedOn) {
 
 // As with a kernel: libfabric binds to "localhost" to see what devices there are.
 // proves: DI-9
-TEST_F(RoceCmTest, ALoopbackAddressThatNoDeviceHasStandsForAll) {
+TEST_F(RoceCmTest, ALoopbackAddressStandsForAll) {
   if (!within()) return;
   rdma_cm_id* everywhere = nullptr;
   ASSERT_EQ(rdma_create_id(listeners_, &everywhere, this, RDMA_PS_TCP), 0);

@@ -66,9 +66,13 @@ struct ThreadsTest : testing::Test {
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ASSERT_EQ(rdma_bind_addr(listener, reinterpret_cast<sockaddr*>(&a)), 0);
     ASSERT_EQ(rdma_listen(listener, 64), 0);
-    ASSERT_NE(listener->verbs, nullptr);
-    verbs = listener->verbs;
-    pd = listener->pd;
+    // The first request would tell both as well.
+    ibv_context** const list = rdma_get_devices(nullptr);
+    ASSERT_NE(list, nullptr);
+    verbs = list[0];
+    rdma_free_devices(list);
+    pd = ibv_alloc_pd(verbs);
+    ASSERT_NE(pd, nullptr);
     events = ibv_create_comp_channel(verbs);
     ASSERT_NE(events, nullptr);
     sent = ibv_create_cq(verbs, 4096, nullptr, events, 0);
@@ -90,6 +94,7 @@ struct ThreadsTest : testing::Test {
     EXPECT_EQ(ibv_destroy_cq(sent), 0);
     EXPECT_EQ(ibv_destroy_cq(received), 0);
     EXPECT_EQ(ibv_destroy_comp_channel(events), 0);
+    EXPECT_EQ(ibv_dealloc_pd(pd), 0);
     rdma_destroy_event_channel(channel);
   }
 
