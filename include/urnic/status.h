@@ -33,6 +33,7 @@ enum class Errc {
   wrong_state,       // the call does not fit the object's state
   io,                // an operating system call failed
   unsupported,       // this build, port or connection cannot do it
+  no_descriptors,    // this process, or the machine, has no file descriptor left
   bad_address,       // memory is not mapped, or may not be accessed as asked
 };
 

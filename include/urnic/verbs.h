@@ -25,7 +25,8 @@
 //
 // Errors: nothing here throws. Every Result may be, besides what stands at the call:
 //   invalid_argument  the handle, or one given as an argument, is empty or of another device
-//   no_memory         of memory, descriptors or threads
+//   no_memory         of memory or threads
+//   no_descriptors    of file descriptors (ulimit -n)
 //   closed            the device belongs to the parent of a forked child
 // Calls without a Result answer with an empty value, false, -1 or not at all then.
 //

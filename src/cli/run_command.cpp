@@ -2,11 +2,13 @@
 // system's, the settings go by way of the environment, and the program takes our place.
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -43,6 +45,18 @@ std::string search_path(const std::string& program) {
     if (colon == std::string::npos) return {};
     rest.erase(0, colon + 1);
   }
+}
+
+// A connection over the kernel's TCP takes a descriptor, where one of a card takes none: a program
+// that has many of them is written for fewer descriptors than it needs here.
+void raise_descriptor_limit() {
+  constexpr rlim_t kEnough = 65536;  // more makes programs slow that close all there may be
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t most = std::min(limit.rlim_max, kEnough);
+  if (limit.rlim_cur >= most) return;
+  limit.rlim_cur = most;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 class RunCommand : public Command {
@@ -108,6 +122,7 @@ class RunCommand : public Command {
     for (std::string& word : words_) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     restore_signals();
+    raise_descriptor_limit();
     execv(file.c_str(), arguments.data());
     const int error = errno;
     return refuse(file + ": " + std::strerror(error),

@@ -86,7 +86,7 @@ bool from_text(const std::string& text, Address* to) {
 int choose_source(Adapter& adapter, const Address& to, Address* from) {
   *from = {};
   auto source = adapter.device().source_for(host_of(to));
-  if (!source) return ENETUNREACH;
+  if (!source) return source.error().code == Errc::no_descriptors ? EMFILE : ENETUNREACH;
   const bool v4 = source->find(':') == std::string::npos;
   return from_text(v4 ? *source + ":0" : "[" + *source + "]:0", from) ? 0 : ENETUNREACH;
 }
@@ -108,6 +108,7 @@ int choose_device(const Address& to, const std::vector<Adapter*>& among, Adapter
   unsigned longest = 0;
   for (Adapter* adapter : among) {
     auto length = adapter->device().prefix_length_for(host_of(to));
+    if (!length && length.error().code == Errc::no_descriptors) return EMFILE;
     if (!length || (*chosen != nullptr && *length <= longest)) continue;
     *chosen = adapter;
     longest = *length;

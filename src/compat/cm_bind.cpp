@@ -174,6 +174,7 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   Address from{};
   Adapter* chosen = nullptr;
   const int unreachable = choose_settled(to, among, &chosen, &from);
+  if (unreachable == EMFILE) return EMFILE;  // nothing has been found out
   if (unreachable == 0) {
     if (const int e = take_device(id, *chosen, from); e != 0) return e;
   }

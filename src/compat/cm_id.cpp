@@ -119,7 +119,7 @@ rdma_event_channel* urnic_rdma_create_event_channel() {
   return guarded(
       []() -> rdma_event_channel* {
         Process& process = Process::get();
-        if (!process.configured()) return nothing(ENODEV);
+        if (const int e = process.configure(); e != 0) return nothing(e);
         auto channel = std::make_unique<CmChannel>();
         if (channel->base.fd < 0) return nothing(EMFILE);
         return &channel.release()->base;
@@ -136,7 +136,7 @@ int urnic_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* co
   return guarded(
       [&] {
         if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP) return failed(EOPNOTSUPP);
-        if (!Process::get().configured()) return failed(ENODEV);
+        if (const int e = Process::get().configure(); e != 0) return failed(e);
         if (ps == RDMA_PS_UDP && !has_datagrams()) return failed(EOPNOTSUPP);
         CmId* id = make_id(channel == nullptr ? nullptr : CmChannel::of(channel), context, ps,
                            channel == nullptr);

@@ -195,7 +195,7 @@ ibv_device** urnic_ibv_get_device_list(int* number) {
   return guarded(
       [&]() -> ibv_device** {
         Process& process = Process::get();
-        (void)process.configured();
+        (void)process.configure();
         const auto& adapters = process.adapters();
         auto** list = new ibv_device*[adapters.size() + 1]();
         for (std::size_t i = 0; i < adapters.size(); ++i) list[i] = adapters[i]->slot();

@@ -40,6 +40,8 @@ inline int to_errno(Errc code) {
       return EAGAIN;
     case Errc::unsupported:
       return EOPNOTSUPP;
+    case Errc::no_descriptors:
+      return EMFILE;
     case Errc::bad_address:
       return EFAULT;
     case Errc::io:

@@ -149,6 +149,11 @@ void mix_name_in(const std::string& name, std::uint8_t* mac) {
 
 }  // namespace
 
+bool Process::complain(const Error& why) {
+  if (why.code == Errc::no_descriptors) unusable_ = EMFILE;
+  return urnic::compat::complain(why.message);
+}
+
 bool Process::add_adapter(const Config& given, const std::string& name) {
   Config config = given;
   // What verbs programs are used to: no set-up, and a Send that waits for its receive (RNR).
@@ -157,11 +162,11 @@ bool Process::add_adapter(const Config& given, const std::string& name) {
   for (const auto& [setting, value] : own) {
     for (const Setting& s : config.settings()) {
       if (s.name != setting || s.origin != Origin::standard) continue;
-      if (auto ok = config.set(setting, value); !ok) return complain(ok.error().message);
+      if (auto ok = config.set(setting, value); !ok) return complain(ok.error());
       break;
     }
   }
-  if (auto ok = config.check(); !ok) return complain(ok.error().message);
+  if (auto ok = config.check(); !ok) return complain(ok.error());
   std::uint8_t mac[6] = {};
   choose_mac(mac);
   if (!name.empty()) mix_name_in(name, mac);
@@ -172,36 +177,37 @@ bool Process::add_adapter(const Config& given, const std::string& name) {
 
 bool Process::load() {
   if (const std::string wrong = wrong_companion(); !wrong.empty()) {
-    return complain("this process has " + wrong +
-                    " as well, which does not go with urnic's libraries: no device");
+    return urnic::compat::complain("this process has " + wrong +
+                                   " as well, which does not go with urnic's libraries: no device");
   }
   auto config = Config::load();
-  if (!config) return complain(config.error().message);
+  if (!config) return complain(config.error());
   std::vector<std::string> names = config->devices();
   if (const std::string chosen = config->get("device"); !chosen.empty()) names = {chosen};
   if (names.empty()) return add_adapter(*config, {});
   // All of them together: what they cannot share is looked for here, once.
-  if (auto ok = config->check(); !ok) return complain(ok.error().message);
+  if (auto ok = config->check(); !ok) return complain(ok.error());
   for (const std::string& name : names) {
     auto of_one = config->device(name);
-    if (!of_one) return complain(of_one.error().message);
+    if (!of_one) return complain(of_one.error());
     if (!add_adapter(*of_one, name)) return false;
   }
   return true;
 }
 
-bool Process::configured() {
+int Process::configure() {
   const std::lock_guard guard(mutex_);
   if (!loaded_) {
-    loaded_ = true;
-    usable_ = load();
-    if (!usable_) adapters_.clear();
+    unusable_ = 0;
+    if (!load() && unusable_ == 0) unusable_ = ENODEV;
+    if (unusable_ != 0) adapters_.clear();
+    loaded_ = unusable_ != EMFILE;
   }
-  return usable_;
+  return unusable_;
 }
 
 Adapter* Process::find(const ibv_device* device) {
-  if (!configured()) return nullptr;
+  if (configure() != 0) return nullptr;
   for (const auto& a : adapters_) {
     if (a->slot() == device) return a.get();
   }
@@ -209,7 +215,7 @@ Adapter* Process::find(const ibv_device* device) {
 }
 
 int Process::open(std::vector<Adapter*>* opened) {
-  if (!configured()) return ENODEV;
+  if (const int e = configure(); e != 0) return e;
   int error = 0;
   for (const auto& a : adapters_) {
     const int e = a->open();

@@ -37,10 +37,10 @@ class Process {
   // A program that exits with connections has ended them, as where a kernel ends them for it.
   static void leave_all();
 
-  // Whether there is a device to be had; what is wrong with the configuration is said once, in one
-  // line on standard error.
-  bool configured();
-  // After configured(): fixed, and empty when it was not.
+  // 0, or an errno value where there is no device to be had: ENODEV for a wrong configuration, of
+  // which one line on standard error tells once, EMFILE while it cannot be read.
+  int configure();
+  // After configure(): fixed, and empty when it was not.
   const std::vector<std::unique_ptr<Adapter>>& adapters() const { return adapters_; }
   // One of them by the program's pointer; null for another.
   Adapter* find(const ibv_device* device);
@@ -59,12 +59,14 @@ class Process {
  private:
   static void forget_parent();
   bool load();
+  bool complain(const Error& why);
   bool add_adapter(const Config& config, const std::string& name);
   std::string wrong_companion() const;
 
   const Process* before_ = nullptr;  // of the process whose child the owner of this one was
   std::mutex mutex_;                 // of all below
-  bool loaded_ = false, usable_ = false;
+  bool loaded_ = false;
+  int unusable_ = 0;  // an errno value
   std::vector<std::unique_ptr<Adapter>> adapters_;
   std::uint64_t last_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Subject>> subjects_;

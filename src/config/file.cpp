@@ -23,7 +23,10 @@ constexpr std::size_t kMostDevices = 32, kMostName = 32;
 
 Result<std::string> read_all(const std::string& path, bool must_exist) {
   const auto cannot = [&](const char* what) {
-    return Error{errno == EACCES ? Errc::permission : Errc::io, path + ": " + what};
+    const Errc code = errno == EACCES                      ? Errc::permission
+                      : errno == EMFILE || errno == ENFILE ? Errc::no_descriptors
+                                                           : Errc::io;
+    return Error{code, path + ": " + what};
   };
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {

@@ -1,6 +1,8 @@
 // What stands behind the handles of include/urnic/verbs.h.
 #pragma once
 
+#include <errno.h>
+
 #include <atomic>
 #include <list>
 #include <memory>
@@ -311,8 +313,12 @@ inline std::optional<Error> unusable(const std::shared_ptr<DeviceImpl>& device) 
   return std::nullopt;
 }
 
+inline bool is_none_left(int error) {
+  return error == EMFILE || error == ENFILE;
+}
 inline Error no_descriptor(const char* what) {
-  return {Errc::no_memory, std::string("no file descriptor left for ") + what + " (see ulimit -n)"};
+  return {Errc::no_descriptors,
+          std::string("no file descriptor left for ") + what + " (see ulimit -n)"};
 }
 
 }  // namespace urnic::detail

@@ -88,7 +88,7 @@ Driver::~Driver() {
 
 Result<void> Driver::start() {
   if (wake_.get() < 0 || absence_.fd() < 0) {
-    return Error{Errc::no_memory, "no file descriptor left for the engine (see ulimit -n)"};
+    return Error{Errc::no_descriptors, "no file descriptor left for the engine (see ulimit -n)"};
   }
   if (options_.progress == Progress::Poll) return {};
   // The caller's signals are the caller's: none is delivered to our thread.

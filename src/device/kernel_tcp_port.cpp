@@ -1,5 +1,6 @@
 #include "device/kernel_tcp_port.h"
 
+#include "device/port_stack.h"
 #include "port/adapter.h"
 #include "port/kinds.h"
 
@@ -74,11 +75,11 @@ Result<std::shared_ptr<iwarp::KernelTcp>> open_kernel_tcp(const Config& config) 
   t->options.align = read->align;
   if (read->bind) t->options.bind = *read->bind;
   auto poller = sockets::Poller::make();
-  if (!poller) return Error{Errc::unavailable, "port = tcp: " + poller.error()};
+  if (!poller) return why_unavailable("port = tcp: " + poller.error());
   t->poller = std::move(*poller);
   t->spare = sockets::Socket::spare();
   if (!t->spare.is_open()) {
-    return Error{Errc::no_memory, "port = tcp: no file descriptor left (see ulimit -n)"};
+    return Error{Errc::no_descriptors, "port = tcp: no file descriptor left (see ulimit -n)"};
   }
   return t;
 }

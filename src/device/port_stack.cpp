@@ -1,6 +1,12 @@
 #include "device/port_stack.h"
 
+#include <errno.h>
 #include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "fault/fault_port.h"
 
@@ -13,15 +19,25 @@ std::uint64_t read_clock(clockid_t id) {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+constexpr int kNoneLeft[] = {EMFILE, ENFILE};
+
 fault::WireClock real_clock() {
   return {[](void*) { return read_clock(CLOCK_MONOTONIC); }, nullptr, true};
 }
 
 }  // namespace
 
+Error why_unavailable(std::string words) {
+  const bool none_left = std::any_of(std::begin(kNoneLeft), std::end(kNoneLeft), [&](int error) {
+    return words.ends_with(std::strerror(error));
+  });
+  if (!none_left) return {Errc::unavailable, std::move(words)};
+  return {Errc::no_descriptors, std::move(words) + " (see ulimit -n)"};
+}
+
 Result<PortStack> open_port_stack(const Config& config) {
   auto opened = port::Port::open(config.get("port"));
-  if (!opened) return Error{Errc::unavailable, opened.error()};
+  if (!opened) return why_unavailable(std::move(opened.error()));
   PortStack stack;
   port::Port& port = stack.port;
   port = std::move(*opened);

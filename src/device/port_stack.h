@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "fault/capture_port.h"
 #include "port/port.h"
@@ -14,6 +15,10 @@ struct PortStack {
   port::Port port;
   std::shared_ptr<fault::CaptureFile> capture;  // null without one
 };
+// What a port says when it cannot be had, as an error. It says so in words alone; that no
+// descriptor was left stands at their end, as the system says it.
+Error why_unavailable(std::string words);
+
 Result<PortStack> open_port_stack(const Config& config);
 
 }  // namespace urnic::engine

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "device/port_stack.h"
 #include "port/kinds.h"
 #include "sockets/host_addresses.h"
 
@@ -13,7 +14,7 @@ std::string alone(const IpAddress& a) {
 }
 
 Error unavailable(std::string_view spec, const std::string& why) {
-  return {Errc::unavailable, "port = " + std::string(spec) + ": " + why};
+  return why_unavailable("port = " + std::string(spec) + ": " + why);
 }
 
 }  // namespace

@@ -43,6 +43,11 @@ Result<GateRules> rules_of(const AccessOptions& o) {
   return rules;
 }
 
+Error no_list(int error) {
+  if (detail::is_none_left(error)) return detail::no_descriptor("a list of addresses");
+  return {Errc::io, std::string("cannot list addresses: ") + strerror(error)};
+}
+
 // Over the kernel's TCP: what bind= restricts the device to.
 const IpAddress* only_address(const detail::DeviceImpl& device) {
   const engine::KernelTcp& kernel = *device.engine->iwarp().state().kernel;
@@ -61,7 +66,7 @@ Result<std::vector<IpAddress>> own_addresses(detail::DeviceImpl& device) {
   }
   if (const IpAddress* only = only_address(device)) return std::vector<IpAddress>{*only};
   auto all = sockets::host_addresses();
-  if (!all) return Error{Errc::io, std::string("cannot list addresses: ") + strerror(all.error())};
+  if (!all) return no_list(all.error());
   return std::move(*all);
 }
 
@@ -78,7 +83,7 @@ Result<std::vector<IpPrefix>> own_networks(detail::DeviceImpl& device) {
   const bool over_tcp = device.engine->over_kernel_tcp();
   if (!over_tcp && device.engine->options().socket_port == 0) return own;
   auto all = sockets::host_prefixes();
-  if (!all) return Error{Errc::io, std::string("cannot list addresses: ") + strerror(all.error())};
+  if (!all) return no_list(all.error());
   const IpAddress* const only = over_tcp ? only_address(device) : nullptr;
   std::erase_if(*all, [&](const IpPrefix& p) {
     if (over_tcp) return only != nullptr && p.address != *only;
@@ -133,7 +138,9 @@ Result<std::string> Device::source_for(std::string_view address) const {
         return no_route(*to);
       }
       auto source = sockets::host_source_for(*to);
-      return source ? Result<std::string>(source->to_string()) : no_route(*to);
+      if (source) return source->to_string();
+      if (detail::is_none_left(source.error())) return detail::no_descriptor("asking for a route");
+      return no_route(*to);
     }
     const auto source = impl_->driver->own([&](Instant) {
       const net::Interface& interface = impl_->engine->interface();

@@ -36,9 +36,9 @@ Error socket_error(int e, const std::string& what) {
     case EPERM:
       return {Errc::permission, text + " (ports below 1024 need a right)"};
     case EMFILE:
-      return {Errc::no_memory, what + ": this process has no file descriptor left (see ulimit -n)"};
+      return {Errc::no_descriptors, what + ": this process has no file descriptor left (see ulimit -n)"};
     case ENFILE:
-      return {Errc::no_memory, what + ": the machine has no file descriptor left"};
+      return {Errc::no_descriptors, what + ": the machine has no file descriptor left"};
     case ENOMEM:
     case ENOBUFS:
     case ENOSPC:

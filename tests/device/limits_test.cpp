@@ -108,7 +108,7 @@ TEST(Limits, WithoutDescriptorsACallSaysSoAndLeaksNothing) {
               limit(RLIMIT_NOFILE, 64);
               for (int fd; (fd = open("/dev/null", O_RDONLY)) >= 0;) held.push_back(fd);
               const auto none = [](const auto& r) {
-                return !r.ok() && r.error().code == Errc::no_memory &&
+                return !r.ok() && r.error().code == Errc::no_descriptors &&
                        r.error().message.find("descriptor") != std::string::npos;
               };
               QpOptions o;
