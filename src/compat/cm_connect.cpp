@@ -232,10 +232,15 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   if (!id->bindings.empty()) o.source = &id->bindings.front().bound;
   end->allow(*o.ird != 0);
   end->tell_timeout(timeout);
-  const auto started = end->handle.connect_start(to, o);
+  std::string local;  // over RoCE it is known
+  const auto started = [&] {
+    const auto held = end->hold();
+    auto begun = end->handle.connect_start(to, o);
+    if (begun && !id->adapter->is_roce()) local = end->handle.stats().local;
+    return begun;
+  }();
   if (started) {
-    if (id->adapter->is_roce()) return 0;
-    const std::string local = end->handle.stats().local;
+    if (local.empty()) return 0;
     const std::lock_guard guard(Process::get().cm);
     if (id->stage == Stage::Connecting) id->show_source(local);
     return 0;
@@ -283,7 +288,10 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
   }
   end->allow(*o.ird != 0);
   end->tell_timeout(timeout);
-  auto ok = request.accept(end->handle, o);
+  const auto ok = [&] {
+    const auto held = end->hold();
+    return request.accept(end->handle, o);
+  }();
   if (ok) {
     end->refresh();  // over RoCE it is in RTS
     return 0;

@@ -141,7 +141,10 @@ int accept_datagrams(CmId* id, const rdma_conn_param* p) {
   if (p != nullptr && p->private_data != nullptr) {
     o.private_data = {static_cast<const std::uint8_t*>(p->private_data), p->private_data_len};
   }
-  const auto ok = request.accept(end->handle, o);
+  const auto ok = [&] {
+    const auto held = end->hold();
+    return request.accept(end->handle, o);
+  }();
   const std::lock_guard guard(Process::get().cm);
   if (ok) {
     id->stage = Stage::Connected;

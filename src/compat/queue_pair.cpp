@@ -100,10 +100,10 @@ void Endpoint::on_event(Event& event) {
 }
 
 void Endpoint::allow(bool reads) {
-  if (!adapter.is_roce() || handle.state() != QpState::init) return;
+  if (!adapter.is_roce()) return;
   int mask = 0;
   const std::lock_guard guard(mutex_);
-  if (qp_ == nullptr) return;
+  if (qp_ == nullptr || handle.state() != QpState::init) return;
   const ibv_qp_attr a = init_attributes(reads, &mask);
   (void)qp_->modify(a, mask);  // refused only if the program moves it meanwhile: then it is its own
 }
@@ -118,12 +118,19 @@ void Endpoint::disconnect() {
     const std::lock_guard guard(mutex_);
     closing_ = true;
   }
+  const auto held = hold();
   handle.disconnect();
 }
 
 void Endpoint::abandon() {
   const std::lock_guard guard(mutex_);
+  const auto held = hold();
   if (!closing_ && !ended_ && handle) handle.abort();
+}
+
+void Endpoint::discard() {
+  const auto held = hold();
+  handle.discard();
 }
 
 void Endpoint::release() {
@@ -143,10 +150,10 @@ void Endpoint::release() {
     // The program knows of no end: what it has posted goes out, and FIN.
     if (adapter.rendezvous().has_connection(own)) handle.disconnect();
     adapter.rendezvous().remove(own);
-    handle.discard();
+    discard();
     adapter.rendezvous().give_back(own);
   } else {
-    handle.discard();
+    discard();
   }
   if (told) return;
   if (manager == nullptr) return;

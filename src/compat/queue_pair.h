@@ -23,8 +23,13 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
  public:
   explicit Endpoint(Adapter& of) : adapter(of) {}
 
+  // For calls of rdma_cm that use the handle without Process::cm: another thread may destroy the
+  // program's queue pair meanwhile, and waits for this. An empty handle refuses by itself. Nothing
+  // is locked while it is held.
+  std::unique_lock<std::mutex> hold() { return std::unique_lock(held_); }
+
   Adapter& adapter;
-  QueuePair handle;
+  QueuePair handle;                 // goes under Process::cm and hold()
   std::uint64_t number = 0;         // as a subject
   bool is_found_by_number = false;  // it may meet its peer without rdma_cm (rendezvous.h)
   // It was told its peer by ibv_modify_qp; and has not been connected since: the first send that is
@@ -64,7 +69,9 @@ class Endpoint : public Subject, public std::enable_shared_from_this<Endpoint> {
   }
 
  private:
-  std::mutex mutex_;
+  void discard();
+
+  std::mutex mutex_, held_;
   Qp* qp_ = nullptr;
   bool closing_ = false, ended_ = false;
 };

@@ -33,6 +33,7 @@ void DeviceImpl::disconnect_all(Duration most) {
   if (engine->over_kernel_tcp()) return;
   const Instant until = engine::monotonic_now() + most;
   bool ends = driver->own([&](Instant now) {
+    engine->roce().connections().refuse_requests(now);
     engine->queue_pairs().for_each([&](verbs::QueuePair& qp) {
       if (engine::is_roce(qp)) {
         engine->roce().connections().disconnect(qp, now);

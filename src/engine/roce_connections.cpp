@@ -78,6 +78,13 @@ void RoceConnections::drop(Bond& b) {
   bonds_.close(b);
 }
 
+// What a call of the consumer has promised the peer leaves within the call, as from a kernel: the
+// program may end behind it, and its peer would wait until it gives up.
+void RoceConnections::send_now(Instant now) {
+  wire_.begin_sending();
+  if (general_->transmit(now)) wire_.tx().flush();
+}
+
 ib_cm::QpValues RoceConnections::values_of(const Bond& b, std::uint32_t ird,
                                            const RoceConnect& p) const {
   ib_cm::QpValues v;
@@ -171,6 +178,7 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   roce::context_of(qp).tells_first_request = true;
   cm().accept(handle, values_of(b, ird, p), p.private_data, now);
   b.answered = true;
+  send_now(now);
   return {};
 }
 
@@ -180,10 +188,17 @@ void RoceConnections::reject(ib_cm::Handle handle, ByteView private_data, Instan
     manager().sidr().answer(
         handle, {ib_cm::SidrStatus::Rejected},
         private_data.first(std::min(private_data.size(), ib_cm::kSidrRepPrivate)), now);
-    return;
+  } else {
+    cm().reject(handle, ib_cm::Reason::Consumer,
+                private_data.first(std::min(private_data.size(), ib_cm::kRejPrivate)), now);
   }
-  cm().reject(handle, ib_cm::Reason::Consumer,
-              private_data.first(std::min(private_data.size(), ib_cm::kRejPrivate)), now);
+  send_now(now);
+}
+
+void RoceConnections::refuse_requests(Instant now) {
+  if (!general_) return;
+  cm().abandon_requests(now);
+  send_now(now);
 }
 
 // ---- ends
@@ -199,6 +214,7 @@ void RoceConnections::disconnect(verbs::QueuePair& qp, Instant now) {
     cm().disconnect(b->handle, {}, now);
     side_.fail(qp);
   }
+  send_now(now);
 }
 
 void RoceConnections::abort(verbs::QueuePair& qp, Instant now) {
@@ -208,6 +224,7 @@ void RoceConnections::abort(verbs::QueuePair& qp, Instant now) {
   cm().abandon(b->handle, now);
   end(*b, up ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed, Errc::closed,
       "aborted by the local consumer", now);
+  send_now(now);
 }
 
 bool RoceConnections::forsake(const verbs::QueuePair& qp, bool goes, Instant now) {
@@ -219,10 +236,7 @@ bool RoceConnections::forsake(const verbs::QueuePair& qp, bool goes, Instant now
   }
   if (b->stage != Stage::Over) {
     cm().abandon(b->handle, now);
-    // A program may end with its queue pair, and its peer, who is never told, would ask for a DREP
-    // until it gives up.
-    wire_.begin_sending();
-    if (general_->transmit(now)) wire_.tx().flush();
+    send_now(now);
   }
   b->stage = Stage::Over;
   b->untold.reset();

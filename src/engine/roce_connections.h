@@ -79,6 +79,9 @@ class RoceConnections final : public roce::Hooks {
   void disconnect(verbs::QueuePair&, Instant now);
   void abort(verbs::QueuePair&, Instant now);
 
+  // The program exits: requests that nobody has answered are refused.
+  void refuse_requests(Instant now);
+
   // ---- queue pairs
   // It goes, or was reset: nobody hears of its connection any more, the peer hears of its end.
   // True: its number is to rest; what it rests in is released from here.
@@ -123,6 +126,7 @@ class RoceConnections final : public roce::Hooks {
                                   std::size_t room) const;
   Bond& open(verbs::QueuePair&, Stage, const RoceConnect&, std::uint32_t ord, Instant due);
   void drop(Bond& b);
+  void send_now(Instant now);
   bool ask(Bond& b, Instant now);
   ib_cm::QpValues values_of(const Bond& b, std::uint32_t ird, const RoceConnect&) const;
   // roce_connection_events.cpp

@@ -36,6 +36,13 @@ class ConnectionTable {
   bool name(Connection* c);
 
   std::size_t size() const { return size_; }
+  // f(Connection&), which opens and closes none.
+  template <class F>
+  void for_each(F&& f) {
+    for (const Entry& e : entries_) {
+      if (e.connection != nullptr) f(*e.connection);
+    }
+  }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};

@@ -35,6 +35,8 @@ class Connections {
   Refusal disconnect(Handle h, ByteView data, Instant now);
   // Whatever it is, it ends, and nothing but its release is told any more.
   Refusal abandon(Handle h, Instant now);
+  // abandon() of every request that waits for accept() or reject().
+  void abandon_requests(Instant now);
 
   // ---- the peer's
   void take_req(const Way& way, const MadHeader& h, const Req& r, Instant now);

@@ -167,6 +167,12 @@ Refusal Connections::abandon(Handle handle, Instant now) {
   return Refusal::None;
 }
 
+void Connections::abandon_requests(Instant now) {
+  core_.table.for_each([&](Connection& c) {
+    if (c.state == State::ReqReceived) abandon(c.id, now);
+  });
+}
+
 // ---- time
 
 void Connections::on_time(Connection& c, Instant now) {

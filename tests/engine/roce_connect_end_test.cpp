@@ -214,6 +214,39 @@ TEST_F(RoceDisconnect, EverythingTwiceIsEverythingOnce) {
   EXPECT_EQ(news(pair->right()), 2u);
 }
 
+// A program may leave behind the call. One that counts is the DREQ that waits for its answer.
+TEST_F(RoceDisconnect, WhatACallPromisesHasLeftWithIt) {
+  open();
+  ASSERT_TRUE(ask().ok());
+  ASSERT_TRUE(asked());
+  ASSERT_TRUE(answer().ok());
+  EXPECT_EQ(connections(pair->right()).leaving(true), 0u) << "the REP";
+  ASSERT_TRUE(established());
+  disconnect(0);
+  EXPECT_EQ(connections(pair->left()).leaving(true), 1u) << "the DREQ";
+}
+
+TEST_F(RoceDisconnect, ARefusalHasLeftWithTheCall) {
+  open();
+  ASSERT_TRUE(ask().ok());
+  ASSERT_TRUE(asked());
+  connections(pair->right()).reject(pair->right().roce_requests.back().handle, {}, pair->now());
+  EXPECT_EQ(connections(pair->right()).leaving(true), 0u);
+  ASSERT_TRUE(until(pair->left(), Kind::ConnectFailed));
+  EXPECT_EQ(find(pair->left(), Kind::ConnectFailed)->roce_peer.reject_reason, 28);
+}
+
+// Its program exits with a request that it has not answered.
+TEST_F(RoceDisconnect, WhoExitsRefusesWhatItHasNotAnswered) {
+  open();
+  ASSERT_TRUE(ask().ok());
+  ASSERT_TRUE(asked());
+  connections(pair->right()).refuse_requests(pair->now());
+  EXPECT_EQ(connections(pair->right()).leaving(true), 0u);
+  ASSERT_TRUE(until(pair->left(), Kind::ConnectFailed, Duration::ms(10)));
+  EXPECT_EQ(find(pair->left(), Kind::ConnectFailed)->roce_peer.reject_reason, 28);
+}
+
 // The RTU is lost, and the active end sends at once.
 // proves: IB-139, IB-120
 TEST_F(RoceDisconnect, TheFirstRequestIsAsGoodAsTheRtu) {
