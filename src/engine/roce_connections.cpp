@@ -17,6 +17,22 @@ std::uint8_t depth_of(std::uint32_t wanted, std::uint32_t most) {
   return static_cast<std::uint8_t>(std::min({wanted, most, 255u}));
 }
 
+std::optional<Error> wrong_with(const RoceBonds& bonds, const verbs::QueuePair& qp,
+                                const RoceConnect& p, std::size_t room) {
+  if (qp.state > QpState::Init) {
+    return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
+  }
+  if (bonds.of(qp) != nullptr) {
+    return Error{Errc::wrong_state,
+                 "the queue pair has, or just had, a connection, whose number rests (time-wait)"};
+  }
+  if (p.private_data.size() > room) {
+    return Error{Errc::invalid_argument,
+                 "private data is limited to " + std::to_string(room) + " octets"};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 RoceConnections::RoceConnections(const ib_cm::Options& cm, const roce::Options& roce,
@@ -41,22 +57,6 @@ void RoceConnections::start() {
 
 // ---- connecting
 
-std::optional<Error> RoceConnections::wrong_with(const verbs::QueuePair& qp, const RoceConnect& p,
-                                                 std::size_t room) const {
-  if (qp.state > QpState::Init) {
-    return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
-  }
-  if (bonds_.of(qp) != nullptr) {
-    return Error{Errc::wrong_state,
-                 "the queue pair has, or just had, a connection, whose number rests (time-wait)"};
-  }
-  if (p.private_data.size() > room) {
-    return Error{Errc::invalid_argument,
-                 "private data is limited to " + std::to_string(room) + " octets"};
-  }
-  return std::nullopt;
-}
-
 RoceBond& RoceConnections::open(verbs::QueuePair& qp, Stage stage, const RoceConnect& p,
                                 std::uint32_t ord, Instant due) {
   Bond& b = bonds_.open(qp);
@@ -78,13 +78,6 @@ void RoceConnections::drop(Bond& b) {
   bonds_.close(b);
 }
 
-// What a call of the consumer has promised the peer leaves within the call, as from a kernel: the
-// program may end behind it, and its peer would wait until it gives up.
-void RoceConnections::send_now(Instant now) {
-  wire_.begin_sending();
-  if (general_->transmit(now)) wire_.tx().flush();
-}
-
 ib_cm::QpValues RoceConnections::values_of(const Bond& b, std::uint32_t ird,
                                            const RoceConnect& p) const {
   ib_cm::QpValues v;
@@ -102,7 +95,7 @@ ib_cm::QpValues RoceConnections::values_of(const Bond& b, std::uint32_t ird,
 
 Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress& to,
                                       const RoceConnect& p, Instant now) {
-  if (auto wrong = wrong_with(qp, p, ib_cm::kReqConsumer)) return *wrong;
+  if (auto wrong = wrong_with(bonds_, qp, p, ib_cm::kReqConsumer)) return *wrong;
   auto way = choose_way(wire_.interface(), to, p.source);
   if (!way) return way.error();
   auto asked = std::make_unique<Bond::Asked>();
@@ -149,7 +142,7 @@ bool RoceConnections::ask(Bond& b, Instant now) {
 
 Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
                                      const RoceConnect& p, Instant now) {
-  if (auto wrong = wrong_with(qp, p, ib_cm::kRepPrivate)) return *wrong;
+  if (auto wrong = wrong_with(bonds_, qp, p, ib_cm::kRepPrivate)) return *wrong;
   const ib_cm::Connection* const c = manager().find(handle);
   if (c == nullptr || c->state != ib_cm::State::ReqReceived) {
     return Error{Errc::closed, "the peer has given up, or the request was answered"};
@@ -178,7 +171,7 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   roce::context_of(qp).tells_first_request = true;
   cm().accept(handle, values_of(b, ird, p), p.private_data, now);
   b.answered = true;
-  send_now(now);
+  general_->transmit_now(now);
   return {};
 }
 
@@ -192,13 +185,13 @@ void RoceConnections::reject(ib_cm::Handle handle, ByteView private_data, Instan
     cm().reject(handle, ib_cm::Reason::Consumer,
                 private_data.first(std::min(private_data.size(), ib_cm::kRejPrivate)), now);
   }
-  send_now(now);
+  general_->transmit_now(now);
 }
 
 void RoceConnections::refuse_requests(Instant now) {
   if (!general_) return;
   cm().abandon_requests(now);
-  send_now(now);
+  general_->transmit_now(now);
 }
 
 // ---- ends
@@ -214,7 +207,7 @@ void RoceConnections::disconnect(verbs::QueuePair& qp, Instant now) {
     cm().disconnect(b->handle, {}, now);
     side_.fail(qp);
   }
-  send_now(now);
+  general_->transmit_now(now);
 }
 
 void RoceConnections::abort(verbs::QueuePair& qp, Instant now) {
@@ -224,7 +217,7 @@ void RoceConnections::abort(verbs::QueuePair& qp, Instant now) {
   cm().abandon(b->handle, now);
   end(*b, up ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed, Errc::closed,
       "aborted by the local consumer", now);
-  send_now(now);
+  general_->transmit_now(now);
 }
 
 bool RoceConnections::forsake(const verbs::QueuePair& qp, bool goes, Instant now) {
@@ -236,7 +229,7 @@ bool RoceConnections::forsake(const verbs::QueuePair& qp, bool goes, Instant now
   }
   if (b->stage != Stage::Over) {
     cm().abandon(b->handle, now);
-    send_now(now);
+    general_->transmit_now(now);
   }
   b->stage = Stage::Over;
   b->untold.reset();

@@ -122,11 +122,8 @@ class RoceConnections final : public roce::Hooks {
   ib_cm::Manager& manager() { return general_->manager(); }
   ib_cm::Connections& cm() { return general_->manager().connections(); }
   // roce_connections.cpp
-  std::optional<Error> wrong_with(const verbs::QueuePair&, const RoceConnect&,
-                                  std::size_t room) const;
   Bond& open(verbs::QueuePair&, Stage, const RoceConnect&, std::uint32_t ord, Instant due);
   void drop(Bond& b);
-  void send_now(Instant now);
   bool ask(Bond& b, Instant now);
   ib_cm::QpValues values_of(const Bond& b, std::uint32_t ird, const RoceConnect&) const;
   // roce_connection_events.cpp

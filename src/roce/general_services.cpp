@@ -24,6 +24,14 @@ bool GeneralServices::transmit(Instant now) {
   return any;
 }
 
+void GeneralServices::transmit_now(Instant now) {
+  wire_.begin_sending();
+  try {
+    if (transmit(now)) wire_.tx().flush();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 // Each once; what has to wait again is at the end.
 bool GeneralServices::retry_waiting(Instant now) {
   bool any = false;

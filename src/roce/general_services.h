@@ -39,6 +39,10 @@ class GeneralServices {
   bool wants_to_send() const { return held_ || manager_.wants_to_send() || retry_; }
   // True when anything was sent. The owner lets the wire finish.
   bool transmit(Instant now);
+  // Outside a burst. What a call of the consumer has promised a peer leaves within the call, as
+  // from a kernel: the program may end behind it, and the peer would wait until it gives up.
+  // Without memory it leaves with the next burst.
+  void transmit_now(Instant now);
   // The way to somebody has changed, or nobody answers there.
   void reroute(const IpAddress* next_hop, bool failed);
 
