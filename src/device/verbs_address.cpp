@@ -146,7 +146,11 @@ Result<std::string> Device::source_for(std::string_view address) const {
       const net::Interface& interface = impl_->engine->interface();
       return interface.has_route(*to) ? interface.choose_source(*to) : std::nullopt;
     });
-    return source ? Result<std::string>(source->to_string()) : no_route(*to);
+    if (!source) return no_route(*to);
+    // Over UDP the kernel's routes lead there, or nothing does.
+    const bool over_udp = impl_->engine->options().socket_port != 0;
+    if (over_udp && !sockets::host_leads(*source, *to)) return no_route(*to);
+    return source->to_string();
   });
 }
 

@@ -165,6 +165,19 @@ TEST_F(RoceEventsTest, TheSourcePortIsKnownWhenTheAddressIsResolvedAndNobodyElse
   EXPECT_EQ(rdma_destroy_id(other), 0);
 }
 
+// It waited for ten seconds, and for an answer that could not come.
+TEST_F(RoceEventsTest, AnAddressThatNoRouteLeadsToIsNotResolved) {
+  if (!within()) return;
+  sockaddr_in nowhere = roce::at(9);
+  inet_pton(AF_INET, "192.0.2.1", &nowhere.sin_addr);
+  ASSERT_EQ(rdma_resolve_addr(client_, nullptr, cm::any(nowhere), 1000), 0);
+  rdma_cm_event* e = next(clients_, RDMA_CM_EVENT_ADDR_ERROR);
+  ASSERT_NE(e, nullptr);
+  EXPECT_EQ(e->status, -ENETUNREACH);
+  EXPECT_EQ(rdma_ack_cm_event(e), 0);
+  resolve(port());
+}
+
 // proves: DI-23
 TEST_F(RoceEventsTest, AQueuePairShowsWhatItsConnectionHas) {
   if (!within()) return;

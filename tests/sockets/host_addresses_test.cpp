@@ -27,5 +27,19 @@ TEST(HostAddresses, EachIsThereOnce) {
   EXPECT_EQ(std::count(all->begin(), all->end(), *IpAddress::parse("127.0.0.1")), 1);
 }
 
+TEST(HostAddresses, OneOfLoopbackLeadsToLoopbackAlone) {
+  const IpAddress own = *IpAddress::parse("127.0.0.1");
+  EXPECT_TRUE(host_leads(own, *IpAddress::parse("127.0.0.2")));
+  EXPECT_FALSE(host_leads(own, *IpAddress::parse("192.0.2.1")));
+  EXPECT_FALSE(host_leads(own, *IpAddress::parse("::1")));
+}
+
+TEST(HostAddresses, AGroupIsNobodysAddress) {
+  EXPECT_TRUE(is_host_address(*IpAddress::parse("127.0.0.1")));
+  for (const char* group : {"224.0.0.5", "255.255.255.255", "ff02::1", "0.0.0.0"}) {
+    EXPECT_FALSE(is_host_address(*IpAddress::parse(group))) << group;
+  }
+}
+
 }  // namespace
 }  // namespace urnic::sockets
