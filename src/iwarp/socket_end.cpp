@@ -36,7 +36,8 @@ Error socket_error(int e, const std::string& what) {
     case EPERM:
       return {Errc::permission, text + " (ports below 1024 need a right)"};
     case EMFILE:
-      return {Errc::no_descriptors, what + ": this process has no file descriptor left (see ulimit -n)"};
+      return {Errc::no_descriptors,
+              what + ": this process has no file descriptor left (see ulimit -n)"};
     case ENFILE:
       return {Errc::no_descriptors, what + ": the machine has no file descriptor left"};
     case ENOMEM:
