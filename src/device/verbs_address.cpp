@@ -149,8 +149,9 @@ Result<std::string> Device::source_for(std::string_view address) const {
     if (!source) return no_route(*to);
     // Over UDP the kernel's routes lead there, or nothing does.
     const bool over_udp = impl_->engine->options().socket_port != 0;
-    if (over_udp && !sockets::host_leads(*source, *to)) return no_route(*to);
-    return source->to_string();
+    const int wrong = over_udp ? sockets::why_no_way(*source, *to) : 0;
+    if (detail::is_none_left(wrong)) return detail::no_descriptor("asking for a route");
+    return wrong == 0 ? Result<std::string>(source->to_string()) : no_route(*to);
   });
 }
 

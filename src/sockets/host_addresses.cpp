@@ -80,12 +80,14 @@ Outcome<IpAddress, int> host_source_for(const IpAddress& to) {
   return s.local().ip;
 }
 
-bool host_leads(const IpAddress& from, const IpAddress& to) {
+int why_no_way(const IpAddress& from, const IpAddress& to) {
+  if (from.is_v6() != to.is_v6()) return ENETUNREACH;
   const Socket s = datagram_socket(to);
-  if (!s.is_open() || from.is_v6() != to.is_v6()) return false;
+  if (!s.is_open()) return errno;
   KernelAddress own, peer;
   const socklen_t n = to_kernel({from, 0}, &own), m = to_kernel({to, 9}, &peer);
-  return ::bind(s.fd(), &own.any, n) == 0 && ::connect(s.fd(), &peer.any, m) == 0;
+  const bool leads = ::bind(s.fd(), &own.any, n) == 0 && ::connect(s.fd(), &peer.any, m) == 0;
+  return leads ? 0 : errno;
 }
 
 }  // namespace urnic::sockets

@@ -16,7 +16,7 @@ Outcome<std::vector<IpAddress>, int> host_addresses();
 bool is_host_address(const IpAddress& address);
 // The address with which packets to `to` would leave.
 Outcome<IpAddress, int> host_source_for(const IpAddress& to);
-// Whether packets of that address of the machine's have a way to `to`.
-bool host_leads(const IpAddress& from, const IpAddress& to);
+// 0 where packets of that address of the machine's have a way to `to`, else an errno value.
+int why_no_way(const IpAddress& from, const IpAddress& to);
 
 }  // namespace urnic::sockets
