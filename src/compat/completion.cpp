@@ -390,7 +390,7 @@ int urnic_ibv_destroy_comp_channel(ibv_comp_channel* c) {
   Channel* channel = Channel::of(c);
   {
     const std::lock_guard guard(channel->mutex);
-    if (c->refcnt != 0) return EBUSY;
+    if (c->refcnt != 0) return told(EBUSY);
   }
   Context::drop(c->context);
   delete channel;
@@ -412,7 +412,7 @@ ibv_cq* urnic_ibv_create_cq(ibv_context* c, int entries, void* cq_context,
 int urnic_ibv_destroy_cq(ibv_cq* c) {
   if (is_inherited(c->context)) return 0;
   Cq* cq = Cq::of(c);
-  if (cq->users.load() != 0) return EBUSY;
+  if (cq->users.load() != 0) return told(EBUSY);
   static_cast<CqSubject*>(cq->subject.get())->detach();
   Process::get().remove(cq->number);
   Context::of(c->context)->async.take_if([&](const ibv_async_event& e) {
@@ -450,11 +450,14 @@ int urnic_ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** out_c
 }
 
 int urnic_ibv_resize_cq(ibv_cq* c, int entries) {
-  if (entries <= 0 || static_cast<std::uint32_t>(entries) > Limits::kCompletions) return EINVAL;
+  if (entries <= 0 || static_cast<std::uint32_t>(entries) > Limits::kCompletions)
+    return told(EINVAL);
   Cq* cq = Cq::of(c);
   const auto resized = cq->queue.resize(static_cast<std::uint32_t>(entries));
-  if (!resized)
-    return resized.error().code == urnic::Errc::in_use ? EINVAL : to_errno(resized.error().code);
+  if (!resized) {
+    const bool too_few = resized.error().code == urnic::Errc::in_use;
+    return told(too_few ? EINVAL : to_errno(resized.error().code));
+  }
   c->cqe = static_cast<int>(std::min<std::uint32_t>(cq->queue.depth(), Limits::kCompletions));
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include <new>
+#include <type_traits>
 
 #include "compat/cancel.h"
 #include "urnic/status.h"
@@ -60,13 +61,24 @@ inline std::nullptr_t nothing(int error) {
   return nullptr;
 }
 
+// What a call answers that returns an errno value: programs look at errno all the same, since a
+// call of a kernel's device that failed has left it there.
+inline int told(int error) {
+  if (error > 0) errno = error;
+  return error;
+}
+
 // Runs `f`, which answers for a program written in C; `otherwise` when there was no memory. A wait
 // without a bound is not for in here: a cancelled thread stays in it.
 template <class F>
 auto guarded(F&& f, decltype(f()) otherwise) noexcept -> decltype(f()) {
   const Uncancelled uncancelled;
   try {
-    return f();
+    if constexpr (std::is_same_v<decltype(f()), int>) {
+      return otherwise > 0 ? told(f()) : f();  // an errno value, or -1
+    } else {
+      return f();
+    }
   } catch (const std::bad_alloc&) {
     errno = ENOMEM;
   } catch (...) {

@@ -143,6 +143,7 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
   if (mw->type != IBV_MW_TYPE_1) return EINVAL;
   if ((bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0) return EINVAL;
   WindowBind wanted;
+  if (bind->bind_info.mr != nullptr && bind->bind_info.mr->pd != mw->pd) return EPERM;
   const std::uint32_t rkey = ibv_inc_rkey(mw->rkey);
   if (const int e = to_bind(*mw, rkey, bind->bind_info, &wanted); e != 0) return e;
   if (const int e = post_bind(qp, bind->wr_id, bind->send_flags, wanted); e != 0) return e;
@@ -224,9 +225,9 @@ int to_bind(const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info, 
   constexpr unsigned kPasses = IBV_ACCESS_LOCAL_WRITE;
   if ((info.mw_access_flags & ~(kRights | kPasses)) != 0) return EINVAL;
   if (info.mr == nullptr && (info.addr != 0 || info.length != 0)) return EINVAL;
-  if (info.mr != nullptr && info.mr->pd != mw.pd) return EPERM;
-  if ((rkey ^ mw.rkey) >> 8 != 0) return EINVAL;  // the upper 24 bits say which window it is
-  out->rkey = rkey;
+  const bool is_whole = rkey >> 8 != 0;  // else the consumer's octet alone, as devices take it
+  if (is_whole && (rkey ^ mw.rkey) >> 8 != 0) return EINVAL;  // another window's
+  out->rkey = (mw.rkey & ~0xffu) | (rkey & 0xffu);
   out->lkey = info.mr != nullptr ? info.mr->lkey : 0;
   out->address = info.addr;
   out->length = info.length;
@@ -269,7 +270,7 @@ ibv_pd* urnic_ibv_alloc_pd(ibv_context* c) {
 int urnic_ibv_dealloc_pd(ibv_pd* p) {
   if (is_inherited(p->context)) return 0;
   Pd* pd = Pd::of(p);
-  if (pd->users.load() != 0) return EBUSY;
+  if (pd->users.load() != 0) return told(EBUSY);
   if (pd->parent != nullptr) pd->parent->users.fetch_sub(1);
   if (pd->thread_users != nullptr) pd->thread_users->fetch_sub(1);
   counts(p->context).domains.fetch_sub(1);
@@ -302,7 +303,7 @@ int urnic_ibv_rereg_mr(ibv_mr* m, int flags, ibv_pd* pd, void* address, std::siz
 int urnic_ibv_dereg_mr(ibv_mr* m) {
   if (is_inherited(m->context)) return 0;
   Mr* mr = Mr::of(m);
-  if (const auto gone = mr->region.deregister(); !gone) return why_not(gone.error());
+  if (const auto gone = mr->region.deregister(); !gone) return told(why_not(gone.error()));
   Pd::of(m->pd)->users.fetch_sub(1);
   counts(m->context).regions.fetch_sub(1);
   delete mr;

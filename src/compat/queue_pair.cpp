@@ -186,11 +186,12 @@ int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
           WindowBind bind;  // of at most one of them, the last
           std::size_t n = 0;
           int why = 0;
-          ibv_send_wr* first = wr;
+          ibv_send_wr *first = wr, *last = nullptr;
           for (; wr != nullptr && n < kBatch; wr = wr->next) {
             if (n != 0 && batch[n - 1].opcode == Opcode::bind_window) break;
             why = to_request(*wr, to, &batch[n], &bind);
             if (why != 0) break;
+            last = wr;
             ++n;
           }
           if (n != 0) {
@@ -201,6 +202,7 @@ int post_all(ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
               *bad = first;
               return to_errno(error.code);
             }
+            if (batch[n - 1].opcode == Opcode::bind_window) last->bind_mw.mw->rkey = bind.rkey;
           }
           if (why != 0) {
             *bad = wr;

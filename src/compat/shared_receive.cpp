@@ -171,7 +171,7 @@ int urnic_ibv_query_srq(ibv_srq* s, ibv_srq_attr* attr) {
 int urnic_ibv_destroy_srq(ibv_srq* s) {
   if (is_inherited(s->context)) return 0;
   Srq* srq = Srq::of(s);
-  if (srq->users.load() != 0) return EBUSY;
+  if (srq->users.load() != 0) return told(EBUSY);
   static_cast<SrqSubject*>(srq->subject.get())->detach();
   Process::get().remove(srq->number);
   Context::of(s->context)->async.take_if([&](const ibv_async_event& e) {

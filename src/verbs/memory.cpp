@@ -162,6 +162,7 @@ bool MemoryTable::bind(const WindowBind& bind, const Requester& by) {
   if (w == nullptr || w->kind != Region::Kind::Window || w->pd != by.pd) return false;
   if (w->type == WindowType::Two && w->valid) return false;
   if (bind.length == 0) {
+    if (w->type == WindowType::Two) return false;  // it is unbound by invalidating it
     unbind(*w);
     w->tag = static_cast<std::uint8_t>(bind.rkey);
     return true;

@@ -201,13 +201,14 @@ TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
   list[0].bind_mw = {two, key, {region, at, 64, IBV_ACCESS_REMOTE_READ}};
   list[1].invalidate_rkey = key;
   list[2].bind_mw = {
-      two, last, {region, at + 5, 20, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED}};
+      two, last & 0xff, {region, at + 5, 20, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED}};
   ASSERT_EQ(ibv_post_send(server_->qp, list, &bad), 0);
   for (int i = 0; i < 3; ++i) {
     done = wait_for(server_->send_cq);
     EXPECT_EQ(done.status, IBV_WC_SUCCESS) << i;
     EXPECT_EQ(done.opcode, i == 1 ? IBV_WC_LOCAL_INV : IBV_WC_BIND_MW);
   }
+  EXPECT_EQ(two->rkey, last) << "of whose octet the program has named the lowest";
   EXPECT_EQ(read(0, last), IBV_WC_SUCCESS);
   EXPECT_STREQ(back, "for a while");
   // Another window's key is told when it is posted, what cannot be bound when it is done.
@@ -218,6 +219,9 @@ TEST_F(CmDataTest, WindowsAreBoundUsedAndTakenBack) {
   list[0].bind_mw.rkey = ibv_inc_rkey(last);
   ASSERT_EQ(ibv_post_send(server_->qp, list, &bad), 0);
   EXPECT_EQ(wait_for(server_->send_cq).status, IBV_WC_MW_BIND_ERR) << "it is bound";
+  errno = 0;
+  EXPECT_EQ(ibv_dealloc_pd(server_->pd), EBUSY);
+  EXPECT_EQ(errno, EBUSY);
   EXPECT_EQ(ibv_dealloc_mw(two), 0);
   EXPECT_EQ(ibv_dereg_mr(region), 0);
   EXPECT_EQ(ibv_dereg_mr(sink), 0);

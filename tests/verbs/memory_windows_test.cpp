@@ -78,6 +78,18 @@ TEST_F(WindowTable, AtomicsByItNeedTheirOwnRight) {
 }
 
 // proves: E-54
+TEST_F(WindowTable, OneOfType2IsUnboundByInvalidatingItAlone) {
+  const std::uint32_t first = table.allocate_window(kPd, WindowType::Two), w = first + 1;
+  WindowBind nothing = part(region, w, kRemoteRead);
+  nothing.length = 0;
+  EXPECT_FALSE(table.bind(nothing, kUs));
+  ASSERT_TRUE(table.bind(part(region, w, kRemoteRead), kUs));
+  nothing.rkey = w + 1;
+  EXPECT_FALSE(table.bind(nothing, kUs));
+  EXPECT_EQ(check_remote_read(table, w, kIova + 100, 1, kUs), V::Ok);
+}
+
+// proves: E-54
 TEST_F(WindowTable, OneOfType1IsForEachQueuePairOfTheDomain) {
   const std::uint32_t w = table.allocate_window(kPd, WindowType::One) + 1;
   ASSERT_TRUE(table.bind(part(region, w, kRemoteRead), kUs));
