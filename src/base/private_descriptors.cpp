@@ -8,6 +8,8 @@
 namespace urnic::private_descriptors {
 namespace {
 
+// bound: numbers of private descriptors; beyond: a child keeps the descriptor; test:
+// PrivateDescriptors.AreTakenFromTheLowestOn
 constexpr std::size_t kMost = std::size_t{1} << 20, kBits = 64;
 
 // Of zeros that nobody has touched: no memory.

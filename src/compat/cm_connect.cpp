@@ -16,19 +16,19 @@ namespace {
 constexpr std::uint8_t kMostRetries = 7;
 
 // 255 is "the most": to connect, of the device; to accept, of what the peer asks for.
-constexpr std::uint8_t kMostReads = 255;
+constexpr std::uint8_t kAsManyReads = 255;
 
 // Linux's rdma_cm says 0, which is 655 ms. A program that lets the peer repeat a Send a few times
 // lives on it.
 constexpr std::uint8_t kMinRnrTimer = 0;
 
 std::uint8_t reads(std::uint8_t asked, std::uint8_t most) {
-  return asked == kMostReads ? most : asked;
+  return asked == kAsManyReads ? most : asked;
 }
 
 bool too_many_reads(const Adapter& on, const rdma_conn_param& p) {
   const auto above = [&](std::uint8_t asked, const char* setting) {
-    return asked != kMostReads && asked > on.most_reads(setting);
+    return asked != kAsManyReads && asked > on.most_reads(setting);
   };
   return above(p.responder_resources, "ird") || above(p.initiator_depth, "ord");
 }
@@ -207,7 +207,7 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   if (given != nullptr) {
     p = *given;
   } else {
-    p.responder_resources = p.initiator_depth = kMostReads;
+    p.responder_resources = p.initiator_depth = kAsManyReads;
     p.retry_count = p.rnr_retry_count = kMostRetries;
   }
   if (id->adapter == nullptr || too_many_reads(*id->adapter, p)) return EINVAL;
@@ -265,7 +265,7 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
   if (given != nullptr) {
     p = *given;
   } else {
-    p.responder_resources = p.initiator_depth = kMostReads;
+    p.responder_resources = p.initiator_depth = kAsManyReads;
     p.rnr_retry_count = kMostRetries;
   }
   if (id->adapter == nullptr || too_many_reads(*id->adapter, p)) return EINVAL;

@@ -55,8 +55,8 @@ void Table::forget_parent() {
 // A program that ends with a connection it has not closed has ended it in order, as with TCP.
 void Table::leave_all() {
   if (current.load() == nullptr) return;
-  constexpr std::chrono::milliseconds kMost = 2 * kLeaving;  // the last socket's leaving included
-  compat::do_beside([] { current.load()->end_connections(); }, kMost.count());
+  constexpr std::chrono::milliseconds kInAll = 2 * kLeaving;  // the last socket's leaving included
+  compat::do_beside([] { current.load()->end_connections(); }, kInAll.count());
 }
 
 void Table::end_connections() {

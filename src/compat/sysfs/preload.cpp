@@ -221,12 +221,12 @@ int led_walk(F** kept, const char* name, const char* path,
 // Their paths are those of the copy.
 template <class F, class Order>
 FTS* led_open(F** kept, const char* name, char* const* roots, int flags, Order order) {
-  constexpr size_t kMost = 16;
+  constexpr size_t kRoots = 16;
   size_t n = 0;
   while (roots[n] != nullptr) ++n;
-  if (n > kMost) return next_function(kept, name)(roots, flags, order);
-  char room[kMost][PATH_MAX];
-  char* led[kMost + 1] = {};
+  if (n > kRoots) return next_function(kept, name)(roots, flags, order);
+  char room[kRoots][PATH_MAX];
+  char* led[kRoots + 1] = {};
   for (size_t i = 0; i < n; ++i) {
     const Led one(roots[i]);
     led[i] = one == roots[i] ? roots[i] : strcpy(room[i], one);
