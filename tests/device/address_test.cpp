@@ -10,7 +10,7 @@
 
 #include "support/device_end.h"
 #include "support/ipv6.h"
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -342,7 +342,7 @@ TEST_P(Addresses, WhatNobodyFetchedIsRefusedWithTheListener) {
   auto l = server->device.listen(*b, 8, server->events, &context);
   ASSERT_TRUE(l.ok());
   ASSERT_TRUE(ours.connect_start(at(first, l->port())).ok());
-  EXPECT_TRUE(test::eventually([&] { return server->device.stats().connections_opened != 0; }));
+  EXPECT_TRUE(test::soon([&] { return server->device.stats().connections_opened != 0; }));
   usleep(20000);  // as a rule the request is there by now; it is refused at any moment
   *l = Listener();
   EXPECT_EQ(event(*client), EventKind::connect_failed);

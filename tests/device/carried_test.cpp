@@ -43,7 +43,7 @@ class Carried : public test::WiredEnds {
   bool sees(const End& at, std::uint64_t n) {
     std::uint64_t word = 0;
     const auto read = [&] { std::memcpy(&word, at.memory.data(), sizeof word); };
-    for (const auto end = Clock::now() + test::kPatience; read(), word != n; poll()) {
+    for (const auto end = Clock::now() + test::kSoon; read(), word != n; poll()) {
       if (Clock::now() > end) return false;
     }
     return true;
@@ -69,7 +69,7 @@ TEST_P(Carried, OneFrameEachWayIsAllThereIs) {
   const MemoryRegion at_client = client.add(test::kAllRights);
   constexpr unsigned kRounds = 10;
   std::uint64_t best = ~std::uint64_t{0}, n = 0;
-  const auto end = Clock::now() + test::kPatience;
+  const auto end = Clock::now() + test::kSoon;
   while (best > 2 * kRounds && Clock::now() < end) {
     const std::uint64_t before = segments();
     poll_all_the_time();

@@ -67,7 +67,7 @@ class DatagramService : public RoceDevices {
   }
   // Whoever has no thread of its own is driven here.
   Result<ConnectRequest> asked() {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kSoon;
     while (std::chrono::steady_clock::now() < end) {
       ends[0].device.progress();
       auto request = listener.next(2);
@@ -77,7 +77,7 @@ class DatagramService : public RoceDevices {
   }
   std::optional<Event> next(EventKind kind) {
     Event e;
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kSoon;
     while (std::chrono::steady_clock::now() < end) {
       ends[1].device.progress();
       if (ends[0].events.wait(&e, 2)) {
@@ -209,7 +209,7 @@ TEST_P(DatagramService, AResolutionThatIsDestroyedTellsNothing) {
   request = asked();
   ASSERT_TRUE(request.ok());
   ASSERT_TRUE(request->accept(qps[1]).ok());
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(soon([&] {
     ends[0].device.progress();
     return ends[0].device.stats().roce.cm_received >= 2;
   }));

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -213,7 +213,7 @@ TEST_P(Destroy, WithoutADisconnectItIsAnAbort) {
 TEST_P(Destroy, NoEventOfAQueuePairThatIsGoneIsHeard) {
   connect();
   server->qp.abort();
-  ASSERT_TRUE(test::eventually([&] {
+  ASSERT_TRUE(test::soon([&] {
     client->device.progress();
     return client->qp.state() == QpState::error;
   }));

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -139,7 +139,7 @@ TEST_F(Pair, WriteSendReadBetweenTwoDevices) {
     EXPECT_EQ(std::memcmp(c.memory.data() + (1 << 19), s.memory.data(), 200000), 0);
     EXPECT_EQ(s.qp.stats().iwarp.bytes_slow, 0u);
     c.qp.disconnect();
-    EXPECT_TRUE(test::eventually(
+    EXPECT_TRUE(test::soon(
         [&] { return s.qp.state() == QpState::error && c.qp.state() == QpState::error; }));
   }
 }
@@ -180,7 +180,7 @@ TEST_F(Pair, ARequestWhosePeerGaveUpAcceptsNobodyElse) {
     ASSERT_TRUE(request.ok()) << request.error().message;
     held.push_back(std::move(*request));
     gives_up.abort();
-    ASSERT_TRUE(test::eventually([&] { return server.stats().connections.empty(); }));
+    ASSERT_TRUE(test::soon([&] { return server.stats().connections.empty(); }));
   }
   std::thread asks([&] { EXPECT_TRUE(c.qp.connect(to).ok()); });
   auto live = listener->next(10000);
@@ -232,7 +232,7 @@ TEST_F(Pair, DeregisteredMemoryIsRefusedRemotely) {
   write.wr_id = 1;
   ASSERT_TRUE(c.qp.post_send(write).ok());
   // The Write itself may complete (reliably sent) or not; the connection ends.
-  EXPECT_TRUE(test::eventually([&] { return c.qp.state() != QpState::rts; }));
+  EXPECT_TRUE(test::soon([&] { return c.qp.state() != QpState::rts; }));
   EXPECT_EQ(s.qp.stats().iwarp.ddp.terminates_sent, 1u);
 }
 

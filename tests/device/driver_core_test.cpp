@@ -18,7 +18,7 @@ struct CrowdedDriver : ObservedDriver {
   }
   template <class F>
   bool polls_until(F&& f) {
-    for (const auto end = Steady::now() + test::kPatience; Steady::now() < end;) {
+    for (const auto end = Steady::now() + test::kSoon; Steady::now() < end;) {
       for (int i = 0; i < 20; ++i) driver->app_poll();
       if (f()) return true;
     }

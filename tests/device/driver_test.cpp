@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "port/memory_port.h"
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/config.h"
 
 namespace urnic::engine {
@@ -79,7 +79,7 @@ TEST_F(DriverTest, RingingNeverWaitsForABurst) {
   inside.get_future().wait();
   post(*qp);
   auto rang = std::async(std::launch::async, [&] { driver->ring(*qp); });
-  EXPECT_EQ(rang.wait_for(test::kPatience), std::future_status::ready);
+  EXPECT_EQ(rang.wait_for(test::kSoon), std::future_status::ready);
   EXPECT_EQ(polled(), 0);  // the owner is not done
   leave.set_value();
   burst.join();
@@ -126,7 +126,7 @@ TEST_F(DriverTest, SleepingThreadAnswersDoorbells) {
     std::this_thread::sleep_for(std::chrono::milliseconds(i % 3));
     post(*qp);
     driver->ring(*qp);
-    ASSERT_TRUE(test::eventually([&] { return !cq.looks_empty(); }));
+    ASSERT_TRUE(test::soon([&] { return !cq.looks_empty(); }));
     ASSERT_EQ(polled(), 1);
   }
 }
@@ -180,14 +180,12 @@ TEST_F(DriverTest, WhoPostsWithoutAPauseServesArrivals) {
   auto driver = drive(Progress::Poll);  // nobody else does
   for (std::uint64_t round = 1; round <= 3; ++round) {
     arrive_at(&peer);
-    ASSERT_TRUE(test::eventually(
-        [&] {
-          post(*qp);
-          driver->ring(*qp);
-          EXPECT_EQ(polled(), 1);
-          return engine->counters().rx_frames >= round;
-        },
-        std::chrono::microseconds(1)));
+    ASSERT_TRUE(test::soon([&] {
+      post(*qp);
+      driver->ring(*qp);
+      EXPECT_EQ(polled(), 1);
+      return engine->counters().rx_frames >= round;
+    }));
     ASSERT_EQ(engine->counters().rx_frames, round);
   }
 }
@@ -205,12 +203,12 @@ TEST_F(DriverTest, TheSleeperIsWokenAfterAPosterServed) {
       post(*qp);
       driver->ring(*qp);
       int done = 0;  // by the thread, where that has the engine just now
-      ASSERT_TRUE(test::eventually([&] { return (done = polled()) != 0; }));
+      ASSERT_TRUE(test::soon([&] { return (done = polled()) != 0; }));
       ASSERT_EQ(done, 1);
     }
     arrive_at(&peer);
     seen += 2;
-    ASSERT_TRUE(test::eventually([&] { return served(seen); })) << round;
+    ASSERT_TRUE(test::soon([&] { return served(seen); })) << round;
   }
 }
 
@@ -237,7 +235,7 @@ struct Watched : DriverTest {
   bool ask(F&& meanwhile) {
     const int before = served;
     EXPECT_EQ(write(ends[1], "x", 1), 1);
-    return test::eventually([&] {
+    return test::soon([&] {
       meanwhile();
       return served != before;
     });
@@ -252,12 +250,12 @@ TEST_F(Watched, IsServedWhileTheThreadSleeps) {
   start(Progress::Thread, {});
   // What the interface does by itself in the beginning is over, and the thread sleeps: nothing else
   // wakes it.
-  ASSERT_TRUE(test::eventually([&] {
+  ASSERT_TRUE(test::soon([&] {
     return driver->own([&](Instant now) {
       return engine->next_deadline() > now + Duration::s(1000) && !engine->has_more_to_send();
     });
   }));
-  ASSERT_TRUE(test::eventually([&] {
+  ASSERT_TRUE(test::soon([&] {
     const std::uint64_t before = driver->sleeps();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     return driver->sleeps() == before && before != 0;

@@ -173,7 +173,7 @@ TEST_F(HandOver, PollsPutTheThreadsAlarmOff) {
   std::uint64_t sleep = driver->sleeps();
   std::int64_t before = left();
   int set = 0;
-  const auto end = std::chrono::steady_clock::now() + test::kPatience;
+  const auto end = std::chrono::steady_clock::now() + test::kSoon;
   while (set < 3 && std::chrono::steady_clock::now() < end) {
     driver->app_poll();
     const std::int64_t now = left();
@@ -267,7 +267,7 @@ TEST_F(HandOver, AWatchingThreadIsWokenByWhoIsAboutToSleep) {
   });
   ASSERT_TRUE(driver->start().ok());
   bool woken = false;
-  const auto end = std::chrono::steady_clock::now() + test::kPatience;
+  const auto end = std::chrono::steady_clock::now() + test::kSoon;
   for (int round = 1; !woken && std::chrono::steady_clock::now() < end; ++round) {
     EXPECT_TRUE(poll_until_watched());
     EXPECT_EQ(write(ends[1], "x", 1), 1);

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -125,7 +125,7 @@ TEST(Identity, TwoDevicesWithOneAddressNoticeEachOther) {
   }
   EXPECT_TRUE(noticed);
   // It defends its address, and so the second hears of it, perhaps before it is asked to tell.
-  EXPECT_TRUE(test::eventually([&] { return b.stats().net.address_conflicts != 0; }));
+  EXPECT_TRUE(test::soon([&] { return b.stats().net.address_conflicts != 0; }));
   EXPECT_NE(a.stats().net.address_conflicts, 0u);
 }
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "support/device_end.h"
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 
 namespace urnic {
 namespace {
@@ -91,10 +91,10 @@ TEST_F(LinkTest, ProbesAreASettingOfEachConnection) {
     if (on) {
       // More than the start-up may still owe.
       const auto before = sent();
-      EXPECT_TRUE(test::eventually([&] { return sent() >= before + 4; }));
+      EXPECT_TRUE(test::soon([&] { return sent() >= before + 4; }));
     } else {
       // The start-up's last ACK, or what a busy machine has repeated, may come first.
-      EXPECT_TRUE(test::eventually([&] {
+      EXPECT_TRUE(test::soon([&] {
         const auto before = sent();
         std::this_thread::sleep_for(std::chrono::milliseconds(2500));
         return sent() == before;

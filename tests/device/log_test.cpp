@@ -17,7 +17,7 @@
 #include "device/log.h"
 #include "port/fd.h"
 #include "support/quiet_fork.h"
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -75,10 +75,10 @@ struct LogTest : ::testing::Test {
       w.rkey = smr.rkey();
       EXPECT_TRUE(cq.post_send(w).ok());
       Completion c[1];
-      EXPECT_TRUE(test::eventually([&] { return co.send_cq.poll(c) != 0; }));
+      EXPECT_TRUE(test::soon([&] { return co.send_cq.poll(c) != 0; }));
     }
     cq.abort();
-    EXPECT_TRUE(test::eventually([&] {
+    EXPECT_TRUE(test::soon([&] {
       server->progress();
       return sq.state() == QpState::error;
     }));

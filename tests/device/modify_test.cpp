@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -198,8 +198,7 @@ TEST_F(Modify, ThePeerMayDoWhatTheQueuePairAllowsUntilReset) {
     EXPECT_TRUE(c.qp.post_send(r).ok());
     // A Write completes when TCP has it at the other end; the Terminate comes behind it.
     if (op == Opcode::write) {
-      EXPECT_TRUE(
-          test::eventually([&] { return c.qp.state() != QpState::rts || theirs[0] == ours[0]; }));
+      EXPECT_TRUE(test::soon([&] { return c.qp.state() != QpState::rts || theirs[0] == ours[0]; }));
     }
     const bool done = op == Opcode::write ? theirs[0] == ours[0] : c.statuses(1) == "o";
     for (QueuePair* qp : {&c.qp, &s.qp}) {

@@ -17,7 +17,7 @@
 #include "device/polling_habit.h"
 #include "port/adapter.h"
 #include "port/memory_port.h"
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/config.h"
 
 namespace urnic::engine {
@@ -97,10 +97,7 @@ class ObservedPort {
 
 inline constexpr urnic_port_ops kObserved = port::Adapter<ObservedPort>::table("mem");
 
-template <class F>
-bool soon(F&& f) {
-  return test::eventually(std::forward<F>(f), std::chrono::microseconds(500));
-}
+using test::soon;
 
 struct ObservedDriver : ::testing::Test {
   ObservedDriver() {
@@ -156,7 +153,7 @@ struct ObservedDriver : ::testing::Test {
   // Until the port is not armed: the application is known to poll all the time.
   bool poll_until_watched() {
     using Clock = std::chrono::steady_clock;
-    for (const auto end = Clock::now() + test::kPatience; Clock::now() < end;) {
+    for (const auto end = Clock::now() + test::kSoon; Clock::now() < end;) {
       poll_for(std::chrono::milliseconds(2));
       if (!seen.armed) return true;
     }

@@ -63,7 +63,7 @@ class PlacesOnWire : public test::WiredEnds {
   std::size_t poll(CompletionQueue& cq, std::size_t n) {
     Completion c[kPlaces];
     std::size_t got = 0;
-    test::eventually([&] {
+    test::soon([&] {
       const int more = cq.poll({c, n - got});
       for (int i = 0; i < more; ++i) {
         EXPECT_EQ(c[i].status, WcStatus::success);
@@ -76,7 +76,7 @@ class PlacesOnWire : public test::WiredEnds {
   }
   // When what holds the place, and needs no poll, is complete.
   bool post_soon(std::uint32_t flags = send_signaled) {
-    return test::eventually([&] { return post(Opcode::write, flags); });
+    return test::soon([&] { return post(Opcode::write, flags); });
   }
   MemoryRegion target, source;
   CompletionQueue sends, receives;
@@ -150,8 +150,7 @@ TEST_P(PlacesOnWire, AreForgottenByResetAndOutlivedByCompletions) {
   for (std::uint32_t i = 1; i < kPlaces; ++i) EXPECT_TRUE(post());
   EXPECT_TRUE(post(Opcode::read));
   // With the answer to the Read all are complete.
-  ASSERT_TRUE(
-      test::eventually([&] { return from.stats().verbs.read_response_bytes_received == 8; }));
+  ASSERT_TRUE(test::soon([&] { return from.stats().verbs.read_response_bytes_received == 8; }));
   from = QueuePair();
   EXPECT_EQ(poll(sends, kPlaces), kPlaces) << "polled behind the end of their queue";
 }

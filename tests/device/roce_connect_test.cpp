@@ -33,7 +33,7 @@ class RoceConnection : public RoceDevices {
   std::string there() const { return "10.77.0.2:" + std::to_string(listener.port()); }
   // Whoever has no thread of its own is driven here.
   Result<ConnectRequest> asked() {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kSoon;
     while (std::chrono::steady_clock::now() < end) {
       ends[0].device.progress();
       auto request = listener.next(2);
@@ -62,7 +62,7 @@ class RoceConnection : public RoceDevices {
     ends[1].in_order();
     ASSERT_TRUE(qps[0].post_send(request(Opcode::write, 1, sge, 0)).ok());
     Completion c;
-    EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(soon([&] {
       for (int i = 0; i < 20; ++i) {
         if (ends[0].cq.poll({&c, 1}) == 1) return true;
         ends[1].device.progress();

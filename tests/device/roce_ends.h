@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "support/eventually.h"
 #include "support/loopback_network.h"
+#include "support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic::test {
@@ -76,13 +76,13 @@ struct RoceEnd {
     std::vector<Completion> all;
     Completion c[16];
     using Clock = std::chrono::steady_clock;
-    for (auto end = Clock::now() + kPatience; all.size() < n;) {
+    for (auto end = Clock::now() + kSoon; all.size() < n;) {
       cq.arm();
       const int got = cq.poll({c, std::min<std::size_t>(std::size(c), n - all.size())});
       if (got < 0 || (got == 0 && Clock::now() > end)) break;
       all.insert(all.end(), c, c + got);
       if (got != 0) {
-        end = Clock::now() + kPatience;
+        end = Clock::now() + kSoon;
       } else {
         cq.wait(100);
       }
@@ -207,7 +207,7 @@ class RoceDevices : public ::testing::TestWithParam<const char*> {
   void open(const Settings& more = {}, std::uint32_t depth = 1024) {
     for (int i = 0; i < 2; ++i) ends[i] = RoceEnd(settings(i, more), 256 << 10, depth);
     bool ready = false;  // both in turn: they may have no threads of their own
-    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto end = std::chrono::steady_clock::now() + kSoon;
     while (!ready && std::chrono::steady_clock::now() < end) {
       ready = ends[0].device.wait_link(1);
       ready = ends[1].device.wait_link(1) && ready;

@@ -87,7 +87,7 @@ TEST_P(RoceTypes, ASendWaitsForTheReceiveThatItsProgramPosts) {
   const Sge from = ends[0].sge(0, 100), into = ends[1].sge(4096, 100);
   for (std::uint64_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(qps[0].post_send(request(Opcode::send, i, from, 0)).ok());
-    ASSERT_TRUE(eventually([&] { return seen().requests_parked != i; }));
+    ASSERT_TRUE(soon([&] { return seen().requests_parked != i; }));
     ASSERT_EQ(seen().requests_parked, i + 1);
     ASSERT_TRUE(qps[1].post_receive({i, {&into, 1}}).ok());
     ASSERT_EQ(ends[1].one().status, WcStatus::success);

@@ -227,7 +227,7 @@ TEST_P(RoceModify, APeerThatHasGoneIsTriedAndGivenUp) {
   EXPECT_EQ(ends[0].one().status, WcStatus::retry_exceeded);
   EXPECT_TRUE(ends[0].next(EventKind::failed));
   const auto strays = [&] { return ends[1].device.stats().roce.rx_no_queue_pair; };
-  EXPECT_TRUE(eventually([&] { return strays() != 0; })) << "that end may not have run yet";
+  EXPECT_TRUE(soon([&] { return strays() != 0; })) << "that end may not have run yet";
 }
 
 // Idle, and without a timer of its own.
@@ -267,7 +267,7 @@ TEST_P(RoceModify, AnOverrunEndsEveryQueuePairOnTheQueue) {
   EXPECT_EQ(failed->error.code, Errc::no_memory);
   EXPECT_EQ(qps[0].state(), QpState::error);
   // Who hears of the first hears it before the last has ended.
-  EXPECT_TRUE(eventually([&] { return other.state() == QpState::error; }));
+  EXPECT_TRUE(soon([&] { return other.state() == QpState::error; }));
 }
 
 // Destroyed in each state, either end, with a thread that polls and traffic that flows.
@@ -314,7 +314,7 @@ TEST_P(RoceModify, IsDestroyedInEveryStateWhileOthersWork) {
       }
     }
   }
-  EXPECT_TRUE(eventually([&] { return done >= posted; }));
+  EXPECT_TRUE(soon([&] { return done >= posted; }));
   stop = true;
   polling.join();
   EXPECT_EQ(done, posted);

@@ -220,7 +220,7 @@ TEST_P(Roce, ASendWaitsForItsReceive) {
   up();
   const Sge from = ends[0].sge(0, 100), into = ends[1].sge(0, 100);
   ASSERT_TRUE(qps[0].post_send(request(Opcode::send, 1, from, 0)).ok());
-  ASSERT_TRUE(eventually([&] { return qps[1].stats().roce.rnr_naks_sent != 0; }));
+  ASSERT_TRUE(soon([&] { return qps[1].stats().roce.rnr_naks_sent != 0; }));
   ASSERT_TRUE(qps[1].post_receive({2, {&into, 1}}).ok());
   EXPECT_EQ(ends[0].one().status, WcStatus::success);
   EXPECT_EQ(ends[1].one().status, WcStatus::success);
@@ -316,7 +316,7 @@ TEST_P(Roce, ThreadsPostWhileAnotherPolls) {
     });
   }
   for (std::thread& t : posting) t.join();
-  EXPECT_TRUE(eventually([&] { return done >= 2 * kEach; }));
+  EXPECT_TRUE(soon([&] { return done >= 2 * kEach; }));
   stop = true;
   polling.join();
   EXPECT_EQ(done, 2 * kEach);

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -97,7 +97,7 @@ TEST_P(Room, WaitsForItAsleepAndGoesOnAtOnce) {
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
     return client.stats().polls - before;
   };
-  EXPECT_TRUE(test::eventually([&] { return polls_within(300) < 200; }));
+  EXPECT_TRUE(test::soon([&] { return polls_within(300) < 200; }));
 
   Completion c;
   EXPECT_TRUE(both([&] { return client_cq.poll({&c, 1}) == 1; }));

@@ -19,7 +19,7 @@ struct Seated : ObservedDriver {
   template <class F>
   bool wait_seated(F&& meanwhile, bool* slept = nullptr) {
     using Clock = std::chrono::steady_clock;
-    for (const auto end = Clock::now() + test::kPatience; Clock::now() < end;) {
+    for (const auto end = Clock::now() + test::kSoon; Clock::now() < end;) {
       std::atomic<bool> sits{false};
       std::thread other([&] {
         sits = seated_within(std::chrono::milliseconds(30));

@@ -14,7 +14,7 @@
 
 #include "device/crowded_core.h"
 #include "engine/options.h"
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic {
@@ -146,8 +146,7 @@ struct SettingsTest : ::testing::Test {
       if (value == "poll") {
         usleep(60'000);
       } else {
-        EXPECT_TRUE(
-            test::eventually([&] { return d->stats().sleeps != 0 || d->stats().polls >= 1000; }));
+        EXPECT_TRUE(test::soon([&] { return d->stats().sleeps != 0 || d->stats().polls >= 1000; }));
       }
       s.port = d->info().port;
       s.identity = d->info().identity;
@@ -203,7 +202,7 @@ struct SettingsTest : ::testing::Test {
 #endif
   // What is told by time, which a busy machine may take away from either side, is looked at again.
   static std::function<bool()> in_time(std::function<bool()> seen) {
-    return [seen = std::move(seen)] { return test::eventually(seen); };
+    return [seen = std::move(seen)] { return test::soon(seen); };
   }
   std::string directory;
 };

@@ -18,7 +18,7 @@
 #include "tests/engine/roce_counters.h"
 #include "tests/engine/rx_path.h"
 #include "tests/engine/stream_ends.h"
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic::test {
@@ -247,7 +247,7 @@ void a_port_of_the_system(Moved* moved) {
   const sockaddr_un from = named(theirs), to = named(ours);
   ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from), 0);
   EngineStats s;
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(soon([&] {
     const std::uint8_t short_frame[4] = {};  // rx_bad_port; each wakes the engine up
     sendto(fd, short_frame, sizeof short_frame, 0, reinterpret_cast<const sockaddr*>(&to),
            sizeof to);

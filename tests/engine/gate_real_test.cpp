@@ -11,7 +11,7 @@
 
 #include "tests/engine/stream_ends.h"
 #include "tests/support/allocator.h"
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 
 namespace urnic::test {
 namespace {
@@ -88,7 +88,7 @@ TEST_F(KernelTcpGate, AnAddressHasItsShareAndAListenerItsNumber) {
   EXPECT_TRUE(is_refused(4)) << "the listener has as many as it may";
   EXPECT_EQ(over(), 2u);
   ends.front()->qp.abort();
-  EXPECT_TRUE(eventually([&] { return server.stats().connections.size() == 1; }));
+  EXPECT_TRUE(soon([&] { return server.stats().connections.size() == 1; }));
   EXPECT_TRUE(comes(2));
   EXPECT_EQ(over(), 2u);
 }
@@ -99,7 +99,7 @@ TEST_F(KernelTcpGate, SoManyComeInASecond) {
   const auto begun = std::chrono::steady_clock::now();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(begins(at(2)->qp));
   const auto opened = [&] { return server.stats().connections_opened; };
-  EXPECT_TRUE(eventually([&] { return over() + opened() >= 3; }));
+  EXPECT_TRUE(soon([&] { return over() + opened() >= 3; }));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   EXPECT_EQ(over() + opened(), 3u);
   EXPECT_GE(opened(), 1u);
@@ -122,7 +122,7 @@ TEST_F(KernelTcpGate, AFloodOfRefusedDoesNotKeepAnybodyOut) {
     EXPECT_TRUE(begins(many.back()));
   }
   EXPECT_TRUE(comes(3));
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(soon([&] {
     server.progress();
     return server.stats().peers_denied >= 100;
   }));
@@ -155,7 +155,7 @@ TEST_F(KernelTcpGate, WithoutMemoryForItsPlaceNobodyIsLetIn) {
       usleep(500);
     }
     Event e;
-    EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(soon([&] {
       server.progress();
       return listener.next(0).ok() ||
              (c->events.wait(&e, 1) && e.kind == EventKind::connect_failed);

@@ -59,7 +59,7 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
   }
   // The wait has begun.
   bool waits() {
-    return test::eventually([&] {
+    return test::soon([&] {
       if (b->qp.stats().iwarp.receive_waits != 0) return true;
       Completion c[1];
       b->cq.poll(c);
@@ -68,7 +68,7 @@ struct WaitOver : ::testing::TestWithParam<const char*> {
   }
 
   void expect_no_connection() {
-    EXPECT_TRUE(test::eventually([&] { return server.stats().connections.empty(); }));
+    EXPECT_TRUE(test::soon([&] { return server.stats().connections.empty(); }));
   }
 
   static constexpr std::uint32_t kOctets = 8192;

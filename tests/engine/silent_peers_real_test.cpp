@@ -11,7 +11,7 @@
 
 #include "engine/stream_ends.h"
 #include "port/fd.h"
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 
 namespace urnic::test {
 namespace {
@@ -33,7 +33,7 @@ TEST(SilentSockets, TheOldestOfAFullBacklogGivesWay) {
     silent.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(connect(silent.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
   }
-  ASSERT_TRUE(eventually([&] { return server.stats().connections.size() == kBacklog; }));
+  ASSERT_TRUE(soon([&] { return server.stats().connections.size() == kBacklog; }));
   End s(server, 64), c(client, 64);
   const auto from = std::chrono::steady_clock::now();
   ASSERT_TRUE(c.qp.connect_start("127.0.0.1:" + std::to_string(listener->port())).ok());

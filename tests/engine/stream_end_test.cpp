@@ -27,12 +27,10 @@ struct StreamEnd : ::testing::Test {
   // Polls until `f`.
   template <class F>
   bool poll_until(F&& f) {
-    return test::eventually(
-        [&] {
-          device.progress();
-          return f();
-        },
-        std::chrono::microseconds(100));
+    return test::soon([&] {
+      device.progress();
+      return f();
+    });
   }
   // At full operation, where both ends may send.
   void establish(const Bare& peer, End& end) {
@@ -153,7 +151,7 @@ TEST_F(StreamEnd, AFinBehindMoreThanOneTurnEndsAConnectionThatCloses) {
   if (there < static_cast<int>(all.size())) {
     GTEST_SKIP() << "the kernel takes no more than " << there << " octets at once";
   }
-  ASSERT_TRUE(test::eventually([&] { return has(fd, POLLRDHUP); })) << "its FIN";
+  ASSERT_TRUE(test::soon([&] { return has(fd, POLLRDHUP); })) << "its FIN";
   EXPECT_EQ(next_event(end), EventKind::disconnected);
   EXPECT_TRUE(poll_until([&] { return device.stats().connections.empty(); }));
 }
@@ -182,9 +180,9 @@ TEST_F(StreamEnd, AClosedListenerWakesNobodyThoughItsSocketLivesOn) {
   ASSERT_GE(inherited, 0);
   const std::uint16_t port = listener.port();
   listener = Listener();
-  ASSERT_TRUE(test::eventually([&] { return !device.progress(); }));
+  ASSERT_TRUE(test::soon([&] { return !device.progress(); }));
   Bare peer(port);
-  ASSERT_TRUE(test::eventually([&] { return has(inherited, POLLIN); })) << "who connects is there";
+  ASSERT_TRUE(test::soon([&] { return has(inherited, POLLIN); })) << "who connects is there";
   EXPECT_FALSE(device.progress());
   close(inherited);
 }

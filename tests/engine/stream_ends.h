@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic::stream_test {
@@ -65,7 +65,7 @@ struct End {
   }
   Completion wait() {
     Completion c[1];
-    for (const auto end = std::chrono::steady_clock::now() + test::kPatience;
+    for (const auto end = std::chrono::steady_clock::now() + test::kSoon;
          std::chrono::steady_clock::now() < end;) {
       if (cq.poll(c) == 1) return c[0];
       cq.wait(10);

@@ -70,7 +70,7 @@ TEST_F(BareTest, APeerThatGivesUpBeforeTheAnswerMakesAcceptSayClosed) {
   auto request = listener.next(60000);
   ASSERT_TRUE(request.ok());
   peer.reset();
-  EXPECT_TRUE(test::eventually([&] { return server.stats().connections.empty(); }));
+  EXPECT_TRUE(test::soon([&] { return server.stats().connections.empty(); }));
   End s(server);
   EXPECT_EQ(request->accept(s.qp).error().code, Errc::closed);
   EXPECT_EQ(s.qp.state(), QpState::init);
@@ -135,7 +135,7 @@ TEST_F(BareTest, AReadRequestThatWaitedForTheConsumerIsAnswered) {
   // Polls until nothing more comes: what has been sent is read, or waits in the kernel for `fd`.
   std::size_t sent = 0;
   const auto settle = [&](int fd) {
-    return test::eventually([&] {
+    return test::soon([&] {
       Completion none[1];
       s.cq.poll(none);
       int left = 0;
@@ -170,7 +170,7 @@ TEST_F(BareTest, AReadRequestThatWaitedForTheConsumerIsAnswered) {
   ASSERT_TRUE(settle(fd));
   EXPECT_LT(polled.stats().port.rx_bytes, sent) << "the Read Request waits in the kernel";
   ASSERT_TRUE(request->accept(s.qp).ok());
-  EXPECT_TRUE(test::eventually([&] {
+  EXPECT_TRUE(test::soon([&] {
     Completion none[1];
     s.cq.poll(none);
     return peer.readable() >= 24 + 20;
@@ -187,7 +187,7 @@ TEST_F(BareTest, ASendThatFailsIsTheEndThoughNothingComesIn) {
   std::uint8_t fpdu[32];
   const std::uint32_t n = mpa::build_fpdu(fpdu, write, {}, true).len;
   peer.send({fpdu, fpdu + n});  // now the server may send
-  ASSERT_TRUE(test::eventually([&] { return s.qp.state() == QpState::rts; }));
+  ASSERT_TRUE(test::soon([&] { return s.qp.state() == QpState::rts; }));
   const int fd = other_end(peer);
   ASSERT_GE(fd, 0);
   ASSERT_EQ(shutdown(fd, SHUT_WR), 0);
@@ -207,7 +207,7 @@ TEST_F(BareTest, AResetThatSendingMeetsEndsAConnectionThatCloses) {
   ASSERT_TRUE(waiting.ok());
   Bare peer(waiting->port());
   const auto poll_until = [&](const auto& f) {
-    return test::eventually([&] {
+    return test::soon([&] {
       Completion none[1];
       s.cq.poll(none);
       return f();
@@ -228,7 +228,7 @@ TEST_F(BareTest, AResetThatSendingMeetsEndsAConnectionThatCloses) {
   setsockopt(peer.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
   close(peer.fd);
   peer.fd = -1;
-  ASSERT_TRUE(test::eventually([&] { return has(fd, POLLERR); })) << "the reset";
+  ASSERT_TRUE(test::soon([&] { return has(fd, POLLERR); })) << "the reset";
   const Sge data = s.sge(0, 64);
   ASSERT_TRUE(s.qp.post_send(small_send(data)).ok());
   s.qp.disconnect();
@@ -251,9 +251,9 @@ TEST_F(BareTest, WhatComesBehindARejectedRequestIsTakenAndForgotten) {
   const std::vector<std::uint8_t> much(3 << 20, 1);
   peer.send(much);
   const std::uint64_t before = much.size();
-  EXPECT_TRUE(test::eventually([&] { return server.stats().port.rx_bytes >= before; }));
+  EXPECT_TRUE(test::soon([&] { return server.stats().port.rx_bytes >= before; }));
   shutdown(peer.fd, SHUT_WR);
-  EXPECT_TRUE(test::eventually([&] { return server.stats().connections.empty(); }));
+  EXPECT_TRUE(test::soon([&] { return server.stats().connections.empty(); }));
 }
 
 // More of a rejected peer waits in the kernel than one turn takes, and nothing new comes: the rest
@@ -266,13 +266,11 @@ TEST_F(BareTest, WhatOneTurnLeavesInTheKernelIsReadInTheNext) {
   ASSERT_TRUE(waiting.ok());
   Bare peer(waiting->port());
   const auto poll_until = [&](const auto& f) {
-    return test::eventually(
-        [&] {
-          Completion none[1];
-          s.cq.poll(none);
-          return f();
-        },
-        std::chrono::microseconds(100));
+    return test::soon([&] {
+      Completion none[1];
+      s.cq.poll(none);
+      return f();
+    });
   };
   peer.request();
   auto request = waiting->next(60000);

@@ -175,7 +175,7 @@ TEST(StreamTransport, RejectionCarriesPrivateDataBothWays) {
   EXPECT_EQ(e.error.code, Errc::rejected);
   EXPECT_EQ(e.private_data, std::string("\1\2\3"));
   EXPECT_EQ(c.qp.state(), QpState::error);
-  EXPECT_TRUE(test::eventually([&] { return server.stats().connections.empty(); }));
+  EXPECT_TRUE(test::soon([&] { return server.stats().connections.empty(); }));
 }
 
 TEST(StreamTransport, ARefusedWriteTerminatesBothEndsInTheRightWords) {

@@ -42,7 +42,7 @@ class Machine {
     std::ofstream(file) << devices_text();
     setenv("URNIC_CONFIG", file, 1);
     compat::Process& process = compat::Process::get();
-    require(process.configured(), "the devices cannot be had");
+    require(process.configure() == 0, "the devices cannot be had");
     unlink(file);
     for (const auto& a : process.adapters()) {
       require(a->open() == 0, "a device does not open");

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/eventually.h"
+#include "tests/support/soon.h"
 #include "urnic/urnic.h"
 
 namespace urnic::test {
@@ -65,7 +65,7 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     }
     Completion wait() {
       Completion c[1];
-      const auto end = std::chrono::steady_clock::now() + kPatience;
+      const auto end = std::chrono::steady_clock::now() + kSoon;
       do {
         if (cq.poll(c) == 1) return c[0];
         cq.wait(100);
@@ -84,7 +84,7 @@ class WiredEnds : public ::testing::TestWithParam<const char*> {
     const std::string wire = "memif:socket=" + directory_ + "/wire.sock,role=";
     open(server, memif ? wire + "server" : "tcp");
     open(client, memif ? wire + "client" : "tcp");
-    ASSERT_TRUE(eventually([&] {
+    ASSERT_TRUE(soon([&] {
       const bool there = server.device.wait_link(1);
       return client.device.wait_link(1) && there;
     }));
