@@ -394,11 +394,10 @@ class URNIC_API Device {
   bool wait_link(int timeout_ms);
 
   Result<ProtectionDomain> alloc_pd();  // as many as wanted
-  // Registers [address, address+length); `access` of the bits of Access. The memory is the
-  // caller's, not pinned; up to 4 MiB are faulted in. `iova`: what elements of ours and peers call
-  // the first octet instead of `address`; means nothing for a zero-based region. Errors:
-  // invalid_argument (rights, range), no_memory (2^20 regions), bad_address (not all of it is
-  // mapped and accessible as `access` wants).
+  // Registers memory of the caller's, any length; `access` of the bits of Access. It is not pinned;
+  // up to 4 MiB are faulted in. `iova`: what elements of ours and peers call the first octet
+  // instead of `address`; means nothing for a zero-based region. Errors: invalid_argument (rights,
+  // range), no_memory (2^20 regions), bad_address (not all is mapped and accessible as wanted).
   Result<MemoryRegion> register_memory(const ProtectionDomain&, void* address, std::size_t length,
                                        std::uint32_t access,
                                        std::optional<std::uint64_t> iova = std::nullopt);

@@ -1,5 +1,6 @@
 #include "ddp_rdma/atomics.h"
 
+#include "base/guarded.h"
 #include "ddp_rdma/access.h"
 
 namespace urnic::ddp {
@@ -30,11 +31,13 @@ Violation carry_out(const SharedState& shared, const AtomicRequest& a, verbs::Pd
   if (v != Violation::None) return v;
   const verbs::Region* region = shared.memory->find(a.stag);
   auto* const at = reinterpret_cast<std::uint64_t*>(region->base + (a.to - region->address));
-  *original = __atomic_load_n(at, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(at, original, result_of(a, *original), false,
-                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
-  }
-  return Violation::None;
+  const bool done = guarded(at, sizeof *at, [&] {
+    *original = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(at, original, result_of(a, *original), false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+    }
+  });
+  return done ? Violation::None : Violation::ReadInvalidStag;
 }
 
 }  // namespace urnic::ddp

@@ -103,6 +103,7 @@ bool flush_receive(Stream& s, Status* first, Completion* c) {
   if (*first == Status::LocalLength) {
     c->status = Status::LocalLength;
   } else if (*first == Status::LocalProtection) {
+    if (s.receive_gone) c->status = Status::LocalProtection;
     for (const Sge& sge : s.rq.sges(msn)) {
       if (resolve_sge(*s.memory, sge, s.receive_pd(), true).data() == nullptr) {
         c->status = Status::LocalProtection;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/guarded.h"
 #include "ddp_rdma/access.h"
 #include "ddp_rdma/plain_write.h"
 #include "ddp_rdma/serial.h"
@@ -54,6 +55,12 @@ void copy_payload(std::uint8_t* dst, const std::uint8_t* src, std::size_t n) {
   copy_small(dst, src, n);
 }
 
+// False when the memory has gone.
+[[nodiscard]] bool place_payload(std::uint8_t* to, ByteView payload) {
+  return guarded(to, payload.size(),
+                 [=] { copy_payload(to, payload.data(), payload.size()); });
+}
+
 // A long Write goes on where this part of it ends, most likely. The stores of a part wait for their
 // cache lines, and what the protocol stores waits behind them, unless the lines are asked for a few
 // segments ahead. `end` is one past the part, `n` its length, `behind` what is left of the region.
@@ -73,14 +80,16 @@ void copy_payload(std::uint8_t* dst, const std::uint8_t* src, std::size_t n) {
   }
 }
 
-void place_write(const Admission& a) {
-  if (a.direct != nullptr) place_plain_write({a.segment.payload, a.direct, a.behind});
+Violation place_write(const Admission& a) {
+  const bool done =
+      a.direct == nullptr || place_plain_write({a.segment.payload, a.direct, a.behind});
+  return done ? Violation::None : Violation::TaggedInvalidStag;
 }
 
 // Writes `payload` from `skip` octets on into `count` pieces. A piece's memory is asked for only
-// when an octet goes there.
+// when an octet goes there. False when it has gone.
 template <class Length, class Memory>
-void scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& length,
+[[nodiscard]] bool scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& length,
              Memory&& memory) {
   for (std::size_t i = 0; i < count && !payload.empty(); ++i) {
     if (skip >= length(i)) {
@@ -88,12 +97,13 @@ void scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& l
       continue;
     }
     const std::span<std::uint8_t> piece = memory(i);
-    if (piece.size() <= skip) return;  // was admitted, so this does not happen
+    if (piece.size() <= skip) return true;  // was admitted, so this does not happen
     const std::size_t n = std::min<std::size_t>(payload.size(), piece.size() - skip);
-    copy_payload(piece.data() + skip, payload.data(), n);
+    if (!place_payload(piece.data() + skip, payload.first(n))) return false;
     payload = payload.subspan(n);
     skip = 0;
   }
+  return true;
 }
 
 // The completion of the Send `msn` (9.4): method 1 writes it into the WQE 516R; method 2 does so
@@ -113,17 +123,24 @@ void note_end(Stream& s, std::uint32_t msn, bool in_order, const SendEnd& end) {
   ++s.completion_writes.wqe;
 }
 
-MessageCounts place_send(Stream& s, const Admission& a) {
+bool place_in_receive(Stream& s, const Admission& a) {
+  const SegmentHeader& h = a.segment.header;
+  const ByteView payload = a.segment.payload;
+  if (a.direct != nullptr) return place_payload(a.direct, payload);
+  if (payload.empty()) return true;
+  const auto sges = s.rq.sges(h.msn);
+  return scatter(
+      payload, h.mo, sges.size(), [&](std::size_t i) { return sges[i].length; },
+      [&](std::size_t i) { return resolve_sge(*s.memory, sges[i], s.receive_pd(), true); });
+}
+
+Violation place_send(Stream& s, const Admission& a, MessageCounts* counts) {
   const SegmentHeader& h = a.segment.header;
   const ByteView payload = a.segment.payload;
   s.rq.claim(h.msn);
-  if (a.direct != nullptr) {
-    copy_payload(a.direct, payload.data(), payload.size());
-  } else if (!payload.empty()) {
-    const auto sges = s.rq.sges(h.msn);
-    scatter(
-        payload, h.mo, sges.size(), [&](std::size_t i) { return sges[i].length; },
-        [&](std::size_t i) { return resolve_sge(*s.memory, sges[i], s.receive_pd(), true); });
+  if (!place_in_receive(s, a)) {
+    s.receive_gone = true;
+    return Violation::LocalCatastrophic;
   }
   const auto len = static_cast<std::uint32_t>(payload.size());
   if (a.in_order) {
@@ -132,7 +149,6 @@ MessageCounts place_send(Stream& s, const Admission& a) {
   } else if (msn_distance(h.msn, s.mo_unchecked) > 0) {
     s.mo_unchecked = h.msn;
   }
-  MessageCounts counts;
   if (h.last) {
     SendEnd end;
     end.verbs.byte_len = h.mo + len;
@@ -143,118 +159,117 @@ MessageCounts place_send(Stream& s, const Admission& a) {
     end.verbs.with_immediate = carries_immediate(h.op);
     end.last_mo = h.mo;
     note_end(s, h.msn, a.in_order, end);
-    counts.sends = 1;
+    counts->sends = 1;
   }
-  return counts;
+  return Violation::None;
 }
 
 // A Send as well, with Immediate Data for its completion. That waits in the WQE, since the segment
 // it came with need not be the last.
-MessageCounts place_immediate(Stream& s, const Admission& a) {
+Violation place_immediate(Stream& s, const Admission& a, MessageCounts* counts) {
   const SegmentHeader& h = a.segment.header;
-  s.rq.claim(h.msn);
   if (h.with_immediate) s.rq.wqe(h.msn).immediate = h.immediate;
-  return place_send(s, a);
+  return place_send(s, a, counts);
 }
 
-MessageCounts place_read_response(Stream& s, const Admission& a) {
+// Where the answers of a Read or atomic go has gone: that request fails.
+Violation lose_sink(Stream& s, std::uint32_t sink) {
+  s.sender.lose_sink(sink);
+  return Violation::LocalCatastrophic;
+}
+
+// The octets of an answer to where `sink` has them.
+bool place_answer(const ReadSink& sink, std::uint8_t* direct, std::uint64_t at, ByteView octets) {
+  if (direct != nullptr) return place_payload(direct, octets);
+  if (octets.empty() || !sink.pieces) return true;
+  const auto& pieces = *sink.pieces;
+  return scatter(
+      octets, at, pieces.size(), [&](std::size_t i) { return pieces[i].size(); },
+      [&](std::size_t i) { return pieces[i]; });
+}
+
+Violation place_read_response(Stream& s, const Admission& a, MessageCounts* counts) {
   const SegmentHeader& h = a.segment.header;
   const ByteView payload = a.segment.payload;
-  MessageCounts counts;
-  counts.read_responses = h.last ? 1 : 0;
+  counts->read_responses = h.last ? 1 : 0;
   ReadSink* r = s.shared->sinks.find(h.stag);
   const bool own = r != nullptr && r->stream == s.config.id;
-  if (!own) return counts;  // zero-length: its STag means nothing
-  if (a.direct != nullptr) {
-    copy_payload(a.direct, payload.data(), payload.size());
-  } else if (!payload.empty()) {
-    const auto& pieces = *r->pieces;
-    scatter(
-        payload, h.to, pieces.size(), [&](std::size_t i) { return pieces[i].size(); },
-        [&](std::size_t i) { return pieces[i]; });
-  }
+  if (!own) return Violation::None;  // zero-length: its STag means nothing
+  if (!place_answer(*r, a.direct, h.to, payload)) return lose_sink(s, h.stag);
   if (!a.in_order) {
     r->out_of_order = true;
   } else if (!payload.empty()) {
     r->progress = static_cast<std::uint32_t>(h.to + payload.size());
   }
   if (h.last) r->ended = true;
-  return counts;
+  return Violation::None;
 }
 
 // What was there before, to where the request said: a number of this machine.
-MessageCounts place_atomic_response(Stream& s, const Admission& a) {
+Violation place_atomic_response(Stream& s, const Admission& a, MessageCounts* counts) {
   const AtomicResponse& reply = a.segment.header.atomic_reply;
-  MessageCounts counts;
-  counts.read_responses = 1;
+  counts->read_responses = 1;
   ReadSink* r = atomic_sink(*s.shared, reply.id, s.config.id);
-  if (r == nullptr) return counts;
+  if (r == nullptr) return Violation::None;
   std::uint8_t octets[sizeof reply.original];
   std::memcpy(octets, &reply.original, sizeof octets);
-  if (r->base != nullptr) {
-    std::memcpy(r->base, octets, sizeof octets);
-  } else if (r->pieces) {
-    const auto& pieces = *r->pieces;
-    scatter(
-        octets, 0, pieces.size(), [&](std::size_t i) { return pieces[i].size(); },
-        [&](std::size_t i) { return pieces[i]; });
-  }
+  if (!place_answer(*r, r->base, 0, octets)) return lose_sink(s, reply.id);
   r->ended = true;
-  return counts;
+  return Violation::None;
+}
+
+// All but Writes.
+Violation place_other(Stream& s, const Admission& a, MessageCounts* counts) {
+  const SegmentHeader& h = a.segment.header;
+  switch (h.op) {
+    case Opcode::ReadResponse:
+      return place_read_response(s, a, counts);
+    case Opcode::ReadRequest:
+      s.inbound_reads.place(h.msn, h.read);
+      counts->read_requests = 1;
+      return Violation::None;
+    case Opcode::AtomicRequest:
+      s.inbound_reads.place(h.msn, parse_atomic_request(a.segment.payload));
+      counts->read_requests = 1;
+      return Violation::None;
+    case Opcode::AtomicResponse:
+      return place_atomic_response(s, a, counts);
+    case Opcode::Terminate:  // recorded now, acted on when delivered
+      s.terminate.info =
+          parse_terminate(a.segment.payload, s.sender.has_sent_fpdus() ? TerminateWhen::Later
+                                                                       : TerminateWhen::AtSetup);
+      counts->terminates = 1;
+      return Violation::None;
+    case Opcode::Immediate:
+    case Opcode::ImmediateSe:
+      return place_immediate(s, a, counts);
+    default:
+      return place_send(s, a, counts);
+  }
 }
 
 }  // namespace
 
-void place_plain_write(const PlainWrite& w) {
+bool place_plain_write(const PlainWrite& w) {
   const std::size_t n = w.payload.size();
-  copy_payload(w.to, w.payload.data(), n);
+  if (!place_payload(w.to, w.payload)) return false;
   prefetch_destination(w.to + n, n, w.behind);
+  return true;
 }
 
 MessageCounts place(Stream& s, const Admission& a) {
-  const SegmentHeader& h = a.segment.header;
-  switch (h.op) {
-    case Opcode::Write:
-      place_write(a);
-      return {};
-    case Opcode::ReadResponse:
-      return place_read_response(s, a);
-    case Opcode::ReadRequest: {
-      s.inbound_reads.place(h.msn, h.read);
-      MessageCounts counts;
-      counts.read_requests = 1;
-      return counts;
-    }
-    case Opcode::AtomicRequest: {
-      s.inbound_reads.place(h.msn, parse_atomic_request(a.segment.payload));
-      MessageCounts counts;
-      counts.read_requests = 1;
-      return counts;
-    }
-    case Opcode::AtomicResponse:
-      return place_atomic_response(s, a);
-    case Opcode::Terminate: {  // recorded now, acted on when delivered
-      s.terminate.info =
-          parse_terminate(a.segment.payload, s.sender.has_sent_fpdus() ? TerminateWhen::Later
-                                                                       : TerminateWhen::AtSetup);
-      MessageCounts counts;
-      counts.terminates = 1;
-      return counts;
-    }
-    case Opcode::Immediate:
-    case Opcode::ImmediateSe:
-      return place_immediate(s, a);
-    default:
-      return place_send(s, a);
-  }
+  MessageCounts counts;
+  (void)place(s, a, &counts);
+  return counts;
 }
 
-void place(Stream& s, const Admission& a, MessageCounts* counts) {
-  if (a.segment.header.op == Opcode::Write) [[likely]] {  // ends no message anybody hears of
-    place_write(a);
-    return;
-  }
-  *counts += place(s, a);
+Violation place(Stream& s, const Admission& a, MessageCounts* counts) {
+  if (a.segment.header.op == Opcode::Write) [[likely]]  // ends no message anybody hears of
+    return place_write(a);
+  MessageCounts own;
+  const Violation v = place_other(s, a, &own);
+  if (v == Violation::None) *counts += own;
+  return v;
 }
 
 }  // namespace urnic::ddp

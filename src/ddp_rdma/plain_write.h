@@ -49,7 +49,7 @@ inline bool admit_plain_write(const Stream& s, ByteView ulpdu, PlainWrite* out) 
   return true;
 }
 
-// place() of it. Ends no message anybody hears of.
-void place_plain_write(const PlainWrite& write);
+// place() of it. Ends no message anybody hears of. False when its memory has gone.
+[[nodiscard]] bool place_plain_write(const PlainWrite& write);
 
 }  // namespace urnic::ddp

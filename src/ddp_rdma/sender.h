@@ -98,16 +98,21 @@ class Sender {
     return view_fpdu(s_, begin, len, worth, out, skip);
   }
 
+  // The octets at `at`, which view() has lent, cannot be read: as if fill() had found it.
+  void lose_source(StreamOffset at) { ddp::lose_source(s_, at); }
+  // An FPDU of which the peer may have a part cannot be finished: nothing may follow it.
+  bool torn() const { return s_.failure.torn; }
+
   // The octets from `begin` on, if they are new, as segments of `emss` octets each of which is one
   // FPDU of full size and not the last of its message: what cut() and fill() would make of them one
   // by one. False when they are anything else. `*run` ends at the next call of any other kind.
   bool begin_run(StreamOffset begin, std::uint32_t emss, SendRun* run) {
     return ddp::begin_run(s_, begin, emss, run);
   }
-  // Cuts and writes the next one to `dst`: run->wire octets. run->left > 0. Returns the unfolded
-  // sum.
-  std::uint32_t next_of_run(SendRun* run, std::uint8_t* dst) {
-    return ddp::next_of_run(s_, run, dst);
+  // Cuts and writes the next one to `dst`: run->wire octets. run->left > 0. `*sum`: unfolded. False
+  // when the source has gone, and nothing was cut: cut() and fill() find out as well.
+  bool next_of_run(SendRun* run, std::uint8_t* dst, std::uint32_t* sum) {
+    return ddp::next_of_run(s_, run, dst, sum);
   }
 
   // All octets below `una` are acknowledged. Also reports what fill() completed (E-23): may be
@@ -128,6 +133,8 @@ class Sender {
     s_.requests.report(on_completion);
     return ok;
   }
+  // The memory has gone that the outstanding Read or atomic with that sink fills: it fails.
+  void lose_sink(std::uint32_t sink);
   // Walks the outstanding Reads, oldest first, for admission.
   using ReadCursor = OutstandingReads::Cursor;
   ReadCursor outstanding_reads() const { return s_.reads.oldest(); }

@@ -53,6 +53,14 @@ void Sender::forget_below(StreamOffset una) {
   }
 }
 
+void Sender::lose_sink(std::uint32_t sink) {
+  if (failed()) return;
+  std::uint32_t found = 0, size = 0;
+  ReadCursor next = outstanding_reads(), at = next;
+  while (next_read(&next, &found, &size) && found != sink) at = next;
+  if (found == sink) s_.fail_request(at.seq, Status::LocalProtection);
+}
+
 ByteView Sender::failure_header() const {
   const CurrentMessage& at = s_.current;
   if (!failed() || at.kind != CurrentMessage::Kind::Response) return {};

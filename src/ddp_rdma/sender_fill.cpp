@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/fused.h"
+#include "base/guarded.h"
 #include "base/inet_checksum.h"
 #include "ddp_rdma/access.h"
 #include "mpa/builder.h"
@@ -71,6 +72,19 @@ inline bool describe(const SenderState& s, const Record& r, SegmentHeader* heade
   return true;
 }
 
+// From the first of them to the last, and what lies between.
+ByteView hull_of(std::span<const ByteView> pieces) {
+  if (pieces.size() == 1) [[likely]]
+    return pieces[0];
+  const std::uint8_t *begin = nullptr, *end = nullptr;
+  for (const ByteView& p : pieces) {
+    if (begin == nullptr || p.data() < begin) begin = p.data();
+    if (end == nullptr || p.data() + p.size() > end) end = p.data() + p.size();
+  }
+  return {begin, end};
+}
+
+// False when the memory of its payload has gone.
 bool build(const SenderState& s, const Record& r, std::uint8_t* dst, std::uint32_t* sum) {
   SegmentHeader h;
   Pieces pieces;
@@ -79,14 +93,17 @@ bool build(const SenderState& s, const Record& r, std::uint8_t* dst, std::uint32
   std::uint8_t header[kMaxHeader];
   const std::uint32_t header_len = emit_header(h, header);
   const mpa::Framing& framing = s.sizes.framing();
-  if (framing.marked()) {
-    *sum = mpa::build_framed(dst, framing.policy, framing.pos(r.begin), {header, header_len},
-                             {pieces.at, count}, s.crc)
-               .sum;
-  } else {
-    *sum = mpa::build_fpdu(dst, {header, header_len}, {pieces.at, count}, s.crc).sum;
-  }
-  return true;
+  const std::span<const ByteView> payload(pieces.at, count);
+  const ByteView all = hull_of(payload);
+  return guarded(all.data(), all.size(), [&] {
+    if (framing.marked()) {
+      *sum = mpa::build_framed(dst, framing.policy, framing.pos(r.begin), {header, header_len},
+                               payload, s.crc)
+                 .sum;
+    } else {
+      *sum = mpa::build_fpdu(dst, {header, header_len}, payload, s.crc).sum;
+    }
+  });
 }
 
 // May it be built from its source again and again (E-21)?
@@ -108,7 +125,8 @@ void note_filled(SenderState& s, Record& r) {
 // the stream, so that a Terminate can follow what was.
 [[gnu::noinline, gnu::cold]] void take_back(SenderState& s, std::uint32_t i) {
   const Record r = s.retained[i];
-  if (!s.retained.take_back(i) || s.failure.violation != Violation::None) return;
+  if (!s.retained.take_back(i)) s.failure.torn = true;
+  if (s.failure.violation != Violation::None) return;
   if (r.kind == RecordKind::Response) {
     s.current = {CurrentMessage::Kind::Response, Opcode::ReadResponse, r.owner, r.offset,
                  s.inbound->request(r.owner).size};
@@ -128,6 +146,12 @@ bool capture(SenderState& s, Record& r, std::uint32_t* sum) {
   }
   r.kept = block;
   return true;
+}
+
+void lose_source(SenderState& s, StreamOffset at) {
+  if (!s.retained.holds(at)) return;
+  std::uint32_t skip;
+  take_back(s, s.retained.find(at, &skip));
 }
 
 bool view_fpdu(SenderState& s, StreamOffset begin, std::uint32_t len, std::uint32_t worth,

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/guarded.h"
 #include "ddp_rdma/access.h"
 #include "ddp_rdma/sender.h"
 
@@ -50,15 +51,30 @@ bool capture_all(SenderState& s) {
   return true;
 }
 
+// A request whose payload is in consumer memory.
+bool lies_elsewhere(const SendWqe& w) {
+  return sends(w) && (w.flags & kInline) == 0;
+}
+
+// The payloads of all that is not wholly cut, one behind the other. False when one has gone.
+bool copy_payloads(const SenderState& s, std::uint8_t* to) {
+  return each_unsent(s, [&](std::uint32_t seq) {
+    if (!lies_elsewhere(s.requests.wqe(seq))) return true;
+    for (const Sge& sge : s.requests.queue().sges(seq)) {
+      const std::uint8_t* const from = sge.length != 0 ? s.requests.memory_of(sge) : nullptr;
+      if (sge.length != 0 &&
+          !guarded(from, sge.length, [&] { std::memcpy(to, from, sge.length); })) {
+        return false;
+      }
+      to += sge.length;
+    }
+    return true;
+  });
+}
+
 // Request `seq` reads `to` from now on, where its payload is.
-void move_payload(SenderState& s, std::uint32_t seq, std::uint8_t* to) {
+void move_payload(SenderState& s, std::uint32_t seq, const std::uint8_t* to) {
   SendWqe& w = s.requests.wqe(seq);
-  std::uint8_t* at = to;
-  for (Sge& sge : s.requests.queue().sges(seq)) {
-    if (sge.length == 0) continue;
-    std::memcpy(at, s.requests.memory_of(sge), sge.length);
-    at += sge.length;
-  }
   s.requests.uncount(seq);
   if (w.length == 0) {
     w.num_sge = 0;
@@ -79,6 +95,7 @@ bool Sender::leave(std::uint64_t most) {
     s_.left.key = s_.requests.memory().register_memory(s_.requests.pd(), s_.left.octets.get(),
                                                        octets, verbs::kLocalRead);
     if (s_.left.key == 0) return false;
+    if (!copy_payloads(s_, s_.left.octets.get())) return false;
   }
   SendQueue& sq = s_.requests.queue();
   const bool partly = s_.current.kind == Kind::Request;
@@ -92,12 +109,12 @@ bool Sender::leave(std::uint64_t most) {
     }
   }
   s_.reads.forget();
-  std::uint8_t* to = s_.left.octets.get();
+  const std::uint8_t* to = s_.left.octets.get();
   each_unsent(s_, [&](std::uint32_t seq) {
     SendWqe& w = sq.wqe(seq);
     if (!sends(w)) {
       w.done = true;
-    } else if ((w.flags & kInline) == 0) {
+    } else if (lies_elsewhere(w)) {
       move_payload(s_, seq, to);
       to += w.length;
     }

@@ -5,6 +5,7 @@
 
 #include "base/crc32c.h"
 #include "base/fused.h"
+#include "base/guarded.h"
 #include "ddp_rdma/sender_cut.h"
 #include "mpa/fpdu.h"
 
@@ -62,21 +63,24 @@ bool begin_run(SenderState& s, StreamOffset begin, std::uint32_t emss, SendRun* 
   return run->left != 0 && describe_run(s, run);
 }
 
-std::uint32_t next_of_run(SenderState& s, SendRun* run, std::uint8_t* dst) {
+bool next_of_run(SenderState& s, SendRun* run, std::uint8_t* dst, std::uint32_t* out) {
   const ByteView head(run->head.data(), run->head_octets);
   const ByteView payload(run->source, run->payload);
   std::uint8_t* const body = dst + run->head_octets;
   std::uint8_t* const tail = body + run->payload;
-  std::uint64_t sum;  // head and payload begin at even offsets: their sums add up
+  std::uint64_t sum = 0;  // head and payload begin at even offsets: their sums add up
   std::uint32_t crc = 0;
-  if (s.crc) {
-    const FusedSums first = fused_copy_crc_sum(dst, head, kCrc32cInit);
-    const FusedSums all = fused_copy_crc_sum(body, payload, first.crc);
-    crc = crc32c_finish(all.crc);
-    sum = std::uint64_t{first.sum} + all.sum;
-  } else {
-    sum = std::uint64_t{fused_copy_sum(dst, head)} + fused_copy_sum(body, payload);
-  }
+  const bool there = guarded(payload.data(), payload.size(), [&] {
+    if (s.crc) {
+      const FusedSums first = fused_copy_crc_sum(dst, head, kCrc32cInit);
+      const FusedSums all = fused_copy_crc_sum(body, payload, first.crc);
+      crc = crc32c_finish(all.crc);
+      sum = std::uint64_t{first.sum} + all.sum;
+    } else {
+      sum = std::uint64_t{fused_copy_sum(dst, head)} + fused_copy_sum(body, payload);
+    }
+  });
+  if (!there) return false;
   std::uint8_t field[mpa::kCrcField];
   store_le32(field, crc);
   std::memcpy(tail, field, sizeof field);
@@ -102,7 +106,8 @@ std::uint32_t next_of_run(SenderState& s, SendRun* run, std::uint8_t* dst) {
     store_be32(run->head.data() + mpa::kLengthField + kUntaggedHeader - 4, s.current.offset);
   }
   sum = (sum & 0xffffffffu) + (sum >> 32);
-  return static_cast<std::uint32_t>((sum & 0xffffffffu) + (sum >> 32));
+  *out = static_cast<std::uint32_t>((sum & 0xffffffffu) + (sum >> 32));
+  return true;
 }
 
 }  // namespace urnic::ddp

@@ -24,6 +24,6 @@ struct SendRun {
 
 // As Sender::begin_run and Sender::next_of_run.
 bool begin_run(SenderState& s, StreamOffset begin, std::uint32_t emss, SendRun* run);
-std::uint32_t next_of_run(SenderState& s, SendRun* run, std::uint8_t* dst);
+bool next_of_run(SenderState& s, SendRun* run, std::uint8_t* dst, std::uint32_t* sum);
 
 }  // namespace urnic::ddp

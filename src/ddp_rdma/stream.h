@@ -100,6 +100,7 @@ struct Stream : verbs::TransportHalf {
   bool allows(verbs::Access what) const { return (remote_access & what) != 0; }
 
   bool terminate_received = false;
+  bool receive_gone = false;  // the memory of the oldest receive: it fails, at the stream's end
   TerminateRecord terminate;  // valid when terminate_received
 
   // In-order position inside the Send being received: `send_mo` octets of message `mo_msn` have
@@ -191,8 +192,9 @@ class Admitter {
 // The last 64 octets of a payload are stored after the rest (E-13). Returns the messages that end
 // here. `a.what` must be Place, and nothing may have been posted, delivered or deregistered since.
 MessageCounts place(Stream&, const Admission& a);
-// The same, adding to `*counts`.
-void place(Stream&, const Admission& a, MessageCounts* counts);
+// The same, adding to `*counts`. Not None when the memory has gone: then a part of the payload may
+// have been placed, and a Send or Read that cannot be completed for it is known as the one at fault.
+[[nodiscard]] Violation place(Stream&, const Admission& a, MessageCounts* counts);
 
 // ---- deliver: in order only -----------------------------------------------------------------
 

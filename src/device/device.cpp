@@ -263,6 +263,7 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
     mr->iova = iova;
     mr->access = access;
     if (auto no = detail::not_registrable(*mr)) return *no;
+    engine::FaultHandler::look_again();
     if (auto no = detail::not_present(*mr)) return *no;
     mr->stag = impl_->driver->own([&](Instant) {
       return impl_->engine->memory().register_memory(pd.impl_->id, mr->extent(),

@@ -14,6 +14,7 @@
 #include "base/spinlock.h"
 #include "device/driver.h"
 #include "device/event_queue.h"
+#include "device/fault_handler.h"
 #include "device/guard.h"
 #include "device/log.h"
 #include "device/stat_server.h"
@@ -278,6 +279,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
     }
   }
 
+  engine::FaultHandler fault_handler;  // goes last
   Config config;
   std::string port_spec;
   port::Port port;

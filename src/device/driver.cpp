@@ -94,6 +94,7 @@ Result<void> Driver::start() {
   // The caller's signals are the caller's: none is delivered to our thread.
   sigset_t all, old;
   sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS}) sigdelset(&all, fault);  // guarded accesses
   pthread_sigmask(SIG_SETMASK, &all, &old);
   const char* wrong = nullptr;
   try {

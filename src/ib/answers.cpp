@@ -69,6 +69,18 @@ bool cannot_read(ResponderState& s, Resource* r, Psn psn, ResponsePacket* out) {
   return true;
 }
 
+}  // namespace
+
+void refuse_response(ResponderState& s, ResponsePacket* out) {
+  const Msn msn = out->header.aeth.msn;
+  begin(s, Operation::Acknowledge, out->header.bth.psn, out);
+  out->header.aeth = {Syndrome::nak(NakCode::RemoteAccess), msn};
+  fail(s, Verdict::RemoteAccess);
+  end(s);
+}
+
+namespace {
+
 bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   Answer& a = r->asides != 0 ? s.resources.aside_of(*r) : r->answer;
   const std::uint32_t pmtu = s.qp->pmtu(), packets = packets_of(a.octets, pmtu), k = a.sent;

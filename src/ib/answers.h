@@ -17,6 +17,9 @@ void refuse(ResponderState&, Verdict why, Psn psn);
 // answered any more is dropped, and never NAKed.
 void answer_duplicate(ResponderState&, const ParsedPacket& request);
 
+// Responder::lose_response().
+void refuse_response(ResponderState&, ResponsePacket* out);
+
 // Responder::next_response().
 bool next_answer(ResponderState&, ResponsePacket* out);
 

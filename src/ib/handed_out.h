@@ -2,6 +2,7 @@
 // handed out, and one that cannot be sent stops the queue until it has been flushed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "ib/context.h"
@@ -44,6 +45,19 @@ class HandedOut {
     failure_ = {};
     next_.wqe = wqes_.queue().started();
     next_.packet = 0;
+  }
+
+  // The payload of the packet that was handed out last cannot be read, its memory has gone: its
+  // request fails.
+  void lose_packet() {
+    next_.psn = next_.psn - 1;
+    if (next_.packet == 0) {
+      --next_.wqe;
+      wqes_.wqe(next_.wqe).done = false;
+      next_.packet = std::max(wqes_.packets(wqes_.wqe(next_.wqe)), 1u);
+    }
+    --next_.packet;
+    fail(verbs::Status::LocalProtection);
   }
 
   // Between two messages.

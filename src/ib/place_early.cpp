@@ -41,11 +41,10 @@ std::uint8_t* certain_place(const ResponderState& s, const ParsedPacket& p) {
 HeldPackets::Kept keep_early(ResponderState& s, const ParsedPacket& p) {
   std::uint8_t* const at = certain_place(s, p);
   if (at == nullptr) return s.held.keep(p);
-  const HeldPackets::Kept kept = s.held.keep_placed(p, at);
-  if (kept != HeldPackets::Kept::Yes) return kept;
-  ++s.counters.placed;
   forget_under(s, p.header.bth.psn, at, p.payload.size());
-  place(at, p.payload);
+  if (!place(at, p.payload)) return s.held.keep(p);  // what has gone is told in its turn
+  const HeldPackets::Kept kept = s.held.keep_placed(p, at);
+  if (kept == HeldPackets::Kept::Yes) ++s.counters.placed;
   return kept;
 }
 

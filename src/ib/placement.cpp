@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/guarded.h"
+
 namespace urnic::ib {
 namespace {
 
@@ -24,22 +26,18 @@ bool for_pieces(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sg
     const std::uint64_t here = std::min<std::uint64_t>(sge.length - offset, n - done);
     const auto octets = verbs::resolve_sge(memory, sge, pd, true);
     if (octets.data() == nullptr) return false;
-    act(octets.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(here)), done);
+    if (!act(octets.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(here)),
+             done)) {
+      return false;
+    }
     done += here;
     offset = 0;
   }
   return done == n;
 }
 
-}  // namespace
-
-std::uint8_t* address_in(const verbs::MemoryTable& memory, std::uint32_t key,
-                         std::uint64_t address) {
-  const verbs::Region* r = memory.find(key);
-  return r->base + (address - r->address);
-}
-
-void place(std::uint8_t* to, ByteView payload) {
+// The last octets after the rest.
+inline void copy_in_order(std::uint8_t* to, ByteView payload) {
   const std::size_t n = payload.size();
   const std::size_t tail = std::min(n, kTail);
   std::memcpy(to, payload.data(), n - tail);
@@ -54,27 +52,56 @@ void place(std::uint8_t* to, ByteView payload) {
   }
 }
 
+}  // namespace
+
+std::uint8_t* address_in(const verbs::MemoryTable& memory, std::uint32_t key,
+                         std::uint64_t address) {
+  const verbs::Region* r = memory.find(key);
+  return r->base + (address - r->address);
+}
+
+bool place(std::uint8_t* to, ByteView payload) {
+  return guarded(to, payload.size(), [=] { copy_in_order(to, payload); });
+}
+
 bool receive_holds(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sges,
                    verbs::PdId pd, std::uint64_t offset, std::uint64_t n) {
-  return for_pieces(memory, sges, pd, offset, n, [](std::span<std::uint8_t>, std::uint64_t) {});
+  return for_pieces(memory, sges, pd, offset, n,
+                    [](std::span<std::uint8_t>, std::uint64_t) { return true; });
 }
 
-void place_in_receive(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sges,
+bool place_in_receive(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sges,
                       verbs::PdId pd, std::uint64_t offset, ByteView payload) {
-  for_pieces(memory, sges, pd, offset, payload.size(),
-             [payload](std::span<std::uint8_t> to, std::uint64_t before) {
-               place(to.data(), payload.subspan(static_cast<std::size_t>(before), to.size()));
-             });
+  return for_pieces(
+      memory, sges, pd, offset, payload.size(),
+      [payload](std::span<std::uint8_t> to, std::uint64_t before) {
+        return place(to.data(), payload.subspan(static_cast<std::size_t>(before), to.size()));
+      });
 }
 
-std::uint64_t fetch_add(std::uint8_t* at, std::uint64_t add) {
-  return __atomic_fetch_add(reinterpret_cast<std::uint64_t*>(at), add, __ATOMIC_SEQ_CST);
+bool fetch_add(std::uint8_t* at, std::uint64_t add, std::uint64_t* original) {
+  auto* const number = reinterpret_cast<std::uint64_t*>(at);
+  return guarded(at, sizeof *number, [=] {
+    *original = __atomic_fetch_add(number, add, __ATOMIC_SEQ_CST);
+  });
 }
 
-std::uint64_t compare_swap(std::uint8_t* at, std::uint64_t compare, std::uint64_t swap) {
-  __atomic_compare_exchange_n(reinterpret_cast<std::uint64_t*>(at), &compare, swap, false,
-                              __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  return compare;
+bool compare_swap(std::uint8_t* at, std::uint64_t compare, std::uint64_t swap,
+                  std::uint64_t* original) {
+  auto* const number = reinterpret_cast<std::uint64_t*>(at);
+  return guarded(at, sizeof *number, [=] {
+    std::uint64_t expected = compare;
+    __atomic_compare_exchange_n(number, &expected, swap, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    *original = expected;
+  });
+}
+
+bool carry_out_atomic(std::uint8_t* at, const PacketHeader& request, std::uint64_t* original) {
+  const AtomicEth& a = request.atomic;
+  return request.bth.opcode.operation() == Operation::FetchAdd
+             ? fetch_add(at, a.swap_or_add, original)
+             : compare_swap(at, a.compare, a.swap_or_add, original);
 }
 
 }  // namespace urnic::ib

@@ -82,11 +82,12 @@ struct PlainWrite {
 }
 
 // Of a packet that was admitted, and nothing else since. `payload`: its octets.
-inline void Responder::take_plain(const PlainWrite& w, const std::uint8_t* payload) {
+inline bool Responder::take_plain(const PlainWrite& w, const std::uint8_t* payload) {
   ResponderState& s = s_;
   const OpcodeRow& row = *w.row;
   IncomingMessage& m = s.message;
-  place(w.to, {payload, w.payload});
+  if (!place(w.to, {payload, w.payload})) [[unlikely]]
+    return false;
   if (row.ends()) {
     m = {};
     ++s.msn;
@@ -99,6 +100,7 @@ inline void Responder::take_plain(const PlainWrite& w, const std::uint8_t* paylo
   s.silent = false;
   ++s.expected;
   s.ack_due = s.ack_due || w.ack_request;
+  return true;
 }
 
 // What is known of the next packet of a Write behind one that was taken, as long as nothing but
@@ -124,11 +126,12 @@ struct NextMiddle {
           w.to + w.payload};
 }
 
-inline void Responder::take_middle(NextMiddle* next, const std::uint8_t* payload,
+inline bool Responder::take_middle(NextMiddle* next, const std::uint8_t* payload,
                                    bool ack_request) {
   ResponderState& s = s_;
   const std::uint32_t octets = next->payload;
-  place(next->to, {payload, octets});
+  if (!place(next->to, {payload, octets})) [[unlikely]]
+    return false;
   next->to += octets;
   next->left -= octets;
   s.message.octets += octets;
@@ -137,6 +140,7 @@ inline void Responder::take_middle(NextMiddle* next, const std::uint8_t* payload
   s.silent = false;
   ++s.expected;
   s.ack_due = s.ack_due || ack_request;
+  return true;
 }
 
 }  // namespace urnic::ib

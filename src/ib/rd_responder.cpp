@@ -194,6 +194,10 @@ RdReceived RdResponder::expected_request(const ParsedPacket& request, RdQueuePai
   const RequestJudgment j = judge_request(s_, request);
   if (j.verdict == Verdict::Accept) return accept(request, j.target, c);
   if (j.verdict == Verdict::NotReady) return not_ready(h, j.rnr_timer);
+  return refuse_as(h, j, c);
+}
+
+RdReceived RdResponder::refuse_as(const PacketHeader& h, const RequestJudgment& j, Completion* c) {
   RdReceived r = refuse(h, code_of(j.verdict));
   if (j.receive == Status::Success) return r;
   fail_receive(s_.rq, j.receive, c);
@@ -203,29 +207,29 @@ RdReceived RdResponder::expected_request(const ParsedPacket& request, RdQueuePai
   return r;
 }
 
-// A READ or an atomic: carried out as its answer, or now.
-void RdResponder::accept_data(const PacketHeader& h, std::uint8_t* target) {
+// A READ or an atomic: carried out as its answer, or now. False when its memory has gone.
+bool RdResponder::accept_data(const PacketHeader& h, std::uint8_t* target) {
   Resource one;
   one.family = h.row().family;
   one.psn = h.bth.psn;
   one.before = s_.msn;
-  ++s_.msn;
   if (one.family == Family::Read) {
     one.packets = packets_of(h.reth.length, ee_->pmtu());
     one.address = h.reth.address;
     one.rkey = h.reth.rkey;
     one.length = h.reth.length;
-  } else {
-    one.original = h.bth.opcode.operation() == Operation::FetchAdd
-                       ? fetch_add(target, h.atomic.swap_or_add)
-                       : compare_swap(target, h.atomic.compare, h.atomic.swap_or_add);
+  } else if (!carry_out_atomic(target, h, &one.original)) {
+    return false;
   }
+  ++s_.msn;
   s_.resources.add(one);
   s_.expected += one.packets;
   s_.ack_due = false;
+  return true;
 }
 
-void RdResponder::place_part(const ParsedPacket& request, std::uint8_t* target) {
+// False when its memory has gone.
+bool RdResponder::place_part(const ParsedPacket& request, std::uint8_t* target) {
   const PacketHeader& h = request.header;
   const bool send = h.row().family == Family::Send;
   if (h.row().begins()) {
@@ -235,15 +239,14 @@ void RdResponder::place_part(const ParsedPacket& request, std::uint8_t* target) 
     }
     s_.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
   }
-  if (request.payload.empty()) return;
-  if (send) {
-    place_in_receive(*s_.memory, s_.rq->sges(s_.rq->head()), s_.receive_pd(), s_.message.octets,
-                     request.payload);
-  } else {
-    place(target, request.payload);
-  }
+  if (request.payload.empty()) return true;
+  const bool placed =
+      send ? place_in_receive(*s_.memory, s_.rq->sges(s_.rq->head()), s_.receive_pd(),
+                              s_.message.octets, request.payload)
+           : place(target, request.payload);
   s_.message.octets += static_cast<std::uint32_t>(request.payload.size());
   s_.message.address += request.payload.size();
+  return placed;
 }
 
 RdReceived RdResponder::accept(const ParsedPacket& request, std::uint8_t* target, Completion* c) {
@@ -254,10 +257,15 @@ RdReceived RdResponder::accept(const ParsedPacket& request, std::uint8_t* target
   s_.silent = false;
   s_.nak = {};
   if (awaits_data(row)) {
-    accept_data(h, target);
-    return r;
+    return accept_data(h, target) ? r : refuse(h, NakCode::RemoteAccess);
   }
-  place_part(request, target);
+  if (!place_part(request, target)) {
+    const bool send = row.family == Family::Send;
+    return refuse_as(h,
+                     send ? RequestJudgment{Verdict::Operational, Status::LocalProtection}
+                          : RequestJudgment{Verdict::RemoteAccess},
+                     c);
+  }
   ++s_.expected;
   s_.ack_due = s_.ack_due || h.bth.ack_request;
   if (row.completes_receive()) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "ib/ee_context.h"
+#include "ib/judge_request.h"
 #include "ib/packet.h"
 #include "ib/rd_queue_pair.h"
 #include "ib/responder.h"
@@ -97,8 +98,9 @@ class RdResponder {
   RdReceived behind_gap(const PacketHeader& h);
   RdReceived expected_request(const ParsedPacket& request, RdQueuePair* to, verbs::Completion* c);
   RdReceived accept(const ParsedPacket& request, std::uint8_t* target, verbs::Completion* c);
-  void accept_data(const PacketHeader& h, std::uint8_t* target);
-  void place_part(const ParsedPacket& request, std::uint8_t* target);
+  bool accept_data(const PacketHeader& h, std::uint8_t* target);
+  bool place_part(const ParsedPacket& request, std::uint8_t* target);
+  RdReceived refuse_as(const PacketHeader&, const RequestJudgment&, verbs::Completion*);
   RdReceived refuse(const PacketHeader& h, NakCode code);
   void serve(RdQueuePair* to, const PacketHeader& h);
   bool receive_in_use(const OpcodeRow& row) const;

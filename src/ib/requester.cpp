@@ -325,6 +325,10 @@ std::uint8_t* RequestPacket::copy_payload(std::uint8_t* to) const {
   return to;
 }
 
+void Requester::lose_packet(const RequestPacket& packet) {
+  get_stuck(s_, wqe_at(s_, packet.header.bth.psn), Status::LocalProtection);
+}
+
 void Requester::attributes_changed() {
   s_.timer = TransportTimer(s_.qp->ack_timeout, s_.rules.least_timeout);
   s_.retries = RetryCounters(s_.qp->retry_count, s_.qp->rnr_retry);

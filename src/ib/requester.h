@@ -53,6 +53,10 @@ class Requester {
   // have are sent to their end. A packet returned counts as sent. May fail.
   bool next_packet(Instant now, bool may_begin, RequestPacket* out);
 
+  // The payload of a packet that next_packet() returned cannot be read, its memory has gone: the
+  // request fails, in its turn.
+  void lose_packet(const RequestPacket& packet);
+
   // Part of a message has left: next_run() is worth asking.
   bool in_message() const { return s_.fresh.packet != 0; }
   // At most `most` of them in one go, 1 or more, where they are the middle of a long message

@@ -22,25 +22,28 @@ void begin_message(ResponderState& s, const PacketHeader& h) {
   s.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
 }
 
-// A packet of a SEND or WRITE. False, and nothing is complete, when the key it invalidates is none
-// that it may.
-bool place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* target) {
+// A packet of a SEND or WRITE. Nothing is complete unless it is accepted: its memory may have gone,
+// or the key it invalidates be none that it may.
+Verdict place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* target) {
   const PacketHeader& h = p.header;
   if (h.row().begins()) begin_message(s, h);
   if (!p.payload.empty()) {
     if (h.row().family == Family::Send) {
       forget_under_receive(s, p);
-      place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(), s.message.octets,
-                       p.payload);
+      if (!place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(), s.message.octets,
+                            p.payload)) {
+        return Verdict::Operational;
+      }
     } else if (target != p.payload.data()) {  // else it is there
       forget_under(s, h.bth.psn, target, p.payload.size());
-      place(target, p.payload);
+      if (!place(target, p.payload)) return Verdict::RemoteAccess;
     }
     s.message.octets += static_cast<std::uint32_t>(p.payload.size());
     s.message.address += p.payload.size();
   }
-  return !h.row().has(kIeth) ||
-         s.memory->invalidate(h.inv_rkey, s.peer()) == verbs::MemoryTable::Invalidate::Ok;
+  const bool ok = !h.row().has(kIeth) ||
+                  s.memory->invalidate(h.inv_rkey, s.peer()) == verbs::MemoryTable::Invalidate::Ok;
+  return ok ? Verdict::Accept : Verdict::RemoteAccess;
 }
 
 void accept_read(ResponderState& s, const PacketHeader& h) {
@@ -57,16 +60,15 @@ void accept_read(ResponderState& s, const PacketHeader& h) {
   s.expected += r.packets;
 }
 
-void accept_atomic(ResponderState& s, const PacketHeader& h, std::uint8_t* target) {
+Verdict accept_atomic(ResponderState& s, const PacketHeader& h, std::uint8_t* target) {
   Resource r;
   r.family = Family::Atomic;
   r.psn = h.bth.psn;
   r.before = s.msn;
-  r.original = h.bth.opcode.operation() == Operation::FetchAdd
-                   ? fetch_add(target, h.atomic.swap_or_add)
-                   : compare_swap(target, h.atomic.compare, h.atomic.swap_or_add);
+  if (!carry_out_atomic(target, h, &r.original)) return Verdict::RemoteAccess;
   s.resources.add(r);
   ++s.expected;
+  return Verdict::Accept;
 }
 
 // Whatever was owed for want of this request is not owed any more. An ACK that is due covers it;
@@ -96,18 +98,21 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
       accept_read(s, h);
       break;
     case Family::Atomic:
-      accept_atomic(s, h, target);
+      received.verdict = accept_atomic(s, h, target);
       break;
     default:
-      if (!place_message(s, p, target)) {
-        refuse(s, Verdict::RemoteAccess, h.bth.psn);
-        return {Verdict::RemoteAccess};
-      }
-      if (h.row().completes_receive()) {
-        complete_receive(s.rq, h, s.message.octets, c);
-        received.completed = true;
-      }
+      received.verdict = place_message(s, p, target);
       break;
+  }
+  if (received.verdict != Verdict::Accept) [[unlikely]] {
+    refuse(s, received.verdict, h.bth.psn);
+    received.completed = received.verdict == Verdict::Operational;
+    if (received.completed) fail_receive(s.rq, Status::LocalProtection, c);
+    return received;
+  }
+  if (h.row().completes_receive()) {
+    complete_receive(s.rq, h, s.message.octets, c);
+    received.completed = true;
   }
   commit(s, h);
   return received;
@@ -182,6 +187,10 @@ bool Responder::receive_posted() {
 void Responder::stop_waiting() {
   ib::stop_waiting(s_);
   look_at_recovery(s_, Verdict::NotReady);
+}
+
+void Responder::lose_response(ResponsePacket* response) {
+  refuse_response(s_, response);
 }
 
 bool Responder::next_response(ResponsePacket* out) {

@@ -61,10 +61,11 @@ class Responder {
   // verdict (is_fatal) ends the queue pair when its NAK has left; nothing is taken any more.
   Received take(const ParsedPacket& request, verbs::Completion* completion);
   // The same of one that admit_plain_write() has admitted (plain_write.h): nothing completes, and
-  // nothing is owed but an ACK.
-  void take_plain(const PlainWrite&, const std::uint8_t* payload);
+  // nothing is owed but an ACK. False, and nothing has changed, when its memory has gone: take()
+  // refuses it.
+  [[nodiscard]] bool take_plain(const PlainWrite&, const std::uint8_t* payload);
   // The same of one that is as `next` has it, which then knows the one behind it.
-  void take_middle(NextMiddle* next, const std::uint8_t* payload, bool ack_request);
+  [[nodiscard]] bool take_middle(NextMiddle* next, const std::uint8_t* payload, bool ack_request);
   // A gap has closed (Received::more): the first request that was kept behind it, as if it came
   // now. Called until there is no more.
   Received take_held(verbs::Completion* completion);
@@ -83,6 +84,9 @@ class Responder {
   }
   // The next packet to leave, which counts as sent. False when there is none.
   bool next_response(ResponsePacket* out);
+  // The payload of a response that was returned cannot be read, its memory has gone: that one does
+  // not leave, but this NAK, and the queue pair ends.
+  void lose_response(ResponsePacket* response);
   // An ACK that nobody asked for, with fresh credits and MSN; repeats what was acknowledged last,
   // and at first the PSN before the initial one (IB-87).
   void volunteer_ack() { s_.ack_due = !is_fatal(s_.failure); }

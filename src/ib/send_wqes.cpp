@@ -4,6 +4,8 @@
 #include <cstring>
 #include <span>
 
+#include "base/guarded.h"
+
 namespace urnic::ib {
 
 using verbs::Completion;
@@ -85,8 +87,12 @@ bool SendWqes::scatter(std::uint32_t index, std::uint32_t offset, ByteView paylo
   if (left != 0) return false;
   const std::uint8_t* from = payload.data();
   for (std::size_t i = 0; i < count; ++i) {
-    std::memcpy(to[i].data(), from, to[i].size());
-    from += to[i].size();
+    const MutBytes piece = to[i];
+    if (!guarded(piece.data(), piece.size(),
+                 [=] { std::memcpy(piece.data(), from, piece.size()); })) {
+      return false;
+    }
+    from += piece.size();
   }
   return true;
 }

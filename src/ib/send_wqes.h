@@ -56,7 +56,8 @@ class SendWqes {
   // What lies in one piece from that octet on, which the payload has; empty when its memory has
   // gone.
   ByteView piece(std::uint32_t index, std::uint32_t offset) const;
-  // A part of a response goes to where it belongs. False, and nothing was written, when it may not.
+  // A part of a response goes to where it belongs. False when it may not, and nothing was written,
+  // or the memory has gone.
   bool scatter(std::uint32_t index, std::uint32_t offset, ByteView payload) const;
 
   // What a local operation does: binds a window or invalidates a key.

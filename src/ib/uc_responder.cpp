@@ -106,22 +106,38 @@ void begin_message(UcResponderState& s, const PacketHeader& h) {
   s.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
 }
 
-void place_payload(UcResponderState& s, ByteView payload, std::uint8_t* target) {
-  if (payload.empty()) return;
-  if (s.message.family == Family::Send) {
-    place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(), s.message.octets,
-                     payload);
-  } else {
-    place(target, payload);
-  }
+// False when the memory has gone.
+bool place_payload(UcResponderState& s, ByteView payload, std::uint8_t* target) {
+  if (payload.empty()) return true;
+  const bool placed =
+      s.message.family == Family::Send
+          ? place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(), s.message.octets,
+                             payload)
+          : place(target, payload);
   s.message.octets += static_cast<std::uint32_t>(payload.size());
   s.message.address += payload.size();
+  return placed;
+}
+
+Received refuse(UcResponderState& s, const OpcodeRow& row, const RequestJudgment& j,
+                Completion* c) {
+  drop(s, row, j.verdict);
+  if (j.receive == Status::Success) return {j.verdict};
+  fail_receive(s.rq, j.receive, c);  // nobody can be told but the consumer
+  s.failed = true;
+  return {j.verdict, true};
+}
+
+// Of the packet's memory, which was there when it was judged.
+RequestJudgment gone(const OpcodeRow& row) {
+  if (row.family != Family::Send) return {Verdict::RemoteAccess};
+  return {Verdict::Operational, Status::LocalProtection};
 }
 
 Received accept(UcResponderState& s, const ParsedPacket& p, std::uint8_t* target, Completion* c) {
   const OpcodeRow& row = p.header.row();
   if (row.begins()) begin_message(s, p.header);
-  place_payload(s, p.payload, target);
+  if (!place_payload(s, p.payload, target)) return refuse(s, row, gone(row), c);
   const bool completed = row.completes_receive();
   if (completed) complete_receive(s.rq, p.header, s.message.octets, c);
   ++s.counters.requests;
@@ -137,11 +153,7 @@ Received UcResponder::take(const ParsedPacket& request, Completion* completion) 
   const RequestJudgment j = judge({s_, request.header, row, request.payload});
   if (j.verdict == Verdict::Accept) return accept(s_, request, j.target, completion);
   if (j.verdict == Verdict::Ignored) return {j.verdict};
-  drop(s_, row, j.verdict);
-  if (j.receive == Status::Success) return {j.verdict};
-  fail_receive(s_.rq, j.receive, completion);  // nobody can be told but the consumer
-  s_.failed = true;
-  return {j.verdict, true};
+  return refuse(s_, row, j, completion);
 }
 
 }  // namespace urnic::ib

@@ -49,7 +49,7 @@ class UdResponder {
 
  private:
   Verdict judge(const ParsedPacket& request, ByteView ip_udp) const;
-  void place_datagram(ByteView payload, ByteView ip_udp);
+  bool place_datagram(ByteView payload, ByteView ip_udp);
   verbs::PdId receive_pd() const {
     return rq_->shared() != nullptr ? rq_->shared()->pd() : qp_->pd;
   }

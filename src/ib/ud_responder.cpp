@@ -31,20 +31,22 @@ Verdict UdResponder::judge(const ParsedPacket& request, ByteView ip_udp) const {
   return writable ? Verdict::Accept : Verdict::Operational;
 }
 
-void UdResponder::place_datagram(ByteView payload, ByteView ip_udp) {
+bool UdResponder::place_datagram(ByteView payload, ByteView ip_udp) {
   const ByteView ip = ip_header(ip_udp);
   const auto sges = rq_->sges(rq_->head());
-  place_in_receive(*memory_, sges, receive_pd(), kGrhOctets - ip.size(), ip);
-  if (!payload.empty()) place_in_receive(*memory_, sges, receive_pd(), kGrhOctets, payload);
+  return place_in_receive(*memory_, sges, receive_pd(), kGrhOctets - ip.size(), ip) &&
+         (payload.empty() || place_in_receive(*memory_, sges, receive_pd(), kGrhOctets, payload));
 }
 
 UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
                              verbs::Completion* completion) {
-  const Verdict verdict = judge(request, ip_udp);
+  Verdict verdict = judge(request, ip_udp);
+  if (verdict == Verdict::Accept) {
+    rq_->claim(rq_->head());  // first: it may find no memory
+    if (!place_datagram(request.payload, ip_udp)) verdict = Verdict::Operational;
+  }
   if (verdict == Verdict::Accept) {
     const auto octets = static_cast<std::uint32_t>(kGrhOctets + request.payload.size());
-    rq_->claim(rq_->head());  // first: it may find no memory
-    place_datagram(request.payload, ip_udp);
     complete_receive(rq_, request.header, octets, completion);
     completion->datagram = true;
     completion->ipv4 = ip_header(ip_udp).size() == kIpv4;

@@ -87,7 +87,11 @@ bool Delivery::take_fpdu(Connection& c, ByteView ulpdu, Found* found) {
     return false;
   }
   ddp::MessageCounts counts;
-  ddp::place(*c.stream, a, &counts);
+  const ddp::Violation gone = ddp::place(*c.stream, a, &counts);
+  if (gone != ddp::Violation::None) [[unlikely]] {
+    found->violate(gone, ulpdu);
+    return false;
+  }
   note_placed(c, a);
   if (counts.any()) deliver(c, counts, found);
   if (found->ends_stream()) return false;

@@ -270,7 +270,17 @@ inline Receiver::FastResult Receiver::cut_through_run(Connection& c, const InHan
   }
   ddp::MessageCounts counts;
   for (std::size_t i = 0; i < admitted; ++i) {
-    ddp::place(*c.stream, scratch_.admissions[i], &counts);
+    const ddp::Violation gone = ddp::place(*c.stream, scratch_.admissions[i], &counts);
+    if (gone != ddp::Violation::None) [[unlikely]] {
+      if (!in_order) return FastResult::Refused;
+      // What came before it is delivered, as before any violation.
+      admitted = i;
+      starved = false;
+      violation = gone;
+      (void)ulpdu_of(c, in, frames[first + i], &offending);
+      end = check.begin + frames[first + i].offset;
+      break;
+    }
     Delivery::note_placed(c, scratch_.admissions[i]);
   }
   const bool detour = in_order && c.tcb.rcv.holes.size() != 0 && !c.buffer.empty();

@@ -85,10 +85,10 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
   ++s_.kernel->writes;
   if (moved.what != sockets::Moved::What::Some) {
     wait_for_room(l);
-    if (moved.what == sockets::Moved::What::Failed) {  // why, the receiving side tells
-      l.send_error = moved.error;
-      l.readable = true;
-      enqueue_read(c);
+    if (moved.what == sockets::Moved::What::Failed) {
+      // A view of the consumer's memory, which has gone.
+      if (moved.error == EFAULT && c.stream != nullptr) c.stream->sender.lose_source(l.sent);
+      break_off(c, moved.error);
     }
     keep_rest(l, 0);
     return false;
@@ -99,6 +99,13 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
   l.sent += moved.octets;
   if (moved.octets < b.octets) wait_for_room(l);
   return true;
+}
+
+// Nothing can follow what has been sent. Why, the receiving side tells.
+void KernelSender::break_off(Connection& c, int error) {
+  c.link->send_error = error;
+  c.link->readable = true;
+  enqueue_read(c);
 }
 
 // As many segments as one system call takes. False when there is none.
@@ -129,12 +136,7 @@ bool KernelSender::build_burst(Connection& c) {
       std::uint8_t* const dst = b.built.data() + b.built_octets;
       sender.fill(at, cut.len, dst, &ok);
       if (!ok) {
-        // An FPDU of which the peer has a part cannot be finished: nothing may follow it.
-        if (!sender.failed()) {
-          l.send_error = EIO;
-          l.readable = true;
-          enqueue_read(c);
-        }
+        if (sender.torn() || !sender.failed()) break_off(c, EIO);
         break;
       }
       add_piece(b, {dst, cut.len});

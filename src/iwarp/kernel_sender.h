@@ -19,6 +19,7 @@ class KernelSender {
 
  private:
   bool send_burst(Connection& c, Found* found);
+  void break_off(Connection& c, int error);
   bool build_burst(Connection& c);
   void keep_rest(KernelLink& l, std::size_t taken);
 

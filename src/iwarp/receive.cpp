@@ -125,7 +125,7 @@ inline bool Receiver::cut_through_plain(Connection& c, const InHand& in) {
   if (!ddp::admit_plain_write(*c.stream, fpdu.subspan(mpa::kLengthField, ulpdu), &write)) {
     return false;
   }
-  ddp::place_plain_write(write);
+  if (!ddp::place_plain_write(write)) return false;  // what follows finds it gone as well
   tcp::commit_predicted(c.tcb, in.check.begin, in.check.end);
   ConnectionCounters& n = c.counters;
   ++n.reasons[static_cast<std::size_t>(fastpath::Reason::Aligned)];
@@ -155,7 +155,10 @@ inline bool Receiver::reassemble_plain(Connection& c, const InHand& in, Instant 
   std::uint8_t* const kept = c.buffer.pass(fpdu);
   if (kept == nullptr) return false;
   write.payload = {kept + (write.payload.data() - fpdu.data()), write.payload.size()};
-  ddp::place_plain_write(write);
+  if (!ddp::place_plain_write(write)) {
+    c.buffer.passed(kept, in.check.begin);
+    return false;
+  }
   c.buffer.passed(kept, in.check.end);
   c.extractor.checked(in.check.end);
   tcp::commit_predicted(c.tcb, in.check.begin, in.check.end);

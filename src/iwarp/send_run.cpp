@@ -26,7 +26,8 @@ unsigned Transmitter::send_run(Connection& c, unsigned most, Instant now) {
     if (slot == nullptr) break;
     std::uint8_t* const frame = slot->data[0];
     std::uint8_t* const at = frame + before;
-    const std::uint32_t sum = sender.next_of_run(&run, at + tcp_header.size());
+    std::uint32_t sum;
+    if (!sender.next_of_run(&run, at + tcp_header.size(), &sum)) break;
     tcp_header.write(c.tcb.snd.nxt, sum, at);
     c.header.emit(frame, segment, c.ip_id++, tcp_header.ect());
     tcp::run_segment_sent(c.tcb, run.wire, now);

@@ -104,7 +104,7 @@ std::size_t FrameHeaders::write(std::uint8_t* dst, const ib::PacketHeader& heade
   ib::RunningIcrc icrc = front(dst, header, payload);
   icrc.words({dst + size_ + kFrontOctets, to});
   for (const ByteView piece : pieces) {
-    icrc.copy(to, piece);
+    if (!guarded(piece.data(), piece.size(), [&] { icrc.copy(to, piece); })) return 0;
     to += piece.size();
   }
   const std::uint8_t pad = ib::pad_of(payload);

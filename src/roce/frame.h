@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "base/guarded.h"
 #include "base/ip_address.h"
 #include "ib/context.h"
 #include "ib/icrc.h"
@@ -53,14 +54,15 @@ struct FrameConfig {
 // Packets whose headers differ in PSN and AckReq alone (FrameHeaders::run_of).
 class FrameRun {
  public:
-  // All of a frame. Each octet of payload is read once. Returns the octets of the frame.
+  // All of a frame. Each octet of payload is read once. Returns the octets of the frame; 0 when the
+  // payload's memory has gone.
   std::size_t write(std::uint8_t* dst, ib::Psn psn, bool ask, const std::uint8_t* payload) const {
     std::memcpy(dst, bytes_.data(), kCopied);  // in a few moves; the payload goes over the rest
     std::uint8_t* const behind = dst + headers_;
     store_be32(behind - 4, (ask ? kAckRequest : 0) | psn.value());
     ib::RunningIcrc icrc(icrc_);
     icrc.words({behind - 4, behind});
-    icrc.copy(behind, {payload, payload_});
+    if (!guarded(payload, payload_, [&] { icrc.copy(behind, {payload, payload_}); })) return 0;
     store_le32(behind + payload_, icrc.value());
     return headers_ + std::size_t{payload_} + ib::kIcrcOctets;
   }
@@ -89,7 +91,8 @@ class FrameHeaders {
   // `identification` (IPv4) will do.
   std::size_t finish(std::uint8_t* dst, std::size_t packet, std::uint16_t identification) const;
   // All of a frame: these headers, those of `header`, `pieces`, which are `payload` octets
-  // together, pad and ICRC. Each octet of payload is read once. Returns the octets of the frame.
+  // together, pad and ICRC. Each octet of payload is read once. Returns the octets of the frame; 0
+  // when the memory of a piece has gone.
   std::size_t write(std::uint8_t* dst, const ib::PacketHeader& header,
                     std::span<const ByteView> pieces, std::uint32_t payload);
   // Frames that write() would make, but for PSN and AckReq of the same headers, no others than a

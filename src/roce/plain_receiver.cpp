@@ -89,13 +89,14 @@ bool PlainReceiver::take_next(const wire::FrameHead& head, const Arrived& a) {
   const std::uint32_t last = load_be32(head.bytes + at.bth + 8);
   ib::Responder& half = *taker_->responder.rc();
   if (ib::Psn(last & ib::kMask24) != half.state().expected) return false;
-  ++statistics_.received;
   if (!icrc_right(f, at.ip, at.bth, at.end)) {
+    ++statistics_.received;
     statistics_.drops.count(ib::Drop::BadIcrc);
     return true;
   }
   const bool ask = last >> 31 != 0;
-  half.take_middle(&next_, f.data[0] + at.bth + ib::kBthOctets, ask);
+  if (!half.take_middle(&next_, f.data[0] + at.bth + ib::kBthOctets, ask)) return false;
+  ++statistics_.received;
   if (ask) sending_.add_owing(*taker_);  // nothing else has become due
   return true;
 }
@@ -121,13 +122,14 @@ bool PlainReceiver::take_alone(const wire::FrameHead& head, const Arrived& a) {
   }
   ib::Responder* const half = c->responder.rc();
   if (!ib::admit_plain_write(half->state(), &w)) return false;
-  ++statistics_.received;
   const std::size_t ip_udp = source_.is_v6() ? ib::kIpv6UdpOctets : ib::kIpv4UdpOctets;
   if (!icrc_right(f, bth - ip_udp, bth, end)) {
+    ++statistics_.received;
     statistics_.drops.count(ib::Drop::BadIcrc);
     return true;
   }
-  half->take_plain(w, f.data[0] + bth + w.headers);
+  if (!half->take_plain(w, f.data[0] + bth + w.headers)) return false;
+  ++statistics_.received;
   if (half->due()) sending_.add_owing(*c);
   taker_ = c;
   next_ = ib::next_middle(half->state(), w, load_be64(head.bytes + bth));

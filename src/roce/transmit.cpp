@@ -64,6 +64,14 @@ bool next_request(Context& c, ib::RequestPacket* p, Instant now) {
   return is;
 }
 
+// The payload of a request that next_request() gave cannot be read, its memory has gone.
+[[gnu::noinline, gnu::cold]] void lose_request(Context& c, const ib::RequestPacket& p) {
+  if (auto* const half = c.requester.rc()) return half->lose_packet(p);
+  --c.unreliable;
+  if (auto* const uc = c.requester.uc()) return uc->lose_packet();
+  c.requester.ud()->lose_packet();
+}
+
 // Requests out of the middle of a long message, while nothing else wants to leave: how many have.
 unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, Instant now) {
   ib::Requester* const half = c.requester.rc();
@@ -79,8 +87,10 @@ unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, 
     if (slot == nullptr) break;
     const bool ask = run.ask && n + 1 == run.packets;
     const std::uint8_t* const payload = run.payload + std::size_t{n} * run.octets;
-    slot->len[0] = static_cast<std::uint32_t>(
-        frames.write(slot->data[0], run.header.bth.psn + n, ask, payload));
+    const std::size_t octets =
+        frames.write(slot->data[0], run.header.bth.psn + n, ask, payload);
+    if (octets == 0) break;  // packet by packet it is found as well
+    slot->len[0] = static_cast<std::uint32_t>(octets);
     slot->len[1] = 0;
     tx.keep();
   }
@@ -211,8 +221,13 @@ Side::Turn Side::transmit_datagrams(Context& c, Instant now) {
       buffers_.give_back(buffer);
       return turn;
     }
-    FrameHeaders& headers = to->way.headers;
-    buffers_.keep(buffer, put(headers, packet, buffer.at));
+    const std::size_t frame = put(to->way.headers, packet, buffer.at);
+    if (frame == 0) {
+      buffers_.give_back(buffer);
+      lose_request(c, packet);
+      return turn;
+    }
+    buffers_.keep(buffer, frame);
     ++statistics_.sent;
     turn.sent = true;
   }
@@ -243,10 +258,14 @@ std::size_t Side::next_packet(Context& c, bool responses_first, std::uint8_t* to
     if (response) {
       if (!answers(c, sending_.acks_wait())) continue;
       ib::ResponsePacket p;
-      if (c.responder.rc()->next_response(&p)) return put(headers, p, to);
-    } else {
-      if (may_request(c) && next_request(c, &request_, now)) return put(headers, request_, to);
+      if (!c.responder.rc()->next_response(&p)) continue;
+      if (const std::size_t frame = put(headers, p, to)) return frame;
+      c.responder.rc()->lose_response(&p);
+      return put(headers, p, to);
     }
+    if (!may_request(c) || !next_request(c, &request_, now)) continue;
+    if (const std::size_t frame = put(headers, request_, to)) return frame;
+    lose_request(c, request_);
   }
   return 0;
 }

@@ -1,0 +1,130 @@
+#include "base/guarded.h"
+
+#include <ucontext.h>
+
+#include <atomic>
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __asan_handle_no_return();
+#endif
+
+namespace urnic::guard {
+namespace {
+
+constinit std::atomic<void (*)()> prepare{nullptr};
+
+}  // namespace
+
+constinit thread_local Thread thread [[gnu::tls_model("initial-exec")]];
+
+void prepare_threads_by(void (*f)()) {
+  prepare.store(f);
+}
+
+void prepare_thread() {
+  void (*const f)() = prepare.load(std::memory_order_relaxed);
+  if (f == nullptr) return;
+  f();
+  thread.prepared = true;
+}
+
+// The frames that were left have marked their surroundings on the stack.
+void left_by_fault() {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_handle_no_return();
+#endif
+}
+
+#if defined(__x86_64__)
+
+// urnic_guarded_call(f, arg, stack): notes in *stack where it has saved the registers that a
+// function must keep, calls f(arg) and returns true. A fault goes on at urnic_guarded_fault with
+// that stack: the registers are restored, and the call returns false.
+asm(R"(
+  .text
+  .p2align 4
+  .globl urnic_guarded_call
+  .hidden urnic_guarded_call
+  .type urnic_guarded_call, @function
+urnic_guarded_call:
+  .cfi_startproc
+  endbr64
+  pushq %rbp
+  .cfi_adjust_cfa_offset 8
+  .cfi_rel_offset rbp, 0
+  pushq %rbx
+  .cfi_adjust_cfa_offset 8
+  .cfi_rel_offset rbx, 0
+  pushq %r12
+  .cfi_adjust_cfa_offset 8
+  .cfi_rel_offset r12, 0
+  pushq %r13
+  .cfi_adjust_cfa_offset 8
+  .cfi_rel_offset r13, 0
+  pushq %r14
+  .cfi_adjust_cfa_offset 8
+  .cfi_rel_offset r14, 0
+  pushq %r15
+  .cfi_adjust_cfa_offset 8
+  .cfi_rel_offset r15, 0
+  pushq %rdx
+  .cfi_adjust_cfa_offset 8
+  movq %rsp, (%rdx)
+  movq %rdi, %rax
+  movq %rsi, %rdi
+  callq *%rax
+  popq %rdx
+  .cfi_adjust_cfa_offset -8
+  movq $0, (%rdx)
+  addq $48, %rsp
+  .cfi_adjust_cfa_offset -48
+  .cfi_same_value rbp
+  .cfi_same_value rbx
+  .cfi_same_value r12
+  .cfi_same_value r13
+  .cfi_same_value r14
+  .cfi_same_value r15
+  movl $1, %eax
+  retq
+  .cfi_endproc
+  .size urnic_guarded_call, .-urnic_guarded_call
+  .hidden urnic_guarded_fault
+  .type urnic_guarded_fault, @function
+urnic_guarded_fault:
+  endbr64
+  popq %rdx
+  movq $0, (%rdx)
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  xorl %eax, %eax
+  cld
+  retq
+  .size urnic_guarded_fault, .-urnic_guarded_fault
+)");
+extern "C" [[gnu::visibility("hidden")]] void urnic_guarded_fault();
+
+bool recover(const void* address, void* context) {
+  constexpr std::uintptr_t kPage = 4096;  // some faults are reported by their page alone
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  if (thread.stack == nullptr || at < (thread.begin & ~(kPage - 1)) || at >= thread.end) {
+    return false;
+  }
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&urnic_guarded_fault);
+  registers[REG_RSP] = reinterpret_cast<greg_t>(thread.stack);
+  return true;
+}
+
+#else
+
+bool recover(const void*, void*) {
+  return false;
+}
+
+#endif
+
+}  // namespace urnic::guard
