@@ -57,8 +57,7 @@ void copy_payload(std::uint8_t* dst, const std::uint8_t* src, std::size_t n) {
 
 // False when the memory has gone.
 [[nodiscard]] bool place_payload(std::uint8_t* to, ByteView payload) {
-  return guarded(to, payload.size(),
-                 [=] { copy_payload(to, payload.data(), payload.size()); });
+  return guarded(to, payload.size(), [=] { copy_payload(to, payload.data(), payload.size()); });
 }
 
 // A long Write goes on where this part of it ends, most likely. The stores of a part wait for their
@@ -90,7 +89,7 @@ Violation place_write(const Admission& a) {
 // when an octet goes there. False when it has gone.
 template <class Length, class Memory>
 [[nodiscard]] bool scatter(ByteView payload, std::uint64_t skip, std::size_t count, Length&& length,
-             Memory&& memory) {
+                           Memory&& memory) {
   for (std::size_t i = 0; i < count && !payload.empty(); ++i) {
     if (skip >= length(i)) {
       skip -= length(i);
@@ -173,8 +172,8 @@ Violation place_immediate(Stream& s, const Admission& a, MessageCounts* counts) 
 }
 
 // Where the answers of a Read or atomic go has gone: that request fails.
-Violation lose_sink(Stream& s, std::uint32_t sink) {
-  s.sender.lose_sink(sink);
+Violation fail_for(Stream& s, std::uint32_t sink) {
+  lose_sink(s.sender, sink);
   return Violation::LocalCatastrophic;
 }
 
@@ -195,7 +194,7 @@ Violation place_read_response(Stream& s, const Admission& a, MessageCounts* coun
   ReadSink* r = s.shared->sinks.find(h.stag);
   const bool own = r != nullptr && r->stream == s.config.id;
   if (!own) return Violation::None;  // zero-length: its STag means nothing
-  if (!place_answer(*r, a.direct, h.to, payload)) return lose_sink(s, h.stag);
+  if (!place_answer(*r, a.direct, h.to, payload)) return fail_for(s, h.stag);
   if (!a.in_order) {
     r->out_of_order = true;
   } else if (!payload.empty()) {
@@ -213,7 +212,7 @@ Violation place_atomic_response(Stream& s, const Admission& a, MessageCounts* co
   if (r == nullptr) return Violation::None;
   std::uint8_t octets[sizeof reply.original];
   std::memcpy(octets, &reply.original, sizeof octets);
-  if (!place_answer(*r, r->base, 0, octets)) return lose_sink(s, reply.id);
+  if (!place_answer(*r, r->base, 0, octets)) return fail_for(s, reply.id);
   r->ended = true;
   return Violation::None;
 }

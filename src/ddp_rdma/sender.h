@@ -99,9 +99,9 @@ class Sender {
   }
 
   // The octets at `at`, which view() has lent, cannot be read: as if fill() had found it.
-  void lose_source(StreamOffset at) { ddp::lose_source(s_, at); }
+  friend void lose_source(Sender& s, StreamOffset at) { lose_source(s.s_, at); }
   // An FPDU of which the peer may have a part cannot be finished: nothing may follow it.
-  bool torn() const { return s_.failure.torn; }
+  friend bool is_torn(const Sender& s) { return s.s_.failure.torn; }
 
   // The octets from `begin` on, if they are new, as segments of `emss` octets each of which is one
   // FPDU of full size and not the last of its message: what cut() and fill() would make of them one
@@ -134,7 +134,7 @@ class Sender {
     return ok;
   }
   // The memory has gone that the outstanding Read or atomic with that sink fills: it fails.
-  void lose_sink(std::uint32_t sink);
+  friend void lose_sink(Sender& s, std::uint32_t sink);
   // Walks the outstanding Reads, oldest first, for admission.
   using ReadCursor = OutstandingReads::Cursor;
   ReadCursor outstanding_reads() const { return s_.reads.oldest(); }
@@ -204,5 +204,6 @@ class Sender {
 
   SenderState s_;
 };
+void lose_sink(Sender& s, std::uint32_t sink);
 
 }  // namespace urnic::ddp

@@ -53,12 +53,12 @@ void Sender::forget_below(StreamOffset una) {
   }
 }
 
-void Sender::lose_sink(std::uint32_t sink) {
-  if (failed()) return;
+void lose_sink(Sender& s, std::uint32_t sink) {
+  if (s.failed()) return;
   std::uint32_t found = 0, size = 0;
-  ReadCursor next = outstanding_reads(), at = next;
-  while (next_read(&next, &found, &size) && found != sink) at = next;
-  if (found == sink) s_.fail_request(at.seq, Status::LocalProtection);
+  Sender::ReadCursor next = s.outstanding_reads(), at = next;
+  while (s.next_read(&next, &found, &size) && found != sink) at = next;
+  if (found == sink) s.s_.fail_request(at.seq, Status::LocalProtection);
 }
 
 ByteView Sender::failure_header() const {

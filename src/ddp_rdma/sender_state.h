@@ -49,8 +49,8 @@ struct CurrentMessage {
 struct SendFailure {
   Violation violation = Violation::None;
   Status status = Status::Success;  // of request `seq`, until that has been reported
+  bool torn = false;                // the peer may have a part of an FPDU whose rest cannot be sent
   std::uint32_t seq = 0;
-  bool torn = false;  // the peer may have a part of an FPDU whose rest cannot be sent
 };
 
 // Of what we send in queues 0 and 3. OutstandingReads numbers the requests of queue 1.

@@ -99,9 +99,9 @@ struct Stream : verbs::TransportHalf {
   std::uint8_t remote_access = kAllRemoteAccess;
   bool allows(verbs::Access what) const { return (remote_access & what) != 0; }
 
-  bool terminate_received = false;
-  bool receive_gone = false;  // the memory of the oldest receive: it fails, at the stream's end
-  TerminateRecord terminate;  // valid when terminate_received
+  bool terminate_received : 1 = false;
+  bool receive_gone : 1 = false;  // the memory of the oldest receive: it fails, at the stream's end
+  TerminateRecord terminate;      // valid when terminate_received
 
   // In-order position inside the Send being received: `send_mo` octets of message `mo_msn` have
   // come in order. Not kept for messages up to `mo_unchecked`, parts of which came out of order.
@@ -193,7 +193,8 @@ class Admitter {
 // here. `a.what` must be Place, and nothing may have been posted, delivered or deregistered since.
 MessageCounts place(Stream&, const Admission& a);
 // The same, adding to `*counts`. Not None when the memory has gone: then a part of the payload may
-// have been placed, and a Send or Read that cannot be completed for it is known as the one at fault.
+// have been placed, and a Send or Read that cannot be completed for it is known as the one at
+// fault.
 [[nodiscard]] Violation place(Stream&, const Admission& a, MessageCounts* counts);
 
 // ---- deliver: in order only -----------------------------------------------------------------

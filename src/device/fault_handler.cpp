@@ -81,14 +81,30 @@ bool is_ours(const struct sigaction& a) {
   return (a.sa_flags & SA_SIGINFO) != 0 && a.sa_sigaction == handle;
 }
 
+bool same_handler(const struct sigaction& a, const struct sigaction& b) {
+  if (((a.sa_flags ^ b.sa_flags) & SA_SIGINFO) != 0) return false;
+  return (a.sa_flags & SA_SIGINFO) != 0 ? a.sa_sigaction == b.sa_sigaction
+                                        : a.sa_handler == b.sa_handler;
+}
+
+// Where it is in the list, if the program has put an older one back; else the end.
+unsigned place_of(const Before& b, const struct sigaction& action) {
+  const unsigned n = b.count.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i < n; ++i) {
+    if (same_handler(b.actions[i], action)) return i;
+  }
+  return n;
+}
+
 // Under the lock.
 void install(int number) {
   Before& b = before_of(number);
-  const unsigned n = b.count.load(std::memory_order_relaxed);
   struct sigaction now {};
-  if (sigaction(number, nullptr, &now) != 0 || is_ours(now) || n == kMostBefore) return;
-  b.actions[n] = now;
-  b.count.store(n + 1, std::memory_order_release);
+  if (sigaction(number, nullptr, &now) != 0 || is_ours(now)) return;
+  const unsigned at = place_of(b, now);
+  if (at == kMostBefore) return;
+  b.actions[at] = now;
+  b.count.store(at + 1, std::memory_order_release);
   // As the program's handler wants to run, and on its stack for signals: it may look at faults of a
   // stack that is full.
   struct sigaction ours {};

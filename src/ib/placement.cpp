@@ -72,18 +72,17 @@ bool receive_holds(const verbs::MemoryTable& memory, std::span<const verbs::Sge>
 
 bool place_in_receive(const verbs::MemoryTable& memory, std::span<const verbs::Sge> sges,
                       verbs::PdId pd, std::uint64_t offset, ByteView payload) {
-  return for_pieces(
-      memory, sges, pd, offset, payload.size(),
-      [payload](std::span<std::uint8_t> to, std::uint64_t before) {
-        return place(to.data(), payload.subspan(static_cast<std::size_t>(before), to.size()));
-      });
+  return for_pieces(memory, sges, pd, offset, payload.size(),
+                    [payload](std::span<std::uint8_t> to, std::uint64_t before) {
+                      return place(to.data(),
+                                   payload.subspan(static_cast<std::size_t>(before), to.size()));
+                    });
 }
 
 bool fetch_add(std::uint8_t* at, std::uint64_t add, std::uint64_t* original) {
   auto* const number = reinterpret_cast<std::uint64_t*>(at);
-  return guarded(at, sizeof *number, [=] {
-    *original = __atomic_fetch_add(number, add, __ATOMIC_SEQ_CST);
-  });
+  return guarded(at, sizeof *number,
+                 [=] { *original = __atomic_fetch_add(number, add, __ATOMIC_SEQ_CST); });
 }
 
 bool compare_swap(std::uint8_t* at, std::uint64_t compare, std::uint64_t swap,
@@ -91,8 +90,7 @@ bool compare_swap(std::uint8_t* at, std::uint64_t compare, std::uint64_t swap,
   auto* const number = reinterpret_cast<std::uint64_t*>(at);
   return guarded(at, sizeof *number, [=] {
     std::uint64_t expected = compare;
-    __atomic_compare_exchange_n(number, &expected, swap, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
+    __atomic_compare_exchange_n(number, &expected, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     *original = expected;
   });
 }

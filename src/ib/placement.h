@@ -24,8 +24,8 @@ std::uint8_t* address_in(const verbs::MemoryTable&, std::uint32_t key, std::uint
 bool receive_holds(const verbs::MemoryTable&, std::span<const verbs::Sge>, verbs::PdId,
                    std::uint64_t offset, std::uint64_t n);
 // Writes them; receive_holds() has said so. False when the memory has gone.
-[[nodiscard]] bool place_in_receive(const verbs::MemoryTable&, std::span<const verbs::Sge>, verbs::PdId,
-                      std::uint64_t offset, ByteView payload);
+[[nodiscard]] bool place_in_receive(const verbs::MemoryTable&, std::span<const verbs::Sge>,
+                                    verbs::PdId, std::uint64_t offset, ByteView payload);
 
 // The eight octets at `at`, aligned, as a number of this machine. Atomic against its processors,
 // and so against every other device of ours. `*original`: what was there. False when the memory has

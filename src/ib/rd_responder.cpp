@@ -240,10 +240,9 @@ bool RdResponder::place_part(const ParsedPacket& request, std::uint8_t* target) 
     s_.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
   }
   if (request.payload.empty()) return true;
-  const bool placed =
-      send ? place_in_receive(*s_.memory, s_.rq->sges(s_.rq->head()), s_.receive_pd(),
-                              s_.message.octets, request.payload)
-           : place(target, request.payload);
+  const bool placed = send ? place_in_receive(*s_.memory, s_.rq->sges(s_.rq->head()),
+                                              s_.receive_pd(), s_.message.octets, request.payload)
+                           : place(target, request.payload);
   s_.message.octets += static_cast<std::uint32_t>(request.payload.size());
   s_.message.address += request.payload.size();
   return placed;

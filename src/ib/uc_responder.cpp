@@ -109,11 +109,10 @@ void begin_message(UcResponderState& s, const PacketHeader& h) {
 // False when the memory has gone.
 bool place_payload(UcResponderState& s, ByteView payload, std::uint8_t* target) {
   if (payload.empty()) return true;
-  const bool placed =
-      s.message.family == Family::Send
-          ? place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(), s.message.octets,
-                             payload)
-          : place(target, payload);
+  const bool placed = s.message.family == Family::Send
+                          ? place_in_receive(*s.memory, s.rq->sges(s.rq->head()), s.receive_pd(),
+                                             s.message.octets, payload)
+                          : place(target, payload);
   s.message.octets += static_cast<std::uint32_t>(payload.size());
   s.message.address += payload.size();
   return placed;

@@ -87,7 +87,7 @@ bool KernelSender::send_burst(Connection& c, Found* found) {
     wait_for_room(l);
     if (moved.what == sockets::Moved::What::Failed) {
       // A view of the consumer's memory, which has gone.
-      if (moved.error == EFAULT && c.stream != nullptr) c.stream->sender.lose_source(l.sent);
+      if (moved.error == EFAULT && c.stream != nullptr) lose_source(c.stream->sender, l.sent);
       break_off(c, moved.error);
     }
     keep_rest(l, 0);
@@ -136,7 +136,7 @@ bool KernelSender::build_burst(Connection& c) {
       std::uint8_t* const dst = b.built.data() + b.built_octets;
       sender.fill(at, cut.len, dst, &ok);
       if (!ok) {
-        if (sender.torn() || !sender.failed()) break_off(c, EIO);
+        if (is_torn(sender) || !sender.failed()) break_off(c, EIO);
         break;
       }
       add_piece(b, {dst, cut.len});

@@ -87,8 +87,7 @@ unsigned send_run(Context& c, unsigned most, bool acks_wait, port::TxBatch& tx, 
     if (slot == nullptr) break;
     const bool ask = run.ask && n + 1 == run.packets;
     const std::uint8_t* const payload = run.payload + std::size_t{n} * run.octets;
-    const std::size_t octets =
-        frames.write(slot->data[0], run.header.bth.psn + n, ask, payload);
+    const std::size_t octets = frames.write(slot->data[0], run.header.bth.psn + n, ask, payload);
     if (octets == 0) break;  // packet by packet it is found as well
     slot->len[0] = static_cast<std::uint32_t>(octets);
     slot->len[1] = 0;

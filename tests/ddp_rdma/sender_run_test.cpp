@@ -18,7 +18,8 @@ class Running : public SenderFixture {
         EXPECT_GT(run.left, 0u);
         for (std::uint32_t i = 0; i < most && run.left != 0; ++i, ++n) {
           Octets segment(run.wire + 16, 0xEE);
-          const std::uint32_t sum = s.next_of_run(&run, segment.data());
+          std::uint32_t sum = 0;
+          EXPECT_TRUE(s.next_of_run(&run, segment.data(), &sum));
           for (std::size_t k = run.wire; k < segment.size(); ++k) EXPECT_EQ(segment[k], 0xEE);
           segment.resize(run.wire);
           EXPECT_EQ(inet_fold(sum), inet_fold(inet_sum(segment)));
