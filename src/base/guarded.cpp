@@ -23,8 +23,7 @@ void prepare_threads_by(void (*f)()) {
 
 void prepare_thread() {
   void (*const f)() = prepare.load(std::memory_order_relaxed);
-  if (f == nullptr) return;
-  f();
+  if (f != nullptr) f();
   thread.prepared = true;
 }
 

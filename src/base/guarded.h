@@ -22,7 +22,7 @@ struct Thread {
 // In the block of the thread that exists from its beginning: a signal handler may read it.
 extern constinit thread_local Thread thread [[gnu::tls_model("initial-exec")]];
 
-// Called once by each thread, before its first guarded call behind that.
+// Called once by each thread, at its first guarded call, if that comes later.
 void prepare_threads_by(void (*prepare)());
 void prepare_thread();
 

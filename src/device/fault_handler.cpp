@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kSignals = {SIGSEGV, SIGBUS};
 // bound: handlers that a program installs over ours, one after the other; beyond: ours is not put
 // before them again, and a fault of a guarded access is the program's; test:
-// FaultHandler.IsPutBeforeAHandlerThatCameLater
+// FaultHandlerTest.IsPutBeforeAHandlerThatCameLater
 constexpr unsigned kMostBefore = 8;
 
 // What was in our place, oldest first. Entries are written before they are counted, and a signal
