@@ -47,6 +47,8 @@ struct Forked : testing::Test {
     private_descriptors::add(own[1]);
     private_descriptors::add(other[0]);
     private_descriptors::remove(other[0]);
+    is_own = behind(own[0]);
+    is_other = behind(other[0]);
   }
   void TearDown() override {
     for (const int fd : own) {
@@ -57,7 +59,6 @@ struct Forked : testing::Test {
   }
   // 0: they are let go, and only they.
   int wrong_in_child() const {
-    const ino_t is_own = behind(own[0]), is_other = behind(other[0]);
     let_private_descriptors_go();
     for (const int fd : own) {
       if (behind(fd) == is_own) return 1;
@@ -66,6 +67,8 @@ struct Forked : testing::Test {
     return behind(other[0]) == is_other ? 0 : 3;
   }
   int own[2], other[2];
+  // Before the fork: in a process that has had a device the fork itself lets go.
+  ino_t is_own = 0, is_other = 0;
 };
 
 TEST_F(Forked, AChildLetsThemGoAndTheirNumbersStayTaken) {
