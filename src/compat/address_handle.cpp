@@ -59,6 +59,7 @@ namespace {
 ibv_ah* create(ibv_pd* p, const ibv_ah_attr& attr) {
   Adapter& adapter = Adapter::of(p->context);
   if (!adapter.is_roce()) return nothing(EOPNOTSUPP);
+  if (!Pd::of(p)->is_known()) return nothing(ENOENT);
   QpPath path;
   if (const int e = to_path(adapter, attr, 0, &path); e != 0) return nothing(e);
   auto ah = std::unique_ptr<Ah>(new Ah{});
@@ -66,6 +67,7 @@ ibv_ah* create(ibv_pd* p, const ibv_ah_attr& attr) {
   if (!handle) return nothing(to_errno(handle.error().code));
   ah->handle = std::move(*handle);
   ah->base.context = p->context;
+  ah->base.handle = ah->number;
   ah->base.pd = p;
   Pd::of(p)->users.fetch_add(1);
   return &ah.release()->base;
@@ -140,6 +142,7 @@ ibv_ah* urnic_ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
 // What has not left yet is lost, as any datagram may be.
 int urnic_ibv_destroy_ah(ibv_ah* a) {
   if (is_inherited(a->context)) return 0;
+  if (!Ah::of(a)->is_known()) return told(ENOENT);
   Pd::of(a->pd)->users.fetch_sub(1);
   delete Ah::of(a);
   return 0;

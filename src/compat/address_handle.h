@@ -5,6 +5,7 @@
 #include "compat/adapter.h"
 #include "compat/cm_address.h"
 #include "compat/exported.h"
+#include "compat/handle.h"
 #include "urnic/verbs.h"
 
 namespace urnic::compat {
@@ -12,6 +13,8 @@ namespace urnic::compat {
 struct Ah {
   ibv_ah base;  // first
   AddressHandle handle;
+  const std::uint32_t number = new_handle();
+  bool is_known() const { return base.handle == number; }
   static Ah* of(ibv_ah* a) { return reinterpret_cast<Ah*>(a); }
 };
 

@@ -290,6 +290,7 @@ Cq* create(ibv_context* c, std::uint32_t entries, void* cq_context, ibv_comp_cha
   count.keep();
   name.keep();
   cq->ex.context = c;
+  cq->ex.handle = static_cast<std::uint32_t>(cq->number);
   cq->ex.channel = channel;
   cq->ex.cq_context = cq_context;
   cq->ex.cqe = static_cast<int>(std::min<std::uint32_t>(cq->queue.depth(), Limits::kCompletions));
@@ -412,6 +413,7 @@ ibv_cq* urnic_ibv_create_cq(ibv_context* c, int entries, void* cq_context,
 int urnic_ibv_destroy_cq(ibv_cq* c) {
   if (is_inherited(c->context)) return 0;
   Cq* cq = Cq::of(c);
+  if (!cq->is_known()) return told(ENOENT);
   if (cq->users.load() != 0) return told(EBUSY);
   static_cast<CqSubject*>(cq->subject.get())->detach();
   Process::get().remove(cq->number);
@@ -453,6 +455,7 @@ int urnic_ibv_resize_cq(ibv_cq* c, int entries) {
   if (entries <= 0 || static_cast<std::uint32_t>(entries) > Limits::kCompletions)
     return told(EINVAL);
   Cq* cq = Cq::of(c);
+  if (!cq->is_known()) return told(ENOENT);
   const auto resized = cq->queue.resize(static_cast<std::uint32_t>(entries));
   if (!resized) {
     const bool too_few = resized.error().code == urnic::Errc::in_use;

@@ -29,7 +29,8 @@ struct Cq {
   const bool is_roce;
   CompletionQueue queue;
   std::shared_ptr<Subject> subject;
-  std::uint64_t number = 0;   // as a subject
+  std::uint64_t number = 0;  // as a subject
+  bool is_known() const { return ex.handle == static_cast<std::uint32_t>(number); }
   std::atomic<int> users{0};  // queue pairs
   // Under ex.mutex: events given to the program.
   std::uint32_t events_handed = 0, async_handed = 0;

@@ -51,6 +51,7 @@ void show(Mr* mr) {
 ibv_mr* register_region(ibv_pd* p, void* address, std::size_t length, std::uint64_t iova,
                         unsigned flags) {
   if (const int e = refusal_of(flags); e != 0) return nothing(e);
+  if (!Pd::of(p)->is_known()) return nothing(ENOENT);
   auto mr = std::make_unique<Mr>();
   if (!count_up(counts(p->context).regions, Limits::kRegions)) return nothing(ENOMEM);
   Pd* pd = Pd::of(p);
@@ -115,6 +116,7 @@ ibv_mw* alloc_mw(ibv_pd* p, ibv_mw_type type) {
   return guarded(
       [&]() -> ibv_mw* {
         if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return nothing(EINVAL);
+        if (!Pd::of(p)->is_known()) return nothing(ENOENT);
         auto mw = std::make_unique<Mw>();
         if (!count_up(counts(p->context).windows, Limits::kWindows)) return nothing(ENOMEM);
         Pd* pd = Pd::of(p);
@@ -204,6 +206,7 @@ ibv_pd* alloc_parent_domain(ibv_context* c, ibv_parent_domain_init_attr* attr) {
         if (pd->thread_users != nullptr) pd->thread_users->fetch_add(1);
         pd->base = {};
         pd->base.context = c;
+        pd->base.handle = pd->number;
         Context::of(c)->users.fetch_add(1);
         return &pd.release()->base;
       },
@@ -261,6 +264,7 @@ ibv_pd* urnic_ibv_alloc_pd(ibv_context* c) {
         pd->domain = std::move(*domain);
         pd->base = {};
         pd->base.context = c;
+        pd->base.handle = pd->number;
         Context::of(c)->users.fetch_add(1);
         return &pd.release()->base;
       },
@@ -270,6 +274,7 @@ ibv_pd* urnic_ibv_alloc_pd(ibv_context* c) {
 int urnic_ibv_dealloc_pd(ibv_pd* p) {
   if (is_inherited(p->context)) return 0;
   Pd* pd = Pd::of(p);
+  if (!pd->is_known()) return told(ENOENT);
   if (pd->users.load() != 0) return told(EBUSY);
   if (pd->parent != nullptr) pd->parent->users.fetch_sub(1);
   if (pd->thread_users != nullptr) pd->thread_users->fetch_sub(1);
@@ -303,6 +308,7 @@ int urnic_ibv_rereg_mr(ibv_mr* m, int flags, ibv_pd* pd, void* address, std::siz
 int urnic_ibv_dereg_mr(ibv_mr* m) {
   if (is_inherited(m->context)) return 0;
   Mr* mr = Mr::of(m);
+  if (!mr->is_known()) return told(ENOENT);
   if (const auto gone = mr->region.deregister(); !gone) return told(why_not(gone.error()));
   Pd::of(m->pd)->users.fetch_sub(1);
   counts(m->context).regions.fetch_sub(1);

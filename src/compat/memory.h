@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "compat/exported.h"
+#include "compat/handle.h"
 #include "urnic/verbs.h"
 
 namespace urnic::compat {
@@ -15,12 +16,15 @@ struct Pd {
   // Of a parent domain: whose domain it is, and who counts the users of its thread domain.
   Pd* parent = nullptr;
   std::atomic<int>* thread_users = nullptr;
+  const std::uint32_t number = new_handle();
+  bool is_known() const { return base.handle == number; }
   static Pd* of(ibv_pd* p) { return reinterpret_cast<Pd*>(p); }
 };
 
 struct Mr {
   ibv_mr base;  // first
   MemoryRegion region;
+  bool is_known() const { return base.handle == region.lkey(); }
   static Mr* of(ibv_mr* m) { return reinterpret_cast<Mr*>(m); }
 };
 

@@ -42,7 +42,9 @@ bool has_objects(const ibv_qp_init_attr_ex& a) {
     return (a.comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0 && a.xrcd != nullptr;
   }
   const bool receives = a.qp_type != IBV_QPT_XRC_SEND;
-  return a.pd != nullptr && a.send_cq != nullptr && (!receives || a.recv_cq != nullptr);
+  const auto known = [](ibv_cq* cq) { return cq != nullptr && Cq::of(cq)->is_known(); };
+  return a.pd != nullptr && Pd::of(a.pd)->is_known() && known(a.send_cq) &&
+         (!receives || known(a.recv_cq)) && (a.srq == nullptr || Srq::of(a.srq)->is_known());
 }
 
 void forget_unused(ibv_qp_init_attr_ex* a) {

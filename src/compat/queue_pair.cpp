@@ -462,6 +462,7 @@ int urnic_ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, std::uint32_t) {
 int urnic_ibv_destroy_qp(ibv_qp* q) {
   if (is_inherited(q->context)) return 0;
   Qp* qp = Qp::of(q);
+  if (!qp->is_known()) return told(ENOENT);
   bool last = true;
   {
     const std::lock_guard guard(tables_lock);

@@ -86,6 +86,7 @@ struct Qp {
   ibv_xrcd* xrcd = nullptr;          // of a receiving end of XRC
   ibv_qp_cap cap;
   bool sig_all = false;
+  bool is_known() const { return base.handle == end->handle.number(); }
   // As the program was told to show it: RTR, RTS, or RESET for nothing.
   std::atomic<ibv_qp_state> told{IBV_QPS_RESET};
   // What ibv_modify_qp was given and nothing here depends on, to be told again.

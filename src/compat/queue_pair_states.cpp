@@ -150,6 +150,7 @@ ibv_qp_state Qp::state() const {
 
 int Qp::modify(const ibv_qp_attr& a, int mask) {
   if (is_inherited(base.context)) return EINVAL;  // its tables are the parent's
+  if (!is_known()) return ENOENT;
   if (end->adapter.is_roce()) {
     if (const int e = modify_roce(this, a, mask); e != 0) return e;
     if ((mask & IBV_QP_STATE) != 0 && a.qp_state == IBV_QPS_RESET) given = {};
@@ -186,6 +187,7 @@ using namespace urnic::compat;  // the exported functions stand for themselves
 
 int urnic_ibv_query_qp(ibv_qp* q, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
   Qp* qp = Qp::of(q);
+  if (!qp->is_known()) return told(ENOENT);
   *attr = qp->given;
   attr->qp_state = attr->cur_qp_state = qp->state();
   if (qp->end->adapter.is_roce()) {

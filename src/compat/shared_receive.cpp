@@ -147,6 +147,7 @@ ibv_srq* urnic_ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attr) {
 int urnic_ibv_modify_srq(ibv_srq* s, ibv_srq_attr* attr, int mask) {
   return guarded(
       [&] {
+        if (!Srq::of(s)->is_known()) return ENOENT;
         if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
         if ((mask & ~IBV_SRQ_LIMIT) != 0) return EINVAL;
         if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
@@ -159,6 +160,7 @@ int urnic_ibv_modify_srq(ibv_srq* s, ibv_srq_attr* attr, int mask) {
 int urnic_ibv_query_srq(ibv_srq* s, ibv_srq_attr* attr) {
   return guarded(
       [&] {
+        if (!Srq::of(s)->is_known()) return ENOENT;
         const auto a = Srq::of(s)->queue.query();
         attr->max_wr = a.max_receive;
         attr->max_sge = a.max_receive_sge;
@@ -171,6 +173,7 @@ int urnic_ibv_query_srq(ibv_srq* s, ibv_srq_attr* attr) {
 int urnic_ibv_destroy_srq(ibv_srq* s) {
   if (is_inherited(s->context)) return 0;
   Srq* srq = Srq::of(s);
+  if (!srq->is_known()) return told(ENOENT);
   if (srq->users.load() != 0) return told(EBUSY);
   static_cast<SrqSubject*>(srq->subject.get())->detach();
   Process::get().remove(srq->number);

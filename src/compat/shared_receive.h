@@ -18,6 +18,7 @@ struct Srq {
   ibv_xrcd* xrcd = nullptr;
   std::shared_ptr<Subject> subject;
   std::uint64_t number = 0;
+  bool is_known() const { return base.handle == static_cast<std::uint32_t>(number); }
   std::atomic<int> users{0};       // queue pairs
   std::uint32_t async_handed = 0;  // under base.mutex
   static Srq* of(ibv_srq* s) { return reinterpret_cast<Srq*>(s); }

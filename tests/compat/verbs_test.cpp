@@ -179,6 +179,49 @@ TEST_F(VerbsTest, ACompletionChannelCanBePolledAndIsBusyWhileUsed) {
   EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 }
 
+// As with a kernel's, which knows its objects by these numbers alone.
+TEST_F(VerbsTest, AnObjectWhoseHandleWasChangedIsUnknown) {
+  ibv_pd* pd = ibv_alloc_pd(context_);
+  ibv_cq* cq = ibv_create_cq(context_, 16, nullptr, nullptr, 0);
+  ibv_qp_init_attr a = qp_attr(cq);
+  ibv_srq_init_attr s{};
+  s.attr.max_wr = s.attr.max_sge = 1;
+  ibv_srq* srq = ibv_create_srq(pd, &s);
+  char memory[8];
+  ibv_mr* mr = ibv_reg_mr(pd, memory, sizeof memory, 0);
+  ibv_qp* qp = ibv_create_qp(pd, &a);
+  ASSERT_TRUE(srq != nullptr && mr != nullptr && qp != nullptr);
+  EXPECT_NE(pd->handle, pd_->handle);
+  for (std::uint32_t* handle : {&pd->handle, &cq->handle, &srq->handle, &mr->handle, &qp->handle}) {
+    EXPECT_NE(*handle, 0u);
+    *handle ^= 0x1000;
+  }
+  ibv_qp_attr q{};
+  ibv_srq_attr limits{};
+  errno = 0;
+  EXPECT_EQ(ibv_reg_mr(pd, memory, sizeof memory, 0), nullptr);
+  EXPECT_EQ(errno, ENOENT);
+  EXPECT_EQ(ibv_create_qp(pd_, &a), nullptr) << "its queue";
+  EXPECT_EQ(ibv_modify_qp(qp, &q, IBV_QP_STATE), ENOENT);
+  EXPECT_EQ(ibv_query_qp(qp, &q, IBV_QP_STATE, &a), ENOENT);
+  EXPECT_EQ(ibv_query_srq(srq, &limits), ENOENT);
+  EXPECT_EQ(ibv_modify_srq(srq, &limits, IBV_SRQ_LIMIT), ENOENT);
+  EXPECT_EQ(ibv_resize_cq(cq, 32), ENOENT);
+  EXPECT_EQ(ibv_destroy_qp(qp), ENOENT);
+  EXPECT_EQ(ibv_dereg_mr(mr), ENOENT);
+  EXPECT_EQ(ibv_destroy_srq(srq), ENOENT);
+  EXPECT_EQ(ibv_destroy_cq(cq), ENOENT);
+  EXPECT_EQ(ibv_dealloc_pd(pd), ENOENT);
+  for (std::uint32_t* handle : {&pd->handle, &cq->handle, &srq->handle, &mr->handle, &qp->handle}) {
+    *handle ^= 0x1000;
+  }
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(ibv_destroy_srq(srq), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+}
+
 // proves: DI-7
 TEST_F(VerbsTest, SharedReceiveQueuesCountTheirUsers) {
   ibv_srq_init_attr s{};
