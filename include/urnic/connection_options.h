@@ -23,6 +23,8 @@ struct IwarpConnectionOptions {
   // Probes while the connection is idle, so that a peer that has vanished is noticed (RFC 9293,
   // 3.8.4; RFC 1122, 4.2.3.6): after `keepalive_s` of the Config. Left alone: its `keepalive`.
   std::optional<bool> keepalive;
+  // Of IP, 0 to 255, for what this end sends: the upper six bits, DSCP. TCP has the ECN bits.
+  std::uint8_t traffic_class = 0;
   // When the peer has ended the connection in order and nothing of ours is outstanding, the queue
   // pair stays as it is for so long, 0 to 60000, unless this end ends it too: its receives are
   // flushed, and the program is told, only then. So what came last can be polled alone, as with a

@@ -45,6 +45,8 @@ ConnectionOptions options_of(const CmId& id, const rdma_conn_param& p) {
     o.roce.min_rnr_timer = kMinRnrTimer;
     o.roce.traffic_class = id.path_options.tos;
     o.roce.flow_control = p.flow_control != 0;
+  } else {
+    o.iwarp.traffic_class = id.path_options.tos.value_or(0);
   }
   o.private_data = {static_cast<const std::uint8_t*>(p.private_data),
                     p.private_data == nullptr ? 0u : p.private_data_len};

@@ -73,6 +73,7 @@ engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOp
   if (o.ord) p.mpa.ord = *o.ord;
   p.private_data.assign(o.private_data.begin(), o.private_data.end());
   p.keepalive = o.iwarp.keepalive;
+  p.dscp = static_cast<std::uint8_t>(o.iwarp.traffic_class >> 2);
   p.close_wait_ms = static_cast<std::uint16_t>(o.iwarp.close_wait_ms);
   if (o.timeout_ms > 0) p.timeout = Duration::ms(o.timeout_ms);
   p.refusal_retry = Duration::ms(o.refusal_retry_ms);

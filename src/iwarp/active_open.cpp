@@ -94,6 +94,7 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   c->stream = &ddp::stream_of(qp);
   c->context.config = params.context;
   c->close_wait_ms = params.close_wait_ms;
+  c->dscp = params.dscp;
   c->startup = std::move(startup);
   c->stage_deadline = now + params.timeout;
   try {

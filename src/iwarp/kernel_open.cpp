@@ -51,6 +51,7 @@ Result<std::unique_ptr<KernelLink>> Opening::open_link(const SocketAddress& to,
 // The connection watches its socket from now on, or has failed: the kernel watches no more of them.
 bool Opening::adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instant now) {
   c.link = std::move(link);
+  if (c.dscp != 0) c.link->socket.set_dscp(c.dscp);
   c.link->aligned = s_.kernel->options.align && !same_host(c.key);
   const int e = s_.kernel->poller->add(c.link->socket.fd(), c.id);
   if (e == 0) return true;

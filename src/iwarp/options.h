@@ -52,6 +52,7 @@ struct ConnectParams {
   Duration timeout = Duration::s(10);
   std::optional<bool> keepalive;  // else the device's
   std::uint16_t close_wait_ms = 0;
+  std::uint8_t dscp = 0;
   // Connecting only.
   LocalEnd source;
   Duration refusal_retry;  // a refusal is not believed for so long

@@ -212,6 +212,7 @@ Result<void> Opening::accept(Connection& c, verbs::QueuePair& qp, const ConnectP
   c.stream = &ddp::stream_of(qp);
   c.context.config = params.context;
   c.close_wait_ms = params.close_wait_ms;
+  if (params.dscp != 0) transport_.set_dscp(c, params.dscp);
   c.stream->sender.queue_raw(reply);
   const mpa::Agreement agreement = c.startup->agreement();
   const bool waits_for_rtr = c.rtr_pending = agreement.rtr != mpa::kRtrNone;

@@ -151,10 +151,12 @@ Transmitter::Route Transmitter::route(Connection& c, Instant now) {
   switch (r.kind) {
     case Kind::Mac:
       c.header = s_.wire.make_header(r.mac, c.key.local, c.key.remote);
+      c.header.set_dscp(c.dscp);
       c.routed = true;
       return Route::Known;
     case Kind::Loopback:
       c.header = s_.wire.make_header(s_.wire.interface().mac(), c.key.local, c.key.remote);
+      c.header.set_dscp(c.dscp);
       c.routed = c.loopback = true;
       return Route::Known;
     case Kind::Pending:
@@ -169,6 +171,7 @@ bool Transmitter::route_quietly(Connection& c, Instant now) {
   const net::Resolution r = s_.wire.interface().resolve(c.key.remote, now);
   if (r.kind != net::Resolution::Kind::Mac) return false;
   c.header = s_.wire.make_header(r.mac, c.key.local, c.key.remote);
+  c.header.set_dscp(c.dscp);
   c.routed = true;
   return true;
 }

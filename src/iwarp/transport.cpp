@@ -96,6 +96,15 @@ void Transport::finish_sending(Connection& c, Instant now) {
   }
 }
 
+void Transport::set_dscp(Connection& c, std::uint8_t dscp) {
+  c.dscp = dscp;
+  if (c.link != nullptr) {
+    c.link->socket.set_dscp(dscp);
+  } else if (c.routed) {
+    c.header.set_dscp(dscp);
+  }
+}
+
 void Transport::set_keepalive(Connection& c, Duration idle, Instant now) {
   if (c.link != nullptr) {
     c.link->socket.set_keepalive(static_cast<int>((idle.count_ms() + 999) / 1000));

@@ -53,6 +53,8 @@ class Transport {
   // FIN behind the last octet.
   void finish_sending(Connection& c, Instant now);
   void set_keepalive(Connection& c, Duration idle, Instant now);
+  // 0..63, of what is sent from now on.
+  void set_dscp(Connection& c, std::uint8_t dscp);
 
   // ---- the end
   void abort(Connection& c, Instant now);

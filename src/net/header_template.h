@@ -62,6 +62,19 @@ class HeaderTemplate {
   // The next hop moved: everything else stays.
   void set_dst_mac(const MacAddress& mac) { std::memcpy(bytes_.data(), mac.bytes.data(), 6); }
 
+  // 0..63.
+  void set_dscp(std::uint8_t dscp) {
+    const auto tos = static_cast<std::uint8_t>(dscp << 2);
+    std::uint8_t* ip = bytes_.data() + kEthernetHeader + (vlan_ ? kVlanTag : 0);
+    if (v6_) {
+      ip[0] = static_cast<std::uint8_t>(0x60 | tos >> 4);
+      ip[1] = static_cast<std::uint8_t>((ip[1] & 0x0f) | (tos & 0x0f) << 4);
+    } else {
+      ip[1] = tos;
+      partial_ = ipv4_header_sum(ip, kIpv4Header);
+    }
+  }
+
   // Writes size() octets at `dst` for a segment of `tcp_len` octets (TCP header included;
   // tcp_len + IP header <= 65535); returns size(). `ip_id` may be any value since DF is set
   // (RFC 6864). `ecn` is the two-bit field.

@@ -76,6 +76,14 @@ Socket& Socket::operator=(Socket&& o) noexcept {
   return *this;
 }
 
+void Socket::set_dscp(std::uint8_t dscp) const {
+  const int tos = dscp << 2;  // the kernel's TCP has the ECN bits for itself
+  const bool v6 = local().ip.is_v6();
+  // An address of version 4 may be a version 6 socket's as well: one of the two is refused there.
+  set_option(fd_, IPPROTO_IP, IP_TOS, tos);
+  if (v6) set_option(fd_, IPPROTO_IPV6, IPV6_TCLASS, tos);
+}
+
 void Socket::set_keepalive(int idle_s) const {
   set_option(fd_, SOL_SOCKET, SO_KEEPALIVE, idle_s > 0 ? 1 : 0);
   if (idle_s <= 0) return;

@@ -82,6 +82,8 @@ class Socket {
   // into one segment; a record that fits a segment travels in one.
   Moved send_records(std::span<const iovec> pieces, std::span<const std::uint32_t> records) const;
 
+  // 0..63, of the IP headers of what it sends from now on.
+  void set_dscp(std::uint8_t dscp) const;
   // Probes after so many idle seconds (SO_KEEPALIVE), and the end when three go unanswered; 0:
   // none.
   void set_keepalive(int idle_s) const;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "base/rng.h"
 #include "golden_frames.h"
 #include "net/classify.h"
@@ -89,6 +91,27 @@ TEST(HeaderTemplate, EveryIpv4HeaderVerifiesAndCarriesDontFragment) {
     ASSERT_EQ(k.dst, c.dst);
     ASSERT_EQ(inet_fold(k.pseudo_sum), inet_fold(t.pseudo_sum(len)));
     ASSERT_EQ(load_be16(&out[20]), 0x4000);
+  }
+}
+
+TEST(HeaderTemplate, ItsDscpIsAsIfItHadBeenMadeWithIt) {
+  for (const bool v6 : {false, true}) {
+    for (const std::uint16_t vlan : {0, 5}) {
+      HeaderTemplateConfig c = v4_config();
+      c.vlan = vlan;
+      if (v6) {
+        c.src = *IpAddress::parse("fd00::2");
+        c.dst = *IpAddress::parse("fd00::1");
+        c.flow_label = 0xabcde;
+      }
+      HeaderTemplate changed(c);
+      c.dscp = 0x2b;
+      const HeaderTemplate made(c);
+      changed.set_dscp(0x2b);
+      std::uint8_t a[kHeaderTemplateMax], b[kHeaderTemplateMax];
+      ASSERT_EQ(made.emit(a, 40, 7, 1), changed.emit(b, 40, 7, 1));
+      EXPECT_EQ(std::memcmp(a, b, made.size()), 0) << v6 << vlan;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -67,6 +68,23 @@ TEST(Socket, ConnectsBothVersionsAndKnowsBothEnds) {
 // proves: E-31
 // As where version 6 is switched off: the kernel says of a missing source what it says of missing
 // ports.
+TEST(Socket, SendsWithTheDscpItIsGiven) {
+  for (const IpAddress& at : {kLoopback4, kLoopback6}) {
+    if (at.is_v6() && !testing::has_ipv6()) GTEST_SKIP() << "no IPv6 here; version 4 passed";
+    Joined j;
+    join(at, &j);
+    if (HasFatalFailure()) return;
+    j.a.set_dscp(0x0b);
+    int tos = 0;
+    socklen_t size = sizeof tos;
+    const bool v6 = at.is_v6();
+    ASSERT_EQ(getsockopt(j.a.fd(), v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_TCLASS : IP_TOS, &tos,
+                         &size),
+              0);
+    EXPECT_EQ(tos >> 2, 0x0b);
+  }
+}
+
 TEST(Socket, NoAddressToLeaveFromIsNoPortThatIsTaken) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
