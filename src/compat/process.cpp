@@ -15,7 +15,6 @@
 #include <cstring>
 #include <utility>
 
-#include "compat/leaving.h"
 #include "compat/signalled_queue.h"
 #include "compat/tables_lock.h"
 
@@ -114,10 +113,10 @@ Process& Process::get() {
 void Process::leave_all() {
   const Process* const p = current.load();  // null in a child of a fork that has asked for nothing
   if (p == nullptr) return;
-  const auto disconnect = [] {
-    for (const auto& a : current.load()->adapters_) a->disconnect_all(kMomentMs);
-  };
-  do_beside(disconnect, (1 + static_cast<int>(p->adapters_.size())) * kMomentMs);
+  // exit() may be called by a signal handler. The call that it has interrupted goes on no more: its
+  // connections stay as they are, and the peers' time-outs tell.
+  if (Device::is_in_call()) return;
+  for (const auto& a : p->adapters_) a->disconnect_all(kMomentMs);
 }
 
 // One of the two libraries of another origin beside ours: their structures and their idea of who

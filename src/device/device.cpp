@@ -467,6 +467,10 @@ Result<AddressHandle> Device::create_address_handle(const ProtectionDomain& pd,
 bool Device::progress() {
   return impl_ && impl_->driver->app_poll();
 }
+bool Device::is_in_call() {
+  return engine::Ownership::is_owner();
+}
+
 void Device::disconnect_all(int timeout_ms) {
   if (impl_) detail::or_nothing([&] { impl_->disconnect_all(Duration::ms(timeout_ms)); });
 }

@@ -19,7 +19,15 @@ class Ownership {
   Ownership(const Ownership&) = delete;
   Ownership& operator=(const Ownership&) = delete;
 
-  bool try_take() { return !taken_.load() && !taken_.exchange(true); }
+  bool try_take() {
+    count_here(1);
+    const bool taken = !taken_.load() && !taken_.exchange(true);
+    if (!taken) count_here(-1);
+    return taken;
+  }
+  // Whether this thread owns an engine. A signal handler asks it: the frame that it has interrupted
+  // may, and waiting for that would not end.
+  static bool is_owner() { return owned_here != 0; }
 
   // Waits for the end of another owner's burst.
   void take() {
@@ -38,6 +46,7 @@ class Ownership {
   // them and gives it up again. If that fails, the next owner does.
   [[nodiscard]] bool give_up() {
     taken_.store(false);
+    count_here(-1);
     return rang_.load();
   }
   // A thread waits in take(): an owner that would go straight on lets it pass.
@@ -50,6 +59,14 @@ class Ownership {
 
  private:
   static constexpr int kSpins = 64;
+  // Before it is taken and after it is given up: a handler that comes between finds it owned.
+  static void count_here(int by) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    owned_here += by;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  // In the block of the thread that exists from its beginning: a signal handler may read it.
+  static inline constinit thread_local int owned_here [[gnu::tls_model("initial-exec")]] = 0;
   std::atomic<bool> taken_{false};
   std::atomic<bool> rang_{false};
   std::atomic<int> waiting_{0};

@@ -4,11 +4,13 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 #include <new>
+#include <thread>
 #include <utility>
 
-#include "compat/leaving.h"
 #include "rsockets/socket.h"
+#include "urnic/verbs.h"
 
 namespace urnic::rsockets {
 namespace {
@@ -54,19 +56,20 @@ void Table::forget_parent() {
 
 // A program that ends with a connection it has not closed has ended it in order, as with TCP.
 void Table::leave_all() {
-  if (current.load() == nullptr) return;
-  constexpr std::chrono::milliseconds kInAll = 2 * kLeaving;  // the last socket's leaving included
-  compat::do_beside([] { current.load()->end_connections(); }, kInAll.count());
-}
-
-void Table::end_connections() {
-  std::vector<std::shared_ptr<Socket>> all;
-  {
-    const std::lock_guard guard(mutex_);
-    all = sockets_;
-  }
+  Table* const t = current.load();
+  if (t == nullptr || Device::is_in_call()) return;  // by a signal handler that interrupted a call
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + kLeaving;
+  std::vector<std::shared_ptr<Socket>> all;
+  {
+    // The call that was interrupted may have it, and gives it up no more.
+    std::unique_lock lock(t->mutex_, std::defer_lock);
+    while (!lock.try_lock()) {
+      if (Clock::now() >= until) return;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    all = t->sockets_;
+  }
   for (const auto& s : all) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
     if (s != nullptr) s->leave(left > 0 ? static_cast<int>(left) : 0);

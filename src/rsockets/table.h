@@ -41,7 +41,6 @@ class Table {
  private:
   static void forget_parent();
   static void leave_all();
-  void end_connections();
 
   // Of zeros that nobody has touched: no memory.
   static std::atomic<Kind> kinds_[kMost];

@@ -1,6 +1,4 @@
 // exit() and fork() out of a signal handler, whose thread has been interrupted anywhere in us.
-#include "compat/leaving.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,37 +14,7 @@
 
 namespace {
 
-using urnic::compat::do_beside;
 using urnic::compat::TablesLock;
-using urnic::test::soon;
-
-constexpr int kLongMs = 60'000;
-
-TEST(DoBeside, HasDoneTheWorkWhenItReturns) {
-  static bool done = false;
-  do_beside(
-      [] {
-        usleep(20'000);
-        done = true;
-      },
-      kLongMs);
-  EXPECT_TRUE(done);
-}
-
-TEST(DoBeside, LeavesWorkThatWaitsForItsCaller) {
-  static std::mutex held;
-  static std::atomic<bool> done{false};
-  held.lock();
-  do_beside(
-      [] {
-        const std::lock_guard guard(held);
-        done = true;
-      },
-      20);
-  EXPECT_FALSE(done);
-  held.unlock();
-  EXPECT_TRUE(soon([] { return done.load(); }));
-}
 
 TEST(TablesLock, ItsOwnerForks) {
   TablesLock lock;
