@@ -462,8 +462,8 @@ class URNIC_API Device {
   // Run the engine once from this thread (what CompletionQueue::poll does): for programs that poll
   // memory instead of a completion queue. Returns true if there was something to do.
   bool progress();
-  // Whether this thread is within a call that drives an engine. For signal handlers: true in one that
-  // has interrupted such a call, where calls of a device would wait for ever. Any thread.
+  // Whether this thread is within a call that drives an engine. For signal handlers: true in one
+  // that has interrupted such a call, where calls of a device would wait for ever. Any thread.
   static bool is_in_call();
   // For a program about to exit: ends every connection as QueuePair::disconnect() does, those whose
   // queue pairs are gone included, and waits at most timeout_ms until their peers have answered.
