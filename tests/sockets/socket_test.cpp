@@ -65,9 +65,6 @@ TEST(Socket, ConnectsBothVersionsAndKnowsBothEnds) {
   }
 }
 
-// proves: E-31
-// As where version 6 is switched off: the kernel says of a missing source what it says of missing
-// ports.
 TEST(Socket, SendsWithTheDscpItIsGiven) {
   for (const IpAddress& at : {kLoopback4, kLoopback6}) {
     if (at.is_v6() && !testing::has_ipv6()) GTEST_SKIP() << "no IPv6 here; version 4 passed";
@@ -85,6 +82,9 @@ TEST(Socket, SendsWithTheDscpItIsGiven) {
   }
 }
 
+// proves: E-31
+// As where version 6 is switched off: the kernel says of a missing source what it says of missing
+// ports.
 TEST(Socket, NoAddressToLeaveFromIsNoPortThatIsTaken) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
