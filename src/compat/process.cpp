@@ -115,7 +115,7 @@ void Process::leave_all() {
   if (p == nullptr) return;
   // exit() may be called by a signal handler. The call that it has interrupted goes on no more: its
   // connections stay as they are, and the peers' time-outs tell.
-  if (Device::is_in_call()) return;
+  if (is_in_call()) return;
   for (const auto& a : p->adapters_) a->disconnect_all(kMomentMs);
 }
 

@@ -36,6 +36,9 @@ class Process {
   static Process& get();
   // A program that exits with connections has ended them, as where a kernel ends them for it.
   static void leave_all();
+  // Whether a signal handler that runs now has interrupted a call that drives a device: nothing of
+  // a device can be waited for.
+  static bool is_in_call() { return Device::is_in_call(); }
 
   // 0, or an errno value where there is no device to be had: ENODEV for a wrong configuration, of
   // which one line on standard error tells once, EMFILE while it cannot be read.

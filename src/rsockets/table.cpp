@@ -9,8 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "compat/process.h"
 #include "rsockets/socket.h"
-#include "urnic/verbs.h"
 
 namespace urnic::rsockets {
 namespace {
@@ -57,7 +57,7 @@ void Table::forget_parent() {
 // A program that ends with a connection it has not closed has ended it in order, as with TCP.
 void Table::leave_all() {
   Table* const t = current.load();
-  if (t == nullptr || Device::is_in_call()) return;  // by a signal handler that interrupted a call
+  if (t == nullptr || compat::Process::is_in_call()) return;
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + kLeaving;
   std::vector<std::shared_ptr<Socket>> all;
