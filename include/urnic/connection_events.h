@@ -1,4 +1,4 @@
-// What becomes of connections, as an Event tells it; urnic/verbs.h includes this. Values.
+// An Event tells how a connection begins and ends; urnic/verbs.h includes this. Values.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,9 @@ enum class EventKind : std::uint8_t {
   resolve_failed,
 };
 
-// What a message of RoCE's connection management says besides its private data: a request (REQ),
-// the answer to one (REP) or a refusal (REJ). What the message does not carry is 0. iWARP has no
-// such messages: all of it is 0.
+// A message of RoCE's connection management says this besides its private data: a request (REQ),
+// the answer to one (REP) or a refusal (REJ). A field that the message does not carry is 0. iWARP
+// has no such messages: every field is 0.
 struct RocePeer {
   std::uint32_t qp_number = 0;   // REQ, REP: the peer's queue pair, 24 bits
   std::uint8_t retry_count = 0;  // REQ: as ConnectRequest::retry_count()

@@ -23,7 +23,7 @@ struct IwarpConnectionOptions {
   // Probes while the connection is idle, so that a peer that has vanished is noticed (RFC 9293,
   // 3.8.4; RFC 1122, 4.2.3.6): after `keepalive_s` of the Config. Left alone: its `keepalive`.
   std::optional<bool> keepalive;
-  // Of IP, 0 to 255, for what this end sends: the upper six bits, DSCP. TCP has the ECN bits.
+  // The upper six bits are the DSCP of what this end sends, 0 to 255; TCP has the ECN bits.
   std::uint8_t traffic_class = 0;
   // When the peer has ended the connection in order and nothing of ours is outstanding, the queue
   // pair stays as it is for so long, 0 to 60000, unless this end ends it too: its receives are
@@ -32,7 +32,7 @@ struct IwarpConnectionOptions {
   int close_wait_ms = 0;
 };
 
-// What is RoCE's alone: how often requests are repeated (IB-73, IB-74), 0 to 7 (left alone: 7),
+// These are RoCE's alone: how often requests are repeated (IB-73, IB-74), 0 to 7 (left alone: 7),
 // when, and what else the ends tell each other.
 struct RoceConnectionOptions {
   // Of both ends, those that nobody answers; connecting only, as its request says it for both.
@@ -42,15 +42,15 @@ struct RoceConnectionOptions {
   // Of this end, those that nobody has answered in time, as a code, 0 to 31, as in QpAttributes.
   // Left alone: what the ends say of the way between them (IB-128).
   std::optional<std::uint8_t> ack_timeout;
-  // Of the peer, those that find no receive at this end come again after that time, as a code, 0 to
-  // 31, as in QpAttributes. Left alone: 12, which is 640 us.
+  // The peer's that find no receive at this end come again after this time, as a code, 0 to 31, as
+  // in QpAttributes. Left alone: 12, which is 640 us.
   std::optional<std::uint8_t> min_rnr_timer;
   // Of IP (DSCP and ECN as in the header), 0 to 255, for what this end sends; connecting, the peer
   // is asked to use it as well. Left alone: 0 to connect, and what the peer has asked for to
   // accept.
   std::optional<std::uint8_t> traffic_class;
-  // What the peer is told of end-to-end flow control. Left alone: whether this end tells how many
-  // receives it has.
+  // The peer is told so of end-to-end flow control. Left alone: it is told whether this end says
+  // how many receives it has.
   std::optional<bool> flow_control;
   // Accepting a request for datagrams only: the Q_Key that they are to bring. Left alone: that of
   // the queue pair.

@@ -330,8 +330,8 @@ class URNIC_API QueuePair {
   // next connection. Waits for a burst of the engine.
   std::uint16_t ird() const;
   std::uint16_t ord() const;
-  // What it is connected by, as its moves have said or connection management: those attributes that
-  // its service has and the moves so far have set. iWARP: none. Waits for a burst of the engine.
+  // The attributes of its connection, as its moves or connection management have set them: those
+  // that its service has and that are set so far. iWARP: none. Waits for a burst of the engine.
   QpAttributes attributes() const;
 
  private:
@@ -462,8 +462,8 @@ class URNIC_API Device {
   // Run the engine once from this thread (what CompletionQueue::poll does): for programs that poll
   // memory instead of a completion queue. Returns true if there was something to do.
   bool progress();
-  // Whether this thread is within a call that drives an engine. For signal handlers: true in one
-  // that has interrupted such a call, where calls of a device would wait for ever. Any thread.
+  // True while this thread is within a call that drives an engine. A signal handler asks it: where
+  // it has interrupted such a call, calls of a device would wait for ever. Any thread.
   static bool is_in_call();
   // For a program about to exit: ends every connection as QueuePair::disconnect() does, those whose
   // queue pairs are gone included, and waits at most timeout_ms until their peers have answered.
