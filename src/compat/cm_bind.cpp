@@ -8,6 +8,7 @@
 
 #include "compat/cm_datagrams.h"
 #include "compat/cm_id.h"
+#include "compat/cm_inherited.h"
 #include "compat/errors.h"
 
 namespace urnic::compat {
@@ -88,9 +89,13 @@ int bind_to(CmId* id, const sockaddr* address, bool connects = false) {
   Adapter* const owner = looks ? owner_of(a, where) : nullptr;
   if (owner == nullptr && !is_everywhere(a)) return EADDRNOTAVAIL;
   if (owner != nullptr) where = {owner};
-  if (const int e = keep_address(id, where, owner == nullptr, &a); e != 0) return e;
+  int e = keep_address(id, where, owner == nullptr, &a);
+  if (e == EADDRINUSE && inherited_gives_way(port_of(a))) {
+    e = keep_address(id, where, owner == nullptr, &a);
+  }
+  if (e != 0) return e;
   if (owner != nullptr) {
-    if (const int e = give_device(id, *owner); e != 0) {
+    if (e = give_device(id, *owner); e != 0) {
       id->bindings.clear();
       return e;
     }
@@ -231,14 +236,7 @@ int listen_at(CmId* id, DeviceBinding* at, int backlog) {
 // All or none: what listens already is bound again, as it was.
 void bind_again(CmId* id) {
   const std::vector<Adapter*> where = id->where_bound();
-  for (const DeviceBinding& b : id->bindings) {
-    if (b.number != 0) Process::get().remove(b.number);
-  }
-  {
-    const std::lock_guard guard(Process::get().cm);
-    id->stop_listening();
-  }
-  id->bindings.clear();
+  id->unbind();
   (void)keep_address(id, where, id->bound_everywhere, &id->source);
 }
 
@@ -255,6 +253,7 @@ int listen_on(CmId* id, int backlog) {
     if (id->bindings.size() > 1) bind_again(id);
     return e;
   }
+  remember_listener(id, backlog);
   const std::lock_guard guard(Process::get().cm);
   id->show_addresses();
   id->stage = Stage::Listening;
@@ -283,6 +282,23 @@ int CmId::set_ack_timeout(std::uint8_t code) {
   const std::lock_guard guard(Process::get().cm);
   path_options.ack_timeout = code;
   return 0;
+}
+
+int CmId::listen_again(const std::vector<Adapter*>& where, int backlog) {
+  if (const int e = keep_address(this, where, bound_everywhere, &source); e != 0) return e;
+  stage = Stage::Bound;
+  return listen_on(this, backlog);
+}
+
+void CmId::unbind() {
+  for (const DeviceBinding& b : bindings) {
+    if (b.number != 0) Process::get().remove(b.number);
+  }
+  {
+    const std::lock_guard guard(Process::get().cm);
+    stop_listening();
+  }
+  bindings.clear();
 }
 
 void CmId::stop_listening() {

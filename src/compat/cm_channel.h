@@ -48,7 +48,7 @@ struct CmChannel {
   rdma_event_channel base{};  // first
   SignalledQueue<CmEvent*> events;
   std::atomic<int> inside{0};
-  const unsigned made_in = generation.load();
+  unsigned made_in = generation.load();  // under tables_lock
 };
 
 }  // namespace urnic::compat

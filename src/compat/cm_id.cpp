@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compat/cm_datagrams.h"
+#include "compat/cm_inherited.h"
 #include "compat/errors.h"
 #include "compat/gids.h"
 
@@ -149,7 +150,8 @@ int urnic_rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* co
 
 int urnic_rdma_destroy_id(rdma_cm_id* r) {
   CmId* id = CmId::of(r);
-  if (id->handle.made_in != generation.load()) return 0;  // the parent's
+  if (let_inherited_go(id)) return 0;
+  forget_listener(id);
   if (r->event != nullptr) {
     urnic_rdma_ack_cm_event(r->event);
     r->event = nullptr;

@@ -104,12 +104,16 @@ struct CmId : ConnectionManager {
   void detach_end();
   // Nothing that comes from now on makes requests of it.
   void stop_listening();
+  // It listens no more and its port is free; waits, so without Process::cm.
+  void unbind();
   // Nothing that comes from now on is told of its question.
   void stop_asking();
   std::vector<Adapter*> where_bound() const;
   // Of the connection that is made next, as ibv_qp_attr.timeout: iWARP has no such timer, and tells
   // it again. 0 or errno.
   int set_ack_timeout(std::uint8_t code);
+  // In a child, of what the parent listened on: on these devices, as there. 0 or errno.
+  int listen_again(const std::vector<Adapter*>& where, int backlog);
   // One of `options`, before or behind rdma_bind_addr. 0 or errno.
   int set_binding(bool* option, bool value);
 };

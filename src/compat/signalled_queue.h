@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <list>
 #include <mutex>
+#include <new>
 
 #include "compat/cancel.h"
 #include "compat/restart.h"
@@ -111,6 +112,25 @@ class SignalledQueue {
     }
   }
 
+  // Of a child of a fork, in which nobody else runs. How many values `is` says of those that are
+  // the parent's; none of a list that the parent was changing.
+  template <class Is>
+  std::size_t count_inherited(Is&& is) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    return lock ? static_cast<std::size_t>(std::count_if(values_.begin(), values_.end(), is)) : 0;
+  }
+  // And the list and its lock, which the parent may have held, are made anew.
+  void drop_inherited() {
+    new (&mutex_) std::mutex;
+    new (&values_) std::list<T>;
+  }
+  // The parent has ended: the descriptor, which was both's, is this process's.
+  void take_over() {
+    const std::lock_guard guard(mutex_);
+    of_ = generation.load();
+    for (pollfd p{fd_, POLLIN, 0}; ::poll(&p, 1, 0) > 0;) count_down();
+  }
+
  private:
   // The counter is the number of values, so this never waits.
   void count_down() {
@@ -120,7 +140,7 @@ class SignalledQueue {
   }
 
   const int fd_;
-  const unsigned of_ = generation.load();
+  unsigned of_ = generation.load();
   std::mutex mutex_;
   std::list<T> values_;
 };
