@@ -114,6 +114,16 @@ def rows(here):
         return Row(f"fi_pingpong -p {provider} {options}" + (" as RoCE" if roce else ""), end("10.5.5.2", " 10.5.5.1"), server, port=47592, fixed=True,
                    needs="fi_pingpong", wanted=r"\d+ +=10 ", settings={"FI_LOG_LEVEL": "error"}, noise=("libfabric:",), **more)
 
+    # The client is in a namespace of its own, at the other end of a veth pair.
+    def fabric_between(provider, options, **more):
+        made = ("unshare -n sh -c 'echo $$ > other.pid; exec sleep 60' & until test -s other.pid; do sleep 0.1; done; other=$(cat other.pid); "
+                "ip link add fabric type veth peer name fabric netns $other && ip addr add 10.5.6.1/24 dev fabric && ip link set fabric up && "
+                "nsenter -t $other -n sh -c 'ip link set lo up; ip addr add 10.5.6.2/24 dev fabric; ip link set fabric up' && ")
+        return Row(f"fi_pingpong -p {provider} {options} between two namespaces",
+                   ["sh", "-c", f"exec nsenter -t $(cat other.pid) -n fi_pingpong -p '{provider}' {options} 10.5.6.1"],
+                   ["sh", "-c", f"{made}exec fi_pingpong -p '{provider}' {options}"], port=47592, fixed=True,
+                   needs="fi_pingpong", wanted=r"\d+ +=10 ", settings={"FI_LOG_LEVEL": "error"}, noise=("libfabric:",), **more)
+
     def qperf(test, missing=None, **more):
         return Row(f"qperf -cm 1 {test}", f"qperf -t 1 -cm 1 {here} {test}", "qperf", port=19765, server_stays=True,
                    short=test == "rc_bw", missing=missing, wanted="=", but=QPERF_CM_BUT, **more)
@@ -133,6 +143,17 @@ def rows(here):
             client = client.format(INITIATOR)
         return Row(f"tgtd --iser, {name}", client, "tgtd -f --iser port=3261,pool_sz_mb=64 -C 9", port=3261, seconds=seconds,
                    server_stays=True, killed=True, prepare=DISK, noise=("tgtd:", "lba"), needs=program, **more)
+
+    # As its service starts it: it listens, forks, and its first process ends.
+    daemon = "tgtd --iser port=3261,pool_sz_mb=64 -C 9 -p $PWD/tgtd.pid; trap 'kill -9 $(cat tgtd.pid); exit' TERM; while :; do sleep 0.1; done"
+
+    def iser_of_daemon(name, client, **more):
+        row = iser(name, client, **more)
+        row.name, row.server, row.killed = f"tgtd --iser as a daemon, {name}", ["sh", "-c", daemon], False
+        return row
+
+    qemu_disk = f"driver=raw,file.driver=iscsi,file.transport=iser,file.portal={host}:3261,file.target=iqn.2026-11.urnic:disk,file.lun=1," \
+                "file.initiator-name=iqn.2026-11.urnic:initiator"
 
     # rstream and riostream, of the same options.
     def rstream(program, options, **more):
@@ -267,8 +288,12 @@ def rows(here):
         ucx("ucp_fadd", "-n 300 -w 10"),
         ucx("am_bw", "-d urnic0:1 -x rc_verbs -n 300 -w 10"),
         ucx("am_lat", "-d urnic0:1 -x ud_verbs -n 300 -w 10"),
+        Row("io_demo", f"io_demo -i 300 -d 4096:65536 -q {here}", "io_demo -q", port=1337, on="roce", sysfs=True, server_stays=True, wanted="finished|total",
+            settings={"UCX_TLS": "rc_verbs,ud_verbs,self", "UCX_NET_DEVICES": "urnic0:1", "UCX_SOCKADDR_TLS_PRIORITY": "rdmacm"}),
         fabric("verbs", "-e msg", short=True),
         fabric("verbs;ofi_rxm", "-e rdm -m tagged"),
+        fabric_between("verbs", "-e msg"),
+        fabric_between("verbs;ofi_rxm", "-e rdm -m tagged"),
         fabric("verbs", "-e msg", roce=True, short=True),
         fabric("verbs", "-e dgram", roce=True),
         fabric("verbs;ofi_rxm", "-e rdm -m tagged", roce=True),
@@ -281,6 +306,11 @@ def rows(here):
         iser("iscsi-perf, 30 s", "iscsi-perf {} -t 30 " + lun, wanted="finished"),
         iser("iscsi-test-cu --dataloss", ["sh", "-c", scsi_tests], program="iscsi-test-cu", wanted="87 of 87 passed or were skipped",
              seconds=180),
+        iser_of_daemon("iscsi-perf, 5 s", "iscsi-perf {} -t 5 " + lun, wanted="finished", short=True),
+        # libiscsi lends buffers of 256 KiB over iSER and has none for what is longer, such as the 2 MiB of `qemu-img convert`.
+        iser("qemu-img info, qemu-io", ["sh", "-c", f"qemu-img info --image-opts {qemu_disk} && qemu-io -c 'write -P 7 4k 256k' -c 'write -P 9 1M 4k' "
+                                        f"-c 'read -P 7 4k 256k' -c 'read -P 9 1M 4k' -c 'read -P 0 0 4k' --image-opts {qemu_disk}"],
+             program="qemu-io", wanted=r"virtual size: 64 MiB[^$]*read 4096/4096 bytes at offset 0"),
         migration(),
         rstream("rstream", "", seconds=90),
         rstream("rstream", "-T v -S 65536 -I 100 -C 10", short=True, on="both"),
@@ -304,5 +334,8 @@ def rows(here):
                      needs="curl", prepare=RANDOM, wanted="the same", server_stays=True, noise=HTTP_NOISE),
         over_sockets("iperf3", f"iperf3 -c {here} -t 2", "iperf3 -s -1", 5201, short=True, needs="iperf3", wanted="iperf Done"),
         over_sockets("iperf3 -R -P 4", f"iperf3 -c {here} -t 2 -R -P 4", "iperf3 -s -1", 5201, needs="iperf3", wanted="iperf Done"),
+        over_sockets("redis", f"redis-benchmark -h {here} -p 6380 -n 2000 -q -t set,get,lpush,lrange_100 && redis-cli -h {here} -p 6380 set a 7 && "
+                     f"redis-cli -h {here} -p 6380 get a", f"redis-server --port 6380 --bind {here} --save '' --daemonize no", 6380, needs="redis-benchmark",
+                     wanted=r"(?m)^7$", server_stays=True, short=True),
         over_sockets("iperf3 -6", "iperf3 -c ::1 -t 1", "iperf3 -s -1", 5201, needs="iperf3", wanted="iperf Done", fixed=True),
     ]
