@@ -166,9 +166,11 @@ void CProgram::move_region(Input& in) {
       if (rights) r->access = access;
       if (moves) {
         std::swap(other, r->memory);
+        r->memory->take_names(*other);
         graves_.bury(std::move(other));
       }
-      if ((r->access & kWritten) != 0) r->memory->may_change = true;
+      r->memory->change_rights((r->access & IBV_ACCESS_LOCAL_WRITE) != 0,
+                               (r->access & kWritten) != 0);
       return;
     }
   }
@@ -198,7 +200,7 @@ void CProgram::move_window(Input& in) {
       b.bind_info.length = in.u8();
       b.bind_info.mw_access_flags =
           in.often(32) ? unsigned{in.u16()} : IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
-      if ((r->access & IBV_ACCESS_LOCAL_WRITE) != 0) r->memory->may_change = true;
+      r->memory->name_to_write((r->access & IBV_ACCESS_LOCAL_WRITE) != 0);
       if (call([&] { return ibv_bind_mw(p->qp, w, &b); }) == 0) {
         ledger_.post({p->sends, p->qp->qp_num, 0, false, true});
       }

@@ -170,7 +170,7 @@ ibv_sge CProgram::sge(Input& in, bool written) {
   } else if (in.often(128)) {
     key ^= 1u << in.below(32);
   }
-  if (written && (r->access & IBV_ACCESS_LOCAL_WRITE) != 0) r->memory->may_change = true;
+  if (written) r->memory->name_to_write((r->access & IBV_ACCESS_LOCAL_WRITE) != 0);
   const bool from_zero = (r->access & IBV_ACCESS_ZERO_BASED) != 0;
   return {(from_zero ? 0 : r->memory->address()) + at, length, key};
 }
@@ -239,7 +239,7 @@ void CProgram::post_send(Input& in) {
         w.bind_mw = {m,
                      ibv_inc_rkey(m->rkey),
                      {to->mr, to->memory->address(), in.u8(), IBV_ACCESS_REMOTE_WRITE}};
-        if ((to->access & IBV_ACCESS_LOCAL_WRITE) != 0) to->memory->may_change = true;
+        to->memory->name_to_write((to->access & IBV_ACCESS_LOCAL_WRITE) != 0);
       }
     }
     if (p->qp->qp_type == IBV_QPT_UD) {

@@ -27,6 +27,17 @@ class GuardedMemory {
 
   // Nobody has asked for anything to be written there so far, and nobody may.
   bool may_change = false;
+  // A request that was posted names it as what is to be written to. Whether it may is decided when
+  // that is done, by the rights that the region has then: they may be given behind the request.
+  void name_to_write(bool has_right) {
+    is_named_ = true;
+    may_change = may_change || has_right;
+  }
+  // Of a region that is registered anew, with what `before` was named for.
+  void take_names(const GuardedMemory& before) { is_named_ = is_named_ || before.is_named_; }
+  void change_rights(bool local_write, bool remote) {
+    may_change = may_change || remote || (is_named_ && local_write);
+  }
   // Not registered any more.
   void close() {
     std::fill_n(data(), octets_, kClosed);
@@ -53,7 +64,7 @@ class GuardedMemory {
 
   std::size_t octets_;
   std::unique_ptr<std::uint8_t[]> all_;
-  bool is_closed_ = false;
+  bool is_closed_ = false, is_named_ = false;
 };
 
 // What was registered, for as long as somebody might still write to it.

@@ -164,11 +164,11 @@ void End::move_region(Input& in) {
       if (change.access) r->access = access;
       if (other) {
         std::swap(other, r->memory);
+        r->memory->take_names(*other);
         graves_.bury(std::move(other));
       }
-      if ((r->access & (access_remote_write | access_remote_atomic)) != 0) {
-        r->memory->may_change = true;
-      }
+      r->memory->change_rights((r->access & access_local_write) != 0,
+                               (r->access & (access_remote_write | access_remote_atomic)) != 0);
       return;
     }
   }

@@ -16,7 +16,7 @@ Sge End::sge(Input& in, bool written) {
   } else if (in.often(128)) {
     key ^= 1u << in.below(32);
   }
-  if (written && (r->access & access_local_write) != 0) r->memory->may_change = true;
+  if (written) r->memory->name_to_write((r->access & access_local_write) != 0);
   return {r->mr.remote_address() + at, length, key};
 }
 
@@ -92,9 +92,8 @@ void End::post_send(End& peer, Input& in) {
       bind = {region->mr.remote_address() + in.below(size), in.u8(), region->mr.lkey(),
               in.often(192) ? w->next_rkey() : w->rkey(), 0};
       bind.access = in.often(16) ? in.u8() : access_remote_read | access_remote_write;
-      if ((bind.access & (access_remote_write | access_remote_atomic)) != 0 &&
-          (region->access & access_local_write) != 0) {
-        region->memory->may_change = true;
+      if ((bind.access & (access_remote_write | access_remote_atomic)) != 0) {
+        region->memory->name_to_write((region->access & access_local_write) != 0);
       }
     }
     r.bind = &bind;
