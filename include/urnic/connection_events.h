@@ -35,6 +35,8 @@ enum class EventKind : std::uint8_t {
   // Of a Resolution: `error`: refused (nobody serves datagrams there), rejected (private_data: 136
   // octets of the peer's), timed_out, protocol, no_memory.
   resolve_failed,
+  // On a CmConnection, active side: the peer accepts; private_data of its answer.
+  answered,
 };
 
 // A message of RoCE's connection management says this besides its private data: a request (REQ),
@@ -46,6 +48,8 @@ struct RocePeer {
   std::uint8_t rnr_retry = 0;    // REQ, REP: how often this end repeats what finds no receive there
   bool srq = false;              // REQ, REP: the peer's receives come from a shared receive queue
   bool flow_control = false;     // REQ, REP: the peer says how many receives it has (IB-80)
+  // `answered`: Reads and atomics at a time that this end serves, and has outstanding; else 0.
+  std::uint8_t ird = 0, ord = 0;
   // REJ: why, as numbered there: 8 nobody listens, 10 taken for an old connection, 28 the program
   // said no, and so on. 0: no REJ has come.
   std::uint16_t reject_reason = 0;

@@ -44,6 +44,7 @@
 
 #include "urnic/address_handle.h"
 #include "urnic/bind_options.h"
+#include "urnic/cm_connection.h"
 #include "urnic/config.h"
 #include "urnic/connection_events.h"
 #include "urnic/connection_options.h"
@@ -94,6 +95,7 @@ class URNIC_API Binding {
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqd, sqe, error };
 
 class QueuePair;
+class EventQueue;
 class URNIC_API ConnectRequest {
  public:
   ConnectRequest() = default;
@@ -120,6 +122,18 @@ class URNIC_API ConnectRequest {
   // requests may be accepted on it; the answer has left with the call, up to 136 octets of private
   // data with it, and no event follows. What could not be accepted then can be answered again.
   Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
+  // RoCE, service rc: take the connection for a queue pair that the program moves itself
+  // (urnic/cm_connection.h). `established` or `connect_failed` follows in `events` with `context`.
+  // Errors: closed, wrong_state as above, invalid_argument (the number, private data, a request for
+  // datagrams or of iWARP).
+  Result<CmConnection> accept_number(const CmQueuePair& qp, const EventQueue& events, void* context,
+                                     const ConnectionOptions& options = {});
+  // Service ud: the answer is that number, 24 bits, which nobody looks up; as accept() otherwise.
+  Result<void> accept_datagrams(std::uint32_t number, std::uint32_t qkey,
+                                std::span<const std::uint8_t> private_data = {});
+  // RoCE, service rc: what the queue pair that takes it is moved by, as CmConnection::attributes();
+  // the depths are the most that the peer and this end have. Otherwise empty.
+  QpAttributes attributes() const;
   // Refuses the peer. iWARP: MPA Reply with R=1 (RFC 5044, 7.1.1), with up to 508 octets. RoCE: REJ
   // 28, with up to 148 (for datagrams SIDR REP 2, 136), zeroes behind them; more are cut. Dropping
   // the object without answering does the same. Nothing happens to a request that has been
@@ -139,7 +153,7 @@ struct Event {
   ConnectRequest request;
   Error error;
   std::string private_data;  // octets
-  RocePeer roce_peer;  // of `established` (active side) and connect_failed; as its message says
+  RocePeer roce_peer;  // of `answered`, `established` (active side), connect_failed: its message's
   DatagramPeer peer;   // of a Resolution; its private_data is the one above
 };
 
@@ -161,6 +175,7 @@ class URNIC_API EventQueue {
   friend class Listener;
   friend class QueuePair;
   friend class Resolution;
+  friend class ConnectRequest;
   explicit EventQueue(std::shared_ptr<detail::EventQueueImpl> i) : impl_(std::move(i)) {}
   std::shared_ptr<detail::EventQueueImpl> impl_;
 };
@@ -454,6 +469,14 @@ class URNIC_API Device {
   // Returns at once; `resolved` or `resolve_failed` follows, one of them, with `context`.
   Result<Resolution> resolve_start(std::string_view address, const EventQueue& events,
                                    void* context = nullptr, const ResolveOptions& options = {});
+
+  // RoCE: asks for a connection whose queue pair the program moves itself (urnic/cm_connection.h).
+  // Returns at once; `answered` or `connect_failed` follows with `context`. Errors: as
+  // QueuePair::connect_start, unsupported (the device does not speak RoCE), invalid_argument (the
+  // number).
+  Result<CmConnection> cm_connect_start(std::string_view address, const CmQueuePair& qp,
+                                        const EventQueue& events, void* context = nullptr,
+                                        const ConnectionOptions& options = {});
 
   // Where link_up, link_down and cq_overrun arrive; an empty queue: nowhere. The device does not
   // keep the queue alive.

@@ -6,6 +6,7 @@
 
 #include "compat/cm_datagrams.h"
 #include "compat/cm_id.h"
+#include "compat/cm_numbers.h"
 #include "compat/errors.h"
 #include "compat/undo.h"
 
@@ -18,10 +19,6 @@ constexpr std::uint8_t kMostRetries = 7;
 // 255 is "the most": to connect, of the device; to accept, of what the peer asks for.
 constexpr std::uint8_t kAsManyReads = 255;
 
-// Linux's rdma_cm says 0, which is 655 ms. A program that lets the peer repeat a Send a few times
-// lives on it.
-constexpr std::uint8_t kMinRnrTimer = 0;
-
 std::uint8_t reads(std::uint8_t asked, std::uint8_t most) {
   return asked == kAsManyReads ? most : asked;
 }
@@ -31,26 +28,6 @@ bool too_many_reads(const Adapter& on, const rdma_conn_param& p) {
     return asked != kAsManyReads && asked > on.most_reads(setting);
   };
   return above(p.responder_resources, "ird") || above(p.initiator_depth, "ord");
-}
-
-// What of it both calls say. The reads are of `p` as they are.
-ConnectionOptions options_of(const CmId& id, const rdma_conn_param& p) {
-  ConnectionOptions o;
-  o.ird = p.responder_resources;
-  o.ord = p.initiator_depth;
-  if (id.adapter->is_roce()) {
-    o.roce.retry_count = std::min(p.retry_count, kMostRetries);
-    o.roce.rnr_retry = std::min(p.rnr_retry_count, kMostRetries);
-    o.roce.ack_timeout = id.path_options.ack_timeout;
-    o.roce.min_rnr_timer = kMinRnrTimer;
-    o.roce.traffic_class = id.path_options.tos;
-    o.roce.flow_control = p.flow_control != 0;
-  } else {
-    o.iwarp.traffic_class = id.path_options.tos.value_or(0);
-  }
-  o.private_data = {static_cast<const std::uint8_t*>(p.private_data),
-                    p.private_data == nullptr ? 0u : p.private_data_len};
-  return o;
 }
 
 // What a peer's message says of its queue pair.
@@ -69,6 +46,25 @@ int status_of(const Error& e) {
 }
 
 }  // namespace
+
+ConnectionOptions options_of(const CmId& id, const rdma_conn_param& p) {
+  ConnectionOptions o;
+  o.ird = p.responder_resources;
+  o.ord = p.initiator_depth;
+  if (id.adapter->is_roce()) {
+    o.roce.retry_count = std::min(p.retry_count, kMostRetries);
+    o.roce.rnr_retry = std::min(p.rnr_retry_count, kMostRetries);
+    o.roce.ack_timeout = id.path_options.ack_timeout;
+    o.roce.min_rnr_timer = kMinRnrTimer;
+    o.roce.traffic_class = id.path_options.tos;
+    o.roce.flow_control = p.flow_control != 0;
+  } else {
+    o.iwarp.traffic_class = id.path_options.tos.value_or(0);
+  }
+  o.private_data = {static_cast<const std::uint8_t*>(p.private_data),
+                    p.private_data == nullptr ? 0u : p.private_data_len};
+  return o;
+}
 
 std::shared_ptr<Endpoint> endpoint_for(CmId* id, const rdma_conn_param* p) {
   if (ibv_qp* qp = id->id().qp; qp != nullptr) {
@@ -168,6 +164,15 @@ void CmId::on_connection(Event& event) {
       tell(RDMA_CM_EVENT_ESTABLISHED, 0, std::move(event.private_data), shown);
       return;
     }
+    case EventKind::answered: {
+      if (stage != Stage::Connecting) return;
+      numbered.answered = true;
+      rdma_conn_param p = shown(event.roce_peer);
+      p.responder_resources = event.roce_peer.ird;
+      p.initiator_depth = event.roce_peer.ord;
+      tell(RDMA_CM_EVENT_CONNECT_RESPONSE, 0, std::move(event.private_data), p);
+      return;
+    }
     case EventKind::connect_failed: {
       if (stage != Stage::Connecting && stage != Stage::Accepting) return;
       const Failure f = failure_of(event, stage == Stage::Accepting, adapter->is_roce());
@@ -215,6 +220,7 @@ int connect_to(CmId* id, const rdma_conn_param* given) {
   if (id->adapter == nullptr || too_many_reads(*id->adapter, p)) return EINVAL;
   p.responder_resources = reads(p.responder_resources, id->adapter->most_reads("ird"));
   p.initiator_depth = reads(p.initiator_depth, id->adapter->most_reads("ord"));
+  if (has_number_alone(*id)) return connect_number(id, p);
   auto end = endpoint_for(id, given);
   if (end == nullptr) return EINVAL;
   std::string to;
@@ -273,6 +279,7 @@ int accept_on(CmId* id, const rdma_conn_param* given) {
   if (id->adapter == nullptr || too_many_reads(*id->adapter, p)) return EINVAL;
   p.responder_resources = reads(p.responder_resources, id->responder_resources);
   p.initiator_depth = reads(p.initiator_depth, id->initiator_depth);
+  if (has_number_alone(*id)) return accept_number(id, p);
   auto end = endpoint_for(id, given);
   if (end == nullptr) return EINVAL;
   ConnectRequest request;
@@ -365,6 +372,10 @@ int urnic_rdma_reject(rdma_cm_id* r, const void* data, std::uint8_t length) {
   return guarded(
       [&] {
         CmId* id = CmId::of(r);
+        const std::span said{static_cast<const std::uint8_t*>(data), data == nullptr ? 0u : length};
+        if (has_number_alone(*id)) {
+          if (const int e = reject_answer(id, said); e != ENOENT) return e == 0 ? 0 : failed(e);
+        }
         urnic::ConnectRequest request;
         {
           const std::lock_guard guard(Process::get().cm);
@@ -372,7 +383,7 @@ int urnic_rdma_reject(rdma_cm_id* r, const void* data, std::uint8_t length) {
           id->stage = Stage::Ended;
           request = std::move(id->request);
         }
-        request.reject({static_cast<const std::uint8_t*>(data), data == nullptr ? 0u : length});
+        request.reject(said);
         return 0;
       },
       -1);
@@ -383,6 +394,7 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
       [&] {
         CmId* id = CmId::of(r);
         if (id->has_datagrams()) return leave_datagrams(id);
+        if (has_number_alone(*id)) return disconnect_number(id);
         std::shared_ptr<Endpoint> end;
         {
           const std::lock_guard guard(Process::get().cm);
@@ -404,13 +416,24 @@ int urnic_rdma_disconnect(rdma_cm_id* r) {
 // For programs that move their queue pair themselves. iWARP has no such step: a connection whose
 // ESTABLISHED has come is established.
 int urnic_rdma_establish(rdma_cm_id* r) {
+  CmId* id = CmId::of(r);
+  if (has_number_alone(*id)) {
+    const int e = guarded([&] { return establish_number(id); }, ENOMEM);
+    return e == 0 ? 0 : failed(e);
+  }
   const std::lock_guard guard(Process::get().cm);
-  return r->qp == nullptr && CmId::of(r)->stage == Stage::Connected ? 0 : failed(EINVAL);
+  const bool moves = id->adapter != nullptr && !id->adapter->is_roce();
+  return moves && r->qp == nullptr && id->stage == Stage::Connected ? 0 : failed(EINVAL);
 }
 
-// What happened on the queue pair is known without being told.
-int urnic_rdma_notify(rdma_cm_id* r, ibv_event_type) {
-  return CmId::of(r)->end == nullptr ? failed(EINVAL) : 0;
+// What happened on a queue pair of the id is known without being told.
+int urnic_rdma_notify(rdma_cm_id* r, ibv_event_type event) {
+  CmId* id = CmId::of(r);
+  if (has_number_alone(*id)) {
+    const int e = guarded([&] { return notify_number(id, event); }, ENOMEM);
+    return e == 0 ? 0 : failed(e);
+  }
+  return id->end == nullptr ? failed(EINVAL) : 0;
 }
 
 int urnic_rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {

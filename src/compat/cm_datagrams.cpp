@@ -128,8 +128,9 @@ int connect_datagrams(CmId* id, const rdma_conn_param* p) {
 
 int accept_datagrams(CmId* id, const rdma_conn_param* p) {
   if (id->adapter == nullptr) return EINVAL;
-  auto end = endpoint_for(id, p);
-  if (end == nullptr) return EINVAL;
+  // Without a queue pair of the id's the number in `p` is the answer, whoever's it is.
+  auto end = id->id().qp != nullptr ? endpoint_for(id, p) : nullptr;
+  if (end == nullptr && (id->id().qp != nullptr || p == nullptr)) return EINVAL;
   ConnectRequest request;
   {
     const std::lock_guard guard(Process::get().cm);
@@ -142,6 +143,9 @@ int accept_datagrams(CmId* id, const rdma_conn_param* p) {
     o.private_data = {static_cast<const std::uint8_t*>(p->private_data), p->private_data_len};
   }
   const auto ok = [&] {
+    if (end == nullptr) {
+      return request.accept_datagrams(p->qp_num & 0xffffff, RDMA_UDP_QKEY, o.private_data);
+    }
     const auto held = end->hold();
     return request.accept(end->handle, o);
   }();

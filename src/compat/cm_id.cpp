@@ -9,6 +9,7 @@
 
 #include "compat/cm_datagrams.h"
 #include "compat/cm_inherited.h"
+#include "compat/cm_numbers.h"
 #include "compat/errors.h"
 #include "compat/gids.h"
 
@@ -159,6 +160,7 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
   // What it listened on and what it was asked goes without the lock: ending them waits.
   std::vector<DeviceBinding> bindings;
   DatagramQuestion question;
+  std::shared_ptr<urnic::CmConnection> numbered;
   urnic::ConnectRequest request;
   std::shared_ptr<Endpoint> left;  // a connection whose id is gone ends
   Process& process = Process::get();
@@ -166,11 +168,13 @@ int urnic_rdma_destroy_id(rdma_cm_id* r) {
     if (b.number != 0) process.remove(b.number);
   }
   if (id->question.number != 0) process.remove(id->question.number);
+  if (id->numbered.number != 0) process.remove(id->numbered.number);
   {
     std::unique_lock lock(process.cm);
     id->stop_listening();
     id->stop_asking();
     question = std::move(id->question);
+    numbered = leave_number(id);
     bindings = std::move(id->bindings);
     request = std::move(id->request);
     if (id->stage >= Stage::Connecting && id->stage <= Stage::Connected) left = id->end;

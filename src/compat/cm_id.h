@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,15 @@ struct DatagramQuestion {
   Resolution resolution;
 };
 
+// The connection of an id of RoCE without a queue pair (cm_numbers.h).
+struct NumberedConnection {
+  std::mutex beginning;      // until `connection` is there; taken before Process::cm
+  std::uint64_t number = 0;  // as a subject
+  std::shared_ptr<Subject> subject;
+  std::shared_ptr<CmConnection> connection;
+  bool answered = false;  // the peer has accepted, rdma_establish is to come
+};
+
 // What the program has chosen for the way to the peer (rdma_set_option).
 struct PathOptions {
   std::optional<std::uint8_t> ack_timeout;  // RDMA_OPTION_ID_ACK_TIMEOUT
@@ -74,6 +84,7 @@ struct CmId : ConnectionManager {
   std::vector<DeviceBinding> bindings;
   bool bound_everywhere = false;  // `bindings` are to all addresses
   DatagramQuestion question;
+  NumberedConnection numbered;
   // Of a request: what the peer wants.
   ConnectRequest request;
   std::uint8_t responder_resources = 0, initiator_depth = 0;

@@ -6,6 +6,7 @@
 
 #include "compat/cm_datagrams.h"
 #include "compat/cm_id.h"
+#include "compat/cm_numbers.h"
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/roce_states.h"
@@ -158,35 +159,24 @@ void urnic_rdma_destroy_srq(rdma_cm_id* r) {
   r->srq = nullptr;
 }
 
-namespace {
-
-// RoCE: to INIT a program moves it, everything else comes with the connection.
-int init_roce(const CmId& id, ibv_qp_attr* attr, int* mask) {
-  if (id.has_datagrams()) return init_datagrams(attr, mask);
-  if (attr->qp_state > IBV_QPS_RTS || attr->qp_state == IBV_QPS_RESET) return EINVAL;
-  *mask = 0;
-  if (attr->qp_state != IBV_QPS_INIT || id.stage >= Stage::Accepting) return 0;
-  const ibv_qp_attr init = init_attributes(true, mask);
-  attr->pkey_index = init.pkey_index;
-  attr->port_num = init.port_num;
-  attr->qp_access_flags = init.qp_access_flags;
-  return 0;
-}
-
-}  // namespace
-
-// What a program that moves the queue pair itself is to say. The connection moves it to RTS, so
-// there is nothing to say of that, and once it has, of no state.
+// What a program that moves the queue pair itself is to say. Over iWARP the connection moves it to
+// RTS, so there is nothing to say of that, and once it has, of no state.
 int urnic_rdma_init_qp_attr(rdma_cm_id* r, ibv_qp_attr* attr, int* mask) {
   if (r->verbs == nullptr) return failed(EINVAL);
+  CmId* id = CmId::of(r);
+  if (Adapter::of(r->verbs).is_roce()) {
+    const int e = guarded(
+        [&] {
+          return id->has_datagrams() ? init_datagrams(attr, mask)
+                                     : init_attributes_of(id, attr, mask);
+        },
+        ENOMEM);
+    return e == 0 ? 0 : failed(e);
+  }
   bool connected;
   {
     const std::lock_guard guard(Process::get().cm);
-    connected = CmId::of(r)->stage == Stage::Connected;
-    if (Adapter::of(r->verbs).is_roce()) {
-      const int e = init_roce(*CmId::of(r), attr, mask);
-      return e == 0 ? 0 : failed(e);
-    }
+    connected = id->stage == Stage::Connected;
   }
   switch (attr->qp_state) {
     case IBV_QPS_INIT:

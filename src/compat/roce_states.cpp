@@ -84,7 +84,7 @@ void drain(Qp* qp, const ibv_qp_attr& a, int mask, QpAttributes* out) {
 }  // namespace
 
 int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask) {
-  if (mask == 0) return 0;  // so says rdma_init_qp_attr of what the connection does by itself
+  if (mask == 0) return 0;  // nothing is asked for
   mask = of_its_half(qp->base.qp_type, mask);
   if ((mask & ~kIbMasks) != 0) return EINVAL;
   if ((mask & kNot) != 0) return EOPNOTSUPP;
@@ -101,29 +101,36 @@ int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask) {
   return moved ? 0 : to_errno(moved.error().code);
 }
 
-void show_attributes(const Qp& qp, ibv_qp_attr* out) {
-  const QpAttributes a = qp.end->handle.attributes();
-  const auto show = [](const std::optional<std::uint32_t>& from, auto* to) {
-    if (from) *to = static_cast<std::remove_pointer_t<decltype(to)>>(*from);
+void show_numbers(const QpAttributes& a, int mask, ibv_qp_attr* out) {
+  const auto show = [&](int bit, const std::optional<std::uint32_t>& from, auto* to) {
+    if ((mask & bit) != 0 && from) *to = static_cast<std::remove_pointer_t<decltype(to)>>(*from);
   };
-  show(a.qkey, &out->qkey);
-  show(a.dest_qp, &out->dest_qp_num);
-  show(a.rq_psn, &out->rq_psn);
-  show(a.responder_depth, &out->max_dest_rd_atomic);
-  show(a.min_rnr_timer, &out->min_rnr_timer);
-  show(a.sq_psn, &out->sq_psn);
-  show(a.ack_timeout, &out->timeout);
-  show(a.retry_count, &out->retry_cnt);
-  show(a.rnr_retry, &out->rnr_retry);
-  show(a.initiator_depth, &out->max_rd_atomic);
+  show(IBV_QP_QKEY, a.qkey, &out->qkey);
+  show(IBV_QP_DEST_QPN, a.dest_qp, &out->dest_qp_num);
+  show(IBV_QP_RQ_PSN, a.rq_psn, &out->rq_psn);
+  show(IBV_QP_MAX_DEST_RD_ATOMIC, a.responder_depth, &out->max_dest_rd_atomic);
+  show(IBV_QP_MIN_RNR_TIMER, a.min_rnr_timer, &out->min_rnr_timer);
+  show(IBV_QP_SQ_PSN, a.sq_psn, &out->sq_psn);
+  show(IBV_QP_TIMEOUT, a.ack_timeout, &out->timeout);
+  show(IBV_QP_RETRY_CNT, a.retry_count, &out->retry_cnt);
+  show(IBV_QP_RNR_RETRY, a.rnr_retry, &out->rnr_retry);
+  show(IBV_QP_MAX_QP_RD_ATOMIC, a.initiator_depth, &out->max_rd_atomic);
+  if ((mask & IBV_QP_PATH_MTU) == 0) return;
   for (int mtu = IBV_MTU_256; mtu <= IBV_MTU_4096; ++mtu) {
     if (a.path_mtu == octets_of(static_cast<ibv_mtu>(mtu)))
       out->path_mtu = static_cast<ibv_mtu>(mtu);
   }
+}
+
+ibv_ah_attr way_of(Adapter& adapter, const QpAttributes& a) {
+  return to_way(adapter, *a.path);
+}
+
+void show_attributes(const Qp& qp, ibv_qp_attr* out) {
+  const QpAttributes a = qp.end->handle.attributes();
+  show_numbers(a, kIbMasks, out);
   // What the program has said of its path has a flow label and more.
-  if (a.path && out->ah_attr.is_global == 0) {
-    out->ah_attr = to_way(qp.end->adapter, *a.path);
-  }
+  if (a.path && out->ah_attr.is_global == 0) out->ah_attr = way_of(qp.end->adapter, a);
 }
 
 ibv_qp_attr init_attributes(bool reads, int* mask) {

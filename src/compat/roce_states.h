@@ -13,6 +13,11 @@ int modify_roce(Qp* qp, const ibv_qp_attr& a, int mask);
 // `reads` are served.
 ibv_qp_attr init_attributes(bool reads, int* mask);
 
+// What `a` has of the attributes in `mask` that are numbers; the rest of `out` stays.
+void show_numbers(const QpAttributes& a, int mask, ibv_qp_attr* out);
+// Its path, which it has.
+ibv_ah_attr way_of(Adapter& adapter, const QpAttributes& a);
+
 // What its moves have set, by the program or by a connection, as ibv_query_qp tells it. The rest of
 // `out` stays.
 void show_attributes(const Qp& qp, ibv_qp_attr* out);

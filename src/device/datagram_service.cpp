@@ -36,6 +36,25 @@ Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionO
   return served;
 }
 
+Result<void> serve_number(RequestImpl& request, std::uint32_t number, std::uint32_t qkey,
+                          std::span<const std::uint8_t> data) {
+  if (request.service != Service::ud || number > 0xffffff) {
+    return Error{Errc::invalid_argument, "the request is not for datagrams, or " +
+                                             std::to_string(number) + " has more than 24 bits"};
+  }
+  if (request.device->driver->inherited()) return engine::inherited_error();
+  if (request.answered.exchange(true)) {
+    return Error{Errc::wrong_state, "the request has been answered already"};
+  }
+  auto served = request.device->driver->own([&](Instant now) -> Result<void> {
+    const auto handle = static_cast<ib_cm::Handle>(request.connection);
+    auto& questions = request.device->engine->roce().connections().questions();
+    return questions.serve(handle, number, qkey, data, now);
+  });
+  if (!served && served.error().code != Errc::closed) request.answered = false;
+  return served;
+}
+
 namespace {
 
 Result<engine::RoceAsk> to_ask(const DeviceImpl& device, const BindingImpl* from,
@@ -99,6 +118,14 @@ Resolution& Resolution::operator=(Resolution&&) noexcept = default;
 Resolution::~Resolution() = default;
 std::string Resolution::local() const {
   return detail::or_nothing([&] { return impl_ ? impl_->local.to_string() : std::string(); });
+}
+
+Result<void> ConnectRequest::accept_datagrams(std::uint32_t number, std::uint32_t qkey,
+                                              std::span<const std::uint8_t> private_data) {
+  return detail::guarded([&]() -> Result<void> {
+    if (!impl_) return detail::empty_handle("connection request");
+    return detail::serve_number(*impl_, number, qkey, private_data);
+  });
 }
 
 Result<Resolution> Device::resolve_start(std::string_view address, const EventQueue& events,

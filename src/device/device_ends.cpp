@@ -34,6 +34,7 @@ void DeviceImpl::disconnect_all(Duration most) {
   const Instant until = engine::monotonic_now() + most;
   bool ends = driver->own([&](Instant now) {
     engine->roce().connections().refuse_requests(now);
+    engine->roce().connections().agreements().end_all(now);
     engine->queue_pairs().for_each([&](verbs::QueuePair& qp) {
       if (engine::is_roce(qp)) {
         engine->roce().connections().disconnect(qp, now);

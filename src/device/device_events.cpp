@@ -169,6 +169,8 @@ const char* name_of(engine::CmEvent::Kind kind) {
       return "fatal error";
     case Kind::TimeWaitOver:
       return "time-wait is over";
+    case Kind::Answered:
+      return "answered";
   }
   return "";
 }
@@ -285,6 +287,7 @@ void DeviceImpl::on_roce_request(engine::RoceListener& at, const engine::RoceReq
   const ByteView data = what.data.view();
   request->info.private_data.assign(data.begin(), data.end());
   request->info.ird = what.ird;
+  request->terms = what.terms;
   request->of_peer = what.of_peer;
   request->info.ord = what.ord;
   log_quietly(engine::LogLevel::Info, [&] {
@@ -316,6 +319,27 @@ void DeviceImpl::on_roce_answer(void* owner, const engine::RoceAnswer& answer) {
                          : std::string(": no datagrams: ") + answer.why);
   });
   asked.events->push(std::move(event), &asked);
+}
+
+// What needs memory comes first: an end is told again when there was none.
+void DeviceImpl::on_roce_agreement(void* owner, const engine::CmEvent& e) {
+  using Kind = engine::CmEvent::Kind;
+  auto& c = *static_cast<CmConnectionImpl*>(owner);
+  Event event;
+  event.kind = e.kind == Kind::Answered       ? EventKind::answered
+               : e.kind == Kind::Established  ? EventKind::established
+               : e.kind == Kind::Disconnected ? EventKind::disconnected
+               : e.kind == Kind::TimeWaitOver ? EventKind::time_wait_over
+                                              : EventKind::connect_failed;
+  event.context = c.context;
+  event.error = {e.code, e.message};
+  event.private_data = e.private_data;
+  event.roce_peer = e.roce_peer;
+  log_quietly(engine::LogLevel::Info, [&] {
+    return c.peer + ", without a queue pair: " + name_of(e.kind) +
+           (e.message.empty() ? "" : ": " + e.message);
+  });
+  c.events->push(std::move(event), &c);
 }
 
 // Within a burst. Without memory nothing is told: the state says it, and completions do.

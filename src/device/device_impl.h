@@ -220,13 +220,24 @@ struct ResolutionImpl {
   ~ResolutionImpl();
 };
 
+// Calls of the engine are under its ownership.
+struct CmConnectionImpl {
+  std::shared_ptr<DeviceImpl> device;
+  std::shared_ptr<EventQueueImpl> events;
+  void* context = nullptr;
+  engine::RoceAgreements::Id id = 0;
+  std::string peer;  // for the log
+  ~CmConnectionImpl();
+};
+
 struct RequestImpl {
   std::shared_ptr<DeviceImpl> device;
   bool roce = false;
   Service service = Service::rc;        // of RoCE; ud: a question for a queue pair
   engine::ConnectionId connection = 0;  // of RoCE: the handle
   iwarp::Side::RequestInfo info;
-  RocePeer of_peer;  // of RoCE
+  RocePeer of_peer;         // of RoCE, as the next
+  engine::RoceTerms terms;  // of a connection
   std::atomic<bool> answered{false};
   ~RequestImpl();
   void refuse(ByteView private_data) const;
@@ -250,6 +261,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void on_qp_failed(verbs::QueuePair& qp, Errc code, const std::string& why) override;
   void on_roce_request(engine::RoceListener& listener, const engine::RoceRequest& what) override;
   void on_roce_answer(void* owner, const engine::RoceAnswer& answer) override;
+  void on_roce_agreement(void* owner, const engine::CmEvent& e) override;
   void pass_on(ListenerImpl& listener, std::shared_ptr<RequestImpl> request);
   void finish_ends();
   void disconnect_all(Duration most);

@@ -255,4 +255,25 @@ QpAttributes attributes_of(const verbs::QueuePair& qp) {
   return out;
 }
 
+QpAttributes attributes_of(const engine::RoceTerms& terms, bool known) {
+  QpAttributes out;
+  out.access = engine::to_init(terms.rtr.responder_depth).access;
+  out.responder_depth = terms.rtr.responder_depth;
+  if (!known) return out;
+  const roce::QpChange& a = terms.rtr;
+  out.dest_qp = a.dest_qp;
+  out.path = {a.av.remote.to_string(), a.av.local.to_string(), a.av.traffic_class, a.av.hop_limit,
+              a.av.source_port};
+  out.path_mtu = ib::octets(a.path_mtu);
+  out.rq_psn = a.rq_psn;
+  out.min_rnr_timer = a.min_rnr_timer;
+  const roce::QpChange& b = terms.rts;
+  out.sq_psn = b.sq_psn;
+  out.ack_timeout = b.ack_timeout;
+  out.retry_count = b.retry_count;
+  out.rnr_retry = b.rnr_retry;
+  out.initiator_depth = b.initiator_depth;
+  return out;
+}
+
 }  // namespace urnic::detail

@@ -19,6 +19,8 @@ Result<void> modify_roce(engine::Engine&, verbs::QueuePair&, verbs::QpState to, 
                          Instant now);
 // What its moves have set so far, of what its service has. Under the ownership of its engine.
 QpAttributes attributes_of(const verbs::QueuePair& of_roce);
+// The same of a connection whose queue pair its program moves. `known`: the peer has said its part.
+QpAttributes attributes_of(const engine::RoceTerms& terms, bool known);
 // An address handle of RoCE's side (never 0). Errors: as change_of() says of a path; no_memory.
 // Under the ownership of its engine.
 Result<std::uint32_t> create_handle(engine::Engine&, const QpPath&, Instant now);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ddp_rdma/stream.h"
+#include "device/cm_connection.h"
 #include "device/datagram_service.h"
 #include "device/device_impl.h"
 #include "device/service.h"
@@ -80,43 +81,6 @@ engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOp
   return p;
 }
 
-engine::RoceConnect roce_params_of(const engine::Engine& engine, const ConnectionOptions& o) {
-  engine::RoceConnect p;
-  p.ird = o.ird.value_or(engine.options().mpa.ird);
-  p.ord = o.ord.value_or(engine.options().mpa.ord);
-  p.retry_count = o.roce.retry_count.value_or(p.retry_count);
-  p.rnr_retry = o.roce.rnr_retry.value_or(p.rnr_retry);
-  p.ack_timeout = o.roce.ack_timeout;
-  p.min_rnr_timer = o.roce.min_rnr_timer.value_or(p.min_rnr_timer);
-  p.traffic_class = o.roce.traffic_class;
-  p.flow_control = o.roce.flow_control;
-  p.private_data = o.private_data;
-  p.timeout = o.timeout_ms > 0 ? Duration::ms(o.timeout_ms) : engine.options().startup_timeout;
-  p.refusal_retry = Duration::ms(o.refusal_retry_ms);
-  return p;
-}
-
-// What both transports ask of them.
-std::optional<Error> check_common(const ConnectionOptions& o) {
-  if (o.refusal_retry_ms < 0 || o.refusal_retry_ms > 100) {
-    return Error{Errc::invalid_argument, "refusal_retry_ms is 0 to 100"};
-  }
-  if (o.iwarp.close_wait_ms < 0 || o.iwarp.close_wait_ms > 60'000) {
-    return Error{Errc::invalid_argument, "close_wait_ms is 0 to 60000"};
-  }
-  constexpr std::uint8_t kMostRetries = 7;  // three bits of its messages
-  if (o.roce.retry_count.value_or(0) > kMostRetries ||
-      o.roce.rnr_retry.value_or(0) > kMostRetries) {
-    return Error{Errc::invalid_argument, "retry_count and rnr_retry are 0 to 7"};
-  }
-  constexpr std::uint8_t kLastTimeout = 31;  // five bits of its messages
-  if (o.roce.ack_timeout.value_or(0) > kLastTimeout ||
-      o.roce.min_rnr_timer.value_or(0) > kLastTimeout) {
-    return Error{Errc::invalid_argument, "ack_timeout and min_rnr_timer are 0 to 31"};
-  }
-  return std::nullopt;
-}
-
 std::optional<Error> check_options(const engine::Engine& engine, const ConnectionOptions& o) {
   if (o.iwarp.require_fast) {  // E-31
     const engine::ConnectParams p = params_of(engine, o);
@@ -130,7 +94,7 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
                    std::string("require_fast: this connection cannot be FAST: ") + why};
     }
   }
-  if (auto bad = check_common(o)) return bad;
+  if (auto bad = detail::check_common(o)) return bad;
   const mpa::Policy policy = engine.options().mpa.policy;
   const std::uint32_t room = mpa::max_private_data(true, policy);
   if (o.private_data.size() > room) {
@@ -174,7 +138,8 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
     if (auto no = detail::not_to_connect(*impl_)) return *no;
-    if (auto bad = roce ? check_common(options) : check_options(*impl_->device->engine, options)) {
+    if (auto bad =
+            roce ? detail::check_common(options) : check_options(*impl_->device->engine, options)) {
       return *bad;
     }
     const detail::BindingImpl* from = nullptr;
@@ -193,7 +158,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     }
     return detail::begin(*impl_, [&](engine::Engine& e, Instant now) {
       if (roce) {
-        engine::RoceConnect params = roce_params_of(e, options);
+        engine::RoceConnect params = detail::roce_params_of(e, options);
         if (from != nullptr) params.source = from->bound.roce->local;
         return e.roce().connections().connect(*impl_->qp, *to, params, now);
       }
@@ -406,7 +371,8 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
     if (auto no = detail::not_to_accept(*qp.impl_, impl_->service)) return *no;
-    if (auto bad = roce ? check_common(options) : check_options(*impl_->device->engine, options)) {
+    if (auto bad =
+            roce ? detail::check_common(options) : check_options(*impl_->device->engine, options)) {
       return *bad;
     }
     if (impl_->answered.exchange(true)) {
@@ -421,8 +387,9 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
       return detail::begin(*qp.impl_, [&](engine::Engine& e, Instant now) {
         if (roce) {
           const auto handle = static_cast<ib_cm::Handle>(impl_->connection);
-          return e.roce().connections().accept(handle, *qp.impl_->qp, roce_params_of(e, options),
-                                               now);
+          engine::RoceConnect params = detail::roce_params_of(e, options);
+          params.psn = impl_->terms.psn;
+          return e.roce().connections().accept(handle, *qp.impl_->qp, params, now);
         }
         return e.iwarp().accept(impl_->connection, *qp.impl_->qp, params_of(e, options), now);
       });

@@ -13,6 +13,7 @@
 
 #include "base/deadlines.h"
 #include "base/hash_map.h"
+#include "engine/roce_asked.h"
 #include "engine/roce_moves.h"
 #include "ib_cm/events.h"
 #include "iwarp/events.h"
@@ -30,12 +31,6 @@ struct RoceBond {
     Ending,  // by disconnect
     Over,    // the consumer has been told, or will be
   };
-  // What is asked, while it may have to be asked again.
-  struct Asked {
-    ib_cm::Connect what;
-    ib_cm::PrivateData data;
-    Instant give_up, refused_until;
-  };
 
   // 0: it is asked again in a moment, or nothing is held back any more.
   ib_cm::Handle handle = 0;
@@ -48,10 +43,10 @@ struct RoceBond {
   bool broken = false;       // noted: the queue pair is in Error, for this reason
   Errc code = Errc::io;
   const char* why = "";
-  std::uint32_t psn = 0;    // of the first request that we take
-  std::uint32_t depth = 0;  // READs and atomics that we have outstanding
-  OwnEnd own;               // as its consumer has chosen
-  std::unique_ptr<Asked> asked;
+  std::uint32_t psn = 0;                // of the first request that we take
+  std::uint32_t depth = 0;              // READs and atomics that we have outstanding
+  OwnEnd own;                           // as its consumer has chosen
+  std::unique_ptr<RoceAsked> asked;     // while it may have to be asked again
   std::optional<CmEvent::Kind> untold;  // with `code`: there was no memory to tell it
   Instant due = Instant::never();
   std::uint32_t place = Deadlines<RoceBond>::kNowhere;

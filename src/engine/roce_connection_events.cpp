@@ -12,47 +12,8 @@ namespace {
 using ib_cm::EventKind;
 using ib_cm::Reason;
 
-// Between one question and the next to who does not listen: long to a listener of this machine,
-// short to a person.
-constexpr Duration kAskAgain = Duration::ms(5);
 // What there was no memory to tell is told when so long has passed.
 constexpr Duration kTellAgain = Duration::ms(10);
-
-Errc code_of(Reason reason) {
-  switch (reason) {
-    case Reason::Consumer:
-      return Errc::rejected;
-    case Reason::NoSuchService:
-      return Errc::refused;
-    case Reason::Timeout:
-      return Errc::timed_out;
-    case Reason::NoResources:
-      return Errc::no_memory;
-    default:
-      return Errc::protocol;
-  }
-}
-
-const char* text_of(Reason reason) {
-  switch (reason) {
-    case Reason::Consumer:
-      return "the peer rejected the connection";
-    case Reason::NoSuchService:
-      return "nobody listens there for RoCE";
-    case Reason::Timeout:
-      return "the peer had no answer in time";
-    case Reason::NoResources:
-      return "the peer has no room for the connection";
-    case Reason::Stale:
-      return "the peer takes it for an old connection (REJ 10)";
-    case Reason::PathMtu:
-      return "the peer takes no packets of this size (REJ 26)";
-    case Reason::Transport:
-      return "the peer serves another transport there (REJ 9)";
-    default:
-      return "the peer refused the connection";
-  }
-}
 
 const char* text_of(roce::QpEvent event) {
   switch (event) {
@@ -65,21 +26,6 @@ const char* text_of(roce::QpEvent event) {
     default:
       return "a request of the peer met a fault of this end";
   }
-}
-
-// A smaller packet, for a peer that takes none as large.
-std::optional<ib::PathMtu> below(ib::PathMtu mtu) {
-  if (mtu == ib::PathMtu::k256) return std::nullopt;
-  return static_cast<ib::PathMtu>(ib::octets(mtu) / 2);
-}
-
-RocePeer told_by(const ib_cm::QpValues& peer) {
-  RocePeer p;
-  p.qp_number = peer.qpn;
-  p.rnr_retry = peer.rnr_retry;
-  p.srq = peer.srq;
-  p.flow_control = peer.credits;
-  return p;
 }
 
 // A request that the gate of its listener refused.
@@ -121,6 +67,7 @@ void RoceConnections::act(Instant now) {
   bonds_.attend([&](Bond& b) { attend(b, now); });
   while (bonds_.deadlines().next() <= now) on_time(*bonds_.deadlines().take(), now);
   questions_.on_time(now);
+  agreements_.on_time(now);
   for (ib_cm::Event e; manager().next_event(&e);) on_event(e, now);
 }
 
@@ -170,7 +117,7 @@ void RoceConnections::on_event(const ib_cm::Event& e, Instant now) {
   if (e.kind == EventKind::TurnedAway) {
     return note_turned_away(listeners_.find(e.listener), e, *hooks_);
   }
-  if (questions_.take(e, now)) return;
+  if (questions_.take(e, now) || agreements_.take(e, now)) return;
   Bond* const b = bonds_.by_handle(e.handle);
   if (b == nullptr) return;  // a request that was not answered yet, or nobody wants to hear
   if (e.kind == EventKind::Released) {  // nothing is held back any more
@@ -228,6 +175,7 @@ void RoceConnections::requested(const ib_cm::Event& e, Instant now) {
   r.ord = e.qp.responder_resources;
   r.of_peer = told_by(e.qp);
   r.of_peer.retry_count = e.path.retry_count;
+  if (!datagrams) r.terms = agreements_.offered(e);
   r.data = e.data;
   try {
     hooks_->on_roce_request(*l, r);
@@ -282,20 +230,11 @@ void RoceConnections::refused(Bond& b, const ib_cm::Event& e, Instant now) {
   end(b, CmEvent::Kind::ConnectFailed, code_of(e.reason), text_of(e.reason), now, said);
 }
 
-// Who does not listen yet may do so in a moment; who takes no packets as large may take smaller.
 bool RoceConnections::asks_again(Bond& b, Reason reason, Instant now) {
-  ib_cm::Connect& what = b.asked->what;
-  const auto smaller = below(what.path.mtu);
-  Instant at = now;
-  if (reason == Reason::NoSuchService && now < b.asked->refused_until) {
-    at = std::min(now + kAskAgain, b.asked->refused_until);
-  } else if (reason == Reason::PathMtu && smaller) {
-    what.path.mtu = *smaller;
-  } else {
-    return false;
-  }
+  Instant at;
+  if (!b.asked->again(reason, now, &at)) return false;
   bonds_.name(b, 0);
-  bonds_.deadlines().set(b, std::min(at, b.asked->give_up));
+  bonds_.deadlines().set(b, at);
   return true;
 }
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "engine/roce_moves.h"
-#include "engine/roce_way.h"
 
 namespace urnic::engine {
 namespace {
@@ -46,13 +46,15 @@ RoceConnections::RoceConnections(const ib_cm::Options& cm, const roce::Options& 
       side_(*side),
       qps_(*qps),
       listeners_(cm.key, gate, &wire->interface()),
-      questions_(hooks, &wire->interface(), &listeners_) {}
+      questions_(hooks, &wire->interface(), &listeners_),
+      agreements_(cm, roce.most_depth, hooks, &wire->interface(), &listeners_) {}
 
 void RoceConnections::start() {
   general_.emplace(cm_options_, &wire_);
   side_.use(&*general_);
   listeners_.use(&manager());
   questions_.use(&manager());
+  agreements_.use(&*general_);
 }
 
 // ---- connecting
@@ -63,8 +65,9 @@ RoceBond& RoceConnections::open(verbs::QueuePair& qp, Stage stage, const RoceCon
   b.stage = stage;
   b.own = p;
   b.depth = depth_of(ord, most_depth_);
-  b.psn = static_cast<std::uint32_t>(siphash24(cm_options_.key, {qp.number(), ++psns_, 0})) &
-          ib::kMask24;
+  b.psn = p.psn.value_or(
+      static_cast<std::uint32_t>(siphash24(cm_options_.key, {qp.number(), ++psns_, 0})) &
+      ib::kMask24);
   bonds_.deadlines().set(b, due);
   return b;
 }
@@ -96,24 +99,11 @@ ib_cm::QpValues RoceConnections::values_of(const Bond& b, std::uint32_t ird,
 Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress& to,
                                       const RoceConnect& p, Instant now) {
   if (auto wrong = wrong_with(bonds_, qp, p, ib_cm::kReqConsumer)) return *wrong;
-  auto way = choose_way(wire_.interface(), to, p.source);
-  if (!way) return way.error();
-  auto asked = std::make_unique<Bond::Asked>();
+  auto made = to_ask(wire_.interface(), listeners_, cm_options_, to, p, now);
+  if (!made) return made.error();
+  auto asked = std::make_unique<RoceAsked>(std::move(*made));
   ib_cm::Connect& what = asked->what;
-  what.way = *way;
-  what.service = ib_cm::service_of(ib_cm::PortSpace::Tcp, to.port);
-  what.source_port = p.source.at.port != 0 ? p.source.at.port : listeners_.choose_port(way->local);
-  what.path.mtu = cm_options_.most_mtu;
-  what.path.ack_timeout =
-      ib_cm::ack_timeout_of(cm_options_.packet_life_time, cm_options_.ack_delay);
-  what.path.retry_count = p.retry_count;
-  what.path.traffic_class = p.traffic_class.value_or(0);
-  what.response_timeout = response_timeout(p.timeout);
   what.extensions = cm_options_.extensions;
-  what.max_cm_retries = kCmRetries;
-  asked->data = ib_cm::PrivateData(p.private_data);
-  asked->give_up = now + p.timeout;
-  asked->refused_until = now + p.refusal_retry;
   Bond& b = open(qp, Stage::Asking, p, p.ord, asked->give_up);
   what.qp = values_of(b, p.ird, p);
   const bool xrc = qp.state.service() == verbs::Service::XrcSend;
@@ -262,6 +252,7 @@ bool RoceConnections::asks_out(const verbs::QueuePair& qp) const {
 std::size_t RoceConnections::leaving(bool also_living) {
   if (!general_) return 0;
   std::size_t n = general_->wants_to_send() ? 1 : 0;
+  n += agreements_.leaving(also_living);
   bonds_.for_each([&](const Bond& b) {
     if ((b.qp != nullptr && !also_living) || b.handle == 0) return;
     const ib_cm::Connection* const c = manager().find(b.handle);
@@ -271,9 +262,10 @@ std::size_t RoceConnections::leaving(bool also_living) {
 }
 
 void RoceConnections::fill_stats(EngineStats* all) const {
-  all->connections_opened += counters_.opened;
-  all->connections_closed += counters_.closed;
-  all->connections_failed += counters_.failed;
+  const RoceAgreements::Counters& agreed = agreements_.counters();
+  all->connections_opened += counters_.opened + agreed.opened;
+  all->connections_closed += counters_.closed + agreed.closed;
+  all->connections_failed += counters_.failed + agreed.failed;
   RoceHostStats* const out = &all->roce;
   out->resting_numbers = side_.contexts().resting();
   if (!general_) return;

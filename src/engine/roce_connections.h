@@ -24,7 +24,9 @@
 
 #include "engine/hooks.h"
 #include "engine/queue_pairs.h"
+#include "engine/roce_agreements.h"
 #include "engine/roce_bonds.h"
+#include "engine/roce_connect.h"
 #include "engine/roce_listeners.h"
 #include "engine/roce_moves.h"
 #include "engine/roce_questions.h"
@@ -32,18 +34,6 @@
 #include "urnic/stats.h"
 
 namespace urnic::engine {
-
-// What the consumer chooses for one connection.
-struct RoceConnect : OwnEnd {
-  iwarp::LocalEnd source;          // to connect from
-  std::uint32_t ird = 0, ord = 0;  // READs and atomics served, and outstanding, at a time
-  // Of both ends' requests that nobody answers, and of the peer's that find no receive here.
-  std::uint8_t retry_count = 7, rnr_retry = 7;
-  std::optional<bool> flow_control;  // what the peer is told of it; nothing: as the engine has it
-  ByteView private_data;             // borrowed for the call
-  Duration timeout = Duration::s(10);
-  Duration refusal_retry;  // for so long, a peer that does not listen is asked again
-};
 
 class RoceConnections final : public roce::Hooks {
  public:
@@ -61,7 +51,8 @@ class RoceConnections final : public roce::Hooks {
     return bonds_.any_noted() || (general_ && general_->manager().has_event());
   }
   Instant next_deadline() const {
-    return earlier(bonds_.deadlines().next(), questions_.next_deadline());
+    return earlier(bonds_.deadlines().next(),
+                   earlier(questions_.next_deadline(), agreements_.next_deadline()));
   }
   void act(Instant now);
 
@@ -69,6 +60,8 @@ class RoceConnections final : public roce::Hooks {
   RoceListeners& listeners() { return listeners_; }
   // Of queue pairs of UD, which have no connections.
   RoceQuestions& questions() { return questions_; }
+  // Connections whose queue pairs their programs move.
+  RoceAgreements& agreements() { return agreements_; }
   // In Reset or Init. An error, and the queue pair is as it was, or in Init.
   Result<void> connect(verbs::QueuePair&, const SocketAddress& to, const RoceConnect&, Instant now);
   // Answers a request. Errors: closed (the peer has given up), and as connect().
@@ -149,6 +142,7 @@ class RoceConnections final : public roce::Hooks {
   std::optional<roce::GeneralServices> general_;
   RoceListeners listeners_;
   RoceQuestions questions_;
+  RoceAgreements agreements_;
   RoceBonds bonds_;
   std::uint64_t psns_ = 0;
   Counters counters_;

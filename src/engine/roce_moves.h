@@ -32,6 +32,12 @@ roce::QpChange to_rtr(const ib_cm::Way& way, const ib_cm::QpValues& peer,
 roce::QpChange to_rts(const ib_cm::QpValues& peer, const ib_cm::PathValues& path,
                       std::uint32_t depth, const OwnEnd& own = {});
 
+// By what the queue pair of one end is moved to Rtr and Rts, for a program that does so itself.
+struct RoceTerms {
+  std::uint32_t psn = 0;  // of the first request that this end takes
+  roce::QpChange rtr, rts;
+};
+
 // S-7: what the other end has agreed to, before either of the two.
 roce::QpChange agreed(roce::QpChange change, std::uint8_t extensions);
 

@@ -110,16 +110,21 @@ void RoceQuestions::give_up(Id id, Instant now) {
 
 Result<void> RoceQuestions::serve(ib_cm::Handle handle, const verbs::QueuePair& qp,
                                   std::uint32_t qkey, ByteView data, Instant now) {
-  if (data.size() > ib_cm::kSidrRepPrivate) {
-    return Error{Errc::invalid_argument, "private data is limited to " +
-                                             std::to_string(ib_cm::kSidrRepPrivate) + " octets"};
-  }
   const QpState state = qp.state;
   if (state != QpState::Rtr && state != QpState::Rts && state != QpState::Sqe) {
     return Error{Errc::wrong_state, "the queue pair takes no datagrams: move it to rtr or rts"};
   }
+  return serve(handle, qp.number(), qkey, data, now);
+}
+
+Result<void> RoceQuestions::serve(ib_cm::Handle handle, std::uint32_t number, std::uint32_t qkey,
+                                  ByteView data, Instant now) {
+  if (data.size() > ib_cm::kSidrRepPrivate) {
+    return Error{Errc::invalid_argument, "private data is limited to " +
+                                             std::to_string(ib_cm::kSidrRepPrivate) + " octets"};
+  }
   const auto refusal =
-      manager_->sidr().answer(handle, {ib_cm::SidrStatus::Valid, qp.number(), qkey}, data, now);
+      manager_->sidr().answer(handle, {ib_cm::SidrStatus::Valid, number, qkey}, data, now);
   if (refusal == ib_cm::Refusal::None) return {};
   return Error{Errc::closed, "the peer has given up, or the question was answered"};
 }

@@ -72,6 +72,9 @@ class RoceQuestions {
   // or was answered).
   Result<void> serve(ib_cm::Handle, const verbs::QueuePair&, std::uint32_t qkey, ByteView data,
                      Instant now);
+  // The same for a number that nobody looks up.
+  Result<void> serve(ib_cm::Handle, std::uint32_t number, std::uint32_t qkey, ByteView data,
+                     Instant now);
 
   // False: it is about none of these.
   bool take(const ib_cm::Event& e, Instant now);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/ip_address.h"
+#include "engine/roce_moves.h"
 #include "ib_cm/events.h"
 #include "urnic/connection_events.h"
 
@@ -17,6 +18,7 @@ struct RoceRequest {
   bool xrc = false;        // for a receiving end of XRC
   // READs and atomics at a time: what the peer wants to have outstanding, and what it serves.
   std::uint8_t ird = 0, ord = 0;
+  RoceTerms terms;   // of a connection: by what the queue pair that takes it is moved
   RocePeer of_peer;  // its retries are for both ends' requests, and for ours
   ib_cm::PrivateData data;
 };

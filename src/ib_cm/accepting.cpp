@@ -149,13 +149,15 @@ void Connections::end_stale(Connection& c, Instant now) {
   }
 }
 
-Refusal Connections::accept(Handle handle, const QpValues& qp, ByteView data, Instant now) {
+Refusal Connections::accept(Handle handle, const QpValues& qp, ByteView data, Instant now,
+                            std::uint8_t extensions) {
   Connection* const c = core_.table.find(handle);
   if (c == nullptr) return Refusal::NoSuchHandle;
   if (c->state != State::ReqReceived) return Refusal::WrongState;
   if (data.size() > kRepPrivate) return Refusal::TooLong;
   if (is_reserved(qp.qpn) || qp.qpn >= 1u << 24 || qp.rnr_retry > 7) return Refusal::BadValue;
   c->qpn = qp.qpn;
+  c->extensions &= extensions;
   Rep r;
   r.local_id = c->id;
   r.remote_id = c->remote_id;

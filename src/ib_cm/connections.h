@@ -26,8 +26,10 @@ class Connections {
   Outcome<Handle, Refusal> connect(const Connect& what, ByteView data, Instant now);
   // Accepted: the queue pair is in Rts.
   Refusal confirm(Handle h, ByteView data);
-  // ConnectRequest: the queue pair is in Rtr. Depths are cut to what the REQ offers.
-  Refusal accept(Handle h, const QpValues& qp, ByteView data, Instant now);
+  // ConnectRequest: the queue pair is in Rtr. Depths are cut to what the REQ offers. `extensions`:
+  // those of what the REQ offers that this end agrees to.
+  Refusal accept(Handle h, const QpValues& qp, ByteView data, Instant now,
+                 std::uint8_t extensions = 0xff);
   // ConnectRequest or Accepted: no.
   Refusal reject(Handle h, Reason reason, ByteView data, Instant now);
   // RepSent: the first request has come on the queue pair, whatever became of the RTU (IB-139).

@@ -33,6 +33,7 @@ struct CmEvent {
     RequestError,
     Fatal,
     TimeWaitOver,  // RoCE: behind an end; the queue pair may be connected again
+    Answered,      // RoCE: the peer takes the connection; the program moves its queue pair now
   };
   Kind kind = Kind::Failed;
   verbs::QueuePair* qp = nullptr;  // not for ConnectRequest
@@ -41,7 +42,7 @@ struct CmEvent {
   Errc code = Errc::io;            // ConnectFailed, Failed
   std::string message;
   std::string private_data;  // octets
-  RocePeer roce_peer;        // Established, ConnectFailed: what the peer's message says
+  RocePeer roce_peer;        // Answered, Established, ConnectFailed: what the peer's message says
 };
 
 // What the receive side decides against or for a connection, for a log.

@@ -1,0 +1,383 @@
+#include "engine/roce_agreements.h"
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "ib_cm/judge_req.h"
+
+namespace urnic::engine {
+namespace {
+
+using ib_cm::EventKind;
+using ib_cm::Reason;
+
+// What there was no memory to report is reported when so long has passed.
+constexpr Duration kTellAgain = Duration::ms(10);
+
+std::optional<Error> wrong_with(const RoceNumber& number, const RoceConnect& p, std::size_t room) {
+  if (number.number > ib::kMask24 || ib_cm::is_reserved(number.number)) {
+    return Error{Errc::invalid_argument,
+                 "no queue pair has the number " + std::to_string(number.number)};
+  }
+  if (p.private_data.size() > room) {
+    return Error{Errc::invalid_argument,
+                 "private data is limited to " + std::to_string(room) + " octets"};
+  }
+  return std::nullopt;
+}
+
+Error wrong_state(const char* why) {
+  return {Errc::wrong_state, why};
+}
+
+}  // namespace
+
+std::uint8_t RoceAgreements::depth_of(std::uint32_t wanted) const {
+  return static_cast<std::uint8_t>(std::min({wanted, most_depth_, 255u}));
+}
+
+std::uint32_t RoceAgreements::next_psn() {
+  return static_cast<std::uint32_t>(siphash24(cm_options_.key, {~0ull, ++psns_, 0})) & ib::kMask24;
+}
+
+// ---- the table
+
+RoceAgreements::Agreement* RoceAgreements::find(Id id) {
+  auto* const found = all_.find(id);
+  return found == nullptr ? nullptr : found->get();
+}
+
+RoceAgreements::Agreement& RoceAgreements::open(void* owner, const RoceNumber& number,
+                                                const RoceConnect& p) {
+  deadlines_.reserve(all_.size() + 1);
+  auto made = std::make_unique<Agreement>();
+  Agreement& a = *made;
+  a.owner = owner;
+  a.number = number;
+  a.chosen = p;
+  a.chosen.private_data = {};
+  a.terms.psn = p.psn ? *p.psn : next_psn();
+  a.terms.rtr.responder_depth = depth_of(p.ird);
+  do {
+    a.id = ++last_;
+  } while (a.id == 0 || all_.contains(a.id));
+  all_.insert(std::uint32_t{a.id}, std::move(made));
+  return a;
+}
+
+void RoceAgreements::name(Agreement& a, ib_cm::Handle handle) {
+  if (handle != 0) handles_.insert(ib_cm::Handle{handle}, &a);  // all or nothing
+  if (a.handle != 0) handles_.erase(a.handle);
+  a.handle = handle;
+}
+
+void RoceAgreements::close(Agreement& a) {
+  name(a, 0);
+  deadlines_.set(a, Instant::never());
+  all_.erase(std::uint32_t{a.id});
+}
+
+ib_cm::QpValues RoceAgreements::values_of(const Agreement& a, std::uint32_t ird,
+                                          std::uint32_t ord) const {
+  ib_cm::QpValues v;
+  v.qpn = a.number.number;
+  v.psn = ib::Psn(a.terms.psn);
+  v.responder_resources = depth_of(ird);
+  v.initiator_depth = depth_of(ord);
+  v.rnr_retry = a.chosen.rnr_retry;
+  v.srq = a.number.srq;
+  v.credits = a.chosen.flow_control.value_or(false);
+  return v;
+}
+
+// ---- the owner's
+
+Result<RoceAgreements::Id> RoceAgreements::connect(void* owner, const SocketAddress& to,
+                                                   const RoceNumber& number, const RoceConnect& p,
+                                                   Instant now) {
+  if (auto wrong = wrong_with(number, p, ib_cm::kReqConsumer)) return *wrong;
+  auto made = to_ask(interface_, listeners_, cm_options_, to, p, now);
+  if (!made) return made.error();
+  auto asked = std::make_unique<RoceAsked>(std::move(*made));
+  Agreement& a = open(owner, number, p);
+  asked->what.qp = values_of(a, p.ird, p.ord);
+  a.asked = std::move(asked);
+  deadlines_.set(a, a.asked->give_up);
+  if (send(a, now)) return a.id;
+  close(a);
+  return Error{Errc::no_memory, "as many connections are being made, or rest, as there may be"};
+}
+
+// False: there is no room. As often as need be.
+bool RoceAgreements::send(Agreement& a, Instant now) {
+  const auto handle = cm().connect(a.asked->what, a.asked->data.view(), now);
+  if (!handle.ok()) return false;
+  try {
+    name(a, *handle);
+  } catch (const std::bad_alloc&) {
+    cm().abandon(*handle, now);
+    return false;
+  }
+  return true;
+}
+
+Result<RoceAgreements::Id> RoceAgreements::accept(void* owner, ib_cm::Handle handle,
+                                                  const RoceNumber& number, const RoceConnect& p,
+                                                  Instant now) {
+  if (auto wrong = wrong_with(number, p, ib_cm::kRepPrivate)) return *wrong;
+  const ib_cm::Connection* const c = manager().find(handle);
+  if (c == nullptr || c->state != ib_cm::State::ReqReceived) {
+    return Error{Errc::closed, "the peer has given up, or the request was answered"};
+  }
+  Agreement& a = open(owner, number, p);
+  a.stage = Stage::Accepting;
+  try {
+    name(a, handle);
+  } catch (const std::bad_alloc&) {
+    close(a);
+    throw;
+  }
+  const auto ord = std::min<std::uint32_t>(p.ord, c->offered.responder_resources);
+  ib_cm::QpValues peer = c->offered;
+  peer.initiator_depth = depth_of(std::min<std::uint32_t>(p.ird, c->offered.initiator_depth));
+  a.terms.rtr = to_rtr(c->way, peer, c->path, number.number, a.terms.psn, p);
+  a.terms.rts = to_rts(c->offered, c->path, depth_of(ord), p);
+  // The program's queue pair knows nothing of extensions.
+  (void)cm().accept(handle, values_of(a, peer.initiator_depth, ord), p.private_data, now, 0);
+  a.answered = true;
+  general_->transmit_now(now);
+  return a.id;
+}
+
+Result<void> RoceAgreements::confirm(Id id, Instant now) {
+  Agreement* const a = find(id);
+  if (a == nullptr || a->stage != Stage::Answered ||
+      cm().confirm(a->handle, {}) != ib_cm::Refusal::None) {
+    return wrong_state("there is no answer of the peer to confirm");
+  }
+  a->stage = Stage::Up;
+  a->answered = true;
+  ++counters_.opened;
+  general_->transmit_now(now);
+  return {};
+}
+
+Result<void> RoceAgreements::established(Id id, Instant now) {
+  Agreement* const a = find(id);
+  if (a == nullptr || a->stage != Stage::Accepting ||
+      cm().established(a->handle) != ib_cm::Refusal::None) {
+    return wrong_state("the connection does not wait to be established");
+  }
+  general_->transmit_now(now);
+  return {};
+}
+
+Result<void> RoceAgreements::reject(Id id, ByteView data, Instant now) {
+  Agreement* const a = find(id);
+  if (a == nullptr || a->stage != Stage::Answered) {
+    return wrong_state("there is no answer of the peer to reject");
+  }
+  (void)cm().reject(a->handle, Reason::Consumer,
+                    data.first(std::min(data.size(), ib_cm::kRejPrivate)), now);
+  a->stage = Stage::Over;
+  ++counters_.failed;
+  general_->transmit_now(now);
+  return {};
+}
+
+void RoceAgreements::disconnect(Id id, Instant now) {
+  Agreement* const a = find(id);
+  if (a == nullptr || a->stage != Stage::Up) return;
+  a->stage = Stage::Ending;
+  (void)cm().disconnect(a->handle, {}, now);
+  general_->transmit_now(now);
+}
+
+void RoceAgreements::forget(Id id, Instant now) {
+  Agreement* const a = find(id);
+  if (a == nullptr) return;
+  a->owner = nullptr;
+  a->untold.reset();
+  a->asked.reset();
+  deadlines_.set(*a, Instant::never());
+  if (a->handle == 0) return close(*a);
+  if (a->stage == Stage::Over) return;
+  a->stage = Stage::Over;
+  (void)cm().abandon(a->handle, now);
+  general_->transmit_now(now);
+}
+
+void RoceAgreements::end_all(Instant now) {
+  all_.for_each([&](Id, const std::unique_ptr<Agreement>& a) {
+    if (a->stage == Stage::Up) {
+      a->stage = Stage::Ending;
+      (void)cm().disconnect(a->handle, {}, now);
+    } else if (a->stage < Stage::Up && a->handle != 0) {
+      (void)cm().abandon(a->handle, now);
+    }
+  });
+  if (general_ != nullptr) general_->transmit_now(now);
+}
+
+// ---- what queue pairs are moved by
+
+std::optional<RoceTerms> RoceAgreements::terms(Id id, bool* known) const {
+  const auto* const found = all_.find(id);
+  if (found == nullptr || (*found)->stage >= Stage::Ending) return std::nullopt;
+  *known = (*found)->stage != Stage::Asking;
+  return (*found)->terms;
+}
+
+RoceTerms RoceAgreements::offered(const ib_cm::Event& e) {
+  RoceTerms t;
+  t.psn = next_psn();
+  ib_cm::QpValues peer = e.qp;
+  peer.initiator_depth = depth_of(e.qp.initiator_depth);
+  t.rtr = to_rtr(e.way, peer, e.path, 0, t.psn);
+  t.rts = to_rts(e.qp, e.path, depth_of(e.qp.responder_resources));
+  return t;
+}
+
+// ---- connection management
+
+bool RoceAgreements::take(const ib_cm::Event& e, Instant now) {
+  Agreement* const* const found = handles_.find(e.handle);
+  if (found == nullptr) return false;
+  Agreement& a = **found;
+  if (e.kind == EventKind::Released) {  // its name may be another's now
+    name(a, 0);
+    if (a.stage != Stage::Over || a.untold) return true;
+    if (a.answered && !tell(a, CmEvent::Kind::TimeWaitOver)) {
+      deadlines_.set(a, now + kTellAgain);
+    } else {
+      close(a);
+    }
+    return true;
+  }
+  if (a.stage == Stage::Over) return true;
+  switch (e.kind) {
+    case EventKind::Accepted:
+      answered(a, e, now);
+      break;
+    case EventKind::Established:
+      a.stage = Stage::Up;
+      ++counters_.opened;
+      if (tell(a, CmEvent::Kind::Established, {e.data.view(), {}})) break;
+      (void)cm().abandon(a.handle, now);
+      end(a, CmEvent::Kind::ConnectFailed, Errc::no_memory, "out of memory", now);
+      break;
+    case EventKind::Rejected:
+    case EventKind::Unreachable:
+      refused(a, e, now);
+      break;
+    case EventKind::Disconnected:
+      if (a.stage < Stage::Up) {
+        end(a, CmEvent::Kind::ConnectFailed, Errc::reset,
+            "the peer ended it before it was established", now);
+      } else {
+        end(a, CmEvent::Kind::Disconnected, Errc::closed, "", now, {e.data.view(), {}});
+      }
+      break;
+    default:
+      break;
+  }
+  return true;
+}
+
+void RoceAgreements::answered(Agreement& a, const ib_cm::Event& e, Instant now) {
+  a.stage = Stage::Answered;
+  a.asked.reset();
+  deadlines_.set(a, Instant::never());
+  const RoceConnect& own = a.chosen;
+  a.terms.rtr = to_rtr(e.way, e.qp, e.path, a.number.number, a.terms.psn, own);
+  a.terms.rts = to_rts(e.qp, e.path, e.qp.responder_resources, own);
+  Said said{e.data.view(), told_by(e.qp)};
+  said.peer.ird = e.qp.initiator_depth;
+  said.peer.ord = e.qp.responder_resources;
+  if (tell(a, CmEvent::Kind::Answered, said)) return;
+  (void)cm().reject(a.handle, Reason::NoResources, {}, now);
+  end(a, CmEvent::Kind::ConnectFailed, Errc::no_memory, "out of memory", now);
+}
+
+void RoceAgreements::refused(Agreement& a, const ib_cm::Event& e, Instant now) {
+  if (e.kind == EventKind::Unreachable) {
+    return end(a, CmEvent::Kind::ConnectFailed, Errc::timed_out,
+               "nobody answers there, or the other end does not speak RoCE", now);
+  }
+  if (Instant at; a.stage == Stage::Asking && a.asked->again(e.reason, now, &at)) {
+    name(a, 0);
+    return deadlines_.set(a, at);
+  }
+  Said said{e.data.view(), {}};
+  said.peer.reject_reason = static_cast<std::uint16_t>(e.reason);
+  end(a, CmEvent::Kind::ConnectFailed, code_of(e.reason), text_of(e.reason), now, said);
+}
+
+// Its owner hears why, as soon as there is memory to say so.
+void RoceAgreements::end(Agreement& a, CmEvent::Kind kind, Errc code, const char* why, Instant now,
+                         const Said& said) {
+  ++(kind == CmEvent::Kind::Disconnected ? counters_.closed : counters_.failed);
+  a.stage = Stage::Over;
+  a.code = code;
+  a.why = why;
+  a.asked.reset();
+  deadlines_.set(a, Instant::never());
+  if (!tell(a, kind, said)) {
+    deadlines_.set(a, now + kTellAgain);
+  } else if (a.handle == 0) {
+    close(a);
+  }
+}
+
+// False: there is no memory for it.
+bool RoceAgreements::tell(Agreement& a, CmEvent::Kind kind, const Said& said) {
+  a.untold.reset();
+  if (a.owner == nullptr) return true;
+  try {
+    CmEvent event;
+    event.kind = kind;
+    event.code = a.code;
+    event.message = a.why;
+    event.private_data = {reinterpret_cast<const char*>(said.data.data()), said.data.size()};
+    event.roce_peer = said.peer;
+    hooks_.on_roce_agreement(a.owner, event);
+    return true;
+  } catch (const std::bad_alloc&) {
+    a.untold = kind;
+    return false;
+  }
+}
+
+void RoceAgreements::on_time(Instant now) {
+  while (deadlines_.next() <= now) {
+    Agreement& a = *deadlines_.take();
+    if (a.untold) {
+      if (!tell(a, *a.untold)) {
+        deadlines_.set(a, now + kTellAgain);
+      } else if (a.handle == 0) {
+        close(a);
+      }
+    } else if (now >= a.asked->give_up) {
+      if (a.handle != 0) (void)cm().abandon(a.handle, now);
+      end(a, CmEvent::Kind::ConnectFailed, Errc::timed_out, "the peer did not answer in time", now);
+    } else if (send(a, now)) {
+      deadlines_.set(a, a.asked->give_up);
+    } else {
+      end(a, CmEvent::Kind::ConnectFailed, Errc::no_memory, "out of memory", now);
+    }
+  }
+}
+
+std::size_t RoceAgreements::leaving(bool also_living) {
+  std::size_t n = 0;
+  all_.for_each([&](Id, const std::unique_ptr<Agreement>& a) {
+    if (a->handle == 0 || (a->owner != nullptr && !also_living)) return;
+    const ib_cm::Connection* const c = manager().find(a->handle);
+    n += c != nullptr && c->state == ib_cm::State::DreqSent;
+  });
+  return n;
+}
+
+}  // namespace urnic::engine
