@@ -37,6 +37,9 @@ class Node : public engine::Hooks {
   void on_roce_answer(void* owner, const engine::RoceAnswer& answer) override {
     roce_answers.emplace_back(owner, answer);
   }
+  void on_roce_agreement(void* owner, const engine::CmEvent& event) override {
+    roce_agreements.emplace_back(owner, event);
+  }
   void on_qp_failed(verbs::QueuePair& qp, Errc, const std::string& why) override {
     roce_failed.emplace_back(qp.number(), why);
   }
@@ -78,6 +81,7 @@ class Node : public engine::Hooks {
   std::vector<std::pair<std::uint32_t, roce::QpEvent>> roce_events;
   std::vector<std::pair<std::uint32_t, std::string>> roce_failed;
   std::vector<engine::RoceRequest> roce_requests;
+  std::vector<std::pair<void*, engine::CmEvent>> roce_agreements;    // and whose it is
   std::vector<std::pair<void*, engine::RoceAnswer>> roce_answers;    // and whose question it was
   std::vector<std::pair<engine::FlowKey, std::string>> turned_away;  // whom, and why
   std::vector<verbs::Cqe> send_done, receive_done;

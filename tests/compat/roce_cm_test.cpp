@@ -248,7 +248,7 @@ TEST_F(RoceCmTest, TheTimeOutIsTheProgramsWhereItSaysOne) {
 
 // As rping -q: a program that moves its queue pair by what rdma_init_qp_attr says.
 // proves: DI-23
-TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldWhatIsLeftToDo) {
+TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldHow) {
   if (!within()) return;
   listen();
   resolve();
@@ -264,13 +264,6 @@ TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldWhatIsLeftToDo) {
     EXPECT_EQ(rdma_init_qp_attr(id, &attr, &mask), 0);
     EXPECT_EQ(ibv_modify_qp(qp, &attr, mask), 0);
   };
-  ibv_qp_attr without_rights{};
-  without_rights.qp_state = IBV_QPS_INIT;
-  without_rights.port_num = 1;
-  ASSERT_EQ(ibv_modify_qp(mine, &without_rights,
-                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-            0);
-  EXPECT_EQ(mine->state, IBV_QPS_INIT);
   rdma_conn_param p = saying("hello");
   p.qp_num = mine->qp_num;
   request(p);
@@ -280,11 +273,12 @@ TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldWhatIsLeftToDo) {
   p = saying("welcome");
   p.qp_num = theirs->qp_num;
   ASSERT_EQ(rdma_accept(server_, &p), 0);
-  pass(clients_, RDMA_CM_EVENT_ESTABLISHED);
-  pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
+  pass(clients_, RDMA_CM_EVENT_CONNECT_RESPONSE);
+  move(client_, mine, IBV_QPS_INIT);
   move(client_, mine, IBV_QPS_RTR);
   move(client_, mine, IBV_QPS_RTS);
   EXPECT_EQ(rdma_establish(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_ESTABLISHED);
   for (ibv_qp* qp : {mine, theirs}) {
     ibv_qp_attr attr;
     ibv_qp_init_attr init;
@@ -310,6 +304,24 @@ TEST_F(RoceCmTest, AProgramThatMovesItsQueuePairIsToldWhatIsLeftToDo) {
   EXPECT_EQ(ibv_destroy_qp(mine), 0);
   EXPECT_EQ(ibv_destroy_qp(theirs), 0);
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+// proves: DI-23
+TEST_F(RoceCmTest, AQueuePairInInitHasTheRightsOfItsConnection) {
+  if (!within()) return;
+  ready();
+  ibv_qp_attr without_rights{};
+  without_rights.qp_state = IBV_QPS_INIT;
+  without_rights.port_num = 1;
+  ASSERT_EQ(ibv_modify_qp(client_->qp, &without_rights,
+                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+            0);
+  request();
+  ibv_qp_attr attr;
+  ibv_qp_init_attr init;
+  ASSERT_EQ(ibv_query_qp(client_->qp, &attr, IBV_QP_ACCESS_FLAGS, &init), 0);
+  constexpr unsigned kRead = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  EXPECT_EQ(attr.qp_access_flags & kRead, kRead);
 }
 
 // proves: DI-23
