@@ -23,10 +23,14 @@ void refuse(Classified& c, DropReason why) {
 // What the protocol number and the destination make of a well-formed datagram. `in_head` is how
 // many octets of layer 4 can be looked at; `group` says that the destination is no single host.
 void settle_kind(Classified& c, std::size_t in_head, bool group, bool src_unspecified) {
+  // RFC 1122, 3.2.1.3: nobody can be answered there, whatever the protocol. Neighbour discovery
+  // begins without an address (RFC 4861, 4.1 and 4.3) and judges that itself.
+  if (src_unspecified && !(c.v6 && c.protocol == kProtoIcmpv6)) {
+    return refuse(c, DropReason::Source);
+  }
   if (c.protocol == kProtoTcp) {
     // RFC 9293, 3.10.7.2 and RFC 1122, 4.2.3.10: no connection with a group.
     if (group) return refuse(c, DropReason::Destination);
-    if (src_unspecified) return refuse(c, DropReason::Source);
     if (c.l4_len < kTcpHeader || in_head < kTcpHeader) return refuse(c, DropReason::L4Short);
     c.kind = FrameKind::Tcp;
     return;
@@ -65,7 +69,8 @@ void look_at_ipv4(Classified& c, ByteView ip, std::size_t whole) {
   c.l4_offset = static_cast<std::uint16_t>(c.l3_offset + header_len);
   c.l4_len = static_cast<std::uint32_t>(total - header_len);
   c.pseudo_sum = pseudo_sum_v4(p + 12, c.protocol, c.l4_len);
-  settle_kind(c, ip.size() - header_len, group(dst), src == 0);
+  // 0.0.0.0, or a host of "this network".
+  settle_kind(c, ip.size() - header_len, group(dst), src >> 24 == 0);
 }
 
 void look_at_ipv6(Classified& c, ByteView ip, std::size_t whole) {
@@ -84,7 +89,9 @@ void look_at_ipv6(Classified& c, ByteView ip, std::size_t whole) {
   const Ipv6Chain chain = walk_ipv6(inside, p[6]);
   if (chain.problem != DropReason::None) return refuse(c, chain.problem);
   c.protocol = chain.protocol;
-  if (p[8] == 0xff) return refuse(c, DropReason::Source);  // multicast
+  // Multicast, or an IPv4 address in a form that is for programs and not for the wire.
+  const bool mapped = load_be64(p + 8) == 0 && load_be32(p + 16) == 0xffff;
+  if (p[8] == 0xff || mapped) return refuse(c, DropReason::Source);
   c.l4_offset = static_cast<std::uint16_t>(c.l3_offset + chain.offset);
   c.l4_len = static_cast<std::uint32_t>(total - chain.offset);
   c.pseudo_sum = pseudo_sum_v6(p + 8, c.protocol, c.l4_len);

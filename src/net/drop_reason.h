@@ -16,8 +16,8 @@ enum class DropReason : std::uint8_t {
   IpChecksum,     // IPv4 header checksum
   Fragment,       // never reassembled: urnic sends DF and expects the same (E-18)
   Ipv6Extension,  // chain too long, unknown option that demands discard, routing with work left
-  Source,         // source address that no host may use (multicast, broadcast, unspecified)
-  Destination,    // TCP to a multicast or broadcast address
+  Source,         // no host may have this source address (multicast, broadcast, unspecified)
+  Destination,    // TCP, UDP and their like to a multicast or broadcast address
   L4Short,        // TCP or ICMP header does not fit
   NotForUs,       // accepts(): other MAC, VLAN or address
   Count

@@ -145,6 +145,27 @@ TEST(Classify, EachDefectOfIpv4HasItsReason) {
   EXPECT_EQ(reason([](Bytes& f) { store_be32(&f[30], 0xffffffff); }), DropReason::Destination);
 }
 
+// RFC 1122, 3.2.1.3: also of protocols that are somebody else's. Neighbour discovery may.
+TEST(Classify, NoProtocolComesFromAnAddressThatNoHostHas) {
+  for (const std::uint8_t protocol : {1, 6, 17, 132}) {
+    for (const std::uint32_t source : {0u, 7u, 0xe0000005u, 0xffffffffu}) {
+      Bytes f = from_hex(test::kTcp4BtoA);
+      f[23] = protocol;
+      store_be32(&f[26], source);
+      fix_ipv4(f);
+      EXPECT_EQ(look(f).reason, DropReason::Source) << int{protocol} << " " << source;
+    }
+  }
+  for (const std::uint8_t protocol : {6, 17, 58}) {
+    Bytes f = from_hex(test::kTcp6BtoAVlan42);
+    f[18 + 6] = protocol;
+    for (int i = 0; i < 16; ++i) f[18 + 8 + i] = 0;
+    EXPECT_EQ(look(f).reason, protocol == 58 ? DropReason::None : DropReason::Source);
+    f[18 + 8 + 10] = f[18 + 8 + 11] = 0xff;
+    EXPECT_EQ(look(f).reason, DropReason::Source) << "an IPv4 address in a form for programs";
+  }
+}
+
 // proves: E-18
 TEST(Classify, FragmentsAreRefusedWhateverTheirOffset) {
   for (const std::uint16_t bits : {0x2000, 0x0001, 0x1fff, 0x6000}) {

@@ -73,7 +73,7 @@ TEST(HeaderTemplate, EveryIpv4HeaderVerifiesAndCarriesDontFragment) {
   Rng rng(3);
   for (int i = 0; i < 20000; ++i) {
     HeaderTemplateConfig c = v4_config();
-    c.src = IpAddress::v4(static_cast<std::uint32_t>(rng.between(1, 0x7fffffff)));
+    c.src = IpAddress::v4(static_cast<std::uint32_t>(rng.between(1 << 24, 0x7fffffff)));
     c.dst = IpAddress::v4(static_cast<std::uint32_t>(rng.between(1, 0x7fffffff)));
     c.dscp = static_cast<std::uint8_t>(rng.below(64));
     c.ttl = static_cast<std::uint8_t>(rng.between(1, 255));
