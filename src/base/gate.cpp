@@ -1,5 +1,7 @@
 #include "base/gate.h"
 
+#include <algorithm>
+
 namespace urnic {
 
 const char* name(GateVerdict v) {
@@ -48,6 +50,17 @@ void Gate::leave(const IpAddress& peer) {
   --inside_;
   const auto of_peer = by_peer_.find(peer.unmapped());
   if (of_peer != by_peer_.end() && --of_peer->second == 0) by_peer_.erase(of_peer);
+}
+
+GateRules quarters_of(std::uint32_t places) {
+  GateRules r;
+  r.most = places;
+  r.most_of_peer = std::max(places / 4, 1u);
+  return r;
+}
+
+GateRules quarters_of_four_times(std::uint32_t places) {
+  return quarters_of(4 * std::min(places, ~0u / 4));
 }
 
 std::shared_ptr<Gate> make_gate(const GateRules& rules) {

@@ -86,6 +86,11 @@ class Admission {
   IpAddress peer_;
 };
 
+// So many places, and for one address at most a quarter of them.
+GateRules quarters_of(std::uint32_t places);
+// So many places for one address, which are a quarter of all.
+GateRules quarters_of_four_times(std::uint32_t places);
+
 // Null where everybody may come.
 std::shared_ptr<Gate> make_gate(const GateRules& rules);
 

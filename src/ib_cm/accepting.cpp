@@ -31,13 +31,11 @@ void Connections::take_req(const Way& way, const MadHeader& h, const Req& r, Ins
                         known->transaction == h.transaction && known->remote_qpn == r.qpn &&
                         known->remote_psn == r.psn;
   if (repeated) return repeated_req(*known, way, h, r);
-  bool stale = false;
-  for (Connection* old : {known, core_.table.by_remote_qpn(way.remote, r.qpn)}) {
-    if (old == nullptr || (stale && old == known)) continue;
-    stale = true;
-    end_stale(*old, now);
-  }
-  if (!stale) return new_req(way, h, r, now);
+  if (known != nullptr) end_stale(*known, now);
+  // Looked for behind that: one that rested may have given way.
+  Connection* const of_qpn = core_.table.by_remote_qpn(way.remote, r.qpn);
+  if (of_qpn != nullptr && of_qpn != known) end_stale(*of_qpn, now);
+  if (known == nullptr && of_qpn == nullptr) return new_req(way, h, r, now);
   ++core_.counters.stale;
   refuse_req(way, h, r, Reason::Stale);
 }
@@ -68,7 +66,7 @@ void Connections::new_req(const Way& way, const MadHeader& h, const Req& r, Inst
   if (reason != Reason::None) return refuse_req(way, h, r, reason);
   if (r.transport != l->what.transport) return refuse_req(way, h, r, Reason::Transport);
   if (r.local_id == 0) return core_.counters.count(Drop::Unexpected);
-  if (!core_.room_for(*l)) return core_.counters.count(Drop::Backlog);
+  if (!core_.room_for(*l, way.remote, now)) return core_.counters.count(Drop::Backlog);
   begin_passive(*l, way, h, r, now);
 }
 
@@ -106,10 +104,10 @@ void Connections::begin_passive(Listeners::Found& l, const Way& way, const MadHe
       static_cast<std::uint8_t>(offered_by(r.vendor_id, h.modifier) & core_.options.extensions);
   c->interval = core_.wait_of(r.local_timeout);
   c->retries = r.max_cm_retries;
+  while (c->retries != 0 && c->interval * (c->retries + 1) > core_.options.most_wait) --c->retries;
   c->time_wait = core_.wait_of(r.primary.ack_timeout);
   c->listener = l.id;
-  ++l.pending;
-  if (!core_.table.name(c)) {
+  if (!core_.take_room(*c, l, now) || !core_.table.name(c)) {
     core_.release(*c);
     core_.events.pop_back();  // nobody has heard of it
     return core_.counters.count(Drop::Full);

@@ -25,6 +25,19 @@ enum class State : std::uint8_t {
 };
 inline constexpr std::size_t kStates = 11;
 
+class Resting;
+struct Connection;
+// Where a connection rests (resting.h).
+struct Rest {
+  struct Links {
+    Connection *older = nullptr, *newer = nullptr;
+  };
+  Resting* in = nullptr;
+  bool by_peer = false;
+  Instant since;
+  Links links[2];  // among all, and among those of its peer
+};
+
 struct Connection {
   Handle id = 0;
   State state = State::ReqSent;
@@ -40,6 +53,9 @@ struct Connection {
   std::uint64_t service = 0;
   ListenerId listener = 0;  // ReqReceived, SidrReceived
   Admission admission;      // passive, until it has ended: its place behind the listener's gate
+  Admission waits;          // ... until the owner has answered: its place in the backlog
+  Admission half_open;      // ... until its peer has shown that it hears us
+  Rest rest;
   QpValues offered;         // depths that the REQ has
   PathValues path;
   std::uint8_t extensions = 0;  // offered: by us or, to us, what we also have

@@ -21,6 +21,8 @@ bool is_half_open(const Connection& c) {
       return false;
   }
 }
+constexpr Duration kLeastRest = Duration::s(1);
+
 bool waits_for_owner(const Connection& c) {
   return c.state == State::ReqReceived || c.state == State::SidrReceived;
 }
@@ -40,21 +42,51 @@ Connection* Core::open(State state, const Way& way) {
   c->state = state;
   c->time_wait = bounded(time_of(options.packet_life_time) + time_of(options.packet_life_time) +
                          time_of(options.ack_delay));
-  half_open += is_half_open(*c);
   return c;
 }
 
+bool Core::room_for(const Listeners::Found& l, const IpAddress& peer, Instant now) {
+  if (l.waiting->judge(peer, now) != GateVerdict::Admitted) return false;
+  const GateVerdict verdict = half_open->judge(peer, now);
+  if (verdict == GateVerdict::Admitted) return true;
+  Connection* const oldest =
+      verdict == GateVerdict::PeerFull ? answered.oldest_of(peer) : answered.oldest();
+  // What it is refused by may have to be said again, for a while.
+  if (oldest == nullptr || now - oldest->rest.since < kLeastRest || !give_way(*oldest)) return false;
+  return half_open->judge(peer, now) == GateVerdict::Admitted;
+}
+
+bool Core::take_room(Connection& c, const Listeners::Found& l, Instant now) {
+  const IpAddress& peer = c.way.remote;
+  try {
+    if (l.waiting->enter(peer, now) != GateVerdict::Admitted) return false;
+    c.waits = Admission(l.waiting, peer);
+    if (half_open->enter(peer, now) != GateVerdict::Admitted) return false;
+    c.half_open = Admission(half_open, peer);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+bool Core::give_way(Connection& c) {
+  try {
+    make_room();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  release(c);
+  return true;
+}
+
 void Core::move(Connection& c, State to) {
-  half_open -= is_half_open(c);
-  const bool waited = waits_for_owner(c);
   c.state = to;
-  half_open += is_half_open(c);
-  if (waited && !waits_for_owner(c)) listeners.count(c.listener, -1);
+  if (!is_half_open(c)) c.half_open.give_back();
+  if (!waits_for_owner(c)) c.waits.give_back();
 }
 
 void Core::release(Connection& c) {
-  half_open -= is_half_open(c);
-  if (waits_for_owner(c)) listeners.count(c.listener, -1);
+  if (c.rest.in != nullptr) c.rest.in->leave(c);
   Event& e = events.emplace_back();
   e.kind = EventKind::Released;
   e.handle = c.id;
@@ -142,6 +174,14 @@ void Core::hold_back(Connection& c, State state, Instant now) {
   c.admission.give_back();
   move(c, state);
   set_due(c, now + c.time_wait);
+  c.rest.since = now;
+  if (is_half_open(c)) return answered.enter(c);
+  ended.enter(c);
+  if (ended.of(c.way.remote) > resting_.most_of_peer) {
+    give_way(*ended.oldest_of(c.way.remote));
+  } else if (ended.size() > resting_.most) {
+    give_way(*ended.oldest());
+  }
 }
 
 }  // namespace urnic::ib_cm

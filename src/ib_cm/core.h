@@ -10,6 +10,7 @@
 #include "ib_cm/connection_table.h"
 #include "ib_cm/counters.h"
 #include "ib_cm/listeners.h"
+#include "ib_cm/resting.h"
 
 namespace urnic::ib_cm {
 
@@ -25,10 +26,15 @@ struct Options {
   // asking: no_memory; a REQ is dropped, counted, and comes again; test:
   // RefusalTest.ATableThatIsFullTakesNoMore
   std::uint32_t most = 1u << 18;  // connections at a time, those in time-wait too
-  // bound: connections that others have begun and that are not established; limit: 1024; beyond: a
-  // REQ is dropped, counted, and comes again; test:
-  // RefusalTest.HalfOpenConnectionsAreBoundedAcrossListeners
-  std::uint32_t most_half_open = 1024;  // begun by others, and not established
+  // bound: connections that others have begun and that are not established; limit: of one address
+  // 1024, 4096 in all; beyond: a REQ is dropped, counted, and comes again; of those refused the
+  // oldest gives way; test: RefusalTest.HalfOpenConnectionsAreBoundedAcrossListeners,
+  // RefusalTest.OneAddressTakesAQuarterOfTheHalfOpenConnections
+  std::uint32_t most_half_open = 4096;
+  // bound: connections of connection management in time-wait; limit: of one address 16384, 65536 in
+  // all; beyond: the oldest gives way: its names are free; test:
+  // RestingTest.WhoRestsGivesWayWhenItsAddressHasTooMany
+  std::uint32_t most_resting = 1u << 16;
   // Whatever codes a peer sends, no wait is shorter or longer.
   Duration least_wait = Duration::ms(10), most_wait = Duration::s(120);
 };
@@ -47,7 +53,10 @@ constexpr std::uint8_t ack_timeout_of(std::uint8_t life_time, std::uint8_t ack_d
 }
 
 struct Core {
-  explicit Core(const Options& o) : options(o), table(o.key, o.most) {}
+  explicit Core(const Options& o)
+      : options(o),
+        table(o.key, o.most),
+        half_open(std::make_shared<Gate>(quarters_of(o.most_half_open))) {}
 
   // ---- connections
   // One more in `state`, with its way; null: Drop::Full. Has an id, and no name of the peer's yet.
@@ -56,10 +65,10 @@ struct Core {
   void move(Connection& c, State to);
   // Its handle is told to be free, and is.
   void release(Connection& c);
-  // May one more be begun by others, for this listener?
-  bool room_for(const Listeners::Found& l) const {
-    return l.pending < l.what.backlog && half_open < options.most_half_open;
-  }
+  // May one more be begun by `peer`, for this listener? Who was refused gives way to it.
+  bool room_for(const Listeners::Found& l, const IpAddress& peer, Instant now);
+  // There was room: `c` has it from now on, as long as it is half open and waits. False: no memory.
+  bool take_room(Connection& c, const Listeners::Found& l, Instant now);
 
   // ---- out
   // Room for the events of one step: who has it is not left in the middle without memory.
@@ -97,7 +106,7 @@ struct Core {
   bool repeat(Connection& c, Instant now);
   // The peer asks for more time; false when it has done so too often.
   bool lengthen(Connection& c, std::uint8_t service_timeout, Instant now);
-  // Everything is over but that its names are held back.
+  // Everything is over but that its names are held back; the oldest that rests may give way.
   void hold_back(Connection& c, State state, Instant now);
 
   // A number that cannot be guessed, for the exchange `which` of a connection.
@@ -119,9 +128,14 @@ struct Core {
   Deadlines<Connection> deadlines;
   Ring<Outgoing> outgoing;
   Ring<Event> events;
-  std::uint32_t half_open = 0;
+  std::shared_ptr<Gate> half_open;
+  Resting ended, answered;  // `answered`: it is half open
 
  private:
+  // Rests no longer. False: no memory to tell of it.
+  bool give_way(Connection& c);
+
+  const GateRules resting_ = quarters_of(options.most_resting);
   Event unheard_;
 };
 

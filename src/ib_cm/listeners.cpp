@@ -9,7 +9,7 @@ ListenerId Listeners::open(const Listen& wanted) {
     return f.what.service == wanted.service && f.what.local == wanted.local;
   });
   if (taken) return 0;
-  all_.push_back({++last_, wanted, 0});
+  all_.push_back({++last_, wanted, std::make_shared<Gate>(quarters_of_four_times(wanted.backlog))});
   return last_;
 }
 
@@ -27,12 +27,6 @@ Listeners::Found* Listeners::find(std::uint64_t service, const IpAddress& local)
     if (!f.what.local) any = &f;
   }
   return of_version != nullptr ? of_version : any;
-}
-
-void Listeners::count(ListenerId id, int by) {
-  for (Found& f : all_) {
-    if (f.id == id) f.pending += static_cast<std::uint32_t>(by);
-  }
 }
 
 }  // namespace urnic::ib_cm

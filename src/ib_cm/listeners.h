@@ -1,4 +1,4 @@
-// Who waits for requests, by service and address, and how many more may wait for each.
+// Who waits for requests, by service and address, and which requests wait for it.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ struct Listen {
   // nullopt: any; the any-address of a version of IP: all of that version.
   std::optional<IpAddress> local;
   Transport transport = Transport::Rc;  // what it serves; SIDR goes to any
-  // bound: requests of a listener of RoCE that nobody has answered; limit: what `listen` says;
-  // beyond: a REQ is dropped, counted, and comes again; test:
-  // RefusalTest.AFloodOfReqsIsBoundedByBacklogAndHarmsNobody,
+  // bound: requests of a listener of RoCE that nobody has answered; limit: of one address what
+  // `listen` says, four times as many in all; beyond: a REQ is dropped, counted, and comes again;
+  // test: RefusalTest.AFloodOfReqsIsBoundedByBacklogAndHarmsNobody,
+  // RefusalTest.OneAddressTakesAQuarterOfTheBacklog,
   // RefusalTest.ARequestOutlivesItsListenerAndOneAnsweredMakesRoom
-  std::uint32_t backlog = 16;            // requests that the owner has not answered
+  std::uint32_t backlog = 16;            // requests of one address that the owner has not answered
   std::shared_ptr<Gate> gate = nullptr;  // everybody may come
 };
 
@@ -33,13 +34,11 @@ class Listeners {
   struct Found {
     ListenerId id = 0;
     Listen what;
-    std::uint32_t pending = 0;
+    std::shared_ptr<Gate> waiting;  // who waits for the owner's answer
   };
   // The one for a request to `local`: that of the address itself before that of its version of IP,
   // and that before that of any. Null if none.
   Found* find(std::uint64_t service, const IpAddress& local);
-  // One more waits for it, or one less; nothing when it has gone.
-  void count(ListenerId id, int by);
 
  private:
   std::vector<Found> all_;  // in the order of their numbers

@@ -47,7 +47,7 @@ class Manager {
   const Connection* find(Handle h) { return core_.table.find(h); }
   const Counters& counters() const { return core_.counters; }
   std::size_t size() const { return core_.table.size(); }
-  std::uint32_t half_open() const { return core_.half_open; }
+  std::uint32_t half_open() const { return core_.half_open->inside(); }
 
  private:
   Core core_;

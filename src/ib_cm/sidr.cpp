@@ -77,7 +77,7 @@ void Sidr::take_req(const Way& way, const MadHeader& h, const SidrReq& r, Instan
   if ((r.pkey & kPartition) != kPartition || !addresses_agree(r.service, r.private_data, way)) {
     return refuse(way, h, r, SidrStatus::Rejected);
   }
-  if (!core_.room_for(*l)) return core_.counters.count(Drop::Backlog);
+  if (!core_.room_for(*l, way.remote, now)) return core_.counters.count(Drop::Backlog);
   begin(*l, way, h, r, now);
 }
 
@@ -89,8 +89,7 @@ void Sidr::begin(Listeners::Found& l, const Way& way, const MadHeader& h, const 
   c->transaction = h.transaction;
   c->service = r.service;
   c->listener = l.id;
-  ++l.pending;
-  if (!core_.table.name(c)) {
+  if (!core_.take_room(*c, l, now) || !core_.table.name(c)) {
     core_.release(*c);
     core_.events.pop_back();  // nobody has heard of it
     return core_.counters.count(Drop::Full);

@@ -216,6 +216,58 @@ TEST_F(CmEnding, PathMigrationIsRefused) {
 }
 
 // Abandoned in any state, it comes to its release by itself, and the other end hears of it.
+// IB-129: however long the peer's own time-out says, and however often it comes.
+TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
+  Options o = test::keyed(3);
+  o.most_resting = 16;
+  test::End b(3, o);
+  b.manager.listen({test::kService, {}, Transport::Rc, 16});
+  Instant now = Instant::from_ns(1'000'000);
+  const auto rest = [&](test::End& a, std::uint32_t qpn) {
+    Connect slow = a.connect_to(b.me, qpn);
+    slow.path.ack_timeout = 31;
+    const Handle active = *a.manager.connections().connect(slow, {}, now);
+    const auto carry = [&](test::End& from, test::End& to) {
+      for (const Outgoing& m : from.mads()) to.manager.take(to.to(from.me), m.mad, now);
+    };
+    carry(a, b);
+    const Handle passive = b.events().at(0).handle;
+    EXPECT_EQ(b.manager.connections().accept(
+                  passive, {qpn, ib::Psn(1), 1, 1, 7, false, false}, {}, now),
+              Refusal::None);
+    carry(b, a);
+    EXPECT_EQ(a.manager.connections().confirm(active, {}), Refusal::None);
+    carry(a, b);
+    EXPECT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
+    carry(a, b);
+    carry(b, a);
+    return passive;
+  };
+  test::End polite(2), other(9);
+  std::vector<Handle> handles;
+  for (std::uint32_t i = 0; i < 4; ++i) handles.push_back(rest(polite, 0x100 + i));
+  const Handle elsewhere = rest(other, 0x11);
+  EXPECT_EQ(b.manager.size(), 5u);
+  for (std::uint32_t i = 4; i < 50; ++i) {
+    b.events();
+    handles.push_back(rest(polite, 0x100 + i));
+    EXPECT_EQ(b.manager.size(), 5u);
+    const auto events = b.events();
+    ASSERT_THAT(kinds_of(events),
+                ElementsAre(EventKind::Established, EventKind::Disconnected, EventKind::Released));
+    EXPECT_EQ(events[2].handle, handles[i - 4]) << "the oldest";
+  }
+  EXPECT_NE(b.manager.find(elsewhere), nullptr) << "nobody else's";
+  // And of all together.
+  for (int which = 10; which < 30; ++which) {
+    test::End one(which);
+    rest(one, 0x11);
+    b.events();
+  }
+  EXPECT_EQ(b.manager.size(), 16u);
+  EXPECT_EQ(b.manager.find(elsewhere), nullptr);
+}
+
 TEST(AbandonTest, EndsWhateverItIs) {
   struct Case : test::Couple {
     void TestBody() override {}

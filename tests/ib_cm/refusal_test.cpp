@@ -238,13 +238,78 @@ TEST_F(RefusalTest, AFloodOfReqsIsBoundedByBacklogAndHarmsNobody) {
     b.manager.take(b.to(stranger.me), stranger.mads().at(0).mad, now);
     asked += static_cast<std::uint32_t>(b.events().size());
   }
-  EXPECT_EQ(asked, 16u);
-  EXPECT_EQ(b.manager.size(), 17u);
-  EXPECT_EQ(drops(b, Drop::Backlog), 5000u - 16u);
+  EXPECT_EQ(asked, 64u) << "four times the backlog";
+  EXPECT_EQ(b.manager.size(), 65u);
+  EXPECT_EQ(drops(b, Drop::Backlog), 5000u - 64u);
   EXPECT_THAT(b.mads(), IsEmpty()) << "and nothing is said to whoever was named as its sender";
   ASSERT_EQ(a.manager.connections().disconnect(active, {}, now), Refusal::None);
   settle();
   EXPECT_THAT(kinds_of(b.events()), ElementsAre(EventKind::Disconnected));
+}
+
+// As many as the listener was given, like with a kernel, and a quarter of what there is.
+TEST_F(RefusalTest, OneAddressTakesAQuarterOfTheBacklog) {
+  b.manager.listen({test::kService, {}, Transport::Rc, 16});
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me, 0x100 + i), {}, now).ok());
+  }
+  carry(a);
+  auto of_a = b.events();
+  EXPECT_EQ(of_a.size(), 16u);
+  EXPECT_EQ(drops(b, Drop::Backlog), 84u);
+  test::End other(9);
+  const auto ask = [&](std::uint32_t qpn) {
+    EXPECT_TRUE(other.manager.connections().connect(other.connect_to(b.me, qpn), {}, now).ok());
+    b.manager.take(b.to(other.me), other.mads().at(0).mad, now);
+    return b.events().size();
+  };
+  EXPECT_EQ(ask(0x11), 1u);
+  // One that is answered makes room for the next of its address.
+  ASSERT_EQ(b.manager.connections().accept(of_a[0].handle, values(), {}, now), Refusal::None);
+  ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me, 0x99), {}, now).ok());
+  carry(a);
+  EXPECT_EQ(b.events().size(), 1u);
+}
+
+TEST_F(RefusalTest, OneAddressTakesAQuarterOfTheHalfOpenConnections) {
+  Options o = test::keyed(3);
+  o.most_half_open = 16;
+  test::End small(3, o);
+  small.manager.listen({test::kService, {}, Transport::Rc, 1000});
+  const auto ask = [&](test::End& from, std::uint32_t qpn) {
+    EXPECT_TRUE(from.manager.connections().connect(from.connect_to(small.me, qpn), {}, now).ok());
+    small.manager.take(small.to(from.me), from.mads().at(0).mad, now);
+    return small.events();
+  };
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    for (const Event& e : ask(a, 0x100 + i)) {
+      small.manager.connections().reject(e.handle, Reason::Consumer, {}, now);
+    }
+  }
+  EXPECT_EQ(small.manager.half_open(), 4u);
+  test::End other(9);
+  EXPECT_EQ(ask(other, 0x11).size(), 1u);
+  // The oldest refused gives way, but not before its refusal could be asked for again.
+  EXPECT_TRUE(ask(a, 0x200).empty());
+  now = now + Duration::s(1);
+  EXPECT_THAT(kinds_of(ask(a, 0x201)), ElementsAre(EventKind::Released, EventKind::ConnectRequest));
+  EXPECT_EQ(small.manager.half_open(), 5u);
+}
+
+// However long the peer says its answers take.
+TEST_F(RefusalTest, AnAnswerIsNotRepeatedForLongerThanTheLongestWait) {
+  b.manager.listen({test::kService, {}, Transport::Rc, 16});
+  Connect slow = a.connect_to(b.me);
+  slow.response_timeout = 31;
+  slow.max_cm_retries = 15;
+  ASSERT_TRUE(a.manager.connections().connect(slow, {}, now).ok());
+  carry(a);
+  request();
+  ASSERT_EQ(b.manager.connections().accept(passive, values(), {}, now), Refusal::None);
+  const Instant until = now + b.manager.find(passive)->interval;
+  EXPECT_EQ(b.manager.due(), until);
+  wait(b);
+  EXPECT_THAT(kinds_of(b.events()), ElementsAre(EventKind::Unreachable));
 }
 
 TEST_F(RefusalTest, HalfOpenConnectionsAreBoundedAcrossListeners) {
