@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -24,10 +25,24 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
+// Of so many places, those that one address may have: what `peer_connections` says, or a quarter.
+unsigned share_of_peer(const Config& config, unsigned places) {
+  for (const Setting& s : config.settings()) {
+    if (s.name != "peer_connections" || s.origin == Origin::standard) continue;
+    const auto most = static_cast<std::uint64_t>(config.get_int(s.name));
+    return most == 0 || most > places ? places : static_cast<unsigned>(most);
+  }
+  return std::max(places / 4, 1u);
+}
+
 }  // namespace
 
 TargetServer::TargetServer(const Config& config, const Options& options)
-    : config_(config), options_(options), files_(64, options.use_uring), budget_(options.memory) {
+    : config_(config),
+      options_(options),
+      most_of_peer_(share_of_peer(config, options.max_clients)),
+      files_(64, options.use_uring),
+      budget_(options.memory, options.memory * most_of_peer_ / options.max_clients) {
   options_.session.report = [this](const std::string& line) { say(line); };
 }
 
@@ -115,12 +130,43 @@ std::string TargetServer::refusal_of(std::span<const std::uint8_t> greeting) con
                           : "the token is not its own (--token-file)";
 }
 
+std::string TargetServer::find_place(const std::string& client) {
+  const auto of_client = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& s) {
+    return s.second->client() == client;
+  });
+  if (static_cast<std::size_t>(of_client) >= most_of_peer_) {
+    if (make_room(client, true)) return {};
+    return "this address has as many connections as one may have (--peer-connections)";
+  }
+  const auto full = [&] {
+    return sessions_.size() >= options_.max_clients || budget_.left() < WindowBudget::kLeast;
+  };
+  while (full()) {
+    if (!make_room(client, false)) return describe(Status::Busy);
+  }
+  return {};
+}
+
+bool TargetServer::make_room(const std::string& client, bool own_share) {
+  const double now = now_seconds();
+  auto longest = sessions_.end();
+  for (auto it = sessions_.begin(); it != sessions_.end(); ++it) {
+    const double idle = it->second->idle_for(now);
+    if (idle < options_.session.idle_grace || (own_share && it->second->client() != client)) {
+      continue;
+    }
+    if (longest == sessions_.end() || idle > longest->second->idle_for(now)) longest = it;
+  }
+  if (longest == sessions_.end()) return false;
+  say("client " + longest->second->peer() + " is idle and gives way");
+  longest->second->give_way();
+  remove(longest);  // it has nothing under way
+  return true;
+}
+
 void TargetServer::on_request(ConnectRequest& request) {
   std::string refusal = refusal_of(request.private_data());
-  const std::uint64_t least = std::uint64_t{4096};
-  if (refusal.empty() && (sessions_.size() >= options_.max_clients || budget_ < least)) {
-    refusal = describe(Status::Busy);
-  }
+  if (refusal.empty()) refusal = find_place(TargetSession::client_of(request.peer()));
   if (!refusal.empty()) {
     say("refused " + request.peer() + ": " + refusal);
     return request.reject(bytes_of(refusal));
@@ -139,8 +185,12 @@ void TargetServer::on_request(ConnectRequest& request) {
   auto session =
       std::make_unique<TargetSession>(id,
                                       TargetHost{&device_, pd_, &files_, &options_.session,
-                                                 &totals_, &budget_, options_.quota.get()},
-                                      std::move(*channel), request.peer());
+                                                 &totals_, &budget_,
+                                                 [this](const std::string& client, bool own_share) {
+                                                   return make_room(client, own_share);
+                                                 },
+                                                 options_.quota.get()},
+                                      std::move(*channel), request.peer(), now_seconds());
   by_qp_[qp] = session.get();
   sessions_[id] = std::move(session);
   say("client " + request.peer() + " connected");
@@ -213,11 +263,15 @@ void TargetServer::reap() {
       ++it;
       continue;
     }
-    say("client " + it->second->peer() + " gone");
-    by_qp_.erase(it->second->channel().qp().number());
-    it = sessions_.erase(it);
-    ++clients_served_;
+    it = remove(it);
   }
+}
+
+TargetServer::Sessions::iterator TargetServer::remove(Sessions::iterator gone) {
+  say("client " + gone->second->peer() + " gone");
+  by_qp_.erase(gone->second->channel().qp().number());
+  ++clients_served_;
+  return sessions_.erase(gone);
 }
 
 // First hand the engine over to its thread, then sleep on everything that may happen.

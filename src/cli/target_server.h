@@ -27,8 +27,11 @@ class TargetServer {
     // windows are smaller; without any the client is refused: it is busy; test:
     // TargetServerTest.WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes
     std::uint64_t memory = 128 << 20;  // for the windows of all clients
-    // bound: clients of a target; limit: `--max-clients`, 64; beyond: refused: it is busy; test:
-    // TargetServerTest.SoManyClientsAndOneMoreWhenOneHasGone
+    // bound: clients of a target; limit: `--max-clients`, 64; beyond: the longest idle gives way, or
+    // it is refused: it is busy; test: TargetServerTest.SoManyClientsAndOneMoreWhenOneHasGone
+    // bound: clients of a target with one address; setting: peer_connections; limit: where that is
+    // not set, a quarter of `--max-clients`; beyond: the longest idle of them gives way, or it is
+    // refused; test: TargetServerTest.OneAddressHasAQuarterOfThePlaces
     unsigned max_clients = 64;
     bool use_uring = true;
     bool once = false;                  // end when the first client has gone
@@ -57,6 +60,10 @@ class TargetServer {
   void on_event(Event& e);
   void on_request(ConnectRequest& request);
   std::string refusal_of(std::span<const std::uint8_t> greeting) const;
+  // Why there is no place for a client; empty where there is one, or one that was idle has left it.
+  std::string find_place(const std::string& client);
+  // Ends the session that has been idle longest, of `client` or of all. False: none is idle.
+  bool make_room(const std::string& client, bool own_share);
   void remove_parts();
   void sleep();
   // Drops the clients that have been silent too long, or whose wire is gone.
@@ -64,18 +71,21 @@ class TargetServer {
   void reap();
   TargetSession* find(void* context);
   void say(const std::string& line);
+  using Sessions = std::map<std::uint32_t, std::unique_ptr<TargetSession>>;
+  Sessions::iterator remove(Sessions::iterator gone);
 
   Config config_;
   Options options_;
+  unsigned most_of_peer_;  // clients with one address
   FileQueue files_;
-  std::uint64_t budget_;
+  WindowBudget budget_;
   TargetTotals totals_;
   Device device_;
   ProtectionDomain pd_;
   CompletionQueue cq_;
   EventQueue events_;
   Listener listener_;
-  std::map<std::uint32_t, std::unique_ptr<TargetSession>> sessions_;  // by id
+  Sessions sessions_;  // by id
   std::map<std::uint32_t, TargetSession*> by_qp_;
   std::uint32_t last_id_ = 0;
   unsigned clients_served_ = 0;

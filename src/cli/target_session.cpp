@@ -8,16 +8,20 @@
 namespace urnic::cli {
 namespace {
 
-constexpr std::uint32_t kLeastChunk = 4096;
+constexpr std::uint32_t kLeastChunk = WindowBudget::kLeast;
 
 }  // namespace
 
 TargetSession::TargetSession(std::uint32_t id, TargetHost host, std::unique_ptr<Channel> channel,
-                             std::string peer)
-    : id_(id), host_(std::move(host)), peer_(std::move(peer)), channel_(std::move(channel)) {}
+                             std::string peer, double now)
+    : id_(id),
+      host_(std::move(host)),
+      peer_(std::move(peer)),
+      channel_(std::move(channel)),
+      last_progress_(now) {}
 
 TargetSession::~TargetSession() {
-  *host_.budget += buffer_.size();
+  host_.budget->give_back(client(), buffer_.size());
 }
 
 unsigned TargetSession::in_flight() const {
@@ -91,8 +95,8 @@ void TargetSession::result(Status status, std::string text, const Digest& digest
 
 void TargetSession::on_completion(const Completion& c, double now) {
   if (ended_) return;
-  last_sign_ = now;
   const Channel::Incoming in = channel_->take(c);
+  if (is_progress(in)) last_progress_ = now;
   if (in.what == Channel::What::Received && !closing_) on_message(in.message);
   if (in.what == Channel::What::Failed) {
     if (c.status == WcStatus::success) {
@@ -105,6 +109,14 @@ void TargetSession::on_completion(const Completion& c, double now) {
     channel_->qp().disconnect();
     on_end();
   }
+}
+
+// Messages that nobody asked for keep no place.
+bool TargetSession::is_progress(const Channel::Incoming& in) const {
+  if (in.what != Channel::What::Received) return in.what != Channel::What::Failed;
+  const Message& m = in.message;
+  return m.kind == MessageKind::Hello || m.kind == MessageKind::Open ||
+         (request_.open && m.transfer == request_.transfer);
 }
 
 void TargetSession::on_message(const Message& m) {
@@ -155,17 +167,26 @@ void TargetSession::on_message(const Message& m) {
 
 void TargetSession::on_hello(const Message& m) {
   if (window_.slots != 0) return violation("a second HELLO");
-  const std::uint32_t slots =
+  std::uint32_t slots =
       std::clamp<std::uint32_t>(m.slots, 1, std::min(host_.options->slots, Channel::kMaxSlots));
-  const std::uint32_t chunk =
+  std::uint32_t chunk =
       std::clamp<std::uint32_t>(m.chunk, kLeastChunk, std::max(host_.options->chunk, kLeastChunk));
+  const std::uint64_t wanted = std::uint64_t{slots} * chunk;
+  std::uint64_t offer = host_.budget->offer(client(), wanted);
+  while (offer < kLeastChunk && host_.make_room(client(), host_.budget->is_used_up_by(client()))) {
+    offer = host_.budget->offer(client(), wanted);
+  }
+  if (offer < kLeastChunk) return violation(describe(Status::Busy));
+  if (offer < wanted) {  // smaller chunks first: slots are what hides the way
+    slots = std::min(slots, static_cast<std::uint32_t>(offer / kLeastChunk));
+    chunk = static_cast<std::uint32_t>(offer / slots) / kLeastChunk * kLeastChunk;
+  }
   const std::uint64_t octets = std::uint64_t{slots} * chunk;
-  if (octets > *host_.budget) return violation(describe(Status::Busy));
   auto buffer = RdmaBuffer::make(*host_.device, host_.pd, octets,
                                  access_local_write | access_remote_write | access_remote_read);
   if (!buffer) return violation(buffer.error().message);
   buffer_ = std::move(*buffer);
-  *host_.budget -= octets;
+  host_.budget->take(client(), octets);
   window_ = {buffer_.data(), slots, chunk};
   Message w;
   w.kind = MessageKind::Welcome;
@@ -206,7 +227,7 @@ void TargetSession::on_open(const Message& m) {
 }
 
 void TargetSession::on_file(std::uint32_t slot, std::int64_t result, double now) {
-  last_sign_ = now;
+  last_progress_ = now;
   Moving& of = old_.any() ? old_ : file_;
   if (of.source) {
     of.source->file_done(slot, result);
@@ -218,11 +239,16 @@ void TargetSession::on_file(std::uint32_t slot, std::int64_t result, double now)
 }
 
 void TargetSession::check_time(double now) {
-  if (ended_) return;
-  if (last_sign_ == 0) last_sign_ = now;
-  const double limit =
-      request_.open || window_.slots == 0 ? host_.options->stall_limit : host_.options->idle_limit;
-  if (now - last_sign_ < limit) return;
+  if (ended_ || now - last_progress_ < host_.options->stall_limit) return;
+  give_way();
+}
+
+double TargetSession::idle_for(double now) const {
+  if (ended_ || request_.open || waiting_open_ || in_flight() != 0) return -1;
+  return now - last_progress_;
+}
+
+void TargetSession::give_way() {
   channel_->qp().abort();
   on_end();
 }

@@ -12,6 +12,7 @@
 #include "cli/incoming_file.h"
 #include "cli/prefix_check.h"
 #include "cli/quota.h"
+#include "cli/window_budget.h"
 
 namespace urnic::cli {
 
@@ -20,8 +21,8 @@ struct TargetOptions {
   bool read_only = false;
   bool durable = false;                         // fsync before a file gets its name
   std::uint32_t slots = 16, chunk = 256 << 10;  // largest window given to one client
-  double idle_limit = 300;                      // seconds without any message
-  double stall_limit = 60;                      // seconds without progress while a file is open
+  double stall_limit = 60;                      // seconds without progress, with a file or without
+  double idle_grace = 1;                        // ... after which one without a file may give way
   // Gets a line for each file: its name, how it went, with whom.
   std::function<void(const std::string&)> report = [](const std::string&) {};
 };
@@ -40,15 +41,17 @@ struct TargetHost {
   FileQueue* files;
   const TargetOptions* options;
   TargetTotals* totals;
-  std::uint64_t* budget;   // octets of window memory that are left
+  WindowBudget* budget;
+  // Ends an idle session, if there is one; of that client's alone where the share is its own.
+  std::function<bool(const std::string& client, bool own_share)> make_room;
   Quota* quota = nullptr;  // of what is put; null: there is none
 };
 
 class TargetSession {
  public:
-  // Takes window memory from `host.budget` (octets) and gives it back at its end.
+  // Takes window memory from `host.budget` and gives it back at its end. Its time begins at `now`.
   TargetSession(std::uint32_t id, TargetHost host, std::unique_ptr<Channel> channel,
-                std::string peer);
+                std::string peer, double now);
   ~TargetSession();
   TargetSession(const TargetSession&) = delete;
   TargetSession& operator=(const TargetSession&) = delete;
@@ -56,6 +59,9 @@ class TargetSession {
   std::uint32_t id() const { return id_; }
   Channel& channel() { return *channel_; }
   const std::string& peer() const { return peer_; }
+  // Who it is for quotas and shares: its address, whatever its port.
+  std::string client() const { return client_of(peer_); }
+  static std::string client_of(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
 
   void on_completion(const Completion& c, double now);
   void on_file(std::uint32_t slot, std::int64_t result, double now);
@@ -63,14 +69,19 @@ class TargetSession {
   void on_end();
   // Whatever can go on without an event. True if anything was done.
   bool step(double now);
-  // Too long without a sign of life: ends the connection.
+  // Too long without progress: ends the connection.
   void check_time(double now);
+  // For how long it has made no progress and has no file under way; negative: it has one, or ends.
+  double idle_for(double now) const;
+  // Ends the connection: somebody else has its place.
+  void give_way();
 
   // Ended, and nothing of it is in use any more: may be destroyed.
   bool gone() const { return ended_ && in_flight() == 0; }
 
  private:
   void on_message(const Message& m);
+  bool is_progress(const Channel::Incoming& in) const;
   void on_hello(const Message& m);
   void on_open(const Message& m);
   void open_put(const Message& m);
@@ -87,8 +98,6 @@ class TargetSession {
   bool step_source();
   bool step_sink();
   void finish_put();
-  // Who it is for quotas: its address, whatever its port.
-  std::string client() const { return peer_.substr(0, peer_.rfind(':')); }
   // What was asked for did not end well: counts and reports it.
   void note_failure(const std::string& why);
   // The same, and the initiator is told.
@@ -145,7 +154,7 @@ class TargetSession {
   Window window_;
   bool ended_ = false;
   bool closing_ = false;  // a last message is on its way, then the connection ends
-  double last_sign_ = 0;
+  double last_progress_;
   Request request_;
   Moving file_;
   // Dropped, but with operations in the kernel that still use the window and the descriptor.

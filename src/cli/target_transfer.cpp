@@ -147,7 +147,7 @@ void TargetSession::on_begin(const Message& m) {
 bool TargetSession::step(double now) {
   if (ended_ || !request_.open) return false;
   const bool worked = file_.check ? step_check() : file_.source ? step_source() : step_sink();
-  if (worked) last_sign_ = now;
+  if (worked) last_progress_ = now;
   return worked;
 }
 

@@ -37,16 +37,20 @@ class TargetServerTest : public ::testing::Test {
     server_.reset();
     std::filesystem::remove_all(root_);
   }
-  static Config config() {
+  // Clients are of one address here.
+  static Config config(const std::string& peer_connections = "0") {
     Config c;
     EXPECT_TRUE(c.set("port", "tcp:bind=127.0.0.1").ok());
     EXPECT_TRUE(c.set("stat", "off").ok());
+    if (!peer_connections.empty()) {
+      EXPECT_TRUE(c.set("peer_connections", peer_connections).ok());
+    }
     return c;
   }
-  void serve(TargetServer::Options o) {
+  void serve(TargetServer::Options o, const std::string& peer_connections = "0") {
     o.session.folder = folder_.get();
     o.tcp_port = 0;
-    auto opened = TargetServer::open(config(), o);
+    auto opened = TargetServer::open(config(peer_connections), o);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     server_ = std::move(*opened);
     thread_ = std::thread([this] { server_->run(); });
@@ -82,6 +86,7 @@ class TargetServerTest : public ::testing::Test {
 TEST_F(TargetServerTest, SoManyClientsAndOneMoreWhenOneHasGone) {
   TargetServer::Options o;
   o.max_clients = 2;
+  o.session.idle_grace = o.session.stall_limit = 1e6;
   serve(std::move(o));
   auto one = connect(), two = connect();
   ASSERT_TRUE(one.ok() && two.ok());
@@ -93,9 +98,82 @@ TEST_F(TargetServerTest, SoManyClientsAndOneMoreWhenOneHasGone) {
   EXPECT_TRUE(connects_soon());
 }
 
+TEST_F(TargetServerTest, OneAddressHasAQuarterOfThePlaces) {
+  TargetServer::Options o;
+  o.max_clients = 8;
+  o.session.idle_grace = o.session.stall_limit = 1e6;
+  serve(std::move(o), "");
+  auto one = connect(), two = connect();
+  ASSERT_TRUE(one.ok() && two.ok());
+  const auto third = connect();
+  ASSERT_FALSE(third.ok());
+  EXPECT_THAT(third.error().message, EndsWith("(--peer-connections)"));
+  EXPECT_EQ(put(**two, "there"), "");
+}
+
+TEST_F(TargetServerTest, AnOptionGivesOneAddressMoreThanAQuarter) {
+  TargetServer::Options o;
+  o.max_clients = 8;
+  o.session.idle_grace = o.session.stall_limit = 1e6;
+  serve(std::move(o), "3");
+  auto one = connect(), two = connect(), three = connect();
+  EXPECT_TRUE(one.ok() && two.ok() && three.ok());
+  EXPECT_FALSE(connect().ok());
+}
+
+TEST_F(TargetServerTest, WhenPlacesRunOutTheLongestIdleGivesWay) {
+  for (const char* of_peer : {"0", ""}) {  // of all, and of one address
+    TargetServer::Options o;
+    o.max_clients = *of_peer == '\0' ? 8 : 2;
+    o.session.idle_grace = 0;
+    o.session.stall_limit = 1e6;
+    serve(std::move(o), of_peer);
+    auto one = connect(), two = connect();
+    ASSERT_TRUE(one.ok() && two.ok());
+    EXPECT_EQ(put(**one, "there"), "");  // now the other one has been idle for longer
+    auto third = connect();
+    ASSERT_TRUE(third.ok()) << third.error().message;
+    EXPECT_EQ(put(**third, "there"), "");
+    EXPECT_EQ(put(**one, "there"), "");
+    EXPECT_NE(put(**two, "there"), "");
+    server_->stop();
+    thread_.join();
+  }
+}
+
+TEST_F(TargetServerTest, AClientWithoutAFileIsDroppedAfterItsTime) {
+  TargetServer::Options o;
+  o.session.stall_limit = 0.3;
+  serve(std::move(o));
+  auto client = connect();
+  ASSERT_TRUE(client.ok());
+  const double until = now_seconds() + 60;
+  while (server_->clients_served() == 0 && now_seconds() < until) usleep(20'000);
+  EXPECT_EQ(server_->clients_served(), 1u);
+}
+
+TEST(WindowBudget, OneAddressLeavesTheRestToOthers) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  WindowBudget b(128 * kMiB, 32 * kMiB);
+  unsigned clients = 0;
+  for (; clients < 64; ++clients) {
+    const std::uint64_t octets = b.offer("10.0.0.1", 32 * kMiB);
+    if (octets < WindowBudget::kLeast) break;
+    b.take("10.0.0.1", octets);
+  }
+  EXPECT_GE(clients, 8u) << "who comes first leaves something";
+  EXPECT_EQ(b.left(), 96 * kMiB);
+  EXPECT_TRUE(b.is_used_up_by("10.0.0.1"));
+  EXPECT_FALSE(b.is_used_up_by("10.0.0.2"));
+  EXPECT_EQ(b.offer("10.0.0.2", 4 * kMiB), 4 * kMiB);
+  b.give_back("10.0.0.1", kMiB);
+  EXPECT_EQ(b.offer("10.0.0.1", 4 * kMiB), kMiB);
+}
+
 TEST_F(TargetServerTest, WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes) {
   TargetServer::Options o;
   o.memory = 5 << 20;
+  o.session.idle_grace = o.session.stall_limit = 1e6;
   serve(std::move(o));
   std::vector<std::unique_ptr<Initiator>> clients;
   for (auto c = connect(); c.ok(); c = connect()) {

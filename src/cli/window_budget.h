@@ -1,0 +1,51 @@
+// Memory for the windows of a target's clients: how much is left, and for whom.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace urnic::cli {
+
+class WindowBudget {
+ public:
+  // bound: memory for the windows of a target's clients of one address; limit: a quarter of
+  // `--memory` (its share of the places); beyond: windows are smaller; without any an idle client
+  // gives way, or the new one is refused: it is busy; test:
+  // WindowBudget.OneAddressLeavesTheRestToOthers
+  WindowBudget(std::uint64_t all, std::uint64_t of_peer) : left_(all), of_peer_(of_peer) {}
+
+  // What a window of `peer` may have of `wanted`: the last clients of an address have smaller ones.
+  std::uint64_t offer(const std::string& peer, std::uint64_t wanted) const {
+    constexpr std::uint64_t kEnough = 1 << 20;
+    const auto has = by_peer_.find(peer);
+    const std::uint64_t taken = has == by_peer_.end() ? 0 : has->second;
+    const std::uint64_t left = std::min(left_, of_peer_ - std::min(of_peer_, taken));
+    return std::min(wanted, std::max(left / 4, std::min(left, kEnough)));
+  }
+  void take(const std::string& peer, std::uint64_t octets) {
+    by_peer_[peer] += octets;
+    left_ -= octets;
+  }
+  void give_back(const std::string& peer, std::uint64_t octets) {
+    const auto has = by_peer_.find(peer);
+    if (has == by_peer_.end()) return;
+    left_ += octets;
+    if ((has->second -= octets) == 0) by_peer_.erase(has);
+  }
+  std::uint64_t left() const { return left_; }
+  // Whether it is the share of `peer` that is used up, and not all there is.
+  bool is_used_up_by(const std::string& peer) const {
+    const auto has = by_peer_.find(peer);
+    return has != by_peer_.end() && has->second + kLeast > of_peer_;
+  }
+
+  static constexpr std::uint64_t kLeast = 4096;  // a window that is of any use
+
+ private:
+  std::uint64_t left_, of_peer_;
+  std::map<std::string, std::uint64_t> by_peer_;
+};
+
+}  // namespace urnic::cli
