@@ -206,7 +206,11 @@ void KernelRounds::accept_waiting(Listener& l, Instant now) {
       ++refused;
       continue;
     }
-    if (full) make_room(s_, ending_, l, now);
+    // One whose address has its share is let in also where nobody goes for it: the kernel has
+    // answered it, and a program may well have more connections at once than it has backlog.
+    if (full || l.is_full_for(remote.ip)) {
+      make_room(s_, ending_, l, full ? IpAddress() : remote.ip, now);
+    }
     if (opening_.adopt(l, std::move(*socket), std::move(*place), now) == nullptr) {
       ++s_.counters.failed;
       ++s_.kernel->turned_away;
@@ -218,7 +222,7 @@ void KernelRounds::accept_waiting(Listener& l, Instant now) {
 // go? If not yet, it is looked at again.
 bool KernelRounds::gives_way(Listener& l, Instant now) {
   Instant soon;
-  if (oldest_silent(s_, l, now, &soon) != nullptr) return true;
+  if (oldest_silent(s_, l, IpAddress(), now, &soon) != nullptr) return true;
   s_.kernel->accept_again = earlier(s_.kernel->accept_again, soon);
   return false;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -45,6 +46,13 @@ struct Listener {
   // Connections between SYN and the consumer's answer. Half-open ones have what those that wait for
   // the consumer leave of it.
   tcp::Backlog backlog;
+  // Of those that wait, whose TCP is established, by peer; and how many one may have.
+  std::map<IpAddress, std::uint32_t> waiting_of;
+  std::uint32_t most_of_peer = 1;
+  bool is_full_for(const IpAddress& peer) const {
+    const auto has = waiting_of.find(peer);
+    return has != waiting_of.end() && has->second >= most_of_peer;
+  }
   // Connections whose TCP is established, in that order: while they say nothing, the oldest of them
   // gives way when the backlog is full. Some have spoken or are gone meanwhile.
   struct Silent {

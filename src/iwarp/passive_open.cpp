@@ -66,7 +66,7 @@ Connection* Opening::take_unmatched(wire::FrameHead& head, const tcp::Segment& s
   tcp::Backlog* backlog = listener != nullptr ? &listener->backlog : nullptr;
   if (backlog != nullptr) {
     backlog->most_half_open =
-        backlog->most_waiting - std::min(backlog->waiting, backlog->most_waiting);
+        listener->most_of_peer - std::min(backlog->waiting, listener->most_of_peer);
     if (seg.has(tcp::kSyn) && !s_.wire.interface().has_route(head.net.src)) {
       ++s_.counters.dropped;  // our answer would find no way: nothing is kept for it
       return nullptr;
@@ -76,21 +76,22 @@ Connection* Opening::take_unmatched(wire::FrameHead& head, const tcp::Segment& s
   // is made only for who has answered one.
   Instant soon;
   tcp::Backlog seen;
-  const bool gives_way =
-      backlog != nullptr && backlog->full() && oldest_silent(s_, *listener, now, &soon) != nullptr;
-  if (gives_way) {
+  const bool full = backlog != nullptr && is_full_for(*listener, key.remote);
+  const bool gives_way = full && oldest_silent(s_, *listener, key.remote, now, &soon) != nullptr;
+  if (full) {
     seen = *backlog;
-    seen.most_waiting = seen.waiting + 1;
+    seen.most_waiting = seen.waiting + (gives_way ? 1 : 0);
+    seen.most_half_open = 0;
   }
-  const tcp::Unmatched u = tcp::take_unmatched(gives_way ? &seen : backlog, s_.keys, config, key,
-                                               seg, config.receive_buffer, s_.counters.tcp, now);
-  if (gives_way) backlog->last_cookie = seen.last_cookie;
+  const tcp::Unmatched u = tcp::take_unmatched(full ? &seen : backlog, s_.keys, config, key, seg,
+                                               config.receive_buffer, s_.counters.tcp, now);
+  if (full) backlog->last_cookie = seen.last_cookie;
   if (u.kind == tcp::Unmatched::Kind::Drop) return nullptr;
   if (u.kind == tcp::Unmatched::Kind::Reply) {
     reply(head, u.reply);
     return nullptr;
   }
-  if (gives_way) make_room(s_, ending_, *listener, now);
+  if (gives_way) make_room(s_, ending_, *listener, key.remote, now);
   Connection* c = new_connection(key);
   if (c == nullptr) {  // max_connections: the peer is told at once
     ++s_.counters.dropped;
@@ -151,7 +152,9 @@ Listener* Opening::bind(LocalEnd local, Error* error) {
 
 bool Opening::listen(Listener& l, int backlog, Error* error) {
   backlog = std::max(backlog, 1);
-  l.backlog.most_waiting = static_cast<std::uint32_t>(backlog);
+  l.most_of_peer = static_cast<std::uint32_t>(backlog);
+  // For one peer what the consumer has asked for, as with a kernel; and room for others beside it.
+  l.backlog.most_waiting = 4 * std::min(l.most_of_peer, ~0u / 4);
   if (s_.kernel != nullptr) return listen_kernel(l, backlog, error);
   if (s_.listeners.is_listened_on(l.local)) {
     *error = {Errc::in_use,

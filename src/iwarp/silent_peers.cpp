@@ -8,7 +8,7 @@ namespace {
 constexpr Duration kSilence = Duration::ms(200);
 
 // Entries not worth looking through.
-// bound: peers of a listener that have said nothing yet; limit: 32 and twice the backlog; beyond:
+// bound: peers of a listener that have said nothing yet; limit: 32 and twice its places; beyond:
 // those that have spoken meanwhile are taken out; test:
 // SilentPeers.WhoHasSpokenIsForgottenBehindOneThatHasNot, SilentPeers.WhoHasSpokenIsForgotten
 constexpr std::size_t kSpare = 32;
@@ -48,17 +48,31 @@ void note_silent(const SideState& s, const Connection& c, Instant now) {
   c.listener->silent.push_back({c.id, now});
 }
 
-Connection* oldest_silent(const SideState& s, Listener& l, Instant now, Instant* soon) {
-  Connection* c = first_silent(s, l);
-  *soon = c != nullptr ? l.silent.front().since + kSilence : Instant::never();
-  return *soon <= now ? c : nullptr;
+bool is_full_for(const Listener& l, const IpAddress& peer) {
+  return l.backlog.full() || l.is_full_for(peer);
 }
 
-bool make_room(const SideState& s, Ending& ending, Listener& l, Instant now) {
+Connection* oldest_silent(const SideState& s, Listener& l, const IpAddress& peer, Instant now,
+                          Instant* soon) {
+  const bool own = l.is_full_for(peer);
+  Connection* const first = first_silent(s, l);
+  Connection* found = own ? nullptr : first;
+  *soon = found != nullptr ? l.silent.front().since + kSilence : Instant::never();
+  for (std::size_t i = 0; i < l.silent.size(); ++i) {
+    Connection* const c = still_silent(s, l, l.silent[i]);
+    if (c == nullptr || !(own ? c->key.remote == peer : l.is_full_for(c->key.remote))) continue;
+    found = c;
+    *soon = l.silent[i].since + kSilence;
+    break;
+  }
+  return *soon <= now ? found : nullptr;
+}
+
+bool make_room(const SideState& s, Ending& ending, Listener& l, const IpAddress& peer,
+               Instant now) {
   Instant soon;
-  Connection* oldest = oldest_silent(s, l, now, &soon);
+  Connection* oldest = oldest_silent(s, l, peer, now, &soon);
   if (oldest == nullptr) return false;
-  l.silent.pop_front();
   s.hooks->on_note(Note::TurnedAway, oldest->key, "silent, and the backlog is full");
   ending.fail_connection(*oldest, Errc::timed_out, "", now);
   return true;

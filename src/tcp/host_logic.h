@@ -29,8 +29,9 @@ struct HostCounters {
 // How many connections of a listener there are between SYN and accept().
 struct Backlog {
   std::uint32_t waiting = 0;  // finished, nobody has accepted them yet
-  // bound: backlog of a listener; limit: what `listen` says; beyond: SYNs and ACKs are dropped and
-  // come again; of peers that have said nothing the oldest gives way; test:
+  // bound: backlog of a listener; limit: of one address what `listen` says, of iWARP four times as
+  // many in all; beyond: SYNs and ACKs are dropped and come again; of peers that have said nothing
+  // the oldest gives way; test: SilentPeers.OneAddressDoesNotHoldTheListener,
   // StackTest.BacklogLimitsFinishedConnections, Setup.BacklogLimitsPendingConnections,
   // SilentPeers.TheOldestOfAFullBacklogGivesWay,
   // SilentSockets.TheOldestOfAFullBacklogGivesWay

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/inet_checksum.h"
@@ -68,9 +70,9 @@ inline Bytes forge(const WireSegment& w, bool back, const MacAddress& to_mac,
 class HandWire {
  public:
   struct Host {
-    Host(const char* address, std::uint64_t seed, engine::Options o) {
+    Host(std::vector<std::string> addresses, std::uint64_t seed, engine::Options o) {
       auto [own, other] = port::make_memory_pair();
-      o.addresses = {address};
+      o.addresses = std::move(addresses);
       o.seed = seed;
       o.mtu = 1500;
       node = std::make_unique<sim::Node>(o, std::move(own));
@@ -84,8 +86,9 @@ class HandWire {
   // it goes. Frames for the other way are given to send().
   using Watch = std::function<std::vector<Bytes>(Bytes frame, bool to_right)>;
 
-  explicit HandWire(const engine::Options& options = {})
-      : left("10.0.0.1/24", 1, options), right("10.0.0.2/24", 2, options) {}
+  explicit HandWire(const engine::Options& options = {},
+                    std::vector<std::string> of_left = {"10.0.0.1/24"})
+      : left(std::move(of_left), 1, options), right({"10.0.0.2/24"}, 2, options) {}
 
   Host left, right;
   Instant now = Instant::from_ns(1000000000);

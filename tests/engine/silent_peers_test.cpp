@@ -14,6 +14,7 @@ using engine::CmEvent;
 
 constexpr std::uint16_t kPort = 7000;
 constexpr int kBacklog = 4;
+const IpAddress kLeft = IpAddress::v4(10, 0, 0, 1), kOther = IpAddress::v4(10, 0, 0, 3);
 
 struct SilentPeers : ::testing::Test {
   SilentPeers() {
@@ -31,11 +32,13 @@ struct SilentPeers : ::testing::Test {
     listener = wire.right.engine().iwarp().listen(kPort, kBacklog, &error);
     EXPECT_NE(listener, nullptr);
   }
-  verbs::QueuePair* connect(bool speaks) {
+  verbs::QueuePair* connect(bool speaks, const IpAddress& from = kLeft) {
     verbs::QueuePair* qp = wire.left.node->make_qp();
     const SocketAddress there{IpAddress::v4(10, 0, 0, 2), kPort};
     auto& engine = wire.left.engine();
-    EXPECT_TRUE(engine.iwarp().connect(*qp, there, engine.default_params(), wire.now).ok());
+    iwarp::ConnectParams params = engine.default_params();
+    params.source.at.ip = from;
+    EXPECT_TRUE(engine.iwarp().connect(*qp, there, params, wire.now).ok());
     const iwarp::Connection* c = engine.iwarp().find(qp->connection);
     if (!speaks && c != nullptr) silent.insert(c->key.local_port);
     return qp;
@@ -53,7 +56,7 @@ struct SilentPeers : ::testing::Test {
     return found;
   }
   std::uint64_t failed() { return wire.right.engine().iwarp().state().counters.failed; }
-  HandWire wire;
+  HandWire wire{{}, {"10.0.0.1/24", "10.0.0.3/24"}};
   iwarp::Listener* listener = nullptr;
   std::set<std::uint16_t> silent;
 };
@@ -63,10 +66,40 @@ TEST_F(SilentPeers, TheOldestOfAFullBacklogGivesWay) {
   for (int i = 0; i < kBacklog; ++i) connect(false);
   wire.run_for(Duration::ms(500));
   EXPECT_EQ(requests(), 0u);
-  EXPECT_TRUE(listener->backlog.full());
+  EXPECT_TRUE(listener->is_full_for(kLeft));
   connect(true);
   EXPECT_TRUE(wire.run_until([&] { return requests() == 1; }, Duration::s(4)));
   EXPECT_EQ(failed(), 1u);  // one made room, not all
+}
+
+// The places of an address are a quarter of all: as many as the consumer has asked for.
+// proves: E-50
+TEST_F(SilentPeers, OneAddressDoesNotHoldTheListener) {
+  for (int i = 0; i < kBacklog; ++i) connect(true);
+  EXPECT_TRUE(wire.run_until([&] { return requests() == kBacklog; }, Duration::s(4)));
+  connect(true);
+  wire.run_for(Duration::s(1));
+  EXPECT_EQ(requests(), static_cast<std::size_t>(kBacklog));
+  for (int i = 1; i <= kBacklog; ++i) {
+    connect(true, kOther);
+    EXPECT_TRUE(wire.run_until([&] { return requests() == kBacklog + static_cast<std::size_t>(i); },
+                               Duration::ms(20)));
+  }
+  EXPECT_EQ(failed(), 0u);
+}
+
+// Who is silent at an address that has its share makes room for that address alone.
+// proves: E-50
+TEST_F(SilentPeers, AnAddressThatHasItsShareMakesRoomItself) {
+  const auto other =
+      wire.left.engine().iwarp().find(connect(false, kOther)->connection)->key.local_port;
+  wire.run_for(Duration::ms(5));
+  for (int i = 0; i < kBacklog; ++i) connect(false);
+  wire.run_for(Duration::ms(500));
+  connect(true);
+  EXPECT_TRUE(wire.run_until([&] { return requests() == 1; }, Duration::s(4)));
+  EXPECT_EQ(failed(), 1u);
+  EXPECT_TRUE(is_there(other)) << "though it has been silent for longest";
 }
 
 // Whoever has asked waits for the consumer, and gives way to nobody.
@@ -110,12 +143,12 @@ TEST_F(SilentPeers, WhoHasSpokenIsForgottenBehindOneThatHasNot) {
     wire.right.engine().iwarp().reject(wire.right.node->events.back().connection, {}, wire.now);
     wire.run_for(Duration::ms(1));
   }
-  EXPECT_LE(listener->silent.size(), 32u + 2 * kBacklog);
+  EXPECT_LE(listener->silent.size(), 32u + 2 * 4 * kBacklog);
   EXPECT_GE(listener->silent.size(), 1u);
   // The silent one is still the first to give way.
   for (int i = 1; i < kBacklog; ++i) connect(false);
   wire.run_for(Duration::ms(500));
-  EXPECT_TRUE(listener->backlog.full());
+  EXPECT_TRUE(listener->is_full_for(kLeft));
   const std::uint64_t before = failed();
   const std::size_t asked = requests();
   connect(true);
@@ -129,7 +162,7 @@ TEST_F(SilentPeers, WhoHasSpokenIsForgottenBehindOneThatHasNot) {
 TEST_F(SilentPeers, ASynAlonePushesNobodyOut) {
   for (int i = 0; i < kBacklog; ++i) connect(false);
   wire.run_for(Duration::ms(500));
-  EXPECT_TRUE(listener->backlog.full());
+  EXPECT_TRUE(listener->is_full_for(kLeft));
   const auto tell = wire.watch;
   wire.watch = [&](Bytes frame, bool to_right) {
     return to_right ? tell(std::move(frame), true) : std::vector<Bytes>{};  // no SYN-ACK arrives
