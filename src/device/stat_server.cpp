@@ -1,6 +1,8 @@
 #include "device/stat_server.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +36,79 @@ bool private_directory(const std::string& path) {
          (st.st_mode & 077) == 0;
 }
 
+// Files to be taken away when the process ends without closing its devices, as programs of the
+// drop-in do. No lock: exit() may be called from a signal handler.
+// bound: devices whose socket file goes at exit; limit: 64; beyond: it stays until another process
+// sweeps it; test: StatServerTest.WhatDeadProcessesHaveLeftIsSwept
+std::array<std::atomic<char*>, 64> left_at_exit;
+std::atomic<pid_t> exits{0};  // the process they are of
+
+void remove_at_exit() {
+  if (exits != getpid()) return;
+  for (auto& path : left_at_exit) {
+    if (char* const p = path.exchange(nullptr); p != nullptr) unlink(p);  // and never freed
+  }
+}
+
+// Also a child that was forked: what it has from its parent is not its own.
+void note_for_exit(const std::string& path) {
+  [[maybe_unused]] static const int once = std::atexit(remove_at_exit);
+  if (exits.exchange(getpid()) != getpid()) {
+    for (auto& other : left_at_exit) other = nullptr;
+  }
+  char* const copy = strdup(path.c_str());
+  if (copy == nullptr) return;
+  for (auto& place : left_at_exit) {
+    char* nothing = nullptr;
+    if (place.compare_exchange_strong(nothing, copy)) return;
+  }
+  std::free(copy);
+}
+
+void forget_for_exit(const std::string& path) {
+  for (auto& place : left_at_exit) {
+    char* p = place;
+    if (p == nullptr || path != p) continue;
+    if (place.compare_exchange_strong(p, nullptr)) std::free(p);
+  }
+}
+
+bool fits(const std::string& path, sockaddr_un* addr) {
+  *addr = {};
+  addr->sun_family = AF_UNIX;
+  if (path.size() >= sizeof addr->sun_path) return false;
+  std::memcpy(addr->sun_path, path.c_str(), path.size() + 1);
+  return true;
+}
+
+// Of a process that is gone. One that is not seen from here may run in another container: then
+// somebody listens.
+bool is_left_over(const std::string& folder, const std::string& name) {
+  if (!name.ends_with(".sock")) return false;
+  char* end = nullptr;
+  const long pid = std::strtol(name.c_str(), &end, 10);
+  if (pid <= 0 || (*end != '.' && *end != '-')) return false;
+  if (kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH) return false;
+  sockaddr_un addr;
+  if (!fits(folder + "/" + name, &addr)) return false;
+  const port::Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return probe && connect(probe.get(), reinterpret_cast<sockaddr*>(&addr), sizeof addr) != 0 &&
+         errno == ECONNREFUSED;
+}
+
+void sweep(const std::string& folder) {
+  constexpr int kAtOnce = 1000;  // the rest is the next one's
+  DIR* const d = opendir(folder.c_str());
+  if (d == nullptr) return;
+  int swept = 0;
+  for (const dirent* e = readdir(d); e != nullptr && swept < kAtOnce; e = readdir(d)) {
+    if (!is_left_over(folder, e->d_name)) continue;
+    unlink((folder + "/" + e->d_name).c_str());
+    ++swept;
+  }
+  closedir(d);
+}
+
 }  // namespace
 
 std::string stat_directory() {
@@ -47,10 +123,9 @@ StatServer::StatServer(StatSource source) : source_(std::move(source)), owner_(g
   if (!private_directory(dir)) return;
   const unsigned n = next_device++;
   path_ = dir + "/" + std::to_string(getpid()) + (n == 0 ? "" : "-" + std::to_string(n)) + ".sock";
-  sockaddr_un addr{};
-  addr.sun_family = AF_UNIX;
-  if (path_.size() >= sizeof addr.sun_path) return;
-  std::memcpy(addr.sun_path, path_.c_str(), path_.size() + 1);
+  if (n == 0) sweep(dir);
+  sockaddr_un addr;
+  if (!fits(path_, &addr)) return;
   socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   port::Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!socket_ || !epoll) return;
@@ -59,12 +134,15 @@ StatServer::StatServer(StatSource source) : source_(std::move(source)), owner_(g
       ::listen(socket_.get(), 8) != 0) {
     return;
   }
+  note_for_exit(path_);
   epoll_ = std::move(epoll);
   watch(socket_.get(), EPOLLIN);
 }
 
 StatServer::~StatServer() {
-  if (epoll_ && getpid() == owner_) unlink(path_.c_str());
+  if (!epoll_ || getpid() != owner_) return;
+  forget_for_exit(path_);
+  unlink(path_.c_str());
 }
 
 void StatServer::watch(int fd, std::uint32_t events) const {

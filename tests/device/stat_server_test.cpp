@@ -6,12 +6,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -70,6 +72,34 @@ struct StatServerTest : ::testing::Test {
   std::size_t asked = 0, pieces = 0;
   std::string directory, before;
 };
+
+// Ends as programs of the drop-in do: their devices stay open.
+void end_with_a_server(void (*how)(int), const StatSource& source) {
+  const pid_t child = fork();
+  if (child == 0) {
+    static StatServer* const stays = new StatServer(source);
+    how(stays->fd() < 0 ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_F(StatServerTest, AProcessThatExitsTakesItsSocketAway) {
+  end_with_a_server(exit, source());
+  EXPECT_TRUE(std::filesystem::is_empty(stat_directory()));
+}
+
+TEST_F(StatServerTest, WhatDeadProcessesHaveLeftIsSwept) {
+  end_with_a_server(_exit, source());
+  const std::string folder = stat_directory();
+  ASSERT_FALSE(std::filesystem::is_empty(folder));
+  const std::string others[] = {folder + "/notes.sock", folder + "/1.sock", folder + "/12x.sock"};
+  for (const std::string& file : others) std::ofstream(file) << "not ours";
+  end_with_a_server(exit, source());
+  for (const std::string& file : others) EXPECT_TRUE(std::filesystem::remove(file)) << file;
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+}
 
 TEST_F(StatServerTest, AReaderThatDoesNotReadHoldsUpNobody) {
   StatServer server(source());
