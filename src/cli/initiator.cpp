@@ -93,10 +93,8 @@ Result<void> Initiator::reach(const std::string& place, int timeout_ms) {
     }
     if (e.kind == EventKind::established) break;
     std::string why = e.error.message;
-    if (e.error.code == Errc::rejected && !e.private_data.empty()) {
-      why = "the target refuses: ";
-      for (const char c : e.private_data) why += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
+    const std::string said = said_in(e.private_data);
+    if (e.error.code == Errc::rejected && !said.empty()) why = "the target refuses: " + said;
     return Error{e.error.code, place + ": " + why};
   }
   const std::string answer = rdma_.channel->qp().peer_private_data();

@@ -98,12 +98,8 @@ Result<void> PerfClient::connect_one(QueuePair& qp, const PerfGreeting& greeting
   }
   if (e.kind == EventKind::established) return {};
   std::string why = e.error.message;
-  if (e.error.code == Errc::rejected && !e.private_data.empty()) {
-    why = "the server refuses: ";
-    // RoCE's has no length: zeroes behind it.
-    const std::string said = e.private_data.substr(0, e.private_data.find_last_not_of('\0') + 1);
-    for (const char c : said) why += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-  }
+  const std::string said = said_in(e.private_data);
+  if (e.error.code == Errc::rejected && !said.empty()) why = "the server refuses: " + said;
   return Error{e.error.code, endpoint_ + ": " + why};
 }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include <nlohmann/json.hpp>
 
@@ -20,8 +21,21 @@ bool json_complaints = false;  // set once, before anything is done
 int stop_event = -1;
 constexpr std::size_t kMostShown = 400;  // of a line
 
-void on_signal(int) {
+std::atomic<std::int64_t> first_signal_ms{0};
+// `timeout` and shells signal a process and then its group: that is one request to stop, which
+// comes twice.
+std::int64_t same_request = 0;
+
+void on_signal(int number) {
   const int keep = errno;
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  const std::int64_t now = std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1'000'000;
+  std::int64_t first = 0;
+  if (!first_signal_ms.compare_exchange_strong(first, now) && now - first >= same_request) {
+    signal(number, SIG_DFL);
+    raise(number);  // when this has returned: somebody means it
+  }
   stop_flag = true;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(stop_event, &one, sizeof one);
@@ -49,6 +63,11 @@ std::string printable(const std::string& text) {
     i += fine ? length : 1;
   }
   return out;
+}
+
+std::string said_in(const std::string& private_data) {
+  return printable(
+      private_data.substr(0, private_data.find_last_not_of(std::string(" \0", 2)) + 1));
 }
 
 void complain_as_json(bool json) {
@@ -85,13 +104,13 @@ void restore_signals() {
   for (std::size_t i = 0; i < std::size(kHandled); ++i) sigaction(kHandled[i], &before[i], nullptr);
 }
 
-void install_stop_signals() {
+void install_stop_signals(std::int64_t same_request_ms) {
+  same_request = same_request_ms;
   for (std::size_t i = 0; i < std::size(kHandled); ++i) sigaction(kHandled[i], nullptr, &before[i]);
   if (stop_event < 0) stop_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second time it ends us at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGHUP, &action, nullptr);

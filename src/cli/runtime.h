@@ -20,14 +20,17 @@ enum ExitCode : int {
 // Text that others may have written, fit for a terminal: control characters and what is no UTF-8
 // become '?'.
 std::string printable(const std::string& text);
+// What a peer has said in private data, as text: RoCE fills that up with zeroes.
+std::string said_in(const std::string& private_data);
 
 // Prints "urnic <command>: <message>" as one line to standard error; or, where results are JSON, an
 // object {"command": ..., "error": ...} in its place, on one line as well.
 void complain_as_json(bool json);
 void complain(const std::string& command, const std::string& message);
 
-// SIGINT, SIGTERM and SIGHUP ask the running command to stop; SIGPIPE is ignored.
-void install_stop_signals();
+// SIGINT, SIGTERM and SIGHUP ask the running command to stop; one that comes later than
+// `same_request_ms` after the first ends the process at once. SIGPIPE is ignored.
+void install_stop_signals(std::int64_t same_request_ms = 1000);
 // As they were when we began, for a program that takes our place.
 void restore_signals();
 bool stop_requested();

@@ -23,7 +23,7 @@ class TargetCommand : public Command {
     app->add_option("--export", folder_, "folder to export")->required()->type_name("DIR");
     app->add_flag("--read-only", read_only_, "refuse put");
     app->add_flag("--sync", sync_, "a file is on the disk before it gets its name");
-    app->add_option("-p,--service", service_, "TCP port to listen on")
+    app->add_option("-p,--service", service_, "port to listen on: of TCP, or of RoCE's connections")
         ->check(CLI::Range(1, 65535))
         ->type_name("[18700]");
     app->add_option("--also-port", more_ports_,
@@ -141,9 +141,9 @@ class TargetCommand : public Command {
       servers.push_back(std::move(*server));
       if (!quiet_) {
         const DeviceInfo info = servers.back()->info();
-        std::printf("serving %s on %s, addresses %s, TCP port %u, files by %s\n", folder_.c_str(),
-                    config.get("port").c_str(), info.addresses.c_str(), servers.back()->tcp_port(),
-                    servers.back()->file_backend().c_str());
+        std::printf("serving %s on %s, addresses %s, %s, files by %s\n", folder_.c_str(),
+                    config.get("port").c_str(), info.addresses.c_str(),
+                    servers.back()->listens_on().c_str(), servers.back()->file_backend().c_str());
         std::fflush(stdout);
         warn(config, info, options);
       }

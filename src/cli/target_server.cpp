@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "cli/old_parts.h"
+#include "cli/perf_session.h"
 
 namespace urnic::cli {
 namespace {
@@ -86,6 +87,11 @@ void TargetServer::remove_parts() {
       " that nobody has gone on with for " + std::to_string(kDaysOfAPart) + " days");
 }
 
+std::string TargetServer::listens_on() const {
+  const bool roce = perf_transport(config_) == Transport::roce;
+  return (roce ? "RoCE port " : "TCP port ") + std::to_string(listener_.port());
+}
+
 TargetServer::~TargetServer() {
   // Nothing may point into the windows when they go.
   for (auto& [id, session] : sessions_) {
@@ -131,9 +137,8 @@ std::string TargetServer::refusal_of(std::span<const std::uint8_t> greeting) con
 }
 
 std::string TargetServer::find_place(const std::string& client) {
-  const auto of_client = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& s) {
-    return s.second->client() == client;
-  });
+  const auto of_client = std::count_if(sessions_.begin(), sessions_.end(),
+                                       [&](const auto& s) { return s.second->client() == client; });
   if (static_cast<std::size_t>(of_client) >= most_of_peer_) {
     if (make_room(client, true)) return {};
     return "this address has as many connections as one may have (--peer-connections)";
@@ -182,15 +187,14 @@ void TargetServer::on_request(ConnectRequest& request) {
     return say("cannot accept " + request.peer() + ": " + ok.error().message);
   }
   const std::uint32_t qp = (*channel)->qp().number();
-  auto session =
-      std::make_unique<TargetSession>(id,
-                                      TargetHost{&device_, pd_, &files_, &options_.session,
-                                                 &totals_, &budget_,
-                                                 [this](const std::string& client, bool own_share) {
-                                                   return make_room(client, own_share);
-                                                 },
-                                                 options_.quota.get()},
-                                      std::move(*channel), request.peer(), now_seconds());
+  auto session = std::make_unique<TargetSession>(
+      id,
+      TargetHost{&device_, pd_, &files_, &options_.session, &totals_, &budget_,
+                 [this](const std::string& client, bool own_share) {
+                   return make_room(client, own_share);
+                 },
+                 options_.quota.get()},
+      std::move(*channel), request.peer(), now_seconds());
   by_qp_[qp] = session.get();
   sessions_[id] = std::move(session);
   say("client " + request.peer() + " connected");

@@ -27,8 +27,8 @@ class TargetServer {
     // windows are smaller; without any the client is refused: it is busy; test:
     // TargetServerTest.WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes
     std::uint64_t memory = 128 << 20;  // for the windows of all clients
-    // bound: clients of a target; limit: `--max-clients`, 64; beyond: the longest idle gives way, or
-    // it is refused: it is busy; test: TargetServerTest.SoManyClientsAndOneMoreWhenOneHasGone
+    // bound: clients of a target; limit: `--max-clients`, 64; beyond: the longest idle gives way,
+    // or it is refused: it is busy; test: TargetServerTest.SoManyClientsAndOneMoreWhenOneHasGone
     // bound: clients of a target with one address; setting: peer_connections; limit: where that is
     // not set, a quarter of `--max-clients`; beyond: the longest idle of them gives way, or it is
     // refused; test: TargetServerTest.OneAddressHasAQuarterOfThePlaces
@@ -51,6 +51,8 @@ class TargetServer {
   const std::string& file_backend() const { return files_.backend(); }
   TargetTotals totals() const { return totals_; }
   std::uint16_t tcp_port() const { return listener_.port(); }
+  // "TCP port 18700", or "RoCE port 18700", which is one of the RDMA connection manager's.
+  std::string listens_on() const;
   unsigned clients_served() const { return clients_served_; }
 
  private:

@@ -56,7 +56,7 @@ struct Connection {
   Admission waits;          // ... until the owner has answered: its place in the backlog
   Admission half_open;      // ... until its peer has shown that it hears us
   Rest rest;
-  QpValues offered;         // depths that the REQ has
+  QpValues offered;  // depths that the REQ has
   PathValues path;
   std::uint8_t extensions = 0;  // offered: by us or, to us, what we also have
   bool alternate = false;       // the REQ names a second path

@@ -52,7 +52,8 @@ bool Core::room_for(const Listeners::Found& l, const IpAddress& peer, Instant no
   Connection* const oldest =
       verdict == GateVerdict::PeerFull ? answered.oldest_of(peer) : answered.oldest();
   // What it is refused by may have to be said again, for a while.
-  if (oldest == nullptr || now - oldest->rest.since < kLeastRest || !give_way(*oldest)) return false;
+  if (oldest == nullptr || now - oldest->rest.since < kLeastRest || !give_way(*oldest))
+    return false;
   return half_open->judge(peer, now) == GateVerdict::Admitted;
 }
 

@@ -86,6 +86,7 @@ Refusal Connections::disconnect(Handle handle, ByteView data, Instant now) {
 }
 
 void Connections::begin_disconnect(Connection& c, ByteView data, Instant now) {
+  c.admission.give_back();  // whether the peer is still there or not
   core_.move(c, State::DreqSent);
   c.transaction = core_.transaction(c, kDreqExchange);
   core_.send_first(c, write(c.transaction, Dreq{c.id, c.remote_id, c.remote_qpn, data}));

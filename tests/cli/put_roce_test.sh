@@ -25,4 +25,14 @@ there_and_back "memif" "$wire" "$wire" 10.77.0.1
 there_and_back "IPv6, a wire that loses" "$wire" "$wire" '[fd77::1]' --faults loss=0.005,seed=7
 net=127.$((1 + $$ / 200 % 250)).$((1 + $$ % 200))
 there_and_back "the kernel's UDP" "udp:bind=$net.1" "udp:bind=$net.2" "$net.1"
+
+# ---- what it listens on, and a refusal, which RoCE fills up with zeroes
+printf '0123456789abcdef' >token
+target_on "udp:bind=$net.1" --transport roce --token-file token
+grep -q "RoCE port 18700, files" target.log && ! grep -q TCP target.log || fail "it listens on: $(cat target.log)"
+for what in "ls $net.1/" "get $net.1/name got" "put file $net.1/x"; do
+  refused 1 "the target refuses: it asks for a token (--token-file)" "$urnic" $what --port "udp:bind=$net.2" --transport roce
+  ! grep -q '?' err || fail "$what: $(cat err)"
+done
+stop_process "$last"
 done_testing

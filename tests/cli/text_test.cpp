@@ -2,12 +2,22 @@
 #include <gtest/gtest.h>
 
 #include "cli/progress_bar.h"
+#include "cli/runtime.h"
 #include "cli/sha256.h"
 #include "cli/table.h"
 #include "cli/units.h"
 
 namespace urnic::cli {
 namespace {
+
+// RoCE fills private data up with zeroes (IB-137).
+TEST(SaidIn, PrivateDataIsTextWithoutItsFilling) {
+  EXPECT_EQ(said_in(std::string("it is busy") + std::string(138, '\0')), "it is busy");
+  EXPECT_EQ(said_in("it is busy"), "it is busy");
+  EXPECT_EQ(said_in(std::string("a\0\x1b[2J\xff \0\0", 10)), "a??[2J?");
+  EXPECT_EQ(said_in(std::string(148, '\0')), "");
+  EXPECT_EQ(said_in(""), "");
+}
 
 TEST(Units, Sizes) {
   EXPECT_EQ(parse_size("0"), 0u);

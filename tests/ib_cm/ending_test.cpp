@@ -231,10 +231,10 @@ TEST(RestingTest, WhoRestsGivesWayWhenItsAddressHasTooMany) {
       for (const Outgoing& m : from.mads()) to.manager.take(to.to(from.me), m.mad, now);
     };
     carry(a, b);
-    const Handle passive = b.events().at(0).handle;
-    EXPECT_EQ(b.manager.connections().accept(
-                  passive, {qpn, ib::Psn(1), 1, 1, 7, false, false}, {}, now),
-              Refusal::None);
+    const Handle passive = b.events().back().handle;
+    EXPECT_EQ(
+        b.manager.connections().accept(passive, {qpn, ib::Psn(1), 1, 1, 7, false, false}, {}, now),
+        Refusal::None);
     carry(b, a);
     EXPECT_EQ(a.manager.connections().confirm(active, {}), Refusal::None);
     carry(a, b);
