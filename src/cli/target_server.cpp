@@ -140,26 +140,26 @@ std::string TargetServer::find_place(const std::string& client) {
   const auto of_client = std::count_if(sessions_.begin(), sessions_.end(),
                                        [&](const auto& s) { return s.second->client() == client; });
   if (static_cast<std::size_t>(of_client) >= most_of_peer_) {
-    if (make_room(client, true)) return {};
+    if (make_room(client, true, nullptr)) return {};
     return "this address has as many connections as one may have (--peer-connections)";
   }
   const auto full = [&] {
     return sessions_.size() >= options_.max_clients || budget_.left() < WindowBudget::kLeast;
   };
   while (full()) {
-    if (!make_room(client, false)) return describe(Status::Busy);
+    if (!make_room(client, false, nullptr)) return describe(Status::Busy);
   }
   return {};
 }
 
-bool TargetServer::make_room(const std::string& client, bool own_share) {
+bool TargetServer::make_room(const std::string& client, bool own_share,
+                             const TargetSession* for_it) {
   const double now = now_seconds();
   auto longest = sessions_.end();
   for (auto it = sessions_.begin(); it != sessions_.end(); ++it) {
     const double idle = it->second->idle_for(now);
-    if (idle < options_.session.idle_grace || (own_share && it->second->client() != client)) {
-      continue;
-    }
+    if (it->second.get() == for_it || idle < options_.session.idle_grace) continue;
+    if (own_share && it->second->client() != client) continue;
     if (longest == sessions_.end() || idle > longest->second->idle_for(now)) longest = it;
   }
   if (longest == sessions_.end()) return false;
@@ -190,8 +190,8 @@ void TargetServer::on_request(ConnectRequest& request) {
   auto session = std::make_unique<TargetSession>(
       id,
       TargetHost{&device_, pd_, &files_, &options_.session, &totals_, &budget_,
-                 [this](const std::string& client, bool own_share) {
-                   return make_room(client, own_share);
+                 [this](const TargetSession& it, bool own_share) {
+                   return make_room(it.client(), own_share, &it);
                  },
                  options_.quota.get()},
       std::move(*channel), request.peer(), now_seconds());

@@ -64,8 +64,9 @@ class TargetServer {
   std::string refusal_of(std::span<const std::uint8_t> greeting) const;
   // Why there is no place for a client; empty where there is one, or one that was idle has left it.
   std::string find_place(const std::string& client);
-  // Ends the session that has been idle longest, of `client` or of all. False: none is idle.
-  bool make_room(const std::string& client, bool own_share);
+  // Ends the session that has been idle longest, of `client` or of all, but not `for_it`. False:
+  // none is idle.
+  bool make_room(const std::string& client, bool own_share, const TargetSession* for_it);
   void remove_parts();
   void sleep();
   // Drops the clients that have been silent too long, or whose wire is gone.

@@ -173,7 +173,7 @@ void TargetSession::on_hello(const Message& m) {
       std::clamp<std::uint32_t>(m.chunk, kLeastChunk, std::max(host_.options->chunk, kLeastChunk));
   const std::uint64_t wanted = std::uint64_t{slots} * chunk;
   std::uint64_t offer = host_.budget->offer(client(), wanted);
-  while (offer < kLeastChunk && host_.make_room(client(), host_.budget->is_used_up_by(client()))) {
+  while (offer < kLeastChunk && host_.make_room(*this, host_.budget->is_used_up_by(client()))) {
     offer = host_.budget->offer(client(), wanted);
   }
   if (offer < kLeastChunk) return violation(describe(Status::Busy));

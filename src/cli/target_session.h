@@ -34,6 +34,8 @@ struct TargetTotals {
   std::uint64_t failed = 0;  // puts, gets and listings that were asked for and did not end well
 };
 
+class TargetSession;
+
 // What all sessions of a target share, and the server has.
 struct TargetHost {
   Device* device;
@@ -42,8 +44,9 @@ struct TargetHost {
   const TargetOptions* options;
   TargetTotals* totals;
   WindowBudget* budget;
-  // Ends an idle session, if there is one; of that client's alone where the share is its own.
-  std::function<bool(const std::string& client, bool own_share)> make_room;
+  // Ends an idle session other than that, if there is one; of the same client alone where the share
+  // is its own.
+  std::function<bool(const TargetSession& for_it, bool own_share)> make_room;
   Quota* quota = nullptr;  // of what is put; null: there is none
 };
 

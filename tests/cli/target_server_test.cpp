@@ -38,9 +38,11 @@ class TargetServerTest : public ::testing::Test {
     std::filesystem::remove_all(root_);
   }
   // Clients are of one address here.
-  static Config config(const std::string& peer_connections = "0") {
+  Config config(const std::string& peer_connections = "0", bool server = false) const {
     Config c;
-    EXPECT_TRUE(c.set("port", "tcp:bind=127.0.0.1").ok());
+    const std::string roce = server ? "udp:bind=127.77.1.1" : "udp:bind=127.77.1.2";
+    EXPECT_TRUE(c.set("port", roce_ ? roce : "tcp:bind=127.0.0.1").ok());
+    EXPECT_TRUE(c.set("transport", roce_ ? "roce" : "iwarp").ok());
     EXPECT_TRUE(c.set("stat", "off").ok());
     if (!peer_connections.empty()) {
       EXPECT_TRUE(c.set("peer_connections", peer_connections).ok());
@@ -50,7 +52,7 @@ class TargetServerTest : public ::testing::Test {
   void serve(TargetServer::Options o, const std::string& peer_connections = "0") {
     o.session.folder = folder_.get();
     o.tcp_port = 0;
-    auto opened = TargetServer::open(config(peer_connections), o);
+    auto opened = TargetServer::open(config(peer_connections, true), o);
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     server_ = std::move(*opened);
     thread_ = std::thread([this] { server_->run(); });
@@ -58,7 +60,9 @@ class TargetServerTest : public ::testing::Test {
   Result<std::unique_ptr<Initiator>> connect(const std::optional<StorageToken>& token = {}) {
     InitiatorOptions o;
     o.token = token;
-    return Initiator::connect(config(), {"127.0.0.1:" + std::to_string(server_->tcp_port())}, o);
+    return Initiator::connect(
+        config(), {(roce_ ? "127.77.1.1:" : "127.0.0.1:") + std::to_string(server_->tcp_port())},
+        o);
   }
   std::string put(Initiator& client, const std::string& name) {
     auto from = LocalSource::open(root_ + "/f");
@@ -77,6 +81,7 @@ class TargetServerTest : public ::testing::Test {
   }
   std::size_t files() const { return folder_usage(folder_.get()).files; }
 
+  bool roce_ = false;  // over the kernel's UDP, else iWARP over its TCP
   std::string root_;
   FileDescriptor folder_;
   std::unique_ptr<TargetServer> server_;
@@ -142,14 +147,18 @@ TEST_F(TargetServerTest, WhenPlacesRunOutTheLongestIdleGivesWay) {
 }
 
 TEST_F(TargetServerTest, AClientWithoutAFileIsDroppedAfterItsTime) {
-  TargetServer::Options o;
-  o.session.stall_limit = 0.3;
-  serve(std::move(o));
-  auto client = connect();
-  ASSERT_TRUE(client.ok());
-  const double until = now_seconds() + 60;
-  while (server_->clients_served() == 0 && now_seconds() < until) usleep(20'000);
-  EXPECT_EQ(server_->clients_served(), 1u);
+  for (const bool roce : {false, true}) {
+    roce_ = roce;
+    TargetServer::Options o;
+    o.session.stall_limit = 0.3;
+    serve(std::move(o));
+    const auto client = connect();  // which may take longer than its time; then it is dropped as well
+    const double until = now_seconds() + 60;
+    while (server_->clients_served() == 0 && now_seconds() < until) usleep(20'000);
+    EXPECT_EQ(server_->clients_served(), 1u) << roce;
+    server_->stop();
+    thread_.join();
+  }
 }
 
 TEST(WindowBudget, OneAddressLeavesTheRestToOthers) {
