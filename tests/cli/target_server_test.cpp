@@ -152,7 +152,8 @@ TEST_F(TargetServerTest, AClientWithoutAFileIsDroppedAfterItsTime) {
     TargetServer::Options o;
     o.session.stall_limit = 0.3;
     serve(std::move(o));
-    const auto client = connect();  // which may take longer than its time; then it is dropped as well
+    const auto client =
+        connect();  // which may take longer than its time; then it is dropped as well
     const double until = now_seconds() + 60;
     while (server_->clients_served() == 0 && now_seconds() < until) usleep(20'000);
     EXPECT_EQ(server_->clients_served(), 1u) << roce;
