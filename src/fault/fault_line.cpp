@@ -43,6 +43,7 @@ void FaultLine::set_plan(const FaultPlan& plan) {
   resegmenter_.reseed(Rng(rng_.next()));
   ordinal_ = 0;
   burst_left_ = 0;
+  duplicate_next_ = reorder_next_ = false;
 }
 
 // ---- entering -------------------------------------------------------------------------------

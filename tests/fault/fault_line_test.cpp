@@ -364,6 +364,25 @@ TEST(FaultLine, PlansChangeWhileFramesFlow) {
   EXPECT_TRUE(l.line.transparent());
 }
 
+// The segment that is to come twice and late is held to be joined; the new plan has neither.
+TEST(FaultLine, ANewPlanInheritsNothingOfTheOldOne) {
+  Line l("at=dup:1+reorder:1,reseg=1,hold=1ms,seed=3");
+  std::uint32_t sent = 0;
+  for (; l.line.backlog() == 0 && sent < 100; ++sent) {
+    l.line.set_plan(plan("at=dup:1+reorder:1,reseg=1,hold=1ms,seed=3"));
+    l.push(segment(2 * sent), at(sent));
+    (void)l.take(at(sent));
+  }
+  ASSERT_NE(l.line.backlog(), 0u);
+  const auto twice = l.count(FaultKind::Duplicate), late = l.count(FaultKind::Reorder);
+  l.line.set_plan(plan("at=loss:1000"));
+  (void)l.take(at(10000));
+  l.push(segment(500), at(10001));
+  (void)l.take(at(20000));
+  EXPECT_EQ(l.count(FaultKind::Duplicate), twice);
+  EXPECT_EQ(l.count(FaultKind::Reorder), late);
+}
+
 // Working in place is only a shortcut: same frames, same seed, same faults.
 TEST(FaultLine, InPlaceDoesTheSameAsThroughTheLine) {
   const char* text = "loss=0.1:2,corrupt=0.2,badsum=0.2,at=corrupt:5,skip_handshake,seed=6";
