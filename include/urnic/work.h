@@ -96,14 +96,16 @@ struct ReceiveRequest {
 // of UC or UD, in sqe.
 enum class WcStatus : std::uint8_t {
   success,
-  flushed,                 // the connection ended first
-  local_length,            // longer than a message or the queue pair allows
-  local_protection,        // lkey, domain, bounds or rights of a local element
-  remote_access,           // the peer refused access to its memory (Terminate, RFC 5040, 4.8)
-  remote_operation,        // the peer refused for any other reason
-  remote_invalid_request,  // the peer found the request invalid, or does not know it
-  fatal_transport,         // the TCP connection was lost
-  window_bind,             // bind_window: not of what there is, or not with these rights
+  flushed,           // the connection ended first
+  local_length,      // longer than a message or the queue pair allows
+  local_protection,  // lkey, domain, bounds or rights of a local element
+  remote_access,     // the peer refused access to its memory (Terminate, RFC 5040, 4.8)
+  remote_operation,  // the peer refused for any other reason
+  // The peer found the request invalid, or does not know it. Of a receive (RoCE): what the peer
+  // sent names a key to be invalidated that may not be.
+  remote_invalid_request,
+  fatal_transport,  // the TCP connection was lost
+  window_bind,      // bind_window: not of what there is, or not with these rights
   // Of the InfiniBand transport alone, which repeats what the peer does not answer:
   retry_exceeded,      // no answer to any of the repetitions (Retry Count, IB-71)
   rnr_retry_exceeded,  // the peer never had a receive posted (RNR Retry Count, IB-73)
@@ -111,6 +113,8 @@ enum class WcStatus : std::uint8_t {
   local_operation,     // the queue pair cannot carry it out in the state or service it is in
   // XRC: the shared receive queue is of another domain than the peer's queue pair (IB-163)
   remote_invalid_rd_request,
+  // Of a receive: the write_with_immediate that was to use it has no right to the memory it names.
+  local_access,
 };
 // e.g. "work request flushed: the connection ended".
 URNIC_API const char* to_string(WcStatus);

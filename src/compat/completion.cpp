@@ -32,6 +32,8 @@ ibv_wc_status to_status(WcStatus s) {
       return IBV_WC_LOC_LEN_ERR;
     case WcStatus::local_protection:
       return IBV_WC_LOC_PROT_ERR;
+    case WcStatus::local_access:
+      return IBV_WC_LOC_ACCESS_ERR;
     case WcStatus::remote_access:
       return IBV_WC_REM_ACCESS_ERR;
     case WcStatus::remote_operation:

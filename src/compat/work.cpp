@@ -99,7 +99,7 @@ int to_request(const ibv_send_wr& wr, const PostedTo& to, SendRequest* out, Wind
   if (to.type == IBV_QPT_UD) {
     if (wr.wr.ud.ah == nullptr) return EINVAL;
     out->address_handle = &Ah::of(wr.wr.ud.ah)->handle;
-    out->remote_qp = wr.wr.ud.remote_qpn;
+    out->remote_qp = wr.wr.ud.remote_qpn & 0xffffff;  // as providers cut it
     out->remote_qkey = wr.wr.ud.remote_qkey;
   }
   if (to.type == IBV_QPT_XRC_SEND) out->remote_srq = wr.qp_type.xrc.remote_srqn & 0xffffff;

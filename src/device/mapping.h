@@ -31,7 +31,8 @@ static_assert(same(WcStatus::success, inner::Status::Success) &&
               same(WcStatus::rnr_retry_exceeded, inner::Status::RnrRetryExceeded) &&
               same(WcStatus::bad_response, inner::Status::BadResponse) &&
               same(WcStatus::local_operation, inner::Status::LocalOperation) &&
-              same(WcStatus::remote_invalid_rd_request, inner::Status::RemoteInvalidRd));
+              same(WcStatus::remote_invalid_rd_request, inner::Status::RemoteInvalidRd) &&
+              same(WcStatus::local_access, inner::Status::LocalAccess));
 constexpr WcStatus to_public(inner::Status s) {
   return static_cast<WcStatus>(s);
 }

@@ -99,6 +99,8 @@ const char* to_string(WcStatus s) {
       return "message longer than the local queue pair allows";
     case WcStatus::local_protection:
       return "local memory key, bounds or rights do not allow it";
+    case WcStatus::local_access:
+      return "the peer's write with immediate data named memory it has no right to";
     case WcStatus::remote_access:
       return "the peer refused access to its memory";
     case WcStatus::remote_operation:

@@ -208,6 +208,12 @@ void refuse(ResponderState& s, Verdict why, Psn psn) {
   if (is_fatal(why)) fail(s, why);
 }
 
+void end_behind_ack(ResponderState& s, Verdict why) {
+  fail(s, why);
+  s.nak = {};
+  s.ack_due = true;
+}
+
 void answer_duplicate(ResponderState& s, const ParsedPacket& request) {
   ++s.counters.duplicates;
   if (!duplicate_served(s, request)) ++s.counters.dropped_duplicates;
@@ -228,7 +234,7 @@ bool next_answer(ResponderState& s, ResponsePacket* out) {
     next_nak(s, out);
     return true;
   }
-  const bool kept = s.tells_kept() && !s.held.empty();
+  const bool kept = s.tells_kept() && !s.held.empty() && !is_fatal(s.failure);
   if (!kept) s.sack_due = false;
   if (!s.ack_due && !s.sack_due) return false;
   s.ack_due = s.sack_due = false;
@@ -239,6 +245,7 @@ bool next_answer(ResponderState& s, ResponsePacket* out) {
   begin(s, Operation::Acknowledge, s.expected - 1, out);
   put_ack(s, out);
   ++s.counters.acks;
+  if (s.failure == Verdict::KeyStays) end(s);
   return true;
 }
 

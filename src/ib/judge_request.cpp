@@ -88,6 +88,13 @@ bool may_access(const Arrival& a, std::uint8_t** target) {
   }
 }
 
+// Of the receive that the packet would have used: a WRITE of one packet with Immediate Data has
+// one. The Last packet of several names no memory of its own, and its receive is flushed.
+Status status_of_refused(const Arrival& a) {
+  const bool uses_one = a.row.completes_receive() && a.row.begins();
+  return uses_one ? Status::LocalAccess : Status::Success;
+}
+
 bool write_length_fits(const Arrival& a) {
   const std::uint32_t length = a.row.begins() ? a.h.reth.length : a.s.message.length;
   const std::uint64_t octets =
@@ -136,7 +143,7 @@ RequestJudgment judge_new(const Arrival& a) {
     j.verdict = Verdict::NotReady;
     return j;
   }
-  if (!may_access(a, &j.target)) return {Verdict::RemoteAccess};
+  if (!may_access(a, &j.target)) return {Verdict::RemoteAccess, status_of_refused(a)};
   if (!length_fits(a, j.target)) return {Verdict::InvalidRequest};
   if (a.row.family == Family::Send) {
     if (!room_in_receive(a)) return {Verdict::InvalidRequest, Status::LocalLength};

@@ -22,8 +22,7 @@ void begin_message(ResponderState& s, const PacketHeader& h) {
   s.message = {h.row().family, 0, h.reth.address, h.reth.rkey, h.reth.length};
 }
 
-// A packet of a SEND or WRITE. Nothing is complete unless it is accepted: its memory may have gone,
-// or the key it invalidates be none that it may.
+// A packet of a SEND or WRITE. Nothing is complete unless it is accepted: its memory may have gone.
 Verdict place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* target) {
   const PacketHeader& h = p.header;
   if (h.row().begins()) begin_message(s, h);
@@ -41,9 +40,13 @@ Verdict place_message(ResponderState& s, const ParsedPacket& p, std::uint8_t* ta
     s.message.octets += static_cast<std::uint32_t>(p.payload.size());
     s.message.address += p.payload.size();
   }
-  const bool ok = !h.row().has(kIeth) ||
-                  s.memory->invalidate(h.inv_rkey, s.peer()) == verbs::MemoryTable::Invalidate::Ok;
-  return ok ? Verdict::Accept : Verdict::RemoteAccess;
+  return Verdict::Accept;
+}
+
+// A SEND has come whole, and its key goes before its receive completes.
+bool invalidates(ResponderState& s, const PacketHeader& h) {
+  return !h.row().has(kIeth) ||
+         s.memory->invalidate(h.inv_rkey, s.peer()) == verbs::MemoryTable::Invalidate::Ok;
 }
 
 void accept_read(ResponderState& s, const PacketHeader& h) {
@@ -90,6 +93,13 @@ void commit(ResponderState& s, const PacketHeader& h) {
   }
 }
 
+// The memory that a packet was to reach has gone since it was judged: what its receive says of
+// that, if it has one.
+Status status_of_receive(Verdict why, const OpcodeRow& row) {
+  if (why == Verdict::Operational) return Status::LocalProtection;
+  return row.completes_receive() && row.begins() ? Status::LocalAccess : Status::Success;
+}
+
 Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, Completion* c) {
   const PacketHeader& h = p.header;
   Received received;
@@ -106,8 +116,16 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
   }
   if (received.verdict != Verdict::Accept) [[unlikely]] {
     refuse(s, received.verdict, h.bth.psn);
-    received.completed = received.verdict == Verdict::Operational;
-    if (received.completed) fail_receive(s.rq, Status::LocalProtection, c);
+    const Status status = status_of_receive(received.verdict, h.row());
+    received.completed = status != Status::Success;
+    if (received.completed) fail_receive(s.rq, status, c);
+    return received;
+  }
+  if (!invalidates(s, h)) [[unlikely]] {
+    received = {Verdict::KeyStays, true};
+    fail_receive(s.rq, Status::RemoteInvalidRequest, c);
+    commit(s, h);
+    end_behind_ack(s, Verdict::KeyStays);
     return received;
   }
   if (h.row().completes_receive()) {

@@ -27,12 +27,15 @@ enum class Verdict : std::uint8_t {
   NotReady,     // no receive is posted, or not yet: RNR NAK, the peer comes again
   RemoteAccess,
   Operational,  // a fault of our own
+  // The message is taken, and its receive completes with an error: the key that it was to
+  // invalidate stays. No NAK says so; the queue pair ends behind the ACK.
+  KeyStays,
   // Nothing is looked at any more: the queue pair has failed.
   Ignored,
 };
 constexpr bool is_fatal(Verdict v) {
   return v == Verdict::InvalidRequest || v == Verdict::WrongDomain || v == Verdict::RemoteAccess ||
-         v == Verdict::Operational;
+         v == Verdict::Operational || v == Verdict::KeyStays;
 }
 
 // The message of which a part has come; of READs and atomics there are no parts.

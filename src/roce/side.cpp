@@ -208,6 +208,7 @@ QpEvent event_of(ib::Verdict refusal) {
   if (refusal == ib::Verdict::RemoteAccess) return QpEvent::RefusedAccess;
   if (refusal == ib::Verdict::InvalidRequest || refusal == ib::Verdict::WrongDomain)
     return QpEvent::RefusedRequest;
+  if (refusal == ib::Verdict::KeyStays) return QpEvent::Failed;  // as the receive says
   return QpEvent::RefusedFault;
 }
 

@@ -89,6 +89,8 @@ enum class Status : std::uint8_t {
   BadResponse,       // an answer that does not belong to what was asked
   LocalOperation,    // not in this state, not with this service
   RemoteInvalidRd,   // XRC: that shared receive queue is of another domain; RD: nobody there
+  LocalAccess,       // a receive: the WRITE with Immediate that was to use it had no right to its
+                     // memory
 };
 
 struct Completion {

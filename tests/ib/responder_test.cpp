@@ -71,9 +71,36 @@ TEST_F(Requests, ASendWithInvalidateTakesTheKeyAway) {
   responses();
   p = packet(Operation::SendOnlyInv, psn, counting(3));
   p.header.inv_rkey = 0x12345;
-  expect_refused(p, NakCode::RemoteAccess);
-  EXPECT_EQ(completions.size(), 1u);
-  EXPECT_EQ(rq.posted(), 1u);
+  EXPECT_EQ(next(p), Verdict::KeyStays);
+  ASSERT_EQ(completions.size(), 2u);
+  EXPECT_EQ(completions[1].status, verbs::Status::RemoteInvalidRequest);
+  EXPECT_FALSE(responder().failed()) << "its ACK has yet to leave";
+  const test::Response ack = only_response();
+  EXPECT_TRUE(ack.is_ack()) << "no NAK: the message has come";
+  EXPECT_EQ(ack.psn, psn - 1);
+  EXPECT_TRUE(responder().failed());
+  EXPECT_EQ(verdict(packet(Operation::SendOnly, psn)), Verdict::Ignored);
+}
+
+TEST_F(Requests, ARefusedWriteWithImmediateOfOnePacketFailsItsReceive) {
+  for (const bool one : {true, false}) {
+    again();
+    completions.clear();
+    post(1);
+    if (!one) {
+      next(write(Operation::WriteFirst, psn, 0, kPmtu + 4, counting(kPmtu)));
+      table.invalidate(rkey, qp.peer());
+    }
+    ParsedPacket p = one ? write(Operation::WriteOnlyImm, psn, kOctets, 4, counting(4))
+                         : packet(Operation::WriteLastImm, psn, counting(4));
+    EXPECT_EQ(verdict(p), Verdict::RemoteAccess);
+    ASSERT_EQ(completions.size(), one ? 1u : 0u) << "of several packets it is flushed";
+    if (one) {
+      EXPECT_EQ(completions[0].status, verbs::Status::LocalAccess);
+      EXPECT_TRUE(completions[0].receive);
+    }
+    EXPECT_TRUE(only_response().is_nak(NakCode::RemoteAccess));
+  }
 }
 
 TEST_F(Requests, AKeyIsNotTakenAwayUnderReadsThatCameBefore) {
