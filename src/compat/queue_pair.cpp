@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "compat/async_events.h"
 #include "compat/context.h"
 #include "compat/errors.h"
 #include "compat/memory.h"
@@ -43,26 +44,6 @@ void tell(Qp* qp, ibv_event_type what) {
   Context::of(qp->base.context)->async.push(e);
 }
 
-// What is no news of the connection.
-std::optional<ibv_event_type> to_async(EventKind kind) {
-  switch (kind) {
-    case EventKind::last_receive:
-      return IBV_EVENT_QP_LAST_WQE_REACHED;
-    case EventKind::communication_established:
-      return IBV_EVENT_COMM_EST;
-    case EventKind::access_error:
-      return IBV_EVENT_QP_ACCESS_ERR;
-    case EventKind::request_error:
-      return IBV_EVENT_QP_REQ_ERR;
-    case EventKind::fatal:
-      return IBV_EVENT_QP_FATAL;
-    case EventKind::send_queue_drained:
-      return IBV_EVENT_SQ_DRAINED;
-    default:
-      return std::nullopt;
-  }
-}
-
 bool is_about(const ibv_async_event& e, const ibv_qp* qp) {
   switch (e.event_type) {
     case IBV_EVENT_QP_FATAL:
@@ -89,7 +70,10 @@ void Endpoint::on_event(Event& event) {
     if (qp_ != nullptr) {
       const bool drained = event.kind == EventKind::send_queue_drained;
       if (drained) qp_->drained = true;
-      if (asynchronous && (!drained || qp_->tell_drained)) tell(qp_, *asynchronous);
+      const bool is_wanted = !drained || qp_->tell_drained;
+      if (asynchronous && is_wanted && is_news(*asynchronous, adapter.is_roce(), qp_->state())) {
+        tell(qp_, *asynchronous);
+      }
       qp_->show(qp_->state());
     }
     if (end) ended_ = true;
