@@ -37,6 +37,8 @@ enum class EventKind : std::uint8_t {
   resolve_failed,
   // On a CmConnection, active side: the peer accepts; private_data of its answer.
   answered,
+  // Of the Device, over the kernel's TCP or UDP: Device::addresses() has changed, or may have.
+  addresses_changed,
 };
 
 // A message of RoCE's connection management says this besides its private data: a request (REQ),

@@ -100,6 +100,7 @@ void PerfSession::on_event(Event& e) {
       return;
     case EventKind::link_up:
     case EventKind::address_conflict:
+    case EventKind::addresses_changed:
       return;
     default:
       if (failure.empty()) failure = e.error.message;

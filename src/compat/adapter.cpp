@@ -15,6 +15,7 @@
 
 #include "compat/context.h"
 #include "compat/errors.h"
+#include "compat/gids.h"
 #include "compat/process.h"
 
 namespace urnic::compat {
@@ -69,6 +70,7 @@ int Adapter::open() {
     events_ = {};
     device_ = {};
   } else {
+    (void)look_at_gids(nullptr);  // those that are there are no news
     // Behind all that the device has made and that goes at exit as well.
     [[maybe_unused]] static const int once = std::atexit(Process::leave_all);
   }
@@ -176,6 +178,9 @@ void Adapter::on_device_event(const Event& event) {
   if (event.kind == EventKind::link_up || event.kind == EventKind::link_down) {
     show_port(event.kind == EventKind::link_up);
   }
+  if (event.kind == EventKind::addresses_changed || event.kind == EventKind::address_conflict) {
+    (void)gids();
+  }
 }
 
 // The link that was there when the device was opened, or was waited for as if it were, is no news.
@@ -185,9 +190,23 @@ void Adapter::show_port(bool active) {
   tell_contexts(active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
-// A program that never asks for them may live long, and its link come and go.
-// bound: events of the port (up, down) of a context that the program has not fetched; beyond: the
-// oldest of them goes; test: SignalledQueueTest.OfOneKindTheLastAreKept
+// True if they have changed. What two threads see is put in one after the other.
+bool Adapter::look_at_gids(GidSlots* seen) {
+  const std::lock_guard guard(gids_.mutex);
+  const bool changed = gids_.slots.update(present_gids(*this));
+  if (seen != nullptr) *seen = gids_.slots;
+  return changed;
+}
+
+GidSlots Adapter::gids() {
+  GidSlots seen;
+  if (look_at_gids(&seen)) tell_contexts(IBV_EVENT_GID_CHANGE);
+  return seen;
+}
+
+// A program that never asks for them may live long, and its link and addresses come and go.
+// bound: events of the port (up, down, GIDs) of a context that the program has not fetched; beyond:
+// the oldest of them goes; test: SignalledQueueTest.OfOneKindTheLastAreKept
 static constexpr std::size_t kMostPortEvents = 64;
 
 void Adapter::tell_contexts(ibv_event_type what) {
@@ -198,7 +217,8 @@ void Adapter::tell_contexts(ibv_event_type what) {
     e.element.port_num = 1;
     c->async.push(e);
     c->async.keep_last(kMostPortEvents, [](const ibv_async_event& of) {
-      return of.event_type == IBV_EVENT_PORT_ACTIVE || of.event_type == IBV_EVENT_PORT_ERR;
+      return of.event_type == IBV_EVENT_PORT_ACTIVE || of.event_type == IBV_EVENT_PORT_ERR ||
+             of.event_type == IBV_EVENT_GID_CHANGE;
     });
   }
 }

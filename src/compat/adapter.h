@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compat/exported.h"
+#include "compat/gid_slots.h"
 #include "compat/rendezvous.h"
 #include "compat/signalled_queue.h"
 #include "urnic/urnic.h"
@@ -74,6 +75,9 @@ class Adapter {
   ibv_context* shared_context();
   ibv_pd* default_pd();
 
+  // The table of GIDs by the addresses that are there now. Contexts hear of a change that is seen
+  // first here.
+  GidSlots gids();
   // Contexts hear of the port.
   void add_context(Context*);
   void remove_context(Context*);
@@ -87,6 +91,7 @@ class Adapter {
   void serve();
   void on_device_event(const Event& event);
   void show_port(bool active);
+  bool look_at_gids(GidSlots* seen);
   void tell_contexts(ibv_event_type what);
   int next_ms();
   void expire();
@@ -101,6 +106,10 @@ class Adapter {
   Rendezvous rendezvous_;
   Counts counts_;
   std::atomic<bool> had_link_{false};
+  struct {
+    std::mutex mutex;
+    GidSlots slots;
+  } gids_;
   bool shown_active_ = false;  // what programs know of the port; of serve() once it runs
   std::mutex mutex_;           // of all below
   std::string complained_;

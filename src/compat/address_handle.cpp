@@ -14,9 +14,10 @@ namespace urnic::compat {
 
 int to_path(Adapter& adapter, const ibv_ah_attr& a, std::uint32_t pair, QpPath* out) {
   if (a.is_global == 0 || a.port_num != 1) return EINVAL;
-  ibv_gid own;
+  const GidSlots gids = adapter.gids();
   Address local, remote;
-  if (!gid_at(adapter, a.grh.sgid_index, &own) || !to_address(own, &local)) return EINVAL;
+  if (a.grh.sgid_index >= gids.size()) return EINVAL;
+  if (!to_address(gids.at(a.grh.sgid_index), &local)) return EINVAL;
   if (!to_address(a.grh.dgid, &remote)) return EINVAL;
   out->local = host_of(local);
   out->remote = host_of(remote);
@@ -32,13 +33,7 @@ ibv_ah_attr way_between(Adapter& adapter, const Address& own, const Address& pee
   a.is_global = 1;
   a.port_num = 1;
   a.grh.dgid = to_gid(peer);
-  const ibv_gid from = to_gid(own);
-  ibv_gid at;
-  for (std::uint32_t i = 0; gid_at(adapter, i, &at); ++i) {
-    if (std::memcmp(at.raw, from.raw, sizeof from.raw) != 0) continue;
-    a.grh.sgid_index = static_cast<std::uint8_t>(i);
-    break;
-  }
+  a.grh.sgid_index = static_cast<std::uint8_t>(adapter.gids().find(to_gid(own)).value_or(0));
   return a;
 }
 
@@ -120,14 +115,11 @@ int init_from_wc(Adapter& adapter, std::uint8_t port, const ibv_wc& wc, const ib
   a.is_global = 1;
   ibv_gid own;
   if (const int e = from_headers(wc, *grh, &own, &a.grh); e != 0) return e;
-  ibv_gid at;
-  for (std::uint32_t i = 0; gid_at(adapter, i, &at); ++i) {
-    if (std::memcmp(at.raw, own.raw, sizeof own.raw) != 0) continue;
-    a.grh.sgid_index = static_cast<std::uint8_t>(i);
-    *out = a;
-    return 0;
-  }
-  return EINVAL;
+  const auto index = adapter.gids().find(own);
+  if (!index) return EINVAL;
+  a.grh.sgid_index = static_cast<std::uint8_t>(*index);
+  *out = a;
+  return 0;
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ int fill_port(Adapter& adapter, std::uint8_t number, ibv_port_attr* a) {
   a->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   a->max_mtu = IBV_MTU_4096;
   a->active_mtu = info.mtu >= 4096 ? IBV_MTU_4096 : info.mtu >= 2048 ? IBV_MTU_2048 : IBV_MTU_1024;
-  a->gid_tbl_len = static_cast<int>(gid_table(adapter).size());
+  a->gid_tbl_len = static_cast<int>(adapter.gids().size());
   a->max_msg_sz = kMostMessage;
   a->pkey_tbl_len = 1;
   a->max_vl_num = 1;
@@ -110,11 +110,31 @@ int fill_port(Adapter& adapter, std::uint8_t number, ibv_port_attr* a) {
 }
 
 int fill_gid(Adapter& adapter, std::uint32_t port, std::uint32_t index, ibv_gid* gid) {
-  return guarded([&] { return port == 1 && gid_at(adapter, index, gid) ? 0 : EINVAL; }, ENOMEM);
+  return guarded(
+      [&] {
+        const GidSlots gids = adapter.gids();
+        if (port != 1 || index >= gids.size()) return EINVAL;
+        *gid = gids.at(index);
+        return 0;
+      },
+      ENOMEM);
 }
 
 ibv_gid_type gid_type(const Adapter& adapter) {
   return adapter.is_ib_like() ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB;
+}
+
+// The program's structure has `size` octets.
+void fill_entry(const Adapter& adapter, std::uint32_t index, const ibv_gid& gid, void* entry,
+                std::size_t size) {
+  ibv_gid_entry e{};
+  e.gid = gid;
+  e.gid_index = index;
+  e.port_num = 1;
+  e.gid_type = gid_type(adapter);
+  e.ndev_ifindex = interface_of(gid);
+  std::memset(entry, 0, size);
+  std::memcpy(entry, &e, std::min(size, sizeof e));
 }
 
 int query_port(ibv_context* c, std::uint8_t number, ibv_port_attr* out, std::size_t size) {
@@ -268,16 +288,12 @@ int urnic_ibv_query_gid(ibv_context* c, std::uint8_t port, int index, ibv_gid* g
 int urnic__ibv_query_gid_ex(ibv_context* c, std::uint32_t port, std::uint32_t index,
                             ibv_gid_entry* entry, std::uint32_t flags, std::size_t size) {
   if (flags != 0) return EOPNOTSUPP;
-  ibv_gid_entry e{};
-  e.gid_index = index;
-  e.port_num = port;
   Adapter& adapter = Adapter::of(c);
-  e.gid_type = urnic::compat::gid_type(adapter);
-  if (const int error = urnic::compat::fill_gid(adapter, port, index, &e.gid); error != 0)
+  ibv_gid gid;
+  if (const int error = urnic::compat::fill_gid(adapter, port, index, &gid); error != 0)
     return error;
-  e.ndev_ifindex = urnic::compat::interface_of(e.gid);
-  std::memset(static_cast<void*>(entry), 0, size);
-  std::memcpy(static_cast<void*>(entry), &e, std::min(size, sizeof e));
+  if (urnic::compat::is_hole(gid)) return ENODATA;
+  urnic::compat::fill_entry(adapter, index, gid, entry, size);
   return 0;
 }
 
@@ -287,13 +303,15 @@ ssize_t urnic__ibv_query_gid_table(ibv_context* c, ibv_gid_entry* entries, std::
   if (most < 1) return -EINVAL;
   return guarded(
       [&]() -> ssize_t {
-        const std::size_t n = urnic::compat::gid_table(Adapter::of(c)).size();
-        if (n > most) return -EINVAL;  // as the kernel answers
+        // As the kernel answers: without holes, and nothing where there is no room for all.
+        const urnic::compat::GidSlots gids = Adapter::of(c).gids();
         auto* at = reinterpret_cast<char*>(entries);
-        for (std::size_t i = 0; i < n; ++i, at += size) {
-          auto* entry = reinterpret_cast<ibv_gid_entry*>(at);
-          const auto index = static_cast<std::uint32_t>(i);
-          if (urnic__ibv_query_gid_ex(c, 1, index, entry, 0, size) != 0) return -EINVAL;
+        std::size_t n = 0;
+        for (std::uint32_t i = 0; i < gids.size(); ++i) {
+          if (urnic::compat::is_hole(gids.at(i))) continue;
+          if (n++ == most) return -EINVAL;
+          urnic::compat::fill_entry(Adapter::of(c), i, gids.at(i), at, size);
+          at += size;
         }
         return static_cast<ssize_t>(n);
       },
@@ -304,7 +322,8 @@ int urnic_ibv_query_gid_type(ibv_context* c, std::uint8_t port, unsigned index, 
   ibv_gid gid;
   if (const int e = urnic::compat::fill_gid(Adapter::of(c), port, index, &gid); e != 0)
     return failed(e);
-  *type = Adapter::of(c).is_ib_like() ? 1 : 0;  // as sysfs has it: IB or RoCE v1, RoCE v2
+  // As sysfs has it: RoCE v2, or IB and RoCE v1, as which a kernel shows a hole too.
+  *type = Adapter::of(c).is_ib_like() && !urnic::compat::is_hole(gid) ? 1 : 0;
   return 0;
 }
 

@@ -35,7 +35,7 @@ Rank rank_of(const Address& a) {
 
 }  // namespace
 
-std::vector<ibv_gid> gid_table(Adapter& adapter) {
+std::vector<ibv_gid> present_gids(Adapter& adapter) {
   std::vector<std::pair<Rank, ibv_gid>> ranked;
   if (auto own = adapter.device().addresses()) {
     for (const std::string& text : *own) {
@@ -47,21 +47,14 @@ std::vector<ibv_gid> gid_table(Adapter& adapter) {
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<ibv_gid> table;
+  std::vector<ibv_gid> present;
   if (!adapter.is_ib_like() || ranked.empty()) {
     ibv_gid mac{};
     std::memcpy(mac.raw, adapter.mac(), 6);
-    table.push_back(mac);
+    present.push_back(mac);
   }
-  for (const auto& [rank, gid] : ranked) table.push_back(gid);
-  return table;
-}
-
-bool gid_at(Adapter& adapter, std::uint32_t index, ibv_gid* gid) {
-  const std::vector<ibv_gid> table = gid_table(adapter);
-  if (index >= table.size()) return false;
-  *gid = table[index];
-  return true;
+  for (const auto& [rank, gid] : ranked) present.push_back(gid);
+  return present;
 }
 
 unsigned interface_of(const ibv_gid& gid) {

@@ -1,4 +1,4 @@
-// A port's table of GIDs: its addresses, as RoCE has them.
+// GIDs of addresses, as RoCE has them.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,15 @@ namespace urnic::compat {
 
 class Adapter;
 
-// Never empty. As an iWARP device, first the MAC address and zeros, by iWARP's convention; behind
-// it (ib-like and RoCE: alone) own addresses, those of IPv4 first, of loopback last.
-std::vector<ibv_gid> gid_table(Adapter& adapter);
+// Those of the addresses that the device has now; Adapter::gids() says which index each has. Never
+// empty. As an iWARP device, first the MAC address and zeros, by iWARP's convention; behind it
+// (ib-like and RoCE: alone) own addresses, those of IPv4 first, of loopback last.
+std::vector<ibv_gid> present_gids(Adapter& adapter);
 // As RoCE has it: those of IPv4 mapped.
 ibv_gid to_gid(const Address&);
 // The interface that has it (if_nametoindex); of the MAC address the first that is not loopback. 0:
 // none, where the address is of an engine's own stack.
 unsigned interface_of(const ibv_gid& gid);
-// False where the table ends.
-bool gid_at(Adapter& adapter, std::uint32_t index, ibv_gid* gid);
 // False for one that is no address of IP.
 bool to_address(const ibv_gid& gid, Address* address);
 

@@ -19,8 +19,8 @@ int to_peer(Adapter& adapter, const ibv_qp_attr& a, int mask, Peer* out) {
   if ((mask & kBoth) != kBoth) return EINVAL;
   const ibv_ah_attr& to = a.ah_attr;
   if (to.is_global == 0 || !to_address(to.grh.dgid, &out->address)) return EOPNOTSUPP;
-  ibv_gid own;
-  if (gid_at(adapter, to.grh.sgid_index, &own)) (void)to_address(own, &out->own);
+  const GidSlots gids = adapter.gids();
+  if (to.grh.sgid_index < gids.size()) (void)to_address(gids.at(to.grh.sgid_index), &out->own);
   if (out->own.any.sa_family != out->address.any.sa_family) out->own = {};
   if (a.dest_qp_num == 0 || a.dest_qp_num > 0xffffff) return EINVAL;
   out->number = a.dest_qp_num;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "compat/errors.h"
+#include "compat/gid_slots.h"
 #include "compat/gids.h"
 
 namespace urnic::compat {
@@ -97,6 +98,7 @@ void write_gids(Tree& tree, const std::string& device, const std::string& port, 
     if (urnic_ibv_query_gid_type(c, 1, static_cast<unsigned>(i), &type) == 0) {
       tree.file(port + "gid_attrs/types/" + index, type == 1 ? "RoCE v2" : "IB/RoCE v1");
     }
+    if (is_hole(gid)) continue;
     char interface[IF_NAMESIZE];
     if (if_indextoname(interface_of(gid), interface) == nullptr) continue;
     tree.file(port + "gid_attrs/ndevs/" + index, interface);

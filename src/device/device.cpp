@@ -145,12 +145,16 @@ Result<std::shared_ptr<detail::DeviceImpl>> open_device(const Config& whole) {
     if (!own) return own.error();
     options.addresses = std::move(*own);
   }
+  const bool has_all_addresses = kernel != nullptr          ? kernel->options.bind.is_any()
+                                 : options.socket_port != 0 ? engine::has_addresses_of_machine(spec)
+                                                            : false;
   options.seed = *seed;
   options.own_mac = *mac;
   auto device = std::make_shared<detail::DeviceImpl>(
       config, spec, std::move(port), std::move(kernel), std::move(*log), std::move(options));
   device->capture = std::move(capture);
   device->log(engine::LogLevel::Info, "opened " + spec);
+  if (has_all_addresses) device->watch_addresses();
   if (auto started = device->driver->start(); !started) return started.error();
   return device;
 }

@@ -1,7 +1,9 @@
 // What the engine tells, on its way to the consumer: event queues, completion queues, the log.
 #include <algorithm>
+#include <cstring>
 
 #include "device/device_impl.h"
+#include "device/udp_addresses.h"
 
 namespace urnic {
 namespace detail {
@@ -114,6 +116,25 @@ void DeviceImpl::on_address_conflict(const IpAddress& address, const MacAddress&
   const std::string text = with.to_string() + " has our address " + address.to_string() + " too";
   log_quietly(engine::LogLevel::Warn, [&] { return std::string(text); });
   tell(EventKind::address_conflict, nullptr, nullptr, text.c_str());
+}
+
+void DeviceImpl::watch_addresses() {
+  address_news = std::make_unique<sockets::AddressNews>();
+  if (address_news->fd() < 0) {
+    log(engine::LogLevel::Warn, std::string("changes of this machine's addresses are not seen: ") +
+                                    std::strerror(address_news->error()));
+    return;
+  }
+  driver->watch(address_news->fd(), [this] {
+    or_nothing([&] {
+      if (!address_news->take()) return;
+      if (!engine->over_kernel_tcp()) {
+        const std::vector<IpPrefix> now = engine::udp_addresses_now();
+        driver->own([&](Instant) { return engine->roce().set_addresses(now), 0; });
+      }
+      tell(EventKind::addresses_changed, nullptr, nullptr, "");
+    });
+  });
 }
 
 void DeviceImpl::on_link(bool up, const std::string& why) {

@@ -22,6 +22,7 @@
 #include "engine/engine.h"
 #include "fault/capture_port.h"
 #include "port/port.h"
+#include "sockets/address_news.h"
 #include "urnic/verbs.h"
 
 namespace urnic::detail {
@@ -255,6 +256,8 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   void on_shared_limit(verbs::SharedReceiveQueue* queue) override;
   void on_cq_overrun(verbs::CompletionQueue* cq) override;
   void on_address_conflict(const IpAddress& address, const MacAddress& with) override;
+  // From now on changes of the machine's addresses are seen and told. Before the driver starts.
+  void watch_addresses();
   void on_link(bool up, const std::string& why) override;
   void on_note(engine::Note note, const engine::FlowKey& key, const char* why) override;
   void on_qp_event(verbs::QueuePair& qp, roce::QpEvent event) override;
@@ -298,6 +301,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
   std::shared_ptr<fault::CaptureFile> capture;  // which `port` writes; null without one
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<engine::StatServer> stat_server;
+  std::unique_ptr<sockets::AddressNews> address_news;  // null: nobody looks for them
   std::unique_ptr<engine::Driver> driver;
   Instant opened;
   std::unique_ptr<engine::Log> logger;  // null: log = off

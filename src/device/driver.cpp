@@ -408,10 +408,10 @@ unsigned Driver::port_descriptors(pollfd* fds, unsigned room) {
 }
 
 void Driver::sleep(Duration most, On what) {
-  pollfd fds[kMaxFds + 2];
+  pollfd fds[kMaxFds + 2 + WatchedDescriptors::kMost];
   unsigned n = 0;
   fds[n++] = {wake_.get(), POLLIN, 0};
-  if (watched_.fd() >= 0) fds[n++] = {watched_.fd(), POLLIN, 0};
+  n += watched_.add_to(fds + n);
   if (what == On::Absence) fds[n++] = {absence_.fd(), POLLIN, 0};
   if (what == On::Port) n += port_descriptors(fds + n, kMaxFds);
   if (::ppoll(fds, n, Nap(most).get(), nullptr) <= 0) return;

@@ -27,7 +27,7 @@
 #include "device/polling_habit.h"
 #include "device/posting_habit.h"
 #include "device/seat.h"
-#include "device/watched_descriptor.h"
+#include "device/watched_descriptors.h"
 #include "engine/engine.h"
 #include "urnic/status.h"
 
@@ -192,7 +192,7 @@ class Driver {
   Ownership ownership_;
   MpscQueue<verbs::QueuePair> doorbells_;
   EventFd wake_;
-  WatchedDescriptor watched_;
+  WatchedDescriptors watched_;
   std::thread thread_;
   std::atomic<bool> stop_{false};
 

@@ -89,10 +89,11 @@ Driver::Place Driver::choose_place(Instant now) {
 // Our thread, until the seat is its own again.
 void Driver::be_relieved() {
   for (bool lent = true; lent && !stop_;) {
-    pollfd fds[] = {
-        {wake_.get(), POLLIN, 0}, {seat_.timer(), POLLIN, 0}, {watched_.fd(), POLLIN, 0}};
+    pollfd fds[2 + WatchedDescriptors::kMost] = {{wake_.get(), POLLIN, 0},
+                                                 {seat_.timer(), POLLIN, 0}};
+    const unsigned n = 2 + watched_.add_to(fds + 2);
     sleeps_.fetch_add(1, std::memory_order_relaxed);
-    ::ppoll(fds, 3, nullptr, nullptr);
+    ::ppoll(fds, n, nullptr, nullptr);
     if (fds[0].revents != 0) wake_.clear();
     watched_.serve();
     ownership_.take();

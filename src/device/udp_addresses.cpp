@@ -9,8 +9,22 @@
 namespace urnic::engine {
 namespace {
 
-std::string alone(const IpAddress& a) {
-  return a.to_string() + (a.is_v6() ? "/128" : "/32");
+IpPrefix alone(const IpAddress& a) {
+  return {a, static_cast<std::uint8_t>(a.bits())};
+}
+
+std::vector<IpPrefix> usable(const std::vector<IpAddress>& all) {
+  std::vector<IpPrefix> own;
+  for (const IpAddress& a : all) {
+    if (!a.is_link_local()) own.push_back(alone(a));
+  }
+  return own;
+}
+
+Outcome<port::UdpArgs, std::string> read_args(std::string_view spec) {
+  const std::size_t colon = spec.find(':');
+  port::Args args(colon == std::string_view::npos ? "" : spec.substr(colon + 1));
+  return port::read_udp_args(args);
 }
 
 Error unavailable(std::string_view spec, const std::string& why) {
@@ -20,19 +34,25 @@ Error unavailable(std::string_view spec, const std::string& why) {
 }  // namespace
 
 Result<std::vector<std::string>> addresses_of_udp_port(std::string_view spec) {
-  const std::size_t colon = spec.find(':');
-  port::Args args(colon == std::string_view::npos ? "" : spec.substr(colon + 1));
-  const auto read = port::read_udp_args(args);
+  const auto read = read_args(spec);
   if (!read.ok()) return unavailable(spec, read.error());
-  if (read->bind) return std::vector<std::string>{alone(*read->bind)};
+  if (read->bind) return std::vector<std::string>{alone(*read->bind).to_string()};
   const auto all = sockets::host_addresses();
   if (!all.ok()) return unavailable(spec, std::strerror(all.error()));
   std::vector<std::string> own;
-  for (const IpAddress& a : *all) {
-    if (!a.is_link_local()) own.push_back(alone(a));
-  }
+  for (const IpPrefix& p : usable(*all)) own.push_back(p.to_string());
   if (own.empty()) return unavailable(spec, "this machine has no address that is up");
   return own;
+}
+
+bool has_addresses_of_machine(std::string_view udp_spec) {
+  const auto read = read_args(udp_spec);
+  return read.ok() && !read->bind;
+}
+
+std::vector<IpPrefix> udp_addresses_now() {
+  const auto all = sockets::host_addresses();
+  return all.ok() ? usable(*all) : std::vector<IpPrefix>();
 }
 
 }  // namespace urnic::engine

@@ -36,6 +36,10 @@ class RocePairs {
   RoceConnections& connections() { return connections_; }
   const RoceConnections& connections() const { return connections_; }
 
+  // Over the kernel's UDP: the addresses of the machine are these from now on. What is bound to
+  // another, or connected from it, stays and hears nothing more.
+  void set_addresses(const std::vector<IpPrefix>& now) { wire_.interface().set_addresses(now); }
+
   // In Reset. Null when no number is left. `loss`: null for those of the options.
   verbs::QueuePair* create(verbs::Service, verbs::PdId, const verbs::WorkQueueSizes&,
                            verbs::CompletionQueue* send, verbs::CompletionQueue* receive,

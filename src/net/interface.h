@@ -105,12 +105,16 @@ class Interface {
   std::uint32_t mtu() const { return config_.mtu; }
   std::uint16_t vlan() const { return config_.vlan; }
   const std::vector<OwnAddress>& addresses() const { return addresses_.all(); }
-  const RouteTable& routes() const { return routes_; }
   const Counters& counters() const { return counters_; }
   Counters& counters() { return counters_; }
   const NeighbourCache& neighbours() const { return cache_; }
   // Usable own address.
   bool is_own(const IpAddress& a) const { return addresses_.usable(a); }
+  // The addresses of the kernel whose sockets the link ends in (only_neighbour) have changed to
+  // these.
+  void set_addresses(const std::vector<IpPrefix>& now) {
+    addresses_.keep_only(now, AddressState::Usable);
+  }
 
   // ---- receiving ------------------------------------------------------------------------------
   // The frame is for this host: MAC, VLAN and destination address are ours. For kind Tcp.

@@ -38,6 +38,15 @@ void OwnAddresses::add(const IpPrefix& p, AddressState state) {
   own_.push_back(own);
 }
 
+void OwnAddresses::keep_only(const std::vector<IpPrefix>& now, AddressState state_of_new) {
+  std::erase_if(own_, [&](const OwnAddress& own) {
+    return std::find(now.begin(), now.end(), own.prefix) == now.end();
+  });
+  for (const IpPrefix& p : now) {
+    if (find(p.address) == nullptr) add(p, state_of_new);
+  }
+}
+
 OwnAddress* OwnAddresses::find(const IpAddress& a) {
   for (OwnAddress& own : own_) {
     if (own.prefix.address == a) return &own;

@@ -28,6 +28,8 @@ bool is_subnet_broadcast(const IpPrefix& p, const IpAddress& a);
 class OwnAddresses {
  public:
   void add(const IpPrefix& p, AddressState state);
+  // Those of `now` and no others; one that stays keeps its state.
+  void keep_only(const std::vector<IpPrefix>& now, AddressState state_of_new);
   const std::vector<OwnAddress>& all() const { return own_; }
   std::vector<OwnAddress>& all() { return own_; }
   // Null where it is none of ours.

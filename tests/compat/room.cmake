@@ -2,7 +2,8 @@
 urnic_room_link(dropin_ibverbs dropin_rdmacm ${CMAKE_DL_LIBS})
 foreach(program ${room_programs})
   target_compile_definitions(${program} PRIVATE URNIC_DROPIN="${CMAKE_BINARY_DIR}/lib/urnic/dropin"
-                             URNIC_DROPIN_NAMES="${CMAKE_BINARY_DIR}/src/compat/made/names.txt")
+                             URNIC_DROPIN_NAMES="${CMAKE_BINARY_DIR}/src/compat/made/names.txt"
+                             URNIC_VERBS_HEADER="${INFINIBAND_HEADERS}/infiniband/verbs.h")
   set_target_properties(${program} PROPERTIES BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
 endforeach()
 add_dependencies(tests_real urnic_dropin_libraries)

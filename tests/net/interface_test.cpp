@@ -211,6 +211,24 @@ TEST(InterfaceResolve, BehindTheOnlyNeighbourIsEverybodyAndNothingIsAsked) {
   EXPECT_TRUE(drain(i).empty());
 }
 
+// The kernel has other addresses than when the link was opened.
+TEST(InterfaceSource, BehindTheOnlyNeighbourAddressesComeAndGo) {
+  InterfaceConfig c;
+  c.addresses = {prefix("192.168.7.1/32"), prefix("192.168.7.2/32")};
+  c.link_local = false;
+  c.only_neighbour = kMacB;
+  Interface i(c);
+  i.link_up(at(0));
+  i.set_addresses({prefix("192.168.7.2/32"), prefix("fd77::1/128")});
+  EXPECT_FALSE(i.is_own(ip("192.168.7.1")));
+  EXPECT_TRUE(i.may_send(ip("192.168.7.1"))) << "another host may have it now";
+  EXPECT_EQ(i.choose_source(ip("192.168.7.1")), ip("192.168.7.2"));
+  EXPECT_TRUE(i.is_own(ip("fd77::1")));
+  EXPECT_EQ(i.next_deadline(), Instant::never()) << "nothing is announced";
+  i.set_addresses({});
+  EXPECT_EQ(i.resolve(ip("192.168.7.9"), at(1)).kind, ResKind::Unreachable);
+}
+
 TEST(InterfaceLink, ComingUpAnnouncesAndAsksForARecheck) {
   InterfaceConfig c = config_a();
   c.addresses = {prefix("10.0.0.1/24")};

@@ -1,0 +1,61 @@
+// Descriptors beside the port that somebody has to look at now and then: served by one thread at a
+// time, without the ownership of the engine.
+#pragma once
+
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "base/time.h"
+
+namespace urnic::engine {
+
+class WatchedDescriptors {
+ public:
+  static constexpr unsigned kMost = 2;  // statistics, news of addresses
+
+  // Before anybody serves them; no more than kMost.
+  void watch(int fd, std::function<void()> service) {
+    watched_[number_++] = {fd, std::move(service)};
+  }
+  // For poll(): writes one entry for each, up to kMost, and returns how many.
+  unsigned add_to(pollfd* fds) const {
+    for (unsigned i = 0; i < number_; ++i) fds[i] = {watched_[i].fd, POLLIN, 0};
+    return number_;
+  }
+  // Serves those that are readable unless another thread does.
+  void serve() {
+    if (number_ == 0 || serving_.test_and_set(std::memory_order_acquire)) return;
+    pollfd fds[kMost];
+    const unsigned n = add_to(fds);
+    if (::poll(fds, n, 0) > 0) {
+      for (unsigned i = 0; i < n; ++i) {
+        if (fds[i].revents != 0) watched_[i].service();
+      }
+    }
+    serving_.clear(std::memory_order_release);
+  }
+  // The same, not more often than every kPeriod.
+  void serve_when_due(Instant now) {
+    if (number_ == 0) return;
+    std::int64_t due = next_.load(std::memory_order_relaxed);
+    if (now.ns() >= due && next_.compare_exchange_strong(due, (now + kPeriod).ns())) serve();
+  }
+
+ private:
+  static constexpr Duration kPeriod = Duration::ms(2);
+  struct Watched {
+    int fd = -1;
+    std::function<void()> service;
+  };
+  std::array<Watched, kMost> watched_;
+  unsigned number_ = 0;
+  std::atomic<std::int64_t> next_{0};
+  std::atomic_flag serving_;
+};
+
+}  // namespace urnic::engine
