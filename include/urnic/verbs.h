@@ -124,8 +124,7 @@ class URNIC_API ConnectRequest {
   Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
   // RoCE, service rc: take the connection for a queue pair that the program moves itself
   // (urnic/cm_connection.h). `established` or `connect_failed` follows in `events` with `context`.
-  // Errors: closed, wrong_state as above, invalid_argument (the number, private data, a request for
-  // datagrams or of iWARP).
+  // Errors: closed, wrong_state as above, invalid_argument (number, private data, kind of request).
   Result<CmConnection> accept_number(const CmQueuePair& qp, const EventQueue& events, void* context,
                                      const ConnectionOptions& options = {});
   // Service ud: the answer is that number, 24 bits, which nobody looks up; as accept() otherwise.

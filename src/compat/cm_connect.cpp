@@ -452,9 +452,9 @@ int urnic_rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
           error = event->status < 0 ? -event->status : event->status;
         } else if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
           error = EINVAL;
-        } else if (id->request_qp != nullptr) {
-          ibv_qp_init_attr attr = *id->request_qp;
-          if (urnic_rdma_create_qp(event->id, id->request_pd, &attr) != 0) error = errno;
+        } else if (id->of_requests.qp != nullptr) {
+          ibv_qp_init_attr attr = *id->of_requests.qp;
+          if (urnic_rdma_create_qp(event->id, id->of_requests.pd, &attr) != 0) error = errno;
         }
         if (error != 0) {
           urnic_rdma_ack_cm_event(event);

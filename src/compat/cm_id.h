@@ -91,8 +91,10 @@ struct CmId : ConnectionManager {
   PathOptions path_options;
   ibv_sa_path_rec path{};  // RoCE: what route.path_rec shows
   // Of rdma_create_ep with RAI_PASSIVE.
-  std::unique_ptr<ibv_qp_init_attr> request_qp;
-  ibv_pd* request_pd = nullptr;
+  struct {
+    std::unique_ptr<ibv_qp_init_attr> qp;
+    ibv_pd* pd = nullptr;
+  } of_requests;
   // Events made and not yet acknowledged or dropped.
   std::uint32_t outstanding = 0;
   std::condition_variable acknowledged;

@@ -214,9 +214,9 @@ int urnic_rdma_create_ep(rdma_cm_id** out, rdma_addrinfo* a, ibv_pd* pd, ibv_qp_
         if ((a->ai_flags & RAI_PASSIVE) != 0) {
           if (urnic_rdma_bind_addr(r, a->ai_src_addr) != 0) return give_up();
           if (attr != nullptr) {
-            id->request_qp = std::make_unique<ibv_qp_init_attr>(*attr);
-            id->request_qp->qp_type = r->qp_type;
-            id->request_pd = pd;
+            id->of_requests.qp = std::make_unique<ibv_qp_init_attr>(*attr);
+            id->of_requests.qp->qp_type = r->qp_type;
+            id->of_requests.pd = pd;
           }
           *out = r;
           return 0;

@@ -224,18 +224,13 @@ void RoceConnections::refused(Bond& b, const ib_cm::Event& e, Instant now) {
     return end(b, CmEvent::Kind::ConnectFailed, Errc::timed_out,
                "nobody answers there, or the other end does not speak RoCE", now);
   }
-  if (b.stage == Stage::Asking && asks_again(b, e.reason, now)) return;
+  if (Instant at; b.stage == Stage::Asking && b.asked->again(e.reason, now, &at)) {
+    bonds_.name(b, 0);
+    return bonds_.deadlines().set(b, at);
+  }
   Said said{e.data.view(), {}};
   said.peer.reject_reason = static_cast<std::uint16_t>(e.reason);
   end(b, CmEvent::Kind::ConnectFailed, code_of(e.reason), text_of(e.reason), now, said);
-}
-
-bool RoceConnections::asks_again(Bond& b, Reason reason, Instant now) {
-  Instant at;
-  if (!b.asked->again(reason, now, &at)) return false;
-  bonds_.name(b, 0);
-  bonds_.deadlines().set(b, at);
-  return true;
 }
 
 // ---- ends

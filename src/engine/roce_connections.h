@@ -126,7 +126,6 @@ class RoceConnections final : public roce::Hooks {
   void requested(const ib_cm::Event& e, Instant now);
   void accepted(Bond& b, const ib_cm::Event& e, Instant now);
   void refused(Bond& b, const ib_cm::Event& e, Instant now);
-  bool asks_again(Bond& b, ib_cm::Reason reason, Instant now);
   void up(Bond& b, const Said& said, Instant now);
   void end(Bond& b, CmEvent::Kind kind, Errc code, const char* why, Instant now,
            const Said& said = {});
