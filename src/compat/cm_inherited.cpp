@@ -80,7 +80,7 @@ int listen_in_its_place(const Known& known) {
   if (id->adapter != nullptr) {
     if (const int e = give_device(id, *where.front()); e != 0) return e;
   }
-  id->request_pd = nullptr;  // the parent's
+  id->of_requests.pd = nullptr;  // the parent's
   new (&id->acknowledged) std::condition_variable;
   {
     const std::lock_guard guard(tables_lock);
