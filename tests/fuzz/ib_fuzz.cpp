@@ -196,7 +196,9 @@ class Peer {
     completed_ += got.completed;
     require(completed_ <= posted_, "more receives complete than were posted");
     const bool accepted = got.verdict == Verdict::Accept;
-    require(accepted || (s.expected == expected && s.msn == msn), "what was not accepted counts");
+    // One whose key stays has come all the same.
+    const bool taken = accepted || got.verdict == Verdict::KeyStays;
+    require(taken || (s.expected == expected && s.msn == msn), "what was not accepted counts");
     if (!accepted) {
       if (got.more) held(r);
       return;
