@@ -85,6 +85,7 @@ constexpr int kRts = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETR
 constexpr unsigned kRights =
     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
+// proves: DI-23
 TEST_F(RoceNumbersTest, TheClientEstablishesWhatTheServerHasAnswered) {
   if (!within()) return;
   request();
