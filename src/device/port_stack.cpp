@@ -37,7 +37,7 @@ Error why_unavailable(std::string words) {
 
 Result<PortStack> open_port_stack(const Config& config) {
   auto opened = port::Port::open(config.get("port"));
-  if (!opened) return why_unavailable(std::move(opened.error()));
+  if (!opened) return why_unavailable(opened.error());
   PortStack stack;
   port::Port& port = stack.port;
   port = std::move(*opened);
