@@ -27,7 +27,7 @@ namespace detail {
 struct CmConnectionImpl;
 }  // namespace detail
 
-// What the peer is told of the queue pair.
+// The queue pair as the peer is told of it.
 struct CmQueuePair {
   std::uint32_t number = 0;  // 24 bits; neither 0 nor 1, which no such queue pair has
   bool srq = false;          // its receives come from a shared receive queue
@@ -45,9 +45,9 @@ class URNIC_API CmConnection {
   ~CmConnection();
   explicit operator bool() const { return impl_ != nullptr; }
 
-  // What the queue pair is moved to rtr and rts by; `access` is what the peer needs to init. Before
-  // the peer has answered there are `access` and responder_depth alone. Errors: closed (the
-  // connection has ended).
+  // The attributes that move the queue pair to rtr and rts; `access` has the rights that the peer
+  // needs, for init. Before the peer has answered `access` and responder_depth are all there is.
+  // Errors: closed (the connection has ended).
   Result<QpAttributes> attributes() const;
   // Active side, after `answered`: the queue pair takes requests. The peer hears of it (RTU).
   // Errors: wrong_state.
@@ -58,7 +58,7 @@ class URNIC_API CmConnection {
   // Passive side, before `established`, which follows: a request of the peer has come on the queue
   // pair, whatever became of the RTU. Errors: wrong_state.
   Result<void> notice_request();
-  // Of an established connection: DREQ, and `disconnected` follows. Else nothing happens.
+  // Sends a DREQ if the connection is established, and `disconnected` follows; else does nothing.
   void disconnect();
 
  private:

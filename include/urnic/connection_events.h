@@ -37,7 +37,7 @@ enum class EventKind : std::uint8_t {
   resolve_failed,
   // On a CmConnection, active side: the peer accepts; private_data of its answer.
   answered,
-  // Of the Device, over the kernel's TCP or UDP: Device::addresses() has changed, or may have.
+  // Device::addresses() has changed, or may have: told by a device over the kernel's TCP or UDP.
   addresses_changed,
 };
 

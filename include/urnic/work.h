@@ -113,7 +113,7 @@ enum class WcStatus : std::uint8_t {
   local_operation,     // the queue pair cannot carry it out in the state or service it is in
   // XRC: the shared receive queue is of another domain than the peer's queue pair (IB-163)
   remote_invalid_rd_request,
-  // Of a receive: the write_with_immediate that was to use it has no right to the memory it names.
+  // A receive ends so: the write_with_immediate for it has no right to the memory that it names.
   local_access,
 };
 // e.g. "work request flushed: the connection ended".

@@ -20,7 +20,7 @@ enum ExitCode : int {
 // Text that others may have written, fit for a terminal: control characters and what is no UTF-8
 // become '?'.
 std::string printable(const std::string& text);
-// What a peer has said in private data, as text: RoCE fills that up with zeroes.
+// Private data of a peer as text, without the zeroes that RoCE fills it up with.
 std::string said_in(const std::string& private_data);
 
 // Prints "urnic <command>: <message>" as one line to standard error; or, where results are JSON, an

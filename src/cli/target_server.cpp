@@ -26,7 +26,7 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-// Of so many places, those that one address may have: what `peer_connections` says, or a quarter.
+// How many of `places` one address may have: what `peer_connections` says, or a quarter.
 unsigned share_of_peer(const Config& config, unsigned places) {
   for (const Setting& s : config.settings()) {
     if (s.name != "peer_connections" || s.origin == Origin::standard) continue;

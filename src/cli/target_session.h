@@ -62,7 +62,7 @@ class TargetSession {
   std::uint32_t id() const { return id_; }
   Channel& channel() { return *channel_; }
   const std::string& peer() const { return peer_; }
-  // Who it is for quotas and shares: its address, whatever its port.
+  // Quotas and shares know the client by this: its address, whatever its port.
   std::string client() const { return client_of(peer_); }
   static std::string client_of(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
 
