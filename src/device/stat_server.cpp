@@ -46,7 +46,7 @@ std::atomic<pid_t> exits{0};  // the process they are of
 void remove_at_exit() {
   if (exits != getpid()) return;
   for (auto& path : left_at_exit) {
-    if (char* const p = path.exchange(nullptr); p != nullptr) unlink(p);  // and never freed
+    if (const char* const p = path; p != nullptr) unlink(p);  // freeing could wait for a lock
   }
 }
 
