@@ -16,7 +16,7 @@ class WindowBudget {
   // WindowBudget.OneAddressLeavesTheRestToOthers
   WindowBudget(std::uint64_t all, std::uint64_t of_peer) : left_(all), of_peer_(of_peer) {}
 
-  // What a window of `peer` may have of `wanted`: the last clients of an address have smaller ones.
+  // How much of `wanted` a window of `peer` gets: the last clients of an address have smaller ones.
   std::uint64_t offer(const std::string& peer, std::uint64_t wanted) const {
     constexpr std::uint64_t kEnough = 1 << 20;
     const auto has = by_peer_.find(peer);
@@ -35,7 +35,7 @@ class WindowBudget {
     if ((has->second -= octets) == 0) by_peer_.erase(has);
   }
   std::uint64_t left() const { return left_; }
-  // Whether it is the share of `peer` that is used up, and not all there is.
+  // True if the share of `peer` is used up, and not all there is.
   bool is_used_up_by(const std::string& peer) const {
     const auto has = by_peer_.find(peer);
     return has != by_peer_.end() && has->second + kLeast > of_peer_;

@@ -9,7 +9,7 @@
 
 namespace urnic::compat {
 
-// What is no news of the connection.
+// The asynchronous event that tells it; none if it is news of the connection, for rdma_cm to tell.
 inline std::optional<ibv_event_type> to_async(EventKind kind) {
   switch (kind) {
     case EventKind::last_receive:

@@ -426,7 +426,7 @@ int urnic_rdma_establish(rdma_cm_id* r) {
   return moves && r->qp == nullptr && id->stage == Stage::Connected ? 0 : failed(EINVAL);
 }
 
-// What happened on a queue pair of the id is known without being told.
+// The program need not tell what happened on a queue pair of the id.
 int urnic_rdma_notify(rdma_cm_id* r, ibv_event_type event) {
   CmId* id = CmId::of(r);
   if (has_number_alone(*id)) {

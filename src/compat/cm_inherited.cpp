@@ -34,9 +34,9 @@ struct Known {
 struct Inherited {
   std::vector<Known> listeners;  // under tables_lock
   std::vector<CmId*> taken;      // of them, those that this process has taken over; under `taking`
-  // Of the processes that had the listeners before this one: readable when the process has ended.
+  // pidfds of the processes that had the listeners before this one; readable when one has ended.
   std::vector<int> ancestors;
-  // What the parent bound: its devices are not ours to close.
+  // The parent's bindings are kept, as its devices are not ours to close.
   std::vector<std::vector<DeviceBinding>> parents_bindings;
   pid_t forking = 0;
   std::mutex taking;  // while one listener is taken over
@@ -179,7 +179,7 @@ void begin_waiting() {
 }  // namespace
 
 void remember_listener(CmId* id, int backlog) {
-  // Behind the handlers of the devices that it listens on, which let the parent's descriptors go.
+  // It runs behind the handlers of the devices, which let the parent's descriptors go.
   static const int once = pthread_atfork(before_fork, nullptr, begin_waiting);
   (void)once;
   Inherited& all = inherited();

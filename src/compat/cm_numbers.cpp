@@ -35,7 +35,7 @@ void undo(CmId* id, Stage stage) {
   id->stage = stage;
 }
 
-// What the network says comes as an event. Under Process::cm.
+// Tells the program by an event what the network says. Under Process::cm.
 void fail(CmId* id, const Error& error) {
   Event e;
   e.kind = EventKind::connect_failed;
