@@ -80,7 +80,7 @@ add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${tests} tes
                tests/library/peer_death_test.cpp $<TARGET_OBJECTS:urnic_mutated_src>)
 # Nobody debugs the tests here: -Og takes two fifths of the time to compile.
 target_compile_options(test_mutants PRIVATE -Og -g0)
-target_link_libraries(test_mutants PRIVATE urnic_mutated urnic_test_source_dir urnic_test_allocator GTest::gmock
+target_link_libraries(test_mutants PRIVATE urnic_mutated urnic_test_source_dir urnic_test_allocator urnic_test_virtual_time GTest::gmock
                       GTest::gtest)
 foreach(room ${URNIC_MUTANT_ROOMS})
   foreach(target test_${room} test_${room}_real test_${room}_outside)

@@ -13,6 +13,9 @@ if(URNIC_TESTS)
   # operator new of the programs that ask for it.
   add_library(urnic_test_allocator STATIC ${CMAKE_SOURCE_DIR}/tests/support/allocator.cpp)
   target_include_directories(urnic_test_allocator PRIVATE ${CMAKE_SOURCE_DIR})
+  # The clock and chance of the programs that ask for it.
+  add_library(urnic_test_virtual_time STATIC ${CMAKE_SOURCE_DIR}/tests/support/virtual_time.cpp)
+  target_include_directories(urnic_test_virtual_time PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src)
 endif()
 
 set(URNIC_TOGETHER OFF CACHE STRING "compile several files as one, where nobody waits for a single one: OFF, TESTS, ON")

@@ -41,8 +41,8 @@ urnic_fuzz(text RUNS 3000 SOURCES text_fuzz.cpp LINK urnic_sim urnic_config urni
 urnic_fuzz(memif REAL RUNS 200 SOURCES memif_fuzz.cpp LINK urnic_port)
 urnic_fuzz(ib RUNS 20000 SOURCES ib_fuzz.cpp LINK urnic_ib)
 urnic_fuzz(ib_cm RUNS 20000 SOURCES ib_cm_fuzz.cpp LINK urnic_ib_cm)
-urnic_fuzz(verbs RUNS 1000 SOURCES verbs_fuzz.cpp verbs_end.cpp verbs_connect.cpp verbs_post.cpp virtual_time.cpp
-           LINK urnic_device urnic_test_allocator)
+urnic_fuzz(verbs RUNS 1000 SOURCES verbs_fuzz.cpp verbs_end.cpp verbs_connect.cpp verbs_post.cpp
+           LINK urnic_device urnic_test_allocator urnic_test_virtual_time)
 # The calls as a program in C has them, by names without nodes, over the library as it is: so that its operator
 # new is the one that fails.
 if(TARGET urnic_compat)

@@ -12,7 +12,7 @@
 #include "device/device_impl.h"
 #include "tests/fuzz/verbs_end.h"
 #include "tests/fuzz/verbs_spared.h"
-#include "tests/fuzz/virtual_time.h"
+#include "tests/support/virtual_time.h"
 
 namespace urnic::fuzz {
 namespace {
@@ -134,8 +134,8 @@ class World {
   }
   // So many milliseconds, from one deadline to the next.
   void pass(int ms) {
-    const std::int64_t until = VirtualTime::now_ns() + std::int64_t{ms} * 1000000;
-    for (int steps = 0; VirtualTime::now_ns() < until; ++steps) {
+    const std::int64_t until = test::VirtualTime::now_ns() + std::int64_t{ms} * 1000000;
+    for (int steps = 0; test::VirtualTime::now_ns() < until; ++steps) {
       require(steps < 2000000, "the devices do not come to rest");
       bool busy = false;
       for (End& e : ends_) busy = e.device.progress() || busy;
@@ -144,8 +144,8 @@ class World {
       for (End& e : ends_) {
         next = std::min(next, engine_of(e.device).next_deadline().ns());
       }
-      const std::int64_t left = std::max<std::int64_t>(next - VirtualTime::now_ns(), 20000);
-      VirtualTime::pass(std::min<std::int64_t>(left, 50000000));
+      const std::int64_t left = std::max<std::int64_t>(next - test::VirtualTime::now_ns(), 20000);
+      test::VirtualTime::pass(std::min<std::int64_t>(left, 50000000));
     }
   }
   void check() {
@@ -224,7 +224,7 @@ class World {
 };
 
 void run(const std::uint8_t* data, std::size_t size) {
-  const VirtualTime time(size);
+  const test::VirtualTime time(size);
   Input in(data, size);
   World(in).run();
 }

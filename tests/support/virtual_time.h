@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace urnic::fuzz {
+namespace urnic::test {
 
 class VirtualTime {
  public:
@@ -18,4 +18,4 @@ class VirtualTime {
   static void pass(std::int64_t ns);
 };
 
-}  // namespace urnic::fuzz
+}  // namespace urnic::test
