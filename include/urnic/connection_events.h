@@ -9,7 +9,9 @@ enum class EventKind : std::uint8_t {
   connect_request,  // on a Listener: `request` is filled
   established,      // on a QueuePair: RTS; private_data of the peer's answer (active side)
   connect_failed,   // `error`; Errc::rejected carries the peer's private data
-  disconnected,     // orderly; iWARP: FIN both ways or from the peer; RoCE: DREQ of either end
+  // Orderly; iWARP: FIN both ways or from the peer, also behind the `failed` of a Terminate; RoCE:
+  // DREQ of either end.
+  disconnected,
   // The connection is lost: `error`. iWARP: RST, time-out, Terminate. RoCE: a request of this end
   // failed, as its completion says, or one of the peer's was refused.
   failed,

@@ -58,6 +58,7 @@ void Sender::reset(std::uint32_t first_msn) {
   s_.started = s_.stopped = s_.ended = s_.prefer_response = false;
   s_.crc = true;
   s_.failure = {};
+  s_.counters = {};
 }
 
 }  // namespace urnic::ddp

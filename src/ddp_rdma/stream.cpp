@@ -72,6 +72,7 @@ void Stream::reset() {
   mo_msn = 1;
   send_mo = 0;
   mo_unchecked = 0;
+  completion_writes = {};
 }
 
 Status flush_status(Violation v) {

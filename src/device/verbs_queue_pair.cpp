@@ -93,7 +93,7 @@ Result<void> QueuePair::modify(QpState to, const QpAttributes& attributes) {
       auto moved = impl_->device->driver->own([&](Instant now) -> Result<void> {
         auto done = move_to(*impl_->device->engine, *impl_->qp, static_cast<verbs::QpState>(to),
                             attributes, now);
-        if (done && attributes.path) ++impl_->connection.number;
+        if (done && to == QpState::rtr && attributes.path) ++impl_->connection.number;
         return done;
       });
       if (!moved) return moved;

@@ -34,6 +34,10 @@ class ConnectionTable {
   // By its remote_id, and by its remote_qpn if that is not 0. False, and nothing has changed: one
   // of them is another's, or no memory.
   bool name(Connection* c);
+  // by_remote_qpn() finds it no more.
+  void free_remote_qpn(const Connection& c) noexcept {
+    unname({c.way.remote, Kind::Qpn, c.remote_qpn}, &c);
+  }
 
   std::size_t size() const { return size_; }
   // f(Connection&), which opens and closes none.

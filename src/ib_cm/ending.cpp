@@ -46,6 +46,8 @@ void Connections::refuse(Connection& c, Which which, Reason reason, ByteView dat
   r.private_data = data;
   core_.send_first(c, write(c.transaction, r));
   core_.hold_back(c, State::Refused, now);
+  // No connection has begun: that queue pair may ask anew at once.
+  if (which == Which::Req) core_.table.free_remote_qpn(c);
 }
 
 // Who gives up on a REQ that was never answered does not know the other's id.

@@ -220,9 +220,10 @@ void Ending::take_closed(Connection& c, Instant now) {
   if (c.qp != nullptr) {
     const bool clean = c.stage == Stage::Closing && c.tcb.close_reason == tcp::CloseReason::None;
     if (clean) {
-      detach_qp(c, CmEvent::Kind::Disconnected, Errc::closed, "");
+      detach_qp(c, {.kind = CmEvent::Kind::Disconnected, .code = Errc::closed});
     } else if (c.stage == Stage::Terminated) {
-      detach_qp(c, CmEvent::Kind::Disconnected, Errc::reset, c.failure);
+      detach_qp(c,
+                {.kind = CmEvent::Kind::Disconnected, .code = Errc::reset, .message = c.failure});
     } else {
       const End end = end_of(c.tcb.close_reason, c.stage == Stage::Opening);
       fail_connection(c, end.code, end.why, now);
@@ -297,8 +298,10 @@ void Ending::finish_ends(Instant now) {
 // What may fail for want of memory leaves it to be done once more.
 void Ending::finish_failing(Connection& c, Instant now) {
   if (c.qp != nullptr) {
-    detach_qp(c, c.failed_established ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed,
-              c.failure_code, c.failure);
+    const bool was_up = c.failed_established;
+    detach_qp(c, {.kind = was_up ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed,
+                  .code = c.failure_code,
+                  .message = c.failure});
   }
   Listeners::leave(c);
   c.startup.reset();
@@ -321,14 +324,15 @@ void Ending::end_with_reset(Connection& c, Instant now) {
   end_connection(c);
 }
 
-void Ending::detach_qp(Connection& c, CmEvent::Kind kind, Errc code, const std::string& why) {
+void Ending::detach_qp(Connection& c, CmEvent e) {
   verbs::QueuePair* qp = c.qp;
   if (qp == nullptr) return;
   const auto last = last_stats(c);
   ConnectionStats counted;
   add_stream(ddp::stream_of(*qp), &counted);
   completions_.enter_error(*qp, verbs::Status::Flushed);
-  s_.hooks->on_cm_event({.kind = kind, .qp = qp, .code = code, .message = why});
+  e.qp = qp;
+  s_.hooks->on_cm_event(std::move(e));
   c.qp = nullptr;
   c.stream = nullptr;
   qp->connection = 0;

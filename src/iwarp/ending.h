@@ -58,12 +58,13 @@ class Ending {
   void end_with_reset(Connection& c, Instant now);
   // Counted for good: the connection goes on without it.
   void count_stream(const ddp::Stream& stream);
+  // The queue pair hears `e` and has no connection any more. Without memory it is flushed and
+  // stays: to be done once more.
+  void detach_qp(Connection& c, CmEvent e);
 
  private:
   // The last thing that happens to a connection, wherever it is called from, and as often as it is.
   void end_connection(Connection& c);
-  // Without memory the queue pair is flushed and stays: to be done once more.
-  void detach_qp(Connection& c, CmEvent::Kind kind, Errc code, const std::string& why);
   void finish_failing(Connection& c, Instant now);
 
   SideState& s_;

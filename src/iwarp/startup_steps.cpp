@@ -99,23 +99,17 @@ void Opening::startup_done(Connection& c, Instant now) {
 void Opening::startup_rejected(Connection& c, const Startup::Step& step, Instant now) {
   const ByteView pd = c.startup->reply().private_view();
   CmEvent e{.kind = CmEvent::Kind::ConnectFailed,
-            .qp = c.qp,
             .code = Errc::rejected,
             .message = step.refusal == mpa::Refusal::PolicyDiffers
                            ? refusal_text(step.refusal, c.startup->options().policy,
                                           c.startup->reply().token)
                            : "the peer rejected the connection",
             .private_data = std::string(reinterpret_cast<const char*>(pd.data()), pd.size())};
-  verbs::QueuePair* qp = c.qp;
-  c.qp = nullptr;
-  c.stream = nullptr;
+  ending_.detach_qp(c, std::move(e));
   transport_.abort(c, now);
-  qp->connection = 0;
-  completions_.enter_error(*qp, verbs::Status::Flushed);
   c.stage = Stage::Lingering;
   c.stage_deadline = now + s_.options.linger_timeout;
   s_.sending.push(c);
-  s_.hooks->on_cm_event(std::move(e));
 }
 
 void Opening::startup_failed(Connection& c, const Startup::Step& step, Instant now) {

@@ -117,7 +117,8 @@ class CmTest : public testing::Test {
     rdma_conn_param p{};
     p.private_data = "hello";
     p.private_data_len = 5;
-    p.responder_resources = p.initiator_depth = 4;
+    p.responder_resources = 4;
+    p.initiator_depth = 5;
     ASSERT_EQ(rdma_connect(client_, &p), 0);
     auto* request = next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
     ASSERT_NE(request, nullptr);
@@ -135,7 +136,8 @@ class CmTest : public testing::Test {
     rdma_conn_param p{};
     p.private_data = "welcome";
     p.private_data_len = 7;
-    p.responder_resources = p.initiator_depth = 4;
+    p.responder_resources = 6;
+    p.initiator_depth = 3;
     ASSERT_EQ(rdma_accept(server_, &p), 0);
     pass(channel_, RDMA_CM_EVENT_ESTABLISHED);
     auto* event = next(peers_, RDMA_CM_EVENT_ESTABLISHED);

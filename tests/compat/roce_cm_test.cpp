@@ -36,8 +36,10 @@ class RoceCmTest : public roce::RoceIdsTest {
     rdma_conn_param p{};
     p.private_data = text;
     p.private_data_len = static_cast<std::uint8_t>(std::strlen(text));
-    p.responder_resources = p.initiator_depth = 4;
-    p.retry_count = p.rnr_retry_count = 7;
+    p.responder_resources = 4;
+    p.initiator_depth = 5;
+    p.retry_count = 6;
+    p.rnr_retry_count = 7;
     return p;
   }
   void request(rdma_conn_param p = saying("hello")) {

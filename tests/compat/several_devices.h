@@ -110,8 +110,10 @@ class DevicesTest : public own_process::Test {
     auto attr = cm::small_qp();
     EXPECT_EQ(rdma_create_qp(client, nullptr, &attr), 0);
     rdma_conn_param p{};
-    p.responder_resources = p.initiator_depth = 1;
-    p.retry_count = p.rnr_retry_count = 7;
+    p.responder_resources = 1;
+    p.initiator_depth = 2;
+    p.retry_count = 6;
+    p.rnr_retry_count = 7;
     EXPECT_EQ(rdma_connect(client, &p), 0);
     rdma_cm_event* request = cm::next(channel_, RDMA_CM_EVENT_CONNECT_REQUEST);
     if (request == nullptr) return {client, nullptr};

@@ -88,7 +88,7 @@ TEST_P(RoceConnection, IsMadeAndCarriesDataOfTheProgramsBothWays) {
   o.roce.rnr_retry = 8;
   EXPECT_EQ(qps[0].connect_start(there(), o).error().code, Errc::invalid_argument);
   o.roce.rnr_retry = 6;
-  o.roce.retry_count = 8;
+  o.roce.retry_count = 9;
   EXPECT_EQ(qps[0].connect_start(there(), o).error().code, Errc::invalid_argument);
   o.roce.retry_count = 5;
   o.roce.ack_timeout = 32;

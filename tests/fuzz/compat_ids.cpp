@@ -47,8 +47,10 @@ void CProgram::connect(rdma_cm_id* id, Input& in) {
   const std::vector<std::uint8_t> said = in.bytes(in.often(64) ? in.u8() : 0);
   p.private_data = said.data();
   p.private_data_len = static_cast<std::uint8_t>(said.size());
-  p.responder_resources = p.initiator_depth = in.often(32) ? in.u8() : 4;
-  p.retry_count = p.rnr_retry_count = 3;
+  p.responder_resources = in.often(32) ? in.u8() : 4;
+  p.initiator_depth = static_cast<std::uint8_t>(p.responder_resources + 1);
+  p.retry_count = 3;
+  p.rnr_retry_count = 2;
   const CPair* other = any(pairs_, in);
   if (other != nullptr && in.often(16)) p.qp_num = other->qp->qp_num;
   rdma_conn_param* with = in.often(32) ? nullptr : &p;
@@ -108,8 +110,10 @@ void CProgram::take_cm_events(Input& in) {
           if (call([&] { return rdma_create_qp(id, nullptr, &a); }) == 0) adopt(id->qp, id);
         }
         rdma_conn_param p{};
-        p.responder_resources = p.initiator_depth = 4;
-        p.retry_count = p.rnr_retry_count = 3;
+        p.responder_resources = 6;
+        p.initiator_depth = 4;
+        p.retry_count = 4;
+        p.rnr_retry_count = 3;
         if (e->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
           call([&] { return rdma_accept(id, &p); });
         } else {

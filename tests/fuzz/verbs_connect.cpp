@@ -45,7 +45,7 @@ QpAttributes rts_attributes(Service service) {
   if (service != Service::rc) return a;
   a.ack_timeout = 10;
   a.retry_count = 3;
-  a.rnr_retry = 3;
+  a.rnr_retry = 2;
   a.initiator_depth = 4;
   return a;
 }

@@ -117,7 +117,7 @@ class End {
     a.pd = kPd;
     a.qkey = kQkey;
     a.access = verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
-    a.responder_depth = a.initiator_depth = 1;
+    a.responder_depth = a.initiator_depth = 1;  // equal: RD has one request at a time
     a.min_rnr_timer = 6;
     RdQueuePair& made = *host_->make_queue_pair(a, kRdd, &own.sq, &own.rq);
     for (const auto s : {QpState::Init, QpState::Rtr, QpState::Rts}) {

@@ -181,6 +181,18 @@ TEST_F(RefusalTest, AReqThatNamesTheQueuePairOfAWaitingConnectionIsStale) {
   EXPECT_THAT(kinds_of(b.events()), ElementsAre(EventKind::ConnectRequest)) << "it is over";
 }
 
+TEST_F(RefusalTest, AQueuePairThatWasRefusedMayAskAgainAtOnce) {
+  listen_and_ask();
+  deliver(a, a.mads().at(0));
+  request();
+  ASSERT_EQ(b.manager.connections().reject(passive, Reason::Consumer, {}, now), Refusal::None);
+  carry(b);
+  EXPECT_THAT(kinds_of(a.events()), ElementsAre(EventKind::Rejected, EventKind::Released));
+  ASSERT_TRUE(a.manager.connections().connect(a.connect_to(b.me), {}, now).ok());
+  carry(a);
+  EXPECT_THAT(kinds_of(b.events()), ElementsAre(EventKind::ConnectRequest));
+}
+
 TEST_F(RefusalTest, ACommIdUsedAnewIsStale) {
   listen_and_ask();
   Outgoing req = a.mads().at(0);

@@ -191,7 +191,7 @@ TEST(Reply, DepthsFollowRfc6581_9_1) {
 
 TEST(Reply, NoNegotiationIsAnsweredInKindAndLeavesLocalValues_RFC6581_9_1) {
   StartupFrame request = parsed(frame("rev2-request"), false);
-  request.ird = request.ord = kNoNegotiation;
+  request.ird = request.ord = kNoNegotiation;  // equal: one word for "none"
   const Answer a = answer_request(request, depths(7, 9), {});
   EXPECT_EQ(a.reply.ird, kNoNegotiation);
   EXPECT_EQ(a.reply.ord, kNoNegotiation);
@@ -305,7 +305,7 @@ TEST_F(InitiatorTest, CutsItsOrdToTheRespondersIrd_RFC6581_9_1) {
 }
 
 TEST_F(InitiatorTest, NoNegotiationLeavesLocalValues) {
-  reply.ird = reply.ord = kNoNegotiation;
+  reply.ird = reply.ord = kNoNegotiation;  // equal: one word for "none"
   const auto a = read_reply(request, reply, options);
   ASSERT_TRUE(a.ok());
   EXPECT_EQ(a->ird, 16);

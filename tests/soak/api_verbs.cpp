@@ -35,12 +35,14 @@ class ApiWire : public Wire {
   std::uint32_t window_key(unsigned window) override;
   bool begin() override {
     ConnectionOptions o;
-    o.ird = o.ord = 8;
+    o.ird = 8;
+    o.ord = 9;
     return qp_.connect_start(to, o).ok();
   }
   bool accept(std::span<const std::uint8_t> private_data) override {
     ConnectionOptions o;
-    o.ird = o.ord = 8;
+    o.ird = 10;
+    o.ord = 7;
     o.private_data = private_data;
     return request.accept(qp_, o).ok();
   }

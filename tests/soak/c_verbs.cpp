@@ -114,8 +114,10 @@ class CWire : public Wire {
   };
   static rdma_conn_param parameters() {
     rdma_conn_param p{};
-    p.initiator_depth = p.responder_resources = 8;
-    p.retry_count = p.rnr_retry_count = 7;
+    p.initiator_depth = 8;
+    p.responder_resources = 9;
+    p.retry_count = 6;
+    p.rnr_retry_count = 7;
     return p;
   }
 

@@ -1,6 +1,6 @@
-// Random walks: a program that does whatever may be done, step after step, beside a small model that
-// says what each step answers and what is left behind. A walk is a function of its seed. One that
-// disagrees with its model is repeated with fewer and fewer steps, and the shortest that still
+// Random walks: a program that does whatever may be done, step after step, beside a small model
+// that says what each step answers and what is left behind. A walk is a function of its seed. One
+// that disagrees with its model is repeated with fewer and fewer steps, and the shortest that still
 // disagrees is shown, with the environment variable that repeats it.
 //
 //   URNIC_WALK_SEED=N       the first seed, instead of 1
@@ -21,6 +21,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -35,12 +36,20 @@ struct Disagreement : std::runtime_error {
 inline void agree(bool holds, const std::string& what) {
   if (!holds) throw Disagreement(what);
 }
+template <class T>
+std::string shown(const T& value) {
+  std::ostringstream text;
+  if constexpr (std::is_arithmetic_v<T>) {
+    text << +value;  // an octet as a number
+  } else {
+    text << value;
+  }
+  return text.str();
+}
 template <class A, class B>
 void agree_on(const A& is, const B& model, const std::string& what) {
   if (is == model) return;
-  std::ostringstream text;
-  text << what << ": is " << +is << ", the model says " << +model;
-  throw Disagreement(text.str());
+  throw Disagreement(what + ": is " + shown(is) + ", the model says " + shown(model));
 }
 
 class Dice {

@@ -147,7 +147,7 @@ static struct rdma_conn_param parameters(uint8_t* data, uint32_t n) {
   fill(data, private_octets, n);
   return (struct rdma_conn_param){.private_data = data,
                                   .private_data_len = (uint8_t)private_octets,
-                                  .responder_resources = 4,
+                                  .responder_resources = 5,
                                   .initiator_depth = 4};
 }
 

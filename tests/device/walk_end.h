@@ -1,0 +1,203 @@
+// One of the two devices of a walk over the verbs: its memory beside the memory of the model, what
+// may be touched by which key, and the events that are to come.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/device_impl.h"
+#include "tests/support/walk.h"
+#include "urnic/urnic.h"
+
+namespace urnic::test {
+
+// The engine of a device is nobody's but the library's: an explicit instantiation may name what is
+// private.
+using DevicePart = std::shared_ptr<detail::DeviceImpl>;
+DevicePart& part_of(Device& d);
+template <DevicePart Device::*Member>
+struct DeviceOpener {
+  friend DevicePart& part_of(Device& d) { return d.*Member; }
+};
+template struct DeviceOpener<&Device::impl_>;
+inline engine::Engine& engine_of(Device& d) {
+  return *part_of(d)->engine;
+}
+
+inline constexpr std::size_t kSlot = 4096, kSlots = 48;  // of the memory of an end
+inline constexpr std::size_t kSharedSlots = 16;  // for sends and peers; behind them receives
+inline constexpr std::uint32_t kAllRights = access_local_write | access_remote_write |
+                                            access_remote_read | access_remote_atomic |
+                                            access_bind_window;
+
+// What a key names, as the model knows it.
+struct WalkArea {
+  std::size_t at = 0, length = 0;  // of the end's memory
+  std::uint32_t rights = 0;
+  std::uint64_t base = 0;      // what a peer calls its first octet
+  const void* only = nullptr;  // a window of type 2: the queue pair that bound it
+  bool covers(std::size_t from, std::size_t octets) const {
+    return from >= at && from + octets <= at + length;
+  }
+};
+struct WalkRegion {
+  MemoryRegion mr;
+  WalkArea area;
+  std::uint32_t windows = 0;  // bound to it
+};
+struct WalkWindow {
+  MemoryWindow window;
+  std::optional<WalkArea> area;  // bound
+  const WalkRegion* of = nullptr;
+};
+
+struct WantedEvent {
+  EventKind kind;
+  const void* context;
+  std::string private_data = {};
+  bool may_be_missing = false;
+};
+
+class WalkEnd {
+ public:
+  WalkEnd(const Config& config, unsigned number) : which(number) {
+    auto opened = Device::open(config);
+    agree(opened.ok(), "a device opens");
+    device = *opened;
+    events = *device.create_event_queue();
+    pd = *device.alloc_pd();
+    agree(device.deliver_events(events, this).ok(), "the device tells its events");
+    add_region(0, memory.size(), kAllRights);
+  }
+
+  void* address(std::size_t offset) { return memory.data() + offset; }
+  Sge sge(std::size_t offset, std::size_t length) const {
+    return {regions.front()->mr.remote_address() + offset, static_cast<std::uint32_t>(length),
+            regions.front()->mr.lkey()};
+  }
+  // Both memories: what the program writes.
+  void write(std::size_t at, const std::vector<std::uint8_t>& octets) {
+    std::copy(octets.begin(), octets.end(), memory.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy(octets.begin(), octets.end(), model.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+  WalkRegion& add_region(std::size_t at, std::size_t length, std::uint32_t rights) {
+    auto made = device.register_memory(pd, address(at), length, rights);
+    agree(made.ok(), "memory is registered");
+    for (const auto& r : regions) agree(r->mr.rkey() != made->rkey(), "two regions have one key");
+    agree_on(made->length(), length, "the length of a region");
+    regions.push_back(std::make_unique<WalkRegion>());
+    WalkRegion& r = *regions.back();
+    r.mr = std::move(*made);
+    const bool zero_based = (rights & access_zero_based) != 0;
+    r.area = {at, length, rights, zero_based ? 0 : reinterpret_cast<std::uintptr_t>(address(at)),
+              nullptr};
+    agree_on(r.mr.remote_address(), r.area.base, "what a peer calls the first octet");
+    return r;
+  }
+  void unbind(WalkWindow& w) {
+    if (!w.area) return;
+    w.area.reset();
+    const auto of = std::find_if(regions.begin(), regions.end(),
+                                 [&](const auto& r) { return r.get() == w.of; });
+    if (of != regions.end()) --(*of)->windows;
+  }
+  // Whose queue pair has gone, or was reset.
+  void unbind_of(const void* qp) {
+    for (auto& w : windows) {
+      if (w->area && w->area->only == qp) unbind(*w);
+    }
+  }
+  // What a peer names by that key on that queue pair of this end; nothing if it may not be touched.
+  std::optional<WalkArea> named(std::uint32_t key, const void* qp) const {
+    for (const auto& r : regions) {
+      if (r->mr.rkey() == key) return r->area;
+    }
+    for (const auto& w : windows) {
+      if (!w->area || w->window.rkey() != key) continue;
+      if (w->area->only != nullptr && w->area->only != qp) return std::nullopt;
+      return w->area;
+    }
+    return std::nullopt;
+  }
+  void want(EventKind kind, const void* context, std::string data = {}) {
+    wanted.push_back({kind, context, std::move(data)});
+  }
+  void forget_events_of(const void* context) {
+    std::erase_if(wanted, [&](const WantedEvent& w) { return w.context == context; });
+  }
+  // The request that came; others are what the model wants, of each object in their order.
+  std::optional<Event> take_events() {
+    std::optional<Event> request;
+    Event e;
+    while (events.poll(&e)) {
+      if (e.kind == EventKind::connect_request) {
+        agree(!request, "two requests for one connection");
+        request = std::move(e);
+        continue;
+      }
+      if (e.kind == EventKind::communication_established && !hears_first_receive) continue;
+      take(e);
+    }
+    return request;
+  }
+  void check() {
+    take_events();
+    std::string missing;
+    for (const WantedEvent& w : wanted) {
+      if (!w.may_be_missing) missing += " " + std::to_string(static_cast<int>(w.kind));
+    }
+    agree(missing.empty(),
+          "events that did not come at end " + std::to_string(which) + ":" + missing);
+    wanted.clear();
+    if (memory != model) {
+      const auto [at, _] = std::mismatch(memory.begin(), memory.end(), model.begin());
+      agree(false, "memory of end " + std::to_string(which) + " differs from octet " +
+                       std::to_string(at - memory.begin()) + " on");
+    }
+  }
+
+  unsigned which;
+  Device device;
+  EventQueue events;
+  ProtectionDomain pd;
+  std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(kSlots * kSlot, 0x11);
+  std::vector<std::uint8_t> model = memory;
+  std::vector<std::unique_ptr<WalkRegion>> regions;
+  std::vector<std::unique_ptr<WalkWindow>> windows;
+  std::vector<std::uint32_t> dead_keys;
+  bool hears_first_receive = false;
+
+ private:
+  void take(const Event& e) {
+    const auto found = std::find_if(wanted.begin(), wanted.end(),
+                                    [&](const WantedEvent& w) { return w.context == e.context; });
+    const std::string what = "event " + std::to_string(static_cast<int>(e.kind)) + " (" +
+                             e.error.message + ") at end " + std::to_string(which);
+    auto at = found;
+    while (at != wanted.end() && at->kind != e.kind && at->may_be_missing) {
+      at = std::find_if(at + 1, wanted.end(),
+                        [&](const WantedEvent& w) { return w.context == e.context; });
+    }
+    agree(at != wanted.end(), what + " was not to come");
+    agree(at->kind == e.kind,
+          what + " is not what was to come: " + std::to_string(static_cast<int>(at->kind)));
+    // Where nobody says anything RoCE's messages have zeroes.
+    const bool same = at->private_data.empty()
+                          ? e.private_data.find_first_not_of('\0') == std::string::npos
+                          : e.private_data == at->private_data;
+    agree(same,
+          what + " has other private data: " + std::to_string(e.private_data.size()) + " octets");
+    wanted.erase(at);
+  }
+
+  std::deque<WantedEvent> wanted;
+};
+
+}  // namespace urnic::test

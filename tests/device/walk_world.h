@@ -1,0 +1,201 @@
+// Two devices that speak both transports, joined by a wire of memory, and the queue pairs of a
+// program that has both.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/device/walk_pair.h"
+#include "tests/support/virtual_time.h"
+
+namespace urnic::test {
+
+class WalkWorld {
+ public:
+  // What is done is told there.
+  WalkWorld(Dice& dice, std::vector<std::string>* to) : time_(dice.number()), told_(*to) {
+    for (unsigned i = 0; i < 2; ++i) {
+      ends.push_back(std::make_unique<WalkEnd>(configuration(i, dice), i));
+      ends[i]->want(EventKind::link_up, ends[i].get());
+    }
+    bool ready = false;
+    for (int i = 0; i < 1000 && !ready; ++i) {
+      ready = ends[0]->device.wait_link(1);
+      ready = ends[1]->device.wait_link(1) && ready;
+    }
+    agree(ready, "the devices have a link");
+    settle(100);
+  }
+  ~WalkWorld() {
+    pairs.clear();
+    ends.clear();
+  }
+  WalkWorld(const WalkWorld&) = delete;
+  WalkWorld& operator=(const WalkWorld&) = delete;
+
+  // ---- time
+
+  // So many milliseconds, from one deadline to the next.
+  void settle(int ms) {
+    const std::int64_t until = VirtualTime::now_ns() + std::int64_t{ms} * 1000000;
+    for (int rounds = 0;; ++rounds) {
+      agree(rounds < 2000000, "the devices come to rest");
+      bool busy = false;
+      for (auto& e : ends) busy = e->device.progress() || busy;
+      if (busy && rounds % 64 != 63) continue;
+      if (VirtualTime::now_ns() >= until) return;
+      std::int64_t next = until;
+      for (auto& e : ends) next = std::min(next, engine_of(e->device).next_deadline().ns());
+      const std::int64_t left = std::max<std::int64_t>(next - VirtualTime::now_ns(), 20000);
+      VirtualTime::pass(std::min<std::int64_t>(left, 50000000));
+    }
+  }
+  void check() {
+    for (auto& e : ends) e->check();
+    for (auto& p : pairs) p->check();
+    for (auto& e : ends) check_tables(*e);
+  }
+  // Everything goes, and nothing is left.
+  void finish() {
+    while (!pairs.empty()) drop(pairs.size() / 2);
+    settle(5000);
+    check();
+    for (auto& e : ends) {
+      while (!e->windows.empty()) e->windows.erase(e->windows.begin());
+      while (!e->regions.empty()) e->regions.erase(e->regions.begin());
+    }
+    settle(150000);
+    for (auto& e : ends) {
+      engine::EngineTables left = engine_of(e->device).tables();
+      left.neighbours = 0;  // stay a while
+      agree(left == engine::EngineTables{}, "something is left at end " + std::to_string(e->which));
+    }
+  }
+
+  // ---- queue pairs
+
+  WalkEnd& other(const WalkEnd& e) { return *ends[1 - e.which]; }
+  std::vector<WalkPair*> those(const WalkEnd* of, Stage stage,
+                               std::optional<Transport> transport = {}) {
+    std::vector<WalkPair*> found;
+    for (auto& p : pairs) {
+      const bool connects = p->service == Service::rc || stage == Stage::moved;
+      const bool fits = (of == nullptr || &p->end == of) && p->stage == stage && connects;
+      if (fits && (!transport || p->transport == *transport)) found.push_back(p.get());
+    }
+    return found;
+  }
+  // Null when there is none.
+  WalkPair* one_of(Dice& dice, const WalkEnd* of, Stage stage,
+                   std::optional<Transport> transport = {}) {
+    auto found = those(of, stage, transport);
+    WalkPair** const p = dice.any(found);
+    return p == nullptr ? nullptr : *p;
+  }
+  // One that may send to its peer; null when there is none.
+  WalkPair* ready(Dice& dice) {
+    std::vector<WalkPair*> found;
+    for (auto& p : pairs) {
+      const bool linked = p->stage == Stage::moved && p->peer != nullptr;
+      const bool sends = linked && p->state == QpState::rts && p->peer->state == QpState::rts;
+      if (p->stage == Stage::up || sends) found.push_back(p.get());
+    }
+    WalkPair** const p = dice.any(found);
+    return p == nullptr ? nullptr : *p;
+  }
+  // Null when the end has as many as there may be.
+  WalkPair* make(WalkEnd& at, Dice& dice, Transport t, Service service = Service::rc) {
+    std::set<std::size_t> slots;
+    for (std::size_t i = 0; i < kMostPairs; ++i) {
+      slots.insert(kSharedSlots + i * WalkPair::kReceiveSlots);
+    }
+    for (auto& p : pairs) {
+      if (&p->end == &at) slots.erase(p->slot);
+    }
+    if (slots.empty()) return nullptr;
+    pairs.push_back(std::make_unique<WalkPair>(at, dice, t, service, *slots.begin()));
+    tell("make " + name(*pairs.back()));
+    return pairs.back().get();
+  }
+  void drop(std::size_t at) {
+    WalkPair& p = *pairs[at];
+    tell("destroy " + name(p));
+    // Its peer hears of the end, and this end nothing more.
+    if (p.stage == Stage::up) {
+      end(*p.peer, p.is_roce() ? EventKind::disconnected : EventKind::failed);
+    }
+    part(p);
+    p.end.forget_events_of(&p);
+    p.end.unbind_of(&p);
+    pairs.erase(pairs.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  void part(WalkPair& p) {
+    if (p.peer != nullptr) p.peer->peer = nullptr;
+    p.peer = nullptr;
+  }
+  // A connection has ended, as the program of that end hears it.
+  void end(WalkPair& p, EventKind how, std::optional<EventKind> cause = {}) {
+    p.stage = Stage::over;
+    p.state = QpState::error;
+    p.end.want(how, &p);
+    if (cause && p.o.asynchronous_events) p.end.want(*cause, &p);
+    if (p.is_roce() && p.o.asynchronous_events) p.end.want(EventKind::time_wait_over, &p);
+    p.flush_receives();
+  }
+  static std::string name(const WalkPair& p) {
+    return (p.is_roce() ? "RoCE " : "iWARP ") + std::to_string(p.qp.number()) + " of end " +
+           std::to_string(p.end.which);
+  }
+
+  void tell(std::string what) { told_.push_back(std::move(what)); }
+  std::uint64_t next_id() { return ++last_id_; }
+  std::uint16_t next_port() { return ++last_port_; }
+
+ private:
+  VirtualTime time_;  // before what looks at it
+
+ public:
+  static constexpr std::size_t kMostPairs = 4;  // of each end
+  std::vector<std::unique_ptr<WalkEnd>> ends;
+  std::vector<std::unique_ptr<WalkPair>> pairs;
+
+ private:
+  static Config configuration(unsigned which, Dice& dice) {
+    Config c;
+    const auto set = [&](const char* name, const std::string& value) {
+      agree(c.set(name, value).ok(), std::string("the setting ") + name);
+    };
+    const std::string host = std::to_string(which + 1), second = std::to_string(which + 11);
+    set("port", "mem:name=walk,mtu=2000");
+    set("address", "10.77.0." + host + "/24,10.77.0." + second + "/24,fd77::" + host + "/64");
+    set("transport", "both");
+    set("progress", "poll");
+    set("stat", "off");
+    set("ird", std::to_string(5 + which));
+    set("ord", std::to_string(8 + which));
+    static const char* const kTypes[] = {"fast", "slow"};
+    set("connection_type", kTypes[dice.below(2)]);
+    return c;
+  }
+  void check_tables(WalkEnd& e) {
+    const engine::EngineTables t = engine_of(e.device).tables();
+    const std::string who = " of end " + std::to_string(e.which);
+    agree_on(t.regions, e.regions.size() + e.windows.size(), "regions" + who);
+    std::size_t of_it = 0;
+    for (auto& p : pairs) of_it += &p->end == &e ? 1 : 0;
+    agree_on(t.queue_pairs, of_it, "queue pairs" + who);
+    agree_on(t.pending + t.half_open, 0u, "connections half open" + who);
+    agree_on(t.waiting_to_send + t.waiting_to_drain + t.looped, 0u, "work that waits" + who);
+    agree_on(t.reassembly_octets, 0u, "octets in reassembly" + who);
+  }
+
+  std::vector<std::string>& told_;
+  std::uint64_t last_id_ = 0;
+  std::uint16_t last_port_ = 7000;
+};
+
+}  // namespace urnic::test
