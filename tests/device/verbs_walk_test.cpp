@@ -13,7 +13,7 @@ class VerbsWalk : public Walk {
       : world_(dice, &told), connect_(world_), work_(world_), moves_(world_) {}
 
   void step(Dice& dice) override {
-    switch (dice.below(30)) {
+    switch (dice.below(34)) {
       case 0:
         connect_.make(dice);
         break;
@@ -44,8 +44,10 @@ class VerbsWalk : public Walk {
         break;
       case 12:
         work_.refuse(dice);
+        connect_.close_listener(dice);
         break;
       case 13:
+      case 32:
         work_.break_rules(dice);
         break;
       case 14:
@@ -55,6 +57,8 @@ class VerbsWalk : public Walk {
       case 16:
       case 17:
       case 18:
+      case 30:
+      case 31:
         work_.change_windows(dice);
         break;
       case 19:
@@ -76,7 +80,10 @@ class VerbsWalk : public Walk {
     world_.check();
     moves_.check();
   }
-  void finish() override { world_.finish(); }
+  void finish() override {
+    connect_.close_listeners();
+    world_.finish();
+  }
 
  private:
   WalkWorld world_;
@@ -88,7 +95,7 @@ class VerbsWalk : public Walk {
 }  // namespace
 
 TEST(VerbsWalk, AgreesWithItsModel) {
-  walk({.episodes = 100, .steps = 60, .make = [](Dice& dice) {
+  walk({.episodes = 600, .steps = 100, .make = [](Dice& dice) {
           return std::make_unique<VerbsWalk>(dice);
         }});
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,30 +38,32 @@ class ConnectSteps {
     const char* const hosts[] = {"10.77.0.", "fd77::"};
     const bool v6 = dice.one_in(2);
     const std::string host = std::to_string(q->end.which + (v6 || dice.one_in(2) ? 1 : 11));
-    const std::uint16_t port = dice.one_in(2) ? std::uint16_t{7001} : world_.next_port();
+    const Listening& l = listening(q->end, t, dice);
     const std::string at =
-        (v6 ? "[fd77::" + host + "]:" : hosts[0] + host + ":") + std::to_string(port);
+        (v6 ? "[fd77::" + host + "]:" : hosts[0] + host + ":") + std::to_string(l.listener.port());
     ask.o.timeout_ms = 4000;
     world_.tell("ask for " + at + " by " + WalkWorld::name(*p));
 
-    BindOptions b;
-    b.transport = t;
-    auto bound = q->end.device.bind(at, b);
-    agree(bound.ok(), "an address is bound");
-    auto listener = q->end.device.listen(*bound, 4, q->end.events, q);
-    agree(listener.ok(), "somebody listens");
-    agree_on(listener->port(), port, "the port of a listener");
     agree(p->qp.connect_start(at, ask.o).ok(), "somebody connects");
     begun(*p);
     world_.settle(20);
     std::optional<Event> event = q->end.take_events();
     agree(event.has_value(), "a request comes");
-    agree(event->context == q, "the context of a request");
+    agree(event->context == &l, "the context of a request");
     ConnectRequest request = std::move(event->request);
     agree_on(request.local(), at, "the address that was asked for");
     check_request(request, *p, ask);
     answer_it(request, *p, ask, *q, answer, dice);
   }
+
+  // Nobody listens there any more.
+  void close_listener(Dice& dice) {
+    if (listeners_.empty()) return;
+    const std::size_t at = dice.below(listeners_.size());
+    world_.tell("a listener of end " + std::to_string(listeners_[at]->end->which) + " goes");
+    listeners_.erase(listeners_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  void close_listeners() { listeners_.clear(); }
 
   void connect_to_nobody(Dice& dice) {
     WalkPair* const p = world_.one_of(dice, nullptr, Stage::idle);
@@ -252,7 +255,32 @@ class ConnectSteps {
     agree_on(b.path->remote, a.path->local, "the way of who answered");
   }
 
+  struct Listening {
+    WalkEnd* end;
+    Transport transport;
+    Listener listener;
+  };
+  // With room for one request, so that a place that is not given back is missed.
+  Listening& listening(WalkEnd& end, Transport t, Dice& dice) {
+    for (auto& l : listeners_) {
+      if (l->end == &end && l->transport == t) return *l;
+    }
+    const std::uint16_t port = dice.one_in(2) ? std::uint16_t{7001} : world_.next_port();
+    BindOptions b;
+    b.transport = t;
+    auto bound = end.device.bind("[::]:" + std::to_string(port), b);
+    agree(bound.ok(), "an address is bound");
+    listeners_.push_back(std::make_unique<Listening>());
+    Listening& l = *listeners_.back();
+    auto listener = end.device.listen(*bound, 1, end.events, &l);
+    agree(listener.ok(), "somebody listens");
+    agree_on(listener->port(), port, "the port of a listener");
+    l = {&end, t, std::move(*listener)};
+    return l;
+  }
+
   WalkWorld& world_;
+  std::vector<std::unique_ptr<Listening>> listeners_;
 };
 
 }  // namespace urnic::test

@@ -53,7 +53,8 @@ class MoveSteps {
   // Two programs agree, and move a queue pair each until both may send.
   void join(Dice& dice) {
     static constexpr Service kServices[] = {Service::rc, Service::rc, Service::uc};
-    const Service service = kServices[dice.below(3)];
+    const std::uint32_t which = dice.below(3);
+    const Service service = world_.is_faulty() ? Service::rc : kServices[which];
     WalkPair* pair[2];
     for (unsigned i = 0; i < 2; ++i) {
       pair[i] = unused(*world_.ends[i], service, dice);

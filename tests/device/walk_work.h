@@ -89,6 +89,8 @@ class WorkSteps {
   void break_rules(Dice& dice) {
     WalkPair* const p = world_.one_of(dice, nullptr, Stage::up);
     if (p == nullptr) return;
+    // The refusal may come behind the end that the peer asks for.
+    if (world_.is_faulty() && p->is_roce()) return;
     take_slots(dice);
     SendRequest r;
     r.wr_id = world_.next_id();
@@ -130,7 +132,8 @@ class WorkSteps {
           access_local_write | access_remote_read | access_remote_atomic,
           access_local_write | access_remote_write | access_zero_based,
           access_remote_read | access_zero_based,
-          access_local_write | access_bind_window};
+          access_local_write | access_bind_window,
+          access_local_write | access_remote_write | access_bind_window};
       const std::size_t at = dice.below(kSharedSlots / 2) * kSlot;
       e.add_region(at, kSlot * dice.between(1, 8), kRights[dice.below(std::size(kRights))]);
       world_.tell("a region at end " + std::to_string(e.which));
@@ -183,7 +186,7 @@ class WorkSteps {
   void bind(WalkPair& p, WalkWindow& w, Dice& dice) {
     const bool of_two = w.window.type() == WindowType::type2;
     if (w.area && of_two) return invalidate(p, w);
-    WalkRegion* const region = p.end.regions[dice.below(p.end.regions.size())].get();
+    WalkRegion* const region = of_windows(p.end, dice);
     const std::uint32_t may = access_bind_window;
     const bool writable = (region->area.rights & access_local_write) != 0;
     if ((region->area.rights & may) == 0 || !writable) return;
@@ -205,6 +208,14 @@ class WorkSteps {
     w.area = area;
     w.of = region;
     ++region->windows;
+  }
+  // Rather one that may go than the first.
+  static WalkRegion* of_windows(WalkEnd& e, Dice& dice) {
+    std::vector<WalkRegion*> fit;
+    for (auto& r : e.regions) {
+      if ((r->area.rights & access_bind_window) != 0) fit.push_back(r.get());
+    }
+    return fit.size() > 1 ? fit[1 + dice.below(fit.size() - 1)] : fit.front();
   }
   void invalidate(WalkPair& p, WalkWindow& w) {
     if (w.area->only != &p) return;
@@ -411,16 +422,19 @@ class WorkSteps {
     const Key& k = *dice.any(keys);
     r->rkey = k.rkey;
     r->remote_address = k.area.base;
-    switch (dice.below(4)) {
+    switch (dice.below(6)) {
       case 0:
         r->remote_address = k.area.base + k.area.length - 199;
         return true;
       case 1:
         r->remote_address = k.area.base - 1;
         return true;
-      case 2: {
-        std::vector<std::uint32_t> dead;
-        for (const std::uint32_t d : q.end.dead_keys) {
+      case 2:
+      case 3:
+      case 4: {
+        std::vector<std::uint32_t> dead, all = q.end.dead_keys;
+        for (auto& w : q.end.windows) all.push_back(w->window.rkey());
+        for (const std::uint32_t d : all) {
           if (!q.end.named(d, &q)) dead.push_back(d);
         }
         const std::uint32_t* const d = dice.any(dead);
