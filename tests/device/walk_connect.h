@@ -176,7 +176,10 @@ class ConnectSteps {
 
   void answer_it(ConnectRequest& request, WalkPair& p, const Said& ask, WalkPair& q, Said& answer,
                  Dice& dice) {
-    switch (dice.below(5)) {
+    switch (dice.below(6)) {
+      case 3:
+        give_up(request, p, q);
+        return;
       case 0:
         world_.tell("reject " + WalkWorld::name(p));
         request.reject(answer.data);
@@ -204,6 +207,18 @@ class ConnectSteps {
           "what was answered is answered again");
     begun(q);
     established(p, ask, q, answer);
+  }
+
+  // Who asked goes before it is answered.
+  void give_up(ConnectRequest& request, WalkPair& p, WalkPair& q) {
+    for (std::size_t i = 0; i < world_.pairs.size(); ++i) {
+      if (world_.pairs[i].get() != &p) continue;
+      world_.drop(i);
+      break;
+    }
+    world_.settle(100);
+    const auto late = request.accept(q.qp);
+    agree(!late.ok() && late.error().code == Errc::closed, "who asked has gone");
   }
 
   void established(WalkPair& p, const Said& ask, WalkPair& q, const Said& answer) {

@@ -155,7 +155,7 @@ class WorkSteps {
 
   void change_windows(Dice& dice) {
     WalkEnd& e = *world_.ends[dice.below(2)];
-    if (e.windows.size() < 4 && dice.one_in(3)) {
+    if (e.windows.size() < 6 && dice.one_in(2)) {
       const auto type = dice.one_in(2) ? WindowType::type1 : WindowType::type2;
       auto made = e.device.create_window(e.pd, type);
       agree(made.ok() && made->type() == type, "a window is made");
