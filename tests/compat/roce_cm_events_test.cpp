@@ -61,7 +61,10 @@ class RoceEventsTest : public roce::RoceIdsTest {
   // What the client's ESTABLISHED says is in `said_`, and the server's in `passive_`.
   void accept(rdma_conn_param p, bool srq = false) {
     make_qp(server_, srq);
-    ASSERT_EQ(rdma_accept(server_, &p), 0);
+    answer(&p);
+  }
+  void answer(rdma_conn_param* p) {
+    ASSERT_EQ(rdma_accept(server_, p), 0);
     rdma_cm_event* e = next(clients_, RDMA_CM_EVENT_ESTABLISHED);
     ASSERT_NE(e, nullptr);
     said_ = e->param.conn;
@@ -107,6 +110,16 @@ TEST_F(RoceEventsTest, TheRequestAndTheAnswerSayWhatThePeerHasSaid) {
                 passive_.rnr_retry_count + passive_.retry_count + passive_.private_data_len,
             0u)
       << "its last message says nothing";
+}
+
+TEST_F(RoceEventsTest, WhoAcceptsWithoutParametersWaitsForReceivesAsLongAsItTakes) {
+  if (!within()) return;
+  request(asked());
+  make_qp(server_, false);
+  answer(nullptr);
+  EXPECT_EQ(said_.rnr_retry_count, 7);
+  EXPECT_EQ(said_.responder_resources, 5) << "all that was asked for";
+  EXPECT_EQ(said_.initiator_depth, 6);
 }
 
 // The other two the other way round.

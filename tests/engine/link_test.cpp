@@ -97,6 +97,23 @@ TEST(Link, TheEndOfWaitingForItIsATimer) {
   ASSERT_FALSE(engine.interface().is_up());
   EXPECT_LE(engine.next_deadline(), now + Duration::s(7));
   EXPECT_GT(engine.next_deadline(), now);
+
+  // The next time it is lost, it is waited for from then on.
+  link.up = 1;
+  link.epoch = 3;
+  now = now + Duration::s(1);
+  engine.poll(now);
+  ASSERT_TRUE(engine.interface().is_up());
+  for (int i = 0; i < 40; ++i) {  // what the interface does when it comes up
+    now = now + Duration::s(1);
+    engine.poll(now);
+  }
+  EXPECT_GT(engine.next_deadline(), now + Duration::s(7)) << "it is there: nothing is given up";
+  link.up = 0;
+  now = now + Duration::s(1);
+  engine.poll(now);
+  EXPECT_LE(engine.next_deadline(), now + Duration::s(7));
+  EXPECT_GT(engine.next_deadline(), now);
 }
 
 }  // namespace

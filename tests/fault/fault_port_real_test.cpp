@@ -15,26 +15,31 @@ std::uint64_t monotonic(void*) {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// With a real clock a sleeper is woken when a delayed frame is due.
+// With a real clock a sleeper is woken when a frame is due that the line delays, on its way in or
+// out.
 TEST_F(FaultPortTest, SleepersAreWokenForDelayedFrames) {
-  auto [inner, other] = port::make_memory_pair();
-  FaultOptions o;
-  o.rx = plan("delay=30ms");
-  o.clock = {monotonic, nullptr, true};
-  auto made = wrap_faults(std::move(inner), o);
-  send(other, segment(0));
-  EXPECT_TRUE(receive(made.port).empty());
-  int fds[4];
-  const unsigned n = made.port.wait_fds(0, fds, 4);
-  ASSERT_EQ(n, 2u);
-  ASSERT_FALSE(made.port.arm(0));
-  pollfd p[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
-  const std::uint64_t before = monotonic(nullptr);
-  ASSERT_EQ(poll(p, 2, 20'000), 1);
-  EXPECT_GE(monotonic(nullptr) - before, 20000000u);
-  made.port.disarm(0);
-  EXPECT_EQ(poll(p, 2, 0), 0);  // disarm clears
-  EXPECT_EQ(receive(made.port).size(), 1u);
+  for (const bool out : {false, true}) {
+    auto [inner, other] = port::make_memory_pair();
+    FaultOptions o;
+    (out ? o.tx : o.rx) = plan("delay=30ms");
+    o.clock = {monotonic, nullptr, true};
+    auto made = wrap_faults(std::move(inner), o);
+    port::Port &from = out ? made.port : other, &to = out ? other : made.port;
+    send(from, segment(0));
+    EXPECT_TRUE(receive(to).empty());
+    int fds[4];
+    const unsigned n = made.port.wait_fds(0, fds, 4);
+    ASSERT_EQ(n, 2u);
+    ASSERT_FALSE(made.port.arm(0));
+    pollfd p[2] = {{fds[0], POLLIN, 0}, {fds[1], POLLIN, 0}};
+    const std::uint64_t before = monotonic(nullptr);
+    ASSERT_EQ(poll(p, 2, 20'000), 1) << (out ? "out" : "in");
+    EXPECT_GE(monotonic(nullptr) - before, 20000000u);
+    made.port.disarm(0);
+    EXPECT_EQ(poll(p, 2, 0), 0);  // disarm clears
+    if (out) receive(made.port);  // any call moves what is due
+    EXPECT_EQ(receive(to).size(), 1u);
+  }
 }
 
 // Counters may be read and plans set from another thread (for the thread sanitizer); each frame is

@@ -175,6 +175,22 @@ TEST_F(WindowTable, ARegionWithWindowsStays) {
   EXPECT_EQ(table.in_use(), 0u);
 }
 
+// Two go from the middle, in either order, and none of the others is lost sight of.
+TEST_F(WindowTable, WindowsThatGoFromTheMiddleTakeNoOtherWithThem) {
+  for (const auto& [first, second] : {std::pair(1, 5), std::pair(1, 2), std::pair(4, 1)}) {
+    std::vector<std::uint32_t> windows;
+    for (int i = 0; i < 6; ++i) {
+      windows.push_back(table.allocate_window(kPd, WindowType::Two));
+      ASSERT_TRUE(table.bind(part(region, windows.back() + 1, kRemoteRead), kUs));
+    }
+    EXPECT_TRUE(table.free_window(windows[static_cast<std::size_t>(first)]));
+    EXPECT_TRUE(table.free_window(windows[static_cast<std::size_t>(second)]));
+    table.unbind_windows_of(kUs.qp);
+    EXPECT_EQ(table.find(region)->windows, 0u) << first << " and " << second;
+    for (const std::uint32_t w : windows) table.free_window(w);
+  }
+}
+
 // proves: E-54
 TEST_F(WindowTable, TheQueueCarriesABindWhole) {
   const WindowBind b{0x1122334455667788, 0x99aabbccddeeff00, 0x12345678, 0x9abcdef0, kRemoteRead};
