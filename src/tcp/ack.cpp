@@ -36,6 +36,7 @@ void advance(Tcb& t, std::uint32_t acked, Delivery* out) {
       // The octet of a window probe: the peer took it.
       t.snd.probe_out = false;
       t.snd.nxt = una;
+      t.timers.persist = Instant::never();  // armed again if more waits
     }
   }
   t.snd.una = una;
@@ -206,6 +207,7 @@ AckResult take_ack(Tcb& t, const Segment& s, const Check& c, Instant now) {
   take_timestamp(t, s, now);
   t.timers.last_received = now;
   t.timers.keepalive_sent = 0;
+  t.soft_error = false;
   const std::int32_t acked = s.ack - snd_una_seq(t);
   const bool ack_first = t.ecn_on && take_ecn(t, s, acked);
   // What is old says nothing about the window either.

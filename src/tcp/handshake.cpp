@@ -79,6 +79,7 @@ void established(Tcb& t, const Segment& s, AckResult* r, Instant now) {
   // The first data is no restart after idleness.
   t.timers.last_sent = now;
   t.timers.last_received = now;
+  t.soft_error = false;
   arm_keepalive(t, now);
   r->established = r->send_unblocked = true;
 }

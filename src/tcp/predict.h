@@ -46,6 +46,7 @@ inline bool take_ack_predicted(Tcb& t, const Segment& s, Instant now) {
   t.snd.wl2 = s.ack;
   t.timers.last_received = now;
   t.timers.keepalive_sent = 0;
+  t.soft_error = false;
   return true;
 }
 

@@ -107,9 +107,11 @@ class Stack : private StackCore {
 
   // ---- looking on -------------------------------------------------------------------------------
   StackCounters counters() const;
-  // Those without a handle, and in TIME-WAIT, too.
+  // How many connections of a listener are half open, and how many wait for accept().
+  std::optional<Backlog> backlog(Endpoint listener) const;
   // Entries in the list of timers.
   std::size_t timers() const { return timers_.size(); }
+  // Those without a handle, and in TIME-WAIT, too.
   std::size_t connections() const { return flows_.size() + time_wait_.size(); }
   std::size_t sockets() const { return sockets_.size(); }      // all there is, listeners too
   std::uint64_t granted() const { return grants_.granted(); }  // octets of memory_limit given out

@@ -88,6 +88,12 @@ StackCounters Stack::counters() const {
   return c;
 }
 
+std::optional<Backlog> Stack::backlog(Endpoint e) const {
+  const Socket* s = find(e);
+  if (s == nullptr || s->kind != Socket::Kind::Listener) return std::nullopt;
+  return s->backlog;
+}
+
 std::optional<SocketAddress> Stack::local_address(Endpoint e) const {
   const Socket* s = find(e);
   if (s == nullptr) return std::nullopt;

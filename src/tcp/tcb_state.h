@@ -101,7 +101,7 @@ struct Tcb {
   bool probe_due = false;     // the persist timer asks for a window probe
   bool keepalive_due = false;
   bool cwr_due = false;        // tell the peer that its ECE was heard, on the next new data
-  bool soft_error = false;     // an ICMP "unreachable" was seen: the reason if it times out
+  bool soft_error = false;     // an ICMP "unreachable" since the peer was heard: why it times out
   std::uint8_t syn_sent = 0;   // how often, saturating; repetitions on demand do not count
   std::uint8_t syn_acked = 0;  // our SYN is acknowledged
   SendState snd;

@@ -11,9 +11,14 @@ Instant user_deadline(const Tcb& t) {
   return t.timers.stalled_since + t.config.user_timeout;
 }
 
+// Why nobody answers.
+CloseReason silence(const Tcb& t) {
+  return t.soft_error ? CloseReason::Unreachable : CloseReason::TimedOut;
+}
+
 // Nobody answers: RFC 9293 3.10.8 deletes the connection without another segment.
 void give_up(Tcb& t) {
-  enter_closed(t, t.soft_error ? CloseReason::Unreachable : CloseReason::TimedOut);
+  enter_closed(t, silence(t));
 }
 
 // Full segments time out again and again: perhaps the path has a smaller MTU and does not say so
@@ -64,7 +69,7 @@ void on_persist(Tcb& t) {
 void keepalive_of_flight(Tcb& t, Instant idle_at, Instant now) {
   const Instant gone_at = idle_at + t.config.keepalive_interval * t.config.keepalive_probes;
   if (gone_at <= now) {
-    abort(t, now, CloseReason::TimedOut);
+    abort(t, now, silence(t));
     return;
   }
   const Instant next = earlier(now + t.config.keepalive_interval, gone_at);
@@ -95,7 +100,7 @@ void on_keepalive(Tcb& t, Instant now) {
     }
   }
   if (t.timers.keepalive_sent >= t.config.keepalive_probes) {
-    abort(t, now, CloseReason::TimedOut);
+    abort(t, now, silence(t));
     return;
   }
   ++t.timers.keepalive_sent;

@@ -200,5 +200,37 @@ TEST_F(StackTest, IcmpErrorsEndAnAttemptAndCutSegments) {
   EXPECT_EQ(a->snapshot(x, now)->send_mss, 1000 - 20 - 20 - 12);
 }
 
+// An ICMP error is the reason of a failure that follows it, not of one after the way has carried
+// again.
+TEST_F(StackTest, AnIcmpErrorIsForgottenWhenTheWayCarriesAgain) {
+  a->set_default(Option::UserTimeout, 20'000'000);
+  for (const bool later : {false, true}) {
+    open_pair();
+    write(*a, x, 100);
+    drain(*a);
+    net::IcmpError e;
+    e.kind = net::IcmpError::Kind::Unreachable;
+    e.local = *a->local_address(x);
+    e.remote = {ip("10.0.0.2"), 80};
+    e.seq = a->snapshot(x, now)->snd_una;
+    a->icmp_error(e, now);
+    if (later) {
+      pass(Duration::s(2));
+      ASSERT_EQ(a->snapshot(x, now)->in_flight, 0u);
+      write(*a, x, 100);
+    }
+    for (int i = 0; i < 30; ++i) {
+      drain(*a);
+      now = now + Duration::s(1);
+      a->run(now);
+    }
+    EXPECT_EQ(a->take_error(x), later ? Status::TimedOut : Status::Unreachable);
+    b->close(l, now);
+    b->close(y, now);
+    drain(*a);
+    drain(*b);
+  }
+}
+
 }  // namespace
 }  // namespace urnic::tcp::test

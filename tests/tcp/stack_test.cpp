@@ -318,6 +318,30 @@ TEST_F(StackTest, OrphansDoNotLiveForEver) {
   EXPECT_EQ(a->connections(), 0u);
 }
 
+// A window probe whose octet is taken is progress, and what waits behind it waits on: for the user
+// timeout (RFC 9293 3.9.1.8), or for an owner that is gone.
+TEST_F(StackTest, AProbeThatIsTakenDoesNotStopTheClock) {
+  for (const bool orphan : {false, true}) {
+    a->set_default(Option::UserTimeout, orphan ? 0 : 20'000'000);
+    a->set_default(Option::OrphanTimeout, 20'000'000);
+    b->set_default(Option::ReceiveBuffer, 2 * 1448 + 1);  // an octet that no scaled window tells of
+    open_pair();
+    write(*a, x, 9000);
+    if (orphan) a->close(x, now);
+    pass(Duration::s(10));
+    EXPECT_EQ(b->readiness(y).readable, 2u * 1448 + 1);
+    EXPECT_EQ(a->connections(), 1u);
+    pass(Duration::s(40));
+    EXPECT_EQ(a->connections(), 0u);
+    if (!orphan) {
+      EXPECT_EQ(a->take_error(x), Status::TimedOut);
+    }
+    b->close(l, now);
+    b->abort(y, now);
+    carry();
+  }
+}
+
 TEST_F(StackTest, SixAndFourSideBySide) {
   const Endpoint l6 = b->open();
   b->bind(l6, {IpAddress::any_v6(), 80});

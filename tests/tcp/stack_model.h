@@ -1,0 +1,175 @@
+// What a walk over two byte-stream stacks expects: each connection as its two ends, what each has
+// written, got and read, how it may end and when.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tests/tcp/stack_world.h"
+
+namespace urnic::tcp::test {
+
+inline constexpr std::size_t kAllOptions = static_cast<std::size_t>(Option::SynCookies) + 1;
+using Values = std::array<std::int64_t, kAllOptions>;
+
+inline Values usual_values() {
+  Values v{};
+  const EndpointOptions o;
+  for (std::size_t i = 0; i < kAllOptions; ++i) v[i] = get_option(o, static_cast<Option>(i));
+  return v;
+}
+inline std::int64_t of(const Values& v, Option o) {
+  return v[static_cast<std::size_t>(o)];
+}
+inline Duration time_of(const Values& v, Option o) {
+  return Duration::us(of(v, o));
+}
+
+// Something happens between two moments.
+struct Span {
+  Instant from = Instant::never(), to = Instant::never();
+  bool set() const { return !from.is_never(); }
+  Span after(Duration d) const { return {from + d, to + d}; }
+  void or_sooner(const Span& o) {
+    from = earlier(from, o.from);
+    to = earlier(to, o.to);
+  }
+};
+
+enum class Life : std::uint8_t { Opening, Open, TimeWait, Over };
+
+struct Half {
+  Endpoint e = Endpoint::None;
+  bool held = false;    // a program has it
+  bool queued = false;  // waits for accept()
+  Life life = Life::Opening;
+  Status error = Status::Ok;
+  Values values{};
+  std::uint64_t written = 0, read = 0;
+  std::uint64_t got = 0;  // of what the other has written
+  bool write_closed = false, read_closed = false;
+  bool fin_done = false;    // its FIN is acknowledged
+  bool fin_came = false;    // the other's has arrived
+  unsigned fin_batch = 0;   // when its FIN left
+  unsigned shut_batch = 0;  // when it was asked to
+  bool reset_sent = false;  // in this batch, over a wire that carries
+  bool may_be_reset = false;
+  Instant soft_at;             // when an ICMP error said why nothing gets through
+  bool full = false;           // a write was cut short
+  Instant keep_from, keep_to;  // keep-alive was begun between these
+  Span stall;                  // since when octets wait for a window
+  Span lingers;                // TIME-WAIT, or FIN-WAIT-2 of one that nobody holds
+  Span gone;                   // keep-alive finds out that the other is gone
+  Span ends;                   // the soonest of all
+  bool ends_badly = false;
+  // In this batch:
+  bool opened = false, failed = false, fin_now = false, arrived = false, accepted_late = false;
+
+  bool alive() const { return life != Life::Over; }
+  bool orphan() const { return life == Life::Open && !held && !queued; }
+  std::uint64_t unread() const { return read_closed ? 0 : got - read; }
+  bool wants_fin() const { return write_closed && !fin_done; }
+};
+
+struct Conn {
+  std::uint64_t id = 0;
+  int active = 0;
+  SocketAddress at[2];
+  Half end[2];
+  Endpoint listener = Endpoint::None;
+  unsigned batch = 0;    // in which it was opened
+  bool dirty = false;    // something was done to it in this batch
+  bool frozen = false;   // nothing more may be done to it in this batch
+  bool crossed = false;  // opened in a crowd or over a bad wire: not all was agreed on for sure
+  bool settled = false;  // has been opened
+
+  std::uint64_t waiting(int from) const { return end[from].written - end[1 - from].got; }
+  bool idle() const { return waiting(0) == 0 && waiting(1) == 0; }
+};
+
+struct Listener {
+  int side = 0;
+  Endpoint e = Endpoint::None;
+  SocketAddress at;
+  unsigned backlog = 0;
+  Values values{};
+  unsigned came = 0;       // in this batch
+  unsigned asked = 0;      // the batch in which somebody connected to it last
+  unsigned asked_for = 0;  // how many did
+};
+
+struct Fresh {
+  int side = 0;
+  Endpoint e = Endpoint::None;
+  Values values{};
+};
+
+inline std::uint8_t octet_of(const Conn& c, int from, std::uint64_t at) {
+  return static_cast<std::uint8_t>(
+      ((at + 1) * (4 * c.id + 2 * static_cast<std::uint64_t>(from) + 3) * 0x9e3779b97f4a7c15ULL) >>
+      40);
+}
+
+// How long a SYN that nobody answers is sent again.
+inline Duration syn_patience(const Values& v) {
+  Duration all = Duration::zero();
+  Duration rto = std::min(time_of(v, Option::RtoInitial), time_of(v, Option::RtoMax));
+  for (std::int64_t n = of(v, Option::SynRetries); n >= 0; --n) {
+    all = all + rto;
+    rto = std::min(rto * 2, time_of(v, Option::RtoMax));
+  }
+  const Duration user = time_of(v, Option::UserTimeout);
+  return user == Duration::zero() ? all : std::min(all, user);
+}
+
+// When a silent peer is given up, for each of the reasons there may be. `stalled`: since when
+// something is under way; unset when nothing is. `cut`: since when nothing gets through.
+inline Span patience(const Half& h, const Span& stalled, Instant came, Instant cut) {
+  Span s;
+  const Duration keepalive = time_of(h.values, Option::Keepalive);
+  if (keepalive != Duration::zero()) {
+    const Duration all = keepalive + time_of(h.values, Option::KeepaliveInterval) *
+                                         of(h.values, Option::KeepaliveProbes);
+    const Instant from = stalled.set() ? came : std::max(came, h.keep_from);
+    s.or_sooner({from + all, std::max(came, h.keep_to) + all});
+  }
+  if (!stalled.set()) return s;
+  Duration user = time_of(h.values, Option::UserTimeout);
+  if (user == Duration::zero() && h.orphan()) user = time_of(h.values, Option::OrphanTimeout);
+  if (user != Duration::zero()) s.or_sooner(stalled.after(user));
+  const std::int64_t retries = of(h.values, Option::DataRetries);
+  const Duration least = time_of(h.values, Option::RtoMin),
+                 most = time_of(h.values, Option::RtoMax);
+  s.or_sooner({cut + least * retries, cut + most * (retries + 4)});
+  return s;
+}
+
+struct Agreed {
+  bool sack = false, timestamps = false, scaling = false, ecn = false;
+  std::int64_t own_mss = 0, peer_mss = 0, send_mss = 0;
+};
+inline std::int64_t mss_of(const Values& v, bool v6) {
+  return std::max<std::int64_t>(48, of(v, Option::Mtu) - (v6 ? 60 : 40));
+}
+// What end `i` has agreed on with the other.
+inline Agreed agreed(const Conn& c, int i) {
+  const Values& own = c.end[i].values;
+  const Values& other = c.end[1 - i].values;
+  const auto both = [&](Option o) { return of(own, o) != 0 && of(other, o) != 0; };
+  Agreed a;
+  a.sack = both(Option::Sack);
+  a.timestamps = both(Option::Timestamps);
+  a.scaling = both(Option::WindowScaling);
+  a.ecn = both(Option::Ecn) && of(c.end[c.active].values, Option::Ecn) == 2;
+  const bool v6 = c.at[0].ip.is_v6();
+  a.own_mss = mss_of(own, v6);
+  a.peer_mss = mss_of(other, v6);
+  std::int64_t mss = std::min(a.own_mss, a.peer_mss);
+  if (of(own, Option::MssClamp) != 0) mss = std::min(mss, of(own, Option::MssClamp));
+  a.send_mss = std::max<std::int64_t>(48, mss) - (a.timestamps ? 12 : 0);
+  return a;
+}
+
+}  // namespace urnic::tcp::test
