@@ -52,7 +52,9 @@ class StackCalls : public urnic::test::Walk {
   }
   // Some value, or one out of bounds, or one too late.
   Option set_one(Dice& dice, int side, Endpoint e, Values& values, bool early) {
-    const Setting& s = kSettings[dice.below(std::size(kSettings))];
+    return set_this(dice, kSettings[dice.below(std::size(kSettings))], side, e, values, early);
+  }
+  Option set_this(Dice& dice, const Setting& s, int side, Endpoint e, Values& values, bool early) {
     std::int64_t value = some_value(dice, s);
     const OptionBounds bounds = option_bounds(s.option);
     if (dice.one_in(10)) value = dice.one_in(2) ? bounds.most + 1 : bounds.least - 1;
@@ -86,10 +88,16 @@ class StackCalls : public urnic::test::Walk {
     Half& h = (*c)->end[i];
     if (!h.held) return;
     tell("set an option of" + text(**c, i));
-    const Option o = set_one(dice, i, h.e, h.values, false);
+    // Room is what one waits for whose buffer is full.
+    const bool room = h.full && dice.one_in(2);
+    const Option o = room ? set_this(dice, setting_of(Option::SendBuffer), i, h.e, h.values, false)
+                          : set_one(dice, i, h.e, h.values, false);
     touch(**c, i);
     if (o == Option::Keepalive) x.begin_keepalive(h);
-    if (o == Option::Tos) x.world.side[i].seen[{(*c)->at[i], (*c)->at[1 - i]}].payload = false;
+    // What was sent before has the old one.
+    if (o != Option::Tos) return;
+    x.world.collect();
+    x.world.side[i].seen[{(*c)->at[i], (*c)->at[1 - i]}].payload = false;
   }
   void touch(Conn& c, int i) {
     c.dirty = true;
@@ -439,7 +447,12 @@ class StackCalls : public urnic::test::Walk {
     const std::size_t skip = dice.below(500);
     const IoResult seen = x.stack(i).peek(h.e, b, skip);
     check_read(c, i, seen, b, unread > skip ? unread - skip : 0, skip, ended);
+    const bool shut = is_shut(c, i);
+    const std::uint64_t sent = x.stack(i).counters().datagrams_out;
     const IoResult r = x.stack(i).read(h.e, b, x.world.now);
+    if (shut && r.bytes == unread) {
+      agree(x.stack(i).counters().datagrams_out > sent, "the window opens and nobody is told");
+    }
     tell("read" + text(c, i) + " " + std::to_string(b.size()) + ": " + std::to_string(r.bytes));
     check_read(c, i, r, b, unread, 0, ended);
     if (r.status == Status::Ok) {
@@ -448,6 +461,12 @@ class StackCalls : public urnic::test::Walk {
     } else {
       h.error = Status::Ok;
     }
+  }
+  // Does the other wait for this end's window, which has no room at all?
+  bool is_shut(const Conn& c, int i) {
+    const Half& h = c.end[i];
+    if (h.life != Life::Open || c.waiting(1 - i) == 0 || h.unread() == 0) return false;
+    return !c.dirty && x.stack(i).snapshot(h.e, x.world.now)->rcv_wnd == 0;
   }
   void check_read(const Conn& c, int i, const IoResult& r, ByteView b, std::uint64_t there,
                   std::uint64_t skip, bool ended) {

@@ -99,12 +99,15 @@ class Checks {
     const Agreed a = agreed(c, i);
     const std::string who = name(c, i);
     agree_on(v.advertised_mss, a.own_mss, who + "own MSS");
+    if (!c.crossed || a.timestamps) agree_on(v.timestamps, a.timestamps, who + "timestamps");
     if (!c.crossed) {
       agree_on(v.peer_mss, a.peer_mss, who + "the peer's MSS");
       agree_on(v.send_mss, a.send_mss, who + "MSS to send with");
-      agree_on(v.sack, a.sack, who + "SACK");
-      agree_on(v.timestamps, a.timestamps, who + "timestamps");
       agree_on(v.ecn, a.ecn, who + "ECN");
+    }
+    // With timestamps a cookie holds these as well.
+    if (!c.crossed || a.timestamps) {
+      agree_on(v.sack, a.sack, who + "SACK");
       const Values& own = c.end[i].values;
       const Values& other = c.end[1 - i].values;
       agree_on(v.receive_shift, a.scaling ? of(own, Option::WindowShift) : 0, who + "shift");

@@ -253,6 +253,11 @@ class StackWalk : public StackCalls {
     Listener** which = dice.any(some);
     if (which == nullptr) return settle(Duration::s(2));
     Listener& l = **which;
+    if (dice.one_in(2)) {
+      for (const Option o : {Option::SynBacklog, Option::SynCookies}) {
+        set_this(dice, setting_of(o), l.side, l.e, l.values, true);
+      }
+    }
     const auto half = static_cast<unsigned>(of(l.values, Option::SynBacklog));
     const bool cookies = of(l.values, Option::SynCookies) != 0;
     const unsigned many = dice.between(2, std::min(l.backlog + half + 3, 4 * l.backlog + 1));

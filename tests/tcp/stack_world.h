@@ -76,6 +76,13 @@ class World {
         },
         &observers_[i]);
   }
+  // What has been sent goes onto the wire.
+  void collect() {
+    Datagram d;
+    for (int i = 0; i < 2; ++i) {
+      while (side[i].stack->next_output(&d)) leave(i, d);
+    }
+  }
   bool quiet() {
     collect();
     return wire_.empty();
@@ -143,12 +150,6 @@ class World {
     bool operator<(const Flying& o) const { return at != o.at ? at > o.at : order > o.order; }
   };
 
-  void collect() {
-    Datagram d;
-    for (int i = 0; i < 2; ++i) {
-      while (side[i].stack->next_output(&d)) leave(i, d);
-    }
-  }
   void leave(int from, const Datagram& d) {
     Side& s = side[from];
     ++s.fetched;
