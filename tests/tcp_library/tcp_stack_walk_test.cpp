@@ -103,7 +103,14 @@ class TwinWalk : public test::Walk {
     c.memory_limit = s.memory_limit;
     twin[i].plain = std::make_unique<tcp::Stack>(c);
     twin[i].library = TcpStack(s);
+    usually(i, "syn-backlog", tcp::Option::SynBacklog, 1 + i);
+    usually(i, "ack-policy", tcp::Option::AckPolicy, i == 0 ? 2 : 0);
+    usually(i, "auto-tune", tcp::Option::AutoTune, 1 - i);
     listen_to_changes(i);
+  }
+  void usually(unsigned i, std::string_view name, tcp::Option o, std::int64_t value) {
+    status(twin[i].library.set_default(name, value), twin[i].plain->set_default(o, value),
+           "default");
   }
   void listen_to_changes(unsigned i) {
     Twin& t = twin[i];
