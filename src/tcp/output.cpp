@@ -97,9 +97,10 @@ SendPlan plan_blocked(Tcb& t, std::uint32_t usable, Instant now) {
     p.must_cut = true;
     return p;
   }
-  if (t.timers.persist.is_never()) t.timers.persist = now + persist_interval(t);
-  // Also with the timer running: the octet of a probe may have been acknowledged meanwhile.
-  if (t.timers.stalled_since.is_never()) t.timers.stalled_since = now;
+  if (t.timers.persist.is_never()) {
+    t.timers.persist = now + persist_interval(t);
+    if (t.timers.stalled_since.is_never()) t.timers.stalled_since = now;
+  }
   return {};
 }
 
