@@ -29,8 +29,8 @@ SWITCH = "tests/mutants/mutant_switch.h"
 class Code:
     """The tokens of a text, comments left out: parallel lists of what and where."""
 
-    def __init__(self, text):
-        found = [m for m in TOKEN.finditer(text) if not m[0].startswith(("//", "/*"))]
+    def __init__(self, text, token=TOKEN):
+        found = [m for m in token.finditer(text) if not m[0].startswith(("//", "/*"))]
         self.text = text
         self.tokens = [m[0] for m in found]
         self.spans = [m.span() for m in found]
@@ -231,6 +231,28 @@ def fit(root, mutants, shortcuts):
     return files, stale
 
 
+def write_tree(out, files, stale, names, marked=True):
+    """The mutated sources, and beside them what the build and tools/mutants read. Returns the files. `marked`: another set of
+    headers compiles everything again."""
+    written = set()
+    for file, f in sorted(files.items()):
+        text = f.mutated(stale)
+        if text is not None:
+            write(os.path.join(out, file), text)
+            written.add(file)
+    headers = [f for f in sorted(written) if f.endswith(".h")]
+    made = {
+        "names.inc": "".join(f'"{name}",\n' for name in names),
+        "stale.txt": "".join(f"{name}\t{why}\n" for name, why in stale.items()),
+        "sources.cmake": "set(URNIC_MUTATED\n" + "".join(f"    {f}\n" for f in sorted(written - set(headers))) + ")\n"
+                         f"set(URNIC_MUTATED_HEADERS 0x{hashlib.sha256(' '.join(headers if marked else ()).encode()).hexdigest()[:12]})\n",
+    }
+    for name, text in made.items():
+        write(os.path.join(out, name), text)
+    clear(out, {os.path.join(out, f) for f in written | set(made)})
+    return written
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--root", default=os.path.join(HERE, "..", ".."))
@@ -243,22 +265,7 @@ def main():
     except proof.Malformed as error:
         sys.exit(str(error))
     files, stale = fit(root, mutants, shortcuts)
-    written = set()
-    for file, f in sorted(files.items()):
-        text = f.mutated(stale)
-        if text is not None:
-            write(os.path.join(out, file), text)
-            written.add(file)
-    headers = [f for f in sorted(written) if f.endswith(".h")]
-    made = {
-        "names.inc": "".join(f'"{m.name}",\n' for m in mutants if m.name not in stale),
-        "stale.txt": "".join(f"{name}\t{why}\n" for name, why in stale.items()),
-        "sources.cmake": "set(URNIC_MUTATED\n" + "".join(f"    {f}\n" for f in sorted(written - set(headers))) + ")\n"
-                         f"set(URNIC_MUTATED_HEADERS 0x{hashlib.sha256(' '.join(headers).encode()).hexdigest()[:12]})\n",
-    }
-    for name, text in made.items():
-        write(os.path.join(out, name), text)
-    clear(out, {os.path.join(out, f) for f in written | set(made)})
+    write_tree(out, files, stale, [m.name for m in mutants if m.name not in stale])
     return 0
 
 

@@ -48,7 +48,7 @@ class Mutants(unittest.TestCase):
         path.write_text(text)
 
     def run_tool(self, *args):
-        done = subprocess.run([sys.executable, TOOL, *args, self.root], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, TOOL, "--root", self.root, *args], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def run_mutants(self, names, noop="NoOp", real=False, claims=TEST, exceptions="", stale="", args=()):
@@ -151,10 +151,10 @@ class Mutants(unittest.TestCase):
                 self.assertIn(old, text)
                 self.write(path, text.replace(old, new))
                 for base in ([], ["HEAD"]):
-                    code, out = self.run_tool("--list", "--changed", *base, "--")
+                    code, out = self.run_tool("--list", "--changed", *base)
                     self.assertEqual((code, [line.split()[0] for line in out.splitlines()[1::2]]), (0, want), out)
         self.git("commit", "-qam", "change")  # nothing is uncommitted: the last commit counts
-        self.assertIn("1 mutants of what differs from HEAD~1", self.run_tool("--list", "--changed", "--")[1])
+        self.assertIn("1 mutants of what differs from HEAD~1", self.run_tool("--list", "--changed")[1])
 
 
 if __name__ == "__main__":
