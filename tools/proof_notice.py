@@ -138,13 +138,13 @@ def noticed(result):
     return result.outcome not in CLEAR or result.outcome == "killed"
 
 
-def note(place, room, result):
+def note(place, room, result, otherwise="SURVIVED"):
     """Prints and returns how a place was noticed, or that it was not."""
     how = None
     if result:
         how = result.outcome if result.outcome != "killed" else min((".".join(t) for t in result.failed), default="failed")
         how = f"{room}: {how}"
-    print(f"{f'{place.file}:{place.line}':36} {place.kind:10} {'noticed by ' + how if how else 'SURVIVED'}", flush=True)
+    print(f"{f'{place.file}:{place.line}':36} {place.kind:10} {'noticed by ' + how if how else otherwise}", flush=True)
     return how
 
 
@@ -153,23 +153,28 @@ def try_all(tests, chosen, jobs):
     other, and what fails there has to fail alone."""
     how = {}
 
-    def in_parallel(kind, some):
-        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            yield from zip(some, pool.map(lambda p: tests.first(p, kind, tests.rooms(p, kind)), some))
-
-    alive, suspected = [], []
-    for place, found in in_parallel("virtual", chosen):
+    def virtual(place):
+        found = tests.first(place, "virtual", tests.rooms(place, "virtual"))
         if found:
             how[place] = note(place, *found)
         else:
-            alive.append(place)
-    print(f"{len(chosen) - len(alive)} of {len(chosen)} are noticed by virtual tests", flush=True)
-    for place, found in in_parallel("real", alive):
+            note(place, None, None, "survived the virtual tests")
+
+    def real(place):
+        found = tests.first(place, "real", tests.rooms(place, "real"))
         if found:
-            suspected.append((place, *found))
+            suspected[place] = found
         else:
             how[place] = note(place, None, None)
-    for place, room, result in suspected:
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(virtual, chosen))
+    print(f"{len(how)} of {len(chosen)} are noticed by virtual tests", flush=True)
+    suspected = {}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(real, [p for p in chosen if p not in how]))
+    for place in sorted(suspected):
+        room, result = suspected[place]
         again = tests.repeats(place, room, result)
         rooms = tests.rooms(place, "real")
         rooms = rooms[rooms.index(room) + 1:]

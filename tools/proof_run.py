@@ -19,6 +19,7 @@ MANY = 10  # times as long, for many tests in one process
 # How long tests may take, in seconds; what the shell's `ulimit` says besides; whether they end with the first failure.
 Limits = collections.namedtuple("Limits", "cpu wall more fail_fast", defaults=((), False))
 Result = collections.namedtuple("Result", "outcome seconds failed skipped", defaults=((),))
+running = set()  # process groups
 CLEAR = ("killed", "survived", "skipped", "no such test")
 
 
@@ -57,16 +58,32 @@ def run(program, mutant, tests, many=1, part=(0, 1), limits=None):
 
 def wait(process, seconds):
     """Its exit status, or None if it does not end. What it has started ends with it."""
+    running.add(process.pid)
     try:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
         return None
     finally:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        kill(process.pid)
+        running.discard(process.pid)
         process.wait()
+
+
+def kill(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def end_together():
+    """Whoever ends this program ends the tests that it runs."""
+    def end(number, _):
+        for group in list(running):
+            kill(group)
+        os._exit(128 + number)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
 
 
 def judge(data, seconds):
@@ -115,8 +132,18 @@ def configuration(root, folder, together):
             "-DURNIC_BENCH=OFF", "-DURNIC_DPDK=OFF"]
 
 
-def compilation(folder, *options):
-    return ["cmake", "--build", folder, "--target", "test_mutants", "-j", str(os.cpu_count() or 1), *options]
+def forget(root, folder):
+    """Removes the objects that were compiled with a source or header of which there is a copy now: what ninja knows of them does not
+    tell that an include finds another file."""
+    copies = os.path.join(folder, "mutated")
+    originals = {os.path.join(os.path.abspath(root), "src", os.path.relpath(os.path.join(base, name), copies))
+                 for base, _, names in os.walk(copies) for name in names}
+    known = subprocess.run(["ninja", "-C", folder, "-t", "deps"], capture_output=True, text=True, check=False).stdout
+    for about in known.split("\n\n"):
+        name, *deps = about.splitlines() or [""]
+        path = os.path.join(folder, name.split(":")[0])
+        if originals & {os.path.normpath(os.path.join(folder, dep.strip())) for dep in deps} and os.path.isfile(path):
+            os.remove(path)
 
 
 def build(root, folder):
@@ -125,17 +152,25 @@ def build(root, folder):
     steps = [[sys.executable, generate, "--root", root, os.path.join(folder, "mutated")]]
     if not is_configured(folder):
         steps.append(configuration(root, folder, "ON"))
-    said = carry_out(folder, [*steps, compilation(folder)])
+    said = carry_out(folder, steps)
+    if said is None:
+        said = compile_all(root, folder)
     if said is not None:
         give_up(said)
     return os.path.join(folder, "test_mutants")
+
+
+def compile_all(root, folder, *options):
+    """None, or what the compiler says is wrong."""
+    forget(root, folder)
+    print(f"builds test_mutants ({os.path.relpath(os.path.join(folder, 'build.log'))})", flush=True)
+    return carry_out(folder, [["cmake", "--build", folder, "--target", "test_mutants", "-j", str(os.cpu_count() or 1), *options]])
 
 
 def carry_out(folder, steps):
     """What the first step that fails and those before it have said; None if all succeed."""
     log = os.path.join(folder, "build.log")
     os.makedirs(folder, exist_ok=True)
-    print(f"builds test_mutants ({os.path.relpath(log)})", flush=True)
     with open(log, "w+", encoding="utf-8", errors="replace") as f:
         for step in steps:
             if subprocess.run(step, stdout=f, stderr=subprocess.STDOUT, check=False).returncode != 0:

@@ -53,19 +53,7 @@ def write(root, folder, chosen):
         if place.file not in files:
             files[place.file] = generate.File(root, place.file)
         files[place.file].found.append((name_of(place), place.body, place.span, Edit(place.put)))
-    return generate.write_tree(os.path.join(folder, "mutated"), files, {}, [NOBODY, *map(name_of, chosen)], marked=False)
-
-
-def forget(root, folder, written):
-    """Removes the objects that were compiled with a file of which there is a copy now: what ninja knows of them does not tell that
-    an include finds another file."""
-    originals = {os.path.join(os.path.abspath(root), "src", file) for file in written}
-    known = subprocess.run(["ninja", "-C", folder, "-t", "deps"], capture_output=True, text=True, check=False).stdout
-    for about in known.split("\n\n"):
-        name, *deps = about.splitlines() or [""]
-        path = os.path.join(folder, name.split(":")[0])
-        if originals & {os.path.normpath(os.path.join(folder, dep.strip())) for dep in deps} and os.path.exists(path):
-            os.remove(path)
+    generate.write_tree(os.path.join(folder, "mutated"), files, {}, [NOBODY, *map(name_of, chosen)], marked=False)
 
 
 class Compiler:
@@ -119,13 +107,19 @@ def mutants_in(text):
     return re.findall(r'mutant_is\("([^"]+)"\)', text)
 
 
+def doubtful(chosen):
+    """The files worth a look before the build: arguments that changed places are the most that does not compile, and a mistake in a
+    header is one in all that include it. The build finds the others."""
+    return sorted({p.file for p in chosen if p.kind == "arguments" or p.file.endswith(".h")})
+
+
 def build(root, folder, wanted, ordered):
     """The program, and the first of the ordered places that compile."""
     bad = set()
     compiler = None
     while True:
         chosen = [p for p in ordered if name_of(p) not in bad][:wanted]
-        written = write(root, folder, chosen)
+        write(root, folder, chosen)
         if not proof_run.is_configured(folder):
             # Not the sources together: a file of a group that is mutated for the first time would not be compiled again.
             said = proof_run.carry_out(folder, [proof_run.configuration(root, folder, "TESTS")])
@@ -133,10 +127,9 @@ def build(root, folder, wanted, ordered):
                 proof_run.give_up(said)
         compiler = compiler or Compiler(folder)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = set().union(*pool.map(compiler.check, sorted({p.file for p in chosen})))
+            found = set().union(*pool.map(compiler.check, doubtful(chosen)))
         if not found:
-            forget(root, folder, written)
-            said = proof_run.carry_out(folder, [proof_run.compilation(folder, "--", "-k", "0")])
+            said = proof_run.compile_all(root, folder, "--", "-k", "0")
             if said is None:
                 return os.path.join(folder, "test_mutants"), chosen
             found = compiler.wrong(said)

@@ -232,8 +232,8 @@ def fit(root, mutants, shortcuts):
 
 
 def write_tree(out, files, stale, names, marked=True):
-    """The mutated sources, and beside them what the build and tools/mutants read. Returns the files. `marked`: another set of
-    headers compiles everything again."""
+    """The mutated sources, and beside them what the build and tools/mutants read. `marked`: another set of headers
+    compiles everything again."""
     written = set()
     for file, f in sorted(files.items()):
         text = f.mutated(stale)
@@ -250,7 +250,6 @@ def write_tree(out, files, stale, names, marked=True):
     for name, text in made.items():
         write(os.path.join(out, name), text)
     clear(out, {os.path.join(out, f) for f in written | set(made)})
-    return written
 
 
 def main():
