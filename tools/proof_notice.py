@@ -16,12 +16,11 @@ import proof_sample
 from proof_run import CLEAR, Limits, run
 from proof_sample import NOBODY, name_of, room_of
 
-# Rooms that carry out what others decide, though they include little of them.
-UPPER = ("engine", "device", "compat", "sim")
+# Rooms that carry out what others decide, though they include little of them. Of the neighbours of a room only these run their
+# tests of kind real as well.
+UPPER = ("engine", "device", "compat")
 UNDER_THEM = ("net", "tcp", "mpa", "ddp_rdma", "reassembly", "fastpath", "wire", "verbs", "ib", "ib_cm", "roce", "iwarp",
               "engine", "config")
-# Those of the neighbours whose tests of kind real run as well; a room's own always do.
-REAL = ("engine", "device", "compat")
 # A mutant that asks for all memory, or writes without end, shall not take the machine with it: in kB, and in blocks of 512 octets.
 MOST = ("-v 16777216", "-f 4194304")
 SPARE = 20  # seconds, besides a multiple of what the tests take without a mutant
@@ -126,7 +125,7 @@ class Tests:
         """Whose tests of this kind run under it, one after the other."""
         room = room_of(place)
         return [near for near in self.neighbours[room] if (near, kind) in self.tests and self.tests[near, kind]
-                and (kind == "virtual" or near == room or near in REAL)]
+                and (kind == "virtual" or near == room or near in UPPER)]
 
 
 def sources(test):
