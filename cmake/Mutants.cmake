@@ -76,7 +76,7 @@ foreach(room ${URNIC_MUTANT_ROOMS})
     endforeach()
   endif()
 endforeach()
-add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp ${tests} tests/library/host_test.cpp tests/library/host_quiet_test.cpp
+add_executable(test_mutants EXCLUDE_FROM_ALL tests/mutants/main.cpp tests/mutants/chosen.cpp ${tests} tests/library/host_test.cpp tests/library/host_quiet_test.cpp
                tests/library/peer_death_test.cpp $<TARGET_OBJECTS:urnic_mutated_src>)
 # Nobody debugs the tests here: -Og takes two fifths of the time to compile.
 target_compile_options(test_mutants PRIVATE -Og -g0)
@@ -89,6 +89,11 @@ foreach(room ${URNIC_MUTANT_ROOMS})
     endif()
   endforeach()
 endforeach()
+
+# The command over the same sources, for the tests that drive it (tools/mutants --sample).
+add_executable(urnic_mutated_command EXCLUDE_FROM_ALL src/cli/app/main.cpp tests/mutants/chosen.cpp $<TARGET_OBJECTS:urnic_mutated_src>)
+target_link_libraries(urnic_mutated_command PRIVATE urnic_mutated)
+set_target_properties(urnic_mutated_command PROPERTIES OUTPUT_NAME urnic RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/mutants)
 
 # A program calls the drop-in by the names of libibverbs and librdmacm: jumps into its functions, without the libraries
 # between.

@@ -13,7 +13,7 @@ import time
 import proof_changes
 import proof_items as proof
 import proof_sample
-from proof_run import CLEAR, Limits, run
+from proof_run import CLEAR, Limits, run, run_command
 from proof_sample import NOBODY, name_of, room_of
 
 # Rooms that carry out what others decide, though they include little of them. Of the neighbours of a room only these run their
@@ -66,6 +66,24 @@ def load_tests(root, program):
     return found
 
 
+def load_commands(program):
+    """{name: command}: the tests that drive the command `urnic`, which is the mutated one instead. Two need the drop-in libraries."""
+    folder = os.path.dirname(os.path.abspath(program))
+    mutated = os.path.join(folder, "mutants", "urnic")
+    if not os.path.exists(mutated):
+        return {}
+    said = subprocess.run(["ctest", "--test-dir", folder, "--show-only=json-v1", "-R", r"^cli\.", "-E", "^cli.(run|devices)$"],
+                          capture_output=True, text=True, check=True).stdout
+    found = {}
+    for test in json.loads(said)["tests"]:
+        command = test.get("command", [])
+        command = command[command.index("--") + 1:] if "--" in command else command  # without tools/real-test
+        labels = next(p["value"] for p in test["properties"] if p["name"] == "LABELS")
+        if "outside" not in labels and command[1:] == [os.path.join(folder, "bin", "urnic")]:
+            found[test["name"]] = [command[0], mutated]
+    return found
+
+
 class Tests:
     """The tests of the rooms, how long they take without a mutant, and which of them fail then."""
 
@@ -73,6 +91,9 @@ class Tests:
         self.program = program
         self.tests = load_tests(root, program)
         self.neighbours = neighbours(root)
+        self.commands = load_commands(program)
+        self.tests.update({(name, "real"): [name] for name in self.commands})
+        self.neighbours.setdefault("cli", []).extend(self.commands)
         self.known = {}  # {(room, kind): Limits}
         self.left_out = []
         self.lock = threading.Lock()
@@ -82,7 +103,7 @@ class Tests:
         and leaves out those that fail all the same."""
         with self.lock:
             if (room, kind) not in self.known:
-                result = run(self.program, NOBODY, self.tests[room, kind], limits=Limits(600, 1200, MOST))
+                result = self.run(NOBODY, room, self.tests[room, kind], Limits(600, 1200, MOST))
                 failed = set(result.failed)
                 if result.outcome not in CLEAR:
                     self.left_out.append(f"the {kind} tests of {room}: {result.outcome}")
@@ -95,12 +116,17 @@ class Tests:
                 self.known[room, kind] = Limits(SPARE + 5 * seconds, 60 + 10 * seconds, MOST, fail_fast=True)
             return self.known[room, kind]
 
+    def run(self, mutant, room, tests, limits):
+        if room in self.commands:
+            return run_command(room, self.commands[room], mutant, limits)
+        return run(self.program, mutant, tests, limits=limits)
+
     def first(self, place, kind, rooms):
         """(room, result) of the first of these rooms whose tests notice it; None if none do."""
         for room in rooms:
             limits = self.limits(room, kind)
             if self.tests[room, kind]:
-                result = run(self.program, name_of(place), self.tests[room, kind], limits=limits)
+                result = self.run(name_of(place), room, self.tests[room, kind], limits)
                 if noticed(result):
                     return room, result
         return None
@@ -110,13 +136,13 @@ class Tests:
         left = list(self.tests[room, "real"])
         for _ in range(ROUNDS):
             suspects = [t for t in left if sources(t) & set(result.failed)] or left
-            again = run(self.program, name_of(place), suspects, limits=self.limits(room, "real"))
+            again = self.run(name_of(place), room, suspects, self.limits(room, "real"))
             if noticed(again):
                 return again
             left = [t for t in left if t not in suspects]
             if not left:
                 return None
-            result = run(self.program, name_of(place), left, limits=self.limits(room, "real"))
+            result = self.run(name_of(place), room, left, self.limits(room, "real"))
             if not noticed(result):
                 return None
         return None
@@ -125,7 +151,7 @@ class Tests:
         """Whose tests of this kind run under it, one after the other."""
         room = room_of(place)
         return [near for near in self.neighbours[room] if (near, kind) in self.tests and self.tests[near, kind]
-                and (kind == "virtual" or near == room or near in UPPER)]
+                and (kind == "virtual" or near == room or near in UPPER or near in self.commands)]
 
 
 def sources(test):
@@ -196,7 +222,7 @@ def show(tests, how):
     """Prints the survivors, the counts of the rooms and the groups. Whether each group reaches its bar."""
     for place in (p for p, by in how.items() if not by):
         ran = ", ".join(tests.rooms(place, "virtual")) or "none"
-        real = ", ".join(tests.rooms(place, "real")) or "none"
+        real = ", ".join(dict.fromkeys(room.split(".")[0] + ".*" * ("." in room) for room in tests.rooms(place, "real"))) or "none"
         print(f"survived: src/{place.file}:{place.line} ({place.kind})\n    {shortened(place.before, place.after)}\n"
               f"  → {shortened(place.after, place.before)}\n    tests of: {ran}; real: {real}")
     for line in tests.left_out:

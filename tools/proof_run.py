@@ -33,9 +33,8 @@ def run(program, mutant, tests, many=1, part=(0, 1), limits=None):
         with open(flags, "w", encoding="utf-8") as f:
             f.write("--gtest_filter=" + ":".join(f for t in tests for f in filters(t)) + "\n")
         env = dict(os.environ, URNIC_MUTANT=mutant, GTEST_SHARD_INDEX=str(part[0]), GTEST_TOTAL_SHARDS=str(part[1]))
-        asked = " && ".join(f"ulimit -S {limit}" for limit in (f"-t {limits.cpu}", *limits.more))
-        command = ["/bin/sh", "-c", f'{asked}; exec "$@"', "sh", program, "--gtest_flagfile=" + flags, "--gtest_output=json:" + out,
-                   "--gtest_brief=1", *(["--gtest_fail_fast"] if limits.fail_fast else [])]
+        command = [*limited(limits), program, "--gtest_flagfile=" + flags, "--gtest_output=json:" + out, "--gtest_brief=1",
+                   *(["--gtest_fail_fast"] if limits.fail_fast else [])]
         start = time.monotonic()
         with open(os.path.join(folder, "said"), "w+", encoding="utf-8", errors="replace") as said:
             code = wait(subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said,
@@ -54,6 +53,25 @@ def run(program, mutant, tests, many=1, part=(0, 1), limits=None):
         with open(out, encoding="utf-8") as f:
             data = json.load(f)
     return judge(data, seconds)
+
+
+def limited(limits):
+    """The beginning of a command that keeps to its limits."""
+    asked = " && ".join(f"ulimit -S {limit}" for limit in (f"-t {limits.cpu}", *limits.more))
+    return ["/bin/sh", "-c", f'{asked}; exec "$@"', "sh"]
+
+
+def run_command(name, command, mutant, limits):
+    """The same of a test of ctest, whose exit status is its result."""
+    start = time.monotonic()
+    code = wait(subprocess.Popen([*limited(limits), *command], env=dict(os.environ, URNIC_MUTANT=mutant), stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True), limits.wall)
+    seconds = time.monotonic() - start
+    if code is None:
+        return Result(f"no end within {limits.wall} s", seconds, ())
+    if code in (0, 77):
+        return Result("skipped" if code else "survived", seconds, ())
+    return Result("killed", seconds, {tuple(name.split(".", 1))})
 
 
 def wait(process, seconds):
@@ -160,11 +178,11 @@ def build(root, folder):
     return os.path.join(folder, "test_mutants")
 
 
-def compile_all(root, folder, *options):
+def compile_all(root, folder, targets=("test_mutants",), options=()):
     """None, or what the compiler says is wrong."""
     forget(root, folder)
     print(f"builds test_mutants ({os.path.relpath(os.path.join(folder, 'build.log'))})", flush=True)
-    return carry_out(folder, [["cmake", "--build", folder, "--target", "test_mutants", "-j", str(os.cpu_count() or 1), *options]])
+    return carry_out(folder, [["cmake", "--build", folder, "--target", *targets, "-j", str(os.cpu_count() or 1), *options]])
 
 
 def carry_out(folder, steps):

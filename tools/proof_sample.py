@@ -129,7 +129,7 @@ def build(root, folder, wanted, ordered):
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             found = set().union(*pool.map(compiler.check, doubtful(chosen)))
         if not found:
-            said = proof_run.compile_all(root, folder, "--", "-k", "0")
+            said = proof_run.compile_all(root, folder, ("test_mutants", "urnic_mutated_command"), ("--", "-k", "0"))
             if said is None:
                 return os.path.join(folder, "test_mutants"), chosen
             found = compiler.wrong(said)
