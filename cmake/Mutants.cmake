@@ -91,7 +91,8 @@ foreach(room ${URNIC_MUTANT_ROOMS})
 endforeach()
 
 # The command over the same sources, for the tests that drive it (tools/mutants --sample).
-add_executable(urnic_mutated_command EXCLUDE_FROM_ALL src/cli/app/main.cpp tests/mutants/chosen.cpp $<TARGET_OBJECTS:urnic_mutated_src>)
+add_executable(urnic_mutated_command EXCLUDE_FROM_ALL src/cli/app/main.cpp tests/mutants/chosen.cpp
+               $<TARGET_OBJECTS:urnic_mutated_src>)
 target_link_libraries(urnic_mutated_command PRIVATE urnic_mutated)
 set_target_properties(urnic_mutated_command PROPERTIES OUTPUT_NAME urnic RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/mutants)
 

@@ -1,5 +1,5 @@
-// Which mutant is at work in this process: URNIC_MUTANT names it to the program that a tool starts, URNIC_TEST_MUTANT to those that
-// this one starts.
+// Which mutant is at work in this process: URNIC_MUTANT names it to the program that a tool starts,
+// URNIC_TEST_MUTANT to those that this one starts.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
