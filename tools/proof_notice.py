@@ -21,6 +21,7 @@ from proof_sample import NOBODY, name_of, room_of
 UPPER = ("engine", "device", "compat")
 UNDER_THEM = ("net", "tcp", "mpa", "ddp_rdma", "reassembly", "fastpath", "wire", "verbs", "ib", "ib_cm", "roce", "iwarp",
               "engine", "config")
+FURTHER = {**{room: UPPER for room in UNDER_THEM}, "device": ("compat",)}  # which the drop-in has behind the public headers
 # A mutant that asks for all memory, or writes without end, shall not take the machine with it: in kB, and in blocks of 512 octets.
 MOST = ("-v 16777216", "-f 4194304")
 SPARE = 20  # seconds, besides a multiple of what the tests take without a mutant
@@ -31,7 +32,7 @@ ROUNDS = 3  # runs of real tests, less those that failed only once
 
 
 def neighbours(root):
-    """{room: the rooms whose tests tell of it, itself first}: those that include it directly, and UPPER for all below them."""
+    """{room: the rooms whose tests tell of it, itself first}: those that include it directly, and those of FURTHER."""
     includes = collections.defaultdict(set)
     src = os.path.join(root, "src")
     for room in sorted(os.listdir(src)):
@@ -40,7 +41,7 @@ def neighbours(root):
             if name.endswith((".h", ".cpp")):
                 for included in re.findall(r'#include "(\w+)/', proof.read(os.path.join(folder, name))):
                     includes[included].add(room)
-    return {room: [room, *sorted((includes[room] | set(UPPER if room in UNDER_THEM else ())) - {room})]
+    return {room: [room, *sorted((includes[room] | set(FURTHER.get(room, ()))) - {room})]
             for room in sorted(os.listdir(src))}
 
 
