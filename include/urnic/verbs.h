@@ -435,8 +435,8 @@ class URNIC_API Device {
   Result<AddressHandle> create_address_handle(const ProtectionDomain&, const QpPath& path);
 
   // ---- addresses; iWARP: of IP, and ports of TCP
-  // Its own now, without lengths of prefixes: "10.77.0.1", "fd77::1". Over the kernel's TCP those
-  // of the machine. Errors: io.
+  // Its own now: "10.77.0.1", "fd77::1"; over the kernel's TCP the machine's. Over the kernel's TCP
+  // or UDP link-local ones have a zone, "fe80::1%2", which may be given by name. Errors: io.
   Result<std::vector<std::string>> addresses() const;
   // Whether `address` ("10.77.0.1") is one of them: can be bound, and others reach us by it.
   bool has_address(std::string_view address) const;

@@ -141,16 +141,49 @@ std::string format_v6(const IpAddress& a) {
   return out;
 }
 
+std::optional<SocketAddress> parse_with_port(
+    std::string_view text, std::optional<IpAddress> (*parse_ip)(std::string_view)) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  const auto ip = parse_ip(host);
+  const auto port = parse_decimal(text.substr(colon + 1), 65535);
+  // Brackets belong around version 6 and only there: "::1:80" would be ambiguous.
+  if (!ip || !port || ip->is_v6() != bracketed) return std::nullopt;
+  return SocketAddress{*ip, static_cast<std::uint16_t>(*port)};
+}
+
 }  // namespace
 
 std::optional<IpAddress> IpAddress::parse(std::string_view text) {
   return text.find(':') == std::string_view::npos ? parse_v4(text) : parse_v6(text);
 }
 
+std::optional<IpAddress> IpAddress::parse_zoned(std::string_view text) {
+  const std::size_t percent = text.find('%');
+  const auto address = parse(text.substr(0, percent));
+  if (percent == std::string_view::npos || !address) return address;
+  const std::string_view digits = text.substr(percent + 1);
+  const char* const end = digits.data() + digits.size();
+  std::uint32_t zone = 0;
+  const auto [read, wrong] = std::from_chars(digits.data(), end, zone);
+  if (wrong != std::errc() || read != end || digits[0] == '0' || zone > kMostZone) {
+    return std::nullopt;
+  }
+  if (!address->is_v6() || !address->is_link_local()) return std::nullopt;
+  return address->with_zone(zone);
+}
+
 std::string IpAddress::to_string() const {
-  if (is_v6_) return format_v6(*this);
   std::string out;
-  append_dotted(out, bytes_.data());
+  if (is_v6()) {
+    out = format_v6(*this);
+  } else {
+    append_dotted(out, bytes_.data());
+  }
+  if (zone() != 0) out += '%' + std::to_string(zone());
   return out;
 }
 
@@ -174,16 +207,11 @@ std::string IpPrefix::to_string() const {
 }
 
 std::optional<SocketAddress> SocketAddress::parse(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  std::string_view host = text.substr(0, colon);
-  const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  const auto ip = IpAddress::parse(host);
-  const auto port = parse_decimal(text.substr(colon + 1), 65535);
-  // Brackets belong around version 6 and only there: "::1:80" would be ambiguous.
-  if (!ip || !port || ip->is_v6() != bracketed) return std::nullopt;
-  return SocketAddress{*ip, static_cast<std::uint16_t>(*port)};
+  return parse_with_port(text, IpAddress::parse);
+}
+
+std::optional<SocketAddress> SocketAddress::parse_zoned(std::string_view text) {
+  return parse_with_port(text, IpAddress::parse_zoned);
 }
 
 std::string SocketAddress::to_string() const {

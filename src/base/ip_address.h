@@ -32,15 +32,15 @@ class IpAddress {
   }
   static constexpr IpAddress v6(const std::array<std::uint8_t, 16>& bytes) {
     IpAddress a;
-    a.is_v6_ = true;
+    a.version_and_zone_ = kV6;
     a.bytes_ = bytes;
     return a;
   }
   // Bytes as on the wire, by count: 4 or 16. `bytes` must have one of those lengths.
   static constexpr IpAddress from_bytes(ByteView bytes) {
     IpAddress a;
-    a.is_v6_ = bytes.size() == 16;
-    for (std::size_t i = 0; i < (a.is_v6_ ? 16u : 4u); ++i) a.bytes_[i] = bytes[i];
+    a.version_and_zone_ = bytes.size() == 16 ? kV6 : 0;
+    for (std::size_t i = 0; i < a.size(); ++i) a.bytes_[i] = bytes[i];
     return a;
   }
   static constexpr IpAddress any_v4() { return {}; }
@@ -50,25 +50,41 @@ class IpAddress {
   // "10.0.0.1" (four decimal numbers without leading zeros) or any form of RFC 4291, 2.2; no
   // zone, no brackets.
   static std::optional<IpAddress> parse(std::string_view text);
-  // Dotted, or the form of RFC 5952.
+  // The same; a link-local address of version 6 may have a zone, as a number: "fe80::1%2".
+  static std::optional<IpAddress> parse_zoned(std::string_view text);
+  // Dotted, or the form of RFC 5952, with the zone if there is one.
   std::string to_string() const;
 
-  constexpr bool is_v4() const { return !is_v6_; }
-  constexpr bool is_v6() const { return is_v6_; }
+  constexpr bool is_v4() const { return !is_v6(); }
+  constexpr bool is_v6() const { return (version_and_zone_ & kV6) != 0; }
   // As on the wire: 4 or 16 bytes. Valid as long as this object.
   constexpr ByteView bytes() const { return {bytes_.data(), size()}; }
-  constexpr std::size_t size() const { return is_v6_ ? 16 : 4; }
-  constexpr unsigned bits() const { return is_v6_ ? 128 : 32; }
+  constexpr std::size_t size() const { return is_v6() ? 16 : 4; }
+  constexpr unsigned bits() const { return is_v6() ? 128 : 32; }
   // Version 4 only.
   constexpr std::uint32_t v4_value() const {
     return std::uint32_t{bytes_[0]} << 24 | std::uint32_t{bytes_[1]} << 16 |
            std::uint32_t{bytes_[2]} << 8 | bytes_[3];
   }
 
+  // The zone of a link-local address of version 6 (RFC 4007, fe80::/10): the number of its
+  // interface in this machine's kernel, at most kMostZone; 0: not said. Two addresses of different
+  // zones are different addresses. Prefixes are of no zone, and bytes(), what goes on the wire, has
+  // none.
+  static constexpr std::uint32_t kMostZone = 0x7fffffff;
+  constexpr std::uint32_t zone() const { return version_and_zone_ & kMostZone; }
+  // An address that can have no zone is returned as it is.
+  constexpr IpAddress with_zone(std::uint32_t zone) const {
+    IpAddress a = *this;
+    if (is_v6() && is_link_local()) a.version_and_zone_ = kV6 | (zone & kMostZone);
+    return a;
+  }
+  constexpr IpAddress without_zone() const { return with_zone(0); }
+
   constexpr bool is_any() const { return *this == any_v4() || *this == any_v6(); }
   // 127.0.0.0/8, ::1.
   constexpr bool is_loopback() const {
-    if (!is_v6_) return bytes_[0] == 127;
+    if (!is_v6()) return bytes_[0] == 127;
     for (std::size_t i = 0; i < 15; ++i) {
       if (bytes_[i] != 0) return false;
     }
@@ -76,17 +92,17 @@ class IpAddress {
   }
   // 224.0.0.0/4, ff00::/8.
   constexpr bool is_multicast() const {
-    return is_v6_ ? bytes_[0] == 0xff : (bytes_[0] & 0xf0) == 0xe0;
+    return is_v6() ? bytes_[0] == 0xff : (bytes_[0] & 0xf0) == 0xe0;
   }
   // 169.254.0.0/16, fe80::/10.
   constexpr bool is_link_local() const {
-    return is_v6_ ? bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80
-                  : bytes_[0] == 169 && bytes_[1] == 254;
+    return is_v6() ? bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80
+                   : bytes_[0] == 169 && bytes_[1] == 254;
   }
   constexpr bool is_broadcast() const { return *this == broadcast_v4(); }
   // ::ffff:a.b.c.d.
   constexpr bool is_v4_mapped() const {
-    if (!is_v6_ || bytes_[10] != 0xff || bytes_[11] != 0xff) return false;
+    if (!is_v6() || bytes_[10] != 0xff || bytes_[11] != 0xff) return false;
     for (std::size_t i = 0; i < 10; ++i) {
       if (bytes_[i] != 0) return false;
     }
@@ -96,9 +112,10 @@ class IpAddress {
   constexpr IpAddress unmapped() const {
     return is_v4_mapped() ? v4(bytes_[12], bytes_[13], bytes_[14], bytes_[15]) : *this;
   }
-  // The first `prefix` bits, the rest zero; prefix <= bits().
+  // The first `prefix` bits, the rest zero, without a zone; prefix <= bits().
   constexpr IpAddress masked(unsigned prefix) const {
     IpAddress a = *this;
+    a.version_and_zone_ &= kV6;
     for (std::size_t i = 0; i < 16; ++i) {
       const unsigned from = static_cast<unsigned>(8 * i);
       if (prefix <= from) {
@@ -114,7 +131,9 @@ class IpAddress {
   constexpr auto operator<=>(const IpAddress&) const = default;
 
  private:
-  bool is_v6_ = false;
+  static constexpr std::uint32_t kV6 = 0x80000000;
+
+  std::uint32_t version_and_zone_ = 0;    // kV6 | zone, or 0
   std::array<std::uint8_t, 16> bytes_{};  // a version 4 address fills the first four, rest zero
 };
 
@@ -141,6 +160,8 @@ struct SocketAddress {
 
   // "10.0.0.1:80" or "[::1]:80"; the port is required.
   static std::optional<SocketAddress> parse(std::string_view text);
+  // The same with a zone, as IpAddress::parse_zoned() takes it: "[fe80::1%2]:80".
+  static std::optional<SocketAddress> parse_zoned(std::string_view text);
   std::string to_string() const;
   constexpr auto operator<=>(const SocketAddress&) const = default;
 };
@@ -173,7 +194,8 @@ template <>
 struct std::hash<urnic::IpAddress> {
   std::size_t operator()(const urnic::IpAddress& a) const noexcept {
     const auto b = a.bytes();
-    return std::hash<std::string_view>{}({reinterpret_cast<const char*>(b.data()), b.size()});
+    return std::hash<std::string_view>{}({reinterpret_cast<const char*>(b.data()), b.size()}) ^
+           a.zone();
   }
 };
 template <>

@@ -88,9 +88,10 @@ Result<void> wait_ready(Device& device, const std::string& port, const std::stri
 
 Result<void> not_ourselves(Device& device, const std::string& endpoint) {
   const DeviceInfo info = device.info();
-  const auto to = SocketAddress::parse(endpoint);
+  const auto to = SocketAddress::parse_zoned(endpoint);
   if (!to || info.mtu == 0) return {};  // over the kernel's TCP that is possible
-  if ((" " + info.addresses).find(" " + to->ip.to_string() + "/") == std::string::npos) {
+  if ((" " + info.addresses).find(" " + to->ip.without_zone().to_string() + "/") ==
+      std::string::npos) {
     return {};
   }
   return Error{Errc::invalid_argument,

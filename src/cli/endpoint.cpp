@@ -4,6 +4,7 @@
 
 #include "cli/runtime.h"
 #include "port/host_name.h"
+#include "port/zone_name.h"
 
 namespace urnic::cli {
 namespace {
@@ -17,15 +18,16 @@ std::string Endpoint::to_string() const {
 }
 
 std::optional<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_port) {
-  if (const auto both = SocketAddress::parse(text)) {
+  const std::string numbered = port::number_zone(text);
+  if (const auto both = SocketAddress::parse_zoned(numbered)) {
     if (both->port == 0) return std::nullopt;
     return Endpoint{both->ip.to_string(), both->ip, both->port};
   }
-  std::string_view bare = text;
+  std::string_view bare = numbered;
   if (bare.size() > 2 && bare.front() == '[' && bare.back() == ']') {
     bare = bare.substr(1, bare.size() - 2);
   }
-  if (const auto ip = IpAddress::parse(bare)) {
+  if (const auto ip = IpAddress::parse_zoned(bare)) {
     return Endpoint{ip->to_string(), ip, default_port};
   }
   Endpoint named;
@@ -57,7 +59,7 @@ std::vector<std::string> reachable(Device& device, std::vector<std::string> plac
   if (places.size() < 2) return places;
   std::vector<std::string> out;
   for (const std::string& place : places) {
-    const auto at = SocketAddress::parse(place);
+    const auto at = SocketAddress::parse_zoned(place);
     if (at && device.source_for(at->ip.to_string())) out.push_back(place);
   }
   return out.empty() ? places : out;

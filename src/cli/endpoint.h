@@ -23,8 +23,8 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
-// "10.77.0.1", "fd77::1", "[fd77::1]:7", "host", "host:7". Addresses are tried first; what is
-// neither is nullopt.
+// "10.77.0.1", "fd77::1", "[fd77::1]:7", "[fe80::1%eth0]:7", "host", "host:7". Addresses are tried
+// first; what is neither is nullopt.
 std::optional<Endpoint> parse_endpoint(std::string_view text, std::uint16_t default_port);
 
 // Where to connect, in order: "10.77.0.1:18700". A name is looked up, which takes 10 s at most. The

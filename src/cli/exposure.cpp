@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ip_address.h"
+#include "port/zone_name.h"
 
 namespace urnic::cli {
 namespace {
@@ -22,7 +23,7 @@ std::vector<std::string_view> split(std::string_view text) {
 
 std::optional<IpAddress> bound_to(std::string_view options) {
   for (const std::string_view item : split(options)) {
-    if (item.starts_with("bind=")) return IpAddress::parse(item.substr(5));
+    if (item.starts_with("bind=")) return port::parse_with_zone(item.substr(5));
   }
   return std::nullopt;
 }

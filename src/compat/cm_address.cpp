@@ -15,7 +15,29 @@ std::string host_of(const Address& a) {
   const void* octets = a.any.sa_family == AF_INET ? static_cast<const void*>(&a.v4.sin_addr)
                                                   : static_cast<const void*>(&a.v6.sin6_addr);
   inet_ntop(a.any.sa_family, octets, text, sizeof text);
-  return text;
+  if (!is_link_local(a) || a.v6.sin6_scope_id == 0) return text;
+  return std::string(text) + "%" + std::to_string(a.v6.sin6_scope_id);
+}
+
+bool is_link_local(const Address& a) {
+  return a.any.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&a.v6.sin6_addr);
+}
+
+void give_link(Address* a, std::uint32_t link) {
+  if (is_link_local(*a) && a->v6.sin6_scope_id == 0) a->v6.sin6_scope_id = link;
+}
+
+std::uint32_t link_of(Adapter& adapter, const Address& own) {
+  if (!is_link_local(own)) return 0;
+  auto all = adapter.device().addresses();
+  if (!all) return 0;
+  for (const std::string& text : *all) {
+    Address a;
+    if (!from_text("[" + text + "]:0", &a) || !is_link_local(a)) continue;
+    if (std::memcmp(&a.v6.sin6_addr, &own.v6.sin6_addr, sizeof a.v6.sin6_addr) != 0) continue;
+    return a.v6.sin6_scope_id;
+  }
+  return 0;
 }
 
 socklen_t length_of(int family) {
@@ -71,7 +93,12 @@ bool from_text(const std::string& text, Address* to) {
   std::uint16_t port = 0;
   std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
   if (text[0] == '[') {
-    const std::string ip = text.substr(1, text.find(']') - 1);
+    const std::string host = text.substr(1, text.find(']') - 1);
+    const std::string ip = host.substr(0, host.find('%'));
+    if (ip != host) {
+      const char* const link = host.data() + ip.size() + 1;
+      std::from_chars(link, host.data() + host.size(), to->v6.sin6_scope_id);
+    }
     if (inet_pton(AF_INET6, ip.c_str(), &to->v6.sin6_addr) != 1) return false;
     to->v6.sin6_family = AF_INET6;
   } else {

@@ -27,7 +27,13 @@ std::uint16_t port_of(const Address&);
 void set_port(Address*, std::uint16_t port);
 bool is_wildcard(const Address&);
 bool is_loopback(const Address&);
-// "10.77.0.1", "::1".
+// fe80::/10. Such an address is of one link, whose number is sin6_scope_id.
+bool is_link_local(const Address&);
+// If it is link-local and names no link, it is of `link` from now on.
+void give_link(Address*, std::uint32_t link);
+// The link on which the device has that link-local address; 0: it is not of a link of the kernel's.
+std::uint32_t link_of(Adapter&, const Address& own);
+// "10.77.0.1", "::1", "fe80::1%2".
 std::string host_of(const Address&);
 // "10.77.0.1:18515", "[::1]:18515", and back.
 std::string text_of(const Address&);

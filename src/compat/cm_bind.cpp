@@ -87,6 +87,8 @@ int bind_to(CmId* id, const sockaddr* address, bool connects = false) {
   if (const int e = devices_for(*id, &where); e != 0) return e;
   const bool looks = connects ? !is_wildcard(a) : !is_everywhere(a);
   Adapter* const owner = looks ? owner_of(a, where) : nullptr;
+  const bool names_no_link = is_link_local(a) && a.v6.sin6_scope_id == 0;
+  if (names_no_link && (owner == nullptr || link_of(*owner, a) != 0)) return EINVAL;
   if (owner == nullptr && !is_everywhere(a)) return EADDRNOTAVAIL;
   if (owner != nullptr) where = {owner};
   int e = keep_address(id, where, owner == nullptr, &a);
@@ -172,6 +174,10 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   if (binds) {
     if (const int e = bind_to(id, source, true); e != 0) return e;
   }
+  if (id->stage == Stage::Bound && is_link_local(id->source)) {  // and so is the other end
+    give_link(&to, id->source.v6.sin6_scope_id);
+    if (is_link_local(to) && to.v6.sin6_scope_id != id->source.v6.sin6_scope_id) return EINVAL;
+  }
   std::vector<Adapter*> among = id->where_bound();
   if (among.empty()) {
     if (const int e = devices_for(*id, &among); e != 0) return e;
@@ -180,6 +186,7 @@ int resolve_address(CmId* id, const sockaddr* source, const sockaddr* destinatio
   Adapter* chosen = nullptr;
   const int unreachable = choose_settled(to, among, &chosen, &from);
   if (unreachable == EMFILE) return EMFILE;  // nothing has been found out
+  if (unreachable != 0 && is_link_local(to) && to.v6.sin6_scope_id == 0) return EINVAL;
   if (unreachable == 0) {
     if (const int e = take_device(id, *chosen, from); e != 0) return e;
   }

@@ -86,6 +86,10 @@ void CmId::on_request(Event& event, Adapter& at, ibv_context* verbs, ibv_pd* pd)
   made->request = std::move(event.request);
   from_text(made->request.local(), &made->source);
   from_text(made->request.peer(), &made->destination);
+  if (is_link_local(made->source)) {  // then the peer is on that link
+    give_link(&made->source, link_of(at, made->source));
+    give_link(&made->destination, made->source.v6.sin6_scope_id);
+  }
   made->show_addresses();
   rdma_cm_id& r = made->id();
   // Of what is asked for no more than the device has: so accept takes it as it is told.

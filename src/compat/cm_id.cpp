@@ -58,6 +58,7 @@ void CmId::show_addresses() {
 void CmId::show_source(const std::string& local) {
   Address a;
   if (!from_text(local, &a) || port_of(a) == 0) return;
+  if (is_link_local(source)) give_link(&a, source.v6.sin6_scope_id);
   source = a;
   show_addresses();
 }

@@ -23,13 +23,13 @@ ibv_gid to_gid(const Address& a) {
 
 namespace {
 
-// Where in the table; what is of one link alone is not in it, as a GID does not say which.
-enum Rank { kV4, kV6, kLoopback, kNowhere };
+// Where in the table.
+enum Rank { kV4, kV6, kLoopback, kLinkLocal };
 Rank rank_of(const Address& a) {
   if (a.any.sa_family == AF_INET) {
     return ntohl(a.v4.sin_addr.s_addr) >> 24 == 127 ? kLoopback : kV4;
   }
-  if (IN6_IS_ADDR_LINKLOCAL(&a.v6.sin6_addr)) return kNowhere;
+  if (is_link_local(a)) return kLinkLocal;
   return IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr) ? kLoopback : kV6;
 }
 
@@ -42,7 +42,7 @@ std::vector<ibv_gid> present_gids(Adapter& adapter) {
       const bool v4 = text.find(':') == std::string::npos;
       Address a;
       if (!from_text(v4 ? text + ":0" : "[" + text + "]:0", &a)) continue;
-      if (const Rank rank = rank_of(a); rank != kNowhere) ranked.emplace_back(rank, to_gid(a));
+      ranked.emplace_back(rank_of(a), to_gid(a));
     }
   }
   std::stable_sort(ranked.begin(), ranked.end(),
@@ -84,8 +84,7 @@ bool to_address(const ibv_gid& gid, Address* address) {
   sockaddr_in6 a{};
   a.sin6_family = AF_INET6;
   std::memcpy(&a.sin6_addr, gid.raw, sizeof gid.raw);
-  return !IN6_IS_ADDR_LINKLOCAL(&a.sin6_addr) &&
-         copy_address(reinterpret_cast<const sockaddr*>(&a), address);
+  return copy_address(reinterpret_cast<const sockaddr*>(&a), address);
 }
 
 }  // namespace urnic::compat

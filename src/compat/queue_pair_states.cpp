@@ -20,7 +20,11 @@ int to_peer(Adapter& adapter, const ibv_qp_attr& a, int mask, Peer* out) {
   const ibv_ah_attr& to = a.ah_attr;
   if (to.is_global == 0 || !to_address(to.grh.dgid, &out->address)) return EOPNOTSUPP;
   const GidSlots gids = adapter.gids();
-  if (to.grh.sgid_index < gids.size()) (void)to_address(gids.at(to.grh.sgid_index), &out->own);
+  if (to.grh.sgid_index < gids.size()) {
+    const ibv_gid& own = gids.at(to.grh.sgid_index);
+    if (to_address(own, &out->own)) give_link(&out->own, link_of(adapter, out->own));
+    if (is_link_local(out->address)) give_link(&out->address, interface_of(own));
+  }
   if (out->own.any.sa_family != out->address.any.sa_family) out->own = {};
   if (a.dest_qp_num == 0 || a.dest_qp_num > 0xffffff) return EINVAL;
   out->number = a.dest_qp_num;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "device/modify.h"
+#include "device/zones.h"
 
 namespace urnic {
 namespace detail {
@@ -156,7 +157,7 @@ Result<CmConnection> Device::cm_connect_start(std::string_view address, const Cm
                    "such connections are RoCE's, which the device does not speak (setting "
                    "'transport')"};
     }
-    const auto to = SocketAddress::parse(address);
+    const auto to = detail::parse_place(*impl_, address);
     if (!to) {
       return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
                                                "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};

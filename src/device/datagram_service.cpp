@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "device/zones.h"
 #include "roce/context.h"
 
 namespace urnic {
@@ -87,7 +88,7 @@ Result<std::shared_ptr<ResolutionImpl>> begin(const std::shared_ptr<DeviceImpl>&
     return Error{Errc::unsupported,
                  "datagrams are RoCE's, which the device does not speak (setting 'transport')"};
   }
-  const auto to = SocketAddress::parse(address);
+  const auto to = parse_place(*device, address);
   if (!to) {
     return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
                                              "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};

@@ -114,7 +114,8 @@ void take_path_mtu(const QpAttributes& a, Taker* take, roce::QpChange* c) {
 }
 
 Result<ib::AddressVector> vector_of(const QpPath& path, const net::Interface& interface) {
-  const auto remote = IpAddress::parse(path.remote);
+  auto remote = IpAddress::parse_zoned(path.remote);
+  if (remote) remote = remote->without_zone();
   if (!remote) return bad("path.remote is no IP address: '" + path.remote + "'");
   ib::AddressVector av;
   av.remote = *remote;
@@ -129,13 +130,13 @@ Result<ib::AddressVector> vector_of(const QpPath& path, const net::Interface& in
   const auto local = path.local.empty()
                          ? (interface.has_route(*remote) ? interface.choose_source(*remote)
                                                          : std::optional<IpAddress>())
-                         : IpAddress::parse(path.local);
+                         : IpAddress::parse_zoned(path.local);
   if (!local && path.local.empty()) {
     return Error{Errc::unreachable, "no own address leads to " + path.remote};
   }
   if (!local) return bad("path.local is no IP address: '" + path.local + "'");
-  if (!interface.is_own(*local)) return bad("path.local is not an own address: " + path.local);
-  av.local = *local;
+  av.local = local->without_zone();
+  if (!interface.is_own(av.local)) return bad("path.local is not an own address: " + path.local);
   return av;
 }
 

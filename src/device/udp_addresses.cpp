@@ -1,5 +1,6 @@
 #include "device/udp_addresses.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "device/port_stack.h"
@@ -10,13 +11,15 @@ namespace urnic::engine {
 namespace {
 
 IpPrefix alone(const IpAddress& a) {
-  return {a, static_cast<std::uint8_t>(a.bits())};
+  return {a.without_zone(), static_cast<std::uint8_t>(a.bits())};
 }
 
 std::vector<IpPrefix> usable(const std::vector<IpAddress>& all) {
   std::vector<IpPrefix> own;
   for (const IpAddress& a : all) {
-    if (!a.is_link_local()) own.push_back(alone(a));
+    // Two links may have the same one.
+    const IpPrefix p = alone(a);
+    if (std::find(own.begin(), own.end(), p) == own.end()) own.push_back(p);
   }
   return own;
 }
@@ -48,6 +51,13 @@ Result<std::vector<std::string>> addresses_of_udp_port(std::string_view spec) {
 bool has_addresses_of_machine(std::string_view udp_spec) {
   const auto read = read_args(udp_spec);
   return read.ok() && !read->bind;
+}
+
+std::vector<IpAddress> zoned_addresses_of_udp_port(std::string_view spec) {
+  const auto read = read_args(spec);
+  if (read.ok() && read->bind) return {*read->bind};
+  const auto all = sockets::host_addresses();
+  return all.ok() ? *all : std::vector<IpAddress>();
 }
 
 std::vector<IpPrefix> udp_addresses_now() {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "device/device_impl.h"
+#include "device/zones.h"
 #include "sockets/host_addresses.h"
 
 namespace urnic {
@@ -54,15 +55,42 @@ const IpAddress* only_address(const detail::DeviceImpl& device) {
   return kernel.options.bind.is_any() ? nullptr : &kernel.options.bind;
 }
 
+bool is_over_udp(const detail::DeviceImpl& device) {
+  return device.engine->options().socket_port != 0;
+}
+
+// An address of two links is the first's.
+void name_zones(const detail::DeviceImpl& device, std::vector<IpAddress>* own) {
+  if (std::none_of(own->begin(), own->end(),
+                   [](const IpAddress& a) { return a.is_link_local(); })) {
+    return;
+  }
+  const std::vector<IpAddress> there = engine::zoned_addresses_of_udp_port(device.port_spec);
+  for (IpAddress& a : *own) {
+    const auto zoned = std::find_if(there.begin(), there.end(), [&](const IpAddress& other) {
+      return other.without_zone() == a;
+    });
+    if (zoned != there.end()) a = *zoned;
+  }
+}
+
+// Without a zone it is that address on whichever link the device has it.
+bool is_same(const IpAddress& own, const IpAddress& named) {
+  const bool one_link = own.zone() == named.zone() || own.zone() == 0 || named.zone() == 0;
+  return one_link && own.without_zone() == named.without_zone();
+}
+
 Result<std::vector<IpAddress>> own_addresses(detail::DeviceImpl& device) {
   if (!device.engine->over_kernel_tcp()) {
-    return device.driver->own([&](Instant) {
-      std::vector<IpAddress> own;
+    auto own = device.driver->own([&](Instant) {
+      std::vector<IpAddress> found;
       for (const net::OwnAddress& a : device.engine->interface().addresses()) {
-        if (a.state != net::AddressState::Duplicate) own.push_back(a.prefix.address);
+        if (a.state != net::AddressState::Duplicate) found.push_back(a.prefix.address);
       }
-      return own;
+      return found;
     });
+    if (is_over_udp(device)) name_zones(device, &own);
+    return own;
   }
   if (const IpAddress* only = only_address(device)) return std::vector<IpAddress>{*only};
   auto all = sockets::host_addresses();
@@ -93,6 +121,17 @@ Result<std::vector<IpPrefix>> own_networks(detail::DeviceImpl& device) {
   return std::move(*all);
 }
 
+// Over UDP: the own address on the link of a link-local one, that one itself if it is an own one.
+std::optional<IpAddress> source_on_link(detail::DeviceImpl& device, const IpAddress& to) {
+  auto own = own_addresses(device);
+  if (!own.ok()) return std::nullopt;
+  std::optional<IpAddress> found;
+  for (const IpAddress& a : *own) {
+    if (a.zone() != 0 && a.zone() == to.zone() && (!found || a == to)) found = a;
+  }
+  return found;
+}
+
 }  // namespace
 
 Binding& Binding::operator=(Binding&&) noexcept = default;
@@ -116,49 +155,54 @@ Result<std::vector<std::string>> Device::addresses() const {
 }
 
 bool Device::has_address(std::string_view address) const {
-  const auto ip = IpAddress::parse(address);
+  const auto ip = port::parse_with_zone(address);
   if (!impl_ || !ip || impl_->driver->inherited()) return false;
   if (impl_->engine->over_kernel_tcp() && only_address(*impl_) == nullptr) {
     return sockets::is_host_address(*ip);
   }
   return detail::or_nothing([&] {
     const auto own = own_addresses(*impl_);
-    return own.ok() && std::find(own.value().begin(), own.value().end(), *ip) != own.value().end();
+    return own.ok() && std::any_of(own->begin(), own->end(),
+                                   [&](const IpAddress& a) { return is_same(a, *ip); });
   });
 }
 
 Result<std::string> Device::source_for(std::string_view address) const {
   return detail::guarded([&]() -> Result<std::string> {
     if (auto no = detail::unusable(impl_)) return *no;
-    const auto to = IpAddress::parse(address);
-    if (!to) return not_an_address(address);
+    const auto given = port::parse_with_zone(address);
+    if (!given) return not_an_address(address);
+    const IpAddress to = detail::as_device_has(*impl_, *given);
     if (impl_->engine->over_kernel_tcp()) {
       if (const IpAddress* only = only_address(*impl_)) {
-        if (only->is_v6() == to->is_v6()) return only->to_string();
-        return no_route(*to);
+        const bool other_link = only->is_link_local() && to.is_link_local() && to.zone() != 0 &&
+                                only->zone() != to.zone();
+        if (only->is_v6() == to.is_v6() && !other_link) return only->to_string();
+        return no_route(to);
       }
-      auto source = sockets::host_source_for(*to);
+      auto source = sockets::host_source_for(to);
       if (source) return source->to_string();
       if (detail::is_none_left(source.error())) return detail::no_descriptor("asking for a route");
-      return no_route(*to);
+      return no_route(to);
     }
-    const auto source = impl_->driver->own([&](Instant) {
-      const net::Interface& interface = impl_->engine->interface();
-      return interface.has_route(*to) ? interface.choose_source(*to) : std::nullopt;
-    });
-    if (!source) return no_route(*to);
     // Over UDP the kernel's routes lead there, or nothing does.
-    const bool over_udp = impl_->engine->options().socket_port != 0;
-    const int wrong = over_udp ? sockets::why_no_way(*source, *to) : 0;
+    const bool over_udp = is_over_udp(*impl_);
+    const bool on_link = over_udp && to.is_v6() && to.is_link_local();
+    const auto source = on_link ? source_on_link(*impl_, *given) : impl_->driver->own([&](Instant) {
+      const net::Interface& interface = impl_->engine->interface();
+      return interface.has_route(to) ? interface.choose_source(to) : std::nullopt;
+    });
+    if (!source) return no_route(*given);
+    const int wrong = over_udp ? sockets::why_no_way(*source, *given) : 0;
     if (detail::is_none_left(wrong)) return detail::no_descriptor("asking for a route");
-    return wrong == 0 ? Result<std::string>(source->to_string()) : no_route(*to);
+    return wrong == 0 ? Result<std::string>(source->to_string()) : no_route(*given);
   });
 }
 
 Result<unsigned> Device::prefix_length_for(std::string_view address) const {
   if (const auto source = source_for(address); !source) return source.error();
   return detail::guarded([&]() -> Result<unsigned> {
-    const IpAddress to = *IpAddress::parse(address);
+    const IpAddress to = detail::as_device_has(*impl_, *port::parse_with_zone(address));
     if (has_address(address)) return to.bits();
     auto networks = own_networks(*impl_);
     if (!networks) return networks.error();
@@ -182,7 +226,7 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
                    "ports are for connections (rc) or, of RoCE, for datagrams (ud) or connections "
                    "of XRC (xrc_receive)"};
     }
-    const auto at = SocketAddress::parse(address);
+    const auto at = detail::parse_place(*impl_, address);
     if (!at) {
       return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
                                                "' (write 10.77.0.1:18515 or [fd77::1]:0)"};

@@ -7,6 +7,7 @@
 #include "device/datagram_service.h"
 #include "device/device_impl.h"
 #include "device/service.h"
+#include "device/zones.h"
 #include "roce/context.h"
 
 namespace urnic {
@@ -131,7 +132,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
   return detail::guarded([&]() -> Result<void> {
     if (!impl_) return detail::empty_handle("queue pair");
     const bool roce = engine::is_roce(*impl_->qp);
-    const auto to = SocketAddress::parse(address);
+    const auto to = detail::parse_place(*impl_->device, address);
     if (!to) {
       return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
                                                "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};

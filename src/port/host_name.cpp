@@ -34,8 +34,7 @@ std::optional<IpAddress> address_of(const sockaddr* at) {
   std::memcpy(&in, at, sizeof in);
   std::array<std::uint8_t, 16> bytes{};
   std::memcpy(bytes.data(), &in.sin6_addr, bytes.size());
-  const IpAddress ip = IpAddress::v6(bytes);
-  return ip.is_link_local() ? std::nullopt : std::optional(ip);
+  return IpAddress::v6(bytes).with_zone(in.sin6_scope_id);
 }
 
 Answer ask(const std::string& name) {

@@ -15,9 +15,9 @@ namespace urnic::port {
 // the last one not a number, which an address that is written wrongly would be.
 bool is_host_name(std::string_view text);
 
-// Addresses of both versions in order of preference (RFC 6724), each once; those that need a zone
-// are left out. At most `timeout_ms`, and no longer than `give_up` says false; the question itself
-// cannot be taken back and goes on in a thread of its own. The error is one line.
+// Addresses of both versions in order of preference (RFC 6724), each once, with their zones. At
+// most `timeout_ms`, and no longer than `give_up` says false; the question itself cannot be taken
+// back and goes on in a thread of its own. The error is one line.
 Outcome<std::vector<IpAddress>, std::string> addresses_of_host(
     const std::string& name, int timeout_ms, const std::function<bool()>& give_up);
 

@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "port/kinds.h"
 #include "port/plugin.h"
+#include "port/zone_name.h"
 
 namespace urnic::port {
 namespace {
@@ -108,8 +109,9 @@ Outcome<TcpArgs, std::string> read_tcp_args(Args& args) {
   const std::string bind = args.str("bind");
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
   if (bind.empty()) return t;
-  t.bind = IpAddress::parse(bind);
+  t.bind = parse_with_zone(bind);
   if (!t.bind || t.bind->is_multicast()) return fail("bind=" + bind + ": not an address");
+  if (lacks_zone(*t.bind)) return fail("bind=" + bind + kLacksZone);
   return t;
 }
 

@@ -12,6 +12,7 @@
 
 #include "port/adapter.h"
 #include "port/kinds.h"
+#include "port/zone_name.h"
 
 namespace urnic::port {
 namespace {
@@ -39,6 +40,7 @@ socklen_t kernel_address(const IpAddress& ip, std::uint16_t port, KernelAddress*
   a->v6.sin6_family = AF_INET6;
   a->v6.sin6_port = htons(port);
   std::memcpy(&a->v6.sin6_addr, ip.bytes().data(), 16);
+  a->v6.sin6_scope_id = ip.zone();
   return sizeof a->v6;
 }
 
@@ -96,7 +98,7 @@ Outcome<Fd, std::string> bound_socket(const IpAddress& at) {
 }
 
 // What a program may choose: an own address and a traffic class.
-std::size_t write_control(const UdpDatagram& d, Control* c) {
+std::size_t write_control(const UdpDatagram& d, std::uint32_t zone, Control* c) {
   msghdr m{};
   std::memset(c->octets, 0, sizeof c->octets);
   m.msg_control = c->octets;
@@ -115,6 +117,7 @@ std::size_t write_control(const UdpDatagram& d, Control* c) {
   if (v6) {
     in6_pktinfo info{};
     std::memcpy(&info.ipi6_addr, d.source.bytes().data(), 16);
+    info.ipi6_ifindex = zone;
     put(IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof info);
   } else {
     in_pktinfo info{};
@@ -158,10 +161,11 @@ Outcome<UdpArgs, std::string> read_udp_args(Args& args) {
   a.mtu = static_cast<std::uint32_t>(args.num("mtu", 1500, 576, kMostMtu));
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
   if (bind.empty()) return a;
-  a.bind = IpAddress::parse(bind);
+  a.bind = parse_with_zone(bind);
   if (!a.bind || a.bind->is_multicast() || a.bind->is_any()) {
     return fail("bind=" + bind + ": not an address of one host");
   }
+  if (lacks_zone(*a.bind)) return fail("bind=" + bind + kLacksZone);
   return a;
 }
 
@@ -191,6 +195,7 @@ Outcome<std::unique_ptr<UdpPort>, std::string> UdpPort::make(Args& args) {
   if (getrandom(port->mac_, sizeof port->mac_, 0) != sizeof port->mac_) {
     return fail(std::string("no random numbers from the kernel: ") + std::strerror(errno));
   }
+  port->links_ = OwnLinks(read->bind);
   port->mac_[0] = static_cast<std::uint8_t>((port->mac_[0] & 0xfc) | 2);
   return port;
 }
@@ -335,9 +340,10 @@ bool UdpPort::send_run() {
     m.msg_iov = &parts[n];
     m.msg_iovlen = 1;
     m.msg_name = &to[n];
-    m.msg_namelen = kernel_address(d.destination, kRocePort, &to[n]);
+    const std::uint32_t zone = links_.of(d);
+    m.msg_namelen = kernel_address(d.destination.with_zone(zone), kRocePort, &to[n]);
     m.msg_control = control[n].octets;
-    m.msg_controllen = write_control(d, &control[n]);
+    m.msg_controllen = write_control(d, zone, &control[n]);
   }
   counters_.syscalls.add();
   const int done = sendmmsg((v6 ? v6_ : v4_).get(), messages.data(), n, MSG_DONTWAIT);

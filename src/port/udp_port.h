@@ -11,6 +11,7 @@
 #include "base/ip_address.h"
 #include "port/counters.h"
 #include "port/fd.h"
+#include "port/own_links.h"
 #include "port/port.h"
 #include "port/transmit_ring.h"
 #include "port/udp_headers.h"
@@ -47,7 +48,8 @@ class UdpPort {
   std::size_t stride_;
   std::uint8_t mac_[6] = {};
   std::unique_ptr<std::uint8_t[]> rx_memory_;  // kSlots buffers for each version
-  Transmit tx_;                                // what found no room in the socket waits
+  OwnLinks links_;
+  Transmit tx_;  // what found no room in the socket waits
   std::uint32_t room_wait_us_ = 0;
   bool timer_set_ = false, slept_ = false;
   QueueCounters counters_;

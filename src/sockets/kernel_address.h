@@ -27,6 +27,7 @@ inline socklen_t to_kernel(const SocketAddress& a, KernelAddress* out) {
   out->v6.sin6_family = AF_INET6;
   out->v6.sin6_port = htons(a.port);
   std::memcpy(&out->v6.sin6_addr, a.ip.bytes().data(), 16);
+  out->v6.sin6_scope_id = a.ip.zone();
   return sizeof out->v6;
 }
 
@@ -41,7 +42,8 @@ inline SocketAddress from_kernel(const sockaddr& a) {
   sockaddr_in6 v6;
   std::memcpy(&v6, &a, sizeof v6);
   const auto* p = reinterpret_cast<const std::uint8_t*>(&v6.sin6_addr);
-  return {IpAddress::from_bytes({p, 16}).unmapped(), ntohs(v6.sin6_port)};
+  const IpAddress ip = IpAddress::from_bytes({p, 16}).unmapped();
+  return {ip.with_zone(v6.sin6_scope_id), ntohs(v6.sin6_port)};
 }
 
 }  // namespace urnic::sockets

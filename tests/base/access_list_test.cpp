@@ -84,6 +84,16 @@ TEST(AccessList, AnAddressWithinTheOtherVersionIsWhatItIs) {
   EXPECT_TRUE(list.admits(ip("172.32.0.1")));
 }
 
+// proves: AC-1
+TEST(AccessList, ALinkLocalAddressIsJudgedOnWhicheverLinkItIs) {
+  AccessList list;
+  list.allow(prefix("fe80::/10"));
+  list.deny(prefix("fe80::9"));
+  EXPECT_TRUE(list.admits(ip("fe80::1").with_zone(3)));
+  EXPECT_FALSE(list.admits(ip("fe80::9").with_zone(3)));
+  EXPECT_FALSE(list.admits(ip("fe80::9")));
+}
+
 // Against every rule looked at for its own sake.
 // proves: AC-1
 TEST(AccessList, DecidesAsLookingAtEveryRuleDoes) {

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <unordered_set>
 
@@ -138,6 +139,40 @@ TEST(IpAddress, KnowsTheSpecialRanges) {
   EXPECT_EQ(ip("::1.2.3.4").unmapped(), ip("::102:304"));
 }
 
+TEST(IpAddress, AZoneMakesAnotherAddressAndIsNotInItsBytes) {
+  const IpAddress plain = ip("fe80::1"), two = plain.with_zone(2), three = plain.with_zone(3);
+  EXPECT_EQ(two.zone(), 2u);
+  EXPECT_NE(two, plain);
+  EXPECT_NE(two, three);
+  EXPECT_EQ(two.without_zone(), plain);
+  EXPECT_TRUE(std::ranges::equal(two.bytes(), plain.bytes()));
+  EXPECT_EQ(IpAddress::from_bytes(two.bytes()), plain);
+  EXPECT_EQ(two.masked(128), plain) << "prefixes are of no zone";
+  EXPECT_EQ(std::unordered_set<IpAddress>({plain, two, three, two}).size(), 3u);
+  EXPECT_TRUE(ip("255.255.255.255") < two && two < ip("fe80::2").with_zone(3));
+  EXPECT_EQ(plain.with_zone(IpAddress::kMostZone).zone(), IpAddress::kMostZone);
+  for (const char* of_none : {"169.254.0.1", "fd77::1", "::1", "ff02::1", "::ffff:169.254.0.1"}) {
+    EXPECT_EQ(ip(of_none).with_zone(2), ip(of_none)) << of_none;
+  }
+}
+
+TEST(IpAddress, AZoneIsWrittenAsANumber) {
+  const auto read = IpAddress::parse_zoned("fe80::1%2");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, ip("fe80::1").with_zone(2));
+  EXPECT_EQ(read->to_string(), "fe80::1%2");
+  EXPECT_EQ(IpAddress::parse_zoned("febf::1%2147483647")->zone(), IpAddress::kMostZone);
+  EXPECT_EQ(IpAddress::parse_zoned("fe80::1"), ip("fe80::1"));
+  EXPECT_EQ(IpAddress::parse_zoned("10.0.0.1"), ip("10.0.0.1"));
+  for (const char* bad : {"fe80::1%", "fe80::1%0", "fe80::1%02", "fe80::1%-1", "fe80::1%+1",
+                          "fe80::1% 1", "fe80::1%1 ", "fe80::1%1%1", "fe80::1%eth0", "fd77::1%2",
+                          "169.254.0.1%2", "fe80::1%2147483648", "fe80::1%4294967297", "%2"}) {
+    EXPECT_FALSE(IpAddress::parse_zoned(bad)) << bad;
+  }
+  EXPECT_FALSE(IpAddress::parse("fe80::1%2"));
+  EXPECT_FALSE(IpPrefix::parse("fe80::1%2/64"));
+}
+
 TEST(IpAddress, TheFamiliesAreDistinctAndOrdered) {
   EXPECT_NE(IpAddress::any_v4(), IpAddress::any_v6());
   EXPECT_LT(ip("255.255.255.255"), ip("::"));
@@ -188,6 +223,16 @@ TEST(SocketAddress, ParsesAndPrints) {
         "[1.2.3.4]:80", "[::1]80", "[::1:80", "]:80", "[]:80", "1.2.3.4:080", "1.2.3.4:8 "}) {
     EXPECT_FALSE(SocketAddress::parse(bad)) << bad;
   }
+}
+
+TEST(SocketAddress, MayHaveAZoneWhereItIsAskedFor) {
+  const auto at = SocketAddress::parse_zoned("[fe80::1%2]:80");
+  ASSERT_TRUE(at);
+  EXPECT_EQ(at->ip.zone(), 2u);
+  EXPECT_EQ(at->to_string(), "[fe80::1%2]:80");
+  EXPECT_EQ(SocketAddress::parse_zoned("10.0.0.1:80"), SocketAddress::parse("10.0.0.1:80"));
+  EXPECT_FALSE(SocketAddress::parse("[fe80::1%2]:80"));
+  EXPECT_FALSE(SocketAddress::parse_zoned("fe80::1%2:80"));
 }
 
 TEST(MacAddress, ParsesAndPrints) {

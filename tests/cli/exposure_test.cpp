@@ -33,6 +33,7 @@ TEST(Exposure, WhatANetworkReachesIsNamed) {
   EXPECT_EQ(reachable_at(config("tcp:bind=0.0.0.0"), ""), "every address of this machine");
   EXPECT_EQ(reachable_at(config("tcp:bind=::"), ""), "every address of this machine");
   EXPECT_EQ(reachable_at(config("tcp:align=off,bind=192.168.7.1"), ""), "192.168.7.1");
+  EXPECT_EQ(reachable_at(config("tcp:bind=fe80::1%7"), ""), "fe80::1%7");
   EXPECT_EQ(reachable_at(config("tap:name=urnic0"), "192.168.7.1/24"), "192.168.7.1/24");
   EXPECT_EQ(reachable_at(config("dpdk:device=0"), "192.168.7.1/24"), "192.168.7.1/24");
 }

@@ -22,6 +22,21 @@ else
   echo "skipped: no IPv6 here"
 fi
 
+# The first link-local address that is not tentative, with the name of its interface.
+link_local=
+while read -r ip _ _ scope flags interface; do
+  [ "$scope" = 20 ] && [ $((0x$flags & 0x48)) = 0 ] || continue
+  link_local="$(sed 's/..../&:/g; s/:$//' <<<"$ip")%$interface"
+  break
+done < <(cat /proc/net/if_inet6 2>/dev/null)
+if [ -n "$link_local" ]; then
+  rm -f b
+  ok "and at a link-local address" "$urnic" get "[$link_local]:$port/f" b --port tcp
+  cmp -s f b || wrong_data "what came back differs"
+else
+  echo "skipped: no link-local address here"
+fi
+
 # A connection that is open shows what it is.
 octets 60000000 >large
 start put "$urnic" put large "127.0.0.1:$port" --port tcp --for 60s --name mover

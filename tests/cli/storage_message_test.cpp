@@ -228,10 +228,14 @@ TEST(StorageAddress, FormsThatAreUnderstood) {
   EXPECT_EQ(parsed("[fd77::1]:7/x"), "[fd77::1]:7 x");
   EXPECT_EQ(parsed("[fd77::1]/x"), "[fd77::1]:18700 x");
   EXPECT_EQ(parsed("fd77::1"), "[fd77::1]:18700 ");
+  EXPECT_EQ(parsed("[fe80::1%7]:7/x"), "[fe80::1%7]:7 x");
+  EXPECT_EQ(parsed("[fe80::1%7]/x"), "[fe80::1%7]:18700 x");
+  EXPECT_EQ(parsed("fe80::1%7"), "[fe80::1%7]:18700 ");
   EXPECT_EQ(parsed("host/x"), "host:18700 x");
   EXPECT_EQ(parsed("a.example.:7/x"), "a.example.:7 x");
-  for (const char* bad : {"", "/x", "10.77.0/x", "10.77.0.300", "ho st/x", "-h/x", "host:x/y",
-                          "a:b:c/x", "10.77.0.1:0/x", "10.77.0.1:99999", ":7"}) {
+  for (const char* bad :
+       {"", "/x", "10.77.0/x", "10.77.0.300", "ho st/x", "-h/x", "host:x/y", "a:b:c/x",
+        "10.77.0.1:0/x", "10.77.0.1:99999", ":7", "[fd77::1%7]/x", "[fe80::1%]/x", "host%7/x"}) {
     EXPECT_EQ(parsed(bad), "error") << bad;
   }
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "support/link_local.h"
 #include "support/loopback_network.h"
 #include "tests/port/netns_check.h"
 
@@ -193,6 +194,37 @@ TEST(UdpPort, FramesOfSixCrossToo) {
     Octets expected = frame;
     std::memcpy(expected.data(), b->info().mac, 6);
     return got[0] == expected ? "" : "something else came";
+  };
+  RUN_IN_NETWORK_NAMESPACE(body);
+}
+
+// The frames do not say the link; the port knows it by its own address.
+TEST(UdpPort, FramesOfOneLinkCrossToo) {
+  const auto body = []() -> std::string {
+    if (!test::add_address("lo", "fe80::1") || !test::add_address("lo", "fe80::2")) {
+      std::ifstream off("/proc/sys/net/ipv6/conf/lo/disable_ipv6");
+      return off.get() == '0' ? "no address of version 6 to be had" : "";
+    }
+    const auto crosses = [](Port& from, Port& to, const char* source, const char* destination) {
+      const Octets frame = frame_of(datagram(source, destination, 300, 1), pattern(300));
+      send(from, {frame});
+      const auto got = receive(to, 1);
+      Octets expected = frame;
+      std::memcpy(expected.data(), to.info().mac, 6);
+      return got.size() == 1 && got[0] == expected;
+    };
+    {
+      auto a = Port::open("udp:bind=fe80::1%lo"), b = Port::open("udp:bind=fe80::2%lo");
+      if (!a.ok() || !b.ok()) return a.ok() ? b.error() : a.error();
+      if (!crosses(*a, *b, "fe80::1", "fe80::2")) return "not between two bound ports";
+    }
+    auto all = Port::open("udp");
+    if (!all.ok()) return all.error();
+    if (!crosses(*all, *all, "fe80::1", "fe80::2")) return "not between two of one port";
+    if (!crosses(*all, *all, "::1", "fe80::2")) return "not from an address of another kind";
+    if (!test::add_address("lo", "fe80::3")) return "no third address";
+    const bool later = crosses(*all, *all, "fe80::3", "fe80::1");
+    return later ? "" : "not from an address that came later";
   };
   RUN_IN_NETWORK_NAMESPACE(body);
 }
