@@ -165,6 +165,11 @@ Result<CmConnection> Device::cm_connect_start(std::string_view address, const Cm
     const detail::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
     auto params = detail::params_to_connect(impl_, from, options);
     if (!params) return params.error();
+    if (from == nullptr) {
+      auto on_link = detail::source_by_zone(*impl_, address);
+      if (!on_link) return on_link.error();
+      if (*on_link) params->source.at.ip = **on_link;
+    }
     auto made = detail::make(impl_, events.impl_, context, to->to_string());
     if (!made) return made.error();
     auto begun = detail::begin(**made, [&](engine::RoceAgreements& all, Instant now) {

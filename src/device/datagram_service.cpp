@@ -95,6 +95,11 @@ Result<std::shared_ptr<ResolutionImpl>> begin(const std::shared_ptr<DeviceImpl>&
   }
   auto ask = to_ask(*device, from, options);
   if (!ask) return ask.error();
+  if (from == nullptr) {
+    auto on_link = source_by_zone(*device, address);
+    if (!on_link) return on_link.error();
+    if (*on_link) ask->source.at.ip = **on_link;
+  }
   auto made = std::make_shared<ResolutionImpl>();
   made->device = device;
   made->events = events;

@@ -115,8 +115,9 @@ Result<std::vector<IpPrefix>> own_networks(detail::DeviceImpl& device) {
   const IpAddress* const only = over_tcp ? only_address(device) : nullptr;
   std::erase_if(*all, [&](const IpPrefix& p) {
     if (over_tcp) return only != nullptr && p.address != *only;
+    const IpAddress address = p.address.without_zone();
     return std::none_of(own.begin(), own.end(),
-                        [&](const IpPrefix& o) { return o.address == p.address; });
+                        [&](const IpPrefix& o) { return o.address == address; });
   });
   return std::move(*all);
 }
@@ -133,6 +134,17 @@ std::optional<IpAddress> source_on_link(detail::DeviceImpl& device, const IpAddr
 }
 
 }  // namespace
+
+Result<std::optional<IpAddress>> detail::source_by_zone(DeviceImpl& device,
+                                                        std::string_view place) {
+  const auto to = SocketAddress::parse_zoned(port::number_zone(place));
+  if (!to || !is_over_udp(device) || !to->ip.is_v6() || !to->ip.is_link_local()) {
+    return std::optional<IpAddress>();
+  }
+  const auto source = source_on_link(device, to->ip);
+  if (!source) return no_route(to->ip);
+  return std::optional(source->without_zone());
+}
 
 Binding& Binding::operator=(Binding&&) noexcept = default;
 Binding::~Binding() = default;
@@ -202,7 +214,11 @@ Result<std::string> Device::source_for(std::string_view address) const {
 Result<unsigned> Device::prefix_length_for(std::string_view address) const {
   if (const auto source = source_for(address); !source) return source.error();
   return detail::guarded([&]() -> Result<unsigned> {
-    const IpAddress to = detail::as_device_has(*impl_, *port::parse_with_zone(address));
+    const IpAddress given = *port::parse_with_zone(address);
+    // An interface that is named is the kernel's: another device that has it is the nearer one.
+    const bool is_kernels = impl_->engine->over_kernel_tcp() || is_over_udp(*impl_);
+    if (given.zone() != 0 && !is_kernels) return 0u;
+    const IpAddress to = detail::as_device_has(*impl_, given);
     if (has_address(address)) return to.bits();
     auto networks = own_networks(*impl_);
     if (!networks) return networks.error();

@@ -152,6 +152,9 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
                      "the source is empty, of another device or transport, or listened on"};
       }
     }
+    auto on_link = from != nullptr ? Result<std::optional<IpAddress>>(std::nullopt)
+                                   : detail::source_by_zone(*impl_->device, address);
+    if (!on_link) return on_link.error();
     {
       const std::lock_guard guard(impl_->mutex);
       impl_->outcome = detail::QpImpl::Outcome::Pending;
@@ -161,6 +164,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
       if (roce) {
         engine::RoceConnect params = detail::roce_params_of(e, options);
         if (from != nullptr) params.source = from->bound.roce->local;
+        if (*on_link) params.source.at.ip = **on_link;
         return e.roce().connections().connect(*impl_->qp, *to, params, now);
       }
       engine::ConnectParams params = params_of(e, options);

@@ -24,4 +24,9 @@ inline std::optional<SocketAddress> parse_place(const DeviceImpl& device, std::s
   return at;
 }
 
+// The own address that a connection to `place` leaves from, if its zone decides that: over UDP, to
+// a link-local address. Else none, and the engine chooses. Errors: unreachable (no own address is
+// on that link, or no link is named).
+Result<std::optional<IpAddress>> source_by_zone(DeviceImpl& device, std::string_view place);
+
 }  // namespace urnic::detail

@@ -4,6 +4,7 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 
 #include "support/device_end.h"
@@ -48,13 +49,16 @@ std::string asked(Device& d) {
 }
 
 std::string connected(bool roce) {
-  if (!add_address("lo", "fe80::1") || !add_address("lo", "fe80::2")) return "";
+  if (!add_address("lo", "fe80::1") || !add_address("lo", "fe80::2")) {
+    std::ifstream off("/proc/sys/net/ipv6/conf/lo/disable_ipv6");
+    return off.get() == '0' ? "no address of version 6 to be had" : "";
+  }
   test::DeviceEnd end(config(roce));
   if (!end.device) return "no device";
   if (std::string wrong = asked(end.device); !wrong.empty()) return wrong;
   auto at = end.device.bind("[fe80::1%lo]:0");
   if (!at) return at.error().message;
-  const std::string to = "[fe80::1%lo]:" + std::to_string(at->port());
+  const std::string port = ":" + std::to_string(at->port());
   auto listener = end.device.listen(*at);
   auto from = end.device.bind("[fe80::2%lo]:0");
   if (!listener || !from) return "no listener, or nowhere to connect from";
@@ -62,9 +66,11 @@ std::string connected(bool roce) {
   o.send_cq = o.receive_cq = end.cq;
   o.events = end.events;
   auto ours = end.device.create_qp(end.pd, o), theirs = end.device.create_qp(end.pd, o);
+  if (ours->connect_start("[fe80::1]" + port)) return "connects without the interface";
+  if (ours->connect_start("[fe80::1%77]" + port)) return "connects by nobody's interface";
   ConnectionOptions options;
   options.source = &*from;
-  auto started = ours->connect_start(to, options);
+  auto started = ours->connect_start("[fe80::1%lo]" + port, options);
   if (!started) return started.error().message;
   auto request = listener->next(10'000);
   if (!request) return request.error().message;
