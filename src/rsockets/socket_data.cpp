@@ -58,9 +58,12 @@ int Socket::state_error(bool sending) const {
   return error != 0 ? error : EPIPE;
 }
 
+// The send queue tells of room to send, and that the last message of this end has gone.
 void Socket::settle() {
   stream_.serve();
-  if (wants_output_ && !stream_.can_send()) {
+  const Ending& ending = stream_.ending();
+  const bool ends = ending.is_connected() && !ending.is_readable() && !ending.is_writable();
+  if (ends || (wants_output_ && !stream_.can_send())) {
     stream_.link().arm_sent();
     stream_.serve();
   }

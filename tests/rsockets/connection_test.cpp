@@ -238,6 +238,18 @@ TEST_F(ConnectionTest, OneEndMayGoOnWhenTheOtherHasNoMoreToSay) {
   EXPECT_NE(wait(client, POLLIN) & POLLHUP, 0);
 }
 
+// An event loop waits in the kernel and makes no call of ours until it is woken.
+// proves: DI-15
+TEST_F(ConnectionTest, TheKernelShowsTheHangUpOfAnEndThatShutBothDirectionsDown) {
+  connect();
+  ASSERT_EQ(rshutdown(client, SHUT_RDWR), 0);
+  for (const int fd : {client, server}) {
+    pollfd p{fd, 0, 0};
+    EXPECT_EQ(poll(&p, 1, urnic::test::kSoonMs), 1);
+    EXPECT_EQ(p.revents, POLLHUP);
+  }
+}
+
 // proves: DI-17
 TEST_F(ConnectionTest, WhatWasSentBeforeACloseIsReadBehindIt) {
   connect();
