@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "rsockets/verbs_calls.h"
+
 namespace urnic::rsockets {
 namespace {
 
@@ -43,20 +45,20 @@ std::unique_ptr<std::uint8_t[]> zeroed(std::size_t octets) {
 }  // namespace
 
 int Link::Region::add(ibv_pd* pd, void* memory, std::size_t octets, int access) {
-  mr = urnic_ibv_reg_mr(pd, memory, octets, access);
+  mr = verbs.reg_mr(pd, memory, octets, access);
   return mr != nullptr ? 0 : errno;
 }
 
 void Link::Region::remove() {
-  if (mr != nullptr) urnic_ibv_dereg_mr(mr);
+  if (mr != nullptr) verbs.dereg_mr(mr);
   mr = nullptr;
 }
 
 int Link::make_queues(ibv_comp_channel* channel, void* cookie) {
   const std::uint32_t sends = settings_.send_queue + kControlSlots;
-  send_cq_ = urnic_ibv_create_cq(id_->verbs, static_cast<int>(sends), cookie, channel, 0);
+  send_cq_ = verbs.create_cq(id_->verbs, static_cast<int>(sends), cookie, channel, 0);
   if (send_cq_ == nullptr) return errno;
-  receive_cq_ = urnic_ibv_create_cq(id_->verbs, static_cast<int>(slot_count_), cookie, channel, 0);
+  receive_cq_ = verbs.create_cq(id_->verbs, static_cast<int>(slot_count_), cookie, channel, 0);
   if (receive_cq_ == nullptr) return errno;
   arm_received();
   ibv_qp_init_attr a{};
@@ -69,7 +71,7 @@ int Link::make_queues(ibv_comp_channel* channel, void* cookie) {
   a.cap.max_send_sge = 2;
   a.cap.max_recv_sge = 1;
   a.cap.max_inline_data = std::max<std::uint32_t>(settings_.inlined, kMappingOctets);
-  if (urnic_rdma_create_qp(id_, nullptr, &a) != 0) return errno;
+  if (verbs.create_qp(id_, nullptr, &a) != 0) return errno;
   qp_ = id_->qp;
   return 0;
 }
@@ -102,17 +104,17 @@ int Link::open(rdma_cm_id* id, const Settings& settings, ibv_comp_channel* chann
 }
 
 void Link::disconnect() {
-  if (id_ != nullptr && qp_ != nullptr) urnic_rdma_disconnect(id_);
+  if (id_ != nullptr && qp_ != nullptr) verbs.disconnect(id_);
 }
 
 void Link::close() {
-  if (qp_ != nullptr) urnic_rdma_destroy_qp(id_);
+  if (qp_ != nullptr) verbs.destroy_qp(id_);
   qp_ = nullptr;
-  if (send_cq_ != nullptr) urnic_ibv_destroy_cq(send_cq_);
-  if (receive_cq_ != nullptr) urnic_ibv_destroy_cq(receive_cq_);
+  if (send_cq_ != nullptr) verbs.destroy_cq(send_cq_);
+  if (receive_cq_ != nullptr) verbs.destroy_cq(receive_cq_);
   send_cq_ = receive_cq_ = nullptr;
   for (Region* r : {&ring_region_, &buffer_region_, &slots_region_, &table_region_}) r->remove();
-  if (id_ != nullptr) urnic_rdma_destroy_id(id_);
+  if (id_ != nullptr) verbs.destroy_id(id_);
   id_ = nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <new>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "rsockets/socket.h"
+#include "rsockets/verbs_calls.h"
 
 namespace urnic::rsockets {
 namespace {
@@ -59,24 +61,14 @@ Service& Service::get() {
 int Service::start() {
   const std::lock_guard guard(mutex_);
   if (started_) return 0;
-  if (events_ == nullptr) events_ = urnic_rdma_create_event_channel();
+  if (events_ == nullptr) events_ = verbs.create_event_channel();
   if (events_ == nullptr) return errno;
   if (watched_ < 0) watched_ = epoll_create1(EPOLL_CLOEXEC);
   if (watched_ < 0) return errno;
   if (const int e = watch(events_->fd); e != 0) return e;
-  // The program's signals are the program's.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  int error = 0;
-  try {
-    std::thread([this] { run(); }).detach();
-    started_ = true;
-  } catch (const std::system_error&) {
-    error = EAGAIN;
-  }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  return error;
+  const int e = verbs.start(*this);
+  started_ = e == 0;
+  return e;
 }
 
 // Its events are taken by the thread from now on; once is enough.
@@ -93,10 +85,10 @@ ibv_comp_channel* Service::completions(ibv_context* context) {
     if (channel->context == context) return channel;
   }
   completions_.reserve(completions_.size() + 1);
-  ibv_comp_channel* channel = urnic_ibv_create_comp_channel(context);
+  ibv_comp_channel* channel = verbs.create_comp_channel(context);
   if (channel == nullptr) return nullptr;
   if (const int e = watch(channel->fd); e != 0) {
-    urnic_ibv_destroy_comp_channel(channel);
+    verbs.destroy_comp_channel(channel);
     errno = e;
     return nullptr;
   }
@@ -121,28 +113,61 @@ std::shared_ptr<Socket> Service::find(const void* cookie) {
   return found == sockets_.end() ? nullptr : found->second.lock();
 }
 
+// The program's signals are the program's.
+int start_thread(Service& service) {
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  int error = 0;
+  try {
+    std::thread([&service] { service.run(); }).detach();
+  } catch (const std::system_error&) {
+    error = EAGAIN;
+  }
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return error;
+}
+
 void Service::run() {
   pthread_setname_np(pthread_self(), "urnic-rsockets");
   for (;;) {
     epoll_event any;
     (void)epoll_wait(watched_, &any, 1, busy_.empty() ? -1 : kAgainMs);
     try {
-      while (take_event()) {
-      }
-      ask_again();
-      for (std::size_t i = 0; ibv_comp_channel* channel = nth_channel(i); ++i) {
-        while (take_completion(channel)) {
-        }
-      }
+      serve();
     } catch (const std::exception&) {
       // Without memory an event is lost, as it is where a device has no room for it.
     }
   }
 }
 
+void Service::serve() {
+  while (take_event()) {
+  }
+  ask_again();
+  for (std::size_t i = 0; ibv_comp_channel* channel = nth_channel(i); ++i) {
+    while (take_completion(channel)) {
+    }
+  }
+}
+
+Service* Service::replace(Service* other) {
+  return current.exchange(other);
+}
+
+Service::~Service() {
+  for (ibv_comp_channel* channel : completions_) verbs.destroy_comp_channel(channel);
+  if (watched_ >= 0) close(watched_);
+}
+
+std::size_t Service::known() {
+  const std::lock_guard guard(mutex_);
+  return sockets_.size();
+}
+
 bool Service::take_event() {
   rdma_cm_event* event = nullptr;
-  if (urnic_rdma_get_cm_event(events_, &event) != 0) return false;
+  if (verbs.get_cm_event(events_, &event) != 0) return false;
   const rdma_cm_event e = *event;
   const rdma_conn_param& conn = e.param.conn;
   std::string said;
@@ -151,8 +176,8 @@ bool Service::take_event() {
   }
   const bool is_request = e.event == RDMA_CM_EVENT_CONNECT_REQUEST;
   const auto socket = find(is_request ? e.listen_id->context : e.id->context);
-  urnic_rdma_ack_cm_event(event);  // from here on the identifier may go
-  if (is_request && socket == nullptr) urnic_rdma_destroy_id(e.id);
+  verbs.ack_cm_event(event);  // from here on the identifier may go
+  if (is_request && socket == nullptr) verbs.destroy_id(e.id);
   if (socket == nullptr) return true;
   switch (e.event) {
     case RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -191,8 +216,8 @@ ibv_comp_channel* Service::nth_channel(std::size_t i) {
 bool Service::take_completion(ibv_comp_channel* channel) {
   ibv_cq* cq = nullptr;
   void* cookie = nullptr;
-  if (urnic_ibv_get_cq_event(channel, &cq, &cookie) != 0) return false;
-  urnic_ibv_ack_cq_events(cq, 1);  // from here on the queue may go
+  if (verbs.get_cq_event(channel, &cq, &cookie) != 0) return false;
+  verbs.ack_cq_events(cq, 1);  // from here on the queue may go
   const auto socket = find(cookie);
   if (socket != nullptr && !socket->on_completion()) busy_.insert(cookie);
   return true;

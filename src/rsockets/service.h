@@ -20,6 +20,12 @@ class Service {
  public:
   // Of this process; never destroyed, as its thread does not end.
   static Service& get();
+  // For a test, whose own takes the place of the process's; which that was.
+  static Service* replace(Service*);
+  Service() = default;
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
 
   // 0 or errno.
   int start();
@@ -31,9 +37,13 @@ class Service {
   // The cookie by which it is told of: of rdma_cm's identifier and of the completion queues.
   void* add(std::weak_ptr<Socket>);
   void remove(const void* cookie);
+  std::size_t known();
+
+  // The thread's: serves without end; and what has come, once.
+  void run();
+  void serve();
 
  private:
-  void run();
   bool take_event();
   bool take_completion(ibv_comp_channel* channel);
   int watch(int fd) const;

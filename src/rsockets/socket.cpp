@@ -12,6 +12,7 @@
 
 #include "rsockets/raw.h"
 #include "rsockets/service.h"
+#include "rsockets/verbs_calls.h"
 
 namespace urnic::rsockets {
 namespace {
@@ -45,7 +46,7 @@ std::span<const std::uint8_t> octets_of(const std::string& s) {
 
 int set_flag(rdma_cm_id* id, int name) {
   int on = 1;
-  return urnic_rdma_set_option(id, RDMA_OPTION_ID, name, &on, sizeof on) == 0 ? 0 : errno;
+  return verbs.set_option(id, RDMA_OPTION_ID, name, &on, sizeof on) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ int Socket::open() {
 
 Socket::~Socket() {
   if (cookie_ != nullptr) Service::get().remove(cookie_);
-  if (id_ != nullptr) urnic_rdma_destroy_id(id_);
+  if (id_ != nullptr) verbs.destroy_id(id_);
   stream_.finish();
 }
 
@@ -76,7 +77,7 @@ Socket::~Socket() {
 
 int Socket::make_id() {
   if (id_ != nullptr) return 0;
-  if (urnic_rdma_create_id(nullptr, &id_, cookie_, RDMA_PS_TCP) != 0) return errno;
+  if (verbs.create_id(nullptr, &id_, cookie_, RDMA_PS_TCP) != 0) return errno;
   int e = settings_.reuse_address ? set_flag(id_, RDMA_OPTION_ID_REUSEADDR) : 0;
   if (e == 0 && settings_.ipv6_only) e = set_flag(id_, RDMA_OPTION_ID_AFONLY);
   return e;
@@ -89,7 +90,7 @@ int Socket::bind(const sockaddr* a, socklen_t length) {
   if (const int e = make_id(); e != 0) return e;
   sockaddr_storage to{};
   std::memcpy(&to, a, std::min<std::size_t>(length, sizeof to));
-  if (urnic_rdma_bind_addr(id_, reinterpret_cast<sockaddr*>(&to)) != 0) {
+  if (verbs.bind_addr(id_, reinterpret_cast<sockaddr*>(&to)) != 0) {
     return errno == ENODEV ? EADDRNOTAVAIL : errno;
   }
   stage_ = Stage::bound;
@@ -102,9 +103,9 @@ int Socket::listen(int backlog) {
   if (stage_ != Stage::fresh && stage_ != Stage::bound) return EINVAL;
   if (const int e = Service::get().start(); e != 0) return e;
   if (const int e = make_id(); e != 0) return e;
-  if (urnic_rdma_migrate_id(id_, Service::get().events()) != 0) return errno;
+  if (verbs.migrate_id(id_, Service::get().events()) != 0) return errno;
   const int wanted = std::clamp(backlog, kLeastBacklog, kMostBacklog);
-  if (urnic_rdma_listen(id_, wanted) != 0) return errno;
+  if (verbs.listen(id_, wanted) != 0) return errno;
   backlog_ = static_cast<std::size_t>(wanted);
   stage_ = Stage::listening;
   return 0;
@@ -116,9 +117,9 @@ int Socket::prepare_connection(const sockaddr* to) {
   if (const int e = make_id(); e != 0) return e;
   sockaddr_storage there{};
   std::memcpy(&there, to, family_ == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-  if (urnic_rdma_resolve_addr(id_, nullptr, reinterpret_cast<sockaddr*>(&there), kResolveMs) != 0 ||
-      urnic_rdma_resolve_route(id_, kResolveMs) != 0 ||
-      urnic_rdma_migrate_id(id_, Service::get().events()) != 0) {
+  if (verbs.resolve_addr(id_, nullptr, reinterpret_cast<sockaddr*>(&there), kResolveMs) != 0 ||
+      verbs.resolve_route(id_, kResolveMs) != 0 ||
+      verbs.migrate_id(id_, Service::get().events()) != 0) {
     return errno;
   }
   rdma_cm_id* const id = std::exchange(id_, nullptr);
@@ -140,7 +141,7 @@ int Socket::connect(const sockaddr* to, socklen_t length) {
     p.private_data_len = said.size();
     p.responder_resources = p.initiator_depth = 1;
     p.retry_count = p.rnr_retry_count = 7;
-    if (urnic_rdma_connect(stream_.link().id(), &p) != 0) e = errno;
+    if (verbs.connect(stream_.link().id(), &p) != 0) e = errno;
   }
   if (e != 0) {
     stage_ = Stage::failed;
@@ -176,7 +177,7 @@ int Socket::open_request(rdma_cm_id* id, const std::string& private_data) {
   p.private_data_len = said.size();
   p.responder_resources = p.initiator_depth = 1;
   p.retry_count = p.rnr_retry_count = 7;
-  return urnic_rdma_accept(id, &p) == 0 ? 0 : errno;
+  return verbs.accept(id, &p) == 0 ? 0 : errno;
 }
 
 void Socket::on_request(rdma_cm_id* id, const std::string& private_data) {
@@ -189,12 +190,12 @@ void Socket::on_request(rdma_cm_id* id, const std::string& private_data) {
     made->listener_ = weak_from_this();
   }
   if (!wanted || made->open() != 0) {
-    urnic_rdma_reject(id, nullptr, 0);
-    urnic_rdma_destroy_id(id);
+    verbs.reject(id, nullptr, 0);
+    verbs.destroy_id(id);
     return;
   }
   if (made->open_request(id, private_data) != 0) {
-    urnic_rdma_reject(id, nullptr, 0);
+    verbs.reject(id, nullptr, 0);
     return;  // with it goes the id
   }
   // Until it is established nobody else has it.
@@ -346,7 +347,7 @@ void Socket::give_up(int fd) {
   const auto unmade = std::exchange(making_, {});
   rdma_cm_id* id = std::exchange(id_, nullptr);
   lock.unlock();
-  if (id != nullptr) urnic_rdma_destroy_id(id);  // its port is free when close() returns
+  if (id != nullptr) verbs.destroy_id(id);  // its port is free when close() returns
   lock.lock();
   stream_.finish();
   mirror_.show_hang_up();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "rsockets/verbs_calls.h"
+
 namespace urnic::rsockets {
 namespace {
 
@@ -260,7 +262,7 @@ std::uint32_t Stream::under_way() const {
 void Stream::finish() {
   ending_.lost(ENOTCONN);
   for (const Mappings::Own& own : mappings_.all()) {
-    urnic_ibv_dereg_mr(static_cast<ibv_mr*>(own.region));
+    verbs.dereg_mr(static_cast<ibv_mr*>(own.region));
   }
   mappings_.open(0, 0);
   link_.disconnect();
@@ -273,7 +275,7 @@ int Stream::map(void* buffer, std::size_t length, bool written, std::uint64_t of
   if (!link_.is_open() || length == 0 || length > UINT32_MAX) return EINVAL;
   const int index = written ? mappings_.free_index() : Mappings::kLocal;
   if (written && index == Mappings::kLocal) return ENOMEM;
-  ibv_mr* mr = urnic_ibv_reg_mr(link_.id()->pd, buffer, length, written ? kMappedForPeer : kMapped);
+  ibv_mr* mr = verbs.reg_mr(link_.id()->pd, buffer, length, written ? kMappedForPeer : kMapped);
   if (mr == nullptr) return errno;
   mappings_.add({buffer, length, offset, index, false, mr});
   return 0;
@@ -282,7 +284,7 @@ int Stream::map(void* buffer, std::size_t length, bool written, std::uint64_t of
 int Stream::unmap(void* buffer, std::size_t length) {
   Mappings::Own own;
   if (!mappings_.remove(buffer, length, &own)) return EINVAL;
-  urnic_ibv_dereg_mr(static_cast<ibv_mr*>(own.region));
+  verbs.dereg_mr(static_cast<ibv_mr*>(own.region));
   return 0;
 }
 

@@ -1,31 +1,49 @@
 #include "tests/support/virtual_time.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "base/rng.h"
 
 namespace urnic::test {
 namespace {
 
-constexpr std::int64_t kSecond = 1000000000, kLook = 200;
+constexpr std::int64_t kSecond = 1000000000, kLook = 200, kNap = 1000000;
+constexpr std::int64_t kForEver = 3600 * kSecond;
 
 bool is_on = false;
 std::int64_t now = 0;
 Rng chance(1);
+std::function<void()> others;
+
+int poll_at_once(pollfd* fds, nfds_t n) {
+  const timespec at_once{0, 0};
+  return static_cast<int>(syscall(SYS_ppoll, fds, n, &at_once, nullptr, 0));
+}
 
 // Descriptors are the kernel's as ever; only who would sleep has slept at once.
 int sleep_on(pollfd* fds, nfds_t n, std::int64_t ns) {
-  const timespec at_once{0, 0};
-  const auto ready = static_cast<int>(syscall(SYS_ppoll, fds, n, &at_once, nullptr, 0));
+  int ready = poll_at_once(fds, n);
   if (ready != 0 || ns == 0) return ready;
+  const std::int64_t until = now + (ns < 0 ? kForEver : ns);
+  while (others && ready == 0 && now < until) {
+    others();
+    ready = poll_at_once(fds, n);
+    if (ready == 0) now += std::min(kNap, std::max<std::int64_t>(until - now, 0));
+  }
+  if (ready != 0) return ready;
   if (ns < 0) std::abort();  // who is alone would sleep for ever
-  now += ns;
+  now = std::max(now, until);
   return 0;
 }
 
@@ -38,6 +56,10 @@ VirtualTime::VirtualTime(std::uint64_t seed) {
 }
 VirtualTime::~VirtualTime() {
   is_on = false;
+  others = nullptr;
+}
+void VirtualTime::meanwhile(std::function<void()> f) {
+  others = std::move(f);
 }
 std::int64_t VirtualTime::now_ns() {
   return now;
@@ -48,7 +70,8 @@ void VirtualTime::pass(std::int64_t ns) {
 
 }  // namespace urnic::test
 
-// Instead of the library's.
+// Instead of the library's; the C++ library's as well, whose calls find what the program exports.
+#pragma GCC visibility push(default)
 extern "C" {
 
 int clock_gettime(clockid_t id, timespec* t) noexcept {
@@ -93,4 +116,19 @@ int ppoll(pollfd* fds, nfds_t n, const timespec* t, const sigset_t* signals) {
       syscall(SYS_ppoll, fds, n, t == nullptr ? nullptr : &left, signals, sizeof(long)));
 }
 
+// Of a std::condition_variable; nobody wakes who is alone, but what it waits for may come
+// meanwhile.
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                           const timespec* until) {
+  using namespace urnic::test;
+  static const auto real = reinterpret_cast<decltype(&pthread_cond_clockwait)>(
+      dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
+  if (!is_on) return real(condition, mutex, clock, until);
+  pthread_mutex_unlock(mutex);
+  sleep_on(nullptr, 0, std::max<std::int64_t>(until->tv_sec * kSecond + until->tv_nsec - now, 0));
+  pthread_mutex_lock(mutex);
+  return ETIMEDOUT;
+}
+
 }  // extern "C"
+#pragma GCC visibility pop

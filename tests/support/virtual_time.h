@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 namespace urnic::test {
 
@@ -16,6 +17,9 @@ class VirtualTime {
 
   static std::int64_t now_ns();
   static void pass(std::int64_t ns);
+  // What else goes on while the thread sleeps, asked every millisecond of that; until the time
+  // ends.
+  static void meanwhile(std::function<void()> others);
 };
 
 }  // namespace urnic::test
