@@ -140,19 +140,19 @@ std::string TargetServer::find_place(const std::string& client) {
   const auto of_client = std::count_if(sessions_.begin(), sessions_.end(),
                                        [&](const auto& s) { return s.second->client() == client; });
   if (static_cast<std::size_t>(of_client) >= most_of_peer_) {
-    if (make_room(client, true, nullptr)) return {};
+    if (make_room(For::place, client, true, nullptr)) return {};
     return "this address has as many connections as one may have (--peer-connections)";
   }
-  const auto full = [&] {
-    return sessions_.size() >= options_.max_clients || budget_.left() < WindowBudget::kLeast;
-  };
-  while (full()) {
-    if (!make_room(client, false, nullptr)) return describe(Status::Busy);
+  while (sessions_.size() >= options_.max_clients) {
+    if (!make_room(For::place, client, false, nullptr)) return describe(Status::Busy);
+  }
+  while (budget_.left() < WindowBudget::kLeast) {
+    if (!make_room(For::memory, client, false, nullptr)) return describe(Status::Busy);
   }
   return {};
 }
 
-bool TargetServer::make_room(const std::string& client, bool own_share,
+bool TargetServer::make_room(For what, const std::string& client, bool own_share,
                              const TargetSession* for_it) {
   const double now = now_seconds();
   auto longest = sessions_.end();
@@ -160,6 +160,7 @@ bool TargetServer::make_room(const std::string& client, bool own_share,
     const double idle = it->second->idle_for(now);
     if (it->second.get() == for_it || idle < options_.session.idle_grace) continue;
     if (own_share && it->second->client() != client) continue;
+    if (what == For::memory && !it->second->has_window()) continue;
     if (longest == sessions_.end() || idle > longest->second->idle_for(now)) longest = it;
   }
   if (longest == sessions_.end()) return false;
@@ -191,7 +192,7 @@ void TargetServer::on_request(ConnectRequest& request) {
       id,
       TargetHost{&device_, pd_, &files_, &options_.session, &totals_, &budget_,
                  [this](const TargetSession& it, bool own_share) {
-                   return make_room(it.client(), own_share, &it);
+                   return make_room(For::memory, it.client(), own_share, &it);
                  },
                  options_.quota.get()},
       std::move(*channel), request.peer(), now_seconds());
@@ -244,6 +245,11 @@ bool TargetServer::step() {
   }
   reap();
   return worked;
+}
+
+TargetServer::InUse TargetServer::in_use() const {
+  return {sessions_.size(), by_qp_.size(), budget_.left(), device_.stats().verbs.regions,
+          files_.outstanding()};
 }
 
 void TargetServer::check_clients(double now) {

@@ -45,6 +45,15 @@ class TargetServer {
 
   // Until stop_requested() or stop(), or with `once` until the first client has gone.
   void run();
+  // One round of what run() does: true if there was anything to do. A test drives it alone.
+  bool step();
+  // What its clients have at the moment.
+  struct InUse {
+    std::size_t sessions = 0, queue_pairs = 0;
+    std::uint64_t memory = 0, regions = 0;  // free for windows; registered
+    unsigned file_operations = 0;
+  };
+  InUse in_use() const;
   // From any thread.
   void stop();
   DeviceInfo info() const { return device_.info(); }
@@ -58,15 +67,15 @@ class TargetServer {
  private:
   TargetServer(const Config& config, const Options& options);
   Result<void> start();
-  bool step();
   void on_event(Event& e);
   void on_request(ConnectRequest& request);
   std::string refusal_of(std::span<const std::uint8_t> greeting) const;
   // Why there is no place for a client; empty where there is one, or one that was idle has left it.
   std::string find_place(const std::string& client);
-  // Ends the session that has been idle longest, of `client` or of all, but not `for_it`. False:
-  // none is idle.
-  bool make_room(const std::string& client, bool own_share, const TargetSession* for_it);
+  // Ends the session that has been idle longest, of `client` or of all, but not `for_it`; for
+  // memory only one that has a window. False: none is idle.
+  enum class For : std::uint8_t { place, memory };
+  bool make_room(For what, const std::string& client, bool own_share, const TargetSession* for_it);
   void remove_parts();
   void sleep();
   // Drops the clients that have been silent too long, or whose wire is gone.

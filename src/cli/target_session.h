@@ -44,8 +44,8 @@ struct TargetHost {
   const TargetOptions* options;
   TargetTotals* totals;
   WindowBudget* budget;
-  // Ends an idle session other than that, if there is one; of the same client alone where the share
-  // is its own.
+  // Ends an idle session with a window other than that, if there is one; of the same client alone
+  // where the share is its own.
   std::function<bool(const TargetSession& for_it, bool own_share)> make_room;
   Quota* quota = nullptr;  // of what is put; null: there is none
 };
@@ -76,6 +76,7 @@ class TargetSession {
   void check_time(double now);
   // For how long it has made no progress and has no file under way; negative: it has one, or ends.
   double idle_for(double now) const;
+  bool has_window() const { return window_.slots != 0; }
   // Ends the connection: somebody else has its place.
   void give_way();
 

@@ -1,3 +1,4 @@
+target_link_libraries(test_cli PRIVATE urnic_test_virtual_time)
 # Whole commands: each script gets the program, and runs in a folder of its own.
 #   urnic_command_test(<name> <kind> <seconds> [ARGUMENTS <arguments...>] [NEEDS <targets...>])
 function(urnic_command_test name kind seconds)

@@ -1,0 +1,13 @@
+// A random walk of clients over a storage target, beside a model.
+#include "cli/target_walk.h"
+
+namespace urnic::cli::model {
+namespace {
+
+// proves: E-38
+TEST(TargetWalk, EveryAnswerAndWhatIsLeftAreAsTheModelSays) {
+  test::walk({250, 50, [](Dice& d) { return std::make_unique<TargetWalk>(d); }});
+}
+
+}  // namespace
+}  // namespace urnic::cli::model
