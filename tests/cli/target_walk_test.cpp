@@ -6,7 +6,7 @@ namespace {
 
 // proves: E-38
 TEST(TargetWalk, EveryAnswerAndWhatIsLeftAreAsTheModelSays) {
-  test::walk({250, 50, [](Dice& d) { return std::make_unique<TargetWalk>(d); }});
+  test::walk({200, 50, [](Dice& d) { return std::make_unique<TargetWalk>(d); }});
 }
 
 }  // namespace
