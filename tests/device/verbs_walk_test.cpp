@@ -13,7 +13,7 @@ class VerbsWalk : public Walk {
       : world_(dice, &told), connect_(world_), work_(world_), moves_(world_) {}
 
   void step(Dice& dice) override {
-    switch (dice.below(34)) {
+    switch (dice.below(38)) {
       case 0:
         connect_.make(dice);
         break;
@@ -45,6 +45,11 @@ class VerbsWalk : public Walk {
       case 12:
         work_.refuse(dice);
         connect_.close_listener(dice);
+        break;
+      case 34:
+      case 35:
+      case 36:
+        work_.change_queues(dice);
         break;
       case 13:
       case 32:

@@ -171,7 +171,7 @@ class ConnectSteps {
     agree_on(peer.qp_number, p.qp.number(), "the number of the peer");
     agree_on(r.retry_count(), ask.o.roce.retry_count.value_or(7), "retry_count of a request");
     agree_on(r.rnr_retry(), ask.o.roce.rnr_retry.value_or(7), "rnr_retry of a request");
-    agree_on(peer.srq, false, "srq of a request");
+    agree_on(peer.srq, p.has_srq, "srq of a request");
   }
 
   void answer_it(ConnectRequest& request, WalkPair& p, const Said& ask, WalkPair& q, Said& answer,

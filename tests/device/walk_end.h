@@ -32,6 +32,7 @@ inline engine::Engine& engine_of(Device& d) {
 
 inline constexpr std::size_t kSlot = 4096, kSlots = 48;  // of the memory of an end
 inline constexpr std::size_t kSharedSlots = 16;  // for sends and peers; behind them receives
+inline constexpr std::size_t kSrqSlot = 40;      // the first of the shared receive queue
 inline constexpr std::uint32_t kAllRights = access_local_write | access_remote_write |
                                             access_remote_read | access_remote_atomic |
                                             access_bind_window;
@@ -57,6 +58,18 @@ struct WalkWindow {
   const WalkRegion* of = nullptr;
 };
 
+struct WalkReceive {
+  std::uint64_t id;
+  std::size_t at, room;
+};
+// The shared receive queue of an end.
+struct WalkShared {
+  static constexpr std::size_t kMost = 7;
+  SharedReceiveQueue queue;
+  std::deque<WalkReceive> receives;
+  std::uint32_t limit = 0;
+};
+
 struct WantedEvent {
   EventKind kind;
   const void* context;
@@ -74,6 +87,13 @@ class WalkEnd {
     pd = *device.alloc_pd();
     agree(device.deliver_events(events, this).ok(), "the device tells its events");
     add_region(0, memory.size(), kAllRights);
+    channel = *device.create_completion_channel();
+    SrqOptions o;
+    o.max_receive = WalkShared::kMost;
+    o.max_receive_sge = 2;
+    o.events = events;
+    o.context = &shared;
+    shared.queue = *device.create_srq(pd, o);
   }
 
   void* address(std::size_t offset) { return memory.data() + offset; }
@@ -126,6 +146,18 @@ class WalkEnd {
     }
     return std::nullopt;
   }
+  // Whether there are fewer receives than the limit says.
+  void look_at_limit() {
+    if (shared.limit == 0 || shared.receives.size() >= shared.limit) return;
+    shared.limit = 0;
+    want(EventKind::receive_limit, &shared);
+  }
+  // How many events of that completion queue have come since the last look.
+  std::uint32_t took(const void* context) {
+    void* of = nullptr;
+    while (channel.poll(&of)) told_.push_back(of);
+    return static_cast<std::uint32_t>(std::erase(told_, context));
+  }
   void want(EventKind kind, const void* context, std::string data = {}) {
     wanted.push_back({kind, context, std::move(data)});
   }
@@ -156,6 +188,9 @@ class WalkEnd {
     agree(missing.empty(),
           "events that did not come at end " + std::to_string(which) + ":" + missing);
     wanted.clear();
+    const auto srq = shared.queue.query();
+    agree_on(srq.posted, shared.receives.size(), "receives in the shared queue");
+    agree_on(srq.limit, shared.limit, "the limit of the shared queue");
     if (memory != model) {
       const auto [at, _] = std::mismatch(memory.begin(), memory.end(), model.begin());
       agree(false, "memory of end " + std::to_string(which) + " differs from octet " +
@@ -167,6 +202,8 @@ class WalkEnd {
   Device device;
   EventQueue events;
   ProtectionDomain pd;
+  CompletionChannel channel;
+  WalkShared shared;
   std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(kSlots * kSlot, 0x11);
   std::vector<std::uint8_t> model = memory;
   std::vector<std::unique_ptr<WalkRegion>> regions;
@@ -198,6 +235,7 @@ class WalkEnd {
   }
 
   std::deque<WantedEvent> wanted;
+  std::vector<const void*> told_;
 };
 
 }  // namespace urnic::test

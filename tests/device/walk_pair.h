@@ -1,10 +1,11 @@
 // A queue pair of a walk over the verbs, and what its model knows of it.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/device/walk_end.h"
@@ -18,13 +19,14 @@ enum class Stage : std::uint8_t {
   over,   // its connection has ended
 };
 
-struct WalkReceive {
-  std::uint64_t id;
-  std::size_t at, room;
-};
 struct WantedCompletion {
   Completion c;
-  bool any_status = false;  // may be what is said, or success, or flushed
+  bool wakes = false;  // also who waits for what is solicited
+};
+// A completion queue that tells of what comes.
+struct WalkCq {
+  CompletionQueue cq;
+  bool armed = false, solicited_only = false;
 };
 
 class WalkPair {
@@ -44,8 +46,11 @@ class WalkPair {
     o.asynchronous_events = dice.one_in(2);
     o.events = end.events;
     o.context = this;
-    o.send_cq = send_cq = *end.device.create_cq(32);
-    o.receive_cq = receive_cq = dice.one_in(3) ? send_cq : *end.device.create_cq(16);
+    shares_cq = dice.one_in(3);
+    has_srq = s == Service::rc && dice.one_in(4);
+    o.send_cq = make_cq(&send_cq, 32);
+    o.receive_cq = shares_cq ? send_cq.cq : make_cq(&receive_cq, 16);
+    if (has_srq) o.srq = end.shared.queue;
     auto made = end.device.create_qp(end.pd, o);
     agree(made.ok(), "a queue pair is made");
     qp = std::move(*made);
@@ -58,14 +63,16 @@ class WalkPair {
   QpState made_in() const { return is_roce() ? QpState::reset : QpState::init; }
   bool takes_receives() const { return state != QpState::reset && service != Service::xrc_send; }
 
+  // Where its receives come from.
+  std::deque<WalkReceive>& queue() { return has_srq ? end.shared.receives : receives; }
   void post_receive(std::uint64_t id, Dice& dice) {
-    const std::size_t place = first_free();
-    const std::size_t at = (slot + place) * kSlot, room = dice.between(0, 1) * 1000 + 3000;
+    const std::size_t at = free_slot() * kSlot, room = dice.between(0, 1) * 1000 + 3000;
     const Sge two[] = {end.sge(at, 1000), end.sge(at + 1000, room - 1000)};
     const bool split = dice.one_in(2);
     const Sge whole = end.sge(at, room);
-    const auto posted =
-        qp.post_receive({id, split ? std::span<const Sge>(two) : std::span<const Sge>(&whole, 1)});
+    const ReceiveRequest r{id, split ? std::span<const Sge>(two) : std::span<const Sge>(&whole, 1)};
+    if (has_srq) return post_shared(r, at, room);
+    const auto posted = qp.post_receive(r);
     if (!takes_receives()) {
       agree(!posted && posted.error().code == Errc::wrong_state, "a receive in reset is refused");
       return;
@@ -81,7 +88,7 @@ class WalkPair {
     }
     receives.push_back({id, at, room});
   }
-  bool has_room() const { return receives.size() < kReceiveSlots; }
+  bool has_room() { return queue().size() < (has_srq ? WalkShared::kMost : kReceiveSlots); }
 
   Completion& want_send(std::uint64_t id, Opcode op, WcStatus status) {
     return want(&sends_wanted, id, op, status);
@@ -89,6 +96,7 @@ class WalkPair {
   Completion& want_receive(std::uint64_t id, WcStatus status) {
     return want(&receives_wanted, id, Opcode::receive, status);
   }
+  void last_receive_is_solicited() { receives_wanted.back().wakes = true; }
   void flush_receives() {
     for (const WalkReceive& r : receives) want_receive(r.id, WcStatus::flushed);
     receives.clear();
@@ -103,8 +111,9 @@ class WalkPair {
   void check() {
     const std::string who =
         "queue pair " + std::to_string(qp.number()) + " of end " + std::to_string(end.which) + ": ";
-    poll(send_cq, who);
-    if (!shares_cq()) poll(receive_cq, who);
+    check_wakes(who);
+    poll(send_cq.cq, who);
+    if (!shares_cq) poll(receive_cq.cq, who);
     agree(sends_wanted.empty(), who + "completions of sends that did not come");
     agree(receives_wanted.empty(), who + "completions of receives that did not come");
     agree_on(static_cast<int>(qp.state()), static_cast<int>(state), who + "state");
@@ -127,7 +136,8 @@ class WalkPair {
   Service service;
   std::size_t slot;  // the first of its own in the end's memory
   QpOptions o;
-  CompletionQueue send_cq, receive_cq;
+  WalkCq send_cq, receive_cq;
+  bool shares_cq = false, has_srq = false;
   QueuePair qp;
 
   QpState state = QpState::init;
@@ -140,14 +150,51 @@ class WalkPair {
   std::uint64_t writes = 0, reads = 0, sends = 0, sends_received = 0;
 
  private:
-  bool shares_cq() const { return send_cq.depth() == receive_cq.depth(); }
-  std::size_t first_free() const {
-    std::array<bool, kReceiveSlots> taken{};
-    for (const WalkReceive& r : receives) taken[r.at / kSlot - slot] = true;
-    for (std::size_t i = 0; i < kReceiveSlots; ++i) {
-      if (!taken[i]) return i;
+  CompletionQueue make_cq(WalkCq* to, std::uint32_t depth) {
+    to->cq = *end.device.create_cq(depth);
+    agree(to->cq.deliver_events(end.channel, to).ok(), "a completion queue tells a channel");
+    return to->cq;
+  }
+  void post_shared(const ReceiveRequest& r, std::size_t at, std::size_t room) {
+    const auto own = qp.post_receive(r);
+    agree(!own && own.error().code == Errc::invalid_argument, "its receives come from another");
+    const auto posted = end.shared.queue.post_receive(r);
+    if (end.shared.receives.size() == WalkShared::kMost) {
+      agree(!posted && posted.error().code == Errc::no_memory, "the shared queue is full");
+      return;
     }
-    return 0;
+    agree(posted.ok(), "a receive is taken by the shared queue");
+    end.shared.receives.push_back({r.wr_id, at, room});
+  }
+  std::size_t free_slot() {
+    const std::size_t first = has_srq ? kSrqSlot : slot;
+    const std::size_t most = has_srq ? WalkShared::kMost : kReceiveSlots;
+    for (std::size_t i = first; i < first + most; ++i) {
+      const auto& all = queue();
+      const bool taken = std::any_of(all.begin(), all.end(),
+                                     [&](const WalkReceive& r) { return r.at == i * kSlot; });
+      if (!taken) return i;
+    }
+    return first;
+  }
+  // Who was armed has told once, if something of that kind has come.
+  void check_wakes(const std::string& who) {
+    const bool of_sends = wakes(&send_cq, sends_wanted, shares_cq ? &receives_wanted : nullptr);
+    agree_on(end.took(&send_cq), of_sends ? 1u : 0u, who + "events of the queue for sends");
+    if (shares_cq) return;
+    const bool of_receives = wakes(&receive_cq, receives_wanted, nullptr);
+    agree_on(end.took(&receive_cq), of_receives ? 1u : 0u,
+             who + "events of the queue for receives");
+  }
+  static bool wakes(WalkCq* cq, const std::deque<WantedCompletion>& some,
+                    const std::deque<WantedCompletion>* more) {
+    bool comes = false;
+    const auto look = [&](const std::deque<WantedCompletion>& all) {
+      for (const WantedCompletion& w : all) comes = comes || w.wakes || !cq->solicited_only;
+    };
+    look(some);
+    if (more != nullptr) look(*more);
+    return comes && std::exchange(cq->armed, false);
   }
   Completion& want(std::deque<WantedCompletion>* of, std::uint64_t id, Opcode op, WcStatus status) {
     WantedCompletion w;
@@ -155,6 +202,7 @@ class WalkPair {
     w.c.opcode = op;
     w.c.status = status;
     w.c.qp_number = qp.number();
+    w.wakes = status != WcStatus::success;
     of->push_back(w);
     return of->back().c;
   }

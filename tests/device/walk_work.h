@@ -34,6 +34,35 @@ class WorkSteps {
     world_.tell("a receive at " + WalkWorld::name(p));
     p.post_receive(world_.next_id(), dice);
   }
+  // Who waits for completions, and queues that grow and shrink.
+  void change_queues(Dice& dice) {
+    if (world_.pairs.empty()) return;
+    WalkPair& p = *world_.pairs[dice.below(world_.pairs.size())];
+    WalkCq& cq = dice.one_in(2) && !p.shares_cq ? p.receive_cq : p.send_cq;
+    switch (dice.below(4)) {
+      case 0: {
+        const std::uint32_t depth = dice.between(20, 100);
+        world_.tell("resize a queue of " + WalkWorld::name(p));
+        agree(cq.cq.resize(depth).ok(), "a completion queue is resized");
+        agree_on(cq.cq.depth(), std::bit_ceil(depth), "its depth");
+        return;
+      }
+      case 1: {
+        WalkEnd& e = p.end;
+        e.shared.limit = dice.between(0, WalkShared::kMost);
+        world_.tell("a limit of " + std::to_string(e.shared.limit));
+        agree(e.shared.queue.set_limit(e.shared.limit).ok(), "a limit is set");
+        e.look_at_limit();
+        return;
+      }
+      default:  // the wider of two wishes holds
+        cq.solicited_only = dice.one_in(2) && (!cq.armed || cq.solicited_only);
+        cq.armed = true;
+        world_.tell("arm a queue of " + WalkWorld::name(p));
+        cq.cq.arm(cq.solicited_only);
+        return;
+    }
+  }
   // More than there is room for.
   void overfill(Dice& dice) {
     WalkPair* const p = world_.ready(dice);
@@ -275,7 +304,7 @@ class WorkSteps {
       r.opcode = op = Opcode::send;
     }
     if (takes_receive(op)) {
-      if (p.peer->receives.empty()) p.peer->post_receive(world_.next_id(), dice);
+      if (p.peer->queue().empty()) p.peer->post_receive(world_.next_id(), dice);
     }
     const std::size_t length = is_atomic(op) ? 8 : dice.one_in(8) ? 0 : dice.between(1, 2900);
     if (!is_atomic(op) && op != Opcode::read && length <= p.o.max_inline && dice.one_in(2)) {
@@ -335,8 +364,9 @@ class WorkSteps {
   }
   void received(WalkPair& p, WalkPair& q, const SendRequest& r, std::size_t at,
                 std::size_t length) {
-    const WalkReceive into = q.receives.front();
-    q.receives.pop_front();
+    const WalkReceive into = q.queue().front();
+    q.queue().pop_front();
+    if (q.has_srq) q.end.look_at_limit();
     Completion& c = q.want_receive(into.id, WcStatus::success);
     const bool writes = r.opcode == Opcode::write_with_immediate;
     c.with_immediate = writes || r.opcode == Opcode::send_with_immediate;
@@ -353,6 +383,7 @@ class WorkSteps {
       ++p.sends;
       ++q.sends_received;
     }
+    if ((r.flags & send_solicited) != 0) q.last_receive_is_solicited();
     if (!c.invalidated) return;
     for (auto& w : q.end.windows) {
       if (w->window.rkey() == r.invalidate_rkey) q.end.unbind(*w);
