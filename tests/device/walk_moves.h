@@ -130,8 +130,10 @@ class MoveSteps {
       return;
     }
     agree(result.ok(), "a move that may be is made: " + (result ? "" : result.error().message));
+    const bool ends = to == error && p->state != error;
     moved(*p, to, a);
-    settle(*p, to);
+    if (ends) p->flush_receives();
+    if (to == reset) forget(*p);
   }
 
   // Both ends of one connection go to other addresses, while nothing is sent.
@@ -258,9 +260,7 @@ class MoveSteps {
     p.peer->peer = nullptr;
     p.peer = nullptr;
   }
-  void settle(WalkPair& p, QpState to) {
-    if (to == error) p.flush_receives();
-    if (to != reset) return;
+  static void forget(WalkPair& p) {
     p.forget();
     p.end.unbind_of(&p);
     p.stage = Stage::idle;

@@ -98,6 +98,7 @@ class WalkPair {
   }
   void last_receive_is_solicited() { receives_wanted.back().wakes = true; }
   void flush_receives() {
+    if (has_srq) end.want(EventKind::last_receive, this);
     for (const WalkReceive& r : receives) want_receive(r.id, WcStatus::flushed);
     receives.clear();
   }
@@ -157,7 +158,8 @@ class WalkPair {
   }
   void post_shared(const ReceiveRequest& r, std::size_t at, std::size_t room) {
     const auto own = qp.post_receive(r);
-    agree(!own && own.error().code == Errc::invalid_argument, "its receives come from another");
+    const Errc code = takes_receives() ? Errc::invalid_argument : Errc::wrong_state;
+    agree(!own && own.error().code == code, "its receives come from another queue");
     const auto posted = end.shared.queue.post_receive(r);
     if (end.shared.receives.size() == WalkShared::kMost) {
       agree(!posted && posted.error().code == Errc::no_memory, "the shared queue is full");

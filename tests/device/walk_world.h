@@ -146,7 +146,6 @@ class WalkWorld {
     p.end.want(how, &p);
     if (cause && p.o.asynchronous_events) p.end.want(*cause, &p);
     if (p.is_roce() && p.o.asynchronous_events) p.end.want(EventKind::time_wait_over, &p);
-    if (p.has_srq) p.end.want(EventKind::last_receive, &p);
     p.flush_receives();
   }
   static std::string name(const WalkPair& p) {

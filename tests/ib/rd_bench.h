@@ -46,7 +46,7 @@ struct RdBench : ::testing::Test {
     qp.qkey = kQkey;
     qp.access = verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
     qp.responder_depth = qp.initiator_depth = 1;  // equal: RD has one request at a time
-    qp.min_rnr_timer = 12;  // 0.64 ms
+    qp.min_rnr_timer = 12;                        // 0.64 ms
     for (std::size_t i = 0; i < memory.size(); ++i) {
       memory[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
     }
