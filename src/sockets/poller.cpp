@@ -15,13 +15,14 @@ constexpr unsigned kAtOnce = 64;
 }  // namespace
 
 Outcome<std::unique_ptr<Poller>, std::string> Poller::make() {
-  const int fd = epoll_create1(EPOLL_CLOEXEC);
-  if (fd < 0) return fail(std::string("cannot watch sockets: ") + std::strerror(errno));
-  return std::unique_ptr<Poller>(new Poller(fd));
+  std::unique_ptr<Poller> made(new Poller);  // first: without memory no descriptor is left
+  made->fd_ = epoll_create1(EPOLL_CLOEXEC);
+  if (made->fd_ < 0) return fail(std::string("cannot watch sockets: ") + std::strerror(errno));
+  return made;
 }
 
 Poller::~Poller() {
-  ::close(fd_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 int Poller::add(int fd, std::uint64_t tag) {

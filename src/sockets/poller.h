@@ -36,8 +36,8 @@ class Poller {
   int wait_fd() const { return fd_; }
 
  private:
-  explicit Poller(int fd) : fd_(fd) {}
-  int fd_;
+  Poller() = default;
+  int fd_ = -1;
 };
 
 }  // namespace urnic::sockets
