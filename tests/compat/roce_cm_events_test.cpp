@@ -118,8 +118,8 @@ TEST_F(RoceEventsTest, WhoAcceptsWithoutParametersWaitsForReceivesAsLongAsItTake
   make_qp(server_, false);
   answer(nullptr);
   EXPECT_EQ(said_.rnr_retry_count, 7);
-  EXPECT_EQ(said_.responder_resources, 5) << "all that was asked for";
-  EXPECT_EQ(said_.initiator_depth, 6);
+  EXPECT_EQ(said_.responder_resources, 6) << "all that was asked for";
+  EXPECT_EQ(said_.initiator_depth, 5);
 }
 
 // The other two the other way round.
