@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
+#include "engine/link.h"
 #include "port/port.h"
 
 namespace urnic::engine {
@@ -13,14 +14,14 @@ struct NoHooks : Hooks {
 };
 
 // A port without frames, whose link the test moves.
-struct Link {
+struct LinkPort {
   std::uint8_t up = 0;
   std::uint32_t epoch = 0;
 
   port::Port port() { return port::Port(ops(), reinterpret_cast<urnic_port*>(this)); }
 
  private:
-  static Link* of(urnic_port* p) { return reinterpret_cast<Link*>(p); }
+  static LinkPort* of(urnic_port* p) { return reinterpret_cast<LinkPort*>(p); }
   static const urnic_port_ops* ops() {
     static const urnic_port_ops table = [] {
       urnic_port_ops o{};
@@ -52,7 +53,7 @@ struct Link {
 };
 
 TEST(Link, IsUpWhenThePortSaysSoWhateverItsEpoch) {
-  Link link;
+  LinkPort link;
   port::Port port = link.port();
   NoHooks hooks;
   Options options;
@@ -78,7 +79,7 @@ TEST(Link, IsUpWhenThePortSaysSoWhateverItsEpoch) {
 // Whoever sleeps wakes up when a lost link has been waited for long enough.
 // proves: E-43, E-51
 TEST(Link, TheEndOfWaitingForItIsATimer) {
-  Link link;
+  LinkPort link;
   link.up = 1;
   link.epoch = 1;
   port::Port port = link.port();
@@ -97,23 +98,29 @@ TEST(Link, TheEndOfWaitingForItIsATimer) {
   ASSERT_FALSE(engine.interface().is_up());
   EXPECT_LE(engine.next_deadline(), now + Duration::s(7));
   EXPECT_GT(engine.next_deadline(), now);
+}
 
-  // The next time it is lost, it is waited for from then on.
-  link.up = 1;
-  link.epoch = 3;
-  now = now + Duration::s(1);
-  engine.poll(now);
-  ASSERT_TRUE(engine.interface().is_up());
-  for (int i = 0; i < 40; ++i) {  // what the interface does when it comes up
-    now = now + Duration::s(1);
-    engine.poll(now);
+// The time at which it is given up is that of its last loss.
+TEST(Link, ALinkThatIsBackIsNotGivenUpForHavingBeenLostOnce) {
+  LinkPort at;
+  port::Port port = at.port();
+  NoHooks hooks;
+  net::Interface interface {
+    net::InterfaceConfig {}
+  };
+  Link link(&port, &interface, &hooks, Duration::s(7));
+  Instant now = Instant::from_ns(1000000000);
+  for (std::uint32_t epoch = 1; epoch < 4; ++epoch) {
+    at.up = 1;
+    at.epoch = epoch;
+    EXPECT_TRUE(link.look(now));
+    EXPECT_TRUE(link.given_up_at().is_never());
+    at.up = 0;
+    now = now + Duration::s(3);
+    EXPECT_FALSE(link.look(now));
+    EXPECT_EQ(link.given_up_at(), now + Duration::s(7));
+    now = now + Duration::s(3);
   }
-  EXPECT_GT(engine.next_deadline(), now + Duration::s(7)) << "it is there: nothing is given up";
-  link.up = 0;
-  now = now + Duration::s(1);
-  engine.poll(now);
-  EXPECT_LE(engine.next_deadline(), now + Duration::s(7));
-  EXPECT_GT(engine.next_deadline(), now);
 }
 
 }  // namespace
