@@ -94,6 +94,18 @@ TEST_F(RdResponding, WritesReadsAndAtomicsAreCarriedOutAndAnswered) {
   EXPECT_EQ(serves().expected(), first() + 5);
 }
 
+// Its address lies at the end of what it has asked for, which is its beginning too.
+TEST_F(RdResponding, ARepeatedReadOfNothingIsAnsweredAgain) {
+  const ParsedPacket nothing = read(first(), 64, 0);
+  for (int i = 0; i < 2; ++i) {
+    come(nothing);
+    const Seen s = only_response();
+    EXPECT_EQ(s.operation(), Operation::ReadResponseOnly);
+    EXPECT_EQ(s.psn(), first().value());
+  }
+  EXPECT_EQ(serves().counters().duplicates, 1u);
+}
+
 // ---- Invalid RD Request
 
 // proves: IB-171
