@@ -44,5 +44,21 @@ TEST(ConnectRequests, OneThatIsLetGoAtOnceIsRefusedAndTheDeviceGoesOn) {
   EXPECT_EQ(failed, kConnections);
 }
 
+// What each end offers of READs is what the other one's program sees, the two the other way round.
+TEST(ConnectRequests, OneTellsHowManyReadsThePeerServesAndWants) {
+  test::DeviceEnd server(kernel_tcp()), client(kernel_tcp());
+  ASSERT_TRUE(server.device && client.device);
+  auto listener = server.device.listen(0);
+  ASSERT_TRUE(listener.ok()) << listener.error().message;
+  ConnectionOptions o;
+  o.ird = 3;
+  o.ord = 2;
+  ASSERT_TRUE(client.qp.connect_start("127.0.0.1:" + std::to_string(listener->port()), o).ok());
+  auto request = listener->next(60000);
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_EQ(request->ord(), 3);
+  EXPECT_EQ(request->ird(), 2);
+}
+
 }  // namespace
 }  // namespace urnic

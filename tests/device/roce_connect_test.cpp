@@ -120,6 +120,35 @@ TEST_P(RoceConnection, IsMadeAndCarriesDataOfTheProgramsBothWays) {
   EXPECT_EQ(request->accept(qps[1]).error().code, Errc::wrong_state) << "answered";
 }
 
+// Programs that move their queue pairs themselves name them by number.
+TEST_P(RoceConnection, IsMadeForQueuePairsThatTheirProgramsMove) {
+  begin();
+  const CmQueuePair mine{.number = qps[0].number()}, its{.number = qps[1].number()};
+  auto asks = ends[0].device.cm_connect_start(there(), mine, ends[0].events, &ends[0].tag);
+  ASSERT_TRUE(asks.ok()) << asks.error().message;
+  auto request = asked();
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  const auto nowhere = request->accept_number(its, EventQueue(), nullptr);
+  ASSERT_FALSE(nowhere.ok());
+  EXPECT_EQ(nowhere.error().code, Errc::invalid_argument);
+  auto accepts = request->accept_number(its, ends[1].events, &ends[1].tag);
+  ASSERT_TRUE(accepts.ok()) << accepts.error().message;
+  const auto answered = next(0, EventKind::answered);
+  ASSERT_TRUE(answered);
+  EXPECT_EQ(answered->context, &ends[0].tag);
+  const auto attributes = asks->attributes();
+  ASSERT_TRUE(attributes.ok()) << attributes.error().message;
+  EXPECT_EQ(attributes->dest_qp, qps[1].number());
+  ASSERT_TRUE(asks->confirm().ok());
+  const auto up = next(1, EventKind::established);
+  ASSERT_TRUE(up);
+  EXPECT_EQ(up->context, &ends[1].tag);
+  EXPECT_EQ(qps[1].state(), QpState::reset) << "it is the program that moves it";
+  const auto again = request->accept_number(its, ends[1].events, nullptr);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Errc::wrong_state);
+}
+
 // proves: IB-138
 TEST_P(RoceConnection, EndsByDisconnectAtBothEndsAndWorkIsFlushed) {
   begin();

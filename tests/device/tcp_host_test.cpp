@@ -2,13 +2,18 @@
 #include "device/tcp_host.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "device/clock.h"
 #include "fault/fault_port.h"
+#include "port/adapter.h"
+#include "port/fd.h"
 #include "port/memory_port.h"
 
 namespace urnic::engine {
@@ -193,6 +198,59 @@ TEST_F(TcpHostTest, UnknownDestinationIsRefusedOrDropped) {
   ASSERT_EQ(left_->connect(e, {ip("192.0.2.1"), 7}, now_), Status::InProgress);
   left_->poll(now_);
   EXPECT_EQ(left_->counters().unreachable, 1u);
+}
+
+// ---- asleep
+
+// A port without frames that sleeps on one descriptor. The next place of the caller's array has
+// another one, which is readable and none of the port's.
+class OneDescriptorPort {
+ public:
+  OneDescriptorPort(int own, int foreign) : own_(own), foreign_(foreign) {}
+  static Outcome<std::unique_ptr<OneDescriptorPort>, std::string> make(port::Args&) {
+    return fail(std::string("not opened by name"));
+  }
+  void info(port::Info* i) const { *i = {.link_up = 1, .max_frame = 1514, .queues = 1}; }
+  void stats(port::Stats*) const {}
+  unsigned rx_burst(unsigned, port::Frame*, unsigned) { return 0; }
+  void rx_release(unsigned, const port::Frame*, unsigned) {}
+  unsigned tx_reserve(unsigned, std::uint32_t, port::Frame*, unsigned) { return 0; }
+  void tx_commit(unsigned, port::Frame*, unsigned) {}
+  unsigned wait_fds(unsigned, int* fds, unsigned max) {
+    if (max > 1) fds[1] = foreign_;
+    fds[0] = own_;
+    return 1;
+  }
+  int arm(unsigned) { return 0; }
+  void disarm(unsigned) {}
+
+ private:
+  int own_, foreign_;
+};
+
+constexpr urnic_port_ops kOneDescriptor = port::Adapter<OneDescriptorPort>::table("mem");
+
+TEST(TcpHostWait, EndsByADescriptorOfThePortOrOfTheCallerOrWhenItsTimeIsUp) {
+  const port::Fd own(eventfd(0, EFD_CLOEXEC)), callers(eventfd(0, EFD_CLOEXEC)),
+      foreign(eventfd(1, EFD_CLOEXEC));
+  TcpHostConfig config;
+  config.interface.addresses = {*IpPrefix::parse("10.0.0.1/24")};
+  TcpHost host(config, port::Port(&kOneDescriptor, port::as_handle(new OneDescriptorPort(
+                                                       own.get(), foreign.get()))));
+  pollfd more[] = {{callers.get(), POLLIN, 0}};
+  const Instant soon = monotonic_now() + Duration::ms(30), late = soon + Duration::s(60);
+  host.wait(soon, more);
+  EXPECT_GE(monotonic_now(), soon) << "by a descriptor that nobody has named";
+  EXPECT_EQ(more[0].revents, 0);
+  ASSERT_EQ(eventfd_write(own.get(), 1), 0);
+  host.wait(late, more);
+  EXPECT_EQ(more[0].revents, 0);
+  eventfd_t value;
+  ASSERT_EQ(eventfd_read(own.get(), &value), 0);
+  ASSERT_EQ(eventfd_write(callers.get(), 1), 0);
+  host.wait(late, more);
+  EXPECT_EQ(more[0].revents, POLLIN);
+  EXPECT_LT(monotonic_now(), late);
 }
 
 }  // namespace
