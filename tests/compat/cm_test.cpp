@@ -408,7 +408,10 @@ TEST_F(CmTest, AnAddressMayBeSharedUntilSomebodyListens) {
   EXPECT_EQ(rdma_listen(ids[0], 0), 0);
   EXPECT_EQ(rdma_listen(ids[1], 0), -1);
   EXPECT_EQ(errno, EADDRINUSE);
-  for (rdma_cm_id* id : ids) EXPECT_EQ(rdma_destroy_id(id), 0);
+  EXPECT_EQ(rdma_destroy_id(ids[0]), 0);
+  EXPECT_EQ(rdma_listen(ids[1], 0), 0) << "it is bound as before";
+  EXPECT_EQ(rdma_get_src_port(ids[1]), a.sin_port);
+  EXPECT_EQ(rdma_destroy_id(ids[1]), 0);
 }
 
 // proves: DI-9

@@ -29,5 +29,27 @@ TEST(SignalledQueueTest, OfOneKindTheLastAreKept) {
   EXPECT_EQ(poll(&p, 1, 0), 1);
 }
 
+// A child of a fork shares the descriptor with its parent and leaves it as it is, until the parent
+// has ended: then what the parent left in it has to go, to the last one.
+TEST(SignalledQueueTest, WhatAParentLeftInTheDescriptorGoesWithIt) {
+  SignalledQueue<int> queue;
+  for (int i = 0; i < 3; ++i) queue.push(i);
+  const auto readable = [&] {
+    pollfd p{queue.fd(), POLLIN, 0};
+    return poll(&p, 1, 0) == 1;
+  };
+  ++generation;
+  EXPECT_EQ(queue.take_if([](int) { return true; }).size(), 3u);
+  EXPECT_TRUE(readable()) << "it is the parent's";
+  queue.take_over();
+  EXPECT_FALSE(readable());
+  queue.push(7);
+  EXPECT_TRUE(readable());
+  int got = 0;
+  EXPECT_TRUE(queue.take(&got));
+  EXPECT_FALSE(readable());
+  --generation;
+}
+
 }  // namespace
 }  // namespace urnic::compat
