@@ -55,6 +55,23 @@ TEST_F(StatSocketTest, FindsSocketsOfLivingProcessesAndRemovesTheOthers) {
   EXPECT_TRUE(find_stat_sockets(folder_ + "/none").empty());
 }
 
+// A folder has its names in no order.
+TEST_F(StatSocketTest, ComesInTheOrderOfProcessesAndOfTheirNames) {
+  for (const char number : std::string("3917526480")) {
+    for (const std::string& pid : {std::to_string(getpid()), std::string("1")}) {
+      std::ofstream(folder_ + "/" + pid + "-" + number + ".sock") << "";
+    }
+  }
+  std::vector<std::string> expected, found;
+  for (const std::string& pid : {std::string("1"), std::to_string(getpid())}) {
+    for (char number = '0'; number <= '9'; ++number) {
+      expected.push_back(folder_ + "/" + pid + "-" + number + ".sock");
+    }
+  }
+  for (const StatSocket& s : find_stat_sockets(folder_)) found.push_back(s.path);
+  EXPECT_EQ(found, expected);
+}
+
 TEST_F(StatSocketTest, ReadsUntilTheEnd) {
   const std::string path = folder_ + "/1.sock";
   const int fd = listen_at(path);
