@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "device/device_impl.h"
+#include "device/udp_addresses.h"
 #include "device/zones.h"
 #include "sockets/host_addresses.h"
 
