@@ -1,4 +1,4 @@
-// What a client does with the file it has under way, and what the target answers.
+// A client works on the file it has under way; the model says what the target answers.
 #pragma once
 
 #include "cli/target_world.h"
@@ -45,14 +45,14 @@ class Transfers : public test::Walk, protected TargetWorld {
     agree_on(static_cast<int>(m->kind), static_cast<int>(kind), name(c) + "kind: " + m->text);
     return *m;
   }
-  // What came before it was of the file that is no more.
+  // The octets that came before belong to a file that is no more.
   void hear_result(Client& c, Status status) {
     while (!c.heard.empty() && c.heard.front().kind != MessageKind::Result) (void)next(c);
     const Message m = hear(c, MessageKind::Result);
     agree_on(static_cast<int>(m.status), static_cast<int>(status), name(c) + "result: " + m.text);
     agree_on(m.transfer, c.transfer, name(c) + "of which transfer");
   }
-  // Of a put with resume something stays.
+  // A put with resume leaves its part behind.
   void give_up_file(Client& c, bool failed) {
     if (!c.open) return;
     if (failed && c.is_busy()) ++totals_.failed;

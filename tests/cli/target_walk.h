@@ -91,7 +91,7 @@ class TargetWalk : public Transfers {
     double longest = 1e18;
     for (auto& [id, c] : clients_) {
       if (c.get() == &made || !c->connected) continue;
-      // Whose time is over at the same moment leaves its place as well.
+      // Another client whose time is over at the same moment leaves its place as well.
       if (c->ended && c->is_expected_to_end(now())) return;
       if (c->ended) gone.push_back(c.get());
       if (c->is_busy() || (!c->greeted && !lacks_place)) continue;
@@ -138,7 +138,7 @@ class TargetWalk : public Transfers {
     std::erase_if(clients_, [&](const auto& of) { return of.second.get() == &c; });
     settle();
   }
-  // Who has done nothing for so long is gone, and nobody else.
+  // The clients that have done nothing for so long are gone, and no others.
   void wait(Dice& d) {
     static constexpr double kWhile[] = {1, 4, 9, 21, 26, 33};
     const double seconds = kWhile[d.below(6)];

@@ -44,7 +44,7 @@ TEST(ConnectRequests, OneThatIsLetGoAtOnceIsRefusedAndTheDeviceGoesOn) {
   EXPECT_EQ(failed, kConnections);
 }
 
-// What each end offers of READs is what the other one's program sees, the two the other way round.
+// Each program sees how many Reads the other end offers, with the two numbers exchanged.
 TEST(ConnectRequests, OneTellsHowManyReadsThePeerServesAndWants) {
   test::DeviceEnd server(kernel_tcp()), client(kernel_tcp());
   ASSERT_TRUE(server.device && client.device);

@@ -56,7 +56,7 @@ class ConnectSteps {
     answer_it(request, *p, ask, *q, answer, dice);
   }
 
-  // Nobody listens there any more.
+  // One listener goes.
   void close_listener(Dice& dice) {
     if (listeners_.empty()) return;
     const std::size_t at = dice.below(listeners_.size());

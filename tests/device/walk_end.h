@@ -11,24 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "device/device_impl.h"
+#include "tests/support/engine_of.h"
 #include "tests/support/walk.h"
 #include "urnic/urnic.h"
 
 namespace urnic::test {
-
-// The engine of a device is nobody's but the library's: an explicit instantiation may name what is
-// private.
-using DevicePart = std::shared_ptr<detail::DeviceImpl>;
-DevicePart& part_of(Device& d);
-template <DevicePart Device::*Member>
-struct DeviceOpener {
-  friend DevicePart& part_of(Device& d) { return d.*Member; }
-};
-template struct DeviceOpener<&Device::impl_>;
-inline engine::Engine& engine_of(Device& d) {
-  return *part_of(d)->engine;
-}
 
 inline constexpr std::size_t kSlot = 4096, kSlots = 48;  // of the memory of an end
 inline constexpr std::size_t kSharedSlots = 16;  // for sends and peers; behind them receives

@@ -9,27 +9,15 @@
 // table is empty, and with the devices go all memory and all descriptors.
 #include <dirent.h>
 
-#include "device/device_impl.h"
 #include "tests/fuzz/verbs_end.h"
 #include "tests/fuzz/verbs_spared.h"
+#include "tests/support/engine_of.h"
 #include "tests/support/virtual_time.h"
 
 namespace urnic::fuzz {
 namespace {
 
-// The tables of a device's engine are nobody's but the library's: an explicit instantiation may
-// name what is private.
-using Impl = std::shared_ptr<detail::DeviceImpl>;
-Impl& impl_of(Device& d);
-template <Impl Device::*Member>
-struct Opener {
-  friend Impl& impl_of(Device& d) { return d.*Member; }
-};
-template struct Opener<&Device::impl_>;
-
-engine::Engine& engine_of(Device& d) {
-  return *impl_of(d)->engine;
-}
+using test::engine_of;
 
 int descriptors() {
   DIR* const folder = opendir("/proc/self/fd");

@@ -1,0 +1,24 @@
+// The engine of a device, for tests that look at its tables. The library shows it to nobody; an
+// explicit instantiation may name what is private.
+#pragma once
+
+#include <memory>
+
+#include "device/device_impl.h"
+#include "urnic/urnic.h"
+
+namespace urnic::test {
+
+using DevicePart = std::shared_ptr<detail::DeviceImpl>;
+DevicePart& part_of(Device& d);
+template <DevicePart Device::*Member>
+struct DeviceOpener {
+  friend DevicePart& part_of(Device& d) { return d.*Member; }
+};
+template struct DeviceOpener<&Device::impl_>;
+
+inline engine::Engine& engine_of(Device& d) {
+  return *part_of(d)->engine;
+}
+
+}  // namespace urnic::test
