@@ -26,10 +26,12 @@ std::span<const std::uint8_t> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
+constexpr const char* kOfPeer = "peer_connections";
+
 // How many of `places` one address may have: what `peer_connections` says, or a quarter.
 unsigned share_of_peer(const Config& config, unsigned places) {
   for (const Setting& s : config.settings()) {
-    if (s.name != "peer_connections" || s.origin == Origin::standard) continue;
+    if (s.name != kOfPeer || s.origin == Origin::standard) continue;
     const auto most = static_cast<std::uint64_t>(config.get_int(s.name));
     return most == 0 || most > places ? places : static_cast<unsigned>(most);
   }
@@ -57,6 +59,11 @@ Result<std::unique_ptr<TargetServer>> TargetServer::open(const Config& config,
 Result<void> TargetServer::start() {
   auto config = serving(config_, "target");
   if (!config) return config.error();
+  // The listener itself refuses only what is far above a client's share: find_place() can take the
+  // place of an idle client instead, and it tells the client why it is refused.
+  if (config->get_int(kOfPeer) != 0) {
+    if (auto ok = config->set(kOfPeer, std::to_string(2 * most_of_peer_)); !ok) return ok.error();
+  }
   auto device = Device::open(*config);
   if (!device) return device.error();
   device_ = std::move(*device);

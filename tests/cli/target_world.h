@@ -109,10 +109,12 @@ class TargetWorld {
   }
   void serve(Dice& d) {
     Config c = config("10.77.0.1/24");
-    // A number would be the listener's as well, which refuses without asking who is idle.
-    const bool shares = d.one_in(2);
-    plan_.of_peer = shares ? plan_.clients : std::max(plan_.clients / 4, 1u);
-    if (shares) agree(c.set("peer_connections", "0").ok(), "peer_connections");
+    plan_.of_peer = std::max(plan_.clients / 4, 1u);
+    if (d.one_in(2)) {
+      const unsigned most = d.below(plan_.clients + 2);
+      plan_.of_peer = most == 0 || most > plan_.clients ? plan_.clients : most;
+      agree(c.set("peer_connections", std::to_string(most)).ok(), "peer_connections");
+    }
     TargetServer::Options o;
     o.session.folder = folder_.get();
     o.session.read_only = plan_.read_only;
