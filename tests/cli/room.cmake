@@ -44,6 +44,8 @@ if(NOT URNIC_SANITIZE)
   set_tests_properties(cli.previous PROPERTIES DEPENDS cli.previous-release)
   urnic_command_test(install outside 300 ARGUMENTS ${CMAKE_BINARY_DIR}
                      NEEDS urnic_dropin_libraries urnic_shared urnic_tcp_shared urnic_manual)
+  urnic_command_test(tutorial outside 600 ARGUMENTS ${CMAKE_BINARY_DIR}
+                     NEEDS urnic_dropin_libraries urnic_shared urnic_tcp_shared urnic_manual)
   urnic_test(cli.demo KIND outside SECONDS 300 NEEDS urnic COMMAND ${CMAKE_SOURCE_DIR}/tools/demo $<TARGET_FILE:urnic>)
   # The figures of docs/mechanisms show what the engine does today; room.sim runs the same code.
   urnic_test(cli.figures KIND outside SECONDS 600 NEEDS urnic
