@@ -1,5 +1,5 @@
 // Control messages between `urnic put/get/ls` and `urnic target` (E-38): fixed layout, versioned,
-// big-endian, one message in one RDMA Send. docs/cli.md has the layouts and the order of messages.
+// big-endian, one message in one RDMA Send. docs/storage-protocol.md has layouts and order.
 //
 // The data itself moves by RDMA through the target's window: `slots` pieces of `chunk` octets.
 // Chunk k of a transfer has slot k mod slots. One that is a hole of the file has its turn in that
