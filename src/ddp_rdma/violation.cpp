@@ -37,23 +37,23 @@ constexpr std::array<Entry, kRows> kTable{{
     row(TaggedToWrap, 1, 1, 0x03, Copy::Ddp, "tagged: TO wrap",
         "RFC 5041 7.1: TO+length exceeds 2^64"),
     row(TaggedVersion, 1, 1, 0x04, Copy::Ddp, "tagged: DDP version",
-        "RFC 5041 7.1: DV is not 1; looked at before anything else, another version may have "
-        "another header"),
+        "RFC 5041 7.1: DV is not 1; checked first, because another version may have another "
+        "header"),
 
     row(UntaggedQn, 1, 2, 0x01, Copy::Ddp, "untagged: invalid QN",
         "RFC 5041 7.1: a queue other than 0, 1, 2 and 3; an opcode on the wrong one of these "
         "is an unexpected opcode instead, since the queue itself exists"),
     row(UntaggedNoBuffer, 1, 2, 0x02, Copy::Ddp, "untagged: no buffer",
-        "RFC 5041 7.1: no receive posted for the MSN, on a SLOW connection or when the wait for "
+        "RFC 5041 7.1: no receive posted for the MSN, on a SLOW connection or after the wait for "
         "one has ended"),
     row(UntaggedMsnRange, 1, 2, 0x03, Copy::Ddp, "untagged: MSN out of range",
         "RFC 5041 7.1: the MSN is not one that can come next on this queue"),
     row(UntaggedMo, 1, 2, 0x04, Copy::Ddp, "untagged: invalid MO",
         "RFC 5041 7.1: MO does not continue the message, or is not 0 in a Read Request or "
-        "Terminate, which fit any segment whole"),
+        "Terminate, which always fit in one segment"),
     row(UntaggedTooLong, 1, 2, 0x05, Copy::Ddp, "untagged: message too long",
-        "RFC 5041 7.1: MO+length exceeds the posted receive, the 28 octets of a Read Request, or "
-        "2^32-1; siw says 1/2/02 here, which hides the cause"),
+        "RFC 5041 7.1: MO+length exceeds the posted receive, the 28 bytes of a Read Request, or "
+        "2^32-1; siw sends 1/2/02 here, which hides the cause"),
     row(UntaggedVersion, 1, 2, 0x06, Copy::Ddp, "untagged: DDP version",
         "RFC 5041 7.1: DV is not 1"),
 
@@ -73,36 +73,37 @@ constexpr std::array<Entry, kRows> kTable{{
         "the cause, and Chelsio RNICs send it; siw sends 1/1/00, which reads as an unknown STag"),
     row(InvalidateOther, 0, 1, 0x09, Copy::Ddp, "invalidate: STag of another stream",
         "choice: RFC 5040 4.8 lists the code as protection (0/1/09) and as operation (0/2/09) "
-        "error. An STag of another protection domain or stream is a matter of protection, as in "
-        "siw"),
+        "error. urnic and siw treat an STag of another protection domain or stream as a protection "
+        "error"),
 
     row(RdmapVersion, 0, 2, 0x05, Copy::Ddp, "RDMAP version", "RFC 5040 7.2: RV is not 1"),
     row(UnexpectedOpcode, 0, 2, 0x06, Copy::Ddp, "unexpected opcode",
-        "RFC 5040 7.2: an opcode that neither it nor RFC 7306 knows, or an atomic operation "
-        "that RFC 7306 does not know, a tagged opcode in an untagged segment or the reverse, or an "
-        "opcode on another's queue"),
+        "RFC 5040 7.2: an opcode unknown to RFC 5040 and RFC 7306, an atomic operation unknown to "
+        "RFC 7306, a tagged opcode in an untagged segment or the reverse, or an opcode on the "
+        "wrong "
+        "queue"),
     row(ReadQueueFull, 0, 2, 0x07, Copy::Ddp, "more Read Requests than IRD",
-        "choice: no RFC names a code for exceeding IRD. RFC 5040's catastrophic error of this "
+        "choice: no RFC names a code for exceeding IRD. RFC 5040's catastrophic error of one "
         "stream "
-        "alone is the nearest, as in siw"),
+        "is the nearest, as in siw"),
     row(InvalidateUnknown, 0, 2, 0x09, Copy::Ddp, "invalidate: unknown STag",
-        "choice: the operation twin of RFC 5040 4.8, for an STag that names nothing: no region was "
-        "in danger, the operation asked for cannot be done; as in siw"),
+        "choice: RFC 5040 4.8 lists the code twice. An unknown STag is an operation error, as in "
+        "siw, because no region was in danger"),
 
     row(StreamCatastrophic, 0, 2, 0x07, Copy::Ddp, "malformed segment",
         "choice: no RFC names a code for a ULPDU shorter than its own header; the stream cannot "
         "be followed any further"),
     row(AtomicMisaligned, 0, 2, 0x07, Copy::Ddp, "atomic: target not aligned",
-        "RFC 7306 8.2: the target of an Atomic Request lies at no multiple of eight octets"),
+        "RFC 7306 8.2: the address in an Atomic Request is not a multiple of eight bytes"),
 
     row(LocalCatastrophic, 0, 0, 0x00, Copy::Nothing, "local error",
         "RFC 5040 4.8: this end failed; no segment of the peer is at fault, so none is copied"),
 
     row(MpaTcpLost, 2, 0, 0x01, Copy::Nothing, "MPA: TCP connection lost",
-        "RFC 5044 8: reported to the consumer; there is no stream left to send it on"),
+        "RFC 5044 8: reported to the consumer; there is no stream left to send a Terminate on"),
     row(MpaCrc, 2, 0, 0x02, Copy::Nothing, "MPA: CRC error",
-        "RFC 5044 8: in-order FPDU with a wrong CRC on a SLOW connection; nothing of the FPDU is "
-        "to be believed, so nothing is copied"),
+        "RFC 5044 8: in-order FPDU with a wrong CRC on a SLOW connection; the FPDU cannot be "
+        "trusted, so nothing is copied"),
     row(MpaMarker, 2, 0, 0x03, Copy::Nothing, "MPA: marker and length disagree",
         "RFC 5044 8: CRC good, but a marker does not point at the FPDU it lies in"),
     row(MpaStartup, 2, 0, 0x04, Copy::Nothing, "MPA: invalid Request or Reply",
