@@ -80,12 +80,10 @@ constexpr std::array<Entry, kRows> kTable{{
     row(UnexpectedOpcode, 0, 2, 0x06, Copy::Ddp, "unexpected opcode",
         "RFC 5040 7.2: an opcode unknown to RFC 5040 and RFC 7306, an atomic operation unknown to "
         "RFC 7306, a tagged opcode in an untagged segment or the reverse, or an opcode on the "
-        "wrong "
-        "queue"),
+        "wrong queue"),
     row(ReadQueueFull, 0, 2, 0x07, Copy::Ddp, "more Read Requests than IRD",
         "choice: no RFC names a code for exceeding IRD. RFC 5040's catastrophic error of one "
-        "stream "
-        "is the nearest, as in siw"),
+        "stream is the nearest, as in siw"),
     row(InvalidateUnknown, 0, 2, 0x09, Copy::Ddp, "invalidate: unknown STag",
         "choice: RFC 5040 4.8 lists the code twice. An unknown STag is an operation error, as in "
         "siw, because no region was in danger"),
