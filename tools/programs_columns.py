@@ -1,6 +1,6 @@
-"""The columns of tools/programs: over what the two ends of a row meet.
+"""The columns of tools/programs: the wire between the two ends of a row.
 
-A column is entered in a network namespace of its own, where nothing is but loopback, and left with it."""
+Each column runs in its own network namespace, which only has loopback."""
 import os
 import subprocess
 import time
@@ -8,7 +8,7 @@ import time
 import programs_rows
 from programs_ends import Process, listening
 
-MEMBERS = 24  # of the switch: as many as a row has processes
+MEMBERS = 24  # ports of the switch: at least the processes of a row
 
 
 def ip(*words):
@@ -21,7 +21,7 @@ class Column:
     transport = "iwarp"
     group = "urnic"  # columns of a group have their rows in common, and a table
     tries = 1
-    keep = ""  # a folder for what is worth being kept
+    keep = ""  # folder for captures
 
     def __init__(self, name, here, text):
         self.name, self.here, self.text = name, here, text
@@ -40,7 +40,7 @@ class Column:
         return []
 
     def server(self, row, run, folder):
-        """Starts the server, `run` before its command where it is under urnic."""
+        """Starts the server; `run` goes before its command."""
         return Process(self.server_prefix() + run + row.server, folder, "server", row.descriptors)
 
     def client(self, row, run, folder, i, name):
@@ -53,7 +53,7 @@ class Column:
                 f.write(text)
 
     def prepare(self, row, folder):
-        """What a row wants done when its server listens; what was wrong with it."""
+        """Runs the row's commands once its server listens. Returns an error text or None."""
         for command in row.prepare:
             done = subprocess.run(command.format(folder=folder).split(), cwd=folder, capture_output=True, text=True)
             if done.returncode != 0:
@@ -61,7 +61,7 @@ class Column:
         return None
 
     def finish(self, row):
-        """After the ends of a row; what else is wrong."""
+        """After the ends of a row. Returns an error text or None."""
         return None
 
     def leave(self):
@@ -72,7 +72,7 @@ class Column:
         return row.port in listening()
 
     def namespaces(self):
-        """Process ids whose namespaces are looked at for what was left; None: ours."""
+        """Process ids whose namespaces are checked for open ports; None: our own."""
         return [None]
 
 
@@ -114,8 +114,8 @@ class TwoHosts(Column):
 
 
 class Switch(Column):
-    """Both ends in one namespace, members of one `urnic switch`: own TCP over memif, nothing of the kernel's. The sockets that
-    programs have besides (for their options, their results) are the kernel's: the same addresses are there on loopback."""
+    """Both ends in one namespace, members of one `urnic switch`: own TCP over memif. Programs also open kernel sockets (to exchange
+    options and results); for these, loopback has the same addresses."""
 
     def __init__(self):
         super().__init__("memif", "10.77.0.1", "own TCP over memif, MTU 9000, through `urnic switch`")
@@ -151,12 +151,12 @@ class Switch(Column):
         return self.prefix(2 + i)
 
     def wait_ready(self, row):
-        # What listens in the LAN of the switch cannot be seen from here: it has a moment.
+        # A listener in the switch's LAN is invisible here: wait a fixed time.
         return row.port in listening() or time.monotonic() > self.began + 1.5
 
 
 class Datagrams(Column):
-    """Both ends in one namespace, RoCE through the kernel's UDP, whose port 4791 is one for each address."""
+    """Both ends in one namespace, RoCE through the kernel's UDP. Only one socket for each address can have port 4791."""
 
     transport = "roce"
 
@@ -175,7 +175,7 @@ class Datagrams(Column):
         return self.prefix(f"127.0.1.{1 + i}")
 
     def wait_ready(self, row):
-        # Ports of RoCE are none of the kernel's: it has a moment.
+        # The kernel does not know ports of RoCE: wait a fixed time.
         return row.port in listening() or time.monotonic() > self.began + 1.5
 
 

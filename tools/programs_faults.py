@@ -1,9 +1,9 @@
-"""tools/programs --faults: one end of a row is killed, stopped for good, or stopped for a second, while data is under way; the other
-one is looked at.
+"""tools/programs --faults: kills one end of a row, stops it for good, or stops it for a second, while data is in flight, and checks
+the other end.
 
-What has to be found of it: it ends within the bound, not by a signal, and leaves nothing behind; or, where the program does not end
-whatever the device does (programs_faults_known.py says which, and why), it has been told: its connections have gone, and it can be
-ended. Stopped for a second, both go on to their usual end, and are judged as ever."""
+The other end must end within the bound, not by a signal, and leave nothing. A program that never ends on any device
+(programs_faults_known.py) must have been notified: its connections are gone, and it can be killed. After a stop of one second both ends
+must finish as usual."""
 import json
 import os
 import re
@@ -21,12 +21,12 @@ SIDES = ("server", "client")
 UNDER_WAY = 20_000  # octets that a row has moved when its peer is struck
 PATIENCE = 6  # seconds for them to move
 HELD = 1  # seconds that a pause takes
-# A peer without a word is asked after 1 s (docs/config.md), so that all of it fits into an evening.
+# A silent peer is probed after 1 s (docs/config.md), so that a whole run fits into an evening.
 SETTINGS = {"URNIC_KEEPALIVE_S": "1"}
 CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL}
-# Seconds within which the other end has to have ended, by the column's transport: (killed, stopped). Over the kernel's TCP it hears of
-# a death at once, and is given up by a stopped peer that takes nothing after 1 + 3 s; own TCP asks after 1 s and gives up 1 s later;
-# RoCE asks likewise, and repeats a request 7 times after 2.1 s each (rdma_cm). Besides each program has a second to tidy up.
+# Seconds within which the other end must have ended, by transport: (killed, stopped). The kernel's TCP reports a death at once, and gives
+# up a stopped peer that takes no data after 1 + 3 s; own TCP probes after 1 s and gives up 1 s later; RoCE probes likewise, and repeats
+# a request 7 times, 2.1 s apart (rdma_cm). Each program also has a second to clean up.
 BOUNDS = {"tcp": (5, 10), "memif": (8, 8), "roce": (24, 24)}
 
 
@@ -39,7 +39,7 @@ PERFTEST = r"ib_(write|read|send|atomic)_(bw|lat)"
 
 
 def longer(row, seconds):
-    """The same row, running for so long or longer if nobody ends it; `row` is changed."""
+    """Changes `row` so that it runs for at least so many seconds."""
     def change(text):
         if re.match(PERFTEST, text):
             text = re.sub(r" -[nD] \d+", "", text)
@@ -67,7 +67,7 @@ def longer(row, seconds):
         text = change(" ".join(words))
         return text.split() if "'" not in text else words
 
-    # perftest takes its peer's address last, and so do pingpongs: an option behind it is one all the same.
+    # perftest and pingpongs take the peer's address last, but accept options after it.
     row.client, row.server = of(row.client), of(row.server)
     row.files = {name: text.replace("size=64m", f"size={seconds * 256}m") for name, text in row.files.items()}
     row.prepare = tuple(c.replace("dd if=/dev/urandom of=in bs=1M count=64", f"truncate -s {32 * seconds}M in") if "rcopy" in row.name else c
@@ -78,7 +78,7 @@ STAT = 20  # seconds for `urnic stat`
 
 
 class Watch:
-    """What `urnic stat` says of the programs of a row."""
+    """Reads `urnic stat` for the programs of a row."""
 
     def __init__(self, urnic):
         self.urnic = urnic
@@ -99,7 +99,7 @@ class Watch:
             return 0
 
     def connected(self, end):
-        """Connections that the end has, as it believes."""
+        """Number of connections that the end considers established."""
         try:
             return sum(c["state"].lower() in ("established", "rts") for p in self.of(end) for c in p["connections"])
         except subprocess.TimeoutExpired:
@@ -107,7 +107,7 @@ class Watch:
 
 
 def parents():
-    """{process: its parent}, of all there are; we are in a namespace of our own."""
+    """{process: its parent} of all processes in our namespace."""
     found = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -122,7 +122,7 @@ def parents():
 
 
 def tree(end):
-    """The processes of an end: fio's jobs leave its session."""
+    """The processes of an end, also fio's jobs, which leave its session."""
     members, above = {end.process.pid}, parents()
     while True:
         more = {p for p, parent in above.items() if parent in members} - members
@@ -140,7 +140,7 @@ def strike(end, with_signal):
 
 
 def wait_under_way(watch, server, clients, least):
-    """Until data is under way; what a row is that has ended before."""
+    """Waits until data is in flight. Returns "under way", "ended" or "at rest"."""
     until = time.monotonic() + PATIENCE
     before = 0
     while time.monotonic() < until:
@@ -155,7 +155,7 @@ def wait_under_way(watch, server, clients, least):
 
 
 def ports_left(column):
-    """What is listened on when nobody is left; a process that was killed takes a moment to go."""
+    """Ports still listening after all ends are gone; a killed process takes a moment to disappear."""
     until = time.monotonic() + 2
     while True:
         left = set().union(*(listening(pid) for pid in column.namespaces()))
@@ -169,13 +169,12 @@ def wait_all(ends, seconds):
     return [e.wait(until) for e in ends]
 
 
-# They are through before anybody could strike: their server is stopped beforehand, and what happens to either end happens while they
-# connect.
+# These finish too soon: their server is stopped beforehand, so that the fault comes while they connect.
 QUICK = r"rdma_client|rdma_xclient|iscsi-(inq|ls|readcap)"
 
 
 class Case:
-    """One row, one fault, one side. Called as programs_run.run_ends is."""
+    """One row, one fault, one side. Called like programs_run.run_ends."""
 
     def __init__(self, kind, side):
         self.kind, self.side = kind, side
@@ -244,21 +243,21 @@ class Case:
         return Outcome(wrong is None, wrong or "went on to its end")
 
     def kernel_answers(self, column):
-        """The kernel of a stopped process acknowledges in its place."""
+        """True if the kernel of a stopped process acknowledges in its place."""
         return self.kind == "stop" and column.transport == "iwarp" and column.name != "memif"
 
     def served_on(self, row, column, watch, victim, server, begin):
-        """A server for many has lost one: it lives, and has no connection of it any more."""
+        """A server of many clients lost one: it must run on without that connection."""
         said = self.without_it(row, watch, server, begin, bound(row, column, self.kind))
         if said is None and self.kernel_answers(column):
             strike(victim, signal.SIGKILL)
             said = self.without_it(row, watch, server, time.monotonic(), bound(row, column, "kill"))
             if said is not None and said.ok:
-                said.text = f"waits, as its peer's kernel answers; killed then: {said.text}"
+                said.text = f"waits, because its peer's kernel answers; killed then: {said.text}"
         return said or self.waits(row, column, watch, [server], begin)
 
     def without_it(self, row, watch, server, begin, allowed):
-        """What became of the server, if anything did in that time."""
+        """The server's outcome within that time, or None."""
         while time.monotonic() < begin + allowed:
             if server.poll() is not None:
                 return self.ended(row, [server], begin, "")
@@ -280,7 +279,7 @@ class Case:
             codes = wait_all(others, bound(row, column, "kill"))
             if None not in codes:
                 done = self.ended(row, others, since, when)
-                return Outcome(done.ok, f"waits, as its peer's kernel answers; killed then: {done.text}")
+                return Outcome(done.ok, f"waits, because its peer's kernel answers; killed then: {done.text}")
             said = self.waits(row, column, watch, others, since)
             said.text = f"waits; killed then: {said.text}"
         return said
@@ -300,11 +299,11 @@ class Case:
         return Outcome(True, f"ended after {seconds:.1f} s, exit code {', '.join(map(str, codes))}{when}")
 
     def waits(self, row, column, watch, others, begin):
-        """It has not ended. Has it been told?"""
+        """The program has not ended: checks that it was notified."""
         left = sum(watch.connected(o) for o in others)
         seconds = time.monotonic() - begin
         why = known(row, "waits", self)
         if left == 0:
-            return Outcome(bool(why), f"told within {seconds:.0f} s, and waits: {why}" if why else f"told within {seconds:.0f} s, but waits")
+            return Outcome(bool(why), f"notified within {seconds:.0f} s, and waits: {why}" if why else f"notified within {seconds:.0f} s, but waits")
         why = known(row, "untold", self)
         return Outcome(bool(why), f"waits: {why}" if why else f"after {seconds:.0f} s still {left} connections")

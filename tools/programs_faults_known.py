@@ -1,23 +1,22 @@
-"""Programs that do not end when their peer has gone, whatever the device: which, and why. `tools/programs --faults` looks here.
+"""Programs that do not end when their peer is lost, on any device, with reasons. `tools/programs --faults` reads this.
 
-What was looked at before a row came to stand here: where the program waits (gdb), and what it had been told (completions, events,
-`urnic stat`)."""
+Before you add a row, check with gdb where the program waits, and which completions, events and `urnic stat` states it has seen."""
 import re
 
-UD = "UD has no connections: nobody tells it, on any device"
-SPINS = "it looks at the memory that its peer writes and at nothing else"
-SHARED = "it looks for completions alone, and receives of a shared queue are not flushed with a queue pair"
-CREDITS = "its Sends are all complete, and over iWARP it waits for a credit in its memory without a look at anything else"
+UD = "UD has no connections, so no device reports the loss"
+SPINS = "it only polls the memory that its peer writes"
+SHARED = "it only polls for completions, and receives of a shared queue are not flushed with a queue pair"
+CREDITS = "its Sends are complete, and over iWARP it only polls memory for a credit"
 FIO = "its job prints the flushed completion and waits for the next one"
-AGAIN = "it takes the end of the stream (rrecv answers 0) for nothing, and reads again"
-LIBISCSI = "libiscsi has taken its connection down, and the program sleeps in poll(2) for a new one that nobody makes"
-RDM = "a receive of an RDM endpoint waits for anybody, so the end of one connection below ends none of them"
-CMTIME = "its server writes the time of a connection that failed before it was accepted through a null pointer"
-OWN_SOCKET = "it reads from the socket of its own by which it found its peer, whose kernel answers for who is stopped"
-NEVER_ASKED = "its client had not asked yet: it listens on"
+AGAIN = "it ignores the end of the stream (rrecv returns 0) and reads again"
+LIBISCSI = "libiscsi has closed its connection, and the program sleeps in poll(2) for a new one that never comes"
+RDM = "a receive of an RDM endpoint accepts any peer, so the end of one connection does not end it"
+CMTIME = "its server writes through a null pointer when a connection fails before it is accepted"
+OWN_SOCKET = "it reads from its own kernel socket to the peer, and the stopped peer's kernel answers"
+NEVER_ASKED = "its client had not connected yet: it keeps listening"
 
-# (rows, fault, side that is struck, what the other one does, why); what it does is "waits": it has been told, and does not end;
-# "untold": nothing tells it, as with any device; "crashes".
+# (rows, fault, side of the victim, what the other end does, why). "waits": it was notified and does not end; "untold": no device
+# would notify it; "crashes".
 KNOWN = [
     (r"-c UD|udaddy|ibv_ud|-e dgram|rxd|ud_verbs|ud_bw", ".*", ".*", "untold", UD),
     (r"-c UD|udaddy|ibv_ud|-e dgram|rxd|ud_verbs|ud_bw", ".*", ".*", "waits", UD),

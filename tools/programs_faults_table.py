@@ -1,4 +1,4 @@
-"""All rows of tools/programs --faults, several at a time, and their table in docs/programs-faults.md."""
+"""Runs all rows of tools/programs --faults, several at a time, and writes the table of docs/programs-faults.md."""
 import concurrent.futures
 import json
 import os
@@ -11,14 +11,14 @@ from programs_faults import KINDS, SIDES
 
 COLUMNS = ("127.0.0.1", "memif", "roce-udp")
 AT_A_TIME = 4  # most of a row's time is waiting
-# Of the short form, which is in ctest: each transport, and both kinds of programs, in seconds.
+# The selection that ctest runs: each transport, and both kinds of programs, in seconds.
 SHORT = {"127.0.0.1": ("rping", "ib_write_bw -R", "rstream -T v -S 65536 -I 100 -C 10", "fio verb=write"), "memif": ("rping", "ib_send_bw -R"),
          "roce-udp": ("rping", "ib_atomic_bw without -R")}
 COMMAND = "tools/programs --faults kill,stop,pause --long --write"
 
 
 def cases(columns, kinds, args):
-    """(row, column, kind, side) of all that can run; rows that are quick to end are looked at as well."""
+    """(row, column, kind, side) of everything that can run, also of rows that end quickly."""
     for column in columns:
         for row in column.rows():
             if row.server is None or (row.fixed and column.name != "127.0.0.1") or row.on not in (column.transport, "both") or column.name in row.but:
@@ -34,12 +34,12 @@ def cases(columns, kinds, args):
 
 
 def run_case(script, args, row, column, kind, side):
-    """(passed, what was seen)."""
+    """Runs one case: (passed, text)."""
     done = subprocess.run(["unshare", "-Urnmpf", "--mount-proc", "--kill-child", sys.executable, script, "--build", args.build, "--inside", row.name, "--over", column.name,
                            "--fault", f"{kind}:{side}"], capture_output=True, text=True, timeout=300)
     words = done.stdout.strip().split("\n")[-1].split(" ", 2) if done.stdout.strip() else []
     if len(words) < 3:
-        return False, done.stderr.strip()[-200:] or "nothing was said"
+        return False, done.stderr.strip()[-200:] or "no output"
     return words[0] == "ok", words[2]
 
 
@@ -57,12 +57,12 @@ def run(script, columns, kinds, args):
             results[column.name, row.name][kind, side] = (passed, text)
             print(f"{'ok      ' if passed else 'FAILED  '} {row.name} over {column.name}, {side} {kind}: {text}", flush=True)
     finally:
-        pool.shutdown(cancel_futures=True)  # who is told to end does not run the rest first
+        pool.shutdown(cancel_futures=True)  # do not start the remaining cases when interrupted
     return results
 
 
 def merged(results, folder):
-    """These results and those of earlier runs that were left in `folder`, where they are left as well."""
+    """Adds these results to those of earlier runs in `folder`, and stores them there."""
     path = os.path.join(folder, "faults.json")
     kept = {}
     if os.path.exists(path):
@@ -82,8 +82,8 @@ def cell(result, notes):
     ended = re.fullmatch(r"ended after ([0-9.]+) s, exit code [-0-9, ]+(, nothing under way|, while it connected)?", text)
     if passed and ended:
         return f"{ended[1]} s" + (", connecting" if ended[2] == ", while it connected" else "")
-    later = re.fullmatch(r"(waits, as its peer's kernel answers); killed then: ended after ([0-9.]+) s, .*", text)
-    if passed and text.startswith("waits, as its peer's kernel answers; killed then: serves on"):
+    later = re.fullmatch(r"(waits, because its peer's kernel answers); killed then: ended after ([0-9.]+) s, .*", text)
+    if passed and text.startswith("waits, because its peer's kernel answers; killed then: serves on"):
         return "waits, then serves on"
     if passed and later:
         text, words = later[1], f"waits; {later[2]} s"
@@ -95,7 +95,7 @@ def cell(result, notes):
         return "too quick"
     elif passed:
         words, _, text = text.partition(": ")
-        words = "told, waits" if words.startswith("told") else words
+        words = "notified, waits" if words.startswith("notified") else words
     else:
         words = "no"
     if text not in notes:
@@ -109,7 +109,7 @@ def write(path, results, kinds):
         before, found, rest = f.read().partition(begin)
     _, ended, after = rest.partition(end)
     if not (found and ended):
-        raise SystemExit(f"programs: {path} has no place for its table")
+        raise SystemExit(f"programs: {path} has no lines for its table")
     notes, lines = [], []
     for name in dict.fromkeys(column for column, _ in results):
         lines += ["", f"### {name}", ""]
@@ -121,7 +121,7 @@ def write(path, results, kinds):
                 lines.append(f"| {row} | " + " | ".join(cell(cells.get((kind, side)), notes) for kind in kinds for side in SIDES) + " |")
     lines += [""] + [f"({i}) {note.rstrip('.')}." for i, note in enumerate(notes, 1)] + [""]
     with open(path, "w", encoding="utf-8") as f:
-        f.write(before + begin + f"Written by `{COMMAND}`.\n" + "\n".join(lines) + end + after)
+        f.write(before + begin + "\n".join(lines) + end + after)
 
 
 def main(script, columns, args):
@@ -129,15 +129,15 @@ def main(script, columns, args):
     kinds = args.faults.split(",")
     wrong = [k for k in kinds if k not in KINDS]
     if wrong:
-        sys.exit(f"programs: no fault is called {wrong[0]}; there are {', '.join(KINDS)}")
+        sys.exit(f"programs: unknown fault {wrong[0]}; faults: {', '.join(KINDS)}")
     columns = [c for c in columns if c.group == "urnic" and (args.over or c.name in COLUMNS)]
     if args.write and not args.keep and (args.only or args.over or not args.long or kinds != list(KINDS)):
-        sys.exit(f"programs: --write wants the whole table: {COMMAND}; or --keep DIR, where parts of it are put together")
+        sys.exit(f"programs: --write needs the whole table: {COMMAND}; or --keep DIR, which merges partial runs")
     results = run(script, columns, kinds, args)
     table = merged(results, args.keep) if args.keep else results
     if args.write:
         write(os.path.join(os.path.dirname(os.path.dirname(script)), "docs", "programs-faults.md"), table, KINDS)
     if not results:
-        print("skipped: nothing of it can run here")
+        print("skipped: no case can run here")
         return 77
     return 0 if all(r is not None and r[0] for cells in results.values() for r in cells.values()) else 1

@@ -1,29 +1,29 @@
-"""The rows of tools/programs whose other end is Linux siw or rdma_rxe: smaller ones than those between two urnics, since
-the guest is emulated and moves a few megabytes in a second. Each has a port of its own."""
+"""The rows of tools/programs whose other end is Linux siw or rdma_rxe. They move less data than those between two urnics, because
+the guest is emulated and moves a few megabytes in a second. Each row has its own port."""
 from programs_rows import PERFTEST, RPING, Row
 
 NO_ATOMICS = "siw has no atomic operations (RFC 7306)"
 NO_IMMEDIATE = "siw has no Immediate Data (RFC 7306)"
-NO_EMPTY_QUEUES = "siw makes no queue pair with a send or a receive queue of no requests, of which qperf needs one here"
-NO_WAIT = "fio's sender does not ask whether there is a receive for its Send, and siw ends a connection where there is none; urnic waits for one"
-NO_HASTE = "cmtime's client ends a connection as soon as it is made, which is a BUG in Linux' iw_cm where that has not told it yet"
-KERNEL_SOCKET = "qperf's client talks to its server by a socket of the kernel's as well, which has not the address of our own TCP"
-CM_ALONE = "siw's queue pairs are connected by rdma_cm alone"
-# A server that speaks first waits, by RFC 5044, 7.1.3, for the client's first FPDU, which siw sends by a knob only (RFC 6581).
+NO_EMPTY_QUEUES = "siw creates no queue pair with an empty send or receive queue, and this qperf test requests one"
+NO_WAIT = "fio sends without checking that a receive is posted; siw then ends the connection, urnic waits for the receive"
+NO_HASTE = "cmtime's client ends each connection at once; if iw_cm has not reported it yet, Linux hits a BUG()"
+KERNEL_SOCKET = "qperf also connects to its server by a kernel socket, and the kernel does not have the address of urnic's own TCP"
+CM_ALONE = "siw only connects queue pairs by rdma_cm"
+# A server that sends first waits for the client's first FPDU (RFC 5044, 7.1.3). siw only sends one if this knob is set (RFC 6581).
 KNOB = "peer_to_peer=1"
-SPEAKS_FIRST = f"with siw's knob `{KNOB}`: its server speaks first, for which the client has to send an FPDU (RFC 5044, 7.1.3; RFC 6581)"
+SPEAKS_FIRST = f"with siw's knob `{KNOB}`: the server sends first, so the client has to send an FPDU before (RFC 5044, 7.1.3; RFC 6581)"
 COLUMNS = {"siw": ("siw-serves", "siw-calls", "siw-serves-own", "siw-calls-own"), "rxe": ("rxe-serves", "rxe-calls")}
-# siw completes a Send with an error when the connection ends while it is still at it, though it has been acknowledged. So it may
-# be with the client's last, behind the results: the server answers that and is gone.
+# siw completes a Send with an error if the connection ends while it handles the Send, even an acknowledged one. This can happen to
+# the client's last Send, after the results: the server answers it and exits.
 GOOD_BYE = ("Bad wc status 2", "Unable to write to socket/rdma_cm", "Failed to close connection", "Trying to close this side")
 RESULT = r"#bytes[^\n]*\n *[0-9]+ +[0-9]+ +[0-9.]+"
-MORE_READS = "perftest asks for as many Reads and atomics at a time as its server has, 128 of rxe; our device has 16 and refuses"
+MORE_READS = "perftest requests as many outstanding Reads and atomics as its server has, 128 for rxe; urnic has 16 and refuses"
 CALLS = ("siw-calls", "siw-calls-own")
-ESTABLISH = "the client calls rdma_establish, which Linux refuses with iWARP (EINVAL), between two siw as well"
+ESTABLISH = "the client calls rdma_establish, which Linux refuses for iWARP (EINVAL), also between two siw"
 
 
 class Table:
-    """Rows as they are made: each takes the next port."""
+    """Collects rows; each takes the next port."""
 
     def __init__(self, group, guest_serves, here, first_port):
         self.group, self.guest_serves, self.here, self.port, self.rows = group, guest_serves, here, first_port, []

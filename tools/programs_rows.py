@@ -1,6 +1,6 @@
-"""The rows of tools/programs: which program, how, and what is known not to work yet.
+"""The rows of tools/programs: the program, its command lines, and known failures.
 
-`rows(here)` are those of a column whose server is at the address `here`."""
+`rows(here)` returns the rows of a column whose server has the address `here`."""
 import os
 
 
@@ -50,17 +50,16 @@ IB_LIKE = {"URNIC_IDENTITY": "ib-like"}
 TWO_DEVICES = {"settings": {"URNIC_CONFIG": "two.toml"}, "fixed": True, "files": {
     "two.toml": '[device.lan]\nport = "tcp"\n[device.lab]\nport = "memif:socket=@two-devices,mtu=9000"\nidentity = "ib-like"\n'}}
 # Columns that a program cannot be in, whatever the device.
-PERFTEST_BUT = {"::1": "perftest looks for IPv4 addresses alone, also with --ipv6"}
-FIO_BUT = {"::1": "fio's rdma engine looks for its host by gethostbyname, which knows IPv4 alone"}
-PINGPONG_BUT = {"::1": "its server listens, by a socket of the kernel's, on the first address that getaddrinfo names, 0.0.0.0"}
-XSERVER_BUT = {"::1": "its server listens where rdma_getaddrinfo says first, on 0.0.0.0, and has no option for another"}
+PERFTEST_BUT = {"::1": "perftest only resolves IPv4 addresses, also with --ipv6"}
+FIO_BUT = {"::1": "fio's rdma engine uses gethostbyname, which only knows IPv4"}
+PINGPONG_BUT = {"::1": "its server listens with a kernel socket on the first address of getaddrinfo, 0.0.0.0"}
+XSERVER_BUT = {"::1": "its server listens on the first address of rdma_getaddrinfo, 0.0.0.0, and has no option for another"}
 # Which name their XRC domains; whoever runs them next is perhaps another user.
 XSRQ_FILES = ("/tmp/xrc_domain",)
 XRC_FILES = ("/tmp/xrc_domain_client", "/tmp/xrc_domain_server")  # perftest
-QPERF_BUT = dict.fromkeys(("roce-udp", "roce-memif"), "qperf names its peer by LID where it has no rdma_cm, and RoCE has none: so it does on "
-                          "any RoCE device")
-QPERF_CM_BUT = {"::1": "qperf looks for the address that it gives to rdma_cm among IPv4 alone"}
-QEMU_BUT = {"::1": "QEMU takes Ethernet for RoCE, and has IPv6 over that for something Linux cannot do"}
+QPERF_BUT = dict.fromkeys(("roce-udp", "roce-memif"), "without rdma_cm qperf addresses its peer by LID, which no RoCE device has")
+QPERF_CM_BUT = {"::1": "qperf only resolves IPv4 addresses for rdma_cm"}
+QEMU_BUT = {"::1": "QEMU takes every Ethernet device for RoCE and refuses IPv6 over it"}
 MIGRATION = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs_migration.py")
 RCOPY_BUT = {"::1": "rcopy splits HOST:FILE at the first colon"}
 # Of perftest, which knows what other vendors' devices can do inline.

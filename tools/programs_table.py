@@ -1,25 +1,21 @@
-"""The tables of docs/programs.md, as tools/programs writes them: one for each group of columns, between two lines that name it."""
+"""Writes the tables of docs/programs.md: one for each group of columns, between two lines that name the group."""
 import os
 
 HEADS = {
-    "urnic": ["Programs of Debian 12 as their packages have them, both ends under `urnic run --`, as an ordinary user in a network namespace",
-              "with nothing but loopback. What each row runs is in `tools/programs_rows.py`; how it works is in",
-              "[decisions/dropin.md](decisions/dropin.md). The columns:"],
-    "siw": ["The same programs, one end under `urnic run --`, the other one on Linux siw in the QEMU guest of [interop.md](interop.md). The rows are in",
-            "`tools/programs_guest_rows.py`; they move less, since the guest is emulated. The columns:"],
-    "rxe": ["As with siw, over Linux rdma_rxe. The columns:"],
+    "urnic": ["Both ends run programs of Debian 12 packages under `urnic run --`, as an ordinary user in a network namespace that only has",
+              "loopback. `tools/programs_rows.py` has the commands of each row. The columns:"],
+    "siw": ["The same programs: one end under `urnic run --`, the other on Linux siw in the QEMU guest of [interop.md](interop.md). The guest is",
+            "emulated, so these rows (`tools/programs_guest_rows.py`) move less data. The columns:"],
+    "rxe": ["The same programs, with Linux rdma_rxe at the other end. The columns:"],
 }
 TAILS = {
-    "urnic": ["Over the kernel's TCP a completion of a Send or Write means that the kernel has it, so perftest's \"BW peak\", which",
-              "is taken between two completions, means nothing there; its average does.",
-              "",
-              "Rows \"sockets\" are programs that know nothing of RDMA, under `urnic run --sockets --`.",
-              "",
-              "Rows \"ib-like\" and those of pingpong in the columns of iWARP, but for the one \"as iWARP\", run with",
-              "`URNIC_IDENTITY=ib-like`. A row is in the columns of the transports that it is meant for."],
-    "siw": ["Rows marked + were captured on the wire: tshark found nothing malformed, every MPA CRC good, and every octet in a start-up",
-            "frame or an FPDU. Towards siw as the server ours waits 100 ms before its first FPDU (`first_fpdu_delay_ms`,",
-            "[interop.md](interop.md))."],
+    "urnic": ["- perftest's \"BW peak\" is meaningless over the kernel's TCP, because it is taken between two completions, and a Send or Write completes",
+              "  when the kernel has taken it. Its average is right.",
+              "- Rows \"sockets\" are programs that do not use RDMA, run with `urnic run --sockets --`.",
+              "- Rows \"ib-like\" and the pingpongs, except \"as iWARP\", run with `URNIC_IDENTITY=ib-like` over iWARP.",
+              "- \"-\": the row is for the other transport."],
+    "siw": ["Rows marked + were captured: tshark found no malformed frame, every MPA CRC right, and every byte in a start-up frame or an FPDU. If",
+            "siw serves, urnic waits 100 ms before its first FPDU (`first_fpdu_delay_ms`, [interop.md](interop.md))."],
     "rxe": [],
 }
 
@@ -47,17 +43,17 @@ def table(group, results, columns):
 
 
 def write(path, group, results, columns):
-    """The group's table in its place in the file."""
+    """Puts the group's table into the file."""
     put(path, group, "tools/programs", table(group, results, columns))
 
 
 def put(path, group, tool, text):
-    """What `tool` writes there between the two lines that name the group."""
+    """Replaces the text between the two lines that name the group and the tool."""
     begin, end = f"<!-- {group}: written by {tool} -->\n", f"<!-- end of {group} -->\n"
     with open(path, encoding="utf-8") as f:
         before, found, rest = f.read().partition(begin)
     _, ended, after = rest.partition(end)
     if not (found and ended):
-        raise SystemExit(f"{os.path.basename(tool)}: {path} has no place for the table of {group}")
+        raise SystemExit(f"{os.path.basename(tool)}: {path} has no lines '{group}: written by {tool}' for the table")
     with open(path, "w", encoding="utf-8") as f:
         f.write(before + begin + text + end + after)
