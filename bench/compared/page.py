@@ -1,35 +1,35 @@
-"""The comparison as docs/performance.md and README.md tell it, out of a record: no figure is typed by hand. `why` below is."""
+"""Writes the comparison of docs/performance.md and README.md from a record. Figures come from the record; only the reasons below are typed."""
 import re
 
 from . import costs, pictures, record, sides
 
 BLOCK = r"(<!-- {} -->\n).*?(<!-- end of {} -->)"
 URNIC = (*sides.MEMIF, sides.OVER_TCP)
-UNITS = {"throughput": lambda _: "Gb/s", "latency": lambda _: "us", "cdf": lambda _: "us", "paths": lambda _: "GB/s", "stages": lambda _: "ns/octet",
+UNITS = {"throughput": lambda _: "Gb/s", "latency": lambda _: "us", "cdf": lambda _: "us", "paths": lambda _: "GB/s", "stages": lambda _: "ns/byte",
          "loss": lambda _: "Gb/s", "stream-loss": lambda _: "Mb/s", "perftest": lambda line: costs.LINES[line][1],
          "guests": lambda _: "Gb/s"}
 LESS_IS_BETTER = ("latency",)
-WORTH_TELLING = 1.02  # times as good; below that it is not said that something is behind
+WORTH_TELLING = 1.02  # factor; smaller differences are not reported
 
-# Why urnic is behind, where it is: by kind, whether urnic goes over the kernel's TCP, and who is ahead.
-MEMIF_STREAM = ("a memif is a wire: every octet is written with checksum and CRC into frames by one core and read, checked and copied out by the other, "
-                "segment by segment, and each Write is an FPDU in a segment of its own. The kernel's loopback copies large pieces without sums and puts "
-                "small sends that follow each other together.")
-TCP_STREAM = ("the same kernel calls, and on top of them headers and the MPA CRC of every octet at both ends; the CRC can be taken out (`crc = off`).")
-SMALL_PUTS = "UCX has no CRC, and the kernel's TCP puts small sends together; each Write of urnic's is an FPDU with a CRC, in a segment of its own."
-TCP_TRIP = "the same two kernel calls for each way, and in between headers, CRC, the queue pair and its progress."
-MEMIF_TRIP = "a long message is many segments, each with its sums and, in the end, its copy; a kernel's loopback takes it in few pieces."
+# Why urnic is slower: by kind, whether urnic runs over the kernel's TCP, and which side is faster.
+MEMIF_STREAM = ("a memif is a wire: one core writes every byte with checksum and CRC into frames, the other reads, checks and copies it, "
+                "segment by segment, and each Write is an FPDU in its own segment. The kernel's loopback copies large pieces without checksums and merges "
+                "consecutive small sends.")
+TCP_STREAM = ("urnic makes the same kernel calls, and adds headers and an MPA CRC over every byte at both ends. `crc = off` removes the CRC.")
+SMALL_PUTS = "UCX has no CRC, and the kernel's TCP merges small sends; each of urnic's Writes is an FPDU with a CRC, in its own segment."
+TCP_TRIP = "urnic makes the same two kernel calls each way, and adds headers, the CRC and the work of the queue pair."
+MEMIF_TRIP = "a long message is many segments, each with its checksums and copy; the kernel's loopback takes it in few pieces."
 REASONS = {("throughput", False, sides.KERNEL): MEMIF_STREAM, ("throughput", False, sides.UCX): SMALL_PUTS, ("throughput", True, sides.KERNEL): TCP_STREAM,
            ("throughput", True, sides.UCX): TCP_STREAM, ("latency", True, sides.KERNEL): TCP_TRIP,
            ("latency", True, sides.UCX): TCP_TRIP, ("latency", False, sides.KERNEL): MEMIF_TRIP, ("latency", False, sides.UCX): MEMIF_TRIP}
-LOSS_REASON = ("each loss is congestion to TCP, and its window is cut; RoCE with selective repeat repeats the packet, and its window closes for marks, growing "
-               "round trips and many losses, not for each.")
-LETTER_REASON = "a loss costs it a repetition of what is behind, and no part of its window; at a high loss its timer of 67 ms decides."
-STREAM_REASON = "see [tcp.md](tcp.md) for what was measured with more rounds, and the range that is wanted."
+LOSS_REASON = ("TCP takes each loss for congestion and cuts its window. RoCE with selective repeat resends the packet; its window closes for marks, growing "
+               "round trips and many losses, not for each loss.")
+LETTER_REASON = "a loss makes it repeat all later packets, but does not cut its window; at a high loss rate its timer of 67 ms decides."
+STREAM_REASON = "[tcp.md](tcp.md) has a measurement with more rounds, and the target range."
 
 
 def shown(value):
-    """Three digits that count."""
+    """Three significant digits."""
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.3g}"
@@ -57,7 +57,7 @@ def by_size(kept, kind, title):
 
 
 def ahead(kept, kind, mine, theirs):
-    """Points at which they are better by more than the rounds differ: [(point, mine, theirs)]."""
+    """Points where `theirs` is better by more than the spread of the rounds: [(point, mine, theirs)]."""
     found = []
     other = {p[0]: p[1:] for p in kept.points(kind, theirs)}
     for point, *own in kept.points(kind, mine):
@@ -71,7 +71,7 @@ def ahead(kept, kind, mine, theirs):
 
 
 def factor(kind, own, them):
-    """How far behind: above 1."""
+    """By which factor we are slower: above 1."""
     return own[0] / them[0] if kind in LESS_IS_BETTER else them[0] / own[0]
 
 
@@ -80,47 +80,46 @@ def worst_of(kind, points):
 
 
 def sentence(kind, theirs, found, why, name):
-    """found: [(side of urnic, [(point, own, them)])]: one line for all that is behind for one reason."""
+    """found: [(side of urnic, [(point, own, them)])]: one line for each reason."""
     parts = []
     for mine, points in found:
         at, own, them = worst_of(kind, points)
         where = ", ".join(name(p[0]) for p in points)
         parts.append(f"{mine} at {where} (furthest at {name(at)}: {shown(own[0])} against {shown(them[0])} {UNITS[kind](at)})")
-    return f"- {kind}, behind **{theirs}**: {'; '.join(parts)}. Why: {why}"
+    return f"- {kind}, slower than **{theirs}**: {'; '.join(parts)}. Why: {why}"
 
 
 def losses(kept):
-    """Where urnic loses, and why."""
+    """Where urnic is slower, and why."""
     lines = []
     for kind in ("throughput", "latency"):
         for theirs in (s for s in kept.sides(kind) if s not in URNIC):
             for wires in (tuple(sides.MEMIF), (sides.OVER_TCP,)):
                 found = [(mine, points) for mine in wires if (points := ahead(kept, kind, mine, theirs))]
                 if found:
-                    why = REASONS.get((kind, wires == (sides.OVER_TCP,), theirs), "not looked into.")
+                    why = REASONS.get((kind, wires == (sides.OVER_TCP,), theirs), "not analysed.")
                     lines.append(sentence(kind, theirs, found, why, pictures.size_name))
     for kind, mine, why in (("loss", costs.IWARP, LOSS_REASON), ("stream-loss", costs.OWN_STREAM, STREAM_REASON)):
         for theirs in (s for s in kept.sides(kind) if s != mine):
             points = ahead(kept, kind, mine, theirs)
             if points:
                 lines.append(sentence(kind, theirs, [(mine, points)], LETTER_REASON if theirs == costs.LETTER else why, "{:g} % lost".format))
-    return lines or ["- nowhere in what was measured, by more than the rounds differ."]
+    return lines or ["- nowhere, by more than the spread of the rounds."]
 
 
 def machine(kept):
     a, m = kept.about, kept.about["machine"]
     programs = ", ".join(f"{p} {v}" for p, v in a["versions"].items())
-    lines = [f"Measured on {a['date']} at commit `{a['commit']}`, {kept.rounds()} round{'s' if kept.rounds() > 1 else ''} in {a['seconds']} s, load {a['load'][0]:g} when it began: {m['cpu']}, {m['cores']} "
-             f"processors ({', '.join(m['flags'])}), Linux {a['kernel']}; {programs}. All of it on one machine, each end on a processor of its own."]
+    lines = [f"Measured on {a['date']} at commit `{a['commit']}`, {kept.rounds()} round{'s' if kept.rounds() > 1 else ''} in {a['seconds']} s, load at the start {a['load'][0]:g}: {m['cpu']}, {m['cores']} "
+             f"processors ({', '.join(m['flags'])}), Linux {a['kernel']}; {programs}. Both ends were on one machine, each on its own processor."]
     if record.was_busy(a):
-        lines.append(f"**Other programs were running (load {a['load'][0]:g} when it began): these figures compare little and serve until it has been run on a quiet machine.**")
+        lines.append(f"**Other programs were running (load at the start {a['load'][0]:g}): do not compare these figures; they stand until a run on a quiet machine.**")
     return [*lines, ""]
 
 
 def hardware(kept):
     lines = ["### The same lines on a hardware RNIC", "",
-             "There is none in this machine. These are unmodified lines of Debian's perftest, so that they can be run on one and put beside; both ends in one "
-             "machine, as here, or in two.", ""]
+             "This machine has none. To compare, run the same lines of Debian's perftest on an RNIC, with both ends in one machine or in two.", ""]
     shown_sides = kept.sides("perftest")
     rows = [(f"`{line}`", [f"{cell(kept.at('perftest', s, line))} {unit}" if kept.at("perftest", s, line) else "-" for s in shown_sides])
             for line, (_, unit) in costs.LINES.items()]
@@ -136,26 +135,26 @@ def guests(kept):
         return []
     rows = [(side, [cell(kept.at("guests", side, op)) for op in ("write", "read")]) for side in kept.sides("guests")]
     return ["### Linux siw and rxe, between two emulated guests", "", "`ib_write_bw` and `ib_read_bw`, 64 KiB, `-R`, on Linux's own software RNICs, and `urnic perf` in the "
-            "same two guests (QEMU without hardware help, one wire): the rates say something beside each other only.", "",
+            "same two guests (emulated by QEMU, one wire): only compare these rates with each other.", "",
             *table("Gb/s", ["Writes", "Reads"], rows), ""]
 
 
 def comparison(kept):
-    out = [*machine(kept), "    bench/compare --record    # measures", "    bench/compare --write     # these lines and the pictures", ""]
+    out = [*machine(kept), "    bench/compare --record    # measure", "    bench/compare --write     # write this section and the pictures", ""]
     out += ["![throughput by size](compare/throughput.svg)", "", *by_size(kept, "throughput", "Gb/s"), "![half round trip by size](compare/latency.svg)", "",
-            *by_size(kept, "latency", "half round trip, us"), "libfabric's is an average, the others' medians (`fi_pingpong` tells no other).", "",
+            *by_size(kept, "latency", "half round trip, us"), "libfabric's figure is an average, the others are medians (`fi_pingpong` only prints averages).", "",
             "![distribution of half round trips](compare/latency-cdf.svg)", "", "![messages a second](compare/rate.svg)", "", "![FAST beside SLOW](compare/fast-slow.svg)", "",
-            "![cost of an octet by stage](compare/stages.svg)", "", "![goodput by loss](compare/loss.svg)", ""]
-    out += ["### Where urnic loses, and why", "", f"What is behind by more than the rounds differ, and by {WORTH_TELLING * 100 - 100:.0f} % or more:", "", *losses(kept), ""]
+            "![cost of a byte by stage](compare/stages.svg)", "", "![goodput by loss](compare/loss.svg)", ""]
+    out += ["### Where urnic is slower, and why", "", f"Differences above the spread of the rounds and of at least {WORTH_TELLING * 100 - 100:.0f} %:", "", *losses(kept), ""]
     out += guests(kept)
     absent = [f"- {kind}, {side}: {why}" for kind, of_kind in kept.absent.items() for side, why in of_kind.items()]
     if absent:
-        out += ["### Not there", "", *absent, ""]
+        out += ["### Not measured", "", *absent, ""]
     return "\n".join(out + hardware(kept)) + "\n"
 
 
 def front(kept):
-    """What README says with its pictures."""
+    """The pictures and the sentence of README."""
     best = max((s for s in sides.MEMIF if kept.at("throughput", s, 262144)), key=lambda s: kept.at("throughput", s, 262144)[0], default=None)
     lines = ["![urnic beside kernel TCP, UCX and libfabric: throughput and latency by message size](docs/compare/beside.svg)", ""]
     trip = kept.at("latency", "urnic, memif, MTU 9000", sides.CDF_SIZE)
@@ -173,7 +172,7 @@ def blocks(kept):
 
 
 def filled(text, found, path):
-    """The page with its blocks filled; a block that is not there is an error."""
+    """The page with its blocks filled; a missing block is an error."""
     for name, content in found.items():
         pattern = re.compile(BLOCK.format(name, name), re.S)
         if not pattern.search(text):

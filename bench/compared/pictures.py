@@ -42,7 +42,7 @@ def by_size(kept, picture, rectangle, kind, title, unit, only=None):
     ticks = chart.decades(min(p[2] for p in flat), max(p[3] for p in flat))
     sizes = sorted({p[0] for p in flat})
     panel = chart.Panel(picture, rectangle, chart.Scale(sizes[0], max(sizes[-1], 2 * sizes[0]), True), chart.Scale(ticks[0], ticks[-1], True), title,
-                        ("message, octets", unit))
+                        ("message, bytes", unit))
     panel.y_ticks([(t, f"{t:g}") for t in ticks])
     panel.x_ticks([(s, tick_name(s)) for s in sizes])
     for s in shown:
@@ -77,8 +77,8 @@ def latency(kept):
 
 
 def latency_cdf(kept):
-    p = chart.Picture(820, 450, f"Half round trips of {sides.CDF_SIZE} octets, distribution", [*conditions(kept), "UCX tells five percentiles, libfabric none."],
-                      "Percent of half round trips that took at most so long.")
+    p = chart.Picture(820, 450, f"Half round trips of {sides.CDF_SIZE} bytes, distribution", [*conditions(kept), "UCX prints five percentiles, libfabric none."],
+                      "Percent of half round trips by time.")
     rows = {s: kept.points("cdf", s) for s in kept.sides("cdf")}
     values = [point[1] for points in rows.values() for point in points]
     ticks = chart.decades(min(values), max(values))
@@ -113,7 +113,7 @@ def rate(kept):
         found = kept.at("throughput", side, 64)
         if found:
             rows.append((side, LOOKS[side][0], tuple(v * 1e3 / 512 for v in found)))
-    p = chart.Picture(820, 124 + 34 * len(rows), "Messages a second, 64 octets", conditions(kept), "Millions of 64-octet messages a second.")
+    p = chart.Picture(820, 124 + 34 * len(rows), "Messages a second, 64 bytes", conditions(kept), "Millions of 64-byte messages a second.")
     if rows:
         bars(p, (200, 72, 540, 34 * len(rows)), rows, "million/s")
     return p.svg()
@@ -156,14 +156,14 @@ def loss(kept):
 
 def stages(kept):
     mtus = [m for m in costs.MTUS if kept.at("stages", costs.SUMS, m)]
-    p = chart.Picture(820, 166 + 76 * len(mtus), "What an octet costs the receiver, by stage", [*conditions(kept, ALONE),
-                      "Differences between loops that do more and more: sums alone; with the copy; the engine; the engine on the SLOW path."],
-                      "Nanoseconds for an octet by stage and MTU.")
+    p = chart.Picture(820, 166 + 76 * len(mtus), "Cost of a byte at the receiver, by stage", [*conditions(kept, ALONE),
+                      "Differences between loops that add one step each: checksums; copy; the engine; the engine on the SLOW path."],
+                      "Nanoseconds for each byte by stage and MTU.")
     if not mtus:
         return p.svg()
     total = {m: sum(kept.at("stages", s, m)[0] for s in STAGES) for m in mtus}
     ticks = chart.round_ticks(max(total.values()))
-    panel = chart.Panel(p, (150, 92, 620, 70 * len(mtus)), chart.Scale(0, ticks[-1]), chart.Scale(0, 1), "", ("ns for an octet of payload", ""))
+    panel = chart.Panel(p, (150, 92, 620, 70 * len(mtus)), chart.Scale(0, ticks[-1]), chart.Scale(0, 1), "", ("ns for each byte of payload", ""))
     panel.x_ticks([(t, f"{t:.3g}") for t in ticks])
     for i, mtu in enumerate(mtus):
         for row, (name, parts) in enumerate((("FAST", 3), ("SLOW", 4))):
@@ -207,7 +207,7 @@ def life(kept):
     story = kept.about["life"]
     drops = [e for e in story["events"] if e[1] == "drop"]
     p = chart.Picture(920, 400, "One connection's life: FAST, recovery, SLOW, FAST again",
-                      [f"urnic sim, virtual time, 1 Gb/s, 100 us each way, RDMA Writes of 64 KiB. {len(drops)} segments refused, {story['wrong']} octets wrong, nothing was terminated."],
+                      [f"urnic sim, virtual time, 1 Gb/s, 100 us each way, RDMA Writes of 64 KiB. {len(drops)} segments refused, {story['wrong']} bytes wrong, no connection was terminated."],
                       "Goodput over time of a connection that meets corruption and a middlebox.")
     end = story["us"][-1] / 1000
     goodput = binned(story["us"], story["octets"])

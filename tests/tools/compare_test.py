@@ -94,8 +94,8 @@ class Text(unittest.TestCase):
         r.measured["throughput"][WRITES]["64"] = [3.0, 3.0]
         self.assertEqual(page.ahead(r, "throughput", WRITES, KERNEL), [])
         text = "\n".join(page.losses(filled()))
-        self.assertIn("throughput, behind **kernel TCP**: urnic, memif, MTU 9000 at 64 (furthest at 64: 2 against 10 Gb/s). Why: a memif", text)
-        self.assertIn("loss, behind **urnic, RoCE, selective repeat**: urnic, iWARP at 1 % lost", text)
+        self.assertIn("throughput, slower than **kernel TCP**: urnic, memif, MTU 9000 at 64 (furthest at 64: 2 against 10 Gb/s). Why: a memif", text)
+        self.assertIn("loss, slower than **urnic, RoCE, selective repeat**: urnic, iWARP at 1 % lost", text)
         self.assertNotIn("at 0 % lost", text)
 
     def test_where_it_is_furthest_behind_is_told(self):
@@ -123,7 +123,7 @@ class Text(unittest.TestCase):
     def test_a_machine_that_was_not_quiet_is_told(self):
         r = filled()
         r.about["load"] = [3.2, 0]
-        self.assertIn("Other programs were running (load 3.2", page.comparison(r))
+        self.assertIn("Other programs were running (load at the start 3.2", page.comparison(r))
         self.assertIn("load 3.2", pictures.beside(r))
         r.add("throughput", WRITES, {262144: 20})
         self.assertIn("one machine with other work on it: 20 Gb/s of 256 KiB", page.front(r))
