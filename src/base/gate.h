@@ -20,17 +20,18 @@ namespace urnic {
 // 0 is no limit.
 struct GateRules {
   AccessList access;
-  // bound: connections of a listener; setting: listener_connections; beyond: refused as if nobody
-  // listened, counted (`peers_over_limit`); test: Gate.AsManyAsMayAndOneMoreWhenOneHasGone,
+  // bound: connections of a listener; setting: listener_connections; beyond: refused like a port
+  // without a listener, counted (`peers_over_limit`); test:
+  // Gate.AsManyAsMayAndOneMoreWhenOneHasGone,
   // OwnTcpGate.AsManyAsTheListenerMayHaveAndOneMoreWhenOneEnds,
   // RoceGate.LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
   std::uint32_t most = 0;  // connections at a time
-  // bound: connections of a listener with one address; setting: peer_connections; beyond: refused
-  // as if nobody listened, counted (`peers_over_limit`); test:
+  // bound: connections of a listener from one address; setting: peer_connections; beyond: refused
+  // like a port without a listener, counted (`peers_over_limit`); test:
   // RoceGate.LimitsAreKeptAndAPlaceIsFreeWhenItsConnectionHasEnded
   std::uint32_t most_of_peer = 0;  // ... with one address
-  // bound: new connections of a listener in a second; setting: accept_rate; beyond: refused as if
-  // nobody listened, counted (`peers_over_limit`); test: Gate.SoManyInASecond,
+  // bound: new connections of a listener each second; setting: accept_rate; beyond: refused like a
+  // port without a listener, counted (`peers_over_limit`); test: Gate.SoManyInASecond,
   // OwnTcpGate.SoManyComeInASecond, KernelTcpGate.SoManyComeInASecond
   std::uint32_t rate = 0;  // new ones in a second
 

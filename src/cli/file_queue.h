@@ -23,8 +23,8 @@ class FileQueue {
 
   // `depth` operations are given to the kernel at once; more wait their turn here. With
   // `use_uring` false, or when the probe fails, the fallback is used.
-  // bound: reads and writes of files at work in the kernel; limit: 64; beyond: more wait for their
-  // turn; test: FileQueue.MoreOperationsThanItsDepthAllComplete
+  // bound: file reads and writes pending in the kernel; limit: 64; beyond: further ones wait; test:
+  // FileQueue.MoreOperationsThanItsDepthAllComplete
   explicit FileQueue(unsigned depth = 64, bool use_uring = true);
   ~FileQueue();
   FileQueue(const FileQueue&) = delete;

@@ -6,8 +6,9 @@
 namespace urnic::cli {
 namespace {
 
-// bound: octets of a listing that a client reads; beyond: it is given up with one line, and the
-// connection goes on; test: InitiatorFiles.AListingThatIsTooLargeIsGivenUpAndTheNextOneRead
+// bound: bytes of a listing that a client reads; beyond: the client gives the listing up with an
+// error; the connection continues; test:
+// InitiatorFiles.AListingThatIsTooLargeIsGivenUpAndTheNextOneRead
 constexpr std::uint64_t kMostListing = 64 << 20;
 
 }  // namespace

@@ -51,12 +51,13 @@ struct SwitchCounters {
 };
 
 struct SwitchOptions {
-  // bound: addresses a switch knows; limit: 4096; beyond: one is forgotten, and frames to it go to
-  // everybody; test: MacTable.IsBoundedAndAFloodOfAddressesOnlyMakesItForget
+  // bound: addresses that a switch has learned; limit: 4096; beyond: one is forgotten, and its
+  // frames go to every member; test: MacTable.IsBoundedAndAFloodOfAddressesOnlyMakesItForget
   std::size_t addresses = 4096;
   Duration age = Duration::s(300);
-  // bound: frames that wait for a member of a switch; limit: 512; beyond: dropped and counted
-  // (`full`); nobody else is held up; test: Lan.AMemberThatDoesNotReadCostsItselfAndABoundedQueue
+  // bound: frames waiting for a member of a switch; limit: 512; beyond: dropped and counted
+  // (`full`); other members are not delayed; test:
+  // Lan.AMemberThatDoesNotReadCostsItselfAndABoundedQueue
   std::size_t queue = 512;  // frames that wait for a member
   std::uint64_t seed = 1;
 };

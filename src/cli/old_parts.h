@@ -7,8 +7,8 @@
 namespace urnic::cli {
 
 // Days without a change after which what waits to be gone on with is not wanted any more.
-// bound: days that what an interrupted transfer has left waits to be gone on with; beyond: it is
-// taken away; test: OldParts.GoAndYoungOnesStay
+// bound: days that the part of an interrupted transfer is kept; beyond: it is deleted; test:
+// OldParts.GoAndYoungOnesStay
 inline constexpr int kDaysOfAPart = 7;
 
 // Takes away the parts in the folder, and with `below` in those below it, that have not changed for

@@ -18,8 +18,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kLeastBuffer = 4 << 20;
-// bound: memory of `urnic perf` for the messages under way; beyond: the client says so and measures
-// nothing; test: ctest cli.perf
+// bound: memory of `urnic perf` for messages in flight; beyond: the client reports an error and
+// does not measure; test: ctest cli.perf
 constexpr std::uint64_t kMostBuffer = std::uint64_t{2} << 30;
 // With -a the large sizes would take minutes at 5000 messages each.
 constexpr std::uint64_t kMostOctetsAll = std::uint64_t{1} << 30;

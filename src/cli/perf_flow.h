@@ -92,8 +92,8 @@ class SendReceiver {
 // Of single messages, in nanoseconds.
 class LatencySamples {
  public:
-  // bound: samples of a latency test of `urnic perf`; beyond: further messages are counted only,
-  // and what is printed is of the first ones; test: LatencySamples.SoManyAreKeptAndTheRestIsNot
+  // bound: samples of a latency test of `urnic perf`; beyond: further messages are only counted;
+  // the statistics cover the first ones; test: LatencySamples.SoManyAreKeptAndTheRestIsNot
   static constexpr std::uint64_t kMostSamples = 20'000'000;
 
   void reserve(std::uint64_t expected) { samples_.reserve(std::min(expected, kMostSamples)); }

@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kPiece = 256 << 10;
 // Between two points: a 256th of what is there, within bounds.
 constexpr std::uint64_t kPoints = 256, kLeastSpacing = 1 << 20, kMostSpacing = 256 << 20;
-// bound: sums of a file to be gone on with that are told and not yet compared; beyond: the target
-// waits for the initiator; test: PrefixCheckTest.TheTargetWaitsForTheInitiator
+// bound: checksums of a resumed file sent and not yet compared; beyond: the target waits for the
+// initiator; test: PrefixCheckTest.TheTargetWaitsForTheInitiator
 constexpr std::size_t kMostAhead = 4;  // points told and not yet compared
 
 }  // namespace

@@ -22,15 +22,14 @@ namespace urnic::cli {
 
 // 0: no limit.
 struct QuotaLimits {
-  // bound: octets and files of an export; limit: `--quota`, `--quota-files`; beyond: the put is
-  // refused and leaves nothing; a quota is named; test: QuotaTest.SeveralAtOnceShareWhatIsLeft,
+  // bound: bytes and files of an export; limit: `--quota`, `--quota-files`; beyond: the put is
+  // refused, names the quota and leaves nothing; test: QuotaTest.SeveralAtOnceShareWhatIsLeft,
   // QuotaTest.WhatIsReplacedMakesRoomForWhatReplacesIt,
   // TargetServerTest.APutOverTheQuotaIsOneLineAndLeavesNothing
   std::uint64_t octets = 0, files = 0;
-  // bound: octets and files that a client has put; limit: `--client-quota`, `--client-quota-files`;
-  // beyond: the put is refused and leaves nothing; a quota is named; test:
-  // QuotaTest.EachClientHasItsOwnAndWhatWasThereIsNobodys,
-  // QuotaTest.WhatIsTakenAwayCountsNoMore
+  // bound: bytes and files that a client has put; limit: `--client-quota`, `--client-quota-files`;
+  // beyond: the put is refused, names the quota and leaves nothing; test:
+  // QuotaTest.EachClientHasItsOwnAndWhatWasThereIsNobodys, QuotaTest.WhatIsTakenAwayCountsNoMore
   std::uint64_t client_octets = 0, client_files = 0;
   bool of_whole() const { return octets != 0 || files != 0; }
   bool of_clients() const { return client_octets != 0 || client_files != 0; }

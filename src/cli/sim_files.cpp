@@ -15,8 +15,7 @@
 namespace urnic::cli {
 namespace {
 
-// bound: octets of a scenario; beyond: an error that says so; test:
-// ScenarioFile.IsReadUpToItsLimitAndNoFurther
+// bound: bytes of a scenario; beyond: an error; test: ScenarioFile.IsReadUpToItsLimitAndNoFurther
 constexpr std::size_t kMostScenario = 1u << 20;
 constexpr const char* kEnding = ".toml";
 

@@ -13,8 +13,8 @@ using sim::RunResult;
 using sim::VariantResult;
 
 constexpr unsigned kWidth = 96;
-// bound: lines of a timeline that `urnic sim` prints; beyond: the last one is shown, and how many
-// are not; test: SimText.ATimelineHasSoManyLinesAndSaysWhatItLeavesOut
+// bound: lines of a timeline that `urnic sim` prints; beyond: prints the last line and the number
+// of omitted ones; test: SimText.ATimelineHasSoManyLinesAndSaysWhatItLeavesOut
 constexpr std::size_t kMostLines = 40;
 
 // 1234567 ns -> "1.235 ms"

@@ -18,8 +18,8 @@
 namespace urnic::cli {
 namespace {
 
-// bound: octets of an answer that `urnic stat` reads; beyond: the process is named with one line,
-// the others are read; test: StatSocketTest.AnAnswerThatDoesNotEndIsGivenUp
+// bound: bytes of an answer that `urnic stat` reads; beyond: an error names the process; the others
+// are read; test: StatSocketTest.AnAnswerThatDoesNotEndIsGivenUp
 constexpr std::size_t kMostAnswer = 256 << 20;
 
 // "<pid>.sock" or "<pid>-<n>.sock".

@@ -118,8 +118,8 @@ Digest token_said(std::span<const std::uint8_t> private_data);
 
 // ---- listing: what an Open in mode List gives, as the content of a file
 
-// bound: names in a listing of a target; beyond: the listing is cut, and says so; `get -r` refuses;
-// test: FolderTest.ListWalksFoldersAndHidesTemporaries
+// bound: names in a listing of a target; beyond: the listing is cut and marked so; `get -r` refuses
+// it; test: FolderTest.ListWalksFoldersAndHidesTemporaries
 inline constexpr std::size_t kMostEntries = 100'000;  // no more are listed
 
 struct ListEntry {

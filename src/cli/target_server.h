@@ -23,15 +23,16 @@ class TargetServer {
   struct Options {
     TargetOptions session;
     std::uint16_t tcp_port = kStoragePort;
-    // bound: memory for the windows of all clients of a target; limit: `--memory`, 128 MiB; beyond:
-    // windows are smaller; without any the client is refused: it is busy; test:
+    // bound: memory for the windows of a target's clients; limit: `--memory`, 128 MiB; beyond:
+    // windows get smaller; without any memory the client is refused as busy; test:
     // TargetServerTest.WindowsOfAllClientsHaveABoundAndAreFreeWhenOneGoes
     std::uint64_t memory = 128 << 20;  // for the windows of all clients
-    // bound: clients of a target; limit: `--max-clients`, 64; beyond: the longest idle gives way,
-    // or it is refused: it is busy; test: TargetServerTest.SoManyClientsAndOneMoreWhenOneHasGone
-    // bound: clients of a target with one address; setting: peer_connections; limit: where that is
-    // not set, a quarter of `--max-clients`; beyond: the longest idle of them gives way, or it is
-    // refused; test: TargetServerTest.OneAddressHasAQuarterOfThePlaces
+    // bound: clients of a target; limit: `--max-clients`, 64; beyond: the client idle for longest
+    // gives way; if none is idle, the new one is refused as busy; test:
+    // TargetServerTest.SoManyClientsAndOneMoreWhenOneHasGone
+    // bound: clients of a target from one address; setting: peer_connections; limit: a quarter of
+    // `--max-clients`, unless set; beyond: its client idle for longest gives way, else the new one
+    // is refused; test: TargetServerTest.OneAddressHasAQuarterOfThePlaces
     unsigned max_clients = 64;
     bool use_uring = true;
     bool once = false;                  // end when the first client has gone

@@ -10,9 +10,9 @@ namespace urnic::cli {
 
 class WindowBudget {
  public:
-  // bound: memory for the windows of a target's clients of one address; limit: a quarter of
-  // `--memory` (its share of the places); beyond: windows are smaller; without any an idle client
-  // gives way, or the new one is refused: it is busy; test:
+  // bound: memory for the windows of a target's clients from one address; limit: a quarter of
+  // `--memory` (the share of the places); beyond: windows get smaller; without any memory an idle
+  // client gives way, else the new one is refused as busy; test:
   // WindowBudget.OneAddressLeavesTheRestToOthers
   WindowBudget(std::uint64_t all, std::uint64_t of_peer) : left_(all), of_peer_(of_peer) {}
 

@@ -205,8 +205,8 @@ GidSlots Adapter::gids() {
 }
 
 // A program that never asks for them may live long, and its link and addresses come and go.
-// bound: events of the port (up, down, GIDs) of a context that the program has not fetched; beyond:
-// the oldest of them goes; test: SignalledQueueTest.OfOneKindTheLastAreKept
+// bound: unfetched port events (up, down, GIDs) of a context; beyond: the oldest is dropped; test:
+// SignalledQueueTest.OfOneKindTheLastAreKept
 static constexpr std::size_t kMostPortEvents = 64;
 
 void Adapter::tell_contexts(ibv_event_type what) {

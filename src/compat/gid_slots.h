@@ -14,7 +14,7 @@ namespace urnic::compat {
 
 class GidSlots {
  public:
-  // bound: GIDs of a port, as many as `sgid_index` can name; beyond: an address has no GID; test:
+  // bound: GIDs of a port (the range of `sgid_index`); beyond: further addresses get no GID; test:
   // GidSlotsTest.NoMoreThanAnIndexCanName
   static constexpr std::size_t kMost = 256;
 

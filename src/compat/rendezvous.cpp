@@ -14,8 +14,8 @@
 namespace urnic::compat {
 namespace {
 
-// bound: requests of peers that wait until a queue pair of the drop-in is told with whom (RTR);
-// beyond: the oldest is refused; test: MeetingTest.SoManyWaitForItAndTheOldestIsRefused
+// bound: peers' requests that wait until a queue pair of the drop-in moves to RTR; beyond: the
+// oldest is refused; test: MeetingTest.SoManyWaitForItAndTheOldestIsRefused
 constexpr std::size_t kMostEarly = 4;
 // A program that knows of no connections ends when it has what it wants, and its peer may still
 // poll what came last: a receive that is flushed beside it would be an error of the peer's.

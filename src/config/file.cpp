@@ -14,10 +14,9 @@
 namespace urnic::config {
 namespace {
 
-// bound: octets of a configuration file; beyond: an error that says so; test:
-// ConfigTest.AFileHasAMiBAtMost
+// bound: bytes of a configuration file; beyond: an error; test: ConfigTest.AFileHasAMiBAtMost
 constexpr std::size_t kMostFile = 1 << 20;
-// bound: devices of a configuration file; beyond: an error that says so; test:
+// bound: devices of a configuration file; beyond: an error; test:
 // ConfigDevicesTest.MalformedSectionsAreOneLineWithTheirPlace
 constexpr std::size_t kMostDevices = 32, kMostName = 32;
 

@@ -61,8 +61,8 @@ class OutstandingReads {
  private:
   std::uint32_t first_ = 0, last_ = 0;  // of the list
   std::uint32_t next_msn_, atomic_msn_;
-  // bound: Reads and atomics of ours under way (ORD); setting: ord; beyond: the next one waits, and
-  // all behind it; test: SendingOrder.ReadsBeyondOrdStallWhatIsBehindThem
+  // bound: outstanding Reads and atomics (ORD); setting: ord; beyond: the next one and all after it
+  // wait; test: SendingOrder.ReadsBeyondOrdStallWhatIsBehindThem
   std::uint16_t ord_ = 0;
   std::uint16_t count_ = 0, rtr_ = 0;  // within the ORD
 };

@@ -31,8 +31,8 @@ class ReadQueue {
   ReadQueue& operator=(const ReadQueue&) = delete;
 
   // Negotiated IRD; only while empty.
-  // bound: Reads and atomics of the peer that are served at once (IRD); setting: ird; beyond: one
-  // more breaks the protocol: Terminate; test: ReadQueue.CapacityIsTheNegotiatedMaximum,
+  // bound: the peer's Reads and atomics served at once (IRD); setting: ird; beyond: one more is a
+  // protocol error: Terminate; test: ReadQueue.CapacityIsTheNegotiatedMaximum,
   // Admitting.ReadRequestsMeetTheNegotiatedLimit, Reads.MoreRequestsThanNegotiatedTerminate
   void set_limit(std::uint16_t ird);
   std::uint16_t limit() const { return limit_; }

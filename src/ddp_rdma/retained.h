@@ -77,7 +77,7 @@ class Retained {
   const KeptBytes& kept() const { return kept_; }
 
  private:
-  // bound: FPDUs of a connection in flight; beyond: no more are cut before some are acknowledged;
+  // bound: FPDUs of a connection in flight; beyond: no more are cut until some are acknowledged;
   // test: RetainedTest.SoManyFpdusAreInFlightAndMoreWhenSomeAreAcknowledged
   static constexpr std::uint32_t kMaxRecords = 1u << 20;  // FPDUs in flight
 

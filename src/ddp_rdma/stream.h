@@ -24,9 +24,9 @@
 
 namespace urnic::ddp {
 
-// bound: Sends of a connection behind holes whose completion is not written (M); setting:
-// completion_threshold; limit: 16; beyond: further ones complete by one completion for a run of
-// them; test: SendCompletion.ThresholdIsPerConnectionAndFreeAgainAfterDelivery_Q26
+// bound: Sends of a connection after holes, with a completion not yet written (M); setting:
+// completion_threshold; limit: 16; beyond: one completion covers a run of further ones;
+// test: SendCompletion.ThresholdIsPerConnectionAndFreeAgainAfterDelivery_Q26
 inline constexpr std::uint32_t kCompletionThreshold = 16;
 
 // How the completion of a Send gets from the RNIC to the one who polls (9.4).

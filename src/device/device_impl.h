@@ -30,8 +30,8 @@ namespace urnic::detail {
 struct CqImpl;
 
 struct EventQueueImpl {
-  // bound: news of a device (link, address conflict) that nobody has fetched; beyond: the oldest of
-  // them goes; test: DeviceNews.SoManyWaitAndTheLatestAreThere
+  // bound: unfetched events of a device (link, address conflict); beyond: the oldest is dropped;
+  // test: DeviceNews.SoManyWaitAndTheLatestAreThere
   static constexpr std::size_t kMostNews = 64;
   // Whose event it is: an object of this file.
   struct Entry {
@@ -317,7 +317,7 @@ struct DeviceImpl : engine::Hooks, std::enable_shared_from_this<DeviceImpl> {
 // The transport that is named, or that of the device: whether it is RoCE.
 Result<bool> wants_roce(const std::optional<Transport>& named, const engine::Options& options);
 
-// bound: entries a completion queue may be asked for; beyond: creating or resizing it:
+// bound: entries of a completion queue; beyond: creating or resizing it fails with
 // invalid_argument; test: CompletionQueueMemory.NoMoreEntriesThanMayBeAskedFor
 inline constexpr std::uint32_t kMostCompletions = 1u << 24;
 inline Error depth_error() {

@@ -14,8 +14,8 @@ namespace urnic::engine {
 namespace {
 
 constexpr std::array kSignals = {SIGSEGV, SIGBUS};
-// bound: handlers that a program installs over ours, one after the other; beyond: ours is not put
-// before them again, and a fault of a guarded access is the program's; test:
+// bound: signal handlers that a program installs over urnic's; beyond: urnic's is not put in front
+// again, and a fault of a guarded access goes to the program; test:
 // FaultHandlerTest.IsPutBeforeAHandlerThatCameLater
 constexpr unsigned kMostBefore = 8;
 

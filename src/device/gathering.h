@@ -15,7 +15,7 @@ namespace urnic::engine {
 
 class Gathering {
  public:
-  // bound: posted requests gathered to leave together; beyond: they leave; test:
+  // bound: posted requests gathered to leave together; beyond: they are sent; test:
   // Gathering.ManyAreNotKept
   static constexpr std::uint32_t kMost = 64;     // requests of one queue pair
   static constexpr std::uint32_t kLarge = 4096;  // octets of one that goes at once

@@ -20,8 +20,8 @@
 namespace urnic::engine {
 namespace {
 
-// bound: lines of the log on their way to the file; beyond: the oldest go: the program is never
-// held up; test: LogTest.AFullQueueLosesTheOldestAndHoldsNobodyUp
+// bound: log lines not yet in the file; beyond: the oldest are dropped, so that the program never
+// waits; test: LogTest.AFullQueueLosesTheOldestAndHoldsNobodyUp
 constexpr std::size_t kWaiting = 1024;  // lines
 
 spdlog::level::level_enum spd_level(LogLevel level) {

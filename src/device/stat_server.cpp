@@ -24,8 +24,8 @@ namespace {
 std::atomic<unsigned> next_device{0};
 
 // Clients that have not read all of their answer.
-// bound: readers of statistics that have not got all of their answer; beyond: the oldest is cut
-// off; test: StatServerTest.AReaderThatDoesNotReadHoldsUpNobody, StatServerTest.OneCallNeverWaits
+// bound: readers of statistics with an unfinished answer; beyond: the oldest is disconnected; test:
+// StatServerTest.AReaderThatDoesNotReadHoldsUpNobody, StatServerTest.OneCallNeverWaits
 constexpr std::size_t kMostClients = 8;
 
 // Ours alone: a directory somebody else made under a public /tmp is not used.
@@ -38,8 +38,8 @@ bool private_directory(const std::string& path) {
 
 // Files to be taken away when the process ends without closing its devices, as programs of the
 // drop-in do. No lock: exit() may be called from a signal handler.
-// bound: devices whose socket file goes at exit; limit: 64; beyond: it stays until another process
-// sweeps it; test: StatServerTest.WhatDeadProcessesHaveLeftIsSwept
+// bound: devices whose socket file is removed at exit; limit: 64; beyond: the file stays until
+// another process removes it; test: StatServerTest.WhatDeadProcessesHaveLeftIsSwept
 std::array<std::atomic<char*>, 64> left_at_exit;
 std::atomic<pid_t> exits{0};  // the process they are of
 

@@ -37,8 +37,8 @@ struct TcpHostConfig {
   tcp::StackConfig stack;
   // Datagrams that wait for an ARP or ND answer, or for room in the port, each; the newest are
   // dropped beyond (TCP sends again).
-  // bound: datagrams that wait for a next hop or for the port, each; limit: 1024; beyond: the
-  // newest is dropped, counted (`overflow`), and TCP sends again; test:
+  // bound: datagrams waiting for a next hop, and for the port; limit: 1024; beyond: the newest is
+  // dropped, counted (`overflow`), and TCP retransmits; test:
   // TcpHostTest.WaitingForANeighbourIsBounded, TcpHostTest.FullPortHoldsBackAndLosesNothing
   std::size_t waiting_limit = 1024;
 };

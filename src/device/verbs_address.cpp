@@ -19,8 +19,8 @@ Error no_route(const IpAddress& to) {
   return {Errc::unreachable, "no route to " + to.to_string()};
 }
 
-// bound: addresses and prefixes of a listener's lists; beyond: binding: invalid_argument, with the
-// number; test: Access.WhatIsNoRuleIsRefusedAndNothingIsBound
+// bound: addresses and prefixes of a listener's lists; beyond: binding fails with invalid_argument
+// and the number; test: Access.WhatIsNoRuleIsRefusedAndNothingIsBound
 constexpr std::size_t kMostPrefixes = 1024;
 constexpr std::uint32_t kMostRate = 1'000'000;
 

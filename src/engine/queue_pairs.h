@@ -89,9 +89,8 @@ class QueuePairs {
   }
 
  private:
-  // bound: numbers of queue pairs of iWARP; beyond: creating one: no_memory; a number that has gone
-  // comes again when all have been used; test:
-  // QueuePairNumbers.ComeAgainWhenAllHaveBeenGivenOutButThoseInUse
+  // bound: queue pair numbers of iWARP; beyond: creating fails with no_memory; numbers are reused
+  // after all have been used; test: QueuePairNumbers.ComeAgainWhenAllHaveBeenGivenOutButThoseInUse
   static constexpr std::uint32_t kMostNumbers = 0xffffff;
   // Numbers are spread already.
   struct AsItIs {

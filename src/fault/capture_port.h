@@ -22,8 +22,8 @@ namespace urnic::fault {
 
 struct CaptureOptions {
   std::uint32_t snap_length = 0;  // octets kept of each frame; 0: all
-  // bound: octets of a capture; limit: what its owner says, and the disk; beyond: frames flow on,
-  // what is missing is counted; test: CaptureFile.LimitsAreKeptAndCounted,
+  // bound: bytes of a capture; limit: its owner's limit, and the disk; beyond: frames pass on;
+  // missing ones are counted; test: CaptureFile.LimitsAreKeptAndCounted,
   // CaptureFile.AFullDiskEndsTheCaptureNotTheTraffic
   std::uint64_t max_bytes = 0;            // stop when the file has this size; 0: no limit
   std::size_t buffer_bytes = 256 * 1024;  // collected before they are written

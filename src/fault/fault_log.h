@@ -49,8 +49,8 @@ struct FaultRecord {
 // The last `capacity` records, shared by all lines of a wrapper. Thread safe.
 class FaultLog {
  public:
-  // bound: records of injected faults; limit: `FaultOptions::log_capacity`; beyond: the oldest go;
-  // test: FaultPortTest.WatcherSeesEveryRecord
+  // bound: records of injected faults; limit: `FaultOptions::log_capacity`; beyond: the oldest are
+  // dropped; test: FaultPortTest.WatcherSeesEveryRecord
   explicit FaultLog(std::size_t capacity, std::function<void(const FaultRecord&)> watch = {})
       : capacity_(capacity), watch_(std::move(watch)) {}
 

@@ -21,8 +21,8 @@ class FlowGuard {
   std::size_t size() const { return flows_.size(); }
 
  private:
-  // bound: streams whose beginning a plan spares; beyond: one of them is forgotten, and spared no
-  // more; test: FlowGuard.AFullTableForgetsOneForEachThatComes
+  // bound: streams whose beginning a plan spares; beyond: one is forgotten and no longer spared;
+  // test: FlowGuard.AFullTableForgetsOneForEachThatComes
   static constexpr std::size_t kLimit = 65536;
   static constexpr std::uint64_t kUnknown = ~0ull;
   struct Flow {

@@ -41,8 +41,8 @@ struct FaultPlan {
   double resegment = 0;
   Duration delay, jitter;      // every frame: delay + 0..jitter; order is kept
   std::uint64_t rate_bps = 0;  // 0: as fast as it comes
-  // bound: frames in a line with delay or rate; limit: `limit=`, 10000; beyond: what comes is lost,
-  // counted; test: FaultLine.AFullQueueLosesWhatComes
+  // bound: frames in a line with delay or rate; limit: `limit=`, 10000; beyond: new frames are
+  // lost, counted; test: FaultLine.AFullQueueLosesWhatComes
   std::uint32_t limit = 10000;      // frames waiting in the line; more are lost (Overflow)
   Duration mark;                    // who waits longer for the line is marked; 0: nobody is
   Duration hold = Duration::ms(1);  // longest wait for a frame to reorder with or join to

@@ -43,7 +43,7 @@ class Resegmenter {
   const ResegmentStats& stats() const { return stats_; }
 
  private:
-  // bound: segments held back to be joined; beyond: the segment goes on as it is; test:
+  // bound: segments held back to be joined; beyond: the segment passes unchanged; test:
   // Resegmenter.FlowsDoNotMix
   static constexpr std::size_t kHeldLimit = 256;
   struct Held {

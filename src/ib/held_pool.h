@@ -16,9 +16,9 @@ namespace urnic::ib {
 class HeldPool {
  public:
   // `limit`: octets lent at a time.
-  // bound: memory for what RoCE keeps: packets behind gaps, logs of what was sent, answers ahead;
+  // bound: memory for what RoCE keeps: packets after gaps, logs of sent packets, early responses;
   // setting: reassembly_pool; limit: 64 MiB; beyond: the queue pair goes SLOW, repeats everything
-  // from the gap on, or has an answer sent again; test: HeldPacketsTest.ThePoolIsAboveAll,
+  // from the gap on, or requests a response again; test: HeldPacketsTest.ThePoolIsAboveAll,
   // BehindGap.MemoryThatIsLentToOthersMakesItSlow
   explicit HeldPool(std::size_t limit = std::size_t{64} << 20) : limit_(limit) {}
 

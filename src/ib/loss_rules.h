@@ -24,8 +24,8 @@ enum class OutOfOrder : std::uint8_t {
 struct LossRules {
   ConnectionType type = ConnectionType::Slow;  // initiated as
   OutOfOrder out_of_order = OutOfOrder::Store;
-  // bound: packets that a FAST queue pair keeps behind a gap; setting: held_packets; beyond: it
-  // goes SLOW and forgets them; they come again (S-8); test: BehindGap.AFullStoreMakesItSlow,
+  // bound: packets that a FAST queue pair keeps after a gap; setting: held_packets; beyond: it goes
+  // SLOW and drops them; they are sent again (S-8); test: BehindGap.AFullStoreMakesItSlow,
   // BehindGap.SoManyInOrderMakeItFastAgain, HeldPacketsTest.AreNoMoreThanSoMany
   std::uint32_t store_packets = 512;         // kept at a time, 1..kMostStored
   std::uint32_t max_recovery_attempts = 32;  // gaps in one recovery; one more, and it is SLOW (S-8)
@@ -33,12 +33,12 @@ struct LossRules {
   // S-9: while FAST, a request that finds no receive waits in the store, and what follows it, until
   // one is posted; the RNR NAK goes out when so many are kept, or when that time is up. 0: at once.
   // bound: packets that wait for a receive on a FAST queue pair; setting: rnr_park; beyond: RNR
-  // NAK: the peer comes again (S-9); test: Parked.SoManyWaitAndNoMore,
+  // NAK: the peer retries (S-9); test: Parked.SoManyWaitAndNoMore,
   // Parked.WhatFollowsWaitsAsWellAndEachHasItsReceive,
   // RoceEmptyQueue.MoreThanMayWaitAreToldToComeAgain
   std::uint32_t rnr_park = 0;  // 0..kMostStored
   // bound: time that packets wait for a receive; setting: rnr_park_ms; beyond: RNR NAK: the peer
-  // comes again (S-9); test: RoceEmptyQueue.APeerIsToldToComeAgainWhenTheTimeIsUp
+  // retries (S-9); test: RoceEmptyQueue.APeerIsToldToComeAgainWhenTheTimeIsUp
   Duration rnr_park_time = Duration::ms(10);
 
   static constexpr std::uint32_t kMostStored = 4096;

@@ -42,7 +42,7 @@ struct RdHooks {
 class RdHost {
  public:
   // bound: EE contexts of an end of RD, and its queue pairs; limit: 16 and 64; beyond: no more are
-  // made (null); test: RdHost.MakesSoManyAndNoMore
+  // created (null); test: RdHost.MakesSoManyAndNoMore
   static constexpr std::size_t kMaxContexts = 16, kMaxQueuePairs = 64;
 
   explicit RdHost(verbs::MemoryTable* memory, const RdHooks& hooks = {});

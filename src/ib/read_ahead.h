@@ -27,7 +27,7 @@ namespace urnic::ib {
 class ReadAhead {
  public:
   static constexpr std::uint32_t kReach = 16384;  // PSNs, from una on
-  // bound: parts of READs asked for again at once; beyond: the next hole waits for its turn; test:
+  // bound: parts of READs requested again at once; beyond: the next hole waits; test:
   // ReadAheadBound.SoManyPartsAreAskedForAtOnce
   static constexpr std::uint32_t kMostParts = 32;
 

@@ -42,9 +42,8 @@ struct Resource {
 
 class Resources {
  public:
-  // bound: READs and atomics of a peer that are served at once (responder resources); setting: ird;
-  // beyond: one more is an invalid request: NAK (IB-43); test:
-  // Resources.TheOldestAnsweredOneMakesRoom,
+  // bound: a peer's READs and atomics served at once (responder resources); setting: ird; beyond:
+  // one more is an invalid request: NAK (IB-43); test: Resources.TheOldestAnsweredOneMakesRoom,
   // RequestCheck.MoreReadsAndAtomicsThanMayWaitAreAnInvalidRequest
   explicit Resources(std::uint8_t depth) : depth_(depth) {}
 
@@ -60,9 +59,8 @@ class Resources {
   // A duplicate asks again. Answers to what lies behind it begin anew: what a peer made of the
   // parts that overtook the lost one is not known (IB-49). With `alone` it is: they go on.
   void ask_again(Resource*, const Answer&, bool alone = false);
-  // bound: parts of answers that a peer which knows what it has may ask for at once (S-2); limit:
-  // 32; beyond: one more is dropped, and asked for again; test:
-  // ResourcesBound.SoManyPartsWaitAndOneMoreIsDropped
+  // bound: parts of responses that a peer may request again at once (S-2); limit: 32; beyond: one
+  // more is dropped and requested again; test: ResourcesBound.SoManyPartsWaitAndOneMoreIsDropped
   static constexpr std::uint32_t kMostAsides = 32;
   // The part, which is missing at a peer that knows what it has, goes in between the answer, which
   // is under way. One that is known already is no other.

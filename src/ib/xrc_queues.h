@@ -16,8 +16,8 @@ namespace urnic::ib {
 
 class XrcQueues {
  public:
-  // bound: shared receive queues of XRC of an engine; limit: 65536 (`kMost`); beyond: creating one:
-  // no_memory; test: XrcQueues.ThereAreSoManyAndThenNoMore
+  // bound: shared receive queues of XRC of an engine; limit: 65536 (`kMost`); beyond: creating
+  // fails with no_memory; test: XrcQueues.ThereAreSoManyAndThenNoMore
   static constexpr std::uint32_t kMost = 1u << 16;
 
   // `key`: what numbers look like from outside (E-49).

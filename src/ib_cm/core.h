@@ -22,17 +22,17 @@ struct Options {
   std::uint8_t packet_life_time = 18;         // code: of the network
   std::uint8_t service_timeout = 22;          // code: what an MRA of ours asks for
   std::uint8_t extensions = 0;                // what REQs may be offered (consent.h)
-  // bound: connections of connection management, those in time-wait too; limit: 262144; beyond:
-  // asking: no_memory; a REQ is dropped, counted, and comes again; test:
+  // bound: connections of connection management, including time-wait; limit: 262144; beyond:
+  // connecting fails with no_memory; a REQ is dropped, counted, and repeated by the peer; test:
   // RefusalTest.ATableThatIsFullTakesNoMore
   std::uint32_t most = 1u << 18;  // connections at a time, those in time-wait too
-  // bound: connections that others have begun and that are not established; limit: of one address
-  // 1024, 4096 in all; beyond: a REQ is dropped, counted, and comes again; of those refused the
-  // oldest gives way; test: RefusalTest.HalfOpenConnectionsAreBoundedAcrossListeners,
+  // bound: incoming connections not yet established; limit: 1024 from one address, 4096 in all;
+  // beyond: a REQ is dropped, counted, and repeated by the peer; the oldest refused one gives way;
+  // test: RefusalTest.HalfOpenConnectionsAreBoundedAcrossListeners,
   // RefusalTest.OneAddressTakesAQuarterOfTheHalfOpenConnections
   std::uint32_t most_half_open = 4096;
-  // bound: connections of connection management in time-wait; limit: of one address 16384, 65536 in
-  // all; beyond: the oldest gives way: its names are free; test:
+  // bound: connections of connection management in time-wait; limit: 16384 from one address, 65536
+  // in all; beyond: the oldest gives way and its ids are free; test:
   // RestingTest.WhoRestsGivesWayWhenItsAddressHasTooMany
   std::uint32_t most_resting = 1u << 16;
   // Whatever codes a peer sends, no wait is shorter or longer.
@@ -114,11 +114,11 @@ struct Core {
     return siphash24(options.key, {c.id, which});
   }
 
-  // bound: MADs on their way out; beyond: lost and counted (`unsent`), as on the wire; test:
+  // bound: outgoing MADs; beyond: lost and counted (`unsent`), as on the wire; test:
   // RefusalTest.MadsThatNobodyFetchesAreBounded
   static constexpr std::size_t kMostWaiting = 4096;  // MADs
-  // bound: times a peer may ask for more time (MRA) in one exchange; beyond: it is not given any;
-  // test: Opening.AnMraPutsOffTheRepetitionForItsTime
+  // bound: MRAs of a peer in one exchange; beyond: no more time is granted; test:
+  // Opening.AnMraPutsOffTheRepetitionForItsTime
   static constexpr std::uint8_t kMostMras = 15;  // of one exchange
 
   Options options;

@@ -16,9 +16,9 @@ struct Listen {
   // nullopt: any; the any-address of a version of IP: all of that version.
   std::optional<IpAddress> local;
   Transport transport = Transport::Rc;  // what it serves; SIDR goes to any
-  // bound: requests of a listener of RoCE that nobody has answered; limit: of one address what
-  // `listen` says, four times as many in all; beyond: a REQ is dropped, counted, and comes again;
-  // test: RefusalTest.AFloodOfReqsIsBoundedByBacklogAndHarmsNobody,
+  // bound: pending requests of a RoCE listener; limit: the backlog of `listen` from one address,
+  // four times as many in all; beyond: a REQ is dropped, counted, and repeated by the peer; test:
+  // RefusalTest.AFloodOfReqsIsBoundedByBacklogAndHarmsNobody,
   // RefusalTest.OneAddressTakesAQuarterOfTheBacklog,
   // RefusalTest.ARequestOutlivesItsListenerAndOneAnsweredMakesRoom
   std::uint32_t backlog = 16;            // requests of one address that the owner has not answered

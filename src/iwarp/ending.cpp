@@ -14,9 +14,8 @@ namespace {
 constexpr Duration kLastWords = Duration::s(1);
 // Until it is tried again to tell of an end for which there was no memory.
 constexpr Duration kEndAgain = Duration::ms(10);
-// bound: octets copied of what a queue pair has left to send that is destroyed behind its
-// disconnect; beyond: the connection ends by reset; test:
-// Leaving.SoMuchIsCopiedAndMoreEndsByReset
+// bound: bytes copied of unsent data when a queue pair is destroyed after its disconnect; beyond:
+// the connection is reset; test: Leaving.SoMuchIsCopiedAndMoreEndsByReset
 constexpr std::uint64_t kMostLeft = std::uint64_t{1} << 28;
 
 // Whose fault a violation is, as verbs have it.

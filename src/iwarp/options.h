@@ -21,17 +21,16 @@ struct Options {
   mpa::StartupOptions mpa;
   bool rq_nudge = true;  // E-17
   // How long a Send that TCP has acknowledged may wait for a receive; zero: not at all.
-  // bound: time that a Send which TCP has acknowledged waits for a receive; setting:
-  // receive_wait_ms; beyond: the connection ends; test:
-  // ShortWaitOver.TheSettingBoundsTheWait
+  // bound: time that a Send acknowledged by TCP waits for a receive; setting: receive_wait_ms;
+  // beyond: the connection ends; test: ShortWaitOver.TheSettingBoundsTheWait
   Duration receive_wait;
   // Between the MPA Reply and the initiator's first FPDU: Linux siw loses what comes sooner.
   Duration first_fpdu_delay;
   ddp::CompletionMethod completion_method = ddp::CompletionMethod::Shared;
   std::uint32_t completion_threshold = ddp::kCompletionThreshold;
   std::uint64_t reassembly_pool = 64u << 20;
-  // bound: connections of an engine; setting: max_connections; beyond: connecting: no_memory,
-  // naming the setting; who comes is refused at once (RST), counted; test:
+  // bound: connections of an engine; setting: max_connections; beyond: connecting fails with
+  // no_memory and the setting; incoming connections get RST, counted; test:
   // ConnectionLife.BeyondTheirLimitConnectionsAreRefusedAtOnce
   std::uint32_t max_connections = 262144;  // of one engine; as many again in TIME-WAIT
   GateRules gate;                          // of listeners that nobody has told otherwise

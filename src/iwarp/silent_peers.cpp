@@ -8,8 +8,8 @@ namespace {
 constexpr Duration kSilence = Duration::ms(200);
 
 // Entries not worth looking through.
-// bound: peers of a listener that have said nothing yet; limit: 32 and twice its places; beyond:
-// those that have spoken meanwhile are taken out; test:
+// bound: peers of a listener that have sent nothing yet; limit: 32 and twice its places; beyond:
+// entries of peers that have sent something are removed; test:
 // SilentPeers.WhoHasSpokenIsForgottenBehindOneThatHasNot, SilentPeers.WhoHasSpokenIsForgotten
 constexpr std::size_t kSpare = 32;
 

@@ -11,8 +11,8 @@ namespace urnic::iwarp {
 // turn, and octets of all of them in one round. FAST segments are placed as they come, at most a
 // burst in a poll, which carries about as much.
 inline constexpr std::uint64_t kDrainTurn = 64u << 10;
-// bound: octets of SLOW connections parsed in one turn of the engine; beyond: the rest has its turn
-// after what arrives next; test: Arbitration.ASlowBacklogIsParsedInTurns
+// bound: bytes of SLOW connections parsed in one turn of the engine; beyond: the rest waits until
+// the next arrivals are handled; test: Arbitration.ASlowBacklogIsParsedInTurns
 inline constexpr std::uint64_t kDrainRound = 256u << 10;
 inline constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
 

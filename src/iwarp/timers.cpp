@@ -10,8 +10,8 @@ namespace {
 // Long to an engine that spins, nothing to one that was woken.
 // Longer than a burst takes; TCP has no shorter timers.
 constexpr Duration kStall = Duration::ms(1);
-// bound: entries in the list of timers; limit: 1024 and twice the connections; beyond: those of
-// connections that are gone are taken out; test: ConnectionLife.TimersOfWhatIsGoneAreTakenOut
+// bound: entries in the list of timers; limit: 1024 and twice the connections; beyond: entries of
+// ended connections are removed; test: ConnectionLife.TimersOfWhatIsGoneAreTakenOut
 constexpr std::size_t kKept = 1024;  // entries not worth looking through
 
 Instant tcp_deadline(const Connection& c) {

@@ -68,9 +68,8 @@ class EventList {
     }
   }
 
-  // bound: events of an interface that nobody has taken yet; limit: 1024 (`kMost`); beyond: the
-  // last one says "look at everything" instead, counted (`events_lost`); test:
-  // InterfaceIcmp.AFloodOfErrorsEndsInOneRecheck
+  // bound: unfetched events of an interface; limit: 1024 (`kMost`); beyond: the last one becomes
+  // "check everything", counted (`events_lost`); test: InterfaceIcmp.AFloodOfErrorsEndsInOneRecheck
   static constexpr std::size_t kFirst = 32, kMost = 1024;
   std::uint64_t* lost_;
   std::vector<Event> events_;

@@ -61,18 +61,18 @@ struct InterfaceConfig {
   bool duplicate_detection = false;
   DadTiming dad;
   NeighbourTiming neighbour;
-  // bound: neighbours of an interface; limit: 4096; beyond: the one used longest ago is forgotten,
-  // who sends to it looks it up again; test: NeighbourTest.FullTableEvictsTheLeastRecentlyUsed
+  // bound: neighbours of an interface; limit: 4096; beyond: the least recently used is forgotten
+  // and resolved again when needed; test: NeighbourTest.FullTableEvictsTheLeastRecentlyUsed
   std::size_t neighbour_limit = 4096;
-  // bound: echo replies of an interface; limit: 100 in a second, 50 at once; beyond: no answer,
+  // bound: echo replies of an interface; limit: 100 in a second, 50 at once; beyond: no reply,
   // counted (`echo_rate_limited`); test: InterfaceIcmp.EchoRepliesAreRateLimited
   std::uint32_t icmp_per_second = 100, icmp_burst = 50;  // echo replies
   // A link that ends in the kernel's sockets: this station is the way to all others. Nobody is
   // asked for an address, no own one is announced or defended.
   std::optional<MacAddress> only_neighbour;
-  // bound: frames that an interface wants to send (ARP, ND, ICMP); limit: 64 KiB; beyond: the frame
-  // is not made, counted (`output_full`); what is asked for is asked again; test:
-  // InterfaceOutput.IsBounded, FrameQueue.IsFifoAndBounded
+  // bound: frames that an interface sends itself (ARP, ND, ICMP); limit: 64 KiB; beyond: the frame
+  // is not made, counted (`output_full`); requests are repeated; test: InterfaceOutput.IsBounded,
+  // FrameQueue.IsFifoAndBounded
   std::size_t output_bytes = 64 * 1024;  // frames waiting to be sent; at least two of MTU size
   std::uint64_t seed = 1;                // of the random delays
 };

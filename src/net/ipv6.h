@@ -78,7 +78,7 @@ struct Ipv6Chain {
 
 // Walks hop-by-hop (first place only), routing and destination options. `b` starts at the IPv6
 // header and may be cut anywhere; at most kIpv6ChainMax headers are followed.
-// bound: IPv6 extension headers that are followed; beyond: the packet is dropped, counted; test:
+// bound: IPv6 extension headers followed; beyond: the packet is dropped, counted; test:
 // Classify.Ipv6ExtensionDefectsAreRefused_RFC8200
 inline constexpr unsigned kIpv6ChainMax = 8;
 Ipv6Chain walk_ipv6(ByteView b, std::uint8_t next_header);

@@ -15,7 +15,7 @@ namespace {
 
 // Handshakes a server carries on at once; one more pushes out the oldest, so that clients that
 // connect and stay silent cannot lock others out.
-// bound: memif handshakes under way; beyond: the oldest gives way; test:
+// bound: memif handshakes in progress; beyond: the oldest gives way; test:
 // MemifHostile.SilentClientsDoNotLockOthersOut
 constexpr std::size_t kMaxShaking = 8;
 // A client retries after 100 ms, and ever later up to once a second (E-39).

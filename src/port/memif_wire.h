@@ -24,13 +24,13 @@ inline constexpr std::size_t kMessageSize = 128;
 inline constexpr std::size_t kNameSize = 32;
 inline constexpr std::size_t kSecretSize = 24;
 inline constexpr std::size_t kReasonSize = 96;
-// bound: frames in a memif ring; limit: `rsize=` (a power of two), up to 2^14; beyond: who sends
+// bound: frames in a memif ring; limit: `rsize=` (a power of two), up to 2^14; beyond: the sender
 // waits for room and is woken; test: MemifPort.AFullRingGivesLessAndRecovers,
 // MemifPort.ASenderWithoutRoomIsWokenByTheReceiver
 inline constexpr unsigned kMaxLog2Ring = 14;
 inline constexpr unsigned kMaxQueues = 255;
-// bound: regions of memory a memif client shows its server; beyond: the handshake is refused with a
-// reason; test: MemifHostile.AClientHasSoManyRegionsAndNoMore
+// bound: memory regions that a memif client shares with its server; beyond: the handshake is
+// refused with a reason; test: MemifHostile.AClientHasSoManyRegionsAndNoMore
 inline constexpr unsigned kMaxRegions = 16;
 
 enum class MessageType : std::uint16_t {

@@ -15,8 +15,8 @@ namespace urnic::port {
 
 struct MemoryPairOptions {
   std::uint32_t max_frame = 65535;
-  // bound: frames in a ring of the port of memory; limit: `ring=`, 1024; beyond: who sends waits
-  // for room; test: MemoryPort.AFullRingGivesLessAndRecovers
+  // bound: frames in a ring of the memory port; limit: `ring=`, 1024; beyond: the sender waits for
+  // room; test: MemoryPort.AFullRingGivesLessAndRecovers
   std::uint32_t ring = 1024;  // frames in flight each way, rounded up to a power of two
   std::uint32_t queues = 1;
 };

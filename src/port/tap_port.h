@@ -31,8 +31,8 @@ class TapPort {
   void disarm(unsigned q);
 
  private:
-  // bound: frames of a TAP device that are written or read at once; beyond: the rest waits in the
-  // transmit ring, which lends no buffer in which a frame waits; test:
+  // bound: frames of a TAP device written or read at once; beyond: the rest waits in the transmit
+  // ring, which does not lend a buffer that holds a waiting frame; test:
   // TransmitRing.LendsNoBufferInWhichAFrameWaits, TransmitRing.WhatIsNotKeptIsLentAgainAndNotSent
   static constexpr std::size_t kMost = 64;  // frames per burst, each way
   // Ethernet with tags and 64 KiB of IP: what one read may bring.

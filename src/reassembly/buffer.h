@@ -30,9 +30,9 @@ class Pool {
   // `total_limit`: octets all buffers together may hold beyond each one's guarantee. Chunks taken
   // under the guarantee count as well, so out-of-order data is what gives way under pressure.
   // bound: memory for reassembly of an engine; setting: reassembly_pool; limit: 64 MiB; beyond:
-  // what is out of order is refused and comes again; every connection may keep one FPDU and one
-  // segment in order (E-11); who holds much leaves four times as much to others; test:
-  // ReassemblyBuffer.WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot,
+  // out-of-order data is refused and retransmitted; every connection may keep one FPDU and one
+  // segment in order (E-11); a connection that holds much leaves four times as much to others;
+  // test: ReassemblyBuffer.WhenThePoolIsExhaustedOutOfOrderIsRefusedAndInOrderIsNot,
   // ReassemblyBuffer.AThousandDowngradesOnAPoolOfTenWindows,
   // ReassemblyBuffer.AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
   // Sharing.AFewThatHoldAllTheyCanLeaveTheOthersHalfOfTheirShare,
@@ -59,7 +59,7 @@ class Buffer {
   // At most `capacity` octets beyond the read position are ever stored (never less than
   // kGuarantee).
   // bound: reassembly buffer of a connection; limit: the receive window, at least one FPDU and one
-  // segment; beyond: refused, and comes again; test:
+  // segment; beyond: refused and retransmitted; test:
   // ReassemblyBuffer.RefusesWhatLiesBelowTheReadPositionOrBeyondTheCapacity,
   // ReassemblyBuffer.ASmallCapacityStillHoldsAMaximalFpduAndOneMss
   Buffer(Pool* pool, std::uint32_t capacity);

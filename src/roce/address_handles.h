@@ -16,8 +16,8 @@ namespace urnic::roce {
 class AddressHandles {
  public:
   static constexpr std::uint32_t kIndexBits = 20;
-  // bound: address handles of an engine; limit: 1048576 (`kMost`); beyond: creating one: no_memory;
-  // test: AddressHandles.ThereAreSoManyAndThenNoMore
+  // bound: address handles of an engine; limit: 1048576 (`kMost`); beyond: creating fails with
+  // no_memory; test: AddressHandles.ThereAreSoManyAndThenNoMore
   static constexpr std::uint32_t kMost = 1u << kIndexBits;
 
   struct Handle {

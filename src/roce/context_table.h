@@ -19,8 +19,8 @@ struct Context;
 class ContextTable {
  public:
   static constexpr std::uint32_t kIndexBits = 18;
-  // bound: queue pairs of RoCE of an engine, numbers that rest included; limit: 262144 (`kMost`);
-  // beyond: creating one: no_memory; test: ContextTable.ThereAreSoManyAndThenNoMore
+  // bound: RoCE queue pairs of an engine, including resting numbers; limit: 262144 (`kMost`);
+  // beyond: creating fails with no_memory; test: ContextTable.ThereAreSoManyAndThenNoMore
   static constexpr std::uint32_t kMost = 1u << kIndexBits;
 
   // `most`: no more at a time, up to kMost.

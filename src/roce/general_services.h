@@ -49,8 +49,8 @@ class GeneralServices {
  private:
   enum class Sent : std::uint8_t { Yes, Waits, Full, Lost };
 
-  // bound: MADs that wait for somebody's answer on the way (ARP, ND); beyond: lost and counted
-  // (`unroutable`), as on the wire; test: GeneralServicesTest.SoManyMadsWaitForTheWayAndNoMore
+  // bound: MADs waiting for address resolution (ARP, ND); beyond: lost and counted (`unroutable`),
+  // as on the wire; test: GeneralServicesTest.SoManyMadsWaitForTheWayAndNoMore
   static constexpr std::size_t kMostWaiting = 256;
 
   struct Waiting {

@@ -23,8 +23,7 @@ class Mappings {
 
   // `peers`: how many this end may have told at a time. `own`: how many the peer may tell.
   // bound: buffers of an rsocket mapped for riowrite; limit: RDMA_IOMAPSIZE, up to 128; beyond:
-  // riomap: as the peer has no place for it, it is not told; test:
-  // RsocketMappings.PlacesOfThePeersTableAreGivenOutAndTakenBack
+  // riomap fails with ENOMEM; test: RsocketMappings.PlacesOfThePeersTableAreGivenOutAndTakenBack
   void open(std::uint32_t peers, std::uint32_t own);
 
   // A free place in the peer's table; kLocal when there is none.

@@ -24,9 +24,9 @@ class SendSide {
   };
 
   // `slots` places in the send queue are for data, those for control are the Gate's.
-  // bound: what an rsocket sends before its peer has made room: credits, ring, places in the send
-  // queue; limit: RDMA_SQSIZE 384, SO_SNDBUF 128 KiB, the peer's RDMA_RQSIZE; beyond: the call
-  // waits, or says EAGAIN; test: RsocketSendSide.ItStopsAtTheLastCreditAndGoesOnWithMore,
+  // bound: unacknowledged messages of an rsocket: credits, ring, send queue; limit: RDMA_SQSIZE
+  // 384, SO_SNDBUF 128 KiB, the peer's RDMA_RQSIZE; beyond: the call waits, or fails with EAGAIN;
+  // test: RsocketSendSide.ItStopsAtTheLastCreditAndGoesOnWithMore,
   // RsocketSendSide.ItStopsWithoutPlacesOrRoomInTheRing,
   // DataTest.WhoSendsWithoutWaitingIsStoppedByAPeerThatDoesNotReadAndWokenWhenItDoes
   void open(std::uint32_t ring, std::uint32_t slots);

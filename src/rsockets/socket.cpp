@@ -18,8 +18,8 @@ namespace urnic::rsockets {
 namespace {
 
 // A request of many connections at once is not turned away by a program that says listen(5).
-// bound: rsockets of a listener that wait to be accepted, and as many that are being made; limit:
-// what `rlisten` says, 128 to 4096; beyond: refused; test:
+// bound: rsockets of a listener waiting to be accepted, and as many being opened; limit: the
+// backlog of `rlisten`, 128 to 4096; beyond: refused; test:
 // ConnectionTest.SoManyWaitToBeAcceptedAndTheNextIsRefused,
 // ConnectionTest.PeersThatDoNotFinishTheirOpeningAreBounded
 constexpr int kLeastBacklog = 128, kMostBacklog = 4096;

@@ -5,10 +5,10 @@
 namespace urnic::sim {
 namespace {
 
-// bound: samples of a run of `urnic sim`; beyond: every other one goes, and further ones are twice
-// as far apart; test: Recorder.SamplesAreThinnedAndCoverAllOfTheRunWithItsPeak
+// bound: samples of a run of `urnic sim`; beyond: every other one is dropped, and later ones are
+// twice as far apart; test: Recorder.SamplesAreThinnedAndCoverAllOfTheRunWithItsPeak
 constexpr std::size_t kMostSamples = 200;
-// bound: events of a run of `urnic sim`; beyond: further ones are counted only; test:
+// bound: events of a run of `urnic sim`; beyond: further ones are only counted; test:
 // Recorder.SoManyEventsAreKeptTheRestIsCountedAndANewRunBeginsAnew
 constexpr std::size_t kMostEvents = 300;
 

@@ -16,8 +16,9 @@ constexpr std::size_t kEthernet = 14, kIpv4 = 20, kIcmp = 8;
 constexpr std::size_t kQuoted = kIpv4 + 8;  // IP header and the first octets of TCP
 constexpr std::uint8_t kRouter[4] = {10, 0, 0, 254};
 // A router would limit their rate as well.
-// bound: answers of the router of `urnic sim` that wait for the node; beyond: what is too large is
-// dropped without one; test: Router.SoManyAnswersWaitAndThenMoreAreDroppedWithoutOne
+// bound: replies of the router of `urnic sim` that wait for the node; beyond: further oversized
+// packets are dropped without a reply; test:
+// Router.SoManyAnswersWaitAndThenMoreAreDroppedWithoutOne
 constexpr std::size_t kMostWaiting = 64;
 
 using Octets = std::vector<std::uint8_t>;

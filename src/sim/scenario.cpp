@@ -11,8 +11,8 @@
 namespace urnic::sim {
 namespace {
 
-// bound: octets of a workload's buffer in a scenario; limit: 256 MiB (`kMostMemory`); beyond: the
-// scenario is refused, in one line; test: Scenario.WhatCannotBeIsRefused
+// bound: bytes of a workload's buffer in a scenario; limit: 256 MiB (`kMostMemory`); beyond: the
+// scenario is refused with an error; test: Scenario.WhatCannotBeIsRefused
 constexpr std::uint64_t kMostMemory = 256u << 20;  // octets of one buffer of a workload
 
 constexpr int kRight = 0, kLeft = 1;

@@ -24,8 +24,8 @@ class InboxPool {
   // Holds the largest FPDU (65 544 octets) and room for a good read behind any part of one.
   static constexpr std::size_t kBlock = 256 * 1024;
   // Blocks lent to connections that are waiting, before they have to do with what they have.
-  // bound: blocks lent to connections over the kernel's TCP that wait for the rest of an FPDU;
-  // beyond: they keep just the octets they have, at most one FPDU (E-11); test:
+  // bound: buffers lent to connections over the kernel's TCP that wait for the rest of an FPDU;
+  // beyond: they keep only the bytes they have, at most one FPDU (E-11); test:
   // Inbox.ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks
   static constexpr std::size_t kLent = 64;
 

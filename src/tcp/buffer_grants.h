@@ -26,9 +26,8 @@ class BufferGrants {
   // From `have` to `want` octets, or what is left to give.
   std::uint32_t grant(std::uint32_t have, std::uint64_t want);
 
-  // bound: memory of all buffers of a TCP stack that tunes itself; limit:
-  // StackConfig::memory_limit; beyond: buffers do not grow, windows stay as they are; test:
-  // AutoTune.TheGlobalBoundHolds,
+  // bound: memory of all buffers of a self-tuning TCP stack; limit: StackConfig::memory_limit;
+  // beyond: buffers and windows no longer grow; test: AutoTune.TheGlobalBoundHolds,
   // AutoTune.AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6
   std::uint64_t limit_;
   std::uint64_t granted_ = 0;

@@ -12,8 +12,8 @@ namespace urnic::tcp {
 
 class ChallengeLimiter {
  public:
-  // bound: challenge ACKs of a connection; limit: 10 in 5 s, less a share that only a secret tells;
-  // beyond: none is sent, counted (`challenge_acks_withheld`); test:
+  // bound: challenge ACKs of a connection; limit: 10 in 5 s, less a random share; beyond: none is
+  // sent, counted (`challenge_acks_withheld`); test:
   // ChallengeLimiter.WithoutAKeyTenPerFiveSeconds_RFC5961_7,
   // Forged.ChallengesAreLimitedPerConnectionAndCounted_RFC5961_7
   static constexpr Duration kWindow = Duration::s(5);

@@ -28,9 +28,9 @@ struct Config {
   bool timestamps = true;
   bool window_scaling = true;
   std::uint8_t window_shift = 7;  // our own shift when scaling (0..14)
-  // bound: octets a connection has received that are not consumed, and those behind gaps; setting:
-  // receive_window; beyond: the window is shut; a segment beyond it is answered by an ACK and
-  // dropped; test: AutoTune.ThePerConnectionBoundHolds,
+  // bound: received bytes of a connection that are not consumed, and those after gaps; setting:
+  // receive_window; beyond: the window closes; a segment beyond it is acknowledged and dropped;
+  // test: AutoTune.ThePerConnectionBoundHolds,
   // AutoTune.AReaderThatStopsMeetsTheBoundWithAShutWindow_RFC9293_3_8_6,
   // WaitOver.MoreThanTheWindowWaitsAndComesWholeAndInOrder
   std::uint32_t receive_buffer = 4u << 20;  // largest window we ever offer, octets

@@ -11,8 +11,8 @@ namespace urnic::tcp {
 namespace {
 
 // Answers to strangers wait for the driver to drain no further than this.
-// bound: answers of a TCP stack to strangers that the program has not fetched; beyond: no answer;
-// test: StackTest.AnswersToStrangersThatNobodyFetchesAreBounded
+// bound: replies of a TCP stack to unknown peers that the program has not fetched; beyond: no
+// reply; test: StackTest.AnswersToStrangersThatNobodyFetchesAreBounded
 constexpr std::size_t kMostQueuedReplies = 4096;
 constexpr std::size_t kMostSpare = 256;
 

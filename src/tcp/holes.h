@@ -88,7 +88,7 @@ class HoleList {
   std::vector<Hole> holes_;
   StreamOffset rcv_nxt_;
   // bound: TCP holes of a connection; setting: hole_limit; beyond: a segment that would open one
-  // more is dropped without acknowledgement and comes again; test:
+  // more is dropped without an ACK and retransmitted; test:
   // HoleList.LimitRefusesNewHolesOnly, RxDetour.TheLimitOfHolesHoldsOnADetour,
   // Scenarios.HoleLimitIsKept
   std::uint32_t limit_ = 256;

@@ -29,18 +29,17 @@ struct HostCounters {
 // How many connections of a listener there are between SYN and accept().
 struct Backlog {
   std::uint32_t waiting = 0;  // finished, nobody has accepted them yet
-  // bound: backlog of a listener; limit: of one address what `listen` says, of iWARP four times as
-  // many in all; beyond: SYNs and ACKs are dropped and come again; of peers that have said nothing
-  // the oldest gives way; test: SilentPeers.OneAddressDoesNotHoldTheListener,
+  // bound: backlog of a listener; limit: the backlog of `listen` from one address, with iWARP four
+  // times as many in all; beyond: SYNs and ACKs are dropped and repeated; the oldest peer that has
+  // sent nothing gives way; test: SilentPeers.OneAddressDoesNotHoldTheListener,
   // StackTest.BacklogLimitsFinishedConnections, Setup.BacklogLimitsPendingConnections,
-  // SilentPeers.TheOldestOfAFullBacklogGivesWay,
-  // SilentSockets.TheOldestOfAFullBacklogGivesWay
+  // SilentPeers.TheOldestOfAFullBacklogGivesWay, SilentSockets.TheOldestOfAFullBacklogGivesWay
   std::uint32_t most_waiting =
       1;                        // beyond it SYNs and ACKs are dropped: the accepting side is slow
   std::uint32_t half_open = 0;  // the peer has not answered our SYN-ACK
-  // bound: half-open connections of a listener; limit: what the backlog has left (own stack:
-  // SynBacklog, 256); beyond: SYNs are answered by cookies, which keep nothing (RFC 4987), or
-  // dropped where those are off; test: StackTest.HalfOpenConnectionsAreLimited,
+  // bound: half-open connections of a listener; limit: the free places of the backlog (own stack:
+  // SynBacklog, 256); beyond: SYNs are answered by cookies, which need no memory (RFC 4987), or
+  // dropped if cookies are off; test: StackTest.HalfOpenConnectionsAreLimited,
   // SynCookies.AFloodCostsNoMemory_RFC4987_3_6, Listener.WithRoomNoCookieIsSent_RFC4987_3_6
   std::uint32_t most_half_open = 1;  // beyond it SYNs are answered by cookies, which keep nothing
   bool cookies = true;               // ... or dropped

@@ -30,8 +30,8 @@ struct TimeWait {
 
 class TimeWaitTable {
  public:
-  // bound: connections in TIME-WAIT; setting: max_connections; limit: as many as connections; a TCP
-  // stack of a program 262144; beyond: the one that would end first ends now; test:
+  // bound: connections in TIME-WAIT; setting: max_connections; limit: as many as connections; in a
+  // TCP stack of a program 262144; beyond: the one that would end first ends now; test:
   // TimeWaitTest.AFullTableLetsGoOfTheOneThatEndsFirst,
   // TimeWaitTest.ConnectionsThatComeAgainLeaveABoundedListOfEnds
   static constexpr std::size_t kUsual = 262144;

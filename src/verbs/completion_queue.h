@@ -28,10 +28,9 @@ static_assert(sizeof(Cqe) == 64, "a cache line");
 
 class CompletionQueue {
  public:
-  // bound: completion queue; limit: what it was created with, up to 16777216; beyond: one more
-  // overruns it: it and every queue pair on it go to error, with an event (E-47); before, `resize`
-  // makes it larger; test: CompletionQueue.OverrunIsReportedAfterWhatFitted,
-  // Overrun.ByPostingEndsTheQueuePairWithThePost,
+  // bound: completion queue; limit: its requested size, up to 16777216; beyond: overrun: it and its
+  // queue pairs go to error, with an event (E-47); `resize` enlarges it; test:
+  // CompletionQueue.OverrunIsReportedAfterWhatFitted, Overrun.ByPostingEndsTheQueuePairWithThePost,
   // CqOverrun.TheQueueAndEveryQueuePairOnItFailWithAnEvent
   explicit CompletionQueue(std::uint32_t depth);
   ~CompletionQueue();

@@ -123,7 +123,7 @@ class MemoryTable {
  public:
   // At most 2^24 - 1 regions, windows and reserved keys together.
   // bound: regions, windows and read sinks of a device (STags, rkeys); limit: 1048576; beyond:
-  // registering, `create_window`: no_memory; a Read waits; test:
+  // registering and `create_window` fail with no_memory; a Read waits; test:
   // Memory.FullTableRefusesAndRecovers, Memory.AMillionRegions
   explicit MemoryTable(std::uint32_t max_regions = 1u << 20, const StagForm& form = StagForm());
   MemoryTable(const MemoryTable&) = delete;

@@ -71,8 +71,8 @@ class SharedReceiveQueue {
   std::unique_ptr<std::uint32_t[]> posted_;  // positions, in posting order
   std::uint32_t head_ = 0;                   // free running
   std::atomic<std::uint32_t> tail_{0};
-  // bound: shared receive queue; limit: what it was created with, up to 65536; beyond: posting:
-  // queue_full; a receive counts until its message is done; test:
+  // bound: shared receive queue; limit: its requested size, up to 65536; beyond: posting fails with
+  // no_memory; a receive counts until its message is complete; test:
   // SharedReceiveQueue.HoldsItsLimitAndHandsOutOldestFirst,
   // SharedReceiveRoom.WhatWasDeliveredIntoIsFreeAgain
   std::uint32_t max_wr_, max_sge_;

@@ -8,7 +8,7 @@
 
 namespace urnic::verbs {
 
-// bound: pieces of memory of one work request; beyond: posting: invalid_argument; test:
+// bound: SGEs of one work request; beyond: posting fails with invalid_argument; test:
 // SendQueue.HoldsItsLimitAndNoMore, ReceiveQueue.HoldsItsLimitAndNoMore
 inline constexpr std::uint32_t kMaxSges = 32;           // of one work request
 inline constexpr std::uint32_t kMaxMessage = 1u << 31;  // octets

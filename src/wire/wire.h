@@ -58,8 +58,8 @@ class Wire {
   std::uint64_t times_full() const { return times_full_; }
 
  private:
-  // bound: frames of an engine on their way to itself; beyond: connections wait for room; replies
-  // without a connection have 1024 places more and are lost beyond; test:
+  // bound: frames that an engine sends to itself; beyond: connections wait for room; replies
+  // without a connection have 1024 more places and are lost beyond; test:
   // Loopback.WhatIsOnItsWayToOurselvesIsBounded
   static constexpr std::size_t kMostLooped = 4096;
   static constexpr std::size_t kMostLoopedReplies = kMostLooped + 1024;
