@@ -10,7 +10,7 @@
 namespace urnic::cli {
 namespace {
 
-// Text for roff: no character of it is a command.
+// Escapes text so that roff takes no character of it for a command.
 std::string plain(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -96,7 +96,7 @@ std::string synopsis(const CLI::App& command, const std::vector<OptionText>& opt
   return out + "\n";
 }
 
-// A command without one has the program's.
+// The command's own footer; CLI11 returns the program's if it has none.
 std::string footer_of(const CLI::App& app) {
   const CLI::App* program = app.get_parent();
   const bool own = program == nullptr || app.get_footer() != program->get_footer();
@@ -107,18 +107,18 @@ std::string footer_of(const CLI::App& app) {
 
 constexpr const char* kExitStatus =
     ".SH EXIT STATUS\n"
-    ".TP\n0\nIt worked.\n"
-    ".TP\n1\nIt was tried and did not work; one line on standard error says why.\n"
-    ".TP\n2\nThe arguments or the configuration are wrong; nothing was tried.\n";
+    ".TP\n0\nSuccess.\n"
+    ".TP\n1\nThe command failed; one line on standard error gives the reason.\n"
+    ".TP\n2\nThe arguments or the configuration are wrong; nothing was done.\n";
 
 constexpr const char* kExitOfProgram =
-    ".PP\nOnce the program runs it has taken the place of urnic, and its exit status is the exit "
-    "status; 126 when it cannot be run on urnic, 127 when there is no such program.\n";
+    ".PP\nOnce the program runs, the exit status is that of the program; 126 when it cannot be run "
+    "on urnic, 127 when the program does not exist.\n";
 
 constexpr const char* kSettings =
     ".SH SETTINGS\n"
     "Each setting of\n.BR urnic.toml (5)\n"
-    "is an option of this command as well, with dashes in its name, and stronger than the file and "
+    "is also an option of this command, with dashes in its name. The option overrides the file and "
     "the environment:\n";
 
 }  // namespace
@@ -166,15 +166,16 @@ std::string manual_of_settings(const std::string& version) {
          italic("~/.config/urnic/urnic.toml") + "\n.fi\n.SH DESCRIPTION\n";
   out +=
       plain(
-          "A setting has one name in four places, the strongest last: its default; this file; the "
-          "environment, as URNIC_ and the name in capitals; the command line, with dashes in it. "
-          "Another file is read where --config or $URNIC_CONFIG names one. An unknown name and a "
-          "value out of range are refused.") +
+          "A setting can be given in this file, in the environment (URNIC_ and the name in "
+          "capitals) and on the command line (-- and the name with dashes). The command line "
+          "overrides the environment, the environment overrides the file, and the file overrides "
+          "the default. --config or $URNIC_CONFIG names another file. An unknown name or a value "
+          "out of range is an error.") +
       "\n.PP\n" +
       plain(
-          "In the file, switches are true and false, elsewhere on and off; lists are arrays, "
-          "elsewhere separated by commas; sizes take K, M and G. A section [device.NAME] has the "
-          "settings of one of several devices.") +
+          "In the file, switches are true or false and lists are arrays; elsewhere switches are on "
+          "or off and lists are separated by commas. Sizes take K, M and G. A section "
+          "[device.NAME] has the settings of one of several devices.") +
       "\n.SH SETTINGS\n";
   for (const OptionText& o : settings_text()) out += entry(o);
   return out + ".SH SEE ALSO\n.BR urnic (1),\n.BR urnic\\-config (1)\n";
