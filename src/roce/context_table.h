@@ -19,7 +19,7 @@ struct Context;
 class ContextTable {
  public:
   static constexpr std::uint32_t kIndexBits = 18;
-  // bound: RoCE queue pairs of an engine, including resting numbers; limit: 262144 (`kMost`);
+  // bound: RoCE queue pairs of an engine, including numbers in time-wait; limit: 262144 (`kMost`);
   // beyond: creating fails with no_memory; test: ContextTable.ThereAreSoManyAndThenNoMore
   static constexpr std::uint32_t kMost = 1u << kIndexBits;
 
