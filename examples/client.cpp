@@ -1,5 +1,5 @@
-// The active side: writes a text into the server's memory by RDMA Write, tells it so by Send, reads
-// the memory back by RDMA Read and compares. Usage: client [ADDRESS:PORT] [TEXT]
+// The active side: writes a text into the server's memory by RDMA Write, announces it by a Send,
+// reads the memory back by RDMA Read and compares. Usage: client [ADDRESS:PORT] [TEXT]
 #include <urnic/urnic.h>
 
 #include <cstdio>

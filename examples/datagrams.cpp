@@ -1,5 +1,5 @@
-// Datagrams of RoCEv2 (unreliable datagram): one queue pair that hears anybody and answers each.
-// Usage: datagrams                       says its number, answers until it is told to stop
+// Datagrams of RoCEv2 (UD): one queue pair receives from any peer and answers each datagram.
+// Usage: datagrams                       prints its queue pair number, answers until it is stopped
 //        datagrams ADDRESS NUMBER TEXT   sends TEXT to that queue pair and prints the answer
 #include <urnic/urnic.h>
 

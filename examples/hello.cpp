@@ -1,4 +1,4 @@
-// The smallest program: opens a device, registers memory, says what it has.
+// The smallest program: opens a device, registers memory and prints both.
 #include <urnic/urnic.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-// The passive side: offers 64 KiB of memory, waits until the client says that it has written into
-// it, and shows what is there. The client does the rest by RDMA Write and RDMA Read; nothing here
-// runs for that. Start this first, then `client`.
+// The passive side: offers 64 KiB of memory, waits for the client's Send and prints what the client
+// has written. The client works by RDMA Write and RDMA Read, which run no code here. Start this
+// first, then `client`.
 #include <urnic/urnic.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Two TCP stacks and the path between them, in virtual time: ten megabytes over a path of 20 ms
-// that loses one datagram in a hundred take a fraction of a second of ours, and the same every
+// that loses one datagram in a hundred. It takes a fraction of a second, with the same result every
 // time. Usage: virtual_time [SEED] [LOSS_PER_MILLE]
 #include <urnic/tcp.h>
 

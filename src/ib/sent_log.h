@@ -24,8 +24,8 @@ namespace urnic::ib {
 class SentLog {
  public:
   // At most `most` packets. `pool` may be null: it covers nothing, ever.
-  // bound: packets in a requester's log of packets in flight; setting: roce_window; beyond: not logged:
-  // the requester goes back N until all is acknowledged; test:
+  // bound: packets in a requester's log of packets in flight; setting: roce_window; beyond: not
+  // logged: the requester goes back N until all is acknowledged; test:
   // SentLogBound.OneMoreThanItHoldsCoversNothingUntilItBeginsAnew
   SentLog(HeldPool* pool, std::uint32_t most) : pool_(pool), most_(most) {}
   ~SentLog() { clear(); }

@@ -208,9 +208,9 @@ class Command(unittest.TestCase):
                 self.assertEqual(set(json.load(f)["absent"]["latency"]), {WRITES, KERNEL})
 
     def test_what_cannot_be_is_refused_in_one_line(self):
-        for words, why in ((["--quick", "--record"], "--record wants all of it"), (["--only", "no such point"], "nothing is called so"),
+        for words, why in ((["--quick", "--record"], "--record needs a full run"), (["--only", "no such point"], "no measurement matches"),
                            (["--rounds", "0"], "--rounds is at least 1"), (["--seconds", "0"], "from 0.05 to 10"), (["--check", "--from", "/nowhere.json"], "is not a record"),
-                           (["--only", "("], "is no pattern")):
+                           (["--only", "("], "is not a regular expression")):
             done = compare(*words)
             self.assertEqual(done.returncode, 1, words)
             self.assertIn(why, done.stderr)
@@ -256,7 +256,7 @@ class Command(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             with open(os.path.join(tree, "docs", "compare", "old.svg"), "w", encoding="ascii") as f:
                 f.write("<svg/>")
-            self.assertIn("docs/compare/old.svg: nothing makes it", tool("--check").stderr)
+            self.assertIn("docs/compare/old.svg: no longer generated", tool("--check").stderr)
 
     def test_pages_and_pictures_that_say_something_else_are_named(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -268,7 +268,7 @@ class Command(unittest.TestCase):
             done = compare("--check", "--from", path)
         self.assertEqual(done.returncode, 1)
         for made in ("docs/performance.md", "docs/compare/throughput.svg", "docs/compare/life.svg"):
-            self.assertIn(f"not what the record says: {made}", done.stderr)
+            self.assertIn(f"differs from the record: {made}", done.stderr)
 
 
 @unittest.skipUnless(os.environ.get("COMPARE_BUILD"), "ctest bench.compare says which build")
