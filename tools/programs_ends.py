@@ -1,4 +1,4 @@
-"""An end of a row of tools/programs: a program that runs, and what it has said."""
+"""One end of a row of tools/programs: a running program and its output."""
 import os
 import resource
 import signal
@@ -7,7 +7,7 @@ import time
 
 
 def listening(pid=None):
-    """TCP ports listened on in the namespace of that process, None: ours."""
+    """Listening TCP ports in the network namespace of that process; None: our own."""
     ports = set()
     for name in ("tcp", "tcp6"):
         with open(f"/proc/{pid or 'self'}/net/{name}", encoding="ascii") as f:
@@ -27,7 +27,7 @@ class Process:
         self.name, self.folder = name, folder
         with open(self.path("out"), "w", encoding="utf-8") as out, open(self.path("err"), "w", encoding="utf-8") as err:
             self.process = subprocess.Popen(words, stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=folder,
-                                            start_new_session=True,  # what it forks is stopped with it
+                                            start_new_session=True,  # its children are stopped with it
                                             preexec_fn=(lambda: resource.setrlimit(
                                                 resource.RLIMIT_NOFILE, (descriptors, descriptors))) if descriptors else None)
 
@@ -39,7 +39,7 @@ class Process:
         return self.process.poll()
 
     def wait(self, until):
-        """As poll, at that time at the latest."""
+        """Its exit code, or None if it still runs at that time."""
         try:
             return self.process.wait(max(0.1, until - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -59,6 +59,6 @@ class Process:
             pass
 
     def text(self, of):
-        """What it has said on its standard output ("out") or standard error ("err")."""
+        """Its standard output ("out") or standard error ("err")."""
         with open(self.path(of), encoding="utf-8", errors="replace") as f:
             return f.read()

@@ -18,7 +18,7 @@ from programs_ends import listening
 
 KINDS = ("kill", "stop", "pause")
 SIDES = ("server", "client")
-UNDER_WAY = 20_000  # octets that a row has moved when its peer is struck
+UNDER_WAY = 20_000  # bytes that a row has moved before the fault
 PATIENCE = 6  # seconds for them to move
 HELD = 1  # seconds that a pause takes
 # A silent peer is probed after 1 s (docs/config.md), so that a whole run fits into an evening.

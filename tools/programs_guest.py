@@ -1,10 +1,10 @@
-"""The columns of tools/programs whose other end is a Linux kernel's: siw or rdma_rxe, in the guest of tests/interop.
+"""The columns of tools/programs whose other end is a Linux kernel device, siw or rdma_rxe, in the guest of tests/interop.
 
-One guest serves all cells of its kind. It stands on a bridge in a network namespace of its own, and a cell
-enters that namespace; ends in the guest run there as they are, without urnic.
+One guest serves all cells of its kind. It is on a bridge in its own network namespace, which each cell enters;
+ends in the guest run there unmodified, without urnic.
 
-  programs_guest.py KIND FOLDER    furnishes the namespace, boots the guest, says "ready" and stays until its
-                                   standard input ends (what tools/programs starts)
+  programs_guest.py KIND FOLDER    creates the namespace, boots the guest, prints "ready" and runs until its
+                                   standard input ends (tools/programs starts this)
 """
 import os
 import re
@@ -28,8 +28,8 @@ from programs_guest_rows import rows as guest_rows  # noqa: E402
 from rows import PATIENCE, DumpcapCapture  # noqa: E402
 
 KERNEL, GUEST = "10.77.0.1", "10.77.0.3"
-OWN = [f"10.77.0.{5 + i}" for i in range(6)]  # of our own TCP: a TAP interface for each process
-UDP = [KERNEL] + [f"10.77.0.{21 + i}" for i in range(5)]  # of RoCE: port 4791 has one user at each
+OWN = [f"10.77.0.{5 + i}" for i in range(6)]  # for urnic's own TCP: a TAP interface for each process
+UDP = [KERNEL] + [f"10.77.0.{21 + i}" for i in range(5)]  # for RoCE: one socket for each address can have port 4791
 PLAIN = "tx off tso off gso off gro off"
 MAKE_WORLD = f"""
 ip link set lo up
@@ -43,14 +43,14 @@ done
 ethtool -K br0 {PLAIN}
 ip link set br0 up
 """
-# Debian programs that the guest's image has not: this machine's, lent with their libraries.
+# Debian programs missing in the guest's image: copied from this machine with their libraries.
 LENT = ("fio", "qperf", "iperf3")
 HERE = "PROGRAMS_GUEST"  # of the environment: folder of the guest
 CELL = "/tmp/cell"  # in the guest, where a cell's files are
 
 
 def lend(folder):
-    """Copies of LENT, which the guest has at /host."""
+    """Copies the programs LENT; the guest sees them at /host."""
     for name in ("bin", "lib"):
         os.makedirs(os.path.join(folder, name))
     for program in LENT:
@@ -96,7 +96,7 @@ class GuestWorld:
         self.process = self.folder = None
 
     def open(self):
-        """Why there is none, empty if there is."""
+        """Boots the guest. Returns the reason why it failed, empty on success."""
         self.folder = tempfile.mkdtemp(prefix="urnic-programs-", dir="/tmp")
         self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), self.kind, self.folder], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
@@ -107,7 +107,7 @@ class GuestWorld:
             if line.startswith("no guest: "):
                 return line[len("no guest: "):].strip()
             print(line.rstrip(), flush=True)
-        return "the guest's keeper ended"
+        return "the process that runs the guest ended"
 
     def close(self):
         if self.process is not None:
@@ -118,7 +118,7 @@ class GuestWorld:
     def is_alive(self):
         try:
             guest = Guest("", self.folder, GUEST)
-            # Bit 7 of what its kernel says of itself: it has had a fault.
+            # Bit 7 of the taint flags: the kernel has had an oops or BUG.
             return guest.call("exec", guest.name, "[ $(($(cat /proc/sys/kernel/tainted) & 128)) = 0 ]", timeout=15).returncode == 0
         except Failure:
             return False
@@ -132,7 +132,7 @@ class GuestWorld:
 # ---- an end in the guest -----------------------------------------------------------------------------
 
 class GuestProcess:
-    """A program in the guest, as programs_ends.Process is one here."""
+    """A program in the guest, with the interface of programs_ends.Process."""
 
     in_guest = True
 
@@ -185,7 +185,7 @@ class GuestColumn(Column):
         self.guest = self.capture = self.started = None
 
     def rows(self):
-        # Ports of the column's own: those of another's connections rest.
+        # Ports of this column only: those of other columns may be in TIME-WAIT.
         return guest_rows(self.group, self.guest_serves, self.here, 20000 + 1000 * (self.guest_serves + 2 * self.own))
 
     def enter(self, folder, urnic):
@@ -210,7 +210,7 @@ class GuestColumn(Column):
             self.guest.run(f"cat >{CELL}/{name} <<'END'\n{text}END\n")
         if row.captured:
             name = re.sub(r"[^\w]+", "-", f"{row.name} {self.name}") + ".pcapng"
-            # The last segments of the row before are none of this one's.
+            # The filter excludes the last segments of the row before.
             self.capture = DumpcapCapture(os.path.join(self.keep or folder, name), "gst0", f"tcp port {row.port} and host {GUEST}")
             self.capture.start()
 
@@ -236,12 +236,12 @@ class GuestColumn(Column):
 
     def wait_ready(self, row):
         if self.guest_serves:
-            # rdma_cm's own table has listeners of RoCE, that of TCP those of programs besides.
+            # rdma_cm lists listeners of RoCE, the TCP table those of kernel sockets.
             return self.guest.run(f"grep -q ':{row.port:04X} 0*:0000 0A' /proc/net/tcp /proc/net/tcp6 || "
                                   f"rdma resource show cm_id | grep LISTEN | grep -q ':{row.port} '")[0] == 0
-        if self.group == "rxe":  # ports of RoCE are none of the kernel's: it has a moment
+        if self.group == "rxe":  # the kernel does not know ports of RoCE: wait a fixed time
             return super().wait_ready(row) or time.monotonic() > self.started + 1.5
-        if self.own:  # what listens there cannot be seen from here, but connected to: without an MPA Request it is nothing to the program
+        if self.own:  # invisible here, but a connection without an MPA Request does not reach the program
             try:
                 socket.create_connection((self.here, row.port), timeout=1).close()
                 return True
@@ -250,7 +250,7 @@ class GuestColumn(Column):
         return super().wait_ready(row)
 
     def finish(self, row):
-        """After the ends of a row: what the wire and the guest's kernel have to say against it."""
+        """After the ends of a row: an error text from the capture or the guest's kernel log, or None."""
         wrong = None
         if self.capture:
             self.capture.stop()
@@ -264,7 +264,7 @@ class GuestColumn(Column):
     def judge_wire(self, capture):
         if self.group != "siw":
             return None
-        # Programs may close a connection that has octets nobody reads: a RST is theirs.
+        # Programs may close a connection with unread bytes, which causes a RST.
         rules = wire_judge.Rules(linux=(GUEST,) if self.own else (GUEST, KERNEL), ends_badly=True)
         wrong = capture.tolerate(wire_judge.judge(capture.path, rules).wrong)
         return "wire: " + "; ".join(wrong[:3]) if wrong else None

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """programs_migration.py source|target ADDRESS: one end of a live migration by QEMU over RDMA, for a row of tools/programs.
 
-The source starts a machine with 64 MiB of octets in its memory that look random, migrates it to ADDRESS and says how that
-went. The target waits for it, looks at every one of these octets when the machine runs there, and ends.
+The source starts a machine with 64 MiB of pseudo-random bytes in its memory, migrates it to ADDRESS and prints the result. The
+target waits for it, compares every one of these bytes when the machine runs there, and ends.
 """
 import json
 import os
@@ -25,7 +25,7 @@ def octets():
 
 class Machine:
     def __init__(self, *options):
-        ours, its = socket.socketpair()  # its standard output has words of RDMA's
+        ours, its = socket.socketpair()  # its standard output has messages about RDMA
         with its:
             monitor = ["-chardev", f"socket,id=monitor,fd={its.fileno()}"]
             self.process = subprocess.Popen([*QEMU, *monitor, *options], stdin=subprocess.DEVNULL, pass_fds=[its.fileno()])
@@ -85,8 +85,8 @@ def target(address):
         machine.ask("pmemsave", val=AT, size=OCTETS, filename=saved)
         with open(saved, "rb") as f:
             if f.read() != octets():
-                sys.exit("what arrived is something else")
-    print("every octet is the same")
+                sys.exit("the memory that arrived differs")
+    print("every byte is the same")
     return machine.quit()
 
 

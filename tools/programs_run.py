@@ -1,4 +1,4 @@
-"""How tools/programs runs a row: both ends are started, waited for and judged."""
+"""Runs a row of tools/programs: starts both ends, waits for them and checks the result."""
 import contextlib
 import os
 import re
@@ -39,14 +39,14 @@ def judge(row, ends):
         noise = (*row.noise, *(row.theirs + row.excused if end.in_guest else ()))
         for line in end.text("err").split("\n"):
             if line.strip() and not any(re.search(p, line) for p in noise):
-                return f"{end.name} said: {line.strip()[:120]}"
+                return f"{end.name} printed: {line.strip()[:120]}"
     return None
 
 
 @contextlib.contextmanager
 def own_files(row, folder):
-    """What the row's programs make outside of `folder` is theirs and goes with them; what another user's have left there is neither
-    in their way nor touched."""
+    """Removes files that the row's programs create outside of `folder`. A file that another user left at the same path is hidden by a
+    bind mount and not changed."""
     mounted, made = [], []
     for path in row.makes:
         if os.path.lexists(path):
@@ -67,7 +67,7 @@ def own_files(row, folder):
 
 
 def run_row(row, column, urnic, ends=None):
-    """In a folder of its own; `ends` runs both ends there, as run_ends does, which it is where nothing is said."""
+    """Runs the row in its own folder by `ends` (default run_ends)."""
     with tempfile.TemporaryDirectory(prefix="urnic-programs-") as folder, own_files(row, folder):
         column.enter(folder, urnic)
         try:
@@ -77,9 +77,9 @@ def run_row(row, column, urnic, ends=None):
 
 
 def prepare_run(row, column, urnic, folder):
-    """Environment and folder of a row's programs; what stands before their commands."""
-    os.environ["TGT_IPC_SOCKET"] = os.path.join(folder, "tgt")  # where tgtd and tgtadm meet
-    # Not /tmp/urnic-0, which is the machine's root's: here we are called 0 as well.
+    """Sets up environment and folder of a row's programs. Returns the words to put before their commands."""
+    os.environ["TGT_IPC_SOCKET"] = os.path.join(folder, "tgt")  # the socket between tgtd and tgtadm
+    # Not /tmp/urnic-0: it belongs to the real root, and our user id in the namespace is also 0.
     os.environ["XDG_RUNTIME_DIR"] = os.path.join(folder, "run")
     os.makedirs(os.environ["XDG_RUNTIME_DIR"], mode=0o700, exist_ok=True)
     os.environ.update(row.settings)
@@ -88,7 +88,7 @@ def prepare_run(row, column, urnic, folder):
 
 
 def run_ends(row, column, urnic, folder):
-    """Both ends of a row, where the column has put us."""
+    """Runs both ends of a row in the column's namespace."""
     run = prepare_run(row, column, urnic, folder)
     begin = time.monotonic()
     until = begin + row.seconds
@@ -110,7 +110,7 @@ def run_ends(row, column, urnic, folder):
     for c in clients:
         ends.append((c, c.wait(until), False))
         if ends[-1][1] != 0:
-            until = min(until, time.monotonic() + 5)  # the server will not wait for it either
+            until = min(until, time.monotonic() + 5)  # do not wait longer for the server
     if server is not None:
         if row.server_stays:
             server.end(row.killed)
