@@ -26,6 +26,12 @@ std::int64_t now = 0;
 Rng chance(1);
 std::function<void()> others;
 
+// The C library's function, which is a point of cancellation, unlike a bare system call.
+template <class F>
+F* real(const char* name) {
+  return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
+}
+
 int poll_at_once(pollfd* fds, nfds_t n) {
   const timespec at_once{0, 0};
   return static_cast<int>(syscall(SYS_ppoll, fds, n, &at_once, nullptr, 0));
@@ -97,23 +103,22 @@ int usleep(useconds_t us) {
     now += std::int64_t{us} * 1000;
     return 0;
   }
-  const timespec t{static_cast<time_t>(us / 1000000), static_cast<long>(us % 1000000) * 1000};
-  return static_cast<int>(syscall(SYS_nanosleep, &t, nullptr));
+  static const auto sleep = real<decltype(usleep)>("usleep");
+  return sleep(us);
 }
 
 int poll(pollfd* fds, nfds_t n, int ms) {
   using namespace urnic::test;
   if (is_on) return sleep_on(fds, n, std::int64_t{ms} * 1000000);
-  const timespec t{ms / 1000, ms % 1000 * 1000000L};
-  return static_cast<int>(syscall(SYS_ppoll, fds, n, ms < 0 ? nullptr : &t, nullptr, 0));
+  static const auto wait = real<decltype(poll)>("poll");
+  return wait(fds, n, ms);
 }
 
 int ppoll(pollfd* fds, nfds_t n, const timespec* t, const sigset_t* signals) {
   using namespace urnic::test;
   if (is_on) return sleep_on(fds, n, t == nullptr ? -1 : t->tv_sec * kSecond + t->tv_nsec);
-  timespec left = t == nullptr ? timespec{} : *t;  // the kernel writes to it
-  return static_cast<int>(
-      syscall(SYS_ppoll, fds, n, t == nullptr ? nullptr : &left, signals, sizeof(long)));
+  static const auto wait = real<decltype(ppoll)>("ppoll");
+  return wait(fds, n, t, signals);
 }
 
 // Of a std::condition_variable; nobody wakes who is alone, but what it waits for may come
@@ -121,9 +126,8 @@ int ppoll(pollfd* fds, nfds_t n, const timespec* t, const sigset_t* signals) {
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const timespec* until) {
   using namespace urnic::test;
-  static const auto real = reinterpret_cast<decltype(&pthread_cond_clockwait)>(
-      dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
-  if (!is_on) return real(condition, mutex, clock, until);
+  static const auto wait = real<decltype(pthread_cond_clockwait)>("pthread_cond_clockwait");
+  if (!is_on) return wait(condition, mutex, clock, until);
   pthread_mutex_unlock(mutex);
   sleep_on(nullptr, 0, std::max<std::int64_t>(until->tv_sec * kSecond + until->tv_nsec - now, 0));
   pthread_mutex_lock(mutex);
