@@ -435,9 +435,27 @@ class StackCalls : public urnic::test::Walk {
     h.full |= taken < n;
     h.written += taken;
     touch(c, i);
+    if (taken < n && h.life == Life::Open && dice.one_in(3)) grow_send_buffer(dice, c, i);
     if (dice.one_in(3) && h.life == Life::Open) {
       answers(x.stack(i).push(h.e, x.world.now), Status::Ok, "push");
     }
+  }
+  // A program whose write was cut short is told at once that there is room again.
+  void grow_send_buffer(Dice& dice, Conn& c, int i) {
+    Half& h = c.end[i];
+    std::int64_t& value = h.values[static_cast<std::size_t>(Option::SendBuffer)];
+    value += dice.between(1, 9000);
+    const std::size_t before = x.stack(i).readiness(h.e).writable;
+    const std::vector<Told>& all = x.world.side[i].told;
+    const auto heard = static_cast<std::ptrdiff_t>(all.size());
+    answers(x.stack(i).set_option(h.e, Option::SendBuffer, value, x.world.now), Status::Ok,
+            "set_option SendBuffer");
+    tell("a send buffer of " + std::to_string(value) + " for" + text(c, i));
+    if (before != 0 || x.stack(i).readiness(h.e).writable == 0) return;
+    const bool is_told = std::any_of(all.begin() + heard, all.end(), [&](const Told& t) {
+      return t.e == h.e && (t.what & kWritable) != 0;
+    });
+    agree(is_told, "the send buffer grows and its program is not told of room");
   }
   void read(Dice& dice, Conn& c, int i) {
     Half& h = c.end[i];

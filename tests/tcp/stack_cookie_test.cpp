@@ -78,6 +78,38 @@ TEST_F(SynCookies, WithoutTimestampsOnlyTheMssSurvives) {
   EXPECT_EQ(s->send_mss, 1460u);
 }
 
+// The eight sizes are those of common links; a size between two of them becomes the smaller one,
+// and none becomes larger than the peer said.
+TEST(SynCookie, RemembersTheLargestSizeThatThePeerAccepts) {
+  const SipKey key{7, 9};
+  const SocketAddress local{IpAddress::v4(10, 0, 0, 2), 80}, remote{IpAddress::v4(10, 0, 0, 1), 9};
+  Config config;
+  const Instant now = Instant::from_ns(5'000'000'000);
+  const auto remembered = [&](std::uint16_t mss) {
+    Segment syn;
+    syn.seq = Seq(77);
+    syn.flags = kSyn;
+    syn.opts.has_mss = true;
+    syn.opts.mss = mss;
+    const Segment cookie = cookie_syn_ack(key, local, remote, syn, config, 1000, now);
+    Segment ack;
+    ack.seq = syn.seq + 1;
+    ack.ack = cookie.seq + 1;
+    ack.flags = kAck;
+    const auto again = syn_of_cookie(key, local, remote, ack, config, now);
+    return again && again->opts.has_mss ? again->opts.mss : std::uint16_t{0};
+  };
+  constexpr std::uint16_t kSizes[] = {536, 1024, 1220, 1380, 1440, 1460, 4000, 8940};
+  EXPECT_EQ(remembered(88), kSizes[0]);
+  for (const std::uint16_t size : kSizes) {
+    EXPECT_EQ(remembered(size), size);
+    EXPECT_EQ(remembered(static_cast<std::uint16_t>(size + 1)), size);
+    if (size == kSizes[0]) continue;
+    EXPECT_LT(remembered(static_cast<std::uint16_t>(size - 1)), size);
+  }
+  EXPECT_EQ(remembered(65535), 8940);
+}
+
 TEST_F(SynCookies, AForgedAnswerIsReset) {
   flood();
   Octets forged = answer();

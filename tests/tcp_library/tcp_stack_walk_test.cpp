@@ -51,6 +51,7 @@ class TwinWalk : public test::Walk {
   }
 
   void step(Dice& dice) override {
+    if (dice.one_in(8)) crowd(dice, dice.below(2));
     for (unsigned n = dice.between(1, 6); n > 0; --n) call(dice, dice.below(2));
     const bool burst = dice.one_in(3);
     carry(dice, burst);
@@ -222,6 +223,22 @@ class TwinWalk : public test::Walk {
     const TcpStatus s = t.library.connect(at(e), where, time());
     status(s, a ? t.plain->connect(in(e), *a, now) : tcp::Status::Invalid, "connect");
     tell("connect to " + where);
+  }
+  // More at once than the other side has half-open places for, so that it sends cookies; not all
+  // that get one answer it.
+  void crowd(Dice& dice, unsigned i) {
+    Twin& t = twin[i];
+    const std::string where = text(kAddresses[1 - i][dice.below(2)], 80 + dice.below(2));
+    for (unsigned n = dice.between(4, 7); n > 0; --n) {
+      const std::uint64_t e = new_one(t);
+      status(t.library.connect(at(e), where, time()),
+             t.plain->connect(in(e), *SocketAddress::parse(where), now), "connect of a crowd");
+      if (!dice.one_in(3)) continue;
+      take_all(i);
+      give(dice, 1 - i, std::exchange(wire[i], {}), false);
+      status(t.library.abort(at(e), time()), t.plain->abort(in(e), now), "abort of a crowd");
+    }
+    tell("a crowd to " + where);
   }
   void options(Dice& dice, unsigned i, std::uint64_t e) {
     Twin& t = twin[i];
