@@ -22,7 +22,7 @@ struct LookingOut : Lookouts {
   LookingOut() { lookout = Duration::s(kNotWoken.count()); }
 };
 
-// proves: E-51
+// Lookout.SeesWhatIsThereBeforeItSleeps proves it; this shows that the driver asks it.
 TEST_F(LookingOut, ComesBeforeSleep) {
   drive();
   // Where others need the core it is right to sleep: then once more.

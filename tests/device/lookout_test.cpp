@@ -1,7 +1,9 @@
 // Who sits on the port looks out for an arrival before it sleeps, where that is promising.
 #include "device/lookout.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace urnic::engine {
 namespace {
@@ -32,6 +34,19 @@ TEST(Lookout, WhereOthersNeedTheCoreNobodyLooksOutForAWhile) {
   l.ended(Duration::us(1));
   EXPECT_EQ(l.begin(now + Lookout::kRest - Duration::ns(1)), Duration());
   EXPECT_EQ(l.begin(now + Lookout::kRest), Duration::us(50));
+}
+
+// What is there by the first look ends the looking out, whatever the machine does.
+// proves: E-51
+TEST(Lookout, SeesWhatIsThereBeforeItSleeps) {
+  pollfd ready{::open("/dev/null", O_RDONLY | O_CLOEXEC), POLLIN, 0};
+  ASSERT_GE(ready.fd, 0);
+  Lookout l(Duration::us(50));
+  EXPECT_EQ(l.out(&ready, 1, at(1), at(1000)), 1);
+  EXPECT_EQ(l.out(&ready, 1, at(1), at(1)), 0) << "the wait is over";
+  l.ended(Duration::us(100));
+  EXPECT_EQ(l.out(&ready, 1, at(200), at(1000)), 0) << "it is not promising";
+  ::close(ready.fd);
 }
 
 }  // namespace
