@@ -277,7 +277,9 @@ int urnic_rs_dup(int fd, int to) {
         const auto s = lookup(fd);
         if (s == nullptr) return -1;
         s->also_known_as(to);
-        return Table::get().add(to, s) ? 0 : failed(EMFILE);
+        if (Table::get().add(to, s)) return 0;
+        s->number_lost(to);
+        return failed(EMFILE);
       },
       -1);
 }

@@ -326,16 +326,23 @@ void Socket::finish(std::unique_lock<std::mutex>& lock, int quiet_ms) {
   }
 }
 
+// `fd` is no number of it any more. False: it lives on by another one.
+bool Socket::drop_number(int fd) {
+  if (std::erase(others_, fd) != 0) return false;
+  if (others_.empty()) return true;
+  mirror_.moved_to(others_.back());
+  others_.pop_back();
+  return false;
+}
+
+void Socket::number_lost(int fd) {
+  const std::lock_guard guard(mutex_);
+  if (drop_number(fd)) mirror_.moved_to(-1);
+}
+
 void Socket::give_up(int fd) {
   std::unique_lock lock(mutex_);
-  if (std::erase(others_, fd) != 0) {
-    lock.unlock();
-    raw::close(fd);
-    return;
-  }
-  if (!others_.empty()) {  // it lives on by another number
-    mirror_.moved_to(others_.back());
-    others_.pop_back();
+  if (!drop_number(fd)) {
     lock.unlock();
     raw::close(fd);
     return;

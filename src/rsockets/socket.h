@@ -70,6 +70,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
   // sent; that is waited for.
   void give_up(int fd);
   void also_known_as(int fd);
+  // The program has closed this number without a word, and something else has it by now.
+  void number_lost(int fd);
   // At the end of the process: the other end is told, and waited for no longer than that.
   void leave(int quiet_ms);
 
@@ -106,6 +108,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   bool on_completion();
 
  private:
+  bool drop_number(int fd);
   int make_id();
   int prepare_connection(const sockaddr* to);
   int open_request(rdma_cm_id*, const std::string& private_data);

@@ -85,12 +85,16 @@ std::shared_ptr<Socket> Table::find(int fd) {
 
 bool Table::add(int fd, std::shared_ptr<Socket> socket) {
   if (fd < 0 || fd >= kMost) return false;
-  std::shared_ptr<Socket> before;  // whose number was closed behind our back; goes without the lock
-  const std::lock_guard guard(mutex_);
-  const auto at = static_cast<std::size_t>(fd);
-  if (at >= sockets_.size()) sockets_.resize(at + 1);
-  before = std::exchange(sockets_[at], std::move(socket));
-  kinds_[fd].store(Kind::rsocket, std::memory_order_relaxed);
+  std::shared_ptr<Socket> before;  // its number was closed behind our back
+  {
+    const std::lock_guard guard(mutex_);
+    const auto at = static_cast<std::size_t>(fd);
+    if (at >= sockets_.size()) sockets_.resize(at + 1);
+    if (sockets_[at] != socket) before = std::exchange(sockets_[at], std::move(socket));
+    kinds_[fd].store(Kind::rsocket, std::memory_order_relaxed);
+  }
+  // The number is another's by now, and not closed with it.
+  if (before != nullptr) before->number_lost(fd);
   return true;
 }
 

@@ -1,0 +1,137 @@
+// Rsockets over the network of hand_verbs.h, at moments that a walk seldom meets: what is given
+// back then.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <memory>
+
+#include "rsockets/calls.h"
+#include "rsockets/hand_network.h"
+#include "rsockets/table.h"
+
+namespace urnic::rsockets {
+namespace {
+
+sockaddr_in loopback(int port) {
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  a.sin_port = htons(static_cast<std::uint16_t>(port));
+  return a;
+}
+
+// No descriptor is to be had while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+class RsocketLeft : public testing::Test {
+ protected:
+  static constexpr int kPort = 7000;
+
+  ~RsocketLeft() override {
+    net.settle();
+    EXPECT_EQ(net.left(), hand::Left());
+    EXPECT_EQ(net.wrong, "");
+  }
+  static int make() { return urnic_rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0); }
+  static int listen() {
+    const int fd = make();
+    sockaddr_in a = loopback(kPort);
+    EXPECT_EQ(urnic_rbind(fd, reinterpret_cast<sockaddr*>(&a), sizeof a), 0);
+    EXPECT_EQ(urnic_rlisten(fd, 3), 0);
+    return fd;
+  }
+  static int connect() {
+    const int fd = make();
+    sockaddr_in a = loopback(kPort);
+    EXPECT_EQ(urnic_rconnect(fd, reinterpret_cast<sockaddr*>(&a), sizeof a), -1);
+    EXPECT_EQ(errno, EINPROGRESS);
+    return fd;
+  }
+  static int error_of(int fd) {
+    int e = -1;
+    socklen_t length = sizeof e;
+    EXPECT_EQ(urnic_rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &length), 0);
+    return e;
+  }
+
+  test::VirtualTime time_{7};
+  hand::HandVerbs net;
+};
+
+TEST_F(RsocketLeft, AClosedListenerGivesUpWhoWaitsThoughACallStillHasIt) {
+  const int listener = listen(), first = connect();
+  net.settle();
+  const int second = connect();
+  // The request has come, and nobody has heard that it is established.
+  net.holds_ready = true;
+  net.settle();
+  const auto held = Table::get().find(listener);  // as a call of another thread has it
+  ASSERT_EQ(net.left().sockets, 5u);
+  EXPECT_EQ(urnic_rclose(listener), 0);
+  EXPECT_EQ(net.left().sockets, 3u) << "the two that connect, and the listener";
+  net.settle();
+  EXPECT_EQ(error_of(first), ECONNRESET);
+  EXPECT_NE(error_of(second), 0);
+  for (const int fd : {first, second}) EXPECT_EQ(urnic_rclose(fd), 0);
+}
+
+TEST_F(RsocketLeft, WithoutADescriptorARequestIsRejectedAndKeepsNothing) {
+  const int listener = listen(), client = connect();
+  {
+    const NoDescriptors none;
+    EXPECT_EQ(make(), -1);
+    EXPECT_EQ(errno, EMFILE);
+    net.settle();
+  }
+  EXPECT_EQ(error_of(client), ECONNREFUSED);
+  EXPECT_EQ(net.left().sockets, 2u);
+  EXPECT_EQ(net.left().ids, 2u) << "the listener's and the client's";
+  EXPECT_EQ(urnic_rclose(client), 0);
+  const int again = connect();
+  net.settle();
+  EXPECT_EQ(error_of(again), 0);
+  for (const int fd : {again, listener}) EXPECT_EQ(urnic_rclose(fd), 0);
+}
+
+TEST_F(RsocketLeft, ANumberClosedBehindItsBackIsFreeForTheNext) {
+  const int listener = listen();
+  ASSERT_EQ(::close(listener), 0);
+  const int next = make();
+  ASSERT_EQ(next, listener);
+  EXPECT_NE(fcntl(next, F_GETFD), -1) << "the one before has not closed it";
+  EXPECT_EQ(net.left().ids, 0u) << "that of the one before";
+  EXPECT_EQ(net.left().sockets, 1u);
+  EXPECT_EQ(urnic_rclose(next), 0);
+}
+
+TEST_F(RsocketLeft, AConnectionClosedBehindItsBackGivesAllBack) {
+  const int listener = listen(), client = connect();
+  net.settle();
+  ASSERT_EQ(::close(client), 0);
+  const int next = make();
+  ASSERT_EQ(next, client);
+  net.settle();
+  EXPECT_NE(fcntl(next, F_GETFD), -1) << "the one before has not closed it";
+  const int server = urnic_raccept(listener, nullptr, nullptr);
+  ASSERT_GE(server, 0);
+  EXPECT_EQ(error_of(server), ECONNRESET);
+  for (const int fd : {next, server, listener}) EXPECT_EQ(urnic_rclose(fd), 0);
+}
+
+}  // namespace
+}  // namespace urnic::rsockets
