@@ -89,6 +89,22 @@ TEST(ContextTable, TheFirstNumberOfADeviceIsNoOthers) {
   EXPECT_GT(low.size(), 1400u) << "of 4096: all bits of it";
 }
 
+// Numbers with a meaning of their own are nobody's: an entry that would have one of them skips it.
+// Of the 64 numbers of the first entry each of these keys reserves one.
+TEST(ContextTable, ReservedNumbersAreSkipped) {
+  for (const std::uint64_t key : {366032, 138614, 299852}) {  // 0, 1 and 0xffffff
+    ContextTable table({key, 0}, 1);
+    std::set<std::uint32_t> numbers;
+    for (int i = 0; i < 63; ++i) {
+      const std::uint32_t n = table.open();
+      EXPECT_TRUE(n > 1 && n < 0xffffff) << n;
+      EXPECT_TRUE(numbers.insert(n).second);
+      table.close(n);
+    }
+    EXPECT_EQ(numbers.count(table.open()), 1u) << "the first one comes again: one was skipped";
+  }
+}
+
 // proves: IB-129
 TEST(ContextTable, ANumberThatRestsFindsNobodyAndIsNobodyElses) {
   ContextTable table(kKey, 1);

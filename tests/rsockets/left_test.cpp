@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <memory>
@@ -122,6 +123,8 @@ TEST_F(RsocketLeft, ANumberClosedBehindItsBackIsFreeForTheNext) {
 TEST_F(RsocketLeft, AConnectionClosedBehindItsBackGivesAllBack) {
   const int listener = listen(), client = connect();
   net.settle();
+  std::uint8_t buffer[100];
+  ASSERT_EQ(urnic_riomap(client, buffer, sizeof buffer, PROT_NONE, 0, 5), 5);
   ASSERT_EQ(::close(client), 0);
   const int next = make();
   ASSERT_EQ(next, client);

@@ -88,6 +88,24 @@ TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks) {
   EXPECT_EQ(pool.set_aside(), 0u);
 }
 
+TEST(Inbox, WhatIsSetAsideIsTheRestOfWhatWasConsumedFrom) {
+  InboxPool pool;
+  std::vector<std::unique_ptr<Inbox>> crowd;
+  for (std::size_t i = 0; i <= InboxPool::kLent; ++i) {
+    crowd.push_back(std::make_unique<Inbox>(&pool));
+    put(*crowd.back(), 300, 1);
+    crowd.back()->consume(100);
+  }
+  Inbox& last = *crowd.back();
+  last.settle();
+  ASSERT_EQ(pool.set_aside(), 200u);
+  EXPECT_TRUE(holds(last, 200, 101));
+  last.consume(30);
+  EXPECT_TRUE(holds(last, 170, 131));
+  put(last, 5, 45);  // 301 modulo 256
+  EXPECT_TRUE(holds(last, 175, 131));
+}
+
 TEST(Inbox, ClearForgetsWhereverTheOctetsAre) {
   InboxPool pool;
   std::vector<std::unique_ptr<Inbox>> crowd;

@@ -173,6 +173,9 @@ TEST_F(Memory, RemoteAccessIsJudgedInOrder) {
     EXPECT_EQ(check(table, both, va, 1001, kPd), V::Bounds);
     EXPECT_EQ(check(table, both, va + 1000, 1, kPd), V::Bounds);
     EXPECT_EQ(check(table, both, va + 1001, 1, kPd), V::Bounds);
+    EXPECT_EQ(check(table, both, va + 1000, 0, kPd), V::Ok) << "no octet lies beyond the end";
+    EXPECT_EQ(check(table, both, va + 1001, 0, kPd), V::Bounds);
+    EXPECT_EQ(check(table, both, va - 1, 0, kPd), V::Bounds);
   }
   EXPECT_EQ(check_remote_write(table, add(kRemoteRead), va, 1, kPd), V::Rights);
   EXPECT_EQ(check_remote_read(table, add(kLocalWrite | kRemoteWrite), va, 1, kPd), V::Rights);
