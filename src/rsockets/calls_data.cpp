@@ -24,17 +24,24 @@ bool may_wait(const Socket& s, int flags) {
   return (flags & MSG_DONTWAIT) == 0 && !s.non_blocking;
 }
 
+// -1: none.
+int timeout_ms(Socket& s, bool sending) {
+  return s.with_settings([&](const Settings& of, Socket::Stage) {
+    return sending ? of.send_timeout_ms : of.receive_timeout_ms;
+  });
+}
+
 // `some` is called again as long as it wants to wait; what has been moved counts more than why
 // nothing further was.
 template <class Some, class Moved>
-ssize_t repeat(Socket& s, int fd, bool waits, short events, int timeout_ms, Some&& some,
+ssize_t repeat(Socket& s, int fd, bool waits, short events, int most_ms, Some&& some,
                Moved&& moved) {
   for (;;) {
     int e = guarded(some, ENOMEM);
     for (Spin spin; e == EAGAIN && waits && spin.goes_on();) e = guarded(some, ENOMEM);
     if (e == EAGAIN && waits) {
       s.look(events == POLLOUT, true);
-      e = wait_for(fd, events, timeout_ms);
+      e = wait_for(fd, events, most_ms);
       if (e == 0) continue;
     }
     const std::size_t octets = moved();
@@ -48,7 +55,7 @@ ssize_t send_all(int fd, Source source, int flags) {
   if (s == nullptr) return -1;
   const std::size_t all = source.left();
   return repeat(
-      *s, fd, may_wait(*s, flags), POLLOUT, s->timeout_ms(true), [&] { return s->send(source); },
+      *s, fd, may_wait(*s, flags), POLLOUT, timeout_ms(*s, true), [&] { return s->send(source); },
       [&] { return all - source.left(); });
 }
 
@@ -82,7 +89,7 @@ ssize_t receive_into(int fd, Sink sink, int flags) {
     }
     return 0;
   };
-  return repeat(*s, fd, may_wait(*s, flags), POLLIN, s->timeout_ms(false), some,
+  return repeat(*s, fd, may_wait(*s, flags), POLLIN, timeout_ms(*s, false), some,
                 [&] { return all; });
 }
 
@@ -196,7 +203,7 @@ std::size_t urnic_riowrite(int fd, const void* from, std::size_t size, off_t off
   Source source(&one, 1);
   const auto moved = [&] { return size - source.left(); };
   return static_cast<std::size_t>(repeat(
-      *s, fd, may_wait(*s, flags), POLLOUT, s->timeout_ms(true),
+      *s, fd, may_wait(*s, flags), POLLOUT, timeout_ms(*s, true),
       [&] { return s->send_to_mapping(source, static_cast<std::uint64_t>(offset) + moved()); },
       moved));
 }

@@ -26,6 +26,14 @@ Mirror::~Mirror() {
   if (program_ >= 0) raw::close(program_);
 }
 
+bool Mirror::drop_number(int fd) {
+  if (std::erase(others_, fd) != 0) return false;
+  if (others_.empty()) return true;
+  program_ = others_.back();
+  others_.pop_back();
+  return false;
+}
+
 void Mirror::show_input(bool shown) {
   if (shown == input_ || ended_) return;
   input_ = shown;

@@ -8,6 +8,8 @@
 // Not thread-safe: its Socket's lock is held.
 #pragma once
 
+#include <vector>
+
 namespace urnic::rsockets {
 
 class Mirror {
@@ -20,8 +22,12 @@ class Mirror {
   // 0 or errno.
   int open();
   int fd() const { return program_; }
-  // The program has the pair by another number from here on; -1: by none.
-  void moved_to(int fd) { program_ = fd; }
+  // The program has the pair by this number as well.
+  void add_number(int fd) { others_.push_back(fd); }
+  // By this one no more, which is not closed here. True: it was the last one, and shows what it
+  // showed until release().
+  bool drop_number(int fd);
+  void release() { program_ = -1; }
 
   void show_input(bool);
   void show_output(bool);
@@ -31,6 +37,7 @@ class Mirror {
 
  private:
   int program_ = -1, own_ = -1;
+  std::vector<int> others_;  // further numbers the program has it by
   bool input_ = false, output_ = true, ended_ = false, hung_up_ = false;
 };
 

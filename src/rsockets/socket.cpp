@@ -326,23 +326,14 @@ void Socket::finish(std::unique_lock<std::mutex>& lock, int quiet_ms) {
   }
 }
 
-// `fd` is no number of it any more. False: it lives on by another one.
-bool Socket::drop_number(int fd) {
-  if (std::erase(others_, fd) != 0) return false;
-  if (others_.empty()) return true;
-  mirror_.moved_to(others_.back());
-  others_.pop_back();
-  return false;
-}
-
 void Socket::number_lost(int fd) {
   const std::lock_guard guard(mutex_);
-  if (drop_number(fd)) mirror_.moved_to(-1);
+  if (mirror_.drop_number(fd)) mirror_.release();
 }
 
 void Socket::give_up(int fd) {
   std::unique_lock lock(mutex_);
-  if (!drop_number(fd)) {
+  if (!mirror_.drop_number(fd)) {
     lock.unlock();
     raw::close(fd);
     return;
@@ -358,14 +349,14 @@ void Socket::give_up(int fd) {
   lock.lock();
   stream_.finish();
   mirror_.show_hang_up();
-  mirror_.moved_to(-1);
+  mirror_.release();
   lock.unlock();
   raw::close(fd);
 }
 
 void Socket::also_known_as(int fd) {
   const std::lock_guard guard(mutex_);
-  others_.push_back(fd);
+  mirror_.add_number(fd);
 }
 
 // A thread within a call has the lock for a moment. Not so the call in which a signal handler ended

@@ -85,8 +85,6 @@ class Socket : public std::enable_shared_from_this<Socket> {
   // Why its connection failed or broke. It is taken once when it failed.
   int error(bool taken);
   std::uint64_t readable();
-  // -1: none.
-  int timeout_ms(bool sending);
 
   // Calls `f` with what can be set, and the stage.
   template <class F>
@@ -108,7 +106,6 @@ class Socket : public std::enable_shared_from_this<Socket> {
   bool on_completion();
 
  private:
-  bool drop_number(int fd);
   int make_id();
   int prepare_connection(const sockaddr* to);
   int open_request(rdma_cm_id*, const std::string& private_data);
@@ -127,7 +124,6 @@ class Socket : public std::enable_shared_from_this<Socket> {
   Settings settings_;
   void* cookie_ = nullptr;  // by which the service knows it
   Mirror mirror_;
-  std::vector<int> others_;   // further numbers the program has it by
   rdma_cm_id* id_ = nullptr;  // until the stream has it
   Stream stream_;
   Looks looks_;

@@ -186,11 +186,6 @@ int Socket::error(bool taken) {
   return taken ? std::exchange(error_, 0) : error_;
 }
 
-int Socket::timeout_ms(bool sending) {
-  const std::lock_guard guard(mutex_);
-  return sending ? settings_.send_timeout_ms : settings_.receive_timeout_ms;
-}
-
 std::uint64_t Socket::readable() {
   const std::lock_guard guard(mutex_);
   if (stage_ == Stage::connected) settle();
