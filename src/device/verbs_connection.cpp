@@ -399,9 +399,12 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
         return e.iwarp().accept(impl_->connection, *qp.impl_->qp, params_of(e, options), now);
       });
     });
-    // Answered all the same: the peer is not left waiting. Nothing happens to a connection that has
-    // ended meanwhile.
-    if (!accepted && accepted.error().code == Errc::no_memory) impl_->refuse({});
+    if (accepted) return accepted;
+    // The peer is not left waiting, or the request can be answered otherwise. Nothing happens to a
+    // connection that has ended meanwhile.
+    const Errc why = accepted.error().code;
+    if (why == Errc::no_memory) impl_->refuse({});
+    if (why == Errc::invalid_argument || why == Errc::wrong_state) impl_->answered = false;
     return accepted;
   });
 }

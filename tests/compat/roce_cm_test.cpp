@@ -107,6 +107,18 @@ TEST_F(RoceCmTest, TwoEndsFindEachOtherAndPart) {
   EXPECT_EQ(ibv_dereg_mr(in), 0);
 }
 
+// As programs do that free their queues first.
+TEST_F(RoceCmTest, AnIdWhoseQueuePairIsGoneIsDisconnectedAllTheSame) {
+  if (!within()) return;
+  connect();
+  rdma_destroy_qp(client_);
+  pass(clients_, RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_EQ(rdma_disconnect(client_), 0);
+  pass(listeners_, RDMA_CM_EVENT_DISCONNECTED);
+  rdma_destroy_qp(server_);
+  EXPECT_EQ(rdma_disconnect(server_), 0);
+}
+
 // What a target frees its connections with.
 // proves: DI-23
 TEST_F(RoceCmTest, WhenNumbersHaveRestedBothEndsHearOfIt) {

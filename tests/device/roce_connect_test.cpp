@@ -168,6 +168,29 @@ TEST_P(RoceConnection, EndsByDisconnectAtBothEndsAndWorkIsFlushed) {
   EXPECT_GE(s.roce.cm_sent, 3u);
 }
 
+TEST_P(RoceConnection, ARequestThatIsAnsweredWronglyCanBeAnsweredAgain) {
+  begin();
+  const std::string much(197, 'x');
+  ConnectionOptions wrong;
+  wrong.private_data = octets(much);
+  for (const bool again : {false, true}) {
+    qps[0] = ends[0].make();
+    ASSERT_TRUE(qps[0].connect_start(there()).ok());
+    auto request = asked();
+    ASSERT_TRUE(request.ok());
+    EXPECT_EQ(request->accept(qps[1], wrong).error().code, Errc::invalid_argument);
+    if (again) {
+      EXPECT_TRUE(request->accept(qps[1]).ok());
+      EXPECT_TRUE(next(0, EventKind::established));
+    } else {
+      request = ConnectRequest();
+      const auto e = next(0, EventKind::connect_failed, kSoonMs);
+      ASSERT_TRUE(e);
+      EXPECT_EQ(e->error.code, Errc::rejected) << "dropped without another answer";
+    }
+  }
+}
+
 // proves: IB-137
 TEST_P(RoceConnection, IsRejectedWithTheProgramsReasonAndRefusedWhereNobodyListens) {
   begin();

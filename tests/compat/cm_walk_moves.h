@@ -1,0 +1,541 @@
+// What the walk over rdma_cm does with identifiers: where they are bound, whom they ask, how they
+// answer and end.
+#pragma once
+
+#include "compat/cm_walk_queues.h"
+
+namespace calls_walk {
+
+class CmMoves {
+ public:
+  explicit CmMoves(CmWorld& world) : world_(world), queues_(world) {}
+
+  CmQueues& queues() { return queues_; }
+
+  void make(Dice& dice) {
+    if (world_.ids.size() >= 12) return;
+    Id& i = world_.make(*dice.any(world_.channels));
+    tell("make " + name(i));
+  }
+
+  // ---- before a connection
+
+  void bind(Dice& dice) {
+    Id* const i = world_.one(dice, Stage::idle);
+    if (i == nullptr) return;
+    sockaddr_in a = world_.at(0);
+    if (dice.one_in(4)) {  // in vain
+      int error = EADDRNOTAVAIL;
+      if (dice.one_in(2) && !world_.ports.empty()) {
+        a.sin_port = *world_.ports.begin();
+        error = EADDRINUSE;
+      } else {
+        inet_pton(AF_INET, "192.0.2.1", &a.sin_addr);
+      }
+      agree_on(error_of(rdma_bind_addr(i->id, CmWorld::any(a))), error, "binding in vain");
+      agree_on(rdma_get_src_port(i->id), 0, "the port of an id that is not bound");
+      return;
+    }
+    if (!free_ports_.empty() && dice.one_in(2)) {  // again
+      a.sin_port = free_ports_[dice.below(free_ports_.size())];
+    }
+    tell("bind " + name(*i) + " to " + std::to_string(ntohs(a.sin_port)));
+    agree_on(error_of(rdma_bind_addr(i->id, CmWorld::any(a))), 0, "rdma_bind_addr");
+    agree(a.sin_port == 0 || a.sin_port == rdma_get_src_port(i->id), "the port that was named");
+    i->stage = Stage::bound;
+    take_port(*i);
+    agree(i->id->verbs == nullptr, "a loopback address is a wildcard");
+  }
+
+  void listen(Dice& dice) {
+    Id* i = world_.one(dice, Stage::bound);
+    if (i == nullptr && dice.one_in(4)) i = world_.one(dice, Stage::idle);
+    if (i == nullptr || world_.those(Stage::listening).size() >= 3) return;
+    i->backlog = static_cast<int>(dice.between(1, 2));
+    agree_on(error_of(rdma_listen(i->id, i->backlog)), 0, "rdma_listen");
+    const __be16 was = i->port;
+    i->stage = Stage::listening;
+    take_port(*i);
+    agree(was == 0 || was == i->port, "who listens has the port it was bound to");
+    tell("listen " + name(*i) + " at " + std::to_string(ntohs(i->port)));
+  }
+
+  // To a listener, seldom to a port without one.
+  void resolve_address(Dice& dice) {
+    Id* i = world_.one(dice, dice.one_in(4) ? Stage::bound : Stage::idle);
+    if (i == nullptr) return;
+    if (dice.one_in(6)) return resolve_in_vain(*i);
+    Id* const to = world_.one(dice, Stage::listening);
+    if (to == nullptr && !dice.one_in(8)) return;
+    i->wants_port = to != nullptr ? to->port : htons(9);
+    sockaddr_in from = world_.at(0), there = world_.at(i->wants_port);
+    const bool names_source = i->stage == Stage::idle && dice.one_in(3);
+    tell("resolve " + name(*i));
+    agree_on(error_of(rdma_resolve_addr(i->id, names_source ? CmWorld::any(from) : nullptr,
+                                        CmWorld::any(there), 2000)),
+             0, "rdma_resolve_addr");
+    const bool has_port = world_.is_roce || names_source || i->stage == Stage::bound;
+    agree_on(rdma_get_src_port(i->id) != 0, has_port, "a port before the connection");
+    i->stage = Stage::addressed;
+    if (has_port) take_port(*i);
+    agree_on(rdma_get_dst_port(i->id), i->wants_port, "the port that will be asked");
+    agree(i->id->verbs != nullptr && i->id->pd != nullptr && i->id->port_num == 1,
+          "the device of an id whose address is resolved");
+    i->want(RDMA_CM_EVENT_ADDR_RESOLVED);
+  }
+  void resolve_in_vain(Id& i) {
+    sockaddr_in nowhere = world_.at(htons(9));
+    inet_pton(AF_INET, "255.255.255.255", &nowhere.sin_addr);
+    tell("resolve nowhere " + name(i));
+    agree_on(error_of(rdma_resolve_addr(i.id, nullptr, CmWorld::any(nowhere), 2000)), 0,
+             "rdma_resolve_addr");
+    i.want(RDMA_CM_EVENT_ADDR_ERROR, -ENETUNREACH);
+    agree_on(rdma_get_src_port(i.id), i.port, "the port of an id that was not resolved");
+  }
+
+  void resolve_route(Dice& dice) {
+    Id* const i = world_.one(dice, Stage::addressed);
+    if (i == nullptr) return;
+    tell("route " + name(*i));
+    if (dice.one_in(3)) {
+      ibv_path_data path{};
+      path.flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY;
+      agree_on(
+          error_of(rdma_set_option(i->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof path)),
+          EINVAL, "half a path");
+      path.flags |= IBV_PATH_FLAG_BIDIRECTIONAL;
+      agree_on(
+          error_of(rdma_set_option(i->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof path)),
+          0, "a path that is known");
+    } else {
+      agree_on(error_of(rdma_resolve_route(i->id, 2000)), 0, "rdma_resolve_route");
+    }
+    i->stage = Stage::routed;
+    i->want(RDMA_CM_EVENT_ROUTE_RESOLVED);
+    if (i->port != 0) world_.agree_path(*i);
+  }
+
+  void set_option(Dice& dice) {
+    if (world_.ids.empty()) return;
+    Id& i = *world_.ids[dice.below(world_.ids.size())];
+    const bool is_before =
+        i.stage != Stage::connecting && i.stage != Stage::connected && i.stage != Stage::over;
+    std::uint8_t value;
+    if (dice.one_in(2)) {
+      value = static_cast<std::uint8_t>(dice.between(1, 60) * 4);
+      agree_on(set(i, RDMA_OPTION_ID_TOS, &value), 0, "RDMA_OPTION_ID_TOS");
+      if (is_before) i.tos = value;
+    } else {
+      value = static_cast<std::uint8_t>(
+          dice.between(i.is_passive ? 18u : 15u, i.is_passive ? 20u : 17u));
+      agree_on(set(i, RDMA_OPTION_ID_ACK_TIMEOUT, &value), 0, "RDMA_OPTION_ID_ACK_TIMEOUT");
+      if (is_before) i.timeout = value;
+      value = 32;
+      agree_on(set(i, RDMA_OPTION_ID_ACK_TIMEOUT, &value), EINVAL, "a code that there is not");
+    }
+    int on = 1;
+    const bool binds = i.stage == Stage::idle || i.stage == Stage::bound;
+    agree_on(error_of(rdma_set_option(i.id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on)),
+             binds ? 0 : EINVAL, "RDMA_OPTION_ID_AFONLY");
+    if (!i.is_passive) agree_on(rdma_get_src_port(i.id), i.port, "the port behind an option");
+    agree_on(error_of(rdma_set_option(i.id, 7, 0, &on, sizeof on)), ENOSYS, "an unknown level");
+  }
+
+  void make_queues(Dice& dice) {
+    std::vector<Id*> found;
+    for (auto& i : world_.ids) {
+      const bool fits =
+          i->stage == Stage::addressed || i->stage == Stage::routed || i->stage == Stage::requested;
+      if (fits && i->q.qp == nullptr) found.push_back(i.get());
+    }
+    if (Id** const i = dice.any(found); i != nullptr) queues_.make(**i, dice);
+  }
+
+  // ---- asking
+
+  void connect(Dice& dice) {
+    Id* const i = world_.one(dice, Stage::routed);
+    if (i == nullptr) return;
+    if (i->q.qp == nullptr) queues_.make(*i, dice);
+    world_.settle(dice);
+    i->ask = Words::request(dice, world_.is_roce);
+    if (dice.one_in(4)) fail_to_ask(*i, dice);
+    Id* const to = listener_at(i->wants_port);
+    if (to != nullptr && to->waiting >= to->backlog) return;
+    tell("connect " + name(*i) + (i->ask.given ? "" : " without parameters"));
+    if (dice.one_in(12)) i->ask.p.responder_resources = i->ask.p.initiator_depth = 255;
+    agree_on(error_of(rdma_connect(i->id, i->ask.param())), 0, "rdma_connect");
+    i->stage = Stage::connecting;
+    i->had_connection = true;
+    // Over iWARP the port is chosen now. Where nobody listens it may be gone again.
+    if (!world_.is_roce && to != nullptr) take_port(*i);
+    if (to != nullptr) world_.agree_path(*i);
+    if (to == nullptr) {
+      refused(*i, world_.is_roce ? kNobodyListens : -ECONNREFUSED, {});
+    } else if (dice.one_in(10)) {
+      close_unseen(*to, *i, dice);
+    } else {
+      ++to->waiting;
+      to->wanted.push_back({RDMA_CM_EVENT_CONNECT_REQUEST, 0, as_asked(*i),
+                            i->ask.padded(world_.is_roce, kRequestOctets), i, false});
+    }
+    world_.settle(dice);
+  }
+
+  // ---- answering
+
+  void answer(Dice& dice) {
+    Id* const s = world_.one(dice, Stage::requested);
+    if (s == nullptr || s->peer == nullptr) return;
+    world_.settle(dice);
+    s->answer = Words::reply(dice, world_.is_roce);
+    const auto choice = dice.below(8);
+    if (choice == 0) return reject(*s, dice);
+    if (s->q.qp == nullptr) {
+      if (!world_.is_roce) {
+        agree_on(error_of(rdma_accept(s->id, nullptr)), EINVAL, "accepting without a queue pair");
+      }
+      queues_.make(*s, dice);
+    }
+    if (choice == 1) {
+      rdma_conn_param p{};
+      (dice.one_in(2) ? p.responder_resources : p.initiator_depth) = 200;
+      agree_on(error_of(rdma_accept(s->id, &p)), EINVAL, "more Reads than the device has");
+    }
+    if (choice == 2 && world_.is_roce) return accept_too_much(*s, dice);
+    accept(*s, dice);
+  }
+
+  // ---- the end
+
+  void disconnect(Dice& dice) {
+    Id* const i = world_.one(dice, dice.one_in(4) ? Stage::over : Stage::connected);
+    if (i == nullptr) return;
+    world_.settle(dice);
+    if (i->stage == Stage::over) {
+      agree_on(error_of(rdma_disconnect(i->id)), i->had_connection ? 0 : EINVAL,
+               "rdma_disconnect behind the end");
+      return;
+    }
+    tell("disconnect " + name(*i));
+    const bool both = i->peer != nullptr && dice.one_in(3);
+    agree_on(error_of(rdma_disconnect(i->id)), 0, "rdma_disconnect");
+    if (both) agree_on(error_of(rdma_disconnect(i->peer->id)), 0, "rdma_disconnect of both");
+    over(*i, dice);
+  }
+
+  void destroy_queues(Dice& dice) {
+    std::vector<Id*> found;
+    for (auto& i : world_.ids) {
+      if (i->q.qp != nullptr && i->stage != Stage::connecting) found.push_back(i.get());
+    }
+    Id** const at = dice.any(found);
+    if (at == nullptr) return;
+    Id& i = **at;
+    if (i.stage == Stage::connected) world_.settle(dice);
+    tell("destroy the queue pair of " + name(i));
+    const bool ends = i.stage == Stage::connected;
+    queues_.destroy(i);
+    if (ends) over(i, dice);
+  }
+
+  void destroy(Dice& dice) {
+    if (!world_.ids.empty()) destroy(*world_.ids[dice.below(world_.ids.size())], dice);
+  }
+  void destroy(Id& i, Dice& dice) {
+    if (i.stage >= Stage::connecting || i.stage == Stage::listening) world_.settle(dice);
+    tell("destroy " + name(i) + (i.held.empty() ? "" : ", which has events"));
+    const bool leaves_queues = i.q.qp != nullptr && dice.one_in(3);
+    if (i.q.qp != nullptr && !leaves_queues) {
+      queues_.destroy(i);
+      if (i.stage == Stage::connected) {
+        over(i, dice);
+      } else if (i.stage == Stage::connecting) {
+        left(i, dice);
+      }
+    }
+    Id* const peer = i.peer;
+    const Stage was = i.stage;
+    rdma_cm_id queues{};
+    if (leaves_queues) queues = *i.id;
+    const auto call = [&] { agree_on(error_of(rdma_destroy_id(i.id)), 0, "rdma_destroy_id"); };
+    if (i.held.empty()) {
+      call();
+    } else {
+      destroy_waits("rdma_destroy_id", call, [&] {
+        while (!i.held.empty()) world_.acknowledge(i, dice.below(i.held.size()));
+      });
+    }
+    give_port_back(i);
+    if (was == Stage::requested) refuse_by_leaving(i, dice);
+    i.id = nullptr;
+    i.stage = Stage::over;
+    i.wanted.clear();
+    if (peer != nullptr && (was == Stage::connected || was == Stage::connecting)) {
+      peer->peer = nullptr;
+      i.peer = nullptr;
+      if (was == Stage::connected) ended(*peer);
+      world_.settle(dice);
+    }
+    if (leaves_queues) free_left(i, queues, was);
+    queues_.free_others(i);
+    world_.forget(i);
+  }
+
+  // ---- besides
+
+  void migrate(Dice& dice) {
+    if (world_.ids.empty()) return;
+    Id& i = *world_.ids[dice.below(world_.ids.size())];
+    if (i.stage == Stage::listening) world_.settle(dice);
+    rdma_event_channel* const to = *dice.any(world_.channels);
+    tell("migrate " + name(i) + " with " + std::to_string(i.wanted.size()) + " events");
+    agree_on(error_of(rdma_migrate_id(i.id, to)), 0, "rdma_migrate_id");
+    agree(i.id->channel == to, "the channel of an id that has moved");
+    i.channel = to;
+  }
+  void acknowledge(Dice& dice) {
+    for (auto& i : world_.ids) {
+      if (!i->held.empty() && dice.one_in(2)) world_.acknowledge(*i, dice.below(i->held.size()));
+    }
+  }
+  // What does not fit the stage changes nothing.
+  void misuse(Dice& dice) {
+    if (world_.ids.empty()) return;
+    Id& i = *world_.ids[dice.below(world_.ids.size())];
+    rdma_conn_param p{};
+    sockaddr_in a = world_.at(htons(9));
+    const auto wrong = [&](int result, const char* call) {
+      agree_on(error_of(result), EINVAL, std::string(call) + " of " + name(i));
+    };
+    if (i.stage != Stage::idle && i.stage != Stage::bound) {
+      wrong(rdma_resolve_addr(i.id, nullptr, CmWorld::any(a), 1), "rdma_resolve_addr");
+      wrong(rdma_listen(i.id, 1), "rdma_listen");
+    }
+    if (i.stage != Stage::idle) wrong(rdma_bind_addr(i.id, CmWorld::any(a)), "rdma_bind_addr");
+    if (i.stage != Stage::addressed) wrong(rdma_resolve_route(i.id, 1), "rdma_resolve_route");
+    if (i.stage != Stage::routed) wrong(rdma_connect(i.id, &p), "rdma_connect");
+    if (i.stage != Stage::requested) {
+      wrong(rdma_accept(i.id, &p), "rdma_accept");
+      wrong(rdma_reject(i.id, nullptr, 0), "rdma_reject");
+    }
+    if (i.stage != Stage::connected && i.stage != Stage::over) {
+      wrong(rdma_disconnect(i.id), "rdma_disconnect");
+    }
+    if (world_.is_roce || i.stage != Stage::connected)
+      wrong(rdma_establish(i.id), "rdma_establish");
+    if (!i.had_connection) wrong(rdma_notify(i.id, IBV_EVENT_COMM_EST), "rdma_notify");
+    rdma_cm_id* none = nullptr;
+    wrong(rdma_get_request(i.id, &none), "rdma_get_request");
+    if (i.stage < Stage::addressed) {
+      ibv_qp_init_attr q{};
+      q.qp_type = IBV_QPT_RC;
+      wrong(rdma_create_qp(i.id, nullptr, &q), "rdma_create_qp");
+    }
+  }
+
+ private:
+  void tell(const std::string& what) { world_.tell(what); }
+  static std::string name(const Id& i) { return CmWorld::name(i); }
+  static int set(const Id& i, int option, std::uint8_t* value) {
+    return error_of(rdma_set_option(i.id, RDMA_OPTION_ID, option, value, 1));
+  }
+
+  void take_port(Id& i) {
+    i.port = rdma_get_src_port(i.id);
+    agree(i.port != 0, "a bound id has a port");
+    if (!i.is_passive && i.stage != Stage::connecting) {
+      world_.ports.insert(i.port);
+      std::erase(free_ports_, i.port);
+    }
+  }
+  void give_port_back(Id& i) {
+    if (i.is_passive) return;  // its port is the listener's
+    if (world_.ports.erase(i.port) != 0 && (world_.is_roce || i.stage <= Stage::listening)) {
+      free_ports_.push_back(i.port);
+    }
+  }
+  Id* listener_at(__be16 port) {
+    for (Id* l : world_.those(Stage::listening)) {
+      if (l->port == port) return l;
+    }
+    return nullptr;
+  }
+
+  // What CONNECT_REQUEST says of it.
+  rdma_conn_param as_asked(const Id& i) const {
+    rdma_conn_param p{};
+    const auto [serves, asks] = Depths::wishes(i.ask, kIrd, kOrd);
+    p.responder_resources = std::min(asks, kIrd);  // no more than the device has
+    p.initiator_depth = std::min(serves, kOrd);
+    if (!world_.is_roce) return p;
+    p.retry_count = i.ask.p.retry_count;
+    p.rnr_retry_count = i.ask.p.rnr_retry_count;
+    p.flow_control = i.ask.p.flow_control;
+    p.srq = i.q.has_srq ? 1 : 0;
+    p.qp_num = i.q.qp->qp_num;
+    return p;
+  }
+  void fail_to_ask(Id& i, Dice& dice) {
+    rdma_conn_param p{};
+    const std::string much(kRequestOctets + 1, 'x');
+    if (world_.is_roce && dice.one_in(2)) {
+      p.private_data = much.data();
+      p.private_data_len = kRequestOctets + 1;
+    } else {
+      (dice.one_in(2) ? p.responder_resources : p.initiator_depth) = kIrd + 1;
+    }
+    agree_on(error_of(rdma_connect(i.id, &p)), EINVAL, "asking for more than there is");
+  }
+  // The listener goes while the request waits in its channel.
+  void close_unseen(Id& listener, Id& client, Dice& dice) {
+    tell(name(listener) + " goes before it has seen that");
+    agree(Patience::is_readable(listener.channel->fd), "a request comes");
+    client.peer = nullptr;
+    refused(client, world_.is_roce ? kRejected : -ECONNREFUSED, {});
+    for (auto& i : world_.ids) {
+      if (i->listener == &listener) i->listener = nullptr;
+    }
+    const auto call = [&] {
+      agree_on(error_of(rdma_destroy_id(listener.id)), 0, "rdma_destroy_id");
+    };
+    if (listener.held.empty()) {
+      call();
+    } else {
+      destroy_waits("rdma_destroy_id", call, [&] {
+        while (!listener.held.empty()) world_.acknowledge(listener, 0);
+      });
+    }
+    give_port_back(listener);
+    world_.forget(listener);
+    world_.settle(dice);
+  }
+  void refused(Id& client, int status, const std::string& data) {
+    client.stage = Stage::over;
+    std::string all = data;
+    if (world_.is_roce) all.resize(kRefusalOctets);
+    client.want(RDMA_CM_EVENT_REJECTED, status, {}, all);
+  }
+
+  void answered(Id& s) {
+    if (s.listener != nullptr) --s.listener->waiting;
+    s.listener = nullptr;
+  }
+  void part(Id& i) {
+    if (i.peer != nullptr) i.peer->peer = nullptr;
+    i.peer = nullptr;
+  }
+  void reject(Id& s, Dice& dice) {
+    const std::string why(s.answer.data.substr(0, dice.below(kRefusalOctets)));
+    tell("reject " + name(*s.peer));
+    agree_on(error_of(rdma_reject(s.id, why.empty() ? nullptr : why.data(),
+                                  static_cast<std::uint8_t>(why.size()))),
+             0, "rdma_reject");
+    refused(*s.peer, world_.is_roce ? kRejected : -ECONNREFUSED, why);
+    answered(s);
+    part(s);
+    s.stage = Stage::over;
+    world_.settle(dice);
+  }
+  // The id of a request goes without an answer.
+  void refuse_by_leaving(Id& s, Dice& dice) {
+    answered(s);
+    if (s.peer == nullptr) return;
+    refused(*s.peer, world_.is_roce ? kRejected : -ECONNREFUSED, {});
+    part(s);
+    world_.settle(dice);
+  }
+  void accept_too_much(Id& s, Dice& dice) {
+    rdma_conn_param p{};
+    const std::string much(kReplyOctets + 1, 'x');
+    p.private_data = much.data();
+    p.private_data_len = kReplyOctets + 1;
+    tell("accept with too much " + name(s));
+    agree_on(error_of(rdma_accept(s.id, &p)), EINVAL, "more private data than fits");
+    s.stage = Stage::over;
+    refuse_by_leaving(s, dice);
+  }
+  void accept(Id& s, Dice& dice) {
+    Id& c = *s.peer;
+    tell("accept " + name(c) + (s.answer.given ? "" : " without parameters"));
+    if (dice.one_in(12)) s.answer.p.responder_resources = s.answer.p.initiator_depth = 255;
+    agree_on(error_of(rdma_accept(s.id, s.answer.param())), 0, "rdma_accept");
+    answered(s);
+    c.answer = s.answer;
+    s.had_connection = true;
+    s.port = rdma_get_src_port(s.id);
+    c.stage = s.stage = Stage::connected;
+    const bool roce = world_.is_roce;
+    const Depths d(c.ask, s.answer, roce);
+    rdma_conn_param at_client{}, at_server{};
+    at_client.responder_resources = d.client_serves;
+    at_client.initiator_depth = d.client_asks;
+    if (roce) {
+      at_client.rnr_retry_count = s.answer.p.rnr_retry_count;
+      at_client.flow_control = s.answer.p.flow_control;
+      at_client.srq = s.q.has_srq ? 1 : 0;
+      at_client.qp_num = s.q.qp->qp_num;
+    } else {
+      at_server.responder_resources = d.server_serves;
+      at_server.initiator_depth = d.server_asks;
+    }
+    c.want(RDMA_CM_EVENT_ESTABLISHED, 0, at_client, s.answer.padded(roce, kReplyOctets));
+    s.want(RDMA_CM_EVENT_ESTABLISHED, 0, at_server);
+    world_.settle(dice);
+    queues_.agree_connected(c, s);
+    agree_on(rdma_get_src_port(c.id), rdma_get_dst_port(s.id), "the port of the client");
+    agree_on(rdma_get_src_port(s.id), c.wants_port, "the port of the server");
+    world_.agree_path(c);
+    world_.agree_path(s);
+  }
+
+  // One end hears of the end of its connection.
+  void ended(Id& i) {
+    i.stage = Stage::over;
+    i.want(RDMA_CM_EVENT_DISCONNECTED);
+    if (world_.is_roce) {
+      i.want(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+      i.wanted.back().optional = true;
+    }
+  }
+  void over(Id& i, Dice& dice) {
+    Id* const peer = i.peer;
+    part(i);
+    ended(i);
+    if (peer != nullptr) ended(*peer);
+    world_.settle(dice);
+    for (const Id* end : {&i, peer}) {
+      if (end != nullptr) agree_flushed(*end);
+    }
+  }
+  void agree_flushed(const Id& i) {
+    if (i.q.qp == nullptr) return;
+    Patience::waits_for([&] { return queues_.query(i).qp_state == IBV_QPS_ERR; });
+    agree_on(int{queues_.query(i).qp_state}, int{IBV_QPS_ERR}, "the state behind the end");
+  }
+  // Who asks goes without its queue pair, before it is answered.
+  void left(Id& i, Dice&) {
+    i.stage = Stage::over;
+    i.wanted.clear();
+    if (i.peer != nullptr) i.peer->peer = nullptr;
+    i.peer = nullptr;
+  }
+  void free_left(Id& i, rdma_cm_id& queues, Stage was) {
+    if (was == Stage::connected) agree_flushed(i);
+    agree_on(ibv_destroy_qp(i.q.qp), 0, "ibv_destroy_qp behind its id");
+    i.q.qp = nullptr;
+    for (ibv_cq* cq : {queues.send_cq, queues.recv_cq}) {
+      if (cq != nullptr) agree_on(ibv_destroy_cq(cq), 0, "ibv_destroy_cq behind its id");
+    }
+    for (ibv_comp_channel* c : {queues.send_cq_channel, queues.recv_cq_channel}) {
+      if (c != nullptr) agree_on(ibv_destroy_comp_channel(c), 0, "a channel behind its id");
+    }
+    if (queues.srq != nullptr) agree_on(ibv_destroy_srq(queues.srq), 0, "ibv_destroy_srq");
+  }
+
+  CmWorld& world_;
+  CmQueues queues_;
+  std::vector<__be16> free_ports_;
+};
+
+}  // namespace calls_walk
