@@ -110,7 +110,10 @@ struct Queues {
   ibv_qp_cap cap{};
   std::deque<std::uint64_t> receives;  // posted to the queue pair itself
   ibv_mr* mr = nullptr;
-  std::uint8_t memory[1024] = {};
+  std::uint32_t loose = 0;       // Sends behind the last that was signalled
+  std::map<ibv_cq*, int> armed;  // 1: for solicited completions, 2: for all
+  std::map<ibv_cq*, unsigned> unacknowledged;
+  alignas(8) std::uint8_t memory[1024] = {};
 };
 
 struct Id {

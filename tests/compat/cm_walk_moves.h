@@ -2,15 +2,15 @@
 // answer and end.
 #pragma once
 
-#include "compat/cm_walk_queues.h"
+#include "compat/cm_walk_work.h"
 
 namespace calls_walk {
 
 class CmMoves {
  public:
-  explicit CmMoves(CmWorld& world) : world_(world), queues_(world) {}
+  explicit CmMoves(CmWorld& world) : world_(world), queues_(world), work_(world) {}
 
-  CmQueues& queues() { return queues_; }
+  void work(Dice& dice) { work_.work(dice); }
 
   void make(Dice& dice) {
     if (world_.ids.size() >= 12) return;
@@ -51,13 +51,16 @@ class CmMoves {
     Id* i = world_.one(dice, Stage::bound);
     if (i == nullptr && dice.one_in(4)) i = world_.one(dice, Stage::idle);
     if (i == nullptr || world_.those(Stage::listening).size() >= 3) return;
-    i->backlog = static_cast<int>(dice.between(1, 2));
-    agree_on(error_of(rdma_listen(i->id, i->backlog)), 0, "rdma_listen");
-    const __be16 was = i->port;
-    i->stage = Stage::listening;
-    take_port(*i);
-    agree(was == 0 || was == i->port, "who listens has the port it was bound to");
-    tell("listen " + name(*i) + " at " + std::to_string(ntohs(i->port)));
+    listen_at(*i, dice);
+  }
+  void listen_at(Id& i, Dice& dice) {
+    i.backlog = static_cast<int>(dice.between(1, 2));
+    agree_on(error_of(rdma_listen(i.id, i.backlog)), 0, "rdma_listen");
+    const __be16 was = i.port;
+    i.stage = Stage::listening;
+    take_port(i);
+    agree(was == 0 || was == i.port, "who listens has the port it was bound to");
+    tell("listen " + name(i) + " at " + std::to_string(ntohs(i.port)));
   }
 
   // To a listener, seldom to a port without one.
@@ -276,10 +279,26 @@ class CmMoves {
       i.peer = nullptr;
       if (was == Stage::connected) ended(*peer);
       world_.settle(dice);
+      if (was == Stage::connected) agree_flushed(*peer, dice);
     }
-    if (leaves_queues) free_left(i, queues, was);
+    if (leaves_queues) free_left(i, queues, was, dice);
     queues_.free_others(i);
     world_.forget(i);
+  }
+
+  // Something on the way to a connection.
+  void go_on(Dice& dice) {
+    if (world_.those(Stage::listening).empty()) {
+      if (world_.those(Stage::idle).empty()) make(dice);
+      Id* const i = world_.one(dice, Stage::idle);
+      if (i != nullptr) return listen_at(*i, dice);
+    }
+    const auto has = [&](Stage s) { return !world_.those(s).empty() && !dice.one_in(3); };
+    if (has(Stage::requested)) return answer(dice);
+    if (has(Stage::routed)) return connect(dice);
+    if (has(Stage::addressed)) return resolve_route(dice);
+    if (has(Stage::idle)) return resolve_address(dice);
+    make(dice);
   }
 
   // ---- besides
@@ -504,14 +523,15 @@ class CmMoves {
     ended(i);
     if (peer != nullptr) ended(*peer);
     world_.settle(dice);
-    for (const Id* end : {&i, peer}) {
-      if (end != nullptr) agree_flushed(*end);
+    for (Id* end : {&i, peer}) {
+      if (end != nullptr) agree_flushed(*end, dice);
     }
   }
-  void agree_flushed(const Id& i) {
+  void agree_flushed(Id& i, Dice& dice) {
     if (i.q.qp == nullptr) return;
     Patience::waits_for([&] { return queues_.query(i).qp_state == IBV_QPS_ERR; });
     agree_on(int{queues_.query(i).qp_state}, int{IBV_QPS_ERR}, "the state behind the end");
+    work_.agree_flushed(i.q, dice);
   }
   // Who asks goes without its queue pair, before it is answered.
   void left(Id& i, Dice&) {
@@ -520,8 +540,9 @@ class CmMoves {
     if (i.peer != nullptr) i.peer->peer = nullptr;
     i.peer = nullptr;
   }
-  void free_left(Id& i, rdma_cm_id& queues, Stage was) {
-    if (was == Stage::connected) agree_flushed(i);
+  void free_left(Id& i, rdma_cm_id& queues, Stage was, Dice& dice) {
+    if (was == Stage::connected) agree_flushed(i, dice);
+    CmQueues::acknowledge(i.q);
     agree_on(ibv_destroy_qp(i.q.qp), 0, "ibv_destroy_qp behind its id");
     i.q.qp = nullptr;
     for (ibv_cq* cq : {queues.send_cq, queues.recv_cq}) {
@@ -535,6 +556,7 @@ class CmMoves {
 
   CmWorld& world_;
   CmQueues queues_;
+  CmWork work_;
   std::vector<__be16> free_ports_;
 };
 

@@ -48,12 +48,23 @@ class CmQueues {
 
   // rdma_destroy_qp, and what the program has brought.
   void destroy(Id& i) {
-    rdma_destroy_qp(i.id);
+    const bool has_events = std::any_of(i.q.unacknowledged.begin(), i.q.unacknowledged.end(),
+                                        [](const auto& of) { return of.second != 0; });
+    if (has_events) {
+      destroy_waits(
+          "rdma_destroy_qp", [&] { rdma_destroy_qp(i.id); }, [&] { acknowledge(i.q); });
+    } else {
+      rdma_destroy_qp(i.id);
+    }
     agree(i.id->qp == nullptr && i.id->send_cq == nullptr && i.id->recv_cq == nullptr &&
               i.id->send_cq_channel == nullptr && i.id->recv_cq_channel == nullptr,
           "what an id shows without its queue pair");
     i.q.qp = nullptr;
     free_others(i);
+  }
+  static void acknowledge(Queues& q) {
+    for (auto& [cq, n] : q.unacknowledged) ibv_ack_cq_events(cq, n);
+    q.unacknowledged.clear();
   }
   // Behind the queue pair.
   void free_others(Id& i) {
@@ -73,6 +84,9 @@ class CmQueues {
     q.mr = nullptr;
     q.has_srq = false;
     q.receives.clear();
+    q.armed.clear();
+    q.unacknowledged.clear();
+    q.loose = 0;
   }
 
   ibv_qp_attr query(const Id& i) const {

@@ -22,7 +22,7 @@ class CmWalk : public urnic::test::Walk {
     moves_ = std::make_unique<CmMoves>(*world_);
   }
   void step(Dice& dice) override {
-    switch (dice.below(20)) {
+    switch (dice.below(36)) {
       case 0:
       case 1:
         moves_->make(dice);
@@ -70,8 +70,17 @@ class CmWalk : public urnic::test::Walk {
       case 18:
         moves_->acknowledge(dice);
         break;
-      default:
+      case 19:
         moves_->misuse(dice);
+        break;
+      case 20:
+      case 21:
+      case 22:
+      case 23:
+        moves_->work(dice);
+        break;
+      default:
+        moves_->go_on(dice);
     }
     if (dice.one_in(2)) world_->settle(dice);
   }
@@ -120,7 +129,7 @@ class CmWalkTest : public own_process::Test {
     }
     urnic::test::WalkPlan plan;
     plan.episodes = 40;
-    plan.steps = 80;
+    plan.steps = 120;
     plan.make = [&](Dice&) { return std::make_unique<CmWalk>(on); };
     urnic::test::walk(plan);
     Statistics::clean();

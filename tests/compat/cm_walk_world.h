@@ -23,6 +23,7 @@ class CmWorld {
     for (auto& i : ids) acknowledge_all(*i);
     while (!ids.empty()) {
       Id& i = *ids.back();
+      for (auto& [cq, n] : i.q.unacknowledged) ibv_ack_cq_events(cq, n);
       if (i.id != nullptr) {
         rdma_destroy_qp(i.id);
         rdma_destroy_srq(i.id);
