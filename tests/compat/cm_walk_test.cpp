@@ -3,22 +3,16 @@
 // nothing is left behind an episode.
 #include <gtest/gtest.h>
 
+#include "compat/calls_walk_process.h"
 #include "compat/cm_walk_moves.h"
-#include "compat/own_process.h"
-#include "support/loopback_network.h"
 
 namespace calls_walk {
 namespace {
 
-struct Device {
-  bool is_roce;
-  std::string address;
-};
-
 class CmWalk : public urnic::test::Walk {
  public:
-  explicit CmWalk(const Device& on) {
-    world_ = std::make_unique<CmWorld>(on.is_roce, on.address, &told);
+  CmWalk(bool roce, const std::string& address) {
+    world_ = std::make_unique<CmWorld>(roce, address, &told);
     moves_ = std::make_unique<CmMoves>(*world_);
   }
   void step(Dice& dice) override {
@@ -99,49 +93,18 @@ class CmWalk : public urnic::test::Walk {
   std::unique_ptr<CmMoves> moves_;
 };
 
-class CmWalkTest : public own_process::Test {
- protected:
-  void walk_over(const char* transport) {
-    if (!within()) return;
-    Device on{std::string(transport) == "roce", "127.0.0.1"};
-    // The drop-in takes the variables of a walk for settings of its own.
-    std::map<std::string, std::string> walk;
-    for (const char* word : {"URNIC_WALK_SEED", "URNIC_WALK_EPISODES", "URNIC_WALK_REPLAY"}) {
-      if (const char* const value = getenv(word); value != nullptr) walk[word] = value;
-      unsetenv(word);
-    }
-    unsetenv("URNIC_CONFIG");
-    setenv("URNIC_TRANSPORT", transport, 1);
-    setenv("URNIC_IRD", std::to_string(kIrd).c_str(), 1);
-    setenv("URNIC_ORD", std::to_string(kOrd).c_str(), 1);
-    if (on.is_roce) {
-      on.address = urnic::test::loopback_network() + "1";
-      setenv("URNIC_PORT", ("udp:bind=" + on.address + ",mtu=5000").c_str(), 1);
-    }
-    Statistics::prepare();
-    int devices = 0;
-    ibv_context** const list = rdma_get_devices(&devices);
-    ASSERT_EQ(devices, 1);
-    rdma_free_devices(list);
-    for (const auto& [word, value] : walk) setenv(word.c_str(), value.c_str(), 1);
-    for (int i = 0; i < 20; ++i) {  // some that were destroyed are kept
-      rdma_destroy_event_channel(rdma_create_event_channel());
-    }
-    urnic::test::WalkPlan plan;
-    plan.episodes = 40;
-    plan.steps = 120;
-    plan.make = [&](Dice&) { return std::make_unique<CmWalk>(on); };
-    urnic::test::walk(plan);
-    Statistics::clean();
-  }
-};
+class CmWalkTest : public WalkTest, public testing::WithParamInterface<const char*> {};
 
-TEST_F(CmWalkTest, IdsOfIwarpDoWhatTheModelSays) {
-  walk_over("iwarp");
+TEST_P(CmWalkTest, IdentifiersDoWhatTheModelSays) {
+  if (!open(GetParam())) return;
+  urnic::test::WalkPlan plan;
+  plan.episodes = 40;
+  plan.steps = 120;
+  plan.make = [&](Dice&) { return std::make_unique<CmWalk>(is_roce_, address_); };
+  urnic::test::walk(plan);
 }
-TEST_F(CmWalkTest, IdsOfRoceDoWhatTheModelSays) {
-  walk_over("roce");
-}
+
+INSTANTIATE_TEST_SUITE_P(Transports, CmWalkTest, testing::Values("iwarp", "roce"));
 
 }  // namespace
 }  // namespace calls_walk
