@@ -36,7 +36,9 @@ URNIC_API const char* opcode_label(std::size_t index);
 // counts stands in a struct of its own. These lists are the only ones: the members, the JSON
 // document, `urnic stat` and what it gives to Prometheus are made from them.
 
-// Work, memory and completions of a queue pair.
+// Work, memory and completions of a queue pair. Atomics count as Reads, without octets. A Write
+// with Immediate is a Write; iWARP, where the Immediate Data is a message of its own, counts a Send
+// besides. RoCE counts what comes when it has come whole.
 #define URNIC_VERBS_COUNTERS(X)                                          \
   X(writes_sent, "RDMA Writes")                                          \
   X(sends_sent, "Sends")                                                 \
@@ -175,7 +177,7 @@ struct XrcStats {
   URNIC_XRC_COUNTERS(URNIC_COUNTER_MEMBER)
 };
 
-// All of a queue pair of RoCE. What the verbs count is not counted there.
+// All of a queue pair of RoCE that is the transport's alone.
 struct RoceStats {
   bool fast = false;        // ConnectionType now (S-1); RC alone is ever FAST
   bool selective = false;   // the peer has agreed to selective repeat (S-7)

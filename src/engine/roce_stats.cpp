@@ -64,6 +64,24 @@ void put(const roce::CongestionCounters& c, RoceStats* out) {
   out->window_cuts += c.own.cuts;
 }
 
+// Each receive that completes is one entry, of which nothing is kept in the receive itself.
+void put(const roce::MessageCounters& c, VerbsStats* out) {
+  out->writes_sent += c.sent.writes;
+  out->sends_sent += c.sent.sends;
+  out->reads_sent += c.sent.reads;
+  out->read_responses_sent += c.taken.answers;
+  out->write_bytes_sent += c.sent.write_bytes;
+  out->send_bytes_sent += c.sent.send_bytes;
+  out->read_response_bytes_sent += c.taken.answer_bytes;
+  out->write_bytes_received += c.taken.write_bytes;
+  out->send_bytes_received += c.taken.send_bytes;
+  out->read_response_bytes_received += c.sent.read_bytes;
+  out->sends_received += c.taken.sends;
+  out->read_requests_received += c.taken.reads;
+  out->payload_placed += c.taken.write_bytes + c.taken.send_bytes + c.sent.read_bytes;
+  out->completion_cqe_writes += c.taken.receives;
+}
+
 void put(const roce::Statistics& s, RoceStats* out) {
   put(s.requesters, out);
   put(s.responders, out);
@@ -96,12 +114,14 @@ ConnectionStats RocePairs::stats_of(const verbs::QueuePair& qp) {
   roce::Statistics of;
   roce::add(&of, c);
   put(of, &s.roce);
+  put(of.messages, &s.verbs);
   return s;
 }
 
 void RocePairs::fill_totals(EngineStats* out) const {
   const roce::Statistics& all = side_.of_the_gone();
   put(all, &out->ended.roce);
+  put(all.messages, &out->ended.verbs);
   RoceHostStats& host = out->roce;
   host.rx_roce = all.received;
   host.tx_roce = all.sent;

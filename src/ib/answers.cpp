@@ -99,6 +99,10 @@ bool next_read_response(ResponderState& s, Resource* r, ResponsePacket* out) {
   if (r->asides != 0) {
     s.resources.aside_done(r);
   } else {
+    if (r->fresh) {
+      ++s.messages.answers;
+      s.messages.answer_bytes += r->length;
+    }
     s.resources.done(r);
   }
   return true;

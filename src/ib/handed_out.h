@@ -62,6 +62,7 @@ class HandedOut {
 
   // Between two messages.
   bool drained() const { return next_.packet == 0; }
+  const SentMessages& messages() const { return messages_; }
   // Of the next packet.
   Psn psn() const { return next_.psn; }
 
@@ -75,6 +76,12 @@ class HandedOut {
   void fail(verbs::Status status) { failure_ = {true, next_.wqe, status}; }
 
   const QpAttributes* qp_;
+  // `w` leaves, or its first packet.
+  void begin(const verbs::SendWqe& w) {
+    wqes_.queue().start();
+    messages_.begins(w);
+  }
+
   SendWqes wqes_;
   SendPosition next_;
 
@@ -85,6 +92,7 @@ class HandedOut {
   }
 
   SendFailure failure_;
+  SentMessages messages_;
 };
 
 }  // namespace urnic::ib

@@ -89,6 +89,7 @@ inline bool Responder::take_plain(const PlainWrite& w, const std::uint8_t* paylo
   if (!place(w.to, {payload, w.payload})) [[unlikely]]
     return false;
   if (row.ends()) {
+    s.messages.write_bytes += m.octets + w.payload;
     m = {};
     ++s.msn;
   } else {

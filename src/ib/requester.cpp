@@ -278,6 +278,7 @@ void begin_message(SendState& s) {
   const SendWqe& w = s.wqes.wqe(s.fresh.wqe);
   ++s.ssn;
   begin(s);
+  s.messages.begins(w);
   if (!uses_receive(w.op)) s.credits.left_without_receive();
   if (awaits_response(w.op) && s.awaiting.count++ == 0) s.awaiting.oldest = s.fresh.wqe;
 }

@@ -74,6 +74,18 @@ Verdict accept_atomic(ResponderState& s, const PacketHeader& h, std::uint8_t* ta
   return Verdict::Accept;
 }
 
+void count_message(ResponderState& s, Family family) {
+  TakenMessages& n = s.messages;
+  if (family == Family::Send) {
+    ++n.sends;
+    n.send_bytes += s.message.octets;
+  } else if (family == Family::Write) {
+    n.write_bytes += s.message.octets;
+  } else {
+    ++n.reads;
+  }
+}
+
 // Whatever was owed for want of this request is not owed any more. An ACK that is due covers it;
 // the answer of a READ or atomic covers everything before.
 void commit(ResponderState& s, const PacketHeader& h) {
@@ -82,6 +94,7 @@ void commit(ResponderState& s, const PacketHeader& h) {
   s.silent = s.parked = false;
   if (s.nak.why == Verdict::NotReady) s.nak = {};
   if (row.ends()) {
+    count_message(s, row.family);
     s.message = {};
     ++s.msn;
   }
@@ -130,6 +143,7 @@ Received accept(ResponderState& s, const ParsedPacket& p, std::uint8_t* target, 
   }
   if (h.row().completes_receive()) {
     complete_receive(s.rq, h, s.message.octets, c);
+    ++s.messages.receives;
     received.completed = true;
   }
   commit(s, h);

@@ -8,6 +8,7 @@
 
 #include "ib/context.h"
 #include "ib/held_packets.h"
+#include "ib/message_counters.h"
 #include "ib/packet.h"
 #include "ib/recovery.h"
 #include "ib/resources.h"
@@ -120,6 +121,7 @@ struct ResponderState {
   Verdict failure = Verdict::Accept;  // fatal: nothing is taken any more
   bool ended = false;                 // and its NAK has left
   ResponderCounters counters;
+  TakenMessages messages;
 };
 
 }  // namespace urnic::ib

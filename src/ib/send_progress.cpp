@@ -40,6 +40,7 @@ void advance(SendState& s, std::uint32_t n) {
   s.una.psn += n;
   if (s.una.packet != s.wqes.packets(w)) return;
   w.done = true;
+  if (w.op == verbs::WrOp::Read) s.messages.read_bytes += w.length;
   ++s.una.wqe;
   s.una.packet = 0;
 }

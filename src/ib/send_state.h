@@ -17,6 +17,7 @@
 #include "base/time.h"
 #include "ib/congestion.h"
 #include "ib/context.h"
+#include "ib/message_counters.h"
 #include "ib/probe.h"
 #include "ib/read_ahead.h"
 #include "ib/send_credits.h"
@@ -163,6 +164,7 @@ struct SendState {
   SendFailure failure;  // nothing leaves or is taken any more
   SendFailure stuck;    // cannot leave; fails when all before it is answered
   RequesterCounters counters;
+  SentMessages messages;
 };
 
 }  // namespace urnic::ib

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "ib/handed_out.h"
+#include "ib/message_counters.h"
 #include "ib/packet.h"
 #include "ib/requester.h"
 #include "ib/responder.h"
@@ -20,6 +21,7 @@ struct UcResponderCounters {
   std::uint64_t out_of_sequence = 0;  // packets dropped, for what was lost before them
   std::uint64_t refused = 0;          // packets dropped, for what they are or found
   std::uint64_t lost_messages = 0;    // that had begun and never came to their end
+  TakenMessages messages;
 };
 
 struct UcResponderState {

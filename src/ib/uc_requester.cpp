@@ -70,7 +70,7 @@ bool UcRequester::next_packet(bool may_begin, RequestPacket* out) {
     return false;
   }
   out->header = header_of(*qp_, wqes_, next_);
-  if (next_.packet == 0) wqes_.queue().start();
+  if (next_.packet == 0) begin(w);
   ++next_.psn;
   if (++next_.packet == wqes_.packets(w)) {
     w.done = true;  // nobody will say more about it (IB-98)

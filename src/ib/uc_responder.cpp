@@ -133,12 +133,24 @@ RequestJudgment gone(const OpcodeRow& row) {
   return {Verdict::Operational, Status::LocalProtection};
 }
 
+void count_message(UcResponderState& s, bool completed) {
+  TakenMessages& n = s.counters.messages;
+  n.receives += completed;
+  if (s.message.family == Family::Send) {
+    ++n.sends;
+    n.send_bytes += s.message.octets;
+  } else {
+    n.write_bytes += s.message.octets;
+  }
+}
+
 Received accept(UcResponderState& s, const ParsedPacket& p, std::uint8_t* target, Completion* c) {
   const OpcodeRow& row = p.header.row();
   if (row.begins()) begin_message(s, p.header);
   if (!place_payload(s, p.payload, target)) return refuse(s, row, gone(row), c);
   const bool completed = row.completes_receive();
   if (completed) complete_receive(s.rq, p.header, s.message.octets, c);
+  if (row.ends()) count_message(s, completed);
   ++s.counters.requests;
   s.expected = p.header.bth.psn + 1;
   if (row.ends()) s.message = {};

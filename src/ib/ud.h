@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "ib/handed_out.h"
+#include "ib/message_counters.h"
 #include "ib/requester.h"
 #include "ib/responder.h"
 #include "verbs/work.h"
@@ -22,6 +23,7 @@ inline constexpr std::uint32_t kGrhOctets = 40;
 struct UdResponderCounters {
   std::uint64_t requests = 0;  // packets accepted
   std::uint64_t refused = 0;   // packets dropped, for what they are or found
+  TakenMessages messages;      // their octets without kGrhOctets
 };
 
 struct UdReceived {

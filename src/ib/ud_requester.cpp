@@ -64,7 +64,7 @@ bool UdRequester::next_packet(bool may_begin, RequestPacket* out, std::uint32_t*
     return false;
   }
   out->header = header_of(*qp_, wqes_, next_);
-  wqes_.queue().start();
+  begin(w);
   w.done = true;
   ++next_.psn;
   ++next_.wqe;

@@ -51,6 +51,9 @@ UdReceived UdResponder::take(const ParsedPacket& request, ByteView ip_udp,
     completion->datagram = true;
     completion->ipv4 = ip_header(ip_udp).size() == kIpv4;
     ++counters_.requests;
+    ++counters_.messages.sends;
+    ++counters_.messages.receives;
+    counters_.messages.send_bytes += request.payload.size();
     return {{verdict, true}, request.header.deth.source_qp};
   }
   if (verdict == Verdict::Ignored) return {{verdict}, 0};

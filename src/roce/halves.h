@@ -64,6 +64,7 @@ class RequesterHalf {
     return half == nullptr ? nullptr : half->get();
   }
   ib::UcRequester* uc() { return std::get_if<ib::UcRequester>(&half_); }
+  const ib::UcRequester* uc() const { return std::get_if<ib::UcRequester>(&half_); }
   ib::UdRequester* ud() { return std::get_if<ib::UdRequester>(&half_); }
   const ib::UdRequester* ud() const { return std::get_if<ib::UdRequester>(&half_); }
 

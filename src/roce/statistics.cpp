@@ -30,11 +30,23 @@ CongestionCounters congestion_of(const Context& c) {
   return n;
 }
 
+MessageCounters messages_of(const Context& c) {
+  MessageCounters n;
+  if (const auto* const half = c.requester.rc()) n.sent = half->state().messages;
+  if (const auto* const half = c.requester.uc()) n.sent = half->messages();
+  if (const auto* const half = c.requester.ud()) n.sent = half->messages();
+  if (const auto* const half = c.responder.rc()) n.taken = half->state().messages;
+  if (const auto* const half = c.responder.uc()) n.taken = half->counters().messages;
+  if (const auto* const half = c.responder.ud()) n.taken = half->counters().messages;
+  return n;
+}
+
 void add(Statistics* to, const Context& c) {
   add(&to->congestion, congestion_of(c));
   if (const auto* const half = c.requester.rc()) add(&to->requesters, half->counters());
   if (const auto* const half = c.responder.rc()) add(&to->responders, half->counters());
   add(&to->unreliable, counters_of(c));
+  add(&to->messages, messages_of(c));
 }
 
 }  // namespace urnic::roce

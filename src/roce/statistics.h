@@ -24,7 +24,14 @@ struct CongestionCounters {
   ib::CongestionCounters own;               // of the requester
 };
 
+// Whole messages, whatever the service.
+struct MessageCounters {
+  ib::SentMessages sent;
+  ib::TakenMessages taken;
+};
+
 struct Context;
+MessageCounters messages_of(const Context&);
 // Of that queue pair; nothing but zeroes with RC.
 UnreliableCounters counters_of(const Context&);
 CongestionCounters congestion_of(const Context&);
@@ -40,6 +47,7 @@ struct Statistics {
   ib::ResponderCounters responders;
   UnreliableCounters unreliable;
   CongestionCounters congestion;
+  MessageCounters messages;
 };
 
 // What its halves have counted.
@@ -53,6 +61,10 @@ inline void add(UnreliableCounters* to, const UnreliableCounters& c) {
   to->lost_messages += c.lost_messages;
 }
 
+inline void add(MessageCounters* to, const MessageCounters& c) {
+  to->sent += c.sent;
+  to->taken += c.taken;
+}
 inline void add(CongestionCounters* to, const CongestionCounters& c) {
   to->marked += c.marked;
   to->cnps_sent += c.cnps_sent;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/engine_of.h"
@@ -55,6 +56,19 @@ struct WalkShared {
   SharedReceiveQueue queue;
   std::deque<WalkReceive> receives;
   std::uint32_t limit = 0;
+};
+
+// What is counted of whole messages.
+struct WalkCounter {
+  const char* name;
+  std::uint64_t VerbsStats::*member;
+  // iWARP may let one entry stand for several Sends.
+  bool of_entries() const { return std::string_view(name).starts_with("completion_"); }
+};
+inline constexpr WalkCounter kWalkCounters[] = {
+#define URNIC_WALK_COUNTER(name, help) {#name, &VerbsStats::name},
+    URNIC_VERBS_COUNTERS(URNIC_WALK_COUNTER)
+#undef URNIC_WALK_COUNTER
 };
 
 struct WantedEvent {
@@ -196,6 +210,7 @@ class WalkEnd {
   std::vector<std::unique_ptr<WalkWindow>> windows;
   std::vector<std::uint32_t> dead_keys;
   bool hears_first_receive = false;
+  VerbsStats counts;  // of connections that have gone
 
  private:
   void take(const Event& e) {

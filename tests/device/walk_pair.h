@@ -56,6 +56,7 @@ class WalkPair {
     qp = std::move(*made);
     state = made_in();
   }
+  ~WalkPair() { begin_counting(); }
   WalkPair(const WalkPair&) = delete;
   WalkPair& operator=(const WalkPair&) = delete;
 
@@ -104,6 +105,7 @@ class WalkPair {
   }
   // Its work and completions vanish.
   void forget() {
+    if (is_roce()) begin_counting();  // iWARP: with the next connection
     receives.clear();
     sends_wanted.clear();
     receives_wanted.clear();
@@ -123,14 +125,12 @@ class WalkPair {
       agree_on(qp.ird(), ird, who + "ird");
       agree_on(qp.ord(), ord, who + "ord");
     }
-    if (is_roce()) return;  // counts packets (RoceStats)
-    const ConnectionStats s = qp.stats();
-    agree_on(s.verbs.writes_sent, writes, who + "writes_sent");
-    agree_on(s.verbs.reads_sent, reads, who + "reads_sent");
-    agree_on(s.verbs.sends_sent, sends, who + "sends_sent");
-    agree_on(s.verbs.sends_received, sends_received, who + "sends_received");
+    check_counts(who);
   }
-  void begin_counting() { writes = reads = sends = sends_received = 0; }
+  void begin_counting() {
+    for (const WalkCounter& c : kWalkCounters) end.counts.*c.member += counts.*c.member;
+    counts = {};
+  }
 
   WalkEnd& end;
   Transport transport;
@@ -148,9 +148,15 @@ class WalkPair {
   std::uint16_t ird = 0, ord = 0;
   QpAttributes attributes;  // of RoCE, as far as they are set
   std::deque<WalkReceive> receives;
-  std::uint64_t writes = 0, reads = 0, sends = 0, sends_received = 0;
+  VerbsStats counts;
 
  private:
+  void check_counts(const std::string& who) {
+    const VerbsStats is = qp.stats().verbs;
+    for (const WalkCounter& c : kWalkCounters) {
+      if (is_roce() || !c.of_entries()) agree_on(is.*c.member, counts.*c.member, who + c.name);
+    }
+  }
   CompletionQueue make_cq(WalkCq* to, std::uint32_t depth) {
     to->cq = *end.device.create_cq(depth);
     agree(to->cq.deliver_events(end.channel, to).ok(), "a completion queue tells a channel");

@@ -82,7 +82,7 @@ class WorkSteps {
     for (std::size_t i = 0; i < p->o.max_send; ++i) {
       p->want_send(all[i].wr_id, Opcode::write, WcStatus::success);
     }
-    p->writes += p->o.max_send;
+    p->counts.writes_sent += p->o.max_send;
   }
   // What the queue pair refuses before anything leaves.
   void refuse(Dice& dice) {
@@ -131,14 +131,20 @@ class WorkSteps {
     world_.tell(std::string(r.opcode == Opcode::read ? "a Read" : "a Write") +
                 " that may not be by " + WalkWorld::name(*p));
     agree(p->qp.post_send(r).ok(), "what will be refused is taken");
-    ++(r.opcode == Opcode::read ? p->reads : p->writes);
+    WalkPair& q = *p->peer;
+    if (r.opcode == Opcode::read) {
+      ++p->counts.reads_sent;
+      if (!p->is_roce()) ++q.counts.read_requests_received;
+    } else {
+      ++p->counts.writes_sent;
+      p->counts.write_bytes_sent += 200;
+    }
     const bool tells = p->is_roce() || r.opcode == Opcode::read;
     if (tells) {
       p->want_send(r.wr_id, r.opcode, WcStatus::remote_access);
     } else if (r.flags != 0 || p->o.signal_all) {  // iWARP: done when it has left
       p->want_send(r.wr_id, r.opcode, WcStatus::success);
     }
-    WalkPair& q = *p->peer;
     world_.end(*p, EventKind::failed);
     world_.end(q, EventKind::failed, EventKind::access_error);
     if (!p->is_roce()) {  // and when TCP has closed
@@ -351,14 +357,18 @@ class WorkSteps {
     if (r.opcode == Opcode::read) {
       std::copy_n(there.begin() + static_cast<std::ptrdiff_t>(*far), length,
                   here.begin() + static_cast<std::ptrdiff_t>(at));
-      ++p.reads;
+      count_read(p, q, length);
     } else if (is_atomic(r.opcode)) {
       atomic(r, p.end, at, q.end, *far);
-      ++p.reads;
+      ++p.counts.reads_sent;
+      ++q.counts.read_requests_received;
     } else if (far) {
       std::copy_n(here.begin() + static_cast<std::ptrdiff_t>(at), length,
                   there.begin() + static_cast<std::ptrdiff_t>(*far));
-      ++p.writes;
+      ++p.counts.writes_sent;
+      p.counts.write_bytes_sent += length;
+      q.counts.write_bytes_received += length;
+      q.counts.payload_placed += length;
     }
     if (takes_receive(r.opcode)) received(p, q, r, at, length);
   }
@@ -380,14 +390,28 @@ class WorkSteps {
                   q.end.model.begin() + static_cast<std::ptrdiff_t>(into.at));
     }
     if (!writes || !q.is_roce()) {
-      ++p.sends;
-      ++q.sends_received;
+      ++p.counts.sends_sent;
+      ++q.counts.sends_received;
     }
+    if (!writes) {
+      p.counts.send_bytes_sent += length;
+      q.counts.send_bytes_received += length;
+      q.counts.payload_placed += length;
+    }
+    if (q.is_roce()) ++q.counts.completion_cqe_writes;
     if ((r.flags & send_solicited) != 0) q.last_receive_is_solicited();
     if (!c.invalidated) return;
     for (auto& w : q.end.windows) {
       if (w->window.rkey() == r.invalidate_rkey) q.end.unbind(*w);
     }
+  }
+  static void count_read(WalkPair& p, WalkPair& q, std::size_t length) {
+    ++p.counts.reads_sent;
+    p.counts.read_response_bytes_received += length;
+    p.counts.payload_placed += length;
+    ++q.counts.read_requests_received;
+    ++q.counts.read_responses_sent;
+    q.counts.read_response_bytes_sent += length;
   }
   static std::uint64_t number_at(const WalkEnd& e, std::size_t at) {
     std::uint64_t n;

@@ -74,6 +74,11 @@ class WalkWorld {
     for (auto& e : ends) {
       engine::EngineTables left = engine_of(e->device).tables();
       left.neighbours = 0;  // stay a while
+      const VerbsStats ended = e->device.stats().ended.verbs;
+      for (const WalkCounter& c : kWalkCounters) {
+        if (c.of_entries()) continue;
+        agree_on(ended.*c.member, e->counts.*c.member, std::string("in all, ") + c.name);
+      }
       agree(left == engine::EngineTables{}, "something is left at end " + std::to_string(e->which));
     }
   }

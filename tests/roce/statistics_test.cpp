@@ -26,6 +26,7 @@ void expect_each_is_added() {
 TEST(RoceStatistics, EveryCounterOfAQueuePairIsAdded) {
   expect_each_is_added<UnreliableCounters>();
   expect_each_is_added<CongestionCounters>();
+  expect_each_is_added<MessageCounters>();
   expect_each_is_added<ib::RequesterCounters>();
   expect_each_is_added<ib::ResponderCounters>();
 }
