@@ -47,7 +47,7 @@ class WalkPair {
     o.events = end.events;
     o.context = this;
     shares_cq = dice.one_in(3);
-    has_srq = s == Service::rc && dice.one_in(4);
+    has_srq = (s == Service::rc || s == Service::ud) && dice.one_in(4);
     o.send_cq = make_cq(&send_cq, 32);
     o.receive_cq = shares_cq ? send_cq.cq : make_cq(&receive_cq, 16);
     if (has_srq) o.srq = end.shared.queue;
@@ -67,8 +67,11 @@ class WalkPair {
   // Where its receives come from.
   std::deque<WalkReceive>& queue() { return has_srq ? end.shared.receives : receives; }
   void post_receive(std::uint64_t id, Dice& dice) {
-    const std::size_t at = free_slot() * kSlot, room = dice.between(0, 1) * 1000 + 3000;
-    const Sge two[] = {end.sge(at, 1000), end.sge(at + 1000, room - 1000)};
+    const bool small = service == Service::ud && !has_srq && dice.one_in(3);
+    const std::size_t at = free_slot() * kSlot;
+    const std::size_t room = small ? dice.between(60, 700) : dice.between(0, 1) * 1000 + 3000;
+    const std::size_t head = small ? 50 : 1000;
+    const Sge two[] = {end.sge(at, head), end.sge(at + head, room - head)};
     const bool split = dice.one_in(2);
     const Sge whole = end.sge(at, room);
     const ReceiveRequest r{id, split ? std::span<const Sge>(two) : std::span<const Sge>(&whole, 1)};
@@ -241,6 +244,9 @@ class WalkPair {
       agree_on(is.with_immediate, c.with_immediate, what + "with_immediate");
       agree_on(is.behind_write, c.behind_write, what + "behind_write");
       agree_on(is.immediate, c.immediate, what + "immediate");
+      agree_on(is.has_grh, c.has_grh, what + "has_grh");
+      agree_on(is.grh_is_ipv4, c.grh_is_ipv4, what + "grh_is_ipv4");
+      agree_on(is.source_qp, c.source_qp, what + "source_qp");
     }
     of->pop_front();
   }

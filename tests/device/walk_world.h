@@ -16,8 +16,10 @@ namespace urnic::test {
 
 class WalkWorld {
  public:
+  enum class Line : std::uint8_t { perhaps_faulty, good };
   // What is done is told there.
-  WalkWorld(Dice& dice, std::vector<std::string>* to) : time_(dice.number()), told_(*to) {
+  WalkWorld(Dice& dice, std::vector<std::string>* to, Line line = Line::perhaps_faulty)
+      : time_(dice.number()), told_(*to), line_(line) {
     for (unsigned i = 0; i < 2; ++i) {
       ends.push_back(std::make_unique<WalkEnd>(configuration(i, dice), i));
       ends[i]->want(EventKind::link_up, ends[i].get());
@@ -185,7 +187,7 @@ class WalkWorld {
     set("stat", "off");
     set("ird", std::to_string(5 + which));
     set("ord", std::to_string(8 + which));
-    if (which == 0) faulty_ = dice.one_in(4);
+    if (which == 0) faulty_ = line_ == Line::perhaps_faulty && dice.one_in(4);
     if (faulty_) set("faults", "reorder=0.05:2,dup=0.03,seed=" + std::to_string(which + 1));
     static const char* const kTypes[] = {"fast", "slow"};
     set("connection_type", kTypes[dice.below(2)]);
@@ -204,6 +206,7 @@ class WalkWorld {
   }
 
   std::vector<std::string>& told_;
+  Line line_;
   bool faulty_ = false;
   std::uint64_t last_id_ = 0;
   std::uint16_t last_port_ = 7000;
