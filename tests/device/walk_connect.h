@@ -76,6 +76,12 @@ class ConnectSteps {
     world_.settle(100);
   }
 
+  // It has asked for a connection that will not come.
+  void fails(WalkPair& p) {
+    begun(p);
+    refused(p, "");
+  }
+
   void end(Dice& dice) {
     WalkPair* const p = world_.one_of(dice, nullptr, Stage::up);
     if (p == nullptr) return;

@@ -17,14 +17,14 @@ class WorkSteps {
  public:
   explicit WorkSteps(WalkWorld& world) : world_(world) {}
 
-  // A few requests from one end, all of which may be made.
-  void work(Dice& dice) {
+  // A few requests from one end, all of which may be made; perhaps one from the other behind them.
+  void work(Dice& dice, bool answers = true) {
     WalkPair* const p = world_.ready(dice);
     if (p == nullptr) return;
     take_slots(dice);
     const std::uint32_t many = dice.between(1, p->o.max_send);
     for (std::uint32_t i = 0; i < many; ++i) one(*p, dice);
-    if (dice.one_in(3)) work_back(*p, dice);
+    if (answers && dice.one_in(3)) work_back(*p, dice);
   }
   // Receives without anything that comes.
   void post_receives(Dice& dice) {

@@ -160,6 +160,7 @@ class WalkWorld {
            std::to_string(p.end.which);
   }
 
+  static int link_timeout_ms(unsigned which) { return 3500 + 1000 * static_cast<int>(which); }
   bool is_faulty() const { return faulty_; }
   void tell(std::string what) { told_.push_back(std::move(what)); }
   std::uint64_t next_id() { return ++last_id_; }
@@ -185,6 +186,7 @@ class WalkWorld {
     set("transport", "both");
     set("progress", "poll");
     set("stat", "off");
+    set("link_timeout_ms", std::to_string(link_timeout_ms(which)));
     set("ird", std::to_string(5 + which));
     set("ord", std::to_string(8 + which));
     if (which == 0) faulty_ = line_ == Line::perhaps_faulty && dice.one_in(4);

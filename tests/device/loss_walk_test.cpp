@@ -1,0 +1,68 @@
+// A random walk over the verbs in which the line comes and goes, beside a model.
+#include "tests/device/walk_losses.h"
+
+namespace urnic::test {
+namespace {
+
+class LossWalk : public Walk {
+ public:
+  explicit LossWalk(Dice& dice)
+      : world_(dice, &told, WalkWorld::Line::good),
+        connect_(world_),
+        work_(world_),
+        losses_(world_, connect_, work_) {}
+
+  void step(Dice& dice) override {
+    switch (dice.below(14)) {
+      case 0:
+      case 1:
+      case 2:
+        losses_.lose_link(dice);
+        break;
+      case 3:
+        losses_.nobody_answers(dice);
+        break;
+      case 4:
+        connect_.end(dice);
+        break;
+      case 5:
+      case 6:
+        connect_.again(dice);
+        break;
+      case 7:
+        connect_.destroy(dice);
+        break;
+      case 8:
+      case 9:
+      case 10:
+      case 11:
+        connect_.connect(dice);
+        break;
+      default:
+        work_.work(dice);
+        break;
+    }
+    world_.settle(30);
+    world_.check();
+  }
+  void finish() override {
+    connect_.close_listeners();
+    world_.finish();
+  }
+
+ private:
+  WalkWorld world_;
+  ConnectSteps connect_;
+  WorkSteps work_;
+  LossSteps losses_;
+};
+
+}  // namespace
+
+TEST(LossWalk, AgreesWithItsModel) {
+  walk({.episodes = 100, .steps = 60, .make = [](Dice& dice) {
+          return std::make_unique<LossWalk>(dice);
+        }});
+}
+
+}  // namespace urnic::test
