@@ -158,6 +158,11 @@ class WalkEnd {
     while (channel.poll(&of)) told_.push_back(of);
     return static_cast<std::uint32_t>(std::erase(told_, context));
   }
+  // Of a connection that has gone, or is to be another.
+  void add_up(VerbsStats* of) {
+    for (const WalkCounter& c : kWalkCounters) counts.*c.member += of->*c.member;
+    *of = {};
+  }
   void want(EventKind kind, const void* context, std::string data = {}) {
     wanted.push_back({kind, context, std::move(data)});
   }

@@ -130,10 +130,7 @@ class WalkPair {
     }
     check_counts(who);
   }
-  void begin_counting() {
-    for (const WalkCounter& c : kWalkCounters) end.counts.*c.member += counts.*c.member;
-    counts = {};
-  }
+  void begin_counting() { end.add_up(&counts); }
 
   WalkEnd& end;
   Transport transport;

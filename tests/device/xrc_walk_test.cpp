@@ -1,0 +1,56 @@
+// A random walk over XRC, beside a model.
+#include "tests/device/walk_xrc.h"
+
+namespace urnic::test {
+namespace {
+
+class XrcWalk : public Walk {
+ public:
+  explicit XrcWalk(Dice& dice) : world_(dice, &told, WalkWorld::Line::good), xrc_(world_) {}
+
+  void step(Dice& dice) override {
+    switch (dice.below(13)) {
+      case 0:
+      case 1:
+        xrc_.change_queues(dice);
+        break;
+      case 2:
+      case 3:
+        xrc_.post_receive(dice);
+        break;
+      case 4:
+      case 5:
+        xrc_.connect(dice);
+        break;
+      case 6:
+        xrc_.end(dice);
+        break;
+      case 7:
+        xrc_.break_rules(dice);
+        break;
+      default:
+        xrc_.work(dice);
+        break;
+    }
+    world_.settle(20);
+    xrc_.check();
+  }
+  void finish() override {
+    xrc_.drop_all();
+    world_.finish();
+  }
+
+ private:
+  WalkWorld world_;
+  XrcSteps xrc_;
+};
+
+}  // namespace
+
+TEST(XrcWalk, AgreesWithItsModel) {
+  walk({.episodes = 150, .steps = 80, .make = [](Dice& dice) {
+          return std::make_unique<XrcWalk>(dice);
+        }});
+}
+
+}  // namespace urnic::test
