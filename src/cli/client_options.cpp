@@ -10,17 +10,17 @@ namespace urnic::cli {
 
 void ClientOptions::add_to(CLI::App* app) {
   app->add_option("--chunk", chunk, "size of one RDMA Write or Read")->type_name("[256K]");
-  app->add_option("--slots", slots, "chunks under way at once, 1 to 32")
+  app->add_option("--slots", slots, "chunks in flight, 1 to 32")
       ->check(CLI::Range(1, 32))
       ->type_name("[16]");
-  app->add_option("--timeout", timeout, "give up after so long without progress")
+  app->add_option("--timeout", timeout, "give up after this time without progress")
       ->type_name("[30s]");
-  app->add_option("--connect-timeout", connect_timeout, "give up connecting after")
+  app->add_option("--connect-timeout", connect_timeout, "give up connecting after this time")
       ->type_name("[10s]");
-  app->add_option("--token-file", token_file, "file with the token that the target asks for")
+  app->add_option("--token-file", token_file, "file with the token of the target")
       ->type_name("FILE");
   add_cpu_option(app, &cpu);
-  app->add_flag("--no-uring", no_uring, "files by pread and pwrite instead of io_uring");
+  app->add_flag("--no-uring", no_uring, "use pread and pwrite instead of io_uring");
   app->add_flag("--json", json, "print results and errors as JSON");
   settings.add_to(app);
 }
@@ -53,18 +53,17 @@ Result<InitiatorOptions> ClientOptions::parsed() const {
 }
 
 void TransferOptions::add_to(CLI::App* app) {
-  app->add_flag("-r,--recursive", recursive, "folders too, with all that is below them");
+  app->add_flag("-r,--recursive", recursive, "folders and everything below them");
   app->add_flag("--resume", resume,
-                "go on with what an interrupted one has left, as far as it is verified; and leave "
-                "what this one has moved when it is interrupted");
-  app->add_flag("-n,--dry-run", dry_run, "say what would be moved, and move nothing");
-  app->add_option("--limit", limit, "octets a second at most, e.g. 10M")->type_name("RATE");
-  app->add_flag("--no-times", no_times, "do not keep the time of the last change");
-  app->add_option("--repeat", times, "do it so many times over the one connection")
+                "continue an interrupted transfer after checking what it left; and keep what has "
+                "arrived if this transfer is interrupted");
+  app->add_flag("-n,--dry-run", dry_run, "list what would be transferred, and transfer nothing");
+  app->add_option("--limit", limit, "most bytes a second, e.g. 10M")->type_name("RATE");
+  app->add_flag("--no-times", no_times, "do not preserve modification times");
+  app->add_option("--repeat", times, "repeat the transfer this many times over one connection")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
       ->type_name("[1]");
-  app->add_option("--for", for_time, "repeat until so long has passed, or until SIGUSR1")
-      ->type_name("TIME");
+  app->add_option("--for", for_time, "repeat for this time, or until SIGUSR1")->type_name("TIME");
   app->add_option("--bar", bar, "progress bar: auto (on a terminal), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("[auto]");

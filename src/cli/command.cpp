@@ -321,10 +321,9 @@ int run_commands(int argc, const char* const* argv) {
 
 WholeCommand::~WholeCommand() = default;
 WholeCommand::WholeCommand()
-    : app(std::make_unique<CLI::App>(
-          "urnic: an RNIC in user space. RDMA over iWARP without RDMA hardware, kernel modules "
-          "or privileges.",
-          "urnic")) {
+    : app(std::make_unique<CLI::App>("urnic: an RDMA network card in user space. RDMA over iWARP "
+                                     "and RoCEv2 without RDMA hardware, kernel modules or root.",
+                                     "urnic")) {
   app->set_version_flag("-V,--version", "urnic " URNIC_VERSION);
   app->require_subcommand(1);
   app->formatter(std::make_shared<HelpFormatter>());

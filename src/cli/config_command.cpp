@@ -74,12 +74,13 @@ std::string as_table(const std::vector<Setting>& settings) {
 class ConfigCommand : public Command {
  public:
   explicit ConfigCommand(CLI::App* parent) {
-    app =
-        parent->add_subcommand("config", "show the configuration in force and where it came from");
-    auto* matrix = app->add_flag("--matrix", matrix_,
-                                 "the legal combinations of framing policy and InLogic variant");
+    app = parent->add_subcommand("config",
+                                 "show all settings, their values and where each value came from");
+    auto* matrix = app->add_flag(
+        "--matrix", matrix_, "show which framing policies and InLogic procedures may be combined");
     auto* json = app->add_flag("--json", json_, "as JSON");
-    auto* toml = app->add_flag("--toml", toml_, "as a TOML file with explanations, to start from");
+    auto* toml =
+        app->add_flag("--toml", toml_, "print a TOML file with explanations, to start from");
     json->excludes(toml)->excludes(matrix);
     toml->excludes(matrix);
     settings_.add_to(app);

@@ -19,11 +19,10 @@ class GetCommand : public Command {
  public:
   explicit GetCommand(CLI::App* parent) {
     app = parent->add_subcommand("get", "get files and folders from a target by RDMA Read");
-    app->add_option(
-           "SOURCE... [FILE]", words_,
-           "ADDRESS[:PORT]/NAME of each, of one target; NAME may have * ? [...] in it. And "
-           "where to, - for standard output; without it, or with a folder, each keeps its "
-           "name")
+    app->add_option("SOURCE... [FILE]", words_,
+                    "files of one target, ADDRESS[:PORT]/NAME (NAME may contain * ? [...]), then "
+                    "the destination: a file, a folder, or - for standard output; without it each "
+                    "file keeps its name in this folder")
         ->type_name("");
     transfer_.add_to(app);
     options_.add_to(app);

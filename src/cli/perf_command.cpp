@@ -53,22 +53,22 @@ class PerfCommand : public Command {
     app->add_option("--test", ask_.test, "bw (bandwidth and message rate) or lat (ping-pong)")
         ->check(CLI::IsMember({"bw", "lat"}))
         ->type_name("[bw]");
-    app->add_option("-s,--size", ask_.size, "octets of a message [bw 64K, lat 2]")
+    app->add_option("-s,--size", ask_.size, "bytes of a message [bw 64K, lat 2]")
         ->type_name("SIZE");
     app->add_flag("-a,--all", ask_.all, "sizes 2 to 8M, powers of two");
     app->add_option("-n,--iters", ask_.iterations,
                     "messages of each connection [bw 5000, lat 1000]")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 38))
         ->type_name("N");
-    app->add_option("-D,--duration", ask_.duration, "measure for so long instead of -n")
+    app->add_option("-D,--duration", ask_.duration, "measure for this time, instead of -n")
         ->type_name("TIME");
-    app->add_option("-t,--depth", ask_.depth, "work requests outstanding on a connection")
+    app->add_option("-t,--depth", ask_.depth, "most work requests outstanding on a connection")
         ->check(CLI::Range(1u, kPerfMaxDepth))
         ->type_name("[128]");
     app->add_option("-q,--qps", ask_.connections, "connections")
         ->check(CLI::Range(1, 1024))
         ->type_name("[1]");
-    app->add_option("-Q,--cq-mod", ask_.cq_moderation, "one completion for so many messages")
+    app->add_option("-Q,--cq-mod", ask_.cq_moderation, "messages for each completion")
         ->check(CLI::Range(1u, kPerfMaxDepth))
         ->type_name("[64]");
     app->add_option("-l,--post-list", ask_.post_list, "messages posted with one doorbell")
@@ -83,21 +83,21 @@ class PerfCommand : public Command {
         ->type_name("[100]");
     app->add_flag("-b,--bidirectional", ask_.bidirectional, "bw: both ends send");
     app->add_flag("--reverse", ask_.reverse, "bw: the server sends, to the client");
-    app->add_option("-i,--interval", ask_.interval, "bw: a line for every so many seconds")
+    app->add_option("-i,--interval", ask_.interval, "bw: print a line at this interval")
         ->type_name("TIME");
     app->add_option("--limit,--rate_limit", ask_.limit,
-                    "bw: octets a second at most, e.g. 100M, of each end that sends")
+                    "bw: most bytes a second of each sending end, e.g. 100M")
         ->type_name("RATE");
-    app->add_flag("--verify", ask_.verify, "bw: compare every octet that arrived (between passes)");
-    app->add_option("-p,--service", service_, "port of the transport")
+    app->add_flag("--verify", ask_.verify, "bw: compare every received byte (between passes)");
+    app->add_option("-p,--service", service_, "port to listen on or connect to")
         ->check(CLI::Range(1, 65535))
         ->type_name("[18516]");
     app->add_flag("--report-gbits,--report_gbits", gigabits_, "Gb/sec instead of MB/sec (2^20)");
     app->add_flag("--json", json_, "print the results as JSON");
     app->add_flag("--forever", forever_, "server: serve one client after the other");
-    app->add_option("--memory", memory_, "server: most memory for a client")->type_name("[1G]");
+    app->add_option("--memory", memory_, "server: most memory of one client")->type_name("[1G]");
     app->add_flag("--run_infinitely,--run-infinitely", ask_.endless,
-                  "bw: until it is interrupted, with -i (5s unless said otherwise)");
+                  "bw: run until interrupted, printing at the interval of -i (default 5s)");
     add_cpu_option(app, &cpu_);
     settings_.add_to(app);
     // Known, and not shown.

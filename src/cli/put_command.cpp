@@ -16,9 +16,9 @@ class PutCommand : public Command {
   explicit PutCommand(CLI::App* parent) {
     app = parent->add_subcommand("put", "put files and folders to a target by RDMA Write");
     app->add_option("FILE... TARGET", words_,
-                    "files to put (- for standard input; folders with -r), and where: "
-                    "ADDRESS[:PORT][/NAME]; without a name, or with one that ends in a slash, each "
-                    "keeps its own")
+                    "files to put (- for standard input; folders with -r), then the destination "
+                    "ADDRESS[:PORT][/NAME]; each file keeps its name if NAME is missing or ends "
+                    "with a slash")
         ->type_name("");
     transfer_.add_to(app);
     options_.add_to(app);

@@ -63,18 +63,18 @@ class RunCommand : public Command {
  public:
   explicit RunCommand(CLI::App* parent) {
     app = parent->add_subcommand(
-        "run", "run an unmodified verbs program on urnic: urnic run [settings] -- PROGRAM ARGS");
+        "run",
+        "run an unmodified verbs or socket program on urnic: urnic run [settings] -- PROGRAM ARGS");
     app->add_flag("--env", env_,
-                  "print the environment such a program needs, as NAME=VALUE lines, instead");
+                  "print the environment that such a program needs, as NAME=VALUE lines, and exit");
     app->add_option("program", words_, "the program and its arguments, after --")
         ->type_name("PROGRAM ARGS");
-    app->add_flag(
-        "--sockets", sockets_,
-        "the program's TCP sockets are rsockets: an unmodified socket program over RDMA, with "
-        "another one run so, or one that calls rsockets itself, at the other end");
+    app->add_flag("--sockets", sockets_,
+                  "carry the program's TCP sockets over RDMA (rsockets); the other end must do the "
+                  "same, or call rsockets itself");
     app->add_flag("--sysfs", sysfs_,
-                  "the program sees files of the device in /sys/class/infiniband and "
-                  "/dev/infiniband, for those that look there instead of asking the libraries");
+                  "show files of the device in /sys/class/infiniband and /dev/infiniband to "
+                  "programs that look there");
     settings_.default_port("tcp", "udp");
     settings_.add_to(app);
   }

@@ -19,25 +19,24 @@ class SimCommand : public Command {
  public:
   explicit SimCommand(CLI::App* parent) {
     app =
-        parent->add_subcommand("sim", "run two engines over a described network, in virtual time");
+        parent->add_subcommand("sim", "run two engines over a simulated network, in virtual time");
     app->footer(
         "SCENARIO is a TOML file, or the name of one that is installed (--list). The same scenario "
         "and\n"
-        "seed print the same, octet for octet, on every machine. --set puts a value over that of "
-        "the\n"
+        "seed print the same, byte for byte, on every machine. --set overrides a value of the\n"
         "file in every variant: --set wire.corrupt=0.01 --set right.max_recovery_attempts=3\n"
         "--set phase.1.begin=5ms. --keys lists the keys; docs/sim.md explains them.");
     app->add_option("scenario", scenario_, "what to run")->type_name("SCENARIO");
-    app->add_option("--seed", seed_, "of all that is left to chance, instead of the file's")
+    app->add_option("--seed", seed_, "seed of all random choices, instead of the scenario's")
         ->type_name("N");
-    app->add_option("--set", set_, "a value instead of the file's; may be repeated")
+    app->add_option("--set", set_, "override a value of the scenario; may be repeated")
         ->type_name("KEY=VALUE")
         ->take_all();
-    app->add_flag("--json", json_, "everything, for programs: whole numbers only");
-    app->add_option("--plot", plot_, "draw it as well: FILE.png or FILE.svg (needs matplotlib)")
+    app->add_flag("--json", json_, "print all results as JSON (whole numbers only)");
+    app->add_option("--plot", plot_, "draw the result as FILE.png or FILE.svg (needs matplotlib)")
         ->type_name("FILE");
-    app->add_flag("--list", list_, "the scenarios that are installed");
-    app->add_flag("--keys", keys_, "the keys a scenario may have");
+    app->add_flag("--list", list_, "list the installed scenarios");
+    app->add_flag("--keys", keys_, "list the keys of scenario files");
   }
 
   int run() override {

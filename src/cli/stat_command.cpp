@@ -22,13 +22,15 @@ class StatCommand : public Command {
  public:
   explicit StatCommand(CLI::App* parent) {
     app = parent->add_subcommand("stat", "show the counters of running urnic processes");
-    app->add_option("PID", pid_, "only this process")
+    app->add_option("PID", pid_, "show only this process")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{INT32_MAX}))
         ->type_name("");
-    auto* json = app->add_flag("--json", json_, "an array with one object for each engine");
-    auto* prometheus = app->add_flag("--prometheus", prometheus_, "the Prometheus text format");
+    auto* json =
+        app->add_flag("--json", json_, "print a JSON array with one object for each engine");
+    auto* prometheus =
+        app->add_flag("--prometheus", prometheus_, "print the Prometheus text format");
     json->excludes(prometheus);
-    app->add_option("--watch", watch_, "print again every so often, until stopped")
+    app->add_option("--watch", watch_, "print again at this interval, until interrupted")
         ->type_name("TIME")
         ->expected(0, 1)
         ->default_str("1s");

@@ -33,25 +33,25 @@ Instant monotonic() {
 class SwitchCommand : public Command {
  public:
   explicit SwitchCommand(CLI::App* parent) {
-    app = parent->add_subcommand("switch", "join any number of ports to one LAN");
+    app = parent->add_subcommand("switch", "connect any number of ports to one LAN");
     app->footer(
         "Members:  urnic ... --port memif:socket=DIR/1.sock,role=client,mtu=9000 --address "
         "10.77.0.11/24\nEach has a socket and an address of its own, and the same mtu. A member "
         "may "
         "come and go at any time.");
-    app->add_option("--dir", dir_, "make sockets DIR/1.sock, DIR/2.sock, ... for members")
+    app->add_option("--dir", dir_,
+                    "folder in which to make sockets 1.sock, 2.sock, ... for members")
         ->type_name("DIR");
-    app->add_option("--sockets", sockets_, "how many of them")
+    app->add_option("--sockets", sockets_, "number of these sockets")
         ->check(CLI::Range(1, 250))
         ->type_name("[8]");
-    app->add_option("--mtu", mtu_, "of these sockets")
+    app->add_option("--mtu", mtu_, "MTU of these sockets, bytes")
         ->check(CLI::Range(576, 65521))
         ->type_name("[9000]");
     app->add_option("--join", ports_,
-                    "join this port as well: tap:..., dpdk:..., a memif of one's own (several "
-                    "times)")
+                    "another port to connect: tap:..., dpdk:..., another memif; may be repeated")
         ->type_name("PORT ...");
-    app->add_option("--addresses", addresses_, "MAC addresses remembered at most")
+    app->add_option("--addresses", addresses_, "most MAC addresses to remember")
         ->check(CLI::Range(4, 1 << 20))
         ->type_name("[4096]");
     app->add_flag("-q,--quiet", quiet_, "print nothing but errors");

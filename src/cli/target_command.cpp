@@ -21,41 +21,42 @@ class TargetCommand : public Command {
   explicit TargetCommand(CLI::App* parent) {
     app = parent->add_subcommand("target", "export a folder to urnic put, get and ls");
     app->add_option("--export", folder_, "folder to export")->required()->type_name("DIR");
-    app->add_flag("--read-only", read_only_, "refuse put");
-    app->add_flag("--sync", sync_, "a file is on the disk before it gets its name");
-    app->add_option("-p,--service", service_, "port to listen on: of TCP, or of RoCE's connections")
+    app->add_flag("--read-only", read_only_, "refuse `urnic put`");
+    app->add_flag("--sync", sync_, "write each file to disk before it gets its name");
+    app->add_option("-p,--service", service_,
+                    "port to listen on: TCP, or RoCE's connection manager")
         ->check(CLI::Range(1, 65535))
         ->type_name("[18700]");
     app->add_option("--also-port", more_ports_,
-                    "serve this port as well (a memif has one peer; may be given several times)")
+                    "another port to serve (a memif has one peer); may be repeated")
         ->type_name("PORT");
-    app->add_option("--max-clients", max_clients_, "clients at once on one port")
+    app->add_option("--max-clients", max_clients_, "most clients at a time on one port")
         ->check(CLI::Range(1, 4096))
         ->type_name("[64]");
-    app->add_option("--memory", memory_, "for the windows of all clients of one port")
+    app->add_option("--memory", memory_, "memory for the windows of all clients of one port")
         ->type_name("[128M]");
-    app->add_option("--chunk", chunk_, "largest chunk given to a client")->type_name("[1M]");
+    app->add_option("--chunk", chunk_, "largest chunk offered to a client")->type_name("[1M]");
     app->add_option("--client-timeout", timeout_,
-                    "drop a client that makes no progress with its file for so long")
+                    "drop a client that makes no progress for this time")
         ->type_name("[60s]");
-    app->add_option("--quota", quota_, "octets that all files of the folder may have")
-        ->type_name("SIZE");
-    app->add_option("--quota-files", limits_.files, "files that the folder may have")
+    app->add_option("--quota", quota_, "most bytes of all files in the folder")->type_name("SIZE");
+    app->add_option("--quota-files", limits_.files, "most files in the folder")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->type_name("N");
     app->add_option("--client-quota", client_quota_,
-                    "octets that one client, by its address, may put and leave there")
+                    "most bytes that one client address may have in the folder")
         ->type_name("SIZE");
-    app->add_option("--client-quota-files", limits_.client_files, "files, in the same way")
+    app->add_option("--client-quota-files", limits_.client_files,
+                    "most files that one client address may have in the folder")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
         ->type_name("N");
     app->add_option("--token-file", token_file_,
-                    "file with a token: clients without the same are refused")
+                    "file with a token; clients without the same token are refused")
         ->type_name("FILE");
-    app->add_flag("--once", once_, "end when the first client has gone");
+    app->add_flag("--once", once_, "exit when the first client has left");
     app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
     add_cpu_option(app, &cpu_);
-    app->add_flag("--no-uring", no_uring_, "files by pread and pwrite instead of io_uring");
+    app->add_flag("--no-uring", no_uring_, "use pread and pwrite instead of io_uring");
     settings_.add_to(app);
   }
 

@@ -35,7 +35,7 @@ class TargetServer {
     // is refused; test: TargetServerTest.OneAddressHasAQuarterOfThePlaces
     unsigned max_clients = 64;
     bool use_uring = true;
-    bool once = false;                  // end when the first client has gone
+    bool once = false;                  // exit when the first client has left
     bool verbose = false;               // a line for each client and file
     std::optional<StorageToken> token;  // who connects must say it
     std::shared_ptr<Quota> quota;       // of all servers of the folder

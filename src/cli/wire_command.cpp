@@ -98,14 +98,14 @@ bool same_wire(const std::string& a, const std::string& b) {
 class WireCommand : public Command {
  public:
   explicit WireCommand(CLI::App* parent) {
-    app = parent->add_subcommand("wire", "join two ports by a wire, faulty or captured if wanted");
+    app = parent->add_subcommand(
+        "wire", "connect two ports by a wire that can inject faults and capture frames");
     app->footer(
         "PLAN: loss=P[:FRAMES] dup=P reorder=P[:FRAMES|:TIME] corrupt=P badsum=P reseg=P "
         "delay=TIME\n"
-        "jitter=TIME rate=N[k|m|g]bit limit=FRAMES payload_only=OCTETS skip_handshake=on seed=N,\n"
-        "separated by commas. corrupt changes payload and repairs the TCP checksum; badsum breaks "
-        "the\n"
-        "checksum; reseg cuts and joins TCP segments.\n"
+        "jitter=TIME rate=N[k|m|g]bit limit=FRAMES payload_only=BYTES skip_handshake=on seed=N,\n"
+        "separated by commas. P is a probability. corrupt changes payload and repairs the TCP\n"
+        "checksum; badsum breaks the checksum; reseg cuts and joins TCP segments.\n"
         "PHASES: PLAN@LIMIT; PLAN@LIMIT; ... with LIMIT a size (64M of frames) or a time (5s); "
         "clean is\n"
         "a plan; the last one stays. They begin with the first frame. SIGUSR1 goes on to the next "
@@ -113,16 +113,16 @@ class WireCommand : public Command {
     app->add_option("--a", a_, "port of one end")->required()->type_name("PORT");
     app->add_option("--b", b_, "port of the other end")->required()->type_name("PORT");
     auto* faults =
-        app->add_option("--faults", faults_, "what happens to frames")->type_name("PLAN");
-    app->add_option("--phases", phases_text_, "one plan after the other")
+        app->add_option("--faults", faults_, "faults to inject (see PLAN)")->type_name("PLAN");
+    app->add_option("--phases", phases_text_, "several plans, one after another (see PHASES)")
         ->type_name("PHASES")
         ->excludes(faults);
-    app->add_option("--direction", direction_, "frames concerned: both, a-to-b or b-to-a")
+    app->add_option("--direction", direction_, "direction that has faults: both, a-to-b or b-to-a")
         ->check(CLI::IsMember({"both", "a-to-b", "b-to-a"}))
         ->type_name("[both]");
-    app->add_option("--log", log_, "write what was injected, by phase, to this JSON file")
+    app->add_option("--log", log_, "JSON file for the counts of injected faults, by phase")
         ->type_name("FILE");
-    app->add_option("--capture", capture_, "write all frames of both ends to this pcapng file")
+    app->add_option("--capture", capture_, "pcapng file for all frames of both ends")
         ->type_name("FILE");
     app->add_flag("-q,--quiet", quiet_, "print nothing but errors");
     add_cpu_option(app, &cpu_);
