@@ -282,7 +282,7 @@ class URNIC_API QueuePair {
   // reset: forgets all work and its completions, those not polled included, without a word; through
   // init it can be connected again. Errors, and nothing has changed then: wrong_state (not from the
   // state it is in), and of RoCE what QpAttributes say, invalid_argument (an attribute that the
-  // move needs is missing, or one is not the move's), unreachable (no own address leads to the
+  // move needs is missing, or one is not the move's), unreachable (no local address has a route to the
   // peer).
   // iWARP: of the attributes only `access` counts, in each move (reset: all again); made in init;
   // error ends the connection by RST; sqd is disconnect(); rtr and rts come by connecting.
@@ -432,7 +432,7 @@ class URNIC_API Device {
 
   // The way for requests of UD. Whoever is next on it is asked for at once. Errors: unsupported
   // (the device does not speak RoCE), invalid_argument (a value of `path` that cannot be),
-  // unreachable (no own address leads there), no_memory (2^20 of them).
+  // unreachable (no local address has a route there), no_memory (2^20 of them).
   Result<AddressHandle> create_address_handle(const ProtectionDomain&, const QpPath& path);
 
   // ---- addresses; iWARP: of IP, and ports of TCP

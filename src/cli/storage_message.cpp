@@ -348,7 +348,7 @@ std::string check_name(std::string_view name) {
   if (name.size() > kMaxName) return "the name is longer than " + std::to_string(kMaxName);
   for (const char c : name) {
     const auto u = static_cast<unsigned char>(c);
-    if (u < 0x20 || u == 0x7f) return "the name has a control character in it";
+    if (u < 0x20 || u == 0x7f) return "the name contains a control character";
   }
   for (std::size_t components = 1;; ++components) {
     if (components > kMaxComponents) {

@@ -303,7 +303,7 @@ Outcome<std::string, std::string> normalise(const Key& key, std::string_view tex
   if (text.size() > 4096) return fail(std::string("longer than 4096 characters"));
   for (const char c : text) {
     const auto u = static_cast<unsigned char>(c);
-    if (u < 0x20 || u == 0x7f) return fail(std::string("has a control character in it"));
+    if (u < 0x20 || u == 0x7f) return fail(std::string("contains a control character"));
   }
   switch (key.kind) {
     case Kind::Text:

@@ -31,7 +31,7 @@ std::optional<Error> check_common(const ConnectionOptions& o) {
     return Error{Errc::invalid_argument, "refusal_retry_ms is 0 to 100"};
   }
   if (o.iwarp.close_wait_ms < 0 || o.iwarp.close_wait_ms > 60'000) {
-    return Error{Errc::invalid_argument, "close_wait_ms is 0 to 60000"};
+    return Error{Errc::invalid_argument, "close_wait_ms must be 0 to 60000"};
   }
   constexpr std::uint8_t kMostRetries = 7;  // three bits of its messages
   if (o.roce.retry_count.value_or(0) > kMostRetries ||
@@ -41,7 +41,7 @@ std::optional<Error> check_common(const ConnectionOptions& o) {
   constexpr std::uint8_t kLastTimeout = 31;  // five bits of its messages
   if (o.roce.ack_timeout.value_or(0) > kLastTimeout ||
       o.roce.min_rnr_timer.value_or(0) > kLastTimeout) {
-    return Error{Errc::invalid_argument, "ack_timeout and min_rnr_timer are 0 to 31"};
+    return Error{Errc::invalid_argument, "ack_timeout and min_rnr_timer must be 0 to 31"};
   }
   return std::nullopt;
 }
@@ -100,8 +100,9 @@ Result<engine::RoceConnect> params_to_connect(const std::shared_ptr<DeviceImpl>&
   if (o.source == nullptr) return params;
   if (from == nullptr || from->device != device || !from->bound.is_roce() ||
       from->bound.is_for_datagrams()) {
-    return Error{Errc::invalid_argument,
-                 "the source is empty, of another device or transport, or listened on"};
+    return Error{
+        Errc::invalid_argument,
+        "the source address is empty, belongs to another device or transport, or has a listener"};
   }
   params.source = from->bound.roce->local;
   return params;
@@ -154,7 +155,7 @@ Result<CmConnection> Device::cm_connect_start(std::string_view address, const Cm
     if (auto no = detail::unusable(impl_)) return *no;
     if (!impl_->engine->options().speaks_roce) {
       return Error{Errc::unsupported,
-                   "such connections are RoCE's, which the device does not speak (setting "
+                   "only RoCE has such connections, and the device does not speak RoCE (setting "
                    "'transport')"};
     }
     const auto to = detail::parse_place(*impl_, address);

@@ -63,7 +63,7 @@ DeviceImpl::~DeviceImpl() {
 
 Result<bool> wants_roce(const std::optional<Transport>& named, const engine::Options& options) {
   if (named && *named != Transport::iwarp && *named != Transport::roce) {
-    return Error{Errc::invalid_argument, "no transport"};
+    return Error{Errc::invalid_argument, "invalid transport"};
   }
   const bool roce = named ? *named == Transport::roce : !options.speaks_iwarp;
   if (!(roce ? options.speaks_roce : options.speaks_iwarp)) {
@@ -274,7 +274,8 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
                                                      static_cast<std::uint8_t>(access));
     });
     if (mr->stag == 0) {
-      return Error{Errc::no_memory, "the region cannot be registered: no room for another"};
+      return Error{Errc::no_memory,
+                   "cannot register another memory region: the device has its maximum"};
     }
     mr->pd = pd.impl_;
     return MemoryRegion(std::move(mr));
@@ -286,7 +287,7 @@ Result<MemoryWindow> Device::create_window(const ProtectionDomain& pd, WindowTyp
     if (auto no = detail::unusable(impl_)) return *no;
     if (!pd || pd.impl_->device != impl_) return kForeignPd;
     if (type != WindowType::type1 && type != WindowType::type2) {
-      return Error{Errc::invalid_argument, "no type of window"};
+      return Error{Errc::invalid_argument, "invalid memory window type"};
     }
     auto window = std::make_shared<detail::WindowImpl>();
     window->type = type;
@@ -295,7 +296,8 @@ Result<MemoryWindow> Device::create_window(const ProtectionDomain& pd, WindowTyp
                                                      static_cast<verbs::WindowType>(type));
     });
     if (window->key == 0) {
-      return Error{Errc::no_memory, "no room for another memory window"};
+      return Error{Errc::no_memory,
+                   "cannot allocate another memory window: the device has its maximum"};
     }
     window->pd = pd.impl_;
     return MemoryWindow(std::move(window));
@@ -386,7 +388,7 @@ ib::LossRules loss_rules(const QpOptions& o, const engine::Options& options) {
 }
 
 Result<verbs::Service> service_of(Service wanted, bool roce) {
-  if (wanted > Service::xrc_receive) return Error{Errc::invalid_argument, "no service"};
+  if (wanted > Service::xrc_receive) return Error{Errc::invalid_argument, "invalid service type"};
   if (wanted != Service::rc && !roce) {
     return Error{Errc::unsupported, "iWARP has reliable connections alone (QpOptions::service)"};
   }
@@ -444,7 +446,7 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
       return 0;
     });
     if (qp->qp == nullptr && o.number != 0) {
-      return Error{Errc::in_use, "another queue pair has this number"};
+      return Error{Errc::in_use, "this queue pair number is already in use"};
     }
     if (qp->qp == nullptr) return detail::no_memory();
     return QueuePair(std::move(qp));

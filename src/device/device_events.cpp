@@ -405,13 +405,14 @@ void DeviceImpl::on_qp_event(verbs::QueuePair& of, roce::QpEvent event) {
     case Kind::LastReceive:
       return tell_quietly(*qp, EventKind::last_receive);
     case Kind::RefusedAccess:
-      return tell_failed(*qp, Errc::protocol, "the peer asked for memory it has no right to",
+      return tell_failed(*qp, Errc::protocol, "the peer accessed memory without the right to",
                          EventKind::access_error);
     case Kind::RefusedRequest:
-      return tell_failed(*qp, Errc::protocol, "the peer asked for what may not be asked",
+      return tell_failed(*qp, Errc::protocol, "the peer sent an invalid request",
                          EventKind::request_error);
     case Kind::RefusedFault:
-      return tell_failed(*qp, Errc::io, "a request of the peer met a fault of this end",
+      return tell_failed(*qp, Errc::io,
+                         "a request of the peer failed because of an error at this end",
                          EventKind::fatal);
     case Kind::Failed:
       return tell_failed(*qp, Errc::reset, "a request failed, as its completion says",

@@ -100,13 +100,14 @@ Result<void> Driver::start() {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& e) {
-    wrong = e.code() == std::errc::resource_unavailable_try_again ? "no more threads" : "refused";
+    wrong = e.code() == std::errc::resource_unavailable_try_again ? "cannot start another thread"
+                                                                  : "refused";
   } catch (const std::bad_alloc&) {
     wrong = "no memory";
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   if (wrong != nullptr) {
-    return Error{Errc::no_memory, std::string("no thread for the engine: ") + wrong};
+    return Error{Errc::no_memory, std::string("cannot start the engine's thread: ") + wrong};
   }
   return {};
 }

@@ -117,7 +117,7 @@ Result<std::unique_ptr<Log>> Log::open(const Config& config) {
     wrong = e.what();
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (!wrong.empty()) return Error{Errc::no_memory, "no thread for the log: " + wrong};
+  if (!wrong.empty()) return Error{Errc::no_memory, "cannot start the log's thread: " + wrong};
   auto sink = std::make_shared<DescriptorSink>(std::move(file), name);
   impl->logger =
       std::make_shared<spdlog::async_logger>(config.get("name"), std::move(sink), impl->pool,

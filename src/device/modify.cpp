@@ -96,7 +96,8 @@ void take_access(const QpAttributes& a, Taker* take, roce::QpChange* c) {
   constexpr std::uint32_t kRights = verbs::kRemoteWrite | verbs::kRemoteRead | verbs::kRemoteAtomic;
   c->mask |= verbs::kQpAttrAccess;
   if ((*a.access & ~kRights) != 0) {
-    take->refuse("access has access_remote_write, access_remote_read and access_remote_atomic");
+    take->refuse(
+        "access must be made of access_remote_write, access_remote_read and access_remote_atomic");
   }
   c->access = static_cast<std::uint8_t>(*a.access & kRights);
 }
@@ -132,7 +133,7 @@ Result<ib::AddressVector> vector_of(const QpPath& path, const net::Interface& in
                                                          : std::optional<IpAddress>())
                          : IpAddress::parse_zoned(path.local);
   if (!local && path.local.empty()) {
-    return Error{Errc::unreachable, "no own address leads to " + path.remote};
+    return Error{Errc::unreachable, "no local address has a route to " + path.remote};
   }
   if (!local) return bad("path.local is no IP address: '" + path.local + "'");
   av.local = local->without_zone();
@@ -206,7 +207,8 @@ Result<std::uint32_t> create_handle(engine::Engine& engine, const QpPath& path, 
   if (made.verdict != roce::Modified::Ok) {
     return bad("path: addresses of one version, that of a single peer");
   }
-  if (made.handle == 0) return Error{Errc::no_memory, "there are 2^20 address handles"};
+  if (made.handle == 0)
+    return Error{Errc::no_memory, "the device has its maximum of 2^20 address handles"};
   return made.handle;
 }
 

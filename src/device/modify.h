@@ -11,7 +11,7 @@
 namespace urnic::detail {
 
 // What `engine` is to be asked. Errors: invalid_argument (a value that cannot be, or no address),
-// unreachable (no own address leads to the peer's).
+// unreachable (no local address has a route to the peer's).
 Result<roce::QpChange> change_of(verbs::QpState from, verbs::QpState to, const QpAttributes&,
                                  const engine::Engine& engine);
 // Moves it. Under the ownership of its engine, with posts kept away.

@@ -21,18 +21,18 @@ const char* not_of_uc(const SendRequest& r) {
     case Opcode::bind_window:
       return nullptr;
     default:
-      return "a UC queue pair has no reads, atomics and sends with invalidate";
+      return "UC queue pairs do not support Reads, atomics and Sends with Invalidate";
   }
 }
 
 const char* not_of_ud(const QpImpl& qp, const SendRequest& r, const AddressHandleImpl* handle) {
   if (r.opcode != Opcode::send && r.opcode != Opcode::send_with_immediate) {
-    return "a UD queue pair has sends alone";
+    return "UD queue pairs support Sends only";
   }
-  if (handle == nullptr) return "a send of UD needs an address handle";
-  if (handle->pd != qp.pd) return "the address handle is of another protection domain";
+  if (handle == nullptr) return "a UD Send needs an address handle";
+  if (handle->pd != qp.pd) return "the address handle belongs to another protection domain";
   if (r.remote_qp > 0xffffff) return "remote_qp is 0 to 16777215";
-  if (octets_of(r) > qp.most_datagram) return "a send of UD is no longer than the path MTU";
+  if (octets_of(r) > qp.most_datagram) return "a UD Send must not be longer than the path MTU";
   return nullptr;
 }
 
@@ -52,12 +52,13 @@ const char* not_of_service(const QpImpl& qp, const SendRequest& r,
 
 const char* not_of_end(const QpOptions& o) noexcept {
   if (!verbs::is_xrc(to_inner(o.service))) {
-    if (o.srq.number() != 0) return "a shared receive queue of XRC is for receiving ends of XRC";
+    if (o.srq.number() != 0)
+      return "an XRC shared receive queue serves XRC receive queue pairs only";
     if (o.xrc_domain) return "only a queue pair of service xrc_receive has an XRC domain";
     return o.send_cq && o.receive_cq ? nullptr
                                      : "a queue pair needs a send and a receive completion queue";
   }
-  if (o.srq) return "a queue pair of XRC has no shared receive queue: requests name one";
+  if (o.srq) return "XRC queue pairs take no shared receive queue: each request names one";
   if (o.service == Service::xrc_send) {
     if (o.xrc_domain) return "only a queue pair of service xrc_receive has an XRC domain";
     return o.send_cq && !o.receive_cq

@@ -116,9 +116,9 @@ const char* to_string(WcStatus s) {
     case WcStatus::rnr_retry_exceeded:
       return "the peer never had a receive posted";
     case WcStatus::bad_response:
-      return "the peer answered what was not asked";
+      return "the peer sent an unexpected response";
     case WcStatus::remote_invalid_rd_request:
-      return "the shared receive queue is of another XRC domain than the peer's queue pair";
+      return "the shared receive queue and the peer's queue pair belong to different XRC domains";
     case WcStatus::local_operation:
       return "the queue pair cannot carry it out";
   }
@@ -160,7 +160,8 @@ Result<void> MemoryRegion::reregister(const RegionChange& change) {
     if (change.domain != nullptr) {
       pd = change.domain->impl_;
       if (!pd || pd->device != device) {
-        return Error{Errc::invalid_argument, "the protection domain is empty or of another device"};
+        return Error{Errc::invalid_argument,
+                     "the protection domain is empty or belongs to another device"};
       }
     }
     if (auto no = detail::not_registrable(wanted)) return *no;

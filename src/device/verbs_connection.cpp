@@ -149,7 +149,8 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
       if (from == nullptr || from->device != impl_->device || !from->bound ||
           from->bound.is_roce() != roce || from->bound.is_for_datagrams()) {
         return Error{Errc::invalid_argument,
-                     "the source is empty, of another device or transport, or listened on"};
+                     "the source address is empty, belongs to another device or transport, or has "
+                     "a listener"};
       }
     }
     auto on_link = from != nullptr ? Result<std::optional<IpAddress>>(std::nullopt)
@@ -188,7 +189,7 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
     if (fd->get() < 0) return detail::no_descriptor("waiting for a connection");
     const std::lock_guard guard(impl_->mutex);
     if (impl_->settled != nullptr) {
-      return Error{Errc::wrong_state, "another thread connects this queue pair"};
+      return Error{Errc::wrong_state, "another thread is connecting this queue pair"};
     }
     impl_->settled = std::move(fd);
     return {};

@@ -66,7 +66,9 @@ namespace {
 Result<void> modify_iwarp(engine::Engine& engine, verbs::QueuePair& qp, verbs::QpState to,
                           const std::optional<std::uint32_t>& access, Instant now) {
   if (access && (*access & ~std::uint32_t{ddp::kAllRemoteAccess}) != 0) {
-    return Error{Errc::invalid_argument, "access is of access_remote_write, _read and _atomic"};
+    return Error{
+        Errc::invalid_argument,
+        "access must be made of access_remote_write, access_remote_read and access_remote_atomic"};
   }
   const auto verdict = engine.modify_qp(qp, to, verbs::kQpAttrState, now);
   if (verdict != verbs::QpVerdict::Ok) return detail::no_such_move(qp.state, to);
@@ -246,8 +248,9 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
         return Error{Errc::wrong_state, "the queue pair is in state reset"};
       }
       if (verbs::is_xrc(qp.state.service())) [[unlikely]] {
-        return Error{Errc::invalid_argument,
-                     "a queue pair of XRC has no receives: post to a shared receive queue"};
+        return Error{
+            Errc::invalid_argument,
+            "XRC queue pairs have no receive queue: post receives to a shared receive queue"};
       }
       const verbs::RecvWr wr{r.wr_id, detail::to_inner(r.sges)};
       switch (qp.rq.post(wr)) {
@@ -257,7 +260,7 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
           return Error{Errc::no_memory, "the receive queue is full"};
         case verbs::ReceiveQueue::Post::Shared:
           return Error{Errc::invalid_argument,
-                       "the queue pair uses a shared receive queue: post there"};
+                       "the queue pair uses a shared receive queue: post receives to that queue"};
         default:
           return Error{Errc::invalid_argument, "too many scatter/gather elements"};
       }

@@ -37,7 +37,7 @@ std::optional<Error> wrong_with(const SrqOptions& o, const detail::DeviceImpl* d
   if ((domain == nullptr) != (cq == nullptr)) {
     return Error{
         Errc::invalid_argument,
-        "a shared receive queue of XRC has both xrc_domain and receive_cq, others neither"};
+        "set both xrc_domain and receive_cq for an XRC shared receive queue, otherwise neither"};
   }
   if (domain != nullptr && (domain->device.get() != device || cq->device.get() != device)) {
     return Error{Errc::invalid_argument,

@@ -107,7 +107,7 @@ Result<RoceAgreements::Id> RoceAgreements::connect(void* owner, const SocketAddr
   deadlines_.set(a, a.asked->give_up);
   if (send(a, now)) return a.id;
   close(a);
-  return Error{Errc::no_memory, "as many connections are being made, or rest, as there may be"};
+  return Error{Errc::no_memory, "too many connections are being set up or in time-wait"};
 }
 
 // False: there is no room. As often as need be.
@@ -155,7 +155,7 @@ Result<void> RoceAgreements::confirm(Id id, Instant now) {
   Agreement* const a = find(id);
   if (a == nullptr || a->stage != Stage::Answered ||
       cm().confirm(a->handle, {}) != ib_cm::Refusal::None) {
-    return wrong_state("there is no answer of the peer to confirm");
+    return wrong_state("the peer has sent no reply to confirm");
   }
   a->stage = Stage::Up;
   a->answered = true;
@@ -177,7 +177,7 @@ Result<void> RoceAgreements::established(Id id, Instant now) {
 Result<void> RoceAgreements::reject(Id id, ByteView data, Instant now) {
   Agreement* const a = find(id);
   if (a == nullptr || a->stage != Stage::Answered) {
-    return wrong_state("there is no answer of the peer to reject");
+    return wrong_state("the peer has sent no reply to reject");
   }
   (void)cm().reject(a->handle, Reason::Consumer,
                     data.first(std::min(data.size(), ib_cm::kRejPrivate)), now);
@@ -304,7 +304,7 @@ void RoceAgreements::answered(Agreement& a, const ib_cm::Event& e, Instant now) 
 void RoceAgreements::refused(Agreement& a, const ib_cm::Event& e, Instant now) {
   if (e.kind == EventKind::Unreachable) {
     return end(a, CmEvent::Kind::ConnectFailed, Errc::timed_out,
-               "nobody answers there, or the other end does not speak RoCE", now);
+               "no answer from that address, or the other end does not speak RoCE", now);
   }
   if (Instant at; a.stage == Stage::Asking && a.asked->again(e.reason, now, &at)) {
     name(a, 0);

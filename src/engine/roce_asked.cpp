@@ -77,17 +77,17 @@ const char* text_of(Reason reason) {
     case Reason::Consumer:
       return "the peer rejected the connection";
     case Reason::NoSuchService:
-      return "nobody listens there for RoCE";
+      return "no RoCE listener on that port";
     case Reason::Timeout:
-      return "the peer had no answer in time";
+      return "the peer did not answer in time";
     case Reason::NoResources:
-      return "the peer has no room for the connection";
+      return "the peer has no resources for the connection";
     case Reason::Stale:
-      return "the peer takes it for an old connection (REJ 10)";
+      return "the peer rejected it as a stale connection (REJ 10)";
     case Reason::PathMtu:
-      return "the peer takes no packets of this size (REJ 26)";
+      return "the peer does not accept this path MTU (REJ 26)";
     case Reason::Transport:
-      return "the peer serves another transport there (REJ 9)";
+      return "the peer's listener is for another service type (REJ 9)";
     default:
       return "the peer refused the connection";
   }

@@ -18,13 +18,13 @@ constexpr Duration kTellAgain = Duration::ms(10);
 const char* text_of(roce::QpEvent event) {
   switch (event) {
     case roce::QpEvent::RefusedAccess:
-      return "the peer asked for memory it has no right to";
+      return "the peer accessed memory without the right to";
     case roce::QpEvent::RefusedRequest:
-      return "the peer asked for what may not be asked";
+      return "the peer sent an invalid request";
     case roce::QpEvent::Silent:
       return "the peer does not answer any more";
     default:
-      return "a request of the peer met a fault of this end";
+      return "a request of the peer failed because of an error at this end";
   }
 }
 
@@ -222,7 +222,7 @@ void RoceConnections::up(Bond& b, const Said& said, Instant now) {
 void RoceConnections::refused(Bond& b, const ib_cm::Event& e, Instant now) {
   if (e.kind == EventKind::Unreachable) {
     return end(b, CmEvent::Kind::ConnectFailed, Errc::timed_out,
-               "nobody answers there, or the other end does not speak RoCE", now);
+               "no answer from that address, or the other end does not speak RoCE", now);
   }
   if (Instant at; b.stage == Stage::Asking && b.asked->again(e.reason, now, &at)) {
     bonds_.name(b, 0);

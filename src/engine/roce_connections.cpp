@@ -24,7 +24,7 @@ std::optional<Error> wrong_with(const RoceBonds& bonds, const verbs::QueuePair& 
   }
   if (bonds.of(qp) != nullptr) {
     return Error{Errc::wrong_state,
-                 "the queue pair has, or just had, a connection, whose number rests (time-wait)"};
+                 "the queue pair has a connection, or one of its connections is in time-wait"};
   }
   if (p.private_data.size() > room) {
     return Error{Errc::invalid_argument,
@@ -112,7 +112,7 @@ Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress&
   if (qp.state == QpState::Reset) move(side_, qp, to_init(p.ird), now);
   if (ask(b, now)) return {};
   drop(b);
-  return Error{Errc::no_memory, "as many connections are being made, or rest, as there may be"};
+  return Error{Errc::no_memory, "too many connections are being set up or in time-wait"};
 }
 
 // False: there is no room. As often as need be.

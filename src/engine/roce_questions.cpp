@@ -32,7 +32,7 @@ Errc code_of(SidrStatus status) {
 const char* text_of(SidrStatus status) {
   switch (status) {
     case SidrStatus::NoSuchService:
-      return "nobody serves datagrams (UD) there: no listener of that port, or one for connections";
+      return "no datagram (UD) listener on that port";
     case SidrStatus::Rejected:
       return "the peer rejected the question for its datagram service";
     case SidrStatus::NoQueuePair:
@@ -75,7 +75,7 @@ Result<RoceQuestions::Asked> RoceQuestions::ask(void* owner, const SocketAddress
   deadlines_.set(q, q.give_up);
   if (send(q, now)) return Asked{q.id, {way->local, q.what.source_port}};
   forget(q);
-  return Error{Errc::no_memory, "as many connections and questions are under way as there may be"};
+  return Error{Errc::no_memory, "too many connections and address requests are in progress"};
 }
 
 // False: there is no room. As often as need be.
@@ -134,7 +134,8 @@ bool RoceQuestions::take(const ib_cm::Event& e, Instant now) {
   if (found == nullptr) return false;
   Question& q = **found;
   if (e.kind == EventKind::Unreachable) {
-    fail(q, Errc::timed_out, "nobody answers there, or the other end does not speak RoCE", now);
+    fail(q, Errc::timed_out, "no answer from that address, or the other end does not speak RoCE",
+         now);
     return true;
   }
   if (e.kind != EventKind::Resolved) return true;

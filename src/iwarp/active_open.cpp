@@ -35,7 +35,7 @@ Result<void> Opening::choose_path(const SocketAddress& to, const LocalEnd& from,
   if (key->local_port == 0) return Error{Errc::in_use, "no free local port"};
   const SocketAddress own{key->local, key->local_port};
   if (from.at.port != 0 && (own == to || is_busy(*key))) {
-    return Error{Errc::in_use, "there is, or has just been, a connection from " + own.to_string() +
+    return Error{Errc::in_use, "a connection exists, or is in TIME-WAIT, from " + own.to_string() +
                                    " to " + to.to_string()};
   }
   return {};

@@ -92,7 +92,7 @@ Outcome<std::unique_ptr<DgramPort>, std::string> DgramPort::make(Args& args) {
                         read->user.lets_others() ? 0666 : 0600);
   if (!socket.ok()) return fail(socket.error());
   Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  if (!timer) return fail(std::string("no timer: ") + std::strerror(errno));
+  if (!timer) return fail(std::string("cannot create a timer: ") + std::strerror(errno));
   return std::unique_ptr<DgramPort>(new DgramPort(std::move(socket.value()), std::move(timer),
                                                   read->peer, read->user,
                                                   read->mtu + kEthernetHeader));

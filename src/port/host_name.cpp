@@ -44,7 +44,7 @@ Answer ask(const std::string& name) {
   addrinfo* found = nullptr;
   const int code = getaddrinfo(name.c_str(), nullptr, &hints, &found);
   if (code == EAI_NONAME || code == EAI_NODATA) {
-    return fail("no host is called '" + name + "'");
+    return fail("unknown host '" + name + "'");
   }
   if (code != 0) return fail("the host '" + name + "' was not found: " + gai_strerror(code));
   std::vector<IpAddress> out;

@@ -61,7 +61,8 @@ std::uint64_t monotonic_ms() {
 Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
   std::unique_ptr<Control> c(new Control(std::move(config)));
   c->epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-  if (!c->epoll_) return fail(std::string("no epoll descriptor: ") + std::strerror(errno));
+  if (!c->epoll_)
+    return fail(std::string("cannot create an epoll descriptor: ") + std::strerror(errno));
   const PeerUser& allowed = c->config_.peer_user;
   if (!c->config_.address.abstract()) {
     make_fallback_folder(c->config_.address.name());

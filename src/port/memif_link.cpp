@@ -67,7 +67,7 @@ Outcome<std::shared_ptr<Link>, std::string> make_client_link(const ClientLayout&
     r.log2_size = static_cast<std::uint8_t>(layout.log2_ring);
     r.at = base + r.offset;
     r.event.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    if (!r.event) return fail(std::string("no eventfd: ") + std::strerror(errno));
+    if (!r.event) return fail(std::string("cannot create an eventfd: ") + std::strerror(errno));
     std::memcpy(r.at + ring::kCookieAt, &kCookie, sizeof kCookie);
     (i < layout.queues ? link->s2m : link->m2s).push_back(std::move(r));
   }

@@ -131,7 +131,7 @@ std::string MemifPort::open_sleepers() {
     if (!me.epoll || !me.timer ||
         !add_to_epoll(me.epoll.get(), me.timer.get(), EPOLLIN, kTagTimer) ||
         !add_to_epoll(me.epoll.get(), control_->wait_fd(), EPOLLIN, kTagControl)) {
-      return std::string("no descriptor to sleep on: ") + std::strerror(errno);
+      return std::string("cannot create a descriptor to wait on: ") + std::strerror(errno);
     }
   }
   return "";

@@ -27,10 +27,11 @@ Outcome<Region, std::string> Region::create(std::size_t size) {
   r.fd_.reset(memfd_create("urnic-memif", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!r.fd_ || ftruncate(r.fd_.get(), static_cast<off_t>(size)) != 0 ||
       fcntl(r.fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return fail(std::string("no shared memory: ") + std::strerror(errno));
+    return fail(std::string("cannot create shared memory: ") + std::strerror(errno));
   }
   r.base_ = map(r.fd_.get(), size);
-  if (r.base_ == nullptr) return fail(std::string("no shared memory: ") + std::strerror(errno));
+  if (r.base_ == nullptr)
+    return fail(std::string("cannot create shared memory: ") + std::strerror(errno));
   r.size_ = size;
   return r;
 }

@@ -71,7 +71,7 @@ std::string PeerUser::refusal_of(int socket) const {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return std::string("the kernel does not say who is at the other end: ") + std::strerror(errno);
+    return std::string("cannot ask the kernel for the peer's user: ") + std::strerror(errno);
   }
   return refusal_of(peer.uid, "the program at the other end");
 }

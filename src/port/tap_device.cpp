@@ -45,7 +45,8 @@ Outcome<Fd, std::string> create(const TapOptions& o, std::string* name) {
     const char* help = "";
     if (errno == ENOENT || errno == ENODEV) {
       help =
-          "; the tun driver is not there (modprobe tun; a container needs --device /dev/net/tun)";
+          "; the kernel's tun driver is missing (modprobe tun; a container needs --device "
+          "/dev/net/tun)";
     } else if (errno == EACCES || errno == EPERM) {
       help = "; this user may not open it (usual is mode 0666: chmod 0666 /dev/net/tun as root)";
     }

@@ -80,7 +80,7 @@ Outcome<Fd, std::string> bound_socket(const IpAddress& at) {
   const bool v6 = at.is_v6();
   Fd fd(::socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd && errno == EAFNOSUPPORT) return fd;
-  if (!fd) return fail(std::string("no socket: ") + std::strerror(errno));
+  if (!fd) return fail(std::string("cannot create a socket: ") + std::strerror(errno));
   if (!prepare(fd.get(), v6)) {
     return fail(std::string("the kernel refuses a socket option: ") + std::strerror(errno));
   }
@@ -89,7 +89,7 @@ Outcome<Fd, std::string> bound_socket(const IpAddress& at) {
   if (::bind(fd.get(), &a.any, size) == 0) return fd;
   if (errno == EADDRINUSE) {
     return fail("UDP port 4791 of " + at.to_string() +
-                " is taken: somebody speaks RoCE there; give each an address of its own (bind=)");
+                " is in use by another RoCE program; give each program its own address (bind=)");
   }
   if (errno == EADDRNOTAVAIL && at.is_any()) return Fd();
   if (errno == EADDRNOTAVAIL)
@@ -189,11 +189,11 @@ Outcome<std::unique_ptr<UdpPort>, std::string> UdpPort::make(Args& args) {
     return fail(std::string("this machine does not speak that version of IP"));
   }
   Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  if (!timer) return fail(std::string("no timer: ") + std::strerror(errno));
+  if (!timer) return fail(std::string("cannot create a timer: ") + std::strerror(errno));
   std::unique_ptr<UdpPort> port(
       new UdpPort(std::move(sockets[0]), std::move(sockets[1]), std::move(timer), read->mtu));
   if (getrandom(port->mac_, sizeof port->mac_, 0) != sizeof port->mac_) {
-    return fail(std::string("no random numbers from the kernel: ") + std::strerror(errno));
+    return fail(std::string("cannot get random numbers from the kernel: ") + std::strerror(errno));
   }
   port->links_ = OwnLinks(read->bind);
   port->mac_[0] = static_cast<std::uint8_t>((port->mac_[0] & 0xfc) | 2);

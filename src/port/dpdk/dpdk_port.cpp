@@ -129,7 +129,8 @@ Outcome<std::unique_ptr<DpdkPort>, std::string> DpdkPort::make(Args& args) {
   std::unique_ptr<DpdkPort> p(new DpdkPort(std::move(opened.value()), d.max_frame));
   for (unsigned q = 0; q < d.queues; ++q) {
     p->queues_[q].timer.reset(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-    if (!p->queues_[q].timer) return fail(std::string("no timer: ") + std::strerror(errno));
+    if (!p->queues_[q].timer)
+      return fail(std::string("cannot create a timer: ") + std::strerror(errno));
   }
   p->look_at_link();
   show(p->device_.name, p.get(), [](const void* port, urnic_port_stats* counters) {
