@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   urnic::Device device =
       need(urnic::Device::open(need(urnic::Config::load(), "configuration")), "device");
   if (!device.wait_link(10000)) {
-    std::fprintf(stderr, "client: nobody is at the other end of %s\n", device.info().port.c_str());
+    std::fprintf(stderr, "client: no peer is connected to %s\n", device.info().port.c_str());
     return 1;
   }
   urnic::ProtectionDomain pd = need(device.alloc_pd(), "protection domain");

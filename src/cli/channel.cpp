@@ -58,7 +58,7 @@ std::string no_link_text(const std::string& port, const std::string& reason,
   if (!reason.empty() && !reason.starts_with("no server")) {
     return "no link on " + port + ": " + reason;
   }
-  return "nobody is at the other end of " + port + " (is " + whom + " running on this port?)";
+  return "no peer is connected to " + port + " (is " + whom + " running on this port?)";
 }
 
 Result<Config> serving(const Config& config, const std::string& what) {

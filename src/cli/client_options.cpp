@@ -77,7 +77,7 @@ std::string TransferOptions::check(bool chunk_given, InitiatorOptions* options) 
   if (limit.empty()) return {};
   const auto rate = parse_size(limit);
   if (!rate || *rate < 1024) {
-    return "--limit " + limit + ": expected octets a second, at least 1K, e.g. 10M";
+    return "--limit " + limit + ": expected bytes a second, at least 1K, e.g. 10M";
   }
   options->limit = *rate;
   if (chunk_given && options->chunk / 10 > *rate) {

@@ -60,9 +60,9 @@ std::string reachable_at(const Config& config, const std::string& addresses) {
 std::string exposure_warning(const Config& config, const std::string& addresses, bool token) {
   const std::string where = reachable_at(config, addresses);
   if (where.empty()) return {};
-  std::string who = "whoever reaches ";
+  std::string who = "anyone who can reach ";
   if (token) {
-    who = "whoever has the token, or has seen it on the wire, and reaches ";
+    who = "anyone who has the token, or has seen it on the wire, and can reach ";
   }
   who += where;
   if (!config.get("allow").empty()) who += " from an address that allow admits";

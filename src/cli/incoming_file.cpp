@@ -238,7 +238,7 @@ bool IncomingFile::take_over(const std::string& temporary, Outcome<bool, FileErr
                              O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
     if (!fd) return false;
     if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-      *why = fail(FileError{Status::Busy, shown_ + ": somebody else is writing it"});
+      *why = fail(FileError{Status::Busy, shown_ + ": another transfer is writing it"});
       return false;
     }
     struct stat held {
@@ -281,7 +281,7 @@ Outcome<bool, FileError> IncomingFile::commit_existing(bool durable) {
   if (fstat(existing_.get(), &held) != 0 ||
       fstatat(directory_.get(), leaf_.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
       held.st_dev != named.st_dev || held.st_ino != named.st_ino) {
-    done = fail(FileError{Status::InputOutput, shown_ + ": somebody has changed it meanwhile"});
+    done = fail(FileError{Status::InputOutput, shown_ + ": it was changed during the transfer"});
   } else {
     done = give_attributes(existing_.get(), true);
     if (done.ok() && durable && fsync(existing_.get()) != 0) done = fail(file_error(errno, shown_));

@@ -223,7 +223,7 @@ class PerfCommand : public Command {
     if (!ask_.limit.empty()) {
       const auto rate = parse_size(ask_.limit);
       if (!rate || *rate < 1024) {
-        return "--limit " + ask_.limit + ": expected octets a second, at least 1K, e.g. 100M";
+        return "--limit " + ask_.limit + ": expected bytes a second, at least 1K, e.g. 100M";
       }
       r->limit = *rate;
     }
@@ -349,7 +349,7 @@ class PerfCommand : public Command {
       std::printf(" %s\n", perf_receiver_line(last, perf_transport(config)).c_str());
       if (ask_.verify) {
         std::printf(" data: %s\n", errors == 0
-                                       ? "verified, every octet of every message"
+                                       ? "verified, every byte of every message"
                                        : (format_count(errors) + " messages differ").c_str());
       }
     }

@@ -100,11 +100,11 @@ std::string rules_seen(const VariantResult& v) {
 // Rows of what only one transport has.
 template <class Count, class Row>
 void iwarp_rows(Count&& count, Row&& row) {
-  count("octets by FAST", [](const RunResult& r) { return r.receiver.iwarp.bytes_fast; });
-  count("octets by SLOW", [](const RunResult& r) { return r.receiver.iwarp.bytes_slow; });
+  count("bytes by FAST", [](const RunResult& r) { return r.receiver.iwarp.bytes_fast; });
+  count("bytes by SLOW", [](const RunResult& r) { return r.receiver.iwarp.bytes_slow; });
   count("detours", [](const RunResult& r) { return r.receiver.iwarp.detours; });
-  count("octets by detour", [](const RunResult& r) { return r.receiver.iwarp.bytes_detour; });
-  count("octets copied", [](const RunResult& r) { return r.receiver.iwarp.bytes_copied; });
+  count("bytes by detour", [](const RunResult& r) { return r.receiver.iwarp.bytes_detour; });
+  count("bytes copied", [](const RunResult& r) { return r.receiver.iwarp.bytes_copied; });
   count("downgrades", [](const RunResult& r) { return r.receiver.iwarp.downgrades; });
   count("upgrades", [](const RunResult& r) { return r.receiver.iwarp.upgrades; });
   count("recovery attempts", [](const RunResult& r) { return r.receiver.iwarp.recovery_attempts; });
@@ -118,8 +118,8 @@ void iwarp_rows(Count&& count, Row&& row) {
   count("time-outs", [](const RunResult& r) { return r.sender.iwarp.tcp.rto_expirations; });
   count("most holes open", [](const RunResult& r) { return r.most_holes; });
   count("most messages behind holes", [](const RunResult& r) { return r.most_pending; });
-  count("most octets of hole state", [](const RunResult& r) { return r.most_hole_state; });
-  count("most reassembly octets", [](const RunResult& r) { return r.most_reassembly; });
+  count("most bytes of hole state", [](const RunResult& r) { return r.most_hole_state; });
+  count("most bytes to reassemble", [](const RunResult& r) { return r.most_reassembly; });
 }
 
 template <class Count, class Row>
@@ -154,13 +154,13 @@ void roce_rows(Count&& count, Row&& row) {
   count("CE marks", [](const RunResult& r) { return r.receiver.roce.marks_received; });
   count("CNPs", [](const RunResult& r) { return r.receiver.roce.cnps_sent; });
   count("windows cut", [](const RunResult& r) { return r.sender.roce.window_cuts; });
-  count("octets of the others", [](const RunResult& r) {
+  count("bytes of the others", [](const RunResult& r) {
     std::uint64_t n = 0;
     for (const sim::Beside& b : r.beside) n += b.octets;
     return n;
   });
   count("most packets kept", [](const RunResult& r) { return r.roce.most_held; });
-  count("most octets lent for them", [](const RunResult& r) { return r.roce.most_held_octets; });
+  count("most bytes lent for them", [](const RunResult& r) { return r.roce.most_held_octets; });
   count("dropped: bad ICRC", [](const RunResult& r) { return r.roce.bad_icrc; });
   count("connection management: messages", [](const RunResult& r) { return r.roce.management; });
   count("sent again", [](const RunResult& r) { return r.roce.management_again; });
@@ -204,8 +204,8 @@ Table side_by_side(const std::vector<VariantResult>& results) {
         v, [](const RunResult& r) { return r.goodput(); }, megabits, std::uint64_t{});
   });
   count("messages delivered", [](const RunResult& r) { return r.messages; });
-  count("octets delivered", [](const RunResult& r) { return r.octets; });
-  count("octets wrong", [](const RunResult& r) { return r.wrong_octets; });
+  count("bytes delivered", [](const RunResult& r) { return r.octets; });
+  count("bytes wrong", [](const RunResult& r) { return r.wrong_octets; });
   row("FAST at the end", [](const VariantResult& v) {
     const auto fast = std::count_if(v.runs.begin(), v.runs.end(), ends_fast);
     const auto all = static_cast<std::ptrdiff_t>(v.runs.size());

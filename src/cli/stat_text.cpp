@@ -220,7 +220,7 @@ std::string stat_table(const EngineStats& s) {
        {"received", format_share(fast, accepted) + " of " + size_of(accepted) +
                         " on the FAST path; " +
                         ratio(said.value(i.bytes_copied), said.value(t.verbs.payload_placed)) +
-                        " copies per payload octet"},
+                        " copies per payload byte"},
        {"FAST/SLOW", said.count(i.downgrades) + " downgrades, " + said.count(i.upgrades) +
                          " upgrades, " + said.count(i.recovery_attempts) + " recovery attempts, " +
                          said.count(i.immediate_dup_acks) + " immediate duplicate ACKs; " +

@@ -91,7 +91,7 @@ void TargetServer::remove_parts() {
   const std::size_t gone = remove_old_parts(options_.session.folder, std::time(nullptr), true);
   if (gone == 0) return;
   say("removed " + std::to_string(gone) + (gone == 1 ? " part" : " parts") +
-      " that nobody has gone on with for " + std::to_string(kDaysOfAPart) + " days");
+      " that no client has continued for " + std::to_string(kDaysOfAPart) + " days");
 }
 
 std::string TargetServer::listens_on() const {

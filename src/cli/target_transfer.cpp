@@ -123,7 +123,7 @@ void TargetSession::on_begin(const Message& m) {
   auto point = file_.check ? file_.check->begin(m.offset) : std::nullopt;
   const bool whole_only = file_.incoming.whole_only() && m.offset != request_.is.size;
   if (!point || (whole_only && m.offset != 0)) {
-    return violation("a beginning at a place that was not told");
+    return violation("a beginning at an offset that was not announced");
   }
   if (request_.mode == OpenMode::Put) {
     if (auto ok = file_.incoming.begin_at(point->offset); !ok.ok()) {

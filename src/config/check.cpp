@@ -44,7 +44,7 @@ Result<void> check_framing(const Config& c) {
   const std::string framing = c.get("framing"), in_logic = c.get("in_logic"), port = c.get("port");
   if (framing != "no-markers" && (port == "tcp" || port.starts_with("tcp:"))) {
     return bad("framing = " + framing + " does not go with port = " + port +
-               ": the kernel's TCP shows no segments (E-31); use framing = no-markers");
+               ": the kernel's TCP shows no segments; use framing = no-markers");
   }
   for (const Combination& legal : kLegal) {
     if (framing != legal.framing || (in_logic != "auto" && in_logic != legal.in_logic)) continue;
@@ -52,7 +52,7 @@ Result<void> check_framing(const Config& c) {
     if (c.get("transport") != "roce" && c.get_int("max_recovery_attempts") < legal.least_attempts) {
       return bad(
           "max_recovery_attempts = 0 is only possible with markers: without them one corrupted "
-          "segment would be refused for ever (E-3); use at least 1");
+          "segment would be refused for ever; use at least 1");
     }
     return {};
   }

@@ -101,8 +101,8 @@ Result<DeviceSection> section_of(const toml::key& key, const toml::node& node,
     return wrong(at, "[device]: " + name + ": each device has a section of its own, [device.NAME]");
   }
   if (!is_device_name(name)) {
-    return wrong(at,
-                 "[device." + name + "]: a device's name is 1 to 32 letters, digits, '_' and '-'");
+    return wrong(
+        at, "[device." + name + "]: a device's name must have 1 to 32 letters, digits, '_' or '-'");
   }
   DeviceSection section{name, at, {}};
   for (const auto& [inner, value] : *table) {

@@ -341,7 +341,7 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
       o.max_receive_sge > 32 || o.max_inline > 4096) {
     return Error{Errc::invalid_argument,
                  "queue pair limits: max_send and max_receive up to 65536, SGEs up to 32, inline "
-                 "up to 4096 octets"};
+                 "up to 4096 bytes"};
   }
   if (o.number > 0xffffff) {
     return Error{Errc::invalid_argument, "the number of a queue pair has 24 bits"};

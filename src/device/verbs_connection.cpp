@@ -100,7 +100,7 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
   const std::uint32_t room = mpa::max_private_data(true, policy);
   if (o.private_data.size() > room) {
     return Error{Errc::invalid_argument,
-                 "private data is limited to " + std::to_string(room) + " octets"};
+                 "private data is limited to " + std::to_string(room) + " bytes"};
   }
   if (o.iwarp.max_recovery_attempts && *o.iwarp.max_recovery_attempts == 0 &&
       !mpa::has_markers(policy)) {  // E-3

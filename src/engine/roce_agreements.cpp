@@ -23,7 +23,7 @@ std::optional<Error> wrong_with(const RoceNumber& number, const RoceConnect& p, 
   }
   if (p.private_data.size() > room) {
     return Error{Errc::invalid_argument,
-                 "private data is limited to " + std::to_string(room) + " octets"};
+                 "private data is limited to " + std::to_string(room) + " bytes"};
   }
   return std::nullopt;
 }

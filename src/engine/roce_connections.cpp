@@ -28,7 +28,7 @@ std::optional<Error> wrong_with(const RoceBonds& bonds, const verbs::QueuePair& 
   }
   if (p.private_data.size() > room) {
     return Error{Errc::invalid_argument,
-                 "private data is limited to " + std::to_string(room) + " octets"};
+                 "private data is limited to " + std::to_string(room) + " bytes"};
   }
   return std::nullopt;
 }

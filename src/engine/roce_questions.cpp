@@ -38,7 +38,8 @@ const char* text_of(SidrStatus status) {
     case SidrStatus::NoQueuePair:
       return "the peer has no queue pair for its datagram service";
     case SidrStatus::Redirect:
-      return "the peer names somebody else for its datagram service, which is not followed";
+      return "the peer redirects its datagram service to another address, which urnic does not "
+             "follow";
     default:
       return "the peer refused the question for its datagram service";
   }
@@ -50,7 +51,7 @@ Result<RoceQuestions::Asked> RoceQuestions::ask(void* owner, const SocketAddress
                                                 const RoceAsk& p, Instant now) {
   if (p.private_data.size() > ib_cm::kSidrReqConsumer) {
     return Error{Errc::invalid_argument, "private data is limited to " +
-                                             std::to_string(ib_cm::kSidrReqConsumer) + " octets"};
+                                             std::to_string(ib_cm::kSidrReqConsumer) + " bytes"};
   }
   auto way = choose_way(interface_, to, p.source);
   if (!way) return way.error();
@@ -120,8 +121,8 @@ Result<void> RoceQuestions::serve(ib_cm::Handle handle, const verbs::QueuePair& 
 Result<void> RoceQuestions::serve(ib_cm::Handle handle, std::uint32_t number, std::uint32_t qkey,
                                   ByteView data, Instant now) {
   if (data.size() > ib_cm::kSidrRepPrivate) {
-    return Error{Errc::invalid_argument, "private data is limited to " +
-                                             std::to_string(ib_cm::kSidrRepPrivate) + " octets"};
+    return Error{Errc::invalid_argument,
+                 "private data is limited to " + std::to_string(ib_cm::kSidrRepPrivate) + " bytes"};
   }
   const auto refusal =
       manager_->sidr().answer(handle, {ib_cm::SidrStatus::Valid, number, qkey}, data, now);

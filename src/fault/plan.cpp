@@ -137,7 +137,7 @@ bool Parser::cut_at(std::string_view v) {
     plan.cut_from = *from;
     plan.cut_to = *to;
   }
-  return expect(ok, "FROM-TO, octets of the payload, FROM at least 1");
+  return expect(ok, "FROM-TO, bytes of the payload, FROM at least 1");
 }
 
 bool Parser::item(std::string_view key, std::string_view v) {
@@ -171,7 +171,7 @@ bool Parser::item(std::string_view key, std::string_view v) {
     const auto octets = with_unit(v, kSizes);
     const bool ok = octets && *octets >= 0 && *octets < 1e15;
     if (ok) plan.after = static_cast<std::uint64_t>(std::llround(*octets));
-    return expect(ok, "a number of octets, like 64k");
+    return expect(ok, "a number of bytes, like 64k");
   }
   if (key == "skip_handshake") {
     plan.skip_handshake = v.empty() || v == "on";

@@ -70,7 +70,7 @@ struct End {
 End end_of(tcp::CloseReason reason, bool opening) {
   switch (reason) {
     case tcp::CloseReason::Refused:
-      return {Errc::refused, "connection refused by the peer (nobody listens on that port)"};
+      return {Errc::refused, "connection refused by the peer (no listener on that port)"};
     case tcp::CloseReason::TimedOut:
       return {Errc::timed_out, opening ? "no answer from the peer: connecting timed out"
                                        : "the peer stopped answering: TCP gave up retransmitting"};

@@ -45,7 +45,7 @@ void Life::take_reset(Connection& c, Instant now) {
   const bool opening = c.stage == Stage::Opening;
   if (opening && opening_.await_listener(c, now)) return;
   ending_.fail_connection(c, opening ? Errc::refused : Errc::reset,
-                          opening ? "connection refused by the peer (nobody listens on that port)"
+                          opening ? "connection refused by the peer (no listener on that port)"
                                   : "connection reset by the peer",
                           now);
 }

@@ -9,7 +9,7 @@ namespace urnic::iwarp {
 SocketEnd socket_end_of(int e, bool opening) {
   switch (e) {
     case ECONNREFUSED:
-      return {Errc::refused, "connection refused by the peer (nobody listens on that port)"};
+      return {Errc::refused, "connection refused by the peer (no listener on that port)"};
     case ETIMEDOUT:
       return {Errc::timed_out, opening ? "no answer from the peer: connecting timed out"
                                        : "the peer stopped answering: TCP gave up retransmitting"};

@@ -42,7 +42,7 @@ std::string check(const InterfaceConfig& c) {
   for (const IpPrefix& p : c.addresses) {
     if (!host_address(p)) return "address " + p.to_string() + " cannot be a host's own";
     if (p.address.is_v6() && c.mtu < kIpv6MinMtu) {
-      return "mtu " + std::to_string(c.mtu) + " is below the 1280 octets IPv6 needs";
+      return "mtu " + std::to_string(c.mtu) + " is below the 1280 bytes that IPv6 needs";
     }
     connected.add({p, std::nullopt});
   }

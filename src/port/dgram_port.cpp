@@ -58,7 +58,7 @@ Outcome<DgramArgs, std::string> read_args(Args& args) {
   for (const UnixAddress* one : {&own.value(), &theirs.value()}) {
     if (one->abstract() && !user->any()) {
       return fail(one->name() +
-                  ": a datagram socket without a file does not show whose it is; use a path, or "
+                  ": the owner of a datagram socket without a file is unknown; use a path, or "
                   "peer_user=any if you know better");
     }
   }
@@ -161,7 +161,7 @@ void DgramPort::ask_for_peer() {
   counters_.syscalls.add(4);
   const ConnectResult r =
       may_be_theirs() ? connect_to(peer_.address, SOCK_DGRAM).result : ConnectResult::kRefused;
-  if (r == ConnectResult::kNobody) why_ = "nobody receives at " + peer_.address.name();
+  if (r == ConnectResult::kNobody) why_ = "no program receives at " + peer_.address.name();
   peer_seen(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
 }
 
@@ -171,7 +171,7 @@ bool DgramPort::may_be_theirs() {
   if (peer_.address.abstract()) return true;
   struct stat st {};
   if (lstat(peer_.address.name().c_str(), &st) != 0) {
-    why_ = "nobody receives at " + peer_.address.name();
+    why_ = "no program receives at " + peer_.address.name();
     return false;
   }
   why_ = user_.refusal_of(st.st_uid, "the socket " + peer_.address.name());

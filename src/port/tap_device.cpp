@@ -38,7 +38,7 @@ Fd any_socket() {
 Outcome<Fd, std::string> create(const TapOptions& o, std::string* name) {
   if (o.name.size() >= IFNAMSIZ) {
     return fail("name=" + o.name + " is longer than the " + std::to_string(IFNAMSIZ - 1) +
-                " letters an interface name may have");
+                " characters of an interface name");
   }
   Fd fd(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!fd) {

@@ -170,7 +170,7 @@ bool Builder::wire_key(const std::string& shown, std::string_view key, const Val
                        WireDraft* w) {
   if (key == "path_mtu") {
     if (only != -1) return bad(shown, v, "has no direction: the router serves both");
-    constexpr const char* kExpected = "octets from 576 to 9000, or 0 for no router";
+    constexpr const char* kExpected = "bytes, 576 to 9000, or 0 for no router";
     std::uint64_t octets = 0;
     const char* what = read_whole(v, 0, 9000, &octets, kExpected);
     if (what != nullptr || (octets != 0 && octets < 576)) return expected(shown, v, kExpected);

@@ -88,7 +88,7 @@ std::vector<std::string> items_of(const Value& v) {
 }
 
 const char* sizes(const Value& v, std::vector<std::uint32_t>* to) {
-  constexpr const char* kExpected = "octets from 0 to 16777216, one number or a list of them";
+  constexpr const char* kExpected = "bytes, 0 to 16777216: one number or a list";
   if (v.type != ValueType::Whole && v.type != ValueType::List && v.type != ValueType::Given) {
     return kExpected;
   }
@@ -154,9 +154,7 @@ constexpr SceneKey kSceneKeys[] = {
 constexpr SetupKey kSetupKeys[] = {
     {"name", "of the variant", [](Setup& s, const Value& v) { return read_text(v, &s.name); }},
     {"mtu", "IP MTU of both nodes",
-     [](Setup& s, const Value& v) {
-       return whole32(v, 576, 9000, &s.mtu, "octets from 576 to 9000");
-     }},
+     [](Setup& s, const Value& v) { return whole32(v, 576, 9000, &s.mtu, "bytes, 576 to 9000"); }},
     {"transport", "iwarp or roce",
      [](Setup& s, const Value& v) {
        constexpr Named<bool> kTransports[] = {{"iwarp", false}, {"roce", true}};
@@ -186,7 +184,7 @@ constexpr SetupKey kSetupKeys[] = {
      [](Setup& s, const Value& v) { return whole32(v, 0, 7, &s.roce.retry_count, "0 to 7"); }},
     {"qp.rnr_retry", "RoCE: repetitions after an RNR NAK; 7: for ever",
      [](Setup& s, const Value& v) { return whole32(v, 0, 7, &s.roce.rnr_retry, "0 to 7"); }},
-    {"qp.min_rnr_timer", "RoCE: code of the wait that an RNR NAK asks for (IB-56)",
+    {"qp.min_rnr_timer", "RoCE: RNR NAK timer code",
      [](Setup& s, const Value& v) { return whole32(v, 0, 31, &s.roce.min_rnr_timer, "0 to 31"); }},
     {"qp.on_rnr", "RD: what follows an RNR NAK: retry, suspend, abandon or error",
      [](Setup& s, const Value& v) {
@@ -204,7 +202,7 @@ constexpr SetupKey kSetupKeys[] = {
            {"write", Op::Write}, {"send", Op::Send}, {"read", Op::Read}, {"atomic", Op::Atomic}};
        return choice(v, kOps, &s.work.op, "write, send, read or atomic");
      }},
-    {"work.size", "octets of a message, or a list of sizes taken in turn",
+    {"work.size", "bytes of a message, or a list of sizes used in turn",
      [](Setup& s, const Value& v) { return sizes(v, &s.work.sizes); }},
     {"work.count", "messages",
      [](Setup& s, const Value& v) {
@@ -239,7 +237,7 @@ constexpr SetupKey kSetupKeys[] = {
        return whole32(v, 0, 1000000, &s.work.bad_every, "0 to 1000000");
      }},
     {"work.embed",
-     "Writes carry an FPDU in their payload, octets 100 to 183: a Write of 64 octets to "
+     "Writes carry an FPDU in their payload, bytes 100 to 183: a Write of 64 bytes to "
      "where none is meant to go",
      [](Setup& s, const Value& v) { return flag(v, &s.work.embed); }},
 };
@@ -288,13 +286,14 @@ constexpr NodeKey kNodeKeys[] = {
      }},
     {"in_logic", "fig9 or fig10, without markers",
      [](Options& o, const Value& v) -> const char* {
-       if (mpa::has_markers(o.mpa.policy)) return "nothing: Fig 3 goes with markers (E-3)";
+       if (mpa::has_markers(o.mpa.policy)) return "none: Fig 3 needs markers";
        constexpr Named<InLogicVariant> kVariants[] = {{"fig9", InLogicVariant::Fig9},
                                                       {"fig10", InLogicVariant::Fig10}};
        return choice(v, kVariants, &o.context.variant, "fig9 or fig10");
      }},
     {"max_recovery_attempts",
-     "MaxRecoveryAttemptsNum 296, with RoCE gaps (S-8); 0: the first error downgrades",
+     "refused segments (RoCE: gaps) in one recovery before a downgrade; 0: the first error "
+     "downgrades",
      [](Options& o, const Value& v) {
        const char* wrong = whole32(v, 0, 1000000, &o.context.max_recovery_attempts, "0 to 1000000");
        if (wrong == nullptr) o.roce.loss.max_recovery_attempts = o.context.max_recovery_attempts;
@@ -306,12 +305,12 @@ constexpr NodeKey kNodeKeys[] = {
      [](Options& o, const Value& v) {
        return whole32(v, 0, 1000000, &o.context.max_cut_frames, "0 to 1000000");
      }},
-    {"max_same_segment", "refusals in a row of the segment at RCV.NXT (E-8); 0: off",
+    {"max_same_segment",
+     "refusals in a row of the segment at RCV.NXT before a downgrade; 0: no limit",
      [](Options& o, const Value& v) {
        return whole32(v, 0, 1000000, &o.context.max_same_segment, "0 to 1000000");
      }},
-    {"upgrade_after",
-     "aligned segments, or requests in order, in a row before an upgrade (E-9, S-8)",
+    {"upgrade_after", "aligned segments (RoCE: requests) in order before an upgrade",
      [](Options& o, const Value& v) {
        const char* wrong =
            whole32(v, 1, fastpath::kMaxUpgradeAfter, &o.context.upgrade_after, "1 to 65536");
@@ -319,9 +318,9 @@ constexpr NodeKey kNodeKeys[] = {
        return wrong;
      },
      KeyOf::Both},
-    {"immediate_dup_ack", "section 7: a duplicate ACK with every drop",
+    {"immediate_dup_ack", "send a duplicate ACK for every refused segment at once",
      [](Options& o, const Value& v) { return flag(v, &o.context.immediate_dup_ack); }},
-    {"out_of_order", "iWARP: place or store (E-12); RoCE: store or drop (S-1)",
+    {"out_of_order", "out-of-order data: iWARP: place or store; RoCE: store or drop",
      [](Options& o, const Value& v) {
        enum Way { Place, Store, Drop };
        constexpr Named<Way> kWays[] = {{"place", Place}, {"store", Store}, {"drop", Drop}};
@@ -332,24 +331,24 @@ constexpr NodeKey kNodeKeys[] = {
        return static_cast<const char*>(nullptr);
      },
      KeyOf::Both},
-    {"held_packets", "kept behind gaps at most (S-8)",
+    {"held_packets", "most packets stored behind gaps",
      [](Options& o, const Value& v) {
        return whole32(v, 1, ib::LossRules::kMostStored, &o.roce.loss.store_packets, "1 to 4096");
      },
      KeyOf::Roce},
-    {"rnr_park", "packets that may wait for a receive (S-9); 0: RNR NAK at once",
+    {"rnr_park", "packets stored while a Send waits for a receive; 0: send an RNR NAK at once",
      [](Options& o, const Value& v) {
        return whole32(v, 0, ib::LossRules::kMostStored, &o.roce.loss.rnr_park, "0 to 4096");
      },
      KeyOf::Roce},
-    {"rnr_park_time", "how long they wait at most (S-9)",
+    {"rnr_park_time", "longest wait of a Send for a receive",
      [](Options& o, const Value& v) { return read_time(v, &o.roce.loss.rnr_park_time); },
      KeyOf::Roce},
-    {"probe", "who hears nothing asks with its oldest packet (S-5)",
+    {"probe", "resend the oldest packet as a probe after two round trips without a response",
      [](Options& o, const Value& v) { return flag(v, &o.roce.probe); }, KeyOf::Roce},
-    {"selective", "only what is missing is sent again, where the peer does so too (S-6, S-7)",
+    {"selective", "send only lost packets again, if both ends do",
      [](Options& o, const Value& v) { return flag(v, &o.roce.selective); }, KeyOf::Roce},
-    {"congestion", "RoCE: window, dcqcn or off (S-10)",
+    {"congestion", "RoCE congestion control: window, dcqcn or off",
      [](Options& o, const Value& v) {
        constexpr Named<ib::CongestionRule> kRules[] = {{"window", ib::CongestionRule::Window},
                                                        {"dcqcn", ib::CongestionRule::Dcqcn},
@@ -357,7 +356,7 @@ constexpr NodeKey kNodeKeys[] = {
        return choice(v, kRules, &o.roce.send.congestion, "window, dcqcn or off");
      },
      KeyOf::Roce},
-    {"credits", "credits are told, and obeyed (IB-80, IB-83)",
+    {"credits", "send credits, and obey them",
      [](Options& o, const Value& v) {
        const char* wrong = flag(v, &o.roce.tell_credits);
        if (wrong == nullptr) o.roce.send.obey_credits = o.roce.tell_credits;
@@ -374,7 +373,7 @@ constexpr NodeKey kNodeKeys[] = {
        return whole32(v, 1, 65536, &o.roce.send.ack_every, "1 to 65536");
      },
      KeyOf::Roce},
-    {"rq_nudge", "duplicate ACKs when a receive is posted at last (E-17)",
+    {"rq_nudge", "send duplicate ACKs when a missing receive is posted",
      [](Options& o, const Value& v) { return flag(v, &o.rq_nudge); }},
     {"completion_method", "1: a WQE and a CQE for each Send; 2: WQEs share a CQE (9.4)",
      [](Options& o, const Value& v) {
@@ -387,15 +386,15 @@ constexpr NodeKey kNodeKeys[] = {
      [](Options& o, const Value& v) {
        return whole32(v, 0, 65536, &o.completion_threshold, "0 to 65536");
      }},
-    {"hole_limit", "TCP holes at most (R-96)",
+    {"hole_limit", "most TCP holes",
      [](Options& o, const Value& v) {
        return whole32(v, 1, 100000, &o.tcp.hole_limit, "1 to 100000");
      }},
     {"sender",
-     "loss recovery: reno, newreno (both no SACK), sack (RFC 6675), sack-counts-plain (E-26) or "
+     "loss recovery: reno, newreno (both no SACK), sack (RFC 6675), sack-counts-plain or "
      "rack (RFC 8985, with tail loss probes and PRR)",
      [](Options& o, const Value& v) { return sender(v, &o.tcp); }},
-    {"name_corrupted", "segments with a wrong CRC are named, where both ends have it (E-42)",
+    {"name_corrupted", "report segments with a wrong CRC to the sender, if both ends do",
      [](Options& o, const Value& v) { return flag(v, &o.tcp.name_corrupted); }},
     {"sack", "offer SACK", [](Options& o, const Value& v) { return flag(v, &o.tcp.sack); }},
     {"ecn", "ask for ECN (RFC 3168)",
@@ -408,18 +407,18 @@ constexpr NodeKey kNodeKeys[] = {
      KeyOf::Both},
     {"timestamps", "offer timestamps",
      [](Options& o, const Value& v) { return flag(v, &o.tcp.timestamps); }},
-    {"ack_policy", "burst, second or every (E-7)",
+    {"ack_policy", "burst, second or every",
      [](Options& o, const Value& v) {
        constexpr Named<tcp::AckPolicy> kPolicies[] = {{"burst", tcp::AckPolicy::PerBurst},
                                                       {"second", tcp::AckPolicy::EverySecond},
                                                       {"every", tcp::AckPolicy::Immediate}};
        return choice(v, kPolicies, &o.tcp.ack_policy, "burst, second or every");
      }},
-    {"initial_window", "octets; 0: RFC 6928",
+    {"initial_window", "bytes; 0: as in RFC 6928",
      [](Options& o, const Value& v) {
        return whole32(v, 0, 64u << 20, &o.tcp.initial_window, "0 to 67108864");
      }},
-    {"receive_window", "largest window offered, octets",
+    {"receive_window", "largest receive window, bytes",
      [](Options& o, const Value& v) {
        return whole32(v, 65536, 64u << 20, &o.tcp.receive_buffer, "65536 to 67108864");
      }},
@@ -449,7 +448,7 @@ constexpr WireKey kWireKeys[] = {
     {"at", "at",
      "exact faults, \"KIND:N+KIND:N\" or a list (empty: none): loss dup reorder corrupt badsum "
      "cut"},
-    {"cut_at", "cut_at", "\"FROM-TO\": octets of the payload that an exact cut makes a segment of"},
+    {"cut_at", "cut_at", "\"FROM-TO\": bytes of the payload that an exact cut makes a segment of"},
 };
 
 }  // namespace

@@ -53,8 +53,8 @@ cmp -s f back || wrong_data "what came back differs"
 [ "$(ls token.d)" = f ] || fail "in token.d: $(ls token.d)"
 grep -q "refused 127.0.0.1:.*it asks for a token" token.log || fail "$(cat token.log)"
 printf short >short
-refused 2 "16 to 4096 octets" "$urnic" target --export . --token-file short
-refused 2 "16 to 4096 octets" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file short
+refused 2 "16 to 4096 bytes" "$urnic" target --export . --token-file short
+refused 2 "16 to 4096 bytes" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file short
 refused 2 "No such file" "$urnic" ls "127.0.0.1:$port" --port tcp --token-file nowhere
 # ---- quotas
 mkdir whole.d

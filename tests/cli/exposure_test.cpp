@@ -49,7 +49,7 @@ TEST(Exposure, WhereOnlyThisMachineIsAllowedNobodyElseReachesIt) {
 // proves: AC-9
 TEST(Exposure, TheWarningIsOneLineAndSaysWhatKeepsOthersOut) {
   const std::string bare = exposure_warning(config("tcp"), "", false);
-  EXPECT_THAT(bare, AllOf(HasSubstr("whoever reaches every address of this machine may write"),
+  EXPECT_THAT(bare, AllOf(HasSubstr("anyone who can reach every address of this machine may write"),
                           HasSubstr("nothing is encrypted"), HasSubstr("--token-file"),
                           HasSubstr("docs/access.md"), Not(HasSubstr("\n"))));
   const std::string kept = exposure_warning(config("tcp", "10.0.0.0/8"), "", true);

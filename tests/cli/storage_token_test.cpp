@@ -46,7 +46,7 @@ TEST_F(StorageTokenTest, WhatIsNoTokenIsOneLine) {
         std::string(100000, 'a')}) {
     const auto token = load(text);
     ASSERT_FALSE(token.ok()) << text.size();
-    EXPECT_THAT(token.error().message, HasSubstr("16 to 4096 octets"));
+    EXPECT_THAT(token.error().message, HasSubstr("16 to 4096 bytes"));
   }
   EXPECT_THAT(StorageToken::load(root_ + "/none").error().message, HasSubstr("No such file"));
   EXPECT_THAT(StorageToken::load(root_).error().message, HasSubstr("directory"));

@@ -186,5 +186,5 @@ free_port
 start tcp "$urnic" target --export d --port tcp -p "$free"
 until_true 30 grep -q serving tcp.log || fail "$(cat tcp.log)"
 stop_process "$last"  # it has said all then
-grep -q "warning: whoever reaches every address of this machine may write, and nothing is encrypted" tcp.log || fail "tcp: $(cat tcp.log)"
+grep -q "warning: anyone who can reach every address of this machine may write, and nothing is encrypted" tcp.log || fail "tcp: $(cat tcp.log)"
 done_testing

@@ -230,7 +230,7 @@ TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) 
   ConnectionOptions o;
   const std::string large(137, 'x');
   o.private_data = octets(large);
-  expect_refused(request->accept(qps[1], o), Errc::invalid_argument, "136 octets");
+  expect_refused(request->accept(qps[1], o), Errc::invalid_argument, "136 bytes");
   ASSERT_TRUE(request->accept(qps[1]).ok()) << "none of these was an answer";
   expect_refused(request->accept(qps[1]), Errc::wrong_state, "already");
   ASSERT_TRUE(next(EventKind::resolved));
@@ -286,7 +286,7 @@ TEST_P(DatagramService, SaysWhatIsWrongAtOnce) {
   ResolveOptions o;
   const std::string large(181, 'x');
   o.private_data = octets(large);
-  expect_refused(ask(o), Errc::invalid_argument, "180 octets");
+  expect_refused(ask(o), Errc::invalid_argument, "180 bytes");
   o = {};
   o.refusal_retry_ms = 101;
   expect_refused(ask(o), Errc::invalid_argument, "refusal_retry_ms");

@@ -182,7 +182,7 @@ TEST_P(Framing, EveryDropDrawsOneDuplicateAckOrNone) {
   }
 }
 
-// I-4, D4: two copies per payload octet on FAST, the one that takes the markers out and the one
+// I-4, D4: two copies per payload byte on FAST, the one that takes the markers out and the one
 // into memory.
 // proves: R-2
 TEST_P(Framing, FastPayloadIsCopiedTwiceAndNeverReassembled) {
