@@ -139,8 +139,10 @@ inline void agree_that_nothing_is_left(const Holdings& before) {
 
 // `destroy` must wait until `acknowledge` is called. That it has returned before is a fault; that
 // it has not begun to wait yet is not seen, which misses a fault and invents none.
-template <class Destroy, class Acknowledge>
-void destroy_waits(const std::string& what, Destroy destroy, Acknowledge acknowledge) {
+// `forget` is for that fault: what is held must not be acknowledged any more.
+template <class Destroy, class Acknowledge, class Forget>
+void destroy_waits(const std::string& what, Destroy destroy, Acknowledge acknowledge,
+                   Forget forget) {
   std::atomic<bool> is_done{false};
   std::atomic<long> id{0};
   std::thread t([&] {
@@ -154,7 +156,7 @@ void destroy_waits(const std::string& what, Destroy destroy, Acknowledge acknowl
     return is_done || asleep == 3;
   });
   const bool too_early = is_done;
-  if (!too_early) acknowledge();
+  too_early ? forget() : acknowledge();
   t.join();
   agree(!too_early, what + " does not wait for an acknowledgement");
 }

@@ -52,7 +52,8 @@ class CmQueues {
                                         [](const auto& of) { return of.second != 0; });
     if (has_events) {
       destroy_waits(
-          "rdma_destroy_qp", [&] { rdma_destroy_qp(i.id); }, [&] { acknowledge(i.q); });
+          "rdma_destroy_qp", [&] { rdma_destroy_qp(i.id); }, [&] { acknowledge(i.q); },
+          [&] { i.q.unacknowledged.clear(); });
     } else {
       rdma_destroy_qp(i.id);
     }

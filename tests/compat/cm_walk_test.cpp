@@ -13,10 +13,10 @@ class CmWalk : public urnic::test::Walk {
  public:
   CmWalk(bool roce, const std::string& address) {
     world_ = std::make_unique<CmWorld>(roce, address, &told);
-    moves_ = std::make_unique<CmMoves>(*world_);
+    moves_ = std::make_unique<CmMoves>(*world_, address);
   }
   void step(Dice& dice) override {
-    switch (dice.below(36)) {
+    switch (dice.below(37)) {
       case 0:
       case 1:
         moves_->make(dice);
@@ -72,6 +72,9 @@ class CmWalk : public urnic::test::Walk {
       case 22:
       case 23:
         moves_->work(dice);
+        break;
+      case 24:
+        moves_->meet(dice);
         break;
       default:
         moves_->go_on(dice);

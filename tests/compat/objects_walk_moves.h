@@ -308,7 +308,9 @@ class ObjectMoves {
     if (must != 0 || q.unacknowledged == 0) {
       call();
     } else {
-      destroy_waits("ibv_destroy_cq", call, [&] { ibv_ack_cq_events(q.cq, q.unacknowledged); });
+      destroy_waits(
+          "ibv_destroy_cq", call, [&] { ibv_ack_cq_events(q.cq, q.unacknowledged); },
+          [&] { q.unacknowledged = 0, q.cq = nullptr; });
     }
     if (must != 0) return;
     if (q.channel != nullptr) --q.channel->users;
@@ -326,9 +328,12 @@ class ObjectMoves {
     if (must != 0 || s.held.empty()) {
       call();
     } else {
-      destroy_waits("ibv_destroy_srq", call, [&] {
-        for (ibv_async_event& e : s.held) ibv_ack_async_event(&e);
-      });
+      destroy_waits(
+          "ibv_destroy_srq", call,
+          [&] {
+            for (ibv_async_event& e : s.held) ibv_ack_async_event(&e);
+          },
+          [&] { s.held.clear(), s.srq = nullptr; });
     }
     if (must != 0) return;
     s.held.clear();

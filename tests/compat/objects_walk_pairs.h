@@ -74,9 +74,12 @@ class PairMoves {
     if (p.held.empty()) {
       call();
     } else {
-      destroy_waits("ibv_destroy_qp", call, [&] {
-        for (ibv_async_event& e : p.held) ibv_ack_async_event(&e);
-      });
+      destroy_waits(
+          "ibv_destroy_qp", call,
+          [&] {
+            for (ibv_async_event& e : p.held) ibv_ack_async_event(&e);
+          },
+          [&] { p.held.clear(), p.qp = nullptr; });
     }
     p.held.clear();
     use(p, -1);

@@ -86,16 +86,17 @@ class Objects {
   ~Objects() {  // also behind a disagreement
     for (Pair& p : pairs) {
       for (ibv_async_event& e : p.held) ibv_ack_async_event(&e);
-      ibv_destroy_qp(p.qp);
+      if (p.qp != nullptr) ibv_destroy_qp(p.qp);
     }
     for (Way& w : ways) ibv_destroy_ah(w.ah);
     for (Window& w : windows) ibv_dealloc_mw(w.mw);
     for (Region& r : regions) ibv_dereg_mr(r.mr);
     for (Shared& s : shared) {
       for (ibv_async_event& e : s.held) ibv_ack_async_event(&e);
-      ibv_destroy_srq(s.srq);
+      if (s.srq != nullptr) ibv_destroy_srq(s.srq);
     }
     for (Queue& q : queues) {
+      if (q.cq == nullptr) continue;
       ibv_ack_cq_events(q.cq, q.unacknowledged);
       ibv_destroy_cq(q.cq);
     }
