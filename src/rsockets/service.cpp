@@ -7,9 +7,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <new>
-#include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -170,10 +172,13 @@ bool Service::take_event() {
   if (verbs.get_cm_event(events_, &event) != 0) return false;
   const rdma_cm_event e = *event;
   const rdma_conn_param& conn = e.param.conn;
-  std::string said;
+  std::array<char, 255> kept;
+  std::size_t length = 0;
   if (conn.private_data != nullptr) {
-    said.assign(static_cast<const char*>(conn.private_data), conn.private_data_len);
+    length = conn.private_data_len;
+    std::memcpy(kept.data(), conn.private_data, length);
   }
+  const std::string_view said(kept.data(), length);
   const bool is_request = e.event == RDMA_CM_EVENT_CONNECT_REQUEST;
   const auto socket = find(is_request ? e.listen_id->context : e.id->context);
   verbs.ack_cm_event(event);  // from here on the identifier may go

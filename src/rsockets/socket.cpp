@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "compat/errors.h"
 #include "rsockets/raw.h"
 #include "rsockets/service.h"
 #include "rsockets/verbs_calls.h"
@@ -40,7 +41,7 @@ bool is_usable(const sockaddr* a, socklen_t length, int family) {
   return length >= (family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
 }
 
-std::span<const std::uint8_t> octets_of(const std::string& s) {
+std::span<const std::uint8_t> octets_of(std::string_view s) {
   return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
 }
 
@@ -122,8 +123,8 @@ int Socket::prepare_connection(const sockaddr* to) {
       verbs.migrate_id(id_, Service::get().events()) != 0) {
     return errno;
   }
-  rdma_cm_id* const id = std::exchange(id_, nullptr);
-  return stream_.open(id, settings_, Service::get().completions(id->verbs), cookie_);
+  ibv_comp_channel* const channel = Service::get().completions(id_->verbs);
+  return stream_.open(std::exchange(id_, nullptr), settings_, channel, cookie_);
 }
 
 int Socket::connect(const sockaddr* to, socklen_t length) {
@@ -132,7 +133,7 @@ int Socket::connect(const sockaddr* to, socklen_t length) {
   if (stage_ == Stage::connecting) return EALREADY;
   if (!is_usable(to, length, family_)) return to != nullptr && length >= 2 ? EAFNOSUPPORT : EINVAL;
   if (stage_ != Stage::fresh && stage_ != Stage::bound) return EINVAL;
-  int e = prepare_connection(to);
+  int e = compat::guarded([&] { return prepare_connection(to); }, ENOMEM);
   if (e == 0) {
     stage_ = Stage::connecting;  // before anything may come of it
     const auto said = encode(stream_.own_data());
@@ -161,12 +162,15 @@ int Socket::connect_result() {
 
 // ---- what the service brings
 
-// 0, or why the request is not answered.
-int Socket::open_request(rdma_cm_id* id, const std::string& private_data) {
+// 0, or why the request is not answered. It is that of `id_`.
+int Socket::open_request(std::string_view private_data) {
   const std::lock_guard guard(mutex_);
+  rdma_cm_id* const id = id_;
   id->context = cookie_;
   const auto peers = decode(octets_of(private_data));
-  int e = stream_.open(id, settings_, Service::get().completions(id->verbs), cookie_);
+  ibv_comp_channel* const channel = Service::get().completions(id->verbs);
+  id_ = nullptr;
+  int e = stream_.open(id, settings_, channel, cookie_);
   if (e == 0 && !peers) e = EPROTO;
   if (e != 0) return e;
   stream_.begin(*peers);
@@ -180,30 +184,34 @@ int Socket::open_request(rdma_cm_id* id, const std::string& private_data) {
   return verbs.accept(id, &p) == 0 ? 0 : errno;
 }
 
-void Socket::on_request(rdma_cm_id* id, const std::string& private_data) {
-  auto made = std::make_shared<Socket>(family_);
-  bool wanted;
-  {
-    const std::lock_guard guard(mutex_);
-    wanted = stage_ == Stage::listening && accepted_.size() < backlog_ && making_.size() < backlog_;
-    made->settings_ = settings_;
-    made->listener_ = weak_from_this();
-  }
-  if (!wanted || made->open() != 0) {
+void Socket::on_request(rdma_cm_id* id, std::string_view private_data) {
+  std::shared_ptr<Socket> made;
+  const auto begin = [&] {
+    made = std::make_shared<Socket>(family_);
+    made->id_ = id;
+    {
+      const std::lock_guard guard(mutex_);
+      const bool wanted =
+          stage_ == Stage::listening && accepted_.size() < backlog_ && making_.size() < backlog_;
+      if (!wanted) return ECONNREFUSED;
+      making_.reserve(making_.size() + 1);
+      made->settings_ = settings_;
+      made->listener_ = weak_from_this();
+    }
+    const int e = made->open();
+    return e != 0 ? e : made->open_request(private_data);
+  };
+  if (compat::guarded(begin, ENOMEM) != 0) {
     verbs.reject(id, nullptr, 0);
-    verbs.destroy_id(id);
-    return;
-  }
-  if (made->open_request(id, private_data) != 0) {
-    verbs.reject(id, nullptr, 0);
-    return;  // with it goes the id
+    if (made == nullptr) verbs.destroy_id(id);
+    return;  // else with it goes the id
   }
   // Until it is established nobody else has it.
   const std::lock_guard guard(mutex_);
   making_.push_back(std::move(made));
 }
 
-void Socket::on_established(const std::string& private_data) {
+void Socket::on_established(std::string_view private_data) {
   std::shared_ptr<Socket> listener;
   {
     const std::lock_guard guard(mutex_);

@@ -11,7 +11,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "rsockets/mirror.h"
@@ -98,8 +98,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
 
   // ---- what the service brings
 
-  void on_request(rdma_cm_id*, const std::string& private_data);
-  void on_established(const std::string& private_data);
+  void on_request(rdma_cm_id*, std::string_view private_data);
+  void on_established(std::string_view private_data);
   void on_failed(int error);
   void on_disconnected();
   // False: the program looks by itself all the time, and is left to it; to be asked again soon.
@@ -108,7 +108,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
  private:
   int make_id();
   int prepare_connection(const sockaddr* to);
-  int open_request(rdma_cm_id*, const std::string& private_data);
+  int open_request(std::string_view private_data);
   int state_error(bool sending) const;
   void queue(std::shared_ptr<Socket>);
   void forget(const Socket*);

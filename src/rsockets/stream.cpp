@@ -24,9 +24,11 @@ constexpr int kMapped = IBV_ACCESS_LOCAL_WRITE, kMappedForPeer = kMapped | IBV_A
 int Stream::open(rdma_cm_id* id, const Settings& settings, ibv_comp_channel* channel,
                  void* cookie) {
   settings_ = settings;
+  // First: with the link goes the id, whatever fails.
+  const int e = link_.open(id, settings, channel, cookie);
   send_side_.open(settings.send_buffer, settings.send_queue);
   receive_side_.open(settings.receive_buffer, settings.receive_queue);
-  return link_.open(id, settings, channel, cookie);
+  return e;
 }
 
 ConnectionData Stream::own_data() const {

@@ -187,8 +187,9 @@ struct Calls {
     id->base.channel = channel;
     id->base.context = cookie;
     source_of(&id->base).sin_family = destination_of(&id->base).sin_family = AF_INET;
-    *out = &id->base;
-    v().ids_[*out] = std::move(id);
+    rdma_cm_id* const made = &id->base;
+    v().ids_[made] = std::move(id);
+    *out = made;  // once nothing can fail any more
     return 0;
   }
   static int destroy_id(rdma_cm_id* id) {

@@ -11,6 +11,7 @@
 #include "rsockets/calls.h"
 #include "rsockets/hand_network.h"
 #include "rsockets/table.h"
+#include "tests/support/allocator.h"
 
 namespace urnic::rsockets {
 namespace {
@@ -39,7 +40,7 @@ class NoDescriptors {
   rlimit before_{};
 };
 
-class RsocketLeft : public testing::Test {
+class RsocketLeft : public ::testing::Test {
  protected:
   static constexpr int kPort = 7000;
 
@@ -107,6 +108,63 @@ TEST_F(RsocketLeft, WithoutADescriptorARequestIsRejectedAndKeepsNothing) {
   net.settle();
   EXPECT_EQ(error_of(again), 0);
   for (const int fd : {again, listener}) EXPECT_EQ(urnic_rclose(fd), 0);
+}
+
+// Whichever allocation fails while a request is answered: the client hears of it, and nothing
+// stays.
+TEST_F(RsocketLeft, WithoutMemoryARequestIsRejectedAndKeepsNothing) {
+  const int listener = listen();
+  unsigned rejected = 0;
+  for (std::uint64_t after = 0; after < 12; ++after) {
+    const int client = connect();
+    net.holds_ready = true;
+    ASSERT_TRUE(net.move(0)) << "the request comes";
+    {
+      const urnic::testing::NoMemory none(after);
+      net.serve();
+    }
+    const bool is_made = net.left().sockets == 3;
+    rejected += !is_made;
+    net.holds_ready = false;
+    net.settle();
+    EXPECT_EQ(error_of(client), is_made ? 0 : ECONNREFUSED) << after;
+    EXPECT_EQ(urnic_rclose(client), 0);
+    if (is_made) {
+      EXPECT_EQ(urnic_rclose(urnic_raccept(listener, nullptr, nullptr)), 0);
+    }
+    net.settle();
+    EXPECT_EQ(net.left().ids, 1u) << after;
+    EXPECT_EQ(net.left().sockets, 1u) << after;
+  }
+  EXPECT_GE(rejected, 2u);
+  EXPECT_EQ(urnic_rclose(listener), 0);
+}
+
+TEST_F(RsocketLeft, WithoutMemoryAConnectionIsNotBegunAndKeepsNothing) {
+  const int listener = listen();
+  unsigned failed = 0;
+  for (std::uint64_t after = 0; after < 30; ++after) {
+    const int fd = make();
+    sockaddr_in a = loopback(kPort);
+    {
+      const urnic::testing::NoMemory none(after);
+      EXPECT_EQ(urnic_rconnect(fd, reinterpret_cast<sockaddr*>(&a), sizeof a), -1);
+      EXPECT_TRUE(errno == ENOMEM || errno == EINPROGRESS) << errno;
+    }
+    if (errno == ENOMEM) {
+      ++failed;
+      EXPECT_EQ(urnic_rconnect(fd, reinterpret_cast<sockaddr*>(&a), sizeof a), -1);
+      EXPECT_EQ(errno, EINVAL) << "a connection that failed is not begun again";
+    }
+    EXPECT_EQ(urnic_rclose(fd), 0);
+    net.settle();
+    for (int n; (n = urnic_raccept(listener, nullptr, nullptr)) >= 0;) urnic_rclose(n);
+    net.settle();
+    EXPECT_EQ(net.left().ids, 1u) << after;
+    EXPECT_EQ(net.left().queues, 0u) << after;
+  }
+  EXPECT_GE(failed, 5u);
+  EXPECT_EQ(urnic_rclose(listener), 0);
 }
 
 TEST_F(RsocketLeft, ANumberClosedBehindItsBackIsFreeForTheNext) {

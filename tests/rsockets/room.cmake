@@ -4,7 +4,7 @@ foreach(program ${room_programs})
   target_include_directories(${program} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/src/compat/made)
   set_target_properties(${program} PROPERTIES BUILD_RPATH ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
 endforeach()
-target_link_libraries(test_rsockets PRIVATE urnic_test_virtual_time)
+target_link_libraries(test_rsockets PRIVATE urnic_test_virtual_time urnic_test_allocator)
 if(NOT URNIC_SANITIZE)  # whose run-time must come first
   urnic_test(rsockets.preload KIND real NEEDS urnic_dropin_libraries
              COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/rsockets/preload_test.py ${CMAKE_BINARY_DIR}/lib/urnic/dropin)
