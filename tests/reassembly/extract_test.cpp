@@ -12,6 +12,7 @@
 #include "mpa/fpdu.h"
 #include "mpa/framing.h"
 #include "tests/fastpath/fpdu_maker.h"
+#include "tests/support/allocator.h"
 
 namespace urnic::reassembly {
 namespace {
@@ -277,6 +278,26 @@ TEST_P(ExtractPolicies, AnyCutGivesTheUlpdusWithoutTheirMarkers) {
     ASSERT_EQ(r.out, ulpdus);
     EXPECT_TRUE(r.buffer.empty());
   }
+}
+
+// The scratch stays while a part of an FPDU waits, and goes when nothing does.
+TEST_P(ExtractPolicies, TheScratchIsKeptWhileSomethingWaits) {
+  Rng rng(8);
+  build(rng, 3, 0, 1000);
+  Receiver r;
+  prepare(r);
+  const std::uint32_t first = mpa::frame_shape(GetParam(), bytes, framing.pos(0))->size;
+  r.out.reserve(8);
+  const std::uint64_t before = urnic::testing::allocated_octets();
+  EXPECT_EQ(r.feed(ByteView(bytes).first(first + 1)), Extracted::NeedMore);
+  ByteView ulpdu;
+  std::uint32_t length = 0;
+  const std::uint64_t held = urnic::testing::allocated_octets();
+  EXPECT_EQ(r.extractor.next(r.buffer, at(r.end), &ulpdu, &length), Extracted::NeedMore);
+  EXPECT_EQ(urnic::testing::allocated_octets(), held);
+  EXPECT_GE(held - before, first) << "of a frame with markers";
+  EXPECT_EQ(r.feed(ByteView(bytes).subspan(first + 1)), Extracted::NeedMore);
+  EXPECT_EQ(r.out.size(), 3u);
 }
 
 // proves: R-29

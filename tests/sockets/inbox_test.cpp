@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "tests/support/allocator.h"
 
 namespace urnic::sockets {
 namespace {
@@ -86,6 +87,23 @@ TEST(Inbox, ACrowdOfWaitingConnectionsHoldsTheirOctetsAndNoBlocks) {
   crowd.clear();
   EXPECT_EQ(pool.lent(), 0u);
   EXPECT_EQ(pool.set_aside(), 0u);
+}
+
+// Blocks of a burst go back to the system, but for a few that stay warm.
+TEST(Inbox, AfterABurstFewBlocksAreKept) {
+  InboxPool pool;
+  const std::uint64_t before = urnic::testing::allocated_octets();
+  {
+    std::vector<std::unique_ptr<Inbox>> burst;
+    for (int i = 0; i < 20; ++i) {
+      burst.push_back(std::make_unique<Inbox>(&pool));
+      put(*burst.back(), 10, 1);
+    }
+    EXPECT_GE(urnic::testing::allocated_octets() - before, 20 * InboxPool::kBlock);
+  }
+  const std::uint64_t kept = urnic::testing::allocated_octets() - before;
+  EXPECT_GE(kept, InboxPool::kBlock);
+  EXPECT_LT(kept, 5 * InboxPool::kBlock);
 }
 
 TEST(Inbox, WhatIsSetAsideIsTheRestOfWhatWasConsumedFrom) {
