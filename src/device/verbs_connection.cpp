@@ -120,7 +120,7 @@ template <class Call>
 Result<void> begin(QpImpl& qp, Call&& call) {
   return qp.device->driver->own([&](Instant now) -> Result<void> {
     ++qp.connection.number;
-    Result<void> begun = call(*qp.device->engine, now);
+    Result<void> begun = guarded([&] { return call(*qp.device->engine, now); });
     if (!begun) --qp.connection.number;
     return begun;
   });

@@ -109,10 +109,12 @@ Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress&
   const bool xrc = qp.state.service() == verbs::Service::XrcSend;
   what.transport = xrc ? ib_cm::Transport::Extended : ib_cm::Transport::Rc;
   b.asked = std::move(asked);
+  if (!ask(b, now)) {
+    drop(b);
+    return Error{Errc::no_memory, "too many connections are being set up or in time-wait"};
+  }
   if (qp.state == QpState::Reset) move(side_, qp, to_init(p.ird), now);
-  if (ask(b, now)) return {};
-  drop(b);
-  return Error{Errc::no_memory, "too many connections are being set up or in time-wait"};
+  return {};
 }
 
 // False: there is no room. As often as need be.
@@ -147,7 +149,8 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
     throw;
   }
   wire_.begin_sending();
-  if (qp.state == QpState::Reset) move(side_, qp, to_init(ird), now);
+  const bool was_reset = qp.state == QpState::Reset;
+  if (was_reset) move(side_, qp, to_init(ird), now);
   ib_cm::QpValues peer = c->offered;
   peer.initiator_depth = depth_of(ird, most_depth_);
   // The consumer may send as soon as it has answered, as with a kernel.
@@ -156,6 +159,9 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   if (!move(side_, qp, agreed(rtr, c->extensions), now) || !move(side_, qp, rts, now)) {
     bonds_.name(b, 0);
     drop(b);
+    roce::QpChange back;
+    back.to = QpState::Reset;
+    if (was_reset) move(side_, qp, back, now);
     return Error{Errc::no_memory, "the queue pair cannot be made ready"};
   }
   roce::context_of(qp).tells_first_request = true;

@@ -63,6 +63,13 @@ void Opening::begin_connecting(verbs::QueuePair& qp) {
   qp.state.advance(verbs::QpState::Rtr);
 }
 
+// From Rtr the table has no other way back. What is posted stays.
+void Opening::undo_connecting(verbs::QueuePair& qp, verbs::QpState before) {
+  if (before > verbs::QpState::Init || qp.state == before) return;
+  qp.state.modify(verbs::QpState::Reset);
+  if (before == verbs::QpState::Init) qp.state.modify(verbs::QpState::Init);
+}
+
 Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
                               const ConnectParams& params, Instant now) {
   if (!may_connect(qp)) {
@@ -88,6 +95,7 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   if (c == nullptr)
     return Error{Errc::no_memory,
                  "this device has as many connections as it may (max_connections)"};
+  const verbs::QpState before = qp.state;
   begin_connecting(qp);
   qp.connection = c->id;
   c->qp = &qp;
@@ -100,7 +108,8 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   try {
     begin_active(*c, std::move(link), params, now);
   } catch (const std::bad_alloc&) {
-    ending_.forsake(*c, now);  // the queue pair is as before
+    ending_.forsake(*c, now);
+    undo_connecting(qp, before);
     throw;
   }
   return {};

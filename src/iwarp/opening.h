@@ -59,6 +59,8 @@ class Opening {
   void first_fpdu(Connection& c);
   // Keep-alive of one connection (RFC 1122, 4.2.3.6: a setting per connection).
   void set_keepalive(Connection& c, const ConnectParams& params, Instant now);
+  // It could not be begun: the queue pair is in the state that it was in before.
+  static void undo_connecting(verbs::QueuePair& qp, verbs::QpState before);
 
  private:
   // active_open.cpp

@@ -273,6 +273,7 @@ Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
   if (!Opening::is_request(c)) {
     return Error{Errc::closed, "the connection request is gone (the peer gave up or was reset)"};
   }
+  const verbs::QpState before = qp.state;
   Result<void> accepted;
   try {
     accepted = opening_.accept(*c, qp, params, now);
@@ -281,6 +282,7 @@ Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
       ending_.out_of_memory(*c, now);
     } else {
       ending_.forsake(*c, now);
+      Opening::undo_connecting(qp, before);
     }
     accepted = Error{Errc::no_memory, "out of memory"};
   }

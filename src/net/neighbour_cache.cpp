@@ -34,9 +34,9 @@ void NeighbourCache::touch(Entry& e) {
 void NeighbourCache::arm(Entry& e, Instant at) {
   disarm(e);
   if (!up_) return;
+  timers_.emplace(at.ns(), slot_of(e));  // first: it may fail
   e.due = at;
   e.armed = true;
-  timers_.emplace(at.ns(), slot_of(e));
 }
 
 void NeighbourCache::disarm(Entry& e) {

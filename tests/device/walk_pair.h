@@ -158,7 +158,7 @@ class WalkPair {
     }
   }
   CompletionQueue make_cq(WalkCq* to, std::uint32_t depth) {
-    to->cq = *end.device.create_cq(depth);
+    to->cq = *end.device.create_cq(depth, to);
     agree(to->cq.deliver_events(end.channel, to).ok(), "a completion queue tells a channel");
     return to->cq;
   }
