@@ -258,11 +258,23 @@ void Side::close_listener(Listener* listener, Instant now) {
   transmit_round(now);
 }
 
+namespace {
+
+// Of what has begun, so that the call succeeds: what cannot be sent now waits for memory.
+void transmit_begun(Side& side, Instant now) {
+  try {
+    side.transmit_round(now);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace
+
 Result<void> Side::connect(verbs::QueuePair& qp, const SocketAddress& to,
                            const ConnectParams& params, Instant now) {
   const Turn turn(*this);
   auto begun = opening_.connect(qp, to, params, now);
-  if (begun) transmit_round(now);
+  if (begun) transmit_begun(*this, now);
   return begun;
 }
 
@@ -287,7 +299,7 @@ Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
     accepted = Error{Errc::no_memory, "out of memory"};
   }
   if (accepted) ending_.guard(*c, now, [&] { life_.drain(*c, now); });
-  transmit_round(now);
+  transmit_begun(*this, now);
   return accepted;
 }
 

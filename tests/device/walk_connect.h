@@ -133,7 +133,11 @@ class ConnectSteps {
       if (!dice.one_in(4)) o.ord = static_cast<std::uint16_t>(dice.between(4, 7) * 2 - p.end.which);
       ird = o.ird.value_or(5 + p.end.which);
       ord = o.ord.value_or(8 + p.end.which);
-      if (!p.is_roce()) return;
+      if (!p.is_roce()) {
+        if (!dice.one_in(4))
+          o.iwarp.traffic_class = static_cast<std::uint8_t>(dice.between(1, 63) * 4);
+        return;
+      }
       if (!dice.one_in(4)) o.roce.rnr_retry = static_cast<std::uint8_t>(dice.between(1, 6));
       if (!dice.one_in(4)) o.roce.retry_count = static_cast<std::uint8_t>(dice.between(2, 6));
       if (!dice.one_in(4)) o.roce.min_rnr_timer = static_cast<std::uint8_t>(dice.between(1, 20));
@@ -144,6 +148,10 @@ class ConnectSteps {
       std::string s(data.begin(), data.end());
       if (octets != 0) s.resize(octets);
       return s;
+    }
+    std::uint8_t traffic_class(std::uint8_t otherwise) const {
+      return o.iwarp.traffic_class != 0 ? o.iwarp.traffic_class
+                                        : o.roce.traffic_class.value_or(otherwise);
     }
     ConnectionOptions o;
     std::vector<std::uint8_t> data;
@@ -232,6 +240,8 @@ class ConnectSteps {
     q.peer = &p;
     p.stage = q.stage = Stage::up;
     p.state = q.state = QpState::rts;
+    p.traffic_class = ask.traffic_class(0);
+    q.traffic_class = answer.traffic_class(q.is_roce() ? p.traffic_class : std::uint8_t{0});
     if (p.is_roce()) {
       q.ird = std::min(answer.ird, ask.ord);
       q.ord = std::min(answer.ord, ask.ird);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,8 @@ class WalkLine {
     up_ = true;
     ++risen_;
   }
+  // Traffic classes of what has left since the last look, of a protocol of IP each.
+  std::set<std::uint8_t> classes(bool udp) { return std::exchange(udp ? of_udp_ : of_tcp_, {}); }
   // Whether what is sent goes anywhere, and what comes gets here.
   void carry(bool on) { carries_ = on; }
 
@@ -37,7 +40,19 @@ class WalkLine {
     inner_.rx_release(q, frames, got);
     return 0;
   }
+  void note(const std::uint8_t* frame) {
+    constexpr std::uint8_t kTcp = 6, kUdp = 17;
+    const std::uint8_t* const ip = frame + 14;
+    const bool v6 = ip[0] >> 4 == 6;
+    const auto tos = static_cast<std::uint8_t>(v6 ? ip[0] << 4 | ip[1] >> 4 : ip[1]);
+    const std::uint8_t protocol = frame[12] == 8 && frame[13] == 6 ? 0 : ip[v6 ? 6 : 9];
+    if (protocol == kTcp) of_tcp_.insert(tos & 0xfc);
+    if (protocol == kUdp) of_udp_.insert(tos & 0xfc);
+  }
   void send(unsigned q, port::Frame* frames, unsigned n) {
+    for (unsigned i = 0; i < n; ++i) {
+      if (frames[i].len[0] >= 54) note(frames[i].data[0]);
+    }
     if (!carries_) {
       for (unsigned i = 0; i < n; ++i) frames[i].len[0] = 0;  // given back
     }
@@ -85,6 +100,7 @@ class WalkLine {
   port::Port inner_;
   bool up_ = true, carries_ = true;
   std::uint32_t risen_ = 0;
+  std::set<std::uint8_t> of_tcp_, of_udp_;
 };
 
 }  // namespace urnic::test

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tests/device/walk_connect.h"
-#include "tests/device/walk_line.h"
 #include "tests/device/walk_work.h"
 
 namespace urnic::test {
@@ -15,9 +14,7 @@ namespace urnic::test {
 class LossSteps {
  public:
   LossSteps(WalkWorld& world, ConnectSteps& connect, WorkSteps& work)
-      : world_(world), connect_(connect), work_(work) {
-    for (auto& e : world_.ends) lines_[e->which] = &WalkLine::before(e->device);
-  }
+      : world_(world), connect_(connect), work_(work) {}
 
   // The link goes at one end or at both, and comes back.
   void lose_link(Dice& dice) {
@@ -48,7 +45,7 @@ class LossSteps {
   // Nothing gets through, and somebody asks for a connection meanwhile.
   void nobody_answers(Dice& dice) {
     const unsigned dead = dice.below(2);
-    lines_[dead]->carry(false);
+    world_.lines[dead]->carry(false);
     world_.tell("end " + std::to_string(dead) + " is dead");
     WalkEnd& from = *world_.ends[1 - dead];
     WalkPair* const p = world_.one_of(dice, &from, Stage::idle);
@@ -67,18 +64,19 @@ class LossSteps {
       if (busy) work_.work(dice, false);
       world_.settle(static_cast<int>(dice.between(1, busy ? 150 : 3000)));
     }
-    lines_[dead]->carry(true);
+    world_.lines[dead]->carry(true);
     world_.tell("end " + std::to_string(dead) + " is back");
+
     world_.settle(3000);
   }
 
  private:
   void take_down(unsigned i) {
-    lines_[i]->take_down();
+    world_.lines[i]->take_down();
     world_.ends[i]->want(EventKind::link_down, world_.ends[i].get());
   }
   void bring_up(unsigned i) {
-    lines_[i]->bring_up();
+    world_.lines[i]->bring_up();
     world_.ends[i]->want(EventKind::link_up, world_.ends[i].get());
   }
   // Its end of every connection fails.
@@ -107,7 +105,6 @@ class LossSteps {
   WalkWorld& world_;
   ConnectSteps& connect_;
   WorkSteps& work_;
-  WalkLine* lines_[2];
 };
 
 }  // namespace urnic::test

@@ -44,6 +44,8 @@ class WalkPair {
     o.max_inline = dice.between(20, 60);
     o.signal_all = dice.one_in(3);
     o.asynchronous_events = dice.one_in(2);
+    o.iwarp.completion_method = dice.between(1, 2);
+    if (o.iwarp.completion_method == 2u) o.iwarp.completion_threshold = dice.between(1, 3);
     o.events = end.events;
     o.context = this;
     shares_cq = dice.one_in(3);
@@ -146,6 +148,7 @@ class WalkPair {
   WalkPair* peer = nullptr;
   std::uint32_t connections = 0;
   std::uint16_t ird = 0, ord = 0;
+  std::uint8_t traffic_class = 0;
   QpAttributes attributes;  // of RoCE, as far as they are set
   std::deque<WalkReceive> receives;
   VerbsStats counts;

@@ -139,7 +139,8 @@ class RefusalSteps {
     }
     if (ok || !again) return ok;
     const auto made = call();
-    agree(made.ok(), std::string(what) + " behind a refusal");
+    agree(made.ok(),
+          std::string(what) + " behind a refusal: " + (made.ok() ? "" : made.error().message));
     return true;
   }
   void drop(const WalkPair& p) {

@@ -22,8 +22,11 @@ class WorkSteps {
     WalkPair* const p = world_.ready(dice);
     if (p == nullptr) return;
     take_slots(dice);
+    apart_ = !answers;
     const std::uint32_t many = dice.between(1, p->o.max_send);
+    world_.lines[p->end.which]->classes(p->is_roce());
     for (std::uint32_t i = 0; i < many; ++i) one(*p, dice);
+    if (answers && p->stage == Stage::up) check_class(*p);
     if (answers && dice.one_in(3)) work_back(*p, dice);
   }
   // Receives without anything that comes.
@@ -268,6 +271,12 @@ class WorkSteps {
     p.want_send(r.wr_id, op, WcStatus::success);
   }
 
+  void check_class(const WalkPair& p) {
+    const auto left = world_.lines[p.end.which]->classes(p.is_roce());
+    agree(left.contains(p.traffic_class), "the traffic class of what " + WalkWorld::name(p) +
+                                              " sends, " + std::to_string(p.traffic_class));
+  }
+
   // ---- slots of the memory that no two requests share
 
   void take_slots(Dice& dice) {
@@ -309,6 +318,8 @@ class WorkSteps {
     if (op == Opcode::send_with_invalidate && !choose_window(*p.peer, &r)) {
       r.opcode = op = Opcode::send;
     }
+    // What is repeated may arrive behind what was sent later: no two receives lie in one place.
+    if (apart_ && takes_receive(op) && p.peer->queue().empty()) r.opcode = op = Opcode::write;
     if (takes_receive(op)) {
       if (p.peer->queue().empty()) p.peer->post_receive(world_.next_id(), dice);
     }
@@ -503,6 +514,7 @@ class WorkSteps {
 
   WalkWorld& world_;
   std::size_t local_ = 0, remote_ = 0;
+  bool apart_ = false;
 };
 
 }  // namespace urnic::test

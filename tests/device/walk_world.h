@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/device/walk_line.h"
 #include "tests/device/walk_pair.h"
 #include "tests/support/virtual_time.h"
 
@@ -23,6 +24,7 @@ class WalkWorld {
     for (unsigned i = 0; i < 2; ++i) {
       ends.push_back(std::make_unique<WalkEnd>(configuration(i, dice), i));
       ends[i]->want(EventKind::link_up, ends[i].get());
+      lines[i] = &WalkLine::before(ends[i]->device);
     }
     bool ready = false;
     for (int i = 0; i < 1000 && !ready; ++i) {
@@ -172,6 +174,7 @@ class WalkWorld {
  public:
   static constexpr std::size_t kMostPairs = 4;  // of each end
   std::vector<std::unique_ptr<WalkEnd>> ends;
+  WalkLine* lines[2];
   std::vector<std::unique_ptr<WalkPair>> pairs;
 
  private:
