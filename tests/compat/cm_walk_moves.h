@@ -2,6 +2,7 @@
 // they answer.
 #pragma once
 
+#include "compat/cm_walk_datagrams.h"
 #include "compat/cm_walk_ends.h"
 #include "compat/cm_walk_numbers.h"
 #include "compat/cm_walk_synchronous.h"
@@ -11,14 +12,17 @@ namespace calls_walk {
 class CmMoves : public CmEnds {
  public:
   explicit CmMoves(CmWorld& world, const std::string& address)
-      : CmEnds(world), numbers_(world), synchronous_(world, address) {}
+      : CmEnds(world), numbers_(world), synchronous_(world, address), datagrams_(world) {}
 
   void work(Dice& dice) { work_.work(dice); }
   void meet(Dice& dice) {
-    if (dice.one_in(2)) {
-      numbers_.meet(dice);
-    } else {
-      synchronous_.meet(dice);
+    switch (dice.below(3)) {
+      case 0:
+        return numbers_.meet(dice);
+      case 1:
+        return synchronous_.meet(dice);
+      default:
+        return datagrams_.meet(dice);
     }
   }
 
@@ -130,7 +134,9 @@ class CmMoves : public CmEnds {
 
   void set_option(Dice& dice) {
     if (world_.ids.empty()) return;
-    Id& i = *world_.ids[dice.below(world_.ids.size())];
+    set_option(*world_.ids[dice.below(world_.ids.size())], dice);
+  }
+  void set_option(Id& i, Dice& dice) {
     const bool is_before =
         i.stage != Stage::connecting && i.stage != Stage::connected && i.stage != Stage::over;
     std::uint8_t value;
@@ -170,6 +176,7 @@ class CmMoves : public CmEnds {
     Id* const i = world_.one(dice, Stage::routed);
     if (i == nullptr) return;
     if (i->q.qp == nullptr) queues_.make(*i, dice);
+    if (dice.one_in(3)) set_option(*i, dice);
     world_.settle(dice);
     i->ask = Words::request(dice, world_.is_roce);
     if (dice.one_in(4)) fail_to_ask(*i, dice);
@@ -201,6 +208,7 @@ class CmMoves : public CmEnds {
     Id* const s = world_.one(dice, Stage::requested);
     if (s == nullptr || s->peer == nullptr) return;
     world_.settle(dice);
+    if (dice.one_in(3)) set_option(*s, dice);
     s->answer = Words::reply(dice, world_.is_roce);
     const auto choice = dice.below(8);
     if (choice == 0) return reject(*s, dice);
@@ -407,6 +415,7 @@ class CmMoves : public CmEnds {
 
   CmNumbers numbers_;
   CmSynchronous synchronous_;
+  CmDatagrams datagrams_;
 };
 
 }  // namespace calls_walk

@@ -51,8 +51,10 @@ class CmNumbers {
     return t;
   }
   static rdma_conn_param numbered(Words& w, Dice& dice) {
+    // One that rests would be refused as another connection's, also when a walk is repeated.
+    static std::uint32_t last = 2;
     w.given = true;
-    w.p.qp_num = dice.between(2, 0xffffff);
+    w.p.qp_num = last = (last + 79193) & 0xffffff;
     w.p.srq = static_cast<std::uint8_t>(dice.below(2));
     return *w.param();
   }

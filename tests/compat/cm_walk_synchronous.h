@@ -31,8 +31,9 @@ class CmSynchronous {
     });
     try {
       connect(port, ask, answer, rejects, dice);
-    } catch (...) {
+    } catch (const urnic::test::Disagreement&) {
       server.join();
+      agree(wrong.empty(), wrong);  // which came first
       throw;
     }
     server.join();
