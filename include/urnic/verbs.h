@@ -120,8 +120,7 @@ class URNIC_API ConnectRequest {
   // peer gave up meanwhile), wrong_state (answered already; `qp` has or had a connection), as
   // QueuePair::connect_start. For datagrams: `qp` is of UD, in rtr or rts, and any number of
   // requests may be accepted on it; the answer has left with the call, up to 136 octets of private
-  // data with it, and no event follows. Behind an error of the call's (invalid_argument,
-  // wrong_state) the request can be answered again; no_memory refuses the peer.
+  // data with it, and no event follows. After invalid_argument or wrong_state: answer it again.
   Result<void> accept(QueuePair& qp, const ConnectionOptions& options = {});
   // RoCE, service rc: take the connection for a queue pair that the program moves itself
   // (urnic/cm_connection.h). `established` or `connect_failed` follows in `events` with `context`.

@@ -21,6 +21,7 @@ namespace calls_walk {
 inline constexpr std::uint8_t kIrd = 13, kOrd = 11;
 // The lengths of private data over RoCE, which are those of the messages.
 inline constexpr std::size_t kRequestOctets = 56, kReplyOctets = 196, kRefusalOctets = 148;
+inline constexpr std::uint8_t kMostRetries = 7;           // without parameters
 inline constexpr int kRejected = 28, kNobodyListens = 8;  // reasons of a REJ
 
 enum class Stage {
@@ -80,7 +81,8 @@ struct Words {
     given = false;
     data.clear();
     p.flow_control = 0;
-    p.retry_count = p.rnr_retry_count = 7;
+    p.rnr_retry_count = kMostRetries;
+    p.retry_count = kMostRetries;
   }
 };
 

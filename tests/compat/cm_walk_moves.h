@@ -183,7 +183,7 @@ class CmMoves : public CmEnds {
     Id* const to = listener_at(i->wants_port);
     if (to != nullptr && to->waiting >= to->backlog) return;
     tell("connect " + name(*i) + (i->ask.given ? "" : " without parameters"));
-    if (dice.one_in(12)) i->ask.p.responder_resources = i->ask.p.initiator_depth = 255;
+    if (dice.one_in(8)) all_of_one(i->ask.p, dice);
     agree_on(error_of(rdma_connect(i->id, i->ask.param())), 0, "rdma_connect");
     i->stage = Stage::connecting;
     i->had_connection = true;
@@ -306,6 +306,10 @@ class CmMoves : public CmEnds {
     return nullptr;
   }
 
+  // 255: as many as there are.
+  static void all_of_one(rdma_conn_param& p, Dice& dice) {
+    (dice.one_in(2) ? p.responder_resources : p.initiator_depth) = 255;
+  }
   // What CONNECT_REQUEST says of it.
   rdma_conn_param as_asked(const Id& i) const {
     rdma_conn_param p{};
@@ -382,7 +386,7 @@ class CmMoves : public CmEnds {
   void accept(Id& s, Dice& dice) {
     Id& c = *s.peer;
     tell("accept " + name(c) + (s.answer.given ? "" : " without parameters"));
-    if (dice.one_in(12)) s.answer.p.responder_resources = s.answer.p.initiator_depth = 255;
+    if (dice.one_in(8)) all_of_one(s.answer.p, dice);
     agree_on(error_of(rdma_accept(s.id, s.answer.param())), 0, "rdma_accept");
     answered(s);
     c.answer = s.answer;

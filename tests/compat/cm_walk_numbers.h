@@ -67,7 +67,7 @@ class CmNumbers {
     c.want(RDMA_CM_EVENT_ADDR_RESOLVED);
     c.want(RDMA_CM_EVENT_ROUTE_RESOLVED);
     c.ask = Words::request(dice, true);
-    if (!c.ask.given) c.ask.p.retry_count = c.ask.p.rnr_retry_count = 3;
+    if (!c.ask.given) c.ask.p.retry_count = 3;
     rdma_conn_param p = numbered(c.ask, dice);
     rdma_conn_param wrong = p;
     wrong.qp_num = dice.below(2);
