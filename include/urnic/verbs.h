@@ -281,10 +281,9 @@ class URNIC_API QueuePair {
   // reset: forgets all work and its completions, those not polled included, without a word; through
   // init it can be connected again. Errors, and nothing has changed then: wrong_state (not from the
   // state it is in), and of RoCE what QpAttributes say, invalid_argument (an attribute that the
-  // move needs is missing, or one is not the move's), unreachable (no local address has a route to the
-  // peer).
-  // iWARP: of the attributes only `access` counts, in each move (reset: all again); made in init;
-  // error ends the connection by RST; sqd is disconnect(); rtr and rts come by connecting.
+  // move needs is missing, or one is not the move's), unreachable (no local address has a route to
+  // the peer). iWARP: of the attributes only `access` counts, in each move (reset: all again); made
+  // in init; error ends the connection by RST; sqd is disconnect(); rtr and rts come by connecting.
   // RoCE: made in reset. rtr: what the peer asks for is served. rts: sends begin. sqd: they stop
   // beginning, and rts lets them go on. error: nobody is told, the peer not and no event comes.
   Result<void> modify(QpState to, const QpAttributes& attributes = {});

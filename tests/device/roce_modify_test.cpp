@@ -58,7 +58,8 @@ TEST_P(RoceModify, WrongMovesAndValuesAreNamedAndChangeNothing) {
   no_rtr([](A& a) { a.min_rnr_timer = 32; }, "min_rnr_timer is 0 to 31");
   no_rtr([](A& a) { a.path->remote = "nowhere"; }, "no IP address: 'nowhere'");
   no_rtr([](A& a) { a.path->remote = "224.0.0.1", a.path->local = "10.77.0.1"; }, "single peer");
-  no_rtr([](A& a) { a.path->remote = "192.0.2.1"; }, "no local address has a route", Errc::unreachable);
+  no_rtr([](A& a) { a.path->remote = "192.0.2.1"; }, "no local address has a route",
+         Errc::unreachable);
   no_rtr([](A& a) { a.path->local = "10.77.0.9"; }, "not an own address");
   no_rtr([](A& a) { a.path->local = "fd77::1"; }, "of one version");
   no_rtr([](A& a) { a.path->local = "?"; }, "path.local is no IP address");
