@@ -28,20 +28,20 @@ engine::RoceConnect roce_params_of(const engine::Engine& engine, const Connectio
 // What both transports ask of them.
 std::optional<Error> check_common(const ConnectionOptions& o) {
   if (o.refusal_retry_ms < 0 || o.refusal_retry_ms > 100) {
-    return Error{Errc::invalid_argument, "refusal_retry_ms is 0 to 100"};
+    return Error{Errc::invalid_argument, "refusal_retry_ms: must be between 0 and 100"};
   }
   if (o.iwarp.close_wait_ms < 0 || o.iwarp.close_wait_ms > 60'000) {
-    return Error{Errc::invalid_argument, "close_wait_ms must be 0 to 60000"};
+    return Error{Errc::invalid_argument, "close_wait_ms: must be between 0 and 60000"};
   }
   constexpr std::uint8_t kMostRetries = 7;  // three bits of its messages
   if (o.roce.retry_count.value_or(0) > kMostRetries ||
       o.roce.rnr_retry.value_or(0) > kMostRetries) {
-    return Error{Errc::invalid_argument, "retry_count and rnr_retry are 0 to 7"};
+    return Error{Errc::invalid_argument, "retry_count, rnr_retry: must be between 0 and 7"};
   }
   constexpr std::uint8_t kLastTimeout = 31;  // five bits of its messages
   if (o.roce.ack_timeout.value_or(0) > kLastTimeout ||
       o.roce.min_rnr_timer.value_or(0) > kLastTimeout) {
-    return Error{Errc::invalid_argument, "ack_timeout and min_rnr_timer must be 0 to 31"};
+    return Error{Errc::invalid_argument, "ack_timeout, min_rnr_timer: must be between 0 and 31"};
   }
   return std::nullopt;
 }
@@ -100,9 +100,8 @@ Result<engine::RoceConnect> params_to_connect(const std::shared_ptr<DeviceImpl>&
   if (o.source == nullptr) return params;
   if (from == nullptr || from->device != device || !from->bound.is_roce() ||
       from->bound.is_for_datagrams()) {
-    return Error{
-        Errc::invalid_argument,
-        "the source address is empty, belongs to another device or transport, or has a listener"};
+    return Error{Errc::invalid_argument,
+                 "source: the binding is empty, listening or of another device or transport"};
   }
   params.source = from->bound.roce->local;
   return params;
@@ -155,12 +154,11 @@ Result<CmConnection> Device::cm_connect_start(std::string_view address, const Cm
     if (auto no = detail::unusable(impl_)) return *no;
     if (!impl_->engine->options().speaks_roce) {
       return Error{Errc::unsupported,
-                   "only RoCE has such connections, and the device does not speak RoCE (setting "
-                   "'transport')"};
+                   "connections without a queue pair need RoCE: set transport = roce or both"};
     }
     const auto to = detail::parse_place(*impl_, address);
     if (!to) {
-      return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
+      return Error{Errc::invalid_argument, "invalid address and port: '" + std::string(address) +
                                                "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
     }
     const detail::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
@@ -192,14 +190,14 @@ Result<CmConnection> ConnectRequest::accept_number(const CmQueuePair& qp, const 
   return detail::guarded([&]() -> Result<CmConnection> {
     if (!impl_) return detail::empty_handle("connection request");
     if (!impl_->roce || impl_->service != Service::rc) {
-      return Error{Errc::invalid_argument, "the request is not for a connection of RoCE's RC"};
+      return Error{Errc::invalid_argument, "the request is not for an RC connection over RoCE"};
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
     if (auto bad = detail::check_common(options)) return *bad;
     auto made = detail::make(impl_->device, events.impl_, context, peer());
     if (!made) return made.error();
     if (impl_->answered.exchange(true)) {
-      return Error{Errc::wrong_state, "the connection request has been answered already"};
+      return Error{Errc::wrong_state, "the connection request is already accepted or rejected"};
     }
     auto begun = detail::guarded([&]() -> Result<void> {
       return detail::begin(**made, [&](engine::RoceAgreements& all, Instant now) {

@@ -20,11 +20,11 @@ ResolutionImpl::~ResolutionImpl() {
 Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionOptions& options) {
   if (!engine::is_roce(*qp.qp) || qp.qp->state.service() != verbs::Service::Ud) {
     return Error{Errc::invalid_argument,
-                 "the request is for datagrams: accept it on a queue pair of UD"};
+                 "the request is for datagrams: accept it with a UD queue pair"};
   }
   if (request.device->driver->inherited()) return engine::inherited_error();
   if (request.answered.exchange(true)) {
-    return Error{Errc::wrong_state, "the request has been answered already"};
+    return Error{Errc::wrong_state, "the request is already accepted or rejected"};
   }
   auto served = request.device->driver->own([&](Instant now) -> Result<void> {
     const auto handle = static_cast<ib_cm::Handle>(request.connection);
@@ -45,7 +45,7 @@ Result<void> serve_number(RequestImpl& request, std::uint32_t number, std::uint3
   }
   if (request.device->driver->inherited()) return engine::inherited_error();
   if (request.answered.exchange(true)) {
-    return Error{Errc::wrong_state, "the request has been answered already"};
+    return Error{Errc::wrong_state, "the request is already accepted or rejected"};
   }
   auto served = request.device->driver->own([&](Instant now) -> Result<void> {
     const auto handle = static_cast<ib_cm::Handle>(request.connection);
@@ -61,14 +61,15 @@ namespace {
 Result<engine::RoceAsk> to_ask(const DeviceImpl& device, const BindingImpl* from,
                                const ResolveOptions& o) {
   if (o.refusal_retry_ms < 0 || o.refusal_retry_ms > 100) {
-    return Error{Errc::invalid_argument, "refusal_retry_ms is 0 to 100"};
+    return Error{Errc::invalid_argument, "refusal_retry_ms: must be between 0 and 100"};
   }
   engine::RoceAsk ask;
   if (o.source != nullptr) {
     if (from == nullptr || from->device.get() != &device || !from->bound.is_for_datagrams()) {
-      return Error{Errc::invalid_argument,
-                   "the source is empty, of another device, listened on, or not for datagrams "
-                   "(BindOptions::service)"};
+      return Error{
+          Errc::invalid_argument,
+          "source: the binding is empty, listening, of another device or not for datagrams "
+          "(BindOptions::service)"};
     }
     ask.source = from->bound.roce->local;
   }
@@ -85,12 +86,11 @@ Result<std::shared_ptr<ResolutionImpl>> begin(const std::shared_ptr<DeviceImpl>&
                                               void* context, const BindingImpl* from,
                                               const ResolveOptions& options) {
   if (!device->engine->options().speaks_roce) {
-    return Error{Errc::unsupported,
-                 "datagrams are RoCE's, which the device does not speak (setting 'transport')"};
+    return Error{Errc::unsupported, "datagrams need RoCE: set transport = roce or both"};
   }
   const auto to = parse_place(*device, address);
   if (!to) {
-    return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
+    return Error{Errc::invalid_argument, "invalid address and port: '" + std::string(address) +
                                              "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
   }
   auto ask = to_ask(*device, from, options);

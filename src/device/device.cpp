@@ -63,11 +63,11 @@ DeviceImpl::~DeviceImpl() {
 
 Result<bool> wants_roce(const std::optional<Transport>& named, const engine::Options& options) {
   if (named && *named != Transport::iwarp && *named != Transport::roce) {
-    return Error{Errc::invalid_argument, "invalid transport"};
+    return Error{Errc::invalid_argument, "transport: must be iwarp or roce"};
   }
   const bool roce = named ? *named == Transport::roce : !options.speaks_iwarp;
   if (!(roce ? options.speaks_roce : options.speaks_iwarp)) {
-    return Error{Errc::unsupported, std::string("this device does not speak ") +
+    return Error{Errc::unsupported, std::string("this device does not support ") +
                                         (roce ? "RoCE: set transport = roce or both"
                                               : "iWARP: set transport = iwarp or both")};
   }
@@ -275,7 +275,7 @@ Result<MemoryRegion> Device::register_memory(const ProtectionDomain& pd, void* a
     });
     if (mr->stag == 0) {
       return Error{Errc::no_memory,
-                   "cannot register another memory region: the device has its maximum"};
+                   "cannot register the region: the limit of memory regions is reached"};
     }
     mr->pd = pd.impl_;
     return MemoryRegion(std::move(mr));
@@ -287,7 +287,7 @@ Result<MemoryWindow> Device::create_window(const ProtectionDomain& pd, WindowTyp
     if (auto no = detail::unusable(impl_)) return *no;
     if (!pd || pd.impl_->device != impl_) return kForeignPd;
     if (type != WindowType::type1 && type != WindowType::type2) {
-      return Error{Errc::invalid_argument, "invalid memory window type"};
+      return Error{Errc::invalid_argument, "invalid memory window type: must be type1 or type2"};
     }
     auto window = std::make_shared<detail::WindowImpl>();
     window->type = type;
@@ -297,7 +297,7 @@ Result<MemoryWindow> Device::create_window(const ProtectionDomain& pd, WindowTyp
     });
     if (window->key == 0) {
       return Error{Errc::no_memory,
-                   "cannot allocate another memory window: the device has its maximum"};
+                   "cannot create the memory window: the limit of memory windows is reached"};
     }
     window->pd = pd.impl_;
     return MemoryWindow(std::move(window));
@@ -340,18 +340,18 @@ std::optional<Error> wrong_with(const QpOptions& o, const detail::DeviceImpl* de
   if (o.max_send > 65536 || o.max_receive > 65536 || o.max_send_sge > 32 ||
       o.max_receive_sge > 32 || o.max_inline > 4096) {
     return Error{Errc::invalid_argument,
-                 "queue pair limits: max_send and max_receive up to 65536, SGEs up to 32, inline "
-                 "up to 4096 bytes"};
+                 "queue pair: at most 65536 for max_send and max_receive, 32 SGEs, 4096 bytes for "
+                 "max_inline"};
   }
   if (o.number > 0xffffff) {
-    return Error{Errc::invalid_argument, "the number of a queue pair has 24 bits"};
+    return Error{Errc::invalid_argument, "number: must be at most 16777215 (24 bits)"};
   }
   const std::uint32_t method = o.iwarp.completion_method.value_or(2);
   if (method < 1 || method > 2 || o.iwarp.completion_threshold.value_or(0) > 65536 ||
       (method == 1 && o.iwarp.completion_threshold)) {
     return Error{Errc::invalid_argument,
-                 "completion_method is 1 or 2, and completion_threshold, up to 65536, goes with "
-                 "method 2 alone"};
+                 "completion_method: must be 1 or 2; completion_threshold: at most 65536, only "
+                 "with method 2"};
   }
   return std::nullopt;
 }
@@ -388,9 +388,10 @@ ib::LossRules loss_rules(const QpOptions& o, const engine::Options& options) {
 }
 
 Result<verbs::Service> service_of(Service wanted, bool roce) {
-  if (wanted > Service::xrc_receive) return Error{Errc::invalid_argument, "invalid service type"};
+  if (wanted > Service::xrc_receive)
+    return Error{Errc::invalid_argument, "invalid service: must be a value of enum Service"};
   if (wanted != Service::rc && !roce) {
-    return Error{Errc::unsupported, "iWARP has reliable connections alone (QpOptions::service)"};
+    return Error{Errc::unsupported, "service: must be rc with iWARP"};
   }
   return detail::to_inner(wanted);
 }
@@ -413,7 +414,7 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
     auto roce = detail::wants_roce(o.transport, impl_->engine->options());
     if (!roce) return roce.error();
     if (*roce && o.number != 0) {
-      return Error{Errc::unsupported, "the number of a queue pair of RoCE is the device's choice"};
+      return Error{Errc::unsupported, "number: must be 0 with RoCE (the device chooses it)"};
     }
     auto service = service_of(o.service, *roce);
     if (!service) return service.error();
@@ -446,7 +447,7 @@ Result<QueuePair> Device::create_qp(const ProtectionDomain& pd, const QpOptions&
       return 0;
     });
     if (qp->qp == nullptr && o.number != 0) {
-      return Error{Errc::in_use, "this queue pair number is already in use"};
+      return Error{Errc::in_use, "number: another queue pair already has this number"};
     }
     if (qp->qp == nullptr) return detail::no_memory();
     return QueuePair(std::move(qp));

@@ -106,14 +106,16 @@ void DeviceImpl::on_cq_overrun(verbs::CompletionQueue* queue) {
   auto* cq = static_cast<CqImpl*>(queue);
   cq->notify();  // armed or not: whoever sleeps on it would sleep for ever
   log_quietly(engine::LogLevel::Error, [&] {
-    return "a completion queue of " + std::to_string(cq->depth()) + " entries has overrun";
+    return "completion queue overrun: all " + std::to_string(cq->depth()) +
+           " entries are in use; create it larger";
   });
   tell(EventKind::cq_overrun, queue, cq->context,
-       "the completion queue has overrun: it is too small");
+       "completion queue overrun: create it larger or poll it more often");
 }
 
 void DeviceImpl::on_address_conflict(const IpAddress& address, const MacAddress& with) {
-  const std::string text = with.to_string() + " has our address " + address.to_string() + " too";
+  const std::string text =
+      "IP address " + address.to_string() + " is also in use by " + with.to_string();
   log_quietly(engine::LogLevel::Warn, [&] { return std::string(text); });
   tell(EventKind::address_conflict, nullptr, nullptr, text.c_str());
 }
@@ -121,8 +123,9 @@ void DeviceImpl::on_address_conflict(const IpAddress& address, const MacAddress&
 void DeviceImpl::watch_addresses() {
   address_news = std::make_unique<sockets::AddressNews>();
   if (address_news->fd() < 0) {
-    log(engine::LogLevel::Warn, std::string("changes of this machine's addresses are not seen: ") +
-                                    std::strerror(address_news->error()));
+    log(engine::LogLevel::Warn,
+        std::string("cannot watch for changes of this machine's addresses: ") +
+            std::strerror(address_news->error()));
     return;
   }
   driver->watch(address_news->fd(), [this] {
@@ -154,13 +157,13 @@ std::string ends_of(const engine::FlowKey& key) {
 const char* name_of(engine::Note note) {
   switch (note) {
     case engine::Note::Refused:
-      return "segment refused";
+      return "segment dropped";
     case engine::Note::Downgraded:
       return "downgraded to SLOW";
     case engine::Note::Upgraded:
       return "upgraded to FAST";
     case engine::Note::TurnedAway:
-      return "connection turned away";
+      return "connection rejected";
   }
   return "";
 }
@@ -337,7 +340,7 @@ void DeviceImpl::on_roce_answer(void* owner, const engine::RoceAnswer& answer) {
   log_quietly(engine::LogLevel::Info, [&] {
     return asked.local.to_string() + " - " + answer.way.remote.to_string() +
            (answer.found ? ": datagrams go to QP " + std::to_string(answer.service.qpn)
-                         : std::string(": no datagrams: ") + answer.why);
+                         : std::string(": datagram service not found: ") + answer.why);
   });
   asked.events->push(std::move(event), &asked);
 }
@@ -357,7 +360,7 @@ void DeviceImpl::on_roce_agreement(void* owner, const engine::CmEvent& e) {
   event.private_data = e.private_data;
   event.roce_peer = e.roce_peer;
   log_quietly(engine::LogLevel::Info, [&] {
-    return c.peer + ", without a queue pair: " + name_of(e.kind) +
+    return c.peer + ", connection without a queue pair: " + name_of(e.kind) +
            (e.message.empty() ? "" : ": " + e.message);
   });
   c.events->push(std::move(event), &c);
@@ -405,18 +408,19 @@ void DeviceImpl::on_qp_event(verbs::QueuePair& of, roce::QpEvent event) {
     case Kind::LastReceive:
       return tell_quietly(*qp, EventKind::last_receive);
     case Kind::RefusedAccess:
-      return tell_failed(*qp, Errc::protocol, "the peer accessed memory without the right to",
+      return tell_failed(*qp, Errc::protocol,
+                         "the peer requested memory that it has no access rights to",
                          EventKind::access_error);
     case Kind::RefusedRequest:
       return tell_failed(*qp, Errc::protocol, "the peer sent an invalid request",
                          EventKind::request_error);
     case Kind::RefusedFault:
       return tell_failed(*qp, Errc::io,
-                         "a request of the peer failed because of an error at this end",
+                         "an internal error occurred while executing a request of the peer",
                          EventKind::fatal);
     case Kind::Failed:
-      return tell_failed(*qp, Errc::reset, "a request failed, as its completion says",
-                         std::nullopt);
+      return tell_failed(*qp, Errc::reset,
+                         "a work request failed: see the status of its completion", std::nullopt);
     case Kind::Silent:  // of a queue pair with a connection alone, which says so itself
       return;
   }

@@ -321,7 +321,7 @@ Result<bool> wants_roce(const std::optional<Transport>& named, const engine::Opt
 // invalid_argument; test: CompletionQueueMemory.NoMoreEntriesThanMayBeAskedFor
 inline constexpr std::uint32_t kMostCompletions = 1u << 24;
 inline Error depth_error() {
-  return {Errc::invalid_argument, "a completion queue must have 1 to 16777216 entries"};
+  return {Errc::invalid_argument, "completion queue: must have between 1 and 16777216 entries"};
 }
 
 // What every call of a device asks first.

@@ -55,7 +55,8 @@ std::uint64_t count_forks() {
 }  // namespace
 
 Error inherited_error() {
-  return {Errc::closed, "the device belongs to the parent process; open another one after fork"};
+  return {Errc::closed,
+          "the device belongs to the parent process: open the device again after fork"};
 }
 
 Instant monotonic_now() {
@@ -88,7 +89,8 @@ Driver::~Driver() {
 
 Result<void> Driver::start() {
   if (wake_.get() < 0 || absence_.fd() < 0) {
-    return Error{Errc::no_descriptors, "no file descriptor left for the engine (see ulimit -n)"};
+    return Error{Errc::no_descriptors,
+                 "cannot create the engine: no file descriptor left (see ulimit -n)"};
   }
   if (options_.progress == Progress::Poll) return {};
   // The caller's signals are the caller's: none is delivered to our thread.
@@ -100,14 +102,15 @@ Result<void> Driver::start() {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& e) {
-    wrong = e.code() == std::errc::resource_unavailable_try_again ? "cannot start another thread"
-                                                                  : "refused";
+    wrong = e.code() == std::errc::resource_unavailable_try_again
+                ? "the limit of threads is reached"
+                : "the system refused it";
   } catch (const std::bad_alloc&) {
     wrong = "no memory";
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   if (wrong != nullptr) {
-    return Error{Errc::no_memory, std::string("cannot start the engine's thread: ") + wrong};
+    return Error{Errc::no_memory, std::string("cannot start the thread of the engine: ") + wrong};
   }
   return {};
 }

@@ -15,7 +15,7 @@ namespace urnic::detail {
 
 inline Error empty_handle(const char* what) {
   return {Errc::invalid_argument,
-          std::string("the ") + what + " is empty: it was never made, or has been moved from"};
+          std::string("the ") + what + " is empty: never created, or moved from"};
 }
 
 inline Error no_memory() {

@@ -14,7 +14,7 @@ class KernelTcpPort {
 
   // Not opened by name: that is open_kernel_tcp's.
   static Outcome<std::unique_ptr<KernelTcpPort>, std::string> make(port::Args&) {
-    return fail(std::string("not a port of frames"));
+    return fail(std::string("port = tcp carries no Ethernet frames"));
   }
   void info(port::Info* i) const {
     *i = {};
@@ -65,7 +65,8 @@ bool names_kernel_tcp(std::string_view spec) {
 Result<std::shared_ptr<iwarp::KernelTcp>> open_kernel_tcp(const Config& config) {
   for (const char* setting : {"faults", "capture"}) {
     if (config.get(setting).empty()) continue;
-    return bad(std::string(setting) + " needs a port that carries frames; the kernel keeps these");
+    return bad(std::string(setting) +
+               " needs a port that carries Ethernet frames: not possible with port = tcp");
   }
   const std::string spec = config.get("port");
   port::Args args(arguments_of(spec));

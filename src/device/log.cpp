@@ -66,7 +66,7 @@ class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
     failed_ = true;
     if (!file_) return;  // standard error itself: nobody is left to tell
     const std::string text =
-        "urnic: log_file " + name_ + ": " + std::strerror(error) + "; nothing more is logged\n";
+        "urnic: log_file " + name_ + ": " + std::strerror(error) + "; logging stopped\n";
     [[maybe_unused]] const auto n = ::write(STDERR_FILENO, text.data(), text.size());
   }
 
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Log>> Log::open(const Config& config) {
     wrong = e.what();
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (!wrong.empty()) return Error{Errc::no_memory, "cannot start the log's thread: " + wrong};
+  if (!wrong.empty()) return Error{Errc::no_memory, "cannot start the thread of the log: " + wrong};
   auto sink = std::make_shared<DescriptorSink>(std::move(file), name);
   impl->logger =
       std::make_shared<spdlog::async_logger>(config.get("name"), std::move(sink), impl->pool,

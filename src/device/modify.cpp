@@ -59,9 +59,9 @@ class Taker {
     change_.mask |= bit;
     *to = *given;
     if (*given >= least && *given <= most) return;
-    refuse(std::string(name) + " is " +
+    refuse(std::string(name) + ": must be " +
            (least == most ? std::to_string(least)
-                          : std::to_string(least) + " to " + std::to_string(most)));
+                          : "between " + std::to_string(least) + " and " + std::to_string(most)));
   }
   void refuse(std::string why) {
     if (!wrong_) wrong_ = bad(std::move(why));
@@ -97,7 +97,8 @@ void take_access(const QpAttributes& a, Taker* take, roce::QpChange* c) {
   c->mask |= verbs::kQpAttrAccess;
   if ((*a.access & ~kRights) != 0) {
     take->refuse(
-        "access must be made of access_remote_write, access_remote_read and access_remote_atomic");
+        "access: only access_remote_write, access_remote_read and access_remote_atomic are "
+        "allowed");
   }
   c->access = static_cast<std::uint8_t>(*a.access & kRights);
 }
@@ -111,19 +112,20 @@ void take_path_mtu(const QpAttributes& a, Taker* take, roce::QpChange* c) {
     c->path_mtu = m;
     return;
   }
-  take->refuse("path_mtu is 256, 512, 1024, 2048 or 4096");
+  take->refuse("path_mtu: must be 256, 512, 1024, 2048 or 4096");
 }
 
 Result<ib::AddressVector> vector_of(const QpPath& path, const net::Interface& interface) {
   auto remote = IpAddress::parse_zoned(path.remote);
   if (remote) remote = remote->without_zone();
-  if (!remote) return bad("path.remote is no IP address: '" + path.remote + "'");
+  if (!remote) return bad("path.remote: invalid IP address '" + path.remote + "'");
   ib::AddressVector av;
   av.remote = *remote;
-  if (path.traffic_class > 255) return bad("path.traffic_class is 0 to 255");
-  if (path.hop_limit < 1 || path.hop_limit > 255) return bad("path.hop_limit is 1 to 255");
+  if (path.traffic_class > 255) return bad("path.traffic_class: must be between 0 and 255");
+  if (path.hop_limit < 1 || path.hop_limit > 255)
+    return bad("path.hop_limit: must be between 1 and 255");
   if (path.source_port < 0xc000 || path.source_port > 0xffff) {
-    return bad("path.source_port is 49152 to 65535");
+    return bad("path.source_port: must be between 49152 and 65535");
   }
   av.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
   av.hop_limit = static_cast<std::uint8_t>(path.hop_limit);
@@ -133,11 +135,12 @@ Result<ib::AddressVector> vector_of(const QpPath& path, const net::Interface& in
                                                          : std::optional<IpAddress>())
                          : IpAddress::parse_zoned(path.local);
   if (!local && path.local.empty()) {
-    return Error{Errc::unreachable, "no local address has a route to " + path.remote};
+    return Error{Errc::unreachable, "no route to " + path.remote};
   }
-  if (!local) return bad("path.local is no IP address: '" + path.local + "'");
+  if (!local) return bad("path.local: invalid IP address '" + path.local + "'");
   av.local = local->without_zone();
-  if (!interface.is_own(av.local)) return bad("path.local is not an own address: " + path.local);
+  if (!interface.is_own(av.local))
+    return bad("path.local: " + path.local + " is not an address of this device");
   return av;
 }
 
@@ -147,19 +150,18 @@ Error refusal(roce::Modified what, const verbs::QueuePair& qp, QpState to,
   const std::string move = move_text(qp.state, to);
   switch (what) {
     case roce::Modified::MissingAttribute:
-      return bad("the move " + move + " needs " + names_of(takes.required & ~asked.mask) + " too");
+      return bad("a change " + move + " also needs " + names_of(takes.required & ~asked.mask));
     case roce::Modified::ForeignAttribute:
-      return bad("the move " + move + " takes no " +
+      return bad("not allowed in a change " + move + ": " +
                  names_of(asked.mask & ~(takes.required | takes.optional)));
     case roce::Modified::BadValue:
-      return bad(
-          "path and path_mtu: addresses of one version, that of a single peer, and packets " +
-          ("that fit the IP MTU of " + std::to_string(mtu)));
+      return bad("path, path_mtu: must be two unicast addresses of one IP version, and packets " +
+                 ("that fit the IP MTU of " + std::to_string(mtu)));
     case roce::Modified::Unsupported:
-      return {Errc::unsupported, "this attribute cannot be changed any more"};
+      return {Errc::unsupported, "this attribute cannot be changed in the present state"};
     case roce::Modified::NotDrained:
       return {Errc::wrong_state,
-              "requests are still unanswered: it is drained when send_queue_drained has come"};
+              "the send queue is not yet drained: wait for the event send_queue_drained"};
     default:
       return no_such_move(qp.state, to);
   }
@@ -168,7 +170,7 @@ Error refusal(roce::Modified what, const verbs::QueuePair& qp, QpState to,
 }  // namespace
 
 Error no_such_move(QpState from, QpState to) {
-  return {Errc::wrong_state, "the queue pair cannot be moved " + move_text(from, to)};
+  return {Errc::wrong_state, "the state of the queue pair cannot change " + move_text(from, to)};
 }
 
 Result<roce::QpChange> change_of(QpState from, QpState to, const QpAttributes& a,
@@ -205,10 +207,10 @@ Result<std::uint32_t> create_handle(engine::Engine& engine, const QpPath& path, 
   if (!av) return av.error();
   const roce::Ways::Opened made = engine.roce().create_handle(*av, now);
   if (made.verdict != roce::Modified::Ok) {
-    return bad("path: addresses of one version, that of a single peer");
+    return bad("path: must be two unicast addresses of one IP version");
   }
   if (made.handle == 0)
-    return Error{Errc::no_memory, "the device has its maximum of 2^20 address handles"};
+    return Error{Errc::no_memory, "the limit of 2^20 address handles is reached"};
   return made.handle;
 }
 

@@ -14,8 +14,8 @@ Result<void> fill(void* at, std::size_t n) {
     const ssize_t got = getrandom(p, n, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
-      return Error{Errc::unavailable,
-                   std::string("the system has no random numbers: ") + std::strerror(errno)};
+      return Error{Errc::unavailable, std::string("cannot get random numbers from the system: ") +
+                                          std::strerror(errno)};
     }
     p += got;
     n -= static_cast<std::size_t>(got);

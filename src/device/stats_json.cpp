@@ -160,7 +160,8 @@ std::string stats_to_json(const EngineStats& s) {
 
 Result<EngineStats> stats_from_json(std::string_view text) {
   const Json j = Json::parse(text, nullptr, false);
-  if (!j.is_object()) return Error{Errc::protocol, "the answer is not the counters of an engine"};
+  if (!j.is_object())
+    return Error{Errc::protocol, "the response does not contain the counters of an engine"};
   EngineStats s;
   Reader reader(j);
   engine_members(s, reader);
@@ -176,7 +177,7 @@ Result<EngineStats> stats_from_json(std::string_view text) {
     }
   }
   if (!wrong.empty()) {
-    return Error{Errc::protocol, "the counter '" + wrong + "' is not of the expected type"};
+    return Error{Errc::protocol, "the counter '" + wrong + "' has an unexpected type"};
   }
   return s;
 }

@@ -44,7 +44,8 @@ Result<std::vector<std::string>> addresses_of_udp_port(std::string_view spec) {
   if (!all.ok()) return unavailable(spec, std::strerror(all.error()));
   std::vector<std::string> own;
   for (const IpPrefix& p : usable(*all)) own.push_back(p.to_string());
-  if (own.empty()) return unavailable(spec, "this machine has no address that is up");
+  if (own.empty())
+    return unavailable(spec, "this machine has no IP address on an interface that is up");
   return own;
 }
 

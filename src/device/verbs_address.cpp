@@ -12,7 +12,7 @@ namespace {
 
 Error not_an_address(std::string_view text) {
   return {Errc::invalid_argument,
-          "not an address: '" + std::string(text) + "' (write 10.77.0.1 or fd77::1)"};
+          "invalid IP address: '" + std::string(text) + "' (write 10.77.0.1 or fd77::1)"};
 }
 
 Error no_route(const IpAddress& to) {
@@ -27,17 +27,18 @@ constexpr std::uint32_t kMostRate = 1'000'000;
 Result<GateRules> rules_of(const AccessOptions& o) {
   GateRules rules{{}, o.max_connections, o.max_peer_connections, o.accept_rate};
   if (o.allow.size() + o.deny.size() > kMostPrefixes) {
-    return Error{Errc::invalid_argument, "more than 1024 prefixes to allow and deny"};
+    return Error{Errc::invalid_argument,
+                 "allow, deny: must not have more than 1024 prefixes together"};
   }
   if (o.accept_rate > kMostRate) {
-    return Error{Errc::invalid_argument, "accept_rate: at most 1000000 in a second"};
+    return Error{Errc::invalid_argument, "accept_rate: must be at most 1000000 per second"};
   }
   for (const auto* list : {&o.allow, &o.deny}) {
     for (const std::string& text : *list) {
       const auto prefix = IpPrefix::parse(text);
       if (!prefix) {
-        return Error{Errc::invalid_argument, "neither an address nor a prefix: '" + text +
-                                                 "' (write 10.77.0.0/24 or fd77::1)"};
+        return Error{Errc::invalid_argument,
+                     "invalid address or prefix: '" + text + "' (write 10.77.0.0/24 or fd77::1)"};
       }
       list == &o.allow ? rules.access.allow(*prefix) : rules.access.deny(*prefix);
     }
@@ -195,7 +196,7 @@ Result<std::string> Device::source_for(std::string_view address) const {
       }
       auto source = sockets::host_source_for(to);
       if (source) return source->to_string();
-      if (detail::is_none_left(source.error())) return detail::no_descriptor("asking for a route");
+      if (detail::is_none_left(source.error())) return detail::no_descriptor("a route request");
       return no_route(to);
     }
     // Over UDP the kernel's routes lead there, or nothing does.
@@ -207,7 +208,7 @@ Result<std::string> Device::source_for(std::string_view address) const {
     });
     if (!source) return no_route(*given);
     const int wrong = over_udp ? sockets::why_no_way(*source, *given) : 0;
-    if (detail::is_none_left(wrong)) return detail::no_descriptor("asking for a route");
+    if (detail::is_none_left(wrong)) return detail::no_descriptor("a route request");
     return wrong == 0 ? Result<std::string>(source->to_string()) : no_route(*given);
   });
 }
@@ -239,13 +240,11 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
     const bool datagrams = options.service == Service::ud;
     const bool xrc = options.service == Service::xrc_receive;
     if (options.service != Service::rc && !((datagrams || xrc) && *roce)) {
-      return Error{Errc::unsupported,
-                   "ports are for connections (rc) or, of RoCE, for datagrams (ud) or connections "
-                   "of XRC (xrc_receive)"};
+      return Error{Errc::unsupported, "service: must be rc, or with RoCE also ud or xrc_receive"};
     }
     const auto at = detail::parse_place(*impl_, address);
     if (!at) {
-      return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
+      return Error{Errc::invalid_argument, "invalid address and port: '" + std::string(address) +
                                                "' (write 10.77.0.1:18515 or [fd77::1]:0)"};
     }
     auto rules = options.access ? rules_of(*options.access) : GateRules();

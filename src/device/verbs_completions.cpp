@@ -15,8 +15,8 @@ namespace {
 
 Error absent(const MrImpl& mr) {
   return {Errc::bad_address, (mr.access & access_local_write) != 0
-                                 ? "the memory is not mapped, or may not be written to"
-                                 : "the memory is not mapped, or may not be read"};
+                                 ? "the memory is not mapped or not writable"
+                                 : "the memory is not mapped or not readable"};
 }
 
 }  // namespace
@@ -43,15 +43,15 @@ verbs::Extent MrImpl::extent() const {
 
 std::optional<Error> not_registrable(const MrImpl& mr) {
   if ((mr.access & access_remote_write) != 0 && (mr.access & access_local_write) == 0) {
-    return Error{Errc::invalid_argument, "remote write access needs local write access as well"};
+    return Error{Errc::invalid_argument, "access_remote_write also needs access_local_write"};
   }
   if ((mr.access & ~kAccessRights) != 0) {
-    return Error{Errc::invalid_argument, "unknown access rights"};
+    return Error{Errc::invalid_argument, "access: contains unknown bits"};
   }
   const verbs::Extent extent = mr.extent();
   if (mr.address == nullptr && mr.length != 0) return absent(mr);
   if (!verbs::registrable(extent, static_cast<std::uint8_t>(mr.access))) {
-    return Error{Errc::invalid_argument, "the range wraps around the end of the address space"};
+    return Error{Errc::invalid_argument, "address + length exceeds the address space"};
   }
   return std::nullopt;
 }
@@ -66,7 +66,7 @@ std::optional<Error> not_present(const MrImpl& mr) {
 
 namespace {
 
-const Error kBound{Errc::in_use, "memory windows are bound to the region"};
+const Error kBound{Errc::in_use, "memory windows are still bound to the region: unbind them first"};
 
 Completion completion_of(const verbs::Cqe& cqe) {
   const verbs::Completion& c = cqe.completion;
@@ -96,31 +96,33 @@ const char* to_string(WcStatus s) {
     case WcStatus::flushed:
       return "work request flushed: the connection ended";
     case WcStatus::local_length:
-      return "message longer than the local queue pair allows";
+      return "the message is longer than the local buffer or the queue pair allows";
     case WcStatus::local_protection:
-      return "local memory key, bounds or rights do not allow it";
+      return "invalid local key, address range or access rights of a scatter/gather element";
     case WcStatus::local_access:
-      return "the peer's write with immediate data named memory it has no right to";
+      return "the peer's write with immediate data has an invalid key, address range or access "
+             "rights";
     case WcStatus::remote_access:
-      return "the peer refused access to its memory";
+      return "the peer denied access to its memory: check remote key, address range and access "
+             "rights";
     case WcStatus::remote_operation:
-      return "the peer could not carry out the operation";
+      return "the peer failed to execute the operation";
     case WcStatus::remote_invalid_request:
-      return "the peer found the request invalid";
+      return "the peer reported an invalid request";
     case WcStatus::fatal_transport:
       return "the TCP connection was lost";
     case WcStatus::window_bind:
-      return "the memory window cannot be bound so";
+      return "the memory window cannot be bound: check its key, range and access rights";
     case WcStatus::retry_exceeded:
-      return "the peer did not answer any repetition";
+      return "no response from the peer: all retransmissions are used up (retry_count)";
     case WcStatus::rnr_retry_exceeded:
-      return "the peer never had a receive posted";
+      return "the peer posted no receive: all RNR retries are used up (rnr_retry)";
     case WcStatus::bad_response:
       return "the peer sent an unexpected response";
     case WcStatus::remote_invalid_rd_request:
       return "the shared receive queue and the peer's queue pair belong to different XRC domains";
     case WcStatus::local_operation:
-      return "the queue pair cannot carry it out";
+      return "the queue pair does not support the operation in its present state or configuration";
   }
   return "?";
 }
@@ -257,7 +259,7 @@ Result<void> CompletionQueue::resize(std::uint32_t depth) {
     if (impl_->device->driver->inherited()) return engine::inherited_error();
     if (depth == 0 || depth > detail::kMostCompletions) return detail::depth_error();
     if (impl_->resize(depth)) return {};
-    return Error{Errc::in_use, "more completions are in the queue than it is to have room for"};
+    return Error{Errc::in_use, "the queue holds more completions than the new size"};
   });
 }
 std::uint32_t CompletionQueue::depth() const {

@@ -85,11 +85,11 @@ engine::ConnectParams params_of(const engine::Engine& engine, const ConnectionOp
 std::optional<Error> check_options(const engine::Engine& engine, const ConnectionOptions& o) {
   if (o.iwarp.require_fast) {  // E-31
     const engine::ConnectParams p = params_of(engine, o);
-    const char* why = engine.over_kernel_tcp() ? "the kernel's TCP shows no segments (no-segments)"
-                      : p.context.initiated_as == fastpath::ConnectionType::Slow
-                          ? "its type is slow"
-                      : !p.mpa.crc ? "its CRC may be off"
-                                   : nullptr;
+    const char* why =
+        engine.over_kernel_tcp() ? "port = tcp does not show TCP segments (no-segments)"
+        : p.context.initiated_as == fastpath::ConnectionType::Slow ? "its type is slow"
+        : !p.mpa.crc ? "its MPA CRC may be off (setting crc)"
+                     : nullptr;
     if (why != nullptr) {
       return Error{Errc::unsupported,
                    std::string("require_fast: this connection cannot be FAST: ") + why};
@@ -100,12 +100,12 @@ std::optional<Error> check_options(const engine::Engine& engine, const Connectio
   const std::uint32_t room = mpa::max_private_data(true, policy);
   if (o.private_data.size() > room) {
     return Error{Errc::invalid_argument,
-                 "private data is limited to " + std::to_string(room) + " bytes"};
+                 "private_data: must be at most " + std::to_string(room) + " bytes"};
   }
   if (o.iwarp.max_recovery_attempts && *o.iwarp.max_recovery_attempts == 0 &&
       !mpa::has_markers(policy)) {  // E-3
     return Error{Errc::invalid_argument,
-                 "max_recovery_attempts must be at least 1 without markers"};
+                 "max_recovery_attempts: must be at least 1 without MPA markers"};
   }
   return std::nullopt;
 }
@@ -134,7 +134,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     const bool roce = engine::is_roce(*impl_->qp);
     const auto to = detail::parse_place(*impl_->device, address);
     if (!to) {
-      return Error{Errc::invalid_argument, "not an address and port: '" + std::string(address) +
+      return Error{Errc::invalid_argument, "invalid address and port: '" + std::string(address) +
                                                "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
@@ -149,8 +149,7 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
       if (from == nullptr || from->device != impl_->device || !from->bound ||
           from->bound.is_roce() != roce || from->bound.is_for_datagrams()) {
         return Error{Errc::invalid_argument,
-                     "the source address is empty, belongs to another device or transport, or has "
-                     "a listener"};
+                     "source: the binding is empty, listening or of another device or transport"};
       }
     }
     auto on_link = from != nullptr ? Result<std::optional<IpAddress>>(std::nullopt)
@@ -186,10 +185,10 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
   auto waits = detail::guarded([&]() -> Result<void> {
     if (!impl_) return detail::empty_handle("queue pair");
     auto fd = std::make_unique<engine::EventFd>();
-    if (fd->get() < 0) return detail::no_descriptor("waiting for a connection");
+    if (fd->get() < 0) return detail::no_descriptor("waiting for the connection");
     const std::lock_guard guard(impl_->mutex);
     if (impl_->settled != nullptr) {
-      return Error{Errc::wrong_state, "another thread is connecting this queue pair"};
+      return Error{Errc::wrong_state, "another thread is already connecting this queue pair"};
     }
     impl_->settled = std::move(fd);
     return {};
@@ -382,7 +381,7 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
       return *bad;
     }
     if (impl_->answered.exchange(true)) {
-      return Error{Errc::wrong_state, "the connection request has been answered already"};
+      return Error{Errc::wrong_state, "the connection request is already accepted or rejected"};
     }
     auto accepted = detail::guarded([&]() -> Result<void> {
       {
@@ -464,7 +463,7 @@ Result<ConnectRequest> Listener::next(int timeout_ms) {
     EventQueue queue(impl_->events);
     if (!queue.wait(&e, timeout_ms)) {
       if (impl_->device->driver->inherited()) return engine::inherited_error();
-      return Error{Errc::timed_out, "no connection request arrived in time"};
+      return Error{Errc::timed_out, "timed out: no connection request arrived"};
     }
     return std::move(e.request);
   });

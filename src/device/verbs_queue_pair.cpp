@@ -66,9 +66,9 @@ namespace {
 Result<void> modify_iwarp(engine::Engine& engine, verbs::QueuePair& qp, verbs::QpState to,
                           const std::optional<std::uint32_t>& access, Instant now) {
   if (access && (*access & ~std::uint32_t{ddp::kAllRemoteAccess}) != 0) {
-    return Error{
-        Errc::invalid_argument,
-        "access must be made of access_remote_write, access_remote_read and access_remote_atomic"};
+    return Error{Errc::invalid_argument,
+                 "access: only access_remote_write, access_remote_read and access_remote_atomic "
+                 "are allowed"};
   }
   const auto verdict = engine.modify_qp(qp, to, verbs::kQpAttrState, now);
   if (verdict != verbs::QpVerdict::Ok) return detail::no_such_move(qp.state, to);
@@ -149,13 +149,13 @@ Error refusal(verbs::Post result) {
     case Post::Full:
       return {Errc::no_memory, "the send queue is full"};
     case Post::TooManySges:
-      return {Errc::invalid_argument, "too many scatter/gather elements"};
+      return {Errc::invalid_argument, "more scatter/gather elements than the queue allows"};
     case Post::InlineTooLong:
-      return {Errc::invalid_argument, "inline data longer than max_inline"};
+      return {Errc::invalid_argument, "the inline data is longer than max_inline"};
     case Post::TooLong:
-      return {Errc::invalid_argument, "message of 4 GiB or more"};
+      return {Errc::invalid_argument, "the message is too long: must be shorter than 4 GiB"};
     default:
-      return {Errc::invalid_argument, "malformed send request"};
+      return {Errc::invalid_argument, "invalid send request: check opcode, flags and lengths"};
   }
 }
 
@@ -187,7 +187,7 @@ std::size_t QueuePair::post_send(std::span<const SendRequest> requests, Error* w
     for (const SendRequest& r : requests) {
       if (!detail::is_send(r.opcode) || (r.flags & ~detail::kSendFlags) != 0) {
         detail::explain(why, [] {
-          return Error{Errc::invalid_argument, "not an opcode or flag of a send request"};
+          return Error{Errc::invalid_argument, "invalid opcode or flag in the send request"};
         });
         break;
       }
@@ -245,12 +245,13 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
     {
       const std::lock_guard guard(impl_->receive_lock);
       if (!verbs::may_post_receive(qp.state)) {
-        return Error{Errc::wrong_state, "the queue pair is in state reset"};
+        return Error{
+            Errc::wrong_state,
+            "the queue pair is in state reset: move it to init first: move it to init first"};
       }
       if (verbs::is_xrc(qp.state.service())) [[unlikely]] {
-        return Error{
-            Errc::invalid_argument,
-            "XRC queue pairs have no receive queue: post receives to a shared receive queue"};
+        return Error{Errc::invalid_argument,
+                     "XRC queue pairs have no receive queue: post to a shared receive queue"};
       }
       const verbs::RecvWr wr{r.wr_id, detail::to_inner(r.sges)};
       switch (qp.rq.post(wr)) {
@@ -260,9 +261,10 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
           return Error{Errc::no_memory, "the receive queue is full"};
         case verbs::ReceiveQueue::Post::Shared:
           return Error{Errc::invalid_argument,
-                       "the queue pair uses a shared receive queue: post receives to that queue"};
+                       "the queue pair uses a shared receive queue: post the receive there"};
         default:
-          return Error{Errc::invalid_argument, "too many scatter/gather elements"};
+          return Error{Errc::invalid_argument,
+                       "more scatter/gather elements than the queue allows"};
       }
     }
     // A receive is silent unless the engine waits for it (E-17) or flushes. It sets either of these

@@ -30,14 +30,14 @@ std::optional<Error> wrong_with(const SrqOptions& o, const detail::DeviceImpl* d
                                 const detail::XrcDomainImpl* domain, const detail::CqImpl* cq) {
   if (o.max_receive == 0 || o.max_receive > 65536 || o.max_receive_sge > 32 ||
       o.limit > o.max_receive) {
-    return Error{Errc::invalid_argument,
-                 "shared receive queue limits: max_receive 1..65536, SGEs up to 32, limit up to "
-                 "max_receive"};
-  }
-  if ((domain == nullptr) != (cq == nullptr)) {
     return Error{
         Errc::invalid_argument,
-        "set both xrc_domain and receive_cq for an XRC shared receive queue, otherwise neither"};
+        "shared receive queue: max_receive must be 1 to 65536, SGEs at most 32, limit at most "
+        "max_receive"};
+  }
+  if ((domain == nullptr) != (cq == nullptr)) {
+    return Error{Errc::invalid_argument,
+                 "set both xrc_domain and receive_cq for an XRC shared receive queue, or neither"};
   }
   if (domain != nullptr && (domain->device.get() != device || cq->device.get() != device)) {
     return Error{Errc::invalid_argument,
@@ -113,7 +113,7 @@ std::size_t SharedReceiveQueue::post_receive(std::span<const ReceiveRequest> req
     detail::explain(why, [] { return Error{Errc::no_memory, "the shared receive queue is full"}; });
   } else if (result == Post::TooManySges) {
     detail::explain(why, [] {
-      return Error{Errc::invalid_argument, "too many scatter/gather elements"};
+      return Error{Errc::invalid_argument, "more scatter/gather elements than the queue allows"};
     });
   }
   return taken;
@@ -132,7 +132,7 @@ Result<void> SharedReceiveQueue::set_limit(std::uint32_t limit) {
     if (!impl_) return detail::empty_handle("shared receive queue");
     return impl_->device->driver->own([&](Instant) -> Result<void> {
       if (limit > impl_->queue->max_wr()) {
-        return Error{Errc::invalid_argument, "the limit is above max_receive"};
+        return Error{Errc::invalid_argument, "limit: must be at most max_receive"};
       }
       impl_->device->engine->set_shared_limit(*impl_->queue, limit);
       return {};

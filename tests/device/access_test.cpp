@@ -136,7 +136,7 @@ TEST_F(Access, WhoIsTurnedAwayIsNamedInTheLog) {
   std::stringstream text;
   text << std::ifstream(log).rdbuf();
   EXPECT_THAT(text.str(), HasSubstr("- 127.0.0.2:"));
-  EXPECT_THAT(text.str(), HasSubstr("connection turned away: its address is denied"));
+  EXPECT_THAT(text.str(), HasSubstr("connection rejected: its address is denied"));
   std::filesystem::remove_all(name);
 }
 

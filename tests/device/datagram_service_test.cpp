@@ -225,7 +225,7 @@ TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) 
   auto request = asked();
   ASSERT_TRUE(request.ok());
   QueuePair reliable = make(1, Service::rc), fresh = make(1);
-  expect_refused(request->accept(reliable), Errc::invalid_argument, "queue pair of UD");
+  expect_refused(request->accept(reliable), Errc::invalid_argument, "UD queue pair");
   expect_refused(request->accept(fresh), Errc::wrong_state, "rtr or rts");
   ConnectionOptions o;
   const std::string large(137, 'x');

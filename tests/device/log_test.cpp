@@ -158,7 +158,7 @@ TEST_F(LogTest, OneLineForEachRefusalAtDebug) {
   const std::string log = read("s.log");
   EXPECT_THAT(log, HasSubstr(" debug server["));
   EXPECT_THAT(log, HasSubstr("10.77.0.1:4321 - 10.77.0.2:"));
-  EXPECT_THAT(log, HasSubstr(": segment refused: "));
+  EXPECT_THAT(log, HasSubstr(": segment dropped: "));
 }
 
 // proves: E-48
@@ -176,8 +176,8 @@ TEST_F(LogTest, OneLineForEachDowngradeAndUpgradeAtDebugAndNoneAtInfo) {
     EXPECT_GE(counted.iwarp.upgrades, 1u);
     EXPECT_EQ(times(log, ": downgraded to SLOW: "), all ? counted.iwarp.downgrades : 0);
     EXPECT_EQ(times(log, ": upgraded to FAST: "), all ? counted.iwarp.upgrades : 0);
-    EXPECT_GE(times(log, ": segment refused: "), all ? counted.iwarp.recovery_attempts : 0);
-    EXPECT_EQ(times(log, ": segment refused: ") != 0, all);
+    EXPECT_GE(times(log, ": segment dropped: "), all ? counted.iwarp.recovery_attempts : 0);
+    EXPECT_EQ(times(log, ": segment dropped: ") != 0, all);
   }
 }
 
@@ -201,7 +201,7 @@ TEST_F(LogTest, AConnectionThatIsTurnedAwayIsALineAtDebug) {
   request = Error{};
   listener = Error{};
   server = Error{};  // closed: its log is written
-  EXPECT_THAT(read("s.log"), HasSubstr(": connection turned away: max_connections\n"));
+  EXPECT_THAT(read("s.log"), HasSubstr(": connection rejected: max_connections\n"));
 }
 
 // proves: E-48
@@ -218,7 +218,7 @@ TEST_F(LogTest, AFullDiskIsSaidOnce) {
   testing::internal::CaptureStderr();
   run(config("server", "info", "/dev/full"), config("client", "off", ""));
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "urnic: log_file /dev/full: No space left on device; nothing more is logged\n");
+            "urnic: log_file /dev/full: No space left on device; logging stopped\n");
 }
 
 TEST_F(LogTest, WithoutAFileItGoesToStandardErrorAndOffSaysNothing) {

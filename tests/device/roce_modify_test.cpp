@@ -27,7 +27,7 @@ TEST_P(RoceModify, WrongMovesAndValuesAreNamedAndChangeNothing) {
        {QpState::rtr, QpState::rts, QpState::sqd, QpState::sqe, QpState::error}) {
     expect_refused(qp.modify(to), Errc::wrong_state, "from state RESET");
   }
-  expect_refused(qp.modify(QpState::init), Errc::invalid_argument, "needs access too");
+  expect_refused(qp.modify(QpState::init), Errc::invalid_argument, "also needs access");
   const auto refused = [&](QpState to, QpAttributes a, auto&& spoil, const char* text,
                            Errc code = Errc::invalid_argument) {
     const QpState was = qp.state();
@@ -38,44 +38,44 @@ TEST_P(RoceModify, WrongMovesAndValuesAreNamedAndChangeNothing) {
   using A = QpAttributes;
   const A init = agreed.to_init(), rtr = agreed.to_rtr(0, 77), rts = agreed.to_rts(0);
   refused(
-      QpState::init, init, [](A& a) { a.access = access_local_write; }, "access has");
+      QpState::init, init, [](A& a) { a.access = access_local_write; }, "access: only");
   refused(
       QpState::init, init, [](A& a) { a.port = 2; }, "port is 1");
   refused(
-      QpState::init, init, [](A& a) { a.pkey_index = 1; }, "pkey_index is 0");
+      QpState::init, init, [](A& a) { a.pkey_index = 1; }, "pkey_index: must be 0");
   refused(
-      QpState::init, init, [](A& a) { a.sq_psn = 1; }, "takes no sq_psn");
+      QpState::init, init, [](A& a) { a.sq_psn = 1; }, ": sq_psn");
   ASSERT_TRUE(qp.modify(QpState::init, init).ok());
   const auto no_rtr = [&](auto&& spoil, const char* text, Errc code = Errc::invalid_argument) {
     refused(QpState::rtr, rtr, spoil, text, code);
   };
-  no_rtr([](A& a) { a.dest_qp = 1u << 24; }, "dest_qp is 0 to 16777215");
-  no_rtr([](A& a) { a.rq_psn = 1u << 24; }, "rq_psn is");
-  no_rtr([](A& a) { a.rq_psn.reset(); }, "needs rq_psn too");
-  no_rtr([](A& a) { a.path.reset(); }, "needs path too");
-  no_rtr([](A& a) { a.path_mtu = 1000; }, "path_mtu is 256");
-  no_rtr([](A& a) { a.responder_depth = 17; }, "responder_depth is 0 to 16");
-  no_rtr([](A& a) { a.min_rnr_timer = 32; }, "min_rnr_timer is 0 to 31");
-  no_rtr([](A& a) { a.path->remote = "nowhere"; }, "no IP address: 'nowhere'");
-  no_rtr([](A& a) { a.path->remote = "224.0.0.1", a.path->local = "10.77.0.1"; }, "single peer");
-  no_rtr([](A& a) { a.path->remote = "192.0.2.1"; }, "no local address has a route",
-         Errc::unreachable);
-  no_rtr([](A& a) { a.path->local = "10.77.0.9"; }, "not an own address");
-  no_rtr([](A& a) { a.path->local = "fd77::1"; }, "of one version");
-  no_rtr([](A& a) { a.path->local = "?"; }, "path.local is no IP address");
-  no_rtr([](A& a) { a.path->traffic_class = 256; }, "traffic_class is");
-  no_rtr([](A& a) { a.path->hop_limit = 0; }, "hop_limit is");
-  no_rtr([](A& a) { a.path->source_port = 4791; }, "source_port is");
-  no_rtr([](A& a) { a.retry_count = 1; }, "takes no retry_count");
+  no_rtr([](A& a) { a.dest_qp = 1u << 24; }, "dest_qp: must be between 0 and 16777215");
+  no_rtr([](A& a) { a.rq_psn = 1u << 24; }, "rq_psn: must be");
+  no_rtr([](A& a) { a.rq_psn.reset(); }, "also needs rq_psn");
+  no_rtr([](A& a) { a.path.reset(); }, "also needs path");
+  no_rtr([](A& a) { a.path_mtu = 1000; }, "path_mtu: must be 256");
+  no_rtr([](A& a) { a.responder_depth = 17; }, "responder_depth: must be between 0 and 16");
+  no_rtr([](A& a) { a.min_rnr_timer = 32; }, "min_rnr_timer: must be between 0 and 31");
+  no_rtr([](A& a) { a.path->remote = "nowhere"; }, "invalid IP address 'nowhere'");
+  no_rtr([](A& a) { a.path->remote = "224.0.0.1", a.path->local = "10.77.0.1"; },
+         "two unicast addresses");
+  no_rtr([](A& a) { a.path->remote = "192.0.2.1"; }, "no route to", Errc::unreachable);
+  no_rtr([](A& a) { a.path->local = "10.77.0.9"; }, "is not an address of this device");
+  no_rtr([](A& a) { a.path->local = "fd77::1"; }, "of one IP version");
+  no_rtr([](A& a) { a.path->local = "?"; }, "path.local: invalid IP address");
+  no_rtr([](A& a) { a.path->traffic_class = 256; }, "traffic_class: must be");
+  no_rtr([](A& a) { a.path->hop_limit = 0; }, "hop_limit: must be");
+  no_rtr([](A& a) { a.path->source_port = 4791; }, "source_port: must be");
+  no_rtr([](A& a) { a.retry_count = 1; }, ": retry_count");
   ASSERT_TRUE(qp.modify(QpState::rtr, rtr).ok());
   const auto no_rts = [&](auto&& spoil, const char* text) {
     refused(QpState::rts, rts, spoil, text);
   };
-  no_rts([](A& a) { a.sq_psn = 1u << 24; }, "sq_psn is");
-  no_rts([](A& a) { a.ack_timeout = 32; }, "ack_timeout is 0 to 31");
-  no_rts([](A& a) { a.retry_count = 8; }, "retry_count is 0 to 7");
-  no_rts([](A& a) { a.rnr_retry = 8; }, "rnr_retry is 0 to 7");
-  no_rts([](A& a) { a.initiator_depth = 17; }, "initiator_depth is 0 to 16");
+  no_rts([](A& a) { a.sq_psn = 1u << 24; }, "sq_psn: must be");
+  no_rts([](A& a) { a.ack_timeout = 32; }, "ack_timeout: must be between 0 and 31");
+  no_rts([](A& a) { a.retry_count = 8; }, "retry_count: must be between 0 and 7");
+  no_rts([](A& a) { a.rnr_retry = 8; }, "rnr_retry: must be between 0 and 7");
+  no_rts([](A& a) { a.initiator_depth = 17; }, "initiator_depth: must be between 0 and 16");
   no_rts([](A& a) { a.rnr_retry.reset(), a.retry_count.reset(); }, "needs retry_count, rnr_retry");
   ASSERT_TRUE(qp.modify(QpState::rts, rts).ok());
   refused(
@@ -111,8 +111,9 @@ TEST_P(RoceModify, WhatIsNotSpokenOrNotThereIsUnsupported) {
   expect_refused(create(1, Transport::iwarp), Errc::unsupported, "transport = iwarp or both");
   expect_refused(create(0, std::nullopt), Errc::io, "of iWARP");
   EXPECT_TRUE(create(1, std::nullopt).ok()) << "what the device speaks";
-  expect_refused(create(1, Transport::roce, 77), Errc::unsupported, "the device's choice");
-  expect_refused(create(1, static_cast<Transport>(9)), Errc::invalid_argument, "invalid transport");
+  expect_refused(create(1, Transport::roce, 77), Errc::unsupported, "the device chooses it");
+  expect_refused(create(1, static_cast<Transport>(9)), Errc::invalid_argument,
+                 "transport: must be iwarp or roce");
   BindOptions place;
   place.transport = Transport::iwarp;
   const auto bound = ends[1].device.bind("[::]:0", place);

@@ -166,31 +166,31 @@ TEST_P(RoceUnreliable, WhatTheServiceDoesNotHaveIsRefusedInOneLine) {
     spoil(r);
     expect_refused(qps[0].post_send(r), Errc::invalid_argument, text);
   };
-  refused([](SendRequest& r) { r.opcode = Opcode::write; }, "sends alone");
-  refused([](SendRequest& r) { r.opcode = Opcode::local_invalidate; }, "sends alone");
-  refused([](SendRequest& r) { r.address_handle = nullptr; }, "needs an address handle");
+  refused([](SendRequest& r) { r.opcode = Opcode::write; }, "supports only Send");
+  refused([](SendRequest& r) { r.opcode = Opcode::local_invalidate; }, "supports only Send");
+  refused([](SendRequest& r) { r.address_handle = nullptr; }, "address_handle: required");
   const AddressHandle empty;
-  refused([&](SendRequest& r) { r.address_handle = &empty; }, "needs an address handle");
+  refused([&](SendRequest& r) { r.address_handle = &empty; }, "address_handle: required");
   const ProtectionDomain other = *ends[0].device.alloc_pd();
   QpPath path;
   path.remote = agreed().address(1);
   const AddressHandle foreign = *ends[0].device.create_address_handle(other, path);
   refused([&](SendRequest& r) { r.address_handle = &foreign; }, "another protection domain");
-  refused([](SendRequest& r) { r.remote_qp = 1u << 24; }, "remote_qp is 0 to");
-  refused([&](SendRequest& r) { r.sges = {&longer, 1}; }, "no longer than the path MTU");
+  refused([](SendRequest& r) { r.remote_qp = 1u << 24; }, "remote_qp: must be between 0 and");
+  refused([&](SendRequest& r) { r.sges = {&longer, 1}; }, "not be longer than the path MTU");
   // Neither is connected.
-  expect_refused(qps[0].connect_start("10.77.0.2:18515"), Errc::unsupported, "only an RC");
+  expect_refused(qps[0].connect_start("10.77.0.2:18515"), Errc::unsupported, "need service rc");
   QueuePair uc = make(0, Service::uc), rc = make(0, Service::rc);
-  expect_refused(uc.connect_start("10.77.0.2:18515"), Errc::unsupported, "only an RC");
+  expect_refused(uc.connect_start("10.77.0.2:18515"), Errc::unsupported, "need service rc");
   // Attributes.
   QpAttributes a;
   a.access = 0u;
   expect_refused(make(0, Service::ud).modify(QpState::init, a), Errc::invalid_argument,
-                 "needs qkey too");
+                 "also needs qkey");
   a.qkey = 1;
   expect_refused(make(0, Service::ud).modify(QpState::init, a), Errc::invalid_argument,
-                 "takes no access");
-  expect_refused(uc.modify(QpState::init, a), Errc::invalid_argument, "takes no qkey");
+                 "not allowed in a change from state RESET to INIT: access");
+  expect_refused(uc.modify(QpState::init, a), Errc::invalid_argument, ": qkey");
   qps[1] = QueuePair();
   // UC and RC.
   QpAttributes init;
@@ -201,10 +201,11 @@ TEST_P(RoceUnreliable, WhatTheServiceDoesNotHaveIsRefusedInOneLine) {
   step(rc, QpState::rtr, rtr);
   step(rc, QpState::rts, how.to_rts(0));
   rtr.responder_depth.reset();
-  expect_refused(uc.modify(QpState::rtr, rtr), Errc::invalid_argument, "takes no min_rnr_timer");
+  expect_refused(uc.modify(QpState::rtr, rtr), Errc::invalid_argument, ": min_rnr_timer");
   rtr.min_rnr_timer.reset();
   step(uc, QpState::rtr, rtr);
-  expect_refused(uc.modify(QpState::rts, how.to_rts(0)), Errc::invalid_argument, "takes no");
+  expect_refused(uc.modify(QpState::rts, how.to_rts(0)), Errc::invalid_argument,
+                 "not allowed in a change");
   rts.sq_psn = 1;
   step(uc, QpState::rts, rts);
   for (const Opcode op : {Opcode::read, Opcode::fetch_add, Opcode::compare_swap, Opcode::swap,
@@ -214,8 +215,8 @@ TEST_P(RoceUnreliable, WhatTheServiceDoesNotHaveIsRefusedInOneLine) {
   }
   SendRequest r = request(Opcode::send, 1, sge, 0);
   r.address_handle = &there;
-  expect_refused(uc.post_send(r), Errc::invalid_argument, "only sends of UD");
-  expect_refused(rc.post_send(r), Errc::invalid_argument, "only sends of UD");
+  expect_refused(uc.post_send(r), Errc::invalid_argument, "only on a UD queue pair");
+  expect_refused(rc.post_send(r), Errc::invalid_argument, "only on a UD queue pair");
 }
 
 TEST_P(RoceUnreliable, HandlesAreOfADeviceThatSpeaksRoceAndOfAPathThatCanBe) {
@@ -236,7 +237,7 @@ TEST_P(RoceUnreliable, HandlesAreOfADeviceThatSpeaksRoceAndOfAPathThatCanBe) {
   path.hop_limit = 64;
   path.remote = "224.0.0.1";
   path.local = agreed().address(0);
-  refused(Errc::invalid_argument, "single peer");
+  refused(Errc::invalid_argument, "two unicast addresses");
   EXPECT_FALSE(device.create_address_handle(ends[1].pd, path).ok()) << "a domain of another device";
   EXPECT_FALSE(Device().create_address_handle(ends[0].pd, path).ok());
 }

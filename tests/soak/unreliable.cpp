@@ -98,7 +98,7 @@ class Side {
     std::array<Completion, 32> c;
     for (;;) {
       const int n = cq_.poll(c);
-      if (n < 0) violation("the completion queue has overrun");
+      if (n < 0) violation("completion queue overrun");
       if (n == 0) return;
       for (int i = 0; i < n; ++i) completed(c[static_cast<std::size_t>(i)]);
     }
