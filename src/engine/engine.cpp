@@ -471,7 +471,7 @@ void Engine::look_at_shared_limits() {
 
 // E-47: what completes on a queue that has overrun is lost, so nothing on it can go on.
 void Engine::fail_overrun(Instant now) {
-  constexpr const char* kWhy = "its completion queue has overrun: it is too small";
+  constexpr const char* kWhy = "completion queue overrun: create it larger or poll it more often";
   roce_.take_overrun();
   qps_.for_each([&](verbs::QueuePair& qp) {
     const bool overrun =

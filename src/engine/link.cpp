@@ -15,7 +15,7 @@ bool Link::look(Instant now) {
   const bool again = up && info.link_epoch != epoch_;
   if (up == up_ && !again) return false;
   if (again) epoch_ = info.link_epoch;
-  if (up_) hooks_->on_link(false, again ? "another peer connected" : port_->why());
+  if (up_) hooks_->on_link(false, again ? "replaced by another peer" : port_->why());
   if (!up) {
     if (interface_->is_up()) interface_->link_down();
     if (up_) lost_at_ = now;

@@ -19,11 +19,11 @@ constexpr Duration kTellAgain = Duration::ms(10);
 std::optional<Error> wrong_with(const RoceNumber& number, const RoceConnect& p, std::size_t room) {
   if (number.number > ib::kMask24 || ib_cm::is_reserved(number.number)) {
     return Error{Errc::invalid_argument,
-                 "no queue pair has the number " + std::to_string(number.number)};
+                 "no queue pair with number " + std::to_string(number.number)};
   }
   if (p.private_data.size() > room) {
     return Error{Errc::invalid_argument,
-                 "private data is limited to " + std::to_string(room) + " bytes"};
+                 "private_data: must be at most " + std::to_string(room) + " bytes"};
   }
   return std::nullopt;
 }
@@ -107,7 +107,8 @@ Result<RoceAgreements::Id> RoceAgreements::connect(void* owner, const SocketAddr
   deadlines_.set(a, a.asked->give_up);
   if (send(a, now)) return a.id;
   close(a);
-  return Error{Errc::no_memory, "too many connections are being set up or in time-wait"};
+  return Error{Errc::no_memory,
+               "the limit of connections is reached (pending or in time-wait): try again later"};
 }
 
 // False: there is no room. As often as need be.
@@ -129,7 +130,9 @@ Result<RoceAgreements::Id> RoceAgreements::accept(void* owner, ib_cm::Handle han
   if (auto wrong = wrong_with(number, p, ib_cm::kRepPrivate)) return *wrong;
   const ib_cm::Connection* const c = manager().find(handle);
   if (c == nullptr || c->state != ib_cm::State::ReqReceived) {
-    return Error{Errc::closed, "the peer has given up, or the request was answered"};
+    return Error{
+        Errc::closed,
+        "the connection request is no longer pending: the peer gave up or it was answered"};
   }
   Agreement& a = open(owner, number, p);
   a.stage = Stage::Accepting;
@@ -155,7 +158,7 @@ Result<void> RoceAgreements::confirm(Id id, Instant now) {
   Agreement* const a = find(id);
   if (a == nullptr || a->stage != Stage::Answered ||
       cm().confirm(a->handle, {}) != ib_cm::Refusal::None) {
-    return wrong_state("the peer has sent no reply to confirm");
+    return wrong_state("nothing to confirm: the peer has not accepted the connection");
   }
   a->stage = Stage::Up;
   a->answered = true;
@@ -168,7 +171,7 @@ Result<void> RoceAgreements::established(Id id, Instant now) {
   Agreement* const a = find(id);
   if (a == nullptr || a->stage != Stage::Accepting ||
       cm().established(a->handle) != ib_cm::Refusal::None) {
-    return wrong_state("the connection does not wait to be established");
+    return wrong_state("the connection is not waiting to be established");
   }
   general_->transmit_now(now);
   return {};
@@ -177,7 +180,7 @@ Result<void> RoceAgreements::established(Id id, Instant now) {
 Result<void> RoceAgreements::reject(Id id, ByteView data, Instant now) {
   Agreement* const a = find(id);
   if (a == nullptr || a->stage != Stage::Answered) {
-    return wrong_state("the peer has sent no reply to reject");
+    return wrong_state("nothing to reject: the peer has not accepted the connection");
   }
   (void)cm().reject(a->handle, Reason::Consumer,
                     data.first(std::min(data.size(), ib_cm::kRejPrivate)), now);
@@ -275,7 +278,7 @@ bool RoceAgreements::take(const ib_cm::Event& e, Instant now) {
     case EventKind::Disconnected:
       if (a.stage < Stage::Up) {
         end(a, CmEvent::Kind::ConnectFailed, Errc::reset,
-            "the peer ended it before it was established", now);
+            "the peer closed the connection before it was established", now);
       } else {
         end(a, CmEvent::Kind::Disconnected, Errc::closed, "", now, {e.data.view(), {}});
       }
@@ -304,7 +307,8 @@ void RoceAgreements::answered(Agreement& a, const ib_cm::Event& e, Instant now) 
 void RoceAgreements::refused(Agreement& a, const ib_cm::Event& e, Instant now) {
   if (e.kind == EventKind::Unreachable) {
     return end(a, CmEvent::Kind::ConnectFailed, Errc::timed_out,
-               "no answer from that address, or the other end does not speak RoCE", now);
+               "no response: nobody answers at this address, or the peer does not support RoCE",
+               now);
   }
   if (Instant at; a.stage == Stage::Asking && a.asked->again(e.reason, now, &at)) {
     name(a, 0);
@@ -361,7 +365,8 @@ void RoceAgreements::on_time(Instant now) {
       }
     } else if (now >= a.asked->give_up) {
       if (a.handle != 0) (void)cm().abandon(a.handle, now);
-      end(a, CmEvent::Kind::ConnectFailed, Errc::timed_out, "the peer did not answer in time", now);
+      end(a, CmEvent::Kind::ConnectFailed, Errc::timed_out,
+          "no response from the peer: connecting timed out", now);
     } else if (send(a, now)) {
       deadlines_.set(a, a.asked->give_up);
     } else {

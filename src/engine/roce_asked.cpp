@@ -77,19 +77,19 @@ const char* text_of(Reason reason) {
     case Reason::Consumer:
       return "the peer rejected the connection";
     case Reason::NoSuchService:
-      return "no RoCE listener on that port";
+      return "connection refused by the peer (nobody listens on that port for RoCE)";
     case Reason::Timeout:
-      return "the peer did not answer in time";
+      return "the program at the peer did not answer in time";
     case Reason::NoResources:
-      return "the peer has no resources for the connection";
+      return "the peer has no resources for another connection";
     case Reason::Stale:
-      return "the peer rejected it as a stale connection (REJ 10)";
+      return "the peer rejected the connection as stale (REJ 10)";
     case Reason::PathMtu:
-      return "the peer does not accept this path MTU (REJ 26)";
+      return "the peer does not support this path MTU (REJ 26)";
     case Reason::Transport:
-      return "the peer's listener is for another service type (REJ 9)";
+      return "the peer listens on that port for another transport service (REJ 9)";
     default:
-      return "the peer refused the connection";
+      return "the peer rejected the connection (unexpected REJ reason)";
   }
 }
 

@@ -18,13 +18,13 @@ constexpr Duration kTellAgain = Duration::ms(10);
 const char* text_of(roce::QpEvent event) {
   switch (event) {
     case roce::QpEvent::RefusedAccess:
-      return "the peer accessed memory without the right to";
+      return "the peer requested memory that it has no access rights to";
     case roce::QpEvent::RefusedRequest:
       return "the peer sent an invalid request";
     case roce::QpEvent::Silent:
-      return "the peer does not answer any more";
+      return "the peer stopped responding";
     default:
-      return "a request of the peer failed because of an error at this end";
+      return "an internal error occurred while executing a request of the peer";
   }
 }
 
@@ -105,7 +105,8 @@ void RoceConnections::on_time(Bond& b, Instant now) {
     return bonds_.deadlines().set(b, b.asked->give_up);
   }
   cm().abandon(b.handle, now);
-  end(b, CmEvent::Kind::ConnectFailed, Errc::timed_out, "the peer did not answer in time", now);
+  end(b, CmEvent::Kind::ConnectFailed, Errc::timed_out,
+      "no response from the peer: connecting timed out", now);
 }
 
 // ---- connection management
@@ -139,13 +140,16 @@ void RoceConnections::on_event(const ib_cm::Event& e, Instant now) {
     case EventKind::Disconnected:
       if (b->stage == Stage::Asking || b->stage == Stage::Accepting) {
         return end(*b, CmEvent::Kind::ConnectFailed, Errc::reset,
-                   "the peer ended it before it was established", now);
+                   "the peer closed the connection before it was established", now);
       }
       if (b->stage == Stage::Ending || e.reason == Reason::None) {
         return end(*b, CmEvent::Kind::Disconnected, Errc::closed, "", now, {e.data.view(), {}});
       }
       return end(*b, CmEvent::Kind::Failed, Errc::reset,
-                 e.reason == Reason::Stale ? "the peer has begun anew" : text_of(e.reason), now);
+                 e.reason == Reason::Stale
+                     ? "the peer has started a new connection with the same numbers"
+                     : text_of(e.reason),
+                 now);
     default:
       return;
   }
@@ -195,11 +199,11 @@ void RoceConnections::accepted(Bond& b, const ib_cm::Event& e, Instant now) {
   if (!ready) {
     cm().reject(b.handle, Reason::Consumer, {}, now);
     return end(b, CmEvent::Kind::ConnectFailed, Errc::wrong_state,
-               "the queue pair cannot be made ready", now);
+               "cannot move the queue pair to RTR and RTS", now);
   }
   if (cm().confirm(b.handle, {}) != ib_cm::Refusal::None) {
     return end(b, CmEvent::Kind::ConnectFailed, Errc::reset,
-               "the peer ended it before it was established", now);
+               "the peer closed the connection before it was established", now);
   }
   b.stage = Stage::Up;
   b.answered = true;
@@ -222,7 +226,8 @@ void RoceConnections::up(Bond& b, const Said& said, Instant now) {
 void RoceConnections::refused(Bond& b, const ib_cm::Event& e, Instant now) {
   if (e.kind == EventKind::Unreachable) {
     return end(b, CmEvent::Kind::ConnectFailed, Errc::timed_out,
-               "no answer from that address, or the other end does not speak RoCE", now);
+               "no response: nobody answers at this address, or the peer does not support RoCE",
+               now);
   }
   if (Instant at; b.stage == Stage::Asking && b.asked->again(e.reason, now, &at)) {
     bonds_.name(b, 0);

@@ -20,15 +20,14 @@ std::uint8_t depth_of(std::uint32_t wanted, std::uint32_t most) {
 std::optional<Error> wrong_with(const RoceBonds& bonds, const verbs::QueuePair& qp,
                                 const RoceConnect& p, std::size_t room) {
   if (qp.state > QpState::Init) {
-    return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
+    return Error{Errc::wrong_state, "the queue pair is or was already connected: use a new one"};
   }
   if (bonds.of(qp) != nullptr) {
-    return Error{Errc::wrong_state,
-                 "the queue pair has a connection, or one of its connections is in time-wait"};
+    return Error{Errc::wrong_state, "the queue pair is connected or in time-wait"};
   }
   if (p.private_data.size() > room) {
     return Error{Errc::invalid_argument,
-                 "private data is limited to " + std::to_string(room) + " bytes"};
+                 "private_data: must be at most " + std::to_string(room) + " bytes"};
   }
   return std::nullopt;
 }
@@ -114,7 +113,10 @@ Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress&
     return Error{Errc::no_memory, "too many connections are being set up or in time-wait"};
   }
   if (qp.state == QpState::Reset) move(side_, qp, to_init(p.ird), now);
-  return {};
+  if (ask(b, now)) return {};
+  drop(b);
+  return Error{Errc::no_memory,
+               "the limit of connections is reached (pending or in time-wait): try again later"};
 }
 
 // False: there is no room. As often as need be.
@@ -137,7 +139,9 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   if (auto wrong = wrong_with(bonds_, qp, p, ib_cm::kRepPrivate)) return *wrong;
   const ib_cm::Connection* const c = manager().find(handle);
   if (c == nullptr || c->state != ib_cm::State::ReqReceived) {
-    return Error{Errc::closed, "the peer has given up, or the request was answered"};
+    return Error{
+        Errc::closed,
+        "the connection request is no longer pending: the peer gave up or it was answered"};
   }
   const std::uint32_t ord = std::min<std::uint32_t>(p.ord, c->offered.responder_resources);
   Bond& b = open(qp, Stage::Accepting, p, ord, now + p.timeout);
@@ -159,10 +163,7 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   if (!move(side_, qp, agreed(rtr, c->extensions), now) || !move(side_, qp, rts, now)) {
     bonds_.name(b, 0);
     drop(b);
-    roce::QpChange back;
-    back.to = QpState::Reset;
-    if (was_reset) move(side_, qp, back, now);
-    return Error{Errc::no_memory, "the queue pair cannot be made ready"};
+    return Error{Errc::no_memory, "cannot move the queue pair to RTR and RTS"};
   }
   roce::context_of(qp).tells_first_request = true;
   cm().accept(handle, values_of(b, ird, p), p.private_data, now);
@@ -197,7 +198,8 @@ void RoceConnections::disconnect(verbs::QueuePair& qp, Instant now) {
   if (b == nullptr) return;
   if (b->stage == Stage::Asking || b->stage == Stage::Accepting) {
     cm().abandon(b->handle, now);
-    end(*b, CmEvent::Kind::ConnectFailed, Errc::closed, "closed before it was established", now);
+    end(*b, CmEvent::Kind::ConnectFailed, Errc::closed,
+        "the connection was closed before it was established", now);
   } else if (b->stage == Stage::Up) {
     b->stage = Stage::Ending;
     cm().disconnect(b->handle, {}, now);
@@ -212,7 +214,7 @@ void RoceConnections::abort(verbs::QueuePair& qp, Instant now) {
   const bool up = b->stage == Stage::Up || b->stage == Stage::Ending;
   cm().abandon(b->handle, now);
   end(*b, up ? CmEvent::Kind::Failed : CmEvent::Kind::ConnectFailed, Errc::closed,
-      "aborted by the local consumer", now);
+      "aborted by the local program", now);
   general_->transmit_now(now);
 }
 
@@ -242,8 +244,9 @@ void RoceConnections::failed(verbs::QueuePair& qp, Errc code, const std::string&
   if (b == nullptr || b->stage == Stage::Over) return;
   b->broken = true;
   b->code = code;
-  b->why = code == Errc::unreachable ? "the link is down, and was given up"
-                                     : "its completion queue has overrun: it is too small";
+  b->why = code == Errc::unreachable
+               ? "the link was down for too long"
+               : "completion queue overrun: create it larger or poll it more often";
   bonds_.note(*b);
 }
 

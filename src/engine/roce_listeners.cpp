@@ -50,8 +50,7 @@ RoceListener* RoceListeners::bind(iwarp::LocalEnd local, Error* error, ib_cm::Po
       return nullptr;
     }
   } else if (is_taken(local, space)) {
-    *error = {Errc::in_use,
-              port_text(local, space) + " is already listened on, or bound, by this device"};
+    *error = {Errc::in_use, port_text(local, space) + ": already in use by this device"};
     return nullptr;
   }
   auto made = std::make_unique<RoceListener>();
@@ -68,7 +67,7 @@ bool RoceListeners::listen(RoceListener* l, int backlog, Error* error) {
   });
   if (listened_on) {
     *error = {Errc::in_use,
-              port_text(l->local, l->space) + " is already listened on by this device"};
+              port_text(l->local, l->space) + ": this device is already listening on it"};
     return false;
   }
   ib_cm::Listen what;

@@ -32,16 +32,15 @@ Errc code_of(SidrStatus status) {
 const char* text_of(SidrStatus status) {
   switch (status) {
     case SidrStatus::NoSuchService:
-      return "no datagram (UD) listener on that port";
+      return "no UD service on that port: nobody listens there, or only for connections";
     case SidrStatus::Rejected:
-      return "the peer rejected the question for its datagram service";
+      return "the peer rejected the request for its UD service";
     case SidrStatus::NoQueuePair:
-      return "the peer has no queue pair for its datagram service";
+      return "the peer has no queue pair for its UD service";
     case SidrStatus::Redirect:
-      return "the peer redirects its datagram service to another address, which urnic does not "
-             "follow";
+      return "the peer redirects to another host for its UD service: not supported";
     default:
-      return "the peer refused the question for its datagram service";
+      return "the peer refused the request for its UD service";
   }
 }
 
@@ -50,7 +49,7 @@ const char* text_of(SidrStatus status) {
 Result<RoceQuestions::Asked> RoceQuestions::ask(void* owner, const SocketAddress& to,
                                                 const RoceAsk& p, Instant now) {
   if (p.private_data.size() > ib_cm::kSidrReqConsumer) {
-    return Error{Errc::invalid_argument, "private data is limited to " +
+    return Error{Errc::invalid_argument, "private_data: must be at most " +
                                              std::to_string(ib_cm::kSidrReqConsumer) + " bytes"};
   }
   auto way = choose_way(interface_, to, p.source);
@@ -76,7 +75,8 @@ Result<RoceQuestions::Asked> RoceQuestions::ask(void* owner, const SocketAddress
   deadlines_.set(q, q.give_up);
   if (send(q, now)) return Asked{q.id, {way->local, q.what.source_port}};
   forget(q);
-  return Error{Errc::no_memory, "too many connections and address requests are in progress"};
+  return Error{Errc::no_memory,
+               "the limit of pending connections and service requests is reached: try again later"};
 }
 
 // False: there is no room. As often as need be.
@@ -113,7 +113,8 @@ Result<void> RoceQuestions::serve(ib_cm::Handle handle, const verbs::QueuePair& 
                                   std::uint32_t qkey, ByteView data, Instant now) {
   const QpState state = qp.state;
   if (state != QpState::Rtr && state != QpState::Rts && state != QpState::Sqe) {
-    return Error{Errc::wrong_state, "the queue pair takes no datagrams: move it to rtr or rts"};
+    return Error{Errc::wrong_state,
+                 "the queue pair cannot receive datagrams yet: move it to rtr or rts"};
   }
   return serve(handle, qp.number(), qkey, data, now);
 }
@@ -121,13 +122,14 @@ Result<void> RoceQuestions::serve(ib_cm::Handle handle, const verbs::QueuePair& 
 Result<void> RoceQuestions::serve(ib_cm::Handle handle, std::uint32_t number, std::uint32_t qkey,
                                   ByteView data, Instant now) {
   if (data.size() > ib_cm::kSidrRepPrivate) {
-    return Error{Errc::invalid_argument,
-                 "private data is limited to " + std::to_string(ib_cm::kSidrRepPrivate) + " bytes"};
+    return Error{Errc::invalid_argument, "private_data: must be at most " +
+                                             std::to_string(ib_cm::kSidrRepPrivate) + " bytes"};
   }
   const auto refusal =
       manager_->sidr().answer(handle, {ib_cm::SidrStatus::Valid, number, qkey}, data, now);
   if (refusal == ib_cm::Refusal::None) return {};
-  return Error{Errc::closed, "the peer has given up, or the question was answered"};
+  return Error{Errc::closed,
+               "the service request is no longer pending: the peer gave up or it was answered"};
 }
 
 bool RoceQuestions::take(const ib_cm::Event& e, Instant now) {
@@ -135,8 +137,8 @@ bool RoceQuestions::take(const ib_cm::Event& e, Instant now) {
   if (found == nullptr) return false;
   Question& q = **found;
   if (e.kind == EventKind::Unreachable) {
-    fail(q, Errc::timed_out, "no answer from that address, or the other end does not speak RoCE",
-         now);
+    fail(q, Errc::timed_out,
+         "no response: nobody answers at this address, or the peer does not support RoCE", now);
     return true;
   }
   if (e.kind != EventKind::Resolved) return true;
@@ -189,7 +191,7 @@ void RoceQuestions::on_time(Instant now) {
       end(q, RoceAnswer(q.answer), now);
     } else if (now >= q.give_up) {
       if (q.handle != 0) manager_->abandon(q.handle, now);
-      fail(q, Errc::timed_out, "the peer did not answer in time", now);
+      fail(q, Errc::timed_out, "no response from the peer: connecting timed out", now);
     } else if (send(q, now)) {
       deadlines_.set(q, q.give_up);
     } else {

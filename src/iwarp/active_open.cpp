@@ -21,21 +21,21 @@ Result<void> Opening::choose_path(const SocketAddress& to, const LocalEnd& from,
   auto source = from.at.ip.is_any() ? s_.wire.interface().choose_source(to.ip) : from.at.ip;
   if (source && !(from.at.ip.is_any() ? from.covers(*source) : source->is_v6() == to.ip.is_v6())) {
     return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": " +
-                                        from.at.ip.to_string() + " is of the other version of IP"};
+                                        from.at.ip.to_string() + " has another IP version"};
   }
   if (!source) {
-    return Error{Errc::unreachable, "no route to " + to.ip.to_string() +
-                                        ": no own address on its network and no gateway (set "
-                                        "'address' or 'gateway')"};
+    return Error{Errc::unreachable,
+                 "no route to " + to.ip.to_string() +
+                     ": no address in its network and no gateway (set 'address' or 'gateway')"};
   }
   key->local = *source;
   key->remote = to.ip;
   key->remote_port = to.port;
   key->local_port = from.at.port != 0 ? from.at.port : choose_port(*source, to);
-  if (key->local_port == 0) return Error{Errc::in_use, "no free local port"};
+  if (key->local_port == 0) return Error{Errc::in_use, "no free local port to " + to.to_string()};
   const SocketAddress own{key->local, key->local_port};
   if (from.at.port != 0 && (own == to || is_busy(*key))) {
-    return Error{Errc::in_use, "a connection exists, or is in TIME-WAIT, from " + own.to_string() +
+    return Error{Errc::in_use, "address in use: connected or in time-wait from " + own.to_string() +
                                    " to " + to.to_string()};
   }
   return {};
@@ -73,7 +73,7 @@ void Opening::undo_connecting(verbs::QueuePair& qp, verbs::QpState before) {
 Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
                               const ConnectParams& params, Instant now) {
   if (!may_connect(qp)) {
-    return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
+    return Error{Errc::wrong_state, "the queue pair is or was already connected: use a new one"};
   }
   FlowKey key;
   std::unique_ptr<KernelLink> link;
@@ -93,9 +93,7 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   auto startup = std::make_unique<Startup>(Startup::active(params.mpa, params.private_data));
   Connection* c = new_connection(key);
   if (c == nullptr)
-    return Error{Errc::no_memory,
-                 "this device has as many connections as it may (max_connections)"};
-  const verbs::QpState before = qp.state;
+    return Error{Errc::no_memory, "the limit of connections is reached (setting max_connections)"};
   begin_connecting(qp);
   qp.connection = c->id;
   c->qp = &qp;

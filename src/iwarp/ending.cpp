@@ -72,8 +72,9 @@ End end_of(tcp::CloseReason reason, bool opening) {
     case tcp::CloseReason::Refused:
       return {Errc::refused, "connection refused by the peer (no listener on that port)"};
     case tcp::CloseReason::TimedOut:
-      return {Errc::timed_out, opening ? "no answer from the peer: connecting timed out"
-                                       : "the peer stopped answering: TCP gave up retransmitting"};
+      return {Errc::timed_out, opening
+                                   ? "no response from the peer: connecting timed out"
+                                   : "the peer stopped responding: all TCP retransmissions failed"};
     case tcp::CloseReason::Unreachable:
       return {Errc::unreachable, "the peer is unreachable"};
     default:
@@ -97,10 +98,10 @@ void Ending::raise_terminate(Connection& c, ddp::Violation v, ByteView offending
   c.stream->sender.stop();
   c.stream->sender.queue_ulpdu({ulpdu, n});
   const ddp::ViolationRow& row = ddp::violation_row(v);
-  c.failure = "the peer broke the protocol: " + std::string(row.name) + " (Terminate " +
+  c.failure = "protocol error of the peer: " + std::string(row.name) + " (Terminate " +
               std::to_string(row.layer) + "/" + std::to_string(row.etype) + "/" +
               std::to_string(row.code) + " sent)";
-  if (v == ddp::Violation::LocalCatastrophic) c.failure = "a local error ended the stream";
+  if (v == ddp::Violation::LocalCatastrophic) c.failure = "a local error ended the connection";
   c.stage = Stage::Terminated;
   c.stage_deadline = now + s_.options.linger_timeout;
   transport_.drop_undelivered(c);
@@ -118,7 +119,7 @@ void Ending::take_terminate(Connection& c, Instant now) {
   const ddp::TerminateInfo info = c.stream->terminate.info;
   c.failure = describe(info);
   if (unknown_opcode(info) && sent_extensions(*c.stream)) {
-    c.failure += ": it does not know RFC 7306 (Immediate Data, atomics)";
+    c.failure += ": it does not support RFC 7306 (Immediate Data, atomics)";
   }
   c.stage = Stage::Terminated;
   c.stage_deadline = now + s_.options.linger_timeout;

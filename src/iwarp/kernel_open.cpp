@@ -33,7 +33,7 @@ Result<std::unique_ptr<KernelLink>> Opening::open_link(const SocketAddress& to,
   if (!bind) return bind.error();
   if (bind->is_any() ? !from.covers(to.ip) : bind->is_v6() != to.ip.is_v6()) {
     return Error{Errc::unreachable, "no route to " + to.ip.to_string() + ": " + bind->to_string() +
-                                        " is of the other version of IP"};
+                                        " has another IP version"};
   }
   auto socket = sockets::Socket::connect(to, {*bind, from.at.port});
   if (!socket) {
@@ -55,7 +55,7 @@ bool Opening::adopt_link(Connection& c, std::unique_ptr<KernelLink> link, Instan
   c.link->aligned = s_.kernel->options.align && !same_host(c.key);
   const int e = s_.kernel->poller->add(c.link->socket.fd(), c.id);
   if (e == 0) return true;
-  const Error error = socket_error(e, "cannot wait for " + c.key.remote.to_string());
+  const Error error = socket_error(e, "cannot poll the connection to " + c.key.remote.to_string());
   ending_.fail_connection(c, error.code, error.message, now);
   return false;
 }

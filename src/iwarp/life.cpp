@@ -88,7 +88,7 @@ void Life::on_timer(Connection& c, Instant now) {
   c.stage_deadline = Instant::never();
   switch (c.stage) {
     case Stage::Opening:
-      ending_.fail_connection(c, Errc::timed_out, "no answer from the peer: connecting timed out",
+      ending_.fail_connection(c, Errc::timed_out, "no response from the peer: connecting timed out",
                               now);
       return;
     case Stage::Full:
@@ -106,11 +106,12 @@ void Life::on_timer(Connection& c, Instant now) {
       [[fallthrough]];  // the RTR never came
     case Stage::Startup:
       ending_.fail_connection(c, Errc::timed_out,
-                              "the peer did not finish the MPA start-up in time", now);
+                              "timed out: the peer did not finish the MPA start-up", now);
       return;
     case Stage::Closing:
     case Stage::Leaving:
-      ending_.fail_connection(c, Errc::timed_out, "the peer did not close its side in time", now);
+      ending_.fail_connection(c, Errc::timed_out,
+                              "timed out: the peer did not close its side of the connection", now);
       return;
     case Stage::Terminated:
       ending_.fail_connection(c, Errc::reset, c.failure, now);
@@ -144,8 +145,9 @@ void Life::reroute(const IpAddress* next_hop, bool failed, Instant now) {
 void Life::reroute(Connection& c, bool failed, Instant now) {
   c.routed = false;
   if (failed && c.stage == Stage::Opening && !c.tcb.passive) {
-    ending_.fail_connection(c, Errc::unreachable,
-                            "no answer to address resolution for " + c.next_hop.to_string(), now);
+    ending_.fail_connection(
+        c, Errc::unreachable,
+        "no response to ARP or neighbor discovery for " + c.next_hop.to_string(), now);
     return;
   }
   // A SYN whose sender is not there, and a RST that would reach nobody.

@@ -143,8 +143,8 @@ Listener* Opening::bind(LocalEnd local, Error* error) {
       return nullptr;
     }
   } else if (taken(local.at.port)) {
-    *error = {Errc::in_use, "TCP port " + std::to_string(local.at.port) +
-                                " is already listened on, or bound, by this device"};
+    *error = {Errc::in_use,
+              "TCP port " + std::to_string(local.at.port) + ": already in use by this device"};
     return nullptr;
   }
   return s_.listeners.add(local, make_gate(s_.options.gate));
@@ -158,7 +158,7 @@ bool Opening::listen(Listener& l, int backlog, Error* error) {
   if (s_.kernel != nullptr) return listen_kernel(l, backlog, error);
   if (s_.listeners.is_listened_on(l.local)) {
     *error = {Errc::in_use,
-              "TCP port " + std::to_string(l.port()) + " is already listened on by this device"};
+              "TCP port " + std::to_string(l.port()) + ": this device is already listening on it"};
     return false;
   }
   l.listening = true;
@@ -182,7 +182,7 @@ Error Opening::refuse_request(Connection& c, mpa::Refusal refusal, const mpa::St
                               ByteView reply, Instant now) {
   if (reply.empty()) {
     ending_.fail_connection(c, Errc::rejected, "", now);
-    return {Errc::rejected, "the peer's MPA revision is not accepted here (mpa_revision)"};
+    return {Errc::rejected, "the peer's MPA revision is not allowed (setting mpa_revision)"};
   }
   std::string why = refusal_text(refusal, own.policy, c.startup->request().token);
   send_last_words(c, reply, now);
@@ -203,7 +203,7 @@ void Opening::send_last_words(Connection& c, ByteView reply, Instant now) {
 Result<void> Opening::accept(Connection& c, verbs::QueuePair& qp, const ConnectParams& params,
                              Instant now) {
   if (!may_connect(qp)) {
-    return Error{Errc::wrong_state, "the queue pair already has or had a connection"};
+    return Error{Errc::wrong_state, "the queue pair is or was already connected: use a new one"};
   }
   mpa::Refusal refusal = mpa::Refusal::None;
   const auto reply = c.startup->accept(params.mpa, params.private_data, &refusal);

@@ -283,7 +283,8 @@ Result<void> Side::accept(ConnectionId connection, verbs::QueuePair& qp,
   const Turn turn(*this);
   Connection* c = find(connection);
   if (!Opening::is_request(c)) {
-    return Error{Errc::closed, "the connection request is gone (the peer gave up or was reset)"};
+    return Error{Errc::closed,
+                 "the connection request is no longer pending: the peer gave up or was reset"};
   }
   const verbs::QpState before = qp.state;
   Result<void> accepted;
@@ -331,7 +332,8 @@ void Side::disconnect(verbs::QueuePair& qp, Instant now) {
   Connection* c = find(qp.connection);
   if (c == nullptr) return;
   if (c->stage == Stage::Opening || c->stage == Stage::Startup) {
-    ending_.fail_connection(*c, Errc::closed, "closed before it was established", now);
+    ending_.fail_connection(*c, Errc::closed, "the connection was closed before it was established",
+                            now);
     transmit_round(now);
     return;
   }
@@ -351,7 +353,7 @@ void Side::disconnect(verbs::QueuePair& qp, Instant now) {
 void Side::abort(verbs::QueuePair& qp, Instant now) {
   const Turn turn(*this);
   if (Connection* c = find(qp.connection)) {
-    ending_.fail_connection(*c, Errc::closed, "aborted by the local consumer", now);
+    ending_.fail_connection(*c, Errc::closed, "aborted by the local program", now);
     transmit_round(now);
   }
 }

@@ -73,7 +73,8 @@ bool make_room(const SideState& s, Ending& ending, Listener& l, const IpAddress&
   Instant soon;
   Connection* oldest = oldest_silent(s, l, peer, now, &soon);
   if (oldest == nullptr) return false;
-  s.hooks->on_note(Note::TurnedAway, oldest->key, "silent, and the backlog is full");
+  s.hooks->on_note(Note::TurnedAway, oldest->key,
+                   "no MPA request received, and the backlog is full");
   ending.fail_connection(*oldest, Errc::timed_out, "", now);
   return true;
 }

@@ -11,15 +11,16 @@ SocketEnd socket_end_of(int e, bool opening) {
     case ECONNREFUSED:
       return {Errc::refused, "connection refused by the peer (no listener on that port)"};
     case ETIMEDOUT:
-      return {Errc::timed_out, opening ? "no answer from the peer: connecting timed out"
-                                       : "the peer stopped answering: TCP gave up retransmitting"};
+      return {Errc::timed_out, opening
+                                   ? "no response from the peer: connecting timed out"
+                                   : "the peer stopped responding: all TCP retransmissions failed"};
     case ENETUNREACH:
     case EHOSTUNREACH:
     case ENETDOWN:
     case EHOSTDOWN:
       return {Errc::unreachable, "the peer is unreachable"};
     case EIO:
-      return {Errc::reset, "a local error ended the stream"};
+      return {Errc::reset, "a local error ended the connection"};
     default:
       return {Errc::reset, "connection reset by the peer"};
   }
@@ -29,17 +30,18 @@ Error socket_error(int e, const std::string& what) {
   const std::string text = what + ": " + std::strerror(e);
   switch (e) {
     case EADDRINUSE:
-      return {Errc::in_use, what + ": the port is taken by another program"};
+      return {Errc::in_use, what + ": the port is in use by another program"};
     case EADDRNOTAVAIL:
       return {Errc::invalid_argument, what + ": not an address of this machine"};
     case EACCES:
     case EPERM:
-      return {Errc::permission, text + " (ports below 1024 need a right)"};
+      return {Errc::permission, text + " (ports below 1024 need root or CAP_NET_BIND_SERVICE)"};
     case EMFILE:
       return {Errc::no_descriptors,
-              what + ": this process has no file descriptor left (see ulimit -n)"};
+              what + ": no file descriptor left for this process (see ulimit -n)"};
     case ENFILE:
-      return {Errc::no_descriptors, what + ": the machine has no file descriptor left"};
+      return {Errc::no_descriptors,
+              what + ": no file descriptor left on this machine (see fs.file-max)"};
     case ENOMEM:
     case ENOBUFS:
     case ENOSPC:
@@ -49,7 +51,7 @@ Error socket_error(int e, const std::string& what) {
     case ENETDOWN:
       return {Errc::unreachable, "no route to " + what};
     case EAFNOSUPPORT:
-      return {Errc::unsupported, what + ": this machine does not speak that version of IP"};
+      return {Errc::unsupported, what + ": this machine does not support this IP version"};
     default:
       return {Errc::io, text};
   }

@@ -33,7 +33,8 @@ bool Opening::tcp_established(Connection& c, Instant now) {
   if (c.listener != nullptr) {
     auto place = admit(s_, *c.listener, c.key, now);
     if (!place) {
-      ending_.fail_connection(c, Errc::refused, "refused by the rules of its listener", now);
+      ending_.fail_connection(c, Errc::refused, "rejected by the access rules of the listener",
+                              now);
       return false;
     }
     c.admission = std::move(*place);
@@ -118,7 +119,7 @@ void Opening::startup_failed(Connection& c, const Startup::Step& step, Instant n
         c, Errc::protocol,
         step.refusal == mpa::Refusal::PolicyUnknown
             ? refusal_text(step.refusal, c.startup->options().policy, {})
-            : "the peer's MPA start-up frame is malformed or of an unknown revision",
+            : "the peer's MPA start-up frame is invalid or has an unknown revision",
         now);
   } else {  // an FPDU is possible: say why by Terminate (RFC 6581 9.x)
     set_send_framing(c, c.startup->send_policy());

@@ -43,9 +43,9 @@ start put "$urnic" put large "127.0.0.1:$port" --port tcp --for 60s --name mover
 shows() { "$urnic" stat --json >stat.json && grep -q no-segments stat.json; }
 until_true 30 shows || fail "urnic stat does not tell why the connection is SLOW: $(cat stat.json)"
 
-refused 1 "is taken by another program" "$urnic" target --export export --service "$port" --port tcp
+refused 1 "is in use by another program" "$urnic" target --export export --service "$port" --port tcp
 refused 1 "connection refused by the peer" "$urnic" get 127.0.0.1:1/f b --port tcp
-refused 1 "of the other version of IP" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=::1
+refused 1 "has another IP version" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=::1
 refused 2 "bind=somewhere: not an address" "$urnic" get 127.0.0.1:1/f b --port tcp:bind=somewhere
 refused 2 "unknown key 'mtu'" "$urnic" get 127.0.0.1:1/f b --port tcp:mtu=9000
 refused 1 "capture needs a port that carries frames" \

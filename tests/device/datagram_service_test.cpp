@@ -188,7 +188,7 @@ TEST_P(DatagramService, ARefusalSaysWhy) {
   listener = Listener();
   const auto no = ends[0].device.resolve(gone);
   ASSERT_FALSE(no.ok());
-  expect_refused(no, Errc::refused, "nobody serves datagrams");
+  expect_refused(no, Errc::refused, "no UD service on that port");
 }
 
 // Whatever it asks then, nobody hears of it.
@@ -230,7 +230,7 @@ TEST_P(DatagramService, ItsRequestIsAcceptedOnAQueuePairOfUdThatTakesDatagrams) 
   ConnectionOptions o;
   const std::string large(137, 'x');
   o.private_data = octets(large);
-  expect_refused(request->accept(qps[1], o), Errc::invalid_argument, "136 bytes");
+  expect_refused(request->accept(qps[1], o), Errc::invalid_argument, "at most 136 bytes");
   ASSERT_TRUE(request->accept(qps[1]).ok()) << "none of these was an answer";
   expect_refused(request->accept(qps[1]), Errc::wrong_state, "already");
   ASSERT_TRUE(next(EventKind::resolved));
@@ -253,7 +253,7 @@ TEST_P(DatagramService, AConnectionIsNotMadeThereAndDatagramsNotWhereConnections
   listener = Listener();
   const auto other = ends[0].device.resolve(address(1) + ":" + std::to_string(connections->port()));
   ASSERT_FALSE(other.ok());
-  expect_refused(other, Errc::refused, "nobody serves datagrams");
+  expect_refused(other, Errc::refused, "no UD service on that port");
 }
 
 TEST_P(DatagramService, LeavesFromThePlaceTheProgramNames) {
@@ -286,7 +286,7 @@ TEST_P(DatagramService, SaysWhatIsWrongAtOnce) {
   ResolveOptions o;
   const std::string large(181, 'x');
   o.private_data = octets(large);
-  expect_refused(ask(o), Errc::invalid_argument, "180 bytes");
+  expect_refused(ask(o), Errc::invalid_argument, "at most 180 bytes");
   o = {};
   o.refusal_retry_ms = 101;
   expect_refused(ask(o), Errc::invalid_argument, "refusal_retry_ms");

@@ -308,7 +308,7 @@ TEST_P(RoceConnection, SaysWhatIsWrongAtOnce) {
   const auto no = qps[0].connect_start(there(), o);
   ASSERT_FALSE(no.ok());
   EXPECT_EQ(no.error().code, Errc::invalid_argument);
-  EXPECT_NE(no.error().message.find("56 bytes"), std::string::npos);
+  EXPECT_NE(no.error().message.find("at most 56 bytes"), std::string::npos);
   o = {};
   o.refusal_retry_ms = 101;
   EXPECT_EQ(qps[0].connect_start(there(), o).error().code, Errc::invalid_argument);

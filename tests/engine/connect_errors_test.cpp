@@ -64,7 +64,7 @@ TEST(ConnectErrorsVersion, WhoHasNoAddressOfTheVersionHasNoRoute) {
   ASSERT_FALSE(r.ok());
   EXPECT_EQ(r.error().code, Errc::unreachable);
   EXPECT_EQ(r.error().message,
-            "no route to 10.0.0.2: no own address on its network and no gateway (set 'address' or "
+            "no route to 10.0.0.2: no address in its network and no gateway (set 'address' or "
             "'gateway')");
   EXPECT_EQ(qp->connection, 0u) << "the queue pair is as before";
   EXPECT_EQ(engine.tables().connections, 0u);
@@ -72,9 +72,9 @@ TEST(ConnectErrorsVersion, WhoHasNoAddressOfTheVersionHasNoRoute) {
 
 TEST_F(ConnectErrors, ASourceOfTheOtherVersionHasNoRoute) {
   expect_refused(connect(*left, "[fd00::2]:7000", "10.0.0.1:0"), Errc::unreachable,
-                 "10.0.0.1 is of the other version of IP");
+                 "10.0.0.1 has another IP version");
   expect_refused(connect(*left, "10.0.0.2:7000", "[fd00::1]:0"), Errc::unreachable,
-                 "fd00::1 is of the other version of IP");
+                 "fd00::1 has another IP version");
   ASSERT_TRUE(pair.connect(*left, *right));
 }
 
@@ -94,8 +94,7 @@ TEST_F(ConnectErrors, AQueuePairHasOneConnection) {
   ASSERT_TRUE(pair.connect(*left, *right));
   pair.left().events.clear();
   connections = 1;
-  expect_refused(connect(*left, "10.0.0.2:7000"), Errc::wrong_state,
-                 "already has or had a connection");
+  expect_refused(connect(*left, "10.0.0.2:7000"), Errc::wrong_state, "is or was already connected");
   EXPECT_EQ(left->state, verbs::QpState::Rts);
   // Nor is it given to who asks; the request is there for another queue pair.
   auto* const third = pair.left().make_qp();
@@ -118,9 +117,8 @@ TEST_F(ConnectErrors, OneListensAtOwnAddressesAndOnceAtEachPort) {
   EXPECT_EQ(bound("10.0.0.9:7000"),
             "10.0.0.9 is not an address of this device (setting 'address')");
   EXPECT_EQ(bound("10.0.0.2:7000"), "");
-  EXPECT_EQ(bound("10.0.0.2:7000"),
-            "TCP port 7000 is already listened on, or bound, by this device");
-  EXPECT_EQ(bound("[::]:7000"), "TCP port 7000 is already listened on, or bound, by this device");
+  EXPECT_EQ(bound("10.0.0.2:7000"), "TCP port 7000: already in use by this device");
+  EXPECT_EQ(bound("[::]:7000"), "TCP port 7000: already in use by this device");
   // Who shares a port keeps it, and the second one that would listen there is told.
   iwarp::Listener *one = nullptr, *other = nullptr;
   EXPECT_EQ(bound("10.0.0.2:7001", &one, true), "");
@@ -129,7 +127,7 @@ TEST_F(ConnectErrors, OneListensAtOwnAddressesAndOnceAtEachPort) {
   EXPECT_TRUE(side(pair.right()).listen(one, 4, &e));
   EXPECT_FALSE(side(pair.right()).listen(other, 4, &e));
   EXPECT_EQ(e.code, Errc::in_use);
-  EXPECT_EQ(e.message, "TCP port 7001 is already listened on by this device");
+  EXPECT_EQ(e.message, "TCP port 7001: this device is already listening on it");
   EXPECT_FALSE(other->listening);
   // By number alone: what cannot listen is not kept either.
   EXPECT_EQ(side(pair.right()).listen(7000, 4, &e), nullptr);

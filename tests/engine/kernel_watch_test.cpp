@@ -70,7 +70,7 @@ TEST(KernelWatch, WhoCannotBeWatchedIsToldAtOnce) {
   ASSERT_EQ(told.events.size(), 1u);
   EXPECT_EQ(told.events[0].kind, CmEvent::Kind::ConnectFailed);
   EXPECT_EQ(told.events[0].qp, unwatched);
-  EXPECT_EQ(told.events[0].message, "cannot wait for 127.0.0.1: Invalid argument");
+  EXPECT_EQ(told.events[0].message, "cannot poll the connection to 127.0.0.1: Invalid argument");
   EXPECT_EQ(unwatched->connection, 0u);
   EXPECT_EQ(unwatched->state, verbs::QpState::Error);
   engine.poll(now);

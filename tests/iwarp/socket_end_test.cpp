@@ -13,12 +13,13 @@ TEST(SocketEnd, EachEndHasItsCodeAndItsLine) {
     EXPECT_EQ(socket_end_of(e, false).code, Errc::unreachable) << e;
   EXPECT_EQ(socket_end_of(ECONNRESET, false).code, Errc::reset);
   EXPECT_EQ(socket_end_of(EPIPE, false).code, Errc::reset) << "and whatever else ends a stream";
-  EXPECT_STREQ(socket_end_of(EIO, false).why, "a local error ended the stream");
+  EXPECT_STREQ(socket_end_of(EIO, false).why, "a local error ended the connection");
   // Silence is told apart by when it was.
   EXPECT_EQ(socket_end_of(ETIMEDOUT, true).code, Errc::timed_out);
-  EXPECT_STREQ(socket_end_of(ETIMEDOUT, true).why, "no answer from the peer: connecting timed out");
+  EXPECT_STREQ(socket_end_of(ETIMEDOUT, true).why,
+               "no response from the peer: connecting timed out");
   EXPECT_STREQ(socket_end_of(ETIMEDOUT, false).why,
-               "the peer stopped answering: TCP gave up retransmitting");
+               "the peer stopped responding: all TCP retransmissions failed");
 }
 
 TEST(SocketError, SaysWhatIsWrongAndWhatToDo) {
@@ -27,20 +28,21 @@ TEST(SocketError, SaysWhatIsWrongAndWhatToDo) {
     Errc code;
     const char* words;
   } kCases[] = {
-      {EADDRINUSE, Errc::in_use, "here: the port is taken by another program"},
+      {EADDRINUSE, Errc::in_use, "here: the port is in use by another program"},
       {EADDRNOTAVAIL, Errc::invalid_argument, "here: not an address of this machine"},
-      {EACCES, Errc::permission, "(ports below 1024 need a right)"},
-      {EPERM, Errc::permission, "(ports below 1024 need a right)"},
+      {EACCES, Errc::permission, "(ports below 1024 need root or CAP_NET_BIND_SERVICE)"},
+      {EPERM, Errc::permission, "(ports below 1024 need root or CAP_NET_BIND_SERVICE)"},
       {EMFILE, Errc::no_descriptors,
-       "here: this process has no file descriptor left (see ulimit -n)"},
-      {ENFILE, Errc::no_descriptors, "here: the machine has no file descriptor left"},
+       "here: no file descriptor left for this process (see ulimit -n)"},
+      {ENFILE, Errc::no_descriptors,
+       "here: no file descriptor left on this machine (see fs.file-max)"},
       {ENOMEM, Errc::no_memory, "here: "},
       {ENOBUFS, Errc::no_memory, "here: "},
       {ENOSPC, Errc::no_memory, "here: "},
       {ENETUNREACH, Errc::unreachable, "no route to here"},
       {EHOSTUNREACH, Errc::unreachable, "no route to here"},
       {ENETDOWN, Errc::unreachable, "no route to here"},
-      {EAFNOSUPPORT, Errc::unsupported, "this machine does not speak that version of IP"},
+      {EAFNOSUPPORT, Errc::unsupported, "this machine does not support this IP version"},
       {EINVAL, Errc::io, "here: Invalid argument"},
   };
   for (const auto& c : kCases) {
