@@ -76,8 +76,8 @@ std::string CaptureFile::shortfall() {
   std::lock_guard hold(lock_);
   write_out();
   if (error_.empty() && stats_.missing == 0) return {};
-  return (error_.empty() ? "capture file " + path_ + ": has reached its size limit" : error_) +
-         "; " + std::to_string(stats_.missing) + " frames are missing in it";
+  return (error_.empty() ? "capture file " + path_ + ": size limit reached" : error_) + "; " +
+         std::to_string(stats_.missing) + " frames are missing";
 }
 
 void CaptureFile::flush() {
@@ -110,7 +110,7 @@ class CapturePort {
         wall_offset_ns_(wall_offset_ns) {}
   ~CapturePort() { file_->flush(); }
   static Outcome<std::unique_ptr<CapturePort>, std::string> make(port::Args&) {
-    return fail(std::string("capture is a wrapper around another port and is not opened by name"));
+    return fail(std::string("'capture' wraps another port and cannot be opened by name"));
   }
 
   void info(urnic_port_info* i) const { *i = inner_.info(); }

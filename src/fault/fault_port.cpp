@@ -78,7 +78,7 @@ class FaultPort {
   FaultPort(port::Port inner, WireClock clock, std::shared_ptr<FaultLanes> lanes)
       : inner_(std::move(inner)), clock_(clock), lanes_(std::move(lanes)) {}
   static Outcome<std::unique_ptr<FaultPort>, std::string> make(port::Args&) {
-    return fail(std::string("fault is a wrapper around another port and is not opened by name"));
+    return fail(std::string("'fault' wraps another port and cannot be opened by name"));
   }
 
   void info(urnic_port_info* i) const {

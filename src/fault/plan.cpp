@@ -78,12 +78,12 @@ class Parser {
   bool time(std::string_view s, Duration& to) {
     const auto v = to_time(s);
     if (v) to = *v;
-    return expect(v.has_value(), "a time up to one hour, like 2ms (ns, us, ms, s)");
+    return expect(v.has_value(), "a time up to one hour, for example 2ms (ns, us, ms, s)");
   }
   bool count(std::string_view s, std::uint32_t& to, std::uint32_t lo) {
     const auto v = to_count(s);
     if (v && *v >= lo) to = *v;
-    return expect(v && *v >= lo, lo == 0 ? "a whole number" : "a whole number of at least 1");
+    return expect(v && *v >= lo, lo == 0 ? "a whole number" : "a whole number, at least 1");
   }
   bool loss(std::string_view v);
   bool reorder(std::string_view v);
@@ -121,7 +121,7 @@ bool Parser::at(std::string_view v) {
     const auto index = static_cast<std::size_t>(kind - std::begin(kKindNames));
     // Join and Overflow need more than one frame to happen.
     if (index > static_cast<std::size_t>(FaultKind::Cut) || !n || *n == 0) {
-      return expect(false, "KIND:N+KIND:N..., KIND one of loss dup reorder corrupt badsum cut");
+      return expect(false, "KIND:N+KIND:N..., KIND is loss, dup, reorder, corrupt, badsum or cut");
     }
     plan.at.push_back({static_cast<FaultKind>(index), *n});
   }
@@ -137,7 +137,7 @@ bool Parser::cut_at(std::string_view v) {
     plan.cut_from = *from;
     plan.cut_to = *to;
   }
-  return expect(ok, "FROM-TO, bytes of the payload, FROM at least 1");
+  return expect(ok, "FROM-TO, byte offsets in the payload, FROM at least 1");
 }
 
 bool Parser::item(std::string_view key, std::string_view v) {
@@ -158,7 +158,7 @@ bool Parser::item(std::string_view key, std::string_view v) {
     const auto rate = with_unit(v, kRates);
     const bool ok = rate && *rate >= 1000 && *rate <= 1e13;
     if (ok) plan.rate_bps = static_cast<std::uint64_t>(std::llround(*rate));
-    return expect(ok, "a rate from 1kbit to 10000gbit, like 500mbit");
+    return expect(ok, "a rate from 1kbit to 10000gbit, for example 500mbit");
   }
   if (key == "mtu") {
     return count(v, plan.mtu, 0) && expect(plan.mtu >= 576 && plan.mtu <= 65535, "576 to 65535");
@@ -171,7 +171,7 @@ bool Parser::item(std::string_view key, std::string_view v) {
     const auto octets = with_unit(v, kSizes);
     const bool ok = octets && *octets >= 0 && *octets < 1e15;
     if (ok) plan.after = static_cast<std::uint64_t>(std::llround(*octets));
-    return expect(ok, "a number of bytes, like 64k");
+    return expect(ok, "a number of bytes, for example 64k");
   }
   if (key == "skip_handshake") {
     plan.skip_handshake = v.empty() || v == "on";

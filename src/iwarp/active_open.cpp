@@ -35,8 +35,8 @@ Result<void> Opening::choose_path(const SocketAddress& to, const LocalEnd& from,
   if (key->local_port == 0) return Error{Errc::in_use, "no free local port to " + to.to_string()};
   const SocketAddress own{key->local, key->local_port};
   if (from.at.port != 0 && (own == to || is_busy(*key))) {
-    return Error{Errc::in_use, "address in use: connected or in time-wait from " + own.to_string() +
-                                   " to " + to.to_string()};
+    return Error{Errc::in_use, "already in use or in time-wait: a connection from " +
+                                   own.to_string() + " to " + to.to_string()};
   }
   return {};
 }

@@ -32,17 +32,19 @@ MacAddress mac_of(const InterfaceConfig& c) {
 }  // namespace
 
 std::string check(const InterfaceConfig& c) {
-  if (c.addresses.empty() && !(c.link_local && !c.mac.is_zero())) return "no address configured";
-  if (c.mac.is_multicast()) return "mac " + c.mac.to_string() + " is a group address";
-  if (c.vlan > 4094) return "vlan " + std::to_string(c.vlan) + " is not in 0..4094";
+  if (c.addresses.empty() && !(c.link_local && !c.mac.is_zero()))
+    return "address: none is configured";
+  if (c.mac.is_multicast()) return "mac " + c.mac.to_string() + ": must be a unicast address";
+  if (c.vlan > 4094) return "vlan " + std::to_string(c.vlan) + ": must be between 0 and 4094";
   if (c.mtu < kMinMtu || c.mtu > 65535) {
-    return "mtu " + std::to_string(c.mtu) + " is not in 576..65535";
+    return "mtu " + std::to_string(c.mtu) + ": must be between 576 and 65535";
   }
   RouteTable connected;
   for (const IpPrefix& p : c.addresses) {
-    if (!host_address(p)) return "address " + p.to_string() + " cannot be a host's own";
+    if (!host_address(p))
+      return "address " + p.to_string() + ": must be a unicast address of a host";
     if (p.address.is_v6() && c.mtu < kIpv6MinMtu) {
-      return "mtu " + std::to_string(c.mtu) + " is below the 1280 bytes that IPv6 needs";
+      return "mtu " + std::to_string(c.mtu) + ": must be at least 1280 with IPv6 addresses";
     }
     connected.add({p, std::nullopt});
   }
@@ -51,15 +53,15 @@ std::string check(const InterfaceConfig& c) {
   }
   for (const Route& r : c.routes) {
     if (r.destination.length > r.destination.address.bits()) {
-      return "route " + r.destination.to_string() + ": prefix length too large";
+      return "route " + r.destination.to_string() + ": invalid prefix length";
     }
     if (!r.gateway) continue;
     const std::string what =
         "route " + r.destination.to_string() + " by " + r.gateway->to_string() + ": ";
-    if (r.gateway->is_v6() != r.destination.address.is_v6()) return what + "versions differ";
+    if (r.gateway->is_v6() != r.destination.address.is_v6()) return what + "the IP versions differ";
     const bool local = r.gateway->is_v6() && r.gateway->is_link_local();
     if (!local && connected.lookup(*r.gateway) == nullptr) {
-      return what + "the gateway is not on the link";
+      return what + "the gateway is not in a network of this device";
     }
   }
   return "";

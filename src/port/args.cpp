@@ -48,7 +48,7 @@ Args::Args(std::string_view text) {
   while (!text.empty()) {
     std::string_view item;
     if (!take_item(text, item)) {
-      if (error_.empty()) error_ = "a double quote is not closed in " + quote(item);
+      if (error_.empty()) error_ = "missing closing double quote in " + quote(item);
       return;
     }
     item = trimmed(item);
@@ -93,7 +93,7 @@ std::uint64_t Args::num(std::string_view key, std::uint64_t otherwise, std::uint
   const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), v);
   if (ec != std::errc() || end != text.data() + text.size() || text.empty() || v < lo || v > hi) {
     if (error_.empty()) {
-      error_ = std::string(key) + "=" + text + ": expected a whole number from " +
+      error_ = std::string(key) + "=" + text + ": must be a whole number from " +
                std::to_string(lo) + " to " + std::to_string(hi);
     }
     return otherwise;
@@ -105,7 +105,7 @@ bool Args::on_off(std::string_view key, bool otherwise) {
   const std::string text = str(key, otherwise ? "on" : "off");
   if (text == "on" || text == "yes" || text == "1" || text == "true") return true;
   if (text == "off" || text == "no" || text == "0" || text == "false") return false;
-  if (error_.empty()) error_ = std::string(key) + "=" + text + ": expected on or off";
+  if (error_.empty()) error_ = std::string(key) + "=" + text + ": must be on or off";
   return otherwise;
 }
 
@@ -116,7 +116,7 @@ std::string Args::finish() const {
     std::string all;
     for (const std::string& k : known_) all += (all.empty() ? "" : ", ") + k;
     return "unknown key " + quote(it.key) + nearest_hint(it.key, known_) +
-           "; this kind of port knows: " + all;
+           "; keys of this port: " + all;
   }
   return {};
 }

@@ -58,8 +58,8 @@ Outcome<DgramArgs, std::string> read_args(Args& args) {
   for (const UnixAddress* one : {&own.value(), &theirs.value()}) {
     if (one->abstract() && !user->any()) {
       return fail(one->name() +
-                  ": the owner of a datagram socket without a file is unknown; use a path, or "
-                  "peer_user=any if you know better");
+                  ": cannot check the owner of an abstract socket; use a path, or peer_user=any to "
+                  "allow every user");
     }
   }
   a.path = own.value();
@@ -88,7 +88,7 @@ Outcome<std::unique_ptr<DgramPort>, std::string> DgramPort::make(Args& args) {
   }
   auto socket =
       BoundSocket::open(read->path, SOCK_DGRAM,
-                        "another program receives at " + read->path.name() + "; use another path=",
+                        read->path.name() + " is in use by another program; use another path=",
                         read->user.lets_others() ? 0666 : 0600);
   if (!socket.ok()) return fail(socket.error());
   Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
@@ -161,7 +161,7 @@ void DgramPort::ask_for_peer() {
   counters_.syscalls.add(4);
   const ConnectResult r =
       may_be_theirs() ? connect_to(peer_.address, SOCK_DGRAM).result : ConnectResult::kRefused;
-  if (r == ConnectResult::kNobody) why_ = "no program receives at " + peer_.address.name();
+  if (r == ConnectResult::kNobody) why_ = "no peer at " + peer_.address.name();
   peer_seen(r == ConnectResult::kConnected || r == ConnectResult::kBusy);
 }
 
@@ -171,7 +171,7 @@ bool DgramPort::may_be_theirs() {
   if (peer_.address.abstract()) return true;
   struct stat st {};
   if (lstat(peer_.address.name().c_str(), &st) != 0) {
-    why_ = "no program receives at " + peer_.address.name();
+    why_ = "no peer at " + peer_.address.name();
     return false;
   }
   why_ = user_.refusal_of(st.st_uid, "the socket " + peer_.address.name());

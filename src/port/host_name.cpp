@@ -46,14 +46,14 @@ Answer ask(const std::string& name) {
   if (code == EAI_NONAME || code == EAI_NODATA) {
     return fail("unknown host '" + name + "'");
   }
-  if (code != 0) return fail("the host '" + name + "' was not found: " + gai_strerror(code));
+  if (code != 0) return fail("cannot resolve host '" + name + "': " + gai_strerror(code));
   std::vector<IpAddress> out;
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
     const auto ip = address_of(a->ai_addr);
     if (ip && std::find(out.begin(), out.end(), *ip) == out.end()) out.push_back(*ip);
   }
   freeaddrinfo(found);
-  if (out.empty()) return fail("the host '" + name + "' has no address that can be used");
+  if (out.empty()) return fail("host '" + name + "' has no usable IP address");
   return out;
 }
 
@@ -96,15 +96,15 @@ Answer addresses_of_host(const std::string& name, int timeout_ms,
       question->answered.notify_all();
     }).detach();
   } catch (const std::system_error& e) {
-    return fail("the host '" + name + "' was not asked for: " + e.what());
+    return fail("cannot resolve host '" + name + "': " + e.what());
   }
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   std::unique_lock lock(question->mutex);
   while (!question->answer) {
     if (give_up()) return fail(std::string("stopped"));
     if (std::chrono::steady_clock::now() >= until) {
-      return fail("the host '" + name + "' was not found in " + std::to_string(timeout_ms / 1000) +
-                  " s: no answer");
+      return fail("cannot resolve host '" + name + "': no response within " +
+                  std::to_string(timeout_ms / 1000) + " s");
     }
     question->answered.wait_for(lock, kLookEvery);
   }

@@ -93,7 +93,7 @@ Outcome<std::unique_ptr<Control>, std::string> Control::start(Config config) {
   }
   auto listener = BoundSocket::open(c->config_.address, SOCK_SEQPACKET,
                                     "another server is listening on " + c->config_.address.name() +
-                                        "; use another socket= or role=client to join it",
+                                        ": use another socket=, or role=client to connect to it",
                                     allowed.lets_others() ? 0666 : 0600);
   if (!listener.ok()) {
     // role=auto: somebody else may have become the server since we looked.
@@ -132,8 +132,8 @@ std::string Control::refuse_second_server(int socket) const {
   if (config_.serves.empty() || socket < 0) return {};
   const std::string other = served_at(socket);
   if (other.empty()) return {};
-  return "a urnic " + other + " serves on " + config_.address.name() +
-         " already, and a wire has two ends; give this one another socket=";
+  return config_.address.name() + " is already served by a urnic " + other +
+         ": use another socket=";
 }
 
 void Control::watch(int fd) {
@@ -202,7 +202,7 @@ void Control::accept_peers() {
     // Before anything is said or believed (E-44): not even the name of this program.
     if (std::string wrong = config_.peer_user.refusal_of(peer->socket.get()); !wrong.empty()) {
       refuse(*peer, "Other user");
-      reason_ = "refused a client: " + wrong;
+      reason_ = "rejected a client: " + wrong;
       continue;
     }
     Message m = make(MessageType::kHello);
@@ -235,7 +235,7 @@ void Control::try_connect() {
   const std::uint64_t now = monotonic_ms();
   if (!shaking_.empty()) {
     if (now < shaking_[0]->give_up_ms) return;
-    reason_ = "the server does not answer";
+    reason_ = "no response from the server";
     drop(*shaking_[0]);
     shaking_.clear();
     retry_later();
@@ -248,7 +248,7 @@ void Control::try_connect() {
 
 void Control::begin(ConnectAttempt a) {
   if (a.result != ConnectResult::kConnected) {
-    reason_ = a.result == ConnectResult::kBusy ? "the server takes no more callers"
+    reason_ = a.result == ConnectResult::kBusy ? "the server accepts no more connections"
                                                : "no server at " + config_.address.name();
     retry_later();
     return;
@@ -294,7 +294,7 @@ Control::Verdict Control::read_from(Peer& peer) {
 }
 
 Control::Verdict Control::refuse(Peer& peer, const std::string& reason) {
-  reason_ = "refused the peer: " + reason;
+  reason_ = "rejected the peer: " + reason;
   ++calls_;
   send_message(peer.socket.get(), goodbye(reason));
   return Verdict::kDrop;

@@ -75,20 +75,21 @@ Outcome<memif::Config, std::string> read_config(Args& args) {
   } else if (role == "auto") {
     c.role = memif::Role::kAuto;
   } else {
-    return fail("role=" + role + ": expected server, client or auto");
+    return fail("role=" + role + ": must be server, client or auto");
   }
   if (c.secret.size() > memif::kSecretSize) {
-    return fail("secret= is longer than " + std::to_string(memif::kSecretSize) + " bytes");
+    return fail("secret= must be at most " + std::to_string(memif::kSecretSize) + " bytes");
   }
   if (c.serves.size() > memif::kMostServes) {
-    return fail("serves= is longer than " + std::to_string(memif::kMostServes) + " bytes");
+    return fail("serves= must be at most " + std::to_string(memif::kMostServes) + " bytes");
   }
   if (c.buffer_size < least) {
-    return fail("bsize=" + std::to_string(c.buffer_size) + " is too small for mtu=" +
-                std::to_string(mtu) + ": at least " + std::to_string(least));
+    return fail("bsize=" + std::to_string(c.buffer_size) + ": too small for mtu=" +
+                std::to_string(mtu) + ", must be at least " + std::to_string(least));
   }
   if (memif::layout_bytes({c.queues, c.log2_ring, c.buffer_size}) >> 32 != 0) {
-    return fail(std::string("queues, rsize and bsize together need more than 4 GiB"));
+    return fail(
+        std::string("queues, rsize, bsize: the rings need more than 4 GiB; use smaller values"));
   }
   auto user = PeerUser::parse(peer_user);
   if (!user.ok()) return fail(user.error());

@@ -21,7 +21,7 @@
 namespace urnic::port {
 namespace {
 
-constexpr const char* kNoDescriptor = "no file descriptor left to sleep on";
+constexpr const char* kNoDescriptor = "no file descriptor left for this port (see ulimit -n)";
 
 // Somebody who may be asleep. The descriptor exists only once the sleeper has armed, and lives as
 // long as the pair, so that the waker can never write to a descriptor that means something else.
@@ -155,7 +155,7 @@ Outcome<MemoryPairOptions, std::string> read_args(Args& args, std::string* name)
   o.ring = static_cast<std::uint32_t>(args.num("ring", 1024, 2, 65536));
   o.queues = static_cast<std::uint32_t>(args.num("queues", 1, 1, 64));
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
-  if (name->empty()) return fail(std::string("name= is needed: the two ends share it"));
+  if (name->empty()) return fail(std::string("name= is required, the same for both ends"));
   return o;
 }
 
@@ -169,7 +169,7 @@ Outcome<std::unique_ptr<MemoryPort>, std::string> MemoryPort::make(Args& args) {
   if (auto it = by_name.find(name); it != by_name.end()) {
     Pair* pair = it->second;
     if (pair->max_frame != o.max_frame || pair->queues != o.queues) {
-      return fail("the other end of '" + name + "' was opened with another mtu or queues");
+      return fail("the other end of '" + name + "' has another mtu or queues: set both ends alike");
     }
     for (unsigned q = 0; q < pair->queues; ++q) {
       if (pair->sleeper(1, q).descriptor() < 0) return fail(std::string(kNoDescriptor));
@@ -180,7 +180,7 @@ Outcome<std::unique_ptr<MemoryPort>, std::string> MemoryPort::make(Args& args) {
     return std::make_unique<MemoryPort>(pair, 1);
   }
   auto pair = std::make_unique<Pair>(o);
-  if (!pair->allocate()) return fail(std::string("not enough memory for the ring"));
+  if (!pair->allocate()) return fail(std::string("out of memory for the ring"));
   pair->open[1].store(false);
   for (unsigned q = 0; q < pair->queues; ++q) {
     if (pair->sleeper(0, q).descriptor() < 0) return fail(std::string(kNoDescriptor));

@@ -52,7 +52,7 @@ Outcome<PeerUser, std::string> PeerUser::parse(const std::string& text) {
   passwd entry{};
   passwd* found = nullptr;
   getpwnam_r(text.c_str(), &entry, room.data(), room.size(), &found);
-  if (found == nullptr) return fail("peer_user=" + text + ": there is no such user");
+  if (found == nullptr) return fail("peer_user=" + text + ": unknown user");
   p.also_ = found->pw_uid;
   return p;
 }
@@ -63,17 +63,17 @@ bool PeerUser::allows(uid_t user) const {
 
 std::string PeerUser::refusal_of(uid_t user, const std::string& what) const {
   if (allows(user)) return "";
-  return what + " is " + name_of(user) + "'s, not yours; peer_user=" + std::to_string(user) +
-         " allows it";
+  return what + " belongs to user " + name_of(user) +
+         ", not to you; to allow it, set peer_user=" + std::to_string(user);
 }
 
 std::string PeerUser::refusal_of(int socket) const {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return std::string("cannot ask the kernel for the peer's user: ") + std::strerror(errno);
+    return std::string("cannot get the user of the peer from the kernel: ") + std::strerror(errno);
   }
-  return refusal_of(peer.uid, "the program at the other end");
+  return refusal_of(peer.uid, "the peer process");
 }
 
 std::string folder_fault(const std::string& path, const PeerUser& peer, bool sticky_will_do) {
@@ -86,15 +86,15 @@ std::string folder_fault(const std::string& path, const PeerUser& peer, bool sti
   for (bool own = true;; own = false, folder = parent_of(folder)) {
     struct stat st {};
     if (stat(folder.c_str(), &st) != 0)
-      return "cannot look at " + folder + ": " + std::strerror(errno);
+      return "cannot check the owner of " + folder + ": " + std::strerror(errno);
     const bool sticky = (st.st_mode & S_ISVTX) != 0 && (sticky_will_do || !own);
     const std::string advice =
-        "; use a folder of your own (mkdir -m 700), or peer_user=any if you know better";
+        "; use a folder of your own (mkdir -m 700), or peer_user=any to allow every user";
     if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !sticky) {
-      return "others may write to the folder " + folder + advice;
+      return "other users can write to the folder " + folder + advice;
     }
     if (!peer.allows(st.st_uid) && st.st_uid != kUnmapped) {
-      return "the folder " + folder + " is " + name_of(st.st_uid) + "'s" + advice;
+      return "the folder " + folder + " belongs to user " + name_of(st.st_uid) + advice;
     }
     if (folder == "/") return "";
   }

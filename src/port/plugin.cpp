@@ -54,13 +54,14 @@ std::string first_line(const char* text) {
 Outcome<const urnic_port_ops*, std::string> checked(void* handle, const std::string& path) {
   const auto entry = reinterpret_cast<urnic_port_entry_fn>(dlsym(handle, URNIC_PORT_ENTRY_SYMBOL));
   if (entry == nullptr)
-    return fail(path + " is not an urnic port (no " URNIC_PORT_ENTRY_SYMBOL ")");
+    return fail(path + " is not a port plugin of urnic (symbol missing: " URNIC_PORT_ENTRY_SYMBOL
+                       ")");
   const urnic_port_ops* ops = entry();
-  if (ops == nullptr) return fail(path + " offers no port");
+  if (ops == nullptr) return fail(path + " is not usable: its port table is missing");
   if (ops->abi_version != URNIC_PORT_ABI_VERSION || ops->size < sizeof(urnic_port_ops)) {
-    return fail(path + " was built for another version of urnic (port table version " +
-                std::to_string(ops->abi_version) + ", this is " +
-                std::to_string(URNIC_PORT_ABI_VERSION) + ")");
+    return fail(path + " was built for another version of urnic (its port table has version " +
+                std::to_string(ops->abi_version) +
+                ", expected: " + std::to_string(URNIC_PORT_ABI_VERSION) + ")");
   }
   return ops;
 }
@@ -80,7 +81,7 @@ Outcome<const urnic_port_ops*, std::string> load_plugin(std::string_view kind, b
   }
   if (void* handle = dlopen(file.c_str(), kFlags); handle != nullptr) return checked(handle, file);
   if (missing != nullptr) *missing = true;
-  return fail(file + " was not found (set URNIC_PLUGIN_DIR to its folder)");
+  return fail(file + " not found: set URNIC_PLUGIN_DIR to its folder");
 }
 
 }  // namespace urnic::port

@@ -42,7 +42,7 @@ std::string listed() {
 }
 
 std::string unknown(std::string_view kind) {
-  return "'" + std::string(kind) + "' is not a kind of port" + nearest_hint(kind, kind_names()) +
+  return "'" + std::string(kind) + "': unknown kind of port" + nearest_hint(kind, kind_names()) +
          "; kinds: " + listed();
 }
 
@@ -61,9 +61,8 @@ Outcome<const urnic_port_ops*, std::string> find_kind(std::string_view kind) {
     if (kind == b.ops->kind) return b.ops;
   }
   if (kind == kTcp) {
-    return fail(
-        std::string("'tcp' is the kernel's own TCP and carries no frames; name another "
-                    "kind of port here"));
+    return fail(std::string(
+        "'tcp' is the kernel's TCP and carries no Ethernet frames: use another kind of port"));
   }
   if (!plausible_kind(kind)) return fail(unknown(kind));
   bool missing = false;
@@ -71,12 +70,10 @@ Outcome<const urnic_port_ops*, std::string> find_kind(std::string_view kind) {
   if (plugin.ok()) return plugin.value();
   if (missing && kind == kDpdk) {
     return fail(std::string(
-        "liburnic-port-dpdk.so was not found: it is in the package liburnic0, or built with "
-        "-DURNIC_DPDK=ON, which ./quickstart leaves out; if you have it, set URNIC_PLUGIN_DIR to "
-        "its folder"));
+        "liburnic-port-dpdk.so not found: install the package liburnic0 or build with "
+        "-DURNIC_DPDK=ON (./quickstart does not), or set URNIC_PLUGIN_DIR to its folder"));
   }
-  if (missing)
-    return fail(unknown(kind) + " (or set URNIC_PLUGIN_DIR to the folder of its plugin)");
+  if (missing) return fail(unknown(kind) + "; for a plugin, set URNIC_PLUGIN_DIR to its folder");
   return fail("port kind '" + std::string(kind) + "': " + plugin.error());
 }
 
@@ -110,7 +107,8 @@ Outcome<TcpArgs, std::string> read_tcp_args(Args& args) {
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
   if (bind.empty()) return t;
   t.bind = parse_with_zone(bind);
-  if (!t.bind || t.bind->is_multicast()) return fail("bind=" + bind + ": not an address");
+  if (!t.bind || t.bind->is_multicast())
+    return fail("bind=" + bind + ": must be a unicast IP address");
   if (lacks_zone(*t.bind)) return fail("bind=" + bind + kLacksZone);
   return t;
 }
@@ -120,7 +118,7 @@ Outcome<Port, std::string> Port::open(std::string_view spec) {
   const std::string_view kind = spec.substr(0, colon);
   const std::string args(colon == std::string_view::npos ? "" : spec.substr(colon + 1));
   if (kind.empty()) {
-    return fail("a port is named kind:key=value,...; kinds: " + listed());
+    return fail("expected kind:key=value,...; kinds of ports: " + listed());
   }
   auto ops = find_kind(kind);
   if (!ops.ok()) return fail(ops.error());

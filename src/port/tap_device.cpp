@@ -22,8 +22,8 @@ std::string because(int error) {
 }
 
 constexpr const char* kRights =
-    "; it takes CAP_NET_ADMIN, or a persistent interface made for this user (ip tuntap add <name> "
-    "mode tap user <user> vnet_hdr), or running inside 'unshare -Urn'";
+    "; needs CAP_NET_ADMIN, an interface created for this user (ip tuntap add <name> mode tap user "
+    "<user> vnet_hdr), or 'unshare -Urn'";
 
 ifreq request(const std::string& name) {
   ifreq r{};
@@ -37,18 +37,16 @@ Fd any_socket() {
 
 Outcome<Fd, std::string> create(const TapOptions& o, std::string* name) {
   if (o.name.size() >= IFNAMSIZ) {
-    return fail("name=" + o.name + " is longer than the " + std::to_string(IFNAMSIZ - 1) +
-                " characters of an interface name");
+    return fail("name=" + o.name + ": an interface name must be at most " +
+                std::to_string(IFNAMSIZ - 1) + " bytes");
   }
   Fd fd(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!fd) {
     const char* help = "";
     if (errno == ENOENT || errno == ENODEV) {
-      help =
-          "; the kernel's tun driver is missing (modprobe tun; a container needs --device "
-          "/dev/net/tun)";
+      help = "; load the tun driver (modprobe tun), in a container add --device /dev/net/tun";
     } else if (errno == EACCES || errno == EPERM) {
-      help = "; this user may not open it (usual is mode 0666: chmod 0666 /dev/net/tun as root)";
+      help = "; as root: chmod 0666 /dev/net/tun (the usual mode)";
     }
     return fail("cannot open /dev/net/tun" + because(errno) + help);
   }
@@ -60,11 +58,10 @@ Outcome<Fd, std::string> create(const TapOptions& o, std::string* name) {
       case EPERM:
         return fail(what + because(errno) + kRights);
       case EBUSY:
-        return fail(what + ": another program has it open");
+        return fail(what + ": in use by another program");
       case EINVAL:
         return fail(what +
-                    ": one of that name exists and is no TAP interface (or a multi-queue "
-                    "one); choose another name=");
+                    ": it exists and is not a single-queue TAP interface; use another name=");
       default:
         return fail(what + because(errno));
     }
@@ -77,16 +74,16 @@ Outcome<Fd, std::string> create(const TapOptions& o, std::string* name) {
 // A descriptor made by somebody else: it must be what we expect to read.
 std::string adopt(TapDevice* d) {
   ifreq r{};
-  if (ioctl(d->fd.get(), TUNGETIFF, &r) != 0) return "it is no TAP descriptor" + because(errno);
-  if ((r.ifr_flags & IFF_TAP) == 0) return "it is a TUN (IP) descriptor; a TAP is needed";
-  if ((r.ifr_flags & IFF_NO_PI) == 0) return "it was opened without IFF_NO_PI";
+  if (ioctl(d->fd.get(), TUNGETIFF, &r) != 0) return "not a TAP descriptor" + because(errno);
+  if ((r.ifr_flags & IFF_TAP) == 0) return "a TUN (IP) descriptor: a TAP descriptor is required";
+  if ((r.ifr_flags & IFF_NO_PI) == 0) return "opened without IFF_NO_PI: open it with IFF_NO_PI";
   r.ifr_name[IFNAMSIZ - 1] = '\0';
   d->name = r.ifr_name;
   d->has_header = (r.ifr_flags & IFF_VNET_HDR) != 0;
   const int flags = fcntl(d->fd.get(), F_GETFL);
   if (fcntl(d->fd.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
       fcntl(d->fd.get(), F_SETFD, FD_CLOEXEC) != 0) {
-    return "it cannot be set up" + because(errno);
+    return "cannot be set up" + because(errno);
   }
   return "";
 }
@@ -109,7 +106,7 @@ std::string configure(TapDevice* d, std::uint32_t mtu) {
   ifreq r = request(d->name);
   if (!s || ioctl(s.get(), SIOCGIFMTU, &r) != 0) return "cannot read its MTU" + because(errno);
   d->mtu = static_cast<std::uint32_t>(r.ifr_mtu);
-  const std::string by_hand = "; do it as root: ip link set " + d->name + " up mtu ";
+  const std::string by_hand = "; run as root: ip link set " + d->name + " up mtu ";
   if (mtu != 0 && mtu != d->mtu) {
     r = request(d->name);
     r.ifr_mtu = static_cast<int>(mtu);

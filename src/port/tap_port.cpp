@@ -25,7 +25,7 @@ Outcome<TapOptions, std::string> read_args(Args& args) {
   o.offload = args.on_off("offload", true);
   if (args.has("fd")) o.fd = static_cast<int>(args.num("fd", 0, 0, INT32_MAX));
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
-  if (o.fd >= 0 && !o.name.empty()) return fail(std::string("give either name= or fd="));
+  if (o.fd >= 0 && !o.name.empty()) return fail(std::string("set either name= or fd=, not both"));
   return o;
 }
 

@@ -80,16 +80,16 @@ Outcome<Fd, std::string> bound_socket(const IpAddress& at) {
   const bool v6 = at.is_v6();
   Fd fd(::socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd && errno == EAFNOSUPPORT) return fd;
-  if (!fd) return fail(std::string("cannot create a socket: ") + std::strerror(errno));
+  if (!fd) return fail(std::string("cannot create a UDP socket: ") + std::strerror(errno));
   if (!prepare(fd.get(), v6)) {
-    return fail(std::string("the kernel refuses a socket option: ") + std::strerror(errno));
+    return fail(std::string("cannot set a socket option: ") + std::strerror(errno));
   }
   KernelAddress a;
   const socklen_t size = kernel_address(at, kRocePort, &a);
   if (::bind(fd.get(), &a.any, size) == 0) return fd;
   if (errno == EADDRINUSE) {
     return fail("UDP port 4791 of " + at.to_string() +
-                " is in use by another RoCE program; give each program its own address (bind=)");
+                " is in use by another RoCE program: set bind= to another address");
   }
   if (errno == EADDRNOTAVAIL && at.is_any()) return Fd();
   if (errno == EADDRNOTAVAIL)
@@ -163,7 +163,7 @@ Outcome<UdpArgs, std::string> read_udp_args(Args& args) {
   if (bind.empty()) return a;
   a.bind = parse_with_zone(bind);
   if (!a.bind || a.bind->is_multicast() || a.bind->is_any()) {
-    return fail("bind=" + bind + ": not an address of one host");
+    return fail("bind=" + bind + ": must be a unicast IP address");
   }
   if (lacks_zone(*a.bind)) return fail("bind=" + bind + kLacksZone);
   return a;
@@ -186,7 +186,7 @@ Outcome<std::unique_ptr<UdpPort>, std::string> UdpPort::make(Args& args) {
     sockets[v6 ? 1 : 0] = std::move(*socket);
   }
   if (!sockets[0] && !sockets[1]) {
-    return fail(std::string("this machine does not speak that version of IP"));
+    return fail(std::string("this machine does not support this IP version"));
   }
   Fd timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (!timer) return fail(std::string("cannot create a timer: ") + std::strerror(errno));

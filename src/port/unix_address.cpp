@@ -69,7 +69,7 @@ std::string clear_path(const UnixAddress& a, int type, const std::string& taken)
   if (lstat(a.name().c_str(), &st) != 0) {
     return errno == ENOENT ? "" : "cannot use " + a.name() + because(errno);
   }
-  if (!S_ISSOCK(st.st_mode)) return a.name() + " exists and is not a socket";
+  if (!S_ISSOCK(st.st_mode)) return a.name() + " exists but is not a socket; use another path";
   const ConnectAttempt there = connect_to(a, type);
   switch (there.result) {
     case ConnectResult::kConnected:
@@ -81,7 +81,7 @@ std::string clear_path(const UnixAddress& a, int type, const std::string& taken)
       break;
   }
   if (unlink(a.name().c_str()) != 0 && errno != ENOENT) {
-    return "cannot replace the dead socket " + a.name() + because(errno);
+    return "cannot remove the stale socket " + a.name() + because(errno);
   }
   return "";
 }
@@ -90,10 +90,10 @@ std::string clear_path(const UnixAddress& a, int type, const std::string& taken)
 
 Outcome<UnixAddress, std::string> UnixAddress::parse(const std::string& name, const char* key) {
   UnixAddress a;
-  if (name.empty() || name == "@") return fail(std::string(key) + "= is needed");
+  if (name.empty() || name == "@") return fail(std::string(key) + "= is required");
   if (name.size() >= sizeof(a.un_.sun_path)) {
-    return fail(std::string(key) + "=" + name + " is longer than the " +
-                std::to_string(sizeof(a.un_.sun_path) - 1) + " bytes a unix socket may have");
+    return fail(std::string(key) + "=" + name + ": the name of a unix socket must be at most " +
+                std::to_string(sizeof(a.un_.sun_path) - 1) + " bytes");
   }
   a.name_ = name;
   a.un_.sun_family = AF_UNIX;
@@ -140,12 +140,12 @@ Outcome<BoundSocket, std::string> BoundSocket::open(const UnixAddress& address, 
                                                     const std::string& taken, mode_t mode) {
   BoundSocket s;
   s.fd_ = new_socket(type);
-  if (!s.fd_) return fail("no socket" + because(errno));
+  if (!s.fd_) return fail("cannot create a unix socket" + because(errno));
   // A socket that is bound but does not listen yet looks dead: both within the lock.
   const auto take = [&]() -> std::string {
     // Of a socket that has no file yet: the file is made with these rights, never with more.
     if (!address.abstract() && fchmod(s.fd_.get(), mode) != 0) {
-      return "cannot protect " + address.name() + because(errno);
+      return "cannot lock " + address.name() + because(errno);
     }
     if (bind(s.fd_.get(), address.get(), address.size()) != 0) {
       return errno == EADDRINUSE ? taken : "cannot listen on " + address.name() + because(errno);
@@ -168,7 +168,7 @@ Outcome<BoundSocket, std::string> BoundSocket::open(const UnixAddress& address, 
   struct stat st {};
   if (lstat(s.path_.c_str(), &st) == 0) s.inode_ = st.st_ino;
   if ((st.st_mode & 0777) != mode && chmod(s.path_.c_str(), mode) != 0) {
-    return fail("cannot set the rights of " + address.name() + because(errno));
+    return fail("cannot set the permissions of " + address.name() + because(errno));
   }
   return s;
 }

@@ -22,6 +22,6 @@ inline bool lacks_zone(const IpAddress& a) {
   return a.is_v6() && a.is_link_local() && a.zone() == 0;
 }
 inline constexpr const char* kLacksZone =
-    ": a link-local address needs its interface, as in fe80::1%eth0";
+    ": a link-local address needs its interface, for example fe80::1%eth0";
 
 }  // namespace urnic::port

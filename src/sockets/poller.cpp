@@ -17,7 +17,8 @@ constexpr unsigned kAtOnce = 64;
 Outcome<std::unique_ptr<Poller>, std::string> Poller::make() {
   std::unique_ptr<Poller> made(new Poller);  // first: without memory no descriptor is left
   made->fd_ = epoll_create1(EPOLL_CLOEXEC);
-  if (made->fd_ < 0) return fail(std::string("cannot watch sockets: ") + std::strerror(errno));
+  if (made->fd_ < 0)
+    return fail(std::string("cannot create an epoll descriptor: ") + std::strerror(errno));
   return made;
 }
 

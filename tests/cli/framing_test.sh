@@ -30,7 +30,7 @@ for framing in markers absolute-markers modified-length; do
   if [ $framing = markers ]; then # each direction for itself
     "$urnic" perf 10.77.0.1 --port "$port" -s 4K -n 100 --verify >out 2>err || fail "no-markers to markers: $(cat err)"
   else
-    refused 1 "runs framing = $framing" "$urnic" perf 10.77.0.1 --port "$port" -n 10
+    refused 1 "uses framing = $framing" "$urnic" perf 10.77.0.1 --port "$port" -n 10
     refused 1 "this end framing = markers" "$urnic" perf 10.77.0.1 --port "$port" --framing markers -n 10
     "$urnic" perf 10.77.0.1 --port "$port" --framing $framing -s 4K -n 10 >out 2>err ||
       fail "$framing: the server does not go on: $(cat err)"

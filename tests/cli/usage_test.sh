@@ -145,7 +145,7 @@ refused 1 "" "$urnic" wire --a "$a" --b "$b" --capture none/x
 refused 1 "No space left" "$urnic" wire --a "$a" --b "$b" --capture /dev/full
 refused 1 "No such file" "$urnic" sim none.toml
 refused 1 "not a regular file" "$urnic" sim "$work/d"
-refused 1 "exists and is not a socket" "$urnic" ls 10.77.0.1 --port "memif:socket=$work/f"
+refused 1 "exists but is not a socket; use another path" "$urnic" ls 10.77.0.1 --port "memif:socket=$work/f"
 cmp -s f <(head -c 1000 f) && [ -f f ] || wrong_data "a file named as socket was touched"
 refused 1 "" "$urnic" switch --dir f/x
 ok "a name that is no UTF-8 is printed" "$urnic" config --name "$bad" --json
@@ -171,8 +171,8 @@ refused 1 "y: No such file" "$urnic" ls 10.77.0.1/y --port "$a"
 # Our own address, and a taken wire.
 refused 1 "this end's own address" "$urnic" ls 10.77.0.2 --port "$a"
 refused 1 "this end's own address" "$urnic" perf 10.77.0.2 --port "$a"
-refused 1 "a urnic target serves on $work/a.sock already" timeout 10 "$urnic" target --export d --port "$a"
-refused 1 "a urnic target serves on $work/a.sock already" timeout 10 "$urnic" perf --port "$a"
+refused 1 "is already served by a urnic target" timeout 10 "$urnic" target --export d --port "$a"
+refused 1 "is already served by a urnic target" timeout 10 "$urnic" perf --port "$a"
 octets 20000000 >big
 "$urnic" put big 10.77.0.1/big --repeat 1000000 --port "$a" >/dev/null 2>&1 &
 busy=$!

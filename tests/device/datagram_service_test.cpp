@@ -290,14 +290,14 @@ TEST_P(DatagramService, SaysWhatIsWrongAtOnce) {
   o = {};
   o.refusal_retry_ms = 101;
   expect_refused(ask(o), Errc::invalid_argument, "refusal_retry_ms");
-  expect_refused(d.resolve("nowhere"), Errc::invalid_argument, "not an address");
+  expect_refused(d.resolve("nowhere"), Errc::invalid_argument, "invalid address");
   expect_refused(d.resolve_start(there(), {}).error(), Errc::invalid_argument, "event queue");
   expect_refused(d.resolve_start(there(), ends[1].events).error(), Errc::invalid_argument,
                  "another device");
   expect_refused(Device().resolve(there()), Errc::invalid_argument, "empty");
   BindOptions b = datagrams();
   b.service = Service::uc;
-  expect_refused(d.bind(address(0) + ":0", b).error(), Errc::unsupported, "for datagrams (ud)");
+  expect_refused(d.bind(address(0) + ":0", b).error(), Errc::unsupported, "also ud or xrc_receive");
   EXPECT_FALSE(Resolution());
   EXPECT_EQ(Resolution().local(), "");
   EXPECT_EQ(ConnectRequest().service(), Service::rc);

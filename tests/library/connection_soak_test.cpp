@@ -109,7 +109,7 @@ Sample take_sample(Process& server) {
   Sample s;
   std::istringstream said(server.ask("sample"));
   said >> s.asked >> s.crowd >> s.links >> s.connections >> s.regions >> s.reassembly >> s.heap;
-  EXPECT_FALSE(said.fail()) << "the server does not answer";
+  EXPECT_FALSE(said.fail()) << "no response from the server";
   const std::string proc = "/proc/" + std::to_string(server.pid());
   std::ifstream statm(proc + "/statm");
   std::uint64_t pages = 0;

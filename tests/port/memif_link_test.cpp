@@ -73,7 +73,7 @@ TEST(MemifPort, AFileThatIsNoSocketIsLeftAlone) {
   fputs("precious", file);
   fclose(file);
   EXPECT_THAT(error_of("memif:socket=" + f.file("s") + ",role=server"),
-              HasSubstr("exists and is not a socket"));
+              HasSubstr("exists but is not a socket; use another path"));
   EXPECT_EQ(std::filesystem::file_size(f.file("s")), 8u);
 }
 

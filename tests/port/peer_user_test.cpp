@@ -70,7 +70,8 @@ TEST_F(PeerUserTest, AClientTellsNothingToAServerOfAnotherUser) {
     std::unique_ptr<Child> other;
     as_other(at + ",role=server,peer_user=any", &other, f);
     for (const char* role : {",role=client", ",role=auto"}) {
-      EXPECT_THAT(error_of(at + role), HasSubstr("is user 23456's, not yours; peer_user=23456"));
+      EXPECT_THAT(error_of(at + role),
+                  HasSubstr("belongs to user 23456, not to you; to allow it, set peer_user=23456"));
     }
     Port client = must_open(at + ",role=client,peer_user=23456");
     EXPECT_TRUE(turn_until([&] { return client.info().link_up == 1; }, {&client}));
@@ -85,8 +86,7 @@ TEST_F(PeerUserTest, AServerRefusesAClientOfAnotherUserAlsoWithTheSecret) {
   std::unique_ptr<Child> other;
   as_other(at + ",role=client", &other, f);
   EXPECT_TRUE(turn_until([&] { return !server.why().empty(); }, {&server}));
-  EXPECT_THAT(server.why(),
-              HasSubstr("refused a client: the program at the other end is user 23456"));
+  EXPECT_THAT(server.why(), HasSubstr("rejected a client: the peer process belongs to user 23456"));
   EXPECT_EQ(server.info().link_up, 0);
 }
 
@@ -115,7 +115,7 @@ TEST_F(PeerUserTest, ADatagramSocketInAForeignFolderIsNotUsed) {
   mkdir(f.file("ours").c_str(), 0700);
   ASSERT_EQ(chown(f.file("theirs").c_str(), kOther, kOther), 0);
   const std::string path = "dgram:path=" + f.file("ours/a") + ",peer=" + f.file("theirs/b");
-  EXPECT_THAT(error_of(path), HasSubstr("is user 23456's"));
+  EXPECT_THAT(error_of(path), HasSubstr("belongs to user 23456"));
   Port p = must_open(path + ",peer_user=23456");
   std::unique_ptr<Child> other;
   as_other("dgram:peer=" + f.file("ours/a") + ",path=" + f.file("theirs/b"), &other, f);
@@ -149,27 +149,27 @@ TEST(PeerUserFolder, OneThatOthersMayWriteToIsNotUsed) {
   Folder f;
   for (const mode_t mode : {0777, 0770, 0702}) {
     ASSERT_EQ(chmod(f.file("").c_str(), mode), 0);
-    EXPECT_THAT(
-        error_of("memif:socket=" + f.file("s") + ",role=server"),
-        HasSubstr("others may write to the folder " + f.file("").substr(0, f.file("").size() - 1)));
+    EXPECT_THAT(error_of("memif:socket=" + f.file("s") + ",role=server"),
+                HasSubstr("other users can write to the folder " +
+                          f.file("").substr(0, f.file("").size() - 1)));
     EXPECT_THAT(error_of("memif:socket=" + f.file("s") + ",role=client"),
-                HasSubstr("others may write"));
+                HasSubstr("other users can write"));
     EXPECT_THAT(error_of("dgram:path=" + f.file("s") + ",peer=" + f.file("t")),
-                HasSubstr("others may write"));
+                HasSubstr("other users can write"));
   }
   // Sticky: nobody takes away what is ours, but anybody may be there first. A memif socket tells
   // who it is; a datagram goes to whoever is there at that moment.
   ASSERT_EQ(chmod(f.file("").c_str(), 01777), 0);
   must_open("memif:socket=" + f.file("s") + ",role=server");
   EXPECT_THAT(error_of("dgram:path=" + f.file("x") + ",peer=" + f.file("y")),
-              HasSubstr("others may write"));
+              HasSubstr("other users can write"));
   EXPECT_EQ(error_of("dgram:path=" + f.file("x") + ",peer=" + f.file("y") + ",peer_user=any"),
             "(opened)");
-  EXPECT_THAT(error_of("dgram:path=@x,peer=@y"), HasSubstr("does not show whose it is"));
+  EXPECT_THAT(error_of("dgram:path=@x,peer=@y"), HasSubstr("cannot check the owner"));
   // A folder further up decides as well.
   mkdir(f.file("in").c_str(), 0700);
   ASSERT_EQ(chmod(f.file("").c_str(), 0777), 0);
-  EXPECT_THAT(error_of("memif:socket=" + f.file("in/s")), HasSubstr("others may write"));
+  EXPECT_THAT(error_of("memif:socket=" + f.file("in/s")), HasSubstr("other users can write"));
   ASSERT_EQ(chmod(f.file("").c_str(), 0700), 0);
 }
 

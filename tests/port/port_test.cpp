@@ -23,9 +23,9 @@ TEST(PortOpen, AnUnknownKindListsTheKinds) {
 }
 
 TEST(PortOpen, AKindCannotNameAFileElsewhere) {
-  EXPECT_THAT(open_error("../../etc/x:"), HasSubstr("is not a kind of port"));
-  EXPECT_THAT(open_error("a/b:"), HasSubstr("is not a kind of port"));
-  EXPECT_THAT(open_error("A:"), HasSubstr("is not a kind of port"));
+  EXPECT_THAT(open_error("../../etc/x:"), HasSubstr("unknown kind of port"));
+  EXPECT_THAT(open_error("a/b:"), HasSubstr("unknown kind of port"));
+  EXPECT_THAT(open_error("A:"), HasSubstr("unknown kind of port"));
 }
 
 TEST(PortOpen, NothingNamedIsExplained) {
@@ -52,19 +52,19 @@ TEST(PortCheck, KindsKeysAndValuesAreCheckedWithoutOpening) {
   const std::pair<const char*, const char*> wrong[] = {
       {"memif:socket=/x,mtuu=3", "the nearest is 'mtu'"},
       {"memif:socket=/x,mtu=3", "68 to"},
-      {"memif:socket=/x,role=sever", "expected server, client or auto"},
+      {"memif:socket=/x,role=sever", "must be server, client or auto"},
       {"memif:socket=/x,bsize=100", "too small for mtu"},
-      {"memif:", "socket= is needed"},
-      {"memif:socket=/x,serves=aaaaaaaaaaaaaaaaaaaaaaaaa", "serves= is longer"},
+      {"memif:", "socket= is required"},
+      {"memif:socket=/x,serves=aaaaaaaaaaaaaaaaaaaaaaaaa", "serves= must be at most"},
       {"tap:nam=x", "the nearest is 'name'"},
       {"tap:name=x,fd=3", "either name= or fd="},
-      {"dgram:path=/a", "peer= is needed"},
+      {"dgram:path=/a", "peer= is required"},
       {"dgram:path=/a,peer=/a", "must differ"},
-      {"mem:", "name= is needed"},
+      {"mem:", "name= is required"},
       {"tcp:bindd=1.2.3.4", "the nearest is 'bind'"},
-      {"tcp:bind=x", "not an address"},
+      {"tcp:bind=x", "unicast IP address"},
       {"memfi:socket=/x", "the nearest is 'memif'"},
-      {"", "not a kind of port"}};
+      {"", "unknown kind of port"}};
   for (const auto& [spec, text] : wrong) EXPECT_THAT(Port::check(spec), HasSubstr(text)) << spec;
 }
 

@@ -99,7 +99,7 @@ TEST(TapPort, TakesOverADescriptorWithAndWithoutTheHeader) {
 TEST(TapPort, WrongDescriptorsAreRefusedAndLeftOpen) {
   EXPECT_THAT(error_of("tap:fd=0,name=x"), HasSubstr("either name= or fd="));
   const int fd = open("/dev/null", O_RDWR);
-  EXPECT_THAT(error_of("tap:fd=" + std::to_string(fd)), HasSubstr("no TAP descriptor"));
+  EXPECT_THAT(error_of("tap:fd=" + std::to_string(fd)), HasSubstr("not a TAP descriptor"));
   EXPECT_NE(fcntl(fd, F_GETFD), -1);
   close(fd);
   RUN_WITH_TAP([]() -> std::string {
@@ -121,9 +121,9 @@ TEST(TapPort, ErrorsAreOneClearLine) {
     auto first = Port::open("tap:name=u0");
     if (!first.ok()) return first.error();
     const std::string busy = error_of("tap:name=u0");
-    if (busy.find("another program has it open") == std::string::npos) return busy;
+    if (busy.find("in use by another program") == std::string::npos) return busy;
     const std::string other = error_of("tap:name=lo");
-    if (other.find("no TAP interface") == std::string::npos) return other;
+    if (other.find("not a single-queue TAP interface") == std::string::npos) return other;
     return "";
   });
 }
@@ -135,7 +135,7 @@ TEST(TapPort, NoRightIsExplained) {
     return;
   }
   if (geteuid() != 0) {
-    EXPECT_THAT(error_of("tap:name=u0"), HasSubstr("this user may not open it"));
+    EXPECT_THAT(error_of("tap:name=u0"), HasSubstr("chmod 0666 /dev/net/tun"));
     return;
   }
   check::Child child([] {
@@ -143,7 +143,7 @@ TEST(TapPort, NoRightIsExplained) {
     const std::string e = error_of("tap:name=u0");
     // Which of the two it is depends on the mode of the device.
     return e.find("unshare -Urn") != std::string::npos ||
-                   e.find("this user may not open it") != std::string::npos
+                   e.find("chmod 0666 /dev/net/tun") != std::string::npos
                ? 0
                : 1;
   });

@@ -133,8 +133,8 @@ TEST(UdpHeaders, WhatASocketCannotSendAsItStandsIsNoDatagram) {
 // ---- opening
 
 TEST(UdpPort, SaysWhatIsWrongWithItsName) {
-  EXPECT_EQ(error_of("udp:bind=nobody"), "udp: bind=nobody: not an address of one host");
-  EXPECT_EQ(error_of("udp:bind=0.0.0.0"), "udp: bind=0.0.0.0: not an address of one host");
+  EXPECT_EQ(error_of("udp:bind=nobody"), "udp: bind=nobody: must be a unicast IP address");
+  EXPECT_EQ(error_of("udp:bind=0.0.0.0"), "udp: bind=0.0.0.0: must be a unicast IP address");
   EXPECT_NE(error_of("udp:mtu=100").find("mtu"), std::string::npos);
   EXPECT_NE(error_of("udp:bnd=127.0.0.1").find("bind"), std::string::npos);
   EXPECT_EQ(error_of("udp:bind=192.0.2.200"),
@@ -144,7 +144,7 @@ TEST(UdpPort, SaysWhatIsWrongWithItsName) {
 TEST(UdpPort, TheSecondAtAnAddressIsToldWhatToDo) {
   auto first = Port::open("udp:bind=" + at(1));
   ASSERT_TRUE(first.ok()) << first.error();
-  EXPECT_NE(error_of("udp:bind=" + at(1)).find("is taken"), std::string::npos);
+  EXPECT_NE(error_of("udp:bind=" + at(1)).find("is in use"), std::string::npos);
   EXPECT_EQ(error_of("udp:bind=" + at(2)), "(opened)");
 }
 

@@ -34,7 +34,7 @@ TEST(ZoneName, APortIsBoundWithIt) {
   for (const std::string kind : {"tcp", "udp"}) {
     EXPECT_EQ(Port::check(kind + ":bind=fe80::1%lo"), "") << kind;
     EXPECT_NE(Port::check(kind + ":bind=fe80::1").find("needs its interface"), std::string::npos);
-    EXPECT_NE(Port::check(kind + ":bind=fd77::1%lo").find("not an address"), std::string::npos);
+    EXPECT_NE(Port::check(kind + ":bind=fd77::1%lo").find("unicast IP address"), std::string::npos);
   }
 }
 

@@ -118,7 +118,7 @@ TEST(Scenario, WhatIsWrongIsSaidWithFileAndLine) {
   EXPECT_THAT(wrong("[left]\nrto_mn = 5\n"), HasSubstr("the nearest is 'left.rto_min'"));
   EXPECT_THAT(wrong("[wire]\nloss = 2\n"), HasSubstr("probability"));
   EXPECT_THAT(wrong("[wire]\nloss = true\n"), HasSubstr("one.toml:2: wire.loss: expected"));
-  EXPECT_THAT(wrong("[wire]\nrate = \"fast\"\n"), HasSubstr("like 500mbit"));
+  EXPECT_THAT(wrong("[wire]\nrate = \"fast\"\n"), HasSubstr("for example 500mbit"));
   EXPECT_THAT(wrong("[wire]\ndelay = \"1ms,loss=1\"\n"), HasSubstr("wire.delay: expected"));
   EXPECT_THAT(wrong("[wire]\npath_mtu = 10\n"), HasSubstr("576 to 9000"));
   EXPECT_THAT(wrong("[wire.to_left]\npath_mtu = 1000\n"), HasSubstr("no direction"));

@@ -98,9 +98,10 @@ int configure(Device* d, const rte_eth_dev_info& info, bool interrupts) {
 
 std::string set_up(Device* d, const DeviceOptions& o) {
   rte_eth_dev_info info{};
-  if (int r = rte_eth_dev_info_get(d->port, &info); r != 0) return failed("no device info", r);
+  if (int r = rte_eth_dev_info_get(d->port, &info); r != 0)
+    return failed("cannot read the device info", r);
   if (d->queues > info.max_rx_queues || d->queues > info.max_tx_queues) {
-    return "queues=" + std::to_string(d->queues) + ": the device has " +
+    return "queues=" + std::to_string(d->queues) + ": the device supports at most " +
            std::to_string(std::min(info.max_rx_queues, info.max_tx_queues));
   }
   // Software drivers refuse interrupts; whether a NIC has them shows when asked.
@@ -110,19 +111,20 @@ std::string set_up(Device* d, const DeviceOptions& o) {
   }
   std::uint16_t rx = kDescriptors, tx = kDescriptors;
   if (int r = rte_eth_dev_adjust_nb_rx_tx_desc(d->port, &rx, &tx); r != 0) {
-    return failed("cannot size its rings", r);
+    return failed("cannot set the size of its rings", r);
   }
   static std::atomic<unsigned> serial{0};
   const std::string name = "urnic" + std::to_string(serial++);
   const std::uint32_t room =
       std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, (o.max_frame + 4 + 63) / 64 * 64) +
       RTE_PKTMBUF_HEADROOM;
-  if (room > UINT16_MAX) return "mtu is larger than a DPDK buffer can be";
+  if (room > UINT16_MAX)
+    return "mtu: must fit into a DPDK buffer (at most 65535 bytes with its headers)";
   const unsigned buffers = (rx + tx + o.buffers) * d->queues;
   d->pool = rte_pktmbuf_pool_create(name.c_str(), buffers, 64, 0, static_cast<std::uint16_t>(room),
                                     SOCKET_ID_ANY);
   if (d->pool == nullptr) {
-    return failed("no memory for " + std::to_string(buffers) + " buffers; raise memory=",
+    return failed("not enough memory for " + std::to_string(buffers) + " buffers: increase memory=",
                   rte_errno);
   }
   for (unsigned n = 0; n < d->queues; ++n) {
@@ -134,7 +136,7 @@ std::string set_up(Device* d, const DeviceOptions& o) {
   if (o.max_frame > 1514) {
     const int r = rte_eth_dev_set_mtu(d->port, static_cast<std::uint16_t>(o.max_frame - 14));
     // Drivers without the call take what the interface takes.
-    if (r != 0 && r != -ENOTSUP) return failed("it does not take this mtu", r);
+    if (r != 0 && r != -ENOTSUP) return failed("cannot set the mtu", r);
   }
   if (int r = rte_eth_dev_start(d->port); r != 0) return failed("cannot start", r);
   // Our MAC may be another than the device's. Drivers that cannot do it do not filter either.
@@ -151,7 +153,7 @@ Outcome<Device, std::string> open_device(const DeviceOptions& o) {
   d.queues = o.queues;
   std::uint16_t port = 0;
   if (rte_eth_dev_get_port_by_name(o.name.c_str(), &port) == 0) {
-    return fail("the device " + o.name + " is in use by another port of this process");
+    return fail("device " + o.name + " is already in use by another port of this process");
   }
   const std::vector<int> before = driver_sockets();
   const QuietXdp quiet;

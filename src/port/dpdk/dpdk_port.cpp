@@ -100,8 +100,8 @@ Outcome<std::unique_ptr<DpdkPort>, std::string> DpdkPort::make(Args& args) {
   if (std::string wrong = args.finish(); !wrong.empty()) return fail(wrong);
   if (vdev.empty() == pci.empty()) {
     return fail(
-        std::string("give either vdev=<driver><n> (e.g. vdev=net_af_packet0,iface=veth0) "
-                    "or pci=<address>"));
+        std::string("set either vdev=<driver><n> (for example vdev=net_af_packet0,iface=veth0) or "
+                    "pci=<address>"));
   }
   e.pci = !pci.empty();
   d.bus = e.pci ? "pci" : "vdev";

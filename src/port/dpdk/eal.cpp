@@ -113,7 +113,7 @@ std::string initialise(const EalOptions& o) {
   cookie_io_functions_t io{};
   io.write = take_log;
   FILE* log = fopencookie(nullptr, "w", io);
-  if (log == nullptr) return "no log stream";
+  if (log == nullptr) return "cannot create the log stream";
   setvbuf(log, nullptr, _IOLBF, 0);
   rte_openlog_stream(log);
   e.text = arguments(o);
@@ -132,7 +132,8 @@ std::string initialise(const EalOptions& o) {
   // A clash with another EAL comes back without any error number.
   std::string why = last_complaint();
   if (why.empty() && rte_errno != 0) why = rte_strerror(rte_errno);
-  if (why.empty()) why = "no reason given; is another DPDK program using the same --file-prefix?";
+  if (why.empty())
+    why = "unknown reason; check whether another DPDK program uses the same --file-prefix";
   return why;
 }
 
@@ -152,8 +153,8 @@ Outcome<bool, std::string> start_eal(const EalOptions& options) {
   std::lock_guard hold(e.lock);
   if (e.tried && e.owner != getpid()) {
     return fail(
-        std::string("DPDK was started before this process was forked and cannot be used "
-                    "in the child; open the port in the parent, or fork earlier"));
+        std::string("DPDK was started before fork and cannot be used in the child process: open "
+                    "the port after fork"));
   }
   if (!e.tried) {
     e.tried = true;
@@ -163,12 +164,11 @@ Outcome<bool, std::string> start_eal(const EalOptions& options) {
     e.running = e.failure.empty();
   }
   if (!e.running) {
-    return fail("DPDK did not start (and cannot be tried again in this process): " + e.failure);
+    return fail("DPDK failed to start (a retry needs a new process): " + e.failure);
   }
   if (options.pci && !e.pci) {
-    return fail(
-        std::string("DPDK was started without PCI by an earlier port of this process; open "
-                    "the pci= port first"));
+    return fail(std::string(
+        "an earlier port of this process started DPDK without PCI: open the pci= port first"));
   }
   return true;
 }

@@ -31,10 +31,9 @@ std::string forwarding_complaint(const std::string& interface) {
     const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     char value = '0';
     if (file && read(file.get(), &value, 1) == 1 && value != '0') {
-      return "this machine forwards (net." + std::string(family) + ".conf." + interface +
-             ".forwarding = 1) and would send each frame for urnic a second time: set that to 0, "
-             "or drop "
-             "them by the rule in docs/ports.md and say drop_rule=on";
+      return "IP forwarding is on (net." + std::string(family) + ".conf." + interface +
+             ".forwarding = 1), so the kernel would forward frames meant for urnic: set it to 0, "
+             "or add the drop rule of docs/ports.md and set drop_rule=on";
     }
   }
   return {};
