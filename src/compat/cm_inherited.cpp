@@ -111,8 +111,7 @@ void take_over(const Known& known) {
   if (e == 0) return;
   leave_to_others(id);
   if (e == EADDRINUSE) return;  // by another child, or by this one's program
-  std::fprintf(stderr,
-               "urnic: process %d does not listen in the place of its parent at port %u: %s\n",
+  std::fprintf(stderr, "urnic: process %d cannot listen on port %u in place of its parent: %s\n",
                static_cast<int>(getpid()), port_of(id->source), std::strerror(e));
 }
 

@@ -176,8 +176,9 @@ bool Process::add_adapter(const Config& given, const std::string& name) {
 
 bool Process::load() {
   if (const std::string wrong = wrong_companion(); !wrong.empty()) {
-    return urnic::compat::complain("this process has " + wrong +
-                                   " as well, which does not go with urnic's libraries: no device");
+    return urnic::compat::complain(
+        "this process has " + wrong +
+        " too, which conflicts with urnic's libraries: no device available");
   }
   auto config = Config::load();
   if (!config) return complain(config.error());

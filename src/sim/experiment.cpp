@@ -20,7 +20,7 @@ RunResult run_once(const Setup& setup, Duration limit, std::uint64_t seed, bool 
   auto* left = pair.left().make_qp(setup.work.depth, setup.work.receives, 1);
   auto* right = pair.right().make_qp(setup.work.depth, setup.work.receives, 1);
   if (!pair.connect(*left, *right)) {
-    r.end = "the connection did not come up";
+    r.end = "the connection was not established";
     return r;
   }
   const Instant began = pair.now();

@@ -80,7 +80,7 @@ RunResult run_roce(const Setup& setup, Duration limit, std::uint64_t seed, bool 
       left != nullptr && right != nullptr && connect_roce(pair, *left, *right, setup.roce, limit);
   Company company(pair, setup, limit);
   if (!up || company.wrong()) {
-    r.end = "the connection did not come up";
+    r.end = "the connection was not established";
     r.setup = pair.now() - asked;
     r.to_right = pair.injected_left();
     r.to_left = pair.injected_right();

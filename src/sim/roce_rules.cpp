@@ -98,7 +98,7 @@ constexpr Rule kRules[] = {
     {"IB-69", [](const Seen& s) { return s.right() && s.asks().response_timeouts != 0; }},
     {"IB-71",
      [](const Seen& s) {
-       return s.run.end == "left: no answer to any of the repetitions" && s.run.failed != 0;
+       return s.run.end == "left: no response to any retransmission" && s.run.failed != 0;
      }},
     {"IB-76",
      [](const Seen& s) {

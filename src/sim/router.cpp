@@ -51,7 +51,7 @@ class Router {
   Router(port::Port inner, std::shared_ptr<RouterControl> control)
       : inner_(std::move(inner)), control_(std::move(control)) {}
   static Outcome<std::unique_ptr<Router>, std::string> make(port::Args&) {
-    return fail(std::string("router is a wrapper around another port and is not opened by name"));
+    return fail(std::string("'router' wraps another port and cannot be opened by name"));
   }
 
   void info(urnic_port_info* i) const { *i = inner_.info(); }

@@ -56,12 +56,12 @@ struct Draft {
 // The same of RD, which runs without engines.
 const char* rd_breach(const Setup& s) {
   if (s.work.op != Op::Send && s.work.op != Op::Write) {
-    return "service = rd goes with work.op = send or write";
+    return "service = rd needs work.op = send or write";
   }
   if (s.roce.by_cm || s.work.beside_tcp || s.work.sqd_begin != Duration()) {
-    return "connect = cm, work.beside_tcp and work.sqd_begin do not go with service = rd";
+    return "connect = cm, work.beside_tcp and work.sqd_begin are not possible with service = rd";
   }
-  if (s.phases.size() > 1) return "phases do not go with service = rd";
+  if (s.phases.size() > 1) return "phases are not possible with service = rd";
   return nullptr;
 }
 
@@ -70,32 +70,33 @@ const char* transport_breach(const Setup& s) {
   const bool drops = s.left.roce.loss.out_of_order == ib::OutOfOrder::Drop ||
                      s.right.roce.loss.out_of_order == ib::OutOfOrder::Drop;
   if (!s.roce.on) {
-    if (drops) return "out_of_order = drop goes with transport = roce";
-    if (s.work.op == Op::Atomic) return "work.op = atomic goes with transport = roce";
-    if (s.work.sqd_begin != Duration()) return "work.sqd_begin goes with transport = roce";
-    if (s.work.sqe_begin != Duration()) return "work.sqe_begin goes with transport = roce";
-    if (s.work.bad_every != 0) return "work.bad_every goes with transport = roce";
+    if (drops) return "out_of_order = drop needs transport = roce";
+    if (s.work.op == Op::Atomic) return "work.op = atomic needs transport = roce";
+    if (s.work.sqd_begin != Duration()) return "work.sqd_begin needs transport = roce";
+    if (s.work.sqe_begin != Duration()) return "work.sqe_begin needs transport = roce";
+    if (s.work.bad_every != 0) return "work.bad_every needs transport = roce";
     return nullptr;
   }
-  if (s.work.embed) return "work.embed goes with transport = iwarp";
+  if (s.work.embed) return "work.embed needs transport = iwarp";
   if (s.work.sqe_begin != Duration() && s.roce.service != verbs::Service::Ud) {
-    return "work.sqe_begin goes with service = ud";
+    return "work.sqe_begin needs service = ud";
   }
   if (s.roce.rd) return rd_breach(s);
-  if (s.work.bad_every != 0) return "work.bad_every goes with service = rd";
-  if (s.roce.on_rnr != ib::OnRnr::Retry) return "qp.on_rnr goes with service = rd";
+  if (s.work.bad_every != 0) return "work.bad_every needs service = rd";
+  if (s.roce.on_rnr != ib::OnRnr::Retry) return "qp.on_rnr needs service = rd";
   const bool shared = s.work.flows != 1 || s.work.beside_tcp;
-  if (shared && s.roce.by_cm) return "work.flows and work.beside_tcp go with connect = hand";
+  if (shared && s.roce.by_cm) return "work.flows and work.beside_tcp need connect = hand";
   if (s.roce.service == verbs::Service::Rc) return nullptr;
   if (verbs::is_xrc(s.roce.service)) {
-    return shared ? "work.flows and work.beside_tcp go with service = rc" : nullptr;
+    return shared ? "work.flows and work.beside_tcp need service = rc" : nullptr;
   }
-  if (s.work.op != Op::Send) return "service = uc and ud go with work.op = send";
-  if (s.roce.by_cm) return "connect = cm goes with service = rc or xrc";
-  if (shared) return "work.flows and work.beside_tcp go with service = rc";
+  if (s.work.op != Op::Send) return "service = uc and ud need work.op = send";
+  if (s.roce.by_cm) return "connect = cm needs service = rc or xrc";
+  if (shared) return "work.flows and work.beside_tcp need service = rc";
   const std::uint64_t largest = *std::max_element(s.work.sizes.begin(), s.work.sizes.end());
   if (s.roce.service == verbs::Service::Ud && largest > octets(ib::path_mtu_of(s.mtu))) {
-    return "a datagram of UD is at most the path MTU: the largest of 256 to 4096 that fits `mtu`";
+    return "work.size: a UD message must not exceed the path MTU (the largest of 256 to 4096 that "
+           "fits `mtu`)";
   }
   return nullptr;
 }
@@ -169,8 +170,8 @@ bool Builder::scene(const std::string& key, const Value& v, bool* known) {
 bool Builder::wire_key(const std::string& shown, std::string_view key, const Value& v, int only,
                        WireDraft* w) {
   if (key == "path_mtu") {
-    if (only != -1) return bad(shown, v, "has no direction: the router serves both");
-    constexpr const char* kExpected = "bytes, 576 to 9000, or 0 for no router";
+    if (only != -1) return bad(shown, v, "applies to both directions: set it in [wire]");
+    constexpr const char* kExpected = "bytes from 576 to 9000, or 0 for no router";
     std::uint64_t octets = 0;
     const char* what = read_whole(v, 0, 9000, &octets, kExpected);
     if (what != nullptr || (octets != 0 && octets < 576)) return expected(shown, v, kExpected);
@@ -276,7 +277,8 @@ bool Builder::phase(const Values& values, std::size_t number, const WireDraft& b
     return expected("phase: begin", begin->second, what);
   }
   if (p.begin <= setup->phases.back().begin) {
-    return bad("phase: begin", begin->second, "phases follow each other, the first after 0");
+    return bad("phase: begin", begin->second,
+               "must be after the begin of the previous phase, and after 0");
   }
   if (const auto name = all.find("name"); name != all.end()) {
     if (const char* what = read_text(name->second, &p.name)) {
@@ -299,16 +301,16 @@ bool Builder::check(const Setup& s) {
   const std::uint64_t slots = std::min(s.work.depth, s.work.count);
   if (s.roce.rd &&
       largest * s.work.flows * std::max<std::uint64_t>(slots, s.work.receives) > kMostMemory) {
-    return no("work: size times flows times depth, or receives, is more than 256 MiB");
+    return no("work: size * flows * depth (or receives) must be at most 256 MiB");
   }
   if (largest * slots > kMostMemory) {
-    return no("work: size times depth is more than 256 MiB");
+    return no("work: size * depth must be at most 256 MiB");
   }
   if (s.work.op == Op::Send && largest * s.work.receives > kMostMemory) {
-    return no("work: size times receives is more than 256 MiB");
+    return no("work: size * receives must be at most 256 MiB");
   }
   if (s.left.tcp.rto_min > s.left.tcp.rto_max || s.right.tcp.rto_min > s.right.tcp.rto_max) {
-    return no("rto_min is larger than rto_max");
+    return no("rto_min must not be larger than rto_max");
   }
   const char* const breach = transport_breach(s);
   return breach == nullptr || no(breach);
@@ -322,8 +324,8 @@ bool Builder::check_keys() {
     if (spoken || given_keys_[roce].empty()) continue;
     const auto& [key, v] = *given_keys_[roce].begin();
     return bad(key, v,
-               std::string("is ") + (roce ? "RoCE" : "iWARP") +
-                   "'s, and no variant has transport = " + (roce ? "roce" : "iwarp"));
+               std::string("applies only to ") + (roce ? "RoCE" : "iWARP") +
+                   ", and no variant has transport = " + (roce ? "roce" : "iwarp"));
   }
   return true;
 }
@@ -347,7 +349,7 @@ bool Builder::finish(Draft& d) {
   s.left.speaks_roce = s.right.speaks_roce = s.roce.on;
   for (const Setup& other : scenario.variants) {
     if (other.name == s.name) {
-      wrong = path_ + ": two variants are called '" + s.name + "'";
+      wrong = path_ + ": two variants have the name '" + s.name + "'";
       return false;
     }
   }
@@ -438,7 +440,7 @@ std::vector<KeyHelp> scenario_keys() {
   std::size_t i = 0;
   for (const WireKey& k : wire_keys()) out.push_back({names[i++], k.help});
   out.push_back(
-      {"wire.path_mtu", "a router drops larger IP datagrams and says so (ICMP); 0: none"});
+      {"wire.path_mtu", "a router drops larger IP datagrams and reports it by ICMP; 0: no router"});
   for (const NodeKey& k : node_keys()) out.push_back({names[i++], k.help});
   return out;
 }

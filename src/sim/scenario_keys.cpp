@@ -22,7 +22,7 @@ const char* read_whole(const Value& v, std::uint64_t lo, std::uint64_t hi, std::
 }
 
 const char* read_time(const Value& v, Duration* to) {
-  constexpr const char* kExpected = "a time up to one hour, like \"2ms\" (ns, us, ms, s)";
+  constexpr const char* kExpected = "a time up to one hour, for example \"2ms\" (ns, us, ms, s)";
   if (v.type != ValueType::Text && v.type != ValueType::Given) return kExpected;
   if (v.text.empty() || v.text.find(',') != std::string::npos) return kExpected;
   const auto plan = fault::FaultPlan::parse("delay=" + v.text);
@@ -88,7 +88,7 @@ std::vector<std::string> items_of(const Value& v) {
 }
 
 const char* sizes(const Value& v, std::vector<std::uint32_t>* to) {
-  constexpr const char* kExpected = "bytes, 0 to 16777216: one number or a list";
+  constexpr const char* kExpected = "bytes from 0 to 16777216, a number or a list";
   if (v.type != ValueType::Whole && v.type != ValueType::List && v.type != ValueType::Given) {
     return kExpected;
   }
@@ -114,25 +114,29 @@ using fastpath::ConnectionType;
 using fastpath::InLogicVariant;
 
 constexpr SceneKey kSceneKeys[] = {
-    {"title", "one line", [](Scenario& s, const Value& v) { return read_text(v, &s.title); }},
-    {"about", "what to look at",
+    {"title", "title of the scenario, one line",
+     [](Scenario& s, const Value& v) { return read_text(v, &s.title); }},
+    {"about", "description: what the scenario shows",
      [](Scenario& s, const Value& v) { return read_text(v, &s.about); }},
-    {"rules", "items of the specification that can be seen, a list",
+    {"rules", "list of the rules of the specification that the scenario shows",
      [](Scenario& s, const Value& v) -> const char* {
        if (v.type != ValueType::List && v.type != ValueType::Given) return "a list of strings";
        s.rules = items_of(v);
        return nullptr;
      }},
-    {"seed", "of all that is left to chance",
+    {"seed", "seed of all random choices",
      [](Scenario& s, const Value& v) {
        return read_whole(v, 0, ~std::uint64_t{0} / 4, &s.seed, "a whole number");
      }},
-    {"runs", "of each variant, each with the next seed; all are counted, the first is shown",
+    {"runs",
+     "runs of each variant, each with the next seed; the counters cover all runs, the plot shows "
+     "the first",
      [](Scenario& s, const Value& v) { return whole32(v, 1, 10000, &s.runs, "1 to 10000"); }},
-    {"limit", "virtual time after which a run is ended",
+    {"limit", "virtual time at which a run ends at the latest",
      [](Scenario& s, const Value& v) { return read_time(v, &s.limit); }},
     {"plot",
-     "picture: timeline, recovery, memory, copies, delivery, bars, writes; RoCE: psn, packets, "
+     "kind of plot: timeline, recovery, memory, copies, delivery, bars, writes; RoCE: psn, "
+     "packets, "
      "goodput, window, datagrams",
      [](Scenario& s, const Value& v) -> const char* {
        constexpr Named<const char*> kKinds[] = {
@@ -152,15 +156,17 @@ constexpr SceneKey kSceneKeys[] = {
 };
 
 constexpr SetupKey kSetupKeys[] = {
-    {"name", "of the variant", [](Setup& s, const Value& v) { return read_text(v, &s.name); }},
-    {"mtu", "IP MTU of both nodes",
-     [](Setup& s, const Value& v) { return whole32(v, 576, 9000, &s.mtu, "bytes, 576 to 9000"); }},
-    {"transport", "iwarp or roce",
+    {"name", "name of the variant", [](Setup& s, const Value& v) { return read_text(v, &s.name); }},
+    {"mtu", "IP MTU of both nodes, bytes",
+     [](Setup& s, const Value& v) {
+       return whole32(v, 576, 9000, &s.mtu, "bytes from 576 to 9000");
+     }},
+    {"transport", "transport of both nodes: iwarp or roce",
      [](Setup& s, const Value& v) {
        constexpr Named<bool> kTransports[] = {{"iwarp", false}, {"roce", true}};
        return choice(v, kTransports, &s.roce.on, "iwarp or roce");
      }},
-    {"service", "RoCE: rc, uc, ud, xrc or rd",
+    {"service", "RoCE: transport service: rc, uc, ud, xrc or rd",
      [](Setup& s, const Value& v) {
        constexpr Named<verbs::Service> kServices[] = {{"rc", verbs::Service::Rc},
                                                       {"uc", verbs::Service::Uc},
@@ -170,23 +176,22 @@ constexpr SetupKey kSetupKeys[] = {
        s.roce.rd = v.text == "rd";
        return choice(v, kServices, &s.roce.service, "rc, uc, ud, xrc or rd");
      }},
-    {"connect", "RoCE: hand (the default) or cm, connection management",
+    {"connect", "RoCE: how to connect: hand (modify, the default) or cm (connection management)",
      [](Setup& s, const Value& v) {
        constexpr Named<bool> kWays[] = {{"hand", false}, {"cm", true}};
        return choice(v, kWays, &s.roce.by_cm, "hand or cm");
      }},
-    {"faults_at_setup", "the wire's faults strike the set-up of the connection too",
+    {"faults_at_setup", "apply the faults of the wire during connection set-up too",
      [](Setup& s, const Value& v) { return flag(v, &s.faults_at_setup); }},
-    {"qp.ack_timeout",
-     "RoCE, both queue pairs: code of the transport timer, 4.096 us * 2^N; 0: none",
+    {"qp.ack_timeout", "RoCE: ack timeout N of both queue pairs: 4.096 us * 2^N; 0: no timeout",
      [](Setup& s, const Value& v) { return whole32(v, 0, 31, &s.roce.ack_timeout, "0 to 31"); }},
-    {"qp.retry_count", "RoCE: repetitions without an answer",
+    {"qp.retry_count", "RoCE: retransmissions without a response before the queue pair fails",
      [](Setup& s, const Value& v) { return whole32(v, 0, 7, &s.roce.retry_count, "0 to 7"); }},
-    {"qp.rnr_retry", "RoCE: repetitions after an RNR NAK; 7: for ever",
+    {"qp.rnr_retry", "RoCE: retransmissions after an RNR NAK; 7: no limit",
      [](Setup& s, const Value& v) { return whole32(v, 0, 7, &s.roce.rnr_retry, "0 to 7"); }},
-    {"qp.min_rnr_timer", "RoCE: RNR NAK timer code",
+    {"qp.min_rnr_timer", "RoCE: code of the wait time that an RNR NAK requests",
      [](Setup& s, const Value& v) { return whole32(v, 0, 31, &s.roce.min_rnr_timer, "0 to 31"); }},
-    {"qp.on_rnr", "RD: what follows an RNR NAK: retry, suspend, abandon or error",
+    {"qp.on_rnr", "RD: reaction to an RNR NAK: retry, suspend, abandon or error",
      [](Setup& s, const Value& v) {
        constexpr Named<ib::OnRnr> kWays[] = {{"retry", ib::OnRnr::Retry},
                                              {"suspend", ib::OnRnr::Suspend},
@@ -194,51 +199,53 @@ constexpr SetupKey kSetupKeys[] = {
                                              {"error", ib::OnRnr::Error}};
        return choice(v, kWays, &s.roce.on_rnr, "retry, suspend, abandon or error");
      }},
-    {"qp.depth", "RoCE: Reads and atomics outstanding",
+    {"qp.depth", "RoCE: limit of outstanding Reads and atomics",
      [](Setup& s, const Value& v) { return whole32(v, 1, 16, &s.roce.depth, "1 to 16"); }},
-    {"work.op", "write, send, read or, with RoCE, atomic (fetch and add); the left node asks",
+    {"work.op",
+     "operation: write, send, read or, with RoCE, atomic (fetch and add); posted at the left node",
      [](Setup& s, const Value& v) {
        constexpr Named<Op> kOps[] = {
            {"write", Op::Write}, {"send", Op::Send}, {"read", Op::Read}, {"atomic", Op::Atomic}};
        return choice(v, kOps, &s.work.op, "write, send, read or atomic");
      }},
-    {"work.size", "bytes of a message, or a list of sizes used in turn",
+    {"work.size", "message size in bytes, or a list of sizes used in turn",
      [](Setup& s, const Value& v) { return sizes(v, &s.work.sizes); }},
-    {"work.count", "messages",
+    {"work.count", "number of messages",
      [](Setup& s, const Value& v) {
        return whole32(v, 1, 10000000, &s.work.count, "1 to 10000000");
      }},
-    {"work.depth", "work requests outstanding",
+    {"work.depth", "limit of outstanding work requests",
      [](Setup& s, const Value& v) { return whole32(v, 1, 200000, &s.work.depth, "1 to 200000"); }},
-    {"work.gap", "least time from one posting to the next",
+    {"work.gap", "minimum time between two posted work requests",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.gap); }},
     {"work.receives", "receives kept posted at the right node",
      [](Setup& s, const Value& v) {
        return whole32(v, 1, 200000, &s.work.receives, "1 to 200000");
      }},
-    {"work.receives_begin", "no receive is posted before",
+    {"work.receives_begin", "time of the first posted receive",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_begin); }},
-    {"work.flows", "RoCE: queue pairs that all do this; the first is looked at, and the run is its",
+    {"work.flows",
+     "RoCE: number of queue pairs with this work; plot and end of the run are those of the first",
      [](Setup& s, const Value& v) { return whole32(v, 1, 64, &s.work.flows, "1 to 64"); }},
-    {"work.beside_tcp", "RoCE: so does a connection of iWARP, over the same wire",
+    {"work.beside_tcp", "RoCE: run an iWARP connection with this work over the same wire",
      [](Setup& s, const Value& v) { return flag(v, &s.work.beside_tcp); }},
-    {"work.receives_gap", "least time from one posted receive to the next",
+    {"work.receives_gap", "minimum time between two posted receives",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.receives_gap); }},
-    {"work.sqd_begin", "RoCE: the left queue pair goes to Sqd then",
+    {"work.sqd_begin", "RoCE: time at which the left queue pair goes to SQD",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.sqd_begin); }},
-    {"work.sqd_time", "RoCE: and back to Rts so long after it has drained",
+    {"work.sqd_time", "RoCE: time from drained until it returns to RTS",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.sqd_time); }},
-    {"work.sqe_begin", "UD: a request that cannot be sent is posted then, and leads to Sqe",
+    {"work.sqe_begin", "UD: time at which an invalid request is posted, which leads to SQE",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.sqe_begin); }},
-    {"work.sqe_time", "UD, RD: a queue pair in Sqe goes back to Rts after that time",
+    {"work.sqe_time", "UD, RD: time until a queue pair in SQE returns to RTS",
      [](Setup& s, const Value& v) { return read_time(v, &s.work.sqe_time); }},
-    {"work.bad_every", "RD: every so manieth message of the first queue pair is refused; 0: none",
+    {"work.bad_every", "RD: reject every N-th message of the first queue pair; 0: none",
      [](Setup& s, const Value& v) {
        return whole32(v, 0, 1000000, &s.work.bad_every, "0 to 1000000");
      }},
     {"work.embed",
-     "Writes carry an FPDU in their payload, bytes 100 to 183: a Write of 64 bytes to "
-     "where none is meant to go",
+     "embed an FPDU in the payload of each Write (bytes 100 to 183): a Write of 64 bytes to an "
+     "unintended address",
      [](Setup& s, const Value& v) { return flag(v, &s.work.embed); }},
 };
 
@@ -263,7 +270,7 @@ const char* sender(const Value& v, tcp::Config* to) {
 }
 
 constexpr NodeKey kNodeKeys[] = {
-    {"type", "initiated as: fast or slow (ConnectionType 62; RoCE: S-1)",
+    {"type", "initial connection type: fast or slow",
      [](Options& o, const Value& v) {
        constexpr Named<bool> kTypes[] = {{"fast", true}, {"slow", false}};
        bool fast = true;
@@ -274,7 +281,8 @@ constexpr NodeKey kNodeKeys[] = {
      },
      KeyOf::Both},
     {"framing",
-     "no-markers, markers, absolute-markers or modified-length; with markers Fig 3 decides",
+     "MPA framing: no-markers, markers, absolute-markers or modified-length; markers select "
+     "InLogic fig3",
      [](Options& o, const Value& v) -> const char* {
        const auto policy = mpa::policy_by_name(v.text);
        if ((v.type != ValueType::Text && v.type != ValueType::Given) || !policy) {
@@ -284,33 +292,31 @@ constexpr NodeKey kNodeKeys[] = {
        if (mpa::has_markers(*policy)) o.context.variant = InLogicVariant::Fig3;
        return nullptr;
      }},
-    {"in_logic", "fig9 or fig10, without markers",
+    {"in_logic", "InLogic variant without markers: fig9 or fig10",
      [](Options& o, const Value& v) -> const char* {
-       if (mpa::has_markers(o.mpa.policy)) return "none: Fig 3 needs markers";
+       if (mpa::has_markers(o.mpa.policy))
+         return "no in_logic: framing with markers always uses Fig 3";
        constexpr Named<InLogicVariant> kVariants[] = {{"fig9", InLogicVariant::Fig9},
                                                       {"fig10", InLogicVariant::Fig10}};
        return choice(v, kVariants, &o.context.variant, "fig9 or fig10");
      }},
     {"max_recovery_attempts",
-     "refused segments (RoCE: gaps) in one recovery before a downgrade; 0: the first error "
-     "downgrades",
+     "recovery attempts (RoCE: gaps) before a downgrade; 0: downgrade at the first error",
      [](Options& o, const Value& v) {
        const char* wrong = whole32(v, 0, 1000000, &o.context.max_recovery_attempts, "0 to 1000000");
        if (wrong == nullptr) o.roce.loss.max_recovery_attempts = o.context.max_recovery_attempts;
        return wrong;
      },
      KeyOf::Both},
-    {"max_cut_frames",
-     "FPDUs that come cut in two before a downgrade (decisions/cut-frames.md); 0: off",
+    {"max_cut_frames", "FPDUs received in two segments before a downgrade; 0: off",
      [](Options& o, const Value& v) {
        return whole32(v, 0, 1000000, &o.context.max_cut_frames, "0 to 1000000");
      }},
-    {"max_same_segment",
-     "refusals in a row of the segment at RCV.NXT before a downgrade; 0: no limit",
+    {"max_same_segment", "consecutive drops of the segment at RCV.NXT before a downgrade; 0: off",
      [](Options& o, const Value& v) {
        return whole32(v, 0, 1000000, &o.context.max_same_segment, "0 to 1000000");
      }},
-    {"upgrade_after", "aligned segments (RoCE: requests) in order before an upgrade",
+    {"upgrade_after", "consecutive aligned segments (RoCE: in-order requests) before an upgrade",
      [](Options& o, const Value& v) {
        const char* wrong =
            whole32(v, 1, fastpath::kMaxUpgradeAfter, &o.context.upgrade_after, "1 to 65536");
@@ -318,9 +324,9 @@ constexpr NodeKey kNodeKeys[] = {
        return wrong;
      },
      KeyOf::Both},
-    {"immediate_dup_ack", "send a duplicate ACK for every refused segment at once",
+    {"immediate_dup_ack", "send a duplicate ACK for each dropped segment",
      [](Options& o, const Value& v) { return flag(v, &o.context.immediate_dup_ack); }},
-    {"out_of_order", "out-of-order data: iWARP: place or store; RoCE: store or drop",
+    {"out_of_order", "handling of out-of-order data: place or store (iWARP), store or drop (RoCE)",
      [](Options& o, const Value& v) {
        enum Way { Place, Store, Drop };
        constexpr Named<Way> kWays[] = {{"place", Place}, {"store", Store}, {"drop", Drop}};
@@ -331,24 +337,24 @@ constexpr NodeKey kNodeKeys[] = {
        return static_cast<const char*>(nullptr);
      },
      KeyOf::Both},
-    {"held_packets", "most packets stored behind gaps",
+    {"held_packets", "limit of packets held behind gaps",
      [](Options& o, const Value& v) {
        return whole32(v, 1, ib::LossRules::kMostStored, &o.roce.loss.store_packets, "1 to 4096");
      },
      KeyOf::Roce},
-    {"rnr_park", "packets stored while a Send waits for a receive; 0: send an RNR NAK at once",
+    {"rnr_park", "limit of packets that wait for a posted receive; 0: send an RNR NAK at once",
      [](Options& o, const Value& v) {
        return whole32(v, 0, ib::LossRules::kMostStored, &o.roce.loss.rnr_park, "0 to 4096");
      },
      KeyOf::Roce},
-    {"rnr_park_time", "longest wait of a Send for a receive",
+    {"rnr_park_time", "maximum time that a packet waits for a posted receive",
      [](Options& o, const Value& v) { return read_time(v, &o.roce.loss.rnr_park_time); },
      KeyOf::Roce},
-    {"probe", "resend the oldest packet as a probe after two round trips without a response",
+    {"probe", "without a response, resend the oldest packet as a probe",
      [](Options& o, const Value& v) { return flag(v, &o.roce.probe); }, KeyOf::Roce},
-    {"selective", "send only lost packets again, if both ends do",
+    {"selective", "retransmit only lost packets, if the peer supports it",
      [](Options& o, const Value& v) { return flag(v, &o.roce.selective); }, KeyOf::Roce},
-    {"congestion", "RoCE congestion control: window, dcqcn or off",
+    {"congestion", "RoCE: congestion control: window, dcqcn or off",
      [](Options& o, const Value& v) {
        constexpr Named<ib::CongestionRule> kRules[] = {{"window", ib::CongestionRule::Window},
                                                        {"dcqcn", ib::CongestionRule::Dcqcn},
@@ -356,37 +362,37 @@ constexpr NodeKey kNodeKeys[] = {
        return choice(v, kRules, &o.roce.send.congestion, "window, dcqcn or off");
      },
      KeyOf::Roce},
-    {"credits", "send credits, and obey them",
+    {"credits", "send end-to-end credits and obey them",
      [](Options& o, const Value& v) {
        const char* wrong = flag(v, &o.roce.tell_credits);
        if (wrong == nullptr) o.roce.send.obey_credits = o.roce.tell_credits;
        return wrong;
      },
      KeyOf::Roce},
-    {"window", "packets of Sends and Writes unacknowledged at most",
+    {"window", "limit of unacknowledged packets of Sends and Writes",
      [](Options& o, const Value& v) {
        return whole32(v, 1, 65536, &o.roce.send.window, "1 to 65536");
      },
      KeyOf::Roce},
-    {"ack_every", "of a long message, every so manieth packet asks for an ACK",
+    {"ack_every", "request an ACK in every N-th packet of a long message",
      [](Options& o, const Value& v) {
        return whole32(v, 1, 65536, &o.roce.send.ack_every, "1 to 65536");
      },
      KeyOf::Roce},
-    {"rq_nudge", "send duplicate ACKs when a missing receive is posted",
+    {"rq_nudge", "send duplicate ACKs when a receive is posted after drops",
      [](Options& o, const Value& v) { return flag(v, &o.rq_nudge); }},
-    {"completion_method", "1: a WQE and a CQE for each Send; 2: WQEs share a CQE (9.4)",
+    {"completion_method", "1: a WQE and a CQE for each Send; 2: WQEs share a CQE",
      [](Options& o, const Value& v) {
        std::uint64_t n = 0;
        if (const char* wrong = read_whole(v, 1, 2, &n, "1 or 2")) return wrong;
        o.completion_method = static_cast<ddp::CompletionMethod>(n);
        return static_cast<const char*>(nullptr);
      }},
-    {"completion_threshold", "M of method 2: Sends behind holes kept in the RNIC (Q-26)",
+    {"completion_threshold", "threshold M of method 2: Sends behind holes that the RNIC keeps",
      [](Options& o, const Value& v) {
        return whole32(v, 0, 65536, &o.completion_threshold, "0 to 65536");
      }},
-    {"hole_limit", "most TCP holes",
+    {"hole_limit", "limit of TCP holes",
      [](Options& o, const Value& v) {
        return whole32(v, 1, 100000, &o.tcp.hole_limit, "1 to 100000");
      }},
@@ -394,10 +400,10 @@ constexpr NodeKey kNodeKeys[] = {
      "loss recovery: reno, newreno (both no SACK), sack (RFC 6675), sack-counts-plain or "
      "rack (RFC 8985, with tail loss probes and PRR)",
      [](Options& o, const Value& v) { return sender(v, &o.tcp); }},
-    {"name_corrupted", "report segments with a wrong CRC to the sender, if both ends do",
+    {"name_corrupted", "report segments with a wrong CRC to the sender, if both ends support it",
      [](Options& o, const Value& v) { return flag(v, &o.tcp.name_corrupted); }},
     {"sack", "offer SACK", [](Options& o, const Value& v) { return flag(v, &o.tcp.sack); }},
-    {"ecn", "ask for ECN (RFC 3168)",
+    {"ecn", "request ECN (RFC 3168)",
      [](Options& o, const Value& v) {
        bool on = false;
        if (const char* wrong = flag(v, &on)) return wrong;
@@ -407,48 +413,50 @@ constexpr NodeKey kNodeKeys[] = {
      KeyOf::Both},
     {"timestamps", "offer timestamps",
      [](Options& o, const Value& v) { return flag(v, &o.tcp.timestamps); }},
-    {"ack_policy", "burst, second or every",
+    {"ack_policy",
+     "send an ACK for each burst, second segment or every segment: burst, second or every",
      [](Options& o, const Value& v) {
        constexpr Named<tcp::AckPolicy> kPolicies[] = {{"burst", tcp::AckPolicy::PerBurst},
                                                       {"second", tcp::AckPolicy::EverySecond},
                                                       {"every", tcp::AckPolicy::Immediate}};
        return choice(v, kPolicies, &o.tcp.ack_policy, "burst, second or every");
      }},
-    {"initial_window", "bytes; 0: as in RFC 6928",
+    {"initial_window", "initial congestion window, bytes; 0: as in RFC 6928",
      [](Options& o, const Value& v) {
        return whole32(v, 0, 64u << 20, &o.tcp.initial_window, "0 to 67108864");
      }},
-    {"receive_window", "largest receive window, bytes",
+    {"receive_window", "maximum receive window, bytes",
      [](Options& o, const Value& v) {
        return whole32(v, 65536, 64u << 20, &o.tcp.receive_buffer, "65536 to 67108864");
      }},
-    {"rto_min", "least retransmission timeout",
+    {"rto_min", "minimum retransmission timeout",
      [](Options& o, const Value& v) { return read_time(v, &o.tcp.rto_min); }},
-    {"rto_max", "largest retransmission timeout",
+    {"rto_max", "maximum retransmission timeout",
      [](Options& o, const Value& v) { return read_time(v, &o.tcp.rto_max); }},
 };
 
 constexpr WireKey kWireKeys[] = {
-    {"rate", "rate", "of the line, like \"1gbit\""},
-    {"delay", "delay", "of every frame"},
-    {"jitter", "jitter", "up to this much more delay; order is kept"},
-    {"queue", "limit", "frames waiting in the line; more are lost"},
-    {"mark", "mark",
-     "frames that wait longer for the line get a CE mark, if they can be marked; 0: none do"},
-    {"loss", "loss", "probability, or \"P:FRAMES\" for losses in a row"},
-    {"dup", "dup", "probability"},
-    {"reorder", "reorder", "probability, \"P:FRAMES\" or \"P:TIME\""},
+    {"rate", "rate", "rate of the line, for example \"1gbit\""},
+    {"delay", "delay", "delay of every frame"},
+    {"jitter", "jitter", "maximum additional random delay; frames stay in order"},
+    {"queue", "limit", "length of the queue in frames; more are lost"},
+    {"mark", "mark", "queueing delay above which ECN-capable frames get a CE mark; 0: no marks"},
+    {"loss", "loss", "probability of a loss, or \"P:FRAMES\" for bursts of losses"},
+    {"dup", "dup", "probability of a duplicate"},
+    {"reorder", "reorder", "probability of reordering, \"P:FRAMES\" or \"P:TIME\""},
     {"corrupt", "corrupt",
-     "probability; the checksum is mended: only the MPA CRC, or RoCE's ICRC, can tell"},
-    {"badsum", "badsum", "probability; the TCP checksum is wrong"},
-    {"reseg", "reseg", "probability that a segment is cut or joined"},
-    {"hold", "hold", "longest wait for a frame to reorder with or join to"},
+     "probability of corruption with a corrected checksum: only the MPA CRC or RoCE's ICRC detects "
+     "it"},
+    {"badsum", "badsum", "probability of a wrong TCP checksum"},
+    {"reseg", "reseg", "probability that a segment is split or merged"},
+    {"hold", "hold", "maximum wait for a frame to reorder or merge with"},
     {"payload_only", "payload_only",
-     "touch only TCP segments and packets of RoCE with more payload than this"},
+     "apply faults only to TCP segments and RoCE packets with more payload than this, bytes"},
     {"at", "at",
-     "exact faults, \"KIND:N+KIND:N\" or a list (empty: none): loss dup reorder corrupt badsum "
-     "cut"},
-    {"cut_at", "cut_at", "\"FROM-TO\": bytes of the payload that an exact cut makes a segment of"},
+     "faults at exact frames, \"KIND:N+KIND:N\" or a list (empty: none); kinds: loss dup reorder "
+     "corrupt badsum cut"},
+    {"cut_at", "cut_at",
+     "\"FROM-TO\": byte range of the payload that an exact cut turns into a segment"},
 };
 
 }  // namespace

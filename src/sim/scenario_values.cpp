@@ -71,11 +71,11 @@ class Reader {
       v.type = ValueType::List;
       for (const toml::node& item : *list) {
         Value one;
-        if (!scalar(item, &one)) return bad(line, name + ": a list of plain values was expected");
+        if (!scalar(item, &one)) return bad(line, name + ": expected a list of plain values");
         v.items.push_back(one.text);
       }
     } else if (!scalar(node, &v)) {
-      return bad(line, name + ": a string, a number, true or false was expected");
+      return bad(line, name + ": expected a string, a number, true or false");
     }
     (*to)[name] = std::move(v);
     return true;

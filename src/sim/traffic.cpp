@@ -18,9 +18,9 @@ constexpr std::uint32_t kAtomicOctets = 8;
 const char* why_failed(verbs::Status s) {
   switch (s) {
     case verbs::Status::RetryExceeded:
-      return "no answer to any of the repetitions";
+      return "no response to any retransmission";
     case verbs::Status::RnrRetryExceeded:
-      return "the peer never had a receive";
+      return "the peer posted no receive in time";
     case verbs::Status::RemoteAccess:
     case verbs::Status::RemoteOperation:
     case verbs::Status::RemoteInvalidRequest:

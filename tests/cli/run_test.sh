@@ -87,7 +87,7 @@ int main(void) {
 }
 C
 cc -o late late.c "$dropin/libibverbs.so.1" -Wl,--allow-shlib-undefined
-[ "$("$urnic" run -- ./late 2>err)" = 0 ] && [ "$(wc -l <err)" = 1 ] && grep -q "does not go with urnic's" err || fail "a mixture at run time: $(cat err)"
+[ "$("$urnic" run -- ./late 2>err)" = 0 ] && [ "$(wc -l <err)" = 1 ] && grep -q "conflicts with urnic's" err || fail "a mixture at run time: $(cat err)"
 # A copy by another name, as Python's wheels have, and a library that is linked in.
 cc -shared -fPIC -o other/libibverbs-1de1263b.so.1 other.c -Wl,-soname,libibverbs-1de1263b.so.1,--version-script=other.map
 cc -o copy probe.c other/libibverbs-1de1263b.so.1 -Wl,-rpath,"$work/other"

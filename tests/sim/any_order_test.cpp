@@ -120,7 +120,7 @@ std::string run_seed(std::uint64_t seed, mpa::Policy policy, std::size_t batches
   Rng rng(seed);
   const Terms terms = terms_of(rng, policy, true);
   Session run(terms, seed);
-  if (!run.up()) return "the connection did not come up";
+  if (!run.up()) return "the connection was not established";
   if (run.stats().iwarp.mpa.framing != mpa::policy_name(policy))
     return "the stream is framed otherwise";
   std::string bad;

@@ -141,7 +141,7 @@ std::string run_seed(std::uint64_t seed, Totals* totals) {
     // On a connection initiated SLOW even a corrupted ready-to-receive message ends it.
     const bool slow = o.left.context.initiated_as == fastpath::ConnectionType::Slow ||
                       o.right.context.initiated_as == fastpath::ConnectionType::Slow;
-    if (!corrupting || !slow) return "the connection did not come up";
+    if (!corrupting || !slow) return "the connection was not established";
     totals->end(seed, "during set-up: ", "corruption met an end that was initiated SLOW (R-29)");
     return "";
   }

@@ -139,7 +139,7 @@ std::string run_seed(std::uint64_t seed, Met* met) {
   met->rules.insert(r.rules_seen.begin(), r.rules_seen.end());
   std::string bad;
   // The letter gives up after seven repetitions without progress: bad wires may get there.
-  const bool gave_up = r.end == "left: no answer to any of the repetitions";
+  const bool gave_up = r.end == "left: no response to any retransmission";
   if (!r.complete && !gave_up) bad += r.end + "; ";
   if (r.complete && r.failed != 0) bad += "requests failed; ";
   if (r.wrong_octets != 0) bad += std::to_string(r.wrong_octets) + " octets wrong; ";

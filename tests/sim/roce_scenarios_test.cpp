@@ -278,7 +278,7 @@ ack_timeout = 8
   ASSERT_TRUE(s.ok()) << s.error();
   const RunResult r = run_once(s->variants.front(), s->limit, 1, true);
   EXPECT_FALSE(r.complete);
-  EXPECT_EQ(r.end, "left: no answer to any of the repetitions");
+  EXPECT_EQ(r.end, "left: no response to any retransmission");
   EXPECT_NE(std::find(r.rules_seen.begin(), r.rules_seen.end(), "IB-71"), r.rules_seen.end());
 }
 
@@ -305,9 +305,9 @@ TEST(RoceScenario, WhatCannotBeIsSaidInOneLine) {
   EXPECT_EQ(wrong("transport = \"rocky\"\n"),
             "one.toml:1: transport: expected iwarp or roce, not 'rocky'");
   EXPECT_EQ(wrong("[both]\nprobe = true\n"),
-            "one.toml:2: both.probe: is RoCE's, and no variant has transport = roce");
+            "one.toml:2: both.probe: applies only to RoCE, and no variant has transport = roce");
   EXPECT_EQ(wrong(roce + "[left]\nsender = \"rack\"\n"),
-            "one.toml:3: left.sender: is iWARP's, and no variant has transport = iwarp");
+            "one.toml:3: left.sender: applies only to iWARP, and no variant has transport = iwarp");
   EXPECT_NE(wrong("[both]\nout_of_order = \"drop\"\n").find("transport = roce"), std::string::npos);
   EXPECT_NE(wrong("[work]\nop = \"atomic\"\n").find("transport = roce"), std::string::npos);
   EXPECT_NE(wrong("[work]\nsqd_begin = \"1ms\"\n").find("transport = roce"), std::string::npos);

@@ -121,13 +121,13 @@ TEST(Scenario, WhatIsWrongIsSaidWithFileAndLine) {
   EXPECT_THAT(wrong("[wire]\nrate = \"fast\"\n"), HasSubstr("for example 500mbit"));
   EXPECT_THAT(wrong("[wire]\ndelay = \"1ms,loss=1\"\n"), HasSubstr("wire.delay: expected"));
   EXPECT_THAT(wrong("[wire]\npath_mtu = 10\n"), HasSubstr("576 to 9000"));
-  EXPECT_THAT(wrong("[wire.to_left]\npath_mtu = 1000\n"), HasSubstr("no direction"));
+  EXPECT_THAT(wrong("[wire.to_left]\npath_mtu = 1000\n"), HasSubstr("both directions"));
   EXPECT_THAT(wrong("[work]\ncount = \"many\"\n"), HasSubstr("not 'many'"));
   EXPECT_THAT(wrong("[work]\ncount = 1.5\n"), HasSubstr("expected 1 to 10000000"));
-  EXPECT_THAT(wrong("[work]\nsize = []\n"), HasSubstr("expected octets"));
+  EXPECT_THAT(wrong("[work]\nsize = []\n"), HasSubstr("expected bytes"));
   EXPECT_THAT(wrong("[work]\nop = \"bind\"\n"), HasSubstr("write, send, read or atomic"));
   EXPECT_THAT(wrong("[left]\nsack = \"yes\"\n"), HasSubstr("true or false"));
-  EXPECT_THAT(wrong("[left]\nrto_min = 3\n"), HasSubstr("like \"2ms\""));
+  EXPECT_THAT(wrong("[left]\nrto_min = 3\n"), HasSubstr("for example \"2ms\""));
   EXPECT_THAT(wrong("seed = -1\n"), HasSubstr("one.toml:1: seed"));
   EXPECT_THAT(wrong("a = [\n"), HasSubstr("one.toml:"));
   EXPECT_THAT(wrong("phase = 3\n"), HasSubstr("write [[phase]]"));
@@ -143,7 +143,7 @@ TEST(Scenario, WhatCannotBeIsRefused) {
               HasSubstr("one.toml:4: phase: begin"));
   EXPECT_THAT(wrong("[[variant]]\nmtu = 1500\n"), HasSubstr("no `name`"));
   EXPECT_THAT(wrong("[[variant]]\nname = \"a\"\n[[variant]]\nname = \"a\"\n"),
-              HasSubstr("two variants are called 'a'"));
+              HasSubstr("two variants have the name 'a'"));
   EXPECT_THAT(wrong("", {{"phase.1.begin", "1ms"}}), HasSubstr("only 0 phases"));
   EXPECT_THAT(wrong("", {{"phase.x", "1"}}), HasSubstr("--set phase.x"));
   EXPECT_THAT(wrong("", {{"wire.loss", "2"}}), HasSubstr("--set wire.loss"));
