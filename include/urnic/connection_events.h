@@ -21,9 +21,9 @@ enum class EventKind : std::uint8_t {
   // before `established` could be said, which follows. RoCE: a request has come in rtr, on a queue
   // pair that modify() connects; on others `established` says it.
   communication_established,
-  // On a QueuePair, behind `failed`, whose cause they name: the peer asked for memory it has no
-  // right to; or for what may not be asked; or this end cannot go on (iWARP: also a CRC that is
-  // wrong). What the peer answered to requests of this end is in their completions instead.
+  // On a QueuePair, after `failed`, with its cause: the peer requested memory that it has no access
+  // rights to; or sent an invalid request; or this end had an internal error (iWARP: also a wrong
+  // CRC). Errors that the peer reports for requests of this end are in their completions instead.
   access_error,
   request_error,
   fatal,

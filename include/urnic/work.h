@@ -99,21 +99,21 @@ enum class WcStatus : std::uint8_t {
   flushed,           // the connection ended first
   local_length,      // longer than a message or the queue pair allows
   local_protection,  // lkey, domain, bounds or rights of a local element
-  remote_access,     // the peer refused access to its memory (Terminate, RFC 5040, 4.8)
-  remote_operation,  // the peer refused for any other reason
-  // The peer found the request invalid, or does not know it. Of a receive (RoCE): what the peer
-  // sent names a key to be invalidated that may not be.
+  remote_access,     // the peer denied access to its memory (Terminate, RFC 5040, 4.8)
+  remote_operation,  // the peer failed to execute the operation
+  // The peer reported an invalid or unknown request. On a receive (RoCE): the peer sent a key to
+  // invalidate that must not be invalidated.
   remote_invalid_request,
   fatal_transport,  // the TCP connection was lost
-  window_bind,      // bind_window: not of what there is, or not with these rights
-  // Of the InfiniBand transport alone, which repeats what the peer does not answer:
-  retry_exceeded,      // no answer to any of the repetitions (Retry Count, IB-71)
-  rnr_retry_exceeded,  // the peer never had a receive posted (RNR Retry Count, IB-73)
-  bad_response,        // an answer that does not belong to what was asked
-  local_operation,     // the queue pair cannot carry it out in the state or service it is in
-  // XRC: the shared receive queue is of another domain than the peer's queue pair (IB-163)
+  window_bind,      // bind_window: invalid key, range or access rights
+  // Only on RoCE, which retransmits requests without a response:
+  retry_exceeded,      // all retransmissions are used up (Retry Count, IB-71)
+  rnr_retry_exceeded,  // the peer posted no receive: all RNR retries are used up (IB-73)
+  bad_response,        // the peer sent an unexpected response
+  local_operation,     // not supported in the present state or service of the queue pair
+  // XRC: shared receive queue and peer's queue pair belong to different XRC domains (IB-163)
   remote_invalid_rd_request,
-  // A receive ends so: the write_with_immediate for it has no right to the memory that it names.
+  // On a receive: the peer's write_with_immediate has an invalid key, range or access rights.
   local_access,
 };
 // e.g. "work request flushed: the connection ended".

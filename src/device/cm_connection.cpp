@@ -158,8 +158,9 @@ Result<CmConnection> Device::cm_connect_start(std::string_view address, const Cm
     }
     const auto to = detail::parse_place(*impl_, address);
     if (!to) {
-      return Error{Errc::invalid_argument, "invalid address and port: '" + std::string(address) +
-                                               "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
+      return Error{Errc::invalid_argument,
+                   "invalid address and port: '" + std::string(address) +
+                       "' (for example 10.77.0.1:18515 or [fd77::1]:18515)"};
     }
     const detail::BindingImpl* from = options.source ? options.source->impl_.get() : nullptr;
     auto params = detail::params_to_connect(impl_, from, options);

@@ -40,8 +40,8 @@ Result<void> serve_datagrams(RequestImpl& request, QpImpl& qp, const ConnectionO
 Result<void> serve_number(RequestImpl& request, std::uint32_t number, std::uint32_t qkey,
                           std::span<const std::uint8_t> data) {
   if (request.service != Service::ud || number > 0xffffff) {
-    return Error{Errc::invalid_argument, "the request is not for datagrams, or " +
-                                             std::to_string(number) + " has more than 24 bits"};
+    return Error{Errc::invalid_argument, "the request is not for datagrams, or the QP number " +
+                                             std::to_string(number) + " exceeds 24 bits"};
   }
   if (request.device->driver->inherited()) return engine::inherited_error();
   if (request.answered.exchange(true)) {
@@ -91,7 +91,7 @@ Result<std::shared_ptr<ResolutionImpl>> begin(const std::shared_ptr<DeviceImpl>&
   const auto to = parse_place(*device, address);
   if (!to) {
     return Error{Errc::invalid_argument, "invalid address and port: '" + std::string(address) +
-                                             "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
+                                             "' (for example 10.77.0.1:18515 or [fd77::1]:18515)"};
   }
   auto ask = to_ask(*device, from, options);
   if (!ask) return ask.error();

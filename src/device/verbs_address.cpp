@@ -12,7 +12,7 @@ namespace {
 
 Error not_an_address(std::string_view text) {
   return {Errc::invalid_argument,
-          "invalid IP address: '" + std::string(text) + "' (write 10.77.0.1 or fd77::1)"};
+          "invalid IP address: '" + std::string(text) + "' (for example 10.77.0.1 or fd77::1)"};
 }
 
 Error no_route(const IpAddress& to) {
@@ -37,8 +37,8 @@ Result<GateRules> rules_of(const AccessOptions& o) {
     for (const std::string& text : *list) {
       const auto prefix = IpPrefix::parse(text);
       if (!prefix) {
-        return Error{Errc::invalid_argument,
-                     "invalid address or prefix: '" + text + "' (write 10.77.0.0/24 or fd77::1)"};
+        return Error{Errc::invalid_argument, "invalid address or prefix: '" + text +
+                                                 "' (for example 10.77.0.0/24 or fd77::1)"};
       }
       list == &o.allow ? rules.access.allow(*prefix) : rules.access.deny(*prefix);
     }
@@ -245,7 +245,7 @@ Result<Binding> Device::bind(std::string_view address, const BindOptions& option
     const auto at = detail::parse_place(*impl_, address);
     if (!at) {
       return Error{Errc::invalid_argument, "invalid address and port: '" + std::string(address) +
-                                               "' (write 10.77.0.1:18515 or [fd77::1]:0)"};
+                                               "' (for example 10.77.0.1:18515 or [fd77::1]:0)"};
     }
     auto rules = options.access ? rules_of(*options.access) : GateRules();
     if (!rules) return rules.error();

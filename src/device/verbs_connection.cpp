@@ -134,8 +134,9 @@ Result<void> QueuePair::connect_start(std::string_view address, const Connection
     const bool roce = engine::is_roce(*impl_->qp);
     const auto to = detail::parse_place(*impl_->device, address);
     if (!to) {
-      return Error{Errc::invalid_argument, "invalid address and port: '" + std::string(address) +
-                                               "' (write 10.77.0.1:18515 or [fd77::1]:18515)"};
+      return Error{Errc::invalid_argument,
+                   "invalid address and port: '" + std::string(address) +
+                       "' (for example 10.77.0.1:18515 or [fd77::1]:18515)"};
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
     if (auto no = detail::not_to_connect(*impl_)) return *no;
@@ -185,7 +186,7 @@ Result<void> QueuePair::connect(std::string_view address, const ConnectionOption
   auto waits = detail::guarded([&]() -> Result<void> {
     if (!impl_) return detail::empty_handle("queue pair");
     auto fd = std::make_unique<engine::EventFd>();
-    if (fd->get() < 0) return detail::no_descriptor("waiting for the connection");
+    if (fd->get() < 0) return detail::no_descriptor("the connection");
     const std::lock_guard guard(impl_->mutex);
     if (impl_->settled != nullptr) {
       return Error{Errc::wrong_state, "another thread is already connecting this queue pair"};
@@ -370,9 +371,10 @@ Result<void> ConnectRequest::accept(QueuePair& qp, const ConnectionOptions& opti
     const bool roce = engine::is_roce(*qp.impl_->qp);
     if (impl_->service == Service::ud) return detail::serve_datagrams(*impl_, *qp.impl_, options);
     if (roce != impl_->roce) {
-      return Error{Errc::invalid_argument,
-                   std::string("the request is for a queue pair of ") +
-                       (impl_->roce ? "RoCE (QpOptions::transport)" : "iWARP")};
+      return Error{
+          Errc::invalid_argument,
+          std::string("the request is for another transport: accept it with a queue pair of ") +
+              (impl_->roce ? "RoCE (QpOptions::transport)" : "iWARP")};
     }
     if (impl_->device->driver->inherited()) return engine::inherited_error();
     if (auto no = detail::not_to_accept(*qp.impl_, impl_->service)) return *no;

@@ -245,9 +245,7 @@ Result<void> QueuePair::post_receive(const ReceiveRequest& r) {
     {
       const std::lock_guard guard(impl_->receive_lock);
       if (!verbs::may_post_receive(qp.state)) {
-        return Error{
-            Errc::wrong_state,
-            "the queue pair is in state reset: move it to init first: move it to init first"};
+        return Error{Errc::wrong_state, "the queue pair is in state reset: move it to init first"};
       }
       if (verbs::is_xrc(qp.state.service())) [[unlikely]] {
         return Error{Errc::invalid_argument,

@@ -245,7 +245,7 @@ void RoceConnections::failed(verbs::QueuePair& qp, Errc code, const std::string&
   b->broken = true;
   b->code = code;
   b->why = code == Errc::unreachable
-               ? "the link was down for too long"
+               ? "the link was down for too long (setting link_timeout_ms)"
                : "completion queue overrun: create it larger or poll it more often";
   bonds_.note(*b);
 }

@@ -46,7 +46,7 @@ RoceListener* RoceListeners::bind(iwarp::LocalEnd local, Error* error, ib_cm::Po
   if (local.at.port == 0) {
     local.at.port = choose_port(local.at.ip, space);
     if (local.at.port == 0) {
-      *error = {Errc::in_use, "every ephemeral port of RoCE is taken on this device"};
+      *error = {Errc::in_use, "no free ephemeral RoCE port on this device"};
       return nullptr;
     }
   } else if (is_taken(local, space)) {

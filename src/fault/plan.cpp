@@ -108,7 +108,7 @@ bool Parser::reorder(std::string_view v) {
     return true;
   }
   if (count(how, plan.reorder_frames, 1)) return true;
-  return expect(false, "P:FRAMES or P:TIME, like 0.02:3 or 0.02:5ms");
+  return expect(false, "P:FRAMES or P:TIME, for example 0.02:3 or 0.02:5ms");
 }
 
 bool Parser::at(std::string_view v) {
@@ -280,7 +280,7 @@ Outcome<FaultPlan, std::string> FaultPlan::parse(std::string_view text) {
     if (p.item(key, value)) continue;
     if (p.wrong.empty()) {
       return fail("fault plan: unknown key '" + std::string(key) +
-                  "'; known: loss, dup, reorder, corrupt, badsum, reseg, delay, jitter, rate, "
+                  "'; keys: loss, dup, reorder, corrupt, badsum, reseg, delay, jitter, rate, "
                   "limit, mark, hold, mtu, payload_only, after, skip_handshake, at, cut_at, seed");
     }
     return fail("fault plan: " + std::string(item) + ": expected " + p.wrong);

@@ -69,7 +69,7 @@ Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
   SocketAddress at{*ip, local.at.port};
   // The kernel knows what is kept and what is listened on, not what is shared and waits.
   if (s_.listeners.is_taken({at, local.v6_only, local.shared})) {
-    *error = socket_error(EADDRINUSE, "cannot use TCP port " + std::to_string(at.port));
+    *error = socket_error(EADDRINUSE, "cannot bind TCP port " + std::to_string(at.port));
     return nullptr;
   }
   auto socket = sockets::Socket::reserve(at, local.v6_only, local.shared);
@@ -79,7 +79,7 @@ Listener* Opening::bind_kernel(const LocalEnd& local, Error* error) {
     socket = sockets::Socket::reserve(at, false, local.shared);
   }
   if (!socket) {
-    *error = socket_error(socket.error(), "cannot use TCP port " + std::to_string(at.port));
+    *error = socket_error(socket.error(), "cannot bind TCP port " + std::to_string(at.port));
     return nullptr;
   }
   at.port = socket->local().port;

@@ -139,7 +139,7 @@ Listener* Opening::bind(LocalEnd local, Error* error) {
   if (local.at.port == 0) {
     local.at.port = s_.ports.choose(local.at.ip, {}, taken);
     if (local.at.port == 0) {
-      *error = {Errc::in_use, "every ephemeral TCP port is listened on by this device"};
+      *error = {Errc::in_use, "no free ephemeral TCP port on this device"};
       return nullptr;
     }
   } else if (taken(local.at.port)) {
