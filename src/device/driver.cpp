@@ -106,7 +106,7 @@ Result<void> Driver::start() {
                 ? "the limit of threads is reached"
                 : "the system refused it";
   } catch (const std::bad_alloc&) {
-    wrong = "no memory";
+    wrong = "out of memory";
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
   if (wrong != nullptr) {

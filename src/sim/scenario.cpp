@@ -150,7 +150,7 @@ bool Builder::split_overrides(std::span<const Override> overrides) {
     const char *begin = o.key.data() + 6, *end = o.key.data() + o.key.size();
     const auto [at, ec] = std::from_chars(begin, end, number);
     if (ec != std::errc() || at == end || *at != '.' || number == 0) {
-      return bad(o.key, v, "write phase.N.KEY with N from 1");
+      return bad(o.key, v, "expected phase.N.KEY, N at least 1");
     }
     phase_given_[number - 1][std::string(at + 1, end)] = v;
   }

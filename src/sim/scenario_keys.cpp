@@ -129,8 +129,8 @@ constexpr SceneKey kSceneKeys[] = {
        return read_whole(v, 0, ~std::uint64_t{0} / 4, &s.seed, "a whole number");
      }},
     {"runs",
-     "runs of each variant, each with the next seed; the counters cover all runs, the plot shows "
-     "the first",
+     "runs of each variant, with consecutive seeds; counters cover all runs, the plot shows the "
+     "first",
      [](Scenario& s, const Value& v) { return whole32(v, 1, 10000, &s.runs, "1 to 10000"); }},
     {"limit", "virtual time at which a run ends at the latest",
      [](Scenario& s, const Value& v) { return read_time(v, &s.limit); }},
@@ -397,7 +397,8 @@ constexpr NodeKey kNodeKeys[] = {
        return whole32(v, 1, 100000, &o.tcp.hole_limit, "1 to 100000");
      }},
     {"sender",
-     "loss recovery: reno, newreno (both no SACK), sack (RFC 6675), sack-counts-plain or "
+     "loss recovery: reno, newreno (both no SACK), sack (RFC 6675), sack-counts-plain (counts "
+     "plain duplicate ACKs too) or "
      "rack (RFC 8985, with tail loss probes and PRR)",
      [](Options& o, const Value& v) { return sender(v, &o.tcp); }},
     {"name_corrupted", "report segments with a wrong CRC to the sender, if both ends support it",
@@ -414,7 +415,7 @@ constexpr NodeKey kNodeKeys[] = {
     {"timestamps", "offer timestamps",
      [](Options& o, const Value& v) { return flag(v, &o.tcp.timestamps); }},
     {"ack_policy",
-     "send an ACK for each burst, second segment or every segment: burst, second or every",
+     "send an ACK for each burst, every second segment or every segment: burst, second or every",
      [](Options& o, const Value& v) {
        constexpr Named<tcp::AckPolicy> kPolicies[] = {{"burst", tcp::AckPolicy::PerBurst},
                                                       {"second", tcp::AckPolicy::EverySecond},

@@ -25,9 +25,9 @@ const char* why_failed(verbs::Status s) {
     case verbs::Status::RemoteOperation:
     case verbs::Status::RemoteInvalidRequest:
     case verbs::Status::RemoteInvalidRd:
-      return "refused by the peer";
+      return "rejected by the peer";
     default:
-      return "a request failed";
+      return "a work request failed";
   }
 }
 
