@@ -110,13 +110,11 @@ Result<void> RoceConnections::connect(verbs::QueuePair& qp, const SocketAddress&
   b.asked = std::move(asked);
   if (!ask(b, now)) {
     drop(b);
-    return Error{Errc::no_memory, "too many connections are being set up or in time-wait"};
+    return Error{Errc::no_memory,
+                 "the limit of connections is reached (pending or in time-wait): try again later"};
   }
   if (qp.state == QpState::Reset) move(side_, qp, to_init(p.ird), now);
-  if (ask(b, now)) return {};
-  drop(b);
-  return Error{Errc::no_memory,
-               "the limit of connections is reached (pending or in time-wait): try again later"};
+  return {};
 }
 
 // False: there is no room. As often as need be.
@@ -163,6 +161,9 @@ Result<void> RoceConnections::accept(ib_cm::Handle handle, verbs::QueuePair& qp,
   if (!move(side_, qp, agreed(rtr, c->extensions), now) || !move(side_, qp, rts, now)) {
     bonds_.name(b, 0);
     drop(b);
+    roce::QpChange back;
+    back.to = QpState::Reset;
+    if (was_reset) move(side_, qp, back, now);
     return Error{Errc::no_memory, "cannot move the queue pair to RTR and RTS"};
   }
   roce::context_of(qp).tells_first_request = true;

@@ -94,6 +94,7 @@ Result<void> Opening::connect(verbs::QueuePair& qp, const SocketAddress& to,
   Connection* c = new_connection(key);
   if (c == nullptr)
     return Error{Errc::no_memory, "the limit of connections is reached (setting max_connections)"};
+  const verbs::QpState before = qp.state;
   begin_connecting(qp);
   qp.connection = c->id;
   c->qp = &qp;
