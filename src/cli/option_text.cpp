@@ -49,7 +49,7 @@ void read_refusal(const std::string& name, OptionText* text) {
   if (refused) return;
   const std::string& why = refused.error().message;
   static const std::string kExpected = "expected ", kNumber = "a whole number from ",
-                           kMany = "some of ";
+                           kMany = "one or more of ";
   std::size_t at = why.find(kExpected);
   if (at == std::string::npos) return;
   std::string words = why.substr(at + kExpected.size());

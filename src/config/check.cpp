@@ -20,9 +20,12 @@ struct Combination {
 constexpr Combination kLegal[] = {
     {"no-markers", "fig9", 1, "max_recovery_attempts >= 1"},
     {"no-markers", "fig10", 1, "max_recovery_attempts >= 1"},
-    {"markers", "fig3", 0, "max_recovery_attempts >= 0; 0 is Fig 3 alone"},
-    {"absolute-markers", "fig3", 0, "max_recovery_attempts >= 0; both ends urnic and set alike"},
-    {"modified-length", "fig3", 0, "max_recovery_attempts >= 0; both ends urnic and set alike"},
+    {"markers", "fig3", 0,
+     "max_recovery_attempts >= 0; 0: no recovery, the first drop makes it SLOW"},
+    {"absolute-markers", "fig3", 0,
+     "max_recovery_attempts >= 0; both ends must be urnic with the same framing"},
+    {"modified-length", "fig3", 0,
+     "max_recovery_attempts >= 0; both ends must be urnic with the same framing"},
 };
 
 Error bad(std::string message) {
@@ -44,15 +47,15 @@ Result<void> check_framing(const Config& c) {
   const std::string framing = c.get("framing"), in_logic = c.get("in_logic"), port = c.get("port");
   if (framing != "no-markers" && (port == "tcp" || port.starts_with("tcp:"))) {
     return bad("framing = " + framing + " does not go with port = " + port +
-               ": the kernel's TCP shows no segments; use framing = no-markers");
+               ": the kernel's TCP does not expose segments; use framing = no-markers");
   }
   for (const Combination& legal : kLegal) {
     if (framing != legal.framing || (in_logic != "auto" && in_logic != legal.in_logic)) continue;
     // RoCE has no such limit: a packet that was damaged comes again.
     if (c.get("transport") != "roce" && c.get_int("max_recovery_attempts") < legal.least_attempts) {
       return bad(
-          "max_recovery_attempts = 0 is only possible with markers: without them one corrupted "
-          "segment would be refused for ever; use at least 1");
+          "max_recovery_attempts = 0: must be at least 1 without markers, or one corrupted segment "
+          "would be refused forever");
     }
     return {};
   }
@@ -65,18 +68,18 @@ Result<void> check_transport(const Config& c) {
   const std::string transport = c.get("transport"), port = c.get("port");
   if (transport != "iwarp" && (port == "tcp" || port.starts_with("tcp:"))) {
     return bad("transport = " + transport + " does not go with port = " + port +
-               ": the kernel's TCP carries iWARP alone");
+               ": the kernel's TCP carries only iWARP; use transport = iwarp");
   }
   const std::string identity = c.get("identity");
   const char* const wanted = identity == "roce" ? "roce" : identity != "auto" ? "iwarp" : nullptr;
   if (wanted != nullptr && transport != wanted && transport != "both") {
     return bad("identity = " + identity + " does not go with transport = " + transport +
-               ": a device is what it speaks; use transport = " + wanted + " or both");
+               "; use transport = " + wanted + " or both");
   }
   if (port != "udp" && !port.starts_with("udp:")) return {};
   if (transport != "roce") {
     return bad("transport = " + transport + " does not go with port = " + port +
-               ": the kernel's UDP carries RoCE alone; use transport = roce");
+               ": the kernel's UDP carries only RoCE; use transport = roce");
   }
   return {};
 }
@@ -87,7 +90,8 @@ Result<void> check_addresses(const Config& c) {
     for (const std::string& item : split(text)) {
       const IpPrefix p = *IpPrefix::parse(item);
       for (const IpPrefix& other : own) {
-        if (other.address == p.address) return bad("address = " + text + ": named twice");
+        if (other.address == p.address)
+          return bad("address = " + text + ": " + p.address.to_string() + " appears twice");
       }
       own.push_back(p);
     }
@@ -98,17 +102,20 @@ Result<void> check_addresses(const Config& c) {
     const IpAddress gateway = *IpAddress::parse(item);
     bool reachable = gateway.is_v6() && gateway.is_link_local();
     for (const IpPrefix& p : own) {
-      if (p.address == gateway) return bad("gateway = " + item + ": that is an own address");
+      if (p.address == gateway)
+        return bad("gateway = " + item +
+                   ": must not be one of the local addresses (address = " + c.get("address") + ")");
       reachable = reachable || p.contains(gateway);
     }
     if (!reachable) {
-      return bad("gateway = " + item + ": not in a network of address = " + c.get("address"));
+      return bad("gateway = " + item +
+                 ": not in the network of a local address (address = " + c.get("address") + ")");
     }
   }
   for (const IpPrefix& p : own) {
     if (p.address.is_v6() && c.get("mtu") != "auto" && c.get_int("mtu") < 1280) {
       return bad("mtu = " + c.get("mtu") + ": IPv6 needs at least 1280 (RFC 8200)" +
-                 (c.get("address") == "auto" ? "; give IPv4 addresses alone with address =" : ""));
+                 (c.get("address") == "auto" ? ", or set address to IPv4 addresses only" : ""));
     }
   }
   return {};
@@ -119,7 +126,7 @@ Result<void> check_port_named(const Config& c, const std::string& device) {
   if (device.empty()) return {};
   for (const Setting& s : c.settings()) {
     if (s.name != "port" || s.origin != Origin::standard) continue;
-    return bad("device " + device + " has no port: say port = in its section");
+    return bad("device " + device + " has no port; set port in its section");
   }
   return {};
 }
@@ -138,11 +145,11 @@ Result<void> Config::check() const {
   if (auto ok = check_addresses(*this); !ok) return ok;
   if (get("completion_method") == "1" && get("completion_threshold") != "auto") {
     return bad("completion_threshold = " + get("completion_threshold") +
-               " means nothing to completion_method = 1, which writes every completion to its "
-               "receive; use completion_method = 2, or completion_threshold = auto");
+               " has no effect with completion_method = 1; use completion_method = 2 or "
+               "completion_threshold = auto");
   }
   if (!get("log_file").empty() && get("log") == "off") {
-    return bad("log_file is set but log = off; set log to error, warn, info or debug");
+    return bad("log_file is set, but log = off; set log to error, warn, info or debug");
   }
   return {};
 }

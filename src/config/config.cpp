@@ -21,8 +21,8 @@ Result<void> Config::put(std::string_view name, std::string_view value, Origin o
   const int i = config::find_key(name);
   if (i < 0) {
     return Error{Errc::invalid_argument, "unknown setting '" + std::string(name) +
-                                             "'; the nearest known one is '" +
-                                             config::nearest_key(name) + "'"};
+                                             "'; did you mean '" + config::nearest_key(name) +
+                                             "'?"};
   }
   const config::Key& key = config::keys()[static_cast<std::size_t>(i)];
   auto normal = config::normalise(key, value);

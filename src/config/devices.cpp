@@ -35,10 +35,10 @@ Result<Config> Config::device(std::string_view name) const {
   const std::string quoted = "'" + std::string(name) + "'";
   if (section == sections_.end()) {
     if (sections_.empty()) {
-      return bad("there is no device " + quoted + ": the configuration has no [device.NAME]");
+      return bad("no device " + quoted + ": the configuration file has no section [device.NAME]");
     }
-    return bad("there is no device " + quoted + nearest_hint(name, devices()) + " (there are " +
-               listed(devices()) + ")");
+    return bad("no device " + quoted + nearest_hint(name, devices()) + "; the configuration has " +
+               listed(devices()));
   }
   Config c = *this;
   c.sections_.clear();
@@ -64,7 +64,7 @@ Result<Config> Config::one() const {
   if (!wanted.empty() || sections_.empty()) return device(wanted);
   if (sections_.size() == 1) return device(sections_.front().name);
   return bad("the configuration has several devices (" + listed(devices()) +
-             "): say which with the setting device");
+             "); choose one with the setting device");
 }
 
 // Of several, none chosen.
@@ -73,8 +73,9 @@ Result<void> Config::check_devices() const {
     const bool is_of_one = std::find(std::begin(kOfOneDevice), std::end(kOfOneDevice), s.name) !=
                            std::end(kOfOneDevice);
     if (is_of_one && s.origin != Origin::standard) {
-      return bad(s.name + " (" + s.origin_detail + ") is of one device, and there are several (" +
-                 listed(devices()) + "): say it in their sections, or choose one with device");
+      return bad(s.name + " (" + s.origin_detail +
+                 ") applies to one device, but there are several (" + listed(devices()) +
+                 "); set it in their sections, or choose one with device");
     }
   }
   std::vector<std::pair<std::string, std::string>> ports;  // and whose
@@ -89,7 +90,7 @@ Result<void> Config::check_devices() const {
     if (port.starts_with("mem:")) continue;  // both ends of it are in this process
     for (const auto& [other, whose] : ports) {
       if (other != port) continue;
-      return named(bad("has the port of " + whose + ", " + port));
+      return named(bad("has the same port as device " + whose + ": " + port));
     }
     ports.emplace_back(port, section.name);
   }

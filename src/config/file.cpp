@@ -47,7 +47,7 @@ Result<std::string> read_all(const std::string& path, bool must_exist) {
   ::close(fd);
   errno = wrong;
   if (wrong != 0) return cannot(std::strerror(wrong));
-  if (text.size() > kMostFile) return cannot("longer than 1 MiB, not a configuration");
+  if (text.size() > kMostFile) return cannot("too large for a configuration file (limit 1 MiB)");
   return text;
 }
 
@@ -64,7 +64,7 @@ Result<std::string> text_of(const toml::node& node) {
       out += (out.empty() ? "" : ",") + s->get();
       if (&item == &array->back()) return out;
     }
-    return Error{Errc::invalid_argument, "expected an array of strings that is not empty"};
+    return Error{Errc::invalid_argument, "expected a non-empty array of strings"};
   }
   return Error{Errc::invalid_argument, "expected a string, a number or a boolean"};
 }
@@ -98,18 +98,20 @@ Result<DeviceSection> section_of(const toml::key& key, const toml::node& node,
   const std::string name(key.str()), at = place(path, key.source());
   const toml::table* table = node.as_table();
   if (table == nullptr) {
-    return wrong(at, "[device]: " + name + ": each device has a section of its own, [device.NAME]");
+    return wrong(
+        at, "[device]: " + name + ": write each device as a section of its own, [device.NAME]");
   }
   if (!is_device_name(name)) {
     return wrong(
-        at, "[device." + name + "]: a device's name must have 1 to 32 letters, digits, '_' or '-'");
+        at, "[device." + name + "]: a device name must have 1 to 32 letters, digits, '_' or '-'");
   }
   DeviceSection section{name, at, {}};
   for (const auto& [inner, value] : *table) {
     auto setting = assignment_of(inner, value, path);
     if (!setting) return setting.error();
     if (setting->name == "device") {
-      return wrong(setting->at, "[device." + name + "]: device: that is the section's own name");
+      return wrong(setting->at,
+                   "[device." + name + "]: the setting device is not allowed in a section");
     }
     section.settings.push_back(std::move(*setting));
   }
@@ -130,7 +132,7 @@ Result<std::vector<DeviceSection>> sections_of(const toml::table& all, const std
   sections.reserve(found.size());
   for (auto& [where, section] : found) sections.push_back(std::move(section));
   if (sections.size() > kMostDevices) {
-    return wrong(sections[kMostDevices].at, "more than 32 devices");
+    return wrong(sections[kMostDevices].at, "too many devices (limit 32)");
   }
   return sections;
 }
@@ -154,9 +156,9 @@ Result<File> read_file(const std::string& path, bool must_exist) {
       continue;
     }
     if (node.is_table()) {
-      return wrong(
-          place(path, key.source()),
-          "[" + name + "]: settings stand at the top, there are no sections but [device.NAME]");
+      return wrong(place(path, key.source()), "[" + name +
+                                                  "]: unknown section; put settings at the top, "
+                                                  "only [device.NAME] sections are allowed");
     }
     auto setting = assignment_of(key, node, path);
     if (!setting) return setting.error();

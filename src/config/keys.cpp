@@ -176,7 +176,7 @@ Outcome<std::string, std::string> subset(const Key& key, std::string_view text) 
   std::vector<std::string_view> items = split(text, ',');
   for (const std::string_view item : items) {
     if (!is_choice(key.choices, item)) {
-      return fail("expected some of " + listed(key.choices) + ", separated by commas");
+      return fail("expected one or more of " + listed(key.choices) + ", separated by commas");
     }
   }
   std::string out;
@@ -200,7 +200,7 @@ Outcome<std::string, std::string> addresses(std::string_view text) {
     const IpAddress& a = prefix->address;
     if (a.is_any() || a.is_multicast() || a.is_broadcast() || a.is_loopback() ||
         prefix->length == 0 || (prefix->length < a.bits() - 1 && a == prefix->network())) {
-      return fail("'" + std::string(item) + "' cannot be the address of a host");
+      return fail("'" + std::string(item) + "' cannot be a host address");
     }
     out += (out.empty() ? "" : ",") + prefix->to_string();
   }
@@ -214,10 +214,10 @@ Outcome<std::string, std::string> gateway(std::string_view text) {
   for (const std::string_view item : split(text, ',')) {
     const auto a = IpAddress::parse(item);
     if (!a || a->is_any() || a->is_multicast() || a->is_broadcast() || a->is_loopback()) {
-      return fail("'" + std::string(item) + "' is not the address of a gateway");
+      return fail("'" + std::string(item) + "' cannot be a gateway address");
     }
     if (++(a->is_v4() ? v4 : v6) > 1) {
-      return fail(std::string("expected at most one gateway for each family"));
+      return fail(std::string("expected at most one IPv4 and one IPv6 gateway"));
     }
     out += (out.empty() ? "" : ",") + a->to_string();
   }
@@ -242,7 +242,7 @@ Outcome<std::string, std::string> mac(std::string_view text) {
   const auto m = MacAddress::parse(text);
   if (!m) return fail(std::string("expected auto or a MAC address like 02:00:0a:4d:00:01"));
   if (m->is_multicast() || m->is_zero()) {
-    return fail(std::string("not the address of one station (multicast or all zero)"));
+    return fail(std::string("must be a unicast address (not multicast, not all zero)"));
   }
   return m->to_string();
 }
@@ -300,7 +300,7 @@ std::string default_text(const Key& key) {
 
 Outcome<std::string, std::string> normalise(const Key& key, std::string_view text) {
   text = trimmed(text);
-  if (text.size() > 4096) return fail(std::string("longer than 4096 characters"));
+  if (text.size() > 4096) return fail(std::string("too long (limit 4096 characters)"));
   for (const char c : text) {
     const auto u = static_cast<unsigned char>(c);
     if (u < 0x20 || u == 0x7f) return fail(std::string("contains a control character"));
@@ -329,7 +329,7 @@ Outcome<std::string, std::string> normalise(const Key& key, std::string_view tex
     case Kind::Port:
       return port(text);
   }
-  return fail(std::string("not understood"));
+  return fail(std::string("cannot be parsed"));
 }
 
 }  // namespace urnic::config

@@ -91,8 +91,8 @@ Result<Config> Config::load(std::string_view given) {
     const std::string name = name_of(variable);
     if (variable_of(name) != variable || config::find_key(name) < 0) {
       return Error{Errc::invalid_argument, "environment: unknown setting " + variable +
-                                               "; the nearest known one is " +
-                                               variable_of(config::nearest_key(name))};
+                                               "; did you mean " +
+                                               variable_of(config::nearest_key(name)) + "?"};
     }
     if (auto ok = c.put(name, entry.substr(equals + 1), Origin::environment, variable); !ok) {
       return Error{ok.error().code, "environment " + variable + ": " + ok.error().message};

@@ -229,7 +229,8 @@ TEST_F(WrongTest, AWrongConfigurationIsOneLineAndNoDevice) {
   errno = 0;
   EXPECT_EQ(rdma_get_devices(nullptr), nullptr);
   EXPECT_EQ(errno, ENODEV);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "urnic: device b: has the port of a, tcp\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "urnic: device b: has the same port as device a: tcp\n");
 }
 
 class UnknownTest : public DevicesTest {
@@ -244,8 +245,8 @@ TEST_F(UnknownTest, AnUnknownOneIsOneLineAndNoDevice) {
   if (!within()) return;
   EXPECT_TRUE(listed().empty());
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "urnic: there is no device 'frist'; the nearest is 'first' (there are second, first, "
-            "rocky, left, right)\n");
+            "urnic: no device 'frist'; the nearest is 'first'; the configuration has second, "
+            "first, rocky, left, right\n");
 }
 
 }  // namespace

@@ -104,14 +104,14 @@ TEST_F(ConfigDevicesTest, OneIsTheChosenOneOrTheOnlyOne) {
   c = load("hole_limit = 3\n");
   EXPECT_EQ(c->one()->get_int("hole_limit"), 3);
   setenv("URNIC_DEVICE", "ape", 1);
-  EXPECT_THAT(wrong_with("hole_limit = 3\n"), HasSubstr("no [device.NAME]"));
+  EXPECT_THAT(wrong_with("hole_limit = 3\n"), HasSubstr("no section [device.NAME]"));
 }
 
 TEST_F(ConfigDevicesTest, WhatTwoDevicesCannotShareIsRefused) {
   EXPECT_EQ(wrong_with("[device.a]\nport = \"tcp\"\n[device.b]\nport = \"tcp\"\n"),
-            "device b: has the port of a, tcp");
+            "device b: has the same port as device a: tcp");
   EXPECT_EQ(wrong_with("[device.a]\nport = \"tcp\"\n[device.b]\nhole_limit = 3\n"),
-            "device b: device b has no port: say port = in its section");
+            "device b: device b has no port; set port in its section");
   EXPECT_EQ(wrong_with("[device.a]\nport = \"mem:name=x\"\n[device.b]\nport = \"mem:name=x\"\n"),
             "");
   EXPECT_THAT(wrong_with(std::string("capture = \"x\"\n") + kTwo),
@@ -125,9 +125,9 @@ TEST_F(ConfigDevicesTest, WhatTwoDevicesCannotShareIsRefused) {
 
 TEST_F(ConfigDevicesTest, EachIsConsistentOrNamed) {
   EXPECT_THAT(wrong_with("[device.a]\nport = \"tcp\"\ntransport = \"roce\"\n"),
-              HasSubstr("iWARP alone"));
+              HasSubstr("only iWARP"));
   EXPECT_THAT(wrong_with("[device.a]\nport = \"tcp\"\n[device.b]\nport = \"udp\"\n"),
-              AllOf(HasSubstr("device b: "), HasSubstr("RoCE alone")));
+              AllOf(HasSubstr("device b: "), HasSubstr("only RoCE")));
 }
 
 TEST_F(ConfigDevicesTest, MalformedSectionsAreOneLineWithTheirPlace) {
@@ -148,7 +148,7 @@ TEST_F(ConfigDevicesTest, MalformedSectionsAreOneLineWithTheirPlace) {
   EXPECT_THAT(wrong_with("[device.a.b]\nport = \"tcp\"\n"), HasSubstr("urnic.toml:1"));
   std::string many;
   for (int i = 0; i < 33; ++i) many += "[device.d" + std::to_string(i) + "]\nport = \"tcp\"\n";
-  EXPECT_THAT(wrong_with(many), HasSubstr("more than 32 devices"));
+  EXPECT_THAT(wrong_with(many), HasSubstr("too many devices (limit 32)"));
 }
 
 }  // namespace
